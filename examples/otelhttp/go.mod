@@ -1,0 +1,3 @@
+module github.com/traceflake/traceflake/examples/otelhttp
+
+go 1.26.0
