@@ -1,0 +1,109 @@
+package sparx64
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strconv"
+	"unsafe"
+)
+
+const (
+	// BlockSize is the size of a block in bytes.
+	BlockSize = 8
+	// KeySize is the size of a key in bytes.
+	KeySize = 16
+)
+
+// KeySizeError is the length in bytes of a key that is not [KeySize] long.
+type KeySizeError int
+
+func (e KeySizeError) Error() string {
+	return "sparx64: the key has " + strconv.Itoa(int(e)) + " bytes, want " + strconv.Itoa(KeySize)
+}
+
+// Cipher is SPARX-64/128 under one key. It implements [crypto/cipher.Block].
+// It never changes after NewCipher and is safe for concurrent use.
+type Cipher struct {
+	keys schedule
+}
+
+// NewCipher returns the cipher under key, which has [KeySize] bytes; another
+// length is a [KeySizeError]. The key is copied.
+func NewCipher(key []byte) (*Cipher, error) {
+	if len(key) != KeySize {
+		return nil, KeySizeError(len(key))
+	}
+	return &Cipher{keys: expand((*[KeySize]byte)(key))}, nil
+}
+
+// BlockSize returns 8.
+func (c *Cipher) BlockSize() int { return BlockSize }
+
+// Encrypt encrypts the first block of src into dst. Both have at least
+// BlockSize bytes and overlap entirely or not at all; it panics otherwise.
+func (c *Cipher) Encrypt(dst, src []byte) {
+	checkBlocks(dst, src)
+	binary.BigEndian.PutUint64(dst, c.EncryptUint64(binary.BigEndian.Uint64(src)))
+}
+
+// Decrypt decrypts the first block of src into dst. Both have at least
+// BlockSize bytes and overlap entirely or not at all; it panics otherwise.
+func (c *Cipher) Decrypt(dst, src []byte) {
+	checkBlocks(dst, src)
+	binary.BigEndian.PutUint64(dst, c.DecryptUint64(binary.BigEndian.Uint64(src)))
+}
+
+// EncryptUint64 encrypts one block.
+func (c *Cipher) EncryptUint64(block uint64) uint64 { return c.keys.encrypt(block) }
+
+// DecryptUint64 is the inverse of EncryptUint64.
+func (c *Cipher) DecryptUint64(block uint64) uint64 { return c.keys.decrypt(block) }
+
+// EncryptUint64s encrypts every block of src into dst, the fastest way there
+// is. dst is at least as long as src; the two may be the same slice or share
+// no element. It panics otherwise.
+func (c *Cipher) EncryptUint64s(dst, src []uint64) {
+	dst = checkBatch(dst, src)
+	encryptBatch(&c.keys, dst, src)
+}
+
+// DecryptUint64s is the inverse of EncryptUint64s, with the same rules.
+func (c *Cipher) DecryptUint64s(dst, src []uint64) {
+	dst = checkBatch(dst, src)
+	decryptBatch(&c.keys, dst, src)
+}
+
+// Format keeps the round keys, which give the key away, out of logs.
+func (Cipher) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte("sparx64.Cipher(hidden)")) }
+
+func checkBlocks(dst, src []byte) {
+	if len(src) < BlockSize {
+		panic("sparx64: input not full block")
+	}
+	if len(dst) < BlockSize {
+		panic("sparx64: output not full block")
+	}
+	if inexactOverlap(unsafe.Pointer(&dst[0]), unsafe.Pointer(&src[0]), BlockSize) {
+		panic("sparx64: invalid buffer overlap")
+	}
+}
+
+// checkBatch returns dst cut to the length of src.
+func checkBatch(dst, src []uint64) []uint64 {
+	if len(dst) < len(src) {
+		panic("sparx64: output smaller than input")
+	}
+	if len(src) == 0 {
+		return nil
+	}
+	if inexactOverlap(unsafe.Pointer(&dst[0]), unsafe.Pointer(&src[0]), uintptr(len(src))*BlockSize) {
+		panic("sparx64: invalid buffer overlap")
+	}
+	return dst[:len(src)]
+}
+
+// inexactOverlap reports whether two buffers of n bytes share memory without
+// being the same. It compares addresses only, as crypto/internal/alias does.
+func inexactOverlap(a, b unsafe.Pointer, n uintptr) bool {
+	return a != b && uintptr(a) < uintptr(b)+n && uintptr(b) < uintptr(a)+n
+}

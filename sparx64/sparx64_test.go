@@ -1,0 +1,346 @@
+package sparx64
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/cipher"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/bits"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+)
+
+var _ cipher.Block = (*Cipher)(nil)
+
+type vector struct{ key, plain, sealed []byte }
+
+// vectors are the authors' known answer and 128 more from their C reference.
+func vectors(t testing.TB) []vector {
+	t.Helper()
+	f, err := os.Open("testdata/sparx64_128.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close() //nolint:errcheck // read only
+	var out []vector
+	for sc := bufio.NewScanner(f); sc.Scan(); {
+		if strings.HasPrefix(sc.Text(), "#") {
+			continue
+		}
+		fields := strings.Fields(sc.Text())
+		if len(fields) != 3 {
+			t.Fatalf("a line of %d fields: %q", len(fields), sc.Text())
+		}
+		v := vector{unhex(t, fields[0]), unhex(t, fields[1]), unhex(t, fields[2])}
+		out = append(out, v)
+	}
+	if len(out) != 129 {
+		t.Fatalf("%d vectors, want 129", len(out))
+	}
+	return out
+}
+
+func unhex(t testing.TB, s string) []byte {
+	t.Helper()
+	b, err := hex.DecodeString(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func mustCipher(t testing.TB, key []byte) *Cipher {
+	t.Helper()
+	c, err := NewCipher(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestKnownAnswers(t *testing.T) {
+	for _, v := range vectors(t) {
+		c := mustCipher(t, v.key)
+		got := make([]byte, BlockSize)
+		c.Encrypt(got, v.plain)
+		if !bytes.Equal(got, v.sealed) {
+			t.Errorf("key %x: Encrypt(%x) = %x, want %x", v.key, v.plain, got, v.sealed)
+		}
+		c.Decrypt(got, v.sealed)
+		if !bytes.Equal(got, v.plain) {
+			t.Errorf("key %x: Decrypt(%x) = %x, want %x", v.key, v.sealed, got, v.plain)
+		}
+		words := []uint64{binary.BigEndian.Uint64(v.plain)}
+		c.EncryptUint64s(words, words)
+		if words[0] != binary.BigEndian.Uint64(v.sealed) {
+			t.Errorf("key %x: EncryptUint64s(%x) = %x, want %x", v.key, v.plain, words, v.sealed)
+		}
+	}
+}
+
+func TestKeySize(t *testing.T) {
+	for n := 0; n <= 33; n++ {
+		c, err := NewCipher(make([]byte, n))
+		if n == KeySize {
+			if err != nil || c.BlockSize() != BlockSize {
+				t.Errorf("a key of %d bytes: %v, block size %d", n, err, c.BlockSize())
+			}
+			continue
+		}
+		var size KeySizeError
+		if !errors.As(err, &size) || int(size) != n || c != nil {
+			t.Errorf("a key of %d bytes: %v, %v", n, c, err)
+		}
+	}
+}
+
+// The key is copied: a caller may wipe its own.
+func TestKeyIsCopied(t *testing.T) {
+	key := []byte("0123456789abcdef")
+	c := mustCipher(t, key)
+	want := c.EncryptUint64(1)
+	clear(key)
+	if got := c.EncryptUint64(1); got != want {
+		t.Errorf("%x after the caller wiped the key, %x before", got, want)
+	}
+}
+
+// edges are the words at which carries, signs and byte orders go wrong.
+var edges = []uint64{
+	0, 1, 0x7fff, 0x8000, 0xffff, 0x1_0000, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff, 0x1_0000_0000,
+	0x0123_4567_89ab_cdef, 0x7fff_ffff_ffff_ffff, 0x8000_0000_0000_0000, 0xffff_ffff_ffff_fffe, 0xffff_ffff_ffff_ffff,
+}
+
+// block draws from the edges every other time.
+func block(r *rand.Rand) uint64 {
+	if r.IntN(2) == 0 {
+		return edges[r.IntN(len(edges))]
+	}
+	return r.Uint64()
+}
+
+func randomCipher(t testing.TB, r *rand.Rand) *Cipher {
+	var key [KeySize]byte
+	binary.BigEndian.PutUint64(key[:], block(r))
+	binary.BigEndian.PutUint64(key[8:], block(r))
+	return mustCipher(t, key[:])
+}
+
+func TestDecryptUndoesEncrypt(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 200 {
+		c := randomCipher(t, r)
+		for range 50 {
+			x := block(r)
+			if got := c.DecryptUint64(c.EncryptUint64(x)); got != x {
+				t.Fatalf("Decrypt(Encrypt(%x)) = %x", x, got)
+			}
+			if got := c.EncryptUint64(c.DecryptUint64(x)); got != x {
+				t.Fatalf("Encrypt(Decrypt(%x)) = %x", x, got)
+			}
+		}
+	}
+}
+
+// Every bit of key and block matters to about half of the output.
+func TestAvalanche(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	const trials = 200
+	flips := func(change func(key []byte, x *uint64, bit int), nbits int) {
+		for bit := range nbits {
+			var changed int
+			for range trials {
+				key := binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, r.Uint64()), r.Uint64())
+				x := r.Uint64()
+				before := mustCipher(t, key).EncryptUint64(x)
+				change(key, &x, bit)
+				changed += bits.OnesCount64(before ^ mustCipher(t, key).EncryptUint64(x))
+			}
+			if mean := float64(changed) / trials; mean < 30 || mean > 34 { // 32 ± 7 standard errors
+				t.Errorf("bit %d of %d changes %.1f output bits on average", bit, nbits, mean)
+			}
+		}
+	}
+	flips(func(_ []byte, x *uint64, bit int) { *x ^= 1 << bit }, 64)
+	flips(func(key []byte, _ *uint64, bit int) { key[bit/8] ^= 1 << (bit % 8) }, 128)
+}
+
+func TestBatchIsTheSameAsOneByOne(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	for n := 0; n <= 257; n++ {
+		c := randomCipher(t, r)
+		src := make([]uint64, n)
+		want := make([]uint64, n)
+		for i := range src {
+			src[i] = block(r)
+			want[i] = c.EncryptUint64(src[i])
+		}
+		keep := append([]uint64(nil), src...)
+
+		// Disjoint, with room behind that must stay as it is.
+		dst := make([]uint64, n+3)
+		for i := range dst {
+			dst[i] = 0xdead
+		}
+		c.EncryptUint64s(dst, src)
+		checkWords(t, "encrypt", dst[:n], want)
+		checkWords(t, "source after encrypt", src, keep)
+		checkWords(t, "behind the end", dst[n:], []uint64{0xdead, 0xdead, 0xdead})
+
+		// In place, at every alignment of a 32-byte register.
+		for shift := range 4 {
+			buf := make([]uint64, n+shift)
+			words := buf[shift:]
+			copy(words, src)
+			c.EncryptUint64s(words, words)
+			checkWords(t, "encrypt in place", words, want)
+			c.DecryptUint64s(words, words)
+			checkWords(t, "decrypt in place", words, src)
+		}
+
+		c.DecryptUint64s(dst, want)
+		checkWords(t, "decrypt", dst[:n], src)
+
+		// Neighbours in one array.
+		both := make([]uint64, 2*n)
+		copy(both, src)
+		c.EncryptUint64s(both[n:], both[:n])
+		checkWords(t, "encrypt into the neighbour", both[n:], want)
+		copy(both[n:], src)
+		c.EncryptUint64s(both[:n], both[n:])
+		checkWords(t, "encrypt from the neighbour", both[:n], want)
+	}
+}
+
+func checkWords(t *testing.T, what string, got, want []uint64) {
+	t.Helper()
+	for i := range want {
+		if got[i] != want[i] {
+			t.Fatalf("%s, word %d of %d: %016x, want %016x", what, i, len(want), got[i], want[i])
+		}
+	}
+}
+
+func TestBlockMayBeEncryptedInPlace(t *testing.T) {
+	v := vectors(t)[0]
+	c := mustCipher(t, v.key)
+	buf := append([]byte(nil), v.plain...)
+	c.Encrypt(buf, buf)
+	if !bytes.Equal(buf, v.sealed) {
+		t.Errorf("Encrypt in place: %x, want %x", buf, v.sealed)
+	}
+	c.Decrypt(buf, buf)
+	if !bytes.Equal(buf, v.plain) {
+		t.Errorf("Decrypt in place: %x, want %x", buf, v.plain)
+	}
+}
+
+func TestMisusePanics(t *testing.T) {
+	c := mustCipher(t, make([]byte, KeySize))
+	buf := make([]byte, 32)
+	words := make([]uint64, 32)
+	type blockFunc = func(dst, src []byte)
+	type batchFunc = func(dst, src []uint64)
+	for name, crypt := range map[string]blockFunc{"Encrypt": c.Encrypt, "Decrypt": c.Decrypt} {
+		panics(t, name+" of short input", "input not full block", func() { crypt(buf[:8], buf[16:23]) })
+		panics(t, name+" of nothing", "input not full block", func() { crypt(buf[:8], nil) })
+		panics(t, name+" into short output", "output not full block", func() { crypt(buf[:7], buf[16:24]) })
+		for shift := 1; shift < BlockSize; shift++ {
+			panics(t, name+" with overlap", "invalid buffer overlap", func() { crypt(buf[:8], buf[shift:]) })
+			panics(t, name+" with overlap", "invalid buffer overlap", func() { crypt(buf[shift:], buf[:8]) })
+		}
+		crypt(buf[:8], buf[8:]) // neighbours do not overlap
+	}
+	for name, crypt := range map[string]batchFunc{"EncryptUint64s": c.EncryptUint64s, "DecryptUint64s": c.DecryptUint64s} {
+		panics(t, name+" into short output", "output smaller than input", func() { crypt(words[:3], words[8:12]) })
+		for shift := 1; shift < 8; shift++ {
+			panics(t, name+" with overlap", "invalid buffer overlap", func() { crypt(words[:8], words[shift:shift+8]) })
+			panics(t, name+" with overlap", "invalid buffer overlap", func() { crypt(words[shift:shift+8], words[:8]) })
+		}
+		crypt(nil, nil)
+		crypt(words[:4], nil)
+	}
+}
+
+func panics(t *testing.T, what, want string, f func()) {
+	t.Helper()
+	defer func() {
+		t.Helper()
+		if got := fmt.Sprint(recover()); !strings.Contains(got, want) {
+			t.Errorf("%s: recovered %q, want %q", what, got, want)
+		}
+	}()
+	f()
+}
+
+// What is logged must not give the key away.
+func TestFormatHidesTheKey(t *testing.T) {
+	c := mustCipher(t, []byte("0123456789abcdef"))
+	want := fmt.Sprint(mustCipher(t, make([]byte, KeySize)))
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%x", "%d"} {
+		for _, arg := range []any{c, *c} {
+			if got := fmt.Sprintf(verb, arg); got != want {
+				t.Errorf("%s of %T: %s", verb, arg, got)
+			}
+		}
+	}
+	if j, err := json.Marshal(c); err != nil || string(j) != "{}" {
+		t.Errorf("as JSON: %s, %v", j, err)
+	}
+}
+
+func FuzzBatch(f *testing.F) {
+	f.Add([]byte("0123456789abcdef"), []byte("sixteen bytes and then some more to fill the blocks"))
+	f.Fuzz(func(t *testing.T, key, data []byte) {
+		c, err := NewCipher(key)
+		if err != nil {
+			return
+		}
+		words := make([]uint64, len(data)/BlockSize)
+		plain := make([]uint64, len(words))
+		for i := range words {
+			plain[i] = binary.BigEndian.Uint64(data[i*BlockSize:])
+		}
+		c.EncryptUint64s(words, plain)
+		for i := range words {
+			got := make([]byte, BlockSize)
+			c.Encrypt(got, data[i*BlockSize:])
+			if binary.BigEndian.Uint64(got) != words[i] {
+				t.Fatalf("block %d: Encrypt %x, EncryptUint64s %x", i, got, words[i])
+			}
+		}
+		c.DecryptUint64s(words, words)
+		checkWords(t, "decrypt", words, plain)
+	})
+}
+
+func BenchmarkRandUint64(b *testing.B) {
+	for b.Loop() {
+		sinkWord = rand.Uint64()
+	}
+}
+
+func BenchmarkEncryptUint64(b *testing.B) {
+	c := mustCipher(b, make([]byte, KeySize))
+	for i := uint64(0); b.Loop(); i++ {
+		sinkWord = c.EncryptUint64(i)
+	}
+}
+
+func BenchmarkEncryptUint64s(b *testing.B) {
+	c := mustCipher(b, make([]byte, KeySize))
+	words := make([]uint64, 256)
+	b.SetBytes(int64(len(words)) * BlockSize)
+	for b.Loop() {
+		c.EncryptUint64s(words, words)
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(words)), "ns/block")
+}
+
+var sinkWord uint64
