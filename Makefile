@@ -1,0 +1,105 @@
+# The modules are those of go.work: `go list -m` names them and the package
+# pattern `work` stands for every package in them. None is listed here.
+
+SHELL       := bash
+.SHELLFLAGS := -euo pipefail -c
+MAKEFLAGS   += --no-print-directory
+unexport GOWORK
+
+FUZZTIME ?= 10s
+ARGS     ?=
+
+# Tools are pinned here and built once.
+GOLANGCI_LINT_VERSION := v2.15.0
+GOLANGCI_LINT         := $(CURDIR)/.cache/bin/golangci-lint-$(GOLANGCI_LINT_VERSION)
+
+MODULES := go list -m -f '{{.Dir}}'
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' Makefile
+
+.PHONY: demo
+demo: engines ## two services, their traces in ClickHouse, one found by its ID; ARGS="-requests 5000" goes to the program
+	go run ./examples/otelhttp $(ARGS)
+
+.PHONY: test
+test: engines ## every test of every module
+	go test work
+
+# bench and the examples hold no concurrency of their own, and the collector
+# that the examples pull in takes minutes to build with the race detector.
+.PHONY: race
+race: engines ## the tests under the race detector, without examples and bench
+	@packages=$$(go list work)
+	go test -race $$(grep -vE '^[^/]+/[^/]+/[^/]+/(examples|bench)(/|$$)' <<<"$$packages")
+
+.PHONY: fuzz
+fuzz: ## every fuzz target of every module for FUZZTIME each
+	@files=$$(go list -f '{{$$d := .Dir}}{{range .TestGoFiles}}{{$$d}}/{{.}}{{"\n"}}{{end}}{{range .XTestGoFiles}}{{$$d}}/{{.}}{{"\n"}}{{end}}' work)
+	targets=$$(grep -Eo '^func Fuzz\w*' $$files)
+	while IFS=: read -r file func; do
+		echo "$${func#func } ($${file#$(CURDIR)/})"
+		go test -run '^$$' -fuzz "^$${func#func }\$$" -fuzztime $(FUZZTIME) "$${file%/*}" </dev/null
+	done <<<"$$targets"
+
+.PHONY: lint
+lint: $(GOLANGCI_LINT) ## golangci-lint in every module
+	@dirs=$$($(MODULES)) failed=0
+	for dir in $$dirs; do
+		echo "lint $$dir"
+		(cd "$$dir" && $(GOLANGCI_LINT) run ./...) || failed=1
+	done
+	echo "lint $(CURDIR) with the tag purego"
+	$(GOLANGCI_LINT) run --build-tags purego ./... || failed=1
+	exit $$failed
+
+.PHONY: lint-selftest
+lint-selftest: $(GOLANGCI_LINT) ## prove that the import rules of .golangci.yml refuse what they must
+	.ci/lint-selftest $(GOLANGCI_LINT)
+
+.PHONY: vet-cross
+vet-cross: ## go vet of the root module for arm64 and for 386
+	GOARCH=arm64 go vet ./...
+	GOARCH=386 go vet ./...
+
+.PHONY: portable
+portable: ## build and test the root module without assembly
+	go vet -tags purego ./...
+	go test -tags purego ./...
+
+# The command has no replace lines, which `go install` would refuse, and so
+# builds in the workspace only.
+.PHONY: standalone
+standalone: ## build every module by itself, without the workspace
+	@dirs=$$($(MODULES))
+	for dir in $$dirs; do
+		[[ $$dir == */cmd/traceflake ]] && continue
+		echo "build $$dir"
+		(cd "$$dir" && export GOWORK=off && go build -o /dev/null ./... && go vet ./...)
+	done
+
+.PHONY: tidy-check
+tidy-check: ## no change left in the tree, all of it formatted, every module in go.work
+	@unformatted=$$(git ls-files '*.go' | xargs gofmt -s -l)
+	[[ -z $$unformatted ]] || { echo "gofmt these files:"; echo "$$unformatted"; exit 1; }
+	for mod in $$(git ls-files '*/go.mod'); do
+		grep -qE "^\s*(use )?\./$${mod%/go.mod}$$" go.work || { echo "$$mod is not in go.work"; exit 1; }
+	done
+	GOWORK=off go mod tidy -diff
+	changes=$$(git status --porcelain)
+	[[ -z $$changes ]] || { echo "not committed:"; echo "$$changes"; exit 1; }
+
+.PHONY: tools
+tools: $(GOLANGCI_LINT) ## build the linter into .cache, once
+
+.PHONY: engines
+engines: ## fetch ClickHouse and PostgreSQL into .cache, once
+	internal/embedded/fetch.sh
+
+$(GOLANGCI_LINT):
+	GOBIN=$(@D) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
+	mv $(@D)/golangci-lint $@
+
+# A recipe is one shell script.
+.ONESHELL:
