@@ -1,0 +1,133 @@
+package xtraceid
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+
+	"go.opentelemetry.io/contrib/propagators/b3"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// DefaultHeader is the name of the header that carries the trace ID.
+const DefaultHeader = "x-trace-id"
+
+// Option configures the propagator.
+type Option interface {
+	apply(config) config
+}
+
+type optionFunc func(config) config
+
+func (f optionFunc) apply(c config) config { return f(c) }
+
+type config struct {
+	header          string
+	encoding        b3.Encoding
+	b3TraceID64     bool
+	verify          func(trace.TraceID) bool
+	deferredSampled bool
+}
+
+func newConfig(opts []Option) config {
+	c := config{header: DefaultHeader, encoding: b3.B3MultipleHeader}
+	for _, o := range opts {
+		c = o.apply(c)
+	}
+	return c
+}
+
+// WithHeader sets the name of the header that carries the trace ID, by default
+// [DefaultHeader]. The name is used as it is given; carriers other than HTTP headers
+// may tell upper from lower case. A name that is not an HTTP field name, or that is
+// one of B3's, is reported to [otel.Handle] and the default is used.
+func WithHeader(name string) Option {
+	return optionFunc(func(c config) config {
+		c.header = checkHeader(name)
+		return c
+	})
+}
+
+// WithB3Encoding sets how B3 is written: [b3.B3MultipleHeader] (the default, also for
+// [b3.B3Unspecified]), [b3.B3SingleHeader], or both. Both are always read. An encoding
+// that is neither is reported to [otel.Handle] and the default is used.
+func WithB3Encoding(e b3.Encoding) Option {
+	return optionFunc(func(c config) config {
+		c.encoding = e & (b3.B3MultipleHeader | b3.B3SingleHeader)
+		if c.encoding != e {
+			otel.Handle(fmt.Errorf("xtraceid: unknown B3 encoding %#x: use b3.B3MultipleHeader, b3.B3SingleHeader or both", uint8(e)))
+			c.encoding = b3.B3Unspecified
+		}
+		if c.encoding == b3.B3Unspecified {
+			c.encoding = b3.B3MultipleHeader
+		}
+		return c
+	})
+}
+
+// WithB3TraceID64 writes only the low 64 bits of the trace ID into B3, for peers that
+// know no more; x-trace-id has all 128. A trace ID whose low half is zero, which cannot
+// be cut, is written whole.
+func WithB3TraceID64() Option {
+	return optionFunc(func(c config) config {
+		c.b3TraceID64 = true
+		return c
+	})
+}
+
+// WithVerifier makes Extract ask ok about the trace ID it arrives at, whichever header
+// brought it. If ok refuses, nothing of what came in is used. A nil ok accepts everything,
+// as without the option. ok is called on each request and must be safe for concurrent use.
+func WithVerifier(ok func(trace.TraceID) bool) Option {
+	return optionFunc(func(c config) config {
+		c.verify = ok
+		return c
+	})
+}
+
+// WithDeferredSampled makes Extract take B3 with IDs but without a sampling field as
+// sampled.
+func WithDeferredSampled() Option {
+	return optionFunc(func(c config) config {
+		c.deferredSampled = true
+		return c
+	})
+}
+
+// checkHeader returns name, or, having reported it, the default.
+func checkHeader(name string) string {
+	reason := ""
+	switch {
+	case !isFieldName(name):
+		reason = "it is not an HTTP field name"
+	case isB3Header(name):
+		reason = "B3 uses it"
+	default:
+		return name
+	}
+	otel.Handle(fmt.Errorf("xtraceid: cannot use the header name %q: %s; using %q", name, reason, DefaultHeader))
+	return DefaultHeader
+}
+
+// isFieldName tells whether s is a token of RFC 9110, section 5.6.2.
+func isFieldName(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
+		case strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0:
+		default:
+			return false
+		}
+	}
+	return s != ""
+}
+
+func isB3Header(name string) bool {
+	switch http.CanonicalHeaderKey(name) {
+	case "B3", "X-B3-Traceid", "X-B3-Spanid", "X-B3-Parentspanid", "X-B3-Sampled", "X-B3-Flags":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,405 @@
+package xtraceid_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+
+	"go.opentelemetry.io/contrib/propagators/b3"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/traceflake/traceflake/propagation/xtraceid"
+)
+
+const (
+	traceT = "32d1f0a9c8000005a1b2c3d4e5f60718" // x-trace-id in most cases
+	traceU = "32d1f0a9c8000006ffeeddccbbaa9988" // another trace
+	lowT   = "a1b2c3d4e5f60718"
+	low64  = "00f067aa0ba902b7" // a 64-bit trace ID that is not T's low half
+	spanS  = "53995c3f42cd8ad8"
+	spanP  = "e457b5a2e4d86bd1" // S's parent
+)
+
+func traceID(tb testing.TB, s string) trace.TraceID {
+	tb.Helper()
+	if s == "" {
+		return trace.TraceID{}
+	}
+	id, err := trace.TraceIDFromHex(s)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return id
+}
+
+func spanID(tb testing.TB, s string) trace.SpanID {
+	tb.Helper()
+	if s == "" {
+		return trace.SpanID{}
+	}
+	id, err := trace.SpanIDFromHex(s)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return id
+}
+
+// spanContext makes one that is remote if it has a trace ID.
+func spanContext(tb testing.TB, traceHex, spanHex string, sampled bool) trace.SpanContext {
+	tb.Helper()
+	return trace.NewSpanContext(trace.SpanContextConfig{
+		TraceID:    traceID(tb, traceHex),
+		SpanID:     spanID(tb, spanHex),
+		TraceFlags: trace.TraceFlags(0).WithSampled(sampled),
+		Remote:     traceHex != "",
+	})
+}
+
+// headers makes an http.Header of pairs; a name may come more than once.
+func headers(pairs ...string) http.Header {
+	h := http.Header{}
+	for i := 0; i < len(pairs); i += 2 {
+		h.Add(pairs[i], pairs[i+1])
+	}
+	return h
+}
+
+func multi(traceHex, spanHex, sampled string) []string {
+	h := []string{"X-B3-TraceId", traceHex, "X-B3-SpanId", spanHex, "X-B3-ParentSpanId", spanP}
+	if sampled != "" {
+		h = append(h, "X-B3-Sampled", sampled)
+	}
+	return h
+}
+
+func with(pairs []string, more ...string) []string {
+	return append(append([]string(nil), pairs...), more...)
+}
+
+func extract(h http.Header, opts ...xtraceid.Option) context.Context {
+	return xtraceid.New(opts...).Extract(context.Background(), propagation.HeaderCarrier(h))
+}
+
+type extractCase struct {
+	name    string
+	headers []string
+	trace   string // "" if there is none
+	span    string // "" if there is no parent
+	sampled bool
+}
+
+// rows is the table of the package doc.
+var rows = []extractCase{
+	{"nothing", nil, "", "", false},
+
+	{"x-trace-id, B3 with 64-bit ID, its low half", with(multi(lowT, spanS, "1"), "x-trace-id", traceT), traceT, spanS, true},
+	{"x-trace-id, B3 with 64-bit ID, not sampled", with(multi(lowT, spanS, "0"), "x-trace-id", traceT), traceT, spanS, false},
+	{"x-trace-id, B3 with 64-bit ID, sampling open", with(multi(lowT, spanS, ""), "x-trace-id", traceT), traceT, spanS, false},
+	{"x-trace-id, B3 with 64-bit ID, debug", with(multi(lowT, spanS, ""), "x-trace-id", traceT, "X-B3-Flags", "1"), traceT, spanS, true},
+	{"x-trace-id, B3 with 64-bit ID, not its low half", with(multi(low64, spanS, "1"), "x-trace-id", traceT), traceT, spanS, true},
+	{"x-trace-id, B3 with 64-bit ID, padded", with(multi("0000000000000000"+low64, spanS, "1"), "x-trace-id", traceT), traceT, spanS, true},
+	{"x-trace-id, single B3 with 64-bit ID", []string{"x-trace-id", traceT, "b3", lowT + "-" + spanS + "-1-" + spanP}, traceT, spanS, true},
+	{"x-trace-id, single B3 with 64-bit ID, not sampled", []string{"x-trace-id", traceT, "b3", lowT + "-" + spanS + "-0"}, traceT, spanS, false},
+	{"x-trace-id, single B3 with 64-bit ID, debug", []string{"x-trace-id", traceT, "b3", lowT + "-" + spanS + "-d"}, traceT, spanS, true},
+
+	{"x-trace-id, B3 with the same ID", with(multi(traceT, spanS, "1"), "x-trace-id", traceT), traceT, spanS, true},
+	{"x-trace-id, B3 with the same ID, not sampled", with(multi(traceT, spanS, "0"), "x-trace-id", traceT), traceT, spanS, false},
+	{"x-trace-id, single B3 with the same ID", []string{"x-trace-id", traceT, "b3", traceT + "-" + spanS + "-1"}, traceT, spanS, true},
+	{"x-trace-id in upper case, B3 with the same ID", with(multi(traceT, spanS, "1"), "x-trace-id", strings.ToUpper(traceT)), traceT, spanS, true},
+
+	{"x-trace-id, B3 with another ID", with(multi(traceU, spanS, "1"), "x-trace-id", traceT), traceT, "", false},
+	{"x-trace-id, B3 with another ID, debug", with(multi(traceU, spanS, ""), "x-trace-id", traceT, "X-B3-Flags", "1"), traceT, "", false},
+	{"x-trace-id, B3 with another ID of the same low half", with(multi("1"+traceT[1:], spanS, "1"), "x-trace-id", traceT), traceT, "", false},
+	{"x-trace-id, B3 with another ID of the same high half", with(multi(traceT[:31]+"9", spanS, "1"), "x-trace-id", traceT), traceT, "", false},
+	{"x-trace-id, single B3 with another ID", []string{"x-trace-id", traceT, "b3", traceU + "-" + spanS + "-1"}, traceT, "", false},
+
+	{"x-trace-id alone", []string{"x-trace-id", traceT}, traceT, "", false},
+	{"x-trace-id alone, upper case", []string{"x-trace-id", strings.ToUpper(traceT)}, traceT, "", false},
+	{"x-trace-id alone, 64-bit padded", []string{"x-trace-id", "0000000000000000" + low64}, "0000000000000000" + low64, "", false},
+	{"x-trace-id, B3 without IDs: sampled", []string{"x-trace-id", traceT, "X-B3-Sampled", "1"}, traceT, "", true},
+	{"x-trace-id, B3 without IDs: sampled, old form", []string{"x-trace-id", traceT, "X-B3-Sampled", "True"}, traceT, "", true},
+	{"x-trace-id, B3 without IDs: not sampled", []string{"x-trace-id", traceT, "X-B3-Sampled", "0"}, traceT, "", false},
+	{"x-trace-id, B3 without IDs: debug", []string{"x-trace-id", traceT, "X-B3-Flags", "1"}, traceT, "", true},
+	{"x-trace-id, B3 without IDs: debug over not sampled", []string{"x-trace-id", traceT, "X-B3-Flags", "1", "X-B3-Sampled", "0"}, traceT, "", true},
+	{"x-trace-id, single B3 without IDs: sampled", []string{"x-trace-id", traceT, "b3", "1"}, traceT, "", true},
+	{"x-trace-id, single B3 without IDs: not sampled", []string{"x-trace-id", traceT, "b3", "0"}, traceT, "", false},
+	{"x-trace-id, single B3 without IDs: not sampled, over multiple headers", []string{"x-trace-id", traceT, "b3", "0", "X-B3-Sampled", "1"}, traceT, "", false},
+	{"x-trace-id, single B3 without IDs: debug", []string{"x-trace-id", traceT, "b3", "d"}, traceT, "", true},
+	{"x-trace-id, B3 malformed: no span ID", []string{"x-trace-id", traceT, "X-B3-TraceId", traceT, "X-B3-Sampled", "1"}, traceT, "", false},
+	{"x-trace-id, B3 malformed: no trace ID", []string{"x-trace-id", traceT, "X-B3-SpanId", spanS, "X-B3-Sampled", "1"}, traceT, "", false},
+	{"x-trace-id, B3 malformed: zero span ID", with(multi(traceT, "0000000000000000", "1"), "x-trace-id", traceT), traceT, "", false},
+	{"x-trace-id, single B3 malformed", []string{"x-trace-id", traceT, "b3", traceT}, traceT, "", false},
+
+	{"B3 alone", multi(traceU, spanS, "1"), traceU, spanS, true},
+	{"B3 alone, not sampled", multi(traceU, spanS, "0"), traceU, spanS, false},
+	{"B3 alone, sampling open", multi(traceU, spanS, ""), traceU, spanS, false},
+	{"B3 alone, 64-bit", multi(low64, spanS, "1"), "0000000000000000" + low64, spanS, true},
+	{"B3 alone, single", []string{"b3", traceU + "-" + spanS + "-1"}, traceU, spanS, true},
+	{"B3 alone, without IDs", []string{"b3", "1"}, "", "", false},
+	{"B3 alone, malformed", multi("xyz", spanS, "1"), "", "", false},
+
+	{"x-trace-id repeated, same", with(multi(lowT, spanS, "1"), "x-trace-id", traceT, "x-trace-id", traceT), traceT, spanS, true},
+	{"x-trace-id repeated, same but for case", []string{"x-trace-id", traceT, "x-trace-id", strings.ToUpper(traceT)}, traceT, "", false},
+	{"x-trace-id repeated, same, joined", []string{"x-trace-id", traceT + ", " + traceT}, traceT, "", false},
+	{"x-trace-id repeated, same, joined without space", []string{"x-trace-id", traceT + "," + traceT, "x-trace-id", traceT}, traceT, "", false},
+	{"x-trace-id with space around", []string{"x-trace-id", " " + traceT + "\t"}, traceT, "", false},
+}
+
+// malformed are values of x-trace-id, each with B3 and alone.
+var malformed = []struct {
+	name   string
+	values []string
+}{
+	{"empty", []string{""}},
+	{"zero", []string{strings.Repeat("0", 32)}},
+	{"64-bit", []string{low64}},
+	{"31 digits", []string{traceT[:31]}},
+	{"33 digits", []string{traceT + "0"}},
+	{"not hex", []string{traceT[:31] + "g"}},
+	{"not ASCII", []string{traceT[:30] + "é"}},
+	{"UUID", []string{"32d1f0a9-c800-0005-a1b2-c3d4e5f60718"}},
+	{"0x", []string{"0x" + traceT[:30]}},
+	{"traceparent", []string{"00-" + traceT + "-" + spanS + "-01"}},
+	{"space inside", []string{traceT[:16] + " " + traceT[17:]}},
+	{"repeated, different", []string{traceT, traceU}},
+	{"repeated, different in the third", []string{traceT, traceT, traceU}},
+	{"repeated, the second malformed", []string{traceT, "x"}},
+	{"repeated, the second empty", []string{traceT, ""}},
+	{"repeated, the first empty", []string{"", traceT}},
+	{"repeated, the first zero", []string{strings.Repeat("0", 32), traceT}},
+	{"joined, different", []string{traceT + "," + traceU}},
+	{"joined, an empty part", []string{traceT + ","}},
+	{"joined, then different", []string{traceT + "," + traceT, traceU}},
+}
+
+func TestExtract(t *testing.T) {
+	for _, c := range rows {
+		t.Run(c.name, func(t *testing.T) {
+			ctx := extract(headers(c.headers...))
+			got, want := trace.SpanContextFromContext(ctx), spanContext(t, c.trace, c.span, c.sampled)
+			if !got.Equal(want) {
+				t.Errorf("got %s, want %s", show(got), show(want))
+			}
+		})
+	}
+}
+
+func show(sc trace.SpanContext) string {
+	s := sc.TraceID().String() + "-" + sc.SpanID().String() + "-" + sc.TraceFlags().String()
+	if sc.IsRemote() {
+		s += " remote"
+	}
+	return s
+}
+
+func TestExtractMalformed(t *testing.T) {
+	for _, c := range malformed {
+		t.Run(c.name, func(t *testing.T) {
+			h := headers(multi(traceU, spanS, "1")...)
+			h["X-Trace-Id"] = c.values
+			if got, want := trace.SpanContextFromContext(extract(h)), spanContext(t, traceU, spanS, true); !got.Equal(want) {
+				t.Errorf("with B3: got %s, want B3's %s", show(got), show(want))
+			}
+			h = http.Header{"X-Trace-Id": c.values}
+			if got := trace.SpanContextFromContext(extract(h)); !got.Equal(trace.SpanContext{}) {
+				t.Errorf("alone: got %s, want nothing", show(got))
+			}
+		})
+	}
+}
+
+func TestExtractVerifier(t *testing.T) {
+	t.Run("refuses", func(t *testing.T) {
+		// A span that is there already stays, B3's debug flag does not come in.
+		here := trace.NewSpanContext(trace.SpanContextConfig{TraceID: traceID(t, "1"+traceT[1:]), SpanID: spanID(t, spanP)})
+		for _, c := range rows {
+			if c.trace == "" {
+				continue
+			}
+			for _, start := range []context.Context{
+				context.Background(),
+				trace.ContextWithSpanContext(context.Background(), here),
+			} {
+				var asked []trace.TraceID
+				p := xtraceid.New(xtraceid.WithVerifier(func(id trace.TraceID) bool {
+					asked = append(asked, id)
+					return false
+				}))
+				if got := p.Extract(start, propagation.HeaderCarrier(headers(c.headers...))); got != start {
+					t.Errorf("%s: the context has changed", c.name)
+				}
+				if len(asked) != 1 || asked[0] != traceID(t, c.trace) {
+					t.Errorf("%s: the verifier was asked about %v, want once %s", c.name, asked, c.trace)
+				}
+			}
+		}
+	})
+	t.Run("accepts", func(t *testing.T) {
+		for _, c := range rows {
+			want := traceID(t, c.trace)
+			sc := trace.SpanContextFromContext(extract(headers(c.headers...), xtraceid.WithVerifier(func(id trace.TraceID) bool {
+				if !id.IsValid() {
+					t.Errorf("%s: asked about no ID", c.name)
+				}
+				return id == want
+			})))
+			if want := spanContext(t, c.trace, c.span, c.sampled); !sc.Equal(want) {
+				t.Errorf("%s: got %s, want %s", c.name, show(sc), show(want))
+			}
+		}
+	})
+	t.Run("nil", func(t *testing.T) {
+		sc := trace.SpanContextFromContext(extract(headers("x-trace-id", traceT), xtraceid.WithVerifier(nil)))
+		if want := spanContext(t, traceT, "", false); !sc.Equal(want) {
+			t.Errorf("got %s, want %s", show(sc), show(want))
+		}
+	})
+}
+
+func TestExtractDeferredSampled(t *testing.T) {
+	open := func(id string) []string { return multi(id, spanS, "") }
+	cases := []extractCase{
+		{"multiple headers", open(traceT), traceT, spanS, true},
+		{"multiple headers, 64-bit, x-trace-id", with(open(lowT), "x-trace-id", traceT), traceT, spanS, true},
+		{"single header", []string{"b3", traceT + "-" + spanS}, traceT, spanS, true},
+		{"single header, 64-bit", []string{"b3", low64 + "-" + spanS}, "0000000000000000" + low64, spanS, true},
+		{"single header, 64-bit, x-trace-id", []string{"b3", low64 + "-" + spanS, "x-trace-id", traceT}, traceT, spanS, true},
+		{"said no", multi(traceT, spanS, "0"), traceT, spanS, false},
+		{"said no in a single header", []string{"b3", traceT + "-" + spanS + "-0"}, traceT, spanS, false},
+		{"single header says no, multiple headers nothing", with(open(traceU), "b3", traceT+"-"+spanS+"-0"), traceT, spanS, false},
+		{"said yes", multi(traceT, spanS, "1"), traceT, spanS, true},
+		{"nonsense is not open", multi(traceT, spanS, "2"), "", "", false},
+		{"another trace", with(open(traceU), "x-trace-id", traceT), traceT, "", false},
+		{"x-trace-id alone", []string{"x-trace-id", traceT}, traceT, "", false},
+		{"nothing", nil, "", "", false},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			sc := trace.SpanContextFromContext(extract(headers(c.headers...), xtraceid.WithDeferredSampled()))
+			if want := spanContext(t, c.trace, c.span, c.sampled); !sc.Equal(want) {
+				t.Errorf("got %s, want %s", show(sc), show(want))
+			}
+		})
+	}
+}
+
+// What the b3 package keeps in the context beside the span context shows in what it injects
+// for a remote span.
+func TestExtractB3State(t *testing.T) {
+	const open, debug, decided = "-", "d", "0/1"
+	cases := []struct {
+		name    string
+		headers []string
+		opts    []xtraceid.Option
+		want    string
+	}{
+		{"B3 alone, open", multi(traceT, spanS, ""), nil, open},
+		{"open", with(multi(lowT, spanS, ""), "x-trace-id", traceT), nil, open},
+		{"open, taken as sampled", with(multi(lowT, spanS, ""), "x-trace-id", traceT), []xtraceid.Option{xtraceid.WithDeferredSampled()}, decided},
+		{"open in a single header, taken as sampled", []string{"b3", traceT + "-" + spanS}, []xtraceid.Option{xtraceid.WithDeferredSampled()}, decided},
+		{"decided", with(multi(lowT, spanS, "1"), "x-trace-id", traceT), nil, decided},
+		{"debug", with(multi(lowT, spanS, ""), "x-trace-id", traceT, "X-B3-Flags", "1"), nil, debug},
+		{"debug without IDs", []string{"x-trace-id", traceT, "b3", "d"}, nil, debug},
+		{"debug without IDs and x-trace-id", []string{"X-B3-Flags", "1"}, nil, debug},
+		{"x-trace-id alone", []string{"x-trace-id", traceT}, nil, decided},
+		{"another trace, open", with(multi(traceU, spanS, ""), "x-trace-id", traceT), nil, decided},
+		{"another trace, debug", with(multi(traceU, spanS, ""), "x-trace-id", traceT, "X-B3-Flags", "1"), nil, decided},
+		{"another trace, debug in a single header", []string{"x-trace-id", traceT, "b3", traceU + "-" + spanS + "-d"}, nil, decided},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			ctx := extract(headers(c.headers...), c.opts...)
+			ctx = trace.ContextWithSpanContext(ctx, spanContext(t, traceT, spanS, true))
+			out := propagation.MapCarrier{}
+			b3.New(b3.WithInjectEncoding(b3.B3MultipleHeader)).Inject(ctx, out)
+			got := open
+			switch {
+			case out["x-b3-flags"] == "1":
+				got = debug
+			case out["x-b3-sampled"] != "":
+				got = decided
+			}
+			if got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// A span that is in the context already.
+func TestExtractIntoSpan(t *testing.T) {
+	local := trace.NewSpanContext(trace.SpanContextConfig{TraceID: traceID(t, traceT), SpanID: spanID(t, spanP), TraceFlags: trace.FlagsSampled})
+	remote := local.WithRemote(true)
+	idOnly := spanContext(t, traceT, "", false)
+	cases := []struct {
+		name    string
+		here    trace.SpanContext
+		headers []string
+		want    trace.SpanContext
+	}{
+		{"nothing comes", local, nil, local},
+		{"nothing comes, remote", remote, nil, remote},
+		{"nothing comes, trace ID only", idOnly, nil, idOnly},
+		{"malformed", local, []string{"x-trace-id", "x", "b3", "x"}, local},
+		{"B3 without IDs", local, []string{"b3", "0"}, local},
+		{"B3", local, multi(traceU, spanS, "0"), spanContext(t, traceU, spanS, false)},
+		{"x-trace-id and 64-bit B3", local, with(multi(lowT, spanS, "0"), "x-trace-id", traceT), spanContext(t, traceT, spanS, false)},
+		{"x-trace-id of another trace", local, []string{"x-trace-id", traceU}, spanContext(t, traceU, "", false)},
+		{"x-trace-id of another trace, remote", remote, []string{"x-trace-id", traceU}, spanContext(t, traceU, "", false)},
+		{"x-trace-id of this trace", local, []string{"x-trace-id", traceT}, local},
+		{"x-trace-id of this trace, remote", remote, []string{"x-trace-id", traceT}, remote},
+		{"x-trace-id of this trace, B3 of another", remote, with(multi(traceU, spanS, "0"), "x-trace-id", traceT), remote},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			ctx := trace.ContextWithSpanContext(context.Background(), c.here)
+			ctx = xtraceid.New().Extract(ctx, propagation.HeaderCarrier(headers(c.headers...)))
+			if got := trace.SpanContextFromContext(ctx); !got.Equal(c.want) {
+				t.Errorf("got %s, want %s", show(got), show(c.want))
+			}
+		})
+	}
+}
+
+func TestExtractCarriers(t *testing.T) {
+	want := spanContext(t, traceT, spanS, true)
+	t.Run("map", func(t *testing.T) {
+		ctx := xtraceid.New().Extract(context.Background(), propagation.MapCarrier{
+			"x-trace-id": traceT, "b3": low64 + "-" + spanS + "-1",
+		})
+		if got := trace.SpanContextFromContext(ctx); !got.Equal(want) {
+			t.Errorf("got %s, want %s", show(got), show(want))
+		}
+	})
+	t.Run("values of another carrier", func(t *testing.T) {
+		c := valuesCarrier{propagation.MapCarrier{"x-trace-id": traceT}, []string{traceT, traceU}}
+		if got := trace.SpanContextFromContext(xtraceid.New().Extract(context.Background(), c)); got.HasTraceID() {
+			t.Errorf("got %s, want nothing: the header has two IDs", show(got))
+		}
+	})
+	t.Run("header name", func(t *testing.T) {
+		opt := xtraceid.WithHeader("X-Correlation-Trace")
+		h := headers(with(multi(lowT, spanS, "1"), "x-correlation-trace", traceT, "x-trace-id", traceU)...)
+		if got := trace.SpanContextFromContext(extract(h, opt)); !got.Equal(want) {
+			t.Errorf("http.Header: got %s, want %s", show(got), show(want))
+		}
+		m := propagation.MapCarrier{"X-Correlation-Trace": traceT, "x-correlation-trace": traceU, "b3": low64 + "-" + spanS + "-1"}
+		if got := trace.SpanContextFromContext(xtraceid.New(opt).Extract(context.Background(), m)); !got.Equal(want) {
+			t.Errorf("map: got %s, want %s", show(got), show(want))
+		}
+	})
+}
+
+type valuesCarrier struct {
+	propagation.MapCarrier
+	values []string
+}
+
+func (c valuesCarrier) Values(key string) []string {
+	if key != "x-trace-id" {
+		return nil
+	}
+	return c.values
+}

@@ -1,0 +1,245 @@
+package xtraceid_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.opentelemetry.io/contrib/propagators/b3"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/traceflake/traceflake/propagation/xtraceid"
+)
+
+const both = b3.B3SingleHeader | b3.B3MultipleHeader
+
+func local(tb testing.TB, traceHex, spanHex string, sampled bool) context.Context {
+	return trace.ContextWithSpanContext(context.Background(), spanContext(tb, traceHex, spanHex, sampled).WithRemote(false))
+}
+
+func TestInject(t *testing.T) {
+	const zeroLow = "32d1f0a9c80000050000000000000000"
+	type fields = propagation.MapCarrier
+	short := []xtraceid.Option{xtraceid.WithB3TraceID64()}
+	single := []xtraceid.Option{xtraceid.WithB3Encoding(b3.B3SingleHeader)}
+
+	cases := []struct {
+		name string
+		ctx  context.Context
+		opts []xtraceid.Option
+		want fields
+	}{
+		{"no span", context.Background(), nil, fields{}},
+		{"no span, single", context.Background(), single, fields{}},
+		{"span ID only", local(t, "", spanS, true), nil, fields{}},
+		{"trace ID only, made here", local(t, traceT, "", true), nil, fields{}},
+		{"trace ID only, handed on", extract(headers("x-trace-id", traceT)), nil, fields{"x-trace-id": traceT}},
+		{"trace ID only, handed on, single", extract(headers("x-trace-id", traceT, "b3", "0")), single, fields{"x-trace-id": traceT}},
+		{"another trace's B3, handed on", extract(headers(with(multi(traceU, spanS, ""), "x-trace-id", traceT)...)), nil, fields{"x-trace-id": traceT}},
+
+		{"sampled", local(t, traceT, spanS, true), nil,
+			fields{"x-trace-id": traceT, "x-b3-traceid": traceT, "x-b3-spanid": spanS, "x-b3-sampled": "1"}},
+		{"not sampled", local(t, traceT, spanS, false), nil,
+			fields{"x-trace-id": traceT, "x-b3-traceid": traceT, "x-b3-spanid": spanS, "x-b3-sampled": "0"}},
+		{"single", local(t, traceT, spanS, true), single,
+			fields{"x-trace-id": traceT, "b3": traceT + "-" + spanS + "-1"}},
+		{"both", local(t, traceT, spanS, false), []xtraceid.Option{xtraceid.WithB3Encoding(both)},
+			fields{"x-trace-id": traceT, "x-b3-traceid": traceT, "x-b3-spanid": spanS, "x-b3-sampled": "0", "b3": traceT + "-" + spanS + "-0"}},
+		{"unspecified encoding", local(t, traceT, spanS, true), []xtraceid.Option{xtraceid.WithB3Encoding(b3.B3Unspecified)},
+			fields{"x-trace-id": traceT, "x-b3-traceid": traceT, "x-b3-spanid": spanS, "x-b3-sampled": "1"}},
+		{"header name", local(t, traceT, spanS, true), []xtraceid.Option{xtraceid.WithHeader("Trace"), xtraceid.WithB3Encoding(b3.B3SingleHeader)},
+			fields{"Trace": traceT, "b3": traceT + "-" + spanS + "-1"}},
+
+		{"64-bit", local(t, traceT, spanS, true), short,
+			fields{"x-trace-id": traceT, "x-b3-traceid": lowT, "x-b3-spanid": spanS, "x-b3-sampled": "1"}},
+		{"64-bit, both", local(t, traceT, spanS, true), withOpts(short, xtraceid.WithB3Encoding(both)),
+			fields{"x-trace-id": traceT, "x-b3-traceid": lowT, "x-b3-spanid": spanS, "x-b3-sampled": "1", "b3": lowT + "-" + spanS + "-1"}},
+		{"64-bit, low half zero", local(t, zeroLow, spanS, true), short,
+			fields{"x-trace-id": zeroLow, "x-b3-traceid": zeroLow, "x-b3-spanid": spanS, "x-b3-sampled": "1"}},
+		{"64-bit, trace ID only", extract(headers("x-trace-id", traceT)), short, fields{"x-trace-id": traceT}},
+
+		{"open, handed on", extract(headers(multi(traceT, spanS, "")...)), nil,
+			fields{"x-trace-id": traceT, "x-b3-traceid": traceT, "x-b3-spanid": spanS}},
+		{"open, handed on, single", extract(headers(multi(traceT, spanS, "")...)), single,
+			fields{"x-trace-id": traceT, "b3": traceT + "-" + spanS}},
+		{"open, then decided here", span(t, extract(headers(multi(traceT, spanP, "")...)), true), nil,
+			fields{"x-trace-id": traceT, "x-b3-traceid": traceT, "x-b3-spanid": spanS, "x-b3-sampled": "1"}},
+		{"open, then decided here, single", span(t, extract(headers(multi(traceT, spanP, "")...)), false), single,
+			fields{"x-trace-id": traceT, "b3": traceT + "-" + spanS + "-0"}},
+		{"debug", span(t, extract(headers(with(multi(lowT, spanP, ""), "x-trace-id", traceT, "X-B3-Flags", "1")...)), true), nil,
+			fields{"x-trace-id": traceT, "x-b3-traceid": traceT, "x-b3-spanid": spanS, "x-b3-flags": "1"}},
+		{"debug, single", span(t, extract(headers("x-trace-id", traceT, "b3", "d")), true), single,
+			fields{"x-trace-id": traceT, "b3": traceT + "-" + spanS + "-d"}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			got := fields{}
+			p := xtraceid.New(c.opts...)
+			p.Inject(c.ctx, got)
+			if !maps.Equal(got, c.want) {
+				t.Errorf("got  %v\nwant %v", got, c.want)
+			}
+			for k := range got {
+				if !slices.Contains(p.Fields(), k) {
+					t.Errorf("wrote %q, which is not in Fields %q", k, p.Fields())
+				}
+			}
+			h := http.Header{}
+			p.Inject(c.ctx, propagation.HeaderCarrier(h))
+			want := http.Header{}
+			for k, v := range c.want {
+				want.Set(k, v)
+			}
+			if !maps.EqualFunc(h, want, slices.Equal) {
+				t.Errorf("http.Header: got  %v\nwant %v", h, want)
+			}
+		})
+	}
+}
+
+func withOpts(opts []xtraceid.Option, more ...xtraceid.Option) []xtraceid.Option {
+	return append(append([]xtraceid.Option(nil), opts...), more...)
+}
+
+// span is what an SDK does: the trace of ctx goes on in a span made here.
+func span(tb testing.TB, ctx context.Context, sampled bool) context.Context {
+	sc := trace.SpanContextFromContext(ctx)
+	return trace.ContextWithSpanContext(ctx, sc.WithSpanID(spanID(tb, spanS)).
+		WithTraceFlags(sc.TraceFlags().WithSampled(sampled)).WithRemote(false))
+}
+
+// Fields lists what Inject writes and nothing else: each field is written for some span.
+func TestFields(t *testing.T) {
+	multi := []string{"x-b3-traceid", "x-b3-spanid", "x-b3-sampled", "x-b3-flags"}
+	cases := []struct {
+		name string
+		opts []xtraceid.Option
+		want []string
+	}{
+		{"default", nil, append([]string{"x-trace-id"}, multi...)},
+		{"single", []xtraceid.Option{xtraceid.WithB3Encoding(b3.B3SingleHeader)}, []string{"x-trace-id", "b3"}},
+		{"both", []xtraceid.Option{xtraceid.WithB3Encoding(both)}, append([]string{"x-trace-id", "b3"}, multi...)},
+		{"64-bit", []xtraceid.Option{xtraceid.WithB3TraceID64()}, append([]string{"x-trace-id"}, multi...)},
+		{"header", []xtraceid.Option{xtraceid.WithHeader("trace")}, append([]string{"trace"}, multi...)},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			p := xtraceid.New(c.opts...)
+			if got := p.Fields(); !slices.Equal(got, c.want) {
+				t.Fatalf("got %q, want %q", got, c.want)
+			}
+			out := propagation.MapCarrier{}
+			p.Inject(local(t, traceT, spanS, true), out)
+			p.Inject(span(t, extract(headers("b3", traceT+"-"+spanP+"-d")), true), out)
+			got := slices.Sorted(maps.Keys(out))
+			if want := slices.Sorted(slices.Values(c.want)); !slices.Equal(got, want) {
+				t.Errorf("Inject writes %q, Fields says %q", got, want)
+			}
+		})
+	}
+}
+
+// Inject, then Extract, gives the same span context under each combination of options.
+func TestRoundTrip(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for _, enc := range []b3.Encoding{b3.B3MultipleHeader, b3.B3SingleHeader, both} {
+		for _, header := range []string{"x-trace-id", "X-Other"} {
+			for _, bits := range []int{64, 128} {
+				for _, open := range []bool{false, true} {
+					opts := []xtraceid.Option{
+						xtraceid.WithB3Encoding(enc), xtraceid.WithHeader(header),
+						xtraceid.WithVerifier(func(trace.TraceID) bool { return true }),
+					}
+					if bits == 64 {
+						opts = append(opts, xtraceid.WithB3TraceID64())
+					}
+					if open {
+						opts = append(opts, xtraceid.WithDeferredSampled())
+					}
+					t.Run(fmt.Sprintf("%d %s %d-bit deferred=%v", enc, header, bits, open), func(t *testing.T) {
+						roundTrip(t, r, xtraceid.New(opts...))
+					})
+				}
+			}
+		}
+	}
+}
+
+func roundTrip(t *testing.T, r *rand.Rand, p propagation.TextMapPropagator) {
+	for i := range 400 {
+		cfg := trace.SpanContextConfig{TraceFlags: trace.TraceFlags(i & 1)}
+		for j := range cfg.TraceID {
+			cfg.TraceID[j] = byte(r.Uint32())
+		}
+		for j := range cfg.SpanID {
+			cfg.SpanID[j] = byte(r.Uint32())
+		}
+		switch i / 2 % 4 { // edges: a half that is zero
+		case 1:
+			clear(cfg.TraceID[:8])
+		case 2:
+			clear(cfg.TraceID[8:])
+		}
+		cfg.Remote = i&8 != 0
+		sc := trace.NewSpanContext(cfg)
+		if !sc.IsValid() {
+			t.Fatal("the test made an invalid span context")
+		}
+		for _, carrier := range []propagation.TextMapCarrier{propagation.MapCarrier{}, propagation.HeaderCarrier{}} {
+			p.Inject(trace.ContextWithSpanContext(context.Background(), sc), carrier)
+			got := trace.SpanContextFromContext(p.Extract(context.Background(), carrier))
+			if !got.Equal(sc.WithRemote(true)) {
+				t.Fatalf("%v: got %s, want %s", carrier, show(got), show(sc.WithRemote(true)))
+			}
+		}
+	}
+}
+
+func TestBadOptions(t *testing.T) {
+	previous := otel.GetErrorHandler()
+	t.Cleanup(func() { otel.SetErrorHandler(previous) })
+
+	cases := []struct {
+		name string
+		opt  xtraceid.Option
+		want string // in the report
+	}{
+		{"empty header", xtraceid.WithHeader(""), `""`},
+		{"header with a space", xtraceid.WithHeader("x trace id"), `"x trace id"`},
+		{"header with a colon", xtraceid.WithHeader("x-trace-id:"), `"x-trace-id:"`},
+		{"header with a line break", xtraceid.WithHeader("x\r\ny"), `"x\r\ny"`},
+		{"header not ASCII", xtraceid.WithHeader("x-träce"), `"x-träce"`},
+		{"header of B3", xtraceid.WithHeader("X-B3-TraceId"), "B3"},
+		{"header of single B3", xtraceid.WithHeader("B3"), "B3"},
+		{"encoding", xtraceid.WithB3Encoding(1), "encoding 0x1"},
+		{"encoding, in part", xtraceid.WithB3Encoding(b3.B3SingleHeader | 1), "encoding 0x5"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			var reported error
+			otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { reported = errors.Join(reported, err) }))
+			p := xtraceid.New(c.opt)
+			if reported == nil || !strings.Contains(reported.Error(), c.want) || strings.Contains(reported.Error(), "\n") {
+				t.Errorf("reported %v, want one error with %s", reported, c.want)
+			}
+			if got, want := p.Fields(), xtraceid.New().Fields(); !slices.Equal(got, want) {
+				t.Errorf("Fields %q, want the default's %q", got, want)
+			}
+		})
+	}
+	t.Run("good ones report nothing", func(t *testing.T) {
+		otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { t.Error(err) }))
+		p := xtraceid.New(xtraceid.WithHeader("x_Trace.1"), xtraceid.WithB3Encoding(both), xtraceid.WithB3Encoding(0))
+		if got := p.Fields()[0]; got != "x_Trace.1" {
+			t.Errorf("header %q, want as given", got)
+		}
+	})
+}

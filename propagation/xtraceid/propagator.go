@@ -1,0 +1,212 @@
+package xtraceid
+
+import (
+	"context"
+	"encoding/binary"
+	"net/http"
+	"strings"
+
+	"go.opentelemetry.io/contrib/propagators/b3"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// The names under which the b3 package reads and writes.
+const (
+	b3Header        = "b3"
+	b3TraceIDHeader = "x-b3-traceid"
+	b3SpanIDHeader  = "x-b3-spanid"
+	b3SampledHeader = "x-b3-sampled"
+	b3FlagsHeader   = "x-b3-flags"
+)
+
+type propagator struct {
+	config
+	b3        propagation.TextMapPropagator
+	canonical string // header as it stands in an http.Header
+}
+
+// New returns a propagator for the trace ID header and B3. It is safe for concurrent use.
+func New(opts ...Option) propagation.TextMapPropagator {
+	c := newConfig(opts)
+	return &propagator{
+		config:    c,
+		b3:        b3.New(b3.WithInjectEncoding(c.encoding)),
+		canonical: http.CanonicalHeaderKey(c.header),
+	}
+}
+
+// Fields returns the keys that Inject may write, the trace ID header first.
+func (p *propagator) Fields() []string {
+	return append([]string{p.header}, p.b3.Fields()...)
+}
+
+// Inject writes the context's span into carrier, or nothing if there is none.
+func (p *propagator) Inject(ctx context.Context, carrier propagation.TextMapCarrier) {
+	sc := trace.SpanContextFromContext(ctx)
+	if sc.IsValid() {
+		p.injectB3(ctx, sc, carrier)
+	} else if !sc.IsRemote() || !sc.HasTraceID() {
+		return // a remote trace ID without a span is handed on, see the package doc
+	}
+	carrier.Set(p.key(carrier), sc.TraceID().String())
+}
+
+func (p *propagator) injectB3(ctx context.Context, sc trace.SpanContext, carrier propagation.TextMapCarrier) {
+	if !sc.IsRemote() {
+		// A span was made here, so the sampling decision is no longer open. That it was is
+		// a value in the context that only the b3 package can change, and finding no B3
+		// changes it.
+		ctx = p.b3.Extract(ctx, propagation.MapCarrier(nil))
+	}
+	if id := sc.TraceID(); p.b3TraceID64 && binary.BigEndian.Uint64(id[8:]) != 0 {
+		carrier = shortTraceID{carrier}
+	}
+	p.b3.Inject(ctx, carrier)
+}
+
+// Extract returns ctx with the remote span context that the carrier's headers make by the
+// table in the package doc, or with the span it had if they make none.
+func (p *propagator) Extract(ctx context.Context, carrier propagation.TextMapCarrier) context.Context {
+	id := p.traceID(carrier)
+	current := trace.SpanContextFromContext(ctx)
+	b3ctx, sc := p.extractB3(ctx, current, carrier)
+
+	switch {
+	case !id.IsValid():
+		if !sc.IsValid() {
+			return trace.ContextWithSpan(b3ctx, trace.SpanFromContext(ctx))
+		}
+	case !sc.IsValid():
+		sc = sc.WithTraceID(id).WithTraceFlags(flagsWithoutIDs(carrier))
+	case sc.TraceID() == id, is64(sc.TraceID()):
+		sc = sc.WithTraceID(id)
+	default:
+		// The debug flag and the open decision belong to the other trace, too.
+		b3ctx, sc = ctx, trace.SpanContext{}.WithTraceID(id)
+	}
+
+	if p.verify != nil && !p.verify(sc.TraceID()) {
+		return ctx
+	}
+	if !sc.HasSpanID() && current.TraceID() == sc.TraceID() {
+		return trace.ContextWithSpan(b3ctx, trace.SpanFromContext(ctx))
+	}
+	return trace.ContextWithRemoteSpanContext(b3ctx, sc)
+}
+
+// extractB3 returns the context as the b3 package leaves it and the valid span context that
+// it found in carrier, or the zero one.
+func (p *propagator) extractB3(ctx context.Context, current trace.SpanContext, carrier propagation.TextMapCarrier) (context.Context, trace.SpanContext) {
+	if current.HasTraceID() {
+		// Otherwise the context's own span would look as if B3 had brought it.
+		ctx = trace.ContextWithSpanContext(ctx, trace.SpanContext{})
+	}
+	if p.deferredSampled {
+		carrier = sampledUnlessSaid{carrier}
+	}
+	ctx = p.b3.Extract(ctx, carrier)
+	return ctx, trace.SpanContextFromContext(ctx)
+}
+
+// traceID returns the ID in the trace ID header, or the zero ID if there is none or it is
+// malformed.
+func (p *propagator) traceID(carrier propagation.TextMapCarrier) trace.TraceID {
+	var id trace.TraceID
+	key := p.key(carrier)
+	values, ok := carrier.(propagation.ValuesGetter)
+	if !ok {
+		id, _ = parse(id, carrier.Get(key))
+		return id
+	}
+	for _, v := range values.Values(key) {
+		if id, ok = parse(id, v); !ok {
+			return id
+		}
+	}
+	return id
+}
+
+// parse returns the trace ID that value names, or the zero ID and false if it names none,
+// several, or another one than seen, unless that is zero.
+func parse(seen trace.TraceID, value string) (trace.TraceID, bool) {
+	for more := true; more; {
+		var part string
+		part, value, more = strings.Cut(value, ",")
+		part = strings.Trim(part, " \t")
+		if len(part) != 2*len(seen) {
+			return trace.TraceID{}, false
+		}
+		id, err := trace.TraceIDFromHex(strings.ToLower(part))
+		if err != nil || seen.IsValid() && id != seen {
+			return trace.TraceID{}, false
+		}
+		seen = id
+	}
+	return seen, true
+}
+
+// key returns the name of the trace ID header in carrier. http.Header looks it up without
+// allocating if it is spelled its way.
+func (p *propagator) key(carrier propagation.TextMapCarrier) string {
+	if _, ok := carrier.(propagation.HeaderCarrier); ok {
+		return p.canonical
+	}
+	return p.header
+}
+
+// is64 tells whether id is a 64-bit trace ID, which the b3 package pads with zeros.
+func is64(id trace.TraceID) bool {
+	return binary.BigEndian.Uint64(id[:8]) == 0
+}
+
+// flagsWithoutIDs returns the sampling decision of B3 that came without IDs, which the b3
+// package accepts but does not return.
+func flagsWithoutIDs(carrier propagation.TextMapCarrier) trace.TraceFlags {
+	switch carrier.Get(b3Header) {
+	case "1", "d":
+		return trace.FlagsSampled
+	case "0":
+		return 0
+	}
+	if carrier.Get(b3TraceIDHeader) != "" || carrier.Get(b3SpanIDHeader) != "" {
+		return 0 // IDs that make no span context: B3 is malformed
+	}
+	switch strings.ToLower(carrier.Get(b3SampledHeader)) {
+	case "1", "true":
+		return trace.FlagsSampled
+	}
+	if carrier.Get(b3FlagsHeader) == "1" {
+		return trace.FlagsSampled
+	}
+	return 0
+}
+
+// sampledUnlessSaid makes B3 that leaves the sampling decision open say "sampled".
+type sampledUnlessSaid struct{ propagation.TextMapCarrier }
+
+func (c sampledUnlessSaid) Get(key string) string {
+	v := c.TextMapCarrier.Get(key)
+	switch key {
+	case b3SampledHeader:
+		if v == "" {
+			return "1"
+		}
+	case b3Header:
+		if len(v) == 16+1+16 || len(v) == 32+1+16 { // trace ID, hyphen, span ID
+			return v + "-1"
+		}
+	}
+	return v
+}
+
+// shortTraceID cuts the trace ID that the b3 package writes to its low 64 bits. The package
+// starts both headers with 32 digits.
+type shortTraceID struct{ propagation.TextMapCarrier }
+
+func (c shortTraceID) Set(key, value string) {
+	if key == b3Header || key == b3TraceIDHeader {
+		value = value[16:]
+	}
+	c.TextMapCarrier.Set(key, value)
+}

@@ -1,0 +1,76 @@
+package xtraceid
+
+import (
+	"net/http"
+
+	"go.opentelemetry.io/otel/trace"
+)
+
+// ResponseOption configures a [ResponseHandler].
+type ResponseOption interface {
+	applyResponse(responseConfig) responseConfig
+}
+
+type responseOptionFunc func(responseConfig) responseConfig
+
+func (f responseOptionFunc) applyResponse(c responseConfig) responseConfig { return f(c) }
+
+type responseConfig struct {
+	header string
+	expose bool
+}
+
+// WithResponseHeader sets the name of the response header, by default [DefaultHeader].
+// Names are checked as [WithHeader] does.
+func WithResponseHeader(name string) ResponseOption {
+	return responseOptionFunc(func(c responseConfig) responseConfig {
+		c.header = checkHeader(name)
+		return c
+	})
+}
+
+// WithExpose sets whether the response names its trace ID header in
+// Access-Control-Expose-Headers, without which scripts of other origins cannot read it.
+// The default is true. By itself it gives no origin access.
+func WithExpose(expose bool) ResponseOption {
+	return responseOptionFunc(func(c responseConfig) responseConfig {
+		c.expose = expose
+		return c
+	})
+}
+
+// ResponseHandler returns a handler that puts the trace ID on each response of next. It
+// takes the ID from the span context in the request's context, so it goes inside the
+// handler that puts it there:
+//
+//	otelhttp.NewHandler(xtraceid.ResponseHandler(mux), "server")
+//
+// Without a trace ID in the context it adds nothing.
+//
+// The headers are set before next is called, and next gets the ResponseWriter itself, with
+// all it can do (Flush, Hijack, Push, ReadFrom, [http.ResponseController]). So they are on
+// every response that is sent with the writer's header map: streamed, empty, informational
+// (1xx), a 101 before Hijack, and the error that a recovery handler outside sends after a
+// panic. And next has the last word:
+//
+//   - A handler that writes its response to a hijacked connection itself has to take the
+//     headers from the writer's Header, as [net/http/httputil.ReverseProxy] does.
+//   - A CORS handler that sets Access-Control-Expose-Headers belongs outside, where the two
+//     add up. Inside it replaces the value and has to list the header itself.
+//   - A reverse proxy adds the headers of the response it got. If that has a trace ID of its
+//     own, delete it in ModifyResponse.
+func ResponseHandler(next http.Handler, opts ...ResponseOption) http.Handler {
+	c := responseConfig{header: DefaultHeader, expose: true}
+	for _, o := range opts {
+		c = o.applyResponse(c)
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if id := trace.SpanContextFromContext(r.Context()).TraceID(); id.IsValid() {
+			w.Header().Set(c.header, id.String())
+			if c.expose {
+				w.Header().Add("Access-Control-Expose-Headers", c.header)
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
+}

@@ -1,0 +1,173 @@
+package xtraceid_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/traceflake/traceflake/propagation/xtraceid"
+)
+
+const expose = "Access-Control-Expose-Headers"
+
+// respond serves one request with the span context in its context.
+func respond(sc trace.SpanContext, h http.Handler) *http.Response {
+	r := httptest.NewRequest(http.MethodGet, "/", nil)
+	r = r.WithContext(trace.ContextWithSpanContext(context.Background(), sc))
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w.Result()
+}
+
+func TestResponseHandler(t *testing.T) {
+	nothing := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+	span := spanContext(t, traceT, spanS, false).WithRemote(false)
+	cases := []struct {
+		name   string
+		sc     trace.SpanContext
+		opts   []xtraceid.ResponseOption
+		header string
+		want   []string
+		expose []string
+	}{
+		{"span", span, nil, "X-Trace-Id", []string{traceT}, []string{"x-trace-id"}},
+		{"trace ID only", spanContext(t, traceT, "", false), nil, "X-Trace-Id", []string{traceT}, []string{"x-trace-id"}},
+		{"no span", trace.SpanContext{}, nil, "X-Trace-Id", nil, nil},
+		{"header name", span, []xtraceid.ResponseOption{xtraceid.WithResponseHeader("trace")}, "Trace", []string{traceT}, []string{"trace"}},
+		{"not exposed", span, []xtraceid.ResponseOption{xtraceid.WithExpose(false)}, "X-Trace-Id", []string{traceT}, nil},
+		{"exposed", span, []xtraceid.ResponseOption{xtraceid.WithExpose(false), xtraceid.WithExpose(true)}, "X-Trace-Id", []string{traceT}, []string{"x-trace-id"}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			h := respond(c.sc, xtraceid.ResponseHandler(nothing, c.opts...)).Header
+			if got := h.Values(c.header); !slices.Equal(got, c.want) {
+				t.Errorf("%s: %q, want %q", c.header, got, c.want)
+			}
+			if got := h.Values(expose); !slices.Equal(got, c.expose) {
+				t.Errorf("%s: %q, want %q", expose, got, c.expose)
+			}
+			if c.header != "X-Trace-Id" && h.Get("X-Trace-Id") != "" {
+				t.Errorf("also under the default name")
+			}
+		})
+	}
+}
+
+func TestResponseHandlerBadHeader(t *testing.T) {
+	previous := otel.GetErrorHandler()
+	t.Cleanup(func() { otel.SetErrorHandler(previous) })
+	var reported error
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { reported = errors.Join(reported, err) }))
+
+	h := xtraceid.ResponseHandler(http.NotFoundHandler(), xtraceid.WithResponseHeader("x: y\r\nz"))
+	if reported == nil || !strings.Contains(reported.Error(), `"x: y\r\nz"`) {
+		t.Errorf("reported %v, want an error with the name", reported)
+	}
+	if got := respond(spanContext(t, traceT, spanS, true), h).Header.Get("x-trace-id"); got != traceT {
+		t.Errorf("x-trace-id %q, want %s", got, traceT)
+	}
+}
+
+// What handlers outside have set and what the handler inside sets.
+func TestResponseHandlerOtherHeaders(t *testing.T) {
+	sc := spanContext(t, traceT, spanS, true)
+	set := func(next http.Handler, name, value string) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set(name, value)
+			next.ServeHTTP(w, r)
+		})
+	}
+	end := http.NotFoundHandler()
+
+	h := respond(sc, set(xtraceid.ResponseHandler(end), expose, "ETag")).Header
+	if got := h.Values(expose); !slices.Equal(got, []string{"ETag", "x-trace-id"}) {
+		t.Errorf("CORS outside: %q, want both", got)
+	}
+	h = respond(sc, xtraceid.ResponseHandler(set(end, expose, "ETag"))).Header
+	if got := h.Values(expose); !slices.Equal(got, []string{"ETag"}) {
+		t.Errorf("CORS inside: %q, want what it has set", got)
+	}
+	h = respond(sc, set(xtraceid.ResponseHandler(end), "x-trace-id", traceU)).Header
+	if got := h.Values("x-trace-id"); !slices.Equal(got, []string{traceT}) {
+		t.Errorf("x-trace-id set outside: %q, want the request's", got)
+	}
+	h = respond(sc, xtraceid.ResponseHandler(xtraceid.ResponseHandler(end))).Header
+	if got := h.Values("x-trace-id"); !slices.Equal(got, []string{traceT}) {
+		t.Errorf("twice: %q, want one", got)
+	}
+}
+
+// The handler gets the server's own writer, so it can do all that it could do without.
+func TestResponseHandlerWriter(t *testing.T) {
+	type server interface {
+		http.Flusher
+		http.Hijacker
+		io.ReaderFrom
+		io.StringWriter
+	}
+	var before, inside http.ResponseWriter
+	h := xtraceid.ResponseHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		inside = w
+		if _, ok := w.(server); !ok {
+			t.Errorf("%T cannot do what net/http's writer can", w)
+		}
+	}))
+	sc := spanContext(t, traceT, spanS, true)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		before = w
+		h.ServeHTTP(w, r.WithContext(trace.ContextWithSpanContext(r.Context(), sc)))
+	}))
+	defer s.Close()
+	resp, err := s.Client().Get(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if before == nil || before != inside {
+		t.Errorf("the handler got %T, want the server's %T", inside, before)
+	}
+	if got := resp.Header.Get("x-trace-id"); got != traceT {
+		t.Errorf("x-trace-id %q, want %s", got, traceT)
+	}
+}
+
+// A handler that hijacks and sends the writer's headers, as websocket libraries let it.
+func TestResponseHandlerHijack(t *testing.T) {
+	sc := spanContext(t, traceT, spanS, true)
+	h := xtraceid.ResponseHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		conn, rw, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		resp := http.Response{StatusCode: http.StatusSwitchingProtocols, ProtoMajor: 1, ProtoMinor: 1, Header: w.Header()}
+		if err := errors.Join(resp.Write(rw), rw.Flush()); err != nil {
+			t.Error(err)
+		}
+	}))
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h.ServeHTTP(w, r.WithContext(trace.ContextWithSpanContext(r.Context(), sc)))
+	}))
+	defer s.Close()
+	resp, err := s.Client().Get(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusSwitchingProtocols || resp.Header.Get("x-trace-id") != traceT {
+		t.Errorf("%s, x-trace-id %q, want 101 and %s", resp.Status, resp.Header.Get("x-trace-id"), traceT)
+	}
+	if _, err := bufio.NewReader(resp.Body).ReadByte(); err == nil {
+		t.Error("the connection is still open")
+	}
+}

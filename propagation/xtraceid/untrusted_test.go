@@ -1,0 +1,44 @@
+package xtraceid_test
+
+import (
+	"net/http/httptest"
+	"testing"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/traceflake/traceflake/propagation/xtraceid"
+)
+
+func TestUntrusted(t *testing.T) {
+	ours := traceID(t, traceT)
+	verify := func(id trace.TraceID) bool {
+		if !id.IsValid() {
+			t.Error("verify was asked about no ID")
+		}
+		return id == ours
+	}
+	cases := []struct {
+		name   string
+		sc     trace.SpanContext
+		verify func(trace.TraceID) bool
+		want   bool
+	}{
+		{"ours", spanContext(t, traceT, spanS, true), verify, false},
+		{"ours, no parent", spanContext(t, traceT, "", false), verify, false},
+		{"another's", spanContext(t, traceU, spanS, true), verify, true},
+		{"another's, no parent", spanContext(t, traceU, "", false), verify, true},
+		{"no trace ID", trace.SpanContext{}, verify, false},
+		{"span of this process", spanContext(t, traceU, spanS, true).WithRemote(false), verify, false},
+		{"nobody to ask", spanContext(t, traceT, spanS, true), nil, true},
+		{"nobody to ask, no trace ID", trace.SpanContext{}, nil, false},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			r := httptest.NewRequest("GET", "/", nil)
+			r = r.WithContext(trace.ContextWithSpanContext(r.Context(), c.sc))
+			if got := xtraceid.Untrusted(c.verify)(r); got != c.want {
+				t.Errorf("got %v, want %v", got, c.want)
+			}
+		})
+	}
+}
