@@ -97,7 +97,7 @@ func WithDeferredSampled() Option {
 
 // checkHeader returns name, or, having reported it, the default.
 func checkHeader(name string) string {
-	reason := ""
+	var reason string
 	switch {
 	case !isFieldName(name):
 		reason = "it is not an HTTP field name"

@@ -152,7 +152,7 @@ func (in input) b3() trace.SpanContext {
 
 // sampledAlone tells whether B3 has no IDs and says "sampled".
 func (in input) sampledAlone() bool {
-	if len(in.single) == 1 && strings.Contains("01d", in.single) {
+	if in.single == "0" || in.single == "1" || in.single == "d" {
 		return in.single != "0"
 	}
 	return in.id == "" && in.span == "" && (in.flags == "1" || in.sampled == "1" || strings.EqualFold(in.sampled, "true"))

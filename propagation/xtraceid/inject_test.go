@@ -70,13 +70,13 @@ func TestInject(t *testing.T) {
 			fields{"x-trace-id": traceT, "x-b3-traceid": traceT, "x-b3-spanid": spanS}},
 		{"open, handed on, single", extract(headers(multi(traceT, spanS, "")...)), single,
 			fields{"x-trace-id": traceT, "b3": traceT + "-" + spanS}},
-		{"open, then decided here", span(t, extract(headers(multi(traceT, spanP, "")...)), true), nil,
+		{"open, then decided here", span(extract(headers(multi(traceT, spanP, "")...)), t, true), nil,
 			fields{"x-trace-id": traceT, "x-b3-traceid": traceT, "x-b3-spanid": spanS, "x-b3-sampled": "1"}},
-		{"open, then decided here, single", span(t, extract(headers(multi(traceT, spanP, "")...)), false), single,
+		{"open, then decided here, single", span(extract(headers(multi(traceT, spanP, "")...)), t, false), single,
 			fields{"x-trace-id": traceT, "b3": traceT + "-" + spanS + "-0"}},
-		{"debug", span(t, extract(headers(with(multi(lowT, spanP, ""), "x-trace-id", traceT, "X-B3-Flags", "1")...)), true), nil,
+		{"debug", span(extract(headers(with(multi(lowT, spanP, ""), "x-trace-id", traceT, "X-B3-Flags", "1")...)), t, true), nil,
 			fields{"x-trace-id": traceT, "x-b3-traceid": traceT, "x-b3-spanid": spanS, "x-b3-flags": "1"}},
-		{"debug, single", span(t, extract(headers("x-trace-id", traceT, "b3", "d")), true), single,
+		{"debug, single", span(extract(headers("x-trace-id", traceT, "b3", "d")), t, true), single,
 			fields{"x-trace-id": traceT, "b3": traceT + "-" + spanS + "-d"}},
 	}
 	for _, c := range cases {
@@ -110,7 +110,7 @@ func withOpts(opts []xtraceid.Option, more ...xtraceid.Option) []xtraceid.Option
 }
 
 // span is what an SDK does: the trace of ctx goes on in a span made here.
-func span(tb testing.TB, ctx context.Context, sampled bool) context.Context {
+func span(ctx context.Context, tb testing.TB, sampled bool) context.Context {
 	sc := trace.SpanContextFromContext(ctx)
 	return trace.ContextWithSpanContext(ctx, sc.WithSpanID(spanID(tb, spanS)).
 		WithTraceFlags(sc.TraceFlags().WithSampled(sampled)).WithRemote(false))
@@ -138,7 +138,7 @@ func TestFields(t *testing.T) {
 			}
 			out := propagation.MapCarrier{}
 			p.Inject(local(t, traceT, spanS, true), out)
-			p.Inject(span(t, extract(headers("b3", traceT+"-"+spanP+"-d")), true), out)
+			p.Inject(span(extract(headers("b3", traceT+"-"+spanP+"-d")), t, true), out)
 			got := slices.Sorted(maps.Keys(out))
 			if want := slices.Sorted(slices.Values(c.want)); !slices.Equal(got, want) {
 				t.Errorf("Inject writes %q, Fields says %q", got, want)

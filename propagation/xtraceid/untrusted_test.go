@@ -1,6 +1,7 @@
 package xtraceid_test
 
 import (
+	"net/http"
 	"net/http/httptest"
 	"testing"
 
@@ -34,7 +35,7 @@ func TestUntrusted(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			r := httptest.NewRequest("GET", "/", nil)
+			r := httptest.NewRequest(http.MethodGet, "/", nil)
 			r = r.WithContext(trace.ContextWithSpanContext(r.Context(), c.sc))
 			if got := xtraceid.Untrusted(c.verify)(r); got != c.want {
 				t.Errorf("got %v, want %v", got, c.want)
