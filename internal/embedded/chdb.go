@@ -1,0 +1,233 @@
+package embedded
+
+import (
+	"fmt"
+	"runtime"
+	"sync"
+	"time"
+	"unsafe"
+
+	"github.com/ebitengine/purego"
+)
+
+// chdb is the C interface of libchdb (chdb.h). Strings go with their length,
+// so they may hold any byte.
+type chdb struct {
+	setSignalHandlersEnabled func(enabled int32)
+	connect                  func(argc int32, argv unsafe.Pointer) unsafe.Pointer
+	closeConn                func(conn unsafe.Pointer)
+	queryParams              func(conn unsafe.Pointer, sql unsafe.Pointer, sqlLen uintptr, format unsafe.Pointer, formatLen uintptr,
+		names, nameLens, values, valueLens unsafe.Pointer, n uintptr) unsafe.Pointer
+
+	streamInsert func(conn unsafe.Pointer, sql unsafe.Pointer, sqlLen uintptr, format unsafe.Pointer, formatLen uintptr,
+		names, nameLens, values, valueLens unsafe.Pointer, n uintptr) unsafe.Pointer
+	streamAppend  func(stream, data unsafe.Pointer, n uintptr) int32
+	streamDone    func(stream unsafe.Pointer) unsafe.Pointer
+	streamCancel  func(stream unsafe.Pointer)
+	streamError   func(stream unsafe.Pointer) string
+	destroyStream func(stream unsafe.Pointer)
+
+	resultBuffer    func(result unsafe.Pointer) unsafe.Pointer
+	resultLength    func(result unsafe.Pointer) uintptr
+	resultError     func(result unsafe.Pointer) string
+	resultElapsed   func(result unsafe.Pointer) float64
+	resultRows      func(result unsafe.Pointer) uint64
+	storageRows     func(result unsafe.Pointer) uint64
+	storageBytes    func(result unsafe.Pointer) uint64
+	resultRowsWrote func(result unsafe.Pointer) uint64
+	resultByteWrote func(result unsafe.Pointer) uint64
+	destroyResult   func(result unsafe.Pointer)
+}
+
+// loadChdb loads the library once a process; it is never unloaded.
+var loadChdb = sync.OnceValues(func() (*chdb, error) {
+	// npm calls the library libchdb.so on macOS too.
+	path, err := engineFile("ClickHouse", "@chdb/*/libchdb.so", "TRACEFLAKE_CLICKHOUSE_DSN")
+	if err != nil {
+		return nil, err
+	}
+	lib, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
+	if err != nil {
+		return nil, fmt.Errorf("embedded: load ClickHouse: %w", err)
+	}
+	c := new(chdb)
+	for name, function := range map[string]any{
+		"chdb_set_signal_handlers_enabled": &c.setSignalHandlersEnabled,
+		"chdb_connect":                     &c.connect,
+		"chdb_close_conn":                  &c.closeConn,
+		"chdb_query_with_params_n":         &c.queryParams,
+		"chdb_stream_insert_with_params_n": &c.streamInsert,
+		"chdb_stream_append":               &c.streamAppend,
+		"chdb_stream_done":                 &c.streamDone,
+		"chdb_stream_cancel_insert":        &c.streamCancel,
+		"chdb_stream_insert_error":         &c.streamError,
+		"chdb_destroy_insert_stream":       &c.destroyStream,
+		"chdb_result_buffer":               &c.resultBuffer,
+		"chdb_result_length":               &c.resultLength,
+		"chdb_result_error":                &c.resultError,
+		"chdb_result_elapsed":              &c.resultElapsed,
+		"chdb_result_rows_read":            &c.resultRows,
+		"chdb_result_storage_rows_read":    &c.storageRows,
+		"chdb_result_storage_bytes_read":   &c.storageBytes,
+		"chdb_result_rows_written":         &c.resultRowsWrote,
+		"chdb_result_bytes_written":        &c.resultByteWrote,
+		"chdb_destroy_query_result":        &c.destroyResult,
+	} {
+		symbol, err := purego.Dlsym(lib, name)
+		if err != nil {
+			return nil, fmt.Errorf("embedded: load ClickHouse: %w", err)
+		}
+		purego.RegisterFunc(function, symbol)
+	}
+	// Otherwise the library takes SIGSEGV and others for the whole process, and
+	// Go needs them to turn a nil dereference into a panic.
+	c.setSignalHandlersEnabled(0)
+	return c, nil
+})
+
+// param is a value for a placeholder {name:Type}, escaped as in TSV, which is
+// also how HTTP clients send it.
+type param struct{ name, value string }
+
+// answer is what a statement gave and what it cost.
+type answer struct {
+	body                      []byte
+	rows                      uint64 // in the result
+	readRows, readBytes       uint64 // from storage
+	writtenRows, writtenBytes uint64
+	elapsed                   time.Duration
+}
+
+// connection runs one statement at a time; it is not safe for concurrent use.
+type connection struct {
+	lib    *chdb
+	handle unsafe.Pointer // chdb_connection *
+}
+
+func (c *chdb) open(dir string) (*connection, error) {
+	args := []*byte{cString("clickhouse"), cString("--path=" + dir)}
+	handle := c.connect(int32(len(args)), unsafe.Pointer(&args[0]))
+	runtime.KeepAlive(args)
+	if handle == nil {
+		return nil, fmt.Errorf("embedded: ClickHouse does not start with data in %s: is it writable, and not full?", dir)
+	}
+	return &connection{lib: c, handle: handle}, nil
+}
+
+func (c *connection) close() {
+	c.lib.closeConn(c.handle)
+}
+
+func (c *connection) conn() unsafe.Pointer { return *(*unsafe.Pointer)(c.handle) }
+
+func (c *connection) query(sql, format string, params []param) (answer, error) {
+	var pin runtime.Pinner
+	defer pin.Unpin()
+	names, nameLens, values, valueLens := cParams(&pin, params)
+	result := c.lib.queryParams(c.conn(), cBytes(&pin, sql), uintptr(len(sql)), cBytes(&pin, format), uintptr(len(format)),
+		names, nameLens, values, valueLens, uintptr(len(params)))
+	return c.lib.take(result)
+}
+
+// insert is an INSERT that takes its rows in pieces.
+type insert struct {
+	lib    *chdb
+	stream unsafe.Pointer
+}
+
+// begin starts an INSERT statement that has no FORMAT clause and no rows.
+func (c *connection) begin(sql, format string, params []param) (*insert, error) {
+	var pin runtime.Pinner
+	defer pin.Unpin()
+	names, nameLens, values, valueLens := cParams(&pin, params)
+	stream := c.lib.streamInsert(c.conn(), cBytes(&pin, sql), uintptr(len(sql)), cBytes(&pin, format), uintptr(len(format)),
+		names, nameLens, values, valueLens, uintptr(len(params)))
+	if message := c.lib.streamError(stream); message != "" {
+		c.lib.destroyStream(stream)
+		return nil, &engineError{message}
+	}
+	return &insert{lib: c.lib, stream: stream}, nil
+}
+
+// Write implements io.Writer.
+func (i *insert) Write(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	if i.lib.streamAppend(i.stream, unsafe.Pointer(&p[0]), uintptr(len(p))) != 0 {
+		return 0, &engineError{i.lib.streamError(i.stream)}
+	}
+	return len(p), nil
+}
+
+// commit ends the statement and returns its error, if any.
+func (i *insert) commit() (answer, error) {
+	defer i.lib.destroyStream(i.stream)
+	return i.lib.take(i.lib.streamDone(i.stream))
+}
+
+// cancel drops the rows that no finished block holds yet.
+func (i *insert) cancel() {
+	i.lib.streamCancel(i.stream)
+	i.lib.destroyStream(i.stream)
+}
+
+// engineError is ClickHouse's own message: "Code: 60. DB::Exception: …".
+type engineError struct{ message string }
+
+func (e *engineError) Error() string { return e.message }
+
+// take copies a result into Go memory and frees it.
+func (c *chdb) take(result unsafe.Pointer) (answer, error) {
+	if result == nil {
+		return answer{}, &engineError{"Code: 1002. DB::Exception: the engine gave no result (UNKNOWN_EXCEPTION)"}
+	}
+	defer c.destroyResult(result)
+	if message := c.resultError(result); message != "" {
+		return answer{}, &engineError{message}
+	}
+	a := answer{
+		rows:         c.resultRows(result),
+		readRows:     c.storageRows(result),
+		readBytes:    c.storageBytes(result),
+		writtenRows:  c.resultRowsWrote(result),
+		writtenBytes: c.resultByteWrote(result),
+		elapsed:      time.Duration(c.resultElapsed(result) * float64(time.Second)),
+	}
+	if n := c.resultLength(result); n > 0 {
+		a.body = append([]byte(nil), unsafe.Slice((*byte)(c.resultBuffer(result)), n)...)
+	}
+	return a, nil
+}
+
+func cString(s string) *byte {
+	b := append([]byte(s), 0)
+	return &b[0]
+}
+
+func cBytes(pin *runtime.Pinner, s string) unsafe.Pointer {
+	p := cString(s)
+	pin.Pin(p)
+	return unsafe.Pointer(p)
+}
+
+func cParams(pin *runtime.Pinner, params []param) (names, nameLens, values, valueLens unsafe.Pointer) {
+	if len(params) == 0 {
+		return nil, nil, nil, nil
+	}
+	var (
+		n  = make([]unsafe.Pointer, len(params))
+		nl = make([]uintptr, len(params))
+		v  = make([]unsafe.Pointer, len(params))
+		vl = make([]uintptr, len(params))
+	)
+	for i, p := range params {
+		n[i], nl[i] = cBytes(pin, p.name), uintptr(len(p.name))
+		v[i], vl[i] = cBytes(pin, p.value), uintptr(len(p.value))
+	}
+	pin.Pin(&n[0])
+	pin.Pin(&nl[0])
+	pin.Pin(&v[0])
+	pin.Pin(&vl[0])
+	return unsafe.Pointer(&n[0]), unsafe.Pointer(&nl[0]), unsafe.Pointer(&v[0]), unsafe.Pointer(&vl[0])
+}

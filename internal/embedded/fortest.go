@@ -1,0 +1,33 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"os"
+	"testing"
+)
+
+// ClickHouseForTest returns an Engine that is closed when the test ends. Where
+// no engine is to be had it skips the test, or fails it when CI is set.
+func ClickHouseForTest(tb testing.TB) *Engine {
+	tb.Helper()
+	e, err := ClickHouse(context.Background())
+	need(tb, err)
+	tb.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return e
+}
+
+func need(tb testing.TB, err error) {
+	tb.Helper()
+	switch {
+	case err == nil:
+	case errors.Is(err, ErrNotInstalled) && os.Getenv("CI") == "":
+		tb.Skip(err)
+	default:
+		tb.Fatal(err)
+	}
+}

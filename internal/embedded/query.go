@@ -1,0 +1,136 @@
+package embedded
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// Result is what a statement gave and ClickHouse's own counts of what it cost.
+type Result struct {
+	Columns   []string
+	Rows      [][]string // as text; NULL is "ᴺᵁᴸᴸ"
+	RowsRead  uint64     // from tables, not in the result
+	BytesRead uint64     // uncompressed
+	Elapsed   time.Duration
+}
+
+// Query runs one statement without a FORMAT clause and holds the whole result.
+// Use clickhouse-go with DSN for typed values and parameters.
+func (e *Engine) Query(ctx context.Context, sql string) (Result, error) {
+	body, err := post(ctx, e.dsn, sql)
+	if err != nil || len(body) == 0 {
+		return Result{}, err
+	}
+	var table struct {
+		Meta       []struct{ Name string }
+		Data       [][]string
+		Statistics struct {
+			Elapsed   float64
+			RowsRead  uint64 `json:"rows_read"`
+			BytesRead uint64 `json:"bytes_read"`
+		}
+	}
+	if err := json.Unmarshal(body, &table); err != nil {
+		return Result{}, fmt.Errorf("embedded: read ClickHouse's answer: %w", err)
+	}
+	r := Result{
+		Rows:      table.Data,
+		RowsRead:  table.Statistics.RowsRead,
+		BytesRead: table.Statistics.BytesRead,
+		Elapsed:   time.Duration(table.Statistics.Elapsed * float64(time.Second)),
+	}
+	for _, column := range table.Meta {
+		r.Columns = append(r.Columns, column.Name)
+	}
+	return r, nil
+}
+
+// Granules counts the granules of the tables that a SELECT names.
+type Granules struct {
+	Read  uint64 // left by all indexes
+	Total uint64 // there are
+}
+
+// Granules asks EXPLAIN how many granules a SELECT reads, over all its tables.
+// A table without parts has none.
+func (e *Engine) Granules(ctx context.Context, sql string) (Granules, error) {
+	r, err := e.Query(ctx, "EXPLAIN json = 1, indexes = 1 "+sql)
+	if err != nil {
+		return Granules{}, err
+	}
+	var lines strings.Builder
+	for _, row := range r.Rows {
+		lines.WriteString(strings.Join(row, ""))
+		lines.WriteByte('\n')
+	}
+	var plans []struct{ Plan plan }
+	if err := json.Unmarshal([]byte(lines.String()), &plans); err != nil {
+		return Granules{}, fmt.Errorf("embedded: read ClickHouse's EXPLAIN: %w", err)
+	}
+	var g Granules
+	for _, p := range plans {
+		p.Plan.add(&g)
+	}
+	return g, nil
+}
+
+// plan is a step of EXPLAIN json = 1. Each index starts with what the one
+// before it left.
+type plan struct {
+	Plans   []plan
+	Indexes []struct {
+		Initial  uint64 `json:"Initial Granules"`
+		Selected uint64 `json:"Selected Granules"`
+	}
+}
+
+func (p *plan) add(g *Granules) {
+	if n := len(p.Indexes); n > 0 {
+		g.Total += p.Indexes[0].Initial
+		g.Read += p.Indexes[n-1].Selected
+	}
+	for i := range p.Plans {
+		p.Plans[i].add(g)
+	}
+}
+
+// post runs one statement over HTTP. The answer is in the format
+// JSONCompactStrings, or empty where the statement has no result.
+func post(ctx context.Context, dsn *url.URL, sql string) ([]byte, error) {
+	at := url.URL{Scheme: dsn.Scheme, Host: dsn.Host, Path: "/"}
+	in := url.Values{
+		"default_format":    {"JSONCompactStrings"},
+		"wait_end_of_query": {"1"}, // so that a late error has its status
+	}
+	if database := strings.TrimPrefix(dsn.Path, "/"); database != "" {
+		in.Set("database", database)
+	}
+	at.RawQuery = in.Encode()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, at.String(), strings.NewReader(sql))
+	if err != nil {
+		return nil, fmt.Errorf("embedded: %w", err)
+	}
+	if password, ok := dsn.User.Password(); ok || dsn.User.Username() != "" {
+		r.SetBasicAuth(dsn.User.Username(), password)
+	}
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return nil, fmt.Errorf("embedded: ClickHouse at %s: %w", dsn.Host, err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return nil, fmt.Errorf("embedded: ClickHouse at %s: %w", dsn.Host, err)
+	}
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("embedded: ClickHouse at %s: %s", dsn.Host, bytes.TrimSpace(body))
+	}
+	return body, nil
+}
