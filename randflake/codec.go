@@ -1,0 +1,139 @@
+package randflake
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"time"
+
+	"github.com/traceflake/traceflake/sparx64"
+)
+
+// Epoch is the first second of Randflake time, in Unix seconds:
+// 2024-10-27T03:33:20Z.
+const Epoch = 1_730_000_000
+
+// The fields of a raw word, from the left.
+const (
+	secondBits   = 30
+	nodeBits     = 17
+	sequenceBits = 17
+
+	secondShift = nodeBits + sequenceBits
+)
+
+const (
+	// EndOfLife is the first second past Randflake time, in Unix seconds:
+	// 2058-11-05T17:10:24Z.
+	EndOfLife = Epoch + 1<<secondBits
+	// MaxNode is the highest node number.
+	MaxNode = 1<<nodeBits - 1
+	// MaxSequence is the highest sequence number of one node in one second.
+	MaxSequence = 1<<sequenceBits - 1
+)
+
+var (
+	// ErrBeforeEpoch comes when a time lies before [Epoch]. From a Generator
+	// it means that the clock is wrong: set it. It is also an
+	// [ErrLeaseNotStarted], since no lease can start so early.
+	ErrBeforeEpoch = fmt.Errorf("randflake: the time is before the epoch, 2024-10-27T03:33:20Z: %w", ErrLeaseNotStarted)
+	// ErrEndOfLife comes when a time lies at or past [EndOfLife].
+	ErrEndOfLife = errors.New("randflake: the time is past the end of Randflake time, 2058-11-05T17:10:23Z")
+	// ErrInvalidParts comes from Encode when a node or sequence number does
+	// not fit its 17 bits.
+	ErrInvalidParts = errors.New("randflake: invalid parts")
+)
+
+// Parts is what an ID says to who holds the secret.
+type Parts struct {
+	Time     time.Time // a whole second, UTC
+	Node     uint32    // 0 to MaxNode
+	Sequence uint32    // 0 to MaxSequence
+}
+
+// Codec turns parts into IDs and back under one secret. It is stateless and
+// safe for concurrent use. It gives its secret to nobody: not to fmt, slog or
+// JSON.
+type Codec struct {
+	cipher *sparx64.Cipher
+}
+
+// NewCodec returns the codec of a secret, which has 16 bytes; the error for
+// another length is a [sparx64.KeySizeError]. The secret is copied.
+func NewCodec(secret []byte) (*Codec, error) {
+	c, err := sparx64.NewCipher(secret)
+	if err != nil {
+		return nil, fmt.Errorf("randflake: secret: %w", err)
+	}
+	return &Codec{cipher: c}, nil
+}
+
+// Encode returns the ID of p; fractions of its second are cut off. Errors:
+// [ErrBeforeEpoch], [ErrEndOfLife], [ErrInvalidParts]. Under every secret one
+// tuple of parts encodes to zero.
+func (c *Codec) Encode(p Parts) (ID, error) {
+	second, err := secondOf(p.Time)
+	if err != nil {
+		return 0, err
+	}
+	if p.Node > MaxNode || p.Sequence > MaxSequence {
+		return 0, fmt.Errorf("%w: node %d, sequence %d; both end at %d", ErrInvalidParts, p.Node, p.Sequence, MaxNode)
+	}
+	return c.encrypt(second<<secondShift | uint64(p.Node)<<sequenceBits | uint64(p.Sequence)), nil
+}
+
+// Decode returns the parts of id. There is no wrong ID: one made under another
+// secret, or by chance, gives random parts.
+func (c *Codec) Decode(id ID) Parts {
+	raw := c.decrypt(id)
+	return Parts{
+		Time:     timeOf(raw >> secondShift),
+		Node:     uint32(raw >> sequenceBits & MaxNode),
+		Sequence: uint32(raw & MaxSequence),
+	}
+}
+
+// Format keeps the secret out of logs.
+func (Codec) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte("randflake.Codec(hidden)")) }
+
+func (c *Codec) encrypt(raw uint64) ID {
+	return ID(bits.ReverseBytes64(c.cipher.EncryptUint64(bits.ReverseBytes64(raw))))
+}
+
+func (c *Codec) decrypt(id ID) uint64 {
+	return bits.ReverseBytes64(c.cipher.DecryptUint64(bits.ReverseBytes64(uint64(id))))
+}
+
+// encryptRun writes the IDs of len(dst) consecutive raw words.
+func (c *Codec) encryptRun(dst []ID, raw uint64) {
+	var blocks [128]uint64
+	for len(dst) > 0 {
+		run := blocks[:min(len(dst), len(blocks))]
+		for i := range run {
+			run[i] = bits.ReverseBytes64(raw)
+			raw++
+		}
+		c.cipher.EncryptUint64s(run, run)
+		for i, block := range run {
+			dst[i] = ID(bits.ReverseBytes64(block))
+		}
+		dst = dst[len(run):]
+	}
+}
+
+// secondOf returns the second of t since the epoch. It looks at the range
+// before it subtracts: a clock of 1970 is refused, not wrapped.
+func secondOf(t time.Time) (uint64, error) {
+	unix := t.Unix()
+	if unix < Epoch {
+		return 0, ErrBeforeEpoch
+	}
+	if unix >= EndOfLife {
+		return 0, ErrEndOfLife
+	}
+	return uint64(unix - Epoch), nil
+}
+
+func timeOf(second uint64) time.Time {
+	return time.Unix(Epoch+int64(second), 0).UTC() //nolint:gosec // at most 2^30
+}

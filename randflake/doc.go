@@ -1,0 +1,22 @@
+// Package randflake makes Randflake IDs: 64-bit identifiers that are unique in
+// a fleet and look random to who does not hold the secret.
+//
+//	63                     34 33          17 16             0
+//	+-------------------------+--------------+----------------+
+//	| 30 bits: s since Epoch  | 17 bits node | 17 bits seq    |   encrypted with SPARX-64/128
+//	+-------------------------+--------------+----------------+
+//
+// The form is that of gosuda.org/randflake; its known answers are in testdata.
+// The raw word goes into the cipher's block in little-endian byte order and
+// comes out the same way. Everything here is unsigned, so IDs last until
+// 2058-11-05T17:10:23Z.
+//
+// A [Lease] is the sole right to a rectangle of nodes and seconds. A
+// [Generator] never leaves its lease and never repeats itself, whatever its
+// clock does. So two generators under one secret make no ID twice as long as
+// their leases do not overlap: granting leases is the work of package lease.
+// IDs under two secrets meet as random 64-bit numbers do.
+//
+// The cipher hides node, time and sequence; it does not authenticate. Any
+// 64-bit word decodes to something.
+package randflake

@@ -1,0 +1,268 @@
+package randflake
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Why a [Generator] refuses. None of them lasts but ErrLeaseExpired without
+// an Extend, ErrSealed and ErrEndOfLife.
+var (
+	// ErrLeaseNotStarted comes before the lease's start. Wait for it.
+	ErrLeaseNotStarted = errors.New("randflake: the lease has not started")
+	// ErrLeaseExpired comes when the lease is over, or when every ID up to its
+	// end is used. Extend it, or get another.
+	ErrLeaseExpired = errors.New("randflake: the lease is over")
+	// ErrExhausted comes when every ID of this second is used, and those of
+	// the seconds that may be borrowed. The next second has new ones.
+	ErrExhausted = errors.New("randflake: every ID of this second is used")
+	// ErrClockBehind comes when the clock has fallen behind the last ID by
+	// more than may be borrowed: it was stepped back. IDs come again when it
+	// has caught up; another lease has some at once. It is also an
+	// [ErrExhausted].
+	ErrClockBehind = fmt.Errorf("randflake: the clock was stepped back: %w", ErrExhausted)
+	// ErrSealed comes after Seal.
+	ErrSealed = errors.New("randflake: the generator is sealed")
+)
+
+// DefaultBorrow is how far the IDs of a burst may run ahead of the clock, and
+// how far the clock may step back and be held.
+const DefaultBorrow = 2 * time.Second
+
+// sealed is no word of any lease: NewGenerator keeps ends below it.
+const sealed = ^uint64(0)
+
+// Generator makes the IDs of one lease. It is safe for concurrent use, never
+// blocks, and makes no ID twice and none outside its lease, whatever the clock
+// does.
+//
+// Its whole state is one word:
+//
+//	second << (17+k) | node offset << 17 | sequence
+//
+// for a lease of 2^k nodes. The word only grows. When the clock has moved on
+// it jumps to the clock's second; when a second is used up the carry runs into
+// the next one, which is borrowed; when the clock steps back the word stays,
+// which holds the second.
+type Generator struct {
+	codec  *Codec
+	now    func() time.Time
+	borrow time.Duration
+	shift  uint   // bits below the second: 17+k
+	node   uint64 // the first node, in its place in the raw word
+	first  uint64 // the first word of the lease
+	zero   uint64 // the word that encrypts to zero, or sealed
+
+	end atomic.Uint64 // the first word past the lease; only grows
+
+	sealing sync.Once
+	unused  time.Time // set by Seal
+
+	_    [64]byte // next is written for every ID; nothing that is read lies beside it
+	next atomic.Uint64
+	_    [56]byte
+}
+
+// Option configures a [Generator].
+type Option interface{ apply(*Generator) }
+
+type optionFunc func(*Generator)
+
+func (f optionFunc) apply(g *Generator) { f(g) }
+
+// WithClock sets the clock; the default is time.Now. now must be safe for
+// concurrent use.
+func WithClock(now func() time.Time) Option {
+	return optionFunc(func(g *Generator) {
+		if now != nil {
+			g.now = now
+		}
+	})
+}
+
+// WithBorrow sets how far IDs may run ahead of the clock, in a burst or when
+// the clock steps back; the default is [DefaultBorrow]. The range is 0, which
+// allows neither, to an hour; what lies outside counts as the nearer bound.
+func WithBorrow(d time.Duration) Option {
+	return optionFunc(func(g *Generator) { g.borrow = min(max(d, 0), time.Hour) })
+}
+
+// NewGenerator returns the generator of a lease. A lease that is none gives
+// an [ErrInvalidLease].
+func NewGenerator(c *Codec, l Lease, opts ...Option) (*Generator, error) {
+	if c == nil {
+		return nil, errors.New("randflake: no codec")
+	}
+	start, end, err := l.seconds()
+	if err != nil {
+		return nil, err
+	}
+	g := &Generator{
+		codec:  c,
+		now:    time.Now,
+		borrow: DefaultBorrow,
+		shift:  sequenceBits + uint(bits.TrailingZeros32(l.Nodes)),
+		node:   uint64(l.Node) << sequenceBits,
+	}
+	for _, opt := range opts {
+		opt.apply(g)
+	}
+	g.first = start << g.shift
+	g.next.Store(g.first)
+	g.end.Store(g.endWord(end))
+	g.zero = g.wordOf(c.decrypt(0))
+	return g, nil
+}
+
+// Next makes one ID. Errors: [ErrLeaseNotStarted], [ErrLeaseExpired],
+// [ErrExhausted], [ErrClockBehind], [ErrSealed], [ErrBeforeEpoch],
+// [ErrEndOfLife].
+func (g *Generator) Next() (ID, error) {
+	word, _, err := g.reserve(1)
+	if err != nil {
+		return 0, err
+	}
+	return g.codec.encrypt(g.raw(word)), nil
+}
+
+// Fill makes len(dst) IDs of one second, in one reservation and one batch
+// encryption, which is far cheaper than as many calls of Next. When the second
+// has too few left, the IDs come from the next one.
+//
+// It returns how many IDs it wrote and their second. n < len(dst) only with a
+// non-nil error: those of [Generator.Next], and ErrExhausted too when dst is
+// longer than a second's space, which is 131072 times the lease's nodes.
+func (g *Generator) Fill(dst []ID) (n int, second time.Time, err error) {
+	if len(dst) == 0 {
+		return 0, time.Time{}, nil
+	}
+	word, count, err := g.reserve(uint64(len(dst)))
+	if count == 0 {
+		return 0, time.Time{}, err
+	}
+	g.codec.encryptRun(dst[:count], g.raw(word))
+	return int(count), timeOf(word >> g.shift), err //nolint:gosec // at most len(dst)
+}
+
+// Extend moves the lease's end to a later time. It fails when the generator is
+// sealed, and for an end before the present one or past EndOfLife.
+func (g *Generator) Extend(end time.Time) error {
+	second, err := endSecond(end)
+	if err != nil {
+		return fmt.Errorf("randflake: extend: %w", err)
+	}
+	for word := g.endWord(second); ; {
+		old := g.end.Load()
+		switch {
+		case g.next.Load() == sealed:
+			return ErrSealed
+		case word < old:
+			return fmt.Errorf("%w: extend: %s is before the present end, %s", ErrInvalidLease,
+				end.UTC().Format(time.RFC3339Nano), timeOf(old>>g.shift).Format(time.RFC3339))
+		case g.end.CompareAndSwap(old, word):
+			return nil
+		}
+	}
+}
+
+// Seal ends the generator: no reservation succeeds after it. It returns the
+// first second of the lease of which no ID was reserved; from there on the
+// lease may be given back. IDs reserved earlier may still be on their way to
+// their users. Seal may be called again and returns the same.
+func (g *Generator) Seal() (unused time.Time) {
+	g.sealing.Do(func() {
+		word := g.next.Swap(sealed)
+		g.unused = timeOf((word + 1<<g.shift - 1) >> g.shift)
+	})
+	return g.unused
+}
+
+// reserve takes n consecutive words of one second, or fewer and an error. No
+// other reservation of this generator gets any of them.
+func (g *Generator) reserve(n uint64) (word, count uint64, err error) {
+	room := uint64(1) << g.shift
+	for {
+		// The word is read before the clock: so the clock is never older than
+		// the word, and a goroutine that was stopped here is not refused for
+		// what others did meanwhile.
+		old := g.next.Load()
+		if old == sealed {
+			return 0, 0, ErrSealed
+		}
+		now := g.now()
+		second, err := secondOf(now)
+		if err != nil {
+			return 0, 0, err
+		}
+		if old == g.first && second < g.first>>g.shift {
+			return 0, 0, ErrLeaseNotStarted
+		}
+		latest := second + uint64((time.Duration(now.Nanosecond())+g.borrow)/time.Second)
+
+		word = max(old, second<<g.shift)
+		if err := g.check(word, latest); err != nil {
+			return 0, 0, err
+		}
+		count, err = min(n, room), nil
+		if count < n {
+			err = ErrExhausted
+		}
+		if left := room - word%room; count > left {
+			if short := g.check(word+left, latest); short != nil {
+				count, err = left, short
+			} else {
+				word += left
+			}
+		}
+		if g.zero-word < count {
+			// One of them would be zero: give up those before it, and it.
+			g.next.CompareAndSwap(old, g.zero+1)
+			continue
+		}
+		if g.next.CompareAndSwap(old, word+count) {
+			return word, count, err
+		}
+	}
+}
+
+// check says whether word may be used when seconds up to latest may be.
+func (g *Generator) check(word, latest uint64) error {
+	switch second := word >> g.shift; {
+	case word >= g.end.Load():
+		return ErrLeaseExpired
+	case second > latest+1: // further than a burst gets
+		return ErrClockBehind
+	case second > latest:
+		return ErrExhausted
+	}
+	return nil
+}
+
+// raw returns the raw word of a word. Nodes are aligned, so that consecutive
+// words of one second are consecutive raw words.
+func (g *Generator) raw(word uint64) uint64 {
+	return word>>g.shift<<secondShift | g.node | word&(1<<g.shift-1)
+}
+
+// wordOf is the inverse of raw, or sealed for the raw word of another node.
+func (g *Generator) wordOf(raw uint64) uint64 {
+	low := raw & (1<<secondShift - 1)
+	if low&^(1<<g.shift-1) != g.node {
+		return sealed
+	}
+	return raw>>secondShift<<g.shift | low&(1<<g.shift-1)
+}
+
+// endWord is the first word of a second. A lease over every node would have
+// 2^64 words; it does without the last second, so that words never wrap and
+// never reach sealed.
+func (g *Generator) endWord(second uint64) uint64 {
+	if g.shift == secondShift {
+		second = min(second, 1<<secondBits-1)
+	}
+	return second << g.shift
+}

@@ -1,0 +1,770 @@
+package randflake
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// base is some second of Randflake time.
+var base = time.Unix(Epoch+1_000_000, 0).UTC()
+
+const perNode = MaxSequence + 1 // IDs of one node in one second
+
+// fakeClock is a clock that tests move by hand, both ways.
+type fakeClock struct{ nanos atomic.Int64 }
+
+func newClock(t time.Time) *fakeClock {
+	c := &fakeClock{}
+	c.set(t)
+	return c
+}
+
+func (c *fakeClock) set(t time.Time)     { c.nanos.Store(t.UnixNano()) }
+func (c *fakeClock) add(d time.Duration) { c.nanos.Add(int64(d)) }
+func (c *fakeClock) now() time.Time      { return time.Unix(0, c.nanos.Load()) }
+func lease(nodes uint32, d time.Duration) Lease {
+	return Lease{Nodes: nodes, Start: base, End: base.Add(d)}
+}
+
+func newGenerator(t testing.TB, l Lease, opts ...Option) *Generator {
+	t.Helper()
+	g, err := NewGenerator(newCodec(t, "0123456789abcdef"), l, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// checker holds the guarantee against every ID: inside the lease, and later
+// than every other before it.
+type checker struct {
+	t     testing.TB
+	codec *Codec
+	lease Lease
+	last  uint64
+	n     int
+}
+
+func newChecker(t testing.TB, g *Generator, l Lease) *checker {
+	return &checker{t: t, codec: g.codec, lease: l}
+}
+
+func (c *checker) add(ids ...ID) {
+	c.t.Helper()
+	for _, id := range ids {
+		if id == 0 {
+			c.t.Fatal("an ID of zero")
+		}
+		p := c.codec.Decode(id)
+		if p.Time.Before(c.lease.Start) || !p.Time.Before(c.lease.End) || p.Node < c.lease.Node || p.Node >= c.lease.Node+c.lease.Nodes {
+			c.t.Fatalf("ID %d: %+v is outside of %+v", c.n, p, c.lease)
+		}
+		if raw := c.codec.decrypt(id); c.n > 0 && raw <= c.last {
+			c.t.Fatalf("ID %d: raw %d after %d", c.n, raw, c.last)
+		} else {
+			c.last = raw
+		}
+		c.n++
+	}
+}
+
+func mustNext(t testing.TB, g *Generator) ID {
+	t.Helper()
+	id, err := g.Next()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+func TestLeaseIsCheckedFirst(t *testing.T) {
+	end := base.Add(time.Minute)
+	for _, tt := range []struct {
+		name  string
+		lease Lease
+		want  error
+		says  string
+	}{
+		{"no nodes", Lease{Start: base, End: end}, ErrInvalidLease, "0 nodes"},
+		{"three nodes", Lease{Nodes: 3, Start: base, End: end}, ErrInvalidLease, "3 nodes"},
+		{"too many nodes", Lease{Nodes: 1 << 18, Start: base, End: end}, ErrInvalidLease, "262144 nodes"},
+		{"unaligned", Lease{Node: 4, Nodes: 8, Start: base, End: end}, ErrInvalidLease, "first node 4"},
+		{"node too high", Lease{Node: 1 << 17, Nodes: 1, Start: base, End: end}, ErrInvalidLease, "first node 131072"},
+		{"ends before it starts", Lease{Nodes: 1, Start: end, End: base}, ErrInvalidLease, "no whole second"},
+		{"empty", Lease{Nodes: 1, Start: base, End: base}, ErrInvalidLease, "no whole second"},
+		{"within one second", Lease{Nodes: 1, Start: base.Add(1), End: base.Add(time.Second)}, ErrInvalidLease, "no whole second"},
+		{"of 1970", Lease{Nodes: 1, Start: time.Unix(0, 0), End: end}, ErrBeforeEpoch, "start"},
+		{"zero", Lease{Nodes: 1}, ErrBeforeEpoch, "start"},
+		{"past the end of life", Lease{Nodes: 1, Start: base, End: time.Unix(EndOfLife, 0).Add(time.Second)}, ErrEndOfLife, "end"},
+	} {
+		g, err := NewGenerator(newCodec(t, "0123456789abcdef"), tt.lease)
+		if g != nil || !errors.Is(err, tt.want) || !errors.Is(err, ErrInvalidLease) || !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("%s: %v; want %v with %q", tt.name, err, tt.want, tt.says)
+		}
+	}
+	if g, err := NewGenerator(nil, lease(1, time.Second)); g != nil || err == nil {
+		t.Errorf("without a codec: %v, %v", g, err)
+	}
+}
+
+// A lease that starts or ends within a second loses that second.
+func TestLeaseRoundsInwards(t *testing.T) {
+	clock := newClock(base.Add(900 * time.Millisecond))
+	g := newGenerator(t, Lease{Nodes: 1, Start: base.Add(500 * time.Millisecond), End: base.Add(2900 * time.Millisecond)}, WithClock(clock.now))
+	if _, err := g.Next(); !errors.Is(err, ErrLeaseNotStarted) {
+		t.Errorf("in the second of the start: %v", err)
+	}
+	clock.set(base.Add(time.Second))
+	if p := g.codec.Decode(mustNext(t, g)); !p.Time.Equal(base.Add(time.Second)) {
+		t.Errorf("%+v", p)
+	}
+	clock.set(base.Add(2 * time.Second))
+	if _, err := g.Next(); !errors.Is(err, ErrLeaseExpired) {
+		t.Errorf("in the second of the end: %v", err)
+	}
+}
+
+func TestEveryRefusalHasItsError(t *testing.T) {
+	l := lease(1, 10*time.Second)
+	for _, tt := range []struct {
+		name string
+		at   time.Time
+		want error
+	}{
+		{"a clock of 1970", time.Unix(0, 0), ErrBeforeEpoch},
+		{"the second before the epoch", time.Unix(Epoch-1, 0), ErrBeforeEpoch},
+		{"the epoch", time.Unix(Epoch, 0), ErrLeaseNotStarted},
+		{"just before the lease", base.Add(-1), ErrLeaseNotStarted},
+		{"the first moment", base, nil},
+		{"the last moment", base.Add(10*time.Second - 1), nil},
+		{"the end", base.Add(10 * time.Second), ErrLeaseExpired},
+		{"the last second of all", time.Unix(EndOfLife-1, 0), ErrLeaseExpired},
+		{"past the end of life", time.Unix(EndOfLife, 0), ErrEndOfLife},
+		{"2^30 s after the lease", base.Add(1 << 30 * time.Second), ErrEndOfLife},
+	} {
+		g := newGenerator(t, l, WithClock(newClock(tt.at).now))
+		id, err := g.Next()
+		if !errors.Is(err, tt.want) || (err != nil) != (id == 0) {
+			t.Errorf("%s: Next: %v, %v; want %v", tt.name, id, err, tt.want)
+		}
+		ids := make([]ID, 3)
+		n, second, err := g.Fill(ids)
+		if !errors.Is(err, tt.want) || (err != nil) != (n == 0) || (err != nil) != second.IsZero() {
+			t.Errorf("%s: Fill: %d, %v, %v; want %v", tt.name, n, second, err, tt.want)
+		}
+	}
+	if !errors.Is(ErrBeforeEpoch, ErrLeaseNotStarted) || !errors.Is(ErrClockBehind, ErrExhausted) {
+		t.Error("the special refusals are not also the general ones")
+	}
+}
+
+// Every ID of a rectangle can be had, once, and none beyond it.
+func TestWholeRectangle(t *testing.T) {
+	l := Lease{Node: 6, Nodes: 2, Start: base, End: base.Add(3 * time.Second)}
+	for name, take := range map[string]func(*Generator) ([]ID, error){
+		"Next": func(g *Generator) ([]ID, error) { id, err := g.Next(); return []ID{id}, err },
+		"Fill": func(g *Generator) ([]ID, error) {
+			ids := make([]ID, 256)
+			n, _, err := g.Fill(ids)
+			return ids[:n], err
+		},
+	} {
+		clock := newClock(base)
+		g := newGenerator(t, l, WithClock(clock.now), WithBorrow(0))
+		check := newChecker(t, g, l)
+		for {
+			ids, err := take(g)
+			if errors.Is(err, ErrExhausted) {
+				clock.add(time.Second)
+				continue
+			}
+			if err != nil {
+				if !errors.Is(err, ErrLeaseExpired) {
+					t.Errorf("%s: %v", name, err)
+				}
+				break
+			}
+			check.add(ids...)
+		}
+		if want := 3 * 2 * perNode; check.n != want {
+			t.Errorf("%s: %d IDs, want %d", name, check.n, want)
+		}
+	}
+}
+
+// A burst runs ahead of the clock up to the bound, and never past the lease.
+func TestBorrow(t *testing.T) {
+	for _, tt := range []struct {
+		borrow, length time.Duration
+		at             time.Duration // of the clock, after the lease's start
+		seconds        int           // that can be used
+		want           error
+	}{
+		{0, time.Minute, 0, 1, ErrExhausted},
+		{0, time.Minute, 999 * time.Millisecond, 1, ErrExhausted},
+		{time.Second, time.Minute, 0, 2, ErrExhausted},
+		{1500 * time.Millisecond, time.Minute, 400 * time.Millisecond, 2, ErrExhausted},
+		{1500 * time.Millisecond, time.Minute, 500 * time.Millisecond, 3, ErrExhausted},
+		{2 * time.Second, time.Minute, 0, 3, ErrExhausted},
+		{2 * time.Second, 3 * time.Second, 0, 3, ErrLeaseExpired},
+		{2 * time.Second, 2 * time.Second, 0, 2, ErrLeaseExpired},
+		{2 * time.Second, time.Second, 0, 1, ErrLeaseExpired},
+		{-time.Second, time.Minute, 0, 1, ErrExhausted},
+	} {
+		l := lease(1, tt.length)
+		g := newGenerator(t, l, WithClock(newClock(base.Add(tt.at)).now), WithBorrow(tt.borrow))
+		check := newChecker(t, g, l)
+		ids := make([]ID, 1024)
+		var err error
+		for err == nil {
+			var n int
+			n, _, err = g.Fill(ids)
+			check.add(ids[:n]...)
+		}
+		if !errors.Is(err, tt.want) || check.n != tt.seconds*perNode {
+			t.Errorf("%+v: %d IDs, then %v", tt, check.n, err)
+		}
+	}
+	g := newGenerator(t, lease(1, time.Minute), WithBorrow(1<<62), WithClock(newClock(base).now))
+	if g.borrow != time.Hour {
+		t.Errorf("a borrow of 146 years is taken as %v", g.borrow)
+	}
+}
+
+// The default may borrow 2 s.
+func TestBorrowDefault(t *testing.T) {
+	g := newGenerator(t, lease(1, time.Minute), WithClock(newClock(base).now))
+	ids := make([]ID, perNode)
+	for range 3 {
+		if n, _, err := g.Fill(ids); n != perNode || err != nil {
+			t.Fatal(n, err)
+		}
+	}
+	if n, _, err := g.Fill(ids); n != 0 || !errors.Is(err, ErrExhausted) || errors.Is(err, ErrClockBehind) {
+		t.Errorf("%d, %v", n, err)
+	}
+}
+
+func TestFill(t *testing.T) {
+	l := lease(1, time.Minute)
+	clock := newClock(base)
+	g := newGenerator(t, l, WithClock(clock.now), WithBorrow(time.Second))
+	check := newChecker(t, g, l)
+	fill := func(size, want int, wantErr error, wantSecond time.Time) {
+		t.Helper()
+		ids := make([]ID, size)
+		n, second, err := g.Fill(ids)
+		if n != want || !errors.Is(err, wantErr) || !second.Equal(wantSecond) {
+			t.Fatalf("Fill of %d: %d, %v, %v; want %d, %v, %v", size, n, second, err, want, wantSecond, wantErr)
+		}
+		check.add(ids[:n]...)
+		for _, id := range ids[:n] {
+			if p := g.codec.Decode(id); !p.Time.Equal(second) {
+				t.Fatalf("an ID of %v in a Fill of %v", p.Time, second)
+			}
+		}
+		for _, id := range ids[n:] {
+			if id != 0 {
+				t.Fatal("Fill wrote behind n")
+			}
+		}
+	}
+	fill(0, 0, nil, time.Time{})
+	fill(1, 1, nil, base)
+	fill(200, 200, nil, base) // more than one batch of blocks
+	fill(perNode-200, perNode-200, nil, base.Add(time.Second))
+	fill(201, 200, ErrExhausted, base.Add(time.Second)) // what is left, and no more to borrow
+	fill(1, 0, ErrExhausted, time.Time{})
+	clock.add(time.Second)
+	fill(perNode+1, perNode, ErrExhausted, base.Add(2*time.Second)) // longer than a second
+	g.Seal()
+	fill(1, 0, ErrSealed, time.Time{})
+}
+
+// Others: 31 071 duplicates when a busy second follows one that ended in the
+// middle of its sequence.
+func TestBusySecondAfterAQuietOne(t *testing.T) {
+	l := lease(1, time.Minute)
+	clock := newClock(base)
+	g := newGenerator(t, l, WithClock(clock.now))
+	check := newChecker(t, g, l)
+	for range 100_000 {
+		check.add(mustNext(t, g))
+	}
+	clock.add(time.Second)
+	for range perNode + 30_000 {
+		check.add(mustNext(t, g))
+	}
+}
+
+// Others: 130 072 duplicates when the clock steps back one second after a
+// rollover.
+func TestClockStepsBackAfterARollover(t *testing.T) {
+	for _, step := range []time.Duration{time.Millisecond, time.Second, 1900 * time.Millisecond, 2 * time.Second} {
+		l := lease(1, time.Minute)
+		clock := newClock(base)
+		g := newGenerator(t, l, WithClock(clock.now))
+		check := newChecker(t, g, l)
+		for range perNode + 1000 {
+			check.add(mustNext(t, g))
+		}
+		clock.add(time.Second) // in the second that was borrowed
+		for range 1000 {
+			check.add(mustNext(t, g))
+		}
+		clock.add(-step)
+		for {
+			id, err := g.Next()
+			if errors.Is(err, ErrExhausted) {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			check.add(id)
+		}
+		clock.add(step + 5*time.Second)
+		check.add(mustNext(t, g))
+	}
+}
+
+// A step back is held up to the bound; past it IDs are refused until the clock
+// has caught up.
+func TestHold(t *testing.T) {
+	for _, tt := range []struct {
+		step time.Duration
+		want error
+	}{
+		{500 * time.Millisecond, nil},
+		{2 * time.Second, nil},
+		{2*time.Second + 1, ErrExhausted},
+		{3*time.Second + 1, ErrClockBehind},
+		{30 * time.Second, ErrClockBehind},
+	} {
+		l := lease(1, time.Minute)
+		clock := newClock(base.Add(40 * time.Second))
+		g := newGenerator(t, l, WithClock(clock.now))
+		check := newChecker(t, g, l)
+		check.add(mustNext(t, g))
+		clock.add(-tt.step)
+		id, err := g.Next()
+		if !errors.Is(err, tt.want) {
+			t.Errorf("back by %v: %v, want %v", tt.step, err, tt.want)
+		}
+		if err == nil {
+			check.add(id)
+		}
+		clock.add(tt.step)
+		check.add(mustNext(t, g))
+	}
+}
+
+// The hold reaches back over the lease's start, but a lease whose start has
+// not come makes no ID at all.
+func TestHoldAtTheStart(t *testing.T) {
+	l := lease(1, time.Minute)
+	clock := newClock(base.Add(-time.Second))
+	g := newGenerator(t, l, WithClock(clock.now))
+	if _, err := g.Next(); !errors.Is(err, ErrLeaseNotStarted) {
+		t.Errorf("a second before the start: %v", err)
+	}
+	clock.set(base)
+	check := newChecker(t, g, l)
+	check.add(mustNext(t, g))
+	clock.add(-time.Second)
+	check.add(mustNext(t, g))
+}
+
+// Others: a goroutine that stalls between reading the clock and taking a
+// sequence repeats an ID.
+func TestStallBetweenClockAndSequence(t *testing.T) {
+	l := lease(1, time.Minute)
+	clock := newClock(base)
+	var stall atomic.Bool
+	stalled, resume := make(chan struct{}), make(chan struct{})
+	g := newGenerator(t, l, WithClock(func() time.Time {
+		now := clock.now()
+		if stall.CompareAndSwap(true, false) {
+			close(stalled)
+			<-resume
+		}
+		return now
+	}))
+	check := newChecker(t, g, l)
+	check.add(mustNext(t, g))
+
+	stall.Store(true)
+	late := make(chan ID)
+	go func() {
+		id, err := g.Next()
+		if err != nil {
+			t.Errorf("the goroutine that was stalled is refused: %v", err)
+		}
+		late <- id
+	}()
+	<-stalled
+	for range 3 { // others go on for longer than may be borrowed
+		for range perNode {
+			check.add(mustNext(t, g))
+		}
+		clock.add(2 * time.Second)
+	}
+	check.add(mustNext(t, g))
+	close(resume)
+	check.add(<-late)
+}
+
+// A generator whose lease ended unnoticed, as in a process that slept, is
+// refused; so is one whose lease was sealed.
+func TestExpiryIsNoticedAfterSleep(t *testing.T) {
+	clock := newClock(base)
+	g := newGenerator(t, lease(1, time.Minute), WithClock(clock.now))
+	mustNext(t, g)
+	clock.add(time.Hour)
+	if _, err := g.Next(); !errors.Is(err, ErrLeaseExpired) {
+		t.Errorf("after an hour: %v", err)
+	}
+	if err := g.Extend(base.Add(2 * time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	mustNext(t, g)
+}
+
+// Others: a restart within the same second, with the same node, repeats its
+// IDs. Here the next lease starts where Seal says.
+func TestRestartWithinTheSecond(t *testing.T) {
+	clock := newClock(base.Add(300 * time.Millisecond))
+	l := lease(1, time.Minute)
+	seen := map[ID]bool{}
+	for life := range 5 {
+		g := newGenerator(t, l, WithClock(clock.now))
+		var made int
+		for range 1000 {
+			id, err := g.Next()
+			if errors.Is(err, ErrLeaseNotStarted) {
+				clock.add(time.Second)
+				continue
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if seen[id] {
+				t.Fatalf("life %d repeats %v", life, id)
+			}
+			seen[id] = true
+			made++
+		}
+		if made < 999 {
+			t.Errorf("life %d made %d IDs", life, made)
+		}
+		l.Start = g.Seal()
+	}
+}
+
+func TestSeal(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		ids  int
+		at   time.Duration
+		want time.Duration
+	}{
+		{"unused", 0, 0, 0},
+		{"one ID", 1, 0, time.Second},
+		{"one ID, later", 1, 5500 * time.Millisecond, 6 * time.Second},
+		{"exactly one second", perNode, 0, time.Second},
+		{"borrowed", perNode + 1, 0, 2 * time.Second},
+	} {
+		g := newGenerator(t, lease(1, time.Minute), WithClock(newClock(base.Add(tt.at)).now))
+		for range tt.ids {
+			mustNext(t, g)
+		}
+		for range 2 { // the second time it says the same
+			if got := g.Seal(); !got.Equal(base.Add(tt.want)) {
+				t.Errorf("%s: unused from %v, want %v", tt.name, got.Sub(base), tt.want)
+			}
+		}
+		if _, err := g.Next(); !errors.Is(err, ErrSealed) {
+			t.Errorf("%s: Next after Seal: %v", tt.name, err)
+		}
+		if err := g.Extend(base.Add(time.Hour)); !errors.Is(err, ErrSealed) {
+			t.Errorf("%s: Extend after Seal: %v", tt.name, err)
+		}
+	}
+}
+
+func TestExtendOnlyGrows(t *testing.T) {
+	clock := newClock(base.Add(time.Minute))
+	g := newGenerator(t, lease(1, time.Minute), WithClock(clock.now))
+	if err := g.Extend(base.Add(59 * time.Second)); !errors.Is(err, ErrInvalidLease) {
+		t.Errorf("to an earlier end: %v", err)
+	}
+	if err := g.Extend(base.Add(time.Minute)); err != nil {
+		t.Errorf("to the same end: %v", err)
+	}
+	if _, err := g.Next(); !errors.Is(err, ErrLeaseExpired) {
+		t.Errorf("at the old end: %v", err)
+	}
+	if err := g.Extend(base.Add(61*time.Second + 999*time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	mustNext(t, g)
+	clock.add(time.Second)
+	if _, err := g.Next(); !errors.Is(err, ErrLeaseExpired) {
+		t.Errorf("in the second that the new end cuts: %v", err)
+	}
+	if err := g.Extend(time.Unix(EndOfLife+1, 0)); !errors.Is(err, ErrEndOfLife) {
+		t.Errorf("past the end of life: %v", err)
+	}
+	if err := g.Extend(time.Unix(0, 0)); !errors.Is(err, ErrBeforeEpoch) {
+		t.Errorf("to 1970: %v", err)
+	}
+	if err := g.Extend(time.Unix(EndOfLife, 0)); err != nil {
+		t.Errorf("to the end of life: %v", err)
+	}
+}
+
+// At the end of life nothing wraps, with one node or with all of them.
+func TestEndOfLife(t *testing.T) {
+	end := time.Unix(EndOfLife, 0).UTC()
+	for _, tt := range []struct {
+		nodes uint32
+		last  time.Time // the last second with IDs
+	}{
+		{1, end.Add(-time.Second)},
+		{MaxNode + 1, end.Add(-2 * time.Second)},
+	} {
+		l := Lease{Nodes: tt.nodes, Start: end.Add(-10 * time.Second), End: end}
+		clock := newClock(l.Start)
+		g := newGenerator(t, l, WithClock(clock.now))
+		check := newChecker(t, g, l)
+		for ; clock.now().Before(end.Add(3 * time.Second)); clock.add(100 * time.Millisecond) {
+			id, err := g.Next()
+			if err == nil {
+				check.add(id)
+			} else if !clock.now().After(tt.last) {
+				t.Fatalf("%d nodes at %v: %v", tt.nodes, clock.now(), err)
+			}
+		}
+		if got := timeOf(check.last >> secondShift); !got.Equal(tt.last) {
+			t.Errorf("%d nodes: the last ID is of %v", tt.nodes, got)
+		}
+		if got := g.Seal(); got.After(end) {
+			t.Errorf("unused from %v", got)
+		}
+	}
+	// The last word of all, one by one.
+	l := Lease{Nodes: MaxNode + 1, Start: end.Add(-2 * time.Second), End: end}
+	g := newGenerator(t, l, WithClock(newClock(l.Start).now), WithBorrow(time.Hour))
+	g.next.Store(g.end.Load() - 3)
+	for range 3 {
+		mustNext(t, g)
+	}
+	if id, err := g.Next(); !errors.Is(err, ErrLeaseExpired) {
+		t.Errorf("past the last word: %v, %v", id, err)
+	}
+}
+
+// The one tuple that encrypts to zero is skipped, by Next and within a Fill.
+func TestZeroIsSkipped(t *testing.T) {
+	var c *Codec
+	var p Parts
+	for i := 0; ; i++ { // a secret under which the tuple lies early in a sequence
+		c = newCodec(t, fmt.Sprintf("secret %09d", i))
+		if p = c.Decode(0); p.Sequence < 1000 && p.Sequence > 300 {
+			break
+		}
+	}
+	if id, err := c.Encode(p); id != 0 || err != nil {
+		t.Fatal(id, err)
+	}
+	for _, nodes := range []uint32{1, 8, MaxNode + 1} {
+		l := Lease{Node: p.Node &^ (nodes - 1), Nodes: nodes, Start: p.Time, End: p.Time.Add(2 * time.Second)}
+		for _, size := range []int{1, 7, 256, 2000} {
+			g, err := NewGenerator(c, l, WithClock(newClock(p.Time).now))
+			if err != nil {
+				t.Fatal(err)
+			}
+			zero := g.wordOf(c.decrypt(0))
+			g.next.Store(zero - 300)
+			check := newChecker(t, g, l)
+			ids := make([]ID, size)
+			for g.next.Load() < zero+3000 {
+				n, _, err := g.Fill(ids)
+				if n != size || err != nil {
+					t.Fatalf("%d nodes, Fill of %d: %d, %v", nodes, size, n, err)
+				}
+				check.add(ids...)
+			}
+		}
+	}
+	other := Lease{Node: p.Node ^ 8, Nodes: 1, Start: p.Time, End: p.Time.Add(time.Second)}
+	if g, err := NewGenerator(c, other); err != nil || g.zero != sealed {
+		t.Errorf("a lease without the tuple: %v, zero at %d", err, g.zero)
+	}
+}
+
+// Under a clock that steps, pauses and runs in any way, every ID is later than
+// the one before and inside the lease.
+func TestRandomClockWalks(t *testing.T) {
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 0))
+		nodes := uint32(1) << r.IntN(4)
+		l := Lease{Node: nodes * uint32(r.IntN(1000)), Nodes: nodes, Start: base, End: base.Add(time.Duration(1+r.IntN(60)) * time.Second)}
+		clock := newClock(base.Add(time.Duration(r.IntN(4000)-2000) * time.Millisecond))
+		g := newGenerator(t, l, WithClock(clock.now), WithBorrow(time.Duration(r.IntN(4000))*time.Millisecond))
+		check := newChecker(t, g, l)
+		for range 200 {
+			switch r.IntN(6) {
+			case 0:
+				clock.add(time.Duration(r.IntN(3000)) * time.Millisecond)
+			case 1:
+				clock.add(-time.Duration(r.IntN(3000)) * time.Millisecond)
+			case 2:
+				clock.add(time.Duration(r.IntN(100)) * time.Microsecond)
+			case 3:
+				if id, err := g.Next(); err == nil {
+					check.add(id)
+				}
+			case 4:
+				ids := make([]ID, 1+r.IntN(3000))
+				n, second, err := g.Fill(ids)
+				if (err == nil && n != len(ids)) || (n > 0 && !g.codec.Decode(ids[n-1]).Time.Equal(second)) {
+					t.Fatalf("seed %d: Fill of %d: %d, %v, %v", seed, len(ids), n, second, err)
+				}
+				check.add(ids[:n]...)
+			case 5: // most of what is left of the second
+				word := g.next.Load()
+				left := 1<<g.shift - word%(1<<g.shift)
+				g.next.CompareAndSwap(word, word+left*uint64(r.IntN(1000))/1000)
+			}
+			if r.IntN(40) == 0 {
+				if end := l.End.Add(time.Duration(r.IntN(20)) * time.Second); g.Extend(end) == nil {
+					l.End, check.lease.End = end, end
+				}
+			}
+		}
+		if unused := g.Seal(); check.n > 0 && !unused.After(timeOf(check.last>>secondShift)) {
+			t.Fatalf("seed %d: unused from %v, but the last ID is of %v", seed, unused, timeOf(check.last>>secondShift))
+		}
+	}
+}
+
+// Many goroutines, a clock that jumps both ways, an end that moves and a Seal
+// in the middle: all IDs differ, and none is later than Seal says.
+func TestConcurrentUse(t *testing.T) {
+	l := lease(2, 20*time.Second)
+	clock := newClock(base)
+	g := newGenerator(t, l, WithClock(clock.now))
+	workers := 2 * runtime.GOMAXPROCS(0)
+	made := make([][]ID, workers)
+	var wg sync.WaitGroup
+	for w := range workers {
+		wg.Go(func() {
+			ids := make([]ID, 300)
+			for i := 0; ; i++ {
+				n := 1
+				var err error
+				if i%3 == 0 {
+					n, _, err = g.Fill(ids[:1+i%len(ids)])
+				} else {
+					ids[0], err = g.Next()
+				}
+				if errors.Is(err, ErrSealed) {
+					return
+				}
+				if err == nil || n > 1 {
+					made[w] = append(made[w], ids[:n]...)
+				}
+			}
+		})
+	}
+	for i := range 50 {
+		clock.add(time.Duration((i%7)*200-500) * time.Millisecond)
+		if i%10 == 0 {
+			if err := g.Extend(l.End.Add(time.Duration(i) * time.Millisecond)); err != nil {
+				t.Error(err)
+			}
+		}
+		time.Sleep(100 * time.Microsecond)
+	}
+	unused := g.Seal()
+	wg.Wait()
+	all := slices.Concat(made...)
+	slices.Sort(all)
+	if n := len(slices.Compact(slices.Clone(all))); n != len(all) || n < 1000 {
+		t.Errorf("%d IDs, %d of them different", len(all), n)
+	}
+	for _, id := range all {
+		if p := g.codec.Decode(id); !p.Time.Before(unused) || p.Time.Before(l.Start) || p.Node > 1 {
+			t.Fatalf("%+v is outside of the lease, or not before %v", p, unused)
+		}
+	}
+}
+
+func TestSystemClock(t *testing.T) {
+	before := SystemClock.Elapsed()
+	if d := time.Until(SystemClock.Now()); d < -time.Minute || d > time.Minute {
+		t.Errorf("Now is %v off", d)
+	}
+	if SystemClock.Elapsed() < before {
+		t.Error("Elapsed went back")
+	}
+}
+
+func ExampleGenerator() {
+	codec, err := NewCodec([]byte("sixteen bytes!!!"))
+	if err != nil {
+		panic(err)
+	}
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	g, err := NewGenerator(codec, Lease{Node: 40, Nodes: 8, Start: now, End: now.Add(10 * time.Minute)},
+		WithClock(func() time.Time { return now }))
+	if err != nil {
+		panic(err)
+	}
+	for range 2 {
+		id, err := g.Next()
+		fmt.Println(codec.Decode(id), err)
+	}
+	// Output:
+	// {2026-01-01 00:00:00 +0000 UTC 40 0} <nil>
+	// {2026-01-01 00:00:00 +0000 UTC 40 1} <nil>
+}
+
+func BenchmarkRandUint64(b *testing.B) {
+	for b.Loop() {
+		sink = ID(rand.Uint64())
+	}
+}
+
+func benchGenerator(b *testing.B) *Generator {
+	return newGenerator(b, Lease{Nodes: MaxNode + 1, Start: base, End: time.Unix(EndOfLife, 0)})
+}
+
+func BenchmarkNext(b *testing.B) {
+	g := benchGenerator(b)
+	for b.Loop() {
+		sink, _ = g.Next()
+	}
+}
+
+func BenchmarkFill(b *testing.B) {
+	g := benchGenerator(b)
+	ids := make([]ID, 256)
+	for b.Loop() {
+		if _, _, err := g.Fill(ids); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(ids)), "ns/ID")
+}
+
+var sink ID

@@ -1,0 +1,58 @@
+package randflake
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// ErrInvalidLease comes from [NewGenerator] for a lease that is no rectangle:
+// nodes that are no power of two, unaligned or out of range, or an end that is
+// not after the start.
+var ErrInvalidLease = errors.New("randflake: invalid lease")
+
+// Lease is the sole right to make IDs for nodes [Node, Node+Nodes) in the
+// seconds [Start, End). One lease feeds one generator in one process, once: it
+// is never saved, copied or taken up again.
+//
+// Nodes is a power of two up to 131072 and Node a multiple of it. Start and
+// End lie within [Epoch, EndOfLife]; a Start within a second counts from the
+// next whole second, an End from the last.
+type Lease struct {
+	Node, Nodes uint32
+	Start, End  time.Time
+}
+
+// seconds returns the lease's rectangle in seconds since the epoch, rounded
+// inwards, or says what is wrong with it.
+func (l Lease) seconds() (start, end uint64, err error) {
+	switch {
+	case l.Nodes == 0 || l.Nodes&(l.Nodes-1) != 0 || l.Nodes > MaxNode+1:
+		return 0, 0, fmt.Errorf("%w: %d nodes, want a power of two from 1 to %d", ErrInvalidLease, l.Nodes, MaxNode+1)
+	case l.Node > MaxNode || l.Node%l.Nodes != 0:
+		return 0, 0, fmt.Errorf("%w: first node %d, want a multiple of %d below %d", ErrInvalidLease, l.Node, l.Nodes, MaxNode+1)
+	}
+	if start, err = secondOf(l.Start); err != nil {
+		return 0, 0, fmt.Errorf("%w: start: %w", ErrInvalidLease, err)
+	}
+	if l.Start.Nanosecond() > 0 {
+		start++
+	}
+	if end, err = endSecond(l.End); err != nil {
+		return 0, 0, fmt.Errorf("%w: end: %w", ErrInvalidLease, err)
+	}
+	if start >= end {
+		return 0, 0, fmt.Errorf("%w: no whole second from %s to %s", ErrInvalidLease,
+			l.Start.UTC().Format(time.RFC3339Nano), l.End.UTC().Format(time.RFC3339Nano))
+	}
+	return start, end, nil
+}
+
+// endSecond is secondOf for the end of a lease, which no ID has: it may be
+// EndOfLife itself.
+func endSecond(t time.Time) (uint64, error) {
+	if t.Unix() == EndOfLife {
+		return 1 << secondBits, nil
+	}
+	return secondOf(t)
+}
