@@ -37,7 +37,7 @@ race: engines ## the tests under the race detector, without examples and bench
 .PHONY: fuzz
 fuzz: ## every fuzz target of every module for FUZZTIME each
 	@files=$$(go list -f '{{$$d := .Dir}}{{range .TestGoFiles}}{{$$d}}/{{.}}{{"\n"}}{{end}}{{range .XTestGoFiles}}{{$$d}}/{{.}}{{"\n"}}{{end}}' work)
-	targets=$$(grep -Eo '^func Fuzz\w*' $$files)
+	targets=$$(grep -EHo '^func Fuzz\w*' $$files)
 	while IFS=: read -r file func; do
 		echo "$${func#func } ($${file#$(CURDIR)/})"
 		go test -run '^$$' -fuzz "^$${func#func }\$$" -fuzztime $(FUZZTIME) "$${file%/*}" </dev/null
