@@ -21,6 +21,20 @@ func ClickHouseForTest(tb testing.TB) *Engine {
 	return e
 }
 
+// PostgresForTest returns a PostgresServer that is closed when the test ends,
+// by the same rule as ClickHouseForTest.
+func PostgresForTest(tb testing.TB) *PostgresServer {
+	tb.Helper()
+	s, err := Postgres(context.Background())
+	need(tb, err)
+	tb.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return s
+}
+
 func need(tb testing.TB, err error) {
 	tb.Helper()
 	switch {
