@@ -1,0 +1,7 @@
+//go:build !amd64 || purego
+
+package sparx64
+
+func encryptBatch(s *schedule, dst, src []uint64) { encryptPortable(s, dst, src) }
+
+func decryptBatch(s *schedule, dst, src []uint64) { decryptPortable(s, dst, src) }
