@@ -27,7 +27,7 @@ func vectors(t testing.TB) []vector {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close() //nolint:errcheck // read only
+	defer f.Close()
 	var out []vector
 	for sc := bufio.NewScanner(f); sc.Scan(); {
 		if strings.HasPrefix(sc.Text(), "#") {

@@ -1,0 +1,58 @@
+package idgen
+
+import (
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+
+	"github.com/traceflake/traceflake/randflake"
+)
+
+type config struct {
+	source   Source
+	fallback sdktrace.IDGenerator
+	clock    randflake.Clock
+}
+
+func newConfig(opts []Option) config {
+	cfg := config{clock: randflake.SystemClock}
+	for _, opt := range opts {
+		cfg = opt.apply(cfg)
+	}
+	return cfg
+}
+
+// Option configures a [Generator].
+type Option interface{ apply(config) config }
+
+type optionFunc func(config) config
+
+func (f optionFunc) apply(c config) config { return f(c) }
+
+// WithSource sets where low halves and span IDs come from: nodes that are
+// leased, so that IDs are unique in the fleet. The default, and nil, is a
+// random secret of this process.
+func WithSource(s Source) Option {
+	return optionFunc(func(c config) config {
+		c.source = s
+		return c
+	})
+}
+
+// WithFallback sets what makes IDs while the source refuses. The default, and
+// nil, is random bits behind the clear half. An invalid ID from g is replaced.
+func WithFallback(g sdktrace.IDGenerator) Option {
+	return optionFunc(func(c config) config {
+		c.fallback = g
+		return c
+	})
+}
+
+// WithClock sets the clock, for tests. It is read for every ID, and by the
+// source of zero configuration; a source given by WithSource has its own.
+func WithClock(clock randflake.Clock) Option {
+	return optionFunc(func(c config) config {
+		if clock != nil {
+			c.clock = clock
+		}
+		return c
+	})
+}

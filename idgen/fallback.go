@@ -1,0 +1,91 @@
+package idgen
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"go.opentelemetry.io/otel"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/traceflake/traceflake/randflake"
+)
+
+// refusals is what happens while the source refuses.
+type refusals struct {
+	fallback sdktrace.IDGenerator // nil: random bits behind the clear half
+	count    atomic.Uint64
+	falling  atomic.Bool
+}
+
+// Fallbacks returns how many calls were answered without the source so far.
+func (r *refusals) Fallbacks() uint64 { return r.count.Load() }
+
+// refused counts, and reports the first of a row.
+func (r *refusals) refused(err error) {
+	r.count.Add(1)
+	if !r.falling.Load() && r.falling.CompareAndSwap(false, true) {
+		otel.Handle(fmt.Errorf("idgen: IDs are random from now on: %w", err))
+	}
+}
+
+// recovered reports the end of a row.
+func (r *refusals) recovered() {
+	if r.falling.Load() && r.falling.CompareAndSwap(true, false) {
+		otel.Handle(errRecovered)
+	}
+}
+
+var errRecovered = errors.New("idgen: IDs come from the source again")
+
+func (g *Generator) randomIDs(ctx context.Context, now int64, err error) (trace.TraceID, trace.SpanID) {
+	g.refused(err)
+	var id trace.TraceID
+	var span trace.SpanID
+	if g.fallback != nil {
+		id, span = g.fallback.NewIDs(ctx)
+	}
+	if !id.IsValid() {
+		id = join(g.highOrRandom(now), randomID())
+	}
+	if !span.IsValid() {
+		span = spanID(randomID())
+	}
+	return id, span
+}
+
+func (g *Generator) randomSpanID(ctx context.Context, id trace.TraceID, err error) (span trace.SpanID) {
+	g.refused(err)
+	if g.fallback != nil {
+		span = g.fallback.NewSpanID(ctx, id)
+	}
+	if !span.IsValid() {
+		span = spanID(randomID())
+	}
+	return span
+}
+
+// highOrRandom returns the next clear half, or random bits while the clock is
+// outside of its range: those sort anywhere, where a wrong time would sort all
+// of them into one place.
+func (g *Generator) highOrRandom(now int64) uint64 {
+	if ms := uint64(now - EpochMillis); ms <= maxMillis {
+		return g.order.next(ms)
+	}
+	return uint64(randomID())
+}
+
+// randomID returns random bits that are not all zero.
+func randomID() randflake.ID {
+	var b [8]byte
+	for {
+		_, _ = rand.Read(b[:]) // never fails
+		if id := randflake.ID(binary.BigEndian.Uint64(b[:])); id != 0 {
+			return id
+		}
+	}
+}

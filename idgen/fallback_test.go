@@ -1,0 +1,209 @@
+package idgen_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/traceflake/traceflake/idgen"
+	"github.com/traceflake/traceflake/randflake"
+)
+
+// A source that refuses costs no ID its validity or its order; the change is
+// reported once in each direction, and the calls are counted.
+func TestSourceRefuses(t *testing.T) {
+	errs := collectErrors(t)
+	clock := newClock(noon)
+	source := &switched{Source: newSource(t, clock)}
+	codec := newCodec(t, fleetSecret)
+	g := idgen.New(idgen.WithClock(clock), idgen.WithSource(source))
+	verifier := idgen.NewVerifier([]*randflake.Codec{codec}, idgen.WithVerifierClock(clock))
+	c := newChecker(t, g)
+	for round := range 3 {
+		clock.add(time.Second) // ready-made IDs are over
+		for range 500 {
+			if id := c.trace(); !verifier.Verify(id) {
+				t.Fatalf("round %d, healthy: %+v", round, idgen.Inspect(codec, id))
+			}
+			c.span()
+		}
+		source.refuse.Store(true)
+		clock.add(time.Second)
+		for range 500 {
+			if id := c.trace(); !idgen.Time(id).Equal(clock.Now().UTC()) {
+				t.Fatalf("round %d, refusing: an ID of %v", round, idgen.Time(id))
+			}
+			c.span()
+			if _, err := g.NewTraceIDAt(noon); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, want := g.Fallbacks(), uint64(1500*(round+1)); got != want {
+			t.Fatalf("round %d: %d fallbacks, want %d", round, got, want)
+		}
+		source.refuse.Store(false)
+	}
+	got := errs.all()
+	if len(got) != 5 { // three times refused, twice recovered
+		t.Fatalf("%d reports: %v", len(got), got)
+	}
+	for i, err := range got {
+		if refused := errors.Is(err, errRefused); refused != (i%2 == 0) || !strings.HasPrefix(err.Error(), "idgen: IDs ") {
+			t.Errorf("report %d: %v", i, err)
+		}
+	}
+}
+
+// Every refusal of a leased generator leads to valid IDs.
+func TestLeaseRefuses(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		at   time.Time
+		want error
+	}{
+		{"before the lease", noon.Add(-24 * time.Hour), randflake.ErrLeaseNotStarted},
+		{"after the lease", noon.Add(24 * time.Hour), randflake.ErrLeaseExpired},
+		{"before Randflake's epoch", time.Date(2021, 1, 1, 0, 0, 0, 0, time.UTC), randflake.ErrBeforeEpoch},
+		{"after Randflake's end", time.Date(2060, 1, 1, 0, 0, 0, 0, time.UTC), randflake.ErrEndOfLife},
+	} {
+		errs := collectErrors(t)
+		clock := newClock(tt.at)
+		c := newChecker(t, idgen.New(idgen.WithClock(clock), idgen.WithSource(newSource(t, clock))))
+		for range 100 {
+			if id := c.trace(); !idgen.Time(id).Equal(tt.at) {
+				t.Errorf("%s: an ID of %v", tt.name, idgen.Time(id))
+			}
+			c.span()
+		}
+		if got := errs.all(); len(got) != 1 || !errors.Is(got[0], tt.want) || c.g.Fallbacks() != 200 {
+			t.Errorf("%s: %d fallbacks, %v; want %v", tt.name, c.g.Fallbacks(), got, tt.want)
+		}
+	}
+}
+
+// A clock that cannot be right makes IDs that are wholly random, so that they
+// do not gather at one place; a clock that is put right brings the order back.
+func TestClockOutOfRange(t *testing.T) {
+	for _, at := range []time.Time{time.Unix(0, 0), epoch.Add(-1), last.Add(time.Millisecond), time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC)} {
+		errs := collectErrors(t)
+		clock := newClock(at)
+		g := idgen.New(idgen.WithClock(clock))
+		highs := map[time.Time]bool{}
+		for range 100 {
+			id, span := g.NewIDs(t.Context())
+			if !id.IsValid() || !span.IsValid() || !g.NewSpanID(t.Context(), id).IsValid() {
+				t.Fatalf("at %v: %s, %s", at, id, span)
+			}
+			highs[idgen.Time(id)] = true
+		}
+		if len(highs) < 99 {
+			t.Errorf("at %v: only %d different times", at, len(highs))
+		}
+		if n := g.Fallbacks(); n != 200 || len(errs.all()) != 1 {
+			t.Errorf("at %v: %d fallbacks, %v", at, n, errs.all())
+		}
+		clock.set(noon)
+		c := newChecker(t, g)
+		for range 100 {
+			if id := c.trace(); !idgen.Time(id).Equal(noon) {
+				t.Fatalf("put right: an ID of %v", idgen.Time(id))
+			}
+		}
+		if n := g.Fallbacks(); n != 200 || len(errs.all()) != 2 {
+			t.Errorf("put right: %d fallbacks, %v", n, errs.all())
+		}
+	}
+}
+
+type fixed struct {
+	id   trace.TraceID
+	span trace.SpanID
+}
+
+func (f fixed) NewIDs(context.Context) (trace.TraceID, trace.SpanID)  { return f.id, f.span }
+func (f fixed) NewSpanID(context.Context, trace.TraceID) trace.SpanID { return f.span }
+
+func TestWithFallback(t *testing.T) {
+	collectErrors(t)
+	clock := newClock(noon)
+	source := &switched{Source: newSource(t, clock)}
+	source.refuse.Store(true)
+	want := fixed{trace.TraceID{1}, trace.SpanID{2}}
+	g := idgen.New(idgen.WithClock(clock), idgen.WithSource(source), idgen.WithFallback(want))
+	if id, span := g.NewIDs(t.Context()); id != want.id || span != want.span {
+		t.Errorf("NewIDs: %s, %s", id, span)
+	}
+	if span := g.NewSpanID(t.Context(), trace.TraceID{}); span != want.span {
+		t.Errorf("NewSpanID: %s", span)
+	}
+	// A fallback that fails, too, is no reason for an invalid ID.
+	c := newChecker(t, idgen.New(idgen.WithClock(clock), idgen.WithSource(source), idgen.WithFallback(fixed{})))
+	for range 100 {
+		c.trace()
+		c.span()
+	}
+}
+
+// sourceFunc is a source that breaks the rules in some way.
+type sourceFunc func(dst []randflake.ID) (int, time.Time, error)
+
+func (f sourceFunc) Fill(dst []randflake.ID) (int, time.Time, error) { return f(dst) }
+
+func TestOddSources(t *testing.T) {
+	var n randflake.ID
+	count := func(dst []randflake.ID, every int) {
+		for i := range dst {
+			if n++; i%every == 0 {
+				dst[i] = 0
+			} else {
+				dst[i] = n
+			}
+		}
+	}
+	for _, tt := range []struct {
+		name      string
+		source    sourceFunc
+		fallbacks bool
+	}{
+		{"no IDs and no error", func([]randflake.ID) (int, time.Time, error) { return 0, noon, nil }, true},
+		{"one at a time", func(dst []randflake.ID) (int, time.Time, error) {
+			count(dst[:1], 2)
+			dst[0] = n
+			return 1, noon, nil
+		}, true}, // a trace needs two
+		{"few, with an error", func(dst []randflake.ID) (int, time.Time, error) {
+			count(dst[:3], 4)
+			dst[0] = n + 1<<40
+			return 3, noon, randflake.ErrExhausted
+		}, false},
+		{"zeros", func(dst []randflake.ID) (int, time.Time, error) { count(dst, 2); return len(dst), noon, nil }, false},
+		{"only zeros", func(dst []randflake.ID) (int, time.Time, error) { clear(dst); return len(dst), noon, nil }, true},
+		{"no second", func(dst []randflake.ID) (int, time.Time, error) {
+			count(dst, 300)
+			return len(dst), time.Time{}, nil
+		}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			collectErrors(t)
+			g := idgen.New(idgen.WithClock(newClock(noon)), idgen.WithSource(tt.source))
+			c := newChecker(t, g)
+			for range 1000 {
+				c.trace()
+				c.span()
+			}
+			if (g.Fallbacks() > 0) != tt.fallbacks {
+				t.Errorf("%d fallbacks", g.Fallbacks())
+			}
+		})
+	}
+}
+
+func TestNilOptions(t *testing.T) {
+	c := newChecker(t, idgen.New(idgen.WithSource(nil), idgen.WithFallback(nil), idgen.WithClock(nil)))
+	c.trace()
+	c.span()
+}

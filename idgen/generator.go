@@ -1,0 +1,115 @@
+package idgen
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/traceflake/traceflake/randflake"
+)
+
+// Source makes Randflake IDs. A randflake.Generator is one, and so is a
+// lease.Keeper.
+//
+// Fill writes up to len(dst) IDs of one second and returns how many, and the
+// second; n < len(dst) comes with an error. It is called on the path of spans
+// by many goroutines: it must be safe for concurrent use and never wait.
+type Source interface {
+	Fill(dst []randflake.ID) (n int, second time.Time, err error)
+}
+
+// Generator makes trace and span IDs; it implements [sdktrace.IDGenerator].
+// It is safe for concurrent use, never waits and never fails. Make one a
+// process: its trace IDs are in order among themselves.
+type Generator struct {
+	source Source
+	clock  *coarse
+	order  order
+	old    atomic.Uint64 // IDs given to old records
+	// batches is a free list that keeps to processors: what one puts back it
+	// gets again, and no other writes its cache lines.
+	batches sync.Pool
+	refusals
+}
+
+var _ sdktrace.IDGenerator = (*Generator)(nil)
+
+// New returns a generator. Without options it needs nothing and nobody: see
+// the package's documentation for what that promises.
+func New(opts ...Option) *Generator {
+	cfg := newConfig(opts)
+	clock := newCoarse(cfg.clock)
+	g := &Generator{
+		source: cfg.source,
+		clock:  clock,
+		order:  order{clock: clock},
+	}
+	g.fallback = cfg.fallback
+	if g.source == nil {
+		g.source = newPrivate(cfg.clock)
+	}
+	return g
+}
+
+// NewIDs returns the IDs of a new trace's root span. Both are valid. The
+// context is not used, but by a fallback that does.
+func (g *Generator) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
+	now := g.clock.now()
+	low, span, err := g.take(2, &now)
+	if err != nil {
+		return g.randomIDs(ctx, now, err)
+	}
+	ms := uint64(now - EpochMillis)
+	if ms > maxMillis { // before or after
+		return g.randomIDs(ctx, now, errClock)
+	}
+	return join(g.order.next(ms), low), spanID(span)
+}
+
+// NewSpanID returns the ID of a further span. It is valid. Context and trace
+// ID are not used, but by a fallback that does.
+func (g *Generator) NewSpanID(ctx context.Context, traceID trace.TraceID) trace.SpanID {
+	now := g.clock.now()
+	id, _, err := g.take(1, &now)
+	if err != nil {
+		return g.randomSpanID(ctx, traceID, err)
+	}
+	return spanID(id)
+}
+
+// take takes n ready-made IDs and returns the first and the last of them.
+//
+// When there are none it makes new ones, which may be used at once, whatever
+// the time. When their second is not that of now, now is read again, so that
+// the halves of a trace ID agree even after the process was stopped.
+func (g *Generator) take(n int, now *int64) (first, last randflake.ID, err error) {
+	b, ok := g.batches.Get().(*batch)
+	if !ok {
+		b = new(batch)
+	}
+	ids := b.take(n, *now)
+	if ids == nil {
+		if err = b.fill(g.source, n); err != nil {
+			g.batches.Put(b)
+			return 0, 0, err
+		}
+		g.recovered()
+		if *now < b.from || *now >= b.until {
+			*now = g.clock.read()
+		}
+		ids = b.take(n, b.from)
+	}
+	first, last = ids[0], ids[n-1]
+	g.batches.Put(b)
+	return first, last, nil
+}
+
+var (
+	errNoIDs = errors.New("idgen: the source gave no IDs and no reason")
+	errClock = errors.New("idgen: the clock is outside of 2020 to 2089: set it")
+)

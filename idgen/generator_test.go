@@ -1,0 +1,323 @@
+package idgen_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/traceflake/traceflake/idgen"
+	"github.com/traceflake/traceflake/randflake"
+)
+
+// generators are the two ways to run, for what holds in both.
+func generators(t testing.TB, clock *fakeClock) map[string]*idgen.Generator {
+	return map[string]*idgen.Generator{
+		"zero configuration": idgen.New(idgen.WithClock(clock)),
+		"leased":             idgen.New(idgen.WithClock(clock), idgen.WithSource(newSource(t, clock))),
+	}
+}
+
+// checker holds what is promised of a generator's IDs against each of them.
+type checker struct {
+	t    testing.TB
+	g    *idgen.Generator
+	last trace.TraceID
+	lows map[uint64]bool
+}
+
+func newChecker(t testing.TB, g *idgen.Generator) *checker {
+	return &checker{t: t, g: g, lows: map[uint64]bool{}}
+}
+
+func (c *checker) trace() trace.TraceID {
+	c.t.Helper()
+	id, span := c.g.NewIDs(context.Background())
+	if bytes.Compare(id[:], c.last[:]) <= 0 {
+		c.t.Fatalf("%s (%v) comes after %s (%v)", id, idgen.Time(id), c.last, idgen.Time(c.last))
+	}
+	c.last = id
+	c.unique(id[8:])
+	c.unique(span[:])
+	return id
+}
+
+func (c *checker) span() {
+	c.t.Helper()
+	id := c.g.NewSpanID(context.Background(), c.last)
+	c.unique(id[:])
+}
+
+// unique is asked of low halves and span IDs together.
+func (c *checker) unique(b []byte) {
+	c.t.Helper()
+	var n uint64
+	for _, x := range b {
+		n = n<<8 | uint64(x)
+	}
+	if n == 0 || c.lows[n] {
+		c.t.Fatalf("%016x is zero or was there before", n)
+	}
+	c.lows[n] = true
+}
+
+func TestThroughTracerProvider(t *testing.T) {
+	for name, g := range generators(t, newClock(noon)) {
+		t.Run(name, func(t *testing.T) {
+			spans := tracetest.NewSpanRecorder()
+			provider := sdktrace.NewTracerProvider(sdktrace.WithIDGenerator(g), sdktrace.WithSpanProcessor(spans))
+			tracer := provider.Tracer("test")
+			var want []trace.SpanContext
+			for range 1000 {
+				ctx, root := tracer.Start(t.Context(), "root")
+				_, child := tracer.Start(ctx, "child")
+				if root.SpanContext().TraceID() != child.SpanContext().TraceID() {
+					t.Fatal("a child has another trace ID")
+				}
+				want = append(want, child.SpanContext(), root.SpanContext())
+				child.End()
+				root.End()
+			}
+			ended := spans.Ended()
+			if len(ended) != len(want) {
+				t.Fatalf("%d spans, want %d", len(ended), len(want))
+			}
+			seen := map[trace.SpanID]bool{}
+			var last trace.TraceID
+			for i, s := range ended {
+				sc := s.SpanContext()
+				if !sc.IsValid() || sc.SpanID() != want[i].SpanID() || seen[sc.SpanID()] {
+					t.Fatalf("span %d: %+v", i, sc)
+				}
+				seen[sc.SpanID()] = true
+				id := sc.TraceID()
+				if i%2 == 0 && bytes.Compare(id[:], last[:]) <= 0 {
+					t.Fatalf("span %d: trace %s after %s", i, id, last)
+				}
+				last = id
+				if !idgen.Time(id).Equal(noon) || idgen.Sequence(id) >= 1<<12 {
+					t.Fatalf("span %d: %v, sequence %d", i, idgen.Time(id), idgen.Sequence(id))
+				}
+			}
+		})
+	}
+}
+
+// Many in one millisecond, then in the next: time and sequence tell.
+func TestSequenceWithinAMillisecond(t *testing.T) {
+	for name, g := range generators(t, newClock(noon)) {
+		t.Run(name, func(t *testing.T) {
+			c := newChecker(t, g)
+			first := idgen.Sequence(c.trace())
+			for i := uint32(1); i < 20_000; i++ {
+				id := c.trace()
+				if !idgen.Time(id).Equal(noon) || idgen.Sequence(id) != first+i {
+					t.Fatalf("ID %d: %v, sequence %d", i, idgen.Time(id), idgen.Sequence(id))
+				}
+			}
+		})
+	}
+	clock := newClock(noon)
+	g := idgen.New(idgen.WithClock(clock))
+	for i := range 100 {
+		id, _ := g.NewIDs(t.Context())
+		if !idgen.Time(id).Equal(noon.Add(time.Duration(i)*time.Millisecond)) || idgen.Sequence(id) > 1 {
+			t.Fatalf("millisecond %d: %v, sequence %d", i, idgen.Time(id), idgen.Sequence(id))
+		}
+		clock.add(time.Millisecond)
+	}
+}
+
+// A step back by less than 2 s is held; after a larger one the clear half
+// follows the clock, and IDs stay unique.
+func TestClockStepsBack(t *testing.T) {
+	for _, tt := range []struct {
+		step time.Duration
+		held bool
+	}{
+		{time.Millisecond, true},
+		{500 * time.Millisecond, true},
+		{1999 * time.Millisecond, true},
+		{2001 * time.Millisecond, false},
+		{5 * time.Second, false},
+		{time.Hour, false},
+		{600 * 24 * time.Hour, false}, // a clock that was wrong at boot, before Randflake's epoch
+	} {
+		errs := collectErrors(t)
+		clock := newClock(noon)
+		c := newChecker(t, idgen.New(idgen.WithClock(clock)))
+		for range 1000 {
+			c.trace()
+			c.span()
+		}
+		clock.add(-tt.step)
+		now := clock.Now()
+		if !tt.held {
+			c.last = trace.TraceID{}
+		}
+		for range 1000 {
+			id := c.trace()
+			c.span()
+			if got := idgen.Time(id); tt.held && !got.Equal(noon) || !tt.held && !got.Equal(now.UTC().Truncate(time.Millisecond)) {
+				t.Fatalf("back by %v: an ID of %v", tt.step, got)
+			}
+		}
+		clock.set(noon.Add(time.Minute))
+		for range 1000 {
+			if id := c.trace(); !idgen.Time(id).Equal(noon.Add(time.Minute)) {
+				t.Fatalf("forward again: an ID of %v", idgen.Time(id))
+			}
+		}
+		if n := c.g.Fallbacks(); now.Unix() >= randflake.Epoch && (n != 0 || len(errs.all()) != 0) {
+			t.Errorf("back by %v: %d fallbacks, %v", tt.step, n, errs.all())
+		}
+	}
+}
+
+// A clock that was wrong at boot, in the future, does not stay for ever.
+func TestWrongClockAtBoot(t *testing.T) {
+	clock := newClock(noon.AddDate(14, 0, 0))
+	c := newChecker(t, idgen.New(idgen.WithClock(clock)))
+	c.trace()
+	clock.set(noon)
+	c.last = trace.TraceID{}
+	for range 100 {
+		if id := c.trace(); !idgen.Time(id).Equal(noon) {
+			t.Fatalf("an ID of %v", idgen.Time(id))
+		}
+	}
+}
+
+// Under any walk of the clock within the hold, IDs increase, none repeats, and
+// the halves of every one agree.
+func TestRandomClockWalks(t *testing.T) {
+	codec := newCodec(t, fleetSecret)
+	for seed := range uint64(100) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		clock := newClock(noon)
+		c := newChecker(t, idgen.New(idgen.WithClock(clock), idgen.WithSource(newSource(t, clock))))
+		verifier := idgen.NewVerifier([]*randflake.Codec{codec}, idgen.WithVerifierClock(clock))
+		highest := clock.Now()
+		for range 300 {
+			switch r.IntN(4) {
+			case 0:
+				clock.add(time.Duration(r.IntN(1500)) * time.Millisecond)
+			case 1:
+				if back := time.Duration(r.IntN(1500)) * time.Millisecond; highest.Sub(clock.Now().Add(-back)) < 1990*time.Millisecond {
+					clock.add(-back)
+				}
+			case 2:
+				for range r.IntN(600) {
+					c.span()
+				}
+			}
+			if now := clock.Now(); now.After(highest) {
+				highest = now
+			}
+			if id := c.trace(); !verifier.Verify(id) {
+				t.Fatalf("seed %d: not verified at %v: %+v", seed, clock.Now(), idgen.Inspect(codec, id))
+			}
+		}
+		if n := c.g.Fallbacks(); n != 0 {
+			t.Errorf("seed %d: %d fallbacks", seed, n)
+		}
+	}
+}
+
+// Ready-made IDs are not handed out when their second is over: the second of
+// an ID is that of the clock when somebody got it.
+func TestReadyMadeIDsGoOff(t *testing.T) {
+	clock := newClock(noon)
+	codec := newCodec(t, fleetSecret)
+	g := idgen.New(idgen.WithClock(clock), idgen.WithSource(newSource(t, clock)))
+	for range 50 {
+		_, span := g.NewIDs(t.Context())
+		for _, id := range []trace.SpanID{span, g.NewSpanID(t.Context(), trace.TraceID{})} {
+			var n uint64
+			for _, x := range id {
+				n = n<<8 | uint64(x)
+			}
+			if got, want := codec.Decode(randflake.ID(n)).Time, clock.Now().Truncate(time.Second); !got.Equal(want) {
+				t.Fatalf("an ID of %v at %v", got, want)
+			}
+		}
+		clock.add(700 * time.Millisecond)
+	}
+}
+
+// Each goroutine sees increasing trace IDs, and no two see the same.
+func TestConcurrentUse(t *testing.T) {
+	clock := newClock(noon)
+	both := generators(t, clock)
+	both["system clock"] = idgen.New()
+	for name, g := range both {
+		t.Run(name, func(t *testing.T) {
+			workers := 4 * runtime.GOMAXPROCS(0)
+			checkers := make([]*checker, workers)
+			highs := make([]map[string]bool, workers)
+			var wg sync.WaitGroup
+			for w := range workers {
+				checkers[w], highs[w] = newChecker(t, g), map[string]bool{}
+				wg.Go(func() {
+					for range 3000 {
+						id := checkers[w].trace()
+						highs[w][string(id[:8])] = true
+						checkers[w].span()
+						checkers[w].span()
+					}
+				})
+			}
+			for range 100 { // forth, and back within the hold
+				clock.add(7 * time.Millisecond)
+				clock.add(-4 * time.Millisecond)
+				runtime.Gosched()
+			}
+			wg.Wait()
+			all, high := map[uint64]bool{}, map[string]bool{}
+			for w := range workers {
+				for n := range checkers[w].lows {
+					if all[n] {
+						t.Fatalf("two goroutines have %016x", n)
+					}
+					all[n] = true
+				}
+				for h := range highs[w] {
+					if high[h] {
+						t.Fatalf("two goroutines have the clear half %x", h)
+					}
+					high[h] = true
+				}
+			}
+			if want := workers * 3000 * 4; len(all) != want {
+				t.Errorf("%d IDs, want %d", len(all), want)
+			}
+		})
+	}
+}
+
+func TestNoAllocations(t *testing.T) {
+	g := idgen.New()
+	// A collection during the run empties the free list, which costs one.
+	if n := testing.AllocsPerRun(10_000, func() {
+		g.NewIDs(context.Background())
+		g.NewSpanID(context.Background(), trace.TraceID{})
+	}); n >= 1 {
+		t.Errorf("%v allocations a call", n)
+	}
+}
+
+func ExampleNew() {
+	provider := sdktrace.NewTracerProvider(sdktrace.WithIDGenerator(idgen.New()))
+	_, span := provider.Tracer("example").Start(context.Background(), "work")
+	age := time.Since(idgen.Time(span.SpanContext().TraceID()))
+	fmt.Println(age < time.Minute)
+	// Output: true
+}

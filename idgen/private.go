@@ -1,0 +1,58 @@
+package idgen
+
+import (
+	"crypto/rand"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/traceflake/traceflake/randflake"
+)
+
+// private is the source of zero configuration: a random secret that nobody
+// else has, so every node and every second is ours without asking.
+type private struct {
+	now       func() time.Time
+	generator atomic.Pointer[randflake.Generator]
+}
+
+func newPrivate(c randflake.Clock) *private {
+	p := &private{now: c.Now}
+	p.generator.Store(p.fresh())
+	return p
+}
+
+// Fill fails only while the clock is outside of Randflake's time. When the
+// clock was stepped back by more than the generator holds, it takes a new
+// secret: the IDs go on at the clock's time, and an ID under a new secret has
+// nothing to do with what was made before.
+func (p *private) Fill(dst []randflake.ID) (n int, second time.Time, err error) {
+	g := p.generator.Load()
+	n, second, err = g.Fill(dst)
+	if n == 0 && errors.Is(err, randflake.ErrExhausted) {
+		p.generator.CompareAndSwap(g, p.fresh())
+		n, second, err = p.generator.Load().Fill(dst)
+	}
+	return n, second, err
+}
+
+func (p *private) fresh() *randflake.Generator {
+	var secret [16]byte
+	_, _ = rand.Read(secret[:]) // never fails
+	codec, err := randflake.NewCodec(secret[:])
+	if err != nil {
+		panic(err) // the secret has the right length
+	}
+	g, err := randflake.NewGenerator(codec, everything, randflake.WithClock(p.now), randflake.WithBorrow(hold))
+	if err != nil {
+		panic(err) // the lease is a constant
+	}
+	return g
+}
+
+// everything is all of Randflake's nodes and time.
+var everything = randflake.Lease{
+	Nodes: randflake.MaxNode + 1,
+	Start: time.Unix(randflake.Epoch, 0),
+	End:   time.Unix(randflake.EndOfLife, 0),
+}
