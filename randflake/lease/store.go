@@ -179,6 +179,18 @@ func CheckRenewal(end, storeNow time.Time) error {
 	return nil
 }
 
+// CheckRaise refuses a time that no block can be raised to. Errors:
+// [randflake.ErrBeforeEpoch], [randflake.ErrEndOfLife].
+func CheckRaise(until time.Time) error {
+	switch {
+	case until.Unix() < randflake.Epoch:
+		return fmt.Errorf("lease: raise: %w", randflake.ErrBeforeEpoch)
+	case roundUp(until).Unix() > randflake.EndOfLife:
+		return fmt.Errorf("lease: raise: %w", randflake.ErrEndOfLife)
+	}
+	return nil
+}
+
 func checkHolder(holder string) error {
 	if len(holder) != holderLen {
 		return fmt.Errorf("%w: holder %q, want %d lower-case hex digits", ErrInvalidRequest, holder, holderLen)

@@ -1,0 +1,189 @@
+package lease
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Memory is a [Store] within one process, for tests: it forgets everything
+// when the process ends. It is safe for concurrent use.
+type Memory struct {
+	nodes NodeRange
+	now   func() time.Time // nil: knows no time
+
+	mu     sync.Mutex
+	blocks []Block
+}
+
+var _ interface {
+	Store
+	Admin
+} = (*Memory)(nil)
+
+// MemoryOption configures a [Memory].
+type MemoryOption interface{ applyMemory(*Memory) }
+
+type memoryOption func(*Memory)
+
+func (f memoryOption) applyMemory(m *Memory) { f(m) }
+
+// WithNodeRange sets which nodes the store grants; the default is [AllNodes].
+func WithNodeRange(r NodeRange) MemoryOption {
+	return memoryOption(func(m *Memory) { m.nodes = r })
+}
+
+// WithStoreClock gives the store a clock of its own, so that it refuses
+// clients whose clocks are ahead. Without one it takes every client's word.
+func WithStoreClock(now func() time.Time) MemoryOption {
+	return memoryOption(func(m *Memory) { m.now = now })
+}
+
+// NewMemory returns an empty store. With a range that [NodeRange.Check]
+// refuses, every call gives its error.
+func NewMemory(opts ...MemoryOption) *Memory {
+	m := &Memory{nodes: AllNodes}
+	for _, opt := range opts {
+		opt.applyMemory(m)
+	}
+	if m.nodes.Check() == nil {
+		m.blocks = make([]Block, m.nodes.Blocks())
+		for i := range m.blocks {
+			m.blocks[i] = m.nodes.Block(i)
+		}
+	}
+	return m
+}
+
+// Acquire implements [Store]. It takes the free block with the lowest nodes.
+func (m *Memory) Acquire(ctx context.Context, r Request) (Grant, error) {
+	var now time.Time
+	if m.now != nil {
+		now = m.now()
+	}
+	if err := r.Check(now); err != nil {
+		return Grant{}, err
+	}
+	unlock, err := m.begin(ctx, "acquire")
+	if err != nil {
+		return Grant{}, err
+	}
+	defer unlock()
+	free := -1
+	for i, b := range m.blocks {
+		if b.Holder == r.Holder {
+			return b.Grant(), nil
+		}
+		if free < 0 && b.Free(r.Now) {
+			free = i
+		}
+	}
+	if free < 0 {
+		return Grant{}, fmt.Errorf("%w: all %d are granted", ErrNoFreeNode, len(m.blocks))
+	}
+	return m.put(m.blocks[free].Acquire(r))
+}
+
+// Renew implements [Store].
+func (m *Memory) Renew(ctx context.Context, g Grant, end time.Time) (Grant, error) {
+	if m.now != nil {
+		if err := CheckRenewal(end, m.now()); err != nil {
+			return Grant{}, err
+		}
+	}
+	unlock, err := m.begin(ctx, "renew")
+	if err != nil {
+		return Grant{}, err
+	}
+	defer unlock()
+	i, err := m.nodes.Index(g.Node)
+	if err != nil {
+		return Grant{}, err
+	}
+	return m.put(m.blocks[i].Renew(g, end))
+}
+
+// Release implements [Store].
+func (m *Memory) Release(ctx context.Context, g Grant, unused time.Time) error {
+	unlock, err := m.begin(ctx, "release")
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	i, err := m.nodes.Index(g.Node)
+	if err != nil {
+		return err
+	}
+	_, err = m.put(m.blocks[i].Release(g, unused))
+	return err
+}
+
+// Get implements [Store].
+func (m *Memory) Get(ctx context.Context, g Grant) (Grant, error) {
+	unlock, err := m.begin(ctx, "get")
+	if err != nil {
+		return Grant{}, err
+	}
+	defer unlock()
+	i, err := m.nodes.Index(g.Node)
+	if err != nil {
+		return Grant{}, err
+	}
+	return m.blocks[i].Grant(), nil
+}
+
+// List implements [Admin].
+func (m *Memory) List(ctx context.Context) ([]Block, error) {
+	unlock, err := m.begin(ctx, "list")
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	var written []Block
+	for _, b := range m.blocks {
+		if b.Version > 0 {
+			written = append(written, b)
+		}
+	}
+	return written, nil
+}
+
+// Raise implements [Admin].
+func (m *Memory) Raise(ctx context.Context, until time.Time) error {
+	if err := CheckRaise(until); err != nil {
+		return err
+	}
+	unlock, err := m.begin(ctx, "raise")
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	for i, b := range m.blocks {
+		m.blocks[i] = b.Raise(until)
+	}
+	return nil
+}
+
+func (m *Memory) begin(ctx context.Context, what string) (unlock func(), err error) {
+	if err := m.nodes.Check(); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("lease: memory store: %s: %w", what, err)
+	}
+	m.mu.Lock()
+	return m.mu.Unlock, nil
+}
+
+func (m *Memory) put(b Block, err error) (Grant, error) {
+	if err != nil {
+		return Grant{}, err
+	}
+	i, err := m.nodes.Index(b.Node)
+	if err != nil {
+		return Grant{}, err
+	}
+	m.blocks[i] = b
+	return b.Grant(), nil
+}
