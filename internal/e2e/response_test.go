@@ -154,13 +154,16 @@ func TestResponseStreams(t *testing.T) {
 	}
 	for name, flush := range flush {
 		t.Run(name, func(t *testing.T) {
-			more := make(chan struct{})
-			h := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			more := make(chan struct{}, 1)
+			h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				_, _ = io.WriteString(w, "first ")
 				if err := flush(w); err != nil {
 					t.Error(err)
 				}
-				<-more
+				select {
+				case <-more:
+				case <-r.Context().Done():
+				}
 				_, _ = io.WriteString(w, "second")
 			})
 			eachProtocol(t, h, serviceConfig{}, func(t *testing.T, s *service) {
@@ -177,7 +180,7 @@ func TestResponseStreams(t *testing.T) {
 				if _, err := io.ReadFull(resp.Body, first); err != nil {
 					t.Fatal(err)
 				}
-				more <- struct{}{} // the handler has waited for this
+				more <- struct{}{}
 				rest, err := io.ReadAll(resp.Body)
 				if err != nil || string(first)+string(rest) != "first second" {
 					t.Errorf("body %q%q, %v", first, rest, err)
@@ -322,13 +325,16 @@ func TestResponseWriterAbilities(t *testing.T) {
 // upgrade asks the server for the protocol "echo", sends a line and expects it back.
 func upgrade(t *testing.T, s *httptest.Server) *http.Response {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL, http.NoBody)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL, http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.Header.Set("Connection", "Upgrade")
 	r.Header.Set("Upgrade", "echo")
-	resp, err := s.Client().Do(r)
+	// Not the client: with its time limit the body is no connection.
+	resp, err := s.Client().Transport.RoundTrip(r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -337,6 +343,7 @@ func upgrade(t *testing.T, s *httptest.Server) *http.Response {
 	}
 	conn, ok := resp.Body.(io.ReadWriteCloser)
 	if !ok {
+		resp.Body.Close()
 		t.Fatalf("the body is a %T, want a connection", resp.Body)
 	}
 	defer conn.Close()

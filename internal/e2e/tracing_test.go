@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/traceflake/traceflake/idgen"
 	"github.com/traceflake/traceflake/propagation/xtraceid"
 )
 
@@ -49,7 +50,8 @@ type service struct {
 
 type serviceConfig struct {
 	propagator propagation.TextMapPropagator
-	sampler    sdktrace.Sampler // default: ParentBased(rootSampler)
+	sampler    sdktrace.Sampler     // default: ParentBased(rootSampler)
+	ids        sdktrace.IDGenerator // default: idgen.New()
 	options    []otelhttp.Option
 	outside    func(http.Handler) http.Handler // around otelhttp's handler
 	setup      func(*httptest.Server)          // default: start
@@ -64,7 +66,11 @@ func startService(t *testing.T, h http.Handler, c serviceConfig) *service {
 	if c.propagator == nil {
 		c.propagator = xtraceid.New()
 	}
-	s.provider = sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(s.spans), sdktrace.WithSampler(c.sampler))
+	if c.ids == nil {
+		c.ids = idgen.New()
+	}
+	s.provider = sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(s.spans),
+		sdktrace.WithSampler(c.sampler), sdktrace.WithIDGenerator(c.ids))
 	t.Cleanup(func() {
 		if err := s.provider.Shutdown(context.WithoutCancel(t.Context())); err != nil {
 			t.Error(err)
@@ -81,6 +87,7 @@ func startService(t *testing.T, h http.Handler, c serviceConfig) *service {
 	}
 	c.setup(s.Server)
 	t.Cleanup(s.Close)
+	s.Client().Timeout = 30 * time.Second // a broken stream fails and does not hang
 	s.Client().CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return s
 }

@@ -333,6 +333,7 @@ func TestExtractIntoSpan(t *testing.T) {
 	local := trace.NewSpanContext(trace.SpanContextConfig{TraceID: traceID(t, traceT), SpanID: spanID(t, spanP), TraceFlags: trace.FlagsSampled})
 	remote := local.WithRemote(true)
 	idOnly := spanContext(t, traceT, "", false)
+	broken := idOnly.WithTraceID(trace.TraceID{}).WithSpanID(local.SpanID()).WithTraceFlags(trace.FlagsSampled)
 	cases := []struct {
 		name    string
 		here    trace.SpanContext
@@ -342,6 +343,8 @@ func TestExtractIntoSpan(t *testing.T) {
 		{"nothing comes", local, nil, local},
 		{"nothing comes, remote", remote, nil, remote},
 		{"nothing comes, trace ID only", idOnly, nil, idOnly},
+		{"x-trace-id, and a span of no trace is here", broken, []string{"x-trace-id", traceT}, idOnly},
+		{"x-trace-id, and its trace with another flag is here", idOnly.WithTraceFlags(trace.FlagsSampled), []string{"x-trace-id", traceU}, spanContext(t, traceU, "", false)},
 		{"malformed", local, []string{"x-trace-id", "x", "b3", "x"}, local},
 		{"B3 without IDs", local, []string{"b3", "0"}, local},
 		{"B3", local, multi(traceU, spanS, "0"), spanContext(t, traceU, spanS, false)},

@@ -78,7 +78,7 @@ func (p *propagator) Extract(ctx context.Context, carrier propagation.TextMapCar
 			return trace.ContextWithSpan(b3ctx, trace.SpanFromContext(ctx))
 		}
 	case !sc.IsValid():
-		sc = sc.WithTraceID(id).WithTraceFlags(flagsWithoutIDs(carrier))
+		sc = trace.SpanContext{}.WithTraceID(id).WithTraceFlags(flagsWithoutIDs(carrier))
 	case sc.TraceID() == id, is64(sc.TraceID()):
 		sc = sc.WithTraceID(id)
 	default:
@@ -95,10 +95,10 @@ func (p *propagator) Extract(ctx context.Context, carrier propagation.TextMapCar
 	return trace.ContextWithRemoteSpanContext(b3ctx, sc)
 }
 
-// extractB3 returns the context as the b3 package leaves it and the valid span context that
-// it found in carrier, or the zero one.
+// extractB3 returns the context as the b3 package leaves it and the span context that it
+// found in carrier, which is not valid if it found none.
 func (p *propagator) extractB3(ctx context.Context, current trace.SpanContext, carrier propagation.TextMapCarrier) (context.Context, trace.SpanContext) {
-	if current.HasTraceID() {
+	if current.IsValid() {
 		// Otherwise the context's own span would look as if B3 had brought it.
 		ctx = trace.ContextWithSpanContext(ctx, trace.SpanContext{})
 	}
