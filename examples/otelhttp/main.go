@@ -1,0 +1,151 @@
+// Command otelhttp shows traceflake at work: two HTTP services, traces of old,
+// new and header-less clients, stored in ClickHouse by the OpenTelemetry
+// Collector's exporter and found again by their IDs.
+//
+// It needs no server: ClickHouse runs inside the process, fetched by
+// `make engines`. With TRACEFLAKE_CLICKHOUSE_DSN set it uses that server.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/traceflake/traceflake/internal/embedded"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
+	err := run(ctx, os.Args[1:], os.Stdout)
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "otelhttp:", err)
+		os.Exit(1)
+	}
+}
+
+type options struct {
+	requests int
+	serve    string
+}
+
+func parse(args []string) (o options, err error) {
+	flags := flag.NewFlagSet("otelhttp", flag.ContinueOnError)
+	flags.IntVar(&o.requests, "requests", 200, "send this `number` of requests and check what was stored")
+	flags.StringVar(&o.serve, "serve", "", "keep the services up for curl on this `address`, such as 127.0.0.1:8080, until Ctrl-C")
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	switch {
+	case flags.NArg() > 0:
+		return o, fmt.Errorf("unexpected argument %q: there are only flags, see -h", flags.Arg(0))
+	case o.requests < 0:
+		return o, fmt.Errorf("-requests %d: must not be negative", o.requests)
+	case o.requests == 0 && o.serve == "":
+		return o, errors.New("-requests 0 without -serve: nothing to do")
+	}
+	return o, nil
+}
+
+// closing bounds what happens after the work is done or interrupted.
+const closing = 30 * time.Second
+
+// run does the program's job and writes what it does to stdout.
+func run(ctx context.Context, args []string, stdout io.Writer) (err error) {
+	o, err := parse(args)
+	if err != nil {
+		return err
+	}
+	out := newScreen(stdout)
+
+	engine, err := embedded.ClickHouse(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, engine.Close()) }()
+	find, err := newFinder(engine)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, find.close()) }()
+	out.phase("ClickHouse", "%s, the fresh database %s with the Collector's own schema", find.server, engine.Database())
+
+	spans, err := newPipeline(ctx, engine.DSN())
+	if err != nil {
+		return err
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing)
+		defer cancel()
+		if lost := spans.close(ctx); !errors.Is(err, errLost) {
+			err = errors.Join(err, lost)
+		}
+		out.phase("Spans", "%d stored, %d lost", spans.stored.Load(), spans.lost.Load())
+	}()
+
+	services, err := startServices(spans, o.serve, find.handler(spans))
+	if err != nil {
+		return err
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing)
+		defer cancel()
+		err = errors.Join(err, services.close(ctx))
+	}()
+	out.phase("Services", "edge at %s calls orders at %s", services.edge.url, services.orders.url)
+
+	if o.requests > 0 {
+		if err := demonstrate(ctx, out, o.requests, services.edge.url, spans, find); err != nil {
+			return err
+		}
+	}
+	if o.serve != "" {
+		out.phase("Serving", "until Ctrl-C. Try, and put the answer's x-trace-id into the second line:")
+		out.printf("  curl -i -X POST %s/checkout\n", services.edge.url)
+		out.printf("  curl %s/traces/TRACE_ID\n", services.edge.url)
+		<-ctx.Done()
+		out.printf("\n")
+	}
+	return nil
+}
+
+// demonstrate sends requests, checks that each left the spans it should have,
+// and shows one trace.
+func demonstrate(ctx context.Context, out *screen, n int, url string, spans *pipeline, find *finder) error {
+	plan := newPlan(n)
+	out.phase("Requests", "%s", plan)
+	bar := out.progress(n)
+	sent, err := plan.send(ctx, url, bar.add)
+	bar.done()
+	if err != nil {
+		return err
+	}
+
+	if err := spans.flush(ctx); err != nil {
+		return err
+	}
+	stored, err := find.summaries(ctx)
+	if err != nil {
+		return err
+	}
+	verdict, err := check(sent, stored)
+	if err != nil {
+		return err
+	}
+	out.phase("Check", "%s", verdict)
+
+	id := mostTelling(sent)
+	t, err := find.trace(ctx, id)
+	if err != nil {
+		return err
+	}
+	out.phase("Find", "trace %s, sent by %s", id, sent[id].kind)
+	out.waterfall(t)
+	return nil
+}

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/open-telemetry/opentelemetry-collector-contrib/exporter/clickhouseexporter"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/config/configoptional"
+	"go.opentelemetry.io/collector/exporter"
+	"go.opentelemetry.io/collector/exporter/exporterhelper"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
+	metricnoop "go.opentelemetry.io/otel/metric/noop"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
+	tracenoop "go.opentelemetry.io/otel/trace/noop"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"go.uber.org/zap"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/traceflake/traceflake/idgen"
+)
+
+// pipeline takes spans from the services' SDK to ClickHouse: the SDK's OTLP
+// exporter, and in place of a network and a Collector the Collector's own
+// ClickHouse exporter.
+type pipeline struct {
+	ids       *idgen.Generator
+	collector exporter.Traces
+	providers []*sdktrace.TracerProvider
+
+	stored, lost atomic.Int64
+	failure      atomic.Pointer[error] // the first
+}
+
+func newPipeline(ctx context.Context, dsn string) (*pipeline, error) {
+	factory := clickhouseexporter.NewFactory()
+	config, ok := factory.CreateDefaultConfig().(*clickhouseexporter.Config)
+	if !ok {
+		return nil, errors.New("the Collector's exporter has another kind of configuration")
+	}
+	config.Endpoint = dsn
+	config.AsyncInsert = false                                                    // stored when it says so
+	config.QueueSettings = configoptional.None[exporterhelper.QueueBatchConfig]() // the SDK's batches are enough
+	config.BackOffConfig.Enabled = false                                          // an error is for the user to see, and a retry may store spans twice
+	if err := config.Validate(); err != nil {
+		return nil, fmt.Errorf("the Collector's exporter: %w", err)
+	}
+	collector, err := factory.CreateTraces(ctx, exporter.Settings{
+		ID: component.NewID(factory.Type()),
+		TelemetrySettings: component.TelemetrySettings{
+			Logger:         zap.NewNop(), // what goes wrong comes back as an error
+			TracerProvider: tracenoop.NewTracerProvider(),
+			MeterProvider:  metricnoop.NewMeterProvider(),
+			Resource:       pcommon.NewResource(),
+		},
+	}, config)
+	if err == nil {
+		err = collector.Start(ctx, noExtensions{}) // makes the tables
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the Collector's exporter: %w", err)
+	}
+	return &pipeline{ids: idgen.New(), collector: collector}, nil
+}
+
+type noExtensions struct{}
+
+func (noExtensions) GetExtensions() map[component.ID]component.Component { return nil }
+
+// provider makes the TracerProvider of one service. The services share one ID
+// generator, as parts of one process should.
+func (p *pipeline) provider(ctx context.Context, service string) (*sdktrace.TracerProvider, error) {
+	otlp, err := otlptrace.New(ctx, client{p})
+	if err != nil {
+		return nil, err
+	}
+	provider := sdktrace.NewTracerProvider(
+		sdktrace.WithIDGenerator(p.ids),
+		sdktrace.WithResource(resource.NewSchemaless(semconv.ServiceName(service))),
+		sdktrace.WithBatcher(otlp, sdktrace.WithBlocking()), // wait rather than drop
+	)
+	p.providers = append(p.providers, provider)
+	return provider, nil
+}
+
+// flush returns when every span that has ended is in ClickHouse, or with the
+// reason why one is not.
+func (p *pipeline) flush(ctx context.Context) error {
+	var err error
+	for _, provider := range p.providers {
+		err = errors.Join(err, provider.ForceFlush(ctx))
+	}
+	return cmp.Or(p.loss(), err)
+}
+
+func (p *pipeline) close(ctx context.Context) error {
+	var err error
+	for _, provider := range p.providers {
+		err = errors.Join(err, provider.Shutdown(ctx))
+	}
+	err = errors.Join(err, p.collector.Shutdown(ctx))
+	return cmp.Or(p.loss(), err)
+}
+
+// errLost comes when ClickHouse did not take all spans.
+var errLost = errors.New("spans were lost")
+
+func (p *pipeline) loss() error {
+	if n := p.lost.Load(); n > 0 {
+		return fmt.Errorf("%w: %d were not stored: %w", errLost, n, *p.failure.Load())
+	}
+	return nil
+}
+
+// client is an OTLP client whose wire is a function call.
+type client struct{ *pipeline }
+
+// Start implements otlptrace.Client.
+func (client) Start(context.Context) error { return nil }
+
+// Stop implements otlptrace.Client.
+func (client) Stop(context.Context) error { return nil }
+
+// UploadTraces implements otlptrace.Client.
+func (c client) UploadTraces(ctx context.Context, spans []*tracepb.ResourceSpans) error {
+	n := int64(0)
+	for _, resource := range spans {
+		for _, scope := range resource.ScopeSpans {
+			n += int64(len(scope.Spans))
+		}
+	}
+	err := c.upload(ctx, spans)
+	if err != nil {
+		c.failure.CompareAndSwap(nil, &err)
+		c.lost.Add(n)
+		return err
+	}
+	c.stored.Add(n)
+	return nil
+}
+
+func (c client) upload(ctx context.Context, spans []*tracepb.ResourceSpans) error {
+	wire, err := proto.Marshal(&tracepb.TracesData{ResourceSpans: spans})
+	if err != nil {
+		return err
+	}
+	traces, err := new(ptrace.ProtoUnmarshaler).UnmarshalTraces(wire)
+	if err != nil {
+		return err
+	}
+	return c.collector.ConsumeTraces(ctx, traces)
+}

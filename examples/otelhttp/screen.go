@@ -1,0 +1,104 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// screen writes for people: in colour and with progress on a terminal, plain
+// elsewhere.
+type screen struct {
+	io.Writer
+	terminal bool
+	colour   bool
+	width    int
+}
+
+func newScreen(w io.Writer) *screen {
+	s := &screen{Writer: w, width: 110}
+	if file, ok := w.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
+		s.terminal = true
+		s.colour = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+		if width, _, err := term.GetSize(int(file.Fd())); err == nil {
+			s.width = min(max(width, 60), 160)
+		}
+	}
+	return s
+}
+
+func (s *screen) printf(format string, args ...any) {
+	_, _ = fmt.Fprintf(s, format, args...) // there is nowhere else to say so
+}
+
+// phase starts a new part of the output.
+func (s *screen) phase(name, format string, args ...any) {
+	s.printf("%s %s\n", s.paint(bold, fmt.Sprintf("%-10s", name)), fmt.Sprintf(format, args...))
+}
+
+type style string
+
+const (
+	bold    style = "1"
+	faint   style = "2"
+	failed  style = "31"
+	blue    style = "34"
+	magenta style = "35"
+)
+
+func (s *screen) paint(st style, text string) string {
+	if !s.colour {
+		return text
+	}
+	return "\x1b[" + string(st) + "m" + text + "\x1b[0m"
+}
+
+// progress is a bar of n steps, drawn on terminals only.
+type progress struct {
+	screen *screen
+	n      int64
+	count  atomic.Int64
+	stop   chan struct{}
+	ended  chan struct{}
+}
+
+func (s *screen) progress(n int) *progress {
+	p := &progress{screen: s, n: int64(n), stop: make(chan struct{}), ended: make(chan struct{})}
+	go p.run()
+	return p
+}
+
+// add counts one step. It is safe for concurrent use.
+func (p *progress) add() { p.count.Add(1) }
+
+// done wipes the bar.
+func (p *progress) done() {
+	close(p.stop)
+	<-p.ended
+}
+
+func (p *progress) run() {
+	defer close(p.ended)
+	if !p.screen.terminal {
+		return
+	}
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	const cells = 40
+	for {
+		count := p.count.Load()
+		full := int(count * cells / p.n)
+		p.screen.printf("\r%11s%s%s %d/%d", "", strings.Repeat("█", full), strings.Repeat("░", cells-full), count, p.n)
+		select {
+		case <-tick.C:
+		case <-p.stop:
+			p.screen.printf("\r\x1b[K")
+			return
+		}
+	}
+}
