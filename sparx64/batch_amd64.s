@@ -10,9 +10,9 @@ DATA swap<>+16(SB)/8, $0x0607040502030001
 DATA swap<>+24(SB)/8, $0x0e0f0c0d0a0b0809
 GLOBL swap<>(SB), RODATA|NOPTR, $32
 
-// func encryptAVX2(keys *[100]uint16, dst *uint64, src *uint64, n int)
+// func encryptBlocks(keys *[100]uint16, dst *uint64, src *uint64, n int)
 // Requires: AVX, AVX2
-TEXT ·encryptAVX2(SB), NOSPLIT, $0-32
+TEXT ·encryptBlocks(SB), NOSPLIT, $0-32
 	MOVQ keys+0(FP), AX
 	MOVQ dst+8(FP), CX
 	MOVQ src+16(FP), DX
@@ -393,9 +393,9 @@ done:
 	VZEROUPPER
 	RET
 
-// func decryptAVX2(keys *[100]uint16, dst *uint64, src *uint64, n int)
+// func decryptBlocks(keys *[100]uint16, dst *uint64, src *uint64, n int)
 // Requires: AVX, AVX2
-TEXT ·decryptAVX2(SB), NOSPLIT, $0-32
+TEXT ·decryptBlocks(SB), NOSPLIT, $0-32
 	MOVQ keys+0(FP), AX
 	MOVQ dst+8(FP), CX
 	MOVQ src+16(FP), DX

@@ -76,11 +76,6 @@ func TestKnownAnswers(t *testing.T) {
 		if !bytes.Equal(got, v.plain) {
 			t.Errorf("key %x: Decrypt(%x) = %x, want %x", v.key, v.sealed, got, v.plain)
 		}
-		words := []uint64{binary.BigEndian.Uint64(v.plain)}
-		c.EncryptUint64s(words, words)
-		if words[0] != binary.BigEndian.Uint64(v.sealed) {
-			t.Errorf("key %x: EncryptUint64s(%x) = %x, want %x", v.key, v.plain, words, v.sealed)
-		}
 	}
 }
 
@@ -171,62 +166,6 @@ func TestAvalanche(t *testing.T) {
 	flips(func(key []byte, _ *uint64, bit int) { key[bit/8] ^= 1 << (bit % 8) }, 128)
 }
 
-func TestBatchIsTheSameAsOneByOne(t *testing.T) {
-	r := rand.New(rand.NewPCG(5, 6))
-	for n := 0; n <= 257; n++ {
-		c := randomCipher(t, r)
-		src := make([]uint64, n)
-		want := make([]uint64, n)
-		for i := range src {
-			src[i] = block(r)
-			want[i] = c.EncryptUint64(src[i])
-		}
-		keep := append([]uint64(nil), src...)
-
-		// Disjoint, with room behind that must stay as it is.
-		dst := make([]uint64, n+3)
-		for i := range dst {
-			dst[i] = 0xdead
-		}
-		c.EncryptUint64s(dst, src)
-		checkWords(t, "encrypt", dst[:n], want)
-		checkWords(t, "source after encrypt", src, keep)
-		checkWords(t, "behind the end", dst[n:], []uint64{0xdead, 0xdead, 0xdead})
-
-		// In place, at every alignment of a 32-byte register.
-		for shift := range 4 {
-			buf := make([]uint64, n+shift)
-			words := buf[shift:]
-			copy(words, src)
-			c.EncryptUint64s(words, words)
-			checkWords(t, "encrypt in place", words, want)
-			c.DecryptUint64s(words, words)
-			checkWords(t, "decrypt in place", words, src)
-		}
-
-		c.DecryptUint64s(dst, want)
-		checkWords(t, "decrypt", dst[:n], src)
-
-		// Neighbours in one array.
-		both := make([]uint64, 2*n)
-		copy(both, src)
-		c.EncryptUint64s(both[n:], both[:n])
-		checkWords(t, "encrypt into the neighbour", both[n:], want)
-		copy(both[n:], src)
-		c.EncryptUint64s(both[:n], both[n:])
-		checkWords(t, "encrypt from the neighbour", both[:n], want)
-	}
-}
-
-func checkWords(t *testing.T, what string, got, want []uint64) {
-	t.Helper()
-	for i := range want {
-		if got[i] != want[i] {
-			t.Fatalf("%s, word %d of %d: %016x, want %016x", what, i, len(want), got[i], want[i])
-		}
-	}
-}
-
 func TestBlockMayBeEncryptedInPlace(t *testing.T) {
 	v := vectors(t)[0]
 	c := mustCipher(t, v.key)
@@ -244,9 +183,7 @@ func TestBlockMayBeEncryptedInPlace(t *testing.T) {
 func TestMisusePanics(t *testing.T) {
 	c := mustCipher(t, make([]byte, KeySize))
 	buf := make([]byte, 32)
-	words := make([]uint64, 32)
 	type blockFunc = func(dst, src []byte)
-	type batchFunc = func(dst, src []uint64)
 	for name, crypt := range map[string]blockFunc{"Encrypt": c.Encrypt, "Decrypt": c.Decrypt} {
 		panics(t, name+" of short input", "input not full block", func() { crypt(buf[:8], buf[16:23]) })
 		panics(t, name+" of nothing", "input not full block", func() { crypt(buf[:8], nil) })
@@ -256,15 +193,6 @@ func TestMisusePanics(t *testing.T) {
 			panics(t, name+" with overlap", "invalid buffer overlap", func() { crypt(buf[shift:], buf[:8]) })
 		}
 		crypt(buf[:8], buf[8:]) // neighbours do not overlap
-	}
-	for name, crypt := range map[string]batchFunc{"EncryptUint64s": c.EncryptUint64s, "DecryptUint64s": c.DecryptUint64s} {
-		panics(t, name+" into short output", "output smaller than input", func() { crypt(words[:3], words[8:12]) })
-		for shift := 1; shift < 8; shift++ {
-			panics(t, name+" with overlap", "invalid buffer overlap", func() { crypt(words[:8], words[shift:shift+8]) })
-			panics(t, name+" with overlap", "invalid buffer overlap", func() { crypt(words[shift:shift+8], words[:8]) })
-		}
-		crypt(nil, nil)
-		crypt(words[:4], nil)
 	}
 }
 
@@ -294,53 +222,3 @@ func TestFormatHidesTheKey(t *testing.T) {
 		t.Errorf("as JSON: %s, %v", j, err)
 	}
 }
-
-func FuzzBatch(f *testing.F) {
-	f.Add([]byte("0123456789abcdef"), []byte("sixteen bytes and then some more to fill the blocks"))
-	f.Fuzz(func(t *testing.T, key, data []byte) {
-		c, err := NewCipher(key)
-		if err != nil {
-			return
-		}
-		words := make([]uint64, len(data)/BlockSize)
-		plain := make([]uint64, len(words))
-		for i := range words {
-			plain[i] = binary.BigEndian.Uint64(data[i*BlockSize:])
-		}
-		c.EncryptUint64s(words, plain)
-		for i := range words {
-			got := make([]byte, BlockSize)
-			c.Encrypt(got, data[i*BlockSize:])
-			if binary.BigEndian.Uint64(got) != words[i] {
-				t.Fatalf("block %d: Encrypt %x, EncryptUint64s %x", i, got, words[i])
-			}
-		}
-		c.DecryptUint64s(words, words)
-		checkWords(t, "decrypt", words, plain)
-	})
-}
-
-func BenchmarkRandUint64(b *testing.B) {
-	for b.Loop() {
-		sinkWord = rand.Uint64()
-	}
-}
-
-func BenchmarkEncryptUint64(b *testing.B) {
-	c := mustCipher(b, make([]byte, KeySize))
-	for i := uint64(0); b.Loop(); i++ {
-		sinkWord = c.EncryptUint64(i)
-	}
-}
-
-func BenchmarkEncryptUint64s(b *testing.B) {
-	c := mustCipher(b, make([]byte, KeySize))
-	words := make([]uint64, 256)
-	b.SetBytes(int64(len(words)) * BlockSize)
-	for b.Loop() {
-		c.EncryptUint64s(words, words)
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(words)), "ns/block")
-}
-
-var sinkWord uint64

@@ -40,8 +40,8 @@ func main() {
 		build.DATA(i, operand.U64(0x0607_0405_0203_0001))
 		build.DATA(i+8, operand.U64(0x0e0f_0c0d_0a0b_0809))
 	}
-	batch("encryptAVX2", encrypt)
-	batch("decryptAVX2", decrypt)
+	batch("encryptBlocks", encrypt)
+	batch("decryptBlocks", decrypt)
 	build.Generate()
 }
 

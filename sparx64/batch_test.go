@@ -1,0 +1,240 @@
+package sparx64
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"testing"
+)
+
+// hasAssembly is whether a batch goes through assembly here if no test says
+// otherwise. The pointer is nil in builds that have none.
+var hasAssembly = assembly != nil && *assembly
+
+func withAssembly(on bool, f func()) {
+	if assembly == nil {
+		f()
+		return
+	}
+	defer func(was bool) { *assembly = was }(*assembly)
+	*assembly = on
+	f()
+}
+
+// eachBackend runs a test through portable code and through assembly.
+func eachBackend(t *testing.T, f func(t *testing.T)) {
+	t.Run("portable", func(t *testing.T) { withAssembly(false, func() { f(t) }) })
+	if assembly == nil {
+		return
+	}
+	t.Run("assembly", func(t *testing.T) {
+		if !hasAssembly {
+			t.Skip("this processor has no AVX2")
+		}
+		withAssembly(true, func() { f(t) })
+	})
+}
+
+// nightly makes tests try more, and other things each time.
+var nightly = os.Getenv("TRACEFLAKE_NIGHTLY") != ""
+
+func TestBatchKnownAnswers(t *testing.T) {
+	eachBackend(t, func(t *testing.T) {
+		for _, v := range vectors(t) {
+			c := mustCipher(t, v.key)
+			plain, sealed := binary.BigEndian.Uint64(v.plain), binary.BigEndian.Uint64(v.sealed)
+			for _, n := range []int{1, 31, 32, 33} {
+				words := slices.Repeat([]uint64{plain}, n)
+				c.EncryptUint64s(words, words)
+				checkWords(t, "encrypt", words, slices.Repeat([]uint64{sealed}, n))
+				c.DecryptUint64s(words, words)
+				checkWords(t, "decrypt", words, slices.Repeat([]uint64{plain}, n))
+			}
+		}
+	})
+}
+
+type batchFunc = func(dst, src []uint64)
+
+func TestBatchIsTheSameAsOneByOne(t *testing.T) {
+	lengths := []int{4095, 4096, 4097, 4096 + 37, 3*4096 + 63} // assembly takes these in parts
+	for n := range 258 {
+		lengths = append(lengths, n)
+	}
+	eachBackend(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(5, 6))
+		for _, n := range lengths {
+			c := randomCipher(t, r)
+			plain, sealed := make([]uint64, n), make([]uint64, n)
+			for i := range plain {
+				plain[i] = block(r)
+				sealed[i] = c.EncryptUint64(plain[i])
+			}
+			checkAliasing(t, "encrypt", c.EncryptUint64s, plain, sealed)
+			checkAliasing(t, "decrypt", c.DecryptUint64s, sealed, plain)
+		}
+	})
+}
+
+// checkAliasing calls crypt with every layout of its slices that it allows,
+// amid words that must stay as they are.
+func checkAliasing(t *testing.T, what string, crypt batchFunc, from, to []uint64) {
+	t.Helper()
+	n := len(from)
+	const guard = 0xdead
+	check := func(layout string, size, dst, src int) {
+		t.Helper()
+		got := slices.Repeat([]uint64{guard}, size)
+		copy(got[src:], from)
+		want := slices.Clone(got)
+		copy(want[dst:], to)
+		crypt(got[dst:], got[src:src+n]) // dst has more room than it needs
+		checkWords(t, what+" "+layout, got, want)
+	}
+	for shift := range 4 { // the alignments of a word in a 32-byte register
+		check("in place", n+8, shift, shift)
+		check("apart", 2*n+16, shift, n+8)
+		check("apart", 2*n+16, n+8, shift)
+		check("into the neighbour", 2*n+8, shift+n, shift)
+		check("from the neighbour", 2*n+8, shift, shift+n)
+	}
+}
+
+func checkWords(t *testing.T, what string, got, want []uint64) {
+	t.Helper()
+	for i := range want {
+		if got[i] != want[i] {
+			t.Fatalf("%s, word %d of %d: %016x, want %016x", what, i, len(want), got[i], want[i])
+		}
+	}
+}
+
+// Assembly against the portable code, which is the law.
+func TestBackendsAgree(t *testing.T) {
+	if !hasAssembly {
+		t.Skip("this build or this processor has no assembly")
+	}
+	r, keys := rand.New(rand.NewPCG(7, 8)), 10_000
+	if nightly {
+		r, keys = rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), 1_000_000
+	}
+	var src, got, want [65]uint64
+	for range keys {
+		c := randomCipher(t, r)
+		n := r.IntN(len(src) + 1)
+		for i := range n {
+			src[i] = block(r)
+		}
+		encryptPortable(&c.keys, want[:n], src[:n])
+		encryptBatch(&c.keys, got[:n], src[:n])
+		if got != want {
+			t.Fatalf("keys %x, encrypt %x:\n%x, portable\n%x", c.keys, src[:n], got[:n], want[:n])
+		}
+		decryptPortable(&c.keys, want[:n], src[:n])
+		decryptBatch(&c.keys, got[:n], src[:n])
+		if got != want {
+			t.Fatalf("keys %x, decrypt %x:\n%x, portable\n%x", c.keys, src[:n], got[:n], want[:n])
+		}
+	}
+}
+
+func TestBatchMisusePanics(t *testing.T) {
+	eachBackend(t, func(t *testing.T) {
+		c := mustCipher(t, make([]byte, KeySize))
+		words := make([]uint64, 128)
+		for name, crypt := range map[string]batchFunc{"EncryptUint64s": c.EncryptUint64s, "DecryptUint64s": c.DecryptUint64s} {
+			for _, n := range []int{1, 8, 40} {
+				panics(t, name+" into short output", "output smaller than input", func() { crypt(words[:n-1], words[64:64+n]) })
+				for shift := 1; shift < n; shift++ {
+					panics(t, name+" with overlap", "invalid buffer overlap", func() { crypt(words[:n], words[shift:shift+n]) })
+					panics(t, name+" with overlap", "invalid buffer overlap", func() { crypt(words[shift:shift+n], words[:n]) })
+				}
+			}
+			crypt(nil, nil)
+			crypt(words[:4], nil)
+		}
+	})
+}
+
+func TestBatchDoesNotAllocate(t *testing.T) {
+	eachBackend(t, func(t *testing.T) {
+		c := mustCipher(t, make([]byte, KeySize))
+		words := make([]uint64, 256+17)
+		if n := testing.AllocsPerRun(10, func() {
+			c.EncryptUint64s(words, words)
+			c.DecryptUint64s(words, words)
+		}); n != 0 {
+			t.Errorf("%v allocations", n)
+		}
+	})
+}
+
+func FuzzBatch(f *testing.F) {
+	f.Add([]byte("0123456789abcdef"), []byte("sixteen bytes and then some more to fill the blocks"))
+	f.Add([]byte("fedcba9876543210"), make([]byte, 33*BlockSize))
+	f.Fuzz(func(t *testing.T, key, data []byte) {
+		c, err := NewCipher(key)
+		if err != nil {
+			return
+		}
+		plain := make([]uint64, len(data)/BlockSize)
+		sealed := make([]uint64, len(plain))
+		opened := make([]uint64, len(plain))
+		for i := range plain {
+			plain[i] = binary.BigEndian.Uint64(data[i*BlockSize:])
+			sealed[i] = c.EncryptUint64(plain[i])
+			opened[i] = c.DecryptUint64(plain[i])
+		}
+		got := make([]uint64, len(plain))
+		for _, on := range []bool{false, hasAssembly} {
+			withAssembly(on, func() {
+				c.EncryptUint64s(got, plain)
+				checkWords(t, fmt.Sprintf("encrypt, assembly %t", on), got, sealed)
+				c.DecryptUint64s(got, plain)
+				checkWords(t, fmt.Sprintf("decrypt, assembly %t", on), got, opened)
+			})
+		}
+	})
+}
+
+func BenchmarkEncryptUint64s(b *testing.B) { benchmarkBatch(b, (*Cipher).EncryptUint64s) }
+func BenchmarkDecryptUint64s(b *testing.B) { benchmarkBatch(b, (*Cipher).DecryptUint64s) }
+
+func benchmarkBatch(b *testing.B, crypt func(c *Cipher, dst, src []uint64)) {
+	c := mustCipher(b, make([]byte, KeySize))
+	for _, n := range []int{1, 4, 16, 64, 256, 1024} {
+		words := make([]uint64, n)
+		for name, on := range map[string]bool{"portable": false, "assembly": true} {
+			if on && !hasAssembly {
+				continue
+			}
+			b.Run(fmt.Sprintf("blocks=%d/%s", n, name), func(b *testing.B) {
+				withAssembly(on, func() {
+					b.ReportAllocs()
+					for b.Loop() {
+						crypt(c, words, words)
+					}
+				})
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/block")
+			})
+		}
+	}
+}
+
+// BenchmarkRandUint64 is what the others are measured against.
+func BenchmarkRandUint64(b *testing.B) {
+	for b.Loop() {
+		sinkWord = rand.Uint64()
+	}
+}
+
+func BenchmarkEncryptUint64(b *testing.B) {
+	c := mustCipher(b, make([]byte, KeySize))
+	for i := uint64(0); b.Loop(); i++ {
+		sinkWord = c.EncryptUint64(i)
+	}
+}
+
+var sinkWord uint64
