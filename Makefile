@@ -17,7 +17,7 @@ MODULES := go list -m -f '{{.Dir}}'
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: demo
 demo: engines ## two services, their traces in ClickHouse, one found by its ID; ARGS="-requests 5000" goes to the program
@@ -67,6 +67,28 @@ vet-cross: ## go vet of the root module for arm64 and for 386
 portable: ## build and test the root module without assembly
 	go vet -tags purego ./...
 	go test -tags purego ./...
+
+# The long tests read TRACEFLAKE_NIGHTLY: any value but none makes them try more.
+.PHONY: nightly
+nightly: engines ## the tests again, with many more tries and other random numbers each time
+	TRACEFLAKE_NIGHTLY=1 go test -count=1 -timeout 1h work
+
+.PHONY: arm64
+arm64: ## the tests of the cipher and of the IDs for arm64, in an emulator
+	@command -v qemu-aarch64 >/dev/null || { echo "there is no qemu-aarch64 here: apt-get install qemu-user"; exit 1; }
+	GOARCH=arm64 go test -exec qemu-aarch64 ./sparx64 ./randflake
+
+.PHONY: asm
+asm: ## generate the amd64 assembly of the cipher
+	cd sparx64/_asm && GOWORK=off go run asm.go -out ../batch_amd64.s
+
+.PHONY: asm-check
+asm-check: ## prove that the amd64 assembly is what its generator writes
+	@tmp=$$(mktemp -d)
+	trap 'rm -rf "$$tmp"' EXIT
+	cp -r sparx64/_asm "$$tmp"
+	(cd "$$tmp/_asm" && GOWORK=off go run asm.go -out ../batch_amd64.s)
+	diff -u sparx64/batch_amd64.s "$$tmp/batch_amd64.s"
 
 # The command has no replace lines, which `go install` would refuse, and so
 # builds in the workspace only.
