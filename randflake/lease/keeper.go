@@ -1,0 +1,292 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/traceflake/traceflake/randflake"
+)
+
+// Why a [Keeper] has no IDs, beside the errors of its generators.
+var (
+	// ErrNoLease comes when no grant is held: the store has not answered yet,
+	// or the grant was lost or dropped. Wait; the Keeper asks again by itself.
+	ErrNoLease = errors.New("lease: no lease is held")
+	// ErrClosed comes after Close.
+	ErrClosed = errors.New("lease: the keeper is closed")
+)
+
+// Keeper holds leases and makes IDs with them. Its one goroutine gets grants
+// from the store, renews them at half their time, takes more when it is busy
+// and gives them back when it is not.
+//
+// While the store is away IDs go on to the end of the lease; then Next and
+// Fill refuse with [randflake.ErrLeaseExpired] until it is back.
+//
+// Keeper is safe for concurrent use. Next and Fill touch nothing but memory.
+type Keeper struct {
+	store  Store
+	codec  *randflake.Codec
+	cfg    config
+	meters *meters
+
+	held  atomic.Pointer[held]
+	kick  chan struct{} // wakes the goroutine
+	drops [reasons]atomic.Int64
+
+	ready     chan struct{} // closed with the first grant
+	failure   atomic.Pointer[error]
+	stop      context.CancelFunc
+	stopped   chan struct{} // closed when the goroutine is over
+	closing   sync.Once
+	closeErr  error
+	publishMu sync.Mutex // the goroutine and Close replace held
+
+	// The goroutine alone touches what follows, and Close after it.
+	slots    []*slot
+	holder   string        // of the next grant; kept until its answer is known
+	askAt    time.Duration // not before this on the monotonic clock
+	failures int           // Acquires in a row
+	jitter   func() float64
+}
+
+// held is what IDs are made with. It is replaced, never changed, but for turn.
+type held struct {
+	slots []*slot
+	turn  atomic.Uint32 // which slot comes first
+	err   error         // why there is none
+}
+
+// reason says why a grant was dropped before its end.
+type reason int
+
+const (
+	clockGap     reason = iota // the clocks moved apart
+	clockBehind                // the clock fell too far behind the last ID
+	contradicted               // the store denies what it acknowledged
+	reasons
+)
+
+func (r reason) String() string {
+	return [...]string{"clock_gap", "clock_behind", "store_contradiction"}[r]
+}
+
+// Open starts a Keeper and returns at once, whether the store answers or not.
+// Errors are bad configuration only. ctx gives its values to the calls of the
+// store; its end does not end the Keeper, [Keeper.Close] does.
+func Open(ctx context.Context, s Store, c *randflake.Codec, opts ...Option) (*Keeper, error) {
+	k, err := newKeeper(s, c, opts...)
+	if err != nil {
+		return nil, err
+	}
+	ctx, k.stop = context.WithCancel(context.WithoutCancel(ctx))
+	go k.run(ctx)
+	return k, nil
+}
+
+// newKeeper returns a Keeper without its goroutine.
+func newKeeper(s Store, c *randflake.Codec, opts ...Option) (*Keeper, error) {
+	if s == nil {
+		return nil, errors.New("lease: no store")
+	}
+	if c == nil {
+		return nil, errors.New("lease: no codec")
+	}
+	cfg, err := newConfig(opts)
+	if err != nil {
+		return nil, err
+	}
+	k := &Keeper{
+		store:   s,
+		codec:   c,
+		cfg:     cfg,
+		kick:    make(chan struct{}, 1),
+		ready:   make(chan struct{}),
+		stop:    func() {},
+		stopped: make(chan struct{}),
+		jitter:  rand.Float64,
+	}
+	k.held.Store(&held{err: ErrNoLease})
+	if k.meters, err = newMeters(k, cfg.meters); err != nil {
+		return nil, fmt.Errorf("lease: metrics: %w", err)
+	}
+	return k, nil
+}
+
+// Ready waits for the first grant. The error wraps that of ctx, and the
+// store's last one if there was any; after Close it is [ErrClosed].
+func (k *Keeper) Ready(ctx context.Context) error {
+	select {
+	case <-k.ready:
+		return nil
+	default:
+	}
+	select {
+	case <-k.ready:
+		return nil
+	case <-k.stopped:
+		return ErrClosed
+	case <-ctx.Done():
+		if failure := k.failure.Load(); failure != nil {
+			return fmt.Errorf("lease: no grant yet: %w; the store says: %w", ctx.Err(), *failure)
+		}
+		return fmt.Errorf("lease: no grant yet: %w", ctx.Err())
+	}
+}
+
+// Next makes one ID. Errors: [ErrNoLease], [ErrClosed] and those of
+// [randflake.Generator.Next].
+func (k *Keeper) Next() (randflake.ID, error) {
+	h := k.held.Load()
+	if len(h.slots) > 0 {
+		id, err := h.slots[h.first()].gen.Next()
+		if err == nil {
+			return id, nil
+		}
+	}
+	var one [1]randflake.ID
+	_, _, err := k.Fill(one[:])
+	return one[0], err
+}
+
+// Fill makes len(dst) IDs of one second; see [randflake.Generator.Fill]. It
+// returns how many it wrote and their second; n < len(dst) only with a non-nil
+// error: [ErrNoLease], [ErrClosed] and those of the generator.
+func (k *Keeper) Fill(dst []randflake.ID) (n int, second time.Time, err error) {
+	h := k.held.Load()
+	if len(h.slots) == 0 {
+		return 0, time.Time{}, h.err
+	}
+	first := h.first()
+	s := h.slots[first]
+	n, second, err = s.gen.Fill(dst)
+	if err == nil && second.Unix() <= s.second.Load() {
+		return n, second, nil
+	}
+	return k.overflow(h, first, dst, n, second, err)
+}
+
+// overflow goes on after a slot had too little: it borrowed from the next
+// second, or refused.
+func (k *Keeper) overflow(h *held, first int, dst []randflake.ID, n int, second time.Time, err error) (int, time.Time, error) {
+	refusal := ErrNoLease // a sealed generator is the Keeper's affair
+	for i := first; ; {
+		s := h.slots[i]
+		k.note(s, err)
+		if err == nil || n > 0 {
+			// The others come first until they have borrowed, too.
+			h.turn.CompareAndSwap(uint32(first), uint32((i+1)%len(h.slots))) //nolint:gosec // a few slots
+			return n, second, err
+		}
+		if !errors.Is(err, randflake.ErrSealed) {
+			refusal = err
+		}
+		if i = (i + 1) % len(h.slots); i == first {
+			next := k.held.Load()
+			switch {
+			case len(next.slots) == 0:
+				refusal = next.err
+				fallthrough
+			case next == h:
+				return 0, time.Time{}, refusal
+			}
+			// The slots were replaced meanwhile.
+			h, first = next, next.first()
+			i = first
+		}
+		n, second, err = h.slots[i].gen.Fill(dst)
+	}
+}
+
+// note tells the goroutine what a slot's answer means for it.
+func (k *Keeper) note(s *slot, err error) {
+	switch {
+	case errors.Is(err, randflake.ErrClockBehind):
+		k.drop(s, clockBehind)
+	case err == nil, errors.Is(err, randflake.ErrExhausted):
+		// Once a second is enough.
+		if now := s.second.Load(); s.busy.Swap(now) != now {
+			k.wake()
+		}
+	}
+}
+
+// Generation grows when a clock hints that this machine was suspended, cloned
+// or its clock stepped. IDs taken from Fill before and not yet used are then
+// best thrown away.
+func (k *Keeper) Generation() uint64 {
+	return uint64(k.drops[clockGap].Load() + k.drops[clockBehind].Load()) //nolint:gosec // counts
+}
+
+// Close seals the generators, so that no ID is made after it, ends the
+// goroutine and gives the unused seconds back to the store. When ctx ends
+// before that is done they are lost until the lease's end, nothing worse; the
+// error says so. Closing again returns the same.
+func (k *Keeper) Close(ctx context.Context) error {
+	k.closing.Do(func() {
+		k.publishMu.Lock()
+		h := k.held.Swap(&held{err: ErrClosed})
+		k.publishMu.Unlock()
+		for _, s := range h.slots {
+			s.gen.Seal()
+		}
+		k.stop()
+		select {
+		case <-k.stopped:
+			k.closeErr = k.giveBackAll(ctx)
+		case <-ctx.Done():
+			k.closeErr = fmt.Errorf("lease: close: the store did not answer: %w", ctx.Err())
+		}
+		k.meters.unregister()
+	})
+	return k.closeErr
+}
+
+// publish shows the slots that are left to Next and Fill, unless the Keeper is
+// closed.
+func (k *Keeper) publish() {
+	h := &held{err: ErrNoLease}
+	for _, s := range k.slots {
+		if !s.gone.Load() {
+			h.slots = append(h.slots, s)
+		}
+	}
+	k.publishMu.Lock()
+	defer k.publishMu.Unlock()
+	if errors.Is(k.held.Load().err, ErrClosed) {
+		for _, s := range h.slots {
+			s.gen.Seal()
+		}
+		return
+	}
+	k.held.Store(h)
+}
+
+// drop ends a slot whose grant is not to be used any more, nor given back:
+// after a clone there are two that hold it. Any goroutine may call it.
+func (k *Keeper) drop(s *slot, why reason) {
+	if s.gone.CompareAndSwap(false, true) {
+		s.gen.Seal()
+		k.drops[why].Add(1)
+		k.wake()
+	}
+}
+
+func (k *Keeper) wake() {
+	select {
+	case k.kick <- struct{}{}:
+	default:
+	}
+}
+
+func (h *held) first() int {
+	if len(h.slots) == 1 {
+		return 0
+	}
+	return int(h.turn.Load()) % len(h.slots)
+}

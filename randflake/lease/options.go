@@ -1,0 +1,93 @@
+package lease
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/traceflake/traceflake/randflake"
+)
+
+// Option configures a [Keeper].
+type Option interface{ apply(*config) }
+
+type optionFunc func(*config)
+
+func (f optionFunc) apply(c *config) { f(c) }
+
+type config struct {
+	ttl       time.Duration
+	maxBlocks int
+	clock     randflake.Clock
+	meters    metric.MeterProvider
+	report    func(error)
+}
+
+// minKeeperTTL leaves a renewal at half the TTL a whole second.
+const minKeeperTTL = 2 * time.Second
+
+// WithTTL sets how long a grant lasts and so how long IDs go on while the
+// store is away; a crashed process leaves its block unused for as long. It is
+// renewed at half of it. The range is 2 s to [MaxTTL], the default
+// [DefaultTTL].
+func WithTTL(d time.Duration) Option {
+	return optionFunc(func(c *config) { c.ttl = d })
+}
+
+// WithMaxBlocks sets how many blocks a busy process may hold at once, from 1
+// on; the default is 4. A block of 8 nodes has a million IDs a second.
+func WithMaxBlocks(n int) Option {
+	return optionFunc(func(c *config) { c.maxBlocks = n })
+}
+
+// WithClock sets the clock; the default is [randflake.SystemClock]. It must be
+// safe for concurrent use.
+func WithClock(clock randflake.Clock) Option {
+	return optionFunc(func(c *config) {
+		if clock != nil {
+			c.clock = clock
+		}
+	})
+}
+
+// WithMeterProvider sets where the metrics go; the default is the global
+// provider.
+func WithMeterProvider(mp metric.MeterProvider) Option {
+	return optionFunc(func(c *config) {
+		if mp != nil {
+			c.meters = mp
+		}
+	})
+}
+
+// WithErrorHandler sets who is told when the store begins to fail, or a grant
+// is lost or dropped; the default is [otel.Handle]. A failure that lasts is
+// told once. handle is called by the Keeper's goroutine and must not block.
+func WithErrorHandler(handle func(error)) Option {
+	return optionFunc(func(c *config) {
+		if handle != nil {
+			c.report = handle
+		}
+	})
+}
+
+func newConfig(opts []Option) (config, error) {
+	c := config{ttl: DefaultTTL, maxBlocks: 4, clock: randflake.SystemClock, report: otel.Handle}
+	for _, opt := range opts {
+		opt.apply(&c)
+	}
+	if c.meters == nil {
+		c.meters = otel.GetMeterProvider()
+	}
+	var errs []error
+	if c.ttl < minKeeperTTL || c.ttl > MaxTTL {
+		errs = append(errs, fmt.Errorf("lease: TTL %s, want %s to %s", c.ttl, minKeeperTTL, MaxTTL))
+	}
+	if c.maxBlocks < 1 {
+		errs = append(errs, fmt.Errorf("lease: at most %d blocks, want at least 1", c.maxBlocks))
+	}
+	return c, errors.Join(errs...)
+}
