@@ -1,0 +1,103 @@
+package randflake
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/hkdf"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// ErrInvalidKeyring comes from [ParseKeyring] with the number of the line that
+// is wrong, never with what stands there.
+var ErrInvalidKeyring = errors.New("randflake: invalid keyring")
+
+const (
+	secretLen  = 16
+	maxSecrets = 16
+)
+
+// Keyring is a fleet's secrets: the first makes IDs, all of them are accepted.
+// It is immutable, safe for concurrent use, and like [Codec] it gives its
+// secrets to nobody.
+type Keyring struct {
+	codecs []*Codec
+	// first returns the secret that makes IDs. It is a function because fmt
+	// shows every other kind of field where it cannot call Format.
+	first func() [secretLen]byte
+}
+
+// ParseKeyring reads one secret a line, 32 hex digits each. Space around them
+// is ignored, and so are empty lines and those that start with #. It takes 1
+// to 16 secrets, each of them once: every further one makes a forged ID that
+// much likelier to pass. The error wraps [ErrInvalidKeyring] or is r's.
+func ParseKeyring(r io.Reader) (*Keyring, error) {
+	k := new(Keyring)
+	seen := make(map[[secretLen]byte]int)
+	lines := bufio.NewScanner(r)
+	for n := 1; lines.Scan(); n++ {
+		line := bytes.TrimSpace(lines.Bytes())
+		if len(line) == 0 || line[0] == '#' {
+			continue
+		}
+		if len(line) != 2*secretLen {
+			return nil, fmt.Errorf("%w: line %d has %d characters, want %d hex digits", ErrInvalidKeyring, n, len(line), 2*secretLen)
+		}
+		var secret [secretLen]byte
+		// The error of Decode would show a character of the secret.
+		if _, err := hex.Decode(secret[:], line); err != nil {
+			return nil, fmt.Errorf("%w: line %d has a character that is no hex digit", ErrInvalidKeyring, n)
+		}
+		if secret == [secretLen]byte{} {
+			return nil, fmt.Errorf("%w: line %d is all zeros", ErrInvalidKeyring, n)
+		}
+		if before, ok := seen[secret]; ok {
+			return nil, fmt.Errorf("%w: line %d repeats line %d", ErrInvalidKeyring, n, before)
+		}
+		if len(k.codecs) == maxSecrets {
+			return nil, fmt.Errorf("%w: line %d is one secret too many, %d are allowed", ErrInvalidKeyring, n, maxSecrets)
+		}
+		codec, err := NewCodec(secret[:])
+		if err != nil {
+			return nil, err
+		}
+		if len(k.codecs) == 0 {
+			k.first = func() [secretLen]byte { return secret }
+		}
+		seen[secret] = n
+		k.codecs = append(k.codecs, codec)
+	}
+	switch err := lines.Err(); {
+	case errors.Is(err, bufio.ErrTooLong):
+		return nil, fmt.Errorf("%w: a line is too long to be a secret", ErrInvalidKeyring)
+	case err != nil:
+		return nil, fmt.Errorf("randflake: keyring: %w", err)
+	case len(k.codecs) == 0:
+		return nil, fmt.Errorf("%w: it has no secret", ErrInvalidKeyring)
+	}
+	return k, nil
+}
+
+// Codec returns the codec of the secret that makes IDs.
+func (k *Keyring) Codec() *Codec { return k.codecs[0] }
+
+// Codecs returns the codecs of all secrets that are accepted, in their order.
+func (k *Keyring) Codecs() []*Codec { return append([]*Codec(nil), k.codecs...) }
+
+// Derive returns 32 bytes that depend on the first secret and on purpose, and
+// tell nothing about the secret: HKDF-SHA256. It is for what needs a key of
+// its own beside the IDs.
+func (k *Keyring) Derive(purpose string) [32]byte {
+	secret := k.first()
+	key, err := hkdf.Key(sha256.New, secret[:], nil, "traceflake "+purpose, 32)
+	if err != nil {
+		panic(err) // 32 bytes is a length that HKDF can give
+	}
+	return [32]byte(key)
+}
+
+// Format keeps the secrets out of logs.
+func (Keyring) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte("randflake.Keyring(hidden)")) }

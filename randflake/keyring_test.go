@@ -1,0 +1,132 @@
+package randflake_test
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/traceflake/traceflake/randflake"
+)
+
+const (
+	secretA = "dffd6021bb2bd5b0af676290809ec3a5"
+	secretB = "00112233445566778899aabbccddeeff"
+)
+
+func TestParseKeyring(t *testing.T) {
+	k, err := randflake.ParseKeyring(strings.NewReader("# makes IDs since spring\r\n  " + strings.ToUpper(secretA) + " \r\n\n" + secretB))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(k.Codecs()); n != 2 {
+		t.Fatalf("%d secrets, want 2", n)
+	}
+	for i, secret := range []string{secretA, secretB} {
+		raw, _ := hex.DecodeString(secret)
+		want, err := randflake.NewCodec(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := k.Codecs()[i].Decode(12345); got != want.Decode(12345) {
+			t.Errorf("secret %d decodes to %v, want %v", i, got, want.Decode(12345))
+		}
+	}
+	if k.Codec() != k.Codecs()[0] {
+		t.Error("the first secret does not make the IDs")
+	}
+	k.Codecs()[0] = nil
+	if k.Codec() == nil {
+		t.Error("Codecs gives away the keyring's own slice")
+	}
+}
+
+func TestParseKeyringRefuses(t *testing.T) {
+	for _, c := range []struct{ name, text, want string }{
+		{"nothing", "", "no secret"},
+		{"only comments", "# one\n\n", "no secret"},
+		{"short", secretA + "\n" + secretB[:31], "line 2 has 31 characters"},
+		{"long", secretA + secretB, "line 1 has 64 characters"},
+		{"no hex", "\n" + secretA[:31] + "x", "line 2 has a character that is no hex digit"},
+		{"comment behind", secretA + " # old", "line 1 has 38 characters"},
+		{"zeros", strings.Repeat("0", 32), "line 1 is all zeros"},
+		{"twice", secretA + "\n" + secretB + "\n" + strings.ToUpper(secretA), "line 3 repeats line 1"},
+		{"very long line", strings.Repeat("a", 1<<17), "too long"},
+		{"too many", many(17), "line 17 is one secret too many"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := randflake.ParseKeyring(strings.NewReader(c.text))
+			if !errors.Is(err, randflake.ErrInvalidKeyring) || !strings.Contains(err.Error(), c.want) {
+				t.Fatalf("got %v, want %q", err, c.want)
+			}
+			for line := range strings.Lines(c.text) {
+				if line = strings.TrimSpace(line); len(line) > 8 && line[0] != '#' && strings.Contains(err.Error(), line[:8]) {
+					t.Errorf("the error shows the secret: %v", err)
+				}
+			}
+		})
+	}
+	if _, err := randflake.ParseKeyring(strings.NewReader(many(16))); err != nil {
+		t.Errorf("16 secrets: %v", err)
+	}
+	if _, err := randflake.ParseKeyring(iotest.ErrReader(io.ErrUnexpectedEOF)); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("got %v, want the reader's error", err)
+	}
+}
+
+func many(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "%032x\n", i+1)
+	}
+	return b.String()
+}
+
+func TestKeyringDerive(t *testing.T) {
+	parse := func(text string) *randflake.Keyring {
+		k, err := randflake.ParseKeyring(strings.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return k
+	}
+	a := parse(secretA + "\n" + secretB)
+	if a.Derive("x") != parse(secretA).Derive("x") {
+		t.Error("the key depends on more than the first secret")
+	}
+	if a.Derive("x") == a.Derive("y") || a.Derive("x") == parse(secretB).Derive("x") {
+		t.Error("the key does not depend on secret and purpose")
+	}
+	// Known answer: HKDF-SHA256 of RFC 5869 with no salt and the info "traceflake x".
+	if got, want := fmt.Sprintf("%x", a.Derive("x")), "9b56d7be2673f03d0982e953854c72f4a7f4b5f38b8ef8e5f55b34c6bb144f77"; got != want {
+		t.Errorf("derived %s, want %s", got, want)
+	}
+}
+
+func TestKeyringHidesItsSecrets(t *testing.T) {
+	k, err := randflake.ParseKeyring(strings.NewReader(secretA))
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, _ := hex.DecodeString(secretA)
+	var out strings.Builder
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%x", "%d"} {
+		fmt.Fprintf(&out, verb, k)
+		fmt.Fprintf(&out, verb, *k)
+		fmt.Fprintf(&out, verb, struct{ k randflake.Keyring }{*k})
+	}
+	slog.New(slog.NewTextHandler(&out, nil)).Info("x", "k", k)
+	slog.New(slog.NewJSONHandler(&out, nil)).Info("x", "k", k)
+	text, _ := json.Marshal(k)
+	out.Write(text)
+	for _, secret := range []string{secretA[:8], fmt.Sprint(raw[:4]), string(raw[:4]), fmt.Sprintf("%#v", raw)[8:20]} {
+		if strings.Contains(out.String(), strings.Trim(secret, "[]")) {
+			t.Errorf("shows %q: %s", secret, out.String())
+		}
+	}
+}
