@@ -1,0 +1,421 @@
+package leasetest
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/traceflake/traceflake/randflake"
+	"github.com/traceflake/traceflake/randflake/lease"
+)
+
+// What rapid finds here is as it should be: no need to make it short or to
+// write it down.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	for name, value := range map[string]string{"rapid.nofailfile": "true", "rapid.shrinktime": "0s"} {
+		if err := flag.Set(name, value); err != nil {
+			panic(err)
+		}
+	}
+	os.Exit(m.Run())
+}
+
+// wrong is a store with one flaw.
+type wrong struct {
+	flaw   string
+	nodes  lease.NodeRange
+	mu     sync.Mutex
+	blocks []lease.Block
+	old    []lease.Block // as of the write before the last
+	writes int
+}
+
+func newWrong(flaw string, nodes lease.NodeRange) *wrong {
+	w := &wrong{flaw: flaw, nodes: nodes}
+	for i := range nodes.Blocks() {
+		w.blocks = append(w.blocks, nodes.Block(i))
+	}
+	w.old = append(w.old, w.blocks...)
+	return w
+}
+
+// The flaws, and the checks that must see each.
+var flaws = map[string][]string{
+	"none":                       nil,
+	"starts count, not ends":     {"acquire until none is free", "state machine", "linearizable"},
+	"inclusive end":              {"acquire until none is free", "state machine"},
+	"free one second early":      {"acquire until none is free", "state machine"},
+	"not idempotent":             {"acquire is idempotent by holder", "one holder at once", "state machine", "linearizable"},
+	"grants too much":            {"acquire", "state machine"},
+	"clock rounded up":           {"acquire"},
+	"forgets every seventh":      {"state machine", "linearizable"},
+	"renews any version":         {"renew", "state machine", "linearizable"},
+	"renews for any holder":      {"renew", "state machine"},
+	"renewal shortens":           {"renew", "state machine"},
+	"renewal keeps the version":  {"renew", "state machine"},
+	"renewal needs a live grant": {"renew", "state machine"},
+	"release takes too much":     {"release", "state machine"},
+	"release keeps the holder":   {"release", "state machine"},
+	"release rounds down":        {"release", "state machine"},
+	"raise spares unused blocks": {"raise"},
+	"raise keeps the holders":    {"raise"},
+	"raise lowers":               {"raise"},
+	"reads the past":             {"state machine", "linearizable"},
+	"not atomic":                 {"every block at once", "linearizable"},
+	"waits for no context":       {"cancelled context"},
+	"writes what it refuses":     {"bad requests"},
+	"list of every block":        {"list"},
+	"takes any node":             {"get"},
+}
+
+func (w *wrong) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
+	if err := r.Check(time.Time{}); err != nil {
+		if w.flaw == "writes what it refuses" {
+			w.blocks[0].Version++
+		}
+		return lease.Grant{}, err
+	}
+	return w.change(ctx, func(blocks []lease.Block) (lease.Block, error) {
+		for _, b := range blocks {
+			if b.Holder == r.Holder && w.flaw != "not idempotent" {
+				return b, nil
+			}
+		}
+		for _, b := range blocks {
+			next, err := b.Acquire(r)
+			switch w.flaw {
+			case "starts count, not ends":
+				if err != nil && b.Start.Unix() < r.Now.Unix() {
+					b.GrantedUntil = time.Time{}
+					next, err = b.Acquire(r)
+				}
+			case "inclusive end":
+				if err == nil && b.GrantedUntil.Unix() == r.Now.Unix() {
+					err = lease.ErrNoFreeNode
+				}
+			case "free one second early":
+				if err != nil && b.GrantedUntil.Unix() == r.Now.Unix()+1 {
+					b.GrantedUntil = time.Time{}
+					next, err = b.Acquire(r)
+				}
+			case "grants too much":
+				next.GrantedUntil = next.GrantedUntil.Add(time.Second)
+			case "clock rounded up":
+				if r.Now.Nanosecond() > 0 {
+					next.Start = next.Start.Add(time.Second)
+				}
+			}
+			if err == nil {
+				return next, nil
+			}
+		}
+		return lease.Block{}, lease.ErrNoFreeNode
+	})
+}
+
+func (w *wrong) Renew(ctx context.Context, g lease.Grant, end time.Time) (lease.Grant, error) {
+	return w.change(ctx, func(blocks []lease.Block) (lease.Block, error) {
+		i, err := w.nodes.Index(g.Node)
+		if err != nil {
+			return lease.Block{}, err
+		}
+		b := blocks[i]
+		switch {
+		case w.flaw == "renews any version" && b.Holder == g.Holder:
+			g.Version = b.Version
+		case w.flaw == "renews for any holder" && b.Holder != "" && g.Holder != "":
+			g.Holder = b.Holder
+		case w.flaw == "renewal needs a live grant" && end.Sub(b.GrantedUntil) > 5*time.Second:
+			return b, lease.ErrLost
+		}
+		next, err := b.Renew(g, end)
+		if err != nil {
+			return b, err
+		}
+		switch w.flaw {
+		case "renewal shortens":
+			if end.Unix() < b.GrantedUntil.Unix() && end.After(b.Start) {
+				next.GrantedUntil = time.Unix(end.Unix(), 0).UTC()
+			}
+		case "renewal keeps the version":
+			next.Version = b.Version
+		}
+		return next, nil
+	})
+}
+
+func (w *wrong) Release(ctx context.Context, g lease.Grant, unused time.Time) error {
+	_, err := w.change(ctx, func(blocks []lease.Block) (lease.Block, error) {
+		i, err := w.nodes.Index(g.Node)
+		if err != nil {
+			return lease.Block{}, err
+		}
+		if w.flaw == "release rounds down" {
+			unused = unused.Truncate(time.Second)
+		}
+		next, err := blocks[i].Release(g, unused)
+		if err != nil {
+			return next, err
+		}
+		switch w.flaw {
+		case "release takes too much":
+			next.GrantedUntil = blocks[i].Start
+		case "release keeps the holder":
+			next.Holder = g.Holder
+		}
+		return next, nil
+	})
+	return err
+}
+
+func (w *wrong) Get(ctx context.Context, g lease.Grant) (lease.Grant, error) {
+	if err := w.context(ctx); err != nil {
+		return lease.Grant{}, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	i, err := w.nodes.Index(g.Node)
+	if err != nil && w.flaw != "takes any node" {
+		return lease.Grant{}, err
+	}
+	if w.flaw == "reads the past" {
+		return w.old[i].Grant(), nil
+	}
+	return w.blocks[i].Grant(), nil
+}
+
+func (w *wrong) List(ctx context.Context) ([]lease.Block, error) {
+	if err := w.context(ctx); err != nil {
+		return nil, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	blocks := w.blocks
+	if w.flaw == "reads the past" {
+		blocks = w.old
+	}
+	var written []lease.Block
+	for _, b := range blocks {
+		if b.Version > 0 || w.flaw == "list of every block" {
+			written = append(written, b)
+		}
+	}
+	return written, nil
+}
+
+func (w *wrong) Raise(ctx context.Context, until time.Time) error {
+	if err := lease.CheckRaise(until); err != nil {
+		return err
+	}
+	if err := w.context(ctx); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i, b := range w.blocks {
+		next := b.Raise(until)
+		switch {
+		case w.flaw == "raise spares unused blocks" && b.Version == 0:
+			continue
+		case w.flaw == "raise keeps the holders":
+			next.Holder = b.Holder
+		case w.flaw == "raise lowers":
+			next.GrantedUntil = time.Unix(until.Unix(), 0).UTC()
+		}
+		w.blocks[i] = next
+	}
+	copy(w.old, w.blocks)
+	return nil
+}
+
+func (w *wrong) context(ctx context.Context) error {
+	if w.flaw == "waits for no context" {
+		return nil
+	}
+	return ctx.Err()
+}
+
+func (w *wrong) change(ctx context.Context, f func([]lease.Block) (lease.Block, error)) (lease.Grant, error) {
+	if err := w.context(ctx); err != nil {
+		return lease.Grant{}, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	read := append([]lease.Block(nil), w.blocks...)
+	if w.flaw == "not atomic" {
+		w.mu.Unlock()
+		time.Sleep(50 * time.Microsecond)
+		w.mu.Lock()
+	}
+	b, err := f(read)
+	if err != nil {
+		return lease.Grant{}, err
+	}
+	i, err := w.nodes.Index(b.Node)
+	if err != nil {
+		return lease.Grant{}, err
+	}
+	if b == w.blocks[i] {
+		return b.Grant(), nil
+	}
+	if w.writes++; w.flaw == "forgets every seventh" && w.writes%7 == 0 {
+		return b.Grant(), nil
+	}
+	copy(w.old, w.blocks)
+	w.blocks[i] = b
+	return b.Grant(), nil
+}
+
+// verdicts catches what a check has to say, so that a failure can be the
+// right result.
+type verdicts struct {
+	testing.TB
+	mu     sync.Mutex
+	failed bool
+	said   string
+}
+
+func (v *verdicts) say(format string, args ...any) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.said == "" {
+		v.said = fmt.Sprintf(format, args...)
+	}
+}
+
+func (v *verdicts) fail() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.failed = true
+}
+
+func (v *verdicts) Failed() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.failed
+}
+
+func (v *verdicts) Helper()                           {}
+func (v *verdicts) Log(args ...any)                   {}
+func (v *verdicts) Logf(format string, args ...any)   {}
+func (v *verdicts) Error(args ...any)                 { v.say("%s", fmt.Sprint(args...)); v.fail() }
+func (v *verdicts) Errorf(format string, args ...any) { v.say(format, args...); v.fail() }
+func (v *verdicts) Fail()                             { v.fail() }
+func (v *verdicts) FailNow()                          { v.fail(); runtime.Goexit() }
+func (v *verdicts) Fatal(args ...any)                 { v.Error(args...); runtime.Goexit() }
+func (v *verdicts) Fatalf(format string, args ...any) { v.Errorf(format, args...); runtime.Goexit() }
+
+var _ rapid.TB = (*verdicts)(nil)
+
+func judged(tb testing.TB, c check, h Harness) *verdicts {
+	v := &verdicts{TB: tb}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		c.run(v, h)
+	}()
+	<-done
+	return v
+}
+
+func TestTheSuiteCatchesWrongStores(t *testing.T) {
+	for flaw, must := range flaws {
+		t.Run(flaw, func(t *testing.T) {
+			t.Parallel()
+			h := Harness{New: func(testing.TB) Open {
+				var s *wrong
+				return func(nodes lease.NodeRange) (lease.Store, error) {
+					if s == nil {
+						s = newWrong(flaw, nodes)
+					}
+					return s, nil
+				}
+			}, Volatile: true}
+			saw := map[string]string{}
+			for _, c := range h.checks() {
+				if v := judged(t, c, h); v.Failed() {
+					saw[c.name] = v.said
+				}
+			}
+			if flaw == "none" && len(saw) > 0 {
+				t.Errorf("a store without a flaw fails: %v", saw)
+			}
+			for _, name := range must {
+				if _, ok := saw[name]; !ok {
+					t.Errorf("%q does not see it; seen by %v", name, saw)
+				}
+			}
+		})
+	}
+}
+
+// A store that has a clock and does not use it.
+func TestTheSuiteCatchesIdleClocks(t *testing.T) {
+	h := Harness{KnowsTime: true, Volatile: true, New: func(testing.TB) Open {
+		return func(nodes lease.NodeRange) (lease.Store, error) { return newWrong("none", nodes), nil }
+	}}
+	if !judged(t, check{run: clockAhead}, h).Failed() {
+		t.Error("not seen")
+	}
+}
+
+// Storages that are not what several clients take them for.
+func TestTheSuiteCatchesWrongStorages(t *testing.T) {
+	apart := Harness{New: func(testing.TB) Open {
+		return func(nodes lease.NodeRange) (lease.Store, error) {
+			if err := nodes.Check(); err != nil {
+				return nil, err
+			}
+			return newWrong("none", nodes), nil
+		}
+	}}
+	for _, c := range apart.checks() {
+		switch c.name {
+		case "block size", "ranges of nodes", "several clients", "first use at once", "every block at once", "linearizable":
+			if !judged(t, c, apart).Failed() {
+				t.Errorf("%q does not see that each client has a storage of its own", c.name)
+			}
+		}
+	}
+}
+
+// A call without an answer may have been carried out or not, but nothing else.
+func TestHistoryOfUnansweredCalls(t *testing.T) {
+	t0 := start()
+	r := request(t0, time.Minute)
+	first := lease.Grant{Lease: randflake.Lease{Node: 0, Nodes: few.BlockSize, Start: t0, End: t0.Add(time.Minute)}, Holder: r.Holder, Version: 1}
+	longer := with(first, t0.Add(time.Hour))
+	for _, c := range []struct {
+		name string
+		get  lease.Grant
+		ok   bool
+	}{
+		{"not carried out", first, true},
+		{"carried out", longer, true},
+		{"by half", with(first, first.End), false},
+		{"to another end", with(first, t0.Add(time.Minute+1)), false},
+	} {
+		h := NewHistory(few)
+		record := func(in input, g lease.Grant, err error) {
+			h.Client(nil).(*recorded).record(in, func() (lease.Grant, error) { return g, err })
+		}
+		record(input{op: opAcquire, request: r}, first, nil)
+		record(input{op: opRenew, grant: first, time: longer.End}, lease.Grant{}, context.DeadlineExceeded)
+		record(input{op: opGet, grant: first}, c.get, nil)
+		v := judged(t, check{run: func(tb testing.TB, _ Harness) { h.Check(tb) }}, Harness{})
+		if v.Failed() == c.ok {
+			t.Errorf("%s: failed is %t", c.name, v.Failed())
+		}
+		if calls, unknown := h.Len(); calls != 3 || unknown != 1 {
+			t.Errorf("%d calls, %d unknown", calls, unknown)
+		}
+	}
+}
