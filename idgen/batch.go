@@ -7,7 +7,7 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// batchSize IDs are made at once. One batch a processor is in use at a time.
+// batchSize IDs are made at once.
 const batchSize = 256
 
 // batch holds ready-made IDs of one second. It has one owner at a time.
@@ -17,22 +17,27 @@ type batch struct {
 	ids         [batchSize]randflake.ID
 }
 
-// take hands out n IDs, or nil when the batch has too few or its second is
-// over: an ID should tell the second in which it was given to somebody.
-func (b *batch) take(n int, now int64) []randflake.ID {
-	if b.end-b.next < n || now < b.from || now >= b.until {
-		return nil
+// take hands out n IDs, the first and the last of which it returns. It refuses
+// when it has too few, and when its second is over: an ID should tell the
+// second in which it was given to somebody.
+func (b *batch) take(n int, now int64) (first, last randflake.ID, ok bool) {
+	next := b.next + n
+	if next > b.end || now < b.from || now >= b.until {
+		return 0, 0, false
 	}
-	b.next += n
-	return b.ids[b.next-n : b.next]
+	first, last = b.ids[b.next], b.ids[next-1]
+	b.next = next
+	return first, last, true
 }
 
-// fill makes new IDs. On an error, or without n IDs, the batch is empty.
+// fill makes new IDs, at least n of them. On an error the batch is empty.
 func (b *batch) fill(s Source, n int) error {
 	b.next, b.end = 0, 0
 	count, second, err := s.Fill(b.ids[:])
-	// IDs of zero are invalid; randflake makes none, another source might.
-	ids := slices.DeleteFunc(b.ids[:count], func(id randflake.ID) bool { return id == 0 })
+	ids := b.ids[:count]
+	if slices.Contains(ids, 0) { // never from randflake, but zero is no valid ID
+		ids = slices.DeleteFunc(ids, func(id randflake.ID) bool { return id == 0 })
+	}
 	if len(ids) < n {
 		if err == nil {
 			err = errNoIDs

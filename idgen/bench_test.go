@@ -2,6 +2,7 @@ package idgen_test
 
 import (
 	"context"
+	"encoding/binary"
 	"math/rand/v2"
 	"testing"
 
@@ -11,12 +12,12 @@ import (
 	"github.com/traceflake/traceflake/idgen"
 )
 
+// sdkDefault is the SDK's default generator, which it keeps to itself.
 type sdkDefault struct{}
 
-// The SDK keeps its default generator to itself; these are its two methods.
 func (sdkDefault) NewSpanID(context.Context, trace.TraceID) (id trace.SpanID) {
 	for {
-		put(id[:], rand.Uint64())
+		binary.NativeEndian.PutUint64(id[:], rand.Uint64())
 		if id.IsValid() {
 			return id
 		}
@@ -25,23 +26,17 @@ func (sdkDefault) NewSpanID(context.Context, trace.TraceID) (id trace.SpanID) {
 
 func (sdkDefault) NewIDs(context.Context) (id trace.TraceID, span trace.SpanID) {
 	for {
-		put(id[:8], rand.Uint64())
-		put(id[8:], rand.Uint64())
+		binary.NativeEndian.PutUint64(id[:8], rand.Uint64())
+		binary.NativeEndian.PutUint64(id[8:], rand.Uint64())
 		if id.IsValid() {
 			break
 		}
 	}
 	for {
-		put(span[:], rand.Uint64())
+		binary.NativeEndian.PutUint64(span[:], rand.Uint64())
 		if span.IsValid() {
 			return id, span
 		}
-	}
-}
-
-func put(b []byte, n uint64) {
-	for i := range 8 {
-		b[i] = byte(n >> (8 * i))
 	}
 }
 

@@ -3,7 +3,6 @@ package idgen
 import (
 	"context"
 	"errors"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -31,9 +30,7 @@ type Generator struct {
 	clock  *coarse
 	order  order
 	old    atomic.Uint64 // IDs given to old records
-	// batches is a free list that keeps to processors: what one puts back it
-	// gets again, and no other writes its cache lines.
-	batches sync.Pool
+	shards *shards
 	refusals
 }
 
@@ -48,6 +45,7 @@ func New(opts ...Option) *Generator {
 		source: cfg.source,
 		clock:  clock,
 		order:  order{clock: clock},
+		shards: newShards(),
 	}
 	g.fallback = cfg.fallback
 	if g.source == nil {
@@ -82,30 +80,25 @@ func (g *Generator) NewSpanID(ctx context.Context, traceID trace.TraceID) trace.
 	return spanID(id)
 }
 
-// take takes n ready-made IDs and returns the first and the last of them.
-//
-// When there are none it makes new ones, which may be used at once, whatever
-// the time. When their second is not that of now, now is read again, so that
-// the halves of a trace ID agree even after the process was stopped.
+// take takes n IDs and returns the first and the last of them: ready-made ones
+// of this processor, or else new ones, which may be used at once, whatever the
+// time. When the second of new ones is not that of now, now is read again, so
+// that the halves of a trace ID agree even after the process was stopped.
 func (g *Generator) take(n int, now *int64) (first, last randflake.ID, err error) {
-	b, ok := g.batches.Get().(*batch)
-	if !ok {
-		b = new(batch)
+	first, last, ok := g.shards.take(n, *now)
+	if ok {
+		return first, last, nil
 	}
-	ids := b.take(n, *now)
-	if ids == nil {
-		if err = b.fill(g.source, n); err != nil {
-			g.batches.Put(b)
-			return 0, 0, err
-		}
-		g.recovered()
-		if *now < b.from || *now >= b.until {
-			*now = g.clock.read()
-		}
-		ids = b.take(n, b.from)
+	b := g.shards.spare()
+	defer g.shards.put(b)
+	if err := b.fill(g.source, n); err != nil {
+		return 0, 0, err
 	}
-	first, last = ids[0], ids[n-1]
-	g.batches.Put(b)
+	g.recovered()
+	if *now < b.from || *now >= b.until {
+		*now = g.clock.read()
+	}
+	first, last, _ = b.take(n, b.from)
 	return first, last, nil
 }
 
