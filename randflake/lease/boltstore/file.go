@@ -1,0 +1,254 @@
+package boltstore
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"time"
+
+	"go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
+
+	"github.com/traceflake/traceflake/randflake/lease"
+)
+
+// What is wrong with a file, beside lease.ErrBlockSize and
+// lease.ErrSchemaVersion.
+var (
+	// ErrCorrupt comes when the file is no bbolt file or is damaged. Put back a
+	// copy and raise it, or move it away: a new one has a new secret.
+	ErrCorrupt = errors.New("boltstore: the file is damaged")
+	// ErrLocked comes when another process held the file for the whole
+	// timeout.
+	ErrLocked = errors.New("boltstore: the file is locked by another process")
+	// ErrReplaced comes when the file is gone, or is another one than at Open.
+	// Start the process again.
+	ErrReplaced = errors.New("boltstore: the file was removed or replaced")
+)
+
+const (
+	schema    = 1
+	secretLen = 16
+	fileMode  = 0o600
+	dirMode   = 0o700
+)
+
+var (
+	metaBucket   = []byte("meta")
+	rangesBucket = []byte("ranges")
+	blocksBucket = []byte("blocks")
+
+	schemaKey    = []byte("schema")
+	blockSizeKey = []byte("block_size")
+	idKey        = []byte("id")
+	secretKey    = []byte("secret")
+)
+
+// access says how a transaction opens the file.
+type access int
+
+const (
+	create access = iota // make it when there is none
+	write
+	read
+)
+
+// transact runs f in a transaction on the file, which is open and locked only
+// for that long. A damaged file is an error, where bbolt would panic on it or
+// fault in the mapped memory.
+func (s *Store) transact(ctx context.Context, how access, f func(*bbolt.Tx) error) (err error) {
+	select {
+	case s.turn <- struct{}{}:
+		defer func() { <-s.turn }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	var file *os.File
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%w: %v", ErrCorrupt, r)
+			unlock(file)
+		}
+	}()
+	db, err := s.open(ctx, how, &file)
+	if err != nil {
+		return s.explain(ctx, err)
+	}
+	if how == read {
+		err = db.View(f)
+	} else {
+		err = db.Update(f)
+	}
+	return s.explain(ctx, errors.Join(err, db.Close()))
+}
+
+// open opens and locks the file that the path names at that moment.
+func (s *Store) open(ctx context.Context, how access, file **os.File) (*bbolt.DB, error) {
+	for {
+		timeout := s.cfg.timeout
+		if deadline, ok := ctx.Deadline(); ok {
+			timeout = min(timeout, max(time.Until(deadline), time.Nanosecond))
+		}
+		db, err := bbolt.Open(s.path, fileMode, &bbolt.Options{
+			Timeout:      timeout,
+			ReadOnly:     how == read,
+			FreelistType: bbolt.FreelistMapType,
+			OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
+				if how != create {
+					flag &^= os.O_CREATE
+				}
+				f, err := os.OpenFile(name, flag, mode)
+				*file = f
+				return f, err
+			},
+		})
+		if err != nil {
+			return nil, err
+		}
+		// While we waited for the lock another file may have been put here.
+		opened, err := (*file).Stat()
+		if err == nil {
+			var named fs.FileInfo
+			if named, err = os.Stat(s.path); err == nil && os.SameFile(opened, named) {
+				return db, nil
+			}
+		}
+		_ = db.Close()
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// explain says in our words what bbolt and the system say.
+func (s *Store) explain(ctx context.Context, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, bolterrors.ErrTimeout):
+		if ctx.Err() != nil || deadlinePassed(ctx) {
+			return fmt.Errorf("%w: %w", ErrLocked, context.DeadlineExceeded)
+		}
+		return fmt.Errorf("%w for %s", ErrLocked, s.cfg.timeout)
+	case errors.Is(err, bolterrors.ErrInvalid), errors.Is(err, bolterrors.ErrChecksum),
+		errors.Is(err, bolterrors.ErrVersionMismatch), errors.Is(err, bolterrors.ErrInvalidMapping):
+		return fmt.Errorf("%w: %w", ErrCorrupt, err)
+	case errors.Is(err, fs.ErrNotExist) && s.id != nil:
+		return fmt.Errorf("%w: %w", ErrReplaced, err)
+	}
+	return err
+}
+
+// deadlinePassed tells whether ctx's deadline cut the wait for the lock short.
+func deadlinePassed(ctx context.Context) bool {
+	deadline, ok := ctx.Deadline()
+	return ok && time.Until(deadline) < 100*time.Millisecond
+}
+
+// prepare makes the file ready for this configuration: a new one is filled, an
+// old one checked.
+func (s *Store) prepare(tx *bbolt.Tx) error {
+	meta := tx.Bucket(metaBucket)
+	if meta == nil {
+		if name, _ := tx.Cursor().First(); name != nil {
+			return fmt.Errorf("%w: it is a bbolt file with a bucket %q, not one of leases", lease.ErrSchemaVersion, name)
+		}
+		var err error
+		if meta, err = s.fill(tx); err != nil {
+			return err
+		}
+	}
+	if got := meta.Get(schemaKey); !bytes.Equal(got, uint64Bytes(schema)) {
+		return fmt.Errorf("%w: %x, this library knows %d; use a newer one", lease.ErrSchemaVersion, got, schema)
+	}
+	if got := meta.Get(blockSizeKey); !bytes.Equal(got, uint64Bytes(uint64(s.cfg.nodes.BlockSize))) {
+		return fmt.Errorf("%w: %d nodes, not %d; use WithBlockSize or another file",
+			lease.ErrBlockSize, uint64Of(got), s.cfg.nodes.BlockSize)
+	}
+	id, secret := meta.Get(idKey), meta.Get(secretKey)
+	if len(id) != secretLen || len(secret) != secretLen || tx.Bucket(blocksBucket) == nil || tx.Bucket(rangesBucket) == nil {
+		return fmt.Errorf("%w: its id, its secret or a bucket is missing", ErrCorrupt)
+	}
+	s.id, s.secret = bytes.Clone(id), bytes.Clone(secret)
+	return s.wait(tx)
+}
+
+func (s *Store) fill(tx *bbolt.Tx) (*bbolt.Bucket, error) {
+	var random [2 * secretLen]byte
+	_, _ = rand.Read(random[:]) // never fails
+	meta, err := tx.CreateBucket(metaBucket)
+	if err != nil {
+		return nil, err
+	}
+	for _, kv := range [][2][]byte{
+		{schemaKey, uint64Bytes(schema)},
+		{blockSizeKey, uint64Bytes(uint64(s.cfg.nodes.BlockSize))},
+		{idKey, random[:secretLen]},
+		{secretKey, random[secretLen:]},
+	} {
+		if err := meta.Put(kv[0], kv[1]); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range [][]byte{rangesBucket, blocksBucket} {
+		if _, err := tx.CreateBucket(name); err != nil {
+			return nil, err
+		}
+	}
+	return meta, nil
+}
+
+// wait lets a host's share of a fleet's nodes rest for one longest TTL when the
+// file is new to them: a file that was lost may have granted them.
+func (s *Store) wait(tx *bbolt.Tx) error {
+	if !s.cfg.share {
+		return nil
+	}
+	key := append(keyOf(s.cfg.nodes.First), keyOf(s.cfg.nodes.Nodes)...)
+	ranges := tx.Bucket(rangesBucket)
+	if ranges.Get(key) != nil {
+		return nil
+	}
+	now := s.cfg.now()
+	if err := lease.CheckRaise(now.Add(s.cfg.maxTTL)); err != nil {
+		return err
+	}
+	if err := ranges.Put(key, uint64Bytes(uint64(now.Unix()))); err != nil {
+		return err
+	}
+	return s.raise(tx, now.Add(s.cfg.maxTTL))
+}
+
+// same refuses a file that is not the one that Open saw.
+func (s *Store) same(tx *bbolt.Tx) error {
+	meta := tx.Bucket(metaBucket)
+	if meta == nil || !bytes.Equal(meta.Get(idKey), s.id) {
+		return ErrReplaced
+	}
+	if tx.Bucket(blocksBucket) == nil {
+		return fmt.Errorf("%w: a bucket is missing", ErrCorrupt)
+	}
+	return nil
+}
+
+func makeDir(path string) error { return os.MkdirAll(filepath.Dir(path), dirMode) }
+
+func uint64Bytes(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
+
+func uint64Of(b []byte) uint64 {
+	if len(b) != 8 {
+		return 0
+	}
+	return binary.BigEndian.Uint64(b)
+}
