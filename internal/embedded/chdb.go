@@ -1,7 +1,9 @@
 package embedded
 
 import (
+	"errors"
 	"fmt"
+	"regexp"
 	"runtime"
 	"sync"
 	"time"
@@ -18,14 +20,6 @@ type chdb struct {
 	closeConn                func(conn unsafe.Pointer)
 	queryParams              func(conn unsafe.Pointer, sql unsafe.Pointer, sqlLen uintptr, format unsafe.Pointer, formatLen uintptr,
 		names, nameLens, values, valueLens unsafe.Pointer, n uintptr) unsafe.Pointer
-
-	streamInsert func(conn unsafe.Pointer, sql unsafe.Pointer, sqlLen uintptr, format unsafe.Pointer, formatLen uintptr,
-		names, nameLens, values, valueLens unsafe.Pointer, n uintptr) unsafe.Pointer
-	streamAppend  func(stream, data unsafe.Pointer, n uintptr) int32
-	streamDone    func(stream unsafe.Pointer) unsafe.Pointer
-	streamCancel  func(stream unsafe.Pointer)
-	streamError   func(stream unsafe.Pointer) string
-	destroyStream func(stream unsafe.Pointer)
 
 	resultBuffer    func(result unsafe.Pointer) unsafe.Pointer
 	resultLength    func(result unsafe.Pointer) uintptr
@@ -56,12 +50,6 @@ var loadChdb = sync.OnceValues(func() (*chdb, error) {
 		"chdb_connect":                     &c.connect,
 		"chdb_close_conn":                  &c.closeConn,
 		"chdb_query_with_params_n":         &c.queryParams,
-		"chdb_stream_insert_with_params_n": &c.streamInsert,
-		"chdb_stream_append":               &c.streamAppend,
-		"chdb_stream_done":                 &c.streamDone,
-		"chdb_stream_cancel_insert":        &c.streamCancel,
-		"chdb_stream_insert_error":         &c.streamError,
-		"chdb_destroy_insert_stream":       &c.destroyStream,
 		"chdb_result_buffer":               &c.resultBuffer,
 		"chdb_result_length":               &c.resultLength,
 		"chdb_result_error":                &c.resultError,
@@ -129,62 +117,17 @@ func (c *connection) query(sql, format string, params []param) (answer, error) {
 	return c.lib.take(result)
 }
 
-// insert is an INSERT that takes its rows in pieces.
-type insert struct {
-	lib    *chdb
-	stream unsafe.Pointer
-}
-
-// begin starts an INSERT statement that has no FORMAT clause and no rows.
-func (c *connection) begin(sql, format string, params []param) (*insert, error) {
-	var pin runtime.Pinner
-	defer pin.Unpin()
-	names, nameLens, values, valueLens := cParams(&pin, params)
-	stream := c.lib.streamInsert(c.conn(), cBytes(&pin, sql), uintptr(len(sql)), cBytes(&pin, format), uintptr(len(format)),
-		names, nameLens, values, valueLens, uintptr(len(params)))
-	if message := c.lib.streamError(stream); message != "" {
-		c.lib.destroyStream(stream)
-		return nil, &engineError{message}
-	}
-	return &insert{lib: c.lib, stream: stream}, nil
-}
-
-// Write implements io.Writer.
-func (i *insert) Write(p []byte) (int, error) {
-	if len(p) == 0 {
-		return 0, nil
-	}
-	if i.lib.streamAppend(i.stream, unsafe.Pointer(&p[0]), uintptr(len(p))) != 0 {
-		return 0, &engineError{i.lib.streamError(i.stream)}
-	}
-	return len(p), nil
-}
-
-// commit ends the statement and returns its error, if any.
-func (i *insert) commit() (answer, error) {
-	defer i.lib.destroyStream(i.stream)
-	return i.lib.take(i.lib.streamDone(i.stream))
-}
-
-// cancel drops the rows that no finished block holds yet.
-func (i *insert) cancel() {
-	i.lib.streamCancel(i.stream)
-	i.lib.destroyStream(i.stream)
-}
-
-// engineError is ClickHouse's own message: "Code: 60. DB::Exception: …".
-type engineError struct{ message string }
-
-func (e *engineError) Error() string { return e.message }
+// repeatedCode is what the library puts before a message that has it already.
+var repeatedCode = regexp.MustCompile(`^(Code: \d+\. DB::Exception: )+`)
 
 // take copies a result into Go memory and frees it.
 func (c *chdb) take(result unsafe.Pointer) (answer, error) {
 	if result == nil {
-		return answer{}, &engineError{"Code: 1002. DB::Exception: the engine gave no result (UNKNOWN_EXCEPTION)"}
+		return answer{}, errors.New("the engine gave no result")
 	}
 	defer c.destroyResult(result)
 	if message := c.resultError(result); message != "" {
-		return answer{}, &engineError{message}
+		return answer{}, errors.New(repeatedCode.ReplaceAllString(message, "$1"))
 	}
 	a := answer{
 		rows:         c.resultRows(result),

@@ -137,7 +137,7 @@ func (p *process) start() error {
 	}
 	password := rand.Text()
 	p.dsn = &url.URL{Scheme: "http", User: url.UserPassword("default", password), Host: listener.Addr().String()}
-	p.server = &http.Server{Handler: &gateway{password: password, idle: p.idle}, ReadHeaderTimeout: time.Minute}
+	p.server = &http.Server{Handler: &gateway{password: password, dir: p.dir, idle: p.idle}, ReadHeaderTimeout: time.Minute}
 	go func() { _ = p.server.Serve(listener) }() // ends with Shutdown
 	return nil
 }

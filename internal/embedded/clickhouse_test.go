@@ -34,7 +34,7 @@ func connect(t *testing.T, e *embedded.Engine, change func(*clickhouse.Options))
 	return conn
 }
 
-func exec(t *testing.T, e *embedded.Engine, sql string) embedded.Result {
+func query(t *testing.T, e *embedded.Engine, sql string) embedded.Result {
 	t.Helper()
 	r, err := e.Query(t.Context(), sql)
 	if err != nil {
@@ -45,12 +45,12 @@ func exec(t *testing.T, e *embedded.Engine, sql string) embedded.Result {
 
 func TestQueryCountsAndGranules(t *testing.T) {
 	e := embedded.ClickHouseForTest(t)
-	exec(t, e, "CREATE TABLE t (a UInt64, b Nullable(String)) ENGINE = MergeTree ORDER BY a")
+	query(t, e, "CREATE TABLE t (a UInt64, b Nullable(String)) ENGINE = MergeTree ORDER BY a")
 	if g, err := e.Granules(t.Context(), "SELECT * FROM t"); err != nil || g != (embedded.Granules{}) {
 		t.Errorf("empty table: %v, %v", g, err)
 	}
-	exec(t, e, "INSERT INTO t SELECT number, if(number = 5, NULL, 'x') FROM numbers(100000)")
-	r := exec(t, e, "SELECT a, b, 'it''s' AS c FROM t WHERE a BETWEEN 4 AND 5 ORDER BY a")
+	query(t, e, "INSERT INTO t SELECT number, if(number = 5, NULL, 'x') FROM numbers(100000)")
+	r := query(t, e, "SELECT a, b, 'it''s' AS c FROM t WHERE a BETWEEN 4 AND 5 ORDER BY a")
 	if want := [][]string{{"4", "x", "it's"}, {"5", "ᴺᵁᴸᴸ", "it's"}}; !reflect.DeepEqual(r.Rows, want) {
 		t.Errorf("rows %q, want %q", r.Rows, want)
 	}
@@ -74,11 +74,11 @@ func TestQueryCountsAndGranules(t *testing.T) {
 func TestEnginesAreSeparateDatabases(t *testing.T) {
 	a, b := embedded.ClickHouseForTest(t), embedded.ClickHouseForTest(t)
 	for _, e := range []*embedded.Engine{a, b} {
-		exec(t, e, "CREATE TABLE same (x UInt8) ENGINE = MergeTree ORDER BY x")
-		exec(t, e, "INSERT INTO same VALUES (1)")
+		query(t, e, "CREATE TABLE same (x UInt8) ENGINE = MergeTree ORDER BY x")
+		query(t, e, "INSERT INTO same VALUES (1)")
 	}
-	exec(t, a, "INSERT INTO same VALUES (2)")
-	if got := exec(t, b, "SELECT count() FROM same").Rows[0][0]; got != "1" {
+	query(t, a, "INSERT INTO same VALUES (2)")
+	if got := query(t, b, "SELECT count() FROM same").Rows[0][0]; got != "1" {
 		t.Errorf("the second database sees %s rows, want 1", got)
 	}
 	if err := a.Close(); err != nil {
@@ -87,7 +87,7 @@ func TestEnginesAreSeparateDatabases(t *testing.T) {
 	if _, err := a.Query(t.Context(), "SELECT 1"); err == nil || !strings.Contains(err.Error(), "Code: 81.") {
 		t.Errorf("query after Close: %v, want unknown database", err)
 	}
-	exec(t, b, "SELECT * FROM same")
+	query(t, b, "SELECT * FROM same")
 }
 
 // TestClickHouseGo is what the Collector's exporter needs, and more types.
@@ -177,7 +177,7 @@ func TestParametersAndSettings(t *testing.T) {
 		if err := conn.Exec(t.Context(), "USE system"); err != nil {
 			t.Fatal(err)
 		}
-		r := exec(t, e, "SELECT getSetting('log_comment'), currentDatabase()")
+		r := query(t, e, "SELECT getSetting('log_comment'), currentDatabase()")
 		if r.Rows[0][0] != "" || r.Rows[0][1] != e.Database() {
 			t.Fatalf("leaked: %q", r.Rows[0])
 		}
@@ -187,7 +187,7 @@ func TestParametersAndSettings(t *testing.T) {
 func TestErrors(t *testing.T) {
 	t.Setenv("TRACEFLAKE_CLICKHOUSE_DSN", "") // the gateway's own answers
 	e := embedded.ClickHouseForTest(t)
-	exec(t, e, "CREATE TABLE t (a UInt8) ENGINE = MergeTree ORDER BY a")
+	query(t, e, "CREATE TABLE t (a UInt8) ENGINE = MergeTree ORDER BY a")
 	post := func(query url.Values, body string, change func(*http.Request)) (int, string, string) {
 		u, err := url.Parse(e.DSN())
 		if err != nil {
@@ -234,7 +234,7 @@ func TestErrors(t *testing.T) {
 		{"bad setting", with("max_threads", "many"), "SELECT 1", nil, 400, "27", "many"},
 		{"missing parameter", database, "SELECT {x:UInt8}", nil, 500, "456", "`x`"},
 		{"fails while it runs", database, "SELECT throwIf(number = 3) FROM numbers(10)", nil, 500, "395", "throwIf"},
-		{"rows of another format", with("query", "INSERT INTO t FORMAT CSV"), "nan\n", nil, 400, "117", "CSV"},
+		{"rows of another format", with("query", "INSERT INTO t FORMAT CSV"), "nan\n", nil, 400, "117", "Expected end of line"},
 		{"broken Native rows", with("query", "INSERT INTO t FORMAT Native"), "\x01\x05\x01a\x05UInt8\x01", nil, 500, "33", "Cannot read all data"},
 		{"SET", database, "/* c */ set max_threads = 1", nil, 501, "48", "URL parameters"},
 		{"session", with("session_id", "1"), "SELECT 1", nil, 501, "48", "sessions"},
@@ -247,7 +247,7 @@ func TestErrors(t *testing.T) {
 			}
 		})
 	}
-	if got := exec(t, e, "SELECT count() FROM t").Rows[0][0]; got != "0" {
+	if got := query(t, e, "SELECT count() FROM t").Rows[0][0]; got != "0" {
 		t.Errorf("%s rows after failed inserts, want 0", got)
 	}
 
@@ -260,7 +260,7 @@ func TestErrors(t *testing.T) {
 func TestConcurrentClients(t *testing.T) {
 	const clients, batches, rows = 8, 10, 500
 	e := embedded.ClickHouseForTest(t)
-	exec(t, e, "CREATE TABLE t (client UInt32, n UInt64, text String) ENGINE = MergeTree ORDER BY (client, n)")
+	query(t, e, "CREATE TABLE t (client UInt32, n UInt64, text String) ENGINE = MergeTree ORDER BY (client, n)")
 	conn := connect(t, e, func(o *clickhouse.Options) { o.MaxOpenConns = clients })
 	var wg sync.WaitGroup
 	for client := range clients {
@@ -294,9 +294,47 @@ func TestConcurrentClients(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	r := exec(t, e, "SELECT count(), uniqExact(client, n), countIf(text != concat(toString(client), ':', toString(n))) FROM t")
+	r := query(t, e, "SELECT count(), uniqExact(client, n), countIf(text != concat(toString(client), ':', toString(n))) FROM t")
 	if want := []string{fmt.Sprint(clients * batches * rows), fmt.Sprint(clients * batches * rows), "0"}; !reflect.DeepEqual(r.Rows[0], want) {
 		t.Errorf("rows, distinct, corrupt: %q, want %q", r.Rows[0], want)
+	}
+}
+
+// TestBrokenOffInsert: of an INSERT whose client goes away, nothing is stored.
+func TestBrokenOffInsert(t *testing.T) {
+	t.Setenv("TRACEFLAKE_CLICKHOUSE_DSN", "")
+	e := embedded.ClickHouseForTest(t)
+	query(t, e, "CREATE TABLE t (a UInt64) ENGINE = MergeTree ORDER BY a")
+	u, err := url.Parse(e.DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.RawQuery = url.Values{"database": {e.Database()}, "query": {"INSERT INTO t FORMAT CSV"}}.Encode()
+	u.Path = "/"
+	for name, end := range map[string]error{"broken off": errors.New("broken off"), "whole": nil} {
+		body, w := io.Pipe()
+		go func() {
+			for i := range 100_000 {
+				if _, err := fmt.Fprintln(w, i); err != nil {
+					return
+				}
+			}
+			_ = w.CloseWithError(end)
+		}()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, u.String(), body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := http.DefaultClient.Do(r)
+		if err == nil {
+			_ = response.Body.Close()
+		}
+		if (err == nil) != (end == nil) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if got := query(t, e, "SELECT count() FROM t").Rows[0][0]; got != "100000" {
+		t.Errorf("%s rows, want those of the whole INSERT", got)
 	}
 }
 
@@ -325,11 +363,11 @@ func TestForeignServer(t *testing.T) {
 	if e.Database() == server.Database() {
 		t.Error("no database of its own")
 	}
-	exec(t, e, "CREATE TABLE t (a UInt8) ENGINE = Memory")
+	query(t, e, "CREATE TABLE t (a UInt8) ENGINE = Memory")
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
 	}
-	left := exec(t, server, "SELECT count() FROM system.databases WHERE name = '"+e.Database()+"'")
+	left := query(t, server, "SELECT count() FROM system.databases WHERE name = '"+e.Database()+"'")
 	if left.Rows[0][0] != "0" {
 		t.Error("Close left the database behind")
 	}

@@ -11,6 +11,7 @@ import (
 const (
 	codeNotImplemented = 48
 	codeNetworkError   = 210
+	codeNotEnoughSpace = 243
 	codeAuthentication = 516
 	codeUnknown        = 1002
 )

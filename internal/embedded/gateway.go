@@ -10,6 +10,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,6 +22,7 @@ import (
 // gateway answers ClickHouse's HTTP interface from a few connections to the engine.
 type gateway struct {
 	password string
+	dir      string // for rows on their way in
 	idle     chan *connection
 }
 
@@ -44,6 +46,9 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	a, err := g.run(r.Context(), q)
+	if q.spooled != "" {
+		_ = os.Remove(q.spooled) // if not, then with the folder
+	}
 	if err != nil {
 		fail(w, err)
 		return
@@ -63,9 +68,8 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // request is one statement and everything that it runs with.
 type request struct {
 	sql      string
-	format   string    // of the result
-	rows     io.Reader // of an INSERT whose rows come apart from it, in rowFormat
-	rowsIn   string
+	format   string // of the result
+	spooled  string // the file that sql reads rows from, if any
 	database string
 	settings []string // name, value, name, value …
 	params   []param
@@ -108,8 +112,10 @@ func (g *gateway) parse(r *http.Request) (*request, error) {
 	}
 	q.sql = in.Get("query")
 	if statement, format, ok := splitInsert(q.sql); ok {
-		q.sql, q.rowsIn, q.rows = statement, format, body
-		return q, nil
+		path, err := g.spool(body)
+		q.spooled = path
+		q.sql = statement + " FROM INFILE " + quoteText(path) + " COMPRESSION 'none' FORMAT " + format
+		return q, err
 	}
 	rest, err := io.ReadAll(body)
 	if err != nil {
@@ -163,10 +169,7 @@ func (g *gateway) run(ctx context.Context, q *request) (answer, error) {
 			return answer{}, err
 		}
 	}
-	if q.rows == nil {
-		return conn.query(q.sql, q.format, q.params)
-	}
-	return conn.insert(q)
+	return conn.query(q.sql, q.format, q.params)
 }
 
 // reset ends what a request set. A name that the engine refused has nothing to reset.
@@ -176,19 +179,25 @@ func (c *connection) reset(settings []string) {
 	}
 }
 
-// insert passes the rows on as they come.
-func (c *connection) insert(q *request) (answer, error) {
-	in, err := c.begin(q.sql, q.rowsIn, q.params)
+// spool writes the rows of an INSERT into a file for the engine to read, so
+// that a client that is slow or breaks off holds no connection and stores
+// nothing. libchdb's streaming INSERT would take them as they come, but leaves
+// state of an ended thread behind.
+func (g *gateway) spool(rows io.Reader) (path string, err error) {
+	file, err := os.CreateTemp(g.dir, "insert-")
 	if err != nil {
-		return answer{}, err
+		return "", &refusal{codeNotEnoughSpace, "NOT_ENOUGH_SPACE", err.Error()}
 	}
-	_, err = io.CopyBuffer(struct{ io.Writer }{in}, q.rows, make([]byte, 1<<20))
-	var engine *engineError
-	if err == nil || errors.As(err, &engine) {
-		return in.commit() // commit gives the engine's whole message
+	_, err = io.Copy(file, rows)
+	if err = errors.Join(err, file.Close()); err == nil {
+		return file.Name(), nil
 	}
-	in.cancel()
-	return answer{}, &refusal{codeNetworkError, "NETWORK_ERROR", "read the rows: " + err.Error()}
+	_ = os.Remove(file.Name())
+	var disk *os.PathError
+	if errors.As(err, &disk) {
+		return "", &refusal{codeNotEnoughSpace, "NOT_ENOUGH_SPACE", err.Error()}
+	}
+	return "", &refusal{codeNetworkError, "NETWORK_ERROR", "read the rows: " + err.Error()}
 }
 
 // encode brings the result into the form that the client asked for.

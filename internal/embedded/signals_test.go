@@ -18,7 +18,7 @@ var nothing *embedded.Result
 // others for its own, and this test ends the process.
 func TestGoKeepsItsSignals(t *testing.T) {
 	e := embedded.ClickHouseForTest(t)
-	exec(t, e, "SELECT sum(sipHash64(number)) FROM numbers_mt(1000000)")
+	query(t, e, "SELECT sum(sipHash64(number)) FROM numbers_mt(1000000)")
 	if _, err := e.Query(t.Context(), "SELECT throwIf(1)"); err == nil {
 		t.Error("throwIf gave no error")
 	}
@@ -72,5 +72,5 @@ func TestGoKeepsItsSignals(t *testing.T) {
 	}
 
 	// The engine works on after all of it.
-	exec(t, e, "SELECT 1")
+	query(t, e, "SELECT 1")
 }
