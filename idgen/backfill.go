@@ -19,7 +19,7 @@ func (g *Generator) NewTraceIDAt(t time.Time) (trace.TraceID, error) {
 		return trace.TraceID{}, err
 	}
 	now := g.clock.now()
-	low, _, err := g.take(1, &now)
+	low, _, err := g.take(1, 1, &now)
 	if err != nil {
 		g.refused(err)
 		low = randomID()

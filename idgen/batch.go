@@ -14,25 +14,27 @@ const batchSize = 256
 type batch struct {
 	from, until int64 // Unix milliseconds: it may be used in [from, until)
 	next, end   int
+	traces      int // how many of those before next went to trace IDs
 	ids         [batchSize]randflake.ID
 }
 
-// take hands out n IDs, the first and the last of which it returns. It refuses
-// when it has too few, and when its second is over: an ID should tell the
-// second in which it was given to somebody.
-func (b *batch) take(n int, now int64) (first, last randflake.ID, ok bool) {
+// take hands out n IDs, the first and the last of which it returns; traces of
+// them are for trace IDs. It refuses when it has too few, and when its second
+// is over: an ID should tell the second in which it was given to somebody.
+func (b *batch) take(n, traces int, now int64) (first, last randflake.ID, ok bool) {
 	next := b.next + n
 	if next > b.end || now < b.from || now >= b.until {
 		return 0, 0, false
 	}
 	first, last = b.ids[b.next], b.ids[next-1]
 	b.next = next
+	b.traces += traces
 	return first, last, true
 }
 
 // fill makes new IDs, at least n of them. On an error the batch is empty.
 func (b *batch) fill(s Source, n int) error {
-	b.next, b.end = 0, 0
+	b.next, b.end, b.traces = 0, 0, 0
 	count, second, err := s.Fill(b.ids[:])
 	ids := b.ids[:count]
 	if slices.Contains(ids, 0) { // never from randflake, but zero is no valid ID

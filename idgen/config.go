@@ -1,6 +1,8 @@
 package idgen
 
 import (
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/metric"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
 	"github.com/traceflake/traceflake/randflake"
@@ -10,10 +12,11 @@ type config struct {
 	source   Source
 	fallback sdktrace.IDGenerator
 	clock    randflake.Clock
+	meters   metric.MeterProvider
 }
 
 func newConfig(opts []Option) config {
-	cfg := config{clock: randflake.SystemClock}
+	cfg := config{clock: randflake.SystemClock, meters: otel.GetMeterProvider()}
 	for _, opt := range opts {
 		cfg = opt.apply(cfg)
 	}
@@ -42,6 +45,17 @@ func WithSource(s Source) Option {
 func WithFallback(g sdktrace.IDGenerator) Option {
 	return optionFunc(func(c config) config {
 		c.fallback = g
+		return c
+	})
+}
+
+// WithMeterProvider sets where the metrics go that the package's documentation
+// lists; the default, and nil, is the global provider.
+func WithMeterProvider(mp metric.MeterProvider) Option {
+	return optionFunc(func(c config) config {
+		if mp != nil {
+			c.meters = mp
+		}
 		return c
 	})
 }

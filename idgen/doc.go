@@ -38,4 +38,16 @@
 // refuses, the ID at hand is made of random bits (behind the clear half, which
 // goes on), counted, and the change reported once to [otel.Handle]; likewise
 // when the source gives IDs again.
+//
+// # Metrics
+//
+//	name                       kind     unit    attributes                         what
+//	traceflake.id.created      counter  {id}    traceflake.id.kind=trace|span      IDs of the source, counted a batch of 256 late
+//	traceflake.id.fallbacks    counter  {call}  error.type=lease_expired|...       calls answered without the source
+//	traceflake.id.clock_steps  counter  {step}                                     steps of the clock back by more than 2 s
+//	traceflake.id.borrowed     gauge    s                                          by how much the newest batch ran ahead of the clock
+//
+// The values of error.type are before_epoch, lease_not_started, lease_expired,
+// clock_behind, exhausted, sealed, end_of_life, clock_out_of_range, and _OTHER
+// for what another source says.
 package idgen

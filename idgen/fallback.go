@@ -18,16 +18,21 @@ import (
 // refusals is what happens while the source refuses.
 type refusals struct {
 	fallback sdktrace.IDGenerator // nil: random bits behind the clear half
-	count    atomic.Uint64
+	reasons  [len(reasons) + 1]atomic.Int64
 	falling  atomic.Bool
 }
 
 // Fallbacks returns how many calls were answered without the source so far.
-func (r *refusals) Fallbacks() uint64 { return r.count.Load() }
+func (r *refusals) Fallbacks() (n int64) {
+	for i := range r.reasons {
+		n += r.reasons[i].Load()
+	}
+	return n
+}
 
 // refused counts, and reports the first of a row.
 func (r *refusals) refused(err error) {
-	r.count.Add(1)
+	r.reasons[reason(err)].Add(1)
 	if !r.falling.Load() && r.falling.CompareAndSwap(false, true) {
 		otel.Handle(fmt.Errorf("idgen: IDs are random from now on: %w", err))
 	}

@@ -42,7 +42,7 @@ func TestSourceRefuses(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got, want := g.Fallbacks(), uint64(1500*(round+1)); got != want {
+		if got, want := g.Fallbacks(), int64(1500*(round+1)); got != want {
 			t.Fatalf("round %d: %d fallbacks, want %d", round, got, want)
 		}
 		source.refuse.Store(false)

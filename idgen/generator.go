@@ -31,6 +31,7 @@ type Generator struct {
 	order  order
 	old    atomic.Uint64 // IDs given to old records
 	shards *shards
+	counts counts
 	refusals
 }
 
@@ -51,6 +52,7 @@ func New(opts ...Option) *Generator {
 	if g.source == nil {
 		g.source = newPrivate(cfg.clock)
 	}
+	g.register(cfg.meters)
 	return g
 }
 
@@ -58,7 +60,7 @@ func New(opts ...Option) *Generator {
 // context is not used, but by a fallback that does.
 func (g *Generator) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
 	now := g.clock.now()
-	low, span, err := g.take(2, &now)
+	low, span, err := g.take(2, 1, &now)
 	if err != nil {
 		return g.randomIDs(ctx, now, err)
 	}
@@ -73,24 +75,25 @@ func (g *Generator) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
 // ID are not used, but by a fallback that does.
 func (g *Generator) NewSpanID(ctx context.Context, traceID trace.TraceID) trace.SpanID {
 	now := g.clock.now()
-	id, _, err := g.take(1, &now)
+	id, _, err := g.take(1, 0, &now)
 	if err != nil {
 		return g.randomSpanID(ctx, traceID, err)
 	}
 	return spanID(id)
 }
 
-// take takes n IDs and returns the first and the last of them: ready-made ones
+// take takes n IDs, traces of them for trace IDs, and returns the first and the last: ready-made ones
 // of this processor, or else new ones, which may be used at once, whatever the
 // time. When the second of new ones is not that of now, now is read again, so
 // that the halves of a trace ID agree even after the process was stopped.
-func (g *Generator) take(n int, now *int64) (first, last randflake.ID, err error) {
-	first, last, ok := g.shards.take(n, *now)
+func (g *Generator) take(n, traces int, now *int64) (first, last randflake.ID, err error) {
+	first, last, ok := g.shards.take(n, traces, *now)
 	if ok {
 		return first, last, nil
 	}
 	b := g.shards.spare()
 	defer g.shards.put(b)
+	g.counts.used(b)
 	if err := b.fill(g.source, n); err != nil {
 		return 0, 0, err
 	}
@@ -98,7 +101,8 @@ func (g *Generator) take(n int, now *int64) (first, last randflake.ID, err error
 	if *now < b.from || *now >= b.until {
 		*now = g.clock.read()
 	}
-	first, last, _ = b.take(n, b.from)
+	g.counts.borrowed.Store(max(b.until-time.Second.Milliseconds()-*now, 0))
+	first, last, _ = b.take(n, traces, b.from)
 	return first, last, nil
 }
 

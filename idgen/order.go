@@ -22,6 +22,8 @@ type order struct {
 	_    [64]byte // written for every trace ID; nothing that is read lies beside it
 	word atomic.Uint64
 	_    [56]byte
+
+	steps atomic.Int64 // of the clock that were followed back
 }
 
 // next returns the next clear half at ms, milliseconds since the epoch, as
@@ -38,10 +40,14 @@ func (o *order) next(ms uint64) uint64 {
 		word := o.word.Load()
 		floor = clampMillis(o.clock.read()) << sequenceBits
 		next := word + 1
-		if next < floor || next-floor >= holdWords {
+		back := next >= floor && next-floor >= holdWords
+		if next < floor || back {
 			next = max(floor, 1)
 		}
 		if o.word.CompareAndSwap(word, next) {
+			if back {
+				o.steps.Add(1)
+			}
 			return next
 		}
 	}

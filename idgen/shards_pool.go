@@ -14,9 +14,9 @@ type shards struct{ pool sync.Pool }
 
 func newShards() *shards { return new(shards) }
 
-func (s *shards) take(n int, now int64) (first, last randflake.ID, ok bool) {
+func (s *shards) take(n, traces int, now int64) (first, last randflake.ID, ok bool) {
 	if b, have := s.pool.Get().(*batch); have {
-		first, last, ok = b.take(n, now)
+		first, last, ok = b.take(n, traces, now)
 		s.pool.Put(b)
 	}
 	return first, last, ok

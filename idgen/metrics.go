@@ -1,0 +1,111 @@
+package idgen
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/traceflake/traceflake/randflake"
+)
+
+const scope = "github.com/traceflake/traceflake/idgen"
+
+// counts is what the metrics tell. Nothing of it is touched for an ID that is
+// ready: a batch is counted when the next one is made.
+type counts struct {
+	traces, spans atomic.Int64
+	borrowed      atomic.Int64 // ms by which the newest batch ran ahead of the clock
+}
+
+// used counts what was taken from b, before it is filled again.
+func (c *counts) used(b *batch) {
+	c.traces.Add(int64(b.traces))
+	c.spans.Add(int64(b.next - b.traces))
+}
+
+// reasons are the known refusals, the special before the general ones, and
+// their values of the attribute error.type.
+var reasons = [...]struct {
+	err  error
+	name string
+}{
+	{randflake.ErrBeforeEpoch, "before_epoch"},
+	{randflake.ErrLeaseNotStarted, "lease_not_started"},
+	{randflake.ErrLeaseExpired, "lease_expired"},
+	{randflake.ErrClockBehind, "clock_behind"},
+	{randflake.ErrExhausted, "exhausted"},
+	{randflake.ErrSealed, "sealed"},
+	{randflake.ErrEndOfLife, "end_of_life"},
+	{errClock, "clock_out_of_range"},
+}
+
+// reason returns the place of err in reasons, or the one behind.
+func reason(err error) int {
+	for i, r := range reasons {
+		if errors.Is(err, r.err) {
+			return i
+		}
+	}
+	return len(reasons)
+}
+
+func reasonName(i int) string {
+	if i < len(reasons) {
+		return reasons[i].name
+	}
+	return "_OTHER"
+}
+
+// register makes the instruments. They are read when somebody collects, so a
+// meter that fails is reported and costs nothing but itself.
+func (g *Generator) register(mp metric.MeterProvider) {
+	if err := g.instruments(mp.Meter(scope)); err != nil {
+		otel.Handle(fmt.Errorf("idgen: metrics: %w", err))
+	}
+}
+
+func (g *Generator) instruments(m metric.Meter) error {
+	ids, err := m.Int64ObservableCounter("traceflake.id.created", metric.WithUnit("{id}"),
+		metric.WithDescription("IDs made by the source, by kind; those of the batches in use are not counted yet."))
+	if err != nil {
+		return err
+	}
+	fallbacks, err := m.Int64ObservableCounter("traceflake.id.fallbacks", metric.WithUnit("{call}"),
+		metric.WithDescription("Calls answered without the source, by reason."))
+	if err != nil {
+		return err
+	}
+	steps, err := m.Int64ObservableCounter("traceflake.id.clock_steps", metric.WithUnit("{step}"),
+		metric.WithDescription("Steps of the clock back by more than is held; the order of trace IDs began anew."))
+	if err != nil {
+		return err
+	}
+	borrowed, err := m.Float64ObservableGauge("traceflake.id.borrowed", metric.WithUnit("s"),
+		metric.WithDescription("By how much the second of the newest batch was ahead of the clock."))
+	if err != nil {
+		return err
+	}
+	kind := func(k string) metric.MeasurementOption {
+		return metric.WithAttributeSet(attribute.NewSet(attribute.String("traceflake.id.kind", k)))
+	}
+	traces, spans := kind("trace"), kind("span")
+	_, err = m.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+		o.ObserveInt64(ids, g.counts.traces.Load(), traces)
+		o.ObserveInt64(ids, g.counts.spans.Load(), spans)
+		o.ObserveInt64(steps, g.order.steps.Load())
+		o.ObserveFloat64(borrowed, time.Duration(g.counts.borrowed.Load()*int64(time.Millisecond)).Seconds())
+		for i := range g.reasons {
+			if n := g.reasons[i].Load(); n > 0 {
+				o.ObserveInt64(fallbacks, n, metric.WithAttributes(attribute.String("error.type", reasonName(i))))
+			}
+		}
+		return nil
+	}, ids, fallbacks, steps, borrowed)
+	return err
+}

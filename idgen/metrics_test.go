@@ -1,0 +1,120 @@
+//go:build !race
+
+// Under the race detector sync.Pool drops what it is given at random, and with it
+// batches that are not counted yet.
+
+package idgen_test
+
+import (
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/traceflake/traceflake/idgen"
+	"github.com/traceflake/traceflake/randflake"
+)
+
+// collected returns each metric's points by the values of their attributes.
+func collected(t *testing.T, r metric.Reader) map[string]map[string]float64 {
+	t.Helper()
+	var data metricdata.ResourceMetrics
+	if err := r.Collect(t.Context(), &data); err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]map[string]float64{}
+	put := func(name, unit string, attrs attribute.Set, value float64) {
+		if out[name+" "+unit] == nil {
+			out[name+" "+unit] = map[string]float64{}
+		}
+		out[name+" "+unit][attrs.Encoded(attribute.DefaultEncoder())] = value
+	}
+	for _, scope := range data.ScopeMetrics {
+		for _, m := range scope.Metrics {
+			switch d := m.Data.(type) {
+			case metricdata.Sum[int64]:
+				if !d.IsMonotonic {
+					t.Errorf("%s is not monotonic", m.Name)
+				}
+				for _, p := range d.DataPoints {
+					put(m.Name, m.Unit, p.Attributes, float64(p.Value))
+				}
+			case metricdata.Gauge[float64]:
+				for _, p := range d.DataPoints {
+					put(m.Name, m.Unit, p.Attributes, p.Value)
+				}
+			default:
+				t.Errorf("%s has data of %T", m.Name, d)
+			}
+		}
+	}
+	return out
+}
+
+func TestMetrics(t *testing.T) {
+	collectErrors(t)
+	reader := metric.NewManualReader()
+	clock := newClock(noon)
+	source := &switched{Source: newSource(t, clock)}
+	g := idgen.New(idgen.WithClock(clock), idgen.WithSource(source),
+		idgen.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(reader))))
+	const each = 10_000
+	for range each {
+		g.NewIDs(t.Context())
+		g.NewSpanID(t.Context(), trace.TraceID{})
+		g.NewSpanID(t.Context(), trace.TraceID{})
+		if _, err := g.NewTraceIDAt(noon); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := collected(t, reader)
+	created := got["traceflake.id.created {id}"]
+	// Those of the batch in use are missing.
+	if n := created["traceflake.id.kind=trace"]; n < 2*each-512 || n > 2*each {
+		t.Errorf("%v trace IDs, made %d", n, 2*each)
+	}
+	if n, m := created["traceflake.id.kind=span"], created["traceflake.id.kind=trace"]; n < 1.4*m || n > 1.6*m {
+		t.Errorf("%v span IDs and %v trace IDs, want 3 to 2", n, m)
+	}
+	if len(got["traceflake.id.fallbacks {call}"]) != 0 || got["traceflake.id.clock_steps {step}"][""] != 0 {
+		t.Errorf("healthy: %v", got)
+	}
+
+	clock.set(noon.Add(13 * time.Hour)) // past the lease
+	g.NewIDs(t.Context())
+	g.NewSpanID(t.Context(), trace.TraceID{})
+	source.refuse.Store(true)
+	g.NewSpanID(t.Context(), trace.TraceID{})
+	source.refuse.Store(false)
+	clock.set(noon.Add(time.Hour)) // a step back
+	g.NewIDs(t.Context())
+	got = collected(t, reader)
+	if n := got["traceflake.id.fallbacks {call}"]; n["error.type=lease_expired"] != 2 || n["error.type=_OTHER"] != 1 || len(n) != 2 {
+		t.Errorf("fallbacks: %v", n)
+	}
+	if n := got["traceflake.id.clock_steps {step}"][""]; n != 1 {
+		t.Errorf("%v clock steps", n)
+	}
+}
+
+// A burst over a node's space borrows from the next second, and says so.
+func TestMetricsOfABurst(t *testing.T) {
+	clock := newClock(noon.Truncate(time.Second))
+	reader := metric.NewManualReader()
+	source, err := randflake.NewGenerator(newCodec(t, fleetSecret),
+		randflake.Lease{Nodes: 1, Start: noon.Add(-time.Hour), End: noon.Add(time.Hour)}, randflake.WithClock(clock.Now))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := idgen.New(idgen.WithClock(clock), idgen.WithSource(source),
+		idgen.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(reader))))
+	for range randflake.MaxSequence + 1000 {
+		g.NewSpanID(t.Context(), trace.TraceID{})
+	}
+	if s := collected(t, reader)["traceflake.id.borrowed s"][""]; s != 1 {
+		t.Errorf("borrowed %v s", s)
+	}
+}
