@@ -25,7 +25,7 @@ func newScreen(w io.Writer) *screen {
 	if file, ok := w.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
 		s.terminal = true
 		s.colour = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
-		if width, _, err := term.GetSize(int(file.Fd())); err == nil {
+		if width, _, err := term.GetSize(int(file.Fd())); err == nil && width > 0 {
 			s.width = min(max(width, 60), 160)
 		}
 	}
