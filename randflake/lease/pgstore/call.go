@@ -1,0 +1,145 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/traceflake/traceflake/randflake/lease"
+)
+
+// answer is the row that every statement ends in.
+type answer struct {
+	now   time.Time // the server's clock
+	ok    bool
+	block lease.Block // zero when there is none
+}
+
+// tries bounds how often a statement is made again when the server asks for
+// it.
+const tries = 20
+
+// call makes one statement, in a transaction of its own, and again when the
+// server rolled it back in favour of another.
+func (s *Store) call(ctx context.Context, what, sql string, args ...any) (answer, error) {
+	if err := s.setup(ctx); err != nil {
+		return answer{}, s.failed(ctx, what, err)
+	}
+	for try := 0; ; try++ {
+		rows, err := s.query(ctx, sql, args...)
+		if err == nil {
+			a, err := pgx.CollectExactlyOneRow(rows, scan)
+			if err == nil {
+				return a, nil
+			}
+			if try < tries && rolledBack(err) {
+				if err := pause(ctx, try); err != nil {
+					return answer{}, s.failed(ctx, what, err)
+				}
+				continue
+			}
+			return answer{}, s.failed(ctx, what, err)
+		}
+		return answer{}, s.failed(ctx, what, err)
+	}
+}
+
+// query sends a statement in one round trip, unnamed, so that it leaves
+// nothing behind in a session that pgbouncer gives to another client next.
+func (s *Store) query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+	return s.pool.Query(ctx, sql, append([]any{pgx.QueryExecModeExec}, args...)...)
+}
+
+func scan(row pgx.CollectableRow) (a answer, err error) {
+	var (
+		now, version, from, until *int64
+		node, nodes               *int32
+		holder                    *string
+		durable                   string
+	)
+	if err := row.Scan(&now, &durable, &a.ok, &node, &nodes, &version, &holder, &from, &until); err != nil {
+		return a, err
+	}
+	a.now = time.UnixMicro(*now)
+	if node == nil {
+		return a, nil
+	}
+	a.block = lease.Block{Node: uint32(*node), Nodes: uint32(*nodes), Version: uint64(*version)} //nolint:gosec // the table holds no negative ones
+	if holder != nil {
+		a.block.Holder = *holder
+	}
+	if from != nil {
+		a.block.Start = time.Unix(*from, 0).UTC()
+	}
+	if until != nil {
+		a.block.GrantedUntil = time.Unix(*until, 0).UTC()
+	}
+	return a, nil
+}
+
+// The server's codes, of its manual's appendix A.
+const (
+	serializationFailure  = "40001"
+	deadlockDetected      = "40P01"
+	uniqueViolation       = "23505"
+	readOnlyTransaction   = "25006"
+	insufficientPrivilege = "42501"
+	undefinedTable        = "42P01"
+)
+
+// rolledBack tells whether the server undid a statement because of another
+// one. A unique violation is that of the holder, who asked twice at once.
+func rolledBack(err error) bool {
+	switch code(err) {
+	case serializationFailure, deadlockDetected, uniqueViolation:
+		return true
+	}
+	return false
+}
+
+func code(err error) string {
+	var e *pgconn.PgError
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return ""
+}
+
+// failed says what was being done, to which table, and what to do about it. It
+// knows the reasons that an operator can change.
+func (s *Store) failed(ctx context.Context, what string, err error) error {
+	if cause := ctx.Err(); cause != nil && !errors.Is(err, cause) {
+		err = fmt.Errorf("%w: %w", cause, err)
+	}
+	hint := ""
+	switch code(err) {
+	case readOnlyTransaction:
+		hint = " (the server is read-only, a standby perhaps; connect to the primary)"
+	case insufficientPrivilege:
+		hint = " (the role needs SELECT and UPDATE on the table, and CREATE on the schema where there is no table yet)"
+	case undefinedTable:
+		s.ready.Store(false)
+		hint = " (was it dropped? all grants are forgotten then; see the package's documentation)"
+	}
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = errors.New("the block's row is missing; was it deleted?")
+	}
+	return fmt.Errorf("pgstore: %s in table %s: %w%s", what, s.name, err, hint)
+}
+
+// pause waits some milliseconds, more with each try.
+func pause(ctx context.Context, try int) error {
+	t := time.NewTimer(time.Duration(rand.Int64N(int64(min(try+1, 20) * int(2*time.Millisecond)))))
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

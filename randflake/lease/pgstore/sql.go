@@ -1,0 +1,166 @@
+package pgstore
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/traceflake/traceflake/randflake"
+)
+
+// statements are the store's, for one table. Times go in and out as numbers,
+// which no setting of the server changes the look of.
+//
+// Each ends in one row: the server's clock, synchronous_commit as set for this
+// transaction, one block, and whether something is as the caller wants.
+type statements struct {
+	inspect, create                    string
+	acquire, renew, release, get, list string
+	raise                              string
+}
+
+// schemaVersion grows when an older version of this package could do harm to
+// the table.
+const schemaVersion = 1
+
+// The comment on the table. A newer version may change what follows the first
+// number.
+const (
+	commentVersion = "traceflake leases, schema %d"
+	commentFormat  = commentVersion + ", blocks of %d nodes"
+)
+
+func statementsFor(table string, blockSize uint32) statements {
+	fill := strings.NewReplacer(
+		"{table}", table,
+		"{table'}", "'"+table+"'",
+		"{comment'}", "'"+fmt.Sprintf(commentFormat, schemaVersion, blockSize)+"'",
+		"{size}", fmt.Sprint(blockSize),
+		"{last}", fmt.Sprint(randflake.MaxNode),
+		"{clock}", clock,
+		"{durable}", durable,
+		"{block}", block,
+		"{mine}", mine,
+	).Replace
+	// Twice, as what is filled in has more to fill.
+	full := func(s string) string { return fill(fill(s)) }
+	return statements{
+		inspect: full(inspectSQL), create: full(createSQL),
+		acquire: full(acquireSQL), renew: full(renewSQL), release: full(releaseSQL),
+		get: full(getSQL), list: full(listSQL), raise: full(raiseSQL),
+	}
+}
+
+const (
+	clock = `clock AS MATERIALIZED (
+	SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now
+)`
+
+	// A commit that is not flushed can be forgotten, and with it a grant. The
+	// setting lasts until this transaction ends, which the commit is part of.
+	// A stronger one stays.
+	durable = `set_config('synchronous_commit', CASE current_setting('synchronous_commit')
+		WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true)`
+
+	block = `b.node, b.nodes, b.version, b.holder,
+	ceil(extract(epoch FROM b.granted_from))::bigint,
+	ceil(extract(epoch FROM nullif(b.granted_until, '-infinity')))::bigint`
+
+	mine = `t.node = b.node AND b.nodes = $2 AND b.holder = $3 AND b.version = $4`
+)
+
+const inspectSQL = `SELECT to_regclass({table'}) IS NOT NULL, obj_description(to_regclass({table'}), 'pg_class')`
+
+// Of many who use a database first at once, one makes the table. The others
+// may still not see it when the lock lets them on: to_regclass answers from a
+// cache.
+const createSQL = `DO $traceflake$ BEGIN
+	PERFORM pg_advisory_xact_lock(8390876135275523179);
+	IF to_regclass({table'}) IS NULL THEN
+		CREATE TABLE {table} (
+			node          integer PRIMARY KEY,
+			nodes         integer NOT NULL CHECK (nodes = {size} AND node % {size} = 0),
+			granted_from  timestamptz,
+			granted_until timestamptz NOT NULL DEFAULT '-infinity',
+			holder        text UNIQUE,
+			version       bigint NOT NULL DEFAULT 0
+		);
+		CREATE INDEX ON {table} (granted_until);
+		INSERT INTO {table} (node, nodes) SELECT n, {size} FROM generate_series(0, {last}, {size}) AS n;
+		COMMENT ON TABLE {table} IS {comment'};
+	END IF;
+EXCEPTION WHEN duplicate_table THEN
+	NULL;
+END $traceflake$`
+
+// The holder is looked for first, so that a request whose answer was lost
+// finds its grant; two at once are told apart by the unique index. A row that
+// another transaction has locked is skipped, not waited for.
+//
+// Whether any block was free in the statement's one snapshot tells "none is
+// free" from "those that were are just being taken".
+const acquireSQL = `WITH {clock},
+held AS MATERIALIZED (
+	SELECT * FROM {table} WHERE holder = $1 FOR UPDATE
+), free AS MATERIALIZED (
+	SELECT node FROM {table}
+	WHERE granted_until <= to_timestamp($3::bigint) AND node BETWEEN $5 AND $6
+		AND $2::bigint <= (SELECT now FROM clock) + $7::bigint
+		AND NOT EXISTS (SELECT FROM held)
+	ORDER BY granted_until LIMIT 1 FOR UPDATE SKIP LOCKED
+), granted AS (
+	UPDATE {table} AS t SET granted_from = to_timestamp($3::bigint), granted_until = to_timestamp($4::bigint),
+		holder = $1, version = t.version + 1
+	FROM free WHERE t.node = free.node
+	RETURNING t.*
+)
+SELECT clock.now, {durable},
+	EXISTS (SELECT FROM {table} WHERE granted_until <= to_timestamp($3::bigint) AND node BETWEEN $5 AND $6),
+	{block}
+FROM clock LEFT JOIN (SELECT * FROM held UNION ALL SELECT * FROM granted) AS b ON true`
+
+// A locked row is one that no other transaction changes any more, so that what
+// is read, what is written and what the caller is told are of one state.
+const renewSQL = `WITH {clock},
+b AS MATERIALIZED (
+	SELECT * FROM {table} WHERE node = $1 FOR UPDATE
+), written AS (
+	UPDATE {table} AS t SET granted_until = to_timestamp($5::bigint), version = t.version + 1
+	FROM b, clock
+	WHERE {mine} AND b.granted_until < to_timestamp($5::bigint) AND $6::bigint <= clock.now + $7::bigint
+	RETURNING t.node
+)
+SELECT clock.now, {durable}, EXISTS (SELECT FROM written), {block} FROM clock, b`
+
+const releaseSQL = `WITH {clock},
+b AS MATERIALIZED (
+	SELECT * FROM {table} WHERE node = $1 FOR UPDATE
+), written AS (
+	UPDATE {table} AS t SET granted_until = least(b.granted_until, greatest(b.granted_from, to_timestamp($5::bigint))),
+		holder = NULL, version = t.version + 1
+	FROM b
+	WHERE {mine}
+	RETURNING t.node
+)
+SELECT clock.now, {durable}, EXISTS (SELECT FROM written), {block} FROM clock, b`
+
+// Locking the row makes this transaction one that writes, so that its commit
+// waits for disk and standby: what is read here may be a commit that still
+// does, when its client was cut off.
+const getSQL = `WITH {clock},
+b AS MATERIALIZED (
+	SELECT * FROM {table} WHERE node = $1 FOR UPDATE
+)
+SELECT clock.now, {durable}, true, {block} FROM clock, b`
+
+const listSQL = `SELECT 0::bigint, '', true, {block} FROM {table} AS b
+WHERE version > 0 AND node BETWEEN $1 AND $2 ORDER BY node`
+
+const raiseSQL = `WITH {clock},
+written AS (
+	UPDATE {table} SET granted_until = greatest(granted_until, to_timestamp($1::bigint)),
+		holder = NULL, version = version + 1
+	WHERE node BETWEEN $2 AND $3
+	RETURNING node
+)
+SELECT clock.now, {durable}, (SELECT count(*) FROM written) = $4::bigint,
+	NULL::integer, NULL::integer, NULL::bigint, NULL, NULL::bigint, NULL::bigint FROM clock`

@@ -1,0 +1,215 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/traceflake/traceflake/randflake"
+	"github.com/traceflake/traceflake/randflake/lease"
+)
+
+// DefaultTable is the name of the table unless [WithTable] gives another.
+const DefaultTable = "traceflake_leases"
+
+// Store keeps leases in one table of a PostgreSQL database. It is safe for
+// concurrent use.
+type Store struct {
+	pool  *pgxpool.Pool
+	nodes lease.NodeRange
+	name  string // of the table
+	sql   statements
+	ready atomic.Bool // the table was seen, and is ours
+}
+
+var _ interface {
+	lease.Store
+	lease.Admin
+} = (*Store)(nil)
+
+// Option configures a [Store].
+type Option interface{ apply(*Store) }
+
+type optionFunc func(*Store)
+
+func (f optionFunc) apply(s *Store) { f(s) }
+
+// WithBlockSize sets how many nodes a block has, a power of two from 1 to
+// 131072; the default is [lease.DefaultBlockSize]. It is fixed when the table
+// is made.
+func WithBlockSize(nodes uint32) Option {
+	return optionFunc(func(s *Store) { s.nodes.BlockSize = nodes })
+}
+
+// WithNodes has this client grant nodes [first, first+n) only; the default is
+// every node. Both are multiples of the block size. Clients of one table may
+// differ; fleets that share a secret but no store must not overlap.
+func WithNodes(first, n uint32) Option {
+	return optionFunc(func(s *Store) { s.nodes.First, s.nodes.Nodes = first, n })
+}
+
+// WithTable names the table, with its schema if it is not the first one of
+// the search path: "name" or "schema.name", letters, digits and underscores.
+// Fleets with secrets of their own each have a table.
+func WithTable(name string) Option {
+	return optionFunc(func(s *Store) { s.name = name })
+}
+
+// At most 50 characters leave room for the names of constraints and indexes.
+var tableName = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]{0,49}\.)?[A-Za-z_][A-Za-z0-9_]{0,49}$`)
+
+// New returns a store in the database of pool. It does not connect: the table
+// is looked for, and made if need be, by the first call that reaches the
+// server. Errors: bad options, which wrap [lease.ErrInvalidRequest].
+//
+// The pool stays the caller's to close.
+func New(pool *pgxpool.Pool, opts ...Option) (*Store, error) {
+	s := &Store{pool: pool, nodes: lease.AllNodes, name: DefaultTable}
+	for _, opt := range opts {
+		opt.apply(s)
+	}
+	if pool == nil {
+		return nil, fmt.Errorf("pgstore: %w: no pool", lease.ErrInvalidRequest)
+	}
+	if !tableName.MatchString(s.name) {
+		return nil, fmt.Errorf("pgstore: %w: table %q, want name or schema.name of letters, digits and underscores, up to 50 each",
+			lease.ErrInvalidRequest, s.name)
+	}
+	if err := s.nodes.Check(); err != nil {
+		return nil, fmt.Errorf("pgstore: %w", err)
+	}
+	s.sql = statementsFor(pgx.Identifier(strings.Split(s.name, ".")).Sanitize(), s.nodes.BlockSize)
+	return s, nil
+}
+
+// Acquire implements [lease.Store]. It takes the block that has been free
+// longest.
+func (s *Store) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
+	r.Now = r.Now.Truncate(time.Microsecond) // as PostgreSQL counts
+	if err := r.Check(time.Time{}); err != nil {
+		return lease.Grant{}, fmt.Errorf("pgstore: %w", err)
+	}
+	next, err := lease.Block{}.Acquire(r)
+	if err != nil {
+		return lease.Grant{}, fmt.Errorf("pgstore: acquire: %w", err)
+	}
+	args := []any{
+		r.Holder, r.Now.UnixMicro(), next.Start.Unix(), next.GrantedUntil.Unix(),
+		int64(s.nodes.First), int64(s.nodes.First + s.nodes.Nodes - 1), lease.MaxClockAhead.Microseconds(),
+	}
+	for try := 0; ; try++ {
+		a, err := s.call(ctx, "acquire", s.sql.acquire, args...)
+		if err != nil {
+			return lease.Grant{}, err
+		}
+		if err := r.Check(a.now); err != nil {
+			return lease.Grant{}, fmt.Errorf("pgstore: %w", err)
+		}
+		if a.block.Nodes > 0 {
+			return a.block.Grant(), nil
+		}
+		if !a.ok {
+			return lease.Grant{}, fmt.Errorf("pgstore: acquire: %w: all %d of table %s are granted", lease.ErrNoFreeNode, s.nodes.Blocks(), s.name)
+		}
+		// There are free blocks, but others have just taken them, or are about to.
+		if try == 50 {
+			return lease.Grant{}, fmt.Errorf("pgstore: acquire: %w: those that are free have been locked by other transactions for a while", lease.ErrNoFreeNode)
+		}
+		if err := pause(ctx, try); err != nil {
+			return lease.Grant{}, fmt.Errorf("pgstore: acquire: %w", err)
+		}
+	}
+}
+
+// Renew implements [lease.Store].
+func (s *Store) Renew(ctx context.Context, g lease.Grant, end time.Time) (lease.Grant, error) {
+	if _, err := s.nodes.Index(g.Node); err != nil {
+		return lease.Grant{}, fmt.Errorf("pgstore: renew: %w", err)
+	}
+	end = bounded(end).Truncate(time.Microsecond)
+	a, err := s.call(ctx, "renew", s.sql.renew, append(identify(g),
+		min(end.Unix(), randflake.EndOfLife), end.UnixMicro(), (lease.MaxTTL+lease.MaxClockAhead).Microseconds())...)
+	if err != nil {
+		return lease.Grant{}, err
+	}
+	if err := lease.CheckRenewal(end, a.now); err != nil {
+		return lease.Grant{}, fmt.Errorf("pgstore: renew node %d: %w", g.Node, err)
+	}
+	next, err := a.block.Renew(g, end)
+	if err == nil && a.ok != (next.Version > a.block.Version) {
+		err = errNotWritten
+	}
+	if err != nil {
+		return lease.Grant{}, fmt.Errorf("pgstore: renew node %d: %w", g.Node, err)
+	}
+	return next.Grant(), nil
+}
+
+// Release implements [lease.Store].
+func (s *Store) Release(ctx context.Context, g lease.Grant, unused time.Time) error {
+	if _, err := s.nodes.Index(g.Node); err != nil {
+		return fmt.Errorf("pgstore: release: %w", err)
+	}
+	a, err := s.call(ctx, "release", s.sql.release, append(identify(g), ceil(bounded(unused)))...)
+	if err != nil {
+		return err
+	}
+	_, err = a.block.Release(g, unused)
+	if err == nil && !a.ok {
+		err = errNotWritten
+	}
+	if err != nil {
+		return fmt.Errorf("pgstore: release node %d: %w", g.Node, err)
+	}
+	return nil
+}
+
+// Get implements [lease.Store]. It needs the primary, too: it waits for what
+// it reads to be durable.
+func (s *Store) Get(ctx context.Context, g lease.Grant) (lease.Grant, error) {
+	if _, err := s.nodes.Index(g.Node); err != nil {
+		return lease.Grant{}, fmt.Errorf("pgstore: get: %w", err)
+	}
+	a, err := s.call(ctx, "get", s.sql.get, int64(g.Node))
+	if err != nil {
+		return lease.Grant{}, err
+	}
+	return a.block.Grant(), nil
+}
+
+// errNotWritten comes when the statement and the rule of lease.Block, which it
+// repeats, do not agree.
+var errNotWritten = errors.New("the row was not written as it should have been; does a rule, trigger or policy of the table interfere?")
+
+// identify is how a statement finds the block of a grant, and knows that it is
+// still the grant's.
+func identify(g lease.Grant) []any {
+	return []any{int64(g.Node), int64(g.Nodes), g.Holder, int64(g.Version)} //nolint:gosec // a version past an int64 matches none
+}
+
+// bounded returns t, or the nearest time that is a timestamp to PostgreSQL and
+// means the same here.
+func bounded(t time.Time) time.Time {
+	const far = randflake.EndOfLife + 1<<32
+	if t.Unix() < 0 {
+		return time.Unix(0, 0)
+	}
+	if t.Unix() > far {
+		return time.Unix(far, 0)
+	}
+	return t
+}
+
+func ceil(t time.Time) int64 {
+	if t.Nanosecond() > 0 {
+		return t.Unix() + 1
+	}
+	return t.Unix()
+}
