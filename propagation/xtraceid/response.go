@@ -54,7 +54,8 @@ func WithExpose(expose bool) ResponseOption {
 // panic. And next has the last word:
 //
 //   - A handler that writes its response to a hijacked connection itself has to take the
-//     headers from the writer's Header, as [net/http/httputil.ReverseProxy] does.
+//     headers from the writer's Header, as [net/http/httputil.ReverseProxy] does, or hand
+//     that to the websocket library that writes it.
 //   - A CORS handler that sets Access-Control-Expose-Headers belongs outside, where the two
 //     add up. Inside it replaces the value and has to list the header itself.
 //   - A reverse proxy adds the headers of the response it got. If that has a trace ID of its

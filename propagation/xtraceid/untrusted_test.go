@@ -29,6 +29,7 @@ func TestUntrusted(t *testing.T) {
 		{"another's", spanContext(t, traceU, spanS, true), verify, true},
 		{"another's, no parent", spanContext(t, traceU, "", false), verify, true},
 		{"no trace ID", trace.SpanContext{}, verify, false},
+		{"no trace ID, remote", trace.SpanContext{}.WithRemote(true), verify, false},
 		{"span of this process", spanContext(t, traceU, spanS, true).WithRemote(false), verify, false},
 		{"nobody to ask", spanContext(t, traceT, spanS, true), nil, true},
 		{"nobody to ask, no trace ID", trace.SpanContext{}, nil, false},
