@@ -68,7 +68,10 @@ const (
 	mine = `t.node = b.node AND b.nodes = $2 AND b.holder = $3 AND b.version = $4`
 )
 
-const inspectSQL = `SELECT to_regclass({table'}) IS NOT NULL, obj_description(to_regclass({table'}), 'pg_class')`
+// The table and its comment are looked up in one snapshot. to_regclass alone
+// may see a table made since then, whose comment is not yet to be seen.
+const inspectSQL = `SELECT count(*) > 0, max(obj_description(oid, 'pg_class'))
+FROM pg_class WHERE oid = to_regclass({table'})`
 
 // Of many who use a database first at once, one makes the table. The others
 // may still not see it when the lock lets them on: to_regclass answers from a
