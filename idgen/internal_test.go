@@ -87,9 +87,28 @@ func TestStopIsNoticedByTheRefill(t *testing.T) {
 	old := time.Now().Add(-time.Hour)
 	g.clock.running.Store(true) // and no tick to come
 	g.clock.millis.Store(old.UnixMilli())
+	g.order.word.Store(clampMillis(old.UnixMilli()) << sequenceBits) // as if IDs were made until the stop
 	id, _ := g.NewIDs(t.Context())
 	if late := time.Since(Time(id)); late > time.Minute {
 		t.Errorf("late by %v", late)
+	}
+}
+
+// A batch is good from two seconds before its second, since it may be borrowed,
+// to that second's end; so after a larger step of the clock none of it is used.
+func TestBatchIsOfItsSecond(t *testing.T) {
+	clock := &handClock{ms: 1_800_000_000_000}
+	b := new(batch)
+	if err := b.fill(newPrivate(clock), 1); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		at   int64
+		want bool
+	}{{-2001, false}, {-2000, true}, {0, true}, {999, true}, {1000, false}} {
+		if _, _, ok := b.take(1, 0, clock.ms+tt.at); ok != tt.want {
+			t.Errorf("at %d ms: %v", tt.at, ok)
+		}
 	}
 }
 
