@@ -8,4 +8,7 @@
 // leaks after some gigabytes, and nothing here authenticates.
 //
 // A block as a uint64 is its eight bytes in big-endian order.
+//
+// Batches go through AVX2 on amd64, where the processor has it, and through
+// NEON on arm64. The build tag purego leaves only the portable code.
 package sparx64
