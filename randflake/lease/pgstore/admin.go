@@ -12,10 +12,12 @@ import (
 
 // List implements [lease.Admin].
 func (s *Store) List(ctx context.Context) ([]lease.Block, error) {
-	if err := s.setup(ctx); err != nil {
+	nodes, err := s.setup(ctx)
+	if err != nil {
 		return nil, s.failed(ctx, "list", err)
 	}
-	rows, err := s.query(ctx, s.sql.list, int64(s.nodes.First), int64(s.nodes.First+s.nodes.Nodes-1))
+	first, last := bounds(nodes)
+	rows, err := s.query(ctx, s.sql.list, first, last)
 	if err != nil {
 		return nil, s.failed(ctx, "list", err)
 	}
@@ -34,8 +36,12 @@ func (s *Store) Raise(ctx context.Context, until time.Time) error {
 	if err := lease.CheckRaise(until); err != nil {
 		return fmt.Errorf("pgstore: %w", err)
 	}
-	a, err := s.call(ctx, "raise", s.sql.raise, ceil(until),
-		int64(s.nodes.First), int64(s.nodes.First+s.nodes.Nodes-1), int64(s.nodes.Blocks()))
+	nodes, err := s.setup(ctx)
+	if err != nil {
+		return s.failed(ctx, "raise", err)
+	}
+	first, last := bounds(nodes)
+	a, err := s.call(ctx, "raise", s.sql.raise, ceil(until), first, last, int64(nodes.Blocks()))
 	if err != nil {
 		return err
 	}

@@ -24,29 +24,30 @@ type answer struct {
 // it.
 const tries = 20
 
-// call makes one statement, in a transaction of its own, and again when the
+// call makes one statement after setup, in a transaction of its own, and again when the
 // server rolled it back in favour of another.
 func (s *Store) call(ctx context.Context, what, sql string, args ...any) (answer, error) {
-	if err := s.setup(ctx); err != nil {
-		return answer{}, s.failed(ctx, what, err)
-	}
 	for try := 0; ; try++ {
-		rows, err := s.query(ctx, sql, args...)
-		if err == nil {
-			a, err := pgx.CollectExactlyOneRow(rows, scan)
+		a, err := s.once(ctx, sql, args...)
+		if err != nil && try < tries && rolledBack(err) {
+			err = pause(ctx, try)
 			if err == nil {
-				return a, nil
-			}
-			if try < tries && rolledBack(err) {
-				if err := pause(ctx, try); err != nil {
-					return answer{}, s.failed(ctx, what, err)
-				}
 				continue
 			}
+		}
+		if err != nil {
 			return answer{}, s.failed(ctx, what, err)
 		}
-		return answer{}, s.failed(ctx, what, err)
+		return a, nil
 	}
+}
+
+func (s *Store) once(ctx context.Context, sql string, args ...any) (answer, error) {
+	rows, err := s.query(ctx, sql, args...)
+	if err != nil {
+		return answer{}, err
+	}
+	return pgx.CollectExactlyOneRow(rows, scan)
 }
 
 // query sends a statement in one round trip, unnamed, so that it leaves
@@ -123,7 +124,7 @@ func (s *Store) failed(ctx context.Context, what string, err error) error {
 	case insufficientPrivilege:
 		hint = " (the role needs SELECT and UPDATE on the table, and CREATE on the schema where there is no table yet)"
 	case undefinedTable:
-		s.ready.Store(false)
+		s.nodes.Store(nil)
 		hint = " (was it dropped? all grants are forgotten then; see the package's documentation)"
 	}
 	if errors.Is(err, pgx.ErrNoRows) {

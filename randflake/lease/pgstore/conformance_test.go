@@ -38,7 +38,7 @@ func harness(pool *pgxpool.Pool) leasetest.Harness {
 }
 
 func open(pool *pgxpool.Pool, table string, nodes lease.NodeRange) (*pgstore.Store, error) {
-	return pgstore.New(pool, pgstore.WithTable(table), pgstore.WithBlockSize(nodes.BlockSize), pgstore.WithNodes(nodes.First, nodes.Nodes))
+	return pgstore.New(pool, pgstore.WithTable(table), pgstore.WithBlockSize(int(nodes.BlockSize)), pgstore.WithNodes(int(nodes.First), int(nodes.Nodes)))
 }
 
 func TestConformance(t *testing.T) {

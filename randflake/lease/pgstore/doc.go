@@ -14,6 +14,12 @@
 // needs CREATE on the schema; or an operator runs the same by hand first (see
 // [Store.Schema]).
 //
+// Each process keeps few connections and needs them seldom. lease.OpenStore
+// with a URL of the scheme postgres or postgresql opens at most two and closes
+// them after half a minute; pool_max_conns and pool_max_conn_idle_time in the
+// URL change that. A pool given to [New] is the caller's to size: a fleet of
+// thousands of processes wants short idle times, or pgbouncer.
+//
 // # The table
 //
 // One table, traceflake_leases unless [WithTable] names another, in the first

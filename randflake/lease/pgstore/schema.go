@@ -14,31 +14,39 @@ import (
 // an operator whose processes may not. It does nothing when the table exists.
 func (s *Store) Schema() string { return s.sql.create + ";\n" }
 
-// setup makes sure, once, that there is a table of the right kind.
-func (s *Store) setup(ctx context.Context) error {
-	if s.ready.Load() {
-		return nil
+// setup makes sure, once, that there is a table of the right kind, and returns
+// the nodes that the store has.
+func (s *Store) setup(ctx context.Context) (lease.NodeRange, error) {
+	if nodes := s.nodes.Load(); nodes != nil {
+		return *nodes, nil
 	}
 	exists, comment, err := s.inspect(ctx)
+	if err == nil && !exists {
+		if _, err = s.pool.Exec(ctx, s.sql.create, pgx.QueryExecModeExec); err != nil {
+			return lease.NodeRange{}, fmt.Errorf("make the table: %w", err)
+		}
+		if exists, comment, err = s.inspect(ctx); err == nil && !exists {
+			err = errors.New("the table was made and is not found; is it in another schema of the search path?")
+		}
+	}
 	if err != nil {
-		return err
+		return lease.NodeRange{}, err
 	}
-	if !exists {
-		if _, err := s.pool.Exec(ctx, s.sql.create, pgx.QueryExecModeExec); err != nil {
-			return fmt.Errorf("make the table: %w", err)
+	nodes := s.asked
+	size, err := blockSizeOf(comment)
+	switch {
+	case err != nil:
+		return lease.NodeRange{}, err
+	case s.adopt:
+		nodes.BlockSize = size
+		if err := nodes.Check(); err != nil {
+			return lease.NodeRange{}, err
 		}
-		if exists, comment, err = s.inspect(ctx); err != nil {
-			return err
-		}
-		if !exists {
-			return errors.New("the table was made and is not found; is it in another schema of the search path?")
-		}
+	case size != nodes.BlockSize:
+		return lease.NodeRange{}, fmt.Errorf("%w: %d nodes, not %d", lease.ErrBlockSize, size, nodes.BlockSize)
 	}
-	if err := s.checkComment(comment); err != nil {
-		return err
-	}
-	s.ready.Store(true)
-	return nil
+	s.nodes.Store(&nodes)
+	return nodes, nil
 }
 
 func (s *Store) inspect(ctx context.Context) (exists bool, comment string, err error) {
@@ -57,20 +65,18 @@ func (s *Store) inspect(ctx context.Context) (exists bool, comment string, err e
 	return exists, comment, err
 }
 
-func (s *Store) checkComment(comment string) error {
-	var version, size uint32
+// blockSizeOf reads the comment on the table.
+func blockSizeOf(comment string) (size uint32, err error) {
+	var version uint32
 	if _, err := fmt.Sscanf(comment, commentVersion, &version); err != nil {
-		return fmt.Errorf("%w: its comment is %q, want one as "+commentFormat+"; it is no table of leases, or lost its comment",
-			lease.ErrSchemaVersion, comment, schemaVersion, s.nodes.BlockSize)
+		return 0, fmt.Errorf("%w: its comment is %q, want one as "+commentFormat+"; it is no table of leases, or lost its comment",
+			lease.ErrSchemaVersion, comment, schemaVersion, lease.DefaultBlockSize)
 	}
 	if version != schemaVersion {
-		return fmt.Errorf("%w: schema %d, this version of the library knows %d; use a newer one", lease.ErrSchemaVersion, version, schemaVersion)
+		return 0, fmt.Errorf("%w: schema %d, this version of the library knows %d; use a newer one", lease.ErrSchemaVersion, version, schemaVersion)
 	}
 	if _, err := fmt.Sscanf(comment, commentFormat, &version, &size); err != nil {
-		return fmt.Errorf("%w: its comment is %q, which says no block size", lease.ErrSchemaVersion, comment)
+		return 0, fmt.Errorf("%w: its comment is %q, which says no block size", lease.ErrSchemaVersion, comment)
 	}
-	if size != s.nodes.BlockSize {
-		return fmt.Errorf("%w: %d nodes, not %d", lease.ErrBlockSize, size, s.nodes.BlockSize)
-	}
-	return nil
+	return size, nil
 }

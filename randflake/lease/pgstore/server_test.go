@@ -136,7 +136,7 @@ func pgbouncer(t *testing.T, dsn string) string {
 	}
 	port := l.Addr().(*net.TCPAddr).Port
 	_ = l.Close()
-	dir, err := os.MkdirTemp("", "pgbouncer-") // t.TempDir is for this user only
+	dir, err := os.MkdirTemp("", "pgbouncer-") //nolint:usetesting // t.TempDir is for this user only
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,10 +23,11 @@ const DefaultTable = "traceflake_leases"
 // concurrent use.
 type Store struct {
 	pool  *pgxpool.Pool
-	nodes lease.NodeRange
+	asked lease.NodeRange
+	adopt bool   // take the block size of the table
 	name  string // of the table
 	sql   statements
-	ready atomic.Bool // the table was seen, and is ours
+	nodes atomic.Pointer[lease.NodeRange] // set when the table was seen, and is ours
 }
 
 var _ interface {
@@ -44,15 +45,24 @@ func (f optionFunc) apply(s *Store) { f(s) }
 // WithBlockSize sets how many nodes a block has, a power of two from 1 to
 // 131072; the default is [lease.DefaultBlockSize]. It is fixed when the table
 // is made.
-func WithBlockSize(nodes uint32) Option {
-	return optionFunc(func(s *Store) { s.nodes.BlockSize = nodes })
+func WithBlockSize(nodes int) Option {
+	return optionFunc(func(s *Store) { s.asked.BlockSize = toNode(nodes) })
 }
 
 // WithNodes has this client grant nodes [first, first+n) only; the default is
 // every node. Both are multiples of the block size. Clients of one table may
 // differ; fleets that share a secret but no store must not overlap.
-func WithNodes(first, n uint32) Option {
-	return optionFunc(func(s *Store) { s.nodes.First, s.nodes.Nodes = first, n })
+func WithNodes(first, n int) Option {
+	return optionFunc(func(s *Store) { s.asked.First, s.asked.Nodes = toNode(first), toNode(n) })
+}
+
+// toNode keeps a number that is no node number one that NodeRange.Check
+// refuses.
+func toNode(n int) uint32 {
+	if n < 0 || n > randflake.MaxNode+1 {
+		return 1<<32 - 1
+	}
+	return uint32(n)
 }
 
 // WithTable names the table, with its schema if it is not the first one of
@@ -71,7 +81,7 @@ var tableName = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]{0,49}\.)?[A-Za-z_][A
 //
 // The pool stays the caller's to close.
 func New(pool *pgxpool.Pool, opts ...Option) (*Store, error) {
-	s := &Store{pool: pool, nodes: lease.AllNodes, name: DefaultTable}
+	s := &Store{pool: pool, asked: lease.AllNodes, name: DefaultTable}
 	for _, opt := range opts {
 		opt.apply(s)
 	}
@@ -82,10 +92,10 @@ func New(pool *pgxpool.Pool, opts ...Option) (*Store, error) {
 		return nil, fmt.Errorf("pgstore: %w: table %q, want name or schema.name of letters, digits and underscores, up to 50 each",
 			lease.ErrInvalidRequest, s.name)
 	}
-	if err := s.nodes.Check(); err != nil {
+	if err := s.asked.Check(); err != nil {
 		return nil, fmt.Errorf("pgstore: %w", err)
 	}
-	s.sql = statementsFor(pgx.Identifier(strings.Split(s.name, ".")).Sanitize(), s.nodes.BlockSize)
+	s.sql = statementsFor(pgx.Identifier(strings.Split(s.name, ".")).Sanitize(), s.asked.BlockSize)
 	return s, nil
 }
 
@@ -100,9 +110,14 @@ func (s *Store) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 	if err != nil {
 		return lease.Grant{}, fmt.Errorf("pgstore: acquire: %w", err)
 	}
+	nodes, err := s.setup(ctx)
+	if err != nil {
+		return lease.Grant{}, s.failed(ctx, "acquire", err)
+	}
+	first, last := bounds(nodes)
 	args := []any{
 		r.Holder, r.Now.UnixMicro(), next.Start.Unix(), next.GrantedUntil.Unix(),
-		int64(s.nodes.First), int64(s.nodes.First + s.nodes.Nodes - 1), lease.MaxClockAhead.Microseconds(),
+		first, last, lease.MaxClockAhead.Microseconds(),
 	}
 	for try := 0; ; try++ {
 		a, err := s.call(ctx, "acquire", s.sql.acquire, args...)
@@ -116,7 +131,7 @@ func (s *Store) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 			return a.block.Grant(), nil
 		}
 		if !a.ok {
-			return lease.Grant{}, fmt.Errorf("pgstore: acquire: %w: all %d of table %s are granted", lease.ErrNoFreeNode, s.nodes.Blocks(), s.name)
+			return lease.Grant{}, fmt.Errorf("pgstore: acquire: %w: all %d of table %s are granted", lease.ErrNoFreeNode, nodes.Blocks(), s.name)
 		}
 		// There are free blocks, but others have just taken them, or are about to.
 		if try == 50 {
@@ -130,8 +145,8 @@ func (s *Store) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 
 // Renew implements [lease.Store].
 func (s *Store) Renew(ctx context.Context, g lease.Grant, end time.Time) (lease.Grant, error) {
-	if _, err := s.nodes.Index(g.Node); err != nil {
-		return lease.Grant{}, fmt.Errorf("pgstore: renew: %w", err)
+	if err := s.find(ctx, "renew", g); err != nil {
+		return lease.Grant{}, err
 	}
 	end = bounded(end).Truncate(time.Microsecond)
 	a, err := s.call(ctx, "renew", s.sql.renew, append(identify(g),
@@ -154,8 +169,8 @@ func (s *Store) Renew(ctx context.Context, g lease.Grant, end time.Time) (lease.
 
 // Release implements [lease.Store].
 func (s *Store) Release(ctx context.Context, g lease.Grant, unused time.Time) error {
-	if _, err := s.nodes.Index(g.Node); err != nil {
-		return fmt.Errorf("pgstore: release: %w", err)
+	if err := s.find(ctx, "release", g); err != nil {
+		return err
 	}
 	a, err := s.call(ctx, "release", s.sql.release, append(identify(g), ceil(bounded(unused)))...)
 	if err != nil {
@@ -174,8 +189,8 @@ func (s *Store) Release(ctx context.Context, g lease.Grant, unused time.Time) er
 // Get implements [lease.Store]. It needs the primary, too: it waits for what
 // it reads to be durable.
 func (s *Store) Get(ctx context.Context, g lease.Grant) (lease.Grant, error) {
-	if _, err := s.nodes.Index(g.Node); err != nil {
-		return lease.Grant{}, fmt.Errorf("pgstore: get: %w", err)
+	if err := s.find(ctx, "get", g); err != nil {
+		return lease.Grant{}, err
 	}
 	a, err := s.call(ctx, "get", s.sql.get, int64(g.Node))
 	if err != nil {
@@ -187,6 +202,23 @@ func (s *Store) Get(ctx context.Context, g lease.Grant) (lease.Grant, error) {
 // errNotWritten comes when the statement and the rule of lease.Block, which it
 // repeats, do not agree.
 var errNotWritten = errors.New("the row was not written as it should have been; does a rule, trigger or policy of the table interfere?")
+
+// find looks whether the store has a block of that node.
+func (s *Store) find(ctx context.Context, what string, g lease.Grant) error {
+	nodes, err := s.setup(ctx)
+	if err != nil {
+		return s.failed(ctx, what, err)
+	}
+	if _, err = nodes.Index(g.Node); err != nil {
+		return fmt.Errorf("pgstore: %s: %w", what, err)
+	}
+	return nil
+}
+
+// bounds returns the first and the last node.
+func bounds(r lease.NodeRange) (first, last int64) {
+	return int64(r.First), int64(r.First) + int64(r.Nodes) - 1
+}
 
 // identify is how a statement finds the block of a grant, and knows that it is
 // still the grant's.

@@ -1,0 +1,57 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/traceflake/traceflake/randflake/lease"
+)
+
+func init() {
+	lease.Register("postgres", openURL)
+	lease.Register("postgresql", openURL)
+}
+
+// opened is a Store with a pool of its own.
+type opened struct{ *Store }
+
+func (o opened) Close() error {
+	o.pool.Close()
+	return nil
+}
+
+// openURL is the [lease.Driver] of postgres://user:password@host:port/database.
+func openURL(ctx context.Context, dsn string, nodes lease.NodeRange) (lease.OpenedStore, error) {
+	config, err := pgxpool.ParseConfig(dsn)
+	if err != nil {
+		return nil, errors.New("pgstore: not an address of PostgreSQL, want postgres://user:password@host:port/database") // err may hold the password
+	}
+	if u, err := url.Parse(dsn); err == nil && !u.Query().Has("pool_max_conns") {
+		// A Keeper makes one call at a time, and one in minutes.
+		config.MaxConns = 2
+	}
+	if u, err := url.Parse(dsn); err == nil && !u.Query().Has("pool_max_conn_idle_time") {
+		config.MaxConnIdleTime = 30 * time.Second
+		config.HealthCheckPeriod = 30 * time.Second
+	}
+	pool, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), config)
+	if err != nil {
+		return nil, fmt.Errorf("pgstore: %w", err)
+	}
+	opts := []Option{optionFunc(func(s *Store) {
+		if s.adopt = nodes == (lease.NodeRange{}); !s.adopt {
+			s.asked = nodes
+		}
+	})}
+	s, err := New(pool, opts...)
+	if err != nil {
+		pool.Close()
+		return nil, err
+	}
+	return opened{s}, nil
+}
