@@ -19,10 +19,12 @@ func (g *Generator) NewTraceIDAt(t time.Time) (trace.TraceID, error) {
 		return trace.TraceID{}, err
 	}
 	now := g.clock.now()
-	low, _, err := g.take(1, 1, &now)
-	if err != nil {
-		g.refused(err)
-		low = randomID()
+	low, _, ok := g.shards.take(1, 1, now)
+	if !ok {
+		if low, _, _, err = g.more(1, 1, now); err != nil {
+			g.refused(err)
+			low = randomID()
+		}
 	}
 	sequence := g.old.Add(1) & maxSequence
 	return join(max(ms<<sequenceBits|sequence, 1), low), nil

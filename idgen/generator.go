@@ -60,9 +60,12 @@ func New(opts ...Option) *Generator {
 // context is not used, but by a fallback that does.
 func (g *Generator) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
 	now := g.clock.now()
-	low, span, err := g.take(2, 1, &now)
-	if err != nil {
-		return g.randomIDs(ctx, now, err)
+	low, span, ok := g.shards.take(2, 1, now)
+	if !ok {
+		var err error
+		if low, span, now, err = g.more(2, 1, now); err != nil {
+			return g.randomIDs(ctx, now, err)
+		}
 	}
 	ms := uint64(now - EpochMillis)
 	if ms > maxMillis { // before or after
@@ -75,35 +78,34 @@ func (g *Generator) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
 // ID are not used, but by a fallback that does.
 func (g *Generator) NewSpanID(ctx context.Context, traceID trace.TraceID) trace.SpanID {
 	now := g.clock.now()
-	id, _, err := g.take(1, 0, &now)
-	if err != nil {
-		return g.randomSpanID(ctx, traceID, err)
+	id, _, ok := g.shards.take(1, 0, now)
+	if !ok {
+		var err error
+		if id, _, _, err = g.more(1, 0, now); err != nil {
+			return g.randomSpanID(ctx, traceID, err)
+		}
 	}
 	return spanID(id)
 }
 
-// take takes n IDs, traces of them for trace IDs, and returns the first and the last: ready-made ones
-// of this processor, or else new ones, which may be used at once, whatever the
-// time. When the second of new ones is not that of now, now is read again, so
-// that the halves of a trace ID agree even after the process was stopped.
-func (g *Generator) take(n, traces int, now *int64) (first, last randflake.ID, err error) {
-	first, last, ok := g.shards.take(n, traces, *now)
-	if ok {
-		return first, last, nil
-	}
+// more makes new IDs and takes n of them at once, whatever the time, traces of
+// them for trace IDs; it returns the first and the last. When their second is
+// not that of now, now is read again, so that the halves of a trace ID agree
+// even after the process was stopped.
+func (g *Generator) more(n, traces int, now int64) (first, last randflake.ID, _ int64, err error) {
 	b := g.shards.spare()
 	defer g.shards.put(b)
 	g.counts.used(b)
 	if err := b.fill(g.source, n); err != nil {
-		return 0, 0, err
+		return 0, 0, now, err
 	}
 	g.recovered()
-	if *now < b.from || *now >= b.until {
-		*now = g.clock.read()
+	if now < b.from || now >= b.until {
+		now = g.clock.read()
 	}
-	g.counts.borrowed.Store(max(b.until-time.Second.Milliseconds()-*now, 0))
+	g.counts.borrowed.Store(max(b.until-time.Second.Milliseconds()-now, 0))
 	first, last, _ = b.take(n, traces, b.from)
-	return first, last, nil
+	return first, last, now, nil
 }
 
 var (

@@ -34,11 +34,16 @@ func (o *order) next(ms uint64) uint64 {
 	if word := o.word.Add(1); word >= floor && word-floor < holdWords {
 		return word
 	}
+	return o.jump()
+}
+
+// jump moves the word to the clock's millisecond.
+func (o *order) jump() uint64 {
 	for {
 		// The word is read before the clock: so a goroutine that was stopped
 		// after reading the clock does not take others' progress for a step.
 		word := o.word.Load()
-		floor = clampMillis(o.clock.read()) << sequenceBits
+		floor := clampMillis(o.clock.read()) << sequenceBits
 		next := word + 1
 		back := next >= floor && next-floor >= holdWords
 		if next < floor || back {
