@@ -1,0 +1,114 @@
+package clickhouse
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// MinVersion is the oldest ClickHouse that an Owned table works with: it has
+// _part_offset in projections and one snapshot for all parts of a query. The
+// functions and the queries on an Overlay take MinOverlayVersion.
+const (
+	MinVersion        = "25.8"
+	MinOverlayVersion = "24.3"
+)
+
+var versionPrefix = regexp.MustCompile(`^(\d+)\.(\d+)`)
+
+// CheckVersion returns an error if a server, which gave version as SELECT
+// version() does, is too old for the schema.
+func (s Schema) CheckVersion(version string) error {
+	have := versionPrefix.FindStringSubmatch(version)
+	if have == nil {
+		return fmt.Errorf("clickhouse: %q is no version of ClickHouse: give what SELECT version() returns", version)
+	}
+	major, _ := strconv.Atoi(have[1])
+	minor, _ := strconv.Atoi(have[2])
+	if major*100+minor < s.minVersion() {
+		return fmt.Errorf("clickhouse: the server is ClickHouse %s, which is too old: %s", version, s.tooOld())
+	}
+	return nil
+}
+
+// minVersion is year*100 + release.
+func (s Schema) minVersion() int {
+	name := MinVersion
+	if s.Layout == Overlay {
+		name = MinOverlayVersion
+	}
+	parts := versionPrefix.FindStringSubmatch(name)
+	major, _ := strconv.Atoi(parts[1])
+	minor, _ := strconv.Atoi(parts[2])
+	return major*100 + minor
+}
+
+func (s Schema) tooOld() string {
+	if s.Layout == Overlay {
+		return "the functions need " + MinOverlayVersion + " or newer"
+	}
+	return "a table sorted by trace ID needs " + MinVersion + " or newer; use the layout Overlay until you upgrade"
+}
+
+func (s Schema) versionGuard() string {
+	return fmt.Sprintf("SELECT throwIf(toUInt32(splitByChar('.', version())[1]) * 100 + toUInt32(splitByChar('.', version())[2]) < %d, %s)",
+		s.minVersion(), quoteText("traceflake: the server is too old: "+s.tooOld()))
+}
+
+// exporterColumns are what the Collector's exporter writes, as system.columns
+// names their types.
+var exporterColumns = [][2]string{
+	{"Timestamp", "DateTime64(9)"},
+	{"TraceId", "String"},
+	{"SpanId", "String"},
+	{"ParentSpanId", "String"},
+	{"TraceState", "String"},
+	{"SpanName", "LowCardinality(String)"},
+	{"SpanKind", "LowCardinality(String)"},
+	{"ServiceName", "LowCardinality(String)"},
+	{"ResourceAttributes", "Map(LowCardinality(String), String)"},
+	{"ScopeName", "String"},
+	{"ScopeVersion", "String"},
+	{"SpanAttributes", "Map(LowCardinality(String), String)"},
+	{"Duration", "UInt64"},
+	{"StatusCode", "LowCardinality(String)"},
+	{"StatusMessage", "String"},
+	{"Events.Timestamp", "Array(DateTime64(9))"},
+	{"Events.Name", "Array(LowCardinality(String))"},
+	{"Events.Attributes", "Array(Map(LowCardinality(String), String))"},
+	{"Links.TraceId", "Array(String)"},
+	{"Links.SpanId", "Array(String)"},
+	{"Links.TraceState", "Array(String)"},
+	{"Links.Attributes", "Array(Map(LowCardinality(String), String))"},
+}
+
+// columnNames is the list for an INSERT and its SELECT.
+func columnNames() string {
+	names := make([]string, len(exporterColumns))
+	for i, c := range exporterColumns {
+		names[i] = quoteName(c[0])
+	}
+	return strings.Join(names, ", ")
+}
+
+// shapeGuard fails if the table is not what the schema says. A table that is
+// not there yet is no failure for Overlay: the exporter makes it.
+func (s Schema) shapeGuard() string {
+	pairs := make([]string, len(exporterColumns))
+	for i, c := range exporterColumns {
+		pairs[i] = "(" + quoteText(c[0]) + ", " + quoteText(c[1]) + ")"
+	}
+	table := s.table() + s.local()
+	right := fmt.Sprintf("(SELECT countIf((name, type) IN (%s)) = %d FROM system.columns WHERE database = %s AND table = %s)",
+		strings.Join(pairs, ", "), len(exporterColumns), s.database(), quoteText(table))
+	if s.Layout == Overlay {
+		return fmt.Sprintf("SELECT throwIf(count() > 0 AND NOT %s, %s) FROM system.tables WHERE database = %s AND name = %s",
+			right, quoteText("traceflake: table "+table+" has not the columns of the Collector's exporter: name the table that it writes into"),
+			s.database(), quoteText(table))
+	}
+	return fmt.Sprintf("SELECT throwIf(countIf(sorting_key = 'TraceId' AND create_table_query LIKE '%%PROJECTION search (%%') = 0 OR NOT %s, %s) "+
+		"FROM system.tables WHERE database = %s AND name = %s",
+		right, quoteText("traceflake: table "+table+" has another shape and was left as it is: migrate it or choose another name"),
+		s.database(), quoteText(table))
+}

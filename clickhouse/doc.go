@@ -1,0 +1,24 @@
+// Package clickhouse makes the time order of trace IDs pay in ClickHouse: SQL
+// functions on trace IDs, a table of spans sorted by them, and queries that
+// read few granules.
+//
+// A [Schema] is one of three:
+//
+//   - Layout [Overlay]: the table that the OpenTelemetry Collector's ClickHouse
+//     exporter made, untouched. The window that a trace ID's time gives takes
+//     the place of the exporter's lookup table.
+//   - Layout [Owned], the default: a table with the exporter's columns, so that
+//     it writes into it as it is (create_schema: false), sorted by trace ID. A
+//     trace is one granule. A narrow projection serves search by service and name.
+//   - [Owned] with a Cluster: that table replicated, and a Distributed table
+//     over it, sharded by the low half of the trace ID.
+//
+// Everything is SQL text: [Schema.Statements] can be run with any client in
+// order, and stops by itself on a server that is too old or a table of another
+// shape. [Schema.Create] and [Schema.Migrate] run it through database/sql.
+// Queries come as a [Query], text with named parameters.
+//
+// The layout needs no IDs of ours to be correct. Random IDs are stored and found
+// too, each in a granule of its own; partitions follow the span's date and not
+// the ID's, so that they cannot multiply.
+package clickhouse

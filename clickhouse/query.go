@@ -1,0 +1,225 @@
+package clickhouse
+
+import (
+	"database/sql"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// Query is a SELECT with parameters of ClickHouse's own kind, {name:Type}. The
+// server puts the values in, over its native and its HTTP interface alike.
+type Query struct {
+	SQL    string
+	Params []Param
+}
+
+// Param is the value of {name:Type}, as text.
+type Param struct{ Name, Value string }
+
+// Args are the parameters for database/sql. For clickhouse-go's own interface
+// make a clickhouse.Named(p.Name, p.Value) of each parameter.
+func (q Query) Args() []any {
+	args := make([]any, len(q.Params))
+	for i, p := range q.Params {
+		args[i] = sql.Named(p.Name, p.Value)
+	}
+	return args
+}
+
+var escapeParam = strings.NewReplacer(`\`, `\\`, "\t", `\t`, "\n", `\n`, "\r", `\r`, "\x00", `\0`)
+
+// Values are the parameters for the URL of the HTTP interface.
+func (q Query) Values() url.Values {
+	values := url.Values{}
+	for _, p := range q.Params {
+		values.Set("param_"+p.Name, escapeParam.Replace(p.Value))
+	}
+	return values
+}
+
+const (
+	instant = "DateTime64(9, 'UTC')"
+
+	// An overlay looks from one minute before the ID's time to one hour after.
+	windowFrom = " - INTERVAL 1 MINUTE"
+	windowTo   = " + INTERVAL 1 HOUR"
+)
+
+// Trace finds all spans of a trace, ordered by time. The columns are those of
+// the exporter's table. No time is needed, and no retry: late and very long
+// spans are found, and IDs that are not ours.
+//
+// Owned: by the sort key, one granule. Overlay: in the window from one minute before the
+// ID's time to one hour after it; the query itself widens to all of the table if nothing
+// is there, the root or a span's parent is missing, or a span ends past the window. What it
+// cannot notice is a span that begins past the window although all others end
+// within it: see [Schema.TraceEverywhere].
+func (s Schema) Trace(id [16]byte) (Query, error) { return s.Traces([][16]byte{id}) }
+
+// TraceEverywhere is Trace without a window.
+func (s Schema) TraceEverywhere(id [16]byte) (Query, error) {
+	return s.traces([][16]byte{id}, false)
+}
+
+// Traces finds all spans of up to 10 000 traces, by trace and time, as Trace does.
+// On an Overlay the window is that of all the IDs together, so ask for IDs of
+// about the same time.
+func (s Schema) Traces(ids [][16]byte) (Query, error) {
+	return s.traces(ids, s.Layout == Overlay)
+}
+
+func (s Schema) traces(ids [][16]byte, window bool) (Query, error) {
+	if err := s.validate(); err != nil {
+		return Query{}, err
+	}
+	switch {
+	case len(ids) == 0:
+		return Query{}, errors.New("clickhouse: no trace ID: give at least one")
+	case len(ids) > 10_000:
+		return Query{}, fmt.Errorf("clickhouse: %d trace IDs: ask for 10000 at most", len(ids))
+	}
+	is, first, last := "TraceId = {id:String}", "{id:String}", "{id:String}"
+	param := Param{"id", hex.EncodeToString(ids[0][:])}
+	if len(ids) > 1 {
+		is, first, last = "TraceId IN {ids:Array(String)}", "arrayMin({ids:Array(String)})", "arrayMax({ids:Array(String)})"
+		var list strings.Builder
+		for i, id := range ids {
+			list.WriteString([]string{"['", "','"}[min(i, 1)] + hex.EncodeToString(id[:]))
+		}
+		param = Param{"ids", list.String() + "']"}
+	}
+	where := is
+	if window {
+		from, to := "traceIDTime("+first+")"+windowFrom, "traceIDTime("+last+")"+windowTo
+		within := "Timestamp >= " + from + " AND Timestamp < " + to
+		where = fmt.Sprintf(`%s AND (%s OR (
+    SELECT uniqExact(TraceId) < %s
+        OR uniqExact(TraceId) > uniqExactIf(TraceId, ParentSpanId = '')
+        OR uniqExactIf(ParentSpanId, ParentSpanId != '') > length(arrayIntersect(groupUniqArray(ParentSpanId), groupUniqArray(SpanId)))
+        OR max(toFloat64(toUnixTimestamp64Nano(Timestamp)) + Duration) >= toUnixTimestamp64Nano(toDateTime64(%s, 9))
+    FROM %s WHERE %s AND %s))`, is, within, distinct(len(ids)), to, s.name(""), is, within)
+	}
+	order := "Timestamp, SpanId"
+	if len(ids) > 1 {
+		order = "TraceId, " + order
+	}
+	return Query{
+		SQL:    fmt.Sprintf("SELECT %s\nFROM %s\nWHERE %s\nORDER BY %s", columnNames(), s.name(""), where, order),
+		Params: []Param{param},
+	}, nil
+}
+
+func distinct(n int) string {
+	if n == 1 {
+		return "1"
+	}
+	return "length(arrayDistinct({ids:Array(String)}))"
+}
+
+// Newest lists traces whose ID's time lies in [from, to), newest first, in the
+// order of their IDs: TraceId, Start, End, Spans, Errors, Service and Name, the
+// last two of the root or else of the first span. There are at most limit
+// traces, fewer when they have very many spans. The last TraceId is the cursor: pass it as before for
+// the next page; the zero ID starts, an empty page ends.
+//
+// Traces with IDs that are not ours have no place in this order and are left out;
+// [Schema.Spans] and [Schema.Search] find them. On an Overlay, spans that begin
+// over an hour after the ID's time do not count.
+func (s Schema) Newest(from, to time.Time, before [16]byte, limit int) (Query, error) {
+	params, err := s.between(from, to)
+	if err != nil {
+		return Query{}, err
+	}
+	if limit < 1 || limit > 10_000 {
+		return Query{}, fmt.Errorf("clickhouse: limit %d: it is 1 to 10000", limit)
+	}
+	in := "TraceId >= traceIDMin({from:" + instant + "}) AND TraceId < traceIDMin({to:" + instant + "})"
+	end := "{to:" + instant + "}"
+	if before != ([16]byte{}) {
+		params = append(params, Param{"before", hex.EncodeToString(before[:])})
+		in += " AND TraceId < {before:String}"
+		end = "least({to:" + instant + "}, traceIDTime({before:String}) + INTERVAL 1 MILLISECOND)"
+	}
+	var window string
+	if s.Layout == Overlay {
+		window = " AND Timestamp >= {from:" + instant + "}" + windowFrom + " AND Timestamp < " + end + windowTo
+	}
+	// The inner LIMIT lets the sort key stop after a granule or two.
+	return Query{
+		SQL: fmt.Sprintf(`SELECT TraceId, min(Timestamp) AS Start, max(Timestamp + toIntervalNanosecond(Duration)) AS End,
+    count() AS Spans, countIf(StatusCode IN ('STATUS_CODE_ERROR', 'Error')) AS Errors,
+    argMin(ServiceName, (ParentSpanId != '', Timestamp)) AS Service, argMin(SpanName, (ParentSpanId != '', Timestamp)) AS Name
+FROM %[1]s
+WHERE TraceId IN (
+    SELECT DISTINCT TraceId
+    FROM (SELECT TraceId FROM %[1]s WHERE %[2]s%[3]s ORDER BY TraceId DESC LIMIT %[4]d)
+    ORDER BY TraceId DESC LIMIT %[5]d)%[3]s
+GROUP BY TraceId
+ORDER BY TraceId DESC
+LIMIT %[5]d%[6]s`, s.name(""), in, window, 64*limit, limit, s.settings()),
+		Params: params,
+	}, nil
+}
+
+// Spans finds all spans that began in [from, to), ordered by time, whatever their IDs.
+func (s Schema) Spans(from, to time.Time) (Query, error) {
+	params, err := s.between(from, to)
+	if err != nil {
+		return Query{}, err
+	}
+	return Query{
+		SQL: fmt.Sprintf("SELECT %s\nFROM %s\nWHERE Timestamp >= {from:%s} AND Timestamp < {to:%s}\nORDER BY Timestamp",
+			columnNames(), s.name(""), instant, instant),
+		Params: params,
+	}, nil
+}
+
+// between checks the table and a range of time.
+func (s Schema) between(from, to time.Time) ([]Param, error) {
+	if err := s.validate(); err != nil {
+		return nil, err
+	}
+	if !from.Before(to) {
+		return nil, fmt.Errorf("clickhouse: from %v to %v: the end must be after the start", from, to)
+	}
+	if from.Year() < 1900 || to.Year() > 2261 {
+		return nil, fmt.Errorf("clickhouse: from %v to %v: ClickHouse's times go from 1900 to 2261", from, to)
+	}
+	return []Param{{"from", text(from)}, {"to", text(to)}}, nil
+}
+
+func text(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000000000") }
+
+// settings that a query with a subquery on the same table needs: over a
+// Distributed table each shard asks itself, as a trace is on one shard.
+func (s Schema) settings() string {
+	var list []string
+	if s.Layout == Owned {
+		list = append(list, "enable_shared_storage_snapshot_in_query = 1")
+	}
+	if s.Cluster != "" {
+		list = append(list, "distributed_product_mode = 'local'")
+	}
+	if len(list) == 0 {
+		return ""
+	}
+	return "\nSETTINGS " + strings.Join(list, ", ")
+}
+
+// SampleCondition is a condition that holds for the share of traces that
+// OpenTelemetry's TraceIDRatioBased sampler keeps at that ratio, 0 to 1, and
+// for exactly those.
+func SampleCondition(ratio float64) string {
+	switch {
+	case ratio <= 0 || math.IsNaN(ratio):
+		return "0"
+	case ratio >= 1:
+		return "1"
+	}
+	return fmt.Sprintf("bitShiftRight(traceIDLow(TraceId), 1) < %d", uint64(ratio*(1<<63)))
+}

@@ -1,0 +1,93 @@
+package clickhouse
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Search says which spans to look for. Empty fields do not narrow.
+type Search struct {
+	From, To                 time.Time // when the span began: [From, To), required
+	Service, Name            string
+	Attributes               map[string]string // of the span, each present and equal
+	ResourceAttributes       map[string]string
+	MinDuration, MaxDuration time.Duration // inclusive
+	Errors                   bool          // only spans with the status Error
+	Limit                    int           // 1 to 10000; 0 is 20
+}
+
+// Search finds the newest spans that match, newest first: Timestamp, TraceId,
+// SpanId, ParentSpanId, ServiceName, SpanName, SpanKind, Duration in
+// nanoseconds, StatusCode. For the next page set To to the last Timestamp.
+//
+// On an Owned table, service, name, duration and errors are looked up in the
+// projection and only the rows of the page are read from the table. With
+// attributes the table itself is read within the range of time, helped by its
+// bloom filters, as the exporter's table is.
+func (s Schema) Search(q Search) (Query, error) {
+	params, err := s.between(q.From, q.To)
+	if err != nil {
+		return Query{}, err
+	}
+	limit := q.Limit
+	if limit == 0 {
+		limit = 20
+	}
+	if limit < 1 || limit > 10_000 {
+		return Query{}, fmt.Errorf("clickhouse: limit %d: it is 1 to 10000, or 0 for 20", q.Limit)
+	}
+	if q.MinDuration < 0 || q.MaxDuration < 0 {
+		return Query{}, fmt.Errorf("clickhouse: durations %v to %v: they are not negative", q.MinDuration, q.MaxDuration)
+	}
+	if q.MaxDuration > 0 && q.MaxDuration < q.MinDuration {
+		return Query{}, fmt.Errorf("clickhouse: durations %v to %v: the longest is shorter than the shortest", q.MinDuration, q.MaxDuration)
+	}
+
+	var where []string
+	and := func(condition, name, value string) {
+		where = append(where, condition)
+		params = append(params, Param{name, value})
+	}
+	if q.Service != "" {
+		and("ServiceName = {service:String}", "service", q.Service)
+	}
+	if q.Name != "" {
+		and("SpanName = {name:String}", "name", q.Name)
+	}
+	where = append(where, "Timestamp >= {from:"+instant+"} AND Timestamp < {to:"+instant+"}")
+	if q.MinDuration > 0 {
+		and("Duration >= {min_duration:UInt64}", "min_duration", strconv.FormatInt(int64(q.MinDuration), 10))
+	}
+	if q.MaxDuration > 0 {
+		and("Duration <= {max_duration:UInt64}", "max_duration", strconv.FormatInt(int64(q.MaxDuration), 10))
+	}
+	if q.Errors {
+		where = append(where, "StatusCode IN ('STATUS_CODE_ERROR', 'Error')")
+	}
+	attributes := func(column, prefix string, wanted map[string]string) {
+		for i, key := range slices.Sorted(maps.Keys(wanted)) {
+			k, v := prefix+"_key"+strconv.Itoa(i), prefix+"_value"+strconv.Itoa(i)
+			and(fmt.Sprintf("mapContains(%s, {%s:String}) AND %s[{%s:String}] = {%s:String}", column, k, column, k, v), k, key)
+			params = append(params, Param{v, wanted[key]})
+		}
+	}
+	attributes("SpanAttributes", "span", q.Attributes)
+	attributes("ResourceAttributes", "resource", q.ResourceAttributes)
+
+	table, matches := s.name(""), strings.Join(where, "\n    AND ")
+	end := fmt.Sprintf("ORDER BY Timestamp DESC LIMIT %d", limit)
+	if s.Layout == Owned && len(q.Attributes)+len(q.ResourceAttributes) == 0 {
+		const row = "_part_starting_offset + _part_offset"
+		matches = fmt.Sprintf("%s IN (\n    SELECT %s FROM %s\n    WHERE %s\n    %s)",
+			row, row, table, strings.ReplaceAll(matches, "\n", "\n    "), end)
+	}
+	return Query{
+		SQL: fmt.Sprintf("SELECT Timestamp, TraceId, SpanId, ParentSpanId, ServiceName, SpanName, SpanKind, Duration, StatusCode\nFROM %s\nWHERE %s\n%s%s",
+			table, matches, end, s.settings()),
+		Params: params,
+	}, nil
+}
