@@ -1,0 +1,37 @@
+package boltstore
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/traceflake/traceflake/randflake/lease"
+)
+
+func init() { lease.Register("bolt", openURL) }
+
+// opened is a Store that holds nothing open, so there is nothing to close.
+type opened struct{ *Store }
+
+func (opened) Close() error { return nil }
+
+// openURL is the [lease.Driver] of bolt:PATH. Node ranges are those of
+// [WithNodes] and [WithBlockSize].
+func openURL(_ context.Context, url string, nodes lease.NodeRange) (lease.OpenedStore, error) {
+	path := strings.TrimPrefix(url, "bolt:")
+	if path == "" {
+		return nil, fmt.Errorf("boltstore: %w: no path in bolt:PATH", lease.ErrInvalidRequest)
+	}
+	var opts []Option
+	if nodes.BlockSize > 0 {
+		opts = append(opts, WithBlockSize(int(nodes.BlockSize)))
+	}
+	if nodes.Nodes > 0 {
+		opts = append(opts, WithNodes(int(nodes.First), int(nodes.Nodes)))
+	}
+	s, err := Open(path, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return opened{s}, nil
+}

@@ -1,0 +1,49 @@
+package boltstore
+
+import (
+	"errors"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/traceflake/traceflake/randflake"
+	"github.com/traceflake/traceflake/randflake/lease"
+)
+
+func TestDriver(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a folder", "leases.db")
+	s, err := lease.OpenStore(t.Context(), "bolt:"+path, lease.NodeRange{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := s.Acquire(t.Context(), lease.Request{Holder: lease.NewHolder(), Now: time.Now(), TTL: time.Minute})
+	if err != nil || g.Nodes != lease.DefaultBlockSize {
+		t.Errorf("grant %+v, %v", g, err)
+	}
+	if c, ok := s.(interface{ Codec() *randflake.Codec }); !ok || c.Codec() == nil {
+		t.Error("the file's own secret is out of reach")
+	}
+	if blocks, err := s.List(t.Context()); err != nil || len(blocks) != 1 {
+		t.Errorf("blocks %v, %v", blocks, err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+
+	path = filepath.Join(t.TempDir(), "leases.db")
+	s, err = lease.OpenStore(t.Context(), "bolt:"+path, lease.NodeRange{First: 64, Nodes: 64, BlockSize: 16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Get(t.Context(), lease.Grant{Lease: randflake.Lease{Node: 112}}); err != nil {
+		t.Errorf("block 112+16: %v", err)
+	}
+	for _, node := range []uint32{0, 72, 128} {
+		if _, err := s.Get(t.Context(), lease.Grant{Lease: randflake.Lease{Node: node}}); !errors.Is(err, lease.ErrInvalidRequest) {
+			t.Errorf("block %d: %v", node, err)
+		}
+	}
+	if _, err := lease.OpenStore(t.Context(), "bolt:", lease.NodeRange{}); !errors.Is(err, lease.ErrInvalidRequest) {
+		t.Errorf("no path: %v", err)
+	}
+}
