@@ -1,0 +1,26 @@
+package setup
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/traceflake/traceflake/randflake"
+)
+
+// LoadKeyring reads the secrets in a file; see [randflake.ParseKeyring] for
+// its form. Errors name the file and the line, never what stands there.
+func LoadKeyring(path string) (*randflake.Keyring, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	k, err := randflake.ParseKeyring(f)
+	var pathErr *fs.PathError
+	if err != nil && !errors.As(err, &pathErr) {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return k, err
+}

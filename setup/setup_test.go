@@ -1,0 +1,231 @@
+package setup_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel"
+
+	"github.com/traceflake/traceflake/idgen"
+	"github.com/traceflake/traceflake/randflake"
+	"github.com/traceflake/traceflake/randflake/lease"
+	"github.com/traceflake/traceflake/setup"
+)
+
+const secret = "dffd6021bb2bd5b0af676290809ec3a5"
+
+// A store as another module would register it.
+type fakeStore struct {
+	*lease.Memory
+	closed *int
+}
+
+func (s fakeStore) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
+	if strings.HasSuffix(opened.url, "dead") {
+		<-ctx.Done()
+		return lease.Grant{}, ctx.Err()
+	}
+	return s.Memory.Acquire(ctx, r)
+}
+
+func (s fakeStore) Close() error {
+	*s.closed++
+	return nil
+}
+
+var opened struct {
+	url    string
+	nodes  lease.NodeRange
+	closed int
+	memory *lease.Memory
+}
+
+func init() {
+	lease.Register("setup-test", func(_ context.Context, url string, nodes lease.NodeRange) (lease.OpenedStore, error) {
+		if strings.Contains(url, "refuse") {
+			return nil, errors.New("the driver refuses")
+		}
+		r := nodes
+		if r.Nodes == 0 {
+			r = lease.AllNodes
+		}
+		opened.url, opened.nodes, opened.closed, opened.memory = url, nodes, 0, lease.NewMemory(lease.WithNodeRange(r))
+		return fakeStore{opened.memory, &opened.closed}, nil
+	})
+}
+
+func file(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// env sets the variables given and clears the others.
+func env(t *testing.T, vars map[string]string) {
+	t.Helper()
+	for _, name := range []string{setup.StoreVar, setup.SecretFileVar, setup.NodesVar, setup.BlockSizeVar, setup.TTLVar, setup.MaxBlocksVar} {
+		t.Setenv(name, vars[name])
+	}
+}
+
+func TestZeroConfiguration(t *testing.T) {
+	env(t, nil)
+	g, shutdown, err := setup.FromEnv(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if id, span := g.NewIDs(t.Context()); !id.IsValid() || !span.IsValid() || g.Fallbacks() != 0 {
+		t.Errorf("%v, %v, %d fallbacks", id, span, g.Fallbacks())
+	}
+	if err := shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestFleet(t *testing.T) {
+	path := file(t, secret+"\n")
+	k, err := setup.LoadKeyring(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	env(t, map[string]string{
+		setup.StoreVar: "setup-test://host", setup.SecretFileVar: path, setup.NodesVar: "256+64", setup.BlockSizeVar: "16",
+		setup.TTLVar: "1m", setup.MaxBlocksVar: "2",
+	})
+	g, shutdown, err := setup.FromEnv(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := (lease.NodeRange{First: 256, Nodes: 64, BlockSize: 16}); opened.url != "setup-test://host" || opened.nodes != want {
+		t.Errorf("opened %q with %+v", opened.url, opened.nodes)
+	}
+	id, _ := g.NewIDs(t.Context()) // the first is a leased one already
+	if info, secret := idgen.InspectKeyring(k, id); secret != 0 || info.Parts.Node < 256 || info.Parts.Node >= 320 {
+		t.Errorf("secret %d, node %d", secret, info.Parts.Node)
+	}
+	blocks, err := opened.memory.List(t.Context())
+	if err != nil || len(blocks) != 1 {
+		t.Fatalf("%v, %v", blocks, err)
+	}
+	if ttl := blocks[0].GrantedUntil.Sub(blocks[0].Start); ttl != time.Minute {
+		t.Errorf("granted for %s", ttl)
+	}
+	for range 2 { // the second time changes nothing
+		if err := shutdown(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	if opened.closed != 1 {
+		t.Errorf("the store was closed %d times", opened.closed)
+	}
+	if blocks, err := opened.memory.List(t.Context()); err != nil || blocks[0].Holder != "" {
+		t.Errorf("the lease was not given back: %+v, %v", blocks, err)
+	}
+}
+
+// One host, no secret: the file has its own.
+func TestBolt(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "leases.db")
+	env(t, map[string]string{setup.StoreVar: "bolt:" + path})
+	g, shutdown, err := setup.FromEnv(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer shutdown(t.Context())
+	s, err := lease.OpenStore(t.Context(), "bolt:"+path, lease.NodeRange{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	codec := s.(interface{ Codec() *randflake.Codec }).Codec()
+	if id, _ := g.NewIDs(t.Context()); !idgen.Inspect(codec, id).Agree {
+		t.Error("the ID is not of the file's secret")
+	}
+}
+
+// A store that does not answer delays the start by a second, and no more.
+func TestDeadStore(t *testing.T) {
+	env(t, map[string]string{setup.StoreVar: "setup-test:dead", setup.SecretFileVar: file(t, secret)})
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(error) {}))
+	start := time.Now()
+	g, shutdown, err := setup.FromEnv(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := time.Since(start); d < time.Second || d > 5*time.Second {
+		t.Errorf("it took %s", d)
+	}
+	if id, span := g.NewIDs(t.Context()); !id.IsValid() || !span.IsValid() || g.Fallbacks() == 0 {
+		t.Errorf("%v, %v, %d fallbacks", id, span, g.Fallbacks())
+	}
+	if err := shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestBadValues(t *testing.T) {
+	good := file(t, secret)
+	const store = "setup-test://user:hunter2@host"
+	dir := t.TempDir()
+	bolt := "bolt:" + filepath.Join(dir, "leases.db")
+	for _, c := range []struct {
+		name string
+		vars map[string]string
+		want string
+	}{
+		{"secret without store", map[string]string{setup.SecretFileVar: good}, "TRACEFLAKE_SECRET_FILE is set, but TRACEFLAKE_STORE is not"},
+		{"TTL without store", map[string]string{setup.TTLVar: "1m"}, "TRACEFLAKE_TTL is set, but TRACEFLAKE_STORE is not"},
+		{"store without secret", map[string]string{setup.StoreVar: store}, "no secret of its own; set TRACEFLAKE_SECRET_FILE"},
+		{"missing secret", map[string]string{setup.StoreVar: store, setup.SecretFileVar: filepath.Join(dir, "none")}, "TRACEFLAKE_SECRET_FILE: open"},
+		{"folder for a secret", map[string]string{setup.StoreVar: store, setup.SecretFileVar: dir}, "TRACEFLAKE_SECRET_FILE: randflake: keyring: read"},
+		{"bad secret", map[string]string{setup.StoreVar: store, setup.SecretFileVar: file(t, secret[:30])}, "line 1 has 30 characters"},
+		{"unknown store", map[string]string{setup.StoreVar: "redis://user:hunter2@host", setup.SecretFileVar: good}, "TRACEFLAKE_STORE: lease: unknown kind of store; it must begin with one of bolt:, setup-test:"},
+		{"driver refuses", map[string]string{setup.StoreVar: "setup-test:refuse", setup.SecretFileVar: good}, "TRACEFLAKE_STORE: the driver refuses"},
+		{"TTL no duration", map[string]string{setup.StoreVar: store, setup.SecretFileVar: good, setup.TTLVar: "10"}, `TRACEFLAKE_TTL: "10" is no duration`},
+		{"TTL short", map[string]string{setup.StoreVar: store, setup.SecretFileVar: good, setup.TTLVar: "1s"}, "TRACEFLAKE_TTL: 1s is not from 2s to 24h"},
+		{"TTL long", map[string]string{setup.StoreVar: store, setup.SecretFileVar: good, setup.TTLVar: "25h"}, "TRACEFLAKE_TTL: 25h0m0s is not"},
+		{"TTL too long for bolt", map[string]string{setup.StoreVar: bolt, setup.TTLVar: "11m"}, "TRACEFLAKE_TTL: 11m0s is more than the 10m0s that a bolt file grants"},
+		{"no blocks", map[string]string{setup.StoreVar: store, setup.SecretFileVar: good, setup.MaxBlocksVar: "0"}, "TRACEFLAKE_MAX_BLOCKS: "},
+		{"nodes", map[string]string{setup.StoreVar: store, setup.SecretFileVar: good, setup.NodesVar: "0-8"}, `TRACEFLAKE_NODES: "0-8" is not of the form FIRST+COUNT`},
+		{"too many nodes", map[string]string{setup.StoreVar: store, setup.SecretFileVar: good, setup.NodesVar: "8+131072"}, "TRACEFLAKE_NODES"},
+		{"unaligned nodes", map[string]string{setup.StoreVar: store, setup.SecretFileVar: good, setup.NodesVar: "4+8"}, "TRACEFLAKE_NODES, TRACEFLAKE_BLOCK_SIZE: lease: invalid request"},
+		{"block size", map[string]string{setup.StoreVar: store, setup.SecretFileVar: good, setup.BlockSizeVar: "3"}, "TRACEFLAKE_NODES, TRACEFLAKE_BLOCK_SIZE: lease: invalid request: block size 3"},
+		{"block size no number", map[string]string{setup.StoreVar: store, setup.SecretFileVar: good, setup.BlockSizeVar: "-8"}, "TRACEFLAKE_BLOCK_SIZE: "},
+		{"bolt with a fleet's secret", map[string]string{setup.StoreVar: bolt, setup.SecretFileVar: good}, "set TRACEFLAKE_NODES, or leave TRACEFLAKE_SECRET_FILE out"},
+		{"bolt without a path", map[string]string{setup.StoreVar: "bolt:"}, "no path"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			env(t, c.vars)
+			g, shutdown, err := setup.FromEnv(t.Context())
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Fatalf("got %v, want %q", err, c.want)
+			}
+			if g != nil || shutdown != nil {
+				t.Error("a generator with an error")
+			}
+			for _, hidden := range []string{"hunter2", secret[:8]} {
+				if strings.Contains(err.Error(), hidden) {
+					t.Errorf("it shows %q: %v", hidden, err)
+				}
+			}
+		})
+	}
+	if _, err := os.Stat(filepath.Join(dir, "leases.db")); err == nil {
+		t.Error("a bad configuration made a file")
+	}
+}
+
+// A store that is closed after a bad configuration is not left open.
+func TestClosesTheStoreItRefuses(t *testing.T) {
+	env(t, map[string]string{setup.StoreVar: "setup-test:x"})
+	if _, _, err := setup.FromEnv(t.Context()); !errors.Is(err, setup.ErrConfig) || opened.closed != 1 {
+		t.Errorf("%v, closed %d times", err, opened.closed)
+	}
+}
