@@ -1,0 +1,13 @@
+// Package etcd runs a real etcd for tests, of one member or of several. Each
+// member is a process of its own, so that it can be killed and stopped as in
+// life: the test's own program, started again, with etcd's server in it.
+//
+// So the TestMain of a package that starts one begins with [Main]:
+//
+//	func TestMain(m *testing.M) {
+//		etcd.Main()
+//		os.Exit(m.Run())
+//	}
+//
+// It is a module of its own: etcd's server brings many others.
+package etcd
