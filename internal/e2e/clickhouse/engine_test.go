@@ -1,0 +1,69 @@
+package clickhouse_test
+
+import (
+	"database/sql"
+	"strings"
+	"testing"
+
+	chgo "github.com/ClickHouse/clickhouse-go/v2"
+
+	"github.com/traceflake/traceflake/internal/embedded"
+)
+
+// engine is a fresh database, and database/sql over it.
+type engine struct {
+	*embedded.Engine
+	t  *testing.T
+	db *sql.DB
+}
+
+func newEngine(t *testing.T) *engine {
+	t.Helper()
+	e := embedded.ClickHouseForTest(t)
+	options, err := chgo.ParseDSN(e.DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := chgo.OpenDB(options)
+	t.Cleanup(func() { _ = db.Close() })
+	return &engine{e, t, db}
+}
+
+// exec runs a statement and returns its rows.
+func (e *engine) exec(statement string) [][]string {
+	e.t.Helper()
+	r, err := e.Query(e.t.Context(), statement)
+	if err != nil {
+		e.t.Fatalf("%s: %v", statement, err)
+	}
+	return r.Rows
+}
+
+// one returns the only value of a query.
+func (e *engine) one(query string) string {
+	e.t.Helper()
+	rows := e.exec(query)
+	if len(rows) != 1 || len(rows[0]) != 1 {
+		e.t.Fatalf("%s: %d rows", query, len(rows))
+	}
+	return rows[0][0]
+}
+
+// run runs statements of the package.
+func (e *engine) run(statements []string, err error) {
+	e.t.Helper()
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	for _, statement := range statements {
+		e.exec(statement)
+	}
+}
+
+// fails runs a statement that must fail with a message.
+func (e *engine) fails(statement, message string) {
+	e.t.Helper()
+	if _, err := e.Query(e.t.Context(), statement); err == nil || !strings.Contains(err.Error(), message) {
+		e.t.Errorf("%s: error %v, want %q", statement, err, message)
+	}
+}
