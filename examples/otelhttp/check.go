@@ -79,3 +79,13 @@ func mostTelling(sent map[trace.TraceID]request) (best trace.TraceID) {
 	}
 	return best
 }
+
+// newest is the last sampled trace that a kind of client caused, or zero.
+func newest(sent map[trace.TraceID]request, k kind) (last trace.TraceID) {
+	for id, r := range sent {
+		if r.kind == k && r.sampled && id.String() > last.String() {
+			last = id
+		}
+	}
+	return last
+}

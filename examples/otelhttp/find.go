@@ -17,11 +17,12 @@ import (
 // finder looks traces up in the Collector's table.
 type finder struct {
 	engine *embedded.Engine
+	ids    *source
 	conn   driver.Conn
 	server string // what it is
 }
 
-func newFinder(engine *embedded.Engine) (*finder, error) {
+func newFinder(engine *embedded.Engine, ids *source) (*finder, error) {
 	options, err := clickhouse.ParseDSN(engine.DSN())
 	if err != nil {
 		return nil, err
@@ -34,7 +35,7 @@ func newFinder(engine *embedded.Engine) (*finder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ClickHouse at %s: %w", options.Addr[0], err)
 	}
-	return &finder{engine: engine, conn: conn, server: version.Version.String() + " at " + options.Addr[0]}, nil
+	return &finder{engine: engine, ids: ids, conn: conn, server: version.Version.String() + " at " + options.Addr[0]}, nil
 }
 
 func (f *finder) close() error { return f.conn.Close() }
@@ -63,6 +64,7 @@ type span struct {
 // found is a trace and what finding it cost.
 type found struct {
 	id       trace.TraceID
+	decoded  string // the low half, for people
 	spans    []span
 	from, to time.Time // the window; zero if all of the table was searched
 	windowed embedded.Granules
@@ -79,7 +81,7 @@ const (
 // trace searches in the window that the ID's time gives, and if nothing is
 // there, as for IDs that are not ours, everywhere.
 func (f *finder) trace(ctx context.Context, id trace.TraceID) (t found, err error) {
-	t.id = id
+	t.id, t.decoded = id, f.ids.decode(id)
 	t.from, t.to = idgen.Time(id).Add(-before), idgen.Time(id).Add(after)
 	everywhere := fmt.Sprintf(`SELECT Timestamp, SpanId, ParentSpanId, SpanName, SpanKind, ServiceName, Duration, StatusCode, StatusMessage
 		FROM otel_traces WHERE TraceId = '%s'`, id)

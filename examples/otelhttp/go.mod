@@ -7,6 +7,7 @@ require (
 	github.com/open-telemetry/opentelemetry-collector-contrib/exporter/clickhouseexporter v0.161.0
 	github.com/traceflake/traceflake v0.0.0
 	github.com/traceflake/traceflake/internal/embedded v0.0.0
+	github.com/traceflake/traceflake/randflake/lease/pgstore v0.0.0
 	go.opentelemetry.io/collector/component v1.67.0
 	go.opentelemetry.io/collector/config/configoptional v1.67.0
 	go.opentelemetry.io/collector/exporter v1.67.0
@@ -46,6 +47,7 @@ require (
 	github.com/jackc/pgpassfile v1.0.0 // indirect
 	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
 	github.com/jackc/pgx/v5 v5.12.0 // indirect
+	github.com/jackc/puddle/v2 v2.2.3 // indirect
 	github.com/json-iterator/go v1.1.12 // indirect
 	github.com/klauspost/compress v1.19.1 // indirect
 	github.com/knadh/koanf/maps v0.1.3 // indirect
@@ -61,6 +63,7 @@ require (
 	github.com/segmentio/asm v1.2.1 // indirect
 	github.com/shopspring/decimal v1.5.0 // indirect
 	github.com/stretchr/testify v1.12.1 // indirect
+	go.etcd.io/bbolt v1.5.0 // indirect
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
 	go.opentelemetry.io/collector/client v1.67.0 // indirect
 	go.opentelemetry.io/collector/config/configopaque v1.67.0 // indirect
@@ -95,4 +98,6 @@ require (
 replace (
 	github.com/traceflake/traceflake => ../..
 	github.com/traceflake/traceflake/internal/embedded => ../../internal/embedded
+	github.com/traceflake/traceflake/randflake/lease/leasetest => ../../randflake/lease/leasetest
+	github.com/traceflake/traceflake/randflake/lease/pgstore => ../../randflake/lease/pgstore
 )

@@ -4,6 +4,11 @@
 //
 // It needs no server: ClickHouse runs inside the process, fetched by
 // `make engines`. With TRACEFLAKE_CLICKHOUSE_DSN set it uses that server.
+//
+// The services' IDs come from nodes leased from a store, by default a file in
+// the user's cache folder that all runs share. -store names another one, or
+// none. A file has a secret of its own; for servers TRACEFLAKE_SECRET_FILE
+// names the file with the fleet's, and without it each run draws one.
 package main
 
 import (
@@ -14,8 +19,11 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
+
+	"go.opentelemetry.io/otel"
 
 	"github.com/traceflake/traceflake/internal/embedded"
 )
@@ -32,12 +40,14 @@ func main() {
 
 type options struct {
 	requests int
+	store    string
 	serve    string
 }
 
 func parse(args []string) (o options, err error) {
 	flags := flag.NewFlagSet("otelhttp", flag.ContinueOnError)
 	flags.IntVar(&o.requests, "requests", 200, "send this `number` of requests and check what was stored")
+	flags.StringVar(&o.store, "store", "", "lease nodes from `URL`: bolt:PATH, postgres://…, etcd://…, or none (default a file in the user's cache folder)")
 	flags.StringVar(&o.serve, "serve", "", "keep the services up for curl on this `address`, such as 127.0.0.1:8080, until Ctrl-C")
 	if err := flags.Parse(args); err != nil {
 		return o, err
@@ -63,20 +73,39 @@ func run(ctx context.Context, args []string, stdout io.Writer) (err error) {
 		return err
 	}
 	out := newScreen(stdout)
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { out.phase("Note", "%s", strings.ReplaceAll(err.Error(), "\n\t", " ")) }))
+
+	ids, err := openSource(ctx, o.store)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing)
+		defer cancel()
+		err = errors.Join(err, ids.close(ctx))
+		if n := ids.ids.Fallbacks(); n > 0 {
+			out.phase("IDs", "%d spans or traces got random ones while there was no lease", n)
+		}
+	}()
+	out.phase("IDs", "from %s", ids.name)
 
 	engine, err := embedded.ClickHouse(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, engine.Close()) }()
-	find, err := newFinder(engine)
+	find, err := newFinder(engine, ids)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, find.close()) }()
 	out.phase("ClickHouse", "%s, the fresh database %s with the Collector's own schema", find.server, engine.Database())
 
-	spans, err := newPipeline(ctx, engine.DSN())
+	if ids.ready(ctx) != nil && ctx.Err() == nil {
+		out.phase("IDs", "random until the store grants a lease")
+	}
+
+	spans, err := newPipeline(ctx, engine.DSN(), ids.ids)
 	if err != nil {
 		return err
 	}
@@ -101,7 +130,7 @@ func run(ctx context.Context, args []string, stdout io.Writer) (err error) {
 	out.phase("Services", "edge at %s calls orders at %s", services.edge.url, services.orders.url)
 
 	if o.requests > 0 {
-		if err := demonstrate(ctx, out, o.requests, services.edge.url, spans, find); err != nil {
+		if err := demonstrate(ctx, out, o.requests, services.edge.url, spans, find, ids); err != nil {
 			return err
 		}
 	}
@@ -117,7 +146,7 @@ func run(ctx context.Context, args []string, stdout io.Writer) (err error) {
 
 // demonstrate sends requests, checks that each left the spans it should have,
 // and shows one trace.
-func demonstrate(ctx context.Context, out *screen, n int, url string, spans *pipeline, find *finder) error {
+func demonstrate(ctx context.Context, out *screen, n int, url string, spans *pipeline, find *finder, ids *source) error {
 	plan := newPlan(n)
 	out.phase("Requests", "%s", plan)
 	bar := out.progress(n)
@@ -147,5 +176,10 @@ func demonstrate(ctx context.Context, out *screen, n int, url string, spans *pip
 	}
 	out.phase("Find", "trace %s, sent by %s", id, sent[id].kind)
 	out.waterfall(t)
+	id = newest(sent, bare)
+	if !id.IsValid() {
+		return nil
+	}
+	out.phase("Decode", "trace %s, made by edge for %s: %s", id, bare, ids.decode(id))
 	return nil
 }

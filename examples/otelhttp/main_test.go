@@ -10,6 +10,8 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -35,6 +37,8 @@ func use(t *testing.T, engine *embedded.Engine, through func(http.Handler) http.
 		dsn.Host = strings.TrimPrefix(proxy.URL, "http://")
 	}
 	t.Setenv("TRACEFLAKE_CLICKHOUSE_DSN", dsn.String())
+	t.Setenv("XDG_CACHE_HOME", t.TempDir()) // the default store's place, on Linux
+	t.Setenv("HOME", t.TempDir())           // elsewhere
 }
 
 func TestRun(t *testing.T) {
@@ -54,6 +58,9 @@ func TestRun(t *testing.T) {
 		`15 spans in `,
 		`Granules read: [1-9]\d* of [1-9]`,
 		`Spans +\d+ stored, 0 lost`,
+		`IDs +from nodes leased from bolt:/.*/traceflake/example.db, under the file's secret`,
+		`Decoded: not made under the file's secret: somebody else's or random\.`, // the app's
+		`Decode +trace [0-9a-f]{32}, made by edge for a client without headers: node \d+, second 20.*Z, number \d+ in it, under the file's secret`,
 	} {
 		if !regexp.MustCompile(want).Match(out.Bytes()) {
 			t.Errorf("no %q in the output", want)
@@ -199,11 +206,74 @@ func TestLostSpansAreReported(t *testing.T) {
 	}
 }
 
+func TestStores(t *testing.T) {
+	use(t, embedded.ClickHouseForTest(t), nil)
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("000102030405060708090a0b0c0d0e0f\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	noFolder := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(noFolder, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const leased = `Decode .*: node \d+, second 20.*Z, number \d+ in it, under `
+	for _, c := range []struct {
+		name        string
+		store       func(t *testing.T) string
+		cache, file string
+		want        []string
+	}{
+		{name: "a file", store: func(t *testing.T) string { return "bolt:" + filepath.Join(t.TempDir(), "leases") },
+			want: []string{`IDs +from nodes leased from bolt:/.*/leases, under the file's secret`, leased + "the file's secret"}},
+		{name: "a server", store: func(t *testing.T) string { return embedded.PostgresForTest(t).DSN() }, file: secret,
+			want: []string{`IDs +from nodes leased from postgres://127\.0\.0\.1:\d+/traceflake_\w+, under the secret of /.*/secret\n`, leased + "the secret of "}},
+		{name: "a server that is down", store: func(*testing.T) string { return "postgres://me:hunter2@127.0.0.1:1/db" },
+			want: []string{`postgres://127\.0\.0\.1:1/db, under a secret drawn for this run \(TRACEFLAKE_SECRET_FILE names the fleet's\)`,
+				`Note +lease: acquire: pgstore: .*connection refused`, `IDs +random until the store grants a lease`,
+				`Decode .*: not made under a secret drawn for this run`, `IDs +69 spans or traces got random ones`}},
+		{name: "none", store: func(*testing.T) string { return "none" },
+			want: []string{`IDs +from a secret of this process alone, without a store`, `Decode .*: hidden`}},
+		{name: "no place for the default file", cache: noFolder,
+			want: []string{`IDs +from a secret of this process alone, for want of a store: .*not a directory`, `Decode .*: hidden`}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			args := []string{"-requests", "6"}
+			if c.store != nil {
+				args = append(args, "-store", c.store(t))
+			}
+			if c.cache != "" {
+				t.Setenv("XDG_CACHE_HOME", c.cache)
+				t.Setenv("HOME", c.cache)
+			}
+			t.Setenv("TRACEFLAKE_SECRET_FILE", c.file)
+			var out bytes.Buffer
+			if err := run(t.Context(), args, &out); err != nil {
+				t.Fatalf("%v\n%s", err, &out)
+			}
+			for _, want := range append(c.want, `all 6 sampled traces are stored`, `69 stored, 0 lost`) {
+				if !regexp.MustCompile(want).Match(out.Bytes()) {
+					t.Errorf("no %q in:\n%s", want, &out)
+				}
+			}
+			if strings.Contains(out.String(), "hunter2") {
+				t.Errorf("the password is in the output:\n%s", &out)
+			}
+		})
+	}
+}
+
 func TestBadInput(t *testing.T) {
+	corrupt := filepath.Join(t.TempDir(), "corrupt")
+	if err := os.WriteFile(corrupt, bytes.Repeat([]byte("no bolt"), 5000), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
 	t.Setenv("TRACEFLAKE_CLICKHOUSE_DSN", "http://127.0.0.1:1")
 	for want, args := range map[string][]string{
-		"127.0.0.1:1":             nil,
+		"127.0.0.1:1":             {"-store", "none"},
 		"-requests -1":            {"-requests", "-1"},
+		"bolt:":                   {"-store", "redis://127.0.0.1"},
+		"corrupt: open":           {"-store", "bolt:" + corrupt},
 		"nothing to do":           {"-requests", "0"},
 		`unexpected argument "x"`: {"x"},
 		`invalid value "many"`:    {"-requests", "many"},

@@ -39,7 +39,7 @@ type pipeline struct {
 	failure      atomic.Pointer[error] // the first
 }
 
-func newPipeline(ctx context.Context, dsn string) (*pipeline, error) {
+func newPipeline(ctx context.Context, dsn string, ids *idgen.Generator) (*pipeline, error) {
 	factory := clickhouseexporter.NewFactory()
 	config, ok := factory.CreateDefaultConfig().(*clickhouseexporter.Config)
 	if !ok {
@@ -67,7 +67,7 @@ func newPipeline(ctx context.Context, dsn string) (*pipeline, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the Collector's exporter: %w", err)
 	}
-	return &pipeline{ids: idgen.New(), collector: collector}, nil
+	return &pipeline{ids: ids, collector: collector}, nil
 }
 
 type noExtensions struct{}

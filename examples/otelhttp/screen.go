@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -13,8 +14,10 @@ import (
 
 // screen writes for people: in colour and with progress on a terminal, plain
 // elsewhere.
+// It is safe for concurrent use.
 type screen struct {
 	io.Writer
+	mu       sync.Mutex
 	terminal bool
 	colour   bool
 	width    int
@@ -33,12 +36,18 @@ func newScreen(w io.Writer) *screen {
 }
 
 func (s *screen) printf(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	_, _ = fmt.Fprintf(s, format, args...) // there is nowhere else to say so
 }
 
 // phase starts a new part of the output.
 func (s *screen) phase(name, format string, args ...any) {
-	s.printf("%s %s\n", s.paint(bold, fmt.Sprintf("%-10s", name)), fmt.Sprintf(format, args...))
+	wipe := ""
+	if s.terminal {
+		wipe = "\r\x1b[K" // of a bar
+	}
+	s.printf("%s%s %s\n", wipe, s.paint(bold, fmt.Sprintf("%-10s", name)), fmt.Sprintf(format, args...))
 }
 
 type style string

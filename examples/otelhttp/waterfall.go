@@ -57,7 +57,7 @@ func (s *screen) waterfall(t found) {
 		return
 	}
 	made := idgen.Time(t.id)
-	s.printf("The ID was made at %s; the first span began %s later.\n", made.Format("2006-01-02 15:04:05.000 MST"), milliseconds(start.Sub(made)))
+	s.printf("The ID was made at %s; the first span began %s later. Decoded: %s.\n", made.Format("2006-01-02 15:04:05.000 MST"), milliseconds(start.Sub(made)), t.decoded)
 	s.printf("Granules read: %s (searched from %s to %s, as the ID says; without it %d).\n\n",
 		s.paint(bold, fmt.Sprintf("%d of %d", t.windowed.Read, t.windowed.Total)), t.from.Format("15:04:05"), t.to.Format("15:04:05"), t.whole.Read)
 }

@@ -20,7 +20,7 @@ func sample() found {
 	}
 	ms := time.Millisecond
 	return found{
-		id: idgen.MinTraceID(start.Add(-2 * ms)), from: start.Add(-time.Minute), to: start.Add(time.Hour),
+		id: idgen.MinTraceID(start.Add(-2 * ms)), decoded: "node 7", from: start.Add(-time.Minute), to: start.Add(time.Hour),
 		windowed: embedded.Granules{Read: 1, Total: 9}, whole: embedded.Granules{Read: 4, Total: 9},
 		spans: []span{
 			at(6, "d", "b", "orders", "insert", "Error", 2*ms),
@@ -43,7 +43,7 @@ orders  │ └ insert   2.00 ms                    ━━━━━━ error
 edge    └ é          0.00 ms                             ━
 
 5 spans in 10.00 ms.
-The ID was made at 2026-01-02 03:04:04.998 UTC; the first span began 2.00 ms later.
+The ID was made at 2026-01-02 03:04:04.998 UTC; the first span began 2.00 ms later. Decoded: node 7.
 Granules read: 1 of 9 (searched from 03:03:05 to 04:04:05, as the ID says; without it 4).
 
 `
