@@ -229,12 +229,7 @@ func (k *Keeper) Generation() uint64 {
 // error says so. Closing again returns the same.
 func (k *Keeper) Close(ctx context.Context) error {
 	k.closing.Do(func() {
-		k.publishMu.Lock()
-		h := k.held.Swap(&held{err: ErrClosed})
-		k.publishMu.Unlock()
-		for _, s := range h.slots {
-			s.gen.Seal()
-		}
+		k.seal()
 		k.stop()
 		select {
 		case <-k.stopped:
@@ -245,6 +240,15 @@ func (k *Keeper) Close(ctx context.Context) error {
 		k.meters.unregister()
 	})
 	return k.closeErr
+}
+
+// seal ends the making of IDs.
+func (k *Keeper) seal() {
+	k.publishMu.Lock()
+	defer k.publishMu.Unlock()
+	for _, s := range k.held.Swap(&held{err: ErrClosed}).slots {
+		s.gen.Seal()
+	}
 }
 
 // publish shows the slots that are left to Next and Fill, unless the Keeper is

@@ -1,9 +1,9 @@
 package lease
 
 import (
+	"context"
 	"testing"
 	"time"
-	"context"
 
 	"github.com/traceflake/traceflake/randflake"
 )
@@ -28,7 +28,7 @@ func TestSmoke(t *testing.T) {
 }
 func BenchmarkFill(b *testing.B) {
 	c, _ := randflake.NewCodec(make([]byte, 16))
-	l := randflake.Lease{Nodes: 1<<17, Start: time.Now().Add(-time.Second), End: time.Now().Add(time.Hour)}
+	l := randflake.Lease{Nodes: 1 << 17, Start: time.Now().Add(-time.Second), End: time.Now().Add(time.Hour)}
 	dst := make([]randflake.ID, 64)
 	b.Run("generator", func(b *testing.B) {
 		g, _ := randflake.NewGenerator(c, l)

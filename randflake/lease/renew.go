@@ -57,7 +57,7 @@ func (k *Keeper) sweep() {
 	now := k.cfg.clock.Now()
 	kept := slices.DeleteFunc(slices.Clone(k.slots), func(s *slot) bool {
 		if !s.gone.Load() {
-			s.now() // looks at the clocks
+			s.look()
 		}
 		if s.lost && !now.Before(s.grant.End) {
 			s.end()
@@ -158,9 +158,12 @@ func (k *Keeper) acquire(ctx context.Context) {
 // renew moves a slot's end. Whatever goes wrong, the block as the store has it
 // then decides: an answer may have been lost, or come late.
 func (k *Keeper) renew(ctx context.Context, s *slot) {
-	end := k.cfg.clock.Now().Add(k.cfg.ttl)
+	at, ok := s.look()
+	if !ok {
+		return // a clock that was stepped asks for no ends
+	}
 	call, cancel := context.WithTimeout(ctx, callTimeout)
-	g, err := k.store.Renew(call, s.grant, end)
+	g, err := k.store.Renew(call, s.grant, at.wall.Add(k.cfg.ttl))
 	cancel()
 	k.meters.request(ctx, "renew", err)
 	if err != nil {

@@ -56,14 +56,21 @@ func (s *slot) now() time.Time {
 }
 
 func (s *slot) enter(second int64) {
-	offset := read(s.clock).offset()
-	gap := offset - s.offset.Load()
+	if at, ok := s.look(); ok {
+		s.offset.Store(at.offset()) // follows a clock that is slewed
+		s.second.Store(second)
+	}
+}
+
+// look reads the clocks, and drops the slot when they moved apart.
+func (s *slot) look() (at reading, ok bool) {
+	at = read(s.clock)
+	gap := at.offset() - s.offset.Load()
 	if gap > int64(maxClockGap) || gap < -int64(maxClockGap) {
 		s.drop(s, clockGap)
-		return
+		return at, false
 	}
-	s.offset.Store(offset) // follows a clock that is slewed
-	s.second.Store(second)
+	return at, true
 }
 
 // end seals the generator and returns its first unused second.
