@@ -94,9 +94,6 @@ func Env() (Config, error) {
 		if err := v.read(s); err != nil {
 			return Config{}, fmt.Errorf("%w: %s: %w", ErrConfig, v.name, err)
 		}
-		if c.Store == "" {
-			return Config{}, fmt.Errorf("%w: %s is set, but %s is not", ErrConfig, v.name, StoreVar)
-		}
 	}
 	return c, nil
 }
@@ -128,8 +125,16 @@ func checkTTL(ttl time.Duration) error {
 // Open does what [FromEnv] does, with these settings.
 func (c Config) Open(ctx context.Context) (*idgen.Generator, func(context.Context) error, error) {
 	if c.Store == "" {
-		if c.SecretFile != "" {
-			return nil, nil, fmt.Errorf("%w: %s is set, but %s is not: IDs under a shared secret need leased nodes", ErrConfig, SecretFileVar, StoreVar)
+		for _, v := range []struct {
+			name string
+			set  bool
+		}{
+			{SecretFileVar, c.SecretFile != ""}, {NodesVar, c.Nodes.Nodes != 0}, {BlockSizeVar, c.Nodes.BlockSize != 0},
+			{TTLVar, c.TTL != 0}, {MaxBlocksVar, c.MaxBlocks != 0},
+		} {
+			if v.set {
+				return nil, nil, fmt.Errorf("%w: %s is set, but %s is not: it goes with leased nodes", ErrConfig, v.name, StoreVar)
+			}
 		}
 		return idgen.New(), func(context.Context) error { return nil }, nil
 	}

@@ -1,0 +1,191 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/traceflake/traceflake/cmd/traceflake/internal/backfill"
+	"github.com/traceflake/traceflake/cmd/traceflake/internal/stamp"
+)
+
+func backfillCommand(f *flags) *cobra.Command {
+	var o backfill.Options
+	var format, unit, comma string
+	var deterministic, quiet bool
+	cmd := &cobra.Command{
+		Use:   "backfill --time FIELD [FILE]",
+		Short: "Add trace IDs to records that predate tracing",
+		Long: `backfill copies records from FILE or standard input to standard output and adds
+a trace ID of each record's time. Every other byte of a record stays as it is.
+
+NDJSON has one object a line; the ID becomes its last field. Dots in the names
+of fields lead into objects. CSV follows RFC 4180 and has a header; the ID
+becomes the last column. A record whose ID field is there already keeps it; an
+empty one is filled.
+
+--key gives all records with the same value in that field one trace ID, of the
+time of the first of them. The keys are kept in a temporary file, 90 bytes or
+less each; memory does not grow. Records without a key get an ID of their own.
+
+IDs are made as by "new": with a store and a secret they are unique in the fleet
+and decode as IDs given to old records. --deterministic instead derives them
+from time and key (without --key, the whole record) with the first secret: the
+same input gives the same output, and the IDs decode to nothing. Neither verify.
+
+Numbers are taken for Unix seconds below 10^11, milliseconds below 10^14,
+microseconds below 10^17 and else nanoseconds, unless --time-format says which.
+Text is RFC 3339; a space for the T and a missing zone (UTC) are fine.
+
+Records that get no ID (before 2020, no time, half-written) are reported with
+their line and copied as they are; in CSV those that are whole get an empty
+cell. The exit code then is 1.`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if o.TimeField == "" || o.IDField == "" {
+				return errors.New("--time and --id-field need the name of a field")
+			}
+			if o.TimeUnit, err = stamp.ParseUnit(unit); err != nil {
+				return fmt.Errorf("--time-format: %w", err)
+			}
+			if comma == `\t` {
+				comma = "\t"
+			}
+			if len(comma) != 1 || strings.ContainsAny(comma, "\"\r\n") || comma[0] >= 0x80 {
+				return fmt.Errorf("--comma: %q is no single character that can separate fields", comma)
+			}
+			o.Comma = comma[0]
+			in, name, size, err := openInput(cmd, args)
+			if err != nil {
+				return err
+			}
+			defer in.Close()
+			copyAll, err := formatOf(format, name)
+			if err != nil {
+				return err
+			}
+			stop := func() error { return nil }
+			if deterministic {
+				keyring, err := f.keyring(cmd)
+				if err != nil {
+					return err
+				}
+				if keyring == nil {
+					return fmt.Errorf("--deterministic: %w", errNoSecret)
+				}
+				o.NewID = backfill.Deterministic(keyring)
+			} else {
+				var g generator
+				if g, stop, err = f.generator(cmd); err != nil {
+					return err
+				}
+				o.NewID = func(t time.Time, _ []byte) (trace.TraceID, error) { return g.at(t) }
+			}
+			o.Report = func(line int64, err error) {
+				fmt.Fprintf(cmd.ErrOrStderr(), "traceflake: line %d: %v\n", line, err)
+			}
+			p := &progress{w: cmd.ErrOrStderr(), size: size, start: time.Now(), quiet: quiet}
+			o.Progress = p.show
+			stats, err := copyAll(cmd.Context(), cmd.OutOrStdout(), in, o)
+			p.done(stats)
+			if err = errors.Join(err, stop()); err == nil && stats.Failed > 0 {
+				err = errReported
+			}
+			return err
+		},
+	}
+	f.addStore(cmd, "store that leases the nodes")
+	cmd.Flags().StringVar(&o.TimeField, "time", "", "field with the record's time (required)")
+	cmd.Flags().StringVar(&unit, "time-format", "auto", "how the time is written: "+strings.Join(stamp.Names, ", "))
+	cmd.Flags().StringVar(&o.KeyField, "key", "", "field with the correlation key")
+	cmd.Flags().StringVar(&o.IDField, "id-field", "trace_id", "field that gets the trace ID")
+	cmd.Flags().BoolVar(&deterministic, "deterministic", false, "derive IDs from time and key")
+	cmd.Flags().StringVar(&format, "format", "", "ndjson or csv (default by the file's name, else ndjson)")
+	cmd.Flags().StringVar(&comma, "comma", ",", `what separates fields of CSV; \t is a tab`)
+	cmd.Flags().StringVar(&o.TempDir, "temp-dir", "", "folder for the temporary file of keys (default the system's)")
+	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "no progress, only what is wrong")
+	return cmd
+}
+
+// openInput returns the input, its name and its size, 0 when it is not known.
+func openInput(cmd *cobra.Command, args []string) (io.ReadCloser, string, int64, error) {
+	if len(args) == 0 || args[0] == "-" {
+		return io.NopCloser(cmd.InOrStdin()), "", 0, nil
+	}
+	file, err := os.Open(args[0])
+	if err != nil {
+		return nil, "", 0, err
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return nil, "", 0, errors.Join(err, file.Close())
+	}
+	return file, args[0], info.Size(), nil
+}
+
+type copyFunc func(context.Context, io.Writer, io.Reader, backfill.Options) (backfill.Stats, error)
+
+func formatOf(format, name string) (copyFunc, error) {
+	if format == "" {
+		format = "ndjson"
+		if ext := strings.ToLower(filepath.Ext(name)); ext == ".csv" || ext == ".tsv" {
+			format = "csv"
+		}
+	}
+	switch format {
+	case "ndjson":
+		return backfill.NDJSON, nil
+	case "csv":
+		return backfill.CSV, nil
+	}
+	return nil, fmt.Errorf("--format: %q is not ndjson or csv", format)
+}
+
+// progress tells how far it is, every few seconds.
+type progress struct {
+	w           io.Writer
+	size        int64
+	start, last time.Time
+	quiet       bool
+}
+
+const progressEvery = 5 * time.Second
+
+func (p *progress) show(s backfill.Stats) {
+	now := time.Now()
+	if p.last.IsZero() {
+		p.last = p.start
+	}
+	if p.quiet || now.Sub(p.last) < progressEvery {
+		return
+	}
+	p.last = now
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "traceflake: %d records, %d MB", s.Records, s.Bytes/1e6)
+	if p.size > 0 {
+		fmt.Fprintf(&b, " of %d (%d %%)", p.size/1e6, 100*s.Bytes/p.size)
+	}
+	fmt.Fprintf(&b, ", %.0f MB/s\n", float64(s.Bytes)/1e6/now.Sub(p.start).Seconds())
+	_, _ = p.w.Write(b.Bytes())
+}
+
+func (p *progress) done(s backfill.Stats) {
+	if p.quiet {
+		return
+	}
+	keys := ""
+	if s.Keys > 0 {
+		keys = fmt.Sprintf(" (%d keys, %d records without one)", s.Keys, s.Keyless)
+	}
+	fmt.Fprintf(p.w, "traceflake: %d records: %d got an ID%s, %d had one, %d reported; %s\n",
+		s.Records, s.Added, keys, s.Kept, s.Failed, time.Since(p.start).Round(time.Millisecond))
+}

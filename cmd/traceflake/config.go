@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/traceflake/traceflake/randflake"
+	"github.com/traceflake/traceflake/randflake/lease"
+	"github.com/traceflake/traceflake/setup"
+)
+
+// flags are what several commands share.
+type flags struct {
+	secretFile string
+	store      string
+}
+
+func (f *flags) addStore(cmd *cobra.Command, what string) {
+	cmd.Flags().StringVar(&f.store, "store", "", what+": bolt:PATH, postgres://… or etcd://… (default $TRACEFLAKE_STORE)")
+}
+
+// config is the environment with the flags over it.
+func (f *flags) config() (setup.Config, error) {
+	c, err := setup.Env()
+	if f.secretFile != "" {
+		c.SecretFile = f.secretFile
+	}
+	if f.store != "" {
+		c.Store = f.store
+	}
+	return c, err
+}
+
+// keyring returns the secrets, or nil when no file is given.
+func (f *flags) keyring(cmd *cobra.Command) (*randflake.Keyring, error) {
+	path := f.secretFile
+	if path == "" {
+		path = os.Getenv(setup.SecretFileVar)
+	}
+	if path == "" {
+		return nil, nil //nolint:nilnil // no secret is no error
+	}
+	k, err := setup.LoadKeyring(path)
+	if err != nil {
+		return nil, fmt.Errorf("secret: %w", err)
+	}
+	f.warn(cmd, path)
+	return k, nil
+}
+
+// warn says when everybody can read the secret.
+func (f *flags) warn(cmd *cobra.Command, path string) {
+	const othersRead = 0o004
+	info, err := os.Stat(path)
+	if err == nil && info.Mode().IsRegular() && info.Mode().Perm()&othersRead != 0 && runtime.GOOS != "windows" {
+		fmt.Fprintf(cmd.ErrOrStderr(), "traceflake: warning: everybody can read the secret in %s (mode %04o); chmod 600 it\n", path, info.Mode().Perm())
+	}
+}
+
+var errNoSecret = errors.New("no secret: give --secret-file or set TRACEFLAKE_SECRET_FILE")
+
+var errNoStore = errors.New("no store: give --store or set TRACEFLAKE_STORE")
+
+// openStore opens a store that is there to be looked at.
+func (f *flags) openStore(ctx context.Context) (lease.OpenedStore, error) {
+	c, err := f.config()
+	switch {
+	case err != nil:
+		return nil, err
+	case c.Store == "":
+		return nil, errNoStore
+	}
+	if path, ok := strings.CutPrefix(c.Store, "bolt:"); ok {
+		// Opening it would make it.
+		if _, err := os.Stat(path); err != nil {
+			return nil, fmt.Errorf("store: %w", err)
+		}
+	}
+	s, err := lease.OpenStore(ctx, c.Store, c.Nodes)
+	if err != nil {
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	return s, nil
+}

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// eachLine calls f for each argument, or without any, or with "-" alone, for
+// each line of standard input that is not blank. Number is the line's, or 0
+// for an argument.
+func eachLine(cmd *cobra.Command, args []string, f func(number int, line string) error) error {
+	if len(args) > 0 && (len(args) > 1 || args[0] != "-") {
+		for _, arg := range args {
+			if err := f(0, arg); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	in := cmd.InOrStdin()
+	if file, ok := in.(*os.File); ok && len(args) == 0 {
+		if info, err := file.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
+			return errors.New("no IDs: give some as arguments, or pipe them in, one a line")
+		}
+	}
+	r := bufio.NewReaderSize(in, maxLine)
+	for number := 1; ; number++ {
+		line, err := r.ReadSlice('\n')
+		text := string(line)
+		for errors.Is(err, bufio.ErrBufferFull) {
+			_, err = r.ReadSlice('\n') // no ID is that long
+		}
+		if err != nil && !errors.Is(err, io.EOF) {
+			return fmt.Errorf("reading: %w", err)
+		}
+		if strings.TrimSpace(text) != "" {
+			if err := f(number, text); err != nil {
+				return err
+			}
+		}
+		if err != nil {
+			return nil
+		}
+	}
+}
+
+const maxLine = 1 << 16
+
+// place says where an input stood.
+func place(number int) string {
+	if number == 0 {
+		return ""
+	}
+	return fmt.Sprintf("line %d: ", number)
+}

@@ -1,0 +1,552 @@
+package backfill
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/traceflake/traceflake/cmd/traceflake/internal/stamp"
+	"github.com/traceflake/traceflake/idgen"
+	"github.com/traceflake/traceflake/randflake"
+)
+
+// counter makes the ID of call n: the time in the clear half, n in the low one.
+func counter() func(time.Time, []byte) (trace.TraceID, error) {
+	n := uint64(0)
+	return func(t time.Time, _ []byte) (trace.TraceID, error) {
+		if t.UnixMilli() < idgen.EpochMillis {
+			return trace.TraceID{}, idgen.ErrBeforeEpoch
+		}
+		n++
+		id := idgen.MinTraceID(t)
+		binary.BigEndian.PutUint64(id[8:], n)
+		return id, nil
+	}
+}
+
+type format func(context.Context, io.Writer, io.Reader, Options) (Stats, error)
+
+// fill runs a backfill and returns its output, with each ID written as
+// <TIME n>, and its reports.
+func fill(t *testing.T, run format, in string, o Options) (out string, reports []string, s Stats) {
+	t.Helper()
+	o.IDField = "trace_id"
+	if o.TimeField == "" {
+		o.TimeField = "ts"
+	}
+	if o.NewID == nil {
+		o.NewID = counter()
+	}
+	o.TempDir = t.TempDir()
+	o.Report = func(line int64, err error) { reports = append(reports, fmt.Sprintf("%d: %v", line, err)) }
+	var b bytes.Buffer
+	// One byte at a time: no record may depend on where reads end.
+	s, err := run(t.Context(), &b, iotest.OneByteReader(strings.NewReader(in)), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Bytes != int64(len(in)) {
+		t.Errorf("%d bytes read, want %d", s.Bytes, len(in))
+	}
+	if s.Records != s.Added+s.Kept+s.Failed || s.Failed != int64(len(reports)) {
+		t.Errorf("%+v with %d reports does not add up", s, len(reports))
+	}
+	if left, err := os.ReadDir(o.TempDir); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+	return showIDs(b.String()), reports, s
+}
+
+var hex32 = regexp.MustCompile(`\b[0-9a-f]{32}\b`)
+
+func showIDs(s string) string {
+	return hex32.ReplaceAllStringFunc(s, func(s string) string {
+		id, err := trace.TraceIDFromHex(s)
+		if err != nil {
+			return s
+		}
+		return "<" + idgen.Time(id).Format("2006-01-02T15:04:05.999") + " " + strconv.FormatUint(binary.BigEndian.Uint64(id[8:]), 10) + ">"
+	})
+}
+
+func TestNDJSON(t *testing.T) {
+	for _, c := range []struct {
+		name, in string
+		o        Options
+		want     string
+		reports  []string
+	}{
+		{"one record", `{"ts":"2024-01-02T03:04:05Z","a":1}` + "\n", Options{},
+			`{"ts":"2024-01-02T03:04:05Z","a":1,"trace_id":"<2024-01-02T03:04:05 1>"}` + "\n", nil},
+		{"no line end", `{"ts":"2024-01-02T03:04:05Z"}`, Options{}, `{"ts":"2024-01-02T03:04:05Z","trace_id":"<2024-01-02T03:04:05 1>"}`, nil},
+		{"every other byte stays", "\uFEFF \t{ \"ts\" : 1704164645.5 ,\t\"n\": 1.0e+05,\"u\":\"\\u00e9é\xff\",\"ts2\":{\"ts\":[]} , \"z\":[ 1 ,2 ] \t} \r\n\r\n\n", Options{},
+			"\uFEFF \t{ \"ts\" : 1704164645.5 ,\t\"n\": 1.0e+05,\"u\":\"\\u00e9é\xff\",\"ts2\":{\"ts\":[]} , \"z\":[ 1 ,2 ],\"trace_id\":\"<2024-01-02T03:04:05.5 1>\" \t} \r\n\r\n\n", nil},
+		{"mixed times", `{"ts":1704164645}` + "\n" + `{"ts":1704164645001}` + "\n" + `{"ts":"1704164645002000"}` + "\n" + `{"ts":1704164645003000000}` + "\n" + `{"ts":"2024-01-02 03:04:05.004"}`, Options{},
+			`{"ts":1704164645,"trace_id":"<2024-01-02T03:04:05 1>"}` + "\n" + `{"ts":1704164645001,"trace_id":"<2024-01-02T03:04:05.001 2>"}` + "\n" +
+				`{"ts":"1704164645002000","trace_id":"<2024-01-02T03:04:05.002 3>"}` + "\n" + `{"ts":1704164645003000000,"trace_id":"<2024-01-02T03:04:05.003 4>"}` + "\n" +
+				`{"ts":"2024-01-02 03:04:05.004","trace_id":"<2024-01-02T03:04:05.004 5>"}`, nil},
+		{"unit given", `{"ts":1704164645}`, Options{TimeUnit: stamp.Milliseconds}, `{"ts":1704164645}`, []string{"1: 1970-01-20T17:22:44.645Z: idgen: the time is before"}},
+		{"before 2020", `{"ts":"2019-12-31T23:59:59.999Z"}` + "\n" + `{"ts":"2020-01-01T00:00:00Z"}`, Options{},
+			`{"ts":"2019-12-31T23:59:59.999Z"}` + "\n" + `{"ts":"2020-01-01T00:00:00Z","trace_id":"<2020-01-01T00:00:00 1>"}`,
+			[]string{"1: 2019-12-31T23:59:59.999Z: idgen: the time is before 2020-01-01T00:00:00Z"}},
+		{"half-written and wrong lines", `{"ts":"2024-01-02T03:04:05Z","a":"hal` + "\n" + `{"ts":1704164645}` + "\nnot JSON\n[1]\n{}\n" + `{"ts":null}` + "\n" + `{"ts":{}}` + "\n" + `{"ts":"soon"}` + "\n" + `{"ts":170416`, Options{},
+			`{"ts":"2024-01-02T03:04:05Z","a":"hal` + "\n" + `{"ts":1704164645,"trace_id":"<2024-01-02T03:04:05 1>"}` + "\nnot JSON\n[1]\n{}\n" + `{"ts":null}` + "\n" + `{"ts":{}}` + "\n" + `{"ts":"soon"}` + "\n" + `{"ts":170416`,
+			[]string{"1: the line is no JSON object; was it cut off?", "3: the line is no", "4: the line is no", `5: it has no field "ts"`, `6: field "ts" is no text and no number`, `7: field "ts" is no`, `8: field "ts": "soon" is no time`, "9: the line is no"}},
+		{"has an ID", `{"trace_id":"x","ts":"never"}` + "\n" + `{"trace_id":"","ts":1704164645}` + "\n" + `{"a":{"trace_id":"x"},"trace_id" : null ,"ts":1704164645}`, Options{},
+			`{"trace_id":"x","ts":"never"}` + "\n" + `{"trace_id":"<2024-01-02T03:04:05 1>","ts":1704164645}` + "\n" + `{"a":{"trace_id":"x"},"trace_id" : "<2024-01-02T03:04:05 2>" ,"ts":1704164645}`, nil},
+		{"escaped and repeated names", `{"\u0074s":"never","ts":0,"ts":1704164645}`, Options{}, `{"\u0074s":"never","ts":0,"ts":1704164645,"trace_id":"<2024-01-02T03:04:05 1>"}`, nil},
+		{"nested and dotted", `{"a":{"b.c":{"ts":1704164645}}}` + "\n" + `{"a.b.c.ts":1704164646,"a":{"b.c":{"ts":1704164645}}}`, Options{TimeField: "a.b.c.ts"},
+			`{"a":{"b.c":{"ts":1704164645}},"trace_id":"<2024-01-02T03:04:05 1>"}` + "\n" + `{"a.b.c.ts":1704164646,"a":{"b.c":{"ts":1704164645}},"trace_id":"<2024-01-02T03:04:06 2>"}`, nil},
+		{"keys", `{"ts":1704164645,"k":"a"}` + "\n" + `{"ts":1704164646,"k":"b"}` + "\n" + `{"ts":1704164647,"k":"\u0061"}` + "\n" + `{"ts":1704164648,"k":7}` + "\n" + `{"ts":1704164649,"k":"7"}` + "\n" + `{"ts":1704164650}` + "\n" + `{"ts":1704164651,"k":""}` + "\n" + `{"ts":1704164652,"k":null}`,
+			Options{KeyField: "k"},
+			`{"ts":1704164645,"k":"a","trace_id":"<2024-01-02T03:04:05 1>"}` + "\n" + `{"ts":1704164646,"k":"b","trace_id":"<2024-01-02T03:04:06 2>"}` + "\n" +
+				`{"ts":1704164647,"k":"\u0061","trace_id":"<2024-01-02T03:04:05 1>"}` + "\n" + `{"ts":1704164648,"k":7,"trace_id":"<2024-01-02T03:04:08 3>"}` + "\n" +
+				`{"ts":1704164649,"k":"7","trace_id":"<2024-01-02T03:04:08 3>"}` + "\n" + `{"ts":1704164650,"trace_id":"<2024-01-02T03:04:10 4>"}` + "\n" +
+				`{"ts":1704164651,"k":"","trace_id":"<2024-01-02T03:04:11 5>"}` + "\n" + `{"ts":1704164652,"k":null,"trace_id":"<2024-01-02T03:04:12 6>"}`, nil},
+		{"a key's first sound record counts", `{"ts":"2019-01-01T00:00:00Z","k":"a"}` + "\n" + `{"ts":1704164645,"k":"a"}`, Options{KeyField: "k"},
+			`{"ts":"2019-01-01T00:00:00Z","k":"a"}` + "\n" + `{"ts":1704164645,"k":"a","trace_id":"<2024-01-02T03:04:05 1>"}`, []string{"1: 2019-01-01T00:00:00Z: idgen: the time is before"}},
+		{"nested too deep", strings.Repeat(`{"a":`, 100_000), Options{}, strings.Repeat(`{"a":`, 100_000), []string{"1: the line is no JSON object"}},
+		{"nothing", "", Options{}, "", nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			out, reports, _ := fill(t, NDJSON, c.in, c.o)
+			compare(t, out, c.want, reports, c.reports)
+		})
+	}
+}
+
+func compare(t *testing.T, out, want string, reports, wantReports []string) {
+	t.Helper()
+	if out != want {
+		t.Errorf("got\n%s\nwant\n%s", out, want)
+	}
+	if !slices.EqualFunc(reports, wantReports, strings.HasPrefix) {
+		t.Errorf("reports %q, want %q", reports, wantReports)
+	}
+}
+
+func TestCSV(t *testing.T) {
+	const id1, id2 = "<2024-01-02T03:04:05 1>", "<2024-01-02T03:04:05 2>"
+	for _, c := range []struct {
+		name, in string
+		o        Options
+		want     string
+		reports  []string
+	}{
+		{"a column more", "ts,a\n1704164645,x\n1704164645,y", Options{}, "ts,a,trace_id\n1704164645,x," + id1 + "\n1704164645,y," + id2, nil},
+		{"every other byte stays", "\uFEFF\"ts\", a ,\"b\"\r\n\r\n\"1704164645\",\" x\"\"y, \",é\xff\r\n1704164645,\"two\r\nlines\n\",\"\"\r\n", Options{},
+			"\uFEFF\"ts\", a ,\"b\",trace_id\r\n\r\n\"1704164645\",\" x\"\"y, \",é\xff," + id1 + "\r\n1704164645,\"two\r\nlines\n\",\"\"," + id2 + "\r\n", nil},
+		{"semicolons", "ts;a\n1704164645;1,5\n", Options{Comma: ';'}, "ts;a;trace_id\n1704164645;1,5;" + id1 + "\n", nil},
+		{"tabs", "ts\ta\n1704164645\t\"\t\"\n", Options{Comma: '\t'}, "ts\ta\ttrace_id\n1704164645\t\"\t\"\t" + id1 + "\n", nil},
+		{"fills the column", "trace_id,ts,a\nx,never,1\n,1704164645,2\n\"\",1704164645,\"\"\n", Options{},
+			"trace_id,ts,a\nx,never,1\n" + id1 + ",1704164645,2\n\"" + id2 + "\",1704164645,\"\"\n", nil},
+		{"fills it behind a line end", "a,trace_id,ts\n\"é\nb\",,1704164645\n", Options{}, "a,trace_id,ts\n\"é\nb\"," + id1 + ",1704164645\n", nil},
+		{"half-written within quotes", "ts,a\n1704164645,\"hal\n1704164645,\"x\"\n1704164645,\"open", Options{},
+			"ts,a,trace_id\n1704164645,\"hal\n1704164645,\"x\"," + id1 + "\n1704164645,\"open",
+			[]string{`2: extraneous or missing "`, `4: extraneous or missing "`}},
+		{"half-written within quotes, no quotes behind", "ts,a\n1704164645,\"hal\n1704164645,x\n\n1704164645,y\n", Options{},
+			"ts,a,trace_id\n1704164645,\"hal\n1704164645,x," + id1 + "\n\n1704164645,y," + id2 + "\n", []string{`2: extraneous or missing "`}},
+		{"half-written between quotes", "ts,a,b\n1704164645,\"hal\n1704164645\",x,y\n1704164645,\"\",z\n", Options{},
+			"ts,a,b,trace_id\n1704164645,\"hal\n1704164645\",x,y\n1704164645,\"\",z," + id1 + "\n",
+			[]string{"2: it has 4 fields", "3: bare \" in non-quoted-field"}},
+		{"too few and too many fields", "ts,a\n1704164645\n1704164645,x\n1704164645,x,y\n17041", Options{},
+			"ts,a,trace_id\n1704164645\n1704164645,x," + id1 + "\n1704164645,x,y\n17041",
+			[]string{"2: it has 1 fields, the header 2; was it cut off?", "4: it has 3 fields", "5: it has 1 fields"}},
+		{"bare quote", "ts,a\n1704164645,5\" pipe\n1704164645,6\" pipe\n1704164645,x\n", Options{},
+			"ts,a,trace_id\n1704164645,5\" pipe\n1704164645,6\" pipe\n1704164645,x," + id1 + "\n", []string{`2: bare " in non-quoted-field`, `3: bare " in`}},
+		{"no time, old time", "ts,a\n,x\nsoon,x\n2019-12-31T23:59:59Z,x\n1704164645,x\n", Options{},
+			"ts,a,trace_id\n,x,\nsoon,x,\n2019-12-31T23:59:59Z,x,\n1704164645,x," + id1 + "\n",
+			[]string{`2: field "ts": the time is empty`, `3: field "ts": "soon" is no time`, "4: 2019-12-31T23:59:59Z: idgen: the time is before"}},
+		{"keys", "ts,k\n1704164645,a\n1704164645,b\n1704164646,\"a\"\n1704164645,\n", Options{KeyField: "k"},
+			"ts,k,trace_id\n1704164645,a," + id1 + "\n1704164645,b," + id2 + "\n1704164646,\"a\"," + id1 + "\n1704164645,,<2024-01-02T03:04:05 3>\n", nil},
+		{"only a header", "ts,a", Options{}, "ts,a,trace_id", nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			out, reports, s := fill(t, CSV, c.in, c.o)
+			compare(t, out, c.want, reports, c.reports)
+			if s.Failed == 0 && c.o.Comma == 0 {
+				if _, err := csv.NewReader(strings.NewReader(strings.TrimPrefix(out, "\uFEFF"))).ReadAll(); err != nil {
+					t.Errorf("the output is no CSV: %v", err)
+				}
+			}
+		})
+	}
+}
+
+func TestCSVHeader(t *testing.T) {
+	for _, c := range []struct {
+		in, want string
+		o        Options
+	}{
+		{"", "no header", Options{}},
+		{"time,a\n", `no column "ts"`, Options{}},
+		{"ts,a\n", `no column "k"`, Options{KeyField: "k"}},
+		{"ts,\"a\n", "the header in line 1", Options{}},
+	} {
+		c.o.TimeField, c.o.IDField, c.o.NewID = "ts", "trace_id", counter()
+		if _, err := CSV(t.Context(), io.Discard, strings.NewReader(c.in), c.o); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q: %v, want %q", c.in, err, c.want)
+		}
+	}
+}
+
+// A line that no memory should hold is copied, and what follows is processed.
+func TestLongRecords(t *testing.T) {
+	long := strings.Repeat("x", MaxRecord+MaxRecord/2)
+	for _, c := range []struct {
+		name    string
+		run     format
+		in      string
+		numbers []string
+	}{
+		{"NDJSON", NDJSON, `{"ts":1,"a":"` + long + `"}` + "\n" + `{"ts":1704164645}`, []string{"1: "}},
+		{"CSV", CSV, "ts\n" + long + "\n1704164645", []string{"2: "}},
+		{"CSV within quotes", CSV, "ts\n\"a\n" + long + "\n1704164645", []string{"2: "}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var reports []string
+			var out strings.Builder
+			o := Options{TimeField: "ts", IDField: "trace_id", NewID: counter(), Report: func(n int64, err error) {
+				reports = append(reports, fmt.Sprintf("%d: %v", n, err))
+			}}
+			s, err := c.run(t.Context(), &out, strings.NewReader(c.in), o)
+			if err != nil || s.Added != 1 {
+				t.Errorf("%+v, %v, want one record with an ID", s, err)
+			}
+			if got := hex32.ReplaceAllString(out.String(), ""); !strings.Contains(got, long) {
+				t.Error("the long line was not copied")
+			}
+			if !slices.EqualFunc(reports, c.numbers, strings.HasPrefix) || !strings.Contains(reports[0], "16 MiB") {
+				t.Errorf("reports %q", reports)
+			}
+		})
+	}
+}
+
+func TestDeterministic(t *testing.T) {
+	k, err := randflake.ParseKeyring(strings.NewReader("dffd6021bb2bd5b0af676290809ec3a5"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := randflake.ParseKeyring(strings.NewReader("00112233445566778899aabbccddeeff\ndffd6021bb2bd5b0af676290809ec3a5"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	when := time.Date(2024, 1, 2, 3, 4, 5, 6789e3, time.UTC)
+	get := func(k *randflake.Keyring, t2 time.Time, key string) trace.TraceID {
+		t.Helper()
+		id, err := Deterministic(k)(t2, []byte(key))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	id := get(k, when, "a")
+	// A known answer: records that were filled once must get the same again.
+	if got, want := id.String(), "0eb4dcf84735067e58d6a172203ef26c"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if get(k, when.Add(time.Microsecond), "a") != id {
+		t.Error("another ID within the millisecond")
+	}
+	for name, got := range map[string]trace.TraceID{
+		"key": get(k, when, "b"), "time": get(k, when.Add(time.Millisecond), "a"), "secret": get(other, when, "a"),
+	} {
+		if [8]byte(got[8:]) == [8]byte(id[8:]) {
+			t.Errorf("another %s, the same low half", name)
+		}
+	}
+	if got := idgen.Time(id); !got.Equal(when.Truncate(time.Millisecond)) {
+		t.Errorf("time %v", got)
+	}
+	if idgen.Inspect(k.Codec(), id).Agree || idgen.NewVerifier(k.Codecs(), idgen.WithMaxAge(20*365*24*time.Hour)).Verify(id) {
+		t.Error("it verifies")
+	}
+	for at, want := range map[time.Time]error{
+		time.UnixMilli(idgen.EpochMillis - 1):                      idgen.ErrBeforeEpoch,
+		time.UnixMilli(idgen.EpochMillis):                          nil,
+		time.UnixMilli(idgen.EpochMillis + 1<<41 - 1).Add(999_999): nil,
+		time.UnixMilli(idgen.EpochMillis + 1<<41):                  idgen.ErrAfterEnd,
+		time.Date(290000, 1, 1, 0, 0, 0, 0, time.UTC):              idgen.ErrAfterEnd,
+		time.Date(-290000, 1, 1, 0, 0, 0, 0, time.UTC):             idgen.ErrBeforeEpoch,
+	} {
+		if id, err := Deterministic(k)(at, nil); !errors.Is(err, want) || (err == nil) != id.IsValid() {
+			t.Errorf("%v: %v, %v, want %v", at, id, err, want)
+		}
+	}
+}
+
+// The same input gives the same output again, and a second pass over the
+// output changes nothing.
+func TestRepeatable(t *testing.T) {
+	k, err := randflake.ParseKeyring(strings.NewReader("dffd6021bb2bd5b0af676290809ec3a5"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := func(in string) string {
+		var out strings.Builder
+		o := Options{TimeField: "ts", KeyField: "k", IDField: "trace_id", NewID: Deterministic(k)}
+		if _, err := NDJSON(t.Context(), &out, strings.NewReader(in), o); err != nil {
+			t.Fatal(err)
+		}
+		return out.String()
+	}
+	in := `{"ts":1704164645,"k":"a"}` + "\n" + `{"ts":1704164646,"k":"a"}` + "\n" + `{"ts":1704164646,"k":"b"}` + "\n" + `{"ts":1704164646}` + "\n"
+	out := run(in)
+	if again := run(in); again != out {
+		t.Errorf("first\n%s\nthen\n%s", out, again)
+	}
+	if again := run(out); again != out {
+		t.Errorf("first\n%s\na second pass gives\n%s", out, again)
+	}
+	if n := len(hex32.FindAllString(out, -1)); n != 4 {
+		t.Errorf("%d IDs, want 4", n)
+	}
+}
+
+func TestErrorsEndTheRun(t *testing.T) {
+	broken := errors.New("broken")
+	in := strings.Repeat(`{"ts":1704164645,"k":"a"}`+"\n", 100_000)
+	o := Options{TimeField: "ts", IDField: "trace_id", NewID: counter()}
+	if _, err := NDJSON(t.Context(), io.Discard, io.MultiReader(strings.NewReader(in), iotest.ErrReader(broken)), o); !errors.Is(err, broken) {
+		t.Errorf("reading: %v", err)
+	}
+	if _, err := CSV(t.Context(), io.Discard, io.MultiReader(strings.NewReader("ts\n1704164645,\"x\n"), iotest.ErrReader(broken)), o); !errors.Is(err, broken) {
+		t.Errorf("reading CSV: %v", err)
+	}
+	if _, err := NDJSON(t.Context(), failingWriter{broken}, strings.NewReader(in), o); !errors.Is(err, broken) {
+		t.Errorf("writing: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := NDJSON(ctx, io.Discard, strings.NewReader(in), o); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+	o.KeyField, o.TempDir = "k", filepath.Join(t.TempDir(), "missing")
+	if _, err := NDJSON(t.Context(), io.Discard, strings.NewReader(in), o); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("no folder for the keys: %v", err)
+	}
+}
+
+type failingWriter struct{ err error }
+
+func (w failingWriter) Write([]byte) (int, error) { return 0, w.err }
+
+// The table of keys does what a map does, across several doublings.
+func TestKeyTable(t *testing.T) {
+	table, err := newKeyTable(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := table.close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	const keys = 200_000 // 2^16 slots at first
+	for pass := range 2 {
+		for i := range keys {
+			made := false
+			id, err := table.get(fmt.Append(nil, i), func() (id trace.TraceID, _ error) {
+				made = true
+				binary.BigEndian.PutUint64(id[:8], uint64(i)+1)
+				return id, nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if made != (pass == 0) || binary.BigEndian.Uint64(id[:8]) != uint64(i)+1 {
+				t.Fatalf("pass %d, key %d: %v, made %v", pass, i, id, made)
+			}
+		}
+	}
+	if table.n != keys || table.bits <= firstBits+1 {
+		t.Errorf("%d keys in 2^%d slots", table.n, table.bits)
+	}
+	broken := errors.New("broken")
+	if _, err := table.get([]byte("new"), func() (trace.TraceID, error) { return trace.TraceID{}, broken }); !errors.Is(err, broken) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := table.get([]byte("new"), func() (trace.TraceID, error) { return trace.TraceID{1}, nil }); err != nil || table.n != keys+1 {
+		t.Errorf("a key that failed once is lost: %d keys, %v", table.n, err)
+	}
+}
+
+// Wrapping around the end of the file finds a free slot at its beginning.
+func TestKeyTableWraps(t *testing.T) {
+	table, err := newKeyTable(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer table.close()
+	for i := range 300 { // more than two pages
+		hash := bytes.Repeat([]byte{0xff}, hashLen)
+		binary.BigEndian.PutUint16(hash[hashLen-2:], uint16(i))
+		slot, id, err := table.find(hash)
+		if err != nil || id.IsValid() {
+			t.Fatalf("%d: %v, %v", i, id, err)
+		}
+		if want := (int64(1)<<firstBits - 1 + int64(i)) % (1 << firstBits); slot != want {
+			t.Fatalf("%d: slot %d, want %d", i, slot, want)
+		}
+		if err := table.write(slot, hash, trace.TraceID{1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// records is an endless file, as far as memory is concerned.
+type records struct {
+	left int64
+	make func(n int64) string
+	n    int64
+	rest string
+}
+
+func (r *records) Read(p []byte) (int, error) {
+	if r.rest == "" {
+		if r.left <= 0 {
+			return 0, io.EOF
+		}
+		r.n++
+		r.rest = r.make(r.n)
+		r.left -= int64(len(r.rest))
+	}
+	n := copy(p, r.rest)
+	r.rest = r.rest[n:]
+	return n, nil
+}
+
+// TRACEFLAKE_BACKFILL_BYTES makes it a gigabyte, or what you like.
+func TestConstantMemory(t *testing.T) {
+	size := int64(24 << 20)
+	if s := os.Getenv("TRACEFLAKE_BACKFILL_BYTES"); s != "" {
+		n, err := strconv.ParseInt(s, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		size = n
+	}
+	pad := strings.Repeat("x", 100)
+	for _, c := range []struct {
+		name   string
+		run    format
+		key    string
+		header string
+		make   func(int64) string
+	}{
+		{"NDJSON", NDJSON, "", "", func(n int64) string { return fmt.Sprintf(`{"ts":%d,"k":"%d","pad":%q}`+"\n", 1704164645+n, n/2, pad) }},
+		{"NDJSON with keys", NDJSON, "k", "", func(n int64) string { return fmt.Sprintf(`{"ts":%d,"k":"%d","pad":%q}`+"\n", 1704164645+n, n/2, pad) }},
+		{"CSV with keys", CSV, "k", "ts,k,pad\n", func(n int64) string { return fmt.Sprintf("%d,%d,\"%s\n%d\"\n", 1704164645+n, n/2, pad, n) }},
+		{"CSV, half-written", CSV, "", "ts,k,pad\n", func(n int64) string {
+			return fmt.Sprintf("%d,%d,%s%s\n", 1704164645+n, n/2, strings.Repeat(`"`, int(n%5000/4999)), pad)
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			runtime.GC()
+			var before, now runtime.MemStats
+			runtime.ReadMemStats(&before)
+			peak := uint64(0)
+			src := io.MultiReader(strings.NewReader(c.header), &records{left: size, make: c.make})
+			start := time.Now()
+			s, err := c.run(t.Context(), io.Discard, src, Options{
+				TimeField: "ts", KeyField: c.key, IDField: "trace_id", NewID: counter(), TempDir: t.TempDir(),
+				Progress: func(s Stats) {
+					if s.Records%(progressEvery*8) == 0 {
+						runtime.GC()
+						runtime.ReadMemStats(&now)
+						peak = max(peak, now.HeapAlloc)
+					}
+				},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			used := int64(peak) - int64(before.HeapAlloc)
+			t.Logf("%d MB, %d records, %d keys, %d failed: at most %d kB of memory in use, %.0f MB/s",
+				s.Bytes>>20, s.Records, s.Keys, s.Failed, used>>10, float64(s.Bytes)/1e6/time.Since(start).Seconds())
+			if peak == 0 || used > 8<<20 {
+				t.Errorf("%d bytes in use for an input of %d", used, s.Bytes)
+			}
+			if s.Added < s.Records*99/100 {
+				t.Errorf("%+v", s)
+			}
+		})
+	}
+}
+
+func FuzzNDJSON(f *testing.F) {
+	f.Add(`{"ts":1704164645,"k":"a"}`)
+	f.Add(` { "ts" : "2024-01-02T03:04:05Z" } ` + "\r\n" + `{"ts":1`)
+	f.Add(`{"trace_id":null,"ts":1e9,"trace_id":""}`)
+	f.Fuzz(func(t *testing.T, in string) {
+		var out strings.Builder
+		if _, err := NDJSON(t.Context(), &out, strings.NewReader(in), Options{TimeField: "ts", IDField: "trace_id", NewID: counter()}); err != nil {
+			t.Fatal(err)
+		}
+		got, want := strings.Split(out.String(), "\n"), strings.Split(in, "\n")
+		if len(got) != len(want) {
+			t.Fatalf("%d lines became %d", len(want), len(got))
+		}
+		for i := range got {
+			if json.Valid([]byte(strings.TrimPrefix(want[i], "\uFEFF"))) && !json.Valid([]byte(strings.TrimPrefix(got[i], "\uFEFF"))) {
+				t.Fatalf("%q became %q", want[i], got[i])
+			}
+		}
+		// Without the IDs it is the input again.
+		if bare := addedNDJSON.ReplaceAllString(out.String(), ""); !strings.Contains(in, "trace_id") && !strings.Contains(in, `\u00`) && bare != in {
+			t.Fatalf("%q became %q", in, out.String())
+		}
+	})
+}
+
+var addedNDJSON = regexp.MustCompile(`,"trace_id":"[0-9a-f]{32}"`)
+
+func FuzzCSV(f *testing.F) {
+	f.Add("ts,a\n1704164645,x\n")
+	f.Add("ts,trace_id\r\n1704164645,\r\n\"1704164645\",\"\"\r\n")
+	f.Add("ts,a\n1,\"x\n2,\"y\"\n")
+	f.Fuzz(func(t *testing.T, in string) {
+		var out strings.Builder
+		if _, err := CSV(t.Context(), &out, strings.NewReader(in), Options{TimeField: "ts", IDField: "trace_id", NewID: counter()}); err != nil {
+			return // no header, or not ours
+		}
+		if got, want := strings.Count(out.String(), "\n"), strings.Count(in, "\n"); got != want {
+			t.Fatalf("%d lines became %d", want, got)
+		}
+		// What was added is IDs, one name and commas at the ends of lines.
+		bare := strings.Replace(addedCSV.ReplaceAllString(out.String(), ""), ",trace_id", "", 1)
+		if !subsequence(in, out.String()) || len(bare) > len(in)+strings.Count(in, "\n")+1 {
+			t.Fatalf("%q became %q", in, out.String())
+		}
+	})
+}
+
+var addedCSV = regexp.MustCompile(`[0-9a-f]{32}`)
+
+// subsequence reports whether s is what remains of text without some bytes.
+func subsequence(s, text string) bool {
+	for i := 0; i < len(text) && s != ""; i++ {
+		if text[i] == s[0] {
+			s = s[1:]
+		}
+	}
+	return s == ""
+}

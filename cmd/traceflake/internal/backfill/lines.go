@@ -1,0 +1,87 @@
+package backfill
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+)
+
+// lines reads lines and can take back those that were read too far.
+type lines struct {
+	src    *bufio.Reader
+	read   int64  // bytes
+	number int64  // of the last line
+	back   []byte // taken back: whole lines
+	buf    []byte
+	// long says that the last line was cut at MaxRecord, and goes on.
+	long bool
+}
+
+// next returns the next line with its end, which the last may lack. It is
+// valid until the next call. After a long line comes its next part. The error
+// is io.EOF with no line, or that of reading.
+func (l *lines) next() ([]byte, error) {
+	if !l.long {
+		l.number++
+	}
+	l.long = false
+	if len(l.back) > 0 {
+		n := bytes.IndexByte(l.back, '\n') + 1
+		if n == 0 {
+			n = len(l.back)
+		}
+		line := l.back[:n]
+		l.back = l.back[n:]
+		return line, nil
+	}
+	l.buf = l.buf[:0]
+	for {
+		part, err := l.src.ReadSlice('\n')
+		l.read += int64(len(part))
+		if err == nil && len(l.buf) == 0 {
+			return part, nil
+		}
+		l.buf = append(l.buf, part...)
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			if len(l.buf) >= MaxRecord {
+				l.long = true
+				return l.buf, nil
+			}
+		case errors.Is(err, io.EOF):
+			if len(l.buf) > 0 {
+				return l.buf, nil
+			}
+			l.number--
+			return nil, io.EOF
+		default:
+			return l.buf, err
+		}
+	}
+}
+
+// takeBack gives lines again that next returned; n is how many they are.
+func (l *lines) takeBack(text []byte, n int64) {
+	l.back = append(append([]byte(nil), text...), l.back...)
+	l.number -= n
+}
+
+// bom returns the byte order mark that the text begins with, or nothing.
+func (l *lines) bom() []byte {
+	const mark = "\uFEFF"
+	if start, err := l.src.Peek(len(mark)); err == nil && string(start) == mark {
+		l.read += int64(len(mark))
+		_, _ = l.src.Discard(len(mark)) // it was there to peek at
+		return []byte(mark)
+	}
+	return nil
+}
+
+// content cuts off the line's end.
+func content(line []byte) []byte {
+	line = bytes.TrimSuffix(line, []byte("\n"))
+	return bytes.TrimSuffix(line, []byte("\r"))
+}
+
+var errLong = errors.New("the record is longer than 16 MiB; it is copied as it is")

@@ -1,0 +1,167 @@
+// Package identify says what an ID may be: one of ours, or which of the other
+// kinds that are met in logs, with the time and the parts that its bits tell.
+//
+// The form of an ID seldom settles its kind: 32 hex digits may be anything. So
+// there may be several candidates, ordered by how little chance it takes to
+// look like one of their kind.
+package identify
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/traceflake/traceflake/randflake"
+)
+
+// Candidate is one thing that an ID may be.
+type Candidate struct {
+	Kind string `json:"kind"`
+	// Time is when the ID was made, if it tells.
+	Time *time.Time `json:"time,omitempty"`
+	// Parts are what else it tells.
+	Parts Parts `json:"parts,omitempty"`
+	// Note is what the kind does not say by itself.
+	Note string `json:"note,omitempty"`
+	// Chance is the share of random IDs of the same form that would look like
+	// this kind; 1 where the form is all there is.
+	Chance float64 `json:"chance"`
+	// Node is the node of a Randflake ID that one of the secrets decodes.
+	Node *uint32 `json:"-"`
+}
+
+// Parts are named values in the order in which the ID holds them.
+type Parts []Part
+
+// Part is one named value.
+type Part struct{ Name, Value string }
+
+// MarshalJSON writes the parts as an object, in their order.
+func (p Parts) MarshalJSON() ([]byte, error) {
+	var b strings.Builder
+	b.WriteByte('{')
+	for i, part := range p {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		name, err := json.Marshal(part.Name)
+		if err != nil {
+			return nil, err
+		}
+		value, err := json.Marshal(part.Value)
+		if err != nil {
+			return nil, err
+		}
+		b.Write(name)
+		b.WriteByte(':')
+		b.Write(value)
+	}
+	b.WriteByte('}')
+	return []byte(b.String()), nil
+}
+
+func (p *Parts) add(name string, value any) { *p = append(*p, Part{name, fmt.Sprint(value)}) }
+
+// Identifier names IDs.
+type Identifier struct {
+	// Keyring decodes what ours made; without one only the clear half speaks.
+	Keyring *randflake.Keyring
+	// Snowflake is how the fields of Snowflake IDs lie.
+	Snowflake Snowflake
+	// Now bounds the times that are plausible.
+	Now time.Time
+}
+
+// ErrUnknown comes for text that has the form of no ID.
+var ErrUnknown = errors.New("not an ID")
+
+// ID returns what s may be, the most plausible first. The error wraps
+// [ErrUnknown].
+func (x Identifier) ID(s string) ([]Candidate, error) {
+	var all []Candidate
+	for _, form := range []func(string) []Candidate{
+		x.hex128, x.hex64, x.uuid, x.ulid, x.xray, x.decimal, x.base32, x.sofatracer, x.skywalking,
+	} {
+		all = append(all, form(s)...)
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("%w: %s", ErrUnknown, complaint(s))
+	}
+	slices.SortStableFunc(all, func(a, b Candidate) int {
+		switch {
+		case a.Chance < b.Chance:
+			return -1
+		case a.Chance > b.Chance:
+			return 1
+		}
+		return 0
+	})
+	// Beside what is no coincidence the rest is.
+	for i, c := range all {
+		if c.Chance < certain {
+			return all[:i+1], nil
+		}
+	}
+	return all, nil
+}
+
+// certain is the chance below which other candidates are not worth a line.
+const certain = 1e-6
+
+// complaint says why s is no ID.
+func complaint(s string) string {
+	short := s
+	if len(short) > 60 {
+		short = short[:60] + "…"
+	}
+	switch {
+	case s == "":
+		return "it is empty"
+	case strings.Trim(s, "0-") == "":
+		return fmt.Sprintf("%q is all zeros, which no trace or span may have", short)
+	case isHex(s):
+		return fmt.Sprintf("%q has %d hex digits; a trace ID has 32, a span ID or a short trace ID 16; was it cut off?", short, len(s))
+	}
+	return fmt.Sprintf("%q has the form of none that is known", short)
+}
+
+func isHex(s string) bool {
+	for _, c := range []byte(s) {
+		if (c < '0' || c > '9') && (c < 'a' || c > 'f') && (c < 'A' || c > 'F') {
+			return false
+		}
+	}
+	return s != ""
+}
+
+func isDigits(s string) bool {
+	for _, c := range []byte(s) {
+		if c < '0' || c > '9' {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// share returns the part of the whole range of a time field that lies between
+// from and now, or 0 when t does not: then the ID is not of that kind.
+func (x Identifier) share(t, from time.Time, wholeYears float64) float64 {
+	limit := x.Now.Add(clockSkew)
+	if t.Before(from) || t.After(limit) {
+		return 0
+	}
+	return limit.Sub(from).Hours() / (24 * 365.2425) / wholeYears
+}
+
+// clockSkew is how far ahead of here the clock of an ID's maker may be.
+const clockSkew = time.Hour
+
+func year(y int) time.Time { return time.Date(y, 1, 1, 0, 0, 0, 0, time.UTC) }
+
+func at(t time.Time) *time.Time {
+	t = t.UTC()
+	return &t
+}

@@ -1,0 +1,378 @@
+package identify
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"math"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gofrs/uuid/v5"
+	"github.com/oklog/ulid/v2"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/traceflake/traceflake/idgen"
+	"github.com/traceflake/traceflake/randflake"
+)
+
+var now = time.Date(2026, 11, 21, 12, 0, 0, 123e6, time.UTC)
+
+type clock struct{}
+
+func (clock) Now() time.Time         { return now }
+func (clock) Elapsed() time.Duration { return 0 }
+
+func keyring(t *testing.T, secrets ...string) *randflake.Keyring {
+	t.Helper()
+	k, err := randflake.ParseKeyring(strings.NewReader(strings.Join(secrets, "\n")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+const secretA, secretB = "dffd6021bb2bd5b0af676290809ec3a5", "00112233445566778899aabbccddeeff"
+
+// fleet makes IDs under a keyring's first secret, on node 42.
+func fleet(t *testing.T, k *randflake.Keyring) *idgen.Generator {
+	t.Helper()
+	source, err := randflake.NewGenerator(k.Codec(), randflake.Lease{Node: 42, Nodes: 1, Start: now.Add(-time.Minute), End: now.Add(time.Hour)},
+		randflake.WithClock(clock{}.Now))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return idgen.New(idgen.WithSource(source), idgen.WithClock(clock{}))
+}
+
+func (c Candidate) String() string {
+	s := c.Kind
+	if c.Time != nil {
+		s += " " + c.Time.Format(time.RFC3339Nano)
+	}
+	for _, p := range c.Parts {
+		s += " " + p.Name + "=" + p.Value
+	}
+	return s
+}
+
+func first(t *testing.T, x Identifier, id string) Candidate {
+	t.Helper()
+	all, err := x.ID(id)
+	if err != nil {
+		t.Fatalf("%s: %v", id, err)
+	}
+	return all[0]
+}
+
+func TestOurs(t *testing.T) {
+	k := keyring(t, secretA)
+	id, span := fleet(t, k).NewIDs(t.Context())
+	old, err := fleet(t, k).NewTraceIDAt(time.Date(2021, 2, 3, 4, 5, 6, 7e6, time.UTC))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := randflake.ID(mustUint(t, span.String(), 16)).String()
+	signed := strconv.FormatInt(randflake.ID(mustUint(t, span.String(), 16)).Int64(), 10)
+	raw := uuid.UUID(id).String()
+	const second = "2026-11-21T12:00:00Z"
+	for _, c := range []struct {
+		name    string
+		keyring *randflake.Keyring
+		id      string
+		want    string
+		note    string
+		rest    bool // other candidates come behind
+	}{
+		{"trace ID", k, id.String(), "traceflake trace ID 2026-11-21T12:00:00.123Z sequence=0 second=" + second + " node=42 node sequence=0 secret=1 halves=agree", "", false},
+		{"upper case", k, strings.ToUpper(id.String()), "traceflake trace ID 2026-11-21T12:00:00.123Z sequence=0 second=" + second + " node=42 node sequence=0 secret=1 halves=agree", "", false},
+		{"as a UUID", k, raw, "traceflake trace ID 2026-11-21T12:00:00.123Z sequence=0 second=" + second + " node=42 node sequence=0 secret=1 halves=agree", "", false},
+		{"older secret", keyring(t, secretB, secretA), id.String(), "traceflake trace ID 2026-11-21T12:00:00.123Z sequence=0 second=" + second + " node=42 node sequence=0 secret=2 halves=agree", "", false},
+		{"no secret", nil, id.String(), "traceflake trace ID 2026-11-21T12:00:00.123Z sequence=0", "by its time only", true},
+		{"another secret", keyring(t, secretB), id.String(), "traceflake trace ID 2026-11-21T12:00:00.123Z sequence=0 halves=disagree", "not of these secrets", true},
+		{"backfilled", k, old.String(), "traceflake trace ID 2021-02-03T04:05:06.007Z sequence=1 second=" + second + " node=42 node sequence=0 secret=1 halves=disagree", "given to an old record at " + second, true},
+		{"span ID", k, span.String(), "Randflake ID " + second + " node=42 node sequence=1 secret=1 text=" + text, "no check", true},
+		{"base-32", k, text, "Randflake ID " + second + " node=42 node sequence=1 secret=1 text=" + text, "no check", false},
+		{"signed", k, signed, "Randflake ID " + second + " node=42 node sequence=1 secret=1 text=" + text, "no check", true},
+		{"base-32 without a secret", nil, text, "Randflake ID hex=" + span.String(), "a secret would tell", false},
+		{"span ID without a secret", nil, span.String(), "64 bits", "a secret would tell ours", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			all, err := Identifier{Keyring: c.keyring, Now: now}.ID(c.id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := all[0].String(); got != c.want {
+				t.Errorf("got  %s\nwant %s", got, c.want)
+			}
+			if !strings.Contains(all[0].Note, c.note) {
+				t.Errorf("note %q, want %q", all[0].Note, c.note)
+			}
+			if len(all) > 1 != c.rest {
+				t.Errorf("candidates %v", all)
+			}
+		})
+	}
+}
+
+// What others make is named first, and with a secret of ours at hand, too.
+func TestForeign(t *testing.T) {
+	v7, err := uuid.NewV7()
+	if err != nil {
+		t.Fatal(err)
+	}
+	v7ms := time.UnixMilli(int64(ulid.ULID(v7).Time())).UTC().Format(time.RFC3339Nano)
+	for _, c := range []struct{ name, id, want string }{
+		// The examples of RFC 9562, appendix A.
+		{"UUID v1", "c232ab00-9414-11ec-b3c8-9f6bdeced846", "UUID v1 2022-02-22T19:22:22Z clock sequence=13256 node=9f:6b:de:ce:d8:46"},
+		{"UUID v1 without dashes", "c232ab00941411ecb3c89f6bdeced846", "UUID v1 2022-02-22T19:22:22Z clock sequence=13256 node=9f:6b:de:ce:d8:46"},
+		{"UUID v6", "1ec9414c-232a-6b00-b3c8-9f6bdeced846", "UUID v6 2022-02-22T19:22:22Z clock sequence=13256 node=9f:6b:de:ce:d8:46"},
+		{"UUID v7", "017f22e2-79b0-7cc3-98c4-dc0c0c07398f", "UUID v7 2022-02-22T19:22:22Z"},
+		{"UUID v7 without dashes", "017F22E279B07CC398C4DC0C0C07398F", "UUID v7 2022-02-22T19:22:22Z"},
+		{"UUID v4", "919108f7-52d1-4320-9bac-f847db4148a8", "UUID v4"},
+		{"UUID v7 of the library", v7.String(), "UUID v7 " + v7ms},
+		{"URN", "urn:uuid:017f22e2-79b0-7cc3-98c4-dc0c0c07398f", "UUID v7 2022-02-22T19:22:22Z"},
+		{"braces", "{017f22e2-79b0-7cc3-98c4-dc0c0c07398f}", "UUID v7 2022-02-22T19:22:22Z"},
+		{"ULID", "01ARZ3NDEKTSV4RRFFQ69G5FAV", "ULID 2016-07-30T23:54:10.259Z entropy=d6764c61efb99302bd5b"},
+		{"ULID in lower case", "01arz3ndektsv4rrffq69g5fav", "ULID 2016-07-30T23:54:10.259Z entropy=d6764c61efb99302bd5b"},
+		{"ULID in hex", "01563e3ab5d3d6764c61efb99302bd5b", "ULID 2016-07-30T23:54:10.259Z text=01ARZ3NDEKTSV4RRFFQ69G5FAV"},
+		{"Snowflake", "1541815603606036480", "Snowflake 2022-06-28T16:07:40.105Z node=378 sequence=0"},
+		{"X-Ray", "1-58406520-a006649127e371903a2de979", "X-Ray 2016-12-01T18:00:00Z random=a006649127e371903a2de979"},
+		{"X-Ray as W3C", "58406520a006649127e371903a2de979", "X-Ray or Brave 128-bit 2016-12-01T18:00:00Z X-Ray form=1-58406520-a006649127e371903a2de979"},
+		{"Datadog", "640cfd8d00000000abcdefab12345678", "Datadog 128-bit 2023-03-11T22:15:41Z _dd.p.tid=640cfd8d00000000 low 64 bits=12379814468735227512"},
+		{"SOFATracer", "0ad1348f1403169275002100356696", "SOFATracer 2014-06-19T09:14:35.002Z address=10.209.52.143 sequence=1003 process=56696"},
+		{"SOFATracer, 32 digits", "0ad1348f14031692750021003" + "1056696", "SOFATracer 2014-06-19T09:14:35.002Z address=10.209.52.143 sequence=1003 process=1056696"},
+		{"SkyWalking", "5f6a1d2c3b4e4f60a1b2c3d4e5f60718.61.16129428500370001", "SkyWalking 2021-02-10T07:40:50.037Z process=5f6a1d2c3b4e4f60a1b2c3d4e5f60718 thread=61 sequence=0001"},
+		{"SkyWalking 6", "2.61.16129428500370001", "SkyWalking 2021-02-10T07:40:50.037Z process=2 thread=61 sequence=0001"},
+		{"B3, 64 bits", "80f198ee56343ba8", "64 bits"},
+		{"B3, padded", "000000000000000080f198ee56343ba8", "64 bits"},
+		{"W3C's example", "4bf92f3577b34da6a3ce929d0e0e4736", "UUID v4"},
+		{"random", "fbf92f3577b3cda6a3ce929d0e0e4736", "random 128 bits"},
+		{"decimal", "12379814468735227512", "64 bits"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for name, k := range map[string]*randflake.Keyring{"without a secret": nil, "with one": keyring(t, secretA)} {
+				if got := first(t, Identifier{Keyring: k, Now: time.Now()}, c.id).String(); got != c.want {
+					t.Errorf("%s: got  %s\nwant %s", name, got, c.want)
+				}
+			}
+		})
+	}
+}
+
+// An honest answer names the others that it may be.
+func TestAmbiguous(t *testing.T) {
+	all, err := Identifier{Now: now}.ID("4bf92f3577b34da6a3ce929d0e0e4736")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(all) != 2 || all[0].Kind != "UUID v4" || all[1].Kind != "random 128 bits" {
+		t.Errorf("candidates %v", all)
+	}
+	for i := 1; i < len(all); i++ {
+		if all[i].Chance < all[i-1].Chance {
+			t.Errorf("%s, chance %g, comes behind %s, %g", all[i].Kind, all[i].Chance, all[i-1].Kind, all[i-1].Chance)
+		}
+	}
+}
+
+// The chances are what they say: the share of random IDs that look so.
+func TestChances(t *testing.T) {
+	const n = 200_000
+	x := Identifier{Keyring: keyring(t, secretA, secretB), Now: now}
+	random := keyring(t, "0123456789abcdef0123456789abcdef").Codec()
+	seen, chance := map[string]float64{}, map[string]float64{}
+	for i := range n {
+		// Two encrypted halves are as random as it gets, and repeatable.
+		var id trace.TraceID
+		for half := range 2 {
+			parts := randflake.Parts{Time: now, Node: uint32(i >> 16), Sequence: uint32(i<<1&0x1ffff | half)}
+			low, err := random.Encode(parts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			binary.BigEndian.PutUint64(id[8*half:], uint64(low))
+		}
+		all, err := x.ID(id.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range all {
+			if c.Kind == TraceID {
+				continue // its chance depends on the time of each
+			}
+			seen[c.Kind]++
+			chance[c.Kind] = c.Chance
+		}
+	}
+	for kind, c := range chance {
+		got, want := seen[kind], c*n
+		// Six standard deviations, for those of which some are to be expected.
+		if want > 20 && (got < want-6*math.Sqrt(want) || got > want+6*math.Sqrt(want)) {
+			t.Errorf("%s: %g of %d, its chance says %g", kind, got, n, want)
+		}
+	}
+	for _, kind := range []string{"UUID v4", "ULID", "X-Ray or Brave 128-bit", "random 128 bits"} {
+		if seen[kind] == 0 {
+			t.Errorf("no %s among %d random IDs: the test shows nothing", kind, n)
+		}
+	}
+}
+
+func TestUnknown(t *testing.T) {
+	for _, c := range []struct{ id, want string }{
+		{"", "empty"},
+		{"4bf92f3577b34da6a3ce929d0e0e473", "has 31 hex digits"},
+		{"4bf92f3577b34da6a3ce929d0e0e4736a", "has 33 hex digits"},
+		{"00000000000000000000000000000000", "all zeros"},
+		{"0000000000000000", "all zeros"},
+		{"hello world", "none that is known"},
+		{"1-58406520-a006649127e371903a2de97", "none that is known"},
+		{"0ad1348f1403169275002000356696", "has 30 hex digits"}, // a sequence below 1000
+		{"1.2.3", "none that is known"},
+		{"01ARZ3NDEKTSV4RRFFQ69G5FAU!", "none that is known"},
+		{strings.Repeat("x", 10_000), "…"},
+	} {
+		_, err := Identifier{Now: now}.ID(c.id)
+		if !errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), c.want) || len(err.Error()) > 250 {
+			t.Errorf("%.40q: %v, want %q", c.id, err, c.want)
+		}
+	}
+}
+
+func TestSnowflake(t *testing.T) {
+	// Sonyflake: 39 bits of 10 ms since 2014-09-01, 8 bits sequence, 16 bits
+	// machine: what counts as node here is its sequence.
+	sony := Snowflake{Epoch: time.Date(2014, 9, 1, 0, 0, 0, 0, time.UTC), Unit: 10 * time.Millisecond}
+	if err := sony.SetBits("39,8,16"); err != nil {
+		t.Fatal(err)
+	}
+	ticks := uint64(now.Sub(sony.Epoch) / sony.Unit)
+	id := strconv.FormatUint(ticks<<24|7<<16|513, 10)
+	c := first(t, Identifier{Snowflake: sony, Now: now}, id)
+	if got, want := c.String(), "Snowflake 2026-11-21T12:00:00.12Z node=7 sequence=513"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	// Numbers of every size and layouts of every width do no harm.
+	for _, bits := range []string{"64,0,0", "1,0,63", "41,10,12", "63,1,0"} {
+		var f Snowflake
+		if err := f.SetBits(bits); err != nil {
+			t.Fatal(err)
+		}
+		for _, unit := range []time.Duration{1, time.Millisecond, time.Second} {
+			f.Epoch, f.Unit = Twitter.Epoch, unit
+			for shift := range 64 {
+				if _, err := (Identifier{Snowflake: f, Now: now}).ID(strconv.FormatUint(1<<shift, 10)); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}
+	for _, bits := range []string{"", "41", "41,10", "41,10,12,1", "0,10,12", "41,-1,12", "41,x,12", "41,12,12", "99,1,1"} {
+		if err := new(Snowflake).SetBits(bits); err == nil {
+			t.Errorf("%q is accepted", bits)
+		}
+	}
+}
+
+func TestLine(t *testing.T) {
+	const traceT, spanS, spanP = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7", "05e3ac9a4f6e3b90"
+	for _, c := range []struct{ line, want string }{
+		{traceT, " " + traceT},
+		{`  "` + traceT + `",`, " " + traceT},
+		{"traceparent: 00-" + traceT + "-" + spanS + "-01", "trace " + traceT + ", span " + spanS},
+		{"Traceparent:00-" + traceT + "-" + spanS + "-01-more", "trace " + traceT + ", span " + spanS},
+		{"00-" + traceT + "-" + spanS + "-01", "trace " + traceT + ", span " + spanS},
+		{"b3: " + traceT + "-" + spanS + "-1-" + spanP, "trace " + traceT + ", span " + spanS + ", parent " + spanP},
+		{"b3: " + spanP + "-" + spanS, "trace " + spanP + ", span " + spanS},
+		{spanP + "-" + spanS + "-d", "trace " + spanP + ", span " + spanS},
+		{"X-B3-TraceId: " + traceT, "trace " + traceT},
+		{"x-b3-spanid: " + spanS, "span " + spanS},
+		{"X-B3-ParentSpanId: " + spanP, "parent " + spanP},
+		{"X-Trace-Id: " + traceT, "trace " + traceT},
+		{"X-Amzn-Trace-Id: Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1", "trace 1-5759e988-bd862e3fe1be46a994272793, span 53995c3f42cd8ad8"},
+		{"Root=1-5759e988-bd862e3fe1be46a994272793", "trace 1-5759e988-bd862e3fe1be46a994272793"},
+		{"sw8: 1-NWY2YTFkMmMzYjRlNGY2MGExYjJjM2Q0ZTVmNjA3MTguNjEuMTYxMjk0Mjg1MDAzNzAwMDE=-MS4y-3-a-b-c-d", "trace 5f6a1d2c3b4e4f60a1b2c3d4e5f60718.61.16129428500370001"},
+		{"017f22e2-79b0-7cc3-98c4-dc0c0c07398f", " 017f22e2-79b0-7cc3-98c4-dc0c0c07398f"},
+		{"urn:uuid:017f22e2-79b0-7cc3-98c4-dc0c0c07398f", " urn:uuid:017f22e2-79b0-7cc3-98c4-dc0c0c07398f"},
+	} {
+		found, err := Identifier{Now: now}.Line(c.line)
+		var got []string
+		for _, f := range found {
+			got = append(got, f.Role+" "+f.ID)
+			if len(f.Candidates) == 0 {
+				t.Errorf("%q: no candidates for %s", c.line, f.ID)
+			}
+		}
+		if err != nil || strings.Join(got, ", ") != c.want {
+			t.Errorf("%q: %q, %v, want %q", c.line, got, err, c.want)
+		}
+	}
+	for _, c := range []struct{ line, want string }{
+		{"b3: 0", "sampling decision only"},
+		{"b3: d", "sampling decision only"},
+		{"b3: " + traceT, "not of the form"},
+		{"traceparent: 00-" + traceT[:31] + "-" + spanS + "-01", "not of the form"},
+		{"traceparent: 00-" + strings.Repeat("0", 32) + "-" + spanS + "-01", "trace: not an ID"},
+		{"X-Amzn-Trace-Id: Sampled=1", "no Root and no Parent"},
+		{"sw8: 0", "no trace ID"},
+		{"x-trace-id: " + traceT[:30], "30 hex digits"},
+		{"time=12:00 level=INFO", "not an ID"},
+	} {
+		if _, err := (Identifier{Now: now}).Line(c.line); !errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q: %v, want %q", c.line, err, c.want)
+		}
+	}
+	// The part of a header that is sound is told all the same.
+	found, err := Identifier{Now: now}.Line("traceparent: 00-" + traceT + "-" + strings.Repeat("0", 16) + "-01")
+	if err == nil || len(found) != 1 || found[0].Role != "trace" {
+		t.Errorf("%v, %v", found, err)
+	}
+}
+
+func TestPartsKeepTheirOrderInJSON(t *testing.T) {
+	var p Parts
+	p.add("z", 1)
+	p.add(`a"`, "<b>")
+	b, err := json.Marshal(p)
+	if err != nil || string(b) != `{"z":"1","a\"":"\u003cb\u003e"}` {
+		t.Errorf("%s, %v", b, err)
+	}
+}
+
+func FuzzLine(f *testing.F) {
+	f.Add("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
+	f.Add("1-58406520-a006649127e371903a2de979")
+	f.Add("0ad1348f1403169275002100356696")
+	f.Add("5f6a1d2c3b4e4f60a1b2c3d4e5f60718.61.16129428500370001")
+	f.Add("-9223372036854775808")
+	f.Add("sw8: 1-AA==")
+	k, err := randflake.ParseKeyring(strings.NewReader(secretA))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, line string) {
+		found, err := Identifier{Keyring: k, Snowflake: Twitter, Now: now}.Line(line)
+		if err == nil && len(found) == 0 {
+			t.Error("nothing found and no error")
+		}
+		for _, id := range found {
+			for _, c := range id.Candidates {
+				if c.Kind == "" || c.Chance <= 0 || c.Chance > 1 {
+					t.Errorf("%+v", c)
+				}
+			}
+		}
+	})
+}
+
+func mustUint(t *testing.T, s string, base int) uint64 {
+	t.Helper()
+	n, err := strconv.ParseUint(s, base, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}

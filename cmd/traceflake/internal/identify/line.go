@@ -1,0 +1,147 @@
+package identify
+
+import (
+	"encoding/base64"
+	"fmt"
+	"strings"
+)
+
+// Found is an ID in a line.
+type Found struct {
+	Role       string      `json:"role,omitempty"` // trace, span or parent, where a header says
+	ID         string      `json:"id"`
+	Candidates []Candidate `json:"candidates"`
+}
+
+// Line reads a line that holds one ID, or a header of traceparent, b3 or one
+// of its parts, x-trace-id, X-Amzn-Trace-Id or sw8, with or without its name.
+// The error wraps [ErrUnknown]; what was understood comes with it.
+func (x Identifier) Line(line string) ([]Found, error) {
+	ids, err := split(strings.TrimSpace(line))
+	if err != nil {
+		return nil, err
+	}
+	var found []Found
+	for _, f := range ids {
+		candidates, idErr := x.ID(f.ID)
+		if idErr != nil {
+			if f.Role != "" {
+				idErr = fmt.Errorf("%s: %w", f.Role, idErr)
+			}
+			err = idErr
+			continue
+		}
+		f.Candidates = candidates
+		found = append(found, f)
+	}
+	return found, err
+}
+
+var roles = map[string]string{
+	"x-trace-id":        "trace",
+	"x-b3-traceid":      "trace",
+	"x-b3-spanid":       "span",
+	"x-b3-parentspanid": "parent",
+}
+
+func split(line string) ([]Found, error) {
+	name, value, isHeader := strings.Cut(line, ":")
+	name = strings.ToLower(strings.TrimSpace(name))
+	value = strings.TrimSpace(value)
+	if isHeader {
+		switch name {
+		case "traceparent":
+			return traceparent(value)
+		case "b3":
+			return b3(value)
+		case "x-amzn-trace-id":
+			return amazon(value)
+		case "sw8":
+			return skywalkingHeader(value)
+		}
+		if role, ok := roles[name]; ok {
+			return []Found{{Role: role, ID: unquote(value)}}, nil
+		}
+	}
+	line = unquote(line)
+	switch fields := strings.Split(line, "-"); {
+	case len(fields) == 4 && len(fields[0]) == 2 && len(fields[1]) == 32:
+		return traceparent(line)
+	case len(fields) >= 2 && len(fields) <= 4 && isHex(fields[0]) && (len(fields[0]) == 32 || len(fields[0]) == 16):
+		return b3(line)
+	case strings.HasPrefix(line, "Root="):
+		return amazon(line)
+	}
+	return []Found{{ID: line}}, nil
+}
+
+func unquote(s string) string { return strings.Trim(s, `"', `) }
+
+// traceparent reads version-trace-parent-flags. Later versions may have more.
+func traceparent(s string) ([]Found, error) {
+	fields := strings.Split(unquote(s), "-")
+	if len(fields) < 4 || len(fields[0]) != 2 || len(fields[1]) != 32 || len(fields[2]) != 16 || !isHex(fields[0]) {
+		return nil, fmt.Errorf("%w: the traceparent is not of the form 00-TRACE-SPAN-FLAGS with 32 and 16 hex digits", ErrUnknown)
+	}
+	return []Found{{Role: "trace", ID: fields[1]}, {Role: "span", ID: fields[2]}}, nil
+}
+
+// b3 reads trace-span, trace-span-sampled and trace-span-sampled-parent.
+func b3(s string) ([]Found, error) {
+	fields := strings.Split(unquote(s), "-")
+	if len(fields) == 1 && len(fields[0]) <= 1 {
+		return nil, fmt.Errorf("%w: this b3 header carries a sampling decision only", ErrUnknown)
+	}
+	if len(fields) < 2 || len(fields) > 4 {
+		return nil, fmt.Errorf("%w: the b3 header is not of the form TRACE-SPAN-SAMPLED-PARENT", ErrUnknown)
+	}
+	found := []Found{{Role: "trace", ID: fields[0]}, {Role: "span", ID: fields[1]}}
+	if len(fields) == 4 {
+		found = append(found, Found{Role: "parent", ID: fields[3]})
+	}
+	return found, nil
+}
+
+// amazon reads Root=…;Parent=…;Sampled=….
+func amazon(s string) ([]Found, error) {
+	var found []Found
+	for field := range strings.SplitSeq(unquote(s), ";") {
+		switch name, value, _ := strings.Cut(strings.TrimSpace(field), "="); name {
+		case "Root":
+			found = append(found, Found{Role: "trace", ID: value})
+		case "Parent":
+			found = append(found, Found{Role: "span", ID: value})
+		}
+	}
+	if len(found) == 0 {
+		return nil, fmt.Errorf("%w: the X-Amzn-Trace-Id header has no Root and no Parent", ErrUnknown)
+	}
+	return found, nil
+}
+
+// skywalkingHeader reads the trace ID, the second field, which is base64.
+func skywalkingHeader(s string) ([]Found, error) {
+	fields := strings.Split(unquote(s), "-")
+	if len(fields) > 1 {
+		if id, err := base64.StdEncoding.DecodeString(fields[1]); err == nil {
+			return []Found{{Role: "trace", ID: string(id)}}, nil
+		}
+	}
+	return nil, fmt.Errorf("%w: the sw8 header has no trace ID in its second field", ErrUnknown)
+}
+
+// TraceIDOf returns the text of the trace ID in a line that [Identifier.Line]
+// reads, or the line itself when it has no form that is known.
+func TraceIDOf(line string) string {
+	line = strings.TrimSpace(line)
+	ids, err := split(line)
+	if err != nil {
+		return line
+	}
+	for _, f := range ids {
+		if f.Role == "trace" || f.Role == "" {
+			return f.ID
+		}
+	}
+	return line
+}

@@ -1,0 +1,176 @@
+package identify
+
+import (
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/traceflake/traceflake/idgen"
+	"github.com/traceflake/traceflake/randflake"
+)
+
+// The kinds that are ours.
+const (
+	TraceID     = "traceflake trace ID"
+	RandflakeID = "Randflake ID"
+)
+
+const (
+	clearYears     = 69.68 // 2^41 ms
+	randflakeYears = 34.02 // 2^30 s
+	// agreement is the share of random low halves that agree with a clear
+	// half: five seconds of 2^30.
+	agreement = 5.0 / (1 << 30)
+)
+
+var randflakeEpoch = time.Unix(randflake.Epoch, 0)
+
+func (x Identifier) traceID(id trace.TraceID) (Candidate, bool) {
+	t := idgen.Time(id)
+	chance := x.share(t, time.UnixMilli(idgen.EpochMillis), clearYears)
+	if [8]byte(id[:8]) == [8]byte{} || chance == 0 {
+		return Candidate{}, false
+	}
+	c := Candidate{Kind: TraceID, Time: &t, Chance: chance}
+	c.Parts.add("sequence", idgen.Sequence(id))
+	if x.Keyring == nil {
+		c.Note = "by its time only; a secret would tell"
+		return c, true
+	}
+	info, secret := idgen.InspectKeyring(x.Keyring, id)
+	switch {
+	case secret >= 0:
+		c.Chance *= agreement * float64(len(x.Keyring.Codecs()))
+		c.decoded(info.Parts, secret)
+		c.Parts.add("halves", "agree")
+	case x.backfilled(&c, info):
+	default:
+		c.Parts.add("halves", "disagree")
+		c.Note = "the low half is not of these secrets and that time: another secret's, a random or a deterministic one"
+	}
+	return c, true
+}
+
+// backfilled tells an ID of NewTraceIDAt: its low half was made later than its
+// clear half says.
+func (x Identifier) backfilled(c *Candidate, info idgen.Info) bool {
+	for secret, codec := range x.Keyring.Codecs() {
+		parts := codec.Decode(info.Low)
+		from := randflakeEpoch
+		if info.Time.After(from) {
+			from = info.Time
+		}
+		if share := x.share(parts.Time, from, randflakeYears); share > 0 {
+			c.Chance *= min(1, share*float64(len(x.Keyring.Codecs())))
+			c.decoded(parts, secret)
+			c.Parts.add("halves", "disagree")
+			c.Note = "if it is ours, it was given to an old record at " + parts.Time.Format(time.RFC3339)
+			return true
+		}
+	}
+	return false
+}
+
+func (c *Candidate) decoded(p randflake.Parts, secret int) {
+	c.Parts.add("second", p.Time.Format(time.RFC3339))
+	c.Parts.add("node", p.Node)
+	c.Parts.add("node sequence", p.Sequence)
+	c.Parts.add("secret", secret+1)
+	c.Node = &p.Node
+}
+
+// randflake returns what id says under each secret, if that is plausible.
+func (x Identifier) randflake(id randflake.ID) (all []Candidate) {
+	if x.Keyring == nil || id == 0 {
+		return nil
+	}
+	for secret, codec := range x.Keyring.Codecs() {
+		parts := codec.Decode(id)
+		chance := x.share(parts.Time, randflakeEpoch, randflakeYears)
+		if chance == 0 {
+			continue
+		}
+		c := Candidate{Kind: RandflakeID, Time: at(parts.Time), Chance: chance}
+		c.decoded(parts, secret)
+		c.Parts = c.Parts[1:] // the second is the time
+		c.Parts.add("text", id)
+		c.Note = "by its time only; 64 bits have no check"
+		all = append(all, c)
+	}
+	return all
+}
+
+// hex128 reads 32 hex digits.
+func (x Identifier) hex128(s string) []Candidate {
+	if len(s) != 32 || !isHex(s) {
+		return nil
+	}
+	raw, err := hex.DecodeString(s)
+	if err != nil {
+		return nil
+	}
+	id := trace.TraceID(raw)
+	if !id.IsValid() {
+		return nil
+	}
+	if [8]byte(id[:8]) == [8]byte{} {
+		all := x.hex64(s[16:])
+		for i := range all {
+			all[i].Note = strings.TrimPrefix(all[i].Note+"; ", "; ") + "padded to 128 bits with zeros"
+		}
+		return all
+	}
+	var all []Candidate
+	if c, ok := x.traceID(id); ok {
+		all = append(all, c)
+	}
+	all = append(all, x.uuidBits(id)...)
+	all = append(all, x.ulidBits(id)...)
+	all = append(all, x.secondsFirst(id)...)
+	return append(all, Candidate{Kind: "random 128 bits", Note: "W3C trace context or B3, of any maker", Chance: 1})
+}
+
+// hex64 reads 16 hex digits.
+func (x Identifier) hex64(s string) []Candidate {
+	if len(s) != 16 {
+		return nil
+	}
+	n, err := strconv.ParseUint(s, 16, 64)
+	if err != nil || !isHex(s) || n == 0 {
+		return nil
+	}
+	c := Candidate{Kind: "64 bits", Note: "a B3 trace ID or a span ID of any maker", Chance: 1}
+	if x.Keyring == nil {
+		c.Note += "; a secret would tell ours"
+	}
+	return append(x.randflake(randflake.ID(n)), c)
+}
+
+// base32 reads the text form of Randflake IDs.
+func (x Identifier) base32(s string) []Candidate {
+	id, err := randflake.Parse(s)
+	if err != nil || id == 0 {
+		return nil
+	}
+	all := x.randflake(id)
+	if len(all) == 0 {
+		c := Candidate{Kind: RandflakeID, Chance: 1, Note: "by its form only; a secret would tell"}
+		if x.Keyring != nil {
+			c.Note = fmt.Sprintf("by its form only; under %s its time is in the future", secrets(x.Keyring))
+		}
+		c.Parts.add("hex", fmt.Sprintf("%016x", uint64(id)))
+		all = append(all, c)
+	}
+	return all
+}
+
+func secrets(k *randflake.Keyring) string {
+	if n := len(k.Codecs()); n > 1 {
+		return fmt.Sprintf("each of the %d secrets", n)
+	}
+	return "the secret"
+}

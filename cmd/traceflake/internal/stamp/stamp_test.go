@@ -1,0 +1,93 @@
+package stamp
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestRead(t *testing.T) {
+	want := time.Date(2024, 3, 5, 6, 7, 8, 0, time.UTC)
+	milli, nano := want.Add(123*time.Millisecond), want.Add(123456789)
+	for _, c := range []struct {
+		unit Unit
+		text string
+		want time.Time
+	}{
+		{Auto, "2024-03-05T06:07:08Z", want},
+		{Auto, "2024-03-05T07:07:08.123+01:00", milli},
+		{Auto, "2024-03-05 06:07:08.123456789", nano},
+		{Auto, "2024-03-05 06:07:08,123", milli},
+		{Auto, "2024-03-05T06:07:08", want},
+		{Auto, "2024-03-05 06:07:08.123+00", milli},
+		{Auto, "2024-03-05 06:07:08.123456789 +0000 UTC", nano},
+		{Auto, "2024-03-05T06:07:08.123+0000", milli},
+		{Auto, "2024-03-05", want.Truncate(24 * time.Hour)},
+		{Auto, "1709618828", want},
+		{Auto, "1709618828.123456789", nano},
+		{Auto, "1.709618828e9", want},
+		{Auto, "1709618828123", milli},
+		{Auto, "1709618828123456.789", nano},
+		{Auto, "1709618828123456789", nano},
+		{Auto, "-1", time.Unix(-1, 0)},
+		{Seconds, "1709618828", want},
+		{Milliseconds, "1709618828", time.UnixMilli(1709618828)},
+		{Milliseconds, "0", time.Unix(0, 0)},
+		{Microseconds, "1709618828123000", milli},
+		{Nanoseconds, "1", time.Unix(0, 1)},
+		{RFC3339, "2024-03-05T06:07:08Z", want},
+	} {
+		r := Reader{Unit: c.unit}
+		if got, err := r.Read(c.text); err != nil || !got.Equal(c.want) {
+			t.Errorf("%s %q: %v, %v, want %v", Names[c.unit], c.text, got, err, c.want)
+		}
+	}
+}
+
+func TestReadRefuses(t *testing.T) {
+	for _, c := range []struct {
+		unit       Unit
+		text, want string
+	}{
+		{Auto, "", "empty"},
+		{Auto, "yesterday", "want RFC 3339 or a Unix time"},
+		{Auto, "2024-13-05T06:07:08Z", "want RFC 3339"},
+		{Auto, "12:30", "want RFC 3339"},
+		{Auto, "1e999999999", "want RFC 3339"},
+		{Auto, "1.2.3", "want RFC 3339"},
+		{Auto, "1/3", "want RFC 3339"},
+		{Auto, "0x10", "want RFC 3339"},
+		{Seconds, "99999999999999999", "is the unit right?"},
+		{Seconds, "2024-03-05T06:07:08Z", "the format s wants"},
+		{RFC3339, "1709618828", "want RFC 3339"},
+		{Auto, strings.Repeat("x", 1000), "…"},
+	} {
+		r := Reader{Unit: c.unit}
+		if got, err := r.Read(c.text); err == nil || !strings.Contains(err.Error(), c.want) || len(err.Error()) > 200 {
+			t.Errorf("%s %q: %v, %v, want %q", Names[c.unit], c.text, got, err, c.want)
+		}
+	}
+}
+
+// Records of one file may write their times in turn in different ways.
+func TestReadMixed(t *testing.T) {
+	var r Reader
+	for range 3 {
+		for _, text := range []string{"2024-03-05T06:07:08Z", "2024-03-05 06:07:08", "1709618828", "1709618828000"} {
+			if got, err := r.Read(text); err != nil || got.Unix() != 1709618828 {
+				t.Errorf("%q: %v, %v", text, got, err)
+			}
+		}
+	}
+}
+
+func TestParseUnit(t *testing.T) {
+	for i, name := range Names {
+		if u, err := ParseUnit(name); err != nil || u != Unit(i) {
+			t.Errorf("%s: %v, %v", name, u, err)
+		}
+	}
+	if _, err := ParseUnit("minutes"); err == nil {
+		t.Error("minutes are a unit")
+	}
+}

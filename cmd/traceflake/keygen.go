@@ -1,0 +1,36 @@
+package main
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+)
+
+func keygenCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "keygen [FILE]",
+		Short: "Make a secret",
+		Long: `keygen makes a secret of 128 random bits and writes it to FILE, which must not
+exist and gets mode 0600, or else to standard output.`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var secret [16]byte
+			_, _ = rand.Read(secret[:]) // never fails
+			text := hex.EncodeToString(secret[:]) + "\n"
+			if len(args) == 0 {
+				_, err := fmt.Fprint(cmd.OutOrStdout(), text)
+				return err
+			}
+			file, err := os.OpenFile(args[0], os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+			if err != nil {
+				return err
+			}
+			_, err = file.WriteString(text)
+			return errors.Join(err, file.Close())
+		},
+	}
+}

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/traceflake/traceflake/idgen"
+	"github.com/traceflake/traceflake/randflake"
+)
+
+func newCommand(f *flags) *cobra.Command {
+	var n int
+	var at string
+	var span bool
+	cmd := &cobra.Command{
+		Use:   "new",
+		Short: "Make trace IDs",
+		Long: `new makes trace IDs, or span IDs with --span, one a line.
+
+With a store they are made on leased nodes, unique in the fleet. With a secret
+alone they decode and verify, on nodes taken at random: unique by chance only.
+With neither they are made under a random secret that nobody has.
+
+--at makes trace IDs for records of that time; they decode as such and do not
+verify. ` + timeHelp,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			switch {
+			case n < 1:
+				return fmt.Errorf("-n: %d is no number from 1 on", n)
+			case at != "" && span:
+				return errors.New("--at is for trace IDs; a span ID tells when it was made")
+			}
+			var t time.Time
+			if at != "" {
+				if t, err = parseTime(at, time.Now()); err != nil {
+					return fmt.Errorf("--at: %w", err)
+				}
+			}
+			g, stop, err := f.generator(cmd)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, stop()) }()
+			out := bufio.NewWriter(cmd.OutOrStdout())
+			for range n {
+				id, err := g.one(cmd.Context(), t, span)
+				if err != nil {
+					return errors.Join(err, out.Flush())
+				}
+				if _, err := fmt.Fprintln(out, id); err != nil {
+					return err
+				}
+			}
+			return out.Flush()
+		},
+	}
+	f.addStore(cmd, "store that leases the nodes")
+	cmd.Flags().IntVarP(&n, "number", "n", 1, "how many")
+	cmd.Flags().StringVar(&at, "at", "", "for records of this time")
+	cmd.Flags().BoolVar(&span, "span", false, "span IDs")
+	return cmd
+}
+
+// generator makes IDs, and rather fails than make random ones.
+type generator struct {
+	*idgen.Generator
+}
+
+var errFallback = errors.New("no leased node to make IDs on; is the store away?")
+
+func (g generator) one(ctx context.Context, at time.Time, span bool) (id fmt.Stringer, err error) {
+	switch {
+	case !at.IsZero():
+		return g.at(at)
+	case span:
+		id = g.NewSpanID(ctx, trace.TraceID{})
+	default:
+		id, _ = g.NewIDs(ctx)
+	}
+	if g.Fallbacks() > 0 {
+		return nil, errFallback
+	}
+	return id, nil
+}
+
+func (g generator) at(t time.Time) (trace.TraceID, error) {
+	id, err := g.NewTraceIDAt(t)
+	if err == nil && g.Fallbacks() > 0 {
+		err = errFallback
+	}
+	return id, err
+}
+
+// generator returns what makes IDs with what the flags and the environment
+// give, and a function that ends it.
+func (f *flags) generator(cmd *cobra.Command) (generator, func() error, error) {
+	c, err := f.config()
+	if err != nil {
+		return generator{}, nil, err
+	}
+	if c.Store == "" && c.SecretFile != "" {
+		keyring, err := f.keyring(cmd)
+		if err != nil {
+			return generator{}, nil, err
+		}
+		source, err := unleased(keyring.Codec())
+		if err != nil {
+			return generator{}, nil, err
+		}
+		fmt.Fprintln(cmd.ErrOrStderr(), "traceflake: warning: no store: the nodes are taken at random, so the IDs are unique by chance only")
+		return generator{idgen.New(idgen.WithSource(source))}, func() error { return nil }, nil
+	}
+	if c.SecretFile != "" {
+		f.warn(cmd, c.SecretFile)
+	}
+	g, shutdown, err := c.Open(cmd.Context())
+	if err != nil {
+		return generator{}, nil, err
+	}
+	return generator{g}, func() error {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(cmd.Context()), storeTimeout)
+		defer cancel()
+		return shutdown(ctx)
+	}, nil
+}
+
+const storeTimeout = 10 * time.Second
+
+// unleased returns a source on nodes that nobody granted: of the 131072 there
+// are, so many in a row that they last for any number of IDs.
+func unleased(c *randflake.Codec) (*randflake.Generator, error) {
+	const nodes = 64
+	now := time.Now()
+	l := randflake.Lease{
+		Node:  rand.Uint32N((randflake.MaxNode+1)/nodes) * nodes,
+		Nodes: nodes, Start: now.Add(-2 * time.Second), End: now.Add(30 * 24 * time.Hour),
+	}
+	return randflake.NewGenerator(c, l)
+}
