@@ -195,7 +195,7 @@ func (o *inspectOutput) flush() error {
 func details(c identify.Candidate) string {
 	var all []string
 	for _, p := range c.Parts {
-		all = append(all, p.Name+" "+p.Value)
+		all = append(all, p.Name+" "+fmt.Sprint(p.Value))
 	}
 	if c.Note != "" {
 		all = append(all, "("+c.Note+")")

@@ -21,7 +21,7 @@ func leaseCommand(f *flags) *cobra.Command {
 		Long: `lease looks at the leases in a store and raises them. TRACEFLAKE_NODES and
 TRACEFLAKE_BLOCK_SIZE count as they do for setup.FromEnv.`,
 		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error { return fmt.Errorf("lease: say list, show or raise") },
+		RunE: subcommands,
 	}
 	cmd.PersistentFlags().StringVar(&f.store, "store", "", "bolt:PATH, postgres://… or etcd://… (default $TRACEFLAKE_STORE)")
 	cmd.AddCommand(leaseListCommand(f), leaseShowCommand(f), leaseRaiseCommand(f))
@@ -131,6 +131,13 @@ func state(b lease.Block, now time.Time) string {
 	return "held by " + b.Holder + " until " + until
 }
 
+// alike reports whether two blocks differ by nothing but their nodes. After a
+// raise there are thousands of those.
+func alike(a, b lease.Block) bool {
+	return a.Holder == "" && a.Start.Equal(b.Start) && a.GrantedUntil.Equal(b.GrantedUntil) && a.Nodes == b.Nodes &&
+		a.Holder == b.Holder && a.Version == b.Version
+}
+
 func writeBlocks(cmd *cobra.Command, output string, blocks []lease.Block) error {
 	now := time.Now()
 	switch output {
@@ -153,13 +160,18 @@ func writeBlocks(cmd *cobra.Command, output string, blocks []lease.Block) error 
 		return nil
 	case "table":
 		w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-		fmt.Fprintln(w, "NODES\tSTART\tVERSION\tSTATE")
-		for _, b := range blocks {
+		fmt.Fprintln(w, "NODES\tBLOCKS\tSTART\tVERSION\tSTATE")
+		for i := 0; i < len(blocks); {
+			b := blocks[i]
+			last := b.Node + b.Nodes - 1
+			for i++; i < len(blocks) && blocks[i].Node == last+1 && alike(blocks[i], b); i++ {
+				last += blocks[i].Nodes
+			}
 			start := "-"
 			if !b.Start.IsZero() {
 				start = b.Start.UTC().Format(time.RFC3339)
 			}
-			fmt.Fprintf(w, "%d-%d\t%s\t%d\t%s\n", b.Node, b.Node+b.Nodes-1, start, b.Version, state(b, now))
+			fmt.Fprintf(w, "%d-%d\t%d\t%s\t%d\t%s\n", b.Node, last, (last-b.Node+1)/b.Nodes, start, b.Version, state(b, now))
 		}
 		return w.Flush()
 	}

@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"go.opentelemetry.io/otel"
@@ -64,6 +65,7 @@ Exit codes: 0, all is well; 1, an ID is not verified or some input was not
 understood; 2, wrong usage, an unreadable secret or a store that is away.`,
 		Version:       version(),
 		Args:          cobra.NoArgs,
+		RunE:          subcommands,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
@@ -74,6 +76,17 @@ understood; 2, wrong usage, an unreadable secret or a store that is away.`,
 		backfillCommand(&f), leaseCommand(&f), sqlCommand(),
 	)
 	return root
+}
+
+// subcommands is what a command does that only has some.
+func subcommands(cmd *cobra.Command, _ []string) error {
+	var names []string
+	for _, sub := range cmd.Commands() {
+		if sub.IsAvailableCommand() {
+			names = append(names, sub.Name())
+		}
+	}
+	return fmt.Errorf("%s: say which: %s", cmd.CommandPath(), strings.Join(names, ", "))
 }
 
 func version() string {

@@ -14,7 +14,7 @@ func sqlCommand() *cobra.Command {
 		Use:   "sql",
 		Short: "Print SQL functions and tables",
 		Args:  cobra.NoArgs,
-		RunE:  func(*cobra.Command, []string) error { return fmt.Errorf("sql: say clickhouse or postgres") },
+		RunE:  subcommands,
 	}
 	cmd.AddCommand(sqlClickHouseCommand())
 	return cmd

@@ -24,7 +24,8 @@ func (x Identifier) secondsFirst(id trace.TraceID) []Candidate {
 	if binary.BigEndian.Uint32(id[4:8]) == 0 {
 		c := Candidate{Kind: "Datadog 128-bit", Time: at(t), Chance: share / (1 << 32)}
 		c.Parts.add("_dd.p.tid", hex.EncodeToString(id[:8]))
-		c.Parts.add("low 64 bits", binary.BigEndian.Uint64(id[8:]))
+		// As text: JSON readers may round such a number.
+		c.Parts.add("low 64 bits", strconv.FormatUint(binary.BigEndian.Uint64(id[8:]), 10))
 		return []Candidate{c}
 	}
 	c := Candidate{Kind: "X-Ray or Brave 128-bit", Time: at(t), Chance: share, Note: "by its time only; both begin with Unix seconds"}

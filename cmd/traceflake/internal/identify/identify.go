@@ -36,10 +36,14 @@ type Candidate struct {
 // Parts are named values in the order in which the ID holds them.
 type Parts []Part
 
-// Part is one named value.
-type Part struct{ Name, Value string }
+// Part is one named value: a text, a number, or what writes itself as text.
+type Part struct {
+	Name  string
+	Value any
+}
 
-// MarshalJSON writes the parts as an object, in their order.
+// MarshalJSON writes the parts as an object, in their order, with underscores
+// for the spaces in their names.
 func (p Parts) MarshalJSON() ([]byte, error) {
 	var b strings.Builder
 	b.WriteByte('{')
@@ -47,7 +51,7 @@ func (p Parts) MarshalJSON() ([]byte, error) {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		name, err := json.Marshal(part.Name)
+		name, err := json.Marshal(strings.ReplaceAll(part.Name, " ", "_"))
 		if err != nil {
 			return nil, err
 		}
@@ -63,7 +67,7 @@ func (p Parts) MarshalJSON() ([]byte, error) {
 	return []byte(b.String()), nil
 }
 
-func (p *Parts) add(name string, value any) { *p = append(*p, Part{name, fmt.Sprint(value)}) }
+func (p *Parts) add(name string, value any) { *p = append(*p, Part{name, value}) }
 
 // Identifier names IDs.
 type Identifier struct {

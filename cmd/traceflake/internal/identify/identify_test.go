@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -53,7 +54,7 @@ func (c Candidate) String() string {
 		s += " " + c.Time.Format(time.RFC3339Nano)
 	}
 	for _, p := range c.Parts {
-		s += " " + p.Name + "=" + p.Value
+		s += " " + p.Name + "=" + fmt.Sprint(p.Value)
 	}
 	return s
 }
@@ -335,9 +336,10 @@ func TestLine(t *testing.T) {
 func TestPartsKeepTheirOrderInJSON(t *testing.T) {
 	var p Parts
 	p.add("z", 1)
-	p.add(`a"`, "<b>")
+	p.add(`a "`, "<b>")
+	p.add("x", randflake.ID(31))
 	b, err := json.Marshal(p)
-	if err != nil || string(b) != `{"z":"1","a\"":"\u003cb\u003e"}` {
+	if err != nil || string(b) != `{"z":1,"a_\"":"\u003cb\u003e","x":"v"}` {
 		t.Errorf("%s, %v", b, err)
 	}
 }

@@ -82,7 +82,7 @@ func (x Identifier) snowflake(n uint64) (Candidate, bool) {
 		return Candidate{}, false
 	}
 	c := Candidate{Kind: "Snowflake", Time: at(t), Chance: min(chance, 1), Note: "if the epoch and the widths are right"}
-	c.Parts.add("node", n>>f.SequenceBits&(1<<f.NodeBits-1))
-	c.Parts.add("sequence", n&(1<<f.SequenceBits-1))
+	c.Parts.add("node", strconv.FormatUint(n>>f.SequenceBits&(1<<f.NodeBits-1), 10))
+	c.Parts.add("sequence", strconv.FormatUint(n&(1<<f.SequenceBits-1), 10))
 	return c, true
 }
