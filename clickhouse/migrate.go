@@ -94,13 +94,13 @@ func (m migration) number(ctx context.Context, query string) (n uint64, err erro
 
 // exchange gives the new table the old one's name, if it has not got it yet.
 func (m migration) exchange(ctx context.Context) error {
-	var key, engine string
-	err := m.db.QueryRowContext(ctx, fmt.Sprintf("SELECT sorting_key, engine FROM system.tables WHERE database = %s AND name = %s",
-		m.database(), quoteText(m.table()))).Scan(&key, &engine)
+	var key string
+	err := m.db.QueryRowContext(ctx, fmt.Sprintf("SELECT sorting_key FROM system.tables WHERE database = %s AND name = %s",
+		m.database(), quoteText(m.table()))).Scan(&key)
 	if err != nil {
 		return fmt.Errorf("clickhouse: migrate: look at table %s: %w", m.table(), err)
 	}
-	target := m.Cluster == "" && key == "TraceId" || m.Cluster != "" && engine == "Distributed"
+	target := m.Cluster == "" && key == "TraceId" || m.Cluster != "" && key == "" // a Distributed table has none
 	statements := append([]string{m.versionGuard()}, functionStatements(m.Cluster)...)
 	if target {
 		return m.run(ctx, m.db, append(statements, m.shapeGuard()))

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"time"
 )
 
 var (
@@ -29,8 +30,14 @@ func (s Schema) validate() error {
 	if s.TTL < 0 || s.TTL%1e9 != 0 {
 		return fmt.Errorf("clickhouse: TTL %v: it is a whole number of seconds, or 0 to keep spans for ever", s.TTL)
 	}
+	if s.TTL > maxTTL {
+		return fmt.Errorf("clickhouse: TTL %v: ClickHouse would count past the year 2106 and drop spans at once; 50 years is the most", s.TTL)
+	}
 	return nil
 }
+
+// maxTTL keeps a span's time plus TTL within a DateTime, which wraps around.
+const maxTTL = 50 * 365 * 24 * time.Hour
 
 func (s Schema) table() string {
 	if s.Table == "" {

@@ -2,11 +2,15 @@ package clickhouse_test
 
 import (
 	"database/sql"
+	"io"
+	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
 	chgo "github.com/ClickHouse/clickhouse-go/v2"
 
+	"github.com/traceflake/traceflake/clickhouse"
 	"github.com/traceflake/traceflake/internal/embedded"
 )
 
@@ -66,4 +70,26 @@ func (e *engine) fails(statement, message string) {
 	if _, err := e.Query(e.t.Context(), statement); err == nil || !strings.Contains(err.Error(), message) {
 		e.t.Errorf("%s: error %v, want %q", statement, err, message)
 	}
+}
+
+// http asks as any HTTP client does.
+func (e *engine) http(q clickhouse.Query) string {
+	e.t.Helper()
+	at, err := url.Parse(e.DSN())
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	values := q.Values()
+	values.Set("database", e.Database())
+	at.Path, at.RawQuery = "/", values.Encode()
+	answer, err := http.Post(at.String(), "text/plain", strings.NewReader(q.SQL))
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode != http.StatusOK {
+		e.t.Fatalf("%s: %v", body, err)
+	}
+	return string(body)
 }

@@ -1,0 +1,72 @@
+package clickhouse_test
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"regexp"
+	"strings"
+
+	chgo "github.com/ClickHouse/clickhouse-go/v2"
+)
+
+// faulty is a database in which one statement fails, and that may rewrite statements.
+type faulty struct {
+	driver.Connector
+	failAt  int // the number of the statement that fails; 0 is none
+	count   int
+	rewrite func(string) string
+}
+
+var errFaulty = errors.New("the connection broke")
+
+func (e *engine) faulty(f *faulty) *sql.DB {
+	e.t.Helper()
+	options, err := chgo.ParseDSN(e.DSN())
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	f.Connector = chgo.Connector(options)
+	db := sql.OpenDB(f)
+	e.t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+// Connect implements driver.Connector.
+func (f *faulty) Connect(ctx context.Context) (driver.Conn, error) {
+	c, err := f.Connector.Connect(ctx)
+	return faultyConn{c, f}, err
+}
+
+type faultyConn struct {
+	driver.Conn
+	*faulty
+}
+
+// ExecContext implements driver.ExecerContext.
+func (c faultyConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	c.count++
+	if c.count == c.failAt {
+		return nil, errFaulty
+	}
+	if c.rewrite != nil {
+		query = c.rewrite(query)
+	}
+	return c.Conn.(driver.ExecerContext).ExecContext(ctx, query, args)
+}
+
+// QueryContext implements driver.QueryerContext.
+func (c faultyConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	return c.Conn.(driver.QueryerContext).QueryContext(ctx, query, args)
+}
+
+var distributed = regexp.MustCompile("AS `?\\w*`?\\.?`\\w+`\nENGINE = Distributed\\(`c`, (`\\w+`|currentDatabase\\(\\)), (`\\w+`), .*\\)")
+
+// oneServer turns statements for a cluster into ones that a single server
+// without Keeper runs: a Distributed table over one shard, itself.
+func oneServer(query string) string {
+	query = strings.Replace(query, "ENGINE = ReplicatedMergeTree", "ENGINE = MergeTree", 1)
+	query = distributed.ReplaceAllString(query, "AS remote('127.0.0.1', $1, $2)")
+	return strings.ReplaceAll(query, " ON CLUSTER `c`", "")
+}
