@@ -1,0 +1,68 @@
+package postgres
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+//go:embed sql/*.sql
+var files embed.FS
+
+// In this order, which is only for the reader: no function needs another.
+var names = [...]string{"trace_id_time", "trace_id_range", "trace_id_at", "uuid_v1"}
+
+const create = "CREATE OR REPLACE FUNCTION "
+
+// ErrSchemaName comes from [Statements] for a name that PostgreSQL would
+// refuse, cut or take for something else.
+var ErrSchemaName = errors.New("postgres: invalid schema name")
+
+// Statements returns the statements that make or replace the functions, one
+// each, without a semicolon. schema is the name of an existing schema as it
+// stands in the catalog, without quotes: 1 to 63 bytes of UTF-8, no control
+// characters, and not beginning with pg_; the error for another wraps
+// [ErrSchemaName]. Empty is the first schema of the session's search path.
+func Statements(schema string) ([]string, error) {
+	prefix := ""
+	if schema != "" {
+		if err := checkName(schema); err != nil {
+			return nil, err
+		}
+		prefix = `"` + strings.ReplaceAll(schema, `"`, `""`) + `".`
+	}
+	var statements []string
+	for _, name := range names {
+		text, err := files.ReadFile("sql/" + name + ".sql")
+		if err != nil {
+			return nil, err
+		}
+		// Each begins with its comment: what stands before the first CREATE, and
+		// then what stands after the semicolon of the one before.
+		for statement := range strings.SplitSeq(strings.TrimSuffix(string(text), ";\n"), ";\n\n") {
+			statements = append(statements, strings.Replace(statement, create, create+prefix, 1))
+		}
+	}
+	return statements, nil
+}
+
+func checkName(schema string) error {
+	const maxName = 63 // PostgreSQL cuts longer ones
+	var reason string
+	switch {
+	case !utf8.ValidString(schema):
+		reason = "it is not UTF-8"
+	case len(schema) > maxName:
+		reason = fmt.Sprintf("it has %d bytes, at most %d are allowed", len(schema), maxName)
+	case strings.ContainsFunc(schema, unicode.IsControl):
+		reason = "it has a control character"
+	case strings.HasPrefix(schema, "pg_"):
+		reason = "names that begin with pg_ are PostgreSQL's own"
+	default:
+		return nil
+	}
+	return fmt.Errorf("%w %q: %s", ErrSchemaName, schema, reason)
+}
