@@ -13,12 +13,18 @@ import (
 	"github.com/traceflake/traceflake/randflake/lease"
 )
 
-// Load makes calls of every kind with all clients at once, until each has made
-// that many: acquires, renewals and releases of its own grants and of those of
-// others, old versions among them, while the time moves on. It is for the
-// clients of a [History]. seed picks the calls; their order is up to the
-// machine. A call that takes longer than timeout is given up.
-func Load(clients []lease.Store, nodes lease.NodeRange, calls int, seed uint64, timeout time.Duration) {
+// Load is what [Load.Run] does to a storage.
+type Load struct {
+	Calls   int           // of each client
+	Seed    uint64        // picks the calls; their order is up to the machine
+	Timeout time.Duration // of each call
+	Pause   time.Duration // between two calls of a client, at most; 0 is none
+}
+
+// Run makes calls of every kind with all clients at once: acquires, renewals
+// and releases of their own grants and of those of others, old versions among
+// them, while the time moves on. It is for the clients of a [History].
+func (load Load) Run(clients []lease.Store, nodes lease.NodeRange) {
 	var (
 		now    atomic.Int64 // seconds since t0; shared, so that some clients lag
 		t0     = start()
@@ -27,12 +33,15 @@ func Load(clients []lease.Store, nodes lease.NodeRange, calls int, seed uint64, 
 	)
 	for id, s := range clients {
 		all.Go(func() {
-			l := loader{store: s, rand: rand.New(rand.NewPCG(seed, uint64(id))), shared: &shared, nodes: nodes} //nolint:gosec // a number of clients
-			for range calls {
+			l := loader{store: s, rand: rand.New(rand.NewPCG(load.Seed, uint64(id))), shared: &shared, nodes: nodes}
+			for range load.Calls {
 				at := t0.Add(time.Duration(now.Add(l.rand.Int64N(3))) * time.Second)
-				ctx, cancel := context.WithTimeout(context.Background(), timeout)
+				ctx, cancel := context.WithTimeout(context.Background(), load.Timeout)
 				l.call(ctx, at)
 				cancel()
+				if load.Pause > 0 {
+					time.Sleep(time.Duration(l.rand.Int64N(int64(load.Pause))))
+				}
 			}
 		})
 	}
@@ -111,7 +120,7 @@ func linearizable(tb testing.TB, h Harness) {
 			clients[i] = history.Client(s)
 		}
 		const calls = 25
-		Load(clients, few, calls, seed, time.Minute)
+		Load{Calls: calls, Seed: seed, Timeout: time.Minute}.Run(clients, few)
 		if n, unknown := history.Len(); n != calls*len(clients) || unknown > 0 {
 			tb.Errorf("%d calls, %d of them without an answer; want %d, all answered", n, unknown, calls*len(clients))
 		}

@@ -1,0 +1,103 @@
+package etcdstore
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/traceflake/traceflake/randflake/lease"
+)
+
+// List implements [lease.Admin].
+func (s *Store) List(ctx context.Context) ([]lease.Block, error) {
+	records, err := s.list(ctx)
+	if err != nil {
+		return nil, failed(ctx, "list", err)
+	}
+	var blocks []lease.Block
+	for _, r := range records {
+		if r.revision > 0 {
+			blocks = append(blocks, r.block)
+		}
+	}
+	return blocks, nil
+}
+
+// list returns every block, also those never written.
+func (s *Store) list(ctx context.Context) ([]record, error) {
+	nodes, err := s.setup(ctx)
+	if err != nil {
+		return nil, err
+	}
+	kv, err := s.kv(ctx)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := kv.Txn(ctx).Then(clientv3.OpGet(s.configKey()), s.getBlocks(nodes, 0, nodes.Blocks())).Commit()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.checkConfig(answer.Responses[0].GetResponseRange().Kvs, nodes.BlockSize); err != nil {
+		return nil, err
+	}
+	return records(nodes, 0, nodes.Blocks(), answer.Responses[1].GetResponseRange().Kvs)
+}
+
+// raiseAtOnce is how many blocks one transaction raises: each may take two
+// comparisons and two operations, and etcd allows 128 of each unless told
+// otherwise.
+const raiseAtOnce = 64
+
+// Raise implements [lease.Admin]. It takes one transaction for every 64 blocks.
+func (s *Store) Raise(ctx context.Context, until time.Time) error {
+	if err := lease.CheckRaise(until); err != nil {
+		return fmt.Errorf("etcdstore: %w", err)
+	}
+	if err := s.raise(ctx, until); err != nil {
+		return failed(ctx, "raise", err)
+	}
+	return nil
+}
+
+func (s *Store) raise(ctx context.Context, until time.Time) error {
+	nodes, err := s.setup(ctx)
+	if err == nil {
+		err = s.configure(ctx, nodes.BlockSize)
+	}
+	if err != nil {
+		return err
+	}
+	all, err := s.list(ctx)
+	if err != nil {
+		return err
+	}
+	kv, err := s.kv(ctx)
+	if err != nil {
+		return err
+	}
+	for from := 0; from < len(all); {
+		to := min(from+raiseAtOnce, len(all))
+		var unchanged []clientv3.Cmp
+		var writes []clientv3.Op
+		for _, r := range all[from:to] {
+			unchanged = append(unchanged, s.unchanged(r)...)
+			writes = append(writes, s.write(r.block, r.block.Raise(until))...)
+		}
+		answer, err := kv.Txn(ctx).If(unchanged...).Then(writes...).Else(s.getBlocks(nodes, from, to)).Commit()
+		if err != nil {
+			return err
+		}
+		if answer.Succeeded {
+			from = to
+			continue
+		}
+		again, err := records(nodes, from, to, answer.Responses[0].GetResponseRange().Kvs)
+		if err != nil {
+			return err
+		}
+		copy(all[from:to], again)
+	}
+	return nil
+}

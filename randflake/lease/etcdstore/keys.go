@@ -1,0 +1,105 @@
+package etcdstore
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+
+	"github.com/traceflake/traceflake/randflake/lease"
+)
+
+func (s *Store) configKey() string              { return s.prefix + "config" }
+func (s *Store) blockKey(node uint32) string    { return s.prefix + "block/" + nodeText(node) }
+func (s *Store) holderKey(holder string) string { return s.prefix + "holder/" + holder }
+
+// nodeText has as many digits as the highest node, so that keys sort.
+func nodeText(node uint32) string { return fmt.Sprintf("%06d", node) }
+
+func hasNode(kv *mvccpb.KeyValue, node uint32) bool {
+	return strings.HasSuffix(string(kv.Key), "/"+nodeText(node))
+}
+
+// record is a block as it is stored: the revision of etcd that wrote it, 0 for
+// none, and the text.
+type record struct {
+	block    lease.Block
+	revision int64
+	text     string
+}
+
+// value is what the key of a block holds. Its version is etcd's own, which
+// counts the writes of a key.
+type value struct {
+	GrantedFrom  *time.Time `json:"granted_from,omitempty"`
+	GrantedUntil *time.Time `json:"granted_until,omitempty"`
+	Holder       string     `json:"holder,omitempty"`
+}
+
+func encode(b lease.Block) string {
+	v := value{Holder: b.Holder}
+	if !b.Start.IsZero() {
+		start := b.Start.UTC()
+		v.GrantedFrom = &start
+	}
+	if !b.GrantedUntil.IsZero() {
+		until := b.GrantedUntil.UTC()
+		v.GrantedUntil = &until
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		return "" // a year past 9999, which no block has: matches nothing
+	}
+	return string(text)
+}
+
+// decode reads what is stored for a block; never is the block without it.
+func decode(never lease.Block, kv *mvccpb.KeyValue) (record, error) {
+	var v value
+	if err := json.Unmarshal(kv.Value, &v); err != nil {
+		return record{}, fmt.Errorf("key %q does not hold a block: %w", kv.Key, err)
+	}
+	if v.GrantedUntil == nil {
+		return record{}, fmt.Errorf("key %q does not hold a block: granted_until is missing", kv.Key)
+	}
+	b := never
+	b.Holder, b.Version = v.Holder, uint64(kv.Version) //nolint:gosec // counts from 1
+	if v.GrantedFrom != nil {
+		b.Start = v.GrantedFrom.UTC().Truncate(time.Second)
+	}
+	b.GrantedUntil = v.GrantedUntil.UTC()
+	if cut := b.GrantedUntil.Truncate(time.Second); cut.Before(b.GrantedUntil) {
+		b.GrantedUntil = cut.Add(time.Second) // written by hand
+	}
+	return record{block: b, revision: kv.ModRevision, text: string(kv.Value)}, nil
+}
+
+// one reads what is stored for a block: one key, or none.
+func one(never lease.Block, kvs []*mvccpb.KeyValue) (record, error) {
+	if len(kvs) == 0 {
+		return record{block: never}, nil
+	}
+	return decode(never, kvs[0])
+}
+
+// records pairs the keys of the blocks from to to with the blocks.
+func records(nodes lease.NodeRange, from, to int, kvs []*mvccpb.KeyValue) ([]record, error) {
+	all := make([]record, 0, to-from)
+	for i := from; i < to; i++ {
+		r := record{block: nodes.Block(i)}
+		if len(kvs) > 0 && hasNode(kvs[0], r.block.Node) {
+			var err error
+			if r, err = decode(r.block, kvs[0]); err != nil {
+				return nil, err
+			}
+			kvs = kvs[1:]
+		}
+		all = append(all, r)
+	}
+	if len(kvs) > 0 {
+		return nil, fmt.Errorf("%w: key %q is no block of %d nodes", lease.ErrSchemaVersion, kvs[0].Key, nodes.BlockSize)
+	}
+	return all, nil
+}

@@ -1,0 +1,234 @@
+package etcdstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/traceflake/traceflake/randflake"
+	"github.com/traceflake/traceflake/randflake/lease"
+)
+
+// DefaultPrefix begins every key unless [WithPrefix] gives another.
+const DefaultPrefix = "/traceflake/leases/"
+
+// Store keeps leases under one prefix of an etcd. It is safe for concurrent
+// use.
+type Store struct {
+	kv     func(context.Context) (clientv3.KV, error)
+	prefix string
+	asked  lease.NodeRange
+	adopt  bool                            // take the block size of the config
+	nodes  atomic.Pointer[lease.NodeRange] // nil until the config was seen, if adopt
+
+	mu   sync.Mutex
+	free []record // blocks that were free a while ago
+}
+
+var _ interface {
+	lease.Store
+	lease.Admin
+} = (*Store)(nil)
+
+// Option configures a [Store].
+type Option interface{ apply(*Store) }
+
+type optionFunc func(*Store)
+
+func (f optionFunc) apply(s *Store) { f(s) }
+
+// WithBlockSize sets how many nodes a block has, a power of two from 1 to
+// 131072; the default is [lease.DefaultBlockSize]. It is fixed with the first
+// grant.
+func WithBlockSize(nodes int) Option {
+	return optionFunc(func(s *Store) { s.asked.BlockSize = toNode(nodes) })
+}
+
+// WithNodes has this client grant nodes [first, first+n) only; the default is
+// every node. Both are multiples of the block size. Clients of one prefix may
+// differ; fleets that share a secret but no store must not overlap.
+func WithNodes(first, n int) Option {
+	return optionFunc(func(s *Store) { s.asked.First, s.asked.Nodes = toNode(first), toNode(n) })
+}
+
+// WithPrefix sets what every key begins with. Fleets with secrets of their own
+// each have a prefix, and none is the beginning of another.
+func WithPrefix(prefix string) Option {
+	return optionFunc(func(s *Store) { s.prefix = prefix })
+}
+
+// toNode keeps a number that is no node number one that NodeRange.Check
+// refuses.
+func toNode(n int) uint32 {
+	if n < 0 || n > randflake.MaxNode+1 {
+		return 1<<32 - 1
+	}
+	return uint32(n)
+}
+
+// New returns a store in the etcd of client, which stays the caller's to
+// close. It does not connect. Errors: bad options, which wrap
+// [lease.ErrInvalidRequest].
+func New(client clientv3.KV, opts ...Option) (*Store, error) {
+	if c, ok := client.(*clientv3.Client); client == nil || ok && c == nil {
+		return nil, fmt.Errorf("etcdstore: %w: no client", lease.ErrInvalidRequest)
+	}
+	return newStore(func(context.Context) (clientv3.KV, error) { return client, nil }, opts...)
+}
+
+func newStore(kv func(context.Context) (clientv3.KV, error), opts ...Option) (*Store, error) {
+	s := &Store{kv: kv, prefix: DefaultPrefix, asked: lease.AllNodes}
+	for _, opt := range opts {
+		opt.apply(s)
+	}
+	if s.prefix == "" {
+		return nil, fmt.Errorf("etcdstore: %w: the prefix is empty", lease.ErrInvalidRequest)
+	}
+	if !strings.HasSuffix(s.prefix, "/") {
+		s.prefix += "/" // or it may be the beginning of another
+	}
+	if s.adopt {
+		return s, nil
+	}
+	if err := s.asked.Check(); err != nil {
+		return nil, fmt.Errorf("etcdstore: %w", err)
+	}
+	s.nodes.Store(&s.asked)
+	return s, nil
+}
+
+// Renew implements [lease.Store].
+func (s *Store) Renew(ctx context.Context, g lease.Grant, end time.Time) (lease.Grant, error) {
+	b, err := s.change(ctx, g, func(b lease.Block) (lease.Block, error) { return b.Renew(g, end) })
+	if err != nil {
+		return lease.Grant{}, failed(ctx, fmt.Sprintf("renew node %d", g.Node), err)
+	}
+	return b.Grant(), nil
+}
+
+// Release implements [lease.Store].
+func (s *Store) Release(ctx context.Context, g lease.Grant, unused time.Time) error {
+	if _, err := s.change(ctx, g, func(b lease.Block) (lease.Block, error) { return b.Release(g, unused) }); err != nil {
+		return failed(ctx, fmt.Sprintf("release node %d", g.Node), err)
+	}
+	return nil
+}
+
+// Get implements [lease.Store].
+func (s *Store) Get(ctx context.Context, g lease.Grant) (lease.Grant, error) {
+	r, err := s.read(ctx, g.Node)
+	if err != nil {
+		return lease.Grant{}, failed(ctx, fmt.Sprintf("get node %d", g.Node), err)
+	}
+	return r.block.Grant(), nil
+}
+
+// read returns what is stored for the block that starts at node.
+func (s *Store) read(ctx context.Context, node uint32) (record, error) {
+	nodes, err := s.setup(ctx)
+	if err != nil {
+		return record{}, err
+	}
+	i, err := nodes.Index(node)
+	if err != nil {
+		return record{}, err
+	}
+	kv, err := s.kv(ctx)
+	if err != nil {
+		return record{}, err
+	}
+	answer, err := kv.Txn(ctx).Then(clientv3.OpGet(s.configKey()), clientv3.OpGet(s.blockKey(node))).Commit()
+	if err != nil {
+		return record{}, err
+	}
+	if _, err := s.checkConfig(answer.Responses[0].GetResponseRange().Kvs, nodes.BlockSize); err != nil {
+		return record{}, err
+	}
+	return one(nodes.Block(i), answer.Responses[1].GetResponseRange().Kvs)
+}
+
+// change applies a rule to the block of g, in one round trip if it is as g
+// says, and else in a second one to what is stored.
+func (s *Store) change(ctx context.Context, g lease.Grant, rule func(lease.Block) (lease.Block, error)) (lease.Block, error) {
+	nodes, err := s.setup(ctx)
+	if err != nil {
+		return lease.Block{}, err
+	}
+	i, err := nodes.Index(g.Node)
+	if err != nil {
+		return lease.Block{}, err
+	}
+	kv, err := s.kv(ctx)
+	if err != nil {
+		return lease.Block{}, err
+	}
+	never := nodes.Block(i)
+	guess := lease.Block{Node: never.Node, Nodes: never.Nodes, Start: g.Start, GrantedUntil: g.End, Holder: g.Holder, Version: g.Version}
+	next, err := rule(guess)
+	if errors.Is(err, lease.ErrInvalidRequest) {
+		return lease.Block{}, err
+	}
+	same := []clientv3.Cmp{
+		clientv3.Compare(clientv3.Version(s.blockKey(g.Node)), "=", int64(g.Version)), //nolint:gosec // one past an int64 is no version
+		clientv3.Compare(clientv3.Value(s.blockKey(g.Node)), "=", encode(guess)),
+	}
+	if err != nil || next.Version == guess.Version {
+		// Nothing to write, if it is as g says: see.
+		same, next = nil, guess
+	}
+	for {
+		txn := kv.Txn(ctx)
+		read := clientv3.OpGet(s.blockKey(g.Node))
+		if same != nil {
+			txn = txn.If(same...).Then(s.write(guess, next)...).Else(read)
+		} else {
+			txn = txn.Then(read)
+		}
+		answer, err := txn.Commit()
+		if err != nil {
+			return lease.Block{}, err
+		}
+		if same != nil && answer.Succeeded {
+			return next, nil
+		}
+		stored, err := one(never, answer.Responses[0].GetResponseRange().Kvs)
+		if err != nil {
+			return lease.Block{}, err
+		}
+		if next, err = rule(stored.block); err != nil || next.Version == stored.block.Version {
+			return next, err
+		}
+		guess, same = stored.block, s.unchanged(stored)
+	}
+}
+
+// unchanged is true while nobody wrote the block. A revision alone may come
+// again after a restore.
+func (s *Store) unchanged(r record) []clientv3.Cmp {
+	key := s.blockKey(r.block.Node)
+	same := []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", r.revision)}
+	if r.revision > 0 { // the value of no key compares with nothing
+		same = append(same, clientv3.Compare(clientv3.Value(key), "=", r.text))
+	}
+	return same
+}
+
+// write puts a block, and keeps the keys of holders in step.
+func (s *Store) write(before, after lease.Block) []clientv3.Op {
+	ops := []clientv3.Op{clientv3.OpPut(s.blockKey(after.Node), encode(after))}
+	if before.Holder != after.Holder {
+		if before.Holder != "" {
+			ops = append(ops, clientv3.OpDelete(s.holderKey(before.Holder)))
+		}
+		if after.Holder != "" {
+			ops = append(ops, clientv3.OpPut(s.holderKey(after.Holder), nodeText(after.Node)))
+		}
+	}
+	return ops
+}
