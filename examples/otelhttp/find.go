@@ -2,14 +2,15 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"net/http"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"go.opentelemetry.io/otel/trace"
 
+	traces "github.com/traceflake/traceflake/clickhouse"
 	"github.com/traceflake/traceflake/idgen"
 	"github.com/traceflake/traceflake/internal/embedded"
 )
@@ -71,6 +72,8 @@ type found struct {
 	whole    embedded.Granules // without a window
 }
 
+var errNoTrace = errors.New("there is no trace")
+
 // A trace's spans begin after its ID is made, but clocks differ and some
 // traces are long.
 const (
@@ -101,28 +104,67 @@ func (f *finder) trace(ctx context.Context, id trace.TraceID) (t found, err erro
 		return t, err
 	}
 	if len(t.spans) == 0 {
-		return t, fmt.Errorf("there is no trace %s", id)
+		return t, fmt.Errorf("%w %s", errNoTrace, id)
 	}
 	return t, nil
 }
 
-// handler shows a trace to curl.
-func (f *finder) handler(spans *pipeline) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		id, err := trace.TraceIDFromHex(r.PathValue("id"))
+// table is how the Collector's exporter lays it out.
+var table = traces.Schema{Layout: traces.Overlay}
+
+// prepare makes the functions that newest needs.
+func (f *finder) prepare(ctx context.Context) error {
+	statements, err := table.Statements()
+	if err != nil {
+		return err
+	}
+	for _, sql := range statements {
+		if err := f.conn.Exec(ctx, sql); err != nil {
+			return fmt.Errorf("ClickHouse: prepare: %w", err)
+		}
+	}
+	return nil
+}
+
+// listed is a trace in a list.
+type listed struct {
+	TraceID       string `ch:"TraceId"`
+	Start, End    time.Time
+	Spans, Errors uint64
+	Service, Name string // of the root, or else of the first span
+}
+
+// newest lists up to n traces in the order of their IDs, the last first, from
+// before on if that is not zero, and tells whether there are more. It looks
+// further back only if it finds too few.
+func (f *finder) newest(ctx context.Context, before trace.TraceID, n int) (list []listed, more bool, err error) {
+	epoch := time.UnixMilli(idgen.EpochMillis)
+	to := time.Now().Add(time.Minute) // other clocks may be ahead
+	if before.IsValid() {
+		to = idgen.Time(before).Add(time.Millisecond)
+	}
+	for back := time.Hour; ; back *= 24 {
+		from := to.Add(-back)
+		if back > 1000*time.Hour || from.Before(epoch) {
+			from = epoch
+		}
+		query, err := table.Newest(from, to, before, n+1)
 		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
+			return nil, false, err
 		}
-		if err := spans.flush(r.Context()); err != nil {
-			http.Error(w, err.Error(), http.StatusBadGateway)
-			return
+		args := make([]any, len(query.Params))
+		for i, p := range query.Params {
+			args[i] = clickhouse.Named(p.Name, p.Value)
 		}
-		t, err := f.trace(r.Context(), id)
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusNotFound)
-			return
+		list = nil
+		if err := f.conn.Select(ctx, &list, query.SQL, args...); err != nil {
+			return nil, false, err
 		}
-		newScreen(w).waterfall(t)
-	})
+		if len(list) > n {
+			return list[:n], true, nil
+		}
+		if from.Equal(epoch) {
+			return list, false, nil
+		}
+	}
 }

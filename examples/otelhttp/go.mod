@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	github.com/ClickHouse/clickhouse-go/v2 v2.50.0
 	github.com/open-telemetry/opentelemetry-collector-contrib/exporter/clickhouseexporter v0.161.0
+	github.com/rs/cors v1.11.1
 	github.com/traceflake/traceflake v0.0.0
 	github.com/traceflake/traceflake/internal/embedded v0.0.0
 	github.com/traceflake/traceflake/randflake/lease/pgstore v0.0.0

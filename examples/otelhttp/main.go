@@ -17,6 +17,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/signal"
 	"strings"
@@ -42,13 +43,14 @@ type options struct {
 	requests int
 	store    string
 	serve    string
+	host     string // of edge: that of serve
 }
 
 func parse(args []string) (o options, err error) {
 	flags := flag.NewFlagSet("otelhttp", flag.ContinueOnError)
 	flags.IntVar(&o.requests, "requests", 200, "send this `number` of requests and check what was stored")
 	flags.StringVar(&o.store, "store", "", "lease nodes from `URL`: bolt:PATH, postgres://…, etcd://…, or none (default a file in the user's cache folder)")
-	flags.StringVar(&o.serve, "serve", "", "keep the services up for curl on this `address`, such as 127.0.0.1:8080, until Ctrl-C")
+	flags.StringVar(&o.serve, "serve", "", "serve a page with the traces on this `address`, such as 127.0.0.1:8080, until Ctrl-C")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
@@ -59,6 +61,12 @@ func parse(args []string) (o options, err error) {
 		return o, fmt.Errorf("-requests %d: must not be negative", o.requests)
 	case o.requests == 0 && o.serve == "":
 		return o, errors.New("-requests 0 without -serve: nothing to do")
+	case o.serve == "":
+		o.host = loopback
+		return o, nil
+	}
+	if o.host, _, err = net.SplitHostPort(o.serve); err != nil {
+		return o, fmt.Errorf("-serve %s: %w, want host:port", o.serve, err)
 	}
 	return o, nil
 }
@@ -118,7 +126,10 @@ func run(ctx context.Context, args []string, stdout io.Writer) (err error) {
 		out.phase("Spans", "%d stored, %d lost", spans.stored.Load(), spans.lost.Load())
 	}()
 
-	services, err := startServices(spans, o.serve, find.handler(spans))
+	if err := find.prepare(ctx); err != nil {
+		return err
+	}
+	services, err := startServices(spans, o.host)
 	if err != nil {
 		return err
 	}
@@ -135,13 +146,26 @@ func run(ctx context.Context, args []string, stdout io.Writer) (err error) {
 		}
 	}
 	if o.serve != "" {
-		out.phase("Serving", "until Ctrl-C. Try, and put the answer's x-trace-id into the second line:")
-		out.printf("  curl -i -X POST %s/checkout\n", services.edge.url)
-		out.printf("  curl %s/traces/TRACE_ID\n", services.edge.url)
-		<-ctx.Done()
-		out.printf("\n")
+		return serve(ctx, out, o.serve, services.edge, spans, find)
 	}
 	return nil
+}
+
+// serve shows a page with the traces until ctx ends.
+func serve(ctx context.Context, out *screen, addr string, edge *service, spans *pipeline, find *finder) error {
+	page, err := startPage(addr, spans, find, edge)
+	if err != nil {
+		return err
+	}
+	out.phase("Serving", "until Ctrl-C: %s lists the traces, and there a browser starts its own", page.url)
+	out.printf("%11sor try this, and put the answer's x-trace-id into the second line:\n", "")
+	out.printf("  curl -i -X POST %s/checkout\n", edge.url)
+	out.printf("  curl %s/traces/TRACE_ID\n", page.url)
+	<-ctx.Done()
+	out.printf("\n")
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing)
+	defer cancel()
+	return page.close(ctx)
 }
 
 // demonstrate sends requests, checks that each left the spans it should have,

@@ -79,23 +79,10 @@ func TestRun(t *testing.T) {
 func TestClients(t *testing.T) {
 	engine := embedded.ClickHouseForTest(t)
 	use(t, engine, nil)
-	ctx, interrupt := context.WithCancel(t.Context())
-	reader, writer := io.Pipe()
-	ended := make(chan error, 1)
-	go func() {
-		err := run(ctx, []string{"-requests", "0", "-serve", "127.0.0.1:0"}, writer)
-		ended <- errors.Join(err, writer.Close())
-	}()
-	var log bytes.Buffer
-	edge := waitFor(t, io.TeeReader(reader, &log), `curl (http://\S+)/traces/`)
-	database := regexp.MustCompile(`database (\S+)`).FindStringSubmatch(log.String())[1]
-	rest := make(chan struct{})
-	go func() {
-		_, _ = io.Copy(&log, reader)
-		close(rest)
-	}()
+	demo := startDemo(t)
+	database := demo.find(`database (\S+)`)
 
-	made, parent := idgen.New().NewIDs(ctx)
+	made, parent := idgen.New().NewIDs(t.Context())
 	foreign := "463ac35c9f6413ad48485a3953bb6124"
 	for _, c := range []struct {
 		name, want, parent string
@@ -109,7 +96,7 @@ func TestClients(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			began := time.Now().Add(-time.Second)
-			header, _ := get(t, http.MethodPost, edge+"/checkout", c.headers)
+			header, _ := get(t, http.MethodPost, demo.edge+"/checkout", c.headers)
 			id := header.Get("x-trace-id")
 			if c.want != "" && id != c.want {
 				t.Errorf("x-trace-id %s, want %s", id, c.want)
@@ -117,7 +104,7 @@ func TestClients(t *testing.T) {
 			if tid, err := trace.TraceIDFromHex(id); err != nil || c.want == "" && idgen.Time(tid).Before(began) {
 				t.Errorf("x-trace-id %q: %v", id, err)
 			}
-			_, page := get(t, http.MethodGet, edge+"/traces/"+id, nil) // also makes the services store their spans
+			_, page := get(t, http.MethodGet, demo.page+"/traces/"+id, nil) // also makes the services store their spans
 			if !strings.Contains(page, "publish order.created") || !strings.Contains(page, "15 spans") {
 				t.Errorf("waterfall:\n%s", page)
 			}
@@ -132,19 +119,63 @@ func TestClients(t *testing.T) {
 			}
 		})
 	}
-	_, page := get(t, http.MethodGet, edge+"/traces/"+strings.Repeat("1", 32), nil)
+	_, page := get(t, http.MethodGet, demo.page+"/traces/"+strings.Repeat("1", 32), nil)
 	if !strings.Contains(page, "there is no trace 1111") {
 		t.Errorf("unknown trace: %s", page)
 	}
 
-	interrupt()
-	if err := <-ended; err != nil {
-		t.Errorf("run ended with %v after the interrupt", err)
+	if log := demo.end(); !strings.Contains(log, "45 stored, 0 lost") {
+		t.Errorf("want 45 spans stored:\n%s", log)
 	}
-	<-rest
-	if !strings.Contains(log.String(), "45 stored, 0 lost") {
-		t.Errorf("want 45 spans stored:\n%s", &log)
+}
+
+// demo is a run that serves.
+type demo struct {
+	t          *testing.T
+	edge, page string
+	log        bytes.Buffer
+	began      string // the log until it served
+	interrupt  func()
+	ended      chan error
+	rest       chan struct{}
+}
+
+func startDemo(t *testing.T) *demo {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	reader, writer := io.Pipe()
+	d := &demo{t: t, interrupt: cancel, ended: make(chan error, 1), rest: make(chan struct{})}
+	go func() {
+		err := run(ctx, []string{"-requests", "0", "-serve", loopback + ":0"}, writer)
+		d.ended <- errors.Join(err, writer.Close())
+	}()
+	d.page = waitFor(t, io.TeeReader(reader, &d.log), `curl (http://\S+)/traces/`)
+	d.began = d.log.String()
+	d.edge = d.find(`POST (http://\S+)/checkout`)
+	go func() {
+		_, _ = io.Copy(&d.log, reader)
+		close(d.rest)
+	}()
+	return d
+}
+
+// find looks in what was written until the demo served.
+func (d *demo) find(pattern string) string {
+	m := regexp.MustCompile(pattern).FindStringSubmatch(d.began)
+	if m == nil {
+		d.t.Fatalf("no %q in:\n%s", pattern, d.began)
 	}
+	return m[1]
+}
+
+// end interrupts and returns all that was written.
+func (d *demo) end() string {
+	d.interrupt()
+	if err := <-d.ended; err != nil {
+		d.t.Errorf("run ended with %v after the interrupt", err)
+	}
+	<-d.rest
+	return d.log.String()
 }
 
 // waitFor reads until what it read matches and returns the first group.

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/rs/cors"
 	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/propagation"
@@ -31,9 +32,8 @@ var routes = []route{
 // services are edge, which clients call, and orders, which edge calls.
 type services struct{ edge, orders *service }
 
-// startServices starts both; edge listens on addr, or on a free port of
-// loopback. The handler for /traces/{id} is not traced itself.
-func startServices(spans *pipeline, addr string, traces http.Handler) (*services, error) {
+// startServices starts both on free ports: orders on loopback, edge on host.
+func startServices(spans *pipeline, host string) (*services, error) {
 	orders, err := newService(spans, "orders")
 	if err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func startServices(spans *pipeline, addr string, traces http.Handler) (*services
 		step("select order", 3*time.Millisecond, db("SELECT orders")),
 		step("render order", 400*time.Microsecond, nil),
 	))
-	if err := orders.start(""); err != nil {
+	if err := orders.start(loopback); err != nil {
 		return nil, err
 	}
 
@@ -73,8 +73,8 @@ func startServices(spans *pipeline, addr string, traces http.Handler) (*services
 		authenticate,
 		edge.call(http.MethodGet, orders.url+"/orders/latest"),
 	))
-	edge.mux.Handle("GET /traces/{id}", traces)
-	if err := edge.start(addr); err != nil {
+	edge.server.Handler = crossOrigin(edge.mux)
+	if err := edge.start(host); err != nil {
 		return nil, errors.Join(err, orders.close(context.Background()))
 	}
 	return &services{edge: edge, orders: orders}, nil
@@ -84,6 +84,9 @@ func startServices(spans *pipeline, addr string, traces http.Handler) (*services
 func (s *services) close(ctx context.Context) error {
 	return errors.Join(s.edge.close(ctx), s.orders.close(ctx))
 }
+
+// headers are what requests carry.
+var headers = propagation.NewCompositeTextMapPropagator(xtraceid.New(), propagation.Baggage{})
 
 // service is an HTTP server with otelhttp, our generator and our propagator.
 type service struct {
@@ -102,7 +105,7 @@ func newService(spans *pipeline, name string) (*service, error) {
 	}
 	telemetry := []otelhttp.Option{
 		otelhttp.WithTracerProvider(provider),
-		otelhttp.WithPropagators(propagation.NewCompositeTextMapPropagator(xtraceid.New(), propagation.Baggage{})),
+		otelhttp.WithPropagators(headers),
 	}
 	transport := &http.Transport{MaxIdleConnsPerHost: concurrency}
 	s := &service{
@@ -120,17 +123,30 @@ func (s *service) handle(pattern string, h http.Handler) {
 	s.mux.Handle(pattern, otelhttp.NewHandler(xtraceid.ResponseHandler(h), pattern, s.telemetry...))
 }
 
-func (s *service) start(addr string) error {
-	if addr == "" {
-		addr = "127.0.0.1:0"
-	}
-	listener, err := net.Listen("tcp", addr)
+const loopback = "127.0.0.1"
+
+// start listens on a free port.
+func (s *service) start(host string) error {
+	listener, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
 	if err != nil {
-		return fmt.Errorf("cannot serve on %s: %w", addr, err)
+		return fmt.Errorf("cannot serve on %q: %w", host, err)
 	}
 	s.url = "http://" + listener.Addr().String()
 	go func() { _ = s.server.Serve(listener) }() // ends with Shutdown
 	return nil
+}
+
+// crossOrigin lets pages of other origins call a service and trace the calls:
+// a preflight allows our headers, and is not traced itself. That scripts may
+// read the answer's x-trace-id is what xtraceid.ResponseHandler says. Any
+// origin will do, since nothing here depends on who asks; name yours.
+func crossOrigin(next http.Handler) http.Handler {
+	return cors.New(cors.Options{
+		AllowedOrigins: []string{"*"},
+		AllowedMethods: []string{http.MethodGet, http.MethodPost},
+		AllowedHeaders: headers.Fields(),
+		MaxAge:         600, // seconds
+	}).Handler(next)
 }
 
 func (s *service) close(ctx context.Context) error {

@@ -15,21 +15,14 @@ import (
 // bar for when it ran.
 func (s *screen) waterfall(t found) {
 	rows := arrange(t.spans)
-	var start, end time.Time
+	start, total := extent(rows)
 	names, services := 0, map[string]int{}
 	for _, r := range rows {
-		if stop := r.Timestamp.Add(time.Duration(r.Duration)); end.Before(stop) {
-			end = stop
-		}
-		if start.IsZero() || r.Timestamp.Before(start) {
-			start = r.Timestamp
-		}
 		names = max(names, utf8.RuneCountInString(r.label()))
 		if _, ok := services[r.ServiceName]; !ok {
 			services[r.ServiceName] = len(services)
 		}
 	}
-	total := max(end.Sub(start), 1)
 	service := 0
 	for name := range services {
 		service = max(service, len(name))
@@ -40,7 +33,7 @@ func (s *screen) waterfall(t found) {
 	for _, r := range rows {
 		colour := []style{blue, magenta}[services[r.ServiceName]%2]
 		bar, note := colour, ""
-		if r.StatusCode == "Error" {
+		if r.failed() {
 			bar, note = failed, " "+r.StatusMessage
 		}
 		left := int(int64(cells) * int64(r.Timestamp.Sub(start)) / int64(total))
@@ -66,9 +59,27 @@ func (s *screen) waterfall(t found) {
 type line struct {
 	span
 	branch string
+	depth  int
 }
 
 func (l line) label() string { return l.branch + l.SpanName }
+
+func (s span) failed() bool { return s.StatusCode == "Error" }
+
+// extent returns when the first span began and how long it is to the end of
+// the last.
+func extent(lines []line) (start time.Time, total time.Duration) {
+	var end time.Time
+	for _, l := range lines {
+		if stop := l.Timestamp.Add(time.Duration(l.Duration)); end.Before(stop) {
+			end = stop
+		}
+		if start.IsZero() || l.Timestamp.Before(start) {
+			start = l.Timestamp
+		}
+	}
+	return start, max(end.Sub(start), 1)
+}
 
 // arrange puts children below their parents, each in order of time. A span
 // whose parent is not stored, such as an app's, stands at the top.
@@ -87,10 +98,10 @@ func arrange(spans []span) []line {
 	}
 	lines := make([]line, 0, len(spans))
 	placed := make(map[string]bool, len(spans))
-	var place func(s span, indent, branch string)
-	place = func(s span, indent, branch string) {
+	var place func(s span, depth int, indent, branch string)
+	place = func(s span, depth int, indent, branch string) {
 		placed[s.SpanID] = true
-		lines = append(lines, line{s, indent + branch})
+		lines = append(lines, line{s, indent + branch, depth})
 		switch branch {
 		case "├ ":
 			indent += "│ "
@@ -101,19 +112,19 @@ func arrange(spans []span) []line {
 		byTime(list)
 		for i, child := range list {
 			if i == len(list)-1 {
-				place(child, indent, "└ ")
+				place(child, depth+1, indent, "└ ")
 			} else {
-				place(child, indent, "├ ")
+				place(child, depth+1, indent, "├ ")
 			}
 		}
 	}
 	byTime(children[""])
 	for _, s := range children[""] {
-		place(s, "", "")
+		place(s, 0, "", "")
 	}
 	for _, s := range spans {
 		if !placed[s.SpanID] { // in a circle, which only a broken client makes
-			place(s, "", "")
+			place(s, 0, "", "")
 		}
 	}
 	return lines

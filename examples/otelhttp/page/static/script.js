@@ -1,0 +1,81 @@
+// Lets the browser start a traced request, as the first service of the trace.
+'use strict';
+
+(() => {
+  const form = document.getElementById('start');
+  if (!form) return;
+  const status = document.getElementById('status');
+  const button = form.querySelector('button');
+
+  const epoch = 1577836800000n; // 2020-01-01T00:00:00Z
+  let high = 0n; // of the last trace ID
+
+  // random returns 64 random bits that are not all zero.
+  function random() {
+    const word = new BigUint64Array(1);
+    do crypto.getRandomValues(word); while (word[0] === 0n);
+    return word[0];
+  }
+
+  const hex = (word) => word.toString(16).padStart(16, '0');
+
+  // traceID returns 41 bits of milliseconds, a sequence of 23 bits, and 64
+  // random bits, since the secret is not for browsers. The first half always
+  // grows, also within a millisecond and when the clock steps back.
+  function traceID() {
+    const ms = BigInt(Date.now()) - epoch;
+    if (ms <= 0n || ms >> 41n) return hex(random()) + hex(random()); // a wrong time would sort all into one place
+    const now = ms << 23n;
+    high = now > high ? now : high + 1n;
+    return hex(high) + hex(random());
+  }
+
+  const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+  // stored waits until the trace can be opened.
+  async function stored(id) {
+    const until = performance.now() + 15000;
+    for (let wait = 50; performance.now() < until; wait = Math.min(wait * 2, 1000)) {
+      const answer = await fetch('/traces/' + id, { method: 'HEAD' });
+      if (answer.ok) return;
+      if (answer.status !== 404) throw new Error('looking for it: ' + answer.status + ' ' + answer.statusText);
+      await pause(wait);
+    }
+    throw new Error('it was not stored within 15 seconds');
+  }
+
+  async function start(method, path) {
+    const id = traceID();
+    status.textContent = 'Trace ' + id + ': sent, waiting for the answer.';
+    try {
+      const answer = await fetch(form.dataset.edge + path, {
+        method,
+        headers: {
+          'x-trace-id': id,
+          'X-B3-TraceId': id,
+          'X-B3-SpanId': hex(random()),
+          'X-B3-Sampled': '1',
+        },
+      });
+      const got = answer.headers.get('x-trace-id');
+      if (got !== id) throw new Error('the answer names ' + (got || 'no trace'));
+      status.textContent = 'Trace ' + id + ': answered ' + answer.status + ', waiting until it is stored.';
+      await stored(id);
+      location.assign('/traces/' + id);
+    } catch (err) {
+      status.textContent = 'Trace ' + id + ': ' + err.message + '.';
+      status.className = 'error';
+    }
+  }
+
+  form.addEventListener('submit', async (event) => {
+    event.preventDefault();
+    const [method, path] = form.elements.route.value.split(' ');
+    status.className = '';
+    button.disabled = true;
+    await start(method, path);
+    button.disabled = false;
+  });
+  window.addEventListener('pageshow', () => { status.textContent = ''; }); // also after "back"
+  form.hidden = false;
+})();
