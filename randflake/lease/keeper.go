@@ -110,6 +110,7 @@ func newKeeper(s Store, c *randflake.Codec, opts ...Option) (*Keeper, error) {
 		stop:    func() {},
 		stopped: make(chan struct{}),
 		jitter:  rand.Float64,
+		askAt:   cfg.clock.Elapsed(), // which may count from any moment
 	}
 	k.held.Store(&held{err: ErrNoLease})
 	if k.meters, err = newMeters(k, cfg.meters); err != nil {

@@ -2,46 +2,579 @@ package lease
 
 import (
 	"context"
+	"errors"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"go.opentelemetry.io/otel/metric/noop"
 
 	"github.com/traceflake/traceflake/randflake"
 )
 
-func TestSmoke(t *testing.T) {
-	c, _ := randflake.NewCodec(make([]byte, 16))
-	k, err := Open(t.Context(), NewMemory(), c)
+func TestOpenRefusesBadConfiguration(t *testing.T) {
+	tests := []struct {
+		name  string
+		store Store
+		codec *randflake.Codec
+		opt   Option
+	}{
+		{"no store", nil, testCodec(t), WithMaxBlocks(1)},
+		{"no codec", NewMemory(), nil, WithMaxBlocks(1)},
+		{"TTL too short", NewMemory(), testCodec(t), WithTTL(time.Second)},
+		{"TTL too long", NewMemory(), testCodec(t), WithTTL(25 * time.Hour)},
+		{"no blocks", NewMemory(), testCodec(t), WithMaxBlocks(0)},
+	}
+	for _, tt := range tests {
+		if k, err := Open(t.Context(), tt.store, tt.codec, tt.opt); err == nil {
+			t.Errorf("%s is taken", tt.name)
+			_ = k.Close(t.Context())
+		}
+	}
+}
+
+func TestRenewsAtHalfTheTTL(t *testing.T) {
+	b := newBench(t)
+	b.pass(4900 * time.Millisecond)
+	if b.store.renewals != 0 {
+		t.Fatal("renewed before half the TTL")
+	}
+	b.pass(200 * time.Millisecond)
+	if b.store.renewals != 1 {
+		t.Fatalf("%d renewals after half the TTL, want 1", b.store.renewals)
+	}
+	for range 1000 {
+		b.pass(100 * time.Millisecond)
+		b.mustOne()
+	}
+	if b.store.acquires != 1 {
+		t.Errorf("%d grants were asked for, want 1", b.store.acquires)
+	}
+}
+
+func TestStoreAway(t *testing.T) {
+	b := newBench(t)
+	b.store.set(errAway, nil)
+	b.pass(time.Second)
+	b.wantError(ErrNoLease)
+
+	b.store.set(nil, nil)
+	b.pass(15 * time.Second)
+	b.mustOne()
+	if len(b.errors) != 1 || !errors.Is(b.errors[0], errAway) {
+		t.Errorf("told %v, want the store's error once", b.errors)
+	}
+
+	b.store.set(errAway, nil)
+	end := b.block(0).GrantedUntil
+	for b.clock.Now().Before(end) {
+		b.mustOne() // to the lease's end
+		b.pass(100 * time.Millisecond)
+	}
+	b.wantError(randflake.ErrLeaseExpired)
+	b.pass(time.Minute)
+	b.wantError(randflake.ErrLeaseExpired)
+	if len(b.errors) != 2 {
+		t.Errorf("told %v, want one more", b.errors)
+	}
+
+	b.store.set(nil, nil)
+	b.pass(maxBackoff * 2)
+	b.mustOne()
+}
+
+// A grant whose answer was lost is found again by its holder.
+func TestLostAnswerOfAcquire(t *testing.T) {
+	b := newBench(t)
+	b.store.set(nil, errAway)
+	b.pass(100 * time.Millisecond)
+	b.wantError(ErrNoLease)
+	b.store.set(nil, nil)
+	b.pass(time.Second)
+	b.mustOne()
+	if blocks, err := b.store.List(t.Context()); err != nil || len(blocks) != 1 {
+		t.Errorf("%d blocks are granted, %v; want 1", len(blocks), err)
+	}
+}
+
+// When the answer is found after the grant is over, another is asked for.
+func TestLostAnswerFoundTooLate(t *testing.T) {
+	b := newBench(t)
+	b.store.set(nil, errAway)
+	b.pass(100 * time.Millisecond)
+	b.store.set(errAway, nil)
+	b.pass(time.Minute)
+	b.store.set(nil, nil)
+	b.pass(maxBackoff * 2)
+	if p := b.mustOne(); p.Time.Before(testStart.Add(time.Minute)) {
+		t.Errorf("made an ID of %s", p.Time)
+	}
+}
+
+// A renewal that was written without an answer counts by what is stored.
+func TestLostAnswerOfRenew(t *testing.T) {
+	b := newBench(t)
+	b.pass(0)
+	b.store.set(nil, errAway)
+	b.pass(5 * time.Second)
+	b.store.set(errAway, nil) // no more renewals
+	end := b.block(0).GrantedUntil
+	if want := testStart.Add(15 * time.Second); !end.Equal(want) {
+		t.Fatalf("the store has %s, want %s", end, want)
+	}
+	b.clock.Add(9 * time.Second)
+	b.mustOne()
+	b.clock.Add(time.Second)
+	b.wantError(randflake.ErrLeaseExpired)
+}
+
+// shortStore grants less than it is asked for.
+type shortStore struct{ Store }
+
+func (s shortStore) Acquire(ctx context.Context, r Request) (Grant, error) {
+	r.TTL = 3 * time.Second
+	return s.Store.Acquire(ctx, r)
+}
+
+func (s shortStore) Renew(ctx context.Context, g Grant, end time.Time) (Grant, error) {
+	return s.Store.Renew(ctx, g, end.Add(-7*time.Second))
+}
+
+func TestAdoptsTheStoredEnd(t *testing.T) {
+	b := newBench(t)
+	b.Keeper.store = shortStore{b.store}
+	b.pass(0)
+	b.clock.Add(2 * time.Second)
+	b.mustOne()
+	b.clock.Add(time.Second)
+	b.wantError(randflake.ErrLeaseExpired)
+
+	b.pass(20 * time.Second) // renewed often enough
+	b.mustOne()
+	if b.store.acquires != 1 {
+		t.Errorf("%d grants were asked for, want 1", b.store.acquires)
+	}
+}
+
+func TestLostGrantGoesOnToItsEnd(t *testing.T) {
+	b := newBench(t)
+	b.pass(0)
+	b.mustOne()
+	if err := b.store.Raise(t.Context(), testStart.Add(13*time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	for range 10 {
+		b.mustOne()
+		b.pass(time.Second)
+	}
+	b.wantError(ErrNoLease)
+	b.pass(maxBackoff * 2)
+	if p := b.mustOne(); p.Time.Before(testStart.Add(13 * time.Second)) {
+		t.Errorf("an ID of %s, which was raised away", p.Time)
+	}
+}
+
+// A store that forgot a grant may have given it to others.
+func TestContradictionDropsTheGrant(t *testing.T) {
+	for name, forget := range map[string]func(*flakyStore){
+		"the block is empty":    func(s *flakyStore) { s.blocks[0] = s.nodes.Block(0) },
+		"another has the block": func(s *flakyStore) { s.blocks[0].Holder = NewHolder() },
+		"the version is older":  func(s *flakyStore) { s.blocks[0].Version = 0 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.pass(0)
+			s := b.slots[0]
+			forget(b.store)
+			b.pass(6 * time.Second)
+			if !s.gone.Load() || b.drops[contradicted].Load() != 1 {
+				t.Error("the grant was not dropped")
+			}
+			if len(b.errors) != 1 || !strings.Contains(b.errors[0].Error(), "old copy") {
+				t.Errorf("told %v", b.errors)
+			}
+			b.mustOne() // of another grant
+		})
+	}
+}
+
+// A step of the clock drops the grant before an ID is made with the new time;
+// the block is not given back, for a clone may use it.
+func TestClockStep(t *testing.T) {
+	for name, d := range map[string]time.Duration{
+		"forward": 90 * time.Second,
+		"back":    -90 * time.Second,
+		"a bit":   1500 * time.Millisecond,
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.pass(0)
+			b.mustOne()
+			before := b.block(0)
+			b.clock.Step(d)
+			if p, err := b.one(); err == nil {
+				t.Fatalf("made an ID of %s", p.Time)
+			}
+			b.wantError(ErrNoLease)
+			if b.Generation() != 1 {
+				t.Errorf("generation %d, want 1", b.Generation())
+			}
+			b.pass(0)
+			switch p := b.mustOne(); {
+			case d < time.Minute && p.Node != 1:
+				t.Errorf("an ID of node %d, want 1", p.Node)
+			case !p.Time.Equal(second(testStart.Add(d))):
+				t.Errorf("an ID of %s, want %s", p.Time, testStart.Add(d))
+			}
+			if after := b.block(0); d < time.Minute && after != before {
+				t.Errorf("the dropped block became %+v", after)
+			}
+		})
+	}
+}
+
+func TestClockSlewIsNoStep(t *testing.T) {
+	b := newBench(t)
+	for range 100 {
+		b.pass(time.Second)
+		b.clock.Step(50 * time.Millisecond)
+		b.mustOne()
+	}
+	if b.Generation() != 0 {
+		t.Error("a slewed clock dropped the grant")
+	}
+}
+
+func TestClockBehindDropsTheGrant(t *testing.T) {
+	b := newBench(t)
+	b.pass(0)
+	// Ahead by borrowing, then back by less than a gap, twice.
+	ids := make([]randflake.ID, 1<<17)
+	for range 3 {
+		if _, _, err := b.slots[0].gen.Fill(ids); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		b.clock.Step(-900 * time.Millisecond)
+		b.slots[0].offset.Add(int64(-900 * time.Millisecond)) // as if slewed
+	}
+	if _, err := b.one(); !errors.Is(err, randflake.ErrClockBehind) {
+		t.Fatalf("got %v, want ErrClockBehind", err)
+	}
+	b.pass(0)
+	if p := b.mustOne(); p.Node == 0 {
+		t.Error("goes on with the same block")
+	}
+	if b.Generation() != 1 {
+		t.Errorf("generation %d, want 1", b.Generation())
+	}
+}
+
+func TestMoreBlocksWhenBusy(t *testing.T) {
+	b := newBench(t, WithMaxBlocks(3))
+	b.pass(0)
+	ids := make([]randflake.ID, 1<<16)
+	burst := func() (made int, nodes map[uint32]bool) {
+		nodes = map[uint32]bool{}
+		for range 40 {
+			n, _, err := b.Fill(ids)
+			if n > 0 {
+				nodes[b.codec.Decode(ids[0]).Node] = true
+				made += n
+			}
+			if err != nil {
+				break
+			}
+			if len(b.kick) > 0 {
+				<-b.kick
+				b.step(t.Context())
+			}
+		}
+		return made, nodes
+	}
+	// The second that borrows brings the next block: nothing is refused until
+	// all three have borrowed all that they may.
+	made, nodes := burst()
+	if len(nodes) != 3 || made != 3*3<<17 {
+		t.Errorf("%d IDs of %d nodes, want %d of 3", made, len(nodes), 3*3<<17)
+	}
+	if got := len(b.held.Load().slots); got != 3 {
+		t.Fatalf("%d blocks are held, want 3", got)
+	}
+	b.pass(time.Minute)
+	if got := len(b.held.Load().slots); got != 1 {
+		t.Errorf("%d blocks are held when idle, want 1", got)
+	}
+	released := 0
+	for i := range 4 {
+		if blk := b.block(i); blk.Version > 0 && blk.Holder == "" {
+			released++
+		}
+	}
+	if released != 2 {
+		t.Errorf("%d blocks were given back, want 2", released)
+	}
+	b.mustOne()
+}
+
+// The IDs of a call must be of one second, whichever block they come from.
+func TestFillOfNothing(t *testing.T) {
+	b := newBench(t)
+	if n, _, err := b.Fill(nil); n != 0 || !errors.Is(err, ErrNoLease) {
+		t.Errorf("got %d, %v", n, err)
+	}
+	b.pass(0)
+	if n, _, err := b.Fill(nil); n != 0 || err != nil {
+		t.Errorf("got %d, %v", n, err)
+	}
+}
+
+func TestNext(t *testing.T) {
+	b := newBench(t)
+	if _, err := b.Next(); !errors.Is(err, ErrNoLease) {
+		t.Fatalf("got %v", err)
+	}
+	b.pass(0)
+	id, err := b.Next()
+	if err != nil || !b.codec.Decode(id).Time.Equal(testStart) {
+		t.Errorf("got %v of %v, %v", id, b.codec.Decode(id), err)
+	}
+}
+
+func openTest(t *testing.T, s Store, opts ...Option) *Keeper {
+	t.Helper()
+	opts = append([]Option{WithMeterProvider(noop.NewMeterProvider()), WithErrorHandler(func(error) {})}, opts...)
+	k, err := Open(t.Context(), s, testCodec(t), opts...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	if err := k.Ready(ctx); err != nil {
-		t.Fatal(err)
+	return k
+}
+
+// inTime runs f with a clock that stands still while all is at work.
+func inTime(t *testing.T, f func(*testing.T)) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(testStart)) // it begins in 2000, before the epoch
+		f(t)
+	})
+}
+
+func TestReady(t *testing.T) {
+	inTime(t, func(t *testing.T) {
+		store := &flakyStore{Memory: NewMemory(), away: errAway}
+		k := openTest(t, store)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := k.Ready(ctx); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, errAway) {
+			t.Errorf("got %v, want the context's error and the store's", err)
+		}
+		store.set(nil, nil)
+		if err := k.Ready(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if _, err := k.Next(); err != nil {
+			t.Error(err)
+		}
+		if err := k.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+
+		store.set(errAway, nil)
+		k = openTest(t, store)
+		done := make(chan error)
+		go func() { done <- k.Ready(t.Context()) }()
+		synctest.Wait()
+		_ = k.Close(t.Context())
+		if err := <-done; !errors.Is(err, ErrClosed) {
+			t.Errorf("got %v, want ErrClosed", err)
+		}
+	})
+}
+
+// A Keeper of a process that does nothing for days keeps its lease.
+func TestKeepsForDays(t *testing.T) {
+	inTime(t, func(t *testing.T) {
+		store := &flakyStore{Memory: NewMemory()}
+		k := openTest(t, store)
+		time.Sleep(48 * time.Hour)
+		if _, err := k.Next(); err != nil {
+			t.Error(err)
+		}
+		if store.acquires != 1 || store.renewals < 500 || store.renewals > 700 {
+			t.Errorf("%d grants and %d renewals in 48 h, want 1 and about 576", store.acquires, store.renewals)
+		}
+		_ = k.Close(t.Context())
+	})
+}
+
+func TestClose(t *testing.T) {
+	inTime(t, func(t *testing.T) {
+		store := NewMemory()
+		k := openTest(t, store)
+		if err := k.Ready(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := k.Next(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(3 * time.Second)
+		for range 2 {
+			if err := k.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		if b := store.blocks[0]; b.Holder != "" || !b.GrantedUntil.Equal(testStart.Add(time.Second)) {
+			t.Errorf("the block is %+v, want it given back from the second after the last ID", b)
+		}
+		if _, err := k.Next(); !errors.Is(err, ErrClosed) {
+			t.Errorf("got %v, want ErrClosed", err)
+		}
+		if n, _, err := k.Fill(make([]randflake.ID, 3)); n != 0 || !errors.Is(err, ErrClosed) {
+			t.Errorf("got %d, %v, want ErrClosed", n, err)
+		}
+	})
+}
+
+// hangingStore answers when the context ends, or never.
+type hangingStore struct {
+	*Memory
+	hang  chan struct{}
+	heeds bool
+}
+
+func (s hangingStore) Renew(ctx context.Context, _ Grant, _ time.Time) (Grant, error) {
+	if s.heeds {
+		<-ctx.Done()
+		return Grant{}, ctx.Err()
 	}
-	ids := make([]randflake.ID, 1000)
-	n, s, err := k.Fill(ids)
-	t.Log(n, s, err)
-	if err := k.Close(ctx); err != nil {
-		t.Fatal(err)
+	<-s.hang
+	return Grant{}, errAway
+}
+
+func TestCloseWhileTheStoreHangs(t *testing.T) {
+	inTime(t, func(t *testing.T) {
+		for _, heeds := range []bool{true, false} {
+			store := hangingStore{NewMemory(), make(chan struct{}), heeds}
+			k := openTest(t, store, WithTTL(4*time.Second))
+			if err := k.Ready(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := k.Next(); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(3 * time.Second) // within the renewal
+			if _, err := k.Next(); err != nil {
+				t.Errorf("no IDs while a renewal hangs: %v", err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			err := k.Close(ctx)
+			cancel()
+			if heeds && err != nil || !heeds && !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("Close gives %v (the store heeds contexts: %v)", err, heeds)
+			}
+			if _, err := k.Next(); !errors.Is(err, ErrClosed) {
+				t.Errorf("got %v, want ErrClosed", err)
+			}
+			close(store.hang)
+			synctest.Wait()
+		}
+	})
+}
+
+func TestNoGoroutineIsLeft(t *testing.T) {
+	before := runtime.NumGoroutine()
+	for range 20 {
+		k := openTest(t, NewMemory())
+		if err := k.Ready(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := k.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for deadline := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > before; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d goroutines, %d before", runtime.NumGoroutine(), before)
+		}
 	}
 }
+
+// Many goroutines make IDs while grants come, go and are closed.
+func TestConcurrentUse(t *testing.T) {
+	store := NewMemory(WithNodeRange(NodeRange{Nodes: 64, BlockSize: 1}))
+	k := openTest(t, store, WithTTL(2*time.Second))
+	if err := k.Ready(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	seen := map[randflake.ID]bool{}
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			ids := make([]randflake.ID, 500)
+			for {
+				n, _, err := k.Fill(ids)
+				mu.Lock()
+				for _, id := range ids[:n] {
+					if seen[id] {
+						t.Errorf("%s was made twice", id)
+					}
+					seen[id] = true
+				}
+				mu.Unlock()
+				if errors.Is(err, ErrClosed) {
+					return
+				}
+			}
+		})
+	}
+	time.Sleep(100 * time.Millisecond)
+	if err := k.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	wg.Wait()
+	if len(seen) < 1000 {
+		t.Errorf("only %d IDs", len(seen))
+	}
+}
+
+// BenchmarkFill compares a Keeper with the generator inside it: the ratio is to
+// be at most 1.05.
 func BenchmarkFill(b *testing.B) {
-	c, _ := randflake.NewCodec(make([]byte, 16))
-	l := randflake.Lease{Nodes: 1 << 17, Start: time.Now().Add(-time.Second), End: time.Now().Add(time.Hour)}
-	dst := make([]randflake.ID, 64)
-	b.Run("generator", func(b *testing.B) {
-		g, _ := randflake.NewGenerator(c, l)
-		for b.Loop() {
-			g.Fill(dst)
-		}
-	})
-	b.Run("keeper", func(b *testing.B) {
-		k, _ := Open(b.Context(), NewMemory(WithNodeRange(NodeRange{Nodes: 1 << 17, BlockSize: 1 << 17})), c, WithTTL(time.Hour))
-		k.Ready(b.Context())
-		for b.Loop() {
-			k.Fill(dst)
-		}
-		k.Close(b.Context())
-	})
+	nodes := NodeRange{Nodes: 1 << 17, BlockSize: 1 << 17}
+	for _, n := range []int{1, 64, 1024} {
+		dst := make([]randflake.ID, n)
+		b.Run("generator/"+strconv.Itoa(n), func(b *testing.B) {
+			l := randflake.Lease{Nodes: nodes.Nodes, Start: time.Now().Add(-time.Second), End: time.Now().Add(time.Hour)}
+			g, err := randflake.NewGenerator(testCodec(b), l)
+			if err != nil {
+				b.Fatal(err)
+			}
+			for b.Loop() {
+				if _, _, err := g.Fill(dst); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run("keeper/"+strconv.Itoa(n), func(b *testing.B) {
+			k, err := Open(b.Context(), NewMemory(WithNodeRange(nodes)), testCodec(b))
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer k.Close(b.Context())
+			if err := k.Ready(b.Context()); err != nil {
+				b.Fatal(err)
+			}
+			for b.Loop() {
+				if _, _, err := k.Fill(dst); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
 }

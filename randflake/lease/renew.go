@@ -143,7 +143,7 @@ func (k *Keeper) acquire(ctx context.Context) {
 		}
 		return
 	}
-	k.failures, k.askAt = 0, 0
+	k.failures, k.askAt = 0, k.cfg.clock.Elapsed()
 	k.recovered()
 	k.schedule(s)
 	k.slots = append(k.slots, s)

@@ -133,7 +133,9 @@ func (w *world) run(until time.Duration) {
 			}
 		}
 		w.current = t
-		if d, ok := t.next(); ok {
+		d, ok := t.next()
+		w.current = nil
+		if ok {
 			w.wakeAt(t, w.now+max(d, 0))
 		}
 	}
@@ -201,7 +203,7 @@ func (c clock) Elapsed() time.Duration {
 
 // pause stops the running coroutine for a while, now and then.
 func (w *world) pause() {
-	if !w.chance(0.004) {
+	if w.current == nil || w.current.process == nil || !w.chance(0.004) {
 		return
 	}
 	switch w.rng.IntN(10) {

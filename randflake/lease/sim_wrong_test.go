@@ -13,6 +13,7 @@ type variant struct {
 	name      string
 	store     func(*world) simStore
 	generator func(*process, Grant) filler
+	bursts    bool // many of them
 	resumes   bool // a restarted process asks with its former life's holder
 	inclusive bool // a grant's end is taken to be its own
 	assumes   bool // a renewal without an answer is taken for done
@@ -33,7 +34,7 @@ var wrongVariants = []variant{
 	{name: "resuming a grant after a crash", resumes: true},
 	{name: "state in three words", generator: wrongGenerator(wrongGen{threeWords: true})},
 	{name: "no hold when the clock steps back", generator: wrongGenerator(wrongGen{noHold: true})},
-	{name: "borrowing past the end", generator: wrongGenerator(wrongGen{pastEnd: true})},
+	{name: "borrowing past the end", generator: wrongGenerator(wrongGen{pastEnd: true}), bursts: true},
 	{name: "a store that forgets acknowledged grants", forgets: true},
 	{name: "renewal without a check of the version", store: wrongly(func(s *wrongStore) { s.unchecked = true })},
 	{name: "assuming the end that was asked for", assumes: true},

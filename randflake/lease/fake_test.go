@@ -1,0 +1,183 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel/metric/noop"
+
+	"github.com/traceflake/traceflake/randflake"
+)
+
+var errAway = errors.New("the store is away")
+
+// fakeClock is moved by hand: both clocks by Add, the wall clock alone by
+// Step.
+type fakeClock struct {
+	mu      sync.Mutex
+	wall    time.Time
+	elapsed time.Duration
+}
+
+var testStart = time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
+
+func newFakeClock() *fakeClock { return &fakeClock{wall: testStart} }
+
+func (c *fakeClock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.wall
+}
+
+func (c *fakeClock) Elapsed() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.elapsed
+}
+
+func (c *fakeClock) Add(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.wall, c.elapsed = c.wall.Add(d), c.elapsed+d
+}
+
+func (c *fakeClock) Step(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.wall = c.wall.Add(d)
+}
+
+// flakyStore is a Memory that can be away, and can lose answers.
+type flakyStore struct {
+	*Memory
+	mu       sync.Mutex
+	away     error // instead of doing anything
+	lose     error // after having done it
+	acquires int
+	renewals int
+}
+
+func (s *flakyStore) set(away, lose error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.away, s.lose = away, lose
+}
+
+func (s *flakyStore) call(f func() (Grant, error)) (Grant, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.away != nil {
+		return Grant{}, s.away
+	}
+	g, err := f()
+	if s.lose != nil {
+		return Grant{}, s.lose
+	}
+	return g, err
+}
+
+func (s *flakyStore) Acquire(ctx context.Context, r Request) (Grant, error) {
+	return s.call(func() (Grant, error) { s.acquires++; return s.Memory.Acquire(ctx, r) })
+}
+
+func (s *flakyStore) Renew(ctx context.Context, g Grant, end time.Time) (Grant, error) {
+	return s.call(func() (Grant, error) { s.renewals++; return s.Memory.Renew(ctx, g, end) })
+}
+
+func (s *flakyStore) Release(ctx context.Context, g Grant, unused time.Time) error {
+	_, err := s.call(func() (Grant, error) { return g, s.Memory.Release(ctx, g, unused) })
+	return err
+}
+
+func (s *flakyStore) Get(ctx context.Context, g Grant) (Grant, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.away != nil {
+		return Grant{}, s.away
+	}
+	return s.Memory.Get(ctx, g)
+}
+
+// bench is a Keeper whose goroutine is the test: it takes steps by hand.
+type bench struct {
+	*Keeper
+	t      *testing.T
+	clock  *fakeClock
+	store  *flakyStore
+	errors []error
+}
+
+func testCodec(t testing.TB) *randflake.Codec {
+	t.Helper()
+	c, err := randflake.NewCodec([]byte("0123456789abcdef"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func newBench(t *testing.T, opts ...Option) *bench {
+	t.Helper()
+	b := &bench{t: t, clock: newFakeClock()}
+	b.store = &flakyStore{Memory: NewMemory(WithNodeRange(NodeRange{Nodes: 4, BlockSize: 1}))}
+	opts = append([]Option{WithClock(b.clock), WithTTL(10 * time.Second), WithMeterProvider(noop.NewMeterProvider()),
+		WithErrorHandler(func(err error) { b.errors = append(b.errors, err) })}, opts...)
+	k, err := newKeeper(b.store, testCodec(t), opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.jitter = func() float64 { return 0.5 }
+	b.Keeper = k
+	return b
+}
+
+// pass lets d go by, with the steps that are due.
+func (b *bench) pass(d time.Duration) {
+	b.t.Helper()
+	for end := b.clock.Elapsed() + d; ; {
+		wait := b.step(b.t.Context())
+		left := end - b.clock.Elapsed()
+		if wait >= left {
+			b.clock.Add(left)
+			b.step(b.t.Context())
+			return
+		}
+		b.clock.Add(max(wait, time.Millisecond))
+	}
+}
+
+// one makes an ID.
+func (b *bench) one() (randflake.Parts, error) {
+	b.t.Helper()
+	var ids [1]randflake.ID
+	n, second, err := b.Fill(ids[:])
+	if err != nil {
+		return randflake.Parts{}, err
+	}
+	parts := b.codec.Decode(ids[0])
+	if n != 1 || !parts.Time.Equal(second) {
+		b.t.Fatalf("Fill gives %d IDs of %s, the first is of %s", n, second, parts.Time)
+	}
+	return parts, nil
+}
+
+func (b *bench) mustOne() randflake.Parts {
+	b.t.Helper()
+	p, err := b.one()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return p
+}
+
+func (b *bench) wantError(want error) {
+	b.t.Helper()
+	if p, err := b.one(); !errors.Is(err, want) {
+		b.t.Fatalf("got %+v, %v; want %v", p, err, want)
+	}
+}
+
+func (b *bench) block(i int) Block { return b.store.blocks[i] }
