@@ -396,18 +396,30 @@ func TestKeyTableWraps(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer table.close()
-	for i := range 300 { // more than two pages
+	hashOf := func(i int) []byte {
 		hash := bytes.Repeat([]byte{0xff}, hashLen)
 		binary.BigEndian.PutUint16(hash[hashLen-2:], uint16(i))
-		slot, id, err := table.find(hash)
-		if err != nil || id.IsValid() {
-			t.Fatalf("%d: %v, %v", i, id, err)
+		return hash
+	}
+	const hashes = 300 // more than two pages
+	for i := range hashes {
+		s, err := table.find(hashOf(i))
+		if err != nil || s.id().IsValid() {
+			t.Fatalf("%d: %v, %v", i, s.id(), err)
 		}
-		if want := (int64(1)<<firstBits - 1 + int64(i)) % (1 << firstBits); slot != want {
-			t.Fatalf("%d: slot %d, want %d", i, slot, want)
+		got := (s.number-1)*pageSlots + int64(s.at/slotSize)
+		if want := (int64(1)<<firstBits - 1 + int64(i)) % (1 << firstBits); got != want {
+			t.Fatalf("%d: slot %d, want %d", i, got, want)
 		}
-		if err := table.write(slot, hash, trace.TraceID{1}); err != nil {
-			t.Fatal(err)
+		s.set(hashOf(i), trace.TraceID{1, byte(i)})
+	}
+	table.n = hashes
+	if err := table.double(); err != nil {
+		t.Fatal(err)
+	}
+	for i := range hashes {
+		if s, err := table.find(hashOf(i)); err != nil || s.id() != (trace.TraceID{1, byte(i)}) {
+			t.Fatalf("%d after doubling: %v, %v", i, s.id(), err)
 		}
 	}
 }

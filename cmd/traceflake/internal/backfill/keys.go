@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 
 	"go.opentelemetry.io/otel/trace"
@@ -16,42 +15,47 @@ import (
 // memory does not grow with the number of keys: a hash table with open
 // addressing, doubled when it fills. Its slots are in the order of the hashes,
 // so that doubling runs through both files from front to back. A B+tree would
-// write a page for each new key, here it is a slot.
+// write many times as much for keys in no order.
 type keyTable struct {
-	dir  string
-	file *os.File
-	bits int   // the file has 2^bits slots
-	n    int64 // slots in use
-	page [pageSize]byte
+	dir   string
+	file  *os.File
+	bits  int   // the file has 2^bits slots
+	n     int64 // slots in use
+	pages []page
+}
+
+// page is a piece of the file in memory.
+type page struct {
+	number int64 // from 1; 0 is none
+	dirty  bool
+	data   [pageSize]byte
 }
 
 const (
-	hashLen  = 16
-	slotSize = hashLen + 16 // hash, trace ID; a slot with a zero trace ID is free
-	pageSize = 4096
+	hashLen     = 16
+	slotSize    = hashLen + 16 // hash, trace ID; a slot with a zero trace ID is free
+	pageSize    = 4096
+	pageSlots   = pageSize / slotSize
+	cachedPages = 512 // 2 MiB
 	// firstBits is a file of 2 MiB.
 	firstBits = 16
 )
 
-func newKeyTable(dir string) (*keyTable, error) {
-	t := &keyTable{dir: dir, bits: firstBits}
-	var err error
-	t.file, err = t.newFile(firstBits)
-	return t, err
-}
+func newKeyTable(dir string) (*keyTable, error) { return makeKeyTable(dir, firstBits) }
 
-func (t *keyTable) newFile(bits int) (*os.File, error) {
-	f, err := os.CreateTemp(t.dir, "traceflake-backfill-*")
+func makeKeyTable(dir string, bits int) (*keyTable, error) {
+	f, err := os.CreateTemp(dir, "traceflake-backfill-*")
 	if err != nil {
 		return nil, fmt.Errorf("keys: %w", err)
 	}
 	// The name goes at once where an open file may lose it, so that nothing
 	// is left behind however this ends; else it goes in close.
 	_ = os.Remove(f.Name())
+	t := &keyTable{dir: dir, file: f, bits: bits, pages: make([]page, cachedPages)}
 	if err := f.Truncate(slotSize << bits); err != nil {
-		return nil, fmt.Errorf("keys: %w", errors.Join(err, f.Close()))
+		return nil, fmt.Errorf("keys: %w", errors.Join(err, t.close()))
 	}
-	return f, nil
+	return t, nil
 }
 
 func (t *keyTable) close() error {
@@ -67,87 +71,100 @@ func (t *keyTable) close() error {
 func (t *keyTable) get(key []byte, newID func() (trace.TraceID, error)) (id trace.TraceID, err error) {
 	sum := sha256.Sum256(key)
 	hash := sum[:hashLen]
-	slot, id, err := t.find(hash)
-	if err != nil || id.IsValid() {
+	slot, err := t.find(hash)
+	if err != nil {
 		return id, err
+	}
+	if id = slot.id(); id.IsValid() {
+		return id, nil
 	}
 	if id, err = newID(); err != nil {
 		return id, err
 	}
-	if err := t.write(slot, hash, id); err != nil {
-		return id, err
-	}
+	slot.set(hash, id)
 	t.n++
 	if t.n > 7<<t.bits/10 {
-		return id, t.double()
+		err = t.double()
 	}
-	return id, nil
+	return id, err
 }
 
-// find returns the slot of a hash with its ID, or the free one that it gets.
-func (t *keyTable) find(hash []byte) (slot int64, id trace.TraceID, err error) {
-	slots := int64(1) << t.bits
-	slot = int64(binary.BigEndian.Uint64(hash) >> (64 - t.bits)) //nolint:gosec // a few bits
-	for {
-		offset := slot * slotSize
-		page := t.page[:pageSize-offset%pageSize]
-		if _, err := t.file.ReadAt(page, offset); err != nil {
-			return 0, id, fmt.Errorf("keys: %w", err)
+// slot is one in a page, as long as the page is not given to another.
+type slot struct {
+	*page
+	at int
+}
+
+func (s slot) hash() []byte      { return s.data[s.at : s.at+hashLen] }
+func (s slot) id() trace.TraceID { return trace.TraceID(s.data[s.at+hashLen : s.at+slotSize]) }
+
+func (s slot) set(hash []byte, id trace.TraceID) {
+	copy(s.data[s.at:], hash)
+	copy(s.data[s.at+hashLen:], id[:])
+	s.dirty = true
+}
+
+// find returns the slot of a hash, or the free one that it gets.
+func (t *keyTable) find(hash []byte) (slot, error) {
+	first := int64(binary.BigEndian.Uint64(hash) >> (64 - t.bits)) //nolint:gosec // a few bits
+	at := int(first%pageSlots) * slotSize
+	for number := first / pageSlots; ; number = (number + 1) % t.count() {
+		p, err := t.page(number)
+		if err != nil {
+			return slot{}, err
 		}
-		for ; len(page) > 0; page = page[slotSize:] {
-			id = trace.TraceID(page[hashLen:slotSize])
-			if !id.IsValid() || bytes.Equal(page[:hashLen], hash) {
-				return slot, id, nil
+		for ; at < pageSize; at += slotSize {
+			if s := (slot{p, at}); !s.id().IsValid() || bytes.Equal(s.hash(), hash) {
+				return s, nil
 			}
-			slot++
 		}
-		slot %= slots
+		at = 0
 	}
 }
 
-func (t *keyTable) write(slot int64, hash []byte, id trace.TraceID) error {
-	var b [slotSize]byte
-	copy(b[:], hash)
-	copy(b[hashLen:], id[:])
-	if _, err := t.file.WriteAt(b[:], slot*slotSize); err != nil {
-		return fmt.Errorf("keys: %w", err)
+// count is the number of pages.
+func (t *keyTable) count() int64 { return 1 << t.bits / pageSlots }
+
+func (t *keyTable) page(number int64) (*page, error) {
+	p := &t.pages[number%cachedPages]
+	if p.number == number+1 {
+		return p, nil
 	}
-	return nil
+	if p.dirty {
+		if _, err := t.file.WriteAt(p.data[:], (p.number-1)*pageSize); err != nil {
+			return nil, fmt.Errorf("keys: %w", err)
+		}
+	}
+	p.number, p.dirty = 0, false
+	if _, err := t.file.ReadAt(p.data[:], number*pageSize); err != nil {
+		return nil, fmt.Errorf("keys: %w", err)
+	}
+	p.number = number + 1
+	return p, nil
 }
 
 func (t *keyTable) double() error {
-	bigger := &keyTable{dir: t.dir, bits: t.bits + 1}
-	var err error
-	if bigger.file, err = bigger.newFile(bigger.bits); err != nil {
+	bigger, err := makeKeyTable(t.dir, t.bits+1)
+	if err != nil {
 		return err
 	}
-	old := io.NewSectionReader(t.file, 0, slotSize<<t.bits)
-	chunk := make([]byte, 64*pageSize)
-	for {
-		n, err := io.ReadFull(old, chunk)
-		if n == 0 && errors.Is(err, io.EOF) {
-			break
+	for number := range t.count() {
+		p, err := t.page(number)
+		if err != nil {
+			return errors.Join(err, bigger.close())
 		}
-		if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
-			return fmt.Errorf("keys: %w", errors.Join(err, bigger.close()))
-		}
-		for b := chunk[:n]; len(b) > 0; b = b[slotSize:] {
-			id := trace.TraceID(b[hashLen:slotSize])
-			if !id.IsValid() {
+		for s := (slot{p, 0}); s.at < pageSize; s.at += slotSize {
+			if !s.id().IsValid() {
 				continue
 			}
-			slot, _, err := bigger.find(b[:hashLen])
-			if err == nil {
-				err = bigger.write(slot, b[:hashLen], id)
-			}
+			free, err := bigger.find(s.hash())
 			if err != nil {
 				return errors.Join(err, bigger.close())
 			}
+			free.set(s.hash(), s.id())
 		}
 	}
-	if err := t.close(); err != nil {
-		return errors.Join(fmt.Errorf("keys: %w", err), bigger.close())
-	}
-	t.file, t.bits = bigger.file, bigger.bits
-	return nil
+	old := t.file
+	t.file, t.bits, t.pages = bigger.file, bigger.bits, bigger.pages
+	return (&keyTable{file: old}).close()
 }

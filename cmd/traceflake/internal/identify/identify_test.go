@@ -230,6 +230,7 @@ func TestUnknown(t *testing.T) {
 		{"00000000000000000000000000000000", "all zeros"},
 		{"0000000000000000", "all zeros"},
 		{"hello world", "none that is known"},
+		{"nonsense", "none that is known"},
 		{"1-58406520-a006649127e371903a2de97", "none that is known"},
 		{"0ad1348f1403169275002000356696", "has 30 hex digits"}, // a sequence below 1000
 		{"1.2.3", "none that is known"},

@@ -150,10 +150,14 @@ func (x Identifier) hex64(s string) []Candidate {
 	return append(x.randflake(randflake.ID(n)), c)
 }
 
+// minText is how many digits a text has at least to be taken for an ID: of
+// 500 000 IDs one is shorter, and so are most words.
+const minText = 10
+
 // base32 reads the text form of Randflake IDs.
 func (x Identifier) base32(s string) []Candidate {
 	id, err := randflake.Parse(s)
-	if err != nil || id == 0 {
+	if err != nil || len(s) < minText {
 		return nil
 	}
 	all := x.randflake(id)
