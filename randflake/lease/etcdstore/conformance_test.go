@@ -16,6 +16,7 @@ import (
 
 func TestMain(m *testing.M) {
 	etcd.Main()
+	leasetest.Worker()
 	os.Exit(m.Run())
 }
 

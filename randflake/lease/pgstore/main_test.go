@@ -9,11 +9,16 @@ import (
 	"testing"
 
 	"github.com/traceflake/traceflake/internal/embedded"
+	"github.com/traceflake/traceflake/randflake/lease/leasetest"
 )
 
 func TestMain(m *testing.M) {
+	leasetest.Worker()
 	os.Exit(run(m))
 }
+
+// ownServer tells that the server may be made to crash.
+var ownServer bool
 
 func run(m *testing.M) int {
 	// A call here waits for a disk: fewer random sequences than in memory, unless
@@ -30,6 +35,7 @@ func run(m *testing.M) int {
 		return 1
 	default:
 		defer func() { _ = server.Close() }()
+		ownServer = os.Getenv("TRACEFLAKE_POSTGRES_DSN") == ""
 		if err := os.Setenv("TRACEFLAKE_POSTGRES_DSN", server.DSN()); err != nil {
 			panic(err)
 		}

@@ -1,3 +1,5 @@
+//go:build unix
+
 package pgstore_test
 
 import (
@@ -157,10 +159,16 @@ server_reset_query_always = 0
 	if err := os.WriteFile(ini, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	bouncer := exec.Command(path, ini)
+	// It ends with its standard input, and so also when this process is killed.
+	bouncer := exec.Command("/bin/sh", "-c", `exec 3<&0; "$@" </dev/null 3<&- & pid=$!
+{ cat <&3 >/dev/null; kill $pid; } 2>/dev/null & exec 3<&-; wait $pid`, "pgbouncer", path, ini)
 	var log bytes.Buffer
 	bouncer.Stdout, bouncer.Stderr = &log, &log
-	bouncer.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	bouncer.SysProcAttr = &syscall.SysProcAttr{}
+	stdin, err := bouncer.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
 	if os.Geteuid() == 0 { // which pgbouncer refuses
 		const nobody = 65534
 		bouncer.SysProcAttr.Credential = &syscall.Credential{Uid: nobody, Gid: nobody}
@@ -177,7 +185,7 @@ server_reset_query_always = 0
 		close(ended)
 	}()
 	t.Cleanup(func() {
-		_ = bouncer.Process.Kill()
+		_ = stdin.Close()
 		<-ended
 	})
 	front := fmt.Sprintf("postgres://any:none@127.0.0.1:%d%s?sslmode=disable", port, backend.Path)

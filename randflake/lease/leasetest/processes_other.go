@@ -1,0 +1,6 @@
+//go:build !unix
+
+package leasetest
+
+// Worker returns: processes are stopped with signals that this system lacks.
+func Worker() {}

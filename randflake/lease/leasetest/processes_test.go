@@ -1,0 +1,68 @@
+//go:build unix
+
+package leasetest
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/traceflake/traceflake/randflake"
+)
+
+// The judge of processes finds what must not be.
+func TestJudgeOfProcesses(t *testing.T) {
+	const grant = `{"Holder":"a","Node":8,"Nodes":8,"Start":1800000000,"End":1800000060}`
+	const longer = `{"Holder":"a","Node":8,"Nodes":8,"Start":1800000000,"End":1800000090}`
+	const released = `{"Holder":"a","Node":8,"Nodes":8,"Start":1800000000,"End":1800000030,"Released":true}`
+	for _, c := range []struct {
+		name   string
+		grants [2]string // of two lives
+		second int64     // of an ID of the first, node 9
+		say    string
+	}{
+		{"all is well", [2]string{grant, strings.ReplaceAll(grant, `"Node":8`, `"Node":16`)}, 1800000059, ""},
+		{"in a renewal", [2]string{grant + "\n" + longer, ""}, 1800000089, ""},
+		{"cut off", [2]string{grant + "\n" + longer[:20], ""}, 1800000060, "not granted"},
+		{"past the end", [2]string{grant, ""}, 1800000060, "not granted"},
+		{"given back", [2]string{grant + "\n" + released, ""}, 1800000030, "not granted"},
+		{"another's", [2]string{"", grant}, 1800000000, "not granted"},
+		{"overlap", [2]string{grant, strings.ReplaceAll(grant, `"a"`, `"b"`)}, 1800000000, "overlap"},
+		{"overlap by a second", [2]string{grant, `{"Holder":"b","Node":8,"Nodes":8,"Start":1800000059,"End":1800000090}`}, 1800000000, "overlap"},
+		{"one after the other", [2]string{grant, `{"Holder":"b","Node":8,"Nodes":8,"Start":1800000060,"End":1800000090}`}, 1800000000, ""},
+	} {
+		dir := t.TempDir()
+		v := judged(t, check{run: func(tb testing.TB, _ Harness) {
+			f := &fleet{tb: tb, pages: map[second]*page{}}
+			for i, text := range c.grants {
+				l := &life{name: filepath.Join(dir, string(rune('a'+i))), seen: map[second]bool{}}
+				l.count.Store(minMade)
+				if err := os.WriteFile(l.name+".grants", []byte(text+"\n"), 0o600); err != nil {
+					t.Error(err)
+				}
+				f.all = append(f.all, l)
+			}
+			f.all[0].seen[second{9, c.second}] = true
+			f.judge()
+		}}, Harness{})
+		if v.Failed() != (c.say != "") || !strings.Contains(v.said, c.say) {
+			t.Errorf("%s: it says %q, want %q", c.name, v.said, c.say)
+		}
+	}
+}
+
+func TestProcessesThatRepeatIDs(t *testing.T) {
+	parts := []randflake.Parts{{Node: 1, Sequence: 63}, {Node: 1, Sequence: 64}, {Node: 2, Sequence: 63}}
+	v := &verdicts{TB: t}
+	f := &fleet{tb: v, pages: map[second]*page{}}
+	one, two := &life{seen: map[second]bool{}}, &life{seen: map[second]bool{}}
+	f.mark(one, parts)
+	if v.Failed() {
+		t.Errorf("IDs that differ: %s", v.said)
+	}
+	f.mark(two, parts[2:])
+	if !v.Failed() {
+		t.Error("an ID made twice is not seen")
+	}
+}
