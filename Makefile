@@ -7,6 +7,7 @@ MAKEFLAGS   += --no-print-directory
 unexport GOWORK
 
 FUZZTIME ?= 10s
+SEEDS    ?= 2000
 ARGS     ?=
 
 # Tools are pinned here and built once.
@@ -33,6 +34,10 @@ test: engines ## every test of every module
 race: engines ## the tests under the race detector, without examples and bench
 	@packages=$$(go list work)
 	go test -race $$(grep -vE '^[^/]+/[^/]+/[^/]+/(examples|bench)(/|$$)' <<<"$$packages")
+
+.PHONY: sim
+sim: ## the simulator of leases with SEEDS seeds; -seed N of its test replays one
+	go test ./randflake/lease -run '^TestSimulation$$' -count=1 -timeout 0 -v -args -seeds $(SEEDS)
 
 .PHONY: fuzz
 fuzz: ## every fuzz target of every module for FUZZTIME each
@@ -80,14 +85,14 @@ arm64: ## the tests of the cipher and of the IDs for arm64, in an emulator
 
 .PHONY: asm
 asm: ## generate the amd64 assembly of the cipher
-	cd sparx64/_asm && GOWORK=off go run asm.go -out ../batch_amd64.s
+	cd sparx64/_asm && GOWORK=off go run . -out ../batch_amd64.s
 
 .PHONY: asm-check
 asm-check: ## prove that the amd64 assembly is what its generator writes
 	@tmp=$$(mktemp -d)
 	trap 'rm -rf "$$tmp"' EXIT
 	cp -r sparx64/_asm "$$tmp"
-	(cd "$$tmp/_asm" && GOWORK=off go run asm.go -out ../batch_amd64.s)
+	(cd "$$tmp/_asm" && GOWORK=off go run . -out ../batch_amd64.s)
 	diff -u sparx64/batch_amd64.s "$$tmp/batch_amd64.s"
 
 # The command has no replace lines, which `go install` would refuse, and so
