@@ -38,3 +38,11 @@ func open(client clientv3.KV, prefix string, nodes lease.NodeRange) (*etcdstore.
 func TestConformance(t *testing.T) {
 	leasetest.Run(t, harness(etcd.ForTest(t, 1).ClientForTest(t)))
 }
+
+func BenchmarkAcquire(b *testing.B) {
+	for _, members := range []int{1, 3} {
+		b.Run(fmt.Sprintf("%d members", members), func(b *testing.B) {
+			leasetest.MeasureAcquire(b, harness(etcd.ForTest(b, members).ClientForTest(b)))
+		})
+	}
+}

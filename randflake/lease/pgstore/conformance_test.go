@@ -45,3 +45,8 @@ func TestConformance(t *testing.T) {
 	server := embedded.PostgresForTest(t)
 	leasetest.Run(t, harness(connect(t, server.DSN())))
 }
+
+func BenchmarkAcquire(b *testing.B) {
+	server := embedded.PostgresForTest(b)
+	leasetest.MeasureAcquire(b, harness(connectWith(b, server.DSN(), func(c *pgxpool.Config) { c.MaxConns = 64 })))
+}

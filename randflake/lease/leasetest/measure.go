@@ -1,0 +1,112 @@
+package leasetest
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/traceflake/traceflake/randflake/lease"
+)
+
+// MeasureAcquire measures, with blocks of the default size, of which a store
+// has 16384, what many processes ask of it at once:
+//
+//   - 10000 that start within a moment, each with a block of its own;
+//   - Acquire by 64 clients at once, when few blocks are taken and when 16000
+//     are;
+//   - Acquire by one client when 16000 are taken.
+//
+// It reports calls a second and how long the middle one and the slowest of a
+// hundred took. Every block is granted once, which is checked. Run it with
+// -benchtime 1x for a single crowd.
+func MeasureAcquire(b *testing.B, h Harness) {
+	const clients = 64
+	nodes, now := lease.AllNodes, start()
+	b.Run("10000 start", func(b *testing.B) {
+		newCrowd(b, h, nodes, clients).acquire(10_000, now, time.Hour, false).report(b) // whatever b.N
+	})
+	taken := func(b *testing.B, n int) *crowd {
+		c := newCrowd(b, h, nodes, clients)
+		c.acquire(n, now, 5*time.Hour, false)
+		b.ResetTimer()
+		return c
+	}
+	// Each gives its block back, so that as many stay taken.
+	b.Run("64 clients, 1000 taken", func(b *testing.B) {
+		taken(b, 1000).acquire(b.N, now, time.Hour, true).report(b)
+	})
+	b.Run("64 clients, 16000 taken", func(b *testing.B) {
+		taken(b, 16_000).acquire(b.N, now, time.Hour, true).report(b)
+	})
+	b.Run("1 client, 16000 taken", func(b *testing.B) {
+		c := taken(b, 16_000)
+		c.clients = c.clients[:1]
+		c.acquire(b.N, now, time.Hour, true).report(b)
+	})
+}
+
+type crowd struct {
+	b       *testing.B
+	clients []lease.Store
+
+	mu      sync.Mutex
+	seconds secondsOf
+}
+
+func newCrowd(b *testing.B, h Harness, nodes lease.NodeRange, clients int) *crowd {
+	return &crowd{b: b, clients: clientsOf(b, h.New(b), nodes, clients), seconds: secondsOf{}}
+}
+
+// took is how long each call took, and all of them together.
+type took struct {
+	each []time.Duration
+	all  time.Duration
+}
+
+// acquire makes n calls with all clients at once.
+func (c *crowd) acquire(n int, now time.Time, ttl time.Duration, giveBack bool) took {
+	c.b.Helper()
+	ctx := context.Background()
+	each := make([]time.Duration, n)
+	var next atomic.Int64
+	began := time.Now()
+	atOnce(len(c.clients), func(id int) {
+		for {
+			i := next.Add(1) - 1
+			if i >= int64(n) {
+				return
+			}
+			called := time.Now()
+			g, err := c.clients[id].Acquire(ctx, request(now, ttl))
+			each[i] = time.Since(called)
+			if err != nil {
+				c.b.Errorf("acquire: %v", err)
+				return
+			}
+			if giveBack {
+				if err := c.clients[id].Release(ctx, g, g.Start); err != nil {
+					c.b.Errorf("release: %v", err)
+					return
+				}
+				continue
+			}
+			c.mu.Lock()
+			if other, overlaps := c.seconds.add(g.Lease); overlaps {
+				c.b.Errorf("granted twice: %+v and %+v", g.Lease, other)
+			}
+			c.mu.Unlock()
+		}
+	})
+	return took{each, time.Since(began)}
+}
+
+func (t took) report(b *testing.B) {
+	slices.Sort(t.each)
+	b.ReportMetric(float64(len(t.each))/t.all.Seconds(), "calls/s")
+	b.ReportMetric(t.each[len(t.each)/2].Seconds()*1000, "ms/median")
+	b.ReportMetric(t.each[len(t.each)*99/100].Seconds()*1000, "ms/p99")
+	b.ReportMetric(0, "ns/op") // says nothing here
+}
