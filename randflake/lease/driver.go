@@ -70,7 +70,7 @@ func OpenStore(ctx context.Context, url string, nodes NodeRange) (OpenedStore, e
 	drivers.RUnlock()
 	if !ok || open == nil {
 		// The text may be a path or a password, so it is not repeated.
-		return nil, fmt.Errorf("%w; it must begin with one of %s:", ErrUnknownScheme, strings.Join(Schemes(), ":, "))
+		return nil, fmt.Errorf("%w; what its address may begin with: %s", ErrUnknownScheme, strings.Join(Schemes(), ", "))
 	}
 	return open(ctx, url, nodes)
 }

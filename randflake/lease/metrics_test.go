@@ -1,0 +1,96 @@
+package lease
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+)
+
+// collect returns the points of all metrics by name, unit and attributes.
+func collect(t *testing.T, r metric.Reader) map[string]float64 {
+	t.Helper()
+	var data metricdata.ResourceMetrics
+	if err := r.Collect(t.Context(), &data); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]float64{}
+	put := func(m metricdata.Metrics, attrs attribute.Set, v float64) {
+		got[m.Name+" "+m.Unit+" "+attrs.Encoded(attribute.DefaultEncoder())] = v
+	}
+	for _, scope := range data.ScopeMetrics {
+		for _, m := range scope.Metrics {
+			switch d := m.Data.(type) {
+			case metricdata.Sum[int64]:
+				for _, p := range d.DataPoints {
+					put(m, p.Attributes, float64(p.Value))
+				}
+			case metricdata.Gauge[float64]:
+				for _, p := range d.DataPoints {
+					put(m, p.Attributes, p.Value)
+				}
+			default:
+				t.Errorf("%s has data of %T", m.Name, d)
+			}
+		}
+	}
+	return got
+}
+
+func TestMetrics(t *testing.T) {
+	reader := metric.NewManualReader()
+	b := newBench(t, WithMeterProvider(metric.NewMeterProvider(metric.WithReader(reader))))
+	want := func(wanted map[string]float64) {
+		t.Helper()
+		got := collect(t, reader)
+		for name, v := range wanted {
+			if got[name] != v {
+				t.Errorf("%s is %v, want %v", name, got[name], v)
+			}
+		}
+	}
+	const acquire, renew, get = "traceflake.lease.requests {request} traceflake.lease.operation=acquire",
+		"traceflake.lease.requests {request} traceflake.lease.operation=renew",
+		"traceflake.lease.requests {request} traceflake.lease.operation=get"
+
+	b.store.set(ErrNoFreeNode, nil)
+	b.step(t.Context())
+	want(map[string]float64{
+		"traceflake.lease.requests {request} error.type=no_free_node,traceflake.lease.operation=acquire": 1,
+		"traceflake.lease.blocks {block} ": 0,
+		"traceflake.lease.remaining s ":    0,
+	})
+	b.store.set(nil, nil)
+	b.pass(time.Second)
+	b.pass(5 * time.Second)
+	want(map[string]float64{
+		acquire:                            1,
+		renew:                              1,
+		"traceflake.lease.blocks {block} ": 1,
+	})
+	if left := collect(t, reader)["traceflake.lease.remaining s "]; left < 5 || left > 10 {
+		t.Errorf("%v s are left, want 5 to 10", left)
+	}
+	b.store.set(errAway, nil)
+	b.pass(5 * time.Second)
+	if got := collect(t, reader); got["traceflake.lease.requests {request} error.type=_OTHER,traceflake.lease.operation=renew"] < 1 ||
+		got["traceflake.lease.requests {request} error.type=_OTHER,traceflake.lease.operation=get"] < 1 || got[get] != 0 {
+		t.Errorf("failures are not counted: %v", got)
+	}
+	b.clock.Step(time.Hour)
+	b.pass(0)
+	want(map[string]float64{
+		"traceflake.lease.drops {grant} traceflake.lease.drop.reason=clock_gap":    1,
+		"traceflake.lease.drops {grant} traceflake.lease.drop.reason=clock_behind": 0,
+		"traceflake.lease.blocks {block} ":                                         0,
+	})
+	b.meters.unregister()
+	for name := range collect(t, reader) {
+		if !strings.HasPrefix(name, "traceflake.lease.requests") {
+			t.Errorf("%s is still observed after Close", name)
+		}
+	}
+}
