@@ -99,11 +99,13 @@ func TestGrantsOutliveTheProcess(t *testing.T) {
 }
 
 func TestFillsGaps(t *testing.T) {
-	s := open(t, file(t), WithClock(newClock().Now), WithNodes(0, 32), WithMaxTTL(time.Second))
+	c := newClock()
+	s := open(t, file(t), WithClock(c.Now), WithNodes(0, 32), WithMaxTTL(time.Second))
 	if _, err := s.Acquire(t.Context(), request(start)); !errors.Is(err, lease.ErrNoFreeNode) {
 		t.Fatalf("a new file with nodes of a fleet granted one: %v", err)
 	}
-	now := start.Add(time.Second)
+	c.Add(time.Second)
+	now := c.Now()
 	// Take the middle block's record away: it counts as never granted.
 	if err := s.update(t.Context(), func(tx *bbolt.Tx) error { return tx.Bucket(blocksBucket).Delete(keyOf(8)) }); err != nil {
 		t.Fatal(err)
@@ -137,6 +139,14 @@ func TestClockAhead(t *testing.T) {
 	s := open(t, file(t), WithClock(newClock().Now))
 	if _, err := s.Acquire(t.Context(), request(start.Add(2*time.Minute))); !errors.Is(err, lease.ErrClockAhead) {
 		t.Errorf("Acquire two minutes ahead: %v", err)
+	}
+	// Nothing reaches further than the longest TTL from the store's time.
+	if g := acquire(t, s, lease.Request{Holder: lease.NewHolder(), Now: start.Add(30 * time.Second), TTL: lease.DefaultTTL}); g.End.After(start.Add(lease.DefaultTTL)) {
+		t.Errorf("granted until %s to a clock that is ahead", g.End)
+	}
+	short := open(t, file(t), WithClock(newClock().Now), WithMaxTTL(10*time.Second))
+	if _, err := short.Acquire(t.Context(), request(start.Add(20*time.Second))); !errors.Is(err, lease.ErrClockAhead) {
+		t.Errorf("Acquire further ahead than the longest TTL: %v", err)
 	}
 	g := acquire(t, s, request(start))
 	if _, err := s.Renew(t.Context(), g, start.Add(48*time.Hour)); !errors.Is(err, lease.ErrClockAhead) {

@@ -56,10 +56,16 @@ func (s *Store) Codec() *randflake.Codec { return s.codec }
 // Acquire implements [lease.Store]. It takes the free block with the lowest
 // nodes, for at most the longest TTL.
 func (s *Store) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
-	if err := r.Check(s.cfg.now()); err != nil {
+	now := s.cfg.now()
+	if err := r.Check(now); err != nil {
 		return lease.Grant{}, s.wrap("acquire", err)
 	}
-	r.TTL = min(r.TTL, s.cfg.maxTTL)
+	// No grant reaches further than the longest TTL from now: that is how long
+	// the next file waits when this one is lost.
+	ahead := max(r.Now.Sub(now), 0)
+	if r.TTL = min(r.TTL, s.cfg.maxTTL-ahead); r.TTL < lease.MinTTL {
+		return lease.Grant{}, s.wrap("acquire", fmt.Errorf("%w by %s, with a longest TTL of %s", lease.ErrClockAhead, ahead, s.cfg.maxTTL))
+	}
 	var g lease.Grant
 	err := s.update(ctx, func(tx *bbolt.Tx) error {
 		b, err := s.find(tx, r)
