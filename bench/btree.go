@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bwmarrin/snowflake"
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/traceflake/traceflake/idgen"
+	"github.com/traceflake/traceflake/internal/embedded"
+)
+
+// perCommit is how many rows a transaction inserts.
+const perCommit = 1000
+
+// tries is how often each kind of key is inserted into a new table.
+const tries = 3
+
+// keyKind is a kind of primary key.
+type keyKind struct {
+	what, column string
+	next         func() any
+}
+
+func keyKinds() ([]keyKind, *idgen.Generator, error) {
+	node, err := snowflake.NewNode(1)
+	if err != nil {
+		return nil, nil, err
+	}
+	g := idgen.New()
+	ours := func() [16]byte {
+		id, _ := g.NewIDs(context.Background())
+		return id
+	}
+	return []keyKind{
+		{"random (UUIDv4)", "uuid", func() any { return [16]byte(uuid.New()) }},
+		{"random (UUIDv4)", "bytea", func() any { id := uuid.New(); return id[:] }},
+		{"UUIDv7", "uuid", func() any { return [16]byte(uuid.Must(uuid.NewV7())) }},
+		{"Snowflake", "bigint", func() any { return node.Generate().Int64() }},
+		{"traceflake", "uuid", func() any { return ours() }},
+		{"traceflake", "bytea", func() any { id := ours(); return id[:] }},
+	}, g, nil
+}
+
+// tree is what an index and its inserts cost.
+type tree struct {
+	keyKind
+	index, wal, images int64 // bytes; images: of whole pages in the WAL
+	splits             int64
+	density            float64
+	took               time.Duration
+}
+
+// btree is what PostgreSQL was asked.
+type btree struct {
+	version string
+	rows    int
+	trees   []tree // of the median time
+}
+
+func measureBTree(ctx context.Context, s settings) (b btree, err error) {
+	server, err := embedded.Postgres(ctx)
+	if err != nil {
+		return b, err
+	}
+	defer func() { err = errors.Join(err, server.Close()) }()
+	conn, err := pgx.Connect(ctx, server.DSN())
+	if err != nil {
+		return b, err
+	}
+	defer func() { err = errors.Join(err, conn.Close(context.WithoutCancel(ctx))) }()
+	b.rows = s.rows
+	if err := conn.QueryRow(ctx, "SHOW server_version").Scan(&b.version); err != nil {
+		return b, err
+	}
+	// pg_walinspect reads what a checkpoint would throw away.
+	for _, sql := range []string{
+		"CREATE EXTENSION pg_walinspect", "CREATE EXTENSION pgstattuple",
+		"ALTER SYSTEM SET wal_keep_size = '8GB'", "SELECT pg_reload_conf()",
+	} {
+		if _, err := conn.Exec(ctx, sql); err != nil {
+			return b, fmt.Errorf("%s: %w", sql, err)
+		}
+	}
+	kinds, g, err := keyKinds()
+	if err != nil {
+		return b, err
+	}
+	runs := make([][]tree, len(kinds))
+	for range tries {
+		for i, k := range kinds {
+			t, err := insert(ctx, conn, k, s.rows)
+			if err != nil {
+				return b, fmt.Errorf("%s as %s: %w", k.what, k.column, err)
+			}
+			runs[i] = append(runs[i], t)
+		}
+	}
+	for _, r := range runs {
+		slices.SortFunc(r, func(a, b tree) int { return int(a.took - b.took) })
+		b.trees = append(b.trees, r[len(r)/2])
+	}
+	if n := g.Fallbacks(); n > 0 {
+		return b, fmt.Errorf("%d calls were answered by the fallback", n)
+	}
+	return b, nil
+}
+
+// insert fills a new table, key by key as they are made.
+func insert(ctx context.Context, conn *pgx.Conn, k keyKind, rows int) (t tree, err error) {
+	t.keyKind = k
+	for _, sql := range []string{
+		"DROP TABLE IF EXISTS keys",
+		"CREATE TABLE keys (id " + k.column + " PRIMARY KEY, n bigint NOT NULL)",
+		"CHECKPOINT",
+	} {
+		if _, err := conn.Exec(ctx, sql); err != nil {
+			return t, err
+		}
+	}
+	var before, after string
+	if err := conn.QueryRow(ctx, "SELECT pg_current_wal_insert_lsn()::text").Scan(&before); err != nil {
+		return t, err
+	}
+	start := time.Now()
+	for n := 0; n < rows; n += perCommit {
+		_, err := conn.CopyFrom(ctx, pgx.Identifier{"keys"}, []string{"id", "n"},
+			pgx.CopyFromSlice(min(perCommit, rows-n), func(i int) ([]any, error) { return []any{k.next(), int64(n + i)}, nil }))
+		if err != nil {
+			return t, err
+		}
+	}
+	t.took = time.Since(start)
+	if err := conn.QueryRow(ctx, "SELECT pg_current_wal_insert_lsn()::text").Scan(&after); err != nil {
+		return t, err
+	}
+	err = conn.QueryRow(ctx, `
+		SELECT pg_relation_size('keys_pkey'), pg_wal_lsn_diff($2::pg_lsn, $1::pg_lsn)::bigint,
+		       (SELECT avg_leaf_density FROM pgstatindex('keys_pkey'))`, before, after).Scan(&t.index, &t.wal, &t.density)
+	if err != nil {
+		return t, err
+	}
+	// SPLIT_R puts the new key on the right page, SPLIT_L on the left one.
+	err = conn.QueryRow(ctx, `
+		SELECT coalesce(sum("count") FILTER (WHERE "resource_manager/record_type" IN ('Btree/SPLIT_L', 'Btree/SPLIT_R')), 0)::bigint,
+		       coalesce(sum(fpi_size), 0)::bigint
+		FROM pg_get_wal_stats($1::pg_lsn, $2::pg_lsn, true)`, before, after).Scan(&t.splits, &t.images)
+	if err == nil && rows >= perCommit && t.splits == 0 {
+		err = errors.New("no page was split: the WAL's statistics are not what they were taken for")
+	}
+	return t, err
+}
+
+func (b btree) report() string {
+	rows := [][]string{{"key", "column", "index", "leaves filled", "pages split", "WAL", "of it whole pages", "time"}}
+	mib := func(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
+	for _, t := range b.trees {
+		rows = append(rows, []string{t.what, "`" + t.column + "`", mib(t.index), fmt.Sprintf("%.0f %%", t.density), fmt.Sprint(t.splits),
+			mib(t.wal), mib(t.images), fmt.Sprintf("%.1f s", t.took.Seconds())})
+	}
+	return strings.TrimLeft(fmt.Sprintf(`
+%d rows of a key and a bigint, in transactions of %d (COPY), into a table with a primary key; PostgreSQL %s with its
+defaults, durable. One connection, keys made as they are sent. Each kind %d times, in turns, each into a new table after
+a checkpoint; the row is the run of the median time. Pages split: Btree/SPLIT records in the WAL (pg_walinspect);
+leaves filled: pgstatindex.
+
+%s`, b.rows, perCommit, b.version, tries, markdown(rows)), "\n")
+}

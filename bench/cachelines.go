@@ -1,0 +1,244 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"reflect"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"syscall"
+
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/traceflake/traceflake/idgen"
+)
+
+// Which cache lines a call writes is not timed but counted: a process makes
+// IDs on two threads at once, is stopped, and both threads are then stepped
+// through some calls, instruction by instruction, while this process decodes
+// each instruction and notes the address that it writes.
+
+type steppableCall struct {
+	method, gen string
+	call        func(sdktrace.IDGenerator) // one call; not inlined, so that it has an entry
+}
+
+// steppable are the calls that are stepped through.
+var steppable = []steppableCall{
+	{"NewSpanID", "traceflake", callNewSpanID},
+	{"NewSpanID", "leased", callNewSpanID},
+	{"NewSpanID", "default", callNewSpanID},
+	{"NewIDs", "traceflake", callNewIDs},
+	{"NewIDs", "leased", callNewIDs},
+	{"NewIDs", "default", callNewIDs},
+}
+
+//go:noinline
+func callNewSpanID(g sdktrace.IDGenerator) { g.NewSpanID(context.Background(), trace.TraceID{}) }
+
+//go:noinline
+func callNewIDs(g sdktrace.IDGenerator) { g.NewIDs(context.Background()) }
+
+// place says where to step.
+type place struct {
+	Entry   uintptr
+	Threads [2]int
+}
+
+// stepped is the process that is stepped through, until it is killed.
+func stepped(ctx context.Context, s settings) error {
+	i := slices.IndexFunc(steppable, func(c steppableCall) bool { return c.method+"/"+c.gen == s.call })
+	if i < 0 {
+		return fmt.Errorf("no call %q", s.call)
+	}
+	g, err := generatorNamed(ctx, steppable[i].gen)
+	if err != nil {
+		return err
+	}
+	debug.SetGCPercent(-1)
+	runtime.GOMAXPROCS(2)
+	call := steppable[i].call
+	p := place{Entry: reflect.ValueOf(call).Pointer()}
+	var ready sync.WaitGroup
+	ready.Add(len(p.Threads))
+	for t := range p.Threads {
+		go func() {
+			runtime.LockOSThread()
+			p.Threads[t] = syscall.Gettid()
+			for range 4 * batch {
+				call(g)
+			}
+			ready.Done()
+			for {
+				call(g)
+			}
+		}()
+	}
+	ready.Wait()
+	if err := answer(p); err != nil {
+		return err
+	}
+	// Until the other side goes away; a read, for this goroutine must not run.
+	_, _ = os.Stdin.Read(make([]byte, 1))
+	return nil
+}
+
+func generatorNamed(ctx context.Context, name string) (sdktrace.IDGenerator, error) {
+	switch name {
+	case "default":
+		return sdkDefault()
+	case "traceflake":
+		return idgen.New(), nil
+	}
+	g, err := newGenerators(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return g.leased, nil
+}
+
+// steps are the calls of one thread.
+type steps struct {
+	instructions []int // by call
+	locked       []int // of them, those that lock their cache line
+	unknown      []int // those whose writes are not known
+	writes       []map[uint64]bool
+}
+
+// written is what was counted for one kind of call.
+type written struct {
+	method, gen     string
+	calls           int // of both threads
+	instructions    int // of the median call
+	locked          int
+	lines           int // written by the median call, without its stack
+	both            int // lines that both threads wrote
+	sharing         int // calls that wrote one of them
+	unknown         int // instructions whose writes are not known, in all calls
+	unknownInMedian int
+}
+
+func count(method, gen string, threads [2]steps) written {
+	w := written{method: method, gen: gen}
+	var all [2]map[uint64]bool
+	for t, s := range threads {
+		all[t] = make(map[uint64]bool)
+		for _, call := range s.writes {
+			for l := range call {
+				all[t][l] = true
+			}
+		}
+	}
+	both := make(map[uint64]bool)
+	for l := range all[0] {
+		if all[1][l] {
+			both[l] = true
+		}
+	}
+	w.both = len(both)
+	var instructions, locked, lines, unknown []int
+	for _, s := range threads {
+		w.calls += len(s.writes)
+		for i, call := range s.writes {
+			lines = append(lines, len(call))
+			for l := range call {
+				if both[l] {
+					w.sharing++
+					break
+				}
+			}
+			w.unknown += s.unknown[i]
+		}
+		instructions = append(instructions, s.instructions...)
+		locked = append(locked, s.locked...)
+		unknown = append(unknown, s.unknown...)
+	}
+	w.instructions, w.locked, w.lines, w.unknownInMedian = median(instructions), median(locked), median(lines), median(unknown)
+	return w
+}
+
+// errNoStepping comes where this program cannot decode instructions.
+var errNoStepping = errors.New("instructions are stepped through on linux/amd64 only")
+
+// countWrites steps through every kind of call.
+func countWrites(ctx context.Context, s settings) (all []written, err error) {
+	for _, c := range steppable {
+		s.call = c.method + "/" + c.gen
+		threads, err := stepThrough(ctx, s)
+		if err != nil {
+			return nil, fmt.Errorf("stepping through %s: %w", s.call, err)
+		}
+		all = append(all, count(c.method, c.gen, threads))
+	}
+	return all, nil
+}
+
+// stepThrough starts the process and steps through its two threads.
+func stepThrough(ctx context.Context, s settings) (threads [2]steps, err error) {
+	c, err := self(ctx, "stepped", s)
+	if err != nil {
+		return threads, err
+	}
+	// No preemption between two instructions, and the cipher's portable code:
+	// the decoder does not know AVX2.
+	c.Env = append(os.Environ(), "GODEBUG=asyncpreemptoff=1,cpu.avx2=off")
+	c.Stderr = os.Stderr
+	stdin, err := c.StdinPipe()
+	if err != nil {
+		return threads, err
+	}
+	stdout, err := c.StdoutPipe()
+	if err != nil {
+		return threads, err
+	}
+	if err := c.Start(); err != nil {
+		return threads, err
+	}
+	defer func() {
+		// Killed, not told: a thread that is stopped would not hear it.
+		_ = c.Process.Kill()
+		_ = stdin.Close()
+		_ = c.Wait()
+	}()
+	var p place
+	if err := json.NewDecoder(stdout).Decode(&p); err != nil {
+		return threads, fmt.Errorf("the process to step through: %w", err)
+	}
+	return step(c.Process.Pid, p, s.calls)
+}
+
+func writtenReport(all []written) string {
+	if len(all) == 0 {
+		return errNoStepping.Error() + ".\n"
+	}
+	rows := [][]string{{"", "calls", "instructions", "atomic", "lines written", "lines both CPUs wrote", "calls that wrote one"}}
+	for _, w := range all {
+		rows = append(rows, []string{w.method + " " + w.gen, fmt.Sprint(w.calls), fmt.Sprint(w.instructions), fmt.Sprint(w.locked),
+			fmt.Sprint(w.lines), fmt.Sprint(w.both), fmt.Sprintf("%d (%.1f %%)", w.sharing, 100*float64(w.sharing)/float64(w.calls))})
+	}
+	unknown := 0
+	for _, w := range all {
+		unknown += w.unknown
+	}
+	note := "Every instruction could be decoded."
+	if unknown > 0 {
+		note = fmt.Sprintf("%d instructions could not be decoded, none of them in a median call.", unknown)
+		if slices.MaxFunc(all, func(a, b written) int { return cmp.Compare(a.unknownInMedian, b.unknownInMedian) }).unknownInMedian > 0 {
+			note = fmt.Sprintf("%d instructions could not be decoded: what they write is missing here.", unknown)
+		}
+	}
+	return fmt.Sprintf(`Counted, not timed: two threads of one process make IDs at the same time, are stopped, and are stepped through some
+calls one after the other, instruction by instruction (ptrace). Each instruction is decoded and the 64-byte line that
+it writes is noted; the thread's own stack is left out. Instructions, atomic instructions and lines are of the median
+call. %s
+
+%s
+`, note, markdown(rows))
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	_ "embed" // the SQL
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/traceflake/traceflake/internal/embedded"
+)
+
+var (
+	//go:embed sql/source.sql
+	createSource string
+	//go:embed sql/generate.sql
+	generate string
+)
+
+// day is when the data begins.
+var day = time.Date(2026, 10, 14, 0, 0, 0, 0, time.UTC)
+
+// block is how many spans go into an INSERT, as a busy Collector's batches do.
+const block = 100_000
+
+// dataset is one day of spans in the order in which they come in.
+type dataset struct {
+	*embedded.Engine
+	spans int // there are, about what was asked for
+}
+
+// newDataset fills the table source. The same seed gives the same spans.
+func newDataset(ctx context.Context, e *embedded.Engine, spans, seed int, bar *bar) (*dataset, error) {
+	if _, err := e.Query(ctx, "DROP TABLE IF EXISTS source SYNC"); err != nil {
+		return nil, err
+	}
+	if _, err := e.Query(ctx, createSource); err != nil {
+		return nil, err
+	}
+	traces, step := spans/8, block/8
+	for from := 0; from < traces; from += step {
+		_, err := e.Query(ctx, strings.NewReplacer(
+			"{seed}", fmt.Sprint(seed), "{start}", fmt.Sprint(day.UnixMilli()), "{traces}", fmt.Sprint(traces),
+			"{from}", fmt.Sprint(from), "{count}", fmt.Sprint(min(step, traces-from))).Replace(generate))
+		if err != nil {
+			return nil, err
+		}
+		bar.show(from+step, traces)
+	}
+	d := &dataset{Engine: e}
+	_, err := scan(ctx, e, "SELECT count() FROM source", &d.spans)
+	return d, err
+}
+
+// ids are expressions that make each trace's ID from the columns of source.
+var ids = map[string]string{
+	"ours":   "assumeNotNull(traceIDAt(fromUnixTimestamp64Milli(ms), 0, h2))",
+	"random": "lower(hex(reverse(reinterpretAsFixedString(h1)))) || lower(hex(reverse(reinterpretAsFixedString(h2))))",
+	"UUIDv7": "substring(lower(hex(reverse(reinterpretAsFixedString(ms)))), 5) || '7' || substring(lower(hex(reverse(reinterpretAsFixedString(h1)))), 1, 3)" +
+		" || ['8','9','a','b'][1 + h1 % 4] || substring(lower(hex(reverse(reinterpretAsFixedString(h2)))), 2)",
+	"ULID": "substring(lower(hex(reverse(reinterpretAsFixedString(ms)))), 5) || substring(lower(hex(reverse(reinterpretAsFixedString(h1)))), 1, 4)" +
+		" || lower(hex(reverse(reinterpretAsFixedString(h2))))",
+}
+
+const copied = "SpanId, ParentSpanId, SpanName, SpanKind, ServiceName, ResourceAttributes, SpanAttributes, Duration, StatusCode, StatusMessage"
+
+// insert stores all spans in a table with one kind of ID, block by block.
+func (d *dataset) insert(ctx context.Context, table, kind string, bar *bar) error {
+	for from := 0; from < d.spans; from += block {
+		_, err := d.Query(ctx, fmt.Sprintf(`INSERT INTO %s (Timestamp, TraceId, %s) SELECT Timestamp, %s, %s FROM source
+			WHERE _part_starting_offset + _part_offset >= %d AND _part_starting_offset + _part_offset < %d SETTINGS max_threads = 1, max_insert_threads = 1`,
+			table, copied, ids[kind], copied, from, from+block))
+		if err != nil {
+			return err
+		}
+		bar.show(from+block, d.spans)
+	}
+	return nil
+}
+
+// scan reads the only row of a query.
+func scan(ctx context.Context, e *embedded.Engine, query string, into ...any) (embedded.Result, error) {
+	r, err := e.Query(ctx, query)
+	if err != nil {
+		return r, err
+	}
+	if len(r.Rows) != 1 || len(r.Rows[0]) != len(into) {
+		return r, fmt.Errorf("%s: %d rows", query, len(r.Rows))
+	}
+	for i, value := range r.Rows[0] {
+		if _, err := fmt.Sscan(value, into[i]); err != nil {
+			return r, fmt.Errorf("%s: %q: %w", query, value, err)
+		}
+	}
+	return r, nil
+}

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"fmt"
+	"image/color"
+	"math"
+	"path/filepath"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+)
+
+var palette = []color.RGBA{{0xd9, 0x5f, 0x02, 0xff}, {0x75, 0x70, 0xb3, 0xff}, {0x1b, 0x9e, 0x77, 0xff}, {0x66, 0x66, 0x66, 0xff}}
+
+// series are the lines and bars of the plots.
+var series = []struct{ layout, ids, about, label string }{
+	{"collector", "random", "the exporter's table and its lookup table", "random IDs, the exporter's table"},
+	{"overlay", "ours", "the exporter's table, the window from the ID", "ours, the exporter's table"},
+	{"owned", "ours", "sorted by trace ID, narrow projection for search", "ours, sorted by trace ID"},
+}
+
+func (r results) find(spans int, layout, ids, about string) (measured, bool) {
+	for _, m := range r.at(spans) {
+		if m.Layout == layout && m.IDs == ids && m.About == about {
+			return m, true
+		}
+	}
+	return measured{}, false
+}
+
+func (r results) plots(folder string) error {
+	sizes := r.sizes()
+	if len(sizes) == 0 {
+		return nil
+	}
+	if err := r.granules(sizes[len(sizes)-1], folder); err != nil {
+		return err
+	}
+	return r.growth(sizes, folder)
+}
+
+// granules compares the layouts at the largest size.
+func (r results) granules(spans int, folder string) error {
+	p := plot.New()
+	p.Title.Text = fmt.Sprintf("Granules read, %.0f million spans, fresh parts", float64(spans)/1e6)
+	p.Y.Label.Text = "granules of 8192 rows"
+	p.Y.Scale, p.Y.Tick.Marker, p.Y.Min = plot.LogScale{}, plot.LogTicks{Prec: -1}, 0.5
+	p.Legend.Top = true
+	p.Add(plotter.NewGrid())
+	const width = 18
+	for i, s := range series {
+		m, ok := r.find(spans, s.layout, s.ids, s.about)
+		if !ok {
+			continue
+		}
+		values := make(plotter.Values, len(kinds))
+		for k, kind := range kinds {
+			values[k] = max(m.Fresh[kind].Granules, 0.5)
+		}
+		bars, err := plotter.NewBarChart(values, vg.Points(width))
+		if err != nil {
+			return err
+		}
+		bars.Color, bars.LineStyle.Width = palette[i], 0
+		bars.Offset = vg.Points(float64(i-1) * (width + 2))
+		p.Add(bars)
+		p.Legend.Add(s.label, bars)
+		labels := plotter.XYLabels{}
+		for k, v := range values {
+			labels.XYs = append(labels.XYs, plotter.XY{X: float64(k), Y: v * 1.08})
+			labels.Labels = append(labels.Labels, fmt.Sprintf("%.4g", m.Fresh[kinds[k]].Granules))
+		}
+		text, err := plotter.NewLabels(labels)
+		if err != nil {
+			return err
+		}
+		for k := range text.TextStyle {
+			text.TextStyle[k].XAlign = -0.5
+			text.TextStyle[k].Font.Size = vg.Points(8)
+		}
+		text.Offset.X = bars.Offset
+		p.Add(text)
+		p.Y.Max = max(p.Y.Max, 4*maximum(values))
+	}
+	p.NominalX(kinds...)
+	return save(p, folder, "granules")
+}
+
+// growth shows how the costliest query grows with the data.
+func (r results) growth(sizes []int, folder string) error {
+	p := plot.New()
+	p.Title.Text = "100 traces of one 5-minute window: granules read against data"
+	p.X.Label.Text, p.Y.Label.Text = "million spans in a day", "granules of 8192 rows"
+	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
+	p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
+	p.Legend.Top, p.Legend.Left = true, true
+	p.Add(plotter.NewGrid())
+	p.Y.Min, p.Y.Max = 0.5, 1
+	for i, s := range series {
+		var points plotter.XYs
+		for _, spans := range sizes {
+			if m, ok := r.find(spans, s.layout, s.ids, s.about); ok {
+				y := max(m.Fresh[manyTraces].Granules, 0.5)
+				points = append(points, plotter.XY{X: float64(spans) / 1e6, Y: y})
+				p.Y.Max = max(p.Y.Max, 4*y)
+			}
+		}
+		if len(points) == 0 {
+			continue
+		}
+		line, dots, err := plotter.NewLinePoints(points)
+		if err != nil {
+			return err
+		}
+		line.Color, line.Width, dots.Color = palette[i], vg.Points(2), palette[i]
+		p.Add(line, dots)
+		p.Legend.Add(s.label, line, dots)
+	}
+	return save(p, folder, "growth")
+}
+
+func maximum(values plotter.Values) float64 {
+	m := math.Inf(-1)
+	for _, v := range values {
+		m = max(m, v)
+	}
+	return m
+}
+
+func save(p *plot.Plot, folder, name string) error {
+	for _, format := range []string{".svg", ".png"} {
+		if err := p.Save(9*vg.Inch, 4.5*vg.Inch, filepath.Join(folder, name+format)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/traceflake/traceflake/internal/embedded"
+)
+
+// results are everything measured, and where.
+type results struct {
+	Date, CPU, Go, ClickHouse, Commit, Command string
+	Measured                                   []measured
+}
+
+func newResults(ctx context.Context, e *embedded.Engine, o options) (results, error) {
+	r := results{
+		Date:    time.Now().UTC().Format("2006-01-02"),
+		CPU:     fmt.Sprintf("%s, %d cores, %s/%s", cpuName(), runtime.NumCPU(), runtime.GOOS, runtime.GOARCH),
+		Go:      runtime.Version(),
+		Command: "make bench-clickhouse ARGS=\"-spans " + strings.Trim(strings.ReplaceAll(fmt.Sprint(o.sizes), " ", ","), "[]") + fmt.Sprintf(" -seed %d\"", o.seed),
+	}
+	commit, err := exec.CommandContext(ctx, "git", "rev-parse", "--short", "HEAD").Output()
+	r.Commit = strings.TrimSpace(string(commit))
+	if err != nil {
+		r.Commit = "unknown"
+	}
+	_, err = scan(ctx, e, "SELECT version()", &r.ClickHouse)
+	return r, err
+}
+
+func cpuName() string {
+	f, err := os.Open("/proc/cpuinfo")
+	if err != nil {
+		return "unknown CPU"
+	}
+	defer func() { _ = f.Close() }()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		if key, value, ok := strings.Cut(lines.Text(), ":"); ok && strings.TrimSpace(key) == "model name" {
+			return strings.TrimSpace(value)
+		}
+	}
+	return "unknown CPU"
+}
+
+// at are the layouts of one size.
+func (r results) at(spans int) (all []measured) {
+	for _, m := range r.Measured {
+		if m.Spans == spans {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+func (r results) sizes() (sizes []int) {
+	for _, m := range r.Measured {
+		if len(sizes) == 0 || sizes[len(sizes)-1] != m.Spans {
+			sizes = append(sizes, m.Spans)
+		}
+	}
+	return sizes
+}
+
+func (r results) write(folder string) error {
+	f, err := os.Create(filepath.Join(folder, "RESULTS.md"))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	w := bufio.NewWriter(f)
+	fmt.Fprintf(w, `# What the order of trace IDs is worth in ClickHouse
+
+Written by `+"`%s`"+` on %s, commit %s, %s, ClickHouse %s on %s.
+
+One day of generated spans, about 8 to a trace, inserted in the order of their times in blocks of %d. "Fresh" is
+right after that, "merged" after OPTIMIZE FINAL. A granule is 8192 rows. Figures are medians of %d queries. Granules are what
+all indexes leave, subqueries and lookup table included, as EXPLAIN counts them. Searches list the newest 20 spans of one service and name.
+Granules, rows and bytes carry over to other machines; seconds, taken while other work ran on this one, do not.
+
+`, r.Command, r.Date, r.Commit, r.Go, r.ClickHouse, r.CPU, block, samples)
+	for _, spans := range r.sizes() {
+		all := r.at(spans)
+		fmt.Fprintf(w, "## %.1f million spans\n\n", float64(spans)/1e6)
+		table(w, "### Granules read, fresh / merged", all, func(m measured, kind string) string {
+			return fmt.Sprintf("%.4g / %.4g", m.Fresh[kind].Granules, m.Merged[kind].Granules)
+		})
+		table(w, "### Kilobytes read, fresh / merged", all, func(m measured, kind string) string {
+			return fmt.Sprintf("%.0f / %.0f", m.Fresh[kind].Bytes/1e3, m.Merged[kind].Bytes/1e3)
+		})
+		table(w, "### Thousands of rows read, fresh / merged", all, func(m measured, kind string) string {
+			return fmt.Sprintf("%.1f / %.1f", m.Fresh[kind].Rows/1e3, m.Merged[kind].Rows/1e3)
+		})
+		fmt.Fprint(w, "### Disk, bytes a span, and cost of storing\n\n"+
+			"| layout | IDs | all | TraceId | attributes | skip indexes | projection | lookup table | parts | CPU s to load | to merge | wall s |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n")
+		for i, m := range all {
+			if i > 0 && m.Load == all[i-1].Load { // another way to ask the same table
+				continue
+			}
+			b := m.Bytes
+			fmt.Fprintf(w, "| %s: %s | %s | %.1f | %.1f | %.1f | %.1f | %.1f | %.1f | %d → %d | %.0f | %.0f | %.0f |\n", m.Layout, m.About, m.IDs,
+				b["all"], b["TraceId"], b["attributes"], b["indexes"], b["projection"], b["lookup"], m.Parts, m.MergedParts, m.Load, m.Merge, m.Wall)
+		}
+		fmt.Fprintln(w)
+	}
+	fmt.Fprint(w, "![granules read, random against ours](granules.svg)\n\n![granules against the number of spans](growth.svg)\n")
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	return r.plots(folder)
+}
+
+func table(w *bufio.Writer, title string, all []measured, cell func(measured, string) string) {
+	fmt.Fprintf(w, "%s\n\n| layout | IDs | %s |\n|---|---|%s\n", title, strings.Join(kinds, " | "), strings.Repeat("---|", len(kinds)))
+	for _, m := range all {
+		fmt.Fprintf(w, "| %s: %s | %s |", m.Layout, m.About, m.IDs)
+		for _, kind := range kinds {
+			fmt.Fprintf(w, " %s |", cell(m, kind))
+		}
+		fmt.Fprintln(w)
+	}
+	fmt.Fprintln(w)
+}

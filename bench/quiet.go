@@ -1,0 +1,247 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/traceflake/traceflake/idgen"
+	"github.com/traceflake/traceflake/randflake/lease"
+)
+
+// rest is what a process had of the CPU while it slept, and how often it woke:
+// a timer that runs wakes it.
+type rest struct {
+	CPU   time.Duration
+	Wakes int64
+}
+
+type idler func() (keep any, err error)
+
+func nothing() (any, error) { return struct{}{}, nil }
+
+func unused() (any, error) { return idgen.New(), nil }
+
+func used() (any, error) {
+	g := idgen.New()
+	g.NewIDs(context.Background())
+	return g, nil
+}
+
+func leased() (any, error) {
+	codec, err := newCodec()
+	if err != nil {
+		return nil, err
+	}
+	k, err := lease.Open(context.Background(), lease.NewMemory(), codec)
+	if err != nil {
+		return nil, err
+	}
+	if err := k.Ready(context.Background()); err != nil {
+		return nil, err
+	}
+	g := idgen.New(idgen.WithSource(k))
+	g.NewIDs(context.Background())
+	return []any{g, k}, nil
+}
+
+// inUse shows that a timer would be seen.
+func inUse() (any, error) {
+	g := idgen.New()
+	go func() {
+		for {
+			g.NewSpanID(context.Background(), trace.TraceID{})
+			time.Sleep(20 * time.Millisecond)
+		}
+	}()
+	return g, nil
+}
+
+// idle measures a process that sleeps.
+func idle(s settings, prepare idler) error {
+	keep, err := prepare()
+	if err != nil {
+		return err
+	}
+	time.Sleep(300 * time.Millisecond) // the clock's timer stops 64 ms after the last ID that started it
+	runtime.GC()
+	time.Sleep(200 * time.Millisecond) // for the collector to end
+	before, cpu := wakes(), cpuTime()
+	time.Sleep(s.idle)
+	r := rest{CPU: cpuTime() - cpu, Wakes: wakes() - before}
+	runtime.KeepAlive(keep)
+	return answer(r)
+}
+
+// wakes is how often a thread of this process gave up its CPU to wait.
+func wakes() int64 {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		panic(err) // only for arguments that make no sense
+	}
+	return u.Nvcsw
+}
+
+// footprint is the memory of a generator that every CPU has used.
+type footprint struct {
+	Resident, Heap uint64 // bytes
+	CPUs           int
+}
+
+// memory makes many generators, for one is less than a page of what the
+// runtime takes or gives back.
+func memory() error {
+	const many = 512
+	f := footprint{CPUs: runtime.GOMAXPROCS(0)}
+	generators := make([]*idgen.Generator, many)
+	everyCPU(idgen.New()) // what is made once a process
+	debug.FreeOSMemory()
+	debug.SetGCPercent(-1)
+	resident, err := residentBytes()
+	if err != nil {
+		return err
+	}
+	heap := heapBytes()
+	for i := range generators {
+		generators[i] = idgen.New()
+		everyCPU(generators[i])
+	}
+	after, err := residentBytes()
+	if err != nil {
+		return err
+	}
+	f.Resident = (after - resident) / many
+	runtime.GC()
+	f.Heap = (heapBytes() - heap) / many
+	runtime.KeepAlive(generators)
+	return answer(f)
+}
+
+// everyCPU makes IDs on every CPU at the same time.
+func everyCPU(g *idgen.Generator) {
+	var wg sync.WaitGroup
+	var running atomic.Int64
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for running.Add(1); running.Load() < int64(runtime.GOMAXPROCS(0)); {
+				// spin: who waits otherwise leaves its CPU to the others
+			}
+			for range 4 * batch {
+				g.NewIDs(context.Background())
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func heapBytes() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// residentBytes needs Linux.
+func residentBytes() (uint64, error) {
+	text, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0, err
+	}
+	fields := strings.Fields(string(text))
+	if len(fields) < 2 {
+		return 0, fmt.Errorf("/proc/self/statm: %q", text)
+	}
+	pages, err := strconv.ParseUint(fields[1], 10, 64)
+	return pages * uint64(os.Getpagesize()), err //nolint:gosec // a small number
+}
+
+// quiet is what generators cost while nobody asks.
+type quiet struct {
+	idle   time.Duration
+	rests  map[string]rest
+	memory footprint
+}
+
+var idlers = []struct{ job, what string }{
+	{"idle-nothing", "no generator"},
+	{"idle-unused", "a generator that was never used"},
+	{"idle-used", "a generator that was used, half a second ago"},
+	{"idle-leased", "the same with a lease"},
+	{"in-use", "a generator that makes an ID each 20 ms: its timer runs"},
+}
+
+func measureQuiet(ctx context.Context, s settings) (q quiet, err error) {
+	q = quiet{idle: s.idle, rests: make(map[string]rest)}
+	if err := ask(ctx, "memory", s, &q.memory); err != nil {
+		return q, err
+	}
+	// At once, since they do nothing.
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	for _, i := range idlers {
+		wg.Go(func() {
+			var r rest
+			failed := ask(ctx, i.job, s, &r)
+			mu.Lock()
+			defer mu.Unlock()
+			if failed != nil {
+				err = failed
+			}
+			q.rests[i.job] = r
+		})
+	}
+	wg.Wait()
+	return q, err
+}
+
+// lines are the lines of the table of ratios that are no ratios.
+func (q quiet) lines() []line {
+	idle, base := q.rests["idle-used"], q.rests["idle-nothing"]
+	f := q.memory
+	most := 64 + 16*float64(f.CPUs)
+	kib := func(bytes uint64) string { return fmt.Sprintf("%.1f KiB", float64(bytes)/1024) }
+	return []line{
+		{
+			what: fmt.Sprintf("CPU time of an idle generator in %v", q.idle), cost: ms(idle.CPU), against: "a process without one", counterpart: ms(base.CPU),
+			ratio: max(0, roundMs(idle.CPU-base.CPU)), unit: " ms", slack: 1,
+		},
+		{
+			what: "wakes of an idle generator", cost: strconv.FormatInt(idle.Wakes, 10), against: "a process without one", counterpart: strconv.FormatInt(base.Wakes, 10),
+			ratio: max(0, float64(idle.Wakes-base.Wakes)), slack: 20,
+		},
+		{
+			what: fmt.Sprintf("resident memory of a generator, %d CPUs", f.CPUs), cost: kib(f.Resident), against: "64 KiB + 16 KiB a CPU", counterpart: fmt.Sprintf("%g KiB", most),
+			ratio: float64(f.Resident) / 1024, most: most, unit: " KiB",
+		},
+	}
+}
+
+// roundMs is d in milliseconds, in tenths: the rest is the sleeper's own.
+func roundMs(d time.Duration) float64 {
+	return float64(d.Round(100*time.Microsecond).Microseconds()) / 1000
+}
+
+func ms(d time.Duration) string { return fmt.Sprintf("%.2f ms", float64(d.Microseconds())/1000) }
+
+func (q quiet) report() string {
+	rows := [][]string{{"a process with", fmt.Sprintf("CPU time in %v", q.idle), "wakes"}}
+	for _, i := range idlers {
+		r := q.rests[i.job]
+		rows = append(rows, []string{i.what, ms(r.CPU), strconv.FormatInt(r.Wakes, 10)})
+	}
+	return fmt.Sprintf(`Each row is a process of its own that sleeps. Wakes are its voluntary context switches: a timer that runs, as in
+the last row, cannot do without them.
+
+%s
+512 generators, each used on all %d CPUs at once: %.1f KiB resident each, and %.1f KiB of live heap.
+`, markdown(rows), q.memory.CPUs, float64(q.memory.Resident)/1024, float64(q.memory.Heap)/1024)
+}

@@ -1,0 +1,358 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+)
+
+// results are what was measured; sections that were not asked for are empty.
+type results struct {
+	settings settings
+	sections []string
+	begun    time.Time
+	load     string // when it began
+	rivals   []rival
+	samples  samples
+	written  []written
+	quiet    quiet
+	balance  []balance
+	btree    btree
+}
+
+func sectionNames() []string { return []string{"ids", "lines", "quiet", "balance", "btree"} }
+
+func (r *results) has(section string) bool { return slices.Contains(r.sections, section) }
+
+func gather(ctx context.Context, s settings, sections []string) (r *results, err error) {
+	r = &results{settings: s, sections: sections, begun: time.Now(), load: load()}
+	if r.rivals, err = rivals(); err != nil {
+		return nil, err
+	}
+	for _, section := range sections {
+		fmt.Fprintln(os.Stderr, "bench: measuring", section)
+		switch section {
+		case "ids":
+			r.samples, err = measureIDs(ctx, s, true)
+		case "lines":
+			if r.written, err = countWrites(ctx, s); errors.Is(err, errNoStepping) {
+				err = nil // and the report says so
+			}
+		case "quiet":
+			r.quiet, err = measureQuiet(ctx, s)
+		case "balance":
+			r.balance, err = measureBalance(s)
+		case "btree":
+			r.btree, err = measureBTree(ctx, s)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", section, err)
+		}
+	}
+	return r, nil
+}
+
+// measureIDs measures what has a time: all of it, or what has a target.
+func measureIDs(ctx context.Context, s settings, all bool) (m samples, err error) {
+	g, err := newGenerators(ctx)
+	if err != nil {
+		return m, err
+	}
+	defer func() { err = errors.Join(err, g.close(ctx)) }()
+	subjects, err := everySubject(g, all)
+	if err != nil {
+		return m, err
+	}
+	m = measure(subjects, s.rounds, s.turn)
+	return m, addPortable(ctx, s, m)
+}
+
+// everySubject lists counterparts side by side.
+func everySubject(g *generators, all bool) ([]subject, error) {
+	subjects := g.ids()
+	p, err := parts()
+	if err != nil {
+		return nil, err
+	}
+	subjects = append(append(subjects, p...), g.spans()...)
+	for _, s := range g.crowds() {
+		if all || s.gen == "traceflake" {
+			subjects = append(subjects, s)
+		}
+	}
+	if all {
+		rs, err := rivals()
+		if err != nil {
+			return nil, err
+		}
+		subjects = append(append(subjects, g.shared()...), rivalIDs(rs)...)
+	}
+	return subjects, nil
+}
+
+// save writes RESULTS.md, results.txt and the plots.
+func (r *results) save(ctx context.Context) error {
+	if err := plotCosts(r.costs()); err != nil {
+		return err
+	}
+	if err := plotCrowd(r.samples); err != nil {
+		return err
+	}
+	if err := plotBalance(r.balance[0]); err != nil {
+		return err
+	}
+	raw, err := os.Create("results.txt")
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(r.raw(raw), raw.Close()); err != nil {
+		return err
+	}
+	text, err := r.markdown(ctx)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile("RESULTS.md", []byte(text), 0o644) //nolint:gosec // for everybody to read
+}
+
+// raw writes the samples as Go's benchmarks write theirs.
+func (r *results) raw(w io.Writer) error {
+	_, err := fmt.Fprintf(w, "goos: %s\ngoarch: %s\npkg: github.com/traceflake/traceflake/bench\ncpu: %s\n", runtime.GOOS, runtime.GOARCH, cpuName())
+	return errors.Join(err, r.samples.write(w))
+}
+
+func (r *results) markdown(ctx context.Context) (string, error) {
+	var b strings.Builder
+	head, err := r.head(ctx)
+	if err != nil {
+		return "", err
+	}
+	b.WriteString(head)
+	if r.has("ids") {
+		ls, err := lines(r.samples)
+		if err != nil {
+			return "", err
+		}
+		if r.has("quiet") {
+			ls = append(ls, r.quiet.lines()...)
+		}
+		section(&b, "Ratios", `The table that `+"`make bench-check`"+` holds against its targets. Costs are medians of wall time; a ratio is the median
+of the ratios of neighbouring turns, the next column the same of the process's CPU time (user and system, all threads).
+"Missed" also where one more allocation a call was seen than in the counterpart.
+`, table(ls))
+		section(&b, "Rivals", `One call, one goroutine, medians. NewIDs makes a trace ID and a span ID; the others make one ID. bwmarrin/snowflake
+spins and sony/sonyflake sleeps when it is asked for more IDs than its sequence has: their wall time is their limit.
+`, r.rivalTable(), "![Cost of an ID](plots/cost.svg)\n")
+		section(&b, "Goroutines", `Million calls a second, medians; GOMAXPROCS is `+fmt.Sprint(runtime.GOMAXPROCS(0))+`.
+`, r.crowdTable(), "![Throughput against goroutines](plots/goroutines.svg)\n")
+		section(&b, "The one shared word", `NewIDs counts up one word that all CPUs share, which keeps a process's trace IDs in strict order. Time per call with
+GOMAXPROCS goroutines on one generator, and with one generator for each; and an atomic addition alone, likewise.
+`, r.sharedTable())
+	}
+	if r.has("lines") {
+		section(&b, "Cache lines", writtenReport(r.written))
+	}
+	if r.has("quiet") {
+		section(&b, "Idle cost and memory", r.quiet.report())
+	}
+	if r.has("balance") {
+		section(&b, "Balance", balanceReport(r.balance))
+	}
+	if r.has("btree") {
+		section(&b, "B-tree keys", r.btree.report())
+	}
+	if r.has("ids") {
+		stat, err := r.benchstat(ctx)
+		if err != nil {
+			return "", err
+		}
+		section(&b, "benchstat", "Of [results.txt](results.txt), n = "+fmt.Sprint(r.settings.rounds)+". sec/op is wall time, cpu-sec/op CPU time; Draw is one random number.\n", stat)
+	}
+	return strings.TrimRight(b.String(), "\n") + "\n", nil
+}
+
+func section(b *strings.Builder, title string, parts ...string) {
+	b.WriteString("\n## " + title + "\n\n" + strings.Join(parts, "\n"))
+}
+
+func (r *results) head(ctx context.Context) (string, error) {
+	commit, err := gitCommit(ctx)
+	if err != nil {
+		return "", err
+	}
+	s := r.settings
+	rows := [][]string{
+		{"CPU", fmt.Sprintf("%s, %d in use", cpuName(), runtime.GOMAXPROCS(0))},
+		{"system", system(ctx)},
+		{"Go", runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH},
+		{"commit", commit},
+		{"command", fmt.Sprintf("`make bench`: %d rounds, turns of %v, idle for %v, %d rows, %d IDs for the balance", s.rounds, s.turn, s.idle, s.rows, s.ids)},
+		{"when", fmt.Sprintf("%s to %s", r.begun.UTC().Format("2006-01-02 15:04"), time.Now().UTC().Format("15:04 MST"))},
+		{"load average", fmt.Sprintf("%s before, %s after", r.load, load())},
+	}
+	return "# Measurements\n\nWritten by `make bench`; nothing here is by hand.\n\n" + markdown(append([][]string{{"", ""}}, rows...)), nil
+}
+
+// named are the generators of the SDK's interface in the table of rivals.
+var named = []rival{
+	{gen: "traceflake", who: "traceflake, zero configuration", unique: "never twice in a process; between processes by chance: 64 bits for a millisecond and sequence", ordered: "strictly in a process", hidden: "low 64 bits", bits: "128 + 64", decodes: "millisecond, sequence; with the secret second, node, sequence"},
+	{gen: "leased", who: "traceflake, leased nodes", unique: "never twice in a fleet: by lease", ordered: "strictly in a process", hidden: "low 64 bits", bits: "128 + 64", decodes: "the same"},
+	{gen: "default", who: "OpenTelemetry SDK's default", unique: "by chance: 128 random bits", ordered: "no", hidden: "all", bits: "128 + 64", decodes: "nothing"},
+	{gen: "xray", who: "contrib's X-Ray generator", unique: "by chance: 96 random bits a second", ordered: "seconds", hidden: "all but the time", bits: "128 + 64", decodes: "second"},
+	{gen: "uptrace", who: "uptrace-go", unique: "by chance: 64 bits of math/rand a nanosecond", ordered: "nanoseconds", hidden: "nothing: math/rand can be computed from its output", bits: "128 + 64", decodes: "nanosecond"},
+}
+
+func (r *results) rivalTable() string {
+	rows := [][]string{{"generator", "unique", "sorts by time", "hidden", "bits", "decodes to", "ns", "CPU ns", "allocations"}}
+	add := func(v rival, k string) {
+		s := r.samples.of[k]
+		rows = append(rows, []string{v.who, v.unique, v.ordered, v.hidden, v.bits, v.decodes,
+			short(r.samples.median(k, sample.wallNs)), short(r.samples.median(k, sample.cpuNs)), fmt.Sprint(s[0].allocs)})
+	}
+	for _, v := range named {
+		add(v, key("NewIDs", v.gen, 1))
+	}
+	for _, v := range r.rivals {
+		add(v, key("ID", v.gen, 1))
+	}
+	return markdown(rows)
+}
+
+func (r *results) costs() (points []costPoint) {
+	add := func(label, k string, mine bool) {
+		points = append(points, costPoint{label, r.samples.median(k, sample.wallNs), mine})
+	}
+	add("traceflake NewSpanID", key("NewSpanID", "traceflake", 1), true)
+	add("SDK default NewSpanID", key("NewSpanID", "default", 1), false)
+	for _, v := range named {
+		add(map[string]string{"traceflake": "traceflake", "leased": "traceflake leased", "default": "SDK default", "xray": "X-Ray", "uptrace": "uptrace-go"}[v.gen]+" NewIDs",
+			key("NewIDs", v.gen, 1), v.gen == "traceflake" || v.gen == "leased")
+	}
+	add("randflake Next", key("Next", "randflake", 1), true)
+	for _, v := range r.rivals {
+		add(v.who, key("ID", v.gen, 1), false)
+	}
+	return points
+}
+
+func (r *results) crowdTable() string {
+	rows := [][]string{{""}}
+	for _, n := range crowd {
+		rows[0] = append(rows[0], fmt.Sprint(n))
+	}
+	for _, c := range []struct{ name, gen string }{
+		{"NewIDs", "traceflake"}, {"NewIDs", "default"}, {"NewIDs", "xray"}, {"NewSpanID", "traceflake"}, {"NewSpanID", "default"},
+	} {
+		row := []string{c.name + " " + c.gen}
+		for _, n := range crowd {
+			row = append(row, fmt.Sprintf("%.1f", 1e3/r.samples.median(key("Crowd"+c.name, c.gen, n), sample.wallNs)))
+		}
+		rows = append(rows, row)
+	}
+	return markdown(rows)
+}
+
+func (r *results) sharedTable() string {
+	n := runtime.GOMAXPROCS(0)
+	rows := [][]string{{"", "shared", "one for each", "ratio"}}
+	for _, c := range []struct{ name, what string }{
+		{"SharedNewIDs", "NewIDs"}, {"SharedNewSpanID", "NewSpanID, which has no such word"}, {"SharedAdd", "an atomic addition"},
+	} {
+		shared, own := key(c.name, "shared", n), key(c.name, "own", n)
+		rows = append(rows, []string{c.what, short(r.samples.median(shared, sample.wallNs)) + " ns", short(r.samples.median(own, sample.wallNs)) + " ns",
+			fmt.Sprintf("%.2f", r.samples.ratio(shared, own, sample.wallNs))})
+	}
+	return markdown(rows)
+}
+
+// benchstat is what golang.org/x/perf's benchstat makes of the samples.
+func (r *results) benchstat(ctx context.Context) (string, error) {
+	file, err := os.CreateTemp("", "traceflake-bench-*.txt")
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = os.Remove(file.Name()) }()
+	if err := errors.Join(r.raw(file), file.Close()); err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	for _, t := range []struct{ title, filter, row, col string }{
+		{"Generators", ".name:(NewIDs OR NewSpanID) AND NOT /gen:/purego/", ".name,/goroutines", "/gen@(default traceflake leased xray uptrace)"},
+		{"The same without linkname and assembly (tag purego)", ".name:(NewIDs OR NewSpanID) AND /gen:/purego/", ".name,/goroutines", "/gen@(default-purego traceflake-purego)"},
+		{"Parts, per ID or block", ".name:(Draw OR EncryptUint64s OR Fill OR Next)", ".name,/gen", ".unit"},
+		{"Spans", ".name:/Span(Never|Always)/", ".name", "/gen@(default traceflake)"},
+		{"One ID", ".name:ID", "/gen", ".unit"},
+		{"Goroutines", ".name:/Crowd/", ".name,/goroutines", "/gen@(default traceflake xray)"},
+		{"Shared or one for each", ".name:/Shared/", ".name", "/gen@(own shared)"},
+	} {
+		args := []string{"tool", "benchstat", "-filter", t.filter, "-row", t.row}
+		if t.col != ".unit" {
+			args = append(args, "-col", t.col)
+		}
+		out, err := output(exec.CommandContext(ctx, "go", append(args, file.Name())...)) //nolint:gosec // arguments from here
+		if err != nil {
+			return "", fmt.Errorf("benchstat: %w", err)
+		}
+		text := strings.ReplaceAll(string(out), file.Name(), "results.txt")
+		fmt.Fprintf(&b, "%s\n\n```\n%s\n```\n\n", t.title, strings.TrimSpace(text))
+	}
+	return b.String(), nil
+}
+
+func gitCommit(ctx context.Context) (string, error) {
+	commit, err := output(exec.CommandContext(ctx, "git", "rev-parse", "--short=12", "HEAD"))
+	if err != nil {
+		return "", fmt.Errorf("git: %w", err)
+	}
+	// What is written here does not count, nor what nobody added.
+	changes, err := output(exec.CommandContext(ctx, "git", "status", "--porcelain", "--untracked-files=no", "--", ":/", ":!RESULTS.md", ":!results.txt", ":!plots"))
+	if err != nil {
+		return "", fmt.Errorf("git: %w", err)
+	}
+	text := strings.TrimSpace(string(commit))
+	if n := strings.Count(string(changes), "\n"); n > 0 {
+		text += fmt.Sprintf(" and %d changed files", n)
+	}
+	return text, nil
+}
+
+func cpuName() string {
+	file, err := os.Open("/proc/cpuinfo")
+	if err != nil {
+		return runtime.GOARCH
+	}
+	defer func() { _ = file.Close() }()
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		if k, v, _ := strings.Cut(lines.Text(), ":"); strings.TrimSpace(k) == "model name" {
+			return strings.TrimSpace(v)
+		}
+	}
+	return runtime.GOARCH
+}
+
+// system is the kernel and its release.
+func system(ctx context.Context) string {
+	out, err := exec.CommandContext(ctx, "uname", "-sr").Output()
+	if err != nil {
+		return runtime.GOOS
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// load is the load average of the last minute; it says who else was there.
+func load() string {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "unknown"
+	}
+	first, _, _ := strings.Cut(string(text), " ")
+	return first
+}
