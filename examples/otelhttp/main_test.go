@@ -21,7 +21,13 @@ import (
 
 	"github.com/traceflake/traceflake/idgen"
 	"github.com/traceflake/traceflake/internal/embedded"
+	"github.com/traceflake/traceflake/internal/embedded/etcd"
 )
+
+func TestMain(m *testing.M) {
+	etcd.Main()
+	os.Exit(m.Run())
+}
 
 // use makes run use a server that the test can also ask.
 func use(t *testing.T, engine *embedded.Engine, through func(http.Handler) http.Handler) {
@@ -79,7 +85,7 @@ func TestRun(t *testing.T) {
 func TestClients(t *testing.T) {
 	engine := embedded.ClickHouseForTest(t)
 	use(t, engine, nil)
-	demo := startDemo(t)
+	demo := startDemo(t, "-requests", "0")
 	database := demo.find(`database (\S+)`)
 
 	made, parent := idgen.New().NewIDs(t.Context())
@@ -140,13 +146,13 @@ type demo struct {
 	rest       chan struct{}
 }
 
-func startDemo(t *testing.T) *demo {
+func startDemo(t *testing.T, args ...string) *demo {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	reader, writer := io.Pipe()
 	d := &demo{t: t, interrupt: cancel, ended: make(chan error, 1), rest: make(chan struct{})}
 	go func() {
-		err := run(ctx, []string{"-requests", "0", "-serve", loopback + ":0"}, writer)
+		err := run(ctx, append(args, "-serve", loopback+":0"), writer)
 		d.ended <- errors.Join(err, writer.Close())
 	}()
 	d.page = waitFor(t, io.TeeReader(reader, &d.log), `curl (http://\S+)/traces/`)
@@ -256,8 +262,11 @@ func TestStores(t *testing.T) {
 	}{
 		{name: "a file", store: func(t *testing.T) string { return "bolt:" + filepath.Join(t.TempDir(), "leases") },
 			want: []string{`IDs +from nodes leased from bolt:/.*/leases, under the file's secret`, leased + "the file's secret"}},
-		{name: "a server", store: func(t *testing.T) string { return embedded.PostgresForTest(t).DSN() }, file: secret,
+		{name: "PostgreSQL", store: func(t *testing.T) string { return embedded.PostgresForTest(t).DSN() }, file: secret,
 			want: []string{`IDs +from nodes leased from postgres://127\.0\.0\.1:\d+/traceflake_\w+, under the secret of /.*/secret\n`, leased + "the secret of "}},
+		{name: "etcd", store: func(t *testing.T) string {
+			return "etcd://" + strings.Join(etcd.ForTest(t, 1).Endpoints(), ",")
+		}, want: []string{`IDs +from nodes leased from etcd://\S+, under a secret drawn for this run`, leased + "a secret drawn"}},
 		{name: "a server that is down", store: func(*testing.T) string { return "postgres://me:hunter2@127.0.0.1:1/db" },
 			want: []string{`postgres://127\.0\.0\.1:1/db, under a secret drawn for this run \(TRACEFLAKE_SECRET_FILE names the fleet's\)`,
 				`Note +lease: acquire: pgstore: .*connection refused`, `IDs +random until the store grants a lease`,
@@ -303,10 +312,12 @@ func TestBadInput(t *testing.T) {
 	for want, args := range map[string][]string{
 		"127.0.0.1:1":             {"-store", "none"},
 		"-requests -1":            {"-requests", "-1"},
-		"bolt:":                   {"-store", "redis://127.0.0.1"},
+		"none does without":       {"-store", "redis://127.0.0.1"},
 		"corrupt: open":           {"-store", "bolt:" + corrupt},
 		"nothing to do":           {"-requests", "0"},
 		`unexpected argument "x"`: {"x"},
+		"want host:port":          {"-serve", "8080"},
+		"cannot serve on":         {"-requests", "0", "-serve", "192.0.2.1:80"},
 		`invalid value "many"`:    {"-requests", "many"},
 	} {
 		if err := run(t.Context(), args, io.Discard); err == nil || !strings.Contains(err.Error(), want) {

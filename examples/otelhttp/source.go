@@ -17,6 +17,7 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/randflake/lease"
 	_ "github.com/traceflake/traceflake/randflake/lease/boltstore" // bolt:
+	_ "github.com/traceflake/traceflake/randflake/lease/etcdstore" // etcd://
 	_ "github.com/traceflake/traceflake/randflake/lease/pgstore"   // postgres://
 )
 
@@ -70,7 +71,7 @@ func (s *source) open(ctx context.Context, store string) (err error) {
 	}()
 	if s.store, err = lease.OpenStore(ctx, store, lease.NodeRange{}); err != nil {
 		if errors.Is(err, lease.ErrUnknownScheme) {
-			err = fmt.Errorf("%w, or be none", err)
+			err = fmt.Errorf("%w; none does without a store", err)
 		}
 		return fmt.Errorf("-store: %w", err)
 	}
