@@ -8,8 +8,8 @@
 //	uuid_v1_time(uuid)                  timestamptz  NULL for another version
 //	uuid_v1_at(timestamptz, clock_seq int, node macaddr)  uuid; NULL out of range
 //
-// All are strict (NULL in, NULL out) and parallel safe. trace_id_at is
-// volatile, the others are immutable. None raises an error, whatever it is
+// All give NULL for NULL and are parallel safe. trace_id_at is volatile, the
+// others are immutable, and trace_id_time is inlined. None raises an error, whatever it is
 // given, and none depends on the session's search path, time zone or formats.
 // They compute what package idgen does, value by value:
 //

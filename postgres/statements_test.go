@@ -45,11 +45,11 @@ func TestStatements(t *testing.T) {
 
 var (
 	comment   = regexp.MustCompile(`(?m)^--.*\n`)
-	qualified = regexp.MustCompile(`pg_catalog\.("C"|\w+|\|\||[-+*/])`)
+	qualified = regexp.MustCompile(`pg_catalog\.("C"|\w+|\|\||[-+*/=~])`)
 	literal   = regexp.MustCompile(`'[^']*'`)
 	// What is left of trace_id_time when its literals and qualified names are gone:
 	// grammar, which no search path changes.
-	grammar = regexp.MustCompile(`^(SELECT|COLLATE|OPERATOR\(\)|::|id|\d+|[(),\s])*$`)
+	grammar = regexp.MustCompile(`^(SELECT|CASE|WHEN|AND|THEN|END|COLLATE|OPERATOR\(\)|::|id|\d+|[(),\s])*$`)
 )
 
 // No name in a body is looked up in the caller's search path: either the

@@ -1,0 +1,214 @@
+package postgres_test
+
+import (
+	"encoding/binary"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/traceflake/traceflake/idgen"
+)
+
+const random = 10_000
+
+// traceIDs are the edges of the clear half, alone and with a low half, those of
+// a generator, and random ones.
+func traceIDs(t *testing.T) []string {
+	t.Helper()
+	const top = 1<<64 - 1
+	highs := []uint64{0, 1, 1<<23 - 1, 1 << 23, 1<<23 + 1, 1<<62 - 1, 1 << 62, 1<<63 - 1, 1 << 63, 1<<63 + 1, top - 1<<23, top - 1<<23 + 1, top}
+	for bit := range 64 {
+		highs = append(highs, 1<<bit, top^1<<bit)
+	}
+	var ids []string
+	add := func(high, low uint64) {
+		var id trace.TraceID
+		binary.BigEndian.PutUint64(id[:8], high)
+		binary.BigEndian.PutUint64(id[8:], low)
+		ids = append(ids, id.String())
+	}
+	for _, high := range highs {
+		add(high, 0)
+		add(high, 1)
+		add(high, top)
+	}
+	g := idgen.New()
+	for range 100 {
+		id, _ := g.NewIDs(t.Context())
+		ids = append(ids, id.String())
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	for range random {
+		add(r.Uint64(), r.Uint64())
+	}
+	return ids
+}
+
+func TestTraceIDTime(t *testing.T) {
+	db := functions(t)
+	ids := traceIDs(t)
+	for _, form := range []string{"id", "decode(id, 'hex')", "id::uuid"} {
+		got := column[*time.Time](db, "SELECT trace_id_time("+form+") FROM unnest($1::text[]) WITH ORDINALITY AS i (id, n) ORDER BY n", ids)
+		same(t, "trace_id_time "+form, ids, utc(got), func(i int) *time.Time {
+			id, err := trace.TraceIDFromHex(ids[i])
+			if err != nil && ids[i] != strings.Repeat("0", 32) {
+				t.Fatal(err)
+			}
+			want := idgen.Time(id)
+			return &want
+		})
+	}
+	if got := one[time.Time](db, "SELECT trace_id_time('32d1f0a9c8000005a1b2c3d4e5f60718')"); got.IsZero() {
+		t.Error("a literal without a type is not taken as text")
+	}
+}
+
+// What is no trace ID gives NULL and no error.
+func TestTraceIDTimeOfOtherText(t *testing.T) {
+	db := functions(t)
+	const id = "32d1f0a9c8000005a1b2c3d4e5f60718"
+	texts := []string{
+		"", " ", "0", id[:31], id + "0", id + "\n", "\n" + id, id + " ", " " + id[1:], strings.ToUpper(id), "A" + id[1:], id[:31] + "F",
+		id[:31] + "g", "g" + id[1:], "x" + id[1:], "0x" + id[2:], "-" + id[1:], "+" + id[1:], id[:16], "32d1f0a9-c800-0005-a1b2-c3d4e5f60718", id + id,
+		strings.Repeat("ü", 16), strings.Repeat("３", 32), strings.Repeat("é", 32), id[:30] + "é", strings.Repeat("x", 1<<20),
+	}
+	null := func(int) *time.Time { return nil }
+	got := column[*time.Time](db, "SELECT trace_id_time(id) FROM unnest($1::text[]) WITH ORDINALITY AS i (id, n) ORDER BY n", texts)
+	same(t, "trace_id_time", texts, got, null)
+	for _, text := range texts { // as a constant, which the planner computes
+		literal := "E'" + strings.ReplaceAll(text, "\n", "\\n") + "'"
+		if got := one[*time.Time](db, "SELECT trace_id_time("+literal+")"); got != nil {
+			t.Errorf("trace_id_time(%s) is %v", literal, got)
+		}
+	}
+
+	var bytes []string
+	for length := range 40 {
+		if length != 16 {
+			bytes = append(bytes, strings.Repeat("32", length))
+		}
+	}
+	got = column[*time.Time](db, "SELECT trace_id_time(decode(id, 'hex')) FROM unnest($1::text[]) WITH ORDINALITY AS i (id, n) ORDER BY n", bytes)
+	same(t, "trace_id_time", bytes, got, null)
+
+	for _, none := range []string{"text", "bytea", "uuid"} {
+		if got := one[*time.Time](db, "SELECT trace_id_time(NULL::"+none+")"); got != nil {
+			t.Errorf("trace_id_time of a NULL of %s is %v", none, got)
+		}
+	}
+}
+
+// times are PostgreSQL's and the clear half's edges with their neighbours, and random ones.
+func times() (texts []string, values []time.Time) {
+	add := func(t time.Time) {
+		texts = append(texts, t.UTC().Format("2006-01-02 15:04:05.999999Z07:00"))
+		values = append(values, t.UTC())
+	}
+	for _, edge := range []time.Time{
+		time.UnixMilli(idgen.EpochMillis), time.UnixMilli(idgen.EpochMillis + 1<<40), time.UnixMilli(idgen.EpochMillis + 1<<41),
+		time.Unix(0, 0), time.Unix(946_684_800, 0), time.Date(2026, 3, 29, 1, 0, 0, 0, time.UTC),
+		time.Date(1, 1, 1, 0, 0, 1, 0, time.UTC), time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC),
+	} {
+		for _, d := range []time.Duration{-time.Second, -time.Millisecond, -time.Millisecond + time.Microsecond, -time.Microsecond, 0,
+			time.Microsecond, time.Millisecond - time.Microsecond, time.Millisecond, time.Millisecond + time.Microsecond, time.Second} {
+			add(edge.Add(d))
+		}
+	}
+	for name, t := range map[string]time.Time{
+		"-infinity": {}, "infinity": time.Unix(1<<40, 0), "4714-11-24 00:00:00+00 BC": {}, "294276-12-31 23:59:59.999999+00": time.Unix(1<<40, 0),
+	} {
+		texts, values = append(texts, name), append(values, t)
+	}
+	r := rand.New(rand.NewPCG(3, 4))
+	for range random {
+		add(time.UnixMicro((idgen.EpochMillis - 1<<38) * 1000).Add(time.Duration(r.Int64N(1<<41+1<<39)) * time.Millisecond).
+			Add(time.Duration(r.IntN(1000)) * time.Microsecond))
+	}
+	return texts, values
+}
+
+func TestTraceIDBounds(t *testing.T) {
+	db := functions(t)
+	texts, values := times()
+	db.exec("SET TimeZone = 'Europe/Berlin'")
+	for _, form := range []struct{ suffix, text string }{{"", "%"}, {"_bytea", "encode(%, 'hex')"}, {"_uuid", "replace(%::text, '-', '')"}} {
+		for name, bound := range map[string]func(time.Time) trace.TraceID{"min": idgen.MinTraceID, "max": idgen.MaxTraceID} {
+			call := "trace_id_" + name + form.suffix + "(t::timestamptz)"
+			got := column[*string](db, "SELECT "+strings.ReplaceAll(form.text, "%", call)+" FROM unnest($1::text[]) WITH ORDINALITY AS i (t, n) ORDER BY n", texts)
+			same(t, call, texts, got, func(i int) *string {
+				want := bound(values[i]).String()
+				return &want
+			})
+			if typed := one[bool](db, "SELECT trace_id_"+name+form.suffix+"(NULL) IS NULL"); !typed {
+				t.Errorf("%s of NULL is something", call)
+			}
+		}
+	}
+}
+
+func TestTraceIDAt(t *testing.T) {
+	db := functions(t)
+	texts, values := times()
+	for _, form := range []struct{ suffix, text string }{{"", "%"}, {"_bytea", "encode(%, 'hex')"}, {"_uuid", "replace(%::text, '-', '')"}} {
+		call := "trace_id_at" + form.suffix + "(t::timestamptz)"
+		got := column[*string](db, "SELECT "+strings.ReplaceAll(form.text, "%", call)+" FROM unnest($1::text[]) WITH ORDINALITY AS i (t, n) ORDER BY n", texts)
+		seen := make(map[string]bool)
+		var ones [128]int
+		for i, text := range got {
+			min, max := idgen.MinTraceID(values[i]).String(), idgen.MaxTraceID(values[i]).String()
+			inside := !values[i].Before(time.UnixMilli(idgen.EpochMillis)) && values[i].Before(time.UnixMilli(idgen.EpochMillis+1<<41))
+			switch {
+			case !inside:
+				if text != nil {
+					t.Errorf("%s of %s is %s, want NULL", call, texts[i], *text)
+				}
+				continue
+			case text == nil || *text < min || *text > max || len(*text) != 32:
+				t.Fatalf("%s of %s is %s, want one of %s to %s", call, texts[i], show(text), min, max)
+			case seen[*text]:
+				t.Fatalf("%s gave %s twice", call, *text)
+			}
+			seen[*text] = true
+			id, err := trace.TraceIDFromHex(*text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if idgen.Sequence(id) == 0 {
+				t.Errorf("%s of %s has the sequence 0", call, texts[i])
+			}
+			for bit := range ones {
+				ones[bit] += int(id[bit/8] >> (7 - bit%8) & 1)
+			}
+		}
+		// Each of the 87 random bits is set in half of the IDs: six standard
+		// deviations are passed once in five million runs.
+		n := float64(len(seen))
+		if n < random/2 {
+			t.Fatalf("%s: only %.0f IDs", call, n)
+		}
+		for bit := 41; bit < 128; bit++ {
+			if d := float64(ones[bit]) - n/2; d*d > 36*n/4 {
+				t.Errorf("%s: bit %d is set in %d of %.0f IDs", call, bit, ones[bit], n)
+			}
+		}
+		if !one[bool](db, "SELECT trace_id_at"+form.suffix+"(NULL) IS NULL") {
+			t.Errorf("%s of NULL is something", call)
+		}
+		// Volatile: a new one for each row, also of a constant.
+		if n := one[int](db, "SELECT count(DISTINCT trace_id_at"+form.suffix+"('2026-11-21')) FROM generate_series(1, 1000)"); n != 1000 {
+			t.Errorf("%s: %d IDs for 1000 rows", call, n)
+		}
+	}
+}
+
+func utc(times []*time.Time) []*time.Time {
+	for _, t := range times {
+		if t != nil {
+			*t = t.UTC()
+		}
+	}
+	return times
+}

@@ -1,0 +1,130 @@
+package postgres_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// google/uuid's Time is in units of 100 ns since 1582-10-15.
+const ticksAtUnixEpoch = 12219292800 * 10_000_000
+
+func timeOfTicks(ticks int64) time.Time {
+	ticks -= ticksAtUnixEpoch
+	return time.Unix(ticks/10_000_000, 0).Add(time.Duration(ticks%10_000_000/10*10) * 100).UTC()
+}
+
+// v1 puts the ticks into the fields of RFC 9562.
+func v1(ticks int64, variant uint16, rest uint64) string {
+	return fmt.Sprintf("%08x-%04x-1%03x-%04x-%012x", ticks&(1<<32-1), ticks>>32&(1<<16-1), ticks>>48, variant<<14|uint16(rest&(1<<14-1)), rest>>16)
+}
+
+func TestUUIDv1Time(t *testing.T) {
+	db := functions(t)
+	var ids []string
+	for _, ticks := range []int64{0, 1, 9, 10, 11, 9_999_999, 10_000_000, 1<<32 - 1, 1 << 32, 1<<48 - 1, 1 << 48, ticksAtUnixEpoch - 1, ticksAtUnixEpoch,
+		ticksAtUnixEpoch + 1, ticksAtUnixEpoch + 946_684_800*10_000_000 - 1, 1<<56 + 1, 1<<59 + 12345679, 1<<60 - 11, 1<<60 - 2, 1<<60 - 1} {
+		ids = append(ids, v1(ticks, 2, 0), v1(ticks, 2, 1<<64-1))
+	}
+	r := rand.New(rand.NewPCG(5, 6))
+	for range random {
+		ids = append(ids, v1(r.Int64N(1<<60), 2, r.Uint64()))
+	}
+	for range 100 {
+		ids = append(ids, uuid.Must(uuid.NewUUID()).String())
+	}
+	got := column[*time.Time](db, "SELECT uuid_v1_time(id::uuid) FROM unnest($1::text[]) WITH ORDINALITY AS i (id, n) ORDER BY n", ids)
+	same(t, "uuid_v1_time", ids, utc(got), func(i int) *time.Time {
+		id := uuid.MustParse(ids[i])
+		if id.Version() != 1 || id.Variant() != uuid.RFC4122 {
+			t.Fatalf("%s is no UUID of version 1", id)
+		}
+		// Before 1970 timeOfTicks would round towards it, so cut first.
+		ticks := int64(id.Time()) / 10 * 10
+		want := timeOfTicks(ticks)
+		return &want
+	})
+
+	var others []string
+	for version := range 16 {
+		for variant := range 16 {
+			if version == 1 && variant >= 8 && variant < 12 {
+				continue
+			}
+			others = append(others, fmt.Sprintf("a0b1c2d3-e4f5-%x234-%x567-89abcdef0123", version, variant))
+		}
+	}
+	others = append(others, uuid.Nil.String(), uuid.Max.String(), uuid.Must(uuid.NewRandom()).String(), uuid.Must(uuid.NewV6()).String(),
+		uuid.Must(uuid.NewV7()).String(), uuid.NewMD5(uuid.NameSpaceURL, []byte("x")).String())
+	got = column[*time.Time](db, "SELECT uuid_v1_time(id::uuid) FROM unnest($1::text[]) WITH ORDINALITY AS i (id, n) ORDER BY n", others)
+	same(t, "uuid_v1_time", others, got, func(int) *time.Time { return nil })
+}
+
+func TestUUIDv1At(t *testing.T) {
+	db := functions(t)
+	r := rand.New(rand.NewPCG(7, 8))
+	var inputs, texts, nodes []string
+	var ticks []int64 // -1: out of range
+	var sequences []int
+	add := func(tick int64, text string, sequence int) {
+		ticks, texts, sequences = append(ticks, tick), append(texts, text), append(sequences, sequence)
+		nodes = append(nodes, fmt.Sprintf("%012x", r.Uint64()>>16))
+		inputs = append(inputs, fmt.Sprint(text, sequence, nodes[len(nodes)-1]))
+	}
+	at := func(tick int64, sequence int) {
+		add(tick, timeOfTicks(tick).Format("2006-01-02 15:04:05.999999Z07:00"), sequence)
+	}
+	const last = (1<<60 - 1) / 10 * 10
+	for _, tick := range []int64{0, 10, 9_999_990, 10_000_000, 599_999_990, 600_000_000, ticksAtUnixEpoch - 10, ticksAtUnixEpoch, ticksAtUnixEpoch + 10, last - 10, last} {
+		for _, sequence := range []int{0, 1, 255, 256, 16382, 16383} {
+			at(tick, sequence)
+		}
+		add(-1, timeOfTicks(tick).Format("2006-01-02 15:04:05.999999Z07:00"), -1)
+		add(-1, timeOfTicks(tick).Format("2006-01-02 15:04:05.999999Z07:00"), 16384)
+	}
+	for range random {
+		at(r.Int64N(1<<60)/10*10, r.IntN(16384))
+		at(ticksAtUnixEpoch+r.Int64N(1<<54)/10*10, r.IntN(16384))
+	}
+	for _, text := range []string{"infinity", "-infinity", "1582-10-14 23:59:59.999999+00", "5236-03-31 21:21:00.684698+00", "294276-12-31 23:59:59+00", "4714-11-24 00:00:00+00 BC"} {
+		add(-1, text, 1)
+	}
+	for _, sequence := range []int{-1 << 31, 1<<31 - 1, 1 << 16, 32768, -16384} {
+		add(-1, "2026-11-21", sequence)
+	}
+
+	const from = " FROM unnest($1::text[], $2::int[], $3::text[]) WITH ORDINALITY AS i (t, sequence, node, n)"
+	got := column[*string](db, "SELECT uuid_v1_at(t::timestamptz, sequence, node::macaddr)::text"+from+" ORDER BY n", texts, sequences, nodes)
+	same(t, "uuid_v1_at", inputs, got, func(i int) *string {
+		if ticks[i] < 0 {
+			return nil
+		}
+		id := uuid.Nil
+		if got[i] != nil {
+			id = uuid.MustParse(*got[i])
+		}
+		want := inputs[i]
+		if id.Version() == 1 && id.Variant() == uuid.RFC4122 && int64(id.Time()) == ticks[i] &&
+			id.ClockSequence() == sequences[i] && fmt.Sprintf("%x", id.NodeID()) == nodes[i] {
+			want = id.String()
+		}
+		return &want
+	})
+	if wrong := column[string](db, "SELECT t"+from+` WHERE uuid_v1_time(uuid_v1_at(t::timestamptz, sequence, node::macaddr)) <> t::timestamptz`,
+		texts, sequences, nodes); len(wrong) > 0 {
+		t.Errorf("%d times do not come back, such as %s", len(wrong), wrong[0])
+	}
+	for _, call := range []string{"NULL, 1, '08:00:2b:01:02:03'", "now(), NULL, '08:00:2b:01:02:03'", "now(), 1, NULL"} {
+		if !one[bool](db, "SELECT uuid_v1_at("+call+") IS NULL") {
+			t.Errorf("uuid_v1_at(%s) is something", call)
+		}
+	}
+	// RFC 9562, appendix A.1.
+	const vector = "c232ab00-9414-11ec-b3c8-9f6bdeced846"
+	if got := one[string](db, "SELECT uuid_v1_at('2022-02-22 14:22:22-05', x'33c8'::int, '9f:6b:de:ce:d8:46')::text"); got != vector {
+		t.Errorf("got %s, want %s", got, vector)
+	}
+}
