@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/traceflake/traceflake/clickhouse"
 	"github.com/traceflake/traceflake/internal/embedded"
 )
 
@@ -31,11 +32,14 @@ type dataset struct {
 
 // newDataset fills the table source. The same seed gives the same spans.
 func newDataset(ctx context.Context, e *embedded.Engine, spans, seed int, bar *bar) (*dataset, error) {
-	if _, err := e.Query(ctx, "DROP TABLE IF EXISTS source SYNC"); err != nil {
+	statements, err := clickhouse.Schema{Layout: clickhouse.Overlay}.Statements() // the functions
+	if err != nil {
 		return nil, err
 	}
-	if _, err := e.Query(ctx, createSource); err != nil {
-		return nil, err
+	for _, statement := range append(statements, "DROP TABLE IF EXISTS source SYNC", createSource) {
+		if _, err := e.Query(ctx, statement); err != nil {
+			return nil, err
+		}
 	}
 	traces, step := spans/8, block/8
 	for from := 0; from < traces; from += step {
@@ -48,7 +52,7 @@ func newDataset(ctx context.Context, e *embedded.Engine, spans, seed int, bar *b
 		bar.show(from+step, traces)
 	}
 	d := &dataset{Engine: e}
-	_, err := scan(ctx, e, "SELECT count() FROM source", &d.spans)
+	_, err = scan(ctx, e, "SELECT count() FROM source", &d.spans)
 	return d, err
 }
 
