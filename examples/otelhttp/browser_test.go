@@ -180,21 +180,39 @@ func (b *browser) picture(name string) {
 	}
 }
 
-// reduce keeps the 256 commonest colours, and the likest of them for others.
+// reduce gives a picture a palette: of each colour in turn that it serves
+// worst, a common one before a rare one.
 func reduce(full image.Image) image.Image {
-	counts := make(map[color.Color]int)
 	out := image.NewPaletted(full.Bounds(), nil)
-	for i := range out.Pix {
-		counts[full.At(i%out.Stride, i/out.Stride)]++
+	badness := make(map[color.RGBA]float64) // the number of pixels, then also how far off they are
+	at := func(i int) color.RGBA {
+		return color.RGBAModel.Convert(full.At(i%out.Stride, i/out.Stride)).(color.RGBA) //nolint:errcheck // the model's own type
 	}
-	commonest := slices.SortedFunc(maps.Keys(counts), func(a, b color.Color) int { return counts[b] - counts[a] })
-	out.Palette = commonest[:min(len(commonest), 256)]
-	index := make(map[color.Color]uint8, len(counts))
+	for i := range out.Pix {
+		badness[at(i)]++
+	}
+	counts := maps.Clone(badness)
+	for len(out.Palette) < min(len(counts), 256) {
+		var worst color.RGBA
+		for c, b := range badness {
+			if b > badness[worst] {
+				worst = c
+			}
+		}
+		out.Palette = append(out.Palette, worst)
+		for c, n := range counts {
+			r, g, b := float64(c.R)-float64(worst.R), float64(c.G)-float64(worst.G), float64(c.B)-float64(worst.B)
+			if off := n * (r*r + g*g + b*b); len(out.Palette) == 1 || off < badness[c] {
+				badness[c] = off
+			}
+		}
+	}
+	index := make(map[color.RGBA]uint8, len(counts))
 	for c := range counts {
 		index[c] = uint8(out.Palette.Index(c)) //nolint:gosec // of 256
 	}
 	for i := range out.Pix {
-		out.Pix[i] = index[full.At(i%out.Stride, i/out.Stride)]
+		out.Pix[i] = index[at(i)]
 	}
 	return out
 }

@@ -83,6 +83,14 @@ func run(ctx context.Context, args []string, stdout io.Writer) (err error) {
 	out := newScreen(stdout)
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { out.phase("Note", "%s", strings.ReplaceAll(err.Error(), "\n\t", " ")) }))
 
+	var listener net.Listener // of the page
+	if o.serve != "" {
+		if listener, err = net.Listen("tcp", o.serve); err != nil {
+			return fmt.Errorf("cannot serve on %s: %w", o.serve, err)
+		}
+		defer func() { _ = listener.Close() }() // if it was not served on
+	}
+
 	ids, err := openSource(ctx, o.store)
 	if err != nil {
 		return err
@@ -145,15 +153,15 @@ func run(ctx context.Context, args []string, stdout io.Writer) (err error) {
 			return err
 		}
 	}
-	if o.serve != "" {
-		return serve(ctx, out, o.serve, services.edge, spans, find)
+	if listener != nil {
+		return serve(ctx, out, listener, services.edge, spans, find)
 	}
 	return nil
 }
 
 // serve shows a page with the traces until ctx ends.
-func serve(ctx context.Context, out *screen, addr string, edge *service, spans *pipeline, find *finder) error {
-	page, err := startPage(addr, spans, find, edge)
+func serve(ctx context.Context, out *screen, listener net.Listener, edge *service, spans *pipeline, find *finder) error {
+	page, err := startPage(listener, spans, find, edge)
 	if err != nil {
 		return err
 	}

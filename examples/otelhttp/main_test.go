@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -309,6 +310,11 @@ func TestBadInput(t *testing.T) {
 	}
 
 	t.Setenv("TRACEFLAKE_CLICKHOUSE_DSN", "http://127.0.0.1:1")
+	taken, err := net.Listen("tcp", loopback+":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = taken.Close() }()
 	for want, args := range map[string][]string{
 		"127.0.0.1:1":             {"-store", "none"},
 		"-requests -1":            {"-requests", "-1"},
@@ -317,7 +323,7 @@ func TestBadInput(t *testing.T) {
 		"nothing to do":           {"-requests", "0"},
 		`unexpected argument "x"`: {"x"},
 		"want host:port":          {"-serve", "8080"},
-		"cannot serve on":         {"-requests", "0", "-serve", "192.0.2.1:80"},
+		"cannot serve on":         {"-serve", taken.Addr().String()},
 		`invalid value "many"`:    {"-requests", "many"},
 	} {
 		if err := run(t.Context(), args, io.Discard); err == nil || !strings.Contains(err.Error(), want) {

@@ -26,19 +26,16 @@ type page struct {
 	edge   string // port
 }
 
-// startPage serves on addr until close.
-func startPage(addr string, spans *pipeline, find *finder, edge *service) (*page, error) {
-	listener, err := net.Listen("tcp", addr)
-	if err != nil {
-		return nil, fmt.Errorf("cannot serve on %s: %w", addr, err)
-	}
+// startPage serves until close.
+func startPage(listener net.Listener, spans *pipeline, find *finder, edge *service) (*page, error) {
 	p := &page{find: find, spans: spans, url: "http://" + listener.Addr().String()}
+	var err error
 	if _, p.edge, err = net.SplitHostPort(strings.TrimPrefix(edge.url, "http://")); err != nil {
-		return nil, errors.Join(err, listener.Close())
+		return nil, err
 	}
 	static, err := fs.Sub(files, "page")
 	if err != nil {
-		return nil, errors.Join(err, listener.Close())
+		return nil, err
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", p.list)
