@@ -113,7 +113,6 @@ func TestKeyringHidesItsSecrets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw, _ := hex.DecodeString(secretA)
 	var out strings.Builder
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%x", "%d"} {
 		fmt.Fprintf(&out, verb, k)
@@ -124,8 +123,8 @@ func TestKeyringHidesItsSecrets(t *testing.T) {
 	slog.New(slog.NewJSONHandler(&out, nil)).Info("x", "k", k)
 	text, _ := json.Marshal(k)
 	out.Write(text)
-	for _, secret := range []string{secretA[:8], fmt.Sprint(raw[:4]), string(raw[:4]), fmt.Sprintf("%#v", raw)[8:20]} {
-		if strings.Contains(out.String(), strings.Trim(secret, "[]")) {
+	for _, secret := range []string{secretA[:8], "223 253 96 33", "\xdf\xfd\x60\x21", "0xdf, 0xfd, 0x60"} {
+		if strings.Contains(out.String(), secret) {
 			t.Errorf("shows %q: %s", secret, out.String())
 		}
 	}

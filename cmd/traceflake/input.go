@@ -36,7 +36,8 @@ func eachLine(cmd *cobra.Command, args []string, f func(number int, line string)
 		for errors.Is(err, bufio.ErrBufferFull) {
 			_, err = r.ReadSlice('\n') // no ID is that long
 		}
-		if err != nil && !errors.Is(err, io.EOF) {
+		last := errors.Is(err, io.EOF)
+		if err != nil && !last {
 			return fmt.Errorf("reading: %w", err)
 		}
 		if strings.TrimSpace(text) != "" {
@@ -44,7 +45,7 @@ func eachLine(cmd *cobra.Command, args []string, f func(number int, line string)
 				return err
 			}
 		}
-		if err != nil {
+		if last {
 			return nil
 		}
 	}

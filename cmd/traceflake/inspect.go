@@ -120,7 +120,8 @@ func (o *owners) tell(candidates []identify.Candidate) {
 	if o == nil {
 		return
 	}
-	for i, c := range candidates {
+	for i := range candidates {
+		c := &candidates[i]
 		if c.Node == nil {
 			continue
 		}
@@ -130,7 +131,7 @@ func (o *owners) tell(candidates []identify.Candidate) {
 				text = fmt.Sprintf("block %d+%d, %s", b.Node, b.Nodes, state(b, o.now))
 			}
 		}
-		candidates[i].Parts = append(c.Parts, identify.Part{Name: "lease now", Value: text})
+		c.Parts = append(c.Parts, identify.Part{Name: "lease now", Value: text})
 	}
 }
 

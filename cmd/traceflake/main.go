@@ -21,7 +21,8 @@ import (
 	"github.com/spf13/cobra"
 	"go.opentelemetry.io/otel"
 
-	_ "github.com/traceflake/traceflake/randflake/lease/pgstore" // postgres://
+	_ "github.com/traceflake/traceflake/randflake/lease/etcdstore" // etcd://, etcds://
+	_ "github.com/traceflake/traceflake/randflake/lease/pgstore"   // postgres://
 )
 
 func main() {

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/traceflake/traceflake/clickhouse"
+	"github.com/traceflake/traceflake/postgres"
 )
 
 func sqlCommand() *cobra.Command {
@@ -16,7 +17,7 @@ func sqlCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE:  subcommands,
 	}
-	cmd.AddCommand(sqlClickHouseCommand())
+	cmd.AddCommand(sqlClickHouseCommand(), sqlPostgresCommand())
 	return cmd
 }
 
@@ -53,5 +54,30 @@ table of spans. It may be run again at any time.`,
 	cmd.Flags().StringVar(&schema.Table, "table", "", "table (default otel_traces)")
 	cmd.Flags().StringVar(&schema.Cluster, "cluster", "", "cluster (default one server)")
 	cmd.Flags().DurationVar(&ttl, "ttl", 0, "how long spans are kept, as in 720h (default for ever)")
+	return cmd
+}
+
+func sqlPostgresCommand() *cobra.Command {
+	var schema string
+	cmd := &cobra.Command{
+		Use:   "postgres",
+		Short: "Print functions for PostgreSQL",
+		Long: `postgres prints what psql takes to make the functions. It may be run again at
+any time.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			statements, err := postgres.Statements(schema)
+			if err != nil {
+				return err
+			}
+			for _, s := range statements {
+				if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%s;\n\n", s); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&schema, "schema", "", "schema (default the first of the search path)")
 	return cmd
 }
