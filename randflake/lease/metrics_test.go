@@ -19,7 +19,7 @@ func collect(t *testing.T, r metric.Reader) map[string]float64 {
 	}
 	got := map[string]float64{}
 	put := func(m metricdata.Metrics, attrs attribute.Set, v float64) {
-		got[m.Name+" "+m.Unit+" "+attrs.Encoded(attribute.DefaultEncoder())] = v
+		got[strings.TrimSpace(m.Name+" "+m.Unit+" "+attrs.Encoded(attribute.DefaultEncoder()))] = v
 	}
 	for _, scope := range data.ScopeMetrics {
 		for _, m := range scope.Metrics {
@@ -52,6 +52,7 @@ func TestMetrics(t *testing.T) {
 			}
 		}
 	}
+	const blocks = "traceflake.lease.blocks {block}"
 	const acquire, renew, get = "traceflake.lease.requests {request} traceflake.lease.operation=acquire",
 		"traceflake.lease.requests {request} traceflake.lease.operation=renew",
 		"traceflake.lease.requests {request} traceflake.lease.operation=get"
@@ -60,18 +61,18 @@ func TestMetrics(t *testing.T) {
 	b.step(t.Context())
 	want(map[string]float64{
 		"traceflake.lease.requests {request} error.type=no_free_node,traceflake.lease.operation=acquire": 1,
-		"traceflake.lease.blocks {block} ": 0,
-		"traceflake.lease.remaining s ":    0,
+		blocks:                         0,
+		"traceflake.lease.remaining s": 0,
 	})
 	b.store.set(nil, nil)
 	b.pass(time.Second)
 	b.pass(5 * time.Second)
 	want(map[string]float64{
-		acquire:                            1,
-		renew:                              1,
-		"traceflake.lease.blocks {block} ": 1,
+		acquire: 1,
+		renew:   1,
+		blocks:  1,
 	})
-	if left := collect(t, reader)["traceflake.lease.remaining s "]; left < 5 || left > 10 {
+	if left := collect(t, reader)["traceflake.lease.remaining s"]; left < 5 || left > 10 {
 		t.Errorf("%v s are left, want 5 to 10", left)
 	}
 	b.store.set(errAway, nil)
@@ -85,7 +86,7 @@ func TestMetrics(t *testing.T) {
 	want(map[string]float64{
 		"traceflake.lease.drops {grant} traceflake.lease.drop.reason=clock_gap":    1,
 		"traceflake.lease.drops {grant} traceflake.lease.drop.reason=clock_behind": 0,
-		"traceflake.lease.blocks {block} ":                                         0,
+		blocks: 0,
 	})
 	b.meters.unregister()
 	for name := range collect(t, reader) {

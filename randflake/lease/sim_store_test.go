@@ -9,10 +9,9 @@ import (
 
 // server is a store that simulated processes share.
 type server struct {
-	w       *world
-	store   simStore
-	down    time.Duration   // until
-	backups []simStoreState // taken now and then
+	w     *world
+	store simStore
+	down  time.Duration // until
 }
 
 // simStore is a store whose state can be copied and put back, as a backup is.
@@ -53,13 +52,13 @@ const simTimeout = 2 * time.Second
 func (c client) call(ctx context.Context, apply func() (Grant, error)) (Grant, error) {
 	w, s := c.w, c.p.host.server
 	w.sleep(w.between(0, 10*time.Millisecond))
-	switch {
-	case c.p.host.cut > w.now, s.down > w.now, w.chance(0.03): // lost on its way
+	if c.p.host.cut > w.now || s.down > w.now || w.chance(0.06) {
+		if w.rng.IntN(2) == 0 { // not lost: it arrives when the client has given up
+			w.after(simTimeout+w.between(0, 2*w.ttl), func() { _, _ = apply() })
+		}
 		return c.giveUp(ctx)
-	case w.chance(0.03): // arrives when the client has given up
-		w.after(simTimeout+w.between(0, 2*w.ttl), func() { _, _ = apply() })
-		return c.giveUp(ctx)
-	case w.chance(0.02): // arrives twice
+	}
+	if w.chance(0.02) { // arrives twice
 		w.after(w.between(0, 2*w.ttl), func() { _, _ = apply() })
 	}
 	g, err := apply()

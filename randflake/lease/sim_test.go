@@ -31,6 +31,7 @@ func newWorld(seed uint64, v variant) *world {
 		panic(err)
 	}
 	w.ledger = newLedger(w, codec)
+	w.pauses = pick(w, 0.002, 0.01, 0.03)
 	w.ttl = w.between(minKeeperTTL, 15*time.Second)
 
 	hosts, processes := 2+w.rng.IntN(3), 3+w.rng.IntN(3)

@@ -29,7 +29,8 @@ type world struct {
 	ledger  *ledger
 	log     []string
 	failed  *violation
-	calm    bool // no more faults
+	calm    bool    // no more faults
+	pauses  float64 // how likely each is
 
 	ttl       time.Duration
 	nodes     NodeRange
@@ -203,7 +204,7 @@ func (c clock) Elapsed() time.Duration {
 
 // pause stops the running coroutine for a while, now and then.
 func (w *world) pause() {
-	if w.current == nil || w.current.process == nil || !w.chance(0.004) {
+	if w.current == nil || w.current.process == nil || !w.chance(w.pauses) {
 		return
 	}
 	switch w.rng.IntN(10) {
@@ -212,6 +213,6 @@ func (w *world) pause() {
 	case 1, 2, 3:
 		w.sleep(w.between(0, 3*time.Second))
 	default:
-		w.sleep(w.between(0, 20*time.Millisecond))
+		w.sleep(w.between(0, 200*time.Millisecond))
 	}
 }

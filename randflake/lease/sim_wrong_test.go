@@ -220,6 +220,7 @@ func (g *wrongFiller) reserve(n uint64) (second, seq uint64, err error) {
 		if seq+n > wrongSpace {
 			return 0, 0, randflake.ErrExhausted
 		}
+		g.p.w.pause()
 		return g.second.Load(), seq, nil
 	}
 	for {

@@ -14,8 +14,9 @@ import (
 const (
 	// DefaultTTL is how long a grant lasts unless [WithTTL] says otherwise.
 	DefaultTTL = 10 * time.Minute
-	// MinTTL and MaxTTL bound [Request.TTL].
+	// MinTTL is the shortest [Request.TTL].
 	MinTTL = time.Second
+	// MaxTTL is the longest [Request.TTL].
 	MaxTTL = 24 * time.Hour
 	// MaxClockAhead is how far a client's clock may be ahead of its store's.
 	MaxClockAhead = time.Minute

@@ -181,9 +181,9 @@ func TestSecrets(t *testing.T) {
 func TestShareOfAFleetWaits(t *testing.T) {
 	path, c := file(t), newClock()
 	share := []Option{WithClock(c.Now), WithNodes(64, 16), WithMaxTTL(time.Minute)}
-	s := open(t, path, share...)
+	open(t, path, share...)
 	c.Add(30 * time.Second)
-	s = open(t, path, share...) // opening again does not start the wait anew
+	s := open(t, path, share...) // opening again does not start the wait anew
 	if _, err := s.Acquire(t.Context(), request(c.Now())); !errors.Is(err, lease.ErrNoFreeNode) {
 		t.Fatalf("granted within the longest TTL: %v", err)
 	}
