@@ -108,12 +108,15 @@ func (k *Keeper) untilNext() time.Duration {
 	if k.short() {
 		next = k.askAt
 	}
+	now := read(k.cfg.clock)
 	for _, s := range k.slots {
-		if !s.lost {
+		if s.lost {
+			next = min(next, now.elapsed+s.grant.End.Sub(now.wall))
+		} else {
 			next = min(next, s.renewAt)
 		}
 	}
-	return max(next-k.cfg.clock.Elapsed(), 0)
+	return max(next-now.elapsed, 0)
 }
 
 // acquire asks for one more block. The holder stays the same until the answer
@@ -271,7 +274,8 @@ func (k *Keeper) release(ctx context.Context, g Grant, unused time.Time) error {
 func (k *Keeper) schedule(s *slot) {
 	now := read(k.cfg.clock)
 	half := float64(s.grant.End.Sub(now.wall)) / 2
-	s.renewAt = now.elapsed + max(time.Duration(half*(0.9+0.2*k.jitter())), minBackoff)
+	// A store that grants next to nothing is not asked all the time.
+	s.renewAt = now.elapsed + max(time.Duration(half*(0.9+0.2*k.jitter())), k.cfg.ttl/20)
 }
 
 // backoff doubles with every failure in a row, up to a bound; jitter keeps the
