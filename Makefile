@@ -21,8 +21,12 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: demo
-demo: engines ## two services, their traces in ClickHouse, one found by its ID; ARGS="-requests 5000" goes to the program
+demo: engines ## two services, their traces in ClickHouse, one found by its ID; ARGS="-serve 127.0.0.1:8080" adds a page to look at
 	go run ./examples/otelhttp $(ARGS)
+
+.PHONY: screenshots
+screenshots: engines ## the pictures of the example's page in docs again; needs Chromium
+	go test ./examples/otelhttp -count=1 -run TestBrowser -screenshots $(CURDIR)/docs
 
 .PHONY: test
 test: engines ## every test of every module
