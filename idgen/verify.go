@@ -53,10 +53,12 @@ const (
 // IDs made up at random: one of 2^30/5 of those passes a codec. It does not
 // stop an ID that was seen and is sent again, nor one put together from the
 // low half of a real trace ID, or a real span ID, and a clear half that fits
-// it. It refuses IDs made by the random fallback and by NewTraceIDAt, too.
+// it. It refuses IDs made by the random fallback, by NewTraceIDAt, and on
+// clients, which have no secret, too; [WithPlausible] lets those pass.
 type Verifier struct {
 	codecs                  []*randflake.Codec
 	tolerance, maxAge, skew time.Duration
+	plausible               time.Duration // the second rule's age; negative without that rule
 	clock                   randflake.Clock
 }
 
@@ -86,6 +88,20 @@ func WithSkew(d time.Duration) VerifierOption {
 	return verifierOptionFunc(func(v *Verifier) { v.skew = max(d, 0) })
 }
 
+// WithPlausible also accepts every ID whose time lies in [now-maxAge,
+// now+skew], whatever its low half: those that clients make themselves in this
+// layout, those of the random fallback and of zero configuration. Without this
+// option they are refused. A negative maxAge is 0.
+//
+// It gives up the hint of origin: whoever knows the layout can make any number
+// of IDs that pass. What is still refused is what was not made for tracing with
+// this layout, or not now: 64-bit IDs, UUIDs and ULIDs, whose time reads as
+// years ago, old IDs, and random bits but for a share of (maxAge+skew) / 69.7
+// years. Choose minutes, and a skew as far as clocks of clients run ahead.
+func WithPlausible(maxAge time.Duration) VerifierOption {
+	return verifierOptionFunc(func(v *Verifier) { v.plausible = max(maxAge, 0) })
+}
+
 // WithVerifierClock sets the clock, for tests.
 func WithVerifierClock(c randflake.Clock) VerifierOption {
 	return verifierOptionFunc(func(v *Verifier) {
@@ -96,9 +112,9 @@ func WithVerifierClock(c randflake.Clock) VerifierOption {
 }
 
 // NewVerifier returns a verifier of IDs made under any of the codecs' secrets.
-// Without a codec it refuses everything.
+// Without a codec it refuses everything, but for what [WithPlausible] accepts.
 func NewVerifier(codecs []*randflake.Codec, opts ...VerifierOption) *Verifier {
-	v := &Verifier{tolerance: hold, maxAge: defaultMaxAge, skew: defaultSkew, clock: randflake.SystemClock}
+	v := &Verifier{tolerance: hold, maxAge: defaultMaxAge, skew: defaultSkew, plausible: -1, clock: randflake.SystemClock}
 	for _, c := range codecs {
 		if c != nil {
 			v.codecs = append(v.codecs, c)
@@ -111,11 +127,16 @@ func NewVerifier(codecs []*randflake.Codec, opts ...VerifierOption) *Verifier {
 }
 
 // Verify reports whether id looks like one of ours: its time is plausible and
-// its halves agree under one of the secrets.
+// its halves agree under one of the secrets, or [WithPlausible] accepts it.
 func (v *Verifier) Verify(id trace.TraceID) bool {
-	if !Plausible(id, v.clock.Now(), v.maxAge, v.skew) {
-		return false
+	now := v.clock.Now()
+	if v.plausible >= 0 && Plausible(id, now, v.plausible, v.skew) {
+		return true
 	}
+	return Plausible(id, now, v.maxAge, v.skew) && v.agree(id)
+}
+
+func (v *Verifier) agree(id trace.TraceID) bool {
 	t := Time(id)
 	for _, c := range v.codecs {
 		if agree(t, c.Decode(low(id)).Time, v.tolerance) {
