@@ -186,7 +186,7 @@ func reduce(full image.Image) image.Image {
 	out := image.NewPaletted(full.Bounds(), nil)
 	badness := make(map[color.RGBA]float64) // the number of pixels, then also how far off they are
 	at := func(i int) color.RGBA {
-		return color.RGBAModel.Convert(full.At(i%out.Stride, i/out.Stride)).(color.RGBA) //nolint:errcheck // the model's own type
+		return color.RGBAModel.Convert(full.At(i%out.Stride, i/out.Stride)).(color.RGBA)
 	}
 	for i := range out.Pix {
 		badness[at(i)]++

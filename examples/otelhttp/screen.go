@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -26,10 +27,10 @@ type screen struct {
 func newScreen(w io.Writer) *screen {
 	s := &screen{Writer: w, width: 110}
 	if file, ok := w.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
-		s.terminal = true
-		s.colour = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+		s.terminal = os.Getenv("TERM") != "dumb"
+		s.colour = s.terminal && os.Getenv("NO_COLOR") == ""
 		if width, _, err := term.GetSize(int(file.Fd())); err == nil && width > 0 {
-			s.width = min(max(width, 60), 160)
+			s.width = min(width, 160)
 		}
 	}
 	return s
@@ -98,11 +99,11 @@ func (p *progress) run() {
 	}
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
-	const cells = 40
+	cells := max(min(int64(p.screen.width-15-2*len(strconv.FormatInt(p.n, 10))), 40), 1) // what is left of a line
 	for {
 		count := p.count.Load()
 		full := int(count * cells / p.n)
-		p.screen.printf("\r%11s%s%s %d/%d", "", strings.Repeat("█", full), strings.Repeat("░", cells-full), count, p.n)
+		p.screen.printf("\r%11s%s%s %d/%d", "", strings.Repeat("█", full), strings.Repeat("░", int(cells)-full), count, p.n)
 		select {
 		case <-tick.C:
 		case <-p.stop:

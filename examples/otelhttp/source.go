@@ -54,10 +54,10 @@ func openSource(ctx context.Context, store string) (*source, error) {
 		if err == nil {
 			err = s.open(ctx, store)
 		}
-		if err != nil {
-			return &source{ids: idgen.New(), name: "a secret of this process alone, for want of a store: " + err.Error()}, nil
+		if err == nil {
+			return s, nil
 		}
-		return s, nil
+		return &source{ids: idgen.New(), name: "a secret of this process alone, for want of a store: " + err.Error()}, nil
 	}
 	s := new(source)
 	return s, s.open(ctx, store)

@@ -27,6 +27,7 @@ func (s *screen) waterfall(t found) {
 	for name := range services {
 		service = max(service, len(name))
 	}
+	names = max(min(names, s.width-service-14-10), 8) // room for bars, also on a narrow terminal
 	cells := max(s.width-service-names-14, 10)
 
 	s.printf("\n")
@@ -136,7 +137,11 @@ func byTime(spans []span) {
 	})
 }
 
+// pad makes s as wide as that, and cuts what is wider.
 func pad(s string, width int) string {
+	if runes := []rune(s); len(runes) > width {
+		return string(runes[:width-1]) + "…"
+	}
 	return s + strings.Repeat(" ", max(width-utf8.RuneCountInString(s), 0))
 }
 

@@ -52,6 +52,20 @@ Granules read: 1 of 9 (searched from 03:03:05 to 04:04:05, as the ID says; witho
 	}
 }
 
+func TestWaterfallOnANarrowTerminal(t *testing.T) {
+	var out bytes.Buffer
+	narrow := sample()
+	narrow.spans[1].SpanName = "GET /somewhere/else"
+	(&screen{Writer: &out, width: 42}).waterfall(narrow)
+	const want = `
+edge    GET /somewh…  10.00 ms  ━━━━━━━━━━
+edge    ├ call         7.00 ms    ━━━━━━━
+`
+	if !strings.HasPrefix(out.String(), want) {
+		t.Errorf("got:\n%s\nwant:\n%s", &out, want)
+	}
+}
+
 func TestWaterfallOfOtherIDs(t *testing.T) {
 	var out bytes.Buffer
 	foreign := sample()
