@@ -2,11 +2,22 @@
 
 package sparx64
 
-// useAssembly never changes but in tests, which try the portable code, too.
-// Every processor that Go runs on as arm64 has the instructions.
-var useAssembly = true
+// Every processor that Go runs on as arm64 has NEON. Eight blocks in portable
+// code are more than twice the instructions of one filled batch.
+var (
+	neon     = &backend{name: "NEON", have: true, width: maxWidth, worthwhile: 8}
+	backends = []*backend{neon, portable}
+)
 
-// worthwhile is the number of blocks from which it should be faster to fill up
-// to width, and to throw the excess away, than to go one by one: eight blocks
-// in portable code are more than twice the instructions of one filled batch.
-const worthwhile = 8
+// maxWidth is the largest width of a backend.
+const maxWidth = 32
+
+// encryptBlocks encrypts n blocks, a multiple of maxWidth.
+//
+//go:noescape
+func encryptBlocks(keys *schedule, dst, src *uint64, n int)
+
+// decryptBlocks decrypts n blocks, a multiple of maxWidth.
+//
+//go:noescape
+func decryptBlocks(keys *schedule, dst, src *uint64, n int)

@@ -2,32 +2,41 @@
 
 package sparx64
 
-const (
-	// width is the number of blocks that the assembly has in flight.
-	width = 32
-	// atOnce bounds the time in assembly, which a garbage collection cannot
-	// interrupt, to some ten microseconds.
-	atOnce = 4096
+import (
+	"math"
+	"slices"
 )
 
-// encryptBlocks encrypts n blocks, a multiple of width.
-//
-//go:noescape
-func encryptBlocks(keys *schedule, dst, src *uint64, n int)
+// backend is a way through a batch.
+type backend struct {
+	name string
+	// have is whether this processor has the instructions.
+	have bool
+	// width is a number of blocks: the assembly takes any multiple of it.
+	width int
+	// worthwhile is the number of blocks from which it is faster to fill up to
+	// width, and to throw the excess away, than to go one by one.
+	worthwhile int
+}
 
-// decryptBlocks decrypts n blocks, a multiple of width.
-//
-//go:noescape
-func decryptBlocks(keys *schedule, dst, src *uint64, n int)
+var portable = &backend{name: "portable", have: true, width: math.MaxInt, worthwhile: math.MaxInt}
+
+// using is the fastest backend. It never changes but in tests, which try all.
+var using = backends[slices.IndexFunc(backends, func(b *backend) bool { return b.have })]
+
+// atOnce bounds the time in assembly, which a garbage collection cannot
+// interrupt, to some ten microseconds. It is a multiple of every width.
+const atOnce = 4096
 
 func encryptBatch(s *schedule, dst, src []uint64) {
-	for useAssembly && len(src) >= width {
+	width, worthwhile := using.width, using.worthwhile
+	for len(src) >= width {
 		n := min(len(src)/width*width, atOnce)
 		encryptBlocks(s, &dst[0], &src[0], n)
 		dst, src = dst[n:], src[n:]
 	}
-	if useAssembly && len(src) >= worthwhile {
-		var blocks [width]uint64
+	if len(src) >= worthwhile {
+		var blocks [maxWidth]uint64
 		copy(blocks[:], src)
 		encryptBlocks(s, &blocks[0], &blocks[0], width)
 		copy(dst, blocks[:])
@@ -37,13 +46,14 @@ func encryptBatch(s *schedule, dst, src []uint64) {
 }
 
 func decryptBatch(s *schedule, dst, src []uint64) {
-	for useAssembly && len(src) >= width {
+	width, worthwhile := using.width, using.worthwhile
+	for len(src) >= width {
 		n := min(len(src)/width*width, atOnce)
 		decryptBlocks(s, &dst[0], &src[0], n)
 		dst, src = dst[n:], src[n:]
 	}
-	if useAssembly && len(src) >= worthwhile {
-		var blocks [width]uint64
+	if len(src) >= worthwhile {
+		var blocks [maxWidth]uint64
 		copy(blocks[:], src)
 		decryptBlocks(s, &blocks[0], &blocks[0], width)
 		copy(dst, blocks[:])

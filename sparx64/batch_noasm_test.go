@@ -2,4 +2,13 @@
 
 package sparx64
 
-var assembly *bool
+type backend struct {
+	name string
+	have bool
+}
+
+var (
+	portable = &backend{name: "portable", have: true}
+	backends = []*backend{portable}
+	using    = portable
+)

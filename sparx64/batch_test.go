@@ -9,32 +9,33 @@ import (
 	"testing"
 )
 
-// hasAssembly is whether a batch goes through assembly here if no test says
-// otherwise. The pointer is nil in builds that have none.
-var hasAssembly = assembly != nil && *assembly
-
-func withAssembly(on bool, f func()) {
-	if assembly == nil {
-		f()
-		return
-	}
-	defer func(was bool) { *assembly = was }(*assembly)
-	*assembly = on
+func withBackend(b *backend, f func()) {
+	defer func(was *backend) { using = was }(using)
+	using = b
 	f()
 }
 
-// eachBackend runs a test through portable code and through assembly.
+// eachBackend runs a test through every backend of this build.
 func eachBackend(t *testing.T, f func(t *testing.T)) {
-	t.Run("portable", func(t *testing.T) { withAssembly(false, func() { f(t) }) })
-	if assembly == nil {
-		return
+	for _, b := range backends {
+		t.Run(b.name, func(t *testing.T) {
+			if !b.have {
+				t.Skip("this processor does not have it")
+			}
+			withBackend(b, func() { f(t) })
+		})
 	}
-	t.Run("assembly", func(t *testing.T) {
-		if !hasAssembly {
-			t.Skip("this processor has no AVX2")
+}
+
+func TestFastestBackendIsInUse(t *testing.T) {
+	for _, b := range backends {
+		if b.have {
+			if using != b {
+				t.Errorf("%s is in use, want %s", using.name, b.name)
+			}
+			return
 		}
-		withAssembly(true, func() { f(t) })
-	})
+	}
 }
 
 // nightly makes tests try more, and other things each time.
@@ -45,7 +46,7 @@ func TestBatchKnownAnswers(t *testing.T) {
 		for _, v := range vectors(t) {
 			c := mustCipher(t, v.key)
 			plain, sealed := binary.BigEndian.Uint64(v.plain), binary.BigEndian.Uint64(v.sealed)
-			for _, n := range []int{1, 31, 32, 33} {
+			for _, n := range []int{1, 31, 32, 33, 64, 128, 192} {
 				words := slices.Repeat([]uint64{plain}, n)
 				c.EncryptUint64s(words, words)
 				checkWords(t, "encrypt", words, slices.Repeat([]uint64{sealed}, n))
@@ -93,7 +94,7 @@ func checkAliasing(t *testing.T, what string, crypt batchFunc, from, to []uint64
 		crypt(got[dst:], got[src:src+n]) // dst has more room than it needs
 		checkWords(t, what+" "+layout, got, want)
 	}
-	for shift := range 4 { // the alignments of a word in a 32-byte register
+	for shift := range 4 { // alignments of a word in a register
 		check("in place", n+8, shift, shift)
 		check("apart", 2*n+16, shift, n+8)
 		check("apart", 2*n+16, n+8, shift)
@@ -111,16 +112,20 @@ func checkWords(t *testing.T, what string, got, want []uint64) {
 	}
 }
 
-// Assembly against the portable code, which is the law.
+// The portable code is the law.
 func TestBackendsAgree(t *testing.T) {
-	if !hasAssembly {
-		t.Skip("this build or this processor has no assembly")
+	eachBackend(t, agreesWithPortable)
+}
+
+func agreesWithPortable(t *testing.T) {
+	if using == portable {
+		t.Skip("nothing to compare it with")
 	}
-	r, keys := rand.New(rand.NewPCG(7, 8)), 10_000
+	r, keys := rand.New(rand.NewPCG(7, 8)), 5_000
 	if nightly {
 		r, keys = rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), 1_000_000
 	}
-	var src, got, want [65]uint64
+	var src, got, want [4*64 + 1]uint64
 	for range keys {
 		c := randomCipher(t, r)
 		n := r.IntN(len(src) + 1)
@@ -173,7 +178,7 @@ func TestBatchDoesNotAllocate(t *testing.T) {
 
 func FuzzBatch(f *testing.F) {
 	f.Add([]byte("0123456789abcdef"), []byte("sixteen bytes and then some more to fill the blocks"))
-	f.Add([]byte("fedcba9876543210"), make([]byte, 33*BlockSize))
+	f.Add([]byte("fedcba9876543210"), make([]byte, (128+64+33)*BlockSize))
 	f.Fuzz(func(t *testing.T, key, data []byte) {
 		c, err := NewCipher(key)
 		if err != nil {
@@ -188,12 +193,15 @@ func FuzzBatch(f *testing.F) {
 			opened[i] = c.DecryptUint64(plain[i])
 		}
 		got := make([]uint64, len(plain))
-		for _, on := range []bool{false, hasAssembly} {
-			withAssembly(on, func() {
+		for _, b := range backends {
+			if !b.have {
+				continue
+			}
+			withBackend(b, func() {
 				c.EncryptUint64s(got, plain)
-				checkWords(t, fmt.Sprintf("encrypt, assembly %t", on), got, sealed)
+				checkWords(t, "encrypt, "+b.name, got, sealed)
 				c.DecryptUint64s(got, plain)
-				checkWords(t, fmt.Sprintf("decrypt, assembly %t", on), got, opened)
+				checkWords(t, "decrypt, "+b.name, got, opened)
 			})
 		}
 	})
@@ -206,12 +214,12 @@ func benchmarkBatch(b *testing.B, crypt func(c *Cipher, dst, src []uint64)) {
 	c := mustCipher(b, make([]byte, KeySize))
 	for _, n := range []int{1, 4, 16, 64, 256, 1024} {
 		words := make([]uint64, n)
-		for _, on := range []bool{false, true} {
-			if on && !hasAssembly {
+		for _, backend := range backends {
+			if !backend.have {
 				continue
 			}
-			b.Run(fmt.Sprintf("blocks=%d/assembly=%t", n, on), func(b *testing.B) {
-				withAssembly(on, func() {
+			b.Run(fmt.Sprintf("blocks=%d/backend=%s", n, backend.name), func(b *testing.B) {
+				withBackend(backend, func() {
 					b.ReportAllocs()
 					for b.Loop() {
 						crypt(c, words, words)

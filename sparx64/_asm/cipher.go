@@ -1,0 +1,136 @@
+package main
+
+import (
+	"github.com/mmcloughlin/avo/build"
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+const (
+	steps    = 8
+	branches = 2
+	rounds   = 3
+
+	// Bytes of the keys of a word, of a round of one branch, of a branch in one
+	// step, of a step.
+	wordSize   = 2
+	roundSize  = 2 * wordSize
+	branchSize = rounds * roundSize
+	stepSize   = branches * branchSize
+)
+
+// group has the words x0, x1, x2, x3 of its blocks, as block.go calls them.
+type group [4]reg.VecVirtual
+
+// branch has the words of the left or the right branch of a group.
+type branch struct{ x, y reg.VecVirtual }
+
+func (g group) branches() [branches]branch { return [branches]branch{{g[0], g[1]}, {g[2], g[3]}} }
+
+// each does the same to every group's left branch, then to the right ones.
+func each(g []group, f func(b branch)) {
+	for side := range branches {
+		for _, w := range g {
+			f(w.branches()[side])
+		}
+	}
+}
+
+// cipher writes encryption and decryption in the instructions of an isa.
+type cipher struct {
+	isa
+	loop string // the label of the loop over the steps
+}
+
+func (c cipher) encrypt(keys reg.Register, g []group) {
+	k := build.GP64()
+	build.MOVQ(keys, k)
+	c.twoSteps(func(step int) {
+		var t []reg.VecVirtual
+		for round := range rounds {
+			key := operand.Mem{Base: k, Disp: step*stepSize + round*roundSize}
+			c.withKeys(key, branchSize, g, c.mixX)
+			if round == 0 {
+				c.withKeys(key.Offset(wordSize), branchSize, g, c.mixY)
+			}
+			each(g, func(b branch) { c.rotateLeft(9, b.x, b.x) })
+			each(g, func(b branch) { build.VPADDW(b.y, b.x, b.x) })
+			each(g, func(b branch) { c.rotateLeft(2, b.y, b.y) })
+			if round < rounds-1 { // the next round's key comes along
+				c.withKeys(key.Offset(roundSize+wordSize), branchSize, g, c.mixXY)
+				continue
+			}
+			// y is about to become y^x, so this is (x0^x1)<<<8 without the wait for x.
+			for i, w := range g {
+				t = append(t, c.register())
+				c.rotateLeft(8, w[1], t[i])
+			}
+			each(g, func(b branch) { c.xor(b.x, b.y) })
+		}
+		for i, w := range g {
+			c.xor2(w[0], t[i], w[2])
+			c.xor2(w[1], t[i], w[3])
+			g[i] = group{w[2], w[3], w[0], w[1]}
+		}
+	}, func() { build.ADDQ(operand.U32(2*stepSize), k) })
+	whitening := operand.Mem{Base: k}
+	c.withKeys(whitening, branches*wordSize, g, c.mixX)
+	c.withKeys(whitening.Offset(wordSize), branches*wordSize, g, c.mixY)
+}
+
+// decrypt has y^x in the place of y all the way: it is what every round begins
+// with, and comes with the key of the round before.
+func (c cipher) decrypt(keys reg.Register, g []group) {
+	whitening := operand.Mem{Base: keys, Disp: steps * stepSize}
+	c.withKeys(whitening, branches*wordSize, g, c.mixX)
+	c.withKeys(whitening.Offset(wordSize), branches*wordSize, g, c.mixXY)
+	k := build.GP64()
+	build.LEAQ(operand.Mem{Base: keys, Disp: (steps - 2) * stepSize}, k)
+	c.twoSteps(func(step int) {
+		for i, w := range g {
+			t := c.register()
+			c.rotateLeft(8, w[3], t)
+			c.xor2(w[2], t, w[0])
+			c.xor(w[3], w[1]) // both have x2 and t in them
+			g[i] = group{w[2], w[3], w[0], w[1]}
+		}
+		for round := rounds - 1; round >= 0; round-- {
+			key := operand.Mem{Base: k, Disp: (1-step)*stepSize + round*roundSize}
+			each(g, func(b branch) { c.rotateLeft(16-2, b.y, b.y) })
+			each(g, func(b branch) { build.VPSUBW(b.y, b.x, b.x) })
+			each(g, func(b branch) { c.rotateLeft(16-9, b.x, b.x) })
+			c.withKeys(key, branchSize, g, c.mixX)
+			c.withKeys(key.Offset(wordSize), branchSize, g, c.mixXY)
+		}
+	}, func() { build.SUBQ(operand.U32(2*stepSize), k) })
+	each(g, func(b branch) { c.xor(b.x, b.y) })
+}
+
+// twoSteps loops over the steps, two at a time: after two of them every word
+// is in the register that it started in.
+func (c cipher) twoSteps(step func(i int), next func()) {
+	n := build.GP64()
+	build.MOVQ(operand.U32(steps/2), n)
+	build.Label(c.loop)
+	step(0)
+	step(1)
+	next()
+	build.DECQ(n)
+	build.JNZ(operand.LabelRef(c.loop))
+}
+
+// withKeys hands f the key at left with the left branches, and the key that is
+// apart bytes further on with the right ones.
+func (c cipher) withKeys(left operand.Mem, apart int, g []group, f func(key reg.Register, b branch)) {
+	for side := range branches {
+		key := c.register()
+		build.VPBROADCASTW(left.Offset(side*apart), key)
+		for _, w := range g {
+			f(key, w.branches()[side])
+		}
+	}
+}
+
+func (c cipher) mixX(key reg.Register, b branch)  { c.xor(key, b.x) }
+func (c cipher) mixY(key reg.Register, b branch)  { c.xor(key, b.y) }
+func (c cipher) mixXY(key reg.Register, b branch) { c.xor2(key, b.x, b.y) } // y ^= x ^ key

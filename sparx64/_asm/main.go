@@ -1,0 +1,85 @@
+// Command asm writes batch_amd64.s: block.go on many blocks at a time.
+//
+// A register has one 16-bit word of each of as many blocks as it has room for,
+// four registers are a group of so many blocks. Several groups are in flight,
+// because every operation waits for the one before it. A round key is spread
+// over a register at the moment it is needed: spreading all of them in advance
+// was not faster, and would leave a copy of them on the stack.
+package main
+
+import (
+	"fmt"
+
+	"github.com/mmcloughlin/avo/attr"
+	"github.com/mmcloughlin/avo/build"
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// isa is an instruction set.
+type isa interface {
+	// name ends the names of the functions.
+	name() string
+	// inFlight is the number of groups that are in flight. When there are not
+	// enough blocks left for the first number, it goes on with the next.
+	inFlight() []int
+
+	register() reg.VecVirtual
+	// registerSize in bytes.
+	registerSize() int
+	// move loads or stores a register.
+	move(src, dst operand.Op)
+
+	xor(a, dst reg.Register)
+	// xor2 is dst ^= a ^ b.
+	xor2(a, b, dst reg.Register)
+	// rotateLeft turns 16-bit words.
+	rotateLeft(n int, src, dst reg.Register)
+	// lows joins the lower halves of two 32-bit words.
+	lows(high, low, dst reg.Register)
+	// highs joins the upper halves of two 32-bit words.
+	highs(high, low, dst reg.Register)
+}
+
+func main() {
+	build.ConstraintExpr("!purego")
+	for _, m := range []isa{newAVX2(), avx512{}} {
+		batch(m, "encrypt", cipher.encrypt)
+		batch(m, "decrypt", cipher.decrypt)
+	}
+	build.Generate()
+}
+
+// batch is a function that loops over the blocks.
+func batch(m isa, name string, crypt func(c cipher, keys reg.Register, g []group)) {
+	build.TEXT(name+m.name(), attr.NOSPLIT, "func(keys *[100]uint16, dst, src *uint64, n int)")
+	keys := build.Load(build.Param("keys"), build.GP64())
+	dst := build.Load(build.Param("dst"), build.GP64())
+	src := build.Load(build.Param("src"), build.GP64())
+	n := build.Load(build.Param("n"), build.GP64())
+
+	groupSize := len(group{}) * m.registerSize()
+	for _, groups := range m.inFlight() {
+		again, done := fmt.Sprintf("groups%d", groups), fmt.Sprintf("done%d", groups)
+		size := groups * groupSize
+
+		build.Label(again)
+		build.CMPQ(n, operand.U32(size/8))
+		build.JB(operand.LabelRef(done))
+		var g []group
+		for i := range groups {
+			g = append(g, load(m, operand.Mem{Base: src, Disp: i * groupSize}))
+		}
+		crypt(cipher{m, fmt.Sprintf("steps%d", groups)}, keys, g)
+		for i := range groups {
+			store(m, operand.Mem{Base: dst, Disp: i * groupSize}, g[i])
+		}
+		build.ADDQ(operand.U32(size), src)
+		build.ADDQ(operand.U32(size), dst)
+		build.SUBQ(operand.U32(size/8), n)
+		build.JMP(operand.LabelRef(again))
+		build.Label(done)
+	}
+	build.VZEROUPPER()
+	build.RET()
+}
