@@ -23,7 +23,7 @@ type layout struct {
 	ask         asker
 	other       asker // a second way to ask, if not nil
 	otherAbout  string
-	main        bool // measured at the largest size too
+	main        bool // measured at every size
 }
 
 func owned(table string) ([]string, error) { return clickhouse.Schema{Table: table}.Statements() }

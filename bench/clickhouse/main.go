@@ -42,7 +42,7 @@ type options struct {
 
 func parse(args []string) (o options, err error) {
 	flags := flag.NewFlagSet("bench/clickhouse", flag.ContinueOnError)
-	sizes := flags.String("spans", "1,5,20", "sizes to measure, in `millions` of spans, ascending; the last with the main layouts only if there are more")
+	sizes := flags.String("spans", "1,5,20", "sizes to measure, in `millions` of spans, ascending; of several, only the second with all layouts")
 	flags.IntVar(&o.seed, "seed", 1, "`number` that all data follows from")
 	flags.StringVar(&o.out, "out", ".", "`folder` for the results")
 	flags.BoolVar(&o.report, "report", false, "only write RESULTS.md and the plots again, from results.json")
@@ -92,9 +92,8 @@ func run(ctx context.Context, args []string) error {
 		if err != nil {
 			return err
 		}
-		last := i > 0 && i == len(o.sizes)-1
 		for _, l := range layouts {
-			if last && !l.main {
+			if i != min(1, len(o.sizes)-1) && !l.main {
 				continue
 			}
 			m, err := d.run(ctx, l, 8192, os.Stderr)
