@@ -1,0 +1,42 @@
+SELECT throwIf(toUInt32(splitByChar('.', version())[1]) * 100 + toUInt32(splitByChar('.', version())[2]) < 2403, 'traceflake: the server is too old: the functions need 24.3 or newer');
+
+CREATE OR REPLACE FUNCTION traceIDTime AS (id) ->
+    if(match(id, '^[0-9a-f]{32}$'),
+       fromUnixTimestamp64Milli(toInt64(bitShiftRight(reinterpretAsUInt64(reverse(unhex(substring(id, 1, 16)))), 23)) + 1577836800000, 'UTC'),
+       NULL);
+
+CREATE OR REPLACE FUNCTION traceIDSeq AS (id) ->
+    if(match(id, '^[0-9a-f]{32}$'),
+       toUInt32(bitAnd(reinterpretAsUInt64(reverse(unhex(substring(id, 1, 16)))), 8388607)),
+       NULL);
+
+CREATE OR REPLACE FUNCTION traceIDLow AS (id) ->
+    if(match(id, '^[0-9a-f]{32}$'),
+       reinterpretAsUInt64(reverse(unhex(substring(id, 17, 16)))),
+       NULL);
+
+CREATE OR REPLACE FUNCTION traceIDMin AS (t) ->
+    if(isNull(t), NULL,
+       concat(lower(hex(reverse(reinterpretAsFixedString(bitShiftLeft(toUInt64(least(greatest(
+           toUnixTimestamp64Milli(toDateTime64(t, 3, 'UTC')) - 1577836800000, 0), 2199023255551)), 23))))),
+           '0000000000000000'));
+
+CREATE OR REPLACE FUNCTION traceIDMax AS (t) ->
+    if(isNull(t), NULL,
+       concat(lower(hex(reverse(reinterpretAsFixedString(bitOr(bitShiftLeft(toUInt64(least(greatest(
+           toUnixTimestamp64Milli(toDateTime64(t, 3, 'UTC')) - 1577836800000, 0), 2199023255551)), 23), 8388607))))),
+           'ffffffffffffffff'));
+
+CREATE OR REPLACE FUNCTION traceIDIsOurs AS (id, now, max_age, skew) ->
+    ifNull(substring(id, 1, 16) != '0000000000000000' AND traceIDTime(id) >= toDateTime64(now, 9, 'UTC') - max_age
+           AND traceIDTime(id) <= toDateTime64(now, 9, 'UTC') + skew, 0);
+
+CREATE OR REPLACE FUNCTION traceIDAt AS (t, seq, low) ->
+    if(ifNull(toUnixTimestamp64Milli(toDateTime64(t, 3, 'UTC')), 0) BETWEEN 1577836800000 AND 3776860055551,
+       concat(lower(hex(reverse(reinterpretAsFixedString(greatest(bitOr(
+           bitShiftLeft(toUInt64(toUnixTimestamp64Milli(toDateTime64(t, 3, 'UTC')) - 1577836800000), 23),
+           bitAnd(toUInt64(seq), 8388607)), 1))))),
+           lower(hex(reverse(reinterpretAsFixedString(toUInt64(low)))))),
+       NULL);
+
+SELECT throwIf(count() > 0 AND NOT (SELECT countIf((name, type) IN (('Timestamp', 'DateTime64(9)'), ('TraceId', 'String'), ('SpanId', 'String'), ('ParentSpanId', 'String'), ('TraceState', 'String'), ('SpanName', 'LowCardinality(String)'), ('SpanKind', 'LowCardinality(String)'), ('ServiceName', 'LowCardinality(String)'), ('ResourceAttributes', 'Map(LowCardinality(String), String)'), ('ScopeName', 'String'), ('ScopeVersion', 'String'), ('SpanAttributes', 'Map(LowCardinality(String), String)'), ('Duration', 'UInt64'), ('StatusCode', 'LowCardinality(String)'), ('StatusMessage', 'String'), ('Events.Timestamp', 'Array(DateTime64(9))'), ('Events.Name', 'Array(LowCardinality(String))'), ('Events.Attributes', 'Array(Map(LowCardinality(String), String))'), ('Links.TraceId', 'Array(String)'), ('Links.SpanId', 'Array(String)'), ('Links.TraceState', 'Array(String)'), ('Links.Attributes', 'Array(Map(LowCardinality(String), String))'))) = 22 FROM system.columns WHERE database = 'otel' AND table = 'otel_traces'), 'traceflake: table otel_traces has not the columns of the Collector\'s exporter: name the table that it writes into') FROM system.tables WHERE database = 'otel' AND name = 'otel_traces';
