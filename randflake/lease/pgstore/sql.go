@@ -96,30 +96,37 @@ EXCEPTION WHEN duplicate_table THEN
 END $traceflake$`
 
 // The holder is looked for first, so that a request whose answer was lost
-// finds its grant; two at once are told apart by the unique index. A row that
-// another transaction has locked is skipped, not waited for.
+// finds its grant; two at once are told apart by the unique index.
 //
-// Whether any block was free in the statement's one snapshot tells "none is
-// free" from "those that were are just being taken".
+// The search begins at a random node and goes around, so that clients seldom
+// meet. A row that another transaction has locked is skipped, not waited for.
+// Whether any block was free in the statement's one snapshot spares the search
+// when none is, and tells that from "those that were are just being taken".
 const acquireSQL = `WITH {clock},
 held AS MATERIALIZED (
 	SELECT * FROM {table} WHERE holder = $1 FOR UPDATE
-), free AS MATERIALIZED (
-	SELECT node FROM {table}
-	WHERE granted_until <= to_timestamp($3::bigint) AND node BETWEEN $5 AND $6
-		AND $2::bigint <= (SELECT now FROM clock) + $7::bigint
-		AND NOT EXISTS (SELECT FROM held)
-	ORDER BY granted_until LIMIT 1 FOR UPDATE SKIP LOCKED
+), stock AS MATERIALIZED (
+	SELECT EXISTS (SELECT FROM {table} WHERE granted_until <= to_timestamp($3::bigint) AND node BETWEEN $5 AND $6) AS free
+), may AS MATERIALIZED (
+	SELECT stock.free AND $2::bigint <= clock.now + $7::bigint AND NOT EXISTS (SELECT FROM held) AS take FROM stock, clock
+), found AS MATERIALIZED (
+	SELECT node FROM (
+		SELECT node FROM {table}
+		WHERE (SELECT take FROM may) AND granted_until <= to_timestamp($3::bigint) AND node BETWEEN $8 AND $6
+		ORDER BY node LIMIT 1 FOR UPDATE SKIP LOCKED
+	) AS after UNION ALL SELECT node FROM (
+		SELECT node FROM {table}
+		WHERE (SELECT take FROM may) AND granted_until <= to_timestamp($3::bigint) AND node BETWEEN $5 AND $8 - 1
+		ORDER BY node LIMIT 1 FOR UPDATE SKIP LOCKED
+	) AS before LIMIT 1
 ), granted AS (
 	UPDATE {table} AS t SET granted_from = to_timestamp($3::bigint), granted_until = to_timestamp($4::bigint),
 		holder = $1, version = t.version + 1
-	FROM free WHERE t.node = free.node
+	FROM found WHERE t.node = found.node
 	RETURNING t.*
 )
-SELECT clock.now, {durable},
-	EXISTS (SELECT FROM {table} WHERE granted_until <= to_timestamp($3::bigint) AND node BETWEEN $5 AND $6),
-	{block}
-FROM clock LEFT JOIN (SELECT * FROM held UNION ALL SELECT * FROM granted) AS b ON true`
+SELECT clock.now, {durable}, stock.free, {block}
+FROM clock CROSS JOIN stock LEFT JOIN (SELECT * FROM held UNION ALL SELECT * FROM granted) AS b ON true`
 
 // A locked row is one that no other transaction changes any more, so that what
 // is read, what is written and what the caller is told are of one state.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"regexp"
 	"strings"
 	"sync/atomic"
@@ -99,8 +100,8 @@ func New(pool *pgxpool.Pool, opts ...Option) (*Store, error) {
 	return s, nil
 }
 
-// Acquire implements [lease.Store]. It takes the block that has been free
-// longest.
+// Acquire implements [lease.Store]. It takes the first free block after a
+// random one.
 func (s *Store) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
 	r.Now = r.Now.Truncate(time.Microsecond) // as PostgreSQL counts
 	if err := r.Check(time.Time{}); err != nil {
@@ -117,9 +118,10 @@ func (s *Store) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 	first, last := bounds(nodes)
 	args := []any{
 		r.Holder, r.Now.UnixMicro(), next.Start.Unix(), next.GrantedUntil.Unix(),
-		first, last, lease.MaxClockAhead.Microseconds(),
+		first, last, lease.MaxClockAhead.Microseconds(), int64(0),
 	}
 	for try := 0; ; try++ {
+		args[len(args)-1] = first + rand.Int64N(last-first+1) // where to begin
 		a, err := s.call(ctx, "acquire", s.sql.acquire, args...)
 		if err != nil {
 			return lease.Grant{}, err
