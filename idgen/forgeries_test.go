@@ -203,8 +203,8 @@ func TestWithPlausible(t *testing.T) {
 		{"zero", trace.TraceID{}, []idgen.VerifierOption{rule}, false},
 		{"a UUID of version 7, now", joined(uint64(ms.UnixMilli())<<16|7<<12, 1<<63), []idgen.VerifierOption{rule}, false},
 	} {
-		opts := append(tt.opts, idgen.WithVerifierClock(newClock(ms)))
-		if got := idgen.NewVerifier([]*randflake.Codec{codec}, opts...).Verify(tt.id); got != tt.wants {
+		v := idgen.NewVerifier([]*randflake.Codec{codec}, append(tt.opts, idgen.WithVerifierClock(newClock(ms)))...)
+		if got := v.Verify(tt.id); got != tt.wants {
 			t.Errorf("%s: %v", tt.name, got)
 		}
 	}
