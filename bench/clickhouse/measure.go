@@ -36,6 +36,9 @@ type measured struct {
 // samples of each kind of query are explained, and a few of them run.
 const samples, runs = 12, 4
 
+// page is how many spans a search lists.
+const page = 20
+
 // run loads one layout, measures it, merges it, measures it again and drops it.
 func (d *dataset) run(ctx context.Context, l layout, granularity int, out io.Writer) ([]measured, error) {
 	title := fmt.Sprintf("%s, %s, %.3g M", l.Name, l.IDs, float64(d.spans)/1e6)
@@ -70,7 +73,8 @@ func (d *dataset) run(ctx context.Context, l layout, granularity int, out io.Wri
 	if _, err := scan(ctx, d.Engine, "SELECT count() "+active, &m.Parts); err != nil {
 		return nil, err
 	}
-	questions, err := d.questions(ctx, l.IDs)
+	// Smaller granules stand for more data: as many rows of a page lie in one.
+	questions, err := d.questions(ctx, l.IDs, max(1, page*granularity/8192))
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +167,7 @@ func (d *dataset) sizes(ctx context.Context) (map[string]float64, error) {
 }
 
 // questions are the same for every layout, but for the IDs.
-func (d *dataset) questions(ctx context.Context, kind string) (map[string][]question, error) {
+func (d *dataset) questions(ctx context.Context, kind string, limit int) (map[string][]question, error) {
 	r := rand.New(rand.NewPCG(5, 6))
 	pairs, err := d.Query(ctx, "SELECT ServiceName, SpanName FROM source GROUP BY 1, 2 ORDER BY count(), 1, 2")
 	if err != nil {
@@ -193,8 +197,8 @@ func (d *dataset) questions(ctx context.Context, kind string) (map[string][]ques
 		q.kind, q.ids = allSpans, nil
 		all[allSpans] = append(all[allSpans], q)
 		pair := pairs.Rows[r.IntN(len(pairs.Rows))]
-		all[searchHour] = append(all[searchHour], question{kind: searchHour, from: from, to: from.Add(time.Hour), service: pair[0], name: pair[1]})
-		all[searchDay] = append(all[searchDay], question{kind: searchDay, from: day, to: day.Add(24 * time.Hour), service: pair[0], name: pair[1]})
+		all[searchHour] = append(all[searchHour], question{kind: searchHour, from: from, to: from.Add(time.Hour), service: pair[0], name: pair[1], limit: limit})
+		all[searchDay] = append(all[searchDay], question{kind: searchDay, from: day, to: day.Add(24 * time.Hour), service: pair[0], name: pair[1], limit: limit})
 	}
 	return all, nil
 }
@@ -216,7 +220,7 @@ func (d *dataset) cost(ctx context.Context, ask asker, table string, questions [
 			read.Read += g.Read
 		}
 		granules = append(granules, float64(read.Read))
-		if i >= runs {
+		if i >= d.runs {
 			continue
 		}
 		r, err := d.Query(ctx, whole(run))

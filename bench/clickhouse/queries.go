@@ -25,6 +25,7 @@ type question struct {
 	ids           [][16]byte
 	from, to      time.Time
 	service, name string
+	limit         int
 }
 
 // asker turns a question into the statement to run and, as EXPLAIN does not
@@ -42,7 +43,7 @@ func bySchema(layout clickhouse.Layout) asker {
 		case allSpans:
 			query, err = s.Spans(q.from, q.to)
 		default:
-			query, err = s.Search(clickhouse.Search{From: q.from, To: q.to, Service: q.service, Name: q.name})
+			query, err = s.Search(clickhouse.Search{From: q.from, To: q.to, Service: q.service, Name: q.name, Limit: q.limit})
 		}
 		run := bind(query)
 		var inner []string
@@ -63,7 +64,7 @@ func bare(table string, q question) (string, []string, error) {
 		return bySchema(clickhouse.Owned)(table, q)
 	}
 	query, err := clickhouse.Schema{Table: table, Layout: clickhouse.Overlay}.Search(
-		clickhouse.Search{From: q.from, To: q.to, Service: q.service, Name: q.name})
+		clickhouse.Search{From: q.from, To: q.to, Service: q.service, Name: q.name, Limit: q.limit})
 	return bind(query), nil, err
 }
 

@@ -82,10 +82,10 @@ Written by `+"`%s`"+` on %s, commit %s, %s, ClickHouse %s on %s.
 
 One day of generated spans, about 8 to a trace, inserted in the order of their times in blocks of %d. "Fresh" is
 right after that, "merged" after OPTIMIZE FINAL. A granule is 8192 rows. Granules are medians of %d queries, rows and bytes of %d. Granules are what
-all indexes leave, subqueries and lookup table included, as EXPLAIN counts them. Searches list the newest 20 spans of one service and name.
+all indexes leave, subqueries and lookup table included, as EXPLAIN counts them. Searches list the newest %d spans of one service and name.
 Granules, rows and bytes carry over to other machines; seconds, taken while other work ran on this one, do not.
 
-`, r.Command, r.Date, r.Commit, r.Go, r.ClickHouse, r.CPU, block, samples, runs)
+`, r.Command, r.Date, r.Commit, r.Go, r.ClickHouse, r.CPU, block, samples, runs, page)
 	for _, spans := range r.sizes() {
 		all := r.at(spans)
 		fmt.Fprintf(w, "## %.1f million spans\n\n", float64(spans)/1e6)
