@@ -32,6 +32,10 @@ screenshots: engines ## the pictures of the example's page in docs again; needs 
 test: engines ## every test of every module
 	go test work
 
+.PHONY: bench-clickhouse
+bench-clickhouse: engines ## granules and bytes read in ClickHouse, by layout and kind of ID; ARGS="-spans 1" for a short run
+	go run ./bench/clickhouse -out bench/clickhouse $(ARGS)
+
 # bench and the examples hold no concurrency of their own, and the collector
 # that the examples pull in takes minutes to build with the race detector.
 .PHONY: race
