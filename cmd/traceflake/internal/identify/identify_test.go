@@ -181,7 +181,7 @@ func TestAmbiguous(t *testing.T) {
 
 // The chances are what they say: the share of random IDs that look so.
 func TestChances(t *testing.T) {
-	const n = 200_000
+	const n = 60_000
 	x := Identifier{Keyring: keyring(t, secretA, secretB), Now: now}
 	random := keyring(t, "0123456789abcdef0123456789abcdef").Codec()
 	seen, chance := map[string]float64{}, map[string]float64{}
