@@ -63,7 +63,7 @@ func openBrowser(t *testing.T) *browser {
 		chromedp.ExecPath(path), chromedp.UserDataDir(t.TempDir()), chromedp.NoSandbox, chromedp.DisableGPU,
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.Flag("hide-scrollbars", true),
 		chromedp.WindowSize(width, height))
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewExecAllocator(ctx, options...)
 	t.Cleanup(cancel)
@@ -145,9 +145,10 @@ func (b *browser) press(selector, key string) {
 // opened waits until the location matches and returns the first group.
 func (b *browser) opened(pattern string) string {
 	b.t.Helper()
-	for range 400 {
-		url, state := result(b, chromedp.Location()), value[string](b, "document.readyState")
-		if m := regexp.MustCompile(pattern).FindStringSubmatch(url); m != nil && state == "complete" {
+	for until := time.Now().Add(30 * time.Second); time.Now().Before(until); {
+		url := result(b, chromedp.Location())
+		state, err := chromedp.Run(b.ctx, chromedp.Evaluate[string]("document.readyState")) // which fails when a page just goes
+		if m := regexp.MustCompile(pattern).FindStringSubmatch(url); m != nil && err == nil && state == "complete" {
 			return m[len(m)-1]
 		}
 		time.Sleep(25 * time.Millisecond)
@@ -347,11 +348,11 @@ func TestBrowser(t *testing.T) {
 		if ground := value[string](b, "getComputedStyle(document.body).backgroundColor"); ground != "rgb(20, 24, 29)" {
 			t.Errorf("the ground is %s in dark mode", ground)
 		}
-		b.do(chromedp.EmulateViewport(390, 844))
+		b.do(chromedp.EmulateViewport(320, 700))
 		for _, at := range []string{"/", "/traces/" + started} {
 			b.do(chromedp.Navigate(demo.page + at))
-			if wide := value[int](b, "document.documentElement.scrollWidth"); wide > 390 {
-				t.Errorf("%s is %d wide on a screen of 390", at, wide)
+			if wide := value[int](b, "document.documentElement.scrollWidth"); wide > 320 {
+				t.Errorf("%s is %d wide on a screen of 320", at, wide)
 			}
 		}
 		b.do(chromedp.EmulateViewport(width, height))

@@ -22,7 +22,7 @@ var inline = regexp.MustCompile(`(?i)<script>|<style|\son\w+=|\sstyle=|javascrip
 
 func TestPage(t *testing.T) {
 	use(t, embedded.ClickHouseForTest(t), nil)
-	demo := startDemo(t, "-requests", "2")
+	demo := startDemo(t, "-requests", "1")
 	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	ask := func(t *testing.T, method, url string, headers ...string) (*http.Response, string) {
 		t.Helper()
