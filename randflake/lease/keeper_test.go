@@ -237,6 +237,25 @@ func TestClockStep(t *testing.T) {
 	}
 }
 
+// A dropped grant is not given back by Close either: its clone may use it.
+func TestCloseAfterClockStep(t *testing.T) {
+	b := newBench(t)
+	b.pass(0)
+	b.mustOne()
+	before := b.block(0)
+	b.clock.Step(5 * time.Second)
+	if p, err := b.one(); err == nil {
+		t.Fatalf("made an ID of %s", p.Time)
+	}
+	b.seal()
+	if err := b.giveBackAll(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if after := b.block(0); after != before {
+		t.Errorf("the dropped block became %+v", after)
+	}
+}
+
 func TestClockSlewIsNoStep(t *testing.T) {
 	b := newBench(t)
 	for range 100 {

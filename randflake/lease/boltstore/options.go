@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/randflake/lease"
 )
 
@@ -85,7 +86,7 @@ func newConfig(opts []Option) (config, error) {
 // toNode keeps a number that is no node number one that NodeRange.Check
 // refuses.
 func toNode(n int) uint32 {
-	if n < 0 || n > 1<<31 {
+	if n < 0 || n > randflake.MaxNode+1 {
 		return 1<<32 - 1
 	}
 	return uint32(n)
