@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -54,11 +55,15 @@ With -o json each ID is an object on a line of its own.`,
 			if x.Keyring, err = f.keyring(cmd); err != nil {
 				return err
 			}
+			failed := false
 			owners, err := f.owners(cmd.Context())
-			if err != nil {
+			if errors.Is(err, errStoreAway) {
+				// The IDs speak without it.
+				failed = true
+				fmt.Fprintln(cmd.ErrOrStderr(), "traceflake:", err)
+			} else if err != nil {
 				return err
 			}
-			failed := false
 			err = eachLine(cmd, args, func(number int, line string) error {
 				found, err := x.Line(line)
 				if err != nil {
@@ -108,12 +113,14 @@ func (f *flags) owners(ctx context.Context) (*owners, error) {
 	defer s.Close()
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	o := &owners{now: time.Now()}
-	if o.blocks, err = s.List(ctx); err != nil {
-		return nil, fmt.Errorf("store: %w", err)
+	blocks, err := s.List(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errStoreAway, err)
 	}
-	return o, nil
+	return &owners{blocks, time.Now()}, nil
 }
+
+var errStoreAway = errors.New("no owners of nodes are shown: the store does not answer")
 
 // tell adds to each candidate with a node whose it is now.
 func (o *owners) tell(candidates []identify.Candidate) {

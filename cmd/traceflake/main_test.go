@@ -332,7 +332,7 @@ func TestInspectOwner(t *testing.T) {
 func TestDeadStore(t *testing.T) {
 	secret, store := write(t, "secret", secretA), "postgres://user:hunter2@127.0.0.1:1/db"
 	command(t, "", "lease", "list", "--store", store).want(t, 2, "", "store: pgstore")
-	command(t, "", "inspect", "4bf92f3577b34da6a3ce929d0e0e4736", "--store", store).want(t, 2, "", "store: pgstore")
+	command(t, "", "inspect", "4bf92f3577b34da6a3ce929d0e0e4736", "--store", store).want(t, 1, "UUID v4", "the store does not answer: pgstore")
 	command(t, "", "new", "--store", store, "--secret-file", secret).want(t, 2, "", "no leased node")
 	command(t, "", "new", "--store", store).want(t, 2, "", "set TRACEFLAKE_SECRET_FILE")
 	command(t, "", "lease", "list", "--store", "redis://user:hunter2@h").want(t, 2, "", "unknown kind of store; what its address may begin with: bolt, etcd, etcds, postgres")
