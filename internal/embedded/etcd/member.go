@@ -55,6 +55,7 @@ func member(name string) error {
 	cfg.InitialClusterToken = "traceflake-test"
 	cfg.LogLevel = "error"
 	cfg.TickMs, cfg.ElectionMs = 50, 500
+	cfg.BcryptCost = 4 // a login in milliseconds, also under the race detector
 	server, err := embed.StartEtcd(cfg)
 	if err != nil {
 		return err
