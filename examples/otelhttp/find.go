@@ -15,7 +15,7 @@ import (
 	"github.com/traceflake/traceflake/internal/embedded"
 )
 
-// finder looks traces up in the Collector's table.
+// finder looks traces up.
 type finder struct {
 	engine *embedded.Engine
 	ids    *source
@@ -49,7 +49,7 @@ func (f *finder) summaries(ctx context.Context) (all []summary, err error) {
 	return all, f.conn.Select(ctx, &all, sql)
 }
 
-// span is a row of the Collector's table.
+// span is a row of the table.
 type span struct {
 	Timestamp     time.Time
 	SpanID        string `ch:"SpanId"`
@@ -67,52 +67,50 @@ type found struct {
 	id       trace.TraceID
 	decoded  string // the low half, for people
 	spans    []span
-	from, to time.Time // the window; zero if all of the table was searched
-	windowed embedded.Granules
-	whole    embedded.Granules // without a window
+	dated    bool               // the ID's time is near the spans', as it is for ours
+	read     embedded.Granules  // to find it
+	exporter embedded.Granules  // what the same look-up reads in the exporter's own schema
 }
 
 var errNoTrace = errors.New("there is no trace")
 
-// A trace's spans begin after its ID is made, but clocks differ and some
-// traces are long.
-const (
-	before = time.Minute
-	after  = time.Hour
-)
-
-// trace searches in the window that the ID's time gives, and if nothing is
-// there, as for IDs that are not ours, everywhere.
+// trace finds a trace by its ID, whoever made that.
 func (f *finder) trace(ctx context.Context, id trace.TraceID) (t found, err error) {
 	t.id, t.decoded = id, f.ids.decode(id)
-	t.from, t.to = idgen.Time(id).Add(-before), idgen.Time(id).Add(after)
-	everywhere := fmt.Sprintf(`SELECT Timestamp, SpanId, ParentSpanId, SpanName, SpanKind, ServiceName, Duration, StatusCode, StatusMessage
-		FROM otel_traces WHERE TraceId = '%s'`, id)
-	windowed := fmt.Sprintf("%s AND Timestamp BETWEEN fromUnixTimestamp64Milli(%d) AND fromUnixTimestamp64Milli(%d)",
-		everywhere, t.from.UnixMilli(), t.to.UnixMilli())
-	if t.windowed, err = f.engine.Granules(ctx, windowed); err != nil {
+	const lookup = `SELECT Timestamp, SpanId, ParentSpanId, SpanName, SpanKind, ServiceName, Duration, StatusCode, StatusMessage
+		FROM %s WHERE TraceId = '%s'`
+	sorted := fmt.Sprintf(lookup, "otel_traces", id)
+	if t.read, err = f.engine.Granules(ctx, sorted); err != nil {
 		return t, err
 	}
-	if t.whole, err = f.engine.Granules(ctx, everywhere); err != nil {
+	if t.exporter, err = f.engine.Granules(ctx, fmt.Sprintf(lookup, exporterTable, id)); err != nil {
 		return t, err
 	}
-	if err := f.conn.Select(ctx, &t.spans, windowed); err != nil || len(t.spans) > 0 {
-		return t, err
-	}
-	t.from, t.to = time.Time{}, time.Time{}
-	if err := f.conn.Select(ctx, &t.spans, everywhere); err != nil {
+	if err := f.conn.Select(ctx, &t.spans, sorted); err != nil {
 		return t, err
 	}
 	if len(t.spans) == 0 {
 		return t, fmt.Errorf("%w %s", errNoTrace, id)
 	}
+	began := t.spans[0].Timestamp
+	t.dated = idgen.Plausible(id, began, time.Hour, time.Minute)
 	return t, nil
 }
 
-// table is how the Collector's exporter lays it out.
-var table = traces.Schema{Layout: traces.Overlay}
+// compare copies each span into the exporter's own table, to tell what a
+// look-up would read there. Only a demonstration needs that.
+func (f *finder) compare(ctx context.Context) error {
+	err := f.conn.Exec(ctx, "CREATE MATERIALIZED VIEW "+exporterTable+"_copy TO "+exporterTable+" AS SELECT * FROM otel_traces")
+	if err != nil {
+		return fmt.Errorf("ClickHouse: prepare: %w", err)
+	}
+	return nil
+}
 
-// prepare makes the functions that newest needs.
+// table is sorted by trace ID.
+var table = traces.Schema{Table: "otel_traces"}
+
+// prepare makes the table that the exporter writes into, and the functions.
 func (f *finder) prepare(ctx context.Context) error {
 	statements, err := table.Statements()
 	if err != nil {

@@ -115,7 +115,7 @@ func run(ctx context.Context, args []string, stdout io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, find.close()) }()
-	out.phase("ClickHouse", "%s, the fresh database %s with the Collector's own schema", find.server, engine.Database())
+	out.phase("ClickHouse", "%s, the fresh database %s", find.server, engine.Database())
 
 	if ids.ready(ctx) != nil && ctx.Err() == nil {
 		out.phase("IDs", "random until the store grants a lease")

@@ -94,9 +94,8 @@ type traceView struct {
 	Lag      string // of the first span
 	Decoded  string
 
-	Windowed                  bool
-	From, To                  time.Time
-	Read, Unbounded, Granules uint64
+	Dated                                     bool
+	Read, Granules, Exporter, ExporterGranules uint64
 }
 
 type spanRow struct {
@@ -113,10 +112,9 @@ func newTraceView(t found, lost error) traceView {
 	v := traceView{
 		head: newHead(rows[0].SpanName+", trace "+t.id.String(), lost), Name: rows[0].SpanName, Total: milliseconds(total),
 		ID: t.id.String(), Made: idgen.Time(t.id), Sequence: idgen.Sequence(t.id), Decoded: t.decoded,
-		Windowed: !t.from.IsZero(), From: t.from, To: t.to,
-		Read: t.windowed.Read, Unbounded: t.whole.Read, Granules: t.whole.Total,
+		Dated: t.dated, Read: t.read.Read, Granules: t.read.Total, Exporter: t.exporter.Read, ExporterGranules: t.exporter.Total,
 	}
-	if v.Windowed {
+	if v.Dated {
 		v.Lag = "the first span began " + milliseconds(start.Sub(v.Made)) + " later"
 	}
 	var services []string

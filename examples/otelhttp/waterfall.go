@@ -45,15 +45,11 @@ func (s *screen) waterfall(t found) {
 			strings.Repeat(" ", left), s.paint(bar, strings.Repeat("━", long)), s.paint(failed, note))
 	}
 	s.printf("\n%d spans in %s.\n", len(rows), milliseconds(total))
-	if t.from.IsZero() {
-		s.printf("Granules read: %s (the ID names no time near its spans, so all of the table was searched).\n\n",
-			s.paint(bold, fmt.Sprintf("%d of %d", t.whole.Read, t.whole.Total)))
-		return
+	if made := idgen.Time(t.id); t.dated {
+		s.printf("The ID was made at %s; the first span began %s later. Decoded: %s.\n", made.Format("2006-01-02 15:04:05.000 MST"), milliseconds(start.Sub(made)), t.decoded)
 	}
-	made := idgen.Time(t.id)
-	s.printf("The ID was made at %s; the first span began %s later. Decoded: %s.\n", made.Format("2006-01-02 15:04:05.000 MST"), milliseconds(start.Sub(made)), t.decoded)
-	s.printf("Granules read: %s (searched from %s to %s, as the ID says; without it %d).\n\n",
-		s.paint(bold, fmt.Sprintf("%d of %d", t.windowed.Read, t.windowed.Total)), t.from.Format("15:04:05"), t.to.Format("15:04:05"), t.whole.Read)
+	s.printf("Granules read: %s, as the table is sorted by trace ID; in the Collector's own schema %d of %d.\n\n",
+		s.paint(bold, fmt.Sprintf("%d of %d", t.read.Read, t.read.Total)), t.exporter.Read, t.exporter.Total)
 }
 
 // line is a span and its place in the tree.
