@@ -19,7 +19,7 @@ func (g *Generator) NewTraceIDAt(t time.Time) (trace.TraceID, error) {
 		return trace.TraceID{}, err
 	}
 	now := g.clock.now()
-	low, _, ok := g.shards.take(1, 1, now)
+	low, _, ok := g.shards.take(1, 1, now, g.generation.Load())
 	if !ok {
 		if low, _, _, err = g.more(1, 1, now); err != nil {
 			g.refused(err)

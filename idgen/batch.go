@@ -13,6 +13,7 @@ const batchSize = 256
 // batch holds ready-made IDs of one second. It has one owner at a time.
 type batch struct {
 	from, until int64 // Unix milliseconds: it may be used in [from, until)
+	generation  uint64
 	next, end   int
 	traces      int // how many of those before next went to trace IDs
 	ids         [batchSize]randflake.ID
@@ -20,10 +21,11 @@ type batch struct {
 
 // take hands out n IDs, the first and the last of which it returns; traces of
 // them are for trace IDs. It refuses when it has too few, and when its second
-// is over: an ID should tell the second in which it was given to somebody.
-func (b *batch) take(n, traces int, now int64) (first, last randflake.ID, ok bool) {
+// is over: an ID should tell the second in which it was given to somebody. And
+// it refuses when the source is at another generation.
+func (b *batch) take(n, traces int, now int64, generation uint64) (first, last randflake.ID, ok bool) {
 	next := b.next + n
-	if next > b.end || now < b.from || now >= b.until {
+	if next > b.end || now < b.from || now >= b.until || b.generation != generation {
 		return 0, 0, false
 	}
 	first, last = b.ids[b.next], b.ids[next-1]

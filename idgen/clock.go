@@ -20,7 +20,8 @@ const (
 // lets the timer be. Nothing but the time written into IDs depends on it.
 type coarse struct {
 	clock randflake.Clock
-	exact bool // always read the clock; for clocks that tests move
+	exact bool   // always read the clock; for clocks that tests move
+	each  func() // called with each reading, if not nil; set before the first
 
 	_       [64]byte
 	millis  atomic.Int64 // Unix milliseconds, or 0: the timer does not run
@@ -56,7 +57,7 @@ func (k *coarse) read() int64 {
 }
 
 func (k *coarse) start() int64 {
-	ms := k.clock.Now().UnixMilli()
+	ms := k.look()
 	if !k.exact && k.running.CompareAndSwap(false, true) {
 		k.left = ticks
 		k.millis.Store(ms)
@@ -71,6 +72,13 @@ func (k *coarse) tick() {
 		k.running.Store(false)
 		return
 	}
-	k.millis.Store(k.clock.Now().UnixMilli())
+	k.millis.Store(k.look())
 	k.timer.Reset(tick)
+}
+
+func (k *coarse) look() int64 {
+	if k.each != nil {
+		k.each()
+	}
+	return k.clock.Now().UnixMilli()
 }

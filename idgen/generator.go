@@ -18,6 +18,11 @@ import (
 // Fill writes up to len(dst) IDs of one second and returns how many, and the
 // second; n < len(dst) comes with an error. It is called on the path of spans
 // by many goroutines: it must be safe for concurrent use and never wait.
+//
+// A source may have a method Generation() uint64. When its value changes, as a
+// lease.Keeper's does when the clocks hint that the machine was suspended or
+// cloned, IDs made before are not handed out any more: it is looked at whenever
+// the clock is, every millisecond while IDs are asked for.
 type Source interface {
 	Fill(dst []randflake.ID) (n int, second time.Time, err error)
 }
@@ -30,6 +35,9 @@ type Generator struct {
 	clock  *coarse
 	order  order
 	old    atomic.Uint64 // IDs given to old records
+	// generation is the source's, as far as it is known here.
+	generation atomic.Uint64
+
 	shards *shards
 	counts counts
 	refusals
@@ -52,6 +60,13 @@ func New(opts ...Option) *Generator {
 	if g.source == nil {
 		g.source = newPrivate(cfg.clock)
 	}
+	if s, ok := g.source.(interface{ Generation() uint64 }); ok {
+		clock.each = func() {
+			if now := s.Generation(); now != g.generation.Load() {
+				g.generation.Store(now)
+			}
+		}
+	}
 	g.register(cfg.meters)
 	return g
 }
@@ -60,7 +75,7 @@ func New(opts ...Option) *Generator {
 // context is not used, but by a fallback that does.
 func (g *Generator) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
 	now := g.clock.now()
-	low, span, ok := g.shards.take(2, 1, now)
+	low, span, ok := g.shards.take(2, 1, now, g.generation.Load())
 	if !ok {
 		var err error
 		if low, span, now, err = g.more(2, 1, now); err != nil {
@@ -78,7 +93,7 @@ func (g *Generator) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
 // ID are not used, but by a fallback that does.
 func (g *Generator) NewSpanID(ctx context.Context, traceID trace.TraceID) trace.SpanID {
 	now := g.clock.now()
-	id, _, ok := g.shards.take(1, 0, now)
+	id, _, ok := g.shards.take(1, 0, now, g.generation.Load())
 	if !ok {
 		var err error
 		if id, _, _, err = g.more(1, 0, now); err != nil {
@@ -96,6 +111,7 @@ func (g *Generator) more(n, traces int, now int64) (first, last randflake.ID, _ 
 	b := g.shards.spare()
 	defer g.shards.put(b)
 	g.counts.used(b)
+	b.generation = g.generation.Load() // before, so that a change meanwhile counts
 	if err := b.fill(g.source, n); err != nil {
 		return 0, 0, now, err
 	}
@@ -104,7 +120,7 @@ func (g *Generator) more(n, traces int, now int64) (first, last randflake.ID, _ 
 		now = g.clock.read()
 	}
 	g.counts.borrowed.Store(max(b.until-time.Second.Milliseconds()-now, 0))
-	first, last, _ = b.take(n, traces, b.from)
+	first, last, _ = b.take(n, traces, b.from, b.generation)
 	return first, last, now, nil
 }
 

@@ -2,6 +2,7 @@ package idgen
 
 import (
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -106,10 +107,50 @@ func TestBatchIsOfItsSecond(t *testing.T) {
 		at   int64
 		want bool
 	}{{-2001, false}, {-2000, true}, {0, true}, {999, true}, {1000, false}} {
-		if _, _, ok := b.take(1, 0, clock.ms+tt.at); ok != tt.want {
+		if _, _, ok := b.take(1, 0, clock.ms+tt.at, 0); ok != tt.want {
 			t.Errorf("at %d ms: %v", tt.at, ok)
 		}
 	}
+}
+
+type generations struct {
+	*private
+	generation, fills atomic.Uint64
+}
+
+func (s *generations) Generation() uint64 { return s.generation.Load() }
+func (s *generations) Fill(dst []randflake.ID) (int, time.Time, error) {
+	s.fills.Add(1)
+	return s.private.Fill(dst)
+}
+
+// When the source's generation changes, ready-made IDs are thrown away: at the
+// next reading of the clock.
+func TestGeneration(t *testing.T) {
+	in2026(t, func(t *testing.T) {
+		s := &generations{private: newPrivate(randflake.SystemClock)}
+		g := New(WithSource(s))
+		for i := uint64(1); i <= 5; i++ {
+			fills := s.fills.Load()
+			g.NewSpanID(t.Context(), trace.TraceID{})
+			if s.fills.Load() == fills {
+				t.Errorf("an ID of an earlier generation than %d", i)
+			}
+			s.generation.Add(1)
+			time.Sleep(2 * tick)
+			synctest.Wait()
+			if g.generation.Load() != i {
+				t.Errorf("generation %d is not known after %v", i, 2*tick)
+			}
+		}
+		time.Sleep(2 * ticks * tick) // idle: the next call reads the clock itself
+		s.generation.Add(1)
+		fills := s.fills.Load()
+		g.NewSpanID(t.Context(), trace.TraceID{})
+		if s.fills.Load() == fills {
+			t.Error("an ID of an earlier generation after an idle time")
+		}
+	})
 }
 
 // The order word: what other goroutines did while one stood still between

@@ -41,11 +41,11 @@ func procPin() int
 func procUnpin()
 
 // take takes n IDs from this processor's batch; see batch.take.
-func (s *shards) take(n, traces int, now int64) (first, last randflake.ID, ok bool) {
+func (s *shards) take(n, traces int, now int64, generation uint64) (first, last randflake.ID, ok bool) {
 	// Between the two the goroutine cannot be stopped: no calls, no loops.
 	if p := procPin(); p < len(s.slots) {
 		if b := s.slots[p].batch; b != nil {
-			first, last, ok = b.take(n, traces, now)
+			first, last, ok = b.take(n, traces, now, generation)
 		}
 	}
 	procUnpin()

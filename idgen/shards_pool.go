@@ -14,9 +14,9 @@ type shards struct{ pool sync.Pool }
 
 func newShards() *shards { return new(shards) }
 
-func (s *shards) take(n, traces int, now int64) (first, last randflake.ID, ok bool) {
+func (s *shards) take(n, traces int, now int64, generation uint64) (first, last randflake.ID, ok bool) {
 	if b, have := s.pool.Get().(*batch); have {
-		first, last, ok = b.take(n, traces, now)
+		first, last, ok = b.take(n, traces, now, generation)
 		s.pool.Put(b)
 	}
 	return first, last, ok
