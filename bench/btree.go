@@ -69,13 +69,17 @@ func measureBTree(ctx context.Context, s settings) (b btree, err error) {
 	if err != nil {
 		return b, err
 	}
-	defer func() { err = errors.Join(err, server.Close()) }()
-	conn, err := pgx.Connect(ctx, server.DSN())
+	b, err = insertAll(ctx, server.DSN(), s.rows)
+	return b, errors.Join(err, server.Close())
+}
+
+func insertAll(ctx context.Context, dsn string, rows int) (b btree, err error) {
+	conn, err := pgx.Connect(ctx, dsn)
 	if err != nil {
 		return b, err
 	}
 	defer func() { err = errors.Join(err, conn.Close(context.WithoutCancel(ctx))) }()
-	b.rows = s.rows
+	b.rows = rows
 	if err := conn.QueryRow(ctx, "SHOW server_version").Scan(&b.version); err != nil {
 		return b, err
 	}
@@ -95,7 +99,7 @@ func measureBTree(ctx context.Context, s settings) (b btree, err error) {
 	runs := make([][]tree, len(kinds))
 	for range tries {
 		for i, k := range kinds {
-			t, err := insert(ctx, conn, k, s.rows)
+			t, err := insert(ctx, conn, k, rows)
 			if err != nil {
 				return b, fmt.Errorf("%s as %s: %w", k.what, k.column, err)
 			}
@@ -115,9 +119,10 @@ func measureBTree(ctx context.Context, s settings) (b btree, err error) {
 // insert fills a new table, key by key as they are made.
 func insert(ctx context.Context, conn *pgx.Conn, k keyKind, rows int) (t tree, err error) {
 	t.keyKind = k
+	table := "keys_" + k.column // the connection remembers a table's types
 	for _, sql := range []string{
-		"DROP TABLE IF EXISTS keys",
-		"CREATE TABLE keys (id " + k.column + " PRIMARY KEY, n bigint NOT NULL)",
+		"DROP TABLE IF EXISTS " + table,
+		"CREATE TABLE " + table + " (id " + k.column + " PRIMARY KEY, n bigint NOT NULL)",
 		"CHECKPOINT",
 	} {
 		if _, err := conn.Exec(ctx, sql); err != nil {
@@ -130,7 +135,7 @@ func insert(ctx context.Context, conn *pgx.Conn, k keyKind, rows int) (t tree, e
 	}
 	start := time.Now()
 	for n := 0; n < rows; n += perCommit {
-		_, err := conn.CopyFrom(ctx, pgx.Identifier{"keys"}, []string{"id", "n"},
+		_, err := conn.CopyFrom(ctx, pgx.Identifier{table}, []string{"id", "n"},
 			pgx.CopyFromSlice(min(perCommit, rows-n), func(i int) ([]any, error) { return []any{k.next(), int64(n + i)}, nil }))
 		if err != nil {
 			return t, err
@@ -141,8 +146,8 @@ func insert(ctx context.Context, conn *pgx.Conn, k keyKind, rows int) (t tree, e
 		return t, err
 	}
 	err = conn.QueryRow(ctx, `
-		SELECT pg_relation_size('keys_pkey'), pg_wal_lsn_diff($2::pg_lsn, $1::pg_lsn)::bigint,
-		       (SELECT avg_leaf_density FROM pgstatindex('keys_pkey'))`, before, after).Scan(&t.index, &t.wal, &t.density)
+		SELECT pg_relation_size($3::regclass), pg_wal_lsn_diff($2::pg_lsn, $1::pg_lsn)::bigint,
+		       (SELECT avg_leaf_density FROM pgstatindex($3::regclass))`, before, after, table+"_pkey").Scan(&t.index, &t.wal, &t.density)
 	if err != nil {
 		return t, err
 	}

@@ -47,7 +47,7 @@ func run(ctx context.Context) error {
 	flag.DurationVar(&s.idle, "idle", 10*time.Second, "how long an idle process is watched")
 	flag.IntVar(&s.rows, "rows", 1_000_000, "rows inserted into PostgreSQL, for each kind of key")
 	flag.IntVar(&s.ids, "ids", 1<<22, "IDs for the balance of shards")
-	flag.IntVar(&s.calls, "calls", 1024, "calls stepped through, instruction by instruction")
+	flag.IntVar(&s.calls, "calls", 256, "calls stepped through, instruction by instruction")
 	only := flag.String("only", "", "print these sections and write nothing: "+strings.Join(sectionNames(), ","))
 	checking := flag.Bool("check", false, "hold the table of ratios against its targets, with short runs")
 	child := flag.String("child", "", "for itself: what to do as a process of its own")

@@ -114,7 +114,7 @@ func rivals() ([]rival, error) {
 		},
 		{
 			gen: "sonyflake", who: "sony/sonyflake", unique: "by machine number, given by hand or the IP address's end; sleeps after 256 in 10 ms",
-			ordered: "10 ms", hidden: "nothing", bits: "63", decodes: "10 ms, machine, sequence",
+			ordered: "strictly in a process", hidden: "nothing", bits: "63", decodes: "10 ms, machine, sequence",
 			make: func() { must(sony.NextID()) },
 		},
 	}, nil

@@ -7,41 +7,51 @@ import (
 	"os"
 	"runtime"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"golang.org/x/arch/x86/x86asm"
 )
 
-// step steps the two threads of a process through some calls each, one thread
-// after the other. All other threads stay stopped: no timer, no scheduler and
-// no collector comes between.
-func step(pid int, p place, calls int) (threads [2]steps, err error) {
+// patience is how long a thread may take for one instruction.
+const patience = 10 * time.Second
+
+// step steps the two threads of a process that run through some calls each,
+// one thread after the other. All other threads stay stopped: no timer, no
+// scheduler and no collector comes between.
+func step(pid int, entry uintptr, calls int) (threads [2]steps, err error) {
 	// What a thread traces, only it may.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	for try := 0; ; try++ {
+	t := stepper{entry: uint64(entry), code: make(map[uint64]x86asm.Inst)}
+	defer t.watch(pid)()
+	// Threads that are still traced when they are killed wait for their tracer.
+	defer func() {
+		if left := letGo(pid); err == nil {
+			err = left
+		}
+	}()
+	var both []int
+	for try := 0; len(both) != len(threads); try++ {
+		if try == 100 {
+			return threads, errors.New("two threads never ran at the same time")
+		}
+		if try > 0 {
+			if err := letGo(pid); err != nil {
+				return threads, err
+			}
+			time.Sleep(time.Millisecond)
+		}
 		if err := stopAll(pid); err != nil {
 			return threads, err
 		}
-		running, err := bothRun(p.Threads)
-		if err != nil {
+		if both, err = running(pid); err != nil {
 			return threads, err
 		}
-		if running {
-			break
-		}
-		if try == 100 {
-			return threads, errors.New("the two threads never ran at the same time")
-		}
-		if err := letGo(pid); err != nil {
-			return threads, err
-		}
-		time.Sleep(time.Millisecond)
 	}
-	t := stepper{code: make(map[uint64]x86asm.Inst)}
-	for i, thread := range p.Threads {
-		if threads[i], err = t.thread(thread, uint64(p.Entry), calls); err != nil {
+	for i, thread := range both {
+		if threads[i], err = t.thread(thread, calls); err != nil {
 			return threads, err
 		}
 	}
@@ -103,50 +113,74 @@ func letGo(pid int) error {
 	return nil
 }
 
-// bothRun tells whether both threads were stopped outside of the kernel: then
-// each has a processor of Go's scheduler to itself.
-func bothRun(threads [2]int) (bool, error) {
-	for _, id := range threads {
+// running returns the threads that were stopped outside of the kernel: each
+// of them has a processor of Go's scheduler to itself.
+func running(pid int) (ids []int, err error) {
+	all, err := tasks(pid)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range all {
 		var r syscall.PtraceRegs
 		if err := syscall.PtraceGetRegs(id, &r); err != nil {
-			return false, fmt.Errorf("ptrace registers: %w", err)
+			return nil, fmt.Errorf("ptrace registers: %w", err)
 		}
-		if int64(r.Orig_rax) >= 0 { //nolint:gosec // -1 outside of system calls
-			return false, nil
+		if int64(r.Orig_rax) < 0 { //nolint:gosec // -1 outside of system calls
+			ids = append(ids, id)
 		}
 	}
-	return true, nil
+	return ids, nil
 }
 
+// wait waits until a thread is stopped by a signal.
 func wait(id int, want syscall.Signal) error {
-	for deadline := time.Now().Add(10 * time.Second); ; {
+	for {
 		var status syscall.WaitStatus
-		got, err := syscall.Wait4(id, &status, syscall.WALL|syscall.WNOHANG, nil)
+		_, err := syscall.Wait4(id, &status, syscall.WALL, nil)
 		switch {
 		case errors.Is(err, syscall.EINTR):
 		case err != nil:
 			return fmt.Errorf("wait for a stop: %w", err)
-		case got == id && status.Stopped() && status.StopSignal() == want:
+		case !status.Stopped():
+			return fmt.Errorf("%w; killed by signal %d", errStuck, status.Signal())
+		case status.StopSignal() == want:
 			return nil
-		case got == id && status.Stopped(): // another signal, which is not for us
+		default: // another signal, which is not for us
 			if err := syscall.PtraceCont(id, int(status.StopSignal())); err != nil {
 				return fmt.Errorf("ptrace continue: %w", err)
 			}
-		case got == id:
-			return fmt.Errorf("thread %d ended: status %#x", id, uint32(status))
-		case time.Now().After(deadline):
-			return fmt.Errorf("thread %d waits for one that is stopped", id)
 		}
 	}
 }
 
 // stepper decodes each instruction once.
-type stepper struct{ code map[uint64]x86asm.Inst }
+type stepper struct {
+	entry uint64 // of the call
+	code  map[uint64]x86asm.Inst
+	steps atomic.Int64
+}
+
+// watch kills the process when it makes no progress, until it is told to end.
+func (t *stepper) watch(pid int) (end func()) {
+	var timer *time.Timer
+	seen := int64(-1)
+	timer = time.AfterFunc(patience, func() {
+		now := t.steps.Load()
+		if now == seen {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+			return
+		}
+		seen = now
+		timer.Reset(patience)
+	})
+	return func() { timer.Stop() }
+}
 
 // thread steps through the next calls of one thread.
-func (t *stepper) thread(id int, entry uint64, calls int) (s steps, err error) {
+func (t *stepper) thread(id int, calls int) (s steps, err error) {
 	var r syscall.PtraceRegs
 	next := func() error {
+		t.steps.Add(1)
 		if err := syscall.PtraceSingleStep(id); err != nil {
 			return fmt.Errorf("ptrace step: %w", err)
 		}
@@ -156,7 +190,7 @@ func (t *stepper) thread(id int, entry uint64, calls int) (s steps, err error) {
 		return syscall.PtraceGetRegs(id, &r)
 	}
 	for range calls {
-		for r.Rip != entry {
+		for r.Rip != t.entry {
 			if err := next(); err != nil {
 				return s, err
 			}

@@ -2,4 +2,4 @@
 
 package main
 
-func step(int, place, int) (threads [2]steps, err error) { return threads, errNoStepping }
+func step(int, uintptr, int) (threads [2]steps, err error) { return threads, errNoStepping }

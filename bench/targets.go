@@ -23,7 +23,8 @@ type line struct {
 	cost, counterpart  string
 	ratio, cpu         float64 // cpu: the ratio of CPU times, or 0
 	most, first, slack float64
-	allocs             uint64
+	allocs             uint64 // more than the counterpart's
+	allocations        string
 	unit               string // of ratio, "" for a plain ratio
 }
 
@@ -73,12 +74,9 @@ func lines(m samples) (out []line, err error) {
 			cost:        fmt.Sprintf("%.1f ns", m.median(t.of, sample.wallNs)),
 			counterpart: fmt.Sprintf("%.1f ns", m.median(t.to, sample.wallNs)),
 		}
-		for _, s := range m.of[t.of] {
-			l.allocs = max(l.allocs, s.allocs)
-		}
-		for _, s := range m.of[t.to] { // spans allocate with any generator
-			l.allocs -= min(l.allocs, s.allocs)
-		}
+		allocs, others := m.allocs(t.of), m.allocs(t.to)
+		l.allocs = allocs - min(allocs, others) // spans allocate with any generator
+		l.allocations = fmt.Sprintf("%d, %d", allocs, others)
 		out = append(out, l)
 	}
 	return append(out, crowdLines(m)...), nil
@@ -141,10 +139,10 @@ func (l line) cpuText() string {
 
 // table is the table of ratios for RESULTS.md.
 func table(ls []line) string {
-	rows := [][]string{{"what", "cost", "against", "cost", "ratio", "of CPU time", "at most", ""}}
+	rows := [][]string{{"what", "cost", "against", "cost", "ratio", "of CPU time", "allocations", "at most", ""}}
 	for _, l := range ls {
 		rows = append(rows, []string{l.what, l.cost, l.against, l.counterpart,
-			fmt.Sprintf("%.2f%s", l.ratio, l.unit), l.cpuText(), l.target(), l.verdict()})
+			fmt.Sprintf("%.2f%s", l.ratio, l.unit), l.cpuText(), l.allocations, l.target(), l.verdict()})
 	}
 	return markdown(rows)
 }

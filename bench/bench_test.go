@@ -1,0 +1,298 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/traceflake/traceflake/internal/embedded"
+)
+
+// TestMain lets the test be the processes that the program starts of itself.
+func TestMain(m *testing.M) {
+	if slices.Contains(os.Args[1:], "-child") {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func tiny() settings {
+	return settings{rounds: 1, turn: time.Microsecond, idle: time.Millisecond, rows: 3000, ids: 1 << 14, calls: 8}
+}
+
+// Benchmark runs every subject as one of Go's benchmarks.
+func Benchmark(b *testing.B) {
+	g, err := newGenerators(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		if err := g.close(context.Background()); err != nil {
+			b.Error(err)
+		}
+	})
+	subjects, err := everySubject(g, true)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, s := range subjects {
+		b.Run(s.key(), func(b *testing.B) {
+			b.ReportAllocs()
+			s.calls(b.N)
+			if s.per > 1 {
+				b.ReportMetric(float64(b.Elapsed())/float64(b.N*s.per), "ns/each")
+			}
+		})
+	}
+}
+
+func TestEveryTargetHasItsSubjects(t *testing.T) {
+	g, err := newGenerators(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, all := range []bool{false, true} {
+		subjects, err := everySubject(g, all)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen := make(map[string]bool)
+		for _, s := range subjects {
+			if seen[s.key()] {
+				t.Errorf("two subjects %s", s.key())
+			}
+			seen[s.key()] = true
+		}
+		m := measure(subjects, 1, time.Microsecond)
+		if _, err := lines(m); err == nil {
+			t.Fatal("no error, though the portable build was not measured")
+		}
+		for _, s := range m.of[key("EncryptUint64s", "sparx64", 1)] {
+			m.add(key("EncryptUint64s", "sparx64-purego", 1), s)
+		}
+		m.add(key("Draw", "rand-purego", 1), m.of[key("Draw", "rand", 1)][0])
+		ls, err := lines(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := len(targets()) + 2; len(ls) != want {
+			t.Errorf("%d lines, want %d", len(ls), want)
+		}
+	}
+	if err := g.close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestRatioIsOfNeighbours(t *testing.T) {
+	// The machine gets slower and slower; a costs twice b all the time.
+	m := samples{of: make(map[string][]sample)}
+	for i := 1; i <= 9; i++ {
+		m.add("b", sample{calls: 1, per: 1, wall: time.Duration(100 * i * i)})
+		m.add("a", sample{calls: 1, per: 2, wall: time.Duration(400 * i * i)})
+	}
+	if got := m.ratio("a", "b", sample.wallNs); got != 2 {
+		t.Errorf("ratio %g, want 2", got)
+	}
+}
+
+func TestVerdicts(t *testing.T) {
+	for _, c := range []struct {
+		line    line
+		failed  bool
+		verdict string
+	}{
+		{line{ratio: 1.03, most: 1.03}, false, "met"},
+		{line{ratio: 1.2, most: 1}, false, "missed by 20 %"},
+		{line{ratio: 1.26, most: 1}, true, "missed by 26 %"},
+		{line{ratio: 1.7, most: 1.5, first: 1.8}, false, "missed, first target of 1.8 met"},
+		{line{ratio: 2, most: 1.5, first: 1.8}, true, "missed by 33 %"},
+		{line{ratio: 0.5, most: 1, allocs: 1}, true, "missed: 1 allocations more"},
+		{line{ratio: 0, most: 0}, false, "met"},
+		{line{ratio: 0.4, most: 0, slack: 1}, false, "missed"},
+		{line{ratio: 60, most: 0, slack: 1}, true, "missed"},
+	} {
+		if got := c.line.verdict(); got != c.verdict {
+			t.Errorf("%+v: verdict %q, want %q", c.line, got, c.verdict)
+		}
+		if got := c.line.failed(); got != c.failed {
+			t.Errorf("%+v: failed %t", c.line, got)
+		}
+		if err := check([]line{c.line}); (err != nil) != c.failed {
+			t.Errorf("%+v: check says %v", c.line, err)
+		}
+	}
+}
+
+func TestParseReadsWhatIsWritten(t *testing.T) {
+	s := subject{name: "Draw", gen: "rand", goroutines: 2}
+	want := sample{calls: 1000, per: 1, wall: 12345, cpu: 23456, allocs: 2, bytes: 48}
+	m := samples{subjects: []subject{s}, of: map[string][]sample{s.key(): {want}}}
+	var b strings.Builder
+	if err := m.write(&b); err != nil {
+		t.Fatal(err)
+	}
+	k, got, err := parse(strings.TrimSpace(b.String()))
+	if err != nil || k != s.key() || got != want {
+		t.Errorf("%s\ngave %s %+v, %v; want %s %+v", b.String(), k, got, err, s.key(), want)
+	}
+	for _, text := range []string{"", "PASS", "BenchmarkX", "BenchmarkX-2 12 ns/op"} {
+		if k, got, err := parse(text); err == nil {
+			t.Errorf("%q gave %s %+v", text, k, got)
+		}
+	}
+}
+
+func TestChiSquare(t *testing.T) {
+	// 25 and 75 of 100: (25²+25²)/50 = 25 at one degree of freedom.
+	if x2, p := chiSquare([]int{25, 75}); x2 != 25 || p > 1e-6 {
+		t.Errorf("chi-square %g, p %g", x2, p)
+	}
+	if x2, p := chiSquare([]int{50, 50, 50}); x2 != 0 || p != 1 {
+		t.Errorf("chi-square %g, p %g", x2, p)
+	}
+	if d := deviations([]int{25, 75}); d[0] != -5 || d[1] != 5 {
+		t.Errorf("deviations %g", d)
+	}
+}
+
+func TestBalanceCountsEveryID(t *testing.T) {
+	all, err := measureBalance(tiny())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range all {
+		for _, counts := range append(b.shards, b.histogram[:]) {
+			total := 0
+			for _, n := range counts {
+				total += n
+			}
+			if total != tiny().ids {
+				t.Errorf("%s: %d of %d IDs counted in %d", b.gen, total, tiny().ids, len(counts))
+			}
+		}
+	}
+}
+
+func TestRivalsMakeIDs(t *testing.T) {
+	rs, err := rivals()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rs {
+		r.make()
+	}
+	up, err := uptraceGenerator(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, span := up.NewIDs(t.Context())
+	if age := time.Since(time.Unix(0, int64(be64(id[:8])))); age < 0 || age > time.Minute || !span.IsValid() { //nolint:gosec // a time of now
+		t.Errorf("uptrace's trace ID %s is not of now", id)
+	}
+}
+
+func be64(b []byte) (n uint64) {
+	for _, c := range b {
+		n = n<<8 | uint64(c)
+	}
+	return n
+}
+
+// The count must see the word that NewIDs shares, or it proves nothing about
+// NewSpanID.
+func TestCountOfCacheLines(t *testing.T) {
+	all, err := countWrites(t.Context(), tiny())
+	switch {
+	case errors.Is(err, errNoStepping):
+		t.Skip(err)
+	case errors.Is(err, syscall.EPERM):
+		t.Skip("this system does not let a process trace its child: ", err)
+	case err != nil:
+		t.Fatal(err)
+	}
+	for _, w := range all {
+		if w.calls != 2*tiny().calls || w.instructions < 10 || w.lines < 1 || w.unknownInMedian > 0 {
+			t.Errorf("%+v", w)
+		}
+		switch {
+		case w.method == "NewIDs" && w.gen != "default":
+			if w.sharing != w.calls || w.locked == 0 {
+				t.Errorf("%+v: want the shared word in every call", w)
+			}
+		default: // one call of each thread may fill a batch
+			if w.sharing > 2 || w.locked > 0 {
+				t.Errorf("%+v: want no shared lines", w)
+			}
+		}
+	}
+	if text := writtenReport(all); !strings.Contains(text, "NewSpanID leased") {
+		t.Error(text)
+	}
+}
+
+func TestCountOfFalseSharing(t *testing.T) {
+	call := func(lines ...uint64) map[uint64]bool {
+		m := make(map[uint64]bool)
+		for _, l := range lines {
+			m[l] = true
+		}
+		return m
+	}
+	thread := func(calls ...map[uint64]bool) steps {
+		return steps{instructions: []int{9, 9, 9}, locked: []int{0, 1, 0}, unknown: []int{0, 0, 4}, writes: calls}
+	}
+	got := count("m", "g", [2]steps{
+		thread(call(1, 2), call(1, 7), call(1, 2)),
+		thread(call(3, 4), call(3), call(3, 7, 8)),
+	})
+	want := written{method: "m", gen: "g", calls: 6, instructions: 9, lines: 2, both: 1, sharing: 2, unknown: 8}
+	if got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+func TestMemory(t *testing.T) {
+	var f footprint
+	if err := ask(t.Context(), "memory", tiny(), &f); err != nil {
+		t.Fatal(err)
+	}
+	if least := uint64(8 * batch); f.Heap < least || f.Heap > uint64(64+16*f.CPUs)<<10 { //nolint:gosec // a few CPUs
+		t.Errorf("%+v: want at least a batch, %d bytes, and at most 64 KiB + 16 KiB a CPU", f, least)
+	}
+}
+
+func TestChildSaysWhatIsWrong(t *testing.T) {
+	var f footprint
+	err := ask(t.Context(), "no such job", tiny(), &f)
+	if err == nil || !strings.Contains(err.Error(), `no child "no such job"`) {
+		t.Errorf("got %v", err)
+	}
+	if bad := (*json.SyntaxError)(nil); errors.As(err, &bad) {
+		t.Errorf("the answer was read: %v", err)
+	}
+}
+
+func TestBTree(t *testing.T) {
+	b, err := insertAll(t.Context(), embedded.PostgresForTest(t).DSN(), tiny().rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sizes := make(map[string]tree)
+	for _, k := range b.trees {
+		if k.index < int64(8*b.rows) || k.wal < k.index || k.splits < 2 {
+			t.Errorf("%s %s: %+v", k.what, k.column, k)
+		}
+		sizes[k.what+" "+k.column] = k
+	}
+	if random, ours := sizes["random (UUIDv4) uuid"], sizes["traceflake uuid"]; ours.splits >= random.splits {
+		t.Errorf("keys in order split %d pages, random ones %d", ours.splits, random.splits)
+	}
+}
