@@ -67,9 +67,9 @@ type found struct {
 	id       trace.TraceID
 	decoded  string // the low half, for people
 	spans    []span
-	dated    bool               // the ID's time is near the spans', as it is for ours
-	read     embedded.Granules  // to find it
-	exporter embedded.Granules  // what the same look-up reads in the exporter's own schema
+	dated    bool              // the ID's time is near the spans', as it is for ours
+	read     embedded.Granules // to find it
+	exporter embedded.Granules // what the same look-up reads in the exporter's own schema
 }
 
 var errNoTrace = errors.New("there is no trace")
@@ -78,7 +78,7 @@ var errNoTrace = errors.New("there is no trace")
 func (f *finder) trace(ctx context.Context, id trace.TraceID) (t found, err error) {
 	t.id, t.decoded = id, f.ids.decode(id)
 	const lookup = `SELECT Timestamp, SpanId, ParentSpanId, SpanName, SpanKind, ServiceName, Duration, StatusCode, StatusMessage
-		FROM %s WHERE TraceId = '%s'`
+		FROM %s WHERE TraceId = '%s' ORDER BY Timestamp`
 	sorted := fmt.Sprintf(lookup, "otel_traces", id)
 	if t.read, err = f.engine.Granules(ctx, sorted); err != nil {
 		return t, err

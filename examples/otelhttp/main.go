@@ -121,6 +121,9 @@ func run(ctx context.Context, args []string, stdout io.Writer) (err error) {
 		out.phase("IDs", "random until the store grants a lease")
 	}
 
+	if err := find.prepare(ctx); err != nil {
+		return err
+	}
 	spans, err := newPipeline(ctx, engine.DSN(), ids.ids)
 	if err != nil {
 		return err
@@ -134,7 +137,7 @@ func run(ctx context.Context, args []string, stdout io.Writer) (err error) {
 		out.phase("Spans", "%d stored, %d lost", spans.stored.Load(), spans.lost.Load())
 	}()
 
-	if err := find.prepare(ctx); err != nil {
+	if err := find.compare(ctx); err != nil {
 		return err
 	}
 	services, err := startServices(spans, o.host)

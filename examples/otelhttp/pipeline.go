@@ -39,20 +39,41 @@ type pipeline struct {
 	failure      atomic.Pointer[error] // the first
 }
 
+// exporterTable is what the exporter makes, if one lets it.
+const exporterTable = "otel_traces_exporter"
+
+// newPipeline stores spans in the table otel_traces, which must be there.
 func newPipeline(ctx context.Context, dsn string, ids *idgen.Generator) (*pipeline, error) {
+	// Only to make its own table, for comparison.
+	beside, err := startExporter(ctx, dsn, func(c *clickhouseexporter.Config) { c.TracesTableName = exporterTable })
+	if err == nil {
+		err = beside.Shutdown(ctx)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the Collector's exporter: %w", err)
+	}
+	collector, err := startExporter(ctx, dsn, func(c *clickhouseexporter.Config) { c.CreateSchema = false })
+	if err != nil {
+		return nil, fmt.Errorf("the Collector's exporter: %w", err)
+	}
+	return &pipeline{ids: ids, collector: collector}, nil
+}
+
+func startExporter(ctx context.Context, dsn string, change func(*clickhouseexporter.Config)) (exporter.Traces, error) {
 	factory := clickhouseexporter.NewFactory()
 	config, ok := factory.CreateDefaultConfig().(*clickhouseexporter.Config)
 	if !ok {
-		return nil, errors.New("the Collector's exporter has another kind of configuration")
+		return nil, errors.New("it has another kind of configuration")
 	}
 	config.Endpoint = dsn
 	config.AsyncInsert = false                                                    // stored when it says so
 	config.QueueSettings = configoptional.None[exporterhelper.QueueBatchConfig]() // the SDK's batches are enough
 	config.BackOffConfig.Enabled = false                                          // an error is for the user to see, and a retry may store spans twice
+	change(config)
 	if err := config.Validate(); err != nil {
-		return nil, fmt.Errorf("the Collector's exporter: %w", err)
+		return nil, err
 	}
-	collector, err := factory.CreateTraces(ctx, exporter.Settings{
+	e, err := factory.CreateTraces(ctx, exporter.Settings{
 		ID: component.NewID(factory.Type()),
 		TelemetrySettings: component.TelemetrySettings{
 			Logger:         zap.NewNop(), // what goes wrong comes back as an error
@@ -61,13 +82,10 @@ func newPipeline(ctx context.Context, dsn string, ids *idgen.Generator) (*pipeli
 			Resource:       pcommon.NewResource(),
 		},
 	}, config)
-	if err == nil {
-		err = collector.Start(ctx, noExtensions{}) // makes the tables
-	}
 	if err != nil {
-		return nil, fmt.Errorf("the Collector's exporter: %w", err)
+		return nil, err
 	}
-	return &pipeline{ids: ids, collector: collector}, nil
+	return e, e.Start(ctx, noExtensions{})
 }
 
 type noExtensions struct{}

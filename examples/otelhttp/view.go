@@ -94,7 +94,7 @@ type traceView struct {
 	Lag      string // of the first span
 	Decoded  string
 
-	Dated                                     bool
+	Dated                                      bool
 	Read, Granules, Exporter, ExporterGranules uint64
 }
 
