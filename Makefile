@@ -60,6 +60,14 @@ fuzz: ## every fuzz target of every module for FUZZTIME each
 		go test -run '^$$' -fuzz "^$${func#func }\$$" -fuzztime $(FUZZTIME) "$${file%/*}" </dev/null
 	done <<<"$$targets"
 
+.PHONY: bench
+bench: engines ## measure IDs, rivals and B-tree keys, in minutes: bench/RESULTS.md and bench/plots; best on a machine that does nothing else
+	cd bench && go run . $(ARGS)
+
+.PHONY: bench-check
+bench-check: ## hold the table of ratios against its targets, with short runs; fails when one is missed by more than 25 %
+	cd bench && go run . -check $(ARGS)
+
 .PHONY: lint
 lint: $(GOLANGCI_LINT) ## golangci-lint in every module
 	@dirs=$$($(MODULES)) failed=0

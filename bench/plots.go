@@ -48,6 +48,12 @@ func savePlots(name string, width, height vg.Length, plots ...*plot.Plot) error 
 	return saveTo(filepath.Join("plots", name+".png"), vgimg.PngCanvas{Canvas: image})
 }
 
+func newGrid() *plotter.Grid {
+	g := plotter.NewGrid()
+	g.Vertical.Color, g.Horizontal.Color = faint, faint
+	return g
+}
+
 // costPoint is a line of the plot of costs.
 type costPoint struct {
 	label string
@@ -66,7 +72,7 @@ func plotCosts(points []costPoint) error {
 	p := plot.New()
 	p.Title.Text = "Cost of an ID, one goroutine"
 	p.X.Label.Text = "ns of wall time, logarithmic"
-	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: 1}
+	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, decades(points[0].ns*4)
 	names := make([]string, len(points))
 	mine, others := plotter.XYs{}, plotter.XYs{}
 	labels := plotter.XYLabels{}
@@ -83,9 +89,7 @@ func plotCosts(points []costPoint) error {
 	}
 	p.NominalY(names...)
 	p.X.Min, p.X.Max = 1, points[0].ns*4
-	grid := plotter.NewGrid()
-	grid.Vertical.Color, grid.Horizontal.Color = faint, faint
-	p.Add(grid)
+	p.Add(newGrid())
 	for _, set := range []struct {
 		points plotter.XYs
 		colour color.Color
@@ -104,9 +108,21 @@ func plotCosts(points []costPoint) error {
 	for i := range l.TextStyle {
 		l.TextStyle[i].YAlign = draw.YCenter
 	}
-	l.Offset.X = 4
+	l.Offset = vg.Point{X: 4, Y: 2}
 	p.Add(l)
 	return savePlots("cost", 18*vg.Centimeter, vg.Length(len(points))*0.6*vg.Centimeter+3*vg.Centimeter, p)
+}
+
+// decades are ticks at 1, 10, 100 and so on.
+func decades(most float64) plot.ConstantTicks {
+	var ticks plot.ConstantTicks
+	for at := 1.0; at <= most; at *= 10 {
+		ticks = append(ticks, plot.Tick{Value: at, Label: strconv.FormatFloat(at, 'f', 0, 64)})
+		for i := 2.0; i < 10 && at*i <= most; i++ {
+			ticks = append(ticks, plot.Tick{Value: at * i})
+		}
+	}
+	return ticks
 }
 
 func short(ns float64) string {
@@ -130,7 +146,7 @@ func plotCrowd(m samples) error {
 		}
 		p.X.Tick.Marker = plot.ConstantTicks(ticks)
 		p.Y.Min = 0
-		p.Add(plotter.NewGrid())
+		p.Add(newGrid())
 		for _, who := range []struct {
 			gen    string
 			colour color.Color
@@ -156,7 +172,7 @@ func plotCrowd(m samples) error {
 				p.Y.Max = max(p.Y.Max, xy.Y*1.25)
 			}
 		}
-		p.Legend.Top = true
+		p.Legend.Top, p.Legend.Padding = true, 3
 		plots = append(plots, p)
 	}
 	return savePlots("goroutines", 24*vg.Centimeter, 10*vg.Centimeter, plots...)
