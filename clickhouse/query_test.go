@@ -26,6 +26,7 @@ func TestQueries(t *testing.T) {
 		show(s.TraceEverywhere([16]byte{0x19, 15: 1}))
 		show(s.Newest(day, day.Add(time.Hour), [16]byte{}, 100))
 		show(s.Newest(day, day.Add(time.Hour), [16]byte{0x19}, 100))
+		show(s.SpansOfTraces(day, day.Add(time.Hour)))
 		show(s.Spans(day, day.Add(time.Hour)))
 		show(s.Search(clickhouse.Search{From: day, To: day.Add(time.Hour), Service: "orders", Name: "GET /", MinDuration: time.Second, MaxDuration: time.Minute, Errors: true}))
 		show(s.Search(clickhouse.Search{From: day, To: day.Add(time.Hour), Limit: 5,

@@ -91,6 +91,7 @@ func TestBadSchemas(t *testing.T) {
 			"DropLookup":    func() error { _, err := s.DropLookup(); return err },
 			"Trace":         func() error { _, err := s.Trace([16]byte{1}); return err },
 			"Newest":        func() error { _, err := s.Newest(day, day.Add(1), [16]byte{}, 1); return err },
+			"SpansOfTraces": func() error { _, err := s.SpansOfTraces(day, day.Add(1)); return err },
 			"Spans":         func() error { _, err := s.Spans(day, day.Add(1)); return err },
 			"Search":        func() error { _, err := s.Search(clickhouse.Search{From: day, To: day.Add(1)}); return err },
 			"Migrate":       func() error { return s.Migrate(t.Context(), nil, nil) },

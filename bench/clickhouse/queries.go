@@ -12,12 +12,13 @@ import (
 const (
 	oneTrace   = "one trace"
 	manyTraces = "100 traces of 5 min"
+	allTraces  = "all traces of 5 min"
 	allSpans   = "all spans of 5 min"
 	searchHour = "search, 1 h"
 	searchDay  = "search, 24 h"
 )
 
-var kinds = []string{oneTrace, manyTraces, allSpans, searchHour, searchDay}
+var kinds = []string{oneTrace, manyTraces, allTraces, allSpans, searchHour, searchDay}
 
 // question is one query with its values.
 type question struct {
@@ -40,6 +41,8 @@ func bySchema(layout clickhouse.Layout) asker {
 		switch q.kind {
 		case oneTrace, manyTraces:
 			query, err = s.Traces(q.ids)
+		case allTraces:
+			query, err = s.SpansOfTraces(q.from, q.to)
 		case allSpans:
 			query, err = s.Spans(q.from, q.to)
 		default:
@@ -58,6 +61,14 @@ func bySchema(layout clickhouse.Layout) asker {
 	}
 }
 
+// randomOwned asks an owned table with IDs whose bounds the functions do not know.
+func randomOwned(table string, q question) (string, []string, error) {
+	if q.kind == allTraces {
+		q.kind = allSpans
+	}
+	return bySchema(clickhouse.Owned)(table, q)
+}
+
 // bare asks an owned table without the search of its own.
 func bare(table string, q question) (string, []string, error) {
 	if q.kind != searchHour && q.kind != searchDay {
@@ -71,7 +82,7 @@ func bare(table string, q question) (string, []string, error) {
 // byLookup asks as the exporter's documentation says.
 func byLookup(table string, q question) (string, []string, error) {
 	if q.kind != oneTrace && q.kind != manyTraces {
-		return bySchema(clickhouse.Overlay)(table, q)
+		return byTime(table, q)
 	}
 	query, err := clickhouse.Schema{Table: table}.Traces(q.ids)
 	if err != nil {
@@ -88,9 +99,17 @@ func byLookup(table string, q question) (string, []string, error) {
 // byBloom asks the exporter's table without its lookup table.
 func byBloom(table string, q question) (string, []string, error) {
 	if q.kind != oneTrace && q.kind != manyTraces {
-		return bySchema(clickhouse.Overlay)(table, q)
+		return byTime(table, q)
 	}
 	return bySchema(clickhouse.Owned)(table, q)
+}
+
+// byTime: random IDs have no range, so that all traces of a time are at best the spans of that time.
+func byTime(table string, q question) (string, []string, error) {
+	if q.kind == allTraces {
+		q.kind = allSpans
+	}
+	return bySchema(clickhouse.Overlay)(table, q)
 }
 
 // bind puts the values into the text, for EXPLAIN.

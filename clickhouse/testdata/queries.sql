@@ -48,6 +48,12 @@ SETTINGS enable_shared_storage_snapshot_in_query = 1
 
 SELECT `Timestamp`, `TraceId`, `SpanId`, `ParentSpanId`, `TraceState`, `SpanName`, `SpanKind`, `ServiceName`, `ResourceAttributes`, `ScopeName`, `ScopeVersion`, `SpanAttributes`, `Duration`, `StatusCode`, `StatusMessage`, `Events.Timestamp`, `Events.Name`, `Events.Attributes`, `Links.TraceId`, `Links.SpanId`, `Links.TraceState`, `Links.Attributes`
 FROM `otel_traces`
+WHERE TraceId >= traceIDMin({from:DateTime64(9, 'UTC')}) AND TraceId < traceIDMin({to:DateTime64(9, 'UTC')})
+ORDER BY TraceId, Timestamp, SpanId
+-- [{"from" "2026-10-15 00:00:00.000000000"} {"to" "2026-10-15 01:00:00.000000000"}]
+
+SELECT `Timestamp`, `TraceId`, `SpanId`, `ParentSpanId`, `TraceState`, `SpanName`, `SpanKind`, `ServiceName`, `ResourceAttributes`, `ScopeName`, `ScopeVersion`, `SpanAttributes`, `Duration`, `StatusCode`, `StatusMessage`, `Events.Timestamp`, `Events.Name`, `Events.Attributes`, `Links.TraceId`, `Links.SpanId`, `Links.TraceState`, `Links.Attributes`
+FROM `otel_traces`
 WHERE Timestamp >= {from:DateTime64(9, 'UTC')} AND Timestamp < {to:DateTime64(9, 'UTC')}
 ORDER BY Timestamp
 -- [{"from" "2026-10-15 00:00:00.000000000"} {"to" "2026-10-15 01:00:00.000000000"}]
@@ -135,6 +141,12 @@ LIMIT 100
 
 SELECT `Timestamp`, `TraceId`, `SpanId`, `ParentSpanId`, `TraceState`, `SpanName`, `SpanKind`, `ServiceName`, `ResourceAttributes`, `ScopeName`, `ScopeVersion`, `SpanAttributes`, `Duration`, `StatusCode`, `StatusMessage`, `Events.Timestamp`, `Events.Name`, `Events.Attributes`, `Links.TraceId`, `Links.SpanId`, `Links.TraceState`, `Links.Attributes`
 FROM `otel_traces`
+WHERE TraceId >= traceIDMin({from:DateTime64(9, 'UTC')}) AND TraceId < traceIDMin({to:DateTime64(9, 'UTC')}) AND Timestamp >= {from:DateTime64(9, 'UTC')} - INTERVAL 1 MINUTE AND Timestamp < {to:DateTime64(9, 'UTC')} + INTERVAL 1 HOUR
+ORDER BY TraceId, Timestamp, SpanId
+-- [{"from" "2026-10-15 00:00:00.000000000"} {"to" "2026-10-15 01:00:00.000000000"}]
+
+SELECT `Timestamp`, `TraceId`, `SpanId`, `ParentSpanId`, `TraceState`, `SpanName`, `SpanKind`, `ServiceName`, `ResourceAttributes`, `ScopeName`, `ScopeVersion`, `SpanAttributes`, `Duration`, `StatusCode`, `StatusMessage`, `Events.Timestamp`, `Events.Name`, `Events.Attributes`, `Links.TraceId`, `Links.SpanId`, `Links.TraceState`, `Links.Attributes`
+FROM `otel_traces`
 WHERE Timestamp >= {from:DateTime64(9, 'UTC')} AND Timestamp < {to:DateTime64(9, 'UTC')}
 ORDER BY Timestamp
 -- [{"from" "2026-10-15 00:00:00.000000000"} {"to" "2026-10-15 01:00:00.000000000"}]
@@ -206,6 +218,12 @@ ORDER BY TraceId DESC
 LIMIT 100
 SETTINGS enable_shared_storage_snapshot_in_query = 1, distributed_product_mode = 'local'
 -- [{"from" "2026-10-15 00:00:00.000000000"} {"to" "2026-10-15 01:00:00.000000000"} {"before" "19000000000000000000000000000000"}]
+
+SELECT `Timestamp`, `TraceId`, `SpanId`, `ParentSpanId`, `TraceState`, `SpanName`, `SpanKind`, `ServiceName`, `ResourceAttributes`, `ScopeName`, `ScopeVersion`, `SpanAttributes`, `Duration`, `StatusCode`, `StatusMessage`, `Events.Timestamp`, `Events.Name`, `Events.Attributes`, `Links.TraceId`, `Links.SpanId`, `Links.TraceState`, `Links.Attributes`
+FROM `otel`.`spans`
+WHERE TraceId >= traceIDMin({from:DateTime64(9, 'UTC')}) AND TraceId < traceIDMin({to:DateTime64(9, 'UTC')})
+ORDER BY TraceId, Timestamp, SpanId
+-- [{"from" "2026-10-15 00:00:00.000000000"} {"to" "2026-10-15 01:00:00.000000000"}]
 
 SELECT `Timestamp`, `TraceId`, `SpanId`, `ParentSpanId`, `TraceState`, `SpanName`, `SpanKind`, `ServiceName`, `ResourceAttributes`, `ScopeName`, `ScopeVersion`, `SpanAttributes`, `Duration`, `StatusCode`, `StatusMessage`, `Events.Timestamp`, `Events.Name`, `Events.Attributes`, `Links.TraceId`, `Links.SpanId`, `Links.TraceState`, `Links.Attributes`
 FROM `otel`.`spans`

@@ -172,6 +172,14 @@ func testNewest(t *testing.T, e *engine, s clickhouse.Schema, spans []span) {
 
 func testSpans(t *testing.T, e *engine, s clickhouse.Schema, spans []span) {
 	from, to := noon.Add(55*time.Minute), noon.Add(65*time.Minute) // across two partitions
+	of := sorted(names(spans, func(span span) bool {
+		at := idgen.Time(parse(span.trace))
+		inWindow := !span.start.Before(from.Add(-time.Minute)) && span.start.Before(to.Add(time.Hour))
+		return !at.Before(from) && at.Before(to) && (s.Layout == clickhouse.Owned || inWindow)
+	}))
+	if got := sorted(e.find("SpanId")(s.SpansOfTraces(from, to))); !reflect.DeepEqual(got, of) || len(of) < 500 {
+		t.Errorf("spans of the traces of ten minutes: %d, want %d", len(got), len(of))
+	}
 	want := sorted(names(spans, func(s span) bool { return !s.start.Before(from) && s.start.Before(to) }))
 	if got := sorted(e.find("SpanId")(s.Spans(from, to))); !reflect.DeepEqual(got, want) || len(want) < 500 {
 		t.Errorf("spans of ten minutes: %d, want %d", len(got), len(want))
