@@ -40,7 +40,7 @@ func newBalance(gen string, g sdktrace.IDGenerator, ids int) balance {
 		low := binary.BigEndian.Uint64(id[8:])
 		b.histogram[low/(math.MaxUint64/bins+1)]++
 		for i, n := range shardings {
-			b.shards[i][low%uint64(n)]++ //nolint:gosec // positive
+			b.shards[i][low%uint64(n)]++
 		}
 	}
 	return b

@@ -194,7 +194,7 @@ func TestRivalsMakeIDs(t *testing.T) {
 		t.Fatal(err)
 	}
 	id, span := up.NewIDs(t.Context())
-	if age := time.Since(time.Unix(0, int64(be64(id[:8])))); age < 0 || age > time.Minute || !span.IsValid() { //nolint:gosec // a time of now
+	if age := time.Since(time.Unix(0, int64(be64(id[:8])))); age < 0 || age > time.Minute || !span.IsValid() {
 		t.Errorf("uptrace's trace ID %s is not of now", id)
 	}
 }
@@ -264,7 +264,7 @@ func TestMemory(t *testing.T) {
 	if err := ask(t.Context(), "memory", tiny(), &f); err != nil {
 		t.Fatal(err)
 	}
-	if least := uint64(8 * batch); f.Heap < least || f.Heap > uint64(64+16*f.CPUs)<<10 { //nolint:gosec // a few CPUs
+	if least := uint64(8 * batch); f.Heap < least || f.Heap > uint64(64+16*f.CPUs)<<10 {
 		t.Errorf("%+v: want at least a batch, %d bytes, and at most 64 KiB + 16 KiB a CPU", f, least)
 	}
 }

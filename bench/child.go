@@ -34,7 +34,7 @@ func self(ctx context.Context, job string, s settings, more ...string) (*exec.Cm
 	if err != nil {
 		return nil, err
 	}
-	return exec.CommandContext(ctx, exe, append(s.args("-child", job), more...)...), nil //nolint:gosec // itself
+	return exec.CommandContext(ctx, exe, append(s.args("-child", job), more...)...), nil
 }
 
 // ask runs a child and decodes its answer.
@@ -84,7 +84,7 @@ func portable(ctx context.Context, s settings) error {
 
 // addPortable builds this program without assembly and adds what it measures.
 func addPortable(ctx context.Context, s settings, m samples) error {
-	c := exec.CommandContext(ctx, "go", append([]string{"run", "-tags", "purego", "."}, s.args("-child", "portable")...)...) //nolint:gosec // itself
+	c := exec.CommandContext(ctx, "go", append([]string{"run", "-tags", "purego", "."}, s.args("-child", "portable")...)...)
 	out, err := output(c)
 	if err != nil {
 		return fmt.Errorf("portable build: %w", err)

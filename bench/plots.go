@@ -29,13 +29,13 @@ var (
 func savePlots(name string, width, height vg.Length, plots ...*plot.Plot) error {
 	paint := func(c draw.Canvas) {
 		c.SetColor(color.White)
-		c.Fill(c.Rectangle.Path())
+		c.Fill(c.Path())
 		tiles := draw.Tiles{Rows: 1, Cols: len(plots), PadX: 4 * vg.Millimeter, PadRight: 4 * vg.Millimeter, PadTop: 2 * vg.Millimeter, PadBottom: 2 * vg.Millimeter, PadLeft: 2 * vg.Millimeter}
 		for i, canvas := range plot.Align([][]*plot.Plot{plots}, tiles, c)[0] {
 			plots[i].Draw(canvas)
 		}
 	}
-	if err := os.MkdirAll("plots", 0o755); err != nil { //nolint:gosec // for everybody to read
+	if err := os.MkdirAll("plots", 0o755); err != nil {
 		return err
 	}
 	svg := vgsvg.New(width, height)
@@ -232,7 +232,7 @@ func plotBalance(b balance) error {
 }
 
 func saveTo(path string, w io.WriterTo) error {
-	file, err := os.Create(path) //nolint:gosec // a name from here
+	file, err := os.Create(path)
 	if err != nil {
 		return err
 	}

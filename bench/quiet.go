@@ -161,7 +161,7 @@ func residentBytes() (uint64, error) {
 		return 0, fmt.Errorf("/proc/self/statm: %q", text)
 	}
 	pages, err := strconv.ParseUint(fields[1], 10, 64)
-	return pages * uint64(os.Getpagesize()), err //nolint:gosec // a small number
+	return pages * uint64(os.Getpagesize()), err
 }
 
 // quiet is what generators cost while nobody asks.

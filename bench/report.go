@@ -120,7 +120,7 @@ func (r *results) save(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile("RESULTS.md", []byte(text), 0o644) //nolint:gosec // for everybody to read
+	return os.WriteFile("RESULTS.md", []byte(text), 0o644)
 }
 
 // raw writes the samples as Go's benchmarks write theirs.
@@ -296,7 +296,7 @@ func (r *results) benchstat(ctx context.Context) (string, error) {
 		if t.col != ".unit" {
 			args = append(args, "-col", t.col)
 		}
-		out, err := output(exec.CommandContext(ctx, "go", append(args, file.Name())...)) //nolint:gosec // arguments from here
+		out, err := output(exec.CommandContext(ctx, "go", append(args, file.Name())...))
 		if err != nil {
 			return "", fmt.Errorf("benchstat: %w", err)
 		}

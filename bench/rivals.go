@@ -37,7 +37,7 @@ func idGenerator(p *sdktrace.TracerProvider) (sdktrace.IDGenerator, error) {
 	if !field.IsValid() || field.Type() != reflect.TypeFor[sdktrace.IDGenerator]() {
 		return nil, fmt.Errorf("this version of the SDK has no TracerProvider.idGenerator: %T", p)
 	}
-	return *(*sdktrace.IDGenerator)(unsafe.Pointer(field.UnsafeAddr())), nil //nolint:gosec // read of the field that was checked
+	return *(*sdktrace.IDGenerator)(unsafe.Pointer(field.UnsafeAddr())), nil
 }
 
 // sdkDefault returns the SDK's default generator.

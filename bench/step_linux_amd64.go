@@ -125,7 +125,7 @@ func running(pid int) (ids []int, err error) {
 		if err := syscall.PtraceGetRegs(id, &r); err != nil {
 			return nil, fmt.Errorf("ptrace registers: %w", err)
 		}
-		if int64(r.Orig_rax) < 0 { //nolint:gosec // -1 outside of system calls
+		if int64(r.Orig_rax) < 0 {
 			ids = append(ids, id)
 		}
 	}
@@ -199,8 +199,9 @@ func (t *stepper) thread(id int, calls int) (s steps, err error) {
 		if err != nil {
 			return s, err
 		}
-		back, top := uint64(0), r.Rsp
-		if back, err = word(id, top); err != nil {
+		top := r.Rsp
+		back, err := word(id, top)
+		if err != nil {
 			return s, err
 		}
 		n, locked, unknown, lines := 0, 0, 0, make(map[uint64]bool)
@@ -298,16 +299,16 @@ func writes(i x86asm.Inst, r *syscall.PtraceRegs) (at, size uint64, locked bool)
 	}
 	for _, arg := range args {
 		if m, ok := arg.(x86asm.Mem); ok {
-			return address(i, m, r), uint64(max(i.MemBytes, 1)), locked //nolint:gosec // a few bytes
+			return address(i, m, r), uint64(max(i.MemBytes, 1)), locked
 		}
 	}
 	return 0, 0, false
 }
 
 func address(i x86asm.Inst, m x86asm.Mem, r *syscall.PtraceRegs) uint64 {
-	at := uint64(m.Disp) //nolint:gosec // addresses wrap
+	at := uint64(m.Disp)
 	if m.Base == x86asm.RIP {
-		return at + r.Rip + uint64(i.Len) //nolint:gosec // a few bytes
+		return at + r.Rip + uint64(i.Len)
 	}
 	at += register(m.Base, r)
 	at += register(m.Index, r) * uint64(m.Scale)
