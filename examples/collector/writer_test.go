@@ -161,7 +161,7 @@ func rowOf(s tracetest.SpanStub) row {
 		}
 	}
 	for _, a := range s.Attributes {
-		r.attributes[string(a.Key)] = a.Value.Emit()
+		r.attributes[string(a.Key)] = a.Value.String()
 	}
 	return r
 }
@@ -337,33 +337,11 @@ func newest(t *testing.T, s clickhouse.Schema, db *sql.DB, traces map[trace.Trac
 	now := time.Now()
 	for {
 		q, err := s.Newest(now.Add(-time.Hour), now.Add(time.Hour), before, 7)
-		if err != nil {
-			t.Fatal(err)
-		}
-		rows, err := db.QueryContext(t.Context(), q.SQL, q.Args()...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		page := 0
-		for rows.Next() {
-			var id, service, name string
-			var start, end time.Time
-			var spans, failed uint64
-			if err := rows.Scan(&id, &start, &end, &spans, &failed, &service, &name); err != nil {
-				t.Fatal(err)
-			}
-			if service != "edge" || name != "GET /checkout" || spans < 2 || !end.After(start) {
-				t.Errorf("%s: %s %s, %d spans, %v to %v", id, service, name, spans, start, end)
-			}
-			found = append(found, id)
-			page++
-		}
-		if err := rows.Err(); err != nil {
-			t.Fatal(err)
-		}
-		if page == 0 {
+		page := newestPage(t, db, q, err)
+		if len(page) == 0 {
 			break
 		}
+		found = append(found, page...)
 		if before, err = trace.TraceIDFromHex(found[len(found)-1]); err != nil {
 			t.Fatal(err)
 		}
@@ -379,4 +357,33 @@ func newest(t *testing.T, s clickhouse.Schema, db *sql.DB, traces map[trace.Trac
 	if !reflect.DeepEqual(found, ours) {
 		t.Errorf("newest: %d traces, want %d", len(found), len(ours))
 	}
+}
+
+// newestPage returns the IDs of a page, and checks the rest of its columns.
+func newestPage(t *testing.T, db *sql.DB, q clickhouse.Query, err error) (page []string) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := db.QueryContext(t.Context(), q.SQL, q.Args()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var id, service, name string
+		var start, end time.Time
+		var spans, failed uint64
+		if err := rows.Scan(&id, &start, &end, &spans, &failed, &service, &name); err != nil {
+			t.Fatal(err)
+		}
+		if service != "edge" || name != "GET /checkout" || spans < 2 || !end.After(start) {
+			t.Errorf("%s: %s %s, %d spans, %v to %v", id, service, name, spans, start, end)
+		}
+		page = append(page, id)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return page
 }
