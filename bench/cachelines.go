@@ -6,11 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"reflect"
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync"
 
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -102,6 +104,7 @@ type steps struct {
 	locked       []int // of them, those that lock their cache line
 	unknown      []int // those whose writes are not known
 	writes       []map[uint64]bool
+	functions    []map[string]int // instructions by function
 }
 
 // written is what was counted for one kind of call.
@@ -115,6 +118,7 @@ type written struct {
 	sharing         int // calls that wrote one of them
 	unknown         int // instructions whose writes are not known, in all calls
 	unknownInMedian int
+	functions       map[string]int // of a median call's instructions
 }
 
 func count(method, gen string, threads [2]steps) written {
@@ -151,6 +155,11 @@ func count(method, gen string, threads [2]steps) written {
 		instructions = append(instructions, s.instructions...)
 		locked = append(locked, s.locked...)
 		unknown = append(unknown, s.unknown...)
+	}
+	for _, s := range threads {
+		if i := slices.Index(s.instructions, median(instructions)); i >= 0 {
+			w.functions = s.functions[i]
+		}
 	}
 	w.instructions, w.locked, w.lines, w.unknownInMedian = median(instructions), median(locked), median(lines), median(unknown)
 	return w
@@ -237,5 +246,24 @@ it writes is noted; the thread's own stack is left out. Instructions, atomic ins
 call. %s
 
 %s
-`, note, markdown(rows))
+Where the instructions of a median NewSpanID are, inlined functions by their own names:
+
+%s`, note, markdown(rows), functionTable(all))
+}
+
+// functionTable says what stands between our span IDs and the default ones.
+func functionTable(all []written) string {
+	rows := [][]string{{"generator", "function", "instructions"}}
+	for _, w := range all {
+		if w.method != "NewSpanID" || w.gen == "leased" {
+			continue
+		}
+		names := slices.SortedFunc(maps.Keys(w.functions), func(a, b string) int {
+			return cmp.Or(cmp.Compare(w.functions[b], w.functions[a]), strings.Compare(a, b))
+		})
+		for _, name := range names {
+			rows = append(rows, []string{w.gen, "`" + name[strings.LastIndexByte(name, '/')+1:] + "`", fmt.Sprint(w.functions[name])})
+		}
+	}
+	return markdown(rows)
 }

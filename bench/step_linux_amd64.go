@@ -204,13 +204,15 @@ func (t *stepper) thread(id int, calls int) (s steps, err error) {
 		if err != nil {
 			return s, err
 		}
-		n, locked, unknown, lines := 0, 0, 0, make(map[uint64]bool)
+		n, locked, unknown := 0, 0, 0
+		lines, functions := make(map[uint64]bool), make(map[string]int)
 		for r.Rip != back || r.Rsp <= top {
 			at, err := t.decode(id, r.Rip)
 			if err != nil {
 				return s, err
 			}
 			n++
+			functions[function(r.Rip)]++
 			switch to, size, isLocked := writes(at, &r); {
 			case at.Op == 0:
 				unknown++
@@ -230,6 +232,7 @@ func (t *stepper) thread(id int, calls int) (s steps, err error) {
 		s.locked = append(s.locked, locked)
 		s.unknown = append(s.unknown, unknown)
 		s.writes = append(s.writes, lines)
+		s.functions = append(s.functions, functions)
 	}
 	return s, nil
 }
@@ -250,6 +253,13 @@ func (t *stepper) decode(id int, at uint64) (x86asm.Inst, error) {
 	}
 	t.code[at] = inst
 	return inst, nil
+}
+
+// function names the function of an instruction. The other process is this
+// program too, at the same addresses.
+func function(at uint64) string {
+	frame, _ := runtime.CallersFrames([]uintptr{uintptr(at) + 1}).Next() // callers are named by where they return to
+	return frame.Function
 }
 
 // stack returns the bounds of the stack of a goroutine, which the register R14
