@@ -317,6 +317,7 @@ func TestNoAllocations(t *testing.T) {
 func ExampleNew() {
 	provider := sdktrace.NewTracerProvider(sdktrace.WithIDGenerator(idgen.New()))
 	_, span := provider.Tracer("example").Start(context.Background(), "work")
+	defer span.End()
 	age := time.Since(idgen.Time(span.SpanContext().TraceID()))
 	fmt.Println(age < time.Minute)
 	// Output: true
