@@ -28,6 +28,9 @@ func step(pid int, entry uintptr, calls int) (threads [2]steps, err error) {
 	defer t.watch(pid)()
 	// Threads that are still traced when they are killed wait for their tracer.
 	defer func() {
+		if err != nil { // or some might not stop any more
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
 		if left := letGo(pid); err == nil {
 			err = left
 		}
@@ -100,17 +103,23 @@ func stopAll(pid int) error {
 	}
 }
 
+// letGo lets every thread run again. Those of a process that was killed must
+// be waited for, one by one, before anybody can wait for the process.
 func letGo(pid int) error {
 	ids, err := tasks(pid)
 	if err != nil {
 		return err
 	}
 	for _, id := range ids {
-		if err := syscall.PtraceDetach(id); err != nil {
-			return fmt.Errorf("ptrace detach: %w", err)
+		failed := syscall.PtraceDetach(id)
+		if errors.Is(failed, syscall.ESRCH) && id != pid {
+			_, failed = syscall.Wait4(id, nil, syscall.WALL, nil)
+		}
+		if failed != nil && err == nil {
+			err = fmt.Errorf("ptrace detach: %w", failed)
 		}
 	}
-	return nil
+	return err
 }
 
 // running returns the threads that were stopped outside of the kernel: each
