@@ -28,6 +28,9 @@ func step(pid int, entry uintptr, calls int) (threads [2]steps, err error) {
 	defer t.watch(pid)()
 	// Threads that are still traced when they are killed wait for their tracer.
 	defer func() {
+		if t.stuck.Load() { // whatever the error is that being killed gave
+			err = errStuck
+		}
 		if err != nil { // or some might not stop any more
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
@@ -151,7 +154,7 @@ func wait(id int, want syscall.Signal) error {
 		case err != nil:
 			return fmt.Errorf("wait for a stop: %w", err)
 		case !status.Stopped():
-			return fmt.Errorf("%w; killed by signal %d", errStuck, status.Signal())
+			return fmt.Errorf("thread %d ended by signal %d", id, status.Signal())
 		case status.StopSignal() == want:
 			return nil
 		default: // another signal, which is not for us
@@ -167,6 +170,7 @@ type stepper struct {
 	entry uint64 // of the call
 	code  map[uint64]x86asm.Inst
 	steps atomic.Int64
+	stuck atomic.Bool
 }
 
 // watch kills the process when it makes no progress, until it is told to end.
@@ -176,6 +180,7 @@ func (t *stepper) watch(pid int) (end func()) {
 	timer = time.AfterFunc(patience, func() {
 		now := t.steps.Load()
 		if now == seen {
+			t.stuck.Store(true)
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 			return
 		}
