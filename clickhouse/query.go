@@ -219,8 +219,8 @@ func text(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.00000
 
 // settings that a query with a subquery on the same table needs: over a
 // Distributed table each shard asks itself, as a trace is on one shard.
-func (s Schema) settings() string {
-	var list []string
+func (s Schema) settings(more ...string) string {
+	list := more
 	if s.Layout == Owned {
 		list = append(list, "enable_shared_storage_snapshot_in_query = 1")
 	}

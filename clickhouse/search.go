@@ -79,15 +79,18 @@ func (s Schema) Search(q Search) (Query, error) {
 	attributes("ResourceAttributes", "resource", q.ResourceAttributes)
 
 	table, matches := s.name(""), strings.Join(where, "\n    AND ")
+	var settings []string
 	end := fmt.Sprintf("ORDER BY Timestamp DESC LIMIT %d", limit)
 	if s.Layout == Owned && len(q.Attributes)+len(q.ResourceAttributes) == 0 {
 		const row = "_part_starting_offset + _part_offset"
+		// Read lazily, the row's number is lost on the way in ClickHouse 26.5.
+		settings = append(settings, "query_plan_optimize_lazy_materialization = 0")
 		matches = fmt.Sprintf("%s IN (\n    SELECT %s FROM %s\n    WHERE %s\n    %s)",
 			row, row, table, strings.ReplaceAll(matches, "\n", "\n    "), end)
 	}
 	return Query{
 		SQL: fmt.Sprintf("SELECT Timestamp, TraceId, SpanId, ParentSpanId, ServiceName, SpanName, SpanKind, Duration, StatusCode\nFROM %s\nWHERE %s\n%s%s",
-			table, matches, end, s.settings()),
+			table, matches, end, s.settings(settings...)),
 		Params: params,
 	}, nil
 }

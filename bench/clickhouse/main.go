@@ -37,6 +37,7 @@ type options struct {
 	sizes  []int // millions of spans, ascending
 	seed   int
 	out    string
+	layout string // "" is all
 	report bool
 }
 
@@ -45,6 +46,7 @@ func parse(args []string) (o options, err error) {
 	sizes := flags.String("spans", "1,5,20", "sizes to measure, in `millions` of spans, ascending; of several, only the second with all layouts")
 	flags.IntVar(&o.seed, "seed", 1, "`number` that all data follows from")
 	flags.StringVar(&o.out, "out", ".", "`folder` for the results")
+	flags.StringVar(&o.layout, "layout", "", "measure only layouts of this `name` and keep the other results in results.json")
 	flags.BoolVar(&o.report, "report", false, "only write RESULTS.md and the plots again, from results.json")
 	if err := flags.Parse(args); err != nil {
 		return o, err
@@ -69,7 +71,7 @@ func run(ctx context.Context, args []string) error {
 	}
 	file := filepath.Join(o.out, "results.json")
 	var r results
-	if o.report {
+	if o.report || o.layout != "" {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			return err
@@ -77,6 +79,8 @@ func run(ctx context.Context, args []string) error {
 		if err := json.Unmarshal(text, &r); err != nil {
 			return fmt.Errorf("%s: %w", file, err)
 		}
+	}
+	if o.report {
 		return r.write(o.out)
 	}
 	e, err := embedded.ClickHouse(ctx)
@@ -84,15 +88,20 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	defer func() { _ = e.Close() }()
+	kept := r.Measured
 	if r, err = newResults(ctx, e, o); err != nil {
 		return err
 	}
+	r.Measured = kept
 	for i, millions := range o.sizes {
 		d, err := newDataset(ctx, e, millions*1_000_000, o.seed, newBar(os.Stderr, fmt.Sprintf("generate %d M spans", millions)))
 		if err != nil {
 			return err
 		}
 		for _, l := range layouts {
+			if o.layout != "" && l.Name != o.layout {
+				continue
+			}
 			if i != min(1, len(o.sizes)-1) && !l.main {
 				continue
 			}
@@ -100,7 +109,7 @@ func run(ctx context.Context, args []string) error {
 			if err != nil {
 				return err
 			}
-			r.Measured = append(r.Measured, m...)
+			r.add(m)
 			// What is measured is kept, should a later step fail.
 			text, err := json.MarshalIndent(r, "", "\t")
 			if err != nil {

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -50,6 +51,20 @@ func cpuName() string {
 	return "unknown CPU"
 }
 
+// add takes measurements in, each in the place of the same one of before.
+func (r *results) add(all []measured) {
+	for _, m := range all {
+		same := func(old measured) bool {
+			return old.Spans == m.Spans && old.Layout == m.Layout && old.IDs == m.IDs && old.About == m.About
+		}
+		if i := slices.IndexFunc(r.Measured, same); i >= 0 {
+			r.Measured[i] = m
+		} else {
+			r.Measured = append(r.Measured, m)
+		}
+	}
+}
+
 // at are the layouts of one size.
 func (r results) at(spans int) (all []measured) {
 	for _, m := range r.Measured {
@@ -62,11 +77,10 @@ func (r results) at(spans int) (all []measured) {
 
 func (r results) sizes() (sizes []int) {
 	for _, m := range r.Measured {
-		if len(sizes) == 0 || sizes[len(sizes)-1] != m.Spans {
-			sizes = append(sizes, m.Spans)
-		}
+		sizes = append(sizes, m.Spans)
 	}
-	return sizes
+	slices.Sort(sizes)
+	return slices.Compact(sizes)
 }
 
 func (r results) write(folder string) error {

@@ -70,7 +70,7 @@ WHERE _part_starting_offset + _part_offset IN (
         AND StatusCode IN ('STATUS_CODE_ERROR', 'Error')
     ORDER BY Timestamp DESC LIMIT 20)
 ORDER BY Timestamp DESC LIMIT 20
-SETTINGS enable_shared_storage_snapshot_in_query = 1
+SETTINGS query_plan_optimize_lazy_materialization = 0, enable_shared_storage_snapshot_in_query = 1
 -- [{"from" "2026-10-15 00:00:00.000000000"} {"to" "2026-10-15 01:00:00.000000000"} {"service" "orders"} {"name" "GET /"} {"min_duration" "1000000000"} {"max_duration" "60000000000"}]
 
 SELECT Timestamp, TraceId, SpanId, ParentSpanId, ServiceName, SpanName, SpanKind, Duration, StatusCode
@@ -243,7 +243,7 @@ WHERE _part_starting_offset + _part_offset IN (
         AND StatusCode IN ('STATUS_CODE_ERROR', 'Error')
     ORDER BY Timestamp DESC LIMIT 20)
 ORDER BY Timestamp DESC LIMIT 20
-SETTINGS enable_shared_storage_snapshot_in_query = 1, distributed_product_mode = 'local'
+SETTINGS query_plan_optimize_lazy_materialization = 0, enable_shared_storage_snapshot_in_query = 1, distributed_product_mode = 'local'
 -- [{"from" "2026-10-15 00:00:00.000000000"} {"to" "2026-10-15 01:00:00.000000000"} {"service" "orders"} {"name" "GET /"} {"min_duration" "1000000000"} {"max_duration" "60000000000"}]
 
 SELECT Timestamp, TraceId, SpanId, ParentSpanId, ServiceName, SpanName, SpanKind, Duration, StatusCode

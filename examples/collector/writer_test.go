@@ -7,6 +7,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -178,7 +179,7 @@ func ask(t *testing.T, db *sql.DB, wide bool, q clickhouse.Query, err error) map
 		columns += ", CAST(SpanAttributes, 'Map(String, String)'), length(`Events.Name`), length(`Links.TraceId`)"
 	}
 	settings, text := "", q.SQL
-	if at := len(text) - len("\nSETTINGS enable_shared_storage_snapshot_in_query = 1"); at > 0 && text[at:at+9] == "\nSETTINGS" {
+	if at := strings.LastIndex(text, "\nSETTINGS "); at > 0 {
 		text, settings = text[:at], text[at:]
 	}
 	rows, err := db.QueryContext(t.Context(), "SELECT "+columns+" FROM (\n"+text+"\n)"+settings, q.Args()...)
