@@ -175,19 +175,26 @@ type stepper struct {
 
 // watch kills the process when it makes no progress, until it is told to end.
 func (t *stepper) watch(pid int) (end func()) {
-	var timer *time.Timer
-	seen := int64(-1)
-	timer = time.AfterFunc(patience, func() {
-		now := t.steps.Load()
-		if now == seen {
-			t.stuck.Store(true)
-			_ = syscall.Kill(pid, syscall.SIGKILL)
-			return
+	done := make(chan struct{})
+	go func() {
+		ticker := time.NewTicker(patience)
+		defer ticker.Stop()
+		for seen := int64(-1); ; {
+			select {
+			case <-done:
+				return
+			case <-ticker.C:
+			}
+			now := t.steps.Load()
+			if now == seen {
+				t.stuck.Store(true)
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+				return
+			}
+			seen = now
 		}
-		seen = now
-		timer.Reset(patience)
-	})
-	return func() { timer.Stop() }
+	}()
+	return func() { close(done) }
 }
 
 // thread steps through the next calls of one thread.
