@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// MinVersion is the oldest ClickHouse that an Owned table works with: it has
-// _part_offset in projections and one snapshot for all parts of a query. The
-// functions and the queries on an Overlay take MinOverlayVersion.
+// MinVersion is the oldest ClickHouse for an Owned table: it has _part_offset in
+// projections and one snapshot for all parts of a query. The functions and the
+// queries on an Overlay take MinOverlayVersion. Tests run with 26.7.
 const (
 	MinVersion        = "25.8"
 	MinOverlayVersion = "24.3"
