@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"image/color"
-	"math"
 	"path/filepath"
 
 	"gonum.org/v1/plot"
@@ -45,31 +44,35 @@ func (r results) granules(spans int, folder string) error {
 	p := plot.New()
 	p.Title.Text = fmt.Sprintf("Granules read, %.0f million spans, fresh parts", float64(spans)/1e6)
 	p.Y.Label.Text = "granules of 8192 rows"
-	p.Y.Scale, p.Y.Tick.Marker, p.Y.Min = plot.LogScale{}, plot.LogTicks{Prec: -1}, 0.5
+	p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
 	p.Legend.Top = true
 	p.Add(plotter.NewGrid())
-	const width = 18
+	const (
+		floor = 0.5  // of a logarithmic axis, below one granule
+		width = 0.24 // of a bar; kinds are 1 apart
+	)
 	for i, s := range series {
 		m, ok := r.find(spans, s.layout, s.ids, s.about)
 		if !ok {
 			continue
 		}
-		values := make(plotter.Values, len(kinds))
-		for k, kind := range kinds {
-			values[k] = max(m.Fresh[kind].Granules, 0.5)
-		}
-		bars, err := plotter.NewBarChart(values, vg.Points(width))
-		if err != nil {
-			return err
-		}
-		bars.Color, bars.LineStyle.Width = palette[i], 0
-		bars.Offset = vg.Points(float64(i-1) * (width + 2))
-		p.Add(bars)
-		p.Legend.Add(s.label, bars)
 		labels := plotter.XYLabels{}
-		for k, v := range values {
-			labels.XYs = append(labels.XYs, plotter.XY{X: float64(k), Y: v * 1.08})
-			labels.Labels = append(labels.Labels, fmt.Sprintf("%.4g", m.Fresh[kinds[k]].Granules))
+		for k, kind := range kinds {
+			v := max(m.Fresh[kind].Granules, floor)
+			x := float64(k) + float64(i-1)*(width+0.03)
+			// plotter.BarChart begins at zero, which a logarithmic axis has not.
+			bar, err := plotter.NewPolygon(plotter.XYs{{X: x - width/2, Y: floor}, {X: x - width/2, Y: v}, {X: x + width/2, Y: v}, {X: x + width/2, Y: floor}})
+			if err != nil {
+				return err
+			}
+			bar.Color, bar.LineStyle.Width = palette[i], 0
+			p.Add(bar)
+			if k == 0 {
+				p.Legend.Add(s.label, bar)
+			}
+			labels.XYs = append(labels.XYs, plotter.XY{X: x, Y: v * 1.08})
+			labels.Labels = append(labels.Labels, fmt.Sprintf("%.4g", m.Fresh[kind].Granules))
+			p.Y.Max = max(p.Y.Max, 4*v)
 		}
 		text, err := plotter.NewLabels(labels)
 		if err != nil {
@@ -79,11 +82,10 @@ func (r results) granules(spans int, folder string) error {
 			text.TextStyle[k].XAlign = -0.5
 			text.TextStyle[k].Font.Size = vg.Points(8)
 		}
-		text.Offset.X = bars.Offset
 		p.Add(text)
-		p.Y.Max = max(p.Y.Max, 4*maximum(values))
 	}
 	p.NominalX(kinds...)
+	p.X.Min, p.X.Max, p.Y.Min = -0.5, float64(len(kinds))-0.5, floor
 	return save(p, folder, "granules")
 }
 
@@ -118,14 +120,6 @@ func (r results) growth(sizes []int, folder string) error {
 		p.Legend.Add(s.label, line, dots)
 	}
 	return save(p, folder, "growth")
-}
-
-func maximum(values plotter.Values) float64 {
-	m := math.Inf(-1)
-	for _, v := range values {
-		m = max(m, v)
-	}
-	return m
 }
 
 func save(p *plot.Plot, folder, name string) error {
