@@ -88,11 +88,15 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	defer func() { _ = e.Close() }()
-	kept := r.Measured
-	if r, err = newResults(ctx, e, o); err != nil {
+	now, err := newResults(ctx, e, o)
+	if err != nil {
 		return err
 	}
-	r.Measured = kept
+	if o.layout == "" {
+		r = now
+	} else {
+		r.Commit += fmt.Sprintf(", %s again at %s", o.layout, now.Commit)
+	}
 	for i, millions := range o.sizes {
 		d, err := newDataset(ctx, e, millions*1_000_000, o.seed, newBar(os.Stderr, fmt.Sprintf("generate %d M spans", millions)))
 		if err != nil {
