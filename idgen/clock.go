@@ -9,14 +9,17 @@ import (
 
 const (
 	tick = time.Millisecond
+	// busy readings within a millisecond start the timer: an ID now and then is
+	// cheaper by reading the clock than by waking the process each millisecond.
+	busy = 64
 	// ticks is for how long the timer runs once it is started. Then it stops,
-	// and the next ID starts it again: a generator that nobody uses costs
-	// nothing, and one that is used pays one more reading of the clock.
+	// and the next busy millisecond starts it again: so a generator that nobody
+	// uses costs nothing.
 	ticks = 64
 )
 
-// coarse tells the time without reading the clock: a timer writes it down each
-// millisecond. Typically it is at most 2 ms late, and as late as the scheduler
+// coarse tells the time, while many ask, without reading the clock: a timer
+// writes it down each millisecond. Typically it is at most 2 ms late, and as late as the scheduler
 // lets the timer be. Nothing but the time written into IDs depends on it.
 type coarse struct {
 	clock randflake.Clock
@@ -27,7 +30,9 @@ type coarse struct {
 	millis  atomic.Int64 // Unix milliseconds, or 0: the timer does not run
 	_       [56]byte
 	running atomic.Bool
-	left    int // ticks, the timer's alone
+	left    int          // ticks, the timer's alone
+	last    atomic.Int64 // the millisecond of the last reading without the timer
+	reads   atomic.Int32 // in that millisecond
 	timer   *time.Timer
 }
 
@@ -58,7 +63,12 @@ func (k *coarse) read() int64 {
 
 func (k *coarse) start() int64 {
 	ms := k.look()
-	if !k.exact && k.running.CompareAndSwap(false, true) {
+	switch {
+	case k.exact:
+		return ms
+	case k.last.Swap(ms) != ms:
+		k.reads.Store(0)
+	case k.reads.Add(1) >= busy && k.running.CompareAndSwap(false, true):
 		k.left = ticks
 		k.millis.Store(ms)
 		k.timer.Reset(tick)

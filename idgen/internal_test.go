@@ -29,6 +29,12 @@ func TestTimerStopsWhenIdle(t *testing.T) {
 		}
 		for range 3 {
 			g.NewSpanID(t.Context(), trace.TraceID{})
+			if g.clock.running.Load() {
+				t.Error("the timer runs for one ID")
+			}
+			for range busy {
+				g.NewSpanID(t.Context(), trace.TraceID{})
+			}
 			if !g.clock.running.Load() || g.clock.millis.Load() == 0 {
 				t.Error("the timer does not run")
 			}
@@ -46,6 +52,9 @@ func TestCoarseTimeIsNotLate(t *testing.T) {
 		g := New()
 		for i := range 1000 {
 			id, _ := g.NewIDs(t.Context())
+			for range busy { // or the timer would not run
+				g.NewSpanID(t.Context(), id)
+			}
 			if late := time.Since(Time(id)); late < 0 || late > 2*tick {
 				t.Fatalf("late by %v", late)
 			}
@@ -135,6 +144,9 @@ func TestGeneration(t *testing.T) {
 			g.NewSpanID(t.Context(), trace.TraceID{})
 			if s.fills.Load() == fills {
 				t.Errorf("an ID of an earlier generation than %d", i)
+			}
+			for range busy {
+				g.NewSpanID(t.Context(), trace.TraceID{})
 			}
 			s.generation.Add(1)
 			time.Sleep(2 * tick)
