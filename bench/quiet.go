@@ -176,7 +176,7 @@ var idlers = []struct{ job, what string }{
 	{"idle-unused", "a generator that was never used"},
 	{"idle-used", "a generator that was used, half a second ago"},
 	{"idle-leased", "the same with a lease"},
-	{"in-use", "a generator that makes an ID each 20 ms: its timer runs"},
+	{"in-use", "a generator that makes an ID each 20 ms"},
 }
 
 func measureQuiet(ctx context.Context, s settings) (q quiet, err error) {
@@ -238,7 +238,7 @@ func (q quiet) report() string {
 		r := q.rests[i.job]
 		rows = append(rows, []string{i.what, ms(r.CPU), strconv.FormatInt(r.Wakes, 10)})
 	}
-	return fmt.Sprintf(`Each row is a process of its own that sleeps. Wakes are its voluntary context switches: a timer that runs, as in
+	return fmt.Sprintf(`Each row is a process of its own that sleeps. Wakes are its voluntary context switches: a timer that runs, as that of the program itself in
 the last row, cannot do without them.
 
 %s
