@@ -65,7 +65,7 @@ func (r results) granules(spans int, folder string) error {
 			if err != nil {
 				return err
 			}
-			bar.Color, bar.LineStyle.Width = palette[i], 0
+			bar.Color, bar.Width = palette[i], 0
 			p.Add(bar)
 			if k == 0 {
 				p.Legend.Add(s.label, bar)
