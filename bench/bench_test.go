@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -104,6 +105,23 @@ func TestRatioIsOfNeighbours(t *testing.T) {
 	}
 }
 
+func TestTurnsWithoutTheCPUsAreNoMeasurement(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
+	one, two := subject{name: "X", goroutines: 1}, subject{name: "X", goroutines: 64}
+	for _, c := range []struct {
+		cpu     time.Duration
+		crowded bool
+	}{{200, false}, {180, false}, {110, true}} {
+		m := samples{subjects: []subject{one, two}, of: map[string][]sample{
+			one.key(): {{calls: 1, per: 1, wall: 100, cpu: 50}},
+			two.key(): {{calls: 1, per: 1, wall: 100, cpu: c.cpu}},
+		}}
+		if got := m.crowded(one.key(), two.key()); (got != "") != c.crowded {
+			t.Errorf("%d ns of CPU time in 100 ns: %q", c.cpu, got)
+		}
+	}
+}
+
 func TestVerdicts(t *testing.T) {
 	for _, c := range []struct {
 		line    line
@@ -117,8 +135,11 @@ func TestVerdicts(t *testing.T) {
 		{line{ratio: 2, most: 1.5, first: 1.8}, true, "missed by 33 %"},
 		{line{ratio: 0.5, most: 1, allocs: 1}, true, "missed: 1 allocations more"},
 		{line{ratio: 0, most: 0}, false, "met"},
-		{line{ratio: 0.4, most: 0, slack: 1}, false, "missed"},
-		{line{ratio: 60, most: 0, slack: 1}, true, "missed"},
+		{line{ratio: 1.034, most: 1.03}, false, "met"},
+		{line{ratio: 1.036, most: 1.03}, false, "missed by 1 %"},
+		{line{ratio: 0.4, most: 0, within: 1}, false, "met"},
+		{line{ratio: 60, most: 0, within: 1}, true, "missed"},
+		{line{ratio: 0.5, most: 1, crowded: "not measured"}, true, "not measured"},
 	} {
 		if got := c.line.verdict(); got != c.verdict {
 			t.Errorf("%+v: verdict %q, want %q", c.line, got, c.verdict)

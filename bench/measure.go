@@ -138,6 +138,30 @@ func (m samples) ratio(of, to string, value func(sample) float64) float64 {
 	return median(values)
 }
 
+// crowded says why turns in several goroutines were not measured in parallel:
+// other processes had the CPUs. Goroutines that run one after the other do not
+// contend for anything, and look better than they are.
+func (m samples) crowded(keys ...string) string {
+	for _, k := range keys {
+		n := min(m.goroutines(k), runtime.GOMAXPROCS(0))
+		had := m.median(k, func(s sample) float64 { return float64(s.cpu) / float64(s.wall) })
+		if n > 1 && had < 0.85*float64(n) {
+			return fmt.Sprintf("not measured: it had %.1f of %d CPUs, others the rest", had, n)
+		}
+	}
+	return ""
+}
+
+// goroutines are 1 for what another process measured.
+func (m samples) goroutines(key string) int {
+	for _, s := range m.subjects {
+		if s.key() == key {
+			return s.goroutines
+		}
+	}
+	return 1
+}
+
 // allocs are those of a call, usually.
 func (m samples) allocs(key string) uint64 {
 	s := m.of[key]
