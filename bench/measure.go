@@ -146,7 +146,7 @@ func (m samples) crowded(keys ...string) string {
 		n := min(m.goroutines(k), runtime.GOMAXPROCS(0))
 		had := m.median(k, func(s sample) float64 { return float64(s.cpu) / float64(s.wall) })
 		if n > 1 && had < 0.85*float64(n) {
-			return fmt.Sprintf("not measured: it had %.1f of %d CPUs, others the rest", had, n)
+			return fmt.Sprintf("not measured: had %.1f of %d CPUs", had, n)
 		}
 	}
 	return ""

@@ -173,11 +173,11 @@ func check(ls []line) error {
 		if l.failed() {
 			verdict = "FAILED: " + verdict
 		}
-		fmt.Printf("%8.2f%-4s  at most %-16s %-34s %s, against %s\n", l.ratio, l.unit, l.target(), verdict, l.what, l.against)
+		fmt.Printf("%8.2f%-4s  at most %-18s %-40s %s, against %s\n", l.ratio, l.unit, l.target(), verdict, l.what, l.against)
 	}
 	n := len(slices.DeleteFunc(slices.Clone(ls), func(l line) bool { return !l.failed() }))
 	if n > 0 {
-		return fmt.Errorf("%d of %d targets are missed by more than %.0f %%", n, len(ls), (margin-1)*100)
+		return fmt.Errorf("%d of %d targets are missed by more than %.0f %%, or could not be measured", n, len(ls), (margin-1)*100)
 	}
 	return nil
 }
