@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// MinVersion is the oldest ClickHouse for an Owned table: it has _part_offset in
-// projections and one snapshot for all parts of a query. The functions and the
-// queries on an Overlay take MinOverlayVersion. Tests run with 26.7.
+// MinVersion is the oldest ClickHouse for an Owned table: it has the setting
+// default_compression_codec. The functions and the queries on an Overlay take
+// MinOverlayVersion. Tests run with 26.7.
 const (
-	MinVersion        = "25.8"
+	MinVersion        = "25.4"
 	MinOverlayVersion = "24.3"
 )
 

@@ -9,7 +9,7 @@
 //     the place of the exporter's lookup table.
 //   - Layout [Owned], the default: a table with the exporter's columns, so that
 //     it writes into it as it is (create_schema: false), sorted by trace ID. A
-//     trace is one granule. A narrow projection serves search by service and name.
+//     trace is one granule. A projection serves search by service and name.
 //   - [Owned] with a Cluster: that table replicated, and a Distributed table
 //     over it, sharded by the low half of the trace ID.
 //

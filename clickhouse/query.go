@@ -219,18 +219,11 @@ func text(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.00000
 
 // settings that a query with a subquery on the same table needs: over a
 // Distributed table each shard asks itself, as a trace is on one shard.
-func (s Schema) settings(more ...string) string {
-	list := more
-	if s.Layout == Owned {
-		list = append(list, "enable_shared_storage_snapshot_in_query = 1")
-	}
-	if s.Cluster != "" {
-		list = append(list, "distributed_product_mode = 'local'")
-	}
-	if len(list) == 0 {
+func (s Schema) settings() string {
+	if s.Cluster == "" {
 		return ""
 	}
-	return "\nSETTINGS " + strings.Join(list, ", ")
+	return "\nSETTINGS distributed_product_mode = 'local'"
 }
 
 // SampleCondition is a condition that holds for the share of traces that

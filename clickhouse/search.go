@@ -21,13 +21,13 @@ type Search struct {
 }
 
 // Search finds the newest spans that match, newest first: Timestamp, TraceId,
-// SpanId, ParentSpanId, ServiceName, SpanName, SpanKind, Duration in
-// nanoseconds, StatusCode. For the next page set To to the last Timestamp.
+// ServiceName, SpanName, SpanKind, Duration in nanoseconds, StatusCode; the rest
+// of a span is its trace's, see [Schema.Trace]. For the next page set To to the
+// last Timestamp.
 //
-// On an Owned table, service, name, duration and errors are looked up in the
-// projection and only the rows of the page are read from the table. With
-// attributes the table itself is read within the range of time, helped by its
-// bloom filters, as the exporter's table is.
+// An Owned table answers from its projection, which holds these columns sorted
+// by service, name and time. With attributes the table itself is read within the
+// range of time, helped by its bloom filters, as the exporter's table is.
 func (s Schema) Search(q Search) (Query, error) {
 	params, err := s.between(q.From, q.To)
 	if err != nil {
@@ -78,19 +78,9 @@ func (s Schema) Search(q Search) (Query, error) {
 	attributes("SpanAttributes", "span", q.Attributes)
 	attributes("ResourceAttributes", "resource", q.ResourceAttributes)
 
-	table, matches := s.name(""), strings.Join(where, "\n    AND ")
-	var settings []string
-	end := fmt.Sprintf("ORDER BY Timestamp DESC LIMIT %d", limit)
-	if s.Layout == Owned && len(q.Attributes)+len(q.ResourceAttributes) == 0 {
-		const row = "_part_starting_offset + _part_offset"
-		// Read lazily, the row's number is lost on the way in ClickHouse 26.5.
-		settings = append(settings, "query_plan_optimize_lazy_materialization = 0")
-		matches = fmt.Sprintf("%s IN (\n    SELECT %s FROM %s\n    WHERE %s\n    %s)",
-			row, row, table, strings.ReplaceAll(matches, "\n", "\n    "), end)
-	}
 	return Query{
-		SQL: fmt.Sprintf("SELECT Timestamp, TraceId, SpanId, ParentSpanId, ServiceName, SpanName, SpanKind, Duration, StatusCode\nFROM %s\nWHERE %s\n%s%s",
-			table, matches, end, s.settings(settings...)),
+		SQL: fmt.Sprintf("SELECT Timestamp, TraceId, ServiceName, SpanName, SpanKind, Duration, StatusCode\nFROM %s\nWHERE %s\nORDER BY Timestamp DESC LIMIT %d",
+			s.name(""), strings.Join(where, "\n    AND "), limit),
 		Params: params,
 	}, nil
 }

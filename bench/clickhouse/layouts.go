@@ -60,7 +60,7 @@ func change(old, replacement string) func(string) ([]string, error) {
 
 const searchProjection = `,
     PROJECTION search (
-        SELECT Duration, StatusCode, _part_offset
+        SELECT TraceId, SpanKind, Duration, StatusCode
         ORDER BY ServiceName, SpanName, Timestamp
     )`
 
@@ -69,16 +69,16 @@ const searchProjection = `,
 var layouts = []layout{
 	{"collector", "the exporter's table and its lookup table", "random", collectorWithLookup, byLookup, byBloom, "the same, the bloom filter alone", true},
 	{"overlay", "the exporter's table, the window from the ID", "ours", collector, bySchema(clickhouse.Overlay), nil, "", true},
-	{"owned", "sorted by trace ID, narrow projection for search", "ours", owned, bySchema(clickhouse.Owned), nil, "", true},
+	{"owned", "sorted by trace ID, projection for search", "ours", owned, bySchema(clickhouse.Owned), nil, "", true},
 	{"owned", "the same with random IDs", "random", owned, randomOwned, nil, "", false},
 	{"owned", "the same with UUIDv7", "UUIDv7", owned, randomOwned, nil, "", false},
 	{"owned", "the same with ULID", "ULID", owned, randomOwned, nil, "", false},
-	{"sorted", "sorted by trace ID, nothing for search", "ours", change(searchProjection, ""), bare, nil, "", false},
-	{"covering", "sorted by trace ID, projection with all that a list of spans shows", "ours",
-		change("SELECT Duration, StatusCode, _part_offset", "SELECT TraceId, SpanId, ParentSpanId, SpanKind, Duration, StatusCode"), bare, nil, "", false},
+	{"sorted", "sorted by trace ID, nothing for search", "ours", change(searchProjection, ""), bySchema(clickhouse.Owned), nil, "", false},
+	{"covering", "sorted by trace ID, projection with the IDs of spans and parents, too", "ours",
+		change("SELECT TraceId, SpanKind, Duration", "SELECT TraceId, SpanId, ParentSpanId, SpanKind, Duration"), bySchema(clickhouse.Owned), nil, "", false},
 	{"bucket", "ten minutes of the ID's time, then service, name, time", "ours", func(table string) ([]string, error) {
 		return change(columnsEnd+"ORDER BY TraceId", bucketEnd)(table)
-	}, bare, nil, "", false},
+	}, bySchema(clickhouse.Owned), nil, "", false},
 }
 
 const (

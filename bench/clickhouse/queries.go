@@ -50,11 +50,9 @@ func bySchema(layout clickhouse.Layout) asker {
 		}
 		run := bind(query)
 		var inner []string
-		if at := strings.Index(run, "(\n    SELECT "); at >= 0 {
+		if at := strings.Index(run, "(\n    SELECT "); at >= 0 { // within the OR of an overlay
 			end := strings.LastIndex(run[:strings.LastIndex(run, "\nORDER BY")], ")")
-			if layout == clickhouse.Overlay { // one more for the OR around it
-				end = strings.LastIndex(run[:end], ")")
-			}
+			end = strings.LastIndex(run[:end], ")")
 			inner = append(inner, run[at+1:end])
 		}
 		return run, inner, err
@@ -67,16 +65,6 @@ func randomOwned(table string, q question) (string, []string, error) {
 		q.kind = allSpans
 	}
 	return bySchema(clickhouse.Owned)(table, q)
-}
-
-// bare asks an owned table without the search of its own.
-func bare(table string, q question) (string, []string, error) {
-	if q.kind != searchHour && q.kind != searchDay {
-		return bySchema(clickhouse.Owned)(table, q)
-	}
-	query, err := clickhouse.Schema{Table: table, Layout: clickhouse.Overlay}.Search(
-		clickhouse.Search{From: q.from, To: q.to, Service: q.service, Name: q.name, Limit: q.limit})
-	return bind(query), nil, err
 }
 
 // byLookup asks as the exporter's documentation says.

@@ -1,4 +1,4 @@
-SELECT throwIf(toUInt32(splitByChar('.', version())[1]) * 100 + toUInt32(splitByChar('.', version())[2]) < 2508, 'traceflake: the server is too old: a table sorted by trace ID needs 25.8 or newer; use the layout Overlay until you upgrade');
+SELECT throwIf(toUInt32(splitByChar('.', version())[1]) * 100 + toUInt32(splitByChar('.', version())[2]) < 2504, 'traceflake: the server is too old: a table sorted by trace ID needs 25.4 or newer; use the layout Overlay until you upgrade');
 
 CREATE OR REPLACE FUNCTION traceIDTime AS (id) ->
     if(match(id, '^[0-9a-f]{32}$'),
@@ -48,10 +48,10 @@ CREATE TABLE IF NOT EXISTS `otel_traces` (
     SpanName LowCardinality(String) CODEC(ZSTD(1)),
     SpanKind LowCardinality(String) CODEC(ZSTD(1)),
     ServiceName LowCardinality(String) CODEC(ZSTD(1)),
-    ResourceAttributes Map(LowCardinality(String), String) CODEC(ZSTD(1)),
+    ResourceAttributes Map(LowCardinality(String), String) CODEC(ZSTD(1, 20)),
     ScopeName String CODEC(ZSTD(1)),
     ScopeVersion String CODEC(ZSTD(1)),
-    SpanAttributes Map(LowCardinality(String), String) CODEC(ZSTD(1)),
+    SpanAttributes Map(LowCardinality(String), String) CODEC(ZSTD(1, 20)),
     Duration UInt64 CODEC(ZSTD(1)),
     StatusCode LowCardinality(String) CODEC(ZSTD(1)),
     StatusMessage String CODEC(ZSTD(1)),
@@ -74,7 +74,7 @@ CREATE TABLE IF NOT EXISTS `otel_traces` (
     INDEX idx_span_attr_value mapValues(SpanAttributes) TYPE bloom_filter(0.01) GRANULARITY 1,
     INDEX idx_duration Duration TYPE minmax GRANULARITY 1,
     PROJECTION search (
-        SELECT Duration, StatusCode, _part_offset
+        SELECT TraceId, SpanKind, Duration, StatusCode
         ORDER BY ServiceName, SpanName, Timestamp
     )
 ) ENGINE = MergeTree

@@ -29,7 +29,6 @@ WHERE TraceId IN (
 GROUP BY TraceId
 ORDER BY TraceId DESC
 LIMIT 100
-SETTINGS enable_shared_storage_snapshot_in_query = 1
 -- [{"from" "2026-10-15 00:00:00.000000000"} {"to" "2026-10-15 01:00:00.000000000"}]
 
 SELECT TraceId, min(Timestamp) AS Start, max(Timestamp + toIntervalNanosecond(Duration)) AS End,
@@ -43,7 +42,6 @@ WHERE TraceId IN (
 GROUP BY TraceId
 ORDER BY TraceId DESC
 LIMIT 100
-SETTINGS enable_shared_storage_snapshot_in_query = 1
 -- [{"from" "2026-10-15 00:00:00.000000000"} {"to" "2026-10-15 01:00:00.000000000"} {"before" "19000000000000000000000000000000"}]
 
 SELECT `Timestamp`, `TraceId`, `SpanId`, `ParentSpanId`, `TraceState`, `SpanName`, `SpanKind`, `ServiceName`, `ResourceAttributes`, `ScopeName`, `ScopeVersion`, `SpanAttributes`, `Duration`, `StatusCode`, `StatusMessage`, `Events.Timestamp`, `Events.Name`, `Events.Attributes`, `Links.TraceId`, `Links.SpanId`, `Links.TraceState`, `Links.Attributes`
@@ -58,29 +56,24 @@ WHERE Timestamp >= {from:DateTime64(9, 'UTC')} AND Timestamp < {to:DateTime64(9,
 ORDER BY Timestamp
 -- [{"from" "2026-10-15 00:00:00.000000000"} {"to" "2026-10-15 01:00:00.000000000"}]
 
-SELECT Timestamp, TraceId, SpanId, ParentSpanId, ServiceName, SpanName, SpanKind, Duration, StatusCode
+SELECT Timestamp, TraceId, ServiceName, SpanName, SpanKind, Duration, StatusCode
 FROM `otel_traces`
-WHERE _part_starting_offset + _part_offset IN (
-    SELECT _part_starting_offset + _part_offset FROM `otel_traces`
-    WHERE ServiceName = {service:String}
-        AND SpanName = {name:String}
-        AND Timestamp >= {from:DateTime64(9, 'UTC')} AND Timestamp < {to:DateTime64(9, 'UTC')}
-        AND Duration >= {min_duration:UInt64}
-        AND Duration <= {max_duration:UInt64}
-        AND StatusCode IN ('STATUS_CODE_ERROR', 'Error')
-    ORDER BY Timestamp DESC LIMIT 20)
+WHERE ServiceName = {service:String}
+    AND SpanName = {name:String}
+    AND Timestamp >= {from:DateTime64(9, 'UTC')} AND Timestamp < {to:DateTime64(9, 'UTC')}
+    AND Duration >= {min_duration:UInt64}
+    AND Duration <= {max_duration:UInt64}
+    AND StatusCode IN ('STATUS_CODE_ERROR', 'Error')
 ORDER BY Timestamp DESC LIMIT 20
-SETTINGS query_plan_optimize_lazy_materialization = 0, enable_shared_storage_snapshot_in_query = 1
 -- [{"from" "2026-10-15 00:00:00.000000000"} {"to" "2026-10-15 01:00:00.000000000"} {"service" "orders"} {"name" "GET /"} {"min_duration" "1000000000"} {"max_duration" "60000000000"}]
 
-SELECT Timestamp, TraceId, SpanId, ParentSpanId, ServiceName, SpanName, SpanKind, Duration, StatusCode
+SELECT Timestamp, TraceId, ServiceName, SpanName, SpanKind, Duration, StatusCode
 FROM `otel_traces`
 WHERE Timestamp >= {from:DateTime64(9, 'UTC')} AND Timestamp < {to:DateTime64(9, 'UTC')}
     AND mapContains(SpanAttributes, {span_key0:String}) AND SpanAttributes[{span_key0:String}] = {span_value0:String}
     AND mapContains(SpanAttributes, {span_key1:String}) AND SpanAttributes[{span_key1:String}] = {span_value1:String}
     AND mapContains(ResourceAttributes, {resource_key0:String}) AND ResourceAttributes[{resource_key0:String}] = {resource_value0:String}
 ORDER BY Timestamp DESC LIMIT 5
-SETTINGS enable_shared_storage_snapshot_in_query = 1
 -- [{"from" "2026-10-15 00:00:00.000000000"} {"to" "2026-10-15 01:00:00.000000000"} {"span_key0" "a"} {"span_value0" "x"} {"span_key1" "b"} {"span_value1" "it's"} {"resource_key0" "host.name"} {"resource_value0" "h"}]
 
 -- {Database: Table: Cluster: Layout:1 TTL:0s}
@@ -151,7 +144,7 @@ WHERE Timestamp >= {from:DateTime64(9, 'UTC')} AND Timestamp < {to:DateTime64(9,
 ORDER BY Timestamp
 -- [{"from" "2026-10-15 00:00:00.000000000"} {"to" "2026-10-15 01:00:00.000000000"}]
 
-SELECT Timestamp, TraceId, SpanId, ParentSpanId, ServiceName, SpanName, SpanKind, Duration, StatusCode
+SELECT Timestamp, TraceId, ServiceName, SpanName, SpanKind, Duration, StatusCode
 FROM `otel_traces`
 WHERE ServiceName = {service:String}
     AND SpanName = {name:String}
@@ -162,7 +155,7 @@ WHERE ServiceName = {service:String}
 ORDER BY Timestamp DESC LIMIT 20
 -- [{"from" "2026-10-15 00:00:00.000000000"} {"to" "2026-10-15 01:00:00.000000000"} {"service" "orders"} {"name" "GET /"} {"min_duration" "1000000000"} {"max_duration" "60000000000"}]
 
-SELECT Timestamp, TraceId, SpanId, ParentSpanId, ServiceName, SpanName, SpanKind, Duration, StatusCode
+SELECT Timestamp, TraceId, ServiceName, SpanName, SpanKind, Duration, StatusCode
 FROM `otel_traces`
 WHERE Timestamp >= {from:DateTime64(9, 'UTC')} AND Timestamp < {to:DateTime64(9, 'UTC')}
     AND mapContains(SpanAttributes, {span_key0:String}) AND SpanAttributes[{span_key0:String}] = {span_value0:String}
@@ -202,7 +195,7 @@ WHERE TraceId IN (
 GROUP BY TraceId
 ORDER BY TraceId DESC
 LIMIT 100
-SETTINGS enable_shared_storage_snapshot_in_query = 1, distributed_product_mode = 'local'
+SETTINGS distributed_product_mode = 'local'
 -- [{"from" "2026-10-15 00:00:00.000000000"} {"to" "2026-10-15 01:00:00.000000000"}]
 
 SELECT TraceId, min(Timestamp) AS Start, max(Timestamp + toIntervalNanosecond(Duration)) AS End,
@@ -216,7 +209,7 @@ WHERE TraceId IN (
 GROUP BY TraceId
 ORDER BY TraceId DESC
 LIMIT 100
-SETTINGS enable_shared_storage_snapshot_in_query = 1, distributed_product_mode = 'local'
+SETTINGS distributed_product_mode = 'local'
 -- [{"from" "2026-10-15 00:00:00.000000000"} {"to" "2026-10-15 01:00:00.000000000"} {"before" "19000000000000000000000000000000"}]
 
 SELECT `Timestamp`, `TraceId`, `SpanId`, `ParentSpanId`, `TraceState`, `SpanName`, `SpanKind`, `ServiceName`, `ResourceAttributes`, `ScopeName`, `ScopeVersion`, `SpanAttributes`, `Duration`, `StatusCode`, `StatusMessage`, `Events.Timestamp`, `Events.Name`, `Events.Attributes`, `Links.TraceId`, `Links.SpanId`, `Links.TraceState`, `Links.Attributes`
@@ -231,28 +224,23 @@ WHERE Timestamp >= {from:DateTime64(9, 'UTC')} AND Timestamp < {to:DateTime64(9,
 ORDER BY Timestamp
 -- [{"from" "2026-10-15 00:00:00.000000000"} {"to" "2026-10-15 01:00:00.000000000"}]
 
-SELECT Timestamp, TraceId, SpanId, ParentSpanId, ServiceName, SpanName, SpanKind, Duration, StatusCode
+SELECT Timestamp, TraceId, ServiceName, SpanName, SpanKind, Duration, StatusCode
 FROM `otel`.`spans`
-WHERE _part_starting_offset + _part_offset IN (
-    SELECT _part_starting_offset + _part_offset FROM `otel`.`spans`
-    WHERE ServiceName = {service:String}
-        AND SpanName = {name:String}
-        AND Timestamp >= {from:DateTime64(9, 'UTC')} AND Timestamp < {to:DateTime64(9, 'UTC')}
-        AND Duration >= {min_duration:UInt64}
-        AND Duration <= {max_duration:UInt64}
-        AND StatusCode IN ('STATUS_CODE_ERROR', 'Error')
-    ORDER BY Timestamp DESC LIMIT 20)
+WHERE ServiceName = {service:String}
+    AND SpanName = {name:String}
+    AND Timestamp >= {from:DateTime64(9, 'UTC')} AND Timestamp < {to:DateTime64(9, 'UTC')}
+    AND Duration >= {min_duration:UInt64}
+    AND Duration <= {max_duration:UInt64}
+    AND StatusCode IN ('STATUS_CODE_ERROR', 'Error')
 ORDER BY Timestamp DESC LIMIT 20
-SETTINGS query_plan_optimize_lazy_materialization = 0, enable_shared_storage_snapshot_in_query = 1, distributed_product_mode = 'local'
 -- [{"from" "2026-10-15 00:00:00.000000000"} {"to" "2026-10-15 01:00:00.000000000"} {"service" "orders"} {"name" "GET /"} {"min_duration" "1000000000"} {"max_duration" "60000000000"}]
 
-SELECT Timestamp, TraceId, SpanId, ParentSpanId, ServiceName, SpanName, SpanKind, Duration, StatusCode
+SELECT Timestamp, TraceId, ServiceName, SpanName, SpanKind, Duration, StatusCode
 FROM `otel`.`spans`
 WHERE Timestamp >= {from:DateTime64(9, 'UTC')} AND Timestamp < {to:DateTime64(9, 'UTC')}
     AND mapContains(SpanAttributes, {span_key0:String}) AND SpanAttributes[{span_key0:String}] = {span_value0:String}
     AND mapContains(SpanAttributes, {span_key1:String}) AND SpanAttributes[{span_key1:String}] = {span_value1:String}
     AND mapContains(ResourceAttributes, {resource_key0:String}) AND ResourceAttributes[{resource_key0:String}] = {resource_value0:String}
 ORDER BY Timestamp DESC LIMIT 5
-SETTINGS enable_shared_storage_snapshot_in_query = 1, distributed_product_mode = 'local'
 -- [{"from" "2026-10-15 00:00:00.000000000"} {"to" "2026-10-15 01:00:00.000000000"} {"span_key0" "a"} {"span_value0" "x"} {"span_key1" "b"} {"span_value1" "it's"} {"resource_key0" "host.name"} {"resource_value0" "h"}]
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -167,16 +168,22 @@ func rowOf(s tracetest.SpanStub) row {
 	return r
 }
 
-// ask runs a query and returns its rows by span; wide tells the columns of the
+// key tells spans apart, also those of a search, which have no IDs: by trace,
+// beginning and end, service and name.
+func (r row) key() string {
+	return fmt.Sprint(r.trace, r.start, r.duration, r.service, r.name, r.id)
+}
+
+// ask runs a query and returns its rows by key; wide tells the columns of the
 // whole table from those of a search.
 func ask(t *testing.T, db *sql.DB, wide bool, q clickhouse.Query, err error) map[string]row {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	columns := "SpanId, ParentSpanId, TraceId, ServiceName, SpanName, StatusCode, SpanKind, toUnixTimestamp64Nano(Timestamp), Duration"
+	columns := "TraceId, ServiceName, SpanName, StatusCode, SpanKind, toUnixTimestamp64Nano(Timestamp), Duration"
 	if wide {
-		columns += ", CAST(SpanAttributes, 'Map(String, String)'), length(`Events.Name`), length(`Links.TraceId`)"
+		columns += ", SpanId, ParentSpanId, CAST(SpanAttributes, 'Map(String, String)'), length(`Events.Name`), length(`Links.TraceId`)"
 	}
 	settings, text := "", q.SQL
 	if at := strings.LastIndex(text, "\nSETTINGS "); at > 0 {
@@ -191,18 +198,18 @@ func ask(t *testing.T, db *sql.DB, wide bool, q clickhouse.Query, err error) map
 	for rows.Next() {
 		var r row
 		var duration uint64
-		into := []any{&r.id, &r.parent, &r.trace, &r.service, &r.name, &r.status, &r.kind, &r.start, &duration}
+		into := []any{&r.trace, &r.service, &r.name, &r.status, &r.kind, &r.start, &duration}
 		if wide {
-			into = append(into, &r.attributes, &r.events, &r.links)
+			into = append(into, &r.id, &r.parent, &r.attributes, &r.events, &r.links)
 		}
 		if err := rows.Scan(into...); err != nil {
 			t.Fatal(err)
 		}
 		r.duration = int64(duration)
-		if _, twice := found[r.id]; twice {
-			t.Errorf("span %s twice", r.id)
+		if _, twice := found[r.key()]; twice {
+			t.Errorf("span %s twice", r.key())
 		}
-		found[r.id] = r
+		found[r.key()] = r
 	}
 	if err := rows.Err(); err != nil {
 		t.Fatal(err)
@@ -219,9 +226,9 @@ func want(sent tracetest.SpanStubs, wide bool, keep func(row) bool) map[string]r
 			continue
 		}
 		if !wide {
-			r.attributes, r.events, r.links = nil, 0, 0
+			r.id, r.parent, r.attributes, r.events, r.links = "", "", nil, 0, 0
 		}
-		rows[r.id] = r
+		rows[r.key()] = r
 	}
 	return rows
 }

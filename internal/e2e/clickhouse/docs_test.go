@@ -42,8 +42,6 @@ func TestDocumentedSQL(t *testing.T) {
 					t.Errorf("the Distributed table is not sharded by %s (%v)", sql, err)
 				}
 				continue
-			case strings.Contains(sql, "SETTINGS") && layout == clickhouse.Overlay:
-				continue // for the projection
 			}
 			sql = strings.ReplaceAll(sql, "${traceId}", params[0].Value)
 			e.http(clickhouse.Query{SQL: sql, Params: params})

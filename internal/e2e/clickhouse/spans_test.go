@@ -68,6 +68,13 @@ type span struct {
 	host     string
 }
 
+func (s span) status() string {
+	if s.failed {
+		return "Error"
+	}
+	return "Unset"
+}
+
 func (s span) values() string {
 	hex := func(n uint64) string {
 		if n == 0 {
@@ -75,12 +82,8 @@ func (s span) values() string {
 		}
 		return fmt.Sprintf("%016x", n)
 	}
-	status := "Unset"
-	if s.failed {
-		status = "Error"
-	}
 	return fmt.Sprintf("('%s','%s','%s','%s','%s','%s','Server',{'service.name':'%s','host.name':'%s'},{'user.id':'%s'},%d,'%s')",
-		s.start.UTC().Format("2006-01-02 15:04:05.000000000"), s.trace, hex(s.id), hex(s.parent), s.service, s.name, s.service, s.host, s.user, s.duration.Nanoseconds(), status)
+		s.start.UTC().Format("2006-01-02 15:04:05.000000000"), s.trace, hex(s.id), hex(s.parent), s.service, s.name, s.service, s.host, s.user, s.duration.Nanoseconds(), s.status())
 }
 
 func (e *engine) insert(table string, spans []span) {
