@@ -57,8 +57,9 @@ const (
 // Owned: by the sort key, one granule. Overlay: in the window from one minute before the
 // ID's time to one hour after it; the query itself widens to all of the table if nothing
 // is there, the root or a span's parent is missing, or a span ends past the window. What it
-// cannot notice is a span that begins past the window although all others end
-// within it: see [Schema.TraceEverywhere].
+// cannot notice is a span outside of the window that nothing within it tells of, such as
+// a leaf whose clock is two minutes behind: see [Schema.TraceEverywhere]. The check reads
+// the window's granules once more.
 func (s Schema) Trace(id [16]byte) (Query, error) { return s.Traces([][16]byte{id}) }
 
 // TraceEverywhere is Trace without a window.
@@ -66,7 +67,11 @@ func (s Schema) TraceEverywhere(id [16]byte) (Query, error) {
 	return s.traces([][16]byte{id}, false)
 }
 
-// Traces finds all spans of up to 10 000 traces, by trace and time, as Trace does.
+// maxTraces keeps the list under the 128 KiB that a server takes as the value of
+// a parameter over HTTP (http_max_field_value_size).
+const maxTraces = 3000
+
+// Traces finds all spans of up to 3000 traces, by trace and time, as Trace does.
 // On an Overlay the window is that of all the IDs together, so ask for IDs of
 // about the same time.
 func (s Schema) Traces(ids [][16]byte) (Query, error) {
@@ -80,8 +85,8 @@ func (s Schema) traces(ids [][16]byte, window bool) (Query, error) {
 	switch {
 	case len(ids) == 0:
 		return Query{}, errors.New("clickhouse: no trace ID: give at least one")
-	case len(ids) > 10_000:
-		return Query{}, fmt.Errorf("clickhouse: %d trace IDs: ask for 10000 at most", len(ids))
+	case len(ids) > maxTraces:
+		return Query{}, fmt.Errorf("clickhouse: %d trace IDs: ask for %d at most", len(ids), maxTraces)
 	}
 	is, first, last := "TraceId = {id:String}", "{id:String}", "{id:String}"
 	param := Param{"id", hex.EncodeToString(ids[0][:])}

@@ -17,13 +17,14 @@ type Search struct {
 	ResourceAttributes       map[string]string
 	MinDuration, MaxDuration time.Duration // inclusive
 	Errors                   bool          // only spans with the status Error
-	Limit                    int           // 1 to 10000; 0 is 20
+	Limit                    int           // spans of a page, 1 to 10000; 0 is 20
 }
 
 // Search finds the newest spans that match, newest first: Timestamp, TraceId,
 // ServiceName, SpanName, SpanKind, Duration in nanoseconds, StatusCode; the rest
 // of a span is its trace's, see [Schema.Trace]. For the next page set To to the
-// last Timestamp.
+// last Timestamp: spans that began at that very time are all on the page before,
+// even past its limit.
 //
 // An Owned table answers from its projection, which holds these columns sorted
 // by service, name and time. With attributes the table itself is read within the
@@ -79,7 +80,7 @@ func (s Schema) Search(q Search) (Query, error) {
 	attributes("ResourceAttributes", "resource", q.ResourceAttributes)
 
 	return Query{
-		SQL: fmt.Sprintf("SELECT Timestamp, TraceId, ServiceName, SpanName, SpanKind, Duration, StatusCode\nFROM %s\nWHERE %s\nORDER BY Timestamp DESC LIMIT %d",
+		SQL: fmt.Sprintf("SELECT Timestamp, TraceId, ServiceName, SpanName, SpanKind, Duration, StatusCode\nFROM %s\nWHERE %s\nORDER BY Timestamp DESC LIMIT %d WITH TIES",
 			s.name(""), strings.Join(where, "\n    AND "), limit),
 		Params: params,
 	}, nil

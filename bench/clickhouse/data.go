@@ -28,7 +28,6 @@ const block = 100_000
 type dataset struct {
 	*embedded.Engine
 	spans int // there are, about what was asked for
-	runs  int // how many of the samples are run and not only explained
 }
 
 // newDataset fills the table source. The same seed gives the same spans.
@@ -52,7 +51,7 @@ func newDataset(ctx context.Context, e *embedded.Engine, spans, seed int, bar *b
 		}
 		bar.show(from+step, traces)
 	}
-	d := &dataset{Engine: e, runs: runs}
+	d := &dataset{Engine: e}
 	_, err = scan(ctx, e, "SELECT count() FROM source", &d.spans)
 	return d, err
 }

@@ -89,12 +89,3 @@ PARTITION BY toDate(Timestamp)
 ORDER BY (toStartOfTenMinutes(fromUnixTimestamp(toUInt32(intDiv(bitShiftRight(reinterpretAsUInt64(reverse(unhex(substring(TraceId, 1, 16)))), 23) + 1577836800000, 1000)))),
     ServiceName, SpanName, Timestamp)`
 )
-
-// statements create the table with granules of that many rows.
-func (l layout) statements(table string, granularity int) ([]string, error) {
-	all, err := l.create(table)
-	for i := range all {
-		all[i] = strings.ReplaceAll(all[i], "index_granularity = 8192", fmt.Sprint("index_granularity = ", granularity))
-	}
-	return all, err
-}

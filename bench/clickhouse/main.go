@@ -109,7 +109,7 @@ func run(ctx context.Context, args []string) error {
 			if i != min(1, len(o.sizes)-1) && !l.main {
 				continue
 			}
-			m, err := d.run(ctx, l, 8192, os.Stderr)
+			m, err := d.run(ctx, l, os.Stderr)
 			if err != nil {
 				return err
 			}

@@ -33,17 +33,17 @@ type measured struct {
 	Fresh, Merged      map[string]cost    // by kind of query
 }
 
-// samples of each kind of query are explained, and a few of them run.
+// samples of each kind of query are explained, and a few of them run; of searches all.
 const samples, runs = 12, 3
 
 // page is how many spans a search lists.
 const page = 20
 
 // run loads one layout, measures it, merges it, measures it again and drops it.
-func (d *dataset) run(ctx context.Context, l layout, granularity int, out io.Writer) ([]measured, error) {
+func (d *dataset) run(ctx context.Context, l layout, out io.Writer) ([]measured, error) {
 	title := fmt.Sprintf("%s, %s, %.3g M", l.Name, l.IDs, float64(d.spans)/1e6)
 	table := "spans"
-	statements, err := l.statements(table, granularity)
+	statements, err := l.create(table)
 	if err != nil {
 		return nil, err
 	}
@@ -73,8 +73,7 @@ func (d *dataset) run(ctx context.Context, l layout, granularity int, out io.Wri
 	if _, err := scan(ctx, d.Engine, "SELECT count() "+active, &m.Parts); err != nil {
 		return nil, err
 	}
-	// Smaller granules stand for more data: as many rows of a page lie in one.
-	questions, err := d.questions(ctx, l.IDs, max(1, page*granularity/8192))
+	questions, err := d.questions(ctx, l.IDs)
 	if err != nil {
 		return nil, err
 	}
@@ -167,7 +166,7 @@ func (d *dataset) sizes(ctx context.Context) (map[string]float64, error) {
 }
 
 // questions are the same for every layout, but for the IDs.
-func (d *dataset) questions(ctx context.Context, kind string, limit int) (map[string][]question, error) {
+func (d *dataset) questions(ctx context.Context, kind string) (map[string][]question, error) {
 	r := rand.New(rand.NewPCG(5, 6))
 	pairs, err := d.Query(ctx, "SELECT ServiceName, SpanName FROM source GROUP BY 1, 2 ORDER BY count(), 1, 2")
 	if err != nil {
@@ -178,7 +177,7 @@ func (d *dataset) questions(ctx context.Context, kind string, limit int) (map[st
 		from := day.Add(time.Hour + time.Duration(r.Int64N(int64(22*time.Hour))))
 		const minutes = 5 * time.Minute
 		q := question{kind: manyTraces, from: from, to: from.Add(minutes)}
-		rows, err := d.Query(ctx, fmt.Sprintf("SELECT DISTINCT %s FROM source WHERE ParentSpanId = '' AND ms >= %d AND ms < %d ORDER BY ms DESC LIMIT 100",
+		rows, err := d.Query(ctx, fmt.Sprintf("SELECT DISTINCT %s FROM source WHERE ParentSpanId = '' AND ms >= %d AND ms < %d ORDER BY h2 LIMIT 100", // from all of the window
 			ids[kind], from.UnixMilli(), q.to.UnixMilli()))
 		if err != nil {
 			return nil, err
@@ -199,8 +198,8 @@ func (d *dataset) questions(ctx context.Context, kind string, limit int) (map[st
 			all[q.kind] = append(all[q.kind], q)
 		}
 		pair := pairs.Rows[r.IntN(len(pairs.Rows))]
-		all[searchHour] = append(all[searchHour], question{kind: searchHour, from: from, to: from.Add(time.Hour), service: pair[0], name: pair[1], limit: limit})
-		all[searchDay] = append(all[searchDay], question{kind: searchDay, from: day, to: day.Add(24 * time.Hour), service: pair[0], name: pair[1], limit: limit})
+		all[searchHour] = append(all[searchHour], question{kind: searchHour, from: from, to: from.Add(time.Hour), service: pair[0], name: pair[1], limit: page})
+		all[searchDay] = append(all[searchDay], question{kind: searchDay, from: day, to: day.Add(24 * time.Hour), service: pair[0], name: pair[1], limit: page})
 	}
 	return all, nil
 }
@@ -222,7 +221,7 @@ func (d *dataset) cost(ctx context.Context, ask asker, table string, questions [
 			read.Read += g.Read
 		}
 		granules = append(granules, float64(read.Read))
-		if i >= d.runs {
+		if search := q.service != ""; i >= runs && !search {
 			continue
 		}
 		r, err := d.Query(ctx, whole(run))

@@ -95,7 +95,7 @@ func (r results) write(folder string) error {
 Written by `+"`%s`"+` on %s, commit %s, %s, ClickHouse %s on %s.
 
 One day of generated spans, about 8 to a trace, inserted in the order of their times in blocks of %d. "Fresh" is
-right after that, "merged" after OPTIMIZE FINAL. A granule is 8192 rows. Granules are medians of %d queries, rows and bytes of %d. Granules are what
+right after that, "merged" after OPTIMIZE FINAL. A granule is 8192 rows. Granules are medians of %d queries, rows and bytes of %d, those of searches of as many. Granules are what
 all indexes leave, subqueries and lookup table included, as EXPLAIN counts them. Searches list the newest %d spans of one service and name.
 Granules, rows and bytes carry over to other machines; seconds, taken while other work ran on this one, do not.
 

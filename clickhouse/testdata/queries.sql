@@ -64,7 +64,7 @@ WHERE ServiceName = {service:String}
     AND Duration >= {min_duration:UInt64}
     AND Duration <= {max_duration:UInt64}
     AND StatusCode IN ('STATUS_CODE_ERROR', 'Error')
-ORDER BY Timestamp DESC LIMIT 20
+ORDER BY Timestamp DESC LIMIT 20 WITH TIES
 -- [{"from" "2026-10-15 00:00:00.000000000"} {"to" "2026-10-15 01:00:00.000000000"} {"service" "orders"} {"name" "GET /"} {"min_duration" "1000000000"} {"max_duration" "60000000000"}]
 
 SELECT Timestamp, TraceId, ServiceName, SpanName, SpanKind, Duration, StatusCode
@@ -73,7 +73,7 @@ WHERE Timestamp >= {from:DateTime64(9, 'UTC')} AND Timestamp < {to:DateTime64(9,
     AND mapContains(SpanAttributes, {span_key0:String}) AND SpanAttributes[{span_key0:String}] = {span_value0:String}
     AND mapContains(SpanAttributes, {span_key1:String}) AND SpanAttributes[{span_key1:String}] = {span_value1:String}
     AND mapContains(ResourceAttributes, {resource_key0:String}) AND ResourceAttributes[{resource_key0:String}] = {resource_value0:String}
-ORDER BY Timestamp DESC LIMIT 5
+ORDER BY Timestamp DESC LIMIT 5 WITH TIES
 -- [{"from" "2026-10-15 00:00:00.000000000"} {"to" "2026-10-15 01:00:00.000000000"} {"span_key0" "a"} {"span_value0" "x"} {"span_key1" "b"} {"span_value1" "it's"} {"resource_key0" "host.name"} {"resource_value0" "h"}]
 
 -- {Database: Table: Cluster: Layout:1 TTL:0s}
@@ -152,7 +152,7 @@ WHERE ServiceName = {service:String}
     AND Duration >= {min_duration:UInt64}
     AND Duration <= {max_duration:UInt64}
     AND StatusCode IN ('STATUS_CODE_ERROR', 'Error')
-ORDER BY Timestamp DESC LIMIT 20
+ORDER BY Timestamp DESC LIMIT 20 WITH TIES
 -- [{"from" "2026-10-15 00:00:00.000000000"} {"to" "2026-10-15 01:00:00.000000000"} {"service" "orders"} {"name" "GET /"} {"min_duration" "1000000000"} {"max_duration" "60000000000"}]
 
 SELECT Timestamp, TraceId, ServiceName, SpanName, SpanKind, Duration, StatusCode
@@ -161,7 +161,7 @@ WHERE Timestamp >= {from:DateTime64(9, 'UTC')} AND Timestamp < {to:DateTime64(9,
     AND mapContains(SpanAttributes, {span_key0:String}) AND SpanAttributes[{span_key0:String}] = {span_value0:String}
     AND mapContains(SpanAttributes, {span_key1:String}) AND SpanAttributes[{span_key1:String}] = {span_value1:String}
     AND mapContains(ResourceAttributes, {resource_key0:String}) AND ResourceAttributes[{resource_key0:String}] = {resource_value0:String}
-ORDER BY Timestamp DESC LIMIT 5
+ORDER BY Timestamp DESC LIMIT 5 WITH TIES
 -- [{"from" "2026-10-15 00:00:00.000000000"} {"to" "2026-10-15 01:00:00.000000000"} {"span_key0" "a"} {"span_value0" "x"} {"span_key1" "b"} {"span_value1" "it's"} {"resource_key0" "host.name"} {"resource_value0" "h"}]
 
 -- {Database:otel Table:spans Cluster:main Layout:0 TTL:0s}
@@ -232,7 +232,7 @@ WHERE ServiceName = {service:String}
     AND Duration >= {min_duration:UInt64}
     AND Duration <= {max_duration:UInt64}
     AND StatusCode IN ('STATUS_CODE_ERROR', 'Error')
-ORDER BY Timestamp DESC LIMIT 20
+ORDER BY Timestamp DESC LIMIT 20 WITH TIES
 -- [{"from" "2026-10-15 00:00:00.000000000"} {"to" "2026-10-15 01:00:00.000000000"} {"service" "orders"} {"name" "GET /"} {"min_duration" "1000000000"} {"max_duration" "60000000000"}]
 
 SELECT Timestamp, TraceId, ServiceName, SpanName, SpanKind, Duration, StatusCode
@@ -241,6 +241,6 @@ WHERE Timestamp >= {from:DateTime64(9, 'UTC')} AND Timestamp < {to:DateTime64(9,
     AND mapContains(SpanAttributes, {span_key0:String}) AND SpanAttributes[{span_key0:String}] = {span_value0:String}
     AND mapContains(SpanAttributes, {span_key1:String}) AND SpanAttributes[{span_key1:String}] = {span_value1:String}
     AND mapContains(ResourceAttributes, {resource_key0:String}) AND ResourceAttributes[{resource_key0:String}] = {resource_value0:String}
-ORDER BY Timestamp DESC LIMIT 5
+ORDER BY Timestamp DESC LIMIT 5 WITH TIES
 -- [{"from" "2026-10-15 00:00:00.000000000"} {"to" "2026-10-15 01:00:00.000000000"} {"span_key0" "a"} {"span_value0" "x"} {"span_key1" "b"} {"span_value1" "it's"} {"resource_key0" "host.name"} {"resource_value0" "h"}]
 

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -59,8 +60,17 @@ func world() []span {
 			spans = append(spans, s)
 		}
 	}
+	for i := range 60 { // a service with an odd name and a clock of 100 ms
+		s := spans[10*i]
+		s.id, s.service, s.start = uint64(1+i), oddService, noon.Add(2*time.Hour+time.Duration(i/11)*100*time.Millisecond)
+		s.trace, s.parent = fmt.Sprintf("%032x", 1+i), 0
+		spans = append(spans, s)
+	}
 	return spans
 }
+
+// oddService has all that a quoted text could trip over.
+const oddService = `it's "a" \n {x:String} ${y} --`
 
 func names(spans []span, keep func(span) bool) []string {
 	var all []string
@@ -100,6 +110,7 @@ func TestQueriesFindWhatWasStored(t *testing.T) {
 			testNewest(t, e, s, spans)
 			testSpans(t, e, s, spans)
 			testSearch(t, e, s, spans)
+			testPages(t, e, s, spans)
 		})
 	}
 }
@@ -198,7 +209,7 @@ func testSpans(t *testing.T, e *engine, s clickhouse.Schema, spans []span) {
 }
 
 func testSearch(t *testing.T, e *engine, s clickhouse.Schema, spans []span) {
-	from, to := noon, noon.Add(2*time.Hour)
+	from, to := noon, noon.Add(3*time.Hour)
 	for name, c := range map[string]struct {
 		q    clickhouse.Search
 		keep func(span) bool
@@ -215,17 +226,44 @@ func testSearch(t *testing.T, e *engine, s clickhouse.Schema, spans []span) {
 			func(s span) bool { return s.service == "service-1" && s.user == "u7" && s.host == "h1" }},
 		"no such service":   {clickhouse.Search{Service: "it's \\ none\t{x:String}"}, func(span) bool { return false }},
 		"no such attribute": {clickhouse.Search{Attributes: map[string]string{"not'there": ""}}, func(span) bool { return false }},
+		"quotes":            {clickhouse.Search{Service: oddService}, func(s span) bool { return s.service == oddService }},
 	} {
 		matching := slices.Clone(spans)
 		matching = slices.DeleteFunc(matching, func(s span) bool { return s.start.Before(from) || !s.start.Before(to) || !c.keep(s) })
 		slices.SortFunc(matching, func(a, b span) int { return b.start.Compare(a.start) })
 		for _, limit := range []int{0, 1, 10_000} {
 			c.q.From, c.q.To, c.q.Limit = from, to, limit
-			want := sorted(list(matching[:min(len(matching), cmp.Or(limit, 20))]))
+			n := min(len(matching), cmp.Or(limit, 20))
+			for n > 0 && n < len(matching) && matching[n].start.Equal(matching[n-1].start) {
+				n++
+			}
+			want := sorted(list(matching[:n]))
 			if got := sorted(e.find(listed)(s.Search(c.q))); !reflect.DeepEqual(got, want) && len(got)+len(want) > 0 {
 				t.Errorf("search %s, limit %d: %d spans, want %d", name, limit, len(got), len(want))
 			}
 		}
+	}
+}
+
+// testPages: clocks of milliseconds put many spans at one time, and no page loses any.
+func testPages(t *testing.T, e *engine, s clickhouse.Schema, spans []span) {
+	q := clickhouse.Search{From: noon, To: noon.Add(3 * time.Hour), Service: oddService, Limit: 7}
+	want := sorted(list(slices.DeleteFunc(slices.Clone(spans), func(s span) bool { return s.service != oddService })))
+	var got []string
+	for pages := 0; pages < 50; pages++ {
+		page := e.find(listed)(s.Search(q))
+		if len(page) == 0 {
+			break
+		}
+		got = append(got, page...)
+		nanos, err := strconv.ParseInt(strings.Fields(page[len(page)-1])[1], 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q.To = time.Unix(0, nanos)
+	}
+	if !reflect.DeepEqual(sorted(got), want) || len(want) != 60 {
+		t.Errorf("pages of a search: %d spans, want %d", len(got), len(want))
 	}
 }
 

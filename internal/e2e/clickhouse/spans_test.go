@@ -82,8 +82,9 @@ func (s span) values() string {
 		}
 		return fmt.Sprintf("%016x", n)
 	}
+	service := strings.NewReplacer(`\`, `\\`, "'", `\'`).Replace(s.service)
 	return fmt.Sprintf("('%s','%s','%s','%s','%s','%s','Server',{'service.name':'%s','host.name':'%s'},{'user.id':'%s'},%d,'%s')",
-		s.start.UTC().Format("2006-01-02 15:04:05.000000000"), s.trace, hex(s.id), hex(s.parent), s.service, s.name, s.service, s.host, s.user, s.duration.Nanoseconds(), s.status())
+		s.start.UTC().Format("2006-01-02 15:04:05.000000000"), s.trace, hex(s.id), hex(s.parent), service, s.name, service, s.host, s.user, s.duration.Nanoseconds(), s.status())
 }
 
 func (e *engine) insert(table string, spans []span) {
