@@ -133,7 +133,9 @@ func TestVerdicts(t *testing.T) {
 		{line{ratio: 1.26, most: 1}, true, "missed by 26 %"},
 		{line{ratio: 1.7, most: 1.5, first: 1.8}, false, "missed, first target of 1.8 met"},
 		{line{ratio: 2, most: 1.5, first: 1.8}, true, "missed by 33 %"},
-		{line{ratio: 0.5, most: 1, allocs: 1}, true, "missed: 1 allocations more"},
+		{line{ratio: 0.5, most: 1, allocs: freeAllocs, bytes: freeBytes}, false, "met"},
+		{line{ratio: 0.5, most: 1, allocs: 3906}, true, "missed: 3906 allocations more in a million calls, 0.00 bytes a call"},
+		{line{ratio: 0.5, most: 1, bytes: 1.5}, true, "missed: 0 allocations more in a million calls, 1.50 bytes a call"},
 		{line{ratio: 0, most: 0}, false, "met"},
 		{line{ratio: 1.034, most: 1.03}, false, "met"},
 		{line{ratio: 1.036, most: 1.03}, false, "missed by 1 %"},
@@ -153,9 +155,40 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
+func TestAnAllocationInSomeCallsIsSeen(t *testing.T) {
+	var keep []byte
+	n := 0
+	s := subject{name: "X", goroutines: 1, run: func(calls int) {
+		for range calls {
+			if n++; n%256 == 0 {
+				keep = make([]byte, 2048)
+			}
+		}
+	}}
+	got := take(s, 1<<16)
+	runtime.KeepAlive(keep)
+	if l := (line{allocs: 1e6 * got.allocs, most: 1}); !l.allocates() || l.allocs < 1e6/256 || l.allocs > 1e6/200 {
+		t.Errorf("one allocation in 256 calls: %+v", got)
+	}
+}
+
+func TestThroughputIsHeldAgainstTheBest(t *testing.T) {
+	m := samples{of: make(map[string][]sample)}
+	for _, name := range []string{"NewIDs", "NewSpanID"} {
+		for i, n := range crowd { // a little slower with each doubling
+			m.add(key("Crowd"+name, "traceflake", n), sample{calls: 1, per: 1, wall: time.Duration(1000 + 40*i), cpu: 1})
+		}
+	}
+	for _, l := range crowdLines(m) {
+		if l.met() || l.ratio != 1.24 {
+			t.Errorf("%+v: want 1.24, missed", l)
+		}
+	}
+}
+
 func TestParseReadsWhatIsWritten(t *testing.T) {
 	s := subject{name: "Draw", gen: "rand", goroutines: 2}
-	want := sample{calls: 1000, per: 1, wall: 12345, cpu: 23456, allocs: 2, bytes: 48}
+	want := sample{calls: 1000, per: 1, wall: 12345, cpu: 23456, allocs: 0.0000025, bytes: 48.25}
 	m := samples{subjects: []subject{s}, of: map[string][]sample{s.key(): {want}}}
 	var b strings.Builder
 	if err := m.write(&b); err != nil {

@@ -109,7 +109,7 @@ func parse(text string) (key string, s sample, err error) {
 	}
 	name, rest, _ := strings.Cut(text, " ")
 	key = name[:max(strings.LastIndexByte(name, '-'), 0)]
-	_, err = fmt.Sscanf(rest, "%d %f ns/op %f cpu-ns/op %d B/op %d allocs/op", &s.calls, &wall, &cpu, &s.bytes, &s.allocs)
+	_, err = fmt.Sscanf(rest, "%d %f ns/op %f cpu-ns/op %f B/op %f allocs/op", &s.calls, &wall, &cpu, &s.bytes, &s.allocs)
 	if err != nil {
 		return "", s, fmt.Errorf("%q: %w", text, err)
 	}

@@ -45,12 +45,15 @@ func (s subject) calls(n int) {
 type sample struct {
 	calls, per    int
 	wall, cpu     time.Duration // cpu: of the whole process, runtime and timers too
-	allocs, bytes uint64
+	allocs, bytes float64       // a call
 }
 
 // wallNs and cpuNs are nanoseconds for one ID, draw or block.
 func (s sample) wallNs() float64 { return float64(s.wall) / float64(s.calls*s.per) }
 func (s sample) cpuNs() float64  { return float64(s.cpu) / float64(s.calls*s.per) }
+
+func (s sample) allocations() float64 { return s.allocs }
+func (s sample) allocated() float64   { return s.bytes }
 
 // samples are those of each subject, in the order of the rounds.
 type samples struct {
@@ -104,8 +107,8 @@ func take(s subject, calls int) sample {
 	runtime.ReadMemStats(&after)
 	return sample{
 		calls: calls, per: max(s.per, 1), wall: wall, cpu: cpu,
-		allocs: (after.Mallocs - before.Mallocs) / uint64(calls),
-		bytes:  (after.TotalAlloc - before.TotalAlloc) / uint64(calls),
+		allocs: float64(after.Mallocs-before.Mallocs) / float64(calls),
+		bytes:  float64(after.TotalAlloc-before.TotalAlloc) / float64(calls),
 	}
 }
 
@@ -162,16 +165,6 @@ func (m samples) goroutines(key string) int {
 	return 1
 }
 
-// allocs are those of a call, usually.
-func (m samples) allocs(key string) uint64 {
-	s := m.of[key]
-	values := make([]uint64, len(s))
-	for i := range s {
-		values[i] = s[i].allocs
-	}
-	return median(values)
-}
-
 // add appends what another process measured.
 func (m samples) add(key string, s sample) { m.of[key] = append(m.of[key], s) }
 
@@ -195,7 +188,7 @@ func (m samples) write(w io.Writer) error {
 	var b strings.Builder
 	for _, k := range keys {
 		for _, s := range m.of[k] {
-			fmt.Fprintf(&b, "Benchmark%s-%d %d %.3f ns/op %.3f cpu-ns/op %d B/op %d allocs/op\n",
+			fmt.Fprintf(&b, "Benchmark%s-%d %d %.3f ns/op %.3f cpu-ns/op %.4f B/op %.7f allocs/op\n",
 				k, runtime.GOMAXPROCS(0), s.calls, s.wallNs(), s.cpuNs(), s.bytes, s.allocs)
 		}
 	}

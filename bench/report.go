@@ -146,7 +146,8 @@ func (r *results) markdown(ctx context.Context) (string, error) {
 		}
 		section(&b, "Ratios", `The table that `+"`make bench-check`"+` holds against its targets. Costs are medians of wall time; a ratio is the median
 of the ratios of neighbouring turns, the next column the same of the process's CPU time (user and system, all threads).
-Allocations are a call's and its counterpart's; one more is a miss.
+Allocations are those of a million calls, then the counterpart's; more than `+fmt.Sprint(freeAllocs)+` further ones, or `+fmt.Sprint(freeBytes)+` byte a call, are a
+miss: a turn sees the runtime's own, too.
 `, table(ls))
 		section(&b, "Rivals", `One call, one goroutine, medians. NewIDs makes a trace ID and a span ID; the others make one ID. bwmarrin/snowflake
 spins and sony/sonyflake sleeps when it is asked for more IDs than its sequence has: their wall time is their limit.
@@ -214,7 +215,7 @@ func (r *results) rivalTable() string {
 	rows := [][]string{{"generator", "unique", "sorts by time", "hidden", "bits", "decodes to", "ns", "CPU ns", "allocations"}}
 	add := func(v rival, k string) {
 		rows = append(rows, []string{v.who, v.unique, v.ordered, v.hidden, v.bits, v.decodes,
-			short(r.samples.median(k, sample.wallNs)), short(r.samples.median(k, sample.cpuNs)), fmt.Sprint(r.samples.allocs(k))})
+			short(r.samples.median(k, sample.wallNs)), short(r.samples.median(k, sample.cpuNs)), fmt.Sprintf("%.2f", r.samples.median(k, sample.allocations))})
 	}
 	for _, v := range named {
 		add(v, key("NewIDs", v.gen, 1))
