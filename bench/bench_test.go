@@ -319,8 +319,34 @@ func TestMemory(t *testing.T) {
 	if err := ask(t.Context(), "memory", tiny(), &f); err != nil {
 		t.Fatal(err)
 	}
-	if least := uint64(8 * batch); f.Heap < least || f.Heap > uint64(64+16*f.CPUs)<<10 {
+	least, most := uint64(8*batch), uint64(64+16*f.CPUs)<<10
+	if f.Heap < least || f.Heap > most || f.Resident < least || f.Resident > most {
 		t.Errorf("%+v: want at least a batch, %d bytes, and at most 64 KiB + 16 KiB a CPU", f, least)
+	}
+}
+
+// Every kind of idle generator is held against what a timer would take, and
+// the timer of one that is used is seen.
+func TestIdleLines(t *testing.T) {
+	q, err := measureQuiet(t.Context(), settings{rounds: 1, turn: time.Microsecond, idle: 200 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(q.lines()); len(q.rests) != len(idlers) || n != 7 {
+		t.Errorf("%d processes and %d lines", len(q.rests), n)
+	}
+	if busy := q.rests["busy"]; busy.Wakes <= restWakes {
+		t.Errorf("a timer that runs was not seen: %+v", busy)
+	}
+	for _, job := range []string{"idle-unused", "idle-used", "idle-leased"} {
+		was := q.rests[job]
+		for _, r := range []rest{{CPU: time.Second}, {Wakes: 1000}} {
+			q.rests[job] = r
+			if !slices.ContainsFunc(q.lines(), line.failed) {
+				t.Errorf("%s: %+v passes", job, r)
+			}
+		}
+		q.rests[job] = was
 	}
 }
 

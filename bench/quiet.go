@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -19,8 +20,8 @@ import (
 	"github.com/traceflake/traceflake/randflake/lease"
 )
 
-// rest is what a process had of the CPU while it slept, and how often it woke:
-// a timer that runs wakes it.
+// rest is what a process had of the CPU while it slept for a part of the time,
+// and how often it woke: a timer that runs wakes it.
 type rest struct {
 	CPU   time.Duration
 	Wakes int64
@@ -81,6 +82,11 @@ func often(ids int) (any, error) {
 	return g, nil
 }
 
+// watches are the parts of the time that a process is watched; the median counts. One in which
+// somebody else had the CPU for a while is another: Go's monitor wakes dozens of
+// times until a thread that is ready to run does.
+const watches = 5
+
 // idle measures a process that sleeps.
 func idle(s settings, prepare idler) error {
 	keep, err := prepare()
@@ -88,13 +94,17 @@ func idle(s settings, prepare idler) error {
 		return err
 	}
 	time.Sleep(300 * time.Millisecond) // the clock's timer stops 64 ms after it was started, unless IDs are made
-	runtime.GC()
-	time.Sleep(200 * time.Millisecond) // for the collector to end
-	before, cpu := wakes(), cpuTime()
-	time.Sleep(s.idle)
-	r := rest{CPU: cpuTime() - cpu, Wakes: wakes() - before}
+	debug.FreeOSMemory()               // or the scavenger wakes now and then for what the collector left it
+	time.Sleep(200 * time.Millisecond) // for both to end
+	var woke [watches]int64
+	var took [watches]time.Duration
+	for i := range watches {
+		before, cpu := wakes(), cpuTime()
+		time.Sleep(s.idle / watches)
+		took[i], woke[i] = cpuTime()-cpu, wakes()-before
+	}
 	runtime.KeepAlive(keep)
-	return answer(r)
+	return answer(rest{CPU: median(took[:]), Wakes: median(woke[:])})
 }
 
 // wakes is how often a thread of this process gave up its CPU to wait.
@@ -199,45 +209,64 @@ func measureQuiet(ctx context.Context, s settings) (q quiet, err error) {
 	if err := ask(ctx, "memory", s, &q.memory); err != nil {
 		return q, err
 	}
-	// At once, since they do nothing.
+	// Those that do nothing at once, the others when nothing is disturbed.
+	return q, errors.Join(q.watch(ctx, s, "idle-"), q.watch(ctx, s, ""))
+}
+
+// watch measures the idlers whose names begin so and that were not measured
+// yet, all at once.
+func (q quiet) watch(ctx context.Context, s settings, prefix string) (err error) {
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	for _, i := range idlers {
+		if _, done := q.rests[i.job]; done || !strings.HasPrefix(i.job, prefix) {
+			continue
+		}
 		wg.Go(func() {
 			var r rest
 			failed := ask(ctx, i.job, s, &r)
 			mu.Lock()
 			defer mu.Unlock()
-			if failed != nil {
-				err = failed
-			}
-			q.rests[i.job] = r
+			q.rests[i.job], err = r, errors.Join(err, failed)
 		})
 	}
 	wg.Wait()
-	return q, err
+	return err
 }
 
+// What a process that sleeps and then looks at its time has of the CPU by
+// itself, and how often it wakes. A timer of a millisecond wakes it 2000 times
+// in 2 s, and takes 80 ms.
+const (
+	restCPU   = 1 // ms
+	restWakes = 10
+)
+
 // lines are the lines of the table of ratios that are no ratios.
-func (q quiet) lines() []line {
-	idle, base := q.rests["idle-used"], q.rests["idle-nothing"]
+func (q quiet) lines() (ls []line) {
+	base := q.rests["idle-nothing"]
+	for _, i := range idlers[1:] {
+		if !strings.HasPrefix(i.job, "idle-") {
+			continue
+		}
+		r := q.rests[i.job]
+		ls = append(ls,
+			line{
+				what: fmt.Sprintf("CPU time in %v of a process with %s", q.idle/watches, i.what), cost: ms(r.CPU), against: "with " + idlers[0].what, counterpart: ms(base.CPU),
+				ratio: roundMs(r.CPU), unit: " ms", within: restCPU,
+			},
+			line{
+				what: "wakes of the same", cost: strconv.FormatInt(r.Wakes, 10), against: "the same", counterpart: strconv.FormatInt(base.Wakes, 10),
+				ratio: float64(r.Wakes), within: restWakes,
+			})
+	}
 	f := q.memory
 	most := 64 + 16*float64(f.CPUs)
 	kib := func(bytes uint64) string { return fmt.Sprintf("%.1f KiB", float64(bytes)/1024) }
-	return []line{
-		{
-			what: fmt.Sprintf("CPU time of an idle generator in %v", q.idle), cost: ms(idle.CPU), against: "a process without one", counterpart: ms(base.CPU),
-			ratio: max(0, roundMs(idle.CPU-base.CPU)), unit: " ms", within: 1,
-		},
-		{
-			what: "wakes of an idle generator", cost: strconv.FormatInt(idle.Wakes, 10), against: "a process without one", counterpart: strconv.FormatInt(base.Wakes, 10),
-			ratio: max(0, float64(idle.Wakes-base.Wakes)), within: 20,
-		},
-		{
-			what: fmt.Sprintf("resident memory of a generator, %d CPUs", f.CPUs), cost: kib(f.Resident), against: "64 KiB + 16 KiB a CPU", counterpart: fmt.Sprintf("%g KiB", most),
-			ratio: float64(f.Resident) / 1024, most: most, unit: " KiB",
-		},
-	}
+	return append(ls, line{
+		what: fmt.Sprintf("resident memory of a generator, %d CPUs", f.CPUs), cost: kib(f.Resident), against: "64 KiB + 16 KiB a CPU", counterpart: fmt.Sprintf("%g KiB", most),
+		ratio: float64(f.Resident) / 1024, most: most, unit: " KiB",
+	})
 }
 
 // roundMs is d in milliseconds, in tenths: the rest is the sleeper's own.
@@ -248,15 +277,17 @@ func roundMs(d time.Duration) float64 {
 func ms(d time.Duration) string { return fmt.Sprintf("%.2f ms", float64(d.Microseconds())/1000) }
 
 func (q quiet) report() string {
-	rows := [][]string{{"a process with", fmt.Sprintf("CPU time in %v", q.idle), "wakes"}}
+	rows := [][]string{{"a process with", fmt.Sprintf("CPU time in %v", q.idle/watches), "wakes"}}
 	for _, i := range idlers {
 		r := q.rests[i.job]
 		rows = append(rows, []string{i.what, ms(r.CPU), strconv.FormatInt(r.Wakes, 10)})
 	}
-	return fmt.Sprintf(`Each row is a process of its own that sleeps. Wakes are its voluntary context switches: a timer that runs
-cannot do without them, neither the clock's in the last row nor those that the last two processes sleep by.
+	return fmt.Sprintf(`Each row is a process of its own that sleeps for %v, in %d parts, of which this is the median; the last two are
+measured after the others. Wakes are its voluntary context switches: a timer that runs cannot do without them, neither
+the clock's in the last row nor those that the last two processes sleep by. The table of ratios bounds what a process
+has in all, with nothing subtracted: up to %d ms and %d wakes are the Go runtime's own.
 
 %s
 512 generators, each used on all %d CPUs at once: %.1f KiB resident each, and %.1f KiB of live heap.
-`, markdown(rows), q.memory.CPUs, float64(q.memory.Resident)/1024, float64(q.memory.Heap)/1024)
+`, q.idle, watches, restCPU, restWakes, markdown(rows), q.memory.CPUs, float64(q.memory.Resident)/1024, float64(q.memory.Heap)/1024)
 }
