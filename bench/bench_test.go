@@ -366,6 +366,13 @@ func TestBTree(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	for buffers, want := range map[int64]string{b.buffers: "every index fits", 8192: "does not fit"} {
+		b := b
+		b.buffers = buffers
+		if text := b.report(); !strings.Contains(text, want) {
+			t.Errorf("shared_buffers of %d: %s", buffers, text)
+		}
+	}
 	sizes := make(map[string]tree)
 	for _, k := range b.trees {
 		if k.index < int64(8*b.rows) || k.wal < k.index || k.splits < 2 {
@@ -375,5 +382,19 @@ func TestBTree(t *testing.T) {
 	}
 	if random, ours := sizes["random (UUIDv4) uuid"], sizes["traceflake uuid"]; ours.splits >= random.splits {
 		t.Errorf("keys in order split %d pages, random ones %d", ours.splits, random.splits)
+	}
+}
+
+func TestFewRoundsAreNotWritten(t *testing.T) {
+	for _, c := range []struct {
+		rounds  int
+		writes  bool
+		refused string
+	}{{10, true, ""}, {9, true, "9 rounds: RESULTS.md is of at least 10"}, {9, false, ""}, {0, false, "must be positive"}} {
+		s := tiny()
+		s.rounds = c.rounds
+		if err := s.validate(c.writes); (err != nil) != (c.refused != "") || err != nil && !strings.Contains(err.Error(), c.refused) {
+			t.Errorf("%+v: %v", c, err)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -25,9 +26,23 @@ type settings struct {
 	call   string // which
 }
 
+// fewest are the rounds that RESULTS.md may be of: benchstat asks for as many.
+const fewest = 10
+
 // args are the settings as flags, for a child.
 func (s settings) args(more ...string) []string {
 	return append(more, "-rounds", strconv.Itoa(s.rounds), "-turn", s.turn.String(), "-idle", s.idle.String(), "-call", s.call)
+}
+
+// validate refuses settings that make no sense, or no results to be written.
+func (s settings) validate(writes bool) error {
+	if s.rounds < 1 || s.turn <= 0 || s.rows < 1 || s.ids < 1 || s.calls < 1 {
+		return errors.New("rounds, turn, rows, ids and calls must be positive")
+	}
+	if writes && s.rounds < fewest {
+		return fmt.Errorf("%d rounds: RESULTS.md is of at least %d; -only prints sections of fewer", s.rounds, fewest)
+	}
+	return nil
 }
 
 func main() {
@@ -56,8 +71,8 @@ func run(ctx context.Context) error {
 	if flag.NArg() > 0 {
 		return fmt.Errorf("unexpected argument %q", flag.Arg(0))
 	}
-	if s.rounds < 1 || s.turn <= 0 || s.rows < 1 || s.ids < 1 || s.calls < 1 {
-		return fmt.Errorf("rounds, turn, rows, ids and calls must be positive")
+	if err := s.validate(*only == "" && *child == "" && !*checking); err != nil {
+		return err
 	}
 	// What OpenTelemetry has to say is about a measurement gone wrong.
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { fmt.Fprintln(os.Stderr, "bench: opentelemetry:", err) }))

@@ -98,7 +98,7 @@ func everySubject(g *generators, all bool) ([]subject, error) {
 	return subjects, nil
 }
 
-// save writes RESULTS.md, results.txt and the plots.
+// save writes RESULTS.md, the plots, and results.txt, which git ignores.
 func (r *results) save(ctx context.Context) error {
 	if err := plotCosts(r.costs()); err != nil {
 		return err
@@ -175,10 +175,13 @@ GOMAXPROCS goroutines on one generator, and with one generator for each; and an 
 		if err != nil {
 			return "", err
 		}
-		section(&b, "benchstat", "Of [results.txt](results.txt), n = "+fmt.Sprint(r.settings.rounds)+". sec/op is wall time; results.txt has CPU time and allocations, too. Draw is one random number.\n", stat)
+		section(&b, "benchstat", "n = "+fmt.Sprint(r.settings.rounds)+". sec/op is wall time; results.txt, which is written beside this file, has CPU time and allocations, too. Draw is one random number.\n", stat)
 	}
 	return strings.TrimRight(b.String(), "\n") + "\n", nil
 }
+
+// command is how this program was started, `go run .` like make bench.
+func command() string { return strings.Join(append([]string{"go", "run", "."}, os.Args[1:]...), " ") }
 
 func section(b *strings.Builder, title string, parts ...string) {
 	b.WriteString("\n## " + title + "\n\n" + strings.Join(parts, "\n"))
@@ -195,7 +198,7 @@ func (r *results) head(ctx context.Context) (string, error) {
 		{"system", system(ctx)},
 		{"Go", runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH},
 		{"commit", commit},
-		{"command", fmt.Sprintf("`make bench`: %d rounds, turns of %v, idle for %v, %d rows, %d IDs for the balance", s.rounds, s.turn, s.idle, s.rows, s.ids)},
+		{"command", fmt.Sprintf("`%s` in bench: %d rounds, turns of %v, idle for %v, %d rows, %d IDs for the balance", command(), s.rounds, s.turn, s.idle, s.rows, s.ids)},
 		{"when", fmt.Sprintf("%s to %s", r.begun.UTC().Format("2006-01-02 15:04"), time.Now().UTC().Format("15:04 MST"))},
 		{"load average", fmt.Sprintf("%s before, %s after", r.load, load())},
 	}
@@ -319,7 +322,7 @@ func gitCommit(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("git: %w", err)
 	}
 	// What is written here does not count, nor what nobody added.
-	changes, err := output(exec.CommandContext(ctx, "git", "status", "--porcelain", "--untracked-files=no", "--", ":/", ":!RESULTS.md", ":!results.txt", ":!plots"))
+	changes, err := output(exec.CommandContext(ctx, "git", "status", "--porcelain", "--untracked-files=no", "--", ":/", ":!RESULTS.md", ":!plots"))
 	if err != nil {
 		return "", fmt.Errorf("git: %w", err)
 	}
