@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/cpu"
+
 	"github.com/traceflake/traceflake/internal/embedded"
 )
 
@@ -74,12 +76,17 @@ func TestEveryTargetHasItsSubjects(t *testing.T) {
 		}
 		m := measure(subjects, 1, time.Microsecond)
 		if _, err := lines(m); err == nil {
+			t.Fatal("no error, though no variant was measured")
+		}
+		if err := variant("avx2").add(t.Context(), tiny(), m); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := lines(m); err == nil {
 			t.Fatal("no error, though the portable build was not measured")
 		}
-		for _, s := range m.of[key("EncryptUint64s", "sparx64", 1)] {
-			m.add(key("EncryptUint64s", "sparx64-purego", 1), s)
+		for _, k := range [][2]string{{"EncryptUint64s", "sparx64"}, {"Draw", "rand"}} { // for that is another build
+			m.of[key(k[0], variant("purego").of(k[1]), 1)] = m.of[key(k[0], variant("avx2").of(k[1]), 1)]
 		}
-		m.add(key("Draw", "rand-purego", 1), m.of[key("Draw", "rand", 1)][0])
 		ls, err := lines(m)
 		if err != nil {
 			t.Fatal(err)
@@ -90,6 +97,15 @@ func TestEveryTargetHasItsSubjects(t *testing.T) {
 	}
 	if err := g.close(t.Context()); err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestVariantWithoutAVX512HasNone(t *testing.T) {
+	if !cpu.X86.HasAVX512F {
+		t.Skip("this CPU has no AVX-512 to switch off")
+	}
+	if err := variant("avx2").measure(t.Context(), tiny()); err == nil {
+		t.Error("AVX-512 is on, and was measured for AVX2")
 	}
 }
 

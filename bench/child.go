@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -25,7 +24,9 @@ var children = map[string]func(ctx context.Context, s settings) error{
 	"seldom":       func(_ context.Context, s settings) error { return idle(s, seldom) },
 	"busy":         func(_ context.Context, s settings) error { return idle(s, busy) },
 	"memory":       func(context.Context, settings) error { return memory() },
-	"portable":     portable,
+	"avx2":         variant("avx2").measure,
+	"purego":       variant("purego").measure,
+	"nolinkname":   variant("nolinkname").measure,
 	"stepped":      stepped,
 }
 
@@ -61,44 +62,6 @@ func output(c *exec.Cmd) ([]byte, error) {
 }
 
 func answer(v any) error { return json.NewEncoder(os.Stdout).Encode(v) }
-
-// portable measures the code without assembly and without linkname; it needs
-// a build with the tag purego.
-func portable(ctx context.Context, s settings) error {
-	list, err := parts()
-	if err != nil {
-		return err
-	}
-	g, err := newGenerators(ctx)
-	if err != nil {
-		return err
-	}
-	list = append(list,
-		newSpanID("NewSpanID", "default", 1, g.sdk), newSpanID("NewSpanID", "traceflake", 1, g.private),
-		newIDs("NewIDs", "default", 1, g.sdk), newIDs("NewIDs", "traceflake", 1, g.private))
-	for i := range list {
-		list[i].gen += "-purego"
-	}
-	m := measure(list, s.rounds, s.turn)
-	return errors.Join(m.write(os.Stdout), g.close(ctx))
-}
-
-// addPortable builds this program without assembly and adds what it measures.
-func addPortable(ctx context.Context, s settings, m samples) error {
-	c := exec.CommandContext(ctx, "go", append([]string{"run", "-tags", "purego", "."}, s.args("-child", "portable")...)...)
-	out, err := output(c)
-	if err != nil {
-		return fmt.Errorf("portable build: %w", err)
-	}
-	for lines := bufio.NewScanner(strings.NewReader(string(out))); lines.Scan(); {
-		k, got, err := parse(lines.Text())
-		if err != nil {
-			return fmt.Errorf("portable build: %w", err)
-		}
-		m.add(k, got)
-	}
-	return nil
-}
 
 // parse reads a line of samples.write.
 func parse(text string) (key string, s sample, err error) {

@@ -72,7 +72,15 @@ func measureIDs(ctx context.Context, s settings, all bool) (m samples, err error
 		return m, err
 	}
 	m = measure(subjects, s.rounds, s.turn)
-	return m, addPortable(ctx, s, m)
+	for _, v := range variants {
+		if v == "nolinkname" && !all {
+			continue // it has no target
+		}
+		if err := v.add(ctx, s, m); err != nil {
+			return m, err
+		}
+	}
+	return m, nil
 }
 
 // everySubject lists counterparts side by side.
@@ -152,6 +160,10 @@ miss: a turn sees the runtime's own, too.
 		section(&b, "Rivals", `One call, one goroutine, medians. NewIDs makes a trace ID and a span ID; the others make one ID. bwmarrin/snowflake
 spins and sony/sonyflake sleeps when it is asked for more IDs than its sequence has: their wall time is their limit.
 `, r.rivalTable(), "![Cost of an ID](plots/cost.svg)\n")
+		section(&b, "Variants", `One goroutine, medians; each but the first in a process of its own. Next encrypts a single block, which is portable code
+everywhere. Beside NewIDs and NewSpanID is their ratio to the SDK's default generator. Everything else in this file that
+makes IDs uses `+fastest()+`.
+`, variantTable(r.samples))
 		section(&b, "Goroutines", `Million calls a second, medians; GOMAXPROCS is `+fmt.Sprint(runtime.GOMAXPROCS(0))+`.
 `, r.crowdTable(), "![Throughput against goroutines](plots/goroutines.svg)\n")
 		section(&b, "The one shared word", `NewIDs counts up one word that all CPUs share, which keeps a process's trace IDs in strict order. Time per call with
@@ -276,6 +288,9 @@ func (r *results) sharedTable() string {
 	return markdown(rows)
 }
 
+// statTable is a table of benchstat's.
+type statTable struct{ title, filter, row, col string }
+
 // benchstat is what golang.org/x/perf's benchstat makes of the samples.
 func (r *results) benchstat(ctx context.Context) (string, error) {
 	file, err := os.CreateTemp("", "traceflake-bench-*.txt")
@@ -287,9 +302,11 @@ func (r *results) benchstat(ctx context.Context) (string, error) {
 		return "", err
 	}
 	var b strings.Builder
-	for _, t := range []struct{ title, filter, row, col string }{
-		{"Generators", ".name:(NewIDs OR NewSpanID) -/gen:/purego/", ".name,/goroutines", "/gen@(default traceflake leased xray uptrace)"},
-		{"The same without linkname and assembly (tag purego)", ".name:(NewIDs OR NewSpanID) /gen:/purego/", ".name,/goroutines", "/gen@(default-purego traceflake-purego)"},
+	for _, t := range []statTable{
+		{"Generators", ".name:(NewIDs OR NewSpanID) -/gen:/-/", ".name,/goroutines", "/gen@(default traceflake leased xray uptrace)"},
+		variant("avx2").benchstat(),
+		variant("purego").benchstat(),
+		variant("nolinkname").benchstat(),
 		{"Parts, per ID or block", ".name:(Draw OR EncryptUint64s OR Fill OR Next)", ".name,/gen", ".unit"},
 		{"Spans", ".name:/Span(Never|Always)/", ".name", "/gen@(default traceflake)"},
 		{"One ID", ".name:ID", "/gen", ".unit"},

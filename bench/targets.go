@@ -65,10 +65,10 @@ func targets() (t []target) {
 	}
 	one := key("Draw", "rand", 1)
 	return append(t,
-		target{what: "`sparx64` EncryptUint64s of 256, per block", against: "one draw of math/rand/v2.Uint64", of: key("EncryptUint64s", "sparx64", 1), to: one, most: 1.3},
-		target{what: "the same, portable build", against: "one draw", of: key("EncryptUint64s", "sparx64-purego", 1), to: key("Draw", "rand-purego", 1), most: 9},
-		target{what: "`randflake` Fill of 256, per ID", against: "one draw", of: key("Fill", "randflake", 1), to: one, most: 1.5},
-		target{what: "`randflake` Next", against: "one draw", of: key("Next", "randflake", 1), to: one, most: 20},
+		target{what: "`sparx64` EncryptUint64s of 256, per block, " + withoutAVX512(), against: "one draw of math/rand/v2.Uint64", of: key("EncryptUint64s", "sparx64-avx2", 1), to: key("Draw", "rand-avx2", 1), most: 1.3},
+		target{what: "the same, portable", against: "one draw", of: key("EncryptUint64s", "sparx64-purego", 1), to: key("Draw", "rand-purego", 1), most: 9},
+		target{what: "`randflake` Fill of 256, per ID, " + fastest(), against: "one draw", of: key("Fill", "randflake", 1), to: one, most: 1.5},
+		target{what: "`randflake` Next, portable", against: "one draw", of: key("Next", "randflake", 1), to: one, most: 20},
 	)
 }
 
