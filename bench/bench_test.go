@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,11 +9,13 @@ import (
 	"reflect"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"golang.org/x/sys/cpu"
 
 	"github.com/traceflake/traceflake/internal/embedded"
@@ -252,29 +255,63 @@ func TestBalanceCountsEveryID(t *testing.T) {
 	}
 }
 
-func TestRivalsMakeIDs(t *testing.T) {
+// Every rival gives what the table says of it: the size, no ID twice, and the
+// order. Time is in the first bytes of those that sort by more than nothing.
+func TestRivalsAreWhatTheTableSays(t *testing.T) {
 	rs, err := rivals()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, r := range rs {
-		r.make()
-	}
-	up, err := uptraceGenerator(t.Context())
+	g, err := newGenerators(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	id, span := up.NewIDs(t.Context())
-	if age := time.Since(time.Unix(0, int64(be64(id[:8])))); age < 0 || age > time.Minute || !span.IsValid() {
-		t.Errorf("uptrace's trace ID %s is not of now", id)
+	sdk := map[string]sdktrace.IDGenerator{"traceflake": g.private, "leased": g.leased, "default": g.sdk, "xray": g.xray, "uptrace": g.uptrace}
+	for _, r := range named {
+		r.next = func() []byte {
+			id, span := sdk[r.gen].NewIDs(t.Context())
+			if !id.IsValid() || !span.IsValid() {
+				t.Errorf("%s: %s, %s", r.gen, id, span)
+			}
+			return id[:]
+		}
+		rs = append(rs, r)
 	}
-}
-
-func be64(b []byte) (n uint64) {
-	for _, c := range b {
-		n = n<<8 | uint64(c)
+	// The bytes of time before those that are random or a counter.
+	timeBytes := map[string]int{"gofrs-v6": 8, "ksuid": 4, "xray": 4, "uptrace": 8}
+	for _, r := range rs {
+		const many = 2000
+		strictly, none, wraps := strings.Contains(r.ordered, "strictly in a process"), strings.HasPrefix(r.ordered, "no"), r.gen == "xid"
+		seen := make(map[string]bool)
+		var last []byte
+		back := 0
+		for range many {
+			id := r.next()
+			seen[string(id)] = true
+			if size, _, _ := strings.Cut(r.bits, " "); size != strconv.Itoa(8*len(id)) && (size != "63" || len(id) != 8 || id[0] > 127) {
+				t.Errorf("%s: %x has not %s bits", r.gen, id, r.bits)
+			}
+			first := id
+			if n := timeBytes[r.gen]; n > 0 {
+				first = id[:n]
+			}
+			if order := bytes.Compare(last, first); order > 0 || order == 0 && strictly {
+				back++
+			}
+			last = first
+		}
+		if len(seen) != many {
+			t.Errorf("%s: %d different IDs of %d", r.gen, len(seen), many)
+		}
+		if sorted := back == 0 || wraps && back == 1; !sorted && !none {
+			t.Errorf("%s: %q, but %d IDs of %d were not after the one before", r.gen, r.ordered, back, many)
+		} else if sorted && r.ordered == "no" {
+			t.Errorf("%s: sorts, though the table says it does not", r.gen)
+		}
 	}
-	return n
+	if err := g.close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // The count must see the word that NewIDs shares, or it proves nothing about

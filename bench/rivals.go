@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"reflect"
 	"unsafe"
@@ -27,7 +28,25 @@ type rival struct {
 	hidden  string
 	bits    string
 	decodes string
-	make    func() // one ID
+	ids
+}
+
+// ids makes the IDs of a rival: many that are thrown away, and the bytes of one
+// more.
+type ids struct {
+	run  func(n int)
+	next func() []byte
+}
+
+func calls[T any](next func() T, bytes func(T) []byte) ids {
+	return ids{
+		run: func(n int) {
+			for range n {
+				next()
+			}
+		},
+		next: func() []byte { return bytes(next()) },
+	}
 }
 
 // idGenerator returns the generator inside a provider. The SDK's default and
@@ -70,59 +89,60 @@ func rivals() ([]rival, error) {
 		{
 			gen: "google-v4", who: "google/uuid v4", unique: "by chance: 122 random bits",
 			ordered: "no", hidden: "all", bits: "128", decodes: "nothing",
-			make: func() { must(uuid.NewRandom()) },
+			ids: calls(func() uuid.UUID { return must(uuid.NewRandom()) }, func(u uuid.UUID) []byte { return u[:] }),
 		},
 		{
 			gen: "google-v7", who: "google/uuid v7", unique: "by chance: 62 random bits for 256 ns",
 			ordered: "strictly in a process", hidden: "all but the time", bits: "128", decodes: "millisecond",
-			make: func() { must(uuid.NewV7()) },
+			ids: calls(func() uuid.UUID { return must(uuid.NewV7()) }, func(u uuid.UUID) []byte { return u[:] }),
 		},
 		{
 			gen: "gofrs-v1", who: "gofrs/uuid v1", unique: "by MAC address, time, 16-bit clock sequence",
 			ordered: "no: the time's low bits come first", hidden: "nothing", bits: "128", decodes: "100 ns, machine",
-			make: func() { must(gofrs.NewV1()) },
+			ids: calls(func() gofrs.UUID { return must(gofrs.NewV1()) }, gofrs.UUID.Bytes),
 		},
 		{
 			gen: "gofrs-v6", who: "gofrs/uuid v6", unique: "by chance: 62 random bits for 100 ns",
 			ordered: "100 ns", hidden: "all but the time", bits: "128", decodes: "100 ns",
-			make: func() { must(gofrs.NewV6()) },
+			ids: calls(func() gofrs.UUID { return must(gofrs.NewV6()) }, gofrs.UUID.Bytes),
 		},
 		{
 			gen: "gofrs-v7", who: "gofrs/uuid v7", unique: "by chance: 62 random bits, and a counter of 12",
 			ordered: "strictly in a process", hidden: "all but the time", bits: "128", decodes: "millisecond",
-			make: func() { must(gofrs.NewV7()) },
+			ids: calls(func() gofrs.UUID { return must(gofrs.NewV7()) }, gofrs.UUID.Bytes),
 		},
 		{
 			gen: "ulid", who: "oklog/ulid Make", unique: "by chance: 80 bits of math/rand",
 			ordered: "strictly in a process", hidden: "nothing: math/rand, seeded by the clock", bits: "128", decodes: "millisecond",
-			make: func() { _ = ulid.Make() },
+			ids: calls(ulid.Make, ulid.ULID.Bytes),
 		},
 		{
 			gen: "ksuid", who: "segmentio/ksuid", unique: "by chance: 128 random bits",
 			ordered: "seconds", hidden: "all but the time", bits: "160", decodes: "second",
-			make: func() { must(ksuid.NewRandom()) },
+			ids: calls(func() ksuid.KSUID { return must(ksuid.NewRandom()) }, ksuid.KSUID.Bytes),
 		},
 		{
 			gen: "xid", who: "rs/xid", unique: "by 24-bit hash of the machine, 16 bits of the process ID, 24-bit counter",
 			ordered: "seconds; strictly in a process, until the counter wraps", hidden: "nothing", bits: "96", decodes: "second, machine, process, counter",
-			make: func() { _ = xid.New() },
+			ids: calls(xid.New, xid.ID.Bytes),
 		},
 		{
 			gen: "snowflake", who: "bwmarrin/snowflake", unique: "by node number, given by hand; waits after 4096 a millisecond",
 			ordered: "strictly in a process", hidden: "nothing", bits: "63", decodes: "millisecond, node, sequence",
-			make: func() { _ = node.Generate() },
+			ids: calls(node.Generate, func(id snowflake.ID) []byte { return binary.BigEndian.AppendUint64(nil, uint64(id)) }),
 		},
 		{
 			gen: "sonyflake", who: "sony/sonyflake", unique: "by machine number, given by hand or the IP address's end; sleeps after 256 in 10 ms",
 			ordered: "strictly in a process", hidden: "nothing", bits: "63", decodes: "10 ms, machine, sequence",
-			make: func() { must(sony.NextID()) },
+			ids: calls(func() uint64 { return must(sony.NextID()) }, func(id uint64) []byte { return binary.BigEndian.AppendUint64(nil, id) }),
 		},
 	}, nil
 }
 
 // must is for rivals that fail only without random numbers or time.
-func must[T any](_ T, err error) {
+func must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)
 	}
+	return v
 }

@@ -213,11 +213,7 @@ func startEnd(name, gen string, t trace.Tracer, ctx context.Context) subject { /
 // rivalIDs are one ID each.
 func rivalIDs(rivals []rival) (s []subject) {
 	for _, r := range rivals {
-		s = append(s, subject{name: "ID", gen: r.gen, goroutines: 1, run: func(n int) {
-			for range n {
-				r.make()
-			}
-		}})
+		s = append(s, subject{name: "ID", gen: r.gen, goroutines: 1, run: r.run})
 	}
 	return s
 }
