@@ -112,6 +112,36 @@ func TestVariantWithoutAVX512HasNone(t *testing.T) {
 	}
 }
 
+// No millisecond has as many calls as start the timer of idgen's clock.
+func TestBurstsAreSeldom(t *testing.T) {
+	in := make(map[int64]int)
+	s := subject{name: "X", goroutines: 1, run: func(n int) { in[time.Now().UnixMilli()] += n }}
+	b := bursts(s, 20*time.Millisecond)
+	total := 0
+	for ms, n := range in {
+		total += n
+		if n >= 64 {
+			t.Errorf("%d calls in millisecond %d", n, ms)
+		}
+	}
+	if total != b.calls || len(in) < 2 || b.wall <= 0 {
+		t.Errorf("%+v: %d calls in %d milliseconds", b, total, len(in))
+	}
+}
+
+func TestSeldom(t *testing.T) {
+	m, err := measureSeldom(t.Context(), tiny())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(m.of) != 8 {
+		t.Errorf("%d subjects, want 4 and their counterparts", len(m.of))
+	}
+	if text := seldomReport(m); strings.Count(text, "now and then") != 2 || strings.Contains(text, "NaN") {
+		t.Error(text)
+	}
+}
+
 func TestRatioIsOfNeighbours(t *testing.T) {
 	// The machine gets slower and slower; a costs twice b all the time.
 	m := samples{of: make(map[string][]sample)}

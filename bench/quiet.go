@@ -93,9 +93,9 @@ func idle(s settings, prepare idler) error {
 	if err != nil {
 		return err
 	}
-	time.Sleep(300 * time.Millisecond) // the clock's timer stops 64 ms after it was started, unless IDs are made
-	debug.FreeOSMemory()               // or the scavenger wakes now and then for what the collector left it
-	time.Sleep(200 * time.Millisecond) // for both to end
+	time.Sleep(1100 * time.Millisecond) // the clock's timers end with the second in which they were started
+	debug.FreeOSMemory()                // or the scavenger wakes now and then for what the collector left it
+	time.Sleep(200 * time.Millisecond)  // for both to end
 	var woke [watches]int64
 	var took [watches]time.Duration
 	for i := range watches {
@@ -198,7 +198,7 @@ type quiet struct {
 var idlers = []struct{ job, what string }{
 	{"idle-nothing", "no generator"},
 	{"idle-unused", "a generator that was never used"},
-	{"idle-used", "a generator that was used, half a second ago"},
+	{"idle-used", "a generator that was used, a second ago"},
 	{"idle-leased", "the same with a lease"},
 	{"seldom", "a generator that makes an ID each 20 ms"},
 	{"busy", "a generator that makes a thousand IDs each 20 ms: its timer runs"},

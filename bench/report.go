@@ -22,13 +22,14 @@ type results struct {
 	load     string // when it began
 	rivals   []rival
 	samples  samples
+	seldom   samples
 	written  []written
 	quiet    quiet
 	balance  []balance
 	btree    btree
 }
 
-func sectionNames() []string { return []string{"ids", "lines", "quiet", "balance", "btree"} }
+func sectionNames() []string { return []string{"ids", "seldom", "lines", "quiet", "balance", "btree"} }
 
 func (r *results) has(section string) bool { return slices.Contains(r.sections, section) }
 
@@ -42,6 +43,8 @@ func gather(ctx context.Context, s settings, sections []string) (r *results, err
 		switch section {
 		case "ids":
 			r.samples, err = measureIDs(ctx, s, true)
+		case "seldom":
+			r.seldom, err = measureSeldom(ctx, s)
 		case "lines":
 			if r.written, err = countWrites(ctx, s); errors.Is(err, errNoStepping) {
 				err = nil // and the report says so
@@ -169,6 +172,9 @@ makes IDs uses `+fastest()+`.
 		section(&b, "The one shared word", `NewIDs counts up one word that all CPUs share, which keeps a process's trace IDs in strict order. Time per call with
 GOMAXPROCS goroutines on one generator, and with one generator for each; and an atomic addition alone, likewise.
 `, r.sharedTable())
+	}
+	if r.has("seldom") {
+		section(&b, "Now and then", seldomReport(r.seldom))
 	}
 	if r.has("lines") {
 		section(&b, "Cache lines", writtenReport(r.written))
