@@ -481,3 +481,36 @@ func TestFewRoundsAreNotWritten(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatStandsBetween(t *testing.T) {
+	text := between([]written{
+		{method: "NewSpanID", gen: "traceflake", instructions: 100, functions: map[string]int{
+			"runtime.procPin": 5, "runtime.procUnpin": 3, "a/idgen.(*shards).take": 30, "a/idgen.(*batch).take": 20, "a/idgen.(*coarse).now": 4, "a/idgen.spanID": 38,
+		}},
+		{method: "NewSpanID", gen: "default", instructions: 70},
+		{method: "NewIDs", gen: "traceflake", instructions: 200},
+	})
+	for _, want := range []string{"100 instructions against the default's 70", "8 pin", "30 find", "20 check", "4 read", "other 38"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in: %s", want, text)
+		}
+	}
+}
+
+func TestWhatTheSharedWordLeaves(t *testing.T) {
+	n := runtime.GOMAXPROCS(0)
+	m := samples{of: make(map[string][]sample)}
+	for k, ns := range map[string]int{
+		key("SharedNewIDs", "shared", n): 20, key("SharedNewIDs", "own", n): 10, key("SharedNewSpanID", "shared", n): 4, key("SharedNewSpanID", "own", n): 4,
+		key("SharedDefaultAdd", "shared", n): 19, key("SharedDefaultAdd", "own", n): 12, key("SharedAdd", "shared", n): 8, key("SharedAdd", "own", n): 3,
+		key("NewIDs", "default", n): 11, key("NewIDs", "xray", n): 50,
+	} {
+		m.add(k, sample{calls: 1, per: 1, wall: time.Duration(ns), cpu: time.Duration(n * ns)})
+	}
+	text := sharedReport(m)
+	for _, want := range []string{"8.0 ns a call, is the floor", "| 1.0 of the SDK's default | 11.0 | 3.0 | 10.0 | 20.0 |", "| 0.3 of X-Ray's | 15.0 | 7.0 | 10.0 | 20.0 |"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in: %s", want, text)
+		}
+	}
+}

@@ -248,7 +248,46 @@ call. %s
 %s
 Where the instructions of a median NewSpanID are, inlined functions by their own names:
 
-%s`, note, markdown(rows), functionTable(all))
+%s
+%s`, note, markdown(rows), functionTable(all), between(all))
+}
+
+// between says in words what a span ID of ours does that a default one does not.
+func between(all []written) string {
+	var ours, theirs written
+	for _, w := range all {
+		switch w.method + " " + w.gen {
+		case "NewSpanID traceflake":
+			ours = w
+		case "NewSpanID default":
+			theirs = w
+		}
+	}
+	steps := []struct{ part, what string }{
+		{"runtime.proc", "pin the goroutine to its processor and unpin it"},
+		{"(*shards)", "find the processor's batch"},
+		{"(*batch)", "check its second and generation and hand the ID out"},
+		{"(*coarse)", "read the time that a timer wrote"},
+	}
+	rest := ours.instructions
+	var text []string
+	for _, s := range steps {
+		n := 0
+		for name, instructions := range ours.functions {
+			if strings.Contains(name, s.part) {
+				n += instructions
+			}
+		}
+		if n > 0 {
+			text = append(text, fmt.Sprintf("%d %s", n, s.what))
+		}
+		rest -= n
+	}
+	return fmt.Sprintf(`What stands between NewSpanID and 1.0: %d instructions against the default's %d. Of them
+%s;
+the other %d are the call and the ID's bytes. The default draws a random number inside the runtime, which has nothing to
+pin for it, and checks nothing but that it is not zero.
+`, ours.instructions, theirs.instructions, strings.Join(text, ", "), rest)
 }
 
 // functionTable says what stands between our span IDs and the default ones.

@@ -12,6 +12,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/traceflake/traceflake/randflake"
+	"github.com/traceflake/traceflake/randflake/lease"
 )
 
 // results are what was measured; sections that were not asked for are empty.
@@ -158,7 +161,7 @@ func (r *results) markdown(ctx context.Context) (string, error) {
 		section(&b, "Ratios", `The table that `+"`make bench-check`"+` holds against its targets. Costs are medians of wall time; a ratio is the median
 of the ratios of neighbouring turns, the next column the same of the process's CPU time (user and system, all threads).
 Allocations are those of a million calls, then the counterpart's; more than `+fmt.Sprint(freeAllocs)+` further ones, or `+fmt.Sprint(freeBytes)+` byte a call, are a
-miss: a turn sees the runtime's own, too.
+miss: a turn sees the runtime's own, too. `+leasedNote()+`
 `, table(ls))
 		section(&b, "Rivals", `One call, one goroutine, medians. NewIDs makes a trace ID and a span ID; the others make one ID. bwmarrin/snowflake
 spins and sony/sonyflake sleeps when it is asked for more IDs than its sequence has: their wall time is their limit.
@@ -171,7 +174,7 @@ makes IDs uses `+fastest()+`.
 `, r.crowdTable(), "![Throughput against goroutines](plots/goroutines.svg)\n")
 		section(&b, "The one shared word", `NewIDs counts up one word that all CPUs share, which keeps a process's trace IDs in strict order. Time per call with
 GOMAXPROCS goroutines on one generator, and with one generator for each; and an atomic addition alone, likewise.
-`, r.sharedTable())
+`, sharedReport(r.samples))
 	}
 	if r.has("seldom") {
 		section(&b, "Now and then", seldomReport(r.seldom))
@@ -281,17 +284,48 @@ func (r *results) crowdTable() string {
 	return markdown(rows)
 }
 
-func (r *results) sharedTable() string {
+// leasedNote says what the leased figures do not show.
+func leasedNote() string {
+	const node = randflake.MaxSequence + 1
+	return fmt.Sprintf(`The leased source has one block of all %d nodes; one of
+the default size, %d nodes, ends at %d IDs a second (a NewIDs takes two), far less than a turn asks for. A process that
+makes more takes further blocks, up to four by default, and past them the fallback answers.`,
+		randflake.MaxNode+1, lease.DefaultBlockSize, lease.DefaultBlockSize*node)
+}
+
+// sharedReport holds the cost of strict order against what the targets leave.
+func sharedReport(m samples) string {
 	n := runtime.GOMAXPROCS(0)
 	rows := [][]string{{"", "shared", "one for each", "ratio"}}
 	for _, c := range []struct{ name, what string }{
-		{"SharedNewIDs", "NewIDs"}, {"SharedNewSpanID", "NewSpanID, which has no such word"}, {"SharedAdd", "an atomic addition"},
+		{"SharedNewIDs", "NewIDs"}, {"SharedNewSpanID", "NewSpanID, which has no such word"},
+		{"SharedDefaultAdd", "the SDK's default NewIDs, and an atomic addition"}, {"SharedAdd", "an atomic addition"},
 	} {
 		shared, own := key(c.name, "shared", n), key(c.name, "own", n)
-		rows = append(rows, []string{c.what, short(r.samples.median(shared, sample.wallNs)) + " ns", short(r.samples.median(own, sample.wallNs)) + " ns",
-			fmt.Sprintf("%.2f", r.samples.ratio(shared, own, sample.wallNs))})
+		rows = append(rows, []string{c.what, short(m.median(shared, sample.wallNs)) + " ns", short(m.median(own, sample.wallNs)) + " ns",
+			fmt.Sprintf("%.2f", m.ratio(shared, own, sample.wallNs))})
 	}
-	return markdown(rows)
+	floor := key("SharedAdd", "shared", n)
+	add, own := m.median(floor, sample.wallNs), m.median(key("SharedNewIDs", "own", n), sample.wallNs)
+	text := fmt.Sprintf(`
+The bare addition to a shared word, %.1f ns a call, is the floor for any generator that keeps strict order in a process:
+more CPUs make it no faster. With %d goroutines the targets leave, for the word and everything else:
+
+`, add, n)
+	left := [][]string{{"NewIDs at most", "ns a call", "less the floor", "NewIDs, one generator for each", "NewIDs, shared"}}
+	for _, t := range []struct {
+		what, gen string
+		most      float64
+	}{{"the SDK's default", "default", 1}, {"X-Ray's", "xray", 0.3}} {
+		most := t.most * m.median(key("NewIDs", t.gen, n), sample.wallNs)
+		left = append(left, []string{fmt.Sprintf("%.1f of %s", t.most, t.what), fmt.Sprintf("%.1f", most), fmt.Sprintf("%.1f", most-add),
+			fmt.Sprintf("%.1f", own), fmt.Sprintf("%.1f", m.median(key("SharedNewIDs", "shared", n), sample.wallNs))})
+	}
+	text += markdown(left)
+	if crowded := m.crowded(floor, key("SharedNewIDs", "shared", n)); crowded != "" {
+		text += "\nThis section is " + crowded + ", so that the words were not contended.\n"
+	}
+	return markdown(rows) + text
 }
 
 // statTable is a table of benchstat's.

@@ -262,6 +262,13 @@ func (g *generators) shared() (s []subject) {
 			}
 			own <- g
 		}},
+		// What the default would cost with such a word beside it.
+		{name: "SharedDefaultAdd", gen: "shared", goroutines: n, run: func(n int) { word.countIDs(n, g.sdk) }},
+		{name: "SharedDefaultAdd", gen: "own", goroutines: n, run: func(n int) {
+			w := <-words
+			w.countIDs(n, g.sdk)
+			words <- w
+		}},
 		{name: "SharedAdd", gen: "shared", goroutines: n, run: word.count},
 		{name: "SharedAdd", gen: "own", goroutines: n, run: func(n int) {
 			w := <-words
@@ -280,6 +287,14 @@ type padded struct {
 
 func (p *padded) count(n int) {
 	for range n {
+		p.word.Add(1)
+	}
+}
+
+func (p *padded) countIDs(n int, g sdktrace.IDGenerator) {
+	ctx := context.Background()
+	for range n {
+		g.NewIDs(ctx)
 		p.word.Add(1)
 	}
 }
