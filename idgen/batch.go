@@ -1,6 +1,7 @@
 package idgen
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -15,7 +16,8 @@ type batch struct {
 	from, until int64 // Unix milliseconds: it may be used in [from, until)
 	generation  uint64
 	next, end   int
-	traces      int // how many of those before next went to trace IDs
+	counted     int // how many of those before next are counted
+	traces      int // how many of those between went to trace IDs
 	ids         [batchSize]randflake.ID
 }
 
@@ -36,8 +38,11 @@ func (b *batch) take(n, traces int, now int64, generation uint64) (first, last r
 
 // fill makes new IDs, at least n of them. On an error the batch is empty.
 func (b *batch) fill(s Source, n int) error {
-	b.next, b.end, b.traces = 0, 0, 0
+	b.next, b.end, b.counted, b.traces = 0, 0, 0, 0
 	count, second, err := s.Fill(b.ids[:])
+	if count < 0 || count > len(b.ids) {
+		return fmt.Errorf("idgen: the source says that it gave %d IDs, asked for %d", count, len(b.ids))
+	}
 	ids := b.ids[:count]
 	if slices.Contains(ids, 0) { // never from randflake, but zero is no valid ID
 		ids = slices.DeleteFunc(ids, func(id randflake.ID) bool { return id == 0 })

@@ -9,38 +9,48 @@ import (
 
 const (
 	tick = time.Millisecond
-	// busy readings within a millisecond start the timer: an ID now and then is
+	// busy readings within a millisecond start the ticks: an ID now and then is
 	// cheaper by reading the clock than by waking the process each millisecond.
 	busy = 64
-	// ticks is for how long the timer runs once it is started. Then it stops,
+	// ticks is for how many the timer runs once it is started. Then it stops,
 	// and the next busy millisecond starts it again: so a generator that nobody
 	// uses costs nothing.
 	ticks = 64
 )
 
 // coarse tells the time, while many ask, without reading the clock: a timer
-// writes it down each millisecond. Typically it is at most 2 ms late, and as late as the scheduler
-// lets the timer be. Nothing but the time written into IDs depends on it.
+// writes it down. Typically that is at most a tick late, and as late as the
+// scheduler lets the timer be. Nothing but the time written into IDs depends on it.
 type coarse struct {
 	clock randflake.Clock
 	exact bool   // always read the clock; for clocks that tests move
 	each  func() // called with each reading, if not nil; set before the first
 
-	_       [64]byte
-	millis  atomic.Int64 // Unix milliseconds, or 0: the timer does not run
-	_       [56]byte
-	running atomic.Bool
-	left    int          // ticks, the timer's alone
-	last    atomic.Int64 // the millisecond of the last reading without the timer
-	reads   atomic.Int32 // in that millisecond
+	_      [64]byte
+	millis atomic.Int64 // Unix milliseconds, or 0: the ticks do not run
+	rough  atomic.Int64 // some millisecond of this second, or 0: not known
+	_      [48]byte
+
+	running atomic.Bool // the ticks
+	left    int         // ticks, the timer's alone
 	timer   *time.Timer
+	reads   atomic.Int64 // the millisecond of the last reading for now << 8 | about how many
+
+	waiting atomic.Bool // for the second's end
+	end     *time.Timer
 }
 
 func newCoarse(c randflake.Clock) *coarse {
 	k := &coarse{clock: c, exact: c != randflake.SystemClock}
-	k.timer = time.AfterFunc(time.Hour, k.tick)
-	k.timer.Stop()
+	k.timer, k.end = stopped(k.tick), stopped(k.forget)
 	return k
+}
+
+// stopped returns a timer that calls f once it is reset.
+func stopped(f func()) *time.Timer {
+	t := time.AfterFunc(time.Hour, f)
+	t.Stop()
+	return t
 }
 
 // now returns Unix milliseconds.
@@ -51,26 +61,44 @@ func (k *coarse) now() int64 {
 	return k.start()
 }
 
-// read reads the clock, for who has reason to doubt what the timer wrote.
+// second returns some Unix millisecond of the present second, for who needs no
+// more: the clock is read and a timer set once a second at most.
+func (k *coarse) second() int64 {
+	if ms := k.millis.Load(); ms != 0 {
+		return ms
+	}
+	if ms := k.rough.Load(); ms != 0 {
+		return ms
+	}
+	return k.startSecond()
+}
+
+// read reads the clock, for who has reason to doubt what a timer wrote.
 func (k *coarse) read() int64 {
-	was := k.millis.Load()
+	millis, rough := k.millis.Load(), k.rough.Load()
 	ms := k.clock.Now().UnixMilli()
-	if was != 0 { // and not if the timer has stopped or gone on since
-		k.millis.CompareAndSwap(was, ms)
+	if millis != 0 { // and not if the timer has stopped or gone on since
+		k.millis.CompareAndSwap(millis, ms)
+	}
+	if rough != 0 {
+		k.rough.CompareAndSwap(rough, ms)
 	}
 	return ms
 }
 
 func (k *coarse) start() int64 {
 	ms := k.look()
-	switch {
-	case k.exact:
+	if k.exact {
 		return ms
-	case k.last.Swap(ms) != ms:
-		k.reads.Store(0)
-	case k.reads.Add(1) >= busy && k.running.CompareAndSwap(false, true):
+	}
+	switch reads := k.reads.Load(); {
+	case reads>>8 != ms:
+		k.reads.Store(ms << 8)
+	case reads&0xff < busy-1:
+		k.reads.Store(reads + 1)
+	case k.running.CompareAndSwap(false, true):
 		k.left = ticks
-		k.millis.Store(ms)
+		k.millis.Store(k.look()) // anew: it may have taken long to get here
 		k.timer.Reset(tick)
 	}
 	return ms
@@ -84,6 +112,21 @@ func (k *coarse) tick() {
 	}
 	k.millis.Store(k.look())
 	k.timer.Reset(tick)
+}
+
+func (k *coarse) startSecond() int64 {
+	ms := k.look()
+	if !k.exact && k.waiting.CompareAndSwap(false, true) {
+		ms = k.look()
+		k.rough.Store(ms)
+		k.end.Reset(time.Duration(1000-ms%1000) * time.Millisecond)
+	}
+	return ms
+}
+
+func (k *coarse) forget() {
+	k.rough.Store(0)
+	k.waiting.Store(false)
 }
 
 func (k *coarse) look() int64 {

@@ -27,6 +27,8 @@
 // span IDs then never repeat within the process, and meet those of other
 // processes only as random 64-bit numbers do; two trace IDs are the same only
 // if that happens in the same millisecond at the same place in the sequence.
+// A clock that steps back by more than two seconds makes the process draw
+// another secret: what it made before is another process's then.
 //
 // With [WithSource] and a source whose nodes are leased under one secret for
 // the whole fleet, no two IDs of the fleet are the same, and who holds the
@@ -42,7 +44,7 @@
 // # Metrics
 //
 //	name                       kind     unit    attributes                         what
-//	traceflake.id.created      counter  {id}    traceflake.id.kind=trace|span      IDs of the source, counted a batch of 256 late
+//	traceflake.id.created      counter  {id}    traceflake.id.kind=trace|span      IDs of the source, but for those of each CPU's batch in use, up to 256
 //	traceflake.id.fallbacks    counter  {call}  error.type=lease_expired|...       calls answered without the source
 //	traceflake.id.clock_steps  counter  {step}                                     steps of the clock back by more than 2 s
 //	traceflake.id.borrowed     gauge    s                                          by how much the newest batch ran ahead of the clock

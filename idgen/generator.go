@@ -22,7 +22,8 @@ import (
 // A source may have a method Generation() uint64. When its value changes, as a
 // lease.Keeper's does when the clocks hint that the machine was suspended or
 // cloned, IDs made before are not handed out any more: it is looked at whenever
-// the clock is, every millisecond while IDs are asked for.
+// the clock is, for trace IDs every millisecond and for span IDs every second
+// while they are asked for.
 type Source interface {
 	Fill(dst []randflake.ID) (n int, second time.Time, err error)
 }
@@ -54,16 +55,18 @@ func New(opts ...Option) *Generator {
 		source: cfg.source,
 		clock:  clock,
 		order:  order{clock: clock},
-		shards: newShards(),
 	}
+	g.shards = newShards(&g.counts)
 	g.fallback = cfg.fallback
 	if g.source == nil {
 		g.source = newPrivate(cfg.clock)
 	}
 	if s, ok := g.source.(interface{ Generation() uint64 }); ok {
 		clock.each = func() {
-			if now := s.Generation(); now != g.generation.Load() {
-				g.generation.Store(now)
+			// Who stood still between the two must not bring an old one back.
+			old := g.generation.Load()
+			if now := s.Generation(); now != old {
+				g.generation.CompareAndSwap(old, now)
 			}
 		}
 	}
@@ -92,7 +95,7 @@ func (g *Generator) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
 // NewSpanID returns the ID of a further span. It is valid. Context and trace
 // ID are not used, but by a fallback that does.
 func (g *Generator) NewSpanID(ctx context.Context, traceID trace.TraceID) trace.SpanID {
-	now := g.clock.now()
+	now := g.clock.second() // all that a batch must know
 	id, _, ok := g.shards.take(1, 0, now, g.generation.Load())
 	if !ok {
 		var err error
@@ -110,7 +113,6 @@ func (g *Generator) NewSpanID(ctx context.Context, traceID trace.TraceID) trace.
 func (g *Generator) more(n, traces int, now int64) (first, last randflake.ID, _ int64, err error) {
 	b := g.shards.spare()
 	defer g.shards.put(b)
-	g.counts.used(b)
 	b.generation = g.generation.Load() // before, so that a change meanwhile counts
 	if err := b.fill(g.source, n); err != nil {
 		return 0, 0, now, err

@@ -20,28 +20,71 @@ func in2026(t *testing.T, f func(t *testing.T)) {
 	})
 }
 
-// The timer runs while IDs are asked for and stops by itself.
-func TestTimerStopsWhenIdle(t *testing.T) {
+// The timers run while IDs are asked for and stop by themselves.
+func TestTimersStopWhenIdle(t *testing.T) {
 	in2026(t, func(t *testing.T) {
 		g := New()
-		if g.clock.running.Load() {
-			t.Error("the timer runs before the first ID")
+		if g.clock.running.Load() || g.clock.waiting.Load() {
+			t.Error("a timer runs before the first ID")
 		}
 		for range 3 {
+			g.NewIDs(t.Context())
 			g.NewSpanID(t.Context(), trace.TraceID{})
 			if g.clock.running.Load() {
-				t.Error("the timer runs for one ID")
+				t.Error("the ticks run for two IDs")
+			}
+			if !g.clock.waiting.Load() {
+				t.Error("nobody waits for the second's end")
 			}
 			for range busy {
-				g.NewSpanID(t.Context(), trace.TraceID{})
+				g.NewIDs(t.Context())
 			}
 			if !g.clock.running.Load() || g.clock.millis.Load() == 0 {
-				t.Error("the timer does not run")
+				t.Error("the ticks do not run")
 			}
 			time.Sleep(ticks*tick + tick/2)
 			if g.clock.running.Load() || g.clock.millis.Load() != 0 {
-				t.Error("the timer still runs")
+				t.Error("the ticks still run")
 			}
+			time.Sleep(time.Second)
+			if g.clock.waiting.Load() || g.clock.rough.Load() != 0 {
+				t.Error("somebody still waits for the second's end")
+			}
+		}
+	})
+}
+
+// A trace now and then, however many they are in all, does not start the ticks.
+func TestBusyIsWithinAMillisecond(t *testing.T) {
+	in2026(t, func(t *testing.T) {
+		g := New()
+		for range 10 * busy {
+			for range busy / 2 {
+				g.NewIDs(t.Context())
+			}
+			if g.clock.running.Load() {
+				t.Fatal("the ticks run")
+			}
+			time.Sleep(tick)
+		}
+	})
+}
+
+// Span IDs know the second, and read the clock once in it.
+func TestSecond(t *testing.T) {
+	in2026(t, func(t *testing.T) {
+		reads := 0
+		k := newCoarse(randflake.SystemClock)
+		k.each = func() { reads++ }
+		const step = 7 * time.Millisecond
+		for range 1000 {
+			if got, want := time.UnixMilli(k.second()).Truncate(time.Second), time.Now().Truncate(time.Second); !got.Equal(want) {
+				t.Fatalf("second %v, want %v", got, want)
+			}
+			time.Sleep(step)
+		}
+		if most := 2 * (2 + int(1000*step/time.Second)); reads > most {
+			t.Errorf("the clock was read %d times, want at most %d", reads, most)
 		}
 	})
 }
@@ -52,8 +95,8 @@ func TestCoarseTimeIsNotLate(t *testing.T) {
 		g := New()
 		for i := range 1000 {
 			id, _ := g.NewIDs(t.Context())
-			for range busy { // or the timer would not run
-				g.NewSpanID(t.Context(), id)
+			for range busy { // or the ticks would not run
+				g.NewIDs(t.Context())
 			}
 			if late := time.Since(Time(id)); late < 0 || late > 2*tick {
 				t.Fatalf("late by %v", late)
@@ -134,35 +177,143 @@ func (s *generations) Fill(dst []randflake.ID) (int, time.Time, error) {
 }
 
 // When the source's generation changes, ready-made IDs are thrown away: at the
-// next reading of the clock.
+// next reading of the clock, which is within 2 ms for traces and a second for spans.
 func TestGeneration(t *testing.T) {
 	in2026(t, func(t *testing.T) {
 		s := &generations{private: newPrivate(randflake.SystemClock)}
 		g := New(WithSource(s))
-		for i := uint64(1); i <= 5; i++ {
+		fresh := func(make func()) bool {
 			fills := s.fills.Load()
-			g.NewSpanID(t.Context(), trace.TraceID{})
-			if s.fills.Load() == fills {
-				t.Errorf("an ID of an earlier generation than %d", i)
-			}
-			for range busy {
-				g.NewSpanID(t.Context(), trace.TraceID{})
-			}
-			s.generation.Add(1)
-			time.Sleep(2 * tick)
-			synctest.Wait()
-			if g.generation.Load() != i {
-				t.Errorf("generation %d is not known after %v", i, 2*tick)
-			}
+			make()
+			return s.fills.Load() > fills
 		}
-		time.Sleep(2 * ticks * tick) // idle: the next call reads the clock itself
-		s.generation.Add(1)
-		fills := s.fills.Load()
-		g.NewSpanID(t.Context(), trace.TraceID{})
-		if s.fills.Load() == fills {
-			t.Error("an ID of an earlier generation after an idle time")
+		aTrace := func() { g.NewIDs(t.Context()) }
+		aSpan := func() { g.NewSpanID(t.Context(), trace.TraceID{}) }
+		aTrace()
+		for _, traces := range []int{1, 2 * busy} { // without and with the ticks
+			for range 5 {
+				for range traces {
+					aTrace()
+				}
+				s.generation.Add(1)
+				time.Sleep(2 * tick)
+				synctest.Wait()
+				if !fresh(aTrace) {
+					t.Error("a trace ID of an earlier generation")
+				}
+			}
+			time.Sleep(2 * ticks * tick)
+		}
+		for range 5 {
+			aSpan()
+			s.generation.Add(1)
+			time.Sleep(time.Second)
+			synctest.Wait()
+			if !fresh(aSpan) {
+				t.Error("a span ID of an earlier generation")
+			}
 		}
 	})
+}
+
+// hooked is a source whose methods call what a test wants to happen meanwhile.
+type hooked struct {
+	*private
+	generation         atomic.Uint64
+	generating, filled func()
+}
+
+func (s *hooked) Generation() uint64 {
+	now := s.generation.Load()
+	if f := s.generating; f != nil {
+		s.generating = nil
+		f()
+	}
+	return now
+}
+
+func (s *hooked) Fill(dst []randflake.ID) (int, time.Time, error) {
+	n, second, err := s.private.Fill(dst)
+	if s.filled != nil {
+		s.filled()
+	}
+	return n, second, err
+}
+
+// A reading of the generation that took long does not bring an old one back.
+func TestGenerationNeverGoesBack(t *testing.T) {
+	s := &hooked{private: newPrivate(randflake.SystemClock)}
+	g := New(WithSource(s))
+	s.generation.Store(1)
+	s.generating = func() { // while one knows 1
+		s.generation.Store(2)
+		g.clock.look()
+	}
+	g.clock.look()
+	if got := g.generation.Load(); got != 2 {
+		t.Errorf("generation %d, want 2", got)
+	}
+}
+
+// IDs that were made while the generation changed count as of the old one.
+func TestGenerationChangesDuringTheFill(t *testing.T) {
+	clock := &handClock{ms: 1_800_000_000_000}
+	s := &hooked{private: newPrivate(clock)}
+	g := New(WithSource(s), WithClock(clock))
+	s.filled = func() {
+		s.filled = nil
+		s.generation.Add(1)
+		g.clock.look()
+	}
+	g.NewSpanID(t.Context(), trace.TraceID{})
+	again := false
+	s.filled = func() { again = true }
+	g.NewSpanID(t.Context(), trace.TraceID{})
+	if !again {
+		t.Error("an ID of before the change was handed out")
+	}
+}
+
+// A refusal in the second of the batch before hands none of that batch out again.
+func TestRefusalInTheSameSecond(t *testing.T) {
+	clock := &handClock{ms: 1_800_000_000_000}
+	s := &refusing{private: newPrivate(clock)}
+	g := New(WithClock(clock), WithSource(s))
+	seen := map[trace.SpanID]bool{}
+	for i := range 8 * batchSize {
+		s.refuse = i >= 10
+		id := g.NewSpanID(t.Context(), trace.TraceID{})
+		if seen[id] {
+			t.Fatalf("call %d gave an ID for the second time", i)
+		}
+		seen[id] = true
+	}
+}
+
+// A source that says it gave what it cannot have given is one that refuses.
+func TestSourceMiscounts(t *testing.T) {
+	for _, n := range []int{-1, batchSize + 1} {
+		g := New(WithSource(miscounting(n)))
+		if id := g.NewSpanID(t.Context(), trace.TraceID{}); !id.IsValid() || g.Fallbacks() != 1 {
+			t.Errorf("%d IDs: %v, %d fallbacks", n, id, g.Fallbacks())
+		}
+	}
+}
+
+type miscounting int
+
+func (n miscounting) Fill([]randflake.ID) (int, time.Time, error) { return int(n), time.Now(), nil }
+
+type refusing struct {
+	*private
+	refuse bool
+}
+
+func (s *refusing) Fill(dst []randflake.ID) (int, time.Time, error) {
+	if s.refuse {
+		return 0, time.Time{}, randflake.ErrExhausted
+	}
+	return s.private.Fill(dst)
 }
 
 // The order word: what other goroutines did while one stood still between
@@ -185,6 +336,38 @@ func TestOrderAfterAStall(t *testing.T) {
 	if got := o.next(1_000_000) >> sequenceBits; got != 1_000_000 {
 		t.Errorf("after a step back: ms %d", got)
 	}
+}
+
+// While a goroutine reads the clock, others go on: what they did is no step of the clock.
+func TestOrderWhileTheClockIsRead(t *testing.T) {
+	clock := &movingClock{}
+	o := order{clock: &coarse{clock: clock, exact: true}}
+	clock.ms = EpochMillis + 1_000_000
+	var during uint64
+	clock.read = func() {
+		clock.read = nil
+		clock.ms += 60_000
+		during = o.next(1_060_000)
+	}
+	if after := o.next(1_000_000); after <= during {
+		t.Errorf("%d, then %d", during, after)
+	}
+	if n := o.steps.Load(); n != 0 {
+		t.Errorf("%d steps of the clock", n)
+	}
+}
+
+type movingClock struct {
+	handClock
+	read func()
+}
+
+func (c *movingClock) Now() time.Time {
+	now := c.handClock.Now()
+	if c.read != nil {
+		c.read()
+	}
+	return now
 }
 
 type handClock struct{ ms int64 }

@@ -17,16 +17,17 @@ import (
 const scope = "github.com/traceflake/traceflake/idgen"
 
 // counts is what the metrics tell. Nothing of it is touched for an ID that is
-// ready: a batch is counted when the next one is made.
+// ready: a batch is counted when another takes its place.
 type counts struct {
 	traces, spans atomic.Int64
 	borrowed      atomic.Int64 // ms by which the newest batch ran ahead of the clock
 }
 
-// used counts what was taken from b, before it is filled again.
+// used counts what was taken from b since it was last counted.
 func (c *counts) used(b *batch) {
 	c.traces.Add(int64(b.traces))
-	c.spans.Add(int64(b.next - b.traces))
+	c.spans.Add(int64(b.next - b.counted - b.traces))
+	b.counted, b.traces = b.next, 0
 }
 
 // reasons are the known refusals, the special before the general ones, and

@@ -1,10 +1,9 @@
-//go:build !race && !purego
+//go:build !race && !nolinkname
 
 package idgen
 
 import (
 	"runtime"
-	"sync"
 	_ "unsafe" // for linkname
 
 	"github.com/traceflake/traceflake/randflake"
@@ -13,25 +12,31 @@ import (
 // shards keeps one batch for each processor (a P of Go's scheduler), so that no
 // two of them write the same cache line.
 //
-// A sync.Pool does this, too, and is what the builds with the tags purego and
-// race use; see shards_pool.go. It pins the goroutine to its processor twice
+// A sync.Pool does this, too, and is what the builds with the tags nolinkname and
+// race use; see pool.go. It pins the goroutine to its processor twice
 // for each ID, once to get and once to put. Pinning it once, around the few
 // instructions that take an ID, makes a span ID cost half as much: the command
-// is `go test -bench NewSpanID ./idgen`, without and with -tags purego.
+// is `go test -bench NewSpanID ./idgen`, without and with -tags nolinkname.
 // runtime.procPin is not part of Go's public interface, but on the runtime's
 // list of names whose removal or change would break too many (go.dev/issue/67401).
 type shards struct {
 	slots  []slot // by processor
-	spares sync.Pool
+	over   pooled // of processors beyond those there were at first
+	counts *counts
 }
 
 type slot struct {
 	batch *batch
-	_     [120]byte // two cache lines, which processors fetch in pairs
+	spare *batch    // to be filled next; what it gave is counted
+	_     [112]byte // two cache lines, which processors fetch in pairs
 }
 
-func newShards() *shards {
-	return &shards{slots: make([]slot, max(runtime.NumCPU(), runtime.GOMAXPROCS(0)))}
+func newShards(c *counts) *shards {
+	return &shards{
+		slots:  make([]slot, max(runtime.NumCPU(), runtime.GOMAXPROCS(0))),
+		over:   pooled{counts: c},
+		counts: c,
+	}
 }
 
 //go:linkname procPin runtime.procPin
@@ -42,11 +47,14 @@ func procUnpin()
 
 // take takes n IDs from this processor's batch; see batch.take.
 func (s *shards) take(n, traces int, now int64, generation uint64) (first, last randflake.ID, ok bool) {
+	p := procPin()
+	if p >= len(s.slots) {
+		procUnpin()
+		return s.over.take(n, traces, now, generation)
+	}
 	// Between the two the goroutine cannot be stopped: no calls, no loops.
-	if p := procPin(); p < len(s.slots) {
-		if b := s.slots[p].batch; b != nil {
-			first, last, ok = b.take(n, traces, now, generation)
-		}
+	if b := s.slots[p].batch; b != nil {
+		first, last, ok = b.take(n, traces, now, generation)
 	}
 	procUnpin()
 	return first, last, ok
@@ -54,21 +62,33 @@ func (s *shards) take(n, traces int, now int64, generation uint64) (first, last 
 
 // spare returns a batch to be filled, and used for one ID at least.
 func (s *shards) spare() *batch {
-	if b, ok := s.spares.Get().(*batch); ok {
-		return b
+	p := procPin()
+	if p >= len(s.slots) {
+		procUnpin()
+		return s.over.spare()
 	}
-	return new(batch)
+	b := s.slots[p].spare
+	s.slots[p].spare = nil
+	procUnpin()
+	if b == nil {
+		b = new(batch)
+	}
+	return b
 }
 
-// put makes b this processor's batch, and the one that it had a spare. A
-// processor beyond those there were at first has none: its batch is a spare
-// at once, and every ID of its goroutines comes the long way.
+// put makes b this processor's batch, and the one that it had its spare.
 func (s *shards) put(b *batch) {
-	if p := procPin(); p < len(s.slots) {
-		s.slots[p].batch, b = b, s.slots[p].batch
+	p := procPin()
+	if p >= len(s.slots) {
+		procUnpin()
+		s.over.put(b)
+		return
 	}
+	slot := &s.slots[p]
+	if slot.batch != nil {
+		s.counts.used(slot.batch)
+		slot.spare = slot.batch
+	}
+	slot.batch = b
 	procUnpin()
-	if b != nil {
-		s.spares.Put(b)
-	}
 }

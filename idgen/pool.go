@@ -1,0 +1,36 @@
+package idgen
+
+import (
+	"sync"
+
+	"github.com/traceflake/traceflake/randflake"
+)
+
+// pooled keeps batches in a sync.Pool, for the most part one for each processor.
+type pooled struct {
+	pool   sync.Pool
+	counts *counts
+}
+
+// take takes n IDs from some batch; see batch.take.
+func (s *pooled) take(n, traces int, now int64, generation uint64) (first, last randflake.ID, ok bool) {
+	if b, have := s.pool.Get().(*batch); have {
+		first, last, ok = b.take(n, traces, now, generation)
+		s.put(b)
+	}
+	return first, last, ok
+}
+
+// spare returns a batch to be filled, and used for one ID at least.
+func (s *pooled) spare() *batch {
+	if b, ok := s.pool.Get().(*batch); ok {
+		return b
+	}
+	return new(batch)
+}
+
+// put keeps b for take. It is counted at once, since the pool may forget it.
+func (s *pooled) put(b *batch) {
+	s.counts.used(b)
+	s.pool.Put(b)
+}
