@@ -14,6 +14,9 @@ ARGS     ?=
 GOLANGCI_LINT_VERSION := v2.15.0
 GOLANGCI_LINT         := $(CURDIR)/.cache/bin/golangci-lint-$(GOLANGCI_LINT_VERSION)
 
+# The tags of the code without assembly and without linkname.
+PORTABLE := purego,nolinkname
+
 MODULES := go list -m -f '{{.Dir}}'
 
 .PHONY: help
@@ -76,8 +79,8 @@ lint: $(GOLANGCI_LINT) ## golangci-lint in every module
 		(cd "$$dir" && $(GOLANGCI_LINT) run ./...) || failed=1
 	done
 	[[ $$failed == 0 ]] || exit 1
-	echo "lint $(CURDIR) with the tag purego"
-	$(GOLANGCI_LINT) run --build-tags purego ./...
+	echo "lint $(CURDIR) with the tags of the portable code"
+	$(GOLANGCI_LINT) run --build-tags $(PORTABLE) ./...
 
 .PHONY: lint-selftest
 lint-selftest: $(GOLANGCI_LINT) ## prove that the import rules of .golangci.yml refuse what they must
@@ -89,9 +92,9 @@ vet-cross: ## go vet of the root module for arm64 and for 386
 	GOARCH=386 go vet ./...
 
 .PHONY: portable
-portable: ## build and test the root module without assembly
-	go vet -tags purego ./...
-	go test -tags purego ./...
+portable: ## build and test the root module without assembly and linkname
+	go vet -tags $(PORTABLE) ./...
+	go test -tags $(PORTABLE) ./...
 
 # The long tests read TRACEFLAKE_NIGHTLY: any value but none makes them try more.
 .PHONY: nightly
@@ -101,7 +104,7 @@ nightly: engines ## the tests again, with many more tries and other random numbe
 .PHONY: arm64
 arm64: ## the tests of the cipher and of the IDs for arm64, in an emulator
 	@command -v qemu-aarch64 >/dev/null || { echo "there is no qemu-aarch64 here: apt-get install qemu-user"; exit 1; }
-	GOARCH=arm64 go test -exec qemu-aarch64 ./sparx64 ./randflake
+	GOARCH=arm64 go test -exec qemu-aarch64 ./sparx64 ./randflake ./idgen
 
 .PHONY: asm
 asm: ## generate the amd64 assembly of the cipher
