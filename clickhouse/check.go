@@ -92,23 +92,45 @@ func columnNames() string {
 	return strings.Join(names, ", ")
 }
 
-// shapeGuard fails if the table is not what the schema says. A table that is
-// not there yet is no failure for Overlay: the exporter makes it.
-func (s Schema) shapeGuard() string {
+// projection finds the one for search, its columns and its order.
+var projection = regexp.MustCompile(`PROJECTION search \(\s*SELECT ([^()]+?)\s+ORDER BY ([^()]+?)\s*\)`)
+
+// shapeGuards fail if a table is there and is not what the schema says.
+func (s Schema) shapeGuards() []string {
+	if s.Layout == Overlay {
+		return []string{s.guard("", "1", "has not the columns of the Collector's exporter: name the table that it writes into")}
+	}
+	if s.Cluster == "" {
+		return []string{s.rowsGuard()}
+	}
+	return []string{s.rowsGuard(), s.guard("", s.isFront(), "is not Distributed over "+s.table()+s.local()+" and was left as it is: migrate it or choose another name")}
+}
+
+// rowsGuard is for the table that holds the rows. Its projection may hold more
+// than the one that is created here, but nothing less: searches would read the table.
+func (s Schema) rowsGuard() string {
+	found := projection.FindStringSubmatch(columns)
+	names := strings.ReplaceAll(quoteText(found[1]), ", ", "', '")
+	pattern := `PROJECTION search \(SELECT ([^()]+) ORDER BY \(?` + found[2] + `[,)]`
+	return s.guard(s.local(), fmt.Sprintf("sorting_key = 'TraceId' AND hasAll(splitByString(', ', extract(create_table_query, %s)), [%s])", quoteText(pattern), names),
+		"has another shape and was left as it is: migrate it or choose another name")
+}
+
+// isFront is a condition for the Distributed table over the schema's rows.
+func (s Schema) isFront() string {
+	return "engine = 'Distributed' AND match(create_table_query, " + quoteText("[^A-Za-z0-9_-]"+s.table()+s.local()+"[^A-Za-z0-9_-]") + ")"
+}
+
+// guard fails if the table is there and a condition on its row in system.tables
+// does not hold, or it has not the exporter's columns.
+func (s Schema) guard(suffix, condition, message string) string {
 	pairs := make([]string, len(exporterColumns))
 	for i, c := range exporterColumns {
 		pairs[i] = "(" + quoteText(c[0]) + ", " + quoteText(c[1]) + ")"
 	}
-	table := s.table() + s.local()
-	right := fmt.Sprintf("(SELECT countIf((name, type) IN (%s)) = %d FROM system.columns WHERE database = %s AND table = %s)",
-		strings.Join(pairs, ", "), len(exporterColumns), s.database(), quoteText(table))
-	if s.Layout == Overlay {
-		return fmt.Sprintf("SELECT throwIf(count() > 0 AND NOT %s, %s) FROM system.tables WHERE database = %s AND name = %s",
-			right, quoteText("traceflake: table "+table+" has not the columns of the Collector's exporter: name the table that it writes into"),
-			s.database(), quoteText(table))
-	}
-	return fmt.Sprintf("SELECT throwIf(countIf(sorting_key = 'TraceId' AND create_table_query LIKE '%%PROJECTION search (%%') = 0 OR NOT %s, %s) "+
+	table := s.table() + suffix
+	return fmt.Sprintf("SELECT throwIf(countIf(NOT (%s)) > 0 OR count() > 0 AND (SELECT countIf((name, type) IN (%s)) FROM system.columns WHERE database = %s AND table = %s) != %d, %s)\n"+
 		"FROM system.tables WHERE database = %s AND name = %s",
-		right, quoteText("traceflake: table "+table+" has another shape and was left as it is: migrate it or choose another name"),
-		s.database(), quoteText(table))
+		condition, strings.Join(pairs, ", "), s.database(), quoteText(table), len(exporterColumns),
+		quoteText("traceflake: table "+table+" "+message), s.database(), quoteText(table))
 }

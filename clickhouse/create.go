@@ -17,17 +17,21 @@ func (s Schema) Create(ctx context.Context, db *sql.DB) error {
 	if err != nil {
 		return err
 	}
-	return s.run(ctx, db, statements)
+	if err := s.checkServer(ctx, db); err != nil {
+		return err
+	}
+	return execAll(ctx, db, statements)
 }
 
-func (s Schema) run(ctx context.Context, db *sql.DB, statements []string) error {
+func (s Schema) checkServer(ctx context.Context, db *sql.DB) error {
 	var version string
 	if err := db.QueryRowContext(ctx, "SELECT version()").Scan(&version); err != nil {
 		return fmt.Errorf("clickhouse: ask for the server's version: %w", err)
 	}
-	if err := s.CheckVersion(version); err != nil {
-		return err
-	}
+	return s.CheckVersion(version)
+}
+
+func execAll(ctx context.Context, db *sql.DB, statements []string) error {
 	for _, statement := range statements {
 		if err := exec(ctx, db, statement); err != nil {
 			return err

@@ -36,8 +36,8 @@ const shard = "reinterpretAsUInt64(reverse(unhex(substring(TraceId, 17, 16))))"
 
 // Statements returns what makes the functions and, for Owned, the tables, in
 // order and to be run one by one. They may be run again at any time. The first
-// fails on a server that is too old and the last on a table of another shape,
-// with a message that says so; nothing is changed then that others rely on.
+// fails on a server that is too old and those after it on a table of another
+// shape, with a message that says so, before anything is changed.
 //
 // Statements does not change the TTL of a table that is there: see
 // [Schema.TTLStatements].
@@ -45,16 +45,18 @@ func (s Schema) Statements() ([]string, error) {
 	if err := s.validate(); err != nil {
 		return nil, err
 	}
-	all := append([]string{s.versionGuard()}, functionStatements(s.Cluster)...)
+	all := append([]string{s.versionGuard()}, s.shapeGuards()...)
+	all = append(all, functionStatements(s.Cluster)...)
 	if s.Layout == Owned {
-		all = append(all, s.createTables(s.local(), "", s.TTL)...)
+		all = append(all, s.createTables(s.local(), "", s.TTL, "")...)
 	}
-	return append(all, s.shapeGuard()), nil
+	return all, nil
 }
 
 // createTables makes the tables of the owned layout: the one that holds the rows
 // and, on a cluster, the Distributed table in front of it. Both are suffixes.
-func (s Schema) createTables(rows, front string, ttl time.Duration) []string {
+// note is the first one's comment.
+func (s Schema) createTables(rows, front string, ttl time.Duration, note string) []string {
 	engine := "MergeTree"
 	if s.Cluster != "" {
 		engine = "ReplicatedMergeTree"
@@ -63,14 +65,17 @@ func (s Schema) createTables(rows, front string, ttl time.Duration) []string {
 	if ttl > 0 {
 		ttlClause = "\nTTL " + ttlExpression("Timestamp", ttl)
 	}
+	if note != "" {
+		note = "\nCOMMENT " + quoteText(note)
+	}
 	// Projections have no codecs of their own: the default codec is theirs.
 	table := fmt.Sprintf(`CREATE TABLE IF NOT EXISTS %s%s (
 %s) ENGINE = %s
 PARTITION BY toDate(Timestamp)
 ORDER BY TraceId%s
 SETTINGS index_granularity = 8192, ttl_only_drop_parts = 1, default_compression_codec = 'ZSTD(1)',
-    lightweight_mutation_projection_mode = 'rebuild'`,
-		s.name(rows), onCluster(s.Cluster), columns, engine, ttlClause)
+    lightweight_mutation_projection_mode = 'rebuild'%s`,
+		s.name(rows), onCluster(s.Cluster), columns, engine, ttlClause, note)
 	if s.Cluster == "" {
 		return []string{table}
 	}

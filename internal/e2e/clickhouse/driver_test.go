@@ -58,14 +58,22 @@ func (c faultyConn) ExecContext(ctx context.Context, query string, args []driver
 
 // QueryContext implements driver.QueryerContext.
 func (c faultyConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	if c.rewrite != nil {
+		query = c.rewrite(query)
+	}
 	return c.Conn.(driver.QueryerContext).QueryContext(ctx, query, args)
 }
 
 var distributed = regexp.MustCompile("AS `?\\w*`?\\.?`\\w+`\nENGINE = Distributed\\(`c`, (`\\w+`|currentDatabase\\(\\)), (`\\w+`), .*\\)")
 
 // oneServer turns statements for a cluster into ones that a single server
-// without Keeper runs: a Distributed table over one shard, itself.
+// without Keeper runs: a Distributed table over one shard, itself, which such a
+// server calls a Proxy.
 func oneServer(query string) string {
+	if strings.HasPrefix(query, "SYSTEM SYNC REPLICA ") {
+		return "SELECT 1"
+	}
+	query = strings.ReplaceAll(query, "engine = 'Distributed'", "engine = 'Proxy'")
 	query = strings.Replace(query, "ENGINE = ReplicatedMergeTree", "ENGINE = MergeTree", 1)
 	query = distributed.ReplaceAllString(query, "AS remote('127.0.0.1', $1, $2)")
 	return strings.ReplaceAll(query, " ON CLUSTER `c`", "")
