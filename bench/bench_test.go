@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"os/exec"
 	"reflect"
 	"runtime"
 	"slices"
@@ -511,6 +512,25 @@ func TestWhatTheSharedWordLeaves(t *testing.T) {
 	for _, want := range []string{"8.0 ns a call, is the floor", "| 1.0 of the SDK's default | 11.0 | 3.0 | 10.0 | 20.0 |", "| 0.3 of X-Ray's | 15.0 | 7.0 | 10.0 | 20.0 |"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in: %s", want, text)
+		}
+	}
+}
+
+// A tag that no file knows would measure the code as it is.
+func TestVariantsAreOtherFiles(t *testing.T) {
+	files := func(tags string) string {
+		out, err := output(exec.CommandContext(t.Context(), "go", "list", "-tags", tags, "-f", "{{.Name}} {{.GoFiles}} {{.SFiles}}", "../sparx64", "../idgen"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(out)
+	}
+	for tag, other := range map[variant]string{"purego": "sparx64", "nolinkname": "idgen"} {
+		was, is := strings.Split(files(""), "\n"), strings.Split(files(string(tag)), "\n")
+		for i := range was {
+			if name, _, _ := strings.Cut(was[i], " "); name == other && was[i] == is[i] {
+				t.Errorf("the tag %s changes nothing in %s: %s", tag, other, is[i])
+			}
 		}
 	}
 }

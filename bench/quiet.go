@@ -199,7 +199,7 @@ var idlers = []struct{ job, what string }{
 	{"idle-nothing", "no generator"},
 	{"idle-unused", "a generator that was never used"},
 	{"idle-used", "a generator that was used, a second ago"},
-	{"idle-leased", "the same with a lease"},
+	{"idle-leased", "a generator that was used likewise, and its lease"},
 	{"seldom", "a generator that makes an ID each 20 ms"},
 	{"busy", "a generator that makes a thousand IDs each 20 ms: its timer runs"},
 }

@@ -323,7 +323,7 @@ more CPUs make it no faster. With %d goroutines the targets leave, for the word 
 	}
 	text += markdown(left)
 	if crowded := m.crowded(floor, key("SharedNewIDs", "shared", n)); crowded != "" {
-		text += "\nThis section is " + crowded + ", so that the words were not contended.\n"
+		text += "\nBut here: " + crowded + ", so that no word was contended.\n"
 	}
 	return markdown(rows) + text
 }
