@@ -136,7 +136,7 @@ func distinct(n int) string {
 // [Schema.Spans] and [Schema.Search] find them. On an Overlay, spans that begin
 // over an hour after the ID's time do not count.
 func (s Schema) Newest(from, to time.Time, before [16]byte, limit int) (Query, error) {
-	params, err := s.between(from, to)
+	params, err := s.betweenIDs(from, to)
 	if err != nil {
 		return Query{}, err
 	}
@@ -176,7 +176,7 @@ LIMIT %[5]d%[6]s`, s.name(""), in, window, 64*limit, limit, s.settings()),
 // but these traces is read. IDs that are not ours have no time: see [Schema.Spans].
 // On an Overlay, spans that begin over an hour after to are missing.
 func (s Schema) SpansOfTraces(from, to time.Time) (Query, error) {
-	params, err := s.between(from, to)
+	params, err := s.betweenIDs(from, to)
 	if err != nil {
 		return Query{}, err
 	}
@@ -218,6 +218,16 @@ func (s Schema) between(from, to time.Time) ([]Param, error) {
 		return nil, fmt.Errorf("clickhouse: from %v to %v: ClickHouse's times go from 1900 to 2261", from, to)
 	}
 	return []Param{{"from", text(from)}, {"to", text(to)}}, nil
+}
+
+// betweenIDs is between for the times of IDs, which are whole milliseconds: those
+// in [from, to) are those between both rounded up.
+func (s Schema) betweenIDs(from, to time.Time) ([]Param, error) {
+	if _, err := s.between(from, to); err != nil {
+		return nil, err
+	}
+	up := func(t time.Time) string { return text(t.Add(time.Millisecond - 1).Truncate(time.Millisecond)) }
+	return []Param{{"from", up(from)}, {"to", up(to)}}, nil
 }
 
 func text(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000000000") }

@@ -141,6 +141,7 @@ func send(t *testing.T, to exporter.Traces) tracetest.SpanStubs {
 // row is what a query shows of a span.
 type row struct {
 	id, parent, trace, service, name, status, kind string
+	message, host                                  string
 	start, duration                                int64
 	attributes                                     map[string]string
 	events, links                                  uint64
@@ -152,14 +153,17 @@ func rowOf(s tracetest.SpanStub) row {
 			trace.SpanKindServer: "Server", trace.SpanKindClient: "Client", trace.SpanKindInternal: "Internal"}[s.SpanKind],
 		status: map[codes.Code]string{codes.Unset: "Unset", codes.Error: "Error"}[s.Status.Code],
 		start:  s.StartTime.UnixNano(), duration: s.EndTime.UnixNano() - s.StartTime.UnixNano(),
-		attributes: map[string]string{}, events: uint64(len(s.Events)), links: uint64(len(s.Links)),
+		message: s.Status.Description, attributes: map[string]string{}, events: uint64(len(s.Events)), links: uint64(len(s.Links)),
 	}
 	if s.Parent.SpanID().IsValid() {
 		r.parent = s.Parent.SpanID().String()
 	}
 	for _, a := range s.Resource.Attributes() {
-		if a.Key == "service.name" {
+		switch a.Key {
+		case "service.name":
 			r.service = a.Value.AsString()
+		case "host.name":
+			r.host = a.Value.AsString()
 		}
 	}
 	for _, a := range s.Attributes {
@@ -183,7 +187,7 @@ func ask(t *testing.T, db *sql.DB, wide bool, q clickhouse.Query, err error) map
 	}
 	columns := "TraceId, ServiceName, SpanName, StatusCode, SpanKind, toUnixTimestamp64Nano(Timestamp), Duration"
 	if wide {
-		columns += ", SpanId, ParentSpanId, CAST(SpanAttributes, 'Map(String, String)'), length(`Events.Name`), length(`Links.TraceId`)"
+		columns += ", SpanId, ParentSpanId, StatusMessage, ResourceAttributes['host.name'], CAST(SpanAttributes, 'Map(String, String)'), length(`Events.Name`), length(`Links.TraceId`)"
 	}
 	settings, text := "", q.SQL
 	if at := strings.LastIndex(text, "\nSETTINGS "); at > 0 {
@@ -200,7 +204,7 @@ func ask(t *testing.T, db *sql.DB, wide bool, q clickhouse.Query, err error) map
 		var duration uint64
 		into := []any{&r.trace, &r.service, &r.name, &r.status, &r.kind, &r.start, &duration}
 		if wide {
-			into = append(into, &r.id, &r.parent, &r.attributes, &r.events, &r.links)
+			into = append(into, &r.id, &r.parent, &r.message, &r.host, &r.attributes, &r.events, &r.links)
 		}
 		if err := rows.Scan(into...); err != nil {
 			t.Fatal(err)
@@ -226,7 +230,7 @@ func want(sent tracetest.SpanStubs, wide bool, keep func(row) bool) map[string]r
 			continue
 		}
 		if !wide {
-			r.id, r.parent, r.attributes, r.events, r.links = "", "", nil, 0, 0
+			r.id, r.parent, r.message, r.host, r.attributes, r.events, r.links = "", "", "", "", nil, 0, 0
 		}
 		rows[r.key()] = r
 	}
@@ -334,6 +338,9 @@ func check(t *testing.T, s clickhouse.Schema, db *sql.DB, sent tracetest.SpanStu
 		q, err := s.Search(c.search)
 		same("Search "+what, ask(t, db, false, q, err), want(sent, false, c.keep))
 	}
+	now := time.Now()
+	q, err = s.SpansOfTraces(now.Add(-time.Hour), now.Add(time.Hour))
+	same("SpansOfTraces", ask(t, db, true, q, err), want(sent, true, func(r row) bool { return r.trace[:2] != "fe" }))
 	newest(t, s, db, traces)
 }
 

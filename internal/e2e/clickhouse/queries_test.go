@@ -202,6 +202,19 @@ func testSpans(t *testing.T, e *engine, s clickhouse.Schema, spans []span) {
 	if got := sorted(e.find("SpanId")(s.SpansOfTraces(from, to))); !reflect.DeepEqual(got, of) || len(of) < 500 {
 		t.Errorf("spans of the traces of ten minutes: %d, want %d", len(got), len(of))
 	}
+	// Bounds between two milliseconds: an ID's time is in [from, to) or not.
+	at := idgen.Time(parse(spans[0].trace))
+	for _, c := range []struct {
+		from, to time.Time
+		found    bool
+	}{
+		{at, at.Add(1), true}, {at.Add(-1), at, false}, {at.Add(1), at.Add(time.Second), false}, {at.Add(-time.Hour), at.Add(time.Millisecond / 2), true},
+	} {
+		got := len(e.find("TraceId")(s.Newest(c.from, c.to, trace.TraceID{}, 10))) > 0
+		if also := len(e.find("SpanId")(s.SpansOfTraces(c.from, c.to))) > 0; got != c.found || also != c.found {
+			t.Errorf("an ID at %v in [%v, %v): newest %v, spans of traces %v", at, c.from, c.to, got, also)
+		}
+	}
 	want := sorted(names(spans, func(s span) bool { return !s.start.Before(from) && s.start.Before(to) }))
 	if got := sorted(e.find("SpanId")(s.Spans(from, to))); !reflect.DeepEqual(got, want) || len(want) < 500 {
 		t.Errorf("spans of ten minutes: %d, want %d", len(got), len(want))
