@@ -194,9 +194,10 @@ func (b btree) report() string {
 	return strings.TrimLeft(fmt.Sprintf(`
 %d rows of a key and a bigint, in transactions of %d (COPY), into a table with a primary key; PostgreSQL %s, durable
 as it is by default. One connection, each transaction's keys made before its time begins. A checkpoint before each
-quarter of the rows and no other, no autovacuum: so the WAL is that of the inserts alone. Each kind %d times, in turns, each into a new table; the row is the
-run of the median time, without the checkpoints'. Pages split: Btree/SPLIT records in the WAL (pg_walinspect); leaves
-filled: pgstatindex. shared_buffers is %s; %s.
+quarter of the rows and no other, no autovacuum: so the WAL is that of the inserts alone. Each kind %d times, in turns,
+each into a new table; the row is the run of the median time, without the checkpoints'. Pages split: Btree/SPLIT records
+in the WAL (pg_walinspect); leaves filled: pgstatindex.
+shared_buffers is %s; %s.
 
 %s`, b.rows, perCommit, b.version, tries, mib(b.buffers), fits, markdown(rows)), "\n")
 }
