@@ -11,47 +11,34 @@ import (
 //	copying is empty, staging has rows  the copy is whole and kept: move it
 //	both are empty                      take the next partition
 func (m migration) step(ctx context.Context) (p Progress, more bool, err error) {
-	original, err := m.contents(ctx, copying)
-	if err != nil {
-		return p, false, err
-	}
-	if original.rows > 0 {
-		if err := m.copy(ctx, original); err != nil {
+	for _, in := range []struct {
+		suffix string
+		next   func(context.Context, string) (Progress, error)
+	}{{copying, m.copy}, {staging, m.move}, {todo, m.take}} {
+		partition, err := m.newest(ctx, in.suffix)
+		if err != nil {
 			return p, false, err
 		}
-		return p, true, m.exec(ctx, movePartition(m.name(copying), "", original.partition, m.name(done)))
-	}
-	staged, err := m.contents(ctx, staging)
-	if err != nil {
-		return p, false, err
-	}
-	if staged.rows > 0 {
-		return m.move(ctx, staged)
-	}
-	partition, err := m.next(ctx)
-	if err != nil || partition == "" {
-		return p, false, err
-	}
-	return p, true, m.exec(ctx, movePartition(m.name(todo), "", partition, m.name(copying)))
-}
-
-// contents tell whether two tables hold the same spans.
-type contents struct {
-	rows, checksum uint64
-	partition      string // one of them
-}
-
-func (m migration) contents(ctx context.Context, suffix string) (c contents, err error) {
-	if suffix == staging {
-		if err := m.syncReplicas(ctx, staging+m.local()); err != nil {
-			return c, err
+		if partition != "" {
+			p, err = in.next(ctx, partition)
+			return p, true, err
 		}
 	}
-	query := "SELECT count(), sum(cityHash64(" + columnNames() + ")), any(_partition_id) FROM " + m.name(suffix)
-	if err := m.db.QueryRowContext(ctx, query).Scan(&c.rows, &c.checksum, &c.partition); err != nil {
-		return c, fmt.Errorf("clickhouse: migrate: count the rows of %s: %w", m.table()+suffix, err)
+	return p, false, nil
+}
+
+// newest is the ID of a table's last partition, or "" if it has no rows.
+func (m migration) newest(ctx context.Context, suffix string) (partition string, err error) {
+	if suffix == staging {
+		if err := m.syncReplicas(ctx, staging+m.local()); err != nil {
+			return "", err
+		}
 	}
-	return c, nil
+	query := "SELECT max(_partition_id) FROM " + m.name(suffix)
+	if err := m.db.QueryRowContext(ctx, query).Scan(&partition); err != nil {
+		return "", fmt.Errorf("clickhouse: migrate: look for the next partition of %s: %w", m.table()+suffix, err)
+	}
+	return partition, nil
 }
 
 // syncReplicas lets every replica see what has been written and moved.
@@ -62,13 +49,9 @@ func (m migration) syncReplicas(ctx context.Context, suffix string) error {
 	return m.exec(ctx, "SYSTEM SYNC REPLICA"+onCluster(m.Cluster)+" "+m.name(suffix)+" LIGHTWEIGHT")
 }
 
-// next is a partition that is still to be moved, the newest first, or "".
-func (m migration) next(ctx context.Context) (partition string, err error) {
-	query := "SELECT max(_partition_id) FROM " + m.name(todo)
-	if err := m.db.QueryRowContext(ctx, query).Scan(&partition); err != nil {
-		return "", fmt.Errorf("clickhouse: migrate: look for the next partition of %s: %w", m.table()+todo, err)
-	}
-	return partition, nil
+// take brings the next partition to hand.
+func (m migration) take(ctx context.Context, partition string) (Progress, error) {
+	return Progress{}, m.exec(ctx, movePartition(m.name(todo), "", partition, m.name(copying)))
 }
 
 func (m migration) createStaging() []string {
@@ -84,8 +67,8 @@ func (m migration) dropStaging() []string {
 	return []string{drop, "DROP TABLE IF EXISTS " + m.name(staging+m.local()) + onCluster(m.Cluster) + " SYNC"}
 }
 
-// copy fills a new staging table with what copying holds, and proves it.
-func (m migration) copy(ctx context.Context, original contents) error {
+// copy fills a new staging table with what copying holds, proves it, and keeps the original.
+func (m migration) copy(ctx context.Context, partition string) (Progress, error) {
 	// Any number of days, as the old table may be partitioned otherwise; and
 	// copied a second time, blocks must not pass for repetitions.
 	settings := " SETTINGS max_partitions_per_insert_block = 0, insert_deduplicate = 0"
@@ -95,31 +78,52 @@ func (m migration) copy(ctx context.Context, original contents) error {
 	statements := append(m.dropStaging(), m.createStaging()...)
 	statements = append(statements, "INSERT INTO "+m.name(staging)+" ("+columnNames()+")\nSELECT "+columnNames()+" FROM "+m.name(copying)+settings)
 	if err := m.exec(ctx, statements...); err != nil {
-		return err
+		return Progress{}, err
+	}
+	original, err := m.contents(ctx, copying)
+	if err != nil {
+		return Progress{}, err
+	}
+	if err := m.syncReplicas(ctx, staging+m.local()); err != nil {
+		return Progress{}, err
 	}
 	staged, err := m.contents(ctx, staging)
 	if err != nil {
-		return err
+		return Progress{}, err
 	}
-	if staged.rows != original.rows || staged.checksum != original.checksum {
-		return fmt.Errorf("clickhouse: migrate: the copy of partition %s differs: it has %d rows of %d, or others; nothing was lost, run it again",
-			original.partition, staged.rows, original.rows)
+	if staged != original {
+		return Progress{}, fmt.Errorf("clickhouse: migrate: the copy of partition %s differs: it has %d rows of %d, or others; nothing was lost, run it again",
+			partition, staged.rows, original.rows)
 	}
-	return nil
+	return Progress{}, m.exec(ctx, movePartition(m.name(copying), "", partition, m.name(done)))
 }
 
-// move puts the copy into the table.
-func (m migration) move(ctx context.Context, staged contents) (p Progress, more bool, err error) {
-	statement := movePartition(m.name(staging+m.local()), onCluster(m.Cluster), staged.partition, m.name(m.local()))
-	if err := m.exec(ctx, statement); err != nil {
-		return p, false, err
+// contents tell whether two tables hold the same spans.
+type contents struct{ rows, checksum uint64 }
+
+func (m migration) contents(ctx context.Context, suffix string) (c contents, err error) {
+	query := "SELECT count(), sum(cityHash64(" + columnNames() + ")) FROM " + m.name(suffix)
+	if err := m.db.QueryRowContext(ctx, query).Scan(&c.rows, &c.checksum); err != nil {
+		return c, fmt.Errorf("clickhouse: migrate: count the rows of %s: %w", m.table()+suffix, err)
+	}
+	return c, nil
+}
+
+// move puts a partition of the copy into the table.
+func (m migration) move(ctx context.Context, partition string) (p Progress, err error) {
+	rows, err := m.number(ctx, "SELECT count() FROM "+m.name(staging)+" WHERE _partition_id = "+quoteText(partition))
+	if err != nil {
+		return p, err
+	}
+	if err := m.exec(ctx, movePartition(m.name(staging+m.local()), onCluster(m.Cluster), partition, m.name(m.local()))); err != nil {
+		return p, err
 	}
 	moved, err := m.number(ctx, "SELECT count() FROM "+m.name(done))
 	if err != nil {
-		return p, false, err
+		return p, err
 	}
 	left, err := m.number(ctx, "SELECT count() FROM "+m.name(todo))
-	return Progress{Partition: staged.partition, Rows: staged.rows, Moved: moved, Left: left}, true, err
+	return Progress{Partition: partition, Rows: rows, Moved: moved, Left: left}, err
 }
 
 func movePartition(from, on, partition, to string) string {

@@ -1,12 +1,16 @@
 package clickhouse_test
 
 import (
+	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
+
+	chgo "github.com/ClickHouse/clickhouse-go/v2"
 
 	"github.com/traceflake/traceflake/clickhouse"
 )
@@ -32,27 +36,65 @@ func (e *engine) column(query string) []string {
 	return all
 }
 
+// template is a table of the exporter with spans to copy.
+func (e *engine) template(spans []span) {
+	e.t.Helper()
+	e.run(collectorTable("template")[:1], nil)
+	e.insert("template", spans)
+}
+
+// exporterTable makes the exporter's table with the template's spans.
+func (e *engine) exporterTable(table string) clickhouse.Schema {
+	e.t.Helper()
+	e.run(collectorTable(table), nil)
+	e.exec("INSERT INTO " + table + " SELECT * FROM template")
+	return clickhouse.Schema{Database: e.Database(), Table: table}
+}
+
+// holds compares the spans of a table with what must be there, each once.
+func (e *engine) holds(table string, want []string) {
+	e.t.Helper()
+	if got := e.column("SELECT SpanId FROM " + table + " ORDER BY SpanId"); !reflect.DeepEqual(got, want) {
+		e.t.Errorf("%s has %d spans, want %d", table, len(got), len(want))
+	}
+}
+
+// only fails if tables of this name and a suffix are there but for these suffixes.
+func (e *engine) only(table string, suffixes ...string) {
+	e.t.Helper()
+	keep := []string{"'" + table + "'"}
+	for _, suffix := range suffixes {
+		keep = append(keep, "'"+table+suffix+"'")
+	}
+	if left := e.column("SELECT name FROM system.tables WHERE database = currentDatabase() AND startsWith(name, '" + table + "') AND name NOT IN (" + strings.Join(keep, ", ") + ")"); left != nil {
+		e.t.Errorf("tables left: %v", left)
+	}
+}
+
+// snapshot is all that the database's tables are and how much they hold, and
+// the functions.
+func (e *engine) snapshot() string {
+	e.t.Helper()
+	return fmt.Sprint(e.exec("SELECT name, uuid, create_table_query, total_rows FROM system.tables WHERE database = currentDatabase() ORDER BY name"),
+		e.exec("SELECT name, create_query FROM system.functions WHERE startsWith(name, 'traceID') ORDER BY name"))
+}
+
 // TestMigrateFromAnyPoint breaks the connection before each statement, which is
 // also after the one before it, stores more spans, and runs the migration again.
 func TestMigrateFromAnyPoint(t *testing.T) {
 	e := newEngine(t)
 	old := few()
 	live := world()[1000:1010]
-	e.run(collectorTable("template")[:1], nil)
-	e.insert("template", old)
-	finished := 0
-	for at := 1; finished < 1; at++ {
-		if at == 3 {
-			at = 9 // between two functions is nothing new
+	e.template(old)
+	for at, ended := 1, false; !ended; at++ {
+		if at == 2 {
+			at = 8 // between two functions is nothing new
 		}
 		table := fmt.Sprintf("spans_%d", at)
-		e.run(collectorTable(table), nil)
-		e.exec("INSERT INTO " + table + " SELECT * FROM template")
-		s := clickhouse.Schema{Database: e.Database(), Table: table, TTL: 10 * 365 * 24 * time.Hour}
+		s := e.exporterTable(table)
+		s.TTL = 10 * 365 * 24 * time.Hour
 		err := s.Migrate(t.Context(), e.faulty(&faulty{failAt: at}), nil)
-		if err == nil {
-			finished++
-		} else if !errors.Is(err, errFaulty) {
+		if ended = err == nil; !ended && !errors.Is(err, errFaulty) {
 			t.Fatal(err)
 		}
 		e.insert(table, live)
@@ -60,61 +102,65 @@ func TestMigrateFromAnyPoint(t *testing.T) {
 		if err := s.Migrate(t.Context(), e.db, func(p clickhouse.Progress) { seen = append(seen, p) }); err != nil {
 			t.Fatalf("again after statement %d: %v", at, err)
 		}
-		if got := e.column("SELECT SpanId FROM " + table + " ORDER BY SpanId"); !reflect.DeepEqual(got, ids(append(live[:len(live):len(live)], old...))) {
-			t.Fatalf("statement %d: %d spans, want %d", at, len(got), len(old)+len(live))
-		}
+		e.holds(table, ids(append(live[:len(live):len(live)], old...)))
 		kept := len(e.column("SELECT SpanId FROM " + table + "_old"))
 		if kept != len(old) && kept != len(old)+len(live) { // the live ones too if they came before the tables changed places
-			t.Errorf("statement %d: %d old spans kept, want %d", at, kept, len(old))
+			t.Errorf("%d old spans kept, want %d", kept, len(old))
 		}
 		if at == 1 {
 			if n := len(seen); n != 2 && n != 3 || seen[n-1].Left != 0 || int(seen[n-1].Moved) != kept {
 				t.Errorf("progress %+v", seen)
 			}
 		}
-		if left := e.column("SELECT name FROM system.tables WHERE database = currentDatabase() AND startsWith(name, '" + table + "_') AND name != '" + table + "_old'"); left != nil {
-			t.Errorf("statement %d: tables left: %v", at, left)
-		}
+		e.only(table, "_old")
 		if key := e.one("SELECT sorting_key FROM system.tables WHERE database = currentDatabase() AND name = '" + table + "'"); key != "TraceId" {
 			t.Errorf("sorting key %s", key)
 		}
+		if t.Failed() {
+			t.Fatalf("broken before statement %d", at)
+		}
 		e.exec("DROP TABLE " + table + " SYNC")
 		e.exec("DROP TABLE " + table + "_old SYNC")
-		if at > 100 {
-			t.Fatal("the migration does not end")
-		}
 	}
 }
 
-// TestMigrateToCluster runs the statements for a cluster on one server.
+// TestMigrateToCluster runs the statements for a cluster on one server, broken
+// before each, from the exporter's table and, now and then, from an Owned one.
 func TestMigrateToCluster(t *testing.T) {
 	e := newEngine(t)
-	old := few()
-	e.run(collectorTable("template")[:1], nil)
-	e.insert("template", old)
-	for at := 0; at < 36; at += 3 {
+	old := few()[:100]
+	for i := range old {
+		old[i].start = noon
+	}
+	e.template(old)
+	for at, ended := 1, false; !ended; at++ {
+		if at == 2 {
+			at = 8
+		}
 		table := fmt.Sprintf("spans_%d", at)
-		owned := clickhouse.Schema{Database: e.Database(), Table: table}
-		if err := owned.Create(t.Context(), e.db); err != nil {
+		s := clickhouse.Schema{Database: e.Database(), Table: table}
+		if at%5 == 0 {
+			if err := s.Create(t.Context(), e.db); err != nil {
+				t.Fatal(err)
+			}
+			e.exec("INSERT INTO " + table + " SELECT * FROM template")
+		} else {
+			e.exporterTable(table)
+		}
+		s.Cluster = "c"
+		err := s.Migrate(t.Context(), e.faulty(&faulty{failAt: at, rewrite: oneServer}), nil)
+		if ended = err == nil; !ended && !errors.Is(err, errFaulty) {
 			t.Fatal(err)
 		}
-		e.exec("INSERT INTO " + table + " SELECT * FROM template")
-		cluster := owned
-		cluster.Cluster = "c"
-		if err := cluster.Migrate(t.Context(), e.faulty(&faulty{failAt: at, rewrite: oneServer}), nil); err != nil && !errors.Is(err, errFaulty) {
-			t.Fatal(err)
-		}
-		if err := cluster.Migrate(t.Context(), e.faulty(&faulty{rewrite: oneServer}), nil); err != nil {
+		if err := s.Migrate(t.Context(), e.faulty(&faulty{rewrite: oneServer}), nil); err != nil {
 			t.Fatalf("again after statement %d: %v", at, err)
 		}
-		for _, name := range []string{"", "_local"} {
-			if got := e.column("SELECT SpanId FROM " + table + name + " ORDER BY SpanId"); !reflect.DeepEqual(got, ids(old)) {
-				t.Fatalf("statement %d: %d spans in %s, want %d", at, len(got), table+name, len(old))
-			}
-		}
-		if left := e.column("SELECT name FROM system.tables WHERE database = currentDatabase() AND startsWith(name, '" + table + "') AND name NOT IN ('" +
-			table + "', '" + table + "_local', '" + table + "_old')"); left != nil {
-			t.Errorf("statement %d: tables left: %v", at, left)
+		e.holds(table, ids(old))
+		e.holds(table+"_local", ids(old))
+		e.holds(table+"_old", ids(old))
+		e.only(table, "_local", "_old")
+		if t.Failed() {
+			t.Fatalf("broken before statement %d", at)
 		}
 		for _, name := range []string{"", "_local", "_old"} {
 			e.exec("DROP TABLE " + table + name + " SYNC")
@@ -122,34 +168,365 @@ func TestMigrateToCluster(t *testing.T) {
 	}
 }
 
-func TestMigrateRefuses(t *testing.T) {
+// TestMigrateKeepsInsertsUnderWay: an insert that found the old table is stored.
+func TestMigrateKeepsInsertsUnderWay(t *testing.T) {
 	e := newEngine(t)
-	for table, statements := range map[string]struct {
-		make []string
-		want string
-	}{
-		"extra": {append(collectorTable("extra")[:1], "ALTER TABLE extra ADD COLUMN Tenant String"), "Tenant"},
-		"other": {[]string{"CREATE TABLE other (TraceId String, Timestamp DateTime) ENGINE = MergeTree ORDER BY TraceId SETTINGS index_granularity = 8192"}, "another shape"},
-		"logs":  {[]string{"CREATE TABLE logs (Body String) ENGINE = MergeTree ORDER BY Body"}, "column Timestamp"},
-		"twice": {append(collectorTable("twice")[:1], "CREATE TABLE twice_old (x Int8) ENGINE = Memory"), "twice_old is there"},
-	} {
-		e.run(statements.make, nil)
-		before := e.one("SHOW CREATE TABLE " + table)
-		err := clickhouse.Schema{Table: table}.Migrate(t.Context(), e.db, nil)
-		if err == nil || !strings.Contains(err.Error(), statements.want) {
-			t.Errorf("%s: error %v, want %q", table, err, statements.want)
+	old, late := few()[:200], world()[1000:1060]
+	e.template(late)
+	e.run(collectorTable("spans")[:1], nil) // a lookup view would slow the migration down
+	e.insert("spans", old)
+	inserted := make(chan error)
+	go func() {
+		_, err := e.Query(t.Context(), "INSERT INTO spans SELECT * FROM template WHERE sleepEachRow(0.03) = 0")
+		inserted <- err
+	}()
+	for e.one("SELECT count() FROM system.processes WHERE query LIKE 'INSERT INTO spans%' AND current_database = currentDatabase()") == "0" {
+		time.Sleep(time.Millisecond)
+	}
+	if err := (clickhouse.Schema{Table: "spans"}).Migrate(t.Context(), e.db, nil); err != nil {
+		t.Error(err)
+	}
+	if err := <-inserted; err != nil {
+		t.Error(err)
+	}
+	e.holds("spans", ids(append(old, late...)))
+}
+
+// TestMigrateBrokenInsideACopy: half of a partition has been copied when the
+// INSERT ends, or goes on when its client has left.
+func TestMigrateBrokenInsideACopy(t *testing.T) {
+	e := newEngine(t)
+	old := few()
+	e.template(old)
+	isCopy := func(query string) bool { return strings.HasPrefix(query, "INSERT INTO") }
+
+	s := e.exporterTable("failed")
+	half := e.faulty(&faulty{rewrite: func(query string) string {
+		if isCopy(query) { // ClickHouse keeps the blocks before the failure
+			e.exec(strings.Replace(query, " SETTINGS ", " LIMIT 200 SETTINGS ", 1))
+			return "SELECT throwIf(1)"
 		}
-		if after := e.one("SHOW CREATE TABLE " + table); after != before {
-			t.Errorf("%s was changed to %s", table, after)
+		return query
+	}})
+	if err := s.Migrate(t.Context(), half, nil); err == nil || !strings.Contains(err.Error(), "throwIf") {
+		t.Fatal(err)
+	}
+	if n := e.one("SELECT count() FROM failed_staging"); n != "200" {
+		t.Errorf("the copy has %s rows", n)
+	}
+	if err := s.Migrate(t.Context(), e.db, nil); err != nil {
+		t.Fatal(err)
+	}
+	e.holds("failed", ids(old))
+
+	s = e.exporterTable("left")
+	ctx, leave := context.WithCancel(t.Context())
+	slow := e.faulty(&faulty{rewrite: func(query string) string {
+		if isCopy(query) {
+			time.AfterFunc(200*time.Millisecond, leave)
+			query = strings.Replace(query, " SETTINGS ", " WHERE sleepEachRow(0.003) = 0 SETTINGS ", 1)
+		}
+		return query
+	}})
+	if err := s.Migrate(ctx, slow, nil); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	waiting := e.faulty(&faulty{rewrite: func(query string) string {
+		if strings.Contains(query, "`left_staging` MOVE PARTITION") {
+			for e.one("SELECT count() FROM system.processes WHERE query LIKE 'INSERT INTO%sleepEachRow%' AND current_database = currentDatabase()") != "0" {
+				time.Sleep(time.Millisecond)
+			}
+		}
+		return query
+	}})
+	if err := s.Migrate(t.Context(), waiting, nil); err != nil {
+		t.Fatal(err)
+	}
+	e.holds("left", ids(old))
+}
+
+// TestMigrateProvesTheCopy changes each column of the copy, and leaves a row out.
+func TestMigrateProvesTheCopy(t *testing.T) {
+	e := newEngine(t)
+	e.run(collectorTable("template")[:1], nil)
+	e.exec(`INSERT INTO template SELECT '2026-10-15 12:00:00.5', '0123456789abcdef0123456789abcdef', toString(number), 'p', 'state', 'name', 'Server', 'service',
+		map('a', 'b'), 'scope', 'v1', map('c', 'd'), 7, 'Error', 'message', ['2026-10-15 12:00:00'], ['event'], [map('e', 'f')], ['t'], ['s'], ['st'], [map('g', 'h')] FROM numbers(10)`)
+	s := e.exporterTable("spans")
+	columns := e.column("SELECT name FROM system.columns WHERE database = currentDatabase() AND table = 'template'")
+	changes := map[string]func(string) string{
+		"fewer": func(query string) string {
+			return strings.Replace(query, " SETTINGS ", " WHERE SpanId != '3' SETTINGS ", 1)
+		},
+		"more": func(query string) string {
+			return strings.Replace(query, " SETTINGS ", " ARRAY JOIN range(if(SpanId = '3', 2, 1)) AS n SETTINGS ", 1)
+		},
+	}
+	for _, column := range columns {
+		changes[column] = func(query string) string {
+			insert, values, _ := strings.Cut(query, "\nSELECT ")
+			other := "defaultValueOfArgumentType(`" + column + "`)"
+			if strings.Contains(column, ".") { // as long as its neighbours
+				other = "arrayMap(x -> defaultValueOfArgumentType(x), `" + column + "`)"
+			}
+			return insert + "\nSELECT " + strings.Replace(values, "`"+column+"`", other, 1)
 		}
 	}
+	if len(changes) != 2+22 {
+		t.Fatalf("%d columns", len(columns))
+	}
+	for name, change := range changes {
+		wrong := e.faulty(&faulty{rewrite: func(query string) string {
+			if strings.HasPrefix(query, "INSERT INTO") {
+				return change(query)
+			}
+			return query
+		}})
+		if err := s.Migrate(t.Context(), wrong, nil); err == nil || !strings.Contains(err.Error(), "the copy of partition 20261015 differs") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := s.Migrate(t.Context(), e.db, nil); err != nil {
+		t.Fatal(err)
+	}
+	if n := e.one("SELECT count() FROM (SELECT * FROM spans EXCEPT SELECT * FROM template)"); n != "0" || e.one("SELECT count() FROM spans") != "10" {
+		t.Errorf("%s spans differ", n)
+	}
+}
+
+// TestMigrateComparesAtTheEnd: spans that got lost on the way are not passed over.
+func TestMigrateComparesAtTheEnd(t *testing.T) {
+	e := newEngine(t)
+	old := few()
+	e.template(old)
+	s := e.exporterTable("spans")
+	s.TTL = 10 * 365 * 24 * time.Hour
+	moves := 0
+	losing := e.faulty(&faulty{rewrite: func(query string) string {
+		if strings.Contains(query, "`spans_staging` MOVE PARTITION") {
+			if moves++; moves == 2 {
+				e.exec("ALTER TABLE spans DROP PARTITION '2026-10-15'")
+			}
+		}
+		return query
+	}})
+	for _, db := range []bool{true, false} { // repeated it says so again
+		use := e.db
+		if db {
+			use = losing
+		}
+		if err := s.Migrate(t.Context(), use, nil); err == nil || !strings.Contains(err.Error(), "of 1 days, the first 2026-10-15, spans has fewer spans than spans_old") {
+			t.Fatal(err)
+		}
+	}
+	e.exec("INSERT INTO spans SELECT * FROM spans_old WHERE toDate(Timestamp, 'UTC') = '2026-10-15'")
+	if err := s.Migrate(t.Context(), e.db, nil); err != nil {
+		t.Fatal(err)
+	}
+	e.holds("spans", ids(old))
+	e.only("spans", "_old")
+}
+
+// TestMigrateWithLookupMadeAgain: an exporter with create_schema: true starts meanwhile.
+func TestMigrateWithLookupMadeAgain(t *testing.T) {
+	e := newEngine(t)
+	old, live := few(), world()[1000:1010]
+	e.template(old)
+	s := e.exporterTable("spans")
+	starting := e.faulty(&faulty{rewrite: func(query string) string {
+		if strings.Contains(query, "`spans_staging` MOVE PARTITION") {
+			for _, statement := range collectorTable("spans")[1:] {
+				e.exec(strings.NewReplacer("CREATE TABLE ", "CREATE TABLE IF NOT EXISTS ", "MATERIALIZED VIEW ", "MATERIALIZED VIEW IF NOT EXISTS ").Replace(statement))
+			}
+		}
+		return query
+	}})
+	if err := s.Migrate(t.Context(), starting, nil); err != nil {
+		t.Fatal(err)
+	}
+	e.insert("spans", live)
+	e.holds("spans", ids(append(old, live...)))
+	e.only("spans", "_old")
+}
+
+// TestMigrateOtherPartitions: one partition of more days than an insert may
+// have, and a table without a sort key, like a Distributed one.
+func TestMigrateOtherPartitions(t *testing.T) {
+	e := newEngine(t)
+	options, err := chgo.ParseDSN(e.DSN() + "?max_partitions_per_insert_block=4")
+	if err != nil {
+		t.Fatal(err)
+	}
+	strict := chgo.OpenDB(options)
+	defer func() { _ = strict.Close() }()
+	create := collectorTable("spans")[0]
+	for _, c := range []struct {
+		cluster string
+		db      *sql.DB
+		create  string
+	}{
+		{"", strict, strings.Replace(create, "PARTITION BY toDate(Timestamp)\n", "", 1)},
+		{"c", e.faulty(&faulty{rewrite: oneServer}), strings.NewReplacer("BY (ServiceName, SpanName, toDateTime(Timestamp))", "BY tuple()", "BY toDate(Timestamp)", "BY toYear(Timestamp)").Replace(create)},
+	} {
+		var old []span
+		for i, s := range world()[:300] {
+			s.start = noon.Add(time.Duration(i%6) * 24 * time.Hour)
+			old = append(old, s)
+		}
+		e.exec(c.create)
+		e.insert("spans", old)
+		s := clickhouse.Schema{Table: "spans", Cluster: c.cluster}
+		var moved uint64
+		if err := s.Migrate(t.Context(), c.db, func(p clickhouse.Progress) { moved += p.Rows }); err != nil {
+			t.Fatal(err)
+		}
+		if moved != 300 {
+			t.Errorf("progress of %d rows", moved)
+		}
+		e.holds("spans", ids(old))
+		e.exec("DROP TABLE spans SYNC")
+		e.exec("DROP TABLE spans_old SYNC")
+		if c.cluster != "" {
+			e.holds("spans_local", ids(old))
+		}
+	}
+}
+
+// TestMigrateSyncsReplicas: what is counted through the Distributed table, every replica has.
+func TestMigrateSyncsReplicas(t *testing.T) {
+	e := newEngine(t)
+	e.template(few())
+	s := e.exporterTable("spans")
+	s.Cluster = "c"
+	counts, before := 0, ""
+	db := e.faulty(&faulty{rewrite: func(query string) string {
+		for table, rows := range map[string]string{"spans_staging": "spans_staging_local", "spans": "spans_local"} {
+			name := "`" + e.Database() + "`.`%s`"
+			if (strings.HasPrefix(query, "SELECT count(), ") || strings.HasPrefix(query, "SELECT max(")) && strings.Contains(query, " FROM "+fmt.Sprintf(name, table)) {
+				counts++
+				if want := "SYSTEM SYNC REPLICA ON CLUSTER `c` " + fmt.Sprintf(name, rows) + " LIGHTWEIGHT"; before != want {
+					t.Errorf("before %s came %s, want %s", query, before, want)
+				}
+			}
+		}
+		before = query
+		return oneServer(query)
+	}})
+	if err := s.Migrate(t.Context(), db, nil); err != nil {
+		t.Fatal(err)
+	}
+	if want := (2*2 + 1) + 2 + 1; counts != want { // looks for a copy, proofs of one, the last comparison
+		t.Errorf("%d counts, want %d", counts, want)
+	}
+}
+
+func TestMigrateRefuses(t *testing.T) {
+	e := newEngine(t)
+	e.template(few()[:10])
+	columns := strings.TrimPrefix(collectorTable("")[0][:strings.Index(collectorTable("")[0], ",\n    INDEX")], "CREATE TABLE ") + ") "
+	in := func(name, engine string) string { return "CREATE TABLE " + name + columns + "ENGINE = " + engine }
+	in1 := clickhouse.Schema{Database: e.Database()}
+	onCluster := in1
+	onCluster.Cluster = "c"
+	for name, c := range map[string]struct {
+		schema clickhouse.Schema
+		make   []string // besides the exporter's table, which "-" as the first leaves out
+		want   string
+	}{
+		"another column":      {in1, []string{"ALTER TABLE spans ADD COLUMN Tenant String"}, "Tenant"},
+		"other columns":       {in1, []string{"-", "CREATE TABLE spans (Body String) ENGINE = MergeTree ORDER BY Body"}, "column Timestamp"},
+		"sorted alike":        {in1, []string{"-", "CREATE TABLE spans (TraceId String, Timestamp DateTime) ENGINE = MergeTree ORDER BY TraceId"}, "another shape"},
+		"Memory":              {in1, []string{"-", in("spans", "Memory")}, "engine Memory"},
+		"Log":                 {in1, []string{"-", in("spans", "Log")}, "engine Log"},
+		"ReplacingMergeTree":  {in1, []string{"-", in("spans", "ReplacingMergeTree ORDER BY TraceState")}, "engine ReplacingMergeTree"},
+		"view":                {in1, []string{"-", "CREATE VIEW spans AS SELECT * FROM template"}, "engine View"},
+		"view, cluster":       {onCluster, []string{"-", "CREATE VIEW spans AS SELECT * FROM template"}, "engine View"},
+		"other Distributed":   {onCluster, []string{"-", "CREATE TABLE spans AS remote('127.0.0.1', currentDatabase(), template)"}, "engine Proxy"},
+		"old":                 {in1, []string{"CREATE TABLE spans_old (x Int8) ENGINE = Memory"}, "spans_old is there"},
+		"a backup":            {in1, []string{"CREATE TABLE spans_before AS template", "INSERT INTO spans_before SELECT * FROM template"}, "spans_before is there"},
+		"an empty backup":     {in1, []string{"CREATE TABLE spans_before AS template"}, "spans_before is there"},
+		"a copy":              {in1, []string{"CREATE TABLE spans_copying AS template"}, "spans_copying is there"},
+		"another's Owned":     {in1, append(statements(t, clickhouse.Schema{Table: "spans_staging"}), "INSERT INTO spans_staging SELECT * FROM template"), "spans_staging is there"},
+		"staging":             {onCluster, []string{"CREATE TABLE spans_staging AS template"}, "spans_staging is there"},
+		"another server's":    {onCluster, []string{"CREATE TABLE spans_staging_local AS template COMMENT 'traceflake: migration of spans of server x'"}, "spans_staging_local is there"},
+		"begun, not its own":  {onCluster, []string{"CREATE TABLE spans_copying AS spans COMMENT 'traceflake: migration of spans of server 00000000-0000-0000-0000-000000000000'", "CREATE TABLE spans_staging_local AS template"}, "spans_staging_local is there"},
+		"begun, full":         {in1, append([]string{"CREATE TABLE spans_copying AS spans COMMENT 'traceflake: migration of spans'"}, append(statements(t, clickhouse.Schema{Table: "spans_before"}), "INSERT INTO spans_before SELECT * FROM template")...), "spans_before is there"},
+		"rows of other shape": {onCluster, []string{"CREATE TABLE spans_local AS template"}, "spans_local has another shape"},
+		"rows by month": {onCluster, []string{strings.Replace(strings.Join(statements(t, clickhouse.Schema{Table: "spans_local"}), ""), "PARTITION BY toDate(", "PARTITION BY toYYYYMM(", 1)},
+			`spans_local is partitioned by "toYYYYMM(Timestamp)"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e.t = t
+			c.schema.Table = "spans"
+			if c.make[0] == "-" {
+				c.make = c.make[1:]
+			} else {
+				e.exporterTable("spans")
+			}
+			e.run(c.make, nil)
+			e.exec("DROP FUNCTION IF EXISTS traceIDSeq")
+			before := e.snapshot()
+			db := e.faulty(&faulty{rewrite: oneServer})
+			for range 2 {
+				if err := c.schema.Migrate(t.Context(), db, nil); err == nil || !strings.Contains(err.Error(), c.want) {
+					t.Errorf("error %v, want %q", err, c.want)
+				}
+			}
+			if after := e.snapshot(); after != before {
+				t.Errorf("changed from %s to %s", before, after)
+			}
+			for _, table := range e.column("SELECT name FROM system.tables WHERE database = currentDatabase() AND startsWith(name, 'spans') ORDER BY name DESC") {
+				e.exec("DROP TABLE `" + table + "` SYNC")
+			}
+		})
+	}
+}
+
+// statements are those of a schema that make its table.
+func statements(t *testing.T, s clickhouse.Schema) []string {
+	all, err := s.Statements()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all[len(all)-1:]
+}
+
+func TestMigrateNeedsAtomic(t *testing.T) {
+	e := newEngine(t)
+	e.template(nil)
+	other := e.Database() + "_other"
+	e.exec("CREATE DATABASE " + other + " ENGINE = Memory")
+	defer e.exec("DROP DATABASE " + other)
+	e.exec("CREATE TABLE " + other + ".spans AS template")
+	err := clickhouse.Schema{Database: other, Table: "spans"}.Migrate(t.Context(), e.db, nil)
+	if err == nil || !strings.Contains(err.Error(), "engine Memory") {
+		t.Error(err)
+	}
+	if got := fmt.Sprint(e.column("SELECT name FROM system.tables WHERE database = '" + other + "'")); got != "[spans]" {
+		t.Errorf("tables %s", got)
+	}
+}
+
+func TestNothingToMigrate(t *testing.T) {
+	e := newEngine(t)
+	e.template(few()[:10])
 	if err := (clickhouse.Schema{Layout: clickhouse.Overlay}).Migrate(t.Context(), e.db, nil); err == nil {
 		t.Error("there is no migration to an overlay")
 	}
-	if err := (clickhouse.Schema{Table: "fresh"}).Migrate(t.Context(), e.db, nil); err != nil {
+	s := clickhouse.Schema{Table: "fresh"}
+	for range 2 {
+		if err := s.Migrate(t.Context(), e.db, nil); err != nil {
+			t.Errorf("nothing to migrate: %v", err)
+		}
+	}
+	e.exec("CREATE TABLE fresh_before AS template")
+	e.exec("INSERT INTO fresh_before SELECT * FROM template")
+	if err := s.Migrate(t.Context(), e.db, nil); err != nil {
 		t.Errorf("nothing to migrate: %v", err)
 	}
 	if got := e.one("SELECT count() FROM fresh"); got != "0" {
 		t.Errorf("%s rows", got)
+	}
+	if got := e.one("SELECT count() FROM fresh_before"); got != "10" {
+		t.Errorf("%s rows of a table of that name", got)
 	}
 }

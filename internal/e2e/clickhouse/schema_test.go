@@ -1,8 +1,11 @@
 package clickhouse_test
 
 import (
+	"database/sql"
 	"fmt"
 	"math"
+	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -83,21 +86,57 @@ func TestDeleteKeepsTheProjectionRight(t *testing.T) {
 	}
 }
 
+// TestOtherShape: a table that is not the schema's is refused before anything is changed.
 func TestOtherShape(t *testing.T) {
 	e := newEngine(t)
-	e.run(collectorTable("spans")[:1], nil)
-	e.exec("CREATE TABLE logs (Body String) ENGINE = MergeTree ORDER BY Body")
-	for _, s := range []clickhouse.Schema{{Table: "spans"}, {Table: "logs"}, {Table: "logs", Layout: clickhouse.Overlay}} {
-		before := e.one("SHOW CREATE TABLE " + s.Table)
-		if err := s.Create(t.Context(), e.db); err == nil || !strings.Contains(err.Error(), "traceflake: table "+s.Table+" has") {
-			t.Errorf("%+v: %v", s, err)
-		}
-		if after := e.one("SHOW CREATE TABLE " + s.Table); after != before {
-			t.Errorf("%s was changed", s.Table)
-		}
+	owned := statements(t, clickhouse.Schema{Table: "spans"})[0]
+	projection := "SELECT TraceId, SpanKind, Duration, StatusCode\n        ORDER BY ServiceName, SpanName, Timestamp"
+	if !strings.Contains(owned, projection) {
+		t.Fatal(owned)
 	}
-	if err := (clickhouse.Schema{Table: "spans", Layout: clickhouse.Overlay}).Create(t.Context(), e.db); err != nil {
-		t.Error(err)
+	with := func(other string) string { return strings.Replace(owned, projection, other, 1) }
+	exporter := collectorTable("spans")[0]
+	local := strings.Replace(owned, "`spans`", "`spans_local`", 1)
+	for name, c := range map[string]struct {
+		schema clickhouse.Schema
+		make   []string
+		want   string // "" if it is right
+	}{
+		"exporter's":                      {clickhouse.Schema{}, []string{exporter}, "spans has another shape"},
+		"exporter's, overlay":             {clickhouse.Schema{Layout: clickhouse.Overlay}, []string{exporter}, ""},
+		"logs":                            {clickhouse.Schema{}, []string{"CREATE TABLE spans (Body String) ENGINE = MergeTree ORDER BY Body"}, "spans has another shape"},
+		"logs, overlay":                   {clickhouse.Schema{Layout: clickhouse.Overlay}, []string{"CREATE TABLE spans (Body String) ENGINE = MergeTree ORDER BY Body"}, "spans has not the columns"},
+		"owned":                           {clickhouse.Schema{}, []string{owned}, ""},
+		"projection without a column":     {clickhouse.Schema{}, []string{with("SELECT TraceId, SpanKind, Duration ORDER BY ServiceName, SpanName, Timestamp")}, "spans has another shape"},
+		"projection in another order":     {clickhouse.Schema{}, []string{with("SELECT TraceId, SpanKind, Duration, StatusCode ORDER BY SpanName, Timestamp")}, "spans has another shape"},
+		"projection of sums":              {clickhouse.Schema{}, []string{with("SELECT ServiceName, count() GROUP BY ServiceName")}, "spans has another shape"},
+		"projection of more":              {clickhouse.Schema{}, []string{with("SELECT TraceId, SpanId, ParentSpanId, StatusCode, Duration, SpanKind ORDER BY ServiceName, SpanName, Timestamp")}, ""},
+		"exporter's, cluster":             {clickhouse.Schema{Cluster: "c"}, []string{exporter}, "spans is not Distributed over spans_local"},
+		"front, but exporter's, cluster":  {clickhouse.Schema{Cluster: "c"}, []string{exporter, local}, "spans is not Distributed over spans_local"},
+		"Distributed over something else": {clickhouse.Schema{Cluster: "c"}, []string{local, "CREATE TABLE spans AS remote('127.0.0.1', currentDatabase(), spans_locally)"}, "spans is not Distributed over spans_local"},
+		"rows of exporter's, cluster":     {clickhouse.Schema{Cluster: "c"}, []string{strings.Replace(exporter, "spans", "spans_local", 1)}, "spans_local has another shape"},
+		"cluster":                         {clickhouse.Schema{Cluster: "c"}, []string{local, "CREATE TABLE spans AS remote('127.0.0.1', currentDatabase(), spans_local)"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := &engine{e.Engine, t, e.db}
+			e.exec(strings.Replace(local, "spans_local", "spans_locally", 1))
+			e.run(c.make, nil)
+			e.exec("DROP FUNCTION IF EXISTS traceIDSeq")
+			c.schema.Table = "spans"
+			before := e.snapshot()
+			err := c.schema.Create(t.Context(), e.faulty(&faulty{rewrite: oneServer}))
+			switch after := e.snapshot(); {
+			case c.want == "" && err != nil:
+				t.Error(err)
+			case c.want != "" && (err == nil || !strings.Contains(err.Error(), "traceflake: table "+c.want)):
+				t.Errorf("error %v, want %q", err, c.want)
+			case c.want != "" && after != before:
+				t.Errorf("changed from %s to %s", before, after)
+			}
+			for _, table := range e.column("SELECT name FROM system.tables WHERE database = currentDatabase()") {
+				e.exec("DROP TABLE " + table + " SYNC")
+			}
+		})
 	}
 	if err := (clickhouse.Schema{Database: "not_there"}).Create(t.Context(), e.db); err == nil || !strings.Contains(err.Error(), "not_there") {
 		t.Errorf("no such database: %v", err)
@@ -130,55 +169,116 @@ func TestVersionGuard(t *testing.T) {
 	}
 }
 
-// TestMissingRights runs the statements as a user who may do less and less.
-func TestMissingRights(t *testing.T) {
+// TestRefusedStatement: the error names the statement and the right that is
+// missing, wherever it comes, and after a grant the same goes to its end.
+func TestRefusedStatement(t *testing.T) {
 	e := newEngine(t)
-	user := "u_" + e.Database()
-	if _, err := e.Query(t.Context(), "CREATE USER "+user); err != nil {
-		t.Skipf("this server keeps no users: %v", err)
+	const beyond = "CREATE USER somebody" // the embedded engine lets nobody do this
+	if _, err := e.Query(t.Context(), beyond); err == nil {
+		e.exec("DROP USER somebody")
+		if os.Getenv("TRACEFLAKE_CLICKHOUSE_DSN") == "" {
+			t.Fatal("this user may do everything")
+		}
+		t.Skip("the user of TRACEFLAKE_CLICKHOUSE_DSN may do everything")
 	}
-	defer e.exec("DROP USER " + user)
-	statements, err := clickhouse.Schema{Database: e.Database()}.Statements()
-	if err != nil {
-		t.Fatal(err)
+	without := func(statement string) *sql.DB {
+		return e.faulty(&faulty{rewrite: func(query string) string {
+			if strings.HasPrefix(query, statement) {
+				return beyond
+			}
+			return query
+		}})
 	}
-	refused := 0
-	for _, statement := range statements {
-		_, err := e.Query(t.Context(), "EXECUTE AS "+user+" "+statement)
-		if err != nil && strings.Contains(err.Error(), "grant") {
-			refused++
+	check := func(statement string, err error) {
+		t.Helper()
+		if err == nil || !strings.Contains(err.Error(), "clickhouse: "+statement) || !strings.Contains(err.Error(), "necessary to have the grant") {
+			t.Errorf("without %s: %v", statement, err)
 		}
 	}
-	if refused == 0 {
-		t.Error("nothing was refused")
+	for _, statement := range []string{"CREATE OR REPLACE FUNCTION traceIDAt", "CREATE TABLE"} {
+		s := clickhouse.Schema{Table: "fresh"}
+		check(statement, s.Create(t.Context(), without(statement)))
+		if err := s.Create(t.Context(), e.db); err != nil {
+			t.Error(err)
+		}
 	}
-	if got := e.one("SELECT count() FROM system.tables WHERE database = currentDatabase()"); got != "0" {
-		t.Errorf("%s tables", got)
-	}
-	for _, right := range []string{"CREATE FUNCTION, DROP FUNCTION ON *.*", "CREATE TABLE, SHOW, SELECT ON " + e.Database() + ".*", "SELECT ON system.*"} {
-		e.exec("GRANT " + right + " TO " + user)
-	}
-	for _, statement := range statements {
-		e.exec("EXECUTE AS " + user + " " + statement)
+	old := few()
+	e.template(old)
+	for i, statement := range []string{"CREATE TABLE", "EXCHANGE TABLES", "DETACH TABLE", "ATTACH TABLE", "ALTER TABLE", "INSERT INTO", "DROP VIEW", "DROP TABLE"} {
+		s := e.exporterTable(fmt.Sprintf("spans_%d", i))
+		check(statement, s.Migrate(t.Context(), without(statement), nil))
+		if err := s.Migrate(t.Context(), e.db, nil); err != nil {
+			t.Error(err)
+		}
+		e.holds(s.Table, ids(old))
+		e.only(s.Table, "_old")
 	}
 }
 
-// TestRefusedStatement: the error names the statement and the right.
-func TestRefusedStatement(t *testing.T) {
+// TestRights: the documentation names what every statement needs, and no more.
+func TestRights(t *testing.T) {
 	e := newEngine(t)
-	if _, err := e.Query(t.Context(), "CREATE USER somebody"); err == nil {
-		e.exec("DROP USER somebody")
-		t.Skip("this user may do everything")
+	e.template(few())
+	page, err := os.ReadFile("../../../docs/clickhouse.md")
+	if err != nil {
+		t.Fatal(err)
 	}
-	db := e.faulty(&faulty{rewrite: func(query string) string {
-		if strings.HasPrefix(query, "CREATE TABLE") {
-			return "CREATE USER somebody"
+	_, paragraph, _ := strings.Cut(string(page), "**Rights.**")
+	paragraph, _, _ = strings.Cut(paragraph, "\n\n")
+	named := map[string]bool{}
+	for _, m := range regexp.MustCompile("`([A-Z ]+)`").FindAllStringSubmatch(paragraph, -1) {
+		named[m[1]] = false
+	}
+	// As ClickHouse's documentation of GRANT and its access checks have it.
+	rights := []struct {
+		statement *regexp.Regexp
+		needs     string
+	}{
+		{regexp.MustCompile(`^SELECT`), "SELECT"},
+		{regexp.MustCompile(`^CREATE OR REPLACE FUNCTION`), "CREATE FUNCTION, DROP FUNCTION"},
+		{regexp.MustCompile(`(?s)^CREATE TABLE.*ENGINE = Distributed`), "CREATE TABLE, REMOTE"},
+		{regexp.MustCompile(`^CREATE TABLE|^ATTACH TABLE`), "CREATE TABLE"},
+		{regexp.MustCompile(`^EXCHANGE TABLES`), "SELECT, INSERT, CREATE TABLE, DROP TABLE"},
+		{regexp.MustCompile(`^DROP TABLE|^DETACH TABLE`), "DROP TABLE"},
+		{regexp.MustCompile(`^DROP VIEW`), "DROP VIEW"},
+		{regexp.MustCompile(`^ALTER TABLE .* MOVE PARTITION`), "SELECT, INSERT, ALTER"},
+		{regexp.MustCompile(`^ALTER TABLE .* REMOVE TTL`), "ALTER"},
+		{regexp.MustCompile(`^INSERT INTO`), "INSERT, SELECT"},
+		{regexp.MustCompile(`^SYSTEM SYNC REPLICA`), "SYSTEM SYNC REPLICA"},
+	}
+	for _, cluster := range []string{"", "c"} {
+		s := e.exporterTable("spans" + cluster)
+		s.Cluster = cluster
+		db := e.faulty(&faulty{rewrite: func(query string) string {
+			needs := ""
+			for _, r := range rights {
+				if r.statement.MatchString(query) {
+					needs = r.needs
+					break
+				}
+			}
+			if needs == "" {
+				t.Errorf("nobody knows what right this needs: %s", query)
+			}
+			if strings.Contains(query, " ON CLUSTER ") {
+				needs += ", CLUSTER"
+			}
+			for right := range strings.SplitSeq(needs, ", ") {
+				if _, ok := named[right]; !ok {
+					t.Errorf("%s is not in the documentation, but needed for %s", right, query)
+				}
+				named[right] = true
+			}
+			return oneServer(query)
+		}})
+		if err := s.Migrate(t.Context(), db, nil); err != nil {
+			t.Fatal(err)
 		}
-		return query
-	}})
-	err := clickhouse.Schema{}.Create(t.Context(), db)
-	if err == nil || !strings.Contains(err.Error(), "CREATE TABLE IF NOT EXISTS `otel_traces`") || !strings.Contains(err.Error(), "necessary to have the grant") {
-		t.Error(err)
+	}
+	for right, needed := range named {
+		if !needed {
+			t.Errorf("the documentation names %s, which nothing needs", right)
+		}
 	}
 }
 
