@@ -64,9 +64,6 @@ func (k *coarse) now() int64 {
 // second returns some Unix millisecond of the present second, for who needs no
 // more: the clock is read and a timer set once a second at most.
 func (k *coarse) second() int64 {
-	if ms := k.millis.Load(); ms != 0 {
-		return ms
-	}
 	if ms := k.rough.Load(); ms != 0 {
 		return ms
 	}
