@@ -58,13 +58,16 @@ func (m migration) createStaging() []string {
 	return m.createTables(staging+m.local(), staging, 0, m.mark)
 }
 
-// dropStaging waits for whoever still writes into it.
+// dropStaging waits for whoever still writes into it. What is in it is a copy,
+// so that the server's limit on the size of what is dropped does not apply.
 func (m migration) dropStaging() []string {
-	drop := "DROP TABLE IF EXISTS " + m.name(staging) + onCluster(m.Cluster) + " SYNC"
-	if m.Cluster == "" {
-		return []string{drop}
+	drop := func(suffix string) string {
+		return "DROP TABLE IF EXISTS " + m.name(suffix) + onCluster(m.Cluster) + " SYNC SETTINGS max_table_size_to_drop = 0"
 	}
-	return []string{drop, "DROP TABLE IF EXISTS " + m.name(staging+m.local()) + onCluster(m.Cluster) + " SYNC"}
+	if m.Cluster == "" {
+		return []string{drop(staging)}
+	}
+	return []string{drop(staging), drop(staging + m.local())}
 }
 
 // copy fills a new staging table with what copying holds, proves it, and keeps the original.

@@ -126,9 +126,10 @@ func ttlExpression(column string, ttl time.Duration) string {
 }
 
 // DropLookup returns what removes the exporter's lookup table of trace times,
-// its view first so that inserts go on. The queries here do not need it; pages
-// of others may, such as Grafana's trace view unless it is told otherwise. Set
-// create_schema: false in the exporter, which makes both again when it starts.
+// whatever its size, its view first so that inserts go on. The queries here do
+// not need it; pages of others may, such as Grafana's trace view unless it is
+// told otherwise. Set create_schema: false in the exporter, which makes both
+// again when it starts.
 func (s Schema) DropLookup() ([]string, error) {
 	if err := s.validate(); err != nil {
 		return nil, err
@@ -136,7 +137,7 @@ func (s Schema) DropLookup() ([]string, error) {
 	cluster := onCluster(s.Cluster)
 	return []string{
 		"DROP VIEW IF EXISTS " + s.name("_trace_id_ts_mv") + cluster + " SYNC",
-		"DROP TABLE IF EXISTS " + s.name("_trace_id_ts") + cluster + " SYNC",
+		"DROP TABLE IF EXISTS " + s.name("_trace_id_ts") + cluster + " SYNC SETTINGS max_table_size_to_drop = 0",
 	}, nil
 }
 

@@ -4,6 +4,6 @@ ALTER TABLE `otel`.`otel_traces_trace_id_ts` MODIFY TTL toDateTime(Start) + toIn
 
 DROP VIEW IF EXISTS `otel`.`otel_traces_trace_id_ts_mv` SYNC;
 
-DROP TABLE IF EXISTS `otel`.`otel_traces_trace_id_ts` SYNC;
+DROP TABLE IF EXISTS `otel`.`otel_traces_trace_id_ts` SYNC SETTINGS max_table_size_to_drop = 0;
 
 ALTER TABLE `otel`.`otel_traces_local` ON CLUSTER `main` REMOVE TTL;

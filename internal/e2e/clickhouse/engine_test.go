@@ -23,14 +23,21 @@ type engine struct {
 
 func newEngine(t *testing.T) *engine {
 	t.Helper()
-	e := embedded.ClickHouseForTest(t)
-	options, err := chgo.ParseDSN(e.DSN())
+	e := &engine{embedded.ClickHouseForTest(t), t, nil}
+	e.db = e.open("")
+	return e
+}
+
+// open returns database/sql with settings as in a URL.
+func (e *engine) open(settings string) *sql.DB {
+	e.t.Helper()
+	options, err := chgo.ParseDSN(e.DSN() + "?" + settings)
 	if err != nil {
-		t.Fatal(err)
+		e.t.Fatal(err)
 	}
 	db := chgo.OpenDB(options)
-	t.Cleanup(func() { _ = db.Close() })
-	return &engine{e, t, db}
+	e.t.Cleanup(func() { _ = db.Close() })
+	return db
 }
 
 // exec runs a statement and returns its rows.

@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	chgo "github.com/ClickHouse/clickhouse-go/v2"
-
 	"github.com/traceflake/traceflake/clickhouse"
 )
 
@@ -214,7 +212,7 @@ func TestMigrateBrokenInsideACopy(t *testing.T) {
 	if n := e.one("SELECT count() FROM failed_staging"); n != "200" {
 		t.Errorf("the copy has %s rows", n)
 	}
-	if err := s.Migrate(t.Context(), e.db, nil); err != nil {
+	if err := s.Migrate(t.Context(), e.open("max_table_size_to_drop=4096"), nil); err != nil { // as if it were a large copy
 		t.Fatal(err)
 	}
 	e.holds("failed", ids(old))
@@ -352,19 +350,13 @@ func TestMigrateWithLookupMadeAgain(t *testing.T) {
 // have, and a table without a sort key, like a Distributed one.
 func TestMigrateOtherPartitions(t *testing.T) {
 	e := newEngine(t)
-	options, err := chgo.ParseDSN(e.DSN() + "?max_partitions_per_insert_block=4")
-	if err != nil {
-		t.Fatal(err)
-	}
-	strict := chgo.OpenDB(options)
-	defer func() { _ = strict.Close() }()
 	create := collectorTable("spans")[0]
 	for _, c := range []struct {
 		cluster string
 		db      *sql.DB
 		create  string
 	}{
-		{"", strict, strings.Replace(create, "PARTITION BY toDate(Timestamp)\n", "", 1)},
+		{"", e.open("max_partitions_per_insert_block=4"), strings.Replace(create, "PARTITION BY toDate(Timestamp)\n", "", 1)},
 		{"c", e.faulty(&faulty{rewrite: oneServer}), strings.NewReplacer("BY (ServiceName, SpanName, toDateTime(Timestamp))", "BY tuple()", "BY toDate(Timestamp)", "BY toYear(Timestamp)").Replace(create)},
 	} {
 		var old []span
@@ -422,8 +414,8 @@ func TestMigrateSyncsReplicas(t *testing.T) {
 func TestMigrateRefuses(t *testing.T) {
 	e := newEngine(t)
 	e.template(few()[:10])
-	columns := strings.TrimPrefix(collectorTable("")[0][:strings.Index(collectorTable("")[0], ",\n    INDEX")], "CREATE TABLE ") + ") "
-	in := func(name, engine string) string { return "CREATE TABLE " + name + columns + "ENGINE = " + engine }
+	create, _, _ := strings.Cut(collectorTable("spans")[0], ",\n    INDEX")
+	with := func(engine string) string { return create + ") ENGINE = " + engine }
 	in1 := clickhouse.Schema{Database: e.Database()}
 	onCluster := in1
 	onCluster.Cluster = "c"
@@ -435,9 +427,9 @@ func TestMigrateRefuses(t *testing.T) {
 		"another column":      {in1, []string{"ALTER TABLE spans ADD COLUMN Tenant String"}, "Tenant"},
 		"other columns":       {in1, []string{"-", "CREATE TABLE spans (Body String) ENGINE = MergeTree ORDER BY Body"}, "column Timestamp"},
 		"sorted alike":        {in1, []string{"-", "CREATE TABLE spans (TraceId String, Timestamp DateTime) ENGINE = MergeTree ORDER BY TraceId"}, "another shape"},
-		"Memory":              {in1, []string{"-", in("spans", "Memory")}, "engine Memory"},
-		"Log":                 {in1, []string{"-", in("spans", "Log")}, "engine Log"},
-		"ReplacingMergeTree":  {in1, []string{"-", in("spans", "ReplacingMergeTree ORDER BY TraceState")}, "engine ReplacingMergeTree"},
+		"Memory":              {in1, []string{"-", with("Memory")}, "engine Memory"},
+		"Log":                 {in1, []string{"-", with("Log")}, "engine Log"},
+		"ReplacingMergeTree":  {in1, []string{"-", with("ReplacingMergeTree ORDER BY TraceState")}, "engine ReplacingMergeTree"},
 		"view":                {in1, []string{"-", "CREATE VIEW spans AS SELECT * FROM template"}, "engine View"},
 		"view, cluster":       {onCluster, []string{"-", "CREATE VIEW spans AS SELECT * FROM template"}, "engine View"},
 		"other Distributed":   {onCluster, []string{"-", "CREATE TABLE spans AS remote('127.0.0.1', currentDatabase(), template)"}, "engine Proxy"},
@@ -455,7 +447,7 @@ func TestMigrateRefuses(t *testing.T) {
 			`spans_local is partitioned by "toYYYYMM(Timestamp)"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e.t = t
+			e := &engine{e.Engine, t, e.db}
 			c.schema.Table = "spans"
 			if c.make[0] == "-" {
 				c.make = c.make[1:]
