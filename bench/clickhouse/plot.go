@@ -45,7 +45,7 @@ func (r results) granules(spans int, folder string) error {
 	p.Title.Text = fmt.Sprintf("Granules read, %.0f million spans, fresh parts", float64(spans)/1e6)
 	p.Y.Label.Text = "granules of 8192 rows"
 	p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
-	p.Legend.Top = true
+	p.Legend.Top, p.Legend.Padding = true, vg.Points(3)
 	p.Add(plotter.NewGrid())
 	const (
 		floor = 0.5  // of a logarithmic axis, below one granule
@@ -96,7 +96,7 @@ func (r results) growth(sizes []int, folder string) error {
 	p.X.Label.Text, p.Y.Label.Text = "million spans in a day", "granules of 8192 rows"
 	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
 	p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
-	p.Legend.Top, p.Legend.Left = true, true
+	p.Legend.Top, p.Legend.Left, p.Legend.Padding = true, true, vg.Points(3)
 	p.Add(plotter.NewGrid())
 	p.Y.Min, p.Y.Max = 0.5, 1
 	for i, s := range series {

@@ -95,8 +95,10 @@ func (r results) write(folder string) error {
 Written by `+"`%s`"+` on %s, commit %s, %s, ClickHouse %s on %s.
 
 One day of generated spans, about 8 to a trace, inserted in the order of their times in blocks of %d. "Fresh" is
-right after that, "merged" after OPTIMIZE FINAL. A granule is 8192 rows. Granules are medians of %d queries, rows and bytes of %d, those of searches of as many. Granules are what
-all indexes leave, subqueries and lookup table included, as EXPLAIN counts them. Searches list the newest %d spans of one service and name.
+right after that, "merged" after OPTIMIZE FINAL. A granule is 8192 rows. Granules are medians of %d queries, rows and
+bytes too in searches and of %d elsewhere. Granules are what all indexes leave, subqueries and lookup table included, as EXPLAIN counts them.
+"100 traces" are from all of the window. "All traces" are those whose ID's time is in it; with random IDs that is the next, "all spans" that
+began in it: one span in 1000 is up to 20 minutes late, so there the table sorted by ID is read from 20 minutes before. Searches list the newest %d spans of one service and name.
 Granules, rows and bytes carry over to other machines; seconds, taken while other work ran on this one, do not.
 
 `, r.Command, r.Date, r.Commit, r.Go, r.ClickHouse, r.CPU, block, samples, runs, page)
