@@ -166,28 +166,51 @@ func TestMigrateToCluster(t *testing.T) {
 	}
 }
 
-// TestMigrateKeepsInsertsUnderWay: an insert that found the old table is stored.
+// TestMigrateKeepsInsertsUnderWay: an insert that found the old table is stored,
+// also when the migration's client does not wait for it.
 func TestMigrateKeepsInsertsUnderWay(t *testing.T) {
 	e := newEngine(t)
 	old, late := few()[:200], world()[1000:1060]
 	e.template(late)
-	e.run(collectorTable("spans")[:1], nil) // a lookup view would slow the migration down
-	e.insert("spans", old)
-	inserted := make(chan error)
-	go func() {
-		_, err := e.Query(t.Context(), "INSERT INTO spans SELECT * FROM template WHERE sleepEachRow(0.03) = 0")
-		inserted <- err
-	}()
-	for e.one("SELECT count() FROM system.processes WHERE query LIKE 'INSERT INTO spans%' AND current_database = currentDatabase()") == "0" {
-		time.Sleep(time.Millisecond)
+	for table, impatient := range map[string]bool{"waits": false, "leaves": true} {
+		e.run(collectorTable(table)[:1], nil) // a lookup view would slow the migration down
+		e.insert(table, old)
+		inserted := make(chan error, 1)
+		go func() {
+			_, err := e.Query(t.Context(), "INSERT INTO "+table+" SELECT * FROM template WHERE sleepEachRow(0.03) = 0")
+			inserted <- err
+		}()
+		for e.one("SELECT count() FROM system.processes WHERE query LIKE 'INSERT INTO "+table+"%' AND current_database = currentDatabase()") == "0" {
+			select {
+			case err := <-inserted:
+				t.Fatalf("the insert ended before the migration began: %v", err)
+			case <-time.After(time.Millisecond):
+			}
+		}
+		s := clickhouse.Schema{Table: table}
+		ctx, leave := context.WithCancel(t.Context())
+		err := s.Migrate(ctx, e.faulty(&faulty{rewrite: func(query string) string {
+			if impatient && strings.HasPrefix(query, "DETACH") {
+				time.AfterFunc(50*time.Millisecond, leave)
+			}
+			return query
+		}}), nil)
+		leave()
+		if impatient != errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		for err != nil {
+			err = s.Migrate(t.Context(), e.db, nil)
+			if err != nil && !strings.Contains(err.Error(), "still used by some query") {
+				t.Fatal(err)
+			}
+		}
+		if err := <-inserted; err != nil {
+			t.Error(err)
+		}
+		e.holds(table, ids(append(old[:len(old):len(old)], late...)))
+		e.only(table, "_old")
 	}
-	if err := (clickhouse.Schema{Table: "spans"}).Migrate(t.Context(), e.db, nil); err != nil {
-		t.Error(err)
-	}
-	if err := <-inserted; err != nil {
-		t.Error(err)
-	}
-	e.holds("spans", ids(append(old, late...)))
 }
 
 // TestMigrateBrokenInsideACopy: half of a partition has been copied when the
