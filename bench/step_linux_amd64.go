@@ -14,8 +14,13 @@ import (
 	"golang.org/x/arch/x86/x86asm"
 )
 
-// patience is how long a thread may take for one instruction.
-const patience = 10 * time.Second
+// patience is how long a thread may take for one instruction, and endurance how
+// many instructions for one call: more than that, and it goes in circles, or the
+// goroutine went on elsewhere.
+const (
+	patience  = 10 * time.Second
+	endurance = 1 << 20
+)
 
 // step steps the two threads of a process that run through some calls each,
 // one thread after the other. All other threads stay stopped: no timer, no
@@ -200,7 +205,11 @@ func (t *stepper) watch(pid int) (end func()) {
 // thread steps through the next calls of one thread.
 func (t *stepper) thread(id int, calls int) (s steps, err error) {
 	var r syscall.PtraceRegs
+	var since int // the last call
 	next := func() error {
+		if since++; since > endurance {
+			return errStuck
+		}
 		t.steps.Add(1)
 		if err := syscall.PtraceSingleStep(id); err != nil {
 			return fmt.Errorf("ptrace step: %w", err)
@@ -211,6 +220,7 @@ func (t *stepper) thread(id int, calls int) (s steps, err error) {
 		return syscall.PtraceGetRegs(id, &r)
 	}
 	for range calls {
+		since = 0
 		for r.Rip != t.entry {
 			if err := next(); err != nil {
 				return s, err
