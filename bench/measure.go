@@ -82,6 +82,20 @@ func measure(subjects []subject, rounds int, turn time.Duration) samples {
 	return m
 }
 
+// addSpans measures spans, each turn with a provider of its own: where its parts
+// happen to lie in memory is worth a few per cent.
+func (m samples) addSpans(g *generators, turns int, turn time.Duration) {
+	for i := range turns {
+		list := g.spans()
+		if i%2 == 1 {
+			slices.Reverse(list)
+		}
+		for k, s := range measure(list, 1, turn).of {
+			m.of[k] = append(m.of[k], s...)
+		}
+	}
+}
+
 // calibrate returns how many calls take about as long as a turn. The fastest
 // of some tries counts: a slow one was somebody else's doing.
 func calibrate(s subject, turn time.Duration) int {

@@ -66,8 +66,9 @@ func gather(ctx context.Context, s settings, sections []string) (r *results, err
 	return r, nil
 }
 
-// moreSpans is how many turns of a span there are for one of others.
-const moreSpans = 4
+// spanTurns is how many turns of a span there are for one of others: it leaves
+// garbage, and the collector makes turns differ by more than what is looked for.
+const spanTurns = 4
 
 // measureIDs measures what has a time: all of it, or what has a target.
 func measureIDs(ctx context.Context, s settings, all bool) (m samples, err error) {
@@ -81,11 +82,7 @@ func measureIDs(ctx context.Context, s settings, all bool) (m samples, err error
 		return m, err
 	}
 	m = measure(subjects, s.rounds, s.turn)
-	// Spans leave garbage, and the collector makes their turns differ by more
-	// than what is looked for: so there are more of them.
-	for k, more := range measure(g.spans(), (moreSpans-1)*s.rounds, s.turn).of {
-		m.of[k] = append(m.of[k], more...)
-	}
+	m.addSpans(g, spanTurns*s.rounds, s.turn)
 	for _, v := range variants {
 		if v == "nolinkname" && !all {
 			continue // it has no target
@@ -104,7 +101,7 @@ func everySubject(g *generators, all bool) ([]subject, error) {
 	if err != nil {
 		return nil, err
 	}
-	subjects = append(append(subjects, p...), g.spans()...)
+	subjects = append(subjects, p...)
 	for _, s := range g.crowds() {
 		if all || s.gen == "traceflake" {
 			subjects = append(subjects, s)
@@ -170,7 +167,7 @@ func (r *results) markdown(ctx context.Context) (string, error) {
 of the ratios of neighbouring turns, the next column the same of the process's CPU time (user and system, all threads).
 Allocations are those of a million calls, then the counterpart's; more than `+fmt.Sprint(freeAllocs)+` further ones, or `+fmt.Sprint(freeBytes)+` byte a call, are a
 miss: a turn sees the runtime's own, too. `+leasedNote()+`
-`, table(ls))
+`, table(ls), spanNoise(r.samples))
 		section(&b, "Rivals", `One call, one goroutine, medians. NewIDs makes a trace ID and a span ID; the others make one ID. bwmarrin/snowflake
 spins and sony/sonyflake sleeps when it is asked for more IDs than its sequence has: their wall time is their limit.
 `, r.rivalTable(), "![Cost of an ID](plots/cost.svg)\n")
@@ -204,7 +201,7 @@ GOMAXPROCS goroutines on one generator, and with one generator for each; and an 
 		if err != nil {
 			return "", err
 		}
-		section(&b, "benchstat", fmt.Sprintf("n = %d, of spans %d", r.settings.rounds, moreSpans*r.settings.rounds)+". sec/op is wall time; results.txt, which is written beside this file, has CPU time and allocations, too. Draw is one random number.\n", stat)
+		section(&b, "benchstat", fmt.Sprintf("n = %d, of spans %d", r.settings.rounds, spanTurns*r.settings.rounds)+". sec/op is wall time; results.txt, which is written beside this file, has CPU time and allocations, too. Draw is one random number.\n", stat)
 	}
 	return strings.TrimRight(b.String(), "\n") + "\n", nil
 }
@@ -292,6 +289,15 @@ func (r *results) crowdTable() string {
 	return markdown(rows)
 }
 
+// spanNoise says what a ratio of spans is when there is no difference.
+func spanNoise(m samples) string {
+	var itself []string
+	for _, name := range []string{"RootSpanNever", "RootSpanAlways", "ChildSpanNever", "ChildSpanAlways"} {
+		itself = append(itself, fmt.Sprintf("%.2f", m.ratio(key(name, "again", 1), key(name, "default", 1), sample.wallNs)))
+	}
+	return "The same ratios of spans with the default generator against itself: " + strings.Join(itself, ", ") + ".\n"
+}
+
 // leasedNote says what the leased figures do not show.
 func leasedNote() string {
 	const node = randflake.MaxSequence + 1
@@ -356,7 +362,7 @@ func (r *results) benchstat(ctx context.Context) (string, error) {
 		variant("purego").benchstat(),
 		variant("nolinkname").benchstat(),
 		{"Parts, per ID or block", ".name:(Draw OR EncryptUint64s OR Fill OR Next)", ".name,/gen", ".unit"},
-		{"Spans", ".name:/Span(Never|Always)/", ".name", "/gen@(default traceflake)"},
+		{"Spans", ".name:/Span(Never|Always)/", ".name", "/gen@(default traceflake again)"},
 		{"One ID", ".name:ID", "/gen", ".unit"},
 		{"Goroutines", ".name:/Crowd/", ".name,/goroutines", "/gen@(default traceflake xray)"},
 		{"Shared or one for each", ".name:/Shared/", ".name", "/gen@(own shared)"},

@@ -181,7 +181,8 @@ func parts() ([]subject, error) {
 	}, nil
 }
 
-// spans are whole spans, with the SDK's default generator and with ours.
+// spans are whole spans, with the SDK's default generator, with ours, and with
+// the default once more: by how much that differs from itself, nobody can tell.
 func (g *generators) spans() (s []subject) {
 	for _, sampled := range []struct {
 		name    string
@@ -189,14 +190,17 @@ func (g *generators) spans() (s []subject) {
 	}{{"Never", sdktrace.NeverSample()}, {"Always", sdktrace.AlwaysSample()}} {
 		def := sdktrace.NewTracerProvider(sdktrace.WithSampler(sampled.sampler)).Tracer("bench")
 		our := sdktrace.NewTracerProvider(sdktrace.WithSampler(sampled.sampler), sdktrace.WithIDGenerator(g.private)).Tracer("bench")
+		again := sdktrace.NewTracerProvider(sdktrace.WithSampler(sampled.sampler)).Tracer("bench")
 		root := context.Background()
 		s = append(s,
 			startEnd("RootSpan"+sampled.name, "default", def, root),
-			startEnd("RootSpan"+sampled.name, "traceflake", our, root))
+			startEnd("RootSpan"+sampled.name, "traceflake", our, root),
+			startEnd("RootSpan"+sampled.name, "again", again, root))
 		child, _ := our.Start(root, "parent") //nolint:spancheck // it is the parent of all
 		s = append(s,
 			startEnd("ChildSpan"+sampled.name, "default", def, child),
-			startEnd("ChildSpan"+sampled.name, "traceflake", our, child))
+			startEnd("ChildSpan"+sampled.name, "traceflake", our, child),
+			startEnd("ChildSpan"+sampled.name, "again", again, child))
 	}
 	return s
 }
