@@ -115,6 +115,21 @@ func TestQueriesFindWhatWasStored(t *testing.T) {
 	}
 }
 
+// TestQueriesThroughDistributed: over one shard, which such an engine has at 127.0.0.1.
+func TestQueriesThroughDistributed(t *testing.T) {
+	spans := world()
+	e := newEngine(t)
+	e.run(clickhouse.Schema{Database: e.Database(), Table: "spans_local"}.Statements())
+	e.exec("CREATE TABLE spans AS remote('127.0.0.1', currentDatabase(), spans_local)")
+	e.insert("spans_local", spans)
+	s := clickhouse.Schema{Database: e.Database(), Table: "spans", Cluster: "c"}
+	testTraces(t, e, s, spans)
+	testNewest(t, e, s, spans)
+	testSpans(t, e, s, spans)
+	testSearch(t, e, s, spans)
+	testPages(t, e, s, spans)
+}
+
 func testTraces(t *testing.T, e *engine, s clickhouse.Schema, spans []span) {
 	byTrace := map[string][]span{}
 	var order []string
