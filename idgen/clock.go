@@ -77,8 +77,8 @@ func (k *coarse) read() int64 {
 	if millis != 0 { // and not if the timer has stopped or gone on since
 		k.millis.CompareAndSwap(millis, ms)
 	}
-	if rough != 0 {
-		k.rough.CompareAndSwap(rough, ms)
+	if rough != 0 && rough/1000 != ms/1000 { // until its timer is due, the clock is read
+		k.rough.CompareAndSwap(rough, 0)
 	}
 	return ms
 }

@@ -41,6 +41,11 @@
 // goes on), counted, and the change reported once to [otel.Handle]; likewise
 // when the source gives IDs again.
 //
+// # Time in tests
+//
+// Give a generator the clock that a test moves with [WithClock]. In a bubble of
+// testing/synctest make the generator inside it, since its timers belong there.
+//
 // # Metrics
 //
 //	name                       kind     unit    attributes                         what

@@ -118,10 +118,11 @@ func (g *Generator) more(n, traces int, now int64) (first, last randflake.ID, _ 
 		return 0, 0, now, err
 	}
 	g.recovered()
-	if now < b.from || now >= b.until {
+	second := b.until - time.Second.Milliseconds()
+	if now < second || now >= b.until {
 		now = g.clock.read()
 	}
-	g.counts.borrowed.Store(max(b.until-time.Second.Milliseconds()-now, 0))
+	g.counts.borrowed.Store(max(second-now, 0))
 	first, last, _ = b.take(n, traces, b.from, b.generation)
 	return first, last, now, nil
 }

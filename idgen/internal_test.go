@@ -124,6 +124,37 @@ func TestReadDoesNotOutliveTheTimer(t *testing.T) {
 	}
 }
 
+// A new batch is held against the clock, not against what a late timer left: it
+// is of the second that the clock tells, so nothing was borrowed.
+func TestLateSecondIsNotBorrowed(t *testing.T) {
+	in2026(t, func(t *testing.T) {
+		g := New()
+		g.clock.waiting.Store(true) // and the second's end is overdue
+		g.clock.rough.Store(time.Now().Add(-time.Second).UnixMilli())
+		g.NewSpanID(t.Context(), trace.TraceID{})
+		if ms := g.counts.borrowed.Load(); ms != 0 {
+			t.Errorf("borrowed %d ms", ms)
+		}
+	})
+}
+
+// After a stop or a step of the clock the second that a timer guards is another.
+func TestReadMendsTheSecond(t *testing.T) {
+	in2026(t, func(t *testing.T) {
+		k := newCoarse(randflake.SystemClock)
+		k.waiting.Store(true)
+		k.rough.Store(time.Now().Add(-time.Minute).UnixMilli())
+		time.Sleep(950 * time.Millisecond)
+		k.read()
+		for range 3 {
+			if got, want := k.second()/1000, time.Now().Unix(); got != want {
+				t.Errorf("second %d, want %d", got, want)
+			}
+			time.Sleep(60 * time.Millisecond)
+		}
+	})
+}
+
 type slowClock struct{ entered, leave chan struct{} }
 
 func (c *slowClock) Now() time.Time {

@@ -17,7 +17,7 @@ import (
 const scope = "github.com/traceflake/traceflake/idgen"
 
 // counts is what the metrics tell. Nothing of it is touched for an ID that is
-// ready: a batch is counted when another takes its place.
+// ready: a batch is counted when another takes its place, but see pooled.
 type counts struct {
 	traces, spans atomic.Int64
 	borrowed      atomic.Int64 // ms by which the newest batch ran ahead of the clock

@@ -7,6 +7,8 @@ import (
 )
 
 // pooled keeps batches in a sync.Pool, for the most part one for each processor.
+// The pool may forget them, so each ID is counted when it is taken: that is
+// dearer than in shards, the more so the more processors there are.
 type pooled struct {
 	pool   sync.Pool
 	counts *counts
@@ -29,7 +31,7 @@ func (s *pooled) spare() *batch {
 	return new(batch)
 }
 
-// put keeps b for take. It is counted at once, since the pool may forget it.
+// put counts b and keeps it for take.
 func (s *pooled) put(b *batch) {
 	s.counts.used(b)
 	s.pool.Put(b)
