@@ -112,12 +112,12 @@ func (k *coarse) tick() {
 }
 
 func (k *coarse) startSecond() int64 {
-	ms := k.look()
-	if !k.exact && k.waiting.CompareAndSwap(false, true) {
-		ms = k.look()
-		k.rough.Store(ms)
-		k.end.Reset(time.Duration(1000-ms%1000) * time.Millisecond)
+	if k.exact || !k.waiting.CompareAndSwap(false, true) {
+		return k.look()
 	}
+	ms := k.look()
+	k.rough.Store(ms)
+	k.end.Reset(time.Duration(1000-ms%1000) * time.Millisecond)
 	return ms
 }
 

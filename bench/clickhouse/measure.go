@@ -198,8 +198,8 @@ func (d *dataset) questions(ctx context.Context, kind string) (map[string][]ques
 			all[q.kind] = append(all[q.kind], q)
 		}
 		pair := pairs.Rows[r.IntN(len(pairs.Rows))]
-		all[searchHour] = append(all[searchHour], question{kind: searchHour, from: from, to: from.Add(time.Hour), service: pair[0], name: pair[1], limit: page})
-		all[searchDay] = append(all[searchDay], question{kind: searchDay, from: day, to: day.Add(24 * time.Hour), service: pair[0], name: pair[1], limit: page})
+		all[searchHour] = append(all[searchHour], question{kind: searchHour, from: from, to: from.Add(time.Hour), service: pair[0], name: pair[1]})
+		all[searchDay] = append(all[searchDay], question{kind: searchDay, from: day, to: day.Add(24 * time.Hour), service: pair[0], name: pair[1]})
 	}
 	return all, nil
 }

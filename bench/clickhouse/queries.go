@@ -26,7 +26,6 @@ type question struct {
 	ids           [][16]byte
 	from, to      time.Time
 	service, name string
-	limit         int
 }
 
 // asker turns a question into the statement to run and, as EXPLAIN does not
@@ -46,7 +45,7 @@ func bySchema(layout clickhouse.Layout) asker {
 		case allSpans:
 			query, err = s.Spans(q.from, q.to)
 		default:
-			query, err = s.Search(clickhouse.Search{From: q.from, To: q.to, Service: q.service, Name: q.name, Limit: q.limit})
+			query, err = s.Search(clickhouse.Search{From: q.from, To: q.to, Service: q.service, Name: q.name, Limit: page})
 		}
 		run := bind(query)
 		var inner []string
