@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/randflake/lease"
 )
 
@@ -13,7 +14,7 @@ import (
 // when the process ends. It is safe for concurrent use.
 type Memory struct {
 	nodes NodeRange
-	now   func() time.Time // nil: knows no time
+	clock randflake.Clock // nil: knows no time
 
 	mu     sync.Mutex
 	blocks []Block
@@ -36,14 +37,14 @@ func WithNodeRange(r NodeRange) MemoryOption {
 	return memoryOption(func(m *Memory) { m.nodes = r })
 }
 
-// WithStoreClock gives the store a clock of its own, so that it refuses
-// clients whose clocks are ahead. Without one it takes every client's word.
-func WithStoreClock(now func() time.Time) MemoryOption {
-	return memoryOption(func(m *Memory) { m.now = now })
+// WithClock gives the store a clock of its own, so that it refuses clients
+// whose clocks are ahead. Without one it takes every client's word.
+func WithClock(clock randflake.Clock) MemoryOption {
+	return memoryOption(func(m *Memory) { m.clock = clock })
 }
 
-// NewMemory returns an empty store. With a range that [NodeRange.Check]
-// refuses, every call gives its error.
+// NewMemory returns an empty store. If [NodeRange.Check]
+// refuses the range, every call returns its error.
 func NewMemory(opts ...MemoryOption) *Memory {
 	m := &Memory{nodes: AllNodes}
 	for _, opt := range opts {
@@ -61,8 +62,8 @@ func NewMemory(opts ...MemoryOption) *Memory {
 // Acquire implements [lease.Store]. It takes the free block with the lowest nodes.
 func (m *Memory) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
 	var now time.Time
-	if m.now != nil {
-		now = m.now()
+	if m.clock != nil {
+		now = m.clock.Now()
 	}
 	if err := CheckRequest(r, now); err != nil {
 		return lease.Grant{}, err
@@ -89,8 +90,8 @@ func (m *Memory) Acquire(ctx context.Context, r lease.Request) (lease.Grant, err
 
 // Renew implements [lease.Store].
 func (m *Memory) Renew(ctx context.Context, g lease.Grant, next string, end time.Time) (lease.Grant, error) {
-	if m.now != nil {
-		if err := CheckRenewal(end, m.now()); err != nil {
+	if m.clock != nil {
+		if err := CheckRenewal(end, m.clock.Now()); err != nil {
 			return lease.Grant{}, err
 		}
 	}
