@@ -16,6 +16,7 @@ type Memory struct {
 	nodes NodeRange
 	clock randflake.Clock // nil: knows no time
 
+	copied []lease.Block
 	mu     sync.Mutex
 	blocks []Block
 }
@@ -43,7 +44,13 @@ func WithClock(clock randflake.Clock) MemoryOption {
 	return memoryOption(func(m *Memory) { m.clock = clock })
 }
 
-// NewMemory returns an empty store. If [NodeRange.Check]
+// WithBlocks starts the store with blocks of another one's List, as a copy of
+// that store would. Blocks that the range does not have are left out.
+func WithBlocks(blocks []lease.Block) MemoryOption {
+	return memoryOption(func(m *Memory) { m.copied = blocks })
+}
+
+// NewMemory returns a store that is empty unless [WithBlocks] fills it. If [NodeRange.Check]
 // refuses the range, every call returns its error.
 func NewMemory(opts ...MemoryOption) *Memory {
 	m := &Memory{nodes: AllNodes}
@@ -54,6 +61,11 @@ func NewMemory(opts ...MemoryOption) *Memory {
 		m.blocks = make([]Block, m.nodes.Blocks())
 		for i := range m.blocks {
 			m.blocks[i] = m.nodes.Block(i)
+		}
+		for _, b := range m.copied {
+			if i, err := m.nodes.Index(b.Node); err == nil && b.Nodes == m.nodes.BlockSize {
+				m.blocks[i] = Block(b)
+			}
 		}
 	}
 	return m
