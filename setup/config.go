@@ -14,6 +14,7 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/randflake/lease"
 	_ "github.com/traceflake/traceflake/randflake/lease/boltstore" // bolt:PATH
+	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
 // The names of the variables.
@@ -31,7 +32,7 @@ const (
 type Config struct {
 	Store      string          // URL
 	SecretFile string          // path
-	Nodes      lease.NodeRange // zero: the store's own; or only its BlockSize is set
+	Nodes      driver.NodeRange // zero: the store's own; or only its BlockSize is set
 	TTL        time.Duration   // 0: lease.DefaultTTL
 	MaxBlocks  int             // 0: the Keeper's default
 }
@@ -177,21 +178,21 @@ func (c Config) keeper(ctx context.Context) (*lease.Keeper, func(context.Context
 		return nil, nil, fmt.Errorf("%w: %s: a bolt file serves one host, so with a fleet's secret this host needs nodes of its own; set %s, or leave %s out to use the file's own secret",
 			ErrConfig, StoreVar, NodesVar, SecretFileVar)
 	case nodes.Nodes != 0 && nodes.BlockSize == 0:
-		nodes.BlockSize = lease.DefaultBlockSize
+		nodes.BlockSize = driver.DefaultBlockSize
 	case nodes.Nodes == 0 && nodes.BlockSize != 0 && !isBolt:
-		nodes.Nodes = lease.AllNodes.Nodes
+		nodes.Nodes = driver.AllNodes.Nodes
 	}
 	if nodes.Nodes != 0 {
 		if err := nodes.Check(); err != nil {
 			return nil, nil, fmt.Errorf("%w: %s, %s: %w", ErrConfig, NodesVar, BlockSizeVar, err)
 		}
 	}
-	store, err := lease.OpenStore(ctx, c.Store, nodes)
+	store, err := driver.Open(ctx, c.Store, nodes)
 	if err != nil {
 		return nil, nil, fmt.Errorf("setup: %s: %w", StoreVar, err)
 	}
 	var codec *randflake.Codec
-	if own, ok := store.(interface{ Codec() *randflake.Codec }); ok {
+	if own, ok := store.(driver.CodecStore); ok {
 		codec = own.Codec()
 	}
 	if keyring != nil {
@@ -201,7 +202,7 @@ func (c Config) keeper(ctx context.Context) (*lease.Keeper, func(context.Context
 		err := fmt.Errorf("%w: %s: this store has no secret of its own; set %s", ErrConfig, StoreVar, SecretFileVar)
 		return nil, nil, errors.Join(err, store.Close())
 	}
-	keeper, err := lease.Open(ctx, store, codec, opts...)
+	keeper, err := lease.Start(ctx, store, codec, opts...)
 	if err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("setup: %w", err), store.Close())
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/traceflake/traceflake/idgen"
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/randflake/lease"
+	"github.com/traceflake/traceflake/randflake/lease/driver"
 	"github.com/traceflake/traceflake/setup"
 )
 
@@ -21,7 +22,7 @@ const secret = "dffd6021bb2bd5b0af676290809ec3a5"
 
 // A store as another module would register it.
 type fakeStore struct {
-	*lease.Memory
+	*driver.Memory
 	closed *int
 }
 
@@ -40,21 +41,21 @@ func (s fakeStore) Close() error {
 
 var opened struct {
 	url    string
-	nodes  lease.NodeRange
+	nodes  driver.NodeRange
 	closed int
-	memory *lease.Memory
+	memory *driver.Memory
 }
 
 func init() {
-	lease.Register("setup-test", func(_ context.Context, url string, nodes lease.NodeRange) (lease.OpenedStore, error) {
+	driver.Register("setup-test", func(_ context.Context, url string, nodes driver.NodeRange) (driver.Store, error) {
 		if strings.Contains(url, "refuse") {
 			return nil, errors.New("the driver refuses")
 		}
 		r := nodes
 		if r.Nodes == 0 {
-			r = lease.AllNodes
+			r = driver.AllNodes
 		}
-		opened.url, opened.nodes, opened.closed, opened.memory = url, nodes, 0, lease.NewMemory(lease.WithNodeRange(r))
+		opened.url, opened.nodes, opened.closed, opened.memory = url, nodes, 0, driver.NewMemory(driver.WithNodeRange(r))
 		return fakeStore{opened.memory, &opened.closed}, nil
 	})
 }
@@ -104,7 +105,7 @@ func TestFleet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := (lease.NodeRange{First: 256, Nodes: 64, BlockSize: 16}); opened.url != "setup-test://host" || opened.nodes != want {
+	if want := (driver.NodeRange{First: 256, Nodes: 64, BlockSize: 16}); opened.url != "setup-test://host" || opened.nodes != want {
 		t.Errorf("opened %q with %+v", opened.url, opened.nodes)
 	}
 	id, _ := g.NewIDs(t.Context()) // the first is a leased one already
@@ -144,11 +145,11 @@ func TestBolt(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	s, err := lease.OpenStore(t.Context(), "bolt:"+path, lease.NodeRange{})
+	s, err := driver.Open(t.Context(), "bolt:"+path, driver.NodeRange{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	codec := s.(interface{ Codec() *randflake.Codec }).Codec()
+	codec := s.(driver.CodecStore).Codec()
 	if id, _ := g.NewIDs(t.Context()); !idgen.Inspect(codec, id).Agree {
 		t.Error("the ID is not of the file's secret")
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/traceflake/traceflake/randflake"
-	"github.com/traceflake/traceflake/randflake/lease"
+	"github.com/traceflake/traceflake/randflake/lease/driver"
 	"github.com/traceflake/traceflake/setup"
 )
 
@@ -68,7 +68,7 @@ var errNoSecret = errors.New("no secret: give --secret-file or set TRACEFLAKE_SE
 var errNoStore = errors.New("no store: give --store or set TRACEFLAKE_STORE")
 
 // openStore opens a store that is there to be looked at.
-func (f *flags) openStore(ctx context.Context) (lease.OpenedStore, error) {
+func (f *flags) openStore(ctx context.Context) (driver.Store, error) {
 	c, err := f.config()
 	switch {
 	case err != nil:
@@ -82,7 +82,7 @@ func (f *flags) openStore(ctx context.Context) (lease.OpenedStore, error) {
 			return nil, fmt.Errorf("store: %w", err)
 		}
 	}
-	s, err := lease.OpenStore(ctx, c.Store, c.Nodes)
+	s, err := driver.Open(ctx, c.Store, c.Nodes)
 	if err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/randflake/lease"
+	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
 func leaseCommand(f *flags) *cobra.Command {
@@ -29,7 +30,7 @@ TRACEFLAKE_BLOCK_SIZE count as they do for setup.FromEnv.`,
 }
 
 // withStore opens the store for one call.
-func (f *flags) withStore(cmd *cobra.Command, call func(context.Context, lease.OpenedStore) error) error {
+func (f *flags) withStore(cmd *cobra.Command, call func(context.Context, driver.Store) error) error {
 	s, err := f.openStore(cmd.Context())
 	if err != nil {
 		return err
@@ -47,7 +48,7 @@ func leaseListCommand(f *flags) *cobra.Command {
 		Short: "List the blocks that were ever granted",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return f.withStore(cmd, func(ctx context.Context, s lease.OpenedStore) error {
+			return f.withStore(cmd, func(ctx context.Context, s driver.Store) error {
 				blocks, err := s.List(ctx)
 				if err != nil {
 					return fmt.Errorf("store: %w", err)
@@ -71,7 +72,7 @@ func leaseShowCommand(f *flags) *cobra.Command {
 			if err != nil || node > randflake.MaxNode {
 				return fmt.Errorf("%q is no node from 0 to %d", args[0], randflake.MaxNode)
 			}
-			return f.withStore(cmd, func(ctx context.Context, s lease.OpenedStore) error {
+			return f.withStore(cmd, func(ctx context.Context, s driver.Store) error {
 				blocks, err := s.List(ctx)
 				if err != nil {
 					return fmt.Errorf("store: %w", err)
@@ -106,7 +107,7 @@ time of the restore plus the longest TTL in use plus a minute.
 			if err != nil {
 				return fmt.Errorf("UNTIL: %w", err)
 			}
-			return f.withStore(cmd, func(ctx context.Context, s lease.OpenedStore) error {
+			return f.withStore(cmd, func(ctx context.Context, s driver.Store) error {
 				if err := s.Raise(ctx, until); err != nil {
 					return fmt.Errorf("store: %w", err)
 				}

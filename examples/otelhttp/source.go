@@ -17,6 +17,7 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/randflake/lease"
 	_ "github.com/traceflake/traceflake/randflake/lease/boltstore" // bolt:
+	"github.com/traceflake/traceflake/randflake/lease/driver"
 	_ "github.com/traceflake/traceflake/randflake/lease/etcdstore" // etcd://
 	_ "github.com/traceflake/traceflake/randflake/lease/pgstore"   // postgres://
 )
@@ -28,7 +29,7 @@ type source struct {
 	name   string // for people
 	secret string // whose it is, for people
 	codec  *randflake.Codec
-	store  lease.OpenedStore
+	store  driver.Store
 	keeper *lease.Keeper
 	folder string // of a file that no further run shares
 }
@@ -69,8 +70,8 @@ func (s *source) open(ctx context.Context, store string) (err error) {
 			err = errors.Join(err, s.close(ctx))
 		}
 	}()
-	if s.store, err = lease.OpenStore(ctx, store, lease.NodeRange{}); err != nil {
-		if errors.Is(err, lease.ErrUnknownScheme) {
+	if s.store, err = driver.Open(ctx, store, driver.NodeRange{}); err != nil {
+		if errors.Is(err, driver.ErrUnknownScheme) {
 			err = fmt.Errorf("%w; none does without a store", err)
 		}
 		return fmt.Errorf("-store: %w", err)
@@ -78,7 +79,7 @@ func (s *source) open(ctx context.Context, store string) (err error) {
 	if s.codec, s.secret, err = s.findSecret(); err != nil {
 		return err
 	}
-	if s.keeper, err = lease.Open(ctx, s.store, s.codec); err != nil {
+	if s.keeper, err = lease.Start(ctx, s.store, s.codec); err != nil {
 		return err
 	}
 	s.name = "nodes leased from " + withoutPassword(store) + ", under " + s.secret
@@ -103,7 +104,7 @@ func (s *source) file() (string, error) {
 
 // findSecret returns the store's own secret, the fleet's, or a new one.
 func (s *source) findSecret() (codec *randflake.Codec, whose string, err error) {
-	if own, ok := s.store.(interface{ Codec() *randflake.Codec }); ok {
+	if own, ok := s.store.(driver.CodecStore); ok {
 		return own.Codec(), "the file's secret", nil
 	}
 	path := os.Getenv(secretFile)

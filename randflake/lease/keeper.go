@@ -76,10 +76,10 @@ func (r reason) String() string {
 	return [...]string{"clock_gap", "clock_behind", "store_contradiction"}[r]
 }
 
-// Open starts a Keeper and returns at once, whether the store answers or not.
+// Start starts a Keeper and returns at once, whether the store answers or not.
 // Errors are bad configuration only. ctx gives its values to the calls of the
 // store; its end does not end the Keeper, [Keeper.Close] does.
-func Open(ctx context.Context, s Store, c *randflake.Codec, opts ...Option) (*Keeper, error) {
+func Start(ctx context.Context, s Store, c *randflake.Codec, opts ...Option) (*Keeper, error) {
 	k, err := newKeeper(s, c, opts...)
 	if err != nil {
 		return nil, err

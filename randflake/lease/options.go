@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/traceflake/traceflake/randflake"
+	"github.com/traceflake/traceflake/randflake/lease/internal/owner"
 )
 
 // Option configures a [Keeper].
@@ -21,6 +22,7 @@ func (f optionFunc) apply(c *config) { f(c) }
 type config struct {
 	ttl       time.Duration
 	maxBlocks int
+	owner     string
 	clock     randflake.Clock
 	meters    metric.MeterProvider
 	report    func(error)
@@ -41,6 +43,13 @@ func WithTTL(d time.Duration) Option {
 // on; the default is 4. A block of 8 nodes has a million IDs a second.
 func WithMaxBlocks(n int) Option {
 	return optionFunc(func(c *config) { c.maxBlocks = n })
+}
+
+// WithOwner sets the text that tells operators who holds a block, at most 128
+// bytes of printable UTF-8; the default is the name of the host or pod, the
+// process ID and the start time. Nothing depends on it.
+func WithOwner(text string) Option {
+	return optionFunc(func(c *config) { c.owner = text })
 }
 
 // WithClock sets the clock; the default is [randflake.SystemClock]. It must be
@@ -75,7 +84,7 @@ func WithErrorHandler(handle func(error)) Option {
 }
 
 func newConfig(opts []Option) (config, error) {
-	c := config{ttl: DefaultTTL, maxBlocks: 4, clock: randflake.SystemClock, report: otel.Handle}
+	c := config{ttl: DefaultTTL, maxBlocks: 4, owner: owner.Default(), clock: randflake.SystemClock, report: otel.Handle}
 	for _, opt := range opts {
 		opt.apply(&c)
 	}
@@ -88,6 +97,9 @@ func newConfig(opts []Option) (config, error) {
 	}
 	if c.maxBlocks < 1 {
 		errs = append(errs, fmt.Errorf("lease: at most %d blocks, want at least 1", c.maxBlocks))
+	}
+	if err := owner.Check(c.owner); err != nil {
+		errs = append(errs, fmt.Errorf("lease: %w", err))
 	}
 	return c, errors.Join(errs...)
 }

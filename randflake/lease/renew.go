@@ -127,7 +127,7 @@ func (k *Keeper) acquire(ctx context.Context) {
 	}
 	before := read(k.cfg.clock)
 	call, cancel := context.WithTimeout(ctx, callTimeout)
-	g, err := k.store.Acquire(call, Request{Holder: k.holder, Now: before.wall, TTL: k.cfg.ttl})
+	g, err := k.store.Acquire(call, Request{Holder: k.holder, Now: before.wall, TTL: k.cfg.ttl, Owner: k.cfg.owner})
 	cancel()
 	k.meters.request(ctx, "acquire", err)
 	if err != nil {
@@ -166,7 +166,8 @@ func (k *Keeper) renew(ctx context.Context, s *slot) {
 		return // a clock that was stepped asks for no ends
 	}
 	call, cancel := context.WithTimeout(ctx, callTimeout)
-	g, err := k.store.Renew(call, s.grant, at.wall.Add(k.cfg.ttl))
+	next := NewHolder()
+	g, err := k.store.Renew(call, s.grant, next, at.wall.Add(k.cfg.ttl))
 	cancel()
 	k.meters.request(ctx, "renew", err)
 	if err != nil {
@@ -178,11 +179,11 @@ func (k *Keeper) renew(ctx context.Context, s *slot) {
 			k.retry(ctx, s, err)
 			return
 		}
-		if stored.Holder != s.grant.Holder || stored.Version <= s.grant.Version {
+		if stored.Holder != next || !stored.Start.Equal(s.grant.Start) {
 			k.unrenewed(ctx, s, stored, err)
 			return
 		}
-		g = stored // an earlier renewal that was written after all
+		g = stored // it was written after all
 	}
 	if err := k.adopt(s, g); err != nil {
 		k.retry(ctx, s, err)
@@ -204,7 +205,7 @@ func (k *Keeper) adopt(s *slot, g Grant) error {
 	if err := s.gen.Extend(g.End); err != nil && !errors.Is(err, randflake.ErrSealed) {
 		return err
 	}
-	s.grant.End, s.grant.Version = g.End, g.Version
+	s.grant = g
 	s.until.Store(g.End.Unix())
 	return nil
 }
@@ -219,7 +220,7 @@ func (k *Keeper) unrenewed(ctx context.Context, s *slot, stored Grant, err error
 		k.drop(s, contradicted)
 		k.failed(ctx, "renew", fmt.Errorf("node %d: the store denies a grant until %s; is it an old copy? %w",
 			s.grant.Node, text(s.grant.End), err))
-	case stored.Holder != s.grant.Holder:
+	case stored.Holder != s.grant.Holder || stored.Version != s.grant.Version:
 		// The seconds granted so far stay ours.
 		s.lost = true
 		k.failed(ctx, "renew", err)
@@ -259,12 +260,7 @@ func (k *Keeper) giveBackAll(ctx context.Context) error {
 func (k *Keeper) release(ctx context.Context, g Grant, unused time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	err := k.store.Release(ctx, g, unused)
-	if errors.Is(err, ErrLost) {
-		if stored, getErr := k.store.Get(ctx, g); getErr == nil && stored.Holder == g.Holder {
-			err = k.store.Release(ctx, stored, unused)
-		}
-	}
+	err := k.store.Release(ctx, g, NewHolder(), unused)
 	k.meters.request(ctx, "release", err)
 	return err
 }
@@ -298,3 +294,5 @@ func (k *Keeper) failed(ctx context.Context, what string, err error) {
 }
 
 func (k *Keeper) recovered() { k.failure.Store(nil) }
+
+func text(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -1,13 +1,15 @@
-package lease
+package driver
 
 import (
 	"context"
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/traceflake/traceflake/randflake/lease"
 )
 
-// Memory is a [Store] within one process, for tests: it forgets everything
+// Memory is a [lease.Store] within one process, for tests: it forgets everything
 // when the process ends. It is safe for concurrent use.
 type Memory struct {
 	nodes NodeRange
@@ -18,8 +20,8 @@ type Memory struct {
 }
 
 var _ interface {
-	Store
-	Admin
+	lease.Store
+	lease.Admin
 } = (*Memory)(nil)
 
 // MemoryOption configures a [Memory].
@@ -56,18 +58,18 @@ func NewMemory(opts ...MemoryOption) *Memory {
 	return m
 }
 
-// Acquire implements [Store]. It takes the free block with the lowest nodes.
-func (m *Memory) Acquire(ctx context.Context, r Request) (Grant, error) {
+// Acquire implements [lease.Store]. It takes the free block with the lowest nodes.
+func (m *Memory) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
 	var now time.Time
 	if m.now != nil {
 		now = m.now()
 	}
-	if err := r.Check(now); err != nil {
-		return Grant{}, err
+	if err := CheckRequest(r, now); err != nil {
+		return lease.Grant{}, err
 	}
 	unlock, err := m.begin(ctx, "acquire")
 	if err != nil {
-		return Grant{}, err
+		return lease.Grant{}, err
 	}
 	defer unlock()
 	free := -1
@@ -80,32 +82,32 @@ func (m *Memory) Acquire(ctx context.Context, r Request) (Grant, error) {
 		}
 	}
 	if free < 0 {
-		return Grant{}, fmt.Errorf("%w: all %d are granted", ErrNoFreeNode, len(m.blocks))
+		return lease.Grant{}, fmt.Errorf("%w: all %d are granted", lease.ErrNoFreeNode, len(m.blocks))
 	}
 	return m.put(m.blocks[free].Acquire(r))
 }
 
-// Renew implements [Store].
-func (m *Memory) Renew(ctx context.Context, g Grant, end time.Time) (Grant, error) {
+// Renew implements [lease.Store].
+func (m *Memory) Renew(ctx context.Context, g lease.Grant, next string, end time.Time) (lease.Grant, error) {
 	if m.now != nil {
 		if err := CheckRenewal(end, m.now()); err != nil {
-			return Grant{}, err
+			return lease.Grant{}, err
 		}
 	}
 	unlock, err := m.begin(ctx, "renew")
 	if err != nil {
-		return Grant{}, err
+		return lease.Grant{}, err
 	}
 	defer unlock()
 	i, err := m.nodes.Index(g.Node)
 	if err != nil {
-		return Grant{}, err
+		return lease.Grant{}, err
 	}
-	return m.put(m.blocks[i].Renew(g, end))
+	return m.put(m.blocks[i].Renew(g, next, end))
 }
 
-// Release implements [Store].
-func (m *Memory) Release(ctx context.Context, g Grant, unused time.Time) error {
+// Release implements [lease.Store].
+func (m *Memory) Release(ctx context.Context, g lease.Grant, next string, unused time.Time) error {
 	unlock, err := m.begin(ctx, "release")
 	if err != nil {
 		return err
@@ -115,41 +117,41 @@ func (m *Memory) Release(ctx context.Context, g Grant, unused time.Time) error {
 	if err != nil {
 		return err
 	}
-	_, err = m.put(m.blocks[i].Release(g, unused))
+	_, err = m.put(m.blocks[i].Release(g, next, unused))
 	return err
 }
 
-// Get implements [Store].
-func (m *Memory) Get(ctx context.Context, g Grant) (Grant, error) {
+// Get implements [lease.Store].
+func (m *Memory) Get(ctx context.Context, g lease.Grant) (lease.Grant, error) {
 	unlock, err := m.begin(ctx, "get")
 	if err != nil {
-		return Grant{}, err
+		return lease.Grant{}, err
 	}
 	defer unlock()
 	i, err := m.nodes.Index(g.Node)
 	if err != nil {
-		return Grant{}, err
+		return lease.Grant{}, err
 	}
 	return m.blocks[i].Grant(), nil
 }
 
-// List implements [Admin].
-func (m *Memory) List(ctx context.Context) ([]Block, error) {
+// List implements [lease.Admin].
+func (m *Memory) List(ctx context.Context) ([]lease.Block, error) {
 	unlock, err := m.begin(ctx, "list")
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
-	var written []Block
+	var written []lease.Block
 	for _, b := range m.blocks {
 		if b.Version > 0 {
-			written = append(written, b)
+			written = append(written, lease.Block(b))
 		}
 	}
 	return written, nil
 }
 
-// Raise implements [Admin].
+// Raise implements [lease.Admin].
 func (m *Memory) Raise(ctx context.Context, until time.Time) error {
 	if err := CheckRaise(until); err != nil {
 		return err
@@ -176,13 +178,13 @@ func (m *Memory) begin(ctx context.Context, what string) (unlock func(), err err
 	return m.mu.Unlock, nil
 }
 
-func (m *Memory) put(b Block, err error) (Grant, error) {
+func (m *Memory) put(b Block, err error) (lease.Grant, error) {
 	if err != nil {
-		return Grant{}, err
+		return lease.Grant{}, err
 	}
 	i, err := m.nodes.Index(b.Node)
 	if err != nil {
-		return Grant{}, err
+		return lease.Grant{}, err
 	}
 	m.blocks[i] = b
 	return b.Grant(), nil
