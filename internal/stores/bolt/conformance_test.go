@@ -7,6 +7,7 @@ import (
 
 	"github.com/traceflake/traceflake/randflake/lease"
 	"github.com/traceflake/traceflake/randflake/lease/boltstore"
+	"github.com/traceflake/traceflake/randflake/lease/driver"
 	"github.com/traceflake/traceflake/randflake/lease/leasetest"
 )
 
@@ -15,9 +16,9 @@ func TestBolt(t *testing.T) {
 		KnowsTime: true,
 		New: func(tb testing.TB) leasetest.Open {
 			path := filepath.Join(tb.TempDir(), "leases.db")
-			return func(nodes lease.NodeRange) (lease.Store, error) {
+			return func(nodes driver.NodeRange) (lease.Store, error) {
 				opts := []boltstore.Option{boltstore.WithBlockSize(int(nodes.BlockSize)), boltstore.WithMaxTTL(lease.MaxTTL)}
-				if nodes.Nodes != lease.AllNodes.Nodes {
+				if nodes.Nodes != driver.AllNodes.Nodes {
 					opts = append(opts, boltstore.WithNodes(int(nodes.First), int(nodes.Nodes)))
 					// A file new to its nodes waits before it grants. This one has had
 					// them for two days.

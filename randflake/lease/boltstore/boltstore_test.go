@@ -74,7 +74,7 @@ func TestGrantsOutliveTheProcess(t *testing.T) {
 	if want := start.Add(time.Minute); !first.End.Equal(want) {
 		t.Fatalf("granted until %s, want %s", first.End, want)
 	}
-	if err := s.Release(t.Context(), first, start.Add(1500*time.Millisecond)); err != nil {
+	if err := s.Release(t.Context(), first, lease.NewHolder(), start.Add(1500*time.Millisecond)); err != nil {
 		t.Fatal(err)
 	}
 
@@ -85,7 +85,7 @@ func TestGrantsOutliveTheProcess(t *testing.T) {
 	if g := acquire(t, s, request(start.Add(2*time.Second))); g.Node != 0 {
 		t.Errorf("granted node %d after the release, want 0", g.Node)
 	}
-	renewed, err := s.Renew(t.Context(), second, start.Add(90*time.Second))
+	renewed, err := s.Renew(t.Context(), second, lease.NewHolder(), start.Add(90*time.Second))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func TestGrantsOutliveTheProcess(t *testing.T) {
 		t.Errorf("Get gives %v, %v; Renew gave %v", got, err, renewed)
 	}
 	blocks, err := s.List(t.Context())
-	if err != nil || len(blocks) != 3 || blocks[1].Holder != second.Holder {
+	if err != nil || len(blocks) != 3 || blocks[1].Holder != renewed.Holder {
 		t.Errorf("List gives %v, %v; want 3 blocks", blocks, err)
 	}
 }
@@ -129,7 +129,7 @@ func TestLongestTTL(t *testing.T) {
 		t.Errorf("granted until %s, want %s", g.End, want)
 	}
 	c.Add(5 * time.Second)
-	g, err := s.Renew(t.Context(), g, start.Add(time.Hour))
+	g, err := s.Renew(t.Context(), g, lease.NewHolder(), start.Add(time.Hour))
 	if want := start.Add(15 * time.Second); err != nil || !g.End.Equal(want) {
 		t.Errorf("renewed until %s, %v; want %s", g.End, err, want)
 	}
@@ -149,7 +149,7 @@ func TestClockAhead(t *testing.T) {
 		t.Errorf("Acquire further ahead than the longest TTL: %v", err)
 	}
 	g := acquire(t, s, request(start))
-	if _, err := s.Renew(t.Context(), g, start.Add(48*time.Hour)); !errors.Is(err, lease.ErrClockAhead) {
+	if _, err := s.Renew(t.Context(), g, lease.NewHolder(), start.Add(48*time.Hour)); !errors.Is(err, lease.ErrClockAhead) {
 		t.Errorf("Renew for two days: %v", err)
 	}
 }
@@ -206,7 +206,7 @@ func TestRaise(t *testing.T) {
 	if err := s.Raise(t.Context(), until); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Renew(t.Context(), g, until); !errors.Is(err, lease.ErrLost) {
+	if _, err := s.Renew(t.Context(), g, lease.NewHolder(), until); !errors.Is(err, lease.ErrLost) {
 		t.Errorf("Renew after Raise: %v", err)
 	}
 	if _, err := s.Acquire(t.Context(), request(start)); !errors.Is(err, lease.ErrNoFreeNode) {
@@ -254,46 +254,47 @@ func TestBadFiles(t *testing.T) {
 		name string
 		path func(*testing.T) string
 		want error
+		opts []Option
 	}{
 		{"other block size", func(t *testing.T) string {
 			path := file(t)
 			open(t, path, WithBlockSize(16))
 			return path
-		}, lease.ErrBlockSize},
+		}, lease.ErrBlockSize, []Option{WithBlockSize(8)}},
 		{"newer schema", func(t *testing.T) string {
-			return edit(t, func(tx *bbolt.Tx) error { return tx.Bucket(metaBucket).Put(schemaKey, uint64Bytes(2)) })
-		}, lease.ErrSchemaVersion},
+			return edit(t, func(tx *bbolt.Tx) error { return tx.Bucket(metaBucket).Put(schemaKey, uint64Bytes(3)) })
+		}, lease.ErrSchemaVersion, nil},
 		{"someone else's", func(t *testing.T) string {
 			return edit(t, func(tx *bbolt.Tx) error {
 				_, err := tx.CreateBucket([]byte("a"))
 				return errors.Join(err, tx.DeleteBucket(metaBucket))
 			})
-		}, lease.ErrSchemaVersion},
+		}, lease.ErrSchemaVersion, nil},
 		{"no secret", func(t *testing.T) string {
 			return edit(t, func(tx *bbolt.Tx) error { return tx.Bucket(metaBucket).Delete(secretKey) })
-		}, ErrCorrupt},
+		}, ErrCorrupt, nil},
 		{"changed record", func(t *testing.T) string {
 			return edit(t, func(tx *bbolt.Tx) error {
 				v := bytes.Clone(tx.Bucket(blocksBucket).Get(keyOf(0)))
 				v[10]++
 				return tx.Bucket(blocksBucket).Put(keyOf(0), v)
 			})
-		}, ErrCorrupt},
+		}, ErrCorrupt, nil},
 		{"short record", func(t *testing.T) string {
 			return edit(t, func(tx *bbolt.Tx) error { return tx.Bucket(blocksBucket).Put(keyOf(0), []byte{1}) })
-		}, ErrCorrupt},
+		}, ErrCorrupt, nil},
 		{"no node", func(t *testing.T) string {
 			return edit(t, func(tx *bbolt.Tx) error { return tx.Bucket(blocksBucket).Put(keyOf(3), make([]byte, recordLen)) })
-		}, ErrCorrupt},
+		}, ErrCorrupt, nil},
 		{"text", func(t *testing.T) string {
 			return rewrite(t, func([]byte) []byte { return bytes.Repeat([]byte("no database\n"), 4000) })
-		}, ErrCorrupt},
+		}, ErrCorrupt, nil},
 		{"zeros", func(t *testing.T) string {
 			return rewrite(t, func(b []byte) []byte { return make([]byte, len(b)) })
-		}, ErrCorrupt},
+		}, ErrCorrupt, nil},
 		{"cut off", func(t *testing.T) string {
 			return rewrite(t, func(b []byte) []byte { return b[:2*os.Getpagesize()] })
-		}, ErrCorrupt},
+		}, ErrCorrupt, nil},
 		{"pages overwritten", func(t *testing.T) string {
 			return rewrite(t, func(b []byte) []byte {
 				for i := 2 * os.Getpagesize(); i < len(b); i++ {
@@ -301,15 +302,15 @@ func TestBadFiles(t *testing.T) {
 				}
 				return b
 			})
-		}, ErrCorrupt},
-		{"a directory", func(t *testing.T) string { return t.TempDir() }, nil},
-		{"below a file", func(t *testing.T) string { return filepath.Join(good(t), "leases.db") }, nil},
-		{"not writable", func(*testing.T) string { return "/proc/leases/leases.db" }, nil},
+		}, ErrCorrupt, nil},
+		{"a directory", func(t *testing.T) string { return t.TempDir() }, nil, nil},
+		{"below a file", func(t *testing.T) string { return filepath.Join(good(t), "leases.db") }, nil, nil},
+		{"not writable", func(*testing.T) string { return "/proc/leases/leases.db" }, nil, nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			path := tt.path(t)
-			s, err := Open(path)
+			s, err := Open(path, tt.opts...)
 			if err == nil {
 				_, err = s.Acquire(t.Context(), lease.Request{Holder: lease.NewHolder(), Now: time.Now(), TTL: time.Minute})
 			}
@@ -383,9 +384,9 @@ func TestCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err1 := s.Acquire(ctx, request(start))
-	_, err2 := s.Renew(ctx, g, g.End.Add(time.Second))
+	_, err2 := s.Renew(ctx, g, lease.NewHolder(), g.End.Add(time.Second))
 	_, err3 := s.Get(ctx, g)
-	err4 := s.Release(ctx, g, start)
+	err4 := s.Release(ctx, g, lease.NewHolder(), start)
 	_, err5 := s.List(ctx)
 	err6 := s.Raise(ctx, start)
 	for i, err := range []error{err1, err2, err3, err4, err5, err6} {

@@ -6,18 +6,19 @@ import (
 	"strings"
 
 	"github.com/traceflake/traceflake/randflake/lease"
+	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
-func init() { lease.Register("bolt", openURL) }
+func init() { driver.Register("bolt", openURL) }
 
 // opened is a Store that holds nothing open, so there is nothing to close.
 type opened struct{ *Store }
 
 func (opened) Close() error { return nil }
 
-// openURL is the [lease.Driver] of bolt:PATH. Node ranges are those of
+// openURL is the [driver.Opener] of bolt:PATH. Node ranges are those of
 // [WithNodes] and [WithBlockSize].
-func openURL(_ context.Context, url string, nodes lease.NodeRange) (lease.OpenedStore, error) {
+func openURL(_ context.Context, url string, nodes driver.NodeRange) (driver.Store, error) {
 	path := strings.TrimPrefix(url, "bolt:")
 	if path == "" {
 		return nil, fmt.Errorf("boltstore: %w: no path in bolt:PATH", lease.ErrInvalidRequest)

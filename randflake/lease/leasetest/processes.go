@@ -27,11 +27,12 @@ import (
 
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/randflake/lease"
+	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
 // Processes says how to run real processes on a store.
 type Processes struct {
-	// URL names the store, for [lease.OpenStore]. The test's program must import
+	// URL names the store, for [driver.Open]. The test's program must import
 	// the package that opens it.
 	URL string
 	// Outage takes the store away from everybody, calls during, and brings it
@@ -71,7 +72,7 @@ func work(life, url string) error {
 		_, _ = io.Copy(io.Discard, os.Stdin) // as long as the test lives
 		stop()
 	}()
-	store, err := lease.OpenStore(end, url, lease.NodeRange{})
+	store, err := driver.Open(end, url, driver.NodeRange{})
 	if err != nil {
 		return err
 	}
@@ -83,7 +84,7 @@ func work(life, url string) error {
 	if err != nil {
 		return err
 	}
-	k, err := lease.Open(end, witness{store, log}, codec, lease.WithTTL(workerTTL), lease.WithErrorHandler(func(error) {}))
+	k, err := lease.Start(end, witness{store, log, new(sync.Map)}, codec, lease.WithTTL(workerTTL), lease.WithErrorHandler(func(error) {}))
 	if err != nil {
 		return err
 	}
@@ -110,7 +111,7 @@ func work(life, url string) error {
 // codecOf returns the codec of a store that has a secret of its own, and for
 // others that of one fleet.
 func codecOf(s lease.Store) (*randflake.Codec, error) {
-	if own, ok := s.(interface{ Codec() *randflake.Codec }); ok {
+	if own, ok := s.(driver.CodecStore); ok {
 		return own.Codec(), nil
 	}
 	return randflake.NewCodec([]byte("one fleet's code"))
@@ -120,19 +121,19 @@ func codecOf(s lease.Store) (*randflake.Codec, error) {
 // what the Keeper gives back.
 type witness struct {
 	lease.Store
-	log *os.File
+	log    *os.File
+	nonces *sync.Map // of all writes of this life
 }
 
 // entry is a rectangle, in Unix seconds.
 type entry struct {
-	Holder      string
 	Node, Nodes uint32
 	Start, End  int64
 	Released    bool
 }
 
 func (w witness) note(g lease.Grant, end time.Time, released bool) error {
-	line, err := json.Marshal(entry{g.Holder, g.Node, g.Nodes, g.Start.Unix(), end.Unix(), released})
+	line, err := json.Marshal(entry{g.Node, g.Nodes, g.Start.Unix(), end.Unix(), released})
 	if err != nil {
 		return err
 	}
@@ -141,6 +142,7 @@ func (w witness) note(g lease.Grant, end time.Time, released bool) error {
 }
 
 func (w witness) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
+	w.nonces.Store(r.Holder, nil)
 	g, err := w.Store.Acquire(ctx, r)
 	if err == nil {
 		err = w.note(g, g.End, false)
@@ -148,27 +150,29 @@ func (w witness) Acquire(ctx context.Context, r lease.Request) (lease.Grant, err
 	return g, err
 }
 
-func (w witness) Renew(ctx context.Context, g lease.Grant, end time.Time) (lease.Grant, error) {
-	g, err := w.Store.Renew(ctx, g, end)
+func (w witness) Renew(ctx context.Context, g lease.Grant, next string, end time.Time) (lease.Grant, error) {
+	w.nonces.Store(next, nil)
+	g, err := w.Store.Renew(ctx, g, next, end)
 	if err == nil {
 		err = w.note(g, g.End, false)
 	}
 	return g, err
 }
 
+// Get notes what a write without an answer brought, if this life made it.
 func (w witness) Get(ctx context.Context, g lease.Grant) (lease.Grant, error) {
 	stored, err := w.Store.Get(ctx, g)
-	if err == nil && stored.Holder == g.Holder {
+	if _, own := w.nonces.Load(stored.Holder); err == nil && own {
 		err = w.note(stored, stored.End, false)
 	}
 	return stored, err
 }
 
-func (w witness) Release(ctx context.Context, g lease.Grant, unused time.Time) error {
+func (w witness) Release(ctx context.Context, g lease.Grant, next string, unused time.Time) error {
 	if err := w.note(g, unused, true); err != nil {
 		return err
 	}
-	return w.Store.Release(ctx, g, unused)
+	return w.Store.Release(ctx, g, next, unused)
 }
 
 // Run runs eight processes on one store, each making IDs as fast as it can. It
@@ -176,7 +180,7 @@ func (w witness) Release(ctx context.Context, g lease.Grant, unused time.Time) e
 // and collects every ID of every life: no two are the same, and each lies in a
 // rectangle that was granted to its life. Afterwards all make IDs again.
 func (p Processes) Run(tb testing.TB) {
-	store, err := lease.OpenStore(context.Background(), p.URL, lease.NodeRange{})
+	store, err := driver.Open(context.Background(), p.URL, driver.NodeRange{})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -406,36 +410,41 @@ func (f *fleet) judge() {
 	}
 }
 
-// readGrants returns the rectangles of a life by holder. A line that was cut
-// off by a kill was not used.
-func readGrants(name string) (map[string]entry, error) {
+// place tells a grant from others: a renewal moves its end alone.
+type place struct {
+	node  uint32
+	start int64
+}
+
+// readGrants returns the rectangles of a life. A line that was cut off by a
+// kill was not used.
+func readGrants(name string) (map[place]entry, error) {
 	b, err := os.ReadFile(name)
 	if err != nil && !os.IsNotExist(err) { // killed before it began
 		return nil, err
 	}
-	grants := map[string]entry{}
+	grants := map[place]entry{}
 	for lines := bufio.NewScanner(bytes.NewReader(b)); lines.Scan(); {
 		var e entry
 		if json.Unmarshal(lines.Bytes(), &e) != nil {
 			continue
 		}
-		switch known, ok := grants[e.Holder]; {
-		case ok && e.Released:
+		at := place{e.Node, e.Start}
+		known, ok := grants[at]
+		switch {
+		case !ok:
+			known = e
+		case e.Released:
 			known.End = min(known.End, max(known.Start, e.End))
-			grants[e.Holder] = known
-		case ok && e.Node != known.Node:
-			return nil, fmt.Errorf("a holder has two blocks: %+v and %+v", known, e)
-		case ok:
-			known.End = max(known.End, e.End)
-			grants[e.Holder] = known
 		default:
-			grants[e.Holder] = e
+			known.End = max(known.End, e.End)
 		}
+		grants[at] = known
 	}
 	return grants, nil
 }
 
-func covered(grants map[string]entry, at second) bool {
+func covered(grants map[place]entry, at second) bool {
 	for _, g := range grants {
 		if at.node-g.Node < g.Nodes && g.Start <= at.unix && at.unix < g.End {
 			return true

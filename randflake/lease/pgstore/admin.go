@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/traceflake/traceflake/randflake/lease"
+	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
 // List implements [lease.Admin].
@@ -23,7 +24,7 @@ func (s *Store) List(ctx context.Context) ([]lease.Block, error) {
 	}
 	blocks, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (lease.Block, error) {
 		a, err := scan(row)
-		return a.block, err
+		return lease.Block(a.block), err
 	})
 	if err != nil {
 		return nil, s.failed(ctx, "list", err)
@@ -33,7 +34,7 @@ func (s *Store) List(ctx context.Context) ([]lease.Block, error) {
 
 // Raise implements [lease.Admin]. It is one transaction.
 func (s *Store) Raise(ctx context.Context, until time.Time) error {
-	if err := lease.CheckRaise(until); err != nil {
+	if err := driver.CheckRaise(until); err != nil {
 		return fmt.Errorf("pgstore: %w", err)
 	}
 	nodes, err := s.setup(ctx)
