@@ -30,11 +30,11 @@ const (
 // Config is what the variables say, for programs that have their settings from
 // elsewhere. The zero Config is zero configuration.
 type Config struct {
-	Store      string          // URL
-	SecretFile string          // path
+	Store      string           // URL
+	SecretFile string           // path
 	Nodes      driver.NodeRange // zero: the store's own; or only its BlockSize is set
-	TTL        time.Duration   // 0: lease.DefaultTTL
-	MaxBlocks  int             // 0: the Keeper's default
+	TTL        time.Duration    // 0: lease.DefaultTTL
+	MaxBlocks  int              // 0: the Keeper's default
 }
 
 // ErrConfig comes when a setting makes no sense. The text names the variable.

@@ -26,6 +26,7 @@ type config struct {
 	clock     randflake.Clock
 	meters    metric.MeterProvider
 	report    func(error)
+	machine   func() uint64 // changes when this machine is restored from a snapshot
 }
 
 // minKeeperTTL leaves a renewal at half the TTL a whole second.
@@ -72,9 +73,9 @@ func WithMeterProvider(mp metric.MeterProvider) Option {
 	})
 }
 
-// WithErrorHandler sets who is told when the store begins to fail, or a grant
-// is lost or dropped; the default is [otel.Handle]. A failure that lasts is
-// told once. handle is called by the Keeper's goroutine and must not block.
+// WithErrorHandler sets who is told when the store begins to fail and when a
+// grant is dropped; the default is [otel.Handle]. A failure that lasts is told
+// once. handle is called by the Keeper's goroutine and must not block.
 func WithErrorHandler(handle func(error)) Option {
 	return optionFunc(func(c *config) {
 		if handle != nil {
@@ -84,7 +85,8 @@ func WithErrorHandler(handle func(error)) Option {
 }
 
 func newConfig(opts []Option) (config, error) {
-	c := config{ttl: DefaultTTL, maxBlocks: 4, owner: owner.Default(), clock: randflake.SystemClock, report: otel.Handle}
+	c := config{ttl: DefaultTTL, maxBlocks: 4, owner: owner.Default(), clock: randflake.SystemClock, report: otel.Handle,
+		machine: func() uint64 { return 0 }}
 	for _, opt := range opts {
 		opt.apply(&c)
 	}

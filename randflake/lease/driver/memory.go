@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/randflake/lease"
 )
 
@@ -13,8 +14,9 @@ import (
 // when the process ends. It is safe for concurrent use.
 type Memory struct {
 	nodes NodeRange
-	now   func() time.Time // nil: knows no time
+	clock randflake.Clock // nil: knows no time
 
+	copied []lease.Block
 	mu     sync.Mutex
 	blocks []Block
 }
@@ -36,14 +38,20 @@ func WithNodeRange(r NodeRange) MemoryOption {
 	return memoryOption(func(m *Memory) { m.nodes = r })
 }
 
-// WithStoreClock gives the store a clock of its own, so that it refuses
-// clients whose clocks are ahead. Without one it takes every client's word.
-func WithStoreClock(now func() time.Time) MemoryOption {
-	return memoryOption(func(m *Memory) { m.now = now })
+// WithClock gives the store a clock of its own, so that it refuses clients
+// whose clocks are ahead. Without one it takes every client's word.
+func WithClock(clock randflake.Clock) MemoryOption {
+	return memoryOption(func(m *Memory) { m.clock = clock })
 }
 
-// NewMemory returns an empty store. With a range that [NodeRange.Check]
-// refuses, every call gives its error.
+// WithBlocks starts the store with blocks of another one's List, as a copy of
+// that store would. Blocks that the range does not have are left out.
+func WithBlocks(blocks []lease.Block) MemoryOption {
+	return memoryOption(func(m *Memory) { m.copied = blocks })
+}
+
+// NewMemory returns a store that is empty unless [WithBlocks] fills it. If [NodeRange.Check]
+// refuses the range, every call returns its error.
 func NewMemory(opts ...MemoryOption) *Memory {
 	m := &Memory{nodes: AllNodes}
 	for _, opt := range opts {
@@ -54,6 +62,11 @@ func NewMemory(opts ...MemoryOption) *Memory {
 		for i := range m.blocks {
 			m.blocks[i] = m.nodes.Block(i)
 		}
+		for _, b := range m.copied {
+			if i, err := m.nodes.Index(b.Node); err == nil && b.Nodes == m.nodes.BlockSize {
+				m.blocks[i] = Block(b)
+			}
+		}
 	}
 	return m
 }
@@ -61,8 +74,8 @@ func NewMemory(opts ...MemoryOption) *Memory {
 // Acquire implements [lease.Store]. It takes the free block with the lowest nodes.
 func (m *Memory) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
 	var now time.Time
-	if m.now != nil {
-		now = m.now()
+	if m.clock != nil {
+		now = m.clock.Now()
 	}
 	if err := CheckRequest(r, now); err != nil {
 		return lease.Grant{}, err
@@ -89,8 +102,8 @@ func (m *Memory) Acquire(ctx context.Context, r lease.Request) (lease.Grant, err
 
 // Renew implements [lease.Store].
 func (m *Memory) Renew(ctx context.Context, g lease.Grant, next string, end time.Time) (lease.Grant, error) {
-	if m.now != nil {
-		if err := CheckRenewal(end, m.now()); err != nil {
+	if m.clock != nil {
+		if err := CheckRenewal(end, m.clock.Now()); err != nil {
 			return lease.Grant{}, err
 		}
 	}
