@@ -32,7 +32,6 @@ var _ interface {
 	lease.Store
 	lease.Admin
 	driver.CodecStore
-	driver.UseChecker
 } = (*Store)(nil)
 
 // Open makes the file, and its directory, when there is none, and checks it.
@@ -64,21 +63,6 @@ func Open(path string, opts ...Option) (*Store, error) {
 
 // Codec returns the codec of the file's own secret.
 func (s *Store) Codec() *randflake.Codec { return s.codec }
-
-// CheckUse implements [driver.UseChecker]: a fleet's secret needs a share of
-// nodes that is this host's alone ([WithNodes]), and no TTL is longer than that
-// of [WithMaxTTL].
-func (s *Store) CheckUse(fleetSecret bool, ttl time.Duration) error {
-	switch {
-	case fleetSecret && !s.cfg.share:
-		return s.wrap("use", fmt.Errorf("%w: the file serves one host, so with a fleet's secret "+
-			"this host needs nodes of its own; without them use the file's own secret", lease.ErrInvalidRequest))
-	case ttl > s.cfg.maxTTL:
-		return s.wrap("use", fmt.Errorf("%w: a TTL of %s is more than the %s that the file grants",
-			lease.ErrInvalidRequest, ttl, s.cfg.maxTTL))
-	}
-	return nil
-}
 
 // Acquire implements [lease.Store]. It takes the free block with the lowest
 // nodes, for at most the longest TTL.

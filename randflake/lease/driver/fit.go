@@ -3,7 +3,6 @@ package driver
 import (
 	"cmp"
 	"fmt"
-	"time"
 
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/randflake/lease"
@@ -43,11 +42,4 @@ func Count(n, least int) uint32 {
 		return 1<<32 - 1
 	}
 	return uint32(n)
-}
-
-// UseChecker is a store with rules on what its leases are used for.
-type UseChecker interface {
-	// CheckUse refuses leases of this TTL, or IDs under a fleet's secret in place
-	// of the store's own. Errors: [lease.ErrInvalidRequest].
-	CheckUse(fleetSecret bool, ttl time.Duration) error
 }
