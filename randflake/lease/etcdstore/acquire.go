@@ -68,7 +68,8 @@ func (s *Store) acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 			s.nodes.Store(&nodes)
 			return next.Grant(), nil
 		}
-		known, err := s.read(ctx, answer.Responses[0].GetResponseRange().Kvs)
+		config := answer.Responses[0].GetResponseRange().Kvs
+		known, err := s.read(ctx, config)
 		if errors.Is(err, errNoConfig) {
 			if err = s.configure(ctx, nodes); err == nil {
 				continue
@@ -77,9 +78,9 @@ func (s *Store) acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 		if err != nil {
 			return lease.Grant{}, err
 		}
-		if known != nodes {
+		if known != nodes || string(config[0].Value) != configOf(nodes.BlockSize) {
 			nodes = known
-			continue
+			continue // the blocks in the answer are of another size or schema
 		}
 		if held := answer.Responses[1].GetResponseRange().Kvs; len(held) > 0 {
 			g, ok, err := s.held(ctx, nodes, r.Holder, held[0])
