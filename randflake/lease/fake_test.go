@@ -22,6 +22,7 @@ type fakeClock struct {
 	mu      sync.Mutex
 	wall    time.Time
 	elapsed time.Duration
+	drift   float64 // of the wall clock against the other, a second
 }
 
 var testStart = time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
@@ -43,7 +44,7 @@ func (c *fakeClock) Elapsed() time.Duration {
 func (c *fakeClock) Add(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.wall, c.elapsed = c.wall.Add(d), c.elapsed+d
+	c.wall, c.elapsed = c.wall.Add(d+time.Duration(c.drift*float64(d))), c.elapsed+d
 }
 
 func (c *fakeClock) Step(d time.Duration) {
@@ -51,6 +52,8 @@ func (c *fakeClock) Step(d time.Duration) {
 	defer c.mu.Unlock()
 	c.wall = c.wall.Add(d)
 }
+
+func newMemory() *driver.Memory { return driver.NewMemory() }
 
 // flakyStore is a driver.Memory that can be away, and can lose answers.
 type flakyStore struct {

@@ -30,6 +30,7 @@ func TestStartRefusesBadConfiguration(t *testing.T) {
 		{"TTL too short", driver.NewMemory(), testCodec(t), lease.WithTTL(time.Second)},
 		{"TTL too long", driver.NewMemory(), testCodec(t), lease.WithTTL(25 * time.Hour)},
 		{"no blocks", driver.NewMemory(), testCodec(t), lease.WithMaxBlocks(0)},
+		{"long owner", driver.NewMemory(), testCodec(t), lease.WithOwner(strings.Repeat("a", 129))},
 	}
 	for _, tt := range tests {
 		if k, err := lease.Start(t.Context(), tt.store, tt.codec, tt.opt); err == nil {
@@ -208,9 +209,10 @@ func TestContradictionDropsTheGrant(t *testing.T) {
 // the block is not given back, for a clone may use it.
 func TestClockStep(t *testing.T) {
 	for name, d := range map[string]time.Duration{
-		"forward": 90 * time.Second,
-		"back":    -90 * time.Second,
-		"a bit":   1500 * time.Millisecond,
+		"forward":    90 * time.Second,
+		"back":       -90 * time.Second,
+		"a bit":      1100 * time.Millisecond,
+		"a bit back": -1100 * time.Millisecond,
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
