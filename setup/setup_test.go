@@ -155,13 +155,17 @@ func TestBolt(t *testing.T) {
 	}
 }
 
+type yesterday struct{}
+
+func (yesterday) Now() time.Time         { return time.Now().Add(-24 * time.Hour) }
+func (yesterday) Elapsed() time.Duration { return 0 }
+
 // A host with a share of a fleet's nodes uses the fleet's secret, not the
 // file's.
 func TestBoltInAFleet(t *testing.T) {
 	path, secretFile := filepath.Join(t.TempDir(), "leases.db"), file(t, secret)
 	// A file new to its nodes waits before it grants; this one is old.
-	yesterday := func() time.Time { return time.Now().Add(-24 * time.Hour) }
-	own, err := boltstore.Open(path, boltstore.WithNodes(256, 64), boltstore.WithClock(yesterday))
+	own, err := boltstore.Open(path, boltstore.WithNodes(256, 64), boltstore.WithClock(yesterday{}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,13 @@ import (
 	"github.com/traceflake/traceflake/randflake/lease/leasetest"
 )
 
-func TestBolt(t *testing.T) {
+// before is a clock two days behind.
+type before struct{}
+
+func (before) Now() time.Time         { return time.Now().Add(-48 * time.Hour) }
+func (before) Elapsed() time.Duration { return 0 }
+
+func TestConformance(t *testing.T) {
 	leasetest.Run(t, leasetest.Harness{
 		KnowsTime: true,
 		New: func(tb testing.TB) leasetest.Open {
@@ -22,8 +28,7 @@ func TestBolt(t *testing.T) {
 					opts = append(opts, boltstore.WithNodes(int(nodes.First), int(nodes.Nodes)))
 					// A file new to its nodes waits before it grants. This one has had
 					// them for two days.
-					before := func() time.Time { return time.Now().Add(-48 * time.Hour) }
-					if _, err := boltstore.Open(path, append(opts, boltstore.WithClock(before))...); err != nil {
+					if _, err := boltstore.Open(path, append(opts, boltstore.WithClock(before{}))...); err != nil {
 						return nil, err
 					}
 				}

@@ -33,6 +33,8 @@ func (c *clock) Now() time.Time {
 	return c.now
 }
 
+func (c *clock) Elapsed() time.Duration { return c.Now().Sub(start) }
+
 func (c *clock) Add(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -65,7 +67,7 @@ func file(t *testing.T) string { return filepath.Join(t.TempDir(), "leases.db") 
 
 func TestGrantsOutliveTheProcess(t *testing.T) {
 	path, c := file(t), newClock()
-	s := open(t, path, WithClock(c.Now))
+	s := open(t, path, WithClock(c))
 	first := acquire(t, s, request(start))
 	second := acquire(t, s, request(start))
 	if first.Node != 0 || second.Node != 8 || first.Nodes != 8 {
@@ -78,7 +80,7 @@ func TestGrantsOutliveTheProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	s = open(t, path, WithClock(c.Now)) // another process
+	s = open(t, path, WithClock(c)) // another process
 	if g := acquire(t, s, request(start.Add(time.Second))); g.Node != 16 {
 		t.Errorf("granted node %d within the seconds used, want 16", g.Node)
 	}
@@ -100,7 +102,7 @@ func TestGrantsOutliveTheProcess(t *testing.T) {
 
 func TestFillsGaps(t *testing.T) {
 	c := newClock()
-	s := open(t, file(t), WithClock(c.Now), WithNodes(0, 32), WithMaxTTL(time.Second))
+	s := open(t, file(t), WithClock(c), WithNodes(0, 32), WithMaxTTL(time.Second))
 	if _, err := s.Acquire(t.Context(), request(start)); !errors.Is(err, lease.ErrNoFreeNode) {
 		t.Fatalf("a new file with nodes of a fleet granted one: %v", err)
 	}
@@ -123,7 +125,7 @@ func TestFillsGaps(t *testing.T) {
 
 func TestLongestTTL(t *testing.T) {
 	c := newClock()
-	s := open(t, file(t), WithClock(c.Now), WithMaxTTL(10*time.Second))
+	s := open(t, file(t), WithClock(c), WithMaxTTL(10*time.Second))
 	g := acquire(t, s, request(start))
 	if want := start.Add(10 * time.Second); !g.End.Equal(want) {
 		t.Errorf("granted until %s, want %s", g.End, want)
@@ -136,7 +138,7 @@ func TestLongestTTL(t *testing.T) {
 }
 
 func TestClockAhead(t *testing.T) {
-	s := open(t, file(t), WithClock(newClock().Now))
+	s := open(t, file(t), WithClock(newClock()))
 	if _, err := s.Acquire(t.Context(), request(start.Add(2*time.Minute))); !errors.Is(err, lease.ErrClockAhead) {
 		t.Errorf("Acquire two minutes ahead: %v", err)
 	}
@@ -144,7 +146,7 @@ func TestClockAhead(t *testing.T) {
 	if g := acquire(t, s, lease.Request{Holder: lease.NewHolder(), Now: start.Add(30 * time.Second), TTL: lease.DefaultTTL}); g.End.After(start.Add(lease.DefaultTTL)) {
 		t.Errorf("granted until %s to a clock that is ahead", g.End)
 	}
-	short := open(t, file(t), WithClock(newClock().Now), WithMaxTTL(10*time.Second))
+	short := open(t, file(t), WithClock(newClock()), WithMaxTTL(10*time.Second))
 	if _, err := short.Acquire(t.Context(), request(start.Add(20*time.Second))); !errors.Is(err, lease.ErrClockAhead) {
 		t.Errorf("Acquire further ahead than the longest TTL: %v", err)
 	}
@@ -180,7 +182,7 @@ func TestSecrets(t *testing.T) {
 // nothing that the lost one granted can go on.
 func TestShareOfAFleetWaits(t *testing.T) {
 	path, c := file(t), newClock()
-	share := []Option{WithClock(c.Now), WithNodes(64, 16), WithMaxTTL(time.Minute)}
+	share := []Option{WithClock(c), WithNodes(64, 16), WithMaxTTL(time.Minute)}
 	open(t, path, share...)
 	c.Add(30 * time.Second)
 	s := open(t, path, share...) // opening again does not start the wait anew
@@ -193,14 +195,14 @@ func TestShareOfAFleetWaits(t *testing.T) {
 	}
 
 	// Other nodes are new to the file, too.
-	s = open(t, path, WithClock(c.Now), WithNodes(0, 16), WithMaxTTL(time.Minute))
+	s = open(t, path, WithClock(c), WithNodes(0, 16), WithMaxTTL(time.Minute))
 	if _, err := s.Acquire(t.Context(), request(c.Now())); !errors.Is(err, lease.ErrNoFreeNode) {
 		t.Errorf("granted new nodes within the longest TTL: %v", err)
 	}
 }
 
 func TestRaise(t *testing.T) {
-	s := open(t, file(t), WithClock(newClock().Now), WithBlockSize(1<<13))
+	s := open(t, file(t), WithClock(newClock()), WithBlockSize(1<<13))
 	g := acquire(t, s, request(start))
 	until := start.Add(time.Hour)
 	if err := s.Raise(t.Context(), until); err != nil {
@@ -353,7 +355,7 @@ func TestBadOptions(t *testing.T) {
 
 func TestLocked(t *testing.T) {
 	path := file(t)
-	s := open(t, path, WithClock(newClock().Now), WithTimeout(100*time.Millisecond))
+	s := open(t, path, WithClock(newClock()), WithTimeout(100*time.Millisecond))
 	db, err := bbolt.Open(path, 0o600, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -379,7 +381,7 @@ func open2(s *Store, timeout time.Duration) *Store {
 }
 
 func TestCancelled(t *testing.T) {
-	s := open(t, file(t), WithClock(newClock().Now))
+	s := open(t, file(t), WithClock(newClock()))
 	g := acquire(t, s, request(start))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -403,7 +405,7 @@ func TestCancelled(t *testing.T) {
 // one's secret, and what others of the old file were granted is unknown to it.
 func TestReplaced(t *testing.T) {
 	path := file(t)
-	s := open(t, path, WithClock(newClock().Now))
+	s := open(t, path, WithClock(newClock()))
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
@@ -422,7 +424,7 @@ func TestReplaced(t *testing.T) {
 // A file put in place while a call waits for the lock of the old one.
 func TestReplacedWhileWaiting(t *testing.T) {
 	path, copied := file(t), file(t)
-	s := open(t, path, WithClock(newClock().Now))
+	s := open(t, path, WithClock(newClock()))
 	b, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -447,7 +449,7 @@ func TestReplacedWhileWaiting(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
-	if blocks, err := open(t, path, WithClock(newClock().Now)).List(t.Context()); err != nil || len(blocks) != 1 {
+	if blocks, err := open(t, path, WithClock(newClock())).List(t.Context()); err != nil || len(blocks) != 1 {
 		t.Errorf("the file in place has %d grants, %v; want the one that was answered", len(blocks), err)
 	}
 }
@@ -458,7 +460,7 @@ func TestConcurrentAcquire(t *testing.T) {
 	grants := make(chan lease.Grant, stores*each)
 	var wg sync.WaitGroup
 	for range stores {
-		s := open(t, path, WithClock(c.Now), WithTimeout(time.Minute))
+		s := open(t, path, WithClock(c), WithTimeout(time.Minute))
 		wg.Go(func() {
 			for range each {
 				g, err := s.Acquire(t.Context(), request(start))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/randflake/lease"
 	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
@@ -60,17 +61,18 @@ func WithTimeout(d time.Duration) Option {
 	return optionFunc(func(c *config) { c.timeout = d })
 }
 
-// WithClock sets the store's own clock; the default is time.Now.
-func WithClock(now func() time.Time) Option {
+// WithClock sets the store's own clock, of which only Now is read; the default
+// is [randflake.SystemClock].
+func WithClock(clock randflake.Clock) Option {
 	return optionFunc(func(c *config) {
-		if now != nil {
-			c.now = now
+		if clock != nil {
+			c.now = clock.Now
 		}
 	})
 }
 
 func newConfig(opts []Option) (config, error) {
-	c := config{maxTTL: lease.DefaultTTL, timeout: DefaultTimeout, now: time.Now}
+	c := config{maxTTL: lease.DefaultTTL, timeout: DefaultTimeout, now: randflake.SystemClock.Now}
 	for _, opt := range opts {
 		opt.apply(&c)
 	}

@@ -71,7 +71,7 @@ func TestFileOfTheVersionBefore(t *testing.T) {
 	}
 
 	c := newClock()
-	s := open(t, path, WithClock(c.Now))
+	s := open(t, path, WithClock(c))
 	block := func(node uint32, seconds time.Duration, holder string, version uint64) lease.Block {
 		return lease.Block{
 			Node: node, Nodes: 16, Start: start, GrantedUntil: start.Add(seconds * time.Second),
@@ -103,7 +103,7 @@ func TestFileOfTheVersionBefore(t *testing.T) {
 	}
 	again := meta(t, path, idKey)
 	c.Add(20 * time.Second)
-	if g := acquire(t, open(t, path, WithClock(c.Now)), request(c.Now())); g.Node != 32 {
+	if g := acquire(t, open(t, path, WithClock(c)), request(c.Now())); g.Node != 32 {
 		t.Errorf("granted node %d, want 32, the one that was released", g.Node)
 	}
 	if !bytes.Equal(meta(t, path, idKey), again) {
@@ -138,9 +138,9 @@ func TestTheFilesOwnBlockSize(t *testing.T) {
 // that was lost may have granted the nodes that are new.
 func TestALargerShareWaits(t *testing.T) {
 	path, c := file(t), newClock()
-	open(t, path, WithClock(c.Now), WithNodes(64, 8), WithMaxTTL(time.Minute))
+	open(t, path, WithClock(c), WithNodes(64, 8), WithMaxTTL(time.Minute))
 	c.Add(time.Minute)
-	s := open(t, path, WithClock(c.Now), WithNodes(64, 16), WithMaxTTL(time.Minute))
+	s := open(t, path, WithClock(c), WithNodes(64, 16), WithMaxTTL(time.Minute))
 	if g, err := s.Acquire(t.Context(), request(c.Now())); !errors.Is(err, lease.ErrNoFreeNode) {
 		t.Errorf("granted nodes that are new to the file: %+v, %v", g, err)
 	}

@@ -46,7 +46,7 @@ func TestAnswersAreSynced(t *testing.T) {
 		name  string
 		write func() error
 	}{
-		{"open", func() error { s = open(t, path, WithClock(c.Now)); return nil }},
+		{"open", func() error { s = open(t, path, WithClock(c)); return nil }},
 		{"acquire", func() (err error) { g, err = s.Acquire(t.Context(), request(start)); return err }},
 		{"renew", func() (err error) {
 			g, err = s.Renew(t.Context(), g, lease.NewHolder(), g.End.Add(time.Minute))

@@ -2,8 +2,8 @@ package leasetest_test
 
 import (
 	"testing"
-	"time"
 
+	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/randflake/lease"
 	"github.com/traceflake/traceflake/randflake/lease/driver"
 	"github.com/traceflake/traceflake/randflake/lease/leasetest"
@@ -27,7 +27,7 @@ func memory(opts ...driver.MemoryOption) leasetest.Harness {
 func TestMemory(t *testing.T) { leasetest.Run(t, memory()) }
 
 func TestMemoryWithClock(t *testing.T) {
-	h := memory(driver.WithStoreClock(time.Now))
+	h := memory(driver.WithClock(randflake.SystemClock))
 	h.KnowsTime = true
 	leasetest.Run(t, h)
 }

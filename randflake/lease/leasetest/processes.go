@@ -24,6 +24,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/randflake/lease"
@@ -36,8 +37,11 @@ type Processes struct {
 	// the package that opens it.
 	URL string
 	// Outage takes the store away from everybody, calls during, and brings it
-	// back. It is called twice.
+	// back. It is called twice a round.
 	Outage func(during func()) error
+	// IDs is how many IDs are to be made, in as many rounds as it takes. With 0
+	// there is one round.
+	IDs int64
 }
 
 const (
@@ -176,9 +180,10 @@ func (w witness) Release(ctx context.Context, g lease.Grant, next string, unused
 }
 
 // Run runs eight processes on one store, each making IDs as fast as it can. It
-// kills, stops and restarts them, and takes the store away, for some seconds,
-// and collects every ID of every life: no two are the same, and each lies in a
-// rectangle that was granted to its life. Afterwards all make IDs again.
+// kills, stops and restarts them, and takes the store away, for some seconds a
+// round, and collects every ID of every life: no two are the same, and each lies
+// in a rectangle that was granted to its life. After each round all make IDs
+// again. It remembers 16 KB for each second of a node, not each ID.
 func (p Processes) Run(tb testing.TB) {
 	store, err := driver.Open(context.Background(), p.URL, driver.NodeRange{})
 	if err != nil {
@@ -190,15 +195,35 @@ func (p Processes) Run(tb testing.TB) {
 	}
 	f := &fleet{tb: tb, url: p.URL, dir: tb.TempDir(), codec: codec, pages: map[second]*page{}}
 	defer f.kill()
+	began := time.Now()
 	for i := range workers {
 		f.start(i)
 	}
 	f.wait("made no IDs at first")
+	for rounds := 1; ; rounds++ {
+		p.round(f, rounds)
+		if made := f.count(); made >= p.IDs {
+			tb.Logf("%d rounds, %.0f s, %.0f IDs a second, %d MB of what was seen", rounds, time.Since(began).Seconds(),
+				float64(made)/time.Since(began).Seconds(), len(f.pages)*int(unsafe.Sizeof(page{}))>>20)
+			break
+		}
+	}
+	for i := range f.procs {
+		f.signal(i, syscall.SIGTERM)
+		if err := f.procs[i].Wait(); err != nil {
+			tb.Errorf("worker %d: %v", i, err)
+		}
+	}
+	f.readers.Wait()
+	f.judge()
+}
 
-	// The last two are stopped past the end of their leases; the others are
-	// killed, or ended in good order, and started again at once. Meanwhile the
-	// store goes away for a moment.
-	stopped := []int{workers - 1, workers - 2}
+// round disturbs the processes once in every way.
+func (p Processes) round(f *fleet, n int) {
+	// Two are stopped past the end of their leases; the others are killed, or
+	// ended in good order, and started again at once. Meanwhile the store goes
+	// away for a moment.
+	stopped := []int{n % workers, (n + 1) % workers}
 	for _, i := range stopped {
 		f.signal(i, syscall.SIGSTOP)
 	}
@@ -209,7 +234,10 @@ func (p Processes) Run(tb testing.TB) {
 	}()
 	for begin := time.Now(); time.Since(begin) < workerTTL+time.Second; {
 		time.Sleep(time.Duration(rand.IntN(150)) * time.Millisecond)
-		i := rand.IntN(workers - len(stopped))
+		i := rand.IntN(workers)
+		if slices.Contains(stopped, i) {
+			continue
+		}
 		f.signal(i, []syscall.Signal{syscall.SIGKILL, syscall.SIGKILL, syscall.SIGTERM}[rand.IntN(3)])
 		_ = f.procs[i].Wait()
 		f.start(i)
@@ -218,23 +246,23 @@ func (p Processes) Run(tb testing.TB) {
 		f.signal(i, syscall.SIGCONT)
 	}
 	if err := <-outage; err != nil {
-		tb.Fatal(err)
+		f.tb.Fatal(err)
 	}
 	f.wait("made no IDs after the store was away for a moment")
 
 	// Nobody gets at the store for longer than a lease lasts.
 	if err := p.Outage(func() { time.Sleep(workerTTL + workerTTL/4) }); err != nil {
-		tb.Fatal(err)
+		f.tb.Fatal(err)
 	}
 	f.wait("made no IDs after the store was away for longer than a lease")
-	for i := range f.procs {
-		f.signal(i, syscall.SIGTERM)
-		if err := f.procs[i].Wait(); err != nil {
-			tb.Errorf("worker %d: %v", i, err)
-		}
+}
+
+// count is how many IDs were made so far.
+func (f *fleet) count() (made int64) {
+	for _, l := range f.all {
+		made += l.count.Load()
 	}
-	f.readers.Wait()
-	f.judge()
+	return made
 }
 
 // fleet is the workers of one store.
@@ -381,14 +409,12 @@ func (f *fleet) judge() {
 	tb := f.tb
 	tb.Helper()
 	var all []entry
-	var made int64
 	for _, l := range f.all {
 		grants, err := readGrants(l.name + ".grants")
 		if err != nil {
 			tb.Fatal(err)
 		}
 		all = append(all, slices.Collect(maps.Values(grants))...)
-		made += l.count.Load()
 		for at := range l.seen {
 			if !covered(grants, at) {
 				tb.Errorf("%s made IDs of %+v, which was not granted to it", l.name, at)
@@ -404,6 +430,7 @@ func (f *fleet) judge() {
 			tb.Errorf("grants overlap: %+v and %+v", a, b)
 		}
 	}
+	made := f.count()
 	tb.Logf("%d lives, %d grants, %d IDs", len(f.all), len(all), made)
 	if made < minMade {
 		tb.Errorf("only %d IDs were made", made)
