@@ -36,7 +36,7 @@ func Etcd(tb testing.TB, client *clientv3.Client) *EtcdProxy {
 	go func() { served <- server.Serve(l) }()
 	tb.Cleanup(func() {
 		server.Stop()
-		<-served
+		_ = <-served
 	})
 	return p
 }
