@@ -407,7 +407,7 @@ func TestBackfill(t *testing.T) {
 	secret := write(t, "secret", secretA)
 	in := `{"ts":"2024-01-02T03:04:05Z","k":"a"}` + "\n" + `{"ts":"2024-01-02T03:04:06Z","k":"a"}` + "\n" + `{"ts":"2019-01-02T03:04:05Z"}` + "\n" + `{"ts":"20`
 	r := command(t, in, "backfill", "--time", "ts", "--key", "k", "--secret-file", secret)
-	r.want(t, 1, `{"ts":"2019-01-02T03:04:05Z"}`+"\n"+`{"ts":"20`, "line 3: 2019-01-02T03:04:05Z: idgen: the time is before")
+	r.want(t, 1, `{"ts":"2019-01-02T03:04:05Z"}`+"\n"+`{"ts":"20`, "line 3: 2019-01-02T03:04:05Z: traceid: the time is before")
 	r.want(t, 1, something, "line 4: the line is no JSON object; was it cut off?")
 	if !strings.Contains(r.errOut, "4 records: 2 got an ID (1 keys, 0 records without one), 0 had one, 2 reported") {
 		t.Errorf("summary %q", r.errOut)
