@@ -10,7 +10,6 @@ import (
 	"github.com/traceflake/traceflake/traceid"
 )
 
-
 func TestVerifier(t *testing.T) {
 	keyring := newKeyring(t, fleetSecret, "the last secret!")
 	old := newKeyring(t, "the last secret!")
