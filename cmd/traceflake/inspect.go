@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -13,11 +12,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/traceflake/traceflake/cmd/traceflake/internal/identify"
+	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/randflake/lease"
 )
 
 func inspectCommand(f *flags) *cobra.Command {
 	var output, epoch, bits string
+	outputs := []string{"table", "json"}
 	var unit time.Duration
 	cmd := &cobra.Command{
 		Use:   "inspect [ID…]",
@@ -27,16 +28,25 @@ It reads trace and span IDs in hex, Randflake IDs in base 32 or as numbers, and
 lines of traceparent, b3 and its parts, x-trace-id, X-Amzn-Trace-Id and sw8
 headers; from standard input, one a line, when there are no arguments.
 
-Without a secret only the clear half speaks. With a store it says which lease
-owns an ID's node now.
+Without a secret only the clear half is decoded. With a store it says which
+lease owns an ID's node now, and the store's own secret decodes, if it has one
+and no secret file is given.
 
 Others' IDs are named as far as their form allows: UUID v1 to v8, ULID,
 Snowflake, X-Ray, Brave, Datadog, SOFATracer, SkyWalking, 64-bit B3. Where an ID
 may be several things, all are listed; "by chance" is the share of random IDs of
 the same form that would look like that kind, the smallest first.
 
-With -o json each ID is an object on a line of its own.`,
+With -o json each ID is an object on a line of its own. Input that is gzip is
+decompressed.`,
+		Example: `  traceflake inspect 1950fb0f8880000086cdcca4ab608495
+  traceflake inspect --store bolt:/var/lib/traceflake/leases.db 1950fb0f8880000086cdcca4ab608495
+  traceflake inspect --secret-file secret -o json <ids.gz
+  traceflake inspect "traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkChoice("output", output, outputs...); err != nil {
+				return err
+			}
 			x := identify.Identifier{Now: time.Now(), Snowflake: identify.Twitter}
 			var err error
 			if x.Snowflake.Epoch, err = parseTime(epoch, x.Now); err != nil {
@@ -48,17 +58,11 @@ With -o json each ID is an object on a line of its own.`,
 			if x.Snowflake.Unit = unit; unit <= 0 || unit > time.Second {
 				return fmt.Errorf("--snowflake-unit: %s is not from 1ns to 1s", unit)
 			}
-			out, err := newInspectOutput(output, cmd.OutOrStdout())
-			if err != nil {
-				return err
-			}
-			if x.Keyring, err = f.keyring(cmd); err != nil {
-				return err
-			}
+			out := newInspectOutput(output, cmd)
 			failed := false
-			owners, err := f.owners(cmd.Context())
-			if errors.Is(err, errStoreAway) {
-				// The IDs speak without it.
+			var owners *owners
+			if x.Keyring, owners, err = f.looking(cmd); errors.Is(err, errStoreAway) {
+				// The IDs are shown without it.
 				failed = true
 				fmt.Fprintln(cmd.ErrOrStderr(), "traceflake:", err)
 			} else if err != nil {
@@ -88,10 +92,11 @@ With -o json each ID is an object on a line of its own.`,
 		},
 	}
 	f.addStore(cmd, "store that says which lease owns a node now")
-	cmd.Flags().StringVarP(&output, "output", "o", "table", "table or json")
+	choice(cmd, &output, "output", "o", "a table or lines of JSON", outputs...)
 	cmd.Flags().StringVar(&epoch, "snowflake-epoch", "1288834974657", "first moment of Snowflake IDs, as a time")
 	cmd.Flags().StringVar(&bits, "snowflake-bits", "41,10,12", "widths of a Snowflake ID's time, node and sequence")
 	cmd.Flags().DurationVar(&unit, "snowflake-unit", time.Millisecond, "unit of a Snowflake ID's time, up to 1s")
+	complete(cmd, "snowflake-unit", "1ms", "10ms", "1s")
 	return cmd
 }
 
@@ -101,23 +106,34 @@ type owners struct {
 	now    time.Time
 }
 
-func (f *flags) owners(ctx context.Context) (*owners, error) {
+// looking returns the secrets that decode IDs, and the leases, if there is a
+// store. A store that does not answer is an errStoreAway; the secrets are
+// returned all the same.
+func (f *flags) looking(cmd *cobra.Command) (*randflake.Keyring, *owners, error) {
 	c, err := f.config()
-	if err != nil || c.Store == "" {
-		return nil, err
-	}
-	s, err := f.openStore(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	if c.Store == "" {
+		k, err := f.keyring(cmd)
+		return k, nil, err
+	}
+	s, err := f.openStore(cmd.Context())
+	if err != nil {
+		return nil, nil, err
 	}
 	defer s.Close()
-	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	k, err := f.decoding(cmd, s)
+	if err != nil {
+		return nil, nil, err
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), storeTimeout)
 	defer cancel()
 	blocks, err := s.List(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errStoreAway, err)
+		return k, nil, fmt.Errorf("%w: %w", errStoreAway, err)
 	}
-	return &owners{blocks, time.Now()}, nil
+	return k, &owners{blocks, time.Now()}, nil
 }
 
 var errStoreAway = errors.New("no owners of nodes are shown: the store does not answer")
@@ -148,14 +164,11 @@ type inspectOutput struct {
 	rows  int
 }
 
-func newInspectOutput(format string, w io.Writer) (*inspectOutput, error) {
-	switch format {
-	case "json":
-		return &inspectOutput{json: json.NewEncoder(w)}, nil
-	case "table":
-		return &inspectOutput{table: tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)}, nil
+func newInspectOutput(format string, cmd *cobra.Command) *inspectOutput {
+	if format == "json" {
+		return &inspectOutput{json: json.NewEncoder(cmd.OutOrStdout())}
 	}
-	return nil, fmt.Errorf("--output: %q is not table or json", format)
+	return &inspectOutput{table: tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)}
 }
 
 // tableRows is after how many rows a table is written, with columns as wide as

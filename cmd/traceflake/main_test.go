@@ -295,7 +295,7 @@ func TestLease(t *testing.T) {
 	}
 
 	command(t, "", "lease", "raise", "soon").want(t, 2, "", `UNTIL: "soon" is no time`)
-	command(t, "", "lease", "raise", "1999-01-01").want(t, 2, "", "before the epoch")
+	command(t, "", "lease", "raise", "1999-01-01", "--force").want(t, 2, "", "before the epoch")
 	until := time.Now().Add(24 * time.Hour).Truncate(time.Second).UTC()
 	command(t, "", "lease", "raise", until.Format(time.RFC3339)).want(t, 0, "nothing before "+until.Format(time.RFC3339), "")
 	command(t, "", "lease", "list").want(t, 0, "8-131071  16383 ", "")
@@ -345,16 +345,20 @@ func TestUsage(t *testing.T) {
 		want string
 		args []string
 	}{
-		{"say which: backfill", nil},
-		{"unknown command", []string{"nope"}},
+		{`unknown command "nope" for "traceflake"; traceflake --help lists them`, []string{"nope"}},
+		{`unknown command "inspct" for "traceflake"; did you mean inspect?`, []string{"inspct"}},
+		{`did you mean new or verify or version?`, []string{"ver"}},
 		{"unknown flag", []string{"new", "--nope"}},
-		{"say which: list, raise, show", []string{"lease"}},
-		{"unknown command", []string{"lease", "nope"}},
-		{"say which: clickhouse, postgres", []string{"sql"}},
+		{`unknown command "nope" for "traceflake lease"; traceflake lease --help lists them`, []string{"lease", "nope"}},
+		{`unknown command "rais" for "traceflake lease"; did you mean raise?`, []string{"lease", "rais"}},
+		{`did you mean postgres?`, []string{"sql", "postgre"}},
 		{"-n: 0", []string{"new", "-n", "0"}},
 		{"unknown command", []string{"new", "x"}},
 		{"--at is for trace IDs", []string{"new", "--span", "--at", "now"}},
-		{"not table or json", []string{"inspect", "-o", "xml", "x"}},
+		{`--output: "xml" is not one of table, json`, []string{"inspect", "-o", "xml", "x"}},
+		{`--output: "table" is not one of text, json`, []string{"verify", "-o", "table", "x"}},
+		{`--output: "xml" is not one of text, sql, json`, []string{"range", "-o", "xml", "now", "now"}},
+		{`--output: "text" is not one of table, json`, []string{"lease", "list", "-o", "text"}},
 		{"--snowflake-bits", []string{"inspect", "--snowflake-bits", "1", "x"}},
 		{"--snowflake-epoch", []string{"inspect", "--snowflake-epoch", "x", "x"}},
 		{"--snowflake-unit", []string{"inspect", "--snowflake-unit", "1h", "x"}},

@@ -11,7 +11,13 @@ import (
 )
 
 // List implements [lease.Admin].
+// It does not make the table: without one there are no blocks.
 func (s *Store) List(ctx context.Context) ([]lease.Block, error) {
+	if exists, _, err := s.inspect(ctx); err != nil {
+		return nil, s.failed(ctx, "list", err)
+	} else if !exists {
+		return nil, nil
+	}
 	nodes, err := s.setup(ctx)
 	if err != nil {
 		return nil, s.failed(ctx, "list", err)
