@@ -2,11 +2,10 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
-	"text/tabwriter"
+	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -58,34 +57,17 @@ decompressed.`,
 			if x.Snowflake.Unit = unit; unit <= 0 || unit > time.Second {
 				return fmt.Errorf("--snowflake-unit: %s is not from 1ns to 1s", unit)
 			}
-			out := newInspectOutput(output, cmd)
+			in := inspection{identifier: x, json: output == "json"}
 			failed := false
-			var owners *owners
-			if x.Keyring, owners, err = f.looking(cmd); errors.Is(err, errStoreAway) {
+			if in.identifier.Keyring, in.owners, err = f.looking(cmd); errors.Is(err, errStoreAway) {
 				// The IDs are shown without it.
 				failed = true
 				fmt.Fprintln(cmd.ErrOrStderr(), "traceflake:", err)
 			} else if err != nil {
 				return err
 			}
-			err = eachLine(cmd, args, func(number int, line string) error {
-				found, err := x.Line(line)
-				if err != nil {
-					failed = true
-					fmt.Fprintf(cmd.ErrOrStderr(), "traceflake: %s%v\n", place(number), err)
-				}
-				for _, id := range found {
-					owners.tell(id.Candidates)
-					if err := out.write(number, id); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
-			if flushErr := out.flush(); err == nil {
-				err = flushErr
-			}
-			if err == nil && failed {
+			allFound, err := in.all(cmd, args)
+			if err == nil && (failed || !allFound) {
 				err = errReported
 			}
 			return err
@@ -158,33 +140,93 @@ func (o *owners) tell(candidates []identify.Candidate) {
 	}
 }
 
-type inspectOutput struct {
-	json  *json.Encoder
-	table *tabwriter.Writer
-	rows  int
+// inspection is how lines are inspected.
+type inspection struct {
+	identifier identify.Identifier
+	owners     *owners
+	json       bool
 }
 
-func newInspectOutput(format string, cmd *cobra.Command) *inspectOutput {
-	if format == "json" {
-		return &inspectOutput{json: json.NewEncoder(cmd.OutOrStdout())}
-	}
-	return &inspectOutput{table: tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)}
+// inputLine is a line and its number, 0 for an argument.
+type inputLine struct {
+	number int
+	text   string
 }
 
-// tableRows is after how many rows a table is written, with columns as wide as
-// those rows need.
-const tableRows = 200
+// linesAtOnce is how many lines are inspected in one go. Of a table so many
+// have columns of the same width.
+const linesAtOnce = 200
 
-func (o *inspectOutput) write(number int, f identify.Found) error {
-	if o.json != nil {
-		return o.json.Encode(struct {
-			Line int `json:"line,omitempty"`
-			identify.Found
-		}{number, f})
+// all inspects arguments or standard input, and reports whether every line was
+// understood.
+func (in inspection) all(cmd *cobra.Command, args []string) (understood bool, err error) {
+	var strange atomic.Bool
+	out := newInParallel(cmd.OutOrStdout(), cmd.ErrOrStderr())
+	var lines []inputLine
+	start := func() error {
+		these := lines
+		lines = make([]inputLine, 0, linesAtOnce)
+		return out.start(func() *piece {
+			p := in.some(these)
+			if len(p.errOut) > 0 {
+				strange.Store(true)
+			}
+			return p
+		})
 	}
-	if o.rows == 0 {
-		fmt.Fprintln(o.table, "ID\tKIND\tTIME\tBY CHANCE\tPARTS")
+	err = eachLine(cmd, args, func(number int, line string) error {
+		lines = append(lines, inputLine{number, line})
+		if len(lines) < linesAtOnce {
+			return nil
+		}
+		return start()
+	})
+	if len(lines) > 0 {
+		err = errors.Join(err, start())
 	}
+	if writeErr := out.wait(); err == nil {
+		err = writeErr
+	}
+	return !strange.Load(), err
+}
+
+// some inspects some lines.
+func (in inspection) some(lines []inputLine) *piece {
+	p := newPiece()
+	t := &p.table
+	t.columns = 5
+	for _, line := range lines {
+		found, err := in.identifier.Line(line.text)
+		if err != nil {
+			p.errOut = fmt.Appendf(p.errOut, "traceflake: %s%v\n", place(line.number), err)
+		}
+		for _, f := range found {
+			in.owners.tell(f.Candidates)
+			if in.json {
+				p.out = appendJSON(p.out, line.number, f)
+				continue
+			}
+			if len(t.ends) == 0 {
+				t.add("ID", "KIND", "TIME", "BY CHANCE", "PARTS")
+			}
+			addRows(t, f)
+		}
+	}
+	p.out = t.appendTo(p.out)
+	return p
+}
+
+func appendJSON(b []byte, number int, f identify.Found) []byte {
+	b = append(b, '{')
+	if number > 0 {
+		b = strconv.AppendInt(append(b, `"line":`...), int64(number), 10)
+		b = append(b, ',')
+	}
+	return append(f.AppendJSON(b), "}\n"...)
+}
+
+// addRows adds a row for each thing that an ID may be.
+func addRows(t *table, f identify.Found) {
 	for i, c := range f.Candidates {
 		id := "or"
 		if i == 0 {
@@ -192,34 +234,40 @@ func (o *inspectOutput) write(number int, f identify.Found) error {
 				id = f.Role + " " + id
 			}
 		}
-		when := "-"
-		if c.Time != nil {
-			when = c.Time.Format(time.RFC3339Nano)
+		t.add(id, c.Kind)
+		if c.Time == nil {
+			t.text = append(t.text, '-')
+		} else {
+			t.text = c.Time.AppendFormat(t.text, time.RFC3339Nano)
 		}
-		fmt.Fprintf(o.table, "%s\t%s\t%s\t%.2g\t%s\n", id, c.Kind, when, c.Chance, details(c))
-		o.rows++
+		t.end()
+		t.text = strconv.AppendFloat(t.text, c.Chance, 'g', 2, 64)
+		t.end()
+		t.text = appendDetails(t.text, c)
+		t.end()
 	}
-	if o.rows >= tableRows {
-		return o.flush()
-	}
-	return nil
 }
 
-func (o *inspectOutput) flush() error {
-	if o.table == nil {
-		return nil
+func appendDetails(b []byte, c identify.Candidate) []byte {
+	for i, p := range c.Parts {
+		if i > 0 {
+			b = append(b, ", "...)
+		}
+		b = append(append(b, p.Name...), ' ')
+		switch v := p.Value.(type) {
+		case string:
+			b = append(b, v...)
+		case uint32:
+			b = strconv.AppendUint(b, uint64(v), 10)
+		default:
+			b = fmt.Append(b, v)
+		}
 	}
-	o.rows = 0
-	return o.table.Flush()
-}
-
-func details(c identify.Candidate) string {
-	var all []string
-	for _, p := range c.Parts {
-		all = append(all, p.Name+" "+fmt.Sprint(p.Value))
+	if c.Note == "" {
+		return b
 	}
-	if c.Note != "" {
-		all = append(all, "("+c.Note+")")
+	if len(c.Parts) > 0 {
+		b = append(b, ", "...)
 	}
-	return strings.Join(all, ", ")
+	return append(append(append(b, '('), c.Note...), ')')
 }

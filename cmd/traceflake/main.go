@@ -25,6 +25,8 @@ import (
 )
 
 func main() {
+	const ample = 400 // a run is short, so it may take more memory than a server
+	debug.SetGCPercent(ample)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	context.AfterFunc(ctx, stop) // so that a second interrupt ends the process
 	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)

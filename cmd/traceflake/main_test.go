@@ -197,13 +197,13 @@ func TestInspectJSON(t *testing.T) {
 // A long list comes as tables of a few hundred rows, none of them lost.
 func TestInspectMany(t *testing.T) {
 	var in strings.Builder
-	for range 3 * tableRows {
+	for range 3 * linesAtOnce {
 		in.WriteString("01ARZ3NDEKTSV4RRFFQ69G5FAV\n")
 	}
 	in.WriteString(strings.Repeat("x", 3*maxLine) + "\n01ARZ3NDEKTSV4RRFFQ69G5FAV")
 	r := command(t, in.String(), "inspect")
 	r.want(t, 1, "ULID", "line 601: not an ID")
-	if n := strings.Count(r.out, "2016-07-30T23:54:10.259Z"); n != 3*tableRows+1 {
+	if n := strings.Count(r.out, "2016-07-30T23:54:10.259Z"); n != 3*linesAtOnce+1 {
 		t.Errorf("%d rows", n)
 	}
 }

@@ -127,6 +127,9 @@ func (x Identifier) hex128(s string) []Candidate {
 	var all []Candidate
 	if c, ok := x.traceID(id); ok {
 		all = append(all, c)
+		if c.Chance < certain { // of the others only this one may be likelier yet
+			return append(all, x.secondsFirst(id)...)
+		}
 	}
 	all = append(all, x.uuidBits(id)...)
 	all = append(all, x.ulidBits(id)...)
@@ -150,14 +153,20 @@ func (x Identifier) hex64(s string) []Candidate {
 	return append(x.randflake(randflake.ID(n)), c)
 }
 
-// minText is how many digits a text has at least to be taken for an ID: of
-// 500 000 IDs one is shorter, and so are most words.
-const minText = 10
+// How many digits a text has to be taken for an ID: of 500 000 IDs one is
+// shorter, and so are most words; 64 bits have at most 13.
+const (
+	minText = 10
+	maxText = 13
+)
 
 // base32 reads the text form of Randflake IDs.
 func (x Identifier) base32(s string) []Candidate {
+	if len(s) < minText || len(s) > maxText {
+		return nil
+	}
 	id, err := randflake.Parse(s)
-	if err != nil || len(s) < minText {
+	if err != nil {
 		return nil
 	}
 	all := x.randflake(id)
