@@ -25,11 +25,11 @@ help: ## list the targets
 
 .PHONY: demo
 demo: engines ## two services, their traces in ClickHouse, one found by its ID; ARGS="-serve 127.0.0.1:8080" adds a page to look at
-	go run ./examples/otelhttp $(ARGS)
+	go run ./internal/demo $(ARGS)
 
 .PHONY: screenshots
-screenshots: engines ## the pictures of the example's page in docs again; needs Chromium
-	go test ./examples/otelhttp -count=1 -run TestBrowser -screenshots $(CURDIR)/docs
+screenshots: engines ## the pictures of the demo's page in docs again; needs Chromium
+	go test ./internal/demo -count=1 -run TestBrowser -screenshots $(CURDIR)/docs
 
 .PHONY: test
 test: engines ## every test of every module

@@ -31,7 +31,7 @@ import (
 	"github.com/traceflake/traceflake/internal/embedded"
 )
 
-// go test ./examples/otelhttp -run TestBrowser -screenshots ../../docs
+// go test ./internal/demo -run TestBrowser -screenshots ../../docs
 var screenshots = flag.String("screenshots", "", "keep pictures of the page in this `folder`")
 
 // browser is a headless Chromium with one tab.

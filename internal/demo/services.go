@@ -111,7 +111,7 @@ func newService(spans *pipeline, name string) (*service, error) {
 	s := &service{
 		mux:       http.NewServeMux(),
 		client:    &http.Client{Transport: otelhttp.NewTransport(transport, telemetry...)},
-		tracer:    provider.Tracer("github.com/traceflake/traceflake/examples/otelhttp"),
+		tracer:    provider.Tracer("github.com/traceflake/traceflake/internal/demo"),
 		telemetry: telemetry,
 	}
 	s.server = &http.Server{Handler: s.mux, ReadHeaderTimeout: time.Minute}
