@@ -82,10 +82,6 @@ lint: $(GOLANGCI_LINT) ## golangci-lint in every module
 	echo "lint $(CURDIR) with the tags of the portable code"
 	$(GOLANGCI_LINT) run --build-tags $(PORTABLE) ./...
 
-.PHONY: lint-selftest
-lint-selftest: $(GOLANGCI_LINT) ## prove that the import rules of .golangci.yml refuse what they must
-	.ci/lint-selftest $(GOLANGCI_LINT)
-
 .PHONY: vet-cross
 vet-cross: ## go vet of the root module for arm64 and for 386
 	GOARCH=arm64 go vet ./...
