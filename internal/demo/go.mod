@@ -8,11 +8,11 @@ require (
 	github.com/chromedp/chromedp v0.23.0
 	github.com/open-telemetry/opentelemetry-collector-contrib/exporter/clickhouseexporter v0.161.0
 	github.com/rs/cors v1.11.1
-	github.com/traceflake/traceflake v0.0.0
+	github.com/traceflake/traceflake v0.1.0
 	github.com/traceflake/traceflake/internal/embedded v0.0.0
 	github.com/traceflake/traceflake/internal/embedded/etcd v0.0.0
-	github.com/traceflake/traceflake/randflake/lease/etcdstore v0.0.0
-	github.com/traceflake/traceflake/randflake/lease/pgstore v0.0.0
+	github.com/traceflake/traceflake/randflake/lease/etcdstore v0.1.0
+	github.com/traceflake/traceflake/randflake/lease/pgstore v0.1.0
 	go.opentelemetry.io/collector/component v1.67.0
 	go.opentelemetry.io/collector/config/configoptional v1.67.0
 	go.opentelemetry.io/collector/exporter v1.67.0

@@ -7,7 +7,7 @@ require (
 	github.com/google/uuid v1.6.0
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/open-telemetry/opentelemetry-collector-contrib/pkg/sampling v0.161.0
-	github.com/traceflake/traceflake v0.0.0-00010101000000-000000000000
+	github.com/traceflake/traceflake v0.1.0
 	github.com/traceflake/traceflake/internal/embedded v0.0.0-00010101000000-000000000000
 	go.opentelemetry.io/collector/pdata v1.70.0
 	go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp v0.72.0
@@ -103,8 +103,8 @@ require (
 	github.com/segmentio/asm v1.2.1 // indirect
 	github.com/shopspring/decimal v1.5.0 // indirect
 	github.com/traceflake/traceflake/internal/embedded/etcd v0.0.0-00010101000000-000000000000
-	github.com/traceflake/traceflake/randflake/lease/etcdstore v0.0.0-00010101000000-000000000000
-	github.com/traceflake/traceflake/randflake/lease/pgstore v0.0.0-00010101000000-000000000000
+	github.com/traceflake/traceflake/randflake/lease/etcdstore v0.1.0
+	github.com/traceflake/traceflake/randflake/lease/pgstore v0.1.0
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
 	go.opentelemetry.io/collector/featuregate v1.70.0 // indirect
 	go.opentelemetry.io/contrib/otelconf v0.27.0

@@ -69,6 +69,7 @@ internal/embedded/...: STD OTHERS ~/internal/embedded/...
 internal/e2e/...:      STD OTHERS ROOT STORES ~/internal/embedded/... ~/internal/e2e/...
 internal/demo/...:     STD OTHERS ROOT STORES ~/internal/embedded/... ~/internal/demo/...
 internal/rooms:        STD
+internal/stores/...:   STD OTHERS ROOT STORES ~/randflake/lease/leasetest ~/internal/embedded/...
 cmd/...:               STD OTHERS ROOT STORES ~/cmd/...
 bench/...:             STD OTHERS ROOT ~/internal/embedded/... ~/bench/...
 examples/otelhttp:     STD OTHERS ROOT
@@ -76,9 +77,7 @@ examples/collector:    STD OTHERS ROOT ~/internal/embedded/...
 
 # Tests of the root module bring in no module that a user of it has not.
 test: STD ROOT @/otel/... @/contrib/propagators/b3 go.etcd.io/bbolt golang.org/x/sys/cpu
-# Tests of stores start engines and run the shared suite.
-randflake/lease/pgstore test:   STD ROOT ~/randflake/lease/leasetest ~/internal/embedded
-randflake/lease/etcdstore test: STD ROOT ~/randflake/lease/leasetest ~/internal/embedded/etcd
+# Tests of stores that start engines are in internal/stores.
 randflake/lease/leasetest test: STD ROOT ~/randflake/lease/leasetest
 cmd/... test:                   ~/internal/embedded/...
 
@@ -111,7 +110,7 @@ var planted = map[string]string{
 
 	"sparx64 test":                 "~/internal/embedded math/rand github.com/stretchr/testify/require github.com/jackc/pgx/v5",
 	"idgen test":                   "~/internal/e2e ~/randflake/lease/pgstore @/contrib/instrumentation/net/http/otelhttp",
-	"randflake/lease/pgstore test": "~/internal/e2e ~/randflake/lease/etcdstore math/rand",
+	"randflake/lease/pgstore test": "~/internal/embedded ~/randflake/lease/leasetest math/rand",
 	"bench test":                   "~/internal/e2e github.com/stretchr/testify/require",
 }
 

@@ -1,6 +1,6 @@
 //go:build unix
 
-package etcdstore_test
+package etcd_test
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package leasetest_test
+package bolt
 
 import (
 	"path/filepath"
