@@ -191,7 +191,7 @@ func (c Config) keeper(ctx context.Context) (*lease.Keeper, func(context.Context
 		return nil, nil, fmt.Errorf("setup: %s: %w", StoreVar, err)
 	}
 	var codec *randflake.Codec
-	if own, ok := store.(interface{ Codec() *randflake.Codec }); ok {
+	if own, ok := store.(randflake.CodecHolder); ok {
 		codec = own.Codec()
 	}
 	if keyring != nil {

@@ -11,10 +11,10 @@ import (
 
 	"go.opentelemetry.io/otel"
 
-	"github.com/traceflake/traceflake/idgen"
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/randflake/lease"
 	"github.com/traceflake/traceflake/setup"
+	"github.com/traceflake/traceflake/traceid"
 )
 
 const secret = "dffd6021bb2bd5b0af676290809ec3a5"
@@ -108,8 +108,8 @@ func TestFleet(t *testing.T) {
 		t.Errorf("opened %q with %+v", opened.url, opened.nodes)
 	}
 	id, _ := g.NewIDs(t.Context()) // the first is a leased one already
-	if info, secret := idgen.InspectKeyring(k, id); secret != 0 || info.Parts.Node < 256 || info.Parts.Node >= 320 {
-		t.Errorf("secret %d, node %d", secret, info.Parts.Node)
+	if info := traceid.Inspect(k, id); info.Secret != 0 || info.Parts.Node < 256 || info.Parts.Node >= 320 {
+		t.Errorf("secret %d, node %d", info.Secret, info.Parts.Node)
 	}
 	blocks, err := opened.memory.List(t.Context())
 	if err != nil || len(blocks) != 1 {
@@ -148,8 +148,8 @@ func TestBolt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	codec := s.(interface{ Codec() *randflake.Codec }).Codec()
-	if id, _ := g.NewIDs(t.Context()); !idgen.Inspect(codec, id).Agree {
+	k := randflake.NewKeyring(s.(randflake.CodecHolder).Codec())
+	if id, _ := g.NewIDs(t.Context()); !traceid.Inspect(k, id).Agree {
 		t.Error("the ID is not of the file's secret")
 	}
 }

@@ -15,10 +15,10 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/traceflake/traceflake/idgen"
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/randflake/lease"
 	"github.com/traceflake/traceflake/setup"
+	"github.com/traceflake/traceflake/traceid"
 )
 
 const (
@@ -127,7 +127,7 @@ func TestNewVerifyInspect(t *testing.T) {
 	command(t, "", "verify", "--max-age", "1ns", ids[0]).want(t, 1, "not verified", "")
 
 	command(t, "", "inspect", ids[0]).want(t, 0, "halves agree", "")
-	command(t, "", "inspect", ids[0]).want(t, 0, "traceflake trace ID  "+idgen.Time(traceID(t, ids[0])).Format("2006-01-02T15:04:05"), "")
+	command(t, "", "inspect", ids[0]).want(t, 0, "traceflake trace ID  "+traceid.Time(traceID(t, ids[0])).Format("2006-01-02T15:04:05"), "")
 	t.Setenv(setup.SecretFileVar, "")
 	command(t, "", "inspect", ids[0]).want(t, 0, "a secret would tell", "")
 }
@@ -135,8 +135,8 @@ func TestNewVerifyInspect(t *testing.T) {
 func TestNewWithoutSecret(t *testing.T) {
 	r := command(t, "", "new")
 	r.want(t, 0, something, "")
-	if id := traceID(t, strings.TrimSpace(r.out)); time.Since(idgen.Time(id)) > time.Minute {
-		t.Errorf("time %v", idgen.Time(id))
+	if id := traceID(t, strings.TrimSpace(r.out)); time.Since(traceid.Time(id)) > time.Minute {
+		t.Errorf("time %v", traceid.Time(id))
 	}
 	r = command(t, "", "new", "--span", "-n", "2")
 	r.want(t, 0, something, "")
@@ -150,8 +150,8 @@ func TestNewAt(t *testing.T) {
 	at := time.Date(2021, 2, 3, 4, 5, 6, 7e6, time.UTC)
 	r := command(t, "", "new", "--at", at.Format(time.RFC3339Nano), "--secret-file", secret)
 	id := traceID(t, strings.TrimSpace(r.out))
-	if !idgen.Time(id).Equal(at) {
-		t.Errorf("time %v", idgen.Time(id))
+	if !traceid.Time(id).Equal(at) {
+		t.Errorf("time %v", traceid.Time(id))
 	}
 	command(t, "", "verify", "--max-age", "100000h", "--secret-file", secret, id.String()).want(t, 1, "not verified", "")
 	command(t, "", "inspect", "--secret-file", secret, id.String()).want(t, 0, "given to an old record at ", "")
@@ -211,7 +211,7 @@ func TestInspectMany(t *testing.T) {
 func TestRange(t *testing.T) {
 	command(t, "", "range", "2024-01-02T03:04:05Z", "2024-01-02T03:04:06Z").want(t, 0, "0eb4dcf8440000000000000000000000\n", "")
 	from, to := time.Date(2024, 1, 2, 3, 4, 5, 0, time.UTC), time.Date(2024, 1, 2, 3, 4, 6, 0, time.UTC)
-	low, high := idgen.MinTraceID(from).String(), idgen.MaxTraceID(to).String()
+	low, high := traceid.Min(from).String(), traceid.Max(to).String()
 	command(t, "", "range", "1704164645", "1704164646000").want(t, 0, low+"\n"+high+"\n", "")
 	command(t, "", "range", "1704164645", "1704164646", "-o", "sql", "--column", "trace_id").want(t, 0, "trace_id BETWEEN '"+low+"' AND '"+high+"'\n", "")
 	command(t, "", "range", "1704164645", "1704164646", "-o", "json").want(t, 0, `{"max":"`+high+`","min":"`+low+`"}`, "")
@@ -289,8 +289,8 @@ func TestLease(t *testing.T) {
 	command(t, "", "lease", "show", "131072").want(t, 2, "", "no node")
 
 	// Its owner shows at an ID of that node; the file's own secret decodes it.
-	codec := s.(interface{ Codec() *randflake.Codec }).Codec()
-	if !idgen.Inspect(codec, traceID(t, id)).Agree {
+	k := randflake.NewKeyring(s.(randflake.CodecHolder).Codec())
+	if !traceid.Inspect(k, traceID(t, id)).Agree {
 		t.Error("the ID is not of the file's secret")
 	}
 
@@ -407,7 +407,7 @@ func TestBackfill(t *testing.T) {
 	secret := write(t, "secret", secretA)
 	in := `{"ts":"2024-01-02T03:04:05Z","k":"a"}` + "\n" + `{"ts":"2024-01-02T03:04:06Z","k":"a"}` + "\n" + `{"ts":"2019-01-02T03:04:05Z"}` + "\n" + `{"ts":"20`
 	r := command(t, in, "backfill", "--time", "ts", "--key", "k", "--secret-file", secret)
-	r.want(t, 1, `{"ts":"2019-01-02T03:04:05Z"}`+"\n"+`{"ts":"20`, "line 3: 2019-01-02T03:04:05Z: idgen: the time is before")
+	r.want(t, 1, `{"ts":"2019-01-02T03:04:05Z"}`+"\n"+`{"ts":"20`, "line 3: 2019-01-02T03:04:05Z: traceid: the time is before")
 	r.want(t, 1, something, "line 4: the line is no JSON object; was it cut off?")
 	if !strings.Contains(r.errOut, "4 records: 2 got an ID (1 keys, 0 records without one), 0 had one, 2 reported") {
 		t.Errorf("summary %q", r.errOut)
@@ -418,7 +418,7 @@ func TestBackfill(t *testing.T) {
 	}
 	// It decodes as what it is, and does not verify.
 	k := keyring(t, secret)
-	info := idgen.Inspect(k.Codec(), traceID(t, ids[0][1]))
+	info := traceid.Inspect(k, traceID(t, ids[0][1]))
 	if info.Agree || !info.Time.Equal(time.Date(2024, 1, 2, 3, 4, 5, 0, time.UTC)) || time.Since(info.Parts.Time) > time.Minute || time.Until(info.Parts.Time) > time.Minute {
 		t.Errorf("%+v", info)
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/traceflake/traceflake/idgen"
+	"github.com/traceflake/traceflake/traceid"
 )
 
 func rangeCommand() *cobra.Command {
@@ -35,7 +35,7 @@ trace IDs can tell.
 			if to.Before(from) {
 				return fmt.Errorf("TO, %s, is before FROM, %s", to.UTC().Format(time.RFC3339Nano), from.UTC().Format(time.RFC3339Nano))
 			}
-			low, high := idgen.MinTraceID(from).String(), idgen.MaxTraceID(to).String()
+			low, high := traceid.Min(from).String(), traceid.Max(to).String()
 			out := cmd.OutOrStdout()
 			switch output {
 			case "text":

@@ -9,7 +9,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/traceflake/traceflake/cmd/traceflake/internal/identify"
-	"github.com/traceflake/traceflake/idgen"
+	"github.com/traceflake/traceflake/traceid"
 )
 
 func verifyCommand(f *flags) *cobra.Command {
@@ -35,7 +35,7 @@ again. IDs of clients, of the random fallback and of old records do not verify.`
 			if maxAge <= 0 || skew < 0 || tolerance < 0 {
 				return fmt.Errorf("--max-age must be more than 0, --skew and --tolerance not less")
 			}
-			v := idgen.NewVerifier(keyring.Codecs(), idgen.WithMaxAge(maxAge), idgen.WithSkew(skew), idgen.WithTolerance(tolerance))
+			v := traceid.NewVerifier(keyring, traceid.WithMaxAge(maxAge), traceid.WithSkew(skew), traceid.WithTolerance(tolerance))
 			none, failed := true, false
 			err = eachLine(cmd, args, func(number int, line string) error {
 				none = false

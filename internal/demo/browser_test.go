@@ -27,8 +27,8 @@ import (
 	"github.com/chromedp/chromedp"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/traceflake/traceflake/idgen"
 	"github.com/traceflake/traceflake/internal/embedded"
+	"github.com/traceflake/traceflake/traceid"
 )
 
 // go test ./internal/demo -run TestBrowser -screenshots ../../docs
@@ -329,7 +329,7 @@ func TestBrowser(t *testing.T) {
 			sequence uint32
 		}{{5000, 0}, {5000, 1}, {5000, 2}, {5000, 3}, {5001, 0}} {
 			id, err := trace.TraceIDFromHex(ids[i])
-			if err != nil || idgen.Time(id).UnixMilli() != idgen.EpochMillis+want.ms || idgen.Sequence(id) != want.sequence {
+			if err != nil || traceid.Time(id).UnixMilli() != traceid.EpochMillis+want.ms || traceid.Sequence(id) != want.sequence {
 				t.Errorf("ID %d is %s: %v, want %+v", i, ids[i], err, want)
 			}
 			lows[ids[i][16:]] = true
@@ -382,8 +382,8 @@ func TestBrowser(t *testing.T) {
 func checkOwnTrace(t *testing.T, b *browser, engine *embedded.Engine, database string, demo *demo, id string) {
 	t.Helper()
 	made, err := trace.TraceIDFromHex(id)
-	if err != nil || !idgen.Plausible(made, time.Now(), time.Minute, time.Second) {
-		t.Errorf("the browser's ID %s: made %s, %v", id, idgen.Time(made), err)
+	if err != nil || !traceid.Plausible(made, time.Now(), time.Minute, time.Second) {
+		t.Errorf("the browser's ID %s: made %s, %v", id, traceid.Time(made), err)
 	}
 	var sent network.Headers
 	b.mu.Lock()

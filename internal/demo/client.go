@@ -14,6 +14,7 @@ import (
 
 	"github.com/traceflake/traceflake/idgen"
 	"github.com/traceflake/traceflake/propagation/xtraceid"
+	"github.com/traceflake/traceflake/traceid"
 )
 
 // kind is a sort of client.
@@ -152,7 +153,7 @@ func (r *request) send(ctx context.Context, client *http.Client, url string, app
 		return got, fmt.Errorf("the answer's %s: %w", xtraceid.DefaultHeader, err)
 	case r.kind != bare && got != want:
 		return got, fmt.Errorf("the answer's %s is %s, want %s", xtraceid.DefaultHeader, got, want)
-	case r.kind == bare && !idgen.Plausible(got, time.Now(), time.Minute, 5*time.Second):
+	case r.kind == bare && !traceid.Plausible(got, time.Now(), time.Minute, 5*time.Second):
 		return got, fmt.Errorf("the answer's %s is %s, which was not made just now", xtraceid.DefaultHeader, got)
 	}
 	return got, nil

@@ -11,8 +11,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	traces "github.com/traceflake/traceflake/clickhouse"
-	"github.com/traceflake/traceflake/idgen"
 	"github.com/traceflake/traceflake/internal/embedded"
+	"github.com/traceflake/traceflake/traceid"
 )
 
 // finder looks traces up.
@@ -93,7 +93,7 @@ func (f *finder) trace(ctx context.Context, id trace.TraceID) (t found, err erro
 		return t, fmt.Errorf("%w %s", errNoTrace, id)
 	}
 	began := t.spans[0].Timestamp
-	t.dated = idgen.Plausible(id, began, time.Hour, time.Minute)
+	t.dated = traceid.Plausible(id, began, time.Hour, time.Minute)
 	return t, nil
 }
 
@@ -136,10 +136,10 @@ type listed struct {
 // before on if that is not zero, and tells whether there are more. It looks
 // further back only if it finds too few.
 func (f *finder) newest(ctx context.Context, before trace.TraceID, n int) (list []listed, more bool, err error) {
-	epoch := time.UnixMilli(idgen.EpochMillis)
+	epoch := time.UnixMilli(traceid.EpochMillis)
 	to := time.Now().Add(time.Minute) // other clocks may be ahead
 	if before.IsValid() {
-		to = idgen.Time(before).Add(time.Millisecond)
+		to = traceid.Time(before).Add(time.Millisecond)
 	}
 	for back := time.Hour; ; back *= 24 {
 		from := to.Add(-back)

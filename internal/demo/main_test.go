@@ -23,6 +23,7 @@ import (
 	"github.com/traceflake/traceflake/idgen"
 	"github.com/traceflake/traceflake/internal/embedded"
 	"github.com/traceflake/traceflake/internal/embedded/etcd"
+	"github.com/traceflake/traceflake/traceid"
 )
 
 func TestMain(m *testing.M) {
@@ -108,7 +109,7 @@ func TestClients(t *testing.T) {
 			if c.want != "" && id != c.want {
 				t.Errorf("x-trace-id %s, want %s", id, c.want)
 			}
-			if tid, err := trace.TraceIDFromHex(id); err != nil || c.want == "" && idgen.Time(tid).Before(began) {
+			if tid, err := trace.TraceIDFromHex(id); err != nil || c.want == "" && traceid.Time(tid).Before(began) {
 				t.Errorf("x-trace-id %q: %v", id, err)
 			}
 			_, page := get(t, http.MethodGet, demo.page+"/traces/"+id, nil) // also makes the services store their spans

@@ -19,6 +19,7 @@ import (
 	_ "github.com/traceflake/traceflake/randflake/lease/boltstore" // bolt:
 	_ "github.com/traceflake/traceflake/randflake/lease/etcdstore" // etcd://
 	_ "github.com/traceflake/traceflake/randflake/lease/pgstore"   // postgres://
+	"github.com/traceflake/traceflake/traceid"
 )
 
 // source is where the services' IDs come from: leased nodes of a store, or for
@@ -103,7 +104,7 @@ func (s *source) file() (string, error) {
 
 // findSecret returns the store's own secret, the fleet's, or a new one.
 func (s *source) findSecret() (codec *randflake.Codec, whose string, err error) {
-	if own, ok := s.store.(interface{ Codec() *randflake.Codec }); ok {
+	if own, ok := s.store.(randflake.CodecHolder); ok {
 		return own.Codec(), "the file's secret", nil
 	}
 	path := os.Getenv(secretFile)
@@ -158,7 +159,7 @@ func (s *source) decode(id trace.TraceID) string {
 	if s.codec == nil {
 		return "hidden, the secret is this process's alone"
 	}
-	info := idgen.Inspect(s.codec, id)
+	info := traceid.Inspect(randflake.NewKeyring(s.codec), id)
 	if !info.Agree {
 		return "not made under " + s.secret + ": somebody else's or random"
 	}

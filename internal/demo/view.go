@@ -7,7 +7,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/traceflake/traceflake/idgen"
+	"github.com/traceflake/traceflake/traceid"
 )
 
 // head is what every page has.
@@ -68,7 +68,7 @@ func newListView(traces []listed, more bool, before trace.TraceID, edge string, 
 		if err != nil {
 			continue // not 32 digits, and so not to be opened
 		}
-		v.Traces = append(v.Traces, listRow{ID: t.TraceID, Made: idgen.Time(id), Service: t.Service, Name: t.Name,
+		v.Traces = append(v.Traces, listRow{ID: t.TraceID, Made: traceid.Time(id), Service: t.Service, Name: t.Name,
 			Colour: colours[t.Service], Spans: t.Spans, Errors: t.Errors, Duration: milliseconds(t.End.Sub(t.Start))})
 	}
 	if more {
@@ -111,7 +111,7 @@ func newTraceView(t found, lost error) traceView {
 	start, total := extent(rows)
 	v := traceView{
 		head: newHead(rows[0].SpanName+", trace "+t.id.String(), lost), Name: rows[0].SpanName, Total: milliseconds(total),
-		ID: t.id.String(), Made: idgen.Time(t.id), Sequence: idgen.Sequence(t.id), Decoded: t.decoded,
+		ID: t.id.String(), Made: traceid.Time(t.id), Sequence: traceid.Sequence(t.id), Decoded: t.decoded,
 		Dated: t.dated, Read: t.read.Read, Granules: t.read.Total, Exporter: t.exporter.Read, ExporterGranules: t.exporter.Total,
 	}
 	if v.Dated {

@@ -8,7 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/traceflake/traceflake/idgen"
+	"github.com/traceflake/traceflake/traceid"
 )
 
 // waterfall draws a trace: a line a span, children below their parents, and a
@@ -45,7 +45,7 @@ func (s *screen) waterfall(t found) {
 			strings.Repeat(" ", left), s.paint(bar, strings.Repeat("━", long)), s.paint(failed, note))
 	}
 	s.printf("\n%d spans in %s.\n", len(rows), milliseconds(total))
-	if made := idgen.Time(t.id); t.dated {
+	if made := traceid.Time(t.id); t.dated {
 		s.printf("The ID was made at %s; the first span began %s later. Decoded: %s.\n", made.Format("2006-01-02 15:04:05.000 MST"), milliseconds(start.Sub(made)), t.decoded)
 	}
 	s.printf("Granules read: %s, as the table is sorted by trace ID; in the Collector's own schema %d of %d.\n\n",

@@ -8,8 +8,8 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/traceflake/traceflake/idgen"
 	"github.com/traceflake/traceflake/internal/embedded"
+	"github.com/traceflake/traceflake/traceid"
 )
 
 func sample() found {
@@ -20,7 +20,7 @@ func sample() found {
 	}
 	ms := time.Millisecond
 	return found{
-		id: idgen.MinTraceID(start.Add(-2 * ms)), decoded: "node 7", dated: true,
+		id: traceid.Min(start.Add(-2 * ms)), decoded: "node 7", dated: true,
 		read: embedded.Granules{Read: 1, Total: 9}, exporter: embedded.Granules{Read: 4, Total: 9},
 		spans: []span{
 			at(6, "d", "b", "orders", "insert", "Error", 2*ms),

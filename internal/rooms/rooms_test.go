@@ -30,7 +30,7 @@ const rules = `
 PURE: STD -context -database/... -net/... -os/... -syscall/... -log/syslog -plugin
 
 # What services import. None of it may import what is not on this line.
-ROOT:   ~/sparx64 ~/randflake ~/randflake/lease ~/randflake/lease/boltstore ~/idgen
+ROOT:   ~/sparx64 ~/randflake ~/randflake/lease ~/randflake/lease/boltstore ~/idgen ~/traceid
         ~/propagation/xtraceid ~/clickhouse ~/postgres ~/setup
 STORES: ~/randflake/lease/pgstore ~/randflake/lease/etcdstore
 METRIC: @/otel @/otel/attribute @/otel/metric @/otel/metric/...
@@ -51,10 +51,14 @@ randflake/lease/leasetest: STD ~/randflake ~/randflake/lease
                            github.com/anishathalye/porcupine pgregory.net/rapid
 
 # Makes IDs. It knows a source of them, not leases.
-idgen: PURE context ~/randflake METRIC @/otel/trace @/otel/sdk/trace
+idgen: PURE context ~/randflake ~/traceid METRIC @/otel/trace @/otel/sdk/trace
+
+# Reads IDs: no SDK, no generator.
+traceid: PURE ~/randflake @/otel/trace
 
 # Does not know how IDs are born.
 propagation/xtraceid: STD METRIC @/otel/trace @/otel/propagation @/contrib/propagators/b3
+propagation/xtraceid/xtraceidgrpc: STD ~/propagation/xtraceid @/otel/trace google.golang.org/grpc/...
 
 # SQL and text.
 clickhouse: STD
@@ -66,7 +70,8 @@ setup: STD ~/idgen ~/randflake ~/randflake/lease ~/randflake/lease/boltstore MET
 # Nothing else imports these.
 sparx64/_asm:          STD github.com/mmcloughlin/avo/...
 internal/embedded/...: STD OTHERS ~/internal/embedded/...
-internal/e2e/...:      STD OTHERS ROOT STORES ~/internal/embedded/... ~/internal/e2e/...
+internal/e2e/...:      STD OTHERS ROOT STORES ~/propagation/xtraceid/xtraceidgrpc
+                       ~/internal/embedded/... ~/internal/e2e/...
 internal/demo/...:     STD OTHERS ROOT STORES ~/internal/embedded/... ~/internal/demo/...
 internal/rooms:        STD
 internal/stores/...:   STD OTHERS ROOT STORES ~/randflake/lease/leasetest ~/internal/embedded/...
@@ -95,6 +100,7 @@ var planted = map[string]string{
 	"randflake/lease/etcdstore": "@/otel ~/idgen go.etcd.io/etcd/server/v3/embed ~/randflake/lease/leasetest",
 	"randflake/lease/leasetest": "~/idgen ~/randflake/lease/pgstore github.com/jackc/pgx/v5 ~/internal/embedded",
 	"idgen":                     "net/http os ~/sparx64 ~/randflake/lease ~/propagation/xtraceid @/otel/sdk/metric @/otel/baggage",
+	"traceid":                   "context net/http os ~/idgen ~/sparx64 @/otel/sdk/trace @/otel",
 	"propagation/xtraceid":      "~/idgen ~/randflake @/otel/sdk/trace @/contrib/propagators/autoprop",
 	"clickhouse":                "~/idgen @/otel github.com/ClickHouse/clickhouse-go/v2",
 	"postgres":                  "~/idgen @/otel github.com/jackc/pgx/v5",

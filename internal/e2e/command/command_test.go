@@ -12,13 +12,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/traceflake/traceflake/idgen"
 	"github.com/traceflake/traceflake/internal/embedded"
 	"github.com/traceflake/traceflake/internal/embedded/etcd"
 	"github.com/traceflake/traceflake/randflake/lease"
 	_ "github.com/traceflake/traceflake/randflake/lease/etcdstore"
 	_ "github.com/traceflake/traceflake/randflake/lease/pgstore"
 	"github.com/traceflake/traceflake/setup"
+	"github.com/traceflake/traceflake/traceid"
 )
 
 func TestMain(m *testing.M) {
@@ -96,7 +96,7 @@ func TestStores(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			node := idgen.Inspect(keyring.Codec(), id).Parts.Node
+			node := traceid.Inspect(keyring, id).Parts.Node
 			block := fmt.Sprintf("lease now block %d+8, held by ", node&^7)
 			for _, text := range []string{id.String(), span.String()} {
 				if out := p.run(t, 0, "inspect", text); !strings.Contains(out, block) {

@@ -110,7 +110,7 @@ func work(life, url string) error {
 // codecOf returns the codec of a store that has a secret of its own, and for
 // others that of one fleet.
 func codecOf(s lease.Store) (*randflake.Codec, error) {
-	if own, ok := s.(interface{ Codec() *randflake.Codec }); ok {
+	if own, ok := s.(randflake.CodecHolder); ok {
 		return own.Codec(), nil
 	}
 	return randflake.NewCodec([]byte("one fleet's code"))

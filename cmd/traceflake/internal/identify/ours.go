@@ -9,8 +9,8 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/traceflake/traceflake/idgen"
 	"github.com/traceflake/traceflake/randflake"
+	"github.com/traceflake/traceflake/traceid"
 )
 
 // The kinds that are ours.
@@ -30,22 +30,22 @@ const (
 var randflakeEpoch = time.Unix(randflake.Epoch, 0)
 
 func (x Identifier) traceID(id trace.TraceID) (Candidate, bool) {
-	t := idgen.Time(id)
-	chance := x.share(t, time.UnixMilli(idgen.EpochMillis), clearYears)
+	t := traceid.Time(id)
+	chance := x.share(t, time.UnixMilli(traceid.EpochMillis), clearYears)
 	if [8]byte(id[:8]) == [8]byte{} || chance == 0 {
 		return Candidate{}, false
 	}
 	c := Candidate{Kind: TraceID, Time: &t, Chance: chance}
-	c.Parts.add("sequence", idgen.Sequence(id))
+	c.Parts.add("sequence", traceid.Sequence(id))
 	if x.Keyring == nil {
 		c.Note = "by its time only; a secret would tell"
 		return c, true
 	}
-	info, secret := idgen.InspectKeyring(x.Keyring, id)
+	info := traceid.Inspect(x.Keyring, id)
 	switch {
-	case secret >= 0:
+	case info.Agree:
 		c.Chance *= agreement * float64(len(x.Keyring.Codecs()))
-		c.decoded(info.Parts, secret)
+		c.decoded(info.Parts, info.Secret)
 		c.Parts.add("halves", "agree")
 	case x.backfilled(&c, info):
 	default:
@@ -57,7 +57,7 @@ func (x Identifier) traceID(id trace.TraceID) (Candidate, bool) {
 
 // backfilled tells an ID of NewTraceIDAt: its low half was made later than its
 // clear half says.
-func (x Identifier) backfilled(c *Candidate, info idgen.Info) bool {
+func (x Identifier) backfilled(c *Candidate, info traceid.Info) bool {
 	for secret, codec := range x.Keyring.Codecs() {
 		parts := codec.Decode(info.Low)
 		from := randflakeEpoch

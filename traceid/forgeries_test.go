@@ -1,4 +1,4 @@
-package idgen_test
+package traceid_test
 
 import (
 	"encoding/binary"
@@ -11,8 +11,8 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/traceflake/traceflake/idgen"
 	"github.com/traceflake/traceflake/randflake"
+	"github.com/traceflake/traceflake/traceid"
 )
 
 // forger makes forged IDs, the same ones in every run.
@@ -46,7 +46,7 @@ func (f forger) low(codec *randflake.Codec, at time.Time) uint64 {
 
 // high returns a clear half that tells at.
 func (f forger) high(at time.Time) uint64 {
-	high, _ := halves(idgen.MinTraceID(at))
+	high, _ := halves(traceid.Min(at))
 	return high | f.Uint64N(1<<23)
 }
 
@@ -62,23 +62,23 @@ func (f forger) made(codec *randflake.Codec, from, to time.Time) trace.TraceID {
 // the same arithmetic speaks of hundreds. "plausible" is strict with a second
 // rule, five minutes.
 func TestTenMillionForgeries(t *testing.T) {
-	secrets := []*randflake.Codec{newCodec(t, fleetSecret), newCodec(t, "the last secret!")}
-	fleet, another := secrets[0], newCodec(t, "another secret!!")
+	keyring := newKeyring(t, fleetSecret, "the last secret!")
+	fleet, another := keyring.Codec(), newKeyring(t, "another secret!!").Codec()
 	const (
 		day, wide = 24 * time.Hour, 12 * time.Hour
 		plausible = 5 * time.Minute
 		skew      = time.Minute
 	)
-	clock := idgen.WithVerifierClock(newClock(noon))
-	verifiers := [...]*idgen.Verifier{
-		idgen.NewVerifier(secrets, clock),
-		idgen.NewVerifier(secrets, clock, idgen.WithTolerance(wide)),
-		idgen.NewVerifier(secrets, clock, idgen.WithPlausible(plausible)),
+	clock := traceid.WithClock(fixed(noon))
+	verifiers := [...]*traceid.Verifier{
+		traceid.NewVerifier(keyring, clock),
+		traceid.NewVerifier(keyring, clock, traceid.WithTolerance(wide)),
+		traceid.NewVerifier(keyring, clock, traceid.WithPlausible(plausible)),
 	}
 	// The chance of a low half that nobody with a secret made: window in seconds
 	// times secrets of 2^30.
 	agrees := func(tolerance time.Duration) float64 {
-		return (2*tolerance.Seconds() + 1) * float64(len(secrets)) / (1 << 30)
+		return (2*tolerance.Seconds() + 1) * float64(len(keyring.Codecs())) / (1 << 30)
 	}
 	strictly, widely := agrees(2*time.Second), agrees(wide)
 	// The chance of random clear bits to lie in a window of this length.
@@ -177,57 +177,38 @@ func short(x float64) string {
 
 // The second rule, at its edges.
 func TestWithPlausible(t *testing.T) {
-	codec, another := newCodec(t, fleetSecret), newCodec(t, "another secret!!")
+	keyring, another := newKeyring(t, fleetSecret), newKeyring(t, "another secret!!")
 	ms := noon.Truncate(time.Millisecond)
 	foreign := func(at time.Time) trace.TraceID { return assemble(t, another, at, at) }
-	old := assemble(t, codec, ms.Add(-time.Hour), ms.Add(-time.Hour).Truncate(time.Second))
-	rule := idgen.WithPlausible(5 * time.Minute)
+	old := assemble(t, keyring, ms.Add(-time.Hour), ms.Add(-time.Hour).Truncate(time.Second))
+	rule := traceid.WithPlausible(5 * time.Minute)
 	for _, tt := range []struct {
 		name  string
 		id    trace.TraceID
-		opts  []idgen.VerifierOption
+		opts  []traceid.VerifierOption
 		wants bool
 	}{
 		{"without the rule", foreign(ms), nil, false},
-		{"now", foreign(ms), []idgen.VerifierOption{rule}, true},
-		{"just young enough", foreign(ms.Add(-5 * time.Minute)), []idgen.VerifierOption{rule}, true},
-		{"too old", foreign(ms.Add(-5*time.Minute - time.Millisecond)), []idgen.VerifierOption{rule}, false},
-		{"a minute ahead", foreign(ms.Add(time.Minute)), []idgen.VerifierOption{rule}, true},
-		{"further ahead", foreign(ms.Add(time.Minute + time.Millisecond)), []idgen.VerifierOption{rule}, false},
-		{"further ahead, allowed", foreign(ms.Add(time.Hour)), []idgen.VerifierOption{rule, idgen.WithSkew(time.Hour)}, true},
-		{"ours, older than the rule allows", old, []idgen.VerifierOption{rule}, true},
-		{"ours, too old, but not for the rule", old, []idgen.VerifierOption{idgen.WithMaxAge(time.Minute), idgen.WithPlausible(2 * time.Hour)}, true},
-		{"no age", foreign(ms), []idgen.VerifierOption{idgen.WithPlausible(-1)}, true},
-		{"no age, a millisecond old", foreign(ms.Add(-time.Millisecond)), []idgen.VerifierOption{idgen.WithPlausible(-1)}, false},
-		{"64 bits", trace.TraceID{8: 1}, []idgen.VerifierOption{rule}, false},
-		{"zero", trace.TraceID{}, []idgen.VerifierOption{rule}, false},
-		{"a UUID of version 7, now", joined(uint64(ms.UnixMilli())<<16|7<<12, 1<<63), []idgen.VerifierOption{rule}, false},
+		{"now", foreign(ms), []traceid.VerifierOption{rule}, true},
+		{"just young enough", foreign(ms.Add(-5 * time.Minute)), []traceid.VerifierOption{rule}, true},
+		{"too old", foreign(ms.Add(-5*time.Minute - time.Millisecond)), []traceid.VerifierOption{rule}, false},
+		{"a minute ahead", foreign(ms.Add(time.Minute)), []traceid.VerifierOption{rule}, true},
+		{"further ahead", foreign(ms.Add(time.Minute + time.Millisecond)), []traceid.VerifierOption{rule}, false},
+		{"further ahead, allowed", foreign(ms.Add(time.Hour)), []traceid.VerifierOption{rule, traceid.WithSkew(time.Hour)}, true},
+		{"ours, older than the rule allows", old, []traceid.VerifierOption{rule}, true},
+		{"ours, too old, but not for the rule", old, []traceid.VerifierOption{traceid.WithMaxAge(time.Minute), traceid.WithPlausible(2 * time.Hour)}, true},
+		{"no age", foreign(ms), []traceid.VerifierOption{traceid.WithPlausible(-1)}, true},
+		{"no age, a millisecond old", foreign(ms.Add(-time.Millisecond)), []traceid.VerifierOption{traceid.WithPlausible(-1)}, false},
+		{"64 bits", trace.TraceID{8: 1}, []traceid.VerifierOption{rule}, false},
+		{"zero", trace.TraceID{}, []traceid.VerifierOption{rule}, false},
+		{"a UUID of version 7, now", joined(uint64(ms.UnixMilli())<<16|7<<12, 1<<63), []traceid.VerifierOption{rule}, false},
 	} {
-		v := idgen.NewVerifier([]*randflake.Codec{codec}, append(tt.opts, idgen.WithVerifierClock(newClock(ms)))...)
+		v := traceid.NewVerifier(keyring, append(tt.opts, traceid.WithClock(fixed(ms)))...)
 		if got := v.Verify(tt.id); got != tt.wants {
 			t.Errorf("%s: %v", tt.name, got)
 		}
 	}
-	if !idgen.NewVerifier(nil, rule, idgen.WithVerifierClock(newClock(ms))).Verify(foreign(ms)) {
-		t.Error("the rule needs a codec")
-	}
-}
-
-// What the rule is for: clients and fallbacks.
-func TestWithPlausibleAcceptsWhatHasNoSecret(t *testing.T) {
-	clock := newClock(noon)
-	source := &switched{Source: newSource(t, clock)}
-	source.refuse.Store(true)
-	collectErrors(t)
-	codecs := []*randflake.Codec{newCodec(t, fleetSecret)}
-	strict := idgen.NewVerifier(codecs, idgen.WithVerifierClock(clock))
-	lenient := idgen.NewVerifier(codecs, idgen.WithVerifierClock(clock), idgen.WithPlausible(time.Minute))
-	for name, g := range map[string]*idgen.Generator{
-		"zero configuration": idgen.New(idgen.WithClock(clock)),
-		"the fallback":       idgen.New(idgen.WithClock(clock), idgen.WithSource(source)),
-	} {
-		if id, _ := g.NewIDs(t.Context()); strict.Verify(id) || !lenient.Verify(id) {
-			t.Errorf("%s: strict %v, lenient %v; want false, true", name, strict.Verify(id), lenient.Verify(id))
-		}
+	if !traceid.NewVerifier(nil, rule, traceid.WithClock(fixed(ms))).Verify(foreign(ms)) {
+		t.Error("the rule needs a secret")
 	}
 }
