@@ -103,9 +103,9 @@ require (
 	github.com/segmentio/asm v1.2.1 // indirect
 	github.com/shopspring/decimal v1.5.0 // indirect
 	github.com/traceflake/traceflake/internal/embedded/etcd v0.0.0-00010101000000-000000000000
-	github.com/traceflake/traceflake/propagation/xtraceid/xtraceidgrpc v0.0.0-00010101000000-000000000000
-	github.com/traceflake/traceflake/randflake/lease/etcdstore v0.0.0-00010101000000-000000000000
-	github.com/traceflake/traceflake/randflake/lease/pgstore v0.0.0-00010101000000-000000000000
+	github.com/traceflake/traceflake/propagation/xtraceid/xtraceidgrpc v0.1.0
+	github.com/traceflake/traceflake/randflake/lease/etcdstore v0.1.0
+	github.com/traceflake/traceflake/randflake/lease/pgstore v0.1.0
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
 	go.opentelemetry.io/collector/featuregate v1.70.0 // indirect
 	go.opentelemetry.io/contrib/otelconf v0.27.0

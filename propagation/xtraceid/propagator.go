@@ -97,7 +97,9 @@ func (p *propagator) extract(ctx context.Context, carrier propagation.TextMapCar
 	if p.verify != nil && !p.verify(sc.TraceID()) {
 		return ctx
 	}
-	if !sc.HasSpanID() && current.TraceID() == sc.TraceID() {
+	if current.TraceID() == sc.TraceID() &&
+		(!sc.HasSpanID() || current.IsRemote() && current.SpanID() == sc.SpanID()) {
+		// Another propagator found the same span; W3C's has a tracestate and the random flag.
 		return trace.ContextWithSpan(b3ctx, trace.SpanFromContext(ctx))
 	}
 	return trace.ContextWithRemoteSpanContext(b3ctx, sc)
