@@ -1,9 +1,16 @@
-package main
+// Package btree answers: what do keys of different kinds cost a B-tree?
+//
+// An ID is often the primary key of a table in PostgreSQL. Keys in no order touch
+// pages all over the index: it gets larger, more pages are split, and more of
+// them go to the WAL as a whole. Rows are inserted into a real PostgreSQL and
+// what it did is read from its own statistics.
+package btree
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +19,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/traceflake/traceflake/bench/internal/text"
 	"github.com/traceflake/traceflake/idgen"
 	"github.com/traceflake/traceflake/internal/embedded"
 )
@@ -62,24 +70,25 @@ type tree struct {
 	took               time.Duration
 }
 
-// btree is what PostgreSQL was asked.
-type btree struct {
+// Costs are what PostgreSQL was asked.
+type Costs struct {
 	version string
 	buffers int64 // shared_buffers, in bytes
 	rows    int
 	trees   []tree // of the median time
 }
 
-func measureBTree(ctx context.Context, s settings) (b btree, err error) {
+// Measure inserts rows with each kind of key, some times.
+func Measure(ctx context.Context, progress io.Writer, rows int) (b Costs, err error) {
 	server, err := embedded.Postgres(ctx)
 	if err != nil {
 		return b, err
 	}
-	b, err = insertAll(ctx, server.DSN(), s.rows)
+	b, err = insertAll(ctx, progress, server.DSN(), rows)
 	return b, errors.Join(err, server.Close())
 }
 
-func insertAll(ctx context.Context, dsn string, rows int) (b btree, err error) {
+func insertAll(ctx context.Context, progress io.Writer, dsn string, rows int) (b Costs, err error) {
 	conn, err := pgx.Connect(ctx, dsn)
 	if err != nil {
 		return b, err
@@ -91,7 +100,7 @@ func insertAll(ctx context.Context, dsn string, rows int) (b btree, err error) {
 		return b, err
 	}
 	// pg_walinspect reads what a checkpoint would throw away, and no checkpoint
-	// must come but at the same rows for every key.
+	// may come but at the same rows for every key.
 	for _, sql := range []string{
 		"CREATE EXTENSION pg_walinspect", "CREATE EXTENSION pgstattuple",
 		"ALTER SYSTEM SET wal_keep_size = '8GB'", "ALTER SYSTEM SET max_wal_size = '64GB'", "ALTER SYSTEM SET checkpoint_timeout = '1d'",
@@ -106,7 +115,8 @@ func insertAll(ctx context.Context, dsn string, rows int) (b btree, err error) {
 		return b, err
 	}
 	runs := make([][]tree, len(kinds))
-	for range tries {
+	for try := range tries {
+		fmt.Fprintf(progress, "btree %d/%d: %d rows of %d kinds\n", try+1, tries, rows, len(kinds))
 		for i, k := range kinds {
 			t, err := insert(ctx, conn, k, rows)
 			if err != nil {
@@ -179,7 +189,8 @@ func insert(ctx context.Context, conn *pgx.Conn, k keyKind, rows int) (t tree, e
 	return t, err
 }
 
-func (b btree) report() string {
+// Report is the section of the results.
+func (b Costs) Report() string {
 	rows := [][]string{{"key", "column", "index", "leaves filled", "pages split", "WAL", "of it whole pages", "time"}}
 	mib := func(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
 	for _, t := range b.trees {
@@ -199,5 +210,5 @@ each into a new table; the row is the run of the median time, without the checkp
 in the WAL (pg_walinspect); leaves filled: pgstatindex.
 shared_buffers is %s; %s.
 
-%s`, b.rows, perCommit, b.version, tries, mib(b.buffers), fits, markdown(rows)), "\n")
+%s`, b.rows, perCommit, b.version, tries, mib(b.buffers), fits, text.Table(rows)), "\n")
 }
