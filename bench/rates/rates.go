@@ -101,7 +101,7 @@ func Measure(ctx context.Context, progress io.Writer, onlyJudged bool, rounds in
 	for i, p := range list {
 		fmt.Fprintf(progress, "rates %d/%d: %s, %s, %d goroutines\n", i+1, len(list), p.op, p.rate.Name, p.goroutines)
 		r := new(turns.Result)
-		for range sessions {
+		for range min(sessions, rounds) {
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}

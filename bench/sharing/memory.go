@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"sync"
 	"unsafe"
 )
 
@@ -115,8 +116,8 @@ func (w *walk) fields(v reflect.Value) {
 		w.memory(v.Field(t.NumField()-1).UnsafePointer(), t.Field(0).Type.Elem().Elem(), 1)
 		return
 	}
-	if t.PkgPath() == "sync" && t.Name() == "Pool" && !v.FieldByName("local").IsZero() && w.err == nil {
-		w.err = fmt.Errorf("cannot look into a sync.Pool in use: is this a build with the tag nolinkname or race?")
+	if t == reflect.TypeFor[sync.Pool]() {
+		w.pool(v)
 		return
 	}
 	if foreign(t) {
@@ -125,6 +126,31 @@ func (w *walk) fields(v reflect.Value) {
 	for i := range t.NumField() {
 		w.value(v.Field(i))
 	}
+}
+
+// pool follows what a sync.Pool keeps for each processor.
+func (w *walk) pool(v reflect.Value) {
+	for _, name := range []string{"local", "victim"} {
+		at, n := v.FieldByName(name), v.FieldByName(name+"Size")
+		if !at.IsValid() || !n.IsValid() || at.Kind() != reflect.UnsafePointer {
+			w.err = fmt.Errorf("cannot look into the %s of this version of Go", v.Type())
+			return
+		}
+		w.memory(at.UnsafePointer(), reflect.TypeFor[poolLocal](), int(n.Uint()))
+	}
+}
+
+// poolLocal and poolChain have the layout of sync's types of that name, Go 1.26.
+type poolLocal struct {
+	private    any
+	head, tail *poolChain
+	_          [128 - 4*unsafe.Sizeof(uintptr(0))]byte
+}
+
+type poolChain struct {
+	headTail   uint64
+	values     []any
+	next, prev *poolChain
 }
 
 // hasPointers reports whether something may hang from values of a type.

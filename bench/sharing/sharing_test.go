@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"unsafe"
 )
 
 func needTwoCPUs(t *testing.T) {
@@ -86,8 +87,14 @@ func TestWalkFindsAllMemory(t *testing.T) {
 		slice   []*inner
 		array   [2]inner
 		cycle   *outer
+		pool    sync.Pool
 	}
 	o := &outer{boxed: new(inner), slice: []*inner{nil, new(inner)}}
+	pooled := make([]*inner, 100) // one is the processor's own, others wait in a chain
+	for i := range pooled {
+		pooled[i] = new(inner)
+		o.pool.Put(pooled[i])
+	}
 	o.pointer.Store(new(inner))
 	o.cycle = o
 	found, err := regions(o)
@@ -100,6 +107,8 @@ func TestWalkFindsAllMemory(t *testing.T) {
 		"a slice's element":              func() { o.slice[1].m++ },
 		"the slice itself":               func() { o.slice[0] = o.slice[1] },
 		"an array":                       func() { o.array[1].m++ },
+		"the first in a pool":            func() { pooled[0].m++ },
+		"the last in a pool":             func() { pooled[99].m++ },
 	} {
 		p, lines := newPicture(found), make(map[uintptr]bool)
 		p.take()
@@ -115,9 +124,7 @@ func TestWalkFindsAllMemory(t *testing.T) {
 }
 
 func TestWalkRefusesWhatItCannotSee(t *testing.T) {
-	pool := new(sync.Pool)
-	pool.Put(new(int))
-	for _, root := range []any{&struct{ m map[int]int }{map[int]int{1: 1}}, &struct{ c chan int }{make(chan int)}, pool} {
+	for _, root := range []any{&struct{ m map[int]int }{map[int]int{1: 1}}, &struct{ c chan int }{make(chan int)}, &struct{ p unsafe.Pointer }{unsafe.Pointer(new(int))}} {
 		if _, err := regions(root); err == nil || !strings.Contains(err.Error(), "cannot look into") {
 			t.Errorf("%T: %v", root, err)
 		}

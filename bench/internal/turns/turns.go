@@ -36,13 +36,15 @@ type Result struct {
 // turn says how the calls of a round are made.
 type turn func(s []Subject, round int) []float64
 
-// tries is how many rounds there are at most for one that is wanted: a round in
-// which a turn did not have its CPUs is repeated.
-const tries = 3
+// patience is how many times as long as it should n rounds may take: one in which
+// a turn did not have its CPUs is repeated, and the machine may be busy.
+const patience = 3
 
-func rounds(n, goroutines int, s []Subject, t turn) *Result {
+// rounds makes n rounds, each of which should take about as long as given.
+func rounds(n, goroutines int, s []Subject, length time.Duration, t turn) *Result {
 	r := &Result{Goroutines: goroutines, ns: make(map[string][]float64)}
-	for round, good := 0, 0; good < n && round < tries*n; round++ {
+	end := time.Now().Add(patience * time.Duration(n) * length)
+	for round, good := 0, 0; good < n && (round < n/2 || time.Now().Before(end)); round++ {
 		all := t(s, round)
 		for i, ns := range all {
 			r.ns[s[i].Name] = append(r.ns[s[i].Name], ns)
@@ -71,7 +73,7 @@ func FlatOut(s []Subject, goroutines, n int, length time.Duration) *Result {
 	for i := range s {
 		calls[i] = calibrate(s[i], length)
 	}
-	return rounds(n, goroutines, s, func(s []Subject, round int) []float64 {
+	return rounds(n, goroutines, s, length*time.Duration(len(s)), func(s []Subject, round int) []float64 {
 		ns := make([]float64, len(s))
 		for i := range s {
 			if round%2 == 1 {
@@ -174,7 +176,7 @@ type Pace struct {
 // periods; what it tells of a subject is the mean of the middle half of its
 // bursts, since clocks have steps, less what reading the clock around them takes.
 func Paced(s []Subject, goroutines, n, periods int, p Pace) *Result {
-	return rounds(n, goroutines, s, func(s []Subject, round int) []float64 {
+	return rounds(n, goroutines, s, time.Duration(periods)*p.Every, func(s []Subject, round int) []float64 {
 		all := make([][]float64, goroutines)
 		together(goroutines, func(int) {}, func(i int) { all[i] = p.round(s, round, periods) })
 		ns := make([]float64, len(s))
@@ -232,7 +234,17 @@ func (p Pace) await(due time.Time) bool {
 }
 
 // Ns returns nanoseconds a call, NaN for a subject that was not measured.
-func (r *Result) Ns(name string) float64 { return Median(r.ns[name]).Mid }
+func (r *Result) Ns(name string) float64 {
+	return middleOf(slices.Sorted(slices.Values(slices.DeleteFunc(slices.Clone(r.ns[name]), math.IsNaN))))
+}
+
+// middleOf is the median of sorted values.
+func middleOf(sorted []float64) float64 {
+	if len(sorted) == 0 {
+		return math.NaN()
+	}
+	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
+}
 
 // Ratio is how many times as long as the second a call of the first takes.
 func (r *Result) Ratio(of, to string) Interval {
@@ -273,7 +285,7 @@ func Median(values []float64) Interval {
 	slices.Sort(sorted)
 	// The rank of the true median is binomial: n/2, and 0.98 √n to either side.
 	half, width := float64(len(sorted)-1)/2, 0.98*math.Sqrt(float64(len(sorted)))
-	i.Mid = (sorted[int(math.Floor(half))] + sorted[int(math.Ceil(half))]) / 2
+	i.Mid = middleOf(sorted)
 	i.Low = sorted[max(0, int(math.Floor(half-width)))]
 	i.High = sorted[min(len(sorted)-1, int(math.Ceil(half+width)))]
 	return i
