@@ -13,6 +13,7 @@
 //	builds   What do the assembly and the linkname buy?
 //	rivals   What do other ways to make IDs cost, and what do they promise?
 //	btree    What do keys of different kinds cost a B-tree?
+//	pruning  What is the order worth where only a block's minimum and maximum are known?
 //
 // What is compared takes short turns, one beside the other, so that whatever else
 // happens on the machine meets both. See internal/turns.

@@ -1,33 +1,22 @@
 package rates
 
 import (
-	"errors"
 	"fmt"
 	"image/color"
-	"io"
 	"math"
-	"os"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgsvg"
 
+	"github.com/traceflake/traceflake/bench/internal/chart"
 	"github.com/traceflake/traceflake/bench/internal/gens"
 )
 
-var (
-	grid  = color.RGBA{R: 0xdd, G: 0xdd, B: 0xdd, A: 0xff}
-	lines = []struct {
-		name   string
-		colour color.Color
-	}{
-		{gens.Traceflake, color.RGBA{R: 0xd9, G: 0x4f, B: 0x1e, A: 0xff}},
-		{gens.Default, color.RGBA{R: 0x3b, G: 0x6e, B: 0xa8, A: 0xff}},
-		{gens.XRay, color.RGBA{R: 0x6f, G: 0x6f, B: 0x6f, A: 0xff}},
-	}
-)
+var lines = []struct {
+	name   string
+	colour color.Color
+}{{gens.Traceflake, chart.Ours}, {gens.Default, chart.Theirs}, {gens.XRay, chart.Others}}
 
 // Plot draws the cost of NewIDs against the rate as SVG, one panel for each
 // number of goroutines.
@@ -44,30 +33,18 @@ func (c Costs) Plot(path string) error {
 	for _, p := range panels {
 		p.Y.Min, p.Y.Max = 0, 1.15*top
 	}
-	svg := vgsvg.New(24*vg.Centimeter, 9*vg.Centimeter)
-	canvas := draw.New(svg)
-	canvas.SetColor(color.White)
-	canvas.Fill(canvas.Path())
-	const pad = 3 * vg.Millimeter
-	tiles := draw.Tiles{Rows: 1, Cols: len(panels), PadX: 2 * pad, PadTop: pad, PadBottom: pad, PadLeft: pad, PadRight: 2 * pad}
-	for i, tile := range plot.Align([][]*plot.Plot{panels}, tiles, canvas)[0] {
-		panels[i].Draw(tile)
-	}
-	return save(path, svg)
+	return chart.Save(path, panels...)
 }
 
 func (c Costs) panel(goroutines int) (*plot.Plot, float64, error) {
-	p := plot.New()
-	p.Title.Text = "NewIDs, one goroutine"
+	title := "NewIDs, one goroutine"
 	if goroutines > 1 {
-		p.Title.Text = fmt.Sprintf("NewIDs, %d goroutines on %d CPUs", goroutines, goroutines)
+		title = fmt.Sprintf("NewIDs, %d goroutines on %d CPUs", goroutines, goroutines)
 	}
+	p := chart.New(title)
 	p.X.Label.Text, p.Y.Label.Text = "IDs a millisecond in each goroutine", "ns a call"
 	rates := []Rate{Each20ms, Each1ms, Each32, Each1000, FlatOut}
 	p.NominalX("1/20", "1", "32", "1000", "flat out")
-	background := plotter.NewGrid()
-	background.Vertical.Color, background.Horizontal.Color = grid, grid
-	p.Add(background)
 	highest := 0.0
 	for _, l := range lines {
 		var points plotter.XYs
@@ -93,13 +70,4 @@ func (c Costs) panel(goroutines int) (*plot.Plot, float64, error) {
 	}
 	p.Legend.Top, p.Legend.Padding = true, 2
 	return p, highest, nil
-}
-
-func save(path string, w io.WriterTo) error {
-	file, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	_, err = w.WriteTo(file)
-	return errors.Join(err, file.Close())
 }

@@ -141,13 +141,13 @@ func (w *walk) pool(v reflect.Value) {
 }
 
 // poolLocal and poolChain have the layout of sync's types of that name, Go 1.26.
-type poolLocal struct {
+type poolLocal struct { //nolint:unused // its fields are followed by reflection
 	private    any
 	head, tail *poolChain
 	_          [128 - 4*unsafe.Sizeof(uintptr(0))]byte
 }
 
-type poolChain struct {
+type poolChain struct { //nolint:unused // likewise
 	headTail   uint64
 	values     []any
 	next, prev *poolChain
