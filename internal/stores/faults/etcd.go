@@ -62,8 +62,7 @@ func (p *EtcdProxy) Put(ctx context.Context, r *etcdserverpb.PutRequest) (*etcds
 var errGone = status.Error(codes.Unavailable, "the connection is gone")
 
 func through[T any](ctx context.Context, p *EtcdProxy, call func(context.Context) (*T, error)) (*T, error) {
-	f := draw()
-	p.Counts[f].Add(1)
+	f := p.draw()
 	again := func() {
 		time.Sleep(while())
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)

@@ -26,12 +26,12 @@ const (
 
 var names = [fates]string{"passed", "slow", "request lost", "answer lost", "late", "doubled"}
 
-// draw picks a fate: one message in six meets with one.
-func draw() fate {
-	if rand.IntN(6) > 0 {
+// fateOf is that of the nth message: one in six meets with a fate, each in turn.
+func fateOf(n int64) fate {
+	if n%6 < 5 {
 		return passed
 	}
-	return passed + 1 + fate(rand.IntN(int(fates-1)))
+	return passed + 1 + fate(n/6%int64(fates-1))
 }
 
 // moment is how long a slow message takes, and while how long a late one does,
@@ -41,6 +41,17 @@ func while() time.Duration  { return time.Duration(rand.Int64N(int64(5 * time.Se
 
 // Counts tells how many messages had which fate.
 type Counts [fates]atomic.Int64
+
+// draw picks the next message's fate and counts it.
+func (c *Counts) draw() fate {
+	var n int64
+	for f := range c {
+		n += c[f].Load()
+	}
+	f := fateOf(n)
+	c[f].Add(1)
+	return f
+}
 
 func (c *Counts) String() string {
 	var parts []string

@@ -140,8 +140,7 @@ func (p *PostgresProxy) serve(client net.Conn) {
 		default:
 			continue
 		}
-		f := draw()
-		p.Counts[f].Add(1)
+		f := p.draw()
 		switch f {
 		case slow:
 			time.Sleep(moment())

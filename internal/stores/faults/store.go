@@ -39,7 +39,11 @@ func (s *Store) Codec() *randflake.Codec { return s.Store.(driver.CodecStore).Co
 var errLost = errors.New("faults: the message or its answer is lost")
 
 func (s *Store) through(ctx context.Context, call func(context.Context) error) error {
-	f := draw()
+	before, err := s.log.Stat()
+	if err != nil {
+		return err
+	}
+	f := fateOf(before.Size())
 	if _, err := s.log.Write([]byte{byte(f)}); err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package leasetest
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -12,13 +13,14 @@ import (
 	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
-// MeasureAcquire measures, with blocks of the default size, of which a store
+// MeasureAcquire measures Acquire and Renew, with blocks of the default size, of which a store
 // has 16384, what many processes ask of it at once:
 //
 //   - 10000 that start within a moment, each with a block of its own;
 //   - Acquire by 64 clients at once, when few blocks are taken and when 16000
 //     are;
-//   - Acquire by one client when 16000 are taken.
+//   - Acquire by one client when 16000 are taken;
+//   - Renew by 64 clients at once, and by one.
 //
 // It reports calls a second and how long the middle one and the slowest of a
 // hundred took. Every block is granted once, which is checked. Run it with
@@ -47,6 +49,11 @@ func MeasureAcquire(b *testing.B, h Harness) {
 		c.clients = c.clients[:1]
 		c.acquire(b.N, now, time.Hour, true).report(b)
 	})
+	for _, n := range []int{clients, 1} {
+		b.Run(fmt.Sprintf("%d clients renew", n), func(b *testing.B) {
+			newCrowd(b, h, nodes, n).renew(b.N, now).report(b)
+		})
+	}
 }
 
 type crowd struct {
@@ -99,6 +106,33 @@ func (c *crowd) acquire(n int, now time.Time, ttl time.Duration, giveBack bool) 
 				c.b.Errorf("granted twice: %+v and %+v", g.Lease, other)
 			}
 			c.mu.Unlock()
+		}
+	})
+	return took{each, time.Since(began)}
+}
+
+// renew makes n calls with all clients at once, each of which has a grant.
+func (c *crowd) renew(n int, now time.Time) took {
+	c.b.Helper()
+	ctx := context.Background()
+	grants := make([]lease.Grant, len(c.clients))
+	for i, s := range c.clients {
+		grants[i] = mustAcquire(c.b, s, request(now, time.Minute))
+	}
+	c.b.ResetTimer()
+	each := make([]time.Duration, n)
+	var next atomic.Int64
+	began := time.Now()
+	atOnce(len(c.clients), func(id int) {
+		for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
+			called := time.Now()
+			g, err := c.clients[id].Renew(ctx, grants[id], lease.NewHolder(), grants[id].End.Add(time.Second))
+			each[i] = time.Since(called)
+			if err != nil {
+				c.b.Errorf("renew: %v", err)
+				return
+			}
+			grants[id] = g
 		}
 	})
 	return took{each, time.Since(began)}
