@@ -16,6 +16,7 @@ import (
 
 	"github.com/traceflake/traceflake/idgen"
 	"github.com/traceflake/traceflake/randflake/lease"
+	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
 // rest is what a process had of the CPU while it slept for a part of the time,
@@ -49,7 +50,7 @@ func leased() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	k, err := lease.Open(context.Background(), lease.NewMemory(), codec)
+	k, err := lease.Start(context.Background(), driver.NewMemory(), codec)
 	if err != nil {
 		return nil, err
 	}

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/randflake"
-	"github.com/traceflake/traceflake/randflake/lease"
+	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
 // results are what was measured; sections that were not asked for are empty.
@@ -304,7 +304,7 @@ func leasedNote() string {
 	return fmt.Sprintf(`The leased source has one block of all %d nodes; one of
 the default size, %d nodes, ends at %d IDs a second (a NewIDs takes two), far less than a turn asks for. A process that
 makes more takes further blocks, up to four by default, and past them the fallback answers.`,
-		randflake.MaxNode+1, lease.DefaultBlockSize, lease.DefaultBlockSize*node)
+		randflake.MaxNode+1, driver.DefaultBlockSize, driver.DefaultBlockSize*node)
 }
 
 // sharedReport holds the cost of strict order against what the targets leave.

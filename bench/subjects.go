@@ -16,6 +16,7 @@ import (
 	"github.com/traceflake/traceflake/idgen"
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/randflake/lease"
+	"github.com/traceflake/traceflake/randflake/lease/driver"
 	"github.com/traceflake/traceflake/sparx64"
 )
 
@@ -46,8 +47,8 @@ func newGenerators(ctx context.Context) (*generators, error) {
 	}
 	// One block of all nodes: a benchmark asks for more IDs in a second than 8
 	// nodes have, and what happens then is not what is measured.
-	nodes := lease.NodeRange{Nodes: randflake.MaxNode + 1, BlockSize: randflake.MaxNode + 1}
-	if g.keeper, err = lease.Open(ctx, lease.NewMemory(lease.WithNodeRange(nodes)), codec, lease.WithTTL(time.Hour)); err != nil {
+	nodes := driver.NodeRange{Nodes: randflake.MaxNode + 1, BlockSize: randflake.MaxNode + 1}
+	if g.keeper, err = lease.Start(ctx, driver.NewMemory(driver.WithNodeRange(nodes)), codec, lease.WithTTL(time.Hour)); err != nil {
 		return nil, err
 	}
 	if err := g.keeper.Ready(ctx); err != nil {

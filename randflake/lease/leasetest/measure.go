@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/randflake/lease"
+	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
 // MeasureAcquire measures, with blocks of the default size, of which a store
@@ -24,7 +25,7 @@ import (
 // -benchtime 1x for a single crowd.
 func MeasureAcquire(b *testing.B, h Harness) {
 	const clients = 64
-	nodes, now := lease.AllNodes, start()
+	nodes, now := driver.AllNodes, start()
 	b.Run("10000 start", func(b *testing.B) {
 		newCrowd(b, h, nodes, clients).acquire(10_000, now, time.Hour, false).report(b) // whatever b.N
 	})
@@ -56,7 +57,7 @@ type crowd struct {
 	seconds secondsOf
 }
 
-func newCrowd(b *testing.B, h Harness, nodes lease.NodeRange, clients int) *crowd {
+func newCrowd(b *testing.B, h Harness, nodes driver.NodeRange, clients int) *crowd {
 	return &crowd{b: b, clients: clientsOf(b, h.New(b), nodes, clients), seconds: secondsOf{}}
 }
 
@@ -87,7 +88,7 @@ func (c *crowd) acquire(n int, now time.Time, ttl time.Duration, giveBack bool) 
 				return
 			}
 			if giveBack {
-				if err := c.clients[id].Release(ctx, g, g.Start); err != nil {
+				if err := c.clients[id].Release(ctx, g, lease.NewHolder(), g.Start); err != nil {
 					c.b.Errorf("release: %v", err)
 					return
 				}
