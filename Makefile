@@ -46,7 +46,7 @@ bench-clickhouse: engines ## granules and bytes read in ClickHouse, by layout an
 .PHONY: race
 race: engines ## the tests under the race detector, without examples, demo and bench
 	@packages=$$(go list work)
-	go test -race $$(grep -vE '^[^/]+/[^/]+/[^/]+/(examples|bench|internal/(demo|release|rooms))(/|$$)' <<<"$$packages")
+	go test -race $$(grep -vE '^[^/]+/[^/]+/[^/]+/(examples|bench|internal/(demo|release))(/|$$)' <<<"$$packages")
 
 .PHONY: sim
 sim: ## the simulator of leases with SEEDS seeds; -seed N of its test replays one
