@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/traceflake/traceflake/clickhouse/internal/ddl"
 )
 
 // Query is a SELECT with parameters of ClickHouse's own kind, {name:Type}. The
@@ -107,14 +109,14 @@ func (s Schema) traces(ids [][16]byte, window bool) (Query, error) {
         OR uniqExact(TraceId) > uniqExactIf(TraceId, ParentSpanId = '')
         OR uniqExactIf(ParentSpanId, ParentSpanId != '') > length(arrayIntersect(groupUniqArray(ParentSpanId), groupUniqArray(SpanId)))
         OR max(toFloat64(toUnixTimestamp64Nano(Timestamp)) + Duration) >= toUnixTimestamp64Nano(toDateTime64(%s, 9))
-    FROM %s WHERE %s AND %s))`, is, within, distinct(len(ids)), to, s.name(""), is, within)
+    FROM %s WHERE %s AND %s))`, is, within, distinct(len(ids)), to, s.name(), is, within)
 	}
 	order := "Timestamp, SpanId"
 	if len(ids) > 1 {
 		order = "TraceId, " + order
 	}
 	return Query{
-		SQL:    fmt.Sprintf("SELECT %s\nFROM %s\nWHERE %s\nORDER BY %s", columnNames(), s.name(""), where, order),
+		SQL:    fmt.Sprintf("SELECT %s\nFROM %s\nWHERE %s\nORDER BY %s", ddl.ColumnNames(), s.name(), where, order),
 		Params: []Param{param},
 	}, nil
 }
@@ -166,7 +168,7 @@ WHERE TraceId IN (
     ORDER BY TraceId DESC LIMIT %[5]d)%[3]s
 GROUP BY TraceId
 ORDER BY TraceId DESC
-LIMIT %[5]d%[6]s`, s.name(""), in, window, 64*limit, limit, s.settings()),
+LIMIT %[5]d%[6]s`, s.name(), in, window, 64*limit, limit, s.settings()),
 		Params: params,
 	}, nil
 }
@@ -186,7 +188,7 @@ func (s Schema) SpansOfTraces(from, to time.Time) (Query, error) {
 	}
 	return Query{
 		SQL: fmt.Sprintf("SELECT %s\nFROM %s\nWHERE TraceId >= traceIDMin({from:%[3]s}) AND TraceId < traceIDMin({to:%[3]s})%[4]s\nORDER BY TraceId, Timestamp, SpanId",
-			columnNames(), s.name(""), instant, window),
+			ddl.ColumnNames(), s.name(), instant, window),
 		Params: params,
 	}, nil
 }
@@ -201,7 +203,7 @@ func (s Schema) Spans(from, to time.Time) (Query, error) {
 	}
 	return Query{
 		SQL: fmt.Sprintf("SELECT %s\nFROM %s\nWHERE Timestamp >= {from:%s} AND Timestamp < {to:%s}\nORDER BY Timestamp",
-			columnNames(), s.name(""), instant, instant),
+			ddl.ColumnNames(), s.name(), instant, instant),
 		Params: params,
 	}, nil
 }
@@ -253,3 +255,6 @@ func SampleCondition(ratio float64) string {
 	}
 	return fmt.Sprintf("bitShiftRight(traceIDLow(TraceId), 1) < %d", uint64(ratio*(1<<63)))
 }
+
+// name is the quoted name of the table.
+func (s Schema) name() string { return s.ddl().Quoted("") }
