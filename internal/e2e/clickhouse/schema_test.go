@@ -6,7 +6,6 @@ import (
 	"math"
 	"os"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -43,48 +42,6 @@ func TestCreateAgainAndElsewhere(t *testing.T) {
 	}
 	longer.TTL = 0
 	e.run(longer.TTLStatements(false))
-}
-
-func TestTTLDropsOldSpans(t *testing.T) {
-	e := newEngine(t)
-	s := clickhouse.Schema{Table: "spans", TTL: 24 * time.Hour}
-	e.run(s.Statements())
-	e.exec("SYSTEM STOP TTL MERGES spans")
-	now := time.Now()
-	old := span{trace: idgen.MinTraceID(now).String(), id: 1, service: "a", name: "b", start: now.Add(-72 * time.Hour)}
-	young := old
-	young.id, young.start = 2, now
-	e.insert("spans", []span{old, young})
-	e.exec("SYSTEM START TTL MERGES spans")
-	e.exec("OPTIMIZE TABLE spans FINAL")
-	if got := fmt.Sprint(e.column("SELECT SpanId FROM spans")); got != "[0000000000000002]" {
-		t.Errorf("spans left: %s", got)
-	}
-}
-
-// TestDeleteKeepsTheProjectionRight: what is deleted is not found in the projection either.
-func TestDeleteKeepsTheProjectionRight(t *testing.T) {
-	e := newEngine(t)
-	s := clickhouse.Schema{Table: "spans"}
-	e.run(s.Statements())
-	spans := few()
-	e.insert("spans", spans)
-	e.exec("DELETE FROM spans WHERE ServiceName = 'service-1'")
-	e.exec("OPTIMIZE TABLE spans FINAL")
-	var left []span
-	for _, s := range spans {
-		if s.service != "service-1" {
-			left = append(left, s)
-		}
-	}
-	got := e.find(listed)(s.Search(clickhouse.Search{From: noon.Add(-time.Hour), To: noon.Add(100 * time.Hour), Limit: 10_000}))
-	if fmt.Sprint(sorted(got)) != fmt.Sprint(sorted(list(left))) {
-		t.Errorf("%d spans, want %d", len(got), len(left))
-	}
-	got = e.find(listed)(s.Search(clickhouse.Search{From: noon.Add(-time.Hour), To: noon.Add(100 * time.Hour), Service: "service-2", Limit: 10_000}))
-	if want := sorted(list(slices.DeleteFunc(left, func(s span) bool { return s.service != "service-2" }))); fmt.Sprint(sorted(got)) != fmt.Sprint(want) {
-		t.Errorf("of service-2 %d spans, want %d", len(got), len(want))
-	}
 }
 
 // TestOtherShape: a table that is not the schema's is refused before anything is changed.
