@@ -70,13 +70,18 @@ func (m *migration) drain(ctx context.Context, suffix string) error {
 			return err
 		}
 	} else { // did an earlier run get no further?
-		n, err := m.number(ctx, fmt.Sprintf("SELECT count() FROM system.detached_tables WHERE database = %s AND table = %s",
-			m.InDatabase(), ddl.QuoteText(m.Named(suffix))))
+		n, err := m.detached(ctx, suffix)
 		if err != nil || n == 0 {
 			return err
 		}
 	}
 	return m.exec(ctx, m.attach(suffix))
+}
+
+// detached counts tables of this name that an earlier run has detached.
+func (m *migration) detached(ctx context.Context, suffix string) (uint64, error) {
+	return m.number(ctx, fmt.Sprintf("SELECT count() FROM system.detached_tables WHERE database = %s AND table = %s",
+		m.InDatabase(), ddl.QuoteText(m.Named(suffix))))
 }
 
 func (m *migration) detach(suffix string) string { return "DETACH TABLE " + m.Quoted(suffix) + " SYNC" }

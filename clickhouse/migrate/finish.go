@@ -91,6 +91,11 @@ func Statements(ctx context.Context, db *sql.DB, s clickhouse.Schema) ([]string,
 	source := remaining
 	if reached == notBegun {
 		all, source = m.exchange(), ""
+	} else if n, err := m.detached(ctx, remaining); err != nil {
+		return nil, err
+	} else if n > 0 {
+		return nil, fmt.Errorf("clickhouse: migrate: an earlier run was interrupted while %s was detached, "+
+			"and nobody sees what is left in it: run the migration, or run %s and look again", m.Named(remaining), m.attach(remaining))
 	}
 	all = append(all, m.detach(remaining), m.attach(remaining))
 	all = append(append(all, m.createCopy()...), m.like(old, remaining))

@@ -115,7 +115,14 @@ func (m *migration) copy(ctx context.Context, partition string) (Progress, error
 type contents struct{ rows, checksum uint64 }
 
 func (m *migration) contents(ctx context.Context, suffix string) (c contents, err error) {
-	query := "SELECT count(), sum(cityHash64(" + m.columnNames() + ")) FROM " + m.Quoted(suffix)
+	// A hash of NULL would be NULL; a tuple of it as text is not.
+	values := ddl.ColumnNames()
+	for _, e := range m.extra {
+		if e.stored {
+			values += ", toString(tuple(" + ddl.QuoteName(e.name) + "))"
+		}
+	}
+	query := "SELECT count(), sum(cityHash64(" + values + ")) FROM " + m.Quoted(suffix)
 	if err := m.db.QueryRowContext(ctx, query).Scan(&c.rows, &c.checksum); err != nil {
 		return c, fmt.Errorf("clickhouse: migrate: count the rows of %s: %w", m.Named(suffix), err)
 	}

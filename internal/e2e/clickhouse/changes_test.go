@@ -32,6 +32,8 @@ func (e *engine) agree(when string, s clickhouse.Schema, want []span) {
 	all := func(span) bool { return true }
 	same("time", e.find("SpanId")(s.Spans(from, to)), names(want, all))
 	same("search", e.find(listed)(s.Search(clickhouse.Search{From: from, To: to, Limit: 10_000})), list(want))
+	// ClickHouse reads in the projection's order; no filter hides what is left in it.
+	same("projection in order", e.column("SELECT "+listed+" FROM "+s.Table+" ORDER BY ServiceName, SpanName, Timestamp LIMIT 10000"), list(want))
 	traces := map[string]int{}
 	var roots []span
 	var ids [][16]byte
@@ -47,6 +49,12 @@ func (e *engine) agree(when string, s clickhouse.Schema, want []span) {
 		is := func(s span) bool { return s.service == service }
 		same("search "+service, e.find(listed)(s.Search(clickhouse.Search{From: from, To: to, Service: service, Limit: 10_000})),
 			list(slices.DeleteFunc(slices.Clone(want), func(s span) bool { return !is(s) })))
+		// However small the table is, from the projections.
+		same("projection, "+service, e.column("SELECT "+listed+" FROM "+s.Table+" WHERE ServiceName = '"+service+"' SETTINGS preferred_optimize_projection_name = 'search'"),
+			list(slices.DeleteFunc(slices.Clone(want), func(s span) bool { return !is(s) })))
+		same("projected roots of "+service, e.column("SELECT "+listed+" FROM "+s.Table+" WHERE ParentSpanId = '' AND ServiceName = '"+service+
+			"' SETTINGS preferred_optimize_projection_name = 'roots'"),
+			list(slices.DeleteFunc(slices.Clone(roots), func(s span) bool { return !is(s) })))
 		same("roots of "+service, e.column("SELECT "+listed+" FROM "+s.Table+" WHERE ParentSpanId = '' AND ServiceName = '"+service+"'"),
 			list(slices.DeleteFunc(slices.Clone(roots), func(s span) bool { return !is(s) })))
 		same("count of "+service, e.column("SELECT toString(count()) FROM "+s.Table+" WHERE ServiceName = '"+service+"'"),
