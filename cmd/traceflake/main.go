@@ -74,7 +74,7 @@ understood; 2, wrong usage, an unreadable secret or a store that is away.`,
 	root.PersistentFlags().StringVar(&f.secretFile, "secret-file", "", "file with the secrets, one a line, the first makes IDs (default $TRACEFLAKE_SECRET_FILE)")
 	root.AddCommand(
 		inspectCommand(&f), newCommand(&f), rangeCommand(), keygenCommand(), verifyCommand(&f),
-		backfillCommand(&f), leaseCommand(&f), sqlCommand(),
+		backfillCommand(&f), leaseCommand(&f), sqlCommand(), clickhouseCommand(),
 	)
 	return root
 }
