@@ -11,11 +11,12 @@ import (
 
 	"go.opentelemetry.io/otel"
 
-	"github.com/traceflake/traceflake/idgen"
+	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/randflake/lease"
 	"github.com/traceflake/traceflake/randflake/lease/boltstore"
 	"github.com/traceflake/traceflake/randflake/lease/driver"
 	"github.com/traceflake/traceflake/setup"
+	"github.com/traceflake/traceflake/traceid"
 )
 
 const secret = "dffd6021bb2bd5b0af676290809ec3a5"
@@ -109,8 +110,8 @@ func TestFleet(t *testing.T) {
 		t.Errorf("opened %q with %+v", opened.url, opened.nodes)
 	}
 	id, _ := g.NewIDs(t.Context()) // the first is a leased one already
-	if info, secret := idgen.InspectKeyring(k, id); secret != 0 || info.Parts.Node < 256 || info.Parts.Node >= 320 {
-		t.Errorf("secret %d, node %d", secret, info.Parts.Node)
+	if info := traceid.Inspect(k, id); info.Secret != 0 || info.Parts.Node < 256 || info.Parts.Node >= 320 {
+		t.Errorf("secret %d, node %d", info.Secret, info.Parts.Node)
 	}
 	blocks, err := opened.memory.List(t.Context())
 	if err != nil || len(blocks) != 1 {
@@ -149,8 +150,8 @@ func TestBolt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	codec := s.(driver.CodecStore).Codec()
-	if id, _ := g.NewIDs(t.Context()); !idgen.Inspect(codec, id).Agree {
+	k := randflake.NewKeyring(s.(driver.CodecStore).Codec())
+	if id, _ := g.NewIDs(t.Context()); !traceid.Inspect(k, id).Agree {
 		t.Error("the ID is not of the file's secret")
 	}
 }
@@ -184,10 +185,10 @@ func TestBoltInAFleet(t *testing.T) {
 		}
 	}()
 	id, _ := g.NewIDs(t.Context())
-	if at := idgen.Inspect(keyring.Codec(), id); !at.Agree || at.Parts.Node < 256 || at.Parts.Node >= 320 {
+	if at := traceid.Inspect(keyring, id); !at.Agree || at.Parts.Node < 256 || at.Parts.Node >= 320 {
 		t.Errorf("with the fleet's secret the ID says %+v", at)
 	}
-	if idgen.Inspect(own.Codec(), id).Agree {
+	if traceid.Inspect(randflake.NewKeyring(own.Codec()), id).Agree {
 		t.Error("the ID is of the file's own secret")
 	}
 }

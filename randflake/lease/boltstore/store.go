@@ -52,7 +52,12 @@ func Open(path string, opts ...Option) (*Store, error) {
 	if err := makeDir(path); err != nil {
 		return nil, s.wrap("open", err)
 	}
-	if err := s.transact(context.Background(), create, s.prepare); err != nil {
+	// A file in order is only looked at, so that listing leases writes nothing.
+	err = s.transact(context.Background(), read, s.prepare)
+	if err != nil && !errors.Is(err, ErrLocked) {
+		err = s.transact(context.Background(), create, s.prepare)
+	}
+	if err != nil {
 		return nil, s.wrap("open", err)
 	}
 	if s.codec, err = randflake.NewCodec(s.secret); err != nil {
