@@ -67,7 +67,7 @@ func TestWithoutFiguresEveryTargetIsMissed(t *testing.T) {
 
 func TestEveryTargetIsMeasured(t *testing.T) {
 	p := short
-	p.rounds = 5
+	p.rounds = 1
 	f, err := measureTargets(t.Context(), t.Output(), p)
 	if err != nil {
 		t.Fatal(err)
