@@ -22,6 +22,7 @@ import (
 	"github.com/traceflake/traceflake/idgen"
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/randflake/lease"
+	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
 // The names of generators in results. Again is the SDK's default once more.
@@ -52,8 +53,8 @@ func New(ctx context.Context) (*Set, error) {
 	}
 	// One block of all nodes: a flat-out loop asks for more IDs in a second
 	// than 8 nodes have, and what happens then is not what is measured.
-	nodes := lease.NodeRange{Nodes: randflake.MaxNode + 1, BlockSize: randflake.MaxNode + 1}
-	keeper, err := lease.Open(ctx, lease.NewMemory(lease.WithNodeRange(nodes)), codec, lease.WithTTL(time.Hour))
+	nodes := driver.NodeRange{Nodes: randflake.MaxNode + 1, BlockSize: randflake.MaxNode + 1}
+	keeper, err := lease.Start(ctx, driver.NewMemory(driver.WithNodeRange(nodes)), codec, lease.WithTTL(time.Hour))
 	if err != nil {
 		return nil, err
 	}

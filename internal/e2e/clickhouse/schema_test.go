@@ -16,6 +16,7 @@ import (
 
 	"github.com/traceflake/traceflake/clickhouse"
 	"github.com/traceflake/traceflake/idgen"
+	"github.com/traceflake/traceflake/traceid"
 )
 
 func TestCreateAgainAndElsewhere(t *testing.T) {
@@ -50,7 +51,7 @@ func TestTTLDropsOldSpans(t *testing.T) {
 	e.run(s.Statements())
 	e.exec("SYSTEM STOP TTL MERGES spans")
 	now := time.Now()
-	old := span{trace: idgen.MinTraceID(now).String(), id: 1, service: "a", name: "b", start: now.Add(-72 * time.Hour)}
+	old := span{trace: traceid.Min(now).String(), id: 1, service: "a", name: "b", start: now.Add(-72 * time.Hour)}
 	young := old
 	young.id, young.start = 2, now
 	e.insert("spans", []span{old, young})
