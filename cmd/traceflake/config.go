@@ -22,7 +22,18 @@ type flags struct {
 }
 
 func (f *flags) addStore(cmd *cobra.Command, what string) {
-	cmd.Flags().StringVar(&f.store, "store", "", what+": bolt:PATH, postgres://… or etcd://… (default $TRACEFLAKE_STORE)")
+	cmd.Flags().StringVar(&f.store, "store", "", what+": "+storeForms)
+	completeStore(cmd)
+}
+
+const storeForms = "bolt:PATH, postgres://… or etcd://… (default $TRACEFLAKE_STORE)"
+
+func completeStore(cmd *cobra.Command) {
+	err := cmd.RegisterFlagCompletionFunc("store", cobra.FixedCompletions(
+		[]string{"bolt:", "postgres://", "etcd://", "etcds://"}, cobra.ShellCompDirectiveNoSpace))
+	if err != nil {
+		panic(err) // the flag is not there
+	}
 }
 
 // config is the environment with the flags over it.
@@ -54,6 +65,16 @@ func (f *flags) keyring(cmd *cobra.Command) (*randflake.Keyring, error) {
 	return k, nil
 }
 
+// decoding returns the secrets that decode IDs: those of the file, or else the
+// store's own, or nil. s may be nil.
+func (f *flags) decoding(cmd *cobra.Command, s any) (*randflake.Keyring, error) {
+	k, err := f.keyring(cmd)
+	if own, ok := s.(driver.CodecStore); ok && k == nil && err == nil {
+		k = randflake.NewKeyring(own.Codec())
+	}
+	return k, err
+}
+
 // warn says when everybody can read the secret.
 func (f *flags) warn(cmd *cobra.Command, path string) {
 	const othersRead = 0o004
@@ -64,6 +85,8 @@ func (f *flags) warn(cmd *cobra.Command, path string) {
 }
 
 var errNoSecret = errors.New("no secret: give --secret-file or set TRACEFLAKE_SECRET_FILE")
+
+var errNoOwnSecret = errors.New("no secret: this store has none of its own; give --secret-file or set TRACEFLAKE_SECRET_FILE")
 
 var errNoStore = errors.New("no store: give --store or set TRACEFLAKE_STORE")
 
