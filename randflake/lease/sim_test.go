@@ -231,12 +231,14 @@ func (w *world) failOver(s *server) {
 	})
 }
 
-// loseStore replaces a store by a new one, as a host does with a lost file.
+// loseStore replaces a store by a new one, as a host does with a lost file. How
+// long the new one rests is up to bolt.
 func (w *world) loseStore(s *server) {
-	s.restore(nil)
 	w.logf("a store is lost")
-	if !w.variant.impatient {
-		s.raise()
+	if w.variant.impatient {
+		s.restore(nil)
+	} else {
+		s.restore(s.newFile())
 	}
 }
 
