@@ -323,6 +323,7 @@ func TestSimulationCatches(t *testing.T) {
 	skipUnderRace(t)
 	for _, v := range wrongVariants {
 		t.Run(v.name, func(t *testing.T) {
+			t.Parallel()
 			for seed := range uint64(200) {
 				if w := simulate(seed+1, v); w.failed != nil {
 					t.Logf("caught by seed %d: %s", seed+1, w.failed.text)
