@@ -28,13 +28,13 @@ type Rate struct {
 
 // The rates, slowest first. FlatOut has no pace.
 var (
-	Each20ms = Rate{"one each 20 ms", turns.Pace{Burst: 1, Every: 20 * time.Millisecond}, 8}
+	Each20ms = Rate{"one each 20 ms", turns.Pace{Burst: 1, Every: 20 * time.Millisecond}, 5}
 	Each1ms  = Rate{"1 a millisecond", turns.Pace{Burst: 1, Every: time.Millisecond}, 40}
 	Each32   = Rate{"32 a millisecond", turns.Pace{Burst: 32, Every: time.Millisecond}, 40}
 	Each1000 = Rate{"1000 a millisecond", turns.Pace{Burst: 1000, Every: time.Millisecond}, 40}
 	FlatOut  = Rate{Name: "flat out"}
 	// Asleep is as real programs make one each 20 ms: their caches are cold.
-	Asleep = Rate{"one each 20 ms, asleep between", turns.Pace{Burst: 1, Every: 20 * time.Millisecond, Asleep: true}, 8}
+	Asleep = Rate{"one each 20 ms, asleep between", turns.Pace{Burst: 1, Every: 20 * time.Millisecond, Asleep: true}, 5}
 )
 
 // turnLength of a loop that runs flat out.

@@ -101,8 +101,8 @@ func calibrate(s Subject, length time.Duration) int {
 	}
 }
 
-// enough is the share of a turn in which each goroutine must have had a CPU, and
-// all of them at once.
+// enough is the share of a turn in which each goroutine must have had a CPU. They
+// begin at once but for the rest of it.
 const enough = 0.9
 
 func flatOut(s Subject, goroutines, calls int) float64 {
@@ -121,12 +121,13 @@ func flatOut(s Subject, goroutines, calls int) float64 {
 		had[i] = threadTime() - cpu
 	})
 	// Goroutines that run one after the other do not contend for anything, and
-	// look better than they are.
-	both := slices.MinFunc(ended, time.Time.Compare).Sub(slices.MaxFunc(began, time.Time.Compare))
+	// look better than they are. When they end is no sign of it: contention may
+	// be unfair.
+	apart := slices.MaxFunc(began, time.Time.Compare).Sub(slices.MinFunc(began, time.Time.Compare))
 	var sum time.Duration
 	for i := range goroutines {
 		wall := ended[i].Sub(began[i])
-		if min(float64(had[i]), float64(both)) < enough*float64(wall) {
+		if float64(had[i]) < enough*float64(wall) || float64(apart) > (1-enough)*float64(wall) {
 			return math.NaN()
 		}
 		sum += wall
