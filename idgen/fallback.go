@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/traceflake/traceflake/randflake"
+	"github.com/traceflake/traceflake/traceid"
 )
 
 // refusals is what happens while the source refuses.
@@ -78,7 +79,7 @@ func (g *Generator) randomSpanID(ctx context.Context, id trace.TraceID, err erro
 // outside of its range: those sort anywhere, where a wrong time would sort all
 // of them into one place.
 func (g *Generator) highOrRandom(now int64) uint64 {
-	if ms := uint64(now - EpochMillis); ms <= maxMillis {
+	if ms := uint64(now - traceid.EpochMillis); ms <= maxMillis {
 		return g.order.next(ms)
 	}
 	return uint64(randomID())

@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/traceflake/traceflake/randflake"
+	"github.com/traceflake/traceflake/traceid"
 )
 
 // Source makes Randflake IDs. A randflake.Generator is one, and so is a
@@ -85,7 +86,7 @@ func (g *Generator) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
 			return g.randomIDs(ctx, now, err)
 		}
 	}
-	ms := uint64(now - EpochMillis)
+	ms := uint64(now - traceid.EpochMillis)
 	if ms > maxMillis { // before or after
 		return g.randomIDs(ctx, now, errClock)
 	}

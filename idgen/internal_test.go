@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/traceflake/traceflake/randflake"
+	"github.com/traceflake/traceflake/traceid"
 )
 
 // in2026 runs f in a bubble of fake time; those start in 2000.
@@ -98,7 +99,7 @@ func TestCoarseTimeIsNotLate(t *testing.T) {
 			for range busy { // or the ticks would not run
 				g.NewIDs(t.Context())
 			}
-			if late := time.Since(Time(id)); late < 0 || late > 2*tick {
+			if late := time.Since(traceid.Time(id)); late < 0 || late > 2*tick {
 				t.Fatalf("late by %v", late)
 			}
 			time.Sleep(time.Duration(i) * 100 * time.Microsecond)
@@ -173,7 +174,7 @@ func TestStopIsNoticedByTheRefill(t *testing.T) {
 	g.clock.millis.Store(old.UnixMilli())
 	g.order.word.Store(clampMillis(old.UnixMilli()) << sequenceBits) // as if IDs were made until the stop
 	id, _ := g.NewIDs(t.Context())
-	if late := time.Since(Time(id)); late > time.Minute {
+	if late := time.Since(traceid.Time(id)); late > time.Minute {
 		t.Errorf("late by %v", late)
 	}
 }
@@ -352,7 +353,7 @@ func (s *refusing) Fill(dst []randflake.ID) (int, time.Time, error) {
 func TestOrderAfterAStall(t *testing.T) {
 	clock := &handClock{}
 	o := order{clock: &coarse{clock: clock, exact: true}}
-	set := func(ms uint64) { clock.ms = EpochMillis + int64(ms) }
+	set := func(ms uint64) { clock.ms = traceid.EpochMillis + int64(ms) }
 	set(1_000_000)
 	stale := uint64(1_000_000)
 	first := o.next(stale)
@@ -373,7 +374,7 @@ func TestOrderAfterAStall(t *testing.T) {
 func TestOrderWhileTheClockIsRead(t *testing.T) {
 	clock := &movingClock{}
 	o := order{clock: &coarse{clock: clock, exact: true}}
-	clock.ms = EpochMillis + 1_000_000
+	clock.ms = traceid.EpochMillis + 1_000_000
 	var during uint64
 	clock.read = func() {
 		clock.read = nil
@@ -407,7 +408,7 @@ func (c *handClock) Now() time.Time         { return time.UnixMilli(c.ms) }
 func (c *handClock) Elapsed() time.Duration { return 0 }
 
 func TestOrderIsNeverZero(t *testing.T) {
-	clock := &handClock{ms: EpochMillis}
+	clock := &handClock{ms: traceid.EpochMillis}
 	o := order{clock: &coarse{clock: clock, exact: true}}
 	for range 3 {
 		if o.next(0) == 0 {
@@ -422,7 +423,7 @@ func TestOrderIsNeverZero(t *testing.T) {
 
 // A used-up sequence runs into the next millisecond.
 func TestOrderCarries(t *testing.T) {
-	clock := &handClock{ms: EpochMillis + 5}
+	clock := &handClock{ms: traceid.EpochMillis + 5}
 	o := order{clock: &coarse{clock: clock, exact: true}}
 	o.word.Store(5<<sequenceBits | maxSequence)
 	if got := o.next(5); got != 6<<sequenceBits {

@@ -21,16 +21,15 @@ import (
 const clickhouseVar = "TRACEFLAKE_CLICKHOUSE_DSN"
 
 func clickhouseCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	var s server
+	cmd := group(&cobra.Command{
 		Use:   "clickhouse",
 		Short: "Create the table of spans in ClickHouse, or migrate one",
-		Args:  cobra.NoArgs,
-		RunE:  subcommands,
-	}
-	var s server
+		Example: `  traceflake clickhouse create --dsn clickhouse://localhost:9000/otel
+  traceflake clickhouse migrate --dry-run --dsn clickhouse://localhost:9000/otel`,
+	}, clickhouseCreateCommand(&s), clickhouseMigrateCommand(&s))
 	cmd.PersistentFlags().StringVar(&s.dsn, "dsn", "", "clickhouse://user:password@host:9000/database or http://…:8123/database (default $"+clickhouseVar+")")
 	cmd.PersistentFlags().BoolVar(&s.dryRun, "dry-run", false, "print the SQL and change nothing")
-	cmd.AddCommand(clickhouseCreateCommand(&s), clickhouseMigrateCommand(&s))
 	return cmd
 }
 
@@ -62,6 +61,8 @@ func clickhouseCreateCommand(s *server) *cobra.Command {
 		Long: `create makes the functions on trace IDs, the table of spans and the views under
 the names of the exporter's lookup table. It may be run again at any time, and
 refuses a table of another shape: see migrate.`,
+		Example: `  traceflake clickhouse create --dry-run
+  traceflake clickhouse create --dsn clickhouse://localhost:9000/otel --ttl 720h`,
 		Args: cobra.NoArgs,
 	}
 	schemaFlags(cmd, &schema)
@@ -96,6 +97,8 @@ are satisfied.
 
 After an error or an interruption run the same again: it goes on where it
 stopped. With --dry-run it prints the statements that remain.`,
+		Example: `  traceflake clickhouse migrate --dry-run --dsn clickhouse://localhost:9000/otel
+  traceflake clickhouse migrate --dsn clickhouse://localhost:9000/otel`,
 		Args: cobra.NoArgs,
 	}
 	schemaFlags(cmd, &schema)

@@ -22,7 +22,7 @@ func TestClickHouseBadInput(t *testing.T) {
 		message string
 		args    []string
 	}{
-		{"say which: create, migrate", []string{"clickhouse"}},
+		{"did you mean create?", []string{"clickhouse", "craete"}},
 		{"no address: set --dsn", []string{"clickhouse", "create"}},
 		{"the address cannot be read", []string{"clickhouse", "create", "--dsn", "clickhouse://u:" + secret + "@host:9x00/otel"}},
 		{"the address cannot be read", []string{"clickhouse", "migrate", "--dsn", "nonsense://u:" + secret + "@"}},

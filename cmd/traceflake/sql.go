@@ -10,14 +10,11 @@ import (
 )
 
 func sqlCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "sql",
-		Short: "Print SQL functions and tables",
-		Args:  cobra.NoArgs,
-		RunE:  subcommands,
-	}
-	cmd.AddCommand(sqlClickHouseCommand(), sqlPostgresCommand())
-	return cmd
+	return group(&cobra.Command{
+		Use:     "sql",
+		Short:   "Print SQL functions and tables",
+		Example: "  traceflake sql postgres | psql",
+	}, sqlClickHouseCommand(), sqlPostgresCommand())
 }
 
 func sqlClickHouseCommand() *cobra.Command {
@@ -28,6 +25,8 @@ func sqlClickHouseCommand() *cobra.Command {
 		Short: "Print functions and tables for ClickHouse",
 		Long: `clickhouse prints what clickhouse-client takes to make the functions and the
 table of spans. It may be run again at any time.`,
+		Example: `  traceflake sql clickhouse --ttl 720h | clickhouse-client --multiquery
+  traceflake sql clickhouse --functions | clickhouse-client --multiquery`,
 		Args: cobra.NoArgs,
 	}
 	cmd.Flags().BoolVar(&functions, "functions", false, "only the functions")
@@ -58,7 +57,8 @@ func sqlPostgresCommand() *cobra.Command {
 		Short: "Print functions for PostgreSQL",
 		Long: `postgres prints what psql takes to make the functions. It may be run again at
 any time.`,
-		Args: cobra.NoArgs,
+		Example: "  traceflake sql postgres --schema tools | psql",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			statements, err := postgres.Statements(schema)
 			if err != nil {

@@ -14,7 +14,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/traceflake/traceflake/clickhouse"
-	"github.com/traceflake/traceflake/idgen"
+	"github.com/traceflake/traceflake/traceid"
 )
 
 // agree compares every way to see the spans of a table with what must be in it:
@@ -71,7 +71,7 @@ func (e *engine) agree(when string, s clickhouse.Schema, want []span) {
 	if text := e.find("TraceId || ' ' || toString(Spans)"); len(want) > 0 {
 		var ours []string
 		for id, n := range traces {
-			if at := idgen.Time(parse(id)); !at.Before(from) && at.Before(to) {
+			if at := traceid.Time(parse(id)); !at.Before(from) && at.Before(to) {
 				ours = append(ours, fmt.Sprint(id, " ", n))
 			}
 		}
@@ -164,7 +164,7 @@ func TestTTLDropsOldSpans(t *testing.T) {
 	e.run(s.Statements())
 	e.exec("SYSTEM STOP TTL MERGES spans")
 	now := time.Now()
-	old := span{trace: idgen.MinTraceID(now).String(), id: 1, service: "a", name: "b", start: now.Add(-72 * time.Hour)}
+	old := span{trace: traceid.Min(now).String(), id: 1, service: "a", name: "b", start: now.Add(-72 * time.Hour)}
 	young := old
 	young.id, young.start = 2, now
 	e.insert("spans", []span{old, young})
@@ -233,7 +233,7 @@ func TestPagesWhileTheTableChanges(t *testing.T) {
 			wantTraces := map[string]bool{}
 			from, to := noon.Add(-time.Hour), noon.Add(10*time.Hour)
 			for _, s := range stay {
-				if at := idgen.Time(parse(s.trace)); !at.Before(from) && at.Before(to) {
+				if at := traceid.Time(parse(s.trace)); !at.Before(from) && at.Before(to) {
 					wantTraces[s.trace] = true
 				}
 			}
