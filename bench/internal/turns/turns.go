@@ -298,6 +298,15 @@ func (i Interval) From(value float64) float64 {
 	return max(math.Abs(i.Low-value), math.Abs(i.High-value))
 }
 
+// Range is the interval as text.
+func (i Interval) Range() string {
+	if math.IsNaN(i.Mid) {
+		return "–"
+	}
+	return fmt.Sprintf("%.2f–%.2f", i.Low, i.High)
+}
+
+// String is the median as text, or why there is none.
 func (i Interval) String() string {
 	if math.IsNaN(i.Mid) {
 		return fmt.Sprintf("not measured: %d of %d turns had their CPUs", i.Of, i.Of+i.Left)
