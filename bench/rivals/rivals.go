@@ -177,13 +177,13 @@ func libraries() ([]rival, error) {
 			who: "bwmarrin/snowflake", unique: "by node number, given by hand; waits after 4096 a millisecond",
 			ordered: "strictly in a process", hidden: "nothing", bits: "63", decodes: "millisecond, node, sequence",
 			limit: 4096 * 64,
-			ids: calls(node.Generate, func(id snowflake.ID) []byte { return binary.BigEndian.AppendUint64(nil, uint64(id)) }),
+			ids:   calls(node.Generate, func(id snowflake.ID) []byte { return binary.BigEndian.AppendUint64(nil, uint64(id)) }),
 		},
 		{
 			who: "sony/sonyflake", unique: "by machine number, given by hand or the IP address's end; sleeps after 256 in 10 ms",
 			ordered: "strictly in a process", hidden: "nothing", bits: "63", decodes: "10 ms, machine, sequence",
 			limit: 256 * 32,
-			ids: calls(func() uint64 { return must(sony.NextID()) }, func(id uint64) []byte { return binary.BigEndian.AppendUint64(nil, id) }),
+			ids:   calls(func() uint64 { return must(sony.NextID()) }, func(id uint64) []byte { return binary.BigEndian.AppendUint64(nil, id) }),
 		},
 	}, nil
 }
