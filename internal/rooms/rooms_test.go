@@ -34,7 +34,7 @@ PURE: STD -context -database/... -net/... -os/... -syscall/... -log/syslog -plug
 # What services import. None of it may import what is not on this line.
 ROOT:   ~/sparx64 ~/randflake ~/randflake/lease ~/randflake/lease/driver
         ~/randflake/lease/boltstore ~/idgen ~/traceid
-        ~/propagation/xtraceid ~/clickhouse ~/postgres ~/setup
+        ~/propagation/xtraceid ~/clickhouse ~/clickhouse/migrate ~/postgres ~/setup
 STORES: ~/randflake/lease/pgstore ~/randflake/lease/etcdstore
 METRIC: @/otel @/otel/attribute @/otel/metric @/otel/metric/...
 
@@ -68,8 +68,10 @@ propagation/xtraceid: STD METRIC @/otel/trace @/otel/propagation @/contrib/propa
 propagation/xtraceid/xtraceidgrpc: STD ~/propagation/xtraceid @/otel/trace google.golang.org/grpc/...
 
 # SQL and text.
-clickhouse: STD
-postgres:   STD
+clickhouse:              STD ~/clickhouse/internal/ddl
+clickhouse/migrate:      STD ~/clickhouse ~/clickhouse/internal/ddl
+clickhouse/internal/ddl: STD
+postgres:                STD
 
 # Puts the parts together.
 setup: STORE ~/idgen ~/traceid ~/randflake/lease/boltstore METRIC
