@@ -26,15 +26,6 @@ type Keyring struct {
 	codecs []*Codec
 }
 
-// CodecHolder is implemented by what has a codec of its own, or nil. A store of
-// leases that keeps its own secret is one, as lease/boltstore's is, and so is a
-// [Keyring].
-type CodecHolder interface {
-	Codec() *Codec
-}
-
-var _ CodecHolder = (*Keyring)(nil)
-
 // NewKeyring returns the keyring of one secret. If c is nil, it has none.
 func NewKeyring(c *Codec) *Keyring {
 	if c == nil {

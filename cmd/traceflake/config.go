@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/traceflake/traceflake/randflake"
-	"github.com/traceflake/traceflake/randflake/lease"
+	"github.com/traceflake/traceflake/randflake/lease/driver"
 	"github.com/traceflake/traceflake/setup"
 )
 
@@ -69,7 +69,7 @@ func (f *flags) keyring(cmd *cobra.Command) (*randflake.Keyring, error) {
 // store's own, or nil. s may be nil.
 func (f *flags) decoding(cmd *cobra.Command, s any) (*randflake.Keyring, error) {
 	k, err := f.keyring(cmd)
-	if own, ok := s.(randflake.CodecHolder); ok && k == nil && err == nil {
+	if own, ok := s.(driver.CodecStore); ok && k == nil && err == nil {
 		k = randflake.NewKeyring(own.Codec())
 	}
 	return k, err
@@ -91,7 +91,7 @@ var errNoOwnSecret = errors.New("no secret: this store has none of its own; give
 var errNoStore = errors.New("no store: give --store or set TRACEFLAKE_STORE")
 
 // openStore opens a store that is there to be looked at.
-func (f *flags) openStore(ctx context.Context) (lease.OpenedStore, error) {
+func (f *flags) openStore(ctx context.Context) (driver.Store, error) {
 	c, err := f.config()
 	switch {
 	case err != nil:
@@ -105,7 +105,7 @@ func (f *flags) openStore(ctx context.Context) (lease.OpenedStore, error) {
 			return nil, fmt.Errorf("store: %w", err)
 		}
 	}
-	s, err := lease.OpenStore(ctx, c.Store, c.Nodes)
+	s, err := driver.Open(ctx, c.Store, c.Nodes)
 	if err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}

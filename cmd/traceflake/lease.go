@@ -13,6 +13,7 @@ import (
 
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/randflake/lease"
+	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
 func leaseCommand(f *flags) *cobra.Command {
@@ -30,7 +31,7 @@ TRACEFLAKE_BLOCK_SIZE count as they do for setup.FromEnv.`,
 }
 
 // withStore opens the store for one call.
-func (f *flags) withStore(cmd *cobra.Command, call func(context.Context, lease.OpenedStore) error) error {
+func (f *flags) withStore(cmd *cobra.Command, call func(context.Context, driver.Store) error) error {
 	s, err := f.openStore(cmd.Context())
 	if err != nil {
 		return err
@@ -55,7 +56,7 @@ and to whom. It never writes: it makes neither a file nor a table.`,
 			if err := checkChoice("output", output, blockOutputs...); err != nil {
 				return err
 			}
-			return f.withStore(cmd, func(ctx context.Context, s lease.OpenedStore) error {
+			return f.withStore(cmd, func(ctx context.Context, s driver.Store) error {
 				blocks, err := s.List(ctx)
 				if err != nil {
 					return fmt.Errorf("store: %w", err)
@@ -84,7 +85,7 @@ func leaseShowCommand(f *flags) *cobra.Command {
 			if err != nil || node > randflake.MaxNode {
 				return fmt.Errorf("%q is no node from 0 to %d", args[0], randflake.MaxNode)
 			}
-			return f.withStore(cmd, func(ctx context.Context, s lease.OpenedStore) error {
+			return f.withStore(cmd, func(ctx context.Context, s driver.Store) error {
 				blocks, err := s.List(ctx)
 				if err != nil {
 					return fmt.Errorf("store: %w", err)
@@ -131,7 +132,7 @@ time that is past or further ahead than a forgotten lease can last, unless
 			if err != nil {
 				return fmt.Errorf("UNTIL: %w", err)
 			}
-			return f.withStore(cmd, func(ctx context.Context, s lease.OpenedStore) error {
+			return f.withStore(cmd, func(ctx context.Context, s driver.Store) error {
 				if dryRun {
 					return wouldRaise(ctx, cmd, s, until)
 				}
@@ -164,7 +165,7 @@ func checkRaise(until, now time.Time) error {
 }
 
 // wouldRaise shows what a raise would do.
-func wouldRaise(ctx context.Context, cmd *cobra.Command, s lease.OpenedStore, until time.Time) error {
+func wouldRaise(ctx context.Context, cmd *cobra.Command, s driver.Store, until time.Time) error {
 	blocks, err := s.List(ctx)
 	if err != nil {
 		return fmt.Errorf("store: %w", err)
@@ -176,7 +177,7 @@ func wouldRaise(ctx context.Context, cmd *cobra.Command, s lease.OpenedStore, un
 		if b.GrantedUntil.After(until) {
 			later++
 		}
-		if b.Holder != "" && !b.Free(now) {
+		if b.Holder != "" && !driver.Block(b).Free(now) {
 			held = append(held, b)
 		}
 	}
@@ -191,7 +192,7 @@ func wouldRaise(ctx context.Context, cmd *cobra.Command, s lease.OpenedStore, un
 }
 
 // raised says what the store has after a raise.
-func raised(ctx context.Context, cmd *cobra.Command, s lease.OpenedStore, until time.Time) error {
+func raised(ctx context.Context, cmd *cobra.Command, s driver.Store, until time.Time) error {
 	blocks, err := s.List(ctx)
 	if err != nil {
 		return fmt.Errorf("the store was raised, but cannot be read: %w", err)
@@ -219,7 +220,7 @@ func state(b lease.Block, now time.Time) string {
 	switch {
 	case b.GrantedUntil.IsZero():
 		return "never granted"
-	case b.Free(now):
+	case driver.Block(b).Free(now):
 		return "free since " + until
 	case b.Holder == "":
 		return "without a holder, free from " + until
@@ -252,7 +253,7 @@ func writeBlocks(cmd *cobra.Command, output string, blocks []lease.Block) error 
 				Holder       string    `json:"holder"`
 				Version      uint64    `json:"version"`
 				Free         bool      `json:"free"`
-			}{b.Node, b.Nodes, b.Start.UTC(), b.GrantedUntil.UTC(), b.Holder, b.Version, b.Free(now)}
+			}{b.Node, b.Nodes, b.Start.UTC(), b.GrantedUntil.UTC(), b.Holder, b.Version, driver.Block(b).Free(now)}
 			if err := enc.Encode(row); err != nil {
 				return err
 			}

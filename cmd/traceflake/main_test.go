@@ -17,6 +17,7 @@ import (
 
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/randflake/lease"
+	"github.com/traceflake/traceflake/randflake/lease/driver"
 	"github.com/traceflake/traceflake/setup"
 	"github.com/traceflake/traceflake/traceid"
 )
@@ -273,7 +274,7 @@ func TestLease(t *testing.T) {
 	command(t, "", "lease", "list", "--store", store).want(t, 0, "0-7    1 ", "")
 
 	// A process holds a block.
-	s, err := lease.OpenStore(t.Context(), store, lease.NodeRange{})
+	s, err := driver.Open(t.Context(), store, driver.NodeRange{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -289,7 +290,7 @@ func TestLease(t *testing.T) {
 	command(t, "", "lease", "show", "131072").want(t, 2, "", "no node")
 
 	// Its owner shows at an ID of that node; the file's own secret decodes it.
-	k := randflake.NewKeyring(s.(randflake.CodecHolder).Codec())
+	k := randflake.NewKeyring(s.(driver.CodecStore).Codec())
 	if !traceid.Inspect(k, traceID(t, id)).Agree {
 		t.Error("the ID is not of the file's secret")
 	}
@@ -302,7 +303,7 @@ func TestLease(t *testing.T) {
 	if n := strings.Count(command(t, "", "lease", "list", "-o", "json").out, until.Format(time.RFC3339)); n != 16384 {
 		t.Errorf("%d blocks raised", n)
 	}
-	if _, err := s.Renew(t.Context(), g, time.Now().Add(10*time.Minute)); !errors.Is(err, lease.ErrLost) {
+	if _, err := s.Renew(t.Context(), g, lease.NewHolder(), time.Now().Add(10*time.Minute)); !errors.Is(err, lease.ErrLost) {
 		t.Errorf("a lease grows after the raise: %v", err)
 	}
 	command(t, "", "new").want(t, 2, "", "no leased node")
@@ -311,7 +312,7 @@ func TestLease(t *testing.T) {
 func TestInspectOwner(t *testing.T) {
 	secret, store := write(t, "secret", secretA), "bolt:"+filepath.Join(t.TempDir(), "leases.db")
 	t.Setenv(setup.NodesVar, "64+64")
-	s, err := lease.OpenStore(t.Context(), store, lease.NodeRange{})
+	s, err := driver.Open(t.Context(), store, driver.NodeRange{})
 	if err != nil {
 		t.Fatal(err)
 	}

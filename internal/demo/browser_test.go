@@ -176,7 +176,7 @@ func (b *browser) picture(name string) {
 	if err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&out, reduce(full)); err != nil {
 		b.t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(*screenshots, name), out.Bytes(), 0o644); err != nil { //nolint:gosec // for everybody to see
+	if err := os.WriteFile(filepath.Join(*screenshots, name), out.Bytes(), 0o644); err != nil {
 		b.t.Fatal(err)
 	}
 }
@@ -210,7 +210,7 @@ func reduce(full image.Image) image.Image {
 	}
 	index := make(map[color.RGBA]uint8, len(counts))
 	for c := range counts {
-		index[c] = uint8(out.Palette.Index(c)) //nolint:gosec // of 256
+		index[c] = uint8(out.Palette.Index(c))
 	}
 	for i := range out.Pix {
 		out.Pix[i] = index[at(i)]

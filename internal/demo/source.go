@@ -17,6 +17,7 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/randflake/lease"
 	_ "github.com/traceflake/traceflake/randflake/lease/boltstore" // bolt:
+	"github.com/traceflake/traceflake/randflake/lease/driver"
 	_ "github.com/traceflake/traceflake/randflake/lease/etcdstore" // etcd://
 	_ "github.com/traceflake/traceflake/randflake/lease/pgstore"   // postgres://
 	"github.com/traceflake/traceflake/traceid"
@@ -29,7 +30,7 @@ type source struct {
 	name   string // for people
 	secret string // whose it is, for people
 	codec  *randflake.Codec
-	store  lease.OpenedStore
+	store  driver.Store
 	keeper *lease.Keeper
 	folder string // of a file that no further run shares
 }
@@ -70,8 +71,8 @@ func (s *source) open(ctx context.Context, store string) (err error) {
 			err = errors.Join(err, s.close(ctx))
 		}
 	}()
-	if s.store, err = lease.OpenStore(ctx, store, lease.NodeRange{}); err != nil {
-		if errors.Is(err, lease.ErrUnknownScheme) {
+	if s.store, err = driver.Open(ctx, store, driver.NodeRange{}); err != nil {
+		if errors.Is(err, driver.ErrUnknownScheme) {
 			err = fmt.Errorf("%w; none does without a store", err)
 		}
 		return fmt.Errorf("-store: %w", err)
@@ -79,7 +80,7 @@ func (s *source) open(ctx context.Context, store string) (err error) {
 	if s.codec, s.secret, err = s.findSecret(); err != nil {
 		return err
 	}
-	if s.keeper, err = lease.Open(ctx, s.store, s.codec); err != nil {
+	if s.keeper, err = lease.Start(ctx, s.store, s.codec); err != nil {
 		return err
 	}
 	s.name = "nodes leased from " + withoutPassword(store) + ", under " + s.secret
@@ -104,7 +105,7 @@ func (s *source) file() (string, error) {
 
 // findSecret returns the store's own secret, the fleet's, or a new one.
 func (s *source) findSecret() (codec *randflake.Codec, whose string, err error) {
-	if own, ok := s.store.(randflake.CodecHolder); ok {
+	if own, ok := s.store.(driver.CodecStore); ok {
 		return own.Codec(), "the file's secret", nil
 	}
 	path := os.Getenv(secretFile)

@@ -20,6 +20,9 @@ import (
 // program in the folder consumers that has the package's name. It installs the commands, and
 // checks each module alone.
 func (t *tree) consumers(ctx context.Context, version string, out io.Writer) (err error) {
+	if err := t.complete(ctx); err != nil {
+		return err
+	}
 	u, err := t.newUser(ctx, version, out)
 	if err != nil {
 		return err
@@ -44,8 +47,7 @@ func (t *tree) consumers(ctx context.Context, version string, out io.Writer) (er
 			return err
 		}
 		for _, p := range packages {
-			program := filepath.Join(t.dir, "internal/release/consumers", strings.TrimPrefix(p, t.modules[0].path))
-			if err := u.use(ctx, m.path, p, program); err != nil {
+			if err := u.use(ctx, m.path, p, filepath.Join(t.dir, t.program(p))); err != nil {
 				failed = append(failed, fmt.Errorf("%s: %w", p, err))
 			}
 		}
@@ -192,13 +194,9 @@ func (t *tree) newUser(ctx context.Context, version string, out io.Writer) (u us
 // use makes a module that uses a package of one of ours.
 func (u user) use(ctx context.Context, module, path, program string) error {
 	begun := time.Now()
-	sources, err := filepath.Glob(filepath.Join(program, "*.go"))
-	if err != nil || len(sources) == 0 {
-		return fmt.Errorf("there is no program that uses it: write %s/main.go", program)
-	}
 	dir := filepath.Join(u.dir, "users", strings.ReplaceAll(path, "/", "-"))
 	run := []string{"test", "."}
-	for _, s := range sources {
+	for _, s := range sources(program) {
 		if err := write(filepath.Join(dir, filepath.Base(s)), file{disk: s}); err != nil {
 			return err
 		}
@@ -206,11 +204,12 @@ func (u user) use(ctx context.Context, module, path, program string) error {
 			run = []string{"run", "."}
 		}
 	}
-	output := ""
+	var output string
 	for _, args := range [][]string{
 		{"mod", "init", "example.com/user"}, {"get", module + "@" + u.version}, {"mod", "tidy"},
 		{"build", "./..."}, {"vet", "./..."}, run,
 	} {
+		var err error
 		if output, err = command(ctx, dir, u.env, "go", args...); err != nil {
 			return err
 		}

@@ -17,30 +17,27 @@ func TestModulesForUsers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	known, err := command(t.Context(), tree.dir, nil, "git", "ls-files", "go.mod", "*/go.mod")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range strings.Fields(known) {
-		if !slices.ContainsFunc(tree.modules, func(m mod) bool { return m.dir == filepath.ToSlash(filepath.Dir(name)) }) {
-			t.Errorf("%s is not in go.work", name)
-		}
+	if err := tree.complete(t.Context()); err != nil {
+		t.Error(err)
 	}
 	if tags := tree.tags("v9.8.7"); !slices.Contains(tags, "v9.8.7") ||
 		!slices.Contains(tags, "randflake/lease/pgstore/v9.8.7") || !slices.Contains(tags, "cmd/traceflake/v9.8.7") {
 		t.Errorf("tags %q", tags)
 	}
-	// Each package has a program that uses it.
-	for _, m := range tree.released() {
-		packages, err := tree.packages(t.Context(), m)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, p := range packages {
-			dir := filepath.Join("consumers", strings.TrimPrefix(p, tree.modules[0].path))
-			if files, _ := filepath.Glob(filepath.Join(dir, "*.go")); len(files) == 0 {
-				t.Errorf("no program uses %s: write %s/main.go", p, dir)
-			}
+}
+
+func TestComplete(t *testing.T) {
+	dir, put, git := repository(t)
+	put("other/go.mod", "module example.com/x/other\n")
+	git("add", "-A")
+	tree, err := openTree(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = tree.complete(t.Context())
+	for _, want := range []string{"other/go.mod is not in go.work", "no program uses example.com/x: write internal/release/consumers/main.go", "no program uses example.com/x/store:"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("no %q in: %v", want, err)
 		}
 	}
 }

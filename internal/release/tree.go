@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -127,6 +128,42 @@ func (t *tree) packages(ctx context.Context, m mod) ([]string, error) {
 	return slices.DeleteFunc(strings.Fields(list), func(p string) bool {
 		return slices.Contains(strings.Split(p, "/"), "internal")
 	}), nil
+}
+
+// complete checks that the workspace has each module, and each package a program that uses it.
+func (t *tree) complete(ctx context.Context) error {
+	known, err := command(ctx, t.dir, nil, "git", "ls-files", "go.mod", "*/go.mod")
+	if err != nil {
+		return err
+	}
+	var wrong []error
+	for name := range strings.FieldsSeq(known) {
+		if !slices.ContainsFunc(t.modules, func(m mod) bool { return m.dir == path.Dir(name) }) {
+			wrong = append(wrong, fmt.Errorf("%s is not in go.work", name))
+		}
+	}
+	for _, m := range t.released() {
+		packages, err := t.packages(ctx, m)
+		if err != nil {
+			return err
+		}
+		for _, p := range packages {
+			if dir := t.program(p); len(sources(filepath.Join(t.dir, dir))) == 0 {
+				wrong = append(wrong, fmt.Errorf("no program uses %s: write %s/main.go", p, dir))
+			}
+		}
+	}
+	return errors.Join(wrong...)
+}
+
+// program is the folder, below the tree's, of the program that uses a package.
+func (t *tree) program(pkg string) string {
+	return path.Join("internal/release/consumers", strings.TrimPrefix(pkg, t.modules[0].path))
+}
+
+func sources(dir string) []string {
+	names, _ := filepath.Glob(filepath.Join(dir, "*.go")) // fails only if the pattern is bad
+	return names
 }
 
 // at returns a go.mod that requires our modules at a version.

@@ -1,7 +1,9 @@
-// Package rooms holds the rules of who may import whom.
+// Package rooms holds the rules of who may import whom. It belongs to the root module, since go
+// test takes a result from its cache unless a file below the tested module has changed.
 package rooms
 
 import (
+	"errors"
 	"fmt"
 	"go/parser"
 	"go/token"
@@ -30,8 +32,9 @@ const rules = `
 PURE: STD -context -database/... -net/... -os/... -syscall/... -log/syslog -plugin
 
 # What services import. None of it may import what is not on this line.
-ROOT:   ~/sparx64 ~/randflake ~/randflake/lease ~/randflake/lease/boltstore ~/idgen ~/traceid
-        ~/propagation/xtraceid ~/clickhouse ~/postgres ~/setup
+ROOT:   ~/sparx64 ~/randflake ~/randflake/lease ~/randflake/lease/driver
+        ~/randflake/lease/boltstore ~/idgen ~/traceid
+        ~/propagation/xtraceid ~/clickhouse ~/clickhouse/migrate ~/postgres ~/setup
 STORES: ~/randflake/lease/pgstore ~/randflake/lease/etcdstore
 METRIC: @/otel @/otel/attribute @/otel/metric @/otel/metric/...
 
@@ -42,13 +45,17 @@ sparx64: PURE -time golang.org/x/sys/cpu
 randflake: PURE ~/sparx64
 
 # Only here are goroutines started, and only stores do I/O.
-randflake/lease:           PURE context ~/randflake METRIC
-randflake/lease/boltstore: STD ~/randflake ~/randflake/lease go.etcd.io/bbolt/...
-randflake/lease/pgstore:   STD ~/randflake ~/randflake/lease github.com/jackc/pgx/v5/...
-randflake/lease/etcdstore: STD ~/randflake ~/randflake/lease go.uber.org/zap google.golang.org/grpc/...
+randflake/lease: PURE context ~/randflake ~/randflake/lease/internal/owner METRIC
+randflake/lease/internal/owner: STD
+
+# The side of the stores' authors: the rule of granting, and the stores. Services import lease.
+STORE: STD ~/randflake ~/randflake/lease ~/randflake/lease/driver
+randflake/lease/driver:    STD ~/randflake ~/randflake/lease ~/randflake/lease/internal/owner
+randflake/lease/boltstore: STORE go.etcd.io/bbolt/...
+randflake/lease/pgstore:   STORE github.com/jackc/pgx/v5/...
+randflake/lease/etcdstore: STORE go.uber.org/zap google.golang.org/grpc/...
                            go.etcd.io/etcd/api/v3/... go.etcd.io/etcd/client/v3/...
-randflake/lease/leasetest: STD ~/randflake ~/randflake/lease
-                           github.com/anishathalye/porcupine pgregory.net/rapid
+randflake/lease/leasetest: STORE github.com/anishathalye/porcupine pgregory.net/rapid
 
 # Makes IDs. It knows a source of them, not leases.
 idgen: PURE context ~/randflake ~/traceid METRIC @/otel/trace @/otel/sdk/trace
@@ -61,11 +68,13 @@ propagation/xtraceid: STD METRIC @/otel/trace @/otel/propagation @/contrib/propa
 propagation/xtraceid/xtraceidgrpc: STD ~/propagation/xtraceid @/otel/trace google.golang.org/grpc/...
 
 # SQL and text.
-clickhouse: STD
-postgres:   STD
+clickhouse:              STD ~/clickhouse/internal/ddl
+clickhouse/migrate:      STD ~/clickhouse ~/clickhouse/internal/ddl
+clickhouse/internal/ddl: STD
+postgres:                STD
 
 # Puts the parts together.
-setup: STD ~/idgen ~/randflake ~/randflake/lease ~/randflake/lease/boltstore METRIC
+setup: STORE ~/idgen ~/traceid ~/randflake/lease/boltstore METRIC
 
 # Nothing else imports these.
 sparx64/_asm:          STD github.com/mmcloughlin/avo/...
@@ -76,14 +85,15 @@ internal/demo/...:     STD OTHERS ROOT STORES ~/internal/embedded/... ~/internal
 internal/rooms:        STD
 internal/release/...:  STD OTHERS ROOT STORES ~/propagation/xtraceid/xtraceidgrpc
                        ~/randflake/lease/leasetest ~/internal/embedded/...
-internal/stores/...:   STD OTHERS ROOT STORES ~/randflake/lease/leasetest ~/internal/embedded/...
+internal/stores/...:   STD OTHERS ROOT STORES ~/randflake/lease/leasetest ~/internal/stores/...
+                       ~/internal/embedded/...
 cmd/...:               STD OTHERS ROOT STORES ~/cmd/...
 bench/...:             STD OTHERS ROOT ~/internal/embedded/... ~/bench/...
 examples/otelhttp:     STD OTHERS ROOT
 examples/collector:    STD OTHERS ROOT ~/internal/embedded/...
 
 # Tests of the root module bring in no module that a user of it has not.
-test: STD ROOT @/otel/... @/contrib/propagators/b3 go.etcd.io/bbolt golang.org/x/sys/cpu
+test: STD ROOT @/otel/... @/contrib/propagators/b3 go.etcd.io/bbolt golang.org/x/sys/cpu golang.org/x/sys/unix
 # Tests of stores that start engines are in internal/stores.
 randflake/lease/leasetest test: STD ROOT ~/randflake/lease/leasetest
 cmd/... test:                   ~/internal/embedded/...
@@ -127,12 +137,12 @@ func TestImports(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if _, err := os.Stat("../../go.work"); errors.Is(err, fs.ErrNotExist) {
+		t.Skip("the other modules are not here: this is a copy of the root module alone")
+	}
 	all, err := imports(os.DirFS("../.."))
 	if err != nil {
 		t.Fatal(err)
-	}
-	if len(all) < 500 {
-		t.Errorf("only %d imports found: are these all sources?", len(all))
 	}
 	used := make(map[string]bool)
 	for _, i := range all {

@@ -145,15 +145,15 @@ func testTraces(t *testing.T, e *engine, s clickhouse.Schema, spans []span) {
 	for i := 0; i < 1000; i += 10 { // all kinds stand at multiples of ten
 		id := order[i]
 		want := sorted(names(byTrace[id], all))
-		if got := sorted(find(s.Trace(parse(id)))); !reflect.DeepEqual(got, want) {
+		if got := sorted(e.whole(s, parse(id))); !reflect.DeepEqual(got, want) {
 			t.Errorf("trace %d %s: %v, want %v", i, id, got, want)
 		}
-		if got := sorted(find(s.TraceEverywhere(parse(id)))); !reflect.DeepEqual(got, want) {
+		if got := sorted(find(s.TracesEverywhere([][16]byte{parse(id)}))); !reflect.DeepEqual(got, want) {
 			t.Errorf("trace %d %s everywhere: %v, want %v", i, id, got, want)
 		}
 	}
 	for i := 3; i < len(order); i += 300 { // foreign
-		if got, want := sorted(find(s.Trace(parse(order[i])))), sorted(names(byTrace[order[i]], all)); !reflect.DeepEqual(got, want) {
+		if got, want := sorted(e.whole(s, parse(order[i]))), sorted(names(byTrace[order[i]], all)); !reflect.DeepEqual(got, want) {
 			t.Errorf("foreign trace %s: %v, want %v", order[i], got, want)
 		}
 	}
@@ -163,10 +163,10 @@ func testTraces(t *testing.T, e *engine, s clickhouse.Schema, spans []span) {
 		ids = append(ids, parse(id))
 		want = append(want, names(byTrace[id], all)...)
 	}
-	if got := sorted(find(s.Traces(append(ids, ids[0])))); !reflect.DeepEqual(got, sorted(want)) {
+	if got := sorted(e.whole(s, append(ids, ids[0])...)); !reflect.DeepEqual(got, sorted(want)) {
 		t.Errorf("100 traces: %d spans, want %d", len(got), len(want))
 	}
-	if got := find(s.Trace(trace.TraceID{1})); got != nil {
+	if got := e.whole(s, trace.TraceID{1}); got != nil {
 		t.Errorf("a trace that is not there: %v", got)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/traceflake/traceflake/internal/embedded"
 	"github.com/traceflake/traceflake/internal/embedded/etcd"
 	"github.com/traceflake/traceflake/randflake/lease"
+	"github.com/traceflake/traceflake/randflake/lease/driver"
 	_ "github.com/traceflake/traceflake/randflake/lease/etcdstore"
 	_ "github.com/traceflake/traceflake/randflake/lease/pgstore"
 	"github.com/traceflake/traceflake/setup"
@@ -130,7 +131,7 @@ func TestStores(t *testing.T) {
 				t.Errorf("lease after the raise\n%s", out)
 			}
 			p.run(t, 2, "new")
-			s, err := lease.OpenStore(t.Context(), store, lease.NodeRange{})
+			s, err := driver.Open(t.Context(), store, driver.NodeRange{})
 			if err != nil {
 				t.Fatal(err)
 			}

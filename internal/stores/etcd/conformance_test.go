@@ -10,6 +10,7 @@ import (
 
 	"github.com/traceflake/traceflake/internal/embedded/etcd"
 	"github.com/traceflake/traceflake/randflake/lease"
+	"github.com/traceflake/traceflake/randflake/lease/driver"
 	"github.com/traceflake/traceflake/randflake/lease/etcdstore"
 	"github.com/traceflake/traceflake/randflake/lease/leasetest"
 )
@@ -26,11 +27,11 @@ var prefixes atomic.Int64
 func harness(client *clientv3.Client) leasetest.Harness {
 	return leasetest.Harness{New: func(testing.TB) leasetest.Open {
 		prefix := fmt.Sprintf("/storage/%d/", prefixes.Add(1))
-		return func(nodes lease.NodeRange) (lease.Store, error) { return open(client, prefix, nodes) }
+		return func(nodes driver.NodeRange) (lease.Store, error) { return open(client, prefix, nodes) }
 	}}
 }
 
-func open(client clientv3.KV, prefix string, nodes lease.NodeRange) (*etcdstore.Store, error) {
+func open(client clientv3.KV, prefix string, nodes driver.NodeRange) (*etcdstore.Store, error) {
 	return etcdstore.New(client, etcdstore.WithPrefix(prefix),
 		etcdstore.WithBlockSize(int(nodes.BlockSize)), etcdstore.WithNodes(int(nodes.First), int(nodes.Nodes)))
 }

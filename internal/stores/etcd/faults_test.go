@@ -9,6 +9,7 @@ import (
 
 	"github.com/traceflake/traceflake/internal/embedded/etcd"
 	"github.com/traceflake/traceflake/randflake/lease"
+	"github.com/traceflake/traceflake/randflake/lease/driver"
 	"github.com/traceflake/traceflake/randflake/lease/leasetest"
 )
 
@@ -16,7 +17,7 @@ import (
 // answer was lost carried out or not.
 func TestFaults(t *testing.T) {
 	const members = 3
-	few := lease.NodeRange{First: 0, Nodes: 1 << 17, BlockSize: 1 << 15}
+	few := driver.NodeRange{First: 0, Nodes: 1 << 17, BlockSize: 1 << 15}
 	cluster := etcd.ForTest(t, members)
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()

@@ -5,23 +5,26 @@ package etcd_test
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/traceflake/traceflake/internal/embedded/etcd"
+	"github.com/traceflake/traceflake/internal/stores/faults"
 	"github.com/traceflake/traceflake/randflake/lease/leasetest"
 )
 
-// Processes on three members, which are all killed.
+// Processes reach three members through a bad network. The members are all
+// killed.
 func TestProcesses(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
 	const members = 3
 	cluster := etcd.ForTest(t, members)
+	proxy := faults.Etcd(t, cluster.ClientForTest(t))
 	leasetest.Processes{
-		URL: "etcd://" + strings.Join(cluster.Endpoints(), ","),
+		URL: "etcd://" + proxy.Address(),
+		IDs: faults.IDs(t),
 		Outage: func(during func()) error {
 			var errs []error
 			for i := range members {
@@ -36,4 +39,5 @@ func TestProcesses(t *testing.T) {
 			return errors.Join(append(errs, cluster.Wait(ctx))...)
 		},
 	}.Run(t)
+	proxy.Check(t)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/traceflake/traceflake/internal/embedded/etcd"
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/randflake/lease"
+	"github.com/traceflake/traceflake/randflake/lease/driver"
 	"github.com/traceflake/traceflake/randflake/lease/etcdstore"
 )
 
@@ -73,12 +74,12 @@ func TestRoundTrips(t *testing.T) {
 	}
 	count("the first acquire of all", 3, acquire(s)) // no config; write it; take a block
 	count("acquire", 1, acquire(s))
-	count("renew", 1, func() (err error) { g, err = s.Renew(ctx, g, g.End.Add(time.Minute)); return err })
-	count("renew to no later end", 1, func() (err error) { g, err = s.Renew(ctx, g, now); return err })
+	count("renew", 1, func() (err error) { g, err = s.Renew(ctx, g, lease.NewHolder(), g.End.Add(time.Minute)); return err })
+	count("renew to no later end", 1, func() (err error) { g, err = s.Renew(ctx, g, lease.NewHolder(), now); return err })
 	count("get", 1, func() error { _, err := s.Get(ctx, g); return err })
 	bare := lease.Grant{Lease: randflake.Lease{Node: g.Node, Nodes: g.Nodes}, Holder: g.Holder, Version: g.Version}
-	count("renew by node, holder and version", 2, func() (err error) { g, err = s.Renew(ctx, bare, g.End.Add(time.Minute)); return err })
-	count("release", 1, func() error { return s.Release(ctx, g, now) })
+	count("renew by node, holder and version", 2, func() (err error) { g, err = s.Renew(ctx, bare, lease.NewHolder(), g.End.Add(time.Minute)); return err })
+	count("release", 1, func() error { return s.Release(ctx, g, lease.NewHolder(), now) })
 
 	// Every block has been granted once.
 	if err := s.Raise(ctx, now.Truncate(time.Second)); err != nil {
@@ -114,20 +115,20 @@ func TestKeysOfAnotherKind(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	one := lease.NodeRange{First: 8, Nodes: 8, BlockSize: 8}
+	one := driver.NodeRange{First: 8, Nodes: 8, BlockSize: 8}
 	for i, c := range []struct {
 		name, key, value string
 		want             error
 		text             string
 	}{
-		{"a newer schema", "config", `{"schema":2,"shape":"new"}`, lease.ErrSchemaVersion, "schema 2"},
+		{"a newer schema", "config", `{"schema":3,"shape":"new"}`, lease.ErrSchemaVersion, "schema 3"},
 		{"no config", "config", `hello`, lease.ErrSchemaVersion, "hello"},
 		{"an empty config", "config", `{}`, lease.ErrSchemaVersion, "{}"},
-		{"a config by hand", "config", `{"schema": 1, "block_size": 8}`, lease.ErrSchemaVersion, "spelt"},
-		{"another size", "config", `{"schema":1,"block_size":16}`, lease.ErrBlockSize, "16 nodes, not 8"},
+		{"a config by hand", "config", `{"schema": 2, "block_size": 8}`, lease.ErrSchemaVersion, "spelt"},
+		{"another size", "config", `{"schema":2,"block_size":16}`, lease.ErrBlockSize, "16 nodes, not 8"},
 		{"no block", "block/000008", `hello`, nil, "block/000008"},
-		{"half a block", "block/000008", `{"granted_from":"2026-01-01T00:00:00Z"}`, nil, "granted_until"},
-		{"another block", "block/000012", `{"granted_until":"2026-01-01T00:00:00Z"}`, lease.ErrSchemaVersion, "block/000012"},
+		{"half a block", "block/000008", `{"from":"2026-01-01T00:00:00Z"}`, nil, "until"},
+		{"another block", "block/000012", `{"until":"2026-01-01T00:00:00Z"}`, lease.ErrSchemaVersion, "block/000012"},
 	} {
 		prefix := fmt.Sprintf("/kind/%d/", i)
 		put(prefix+c.key, c.value)
@@ -146,7 +147,7 @@ func TestKeysOfAnotherKind(t *testing.T) {
 			wantError(t, c.name+": raise", s.Raise(ctx, now), c.want, c.text)
 			continue
 		}
-		if s, err = open(client, prefix, lease.AllNodes); err != nil {
+		if s, err = open(client, prefix, driver.AllNodes); err != nil {
 			t.Fatal(err)
 		}
 		_, err = s.List(ctx)
@@ -169,7 +170,7 @@ func TestKeysOfAnotherKind(t *testing.T) {
 	}
 
 	// Fractions, written by hand, count against the next grant.
-	put("/kind/holder/block/000008", `{"granted_until":"`+now.UTC().Truncate(time.Second).Add(time.Millisecond).Format(time.RFC3339Nano)+`"}`)
+	put("/kind/holder/block/000008", `{"until":"`+now.UTC().Truncate(time.Second).Add(time.Millisecond).Format(time.RFC3339Nano)+`"}`)
 	_, err = s.Acquire(ctx, request(now.Truncate(time.Second).Add(500*time.Millisecond)))
 	wantError(t, "a fraction of a second", err, lease.ErrNoFreeNode)
 	if _, err = s.Acquire(ctx, request(now.Add(time.Second))); err != nil {
@@ -182,7 +183,7 @@ func TestKeysOfAnotherKind(t *testing.T) {
 func TestKeysMadeAnew(t *testing.T) {
 	client := etcd.ForTest(t, 1).ClientForTest(t)
 	ctx, now := context.Background(), time.Now()
-	old, err := open(client, "/new/", lease.AllNodes)
+	old, err := open(client, "/new/", driver.AllNodes)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,15 +194,15 @@ func TestKeysMadeAnew(t *testing.T) {
 	if _, err := client.Delete(ctx, "/new/", clientv3.WithPrefix()); err != nil {
 		t.Fatal(err)
 	}
-	anew, err := open(client, "/new/", lease.NodeRange{First: 0, Nodes: 1 << 17, BlockSize: 16})
+	anew, err := open(client, "/new/", driver.NodeRange{First: 0, Nodes: 1 << 17, BlockSize: 16})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := anew.Acquire(ctx, request(now)); err != nil {
 		t.Fatal(err)
 	}
-	_, err = old.Renew(ctx, g, now.Add(time.Hour))
-	wantError(t, "renew", err, lease.ErrLost)
+	_, err = old.Renew(ctx, g, lease.NewHolder(), now.Add(time.Hour))
+	wantError(t, "renew", err, lease.ErrBlockSize)
 	_, err = old.Acquire(ctx, request(now))
 	wantError(t, "acquire", err, lease.ErrBlockSize)
 }
@@ -218,7 +219,7 @@ func TestBadOptions(t *testing.T) {
 	}{
 		{"block size", etcdstore.WithBlockSize(3)},
 		{"negative block size", etcdstore.WithBlockSize(-8)},
-		{"nodes", etcdstore.WithNodes(4, 8)},
+		{"nodes", etcdstore.WithNodes(1<<17, 8)},
 		{"no nodes", etcdstore.WithNodes(0, 0)},
 		{"too many nodes", etcdstore.WithNodes(0, 1<<40)},
 		{"prefix", etcdstore.WithPrefix("")},
@@ -236,17 +237,17 @@ func TestDriver(t *testing.T) {
 	cluster := etcd.ForTest(t, 1)
 	ctx, now := context.Background(), time.Now()
 	address := "etcd://" + strings.Join(cluster.Endpoints(), ",")
-	small := lease.NodeRange{First: 0, Nodes: 1 << 17, BlockSize: 1}
+	small := driver.NodeRange{First: 0, Nodes: 1 << 17, BlockSize: 1}
 	for _, c := range []struct {
 		url   string
-		nodes lease.NodeRange
+		nodes driver.NodeRange
 		size  uint32
 	}{
-		{address, lease.NodeRange{}, lease.DefaultBlockSize},
+		{address, driver.NodeRange{}, driver.DefaultBlockSize},
 		{address + "/a/fleet/", small, 1},
-		{address + "/a/fleet", lease.NodeRange{}, 1},
+		{address + "/a/fleet", driver.NodeRange{}, 1},
 	} {
-		s, err := lease.OpenStore(ctx, c.url, c.nodes)
+		s, err := driver.Open(ctx, c.url, c.nodes)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -269,10 +270,10 @@ func TestDriver(t *testing.T) {
 		"etcd:", "etcd:host:2379", "etcd:///prefix", "etcd://user:secret@a:port", "etcd://a:1,,b:2",
 		"etcd://a:2379/?timeout=3", "etcd://a:2379/?ca=file", "etcds://a:2379/?ca=/no/such/file", "etcds://a:2379/?cert=/no/such/file",
 	} {
-		_, err := lease.OpenStore(ctx, url, lease.NodeRange{})
+		_, err := driver.Open(ctx, url, driver.NodeRange{})
 		wantError(t, url, err, nil)
 	}
-	_, err = lease.OpenStore(ctx, address, lease.NodeRange{First: 1, Nodes: 8, BlockSize: 8})
+	_, err = driver.Open(ctx, address, driver.NodeRange{First: 1, Nodes: 8, BlockSize: 8})
 	wantError(t, "bad nodes", err, lease.ErrInvalidRequest)
 
 	// A server that is away, or says nothing, is not waited for.
@@ -284,7 +285,7 @@ func TestDriver(t *testing.T) {
 	for _, host := range []string{"127.0.0.1:1", l.Addr().String()} {
 		for _, user := range []string{"", "user:secret@"} {
 			began := time.Now()
-			s, err := lease.OpenStore(ctx, "etcd://"+user+host, lease.NodeRange{})
+			s, err := driver.Open(ctx, "etcd://"+user+host, driver.NodeRange{})
 			if err != nil {
 				t.Fatalf("a dead server: %v", err)
 			}
@@ -326,7 +327,7 @@ func TestRights(t *testing.T) {
 		}
 	}
 	try := func(url string) error {
-		s, err := lease.OpenStore(ctx, url, lease.NodeRange{})
+		s, err := driver.Open(ctx, url, driver.NodeRange{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/traceflake/traceflake/internal/embedded"
 	"github.com/traceflake/traceflake/randflake/lease"
+	"github.com/traceflake/traceflake/randflake/lease/driver"
 	"github.com/traceflake/traceflake/randflake/lease/leasetest"
 	"github.com/traceflake/traceflake/randflake/lease/pgstore"
 )
@@ -32,12 +33,12 @@ func harness(pool *pgxpool.Pool) leasetest.Harness {
 		KnowsTime: true,
 		New: func(testing.TB) leasetest.Open {
 			table := fmt.Sprintf("leases_%d", tables.Add(1))
-			return func(nodes lease.NodeRange) (lease.Store, error) { return open(pool, table, nodes) }
+			return func(nodes driver.NodeRange) (lease.Store, error) { return open(pool, table, nodes) }
 		},
 	}
 }
 
-func open(pool *pgxpool.Pool, table string, nodes lease.NodeRange) (*pgstore.Store, error) {
+func open(pool *pgxpool.Pool, table string, nodes driver.NodeRange) (*pgstore.Store, error) {
 	return pgstore.New(pool, pgstore.WithTable(table), pgstore.WithBlockSize(int(nodes.BlockSize)), pgstore.WithNodes(int(nodes.First), int(nodes.Nodes)))
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/traceflake/traceflake/internal/embedded"
 	"github.com/traceflake/traceflake/randflake/lease"
+	"github.com/traceflake/traceflake/randflake/lease/driver"
 	"github.com/traceflake/traceflake/randflake/lease/pgstore"
 )
 
@@ -16,13 +17,13 @@ func TestDriver(t *testing.T) {
 	ctx := context.Background()
 	for _, c := range []struct {
 		name  string
-		nodes lease.NodeRange
+		nodes driver.NodeRange
 		size  uint32 // of the block granted
 	}{
 		{"the first use", few, few.BlockSize},
-		{"the table's own block size", lease.NodeRange{}, few.BlockSize},
+		{"the table's own block size", driver.NodeRange{}, few.BlockSize},
 	} {
-		s, err := lease.OpenStore(ctx, server.DSN(), c.nodes)
+		s, err := driver.Open(ctx, server.DSN(), c.nodes)
 		if err != nil {
 			t.Fatalf("%s: %v", c.name, err)
 		}
@@ -34,7 +35,7 @@ func TestDriver(t *testing.T) {
 			t.Errorf("%s: close: %v", c.name, err)
 		}
 	}
-	s, err := lease.OpenStore(ctx, strings.Replace(server.DSN(), "postgres:", "postgresql:", 1), lease.AllNodes)
+	s, err := driver.Open(ctx, strings.Replace(server.DSN(), "postgres:", "postgresql:", 1), driver.AllNodes)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,14 +44,14 @@ func TestDriver(t *testing.T) {
 	wantError(t, "another block size", err, lease.ErrBlockSize)
 
 	for _, url := range []string{"postgres://user:secret@host:port/", "postgres://user:secret@localhost/?sslmode=perhaps"} {
-		_, err := lease.OpenStore(ctx, url, lease.NodeRange{})
+		_, err := driver.Open(ctx, url, driver.NodeRange{})
 		wantError(t, "a bad address", err, nil)
 	}
-	_, err = lease.OpenStore(ctx, server.DSN(), lease.NodeRange{First: 1, Nodes: 8, BlockSize: 8})
+	_, err = driver.Open(ctx, server.DSN(), driver.NodeRange{First: 1, Nodes: 8, BlockSize: 8})
 	wantError(t, "bad nodes", err, lease.ErrInvalidRequest)
 
 	// A server that is away is not waited for.
-	s, err = lease.OpenStore(ctx, "postgres://user:secret@127.0.0.1:1/none", lease.NodeRange{})
+	s, err = driver.Open(ctx, "postgres://user:secret@127.0.0.1:1/none", driver.NodeRange{})
 	if err != nil {
 		t.Fatalf("a dead server: %v", err)
 	}

@@ -9,9 +9,10 @@ import (
 
 	"github.com/traceflake/traceflake/internal/embedded"
 	"github.com/traceflake/traceflake/randflake/lease"
+	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
-var few = lease.NodeRange{First: 0, Nodes: 1 << 17, BlockSize: 1 << 15}
+var few = driver.NodeRange{First: 0, Nodes: 1 << 17, BlockSize: 1 << 15}
 
 func value[T any](tb testing.TB, pool *pgxpool.Pool, sql string, args ...any) T {
 	tb.Helper()
@@ -70,8 +71,8 @@ func TestSynchronousCommitIsForcedOn(t *testing.T) {
 				_, err := pool.Exec(ctx, "UPDATE traceflake_leases SET version = version WHERE node = 0")
 				return err
 			})
-			logged("renew", c.want, func() (err error) { g, err = s.Renew(ctx, g, g.End.Add(time.Minute)); return err })
-			logged("release", c.want, func() error { return s.Release(ctx, g, now) })
+			logged("renew", c.want, func() (err error) { g, err = s.Renew(ctx, g, lease.NewHolder(), g.End.Add(time.Minute)); return err })
+			logged("release", c.want, func() error { return s.Release(ctx, g, lease.NewHolder(), now) })
 			logged("acquire", c.want, func() error {
 				_, err := s.Acquire(ctx, lease.Request{Holder: lease.NewHolder(), Now: now, TTL: time.Minute})
 				return err
@@ -182,10 +183,10 @@ func TestSuppressedUpdate(t *testing.T) {
 	}
 	execute(t, pool, `CREATE FUNCTION swallow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$`)
 	execute(t, pool, `CREATE TRIGGER swallow BEFORE UPDATE ON traceflake_leases FOR EACH ROW EXECUTE FUNCTION swallow()`)
-	if got, err := s.Renew(ctx, g, g.End.Add(time.Minute)); err == nil {
+	if got, err := s.Renew(ctx, g, lease.NewHolder(), g.End.Add(time.Minute)); err == nil {
 		t.Errorf("renew: got %+v", got)
 	}
-	if err := s.Release(ctx, g, now); err == nil {
+	if err := s.Release(ctx, g, lease.NewHolder(), now); err == nil {
 		t.Error("release: no error")
 	}
 	if got, err := s.Acquire(ctx, lease.Request{Holder: lease.NewHolder(), Now: now, TTL: time.Minute}); err == nil {

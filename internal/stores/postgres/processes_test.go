@@ -4,10 +4,6 @@ package postgres
 
 import (
 	"context"
-	"io"
-	"net"
-	"net/url"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -15,10 +11,11 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/traceflake/traceflake/internal/embedded"
+	"github.com/traceflake/traceflake/internal/stores/faults"
 	"github.com/traceflake/traceflake/randflake/lease/leasetest"
 )
 
-// Processes reach the server through a gate. While it is shut the server
+// Processes reach the server through a bad network. While it is shut the server
 // crashes, and forgets each commit that did not wait for the disk: as is the
 // default in this database.
 func TestProcesses(t *testing.T) {
@@ -28,17 +25,13 @@ func TestProcesses(t *testing.T) {
 	server := embedded.PostgresForTest(t)
 	pool := connect(t, server.DSN())
 	execute(t, pool, "ALTER DATABASE "+value[string](t, pool, "SELECT quote_ident(current_database())")+" SET synchronous_commit = off")
-	u, err := url.Parse(server.DSN())
-	if err != nil {
-		t.Fatal(err)
-	}
-	g := newGate(t, u.Host)
-	u.Host = g.Addr().String()
+	proxy := faults.Postgres(t, server.DSN())
 	leasetest.Processes{
-		URL: u.String(),
+		URL: proxy.DSN(),
+		IDs: faults.IDs(t),
 		Outage: func(during func()) error {
-			g.shut()
-			defer g.open()
+			proxy.Shut()
+			defer proxy.Open()
 			if ownServer {
 				if err := crash(server.DSN()); err != nil {
 					return err
@@ -48,6 +41,7 @@ func TestProcesses(t *testing.T) {
 			return answers(server.DSN())
 		},
 	}.Run(t)
+	proxy.Check(t)
 }
 
 // crash kills one of the server's processes, upon which it ends all others and
@@ -76,73 +70,4 @@ func answers(dsn string) error {
 			return err
 		}
 	}
-}
-
-// gate forwards connections to an address, unless it is shut.
-type gate struct {
-	net.Listener
-	to string
-
-	mu     sync.Mutex
-	closed bool
-	conns  []net.Conn
-}
-
-func newGate(t *testing.T, to string) *gate {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	g := &gate{Listener: l, to: to}
-	t.Cleanup(func() {
-		_ = l.Close()
-		g.shut()
-	})
-	go func() {
-		for {
-			in, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go g.forward(in)
-		}
-	}()
-	return g
-}
-
-func (g *gate) forward(in net.Conn) {
-	out, err := net.Dial("tcp", g.to)
-	if err != nil {
-		_ = in.Close()
-		return
-	}
-	g.mu.Lock()
-	g.conns = append(g.conns, in, out)
-	if g.closed {
-		_, _ = in.Close(), out.Close()
-	}
-	g.mu.Unlock()
-	go func() {
-		_, _ = io.Copy(out, in)
-		_ = out.Close()
-	}()
-	_, _ = io.Copy(in, out)
-	_ = in.Close()
-}
-
-func (g *gate) shut() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.closed = true
-	for _, c := range g.conns {
-		_ = c.Close()
-	}
-	g.conns = nil
-}
-
-func (g *gate) open() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.closed = false
 }

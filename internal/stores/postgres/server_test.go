@@ -23,6 +23,7 @@ import (
 
 	"github.com/traceflake/traceflake/internal/embedded"
 	"github.com/traceflake/traceflake/randflake/lease"
+	"github.com/traceflake/traceflake/randflake/lease/driver"
 	"github.com/traceflake/traceflake/randflake/lease/leasetest"
 	"github.com/traceflake/traceflake/randflake/lease/pgstore"
 )
@@ -75,9 +76,9 @@ func TestOneStatementACall(t *testing.T) {
 			_, err := s.Acquire(ctx, lease.Request{Holder: lease.NewHolder(), Now: now, TTL: time.Minute})
 			return err
 		}},
-		{"renew", 1, func() (err error) { g, err = s.Renew(ctx, g, g.End.Add(time.Minute)); return err }},
+		{"renew", 1, func() (err error) { g, err = s.Renew(ctx, g, lease.NewHolder(), g.End.Add(time.Minute)); return err }},
 		{"get", 1, func() error { _, err := s.Get(ctx, g); return err }},
-		{"release", 1, func() error { return s.Release(ctx, g, now) }},
+		{"release", 1, func() error { return s.Release(ctx, g, lease.NewHolder(), now) }},
 		{"raise", 1, func() error { return s.Raise(ctx, now) }},
 	} {
 		before := statements.n.Load()
@@ -327,14 +328,15 @@ func TestTablesOfAnotherKind(t *testing.T) {
 		want      error
 		texts     []string
 	}{
-		{"newer", "CREATE TABLE %s (what text); COMMENT ON TABLE %[1]s IS 'traceflake leases, schema 2, in a new way'", lease.ErrSchemaVersion, []string{"schema 2", "knows 1"}},
+		{"newer", "CREATE TABLE %s (what text); COMMENT ON TABLE %[1]s IS 'traceflake leases, schema 3, in a new way'", lease.ErrSchemaVersion, []string{"schema 3", "knows 2"}},
 		{"customers", "CREATE TABLE %s (id text); COMMENT ON TABLE %[1]s IS 'our customers'", lease.ErrSchemaVersion, []string{"our customers"}},
 		{"uncommented", "CREATE TABLE %s (LIKE good INCLUDING ALL)", lease.ErrSchemaVersion, []string{"comment"}},
-		{"larger", "CREATE TABLE %s (); COMMENT ON TABLE %[1]s IS 'traceflake leases, schema 1, blocks of 16 nodes'", lease.ErrBlockSize, []string{"16 nodes, not 8"}},
-		{"strange", "CREATE TABLE %s (); COMMENT ON TABLE %[1]s IS 'traceflake leases, schema 1, blocks of many nodes'", lease.ErrSchemaVersion, []string{"many"}},
+		{"larger", "CREATE TABLE %s (); COMMENT ON TABLE %[1]s IS 'traceflake leases, schema 2, blocks of 16 nodes'", lease.ErrBlockSize, []string{"16 nodes, not 8"}},
+		{"larger_and_old", "CREATE TABLE %s (); COMMENT ON TABLE %[1]s IS 'traceflake leases, schema 1, blocks of 16 nodes'", lease.ErrBlockSize, []string{"16 nodes, not 8"}},
+		{"strange", "CREATE TABLE %s (); COMMENT ON TABLE %[1]s IS 'traceflake leases, schema 2, blocks of many nodes'", lease.ErrSchemaVersion, []string{"many"}},
 	} {
 		execute(t, pool, fmt.Sprintf(c.sql, c.name))
-		s, err := pgstore.New(pool, pgstore.WithTable(c.name))
+		s, err := pgstore.New(pool, pgstore.WithTable(c.name), pgstore.WithBlockSize(8))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -363,8 +365,8 @@ func TestTablesOfAnotherKind(t *testing.T) {
 			t.Errorf("table %s: %v", name, err)
 		}
 	}
-	if n := value[int](t, pool, "SELECT count(*) FROM other.leases"); n != lease.AllNodes.Blocks() {
-		t.Errorf("%d rows, want %d", n, lease.AllNodes.Blocks())
+	if n := value[int](t, pool, "SELECT count(*) FROM other.leases"); n != driver.AllNodes.Blocks() {
+		t.Errorf("%d rows, want %d", n, driver.AllNodes.Blocks())
 	}
 }
 
@@ -376,7 +378,7 @@ func TestBadOptions(t *testing.T) {
 	}
 	_, err := pgstore.New(pool, pgstore.WithBlockSize(3))
 	wantError(t, "block size", err, lease.ErrInvalidRequest, "power of two")
-	_, err = pgstore.New(pool, pgstore.WithNodes(4, 8))
+	_, err = pgstore.New(pool, pgstore.WithNodes(4, 8), pgstore.WithBlockSize(8))
 	wantError(t, "nodes", err, lease.ErrInvalidRequest, "multiples")
 	_, err = pgstore.New(nil)
 	wantError(t, "no pool", err, lease.ErrInvalidRequest, "pool")

@@ -41,7 +41,7 @@ const secretA, secretB = "dffd6021bb2bd5b0af676290809ec3a5", "001122334455667788
 func fleet(t *testing.T, k *randflake.Keyring) *idgen.Generator {
 	t.Helper()
 	source, err := randflake.NewGenerator(k.Codec(), randflake.Lease{Node: 42, Nodes: 1, Start: now.Add(-time.Minute), End: now.Add(time.Hour)},
-		randflake.WithClock(clock{}.Now))
+		randflake.WithClock(clock{}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/randflake/lease"
+	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
 func main() {
@@ -15,7 +16,7 @@ func main() {
 		panic(err)
 	}
 	ctx := context.Background()
-	keeper, err := lease.Open(ctx, lease.NewMemory(), codec)
+	keeper, err := lease.Start(ctx, driver.NewMemory(), codec)
 	if err != nil {
 		panic(err)
 	}

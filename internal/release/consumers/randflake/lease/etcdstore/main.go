@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/traceflake/traceflake/randflake/lease"
+	"github.com/traceflake/traceflake/randflake/lease/driver"
 	_ "github.com/traceflake/traceflake/randflake/lease/etcdstore"
 	"github.com/traceflake/traceflake/setup"
 )
@@ -23,7 +23,7 @@ func main() {
 		panic(err)
 	}
 	ctx := context.Background()
-	config := setup.Config{Store: os.Getenv("ETCD_URL"), SecretFile: secret, Nodes: lease.NodeRange{Nodes: 64}}
+	config := setup.Config{Store: os.Getenv("ETCD_URL"), SecretFile: secret, Nodes: driver.NodeRange{Nodes: 64}}
 	ids, stop, err := config.Open(ctx)
 	if err != nil {
 		panic(err)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/traceflake/traceflake/randflake/lease"
+	"github.com/traceflake/traceflake/randflake/lease/driver"
 	"github.com/traceflake/traceflake/randflake/lease/leasetest"
 )
 
@@ -12,10 +13,10 @@ func TestStore(t *testing.T) {
 	leasetest.Run(t, leasetest.Harness{
 		Volatile: true,
 		New: func(testing.TB) leasetest.Open {
-			var s *lease.Memory
-			return func(nodes lease.NodeRange) (lease.Store, error) {
+			var s *driver.Memory
+			return func(nodes driver.NodeRange) (lease.Store, error) {
 				if s == nil {
-					s = lease.NewMemory(lease.WithNodeRange(nodes))
+					s = driver.NewMemory(driver.WithNodeRange(nodes))
 				}
 				return s, nil
 			}

@@ -1,3 +1,0 @@
-module github.com/traceflake/traceflake/internal/rooms
-
-go 1.26.0
