@@ -45,7 +45,7 @@ sparx64: PURE -time golang.org/x/sys/cpu
 randflake: PURE ~/sparx64
 
 # Only here are goroutines started, and only stores do I/O.
-randflake/lease: PURE context ~/randflake ~/randflake/lease/internal/owner METRIC
+randflake/lease: PURE context ~/randflake ~/randflake/lease/internal/owner ~/internal/version METRIC
 randflake/lease/internal/owner: STD
 
 # The side of the stores' authors: the rule of granting, and the stores. Services import lease.
@@ -83,6 +83,7 @@ internal/e2e/...:      STD OTHERS ROOT STORES ~/propagation/xtraceid/xtraceidgrp
                        ~/internal/embedded/... ~/internal/e2e/...
 internal/demo/...:     STD OTHERS ROOT STORES ~/internal/embedded/... ~/internal/demo/...
 internal/rooms:        STD
+internal/version:      STD
 internal/release/...:  STD OTHERS ROOT STORES ~/propagation/xtraceid/xtraceidgrpc
                        ~/randflake/lease/leasetest ~/internal/embedded/...
 internal/stores/...:   STD OTHERS ROOT STORES ~/randflake/lease/leasetest ~/internal/stores/...
