@@ -67,7 +67,7 @@ func TestWithoutFiguresEveryTargetIsMissed(t *testing.T) {
 
 func TestEveryTargetIsMeasured(t *testing.T) {
 	p := short
-	p.rounds = 5
+	p.rounds = 1
 	f, err := measureTargets(t.Context(), t.Output(), p)
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +89,7 @@ func TestEveryTargetIsMeasured(t *testing.T) {
 
 func TestSharedLinesAreHeld(t *testing.T) {
 	for shared, met := range map[int]bool{0: true, 2: true, 3: false, 100: false} {
-		for _, l := range lines(figures{sharing: []sharing.Count{{What: "NewIDs", Calls: 100, Shared: shared}}}) {
+		for _, l := range lines(figures{sharing: sharing.Costs{Counts: []sharing.Count{{What: "NewIDs", Calls: 100, Shared: shared}}}}) {
 			if strings.Contains(l.what, "write a line") && l.met() != met {
 				t.Errorf("%d of 100 calls: %s", shared, l.verdict())
 			}

@@ -52,7 +52,7 @@ func measurements() []measurement {
 		}},
 		{"sharing", "Shared lines", func(ctx context.Context, p plan, f *figures) (_ string, err error) {
 			f.sharing, err = sharing.Measure(ctx, p.stops)
-			return sharing.Report(f.sharing), err
+			return f.sharing.Report(), err
 		}},
 		{"idle", "Beside the IDs", func(ctx context.Context, p plan, f *figures) (_ string, err error) {
 			f.idle, err = idle.Measure(ctx, progress, p.part)

@@ -25,7 +25,7 @@ import (
 type figures struct {
 	rates   rates.Costs
 	spans   spans.Costs
-	sharing []sharing.Count
+	sharing sharing.Costs
 	idle    idle.Costs
 	pruning pruning.Costs // which has no target
 }
@@ -129,7 +129,7 @@ func lines(f figures) (out []line) {
 		line{what: "the same, idle", got: f.idle.StartedIdle(), most: 0},
 	)
 	shared := line{what: "NewIDs with both CPUs busy that write a line which both write", unit: " %", most: 2, why: "this needs two CPUs"}
-	for _, c := range f.sharing {
+	for _, c := range f.sharing.Counts {
 		if c.What == string(gens.NewIDs) {
 			shared.got, shared.why = 100*c.Share(), ""
 		}
@@ -202,7 +202,7 @@ type plan struct {
 }
 
 var (
-	full    = plan{rounds: 100, stops: 2000, part: time.Second, rows: 1_000_000, spans: 5_000_000}
+	full    = plan{rounds: 80, stops: 2000, part: time.Second, rows: 500_000, spans: 5_000_000}
 	checked = plan{rounds: 60, stops: 1000, part: 500 * time.Millisecond}
 	short   = plan{rounds: 10, stops: 100, part: 100 * time.Millisecond, rows: 20_000, spans: 400_000}
 )

@@ -28,13 +28,13 @@ type Rate struct {
 
 // The rates, slowest first. FlatOut has no pace.
 var (
-	Each20ms = Rate{"one each 20 ms", turns.Pace{Burst: 1, Every: 20 * time.Millisecond}, 8}
+	Each20ms = Rate{"one each 20 ms", turns.Pace{Burst: 1, Every: 20 * time.Millisecond}, 5}
 	Each1ms  = Rate{"1 a millisecond", turns.Pace{Burst: 1, Every: time.Millisecond}, 40}
 	Each32   = Rate{"32 a millisecond", turns.Pace{Burst: 32, Every: time.Millisecond}, 40}
 	Each1000 = Rate{"1000 a millisecond", turns.Pace{Burst: 1000, Every: time.Millisecond}, 40}
 	FlatOut  = Rate{Name: "flat out"}
 	// Asleep is as real programs make one each 20 ms: their caches are cold.
-	Asleep = Rate{"one each 20 ms, asleep between", turns.Pace{Burst: 1, Every: 20 * time.Millisecond, Asleep: true}, 8}
+	Asleep = Rate{"one each 20 ms, asleep between", turns.Pace{Burst: 1, Every: 20 * time.Millisecond, Asleep: true}, 5}
 )
 
 // turnLength of a loop that runs flat out.
@@ -140,12 +140,11 @@ func (c Costs) Report() string {
 			if p.op != op || r == nil {
 				continue
 			}
-			self := r.Ratio(gens.Again, gens.Default)
 			rows = append(rows, []string{
 				string(op), fmt.Sprint(p.goroutines), p.rate.Name,
 				text.Ns(r.Ns(gens.Traceflake)), text.Ns(r.Ns(gens.Leased)), text.Ns(r.Ns(gens.Default)), text.Ns(r.Ns(gens.XRay)),
 				r.Ratio(gens.Traceflake, gens.Default).String(),
-				fmt.Sprintf("%.2f–%.2f", self.Low, self.High),
+				r.Ratio(gens.Again, gens.Default).Range(),
 				text.Ns(r.Difference(gens.Traceflake, gens.Default).Mid),
 			})
 		}

@@ -141,13 +141,13 @@ func (w *walk) pool(v reflect.Value) {
 }
 
 // poolLocal and poolChain have the layout of sync's types of that name, Go 1.26.
-type poolLocal struct { //nolint:unused // its fields are followed by reflection
-	private    any
-	head, tail *poolChain
+type poolLocal struct {
+	private    any        //nolint:unused // followed by reflection
+	head, tail *poolChain //nolint:unused // followed by reflection
 	_          [128 - 4*unsafe.Sizeof(uintptr(0))]byte
 }
 
-type poolChain struct { //nolint:unused // likewise
+type poolChain struct { //nolint:unused // followed by reflection
 	headTail   uint64
 	values     []any
 	next, prev *poolChain

@@ -9,9 +9,12 @@
 // from the generator is told by comparison with a picture of it, line by line. A
 // line counts as shared if calls on more than one processor changed it.
 //
-// The argument for many CPUs: a call that changes only lines that nobody else
-// changes costs the same beside 1 and beside 63 others. What remains is the share
-// of calls that do write a shared line, times what the slowest of them waits.
+// The argument for many CPUs: a call that changes only lines which nobody else
+// changes costs the same beside 1 and beside 63 others. A shared line takes one
+// write at a time, each for as long as it takes to bring the line to the CPU. So
+// calls wait for it only if n CPUs together write it more often than that: n times
+// the share of calls that write it, divided by the time of a call. The report has
+// the n for the time that a write takes here, and for larger machines.
 //
 // A store of the value that was there already is not seen, nor is a variable of
 // a package. The former would show as time: see the rates of two goroutines.
@@ -20,25 +23,36 @@ package sharing
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"runtime"
 	"runtime/debug"
 	"sync/atomic"
+	"time"
 	_ "unsafe" // for linkname
+
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/traceflake/traceflake/bench/internal/gens"
 	"github.com/traceflake/traceflake/bench/internal/text"
+	"github.com/traceflake/traceflake/bench/internal/turns"
 	"github.com/traceflake/traceflake/idgen"
-
-	"go.opentelemetry.io/otel/trace"
 )
 
 // Count is what was counted for one kind of call.
 type Count struct {
 	What   string
-	Calls  int     // that were looked at, of both goroutines
-	Shared int     // of them, those that changed a line that both change
+	Calls  int     // that were looked at
+	Shared int     // of them, those that changed a shared line
+	Most   int     // of them, those that changed the line which is shared most
 	Lines  float64 // changed by a call, on average
+}
+
+// Costs are the counts, and what they are to be held against.
+type Costs struct {
+	Counts []Count
+	Call   float64 // ns of a NewIDs alone
+	Write  float64 // ns from one write of a line to the next, when all CPUs write it
 }
 
 // Share is that of the calls which changed a shared line.
@@ -52,28 +66,43 @@ const (
 )
 
 // Measure looks at some calls, stop by stop, of each of idgen's methods.
-func Measure(ctx context.Context, stops int) ([]Count, error) {
-	if runtime.GOMAXPROCS(0) < 2 {
-		return nil, nil
+func Measure(ctx context.Context, stops int) (c Costs, err error) {
+	cpus := runtime.GOMAXPROCS(0)
+	if cpus < 2 {
+		return c, nil
 	}
 	g := idgen.New()
-	var counts []Count
-	for _, c := range []struct {
+	for _, one := range []struct {
 		op   gens.Operation
 		call func()
 	}{
 		{gens.NewIDs, func() { g.NewIDs(ctx) }},
 		{gens.NewSpanID, func() { g.NewSpanID(ctx, trace.TraceID{}) }},
 	} {
-		n, err := count(g, c.call, stops)
+		n, err := count(g, one.call, stops)
 		if err != nil {
-			return nil, fmt.Errorf("sharing: %s: %w", c.op, err)
+			return c, fmt.Errorf("sharing: %s: %w", one.op, err)
 		}
-		n.What = string(c.op)
-		counts = append(counts, n)
+		n.What = string(one.op)
+		c.Counts = append(c.Counts, n)
 	}
-	return counts, nil
+	alone := turns.Subject{Name: "call", Run: func(n int) {
+		for range n {
+			g.NewIDs(ctx)
+		}
+	}}
+	var word atomic.Uint64
+	write := turns.Subject{Name: "write", Run: func(n int) {
+		for range n {
+			word.Add(1)
+		}
+	}}
+	c.Call = turns.FlatOut([]turns.Subject{alone}, 1, turnsOfBoth, time.Millisecond).Ns(alone.Name)
+	c.Write = turns.FlatOut([]turns.Subject{write}, cpus, turnsOfBoth, time.Millisecond).Ns(write.Name) / float64(cpus)
+	return c, nil
 }
+
+const turnsOfBoth = 50
 
 // count looks at calls that change the memory which hangs from root.
 func count(root any, call func(), stops int) (Count, error) {
@@ -174,32 +203,61 @@ func (w *watcher) count() (c Count) {
 			owner[l] = call.processor
 		}
 	}
-	changed := 0
+	changed, by := 0, make(map[uintptr]int)
 	for _, call := range w.writes {
 		c.Calls++
 		changed += len(call.lines)
+		touched := false
 		for l := range call.lines {
 			if shared[l] {
-				c.Shared++
-				break
+				touched = true
+				by[l]++
+				c.Most = max(c.Most, by[l])
 			}
+		}
+		if touched {
+			c.Shared++
 		}
 	}
 	c.Lines = float64(changed) / float64(max(c.Calls, 1))
 	return c
 }
 
+// larger are nanoseconds that a write takes on machines with many CPUs, assumed:
+// within a socket and between two.
+var larger = []float64{40, 100}
+
+// enough is how many CPUs that make IDs flat out can share a line without
+// waiting for it, if each write takes so long; a dash if that was not measured.
+func (c Costs) enough(share, write float64) string {
+	n := c.Call / (share * write)
+	if math.IsNaN(n) {
+		return "–"
+	}
+	return fmt.Sprintf("%.0f", n)
+}
+
 // Report is the section of the results.
-func Report(counts []Count) string {
-	if len(counts) == 0 {
+func (c Costs) Report() string {
+	if len(c.Counts) == 0 {
 		return "Not counted: this needs two CPUs.\n"
 	}
-	rows := [][]string{{"", "calls", "lines changed a call", "calls that changed a shared line"}}
-	for _, c := range counts {
-		rows = append(rows, []string{c.What, fmt.Sprint(c.Calls), fmt.Sprintf("%.2f", c.Lines), fmt.Sprintf("%d (%.2f %%)", c.Shared, 100*c.Share())})
+	rows := [][]string{{"", "calls", "lines changed a call", "calls that changed a shared line", "the same line", "CPUs flat out until calls wait for it"}}
+	for _, n := range c.Counts {
+		cpus := "–"
+		if share := float64(n.Most) / float64(n.Calls); share > 0 && n.What == string(gens.NewIDs) {
+			cpus = fmt.Sprintf("%s, %s, %s", c.enough(share, c.Write), c.enough(share, larger[0]), c.enough(share, larger[1]))
+		}
+		rows = append(rows, []string{n.What, fmt.Sprint(n.Calls), fmt.Sprintf("%.2f", n.Lines),
+			fmt.Sprintf("%d (%.2f %%)", n.Shared, 100*n.Share()), fmt.Sprint(n.Most), cpus})
 	}
-	return `Counted, not timed: two goroutines make IDs as fast as they can, stop, and the memory that hangs from the generator is
-compared before and after one call, in lines of 64 bytes.
+	return fmt.Sprintf(`Counted, not timed: two goroutines make IDs as fast as they can, stop, and the memory that hangs from the generator is
+compared before and after one call, in lines of 64 bytes. A line is shared if calls on more than one processor change it.
 
-` + text.Table(rows)
+The last column is the argument for many CPUs. A line takes one write at a time. A call takes %s when it waits for
+nobody, so calls begin to wait when n CPUs write the line more often than it can move: n × share / call > 1 / write. The
+three numbers are for the write that was measured here (%s, %d CPUs), and for assumed ones of %.0f and %.0f ns, as
+within a socket and between two. A service that makes 1000 IDs a millisecond on each CPU has some fifty times as many.
+
+`, text.Ns(c.Call), text.Ns(c.Write), runtime.GOMAXPROCS(0), larger[0], larger[1]) + text.Table(rows)
 }

@@ -421,3 +421,51 @@ func newestPage(t *testing.T, db *sql.DB, q clickhouse.Query, err error) (page [
 	}
 	return page
 }
+
+// TestExporterStartsAgain: an exporter with create_schema: true adds nothing to
+// a table of ours, nor to its own without the lookup table, and writes into it.
+func TestExporterStartsAgain(t *testing.T) {
+	for name, layout := range map[string]clickhouse.Layout{"owned": clickhouse.Owned, "overlay": clickhouse.Overlay} {
+		t.Run(name, func(t *testing.T) {
+			e := embedded.ClickHouseForTest(t)
+			t.Setenv("CLICKHOUSE_ENDPOINT", e.DSN())
+			t.Setenv("CLICKHOUSE_DATABASE", e.Database())
+			s := clickhouse.Schema{Database: e.Database(), Layout: layout}
+			run := func(statements []string, err error) {
+				t.Helper()
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, statement := range statements {
+					if _, err := e.Query(t.Context(), statement); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			if layout == clickhouse.Overlay {
+				collector(t, "overlay.yaml") // makes its tables
+				run(s.Statements())
+				run(s.DropLookup())
+			} else {
+				run(s.Statements())
+			}
+			tables := func() string {
+				r, err := e.Query(t.Context(), "SELECT name, engine, create_table_query FROM system.tables WHERE database = currentDatabase() ORDER BY name")
+				if err != nil {
+					t.Fatal(err)
+				}
+				return fmt.Sprint(r.Rows)
+			}
+			before := tables()
+			writer := collector(t, "overlay.yaml") // create_schema: true
+			sent := send(t, writer)
+			if after := tables(); after != before {
+				t.Errorf("the exporter changed\n%s\nto\n%s", before, after)
+			}
+			r, err := e.Query(t.Context(), "SELECT count() FROM otel_traces")
+			if err != nil || r.Rows[0][0] != fmt.Sprint(len(sent)) {
+				t.Errorf("%v spans of %d (%v)", r.Rows, len(sent), err)
+			}
+		})
+	}
+}

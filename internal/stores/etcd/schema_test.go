@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -176,6 +177,89 @@ func TestKeysOfTheVersionBefore(t *testing.T) {
 	}
 	if g, err := s.Acquire(ctx, request(now)); !errors.Is(err, lease.ErrNoFreeNode) {
 		t.Errorf("granted over a grant of the version before: %+v, %v", g, err)
+	}
+}
+
+// dying makes so many transactions and no more.
+type dying struct {
+	clientv3.KV
+	left int
+}
+
+var errDied = errors.New("the client died")
+
+func (d *dying) Txn(ctx context.Context) clientv3.Txn {
+	if d.left--; d.left < 0 {
+		return noTxn{}
+	}
+	return d.KV.Txn(ctx)
+}
+
+type noTxn struct{}
+
+func (t noTxn) If(...clientv3.Cmp) clientv3.Txn      { return t }
+func (t noTxn) Then(...clientv3.Op) clientv3.Txn     { return t }
+func (t noTxn) Else(...clientv3.Op) clientv3.Txn     { return t }
+func (noTxn) Commit() (*clientv3.TxnResponse, error) { return nil, errDied }
+
+// Wherever the client that migrates dies, nobody uses the store in between, and
+// the next client goes on.
+func TestMigrationDies(t *testing.T) {
+	client := etcd.ForTest(t, 1).ClientForTest(t)
+	ctx := context.Background()
+	for after := range 4 { // the config, the blocks, the config again, the call itself
+		prefix := fmt.Sprintf("/dies/%d/", after)
+		restore(t, client, prefix)
+		s, err := etcdstore.New(&dying{client, after}, etcdstore.WithPrefix(prefix))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.List(ctx); !errors.Is(err, errDied) {
+			t.Errorf("after %d transactions: %v", after, err)
+		}
+		want := []string{
+			`{"schema":1,"block_size":32768}`,
+			`{"schema":2,"block_size":32768,"migrating":true}`,
+			`{"schema":2,"block_size":32768,"migrating":true}`,
+			`{"schema":2,"block_size":32768}`,
+		}[after]
+		if got := at(t, client, prefix+"config"); got != want {
+			t.Errorf("after %d transactions the config is %s, want %s", after, got, want)
+		}
+		if s, err = etcdstore.New(client, etcdstore.WithPrefix(prefix)); err != nil {
+			t.Fatal(err)
+		}
+		wantBlocks(t, s, 0, 1)
+	}
+}
+
+// A newer version took over: nothing is written any more, whatever a client of
+// this one remembers.
+func TestANewerVersionTakesOver(t *testing.T) {
+	client := etcd.ForTest(t, 1).ClientForTest(t)
+	ctx, now := context.Background(), time.Now()
+	s, err := open(client, "/newer/", driver.NodeRange{First: 0, Nodes: 1 << 17, BlockSize: size1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := s.Acquire(ctx, request(now))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Put(ctx, "/newer/config", `{"schema":3,"block_size":32768}`); err != nil {
+		t.Fatal(err)
+	}
+	before := at(t, client, "/newer/block/"+fmt.Sprintf("%06d", g.Node))
+	_, err = s.Renew(ctx, g, lease.NewHolder(), g.End.Add(time.Minute))
+	wantError(t, "renew", err, lease.ErrSchemaVersion, "newer")
+	wantError(t, "release", s.Release(ctx, g, lease.NewHolder(), now), lease.ErrSchemaVersion)
+	wantError(t, "raise", s.Raise(ctx, now.Add(time.Hour)), lease.ErrSchemaVersion)
+	_, err = s.Acquire(ctx, request(now))
+	wantError(t, "acquire", err, lease.ErrSchemaVersion)
+	_, err = s.Get(ctx, g)
+	wantError(t, "get", err, lease.ErrSchemaVersion)
+	if after := at(t, client, "/newer/block/"+fmt.Sprintf("%06d", g.Node)); after != before {
+		t.Errorf("the block was %s and is %s", before, after)
 	}
 }
 

@@ -3,6 +3,7 @@ package faults
 import (
 	"context"
 	"net"
+	"sync"
 	"testing"
 	"time"
 
@@ -32,11 +33,11 @@ func Etcd(tb testing.TB, client *clientv3.Client) *EtcdProxy {
 	p := &EtcdProxy{kv: etcdserverpb.NewKVClient(client.ActiveConnection()), address: l.Addr().String()}
 	server := grpc.NewServer()
 	etcdserverpb.RegisterKVServer(server, p)
-	served := make(chan error)
-	go func() { served <- server.Serve(l) }()
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = server.Serve(l) })
 	tb.Cleanup(func() {
 		server.Stop()
-		<-served
+		serving.Wait()
 	})
 	return p
 }

@@ -72,16 +72,16 @@ func TestFileOfTheVersionBefore(t *testing.T) {
 
 	c := newClock()
 	s := open(t, path, WithClock(c))
-	block := func(node uint32, seconds time.Duration, holder string, version uint64) lease.Block {
+	block := func(node uint32, granted time.Duration, holder string, version uint64) lease.Block {
 		return lease.Block{
-			Node: node, Nodes: 16, Start: start, GrantedUntil: start.Add(seconds * time.Second),
+			Node: node, Nodes: 16, Start: start, GrantedUntil: start.Add(granted),
 			Holder: holder, Version: version,
 		}
 	}
 	want := []lease.Block{
-		block(0, 60, strings.Repeat("a", 32), 1),
-		block(16, 300, strings.Repeat("b", 32), 2),
-		block(32, 10, "", 2), // released
+		block(0, time.Minute, strings.Repeat("a", 32), 1),
+		block(16, 5*time.Minute, strings.Repeat("b", 32), 2),
+		block(32, 10*time.Second, "", 2), // released
 	}
 	got, err := s.List(t.Context())
 	if err != nil || len(got) != len(want) {

@@ -3,7 +3,6 @@ package etcdstore_test
 import (
 	"context"
 	"fmt"
-	"log"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -19,20 +18,20 @@ func Example() {
 	ctx := context.Background()
 	client, err := clientv3.New(clientv3.Config{Endpoints: []string{"https://etcd-1:2379", "https://etcd-2:2379"}})
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	defer client.Close()
 	store, err := etcdstore.New(client, etcdstore.WithPrefix("/fleet-a/leases/"))
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	codec, err := randflake.NewCodec([]byte("the fleet's code"))
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	keeper, err := lease.Start(ctx, store, codec)
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	defer keeper.Close(ctx)
 	id, err := keeper.Next()
@@ -44,12 +43,12 @@ func Example_url() {
 	ctx := context.Background()
 	store, err := driver.Open(ctx, "etcds://etcd-1:2379,etcd-2:2379/fleet-a/leases?ca=/etc/etcd/ca.pem", driver.NodeRange{})
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	defer store.Close()
 	blocks, err := store.List(ctx)
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	for _, b := range blocks {
 		fmt.Println(b.Node, b.Owner, b.GrantedUntil)

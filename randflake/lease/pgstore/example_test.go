@@ -3,7 +3,6 @@ package pgstore_test
 import (
 	"context"
 	"fmt"
-	"log"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -19,20 +18,20 @@ func Example() {
 	ctx := context.Background()
 	pool, err := pgxpool.New(ctx, "postgres://user:password@db.example/fleet")
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	defer pool.Close()
 	store, err := pgstore.New(pool)
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	codec, err := randflake.NewCodec([]byte("the fleet's code"))
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	keeper, err := lease.Start(ctx, store, codec)
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	defer keeper.Close(ctx)
 	id, err := keeper.Next()
@@ -44,12 +43,12 @@ func Example_url() {
 	ctx := context.Background()
 	store, err := driver.Open(ctx, "postgres://host1,host2/fleet?target_session_attrs=read-write", driver.NodeRange{})
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	defer store.Close()
 	blocks, err := store.List(ctx)
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	for _, b := range blocks {
 		fmt.Println(b.Node, b.Owner, b.GrantedUntil)
@@ -60,12 +59,12 @@ func Example_url() {
 func ExampleStore_Schema() {
 	pool, err := pgxpool.New(context.Background(), "postgres://owner@db.example/fleet") // does not connect yet
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	defer pool.Close()
 	store, err := pgstore.New(pool, pgstore.WithTable("fleet_a.leases"), pgstore.WithBlockSize(16))
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	fmt.Print(store.Schema())
 }
