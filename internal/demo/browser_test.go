@@ -273,13 +273,13 @@ func TestBrowser(t *testing.T) {
 		}
 		// The bars are drawn, in the colours of two services, each inside its parent's.
 		type box struct{ Left, Right, Top float64 }
-		bars := value[[]box](b, "[...document.querySelectorAll('rect')].map(r => r.getBoundingClientRect()).map(r => ({Left: r.left, Right: r.right, Top: r.top}))")
+		bars := value[[]box](b, "[...document.querySelectorAll('.waterfall rect')].map(r => r.getBoundingClientRect()).map(r => ({Left: r.left, Right: r.right, Top: r.top}))")
 		for i, bar := range bars {
 			if bar.Right <= bar.Left || bar.Left < bars[0].Left-1 || bar.Right > bars[0].Right+1 || i > 0 && bar.Top <= bars[i-1].Top {
 				t.Errorf("bar %d of %v is out of place", i, bars)
 			}
 		}
-		if fills := value[[]string](b, "[...new Set([...document.querySelectorAll('tr:not(.failed) rect')].map(r => getComputedStyle(r).fill))]"); len(bars) != 15 || len(fills) != 2 {
+		if fills := value[[]string](b, "[...new Set([...document.querySelectorAll('.waterfall tr:not(.failed) rect')].map(r => getComputedStyle(r).fill))]"); len(bars) != 15 || len(fills) != 2 {
 			t.Errorf("%d bars in the colours %q", len(bars), fills)
 		}
 	})
