@@ -128,6 +128,10 @@ func (p *page) check() error {
 
 var errShort = errors.New("the page is too short")
 
+// Version returns the page's counter of updates, which costs one load: while it
+// is the same, so is the generation.
+func (c *Clock) Version() uint32 { return c.page.seq.Load() }
+
 // Generation returns a number that changes whenever this machine has been
 // restored from a snapshot, and is constant while [Clock.Status] is Off. It
 // does not wait. The number was the page's at some moment during the call: so
