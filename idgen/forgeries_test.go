@@ -139,7 +139,7 @@ func TestTenMillionForgeries(t *testing.T) {
 	rows := make([]string, len(kinds))
 	t.Cleanup(func() { t.Log("what passed, and in brackets what the arithmetic says:\n" + strings.Join(rows, "")) })
 	for i, k := range kinds {
-		if raceEnabled {
+		if idgen.RaceEnabled {
 			k.tries /= 50
 		}
 		t.Run(k.name, func(t *testing.T) {

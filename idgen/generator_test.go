@@ -32,6 +32,9 @@ type checker struct {
 	g    *idgen.Generator
 	last trace.TraceID
 	lows map[uint64]bool
+	// moves: the goroutine may move between processors, each of which has a run
+	// of the millisecond's sequence. A clock of the test's leads to runs of one.
+	moves bool
 }
 
 func newChecker(t testing.TB, g *idgen.Generator) *checker {
@@ -41,7 +44,7 @@ func newChecker(t testing.TB, g *idgen.Generator) *checker {
 func (c *checker) trace() trace.TraceID {
 	c.t.Helper()
 	id, span := c.g.NewIDs(context.Background())
-	if bytes.Compare(id[:], c.last[:]) <= 0 {
+	if bytes.Compare(id[:], c.last[:]) <= 0 && (!c.moves || idgen.Time(c.last).Sub(idgen.Time(id)) > time.Millisecond) {
 		c.t.Fatalf("%s (%v) comes after %s (%v)", id, idgen.Time(id), c.last, idgen.Time(c.last))
 	}
 	c.last = id
@@ -253,7 +256,7 @@ func TestReadyMadeIDsGoOff(t *testing.T) {
 	}
 }
 
-// Each goroutine sees increasing trace IDs, and no two see the same.
+// Each goroutine sees trace IDs in the order that is promised, and no two see the same.
 func TestConcurrentUse(t *testing.T) {
 	clock := newClock(noon)
 	both := generators(t, clock)
@@ -266,6 +269,7 @@ func TestConcurrentUse(t *testing.T) {
 			var wg sync.WaitGroup
 			for w := range workers {
 				checkers[w], highs[w] = newChecker(t, g), map[string]bool{}
+				checkers[w].moves = name == "system clock"
 				wg.Go(func() {
 					for range 3000 {
 						id := checkers[w].trace()
@@ -324,7 +328,7 @@ func TestMoreProcessorsThanAtFirst(t *testing.T) {
 	}
 	wg.Wait()
 	// The pool forgets batches at a collection, and all of them at random under the race detector.
-	if fills := s.calls.Load(); fills > 4*workers*each/256 && !raceEnabled {
+	if fills := s.calls.Load(); fills > 4*workers*each/256 && !idgen.RaceEnabled {
 		t.Errorf("%d fills for %d IDs", fills, workers*each)
 	}
 }
@@ -338,7 +342,7 @@ func (refused) Fill([]randflake.ID) (int, time.Time, error) {
 
 // Nothing is allocated for an ID, nor for a batch of them, nor for a fallback.
 func TestNoAllocations(t *testing.T) {
-	if raceEnabled {
+	if idgen.RaceEnabled {
 		t.Skip("the race detector makes sync.Pool forget batches")
 	}
 	collectErrors(t)
