@@ -19,7 +19,7 @@ func (g *Generator) NewTraceIDAt(t time.Time) (trace.TraceID, error) {
 		return trace.TraceID{}, err
 	}
 	s := g.shards.take()
-	low, _, err := g.more(s, 1, 1)
+	low, _, err := g.more(s, 1, 1, g.clock.counter.read())
 	g.shards.put(s)
 	if err != nil {
 		g.refused(err)

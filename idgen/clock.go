@@ -94,15 +94,14 @@ type reading struct {
 	first  int64     // that millisecond
 }
 
-// read reads the clock, with the counter before and after it: a goroutine that
-// was stopped between them learns nothing about the counter.
-func (k *clock) read(r *reading) {
+// read reads the clock, and the counter, which was at before a moment ago: a
+// goroutine that was stopped since then learns nothing about the counter.
+func (k *clock) read(r *reading, before uint64) {
 	r.ticks = 0
 	if k.wrong.Load() {
 		r.ms = k.Now().UnixMilli()
 		return
 	}
-	before := k.counter.read()
 	now := k.Now()
 	after := k.counter.read()
 	r.ms = now.UnixMilli()

@@ -304,13 +304,13 @@ func TestStoppedWhileReading(t *testing.T) {
 	honest := g.clock.counter.read
 	calls := 0
 	g.clock.counter.read = func() uint64 {
-		if calls++; calls == 4 { // after the clock: NewIDs, more and read have been before
+		if calls++; calls == 2 { // the first is before the clock is read
 			w.pass(5 * time.Second)
 		}
 		return honest()
 	}
 	w.late(t, g)
-	if calls < 4 {
+	if calls < 2 {
 		t.Fatalf("%d readings: the stop did not happen", calls)
 	}
 	if late := w.late(t, g); late != 0 || g.clock.wrong.Load() {
@@ -334,7 +334,7 @@ func outside(g *Generator, early, lateBy time.Duration) error {
 // have too much to do.
 func TestTimeUnderLoad(t *testing.T) {
 	n, workers := 10_000_000, 4*runtime.GOMAXPROCS(0)
-	if RaceEnabled {
+	if RaceEnabled || runtime.GOARCH != "amd64" { // under an emulator, most likely
 		n /= 20
 	}
 	g := New()

@@ -47,7 +47,8 @@ type Generational interface {
 // process: only its own trace IDs are in order among themselves.
 type Generator struct {
 	source  Source
-	private *private // the source of zero configuration, or nil
+	private *private     // the source, if it is that of zero configuration
+	ages    Generational // the source, if it is one
 	clock   *clock
 	shards  *shards
 	machine *vmclock.Clock
@@ -83,6 +84,7 @@ func New(opts ...Option) *Generator {
 		g.private = newPrivate(cfg.clock)
 		g.source = g.private
 	}
+	g.ages, _ = g.source.(Generational)
 	g.generation.Store(g.sourceGeneration())
 	g.register(cfg.meters)
 	return g
@@ -105,7 +107,8 @@ func (g *Generator) Close() error {
 // context is only used by a fallback that does.
 func (g *Generator) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
 	s, p := g.shards.pin()
-	if g.ready(s, 2) && s.at(g.clock.counter.read()) && (s.word < s.last || s.run(&g.order)) {
+	count := g.clock.counter.read()
+	if g.ready(s, 2) && s.at(count) && (s.word < s.last || s.run(&g.order)) {
 		high := s.word
 		s.word++
 		low, span := s.take(2, 1)
@@ -113,7 +116,7 @@ func (g *Generator) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
 		return join(high, low), spanID(span)
 	}
 	g.shards.unpin(s, p)
-	return g.newIDs(ctx)
+	return g.newIDs(ctx, count)
 }
 
 // NewSpanID returns the ID of a further span. It is valid. Context and trace
@@ -128,7 +131,7 @@ func (g *Generator) NewSpanID(ctx context.Context, traceID trace.TraceID) trace.
 	g.shards.unpin(s, p)
 
 	s = g.shards.take()
-	id, _, err := g.more(s, 1, 0)
+	id, _, err := g.more(s, 1, 0, g.clock.counter.read())
 	g.shards.put(s)
 	if err != nil {
 		return g.randomSpanID(ctx, traceID, err)
@@ -146,10 +149,10 @@ func (g *Generator) current(s *stock) bool {
 	return s.epoch == g.clock.epoch.Load() && s.version == g.machine.Version()
 }
 
-// newIDs is NewIDs when not everything is ready.
-func (g *Generator) newIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
+// newIDs is NewIDs when not everything is ready. The counter was read before.
+func (g *Generator) newIDs(ctx context.Context, count uint64) (trace.TraceID, trace.SpanID) {
 	s := g.shards.take()
-	low, span, err := g.more(s, 2, 1)
+	low, span, err := g.more(s, 2, 1, count)
 	high := g.high(s)
 	g.shards.put(s)
 	if err == nil && high == 0 {
@@ -164,9 +167,9 @@ func (g *Generator) newIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
 // more takes n IDs from s, traces of them for trace IDs, after it has made new
 // ones if need be; it returns the first and the last. New ones are used
 // whatever their second, which may be borrowed.
-func (g *Generator) more(s *stock, n, traces int) (first, last randflake.ID, err error) {
-	if !g.current(s) || !s.at(g.clock.counter.read()) {
-		g.look(s)
+func (g *Generator) more(s *stock, n, traces int, count uint64) (first, last randflake.ID, err error) {
+	if !g.current(s) || !s.at(count) {
+		g.look(s, count)
 	}
 	if s.next+n <= s.end && s.life == g.life.Load() && s.from <= s.ms && s.ms < s.until {
 		first, last = s.take(n, traces)
@@ -181,7 +184,7 @@ func (g *Generator) more(s *stock, n, traces int) (first, last randflake.ID, err
 		g.recovered()
 		second := s.until - time.Second.Milliseconds()
 		if s.ms < second || s.ms >= s.until { // the process may have been stopped
-			g.look(s)
+			g.look(s, g.clock.counter.read())
 		}
 		g.counts.borrowed.Store(max(second-s.ms, 0))
 		g.check()
@@ -194,12 +197,13 @@ func (g *Generator) more(s *stock, n, traces int) (first, last randflake.ID, err
 }
 
 // look reads the clock for s, after it has looked whether what s has ready may
-// be used. What changes meanwhile is seen by the next call.
-func (g *Generator) look(s *stock) {
+// be used. What changes meanwhile is seen by the next call. The counter was
+// count a moment ago.
+func (g *Generator) look(s *stock, count uint64) {
 	s.version, s.epoch = g.machine.Version(), g.clock.epoch.Load()
 	g.check()
 	before := s.ms
-	g.clock.read(&s.reading)
+	g.clock.read(&s.reading, count)
 	if s.ms != before || g.clock.exact {
 		s.drop()
 	}
@@ -215,7 +219,7 @@ func (g *Generator) high(s *stock) uint64 {
 	}
 	for s.word == s.last && !s.run(&g.order) {
 		next := g.order.next.Load()
-		g.look(s)
+		g.look(s, g.clock.counter.read())
 		if uint64(s.ms-EpochMillis) > maxMillis {
 			return 0
 		}
@@ -264,10 +268,10 @@ func (g *Generator) change() (restored bool) {
 }
 
 func (g *Generator) sourceGeneration() uint64 {
-	if s, ok := g.source.(Generational); ok {
-		return s.Generation()
+	if g.ages == nil {
+		return 0
 	}
-	return 0
+	return g.ages.Generation()
 }
 
 var (

@@ -343,11 +343,11 @@ func TestOrderAfterAStall(t *testing.T) {
 	clock := &handClock{ms: someMillis}
 	g := New(WithClock(clock))
 	s := new(stock)
-	g.look(s)
+	g.look(s, 0)
 	stale := s.reading
 	first := g.high(s)
 	clock.ms += 60_000 // a minute later
-	g.look(s)
+	g.look(s, 0)
 	second := g.high(s)
 	s.reading = stale
 	s.drop()
@@ -357,7 +357,7 @@ func TestOrderAfterAStall(t *testing.T) {
 	}
 	// But a real step is followed.
 	clock.ms = someMillis
-	g.look(s)
+	g.look(s, 0)
 	if got, want := g.high(s)>>sequenceBits, clampMillis(someMillis); got != want || g.counts.steps.Load() != 1 {
 		t.Errorf("after a step back: ms %d, want %d; %d steps", got, want, g.counts.steps.Load())
 	}
@@ -369,13 +369,13 @@ func TestOrderWhileTheClockIsRead(t *testing.T) {
 	clock := &movingClock{handClock: handClock{ms: someMillis}}
 	g := New(WithClock(clock))
 	mine, theirs := new(stock), new(stock)
-	g.look(mine)
+	g.look(mine, 0)
 	g.order.next.Store(floorOf(someMillis + 30_000)) // others are far ahead
 	var during uint64
 	clock.read = func() {
 		clock.read = nil
 		clock.ms += 60_000
-		g.look(theirs)
+		g.look(theirs, 0)
 		during = g.high(theirs)
 		clock.ms -= 60_000
 	}
