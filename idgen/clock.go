@@ -13,7 +13,7 @@ const (
 	// after it has read the clock. So neither drift nor a step of the clock is
 	// unknown for longer.
 	trust = 16
-	// agreement is how far two measurements of the counter's rate may differ.
+	// agreement is the share by which the counter may differ from the clock.
 	agreement = 1. / 64
 )
 
@@ -25,7 +25,7 @@ type counter struct {
 }
 
 // clock tells milliseconds to stocks. It reads the clock together with the
-// counter, and the counter's rate follows from such readings: nothing is
+// counter, and the counter's rate follows from two such readings: nothing is
 // measured in advance. A counter that once disagrees with the clock is never
 // used again.
 type clock struct {
@@ -34,7 +34,6 @@ type clock struct {
 	exact   bool // read for each ID; for clocks that tests move
 
 	rate  atomic.Uint64 // ticks a millisecond, or 0: not known
-	guess atomic.Uint64 // the bits of the rate that one measurement gave
 	wrong atomic.Bool   // the counter is
 
 	// epoch changes when every stock must look at the clock, its source and
@@ -97,54 +96,40 @@ type reading struct {
 // read reads the clock, and the counter, which was at before a moment ago: a
 // goroutine that was stopped since then learns nothing about the counter.
 func (k *clock) read(r *reading, before uint64) {
-	r.ticks = 0
+	now := k.Now()
+	r.ms, r.ticks = now.UnixMilli(), 0
 	if k.wrong.Load() {
-		r.ms = k.Now().UnixMilli()
 		return
 	}
-	now := k.Now()
 	after := k.counter.read()
-	r.ms = now.UnixMilli()
-	rate := k.rate.Load()
-	if r.at.IsZero() {
-		r.at, r.count = now, after
-	} else if !k.compare(r, now, after, after-before, rate) {
+	if float64(after-before) > k.counter.slowest/8 {
+		return
+	}
+	rate, right := k.rate.Load(), true
+	passed := float64(now.Sub(r.at)) / 1e6
+	counted := float64(int64(after - r.count)) //nolint:gosec // negative if it jumped back
+	switch {
+	case r.at.IsZero():
+	case rate != 0:
+		right = math.Abs(counted/float64(rate)-passed) <= passed*agreement+0.5
+	case passed < trust: // too short to measure
+		return
+	default:
+		rate = uint64(max(counted/passed, 0))
+		right = float64(rate) >= k.counter.slowest && float64(rate) <= k.counter.fastest
+		k.rate.Store(rate)
+	}
+	if !right {
 		k.wrong.Store(true)
 		k.epoch.Add(1)
 		return
 	}
-	if rate != 0 && after-before < rate/8 {
-		r.at, r.count = now, after
+	r.at, r.count = now, after
+	if rate != 0 {
 		r.first, r.ticks = r.ms, rate
 		r.origin = after - uint64(now.Nanosecond()%1e6)*rate/1e6
 		r.since = r.origin
 	}
-}
-
-// compare holds the counter against the clock since the last reading, and
-// measures its rate if that is not known. It reports false when they disagree.
-func (k *clock) compare(r *reading, now time.Time, count, width, rate uint64) bool {
-	passed := float64(now.Sub(r.at)) / 1e6
-	counted := float64(int64(count - r.count)) //nolint:gosec // negative if it jumped back
-	switch {
-	case int64(width) < 0: //nolint:gosec // it runs backwards
-		return false
-	case rate != 0:
-		return width > rate/8 || math.Abs(counted/float64(rate)-passed) <= passed*agreement+0.5
-	case passed < 1 || float64(width) > counted*agreement/16: // too short to measure
-		return true
-	}
-	r.at, r.count = now, count
-	measured := counted / passed
-	if measured < k.counter.slowest || measured > k.counter.fastest {
-		return false
-	}
-	if guess := math.Float64frombits(k.guess.Load()); math.Abs(measured-guess) <= guess*agreement {
-		k.rate.Store(uint64(measured))
-	} else {
-		k.guess.Store(math.Float64bits(measured))
-	}
-	return true
 }
 
 // advance moves r to the millisecond at count. It reports false when the clock

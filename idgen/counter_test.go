@@ -87,9 +87,9 @@ func (w *world) late(t *testing.T, g *Generator) time.Duration {
 // learn lets g measure the counter's rate.
 func (w *world) learn(t *testing.T, g *Generator) {
 	t.Helper()
-	for range 4 {
+	for range 2 {
 		w.late(t, g)
-		w.pass(1500 * time.Microsecond)
+		w.pass(trust * time.Millisecond)
 	}
 	if g.clock.rate.Load() == 0 || g.clock.wrong.Load() {
 		t.Fatal("the counter is not used")
@@ -282,7 +282,8 @@ func TestCountersThatAreNeverUsed(t *testing.T) {
 			for i := range 300 {
 				w.rate = rate(i)
 				w.pass(1100 * time.Microsecond)
-				if late := w.late(t, g); late != 0 {
+				// Only one that could be right for 16 ms is trusted for as long.
+				if late := w.late(t, g); late != 0 && (name != "changing" || late.Abs() > 17*time.Millisecond) {
 					t.Fatalf("call %d: late by %v", i, late)
 				}
 			}

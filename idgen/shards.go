@@ -4,21 +4,18 @@ package idgen
 
 import (
 	"runtime"
-	"sync"
 	_ "unsafe" // for linkname
 )
 
 // shards keeps one stock for each processor (a P of Go's scheduler).
 //
-// A sync.Pool does this, too: see shards_pool.go, which the build tag
-// nolinkname takes. It pins the goroutine to its processor twice for each ID,
+// A sync.Pool does this, too: it is what the build tag nolinkname takes. It pins the goroutine to its processor twice for each ID,
 // once to get and once to put. bench/RESULTS.md says what pinning it once buys.
 // runtime.procPin is not part of Go's public interface, but on the runtime's
 // list of names whose removal or change would break too many (go.dev/issue/67401).
 type shards struct {
-	slots  []slot    // by processor
-	pool   sync.Pool // of stocks that have no slot; it may forget them
-	counts *counts
+	slots  []slot // by processor
+	pooled        // stocks that have no slot
 }
 
 type slot struct {
@@ -27,7 +24,7 @@ type slot struct {
 }
 
 func newShards(c *counts) *shards {
-	return &shards{slots: make([]slot, max(runtime.NumCPU(), runtime.GOMAXPROCS(0))), counts: c}
+	return &shards{make([]slot, max(runtime.NumCPU(), runtime.GOMAXPROCS(0))), pooled{counts: c}}
 }
 
 //go:linkname procPin runtime.procPin
@@ -63,10 +60,7 @@ func (s *shards) take() *stock {
 	}
 	s.unpin(k, p)
 	if k == nil {
-		k, _ = s.pool.Get().(*stock)
-	}
-	if k == nil {
-		k = new(stock)
+		k = s.pooled.take()
 	}
 	return k
 }
@@ -79,7 +73,6 @@ func (s *shards) put(k *stock) {
 	}
 	s.unpin(other, p)
 	if k != nil {
-		s.counts.used(k)
-		s.pool.Put(k)
+		s.pooled.put(k)
 	}
 }
