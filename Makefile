@@ -9,6 +9,8 @@ unexport GOWORK
 FUZZTIME ?= 10s
 SEEDS    ?= 2000
 ARGS     ?=
+VERSION  ?=
+PUBLISH  ?=
 
 # Tools are pinned here and built once.
 GOLANGCI_LINT_VERSION := v2.15.0
@@ -25,11 +27,11 @@ help: ## list the targets
 
 .PHONY: demo
 demo: engines ## two services, their traces in ClickHouse, one found by its ID; ARGS="-serve 127.0.0.1:8080" adds a page to look at
-	go run ./examples/otelhttp $(ARGS)
+	go run ./internal/demo $(ARGS)
 
 .PHONY: screenshots
-screenshots: engines ## the pictures of the example's page in docs again; needs Chromium
-	go test ./examples/otelhttp -count=1 -run TestBrowser -screenshots $(CURDIR)/docs
+screenshots: engines ## the pictures of the demo's page in docs again; needs Chromium
+	go test ./internal/demo -count=1 -run TestBrowser -screenshots $(CURDIR)/docs
 
 .PHONY: test
 test: engines ## every test of every module
@@ -39,12 +41,12 @@ test: engines ## every test of every module
 bench-clickhouse: engines ## granules and bytes read in ClickHouse, by layout and kind of ID; ARGS="-spans 1" for a short run
 	go run ./bench/clickhouse -out bench/clickhouse $(ARGS)
 
-# bench and the examples hold no concurrency of their own, and the collector
-# that the examples pull in takes minutes to build with the race detector.
+# bench, the examples and the demo hold no concurrency of their own, and the
+# collector that they pull in takes minutes to build with the race detector.
 .PHONY: race
-race: engines ## the tests under the race detector, without examples and bench
+race: engines ## the tests under the race detector, without examples, demo and bench
 	@packages=$$(go list work)
-	go test -race $$(grep -vE '^[^/]+/[^/]+/[^/]+/(examples|bench)(/|$$)' <<<"$$packages")
+	go test -race $$(grep -vE '^[^/]+/[^/]+/[^/]+/(examples|bench|internal/(demo|release))(/|$$)' <<<"$$packages")
 
 .PHONY: sim
 sim: ## the simulator of leases with SEEDS seeds; -seed N of its test replays one
@@ -64,11 +66,11 @@ fuzz: ## every fuzz target of every module for FUZZTIME each
 	done <<<"$$targets"
 
 .PHONY: bench
-bench: engines ## measure IDs, rivals and B-tree keys, in minutes: bench/RESULTS.md and bench/plots; best on a machine that does nothing else
+bench: engines ## measure what IDs cost, in 8 minutes: bench/RESULTS.md and bench/plots; on a quiet machine; ARGS=-short prints quick figures
 	cd bench && go run . $(ARGS)
 
 .PHONY: bench-check
-bench-check: ## hold the table of ratios against its targets, with short runs; fails when one is missed by more than 25 %
+bench-check: ## hold the targets of speed, in 3 minutes; fails when one is missed by more than the noise of the run
 	cd bench && go run . -check $(ARGS)
 
 .PHONY: lint
@@ -81,10 +83,6 @@ lint: $(GOLANGCI_LINT) ## golangci-lint in every module
 	[[ $$failed == 0 ]] || exit 1
 	echo "lint $(CURDIR) with the tags of the portable code"
 	$(GOLANGCI_LINT) run --build-tags $(PORTABLE) ./...
-
-.PHONY: lint-selftest
-lint-selftest: $(GOLANGCI_LINT) ## prove that the import rules of .golangci.yml refuse what they must
-	.ci/lint-selftest $(GOLANGCI_LINT)
 
 .PHONY: vet-cross
 vet-cross: ## go vet of the root module for arm64 and for 386
@@ -118,25 +116,40 @@ asm-check: ## prove that the amd64 assembly is what its generator writes
 	(cd "$$tmp/_asm" && GOWORK=off go run . -out ../batch_amd64.s)
 	diff -u sparx64/batch_amd64.s "$$tmp/batch_amd64.s"
 
-# The command has no replace lines, which `go install` would refuse, and so
-# builds in the workspace only.
-.PHONY: standalone
-standalone: ## build every module by itself, without the workspace
-	@dirs=$$($(MODULES))
-	for dir in $$dirs; do
-		[[ $$dir == */cmd/traceflake ]] && continue
-		echo "build $$dir"
-		(cd "$$dir" && export GOWORK=off && go build -o /dev/null ./... && go vet ./...)
+.PHONY: consumers
+consumers: engines ## do outside of the repository what users do with each package, served as the next version
+	go run ./internal/release consumers
+
+.PHONY: release
+release: engines ## VERSION=v0.1.0: show all that a release does; PUBLISH=yes makes its commit and tags
+	@[[ -n "$(VERSION)" ]] || { echo "say which: make release VERSION=v0.1.0"; exit 1; }
+	go run ./internal/release $(if $(filter yes,$(PUBLISH)),-publish) "$(VERSION)"
+
+# The modules for users require each other by a version that may not be
+# published yet: the tool serves it to go mod tidy.
+.PHONY: tidy
+tidy: ## go mod tidy in the modules for users and in others that replace none of them
+	go run ./internal/release tidy
+
+.PHONY: clone-check
+clone-check: ## in a fresh clone go list, go vet and go doc change no file
+	@tmp=$$(mktemp -d)
+	trap 'rm -rf "$$tmp"' EXIT
+	git clone --quiet . "$$tmp/clone"
+	cd "$$tmp/clone"
+	go list -m all >/dev/null
+	go list -deps -test work >/dev/null
+	go vet ./...
+	for package in $$(go list -f '{{if .GoFiles}}{{.ImportPath}}{{end}}' work); do
+		go doc "$$package" >/dev/null
 	done
+	changes=$$(git status --porcelain)
+	[[ -z $$changes ]] || { echo "they changed:"; git diff --stat; exit 1; }
 
 .PHONY: tidy-check
-tidy-check: ## no change left in the tree, all of it formatted, every module in go.work
+tidy-check: ## no change left in the tree, all of it formatted
 	@unformatted=$$(git ls-files '*.go' | xargs gofmt -s -l)
 	[[ -z $$unformatted ]] || { echo "gofmt these files:"; echo "$$unformatted"; exit 1; }
-	for mod in $$(git ls-files '*/go.mod'); do
-		grep -qE "^\s*(use )?\./$${mod%/go.mod}$$" go.work || { echo "$$mod is not in go.work"; exit 1; }
-	done
-	GOWORK=off go mod tidy -diff
 	changes=$$(git status --porcelain)
 	[[ -z $$changes ]] || { echo "not committed:"; echo "$$changes"; exit 1; }
 

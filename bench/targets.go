@@ -1,213 +1,208 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io"
 	"math"
-	"slices"
-	"strings"
+	"runtime"
+	"strconv"
+	"time"
+
+	"github.com/traceflake/traceflake/bench/builds"
+	"github.com/traceflake/traceflake/bench/idle"
+	"github.com/traceflake/traceflake/bench/internal/gens"
+	"github.com/traceflake/traceflake/bench/internal/text"
+	"github.com/traceflake/traceflake/bench/internal/turns"
+	"github.com/traceflake/traceflake/bench/pruning"
+	"github.com/traceflake/traceflake/bench/rates"
+	"github.com/traceflake/traceflake/bench/sharing"
+	"github.com/traceflake/traceflake/bench/spans"
 )
 
-// margin is by how much `make bench-check` lets a target be missed.
-const margin = 1.25
-
-// Some allocations are not the generator's but those of the runtime, in a turn
-// of a hundred thousand calls or more. One in each batch of IDs would be 3900
-// in a million calls.
-const (
-	freeAllocs = 100.0 // a million calls
-	freeBytes  = 1.0   // a call
-)
-
-// target is a line of the table of ratios.
-type target struct {
-	what, against string
-	of, to        string // keys of subjects
-	most          float64
-	first         float64 // an earlier, weaker target, or 0
+// figures are what the targets are held against, and what is plotted.
+type figures struct {
+	rates   rates.Costs
+	spans   spans.Costs
+	sharing sharing.Costs
+	idle    idle.Costs
+	pruning pruning.Costs // which has no target
 }
+
+// allowance is what each ratio to the default may be more without AVX-512.
+const allowance = 0.15
 
 // line is a target with what was measured.
 type line struct {
-	what, against     string
-	cost, counterpart string
-	ratio, cpu        float64 // cpu: the ratio of CPU times, or 0
-	most, first       float64
-	within            float64 // what the measurement leaves open
-	crowded           string  // why a ratio of parallel turns is none, or ""
-	allocs, bytes     float64 // more than the counterpart's: a million calls, a call
-	allocations       string
-	allocated         string
-	unit              string // of ratio, "" for a plain ratio
+	what  string
+	got   float64 // NaN if it could not be measured
+	most  float64
+	unit  string
+	noise float64 // by how much the default differs from itself in the same run
+	loud  float64 // noise that cannot excuse a figure
+	why   string  // it could not be measured
 }
 
-func targets() (t []target) {
-	for _, n := range several() {
-		who := "one goroutine"
-		if n > 1 {
-			who = fmt.Sprintf("GOMAXPROCS (%d) goroutines", n)
+// met and missed leave the third possibility that nothing can be told. Figures
+// count as the table shows them, in hundredths.
+func (l line) met() bool {
+	near := l.noise <= l.loud && hundredths(l.got) <= hundredths(l.most+l.noise)
+	return l.why == "" && (near || hundredths(l.got+l.noise) <= hundredths(l.most))
+}
+
+func (l line) missed() bool {
+	return l.why == "" && !l.met() && (l.noise <= l.loud || hundredths(l.got-l.noise) > hundredths(l.most))
+}
+
+func hundredths(x float64) float64 { return math.Round(100 * x) }
+
+func (l line) verdict() string {
+	switch {
+	case l.why != "":
+		return "not measured: " + l.why
+	case math.IsNaN(l.got) || math.IsNaN(l.noise):
+		return "not measured: too few turns had their CPUs"
+	case l.missed():
+		return fmt.Sprintf("missed by %s%s", figure(l.got-l.most), l.unit)
+	case !l.met():
+		return "not measured: the default differs too much from itself"
+	case hundredths(l.got) > hundredths(l.most):
+		return "met within the noise"
+	}
+	return "met"
+}
+
+func figure(x float64) string { return strconv.FormatFloat(hundredths(x)/100, 'f', -1, 64) }
+
+// Noise above these bounds tells nothing of a figure that is as near to its target.
+const (
+	loudRatio = 0.05
+	loudNs    = 20
+	loudMs    = 0.5
+)
+
+// lines are the targets, all of them.
+func lines(f figures) (out []line) {
+	more := 0.0
+	if !builds.HasAVX512() {
+		more = allowance
+	}
+	ratio := func(what string, r *turns.Result, of, to string, most float64) {
+		l := line{what: what, most: most, loud: loudRatio}
+		if r == nil {
+			l.why = "no result"
+		} else {
+			l.got, l.noise = r.Ratio(of, to).Mid, r.Ratio(gens.Again, gens.Default).From(1)
 		}
-		ids, span := key("NewIDs", "traceflake", n), key("NewSpanID", "traceflake", n)
-		t = append(t,
-			target{what: "`idgen` NewIDs, " + who, against: "the SDK's default generator", of: ids, to: key("NewIDs", "default", n), most: 1},
-			target{what: "`idgen` NewSpanID, " + who, against: "the SDK's default generator", of: span, to: key("NewSpanID", "default", n), most: 1.5, first: 1.8},
-			target{what: "`idgen` NewIDs, " + who, against: "X-Ray's generator", of: ids, to: key("NewIDs", "xray", n), most: 0.3},
-			target{what: "NewIDs from a leased source, " + who, against: "from the private one", of: key("NewIDs", "leased", n), to: ids, most: 1.05},
-			target{what: "NewSpanID from a leased source, " + who, against: "from the private one", of: key("NewSpanID", "leased", n), to: span, most: 1.05},
-		)
+		out = append(out, l)
 	}
-	for _, s := range []struct{ name, what string }{
-		{"RootSpanNever", "Start+End of a root span, never sampled"},
-		{"RootSpanAlways", "Start+End of a root span, always sampled"},
-		{"ChildSpanNever", "Start+End of a child span, never sampled"},
-		{"ChildSpanAlways", "Start+End of a child span, always sampled"},
-	} {
-		t = append(t, target{what: s.what, against: "with the default generator", of: key(s.name, "traceflake", 1), to: key(s.name, "default", 1), most: 1.03})
+	cell := func(op gens.Operation, r rates.Rate, n int) *turns.Result {
+		return f.rates[rates.Cell{Op: op, Rate: r.Name, Goroutines: n}]
 	}
-	one := key("Draw", "rand", 1)
-	return append(t,
-		target{what: "`sparx64` EncryptUint64s of 256, per block, " + withoutAVX512(), against: "one draw of math/rand/v2.Uint64", of: key("EncryptUint64s", "sparx64-avx2", 1), to: key("Draw", "rand-avx2", 1), most: 1.3},
-		target{what: "the same, portable", against: "one draw", of: key("EncryptUint64s", "sparx64-purego", 1), to: key("Draw", "rand-purego", 1), most: 9},
-		target{what: "`randflake` Fill of 256, per ID, " + fastest(), against: "one draw", of: key("Fill", "randflake", 1), to: one, most: 1.5},
-		target{what: "`randflake` Next, portable", against: "one draw", of: key("Next", "randflake", 1), to: one, most: 20},
+	all := runtime.GOMAXPROCS(0)
+	on := fmt.Sprintf("%d goroutines on %d CPUs", all, all)
+
+	ratio("NewIDs to the default, one goroutine flat out", cell(gens.NewIDs, rates.FlatOut, 1), gens.Traceflake, gens.Default, 1.05+more)
+	ratio("NewIDs to the default, 32 a millisecond", cell(gens.NewIDs, rates.Each32, 1), gens.Traceflake, gens.Default, 1.05+more)
+	ratio("NewIDs to the default, "+on, several(cell, gens.NewIDs), gens.Traceflake, gens.Default, 1.05+more)
+	for _, r := range []rates.Rate{rates.Each1ms, rates.Each20ms} {
+		l := line{what: "NewIDs beyond the default, " + r.Name, most: 70, unit: " ns", loud: loudNs}
+		if c := cell(gens.NewIDs, r, 1); c != nil {
+			l.got, l.noise = c.Difference(gens.Traceflake, gens.Default).Mid, c.Difference(gens.Again, gens.Default).From(0)
+		} else {
+			l.why = "no result"
+		}
+		out = append(out, l)
+	}
+	ratio("NewSpanID to the default, one goroutine", cell(gens.NewSpanID, rates.FlatOut, 1), gens.Traceflake, gens.Default, 1.4+more)
+	ratio("NewSpanID to the default, "+on, several(cell, gens.NewSpanID), gens.Traceflake, gens.Default, 1.4+more)
+	for _, c := range spans.Cells() {
+		ratio(fmt.Sprintf("Start+End of a root span to the default, %s sampled, %s", c.Sampled, c.Rate), f.spans[c], gens.Traceflake, gens.Default, 1.03+more)
+	}
+	out = append(out,
+		line{
+			what: "CPU time a second of 1000 trace IDs each 20 ms, beyond the default's", unit: " ms", most: 1,
+			got: f.idle.BeyondDefault().Mid, noise: f.idle.Noise().From(0), loud: loudMs,
+		},
+		line{what: "timers or goroutines started a second by a generator in use", got: f.idle.StartedAtWork(), most: 1},
+		line{what: "the same, idle", got: f.idle.StartedIdle(), most: 0},
 	)
-}
-
-// lines holds every target against the samples. A target without its samples
-// is an error: it must not pass for one that was met.
-func lines(m samples) (out []line, err error) {
-	for _, t := range targets() {
-		if len(m.of[t.of]) == 0 || len(m.of[t.to]) == 0 {
-			return nil, fmt.Errorf("no samples of %s or %s", t.of, t.to)
+	shared := line{what: "NewIDs with both CPUs busy that write a line which both write", unit: " %", most: 2, why: "this needs two CPUs"}
+	for _, c := range f.sharing.Counts {
+		if c.What == string(gens.NewIDs) {
+			shared.got, shared.why = 100*c.Share(), ""
 		}
-		l := line{
-			what: t.what, against: t.against, most: t.most, first: t.first,
-			ratio:       m.ratio(t.of, t.to, sample.wallNs),
-			cpu:         m.ratio(t.of, t.to, sample.cpuNs),
-			cost:        fmt.Sprintf("%.1f ns", m.median(t.of, sample.wallNs)),
-			counterpart: fmt.Sprintf("%.1f ns", m.median(t.to, sample.wallNs)),
-		}
-		l.crowded = m.crowded(t.of, t.to)
-		allocs, others := 1e6*m.median(t.of, sample.allocations), 1e6*m.median(t.to, sample.allocations)
-		bytes, theirs := m.median(t.of, sample.allocated), m.median(t.to, sample.allocated)
-		l.allocs, l.bytes = allocs-others, bytes-theirs // spans allocate with any generator
-		l.allocations = fmt.Sprintf("%.0f, %.0f", allocs, others)
-		l.allocated = fmt.Sprintf("%.2f, %.2f", bytes, theirs)
-		out = append(out, l)
 	}
-	return append(out, crowdLines(m)...), nil
-}
-
-// crowdLines hold the throughput with more goroutines against the best with
-// fewer: it must not fall, not in small steps either. A twentieth is what two
-// turns differ by anyway.
-func crowdLines(m samples) (out []line) {
-	for _, name := range []string{"NewIDs", "NewSpanID"} {
-		l := line{what: name + ", time per ID with n goroutines", against: "with the best number below n; the worst n", most: 1.05}
-		best := crowd[0]
-		for _, n := range crowd[1:] {
-			of, to := key("Crowd"+name, "traceflake", n), key("Crowd"+name, "traceflake", best)
-			if len(m.of[of]) == 0 {
-				return nil // the curve was not asked for
-			}
-			if l.crowded == "" {
-				l.crowded = m.crowded(of, to)
-			}
-			if r := m.ratio(of, to, sample.wallNs); r > l.ratio {
-				l.ratio = r
-				l.cpu = m.ratio(of, to, sample.cpuNs)
-				l.cost = fmt.Sprintf("%.1f ns, n = %d", m.median(of, sample.wallNs), n)
-				l.counterpart = fmt.Sprintf("%.1f ns, %d goroutines", m.median(to, sample.wallNs), best)
-			}
-			if m.median(of, sample.wallNs) < m.median(to, sample.wallNs) {
-				best = n
-			}
-		}
-		out = append(out, l)
+	out = append(out, shared)
+	for _, op := range []gens.Operation{gens.NewIDs, gens.NewSpanID} {
+		ratio(string(op)+" from a leased source to the private one", cell(op, rates.FlatOut, 1), gens.Leased, gens.Traceflake, 1.02)
 	}
 	return out
 }
 
-// met and failed are verdicts; between them is a target missed within margin.
-// A ratio counts as the table shows it, in hundredths.
-func (l line) met() bool {
-	return l.crowded == "" && !l.allocates() && math.Round(l.ratio*100) <= math.Round((l.most+l.within)*100)
-}
-
-func (l line) allocates() bool { return l.allocs > freeAllocs || l.bytes > freeBytes }
-
-func (l line) failed() bool {
-	return l.crowded != "" || l.allocates() || l.ratio > l.most*margin+l.within
-}
-
-func (l line) verdict() string {
-	switch {
-	case l.crowded != "":
-		return l.crowded
-	case l.allocates():
-		return fmt.Sprintf("missed: %.0f allocations more in a million calls, %.2f bytes a call", l.allocs, l.bytes)
-	case l.met():
-		return "met"
-	case l.first > 0 && l.ratio <= l.first:
-		return fmt.Sprintf("missed, first target of %g met", l.first)
-	case l.most == 0:
-		return "missed"
-	default:
-		return fmt.Sprintf("missed by %.0f %%", (l.ratio/l.most-1)*100)
-	}
-}
-
-func (l line) target() string {
-	if l.first > 0 {
-		return fmt.Sprintf("%g, then %g%s", l.first, l.most, l.unit)
-	}
-	if l.within > 0 {
-		return fmt.Sprintf("%g%s, to within %g", l.most, l.unit, l.within)
-	}
-	return fmt.Sprintf("%g%s", l.most, l.unit)
-}
-
-func (l line) cpuText() string {
-	if l.cpu == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%.2f", l.cpu)
-}
-
-// table is the table of ratios for RESULTS.md.
-func table(ls []line) string {
-	rows := [][]string{{"what", "cost", "against", "cost", "ratio", "of CPU time", "allocations a million calls", "bytes a call", "at most", ""}}
-	for _, l := range ls {
-		rows = append(rows, []string{l.what, l.cost, l.against, l.counterpart,
-			fmt.Sprintf("%.2f%s", l.ratio, l.unit), l.cpuText(), l.allocations, l.allocated, l.target(), l.verdict()})
-	}
-	return markdown(rows)
-}
-
-// check prints ratio, target and verdict, and fails when a target is missed
-// by more than the margin.
-func check(ls []line) error {
-	for _, l := range ls {
-		verdict := l.verdict()
-		if l.failed() {
-			verdict = "FAILED: " + verdict
-		}
-		fmt.Printf("%8.2f%-4s  at most %-18s %-40s %s, against %s\n", l.ratio, l.unit, l.target(), verdict, l.what, l.against)
-	}
-	n := len(slices.DeleteFunc(slices.Clone(ls), func(l line) bool { return !l.failed() }))
-	if n > 0 {
-		return fmt.Errorf("%d of %d targets are missed by more than %.0f %%, or could not be measured", n, len(ls), (margin-1)*100)
+// several is the cell of all CPUs, or nil if there is but one.
+func several(cell func(gens.Operation, rates.Rate, int) *turns.Result, op gens.Operation) *turns.Result {
+	if n := runtime.GOMAXPROCS(0); n > 1 {
+		return cell(op, rates.FlatOut, n)
 	}
 	return nil
 }
 
-// markdown is a table; the first row is its head.
-func markdown(rows [][]string) string {
-	var b strings.Builder
-	for i, row := range rows {
-		b.WriteString("| " + strings.Join(row, " | ") + " |\n")
-		if i == 0 {
-			b.WriteString("|" + strings.Repeat("---|", len(row)) + "\n")
+// table is that of the targets.
+func table(ls []line) string {
+	rows := [][]string{{"what", "measured", "at most", "noise", ""}}
+	for _, l := range ls {
+		measured := "–"
+		if l.why == "" && !math.IsNaN(l.got) {
+			measured = fmt.Sprintf("%.2f%s", l.got, l.unit)
+		}
+		rows = append(rows, []string{l.what, measured, figure(l.most) + l.unit, fmt.Sprintf("± %.2f", l.noise), l.verdict()})
+	}
+	return text.Table(rows)
+}
+
+// judgement is an error that counts the targets which were missed.
+func judgement(ls []line) error {
+	missed := 0
+	for _, l := range ls {
+		if !l.met() {
+			missed++
 		}
 	}
-	return b.String()
+	if missed > 0 {
+		return fmt.Errorf("%d of %d targets were missed or could not be measured", missed, len(ls))
+	}
+	return nil
 }
+
+// measureTargets measures what has a target, and no more.
+func measureTargets(ctx context.Context, progress io.Writer, p plan) (f figures, err error) {
+	steps := []func() error{
+		func() (err error) { f.rates, err = rates.Measure(ctx, progress, true, p.rounds); return err },
+		func() (err error) { f.spans, err = spans.Measure(ctx, progress, p.rounds); return err },
+		func() (err error) { f.sharing, err = sharing.Measure(ctx, p.stops); return err },
+		func() (err error) { f.idle, err = idle.Measure(ctx, progress, p.part); return err },
+	}
+	for _, step := range steps {
+		if err = errors.Join(err, step()); err != nil {
+			return f, err
+		}
+	}
+	return f, nil
+}
+
+// plan says how much is measured.
+type plan struct {
+	rounds int           // of each comparison
+	stops  int           // at which the writes of calls are counted
+	part   time.Duration // of the twelve in which a process is watched
+	rows   int           // of a table
+	spans  int           // in which a few are looked for
+}
+
+var (
+	full    = plan{rounds: 80, stops: 2000, part: time.Second, rows: 500_000, spans: 5_000_000}
+	checked = plan{rounds: 60, stops: 1000, part: 500 * time.Millisecond}
+	short   = plan{rounds: 10, stops: 100, part: 100 * time.Millisecond, rows: 20_000, spans: 400_000}
+)

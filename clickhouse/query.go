@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/traceflake/traceflake/clickhouse/internal/ddl"
 )
 
 // Query is a SELECT with parameters of ClickHouse's own kind, {name:Type}. The
@@ -48,34 +50,34 @@ const (
 	// An overlay looks from one minute before the ID's time to one hour after.
 	windowFrom = " - INTERVAL 1 MINUTE"
 	windowTo   = " + INTERVAL 1 HOUR"
+	windowEnd  = time.Hour
 )
 
-// Trace finds all spans of a trace, ordered by time. The columns are those of
-// the exporter's table. No time is needed, and no retry: late and very long
-// spans are found, and IDs that are not ours.
+// Trace finds the spans of a trace, ordered by time. The columns are those of
+// the exporter's table.
 //
-// Owned: by the sort key, one granule. Overlay: in the window from one minute before the
-// ID's time to one hour after it; the query itself widens to all of the table if nothing
-// is there, the root or a span's parent is missing, or a span ends past the window. What it
-// cannot notice is a span outside of the window that nothing within it tells of, such as
-// a leaf whose clock is two minutes behind: see [Schema.TraceEverywhere]. The check reads
-// the window's granules once more.
+// Owned: by the sort key, one granule. Late and very long spans are found, and
+// IDs that are not ours.
+//
+// Overlay: by the exporter's bloom filter, in the window from one minute before
+// the ID's time to one hour after it. Hand what came back to [Schema.Incomplete]
+// and look for what it returns with [Schema.TracesEverywhere].
 func (s Schema) Trace(id [16]byte) (Query, error) { return s.Traces([][16]byte{id}) }
-
-// TraceEverywhere is Trace without a window.
-func (s Schema) TraceEverywhere(id [16]byte) (Query, error) {
-	return s.traces([][16]byte{id}, false)
-}
 
 // maxTraces keeps the list under the 128 KiB that a server takes as the value of
 // a parameter over HTTP (http_max_field_value_size).
 const maxTraces = 3000
 
-// Traces finds all spans of up to 3000 traces, by trace and time, as Trace does.
+// Traces finds the spans of up to 3000 traces, by trace and time, as Trace does.
 // On an Overlay the window is that of all the IDs together, so ask for IDs of
 // about the same time.
 func (s Schema) Traces(ids [][16]byte) (Query, error) {
 	return s.traces(ids, s.Layout == Overlay)
+}
+
+// TracesEverywhere is Traces without a window.
+func (s Schema) TracesEverywhere(ids [][16]byte) (Query, error) {
+	return s.traces(ids, false)
 }
 
 func (s Schema) traces(ids [][16]byte, window bool) (Query, error) {
@@ -88,42 +90,24 @@ func (s Schema) traces(ids [][16]byte, window bool) (Query, error) {
 	case len(ids) > maxTraces:
 		return Query{}, fmt.Errorf("clickhouse: %d trace IDs: ask for %d at most", len(ids), maxTraces)
 	}
-	is, first, last := "TraceId = {id:String}", "{id:String}", "{id:String}"
+	where, first, last, order := "TraceId = {id:String}", "{id:String}", "{id:String}", "Timestamp, SpanId"
 	param := Param{"id", hex.EncodeToString(ids[0][:])}
 	if len(ids) > 1 {
-		is, first, last = "TraceId IN {ids:Array(String)}", "arrayMin({ids:Array(String)})", "arrayMax({ids:Array(String)})"
+		where, first, last = "TraceId IN {ids:Array(String)}", "arrayMin({ids:Array(String)})", "arrayMax({ids:Array(String)})"
+		order = "TraceId, " + order
 		var list strings.Builder
 		for i, id := range ids {
 			list.WriteString([]string{"['", "','"}[min(i, 1)] + hex.EncodeToString(id[:]))
 		}
 		param = Param{"ids", list.String() + "']"}
 	}
-	where := is
 	if window {
-		from, to := "traceIDTime("+first+")"+windowFrom, "traceIDTime("+last+")"+windowTo
-		within := "Timestamp >= " + from + " AND Timestamp < " + to
-		where = fmt.Sprintf(`%s AND (%s OR (
-    SELECT uniqExact(TraceId) < %s
-        OR uniqExact(TraceId) > uniqExactIf(TraceId, ParentSpanId = '')
-        OR uniqExactIf(ParentSpanId, ParentSpanId != '') > length(arrayIntersect(groupUniqArray(ParentSpanId), groupUniqArray(SpanId)))
-        OR max(toFloat64(toUnixTimestamp64Nano(Timestamp)) + Duration) >= toUnixTimestamp64Nano(toDateTime64(%s, 9))
-    FROM %s WHERE %s AND %s))`, is, within, distinct(len(ids)), to, s.name(""), is, within)
-	}
-	order := "Timestamp, SpanId"
-	if len(ids) > 1 {
-		order = "TraceId, " + order
+		where += " AND Timestamp >= traceIDTime(" + first + ")" + windowFrom + " AND Timestamp < traceIDTime(" + last + ")" + windowTo
 	}
 	return Query{
-		SQL:    fmt.Sprintf("SELECT %s\nFROM %s\nWHERE %s\nORDER BY %s", columnNames(), s.name(""), where, order),
+		SQL:    fmt.Sprintf("SELECT %s\nFROM %s\nWHERE %s\nORDER BY %s", ddl.ColumnNames(), s.name(), where, order),
 		Params: []Param{param},
 	}, nil
-}
-
-func distinct(n int) string {
-	if n == 1 {
-		return "1"
-	}
-	return "length(arrayDistinct({ids:Array(String)}))"
 }
 
 // Newest lists traces whose ID's time lies in [from, to), newest first, in the
@@ -166,7 +150,7 @@ WHERE TraceId IN (
     ORDER BY TraceId DESC LIMIT %[5]d)%[3]s
 GROUP BY TraceId
 ORDER BY TraceId DESC
-LIMIT %[5]d%[6]s`, s.name(""), in, window, 64*limit, limit, s.settings()),
+LIMIT %[5]d%[6]s`, s.name(), in, window, 64*limit, limit, s.newestSettings()),
 		Params: params,
 	}, nil
 }
@@ -186,7 +170,7 @@ func (s Schema) SpansOfTraces(from, to time.Time) (Query, error) {
 	}
 	return Query{
 		SQL: fmt.Sprintf("SELECT %s\nFROM %s\nWHERE TraceId >= traceIDMin({from:%[3]s}) AND TraceId < traceIDMin({to:%[3]s})%[4]s\nORDER BY TraceId, Timestamp, SpanId",
-			columnNames(), s.name(""), instant, window),
+			ddl.ColumnNames(), s.name(), instant, window),
 		Params: params,
 	}, nil
 }
@@ -201,7 +185,7 @@ func (s Schema) Spans(from, to time.Time) (Query, error) {
 	}
 	return Query{
 		SQL: fmt.Sprintf("SELECT %s\nFROM %s\nWHERE Timestamp >= {from:%s} AND Timestamp < {to:%s}\nORDER BY Timestamp",
-			columnNames(), s.name(""), instant, instant),
+			ddl.ColumnNames(), s.name(), instant, instant),
 		Params: params,
 	}, nil
 }
@@ -232,13 +216,15 @@ func (s Schema) betweenIDs(from, to time.Time) ([]Param, error) {
 
 func text(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000000000") }
 
-// settings that a query with a subquery on the same table needs: over a
-// Distributed table each shard asks itself, as a trace is on one shard.
-func (s Schema) settings() string {
-	if s.Cluster == "" {
-		return ""
+// newestSettings are those of Newest. No projection serves it, but ClickHouse
+// may take one for the subquery and read all of it. Over a Distributed table each
+// shard asks itself, as a trace is on one shard.
+func (s Schema) newestSettings() string {
+	settings := "\nSETTINGS optimize_use_projections = 0"
+	if s.Cluster != "" {
+		settings += ", distributed_product_mode = 'local'"
 	}
-	return "\nSETTINGS distributed_product_mode = 'local'"
+	return settings
 }
 
 // SampleCondition is a condition that holds for the share of traces that
@@ -253,3 +239,6 @@ func SampleCondition(ratio float64) string {
 	}
 	return fmt.Sprintf("bitShiftRight(traceIDLow(TraceId), 1) < %d", uint64(ratio*(1<<63)))
 }
+
+// name is the quoted name of the table.
+func (s Schema) name() string { return s.ddl().Quoted("") }

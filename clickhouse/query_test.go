@@ -23,7 +23,7 @@ func TestQueries(t *testing.T) {
 		fmt.Fprintf(&text, "-- %+v\n\n", s)
 		show(s.Trace([16]byte{0x19, 15: 1}))
 		show(s.Traces([][16]byte{{0x19, 15: 1}, {0x19, 15: 2}}))
-		show(s.TraceEverywhere([16]byte{0x19, 15: 1}))
+		show(s.TracesEverywhere([][16]byte{{0x19, 15: 1}}))
 		show(s.Newest(day, day.Add(time.Hour), [16]byte{}, 100))
 		show(s.Newest(day, day.Add(time.Hour), [16]byte{0x19}, 100))
 		show(s.SpansOfTraces(day, day.Add(time.Hour)))

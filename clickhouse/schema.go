@@ -1,10 +1,11 @@
 package clickhouse
 
 import (
-	_ "embed" // the SQL
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/traceflake/traceflake/clickhouse/internal/ddl"
 )
 
 // Layout says who shapes the table.
@@ -18,26 +19,42 @@ const (
 )
 
 // Schema names a table of spans and says how it is laid out. It is a value; all
-// methods are pure but Create and Migrate.
+// methods are pure but Create.
 type Schema struct {
 	Database string // "" is the connection's; it must exist
 	Table    string // "" is otel_traces, as for the exporter
 	Cluster  string // "" is one server; a macro as in {cluster} is allowed
 	Layout   Layout
 	TTL      time.Duration // whole seconds after a span's start; 0 keeps spans for ever
+
+	// Plain is an Owned table with granules of 8192 spans and without the
+	// projection of root spans. It costs less CPU to store, works on servers from
+	// MinPlainVersion on, and reads more: see docs/clickhouse.md.
+	Plain bool
 }
 
-//go:embed sql/columns.sql
-var columns string
+func (s Schema) ddl() ddl.Table {
+	return ddl.Table{Database: s.Database, Name: s.Table, Cluster: s.Cluster, TTL: s.TTL, Plain: s.Plain}
+}
 
-// shard spreads traces evenly, keeps each on one shard, and is defined for any
-// text. The high half would send all of a minute to one shard.
-const shard = "reinterpretAsUInt64(reverse(unhex(substring(TraceId, 17, 16))))"
+func (s Schema) validate() error {
+	if err := s.ddl().Validate(); err != nil {
+		return err
+	}
+	if s.Layout != Owned && s.Layout != Overlay {
+		return fmt.Errorf("clickhouse: layout %d: it is Owned or Overlay", s.Layout)
+	}
+	if s.Plain && s.Layout != Owned {
+		return fmt.Errorf("clickhouse: Plain is for the layout Owned only")
+	}
+	return nil
+}
 
-// Statements returns what makes the functions and, for Owned, the tables, in
-// order and to be run one by one. They may be run again at any time. The first
-// fails on a server that is too old and those after it on a table of another
-// shape, with a message that says so, before anything is changed.
+// Statements returns what makes the functions and, for Owned, the tables and
+// the views under the names of the exporter's lookup table, in order and to be
+// run one by one. They may be run again at any time. The first fails on a server
+// that is too old and those after it on a table of another shape, with a message
+// that says so, before anything is changed.
 //
 // Statements does not change the TTL of a table that is there: see
 // [Schema.TTLStatements].
@@ -45,55 +62,14 @@ func (s Schema) Statements() ([]string, error) {
 	if err := s.validate(); err != nil {
 		return nil, err
 	}
-	all := append([]string{s.versionGuard()}, s.shapeGuards()...)
-	all = append(all, functionStatements(s.Cluster)...)
-	if s.Layout == Owned {
-		all = append(all, s.createTables(s.local(), "", s.TTL, "")...)
+	t := s.ddl()
+	all := []string{ddl.VersionGuard(s.oldest())}
+	if s.Layout == Overlay {
+		return append(append(all, t.ColumnsGuard()), t.Functions()...), nil
 	}
-	return all, nil
-}
-
-// createTables makes the tables of the owned layout: the one that holds the rows
-// and, on a cluster, the Distributed table in front of it. Both are suffixes.
-// note is the first one's comment.
-func (s Schema) createTables(rows, front string, ttl time.Duration, note string) []string {
-	engine := "MergeTree"
-	if s.Cluster != "" {
-		engine = "ReplicatedMergeTree"
-	}
-	var ttlClause string
-	if ttl > 0 {
-		ttlClause = "\nTTL " + ttlExpression("Timestamp", ttl)
-	}
-	if note != "" {
-		note = "\nCOMMENT " + quoteText(note)
-	}
-	// Projections have no codecs of their own: the default codec is theirs.
-	table := fmt.Sprintf(`CREATE TABLE IF NOT EXISTS %s%s (
-%s) ENGINE = %s
-PARTITION BY toDate(Timestamp)
-ORDER BY TraceId%s
-SETTINGS index_granularity = 8192, ttl_only_drop_parts = 1, default_compression_codec = 'ZSTD(1)',
-    lightweight_mutation_projection_mode = 'rebuild'%s`,
-		s.name(rows), onCluster(s.Cluster), columns, engine, ttlClause, note)
-	if s.Cluster == "" {
-		return []string{table}
-	}
-	return []string{table, s.createFront(rows, front, onCluster(s.Cluster))}
-}
-
-// createFront makes the Distributed table.
-func (s Schema) createFront(rows, front, on string) string {
-	database := s.database()
-	if s.Database != "" {
-		database = quoteName(s.Database)
-	}
-	cluster := quoteName(s.Cluster)
-	if s.Cluster[0] == '{' {
-		cluster = quoteText(s.Cluster)
-	}
-	return fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s%s AS %s\nENGINE = Distributed(%s, %s, %s, %s)",
-		s.name(front), on, s.name(rows), cluster, database, quoteName(s.table()+rows), shard)
+	all = append(append(all, t.Guards()...), t.Functions()...)
+	all = append(all, t.Create(t.Rows(), "", s.TTL, "")...)
+	return append(all, t.Views()...), nil
 }
 
 // TTLStatements returns what gives an existing table the TTL of the schema, and
@@ -104,41 +80,35 @@ func (s Schema) TTLStatements(withLookup bool) ([]string, error) {
 	if err := s.validate(); err != nil {
 		return nil, err
 	}
-	alter := func(table, column string) string {
+	t := s.ddl()
+	alter := func(suffix, column string) string {
 		change := "REMOVE TTL"
 		if s.TTL > 0 {
-			change = "MODIFY TTL " + ttlExpression(column, s.TTL)
+			change = "MODIFY TTL " + ddl.TTL(column, s.TTL)
 		}
-		return "ALTER TABLE " + table + onCluster(s.Cluster) + " " + change
+		return "ALTER TABLE " + t.Quoted(suffix) + t.OnCluster() + " " + change
 	}
-	if s.Layout == Overlay {
-		all := []string{alter(s.name(""), "Timestamp")}
-		if withLookup {
-			all = append(all, alter(s.name("_trace_id_ts"), "Start"))
-		}
-		return all, nil
+	if s.Layout == Owned {
+		return []string{alter(t.Rows(), "Timestamp")}, nil
 	}
-	return []string{alter(s.name(s.local()), "Timestamp")}, nil
+	all := []string{alter("", "Timestamp")}
+	if withLookup {
+		all = append(all, alter(ddl.Lookup, "Start"))
+	}
+	return all, nil
 }
 
-func ttlExpression(column string, ttl time.Duration) string {
-	return fmt.Sprintf("toDateTime(%s) + toIntervalSecond(%d)", column, int64(ttl/time.Second))
-}
-
-// DropLookup returns what removes the exporter's lookup table of trace times,
-// whatever its size, its view first so that inserts go on. The queries here do
-// not need it; pages of others may, such as Grafana's trace view unless it is
-// told otherwise. Set create_schema: false in the exporter, which makes both
-// again when it starts.
+// DropLookup returns what replaces the exporter's lookup table of trace times,
+// whatever its size, by views of the same names. The view that fills it goes
+// first, so that inserts go on. Tools that ask the lookup table find their
+// answer in the view, which computes it from the spans; an exporter with
+// create_schema: true finds its names taken and adds nothing.
 func (s Schema) DropLookup() ([]string, error) {
 	if err := s.validate(); err != nil {
 		return nil, err
 	}
-	cluster := onCluster(s.Cluster)
-	return []string{
-		"DROP VIEW IF EXISTS " + s.name("_trace_id_ts_mv") + cluster + " SYNC",
-		"DROP TABLE IF EXISTS " + s.name("_trace_id_ts") + cluster + " SYNC SETTINGS max_table_size_to_drop = 0",
-	}, nil
+	t := s.ddl()
+	return append(t.DropLookup(), t.Views()...), nil
 }
 
 // Script returns statements as clickhouse-client reads them from a file.

@@ -34,6 +34,7 @@ func golden(t *testing.T, name, got string) {
 func TestStatements(t *testing.T) {
 	for name, s := range map[string]clickhouse.Schema{
 		"owned.sql":   {TTL: 30 * 24 * time.Hour},
+		"plain.sql":   {Plain: true},
 		"overlay.sql": {Database: "otel", Layout: clickhouse.Overlay},
 		"cluster.sql": {Database: "otel", Table: "spans", Cluster: "main"},
 		"macro.sql":   {Database: "otel", Cluster: "{cluster}"},
@@ -81,6 +82,7 @@ func TestBadSchemas(t *testing.T) {
 		`cluster "{a"`:           {Cluster: "{a"},
 		`cluster "a' b"`:         {Cluster: "a' b"},
 		"layout 7":               {Layout: 7},
+		"Plain is for":           {Layout: clickhouse.Overlay, Plain: true},
 		"TTL -1h":                {TTL: -time.Hour},
 		"TTL 1.5s":               {TTL: 1500 * time.Millisecond},
 		"TTL 2562047h":           {TTL: 2562047 * time.Hour},
@@ -94,7 +96,6 @@ func TestBadSchemas(t *testing.T) {
 			"SpansOfTraces": func() error { _, err := s.SpansOfTraces(day, day.Add(1)); return err },
 			"Spans":         func() error { _, err := s.Spans(day, day.Add(1)); return err },
 			"Search":        func() error { _, err := s.Search(clickhouse.Search{From: day, To: day.Add(1)}); return err },
-			"Migrate":       func() error { return s.Migrate(t.Context(), nil, nil) },
 			"Create":        func() error { return s.Create(t.Context(), nil) },
 		}
 		for name, call := range all {
@@ -112,7 +113,8 @@ var (
 
 func TestCheckVersion(t *testing.T) {
 	for version, message := range map[string]string{
-		"26.7.2.1": "", "25.4.1.1": "", "25.3.9.9": "is ClickHouse 25.3.9.9, which is too old", "9.99": "too old", "": "no version", "new": "no version",
+		"26.7.2.1": "", "26.10.1.1": "", "26.3.9.9": "is ClickHouse 26.3.9.9, which is too old: the table's projections need", "9.99": "too old",
+		"": "no version", "new": "no version",
 	} {
 		err := clickhouse.Schema{}.CheckVersion(version)
 		if message == "" && err != nil || message != "" && (err == nil || !strings.Contains(err.Error(), message)) {
@@ -120,6 +122,9 @@ func TestCheckVersion(t *testing.T) {
 		}
 	}
 	if err := (clickhouse.Schema{Layout: clickhouse.Overlay}).CheckVersion("24.8.1.1"); err != nil {
+		t.Error(err)
+	}
+	if err := (clickhouse.Schema{Plain: true}).CheckVersion("25.4.1.1"); err != nil {
 		t.Error(err)
 	}
 }

@@ -4,17 +4,19 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/traceflake/traceflake/traceid"
 )
 
 // NewTraceIDAt returns a trace ID for a record that predates tracing: its
 // clear half tells t, to the millisecond, and its low half is an ID of now. So
 // it sorts among the IDs of its time, is as unique as any other, and decodes
-// as what it is; a [Verifier] refuses it. Within a millisecond the IDs are in
+// as what it is; a [traceid.Verifier] refuses it. Within a millisecond the IDs are in
 // the order of the calls, up to 2^23 of them.
 //
-// Errors: [ErrBeforeEpoch], [ErrAfterEnd].
+// Errors: [traceid.ErrBeforeEpoch], [traceid.ErrAfterEnd].
 func (g *Generator) NewTraceIDAt(t time.Time) (trace.TraceID, error) {
-	ms, err := millisOf(t)
+	ms, err := traceid.Millis(t)
 	if err != nil {
 		return trace.TraceID{}, err
 	}

@@ -46,7 +46,7 @@ func newSource(t testing.TB, clock *fakeClock) *randflake.Generator {
 	t.Helper()
 	g, err := randflake.NewGenerator(newCodec(t, fleetSecret),
 		randflake.Lease{Node: 64, Nodes: 8, Start: noon.Add(-12 * time.Hour), End: noon.Add(12 * time.Hour)},
-		randflake.WithClock(clock.Now))
+		randflake.WithClock(clock))
 	if err != nil {
 		t.Fatal(err)
 	}

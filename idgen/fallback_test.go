@@ -11,6 +11,7 @@ import (
 
 	"github.com/traceflake/traceflake/idgen"
 	"github.com/traceflake/traceflake/randflake"
+	"github.com/traceflake/traceflake/traceid"
 )
 
 // A source that refuses costs no ID its validity or its order; the change is
@@ -21,21 +22,21 @@ func TestSourceRefuses(t *testing.T) {
 	source := &switched{Source: newSource(t, clock)}
 	codec := newCodec(t, fleetSecret)
 	g := idgen.New(idgen.WithClock(clock), idgen.WithSource(source))
-	verifier := idgen.NewVerifier([]*randflake.Codec{codec}, idgen.WithVerifierClock(clock))
+	verifier := traceid.NewVerifier(randflake.NewKeyring(codec), traceid.WithClock(clock))
 	c := newChecker(t, g)
 	for round := range 3 {
 		clock.add(time.Second) // ready-made IDs are over
 		for range 500 {
 			if id := c.trace(); !verifier.Verify(id) {
-				t.Fatalf("round %d, healthy: %+v", round, idgen.Inspect(codec, id))
+				t.Fatalf("round %d, healthy: %+v", round, traceid.Inspect(randflake.NewKeyring(codec), id))
 			}
 			c.span()
 		}
 		source.refuse.Store(true)
 		clock.add(time.Second)
 		for range 500 {
-			if id := c.trace(); !idgen.Time(id).Equal(clock.Now().UTC()) {
-				t.Fatalf("round %d, refusing: an ID of %v", round, idgen.Time(id))
+			if id := c.trace(); !traceid.Time(id).Equal(clock.Now().UTC()) {
+				t.Fatalf("round %d, refusing: an ID of %v", round, traceid.Time(id))
 			}
 			c.span()
 			if _, err := g.NewTraceIDAt(noon); err != nil {
@@ -74,8 +75,8 @@ func TestLeaseRefuses(t *testing.T) {
 		clock := newClock(tt.at)
 		c := newChecker(t, idgen.New(idgen.WithClock(clock), idgen.WithSource(newSource(t, clock))))
 		for range 100 {
-			if id := c.trace(); !idgen.Time(id).Equal(tt.at) {
-				t.Errorf("%s: an ID of %v", tt.name, idgen.Time(id))
+			if id := c.trace(); !traceid.Time(id).Equal(tt.at) {
+				t.Errorf("%s: an ID of %v", tt.name, traceid.Time(id))
 			}
 			c.span()
 		}
@@ -98,7 +99,7 @@ func TestClockOutOfRange(t *testing.T) {
 			if !id.IsValid() || !span.IsValid() || !g.NewSpanID(t.Context(), id).IsValid() {
 				t.Fatalf("at %v: %s, %s", at, id, span)
 			}
-			highs[idgen.Time(id)] = true
+			highs[traceid.Time(id)] = true
 		}
 		if len(highs) < 99 {
 			t.Errorf("at %v: only %d different times", at, len(highs))
@@ -109,8 +110,8 @@ func TestClockOutOfRange(t *testing.T) {
 		clock.set(noon)
 		c := newChecker(t, g)
 		for range 100 {
-			if id := c.trace(); !idgen.Time(id).Equal(noon) {
-				t.Fatalf("put right: an ID of %v", idgen.Time(id))
+			if id := c.trace(); !traceid.Time(id).Equal(noon) {
+				t.Fatalf("put right: an ID of %v", traceid.Time(id))
 			}
 		}
 		if n := g.Fallbacks(); n != 200 || len(errs.all()) != 2 {
@@ -206,4 +207,23 @@ func TestNilOptions(t *testing.T) {
 	c := newChecker(t, idgen.New(idgen.WithSource(nil), idgen.WithFallback(nil), idgen.WithClock(nil)))
 	c.trace()
 	c.span()
+}
+
+// What the rule is for: clients and fallbacks.
+func TestWithPlausibleAcceptsWhatHasNoSecret(t *testing.T) {
+	clock := newClock(noon)
+	source := &switched{Source: newSource(t, clock)}
+	source.refuse.Store(true)
+	collectErrors(t)
+	keyring := randflake.NewKeyring(newCodec(t, fleetSecret))
+	strict := traceid.NewVerifier(keyring, traceid.WithClock(clock))
+	lenient := traceid.NewVerifier(keyring, traceid.WithClock(clock), traceid.WithPlausible(time.Minute))
+	for name, g := range map[string]*idgen.Generator{
+		"zero configuration": idgen.New(idgen.WithClock(clock)),
+		"the fallback":       idgen.New(idgen.WithClock(clock), idgen.WithSource(source)),
+	} {
+		if id, _ := g.NewIDs(t.Context()); strict.Verify(id) || !lenient.Verify(id) {
+			t.Errorf("%s: strict %v, lenient %v; want false, true", name, strict.Verify(id), lenient.Verify(id))
+		}
+	}
 }

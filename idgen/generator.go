@@ -15,6 +15,7 @@ import (
 
 	"github.com/traceflake/traceflake/internal/vmclock"
 	"github.com/traceflake/traceflake/randflake"
+	"github.com/traceflake/traceflake/traceid"
 )
 
 // Source makes Randflake IDs. A randflake.Generator is one, and so is a
@@ -214,13 +215,13 @@ func (g *Generator) look(s *stock, count uint64) {
 
 // high returns the next clear half of s, or 0 if the clock is out of range.
 func (g *Generator) high(s *stock) uint64 {
-	if uint64(s.ms-EpochMillis) > maxMillis { // before or after
+	if uint64(s.ms-traceid.EpochMillis) > maxMillis { // before or after
 		return 0
 	}
 	for s.word == s.last && !s.run(&g.order) {
 		next := g.order.next.Load()
 		g.look(s, g.clock.counter.read())
-		if uint64(s.ms-EpochMillis) > maxMillis {
+		if uint64(s.ms-traceid.EpochMillis) > maxMillis {
 			return 0
 		}
 		if g.order.follow(next, s.ms) {

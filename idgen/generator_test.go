@@ -16,6 +16,7 @@ import (
 
 	"github.com/traceflake/traceflake/idgen"
 	"github.com/traceflake/traceflake/randflake"
+	"github.com/traceflake/traceflake/traceid"
 )
 
 // generators are the two ways to run, for what holds in both.
@@ -44,8 +45,8 @@ func newChecker(t testing.TB, g *idgen.Generator) *checker {
 func (c *checker) trace() trace.TraceID {
 	c.t.Helper()
 	id, span := c.g.NewIDs(context.Background())
-	if bytes.Compare(id[:], c.last[:]) <= 0 && (!c.moves || idgen.Time(c.last).Sub(idgen.Time(id)) > time.Millisecond) {
-		c.t.Fatalf("%s (%v) comes after %s (%v)", id, idgen.Time(id), c.last, idgen.Time(c.last))
+	if bytes.Compare(id[:], c.last[:]) <= 0 && (!c.moves || traceid.Time(c.last).Sub(traceid.Time(id)) > time.Millisecond) {
+		c.t.Fatalf("%s (%v) comes after %s (%v)", id, traceid.Time(id), c.last, traceid.Time(c.last))
 	}
 	c.last = id
 	c.unique(id[8:])
@@ -106,8 +107,8 @@ func TestThroughTracerProvider(t *testing.T) {
 					t.Fatalf("span %d: trace %s after %s", i, id, last)
 				}
 				last = id
-				if !idgen.Time(id).Equal(noon) || idgen.Sequence(id) >= 1<<12 {
-					t.Fatalf("span %d: %v, sequence %d", i, idgen.Time(id), idgen.Sequence(id))
+				if !traceid.Time(id).Equal(noon) || traceid.Sequence(id) >= 1<<12 {
+					t.Fatalf("span %d: %v, sequence %d", i, traceid.Time(id), traceid.Sequence(id))
 				}
 			}
 		})
@@ -119,11 +120,11 @@ func TestSequenceWithinAMillisecond(t *testing.T) {
 	for name, g := range generators(t, newClock(noon)) {
 		t.Run(name, func(t *testing.T) {
 			c := newChecker(t, g)
-			first := idgen.Sequence(c.trace())
+			first := traceid.Sequence(c.trace())
 			for i := uint32(1); i < 20_000; i++ {
 				id := c.trace()
-				if !idgen.Time(id).Equal(noon) || idgen.Sequence(id) != first+i {
-					t.Fatalf("ID %d: %v, sequence %d", i, idgen.Time(id), idgen.Sequence(id))
+				if !traceid.Time(id).Equal(noon) || traceid.Sequence(id) != first+i {
+					t.Fatalf("ID %d: %v, sequence %d", i, traceid.Time(id), traceid.Sequence(id))
 				}
 			}
 		})
@@ -132,8 +133,8 @@ func TestSequenceWithinAMillisecond(t *testing.T) {
 	g := idgen.New(idgen.WithClock(clock))
 	for i := range 100 {
 		id, _ := g.NewIDs(t.Context())
-		if !idgen.Time(id).Equal(noon.Add(time.Duration(i)*time.Millisecond)) || idgen.Sequence(id) > 1 {
-			t.Fatalf("millisecond %d: %v, sequence %d", i, idgen.Time(id), idgen.Sequence(id))
+		if !traceid.Time(id).Equal(noon.Add(time.Duration(i)*time.Millisecond)) || traceid.Sequence(id) > 1 {
+			t.Fatalf("millisecond %d: %v, sequence %d", i, traceid.Time(id), traceid.Sequence(id))
 		}
 		clock.add(time.Millisecond)
 	}
@@ -169,14 +170,14 @@ func TestClockStepsBack(t *testing.T) {
 		for range 1000 {
 			id := c.trace()
 			c.span()
-			if got := idgen.Time(id); tt.held && !got.Equal(noon) || !tt.held && !got.Equal(now.UTC().Truncate(time.Millisecond)) {
+			if got := traceid.Time(id); tt.held && !got.Equal(noon) || !tt.held && !got.Equal(now.UTC().Truncate(time.Millisecond)) {
 				t.Fatalf("back by %v: an ID of %v", tt.step, got)
 			}
 		}
 		clock.set(noon.Add(time.Minute))
 		for range 1000 {
-			if id := c.trace(); !idgen.Time(id).Equal(noon.Add(time.Minute)) {
-				t.Fatalf("forward again: an ID of %v", idgen.Time(id))
+			if id := c.trace(); !traceid.Time(id).Equal(noon.Add(time.Minute)) {
+				t.Fatalf("forward again: an ID of %v", traceid.Time(id))
 			}
 		}
 		if n := c.g.Fallbacks(); now.Unix() >= randflake.Epoch && (n != 0 || len(errs.all()) != 0) {
@@ -193,8 +194,8 @@ func TestWrongClockAtBoot(t *testing.T) {
 	clock.set(noon)
 	c.last = trace.TraceID{}
 	for range 100 {
-		if id := c.trace(); !idgen.Time(id).Equal(noon) {
-			t.Fatalf("an ID of %v", idgen.Time(id))
+		if id := c.trace(); !traceid.Time(id).Equal(noon) {
+			t.Fatalf("an ID of %v", traceid.Time(id))
 		}
 	}
 }
@@ -207,7 +208,7 @@ func TestRandomClockWalks(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		clock := newClock(noon)
 		c := newChecker(t, idgen.New(idgen.WithClock(clock), idgen.WithSource(newSource(t, clock))))
-		verifier := idgen.NewVerifier([]*randflake.Codec{codec}, idgen.WithVerifierClock(clock))
+		verifier := traceid.NewVerifier(randflake.NewKeyring(codec), traceid.WithClock(clock))
 		highest := clock.Now()
 		for range 300 {
 			switch r.IntN(4) {
@@ -226,7 +227,7 @@ func TestRandomClockWalks(t *testing.T) {
 				highest = now
 			}
 			if id := c.trace(); !verifier.Verify(id) {
-				t.Fatalf("seed %d: not verified at %v: %+v", seed, clock.Now(), idgen.Inspect(codec, id))
+				t.Fatalf("seed %d: not verified at %v: %+v", seed, clock.Now(), traceid.Inspect(randflake.NewKeyring(codec), id))
 			}
 		}
 		if n := c.g.Fallbacks(); n != 0 {
@@ -375,7 +376,7 @@ func ExampleNew() {
 	provider := sdktrace.NewTracerProvider(sdktrace.WithIDGenerator(idgen.New()))
 	_, span := provider.Tracer("example").Start(context.Background(), "work")
 	defer span.End()
-	age := time.Since(idgen.Time(span.SpanContext().TraceID()))
+	age := time.Since(traceid.Time(span.SpanContext().TraceID()))
 	fmt.Println(age < time.Minute)
 	// Output: true
 }

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/traceflake/traceflake/randflake"
+	"github.com/traceflake/traceflake/traceid"
 )
 
 // in2026 runs f in a bubble of fake time; those start in 2000.
@@ -116,7 +117,7 @@ func TestClose(t *testing.T) {
 		g := withoutCounter(New(WithSource(s)))
 		use := func() {
 			id, _ := g.NewIDs(t.Context())
-			if late := time.Since(Time(id)); late < 0 || late > time.Millisecond {
+			if late := time.Since(traceid.Time(id)); late < 0 || late > time.Millisecond {
 				t.Errorf("late by %v", late)
 			}
 			span := g.NewSpanID(t.Context(), id)
@@ -401,11 +402,11 @@ func (c *movingClock) Now() time.Time {
 func TestOrderIsNeverZero(t *testing.T) {
 	o := new(order)
 	for range 3 {
-		if first, ok := o.take(EpochMillis, 1); first == 0 || !ok {
+		if first, ok := o.take(traceid.EpochMillis, 1); first == 0 || !ok {
 			t.Error(first, ok)
 		}
 	}
-	if !o.follow(o.next.Add(10*holdWords), EpochMillis) || o.next.Load() != 1 {
+	if !o.follow(o.next.Add(10*holdWords), traceid.EpochMillis) || o.next.Load() != 1 {
 		t.Errorf("after a step back to the epoch: %d", o.next.Load())
 	}
 }
@@ -414,10 +415,10 @@ func TestOrderIsNeverZero(t *testing.T) {
 func TestOrderCarries(t *testing.T) {
 	o := new(order)
 	o.next.Store(5<<sequenceBits | maxSequence)
-	if got, ok := o.take(EpochMillis+5, 4); got != 5<<sequenceBits|maxSequence || !ok {
+	if got, ok := o.take(traceid.EpochMillis+5, 4); got != 5<<sequenceBits|maxSequence || !ok {
 		t.Errorf("%x, %v", got, ok)
 	}
-	if got, ok := o.take(EpochMillis+5, 1); got != 6<<sequenceBits|3 || !ok {
+	if got, ok := o.take(traceid.EpochMillis+5, 1); got != 6<<sequenceBits|3 || !ok {
 		t.Errorf("%x, %v", got, ok)
 	}
 }
@@ -425,7 +426,7 @@ func TestOrderCarries(t *testing.T) {
 // Runs grow while a millisecond is busy, and begin anew in the next.
 func TestRuns(t *testing.T) {
 	o, s := new(order), new(stock)
-	for _, ms := range []int64{EpochMillis + 10, EpochMillis + 11} {
+	for _, ms := range []int64{traceid.EpochMillis + 10, traceid.EpochMillis + 11} {
 		s.ms = ms
 		s.drop()
 		var got []uint64
@@ -493,7 +494,7 @@ func TestSecretsAreDrawn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	none, err := randflake.NewGenerator(zero, everything, randflake.WithClock(clock.Now))
+	none, err := randflake.NewGenerator(zero, everything, randflake.WithClock(clock))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -531,14 +532,14 @@ func TestNewTraceIDAtItsLimits(t *testing.T) {
 			t.Fatalf("ID %d: %s, %v: a low half that is zero or was there", i, id, err)
 		}
 		lows[[8]byte(id[8:])] = true
-		if want := uint32(maxSequence-500+i+1) & maxSequence; !Time(id).Equal(at) || Sequence(id) != want {
-			t.Fatalf("ID %d: %v, sequence %d; want %v, %d", i, Time(id), Sequence(id), at, want)
+		if want := uint32(maxSequence-500+i+1) & maxSequence; !traceid.Time(id).Equal(at) || traceid.Sequence(id) != want {
+			t.Fatalf("ID %d: %v, sequence %d; want %v, %d", i, traceid.Time(id), traceid.Sequence(id), at, want)
 		}
 	}
 	if n := g.Fallbacks(); n != 1000 {
 		t.Errorf("%d fallbacks", n)
 	}
-	if _, err := g.NewTraceIDAt(time.Unix(0, 0)); !errors.Is(err, ErrBeforeEpoch) {
+	if _, err := g.NewTraceIDAt(time.Unix(0, 0)); !errors.Is(err, traceid.ErrBeforeEpoch) {
 		t.Error(err)
 	}
 }

@@ -104,7 +104,7 @@ func TestMetricsOfABurst(t *testing.T) {
 	clock := newClock(noon.Truncate(time.Second))
 	reader := metric.NewManualReader()
 	source, err := randflake.NewGenerator(newCodec(t, fleetSecret),
-		randflake.Lease{Nodes: 1, Start: noon.Add(-time.Hour), End: noon.Add(time.Hour)}, randflake.WithClock(clock.Now))
+		randflake.Lease{Nodes: 1, Start: noon.Add(-time.Hour), End: noon.Add(time.Hour)}, randflake.WithClock(clock))
 	if err != nil {
 		t.Fatal(err)
 	}

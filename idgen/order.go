@@ -3,12 +3,14 @@ package idgen
 import (
 	"sync/atomic"
 	"time"
+
+	"github.com/traceflake/traceflake/traceid"
 )
 
 // hold is how far the clock may step back while trace IDs go on from where
 // they are. It is the bound of randflake's generators too, so that the halves
 // of an ID stay together.
-const hold = 2 * time.Second
+const hold = traceid.DefaultTolerance
 
 const holdWords = uint64(hold/time.Millisecond) << sequenceBits
 

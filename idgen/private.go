@@ -12,12 +12,12 @@ import (
 // private is the source of zero configuration: a random secret that no other
 // process has, so this process owns every node and every second.
 type private struct {
-	now       func() time.Time
+	clock     randflake.Clock
 	generator atomic.Pointer[randflake.Generator]
 }
 
 func newPrivate(c randflake.Clock) *private {
-	p := &private{now: c.Now}
+	p := &private{clock: c}
 	p.generator.Store(p.fresh())
 	return p
 }
@@ -46,7 +46,7 @@ func (p *private) fresh() *randflake.Generator {
 	if err != nil {
 		panic(err) // the secret has the right length
 	}
-	g, err := randflake.NewGenerator(codec, everything, randflake.WithClock(p.now), randflake.WithBorrow(hold))
+	g, err := randflake.NewGenerator(codec, everything, randflake.WithClock(p.clock), randflake.WithBorrow(hold))
 	if err != nil {
 		panic(err) // the lease is a constant
 	}

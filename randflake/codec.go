@@ -1,6 +1,8 @@
 package randflake
 
 import (
+	"crypto/hkdf"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"math/bits"
@@ -33,18 +35,18 @@ const (
 )
 
 var (
-	// ErrBeforeEpoch comes when a time lies before [Epoch]. From a Generator
-	// it means that the clock is wrong: set it. It is also an
-	// [ErrLeaseNotStarted], since no lease can start so early.
+	// ErrBeforeEpoch is returned for a time before [Epoch]. From a Generator it
+	// means that the clock is wrong: set it. It is also an [ErrLeaseNotStarted],
+	// since no lease can start so early.
 	ErrBeforeEpoch = fmt.Errorf("randflake: the time is before the epoch, 2024-10-27T03:33:20Z: %w", ErrLeaseNotStarted)
-	// ErrEndOfLife comes when a time lies at or past [EndOfLife].
+	// ErrEndOfLife is returned for a time at or past [EndOfLife].
 	ErrEndOfLife = errors.New("randflake: the time is past the end of Randflake time, 2058-11-05T17:10:23Z")
-	// ErrInvalidParts comes from Encode when a node or sequence number does
+	// ErrInvalidParts is returned by Encode if a node or sequence number does
 	// not fit its 17 bits.
 	ErrInvalidParts = errors.New("randflake: invalid parts")
 )
 
-// Parts is what an ID says to who holds the secret.
+// Parts are the decoded fields of an ID.
 type Parts struct {
 	Time     time.Time // a whole second, UTC
 	Node     uint32    // 0 to MaxNode
@@ -52,10 +54,13 @@ type Parts struct {
 }
 
 // Codec turns parts into IDs and back under one secret. It is stateless and
-// safe for concurrent use. It gives its secret to nobody: not to fmt, slog or
-// JSON.
+// safe for concurrent use. It never exposes its secret, not to fmt, slog or
+// JSON either.
 type Codec struct {
 	cipher *sparx64.Cipher
+	// secret is a function because fmt shows every other kind of field where
+	// it cannot call Format.
+	secret func() [secretLen]byte
 }
 
 // NewCodec returns the codec of a secret, which has 16 bytes; the error for
@@ -65,7 +70,8 @@ func NewCodec(secret []byte) (*Codec, error) {
 	if err != nil {
 		return nil, fmt.Errorf("randflake: secret: %w", err)
 	}
-	return &Codec{cipher: c}, nil
+	kept := [secretLen]byte(secret)
+	return &Codec{cipher: c, secret: func() [secretLen]byte { return kept }}, nil
 }
 
 // Encode returns the ID of p; fractions of its second are cut off. Errors:
@@ -83,7 +89,7 @@ func (c *Codec) Encode(p Parts) (ID, error) {
 }
 
 // Decode returns the parts of id. There is no wrong ID: one made under another
-// secret, or by chance, gives random parts.
+// secret, or at random, gives random parts.
 func (c *Codec) Decode(id ID) Parts {
 	raw := c.decrypt(id)
 	return Parts{
@@ -91,6 +97,18 @@ func (c *Codec) Decode(id ID) Parts {
 		Node:     uint32(raw >> sequenceBits & MaxNode),
 		Sequence: uint32(raw & MaxSequence),
 	}
+}
+
+// Derive returns 32 bytes that depend on the secret and on purpose, and reveal
+// nothing about the secret: HKDF-SHA256. It is for keys that are needed beside
+// the IDs.
+func (c *Codec) Derive(purpose string) [32]byte {
+	secret := c.secret()
+	key, err := hkdf.Key(sha256.New, secret[:], nil, "traceflake "+purpose, 32)
+	if err != nil {
+		panic(err) // 32 bytes is a length that HKDF can give
+	}
+	return [32]byte(key)
 }
 
 // Format keeps the secret out of logs.

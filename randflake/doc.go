@@ -1,5 +1,5 @@
 // Package randflake makes Randflake IDs: 64-bit identifiers that are unique in
-// a fleet and look random to who does not hold the secret.
+// a fleet and look random without the secret.
 //
 //	63                     34 33          17 16             0
 //	+-------------------------+--------------+----------------+
@@ -13,9 +13,9 @@
 //
 // A [Lease] is the sole right to a rectangle of nodes and seconds. A
 // [Generator] never leaves its lease and never repeats itself, whatever its
-// clock does. So two generators under one secret make no ID twice as long as
-// their leases do not overlap: granting leases is the work of package lease.
-// IDs under two secrets meet as random 64-bit numbers do.
+// clock does. So two generators under one secret make no ID twice if their
+// leases do not overlap: package lease grants such leases, and renews them. IDs
+// under two secrets collide only as 64-bit random numbers would.
 //
 // The cipher hides node, time and sequence; it does not authenticate. Any
 // 64-bit word decodes to something.

@@ -9,23 +9,23 @@ import (
 	"time"
 )
 
-// Why a [Generator] refuses. None of them lasts but ErrLeaseExpired without
-// an Extend, ErrSealed and ErrEndOfLife.
+// Errors with which a [Generator] refuses. All are temporary except ErrSealed,
+// ErrEndOfLife, and ErrLeaseExpired without an Extend.
 var (
-	// ErrLeaseNotStarted comes before the lease's start. Wait for it.
+	// ErrLeaseNotStarted is returned before the lease's start. Wait for it.
 	ErrLeaseNotStarted = errors.New("randflake: the lease has not started")
-	// ErrLeaseExpired comes when the lease is over, or when every ID up to its
-	// end is used. Extend it, or get another.
+	// ErrLeaseExpired is returned if the lease is over, or if every ID up to
+	// its end is used. Extend it, or get another.
 	ErrLeaseExpired = errors.New("randflake: the lease is over")
-	// ErrExhausted comes when every ID of this second is used, and those of
+	// ErrExhausted is returned if every ID of this second is used, and those of
 	// the seconds that may be borrowed. The next second has new ones.
 	ErrExhausted = errors.New("randflake: every ID of this second is used")
-	// ErrClockBehind comes when the clock has fallen behind the last ID by
-	// more than may be borrowed: it was stepped back. IDs come again when it
-	// has caught up; another lease has some at once. It is also an
+	// ErrClockBehind is returned if the clock has fallen behind the last ID by
+	// more than may be borrowed: it was stepped back. There are IDs again when
+	// it has caught up; another lease has some at once. It is also an
 	// [ErrExhausted].
 	ErrClockBehind = fmt.Errorf("randflake: the clock was stepped back: %w", ErrExhausted)
-	// ErrSealed comes after Seal.
+	// ErrSealed is returned after Seal, and after a guard has refused.
 	ErrSealed = errors.New("randflake: the generator is sealed")
 )
 
@@ -51,6 +51,7 @@ const sealed = ^uint64(0)
 type Generator struct {
 	codec  *Codec
 	now    func() time.Time
+	guard  func(now time.Time) bool // nil: none
 	borrow time.Duration
 	shift  uint   // bits below the second: 17+k
 	node   uint64 // the first node, in its place in the raw word
@@ -74,14 +75,31 @@ type optionFunc func(*Generator)
 
 func (f optionFunc) apply(g *Generator) { f(g) }
 
-// WithClock sets the clock; the default is time.Now. now must be safe for
-// concurrent use.
-func WithClock(now func() time.Time) Option {
+// WithClock sets the clock, of which only Now is read; the default is
+// [SystemClock]. It must be safe for concurrent use.
+func WithClock(clock Clock) Option {
 	return optionFunc(func(g *Generator) {
-		if now != nil {
-			g.now = now
+		switch clock {
+		case nil:
+		case SystemClock:
+			g.now = time.Now // without the way through an interface, for every ID
+		default:
+			g.now = clock.Now
 		}
 	})
+}
+
+// WithGuard sets what decides whether the lease may still be used; by default
+// it may. guard is called for every reservation, after the clock was read and
+// before a word is taken, with that reading: no ID is made by a reading that it
+// has not let pass. So it can look at what may have happened to the machine
+// since the last call, once for each new second or each time.
+//
+// If guard returns false the generator is sealed, as by [Generator.Seal], and
+// the call returns [ErrSealed]. It is called by many goroutines at once, on the
+// path of every ID, and must not use the generator but to seal it.
+func WithGuard(guard func(now time.Time) bool) Option {
+	return optionFunc(func(g *Generator) { g.guard = guard })
 }
 
 // WithBorrow sets how far IDs may run ahead of the clock, in a burst or when
@@ -91,8 +109,8 @@ func WithBorrow(d time.Duration) Option {
 	return optionFunc(func(g *Generator) { g.borrow = min(max(d, 0), time.Hour) })
 }
 
-// NewGenerator returns the generator of a lease. A lease that is none gives
-// an [ErrInvalidLease].
+// NewGenerator returns the generator of a lease. It returns [ErrInvalidLease]
+// if the lease is invalid.
 func NewGenerator(c *Codec, l Lease, opts ...Option) (*Generator, error) {
 	if c == nil {
 		return nil, errors.New("randflake: no codec")
@@ -130,7 +148,7 @@ func (g *Generator) Next() (ID, error) {
 }
 
 // Fill makes len(dst) IDs of one second, in one reservation and one batch
-// encryption, which is far cheaper than as many calls of Next. When the second
+// encryption, which is far cheaper than as many calls of Next. If the second
 // has too few left, the IDs come from the next one.
 //
 // It returns how many IDs it wrote and their second. n < len(dst) only with a
@@ -148,7 +166,7 @@ func (g *Generator) Fill(dst []ID) (n int, second time.Time, err error) {
 	return int(count), timeOf(word >> g.shift), err //nolint:gosec // at most len(dst)
 }
 
-// Extend moves the lease's end to a later time. It fails when the generator is
+// Extend moves the lease's end to a later time. It fails if the generator is
 // sealed, and for an end before the present one or past EndOfLife.
 func (g *Generator) Extend(end time.Time) error {
 	second, err := endSecond(end)
@@ -194,6 +212,10 @@ func (g *Generator) reserve(n uint64) (word, count uint64, err error) {
 			return 0, 0, ErrSealed
 		}
 		now := g.now()
+		if g.guard != nil && !g.guard(now) {
+			g.Seal()
+			return 0, 0, ErrSealed
+		}
 		second, err := secondOf(now)
 		if err != nil {
 			return 0, 0, err

@@ -30,6 +30,16 @@ func newClock(t time.Time) *fakeClock {
 func (c *fakeClock) set(t time.Time)     { c.nanos.Store(t.UnixNano()) }
 func (c *fakeClock) add(d time.Duration) { c.nanos.Add(int64(d)) }
 func (c *fakeClock) now() time.Time      { return time.Unix(0, c.nanos.Load()) }
+
+func (c *fakeClock) Now() time.Time         { return c.now() }
+func (c *fakeClock) Elapsed() time.Duration { return 0 } // a Generator does not look
+
+// clockFunc is a clock that does something when it is read.
+type clockFunc func() time.Time
+
+func (f clockFunc) Now() time.Time       { return f() }
+func (clockFunc) Elapsed() time.Duration { return 0 }
+
 func lease(nodes uint32, d time.Duration) Lease {
 	return Lease{Nodes: nodes, Start: base, End: base.Add(d)}
 }
@@ -118,7 +128,7 @@ func TestLeaseIsCheckedFirst(t *testing.T) {
 // A lease that starts or ends within a second loses that second.
 func TestLeaseRoundsInwards(t *testing.T) {
 	clock := newClock(base.Add(900 * time.Millisecond))
-	g := newGenerator(t, Lease{Nodes: 1, Start: base.Add(500 * time.Millisecond), End: base.Add(2900 * time.Millisecond)}, WithClock(clock.now))
+	g := newGenerator(t, Lease{Nodes: 1, Start: base.Add(500 * time.Millisecond), End: base.Add(2900 * time.Millisecond)}, WithClock(clock))
 	if _, err := g.Next(); !errors.Is(err, ErrLeaseNotStarted) {
 		t.Errorf("in the second of the start: %v", err)
 	}
@@ -150,7 +160,7 @@ func TestEveryRefusalHasItsError(t *testing.T) {
 		{"past the end of life", time.Unix(EndOfLife, 0), ErrEndOfLife},
 		{"2^30 s after the lease", base.Add(1 << 30 * time.Second), ErrEndOfLife},
 	} {
-		g := newGenerator(t, l, WithClock(newClock(tt.at).now))
+		g := newGenerator(t, l, WithClock(newClock(tt.at)))
 		id, err := g.Next()
 		if !errors.Is(err, tt.want) || (err != nil) != (id == 0) {
 			t.Errorf("%s: Next: %v, %v; want %v", tt.name, id, err, tt.want)
@@ -178,7 +188,7 @@ func TestWholeRectangle(t *testing.T) {
 		},
 	} {
 		clock := newClock(base)
-		g := newGenerator(t, l, WithClock(clock.now), WithBorrow(0))
+		g := newGenerator(t, l, WithClock(clock), WithBorrow(0))
 		check := newChecker(t, g, l)
 		for {
 			ids, err := take(g)
@@ -220,7 +230,7 @@ func TestBorrow(t *testing.T) {
 		{-time.Second, time.Minute, 0, 1, ErrExhausted},
 	} {
 		l := lease(1, tt.length)
-		g := newGenerator(t, l, WithClock(newClock(base.Add(tt.at)).now), WithBorrow(tt.borrow))
+		g := newGenerator(t, l, WithClock(newClock(base.Add(tt.at))), WithBorrow(tt.borrow))
 		check := newChecker(t, g, l)
 		ids := make([]ID, 1024)
 		var err error
@@ -233,7 +243,7 @@ func TestBorrow(t *testing.T) {
 			t.Errorf("%+v: %d IDs, then %v", tt, check.n, err)
 		}
 	}
-	g := newGenerator(t, lease(1, time.Minute), WithBorrow(1<<62), WithClock(newClock(base).now))
+	g := newGenerator(t, lease(1, time.Minute), WithBorrow(1<<62), WithClock(newClock(base)))
 	if g.borrow != time.Hour {
 		t.Errorf("a borrow of 146 years is taken as %v", g.borrow)
 	}
@@ -241,7 +251,7 @@ func TestBorrow(t *testing.T) {
 
 // The default may borrow 2 s.
 func TestBorrowDefault(t *testing.T) {
-	g := newGenerator(t, lease(1, time.Minute), WithClock(newClock(base).now))
+	g := newGenerator(t, lease(1, time.Minute), WithClock(newClock(base)))
 	ids := make([]ID, perNode)
 	for range 3 {
 		if n, _, err := g.Fill(ids); n != perNode || err != nil {
@@ -256,7 +266,7 @@ func TestBorrowDefault(t *testing.T) {
 func TestFill(t *testing.T) {
 	l := lease(1, time.Minute)
 	clock := newClock(base)
-	g := newGenerator(t, l, WithClock(clock.now), WithBorrow(time.Second))
+	g := newGenerator(t, l, WithClock(clock), WithBorrow(time.Second))
 	check := newChecker(t, g, l)
 	fill := func(size, want int, wantErr error, wantSecond time.Time) {
 		t.Helper()
@@ -294,7 +304,7 @@ func TestFill(t *testing.T) {
 func TestBusySecondAfterAQuietOne(t *testing.T) {
 	l := lease(1, time.Minute)
 	clock := newClock(base)
-	g := newGenerator(t, l, WithClock(clock.now))
+	g := newGenerator(t, l, WithClock(clock))
 	check := newChecker(t, g, l)
 	for range 100_000 {
 		check.add(mustNext(t, g))
@@ -311,7 +321,7 @@ func TestClockStepsBackAfterARollover(t *testing.T) {
 	for _, step := range []time.Duration{time.Millisecond, time.Second, 1900 * time.Millisecond, 2 * time.Second} {
 		l := lease(1, time.Minute)
 		clock := newClock(base)
-		g := newGenerator(t, l, WithClock(clock.now))
+		g := newGenerator(t, l, WithClock(clock))
 		check := newChecker(t, g, l)
 		for range perNode + 1000 {
 			check.add(mustNext(t, g))
@@ -351,7 +361,7 @@ func TestHold(t *testing.T) {
 	} {
 		l := lease(1, time.Minute)
 		clock := newClock(base.Add(40 * time.Second))
-		g := newGenerator(t, l, WithClock(clock.now))
+		g := newGenerator(t, l, WithClock(clock))
 		check := newChecker(t, g, l)
 		check.add(mustNext(t, g))
 		clock.add(-tt.step)
@@ -372,7 +382,7 @@ func TestHold(t *testing.T) {
 func TestHoldAtTheStart(t *testing.T) {
 	l := lease(1, time.Minute)
 	clock := newClock(base.Add(-time.Second))
-	g := newGenerator(t, l, WithClock(clock.now))
+	g := newGenerator(t, l, WithClock(clock))
 	if _, err := g.Next(); !errors.Is(err, ErrLeaseNotStarted) {
 		t.Errorf("a second before the start: %v", err)
 	}
@@ -390,14 +400,14 @@ func TestStallBetweenClockAndSequence(t *testing.T) {
 	clock := newClock(base)
 	var stall atomic.Bool
 	stalled, resume := make(chan struct{}), make(chan struct{})
-	g := newGenerator(t, l, WithClock(func() time.Time {
+	g := newGenerator(t, l, WithClock(clockFunc(func() time.Time {
 		now := clock.now()
 		if stall.CompareAndSwap(true, false) {
 			close(stalled)
 			<-resume
 		}
 		return now
-	}))
+	})))
 	check := newChecker(t, g, l)
 	check.add(mustNext(t, g))
 
@@ -426,7 +436,7 @@ func TestStallBetweenClockAndSequence(t *testing.T) {
 // refused; so is one whose lease was sealed.
 func TestExpiryIsNoticedAfterSleep(t *testing.T) {
 	clock := newClock(base)
-	g := newGenerator(t, lease(1, time.Minute), WithClock(clock.now))
+	g := newGenerator(t, lease(1, time.Minute), WithClock(clock))
 	mustNext(t, g)
 	clock.add(time.Hour)
 	if _, err := g.Next(); !errors.Is(err, ErrLeaseExpired) {
@@ -445,7 +455,7 @@ func TestRestartWithinTheSecond(t *testing.T) {
 	l := lease(1, time.Minute)
 	seen := map[ID]bool{}
 	for life := range 5 {
-		g := newGenerator(t, l, WithClock(clock.now))
+		g := newGenerator(t, l, WithClock(clock))
 		var made int
 		for range 1000 {
 			id, err := g.Next()
@@ -482,7 +492,7 @@ func TestSeal(t *testing.T) {
 		{"exactly one second", perNode, 0, time.Second},
 		{"borrowed", perNode + 1, 0, 2 * time.Second},
 	} {
-		g := newGenerator(t, lease(1, time.Minute), WithClock(newClock(base.Add(tt.at)).now))
+		g := newGenerator(t, lease(1, time.Minute), WithClock(newClock(base.Add(tt.at))))
 		for range tt.ids {
 			mustNext(t, g)
 		}
@@ -502,7 +512,7 @@ func TestSeal(t *testing.T) {
 
 func TestExtendOnlyGrows(t *testing.T) {
 	clock := newClock(base.Add(time.Minute))
-	g := newGenerator(t, lease(1, time.Minute), WithClock(clock.now))
+	g := newGenerator(t, lease(1, time.Minute), WithClock(clock))
 	if err := g.Extend(base.Add(59 * time.Second)); !errors.Is(err, ErrInvalidLease) {
 		t.Errorf("to an earlier end: %v", err)
 	}
@@ -543,7 +553,7 @@ func TestEndOfLife(t *testing.T) {
 	} {
 		l := Lease{Nodes: tt.nodes, Start: end.Add(-10 * time.Second), End: end}
 		clock := newClock(l.Start)
-		g := newGenerator(t, l, WithClock(clock.now))
+		g := newGenerator(t, l, WithClock(clock))
 		check := newChecker(t, g, l)
 		for ; clock.now().Before(end.Add(3 * time.Second)); clock.add(100 * time.Millisecond) {
 			id, err := g.Next()
@@ -562,13 +572,44 @@ func TestEndOfLife(t *testing.T) {
 	}
 	// The last word of all, one by one.
 	l := Lease{Nodes: MaxNode + 1, Start: end.Add(-2 * time.Second), End: end}
-	g := newGenerator(t, l, WithClock(newClock(l.Start).now), WithBorrow(time.Hour))
+	g := newGenerator(t, l, WithClock(newClock(l.Start)), WithBorrow(time.Hour))
 	g.next.Store(g.end.Load() - 3)
 	for range 3 {
 		mustNext(t, g)
 	}
 	if id, err := g.Next(); !errors.Is(err, ErrLeaseExpired) {
 		t.Errorf("past the last word: %v, %v", id, err)
+	}
+}
+
+// No ID is made by a reading of the clock that the guard has not let pass, and
+// none at all after it refused.
+func TestGuard(t *testing.T) {
+	clock := newClock(base)
+	var seen []time.Time
+	good := true
+	g := newGenerator(t, lease(1, time.Minute), WithClock(clock), WithGuard(func(now time.Time) bool {
+		seen = append(seen, now)
+		return good
+	}))
+	check := newChecker(t, g, lease(1, time.Minute))
+	for i := range 4 {
+		check.add(mustNext(t, g))
+		if len(seen) != i+1 || !seen[i].Equal(clock.now()) {
+			t.Fatalf("%d IDs, and the guard saw %v", i+1, seen)
+		}
+		clock.add(700 * time.Millisecond)
+	}
+	good = false
+	if n, _, err := g.Fill(make([]ID, 3)); n != 0 || !errors.Is(err, ErrSealed) {
+		t.Errorf("the guard refused, but Fill gives %d, %v", n, err)
+	}
+	good = true
+	if id, err := g.Next(); !errors.Is(err, ErrSealed) {
+		t.Errorf("the guard had refused, but Next gives %v, %v", id, err)
+	}
+	if got, want := g.Seal(), base.Add(3*time.Second); !got.Equal(want) {
+		t.Errorf("unused from %s, want %s", got, want)
 	}
 }
 
@@ -588,7 +629,7 @@ func TestZeroIsSkipped(t *testing.T) {
 	for _, nodes := range []uint32{1, 8, MaxNode + 1} {
 		l := Lease{Node: p.Node &^ (nodes - 1), Nodes: nodes, Start: p.Time, End: p.Time.Add(2 * time.Second)}
 		for _, size := range []int{1, 7, 256, 2000} {
-			g, err := NewGenerator(c, l, WithClock(newClock(p.Time).now))
+			g, err := NewGenerator(c, l, WithClock(newClock(p.Time)))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -605,6 +646,32 @@ func TestZeroIsSkipped(t *testing.T) {
 			}
 		}
 	}
+	// A goroutine that stalls just before the tuple must not take back what
+	// others reserved meanwhile.
+	var others func()
+	l := Lease{Node: p.Node, Nodes: 1, Start: p.Time, End: p.Time.Add(2 * time.Second)}
+	g, err := NewGenerator(c, l, WithClock(clockFunc(func() time.Time {
+		if f := others; f != nil {
+			others = nil
+			f()
+		}
+		return p.Time
+	})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := newChecker(t, g, l)
+	fill := func(n int) {
+		ids := make([]ID, n)
+		if _, _, err := g.Fill(ids); err != nil {
+			t.Fatal(err)
+		}
+		check.add(ids...)
+	}
+	g.next.Store(g.wordOf(c.decrypt(0)) - 5)
+	others = func() { fill(5); fill(10) }
+	fill(10)
+
 	other := Lease{Node: p.Node ^ 8, Nodes: 1, Start: p.Time, End: p.Time.Add(time.Second)}
 	if g, err := NewGenerator(c, other); err != nil || g.zero != sealed {
 		t.Errorf("a lease without the tuple: %v, zero at %d", err, g.zero)
@@ -619,7 +686,7 @@ func TestRandomClockWalks(t *testing.T) {
 		nodes := uint32(1) << r.IntN(4)
 		l := Lease{Node: nodes * uint32(r.IntN(1000)), Nodes: nodes, Start: base, End: base.Add(time.Duration(1+r.IntN(60)) * time.Second)}
 		clock := newClock(base.Add(time.Duration(r.IntN(4000)-2000) * time.Millisecond))
-		g := newGenerator(t, l, WithClock(clock.now), WithBorrow(time.Duration(r.IntN(4000))*time.Millisecond))
+		g := newGenerator(t, l, WithClock(clock), WithBorrow(time.Duration(r.IntN(4000))*time.Millisecond))
 		check := newChecker(t, g, l)
 		for range 200 {
 			switch r.IntN(6) {
@@ -662,7 +729,7 @@ func TestRandomClockWalks(t *testing.T) {
 func TestConcurrentUse(t *testing.T) {
 	l := lease(2, 20*time.Second)
 	clock := newClock(base)
-	g := newGenerator(t, l, WithClock(clock.now))
+	g := newGenerator(t, l, WithClock(clock))
 	workers := 2 * runtime.GOMAXPROCS(0)
 	made := make([][]ID, workers)
 	var wg sync.WaitGroup
@@ -726,7 +793,7 @@ func ExampleGenerator() {
 	}
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	g, err := NewGenerator(codec, Lease{Node: 40, Nodes: 8, Start: now, End: now.Add(10 * time.Minute)},
-		WithClock(func() time.Time { return now }))
+		WithClock(newClock(now)))
 	if err != nil {
 		panic(err)
 	}

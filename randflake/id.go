@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// ErrInvalidID comes from [Parse] when the text is no Randflake ID as
+// ErrInvalidID is returned by [Parse] if the text is no Randflake ID as
 // [ID.String] writes it.
 var ErrInvalidID = errors.New("randflake: invalid ID")
 
@@ -48,7 +48,7 @@ func (id ID) MarshalText() ([]byte, error) {
 }
 
 // UnmarshalText reads what MarshalText writes, as strictly as [Parse]. On an
-// error the ID stays as it was.
+// error the ID stays unchanged.
 func (id *ID) UnmarshalText(text []byte) error {
 	parsed, err := Parse(string(text))
 	if err != nil {

@@ -3,16 +3,15 @@ package randflake
 import (
 	"bufio"
 	"bytes"
-	"crypto/hkdf"
-	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 )
 
-// ErrInvalidKeyring comes from [ParseKeyring] with the number of the line that
-// is wrong, never with what stands there.
+// ErrInvalidKeyring is returned by [ParseKeyring] with the number of the line
+// that is wrong, never with its content.
 var ErrInvalidKeyring = errors.New("randflake: invalid keyring")
 
 const (
@@ -21,13 +20,18 @@ const (
 )
 
 // Keyring is a fleet's secrets: the first makes IDs, all of them are accepted.
-// It is immutable, safe for concurrent use, and like [Codec] it gives its
-// secrets to nobody.
+// It is immutable and safe for concurrent use, and like [Codec] it never
+// exposes its secrets. The zero Keyring and a nil one have no secret.
 type Keyring struct {
 	codecs []*Codec
-	// first returns the secret that makes IDs. It is a function because fmt
-	// shows every other kind of field where it cannot call Format.
-	first func() [secretLen]byte
+}
+
+// NewKeyring returns the keyring of one secret. If c is nil, it has none.
+func NewKeyring(c *Codec) *Keyring {
+	if c == nil {
+		return new(Keyring)
+	}
+	return &Keyring{codecs: []*Codec{c}}
 }
 
 // ParseKeyring reads one secret a line, 32 hex digits each. Space around them
@@ -64,9 +68,6 @@ func ParseKeyring(r io.Reader) (*Keyring, error) {
 		if err != nil {
 			return nil, err
 		}
-		if len(k.codecs) == 0 {
-			k.first = func() [secretLen]byte { return secret }
-		}
 		seen[secret] = n
 		k.codecs = append(k.codecs, codec)
 	}
@@ -81,22 +82,20 @@ func ParseKeyring(r io.Reader) (*Keyring, error) {
 	return k, nil
 }
 
-// Codec returns the codec of the secret that makes IDs.
-func (k *Keyring) Codec() *Codec { return k.codecs[0] }
+// Codec returns the codec of the secret that makes IDs, or nil without one.
+func (k *Keyring) Codec() *Codec {
+	if k == nil || len(k.codecs) == 0 {
+		return nil
+	}
+	return k.codecs[0]
+}
 
 // Codecs returns the codecs of all secrets that are accepted, in their order.
-func (k *Keyring) Codecs() []*Codec { return append([]*Codec(nil), k.codecs...) }
-
-// Derive returns 32 bytes that depend on the first secret and on purpose, and
-// tell nothing about the secret: HKDF-SHA256. It is for what needs a key of
-// its own beside the IDs.
-func (k *Keyring) Derive(purpose string) [32]byte {
-	secret := k.first()
-	key, err := hkdf.Key(sha256.New, secret[:], nil, "traceflake "+purpose, 32)
-	if err != nil {
-		panic(err) // 32 bytes is a length that HKDF can give
+func (k *Keyring) Codecs() []*Codec {
+	if k == nil {
+		return nil
 	}
-	return [32]byte(key)
+	return slices.Clone(k.codecs)
 }
 
 // Format keeps the secrets out of logs.

@@ -46,6 +46,31 @@ func TestParseKeyring(t *testing.T) {
 	}
 }
 
+func TestNewKeyring(t *testing.T) {
+	c, err := randflake.NewCodec([]byte("one fleet's code"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if k := randflake.NewKeyring(c); k.Codec() != c || len(k.Codecs()) != 1 || k.Codecs()[0] != c {
+		t.Errorf("a keyring of %d secrets, want the one given", len(k.Codecs()))
+	}
+	for name, k := range map[string]*randflake.Keyring{"nil": nil, "zero": {}, "of nil": randflake.NewKeyring(nil)} {
+		if k.Codec() != nil || len(k.Codecs()) != 0 {
+			t.Errorf("%s: %d secrets", name, len(k.Codecs()))
+		}
+	}
+	// The codec holds a copy, for Derive too.
+	secret := []byte("one fleet's code")
+	copied, err := randflake.NewCodec(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clear(secret)
+	if copied.Derive("x") != c.Derive("x") || copied.Decode(1) != c.Decode(1) {
+		t.Error("the codec uses the caller's slice")
+	}
+}
+
 func TestParseKeyringRefuses(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"nothing", "", "no secret"},
@@ -87,18 +112,15 @@ func many(n int) string {
 	return b.String()
 }
 
-func TestKeyringDerive(t *testing.T) {
-	parse := func(text string) *randflake.Keyring {
+func TestDerive(t *testing.T) {
+	parse := func(text string) *randflake.Codec {
 		k, err := randflake.ParseKeyring(strings.NewReader(text))
 		if err != nil {
 			t.Fatal(err)
 		}
-		return k
+		return k.Codec()
 	}
-	a := parse(secretA + "\n" + secretB)
-	if a.Derive("x") != parse(secretA).Derive("x") {
-		t.Error("the key depends on more than the first secret")
-	}
+	a := parse(secretA)
 	if a.Derive("x") == a.Derive("y") || a.Derive("x") == parse(secretB).Derive("x") {
 		t.Error("the key does not depend on secret and purpose")
 	}

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// ErrInvalidLease comes from [NewGenerator] for a lease that is no rectangle:
-// nodes that are no power of two, unaligned or out of range, or an end that is
-// not after the start.
+// ErrInvalidLease is returned by [NewGenerator] if the lease is no rectangle:
+// its nodes are no power of two, unaligned or out of range, or its end is not
+// after its start.
 var ErrInvalidLease = errors.New("randflake: invalid lease")
 
 // Lease is the sole right to make IDs for nodes [Node, Node+Nodes) in the

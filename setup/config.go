@@ -13,7 +13,8 @@ import (
 	"github.com/traceflake/traceflake/idgen"
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/randflake/lease"
-	_ "github.com/traceflake/traceflake/randflake/lease/boltstore" // bolt:PATH
+	"github.com/traceflake/traceflake/randflake/lease/boltstore" // also registers bolt:PATH
+	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
 // The names of the variables.
@@ -29,11 +30,11 @@ const (
 // Config is what the variables say, for programs that have their settings from
 // elsewhere. The zero Config is zero configuration.
 type Config struct {
-	Store      string          // URL
-	SecretFile string          // path
-	Nodes      lease.NodeRange // zero: the store's own; or only its BlockSize is set
-	TTL        time.Duration   // 0: lease.DefaultTTL
-	MaxBlocks  int             // 0: the Keeper's default
+	Store      string           // URL
+	SecretFile string           // path
+	Nodes      driver.NodeRange // zero: the store's own; or only its BlockSize is set
+	TTL        time.Duration    // 0: lease.DefaultTTL
+	MaxBlocks  int              // 0: the Keeper's default
 }
 
 // ErrConfig comes when a setting makes no sense. The text names the variable.
@@ -157,41 +158,28 @@ func (c Config) keeper(ctx context.Context) (*lease.Keeper, func(context.Context
 			return nil, nil, fmt.Errorf("setup: %s: %w", SecretFileVar, err)
 		}
 	}
-	isBolt := strings.HasPrefix(c.Store, "bolt:")
 	var opts []lease.Option
 	if c.TTL != 0 {
 		if err := checkTTL(c.TTL); err != nil {
 			return nil, nil, fmt.Errorf("%w: %s: %w", ErrConfig, TTLVar, err)
-		}
-		if isBolt && c.TTL > lease.DefaultTTL {
-			return nil, nil, fmt.Errorf("%w: %s: %s is more than the %s that a bolt file grants", ErrConfig, TTLVar, c.TTL, lease.DefaultTTL)
 		}
 		opts = append(opts, lease.WithTTL(c.TTL))
 	}
 	if c.MaxBlocks != 0 {
 		opts = append(opts, lease.WithMaxBlocks(c.MaxBlocks))
 	}
-	nodes := c.Nodes
-	switch {
-	case isBolt && keyring != nil && nodes.Nodes == 0:
-		return nil, nil, fmt.Errorf("%w: %s: a bolt file serves one host, so with a fleet's secret this host needs nodes of its own; set %s, or leave %s out to use the file's own secret",
-			ErrConfig, StoreVar, NodesVar, SecretFileVar)
-	case nodes.Nodes != 0 && nodes.BlockSize == 0:
-		nodes.BlockSize = lease.DefaultBlockSize
-	case nodes.Nodes == 0 && nodes.BlockSize != 0 && !isBolt:
-		nodes.Nodes = lease.AllNodes.Nodes
+	if err := c.Nodes.CheckAsked(); err != nil {
+		return nil, nil, fmt.Errorf("%w: %s, %s: %w", ErrConfig, NodesVar, BlockSizeVar, err)
 	}
-	if nodes.Nodes != 0 {
-		if err := nodes.Check(); err != nil {
-			return nil, nil, fmt.Errorf("%w: %s, %s: %w", ErrConfig, NodesVar, BlockSizeVar, err)
-		}
+	if err := boltstore.CheckUse(c.Store, c.Nodes, keyring != nil, c.TTL); err != nil {
+		return nil, nil, fmt.Errorf("%w: %s: %w; see %s, %s and %s", ErrConfig, StoreVar, err, SecretFileVar, NodesVar, TTLVar)
 	}
-	store, err := lease.OpenStore(ctx, c.Store, nodes)
+	store, err := driver.Open(ctx, c.Store, c.Nodes)
 	if err != nil {
 		return nil, nil, fmt.Errorf("setup: %s: %w", StoreVar, err)
 	}
 	var codec *randflake.Codec
-	if own, ok := store.(interface{ Codec() *randflake.Codec }); ok {
+	if own, ok := store.(driver.CodecStore); ok {
 		codec = own.Codec()
 	}
 	if keyring != nil {
@@ -201,7 +189,7 @@ func (c Config) keeper(ctx context.Context) (*lease.Keeper, func(context.Context
 		err := fmt.Errorf("%w: %s: this store has no secret of its own; set %s", ErrConfig, StoreVar, SecretFileVar)
 		return nil, nil, errors.Join(err, store.Close())
 	}
-	keeper, err := lease.Open(ctx, store, codec, opts...)
+	keeper, err := lease.Start(ctx, store, codec, opts...)
 	if err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("setup: %w", err), store.Close())
 	}

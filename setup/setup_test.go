@@ -11,17 +11,19 @@ import (
 
 	"go.opentelemetry.io/otel"
 
-	"github.com/traceflake/traceflake/idgen"
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/randflake/lease"
+	"github.com/traceflake/traceflake/randflake/lease/boltstore"
+	"github.com/traceflake/traceflake/randflake/lease/driver"
 	"github.com/traceflake/traceflake/setup"
+	"github.com/traceflake/traceflake/traceid"
 )
 
 const secret = "dffd6021bb2bd5b0af676290809ec3a5"
 
 // A store as another module would register it.
 type fakeStore struct {
-	*lease.Memory
+	*driver.Memory
 	closed *int
 }
 
@@ -40,21 +42,21 @@ func (s fakeStore) Close() error {
 
 var opened struct {
 	url    string
-	nodes  lease.NodeRange
+	nodes  driver.NodeRange
 	closed int
-	memory *lease.Memory
+	memory *driver.Memory
 }
 
 func init() {
-	lease.Register("setup-test", func(_ context.Context, url string, nodes lease.NodeRange) (lease.OpenedStore, error) {
+	driver.Register("setup-test", func(_ context.Context, url string, nodes driver.NodeRange) (driver.Store, error) {
 		if strings.Contains(url, "refuse") {
 			return nil, errors.New("the driver refuses")
 		}
 		r := nodes
 		if r.Nodes == 0 {
-			r = lease.AllNodes
+			r = driver.AllNodes
 		}
-		opened.url, opened.nodes, opened.closed, opened.memory = url, nodes, 0, lease.NewMemory(lease.WithNodeRange(r))
+		opened.url, opened.nodes, opened.closed, opened.memory = url, nodes, 0, driver.NewMemory(driver.WithNodeRange(r))
 		return fakeStore{opened.memory, &opened.closed}, nil
 	})
 }
@@ -104,12 +106,12 @@ func TestFleet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := (lease.NodeRange{First: 256, Nodes: 64, BlockSize: 16}); opened.url != "setup-test://host" || opened.nodes != want {
+	if want := (driver.NodeRange{First: 256, Nodes: 64, BlockSize: 16}); opened.url != "setup-test://host" || opened.nodes != want {
 		t.Errorf("opened %q with %+v", opened.url, opened.nodes)
 	}
 	id, _ := g.NewIDs(t.Context()) // the first is a leased one already
-	if info, secret := idgen.InspectKeyring(k, id); secret != 0 || info.Parts.Node < 256 || info.Parts.Node >= 320 {
-		t.Errorf("secret %d, node %d", secret, info.Parts.Node)
+	if info := traceid.Inspect(k, id); info.Secret != 0 || info.Parts.Node < 256 || info.Parts.Node >= 320 {
+		t.Errorf("secret %d, node %d", info.Secret, info.Parts.Node)
 	}
 	blocks, err := opened.memory.List(t.Context())
 	if err != nil || len(blocks) != 1 {
@@ -126,7 +128,7 @@ func TestFleet(t *testing.T) {
 	if opened.closed != 1 {
 		t.Errorf("the store was closed %d times", opened.closed)
 	}
-	if blocks, err := opened.memory.List(t.Context()); err != nil || blocks[0].Holder != "" {
+	if blocks, err := opened.memory.List(t.Context()); err != nil || blocks[0].Owner != "" {
 		t.Errorf("the lease was not given back: %+v, %v", blocks, err)
 	}
 }
@@ -144,13 +146,50 @@ func TestBolt(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	s, err := lease.OpenStore(t.Context(), "bolt:"+path, lease.NodeRange{})
+	s, err := driver.Open(t.Context(), "bolt:"+path, driver.NodeRange{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	codec := s.(interface{ Codec() *randflake.Codec }).Codec()
-	if id, _ := g.NewIDs(t.Context()); !idgen.Inspect(codec, id).Agree {
+	k := randflake.NewKeyring(s.(driver.CodecStore).Codec())
+	if id, _ := g.NewIDs(t.Context()); !traceid.Inspect(k, id).Agree {
 		t.Error("the ID is not of the file's secret")
+	}
+}
+
+type yesterday struct{}
+
+func (yesterday) Now() time.Time         { return time.Now().Add(-24 * time.Hour) }
+func (yesterday) Elapsed() time.Duration { return 0 }
+
+// A host with a share of a fleet's nodes uses the fleet's secret, not the
+// file's.
+func TestBoltInAFleet(t *testing.T) {
+	path, secretFile := filepath.Join(t.TempDir(), "leases.db"), file(t, secret)
+	// A file new to its nodes waits before it grants; this one is old.
+	own, err := boltstore.Open(path, boltstore.WithNodes(256, 64), boltstore.WithClock(yesterday{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyring, err := setup.LoadKeyring(secretFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	env(t, map[string]string{setup.StoreVar: "bolt:" + path, setup.SecretFileVar: secretFile, setup.NodesVar: "256+64"})
+	g, shutdown, err := setup.FromEnv(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := shutdown(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}()
+	id, _ := g.NewIDs(t.Context())
+	if at := traceid.Inspect(keyring, id); !at.Agree || at.Parts.Node < 256 || at.Parts.Node >= 320 {
+		t.Errorf("with the fleet's secret the ID says %+v", at)
+	}
+	if traceid.Inspect(randflake.NewKeyring(own.Codec()), id).Agree {
+		t.Error("the ID is of the file's own secret")
 	}
 }
 
@@ -195,14 +234,14 @@ func TestBadValues(t *testing.T) {
 		{"TTL no duration", map[string]string{setup.StoreVar: store, setup.SecretFileVar: good, setup.TTLVar: "10"}, `TRACEFLAKE_TTL: "10" is no duration`},
 		{"TTL short", map[string]string{setup.StoreVar: store, setup.SecretFileVar: good, setup.TTLVar: "1s"}, "TRACEFLAKE_TTL: 1s is not from 2s to 24h"},
 		{"TTL long", map[string]string{setup.StoreVar: store, setup.SecretFileVar: good, setup.TTLVar: "25h"}, "TRACEFLAKE_TTL: 25h0m0s is not"},
-		{"TTL too long for bolt", map[string]string{setup.StoreVar: bolt, setup.TTLVar: "11m"}, "TRACEFLAKE_TTL: 11m0s is more than the 10m0s that a bolt file grants"},
+		{"TTL too long for bolt", map[string]string{setup.StoreVar: bolt, setup.TTLVar: "11m"}, "a TTL of 11m0s is more than the 10m0s that a file grants"},
 		{"no blocks", map[string]string{setup.StoreVar: store, setup.SecretFileVar: good, setup.MaxBlocksVar: "0"}, "TRACEFLAKE_MAX_BLOCKS: "},
 		{"nodes", map[string]string{setup.StoreVar: store, setup.SecretFileVar: good, setup.NodesVar: "0-8"}, `TRACEFLAKE_NODES: "0-8" is not of the form FIRST+COUNT`},
 		{"too many nodes", map[string]string{setup.StoreVar: store, setup.SecretFileVar: good, setup.NodesVar: "8+131072"}, "TRACEFLAKE_NODES"},
-		{"unaligned nodes", map[string]string{setup.StoreVar: store, setup.SecretFileVar: good, setup.NodesVar: "4+8"}, "TRACEFLAKE_NODES, TRACEFLAKE_BLOCK_SIZE: lease: invalid request"},
+		{"unaligned nodes", map[string]string{setup.StoreVar: store, setup.SecretFileVar: good, setup.NodesVar: "4+8", setup.BlockSizeVar: "8"}, "TRACEFLAKE_NODES, TRACEFLAKE_BLOCK_SIZE: lease: invalid request"},
 		{"block size", map[string]string{setup.StoreVar: store, setup.SecretFileVar: good, setup.BlockSizeVar: "3"}, "TRACEFLAKE_NODES, TRACEFLAKE_BLOCK_SIZE: lease: invalid request: block size 3"},
 		{"block size no number", map[string]string{setup.StoreVar: store, setup.SecretFileVar: good, setup.BlockSizeVar: "-8"}, "TRACEFLAKE_BLOCK_SIZE: "},
-		{"bolt with a fleet's secret", map[string]string{setup.StoreVar: bolt, setup.SecretFileVar: good}, "set TRACEFLAKE_NODES, or leave TRACEFLAKE_SECRET_FILE out"},
+		{"bolt with a fleet's secret", map[string]string{setup.StoreVar: bolt, setup.SecretFileVar: good}, "with a fleet's secret this host needs nodes of its own"},
 		{"bolt without a path", map[string]string{setup.StoreVar: "bolt:"}, "no path"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

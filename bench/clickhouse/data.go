@@ -3,8 +3,11 @@ package main
 import (
 	"context"
 	_ "embed" // the SQL
+	"errors"
 	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/traceflake/traceflake/clickhouse"
@@ -68,18 +71,35 @@ var ids = map[string]string{
 
 const copied = "SpanId, ParentSpanId, SpanName, SpanKind, ServiceName, ResourceAttributes, SpanAttributes, Duration, StatusCode, StatusMessage"
 
-// insert stores all spans in a table with one kind of ID, block by block.
+// insert stores all spans in a table with one kind of ID, block by block, two
+// at a time, as from two Collectors.
 func (d *dataset) insert(ctx context.Context, table, kind string, bar *bar) error {
-	for from := 0; from < d.spans; from += block {
-		_, err := d.Query(ctx, fmt.Sprintf(`INSERT INTO %s (Timestamp, TraceId, %s) SELECT Timestamp, %s, %s FROM source
-			WHERE _part_starting_offset + _part_offset >= %d AND _part_starting_offset + _part_offset < %d SETTINGS max_threads = 1, max_insert_threads = 1`,
-			table, copied, ids[kind], copied, from, from+block))
-		if err != nil {
-			return err
+	var next, done atomic.Int64
+	var showing sync.Mutex
+	work := func() error {
+		for {
+			from := int(next.Add(block)) - block
+			if from >= d.spans {
+				return nil
+			}
+			if err := d.insertBlock(ctx, table, kind, from, block); err != nil {
+				return err
+			}
+			showing.Lock()
+			bar.show(int(done.Add(block)), d.spans)
+			showing.Unlock()
 		}
-		bar.show(from+block, d.spans)
 	}
-	return nil
+	other := make(chan error, 1)
+	go func() { other <- work() }()
+	return errors.Join(work(), <-other)
+}
+
+func (d *dataset) insertBlock(ctx context.Context, table, kind string, from, spans int) error {
+	_, err := d.Query(ctx, fmt.Sprintf(`INSERT INTO %s (Timestamp, TraceId, %s) SELECT Timestamp, %s, %s FROM source
+		WHERE _part_starting_offset + _part_offset >= %d AND _part_starting_offset + _part_offset < %d SETTINGS max_threads = 1, max_insert_threads = 1`,
+		table, copied, ids[kind], copied, from, from+spans))
+	return err
 }
 
 // scan reads the only row of a query.

@@ -4,22 +4,11 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
-
-	"github.com/traceflake/traceflake/internal/embedded"
 )
-
-// cost is what a query reads, as the median over its samples.
-type cost struct {
-	Granules float64 // left by all indexes, of all tables and subqueries
-	Rows     float64 // read
-	Bytes    float64 // read, uncompressed
-}
 
 // measured is one layout at one size.
 type measured struct {
@@ -28,13 +17,10 @@ type measured struct {
 	Load, Merge        float64 // CPU seconds
 	Wall               float64 // seconds of both
 	Parts, MergedParts int
-	Total              int                // granules
 	Bytes              map[string]float64 // on disk, a span, once merged: of the columns of interest and "all"
 	Fresh, Merged      map[string]cost    // by kind of query
+	Times              map[string]times   // once merged
 }
-
-// samples of each kind of query are explained, and a few of them run; of searches all.
-const samples, runs = 12, 3
 
 // page is how many spans a search lists.
 const page = 20
@@ -42,25 +28,17 @@ const page = 20
 // run loads one layout, measures it, merges it, measures it again and drops it.
 func (d *dataset) run(ctx context.Context, l layout, out io.Writer) ([]measured, error) {
 	title := fmt.Sprintf("%s, %s, %.3g M", l.Name, l.IDs, float64(d.spans)/1e6)
-	table := "spans"
-	statements, err := l.create(table)
-	if err != nil {
+	const table = "spans"
+	if err := d.create(ctx, l, table); err != nil {
 		return nil, err
 	}
-	for _, name := range []string{table + "_trace_id_ts_mv", table + "_trace_id_ts", table} {
-		if _, err := d.Query(ctx, "DROP TABLE IF EXISTS "+name+" SYNC"); err != nil {
-			return nil, err
-		}
+	all := []measured{{Layout: l.Name, About: l.About, IDs: l.IDs, Spans: d.spans}}
+	ways := []asker{l.ask}
+	if l.other != nil {
+		all, ways = append(all, all[0]), append(ways, l.other)
+		all[1].About = l.otherAbout
 	}
-	for _, statement := range statements {
-		if _, err := d.Query(ctx, statement); err != nil {
-			return nil, err
-		}
-	}
-	m := measured{Layout: l.Name, About: l.About, IDs: l.IDs, Spans: d.spans, Fresh: map[string]cost{}, Merged: map[string]cost{}}
-	second := m
-	second.About, second.Fresh, second.Merged = l.otherAbout, map[string]cost{}, map[string]cost{}
-
+	m := &all[0]
 	start, wall := cpu(), time.Now()
 	if err := d.insert(ctx, table, l.IDs, newBar(out, title)); err != nil {
 		return nil, err
@@ -77,49 +55,65 @@ func (d *dataset) run(ctx context.Context, l layout, out io.Writer) ([]measured,
 	if err != nil {
 		return nil, err
 	}
-	ask := func(into, other map[string]cost, when string) error {
-		b := newBar(out, title+", queries, "+when)
-		for i, kind := range kinds {
-			if into[kind], err = d.cost(ctx, l.ask, table, questions[kind]); err != nil {
-				return fmt.Errorf("%s, %s: %w", title, kind, err)
-			}
-			if l.other != nil {
-				if other[kind], err = d.cost(ctx, l.other, table, questions[kind]); err != nil {
-					return fmt.Errorf("%s, %s: %w", title, kind, err)
-				}
-			}
-			b.show(i+1, len(kinds))
+	b := newBar(out, title+", queries, fresh")
+	for i, ask := range ways {
+		if all[i].Fresh, err = d.reads(ctx, ask, table, questions); err != nil {
+			return nil, fmt.Errorf("%s: %w", title, err)
 		}
-		return nil
-	}
-	if err := ask(m.Fresh, second.Fresh, "fresh"); err != nil {
-		return nil, err
+		b.show(i+1, len(ways))
 	}
 
 	start, wall = cpu(), time.Now()
-	b := newBar(out, title+", merge")
+	b = newBar(out, title+", merge")
 	b.show(0, 1)
 	for _, name := range []string{table, table + "_trace_id_ts"} {
-		if _, err := d.Query(ctx, "OPTIMIZE TABLE "+name+" FINAL"); err != nil && !strings.Contains(err.Error(), "UNKNOWN_TABLE") {
+		if _, err := d.Query(ctx, "OPTIMIZE TABLE "+name+" FINAL"); err != nil && !strings.Contains(err.Error(), "UNKNOWN_TABLE") && !strings.Contains(err.Error(), "NOT_IMPLEMENTED") {
 			return nil, err
 		}
 	}
 	b.show(1, 1)
 	m.Merge = cpu() - start
 	m.Wall += time.Since(wall).Seconds()
-	if err := ask(m.Merged, second.Merged, "merged"); err != nil {
+	if _, err := scan(ctx, d.Engine, "SELECT count() "+active, &m.MergedParts); err != nil {
 		return nil, err
 	}
-	if _, err := scan(ctx, d.Engine, "SELECT count(), sumIf(marks, table = 'spans') "+active, &m.MergedParts, &m.Total); err != nil {
+	if m.Bytes, err = d.sizes(ctx); err != nil {
 		return nil, err
 	}
-	m.Bytes, err = d.sizes(ctx)
-	all := []measured{m}
-	if l.other != nil {
-		second.Load, second.Merge, second.Wall, second.Parts, second.MergedParts, second.Total, second.Bytes = m.Load, m.Merge, m.Wall, m.Parts, m.MergedParts, m.Total, m.Bytes
-		all = append(all, second)
+	b = newBar(out, title+", queries, merged")
+	for i, ask := range ways {
+		if all[i].Merged, err = d.reads(ctx, ask, table, questions); err != nil {
+			return nil, fmt.Errorf("%s: %w", title, err)
+		}
+		if i == 0 {
+			if all[i].Times, err = d.times(ctx, l, table, questions); err != nil {
+				return nil, fmt.Errorf("%s: %w", title, err)
+			}
+		} else {
+			o := &all[i]
+			o.Load, o.Merge, o.Wall, o.Parts, o.MergedParts, o.Bytes = m.Load, m.Merge, m.Wall, m.Parts, m.MergedParts, m.Bytes
+		}
+		b.show(i+1, len(ways))
 	}
-	return all, err
+	return all, nil
+}
+
+// create makes a layout's table in the place of the one before.
+func (d *dataset) create(ctx context.Context, l layout, table string) error {
+	statements, err := l.create(table)
+	if err != nil {
+		return err
+	}
+	var drop []string
+	for _, name := range []string{table + "_trace_id_ts_mv", table + "_trace_id_ts", table} {
+		drop = append(drop, "DROP TABLE IF EXISTS "+name+" SYNC")
+	}
+	for _, statement := range append(drop, statements...) {
+		if _, err := d.Query(ctx, statement); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // settle waits until the engine merges no more by itself.
@@ -198,56 +192,9 @@ func (d *dataset) questions(ctx context.Context, kind string) (map[string][]ques
 			all[q.kind] = append(all[q.kind], q)
 		}
 		pair := pairs.Rows[r.IntN(len(pairs.Rows))]
+		all[newest] = append(all[newest], question{kind: newest, from: day, to: from})
 		all[searchHour] = append(all[searchHour], question{kind: searchHour, from: from, to: from.Add(time.Hour), service: pair[0], name: pair[1]})
 		all[searchDay] = append(all[searchDay], question{kind: searchDay, from: day, to: day.Add(24 * time.Hour), service: pair[0], name: pair[1]})
 	}
 	return all, nil
-}
-
-// cost asks all samples and takes the medians.
-func (d *dataset) cost(ctx context.Context, ask asker, table string, questions []question) (cost, error) {
-	var granules, rows, bytes []float64
-	for i, q := range questions {
-		run, inner, err := ask(table, q)
-		if err != nil {
-			return cost{}, err
-		}
-		var read embedded.Granules
-		for _, statement := range append(inner, run) {
-			g, err := d.Granules(ctx, statement)
-			if err != nil {
-				return cost{}, fmt.Errorf("%s: %w", statement, err)
-			}
-			read.Read += g.Read
-		}
-		granules = append(granules, float64(read.Read))
-		if search := q.service != ""; i >= runs && !search {
-			continue
-		}
-		r, err := d.Query(ctx, whole(run))
-		if err != nil {
-			return cost{}, fmt.Errorf("%s: %w", run, err)
-		}
-		rows = append(rows, float64(r.RowsRead))
-		bytes = append(bytes, float64(r.BytesRead))
-	}
-	return cost{median(granules), median(rows), median(bytes)}, nil
-}
-
-// whole makes the engine read all columns of the result and return one number.
-func whole(run string) string {
-	settings := ""
-	if at := strings.LastIndex(run, "\nSETTINGS "); at >= 0 {
-		run, settings = run[:at], run[at:]
-	}
-	return "SELECT count() FROM (\n" + run + "\n) WHERE NOT ignore(*)" + settings
-}
-
-func median(values []float64) float64 {
-	slices.Sort(values)
-	n := len(values)
-	if n == 0 {
-		return math.NaN()
-	}
-	return (values[(n-1)/2] + values[n/2]) / 2
 }

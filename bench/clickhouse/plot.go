@@ -16,7 +16,7 @@ var palette = []color.RGBA{{0xd9, 0x5f, 0x02, 0xff}, {0x75, 0x70, 0xb3, 0xff}, {
 var series = []struct{ layout, ids, about, label string }{
 	{"collector", "random", "the exporter's table and its lookup table", "random IDs, the exporter's table"},
 	{"overlay", "ours", "the exporter's table, the window from the ID", "ours, the exporter's table"},
-	{"owned", "ours", "sorted by trace ID, projection for search", "ours, sorted by trace ID"},
+	{"owned", "ours", "sorted by trace and time, granules of 1024, projections for search and roots", "ours, sorted by trace ID"},
 }
 
 func (r results) find(spans int, layout, ids, about string) (measured, bool) {
@@ -33,22 +33,22 @@ func (r results) plots(folder string) error {
 	if len(sizes) == 0 {
 		return nil
 	}
-	if err := r.granules(sizes[len(sizes)-1], folder); err != nil {
+	if err := r.rows(sizes[len(sizes)-1], folder); err != nil {
 		return err
 	}
 	return r.growth(sizes, folder)
 }
 
-// granules compares the layouts at the largest size.
-func (r results) granules(spans int, folder string) error {
+// rows compares the layouts at the largest size.
+func (r results) rows(spans int, folder string) error {
 	p := plot.New()
-	p.Title.Text = fmt.Sprintf("Granules read, %.0f million spans, fresh parts", float64(spans)/1e6)
-	p.Y.Label.Text = "granules of 8192 rows"
+	p.Title.Text = fmt.Sprintf("Rows read, %.0f million spans, fresh parts", float64(spans)/1e6)
+	p.Y.Label.Text = "rows"
 	p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
 	p.Legend.Top, p.Legend.Padding = true, vg.Points(3)
 	p.Add(plotter.NewGrid())
 	const (
-		floor = 0.5  // of a logarithmic axis, below one granule
+		floor = 100  // of a logarithmic axis, below the smallest granule
 		width = 0.24 // of a bar; kinds are 1 apart
 	)
 	for i, s := range series {
@@ -58,7 +58,7 @@ func (r results) granules(spans int, folder string) error {
 		}
 		labels := plotter.XYLabels{}
 		for k, kind := range kinds {
-			v := max(m.Fresh[kind].Granules, floor)
+			v := max(m.Fresh[kind].Rows, floor)
 			x := float64(k) + float64(i-1)*(width+0.03)
 			// plotter.BarChart begins at zero, which a logarithmic axis has not.
 			bar, err := plotter.NewPolygon(plotter.XYs{{X: x - width/2, Y: floor}, {X: x - width/2, Y: v}, {X: x + width/2, Y: v}, {X: x + width/2, Y: floor}})
@@ -71,7 +71,7 @@ func (r results) granules(spans int, folder string) error {
 				p.Legend.Add(s.label, bar)
 			}
 			labels.XYs = append(labels.XYs, plotter.XY{X: x, Y: v * 1.08})
-			labels.Labels = append(labels.Labels, fmt.Sprintf("%.4g", m.Fresh[kind].Granules))
+			labels.Labels = append(labels.Labels, short(m.Fresh[kind].Rows))
 			p.Y.Max = max(p.Y.Max, 4*v)
 		}
 		text, err := plotter.NewLabels(labels)
@@ -86,24 +86,24 @@ func (r results) granules(spans int, folder string) error {
 	}
 	p.NominalX(kinds...)
 	p.X.Min, p.X.Max, p.Y.Min = -0.5, float64(len(kinds))-0.5, floor
-	return save(p, folder, "granules")
+	return save(p, folder, "rows")
 }
 
 // growth shows how the costliest query grows with the data.
 func (r results) growth(sizes []int, folder string) error {
 	p := plot.New()
-	p.Title.Text = "100 traces of one 5-minute window: granules read against data"
-	p.X.Label.Text, p.Y.Label.Text = "million spans in a day", "granules of 8192 rows"
+	p.Title.Text = "100 traces of one 5-minute window: rows read against data"
+	p.X.Label.Text, p.Y.Label.Text = "million spans in a day", "rows"
 	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
 	p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
 	p.Legend.Top, p.Legend.Left, p.Legend.Padding = true, true, vg.Points(3)
 	p.Add(plotter.NewGrid())
-	p.Y.Min, p.Y.Max = 0.5, 1
+	p.Y.Min, p.Y.Max = 100, 1
 	for i, s := range series {
 		var points plotter.XYs
 		for _, spans := range sizes {
 			if m, ok := r.find(spans, s.layout, s.ids, s.about); ok {
-				y := max(m.Fresh[manyTraces].Granules, 0.5)
+				y := max(m.Fresh[manyTraces].Rows, 100)
 				points = append(points, plotter.XY{X: float64(spans) / 1e6, Y: y})
 				p.Y.Max = max(p.Y.Max, 4*y)
 			}
@@ -129,4 +129,15 @@ func save(p *plot.Plot, folder, name string) error {
 		}
 	}
 	return nil
+}
+
+// short is a number of rows for a label.
+func short(rows float64) string {
+	switch {
+	case rows >= 1e6:
+		return fmt.Sprintf("%.2g M", rows/1e6)
+	case rows >= 1e5:
+		return fmt.Sprintf("%.0f k", rows/1e3)
+	}
+	return fmt.Sprintf("%.2g k", rows/1e3)
 }

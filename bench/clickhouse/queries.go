@@ -14,11 +14,12 @@ const (
 	manyTraces = "100 traces of 5 min"
 	allTraces  = "all traces of 5 min"
 	allSpans   = "all spans of 5 min"
+	newest     = "newest 100 traces"
 	searchHour = "search, 1 h"
 	searchDay  = "search, 24 h"
 )
 
-var kinds = []string{oneTrace, manyTraces, allTraces, allSpans, searchHour, searchDay}
+var kinds = []string{oneTrace, manyTraces, allTraces, allSpans, newest, searchHour, searchDay}
 
 // question is one query with its values.
 type question struct {
@@ -28,12 +29,11 @@ type question struct {
 	service, name string
 }
 
-// asker turns a question into the statement to run and, as EXPLAIN does not
-// show subqueries that it had to run, those subqueries.
-type asker func(table string, q question) (run string, inner []string, err error)
+// asker turns a question into the statement to run.
+type asker func(table string, q question) (string, error)
 
 func bySchema(layout clickhouse.Layout) asker {
-	return func(table string, q question) (string, []string, error) {
+	return func(table string, q question) (string, error) {
 		s := clickhouse.Schema{Table: table, Layout: layout}
 		var query clickhouse.Query
 		var err error
@@ -44,62 +44,51 @@ func bySchema(layout clickhouse.Layout) asker {
 			query, err = s.SpansOfTraces(q.from, q.to)
 		case allSpans:
 			query, err = s.Spans(q.from, q.to)
+		case newest:
+			query, err = s.Newest(q.from, q.to, [16]byte{}, 100)
 		default:
 			query, err = s.Search(clickhouse.Search{From: q.from, To: q.to, Service: q.service, Name: q.name, Limit: page})
 		}
-		run := bind(query)
-		var inner []string
-		if at := strings.Index(run, "(\n    SELECT "); at >= 0 { // within the OR of an overlay
-			end := strings.LastIndex(run[:strings.LastIndex(run, "\nORDER BY")], ")")
-			end = strings.LastIndex(run[:end], ")")
-			inner = append(inner, run[at+1:end])
-		}
-		return run, inner, err
+		return bind(query), err
 	}
 }
 
 // randomOwned asks an owned table with IDs whose bounds the functions do not know.
-func randomOwned(table string, q question) (string, []string, error) {
+func randomOwned(table string, q question) (string, error) {
+	return bySchema(clickhouse.Owned)(table, withoutBounds(q))
+}
+
+// withoutBounds: random IDs have no range, so that all traces of a time are at
+// best the spans of that time.
+func withoutBounds(q question) question {
 	if q.kind == allTraces {
 		q.kind = allSpans
 	}
-	return bySchema(clickhouse.Owned)(table, q)
+	return q
 }
 
 // byLookup asks as the exporter's documentation says.
-func byLookup(table string, q question) (string, []string, error) {
-	if q.kind != oneTrace && q.kind != manyTraces {
-		return byTime(table, q)
+func byLookup(table string, q question) (string, error) {
+	run, err := byBloom(table, q)
+	if err != nil || q.kind != oneTrace && q.kind != manyTraces {
+		return run, err
 	}
-	query, err := clickhouse.Schema{Table: table}.Traces(q.ids)
-	if err != nil {
-		return "", nil, err
-	}
-	run := bind(query)
 	_, where, _ := strings.Cut(run, "\nWHERE ")
 	where, _, _ = strings.Cut(where, "\n")
-	inner := "SELECT min(Start), max(End) + 1 FROM " + table + "_trace_id_ts WHERE " + where
 	return strings.Replace(run, "\nWHERE ", fmt.Sprintf("\nWHERE Timestamp >= (SELECT min(Start) FROM %[1]s_trace_id_ts WHERE %[2]s) AND Timestamp <= (SELECT max(End) + 1 FROM %[1]s_trace_id_ts WHERE %[2]s) AND ",
-		table, where), 1), []string{inner}, nil
+		table, where), 1), nil
 }
 
 // byBloom asks the exporter's table without its lookup table.
-func byBloom(table string, q question) (string, []string, error) {
-	if q.kind != oneTrace && q.kind != manyTraces {
-		return byTime(table, q)
+func byBloom(table string, q question) (string, error) {
+	if q.kind == newest { // its newest roots, as Grafana lists them
+		return fmt.Sprintf("SELECT TraceId, ServiceName, SpanName, Timestamp, Duration FROM %s\nWHERE Timestamp >= '%s' AND Timestamp < '%s' AND ParentSpanId = ''\nORDER BY Timestamp DESC LIMIT 100",
+			table, q.from.UTC().Format(time.DateTime), q.to.UTC().Format(time.DateTime)), nil
 	}
-	return bySchema(clickhouse.Owned)(table, q)
+	return bySchema(clickhouse.Owned)(table, withoutBounds(q))
 }
 
-// byTime: random IDs have no range, so that all traces of a time are at best the spans of that time.
-func byTime(table string, q question) (string, []string, error) {
-	if q.kind == allTraces {
-		q.kind = allSpans
-	}
-	return bySchema(clickhouse.Overlay)(table, q)
-}
-
-// bind puts the values into the text, for EXPLAIN.
+// bind puts the values into the text.
 func bind(q clickhouse.Query) string {
 	run := q.SQL
 	for _, p := range q.Params {

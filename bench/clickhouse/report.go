@@ -94,25 +94,32 @@ func (r results) write(folder string) error {
 
 Written by `+"`%s`"+` on %s, commit %s, %s, ClickHouse %s on %s.
 
-One day of generated spans, about 8 to a trace, inserted in the order of their times in blocks of %d. "Fresh" is
-right after that, "merged" after OPTIMIZE FINAL. A granule is 8192 rows. Granules are medians of %d queries, rows and
-bytes too in searches and of %d elsewhere. Granules are what all indexes leave, subqueries and lookup table included, as EXPLAIN counts them.
+One day of generated spans, about 8 to a trace, inserted in the order of their times in blocks of %d, two at a time. "Fresh" is
+right after that, "merged" after OPTIMIZE FINAL. Rows, bytes (of these rows, uncompressed) and disk (bytes from files: compressed columns, marks and indexes) are
+what ClickHouse counted in system.events while a query ran with its caches empty: medians of %d queries of each kind.
 "100 traces" are from all of the window. "All traces" are those whose ID's time is in it; with random IDs that is the next, "all spans" that
-began in it: one span in 1000 is up to 20 minutes late, so there the table sorted by ID is read from 20 minutes before. Searches list the newest %d spans of one service and name.
-Granules, rows and bytes carry over to other machines; seconds, taken while other work ran on this one, do not.
+began in it: one span in 1000 is up to 20 minutes late, so there the table sorted by ID is read from 20 minutes before. "Newest" goes back from a time of the day; the exporter's
+table is asked for its newest root spans. Searches list the newest %d spans of one service and name.
+Times are of merged tables, %d runs of each query: cold is with ClickHouse's caches empty and the kernel's full; busy is while %d spans come in every %v.
+Rows and bytes carry over to other machines; times, taken while other work ran on this one, do not.
 
-`, r.Command, r.Date, r.Commit, r.Go, r.ClickHouse, r.CPU, block, samples, runs, page)
+`, r.Command, r.Date, r.Commit, r.Go, r.ClickHouse, r.CPU, block, samples, page, runs, busySpans, busyInterval)
 	for _, spans := range r.sizes() {
 		all := r.at(spans)
 		fmt.Fprintf(w, "## %.1f million spans\n\n", float64(spans)/1e6)
-		table(w, "### Granules read, fresh / merged", all, func(m measured, kind string) string {
-			return fmt.Sprintf("%.4g / %.4g", m.Fresh[kind].Granules, m.Merged[kind].Granules)
-		})
-		table(w, "### Kilobytes read, fresh / merged", all, func(m measured, kind string) string {
-			return fmt.Sprintf("%.0f / %.0f", m.Fresh[kind].Bytes/1e3, m.Merged[kind].Bytes/1e3)
-		})
 		table(w, "### Thousands of rows read, fresh / merged", all, func(m measured, kind string) string {
 			return fmt.Sprintf("%.1f / %.1f", m.Fresh[kind].Rows/1e3, m.Merged[kind].Rows/1e3)
+		})
+		table(w, "### Kilobytes read, uncompressed, fresh / merged", all, func(m measured, kind string) string {
+			return fmt.Sprintf("%.0f / %.0f", m.Fresh[kind].Bytes/1e3, m.Merged[kind].Bytes/1e3)
+		})
+		table(w, "### Kilobytes read from disk, fresh / merged", all, func(m measured, kind string) string {
+			return fmt.Sprintf("%.0f / %.0f", m.Fresh[kind].Disk/1e3, m.Merged[kind].Disk/1e3)
+		})
+		timed := slices.DeleteFunc(slices.Clone(all), func(m measured) bool { return m.Times == nil })
+		table(w, "### Milliseconds: cold, warm median and 99th percentile, busy median and 99th percentile", timed, func(m measured, kind string) string {
+			t := m.Times[kind]
+			return fmt.Sprintf("%.0f, %.0f %.0f, %.0f %.0f", t.Cold, t.Warm, t.Warm99, t.Busy, t.Busy99)
 		})
 		fmt.Fprint(w, "### Disk, bytes a span, and cost of storing\n\n"+
 			"| layout | IDs | all | TraceId | attributes | skip indexes | projection | lookup table | parts | CPU s to load | to merge | wall s |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n")
@@ -126,7 +133,7 @@ Granules, rows and bytes carry over to other machines; seconds, taken while othe
 		}
 		fmt.Fprintln(w)
 	}
-	fmt.Fprint(w, "![granules read, random against ours](granules.svg)\n\n![granules against the number of spans](growth.svg)\n")
+	fmt.Fprint(w, "![rows read, random against ours](rows.svg)\n\n![rows against the number of spans](growth.svg)\n")
 	if err := w.Flush(); err != nil {
 		return err
 	}

@@ -1,10 +1,13 @@
-SELECT throwIf(toUInt32(splitByChar('.', version())[1]) * 100 + toUInt32(splitByChar('.', version())[2]) < 2504, 'traceflake: the server is too old: a table sorted by trace ID needs 25.4 or newer; use the layout Overlay until you upgrade');
+SELECT throwIf(toUInt32(splitByChar('.', version())[1]) * 100 + toUInt32(splitByChar('.', version())[2]) < 2607, 'traceflake: the server is too old: the table\'s projections need 26.7 or newer; set Plain, which needs 25.4, until you upgrade');
 
-SELECT throwIf(countIf(NOT (sorting_key = 'TraceId' AND hasAll(splitByString(', ', extract(create_table_query, 'PROJECTION search \\(SELECT ([^()]+) ORDER BY \\(?ServiceName, SpanName, Timestamp[,)]')), ['TraceId', 'SpanKind', 'Duration', 'StatusCode']))) > 0 OR count() > 0 AND (SELECT countIf((name, type) IN (('Timestamp', 'DateTime64(9)'), ('TraceId', 'String'), ('SpanId', 'String'), ('ParentSpanId', 'String'), ('TraceState', 'String'), ('SpanName', 'LowCardinality(String)'), ('SpanKind', 'LowCardinality(String)'), ('ServiceName', 'LowCardinality(String)'), ('ResourceAttributes', 'Map(LowCardinality(String), String)'), ('ScopeName', 'String'), ('ScopeVersion', 'String'), ('SpanAttributes', 'Map(LowCardinality(String), String)'), ('Duration', 'UInt64'), ('StatusCode', 'LowCardinality(String)'), ('StatusMessage', 'String'), ('Events.Timestamp', 'Array(DateTime64(9))'), ('Events.Name', 'Array(LowCardinality(String))'), ('Events.Attributes', 'Array(Map(LowCardinality(String), String))'), ('Links.TraceId', 'Array(String)'), ('Links.SpanId', 'Array(String)'), ('Links.TraceState', 'Array(String)'), ('Links.Attributes', 'Array(Map(LowCardinality(String), String))'))) FROM system.columns WHERE database = 'otel' AND table = 'spans_local') != 22, 'traceflake: table spans_local has another shape and was left as it is: migrate it or choose another name')
+SELECT throwIf(countIf(NOT (sorting_key = 'TraceId, Timestamp' AND hasAll(splitByString(', ', extract(create_table_query, 'PROJECTION search \\(SELECT ([^()]+) ORDER BY \\(?ServiceName, SpanName, Timestamp[,)]')), ['TraceId', 'SpanKind', 'Duration', 'StatusCode', 'StatusMessage']) AND hasAll(splitByString(', ', extract(create_table_query, 'PROJECTION roots \\(SELECT ([^()]+) WHERE empty\\(ParentSpanId\\) ORDER BY \\(?ServiceName, Timestamp[,)]')), ['TraceId', 'ParentSpanId', 'ServiceName', 'Timestamp', 'SpanName', 'SpanKind', 'Duration', 'StatusCode']))) > 0 OR count() > 0 AND (SELECT countIf((name, type) IN (('Timestamp', 'DateTime64(9)'), ('TraceId', 'String'), ('SpanId', 'String'), ('ParentSpanId', 'String'), ('TraceState', 'String'), ('SpanName', 'LowCardinality(String)'), ('SpanKind', 'LowCardinality(String)'), ('ServiceName', 'LowCardinality(String)'), ('ResourceAttributes', 'Map(LowCardinality(String), String)'), ('ScopeName', 'String'), ('ScopeVersion', 'String'), ('SpanAttributes', 'Map(LowCardinality(String), String)'), ('Duration', 'UInt64'), ('StatusCode', 'LowCardinality(String)'), ('StatusMessage', 'String'), ('Events.Timestamp', 'Array(DateTime64(9))'), ('Events.Name', 'Array(LowCardinality(String))'), ('Events.Attributes', 'Array(Map(LowCardinality(String), String))'), ('Links.TraceId', 'Array(String)'), ('Links.SpanId', 'Array(String)'), ('Links.TraceState', 'Array(String)'), ('Links.Attributes', 'Array(Map(LowCardinality(String), String))'))) FROM system.columns WHERE database = 'otel' AND table = 'spans_local') != 22, 'traceflake: table spans_local has another shape and was left as it is: migrate it or choose another name')
 FROM system.tables WHERE database = 'otel' AND name = 'spans_local';
 
 SELECT throwIf(countIf(NOT (engine = 'Distributed' AND match(create_table_query, '[^A-Za-z0-9_-]spans_local[^A-Za-z0-9_-]'))) > 0 OR count() > 0 AND (SELECT countIf((name, type) IN (('Timestamp', 'DateTime64(9)'), ('TraceId', 'String'), ('SpanId', 'String'), ('ParentSpanId', 'String'), ('TraceState', 'String'), ('SpanName', 'LowCardinality(String)'), ('SpanKind', 'LowCardinality(String)'), ('ServiceName', 'LowCardinality(String)'), ('ResourceAttributes', 'Map(LowCardinality(String), String)'), ('ScopeName', 'String'), ('ScopeVersion', 'String'), ('SpanAttributes', 'Map(LowCardinality(String), String)'), ('Duration', 'UInt64'), ('StatusCode', 'LowCardinality(String)'), ('StatusMessage', 'String'), ('Events.Timestamp', 'Array(DateTime64(9))'), ('Events.Name', 'Array(LowCardinality(String))'), ('Events.Attributes', 'Array(Map(LowCardinality(String), String))'), ('Links.TraceId', 'Array(String)'), ('Links.SpanId', 'Array(String)'), ('Links.TraceState', 'Array(String)'), ('Links.Attributes', 'Array(Map(LowCardinality(String), String))'))) FROM system.columns WHERE database = 'otel' AND table = 'spans') != 22, 'traceflake: table spans is not Distributed over spans_local and was left as it is: migrate it or choose another name')
 FROM system.tables WHERE database = 'otel' AND name = 'spans';
+
+SELECT throwIf(count() > 0, 'traceflake: table spans_trace_id_ts or spans_trace_id_ts_mv is in the way of a view of that name: drop it (Schema.DropLookup) or choose another name')
+FROM system.tables WHERE database = 'otel' AND name IN ('spans_trace_id_ts', 'spans_trace_id_ts_mv') AND engine != 'View';
 
 CREATE OR REPLACE FUNCTION traceIDTime ON CLUSTER `main` AS (id) ->
     if(match(id, '^[0-9a-f]{32}$'),
@@ -46,7 +49,7 @@ CREATE OR REPLACE FUNCTION traceIDAt ON CLUSTER `main` AS (t, seq, low) ->
        NULL);
 
 CREATE TABLE IF NOT EXISTS `otel`.`spans_local` ON CLUSTER `main` (
-    Timestamp DateTime64(9) CODEC(Delta, ZSTD(1)),
+    Timestamp DateTime64(9) CODEC(T64, ZSTD(1)),
     TraceId String CODEC(ZSTD(1)),
     SpanId String CODEC(ZSTD(1)),
     ParentSpanId String CODEC(ZSTD(1)),
@@ -54,11 +57,11 @@ CREATE TABLE IF NOT EXISTS `otel`.`spans_local` ON CLUSTER `main` (
     SpanName LowCardinality(String) CODEC(ZSTD(1)),
     SpanKind LowCardinality(String) CODEC(ZSTD(1)),
     ServiceName LowCardinality(String) CODEC(ZSTD(1)),
-    ResourceAttributes Map(LowCardinality(String), String) CODEC(ZSTD(1, 20)),
+    ResourceAttributes Map(LowCardinality(String), String) CODEC(ZSTD(1, 20)) SETTINGS (min_compress_block_size = 262144, max_compress_block_size = 1048576),
     ScopeName String CODEC(ZSTD(1)),
     ScopeVersion String CODEC(ZSTD(1)),
     SpanAttributes Map(LowCardinality(String), String) CODEC(ZSTD(1, 20)),
-    Duration UInt64 CODEC(ZSTD(1)),
+    Duration UInt64 CODEC(T64, ZSTD(1)),
     StatusCode LowCardinality(String) CODEC(ZSTD(1)),
     StatusMessage String CODEC(ZSTD(1)),
     Events Nested (
@@ -73,21 +76,34 @@ CREATE TABLE IF NOT EXISTS `otel`.`spans_local` ON CLUSTER `main` (
         Attributes Map(LowCardinality(String), String)
     ) CODEC(ZSTD(1)),
     INDEX idx_timestamp Timestamp TYPE minmax GRANULARITY 1,
-    INDEX idx_trace_id TraceId TYPE bloom_filter(0.001) GRANULARITY 1,
-    INDEX idx_res_attr_key mapKeys(ResourceAttributes) TYPE bloom_filter(0.01) GRANULARITY 1,
-    INDEX idx_res_attr_value mapValues(ResourceAttributes) TYPE bloom_filter(0.01) GRANULARITY 1,
-    INDEX idx_span_attr_key mapKeys(SpanAttributes) TYPE bloom_filter(0.01) GRANULARITY 1,
-    INDEX idx_span_attr_value mapValues(SpanAttributes) TYPE bloom_filter(0.01) GRANULARITY 1,
-    INDEX idx_duration Duration TYPE minmax GRANULARITY 1,
+    INDEX idx_trace_id TraceId TYPE bloom_filter(0.001) GRANULARITY 8,
+    INDEX idx_res_attr_key mapKeys(ResourceAttributes) TYPE bloom_filter(0.01) GRANULARITY 8,
+    INDEX idx_res_attr_value mapValues(ResourceAttributes) TYPE bloom_filter(0.01) GRANULARITY 8,
+    INDEX idx_span_attr_key mapKeys(SpanAttributes) TYPE bloom_filter(0.01) GRANULARITY 8,
+    INDEX idx_span_attr_value mapValues(SpanAttributes) TYPE bloom_filter(0.01) GRANULARITY 8,
+    INDEX idx_duration Duration TYPE minmax GRANULARITY 8,
+    INDEX idx_parent_span_id ParentSpanId TYPE minmax GRANULARITY 1000,
     PROJECTION search (
-        SELECT TraceId, SpanKind, Duration, StatusCode
+        SELECT TraceId, SpanKind, Duration, StatusCode, StatusMessage
         ORDER BY ServiceName, SpanName, Timestamp
-    )
+    ) WITH SETTINGS (index_granularity = 512),
+    PROJECTION roots (
+        SELECT TraceId, ParentSpanId, ServiceName, Timestamp, SpanName, SpanKind, Duration, StatusCode
+        WHERE empty(ParentSpanId)
+        ORDER BY ServiceName, Timestamp
+    ) WITH SETTINGS (index_granularity = 256)
 ) ENGINE = ReplicatedMergeTree
 PARTITION BY toDate(Timestamp)
-ORDER BY TraceId
-SETTINGS index_granularity = 8192, ttl_only_drop_parts = 1, default_compression_codec = 'ZSTD(1)',
-    lightweight_mutation_projection_mode = 'rebuild';
+ORDER BY (TraceId, Timestamp)
+SETTINGS index_granularity = 1024, min_compress_block_size = 16384, ttl_only_drop_parts = 1, default_compression_codec = 'ZSTD(1)',
+    lightweight_mutation_projection_mode = 'drop';
 
 CREATE TABLE IF NOT EXISTS `otel`.`spans` ON CLUSTER `main` AS `otel`.`spans_local`
 ENGINE = Distributed(`main`, `otel`, `spans_local`, reinterpretAsUInt64(reverse(unhex(substring(TraceId, 17, 16)))));
+
+CREATE VIEW IF NOT EXISTS `otel`.`spans_trace_id_ts` ON CLUSTER `main` AS
+SELECT TraceId, toDateTime(min(Timestamp)) AS Start, toDateTime(max(Timestamp)) AS End
+FROM `otel`.`spans` WHERE TraceId != '' GROUP BY TraceId;
+
+CREATE VIEW IF NOT EXISTS `otel`.`spans_trace_id_ts_mv` ON CLUSTER `main` AS
+SELECT TraceId, Start, End FROM `otel`.`spans_trace_id_ts`;

@@ -1,4 +1,4 @@
--- {Database: Table: Cluster: Layout:0 TTL:0s}
+-- {Database: Table: Cluster: Layout:0 TTL:0s Plain:false}
 
 SELECT `Timestamp`, `TraceId`, `SpanId`, `ParentSpanId`, `TraceState`, `SpanName`, `SpanKind`, `ServiceName`, `ResourceAttributes`, `ScopeName`, `ScopeVersion`, `SpanAttributes`, `Duration`, `StatusCode`, `StatusMessage`, `Events.Timestamp`, `Events.Name`, `Events.Attributes`, `Links.TraceId`, `Links.SpanId`, `Links.TraceState`, `Links.Attributes`
 FROM `otel_traces`
@@ -29,6 +29,7 @@ WHERE TraceId IN (
 GROUP BY TraceId
 ORDER BY TraceId DESC
 LIMIT 100
+SETTINGS optimize_use_projections = 0
 -- [{"from" "2026-10-15 00:00:00.000000000"} {"to" "2026-10-15 01:00:00.000000000"}]
 
 SELECT TraceId, min(Timestamp) AS Start, max(Timestamp + toIntervalNanosecond(Duration)) AS End,
@@ -42,6 +43,7 @@ WHERE TraceId IN (
 GROUP BY TraceId
 ORDER BY TraceId DESC
 LIMIT 100
+SETTINGS optimize_use_projections = 0
 -- [{"from" "2026-10-15 00:00:00.000000000"} {"to" "2026-10-15 01:00:00.000000000"} {"before" "19000000000000000000000000000000"}]
 
 SELECT `Timestamp`, `TraceId`, `SpanId`, `ParentSpanId`, `TraceState`, `SpanName`, `SpanKind`, `ServiceName`, `ResourceAttributes`, `ScopeName`, `ScopeVersion`, `SpanAttributes`, `Duration`, `StatusCode`, `StatusMessage`, `Events.Timestamp`, `Events.Name`, `Events.Attributes`, `Links.TraceId`, `Links.SpanId`, `Links.TraceState`, `Links.Attributes`
@@ -76,27 +78,17 @@ WHERE Timestamp >= {from:DateTime64(9, 'UTC')} AND Timestamp < {to:DateTime64(9,
 ORDER BY Timestamp DESC LIMIT 5 WITH TIES
 -- [{"from" "2026-10-15 00:00:00.000000000"} {"to" "2026-10-15 01:00:00.000000000"} {"span_key0" "a"} {"span_value0" "x"} {"span_key1" "b"} {"span_value1" "it's"} {"resource_key0" "host.name"} {"resource_value0" "h"}]
 
--- {Database: Table: Cluster: Layout:1 TTL:0s}
+-- {Database: Table: Cluster: Layout:1 TTL:0s Plain:false}
 
 SELECT `Timestamp`, `TraceId`, `SpanId`, `ParentSpanId`, `TraceState`, `SpanName`, `SpanKind`, `ServiceName`, `ResourceAttributes`, `ScopeName`, `ScopeVersion`, `SpanAttributes`, `Duration`, `StatusCode`, `StatusMessage`, `Events.Timestamp`, `Events.Name`, `Events.Attributes`, `Links.TraceId`, `Links.SpanId`, `Links.TraceState`, `Links.Attributes`
 FROM `otel_traces`
-WHERE TraceId = {id:String} AND (Timestamp >= traceIDTime({id:String}) - INTERVAL 1 MINUTE AND Timestamp < traceIDTime({id:String}) + INTERVAL 1 HOUR OR (
-    SELECT uniqExact(TraceId) < 1
-        OR uniqExact(TraceId) > uniqExactIf(TraceId, ParentSpanId = '')
-        OR uniqExactIf(ParentSpanId, ParentSpanId != '') > length(arrayIntersect(groupUniqArray(ParentSpanId), groupUniqArray(SpanId)))
-        OR max(toFloat64(toUnixTimestamp64Nano(Timestamp)) + Duration) >= toUnixTimestamp64Nano(toDateTime64(traceIDTime({id:String}) + INTERVAL 1 HOUR, 9))
-    FROM `otel_traces` WHERE TraceId = {id:String} AND Timestamp >= traceIDTime({id:String}) - INTERVAL 1 MINUTE AND Timestamp < traceIDTime({id:String}) + INTERVAL 1 HOUR))
+WHERE TraceId = {id:String} AND Timestamp >= traceIDTime({id:String}) - INTERVAL 1 MINUTE AND Timestamp < traceIDTime({id:String}) + INTERVAL 1 HOUR
 ORDER BY Timestamp, SpanId
 -- [{"id" "19000000000000000000000000000001"}]
 
 SELECT `Timestamp`, `TraceId`, `SpanId`, `ParentSpanId`, `TraceState`, `SpanName`, `SpanKind`, `ServiceName`, `ResourceAttributes`, `ScopeName`, `ScopeVersion`, `SpanAttributes`, `Duration`, `StatusCode`, `StatusMessage`, `Events.Timestamp`, `Events.Name`, `Events.Attributes`, `Links.TraceId`, `Links.SpanId`, `Links.TraceState`, `Links.Attributes`
 FROM `otel_traces`
-WHERE TraceId IN {ids:Array(String)} AND (Timestamp >= traceIDTime(arrayMin({ids:Array(String)})) - INTERVAL 1 MINUTE AND Timestamp < traceIDTime(arrayMax({ids:Array(String)})) + INTERVAL 1 HOUR OR (
-    SELECT uniqExact(TraceId) < length(arrayDistinct({ids:Array(String)}))
-        OR uniqExact(TraceId) > uniqExactIf(TraceId, ParentSpanId = '')
-        OR uniqExactIf(ParentSpanId, ParentSpanId != '') > length(arrayIntersect(groupUniqArray(ParentSpanId), groupUniqArray(SpanId)))
-        OR max(toFloat64(toUnixTimestamp64Nano(Timestamp)) + Duration) >= toUnixTimestamp64Nano(toDateTime64(traceIDTime(arrayMax({ids:Array(String)})) + INTERVAL 1 HOUR, 9))
-    FROM `otel_traces` WHERE TraceId IN {ids:Array(String)} AND Timestamp >= traceIDTime(arrayMin({ids:Array(String)})) - INTERVAL 1 MINUTE AND Timestamp < traceIDTime(arrayMax({ids:Array(String)})) + INTERVAL 1 HOUR))
+WHERE TraceId IN {ids:Array(String)} AND Timestamp >= traceIDTime(arrayMin({ids:Array(String)})) - INTERVAL 1 MINUTE AND Timestamp < traceIDTime(arrayMax({ids:Array(String)})) + INTERVAL 1 HOUR
 ORDER BY TraceId, Timestamp, SpanId
 -- [{"ids" "['19000000000000000000000000000001','19000000000000000000000000000002']"}]
 
@@ -117,6 +109,7 @@ WHERE TraceId IN (
 GROUP BY TraceId
 ORDER BY TraceId DESC
 LIMIT 100
+SETTINGS optimize_use_projections = 0
 -- [{"from" "2026-10-15 00:00:00.000000000"} {"to" "2026-10-15 01:00:00.000000000"}]
 
 SELECT TraceId, min(Timestamp) AS Start, max(Timestamp + toIntervalNanosecond(Duration)) AS End,
@@ -130,6 +123,7 @@ WHERE TraceId IN (
 GROUP BY TraceId
 ORDER BY TraceId DESC
 LIMIT 100
+SETTINGS optimize_use_projections = 0
 -- [{"from" "2026-10-15 00:00:00.000000000"} {"to" "2026-10-15 01:00:00.000000000"} {"before" "19000000000000000000000000000000"}]
 
 SELECT `Timestamp`, `TraceId`, `SpanId`, `ParentSpanId`, `TraceState`, `SpanName`, `SpanKind`, `ServiceName`, `ResourceAttributes`, `ScopeName`, `ScopeVersion`, `SpanAttributes`, `Duration`, `StatusCode`, `StatusMessage`, `Events.Timestamp`, `Events.Name`, `Events.Attributes`, `Links.TraceId`, `Links.SpanId`, `Links.TraceState`, `Links.Attributes`
@@ -164,7 +158,7 @@ WHERE Timestamp >= {from:DateTime64(9, 'UTC')} AND Timestamp < {to:DateTime64(9,
 ORDER BY Timestamp DESC LIMIT 5 WITH TIES
 -- [{"from" "2026-10-15 00:00:00.000000000"} {"to" "2026-10-15 01:00:00.000000000"} {"span_key0" "a"} {"span_value0" "x"} {"span_key1" "b"} {"span_value1" "it's"} {"resource_key0" "host.name"} {"resource_value0" "h"}]
 
--- {Database:otel Table:spans Cluster:main Layout:0 TTL:0s}
+-- {Database:otel Table:spans Cluster:main Layout:0 TTL:0s Plain:false}
 
 SELECT `Timestamp`, `TraceId`, `SpanId`, `ParentSpanId`, `TraceState`, `SpanName`, `SpanKind`, `ServiceName`, `ResourceAttributes`, `ScopeName`, `ScopeVersion`, `SpanAttributes`, `Duration`, `StatusCode`, `StatusMessage`, `Events.Timestamp`, `Events.Name`, `Events.Attributes`, `Links.TraceId`, `Links.SpanId`, `Links.TraceState`, `Links.Attributes`
 FROM `otel`.`spans`
@@ -195,7 +189,7 @@ WHERE TraceId IN (
 GROUP BY TraceId
 ORDER BY TraceId DESC
 LIMIT 100
-SETTINGS distributed_product_mode = 'local'
+SETTINGS optimize_use_projections = 0, distributed_product_mode = 'local'
 -- [{"from" "2026-10-15 00:00:00.000000000"} {"to" "2026-10-15 01:00:00.000000000"}]
 
 SELECT TraceId, min(Timestamp) AS Start, max(Timestamp + toIntervalNanosecond(Duration)) AS End,
@@ -209,7 +203,7 @@ WHERE TraceId IN (
 GROUP BY TraceId
 ORDER BY TraceId DESC
 LIMIT 100
-SETTINGS distributed_product_mode = 'local'
+SETTINGS optimize_use_projections = 0, distributed_product_mode = 'local'
 -- [{"from" "2026-10-15 00:00:00.000000000"} {"to" "2026-10-15 01:00:00.000000000"} {"before" "19000000000000000000000000000000"}]
 
 SELECT `Timestamp`, `TraceId`, `SpanId`, `ParentSpanId`, `TraceState`, `SpanName`, `SpanKind`, `ServiceName`, `ResourceAttributes`, `ScopeName`, `ScopeVersion`, `SpanAttributes`, `Duration`, `StatusCode`, `StatusMessage`, `Events.Timestamp`, `Events.Name`, `Events.Attributes`, `Links.TraceId`, `Links.SpanId`, `Links.TraceState`, `Links.Attributes`

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -46,9 +47,14 @@ Numbers are taken for Unix seconds below 10^11, milliseconds below 10^14,
 microseconds below 10^17 and else nanoseconds, unless --time-format says which.
 Text is RFC 3339; a space for the T and a missing zone (UTC) are fine.
 
+Input that is gzip is decompressed; a name that ends in .gz is taken without it.
+
 Records that get no ID (before 2020, no time, half-written) are reported with
 their line and copied as they are; in CSV those that are whole get an empty
 cell. The exit code then is 1.`,
+		Example: `  traceflake backfill --time created_at --store bolt:leases.db <orders.ndjson >new.ndjson
+  traceflake backfill --time ts --key request_id --secret-file secret old.csv.gz >new.csv
+  traceflake backfill --time ts --deterministic --secret-file secret old.ndjson`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if o.TimeField == "" || o.IDField == "" {
@@ -69,7 +75,7 @@ cell. The exit code then is 1.`,
 				return err
 			}
 			defer in.Close()
-			copyAll, err := formatOf(format, name)
+			copyAll, err := formatOf(format, strings.TrimSuffix(name, ".gz"))
 			if err != nil {
 				return err
 			}
@@ -110,26 +116,41 @@ cell. The exit code then is 1.`,
 	cmd.Flags().StringVar(&o.IDField, "id-field", "trace_id", "field that gets the trace ID")
 	cmd.Flags().BoolVar(&deterministic, "deterministic", false, "derive IDs from time and key")
 	cmd.Flags().StringVar(&format, "format", "", "ndjson or csv (default by the file's name, else ndjson)")
+	complete(cmd, "format", "ndjson", "csv")
+	complete(cmd, "time-format", stamp.Names...)
 	cmd.Flags().StringVar(&comma, "comma", ",", `what separates fields of CSV; \t is a tab`)
 	cmd.Flags().StringVar(&o.TempDir, "temp-dir", "", "folder for the temporary file of keys (default the system's)")
 	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "no progress, only what is wrong")
 	return cmd
 }
 
-// openInput returns the input, its name and its size, 0 when it is not known.
+// openInput returns the input, decompressed, its name and its size, 0 if it is
+// not known.
 func openInput(cmd *cobra.Command, args []string) (io.ReadCloser, string, int64, error) {
-	if len(args) == 0 || args[0] == "-" {
-		return io.NopCloser(cmd.InOrStdin()), "", 0, nil
+	raw, name, size := io.NopCloser(cmd.InOrStdin()), "", int64(0)
+	if len(args) > 0 && args[0] != "-" {
+		file, err := os.Open(args[0])
+		if err != nil {
+			return nil, "", 0, err
+		}
+		raw, name = file, args[0]
+		info, err := file.Stat()
+		if err != nil {
+			return nil, "", 0, errors.Join(err, file.Close())
+		}
+		size = info.Size()
 	}
-	file, err := os.Open(args[0])
+	text, err := decompressed(raw)
 	if err != nil {
-		return nil, "", 0, err
+		return nil, "", 0, errors.Join(err, raw.Close())
 	}
-	info, err := file.Stat()
-	if err != nil {
-		return nil, "", 0, errors.Join(err, file.Close())
+	if _, ok := text.(*gzip.Reader); ok {
+		size = 0 // of the text, which is not known
 	}
-	return file, args[0], info.Size(), nil
+	return struct {
+		io.Reader
+		io.Closer
+	}{text, raw}, name, size, nil
 }
 
 type copyFunc func(context.Context, io.Writer, io.Reader, backfill.Options) (backfill.Stats, error)

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/traceflake/traceflake/randflake"
-	"github.com/traceflake/traceflake/randflake/lease"
+	"github.com/traceflake/traceflake/randflake/lease/driver"
 	"github.com/traceflake/traceflake/setup"
 )
 
@@ -22,7 +22,18 @@ type flags struct {
 }
 
 func (f *flags) addStore(cmd *cobra.Command, what string) {
-	cmd.Flags().StringVar(&f.store, "store", "", what+": bolt:PATH, postgres://… or etcd://… (default $TRACEFLAKE_STORE)")
+	cmd.Flags().StringVar(&f.store, "store", "", what+": "+storeForms)
+	completeStore(cmd)
+}
+
+const storeForms = "bolt:PATH, postgres://… or etcd://… (default $TRACEFLAKE_STORE)"
+
+func completeStore(cmd *cobra.Command) {
+	err := cmd.RegisterFlagCompletionFunc("store", cobra.FixedCompletions(
+		[]string{"bolt:", "postgres://", "etcd://", "etcds://"}, cobra.ShellCompDirectiveNoSpace))
+	if err != nil {
+		panic(err) // the flag is not there
+	}
 }
 
 // config is the environment with the flags over it.
@@ -54,6 +65,16 @@ func (f *flags) keyring(cmd *cobra.Command) (*randflake.Keyring, error) {
 	return k, nil
 }
 
+// decoding returns the secrets that decode IDs: those of the file, or else the
+// store's own, or nil. s may be nil.
+func (f *flags) decoding(cmd *cobra.Command, s any) (*randflake.Keyring, error) {
+	k, err := f.keyring(cmd)
+	if own, ok := s.(driver.CodecStore); ok && k == nil && err == nil {
+		k = randflake.NewKeyring(own.Codec())
+	}
+	return k, err
+}
+
 // warn says when everybody can read the secret.
 func (f *flags) warn(cmd *cobra.Command, path string) {
 	const othersRead = 0o004
@@ -65,10 +86,12 @@ func (f *flags) warn(cmd *cobra.Command, path string) {
 
 var errNoSecret = errors.New("no secret: give --secret-file or set TRACEFLAKE_SECRET_FILE")
 
+var errNoOwnSecret = errors.New("no secret: this store has none of its own; give --secret-file or set TRACEFLAKE_SECRET_FILE")
+
 var errNoStore = errors.New("no store: give --store or set TRACEFLAKE_STORE")
 
 // openStore opens a store that is there to be looked at.
-func (f *flags) openStore(ctx context.Context) (lease.OpenedStore, error) {
+func (f *flags) openStore(ctx context.Context) (driver.Store, error) {
 	c, err := f.config()
 	switch {
 	case err != nil:
@@ -82,7 +105,7 @@ func (f *flags) openStore(ctx context.Context) (lease.OpenedStore, error) {
 			return nil, fmt.Errorf("store: %w", err)
 		}
 	}
-	s, err := lease.OpenStore(ctx, c.Store, c.Nodes)
+	s, err := driver.Open(ctx, c.Store, c.Nodes)
 	if err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}

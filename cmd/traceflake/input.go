@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
@@ -29,8 +30,15 @@ func eachLine(cmd *cobra.Command, args []string, f func(number int, line string)
 			return errors.New("no IDs: give some as arguments, or pipe them in, one a line")
 		}
 	}
-	r := bufio.NewReaderSize(in, maxLine)
+	text, err := decompressed(in)
+	if err != nil {
+		return err
+	}
+	r := bufio.NewReaderSize(text, maxLine)
 	for number := 1; ; number++ {
+		if err := cmd.Context().Err(); err != nil {
+			return err
+		}
 		line, err := r.ReadSlice('\n')
 		text := string(line)
 		for errors.Is(err, bufio.ErrBufferFull) {
@@ -52,6 +60,21 @@ func eachLine(cmd *cobra.Command, args []string, f func(number int, line string)
 }
 
 const maxLine = 1 << 16
+
+// decompressed returns what r holds, decompressed if it is gzip.
+func decompressed(r io.Reader) (io.Reader, error) {
+	buffered := bufio.NewReaderSize(r, maxLine)
+	if head, _ := buffered.Peek(len(gzipMagic)); string(head) != gzipMagic {
+		return buffered, nil // an error of reading is met again by who reads on
+	}
+	z, err := gzip.NewReader(buffered)
+	if err != nil {
+		return nil, fmt.Errorf("reading: %w", err)
+	}
+	return z, nil
+}
+
+const gzipMagic = "\x1f\x8b\x08" // the third byte is deflate, the only method
 
 // place says where an input stood.
 func place(number int) string {

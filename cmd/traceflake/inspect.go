@@ -2,22 +2,22 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"strings"
-	"text/tabwriter"
+	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/traceflake/traceflake/cmd/traceflake/internal/identify"
+	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/randflake/lease"
 )
 
 func inspectCommand(f *flags) *cobra.Command {
 	var output, epoch, bits string
+	outputs := []string{"table", "json"}
 	var unit time.Duration
 	cmd := &cobra.Command{
 		Use:   "inspect [ID…]",
@@ -27,16 +27,25 @@ It reads trace and span IDs in hex, Randflake IDs in base 32 or as numbers, and
 lines of traceparent, b3 and its parts, x-trace-id, X-Amzn-Trace-Id and sw8
 headers; from standard input, one a line, when there are no arguments.
 
-Without a secret only the clear half speaks. With a store it says which lease
-owns an ID's node now.
+Without a secret only the clear half is decoded. With a store it says which
+lease owns an ID's node now, and the store's own secret decodes, if it has one
+and no secret file is given.
 
 Others' IDs are named as far as their form allows: UUID v1 to v8, ULID,
 Snowflake, X-Ray, Brave, Datadog, SOFATracer, SkyWalking, 64-bit B3. Where an ID
 may be several things, all are listed; "by chance" is the share of random IDs of
 the same form that would look like that kind, the smallest first.
 
-With -o json each ID is an object on a line of its own.`,
+With -o json each ID is an object on a line of its own. Input that is gzip is
+decompressed.`,
+		Example: `  traceflake inspect 1950fb0f8880000086cdcca4ab608495
+  traceflake inspect --store bolt:/var/lib/traceflake/leases.db 1950fb0f8880000086cdcca4ab608495
+  traceflake inspect --secret-file secret -o json <ids.gz
+  traceflake inspect "traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkChoice("output", output, outputs...); err != nil {
+				return err
+			}
 			x := identify.Identifier{Now: time.Now(), Snowflake: identify.Twitter}
 			var err error
 			if x.Snowflake.Epoch, err = parseTime(epoch, x.Now); err != nil {
@@ -48,50 +57,28 @@ With -o json each ID is an object on a line of its own.`,
 			if x.Snowflake.Unit = unit; unit <= 0 || unit > time.Second {
 				return fmt.Errorf("--snowflake-unit: %s is not from 1ns to 1s", unit)
 			}
-			out, err := newInspectOutput(output, cmd.OutOrStdout())
-			if err != nil {
-				return err
-			}
-			if x.Keyring, err = f.keyring(cmd); err != nil {
-				return err
-			}
+			in := inspection{identifier: x, json: output == "json"}
 			failed := false
-			owners, err := f.owners(cmd.Context())
-			if errors.Is(err, errStoreAway) {
-				// The IDs speak without it.
+			if in.identifier.Keyring, in.owners, err = f.looking(cmd); errors.Is(err, errStoreAway) {
+				// The IDs are shown without it.
 				failed = true
 				fmt.Fprintln(cmd.ErrOrStderr(), "traceflake:", err)
 			} else if err != nil {
 				return err
 			}
-			err = eachLine(cmd, args, func(number int, line string) error {
-				found, err := x.Line(line)
-				if err != nil {
-					failed = true
-					fmt.Fprintf(cmd.ErrOrStderr(), "traceflake: %s%v\n", place(number), err)
-				}
-				for _, id := range found {
-					owners.tell(id.Candidates)
-					if err := out.write(number, id); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
-			if flushErr := out.flush(); err == nil {
-				err = flushErr
-			}
-			if err == nil && failed {
+			allFound, err := in.all(cmd, args)
+			if err == nil && (failed || !allFound) {
 				err = errReported
 			}
 			return err
 		},
 	}
 	f.addStore(cmd, "store that says which lease owns a node now")
-	cmd.Flags().StringVarP(&output, "output", "o", "table", "table or json")
+	choice(cmd, &output, "output", "o", "a table or lines of JSON", outputs...)
 	cmd.Flags().StringVar(&epoch, "snowflake-epoch", "1288834974657", "first moment of Snowflake IDs, as a time")
 	cmd.Flags().StringVar(&bits, "snowflake-bits", "41,10,12", "widths of a Snowflake ID's time, node and sequence")
 	cmd.Flags().DurationVar(&unit, "snowflake-unit", time.Millisecond, "unit of a Snowflake ID's time, up to 1s")
+	complete(cmd, "snowflake-unit", "1ms", "10ms", "1s")
 	return cmd
 }
 
@@ -101,23 +88,34 @@ type owners struct {
 	now    time.Time
 }
 
-func (f *flags) owners(ctx context.Context) (*owners, error) {
+// looking returns the secrets that decode IDs, and the leases, if there is a
+// store. A store that does not answer is an errStoreAway; the secrets are
+// returned all the same.
+func (f *flags) looking(cmd *cobra.Command) (*randflake.Keyring, *owners, error) {
 	c, err := f.config()
-	if err != nil || c.Store == "" {
-		return nil, err
-	}
-	s, err := f.openStore(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	if c.Store == "" {
+		k, err := f.keyring(cmd)
+		return k, nil, err
+	}
+	s, err := f.openStore(cmd.Context())
+	if err != nil {
+		return nil, nil, err
 	}
 	defer s.Close()
-	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	k, err := f.decoding(cmd, s)
+	if err != nil {
+		return nil, nil, err
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), storeTimeout)
 	defer cancel()
 	blocks, err := s.List(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errStoreAway, err)
+		return k, nil, fmt.Errorf("%w: %w", errStoreAway, err)
 	}
-	return &owners{blocks, time.Now()}, nil
+	return k, &owners{blocks, time.Now()}, nil
 }
 
 var errStoreAway = errors.New("no owners of nodes are shown: the store does not answer")
@@ -142,36 +140,93 @@ func (o *owners) tell(candidates []identify.Candidate) {
 	}
 }
 
-type inspectOutput struct {
-	json  *json.Encoder
-	table *tabwriter.Writer
-	rows  int
+// inspection is how lines are inspected.
+type inspection struct {
+	identifier identify.Identifier
+	owners     *owners
+	json       bool
 }
 
-func newInspectOutput(format string, w io.Writer) (*inspectOutput, error) {
-	switch format {
-	case "json":
-		return &inspectOutput{json: json.NewEncoder(w)}, nil
-	case "table":
-		return &inspectOutput{table: tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)}, nil
-	}
-	return nil, fmt.Errorf("--output: %q is not table or json", format)
+// inputLine is a line and its number, 0 for an argument.
+type inputLine struct {
+	number int
+	text   string
 }
 
-// tableRows is after how many rows a table is written, with columns as wide as
-// those rows need.
-const tableRows = 200
+// linesAtOnce is how many lines are inspected in one go. Of a table so many
+// have columns of the same width.
+const linesAtOnce = 200
 
-func (o *inspectOutput) write(number int, f identify.Found) error {
-	if o.json != nil {
-		return o.json.Encode(struct {
-			Line int `json:"line,omitempty"`
-			identify.Found
-		}{number, f})
+// all inspects arguments or standard input, and reports whether every line was
+// understood.
+func (in inspection) all(cmd *cobra.Command, args []string) (understood bool, err error) {
+	var strange atomic.Bool
+	out := newInParallel(cmd.OutOrStdout(), cmd.ErrOrStderr())
+	var lines []inputLine
+	start := func() error {
+		these := lines
+		lines = make([]inputLine, 0, linesAtOnce)
+		return out.start(func() *piece {
+			p := in.some(these)
+			if len(p.errOut) > 0 {
+				strange.Store(true)
+			}
+			return p
+		})
 	}
-	if o.rows == 0 {
-		fmt.Fprintln(o.table, "ID\tKIND\tTIME\tBY CHANCE\tPARTS")
+	err = eachLine(cmd, args, func(number int, line string) error {
+		lines = append(lines, inputLine{number, line})
+		if len(lines) < linesAtOnce {
+			return nil
+		}
+		return start()
+	})
+	if len(lines) > 0 {
+		err = errors.Join(err, start())
 	}
+	if writeErr := out.wait(); err == nil {
+		err = writeErr
+	}
+	return !strange.Load(), err
+}
+
+// some inspects some lines.
+func (in inspection) some(lines []inputLine) *piece {
+	p := newPiece()
+	t := &p.table
+	t.columns = 5
+	for _, line := range lines {
+		found, err := in.identifier.Line(line.text)
+		if err != nil {
+			p.errOut = fmt.Appendf(p.errOut, "traceflake: %s%v\n", place(line.number), err)
+		}
+		for _, f := range found {
+			in.owners.tell(f.Candidates)
+			if in.json {
+				p.out = appendJSON(p.out, line.number, f)
+				continue
+			}
+			if len(t.ends) == 0 {
+				t.add("ID", "KIND", "TIME", "BY CHANCE", "PARTS")
+			}
+			addRows(t, f)
+		}
+	}
+	p.out = t.appendTo(p.out)
+	return p
+}
+
+func appendJSON(b []byte, number int, f identify.Found) []byte {
+	b = append(b, '{')
+	if number > 0 {
+		b = strconv.AppendInt(append(b, `"line":`...), int64(number), 10)
+		b = append(b, ',')
+	}
+	return append(f.AppendJSON(b), "}\n"...)
+}
+
+// addRows adds a row for each thing that an ID may be.
+func addRows(t *table, f identify.Found) {
 	for i, c := range f.Candidates {
 		id := "or"
 		if i == 0 {
@@ -179,34 +234,40 @@ func (o *inspectOutput) write(number int, f identify.Found) error {
 				id = f.Role + " " + id
 			}
 		}
-		when := "-"
-		if c.Time != nil {
-			when = c.Time.Format(time.RFC3339Nano)
+		t.add(id, c.Kind)
+		if c.Time == nil {
+			t.text = append(t.text, '-')
+		} else {
+			t.text = c.Time.AppendFormat(t.text, time.RFC3339Nano)
 		}
-		fmt.Fprintf(o.table, "%s\t%s\t%s\t%.2g\t%s\n", id, c.Kind, when, c.Chance, details(c))
-		o.rows++
+		t.end()
+		t.text = strconv.AppendFloat(t.text, c.Chance, 'g', 2, 64)
+		t.end()
+		t.text = appendDetails(t.text, c)
+		t.end()
 	}
-	if o.rows >= tableRows {
-		return o.flush()
-	}
-	return nil
 }
 
-func (o *inspectOutput) flush() error {
-	if o.table == nil {
-		return nil
+func appendDetails(b []byte, c identify.Candidate) []byte {
+	for i, p := range c.Parts {
+		if i > 0 {
+			b = append(b, ", "...)
+		}
+		b = append(append(b, p.Name...), ' ')
+		switch v := p.Value.(type) {
+		case string:
+			b = append(b, v...)
+		case uint32:
+			b = strconv.AppendUint(b, uint64(v), 10)
+		default:
+			b = fmt.Append(b, v)
+		}
 	}
-	o.rows = 0
-	return o.table.Flush()
-}
-
-func details(c identify.Candidate) string {
-	var all []string
-	for _, p := range c.Parts {
-		all = append(all, p.Name+" "+fmt.Sprint(p.Value))
+	if c.Note == "" {
+		return b
 	}
-	if c.Note != "" {
-		all = append(all, "("+c.Note+")")
+	if len(c.Parts) > 0 {
+		b = append(b, ", "...)
 	}
-	return strings.Join(all, ", ")
+	return append(append(append(b, '('), c.Note...), ')')
 }

@@ -16,6 +16,8 @@ func keygenCommand() *cobra.Command {
 		Short: "Make a secret",
 		Long: `keygen makes a secret of 128 random bits and writes it to FILE, which must not
 exist and gets mode 0600, or else to standard output.`,
+		Example: `  traceflake keygen /etc/traceflake/secret
+  traceflake keygen | kubectl create secret generic traceflake --from-file=secret=/dev/stdin`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var secret [16]byte

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"text/tabwriter"
@@ -12,24 +13,25 @@ import (
 
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/randflake/lease"
+	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
 func leaseCommand(f *flags) *cobra.Command {
-	cmd := &cobra.Command{
+	cmd := group(&cobra.Command{
 		Use:   "lease",
 		Short: "Look at leases and raise them",
 		Long: `lease looks at the leases in a store and raises them. TRACEFLAKE_NODES and
 TRACEFLAKE_BLOCK_SIZE count as they do for setup.FromEnv.`,
-		Args: cobra.NoArgs,
-		RunE: subcommands,
-	}
-	cmd.PersistentFlags().StringVar(&f.store, "store", "", "bolt:PATH, postgres://… or etcd://… (default $TRACEFLAKE_STORE)")
-	cmd.AddCommand(leaseListCommand(f), leaseShowCommand(f), leaseRaiseCommand(f))
+		Example: `  traceflake lease list --store bolt:/var/lib/traceflake/leases.db
+  traceflake lease raise now+24h --dry-run --store postgres://db/traceflake`,
+	}, leaseListCommand(f), leaseShowCommand(f), leaseRaiseCommand(f))
+	cmd.PersistentFlags().StringVar(&f.store, "store", "", storeForms)
+	completeStore(cmd)
 	return cmd
 }
 
 // withStore opens the store for one call.
-func (f *flags) withStore(cmd *cobra.Command, call func(context.Context, lease.OpenedStore) error) error {
+func (f *flags) withStore(cmd *cobra.Command, call func(context.Context, driver.Store) error) error {
 	s, err := f.openStore(cmd.Context())
 	if err != nil {
 		return err
@@ -44,10 +46,17 @@ func leaseListCommand(f *flags) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List the blocks that were ever granted",
-		Args:  cobra.NoArgs,
+		Short: "List the blocks that were ever granted, and who holds them",
+		Long: `list shows the blocks of nodes that were ever granted, since when, until when
+and to whom. It never writes: it makes neither a file nor a table.`,
+		Example: `  traceflake lease list --store bolt:/var/lib/traceflake/leases.db
+  traceflake lease list --store etcd://host:2379/leases -o json`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return f.withStore(cmd, func(ctx context.Context, s lease.OpenedStore) error {
+			if err := checkChoice("output", output, blockOutputs...); err != nil {
+				return err
+			}
+			return f.withStore(cmd, func(ctx context.Context, s driver.Store) error {
 				blocks, err := s.List(ctx)
 				if err != nil {
 					return fmt.Errorf("store: %w", err)
@@ -56,22 +65,27 @@ func leaseListCommand(f *flags) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "table", "table or json")
+	choice(cmd, &output, "output", "o", "a table or lines of JSON", blockOutputs...)
 	return cmd
 }
 
 func leaseShowCommand(f *flags) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
-		Use:   "show NODE",
-		Short: "Show the block that a node belongs to",
-		Args:  cobra.ExactArgs(1),
+		Use:               "show NODE",
+		Short:             "Show the block that a node belongs to",
+		Example:           `  traceflake lease show 4711 --store bolt:/var/lib/traceflake/leases.db`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkChoice("output", output, blockOutputs...); err != nil {
+				return err
+			}
 			node, err := strconv.ParseUint(args[0], 10, 32)
 			if err != nil || node > randflake.MaxNode {
 				return fmt.Errorf("%q is no node from 0 to %d", args[0], randflake.MaxNode)
 			}
-			return f.withStore(cmd, func(ctx context.Context, s lease.OpenedStore) error {
+			return f.withStore(cmd, func(ctx context.Context, s driver.Store) error {
 				blocks, err := s.List(ctx)
 				if err != nil {
 					return fmt.Errorf("store: %w", err)
@@ -86,12 +100,13 @@ func leaseShowCommand(f *flags) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "table", "table or json")
+	choice(cmd, &output, "output", "o", "a table or lines of JSON", blockOutputs...)
 	return cmd
 }
 
 func leaseRaiseCommand(f *flags) *cobra.Command {
-	return &cobra.Command{
+	var force, dryRun bool
+	cmd := &cobra.Command{
 		Use:   "raise UNTIL",
 		Short: "Grant nothing before a time, and let no lease grow",
 		Long: `raise makes sure that nothing before UNTIL is granted any more, and takes every
@@ -99,22 +114,104 @@ lease from its holder when it ends. It is for a store that came back from a
 backup and may have forgotten leases: raise it, before it is used again, to the
 time of the restore plus the longest TTL in use plus a minute.
 
+It cannot be undone, and until then no process gets a lease. So it refuses a
+time that is past or further ahead than a forgotten lease can last, unless
+--force is given. --dry-run shows what it would do.
+
 ` + timeHelp,
-		Args: cobra.ExactArgs(1),
+		Example: `  traceflake lease raise now+11m --dry-run --store postgres://db/traceflake
+  traceflake lease raise now+11m --store postgres://db/traceflake`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			until, err := parseTime(args[0], time.Now())
+			now := time.Now()
+			until, err := parseTime(args[0], now)
+			if err == nil && !force {
+				err = checkRaise(until, now)
+			}
 			if err != nil {
 				return fmt.Errorf("UNTIL: %w", err)
 			}
-			return f.withStore(cmd, func(ctx context.Context, s lease.OpenedStore) error {
+			return f.withStore(cmd, func(ctx context.Context, s driver.Store) error {
+				if dryRun {
+					return wouldRaise(ctx, cmd, s, until)
+				}
 				if err := s.Raise(ctx, until); err != nil {
 					return fmt.Errorf("store: %w", err)
 				}
-				_, err := fmt.Fprintf(cmd.OutOrStdout(), "nothing before %s is granted any more\n", until.UTC().Format(time.RFC3339Nano))
-				return err
+				return raised(ctx, cmd, s, until)
 			})
 		},
 	}
+	cmd.Flags().BoolVar(&force, "force", false, "also raise to a time that is past or far ahead")
+	cmd.Flags().BoolVarP(&dryRun, "dry-run", "n", false, "write nothing, show what would be raised")
+	return cmd
+}
+
+// furthest is how far ahead a forgotten lease can end.
+const furthest = lease.MaxTTL + lease.MaxClockAhead
+
+// checkRaise refuses times that must be a mistake.
+func checkRaise(until, now time.Time) error {
+	at := until.UTC().Format(time.RFC3339)
+	switch ahead := until.Sub(now); {
+	case ahead < 0:
+		return fmt.Errorf("%s is %s ago; a raise is to a time ahead, or give --force", at, (-ahead).Round(time.Second))
+	case ahead > furthest:
+		return fmt.Errorf("%s is %s ahead, and until then no process would get a lease; no lease ends later than in %s, so give at most now+%s, or --force",
+			at, ahead.Round(time.Second), furthest, furthest)
+	}
+	return nil
+}
+
+// wouldRaise shows what a raise would do.
+func wouldRaise(ctx context.Context, cmd *cobra.Command, s driver.Store, until time.Time) error {
+	blocks, err := s.List(ctx)
+	if err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	var held []lease.Block
+	later := 0
+	now := time.Now()
+	for _, b := range blocks {
+		if b.GrantedUntil.After(until) {
+			later++
+		}
+		if b.Holder != "" && !driver.Block(b).Free(now) {
+			held = append(held, b)
+		}
+	}
+	out := cmd.OutOrStdout()
+	fmt.Fprintf(out, "dry run, nothing is written: nothing before %s would be granted any more\n", until.UTC().Format(time.RFC3339Nano))
+	_, err = fmt.Fprintf(out, "%d blocks were granted so far, %d of them until later; those never granted would be raised, too\n", len(blocks), later)
+	if len(held) == 0 || err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%d leases that are held now could not be renewed any more:\n", len(held))
+	return writeBlocks(cmd, "table", held)
+}
+
+// raised says what the store has after a raise.
+func raised(ctx context.Context, cmd *cobra.Command, s driver.Store, until time.Time) error {
+	blocks, err := s.List(ctx)
+	if err != nil {
+		return fmt.Errorf("the store was raised, but cannot be read: %w", err)
+	}
+	if len(blocks) == 0 {
+		return errors.New("the store has no block after the raise; was it replaced meanwhile?")
+	}
+	first := blocks[0].GrantedUntil
+	for _, b := range blocks {
+		if b.GrantedUntil.Before(first) {
+			first = b.GrantedUntil
+		}
+	}
+	if first.Before(until.Truncate(time.Second)) {
+		return fmt.Errorf("a block is granted from %s on after the raise to %s; was another store put in its place?",
+			first.UTC().Format(time.RFC3339), until.UTC().Format(time.RFC3339))
+	}
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "nothing before %s is granted any more: %d blocks raised\n", first.UTC().Format(time.RFC3339Nano), len(blocks))
+	return err
 }
 
 // state says whose a block is at now.
@@ -123,7 +220,7 @@ func state(b lease.Block, now time.Time) string {
 	switch {
 	case b.GrantedUntil.IsZero():
 		return "never granted"
-	case b.Free(now):
+	case driver.Block(b).Free(now):
 		return "free since " + until
 	case b.Holder == "":
 		return "without a holder, free from " + until
@@ -140,6 +237,10 @@ func alike(a, b lease.Block) bool {
 
 func writeBlocks(cmd *cobra.Command, output string, blocks []lease.Block) error {
 	now := time.Now()
+	if len(blocks) == 0 {
+		fmt.Fprintln(cmd.ErrOrStderr(), "traceflake: no block was ever granted")
+		return nil
+	}
 	switch output {
 	case "json":
 		enc := json.NewEncoder(cmd.OutOrStdout())
@@ -152,7 +253,7 @@ func writeBlocks(cmd *cobra.Command, output string, blocks []lease.Block) error 
 				Holder       string    `json:"holder"`
 				Version      uint64    `json:"version"`
 				Free         bool      `json:"free"`
-			}{b.Node, b.Nodes, b.Start.UTC(), b.GrantedUntil.UTC(), b.Holder, b.Version, b.Free(now)}
+			}{b.Node, b.Nodes, b.Start.UTC(), b.GrantedUntil.UTC(), b.Holder, b.Version, driver.Block(b).Free(now)}
 			if err := enc.Encode(row); err != nil {
 				return err
 			}
@@ -175,5 +276,7 @@ func writeBlocks(cmd *cobra.Command, output string, blocks []lease.Block) error 
 		}
 		return w.Flush()
 	}
-	return fmt.Errorf("--output: %q is not table or json", output)
+	return checkChoice("output", output, blockOutputs...)
 }
+
+var blockOutputs = []string{"table", "json"}

@@ -16,7 +16,6 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"go.opentelemetry.io/otel"
@@ -26,7 +25,10 @@ import (
 )
 
 func main() {
+	const ample = 400 // a run is short, so it may take more memory than a server
+	debug.SetGCPercent(ample)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	context.AfterFunc(ctx, stop) // so that a second interrupt ends the process
 	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
@@ -38,9 +40,13 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root := newRoot()
 	root.SetArgs(args)
 	root.SetIn(stdin)
-	root.SetOut(stdout)
+	out := newOutput(stdout)
+	root.SetOut(out)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
+	if flushErr := out.flush(); flushErr != nil && (err == nil || errors.Is(err, errReported)) {
+		err = flushErr
+	}
 	switch {
 	case err == nil:
 		return 0
@@ -56,7 +62,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 var errReported = errors.New("reported")
 
 func newRoot() *cobra.Command {
-	root := &cobra.Command{
+	var f flags
+	root := group(&cobra.Command{
 		Use:   "traceflake",
 		Short: "Show, make and verify trace and span IDs that sort by time",
 		Long: `traceflake shows what trace and span IDs say, makes and verifies them, fills
@@ -64,30 +71,18 @@ them into old records, and looks after secrets and leases.
 
 Exit codes: 0, all is well; 1, an ID is not verified or some input was not
 understood; 2, wrong usage, an unreadable secret or a store that is away.`,
+		Example: `  traceflake new -n 3
+  traceflake inspect 1950fb0f8880000086cdcca4ab608495
+  traceflake range now-1h now -o sql`,
 		Version:       version(),
-		Args:          cobra.NoArgs,
-		RunE:          subcommands,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-	}
-	var f flags
-	root.PersistentFlags().StringVar(&f.secretFile, "secret-file", "", "file with the secrets, one a line, the first makes IDs (default $TRACEFLAKE_SECRET_FILE)")
-	root.AddCommand(
+	},
 		inspectCommand(&f), newCommand(&f), rangeCommand(), keygenCommand(), verifyCommand(&f),
-		backfillCommand(&f), leaseCommand(&f), sqlCommand(),
+		backfillCommand(&f), leaseCommand(&f), sqlCommand(), clickhouseCommand(), versionCommand(),
 	)
+	root.PersistentFlags().StringVar(&f.secretFile, "secret-file", "", "file with the secrets, one a line, the first makes IDs (default $TRACEFLAKE_SECRET_FILE)")
 	return root
-}
-
-// subcommands is what a command does that only has some.
-func subcommands(cmd *cobra.Command, _ []string) error {
-	var names []string
-	for _, sub := range cmd.Commands() {
-		if sub.IsAvailableCommand() {
-			names = append(names, sub.Name())
-		}
-	}
-	return fmt.Errorf("%s: say which: %s", cmd.CommandPath(), strings.Join(names, ", "))
 }
 
 func version() string {

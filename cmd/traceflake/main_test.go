@@ -15,10 +15,11 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/traceflake/traceflake/idgen"
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/randflake/lease"
+	"github.com/traceflake/traceflake/randflake/lease/driver"
 	"github.com/traceflake/traceflake/setup"
+	"github.com/traceflake/traceflake/traceid"
 )
 
 const (
@@ -127,7 +128,7 @@ func TestNewVerifyInspect(t *testing.T) {
 	command(t, "", "verify", "--max-age", "1ns", ids[0]).want(t, 1, "not verified", "")
 
 	command(t, "", "inspect", ids[0]).want(t, 0, "halves agree", "")
-	command(t, "", "inspect", ids[0]).want(t, 0, "traceflake trace ID  "+idgen.Time(traceID(t, ids[0])).Format("2006-01-02T15:04:05"), "")
+	command(t, "", "inspect", ids[0]).want(t, 0, "traceflake trace ID  "+traceid.Time(traceID(t, ids[0])).Format("2006-01-02T15:04:05"), "")
 	t.Setenv(setup.SecretFileVar, "")
 	command(t, "", "inspect", ids[0]).want(t, 0, "a secret would tell", "")
 }
@@ -135,8 +136,8 @@ func TestNewVerifyInspect(t *testing.T) {
 func TestNewWithoutSecret(t *testing.T) {
 	r := command(t, "", "new")
 	r.want(t, 0, something, "")
-	if id := traceID(t, strings.TrimSpace(r.out)); time.Since(idgen.Time(id)) > time.Minute {
-		t.Errorf("time %v", idgen.Time(id))
+	if id := traceID(t, strings.TrimSpace(r.out)); time.Since(traceid.Time(id)) > time.Minute {
+		t.Errorf("time %v", traceid.Time(id))
 	}
 	r = command(t, "", "new", "--span", "-n", "2")
 	r.want(t, 0, something, "")
@@ -150,8 +151,8 @@ func TestNewAt(t *testing.T) {
 	at := time.Date(2021, 2, 3, 4, 5, 6, 7e6, time.UTC)
 	r := command(t, "", "new", "--at", at.Format(time.RFC3339Nano), "--secret-file", secret)
 	id := traceID(t, strings.TrimSpace(r.out))
-	if !idgen.Time(id).Equal(at) {
-		t.Errorf("time %v", idgen.Time(id))
+	if !traceid.Time(id).Equal(at) {
+		t.Errorf("time %v", traceid.Time(id))
 	}
 	command(t, "", "verify", "--max-age", "100000h", "--secret-file", secret, id.String()).want(t, 1, "not verified", "")
 	command(t, "", "inspect", "--secret-file", secret, id.String()).want(t, 0, "given to an old record at ", "")
@@ -197,13 +198,13 @@ func TestInspectJSON(t *testing.T) {
 // A long list comes as tables of a few hundred rows, none of them lost.
 func TestInspectMany(t *testing.T) {
 	var in strings.Builder
-	for range 3 * tableRows {
+	for range 3 * linesAtOnce {
 		in.WriteString("01ARZ3NDEKTSV4RRFFQ69G5FAV\n")
 	}
 	in.WriteString(strings.Repeat("x", 3*maxLine) + "\n01ARZ3NDEKTSV4RRFFQ69G5FAV")
 	r := command(t, in.String(), "inspect")
 	r.want(t, 1, "ULID", "line 601: not an ID")
-	if n := strings.Count(r.out, "2016-07-30T23:54:10.259Z"); n != 3*tableRows+1 {
+	if n := strings.Count(r.out, "2016-07-30T23:54:10.259Z"); n != 3*linesAtOnce+1 {
 		t.Errorf("%d rows", n)
 	}
 }
@@ -211,7 +212,7 @@ func TestInspectMany(t *testing.T) {
 func TestRange(t *testing.T) {
 	command(t, "", "range", "2024-01-02T03:04:05Z", "2024-01-02T03:04:06Z").want(t, 0, "0eb4dcf8440000000000000000000000\n", "")
 	from, to := time.Date(2024, 1, 2, 3, 4, 5, 0, time.UTC), time.Date(2024, 1, 2, 3, 4, 6, 0, time.UTC)
-	low, high := idgen.MinTraceID(from).String(), idgen.MaxTraceID(to).String()
+	low, high := traceid.Min(from).String(), traceid.Max(to).String()
 	command(t, "", "range", "1704164645", "1704164646000").want(t, 0, low+"\n"+high+"\n", "")
 	command(t, "", "range", "1704164645", "1704164646", "-o", "sql", "--column", "trace_id").want(t, 0, "trace_id BETWEEN '"+low+"' AND '"+high+"'\n", "")
 	command(t, "", "range", "1704164645", "1704164646", "-o", "json").want(t, 0, `{"max":"`+high+`","min":"`+low+`"}`, "")
@@ -273,7 +274,7 @@ func TestLease(t *testing.T) {
 	command(t, "", "lease", "list", "--store", store).want(t, 0, "0-7    1 ", "")
 
 	// A process holds a block.
-	s, err := lease.OpenStore(t.Context(), store, lease.NodeRange{})
+	s, err := driver.Open(t.Context(), store, driver.NodeRange{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -289,20 +290,20 @@ func TestLease(t *testing.T) {
 	command(t, "", "lease", "show", "131072").want(t, 2, "", "no node")
 
 	// Its owner shows at an ID of that node; the file's own secret decodes it.
-	codec := s.(interface{ Codec() *randflake.Codec }).Codec()
-	if !idgen.Inspect(codec, traceID(t, id)).Agree {
+	k := randflake.NewKeyring(s.(driver.CodecStore).Codec())
+	if !traceid.Inspect(k, traceID(t, id)).Agree {
 		t.Error("the ID is not of the file's secret")
 	}
 
 	command(t, "", "lease", "raise", "soon").want(t, 2, "", `UNTIL: "soon" is no time`)
-	command(t, "", "lease", "raise", "1999-01-01").want(t, 2, "", "before the epoch")
+	command(t, "", "lease", "raise", "1999-01-01", "--force").want(t, 2, "", "before the epoch")
 	until := time.Now().Add(24 * time.Hour).Truncate(time.Second).UTC()
 	command(t, "", "lease", "raise", until.Format(time.RFC3339)).want(t, 0, "nothing before "+until.Format(time.RFC3339), "")
 	command(t, "", "lease", "list").want(t, 0, "8-131071  16383 ", "")
 	if n := strings.Count(command(t, "", "lease", "list", "-o", "json").out, until.Format(time.RFC3339)); n != 16384 {
 		t.Errorf("%d blocks raised", n)
 	}
-	if _, err := s.Renew(t.Context(), g, time.Now().Add(10*time.Minute)); !errors.Is(err, lease.ErrLost) {
+	if _, err := s.Renew(t.Context(), g, lease.NewHolder(), time.Now().Add(10*time.Minute)); !errors.Is(err, lease.ErrLost) {
 		t.Errorf("a lease grows after the raise: %v", err)
 	}
 	command(t, "", "new").want(t, 2, "", "no leased node")
@@ -311,7 +312,7 @@ func TestLease(t *testing.T) {
 func TestInspectOwner(t *testing.T) {
 	secret, store := write(t, "secret", secretA), "bolt:"+filepath.Join(t.TempDir(), "leases.db")
 	t.Setenv(setup.NodesVar, "64+64")
-	s, err := lease.OpenStore(t.Context(), store, lease.NodeRange{})
+	s, err := driver.Open(t.Context(), store, driver.NodeRange{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -345,16 +346,20 @@ func TestUsage(t *testing.T) {
 		want string
 		args []string
 	}{
-		{"say which: backfill", nil},
-		{"unknown command", []string{"nope"}},
+		{`unknown command "nope" for "traceflake"; traceflake --help lists them`, []string{"nope"}},
+		{`unknown command "inspct" for "traceflake"; did you mean inspect?`, []string{"inspct"}},
+		{`did you mean new or verify or version?`, []string{"ver"}},
 		{"unknown flag", []string{"new", "--nope"}},
-		{"say which: list, raise, show", []string{"lease"}},
-		{"unknown command", []string{"lease", "nope"}},
-		{"say which: clickhouse, postgres", []string{"sql"}},
+		{`unknown command "nope" for "traceflake lease"; traceflake lease --help lists them`, []string{"lease", "nope"}},
+		{`unknown command "rais" for "traceflake lease"; did you mean raise?`, []string{"lease", "rais"}},
+		{`did you mean postgres?`, []string{"sql", "postgre"}},
 		{"-n: 0", []string{"new", "-n", "0"}},
 		{"unknown command", []string{"new", "x"}},
 		{"--at is for trace IDs", []string{"new", "--span", "--at", "now"}},
-		{"not table or json", []string{"inspect", "-o", "xml", "x"}},
+		{`--output: "xml" is not one of table, json`, []string{"inspect", "-o", "xml", "x"}},
+		{`--output: "table" is not one of text, json`, []string{"verify", "-o", "table", "x"}},
+		{`--output: "xml" is not one of text, sql, json`, []string{"range", "-o", "xml", "now", "now"}},
+		{`--output: "text" is not one of table, json`, []string{"lease", "list", "-o", "text"}},
 		{"--snowflake-bits", []string{"inspect", "--snowflake-bits", "1", "x"}},
 		{"--snowflake-epoch", []string{"inspect", "--snowflake-epoch", "x", "x"}},
 		{"--snowflake-unit", []string{"inspect", "--snowflake-unit", "1h", "x"}},
@@ -407,7 +412,7 @@ func TestBackfill(t *testing.T) {
 	secret := write(t, "secret", secretA)
 	in := `{"ts":"2024-01-02T03:04:05Z","k":"a"}` + "\n" + `{"ts":"2024-01-02T03:04:06Z","k":"a"}` + "\n" + `{"ts":"2019-01-02T03:04:05Z"}` + "\n" + `{"ts":"20`
 	r := command(t, in, "backfill", "--time", "ts", "--key", "k", "--secret-file", secret)
-	r.want(t, 1, `{"ts":"2019-01-02T03:04:05Z"}`+"\n"+`{"ts":"20`, "line 3: 2019-01-02T03:04:05Z: idgen: the time is before")
+	r.want(t, 1, `{"ts":"2019-01-02T03:04:05Z"}`+"\n"+`{"ts":"20`, "line 3: 2019-01-02T03:04:05Z: traceid: the time is before")
 	r.want(t, 1, something, "line 4: the line is no JSON object; was it cut off?")
 	if !strings.Contains(r.errOut, "4 records: 2 got an ID (1 keys, 0 records without one), 0 had one, 2 reported") {
 		t.Errorf("summary %q", r.errOut)
@@ -418,7 +423,7 @@ func TestBackfill(t *testing.T) {
 	}
 	// It decodes as what it is, and does not verify.
 	k := keyring(t, secret)
-	info := idgen.Inspect(k.Codec(), traceID(t, ids[0][1]))
+	info := traceid.Inspect(k, traceID(t, ids[0][1]))
 	if info.Agree || !info.Time.Equal(time.Date(2024, 1, 2, 3, 4, 5, 0, time.UTC)) || time.Since(info.Parts.Time) > time.Minute || time.Until(info.Parts.Time) > time.Minute {
 		t.Errorf("%+v", info)
 	}

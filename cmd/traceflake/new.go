@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -30,6 +29,9 @@ With neither they are made under a random secret that nobody has.
 
 --at makes trace IDs for records of that time; they decode as such and do not
 verify. ` + timeHelp,
+		Example: `  traceflake new -n 1000 --store bolt:/var/lib/traceflake/leases.db
+  traceflake new --at 2021-05-06T07:08:09Z --secret-file secret
+  traceflake new --span`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			switch {
@@ -49,17 +51,17 @@ verify. ` + timeHelp,
 				return err
 			}
 			defer func() { err = errors.Join(err, stop()) }()
-			out := bufio.NewWriter(cmd.OutOrStdout())
+			out := cmd.OutOrStdout()
 			for range n {
 				id, err := g.one(cmd.Context(), t, span)
 				if err != nil {
-					return errors.Join(err, out.Flush())
+					return err
 				}
 				if _, err := fmt.Fprintln(out, id); err != nil {
 					return err
 				}
 			}
-			return out.Flush()
+			return nil
 		},
 	}
 	f.addStore(cmd, "store that leases the nodes")

@@ -3,26 +3,33 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/traceflake/traceflake/idgen"
+	"github.com/traceflake/traceflake/traceid"
 )
 
 func rangeCommand() *cobra.Command {
 	var output, column string
+	outputs := []string{"text", "sql", "json"}
 	cmd := &cobra.Command{
 		Use:   "range FROM TO",
 		Short: "Print the bounds of the trace IDs of a time span, for SQL",
 		Long: `range prints the lowest trace ID of FROM and the highest of TO. Both ends belong
 to it, to the millisecond. Times before 2020 or past 2089 are moved into what
-trace IDs can tell.
+trace IDs can tell. The last hour is "now-1h now".
 
 ` + timeHelp,
-		Args: cobra.ExactArgs(2),
+		Example: `  traceflake range now-1h now
+  traceflake range 2026-03-14T12:00:00Z 2026-03-14T12:05:00Z -o sql
+  traceflake range now-5m now -o sql --column trace_id`,
+		Args:              cobra.ExactArgs(2),
+		ValidArgsFunction: completeTimes(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkChoice("output", output, outputs...); err != nil {
+				return err
+			}
 			now := time.Now()
 			from, err := parseTime(args[0], now)
 			if err != nil {
@@ -35,7 +42,7 @@ trace IDs can tell.
 			if to.Before(from) {
 				return fmt.Errorf("TO, %s, is before FROM, %s", to.UTC().Format(time.RFC3339Nano), from.UTC().Format(time.RFC3339Nano))
 			}
-			low, high := idgen.MinTraceID(from).String(), idgen.MaxTraceID(to).String()
+			low, high := traceid.Min(from).String(), traceid.Max(to).String()
 			out := cmd.OutOrStdout()
 			switch output {
 			case "text":
@@ -44,13 +51,11 @@ trace IDs can tell.
 				_, err = fmt.Fprintf(out, "%s BETWEEN '%s' AND '%s'\n", column, low, high)
 			case "json":
 				err = json.NewEncoder(out).Encode(map[string]string{"min": low, "max": high})
-			default:
-				err = fmt.Errorf("--output: %q is not one of %s", output, strings.Join([]string{"text", "sql", "json"}, ", "))
 			}
 			return err
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "text", "text (two lines), sql (a condition) or json")
+	choice(cmd, &output, "output", "o", "two lines of text, a condition of SQL, or JSON", outputs...)
 	cmd.Flags().StringVar(&column, "column", "TraceId", "column that the condition is about")
 	return cmd
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -11,49 +10,43 @@ import (
 )
 
 func sqlCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "sql",
-		Short: "Print SQL functions and tables",
-		Args:  cobra.NoArgs,
-		RunE:  subcommands,
-	}
-	cmd.AddCommand(sqlClickHouseCommand(), sqlPostgresCommand())
-	return cmd
+	return group(&cobra.Command{
+		Use:     "sql",
+		Short:   "Print SQL functions and tables",
+		Example: "  traceflake sql postgres | psql",
+	}, sqlClickHouseCommand(), sqlPostgresCommand())
 }
 
 func sqlClickHouseCommand() *cobra.Command {
 	var schema clickhouse.Schema
-	var ttl time.Duration
-	var functions, overlay bool
+	var functions bool
 	cmd := &cobra.Command{
 		Use:   "clickhouse",
 		Short: "Print functions and tables for ClickHouse",
 		Long: `clickhouse prints what clickhouse-client takes to make the functions and the
 table of spans. It may be run again at any time.`,
+		Example: `  traceflake sql clickhouse --ttl 720h | clickhouse-client --multiquery
+  traceflake sql clickhouse --functions | clickhouse-client --multiquery`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			script := clickhouse.Functions()
-			if !functions {
-				schema.TTL = ttl
-				if overlay {
-					schema.Layout = clickhouse.Overlay
-				}
-				statements, err := schema.Statements()
-				if err != nil {
-					return err
-				}
-				script = clickhouse.Script(statements)
-			}
-			_, err := fmt.Fprint(cmd.OutOrStdout(), script)
-			return err
-		},
 	}
 	cmd.Flags().BoolVar(&functions, "functions", false, "only the functions")
-	cmd.Flags().BoolVar(&overlay, "overlay", false, "leave the table as the Collector's exporter made it")
-	cmd.Flags().StringVar(&schema.Database, "database", "", "database (default the connection's)")
-	cmd.Flags().StringVar(&schema.Table, "table", "", "table (default otel_traces)")
-	cmd.Flags().StringVar(&schema.Cluster, "cluster", "", "cluster (default one server)")
-	cmd.Flags().DurationVar(&ttl, "ttl", 0, "how long spans are kept, as in 720h (default for ever)")
+	schemaFlags(cmd, &schema)
+	overlay := overlayFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		script := clickhouse.Functions()
+		if !functions {
+			if *overlay {
+				schema.Layout = clickhouse.Overlay
+			}
+			statements, err := schema.Statements()
+			if err != nil {
+				return err
+			}
+			script = clickhouse.Script(statements)
+		}
+		_, err := fmt.Fprint(cmd.OutOrStdout(), script)
+		return err
+	}
 	return cmd
 }
 
@@ -64,7 +57,8 @@ func sqlPostgresCommand() *cobra.Command {
 		Short: "Print functions for PostgreSQL",
 		Long: `postgres prints what psql takes to make the functions. It may be run again at
 any time.`,
-		Args: cobra.NoArgs,
+		Example: "  traceflake sql postgres --schema tools | psql",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			statements, err := postgres.Statements(schema)
 			if err != nil {

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -9,53 +12,60 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/traceflake/traceflake/cmd/traceflake/internal/identify"
-	"github.com/traceflake/traceflake/idgen"
+	"github.com/traceflake/traceflake/randflake"
+	"github.com/traceflake/traceflake/traceid"
 )
 
 func verifyCommand(f *flags) *cobra.Command {
 	var maxAge, skew, tolerance time.Duration
+	var output string
 	var quiet bool
+	outputs := []string{"text", "json"}
 	cmd := &cobra.Command{
 		Use:   "verify [ID…]",
 		Short: "Say whether trace IDs are this fleet's",
 		Long: `verify says for each trace ID whether its halves agree under one of the secrets
 and its time is plausible. It takes what inspect takes; of headers it verifies
-the trace ID. The exit code is 0 when all are verified, else 1.
+the trace ID. The exit code is 0 if all are verified, and 1 otherwise. Without a
+secret file, the own secret of a store counts, which a bbolt file has.
 
 It is a hint of origin, not authentication: an ID that was seen can be sent
-again. IDs of clients, of the random fallback and of old records do not verify.`,
+again. IDs of clients, of the random fallback and of old records do not verify.
+
+With -o json each ID is an object on a line of its own. Input that is gzip is
+decompressed.`,
+		Example: `  traceflake verify --secret-file secret 1950fb0f8880000086cdcca4ab608495
+  traceflake verify --store bolt:/var/lib/traceflake/leases.db <ids
+  traceflake verify --secret-file secret -o json --max-age 720h <ids.gz`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			keyring, err := f.keyring(cmd)
-			if err != nil {
+			if err := checkChoice("output", output, outputs...); err != nil {
 				return err
-			}
-			if keyring == nil {
-				return errNoSecret
 			}
 			if maxAge <= 0 || skew < 0 || tolerance < 0 {
 				return fmt.Errorf("--max-age must be more than 0, --skew and --tolerance not less")
 			}
-			v := idgen.NewVerifier(keyring.Codecs(), idgen.WithMaxAge(maxAge), idgen.WithSkew(skew), idgen.WithTolerance(tolerance))
+			keyring, err := f.verifying(cmd)
+			if err != nil {
+				return err
+			}
+			v := traceid.NewVerifier(keyring, traceid.WithMaxAge(maxAge), traceid.WithSkew(skew), traceid.WithTolerance(tolerance))
+			write := verdicts(cmd, output)
+			if quiet {
+				write = func(verdict) error { return nil }
+			}
 			none, failed := true, false
 			err = eachLine(cmd, args, func(number int, line string) error {
 				none = false
-				text, verified := identify.TraceIDOf(line), false
-				var id trace.TraceID
-				if id, err = trace.TraceIDFromHex(strings.ToLower(strings.ReplaceAll(text, "-", ""))); err == nil {
-					verified = v.Verify(id)
+				this := verdict{Line: number, ID: identify.TraceIDOf(line)}
+				id, err := trace.TraceIDFromHex(strings.ToLower(strings.ReplaceAll(this.ID, "-", "")))
+				if err == nil {
+					this.Verified = v.Verify(id)
 				} else {
-					fmt.Fprintf(cmd.ErrOrStderr(), "traceflake: %s%.60q has no trace ID of 32 hex digits that are not all zero\n", place(number), strings.TrimSpace(line))
+					this.Error = fmt.Sprintf("%.60q has no trace ID of 32 hex digits that are not all zero", strings.TrimSpace(line))
+					fmt.Fprintf(cmd.ErrOrStderr(), "traceflake: %s%s\n", place(number), this.Error)
 				}
-				failed = failed || !verified
-				if quiet {
-					return nil
-				}
-				answer := "not verified"
-				if verified {
-					answer = "verified"
-				}
-				_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s\t%s\n", text, answer)
-				return err
+				failed = failed || !this.Verified
+				return write(this)
 			})
 			switch {
 			case err != nil:
@@ -68,9 +78,61 @@ again. IDs of clients, of the random fallback and of old records do not verify.`
 			return nil
 		},
 	}
+	f.addStore(cmd, "store whose own secret counts")
+	choice(cmd, &output, "output", "o", "lines of text or of JSON", outputs...)
 	cmd.Flags().DurationVar(&maxAge, "max-age", 24*time.Hour, "how old an ID may be")
 	cmd.Flags().DurationVar(&skew, "skew", time.Minute, "how far in the future an ID may lie")
-	cmd.Flags().DurationVar(&tolerance, "tolerance", 2*time.Second, "by how much the halves may disagree")
+	cmd.Flags().DurationVar(&tolerance, "tolerance", traceid.DefaultTolerance, "by how much the halves may disagree")
 	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "only the exit code")
+	for _, name := range []string{"max-age", "skew", "tolerance"} {
+		complete(cmd, name, "2s", "1m", "1h", "24h", "720h")
+	}
 	return cmd
+}
+
+// verifying returns the secrets under which IDs are verified. The store is
+// opened only if it is asked for its own.
+func (f *flags) verifying(cmd *cobra.Command) (*randflake.Keyring, error) {
+	k, err := f.keyring(cmd)
+	if err != nil || k != nil {
+		return k, err
+	}
+	s, err := f.openStore(cmd.Context())
+	if errors.Is(err, errNoStore) {
+		return nil, errNoSecret
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	if k, err = f.decoding(cmd, s); err == nil && k == nil {
+		err = errNoOwnSecret
+	}
+	return k, err
+}
+
+// verdict is what verify says of an ID.
+type verdict struct {
+	Line     int    `json:"line,omitempty"`
+	ID       string `json:"id"`
+	Verified bool   `json:"verified"`
+	Error    string `json:"error,omitempty"`
+}
+
+// verdicts returns what writes a verdict in a format.
+func verdicts(cmd *cobra.Command, format string) func(verdict) error {
+	out := cmd.OutOrStdout()
+	if format == "json" {
+		enc := json.NewEncoder(out)
+		return func(v verdict) error { return enc.Encode(v) }
+	}
+	verified, refused := paint(cmd, green, "verified"), paint(cmd, red, "not verified")
+	return func(v verdict) error {
+		answer := refused
+		if v.Verified {
+			answer = verified
+		}
+		_, err := io.WriteString(out, v.ID+"\t"+answer+"\n")
+		return err
+	}
 }

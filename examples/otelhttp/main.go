@@ -1,220 +1,89 @@
-// Command otelhttp shows traceflake at work: two HTTP services, traces of old,
-// new and header-less clients, stored in ClickHouse by the OpenTelemetry
-// Collector's exporter and found again by their IDs.
+// Command otelhttp is two HTTP services with OpenTelemetry and traceflake's IDs. Start each
+// in a terminal of its own, and send the shop a request:
 //
-// It needs no server: ClickHouse runs inside the process, fetched by
-// `make engines`. With TRACEFLAKE_CLICKHOUSE_DSN set it uses that server.
+//	go run . orders 127.0.0.1:8081
+//	ORDERS_URL=http://127.0.0.1:8081 go run . shop 127.0.0.1:8080
+//	curl -i http://127.0.0.1:8080/checkout
 //
-// The services' IDs come from nodes leased from a store, by default a file in
-// the user's cache folder that all runs share. -store names another one, or
-// none. A file has a secret of its own; for servers TRACEFLAKE_SECRET_FILE
-// names the file with the fleet's, and without it each run draws one.
+// What to copy is in telemetry.go.
 package main
 
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 	"time"
 
-	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
 
-	"github.com/traceflake/traceflake/internal/embedded"
+	"github.com/traceflake/traceflake/propagation/xtraceid"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
-	err := run(ctx, os.Args[1:], os.Stdout)
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
+	err := run(ctx, os.Args[1:])
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "otelhttp:", err)
 		os.Exit(1)
 	}
 }
 
-type options struct {
-	requests int
-	store    string
-	serve    string
-	host     string // of edge: that of serve
-}
+var services = map[string]http.HandlerFunc{"shop": checkout, "orders": order}
 
-func parse(args []string) (o options, err error) {
-	flags := flag.NewFlagSet("otelhttp", flag.ContinueOnError)
-	flags.IntVar(&o.requests, "requests", 200, "send this `number` of requests and check what was stored")
-	flags.StringVar(&o.store, "store", "", "lease nodes from `URL`: bolt:PATH, postgres://…, etcd://…, or none (default a file in the user's cache folder)")
-	flags.StringVar(&o.serve, "serve", "", "serve a page with the traces on this `address`, such as 127.0.0.1:8080, until Ctrl-C")
-	if err := flags.Parse(args); err != nil {
-		return o, err
+// run serves until ctx ends.
+func run(ctx context.Context, args []string) error {
+	if len(args) != 2 || services[args[0]] == nil {
+		return errors.New("say which service and where: shop ADDRESS or orders ADDRESS")
 	}
-	switch {
-	case flags.NArg() > 0:
-		return o, fmt.Errorf("unexpected argument %q: there are only flags, see -h", flags.Arg(0))
-	case o.requests < 0:
-		return o, fmt.Errorf("-requests %d: must not be negative", o.requests)
-	case o.requests == 0 && o.serve == "":
-		return o, errors.New("-requests 0 without -serve: nothing to do")
-	case o.serve == "":
-		o.host = loopback
-		return o, nil
-	}
-	if o.host, _, err = net.SplitHostPort(o.serve); err != nil {
-		return o, fmt.Errorf("-serve %s: %w, want host:port", o.serve, err)
-	}
-	return o, nil
-}
-
-// closing bounds what happens after the work is done or interrupted.
-const closing = 30 * time.Second
-
-// run does the program's job and writes what it does to stdout.
-func run(ctx context.Context, args []string, stdout io.Writer) (err error) {
-	o, err := parse(args)
+	name := args[0]
+	listener, err := net.Listen("tcp", args[1])
 	if err != nil {
 		return err
 	}
-	out := newScreen(stdout)
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { out.phase("Note", "%s", strings.ReplaceAll(err.Error(), "\n\t", " ")) }))
-
-	var listener net.Listener // of the page
-	if o.serve != "" {
-		if listener, err = net.Listen("tcp", o.serve); err != nil {
-			return fmt.Errorf("cannot serve on %s: %w", o.serve, err)
-		}
-		defer func() { _ = listener.Close() }() // if it was not served on
-	}
-
-	ids, err := openSource(ctx, o.store)
+	stopTelemetry, err := startTelemetry(ctx, name)
 	if err != nil {
-		return err
+		return errors.Join(err, listener.Close())
 	}
-	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing)
-		defer cancel()
-		err = errors.Join(err, ids.close(ctx))
-		if n := ids.ids.Fallbacks(); n > 0 {
-			out.phase("IDs", "%d spans or traces got random ones while there was no lease", n)
-		}
-	}()
-	out.phase("IDs", "from %s", ids.name)
-
-	engine, err := embedded.ClickHouse(ctx)
-	if err != nil {
-		return err
+	server := &http.Server{
+		Handler:           otelhttp.NewHandler(xtraceid.ResponseHandler(services[name]), name),
+		ReadHeaderTimeout: 10 * time.Second,
 	}
-	defer func() { err = errors.Join(err, engine.Close()) }()
-	find, err := newFinder(engine, ids)
-	if err != nil {
-		return err
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(listener) }()
+	fmt.Fprintf(os.Stderr, "%s serves http://%s\n", name, listener.Addr())
+	select {
+	case <-ctx.Done():
+	case err = <-ended:
 	}
-	defer func() { err = errors.Join(err, find.close()) }()
-	out.phase("ClickHouse", "%s, the fresh database %s", find.server, engine.Database())
-
-	if ids.ready(ctx) != nil && ctx.Err() == nil {
-		out.phase("IDs", "random until the store grants a lease")
-	}
-
-	if err := find.prepare(ctx); err != nil {
-		return err
-	}
-	spans, err := newPipeline(ctx, engine.DSN(), ids.ids)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing)
-		defer cancel()
-		if lost := spans.close(ctx); !errors.Is(err, errLost) {
-			err = errors.Join(err, lost)
-		}
-		out.phase("Spans", "%d stored, %d lost", spans.stored.Load(), spans.lost.Load())
-	}()
-
-	if err := find.compare(ctx); err != nil {
-		return err
-	}
-	services, err := startServices(spans, o.host)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing)
-		defer cancel()
-		err = errors.Join(err, services.close(ctx))
-	}()
-	out.phase("Services", "edge at %s calls orders at %s", services.edge.url, services.orders.url)
-
-	if o.requests > 0 {
-		if err := demonstrate(ctx, out, o.requests, services.edge.url, spans, find, ids); err != nil {
-			return err
-		}
-	}
-	if listener != nil {
-		return serve(ctx, out, listener, services.edge, spans, find)
-	}
-	return nil
-}
-
-// serve shows a page with the traces until ctx ends.
-func serve(ctx context.Context, out *screen, listener net.Listener, edge *service, spans *pipeline, find *finder) error {
-	page, err := startPage(listener, spans, find, edge)
-	if err != nil {
-		return err
-	}
-	out.phase("Serving", "until Ctrl-C: %s lists the traces, and there a browser starts its own", page.url)
-	out.printf("%11sor try this, and put the answer's x-trace-id into the second line:\n", "")
-	out.printf("  curl -i -X POST %s/checkout\n", edge.url)
-	out.printf("  curl %s/traces/TRACE_ID\n", page.url)
-	<-ctx.Done()
-	out.printf("\n")
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
-	return page.close(ctx)
+	return errors.Join(err, server.Shutdown(ctx), stopTelemetry(ctx)) // requests end before spans
 }
 
-// demonstrate sends requests, checks that each left the spans it should have,
-// and shows one trace.
-func demonstrate(ctx context.Context, out *screen, n int, url string, spans *pipeline, find *finder, ids *source) error {
-	plan := newPlan(n)
-	out.phase("Requests", "%s", plan)
-	bar := out.progress(n)
-	sent, err := plan.send(ctx, url, bar.add)
-	bar.done()
-	if err != nil {
-		return err
-	}
+// client makes a span for each request and sends its IDs along.
+var client = http.Client{Transport: otelhttp.NewTransport(http.DefaultTransport)}
 
-	if err := spans.flush(ctx); err != nil {
-		return err
-	}
-	stored, err := find.summaries(ctx)
+// checkout is the shop's: it calls orders.
+func checkout(w http.ResponseWriter, r *http.Request) {
+	request, err := http.NewRequestWithContext(r.Context(), "POST", os.Getenv("ORDERS_URL"), nil)
 	if err != nil {
-		return err
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
 	}
-	verdict, err := check(sent, stored)
+	response, err := client.Do(request)
 	if err != nil {
-		return err
+		http.Error(w, err.Error(), http.StatusBadGateway)
+		return
 	}
-	out.phase("Check", "%s", verdict)
-
-	id := mostTelling(sent)
-	t, err := find.trace(ctx, id)
-	if err != nil {
-		return err
-	}
-	out.phase("Find", "trace %s, sent by %s", id, sent[id].kind)
-	out.waterfall(t)
-	id = newest(sent, bare)
-	if !id.IsValid() {
-		return nil
-	}
-	out.phase("Decode", "trace %s, made by edge for %s: %s", id, bare, ids.decode(id))
-	return nil
+	defer response.Body.Close()
+	_, _ = io.Copy(w, response.Body)
 }
+
+func order(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ordered") }

@@ -3,208 +3,175 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
+	coltrace "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/traceflake/traceflake/idgen"
-	"github.com/traceflake/traceflake/internal/embedded"
-	"github.com/traceflake/traceflake/internal/embedded/etcd"
+	"github.com/traceflake/traceflake/randflake/lease"
+	"github.com/traceflake/traceflake/randflake/lease/boltstore"
 )
 
 func TestMain(m *testing.M) {
-	etcd.Main()
+	if os.Getenv("OTELHTTP_TEST_SERVICE") != "" {
+		main()
+		return
+	}
 	os.Exit(m.Run())
 }
 
-// use makes run use a server that the test can also ask.
-func use(t *testing.T, engine *embedded.Engine, through func(http.Handler) http.Handler) {
+// process is one service, a process of its own as in a deployment.
+type process struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	url    string
+	stdout bytes.Buffer
+}
+
+func start(t *testing.T, service string, env ...string) *process {
 	t.Helper()
-	dsn, err := url.Parse(engine.DSN())
+	p := &process{t: t, cmd: exec.Command(os.Args[0], service, "127.0.0.1:0")}
+	p.cmd.Stdout = &p.stdout
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "OTEL_") && !strings.HasPrefix(v, "TRACEFLAKE_") {
+			p.cmd.Env = append(p.cmd.Env, v)
+		}
+	}
+	p.cmd.Env = append(p.cmd.Env, "OTELHTTP_TEST_SERVICE=yes")
+	p.cmd.Env = append(p.cmd.Env, env...)
+	stderr, err := p.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	dsn.Path = ""
-	if through != nil {
-		proxy := httptest.NewServer(through(httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: dsn.Host})))
-		t.Cleanup(proxy.Close)
-		dsn.Host = strings.TrimPrefix(proxy.URL, "http://")
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
 	}
-	t.Setenv("TRACEFLAKE_CLICKHOUSE_DSN", dsn.String())
-	t.Setenv("XDG_CACHE_HOME", t.TempDir()) // the default store's place, on Linux
-	t.Setenv("HOME", t.TempDir())           // elsewhere
-}
-
-func TestRun(t *testing.T) {
-	use(t, embedded.ClickHouseForTest(t), nil)
-	var out bytes.Buffer
-	if err := run(t.Context(), []string{"-requests", "66"}, &out); err != nil {
-		t.Fatalf("%v\n%s", err, &out)
-	}
-	for _, want := range []string{
-		`22 from an old app`,
-		`22 from a new app .*, 2 of them not to be sampled`,
-		`22 from a client without headers`,
-		`all 64 sampled traces are stored under the ID expected, with each of their \d+ spans; the 2 unsampled left none`,
-		`Find +trace [0-9a-f]{32}, sent by an old app`,
-		`(?m)^edge    POST /checkout +\d+\.\d\d ms  ━+$`,
-		`(?m)^orders  │   │ └ compute tax +\d+\.\d\d ms   +━+$`,
-		`15 spans in `,
-		`Granules read: [1-9]\d* of [1-9]`,
-		`Spans +\d+ stored, 0 lost`,
-		`IDs +from nodes leased from bolt:/.*/traceflake/example.db, under the file's secret`,
-		`Decoded: not made under the file's secret: somebody else's or random\.`, // the app's
-		`Decode +trace [0-9a-f]{32}, made by edge for a client without headers: node \d+, second 20.*Z, number \d+ in it, under the file's secret`,
-	} {
-		if !regexp.MustCompile(want).Match(out.Bytes()) {
-			t.Errorf("no %q in the output", want)
+	t.Cleanup(func() { _ = p.cmd.Process.Kill() })
+	var log []byte
+	for buffer := make([]byte, 1024); p.url == ""; {
+		n, err := stderr.Read(buffer)
+		log = append(log, buffer[:n]...)
+		if m := regexp.MustCompile(`serves (http://\S+)\n`).FindSubmatch(log); m != nil {
+			p.url = string(m[1])
+		} else if err != nil {
+			t.Fatalf("%s: %v\n%s", service, err, log)
 		}
 	}
-	if strings.ContainsAny(out.String(), "\x1b\r") {
-		t.Error("control sequences in output that is no terminal's")
-	}
-	if t.Failed() {
-		t.Log(out.String())
-	}
+	go func() { _, _ = io.Copy(io.Discard, stderr) }()
+	return p
 }
 
-// TestClients sends by hand what each client sends, and looks for it in the
-// Collector's table by hand.
-func TestClients(t *testing.T) {
-	engine := embedded.ClickHouseForTest(t)
-	use(t, engine, nil)
-	demo := startDemo(t, "-requests", "0")
-	database := demo.find(`database (\S+)`)
-
-	made, parent := idgen.New().NewIDs(t.Context())
-	foreign := "463ac35c9f6413ad48485a3953bb6124"
-	for _, c := range []struct {
-		name, want, parent string
-		headers            map[string]string
-	}{
-		{"old", made.String(), parent.String(), map[string]string{
-			"x-trace-id": made.String(), "X-B3-TraceId": made.String()[16:], "X-B3-SpanId": parent.String(), "X-B3-Sampled": "1"}},
-		{"new", foreign, "00000000000000aa", map[string]string{
-			"x-trace-id": foreign, "X-B3-TraceId": foreign, "X-B3-SpanId": "00000000000000aa", "X-B3-Sampled": "1"}},
-		{"no headers", "", "", nil},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			began := time.Now().Add(-time.Second)
-			header, _ := get(t, http.MethodPost, demo.edge+"/checkout", c.headers)
-			id := header.Get("x-trace-id")
-			if c.want != "" && id != c.want {
-				t.Errorf("x-trace-id %s, want %s", id, c.want)
-			}
-			if tid, err := trace.TraceIDFromHex(id); err != nil || c.want == "" && idgen.Time(tid).Before(began) {
-				t.Errorf("x-trace-id %q: %v", id, err)
-			}
-			_, page := get(t, http.MethodGet, demo.page+"/traces/"+id, nil) // also makes the services store their spans
-			if !strings.Contains(page, "publish order.created") || !strings.Contains(page, "15 spans") {
-				t.Errorf("waterfall:\n%s", page)
-			}
-			r, err := engine.Query(t.Context(), fmt.Sprintf(
-				"SELECT count(), anyIf(ParentSpanId, SpanKind = 'Server' AND ServiceName = 'edge'), uniqExactIf(SpanId, ServiceName = 'orders') FROM %s.otel_traces WHERE TraceId = '%s'",
-				database, id))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got, want := strings.Join(r.Rows[0], " "), "15 "+c.parent+" 9"; got != want {
-				t.Errorf("spans, parent, spans of orders: %q, want %q", got, want)
-			}
-		})
+// stop ends the service as a deployment does, and returns what it printed.
+func (p *process) stop() string {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		p.t.Fatal(err)
 	}
-	_, page := get(t, http.MethodGet, demo.page+"/traces/"+strings.Repeat("1", 32), nil)
-	if !strings.Contains(page, "there is no trace 1111") {
-		t.Errorf("unknown trace: %s", page)
+	if err := p.cmd.Wait(); err != nil {
+		p.t.Errorf("the service ended with %v", err)
 	}
-
-	if log := demo.end(); !strings.Contains(log, "45 stored, 0 lost") {
-		t.Errorf("want 45 spans stored:\n%s", log)
-	}
+	return p.stdout.String()
 }
 
-// demo is a run that serves.
-type demo struct {
-	t          *testing.T
-	edge, page string
-	log        bytes.Buffer
-	began      string // the log until it served
-	interrupt  func()
-	ended      chan error
-	rest       chan struct{}
+// collector takes spans over OTLP.
+type collector struct {
+	*httptest.Server
+	mu    sync.Mutex
+	spans []span
 }
 
-func startDemo(t *testing.T, args ...string) *demo {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	reader, writer := io.Pipe()
-	d := &demo{t: t, interrupt: cancel, ended: make(chan error, 1), rest: make(chan struct{})}
-	go func() {
-		err := run(ctx, append(args, "-serve", loopback+":0"), writer)
-		d.ended <- errors.Join(err, writer.Close())
-	}()
-	d.page = waitFor(t, io.TeeReader(reader, &d.log), `curl (http://\S+)/traces/`)
-	d.began = d.log.String()
-	d.edge = d.find(`POST (http://\S+)/checkout`)
-	go func() {
-		_, _ = io.Copy(&d.log, reader)
-		close(d.rest)
-	}()
-	return d
+type span struct {
+	service string
+	*tracepb.Span
 }
 
-// find looks in what was written until the demo served.
-func (d *demo) find(pattern string) string {
-	m := regexp.MustCompile(pattern).FindStringSubmatch(d.began)
-	if m == nil {
-		d.t.Fatalf("no %q in:\n%s", pattern, d.began)
-	}
-	return m[1]
-}
-
-// end interrupts and returns all that was written.
-func (d *demo) end() string {
-	d.interrupt()
-	if err := <-d.ended; err != nil {
-		d.t.Errorf("run ended with %v after the interrupt", err)
-	}
-	<-d.rest
-	return d.log.String()
-}
-
-// waitFor reads until what it read matches and returns the first group.
-func waitFor(t *testing.T, r io.Reader, pattern string) string {
-	t.Helper()
-	var text []byte
-	buffer := make([]byte, 1024)
-	for {
-		n, err := r.Read(buffer)
-		text = append(text, buffer[:n]...)
-		if m := regexp.MustCompile(pattern).FindSubmatch(text); m != nil {
-			return string(m[1])
+func startCollector(t *testing.T) *collector {
+	c := new(collector)
+	c.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var request coltrace.ExportTraceServiceRequest
+		body, err := io.ReadAll(r.Body)
+		if err == nil {
+			err = proto.Unmarshal(body, &request)
 		}
-		if err != nil {
-			t.Fatalf("%v before %q:\n%s", err, pattern, text)
+		if err != nil || r.URL.Path != "/v1/traces" {
+			t.Errorf("%s: %v", r.URL.Path, err)
+			http.Error(w, "bad request", http.StatusBadRequest)
+			return
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		for _, resource := range request.ResourceSpans {
+			service := ""
+			for _, a := range resource.Resource.Attributes {
+				if a.Key == "service.name" {
+					service = a.Value.GetStringValue()
+				}
+			}
+			for _, scope := range resource.ScopeSpans {
+				for _, s := range scope.Spans {
+					c.spans = append(c.spans, span{service, s})
+				}
+			}
+		}
+	}))
+	t.Cleanup(c.Close)
+	return c
+}
+
+// chain returns the trace as "service/span service/span …", each the parent of the next, and the
+// parent of the first.
+func (c *collector) chain(id string) (chain []span, outside string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var of []span
+	for _, s := range c.spans {
+		if trace.TraceID(s.TraceId).String() == id {
+			of = append(of, s)
 		}
 	}
+	known := func(parent []byte) bool {
+		return slices.ContainsFunc(of, func(s span) bool { return bytes.Equal(s.SpanId, parent) })
+	}
+	for _, s := range of {
+		if !known(s.ParentSpanId) {
+			var parent trace.SpanID
+			copy(parent[:], s.ParentSpanId)
+			chain, outside = append(chain, s), parent.String()
+		}
+	}
+	for len(chain) == 1 || len(chain) > 1 && len(chain) < len(of) {
+		last := len(chain)
+		for _, s := range of {
+			if bytes.Equal(s.ParentSpanId, chain[last-1].SpanId) {
+				chain = append(chain, s)
+			}
+		}
+		if len(chain) == last {
+			break
+		}
+	}
+	return chain, outside
 }
 
-func get(t *testing.T, method, url string, headers map[string]string) (http.Header, string) {
+func get(t *testing.T, url string, headers map[string]string) http.Header {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, url, nil)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,119 +182,125 @@ func get(t *testing.T, method, url string, headers map[string]string) (http.Head
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = response.Body.Close() }()
+	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
+	if err != nil || string(body) != "ordered\n" {
+		t.Fatalf("%s %q: %v", response.Status, body, err)
+	}
+	return response.Header
+}
+
+func TestServices(t *testing.T) {
+	collector := startCollector(t)
+	file := filepath.Join(t.TempDir(), "leases.db")
+	env := []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + collector.URL, "TRACEFLAKE_STORE=bolt:" + file}
+	orders := start(t, "orders", env...)
+	shop := start(t, "shop", append(env, "ORDERS_URL="+orders.url)...)
+
+	made, parent := idgen.New().NewIDs(t.Context())
+	id, span := made.String(), parent.String()
+	var checks []func() // for when the services have sent their spans
+	const foreign, none = "4bf92f3577b34da6a3ce929d0e0e4736", "0000000000000000"
+	for _, c := range []struct {
+		name         string
+		headers      map[string]string
+		want, parent string
+		state        string
+	}{
+		{"W3C", map[string]string{
+			"traceparent": "00-" + foreign + "-" + span + "-03", "tracestate": "v=1",
+		}, foreign, span, "v=1"},
+		{"64-bit B3 and x-trace-id", map[string]string{
+			"x-trace-id": id, "b3": id[16:] + "-" + span + "-1",
+		}, id, span, ""},
+		{"x-trace-id alone", map[string]string{"x-trace-id": id[:31] + "7"}, id[:31] + "7", none, ""},
+		{"a gateway's traceparent and the client's x-trace-id", map[string]string{
+			"x-trace-id": id[:31] + "8", "traceparent": "00-" + foreign + "-" + span + "-01",
+		}, id[:31] + "8", none, ""},
+		{"no headers", nil, "", none, ""},
+	} {
+		got := get(t, shop.url+"/checkout", c.headers).Get("x-trace-id")
+		if c.want != "" && got != c.want {
+			t.Errorf("%s: x-trace-id %s, want %s", c.name, got, c.want)
+		}
+		checks = append(checks, func() {
+			chain, outside := collector.chain(got)
+			names := ""
+			for _, s := range chain {
+				names += " " + s.service + "/" + s.Kind.String()
+				if s.TraceState != c.state {
+					t.Errorf("%s: %s has tracestate %q, want %q", c.name, s.Name, s.TraceState, c.state)
+				}
+			}
+			const want = " shop/SPAN_KIND_SERVER shop/SPAN_KIND_CLIENT orders/SPAN_KIND_SERVER"
+			if names != want || outside != c.parent {
+				t.Errorf("%s: trace %s under %s:%s, want%s under %s", c.name, got, outside, names, want, c.parent)
+			}
+		})
+	}
+	shop.stop()
+	orders.stop()
+	for _, check := range checks {
+		check()
+	}
+
+	store, err := boltstore.Open(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return response.Header, string(body)
-}
-
-func TestLostSpansAreReported(t *testing.T) {
-	use(t, embedded.ClickHouseForTest(t), func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if strings.HasPrefix(r.URL.Query().Get("query"), "INSERT") {
-				w.Header().Set("X-ClickHouse-Exception-Code", "243")
-				http.Error(w, "Code: 243. DB::Exception: Cannot reserve 1.00 MiB, not enough space. (NOT_ENOUGH_SPACE)", http.StatusInternalServerError)
-				return
-			}
-			next.ServeHTTP(w, r)
-		})
-	})
-	var out bytes.Buffer
-	err := run(t.Context(), []string{"-requests", "6"}, &out)
-	if !errors.Is(err, errLost) || !strings.Contains(err.Error(), "not enough space") {
-		t.Errorf("got %v, want errLost and the reason", err)
+	blocks, err := store.List(context.Background())
+	if err != nil || len(blocks) != 2 {
+		t.Fatalf("two services left %d blocks: %v", len(blocks), err)
 	}
-	if !regexp.MustCompile(`0 stored, [1-9]\d* lost`).Match(out.Bytes()) {
-		t.Errorf("no lost spans in the output:\n%s", &out)
+	for _, b := range blocks {
+		if until := time.Until(b.GrantedUntil); until > lease.DefaultTTL/2 {
+			t.Errorf("a lease was not given back: it goes on for %s", until)
+		}
 	}
 }
 
-func TestStores(t *testing.T) {
-	use(t, embedded.ClickHouseForTest(t), nil)
-	secret := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(secret, []byte("000102030405060708090a0b0c0d0e0f\n"), 0o600); err != nil {
+func TestPrintsSpansWithoutCollector(t *testing.T) {
+	orders := start(t, "orders", "OTEL_SERVICE_NAME=books")
+	response, err := http.Get(orders.url + "/orders")
+	if err != nil {
 		t.Fatal(err)
 	}
-	noFolder := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(noFolder, nil, 0o600); err != nil {
-		t.Fatal(err)
+	response.Body.Close()
+	id := response.Header.Get("x-trace-id")
+	if id == "" {
+		t.Fatal("no x-trace-id in the response")
 	}
-	const leased = `Decode .*: node \d+, second 20.*Z, number \d+ in it, under `
-	for _, c := range []struct {
-		name        string
-		store       func(t *testing.T) string
-		cache, file string
-		want        []string
-	}{
-		{name: "a file", store: func(t *testing.T) string { return "bolt:" + filepath.Join(t.TempDir(), "leases") },
-			want: []string{`IDs +from nodes leased from bolt:/.*/leases, under the file's secret`, leased + "the file's secret"}},
-		{name: "PostgreSQL", store: func(t *testing.T) string { return embedded.PostgresForTest(t).DSN() }, file: secret,
-			want: []string{`IDs +from nodes leased from postgres://127\.0\.0\.1:\d+/traceflake_\w+, under the secret of /.*/secret\n`, leased + "the secret of "}},
-		{name: "etcd", store: func(t *testing.T) string {
-			return "etcd://" + strings.Join(etcd.ForTest(t, 1).Endpoints(), ",")
-		}, want: []string{`IDs +from nodes leased from etcd://\S+, under a secret drawn for this run`, leased + "a secret drawn"}},
-		{name: "a server that is down", store: func(*testing.T) string { return "postgres://me:hunter2@127.0.0.1:1/db" },
-			want: []string{`postgres://127\.0\.0\.1:1/db, under a secret drawn for this run \(TRACEFLAKE_SECRET_FILE names the fleet's\)`,
-				`Note +lease: acquire: pgstore: .*connection refused`, `IDs +random until the store grants a lease`,
-				`Decode .*: not made under a secret drawn for this run`, `IDs +69 spans or traces got random ones`}},
-		{name: "none", store: func(*testing.T) string { return "none" },
-			want: []string{`IDs +from a secret of this process alone, without a store`, `Decode .*: hidden`}},
-		{name: "no place for the default file", cache: noFolder,
-			want: []string{`IDs +from a secret of this process alone, for want of a store: .*not a directory`, `Decode .*: hidden`}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			args := []string{"-requests", "6"}
-			if c.store != nil {
-				args = append(args, "-store", c.store(t))
-			}
-			if c.cache != "" {
-				t.Setenv("XDG_CACHE_HOME", c.cache)
-				t.Setenv("HOME", c.cache)
-			}
-			t.Setenv("TRACEFLAKE_SECRET_FILE", c.file)
-			var out bytes.Buffer
-			if err := run(t.Context(), args, &out); err != nil {
-				t.Fatalf("%v\n%s", err, &out)
-			}
-			for _, want := range append(c.want, `all 6 sampled traces are stored`, `69 stored, 0 lost`) {
-				if !regexp.MustCompile(want).Match(out.Bytes()) {
-					t.Errorf("no %q in:\n%s", want, &out)
-				}
-			}
-			if strings.Contains(out.String(), "hunter2") {
-				t.Errorf("the password is in the output:\n%s", &out)
-			}
-		})
+	if out := orders.stop(); !strings.Contains(out, id) || !strings.Contains(out, `"Value":"books"`) {
+		t.Errorf("no span of %s on stdout:\n%s", id, out)
 	}
 }
 
 func TestBadInput(t *testing.T) {
-	corrupt := filepath.Join(t.TempDir(), "corrupt")
-	if err := os.WriteFile(corrupt, bytes.Repeat([]byte("no bolt"), 5000), 0o600); err != nil {
-		t.Fatal(err)
-	}
-
-	t.Setenv("TRACEFLAKE_CLICKHOUSE_DSN", "http://127.0.0.1:1")
-	taken, err := net.Listen("tcp", loopback+":0")
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = taken.Close() }()
-	for want, args := range map[string][]string{
-		"127.0.0.1:1":             {"-store", "none"},
-		"-requests -1":            {"-requests", "-1"},
-		"none does without":       {"-store", "redis://127.0.0.1"},
-		"corrupt: open":           {"-store", "bolt:" + corrupt},
-		"nothing to do":           {"-requests", "0"},
-		`unexpected argument "x"`: {"x"},
-		"want host:port":          {"-serve", "8080"},
-		"cannot serve on":         {"-serve", taken.Addr().String()},
-		`invalid value "many"`:    {"-requests", "many"},
+	defer taken.Close()
+	for _, c := range []struct {
+		want, variable, value string
+		args                  []string
+	}{
+		{want: "say which service"},
+		{want: "shop ADDRESS", args: []string{"basket", "127.0.0.1:0"}},
+		{want: "missing port", args: []string{"shop", "127.0.0.1"}},
+		{want: "address already in use", args: []string{"shop", taken.Addr().String()}},
+		{want: "TRACEFLAKE_STORE", args: []string{"orders", "127.0.0.1:0"},
+			variable: "TRACEFLAKE_STORE", value: "redis://x"},
+		{want: "invalid OTLP protocol", args: []string{"orders", "127.0.0.1:0"},
+			variable: "OTEL_EXPORTER_OTLP_PROTOCOL", value: "pigeon"},
 	} {
-		if err := run(t.Context(), args, io.Discard); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v: %v, want %q", args, err, want)
-		}
+		t.Run(c.want, func(t *testing.T) {
+			if c.variable != "" {
+				t.Setenv(c.variable, c.value)
+			}
+			if err := run(t.Context(), c.args); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
 	}
 }

@@ -7,15 +7,17 @@ require (
 	github.com/google/uuid v1.6.0
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/open-telemetry/opentelemetry-collector-contrib/pkg/sampling v0.161.0
-	github.com/traceflake/traceflake v0.0.0-00010101000000-000000000000
+	github.com/traceflake/traceflake v0.1.0
 	github.com/traceflake/traceflake/internal/embedded v0.0.0-00010101000000-000000000000
 	go.opentelemetry.io/collector/pdata v1.70.0
+	go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc v0.71.0
 	go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp v0.72.0
 	go.opentelemetry.io/contrib/propagators/autoprop v0.72.0
 	go.opentelemetry.io/contrib/propagators/b3 v1.47.0
 	go.opentelemetry.io/otel v1.47.0
 	go.opentelemetry.io/otel/sdk v1.47.0
 	go.opentelemetry.io/otel/trace v1.47.0
+	google.golang.org/grpc v1.84.0
 )
 
 require (
@@ -50,7 +52,6 @@ require (
 	go.etcd.io/etcd/pkg/v3 v3.7.3 // indirect
 	go.etcd.io/etcd/server/v3 v3.7.3 // indirect
 	go.etcd.io/raft/v3 v3.7.0 // indirect
-	go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc v0.71.0 // indirect
 	go.opentelemetry.io/otel/exporters/otlp/otlplog/otlploggrpc v0.23.0 // indirect
 	go.opentelemetry.io/otel/exporters/otlp/otlplog/otlploghttp v0.23.0 // indirect
 	go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetricgrpc v1.47.0 // indirect
@@ -74,7 +75,6 @@ require (
 	golang.org/x/time v0.16.0 // indirect
 	google.golang.org/genproto/googleapis/api v0.0.0-20260928230214-8a89bd6388cc // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260928230214-8a89bd6388cc // indirect
-	google.golang.org/grpc v1.84.0 // indirect
 	google.golang.org/protobuf v1.36.12 // indirect
 	gopkg.in/natefinch/lumberjack.v2 v2.2.1 // indirect
 	k8s.io/utils v0.0.0-20260707023825-cf1189d6abe3 // indirect
@@ -103,8 +103,9 @@ require (
 	github.com/segmentio/asm v1.2.1 // indirect
 	github.com/shopspring/decimal v1.5.0 // indirect
 	github.com/traceflake/traceflake/internal/embedded/etcd v0.0.0-00010101000000-000000000000
-	github.com/traceflake/traceflake/randflake/lease/etcdstore v0.0.0-00010101000000-000000000000
-	github.com/traceflake/traceflake/randflake/lease/pgstore v0.0.0-00010101000000-000000000000
+	github.com/traceflake/traceflake/propagation/xtraceid/xtraceidgrpc v0.1.0
+	github.com/traceflake/traceflake/randflake/lease/etcdstore v0.1.0
+	github.com/traceflake/traceflake/randflake/lease/pgstore v0.1.0
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
 	go.opentelemetry.io/collector/featuregate v1.70.0 // indirect
 	go.opentelemetry.io/contrib/otelconf v0.27.0
@@ -130,3 +131,5 @@ replace github.com/traceflake/traceflake/randflake/lease/pgstore => ../../randfl
 replace github.com/traceflake/traceflake/internal/embedded/etcd => ../embedded/etcd
 
 replace github.com/traceflake/traceflake/randflake/lease/leasetest => ../../randflake/lease/leasetest
+
+replace github.com/traceflake/traceflake/propagation/xtraceid/xtraceidgrpc => ../../propagation/xtraceid/xtraceidgrpc

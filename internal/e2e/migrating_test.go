@@ -12,15 +12,15 @@ import (
 	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/traceflake/traceflake/idgen"
 	"github.com/traceflake/traceflake/propagation/xtraceid"
 	"github.com/traceflake/traceflake/randflake"
+	"github.com/traceflake/traceflake/traceid"
 )
 
 // whileMigrating is the edge's rule of docs/migrating.md, to the letter.
 func whileMigrating(keyring *randflake.Keyring) func(trace.TraceID) bool {
 	// docs
-	verifier := idgen.NewVerifier(keyring.Codecs(), idgen.WithPlausible(5*time.Minute)) // clients' new IDs
+	verifier := traceid.NewVerifier(keyring, traceid.WithPlausible(5*time.Minute)) // clients' new IDs
 	accept := func(id trace.TraceID) bool {
 		old := [8]byte(id[:8]) == [8]byte{} // 64-bit
 		return old || verifier.Verify(id)
@@ -37,7 +37,7 @@ func TestEdgeWhileMigrating(t *testing.T) {
 	}
 	// A client's ID: a clear half as any, and random bits.
 	client := func(at time.Time) string {
-		id := idgen.MinTraceID(at)
+		id := traceid.Min(at)
 		random := uuid.New()
 		copy(id[8:], random[:])
 		return id.String()

@@ -7,8 +7,8 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/traceflake/traceflake/idgen"
 	"github.com/traceflake/traceflake/propagation/xtraceid"
+	"github.com/traceflake/traceflake/traceid"
 )
 
 // The propagator's table as it shows in the spans of a server whose sampler is ParentBased.
@@ -63,7 +63,7 @@ func TestRows(t *testing.T) {
 			resp := get(t, s.Client(), s.URL, c.headers...)
 
 			got := seen.TraceID().String()
-			if isNew := idgen.Plausible(seen.TraceID(), time.Now(), time.Minute, time.Minute); isNew != (c.trace == "") {
+			if isNew := traceid.Plausible(seen.TraceID(), time.Now(), time.Minute, time.Minute); isNew != (c.trace == "") {
 				t.Errorf("trace %s is one made now: %v", got, isNew)
 			}
 			if c.trace != "" && got != c.trace {

@@ -12,6 +12,7 @@ import (
 	"github.com/traceflake/traceflake/idgen"
 	"github.com/traceflake/traceflake/propagation/xtraceid"
 	"github.com/traceflake/traceflake/randflake"
+	"github.com/traceflake/traceflake/traceid"
 )
 
 // A request with an ID of other origin starts a new trace with a link.
@@ -72,7 +73,7 @@ func TestUntrusted(t *testing.T) {
 func TestUntrustedFleet(t *testing.T) {
 	codec, ids := fleet(t, "the fleet's secr")
 	_, foreign := fleet(t, "another's secret")
-	verifier := idgen.NewVerifier([]*randflake.Codec{codec})
+	verifier := traceid.NewVerifier(randflake.NewKeyring(codec))
 
 	for _, c := range []struct {
 		name   string

@@ -3,6 +3,7 @@ package embedded
 import (
 	"errors"
 	"fmt"
+	"os"
 	"regexp"
 	"runtime"
 	"sync"
@@ -94,6 +95,9 @@ type connection struct {
 
 func (c *chdb) open(dir string) (*connection, error) {
 	args := []*byte{cString("clickhouse"), cString("--path=" + dir)}
+	if config := os.Getenv("TRACEFLAKE_CLICKHOUSE_CONFIG"); config != "" { // with a Keeper, for instance
+		args = append(args, cString("--config-file="+config))
+	}
 	handle := c.connect(int32(len(args)), unsafe.Pointer(&args[0]))
 	runtime.KeepAlive(args)
 	if handle == nil {

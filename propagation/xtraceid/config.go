@@ -28,6 +28,8 @@ type config struct {
 	b3TraceID64     bool
 	verify          func(trace.TraceID) bool
 	deferredSampled bool
+	dashes          bool
+	randomFlag      bool
 }
 
 func newConfig(opts []Option) config {
@@ -91,6 +93,31 @@ func WithVerifier(ok func(trace.TraceID) bool) Option {
 func WithDeferredSampled() Option {
 	return optionFunc(func(c config) config {
 		c.deferredSampled = true
+		return c
+	})
+}
+
+// WithDashes makes Extract also read a trace ID in the dashed form of a UUID, as Envoy and
+// other proxies write x-request-id:
+//
+//	xtraceid.New(xtraceid.WithHeader("x-request-id"), xtraceid.WithDashes())
+//
+// Inject writes 32 digits as always. That also keeps Envoy from changing the ID: it writes
+// its own decision about tracing into the 13th digit of a dashed request ID, unless
+// pack_trace_reason is false.
+func WithDashes() Option {
+	return optionFunc(func(c config) config {
+		c.dashes = true
+		return c
+	})
+}
+
+// WithRandomFlag makes Extract mark the context of a request that brings no trace with
+// [ContextWithRandomFlag]. Use it only if this process's ID generator makes trace IDs whose
+// low 56 bits are random, as traceflake's do.
+func WithRandomFlag() Option {
+	return optionFunc(func(c config) config {
+		c.randomFlag = true
 		return c
 	})
 }

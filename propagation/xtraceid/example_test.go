@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/propagation"
@@ -28,6 +29,33 @@ func ExampleNew() {
 	// Output: 32d1f0a9c8000005a1b2c3d4e5f60718 53995c3f42cd8ad8 true
 }
 
+// Beside W3C's: what comes in as traceparent or as x-trace-id and B3 is
+// understood, and both go out. The propagator that is listed last decides if a
+// request brings both.
+func Example_composite() {
+	propagator := propagation.NewCompositeTextMapPropagator(
+		propagation.TraceContext{}, propagation.Baggage{}, xtraceid.New(xtraceid.WithRandomFlag()))
+
+	in := http.Header{"Traceparent": {"00-16c6e867fa0000050123456789abcdef-53995c3f42cd8ad8-01"}}
+	ctx := propagator.Extract(context.Background(), propagation.HeaderCarrier(in))
+	out := http.Header{}
+	propagator.Inject(ctx, propagation.HeaderCarrier(out))
+	fmt.Println(out.Get("traceparent"))
+	fmt.Println(out.Get("x-trace-id"), out.Get("x-b3-spanid"))
+	// Output:
+	// 00-16c6e867fa0000050123456789abcdef-53995c3f42cd8ad8-01
+	// 16c6e867fa0000050123456789abcdef 53995c3f42cd8ad8
+}
+
+// A proxy's request ID in the form of a UUID names the trace.
+func ExampleWithDashes() {
+	propagator := xtraceid.New(xtraceid.WithHeader("x-request-id"), xtraceid.WithDashes())
+	in := http.Header{"X-Request-Id": {"16c6e867-fa00-0005-0123-456789abcdef"}}
+	ctx := propagator.Extract(context.Background(), propagation.HeaderCarrier(in))
+	fmt.Println(trace.SpanContextFromContext(ctx).TraceID())
+	// Output: 16c6e867fa0000050123456789abcdef
+}
+
 // It goes inside the handler that starts the span, such as otelhttp's:
 //
 //	otelhttp.NewHandler(xtraceid.ResponseHandler(mux), "server")
@@ -36,5 +64,19 @@ func ExampleResponseHandler() {
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintln(w, "hello")
 	})
-	_ = http.Server{Handler: xtraceid.ResponseHandler(mux)}
+	handler := xtraceid.ResponseHandler(mux, xtraceid.WithServerTiming())
+
+	id, err := trace.TraceIDFromHex("16c6e867fa0000050123456789abcdef")
+	if err != nil {
+		panic(err)
+	}
+	sc := trace.NewSpanContext(trace.SpanContextConfig{TraceID: id, SpanID: trace.SpanID{1}, TraceFlags: trace.FlagsSampled})
+	r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
+	w := httptest.NewRecorder()
+	handler.ServeHTTP(w, r.WithContext(trace.ContextWithSpanContext(r.Context(), sc)))
+	fmt.Println(w.Header().Get("x-trace-id"))
+	fmt.Println(w.Header().Get("server-timing"))
+	// Output:
+	// 16c6e867fa0000050123456789abcdef
+	// traceparent;desc="00-16c6e867fa0000050123456789abcdef-0100000000000000-01"
 }

@@ -178,7 +178,8 @@ func (in input) expect() trace.SpanContext {
 	default:
 		return in.here
 	}
-	if in.refuse || !cfg.SpanID.IsValid() && in.here.TraceID() == cfg.TraceID {
+	if in.refuse || in.here.TraceID() == cfg.TraceID &&
+		(!cfg.SpanID.IsValid() || in.here.IsRemote() && in.here.SpanID() == cfg.SpanID) {
 		return in.here
 	}
 	return trace.NewSpanContext(cfg)

@@ -68,6 +68,14 @@ func (p *propagator) injectB3(ctx context.Context, sc trace.SpanContext, carrier
 // Extract returns ctx with the remote span context that the carrier's headers make by the
 // table in the package doc, or with the span it had if they make none.
 func (p *propagator) Extract(ctx context.Context, carrier propagation.TextMapCarrier) context.Context {
+	ctx = p.extract(ctx, carrier)
+	if p.randomFlag {
+		ctx = ContextWithRandomFlag(ctx)
+	}
+	return ctx
+}
+
+func (p *propagator) extract(ctx context.Context, carrier propagation.TextMapCarrier) context.Context {
 	id := p.traceID(carrier)
 	current := trace.SpanContextFromContext(ctx)
 	b3ctx, sc := p.extractB3(ctx, current, carrier)
@@ -89,7 +97,9 @@ func (p *propagator) Extract(ctx context.Context, carrier propagation.TextMapCar
 	if p.verify != nil && !p.verify(sc.TraceID()) {
 		return ctx
 	}
-	if !sc.HasSpanID() && current.TraceID() == sc.TraceID() {
+	if current.TraceID() == sc.TraceID() &&
+		(!sc.HasSpanID() || current.IsRemote() && current.SpanID() == sc.SpanID()) {
+		// Another propagator found the same span; W3C's has a tracestate and the random flag.
 		return trace.ContextWithSpan(b3ctx, trace.SpanFromContext(ctx))
 	}
 	return trace.ContextWithRemoteSpanContext(b3ctx, sc)
@@ -116,11 +126,11 @@ func (p *propagator) traceID(carrier propagation.TextMapCarrier) trace.TraceID {
 	key := p.key(carrier)
 	values, ok := carrier.(propagation.ValuesGetter)
 	if !ok {
-		id, _ = parse(id, carrier.Get(key))
+		id, _ = p.parse(id, carrier.Get(key))
 		return id
 	}
 	for _, v := range values.Values(key) {
-		if id, ok = parse(id, v); !ok {
+		if id, ok = p.parse(id, v); !ok {
 			return id
 		}
 	}
@@ -129,11 +139,14 @@ func (p *propagator) traceID(carrier propagation.TextMapCarrier) trace.TraceID {
 
 // parse returns the trace ID that value names, or the zero ID and false if it names none,
 // several, or another one than seen, unless that is zero.
-func parse(seen trace.TraceID, value string) (trace.TraceID, bool) {
+func (c config) parse(seen trace.TraceID, value string) (trace.TraceID, bool) {
 	for more := true; more; {
 		var part string
 		part, value, more = strings.Cut(value, ",")
 		part = strings.Trim(part, " \t")
+		if c.dashes {
+			part = withoutDashes(part)
+		}
 		if len(part) != 2*len(seen) {
 			return trace.TraceID{}, false
 		}
@@ -144,6 +157,14 @@ func parse(seen trace.TraceID, value string) (trace.TraceID, bool) {
 		seen = id
 	}
 	return seen, true
+}
+
+// withoutDashes returns the digits of s if it has the form of a UUID, and else s.
+func withoutDashes(s string) string {
+	if len(s) != 36 || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
+		return s
+	}
+	return s[:8] + s[9:13] + s[14:18] + s[19:23] + s[24:]
 }
 
 // key returns the name of the trace ID header in carrier. http.Header looks it up without

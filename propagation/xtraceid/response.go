@@ -16,8 +16,9 @@ type responseOptionFunc func(responseConfig) responseConfig
 func (f responseOptionFunc) applyResponse(c responseConfig) responseConfig { return f(c) }
 
 type responseConfig struct {
-	header string
-	expose bool
+	header       string
+	expose       bool
+	serverTiming bool
 }
 
 // WithResponseHeader sets the name of the response header, by default [DefaultHeader].
@@ -29,12 +30,27 @@ func WithResponseHeader(name string) ResponseOption {
 	})
 }
 
-// WithExpose sets whether the response names its trace ID header in
-// Access-Control-Expose-Headers, without which scripts of other origins cannot read it.
+// WithExpose sets whether the response names the headers that ResponseHandler adds in
+// Access-Control-Expose-Headers, without which scripts of other origins cannot read them.
 // The default is true. By itself it gives no origin access.
 func WithExpose(expose bool) ResponseOption {
 	return responseOptionFunc(func(c responseConfig) responseConfig {
 		c.expose = expose
+		return c
+	})
+}
+
+// WithServerTiming also sends the span context in Server-Timing, which browsers show in
+// their developer tools and hand to scripts as PerformanceServerTiming, also for the page
+// itself:
+//
+//	server-timing: traceparent;desc="00-32d1f0a9c8000005a1b2c3d4e5f60718-53995c3f42cd8ad8-01"
+//
+// The name is what agents in browsers look for; the W3C's draft of level 3 has "trace"
+// instead. For scripts of other origins send Timing-Allow-Origin as well.
+func WithServerTiming() ResponseOption {
+	return responseOptionFunc(func(c responseConfig) responseConfig {
+		c.serverTiming = true
 		return c
 	})
 }
@@ -66,12 +82,30 @@ func ResponseHandler(next http.Handler, opts ...ResponseOption) http.Handler {
 		c = o.applyResponse(c)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if id := trace.SpanContextFromContext(r.Context()).TraceID(); id.IsValid() {
-			w.Header().Set(c.header, id.String())
+		sc := trace.SpanContextFromContext(r.Context())
+		if sc.HasTraceID() {
+			w.Header().Set(c.header, sc.TraceID().String())
 			if c.expose {
-				w.Header().Add("Access-Control-Expose-Headers", c.header)
+				w.Header().Add(exposeHeaders, c.header)
+			}
+		}
+		if c.serverTiming && sc.IsValid() {
+			w.Header().Add(serverTiming, timing(sc))
+			if c.expose {
+				w.Header().Add(exposeHeaders, serverTiming)
 			}
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+const (
+	exposeHeaders = "Access-Control-Expose-Headers"
+	serverTiming  = "Server-Timing"
+)
+
+// timing returns the metric of Server-Timing that names a span.
+func timing(sc trace.SpanContext) string {
+	flags := sc.TraceFlags() & (trace.FlagsSampled | trace.FlagsRandom)
+	return `traceparent;desc="00-` + sc.TraceID().String() + "-" + sc.SpanID().String() + "-" + flags.String() + `"`
 }

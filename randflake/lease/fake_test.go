@@ -1,4 +1,4 @@
-package lease
+package lease_test
 
 import (
 	"context"
@@ -10,6 +10,8 @@ import (
 	"go.opentelemetry.io/otel/metric/noop"
 
 	"github.com/traceflake/traceflake/randflake"
+	"github.com/traceflake/traceflake/randflake/lease"
+	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
 var errAway = errors.New("the store is away")
@@ -20,6 +22,7 @@ type fakeClock struct {
 	mu      sync.Mutex
 	wall    time.Time
 	elapsed time.Duration
+	drift   float64 // of the wall clock against the other, a second
 }
 
 var testStart = time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
@@ -41,7 +44,7 @@ func (c *fakeClock) Elapsed() time.Duration {
 func (c *fakeClock) Add(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.wall, c.elapsed = c.wall.Add(d), c.elapsed+d
+	c.wall, c.elapsed = c.wall.Add(d+time.Duration(c.drift*float64(d))), c.elapsed+d
 }
 
 func (c *fakeClock) Step(d time.Duration) {
@@ -50,9 +53,11 @@ func (c *fakeClock) Step(d time.Duration) {
 	c.wall = c.wall.Add(d)
 }
 
-// flakyStore is a Memory that can be away, and can lose answers.
+func newMemory() *driver.Memory { return driver.NewMemory() }
+
+// flakyStore is a driver.Memory that can be away, and can lose answers.
 type flakyStore struct {
-	*Memory
+	*driver.Memory
 	mu       sync.Mutex
 	away     error // instead of doing anything
 	lose     error // after having done it
@@ -66,48 +71,49 @@ func (s *flakyStore) set(away, lose error) {
 	s.away, s.lose = away, lose
 }
 
-func (s *flakyStore) call(f func() (Grant, error)) (Grant, error) {
+func (s *flakyStore) call(f func() (lease.Grant, error)) (lease.Grant, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.away != nil {
-		return Grant{}, s.away
+		return lease.Grant{}, s.away
 	}
 	g, err := f()
 	if s.lose != nil {
-		return Grant{}, s.lose
+		return lease.Grant{}, s.lose
 	}
 	return g, err
 }
 
-func (s *flakyStore) Acquire(ctx context.Context, r Request) (Grant, error) {
-	return s.call(func() (Grant, error) { s.acquires++; return s.Memory.Acquire(ctx, r) })
+func (s *flakyStore) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
+	return s.call(func() (lease.Grant, error) { s.acquires++; return s.Memory.Acquire(ctx, r) })
 }
 
-func (s *flakyStore) Renew(ctx context.Context, g Grant, end time.Time) (Grant, error) {
-	return s.call(func() (Grant, error) { s.renewals++; return s.Memory.Renew(ctx, g, end) })
+func (s *flakyStore) Renew(ctx context.Context, g lease.Grant, next string, end time.Time) (lease.Grant, error) {
+	return s.call(func() (lease.Grant, error) { s.renewals++; return s.Memory.Renew(ctx, g, next, end) })
 }
 
-func (s *flakyStore) Release(ctx context.Context, g Grant, unused time.Time) error {
-	_, err := s.call(func() (Grant, error) { return g, s.Memory.Release(ctx, g, unused) })
+func (s *flakyStore) Release(ctx context.Context, g lease.Grant, next string, unused time.Time) error {
+	_, err := s.call(func() (lease.Grant, error) { return g, s.Memory.Release(ctx, g, next, unused) })
 	return err
 }
 
-func (s *flakyStore) Get(ctx context.Context, g Grant) (Grant, error) {
+func (s *flakyStore) Get(ctx context.Context, g lease.Grant) (lease.Grant, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.away != nil {
-		return Grant{}, s.away
+		return lease.Grant{}, s.away
 	}
 	return s.Memory.Get(ctx, g)
 }
 
-// bench is a Keeper whose goroutine is the test: it takes steps by hand.
+// bench is a lease.Keeper whose goroutine is the test: it takes steps by hand.
 type bench struct {
-	*Keeper
-	t      *testing.T
-	clock  *fakeClock
-	store  *flakyStore
-	errors []error
+	*lease.Keeper
+	t       *testing.T
+	codec   *randflake.Codec
+	clock   *fakeClock
+	store   *flakyStore
+	reports []error
 }
 
 func testCodec(t testing.TB) *randflake.Codec {
@@ -119,17 +125,17 @@ func testCodec(t testing.TB) *randflake.Codec {
 	return c
 }
 
-func newBench(t *testing.T, opts ...Option) *bench {
+func newBench(t *testing.T, opts ...lease.Option) *bench {
 	t.Helper()
-	b := &bench{t: t, clock: newFakeClock()}
-	b.store = &flakyStore{Memory: NewMemory(WithNodeRange(NodeRange{Nodes: 4, BlockSize: 1}))}
-	opts = append([]Option{WithClock(b.clock), WithTTL(10 * time.Second), WithMeterProvider(noop.NewMeterProvider()),
-		WithErrorHandler(func(err error) { b.errors = append(b.errors, err) })}, opts...)
-	k, err := newKeeper(b.store, testCodec(t), opts...)
+	b := &bench{t: t, codec: testCodec(t), clock: newFakeClock()}
+	b.store = &flakyStore{Memory: driver.NewMemory(driver.WithNodeRange(few))}
+	opts = append([]lease.Option{lease.WithClock(b.clock), lease.WithTTL(10 * time.Second), lease.WithMeterProvider(noop.NewMeterProvider()),
+		lease.WithErrorHandler(func(err error) { b.reports = append(b.reports, err) })}, opts...)
+	k, err := lease.NewKeeper(b.store, b.codec, opts...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	k.jitter = func() float64 { return 0.5 }
+	k.SetJitter(func() float64 { return 0.5 })
 	b.Keeper = k
 	return b
 }
@@ -138,11 +144,11 @@ func newBench(t *testing.T, opts ...Option) *bench {
 func (b *bench) pass(d time.Duration) {
 	b.t.Helper()
 	for end := b.clock.Elapsed() + d; ; {
-		wait := b.step(b.t.Context())
+		wait := b.Step(b.t.Context())
 		left := end - b.clock.Elapsed()
 		if wait >= left {
 			b.clock.Add(left)
-			b.step(b.t.Context())
+			b.Step(b.t.Context())
 			return
 		}
 		b.clock.Add(max(wait, time.Millisecond))
@@ -180,4 +186,35 @@ func (b *bench) wantError(want error) {
 	}
 }
 
-func (b *bench) block(i int) Block { return b.store.blocks[i] }
+// block returns the block as the store has it.
+func (b *bench) block(i int) lease.Block {
+	b.t.Helper()
+	blocks, err := b.store.List(b.t.Context())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for _, block := range blocks {
+		if int(block.Node) == i {
+			return block
+		}
+	}
+	return lease.Block(few.Block(i))
+}
+
+// change puts another block in place of one, behind the store's back.
+func (b *bench) change(i int, change func(*lease.Block)) {
+	b.t.Helper()
+	blocks, err := b.store.List(b.t.Context())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for j := range blocks {
+		if int(blocks[j].Node) == i {
+			change(&blocks[j])
+		}
+	}
+	b.store.Memory = driver.NewMemory(driver.WithNodeRange(few), driver.WithBlocks(blocks))
+}
+
+// few is a range of four blocks of one node.
+var few = driver.NodeRange{Nodes: 4, BlockSize: 1}

@@ -12,18 +12,18 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// Why a [Keeper] has no IDs, beside the errors of its generators.
+// Errors with which a [Keeper] refuses, beside those of its generators.
 var (
-	// ErrNoLease comes when no grant is held: the store has not answered yet,
-	// or the grant was lost or dropped. Wait; the Keeper asks again by itself.
+	// ErrNoLease is returned if no grant is held: the store has not answered
+	// yet, or the grant was dropped. Wait; the Keeper asks again by itself.
 	ErrNoLease = errors.New("lease: no lease is held")
-	// ErrClosed comes after Close.
+	// ErrClosed is returned after Close.
 	ErrClosed = errors.New("lease: the keeper is closed")
 )
 
 // Keeper holds leases and makes IDs with them. Its one goroutine gets grants
-// from the store, renews them at half their time, takes more when it is busy
-// and gives them back when it is not.
+// from the store, renews them at half their time, takes more if it is busy and
+// gives them back if it is not.
 //
 // While the store is away IDs go on to the end of the lease; then Next and
 // Fill refuse with [randflake.ErrLeaseExpired] until it is back.
@@ -35,11 +35,13 @@ type Keeper struct {
 	cfg    config
 	meters *meters
 
-	held  atomic.Pointer[held]
-	kick  chan struct{} // wakes the goroutine
-	drops [reasons]atomic.Int64
+	held       atomic.Pointer[held]
+	kick       chan struct{} // wakes the goroutine
+	drops      [reasons]atomic.Int64
+	generation atomic.Uint64
 
 	ready     chan struct{} // closed with the first grant
+	readying  sync.Once
 	failure   atomic.Pointer[error]
 	stop      context.CancelFunc
 	stopped   chan struct{} // closed when the goroutine is over
@@ -48,17 +50,19 @@ type Keeper struct {
 	publishMu sync.Mutex // the goroutine and Close replace held
 
 	// The goroutine alone touches what follows, and Close after it.
-	slots    []*slot
-	holder   string        // of the next grant; kept until its answer is known
+	terms    []*term
+	noLease  error // why none is left
+	bid      bid
 	askAt    time.Duration // not before this on the monotonic clock
 	failures int           // Acquires in a row
 	jitter   func() float64
+	nonce    func() string
 }
 
 // held is what IDs are made with. It is replaced, never changed, but for turn.
 type held struct {
-	slots []*slot
-	turn  atomic.Uint32 // which slot comes first
+	terms []*term
+	turn  atomic.Uint32 // which term comes first
 	err   error         // why there is none
 }
 
@@ -69,17 +73,20 @@ const (
 	clockGap     reason = iota // the clocks moved apart
 	clockBehind                // the clock fell too far behind the last ID
 	contradicted               // the store denies what it acknowledged
+	cloned                     // a copy of this process holds the same grant
+	restored                   // the machine was restored from a snapshot
+	taken                      // the block was granted anew
 	reasons
 )
 
 func (r reason) String() string {
-	return [...]string{"clock_gap", "clock_behind", "store_contradiction"}[r]
+	return [...]string{"clock_gap", "clock_behind", "store_contradiction", "cloned", "restored", "taken"}[r]
 }
 
-// Open starts a Keeper and returns at once, whether the store answers or not.
+// Start starts a Keeper and returns at once, whether the store answers or not.
 // Errors are bad configuration only. ctx gives its values to the calls of the
 // store; its end does not end the Keeper, [Keeper.Close] does.
-func Open(ctx context.Context, s Store, c *randflake.Codec, opts ...Option) (*Keeper, error) {
+func Start(ctx context.Context, s Store, c *randflake.Codec, opts ...Option) (*Keeper, error) {
 	k, err := newKeeper(s, c, opts...)
 	if err != nil {
 		return nil, err
@@ -109,10 +116,12 @@ func newKeeper(s Store, c *randflake.Codec, opts ...Option) (*Keeper, error) {
 		ready:   make(chan struct{}),
 		stop:    func() {},
 		stopped: make(chan struct{}),
+		noLease: ErrNoLease,
 		jitter:  rand.Float64,
+		nonce:   NewHolder,
 		askAt:   cfg.clock.Elapsed(), // which may count from any moment
 	}
-	k.held.Store(&held{err: ErrNoLease})
+	k.held.Store(&held{err: k.noLease})
 	if k.meters, err = newMeters(k, cfg.meters); err != nil {
 		return nil, fmt.Errorf("lease: metrics: %w", err)
 	}
@@ -144,8 +153,8 @@ func (k *Keeper) Ready(ctx context.Context) error {
 // [randflake.Generator.Next].
 func (k *Keeper) Next() (randflake.ID, error) {
 	h := k.held.Load()
-	if len(h.slots) > 0 {
-		id, err := h.slots[h.first()].gen.Next()
+	if len(h.terms) > 0 {
+		id, err := h.terms[h.first()].gen.Next()
 		if err == nil {
 			return id, nil
 		}
@@ -160,73 +169,70 @@ func (k *Keeper) Next() (randflake.ID, error) {
 // error: [ErrNoLease], [ErrClosed] and those of the generator.
 func (k *Keeper) Fill(dst []randflake.ID) (n int, second time.Time, err error) {
 	h := k.held.Load()
-	if len(h.slots) == 0 {
+	if len(h.terms) == 0 {
 		return 0, time.Time{}, h.err
 	}
 	first := h.first()
-	s := h.slots[first]
-	n, second, err = s.gen.Fill(dst)
-	if err == nil && second.Unix() <= s.second.Load() {
+	t := h.terms[first]
+	n, second, err = t.gen.Fill(dst)
+	if err == nil && second.Unix() <= t.second.Load() {
 		return n, second, nil
 	}
 	return k.overflow(h, first, dst, n, second, err)
 }
 
-// overflow goes on after a slot had too little: it borrowed from the next
+// overflow goes on after a term had too little: it borrowed from the next
 // second, or refused.
 func (k *Keeper) overflow(h *held, first int, dst []randflake.ID, n int, second time.Time, err error) (int, time.Time, error) {
-	refusal := ErrNoLease // a sealed generator is the Keeper's affair
+	refusal := ErrNoLease // a sealed generator says nothing to users
 	for i := first; ; {
-		s := h.slots[i]
-		k.note(s, err)
+		t := h.terms[i]
+		k.note(t, err)
 		if err == nil || n > 0 {
 			// The others come first until they have borrowed, too.
-			h.turn.CompareAndSwap(uint32(first), uint32((i+1)%len(h.slots))) //nolint:gosec // a few slots
+			h.turn.CompareAndSwap(uint32(first), uint32((i+1)%len(h.terms))) //nolint:gosec // a few terms
 			return n, second, err
 		}
 		if !errors.Is(err, randflake.ErrSealed) {
 			refusal = err
 		}
-		if i = (i + 1) % len(h.slots); i == first {
+		if i = (i + 1) % len(h.terms); i == first {
 			next := k.held.Load()
 			switch {
-			case len(next.slots) == 0:
+			case len(next.terms) == 0:
 				refusal = next.err
 				fallthrough
 			case next == h:
 				return 0, time.Time{}, refusal
 			}
-			// The slots were replaced meanwhile.
+			// The terms were replaced meanwhile.
 			h, first = next, next.first()
 			i = first
 		}
-		n, second, err = h.slots[i].gen.Fill(dst)
+		n, second, err = h.terms[i].gen.Fill(dst)
 	}
 }
 
-// note tells the goroutine what a slot's answer means for it.
-func (k *Keeper) note(s *slot, err error) {
+// note tells the goroutine what a term's answer means for it.
+func (k *Keeper) note(t *term, err error) {
 	switch {
 	case errors.Is(err, randflake.ErrClockBehind):
-		k.drop(s, clockBehind)
+		k.drop(t, clockBehind, fmt.Errorf("lease: node %d: %w", t.node, err))
 	case err == nil, errors.Is(err, randflake.ErrExhausted):
 		// Once a second is enough.
-		if now := s.second.Load(); s.busy.Swap(now) != now {
+		if now := t.second.Load(); t.busy.Swap(now) != now {
 			k.wake()
 		}
 	}
 }
 
-// Generation grows when a clock hints that this machine was suspended, cloned
-// or its clock stepped. IDs taken from Fill before and not yet used are then
-// best thrown away.
-func (k *Keeper) Generation() uint64 {
-	return uint64(k.drops[clockGap].Load() + k.drops[clockBehind].Load()) //nolint:gosec // counts
-}
+// Generation changes when a grant is dropped: this machine was suspended, cloned
+// or its clock stepped, or the store gave the grant to others. IDs taken from
+// Fill before and not yet used are then best thrown away.
+func (k *Keeper) Generation() uint64 { return k.generation.Load() }
 
 // Close seals the generators, so that no ID is made after it, ends the
-// goroutine and gives the unused seconds back to the store. When ctx ends
-// before that is done they are lost until the lease's end, nothing worse; the
+// goroutine and gives the unused seconds back to the store. If ctx ends before that is done they are lost until the lease's end, nothing worse; the
 // error says so. Closing again returns the same.
 func (k *Keeper) Close(ctx context.Context) error {
 	k.closing.Do(func() {
@@ -247,37 +253,37 @@ func (k *Keeper) Close(ctx context.Context) error {
 func (k *Keeper) seal() {
 	k.publishMu.Lock()
 	defer k.publishMu.Unlock()
-	for _, s := range k.held.Swap(&held{err: ErrClosed}).slots {
-		s.gen.Seal()
+	for _, t := range k.held.Swap(&held{err: ErrClosed}).terms {
+		t.gen.Seal()
 	}
 }
 
-// publish shows the slots that are left to Next and Fill, unless the Keeper is
+// publish shows the terms that make IDs to Next and Fill, unless the Keeper is
 // closed.
 func (k *Keeper) publish() {
-	h := &held{err: ErrNoLease}
-	for _, s := range k.slots {
-		if !s.gone.Load() {
-			h.slots = append(h.slots, s)
+	h := &held{err: k.noLease}
+	for _, t := range k.terms {
+		if t.proven && t.over.Load() == nil {
+			h.terms = append(h.terms, t)
 		}
 	}
 	k.publishMu.Lock()
 	defer k.publishMu.Unlock()
 	if errors.Is(k.held.Load().err, ErrClosed) {
-		for _, s := range h.slots {
-			s.gen.Seal()
+		for _, t := range h.terms {
+			t.gen.Seal()
 		}
 		return
 	}
 	k.held.Store(h)
 }
 
-// drop ends a slot whose grant is not to be used any more, nor given back:
-// after a clone there are two that hold it. Any goroutine may call it.
-func (k *Keeper) drop(s *slot, why reason) {
-	if s.gone.CompareAndSwap(false, true) {
-		s.gen.Seal()
+// drop ends a term whose grant is not to be used any more, nor given back: after
+// a clone there are two that hold it. Any goroutine may call it.
+func (k *Keeper) drop(t *term, why reason, err error) {
+	if _, first := t.end(ending{dropped: true, err: err}); first {
 		k.drops[why].Add(1)
+		k.generation.Add(1)
 		k.wake()
 	}
 }
@@ -290,8 +296,8 @@ func (k *Keeper) wake() {
 }
 
 func (h *held) first() int {
-	if len(h.slots) == 1 {
+	if len(h.terms) == 1 {
 		return 0
 	}
-	return int(h.turn.Load()) % len(h.slots)
+	return int(h.turn.Load()) % len(h.terms)
 }

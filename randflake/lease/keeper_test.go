@@ -1,4 +1,4 @@
-package lease
+package lease_test
 
 import (
 	"context"
@@ -14,23 +14,26 @@ import (
 	"go.opentelemetry.io/otel/metric/noop"
 
 	"github.com/traceflake/traceflake/randflake"
+	"github.com/traceflake/traceflake/randflake/lease"
+	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
-func TestOpenRefusesBadConfiguration(t *testing.T) {
+func TestStartRefusesBadConfiguration(t *testing.T) {
 	tests := []struct {
 		name  string
-		store Store
+		store lease.Store
 		codec *randflake.Codec
-		opt   Option
+		opt   lease.Option
 	}{
-		{"no store", nil, testCodec(t), WithMaxBlocks(1)},
-		{"no codec", NewMemory(), nil, WithMaxBlocks(1)},
-		{"TTL too short", NewMemory(), testCodec(t), WithTTL(time.Second)},
-		{"TTL too long", NewMemory(), testCodec(t), WithTTL(25 * time.Hour)},
-		{"no blocks", NewMemory(), testCodec(t), WithMaxBlocks(0)},
+		{"no store", nil, testCodec(t), lease.WithMaxBlocks(1)},
+		{"no codec", driver.NewMemory(), nil, lease.WithMaxBlocks(1)},
+		{"TTL too short", driver.NewMemory(), testCodec(t), lease.WithTTL(time.Second)},
+		{"TTL too long", driver.NewMemory(), testCodec(t), lease.WithTTL(25 * time.Hour)},
+		{"no blocks", driver.NewMemory(), testCodec(t), lease.WithMaxBlocks(0)},
+		{"long owner", driver.NewMemory(), testCodec(t), lease.WithOwner(strings.Repeat("a", 129))},
 	}
 	for _, tt := range tests {
-		if k, err := Open(t.Context(), tt.store, tt.codec, tt.opt); err == nil {
+		if k, err := lease.Start(t.Context(), tt.store, tt.codec, tt.opt); err == nil {
 			t.Errorf("%s is taken", tt.name)
 			_ = k.Close(t.Context())
 		}
@@ -60,13 +63,13 @@ func TestStoreAway(t *testing.T) {
 	b := newBench(t)
 	b.store.set(errAway, nil)
 	b.pass(time.Second)
-	b.wantError(ErrNoLease)
+	b.wantError(lease.ErrNoLease)
 
 	b.store.set(nil, nil)
 	b.pass(15 * time.Second)
 	b.mustOne()
-	if len(b.errors) != 1 || !errors.Is(b.errors[0], errAway) {
-		t.Errorf("told %v, want the store's error once", b.errors)
+	if len(b.reports) != 1 || !errors.Is(b.reports[0], errAway) {
+		t.Errorf("told %v, want the store's error once", b.reports)
 	}
 
 	b.store.set(errAway, nil)
@@ -78,12 +81,12 @@ func TestStoreAway(t *testing.T) {
 	b.wantError(randflake.ErrLeaseExpired)
 	b.pass(time.Minute)
 	b.wantError(randflake.ErrLeaseExpired)
-	if len(b.errors) != 2 {
-		t.Errorf("told %v, want one more", b.errors)
+	if len(b.reports) != 2 {
+		t.Errorf("told %v, want one more", b.reports)
 	}
 
 	b.store.set(nil, nil)
-	b.pass(maxBackoff * 2)
+	b.pass(lease.MaxBackoff * 2)
 	b.mustOne()
 }
 
@@ -92,7 +95,7 @@ func TestLostAnswerOfAcquire(t *testing.T) {
 	b := newBench(t)
 	b.store.set(nil, errAway)
 	b.pass(100 * time.Millisecond)
-	b.wantError(ErrNoLease)
+	b.wantError(lease.ErrNoLease)
 	b.store.set(nil, nil)
 	b.pass(time.Second)
 	b.mustOne()
@@ -109,7 +112,7 @@ func TestLostAnswerFoundTooLate(t *testing.T) {
 	b.store.set(errAway, nil)
 	b.pass(time.Minute)
 	b.store.set(nil, nil)
-	b.pass(maxBackoff * 2)
+	b.pass(lease.MaxBackoff * 2)
 	if p := b.mustOne(); p.Time.Before(testStart.Add(time.Minute)) {
 		t.Errorf("made an ID of %s", p.Time)
 	}
@@ -133,30 +136,30 @@ func TestLostAnswerOfRenew(t *testing.T) {
 }
 
 // shortStore grants less than it is asked for.
-type shortStore struct{ Store }
+type shortStore struct{ lease.Store }
 
-func (s shortStore) Acquire(ctx context.Context, r Request) (Grant, error) {
+func (s shortStore) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
 	r.TTL = 3 * time.Second
 	return s.Store.Acquire(ctx, r)
 }
 
-func (s shortStore) Renew(ctx context.Context, g Grant, end time.Time) (Grant, error) {
-	return s.Store.Renew(ctx, g, end.Add(-7*time.Second))
+func (s shortStore) Renew(ctx context.Context, g lease.Grant, next string, end time.Time) (lease.Grant, error) {
+	return s.Store.Renew(ctx, g, next, end.Add(-7*time.Second))
 }
 
 func TestAdoptsTheStoredEnd(t *testing.T) {
 	b := newBench(t)
-	b.Keeper.store = shortStore{b.store}
+	b.SetStore(shortStore{b.store})
 	b.pass(0)
 	b.clock.Add(2 * time.Second)
 	b.mustOne()
 	b.clock.Add(time.Second)
 	b.wantError(randflake.ErrLeaseExpired)
 
-	b.pass(20 * time.Second) // renewed often enough
+	b.pass(20 * time.Second) // another grant, renewed often enough
 	b.mustOne()
-	if b.store.acquires != 1 {
-		t.Errorf("%d grants were asked for, want 1", b.store.acquires)
+	if b.store.acquires != 2 {
+		t.Errorf("%d grants were asked for, want 2", b.store.acquires)
 	}
 }
 
@@ -171,8 +174,8 @@ func TestLostGrantGoesOnToItsEnd(t *testing.T) {
 		b.mustOne()
 		b.pass(time.Second)
 	}
-	b.wantError(ErrNoLease)
-	b.pass(maxBackoff * 2)
+	b.wantError(randflake.ErrLeaseExpired)
+	b.pass(lease.MaxBackoff * 2)
 	if p := b.mustOne(); p.Time.Before(testStart.Add(13 * time.Second)) {
 		t.Errorf("an ID of %s, which was raised away", p.Time)
 	}
@@ -180,22 +183,22 @@ func TestLostGrantGoesOnToItsEnd(t *testing.T) {
 
 // A store that forgot a grant may have given it to others.
 func TestContradictionDropsTheGrant(t *testing.T) {
-	for name, forget := range map[string]func(*flakyStore){
-		"the block is empty":    func(s *flakyStore) { s.blocks[0] = s.nodes.Block(0) },
-		"another has the block": func(s *flakyStore) { s.blocks[0].Holder = NewHolder() },
-		"the version is older":  func(s *flakyStore) { s.blocks[0].Version = 0 },
+	for name, forget := range map[string]func(*lease.Block){
+		"the block is empty":    func(b *lease.Block) { *b = lease.Block(few.Block(0)) },
+		"the version is older":  func(b *lease.Block) { b.Version = 0 },
+		"a later write, no end": func(b *lease.Block) { b.Version, b.GrantedUntil = 9, b.Start },
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
 			b.pass(0)
-			s := b.slots[0]
-			forget(b.store)
+			s := b.Terms()[0]
+			b.change(0, forget)
 			b.pass(6 * time.Second)
-			if !s.gone.Load() || b.drops[contradicted].Load() != 1 {
-				t.Error("the grant was not dropped")
+			if !s.Over() || b.Drops()["store_contradiction"] != 1 || b.Generation() != 1 {
+				t.Errorf("the grant was not dropped: %v, generation %d", b.Drops(), b.Generation())
 			}
-			if len(b.errors) != 1 || !strings.Contains(b.errors[0].Error(), "old copy") {
-				t.Errorf("told %v", b.errors)
+			if len(b.reports) != 1 || !strings.Contains(b.reports[0].Error(), "old copy") {
+				t.Errorf("told %v", b.reports)
 			}
 			b.mustOne() // of another grant
 		})
@@ -206,9 +209,10 @@ func TestContradictionDropsTheGrant(t *testing.T) {
 // the block is not given back, for a clone may use it.
 func TestClockStep(t *testing.T) {
 	for name, d := range map[string]time.Duration{
-		"forward": 90 * time.Second,
-		"back":    -90 * time.Second,
-		"a bit":   1500 * time.Millisecond,
+		"forward":    90 * time.Second,
+		"back":       -90 * time.Second,
+		"a bit":      1100 * time.Millisecond,
+		"a bit back": -1100 * time.Millisecond,
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
@@ -219,7 +223,7 @@ func TestClockStep(t *testing.T) {
 			if p, err := b.one(); err == nil {
 				t.Fatalf("made an ID of %s", p.Time)
 			}
-			b.wantError(ErrNoLease)
+			b.wantError(lease.ErrNoLease)
 			if b.Generation() != 1 {
 				t.Errorf("generation %d, want 1", b.Generation())
 			}
@@ -227,7 +231,7 @@ func TestClockStep(t *testing.T) {
 			switch p := b.mustOne(); {
 			case d < time.Minute && p.Node != 1:
 				t.Errorf("an ID of node %d, want 1", p.Node)
-			case !p.Time.Equal(second(testStart.Add(d))):
+			case !p.Time.Equal(testStart.Add(d).Truncate(time.Second)):
 				t.Errorf("an ID of %s, want %s", p.Time, testStart.Add(d))
 			}
 			if after := b.block(0); d < time.Minute && after != before {
@@ -247,8 +251,8 @@ func TestCloseAfterClockStep(t *testing.T) {
 	if p, err := b.one(); err == nil {
 		t.Fatalf("made an ID of %s", p.Time)
 	}
-	b.seal()
-	if err := b.giveBackAll(t.Context()); err != nil {
+	b.Seal()
+	if err := b.GiveBackAll(t.Context()); err != nil {
 		t.Error(err)
 	}
 	if after := b.block(0); after != before {
@@ -274,13 +278,13 @@ func TestClockBehindDropsTheGrant(t *testing.T) {
 	// Ahead by borrowing, then back by less than a gap, twice.
 	ids := make([]randflake.ID, 1<<17)
 	for range 3 {
-		if _, _, err := b.slots[0].gen.Fill(ids); err != nil {
+		if _, _, err := b.Terms()[0].Generator().Fill(ids); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for range 2 {
 		b.clock.Step(-900 * time.Millisecond)
-		b.slots[0].offset.Add(int64(-900 * time.Millisecond)) // as if slewed
+		b.Terms()[0].Slew(-900 * time.Millisecond) // as if slewed
 	}
 	if _, err := b.one(); !errors.Is(err, randflake.ErrClockBehind) {
 		t.Fatalf("got %v, want ErrClockBehind", err)
@@ -295,7 +299,7 @@ func TestClockBehindDropsTheGrant(t *testing.T) {
 }
 
 func TestMoreBlocksWhenBusy(t *testing.T) {
-	b := newBench(t, WithMaxBlocks(3))
+	b := newBench(t, lease.WithMaxBlocks(3))
 	b.pass(0)
 	ids := make([]randflake.ID, 1<<16)
 	burst := func() (made int, nodes map[uint32]bool) {
@@ -309,9 +313,9 @@ func TestMoreBlocksWhenBusy(t *testing.T) {
 			if err != nil {
 				break
 			}
-			if len(b.kick) > 0 {
-				<-b.kick
-				b.step(t.Context())
+			if len(b.Kick()) > 0 {
+				<-b.Kick()
+				b.Step(t.Context())
 			}
 		}
 		return made, nodes
@@ -322,16 +326,16 @@ func TestMoreBlocksWhenBusy(t *testing.T) {
 	if len(nodes) != 3 || made != 3*3<<17 {
 		t.Errorf("%d IDs of %d nodes, want %d of 3", made, len(nodes), 3*3<<17)
 	}
-	if got := len(b.held.Load().slots); got != 3 {
+	if got := b.Published(); got != 3 {
 		t.Fatalf("%d blocks are held, want 3", got)
 	}
 	b.pass(time.Minute)
-	if got := len(b.held.Load().slots); got != 1 {
+	if got := b.Published(); got != 1 {
 		t.Errorf("%d blocks are held when idle, want 1", got)
 	}
 	released := 0
 	for i := range 4 {
-		if blk := b.block(i); blk.Version > 0 && blk.Holder == "" {
+		if blk := b.block(i); blk.Version > 0 && blk.Owner == "" {
 			released++
 		}
 	}
@@ -344,7 +348,7 @@ func TestMoreBlocksWhenBusy(t *testing.T) {
 // The IDs of a call must be of one second, whichever block they come from.
 func TestFillOfNothing(t *testing.T) {
 	b := newBench(t)
-	if n, _, err := b.Fill(nil); n != 0 || !errors.Is(err, ErrNoLease) {
+	if n, _, err := b.Fill(nil); n != 0 || !errors.Is(err, lease.ErrNoLease) {
 		t.Errorf("got %d, %v", n, err)
 	}
 	b.pass(0)
@@ -355,7 +359,7 @@ func TestFillOfNothing(t *testing.T) {
 
 func TestNext(t *testing.T) {
 	b := newBench(t)
-	if _, err := b.Next(); !errors.Is(err, ErrNoLease) {
+	if _, err := b.Next(); !errors.Is(err, lease.ErrNoLease) {
 		t.Fatalf("got %v", err)
 	}
 	b.pass(0)
@@ -365,10 +369,10 @@ func TestNext(t *testing.T) {
 	}
 }
 
-func openTest(t *testing.T, s Store, opts ...Option) *Keeper {
+func openTest(t *testing.T, s lease.Store, opts ...lease.Option) *lease.Keeper {
 	t.Helper()
-	opts = append([]Option{WithMeterProvider(noop.NewMeterProvider()), WithErrorHandler(func(error) {})}, opts...)
-	k, err := Open(t.Context(), s, testCodec(t), opts...)
+	opts = append([]lease.Option{lease.WithMeterProvider(noop.NewMeterProvider()), lease.WithErrorHandler(func(error) {})}, opts...)
+	k, err := lease.Start(t.Context(), s, testCodec(t), opts...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -385,7 +389,7 @@ func inTime(t *testing.T, f func(*testing.T)) {
 
 func TestReady(t *testing.T) {
 	inTime(t, func(t *testing.T) {
-		store := &flakyStore{Memory: NewMemory(), away: errAway}
+		store := &flakyStore{Memory: driver.NewMemory(), away: errAway}
 		k := openTest(t, store)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
@@ -409,16 +413,16 @@ func TestReady(t *testing.T) {
 		go func() { done <- k.Ready(t.Context()) }()
 		synctest.Wait()
 		_ = k.Close(t.Context())
-		if err := <-done; !errors.Is(err, ErrClosed) {
+		if err := <-done; !errors.Is(err, lease.ErrClosed) {
 			t.Errorf("got %v, want ErrClosed", err)
 		}
 	})
 }
 
-// A Keeper of a process that does nothing for days keeps its lease.
+// A lease.Keeper of a process that does nothing for days keeps its lease.
 func TestKeepsForDays(t *testing.T) {
 	inTime(t, func(t *testing.T) {
-		store := &flakyStore{Memory: NewMemory()}
+		store := &flakyStore{Memory: driver.NewMemory()}
 		k := openTest(t, store)
 		time.Sleep(48 * time.Hour)
 		if _, err := k.Next(); err != nil {
@@ -433,7 +437,7 @@ func TestKeepsForDays(t *testing.T) {
 
 func TestClose(t *testing.T) {
 	inTime(t, func(t *testing.T) {
-		store := NewMemory()
+		store := driver.NewMemory()
 		k := openTest(t, store)
 		if err := k.Ready(t.Context()); err != nil {
 			t.Fatal(err)
@@ -447,13 +451,17 @@ func TestClose(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if b := store.blocks[0]; b.Holder != "" || !b.GrantedUntil.Equal(testStart.Add(time.Second)) {
+		blocks, err := store.List(t.Context())
+		if err != nil || len(blocks) != 1 {
+			t.Fatal(blocks, err)
+		}
+		if b := blocks[0]; b.Owner != "" || !b.GrantedUntil.Equal(testStart.Add(time.Second)) {
 			t.Errorf("the block is %+v, want it given back from the second after the last ID", b)
 		}
-		if _, err := k.Next(); !errors.Is(err, ErrClosed) {
+		if _, err := k.Next(); !errors.Is(err, lease.ErrClosed) {
 			t.Errorf("got %v, want ErrClosed", err)
 		}
-		if n, _, err := k.Fill(make([]randflake.ID, 3)); n != 0 || !errors.Is(err, ErrClosed) {
+		if n, _, err := k.Fill(make([]randflake.ID, 3)); n != 0 || !errors.Is(err, lease.ErrClosed) {
 			t.Errorf("got %d, %v, want ErrClosed", n, err)
 		}
 	})
@@ -461,25 +469,25 @@ func TestClose(t *testing.T) {
 
 // hangingStore answers when the context ends, or never.
 type hangingStore struct {
-	*Memory
+	*driver.Memory
 	hang  chan struct{}
 	heeds bool
 }
 
-func (s hangingStore) Renew(ctx context.Context, _ Grant, _ time.Time) (Grant, error) {
+func (s hangingStore) Renew(ctx context.Context, _ lease.Grant, _ string, _ time.Time) (lease.Grant, error) {
 	if s.heeds {
 		<-ctx.Done()
-		return Grant{}, ctx.Err()
+		return lease.Grant{}, ctx.Err()
 	}
 	<-s.hang
-	return Grant{}, errAway
+	return lease.Grant{}, errAway
 }
 
 func TestCloseWhileTheStoreHangs(t *testing.T) {
 	inTime(t, func(t *testing.T) {
 		for _, heeds := range []bool{true, false} {
-			store := hangingStore{NewMemory(), make(chan struct{}), heeds}
-			k := openTest(t, store, WithTTL(4*time.Second))
+			store := hangingStore{driver.NewMemory(), make(chan struct{}), heeds}
+			k := openTest(t, store, lease.WithTTL(4*time.Second))
 			if err := k.Ready(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -496,7 +504,7 @@ func TestCloseWhileTheStoreHangs(t *testing.T) {
 			if heeds && err != nil || !heeds && !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("Close gives %v (the store heeds contexts: %v)", err, heeds)
 			}
-			if _, err := k.Next(); !errors.Is(err, ErrClosed) {
+			if _, err := k.Next(); !errors.Is(err, lease.ErrClosed) {
 				t.Errorf("got %v, want ErrClosed", err)
 			}
 			close(store.hang)
@@ -508,7 +516,7 @@ func TestCloseWhileTheStoreHangs(t *testing.T) {
 func TestNoGoroutineIsLeft(t *testing.T) {
 	before := runtime.NumGoroutine()
 	for range 20 {
-		k := openTest(t, NewMemory())
+		k := openTest(t, driver.NewMemory())
 		if err := k.Ready(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -525,8 +533,8 @@ func TestNoGoroutineIsLeft(t *testing.T) {
 
 // Many goroutines make IDs while grants come, go and are closed.
 func TestConcurrentUse(t *testing.T) {
-	store := NewMemory(WithNodeRange(NodeRange{Nodes: 64, BlockSize: 1}))
-	k := openTest(t, store, WithTTL(2*time.Second))
+	store := driver.NewMemory(driver.WithNodeRange(driver.NodeRange{Nodes: 64, BlockSize: 1}))
+	k := openTest(t, store, lease.WithTTL(2*time.Second))
 	if err := k.Ready(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -546,7 +554,7 @@ func TestConcurrentUse(t *testing.T) {
 					seen[id] = true
 				}
 				mu.Unlock()
-				if errors.Is(err, ErrClosed) {
+				if errors.Is(err, lease.ErrClosed) {
 					return
 				}
 			}
@@ -562,18 +570,18 @@ func TestConcurrentUse(t *testing.T) {
 	}
 }
 
-// BenchmarkFill compares a Keeper with the generator inside it, in turns, since
+// BenchmarkFill compares a lease.Keeper with the generator inside it, in turns, since
 // a machine is never quiet for long. It reports the least time of each, and
 // their ratio, which is to be at most 1.05.
 func BenchmarkFill(b *testing.B) {
-	nodes := NodeRange{Nodes: 1 << 17, BlockSize: 1 << 17}
+	nodes := driver.NodeRange{Nodes: 1 << 17, BlockSize: 1 << 17}
 	g, err := randflake.NewGenerator(testCodec(b), randflake.Lease{
 		Nodes: nodes.Nodes, Start: time.Now().Add(-time.Second), End: time.Now().Add(time.Hour),
 	})
 	if err != nil {
 		b.Fatal(err)
 	}
-	k, err := Open(b.Context(), NewMemory(WithNodeRange(nodes)), testCodec(b))
+	k, err := lease.Start(b.Context(), driver.NewMemory(driver.WithNodeRange(nodes)), testCodec(b))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -36,7 +36,7 @@ func newMeters(k *Keeper, mp metric.MeterProvider) (*meters, error) {
 		return nil, err
 	}
 	registration, err := m.RegisterCallback(func(_ context.Context, o metric.Observer) error {
-		held := k.held.Load().slots
+		held := k.held.Load().terms
 		o.ObserveInt64(blocks, int64(len(held)))
 		o.ObserveFloat64(remaining, k.remaining(held).Seconds())
 		for r := range reasons {
@@ -82,11 +82,11 @@ func errorType(err error) string {
 }
 
 // remaining is how long IDs can be made with what is held.
-func (k *Keeper) remaining(held []*slot) time.Duration {
+func (k *Keeper) remaining(held []*term) time.Duration {
 	now := k.cfg.clock.Now()
 	var left time.Duration
-	for _, s := range held {
-		left = max(left, time.Unix(s.until.Load(), 0).Sub(now))
+	for _, t := range held {
+		left = max(left, time.Unix(t.until.Load(), 0).Sub(now))
 	}
 	return left
 }

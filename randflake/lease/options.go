@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/traceflake/traceflake/randflake"
+	"github.com/traceflake/traceflake/randflake/lease/internal/owner"
 )
 
 // Option configures a [Keeper].
@@ -21,9 +22,11 @@ func (f optionFunc) apply(c *config) { f(c) }
 type config struct {
 	ttl       time.Duration
 	maxBlocks int
+	owner     string
 	clock     randflake.Clock
 	meters    metric.MeterProvider
 	report    func(error)
+	machine   func() uint64 // changes when this machine is restored from a snapshot
 }
 
 // minKeeperTTL leaves a renewal at half the TTL a whole second.
@@ -41,6 +44,13 @@ func WithTTL(d time.Duration) Option {
 // on; the default is 4. A block of 8 nodes has a million IDs a second.
 func WithMaxBlocks(n int) Option {
 	return optionFunc(func(c *config) { c.maxBlocks = n })
+}
+
+// WithOwner sets the text that tells operators who holds a block, at most 128
+// bytes of printable UTF-8; the default is the name of the host or pod, the
+// process ID and the start time. Nothing depends on it.
+func WithOwner(text string) Option {
+	return optionFunc(func(c *config) { c.owner = text })
 }
 
 // WithClock sets the clock; the default is [randflake.SystemClock]. It must be
@@ -63,9 +73,9 @@ func WithMeterProvider(mp metric.MeterProvider) Option {
 	})
 }
 
-// WithErrorHandler sets who is told when the store begins to fail, or a grant
-// is lost or dropped; the default is [otel.Handle]. A failure that lasts is
-// told once. handle is called by the Keeper's goroutine and must not block.
+// WithErrorHandler sets who is told when the store begins to fail and when a
+// grant is dropped; the default is [otel.Handle]. A failure that lasts is told
+// once. handle is called by the Keeper's goroutine and must not block.
 func WithErrorHandler(handle func(error)) Option {
 	return optionFunc(func(c *config) {
 		if handle != nil {
@@ -75,7 +85,8 @@ func WithErrorHandler(handle func(error)) Option {
 }
 
 func newConfig(opts []Option) (config, error) {
-	c := config{ttl: DefaultTTL, maxBlocks: 4, clock: randflake.SystemClock, report: otel.Handle}
+	c := config{ttl: DefaultTTL, maxBlocks: 4, owner: owner.Default(), clock: randflake.SystemClock, report: otel.Handle,
+		machine: func() uint64 { return 0 }}
 	for _, opt := range opts {
 		opt.apply(&c)
 	}
@@ -88,6 +99,9 @@ func newConfig(opts []Option) (config, error) {
 	}
 	if c.maxBlocks < 1 {
 		errs = append(errs, fmt.Errorf("lease: at most %d blocks, want at least 1", c.maxBlocks))
+	}
+	if err := owner.Check(c.owner); err != nil {
+		errs = append(errs, fmt.Errorf("lease: %w", err))
 	}
 	return c, errors.Join(errs...)
 }

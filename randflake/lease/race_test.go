@@ -1,5 +1,5 @@
 //go:build race
 
-package lease
+package lease_test
 
 const raceEnabled = true

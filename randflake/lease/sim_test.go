@@ -1,7 +1,6 @@
-package lease
+package lease_test
 
 import (
-	"context"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -13,6 +12,8 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/randflake"
+	"github.com/traceflake/traceflake/randflake/lease"
+	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
 var (
@@ -31,21 +32,22 @@ func newWorld(seed uint64, v variant) *world {
 		panic(err)
 	}
 	w.ledger = newLedger(w, codec)
+	w.vmclock = w.rng.IntN(3) == 0 || v.deaf
 	w.pauses = pick(w, 0.002, 0.01, 0.03)
-	w.ttl = w.between(minKeeperTTL, 15*time.Second)
+	w.ttl = w.between(lease.MinKeeperTTL, 15*time.Second)
 
 	hosts, processes := 2+w.rng.IntN(3), 3+w.rng.IntN(3)
 	size := pick[uint32](w, 1, 1, 2, 8)
-	w.nodes = NodeRange{First: size * w.rng.Uint32N(100), Nodes: size * uint32(processes+1+w.rng.IntN(4)), BlockSize: size}
+	w.nodes = driver.NodeRange{First: size * w.rng.Uint32N(100), Nodes: size * uint32(processes+1+maxCopies+w.rng.IntN(4)), BlockSize: size}
 
 	// Half of the time each of two servers has nodes of its own, as the bolt
 	// files of two hosts with one secret have.
-	w.servers = append(w.servers, newServer(w))
+	w.servers = append(w.servers, w.newServer())
 	if two := w.rng.IntN(2) == 0; two || v.oneSecret {
 		if !v.oneSecret {
 			w.nodes.First += w.nodes.Nodes
 		}
-		w.servers = append(w.servers, newServer(w))
+		w.servers = append(w.servers, w.newServer())
 	}
 	for i := range hosts {
 		skew := w.between(-3*time.Second, 3*time.Second)
@@ -54,10 +56,11 @@ func newWorld(seed uint64, v variant) *world {
 		}
 		w.hosts = append(w.hosts, &host{id: i, skew: skew, asleep: -w.between(0, time.Hour), server: w.servers[i%len(w.servers)]})
 	}
+	w.processesAtFirst = processes
 	for i := range processes {
 		w.start(w.hosts[i%hosts], nil)
 	}
-	w.spawn(nil, w.chaos)
+	w.wakeAt(w.spawn(nil, w.chaos), w.now)
 	return w
 }
 
@@ -74,10 +77,14 @@ func (w *world) chaos() {
 			continue // one is about to be started
 		}
 		p := pick(w, live...)
-		switch w.rng.IntN(20) {
+		switch w.rng.IntN(31) {
 		case 0, 1, 2, 3:
 			p.kill()
-			w.after(pick(w, 0, 0, w.between(0, time.Second), w.between(0, w.ttl)), func() { w.start(p.host, p) })
+			w.after(pick(w, 0, 0, w.between(0, time.Second), w.between(0, w.ttl)), func() {
+				if w.room() {
+					w.start(p.host, p)
+				}
+			})
 		case 4, 5:
 			p.close()
 			w.start(p.host, nil)
@@ -111,7 +118,7 @@ func (w *world) chaos() {
 			w.logf("a store is down until %.3fs", s.down.Seconds())
 		case 16, 17:
 			if w.variant.bursts || w.nodes.BlockSize <= 2 && w.rng.IntN(12) == 0 {
-				p.burst = 450_000 * int(w.nodes.BlockSize)
+				p.do(func(p *process) { p.burst = 450_000 * int(w.nodes.BlockSize) })
 				w.logf("process %d has a burst", p.id)
 			}
 		case 18:
@@ -120,14 +127,95 @@ func (w *world) chaos() {
 			if w.rng.IntN(8) == 0 || w.variant.impatient {
 				w.loseStore(s)
 			}
+		case 20, 21:
+			w.copySome(p)
+		case 22, 23, 24:
+			p.armed = true // at the next call of the store
+		case 25, 26:
+			// A golden image, taken while its first Acquire is under way.
+			p.kill()
+			w.start(h, nil).armed = true
+		case 27:
+			s.raise()
+		case 30:
+			// A copy uses up its seconds and gives back the rest.
+			w.copySome(p)
+			if !p.dead && (w.variant.bursts || w.nodes.BlockSize == 1) {
+				p.do(func(p *process) { p.burst = 450_000 * int(w.nodes.BlockSize) })
+				w.after(w.between(0, time.Second), func() {
+					if !p.dead && !p.closing {
+						p.close()
+					}
+				})
+			}
+		case 28, 29:
+			// The first Acquire is sent while the clock is ahead and arrives late;
+			// then the clock is set right, or back.
+			if w.room() {
+				slow := &host{id: len(w.hosts), server: h.server, skew: -w.between(0, 2*w.ttl)}
+				w.hosts = append(w.hosts, slow)
+				p := w.start(slow, nil)
+				p.plan.ahead = w.between(w.ttl, 6*w.ttl)
+				p.ahead = p.plan.ahead
+				w.after(w.between(50*time.Millisecond, time.Second), func() { slow.cut = w.now + w.between(0, 2*w.ttl) })
+				w.after(w.between(100*time.Millisecond, w.ttl), func() {
+					if w.room() {
+						w.start(h, nil) // may get the same block
+					}
+				})
+			}
 		}
+	}
+}
+
+// maxCopies is how many more processes than at first may be there.
+const maxCopies = 4
+
+// room tells whether there may be another process.
+func (w *world) room() bool {
+	live := 0
+	for _, p := range w.processes {
+		if !p.dead {
+			live++
+		}
+	}
+	return live < w.processesAtFirst+maxCopies
+}
+
+// copySome makes a copy of a process, or two, as of a machine that is restored
+// from a snapshot: at once or later, with clocks that went on or stood still.
+func (w *world) copySome(p *process) {
+	for range 1 + w.rng.IntN(2) {
+		if p.dead || w.calm || !w.room() || w.variant.generator != nil {
+			return // the twin of a Keeper has no rule for copies
+		}
+		h := *p.host
+		h.id = len(w.hosts)
+		later := pick(w, 0, w.between(0, time.Second), w.between(0, w.ttl))
+		if later > 0 {
+			h.frozen = max(h.frozen, w.now+later)
+			if w.rng.IntN(2) == 0 { // both clocks stand still
+				h.asleep += later
+				h.skew -= later
+			} else if w.rng.IntN(2) == 0 { // the wall clock is set right
+				h.asleep += later
+			}
+		}
+		if w.vmclock {
+			h.life += uint64(h.id)
+		}
+		w.hosts = append(w.hosts, &h)
+		p.copy(&h)
+	}
+	if w.rng.IntN(3) == 0 {
+		p.kill()
 	}
 }
 
 // failOver takes a copy of a store, and puts it in place some time later. The
 // rule for operators says to raise it then.
 func (w *world) failOver(s *server) {
-	state := s.store.backup()
+	restore := s.backup()
 	if w.rng.IntN(4) > 0 && !w.variant.forgets {
 		return
 	}
@@ -135,30 +223,20 @@ func (w *world) failOver(s *server) {
 		if w.calm {
 			return
 		}
-		s.store.restore(state)
+		restore()
 		w.logf("a store is restored from a copy")
 		if !w.variant.forgets {
-			w.raise(s)
+			s.raise()
 		}
 	})
 }
 
 // loseStore replaces a store by a new one, as a host does with a lost file.
 func (w *world) loseStore(s *server) {
-	blocks := s.store.backup()
-	for i, b := range blocks {
-		blocks[i] = Block{Node: b.Node, Nodes: b.Nodes}
-	}
-	s.store.restore(blocks)
+	s.restore(nil)
 	w.logf("a store is lost")
 	if !w.variant.impatient {
-		w.raise(s)
-	}
-}
-
-func (w *world) raise(s *server) {
-	if err := s.store.Raise(context.Background(), w.time().Add(w.ttl+MaxClockAhead)); err != nil {
-		panic(err)
+		s.raise()
 	}
 }
 
@@ -175,7 +253,7 @@ func (w *world) heal() {
 		p.frozen, p.burst = 0, 0
 	}
 	w.logf("all is well again")
-	w.run(w.now + 3*w.ttl + MaxClockAhead + 20*time.Second)
+	w.run(w.now + 3*w.ttl + lease.MaxClockAhead + 20*time.Second)
 	if w.failed != nil {
 		return
 	}
@@ -219,18 +297,20 @@ func TestSimulation(t *testing.T) {
 	if raceEnabled {
 		seeds = min(seeds, 10)
 	}
-	var made, fills, lives atomic.Int64
+	var made, fills, lives, shared atomic.Int64
 	eachSeed(seeds, func(seed uint64) bool {
 		w := simulate(seed, variant{})
 		made.Add(int64(w.ledger.made))
 		fills.Add(int64(w.ledger.fills))
+		shared.Add(int64(w.ledger.shared))
 		lives.Add(int64(len(w.processes)))
 		if w.failed != nil {
 			t.Errorf("seed %d: %s\nreplay: go test ./randflake/lease -run '^TestSimulation$' -v -seed %d", seed, w.failed.text, seed)
 		}
 		return w.failed == nil
 	})
-	t.Logf("%d seeds, %d processes, %d reservations, %d IDs", seeds, lives.Load(), fills.Load(), made.Load())
+	t.Logf("%d seeds, %d processes, %d reservations, %d IDs, %d of them made by copies too, before they heard of each other",
+		seeds, lives.Load(), fills.Load(), made.Load(), shared.Load())
 	if least := int64(5_000 * seeds); made.Load() < least && !t.Failed() {
 		t.Errorf("only %d IDs were made, want %d", made.Load(), least)
 	}

@@ -1,19 +1,21 @@
-package lease
+package lease_test
 
 import (
 	"container/heap"
 	"fmt"
 	"iter"
 	"math/rand/v2"
+	"runtime/debug"
 	"time"
 
 	"github.com/traceflake/traceflake/randflake"
+	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
 // The simulator runs the production Keeper, Generator and store rule under one
 // seed: processes are coroutines that run one at a time and are stopped at
-// every reading of a clock, every call of the store and every sleep. Time is
-// virtual. One seed gives one history.
+// every reading of a clock, every call of the store and every sleep, where they
+// may be killed or copied. Time is virtual. One seed gives one history.
 
 var simStart = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 
@@ -32,11 +34,13 @@ type world struct {
 	calm    bool    // no more faults
 	pauses  float64 // how likely each is
 
-	ttl       time.Duration
-	nodes     NodeRange
-	servers   []*server
-	hosts     []*host
-	processes []*process
+	ttl              time.Duration
+	nodes            driver.NodeRange
+	vmclock          bool // machines tell when they were restored
+	servers          []*server
+	hosts            []*host
+	processes        []*process
+	processesAtFirst int
 }
 
 // violation is what the simulator looks for.
@@ -67,7 +71,9 @@ func pick[T any](w *world, of ...T) T { return of[w.rng.IntN(len(of))] }
 
 // task is a coroutine.
 type task struct {
-	process *process // nil: the world's own
+	process *process      // nil: the world's own
+	index   int           // among the process's
+	at      time.Duration // when it wakes
 	next    func() (time.Duration, bool)
 	stop    func()
 	yield   func(time.Duration) bool
@@ -79,11 +85,14 @@ type killed struct{}
 
 func (w *world) spawn(p *process, f func()) *task {
 	t := &task{process: p}
+	if p != nil {
+		t.index = len(p.tasks)
+	}
 	t.next, t.stop = iter.Pull(func(yield func(time.Duration) bool) {
 		defer func() {
 			if r := recover(); r != nil {
 				if _, ok := r.(killed); !ok {
-					panic(r)
+					panic(fmt.Sprintf("%v\n%s", r, debug.Stack()))
 				}
 			}
 		}()
@@ -91,7 +100,6 @@ func (w *world) spawn(p *process, f func()) *task {
 		f()
 	})
 	w.tasks = append(w.tasks, t)
-	w.wakeAt(t, w.now)
 	return t
 }
 
@@ -104,7 +112,7 @@ func (w *world) sleep(d time.Duration) {
 
 func (w *world) wakeAt(t *task, at time.Duration) {
 	w.order++
-	t.wake = w.order
+	t.wake, t.at = w.order, at
 	heap.Push(&w.queue, event{at: at, order: w.order, task: t})
 }
 
@@ -132,6 +140,9 @@ func (w *world) run(until time.Duration) {
 				w.wakeAt(t, thaw)
 				continue
 			}
+		}
+		if p := t.process; p != nil {
+			p.steps = append(p.steps, step{task: t.index})
 		}
 		w.current = t
 		d, ok := t.next()
@@ -179,6 +190,7 @@ type host struct {
 	asleep time.Duration // how long the monotonic clock stood still
 	frozen time.Duration // suspended until
 	cut    time.Duration // no way to the store until
+	life   uint64        // grows when the machine is restored from a snapshot
 }
 
 // clock is a process's view of its host's clocks. A process may be stopped
@@ -191,28 +203,13 @@ type clock struct {
 var _ randflake.Clock = clock{}
 
 func (c clock) Now() time.Time {
-	t := c.w.time().Add(c.p.host.skew)
-	c.w.pause()
+	t := ask(c.p, func() time.Time { return c.w.time().Add(c.p.host.skew) })
+	c.p.pause()
 	return t
 }
 
 func (c clock) Elapsed() time.Duration {
-	d := c.w.now - c.p.host.asleep
-	c.w.pause()
+	d := ask(c.p, func() time.Duration { return c.w.now - c.p.host.asleep })
+	c.p.pause()
 	return d
-}
-
-// pause stops the running coroutine for a while, now and then.
-func (w *world) pause() {
-	if w.current == nil || w.current.process == nil || !w.chance(w.pauses) {
-		return
-	}
-	switch w.rng.IntN(10) {
-	case 0:
-		w.sleep(w.between(0, 2*w.ttl))
-	case 1, 2, 3:
-		w.sleep(w.between(0, 3*time.Second))
-	default:
-		w.sleep(w.between(0, 200*time.Millisecond))
-	}
 }

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/traceflake/traceflake/randflake"
@@ -22,29 +21,29 @@ const (
 	MaxClockAhead = time.Minute
 )
 
-// What a [Store] says no with. They are definite: nothing was written. Any
-// other error of a call that writes, a context's among them, leaves open
+// Errors with which a [Store] refuses. They are definite: nothing was written.
+// Any other error of a call that writes, a context's among them, leaves open
 // whether it was.
 var (
-	// ErrNoFreeNode comes from Acquire when every block is granted until later
-	// than the request's Now. Try again when a lease has ended, or give the
-	// store more nodes or smaller blocks.
+	// ErrNoFreeNode is returned by Acquire if every block is granted until
+	// later than the request's Now. Try again when a lease has ended, or give
+	// the store more nodes or smaller blocks.
 	ErrNoFreeNode = errors.New("lease: no free block of nodes")
-	// ErrClockAhead comes from Acquire and Renew of a store that knows the
-	// time when the client's clock is ahead of it by more than MaxClockAhead.
+	// ErrClockAhead is returned by Acquire and Renew of a store that knows the
+	// time if the client's clock is ahead of it by more than MaxClockAhead.
 	// Set the client's clock.
 	ErrClockAhead = errors.New("lease: the clock is ahead of the store's")
-	// ErrLost comes from Renew and Release when the block's holder or version
-	// is no longer the grant's. The grant cannot grow any more; the seconds
-	// granted so far stay its own.
+	// ErrLost is returned by Renew and Release if the block's holder or version
+	// is no longer the grant's. Get tells what happened.
 	ErrLost = errors.New("lease: the grant is lost")
-	// ErrInvalidRequest comes when an argument makes no sense: a holder that is
-	// not 32 hex digits, a TTL out of range, a block that is none of the store's.
+	// ErrInvalidRequest is returned if an argument makes no sense: a holder
+	// that is not 32 hex digits, a TTL out of range, a node at which no block of
+	// the store starts.
 	ErrInvalidRequest = errors.New("lease: invalid request")
-	// ErrBlockSize comes when a store is opened with another number of nodes a
-	// block than it was first used with.
+	// ErrBlockSize is returned if a store is opened with another number of
+	// nodes a block than it was first used with.
 	ErrBlockSize = errors.New("lease: the store has another block size")
-	// ErrSchemaVersion comes when a store was written by a newer version of
+	// ErrSchemaVersion is returned if a store was written by a newer version of
 	// this library, or is not a store of leases at all.
 	ErrSchemaVersion = errors.New("lease: the store has an unknown schema version")
 )
@@ -54,23 +53,26 @@ var (
 // answered before it began. It is safe for concurrent use, by many processes
 // on many machines.
 //
-// The nodes of a store are divided into blocks of equal size ([NodeRange]).
-// For each it keeps one [Block], whose methods are the rule by which a store
-// changes it: each call below changes one block in one atomic step, and every
+// The nodes of a store are divided into blocks of equal size. For each it keeps
+// one [Block]: each call below changes one block in one atomic step, and every
 // change raises the block's version by one. Times are whole seconds, ends are
 // exclusive. Seconds granted in one block never overlap (I1), whatever the
 // clocks of clients and store say.
 //
-// A store errs with a sentinel of this package where one fits, wrapped with
-// what it was doing. It honours ctx: a cancelled one gives an error that wraps
-// ctx.Err().
+// Every write names itself: an Acquire, a Renew and a Release each carry a
+// fresh nonce of [NewHolder], drawn immediately before the call, which becomes
+// the block's holder. So a client that got no answer reads the block and knows
+// who wrote it last.
+//
+// A store returns a sentinel of this package where one fits, wrapped with what
+// it was doing. It honours ctx: a cancelled one gives an error that wraps
+// ctx.Err(). Package driver has the rule as code, for authors of stores.
 type Store interface {
 	// Acquire grants one free block for the seconds from r.Now, cut to a whole
-	// second, for r.TTL; see [Block.Acquire]. A block is free when its
-	// GrantedUntil is not after r.Now: a grant never starts later than r.Now,
-	// and never before the end of the block's last one. Which of the free
-	// blocks is the store's choice. A store may grant less than r.TTL, never
-	// more.
+	// second, for r.TTL. A block is free if its GrantedUntil is not after
+	// r.Now: a grant never starts later than r.Now, and never before the end of
+	// the block's last one. Which of the free blocks is the store's choice. A
+	// store may grant less than r.TTL, never more.
 	//
 	// It is idempotent by r.Holder: while some block has this holder, its grant
 	// is returned as it is stored, extended or over as it may be, and nothing
@@ -80,29 +82,34 @@ type Store interface {
 	// [randflake.ErrBeforeEpoch], [randflake.ErrEndOfLife].
 	Acquire(ctx context.Context, r Request) (Grant, error)
 
-	// Renew moves the end of g to end; see [Block.Renew]. It compares holder
-	// and version, and never shortens: an end that is not later than the stored
-	// one gives the grant as it is stored and writes nothing. A grant that is
-	// over may be renewed as long as no one else has the block.
+	// Renew moves the end of g to end and makes next the block's holder. It
+	// compares holder and version. It never shortens, but it always writes, also
+	// if the end stays: next is the holder and the version is one more. It is
+	// not idempotent: repeated with the same next it is refused like any call
+	// with an old holder. A grant that is over may be renewed as long as no one
+	// else has the block.
 	//
 	// A store that knows the time refuses an end later than its own time plus
-	// MaxTTL plus MaxClockAhead.
+	// MaxTTL plus MaxClockAhead. A store may move the end less far than it was
+	// asked to; it returns the grant as it is stored.
 	//
 	// Errors: [ErrLost], [ErrClockAhead], [ErrInvalidRequest].
-	Renew(ctx context.Context, g Grant, end time.Time) (Grant, error)
+	Renew(ctx context.Context, g Grant, next string, end time.Time) (Grant, error)
 
-	// Release gives back the seconds from unused on and frees the holder; see
-	// [Block.Release]. It compares holder and version. The generator must have
-	// been sealed: the seconds before unused stay used for ever.
+	// Release gives back the seconds from unused on. It compares holder and
+	// version, and leaves next as the block's holder: nobody holds it, and a
+	// copy of this client can tell that the grant was not raised away but given
+	// back. The generator must have been sealed: the seconds before unused stay
+	// used for ever.
 	//
-	// Errors: [ErrLost] (also when it was released already), [ErrInvalidRequest].
-	Release(ctx context.Context, g Grant, unused time.Time) error
+	// Errors: [ErrLost] (also if it was released already), [ErrInvalidRequest].
+	Release(ctx context.Context, g Grant, next string, unused time.Time) error
 
-	// Get returns what the store holds for the block of g, of which only Node
-	// is looked at: its last grant's start and end, its holder ("" when it was
-	// released, raised or never granted) and version. It writes nothing.
+	// Get returns what the store has for the block of g, of which only Node is
+	// looked at: its last grant's start and end, its holder ("" if it was raised
+	// or never granted), version and owner. It writes nothing.
 	//
-	// Errors: [ErrInvalidRequest] when no block starts at g.Node.
+	// Errors: [ErrInvalidRequest] if no block starts at g.Node.
 	Get(ctx context.Context, g Grant) (Grant, error)
 }
 
@@ -111,15 +118,34 @@ type Admin interface {
 	// List returns the blocks that were ever written, in the order of nodes.
 	List(ctx context.Context) ([]Block, error)
 	// Raise makes GrantedUntil of every block in the store's node range at
-	// least until, also of those never granted, and frees every holder: nothing
-	// before until is granted any more, and no grant made before grows. It is
-	// for a store that came back from a backup and may have forgotten grants:
-	// raise it to a time that none of them can reach, which is the time of the
-	// restore plus the longest TTL in use and MaxClockAhead. When it fails
+	// least until, also of those never granted, and empties every holder:
+	// nothing before until is granted any more, and no grant made before grows.
+	// It is for a store that came back from a backup and may have forgotten
+	// grants: raise it to a time that none of them can reach, which is the time
+	// of the restore plus the longest TTL in use and MaxClockAhead. If it fails
 	// half-way it may be called again.
 	//
 	// Errors: [randflake.ErrBeforeEpoch], [randflake.ErrEndOfLife].
 	Raise(ctx context.Context, until time.Time) error
+}
+
+// Block is what a store keeps for a block of nodes. Times are whole seconds.
+type Block struct {
+	Node, Nodes uint32
+	// Start is the start of the last grant, the zero Time before the first.
+	Start time.Time
+	// GrantedUntil is the first second never granted, the zero Time before the
+	// first grant. It only grows, except that a Release moves it back.
+	GrantedUntil time.Time
+	// Holder is the nonce of the last write: the holder's if the block was
+	// acquired or renewed, nobody's if it was released. It is "" if the block
+	// was raised or never granted.
+	Holder string
+	// Version is raised by every write; a block never written has version 0.
+	Version uint64
+	// Owner says who holds the block, for operators; see [Request.Owner]. It is
+	// "" if the block was released or raised.
+	Owner string
 }
 
 // Request asks for a block.
@@ -132,6 +158,9 @@ type Request struct {
 	// TTL is how long the grant is to last, from MinTTL to MaxTTL; fractions of
 	// a second are cut off.
 	TTL time.Duration
+	// Owner says to operators who holds the block: at most 128 bytes of
+	// printable UTF-8, or nothing. No rule depends on it. A Renew keeps it.
+	Owner string
 }
 
 // Grant is a lease that a store gave to a holder.
@@ -139,67 +168,14 @@ type Grant struct {
 	randflake.Lease
 	Holder  string
 	Version uint64
+	Owner   string
 }
 
-// NewHolder returns a fresh name for a grant.
+// NewHolder returns a fresh nonce, which names a write and the grant that it
+// makes. It is read from the kernel: copies of a machine that was restored from
+// a snapshot draw different ones wherever the kernel knows of the restore.
 func NewHolder() string {
-	var nonce [holderLen / 2]byte
+	var nonce [16]byte
 	_, _ = rand.Read(nonce[:]) // never fails
 	return hex.EncodeToString(nonce[:])
-}
-
-const holderLen = 32
-
-// Check refuses a request that no store may grant. storeNow is the store's own
-// time, or the zero Time when it knows none. Errors: [ErrInvalidRequest],
-// [ErrClockAhead], [randflake.ErrBeforeEpoch], [randflake.ErrEndOfLife].
-func (r Request) Check(storeNow time.Time) error {
-	if err := checkHolder(r.Holder); err != nil {
-		return err
-	}
-	if r.TTL < MinTTL || r.TTL > MaxTTL {
-		return fmt.Errorf("%w: TTL %s, want %s to %s", ErrInvalidRequest, r.TTL, MinTTL, MaxTTL)
-	}
-	switch {
-	case r.Now.Unix() < randflake.Epoch:
-		return fmt.Errorf("lease: acquire: %w", randflake.ErrBeforeEpoch)
-	case r.Now.Unix() >= randflake.EndOfLife:
-		return fmt.Errorf("lease: acquire: %w", randflake.ErrEndOfLife)
-	case !storeNow.IsZero() && r.Now.After(storeNow.Add(MaxClockAhead)):
-		return fmt.Errorf("%w by %s", ErrClockAhead, r.Now.Sub(storeNow).Round(time.Second))
-	}
-	return nil
-}
-
-// CheckRenewal refuses an end that a client with a sound clock would not ask
-// for: one later than the store's own time plus MaxTTL plus MaxClockAhead.
-func CheckRenewal(end, storeNow time.Time) error {
-	if end.After(storeNow.Add(MaxTTL + MaxClockAhead)) {
-		return fmt.Errorf("%w: it asks for an end in %s", ErrClockAhead, end.Sub(storeNow).Round(time.Second))
-	}
-	return nil
-}
-
-// CheckRaise refuses a time that no block can be raised to. Errors:
-// [randflake.ErrBeforeEpoch], [randflake.ErrEndOfLife].
-func CheckRaise(until time.Time) error {
-	switch {
-	case until.Unix() < randflake.Epoch:
-		return fmt.Errorf("lease: raise: %w", randflake.ErrBeforeEpoch)
-	case roundUp(until).Unix() > randflake.EndOfLife:
-		return fmt.Errorf("lease: raise: %w", randflake.ErrEndOfLife)
-	}
-	return nil
-}
-
-func checkHolder(holder string) error {
-	if len(holder) != holderLen {
-		return fmt.Errorf("%w: holder %q, want %d lower-case hex digits", ErrInvalidRequest, holder, holderLen)
-	}
-	for _, c := range holder {
-		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return fmt.Errorf("%w: holder %q, want %d lower-case hex digits", ErrInvalidRequest, holder, holderLen)
-		}
-	}
-	return nil
 }

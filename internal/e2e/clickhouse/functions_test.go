@@ -13,7 +13,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/traceflake/traceflake/clickhouse"
-	"github.com/traceflake/traceflake/idgen"
+	"github.com/traceflake/traceflake/traceid"
 )
 
 const null = "ᴺᵁᴸᴸ"
@@ -76,16 +76,16 @@ func TestFunctionsAgreeWithGo(t *testing.T) {
 		}
 		for i, id := range chunk {
 			ours := "0"
-			if idgen.Plausible(id, now, age, skew) {
+			if traceid.Plausible(id, now, age, skew) {
 				ours = "1"
 			}
 			same := id
 			if binary.BigEndian.Uint64(id[:8]) == 0 {
 				same[7] = 1 // a zero high half would say that the ID is not ours
 			}
-			at := idgen.Time(id)
-			want := []string{milli(at), strconv.Itoa(int(idgen.Sequence(id))), strconv.FormatUint(binary.BigEndian.Uint64(id[8:]), 10),
-				idgen.MinTraceID(at).String(), idgen.MaxTraceID(at).String(), ours, same.String()}
+			at := traceid.Time(id)
+			want := []string{milli(at), strconv.Itoa(int(traceid.Sequence(id))), strconv.FormatUint(binary.BigEndian.Uint64(id[8:]), 10),
+				traceid.Min(at).String(), traceid.Max(at).String(), ours, same.String()}
 			for column, value := range want {
 				if got[i][column] != value {
 					t.Fatalf("%s: column %d is %s, in Go %s", id, column, got[i][column], value)
@@ -99,22 +99,22 @@ func TestBoundsAgreeWithGo(t *testing.T) {
 	e := withFunctions(t)
 	times := []time.Time{
 		time.Date(1900, 1, 2, 0, 0, 0, 0, time.UTC), time.Unix(-1, 999_999_999), time.Unix(0, 0),
-		time.UnixMilli(idgen.EpochMillis).Add(-1), time.UnixMilli(idgen.EpochMillis), time.UnixMilli(idgen.EpochMillis).Add(time.Millisecond - 1),
-		time.UnixMilli(idgen.EpochMillis + 1), time.Date(2026, 10, 15, 10, 0, 0, 999_999_999, time.UTC),
-		time.UnixMilli(idgen.EpochMillis + 1<<41 - 1), time.UnixMilli(idgen.EpochMillis + 1<<41), time.Date(2261, 1, 1, 0, 0, 0, 0, time.UTC),
+		time.UnixMilli(traceid.EpochMillis).Add(-1), time.UnixMilli(traceid.EpochMillis), time.UnixMilli(traceid.EpochMillis).Add(time.Millisecond - 1),
+		time.UnixMilli(traceid.EpochMillis + 1), time.Date(2026, 10, 15, 10, 0, 0, 999_999_999, time.UTC),
+		time.UnixMilli(traceid.EpochMillis + 1<<41 - 1), time.UnixMilli(traceid.EpochMillis + 1<<41), time.Date(2261, 1, 1, 0, 0, 0, 0, time.UTC),
 	}
 	for _, at := range times {
 		literal := "toDateTime64('" + at.UTC().Format("2006-01-02 15:04:05.000000000") + "', 9, 'UTC')"
-		if got, want := e.one("SELECT traceIDMin("+literal+")"), idgen.MinTraceID(at).String(); got != want {
+		if got, want := e.one("SELECT traceIDMin("+literal+")"), traceid.Min(at).String(); got != want {
 			t.Errorf("traceIDMin(%v) = %s, in Go %s", at, got, want)
 		}
-		if got, want := e.one("SELECT traceIDMax("+literal+")"), idgen.MaxTraceID(at).String(); got != want {
+		if got, want := e.one("SELECT traceIDMax("+literal+")"), traceid.Max(at).String(); got != want {
 			t.Errorf("traceIDMax(%v) = %s, in Go %s", at, got, want)
 		}
 	}
 	for query, want := range map[string]string{
-		"traceIDMin(toDateTime('2026-10-15 10:00:00', 'Asia/Tokyo'))":                    idgen.MinTraceID(time.Date(2026, 10, 15, 1, 0, 0, 0, time.UTC)).String(),
-		"traceIDMin('2026-10-15 10:00:00')":                                              idgen.MinTraceID(time.Date(2026, 10, 15, 10, 0, 0, 0, time.UTC)).String(),
+		"traceIDMin(toDateTime('2026-10-15 10:00:00', 'Asia/Tokyo'))":                    traceid.Min(time.Date(2026, 10, 15, 1, 0, 0, 0, time.UTC)).String(),
+		"traceIDMin('2026-10-15 10:00:00')":                                              traceid.Min(time.Date(2026, 10, 15, 10, 0, 0, 0, time.UTC)).String(),
 		"traceIDMin(NULL)":                                                               null,
 		"traceIDMax(CAST(NULL, 'Nullable(DateTime)'))":                                   null,
 		"traceIDAt(toDateTime('2019-12-31 23:59:59', 'UTC'), 0, 1)":                      null,
@@ -132,7 +132,7 @@ func TestBoundsAgreeWithGo(t *testing.T) {
 // TestFunctionsOnOtherTexts: what is no trace ID gives NULL, also in a scan.
 func TestFunctionsOnOtherTexts(t *testing.T) {
 	e := withFunctions(t)
-	ours := idgen.MinTraceID(time.Date(2026, 10, 15, 10, 0, 0, 0, time.UTC)).String()
+	ours := traceid.Min(time.Date(2026, 10, 15, 10, 0, 0, 0, time.UTC)).String()
 	others := []string{"", "0", ours[:31], ours + "0", ours[:16], strings.ToUpper(ours), "g" + ours[1:], ours[:31] + " ", ours + "\n", "\x00" + ours[1:],
 		strings.Repeat("é", 16), "0x" + ours[2:]}
 	var values strings.Builder

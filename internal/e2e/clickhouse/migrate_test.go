@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/clickhouse"
+	"github.com/traceflake/traceflake/clickhouse/migrate"
 )
 
 // few are spans of two days.
@@ -60,7 +61,10 @@ func (e *engine) holds(table string, want []string) {
 // only fails if tables of this name and a suffix are there but for these suffixes.
 func (e *engine) only(table string, suffixes ...string) {
 	e.t.Helper()
-	keep := []string{"'" + table + "'"}
+	keep := []string{"'" + table + "'", "'" + table + "_trace_id_ts'", "'" + table + "_trace_id_ts_mv'"}
+	if views := e.column("SELECT name FROM system.tables WHERE database = currentDatabase() AND engine = 'View' AND startsWith(name, '" + table + "_trace_id_ts')"); len(views) != 2 {
+		e.t.Errorf("views under the lookup's names: %v", views)
+	}
 	for _, suffix := range suffixes {
 		keep = append(keep, "'"+table+suffix+"'")
 	}
@@ -91,13 +95,13 @@ func TestMigrateFromAnyPoint(t *testing.T) {
 		table := fmt.Sprintf("spans_%d", at)
 		s := e.exporterTable(table)
 		s.TTL = 10 * 365 * 24 * time.Hour
-		err := s.Migrate(t.Context(), e.faulty(&faulty{failAt: at}), nil)
+		err := migrate.Run(t.Context(), e.faulty(&faulty{failAt: at}), s, nil)
 		if ended = err == nil; !ended && !errors.Is(err, errFaulty) {
 			t.Fatal(err)
 		}
 		e.insert(table, live)
-		var seen []clickhouse.Progress
-		if err := s.Migrate(t.Context(), e.db, func(p clickhouse.Progress) { seen = append(seen, p) }); err != nil {
+		var seen []migrate.Progress
+		if err := migrate.Run(t.Context(), e.db, s, func(p migrate.Progress) { seen = append(seen, p) }); err != nil {
 			t.Fatalf("again after statement %d: %v", at, err)
 		}
 		e.holds(table, ids(append(live[:len(live):len(live)], old...)))
@@ -111,7 +115,7 @@ func TestMigrateFromAnyPoint(t *testing.T) {
 			}
 		}
 		e.only(table, "_old")
-		if key := e.one("SELECT sorting_key FROM system.tables WHERE database = currentDatabase() AND name = '" + table + "'"); key != "TraceId" {
+		if key := e.one("SELECT sorting_key FROM system.tables WHERE database = currentDatabase() AND name = '" + table + "'"); key != "TraceId, Timestamp" {
 			t.Errorf("sorting key %s", key)
 		}
 		if t.Failed() {
@@ -146,11 +150,11 @@ func TestMigrateToCluster(t *testing.T) {
 			e.exporterTable(table)
 		}
 		s.Cluster = "c"
-		err := s.Migrate(t.Context(), e.faulty(&faulty{failAt: at, rewrite: oneServer}), nil)
+		err := migrate.Run(t.Context(), e.faulty(&faulty{failAt: at, rewrite: oneServer}), s, nil)
 		if ended = err == nil; !ended && !errors.Is(err, errFaulty) {
 			t.Fatal(err)
 		}
-		if err := s.Migrate(t.Context(), e.faulty(&faulty{rewrite: oneServer}), nil); err != nil {
+		if err := migrate.Run(t.Context(), e.faulty(&faulty{rewrite: oneServer}), s, nil); err != nil {
 			t.Fatalf("again after statement %d: %v", at, err)
 		}
 		e.holds(table, ids(old))
@@ -189,18 +193,18 @@ func TestMigrateKeepsInsertsUnderWay(t *testing.T) {
 		}
 		s := clickhouse.Schema{Table: table}
 		ctx, leave := context.WithCancel(t.Context())
-		err := s.Migrate(ctx, e.faulty(&faulty{rewrite: func(query string) string {
+		err := migrate.Run(ctx, e.faulty(&faulty{rewrite: func(query string) string {
 			if impatient && strings.HasPrefix(query, "DETACH") {
 				time.AfterFunc(50*time.Millisecond, leave)
 			}
 			return query
-		}}), nil)
+		}}), s, nil)
 		leave()
 		if impatient != errors.Is(err, context.Canceled) {
 			t.Fatal(err)
 		}
 		for err != nil {
-			err = s.Migrate(t.Context(), e.db, nil)
+			err = migrate.Run(t.Context(), e.db, s, nil)
 			if err != nil && !strings.Contains(err.Error(), "still used by some query") {
 				t.Fatal(err)
 			}
@@ -229,13 +233,13 @@ func TestMigrateBrokenInsideACopy(t *testing.T) {
 		}
 		return query
 	}})
-	if err := s.Migrate(t.Context(), half, nil); err == nil || !strings.Contains(err.Error(), "throwIf") {
+	if err := migrate.Run(t.Context(), half, s, nil); err == nil || !strings.Contains(err.Error(), "throwIf") {
 		t.Fatal(err)
 	}
-	if n := e.one("SELECT count() FROM failed_staging"); n != "200" {
+	if n := e.one("SELECT count() FROM failed_copy"); n != "200" {
 		t.Errorf("the copy has %s rows", n)
 	}
-	if err := s.Migrate(t.Context(), e.open("max_table_size_to_drop=4096"), nil); err != nil { // as if it were a large copy
+	if err := migrate.Run(t.Context(), e.open("max_table_size_to_drop=4096"), s, nil); err != nil { // as if it were a large copy
 		t.Fatal(err)
 	}
 	e.holds("failed", ids(old))
@@ -249,18 +253,18 @@ func TestMigrateBrokenInsideACopy(t *testing.T) {
 		}
 		return query
 	}})
-	if err := s.Migrate(ctx, slow, nil); !errors.Is(err, context.Canceled) {
+	if err := migrate.Run(ctx, slow, s, nil); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
 	waiting := e.faulty(&faulty{rewrite: func(query string) string {
-		if strings.Contains(query, "`left_staging` MOVE PARTITION") {
+		if strings.Contains(query, "`left_copy` MOVE PARTITION") {
 			for e.one("SELECT count() FROM system.processes WHERE query LIKE 'INSERT INTO%sleepEachRow%' AND current_database = currentDatabase()") != "0" {
 				time.Sleep(time.Millisecond)
 			}
 		}
 		return query
 	}})
-	if err := s.Migrate(t.Context(), waiting, nil); err != nil {
+	if err := migrate.Run(t.Context(), waiting, s, nil); err != nil {
 		t.Fatal(err)
 	}
 	e.holds("left", ids(old))
@@ -302,11 +306,11 @@ func TestMigrateProvesTheCopy(t *testing.T) {
 			}
 			return query
 		}})
-		if err := s.Migrate(t.Context(), wrong, nil); err == nil || !strings.Contains(err.Error(), "the copy of partition 20261015 differs") {
+		if err := migrate.Run(t.Context(), wrong, s, nil); err == nil || !strings.Contains(err.Error(), "the copy of partition 20261015 differs") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := s.Migrate(t.Context(), e.db, nil); err != nil {
+	if err := migrate.Run(t.Context(), e.db, s, nil); err != nil {
 		t.Fatal(err)
 	}
 	if n := e.one("SELECT count() FROM (SELECT * FROM spans EXCEPT SELECT * FROM template)"); n != "0" || e.one("SELECT count() FROM spans") != "10" {
@@ -323,7 +327,7 @@ func TestMigrateComparesAtTheEnd(t *testing.T) {
 	s.TTL = 10 * 365 * 24 * time.Hour
 	moves := 0
 	losing := e.faulty(&faulty{rewrite: func(query string) string {
-		if strings.Contains(query, "`spans_staging` MOVE PARTITION") {
+		if strings.Contains(query, "`spans_copy` MOVE PARTITION") {
 			if moves++; moves == 2 {
 				e.exec("ALTER TABLE spans DROP PARTITION '2026-10-15'")
 			}
@@ -335,12 +339,12 @@ func TestMigrateComparesAtTheEnd(t *testing.T) {
 		if db {
 			use = losing
 		}
-		if err := s.Migrate(t.Context(), use, nil); err == nil || !strings.Contains(err.Error(), "of 1 days, the first 2026-10-15, spans has fewer spans than spans_old") {
+		if err := migrate.Run(t.Context(), use, s, nil); err == nil || !strings.Contains(err.Error(), "of 1 days, the first 2026-10-15, spans has fewer spans than spans_old") {
 			t.Fatal(err)
 		}
 	}
 	e.exec("INSERT INTO spans SELECT * FROM spans_old WHERE toDate(Timestamp, 'UTC') = '2026-10-15'")
-	if err := s.Migrate(t.Context(), e.db, nil); err != nil {
+	if err := migrate.Run(t.Context(), e.db, s, nil); err != nil {
 		t.Fatal(err)
 	}
 	e.holds("spans", ids(old))
@@ -354,14 +358,14 @@ func TestMigrateWithLookupMadeAgain(t *testing.T) {
 	e.template(old)
 	s := e.exporterTable("spans")
 	starting := e.faulty(&faulty{rewrite: func(query string) string {
-		if strings.Contains(query, "`spans_staging` MOVE PARTITION") {
+		if strings.Contains(query, "`spans_copy` MOVE PARTITION") {
 			for _, statement := range collectorTable("spans")[1:] {
 				e.exec(strings.NewReplacer("CREATE TABLE ", "CREATE TABLE IF NOT EXISTS ", "MATERIALIZED VIEW ", "MATERIALIZED VIEW IF NOT EXISTS ").Replace(statement))
 			}
 		}
 		return query
 	}})
-	if err := s.Migrate(t.Context(), starting, nil); err != nil {
+	if err := migrate.Run(t.Context(), starting, s, nil); err != nil {
 		t.Fatal(err)
 	}
 	e.insert("spans", live)
@@ -391,7 +395,7 @@ func TestMigrateOtherPartitions(t *testing.T) {
 		e.insert("spans", old)
 		s := clickhouse.Schema{Table: "spans", Cluster: c.cluster}
 		var moved uint64
-		if err := s.Migrate(t.Context(), c.db, func(p clickhouse.Progress) { moved += p.Rows }); err != nil {
+		if err := migrate.Run(t.Context(), c.db, s, func(p migrate.Progress) { moved += p.Rows }); err != nil {
 			t.Fatal(err)
 		}
 		if moved != 300 {
@@ -414,7 +418,7 @@ func TestMigrateSyncsReplicas(t *testing.T) {
 	s.Cluster = "c"
 	counts, before := 0, ""
 	db := e.faulty(&faulty{rewrite: func(query string) string {
-		for table, rows := range map[string]string{"spans_staging": "spans_staging_local", "spans": "spans_local"} {
+		for table, rows := range map[string]string{"spans_copy": "spans_copy_local", "spans": "spans_local"} {
 			name := "`" + e.Database() + "`.`%s`"
 			if (strings.HasPrefix(query, "SELECT count(), ") || strings.HasPrefix(query, "SELECT max(")) && strings.Contains(query, " FROM "+fmt.Sprintf(name, table)) {
 				counts++
@@ -426,7 +430,7 @@ func TestMigrateSyncsReplicas(t *testing.T) {
 		before = query
 		return oneServer(query)
 	}})
-	if err := s.Migrate(t.Context(), db, nil); err != nil {
+	if err := migrate.Run(t.Context(), db, s, nil); err != nil {
 		t.Fatal(err)
 	}
 	if want := (2*2 + 1) + 2 + 1; counts != want { // looks for a copy, proofs of one, the last comparison
@@ -447,9 +451,10 @@ func TestMigrateRefuses(t *testing.T) {
 		make   []string // besides the exporter's table, which "-" as the first leaves out
 		want   string
 	}{
-		"another column":      {in1, []string{"ALTER TABLE spans ADD COLUMN Tenant String"}, "Tenant"},
+		"a column of nothing": {in1, []string{"ALTER TABLE spans ADD COLUMN Tenant String EPHEMERAL"}, "the EPHEMERAL column Tenant"},
+		"more, rows there":    {onCluster, []string{"ALTER TABLE spans ADD COLUMN Tenant String", createTable(t, clickhouse.Schema{Table: "spans_local"})}, "the column Tenant"},
 		"other columns":       {in1, []string{"-", "CREATE TABLE spans (Body String) ENGINE = MergeTree ORDER BY Body"}, "column Timestamp"},
-		"sorted alike":        {in1, []string{"-", "CREATE TABLE spans (TraceId String, Timestamp DateTime) ENGINE = MergeTree ORDER BY TraceId"}, "another shape"},
+		"sorted alike":        {in1, []string{"-", "CREATE TABLE spans (TraceId String, Timestamp DateTime) ENGINE = MergeTree ORDER BY (TraceId, Timestamp)"}, "another shape"},
 		"Memory":              {in1, []string{"-", with("Memory")}, "engine Memory"},
 		"Log":                 {in1, []string{"-", with("Log")}, "engine Log"},
 		"ReplacingMergeTree":  {in1, []string{"-", with("ReplacingMergeTree ORDER BY TraceState")}, "engine ReplacingMergeTree"},
@@ -457,16 +462,17 @@ func TestMigrateRefuses(t *testing.T) {
 		"view, cluster":       {onCluster, []string{"-", "CREATE VIEW spans AS SELECT * FROM template"}, "engine View"},
 		"other Distributed":   {onCluster, []string{"-", "CREATE TABLE spans AS remote('127.0.0.1', currentDatabase(), template)"}, "engine Proxy"},
 		"old":                 {in1, []string{"CREATE TABLE spans_old (x Int8) ENGINE = Memory"}, "spans_old is there"},
-		"a backup":            {in1, []string{"CREATE TABLE spans_before AS template", "INSERT INTO spans_before SELECT * FROM template"}, "spans_before is there"},
-		"an empty backup":     {in1, []string{"CREATE TABLE spans_before AS template"}, "spans_before is there"},
-		"a copy":              {in1, []string{"CREATE TABLE spans_copying AS template"}, "spans_copying is there"},
-		"another's Owned":     {in1, append(statements(t, clickhouse.Schema{Table: "spans_staging"}), "INSERT INTO spans_staging SELECT * FROM template"), "spans_staging is there"},
-		"staging":             {onCluster, []string{"CREATE TABLE spans_staging AS template"}, "spans_staging is there"},
-		"another server's":    {onCluster, []string{"CREATE TABLE spans_staging_local AS template COMMENT 'traceflake: migration of spans of server x'"}, "spans_staging_local is there"},
-		"begun, not its own":  {onCluster, []string{"CREATE TABLE spans_copying AS spans COMMENT 'traceflake: migration of spans of server 00000000-0000-0000-0000-000000000000'", "CREATE TABLE spans_staging_local AS template"}, "spans_staging_local is there"},
-		"begun, full":         {in1, append([]string{"CREATE TABLE spans_copying AS spans COMMENT 'traceflake: migration of spans'"}, append(statements(t, clickhouse.Schema{Table: "spans_before"}), "INSERT INTO spans_before SELECT * FROM template")...), "spans_before is there"},
+		"a backup":            {in1, []string{"CREATE TABLE spans_remaining AS template", "INSERT INTO spans_remaining SELECT * FROM template"}, "spans_remaining is there"},
+		"an empty backup":     {in1, []string{"CREATE TABLE spans_remaining AS template"}, "spans_remaining is there"},
+		"a copy":              {in1, []string{"CREATE TABLE spans_moving AS template"}, "spans_moving is there"},
+		"another's Owned":     {in1, append([]string{createTable(t, clickhouse.Schema{Table: "spans_copy"})}, "INSERT INTO spans_copy SELECT * FROM template"), "spans_copy is there"},
+		"staging":             {onCluster, []string{"CREATE TABLE spans_copy AS template"}, "spans_copy is there"},
+		"another server's":    {onCluster, []string{"CREATE TABLE spans_copy_local AS template COMMENT 'traceflake: migration of spans of server x'"}, "spans_copy_local is there"},
+		"begun, not its own":  {onCluster, []string{"CREATE TABLE spans_moving AS spans COMMENT 'traceflake: migration of spans of server 00000000-0000-0000-0000-000000000000'", "CREATE TABLE spans_copy_local AS template"}, "spans_copy_local is there"},
+		"begun, full": {in1, []string{"CREATE TABLE spans_moving AS spans COMMENT 'traceflake: migration of spans'",
+			createTable(t, clickhouse.Schema{Table: "spans_remaining"}), "INSERT INTO spans_remaining SELECT * FROM template"}, "spans_remaining is there"},
 		"rows of other shape": {onCluster, []string{"CREATE TABLE spans_local AS template"}, "spans_local has another shape"},
-		"rows by month": {onCluster, []string{strings.Replace(strings.Join(statements(t, clickhouse.Schema{Table: "spans_local"}), ""), "PARTITION BY toDate(", "PARTITION BY toYYYYMM(", 1)},
+		"rows by month": {onCluster, []string{strings.Replace(createTable(t, clickhouse.Schema{Table: "spans_local"}), "PARTITION BY toDate(", "PARTITION BY toYYYYMM(", 1)},
 			`spans_local is partitioned by "toYYYYMM(Timestamp)"`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -482,7 +488,7 @@ func TestMigrateRefuses(t *testing.T) {
 			before := e.snapshot()
 			db := e.faulty(&faulty{rewrite: oneServer})
 			for range 2 {
-				if err := c.schema.Migrate(t.Context(), db, nil); err == nil || !strings.Contains(err.Error(), c.want) {
+				if err := migrate.Run(t.Context(), db, c.schema, nil); err == nil || !strings.Contains(err.Error(), c.want) {
 					t.Errorf("error %v, want %q", err, c.want)
 				}
 			}
@@ -496,13 +502,20 @@ func TestMigrateRefuses(t *testing.T) {
 	}
 }
 
-// statements are those of a schema that make its table.
-func statements(t *testing.T, s clickhouse.Schema) []string {
+// createTable is the statement of a schema that makes its table.
+func createTable(t *testing.T, s clickhouse.Schema) string {
+	t.Helper()
 	all, err := s.Statements()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return all[len(all)-1:]
+	for _, statement := range all {
+		if strings.HasPrefix(statement, "CREATE TABLE") {
+			return statement
+		}
+	}
+	t.Fatal("no table")
+	return ""
 }
 
 func TestMigrateNeedsAtomic(t *testing.T) {
@@ -512,7 +525,7 @@ func TestMigrateNeedsAtomic(t *testing.T) {
 	e.exec("CREATE DATABASE " + other + " ENGINE = Memory")
 	defer e.exec("DROP DATABASE " + other)
 	e.exec("CREATE TABLE " + other + ".spans AS template")
-	err := clickhouse.Schema{Database: other, Table: "spans"}.Migrate(t.Context(), e.db, nil)
+	err := migrate.Run(t.Context(), e.db, clickhouse.Schema{Database: other, Table: "spans"}, nil)
 	if err == nil || !strings.Contains(err.Error(), "engine Memory") {
 		t.Error(err)
 	}
@@ -524,24 +537,24 @@ func TestMigrateNeedsAtomic(t *testing.T) {
 func TestNothingToMigrate(t *testing.T) {
 	e := newEngine(t)
 	e.template(few()[:10])
-	if err := (clickhouse.Schema{Layout: clickhouse.Overlay}).Migrate(t.Context(), e.db, nil); err == nil {
+	if err := migrate.Run(t.Context(), e.db, clickhouse.Schema{Layout: clickhouse.Overlay}, nil); err == nil {
 		t.Error("there is no migration to an overlay")
 	}
 	s := clickhouse.Schema{Table: "fresh"}
 	for range 2 {
-		if err := s.Migrate(t.Context(), e.db, nil); err != nil {
+		if err := migrate.Run(t.Context(), e.db, s, nil); err != nil {
 			t.Errorf("nothing to migrate: %v", err)
 		}
 	}
-	e.exec("CREATE TABLE fresh_before AS template")
-	e.exec("INSERT INTO fresh_before SELECT * FROM template")
-	if err := s.Migrate(t.Context(), e.db, nil); err != nil {
+	e.exec("CREATE TABLE fresh_remaining AS template")
+	e.exec("INSERT INTO fresh_remaining SELECT * FROM template")
+	if err := migrate.Run(t.Context(), e.db, s, nil); err != nil {
 		t.Errorf("nothing to migrate: %v", err)
 	}
 	if got := e.one("SELECT count() FROM fresh"); got != "0" {
 		t.Errorf("%s rows", got)
 	}
-	if got := e.one("SELECT count() FROM fresh_before"); got != "10" {
+	if got := e.one("SELECT count() FROM fresh_remaining"); got != "10" {
 		t.Errorf("%s rows of a table of that name", got)
 	}
 }

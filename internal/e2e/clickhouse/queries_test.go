@@ -15,6 +15,7 @@ import (
 
 	"github.com/traceflake/traceflake/clickhouse"
 	"github.com/traceflake/traceflake/idgen"
+	"github.com/traceflake/traceflake/traceid"
 )
 
 var noon = time.Date(2026, 10, 14, 23, 0, 0, 0, time.UTC) // an hour before a partition ends
@@ -144,15 +145,15 @@ func testTraces(t *testing.T, e *engine, s clickhouse.Schema, spans []span) {
 	for i := 0; i < 1000; i += 10 { // all kinds stand at multiples of ten
 		id := order[i]
 		want := sorted(names(byTrace[id], all))
-		if got := sorted(find(s.Trace(parse(id)))); !reflect.DeepEqual(got, want) {
+		if got := sorted(e.whole(s, parse(id))); !reflect.DeepEqual(got, want) {
 			t.Errorf("trace %d %s: %v, want %v", i, id, got, want)
 		}
-		if got := sorted(find(s.TraceEverywhere(parse(id)))); !reflect.DeepEqual(got, want) {
+		if got := sorted(find(s.TracesEverywhere([][16]byte{parse(id)}))); !reflect.DeepEqual(got, want) {
 			t.Errorf("trace %d %s everywhere: %v, want %v", i, id, got, want)
 		}
 	}
 	for i := 3; i < len(order); i += 300 { // foreign
-		if got, want := sorted(find(s.Trace(parse(order[i])))), sorted(names(byTrace[order[i]], all)); !reflect.DeepEqual(got, want) {
+		if got, want := sorted(e.whole(s, parse(order[i]))), sorted(names(byTrace[order[i]], all)); !reflect.DeepEqual(got, want) {
 			t.Errorf("foreign trace %s: %v, want %v", order[i], got, want)
 		}
 	}
@@ -162,10 +163,10 @@ func testTraces(t *testing.T, e *engine, s clickhouse.Schema, spans []span) {
 		ids = append(ids, parse(id))
 		want = append(want, names(byTrace[id], all)...)
 	}
-	if got := sorted(find(s.Traces(append(ids, ids[0])))); !reflect.DeepEqual(got, sorted(want)) {
+	if got := sorted(e.whole(s, append(ids, ids[0])...)); !reflect.DeepEqual(got, sorted(want)) {
 		t.Errorf("100 traces: %d spans, want %d", len(got), len(want))
 	}
-	if got := find(s.Trace(trace.TraceID{1})); got != nil {
+	if got := e.whole(s, trace.TraceID{1}); got != nil {
 		t.Errorf("a trace that is not there: %v", got)
 	}
 }
@@ -174,7 +175,7 @@ func testNewest(t *testing.T, e *engine, s clickhouse.Schema, spans []span) {
 	from, to := noon.Add(30*time.Minute), noon.Add(50*time.Minute)
 	want := map[string]int{}
 	for _, s := range spans {
-		if at := idgen.Time(parse(s.trace)); !at.Before(from) && at.Before(to) {
+		if at := traceid.Time(parse(s.trace)); !at.Before(from) && at.Before(to) {
 			want[s.trace]++
 		}
 	}
@@ -210,7 +211,7 @@ func testNewest(t *testing.T, e *engine, s clickhouse.Schema, spans []span) {
 func testSpans(t *testing.T, e *engine, s clickhouse.Schema, spans []span) {
 	from, to := noon.Add(55*time.Minute), noon.Add(65*time.Minute) // across two partitions
 	of := sorted(names(spans, func(span span) bool {
-		at := idgen.Time(parse(span.trace))
+		at := traceid.Time(parse(span.trace))
 		inWindow := !span.start.Before(from.Add(-time.Minute)) && span.start.Before(to.Add(time.Hour))
 		return !at.Before(from) && at.Before(to) && (s.Layout == clickhouse.Owned || inWindow)
 	}))
@@ -218,7 +219,7 @@ func testSpans(t *testing.T, e *engine, s clickhouse.Schema, spans []span) {
 		t.Errorf("spans of the traces of ten minutes: %d, want %d", len(got), len(of))
 	}
 	// Bounds between two milliseconds: an ID's time is in [from, to) or not.
-	at := idgen.Time(parse(spans[0].trace))
+	at := traceid.Time(parse(spans[0].trace))
 	for _, c := range []struct {
 		from, to time.Time
 		found    bool
@@ -300,7 +301,7 @@ func TestQueriesOverHTTP(t *testing.T) {
 	e := newEngine(t)
 	s := clickhouse.Schema{Table: "spans"}
 	e.run(s.Statements())
-	odd := span{trace: idgen.MinTraceID(noon).String(), id: 5, service: "a", name: "b", start: noon, user: "tab\tback\\\\slash"}
+	odd := span{trace: traceid.Min(noon).String(), id: 5, service: "a", name: "b", start: noon, user: "tab\tback\\\\slash"}
 	e.insert("spans", []span{odd})
 	q, err := s.Search(clickhouse.Search{From: noon, To: noon.Add(time.Second), Attributes: map[string]string{"user.id": "tab\tback\\slash"}})
 	if err != nil {

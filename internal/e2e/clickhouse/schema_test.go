@@ -6,7 +6,6 @@ import (
 	"math"
 	"os"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -15,6 +14,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
 	"github.com/traceflake/traceflake/clickhouse"
+	"github.com/traceflake/traceflake/clickhouse/migrate"
 	"github.com/traceflake/traceflake/idgen"
 )
 
@@ -44,53 +44,11 @@ func TestCreateAgainAndElsewhere(t *testing.T) {
 	e.run(longer.TTLStatements(false))
 }
 
-func TestTTLDropsOldSpans(t *testing.T) {
-	e := newEngine(t)
-	s := clickhouse.Schema{Table: "spans", TTL: 24 * time.Hour}
-	e.run(s.Statements())
-	e.exec("SYSTEM STOP TTL MERGES spans")
-	now := time.Now()
-	old := span{trace: idgen.MinTraceID(now).String(), id: 1, service: "a", name: "b", start: now.Add(-72 * time.Hour)}
-	young := old
-	young.id, young.start = 2, now
-	e.insert("spans", []span{old, young})
-	e.exec("SYSTEM START TTL MERGES spans")
-	e.exec("OPTIMIZE TABLE spans FINAL")
-	if got := fmt.Sprint(e.column("SELECT SpanId FROM spans")); got != "[0000000000000002]" {
-		t.Errorf("spans left: %s", got)
-	}
-}
-
-// TestDeleteKeepsTheProjectionRight: what is deleted is not found in the projection either.
-func TestDeleteKeepsTheProjectionRight(t *testing.T) {
-	e := newEngine(t)
-	s := clickhouse.Schema{Table: "spans"}
-	e.run(s.Statements())
-	spans := few()
-	e.insert("spans", spans)
-	e.exec("DELETE FROM spans WHERE ServiceName = 'service-1'")
-	e.exec("OPTIMIZE TABLE spans FINAL")
-	var left []span
-	for _, s := range spans {
-		if s.service != "service-1" {
-			left = append(left, s)
-		}
-	}
-	got := e.find(listed)(s.Search(clickhouse.Search{From: noon.Add(-time.Hour), To: noon.Add(100 * time.Hour), Limit: 10_000}))
-	if fmt.Sprint(sorted(got)) != fmt.Sprint(sorted(list(left))) {
-		t.Errorf("%d spans, want %d", len(got), len(left))
-	}
-	got = e.find(listed)(s.Search(clickhouse.Search{From: noon.Add(-time.Hour), To: noon.Add(100 * time.Hour), Service: "service-2", Limit: 10_000}))
-	if want := sorted(list(slices.DeleteFunc(left, func(s span) bool { return s.service != "service-2" }))); fmt.Sprint(sorted(got)) != fmt.Sprint(want) {
-		t.Errorf("of service-2 %d spans, want %d", len(got), len(want))
-	}
-}
-
 // TestOtherShape: a table that is not the schema's is refused before anything is changed.
 func TestOtherShape(t *testing.T) {
 	e := newEngine(t)
-	owned := statements(t, clickhouse.Schema{Table: "spans"})[0]
-	projection := "SELECT TraceId, SpanKind, Duration, StatusCode\n        ORDER BY ServiceName, SpanName, Timestamp"
+	owned := createTable(t, clickhouse.Schema{Table: "spans"})
+	projection := "SELECT TraceId, SpanKind, Duration, StatusCode, StatusMessage\n        ORDER BY ServiceName, SpanName, Timestamp"
 	if !strings.Contains(owned, projection) {
 		t.Fatal(owned)
 	}
@@ -107,10 +65,15 @@ func TestOtherShape(t *testing.T) {
 		"logs":                            {clickhouse.Schema{}, []string{"CREATE TABLE spans (Body String) ENGINE = MergeTree ORDER BY Body"}, "spans has another shape"},
 		"logs, overlay":                   {clickhouse.Schema{Layout: clickhouse.Overlay}, []string{"CREATE TABLE spans (Body String) ENGINE = MergeTree ORDER BY Body"}, "spans has not the columns"},
 		"owned":                           {clickhouse.Schema{}, []string{owned}, ""},
-		"projection without a column":     {clickhouse.Schema{}, []string{with("SELECT TraceId, SpanKind, Duration ORDER BY ServiceName, SpanName, Timestamp")}, "spans has another shape"},
-		"projection in another order":     {clickhouse.Schema{}, []string{with("SELECT TraceId, SpanKind, Duration, StatusCode ORDER BY SpanName, Timestamp")}, "spans has another shape"},
+		"projection without a column":     {clickhouse.Schema{}, []string{with("SELECT TraceId, SpanKind, Duration, StatusCode ORDER BY ServiceName, SpanName, Timestamp")}, "spans has another shape"},
+		"projection in another order":     {clickhouse.Schema{}, []string{with("SELECT TraceId, SpanKind, Duration, StatusCode, StatusMessage ORDER BY SpanName, Timestamp")}, "spans has another shape"},
 		"projection of sums":              {clickhouse.Schema{}, []string{with("SELECT ServiceName, count() GROUP BY ServiceName")}, "spans has another shape"},
-		"projection of more":              {clickhouse.Schema{}, []string{with("SELECT TraceId, SpanId, ParentSpanId, StatusCode, Duration, SpanKind ORDER BY ServiceName, SpanName, Timestamp")}, ""},
+		"projection of more":              {clickhouse.Schema{}, []string{with("SELECT TraceId, SpanId, ParentSpanId, StatusCode, Duration, SpanKind, StatusMessage ORDER BY ServiceName, SpanName, Timestamp")}, ""},
+		"lookup in the way":               {clickhouse.Schema{}, collectorTable("spans")[1:2], "spans_trace_id_ts or spans_trace_id_ts_mv is in the way"},
+		"roots of fewer columns":          {clickhouse.Schema{}, []string{strings.Replace(owned, "SpanName, SpanKind, Duration, StatusCode\n        WHERE", "SpanName\n        WHERE", 1)}, "spans has another shape"},
+		"plain for fine":                  {clickhouse.Schema{}, []string{createTable(t, clickhouse.Schema{Table: "spans", Plain: true})}, "spans has another shape"},
+		"fine for plain":                  {clickhouse.Schema{Plain: true}, []string{owned}, ""},
+		"plain":                           {clickhouse.Schema{Plain: true}, []string{createTable(t, clickhouse.Schema{Table: "spans", Plain: true})}, ""},
 		"exporter's, cluster":             {clickhouse.Schema{Cluster: "c"}, []string{exporter}, "spans is not Distributed over spans_local"},
 		"front, but exporter's, cluster":  {clickhouse.Schema{Cluster: "c"}, []string{exporter, local}, "spans is not Distributed over spans_local"},
 		"Distributed over something else": {clickhouse.Schema{Cluster: "c"}, []string{local, "CREATE TABLE spans AS remote('127.0.0.1', currentDatabase(), spans_locally)"}, "spans is not Distributed over spans_local"},
@@ -146,11 +109,11 @@ func TestOtherShape(t *testing.T) {
 // TestVersionGuard runs the guard as a server of another version would.
 func TestVersionGuard(t *testing.T) {
 	e := newEngine(t)
-	for layout, cases := range map[clickhouse.Layout]map[string]bool{
-		clickhouse.Owned:   {"25.3.9.1": false, "25.4.1.1": true, "9.12.1": false, "26.1.1.1": true, "25.12.1.1": true},
-		clickhouse.Overlay: {"24.2.9.1": false, "24.3.1.1": true},
+	for s, cases := range map[clickhouse.Schema]map[string]bool{
+		{}:                           {"26.6.9.1": false, "26.7.1.1": true, "9.12.1": false, "27.1.1.1": true, "25.12.1.1": false},
+		{Plain: true}:                {"25.3.9.1": false, "25.4.1.1": true, "9.12.1": false, "26.1.1.1": true, "25.12.1.1": true},
+		{Layout: clickhouse.Overlay}: {"24.2.9.1": false, "24.3.1.1": true},
 	} {
-		s := clickhouse.Schema{Layout: layout}
 		statements, err := s.Statements()
 		if err != nil {
 			t.Fatal(err)
@@ -195,7 +158,7 @@ func TestRefusedStatement(t *testing.T) {
 			t.Errorf("without %s: %v", statement, err)
 		}
 	}
-	for _, statement := range []string{"CREATE OR REPLACE FUNCTION traceIDAt", "CREATE TABLE"} {
+	for _, statement := range []string{"CREATE OR REPLACE FUNCTION traceIDAt", "CREATE TABLE", "CREATE VIEW"} {
 		s := clickhouse.Schema{Table: "fresh"}
 		check(statement, s.Create(t.Context(), without(statement)))
 		if err := s.Create(t.Context(), e.db); err != nil {
@@ -204,10 +167,10 @@ func TestRefusedStatement(t *testing.T) {
 	}
 	old := few()
 	e.template(old)
-	for i, statement := range []string{"CREATE TABLE", "EXCHANGE TABLES", "DETACH TABLE", "ATTACH TABLE", "ALTER TABLE", "INSERT INTO", "DROP VIEW", "DROP TABLE"} {
+	for i, statement := range []string{"CREATE TABLE", "EXCHANGE TABLES", "DETACH TABLE", "ATTACH TABLE", "ALTER TABLE", "INSERT INTO", "DROP VIEW", "DROP TABLE", "CREATE VIEW"} {
 		s := e.exporterTable(fmt.Sprintf("spans_%d", i))
-		check(statement, s.Migrate(t.Context(), without(statement), nil))
-		if err := s.Migrate(t.Context(), e.db, nil); err != nil {
+		check(statement, migrate.Run(t.Context(), without(statement), s, nil))
+		if err := migrate.Run(t.Context(), e.db, s, nil); err != nil {
 			t.Error(err)
 		}
 		e.holds(s.Table, ids(old))
@@ -238,6 +201,7 @@ func TestRights(t *testing.T) {
 		{regexp.MustCompile(`^CREATE OR REPLACE FUNCTION`), "CREATE FUNCTION, DROP FUNCTION"},
 		{regexp.MustCompile(`(?s)^CREATE TABLE.*ENGINE = Distributed`), "CREATE TABLE, REMOTE"},
 		{regexp.MustCompile(`^CREATE TABLE|^ATTACH TABLE`), "CREATE TABLE"},
+		{regexp.MustCompile(`^CREATE VIEW`), "CREATE VIEW, SELECT"},
 		{regexp.MustCompile(`^EXCHANGE TABLES`), "SELECT, INSERT, CREATE TABLE, DROP TABLE"},
 		{regexp.MustCompile(`^DROP TABLE|^DETACH TABLE`), "DROP TABLE"},
 		{regexp.MustCompile(`^DROP VIEW`), "DROP VIEW"},
@@ -271,7 +235,7 @@ func TestRights(t *testing.T) {
 			}
 			return oneServer(query)
 		}})
-		if err := s.Migrate(t.Context(), db, nil); err != nil {
+		if err := migrate.Run(t.Context(), db, s, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -306,7 +270,7 @@ func TestClusterStatementsParse(t *testing.T) {
 				n++
 			}
 		}
-		if n != 7+2+1+2 {
+		if n != 7+2+2+1+2+2 { // functions, tables, views, TTL, the lookup dropped, views again
 			t.Errorf("%d statements name the cluster", n)
 		}
 	}

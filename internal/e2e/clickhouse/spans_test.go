@@ -2,6 +2,8 @@ package clickhouse_test
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -140,4 +142,38 @@ func parse(hex string) trace.TraceID {
 		panic(err)
 	}
 	return id
+}
+
+// whole finds the spans of traces as a client does: it looks again for those
+// that may not be whole.
+func (e *engine) whole(s clickhouse.Schema, ids ...[16]byte) []string {
+	e.t.Helper()
+	const columns = "TraceId || ' ' || SpanId || ' ' || ParentSpanId || ' ' || toString(toUnixTimestamp64Nano(Timestamp)) || ' ' || toString(Duration)"
+	read := func(q clickhouse.Query, err error) (spans []clickhouse.Span) {
+		e.t.Helper()
+		for _, row := range e.find(columns)(q, err) {
+			fields := strings.Split(row, " ")
+			start, err := strconv.ParseInt(fields[3], 10, 64)
+			if err != nil {
+				e.t.Fatal(err)
+			}
+			duration, err := strconv.ParseInt(fields[4], 10, 64)
+			if err != nil {
+				e.t.Fatal(err)
+			}
+			spans = append(spans, clickhouse.Span{TraceID: parse(fields[0]), SpanID: fields[1], ParentSpanID: fields[2],
+				Start: time.Unix(0, start), Duration: time.Duration(duration)})
+		}
+		return spans
+	}
+	spans := read(s.Traces(ids))
+	if again := s.Incomplete(ids, spans); len(again) > 0 {
+		spans = slices.DeleteFunc(spans, func(s clickhouse.Span) bool { return slices.Contains(again, s.TraceID) })
+		spans = append(spans, read(s.TracesEverywhere(again))...)
+	}
+	var found []string
+	for _, span := range spans {
+		found = append(found, span.SpanID)
+	}
+	return found
 }

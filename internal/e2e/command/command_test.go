@@ -12,13 +12,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/traceflake/traceflake/idgen"
+	"github.com/jackc/pgx/v5"
+
 	"github.com/traceflake/traceflake/internal/embedded"
 	"github.com/traceflake/traceflake/internal/embedded/etcd"
 	"github.com/traceflake/traceflake/randflake/lease"
+	"github.com/traceflake/traceflake/randflake/lease/driver"
 	_ "github.com/traceflake/traceflake/randflake/lease/etcdstore"
 	_ "github.com/traceflake/traceflake/randflake/lease/pgstore"
 	"github.com/traceflake/traceflake/setup"
+	"github.com/traceflake/traceflake/traceid"
 )
 
 func TestMain(m *testing.M) {
@@ -82,6 +85,13 @@ func TestStores(t *testing.T) {
 			store := url(t)
 			p := program{path, []string{setup.StoreVar + "=" + store, setup.SecretFileVar + "=" + secretFile}}
 
+			// Looking at a store that nobody used makes nothing in it.
+			if out := p.run(t, 0, "lease", "list"); out != "" {
+				t.Errorf("leases of a new store\n%s", out)
+			}
+			if tables := tablesOf(t, store); name == "PostgreSQL" && tables != 0 {
+				t.Errorf("lease list made %d tables", tables)
+			}
 			ids, shutdown, err := setup.Config{Store: store, SecretFile: secretFile, TTL: time.Minute}.Open(t.Context())
 			if err != nil {
 				t.Fatal(err)
@@ -96,7 +106,7 @@ func TestStores(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			node := idgen.Inspect(keyring.Codec(), id).Parts.Node
+			node := traceid.Inspect(keyring, id).Parts.Node
 			block := fmt.Sprintf("lease now block %d+8, held by ", node&^7)
 			for _, text := range []string{id.String(), span.String()} {
 				if out := p.run(t, 0, "inspect", text); !strings.Contains(out, block) {
@@ -121,7 +131,7 @@ func TestStores(t *testing.T) {
 				t.Errorf("lease after the raise\n%s", out)
 			}
 			p.run(t, 2, "new")
-			s, err := lease.OpenStore(t.Context(), store, lease.NodeRange{})
+			s, err := driver.Open(t.Context(), store, driver.NodeRange{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -131,6 +141,24 @@ func TestStores(t *testing.T) {
 			}
 		})
 	}
+}
+
+// tablesOf returns how many tables a database has; 0 for another store.
+func tablesOf(t *testing.T, dsn string) (n int) {
+	t.Helper()
+	if !strings.HasPrefix(dsn, "postgres") {
+		return 0
+	}
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(t.Context())) }()
+	err = conn.QueryRow(t.Context(), "SELECT count(*) FROM pg_tables WHERE schemaname NOT IN ('pg_catalog', 'information_schema')").Scan(&n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 // What `sql postgres` prints is what psql takes.

@@ -10,7 +10,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/traceflake/traceflake/idgen"
+	"github.com/traceflake/traceflake/traceid"
 )
 
 // The package documentation's statements, as they stand there, find the right
@@ -36,7 +36,7 @@ func TestDocumentedIndexes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if at := idgen.Time(id); !at.Before(from) && at.Before(to.Add(time.Duration(inclusive)*time.Millisecond)) {
+			if at := traceid.Time(id); !at.Before(from) && at.Before(to.Add(time.Duration(inclusive)*time.Millisecond)) {
 				paths = append(paths, row[32:])
 			}
 		}

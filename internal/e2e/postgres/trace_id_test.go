@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/traceflake/traceflake/idgen"
+	"github.com/traceflake/traceflake/traceid"
 )
 
 const random = 10_000
@@ -57,7 +58,7 @@ func TestTraceIDTime(t *testing.T) {
 			if err != nil && ids[i] != strings.Repeat("0", 32) {
 				t.Fatal(err)
 			}
-			want := idgen.Time(id)
+			want := traceid.Time(id)
 			return &want
 		})
 	}
@@ -108,7 +109,7 @@ func times() (texts []string, values []time.Time) {
 		values = append(values, t.UTC())
 	}
 	for _, edge := range []time.Time{
-		time.UnixMilli(idgen.EpochMillis), time.UnixMilli(idgen.EpochMillis + 1<<40), time.UnixMilli(idgen.EpochMillis + 1<<41),
+		time.UnixMilli(traceid.EpochMillis), time.UnixMilli(traceid.EpochMillis + 1<<40), time.UnixMilli(traceid.EpochMillis + 1<<41),
 		time.Unix(0, 0), time.Unix(946_684_800, 0), time.Date(2026, 3, 29, 1, 0, 0, 0, time.UTC),
 		time.Date(1, 1, 1, 0, 0, 1, 0, time.UTC), time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC),
 	} {
@@ -124,7 +125,7 @@ func times() (texts []string, values []time.Time) {
 	}
 	r := rand.New(rand.NewPCG(3, 4))
 	for range random {
-		add(time.UnixMicro((idgen.EpochMillis - 1<<38) * 1000).Add(time.Duration(r.Int64N(1<<41+1<<39)) * time.Millisecond).
+		add(time.UnixMicro((traceid.EpochMillis - 1<<38) * 1000).Add(time.Duration(r.Int64N(1<<41+1<<39)) * time.Millisecond).
 			Add(time.Duration(r.IntN(1000)) * time.Microsecond))
 	}
 	return texts, values
@@ -135,7 +136,7 @@ func TestTraceIDBounds(t *testing.T) {
 	texts, values := times()
 	db.exec("SET TimeZone = 'Europe/Berlin'")
 	for _, form := range []struct{ suffix, text string }{{"", "%"}, {"_bytea", "encode(%, 'hex')"}, {"_uuid", "replace(%::text, '-', '')"}} {
-		for name, bound := range map[string]func(time.Time) trace.TraceID{"min": idgen.MinTraceID, "max": idgen.MaxTraceID} {
+		for name, bound := range map[string]func(time.Time) trace.TraceID{"min": traceid.Min, "max": traceid.Max} {
 			call := "trace_id_" + name + form.suffix + "(t::timestamptz)"
 			got := column[*string](db, "SELECT "+strings.ReplaceAll(form.text, "%", call)+" FROM unnest($1::text[]) WITH ORDINALITY AS i (t, n) ORDER BY n", texts)
 			same(t, call, texts, got, func(i int) *string {
@@ -158,8 +159,8 @@ func TestTraceIDAt(t *testing.T) {
 		seen := make(map[string]bool)
 		var ones [128]int
 		for i, text := range got {
-			min, max := idgen.MinTraceID(values[i]).String(), idgen.MaxTraceID(values[i]).String()
-			inside := !values[i].Before(time.UnixMilli(idgen.EpochMillis)) && values[i].Before(time.UnixMilli(idgen.EpochMillis+1<<41))
+			min, max := traceid.Min(values[i]).String(), traceid.Max(values[i]).String()
+			inside := !values[i].Before(time.UnixMilli(traceid.EpochMillis)) && values[i].Before(time.UnixMilli(traceid.EpochMillis+1<<41))
 			switch {
 			case !inside:
 				if text != nil {
@@ -176,7 +177,7 @@ func TestTraceIDAt(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if idgen.Sequence(id) == 0 {
+			if traceid.Sequence(id) == 0 {
 				t.Errorf("%s of %s has the sequence 0", call, texts[i])
 			}
 			for bit := range ones {

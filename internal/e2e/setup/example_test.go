@@ -15,9 +15,9 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/traceflake/traceflake/idgen"
 	"github.com/traceflake/traceflake/propagation/xtraceid"
 	"github.com/traceflake/traceflake/setup"
+	"github.com/traceflake/traceflake/traceid"
 )
 
 // The declarative configuration has no word for ID generators that the SDK
@@ -49,7 +49,7 @@ tracer_provider:
 	}
 
 	_, span := sdk.TracerProvider().Tracer("example").Start(ctx, "work")
-	fmt.Println("made now:", time.Since(idgen.Time(span.SpanContext().TraceID())) < time.Minute)
+	fmt.Println("made now:", time.Since(traceid.Time(span.SpanContext().TraceID())) < time.Minute)
 	span.End()
 
 	// Spans first, then the IDs: the lease is given back when no span needs it.

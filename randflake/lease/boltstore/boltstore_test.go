@@ -33,6 +33,8 @@ func (c *clock) Now() time.Time {
 	return c.now
 }
 
+func (c *clock) Elapsed() time.Duration { return c.Now().Sub(start) }
+
 func (c *clock) Add(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -65,7 +67,7 @@ func file(t *testing.T) string { return filepath.Join(t.TempDir(), "leases.db") 
 
 func TestGrantsOutliveTheProcess(t *testing.T) {
 	path, c := file(t), newClock()
-	s := open(t, path, WithClock(c.Now))
+	s := open(t, path, WithClock(c))
 	first := acquire(t, s, request(start))
 	second := acquire(t, s, request(start))
 	if first.Node != 0 || second.Node != 8 || first.Nodes != 8 {
@@ -74,18 +76,18 @@ func TestGrantsOutliveTheProcess(t *testing.T) {
 	if want := start.Add(time.Minute); !first.End.Equal(want) {
 		t.Fatalf("granted until %s, want %s", first.End, want)
 	}
-	if err := s.Release(t.Context(), first, start.Add(1500*time.Millisecond)); err != nil {
+	if err := s.Release(t.Context(), first, lease.NewHolder(), start.Add(1500*time.Millisecond)); err != nil {
 		t.Fatal(err)
 	}
 
-	s = open(t, path, WithClock(c.Now)) // another process
+	s = open(t, path, WithClock(c)) // another process
 	if g := acquire(t, s, request(start.Add(time.Second))); g.Node != 16 {
 		t.Errorf("granted node %d within the seconds used, want 16", g.Node)
 	}
 	if g := acquire(t, s, request(start.Add(2*time.Second))); g.Node != 0 {
 		t.Errorf("granted node %d after the release, want 0", g.Node)
 	}
-	renewed, err := s.Renew(t.Context(), second, start.Add(90*time.Second))
+	renewed, err := s.Renew(t.Context(), second, lease.NewHolder(), start.Add(90*time.Second))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,14 +95,14 @@ func TestGrantsOutliveTheProcess(t *testing.T) {
 		t.Errorf("Get gives %v, %v; Renew gave %v", got, err, renewed)
 	}
 	blocks, err := s.List(t.Context())
-	if err != nil || len(blocks) != 3 || blocks[1].Holder != second.Holder {
+	if err != nil || len(blocks) != 3 || blocks[1].Holder != renewed.Holder {
 		t.Errorf("List gives %v, %v; want 3 blocks", blocks, err)
 	}
 }
 
 func TestFillsGaps(t *testing.T) {
 	c := newClock()
-	s := open(t, file(t), WithClock(c.Now), WithNodes(0, 32), WithMaxTTL(time.Second))
+	s := open(t, file(t), WithClock(c), WithNodes(0, 32), WithMaxTTL(time.Second))
 	if _, err := s.Acquire(t.Context(), request(start)); !errors.Is(err, lease.ErrNoFreeNode) {
 		t.Fatalf("a new file with nodes of a fleet granted one: %v", err)
 	}
@@ -123,20 +125,20 @@ func TestFillsGaps(t *testing.T) {
 
 func TestLongestTTL(t *testing.T) {
 	c := newClock()
-	s := open(t, file(t), WithClock(c.Now), WithMaxTTL(10*time.Second))
+	s := open(t, file(t), WithClock(c), WithMaxTTL(10*time.Second))
 	g := acquire(t, s, request(start))
 	if want := start.Add(10 * time.Second); !g.End.Equal(want) {
 		t.Errorf("granted until %s, want %s", g.End, want)
 	}
 	c.Add(5 * time.Second)
-	g, err := s.Renew(t.Context(), g, start.Add(time.Hour))
+	g, err := s.Renew(t.Context(), g, lease.NewHolder(), start.Add(time.Hour))
 	if want := start.Add(15 * time.Second); err != nil || !g.End.Equal(want) {
 		t.Errorf("renewed until %s, %v; want %s", g.End, err, want)
 	}
 }
 
 func TestClockAhead(t *testing.T) {
-	s := open(t, file(t), WithClock(newClock().Now))
+	s := open(t, file(t), WithClock(newClock()))
 	if _, err := s.Acquire(t.Context(), request(start.Add(2*time.Minute))); !errors.Is(err, lease.ErrClockAhead) {
 		t.Errorf("Acquire two minutes ahead: %v", err)
 	}
@@ -144,12 +146,12 @@ func TestClockAhead(t *testing.T) {
 	if g := acquire(t, s, lease.Request{Holder: lease.NewHolder(), Now: start.Add(30 * time.Second), TTL: lease.DefaultTTL}); g.End.After(start.Add(lease.DefaultTTL)) {
 		t.Errorf("granted until %s to a clock that is ahead", g.End)
 	}
-	short := open(t, file(t), WithClock(newClock().Now), WithMaxTTL(10*time.Second))
+	short := open(t, file(t), WithClock(newClock()), WithMaxTTL(10*time.Second))
 	if _, err := short.Acquire(t.Context(), request(start.Add(20*time.Second))); !errors.Is(err, lease.ErrClockAhead) {
 		t.Errorf("Acquire further ahead than the longest TTL: %v", err)
 	}
 	g := acquire(t, s, request(start))
-	if _, err := s.Renew(t.Context(), g, start.Add(48*time.Hour)); !errors.Is(err, lease.ErrClockAhead) {
+	if _, err := s.Renew(t.Context(), g, lease.NewHolder(), start.Add(48*time.Hour)); !errors.Is(err, lease.ErrClockAhead) {
 		t.Errorf("Renew for two days: %v", err)
 	}
 }
@@ -180,7 +182,7 @@ func TestSecrets(t *testing.T) {
 // nothing that the lost one granted can go on.
 func TestShareOfAFleetWaits(t *testing.T) {
 	path, c := file(t), newClock()
-	share := []Option{WithClock(c.Now), WithNodes(64, 16), WithMaxTTL(time.Minute)}
+	share := []Option{WithClock(c), WithNodes(64, 16), WithMaxTTL(time.Minute)}
 	open(t, path, share...)
 	c.Add(30 * time.Second)
 	s := open(t, path, share...) // opening again does not start the wait anew
@@ -193,20 +195,20 @@ func TestShareOfAFleetWaits(t *testing.T) {
 	}
 
 	// Other nodes are new to the file, too.
-	s = open(t, path, WithClock(c.Now), WithNodes(0, 16), WithMaxTTL(time.Minute))
+	s = open(t, path, WithClock(c), WithNodes(0, 16), WithMaxTTL(time.Minute))
 	if _, err := s.Acquire(t.Context(), request(c.Now())); !errors.Is(err, lease.ErrNoFreeNode) {
 		t.Errorf("granted new nodes within the longest TTL: %v", err)
 	}
 }
 
 func TestRaise(t *testing.T) {
-	s := open(t, file(t), WithClock(newClock().Now), WithBlockSize(1<<13))
+	s := open(t, file(t), WithClock(newClock()), WithBlockSize(1<<13))
 	g := acquire(t, s, request(start))
 	until := start.Add(time.Hour)
 	if err := s.Raise(t.Context(), until); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Renew(t.Context(), g, until); !errors.Is(err, lease.ErrLost) {
+	if _, err := s.Renew(t.Context(), g, lease.NewHolder(), until); !errors.Is(err, lease.ErrLost) {
 		t.Errorf("Renew after Raise: %v", err)
 	}
 	if _, err := s.Acquire(t.Context(), request(start)); !errors.Is(err, lease.ErrNoFreeNode) {
@@ -254,46 +256,47 @@ func TestBadFiles(t *testing.T) {
 		name string
 		path func(*testing.T) string
 		want error
+		opts []Option
 	}{
 		{"other block size", func(t *testing.T) string {
 			path := file(t)
 			open(t, path, WithBlockSize(16))
 			return path
-		}, lease.ErrBlockSize},
+		}, lease.ErrBlockSize, []Option{WithBlockSize(8)}},
 		{"newer schema", func(t *testing.T) string {
-			return edit(t, func(tx *bbolt.Tx) error { return tx.Bucket(metaBucket).Put(schemaKey, uint64Bytes(2)) })
-		}, lease.ErrSchemaVersion},
+			return edit(t, func(tx *bbolt.Tx) error { return tx.Bucket(metaBucket).Put(schemaKey, uint64Bytes(3)) })
+		}, lease.ErrSchemaVersion, nil},
 		{"someone else's", func(t *testing.T) string {
 			return edit(t, func(tx *bbolt.Tx) error {
 				_, err := tx.CreateBucket([]byte("a"))
 				return errors.Join(err, tx.DeleteBucket(metaBucket))
 			})
-		}, lease.ErrSchemaVersion},
+		}, lease.ErrSchemaVersion, nil},
 		{"no secret", func(t *testing.T) string {
 			return edit(t, func(tx *bbolt.Tx) error { return tx.Bucket(metaBucket).Delete(secretKey) })
-		}, ErrCorrupt},
+		}, ErrCorrupt, nil},
 		{"changed record", func(t *testing.T) string {
 			return edit(t, func(tx *bbolt.Tx) error {
 				v := bytes.Clone(tx.Bucket(blocksBucket).Get(keyOf(0)))
 				v[10]++
 				return tx.Bucket(blocksBucket).Put(keyOf(0), v)
 			})
-		}, ErrCorrupt},
+		}, ErrCorrupt, nil},
 		{"short record", func(t *testing.T) string {
 			return edit(t, func(tx *bbolt.Tx) error { return tx.Bucket(blocksBucket).Put(keyOf(0), []byte{1}) })
-		}, ErrCorrupt},
+		}, ErrCorrupt, nil},
 		{"no node", func(t *testing.T) string {
 			return edit(t, func(tx *bbolt.Tx) error { return tx.Bucket(blocksBucket).Put(keyOf(3), make([]byte, recordLen)) })
-		}, ErrCorrupt},
+		}, ErrCorrupt, nil},
 		{"text", func(t *testing.T) string {
 			return rewrite(t, func([]byte) []byte { return bytes.Repeat([]byte("no database\n"), 4000) })
-		}, ErrCorrupt},
+		}, ErrCorrupt, nil},
 		{"zeros", func(t *testing.T) string {
 			return rewrite(t, func(b []byte) []byte { return make([]byte, len(b)) })
-		}, ErrCorrupt},
+		}, ErrCorrupt, nil},
 		{"cut off", func(t *testing.T) string {
 			return rewrite(t, func(b []byte) []byte { return b[:2*os.Getpagesize()] })
-		}, ErrCorrupt},
+		}, ErrCorrupt, nil},
 		{"pages overwritten", func(t *testing.T) string {
 			return rewrite(t, func(b []byte) []byte {
 				for i := 2 * os.Getpagesize(); i < len(b); i++ {
@@ -301,15 +304,15 @@ func TestBadFiles(t *testing.T) {
 				}
 				return b
 			})
-		}, ErrCorrupt},
-		{"a directory", func(t *testing.T) string { return t.TempDir() }, nil},
-		{"below a file", func(t *testing.T) string { return filepath.Join(good(t), "leases.db") }, nil},
-		{"not writable", func(*testing.T) string { return "/proc/leases/leases.db" }, nil},
+		}, ErrCorrupt, nil},
+		{"a directory", func(t *testing.T) string { return t.TempDir() }, nil, nil},
+		{"below a file", func(t *testing.T) string { return filepath.Join(good(t), "leases.db") }, nil, nil},
+		{"not writable", func(*testing.T) string { return "/proc/leases/leases.db" }, nil, nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			path := tt.path(t)
-			s, err := Open(path)
+			s, err := Open(path, tt.opts...)
 			if err == nil {
 				_, err = s.Acquire(t.Context(), lease.Request{Holder: lease.NewHolder(), Now: time.Now(), TTL: time.Minute})
 			}
@@ -352,7 +355,7 @@ func TestBadOptions(t *testing.T) {
 
 func TestLocked(t *testing.T) {
 	path := file(t)
-	s := open(t, path, WithClock(newClock().Now), WithTimeout(100*time.Millisecond))
+	s := open(t, path, WithClock(newClock()), WithTimeout(100*time.Millisecond))
 	db, err := bbolt.Open(path, 0o600, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -378,14 +381,14 @@ func open2(s *Store, timeout time.Duration) *Store {
 }
 
 func TestCancelled(t *testing.T) {
-	s := open(t, file(t), WithClock(newClock().Now))
+	s := open(t, file(t), WithClock(newClock()))
 	g := acquire(t, s, request(start))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err1 := s.Acquire(ctx, request(start))
-	_, err2 := s.Renew(ctx, g, g.End.Add(time.Second))
+	_, err2 := s.Renew(ctx, g, lease.NewHolder(), g.End.Add(time.Second))
 	_, err3 := s.Get(ctx, g)
-	err4 := s.Release(ctx, g, start)
+	err4 := s.Release(ctx, g, lease.NewHolder(), start)
 	_, err5 := s.List(ctx)
 	err6 := s.Raise(ctx, start)
 	for i, err := range []error{err1, err2, err3, err4, err5, err6} {
@@ -402,7 +405,7 @@ func TestCancelled(t *testing.T) {
 // one's secret, and what others of the old file were granted is unknown to it.
 func TestReplaced(t *testing.T) {
 	path := file(t)
-	s := open(t, path, WithClock(newClock().Now))
+	s := open(t, path, WithClock(newClock()))
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
@@ -421,7 +424,7 @@ func TestReplaced(t *testing.T) {
 // A file put in place while a call waits for the lock of the old one.
 func TestReplacedWhileWaiting(t *testing.T) {
 	path, copied := file(t), file(t)
-	s := open(t, path, WithClock(newClock().Now))
+	s := open(t, path, WithClock(newClock()))
 	b, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -446,7 +449,7 @@ func TestReplacedWhileWaiting(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
-	if blocks, err := open(t, path, WithClock(newClock().Now)).List(t.Context()); err != nil || len(blocks) != 1 {
+	if blocks, err := open(t, path, WithClock(newClock())).List(t.Context()); err != nil || len(blocks) != 1 {
 		t.Errorf("the file in place has %d grants, %v; want the one that was answered", len(blocks), err)
 	}
 }
@@ -457,7 +460,7 @@ func TestConcurrentAcquire(t *testing.T) {
 	grants := make(chan lease.Grant, stores*each)
 	var wg sync.WaitGroup
 	for range stores {
-		s := open(t, path, WithClock(c.Now), WithTimeout(time.Minute))
+		s := open(t, path, WithClock(c), WithTimeout(time.Minute))
 		wg.Go(func() {
 			for range each {
 				g, err := s.Acquire(t.Context(), request(start))

@@ -4,21 +4,43 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/traceflake/traceflake/randflake/lease"
+	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
-func init() { lease.Register("bolt", openURL) }
+const scheme = "bolt"
+
+func init() { driver.Register(scheme, openURL) }
 
 // opened is a Store that holds nothing open, so there is nothing to close.
 type opened struct{ *Store }
 
 func (opened) Close() error { return nil }
 
-// openURL is the [lease.Driver] of bolt:PATH. Node ranges are those of
+// CheckUse refuses to use the file of a URL for what it is not made for, before
+// there is one: a fleet's secret in place of its own needs nodes that are this
+// host's alone, and no grant is longer than [lease.DefaultTTL]. URLs of other
+// stores it lets pass. Errors: [lease.ErrInvalidRequest].
+func CheckUse(url string, nodes driver.NodeRange, fleetSecret bool, ttl time.Duration) error {
+	switch {
+	case !strings.HasPrefix(url, scheme+":"):
+		return nil
+	case fleetSecret && nodes.Nodes == 0:
+		return fmt.Errorf("boltstore: %w: a file serves one host, so with a fleet's secret this host needs nodes of its own; "+
+			"give it some, or use the file's own secret", lease.ErrInvalidRequest)
+	case ttl > lease.DefaultTTL:
+		return fmt.Errorf("boltstore: %w: a TTL of %s is more than the %s that a file grants",
+			lease.ErrInvalidRequest, ttl, lease.DefaultTTL)
+	}
+	return nil
+}
+
+// openURL is the [driver.Opener] of bolt:PATH. Node ranges are those of
 // [WithNodes] and [WithBlockSize].
-func openURL(_ context.Context, url string, nodes lease.NodeRange) (lease.OpenedStore, error) {
-	path := strings.TrimPrefix(url, "bolt:")
+func openURL(_ context.Context, url string, nodes driver.NodeRange) (driver.Store, error) {
+	path := strings.TrimPrefix(url, scheme+":")
 	if path == "" {
 		return nil, fmt.Errorf("boltstore: %w: no path in bolt:PATH", lease.ErrInvalidRequest)
 	}

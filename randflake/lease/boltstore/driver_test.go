@@ -8,19 +8,20 @@ import (
 
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/randflake/lease"
+	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
 func TestDriver(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a folder", "leases.db")
-	s, err := lease.OpenStore(t.Context(), "bolt:"+path, lease.NodeRange{})
+	s, err := driver.Open(t.Context(), "bolt:"+path, driver.NodeRange{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	g, err := s.Acquire(t.Context(), lease.Request{Holder: lease.NewHolder(), Now: time.Now(), TTL: time.Minute})
-	if err != nil || g.Nodes != lease.DefaultBlockSize {
+	if err != nil || g.Nodes != driver.DefaultBlockSize {
 		t.Errorf("grant %+v, %v", g, err)
 	}
-	if c, ok := s.(interface{ Codec() *randflake.Codec }); !ok || c.Codec() == nil {
+	if c, ok := s.(driver.CodecStore); !ok || c.Codec() == nil {
 		t.Error("the file's own secret is out of reach")
 	}
 	if blocks, err := s.List(t.Context()); err != nil || len(blocks) != 1 {
@@ -31,7 +32,7 @@ func TestDriver(t *testing.T) {
 	}
 
 	path = filepath.Join(t.TempDir(), "leases.db")
-	s, err = lease.OpenStore(t.Context(), "bolt:"+path, lease.NodeRange{First: 64, Nodes: 64, BlockSize: 16})
+	s, err = driver.Open(t.Context(), "bolt:"+path, driver.NodeRange{First: 64, Nodes: 64, BlockSize: 16})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +44,7 @@ func TestDriver(t *testing.T) {
 			t.Errorf("block %d: %v", node, err)
 		}
 	}
-	if _, err := lease.OpenStore(t.Context(), "bolt:", lease.NodeRange{}); !errors.Is(err, lease.ErrInvalidRequest) {
+	if _, err := driver.Open(t.Context(), "bolt:", driver.NodeRange{}); !errors.Is(err, lease.ErrInvalidRequest) {
 		t.Errorf("no path: %v", err)
 	}
 }

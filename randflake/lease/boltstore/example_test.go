@@ -26,7 +26,7 @@ func Example() {
 		return
 	}
 	ctx := context.Background()
-	keeper, err := lease.Open(ctx, store, store.Codec())
+	keeper, err := lease.Start(ctx, store, store.Codec())
 	if err != nil {
 		fmt.Println(err)
 		return

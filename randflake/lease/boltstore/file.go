@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -17,24 +18,25 @@ import (
 	bolterrors "go.etcd.io/bbolt/errors"
 
 	"github.com/traceflake/traceflake/randflake/lease"
+	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
-// What is wrong with a file, beside lease.ErrBlockSize and
+// Errors that a file causes, beside lease.ErrBlockSize and
 // lease.ErrSchemaVersion.
 var (
-	// ErrCorrupt comes when the file is no bbolt file or is damaged. Put back a
-	// copy and raise it, or move it away: a new one has a new secret.
+	// ErrCorrupt is returned if the file is no bbolt file or is damaged. Put back
+	// a copy and raise it, or move it away: a new one has a new secret.
 	ErrCorrupt = errors.New("boltstore: the file is damaged")
-	// ErrLocked comes when another process held the file for the whole
+	// ErrLocked is returned if another process held the file for the whole
 	// timeout.
 	ErrLocked = errors.New("boltstore: the file is locked by another process")
-	// ErrReplaced comes when the file is gone, or is another one than at Open.
-	// Start the process again.
+	// ErrReplaced is returned if the file is gone, or is another one than at
+	// Open. Start the process again.
 	ErrReplaced = errors.New("boltstore: the file was removed or replaced")
 )
 
 const (
-	schema    = 1
+	schema    = 2
 	secretLen = 16
 	fileMode  = 0o600
 	dirMode   = 0o700
@@ -55,7 +57,7 @@ var (
 type access int
 
 const (
-	create access = iota // make it when there is none
+	create access = iota // make it if it is missing
 	write
 	read
 )
@@ -164,18 +166,27 @@ func (s *Store) prepare(tx *bbolt.Tx) error {
 		if name, _ := tx.Cursor().First(); name != nil {
 			return fmt.Errorf("%w: it is a bbolt file with a bucket %q, not one of leases", lease.ErrSchemaVersion, name)
 		}
-		var err error
-		if meta, err = s.fill(tx); err != nil {
+		nodes, err := s.cfg.nodes.FitNew()
+		if err != nil {
+			return err
+		}
+		if meta, err = fill(tx, nodes.BlockSize); err != nil {
 			return err
 		}
 	}
-	if got := meta.Get(schemaKey); !bytes.Equal(got, uint64Bytes(schema)) {
-		return fmt.Errorf("%w: %x, this library knows %d; use a newer one", lease.ErrSchemaVersion, got, schema)
+	if bytes.Equal(meta.Get(schemaKey), uint64Bytes(1)) {
+		if err := migrate(meta); err != nil {
+			return err
+		}
 	}
-	if got := meta.Get(blockSizeKey); !bytes.Equal(got, uint64Bytes(uint64(s.cfg.nodes.BlockSize))) {
-		return fmt.Errorf("%w: %d nodes, not %d; use WithBlockSize or another file",
-			lease.ErrBlockSize, uint64Of(got), s.cfg.nodes.BlockSize)
+	if err := checkSchema(meta); err != nil {
+		return err
 	}
+	nodes, err := s.cfg.nodes.Fit(uint32(min(uint64Of(meta.Get(blockSizeKey)), math.MaxUint32)))
+	if err != nil {
+		return err
+	}
+	s.nodes = nodes
 	id, secret := meta.Get(idKey), meta.Get(secretKey)
 	if len(id) != secretLen || len(secret) != secretLen || tx.Bucket(blocksBucket) == nil || tx.Bucket(rangesBucket) == nil {
 		return fmt.Errorf("%w: its id, its secret or a bucket is missing", ErrCorrupt)
@@ -184,18 +195,39 @@ func (s *Store) prepare(tx *bbolt.Tx) error {
 	return s.wait(tx)
 }
 
-func (s *Store) fill(tx *bbolt.Tx) (*bbolt.Bucket, error) {
-	var random [2 * secretLen]byte
-	_, _ = rand.Read(random[:]) // never fails
+// migrate brings a file of schema 1 to the present one. Its records are those
+// of blocks without an owner. Its processes renew without naming their writes:
+// they are refused from now on, since they know the file by its id.
+func migrate(meta *bbolt.Bucket) error {
+	if err := meta.Put(idKey, random()); err != nil {
+		return err
+	}
+	return meta.Put(schemaKey, uint64Bytes(schema))
+}
+
+func checkSchema(meta *bbolt.Bucket) error {
+	if got := meta.Get(schemaKey); !bytes.Equal(got, uint64Bytes(schema)) {
+		return fmt.Errorf("%w: %d, this library knows %d; use a newer one", lease.ErrSchemaVersion, uint64Of(got), schema)
+	}
+	return nil
+}
+
+func random() []byte {
+	b := make([]byte, secretLen)
+	_, _ = rand.Read(b) // never fails
+	return b
+}
+
+func fill(tx *bbolt.Tx, blockSize uint32) (*bbolt.Bucket, error) {
 	meta, err := tx.CreateBucket(metaBucket)
 	if err != nil {
 		return nil, err
 	}
 	for _, kv := range [][2][]byte{
 		{schemaKey, uint64Bytes(schema)},
-		{blockSizeKey, uint64Bytes(uint64(s.cfg.nodes.BlockSize))},
-		{idKey, random[:secretLen]},
-		{secretKey, random[secretLen:]},
+		{blockSizeKey, uint64Bytes(uint64(blockSize))},
+		{idKey, random()},
+		{secretKey, random()},
 	} {
 		if err := meta.Put(kv[0], kv[1]); err != nil {
 			return nil, err
@@ -215,13 +247,13 @@ func (s *Store) wait(tx *bbolt.Tx) error {
 	if !s.cfg.share {
 		return nil
 	}
-	key := append(keyOf(s.cfg.nodes.First), keyOf(s.cfg.nodes.Nodes)...)
+	key := append(keyOf(s.nodes.First), keyOf(s.nodes.Nodes)...)
 	ranges := tx.Bucket(rangesBucket)
 	if ranges.Get(key) != nil {
 		return nil
 	}
 	now := s.cfg.now()
-	if err := lease.CheckRaise(now.Add(s.cfg.maxTTL)); err != nil {
+	if err := driver.CheckRaise(now.Add(s.cfg.maxTTL)); err != nil {
 		return err
 	}
 	if err := ranges.Put(key, uint64Bytes(uint64(now.Unix()))); err != nil {
@@ -235,6 +267,9 @@ func (s *Store) same(tx *bbolt.Tx) error {
 	meta := tx.Bucket(metaBucket)
 	if meta == nil || !bytes.Equal(meta.Get(idKey), s.id) {
 		return ErrReplaced
+	}
+	if err := checkSchema(meta); err != nil {
+		return err
 	}
 	if tx.Bucket(blocksBucket) == nil {
 		return fmt.Errorf("%w: a bucket is missing", ErrCorrupt)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/randflake/lease"
+	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
 // Option configures a [Store].
@@ -17,8 +18,8 @@ type optionFunc func(*config)
 func (f optionFunc) apply(c *config) { f(c) }
 
 type config struct {
-	nodes   lease.NodeRange
-	share   bool // the nodes are a host's share of a fleet's
+	nodes   driver.NodeRange // what is zero is for the file to say
+	share   bool             // the nodes are a host's share of a fleet's
 	maxTTL  time.Duration
 	timeout time.Duration
 	now     func() time.Time
@@ -27,10 +28,11 @@ type config struct {
 // DefaultTimeout is how long a call waits for the file's lock.
 const DefaultTimeout = 2 * time.Second
 
-// WithBlockSize sets how many nodes a block has, a power of two; the default is
-// [lease.DefaultBlockSize]. It is fixed when the file is made.
+// WithBlockSize sets how many nodes a block has, a power of two from 1 to
+// 131072. It is fixed when the file is made. The default is the file's own, and
+// [driver.DefaultBlockSize] for a new one.
 func WithBlockSize(nodes int) Option {
-	return optionFunc(func(c *config) { c.nodes.BlockSize = toNode(nodes) })
+	return optionFunc(func(c *config) { c.nodes.BlockSize = driver.Count(nodes, 1) })
 }
 
 // WithNodes limits the store to nodes [first, first+n), multiples of the block
@@ -41,7 +43,7 @@ func WithBlockSize(nodes int) Option {
 // longest TTL, since it may have replaced one that is lost.
 func WithNodes(first, n int) Option {
 	return optionFunc(func(c *config) {
-		c.nodes.First, c.nodes.Nodes, c.share = toNode(first), toNode(n), true
+		c.nodes.First, c.nodes.Nodes, c.share = driver.Count(first, 0), driver.Count(n, 1), true
 	})
 }
 
@@ -59,21 +61,22 @@ func WithTimeout(d time.Duration) Option {
 	return optionFunc(func(c *config) { c.timeout = d })
 }
 
-// WithClock sets the store's own clock; the default is time.Now.
-func WithClock(now func() time.Time) Option {
+// WithClock sets the store's own clock, of which only Now is read; the default
+// is [randflake.SystemClock].
+func WithClock(clock randflake.Clock) Option {
 	return optionFunc(func(c *config) {
-		if now != nil {
-			c.now = now
+		if clock != nil {
+			c.now = clock.Now
 		}
 	})
 }
 
 func newConfig(opts []Option) (config, error) {
-	c := config{nodes: lease.AllNodes, maxTTL: lease.DefaultTTL, timeout: DefaultTimeout, now: time.Now}
+	c := config{maxTTL: lease.DefaultTTL, timeout: DefaultTimeout, now: randflake.SystemClock.Now}
 	for _, opt := range opts {
 		opt.apply(&c)
 	}
-	errs := []error{c.nodes.Check()}
+	errs := []error{c.nodes.CheckAsked()}
 	if c.maxTTL < lease.MinTTL || c.maxTTL > lease.MaxTTL {
 		errs = append(errs, fmt.Errorf("longest TTL %s, want %s to %s", c.maxTTL, lease.MinTTL, lease.MaxTTL))
 	}
@@ -81,13 +84,4 @@ func newConfig(opts []Option) (config, error) {
 		errs = append(errs, fmt.Errorf("timeout %s, want more than none", c.timeout))
 	}
 	return c, errors.Join(errs...)
-}
-
-// toNode keeps a number that is no node number one that NodeRange.Check
-// refuses.
-func toNode(n int) uint32 {
-	if n < 0 || n > randflake.MaxNode+1 {
-		return 1<<32 - 1
-	}
-	return uint32(n)
 }

@@ -8,13 +8,16 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/randflake/lease"
+	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
 const (
 	keyLen    = 4
 	holderLen = 16
 	sumLen    = 4
-	recordLen = 8 + 8 + 8 + holderLen + sumLen
+	ownerAt   = 8 + 8 + 8 + holderLen
+	recordLen = ownerAt + sumLen // without the owner
+	maxOwner  = 128
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -22,8 +25,8 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 func keyOf(node uint32) []byte { return binary.BigEndian.AppendUint32(nil, node) }
 
 // encode writes a block as the value of its key. No holder is all zeros.
-func encode(b lease.Block) ([]byte, error) {
-	v := make([]byte, 0, recordLen)
+func encode(b driver.Block) ([]byte, error) {
+	v := make([]byte, 0, recordLen+len(b.Owner))
 	v = binary.BigEndian.AppendUint64(v, uint64(unixOf(b.Start)))
 	v = binary.BigEndian.AppendUint64(v, uint64(unixOf(b.GrantedUntil)))
 	v = binary.BigEndian.AppendUint64(v, b.Version)
@@ -34,28 +37,31 @@ func encode(b lease.Block) ([]byte, error) {
 		}
 	}
 	v = append(v, holder[:]...)
+	v = append(v, b.Owner...)
 	return binary.BigEndian.AppendUint32(v, sum(keyOf(b.Node), v)), nil
 }
 
 // decode fills in what the file holds for b.Node. No value is a block that was
 // never granted.
-func decode(b lease.Block, v []byte) (lease.Block, error) {
+func decode(b driver.Block, v []byte) (driver.Block, error) {
 	if v == nil {
 		return b, nil
 	}
-	if len(v) != recordLen {
-		return b, fmt.Errorf("%w: node %d has a record of %d bytes, want %d", ErrCorrupt, b.Node, len(v), recordLen)
+	if len(v) < recordLen || len(v) > recordLen+maxOwner {
+		return b, fmt.Errorf("%w: node %d has a record of %d bytes, want %d to %d",
+			ErrCorrupt, b.Node, len(v), recordLen, recordLen+maxOwner)
 	}
-	body := v[:recordLen-sumLen]
+	body := v[:len(v)-sumLen]
 	if sum(keyOf(b.Node), body) != binary.BigEndian.Uint32(v[len(body):]) {
 		return b, fmt.Errorf("%w: the record of node %d has a wrong checksum", ErrCorrupt, b.Node)
 	}
 	b.Start = timeOf(binary.BigEndian.Uint64(v))
 	b.GrantedUntil = timeOf(binary.BigEndian.Uint64(v[8:]))
 	b.Version = binary.BigEndian.Uint64(v[16:])
-	if holder := body[24:]; [holderLen]byte(holder) != [holderLen]byte{} {
+	if holder := body[24:ownerAt]; [holderLen]byte(holder) != [holderLen]byte{} {
 		b.Holder = hex.EncodeToString(holder)
 	}
+	b.Owner = string(body[ownerAt:])
 	return b, nil
 }
 

@@ -3,13 +3,17 @@ package boltstore
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"time"
 
 	"go.etcd.io/bbolt"
 
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/randflake/lease"
+	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
 // Store is a file of leases. It is safe for concurrent use, by many goroutines
@@ -17,6 +21,7 @@ import (
 type Store struct {
 	path   string
 	cfg    config
+	nodes  driver.NodeRange
 	turn   chan struct{} // one transaction at a time in this process
 	id     []byte
 	secret []byte
@@ -26,22 +31,34 @@ type Store struct {
 var _ interface {
 	lease.Store
 	lease.Admin
+	driver.CodecStore
 } = (*Store)(nil)
 
-// Open makes the file, and its directory, when there is none, and checks it.
-// Errors: [ErrCorrupt], [ErrLocked], [lease.ErrBlockSize],
-// [lease.ErrSchemaVersion], [lease.ErrInvalidRequest] for options that make no
-// sense, and those of the file system.
+// Open makes the file and its directory if they are missing, and checks the file.
+// A file of an older version is brought to the present schema. Errors:
+// [ErrCorrupt], [ErrLocked], [lease.ErrBlockSize], [lease.ErrSchemaVersion],
+// [lease.ErrInvalidRequest] for options that make no sense, and those of the file
+// system.
 func Open(path string, opts ...Option) (*Store, error) {
 	cfg, err := newConfig(opts)
 	if err != nil {
 		return nil, fmt.Errorf("boltstore: %w", err)
 	}
 	s := &Store{path: path, cfg: cfg, turn: make(chan struct{}, 1)}
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		if _, err := cfg.nodes.FitNew(); err != nil { // before there is a file
+			return nil, fmt.Errorf("boltstore: %w", err)
+		}
+	}
 	if err := makeDir(path); err != nil {
 		return nil, s.wrap("open", err)
 	}
-	if err := s.transact(context.Background(), create, s.prepare); err != nil {
+	// A file in order is only looked at, so that listing leases writes nothing.
+	err = s.transact(context.Background(), read, s.prepare)
+	if err != nil && !errors.Is(err, ErrLocked) {
+		err = s.transact(context.Background(), create, s.prepare)
+	}
+	if err != nil {
 		return nil, s.wrap("open", err)
 	}
 	if s.codec, err = randflake.NewCodec(s.secret); err != nil {
@@ -57,7 +74,7 @@ func (s *Store) Codec() *randflake.Codec { return s.codec }
 // nodes, for at most the longest TTL.
 func (s *Store) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
 	now := s.cfg.now()
-	if err := r.Check(now); err != nil {
+	if err := driver.CheckRequest(r, now); err != nil {
 		return lease.Grant{}, s.wrap("acquire", err)
 	}
 	// No grant reaches further than the longest TTL from now: that is how long
@@ -85,17 +102,17 @@ func (s *Store) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 }
 
 // find returns the block that the request's holder has, or else a free one.
-func (s *Store) find(tx *bbolt.Tx, r lease.Request) (lease.Block, error) {
-	var free, soonest lease.Block
+func (s *Store) find(tx *bbolt.Tx, r lease.Request) (driver.Block, error) {
+	var free, soonest driver.Block
 	found := false
-	blocks, written := s.cfg.nodes.Blocks(), 0
-	err := s.each(tx, func(i int, b lease.Block) error {
+	blocks, written := s.nodes.Blocks(), 0
+	err := s.each(tx, func(i int, b driver.Block) error {
 		switch {
 		case b.Holder == r.Holder:
 			free, found = b, true
 			return errStop
 		case !found && i > written: // there is a gap before it
-			free, found = s.cfg.nodes.Block(written), true
+			free, found = s.nodes.Block(written), true
 		case !found && b.Free(r.Now):
 			free, found = b, true
 		case soonest.Nodes == 0 || b.GrantedUntil.Before(soonest.GrantedUntil):
@@ -110,7 +127,7 @@ func (s *Store) find(tx *bbolt.Tx, r lease.Request) (lease.Block, error) {
 	case found:
 		return free, nil
 	case written < blocks:
-		return s.cfg.nodes.Block(written), nil
+		return s.nodes.Block(written), nil
 	}
 	return free, fmt.Errorf("%w: the first of %d is free at %s",
 		lease.ErrNoFreeNode, blocks, soonest.GrantedUntil.Format(time.RFC3339))
@@ -118,26 +135,26 @@ func (s *Store) find(tx *bbolt.Tx, r lease.Request) (lease.Block, error) {
 
 // Renew implements [lease.Store]. It moves the end to the longest TTL from now
 // at most.
-func (s *Store) Renew(ctx context.Context, g lease.Grant, end time.Time) (lease.Grant, error) {
+func (s *Store) Renew(ctx context.Context, g lease.Grant, next string, end time.Time) (lease.Grant, error) {
 	now := s.cfg.now()
-	if err := lease.CheckRenewal(end, now); err != nil {
+	if err := driver.CheckRenewal(end, now); err != nil {
 		return lease.Grant{}, s.wrap("renew", err)
 	}
 	if latest := now.Add(s.cfg.maxTTL); end.After(latest) {
 		end = latest
 	}
-	return s.change(ctx, "renew", g, func(b lease.Block) (lease.Block, error) { return b.Renew(g, end) })
+	return s.change(ctx, "renew", g.Node, func(b driver.Block) (driver.Block, error) { return b.Renew(g, next, end) })
 }
 
 // Release implements [lease.Store].
-func (s *Store) Release(ctx context.Context, g lease.Grant, unused time.Time) error {
-	_, err := s.change(ctx, "release", g, func(b lease.Block) (lease.Block, error) { return b.Release(g, unused) })
+func (s *Store) Release(ctx context.Context, g lease.Grant, next string, unused time.Time) error {
+	_, err := s.change(ctx, "release", g.Node, func(b driver.Block) (driver.Block, error) { return b.Release(g, next, unused) })
 	return err
 }
 
 // Get implements [lease.Store].
 func (s *Store) Get(ctx context.Context, g lease.Grant) (lease.Grant, error) {
-	var b lease.Block
+	var b driver.Block
 	err := s.view(ctx, func(tx *bbolt.Tx) (err error) {
 		b, err = s.block(tx, g.Node)
 		return err
@@ -149,8 +166,8 @@ func (s *Store) Get(ctx context.Context, g lease.Grant) (lease.Grant, error) {
 func (s *Store) List(ctx context.Context) ([]lease.Block, error) {
 	var list []lease.Block
 	err := s.view(ctx, func(tx *bbolt.Tx) error {
-		return s.each(tx, func(_ int, b lease.Block) error {
-			list = append(list, b)
+		return s.each(tx, func(_ int, b driver.Block) error {
+			list = append(list, lease.Block(b))
 			return nil
 		})
 	})
@@ -162,15 +179,15 @@ func (s *Store) List(ctx context.Context) ([]lease.Block, error) {
 
 // Raise implements [lease.Admin]. All blocks are raised, or none.
 func (s *Store) Raise(ctx context.Context, until time.Time) error {
-	if err := lease.CheckRaise(until); err != nil {
+	if err := driver.CheckRaise(until); err != nil {
 		return s.wrap("raise", err)
 	}
 	return s.wrap("raise", s.update(ctx, func(tx *bbolt.Tx) error { return s.raise(tx, until) }))
 }
 
 func (s *Store) raise(tx *bbolt.Tx, until time.Time) error {
-	for i := range s.cfg.nodes.Blocks() {
-		b, err := s.block(tx, s.cfg.nodes.Block(i).Node)
+	for i := range s.nodes.Blocks() {
+		b, err := s.block(tx, s.nodes.Block(i).Node)
 		if err != nil {
 			return err
 		}
@@ -181,15 +198,15 @@ func (s *Store) raise(tx *bbolt.Tx, until time.Time) error {
 	return nil
 }
 
-// change puts the next state of g's block in place of the present one.
-func (s *Store) change(ctx context.Context, what string, g lease.Grant, next func(lease.Block) (lease.Block, error)) (lease.Grant, error) {
-	var after lease.Block
+// change puts the next state of a block in place of the present one.
+func (s *Store) change(ctx context.Context, what string, node uint32, rule func(driver.Block) (driver.Block, error)) (lease.Grant, error) {
+	var after driver.Block
 	err := s.update(ctx, func(tx *bbolt.Tx) error {
-		before, err := s.block(tx, g.Node)
+		before, err := s.block(tx, node)
 		if err != nil {
 			return err
 		}
-		if after, err = next(before); err != nil || after == before {
+		if after, err = rule(before); err != nil {
 			return err
 		}
 		return put(tx, after)
@@ -216,15 +233,15 @@ func (s *Store) view(ctx context.Context, f func(*bbolt.Tx) error) error {
 }
 
 // block reads the block that starts at node.
-func (s *Store) block(tx *bbolt.Tx, node uint32) (lease.Block, error) {
-	i, err := s.cfg.nodes.Index(node)
+func (s *Store) block(tx *bbolt.Tx, node uint32) (driver.Block, error) {
+	i, err := s.nodes.Index(node)
 	if err != nil {
-		return lease.Block{}, err
+		return driver.Block{}, err
 	}
-	return decode(s.cfg.nodes.Block(i), tx.Bucket(blocksBucket).Get(keyOf(node)))
+	return decode(s.nodes.Block(i), tx.Bucket(blocksBucket).Get(keyOf(node)))
 }
 
-func put(tx *bbolt.Tx, b lease.Block) error {
+func put(tx *bbolt.Tx, b driver.Block) error {
 	v, err := encode(b)
 	if err != nil {
 		return err
@@ -235,21 +252,21 @@ func put(tx *bbolt.Tx, b lease.Block) error {
 var errStop = fmt.Errorf("stop")
 
 // each calls f with every written block of the range, in the order of nodes.
-func (s *Store) each(tx *bbolt.Tx, f func(i int, b lease.Block) error) error {
+func (s *Store) each(tx *bbolt.Tx, f func(i int, b driver.Block) error) error {
 	c := tx.Bucket(blocksBucket).Cursor()
-	for k, v := c.Seek(keyOf(s.cfg.nodes.First)); k != nil; k, v = c.Next() {
+	for k, v := c.Seek(keyOf(s.nodes.First)); k != nil; k, v = c.Next() {
 		if len(k) != keyLen {
 			return fmt.Errorf("%w: a block's key has %d bytes, want %d", ErrCorrupt, len(k), keyLen)
 		}
 		node := binary.BigEndian.Uint32(k)
-		if node-s.cfg.nodes.First >= s.cfg.nodes.Nodes {
+		if node-s.nodes.First >= s.nodes.Nodes {
 			return nil
 		}
-		i, err := s.cfg.nodes.Index(node)
+		i, err := s.nodes.Index(node)
 		if err != nil {
 			return fmt.Errorf("%w: a record for node %d, which starts no block", ErrCorrupt, node)
 		}
-		b, err := decode(s.cfg.nodes.Block(i), v)
+		b, err := decode(s.nodes.Block(i), v)
 		if err != nil {
 			return err
 		}

@@ -14,6 +14,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/traceflake/traceflake/randflake/lease"
+	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
 // chunk is how many blocks an answer brings at first.
@@ -21,7 +22,7 @@ const chunk = 128
 
 // Acquire implements [lease.Store]. It takes a random block.
 func (s *Store) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
-	if err := r.Check(time.Time{}); err != nil {
+	if err := driver.CheckRequest(r, time.Time{}); err != nil {
 		return lease.Grant{}, fmt.Errorf("etcdstore: %w", err)
 	}
 	g, err := s.acquire(ctx, r)
@@ -35,7 +36,7 @@ func (s *Store) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 // transaction that finds that it is not any more, or that the holder has a
 // block already, brings what is needed for the next try.
 func (s *Store) acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
-	nodes, err := s.setup(ctx)
+	nodes, err := s.guess(ctx)
 	if err != nil {
 		return lease.Grant{}, err
 	}
@@ -43,7 +44,6 @@ func (s *Store) acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 	if err != nil {
 		return lease.Grant{}, err
 	}
-	config := encodeConfig(nodes.BlockSize)
 	for {
 		candidate := s.candidate(nodes, r.Now)
 		next, err := candidate.block.Acquire(r)
@@ -52,7 +52,7 @@ func (s *Store) acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 		}
 		from, to := span(rand.IntN(nodes.Blocks()), chunk, nodes.Blocks())
 		answer, err := kv.Txn(ctx).If(append(s.unchanged(candidate),
-			clientv3.Compare(clientv3.Value(s.configKey()), "=", config),
+			s.hasConfig(nodes),
 			clientv3.Compare(clientv3.CreateRevision(s.holderKey(r.Holder)), "=", 0),
 		)...).Then(
 			s.write(candidate.block, next)...,
@@ -65,14 +65,22 @@ func (s *Store) acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 			return lease.Grant{}, err
 		}
 		if answer.Succeeded {
+			s.nodes.Store(&nodes)
 			return next.Grant(), nil
 		}
-		configured, err := s.checkConfig(answer.Responses[0].GetResponseRange().Kvs, nodes.BlockSize)
-		if err == nil && !configured {
-			err = s.configure(ctx, nodes.BlockSize)
+		config := answer.Responses[0].GetResponseRange().Kvs
+		known, err := s.read(ctx, config)
+		if errors.Is(err, errNoConfig) {
+			if err = s.configure(ctx, nodes); err == nil {
+				continue
+			}
 		}
 		if err != nil {
 			return lease.Grant{}, err
+		}
+		if known != nodes || string(config[0].Value) != configOf(nodes.BlockSize) {
+			nodes = known
+			continue // the blocks in the answer are of another size or schema
 		}
 		if held := answer.Responses[1].GetResponseRange().Kvs; len(held) > 0 {
 			g, ok, err := s.held(ctx, nodes, r.Holder, held[0])
@@ -97,7 +105,7 @@ func (s *Store) acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 
 // candidate takes a block from those that were free, or guesses that one was
 // never granted.
-func (s *Store) candidate(nodes lease.NodeRange, now time.Time) record {
+func (s *Store) candidate(nodes driver.NodeRange, now time.Time) record {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for len(s.free) > 0 {
@@ -122,7 +130,7 @@ func (s *Store) keep(found []record) {
 // search looks for free blocks from block i on and around to it, in more and
 // more of them at once, as they were at one revision: so that when there is
 // none, none was free at that moment.
-func (s *Store) search(ctx context.Context, nodes lease.NodeRange, i int, revision int64, now time.Time) ([]record, error) {
+func (s *Store) search(ctx context.Context, nodes driver.NodeRange, i int, revision int64, now time.Time) ([]record, error) {
 	kv, err := s.kv(ctx)
 	if err != nil {
 		return nil, err
@@ -148,19 +156,19 @@ func (s *Store) search(ctx context.Context, nodes lease.NodeRange, i int, revisi
 func span(i, size, n int) (from, to int) { return i, min(i+size, n) }
 
 // getBlocks reads the keys of blocks from to to.
-func (s *Store) getBlocks(nodes lease.NodeRange, from, to int, opts ...clientv3.OpOption) clientv3.Op {
+func (s *Store) getBlocks(nodes driver.NodeRange, from, to int, opts ...clientv3.OpOption) clientv3.Op {
 	end := s.blockKey(nodes.Block(to-1).Node) + "\x00"
 	return clientv3.OpGet(s.blockKey(nodes.Block(from).Node), append(opts, clientv3.WithRange(end))...)
 }
 
 // some returns those of the blocks from to to that are free.
-func some(nodes lease.NodeRange, from, to int, kvs []*mvccpb.KeyValue, now time.Time) ([]record, error) {
+func some(nodes driver.NodeRange, from, to int, kvs []*mvccpb.KeyValue, now time.Time) ([]record, error) {
 	all, err := records(nodes, from, to, kvs)
 	return slices.DeleteFunc(all, func(r record) bool { return !r.block.Free(now) }), err
 }
 
 // held returns the grant of a holder whose key was seen, if it still is there.
-func (s *Store) held(ctx context.Context, nodes lease.NodeRange, holder string, key *mvccpb.KeyValue) (g lease.Grant, ok bool, err error) {
+func (s *Store) held(ctx context.Context, nodes driver.NodeRange, holder string, key *mvccpb.KeyValue) (g lease.Grant, ok bool, err error) {
 	node, err := strconv.ParseUint(string(key.Value), 10, 32)
 	if err != nil {
 		return lease.Grant{}, false, fmt.Errorf("key %q: %q is no node", key.Key, key.Value)
@@ -176,7 +184,7 @@ func (s *Store) held(ctx context.Context, nodes lease.NodeRange, holder string, 
 	if err != nil || !answer.Succeeded {
 		return lease.Grant{}, false, err
 	}
-	r, err := one(lease.Block{Node: uint32(node), Nodes: nodes.BlockSize}, answer.Responses[0].GetResponseRange().Kvs)
+	r, err := one(driver.Block{Node: uint32(node), Nodes: nodes.BlockSize}, answer.Responses[0].GetResponseRange().Kvs)
 	if err == nil && r.block.Holder != holder {
 		err = fmt.Errorf("key %q names a block that has another holder; was one of them written by hand? Delete it", key.Key)
 	}

@@ -8,6 +8,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/traceflake/traceflake/randflake/lease"
+	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
 // List implements [lease.Admin].
@@ -19,7 +20,7 @@ func (s *Store) List(ctx context.Context) ([]lease.Block, error) {
 	var blocks []lease.Block
 	for _, r := range records {
 		if r.revision > 0 {
-			blocks = append(blocks, r.block)
+			blocks = append(blocks, lease.Block(r.block))
 		}
 	}
 	return blocks, nil
@@ -39,20 +40,20 @@ func (s *Store) list(ctx context.Context) ([]record, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := s.checkConfig(answer.Responses[0].GetResponseRange().Kvs, nodes.BlockSize); err != nil {
+	if err := s.check(ctx, answer.Responses[0]); err != nil {
 		return nil, err
 	}
 	return records(nodes, 0, nodes.Blocks(), answer.Responses[1].GetResponseRange().Kvs)
 }
 
 // raiseAtOnce is how many blocks one transaction raises: each may take two
-// comparisons and two operations, and etcd allows 128 of each unless told
-// otherwise.
-const raiseAtOnce = 64
+// comparisons and two operations, the config takes a comparison, and etcd allows
+// 128 of each unless told otherwise.
+const raiseAtOnce = 63
 
-// Raise implements [lease.Admin]. It takes one transaction for every 64 blocks.
+// Raise implements [lease.Admin]. It takes one transaction for every 63 blocks.
 func (s *Store) Raise(ctx context.Context, until time.Time) error {
-	if err := lease.CheckRaise(until); err != nil {
+	if err := driver.CheckRaise(until); err != nil {
 		return fmt.Errorf("etcdstore: %w", err)
 	}
 	if err := s.raise(ctx, until); err != nil {
@@ -64,7 +65,7 @@ func (s *Store) Raise(ctx context.Context, until time.Time) error {
 func (s *Store) raise(ctx context.Context, until time.Time) error {
 	nodes, err := s.setup(ctx)
 	if err == nil {
-		err = s.configure(ctx, nodes.BlockSize)
+		err = s.configure(ctx, nodes)
 	}
 	if err != nil {
 		return err
@@ -85,13 +86,16 @@ func (s *Store) raise(ctx context.Context, until time.Time) error {
 			unchanged = append(unchanged, s.unchanged(r)...)
 			writes = append(writes, s.write(r.block, r.block.Raise(until))...)
 		}
-		answer, err := kv.Txn(ctx).If(unchanged...).Then(writes...).Else(s.getBlocks(nodes, from, to)).Commit()
+		answer, err := kv.Txn(ctx).If(append(unchanged, s.hasConfig(nodes))...).Then(writes...).Else(s.getBlocks(nodes, from, to), clientv3.OpGet(s.configKey())).Commit()
 		if err != nil {
 			return err
 		}
 		if answer.Succeeded {
 			from = to
 			continue
+		}
+		if _, err := s.read(ctx, answer.Responses[1].GetResponseRange().Kvs); err != nil {
+			return err
 		}
 		again, err := records(nodes, from, to, answer.Responses[0].GetResponseRange().Kvs)
 		if err != nil {

@@ -3,102 +3,132 @@ package etcdstore
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/traceflake/traceflake/randflake/lease"
+	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
 // schemaVersion grows when an older version of this package could do harm to
-// the keys.
-const schemaVersion = 1
+// the keys. Every write compares the config, so that a newer one needs to change
+// nothing else to have this version refused.
+const schemaVersion = 2
 
 type config struct {
 	Schema    int    `json:"schema"`
 	BlockSize uint32 `json:"block_size"`
+	// Migrating is set while the blocks of an older schema are rewritten.
+	Migrating bool `json:"migrating,omitempty"`
 }
 
-func encodeConfig(blockSize uint32) string {
-	return fmt.Sprintf(`{"schema":%d,"block_size":%d}`, schemaVersion, blockSize)
+func (c config) String() string {
+	text, _ := json.Marshal(c) // never fails
+	return string(text)
 }
 
-// setup returns the nodes of the store. It asks etcd only where the block size
-// is for the config to say.
-func (s *Store) setup(ctx context.Context) (lease.NodeRange, error) {
+func configOf(blockSize uint32) string {
+	return config{Schema: schemaVersion, BlockSize: blockSize}.String()
+}
+
+// hasConfig is true while the store is of this schema and block size.
+func (s *Store) hasConfig(nodes driver.NodeRange) clientv3.Cmp {
+	return clientv3.Compare(clientv3.Value(s.configKey()), "=", configOf(nodes.BlockSize))
+}
+
+// guess returns the nodes of the store, or what they are if nobody has used it
+// yet. A transaction that compares the config finds out.
+func (s *Store) guess(ctx context.Context) (driver.NodeRange, error) {
+	if nodes := s.nodes.Load(); nodes != nil {
+		return *nodes, nil
+	}
+	if nodes, err := s.asked.FitNew(); err == nil {
+		return nodes, nil
+	}
+	return s.setup(ctx) // there may be blocks of a size that fits
+}
+
+// setup returns the nodes of the store. It asks etcd until there is a config.
+func (s *Store) setup(ctx context.Context) (driver.NodeRange, error) {
 	if nodes := s.nodes.Load(); nodes != nil {
 		return *nodes, nil
 	}
 	kv, err := s.kv(ctx)
 	if err != nil {
-		return lease.NodeRange{}, err
+		return driver.NodeRange{}, err
 	}
 	got, err := kv.Get(ctx, s.configKey())
 	if err != nil {
-		return lease.NodeRange{}, err
+		return driver.NodeRange{}, err
 	}
-	if len(got.Kvs) == 0 {
-		return s.asked, nil // for this call; the next may find one
+	nodes, err := s.read(ctx, got.Kvs)
+	if errors.Is(err, errNoConfig) {
+		return s.asked.FitNew() // for this call; the next may find one
 	}
-	c, err := s.parseConfig(got.Kvs[0])
-	if err != nil {
-		return lease.NodeRange{}, err
-	}
-	nodes := s.asked
-	nodes.BlockSize = c.BlockSize
-	if err := nodes.Check(); err != nil {
-		return lease.NodeRange{}, err
-	}
-	s.nodes.Store(&nodes)
-	return nodes, nil
+	return nodes, err
 }
 
 // configure writes the config, unless there is one.
-func (s *Store) configure(ctx context.Context, blockSize uint32) error {
+func (s *Store) configure(ctx context.Context, nodes driver.NodeRange) error {
 	kv, err := s.kv(ctx)
 	if err != nil {
 		return err
 	}
 	answer, err := kv.Txn(ctx).
 		If(clientv3.Compare(clientv3.CreateRevision(s.configKey()), "=", 0)).
-		Then(clientv3.OpPut(s.configKey(), encodeConfig(blockSize))).
+		Then(clientv3.OpPut(s.configKey(), configOf(nodes.BlockSize))).
 		Else(clientv3.OpGet(s.configKey())).
 		Commit()
 	if err != nil || answer.Succeeded {
 		return err
 	}
-	_, err = s.checkConfig(answer.Responses[0].GetResponseRange().Kvs, blockSize)
+	_, err = s.read(ctx, answer.Responses[0].GetResponseRange().Kvs)
 	return err
 }
 
-// checkConfig tells whether there is a config, and errs when it is not that of
-// blocks of this size.
-func (s *Store) checkConfig(kvs []*mvccpb.KeyValue, blockSize uint32) (found bool, err error) {
+var errNoConfig = errors.New("its config is missing; was it deleted?")
+
+// read returns the nodes of the store with this config, which it brings to the
+// present schema first.
+func (s *Store) read(ctx context.Context, kvs []*mvccpb.KeyValue) (driver.NodeRange, error) {
 	if len(kvs) == 0 {
-		return false, nil
+		return driver.NodeRange{}, errNoConfig
 	}
-	c, err := s.parseConfig(kvs[0])
+	c, err := parseConfig(kvs[0])
 	if err != nil {
-		return true, err
+		return driver.NodeRange{}, err
 	}
-	if c.BlockSize != blockSize {
-		return true, fmt.Errorf("%w: %d nodes, not %d", lease.ErrBlockSize, c.BlockSize, blockSize)
+	asked := s.asked
+	if known := s.nodes.Load(); known != nil {
+		asked = *known
 	}
-	if want := encodeConfig(blockSize); string(kvs[0].Value) != want {
-		// Transactions compare it as it is.
-		return true, fmt.Errorf("%w: key %q is %s, want it spelt %s", lease.ErrSchemaVersion, kvs[0].Key, kvs[0].Value, want)
+	nodes, err := asked.Fit(c.BlockSize)
+	if err == nil && (c.Schema < schemaVersion || c.Migrating) {
+		err = s.migrate(ctx, c, string(kvs[0].Value))
 	}
-	return true, nil
+	if err != nil {
+		return driver.NodeRange{}, err
+	}
+	s.nodes.Store(&nodes)
+	return nodes, nil
 }
 
-func (s *Store) parseConfig(kv *mvccpb.KeyValue) (config, error) {
+func parseConfig(kv *mvccpb.KeyValue) (config, error) {
 	var c config
-	if err := json.Unmarshal(kv.Value, &c); err != nil || c.Schema == 0 {
-		return c, fmt.Errorf("%w: key %q is %q, want one as %s", lease.ErrSchemaVersion, kv.Key, kv.Value, encodeConfig(lease.DefaultBlockSize))
+	if err := json.Unmarshal(kv.Value, &c); err != nil || c.Schema < 1 {
+		return c, fmt.Errorf("%w: key %q is %q, want one as %s",
+			lease.ErrSchemaVersion, kv.Key, kv.Value, configOf(driver.DefaultBlockSize))
 	}
-	if c.Schema != schemaVersion {
-		return c, fmt.Errorf("%w: schema %d, this version of the library knows %d; use a newer one", lease.ErrSchemaVersion, c.Schema, schemaVersion)
+	if c.Schema > schemaVersion {
+		return c, fmt.Errorf("%w: schema %d, this version of the library knows %d; use a newer one",
+			lease.ErrSchemaVersion, c.Schema, schemaVersion)
+	}
+	if want := c.String(); string(kv.Value) != want {
+		// Transactions compare it as it is.
+		return c, fmt.Errorf("%w: key %q is %s, want it spelt %s", lease.ErrSchemaVersion, kv.Key, kv.Value, want)
 	}
 	return c, nil
 }

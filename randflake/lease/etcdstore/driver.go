@@ -15,12 +15,12 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
-	"github.com/traceflake/traceflake/randflake/lease"
+	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
 func init() {
-	lease.Register("etcd", openURL)
-	lease.Register("etcds", openURL)
+	driver.Register("etcd", openURL)
+	driver.Register("etcds", openURL)
 }
 
 // opened is a Store with a client of its own, made by the first call: with a
@@ -59,7 +59,7 @@ func (o *opened) connect(ctx context.Context) (clientv3.KV, error) {
 	return client, nil
 }
 
-// Close implements [lease.OpenedStore].
+// Close implements [driver.Store].
 func (o *opened) Close() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -74,9 +74,9 @@ func (o *opened) Close() error {
 
 const urlForm = "etcd://user:password@host:port,host:port/prefix, or etcds://… for TLS"
 
-// openURL is the [lease.Driver] of etcd and etcds. Query parameters of etcds
+// openURL is the [driver.Opener] of etcd and etcds. Query parameters of etcds
 // name files in PEM form: ca, cert, key.
-func openURL(_ context.Context, text string, nodes lease.NodeRange) (lease.OpenedStore, error) {
+func openURL(_ context.Context, text string, nodes driver.NodeRange) (driver.Store, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Opaque != "" {
 		return nil, errors.New("etcdstore: not an address of etcd, want " + urlForm) // err may hold the password
@@ -111,11 +111,7 @@ func openURL(_ context.Context, text string, nodes lease.NodeRange) (lease.Opene
 		o.config.Username = u.User.Username()
 		o.config.Password, _ = u.User.Password()
 	}
-	opts := []Option{optionFunc(func(s *Store) {
-		if s.adopt = nodes == (lease.NodeRange{}); !s.adopt {
-			s.asked = nodes
-		}
-	})}
+	opts := []Option{optionFunc(func(s *Store) { s.asked = nodes })}
 	if strings.Trim(u.Path, "/") != "" {
 		opts = append(opts, WithPrefix(u.Path))
 	}

@@ -9,10 +9,12 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
 	"github.com/traceflake/traceflake/randflake/lease"
+	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
 func (s *Store) configKey() string              { return s.prefix + "config" }
-func (s *Store) blockKey(node uint32) string    { return s.prefix + "block/" + nodeText(node) }
+func (s *Store) blockPrefix() string            { return s.prefix + "block/" }
+func (s *Store) blockKey(node uint32) string    { return s.blockPrefix() + nodeText(node) }
 func (s *Store) holderKey(holder string) string { return s.prefix + "holder/" + holder }
 
 // nodeText has as many digits as the highest node, so that keys sort.
@@ -25,7 +27,7 @@ func hasNode(kv *mvccpb.KeyValue, node uint32) bool {
 // record is a block as it is stored: the revision of etcd that wrote it, 0 for
 // none, and the text.
 type record struct {
-	block    lease.Block
+	block    driver.Block
 	revision int64
 	text     string
 }
@@ -33,20 +35,21 @@ type record struct {
 // value is what the key of a block holds. Its version is etcd's own, which
 // counts the writes of a key.
 type value struct {
-	GrantedFrom  *time.Time `json:"granted_from,omitempty"`
-	GrantedUntil *time.Time `json:"granted_until,omitempty"`
-	Holder       string     `json:"holder,omitempty"`
+	From  *time.Time `json:"from,omitempty"`
+	Until *time.Time `json:"until,omitempty"`
+	Nonce string     `json:"nonce,omitempty"`
+	Owner string     `json:"owner,omitempty"`
 }
 
-func encode(b lease.Block) string {
-	v := value{Holder: b.Holder}
+func encode(b driver.Block) string {
+	v := value{Nonce: b.Holder, Owner: b.Owner}
 	if !b.Start.IsZero() {
-		start := b.Start.UTC()
-		v.GrantedFrom = &start
+		from := b.Start.UTC()
+		v.From = &from
 	}
 	if !b.GrantedUntil.IsZero() {
 		until := b.GrantedUntil.UTC()
-		v.GrantedUntil = &until
+		v.Until = &until
 	}
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -56,20 +59,20 @@ func encode(b lease.Block) string {
 }
 
 // decode reads what is stored for a block; never is the block without it.
-func decode(never lease.Block, kv *mvccpb.KeyValue) (record, error) {
+func decode(never driver.Block, kv *mvccpb.KeyValue) (record, error) {
 	var v value
 	if err := json.Unmarshal(kv.Value, &v); err != nil {
 		return record{}, fmt.Errorf("key %q does not hold a block: %w", kv.Key, err)
 	}
-	if v.GrantedUntil == nil {
-		return record{}, fmt.Errorf("key %q does not hold a block: granted_until is missing", kv.Key)
+	if v.Until == nil {
+		return record{}, fmt.Errorf("key %q does not hold a block: until is missing", kv.Key)
 	}
 	b := never
-	b.Holder, b.Version = v.Holder, uint64(kv.Version) //nolint:gosec // counts from 1
-	if v.GrantedFrom != nil {
-		b.Start = v.GrantedFrom.UTC().Truncate(time.Second)
+	b.Holder, b.Owner, b.Version = v.Nonce, v.Owner, uint64(kv.Version) //nolint:gosec // counts from 1
+	if v.From != nil {
+		b.Start = v.From.UTC().Truncate(time.Second)
 	}
-	b.GrantedUntil = v.GrantedUntil.UTC()
+	b.GrantedUntil = v.Until.UTC()
 	if cut := b.GrantedUntil.Truncate(time.Second); cut.Before(b.GrantedUntil) {
 		b.GrantedUntil = cut.Add(time.Second) // written by hand
 	}
@@ -77,7 +80,7 @@ func decode(never lease.Block, kv *mvccpb.KeyValue) (record, error) {
 }
 
 // one reads what is stored for a block: one key, or none.
-func one(never lease.Block, kvs []*mvccpb.KeyValue) (record, error) {
+func one(never driver.Block, kvs []*mvccpb.KeyValue) (record, error) {
 	if len(kvs) == 0 {
 		return record{block: never}, nil
 	}
@@ -85,7 +88,7 @@ func one(never lease.Block, kvs []*mvccpb.KeyValue) (record, error) {
 }
 
 // records pairs the keys of the blocks from to to with the blocks.
-func records(nodes lease.NodeRange, from, to int, kvs []*mvccpb.KeyValue) ([]record, error) {
+func records(nodes driver.NodeRange, from, to int, kvs []*mvccpb.KeyValue) ([]record, error) {
 	all := make([]record, 0, to-from)
 	for i := from; i < to; i++ {
 		r := record{block: nodes.Block(i)}

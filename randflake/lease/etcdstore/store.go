@@ -9,10 +9,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/randflake/lease"
+	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
 // DefaultPrefix begins every key unless [WithPrefix] gives another.
@@ -23,9 +24,8 @@ const DefaultPrefix = "/traceflake/leases/"
 type Store struct {
 	kv     func(context.Context) (clientv3.KV, error)
 	prefix string
-	asked  lease.NodeRange
-	adopt  bool                            // take the block size of the config
-	nodes  atomic.Pointer[lease.NodeRange] // nil until the config was seen, if adopt
+	asked  driver.NodeRange                 // what is zero is for the config to say
+	nodes  atomic.Pointer[driver.NodeRange] // nil until the config was seen
 
 	mu   sync.Mutex
 	free []record // blocks that were free a while ago
@@ -44,32 +44,23 @@ type optionFunc func(*Store)
 func (f optionFunc) apply(s *Store) { f(s) }
 
 // WithBlockSize sets how many nodes a block has, a power of two from 1 to
-// 131072; the default is [lease.DefaultBlockSize]. It is fixed with the first
-// grant.
+// 131072. It is fixed with the first grant. The default is that of the store,
+// and [driver.DefaultBlockSize] for a new one.
 func WithBlockSize(nodes int) Option {
-	return optionFunc(func(s *Store) { s.asked.BlockSize = toNode(nodes) })
+	return optionFunc(func(s *Store) { s.asked.BlockSize = driver.Count(nodes, 1) })
 }
 
 // WithNodes has this client grant nodes [first, first+n) only; the default is
 // every node. Both are multiples of the block size. Clients of one prefix may
 // differ; fleets that share a secret but no store must not overlap.
 func WithNodes(first, n int) Option {
-	return optionFunc(func(s *Store) { s.asked.First, s.asked.Nodes = toNode(first), toNode(n) })
+	return optionFunc(func(s *Store) { s.asked.First, s.asked.Nodes = driver.Count(first, 0), driver.Count(n, 1) })
 }
 
 // WithPrefix sets what every key begins with. Fleets with secrets of their own
 // each have a prefix, and none is the beginning of another.
 func WithPrefix(prefix string) Option {
 	return optionFunc(func(s *Store) { s.prefix = prefix })
-}
-
-// toNode keeps a number that is no node number one that NodeRange.Check
-// refuses.
-func toNode(n int) uint32 {
-	if n < 0 || n > randflake.MaxNode+1 {
-		return 1<<32 - 1
-	}
-	return uint32(n)
 }
 
 // New returns a store in the etcd of client, which stays the caller's to
@@ -83,7 +74,7 @@ func New(client clientv3.KV, opts ...Option) (*Store, error) {
 }
 
 func newStore(kv func(context.Context) (clientv3.KV, error), opts ...Option) (*Store, error) {
-	s := &Store{kv: kv, prefix: DefaultPrefix, asked: lease.AllNodes}
+	s := &Store{kv: kv, prefix: DefaultPrefix}
 	for _, opt := range opts {
 		opt.apply(s)
 	}
@@ -93,19 +84,15 @@ func newStore(kv func(context.Context) (clientv3.KV, error), opts ...Option) (*S
 	if !strings.HasSuffix(s.prefix, "/") {
 		s.prefix += "/" // or it may be the beginning of another
 	}
-	if s.adopt {
-		return s, nil
-	}
-	if err := s.asked.Check(); err != nil {
+	if err := s.asked.CheckAsked(); err != nil {
 		return nil, fmt.Errorf("etcdstore: %w", err)
 	}
-	s.nodes.Store(&s.asked)
 	return s, nil
 }
 
 // Renew implements [lease.Store].
-func (s *Store) Renew(ctx context.Context, g lease.Grant, end time.Time) (lease.Grant, error) {
-	b, err := s.change(ctx, g, func(b lease.Block) (lease.Block, error) { return b.Renew(g, end) })
+func (s *Store) Renew(ctx context.Context, g lease.Grant, nonce string, end time.Time) (lease.Grant, error) {
+	b, err := s.change(ctx, g, func(b driver.Block) (driver.Block, error) { return b.Renew(g, nonce, end) })
 	if err != nil {
 		return lease.Grant{}, failed(ctx, fmt.Sprintf("renew node %d", g.Node), err)
 	}
@@ -113,8 +100,8 @@ func (s *Store) Renew(ctx context.Context, g lease.Grant, end time.Time) (lease.
 }
 
 // Release implements [lease.Store].
-func (s *Store) Release(ctx context.Context, g lease.Grant, unused time.Time) error {
-	if _, err := s.change(ctx, g, func(b lease.Block) (lease.Block, error) { return b.Release(g, unused) }); err != nil {
+func (s *Store) Release(ctx context.Context, g lease.Grant, nonce string, unused time.Time) error {
+	if _, err := s.change(ctx, g, func(b driver.Block) (driver.Block, error) { return b.Release(g, nonce, unused) }); err != nil {
 		return failed(ctx, fmt.Sprintf("release node %d", g.Node), err)
 	}
 	return nil
@@ -122,15 +109,15 @@ func (s *Store) Release(ctx context.Context, g lease.Grant, unused time.Time) er
 
 // Get implements [lease.Store].
 func (s *Store) Get(ctx context.Context, g lease.Grant) (lease.Grant, error) {
-	r, err := s.read(ctx, g.Node)
+	r, err := s.get(ctx, g.Node)
 	if err != nil {
 		return lease.Grant{}, failed(ctx, fmt.Sprintf("get node %d", g.Node), err)
 	}
 	return r.block.Grant(), nil
 }
 
-// read returns what is stored for the block that starts at node.
-func (s *Store) read(ctx context.Context, node uint32) (record, error) {
+// get returns what is stored for the block that starts at node.
+func (s *Store) get(ctx context.Context, node uint32) (record, error) {
 	nodes, err := s.setup(ctx)
 	if err != nil {
 		return record{}, err
@@ -147,7 +134,7 @@ func (s *Store) read(ctx context.Context, node uint32) (record, error) {
 	if err != nil {
 		return record{}, err
 	}
-	if _, err := s.checkConfig(answer.Responses[0].GetResponseRange().Kvs, nodes.BlockSize); err != nil {
+	if err := s.check(ctx, answer.Responses[0]); err != nil {
 		return record{}, err
 	}
 	return one(nodes.Block(i), answer.Responses[1].GetResponseRange().Kvs)
@@ -155,57 +142,63 @@ func (s *Store) read(ctx context.Context, node uint32) (record, error) {
 
 // change applies a rule to the block of g, in one round trip if it is as g
 // says, and else in a second one to what is stored.
-func (s *Store) change(ctx context.Context, g lease.Grant, rule func(lease.Block) (lease.Block, error)) (lease.Block, error) {
+func (s *Store) change(ctx context.Context, g lease.Grant, rule func(driver.Block) (driver.Block, error)) (driver.Block, error) {
 	nodes, err := s.setup(ctx)
 	if err != nil {
-		return lease.Block{}, err
+		return driver.Block{}, err
 	}
 	i, err := nodes.Index(g.Node)
 	if err != nil {
-		return lease.Block{}, err
+		return driver.Block{}, err
 	}
 	kv, err := s.kv(ctx)
 	if err != nil {
-		return lease.Block{}, err
+		return driver.Block{}, err
 	}
 	never := nodes.Block(i)
-	guess := lease.Block{Node: never.Node, Nodes: never.Nodes, Start: g.Start, GrantedUntil: g.End, Holder: g.Holder, Version: g.Version}
-	next, err := rule(guess)
-	if errors.Is(err, lease.ErrInvalidRequest) {
-		return lease.Block{}, err
+	before := never
+	before.Start, before.GrantedUntil, before.Holder, before.Owner, before.Version = g.Start, g.End, g.Holder, g.Owner, g.Version
+	after, err := rule(before)
+	if err != nil {
+		return driver.Block{}, err // a request that makes no sense, whatever is stored
 	}
 	same := []clientv3.Cmp{
 		clientv3.Compare(clientv3.Version(s.blockKey(g.Node)), "=", int64(g.Version)), //nolint:gosec // one past an int64 is no version
-		clientv3.Compare(clientv3.Value(s.blockKey(g.Node)), "=", encode(guess)),
-	}
-	if err != nil || next.Version == guess.Version {
-		// Nothing to write, if it is as g says: see.
-		same, next = nil, guess
+		clientv3.Compare(clientv3.Value(s.blockKey(g.Node)), "=", encode(before)),
 	}
 	for {
-		txn := kv.Txn(ctx)
-		read := clientv3.OpGet(s.blockKey(g.Node))
-		if same != nil {
-			txn = txn.If(same...).Then(s.write(guess, next)...).Else(read)
-		} else {
-			txn = txn.Then(read)
-		}
-		answer, err := txn.Commit()
+		answer, err := kv.Txn(ctx).
+			If(append(same, s.hasConfig(nodes))...).
+			Then(s.write(before, after)...).
+			Else(clientv3.OpGet(s.configKey()), clientv3.OpGet(s.blockKey(g.Node))).
+			Commit()
 		if err != nil {
-			return lease.Block{}, err
+			return driver.Block{}, err
 		}
-		if same != nil && answer.Succeeded {
-			return next, nil
+		if answer.Succeeded {
+			return after, nil
 		}
-		stored, err := one(never, answer.Responses[0].GetResponseRange().Kvs)
+		if nodes, err = s.read(ctx, answer.Responses[0].GetResponseRange().Kvs); err != nil {
+			return driver.Block{}, err
+		}
+		stored, err := one(never, answer.Responses[1].GetResponseRange().Kvs)
 		if err != nil {
-			return lease.Block{}, err
+			return driver.Block{}, err
 		}
-		if next, err = rule(stored.block); err != nil || next.Version == stored.block.Version {
-			return next, err
+		if after, err = rule(stored.block); err != nil {
+			return driver.Block{}, err
 		}
-		guess, same = stored.block, s.unchanged(stored)
+		before, same = stored.block, s.unchanged(stored)
 	}
+}
+
+// check looks at the config in an answer, if there is one.
+func (s *Store) check(ctx context.Context, config *etcdserverpb.ResponseOp) error {
+	_, err := s.read(ctx, config.GetResponseRange().Kvs)
+	if errors.Is(err, errNoConfig) {
+		return nil // nothing was granted yet
+	}
+	return err
 }
 
 // unchanged is true while nobody wrote the block. A revision alone may come
@@ -220,7 +213,7 @@ func (s *Store) unchanged(r record) []clientv3.Cmp {
 }
 
 // write puts a block, and keeps the keys of holders in step.
-func (s *Store) write(before, after lease.Block) []clientv3.Op {
+func (s *Store) write(before, after driver.Block) []clientv3.Op {
 	ops := []clientv3.Op{clientv3.OpPut(s.blockKey(after.Node), encode(after))}
 	if before.Holder != after.Holder {
 		if before.Holder != "" {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/randflake/lease"
+	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
 // Load is what [Load.Run] does to a storage.
@@ -24,7 +25,7 @@ type Load struct {
 // Run makes calls of every kind with all clients at once: acquires, renewals
 // and releases of their own grants and of those of others, old versions among
 // them, while the time moves on. It is for the clients of a [History].
-func (load Load) Run(clients []lease.Store, nodes lease.NodeRange) {
+func (load Load) Run(clients []lease.Store, nodes driver.NodeRange) {
 	var (
 		now    atomic.Int64 // seconds since t0; shared, so that some clients lag
 		t0     = start()
@@ -52,7 +53,7 @@ type loader struct {
 	store  lease.Store
 	rand   *rand.Rand
 	shared *sync.Map
-	nodes  lease.NodeRange
+	nodes  driver.NodeRange
 	last   lease.Request
 	mine   lease.Grant
 	old    lease.Grant // mine before the last change
@@ -77,14 +78,14 @@ func (l *loader) call(ctx context.Context, now time.Time) {
 		got, err := l.store.Acquire(ctx, l.last)
 		l.saw(got, err)
 	case kind < 7:
-		got, err := l.store.Renew(ctx, g, now.Add(time.Duration(l.rand.IntN(20))*time.Second))
+		got, err := l.store.Renew(ctx, g, lease.NewHolder(), now.Add(time.Duration(l.rand.IntN(20))*time.Second))
 		if errors.Is(err, lease.ErrLost) && l.rand.IntN(2) == 0 {
 			l.mine = lease.Grant{}
 			return
 		}
 		l.saw(got, err)
 	case kind < 9:
-		_ = l.store.Release(ctx, g, now)
+		_ = l.store.Release(ctx, g, lease.NewHolder(), now)
 	default:
 		got, err := l.store.Get(ctx, g)
 		l.saw(got, err)
@@ -103,7 +104,7 @@ func (l *loader) saw(g lease.Grant, err error) {
 
 // clientsOf opens n clients: of one storage where it can have several, and
 // else one client n times.
-func clientsOf(tb testing.TB, open Open, nodes lease.NodeRange, n int) []lease.Store {
+func clientsOf(tb testing.TB, open Open, nodes driver.NodeRange, n int) []lease.Store {
 	tb.Helper()
 	clients := make([]lease.Store, n)
 	for i := range clients {
@@ -170,7 +171,7 @@ func sameHolderAtOnce(tb testing.TB, h Harness) {
 }
 
 func everyBlockAtOnce(tb testing.TB, h Harness) {
-	nodes := lease.NodeRange{First: 0, Nodes: randflake.MaxNode + 1, BlockSize: (randflake.MaxNode + 1) / 64}
+	nodes := driver.NodeRange{First: 0, Nodes: randflake.MaxNode + 1, BlockSize: (randflake.MaxNode + 1) / 64}
 	clients := clientsOf(tb, h.New(tb), nodes, 16)
 	t0 := start()
 	var mu sync.Mutex
@@ -201,7 +202,7 @@ func firstUseAtOnce(tb testing.TB, h Harness) {
 	const n = 8
 	errs := make([]error, n)
 	blocks := make([]lease.Grant, n)
-	nodes := lease.NodeRange{First: 0, Nodes: randflake.MaxNode + 1, BlockSize: (randflake.MaxNode + 1) / n}
+	nodes := driver.NodeRange{First: 0, Nodes: randflake.MaxNode + 1, BlockSize: (randflake.MaxNode + 1) / n}
 	atOnce(n, func(i int) {
 		var s lease.Store
 		if s, errs[i] = open(nodes); errs[i] == nil {

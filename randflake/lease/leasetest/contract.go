@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/randflake/lease"
+	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
 func acquire(tb testing.TB, h Harness) {
@@ -17,16 +19,16 @@ func acquire(tb testing.TB, h Harness) {
 		name  string
 		now   time.Time
 		ttl   time.Duration
-		nodes lease.NodeRange
+		nodes driver.NodeRange
 		end   time.Time
 	}{
 		{"whole seconds", t0, time.Minute, few, t0.Add(time.Minute)},
 		{"fractions are cut off", t0.Add(900 * time.Millisecond), 1900 * time.Millisecond, few, t0.Add(time.Second)},
 		{"another time zone", t0.In(time.FixedZone("", 5*3600)), lease.MinTTL, few, t0.Add(lease.MinTTL)},
 		{"longest", t0, lease.MaxTTL, few, t0.Add(lease.MaxTTL)},
-		{"default block size", t0, time.Minute, lease.AllNodes, t0.Add(time.Minute)},
-		{"one node a block", t0, time.Minute, lease.NodeRange{First: 5, Nodes: 3, BlockSize: 1}, t0.Add(time.Minute)},
-		{"the last nodes", t0, time.Minute, lease.NodeRange{First: randflake.MaxNode - 7, Nodes: 8, BlockSize: 8}, t0.Add(time.Minute)},
+		{"default block size", t0, time.Minute, driver.AllNodes, t0.Add(time.Minute)},
+		{"one node a block", t0, time.Minute, driver.NodeRange{First: 5, Nodes: 3, BlockSize: 1}, t0.Add(time.Minute)},
+		{"the last nodes", t0, time.Minute, driver.NodeRange{First: randflake.MaxNode - 7, Nodes: 8, BlockSize: 8}, t0.Add(time.Minute)},
 	} {
 		s := h.open(tb, c.nodes)
 		versions := map[uint32]uint64{} // a store may write blocks when it is opened
@@ -34,13 +36,14 @@ func acquire(tb testing.TB, h Harness) {
 			versions[b.Node] = b.Version
 		}
 		r := request(c.now, c.ttl)
+		r.Owner = strings.Repeat("é", 57) + ", " + c.name[:1] + "'; --\"\\" // all that it may be
 		g := mustAcquire(tb, s, r)
 		if _, err := c.nodes.Index(g.Node); err != nil {
 			tb.Errorf("%s: %v", c.name, err)
 		}
 		wantGrant(tb, c.name, g, lease.Grant{
 			Lease:  randflake.Lease{Node: g.Node, Nodes: c.nodes.BlockSize, Start: t0, End: c.end},
-			Holder: r.Holder, Version: versions[g.Node] + 1,
+			Holder: r.Holder, Owner: r.Owner, Version: versions[g.Node] + 1,
 		})
 		wantGrant(tb, c.name+": get", mustGet(tb, s, g), g)
 	}
@@ -58,20 +61,24 @@ func acquireAgain(tb testing.TB, h Harness) {
 	later.Now = t0.Add(2 * time.Hour)
 	wantGrant(tb, "the same holder when it is over", mustAcquire(tb, s, later), g)
 
-	renewed, err := s.Renew(ctx, g, t0.Add(2*time.Minute))
-	if err != nil {
-		tb.Fatalf("renew: %v", err)
+	// Only while the holder stands: a renewal takes it away.
+	renewed := mustRenew(tb, s, g, t0.Add(2*time.Minute))
+	again := request(t0, time.Minute)
+	again.Holder = renewed.Holder
+	wantGrant(tb, "the holder that a renewal made", mustAcquire(tb, s, again), renewed)
+	other := mustAcquire(tb, s, r)
+	if other.Node == g.Node || other.Holder != r.Holder || !other.Start.Equal(t0) {
+		tb.Errorf("a holder that was renewed away: got %+v, want another block from %s", other, t0)
 	}
-	wantGrant(tb, "the same holder after a renewal", mustAcquire(tb, s, r), renewed)
 
-	// Released, the name is as good as new.
-	if err := s.Release(ctx, renewed, t0.Add(time.Minute)); err != nil {
+	// Released or raised, the name is as good as new.
+	if err := s.Release(ctx, renewed, lease.NewHolder(), t0.Add(time.Minute)); err != nil {
 		tb.Fatalf("release: %v", err)
 	}
-	r.Now = t0.Add(time.Hour)
-	again := mustAcquire(tb, s, r)
-	if !again.Start.Equal(r.Now) || !again.End.Equal(r.Now.Add(r.TTL)) {
-		tb.Errorf("the same holder after its release: got %+v, want a grant from %s", again, r.Now)
+	again.Now = t0.Add(time.Hour)
+	after := mustAcquire(tb, s, again)
+	if !after.Start.Equal(again.Now) || !after.End.Equal(again.Now.Add(again.TTL)) {
+		tb.Errorf("the same holder after its release: got %+v, want a grant from %s", after, again.Now)
 	}
 }
 
@@ -94,42 +101,48 @@ func acquireAll(tb testing.TB, h Harness) {
 	}
 	for _, g := range grants {
 		next := mustAcquire(tb, s, request(g.End, time.Minute))
-		want := with(g, g.End.Add(time.Minute))
-		want.Start, want.Holder = g.End, next.Holder
+		want := renewed(g, next.Holder, g.End.Add(time.Minute))
+		want.Start = g.End
 		wantGrant(tb, "acquire at the end of a grant", next, want)
 	}
 }
 
 func renew(tb testing.TB, h Harness) {
 	ctx, s, t0 := context.Background(), h.open(tb, few), start()
-	g := mustAcquire(tb, s, request(t0, time.Minute))
+	r := request(t0, time.Minute)
+	r.Owner = "a pod"
+	g := mustAcquire(tb, s, r)
 	extend := func(what string, end, want time.Time) {
 		tb.Helper()
-		r, err := s.Renew(ctx, g, end)
+		next := lease.NewHolder()
+		got, err := s.Renew(ctx, g, next, end)
 		if err != nil {
 			tb.Fatalf("%s: %v", what, err)
 		}
-		wantGrant(tb, what, r, with(g, want))
-		wantGrant(tb, what+": get", mustGet(tb, s, g), r)
-		g = r
+		wantGrant(tb, what, got, renewed(g, next, want))
+		wantGrant(tb, what+": get", mustGet(tb, s, g), got)
+		// Of two copies that hold one grant only one can renew.
+		_, err = s.Renew(ctx, g, lease.NewHolder(), end)
+		wantErr(tb, what+": and by a copy of the client", err, lease.ErrLost)
+		_, err = s.Renew(ctx, g, next, end)
+		wantErr(tb, what+": and once more with the same nonce", err, lease.ErrLost)
+		wantGrant(tb, what+": get after both", mustGet(tb, s, g), got)
+		g = got
 	}
 	extend("renew", t0.Add(2*time.Minute), t0.Add(2*time.Minute))
 	extend("renew with a fraction", t0.Add(3*time.Minute+999*time.Millisecond), t0.Add(3*time.Minute))
 
 	for _, end := range []time.Time{g.End, g.End.Add(999 * time.Millisecond), g.End.Add(-time.Second), t0, t0.Add(-time.Hour), {}} {
-		r, err := s.Renew(ctx, g, end)
-		if err != nil {
-			tb.Fatalf("renew with an end that is no later: %v", err)
-		}
-		wantGrant(tb, "renew with an end that is no later", r, g)
+		extend("renew with an end that is no later", end, g.End)
 	}
 	// Only node, nodes, holder and version count.
 	bare := lease.Grant{Lease: randflake.Lease{Node: g.Node, Nodes: g.Nodes}, Holder: g.Holder, Version: g.Version}
-	if r, err := s.Renew(ctx, bare, g.End.Add(time.Second)); err != nil {
+	next := lease.NewHolder()
+	if got, err := s.Renew(ctx, bare, next, g.End.Add(time.Second)); err != nil {
 		tb.Errorf("renew by node, holder and version: %v", err)
 	} else {
-		wantGrant(tb, "renew by node, holder and version", r, with(g, g.End.Add(time.Second)))
-		g = r
+		wantGrant(tb, "renew by node, holder and version", got, renewed(g, next, g.End.Add(time.Second)))
+		g = got
 	}
 
 	// No clock is asked whether it is over; only whether another has it.
@@ -138,7 +151,7 @@ func renew(tb testing.TB, h Harness) {
 	lost := func(what string, g lease.Grant) {
 		tb.Helper()
 		before := mustGet(tb, s, g)
-		_, err := s.Renew(ctx, g, t0.Add(5*time.Hour))
+		_, err := s.Renew(ctx, g, lease.NewHolder(), t0.Add(5*time.Hour))
 		wantErr(tb, what, err, lease.ErrLost)
 		wantGrant(tb, what+": get", mustGet(tb, s, g), before)
 	}
@@ -175,15 +188,19 @@ func release(tb testing.TB, h Harness) {
 		{"never past the end", t0.Add(time.Hour), t0.Add(time.Minute)},
 	} {
 		s := h.open(tb, few)
-		g := mustAcquire(tb, s, request(t0, time.Minute))
-		if err := s.Release(ctx, g, c.unused); err != nil {
+		r := request(t0, time.Minute)
+		r.Owner = "a pod"
+		g := mustAcquire(tb, s, r)
+		next := lease.NewHolder()
+		if err := s.Release(ctx, g, next, c.unused); err != nil {
 			tb.Fatalf("%s: %v", c.name, err)
 		}
-		want := with(g, c.end)
-		want.Holder = ""
+		// The nonce stays: it tells a release from a raise.
+		want := renewed(g, next, c.end)
+		want.Owner = ""
 		wantGrant(tb, c.name, mustGet(tb, s, g), want)
-		wantErr(tb, c.name+": release again", s.Release(ctx, g, c.unused), lease.ErrLost)
-		_, err := s.Renew(ctx, g, t0.Add(time.Hour))
+		wantErr(tb, c.name+": release again", s.Release(ctx, g, next, c.unused), lease.ErrLost)
+		_, err := s.Renew(ctx, g, lease.NewHolder(), t0.Add(time.Hour))
 		wantErr(tb, c.name+": renew", err, lease.ErrLost)
 		wantGrant(tb, c.name+": get", mustGet(tb, s, g), want)
 	}
@@ -192,18 +209,18 @@ func release(tb testing.TB, h Harness) {
 	g := mustAcquire(tb, s, request(t0, time.Minute))
 	other := g
 	other.Holder = lease.NewHolder()
-	wantErr(tb, "release by another holder", s.Release(ctx, other, t0), lease.ErrLost)
+	wantErr(tb, "release by another holder", s.Release(ctx, other, lease.NewHolder(), t0), lease.ErrLost)
 	for _, v := range []uint64{0, g.Version + 1} {
 		other = g
 		other.Version = v
-		wantErr(tb, "release of another version", s.Release(ctx, other, t0), lease.ErrLost)
+		wantErr(tb, "release of another version", s.Release(ctx, other, lease.NewHolder(), t0), lease.ErrLost)
 	}
 	wantGrant(tb, "after releases by others", mustGet(tb, s, g), g)
 	// What was given back is granted again, and nothing before it.
 	for range few.Blocks() - 1 {
 		mustAcquire(tb, s, request(t0, time.Hour))
 	}
-	if err := s.Release(ctx, g, t0.Add(20*time.Second)); err != nil {
+	if err := s.Release(ctx, g, lease.NewHolder(), t0.Add(20*time.Second)); err != nil {
 		tb.Fatal(err)
 	}
 	_, err := s.Acquire(ctx, request(t0.Add(20*time.Second-1), time.Minute))
@@ -259,7 +276,7 @@ func wantList(tb testing.TB, what string, s lease.Store, want []lease.Grant) {
 		return
 	}
 	for i, b := range got {
-		wantGrant(tb, what, b.Grant(), want[i])
+		wantGrant(tb, what, driver.Block(b).Grant(), want[i])
 	}
 }
 
@@ -268,25 +285,27 @@ func list(tb testing.TB, h Harness) {
 	wantList(tb, "an empty store", s, nil)
 	var grants []lease.Grant
 	for range few.Blocks() {
-		grants = append(grants, mustAcquire(tb, s, request(t0, time.Minute)))
+		r := request(t0, time.Minute)
+		r.Owner = "host/" + r.Holder[:4]
+		grants = append(grants, mustAcquire(tb, s, r))
 		wantList(tb, "after acquire", s, grants)
 	}
-	var err error
-	if grants[1], err = s.Renew(ctx, grants[1], t0.Add(time.Hour)); err != nil {
-		tb.Fatal(err)
-	}
+	grants[1] = mustRenew(tb, s, grants[1], t0.Add(time.Hour))
 	wantList(tb, "after renew", s, grants)
-	if err = s.Release(ctx, grants[2], t0.Add(time.Second)); err != nil {
+	next := lease.NewHolder()
+	if err := s.Release(ctx, grants[2], next, t0.Add(time.Second)); err != nil {
 		tb.Fatal(err)
 	}
-	grants[2] = with(grants[2], t0.Add(time.Second))
-	grants[2].Holder = ""
+	grants[2] = renewed(grants[2], next, t0.Add(time.Second))
+	grants[2].Owner = ""
 	wantList(tb, "after release", s, grants)
 }
 
 func raise(tb testing.TB, h Harness) {
 	ctx, s, t0 := context.Background(), h.open(tb, few), start()
-	short := mustAcquire(tb, s, request(t0, time.Minute))
+	owned := request(t0, time.Minute)
+	owned.Owner = "a pod"
+	short := mustAcquire(tb, s, owned)
 	long := mustAcquire(tb, s, request(t0, 2*time.Hour))
 	until := t0.Add(time.Hour)
 	if err := admin(tb, s).Raise(ctx, until.Add(-1)); err != nil { // rounded up
@@ -296,26 +315,26 @@ func raise(tb testing.TB, h Harness) {
 		var want lease.Grant
 		switch b := few.Block(i); b.Node {
 		case short.Node:
-			want = with(short, until)
+			want = renewed(short, "", until)
 		case long.Node:
-			want = with(long, long.End)
+			want = renewed(long, "", long.End)
 		default:
-			want = with(b.Grant(), until)
+			want = renewed(b.Grant(), "", until)
 		}
-		want.Holder = ""
+		want.Owner = ""
 		wantGrant(tb, "raised", mustGet(tb, s, want), want)
 	}
 	if got := len(mustList(tb, s)); got != few.Blocks() {
 		tb.Errorf("list after raise: got %d blocks, want %d", got, few.Blocks())
 	}
 	for _, g := range []lease.Grant{short, long} {
-		_, err := s.Renew(ctx, g, t0.Add(3*time.Hour))
+		_, err := s.Renew(ctx, g, lease.NewHolder(), t0.Add(3*time.Hour))
 		wantErr(tb, "renew after raise", err, lease.ErrLost)
-		wantErr(tb, "release after raise", s.Release(ctx, g, t0), lease.ErrLost)
+		wantErr(tb, "release after raise", s.Release(ctx, g, lease.NewHolder(), t0), lease.ErrLost)
 	}
 	_, err := s.Acquire(ctx, request(until.Add(-1), time.Minute))
 	wantErr(tb, "acquire before the raised time", err, lease.ErrNoFreeNode)
-	// The name of a holder who was freed is as good as new.
+	// The name of a holder that was raised away is as good as new.
 	r := request(until, time.Minute)
 	r.Holder = short.Holder
 	for range few.Blocks() - 1 {
@@ -356,6 +375,9 @@ func badRequests(tb testing.TB, h Harness) {
 		{"a short holder", func(r *lease.Request) { r.Holder = r.Holder[1:] }, lease.ErrInvalidRequest},
 		{"a holder in capitals", func(r *lease.Request) { r.Holder = "ABCDEF0123456789ABCDEF0123456789" }, lease.ErrInvalidRequest},
 		{"a holder that is SQL", func(r *lease.Request) { r.Holder = "'; DROP TABLE traceflake_leases;-" }, lease.ErrInvalidRequest},
+		{"an owner too long", func(r *lease.Request) { r.Owner = strings.Repeat("x", 129) }, lease.ErrInvalidRequest},
+		{"an owner that is not UTF-8", func(r *lease.Request) { r.Owner = "\xff" }, lease.ErrInvalidRequest},
+		{"an owner with a line break", func(r *lease.Request) { r.Owner = "a\nb" }, lease.ErrInvalidRequest},
 		{"no TTL", func(r *lease.Request) { r.TTL = 0 }, lease.ErrInvalidRequest},
 		{"a negative TTL", func(r *lease.Request) { r.TTL = -time.Minute }, lease.ErrInvalidRequest},
 		{"a TTL below a second", func(r *lease.Request) { r.TTL = lease.MinTTL - 1 }, lease.ErrInvalidRequest},
@@ -386,9 +408,14 @@ func badRequests(tb testing.TB, h Harness) {
 	} {
 		bad := g
 		c.change(&bad)
-		_, err := s.Renew(ctx, bad, t0.Add(time.Hour))
+		_, err := s.Renew(ctx, bad, lease.NewHolder(), t0.Add(time.Hour))
 		wantErr(tb, "renew: "+c.name, err, lease.ErrInvalidRequest)
-		wantErr(tb, "release: "+c.name, s.Release(ctx, bad, t0), lease.ErrInvalidRequest)
+		wantErr(tb, "release: "+c.name, s.Release(ctx, bad, lease.NewHolder(), t0), lease.ErrInvalidRequest)
+	}
+	for _, next := range []string{"", "short", strings.ToUpper(lease.NewHolder()), g.Holder} {
+		_, err := s.Renew(ctx, g, next, t0.Add(time.Hour))
+		wantErr(tb, "renew: next holder "+next, err, lease.ErrInvalidRequest)
+		wantErr(tb, "release: next holder "+next, s.Release(ctx, g, next, t0), lease.ErrInvalidRequest)
 	}
 	wantList(tb, "after bad grants", s, []lease.Grant{g})
 }
@@ -417,9 +444,10 @@ func endOfLife(tb testing.TB, h Harness) {
 		wantGrant(tb, "get", mustGet(tb, s, g), g)
 	}
 	g = mustAcquire(tb, s, request(start(), time.Minute))
-	r, err := s.Renew(ctx, g, eol.Add(time.Hour))
+	next := lease.NewHolder()
+	r, err := s.Renew(ctx, g, next, eol.Add(time.Hour))
 	if !h.ahead(tb, "renew past the end of life", err) {
-		wantGrant(tb, "renew past the end of life", r, with(g, eol))
+		wantGrant(tb, "renew past the end of life", r, renewed(g, next, eol))
 		wantGrant(tb, "get", mustGet(tb, s, g), r)
 	} else {
 		wantGrant(tb, "get", mustGet(tb, s, g), g)
@@ -431,12 +459,12 @@ func clockAhead(tb testing.TB, h Harness) {
 	const slack = 10 * time.Second // between the store's clock and this one
 	now := time.Now()
 	g := mustAcquire(tb, s, request(now.Add(lease.MaxClockAhead-slack), time.Minute))
-	r, err := s.Renew(ctx, g, now.Add(lease.MaxTTL+lease.MaxClockAhead-slack))
+	r, err := s.Renew(ctx, g, lease.NewHolder(), now.Add(lease.MaxTTL+lease.MaxClockAhead-slack))
 	if err != nil {
 		tb.Fatalf("renew for the longest TTL: %v", err)
 	}
-	// A clock that is behind harms nobody. It needs a block that was not granted
-	// yet, so it comes before the clocks that a store may not refuse.
+	// A clock that is behind does no harm. It needs a block that was not granted
+	// yet, so it is tried before the clocks that a store need not refuse.
 	mustAcquire(tb, s, request(time.Unix(randflake.Epoch, 0), time.Minute))
 	before := mustList(tb, s)
 	for _, ahead := range []time.Duration{lease.MaxClockAhead + slack, 24 * time.Hour, 10 * 365 * 24 * time.Hour} {
@@ -444,7 +472,7 @@ func clockAhead(tb testing.TB, h Harness) {
 		if !h.ahead(tb, "acquire from "+ahead.String()+" ahead", err) {
 			continue
 		}
-		_, err = s.Renew(ctx, r, now.Add(lease.MaxTTL+ahead))
+		_, err = s.Renew(ctx, r, lease.NewHolder(), now.Add(lease.MaxTTL+ahead))
 		h.ahead(tb, "renew from "+ahead.String()+" ahead", err)
 	}
 	if after := mustList(tb, s); h.KnowsTime && !slices.Equal(before, after) {
@@ -463,9 +491,9 @@ func cancelled(tb testing.TB, h Harness) {
 	for _, ctx := range []context.Context{done, late} {
 		_, err := s.Acquire(ctx, request(t0, time.Minute))
 		wantErr(tb, "acquire", err, ctx.Err())
-		_, err = s.Renew(ctx, g, t0.Add(time.Hour))
+		_, err = s.Renew(ctx, g, lease.NewHolder(), t0.Add(time.Hour))
 		wantErr(tb, "renew", err, ctx.Err())
-		wantErr(tb, "release", s.Release(ctx, g, t0), ctx.Err())
+		wantErr(tb, "release", s.Release(ctx, g, lease.NewHolder(), t0), ctx.Err())
 		_, err = s.Get(ctx, g)
 		wantErr(tb, "get", err, ctx.Err())
 		_, err = admin(tb, s).List(ctx)
@@ -478,7 +506,7 @@ func cancelled(tb testing.TB, h Harness) {
 }
 
 // firstUse opens a store and makes it look at its storage.
-func firstUse(open Open, nodes lease.NodeRange) error {
+func firstUse(open Open, nodes driver.NodeRange) error {
 	s, err := open(nodes)
 	if err != nil {
 		return err
@@ -491,13 +519,13 @@ func blockSize(tb testing.TB, h Harness) {
 	open := h.New(tb)
 	s := mustOpen(tb, open, few)
 	g := mustAcquire(tb, s, request(start(), time.Minute))
-	for _, size := range []uint32{few.BlockSize / 2, few.BlockSize * 2, lease.DefaultBlockSize} {
+	for _, size := range []uint32{few.BlockSize / 2, few.BlockSize * 2, driver.DefaultBlockSize} {
 		other := few
 		other.BlockSize = size
 		wantErr(tb, "another block size", firstUse(open, other), lease.ErrBlockSize)
 	}
 	wantList(tb, "after other block sizes", mustOpen(tb, open, few), []lease.Grant{g})
-	for _, bad := range []lease.NodeRange{
+	for _, bad := range []driver.NodeRange{
 		{},
 		{First: 0, Nodes: 8, BlockSize: 3},
 		{First: 4, Nodes: 8, BlockSize: 8},
@@ -514,7 +542,7 @@ func ranges(tb testing.TB, h Harness) {
 	ctx, open, t0 := context.Background(), h.New(tb), start()
 	var all []lease.Grant
 	for i := range few.Blocks() {
-		one := lease.NodeRange{First: few.Block(i).Node, Nodes: few.BlockSize, BlockSize: few.BlockSize}
+		one := driver.NodeRange{First: few.Block(i).Node, Nodes: few.BlockSize, BlockSize: few.BlockSize}
 		s := mustOpen(tb, open, one)
 		g := mustAcquire(tb, s, request(t0, time.Minute))
 		if g.Node != one.First {
@@ -527,14 +555,14 @@ func ranges(tb testing.TB, h Harness) {
 		wantErr(tb, "get outside the range", err, lease.ErrInvalidRequest)
 	}
 	for _, g := range all {
-		one := lease.NodeRange{First: g.Node, Nodes: few.BlockSize, BlockSize: few.BlockSize}
+		one := driver.NodeRange{First: g.Node, Nodes: few.BlockSize, BlockSize: few.BlockSize}
 		wantGrant(tb, "get", mustGet(tb, mustOpen(tb, open, one), g), g)
 	}
-	if err := admin(tb, mustOpen(tb, open, lease.NodeRange{First: 0, Nodes: few.BlockSize, BlockSize: few.BlockSize})).Raise(ctx, t0.Add(time.Hour)); err != nil {
+	if err := admin(tb, mustOpen(tb, open, driver.NodeRange{First: 0, Nodes: few.BlockSize, BlockSize: few.BlockSize})).Raise(ctx, t0.Add(time.Hour)); err != nil {
 		tb.Fatal(err)
 	}
 	for _, g := range all[1:] {
-		one := lease.NodeRange{First: g.Node, Nodes: few.BlockSize, BlockSize: few.BlockSize}
+		one := driver.NodeRange{First: g.Node, Nodes: few.BlockSize, BlockSize: few.BlockSize}
 		wantGrant(tb, "get after a raise elsewhere", mustGet(tb, mustOpen(tb, open, one), g), g)
 	}
 }
@@ -550,18 +578,16 @@ func severalClients(tb testing.TB, h Harness) {
 	r := request(t0, time.Minute)
 	g := mustAcquire(tb, clients[0], r)
 	for i := range 12 {
+		r.Holder = g.Holder
 		wantGrant(tb, "the same request elsewhere", mustAcquire(tb, clients[i%3], r), g)
-		next, err := clients[i%3].Renew(ctx, g, g.End.Add(time.Second))
-		if err != nil {
-			tb.Fatalf("renew elsewhere: %v", err)
-		}
+		next := mustRenew(tb, clients[i%3], g, g.End.Add(time.Second))
 		wantGrant(tb, "get elsewhere", mustGet(tb, clients[(i+1)%3], g), next)
-		_, err = clients[(i+2)%3].Renew(ctx, g, g.End.Add(time.Hour))
+		_, err := clients[(i+2)%3].Renew(ctx, g, lease.NewHolder(), g.End.Add(time.Hour))
 		wantErr(tb, "renew of an old version elsewhere", err, lease.ErrLost)
 		g = next
 	}
-	if err := clients[1].Release(ctx, g, t0.Add(time.Second)); err != nil {
+	if err := clients[1].Release(ctx, g, lease.NewHolder(), t0.Add(time.Second)); err != nil {
 		tb.Fatal(err)
 	}
-	wantErr(tb, "release elsewhere", clients[2].Release(ctx, g, t0), lease.ErrLost)
+	wantErr(tb, "release elsewhere", clients[2].Release(ctx, g, lease.NewHolder(), t0), lease.ErrLost)
 }

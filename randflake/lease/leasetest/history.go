@@ -13,18 +13,19 @@ import (
 
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/randflake/lease"
+	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
 // History records the calls that clients make of one storage, and tells
 // whether they are linearizable: whether some order of them, in which no call
 // comes before one that was answered before it began, follows the rule of
-// [lease.Block] from an empty store.
+// [driver.Block] from an empty store.
 //
-// A call with an error that is none of the contract's refusals, a lost
+// A call with an error other than the contract's refusals, a lost
 // connection for instance, may have been carried out, at any time after it
 // began, or not.
 type History struct {
-	nodes lease.NodeRange
+	nodes driver.NodeRange
 	zero  time.Time
 
 	mu      sync.Mutex
@@ -35,7 +36,7 @@ type History struct {
 // NewHistory returns an empty history of a storage of few nodes: at most
 // maxBlocks blocks. The more blocks, clients and calls without an answer, the
 // longer Check takes.
-func NewHistory(nodes lease.NodeRange) *History {
+func NewHistory(nodes driver.NodeRange) *History {
 	if nodes.Blocks() > maxBlocks {
 		panic(fmt.Sprintf("leasetest: a history of %d blocks, want at most %d", nodes.Blocks(), maxBlocks))
 	}
@@ -99,17 +100,17 @@ func (c *recorded) Acquire(ctx context.Context, r lease.Request) (g lease.Grant,
 	return g, err
 }
 
-func (c *recorded) Renew(ctx context.Context, g lease.Grant, end time.Time) (got lease.Grant, err error) {
-	c.record(input{op: opRenew, grant: g, time: end}, func() (lease.Grant, error) {
-		got, err = c.Store.Renew(ctx, g, end)
+func (c *recorded) Renew(ctx context.Context, g lease.Grant, next string, end time.Time) (got lease.Grant, err error) {
+	c.record(input{op: opRenew, grant: g, next: next, time: end}, func() (lease.Grant, error) {
+		got, err = c.Store.Renew(ctx, g, next, end)
 		return got, err
 	})
 	return got, err
 }
 
-func (c *recorded) Release(ctx context.Context, g lease.Grant, unused time.Time) (err error) {
-	c.record(input{op: opRelease, grant: g, time: unused}, func() (lease.Grant, error) {
-		err = c.Store.Release(ctx, g, unused)
+func (c *recorded) Release(ctx context.Context, g lease.Grant, next string, unused time.Time) (err error) {
+	c.record(input{op: opRelease, grant: g, next: next, time: unused}, func() (lease.Grant, error) {
+		err = c.Store.Release(ctx, g, next, unused)
 		return lease.Grant{}, err
 	})
 	return err
@@ -154,6 +155,7 @@ type input struct {
 	op      op
 	request lease.Request
 	grant   lease.Grant
+	next    string
 	time    time.Time // end, or unused
 }
 
@@ -193,10 +195,10 @@ func pin(g lease.Grant) lease.Grant {
 }
 
 // state is comparable, so that the checker can compare states with ==.
-type state [maxBlocks]lease.Block
+type state [maxBlocks]driver.Block
 
-// model is what a storage does, said by the rule of lease.Block.
-func model(nodes lease.NodeRange) porcupine.Model {
+// model is what a storage does, said by the rule of driver.Block.
+func model(nodes driver.NodeRange) porcupine.Model {
 	n := nodes.Blocks()
 	var empty state
 	for i := range n {
@@ -227,7 +229,7 @@ func show(g lease.Grant) string {
 
 // step returns the states that a call with this output may leave, none when
 // the output is wrong.
-func step(s state, n int, nodes lease.NodeRange, in input, out output) []any {
+func step(s state, n int, nodes driver.NodeRange, in input, out output) []any {
 	if out.verdict == refused {
 		return []any{s}
 	}
@@ -241,9 +243,9 @@ func step(s state, n int, nodes lease.NodeRange, in input, out output) []any {
 	next := s[i]
 	switch in.op {
 	case opRenew:
-		next, err = s[i].Renew(in.grant, in.time)
+		next, err = s[i].Renew(in.grant, in.next, in.time)
 	case opRelease:
-		next, err = s[i].Release(in.grant, in.time)
+		next, err = s[i].Release(in.grant, in.next, in.time)
 	}
 	if out.verdict == unanswered {
 		if err != nil || next == s[i] {

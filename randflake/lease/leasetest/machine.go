@@ -9,10 +9,11 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/traceflake/traceflake/randflake/lease"
+	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
 // stateMachine makes random calls, one at a time, and compares every answer
-// with the rule of lease.Block. When they differ it looks for a short sequence
+// with the rule of driver.Block. When they differ it looks for a short sequence
 // of calls that shows it.
 func stateMachine(tb testing.TB, h Harness) {
 	rapid.Check(tb, func(t *rapid.T) {
@@ -34,7 +35,7 @@ func stateMachine(tb testing.TB, h Harness) {
 type machine struct {
 	store   lease.Store
 	now     time.Time
-	blocks  []lease.Block
+	blocks  []driver.Block
 	grants  []lease.Grant // every one seen, also those that are over
 	seconds secondsOf     // granted and not given back
 }
@@ -51,6 +52,7 @@ func (m *machine) skewed(t *rapid.T) time.Time {
 
 func (m *machine) acquire(t *rapid.T) {
 	r := request(m.skewed(t), lease.MinTTL+m.step(t))
+	r.Owner = rapid.SampledFrom([]string{"", "a", "host/1"}).Draw(t, "owner")
 	if len(m.grants) > 0 && rapid.IntRange(0, 3).Draw(t, "again") == 0 {
 		r.Holder = rapid.SampledFrom(m.grants).Draw(t, "grant").Holder
 	}
@@ -116,33 +118,41 @@ func must(i int, err error) int {
 
 func (m *machine) renew(t *rapid.T) {
 	g, i := m.some(t)
-	end := m.skewed(t).Add(m.step(t))
-	got, err := m.store.Renew(context.Background(), g, end)
-	next, want := m.blocks[i].Renew(g, end)
+	end, next := m.skewed(t).Add(m.step(t)), m.nonce(t, g)
+	got, err := m.store.Renew(context.Background(), g, next, end)
+	after, want := m.blocks[i].Renew(g, next, end)
 	sameError(t, "renew", err, want)
 	if want != nil {
 		return
 	}
-	if !equal(got, next.Grant()) {
-		t.Fatalf("renew: got %+v, want %+v", got, next.Grant())
+	if !equal(got, after.Grant()) {
+		t.Fatalf("renew: got %+v, want %+v", got, after.Grant())
 	}
-	before := m.blocks[i]
-	if next.Version > before.Version {
-		longer := next.Grant().Lease
+	if before := m.blocks[i]; after.GrantedUntil.After(before.GrantedUntil) {
+		longer := after.Grant().Lease
 		longer.Start = before.GrantedUntil
 		if other, overlaps := m.seconds.add(longer); overlaps {
 			t.Fatalf("granted twice: %+v and %+v", longer, other)
 		}
 	}
-	m.blocks[i] = next
+	m.blocks[i] = after
 	m.grants = append(m.grants, got)
+}
+
+// nonce is a fresh one, or sometimes the one that the write had which made the
+// newest state of the block, as a repeated message has it.
+func (m *machine) nonce(t *rapid.T, g lease.Grant) string {
+	if b := m.blocks[must(few.Index(g.Node))]; b.Holder != "" && rapid.IntRange(0, 4).Draw(t, "repeat") == 0 {
+		return b.Holder
+	}
+	return lease.NewHolder()
 }
 
 func (m *machine) release(t *rapid.T) {
 	g, i := m.some(t)
-	unused := m.skewed(t)
-	err := m.store.Release(context.Background(), g, unused)
-	next, want := m.blocks[i].Release(g, unused)
+	unused, nonce := m.skewed(t), m.nonce(t, g)
+	err := m.store.Release(context.Background(), g, nonce, unused)
+	next, want := m.blocks[i].Release(g, nonce, unused)
 	sameError(t, "release", err, want)
 	if want != nil {
 		return
@@ -186,7 +196,7 @@ func (m *machine) compare(t *rapid.T) {
 		if want.Version == 0 {
 			continue
 		}
-		if len(blocks) == 0 || !equal(blocks[0].Grant(), want.Grant()) {
+		if len(blocks) == 0 || !equal(driver.Block(blocks[0]).Grant(), want.Grant()) {
 			t.Fatalf("list: got %+v, want %+v first", blocks, want)
 		}
 		blocks = blocks[1:]

@@ -2,6 +2,7 @@ package leasetest
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -9,22 +10,24 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/randflake/lease"
+	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
-// MeasureAcquire measures, with blocks of the default size, of which a store
+// MeasureAcquire measures Acquire and Renew, with blocks of the default size, of which a store
 // has 16384, what many processes ask of it at once:
 //
 //   - 10000 that start within a moment, each with a block of its own;
 //   - Acquire by 64 clients at once, when few blocks are taken and when 16000
 //     are;
-//   - Acquire by one client when 16000 are taken.
+//   - Acquire by one client when 16000 are taken;
+//   - Renew by 64 clients at once, and by one.
 //
 // It reports calls a second and how long the middle one and the slowest of a
 // hundred took. Every block is granted once, which is checked. Run it with
 // -benchtime 1x for a single crowd.
 func MeasureAcquire(b *testing.B, h Harness) {
 	const clients = 64
-	nodes, now := lease.AllNodes, start()
+	nodes, now := driver.AllNodes, start()
 	b.Run("10000 start", func(b *testing.B) {
 		newCrowd(b, h, nodes, clients).acquire(10_000, now, time.Hour, false).report(b) // whatever b.N
 	})
@@ -46,6 +49,11 @@ func MeasureAcquire(b *testing.B, h Harness) {
 		c.clients = c.clients[:1]
 		c.acquire(b.N, now, time.Hour, true).report(b)
 	})
+	for _, n := range []int{clients, 1} {
+		b.Run(fmt.Sprintf("%d clients renew", n), func(b *testing.B) {
+			newCrowd(b, h, nodes, n).renew(b.N, now).report(b)
+		})
+	}
 }
 
 type crowd struct {
@@ -56,7 +64,7 @@ type crowd struct {
 	seconds secondsOf
 }
 
-func newCrowd(b *testing.B, h Harness, nodes lease.NodeRange, clients int) *crowd {
+func newCrowd(b *testing.B, h Harness, nodes driver.NodeRange, clients int) *crowd {
 	return &crowd{b: b, clients: clientsOf(b, h.New(b), nodes, clients), seconds: secondsOf{}}
 }
 
@@ -87,7 +95,7 @@ func (c *crowd) acquire(n int, now time.Time, ttl time.Duration, giveBack bool) 
 				return
 			}
 			if giveBack {
-				if err := c.clients[id].Release(ctx, g, g.Start); err != nil {
+				if err := c.clients[id].Release(ctx, g, lease.NewHolder(), g.Start); err != nil {
 					c.b.Errorf("release: %v", err)
 					return
 				}
@@ -98,6 +106,33 @@ func (c *crowd) acquire(n int, now time.Time, ttl time.Duration, giveBack bool) 
 				c.b.Errorf("granted twice: %+v and %+v", g.Lease, other)
 			}
 			c.mu.Unlock()
+		}
+	})
+	return took{each, time.Since(began)}
+}
+
+// renew makes n calls with all clients at once, each of which has a grant.
+func (c *crowd) renew(n int, now time.Time) took {
+	c.b.Helper()
+	ctx := context.Background()
+	grants := make([]lease.Grant, len(c.clients))
+	for i, s := range c.clients {
+		grants[i] = mustAcquire(c.b, s, request(now, time.Minute))
+	}
+	c.b.ResetTimer()
+	each := make([]time.Duration, n)
+	var next atomic.Int64
+	began := time.Now()
+	atOnce(len(c.clients), func(id int) {
+		for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
+			called := time.Now()
+			g, err := c.clients[id].Renew(ctx, grants[id], lease.NewHolder(), grants[id].End.Add(time.Second))
+			each[i] = time.Since(called)
+			if err != nil {
+				c.b.Errorf("renew: %v", err)
+				return
+			}
+			grants[id] = g
 		}
 	})
 	return took{each, time.Since(began)}

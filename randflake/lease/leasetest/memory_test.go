@@ -2,20 +2,21 @@ package leasetest_test
 
 import (
 	"testing"
-	"time"
 
+	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/randflake/lease"
+	"github.com/traceflake/traceflake/randflake/lease/driver"
 	"github.com/traceflake/traceflake/randflake/lease/leasetest"
 )
 
-func memory(opts ...lease.MemoryOption) leasetest.Harness {
+func memory(opts ...driver.MemoryOption) leasetest.Harness {
 	return leasetest.Harness{
 		Volatile: true,
 		New: func(testing.TB) leasetest.Open {
-			var s *lease.Memory
-			return func(nodes lease.NodeRange) (lease.Store, error) {
+			var s *driver.Memory
+			return func(nodes driver.NodeRange) (lease.Store, error) {
 				if s == nil {
-					s = lease.NewMemory(append(opts, lease.WithNodeRange(nodes))...)
+					s = driver.NewMemory(append(opts, driver.WithNodeRange(nodes))...)
 				}
 				return s, nil
 			}
@@ -26,7 +27,7 @@ func memory(opts ...lease.MemoryOption) leasetest.Harness {
 func TestMemory(t *testing.T) { leasetest.Run(t, memory()) }
 
 func TestMemoryWithClock(t *testing.T) {
-	h := memory(lease.WithStoreClock(time.Now))
+	h := memory(driver.WithClock(randflake.SystemClock))
 	h.KnowsTime = true
 	leasetest.Run(t, h)
 }

@@ -1,15 +1,14 @@
-// Package leasetest is the conformance suite for stores of leases: whoever
-// writes a [lease.Store] runs [Run] against it.
+// Package leasetest is the conformance suite for stores of leases: authors of a
+// [lease.Store] run [Run] against it, and [Processes] against real processes.
 //
-// The suite holds a store to the rule of [lease.Block]: in single calls, in
+// The suite holds a store to the rule of [driver.Block]: in single calls, in
 // random sequences of them (a state machine of pgregory.net/rapid), and in
 // calls of many clients at once, whose history must be linearizable
 // (github.com/anishathalye/porcupine). A [History] records the calls of any
 // other test, one that breaks connections for instance, and judges them by the
 // same model.
 //
-// Its tests run it against the stores of the root module, which cannot require
-// it themselves, and prove that it catches stores that are wrong.
+// Its own tests prove that it catches stores that are wrong.
 package leasetest
 
 import (
@@ -20,11 +19,12 @@ import (
 
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/randflake/lease"
+	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
-// Open returns another client of one storage. Stores that err at the first
-// call only may return a nil error here.
-type Open func(nodes lease.NodeRange) (lease.Store, error)
+// Open returns another client of one storage. Stores that return an error at the
+// first call only may return none here.
+type Open func(nodes driver.NodeRange) (lease.Store, error)
 
 // Harness says how to get at the stores under test.
 type Harness struct {
@@ -82,18 +82,18 @@ func (h Harness) checks() []check {
 }
 
 // few is a store of four blocks, which is soon used up.
-var few = lease.NodeRange{First: 0, Nodes: randflake.MaxNode + 1, BlockSize: (randflake.MaxNode + 1) / 4}
+var few = driver.NodeRange{First: 0, Nodes: randflake.MaxNode + 1, BlockSize: (randflake.MaxNode + 1) / 4}
 
 // start is the time of the first request of a check: long enough ago that what
 // follows is not ahead of a store's clock.
 func start() time.Time { return time.Now().Add(-6 * time.Hour).UTC().Truncate(time.Second) }
 
-func (h Harness) open(tb testing.TB, nodes lease.NodeRange) lease.Store {
+func (h Harness) open(tb testing.TB, nodes driver.NodeRange) lease.Store {
 	tb.Helper()
 	return mustOpen(tb, h.New(tb), nodes)
 }
 
-func mustOpen(tb testing.TB, open Open, nodes lease.NodeRange) lease.Store {
+func mustOpen(tb testing.TB, open Open, nodes driver.NodeRange) lease.Store {
 	tb.Helper()
 	s, err := open(nodes)
 	if err != nil {
@@ -141,12 +141,25 @@ func wantGrant(tb testing.TB, what string, got, want lease.Grant) {
 // equal compares times as instants.
 func equal(a, b lease.Grant) bool {
 	return a.Node == b.Node && a.Nodes == b.Nodes && a.Start.Equal(b.Start) && a.End.Equal(b.End) &&
-		a.Holder == b.Holder && a.Version == b.Version
+		a.Holder == b.Holder && a.Version == b.Version && a.Owner == b.Owner
 }
 
-// with returns g with another end and version, as a write leaves it.
-func with(g lease.Grant, end time.Time) lease.Grant {
-	g.End = end
+// renewed returns g as a renewal leaves it.
+func renewed(g lease.Grant, next string, end time.Time) lease.Grant {
+	g.Holder, g.End = next, end
 	g.Version++
 	return g
+}
+
+func mustRenew(tb testing.TB, s lease.Store, g lease.Grant, end time.Time) lease.Grant {
+	tb.Helper()
+	next := lease.NewHolder()
+	got, err := s.Renew(context.Background(), g, next, end)
+	if err != nil {
+		tb.Fatalf("renew: %v", err)
+	}
+	if got.Holder != next {
+		tb.Fatalf("renew: the holder is %q, want %q", got.Holder, next)
+	}
+	return got
 }

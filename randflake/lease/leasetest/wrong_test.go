@@ -2,6 +2,7 @@ package leasetest
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/randflake/lease"
+	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
 // What rapid finds here is as it should be: no need to make it short or to
@@ -31,15 +33,16 @@ func TestMain(m *testing.M) {
 // wrong is a store with one flaw.
 type wrong struct {
 	flaw   string
-	nodes  lease.NodeRange
+	first  map[string]uint32 // the block that a holder acquired
+	nodes  driver.NodeRange
 	mu     sync.Mutex
-	blocks []lease.Block
-	old    []lease.Block // as of the write before the last
+	blocks []driver.Block
+	old    []driver.Block // as of the write before the last
 	writes int
 }
 
-func newWrong(flaw string, nodes lease.NodeRange) *wrong {
-	w := &wrong{flaw: flaw, nodes: nodes}
+func newWrong(flaw string, nodes driver.NodeRange) *wrong {
+	w := &wrong{flaw: flaw, nodes: nodes, first: map[string]uint32{}}
 	for i := range nodes.Blocks() {
 		w.blocks = append(w.blocks, nodes.Block(i))
 	}
@@ -57,37 +60,54 @@ var flaws = map[string][]string{
 	"grants too much":            {"acquire", "state machine"},
 	"clock rounded up":           {"acquire"},
 	"forgets every seventh":      {"state machine", "linearizable"},
-	"renews any version":         {"renew", "state machine", "linearizable"},
+	"renews any version":         {"renew", "state machine"},
 	"renews for any holder":      {"renew", "state machine"},
 	"renewal shortens":           {"renew", "state machine"},
 	"renewal keeps the version":  {"renew", "state machine"},
 	"renewal needs a live grant": {"renew", "state machine"},
-	"release takes too much":     {"release", "state machine"},
-	"release keeps the holder":   {"release", "state machine"},
-	"release rounds down":        {"release", "state machine"},
-	"raise spares unused blocks": {"raise"},
-	"raise keeps the holders":    {"raise"},
-	"raise lowers":               {"raise"},
-	"reads the past":             {"state machine", "linearizable"},
-	"not atomic":                 {"every block at once", "linearizable"},
-	"waits for no context":       {"cancelled context"},
-	"writes what it refuses":     {"bad requests"},
-	"list of every block":        {"list"},
-	"takes any node":             {"get"},
+	"renewal keeps the holder":   {"renew", "state machine"},
+	"renewal forgets the owner":  {"renew", "state machine"},
+
+	"renewal writes only if the end grows":              {"renew", "state machine"},
+	"renewal names itself but keeps what does not grow": {"renew", "state machine"},
+	"renewal idempotent by its nonce":                   {"renew", "state machine"},
+
+	"holder outlives its renewal": {"acquire is idempotent by holder", "state machine"},
+	"owner is not kept":           {"acquire", "state machine"},
+	"release takes too much":      {"release", "state machine"},
+	"release keeps the holder":    {"release", "state machine"},
+	"release rounds down":         {"release", "state machine"},
+	"release empties the holder":  {"release", "state machine"},
+	"release keeps the owner":     {"release", "state machine"},
+	"releases any version":        {"release", "state machine"},
+	"releases for any holder":     {"release", "state machine"},
+	"raise spares unused blocks":  {"raise"},
+	"raise keeps the holders":     {"raise"},
+	"raise leaves a nonce":        {"raise"},
+	"raise lowers":                {"raise"},
+	"reads the past":              {"state machine", "linearizable"},
+	"not atomic":                  {"every block at once", "linearizable"},
+	"waits for no context":        {"cancelled context"},
+	"writes what it refuses":      {"bad requests"},
+	"list of every block":         {"list"},
+	"takes any node":              {"get"},
 }
 
 func (w *wrong) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
-	if err := r.Check(time.Time{}); err != nil {
+	if err := driver.CheckRequest(r, time.Time{}); err != nil {
 		if w.flaw == "writes what it refuses" {
 			w.blocks[0].Version++
 		}
 		return lease.Grant{}, err
 	}
-	return w.change(ctx, func(blocks []lease.Block) (lease.Block, error) {
+	return w.change(ctx, func(blocks []driver.Block) (driver.Block, error) {
 		for _, b := range blocks {
 			if b.Holder == r.Holder && w.flaw != "not idempotent" {
 				return b, nil
 			}
+		}
+		if node, ok := w.first[r.Holder]; ok && w.flaw == "holder outlives its renewal" {
+			return blocks[must(w.nodes.Index(node))], nil
 		}
 		for _, b := range blocks {
 			next, err := b.Acquire(r)
@@ -106,6 +126,8 @@ func (w *wrong) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 					b.GrantedUntil = time.Time{}
 					next, err = b.Acquire(r)
 				}
+			case "owner is not kept":
+				next.Owner = ""
 			case "grants too much":
 				next.GrantedUntil = next.GrantedUntil.Add(time.Second)
 			case "clock rounded up":
@@ -114,18 +136,19 @@ func (w *wrong) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 				}
 			}
 			if err == nil {
+				w.first[r.Holder] = b.Node
 				return next, nil
 			}
 		}
-		return lease.Block{}, lease.ErrNoFreeNode
+		return driver.Block{}, lease.ErrNoFreeNode
 	})
 }
 
-func (w *wrong) Renew(ctx context.Context, g lease.Grant, end time.Time) (lease.Grant, error) {
-	return w.change(ctx, func(blocks []lease.Block) (lease.Block, error) {
+func (w *wrong) Renew(ctx context.Context, g lease.Grant, nonce string, end time.Time) (lease.Grant, error) {
+	return w.change(ctx, func(blocks []driver.Block) (driver.Block, error) {
 		i, err := w.nodes.Index(g.Node)
 		if err != nil {
-			return lease.Block{}, err
+			return driver.Block{}, err
 		}
 		b := blocks[i]
 		switch {
@@ -136,7 +159,10 @@ func (w *wrong) Renew(ctx context.Context, g lease.Grant, end time.Time) (lease.
 		case w.flaw == "renewal needs a live grant" && end.Sub(b.GrantedUntil) > 5*time.Second:
 			return b, lease.ErrLost
 		}
-		next, err := b.Renew(g, end)
+		next, err := b.Renew(g, nonce, end)
+		if w.flaw == "renewal idempotent by its nonce" && errors.Is(err, lease.ErrLost) && b.Holder == nonce {
+			return b, nil
+		}
 		if err != nil {
 			return b, err
 		}
@@ -147,21 +173,39 @@ func (w *wrong) Renew(ctx context.Context, g lease.Grant, end time.Time) (lease.
 			}
 		case "renewal keeps the version":
 			next.Version = b.Version
+		case "renewal keeps the holder":
+			next.Holder = b.Holder
+		case "renewal forgets the owner":
+			next.Owner = ""
+		case "renewal writes only if the end grows":
+			if next.GrantedUntil.Equal(b.GrantedUntil) {
+				return b, nil
+			}
+		case "renewal names itself but keeps what does not grow":
+			if next.GrantedUntil.Equal(b.GrantedUntil) {
+				next.Version = b.Version
+			}
 		}
 		return next, nil
 	})
 }
 
-func (w *wrong) Release(ctx context.Context, g lease.Grant, unused time.Time) error {
-	_, err := w.change(ctx, func(blocks []lease.Block) (lease.Block, error) {
+func (w *wrong) Release(ctx context.Context, g lease.Grant, nonce string, unused time.Time) error {
+	_, err := w.change(ctx, func(blocks []driver.Block) (driver.Block, error) {
 		i, err := w.nodes.Index(g.Node)
 		if err != nil {
-			return lease.Block{}, err
+			return driver.Block{}, err
 		}
 		if w.flaw == "release rounds down" {
 			unused = unused.Truncate(time.Second)
 		}
-		next, err := blocks[i].Release(g, unused)
+		switch b := blocks[i]; {
+		case w.flaw == "releases any version" && b.Holder == g.Holder:
+			g.Version = b.Version
+		case w.flaw == "releases for any holder" && b.Holder != "" && g.Holder != "":
+			g.Holder = b.Holder
+		}
+		next, err := blocks[i].Release(g, nonce, unused)
 		if err != nil {
 			return next, err
 		}
@@ -170,6 +214,10 @@ func (w *wrong) Release(ctx context.Context, g lease.Grant, unused time.Time) er
 			next.GrantedUntil = blocks[i].Start
 		case "release keeps the holder":
 			next.Holder = g.Holder
+		case "release empties the holder":
+			next.Holder = ""
+		case "release keeps the owner":
+			next.Owner = blocks[i].Owner
 		}
 		return next, nil
 	})
@@ -205,14 +253,14 @@ func (w *wrong) List(ctx context.Context) ([]lease.Block, error) {
 	var written []lease.Block
 	for _, b := range blocks {
 		if b.Version > 0 || w.flaw == "list of every block" {
-			written = append(written, b)
+			written = append(written, lease.Block(b))
 		}
 	}
 	return written, nil
 }
 
 func (w *wrong) Raise(ctx context.Context, until time.Time) error {
-	if err := lease.CheckRaise(until); err != nil {
+	if err := driver.CheckRaise(until); err != nil {
 		return err
 	}
 	if err := w.context(ctx); err != nil {
@@ -227,6 +275,8 @@ func (w *wrong) Raise(ctx context.Context, until time.Time) error {
 			continue
 		case w.flaw == "raise keeps the holders":
 			next.Holder = b.Holder
+		case w.flaw == "raise leaves a nonce":
+			next.Holder = lease.NewHolder()
 		case w.flaw == "raise lowers":
 			next.GrantedUntil = time.Unix(until.Unix(), 0).UTC()
 		}
@@ -243,13 +293,13 @@ func (w *wrong) context(ctx context.Context) error {
 	return ctx.Err()
 }
 
-func (w *wrong) change(ctx context.Context, f func([]lease.Block) (lease.Block, error)) (lease.Grant, error) {
+func (w *wrong) change(ctx context.Context, f func([]driver.Block) (driver.Block, error)) (lease.Grant, error) {
 	if err := w.context(ctx); err != nil {
 		return lease.Grant{}, err
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	read := append([]lease.Block(nil), w.blocks...)
+	read := append([]driver.Block(nil), w.blocks...)
 	if w.flaw == "not atomic" {
 		w.mu.Unlock()
 		time.Sleep(50 * time.Microsecond)
@@ -332,7 +382,7 @@ func TestTheSuiteCatchesWrongStores(t *testing.T) {
 			t.Parallel()
 			h := Harness{New: func(testing.TB) Open {
 				var s *wrong
-				return func(nodes lease.NodeRange) (lease.Store, error) {
+				return func(nodes driver.NodeRange) (lease.Store, error) {
 					if s == nil {
 						s = newWrong(flaw, nodes)
 					}
@@ -360,7 +410,7 @@ func TestTheSuiteCatchesWrongStores(t *testing.T) {
 // A store that has a clock and does not use it.
 func TestTheSuiteCatchesIdleClocks(t *testing.T) {
 	h := Harness{KnowsTime: true, Volatile: true, New: func(testing.TB) Open {
-		return func(nodes lease.NodeRange) (lease.Store, error) { return newWrong("none", nodes), nil }
+		return func(nodes driver.NodeRange) (lease.Store, error) { return newWrong("none", nodes), nil }
 	}}
 	if !judged(t, check{run: clockAhead}, h).Failed() {
 		t.Error("not seen")
@@ -370,7 +420,7 @@ func TestTheSuiteCatchesIdleClocks(t *testing.T) {
 // Storages that are not what several clients take them for.
 func TestTheSuiteCatchesWrongStorages(t *testing.T) {
 	apart := Harness{New: func(testing.TB) Open {
-		return func(nodes lease.NodeRange) (lease.Store, error) {
+		return func(nodes driver.NodeRange) (lease.Store, error) {
 			if err := nodes.Check(); err != nil {
 				return nil, err
 			}
@@ -392,7 +442,7 @@ func TestHistoryOfUnansweredCalls(t *testing.T) {
 	t0 := start()
 	r := request(t0, time.Minute)
 	first := lease.Grant{Lease: randflake.Lease{Node: 0, Nodes: few.BlockSize, Start: t0, End: t0.Add(time.Minute)}, Holder: r.Holder, Version: 1}
-	longer := with(first, t0.Add(time.Hour))
+	longer := renewed(first, lease.NewHolder(), t0.Add(time.Hour))
 	for _, c := range []struct {
 		name string
 		get  lease.Grant
@@ -400,15 +450,16 @@ func TestHistoryOfUnansweredCalls(t *testing.T) {
 	}{
 		{"not carried out", first, true},
 		{"carried out", longer, true},
-		{"by half", with(first, first.End), false},
-		{"to another end", with(first, t0.Add(time.Minute+1)), false},
+		{"by half", renewed(first, longer.Holder, first.End), false},
+		{"to another end", renewed(first, longer.Holder, t0.Add(time.Minute+1)), false},
+		{"by another nonce", renewed(first, lease.NewHolder(), longer.End), false},
 	} {
 		h := NewHistory(few)
 		record := func(in input, g lease.Grant, err error) {
 			h.Client(nil).(*recorded).record(in, func() (lease.Grant, error) { return g, err })
 		}
 		record(input{op: opAcquire, request: r}, first, nil)
-		record(input{op: opRenew, grant: first, time: longer.End}, lease.Grant{}, context.DeadlineExceeded)
+		record(input{op: opRenew, grant: first, next: longer.Holder, time: longer.End}, lease.Grant{}, context.DeadlineExceeded)
 		record(input{op: opGet, grant: first}, c.get, nil)
 		v := judged(t, check{run: func(tb testing.TB, _ Harness) { h.Check(tb) }}, Harness{})
 		if v.Failed() == c.ok {

@@ -8,22 +8,31 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/traceflake/traceflake/randflake/lease"
+	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
-// List implements [lease.Admin].
+// List implements [lease.Admin]. It writes nothing: without a table there are no
+// blocks, and one of an older version of this library is refused.
 func (s *Store) List(ctx context.Context) ([]lease.Block, error) {
-	nodes, err := s.setup(ctx)
+	t, err := s.look(ctx)
+	if err == nil && t.version > 0 && t.version < schemaVersion {
+		err = fmt.Errorf("%w: schema %d is older than %d; the first call of a process of this version, "+
+			"or the statement of Schema, brings it up to date", lease.ErrSchemaVersion, t.version, schemaVersion)
+	}
 	if err != nil {
 		return nil, s.failed(ctx, "list", err)
 	}
-	first, last := bounds(nodes)
+	if t.version == 0 {
+		return nil, nil
+	}
+	first, last := bounds(t.nodes)
 	rows, err := s.query(ctx, s.sql.list, first, last)
 	if err != nil {
 		return nil, s.failed(ctx, "list", err)
 	}
 	blocks, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (lease.Block, error) {
 		a, err := scan(row)
-		return a.block, err
+		return lease.Block(a.block), err
 	})
 	if err != nil {
 		return nil, s.failed(ctx, "list", err)
@@ -33,7 +42,7 @@ func (s *Store) List(ctx context.Context) ([]lease.Block, error) {
 
 // Raise implements [lease.Admin]. It is one transaction.
 func (s *Store) Raise(ctx context.Context, until time.Time) error {
-	if err := lease.CheckRaise(until); err != nil {
+	if err := driver.CheckRaise(until); err != nil {
 		return fmt.Errorf("pgstore: %w", err)
 	}
 	nodes, err := s.setup(ctx)

@@ -10,18 +10,18 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/traceflake/traceflake/randflake/lease"
+	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
 // answer is the row that every statement ends in.
 type answer struct {
 	now   time.Time // the server's clock
 	ok    bool
-	block lease.Block // zero when there is none
+	block driver.Block // zero if there is none
 }
 
 // tries bounds how often a statement is made again when the server asks for
-// it. That is seldom but under a stricter isolation level than read committed:
+// it. That is rare, except under a stricter isolation level than read committed:
 // there a crowd takes blocks in turns.
 const tries = 200
 
@@ -61,19 +61,22 @@ func scan(row pgx.CollectableRow) (a answer, err error) {
 	var (
 		now, version, from, until *int64
 		node, nodes               *int32
-		holder                    *string
+		nonce, owner              *string
 		durable                   string
 	)
-	if err := row.Scan(&now, &durable, &a.ok, &node, &nodes, &version, &holder, &from, &until); err != nil {
+	if err := row.Scan(&now, &durable, &a.ok, &node, &nodes, &version, &nonce, &owner, &from, &until); err != nil {
 		return a, err
 	}
 	a.now = time.UnixMicro(*now)
 	if node == nil {
 		return a, nil
 	}
-	a.block = lease.Block{Node: uint32(*node), Nodes: uint32(*nodes), Version: uint64(*version)} //nolint:gosec // the table holds no negative ones
-	if holder != nil {
-		a.block.Holder = *holder
+	a.block = driver.Block{Node: uint32(*node), Nodes: uint32(*nodes), Version: uint64(*version)} //nolint:gosec // the table holds no negative ones
+	if nonce != nil {
+		a.block.Holder = *nonce
+	}
+	if owner != nil {
+		a.block.Owner = *owner
 	}
 	if from != nil {
 		a.block.Start = time.Unix(*from, 0).UTC()
@@ -95,7 +98,7 @@ const (
 )
 
 // rolledBack tells whether the server undid a statement because of another
-// one. A unique violation is that of the holder, who asked twice at once.
+// one. A unique violation is that of a client which asked twice at once.
 func rolledBack(err error) bool {
 	switch code(err) {
 	case serializationFailure, deadlockDetected, uniqueViolation:
@@ -123,7 +126,8 @@ func (s *Store) failed(ctx context.Context, what string, err error) error {
 	case readOnlyTransaction:
 		hint = " (the server is read-only, a standby perhaps; connect to the primary)"
 	case insufficientPrivilege:
-		hint = " (the role needs SELECT and UPDATE on the table, and CREATE on the schema where there is no table yet)"
+		hint = " (the role needs SELECT and UPDATE on the table; where there is no table yet, or one of an older " +
+			"version of this library, CREATE on the schema and the table's owner are needed, or an operator runs Store.Schema)"
 	case undefinedTable:
 		s.nodes.Store(nil)
 		hint = " (was it dropped? all grants are forgotten then; see the package's documentation)"

@@ -4,21 +4,35 @@
 //
 // # What it needs
 //
-// PostgreSQL 12 or newer, and its primary: a standby is read-only and gives an
+// PostgreSQL 12 or newer, and its primary: a standby is read-only and returns an
 // error that says so. Each call is one statement and one round trip, without
 // session state or named prepared statements, so that it works through
 // pgbouncer in transaction mode. The default isolation level, read committed,
 // is best; with a stricter one calls are repeated when the server asks for it.
 //
-// The role needs SELECT and UPDATE on the table. Who uses the store first also
-// needs CREATE on the schema; or an operator runs the same by hand first (see
-// [Store.Schema]).
+// The role needs SELECT and UPDATE on the table. The role that uses the store
+// first also needs CREATE on the schema; or an operator runs [Store.Schema]
+// first.
 //
-// Each process keeps few connections and needs them seldom. lease.OpenStore
-// with a URL of the scheme postgres or postgresql opens at most two and closes
-// them after half a minute; pool_max_conns and pool_max_conn_idle_time in the
-// URL change that. A pool given to [New] is the caller's to size: a fleet of
-// thousands of processes wants short idle times, or pgbouncer.
+// # By URL
+//
+// Importing the package registers it for URLs, as they stand in
+// TRACEFLAKE_STORE:
+//
+//	postgres://user:password@host:port,host:port/database?parameter=value&…
+//
+// postgresql:// is the same. Parameters are those of libpq and pgx. Among them:
+//
+//	sslmode, sslrootcert, sslcert, sslkey  TLS
+//	target_session_attrs=read-write        of several hosts, the primary
+//	search_path=fleet_a                    the schema of the table, a fleet's own
+//	connect_timeout=5                      seconds
+//	pool_max_conns=2                       connections at most
+//	pool_max_conn_idle_time=30s            after which an idle one is closed
+//
+// The last two have these defaults here: a process needs few connections, and
+// seldom. A pool given to [New] is the caller's to size; with thousands of
+// processes set short idle times, or use pgbouncer.
 //
 // # The table
 //
@@ -29,34 +43,51 @@
 //	nodes          integer      nodes in the block, the same in every row
 //	granted_from   timestamptz  start of the last grant, NULL before the first
 //	granted_until  timestamptz  end of the last grant, exclusive; -infinity before the first
-//	holder         text         who may renew: a random name for each grant, NULL when nobody may
+//	nonce          text         names the last write; its client may renew unless it was a
+//	                            release; NULL before the first grant and after Raise
+//	owner          text         who holds the block, for operators; NULL if nobody does
 //	version        bigint       raised by every write
 //
 // The comment on the table holds the version of the schema and the block size,
-// which is fixed when the table is made: "traceflake leases, schema 1, blocks
+// which is fixed when the table is made: "traceflake leases, schema 2, blocks
 // of 8 nodes". All rows are made with it: 16384 for blocks of 8 nodes, about 2 MB.
 //
-// A block is free when granted_until is not after the client's time. Never set
+// A block is free if granted_until is not after the client's time. Never set
 // it back, delete rows, or make the table anew while processes run that hold
 // leases from it: grants would be forgotten and IDs made twice. Reading is
 // harmless:
 //
-//	SELECT count(*) FROM traceflake_leases WHERE granted_until > now();
+//	SELECT node, owner, granted_until FROM traceflake_leases WHERE granted_until > now();
 //
-// # Durability
+// # Older versions
+//
+// A table of schema 1 is brought to schema 2 by the first client of this
+// version, in one transaction. Every grant is kept. That client's role must own
+// the table; otherwise an operator runs [Store.Schema], which does nothing
+// where there is nothing to do. From then on processes of the older version are
+// refused with an error of the server: their statements name a column that has
+// another name now. They use up what they were granted and get nothing more, so
+// restart them with this version within one TTL.
+//
+// # Durability and failover
 //
 // A grant that the server forgets can be granted twice. So each write sets
 // synchronous_commit to on for its own transaction, whatever the default of
 // the database or role is (remote_apply, which waits for more, stays), and a
-// call that reads waits in the same way for what it read. Not in the store's
-// hands are:
+// call that reads waits in the same way for what it read.
 //
-//   - fsync, full_page_writes and an honest disk, which must be on;
-//   - a failover to an asynchronous standby, which forgets the last commits. Use
-//     synchronous_standby_names, or keep the store's processes from granting
-//     after a failover until [Store.Raise] was called;
-//   - a restored backup, which forgets everything since: call Raise before the
-//     processes get at it.
+// After a crash of the primary, and after a failover to a synchronous standby
+// (synchronous_standby_names), every answered grant is still there, and
+// processes go on as soon as they reach the new primary. The store cannot make
+// up for
+//
+//   - fsync or full_page_writes switched off, or a disk that lies about its
+//     writes;
+//   - a failover to an asynchronous standby, which forgets the last commits: keep
+//     processes from the new primary until [Store.Raise] was called;
+//   - two primaries at once: fence the old one before the new one starts;
+//   - a restored backup, which forgets everything since: call Raise before any
+//     process reaches it.
 //
 // # Clocks
 //

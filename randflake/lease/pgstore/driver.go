@@ -9,12 +9,12 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/traceflake/traceflake/randflake/lease"
+	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
 func init() {
-	lease.Register("postgres", openURL)
-	lease.Register("postgresql", openURL)
+	driver.Register("postgres", openURL)
+	driver.Register("postgresql", openURL)
 }
 
 // opened is a Store with a pool of its own.
@@ -25,8 +25,8 @@ func (o opened) Close() error {
 	return nil
 }
 
-// openURL is the [lease.Driver] of postgres://user:password@host:port/database.
-func openURL(ctx context.Context, dsn string, nodes lease.NodeRange) (lease.OpenedStore, error) {
+// openURL is the [driver.Opener] of postgres://user:password@host:port/database.
+func openURL(ctx context.Context, dsn string, nodes driver.NodeRange) (driver.Store, error) {
 	config, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
 		return nil, errors.New("pgstore: not an address of PostgreSQL, want postgres://user:password@host:port/database") // err may hold the password
@@ -43,12 +43,7 @@ func openURL(ctx context.Context, dsn string, nodes lease.NodeRange) (lease.Open
 	if err != nil {
 		return nil, fmt.Errorf("pgstore: %w", err)
 	}
-	opts := []Option{optionFunc(func(s *Store) {
-		if s.adopt = nodes == (lease.NodeRange{}); !s.adopt {
-			s.asked = nodes
-		}
-	})}
-	s, err := New(pool, opts...)
+	s, err := New(pool, optionFunc(func(s *Store) { s.asked = nodes }))
 	if err != nil {
 		pool.Close()
 		return nil, err

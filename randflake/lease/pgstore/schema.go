@@ -8,75 +8,77 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/traceflake/traceflake/randflake/lease"
+	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
-// Schema returns the statement that the first call makes the table with, for
-// an operator whose processes may not. It does nothing when the table exists.
+// Schema returns the statement with which the first call makes the table, or
+// brings one of an older version of this library to the present schema, for an
+// operator whose processes may not. It does nothing else: run it as often as
+// you like. Older processes are refused once it ran; what they were granted
+// stays granted to its end.
 func (s *Store) Schema() string { return s.sql.create + ";\n" }
 
 // setup makes sure, once, that there is a table of the right kind, and returns
 // the nodes that the store has.
-func (s *Store) setup(ctx context.Context) (lease.NodeRange, error) {
+func (s *Store) setup(ctx context.Context) (driver.NodeRange, error) {
 	if nodes := s.nodes.Load(); nodes != nil {
 		return *nodes, nil
 	}
-	exists, comment, err := s.inspect(ctx)
-	if err == nil && !exists {
+	t, err := s.look(ctx)
+	if err == nil && t.version < schemaVersion { // none yet, or an old one
 		if _, err = s.pool.Exec(ctx, s.sql.create, pgx.QueryExecModeExec); err != nil {
-			return lease.NodeRange{}, fmt.Errorf("make the table: %w", err)
+			return driver.NodeRange{}, fmt.Errorf("make the table: %w", err)
 		}
-		if exists, comment, err = s.inspect(ctx); err == nil && !exists {
+		if t, err = s.look(ctx); err == nil && t.version < schemaVersion {
 			err = errors.New("the table was made and is not found; is it in another schema of the search path?")
 		}
 	}
 	if err != nil {
-		return lease.NodeRange{}, err
+		return driver.NodeRange{}, err
 	}
-	nodes := s.asked
-	size, err := blockSizeOf(comment)
-	switch {
-	case err != nil:
-		return lease.NodeRange{}, err
-	case s.adopt:
-		nodes.BlockSize = size
-		if err := nodes.Check(); err != nil {
-			return lease.NodeRange{}, err
-		}
-	case size != nodes.BlockSize:
-		return lease.NodeRange{}, fmt.Errorf("%w: %d nodes, not %d", lease.ErrBlockSize, size, nodes.BlockSize)
-	}
+	nodes := t.nodes
 	s.nodes.Store(&nodes)
 	return nodes, nil
 }
 
-func (s *Store) inspect(ctx context.Context) (exists bool, comment string, err error) {
-	rows, err := s.query(ctx, s.sql.inspect)
-	if err != nil {
-		return false, "", err
-	}
-	_, err = pgx.CollectExactlyOneRow(rows, func(row pgx.CollectableRow) (struct{}, error) {
-		var text *string
-		err := row.Scan(&exists, &text)
-		if text != nil {
-			comment = *text
-		}
-		return struct{}{}, err
-	})
-	return exists, comment, err
+// table is what the comment on the table says.
+type table struct {
+	version int              // of its schema, 0 if there is no table
+	nodes   driver.NodeRange // what the store has of it
 }
 
-// blockSizeOf reads the comment on the table.
-func blockSizeOf(comment string) (size uint32, err error) {
-	var version uint32
-	if _, err := fmt.Sscanf(comment, commentVersion, &version); err != nil {
-		return 0, fmt.Errorf("%w: its comment is %q, want one as "+commentFormat+"; it is no table of leases, or lost its comment",
-			lease.ErrSchemaVersion, comment, schemaVersion, lease.DefaultBlockSize)
+// look reads the comment on the table, if there is one.
+func (s *Store) look(ctx context.Context) (t table, err error) {
+	rows, err := s.query(ctx, s.sql.inspect)
+	if err != nil {
+		return t, err
 	}
-	if version != schemaVersion {
-		return 0, fmt.Errorf("%w: schema %d, this version of the library knows %d; use a newer one", lease.ErrSchemaVersion, version, schemaVersion)
+	comment, err := pgx.CollectExactlyOneRow(rows, func(row pgx.CollectableRow) (comment *string, err error) {
+		var exists bool
+		var text *string
+		if err := row.Scan(&exists, &text); err != nil || !exists {
+			return nil, err
+		}
+		if text == nil {
+			text = new(string)
+		}
+		return text, nil
+	})
+	if err != nil || comment == nil {
+		return t, err
 	}
-	if _, err := fmt.Sscanf(comment, commentFormat, &version, &size); err != nil {
-		return 0, fmt.Errorf("%w: its comment is %q, which says no block size", lease.ErrSchemaVersion, comment)
+	if _, err := fmt.Sscanf(*comment, commentVersion, &t.version); err != nil || t.version < 1 {
+		return t, fmt.Errorf("%w: its comment is %q, want one as "+commentFormat+"; it is no table of leases, or lost its comment",
+			lease.ErrSchemaVersion, *comment, schemaVersion, driver.DefaultBlockSize)
 	}
-	return size, nil
+	if t.version > schemaVersion {
+		return t, fmt.Errorf("%w: schema %d, this version of the library knows %d; use a newer one",
+			lease.ErrSchemaVersion, t.version, schemaVersion)
+	}
+	var size uint32
+	if _, err := fmt.Sscanf(*comment, commentFormat, &t.version, &size); err != nil {
+		return t, fmt.Errorf("%w: its comment is %q, which says no block size", lease.ErrSchemaVersion, *comment)
+	}
+	t.nodes, err = s.asked.Fit(size)
+	return t, err
 }

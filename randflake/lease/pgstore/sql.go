@@ -20,13 +20,14 @@ type statements struct {
 
 // schemaVersion grows when an older version of this package could do harm to
 // the table.
-const schemaVersion = 1
+const schemaVersion = 2
 
 // The comment on the table. A newer version may change what follows the first
 // number.
 const (
 	commentVersion = "traceflake leases, schema %d"
 	commentFormat  = commentVersion + ", blocks of %d nodes"
+	oldSchema      = "traceflake leases, schema 1,"
 )
 
 func statementsFor(table string, blockSize uint32) statements {
@@ -34,6 +35,8 @@ func statementsFor(table string, blockSize uint32) statements {
 		"{table}", table,
 		"{table'}", "'"+table+"'",
 		"{comment'}", "'"+fmt.Sprintf(commentFormat, schemaVersion, blockSize)+"'",
+		"{old'}", "'"+oldSchema+"'",
+		"{new'}", "'"+fmt.Sprintf(commentVersion, schemaVersion)+",'",
 		"{size}", fmt.Sprint(blockSize),
 		"{last}", fmt.Sprint(randflake.MaxNode),
 		"{clock}", clock,
@@ -61,11 +64,11 @@ const (
 	durable = `set_config('synchronous_commit', CASE current_setting('synchronous_commit')
 		WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true)`
 
-	block = `b.node, b.nodes, b.version, b.holder,
+	block = `b.node, b.nodes, b.version, b.nonce, b.owner,
 	ceil(extract(epoch FROM b.granted_from))::bigint,
 	ceil(extract(epoch FROM nullif(b.granted_until, '-infinity')))::bigint`
 
-	mine = `t.node = b.node AND b.nodes = $2 AND b.holder = $3 AND b.version = $4`
+	mine = `t.node = b.node AND b.nodes = $2 AND b.nonce = $3 AND b.version = $4`
 )
 
 // The table and its comment are looked up in one snapshot. to_regclass alone
@@ -73,10 +76,17 @@ const (
 const inspectSQL = `SELECT count(*) > 0, max(obj_description(oid, 'pg_class'))
 FROM pg_class WHERE oid = to_regclass({table'})`
 
-// Of many who use a database first at once, one makes the table. The others
-// may still not see it when the lock lets them on: to_regclass answers from a
-// cache.
-const createSQL = `DO $traceflake$ BEGIN
+// Of many clients that use a database first at once, one makes the table. The
+// others may still not see it when the lock lets them on: to_regclass answers
+// from a cache.
+//
+// A table of schema 1 becomes one of the present schema in the same way. Its
+// column holder has another name then, which all statements of the older
+// version name: its processes, whose renewals do not name their writes, are
+// refused.
+const createSQL = `DO $traceflake$ DECLARE
+	was text;
+BEGIN
 	PERFORM pg_advisory_xact_lock(8390876135275523179);
 	IF to_regclass({table'}) IS NULL THEN
 		CREATE TABLE {table} (
@@ -84,12 +94,20 @@ const createSQL = `DO $traceflake$ BEGIN
 			nodes         integer NOT NULL CHECK (nodes = {size} AND node % {size} = 0),
 			granted_from  timestamptz,
 			granted_until timestamptz NOT NULL DEFAULT '-infinity',
-			holder        text UNIQUE,
+			nonce         text UNIQUE,
+			owner         text,
 			version       bigint NOT NULL DEFAULT 0
 		);
 		CREATE INDEX ON {table} (granted_until);
 		INSERT INTO {table} (node, nodes) SELECT n, {size} FROM generate_series(0, {last}, {size}) AS n;
 		COMMENT ON TABLE {table} IS {comment'};
+		RETURN;
+	END IF;
+	was := obj_description(to_regclass({table'}), 'pg_class');
+	IF starts_with(was, {old'}) THEN
+		ALTER TABLE {table} RENAME COLUMN holder TO nonce;
+		ALTER TABLE {table} ADD COLUMN owner text;
+		EXECUTE format('COMMENT ON TABLE %s IS %L', {table'}, replace(was, {old'}, {new'}));
 	END IF;
 EXCEPTION WHEN duplicate_table THEN
 	NULL;
@@ -100,11 +118,11 @@ END $traceflake$`
 //
 // The search begins at a random node and goes around, so that clients seldom
 // meet. A row that another transaction has locked is skipped, not waited for.
-// Whether any block was free in the statement's one snapshot spares the search
-// when none is, and tells that from "those that were are just being taken".
+// Whether any block is free in the statement's one snapshot spares the search if
+// none is, and tells that from "those that are free are just being taken".
 const acquireSQL = `WITH {clock},
 held AS MATERIALIZED (
-	SELECT * FROM {table} WHERE holder = $1 FOR UPDATE
+	SELECT * FROM {table} WHERE nonce = $1 FOR UPDATE
 ), stock AS MATERIALIZED (
 	SELECT EXISTS (SELECT FROM {table} WHERE granted_until <= to_timestamp($3::bigint) AND node BETWEEN $5 AND $6) AS free
 ), may AS MATERIALIZED (
@@ -112,16 +130,16 @@ held AS MATERIALIZED (
 ), found AS MATERIALIZED (
 	SELECT node FROM (
 		SELECT node FROM {table}
-		WHERE (SELECT take FROM may) AND granted_until <= to_timestamp($3::bigint) AND node BETWEEN $8 AND $6
+		WHERE (SELECT take FROM may) AND granted_until <= to_timestamp($3::bigint) AND node BETWEEN $9 AND $6
 		ORDER BY node LIMIT 1 FOR UPDATE SKIP LOCKED
 	) AS after UNION ALL SELECT node FROM (
 		SELECT node FROM {table}
-		WHERE (SELECT take FROM may) AND granted_until <= to_timestamp($3::bigint) AND node BETWEEN $5 AND $8 - 1
+		WHERE (SELECT take FROM may) AND granted_until <= to_timestamp($3::bigint) AND node BETWEEN $5 AND $9 - 1
 		ORDER BY node LIMIT 1 FOR UPDATE SKIP LOCKED
 	) AS before LIMIT 1
 ), granted AS (
 	UPDATE {table} AS t SET granted_from = to_timestamp($3::bigint), granted_until = to_timestamp($4::bigint),
-		holder = $1, version = t.version + 1
+		nonce = $1, owner = nullif($8, ''), version = t.version + 1
 	FROM found WHERE t.node = found.node
 	RETURNING t.*
 )
@@ -134,9 +152,10 @@ const renewSQL = `WITH {clock},
 b AS MATERIALIZED (
 	SELECT * FROM {table} WHERE node = $1 FOR UPDATE
 ), written AS (
-	UPDATE {table} AS t SET granted_until = to_timestamp($5::bigint), version = t.version + 1
+	UPDATE {table} AS t SET granted_until = greatest(b.granted_until, to_timestamp($6::bigint)),
+		nonce = $5, version = t.version + 1
 	FROM b, clock
-	WHERE {mine} AND b.granted_until < to_timestamp($5::bigint) AND $6::bigint <= clock.now + $7::bigint
+	WHERE {mine} AND $7::bigint <= clock.now + $8::bigint
 	RETURNING t.node
 )
 SELECT clock.now, {durable}, EXISTS (SELECT FROM written), {block} FROM clock, b`
@@ -145,8 +164,8 @@ const releaseSQL = `WITH {clock},
 b AS MATERIALIZED (
 	SELECT * FROM {table} WHERE node = $1 FOR UPDATE
 ), written AS (
-	UPDATE {table} AS t SET granted_until = least(b.granted_until, greatest(b.granted_from, to_timestamp($5::bigint))),
-		holder = NULL, version = t.version + 1
+	UPDATE {table} AS t SET granted_until = least(b.granted_until, greatest(b.granted_from, to_timestamp($6::bigint))),
+		nonce = $5, owner = NULL, version = t.version + 1
 	FROM b
 	WHERE {mine}
 	RETURNING t.node
@@ -168,9 +187,9 @@ WHERE version > 0 AND node BETWEEN $1 AND $2 ORDER BY node`
 const raiseSQL = `WITH {clock},
 written AS (
 	UPDATE {table} SET granted_until = greatest(granted_until, to_timestamp($1::bigint)),
-		holder = NULL, version = version + 1
+		nonce = NULL, owner = NULL, version = version + 1
 	WHERE node BETWEEN $2 AND $3
 	RETURNING node
 )
 SELECT clock.now, {durable}, (SELECT count(*) FROM written) = $4::bigint,
-	NULL::integer, NULL::integer, NULL::bigint, NULL, NULL::bigint, NULL::bigint FROM clock`
+	NULL::integer, NULL::integer, NULL::bigint, NULL, NULL, NULL::bigint, NULL::bigint FROM clock`

@@ -1,6 +1,7 @@
 package pgstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/randflake/lease"
+	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
 // DefaultTable is the name of the table unless [WithTable] gives another.
@@ -24,11 +26,10 @@ const DefaultTable = "traceflake_leases"
 // concurrent use.
 type Store struct {
 	pool  *pgxpool.Pool
-	asked lease.NodeRange
-	adopt bool   // take the block size of the table
-	name  string // of the table
+	asked driver.NodeRange // what is zero is for the table to say
+	name  string           // of the table
 	sql   statements
-	nodes atomic.Pointer[lease.NodeRange] // set when the table was seen, and is ours
+	nodes atomic.Pointer[driver.NodeRange] // set when the table was seen, and is ours
 }
 
 var _ interface {
@@ -44,26 +45,17 @@ type optionFunc func(*Store)
 func (f optionFunc) apply(s *Store) { f(s) }
 
 // WithBlockSize sets how many nodes a block has, a power of two from 1 to
-// 131072; the default is [lease.DefaultBlockSize]. It is fixed when the table
-// is made.
+// 131072. It is fixed when the table is made. The default is the table's own,
+// and [driver.DefaultBlockSize] for a new one.
 func WithBlockSize(nodes int) Option {
-	return optionFunc(func(s *Store) { s.asked.BlockSize = toNode(nodes) })
+	return optionFunc(func(s *Store) { s.asked.BlockSize = driver.Count(nodes, 1) })
 }
 
 // WithNodes has this client grant nodes [first, first+n) only; the default is
 // every node. Both are multiples of the block size. Clients of one table may
 // differ; fleets that share a secret but no store must not overlap.
 func WithNodes(first, n int) Option {
-	return optionFunc(func(s *Store) { s.asked.First, s.asked.Nodes = toNode(first), toNode(n) })
-}
-
-// toNode keeps a number that is no node number one that NodeRange.Check
-// refuses.
-func toNode(n int) uint32 {
-	if n < 0 || n > randflake.MaxNode+1 {
-		return 1<<32 - 1
-	}
-	return uint32(n)
+	return optionFunc(func(s *Store) { s.asked.First, s.asked.Nodes = driver.Count(first, 0), driver.Count(n, 1) })
 }
 
 // WithTable names the table, with its schema if it is not the first one of
@@ -82,7 +74,7 @@ var tableName = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]{0,49}\.)?[A-Za-z_][A
 //
 // The pool stays the caller's to close.
 func New(pool *pgxpool.Pool, opts ...Option) (*Store, error) {
-	s := &Store{pool: pool, asked: lease.AllNodes, name: DefaultTable}
+	s := &Store{pool: pool, name: DefaultTable}
 	for _, opt := range opts {
 		opt.apply(s)
 	}
@@ -93,10 +85,10 @@ func New(pool *pgxpool.Pool, opts ...Option) (*Store, error) {
 		return nil, fmt.Errorf("pgstore: %w: table %q, want name or schema.name of letters, digits and underscores, up to 50 each",
 			lease.ErrInvalidRequest, s.name)
 	}
-	if err := s.asked.Check(); err != nil {
+	if err := s.asked.CheckAsked(); err != nil {
 		return nil, fmt.Errorf("pgstore: %w", err)
 	}
-	s.sql = statementsFor(pgx.Identifier(strings.Split(s.name, ".")).Sanitize(), s.asked.BlockSize)
+	s.sql = statementsFor(pgx.Identifier(strings.Split(s.name, ".")).Sanitize(), cmp.Or(s.asked.BlockSize, driver.DefaultBlockSize))
 	return s, nil
 }
 
@@ -104,10 +96,10 @@ func New(pool *pgxpool.Pool, opts ...Option) (*Store, error) {
 // random one.
 func (s *Store) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
 	r.Now = r.Now.Truncate(time.Microsecond) // as PostgreSQL counts
-	if err := r.Check(time.Time{}); err != nil {
+	if err := driver.CheckRequest(r, time.Time{}); err != nil {
 		return lease.Grant{}, fmt.Errorf("pgstore: %w", err)
 	}
-	next, err := lease.Block{}.Acquire(r)
+	next, err := driver.Block{}.Acquire(r)
 	if err != nil {
 		return lease.Grant{}, fmt.Errorf("pgstore: acquire: %w", err)
 	}
@@ -118,7 +110,7 @@ func (s *Store) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 	first, last := bounds(nodes)
 	args := []any{
 		r.Holder, r.Now.UnixMicro(), next.Start.Unix(), next.GrantedUntil.Unix(),
-		first, last, lease.MaxClockAhead.Microseconds(), int64(0),
+		first, last, lease.MaxClockAhead.Microseconds(), r.Owner, int64(0),
 	}
 	for try := 0; ; try++ {
 		args[len(args)-1] = first + rand.Int64N(last-first+1) // where to begin
@@ -126,7 +118,7 @@ func (s *Store) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 		if err != nil {
 			return lease.Grant{}, err
 		}
-		if err := r.Check(a.now); err != nil {
+		if err := driver.CheckRequest(r, a.now); err != nil {
 			return lease.Grant{}, fmt.Errorf("pgstore: %w", err)
 		}
 		if a.block.Nodes > 0 {
@@ -146,21 +138,21 @@ func (s *Store) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 }
 
 // Renew implements [lease.Store].
-func (s *Store) Renew(ctx context.Context, g lease.Grant, end time.Time) (lease.Grant, error) {
-	if err := s.find(ctx, "renew", g); err != nil {
+func (s *Store) Renew(ctx context.Context, g lease.Grant, nonce string, end time.Time) (lease.Grant, error) {
+	if err := s.findOwn(ctx, "renew", g, nonce); err != nil {
 		return lease.Grant{}, err
 	}
 	end = bounded(end).Truncate(time.Microsecond)
-	a, err := s.call(ctx, "renew", s.sql.renew, append(identify(g),
+	a, err := s.call(ctx, "renew", s.sql.renew, append(identify(g, nonce),
 		min(end.Unix(), randflake.EndOfLife), end.UnixMicro(), (lease.MaxTTL+lease.MaxClockAhead).Microseconds())...)
 	if err != nil {
 		return lease.Grant{}, err
 	}
-	if err := lease.CheckRenewal(end, a.now); err != nil {
+	if err := driver.CheckRenewal(end, a.now); err != nil {
 		return lease.Grant{}, fmt.Errorf("pgstore: renew node %d: %w", g.Node, err)
 	}
-	next, err := a.block.Renew(g, end)
-	if err == nil && a.ok != (next.Version > a.block.Version) {
+	next, err := a.block.Renew(g, nonce, end)
+	if err == nil && !a.ok {
 		err = errNotWritten
 	}
 	if err != nil {
@@ -170,15 +162,15 @@ func (s *Store) Renew(ctx context.Context, g lease.Grant, end time.Time) (lease.
 }
 
 // Release implements [lease.Store].
-func (s *Store) Release(ctx context.Context, g lease.Grant, unused time.Time) error {
-	if err := s.find(ctx, "release", g); err != nil {
+func (s *Store) Release(ctx context.Context, g lease.Grant, nonce string, unused time.Time) error {
+	if err := s.findOwn(ctx, "release", g, nonce); err != nil {
 		return err
 	}
-	a, err := s.call(ctx, "release", s.sql.release, append(identify(g), ceil(bounded(unused)))...)
+	a, err := s.call(ctx, "release", s.sql.release, append(identify(g, nonce), ceil(bounded(unused)))...)
 	if err != nil {
 		return err
 	}
-	_, err = a.block.Release(g, unused)
+	_, err = a.block.Release(g, nonce, unused)
 	if err == nil && !a.ok {
 		err = errNotWritten
 	}
@@ -201,8 +193,8 @@ func (s *Store) Get(ctx context.Context, g lease.Grant) (lease.Grant, error) {
 	return a.block.Grant(), nil
 }
 
-// errNotWritten comes when the statement and the rule of lease.Block, which it
-// repeats, do not agree.
+// errNotWritten is returned if the statement and the rule of driver.Block,
+// which it repeats, do not agree.
 var errNotWritten = errors.New("the row was not written as it should have been; does a rule, trigger or policy of the table interfere?")
 
 // find looks whether the store has a block of that node.
@@ -217,15 +209,25 @@ func (s *Store) find(ctx context.Context, what string, g lease.Grant) error {
 	return nil
 }
 
+// findOwn is find for a write by the holder of g, which the rule must not refuse
+// whatever is stored.
+func (s *Store) findOwn(ctx context.Context, what string, g lease.Grant, nonce string) error {
+	own := driver.Block{Node: g.Node, Nodes: g.Nodes, Holder: g.Holder, Version: g.Version}
+	if _, err := own.Renew(g, nonce, g.End); err != nil {
+		return fmt.Errorf("pgstore: %s: %w", what, err)
+	}
+	return s.find(ctx, what, g)
+}
+
 // bounds returns the first and the last node.
-func bounds(r lease.NodeRange) (first, last int64) {
+func bounds(r driver.NodeRange) (first, last int64) {
 	return int64(r.First), int64(r.First) + int64(r.Nodes) - 1
 }
 
-// identify is how a statement finds the block of a grant, and knows that it is
-// still the grant's.
-func identify(g lease.Grant) []any {
-	return []any{int64(g.Node), int64(g.Nodes), g.Holder, int64(g.Version)} //nolint:gosec // a version past an int64 matches none
+// identify is how a statement finds the block of a grant, knows that it is
+// still the grant's, and names what it writes.
+func identify(g lease.Grant, nonce string) []any {
+	return []any{int64(g.Node), int64(g.Nodes), g.Holder, int64(g.Version), nonce} //nolint:gosec // a version past an int64 matches none
 }
 
 // bounded returns t, or the nearest time that is a timestamp to PostgreSQL and

@@ -16,7 +16,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/traceflake/traceflake/cmd/traceflake/internal/stamp"
-	"github.com/traceflake/traceflake/idgen"
+	"github.com/traceflake/traceflake/traceid"
 )
 
 // MaxRecord is the longest record in bytes that gets an ID. Longer ones are
@@ -152,7 +152,7 @@ func (r *run) id(text string, key, record []byte) (id trace.TraceID, err error) 
 
 func (r *run) newID(t time.Time, key []byte) (trace.TraceID, error) {
 	id, err := r.NewID(t, key)
-	if errors.Is(err, idgen.ErrBeforeEpoch) || errors.Is(err, idgen.ErrAfterEnd) {
+	if errors.Is(err, traceid.ErrBeforeEpoch) || errors.Is(err, traceid.ErrAfterEnd) {
 		err = badRecord{fmt.Errorf("%s: %w", t.UTC().Format(time.RFC3339Nano), err)}
 	}
 	return id, err

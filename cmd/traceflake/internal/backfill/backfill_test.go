@@ -23,19 +23,19 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/traceflake/traceflake/cmd/traceflake/internal/stamp"
-	"github.com/traceflake/traceflake/idgen"
 	"github.com/traceflake/traceflake/randflake"
+	"github.com/traceflake/traceflake/traceid"
 )
 
 // counter makes the ID of call n: the time in the clear half, n in the low one.
 func counter() func(time.Time, []byte) (trace.TraceID, error) {
 	n := uint64(0)
 	return func(t time.Time, _ []byte) (trace.TraceID, error) {
-		if t.UnixMilli() < idgen.EpochMillis {
-			return trace.TraceID{}, idgen.ErrBeforeEpoch
+		if t.UnixMilli() < traceid.EpochMillis {
+			return trace.TraceID{}, traceid.ErrBeforeEpoch
 		}
 		n++
-		id := idgen.MinTraceID(t)
+		id := traceid.Min(t)
 		binary.BigEndian.PutUint64(id[8:], n)
 		return id, nil
 	}
@@ -82,7 +82,7 @@ func showIDs(s string) string {
 		if err != nil {
 			return s
 		}
-		return "<" + idgen.Time(id).Format("2006-01-02T15:04:05.999") + " " + strconv.FormatUint(binary.BigEndian.Uint64(id[8:]), 10) + ">"
+		return "<" + traceid.Time(id).Format("2006-01-02T15:04:05.999") + " " + strconv.FormatUint(binary.BigEndian.Uint64(id[8:]), 10) + ">"
 	})
 }
 
@@ -102,10 +102,10 @@ func TestNDJSON(t *testing.T) {
 			`{"ts":1704164645,"trace_id":"<2024-01-02T03:04:05 1>"}` + "\n" + `{"ts":1704164645001,"trace_id":"<2024-01-02T03:04:05.001 2>"}` + "\n" +
 				`{"ts":"1704164645002000","trace_id":"<2024-01-02T03:04:05.002 3>"}` + "\n" + `{"ts":1704164645003000000,"trace_id":"<2024-01-02T03:04:05.003 4>"}` + "\n" +
 				`{"ts":"2024-01-02 03:04:05.004","trace_id":"<2024-01-02T03:04:05.004 5>"}`, nil},
-		{"unit given", `{"ts":1704164645}`, Options{TimeUnit: stamp.Milliseconds}, `{"ts":1704164645}`, []string{"1: 1970-01-20T17:22:44.645Z: idgen: the time is before"}},
+		{"unit given", `{"ts":1704164645}`, Options{TimeUnit: stamp.Milliseconds}, `{"ts":1704164645}`, []string{"1: 1970-01-20T17:22:44.645Z: traceid: the time is before"}},
 		{"before 2020", `{"ts":"2019-12-31T23:59:59.999Z"}` + "\n" + `{"ts":"2020-01-01T00:00:00Z"}`, Options{},
 			`{"ts":"2019-12-31T23:59:59.999Z"}` + "\n" + `{"ts":"2020-01-01T00:00:00Z","trace_id":"<2020-01-01T00:00:00 1>"}`,
-			[]string{"1: 2019-12-31T23:59:59.999Z: idgen: the time is before 2020-01-01T00:00:00Z"}},
+			[]string{"1: 2019-12-31T23:59:59.999Z: traceid: the time is before 2020-01-01T00:00:00Z"}},
 		{"half-written and wrong lines", `{"ts":"2024-01-02T03:04:05Z","a":"hal` + "\n" + `{"ts":1704164645}` + "\nnot JSON\n[1]\n{}\n" + `{"ts":null}` + "\n" + `{"ts":{}}` + "\n" + `{"ts":"soon"}` + "\n" + `{"ts":170416`, Options{},
 			`{"ts":"2024-01-02T03:04:05Z","a":"hal` + "\n" + `{"ts":1704164645,"trace_id":"<2024-01-02T03:04:05 1>"}` + "\nnot JSON\n[1]\n{}\n" + `{"ts":null}` + "\n" + `{"ts":{}}` + "\n" + `{"ts":"soon"}` + "\n" + `{"ts":170416`,
 			[]string{"1: the line is no JSON object; was it cut off?", "3: the line is no", "4: the line is no", `5: it has no field "ts"`, `6: field "ts" is no text and no number`, `7: field "ts" is no`, `8: field "ts": "soon" is no time`, "9: the line is no"}},
@@ -121,7 +121,7 @@ func TestNDJSON(t *testing.T) {
 				`{"ts":1704164649,"k":"7","trace_id":"<2024-01-02T03:04:08 3>"}` + "\n" + `{"ts":1704164650,"trace_id":"<2024-01-02T03:04:10 4>"}` + "\n" +
 				`{"ts":1704164651,"k":"","trace_id":"<2024-01-02T03:04:11 5>"}` + "\n" + `{"ts":1704164652,"k":null,"trace_id":"<2024-01-02T03:04:12 6>"}`, nil},
 		{"a key's first sound record counts", `{"ts":"2019-01-01T00:00:00Z","k":"a"}` + "\n" + `{"ts":1704164645,"k":"a"}`, Options{KeyField: "k"},
-			`{"ts":"2019-01-01T00:00:00Z","k":"a"}` + "\n" + `{"ts":1704164645,"k":"a","trace_id":"<2024-01-02T03:04:05 1>"}`, []string{"1: 2019-01-01T00:00:00Z: idgen: the time is before"}},
+			`{"ts":"2019-01-01T00:00:00Z","k":"a"}` + "\n" + `{"ts":1704164645,"k":"a","trace_id":"<2024-01-02T03:04:05 1>"}`, []string{"1: 2019-01-01T00:00:00Z: traceid: the time is before"}},
 		{"nested too deep", strings.Repeat(`{"a":`, 100_000), Options{}, strings.Repeat(`{"a":`, 100_000), []string{"1: the line is no JSON object"}},
 		{"nothing", "", Options{}, "", nil},
 	} {
@@ -173,7 +173,7 @@ func TestCSV(t *testing.T) {
 			"ts,a,trace_id\n1704164645,5\" pipe\n1704164645,6\" pipe\n1704164645,x," + id1 + "\n", []string{`2: bare " in non-quoted-field`, `3: bare " in`}},
 		{"no time, old time", "ts,a\n,x\nsoon,x\n2019-12-31T23:59:59Z,x\n1704164645,x\n", Options{},
 			"ts,a,trace_id\n,x,\nsoon,x,\n2019-12-31T23:59:59Z,x,\n1704164645,x," + id1 + "\n",
-			[]string{`2: field "ts": the time is empty`, `3: field "ts": "soon" is no time`, "4: 2019-12-31T23:59:59Z: idgen: the time is before"}},
+			[]string{`2: field "ts": the time is empty`, `3: field "ts": "soon" is no time`, "4: 2019-12-31T23:59:59Z: traceid: the time is before"}},
 		{"keys", "ts,k\n1704164645,a\n1704164645,b\n1704164646,\"a\"\n1704164645,\n", Options{KeyField: "k"},
 			"ts,k,trace_id\n1704164645,a," + id1 + "\n1704164645,b," + id2 + "\n1704164646,\"a\"," + id1 + "\n1704164645,,<2024-01-02T03:04:05 3>\n", nil},
 		{"only a header", "ts,a", Options{}, "ts,a,trace_id", nil},
@@ -273,19 +273,19 @@ func TestDeterministic(t *testing.T) {
 			t.Errorf("another %s, the same low half", name)
 		}
 	}
-	if got := idgen.Time(id); !got.Equal(when.Truncate(time.Millisecond)) {
+	if got := traceid.Time(id); !got.Equal(when.Truncate(time.Millisecond)) {
 		t.Errorf("time %v", got)
 	}
-	if idgen.Inspect(k.Codec(), id).Agree || idgen.NewVerifier(k.Codecs(), idgen.WithMaxAge(20*365*24*time.Hour)).Verify(id) {
+	if traceid.Inspect(k, id).Agree || traceid.NewVerifier(k, traceid.WithMaxAge(20*365*24*time.Hour)).Verify(id) {
 		t.Error("it verifies")
 	}
 	for at, want := range map[time.Time]error{
-		time.UnixMilli(idgen.EpochMillis - 1):                      idgen.ErrBeforeEpoch,
-		time.UnixMilli(idgen.EpochMillis):                          nil,
-		time.UnixMilli(idgen.EpochMillis + 1<<41 - 1).Add(999_999): nil,
-		time.UnixMilli(idgen.EpochMillis + 1<<41):                  idgen.ErrAfterEnd,
-		time.Date(290000, 1, 1, 0, 0, 0, 0, time.UTC):              idgen.ErrAfterEnd,
-		time.Date(-290000, 1, 1, 0, 0, 0, 0, time.UTC):             idgen.ErrBeforeEpoch,
+		time.UnixMilli(traceid.EpochMillis - 1):                      traceid.ErrBeforeEpoch,
+		time.UnixMilli(traceid.EpochMillis):                          nil,
+		time.UnixMilli(traceid.EpochMillis + 1<<41 - 1).Add(999_999): nil,
+		time.UnixMilli(traceid.EpochMillis + 1<<41):                  traceid.ErrAfterEnd,
+		time.Date(290000, 1, 1, 0, 0, 0, 0, time.UTC):                traceid.ErrAfterEnd,
+		time.Date(-290000, 1, 1, 0, 0, 0, 0, time.UTC):               traceid.ErrBeforeEpoch,
 	} {
 		if id, err := Deterministic(k)(at, nil); !errors.Is(err, want) || (err == nil) != id.IsValid() {
 			t.Errorf("%v: %v, %v, want %v", at, id, err, want)

@@ -4,12 +4,13 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/traceflake/traceflake/idgen"
 	"github.com/traceflake/traceflake/randflake"
+	"github.com/traceflake/traceflake/traceid"
 )
 
 // Deterministic returns a NewID for which the same time, to the millisecond,
@@ -18,27 +19,23 @@ import (
 // from the secret, so they decode to nothing, and the IDs of a millisecond are
 // in no order. Not safe for concurrent use.
 //
-// Errors: [idgen.ErrBeforeEpoch], [idgen.ErrAfterEnd].
+// Errors: [traceid.ErrBeforeEpoch], [traceid.ErrAfterEnd].
 func Deterministic(k *randflake.Keyring) func(time.Time, []byte) (trace.TraceID, error) {
-	secret := k.Derive("backfill")
+	secret := k.Codec().Derive("backfill")
 	mac := hmac.New(sha256.New, secret[:])
 	return func(t time.Time, key []byte) (trace.TraceID, error) {
-		id := idgen.MinTraceID(t)
-		switch clear := idgen.Time(id); {
-		case t.Before(clear):
-			return trace.TraceID{}, idgen.ErrBeforeEpoch
-		case !t.Before(clear.Add(time.Millisecond)):
-			return trace.TraceID{}, idgen.ErrAfterEnd
-		}
+		least := traceid.Min(t)
 		mac.Reset()
-		mac.Write(id[:8])
+		mac.Write(least[:8])
 		mac.Write(key)
 		var sum [sha256.Size]byte
 		mac.Sum(sum[:0])
-		const sequence = 1<<23 - 1
-		high := binary.BigEndian.Uint64(id[:8]) | binary.BigEndian.Uint64(sum[:8])&sequence
-		binary.BigEndian.PutUint64(id[:8], max(high, 1)) // zero would be a 64-bit ID
-		copy(id[8:], sum[8:16])
-		return id, nil
+		sequence := binary.BigEndian.Uint32(sum[4:8]) & traceid.MaxSequence
+		low := randflake.ID(binary.BigEndian.Uint64(sum[8:16]))
+		id, err := traceid.New(t, sequence, low)
+		if errors.Is(err, traceid.ErrInvalidParts) { // a half is zero
+			id, err = traceid.New(t, max(sequence, 1), max(low, 1))
+		}
+		return id, err
 	}
 }

@@ -86,6 +86,9 @@ func (x Identifier) sofatracer(s string) []Candidate {
 // and four digits of a sequence. PROCESS is 32 hex digits, or a number from
 // agents before version 8.
 func (x Identifier) skywalking(s string) []Candidate {
+	if strings.IndexByte(s, '.') < 0 {
+		return nil
+	}
 	parts := strings.Split(s, ".")
 	if len(parts) != 3 || !isDigits(parts[1]) || !isDigits(parts[2]) || len(parts[2]) != 17 {
 		return nil

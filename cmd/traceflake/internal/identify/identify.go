@@ -7,7 +7,6 @@
 package identify
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -19,18 +18,18 @@ import (
 
 // Candidate is one thing that an ID may be.
 type Candidate struct {
-	Kind string `json:"kind"`
+	Kind string
 	// Time is when the ID was made, if it tells.
-	Time *time.Time `json:"time,omitempty"`
+	Time *time.Time
 	// Parts are what else it tells.
-	Parts Parts `json:"parts,omitempty"`
+	Parts Parts
 	// Note is what the kind does not say by itself.
-	Note string `json:"note,omitempty"`
+	Note string
 	// Chance is the share of random IDs of the same form that would look like
 	// this kind; 1 where the form is all there is.
-	Chance float64 `json:"chance"`
+	Chance float64
 	// Node is the node of a Randflake ID that one of the secrets decodes.
-	Node *uint32 `json:"-"`
+	Node *uint32
 }
 
 // Parts are named values in the order in which the ID holds them.
@@ -42,32 +41,12 @@ type Part struct {
 	Value any
 }
 
-// MarshalJSON writes the parts as an object, in their order, with underscores
-// for the spaces in their names.
-func (p Parts) MarshalJSON() ([]byte, error) {
-	var b strings.Builder
-	b.WriteByte('{')
-	for i, part := range p {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		name, err := json.Marshal(strings.ReplaceAll(part.Name, " ", "_"))
-		if err != nil {
-			return nil, err
-		}
-		value, err := json.Marshal(part.Value)
-		if err != nil {
-			return nil, err
-		}
-		b.Write(name)
-		b.WriteByte(':')
-		b.Write(value)
+func (p *Parts) add(name string, value any) {
+	if *p == nil {
+		*p = make(Parts, 0, 8) // as many as any kind has
 	}
-	b.WriteByte('}')
-	return []byte(b.String()), nil
+	*p = append(*p, Part{name, value})
 }
-
-func (p *Parts) add(name string, value any) { *p = append(*p, Part{name, value}) }
 
 // Identifier names IDs.
 type Identifier struct {

@@ -41,7 +41,7 @@ const secretA, secretB = "dffd6021bb2bd5b0af676290809ec3a5", "001122334455667788
 func fleet(t *testing.T, k *randflake.Keyring) *idgen.Generator {
 	t.Helper()
 	source, err := randflake.NewGenerator(k.Codec(), randflake.Lease{Node: 42, Nodes: 1, Start: now.Add(-time.Minute), End: now.Add(time.Hour)},
-		randflake.WithClock(clock{}.Now))
+		randflake.WithClock(clock{}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -334,14 +334,23 @@ func TestLine(t *testing.T) {
 	}
 }
 
-func TestPartsKeepTheirOrderInJSON(t *testing.T) {
-	var p Parts
-	p.add("z", 1)
-	p.add(`a "`, "<b>")
-	p.add("x", randflake.ID(31))
-	b, err := json.Marshal(p)
-	if err != nil || string(b) != `{"z":1,"a_\"":"\u003cb\u003e","x":"v"}` {
-		t.Errorf("%s, %v", b, err)
+// What AppendJSON writes is what encoding/json reads, in its order.
+func TestAppendJSON(t *testing.T) {
+	c := Candidate{Kind: "k", Note: "n", Chance: 4.6e-10, Time: at(now)}
+	c.Parts.add("z", 1)
+	c.Parts.add("y y", uint32(7))
+	c.Parts.add(`a "`, "<b>\xff\n")
+	c.Parts.add("x", randflake.ID(31))
+	f := Found{Role: "trace", ID: "a\\b\u2028", Candidates: []Candidate{c, {Kind: "only", Chance: 1}}}
+	b := append(f.AppendJSON([]byte("{")), '}')
+	const want = `{"role":"trace","id":"a\\b\u2028","candidates":[{"kind":"k","time":"2026-11-21T12:00:00.123Z",` +
+		`"parts":{"z":1,"y_y":7,"a_\"":"\u003cb\u003e\ufffd\n","x":"v"},"note":"n","chance":4.6e-10},{"kind":"only","chance":1}]}`
+	if string(b) != want {
+		t.Errorf("got  %s\nwant %s", b, want)
+	}
+	var back map[string]any
+	if err := json.Unmarshal(b, &back); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -362,6 +371,9 @@ func FuzzLine(f *testing.F) {
 			t.Error("nothing found and no error")
 		}
 		for _, id := range found {
+			if text := append(id.AppendJSON([]byte("{")), '}'); !json.Valid(text) {
+				t.Errorf("%q gives %s", line, text)
+			}
 			for _, c := range id.Candidates {
 				if c.Kind == "" || c.Chance <= 0 || c.Chance > 1 {
 					t.Errorf("%+v", c)

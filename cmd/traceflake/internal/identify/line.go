@@ -8,9 +8,9 @@ import (
 
 // Found is an ID in a line.
 type Found struct {
-	Role       string      `json:"role,omitempty"` // trace, span or parent, where a header says
-	ID         string      `json:"id"`
-	Candidates []Candidate `json:"candidates"`
+	Role       string // trace, span or parent, where a header says
+	ID         string
+	Candidates []Candidate
 }
 
 // Line reads a line that holds one ID, or a header of traceparent, b3 or one

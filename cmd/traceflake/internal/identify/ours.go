@@ -9,8 +9,8 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/traceflake/traceflake/idgen"
 	"github.com/traceflake/traceflake/randflake"
+	"github.com/traceflake/traceflake/traceid"
 )
 
 // The kinds that are ours.
@@ -30,22 +30,22 @@ const (
 var randflakeEpoch = time.Unix(randflake.Epoch, 0)
 
 func (x Identifier) traceID(id trace.TraceID) (Candidate, bool) {
-	t := idgen.Time(id)
-	chance := x.share(t, time.UnixMilli(idgen.EpochMillis), clearYears)
+	t := traceid.Time(id)
+	chance := x.share(t, time.UnixMilli(traceid.EpochMillis), clearYears)
 	if [8]byte(id[:8]) == [8]byte{} || chance == 0 {
 		return Candidate{}, false
 	}
 	c := Candidate{Kind: TraceID, Time: &t, Chance: chance}
-	c.Parts.add("sequence", idgen.Sequence(id))
+	c.Parts.add("sequence", traceid.Sequence(id))
 	if x.Keyring == nil {
 		c.Note = "by its time only; a secret would tell"
 		return c, true
 	}
-	info, secret := idgen.InspectKeyring(x.Keyring, id)
+	info := traceid.Inspect(x.Keyring, id)
 	switch {
-	case secret >= 0:
+	case info.Agree:
 		c.Chance *= agreement * float64(len(x.Keyring.Codecs()))
-		c.decoded(info.Parts, secret)
+		c.decoded(info.Parts, info.Secret)
 		c.Parts.add("halves", "agree")
 	case x.backfilled(&c, info):
 	default:
@@ -57,7 +57,7 @@ func (x Identifier) traceID(id trace.TraceID) (Candidate, bool) {
 
 // backfilled tells an ID of NewTraceIDAt: its low half was made later than its
 // clear half says.
-func (x Identifier) backfilled(c *Candidate, info idgen.Info) bool {
+func (x Identifier) backfilled(c *Candidate, info traceid.Info) bool {
 	for secret, codec := range x.Keyring.Codecs() {
 		parts := codec.Decode(info.Low)
 		from := randflakeEpoch
@@ -127,6 +127,9 @@ func (x Identifier) hex128(s string) []Candidate {
 	var all []Candidate
 	if c, ok := x.traceID(id); ok {
 		all = append(all, c)
+		if c.Chance < certain { // of the others only this one may be likelier yet
+			return append(all, x.secondsFirst(id)...)
+		}
 	}
 	all = append(all, x.uuidBits(id)...)
 	all = append(all, x.ulidBits(id)...)
@@ -150,14 +153,20 @@ func (x Identifier) hex64(s string) []Candidate {
 	return append(x.randflake(randflake.ID(n)), c)
 }
 
-// minText is how many digits a text has at least to be taken for an ID: of
-// 500 000 IDs one is shorter, and so are most words.
-const minText = 10
+// How many digits a text has to be taken for an ID: of 500 000 IDs one is
+// shorter, and so are most words; 64 bits have at most 13.
+const (
+	minText = 10
+	maxText = 13
+)
 
 // base32 reads the text form of Randflake IDs.
 func (x Identifier) base32(s string) []Candidate {
+	if len(s) < minText || len(s) > maxText {
+		return nil
+	}
 	id, err := randflake.Parse(s)
-	if err != nil || len(s) < minText {
+	if err != nil {
 		return nil
 	}
 	all := x.randflake(id)

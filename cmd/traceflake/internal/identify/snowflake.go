@@ -44,6 +44,9 @@ func (f *Snowflake) SetBits(s string) error {
 
 // decimal reads a number of 64 bits, signed or not.
 func (x Identifier) decimal(s string) []Candidate {
+	if len(s) > len("-9223372036854775808") {
+		return nil
+	}
 	n, err := strconv.ParseUint(s, 10, 64)
 	if strings.HasPrefix(s, "-") {
 		var signed int64

@@ -47,7 +47,7 @@ func (x Identifier) uuidBits(raw trace.TraceID) []Candidate {
 			ts, err = uuid.TimestampFromV6(id)
 		}
 		timed(ts, err, year(1998), 3653) // 2^60 times 100 ns
-		c.Parts.add("clock sequence", binary.BigEndian.Uint16(id[8:])&0x3fff)
+		c.Parts.add("clock sequence", uint32(binary.BigEndian.Uint16(id[8:])&0x3fff))
 		c.Parts.add("node", net.HardwareAddr(id[10:]).String())
 		if id[10]&1 == 1 {
 			c.Note = "the node is random, not a network address"

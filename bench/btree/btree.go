@@ -1,0 +1,214 @@
+// Package btree answers: what do keys of different kinds cost a B-tree?
+//
+// An ID is often the primary key of a table in PostgreSQL. Keys in no order touch
+// pages all over the index: it gets larger, more pages are split, and more of
+// them go to the WAL as a whole. Rows are inserted into a real PostgreSQL and
+// what it did is read from its own statistics.
+package btree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bwmarrin/snowflake"
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/traceflake/traceflake/bench/internal/text"
+	"github.com/traceflake/traceflake/idgen"
+	"github.com/traceflake/traceflake/internal/embedded"
+)
+
+// perCommit is how many rows a transaction inserts.
+const perCommit = 1000
+
+// quarters is how many checkpoints there are, in equal parts of the rows. The
+// first change of a page after one puts the whole page into the WAL, which is
+// what keys in no order cost in the long run.
+const quarters = 4
+
+// tries is how often each kind of key is inserted into a new table.
+const tries = 3
+
+// keyKind is a kind of primary key.
+type keyKind struct {
+	what, column string
+	next         func() any
+}
+
+func keyKinds() ([]keyKind, *idgen.Generator, error) {
+	node, err := snowflake.NewNode(1)
+	if err != nil {
+		return nil, nil, err
+	}
+	g := idgen.New()
+	ours := func() [16]byte {
+		id, _ := g.NewIDs(context.Background())
+		return id
+	}
+	return []keyKind{
+		{"random (UUIDv4)", "uuid", func() any { return [16]byte(uuid.New()) }},
+		{"random (UUIDv4)", "bytea", func() any { id := uuid.New(); return id[:] }},
+		{"UUIDv7", "uuid", func() any { return [16]byte(uuid.Must(uuid.NewV7())) }},
+		{"Snowflake", "bigint", func() any { return node.Generate().Int64() }},
+		{"traceflake", "uuid", func() any { return ours() }},
+		{"traceflake", "bytea", func() any { id := ours(); return id[:] }},
+	}, g, nil
+}
+
+// tree is what an index and its inserts cost.
+type tree struct {
+	keyKind
+	index, wal, images int64 // bytes; images: of whole pages in the WAL
+	splits             int64
+	density            float64
+	took               time.Duration
+}
+
+// Costs are what PostgreSQL was asked.
+type Costs struct {
+	version string
+	buffers int64 // shared_buffers, in bytes
+	rows    int
+	trees   []tree // of the median time
+}
+
+// Measure inserts rows with each kind of key, some times.
+func Measure(ctx context.Context, progress io.Writer, rows int) (b Costs, err error) {
+	server, err := embedded.Postgres(ctx)
+	if err != nil {
+		return b, err
+	}
+	b, err = insertAll(ctx, progress, server.DSN(), rows)
+	return b, errors.Join(err, server.Close())
+}
+
+func insertAll(ctx context.Context, progress io.Writer, dsn string, rows int) (b Costs, err error) {
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return b, err
+	}
+	defer func() { err = errors.Join(err, conn.Close(context.WithoutCancel(ctx))) }()
+	b.rows = rows
+	const server = "SELECT current_setting('server_version'), pg_size_bytes(current_setting('shared_buffers'))"
+	if err := conn.QueryRow(ctx, server).Scan(&b.version, &b.buffers); err != nil {
+		return b, err
+	}
+	// pg_walinspect reads what a checkpoint would throw away, and no checkpoint
+	// may come but at the same rows for every key.
+	for _, sql := range []string{
+		"CREATE EXTENSION pg_walinspect", "CREATE EXTENSION pgstattuple",
+		"ALTER SYSTEM SET wal_keep_size = '8GB'", "ALTER SYSTEM SET max_wal_size = '64GB'", "ALTER SYSTEM SET checkpoint_timeout = '1d'",
+		"SELECT pg_reload_conf()",
+	} {
+		if _, err := conn.Exec(ctx, sql); err != nil {
+			return b, fmt.Errorf("%s: %w", sql, err)
+		}
+	}
+	kinds, g, err := keyKinds()
+	if err != nil {
+		return b, err
+	}
+	runs := make([][]tree, len(kinds))
+	for try := range tries {
+		fmt.Fprintf(progress, "btree %d/%d: %d rows of %d kinds\n", try+1, tries, rows, len(kinds))
+		for i, k := range kinds {
+			t, err := insert(ctx, conn, k, rows)
+			if err != nil {
+				return b, fmt.Errorf("%s as %s: %w", k.what, k.column, err)
+			}
+			runs[i] = append(runs[i], t)
+		}
+	}
+	for _, r := range runs {
+		slices.SortFunc(r, func(a, b tree) int { return int(a.took - b.took) })
+		b.trees = append(b.trees, r[len(r)/2])
+	}
+	if n := g.Fallbacks(); n > 0 {
+		return b, fmt.Errorf("%d calls were answered by the fallback", n)
+	}
+	return b, nil
+}
+
+// insert fills a new table; a transaction's keys are made before its time.
+func insert(ctx context.Context, conn *pgx.Conn, k keyKind, rows int) (t tree, err error) {
+	t.keyKind = k
+	table := "keys_" + k.column // the connection remembers a table's types
+	for _, sql := range []string{
+		"DROP TABLE IF EXISTS " + table,
+		"CREATE TABLE " + table + " (id " + k.column + " PRIMARY KEY, n bigint NOT NULL) WITH (autovacuum_enabled = false)", // it writes WAL, too
+	} {
+		if _, err := conn.Exec(ctx, sql); err != nil {
+			return t, err
+		}
+	}
+	checkpoint := max(rows/quarters/perCommit, 1) * perCommit
+	var before, after string
+	if err := conn.QueryRow(ctx, "SELECT pg_current_wal_insert_lsn()::text").Scan(&before); err != nil {
+		return t, err
+	}
+	for n := 0; n < rows; n += perCommit {
+		if n%checkpoint == 0 {
+			if _, err := conn.Exec(ctx, "CHECKPOINT"); err != nil {
+				return t, err
+			}
+		}
+		copied := make([][]any, min(perCommit, rows-n))
+		for i := range copied {
+			copied[i] = []any{k.next(), int64(n + i)}
+		}
+		start := time.Now()
+		_, err := conn.CopyFrom(ctx, pgx.Identifier{table}, []string{"id", "n"}, pgx.CopyFromRows(copied))
+		if err != nil {
+			return t, err
+		}
+		t.took += time.Since(start)
+	}
+	if err := conn.QueryRow(ctx, "SELECT pg_current_wal_insert_lsn()::text").Scan(&after); err != nil {
+		return t, err
+	}
+	err = conn.QueryRow(ctx, `
+		SELECT pg_relation_size($3::regclass), pg_wal_lsn_diff($2::pg_lsn, $1::pg_lsn)::bigint,
+		       (SELECT avg_leaf_density FROM pgstatindex($3::regclass))`, before, after, table+"_pkey").Scan(&t.index, &t.wal, &t.density)
+	if err != nil {
+		return t, err
+	}
+	// SPLIT_R puts the new key on the right page, SPLIT_L on the left one.
+	err = conn.QueryRow(ctx, `
+		SELECT coalesce(sum("count") FILTER (WHERE "resource_manager/record_type" IN ('Btree/SPLIT_L', 'Btree/SPLIT_R')), 0)::bigint,
+		       coalesce(sum(fpi_size), 0)::bigint
+		FROM pg_get_wal_stats($1::pg_lsn, $2::pg_lsn, true)`, before, after).Scan(&t.splits, &t.images)
+	if err == nil && rows >= perCommit && t.splits == 0 {
+		err = errors.New("no page was split: the WAL's statistics are not what they were taken for")
+	}
+	return t, err
+}
+
+// Report is the section of the results.
+func (b Costs) Report() string {
+	rows := [][]string{{"key", "column", "index", "leaves filled", "pages split", "WAL", "of it whole pages", "time"}}
+	mib := func(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
+	for _, t := range b.trees {
+		rows = append(rows, []string{t.what, "`" + t.column + "`", mib(t.index), fmt.Sprintf("%.0f %%", t.density), fmt.Sprint(t.splits),
+			mib(t.wal), mib(t.images), fmt.Sprintf("%.1f s", t.took.Seconds())})
+	}
+	largest := slices.MaxFunc(b.trees, func(a, b tree) int { return int(a.index - b.index) }).index
+	fits := "every index fits in it: what keys in no order cost when one does not is not measured here"
+	if largest > b.buffers {
+		fits = "the largest index does not fit in it"
+	}
+	return strings.TrimLeft(fmt.Sprintf(`
+%d rows of a key and a bigint, in transactions of %d (COPY), into a table with a primary key; PostgreSQL %s, durable
+as it is by default. One connection, each transaction's keys made before its time begins. A checkpoint before each
+quarter of the rows and no other, no autovacuum: so the WAL is that of the inserts alone. Each kind %d times, in turns,
+each into a new table; the row is the run of the median time, without the checkpoints'. Pages split: Btree/SPLIT records
+in the WAL (pg_walinspect); leaves filled: pgstatindex.
+shared_buffers is %s; %s.
+
+%s`, b.rows, perCommit, b.version, tries, mib(b.buffers), fits, text.Table(rows)), "\n")
+}

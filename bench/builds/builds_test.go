@@ -1,0 +1,53 @@
+package builds
+
+import (
+	"io"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/traceflake/traceflake/bench/internal/child"
+)
+
+// Each build must be another one than the first, or the same code would be
+// measured twice.
+func TestBuildsDiffer(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the program three times")
+	}
+	all, err := Measure(t.Context(), io.Discard, 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, f := range all {
+		if f.NewIDs <= 0 || f.NewSpanID <= 0 || f.Block <= 0 {
+			t.Errorf("%s: %+v", Builds[i].What, f)
+		}
+	}
+	if all[0].Cipher != Cipher() || HasAVX512() && all[1].Cipher != "AVX2" || all[2].Cipher != "portable" {
+		t.Errorf("%+v", all)
+	}
+	if all[2].Cipher != all[0].Cipher && all[2].Block < 2*all[0].Block {
+		t.Errorf("portable code takes %g ns a block, assembly %g", all[2].Block, all[0].Block)
+	}
+	if text := Report(all); strings.Contains(text, "NaN") {
+		t.Error(text)
+	}
+}
+
+// A tag that no file knows would leave nothing out.
+func TestTagsChooseOtherFiles(t *testing.T) {
+	files := func(tags, folder string) string {
+		const format = "{{.GoFiles}} {{.SFiles}}"
+		out, err := child.Output(exec.CommandContext(t.Context(), "go", "list", "-tags", tags, "-f", format, folder))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(out)
+	}
+	for tag, folder := range map[string]string{"purego": "../../sparx64", "nolinkname": "../../idgen"} {
+		if with := files(tag, folder); with == files("", folder) {
+			t.Errorf("the tag %s changes nothing in %s: %s", tag, folder, with)
+		}
+	}
+}

@@ -1,0 +1,115 @@
+// Command one measures the build that it is.
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	mathrand "math/rand/v2"
+	"os"
+	"runtime"
+	"strconv"
+	"time"
+
+	"github.com/traceflake/traceflake/bench/builds"
+	"github.com/traceflake/traceflake/bench/internal/gens"
+	"github.com/traceflake/traceflake/bench/internal/turns"
+	"github.com/traceflake/traceflake/randflake"
+	"github.com/traceflake/traceflake/sparx64"
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "one:", err)
+		os.Exit(1)
+	}
+}
+
+// batch is how many IDs or blocks are made at once.
+const batch = 256
+
+const turn = 2 * time.Millisecond
+
+func run() error {
+	if len(os.Args) != 2 {
+		return errors.New("usage: one ROUNDS")
+	}
+	rounds, err := strconv.Atoi(os.Args[1])
+	if err != nil || rounds < 1 {
+		return fmt.Errorf("%q is no number of rounds", os.Args[1])
+	}
+	ctx := context.Background()
+	set, err := gens.New(ctx)
+	if err != nil {
+		return err
+	}
+	list, err := parts()
+	if err != nil {
+		return err
+	}
+	p := turns.FlatOut(list, 1, rounds, turn)
+	names := []string{gens.Default, gens.Traceflake}
+	ids := turns.FlatOut(set.Subjects(gens.NewIDs, names...), 1, rounds, turn)
+	spans := turns.FlatOut(set.Subjects(gens.NewSpanID, names...), 1, rounds, turn)
+	f := builds.Figures{
+		Cipher: cipherName(),
+		Draw:   p.Ns("draw"), Block: p.Ns("block") / batch, Fill: p.Ns("fill") / batch, Next: p.Ns("next"),
+		NewIDs: ids.Ns(gens.Traceflake), IDsRatio: ids.Ratio(gens.Traceflake, gens.Default).Mid,
+		NewSpanID: spans.Ns(gens.Traceflake), SpanRatio: spans.Ratio(gens.Traceflake, gens.Default).Mid,
+	}
+	if err := set.Close(ctx); err != nil {
+		return err
+	}
+	return json.NewEncoder(os.Stdout).Encode(f) // which refuses NaN: turns without a CPU
+}
+
+// parts are what a generator is made of, beside one draw of a random number.
+func parts() ([]turns.Subject, error) {
+	var key [sparx64.KeySize]byte
+	_, _ = rand.Read(key[:]) // never fails
+	cipher, err := sparx64.NewCipher(key[:])
+	if err != nil {
+		return nil, err
+	}
+	codec, err := gens.Codec()
+	if err != nil {
+		return nil, err
+	}
+	all := randflake.Lease{Nodes: randflake.MaxNode + 1, Start: time.Unix(randflake.Epoch, 0), End: time.Unix(randflake.EndOfLife, 0)}
+	g, err := randflake.NewGenerator(codec, all)
+	if err != nil {
+		return nil, err
+	}
+	blocks := make([]uint64, batch)
+	ids := make([]randflake.ID, batch)
+	return []turns.Subject{
+		{Name: "draw", Run: func(n int) {
+			var x uint64
+			for range n {
+				x ^= mathrand.Uint64()
+			}
+			runtime.KeepAlive(x) // or the compiler might leave the loop out
+		}},
+		{Name: "block", Run: func(n int) {
+			for range n {
+				cipher.EncryptUint64s(blocks, blocks)
+			}
+		}},
+		{Name: "fill", Run: func(n int) {
+			for range n {
+				if _, _, err := g.Fill(ids); err != nil {
+					panic(err) // the lease is over everything
+				}
+			}
+		}},
+		{Name: "next", Run: func(n int) {
+			for range n {
+				if _, err := g.Next(); err != nil {
+					panic(err) // the lease is over everything
+				}
+			}
+		}},
+	}, nil
+}

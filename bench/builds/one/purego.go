@@ -1,0 +1,5 @@
+//go:build purego
+
+package main
+
+func cipherName() string { return "portable" }

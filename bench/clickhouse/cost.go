@@ -1,0 +1,175 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+)
+
+// cost is what a query really read, as the median over its samples, with
+// ClickHouse's caches empty.
+type cost struct {
+	Rows  float64
+	Bytes float64 // of these rows, uncompressed
+	Disk  float64 // bytes from files: columns, marks and indexes
+}
+
+// times of a query, in milliseconds. 99 is the 99th percentile.
+type times struct {
+	Cold, Warm, Warm99 float64
+	Busy, Busy99       float64 // warm, while inserts run at a steady rate
+}
+
+// samples of each kind of query, each of them run so often with warm caches.
+const samples, runs = 8, 3
+
+// Inserts that run beside queries: so many spans, so often.
+const (
+	busySpans    = 5000
+	busyInterval = 500 * time.Millisecond
+)
+
+// reads asks all samples once and counts.
+func (d *dataset) reads(ctx context.Context, ask asker, table string, questions map[string][]question) (map[string]cost, error) {
+	costs := map[string]cost{}
+	for _, kind := range kinds {
+		var rows, bytes, disk []float64
+		for _, q := range questions[kind] {
+			run, err := ask(table, q)
+			if err != nil {
+				return nil, err
+			}
+			if err := d.forget(ctx); err != nil {
+				return nil, err
+			}
+			_, read, err := d.Reads(ctx, whole(run))
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", run, err)
+			}
+			rows, bytes, disk = append(rows, float64(read.Rows)), append(bytes, float64(read.Bytes)), append(disk, float64(read.Disk))
+		}
+		costs[kind] = cost{median(rows), median(bytes), median(disk)}
+	}
+	return costs, nil
+}
+
+// times asks all samples with caches empty, then with them warm, alone and while
+// spans come in.
+func (d *dataset) times(ctx context.Context, l layout, table string, questions map[string][]question) (map[string]times, error) {
+	all := map[string]times{}
+	for _, kind := range kinds {
+		cold, err := d.wall(ctx, l.ask, table, questions[kind], 1, d.forget)
+		if err != nil {
+			return nil, err
+		}
+		warm, err := d.wall(ctx, l.ask, table, questions[kind], runs, nil)
+		if err != nil {
+			return nil, err
+		}
+		all[kind] = times{Cold: median(cold), Warm: median(warm), Warm99: percentile(warm, 0.99)}
+	}
+	inserting, stop := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- d.keepInserting(inserting, table, l.IDs) }()
+	for _, kind := range kinds {
+		busy, err := d.wall(ctx, l.ask, table, questions[kind], runs, nil)
+		if err != nil {
+			stop()
+			<-ended
+			return nil, err
+		}
+		t := all[kind]
+		t.Busy, t.Busy99 = median(busy), percentile(busy, 0.99)
+		all[kind] = t
+	}
+	stop()
+	return all, <-ended
+}
+
+// keepInserting stores spans at a steady rate until ctx ends.
+func (d *dataset) keepInserting(ctx context.Context, table, kind string) error {
+	tick := time.NewTicker(busyInterval)
+	defer tick.Stop()
+	for from := 0; ; from += busySpans {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		if err := d.insertBlock(context.WithoutCancel(ctx), table, kind, from%max(d.spans-busySpans, 1), busySpans); err != nil {
+			return err
+		}
+	}
+}
+
+// wall are the times of all samples in milliseconds, after one run that does
+// not count or after what before does.
+func (d *dataset) wall(ctx context.Context, ask asker, table string, questions []question, runs int, before func(context.Context) error) ([]float64, error) {
+	var all []float64
+	for _, q := range questions {
+		run, err := ask(table, q)
+		if err != nil {
+			return nil, err
+		}
+		for i := range runs + 1 {
+			if before != nil {
+				if err := before(ctx); err != nil {
+					return nil, err
+				}
+			}
+			start := time.Now()
+			if _, err := d.Query(ctx, whole(run)); err != nil {
+				return nil, fmt.Errorf("%s: %w", run, err)
+			}
+			if i > 0 || before != nil {
+				all = append(all, float64(time.Since(start).Microseconds())/1e3)
+			}
+			if before != nil && i+1 == runs {
+				break
+			}
+		}
+	}
+	return all, nil
+}
+
+// forget empties ClickHouse's caches. The kernel's stays.
+func (d *dataset) forget(ctx context.Context) error {
+	for _, cache := range []string{"MARK CACHE", "UNCOMPRESSED CACHE", "INDEX MARK CACHE", "INDEX UNCOMPRESSED CACHE"} {
+		if _, err := d.Query(ctx, "SYSTEM DROP "+cache); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// whole makes the engine read all columns of the result and return one number.
+// What it finds out about conditions it shall not keep for the next run.
+func whole(run string) string {
+	const forgetful = "\nSETTINGS use_query_condition_cache = 0"
+	settings := forgetful
+	if at := strings.LastIndex(run, "\nSETTINGS "); at >= 0 {
+		settings = forgetful + ", " + run[at+len("\nSETTINGS "):]
+		run = run[:at]
+	}
+	return "SELECT count() FROM (\n" + run + "\n) WHERE NOT ignore(*)" + settings
+}
+
+func median(values []float64) float64 {
+	slices.Sort(values)
+	n := len(values)
+	if n == 0 {
+		return math.NaN()
+	}
+	return (values[(n-1)/2] + values[n/2]) / 2
+}
+
+func percentile(values []float64, p float64) float64 {
+	slices.Sort(values)
+	if len(values) == 0 {
+		return math.NaN()
+	}
+	return values[min(int(math.Ceil(p*float64(len(values)))), len(values))-1]
+}

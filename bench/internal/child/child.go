@@ -1,0 +1,69 @@
+// Package child runs a function in a process of its own, which is the same
+// program once more, and returns its answer.
+package child
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+)
+
+// variable names the job of a process that is a child.
+const variable = "TRACEFLAKE_BENCH_CHILD"
+
+// Jobs are functions by name. Their answers go through JSON.
+type Jobs map[string]func(args []string) (any, error)
+
+// Main is called first in a program or a TestMain. In a child it does the job
+// and does not return.
+func Main(jobs Jobs) {
+	name := os.Getenv(variable)
+	if name == "" {
+		return
+	}
+	if err := do(jobs, name); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+func do(jobs Jobs, name string) error {
+	job, ok := jobs[name]
+	if !ok {
+		return fmt.Errorf("no job %q: does main give it to child.Main?", name)
+	}
+	answer, err := job(os.Args[1:])
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(os.Stdout).Encode(answer)
+}
+
+// Ask does a job in a process of its own.
+func Ask(ctx context.Context, answer any, job string, args ...string) error {
+	exe, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	c := exec.CommandContext(ctx, exe, args...)
+	c.Env = append(os.Environ(), variable+"="+job)
+	out, err := Output(c)
+	if err != nil {
+		return fmt.Errorf("%s: %w", job, err)
+	}
+	return json.Unmarshal(out, answer)
+}
+
+// Output is Cmd.Output with an error that has the process's own words.
+func Output(c *exec.Cmd) ([]byte, error) {
+	out, err := c.Output()
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		err = fmt.Errorf("%w\n%s", err, strings.TrimSpace(string(exit.Stderr)))
+	}
+	return out, err
+}

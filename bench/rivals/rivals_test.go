@@ -1,0 +1,82 @@
+package rivals
+
+import (
+	"bytes"
+	"io"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/traceflake/traceflake/bench/internal/gens"
+)
+
+// Every rival gives what the table says of it: the size, no ID twice, and the
+// order. Time is in the first bytes of those that sort by more than nothing.
+func TestRivalsAreWhatTheTableSays(t *testing.T) {
+	set, err := gens.New(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := libraries()
+	if err != nil {
+		t.Fatal(err)
+	}
+	more, err := generators(t.Context(), set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The bytes of time before those that are random or a counter.
+	timeBytes := map[string]int{
+		"gofrs/uuid v6": 8, "segmentio/ksuid": 4, "contrib's X-Ray generator": 4, "uptrace-go": 8,
+		"traceflake, zero configuration": 5, "traceflake, leased nodes": 5,
+	}
+	for _, r := range append(all, more...) {
+		const many = 2000
+		strictly, none, wraps := strings.Contains(r.ordered, "strictly in a process"), strings.HasPrefix(r.ordered, "no"), r.who == "rs/xid"
+		seen := make(map[string]bool)
+		var last []byte
+		back := 0
+		for range many {
+			id := r.next()
+			seen[string(id)] = true
+			if size, _, _ := strings.Cut(r.bits, " "); size != strconv.Itoa(8*len(id)) && (size != "63" || len(id) != 8 || id[0] > 127) {
+				t.Errorf("%s: %x has not %s bits", r.who, id, r.bits)
+			}
+			first := id
+			if n := timeBytes[r.who]; n > 0 {
+				first = id[:n]
+			}
+			if order := bytes.Compare(last, first); order > 0 || order == 0 && strictly {
+				back++
+			}
+			last = first
+		}
+		if len(seen) != many {
+			t.Errorf("%s: %d different IDs of %d", r.who, len(seen), many)
+		}
+		if sorted := back == 0 || wraps && back == 1; !sorted && !none {
+			t.Errorf("%s: %q, but %d IDs of %d were not after the one before", r.who, r.ordered, back, many)
+		} else if sorted && r.ordered == "no" {
+			t.Errorf("%s: sorts, though the table says it does not", r.who)
+		}
+	}
+	if err := set.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestEveryRivalHasItsRow(t *testing.T) {
+	costs, err := Measure(t.Context(), io.Discard, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := Report(costs)
+	if len(costs) != 15 || strings.Count(table, "\n| ") != 1+len(costs) {
+		t.Errorf("%d rivals:\n%s", len(costs), table)
+	}
+	for _, c := range costs {
+		if c.who == "sony/sonyflake" && c.ns < 10_000 {
+			t.Errorf("sonyflake gives 256 IDs in 10 ms: %g ns a call", c.ns)
+		}
+	}
+}

@@ -1,0 +1,111 @@
+// Package spans answers: what does the generator add to a whole span?
+//
+// An application pays for Start and End, of which the IDs are a small part. They
+// are measured with the SDK's default generator, with ours, and with the default
+// once more, at a thousand a second and flat out, sampled and not.
+package spans
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/traceflake/traceflake/bench/internal/gens"
+	"github.com/traceflake/traceflake/bench/internal/text"
+	"github.com/traceflake/traceflake/bench/internal/turns"
+)
+
+// Cell is a kind of span at a rate.
+type Cell struct {
+	Sampled string // never or always
+	Rate    string
+}
+
+// The rates.
+const (
+	Thousand = "1000 a second"
+	FlatOut  = "flat out"
+)
+
+// Costs are the results by cell.
+type Costs map[Cell]*turns.Result
+
+// Cells lists them all.
+func Cells() (cells []Cell) {
+	for _, rate := range []string{Thousand, FlatOut} {
+		for _, sampled := range []string{"never", "always"} {
+			cells = append(cells, Cell{sampled, rate})
+		}
+	}
+	return cells
+}
+
+// Measure measures root spans. Each round has providers of its own: where
+// one's parts lie in memory is worth a few per cent.
+func Measure(ctx context.Context, progress io.Writer, rounds int) (Costs, error) {
+	set, err := gens.New(ctx)
+	if err != nil {
+		return nil, err
+	}
+	costs := make(Costs)
+	for i, c := range Cells() {
+		fmt.Fprintf(progress, "spans %d/%d: %s sampled, %s\n", i+1, len(Cells()), c.Sampled, c.Rate)
+		r := new(turns.Result)
+		for range rounds {
+			if err := ctx.Err(); err != nil {
+				return nil, errors.Join(err, set.Close(ctx))
+			}
+			r.Add(c.measure(set))
+		}
+		costs[c] = r
+	}
+	return costs, set.Close(ctx)
+}
+
+// A round is of a few turns; garbage is what makes long ones differ.
+func (c Cell) measure(set *gens.Set) *turns.Result {
+	sampler := sdktrace.NeverSample()
+	if c.Sampled == "always" {
+		sampler = sdktrace.AlwaysSample()
+	}
+	var subjects []turns.Subject
+	for _, name := range []string{gens.Default, gens.Traceflake, gens.Again} {
+		p := sdktrace.NewTracerProvider(sdktrace.WithSampler(sampler), sdktrace.WithIDGenerator(set.Of(name)))
+		tracer := p.Tracer("bench")
+		subjects = append(subjects, turns.Subject{Name: name, Run: func(n int) { startEnd(tracer, n) }})
+	}
+	if c.Rate == FlatOut {
+		return turns.FlatOut(subjects, 1, 2, 10*time.Millisecond)
+	}
+	return turns.Paced(subjects, 1, 1, 100, turns.Pace{Burst: 1, Every: time.Millisecond})
+}
+
+//go:noinline
+func startEnd(t trace.Tracer, n int) {
+	ctx := context.Background()
+	for range n {
+		_, span := t.Start(ctx, "span")
+		span.End()
+	}
+}
+
+// Report is the section of the results.
+func (c Costs) Report() string {
+	rows := [][]string{{"root span", "rate", "traceflake", "SDK default", "ratio", "default to itself"}}
+	for _, cell := range Cells() {
+		r := c[cell]
+		if r == nil {
+			continue
+		}
+		ratio, self := r.Ratio(gens.Traceflake, gens.Default), r.Ratio(gens.Again, gens.Default)
+		rows = append(rows, []string{cell.Sampled + " sampled", cell.Rate, text.Ns(r.Ns(gens.Traceflake)), text.Ns(r.Ns(gens.Default)),
+			fmt.Sprintf("%s (%.2f–%.2f)", ratio, ratio.Low, ratio.High), fmt.Sprintf("%.2f–%.2f", self.Low, self.High)})
+	}
+	return "Start and End of a root span, one goroutine, medians; in brackets the interval that holds the true ratio in 95 of\n" +
+		"100 runs. Each round has providers of its own.\n\n" + text.Table(rows)
+}

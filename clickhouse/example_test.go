@@ -1,0 +1,60 @@
+package clickhouse_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"github.com/traceflake/traceflake/clickhouse"
+)
+
+// The table of spans and the functions are made with any client, statement by
+// statement, and again at any time.
+func ExampleSchema_Statements() {
+	schema := clickhouse.Schema{Database: "otel", Table: "spans", TTL: 30 * 24 * time.Hour}
+	statements, err := schema.Statements()
+	if err != nil {
+		panic(err)
+	}
+	run := func(ctx context.Context, db *sql.DB) error {
+		for _, s := range statements {
+			if _, err := db.ExecContext(ctx, s); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	_ = run
+
+	_, err = clickhouse.Schema{TTL: -time.Hour}.Statements()
+	fmt.Println(len(statements) > 1, err != nil)
+	// Output: true true
+}
+
+// The traces of five minutes, newest first, a page at a time.
+func ExampleSchema_Newest() {
+	to := time.Date(2026, 3, 14, 12, 5, 0, 0, time.UTC)
+	q, err := clickhouse.Schema{Table: "spans"}.Newest(to.Add(-5*time.Minute), to, [16]byte{}, 50)
+	if err != nil {
+		panic(err)
+	}
+	list := func(ctx context.Context, db *sql.DB) (*sql.Rows, error) {
+		return db.QueryContext(ctx, q.SQL, q.Args()...)
+	}
+	_ = list
+}
+
+// The failed spans of a service in five minutes that took a second or longer.
+func ExampleSchema_Search() {
+	to := time.Date(2026, 3, 14, 12, 5, 0, 0, time.UTC)
+	q, err := clickhouse.Schema{}.Search(clickhouse.Search{
+		From: to.Add(-5 * time.Minute), To: to, Service: "checkout", Errors: true, MinDuration: time.Second,
+	})
+	if err != nil {
+		panic(err)
+	}
+	// Over HTTP the parameters go into the URL.
+	fmt.Println(q.Values().Get("param_service"))
+	// Output: checkout
+}

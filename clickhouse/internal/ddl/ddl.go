@@ -1,0 +1,35 @@
+// Package ddl renders the SQL that makes tables of spans: names, columns,
+// tables, views, and the guards that refuse what is not theirs. It is what
+// clickhouse and clickhouse/migrate share.
+package ddl
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Table is a table of spans sorted by trace ID, and what stands around it.
+type Table struct {
+	Database string // "" is the connection's
+	Name     string // "" is otel_traces
+	Cluster  string // "" is one server
+	TTL      time.Duration
+	Plain    bool // granules of 8192 spans and one projection, for older servers
+}
+
+// Exec runs statements in order. Its error names the one that failed.
+func Exec(ctx context.Context, db *sql.DB, statements ...string) error {
+	for _, statement := range statements {
+		if _, err := db.ExecContext(ctx, statement); err != nil {
+			first, _, _ := strings.Cut(statement, "\n")
+			if len(first) > 120 {
+				first = first[:120] + " …"
+			}
+			return fmt.Errorf("clickhouse: %s: %w", first, err)
+		}
+	}
+	return nil
+}

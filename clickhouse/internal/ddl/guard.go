@@ -1,0 +1,61 @@
+package ddl
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Guards fail if a table is there and is not what t says.
+func (t Table) Guards() []string {
+	guards := []string{t.RowsGuard()}
+	if t.Cluster != "" {
+		guards = append(guards, t.guard("", t.IsFront(),
+			"is not Distributed over "+t.Named(t.Rows())+" and was left as it is: migrate it or choose another name"))
+	}
+	return append(guards, t.lookupGuard())
+}
+
+// ColumnsGuard fails if a table is there without the exporter's columns.
+func (t Table) ColumnsGuard() string {
+	return t.guard("", "1", "has not the columns of the Collector's exporter: name the table that it writes into")
+}
+
+// RowsGuard is for the table that holds the rows. Its projections may hold more
+// than those that are created here, but nothing less: searches would read the table.
+func (t Table) RowsGuard() string {
+	conditions := []string{"sorting_key = " + QuoteText(SortingKey)}
+	for _, p := range t.projections() {
+		conditions = append(conditions, p.isThere())
+	}
+	return t.guard(t.Rows(), strings.Join(conditions, " AND "),
+		"has another shape and was left as it is: migrate it or choose another name")
+}
+
+// IsFront is a condition for the Distributed table over the rows.
+func (t Table) IsFront() string {
+	return "engine = 'Distributed' AND match(create_table_query, " +
+		QuoteText("[^A-Za-z0-9_-]"+t.Named(t.Rows())+"[^A-Za-z0-9_-]") + ")"
+}
+
+// guard fails if the table is there and a condition on its row in system.tables
+// does not hold, or it has not the exporter's columns.
+func (t Table) guard(suffix, condition, message string) string {
+	pairs := make([]string, len(Columns))
+	for i, c := range Columns {
+		pairs[i] = "(" + QuoteText(c[0]) + ", " + QuoteText(c[1]) + ")"
+	}
+	table := t.Named(suffix)
+	return fmt.Sprintf("SELECT throwIf(countIf(NOT (%s)) > 0 OR count() > 0 AND (SELECT countIf((name, type) IN (%s)) FROM system.columns WHERE database = %s AND table = %s) != %d, %s)\n"+
+		"FROM system.tables WHERE database = %s AND name = %s",
+		condition, strings.Join(pairs, ", "), t.InDatabase(), QuoteText(table), len(Columns),
+		QuoteText("traceflake: table "+table+" "+message), t.InDatabase(), QuoteText(table))
+}
+
+// lookupGuard fails if something else stands where the views will be. The
+// exporter's own lookup table would stay behind without anything that fills it.
+func (t Table) lookupGuard() string {
+	return fmt.Sprintf("SELECT throwIf(count() > 0, %s)\nFROM system.tables WHERE database = %s AND name IN (%s, %s) AND engine != 'View'",
+		QuoteText("traceflake: table "+t.Named(Lookup)+" or "+t.Named(LookupFeed)+
+			" is in the way of a view of that name: drop it (Schema.DropLookup) or choose another name"),
+		t.InDatabase(), QuoteText(t.Named(Lookup)), QuoteText(t.Named(LookupFeed)))
+}

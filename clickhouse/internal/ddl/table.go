@@ -1,0 +1,135 @@
+package ddl
+
+import (
+	_ "embed" // the SQL
+	"fmt"
+	"strings"
+	"time"
+)
+
+//go:embed sql/columns.sql
+var columns string
+
+// Columns are what the Collector's exporter writes, as system.columns names
+// their types.
+var Columns = [][2]string{
+	{"Timestamp", "DateTime64(9)"},
+	{"TraceId", "String"},
+	{"SpanId", "String"},
+	{"ParentSpanId", "String"},
+	{"TraceState", "String"},
+	{"SpanName", "LowCardinality(String)"},
+	{"SpanKind", "LowCardinality(String)"},
+	{"ServiceName", "LowCardinality(String)"},
+	{"ResourceAttributes", "Map(LowCardinality(String), String)"},
+	{"ScopeName", "String"},
+	{"ScopeVersion", "String"},
+	{"SpanAttributes", "Map(LowCardinality(String), String)"},
+	{"Duration", "UInt64"},
+	{"StatusCode", "LowCardinality(String)"},
+	{"StatusMessage", "String"},
+	{"Events.Timestamp", "Array(DateTime64(9))"},
+	{"Events.Name", "Array(LowCardinality(String))"},
+	{"Events.Attributes", "Array(Map(LowCardinality(String), String))"},
+	{"Links.TraceId", "Array(String)"},
+	{"Links.SpanId", "Array(String)"},
+	{"Links.TraceState", "Array(String)"},
+	{"Links.Attributes", "Array(Map(LowCardinality(String), String))"},
+}
+
+// ColumnNames is the list for an INSERT and its SELECT, with more names after
+// the exporter's.
+func ColumnNames(more ...string) string {
+	names := make([]string, 0, len(Columns)+len(more))
+	for _, c := range Columns {
+		names = append(names, QuoteName(c[0]))
+	}
+	for _, name := range more {
+		names = append(names, QuoteName(name))
+	}
+	return strings.Join(names, ", ")
+}
+
+// shard spreads traces evenly, keeps each on one shard, and is defined for any
+// text. The high half would send all of a minute to one shard.
+const shard = "reinterpretAsUInt64(reverse(unhex(substring(TraceId, 17, 16))))"
+
+// SortingKey is that of the table, as system.tables shows it.
+const SortingKey = "TraceId, Timestamp"
+
+// PartitionKey is that of the table, as system.tables shows it.
+const PartitionKey = "toDate(Timestamp)"
+
+// Create makes the table that holds the rows and, on a cluster, the Distributed
+// table in front of it. Both are given by their suffix. note is the first
+// one's comment.
+func (t Table) Create(rows, front string, ttl time.Duration, note string) []string {
+	engine := "MergeTree"
+	if t.Cluster != "" {
+		engine = "ReplicatedMergeTree"
+	}
+	var ttlClause string
+	if ttl > 0 {
+		ttlClause = "\nTTL " + TTL("Timestamp", ttl)
+	}
+	if note != "" {
+		note = "\nCOMMENT " + QuoteText(note)
+	}
+	// Projections have no codecs of their own: the default codec is theirs.
+	table := fmt.Sprintf(`CREATE TABLE IF NOT EXISTS %s%s (
+%s) ENGINE = %s
+PARTITION BY %s
+ORDER BY (%s)%s
+SETTINGS %s%s`,
+		t.Quoted(rows), t.OnCluster(), t.columns(), engine, PartitionKey, SortingKey, ttlClause, t.settings(), note)
+	if t.Cluster == "" {
+		return []string{table}
+	}
+	return []string{table, t.Front(rows, front, t.OnCluster())}
+}
+
+// Front makes the Distributed table.
+func (t Table) Front(rows, front, on string) string {
+	database := t.InDatabase()
+	if t.Database != "" {
+		database = QuoteName(t.Database)
+	}
+	cluster := QuoteName(t.Cluster)
+	if t.Cluster[0] == '{' {
+		cluster = QuoteText(t.Cluster)
+	}
+	return fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s%s AS %s\nENGINE = Distributed(%s, %s, %s, %s)",
+		t.Quoted(front), on, t.Quoted(rows), cluster, database, QuoteName(t.Named(rows)), shard)
+}
+
+// TTL is the expression for a column of times.
+func TTL(column string, ttl time.Duration) string {
+	return fmt.Sprintf("toDateTime(%s) + toIntervalSecond(%d)", column, int64(ttl/time.Second))
+}
+
+// Suffixes of the exporter's lookup table and of the view that fills it.
+const (
+	Lookup     = "_trace_id_ts"
+	LookupFeed = "_trace_id_ts_mv"
+)
+
+// Views answer under the names of the exporter's lookup table. The second one
+// holds the name of the view that fills it: an exporter that makes its schema
+// when it starts then finds everything there and adds nothing.
+func (t Table) Views() []string {
+	return []string{
+		fmt.Sprintf("CREATE VIEW IF NOT EXISTS %s%s AS\nSELECT TraceId, toDateTime(min(Timestamp)) AS Start, toDateTime(max(Timestamp)) AS End\n"+
+			"FROM %s WHERE TraceId != '' GROUP BY TraceId", t.Quoted(Lookup), t.OnCluster(), t.Quoted("")),
+		fmt.Sprintf("CREATE VIEW IF NOT EXISTS %s%s AS\nSELECT TraceId, Start, End FROM %s",
+			t.Quoted(LookupFeed), t.OnCluster(), t.Quoted(Lookup)),
+	}
+}
+
+// DropLookup removes what the exporter made to look up the times of traces, the
+// view first so that inserts go on. It also removes the views of those names.
+func (t Table) DropLookup() []string {
+	return []string{
+		"DROP VIEW IF EXISTS " + t.Quoted(LookupFeed) + t.OnCluster() + " SYNC",
+		"DROP TABLE IF EXISTS " + t.Quoted(Lookup) + t.OnCluster() + " SYNC SETTINGS max_table_size_to_drop = 0",
+	}
+}

@@ -1,0 +1,50 @@
+package ddl
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"regexp"
+	"strconv"
+)
+
+var versionPrefix = regexp.MustCompile(`^(\d+)\.(\d+)`)
+
+// CheckVersion returns an error if a server's version, as SELECT version()
+// returns it, is older than least. tooOld says what to do then.
+func CheckVersion(version, least, tooOld string) error {
+	have, ok := number(version)
+	if !ok {
+		return fmt.Errorf("clickhouse: %q is no version of ClickHouse: give what SELECT version() returns", version)
+	}
+	if want, _ := number(least); have < want {
+		return fmt.Errorf("clickhouse: the server is ClickHouse %s, which is too old: %s", version, tooOld)
+	}
+	return nil
+}
+
+// number is year*100 + release.
+func number(version string) (int, bool) {
+	parts := versionPrefix.FindStringSubmatch(version)
+	if parts == nil {
+		return 0, false
+	}
+	year, _ := strconv.Atoi(parts[1])
+	release, _ := strconv.Atoi(parts[2])
+	return year*100 + release, true
+}
+
+// VersionGuard is a statement that fails on a server older than least.
+func VersionGuard(least, tooOld string) string {
+	want, _ := number(least)
+	return fmt.Sprintf("SELECT throwIf(toUInt32(splitByChar('.', version())[1]) * 100 + toUInt32(splitByChar('.', version())[2]) < %d, %s)",
+		want, QuoteText("traceflake: the server is too old: "+tooOld))
+}
+
+// Version asks the server.
+func Version(ctx context.Context, db *sql.DB) (version string, err error) {
+	if err := db.QueryRowContext(ctx, "SELECT version()").Scan(&version); err != nil {
+		return "", fmt.Errorf("clickhouse: ask for the server's version: %w", err)
+	}
+	return version, nil
+}

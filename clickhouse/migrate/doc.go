@@ -1,0 +1,13 @@
+// Package migrate turns an existing table of spans into the one of a
+// [clickhouse.Schema], under the same name and with all of its spans: the
+// exporter's table, or one derived from it such as ClickStack's, or an Owned
+// table of one server into an Owned one, or any of them into one on a cluster.
+//
+// Its tables, by their suffix:
+//
+//	(none)      the table; of the new layout since the exchange
+//	_remaining  what the old table still holds
+//	_moving     the partition at hand; made first and dropped last
+//	_copy       its copy in the new layout
+//	_old        what has been copied, kept for the operator to drop
+package migrate

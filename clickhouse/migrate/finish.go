@@ -1,0 +1,138 @@
+package migrate
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"github.com/traceflake/traceflake/clickhouse"
+	"github.com/traceflake/traceflake/clickhouse/internal/ddl"
+)
+
+// finish compares the table with what has been moved, replaces the lookup table
+// by views and drops what is empty and no longer needed.
+func (m *migration) finish(ctx context.Context) error {
+	for _, suffix := range []string{remaining, moving, copied} {
+		there, err := m.isThere(ctx, suffix)
+		if err != nil {
+			return err
+		}
+		if !there {
+			continue // dropped by an earlier run
+		}
+		if left, err := m.number(ctx, "SELECT count() FROM "+m.Quoted(suffix)); err != nil {
+			return err
+		} else if left > 0 {
+			return fmt.Errorf("clickhouse: migrate: %d rows came into %s meanwhile: run it again", left, m.Named(suffix))
+		}
+	}
+	if err := m.compare(ctx); err != nil {
+		return err
+	}
+	return m.exec(ctx, m.finishStatements()...)
+}
+
+func (m *migration) finishStatements() []string {
+	here := m.Table
+	here.Cluster = "" // the lookup is this server's
+	statements := append(here.DropLookup(), m.Views()...)
+	return append(append(statements, m.dropCopy()...),
+		"DROP TABLE IF EXISTS "+m.Quoted(remaining)+" SYNC",
+		"DROP TABLE IF EXISTS "+m.Quoted(moving)+" SYNC")
+}
+
+// compare holds the table against all that has been moved, day by day. The table
+// may have more, as new spans come, but not less.
+func (m *migration) compare(ctx context.Context) error {
+	if there, err := m.isThere(ctx, old); err != nil || !there {
+		return err
+	}
+	if err := m.syncReplicas(ctx, m.Rows()); err != nil {
+		return err
+	}
+	var young string // what the new table's TTL cannot have dropped yet
+	if m.TTL > 0 {
+		young = fmt.Sprintf(" WHERE Timestamp > (SELECT now()) - toIntervalSecond(%d)", int64((m.TTL-time.Minute)/time.Second))
+	}
+	var days uint64
+	var first string
+	query := fmt.Sprintf("SELECT count(), toString(min(day)) FROM (SELECT day FROM (\n"+
+		"SELECT toDate(Timestamp, 'UTC') AS day, toInt64(count()) AS n FROM %[1]s%[3]s GROUP BY day UNION ALL\n"+
+		"SELECT toDate(Timestamp, 'UTC') AS day, -toInt64(count()) AS n FROM %[2]s%[3]s GROUP BY day)\n"+
+		"GROUP BY day HAVING sum(n) < 0)", m.Quoted(""), m.Quoted(old), young)
+	if err := m.db.QueryRowContext(ctx, query).Scan(&days, &first); err != nil {
+		return fmt.Errorf("clickhouse: migrate: compare %s with %s: %w", m.Named(""), m.Named(old), err)
+	}
+	if days > 0 {
+		return fmt.Errorf("clickhouse: migrate: of %d days, the first %s, %s has fewer spans than %s: "+
+			"insert what is missing from there, or drop those days there if you deleted the spans meanwhile, and run it again",
+			days, first, m.Named(""), m.Named(old))
+	}
+	return nil
+}
+
+// Statements returns what [Run] would execute from where the migration stands
+// now, without the checks between the statements. It changes nothing, and
+// refuses what Run refuses.
+func Statements(ctx context.Context, db *sql.DB, s clickhouse.Schema) ([]string, error) {
+	m, err := open(ctx, db, s)
+	if err != nil {
+		return nil, err
+	}
+	reached, err := m.look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if reached == notNeeded {
+		return s.Statements()
+	}
+	var all []string
+	source := remaining
+	if reached == notBegun {
+		all, source = m.exchange(), ""
+	} else if n, err := m.detached(ctx, remaining); err != nil {
+		return nil, err
+	} else if n > 0 {
+		return nil, fmt.Errorf("clickhouse: migrate: an earlier run was interrupted while %s was detached, "+
+			"and nobody sees what is left in it: run the migration, or run %s and look again", m.Named(remaining), m.attach(remaining))
+	}
+	all = append(all, m.detach(remaining), m.attach(remaining))
+	all = append(append(all, m.createCopy()...), m.like(old, remaining))
+	ttl, err := m.hasTTL(ctx, source)
+	if err != nil {
+		return nil, err
+	}
+	if ttl {
+		all = append(all, m.removeTTL())
+	}
+	partitions, err := m.partitions(ctx, reached)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range partitions {
+		all = append(all, m.movePartition(remaining, "", p, moving))
+		all = append(all, m.copyStatements()...)
+		all = append(all, m.movePartition(moving, "", p, old),
+			m.movePartition(copied+m.Rows(), m.OnCluster(), p, m.Rows()))
+	}
+	return append(all, m.finishStatements()...), nil
+}
+
+// partitions are the IDs of those that have yet to be moved, newest first.
+func (m *migration) partitions(ctx context.Context, reached reach) ([]string, error) {
+	names := []string{m.Named("")}
+	if reached == exchanged {
+		names = []string{m.Named(moving), m.Named(remaining)}
+	}
+	var all []string
+	for _, name := range names {
+		err := m.rows(ctx, fmt.Sprintf("SELECT DISTINCT partition_id FROM system.parts\n"+
+			"WHERE active AND database = %s AND table = %s ORDER BY partition_id DESC", m.InDatabase(), ddl.QuoteText(name)), 1,
+			func(c []string) error { all = append(all, c[0]); return nil })
+		if err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}

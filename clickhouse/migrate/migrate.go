@@ -1,0 +1,117 @@
+package migrate
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/traceflake/traceflake/clickhouse"
+	"github.com/traceflake/traceflake/clickhouse/internal/ddl"
+)
+
+// Progress says how far [Run] is.
+type Progress struct {
+	Partition   string // just moved, by its ID
+	Rows        uint64 // in it
+	Moved, Left uint64 // rows in all
+}
+
+// Run migrates the table that s names. progress may be nil.
+//
+// First the new table takes the old one's name, in one step, so that new spans
+// go into it; the exporter needs no restart. Run waits for statements that
+// still use the old table. Then the old spans follow partition by partition;
+// until they have, queries do not see them. A copy counts only when the rows and
+// the checksum of all columns are those of the original. The old rows stay in the
+// table with the suffix _old: drop it, or partitions of it, when you are satisfied.
+// At the end views take the places of the exporter's lookup table and its view.
+//
+// Columns that the exporter does not write come along with their defaults and
+// indexes, and so do those of kind MATERIALIZED and ALIAS.
+//
+// A table that cannot be migrated, and one in the way that is not of this
+// migration, are refused before anything is changed. After an error or an
+// interruption run it again: it goes on where it stopped, from any point, and
+// moves no span twice. Run one migration of a table at a time; on a cluster run
+// it on each server that holds an old table, one by one.
+func Run(ctx context.Context, db *sql.DB, s clickhouse.Schema, progress func(Progress)) error {
+	m, err := open(ctx, db, s)
+	if err != nil {
+		return err
+	}
+	reached, err := m.look(ctx)
+	if err != nil {
+		return err
+	}
+	if reached == notNeeded {
+		return s.Create(ctx, db)
+	}
+	if reached == notBegun {
+		if err := m.exec(ctx, m.exchange()...); err != nil {
+			return err
+		}
+	}
+	left, err := m.prepare(ctx)
+	for err == nil && left {
+		var p Progress
+		if p, left, err = m.step(ctx); p.Partition != "" && progress != nil {
+			progress(p)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return m.finish(ctx)
+}
+
+type migration struct {
+	ddl.Table
+	schema clickhouse.Schema
+	db     *sql.DB
+	mark   string  // the comment on its tables
+	extra  []extra // columns that the exporter does not write
+	skip   []index // skip indexes that the new table lacks
+}
+
+func open(ctx context.Context, db *sql.DB, s clickhouse.Schema) (migration, error) {
+	t := ddl.Table{Database: s.Database, Name: s.Table, Cluster: s.Cluster, TTL: s.TTL, Plain: s.Plain}
+	m := migration{Table: t, schema: s, db: db, mark: "traceflake: migration of " + t.Named("")}
+	if _, err := s.Statements(); err != nil {
+		return m, err
+	}
+	if s.Layout != clickhouse.Owned {
+		return m, errors.New("clickhouse: migrate: the layout Overlay is the exporter's table as it is; there is nothing to migrate")
+	}
+	version, err := ddl.Version(ctx, db)
+	if err != nil {
+		return m, err
+	}
+	if err := s.CheckVersion(version); err != nil || s.Cluster == "" {
+		return m, err
+	}
+	// The copy is on all servers, and each server's migration has its own.
+	var server string
+	if err := db.QueryRowContext(ctx, "SELECT toString(serverUUID())").Scan(&server); err != nil {
+		return m, fmt.Errorf("clickhouse: migrate: ask for the server's ID: %w", err)
+	}
+	m.mark += " of server " + server
+	return m, nil
+}
+
+func (m migration) exec(ctx context.Context, statements ...string) error {
+	return ddl.Exec(ctx, m.db, statements...)
+}
+
+func (m migration) number(ctx context.Context, query string) (n uint64, err error) {
+	if err := m.db.QueryRowContext(ctx, query).Scan(&n); err != nil {
+		return 0, fmt.Errorf("clickhouse: migrate: %s: %w", query, err)
+	}
+	return n, nil
+}
+
+func (m migration) isThere(ctx context.Context, suffix string) (bool, error) {
+	n, err := m.number(ctx, fmt.Sprintf("SELECT count() FROM system.tables WHERE database = %s AND name = %s",
+		m.InDatabase(), ddl.QuoteText(m.Named(suffix))))
+	return n > 0, err
+}

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestClickHouseDryRun(t *testing.T) {
+	r := command(t, "", "clickhouse", "create", "--dry-run", "--table", "spans", "--ttl", "720h")
+	r.want(t, 0, "CREATE VIEW IF NOT EXISTS `spans_trace_id_ts`", "")
+	if sql := command(t, "", "sql", "clickhouse", "--table", "spans", "--ttl", "720h"); sql.out != r.out {
+		t.Error("sql clickhouse prints something else")
+	}
+	if plain := command(t, "", "clickhouse", "create", "--dry-run", "--plain"); strings.Contains(plain.out, "PROJECTION roots (") {
+		t.Error("a plain table has the projection of roots")
+	}
+}
+
+func TestClickHouseBadInput(t *testing.T) {
+	const secret = "verysecret"
+	for _, c := range []struct {
+		message string
+		args    []string
+	}{
+		{"did you mean create?", []string{"clickhouse", "craete"}},
+		{"no address: set --dsn", []string{"clickhouse", "create"}},
+		{"the address cannot be read", []string{"clickhouse", "create", "--dsn", "clickhouse://u:" + secret + "@host:9x00/otel"}},
+		{"the address cannot be read", []string{"clickhouse", "migrate", "--dsn", "nonsense://u:" + secret + "@"}},
+		{"connection refused", []string{"clickhouse", "migrate", "--dsn", "clickhouse://u:" + secret + "@127.0.0.1:1/otel"}},
+		{"table \"a`b\"", []string{"clickhouse", "create", "--dry-run", "--table", "a`b"}},
+		{"Plain is for the layout Owned", []string{"clickhouse", "create", "--dry-run", "--plain", "--overlay"}},
+	} {
+		r := command(t, "", c.args...)
+		if r.want(t, 2, "", c.message); strings.Contains(r.errOut, secret) {
+			t.Errorf("%q shows the password: %s", c.args, r.errOut)
+		}
+	}
+}

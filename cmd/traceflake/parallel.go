@@ -1,0 +1,83 @@
+package main
+
+import (
+	"io"
+	"runtime"
+	"sync"
+)
+
+// inParallel makes pieces of output on all processors and writes them in the
+// order in which they were asked for.
+type inParallel struct {
+	pieces chan chan *piece
+	free   chan struct{} // a token for each piece that may be made now
+	done   sync.WaitGroup
+
+	mu  sync.Mutex
+	err error
+}
+
+// piece is what goes to the output and to the standard error.
+type piece struct {
+	out, errOut []byte
+	table       table // for what makes the piece
+}
+
+// pieces are those that were written, for their memory.
+var pieces = sync.Pool{New: func() any { return new(piece) }}
+
+func newPiece() *piece {
+	p := pieces.Get().(*piece)
+	p.out, p.errOut = p.out[:0], p.errOut[:0]
+	p.table.text, p.table.ends = p.table.text[:0], p.table.ends[:0]
+	return p
+}
+
+func newInParallel(out, errOut io.Writer) *inParallel {
+	n := runtime.GOMAXPROCS(0)
+	p := &inParallel{pieces: make(chan chan *piece, 2*n), free: make(chan struct{}, n)}
+	p.done.Go(func() {
+		for made := range p.pieces {
+			this := <-made
+			if p.failed() != nil {
+				continue
+			}
+			if len(this.errOut) > 0 {
+				_, _ = errOut.Write(this.errOut)
+			}
+			if _, err := out.Write(this.out); err != nil {
+				p.mu.Lock()
+				p.err = err
+				p.mu.Unlock()
+			}
+			pieces.Put(this)
+		}
+	})
+	return p
+}
+
+// start calls f on a goroutine of its own, as soon as a processor is free. It
+// returns the error of an earlier write.
+func (p *inParallel) start(f func() *piece) error {
+	p.free <- struct{}{}
+	made := make(chan *piece, 1)
+	p.pieces <- made
+	go func() {
+		made <- f()
+		<-p.free
+	}()
+	return p.failed()
+}
+
+// wait waits until all is written.
+func (p *inParallel) wait() error {
+	close(p.pieces)
+	p.done.Wait()
+	return p.failed()
+}
+
+func (p *inParallel) failed() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.err
+}

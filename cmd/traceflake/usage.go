@@ -1,0 +1,76 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// group returns a command that only has subcommands: without arguments it
+// prints its help, and of a mistyped one it says what may have been meant.
+func group(cmd *cobra.Command, subcommands ...*cobra.Command) *cobra.Command {
+	const distance = 2
+	cmd.SuggestionsMinimumDistance = distance
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		text := fmt.Sprintf("unknown command %q for %q", args[0], cmd.CommandPath())
+		if names := cmd.SuggestionsFor(args[0]); len(names) > 0 {
+			return fmt.Errorf("%s; did you mean %s?", text, strings.Join(names, " or "))
+		}
+		return fmt.Errorf("%s; %s --help lists them", text, cmd.CommandPath())
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	cmd.AddCommand(subcommands...)
+	return cmd
+}
+
+// choice adds a flag that takes one of some values, the first by default, and
+// completes them.
+func choice(cmd *cobra.Command, p *string, name, short, what string, values ...string) {
+	cmd.Flags().StringVarP(p, name, short, values[0], what+": "+strings.Join(values, ", "))
+	complete(cmd, name, values...)
+}
+
+// checkChoice says so if a flag of choice has another value.
+func checkChoice(name, value string, values ...string) error {
+	if slices.Contains(values, value) {
+		return nil
+	}
+	return fmt.Errorf("--%s: %q is not one of %s", name, value, strings.Join(values, ", "))
+}
+
+// complete makes the shell complete the values of a flag.
+func complete(cmd *cobra.Command, flag string, values ...string) {
+	err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+	if err != nil {
+		panic(err) // the flag is not there, or has completions already
+	}
+}
+
+// completeTimes completes up to n arguments that are times.
+func completeTimes(n int) cobra.CompletionFunc {
+	return func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) >= n {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return []string{"now", "now-5m", "now-1h", "now-24h"}, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+func versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "version",
+		Short:   "Print the version",
+		Example: "  traceflake version",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "traceflake %s\n%s %s/%s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			return err
+		},
+	}
+}

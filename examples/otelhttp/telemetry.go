@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+
+	"go.opentelemetry.io/contrib/exporters/autoexport"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/exporters/stdout/stdouttrace"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
+
+	"github.com/traceflake/traceflake/propagation/xtraceid"
+	"github.com/traceflake/traceflake/setup"
+)
+
+// startTelemetry sets OpenTelemetry's globals. Call the function that it returns at the end:
+// it sends the spans that are left and gives the lease back.
+func startTelemetry(ctx context.Context, service string) (func(context.Context) error, error) {
+	about, err := resource.New(ctx, resource.WithTelemetrySDK(),
+		resource.WithAttributes(semconv.ServiceName(service)), resource.WithFromEnv())
+	if err != nil {
+		return nil, err
+	}
+	exporter, err := newExporter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ids, release, err := setup.FromEnv(ctx) // TRACEFLAKE_STORE and others
+	if err != nil {
+		return nil, err
+	}
+	provider := sdktrace.NewTracerProvider(
+		sdktrace.WithIDGenerator(ids), sdktrace.WithBatcher(exporter), sdktrace.WithResource(about))
+	otel.SetTracerProvider(provider)
+
+	// Where headers contradict each other the last propagator decides. x-trace-id names the
+	// trace, so xtraceid is the last: if a gateway has begun a trace of its own in traceparent,
+	// the client's ID still finds the request. In the trace that x-trace-id names, and without
+	// that header, the parent and tracestate that TraceContext found stay.
+	otel.SetTextMapPropagator(propagation.NewCompositeTextMapPropagator(
+		propagation.TraceContext{}, propagation.Baggage{}, xtraceid.New()))
+
+	return func(ctx context.Context) error {
+		return errors.Join(provider.Shutdown(ctx), release(ctx))
+	}, nil
+}
+
+// newExporter follows OTEL_TRACES_EXPORTER and OTEL_EXPORTER_OTLP_*. Without them it prints.
+func newExporter(ctx context.Context) (sdktrace.SpanExporter, error) {
+	for _, v := range os.Environ() {
+		if strings.HasPrefix(v, "OTEL_TRACES_EXPORTER=") || strings.HasPrefix(v, "OTEL_EXPORTER_OTLP_") {
+			return autoexport.NewSpanExporter(ctx)
+		}
+	}
+	return stdouttrace.New()
+}

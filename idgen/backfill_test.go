@@ -1,0 +1,83 @@
+package idgen_test
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/traceflake/traceflake/idgen"
+	"github.com/traceflake/traceflake/randflake"
+	"github.com/traceflake/traceflake/traceid"
+)
+
+// The first and the last time that a trace ID can carry.
+var (
+	epoch = time.UnixMilli(traceid.EpochMillis).UTC()
+	last  = time.UnixMilli(traceid.EpochMillis + traceid.MaxMillis).UTC()
+)
+
+func TestNewTraceIDAt(t *testing.T) {
+	clock := newClock(noon)
+	source := newSource(t, clock)
+	g := idgen.New(idgen.WithSource(source), idgen.WithClock(clock))
+	keyring := randflake.NewKeyring(newCodec(t, fleetSecret))
+	verifier := traceid.NewVerifier(keyring, traceid.WithClock(clock), traceid.WithMaxAge(100*365*24*time.Hour))
+	live, _ := g.NewIDs(t.Context())
+
+	seen := map[trace.TraceID]bool{live: true}
+	for _, at := range []time.Time{
+		epoch, epoch.Add(time.Millisecond), time.Date(2021, 5, 6, 7, 8, 9, 123_456_789, time.UTC),
+		noon.Add(-time.Hour), noon.Add(time.Hour), last,
+	} {
+		var before trace.TraceID
+		for range 1000 {
+			id, err := g.NewTraceIDAt(at)
+			if err != nil || !id.IsValid() || seen[id] {
+				t.Fatalf("at %v: %s, %v", at, id, err)
+			}
+			seen[id] = true
+			if !traceid.Time(id).Equal(at.Truncate(time.Millisecond)) {
+				t.Fatalf("at %v: an ID of %v", at, traceid.Time(id))
+			}
+			if bytes.Compare(id[:], before[:]) <= 0 {
+				t.Fatalf("at %v: %s after %s", at, id, before)
+			}
+			before = id
+			info := traceid.Inspect(keyring, id)
+			if info.Agree || info.Parts.Time.Before(noon.Add(-time.Second)) || info.Parts.Node&^7 != 64 {
+				t.Fatalf("at %v: %+v", at, info)
+			}
+			if verifier.Verify(id) {
+				t.Fatalf("at %v: %s is verified", at, id)
+			}
+		}
+	}
+	if id, err := g.NewTraceIDAt(epoch); err != nil || id[7] == 0 && id[6] == 0 {
+		t.Errorf("at the epoch: %s, %v", id, err)
+	}
+
+	// Live IDs go on as if nothing had happened.
+	next, _ := g.NewIDs(t.Context())
+	if bytes.Compare(next[:], live[:]) <= 0 || !traceid.Time(next).Equal(noon) {
+		t.Errorf("%s after %s", next, live)
+	}
+
+	for _, tt := range []struct {
+		at   time.Time
+		want error
+	}{
+		{time.Time{}, traceid.ErrBeforeEpoch},
+		{time.Unix(0, 0), traceid.ErrBeforeEpoch},
+		{epoch.Add(-1), traceid.ErrBeforeEpoch},
+		{last.Add(time.Millisecond), traceid.ErrAfterEnd},
+		{time.Unix(math.MaxInt64, 0), traceid.ErrAfterEnd},
+	} {
+		if id, err := g.NewTraceIDAt(tt.at); !errors.Is(err, tt.want) || id.IsValid() {
+			t.Errorf("at %v: %s, %v; want %v", tt.at, id, err, tt.want)
+		}
+	}
+}

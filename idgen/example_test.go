@@ -1,0 +1,84 @@
+package idgen_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+
+	"github.com/traceflake/traceflake/idgen"
+	"github.com/traceflake/traceflake/randflake"
+	"github.com/traceflake/traceflake/traceid"
+)
+
+// Without options trace IDs sort by time, and nothing is configured.
+func Example() {
+	ctx := context.Background()
+	provider := sdktrace.NewTracerProvider(sdktrace.WithIDGenerator(idgen.New()))
+	defer func() { _ = provider.Shutdown(ctx) }()
+
+	_, first := provider.Tracer("example").Start(ctx, "first")
+	_, second := provider.Tracer("example").Start(ctx, "second")
+	a, b := first.SpanContext().TraceID(), second.SpanContext().TraceID()
+	fmt.Println(a.String() < b.String(), time.Since(traceid.Time(a)) < time.Minute)
+	// Output: true true
+}
+
+// Low halves from a lease under a secret of the fleet: unique in the fleet, and
+// decoded by holders of the secret. A lease.Keeper is such a source, too, and
+// renews its leases; package setup makes one from the environment.
+func ExampleWithSource() {
+	codec, err := randflake.NewCodec([]byte("16 secret bytes!"))
+	if err != nil {
+		panic(err)
+	}
+	start := time.Now().Add(-time.Second)
+	source, err := randflake.NewGenerator(codec, randflake.Lease{Node: 64, Nodes: 8, Start: start, End: start.Add(time.Hour)})
+	if err != nil {
+		panic(err)
+	}
+	id, _ := idgen.New(idgen.WithSource(source)).NewIDs(context.Background())
+
+	info := traceid.Inspect(randflake.NewKeyring(codec), id)
+	fmt.Println(info.Agree, info.Parts.Node/8)
+	// Output: true 8
+}
+
+// The metrics go to the global provider, or to the one given. Watch
+// traceflake.id.fallbacks: it counts IDs that were made without the source.
+func ExampleWithMeterProvider() {
+	ctx := context.Background()
+	reader := sdkmetric.NewManualReader() // a service has a periodic one
+	provider := sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))
+	defer func() { _ = provider.Shutdown(ctx) }()
+
+	ids := idgen.New(idgen.WithMeterProvider(provider))
+	ids.NewIDs(ctx)
+
+	var metrics metricdata.ResourceMetrics
+	if err := reader.Collect(ctx, &metrics); err != nil {
+		panic(err)
+	}
+	for _, m := range metrics.ScopeMetrics[0].Metrics {
+		if m.Name == "traceflake.id.created" {
+			fmt.Println(m.Name, m.Unit)
+		}
+	}
+	fmt.Println(ids.Fallbacks())
+	// Output:
+	// traceflake.id.created {id}
+	// 0
+}
+
+// A record from before tracing gets an ID of its own time.
+func ExampleGenerator_NewTraceIDAt() {
+	id, err := idgen.New().NewTraceIDAt(time.Date(2021, 5, 6, 7, 8, 9, 0, time.UTC))
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(id.String()[:10], traceid.Time(id).Format(time.RFC3339))
+	// Output: 04f10d37d4 2021-05-06T07:08:09Z
+}

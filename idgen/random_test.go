@@ -1,0 +1,110 @@
+package idgen_test
+
+import (
+	"context"
+	"encoding/binary"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/traceflake/traceflake/idgen"
+)
+
+const randomBits = 56 // the low ones, by W3C Trace Context level 2
+
+// worstBit returns by how many standard deviations the low bits of n IDs are
+// off, at most: each of them alone, and each pair of them within an ID and with
+// the ID before.
+func worstBit(n int, next func() trace.TraceID) float64 {
+	var ones [randomBits]int
+	var within, across [randomBits][randomBits]int // how often two differ
+	var before uint64
+	for i := range n {
+		id := next()
+		bits := binary.BigEndian.Uint64(id[8:])
+		for a := range randomBits {
+			x := bits >> a
+			ones[a] += int(x & 1)
+			same, neighbour := bits^-(x&1), before^-(x&1)
+			for b := range a {
+				within[a][b] += int(same >> b & 1)
+			}
+			if i > 0 {
+				for b := range randomBits {
+					across[a][b] += int(neighbour >> b & 1)
+				}
+			}
+		}
+		before = bits
+	}
+	worst := 0.0
+	off := func(count, n int) { worst = max(worst, math.Abs(float64(2*count-n))/math.Sqrt(float64(n))) }
+	for a := range randomBits {
+		off(ones[a], n)
+		for b := range a {
+			off(within[a][b], n)
+		}
+		for b := range randomBits {
+			off(across[a][b], n-1)
+		}
+	}
+	return worst
+}
+
+// What GeneratesRandomTraceIDs says. Of 4732 counts one lies beyond six
+// standard deviations once in 100 000 runs.
+func TestGeneratesRandomTraceIDs(t *testing.T) {
+	const n, limit = 50_000, 6
+	clock := newClock(noon)
+	collectErrors(t)
+	refusing := &switched{Source: newSource(t, clock)}
+	refusing.refuse.Store(true)
+	for name, g := range map[string]*idgen.Generator{
+		"leased":   idgen.New(idgen.WithClock(clock), idgen.WithSource(newSource(t, clock))),
+		"private":  idgen.New(idgen.WithClock(clock)),
+		"refusing": idgen.New(idgen.WithClock(clock), idgen.WithSource(refusing)),
+	} {
+		if !g.GeneratesRandomTraceIDs() {
+			t.Errorf("%s: not random by its own words", name)
+		}
+		worst := worstBit(n, func() trace.TraceID {
+			id, _ := g.NewIDs(t.Context())
+			return id
+		})
+		t.Logf("%s: %.2f standard deviations", name, worst)
+		if worst > limit {
+			t.Errorf("%s: a bit or a pair of bits is %.1f standard deviations off", name, worst)
+		}
+	}
+	if idgen.New(idgen.WithFallback(counting{})).GeneratesRandomTraceIDs() {
+		t.Error("a fallback of another kind is called random")
+	}
+
+	// IDs that are not random are found out, also if each bit is fair.
+	var count uint64
+	r := rand.New(rand.NewPCG(1, 2))
+	for name, next := range map[string]func() uint64{
+		"a counter":            func() uint64 { count++; return count },
+		"one bit often set":    func() uint64 { return r.Uint64() | r.Uint64()&r.Uint64()&1<<40 },
+		"two bits equal":       func() uint64 { x := r.Uint64(); return x&^2 | x>>20&1<<1 },
+		"one bit of the last":  func() uint64 { count = r.Uint64()&^1 | count>>9&1; return count },
+		"the low 16 bits fast": func() uint64 { count++; return r.Uint64()&^0xffff | count&0xffff },
+	} {
+		if worst := worstBit(n, func() (id trace.TraceID) {
+			binary.BigEndian.PutUint64(id[8:], next())
+			return id
+		}); worst <= limit {
+			t.Errorf("%s passes, %.1f standard deviations", name, worst)
+		}
+	}
+}
+
+// counting is an ID generator of another kind.
+type counting struct{ sdktrace.IDGenerator }
+
+func (counting) NewIDs(context.Context) (trace.TraceID, trace.SpanID) {
+	return trace.TraceID{15: 1}, trace.SpanID{7: 1}
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+	"go.opentelemetry.io/otel/trace"
+
+	traces "github.com/traceflake/traceflake/clickhouse"
+	"github.com/traceflake/traceflake/internal/embedded"
+	"github.com/traceflake/traceflake/traceid"
+)
+
+// finder looks traces up.
+type finder struct {
+	engine *embedded.Engine
+	ids    *source
+	conn   driver.Conn
+	server string // what it is
+}
+
+func newFinder(engine *embedded.Engine, ids *source) (*finder, error) {
+	options, err := clickhouse.ParseDSN(engine.DSN())
+	if err != nil {
+		return nil, err
+	}
+	conn, err := clickhouse.Open(options)
+	if err != nil {
+		return nil, err
+	}
+	version, err := conn.ServerVersion()
+	if err != nil {
+		return nil, fmt.Errorf("ClickHouse at %s: %w", options.Addr[0], err)
+	}
+	return &finder{engine: engine, ids: ids, conn: conn, server: version.Version.String() + " at " + options.Addr[0]}, nil
+}
+
+func (f *finder) close() error { return f.conn.Close() }
+
+// summaries are of all traces in the table.
+func (f *finder) summaries(ctx context.Context) (all []summary, err error) {
+	const sql = `SELECT TraceId, count() AS Spans, uniqExact(SpanId) AS Distinct, uniqExact(ServiceName) AS Services,
+		argMin(ParentSpanId, (ServiceName != 'edge', Timestamp)) AS Parent
+		FROM otel_traces GROUP BY TraceId`
+	return all, f.conn.Select(ctx, &all, sql)
+}
+
+// span is a row of the table.
+type span struct {
+	Timestamp     time.Time
+	SpanID        string `ch:"SpanId"`
+	ParentSpanID  string `ch:"ParentSpanId"`
+	SpanName      string
+	SpanKind      string
+	ServiceName   string
+	Duration      uint64 // nanoseconds
+	StatusCode    string
+	StatusMessage string
+}
+
+// found is a trace and what finding it cost.
+type found struct {
+	id       trace.TraceID
+	decoded  string // the low half, for people
+	spans    []span
+	dated    bool              // the ID's time is near the spans', as it is for ours
+	read     embedded.Granules // to find it
+	exporter embedded.Granules // what the same look-up reads in the exporter's own schema
+}
+
+var errNoTrace = errors.New("there is no trace")
+
+// trace finds a trace by its ID, whoever made that.
+func (f *finder) trace(ctx context.Context, id trace.TraceID) (t found, err error) {
+	t.id, t.decoded = id, f.ids.decode(id)
+	const lookup = `SELECT Timestamp, SpanId, ParentSpanId, SpanName, SpanKind, ServiceName, Duration, StatusCode, StatusMessage
+		FROM %s WHERE TraceId = '%s' ORDER BY Timestamp`
+	sorted := fmt.Sprintf(lookup, "otel_traces", id)
+	if t.read, err = f.engine.Granules(ctx, sorted); err != nil {
+		return t, err
+	}
+	if t.exporter, err = f.engine.Granules(ctx, fmt.Sprintf(lookup, exporterTable, id)); err != nil {
+		return t, err
+	}
+	if err := f.conn.Select(ctx, &t.spans, sorted); err != nil {
+		return t, err
+	}
+	if len(t.spans) == 0 {
+		return t, fmt.Errorf("%w %s", errNoTrace, id)
+	}
+	began := t.spans[0].Timestamp
+	t.dated = traceid.Plausible(id, began, time.Hour, time.Minute)
+	return t, nil
+}
+
+// compare copies each span into the exporter's own table, to tell what a
+// look-up would read there. Only a demonstration needs that.
+func (f *finder) compare(ctx context.Context) error {
+	err := f.conn.Exec(ctx, "CREATE MATERIALIZED VIEW "+exporterTable+"_copy TO "+exporterTable+" AS SELECT * FROM otel_traces")
+	if err != nil {
+		return fmt.Errorf("ClickHouse: prepare: %w", err)
+	}
+	return nil
+}
+
+// table is sorted by trace ID.
+var table = traces.Schema{Table: "otel_traces"}
+
+// prepare makes the table that the exporter writes into, and the functions.
+func (f *finder) prepare(ctx context.Context) error {
+	statements, err := table.Statements()
+	if err != nil {
+		return err
+	}
+	for _, sql := range statements {
+		if err := f.conn.Exec(ctx, sql); err != nil {
+			return fmt.Errorf("ClickHouse: prepare: %w", err)
+		}
+	}
+	return nil
+}
+
+// listed is a trace in a list.
+type listed struct {
+	TraceID       string `ch:"TraceId"`
+	Start, End    time.Time
+	Spans, Errors uint64
+	Service, Name string // of the root, or else of the first span
+}
+
+// newest lists up to n traces in the order of their IDs, the last first, from
+// before on if that is not zero, and tells whether there are more. It looks
+// further back only if it finds too few.
+func (f *finder) newest(ctx context.Context, before trace.TraceID, n int) (list []listed, more bool, err error) {
+	epoch := time.UnixMilli(traceid.EpochMillis)
+	to := time.Now().Add(time.Minute) // other clocks may be ahead
+	if before.IsValid() {
+		to = traceid.Time(before).Add(time.Millisecond)
+	}
+	for back := time.Hour; ; back *= 24 {
+		from := to.Add(-back)
+		if back > 1000*time.Hour || from.Before(epoch) {
+			from = epoch
+		}
+		query, err := table.Newest(from, to, before, n+1)
+		if err != nil {
+			return nil, false, err
+		}
+		args := make([]any, len(query.Params))
+		for i, p := range query.Params {
+			args[i] = clickhouse.Named(p.Name, p.Value)
+		}
+		list = nil
+		if err := f.conn.Select(ctx, &list, query.SQL, args...); err != nil {
+			return nil, false, err
+		}
+		if len(list) > n {
+			return list[:n], true, nil
+		}
+		if from.Equal(epoch) {
+			return list, false, nil
+		}
+	}
+}

@@ -1,0 +1,334 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/traceflake/traceflake/idgen"
+	"github.com/traceflake/traceflake/internal/embedded"
+	"github.com/traceflake/traceflake/internal/embedded/etcd"
+	"github.com/traceflake/traceflake/traceid"
+)
+
+func TestMain(m *testing.M) {
+	etcd.Main()
+	os.Exit(m.Run())
+}
+
+// use makes run use a server that the test can also ask.
+func use(t *testing.T, engine *embedded.Engine, through func(http.Handler) http.Handler) {
+	t.Helper()
+	dsn, err := url.Parse(engine.DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dsn.Path = ""
+	if through != nil {
+		proxy := httptest.NewServer(through(httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: dsn.Host})))
+		t.Cleanup(proxy.Close)
+		dsn.Host = strings.TrimPrefix(proxy.URL, "http://")
+	}
+	t.Setenv("TRACEFLAKE_CLICKHOUSE_DSN", dsn.String())
+	t.Setenv("XDG_CACHE_HOME", t.TempDir()) // the default store's place, on Linux
+	t.Setenv("HOME", t.TempDir())           // elsewhere
+}
+
+func TestRun(t *testing.T) {
+	use(t, embedded.ClickHouseForTest(t), nil)
+	var out bytes.Buffer
+	if err := run(t.Context(), []string{"-requests", "66"}, &out); err != nil {
+		t.Fatalf("%v\n%s", err, &out)
+	}
+	for _, want := range []string{
+		`22 from an old app`,
+		`22 from a new app .*, 2 of them not to be sampled`,
+		`22 from a client without headers`,
+		`all 64 sampled traces are stored under the ID expected, with each of their \d+ spans; the 2 unsampled left none`,
+		`Find +trace [0-9a-f]{32}, sent by an old app`,
+		`(?m)^edge    POST /checkout +\d+\.\d\d ms  ━+$`,
+		`(?m)^orders  │   │ └ compute tax +\d+\.\d\d ms   +━+$`,
+		`15 spans in `,
+		`Granules read: [1-9]\d* of [1-9]`,
+		`Spans +\d+ stored, 0 lost`,
+		`IDs +from nodes leased from bolt:/.*/traceflake/example.db, under the file's secret`,
+		`Decoded: not made under the file's secret: somebody else's or random\.`, // the app's
+		`Decode +trace [0-9a-f]{32}, made by edge for a client without headers: node \d+, second 20.*Z, number \d+ in it, under the file's secret`,
+	} {
+		if !regexp.MustCompile(want).Match(out.Bytes()) {
+			t.Errorf("no %q in the output", want)
+		}
+	}
+	if strings.ContainsAny(out.String(), "\x1b\r") {
+		t.Error("control sequences in output that is no terminal's")
+	}
+	if t.Failed() {
+		t.Log(out.String())
+	}
+}
+
+// TestClients sends by hand what each client sends, and looks for it in the
+// Collector's table by hand.
+func TestClients(t *testing.T) {
+	engine := embedded.ClickHouseForTest(t)
+	use(t, engine, nil)
+	demo := startDemo(t, "-requests", "0")
+	database := demo.find(`database (\S+)`)
+
+	made, parent := idgen.New().NewIDs(t.Context())
+	foreign := "463ac35c9f6413ad48485a3953bb6124"
+	for _, c := range []struct {
+		name, want, parent string
+		headers            map[string]string
+	}{
+		{"old", made.String(), parent.String(), map[string]string{
+			"x-trace-id": made.String(), "X-B3-TraceId": made.String()[16:], "X-B3-SpanId": parent.String(), "X-B3-Sampled": "1"}},
+		{"new", foreign, "00000000000000aa", map[string]string{
+			"x-trace-id": foreign, "X-B3-TraceId": foreign, "X-B3-SpanId": "00000000000000aa", "X-B3-Sampled": "1"}},
+		{"no headers", "", "", nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			began := time.Now().Add(-time.Second)
+			header, _ := get(t, http.MethodPost, demo.edge+"/checkout", c.headers)
+			id := header.Get("x-trace-id")
+			if c.want != "" && id != c.want {
+				t.Errorf("x-trace-id %s, want %s", id, c.want)
+			}
+			if tid, err := trace.TraceIDFromHex(id); err != nil || c.want == "" && traceid.Time(tid).Before(began) {
+				t.Errorf("x-trace-id %q: %v", id, err)
+			}
+			_, page := get(t, http.MethodGet, demo.page+"/traces/"+id, nil) // also makes the services store their spans
+			if !strings.Contains(page, "publish order.created") || !strings.Contains(page, "15 spans") {
+				t.Errorf("waterfall:\n%s", page)
+			}
+			r, err := engine.Query(t.Context(), fmt.Sprintf(
+				"SELECT count(), anyIf(ParentSpanId, SpanKind = 'Server' AND ServiceName = 'edge'), uniqExactIf(SpanId, ServiceName = 'orders') FROM %s.otel_traces WHERE TraceId = '%s'",
+				database, id))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, want := strings.Join(r.Rows[0], " "), "15 "+c.parent+" 9"; got != want {
+				t.Errorf("spans, parent, spans of orders: %q, want %q", got, want)
+			}
+		})
+	}
+	_, page := get(t, http.MethodGet, demo.page+"/traces/"+strings.Repeat("1", 32), nil)
+	if !strings.Contains(page, "there is no trace 1111") {
+		t.Errorf("unknown trace: %s", page)
+	}
+
+	if log := demo.end(); !strings.Contains(log, "45 stored, 0 lost") {
+		t.Errorf("want 45 spans stored:\n%s", log)
+	}
+}
+
+// demo is a run that serves.
+type demo struct {
+	t          *testing.T
+	edge, page string
+	log        bytes.Buffer
+	began      string // the log until it served
+	interrupt  func()
+	ended      chan error
+	rest       chan struct{}
+}
+
+func startDemo(t *testing.T, args ...string) *demo {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	reader, writer := io.Pipe()
+	d := &demo{t: t, interrupt: cancel, ended: make(chan error, 1), rest: make(chan struct{})}
+	go func() {
+		err := run(ctx, append(args, "-serve", loopback+":0"), writer)
+		d.ended <- errors.Join(err, writer.Close())
+	}()
+	d.page = waitFor(t, io.TeeReader(reader, &d.log), `curl (http://\S+)/traces/`)
+	d.began = d.log.String()
+	d.edge = d.find(`POST (http://\S+)/checkout`)
+	go func() {
+		_, _ = io.Copy(&d.log, reader)
+		close(d.rest)
+	}()
+	return d
+}
+
+// find looks in what was written until the demo served.
+func (d *demo) find(pattern string) string {
+	m := regexp.MustCompile(pattern).FindStringSubmatch(d.began)
+	if m == nil {
+		d.t.Fatalf("no %q in:\n%s", pattern, d.began)
+	}
+	return m[1]
+}
+
+// end interrupts and returns all that was written.
+func (d *demo) end() string {
+	d.interrupt()
+	if err := <-d.ended; err != nil {
+		d.t.Errorf("run ended with %v after the interrupt", err)
+	}
+	<-d.rest
+	return d.log.String()
+}
+
+// waitFor reads until what it read matches and returns the first group.
+func waitFor(t *testing.T, r io.Reader, pattern string) string {
+	t.Helper()
+	var text []byte
+	buffer := make([]byte, 1024)
+	for {
+		n, err := r.Read(buffer)
+		text = append(text, buffer[:n]...)
+		if m := regexp.MustCompile(pattern).FindSubmatch(text); m != nil {
+			return string(m[1])
+		}
+		if err != nil {
+			t.Fatalf("%v before %q:\n%s", err, pattern, text)
+		}
+	}
+}
+
+func get(t *testing.T, method, url string, headers map[string]string) (http.Header, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range headers {
+		r.Header.Set(name, value)
+	}
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.Header, string(body)
+}
+
+func TestLostSpansAreReported(t *testing.T) {
+	use(t, embedded.ClickHouseForTest(t), func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasPrefix(r.URL.Query().Get("query"), "INSERT") {
+				w.Header().Set("X-ClickHouse-Exception-Code", "243")
+				http.Error(w, "Code: 243. DB::Exception: Cannot reserve 1.00 MiB, not enough space. (NOT_ENOUGH_SPACE)", http.StatusInternalServerError)
+				return
+			}
+			next.ServeHTTP(w, r)
+		})
+	})
+	var out bytes.Buffer
+	err := run(t.Context(), []string{"-requests", "6"}, &out)
+	if !errors.Is(err, errLost) || !strings.Contains(err.Error(), "not enough space") {
+		t.Errorf("got %v, want errLost and the reason", err)
+	}
+	if !regexp.MustCompile(`0 stored, [1-9]\d* lost`).Match(out.Bytes()) {
+		t.Errorf("no lost spans in the output:\n%s", &out)
+	}
+}
+
+func TestStores(t *testing.T) {
+	use(t, embedded.ClickHouseForTest(t), nil)
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("000102030405060708090a0b0c0d0e0f\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	noFolder := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(noFolder, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const leased = `Decode .*: node \d+, second 20.*Z, number \d+ in it, under `
+	for _, c := range []struct {
+		name        string
+		store       func(t *testing.T) string
+		cache, file string
+		want        []string
+	}{
+		{name: "a file", store: func(t *testing.T) string { return "bolt:" + filepath.Join(t.TempDir(), "leases") },
+			want: []string{`IDs +from nodes leased from bolt:/.*/leases, under the file's secret`, leased + "the file's secret"}},
+		{name: "PostgreSQL", store: func(t *testing.T) string { return embedded.PostgresForTest(t).DSN() }, file: secret,
+			want: []string{`IDs +from nodes leased from postgres://127\.0\.0\.1:\d+/traceflake_\w+, under the secret of /.*/secret\n`, leased + "the secret of "}},
+		{name: "etcd", store: func(t *testing.T) string {
+			return "etcd://" + strings.Join(etcd.ForTest(t, 1).Endpoints(), ",")
+		}, want: []string{`IDs +from nodes leased from etcd://\S+, under a secret drawn for this run`, leased + "a secret drawn"}},
+		{name: "a server that is down", store: func(*testing.T) string { return "postgres://me:hunter2@127.0.0.1:1/db" },
+			want: []string{`postgres://127\.0\.0\.1:1/db, under a secret drawn for this run \(TRACEFLAKE_SECRET_FILE names the fleet's\)`,
+				`Note +lease: acquire: pgstore: .*connection refused`, `IDs +random until the store grants a lease`,
+				`Decode .*: not made under a secret drawn for this run`, `IDs +69 spans or traces got random ones`}},
+		{name: "none", store: func(*testing.T) string { return "none" },
+			want: []string{`IDs +from a secret of this process alone, without a store`, `Decode .*: hidden`}},
+		{name: "no place for the default file", cache: noFolder,
+			want: []string{`IDs +from a secret of this process alone, for want of a store: .*not a directory`, `Decode .*: hidden`}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			args := []string{"-requests", "6"}
+			if c.store != nil {
+				args = append(args, "-store", c.store(t))
+			}
+			if c.cache != "" {
+				t.Setenv("XDG_CACHE_HOME", c.cache)
+				t.Setenv("HOME", c.cache)
+			}
+			t.Setenv("TRACEFLAKE_SECRET_FILE", c.file)
+			var out bytes.Buffer
+			if err := run(t.Context(), args, &out); err != nil {
+				t.Fatalf("%v\n%s", err, &out)
+			}
+			for _, want := range append(c.want, `all 6 sampled traces are stored`, `69 stored, 0 lost`) {
+				if !regexp.MustCompile(want).Match(out.Bytes()) {
+					t.Errorf("no %q in:\n%s", want, &out)
+				}
+			}
+			if strings.Contains(out.String(), "hunter2") {
+				t.Errorf("the password is in the output:\n%s", &out)
+			}
+		})
+	}
+}
+
+func TestBadInput(t *testing.T) {
+	corrupt := filepath.Join(t.TempDir(), "corrupt")
+	if err := os.WriteFile(corrupt, bytes.Repeat([]byte("no bolt"), 5000), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	t.Setenv("TRACEFLAKE_CLICKHOUSE_DSN", "http://127.0.0.1:1")
+	taken, err := net.Listen("tcp", loopback+":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = taken.Close() }()
+	for want, args := range map[string][]string{
+		"127.0.0.1:1":             {"-store", "none"},
+		"-requests -1":            {"-requests", "-1"},
+		"none does without":       {"-store", "redis://127.0.0.1"},
+		"corrupt: open":           {"-store", "bolt:" + corrupt},
+		"nothing to do":           {"-requests", "0"},
+		`unexpected argument "x"`: {"x"},
+		"want host:port":          {"-serve", "8080"},
+		"cannot serve on":         {"-serve", taken.Addr().String()},
+		`invalid value "many"`:    {"-requests", "many"},
+	} {
+		if err := run(t.Context(), args, io.Discard); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v, want %q", args, err, want)
+		}
+	}
+}

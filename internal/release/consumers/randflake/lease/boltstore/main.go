@@ -1,0 +1,30 @@
+// A program that leases nodes from a file by package boltstore.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	_ "github.com/traceflake/traceflake/randflake/lease/boltstore"
+	"github.com/traceflake/traceflake/setup"
+)
+
+func main() {
+	dir, err := os.MkdirTemp("", "consumer-")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	ctx := context.Background()
+	ids, stop, err := setup.Config{Store: "bolt:" + filepath.Join(dir, "leases.db")}.Open(ctx)
+	if err != nil {
+		panic(err)
+	}
+	id, _ := ids.NewIDs(ctx)
+	if n := ids.Fallbacks(); n > 0 {
+		panic(fmt.Sprint(n, " random IDs"))
+	}
+	fmt.Println(id, "is of a leased node,", stop(ctx))
+}

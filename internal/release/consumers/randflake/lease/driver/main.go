@@ -1,0 +1,19 @@
+// A program that grants a block by the rule that all stores follow.
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/traceflake/traceflake/randflake/lease"
+	"github.com/traceflake/traceflake/randflake/lease/driver"
+)
+
+func main() {
+	fmt.Println(driver.AllNodes.Blocks(), "blocks")
+	store := driver.NewMemory(driver.WithNodeRange(driver.NodeRange{Nodes: 64, BlockSize: 8}))
+	request := lease.Request{Holder: lease.NewHolder(), Now: time.Now(), TTL: time.Minute}
+	grant, err := store.Acquire(context.Background(), request)
+	fmt.Println(grant.Nodes, "nodes are leased,", err)
+}

@@ -1,0 +1,25 @@
+// Package store holds a store to the rule of package lease, as its author does.
+package store
+
+import (
+	"testing"
+
+	"github.com/traceflake/traceflake/randflake/lease"
+	"github.com/traceflake/traceflake/randflake/lease/driver"
+	"github.com/traceflake/traceflake/randflake/lease/leasetest"
+)
+
+func TestStore(t *testing.T) {
+	leasetest.Run(t, leasetest.Harness{
+		Volatile: true,
+		New: func(testing.TB) leasetest.Open {
+			var s *driver.Memory
+			return func(nodes driver.NodeRange) (lease.Store, error) {
+				if s == nil {
+					s = driver.NewMemory(driver.WithNodeRange(nodes))
+				}
+				return s, nil
+			}
+		},
+	})
+}

@@ -1,0 +1,81 @@
+// Command release releases the modules of this repository, and checks beforehand that others
+// can use them.
+//
+//	go run ./internal/release consumers
+//	go run ./internal/release tidy
+//	go run ./internal/release VERSION
+//	go run ./internal/release -publish VERSION
+//
+// The first serves the tree as the next version from a module proxy of files and does, outside
+// of the repository, what users do. The second runs go mod tidy with that proxy. The third is a
+// release up to the point where it would change something; -publish makes the commit and the
+// tags. Nothing is pushed.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+
+	"github.com/traceflake/traceflake/internal/embedded/etcd"
+)
+
+func main() {
+	etcd.Main()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stdout)
+	stop()
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "release:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, out io.Writer) error {
+	flags := flag.NewFlagSet("release", flag.ContinueOnError)
+	publish := flags.Bool("publish", false, "make the commit and the tags")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if flags.NArg() != 1 {
+		return errors.New("want a version such as v0.1.0, or the word consumers or tidy")
+	}
+	root, err := command(ctx, ".", nil, "git", "rev-parse", "--show-toplevel")
+	if err != nil {
+		return err
+	}
+	if version := flags.Arg(0); version != "consumers" && version != "tidy" {
+		return release(ctx, root, version, *publish, out)
+	}
+	t, err := openTree(root)
+	if err != nil {
+		return err
+	}
+	if flags.Arg(0) == "tidy" {
+		return t.tidyAll(ctx, out)
+	}
+	return t.consumers(ctx, t.next, out)
+}
+
+// command returns what a program writes to its standard output, without white space around it.
+// The error has what it writes to the other one.
+func command(ctx context.Context, dir string, env []string, name string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), env...)
+	output, err := cmd.Output()
+	if err != nil {
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			err = fmt.Errorf("%w\n%s%s", err, output, exit.Stderr)
+		}
+		return "", fmt.Errorf("%s: %w", cmd, err)
+	}
+	return string(trim(output)), nil
+}

@@ -1,0 +1,373 @@
+// Package rooms holds the rules of who may import whom. It belongs to the root module, since go
+// test takes a result from its cache unless a file below the tested module has changed.
+package rooms
+
+import (
+	"errors"
+	"fmt"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+// rules is the table. A line names a package and all that it may import; a package without a
+// line may not exist. Imports of a package's tests are checked against its line and that of
+// "test" or, if there is one, its own with " test" after the name.
+//
+//	~/x     a package of this repository; @/x one of go.opentelemetry.io
+//	x/...   x and all packages below it
+//	-x      not x, although something before it allows x
+//
+// A name in capitals stands for what its line says. STD is the standard library and OTHERS is
+// every package that is neither in it nor in this repository.
+const rules = `
+# No I/O and no waiting.
+PURE: STD -context -database/... -net/... -os/... -syscall/... -log/syslog -plugin
+
+# What services import. None of it may import what is not on this line.
+ROOT:   ~/sparx64 ~/randflake ~/randflake/lease ~/randflake/lease/driver
+        ~/randflake/lease/boltstore ~/idgen ~/traceid
+        ~/propagation/xtraceid ~/clickhouse ~/clickhouse/migrate ~/postgres ~/setup
+STORES: ~/randflake/lease/pgstore ~/randflake/lease/etcdstore
+METRIC: @/otel @/otel/attribute @/otel/metric @/otel/metric/...
+
+# Blocks and keys: no time, no IDs.
+sparx64: PURE -time golang.org/x/sys/cpu
+
+# IDs, leases as values, the clock.
+randflake: PURE ~/sparx64
+
+# Only here are goroutines started, and only stores do I/O.
+randflake/lease: PURE context ~/randflake ~/randflake/lease/internal/owner ~/internal/vmclock METRIC
+randflake/lease/internal/owner: STD
+
+# The side of the stores' authors: the rule of granting, and the stores. Services import lease.
+STORE: STD ~/randflake ~/randflake/lease ~/randflake/lease/driver
+randflake/lease/driver:    STD ~/randflake ~/randflake/lease ~/randflake/lease/internal/owner
+randflake/lease/boltstore: STORE go.etcd.io/bbolt/...
+randflake/lease/pgstore:   STORE github.com/jackc/pgx/v5/...
+randflake/lease/etcdstore: STORE go.uber.org/zap google.golang.org/grpc/...
+                           go.etcd.io/etcd/api/v3/... go.etcd.io/etcd/client/v3/...
+randflake/lease/leasetest: STORE github.com/anishathalye/porcupine pgregory.net/rapid
+
+# Makes IDs. It knows a source of them, not leases.
+idgen: PURE context ~/randflake ~/traceid ~/internal/vmclock METRIC @/otel/trace @/otel/sdk/trace
+
+# Reads IDs: no SDK, no generator.
+traceid: PURE ~/randflake @/otel/trace
+
+# Does not know how IDs are born.
+propagation/xtraceid: STD METRIC @/otel/trace @/otel/propagation @/contrib/propagators/b3
+propagation/xtraceid/xtraceidgrpc: STD ~/propagation/xtraceid @/otel/trace google.golang.org/grpc/...
+
+# SQL and text.
+clickhouse:              STD ~/clickhouse/internal/ddl
+clickhouse/migrate:      STD ~/clickhouse ~/clickhouse/internal/ddl
+clickhouse/internal/ddl: STD
+postgres:                STD
+
+# Puts the parts together.
+setup: STORE ~/idgen ~/traceid ~/randflake/lease/boltstore METRIC
+
+# What says whether this machine was cloned.
+internal/vmclock: STD
+
+# Nothing else imports these.
+sparx64/_asm:          STD github.com/mmcloughlin/avo/...
+internal/embedded/...: STD OTHERS ~/internal/embedded/...
+internal/e2e/...:      STD OTHERS ROOT STORES ~/propagation/xtraceid/xtraceidgrpc
+                       ~/internal/embedded/... ~/internal/e2e/...
+internal/demo/...:     STD OTHERS ROOT STORES ~/internal/embedded/... ~/internal/demo/...
+internal/rooms:        STD
+internal/release/...:  STD OTHERS ROOT STORES ~/propagation/xtraceid/xtraceidgrpc
+                       ~/randflake/lease/leasetest ~/internal/embedded/...
+internal/stores/...:   STD OTHERS ROOT STORES ~/randflake/lease/leasetest ~/internal/stores/...
+                       ~/internal/embedded/...
+cmd/...:               STD OTHERS ROOT STORES ~/cmd/...
+bench/...:             STD OTHERS ROOT ~/internal/embedded/... ~/bench/...
+examples/otelhttp:     STD OTHERS ROOT
+examples/collector:    STD OTHERS ROOT ~/internal/embedded/...
+
+# Tests of the root module bring in no module that a user of it has not.
+test: STD ROOT @/otel/... @/contrib/propagators/b3 go.etcd.io/bbolt golang.org/x/sys/cpu golang.org/x/sys/unix
+# Tests of stores that start engines are in internal/stores.
+randflake/lease/leasetest test: STD ROOT ~/randflake/lease/leasetest
+cmd/... test:                   ~/internal/embedded/...
+
+# Not even in tests.
+NEVER: math/rand github.com/stretchr/testify/...
+`
+
+// planted are imports that the table must refuse, or the test of it is worth nothing.
+var planted = map[string]string{
+	"sparx64":                   "time context net/http os syscall ~/randflake ~/idgen @/otel github.com/klauspost/cpuid/v2",
+	"randflake":                 "context net os/exec database/sql syscall @/otel/trace ~/randflake/lease ~/idgen",
+	"randflake/lease":           "net os database/sql ~/sparx64 ~/idgen @/otel/sdk/metric @/otel/trace ~/randflake/lease/boltstore",
+	"randflake/lease/boltstore": "@/otel ~/idgen github.com/jackc/pgx/v5 ~/randflake/lease/pgstore",
+	"randflake/lease/pgstore":   "@/otel ~/idgen go.etcd.io/bbolt github.com/lib/pq ~/randflake/lease/leasetest ~/internal/embedded",
+	"randflake/lease/etcdstore": "@/otel ~/idgen go.etcd.io/etcd/server/v3/embed ~/randflake/lease/leasetest",
+	"randflake/lease/leasetest": "~/idgen ~/randflake/lease/pgstore github.com/jackc/pgx/v5 ~/internal/embedded",
+	"idgen":                     "net/http os ~/sparx64 ~/randflake/lease ~/propagation/xtraceid @/otel/sdk/metric @/otel/baggage",
+	"traceid":                   "context net/http os ~/idgen ~/sparx64 @/otel/sdk/trace @/otel",
+	"propagation/xtraceid":      "~/idgen ~/randflake @/otel/sdk/trace @/contrib/propagators/autoprop",
+	"clickhouse":                "~/idgen @/otel github.com/ClickHouse/clickhouse-go/v2",
+	"postgres":                  "~/idgen @/otel github.com/jackc/pgx/v5",
+	"setup":                     "~/sparx64 ~/propagation/xtraceid ~/randflake/lease/pgstore go.etcd.io/bbolt @/otel/sdk/trace",
+	"internal/embedded":         "~/cmd/traceflake ~/internal/e2e ~/idgen math/rand",
+	"internal/e2e/postgres":     "~/cmd/traceflake ~/bench ~/examples/otelhttp github.com/stretchr/testify/assert",
+	"internal/demo":             "~/internal/e2e ~/bench",
+	"cmd/traceflake":            "~/bench ~/internal/e2e ~/internal/demo ~/internal/embedded",
+	"bench":                     "~/cmd/traceflake/internal/backfill ~/internal/demo",
+	"examples/otelhttp":         "~/internal/embedded ~/internal/demo ~/randflake/lease/pgstore",
+	"newcomer":                  "fmt",
+	"randflake/lease/newcomer":  "fmt",
+
+	"sparx64 test":                 "~/internal/embedded math/rand github.com/stretchr/testify/require github.com/jackc/pgx/v5",
+	"idgen test":                   "~/internal/e2e ~/randflake/lease/pgstore @/contrib/instrumentation/net/http/otelhttp",
+	"randflake/lease/pgstore test": "~/internal/embedded ~/randflake/lease/leasetest math/rand",
+	"bench test":                   "~/internal/e2e github.com/stretchr/testify/require",
+}
+
+func TestImports(t *testing.T) {
+	table, err := parse(rules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat("../../go.work"); errors.Is(err, fs.ErrNotExist) {
+		t.Skip("the other modules are not here: this is a copy of the root module alone")
+	}
+	all, err := imports(os.DirFS("../.."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	used := make(map[string]bool)
+	for _, i := range all {
+		if err := table.check(i, used); err != nil {
+			t.Error(err)
+		}
+	}
+	for name := range table {
+		if name != strings.ToUpper(name) && !used[name] {
+			t.Errorf("there is no package %s: delete its line", name)
+		}
+	}
+}
+
+func TestPlantedImports(t *testing.T) {
+	table, err := parse(rules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree := make(fstest.MapFS)
+	count := 0
+	for room, refused := range planted {
+		dir, suffix := strings.CutSuffix(room, " test")
+		end := ".go"
+		if suffix {
+			end = "_test.go"
+		}
+		for i, imported := range strings.Fields(refused) {
+			name := fmt.Sprintf("%s/planted%d%s", dir, i, end)
+			tree[name] = &fstest.MapFile{Data: fmt.Appendf(nil, "package p\n\nimport _ %q\n", long(imported))}
+			count++
+		}
+	}
+	all, err := imports(tree)
+	if err != nil || len(all) != count {
+		t.Fatalf("%d of %d planted imports found: %v", len(all), count, err)
+	}
+	for _, i := range all {
+		if table.check(i, nil) == nil {
+			t.Errorf("%s may import %s", i.file, i.path)
+		}
+	}
+}
+
+func TestBadTable(t *testing.T) {
+	for text, want := range map[string]string{
+		"a: STD\na: STD":   "a has two lines",
+		"a STD":            "line 1",
+		"a: PURE":          "PURE is not defined",
+		"X: Y\nY: X\na: X": "defined by itself",
+	} {
+		if _, err := parse(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}
+
+const ours = "github.com/traceflake/traceflake"
+
+// long is the import path that the table has in short.
+func long(s string) string {
+	if rest, ok := strings.CutPrefix(s, "~"); ok {
+		return ours + rest
+	}
+	if rest, ok := strings.CutPrefix(s, "@"); ok {
+		return "go.opentelemetry.io" + rest
+	}
+	return s
+}
+
+// matches tells whether the pattern means the package.
+func matches(pattern, pkg string) bool {
+	switch pattern {
+	case "STD":
+		first, _, _ := strings.Cut(pkg, "/")
+		return !strings.Contains(first, ".")
+	case "OTHERS":
+		return !matches("STD", pkg) && !matches("~/...", pkg)
+	}
+	if below, ok := strings.CutSuffix(long(pattern), "/..."); ok {
+		return pkg == below || strings.HasPrefix(pkg, below+"/")
+	}
+	return pkg == long(pattern)
+}
+
+// table has the patterns of each line, with the names in capitals resolved.
+type table map[string][]string
+
+func parse(text string) (table, error) {
+	lines := make(table)
+	last := ""
+	for n, line := range strings.Split(text, "\n") {
+		if strings.HasPrefix(line, "#") || strings.TrimSpace(line) == "" {
+			continue
+		}
+		if name, rest, ok := strings.Cut(line, ":"); ok {
+			if _, twice := lines[name]; twice {
+				return nil, fmt.Errorf("%s has two lines", name)
+			}
+			last, line = name, rest
+		} else if last == "" || !strings.HasPrefix(line, " ") {
+			return nil, fmt.Errorf("line %d is not NAME: IMPORTS: %q", n+1, line)
+		}
+		lines[last] = append(lines[last], strings.Fields(line)...)
+	}
+	resolved := make(table)
+	for name := range lines {
+		var err error
+		if resolved[name], err = lines.resolve(name, nil); err != nil {
+			return nil, err
+		}
+	}
+	return resolved, nil
+}
+
+func (t table) resolve(name string, via []string) (patterns []string, err error) {
+	if slices.Contains(via, name) {
+		return nil, fmt.Errorf("%s is defined by itself", name)
+	}
+	for _, p := range t[name] {
+		switch {
+		case p == "STD" || p == "OTHERS" || p != strings.ToUpper(p):
+			patterns = append(patterns, p)
+		case t[p] == nil:
+			return nil, fmt.Errorf("%s is not defined", p)
+		default:
+			more, err := t.resolve(p, append(via, name))
+			if err != nil {
+				return nil, err
+			}
+			patterns = append(patterns, more...)
+		}
+	}
+	return patterns, nil
+}
+
+// line finds the line of a package: its own, or that of the nearest folder with "/...".
+func (t table) line(room, suffix string) string {
+	for name, dir := room, room; ; dir = path.Dir(dir) {
+		if t[name+suffix] != nil {
+			return name + suffix
+		}
+		if dir == "." {
+			return ""
+		}
+		name = dir + "/..."
+	}
+}
+
+// allows tells whether the lines allow the import. The last pattern that means it decides.
+func (t table) allows(pkg string, lines ...string) bool {
+	for _, name := range lines {
+		allowed := false
+		for _, p := range t[name] {
+			if p, not := strings.CutPrefix(p, "-"); matches(p, pkg) {
+				allowed = !not
+			}
+		}
+		if allowed {
+			return true
+		}
+	}
+	return false
+}
+
+// check returns an error unless the table allows the import. It notes the lines that it used.
+func (t table) check(i imported, used map[string]bool) error {
+	room := path.Dir(i.file)
+	lines := []string{t.line(room, "")}
+	if lines[0] == "" {
+		return fmt.Errorf("%s: package %s has no line in the table: give it one", i.file, room)
+	}
+	if strings.HasSuffix(i.file, "_test.go") {
+		test := t.line(room, " test")
+		if test == "" {
+			test = "test"
+		}
+		lines = append(lines, test)
+	}
+	if used != nil {
+		for _, name := range lines {
+			used[name] = true
+		}
+	}
+	// A package may be imported by its own external test.
+	self := i.path == ours+"/"+room && len(lines) > 1
+	if t.allows(i.path, "NEVER") || !self && !t.allows(i.path, lines...) {
+		return fmt.Errorf("%s imports %s, which the table does not allow: %s may import %s",
+			i.file, i.path, strings.Join(lines, " and "), strings.Join(t[lines[0]], " "))
+	}
+	return nil
+}
+
+type imported struct{ file, path string }
+
+// imports reads the imports of every Go file, for whatever system and build tags it is.
+func imports(tree fs.FS) (all []imported, err error) {
+	err = fs.WalkDir(tree, ".", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && name != "." && (d.Name()[0] == '.' || d.Name() == "testdata" || d.Name() == "node_modules"):
+			return fs.SkipDir
+		case d.IsDir() || !strings.HasSuffix(name, ".go"):
+			return nil
+		}
+		source, err := fs.ReadFile(tree, name)
+		if err != nil {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, source, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		for _, s := range file.Imports {
+			p, err := strconv.Unquote(s.Path.Value)
+			if err != nil {
+				return err
+			}
+			all = append(all, imported{name, p})
+		}
+		return nil
+	})
+	return all, err
+}

@@ -1,0 +1,209 @@
+package faults
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"io"
+	"net"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// PostgresProxy stands before a server of PostgreSQL. While it is shut it
+// refuses everybody.
+type PostgresProxy struct {
+	Counts
+	dsn, host string
+	listener  net.Listener
+
+	mu     sync.Mutex
+	closed bool
+	conns  map[net.Conn]bool
+}
+
+// Postgres returns a proxy before the server of a DSN, which does without TLS.
+func Postgres(tb testing.TB, dsn string) *PostgresProxy {
+	tb.Helper()
+	u, err := url.Parse(dsn)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	p := &PostgresProxy{dsn: dsn, host: u.Host, listener: l, conns: map[net.Conn]bool{}}
+	tb.Cleanup(func() {
+		_ = l.Close()
+		p.Shut()
+	})
+	go func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go p.serve(client)
+		}
+	}()
+	return p
+}
+
+// DSN is that of the server through the proxy.
+func (p *PostgresProxy) DSN() string {
+	u, err := url.Parse(p.dsn)
+	if err != nil {
+		panic(err) // it was parsed before
+	}
+	u.Host = p.listener.Addr().String()
+	return u.String()
+}
+
+// Shut ends all connections and takes no other until Open.
+func (p *PostgresProxy) Shut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	for c := range p.conns {
+		_ = c.Close()
+	}
+}
+
+// Open ends what Shut began.
+func (p *PostgresProxy) Open() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = false
+}
+
+func (p *PostgresProxy) keep(c net.Conn) (release func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		_ = c.Close()
+	}
+	p.conns[c] = true
+	return func() {
+		_ = c.Close()
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.conns, c)
+	}
+}
+
+func (p *PostgresProxy) serve(client net.Conn) {
+	defer p.keep(client)()
+	server, err := net.Dial("tcp", p.host)
+	if err != nil {
+		return
+	}
+	defer p.keep(server)()
+	var mute atomic.Bool
+	go func() {
+		defer func() { _ = client.Close() }()
+		buf := make([]byte, 1<<14)
+		for {
+			n, err := server.Read(buf)
+			if n > 0 && !mute.Load() {
+				_, _ = client.Write(buf[:n])
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	from := bufio.NewReader(client)
+	if startup, err := message(from, 0); err != nil || forward(server, startup) != nil {
+		return
+	}
+	var batch []byte
+	for {
+		m, err := message(from, 1)
+		if err != nil {
+			return
+		}
+		batch = append(batch, m...)
+		switch m[0] {
+		case 'S': // the end of a call
+		case 'p', 'X': // a password, the end
+			if forward(server, batch) != nil {
+				return
+			}
+			batch = nil
+			continue
+		default:
+			continue
+		}
+		f := p.draw()
+		switch f {
+		case slow:
+			time.Sleep(moment())
+		case requestLost:
+			return
+		case answerLost:
+			mute.Store(true)
+		case late:
+			go p.replay(batch)
+			return
+		case doubled:
+			go p.replay(batch)
+		}
+		if forward(server, batch) != nil {
+			return
+		}
+		if f == answerLost {
+			time.Sleep(moment()) // which the server may take to commit
+			return
+		}
+		batch = nil
+	}
+}
+
+// message reads one message: bytes of type, four of length, the rest.
+func message(r *bufio.Reader, typed int) ([]byte, error) {
+	head, err := r.Peek(typed + 4)
+	if err != nil {
+		return nil, err
+	}
+	m := make([]byte, typed+int(binary.BigEndian.Uint32(head[typed:])))
+	_, err = io.ReadFull(r, m)
+	return m, err
+}
+
+func forward(w io.Writer, b []byte) error {
+	_, err := w.Write(b)
+	return err
+}
+
+// replay delivers a call on a connection of its own. Where the server is away
+// by then, the call is lost.
+func (p *PostgresProxy) replay(batch []byte) {
+	time.Sleep(while())
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	conn, err := pgconn.Connect(ctx, p.dsn)
+	if err != nil {
+		return
+	}
+	raw, err := conn.Hijack()
+	if err != nil {
+		_ = conn.Close(ctx)
+		return
+	}
+	defer func() { _ = raw.Conn.Close() }()
+	_ = raw.Conn.SetDeadline(time.Now().Add(5 * time.Second))
+	if forward(raw.Conn, batch) != nil {
+		return
+	}
+	for from := bufio.NewReader(raw.Conn); ; {
+		if m, err := message(from, 1); err != nil || m[0] == 'Z' {
+			return // ready for another: it was carried out, or refused
+		}
+	}
+}

@@ -1,0 +1,45 @@
+package xtraceidgrpc
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel/trace"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/traceflake/traceflake/propagation/xtraceid"
+)
+
+// UnaryServerInterceptor returns an interceptor that puts the trace ID into the
+// response's header metadata, under [xtraceid.DefaultHeader], also if the call
+// fails. Without a trace ID in the context it adds nothing. Put it before
+// interceptors that may end a call themselves.
+func UnaryServerInterceptor() grpc.UnaryServerInterceptor {
+	return func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+		if md := header(ctx); md != nil {
+			// It fails only if the header is sent already, and nothing is lost
+			// but the header.
+			_ = grpc.SetHeader(ctx, md)
+		}
+		return handler(ctx, req)
+	}
+}
+
+// StreamServerInterceptor does for streams what [UnaryServerInterceptor] does
+// for unary calls. The client has the ID with the first message at the latest.
+func StreamServerInterceptor() grpc.StreamServerInterceptor {
+	return func(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+		if md := header(stream.Context()); md != nil {
+			_ = stream.SetHeader(md)
+		}
+		return handler(srv, stream)
+	}
+}
+
+func header(ctx context.Context) metadata.MD {
+	id := trace.SpanContextFromContext(ctx).TraceID()
+	if !id.IsValid() {
+		return nil
+	}
+	return metadata.Pairs(xtraceid.DefaultHeader, id.String())
+}

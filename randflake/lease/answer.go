@@ -1,0 +1,92 @@
+package lease
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// ErrCloned is what the error handler is told if a copy of this process was
+// found to hold the same grant, or if this machine was restored from a
+// snapshot. The grant is dropped and another one taken. If it happens without
+// a snapshot or a copied machine, the way to the store repeats messages.
+var ErrCloned = errors.New("lease: this machine was cloned")
+
+// confirmed is the state of a block that the store acknowledged to us, and what
+// we proposed since then. All proposals compare that state, so at most one of
+// them is ever written, however late.
+type confirmed struct {
+	grant   Grant
+	pending []proposal
+}
+
+// proposal is a renewal whose nonce may be written.
+type proposal struct {
+	nonce  string
+	denied bool // the store answered that it was not written
+}
+
+// answer is what a block as the store has it says to a client that renews.
+type answer int
+
+const (
+	written   answer = iota // the renewal was written
+	late                    // one of ours was, without our knowledge
+	unwritten               // nothing was yet; a proposal may still arrive
+	raised                  // an operator raised the block away: the seconds granted so far stay ours
+	forgotten               // the store is behind what it acknowledged
+	regranted               // a late Acquire of ours granted the block anew
+	copied                  // somebody wrote in our place, who can only be a copy of us
+	lost                    // somebody else has the block, and may hide a copy of us
+)
+
+// read tells what the stored block means. Our grant may only go on if the block
+// shows a nonce that we proposed for this very grant. Its start is compared as
+// well as holder and version: a late Acquire may have granted the block anew to
+// a holder that we once proposed.
+func (c confirmed) read(stored Grant) answer {
+	mine := c.grant
+	sameStart := stored.Start.Equal(mine.Start)
+	next := stored.Version == mine.Version+1
+	proposed := c.find(stored.Holder)
+	switch {
+	case stored.Version < mine.Version || stored.End.Before(mine.End):
+		return forgotten
+	case stored.Holder == mine.Holder && stored.Version == mine.Version && sameStart:
+		return unwritten
+	case stored.Holder == mine.Holder:
+		return regranted
+	case stored.Holder == "" && next:
+		return raised
+	case stored.Holder == "":
+		return lost // a copy may have written before the operator
+	case proposed != nil && !proposed.denied && sameStart && next:
+		return late
+	case sameStart:
+		return copied
+	}
+	return lost
+}
+
+func (c confirmed) find(nonce string) *proposal {
+	for i := range c.pending {
+		if c.pending[i].nonce == nonce {
+			return &c.pending[i]
+		}
+	}
+	return nil
+}
+
+// explain says why a grant was dropped.
+func (a answer) explain(g Grant) (reason, error) {
+	switch a {
+	case forgotten:
+		return contradicted, fmt.Errorf("lease: node %d: the store denies a grant until %s; is it an old copy?",
+			g.Node, text(g.End))
+	case copied:
+		return cloned, fmt.Errorf("%w: node %d: a copy of this process renewed or released the grant", ErrCloned, g.Node)
+	}
+	return taken, fmt.Errorf("lease: node %d: %w: the block was granted anew", g.Node, ErrLost)
+}
+
+func text(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -1,0 +1,89 @@
+package driver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/traceflake/traceflake/randflake"
+	"github.com/traceflake/traceflake/randflake/lease"
+)
+
+// ErrUnknownScheme is returned by [Open] if no store is registered for the
+// URL's scheme. Import the store's package, as one does with database/sql.
+var ErrUnknownScheme = errors.New("lease: unknown kind of store")
+
+// Store is a store that [Open] opened. Close ends what was opened with it;
+// close the Keeper first.
+type Store interface {
+	lease.Store
+	lease.Admin
+	io.Closer
+}
+
+// CodecStore is a store that keeps a secret of its own, as the store of a
+// single host can. IDs of its leases may be made with it in place of a fleet's
+// secret.
+type CodecStore interface {
+	lease.Store
+	// Codec returns the codec of the store's own secret.
+	Codec() *randflake.Codec
+}
+
+// Opener opens the store that a URL names, whose scheme it is registered for.
+// With a zero NodeRange it uses the store's own, or its default. It must not
+// wait for a server: one that is away now may come back. Errors never hold the
+// URL, which may hold a password.
+type Opener func(ctx context.Context, url string, nodes NodeRange) (Store, error)
+
+var openers struct {
+	sync.RWMutex
+	byScheme map[string]Opener
+}
+
+// Register makes a store known under a URL scheme, lower case and without the
+// colon. Packages of stores call it when they are imported. It panics if the
+// scheme is taken.
+func Register(scheme string, open Opener) {
+	openers.Lock()
+	defer openers.Unlock()
+	if _, taken := openers.byScheme[scheme]; taken || open == nil {
+		panic("lease: Register of " + scheme + ": the scheme is taken, or the opener nil")
+	}
+	if openers.byScheme == nil {
+		openers.byScheme = make(map[string]Opener)
+	}
+	openers.byScheme[scheme] = open
+}
+
+// Schemes returns the schemes that are registered, sorted.
+func Schemes() []string {
+	openers.RLock()
+	defer openers.RUnlock()
+	var schemes []string
+	for scheme := range openers.byScheme {
+		schemes = append(schemes, scheme)
+	}
+	slices.Sort(schemes)
+	return schemes
+}
+
+// Open opens the store that url names: "bolt:PATH", "postgres://…",
+// "etcd://…", depending on what is imported. The zero NodeRange stands for the
+// store's own. Errors: [ErrUnknownScheme] and those of the store's package.
+func Open(ctx context.Context, url string, nodes NodeRange) (Store, error) {
+	scheme, _, ok := strings.Cut(url, ":")
+	openers.RLock()
+	open := openers.byScheme[scheme]
+	openers.RUnlock()
+	if !ok || open == nil {
+		// The text may be a path or a password, so it is not repeated.
+		return nil, fmt.Errorf("%w; what its address may begin with: %s",
+			ErrUnknownScheme, strings.Join(Schemes(), ", "))
+	}
+	return open(ctx, url, nodes)
+}

@@ -1,0 +1,79 @@
+package lease
+
+import (
+	"context"
+	"time"
+
+	"github.com/traceflake/traceflake/randflake"
+)
+
+// What tests outside of the package see, so that they can use a store.
+
+const (
+	MinKeeperTTL = minKeeperTTL
+	MaxBackoff   = maxBackoff
+	LookEvery    = lookEvery
+)
+
+// Term is one grant that a Keeper holds.
+type Term = term
+
+func (t *term) Grant() Grant                    { return t.grant }
+func (t *term) Over() bool                      { return t.over.Load() != nil }
+func (t *term) Proven() bool                    { return t.proven }
+func (t *term) Generator() *randflake.Generator { return t.gen }
+func (t *term) Slew(d time.Duration)            { t.offset.Add(int64(d)) }
+
+// NewKeeper returns a Keeper without its goroutine.
+var NewKeeper = newKeeper
+
+func (k *Keeper) Step(ctx context.Context) time.Duration { return k.step(ctx) }
+func (k *Keeper) Seal()                                  { k.seal() }
+func (k *Keeper) GiveBackAll(ctx context.Context) error  { return k.giveBackAll(ctx) }
+func (k *Keeper) Unregister()                            { k.meters.unregister() }
+func (k *Keeper) Kick() chan struct{}                    { return k.kick }
+func (k *Keeper) Terms() []*Term                         { return k.terms }
+func (k *Keeper) Published() int                         { return len(k.held.Load().terms) }
+func (k *Keeper) SetStore(s Store)                       { k.store = s }
+func (k *Keeper) SetJitter(f func() float64)             { k.jitter = f }
+func (k *Keeper) SetNonces(f func() string)              { k.nonce = f }
+func (k *Keeper) SetMachine(f func() uint64)             { k.cfg.machine = f }
+
+// ForgetTries has the next Acquire count as the first of its nonce.
+func (k *Keeper) ForgetTries() { k.bid.tries = 0 }
+
+// Drops returns how many grants were dropped, by reason.
+func (k *Keeper) Drops() map[string]int64 {
+	counts := map[string]int64{}
+	for r := range reasons {
+		if n := k.drops[r].Load(); n > 0 {
+			counts[r.String()] = n
+		}
+	}
+	return counts
+}
+
+// Remember returns a Keeper that knows what k knows, as one on a copy of its
+// machine would: the grants, what is proposed and what is asked for. Its
+// generators make IDs from the present second on.
+func (k *Keeper) Remember(opts ...Option) (*Keeper, error) {
+	c, err := newKeeper(k.store, k.codec, opts...)
+	if err != nil {
+		return nil, err
+	}
+	c.bid, c.askAt, c.failures, c.noLease = k.bid, k.askAt, k.failures, k.noLease
+	c.jitter, c.nonce, c.cfg.machine = k.jitter, k.nonce, k.cfg.machine
+	for _, t := range k.terms {
+		twin, err := c.newTerm(t.grant, read(k.cfg.clock), t.life)
+		if err != nil {
+			return nil, err
+		}
+		twin.second.Store(t.second.Load())
+		twin.offset.Store(t.offset.Load())
+		twin.pending = append([]proposal(nil), t.pending...)
+		twin.proven, twin.raised, twin.renewAt, twin.failures = t.proven, t.raised, t.renewAt, t.failures
+		c.terms = append(c.terms, twin)
+	}
+	c.publish()
+	return c, nil
+}

@@ -1,0 +1,26 @@
+package leasetest_test
+
+import (
+	"testing"
+
+	"github.com/traceflake/traceflake/randflake/lease"
+	"github.com/traceflake/traceflake/randflake/lease/driver"
+	"github.com/traceflake/traceflake/randflake/lease/leasetest"
+)
+
+// The body of a test, func TestMyStore(t *testing.T), of a store of your own.
+func ExampleRun() {
+	var t *testing.T
+	leasetest.Run(t, leasetest.Harness{
+		Volatile: true, // the storage is gone with its client
+		New: func(testing.TB) leasetest.Open {
+			var s *driver.Memory // here: an empty database, table, folder …
+			return func(nodes driver.NodeRange) (lease.Store, error) {
+				if s == nil {
+					s = driver.NewMemory(driver.WithNodeRange(nodes))
+				}
+				return s, nil
+			}
+		},
+	})
+}

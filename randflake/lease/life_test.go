@@ -1,0 +1,263 @@
+package lease_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/traceflake/traceflake/randflake"
+	"github.com/traceflake/traceflake/randflake/lease"
+)
+
+// during is a store that does something while it is called.
+type during struct {
+	lease.Store
+	acquire, renew func()
+}
+
+func (s during) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
+	if s.acquire != nil {
+		s.acquire()
+	}
+	return s.Store.Acquire(ctx, r)
+}
+
+func (s during) Renew(ctx context.Context, g lease.Grant, next string, end time.Time) (lease.Grant, error) {
+	if s.renew != nil {
+		s.renew()
+	}
+	return s.Store.Renew(ctx, g, next, end)
+}
+
+// restorable has the Keeper's machine restored from a snapshot when life grows.
+func (b *bench) restorable() (life *uint64) {
+	life = new(uint64)
+	*life = 1
+	b.SetMachine(func() uint64 { return *life })
+	return life
+}
+
+// Restored from a snapshot, a machine makes no ID of a grant from before, nor
+// gives it back: the machine that the snapshot was taken of may go on with it.
+func TestRestoredMachine(t *testing.T) {
+	for name, notice := range map[string]func(*bench){
+		"by an ID": func(b *bench) { b.wantError(lease.ErrNoLease) },
+		"by itself": func(b *bench) {
+			if wait := b.Step(b.t.Context()); wait > lease.LookEvery {
+				b.t.Errorf("looks again in %s", wait)
+			}
+		},
+		"by Close": func(b *bench) {
+			b.Seal()
+			if err := b.GiveBackAll(b.t.Context()); err != nil {
+				b.t.Error(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			life := b.restorable()
+			b.pass(0)
+			b.mustOne()
+			before := b.block(0)
+			*life++
+			notice(b)
+			if got := b.Drops(); !maps.Equal(got, map[string]int64{"restored": 1}) || b.Generation() != 1 {
+				t.Errorf("dropped %v, generation %d", got, b.Generation())
+			}
+			if after := b.block(0); after != before {
+				t.Errorf("the dropped block became %+v", after)
+			}
+			if name == "by Close" {
+				return
+			}
+			b.pass(0)
+			if p := b.mustOne(); p.Node == 0 {
+				t.Error("goes on with the same block")
+			}
+			if len(b.reports) != 1 || !errors.Is(b.reports[0], lease.ErrCloned) {
+				t.Errorf("reported %v", b.reports)
+			}
+		})
+	}
+}
+
+// Each reservation looks at the machine, not only the first of a second.
+func TestRestoredWithinASecond(t *testing.T) {
+	b := newBench(t)
+	life := b.restorable()
+	b.pass(0)
+	b.mustOne()
+	b.mustOne()
+	*life++
+	if id, err := b.Next(); err == nil {
+		t.Errorf("made %+v", b.codec.Decode(id))
+	}
+}
+
+// A grant whose Acquire began before the machine was restored is not used.
+func TestRestoredDuringAcquire(t *testing.T) {
+	b := newBench(t)
+	life := b.restorable()
+	once := true
+	b.SetStore(during{Store: b.store, acquire: func() {
+		if once {
+			*life++
+		}
+		once = false
+	}})
+	b.pass(0)
+	if p := b.mustOne(); p.Node == 0 {
+		t.Error("an ID of the grant that was asked for before")
+	}
+	if got := b.Drops(); !maps.Equal(got, map[string]int64{"restored": 1}) {
+		t.Errorf("dropped %v", got)
+	}
+}
+
+// Nor is its nonce, when the answer was lost.
+func TestRestoredBetweenAcquires(t *testing.T) {
+	b := newBench(t)
+	life := b.restorable()
+	b.store.set(nil, errAway)
+	b.next()
+	before := b.block(0)
+	b.store.set(nil, nil)
+	*life++
+	b.next()
+	if p := b.mustOne(); p.Node == 0 {
+		t.Error("an ID of the grant that was asked for before")
+	}
+	if after := b.block(0); after != before {
+		t.Errorf("its block became %+v", after)
+	}
+}
+
+// What happened to the machine while the store was asked counts.
+func TestSuspendedDuringAcquire(t *testing.T) {
+	b := newBench(t)
+	once := true
+	b.SetStore(during{Store: b.store, acquire: func() {
+		if once {
+			b.clock.Step(5 * time.Second)
+		}
+		once = false
+	}})
+	b.Step(t.Context())
+	if p, err := b.one(); err == nil && p.Node == 0 {
+		t.Errorf("an ID of the grant: %+v", p)
+	}
+	if got := b.Drops(); !maps.Equal(got, map[string]int64{"clock_gap": 1}) {
+		t.Errorf("dropped %v", got)
+	}
+}
+
+// A clock that was stepped asks for no ends, also if it was stepped a moment ago.
+func TestSteppedClockDoesNotRenew(t *testing.T) {
+	b := newBench(t, lease.WithMaxBlocks(2))
+	b.pass(0)
+	ids := make([]randflake.ID, 1<<17)
+	for range 2 {
+		_, _, _ = b.Fill(ids)
+		b.Step(t.Context())
+	}
+	if len(b.Terms()) != 2 {
+		t.Fatalf("%d blocks are held, want 2", len(b.Terms()))
+	}
+	renewals := 0
+	b.SetStore(during{Store: b.store, renew: func() {
+		renewals++
+		b.clock.Step(5 * time.Second)
+	}})
+	b.clock.Add(1500 * time.Millisecond) // both borrow, so none is spare
+	for range 3 {
+		for range 2 {
+			_, _, _ = b.Fill(ids)
+		}
+		b.clock.Add(1200 * time.Millisecond)
+	}
+	b.Step(t.Context())
+	if renewals != 1 {
+		t.Errorf("%d renewals were asked for, want the first", renewals)
+	}
+}
+
+// A grant that arrives while the Keeper is closed makes no IDs, and goes back.
+func TestAcquireDuringClose(t *testing.T) {
+	b := newBench(t)
+	b.SetStore(during{Store: b.store, acquire: b.Seal})
+	b.Step(t.Context())
+	b.wantError(lease.ErrClosed)
+	if len(b.Terms()) != 1 {
+		t.Fatalf("%d grants arrived, want 1", len(b.Terms()))
+	}
+	if id, err := b.Terms()[0].Generator().Next(); !errors.Is(err, randflake.ErrSealed) {
+		t.Errorf("the generator made %v, %v", id, err)
+	}
+	if err := b.GiveBackAll(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if block := b.block(0); !block.GrantedUntil.Equal(block.Start) {
+		t.Errorf("the block is %+v", block)
+	}
+}
+
+// The wall clock and the monotonic clock of an idle process drift apart by
+// seconds in days; that is no step.
+func TestDriftIsNoStep(t *testing.T) {
+	for _, drift := range []float64{1e-4, -1e-4} {
+		b := newBench(t, lease.WithTTL(lease.MaxTTL))
+		b.clock.drift = drift
+		b.pass(72 * time.Hour)
+		b.mustOne()
+		if b.Generation() != 0 || b.store.acquires != 1 {
+			t.Errorf("drift %g: dropped %v, %d grants", drift, b.Drops(), b.store.acquires)
+		}
+	}
+}
+
+// The context given to Start does not end the Keeper, nor its renewals.
+func TestOutlivesTheContextOfStart(t *testing.T) {
+	inTime(t, func(t *testing.T) {
+		store := newMemory()
+		ctx, cancel := context.WithCancel(t.Context())
+		k, err := lease.Start(ctx, store, testCodec(t), lease.WithErrorHandler(func(err error) { t.Error(err) }))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := k.Ready(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		synctest.Wait()
+		time.Sleep(10 * lease.DefaultTTL)
+		if _, err := k.Next(); err != nil {
+			t.Error(err)
+		}
+		blocks, err := store.List(t.Context())
+		if err != nil || len(blocks) != 1 || blocks[0].Version < 10 {
+			t.Errorf("%+v, %v; want one block that was renewed all the time", blocks, err)
+		}
+		if err := k.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// The store keeps who holds a block, for operators.
+func TestOwner(t *testing.T) {
+	b := newBench(t, lease.WithOwner("web-7/größe"))
+	b.pass(20 * time.Second)
+	if got := b.block(0); got.Owner != "web-7/größe" || got.Version < 3 {
+		t.Errorf("the block is %+v", got)
+	}
+	b = newBench(t)
+	b.pass(0)
+	if got := b.block(0).Owner; strings.Count(got, "/") != 2 {
+		t.Errorf("the default is %q", got)
+	}
+}

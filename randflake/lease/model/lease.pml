@@ -1,0 +1,777 @@
+/*
+ * The rule of leases: a store, Keepers, and a network between them that loses,
+ * delays and doubles messages. README.md explains the model; ./check runs it.
+ *
+ * A life is one generator with its Keeper: a process that asks for a block,
+ * makes IDs with it, renews it and gives it back. It may stop after any step,
+ * which is a crash. The last CLONES lives are clones: each begins as a copy of
+ * another life, taken at any point.
+ *
+ * Times are whole seconds from 0 to T. No clock is modelled: wherever a time
+ * is asked for, any is taken.
+ */
+
+#ifndef LIVES
+#define LIVES 3		/* clones among them; at most 4 */
+#endif
+#ifndef CLONES
+#define CLONES 0
+#endif
+#ifndef RENEWS
+#define RENEWS 2	/* attempts a life, at most 3 */
+#endif
+#ifndef STRANGER_RENEWS
+#define STRANGER_RENEWS RENEWS	/* of lives that are not cloned, where some are */
+#endif
+#ifndef RAISES
+#define RAISES 1
+#endif
+#ifndef T
+#define T 3
+#endif
+#if !defined(W_MIN) || !defined(W_MAX)
+#define W_MIN 0
+#define W_MAX (T - 1)
+#endif
+
+/* Nonces. EMPTY is the "" that Raise leaves, and of a block never granted.
+ * Nobody remembers the nonce of a Release, so one stands for them all. */
+#define PER_LIFE	(1 + RENEWS)
+#define NONCE(p, k)	(1 + (p) * PER_LIFE + (k))	/* 0: of Acquire, 1...: of Renew */
+#define LIFE(n)		(((n) - 1) / PER_LIFE)
+#define INDEX(n)	(((n) - 1) % PER_LIFE)
+#define NONCES		(1 + LIVES * PER_LIFE)
+#define EMPTY		0
+#define TOMBSTONE	NONCES
+#define BIT(n)		(1 << (n))
+
+/* Versions are counted back from the store's present one: every write makes
+ * those that lives and messages know one older. Two writes ago or earlier is
+ * all the same to the rule. */
+#define PRESENT	2
+#define BEFORE	1
+
+/* The block that the ledger watches, as the store has it. */
+typedef Block {
+	unsigned start : 3;	/* of the last grant */
+	unsigned until : 3;	/* the first second never granted */
+	unsigned holder : 4
+}
+Block store;
+
+/* The other blocks need no state. Any of them may be free, or held by any life,
+ * whenever Acquire arrives, and the life that one is granted to plays no part in
+ * the watched block any more. */
+
+/* What a life does. */
+#define UNBORN	 0
+#define ASKING	 1	/* for a block */
+#define UNPROVEN 2	/* won a grant by a repeated nonce: makes no IDs yet */
+#define HOLDING	 3	/* makes IDs */
+#define LAST	 4	/* makes IDs up to its end and does not renew */
+#define GIVING	 5	/* sealed, gives back */
+#define OVER	 6	/* sealed */
+
+/* What a life remembers. */
+typedef Life {
+	unsigned phase : 3;
+	unsigned ask : 4;	/* the nonce of Acquire */
+	bit again;		/* which was sent before */
+	unsigned drawn : 2;	/* nonces drawn for Renew */
+	bit unsure;		/* a Renew had no yes */
+	unsigned start : 3;	/* the grant as last confirmed */
+	unsigned end : 3;
+	unsigned holder : 4;
+	unsigned version : 2;
+	unsigned pending : 14;	/* nonces proposed since then */
+	unsigned lost : 14;	/* those of them answered "lost" */
+	unsigned waiting : 4;	/* for the answer of Renew with this nonce */
+	bit past		/* the generator has entered second W, or a later one */
+}
+Life life[LIVES];
+
+/* The network: what was sent and may still be delivered, any number of times.
+ * The time in a message is chosen when it is delivered. */
+typedef Message {
+	unsigned holder : 4;
+	unsigned version : 2	/* 0: there is no message */
+}
+Message renewal[NONCES];	/* by nonce */
+Message release[LIVES];
+unsigned asked : LIVES;		/* the lives whose Acquire was sent */
+
+unsigned raises : 2;
+
+/* The ledger watches one second of one block, chosen at the start: what holds
+ * for every choice holds for every second. Sets of lives. */
+unsigned W : 3;
+unsigned used : LIVES;		/* made IDs of it */
+unsigned usedFresh : LIVES;	/* and were fresh */
+
+/* What only the invariant needs to know about clones. Sets of lives. */
+unsigned cloned : LIVES;	/* is a clone, or has one */
+unsigned resent : LIVES;	/* sent Acquire again after the clone */
+unsigned fresh : LIVES;		/* has a confirmed write begun after the clone */
+unsigned passed : LIVES;	/* a clone wrote: the store's next word must stop this one */
+unsigned gave : LIVES;		/* a clone gave back W */
+unsigned told : 14;		/* nonces of which one clone was told yes, and not the other */
+typedef Kinship {
+	unsigned family : 2;	/* clones are of one family */
+	unsigned mark : 2	/* nonces of Renew up to this one were drawn before the clone */
+}
+Kinship kin[LIVES];
+
+#define IN(set, p)	((set) & (1 << (p)))
+#define ADD(set, p)	set = set | (1 << (p))
+#define DROP(set, p)	set = set & ~(1 << (p))
+#define KIN(p, q)	((p) != (q) && kin[p].family == kin[q].family)
+#define DRAWN_AFTER(n)	(IN(cloned, LIFE(n)) && INDEX(n) > kin[LIFE(n)].mark)
+#define RENEWABLE(p)	(life[p].phase == UNPROVEN || life[p].phase == HOLDING)
+
+/* Scratch: meaningful within a step only. */
+hidden byte p, e, i, n, q, x, ok;
+
+inline any(t, low, high) {
+	t = low;
+	do
+	:: t < high -> t++
+	:: break
+	od
+}
+
+#if defined(unchecked_bug)
+#define MATCHES(m)	(m.version)
+#define MESSAGES_LAST
+#elif defined(version_unchecked_bug)
+#define MATCHES(m)	(m.version && store.holder == m.holder)
+#define MESSAGES_LAST
+#else
+#define MATCHES(m)	(m.version == PRESENT && store.holder == m.holder)
+#endif
+
+inline dead(m) {
+	m.holder = 0;
+	m.version = 0
+}
+
+/* ---- The Keeper. ---- */
+
+/* What the store has is confirmed. */
+inline confirm(p) {
+	d_step {
+		life[p].start = store.start;
+		life[p].end = store.until;
+		life[p].holder = store.holder;
+		life[p].version = PRESENT;
+		life[p].pending = 0;
+		life[p].lost = 0;
+		life[p].unsure = false;
+		life[p].waiting = 0
+	}
+}
+
+/* What a life remembers that renews no more makes no difference. */
+inline forget(p) {
+	d_step {
+		life[p].ask = 0;
+		life[p].again = false;
+		life[p].drawn = 0;
+		life[p].unsure = false;
+		life[p].holder = 0;
+		life[p].version = 0;
+		life[p].lost = 0;
+		life[p].waiting = 0;
+		DROP(passed, p);
+		DROP(fresh, p);
+		DROP(resent, p)
+	}
+}
+
+inline seal(p) {
+	printf("life %d: seals\n", p);
+	forget(p);
+	d_step {
+		life[p].phase = OVER;
+		life[p].start = 0;
+		life[p].end = 0;
+		life[p].pending = 0
+	}
+}
+
+#ifdef repeated_used_bug
+#define REPEATED_IS_UNPROVEN	false
+#else
+#define REPEATED_IS_UNPROVEN	true
+#endif
+
+/* Acquire is answered with a grant. */
+inline granted(p) {
+	printf("life %d: is granted [%d,%d)\n", p, store.start, store.until);
+	confirm(p);
+	if
+	:: life[p].again && REPEATED_IS_UNPROVEN -> life[p].phase = UNPROVEN
+	:: else -> life[p].phase = HOLDING
+	fi;
+	life[p].again = false;
+	life[p].ask = 0;
+	if
+	:: IN(resent, p) -> ADD(fresh, p); DROP(resent, p)
+	:: else
+	fi
+}
+
+/* Renew with nonce m is answered: yes. */
+inline renewed(p, m) {
+	printf("life %d: is told yes to nonce %d\n", p, m);
+	/* Who hears from the store after the other's swap stops. */
+	assert(!IN(passed, p) && !(told & BIT(m)));
+	confirm(p);
+	life[p].phase = HOLDING;
+	if
+	:: DRAWN_AFTER(m) -> ADD(fresh, p)
+	:: else
+	fi
+}
+
+/* Renew with nonce m is answered: lost. */
+inline refused(p, m) {
+	printf("life %d: is told lost to nonce %d\n", p, m);
+	life[p].waiting = 0;
+	life[p].lost = life[p].lost | (BIT(m) & life[p].pending);
+	if
+	:: told & BIT(m) -> ADD(passed, p)
+	:: else
+	fi
+}
+
+inline adopt(p) {
+	printf("life %d: adopts the end %d\n", p, store.until);
+	if
+	:: DRAWN_AFTER(store.holder) -> ADD(fresh, p)
+	:: else
+	fi;
+	confirm(p)
+}
+
+/* Uses up what it has. What must not be used yet is given up. */
+inline last(p) {
+	if
+	:: life[p].phase == UNPROVEN -> seal(p)
+	:: else ->
+		printf("life %d: renews no more\n", p);
+		forget(p);
+		life[p].phase = LAST;
+		life[p].pending = 0
+	fi
+}
+
+/* What Get may show. */
+#ifdef below_unseen_bug
+#define BELOW(p)	false
+#else
+#define BELOW(p)	(store.until < life[p].end)
+#endif
+#define SAME_HOLDER(p)	(store.holder == life[p].holder)
+#define SAME_START(p)	(store.start == life[p].start)
+#define SAME_GRANT(p)	(life[p].version == PRESENT && SAME_START(p))
+#define PROPOSED(p)	(!SAME_HOLDER(p) && (life[p].pending & BIT(store.holder)) && SAME_START(p))
+#define REFUSED(p)	(life[p].lost & BIT(store.holder))
+#define ONE_MORE(p)	(life[p].version == BEFORE)
+
+/* Where a variant does something else. */
+#ifdef start_ignored_bug
+#define REGRANTED(p)	confirm(p)
+#else
+#define REGRANTED(p)	seal(p)
+#endif
+#ifdef lost_adopted_bug
+#define SENT_BY_ANOTHER(p)	adopt(p)
+#else
+#define SENT_BY_ANOTHER(p)	seal(p)
+#endif
+#ifdef empty_trusted_bug
+#define EMPTY_LATER(p)	last(p)
+#else
+#define EMPTY_LATER(p)	seal(p)
+#endif
+#if defined(any_holder_bug)
+#define ANOTHERS(p)	if :: SAME_START(p) -> confirm(p) :: else -> seal(p) fi
+#elif defined(start_hides_bug)
+#define ANOTHERS(p)	if :: SAME_START(p) -> seal(p) :: else -> last(p) fi
+#else
+#define ANOTHERS(p)	seal(p)
+#endif
+
+/* Get is answered, after a Renew without a yes: a line is a row of the table. */
+inline look(p) {
+	printf("life %d: sees holder %d, [%d,%d)\n", p, store.holder, store.start, store.until);
+	life[p].waiting = 0;
+	if
+	:: BELOW(p) -> seal(p)
+	:: else ->
+		if
+		:: SAME_HOLDER(p) && SAME_GRANT(p) -> skip /* not written yet */
+		:: SAME_HOLDER(p) && !SAME_GRANT(p) -> REGRANTED(p)
+		:: PROPOSED(p) && REFUSED(p) -> SENT_BY_ANOTHER(p)
+		:: PROPOSED(p) && !REFUSED(p) && ONE_MORE(p) -> adopt(p)
+		:: store.holder == EMPTY && ONE_MORE(p) -> last(p)
+		:: store.holder == EMPTY && !ONE_MORE(p) -> EMPTY_LATER(p)
+		:: else -> ANOTHERS(p)
+		fi
+	fi;
+	/* Who hears from the store after the other's swap stops. */
+	assert(!IN(passed, p))
+}
+
+/* Life p is sealed and gives back what it has not used. */
+inline give(p) {
+	printf("life %d: seals and gives back holder %d\n", p, life[p].holder);
+	d_step {
+		release[p].holder = life[p].holder;
+		release[p].version = life[p].version;
+		life[p].phase = GIVING;
+		life[p].start = 0;
+		life[p].end = 0
+	}
+	forget(p);
+	if
+	:: !MATCHES(release[p]) -> dead(release[p])
+	:: else
+	fi
+}
+
+inline giveShown(p) {
+	d_step {
+		release[p].holder = store.holder;
+		release[p].version = PRESENT;
+		life[p].pending = 0
+	}
+}
+
+/* Release was denied; Get shows store. */
+inline giveAgain(p) {
+	printf("life %d: Release is denied, it sees holder %d\n", p, store.holder);
+	if
+	:: life[p].pending & BIT(store.holder) -> giveShown(p)
+	:: else ->
+#ifdef shown_released_bug
+		giveShown(p);
+#endif
+		seal(p)
+	fi
+}
+
+/* ---- The store: the rule of granting. ---- */
+
+#ifdef last_start_bug
+#define FREE_FROM	store.start
+#else
+#define FREE_FROM	store.until
+#endif
+
+/* A message for an earlier version is refused from now on, which is all that
+ * remains of it. So the nonces in such messages will never be holders, and it
+ * makes no difference that they were proposed. */
+#ifdef MESSAGES_LAST
+#define AGE(m)		skip
+#define UNREFUSED(set, nonce)	skip
+#else
+#define AGE(m)		if :: m.version -> dead(m) :: else fi
+#define UNREFUSED(set, nonce)	set = set & BIT(nonce)
+#endif
+
+/* The block has a new state. */
+inline write(nonce) {
+	d_step {
+		store.holder = nonce;
+		i = 0;
+		do
+		:: i < NONCES -> AGE(renewal[i]); i++
+		:: else -> break
+		od;
+		i = 0;
+		do
+		:: i < LIVES ->
+			AGE(release[i]);
+			if
+			:: life[i].phase >= UNPROVEN && life[i].phase <= GIVING ->
+				if
+				:: life[i].version -> life[i].version--
+				:: else
+				fi;
+				UNREFUSED(life[i].pending, nonce);
+				UNREFUSED(life[i].lost, nonce);
+				if
+				:: life[i].waiting != nonce -> life[i].waiting = 0
+				:: else
+				fi
+			:: else
+			fi;
+			i++
+		:: else -> break
+		od;
+		told = told & BIT(nonce);
+		i = 0
+	}
+}
+
+/* Acquire arrives, with the nonce that life p drew. */
+inline storeAcquire(p) {
+	if
+	:: store.holder == NONCE(p, 0) -> ok = true /* as it is stored */
+	:: store.holder != NONCE(p, 0) && FREE_FROM < T ->
+		any(e, FREE_FROM, T - 1);
+		store.start = e;
+		any(e, store.start + 1, T);
+		store.until = e;
+		write(NONCE(p, 0));
+		printf("store: Acquire with nonce %d grants [%d,%d)\n", NONCE(p, 0), store.start, store.until);
+		ok = true
+	:: store.holder != NONCE(p, 0) -> ok = false /* another block is */
+	fi;
+	x = 0;
+	do
+	:: x < LIVES ->
+		if
+		:: life[x].phase == ASKING && life[x].ask == NONCE(p, 0) && ok -> granted(x)
+		:: life[x].phase == ASKING && life[x].ask == NONCE(p, 0) && !ok -> seal(x)
+		:: true /* no answer */
+		fi;
+		x++
+	:: else -> break
+	od
+}
+
+/* A clone of life p has written after the clone. */
+inline pass(p) {
+	d_step {
+		i = 0;
+		do
+		:: i < LIVES ->
+			if
+			:: KIN(p, i) && RENEWABLE(i) -> ADD(passed, i)
+			:: else
+			fi;
+			i++
+		:: else -> break
+		od;
+		i = 0
+	}
+}
+
+inline swapped(m) {
+	write(m);
+	printf("store: Renew with nonce %d makes it [%d,%d)\n", m, store.start, store.until);
+	if
+	:: DRAWN_AFTER(m) -> pass(LIFE(m))
+	:: else
+	fi
+}
+
+/* Renew arrives, with nonce m. */
+inline storeRenew(m) {
+	ok = false;
+	if
+	:: MATCHES(renewal[m]) ->
+		any(e, store.until, T); /* an earlier one does not shorten */
+#ifdef nothing_written_bug
+		if
+		:: e == store.until
+		:: else -> store.until = e; swapped(m)
+		fi;
+#else
+		store.until = e;
+		swapped(m);
+#endif
+		ok = true
+#ifdef idempotent_bug
+	:: store.holder == m -> ok = true
+#endif
+	:: else
+	fi;
+	q = 0; /* who are told, and */
+	n = 0; /* who wait in vain */
+	x = 0;
+	do
+	:: x < LIVES ->
+		if
+		:: life[x].waiting == m && ok -> q++; renewed(x, m)
+		:: life[x].waiting == m && !ok -> refused(x, m)
+		:: life[x].waiting == m -> n++
+		:: life[x].waiting != m
+		fi;
+		x++
+	:: else -> break
+	od;
+	if
+	:: ok && n && q -> told = told | BIT(m)
+	:: else
+	fi
+}
+
+#ifdef given_back_bug
+#define USED_GIVEN_BACK	true
+#else
+#define USED_GIVEN_BACK	false
+#endif
+#ifdef empty_release_bug
+#define LEFT_BY_RELEASE	EMPTY
+#else
+#define LEFT_BY_RELEASE	TOMBSTONE
+#endif
+
+/* Release of life p arrives. */
+inline storeRelease(p) {
+	if
+	:: MATCHES(release[p]) ->
+		e = store.start;
+		if
+		:: life[p].past && !USED_GIVEN_BACK ->
+			if
+			:: W + 1 < store.until -> e = W + 1
+			:: else -> e = store.until
+			fi
+		:: else
+		fi;
+		any(store.until, e, store.until);
+		pass(p);
+		d_step {
+			i = 0;
+			do
+			:: i < LIVES ->
+				if
+				:: store.until <= W && KIN(p, i) && (IN(passed, i) || IN(used, i) && !IN(usedFresh, i)) ->
+					ADD(gave, i)
+				:: else
+				fi;
+				i++
+			:: else -> break
+			od;
+			i = 0
+		}
+		write(LEFT_BY_RELEASE);
+		printf("store: Release of life %d leaves it granted until %d\n", p, store.until)
+	:: else
+	fi
+}
+
+inline storeRaise() {
+	any(e, store.until, T);
+	store.until = e;
+	write(EMPTY);
+	printf("store: Raise leaves it granted until %d\n", store.until)
+}
+
+/* ---- The invariant. ---- */
+
+#ifdef inclusive_end_bug
+#define WITHIN(t, p)	(life[p].start <= t && t <= life[p].end)
+#else
+#define WITHIN(t, p)	(life[p].start <= t && t < life[p].end)
+#endif
+
+/* Life p makes IDs of second W. */
+inline use(p) {
+	printf("life %d: makes IDs of second %d\n", p, W);
+	d_step {
+		i = 0;
+		do
+		:: i < LIVES ->
+			if
+			:: IN(used, i) && KIN(p, i) ->
+				/* Clones share no second once each has a confirmed
+				 * write that was begun after the clone. */
+				assert(!(IN(fresh, p) && IN(usedFresh, i)))
+			:: IN(used, i) && i != p && !KIN(p, i) ->
+				/* Strangers share none, but for one that a clone
+				 * gave back while the other was not fresh. */
+				assert(IN(gave, p) && !IN(fresh, p) || IN(gave, i) && !IN(usedFresh, i))
+			:: else
+			fi;
+			i++
+		:: else -> break
+		od;
+		i = 0;
+		ADD(used, p);
+		if
+		:: IN(fresh, p) -> ADD(usedFresh, p)
+		:: else
+		fi;
+		life[p].past = true
+	}
+}
+
+/* ---- Clones. ---- */
+
+inline copy(p, from) {
+	d_step {
+		life[p].phase = life[from].phase;
+		life[p].ask = life[from].ask;
+		life[p].again = life[from].again;
+		life[p].unsure = life[from].unsure;
+		life[p].start = life[from].start;
+		life[p].end = life[from].end;
+		life[p].holder = life[from].holder;
+		life[p].version = life[from].version;
+		life[p].pending = life[from].pending;
+		life[p].lost = life[from].lost;
+		life[p].waiting = life[from].waiting
+	}
+}
+
+/* Life p begins as a copy of another. */
+inline clone(p) {
+	if /* lives are alike, so it may be the first or a clone of it */
+	:: q = 0
+	:: p > LIVES - CLONES -> q = p - 1
+	fi;
+	if
+	:: ASKING <= life[q].phase && life[q].phase <= GIVING ->
+		printf("life %d: is a clone of life %d\n", p, q);
+		copy(p, q);
+		d_step {
+			life[p].past = life[q].past;
+			if
+			:: life[p].phase == GIVING ->
+				release[p].holder = release[q].holder;
+				release[p].version = release[q].version
+			:: else
+			fi;
+			kin[p].family = kin[q].family;
+			kin[q].mark = life[q].drawn;
+			ADD(cloned, p);
+			ADD(cloned, q);
+			if
+			:: IN(passed, q) -> ADD(passed, p)
+			:: else
+			fi;
+			if
+			:: IN(gave, q) -> ADD(gave, p)
+			:: else
+			fi;
+			DROP(fresh, q);
+			DROP(usedFresh, q);
+			DROP(resent, q)
+		}
+	:: else
+	fi
+}
+
+/* A life begins with the grant of one that crashed. */
+inline resume(p) {
+	if
+	:: p && RENEWABLE(p - 1) ->
+		printf("life %d: resumes life %d\n", p, p - 1);
+		copy(p, p - 1);
+		life[p].waiting = 0;
+		seal(p - 1)
+	:: else
+	fi
+}
+
+/* ---- Who does what when: anything, at any time. ---- */
+
+#define me	life[p]
+#define ATTEMPTS(p)	(CLONES && p && p < LIVES - CLONES -> STRANGER_RENEWS : RENEWS)
+
+/* The message will be refused; see write. */
+inline refusedAlready() {
+#ifndef MESSAGES_LAST
+	dead(renewal[n]);
+	me.pending = me.pending & ~BIT(n);
+	me.waiting = 0
+#else
+	skip
+#endif
+}
+
+inline keeper() {
+	if
+	/* Lives that are no clones are alike, so they begin in order. */
+	:: me.phase == UNBORN && p < LIVES - CLONES && (p == 0 || CLONES || life[p - 1].phase) ->
+		me.phase = ASKING;
+		me.ask = NONCE(p, 0);
+		ADD(asked, p);
+		printf("life %d: asks with nonce %d\n", p, me.ask)
+	:: me.phase == ASKING && (!me.again || IN(cloned, p) && !IN(resent, p)) ->
+		me.again = true;
+		if
+		:: IN(cloned, p) -> ADD(resent, p)
+		:: else
+		fi;
+		printf("life %d: asks again with nonce %d\n", p, me.ask)
+	:: RENEWABLE(p) && me.drawn < ATTEMPTS(p) ->
+		me.drawn++;
+		me.unsure = true;
+		n = NONCE(p, me.drawn);
+		printf("life %d: renews holder %d with nonce %d\n", p, me.holder, n);
+		me.pending = me.pending | BIT(n);
+		me.waiting = n;
+		renewal[n].holder = me.holder;
+		renewal[n].version = me.version;
+		if
+		:: !MATCHES(renewal[n]) -> refusedAlready()
+		:: else
+		fi
+	:: RENEWABLE(p) && me.unsure -> look(p)
+	:: (me.phase == HOLDING || me.phase == LAST) && WITHIN(W, p) -> use(p)
+	:: RENEWABLE(p) -> give(p)
+	:: me.phase == GIVING && !MATCHES(release[p]) -> giveAgain(p)
+#if CLONES
+	:: me.phase == UNBORN && p >= LIVES - CLONES -> clone(p)
+#endif
+#ifdef end_assumed_bug
+	:: me.waiting ->
+		me.waiting = 0;
+		any(e, me.end, T);
+		me.end = e;
+		printf("life %d: assumes the end %d\n", p, me.end)
+#endif
+#ifdef resumed_bug
+	:: me.phase == UNBORN -> resume(p)
+#endif
+	:: else
+	fi
+}
+
+#define WAITS(x, m)	(x < LIVES && life[x].waiting == m)
+#if LIVES == 2
+#define AWAITED(m)	(WAITS(0, m) || WAITS(1, m))
+#elif LIVES == 3
+#define AWAITED(m)	(WAITS(0, m) || WAITS(1, m) || WAITS(2, m))
+#else
+#define AWAITED(m)	(WAITS(0, m) || WAITS(1, m) || WAITS(2, m) || WAITS(3, m))
+#endif
+#define IN_FLIGHT(m)	(renewal[m].version || AWAITED(m))
+
+/* Delivers what life p sent, in any order, any number of times. */
+inline network() {
+	if
+	:: IN(asked, p) -> storeAcquire(p)
+	:: IN_FLIGHT(NONCE(p, 1)) -> storeRenew(NONCE(p, 1))
+#if RENEWS > 1
+	:: IN_FLIGHT(NONCE(p, 2)) -> storeRenew(NONCE(p, 2))
+#endif
+#if RENEWS > 2
+	:: IN_FLIGHT(NONCE(p, 3)) -> storeRenew(NONCE(p, 3))
+#endif
+	:: release[p].version -> storeRelease(p)
+	:: else
+	fi
+}
+
+init {
+	atomic {
+		any(W, W_MIN, W_MAX);
+		p = 0;
+		do
+		:: p < LIVES -> kin[p].family = p; p++
+		:: else -> break
+		od
+	}
+end:	do
+	:: atomic { any(p, 0, LIVES - 1); keeper() }
+	:: atomic { any(p, 0, LIVES - 1); network() }
+	:: atomic { raises < RAISES -> raises++; storeRaise() }
+	od
+}

@@ -1,0 +1,312 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/traceflake/traceflake/randflake"
+)
+
+const (
+	minBackoff = 50 * time.Millisecond
+	maxBackoff = 10 * time.Second
+	// callTimeout bounds one call of the store.
+	callTimeout = 5 * time.Second
+	// lookEvery is how often the clocks are compared at least: clocks that drift
+	// apart over days are no step.
+	lookEvery = time.Minute
+)
+
+// run is the Keeper's goroutine.
+func (k *Keeper) run(ctx context.Context) {
+	defer close(k.stopped)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		case <-k.kick:
+		}
+		timer.Reset(k.step(ctx))
+	}
+}
+
+// step does what is due and returns how long to wait for the next time.
+func (k *Keeper) step(ctx context.Context) time.Duration {
+	k.sweep()
+	if k.short() && k.cfg.clock.Elapsed() >= k.askAt {
+		k.acquire(ctx)
+	}
+	for _, t := range slices.Clone(k.terms) {
+		switch {
+		case ctx.Err() != nil, t.over.Load() != nil, t.raised, k.cfg.clock.Elapsed() < t.renewAt:
+		case k.spare(t):
+			if err := k.giveBack(ctx, t); err != nil {
+				k.failed(ctx, "release", err)
+			}
+		default:
+			k.renew(ctx, t)
+		}
+	}
+	k.sweep()
+	return k.untilNext()
+}
+
+// sweep ends the terms whose time is over and forgets those that have ended.
+func (k *Keeper) sweep() {
+	kept := slices.DeleteFunc(slices.Clone(k.terms), func(t *term) bool {
+		if t.over.Load() == nil {
+			if at, ok := t.look(); ok && !at.wall.Before(t.grant.End) {
+				t.end(ending{})
+				k.noLease = randflake.ErrLeaseExpired
+			}
+		}
+		over := t.over.Load()
+		if over != nil && over.dropped {
+			k.noLease = ErrNoLease
+			k.cfg.report(over.err)
+		}
+		return over != nil
+	})
+	if len(kept) != len(k.terms) {
+		k.terms = kept
+		k.publish()
+	}
+}
+
+// short tells whether another block is wanted: none can be renewed, or all of
+// them are borrowing.
+func (k *Keeper) short() bool {
+	renewable, idle := 0, 0
+	now := k.cfg.clock.Now().Unix()
+	for _, t := range k.terms {
+		if !t.raised {
+			renewable++
+		}
+		if t.busy.Load() < now-1 {
+			idle++
+		}
+	}
+	return renewable == 0 || idle == 0 && len(k.terms) < k.cfg.maxBlocks
+}
+
+// spare tells whether a term due for renewal is one too many: another is left
+// and none has borrowed since half a TTL.
+func (k *Keeper) spare(t *term) bool {
+	since := k.cfg.clock.Now().Add(-k.cfg.ttl / 2).Unix()
+	others := 0
+	for _, other := range k.terms {
+		if other.busy.Load() >= since {
+			return false
+		}
+		if other != t && other.proven && !other.raised && other.over.Load() == nil {
+			others++
+		}
+	}
+	return others > 0
+}
+
+// untilNext is how long nothing is due.
+func (k *Keeper) untilNext() time.Duration {
+	now := read(k.cfg.clock)
+	next := now.elapsed + lookEvery
+	if k.short() {
+		next = min(next, k.askAt)
+	}
+	for _, t := range k.terms {
+		next = min(next, now.elapsed+t.grant.End.Sub(now.wall))
+		if !t.raised {
+			next = min(next, t.renewAt)
+		}
+	}
+	return max(next-now.elapsed, 0)
+}
+
+// bid is an Acquire of which no answer is known yet. It keeps its nonce, so that
+// a grant whose answer was lost is found again.
+type bid struct {
+	nonce string
+	life  uint64 // the machine's, read before the nonce was drawn
+	tries int
+}
+
+// acquire asks for one more block. A grant that a repeated nonce won may have
+// been found by a copy of this process as well, so its term is proven only by a
+// renewal that the store acknowledges.
+func (k *Keeper) acquire(ctx context.Context) {
+	if life := k.cfg.machine(); k.bid.tries == 0 || k.bid.life != life {
+		k.bid = bid{life: life, nonce: k.nonce()}
+	}
+	k.bid.tries++
+	before := read(k.cfg.clock)
+	call, cancel := context.WithTimeout(ctx, callTimeout)
+	g, err := k.store.Acquire(call, Request{Holder: k.bid.nonce, Now: before.wall, TTL: k.cfg.ttl, Owner: k.cfg.owner})
+	cancel()
+	k.meters.request(ctx, "acquire", err)
+	k.askAt = k.cfg.clock.Elapsed() + k.backoff(&k.failures)
+	if err != nil {
+		k.failed(ctx, "acquire", err)
+		return
+	}
+	won := k.bid
+	k.bid = bid{}
+	if !before.wall.Before(g.End) {
+		return // its answer was lost for so long that the grant is over
+	}
+	t, err := k.newTerm(g, before, won.life)
+	if err != nil {
+		k.failed(ctx, "acquire", err)
+		return
+	}
+	k.terms = append(k.terms, t)
+	if won.tries > 1 {
+		t.renewAt = k.cfg.clock.Elapsed()
+		return
+	}
+	k.prove(t)
+}
+
+// prove lets IDs be made of a term that is ours alone.
+func (k *Keeper) prove(t *term) {
+	t.failures = 0
+	k.failure.Store(nil)
+	k.schedule(t)
+	if t.proven {
+		return
+	}
+	t.proven = true
+	k.failures, k.askAt = 0, k.cfg.clock.Elapsed()
+	k.publish()
+	k.readying.Do(func() { close(k.ready) })
+}
+
+// renew moves a term's end, under a fresh nonce. Without a yes the block as the
+// store has it decides: the answer may have been lost, or an earlier renewal
+// come late.
+func (k *Keeper) renew(ctx context.Context, t *term) {
+	at, ok := t.look()
+	if !ok {
+		return // a clock that was stepped asks for no ends
+	}
+	next := k.nonce()
+	t.pending = append(t.pending, proposal{nonce: next})
+	call, cancel := context.WithTimeout(ctx, callTimeout)
+	g, err := k.store.Renew(call, t.grant, next, at.wall.Add(k.cfg.ttl))
+	cancel()
+	k.meters.request(ctx, "renew", err)
+	said := written
+	if err != nil {
+		t.find(next).denied = errors.Is(err, ErrLost)
+		call, cancel = context.WithTimeout(ctx, callTimeout)
+		stored, getErr := k.store.Get(call, t.grant)
+		cancel()
+		k.meters.request(ctx, "get", getErr)
+		if getErr != nil {
+			k.retry(ctx, t, err)
+			return
+		}
+		g, said = stored, t.read(stored)
+	} else if g.Version < t.grant.Version || g.End.Before(t.grant.End) {
+		said = forgotten
+	}
+	switch said {
+	case written:
+		if err := t.adopt(g); err != nil {
+			k.retry(ctx, t, err)
+			return
+		}
+		k.prove(t)
+	case late:
+		if err := t.adopt(g); err != nil {
+			k.retry(ctx, t, err)
+			return
+		}
+		// At once: until then a copy may have written it as well.
+		t.renewAt = k.cfg.clock.Elapsed()
+		if wait := k.backoff(&t.failures); t.failures > 1 {
+			t.renewAt += wait
+		}
+	case unwritten:
+		k.retry(ctx, t, err)
+	case raised:
+		t.raised = true
+		if !t.proven {
+			t.end(ending{})
+		}
+		k.failed(ctx, "renew", err)
+	default:
+		why, err := said.explain(t.grant)
+		k.drop(t, why, err)
+	}
+}
+
+func (k *Keeper) retry(ctx context.Context, t *term, err error) {
+	t.renewAt = k.cfg.clock.Elapsed() + k.backoff(&t.failures)
+	k.failed(ctx, "renew", err)
+}
+
+// giveBack seals a term and returns its unused seconds. If a renewal was
+// written without our knowledge, that state is given back.
+func (k *Keeper) giveBack(ctx context.Context, t *term) error {
+	unused, first := t.end(ending{})
+	if !first {
+		return nil // dropped meanwhile: a copy of us may go on with it
+	}
+	k.sweep()
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	err := k.store.Release(ctx, t.grant, k.nonce(), unused)
+	if errors.Is(err, ErrLost) {
+		if stored, getErr := k.store.Get(ctx, t.grant); getErr == nil && t.read(stored) == late {
+			err = k.store.Release(ctx, stored, k.nonce(), unused)
+		}
+	}
+	k.meters.request(ctx, "release", err)
+	return err
+}
+
+// giveBackAll ends every term; the goroutine is over.
+func (k *Keeper) giveBackAll(ctx context.Context) error {
+	var errs []error
+	k.sweep()
+	for _, t := range slices.Clone(k.terms) {
+		if !t.raised {
+			errs = append(errs, k.giveBack(ctx, t))
+		}
+	}
+	k.terms = nil
+	return errors.Join(errs...)
+}
+
+// schedule sets the next renewal to half of what is left of the grant, within a
+// tenth.
+func (k *Keeper) schedule(t *term) {
+	now := read(k.cfg.clock)
+	half := float64(t.grant.End.Sub(now.wall)) / 2
+	// A store that grants next to nothing is not asked all the time.
+	t.renewAt = now.elapsed + max(time.Duration(half*(0.9+0.2*k.jitter())), k.cfg.ttl/20)
+}
+
+// backoff doubles with every failure in a row, up to a bound; jitter keeps the
+// clients of a store that comes back apart.
+func (k *Keeper) backoff(failures *int) time.Duration {
+	d := min(minBackoff<<min(*failures, 10), maxBackoff, k.cfg.ttl/8)
+	*failures++
+	return time.Duration(float64(d) * (0.5 + k.jitter()))
+}
+
+// failed reports a failure when it begins.
+func (k *Keeper) failed(ctx context.Context, what string, err error) {
+	if ctx.Err() != nil {
+		return // closing
+	}
+	err = fmt.Errorf("lease: %s: %w", what, err)
+	if k.failure.Swap(&err) == nil {
+		k.cfg.report(err)
+	}
+}

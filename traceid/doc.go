@@ -1,0 +1,16 @@
+// Package traceid reads the trace IDs that package idgen makes: their time,
+// their place in the millisecond, the bounds of a time in a sorted table and,
+// with the fleet's secrets, which node made them. It needs OpenTelemetry's API
+// only, not its SDK, and makes no IDs.
+//
+//	trace ID, 16 bytes, big-endian
+//	 127                         87 86              64 63                                            0
+//	+------------------------------+------------------+-----------------------------------------------+
+//	| 41 bits: ms since 2020       | 23 bits sequence |  Randflake ID (64 bits, encrypted)            |
+//	+------------------------------+------------------+-----------------------------------------------+
+//
+// The high half is clear: [Time], [Sequence], [Min] and [Max] need no secret.
+// Every 16 bytes have some time: [Plausible] tells whether it makes sense.
+// The low half is decoded with a [randflake.Keyring]: see [Inspect] and, for
+// IDs that callers send, [Verifier].
+package traceid

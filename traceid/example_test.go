@@ -1,0 +1,129 @@
+package traceid_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/traceflake/traceflake/propagation/xtraceid"
+	"github.com/traceflake/traceflake/randflake"
+	"github.com/traceflake/traceflake/traceid"
+)
+
+func ExampleTime() {
+	id, err := trace.TraceIDFromHex("16c6e867fa0000050123456789abcdef")
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(traceid.Time(id).Format(time.RFC3339Nano), traceid.Sequence(id))
+	// Output: 2026-03-14T12:00:00.5Z 5
+}
+
+// The traces of five minutes are a range of a sorted column.
+func ExampleMin() {
+	from := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
+	fmt.Printf("SELECT * FROM requests WHERE trace_id BETWEEN '%s'\n\tAND '%s'\n",
+		traceid.Min(from), traceid.Max(from.Add(5*time.Minute)))
+	// Output:
+	// SELECT * FROM requests WHERE trace_id BETWEEN '16c6e867000000000000000000000000'
+	// 	AND '16c6eab0f07fffffffffffffffffffff'
+}
+
+// An old record gets an ID of its own time. Generator.NewTraceIDAt of package
+// idgen makes unique ones.
+func ExampleNew() {
+	at := time.Date(2021, 5, 6, 7, 8, 9, 0, time.UTC)
+	id, err := traceid.New(at, 0, 0x0123456789abcdef)
+	fmt.Println(id, err)
+	_, err = traceid.New(time.Date(2019, 12, 31, 0, 0, 0, 0, time.UTC), 0, 1)
+	fmt.Println(err)
+	// Output:
+	// 04f10d37d40000000123456789abcdef <nil>
+	// traceid: the time is before 2020-01-01T00:00:00Z
+}
+
+// With the fleet's secrets an ID says which node made it.
+func ExampleInspect() {
+	keyring, err := randflake.ParseKeyring(strings.NewReader("dffd6021bb2bd5b0af676290809ec3a5"))
+	if err != nil {
+		panic(err)
+	}
+	// In a service the ID is from a span, and the secret from setup.LoadKeyring.
+	noon := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
+	low, err := keyring.Codec().Encode(randflake.Parts{Time: noon, Node: 4711, Sequence: 3})
+	if err != nil {
+		panic(err)
+	}
+	id, err := traceid.New(noon, 5, low)
+	if err != nil {
+		panic(err)
+	}
+
+	info := traceid.Inspect(keyring, id)
+	fmt.Println(info.Agree, info.Time.Format(time.RFC3339), info.Parts.Node, info.Parts.Sequence)
+	// Output: true 2026-03-14T12:00:00Z 4711 3
+}
+
+// At the edge, a request with a trace ID that this fleet did not make starts a
+// new trace with a link to the caller's:
+//
+//	otelhttp.NewHandler(mux, "edge", otelhttp.WithPublicEndpointFn(untrusted))
+func ExampleVerifier() {
+	keyring, err := randflake.ParseKeyring(strings.NewReader("dffd6021bb2bd5b0af676290809ec3a5"))
+	if err != nil {
+		panic(err)
+	}
+	verifier := traceid.NewVerifier(keyring, traceid.WithMaxAge(time.Hour))
+	untrusted := xtraceid.Untrusted(verifier.Verify)
+
+	foreign, err := trace.TraceIDFromHex("4bf92f3577b34da6a3ce929d0e0e4736")
+	if err != nil {
+		panic(err)
+	}
+	sc := trace.NewSpanContext(trace.SpanContextConfig{TraceID: foreign, Remote: true})
+	r := new(http.Request).WithContext(trace.ContextWithSpanContext(context.Background(), sc))
+	fmt.Println(untrusted(r))
+	// Output: true
+}
+
+// tracing adds the trace ID to each record that is logged with a context.
+type tracing struct{ slog.Handler }
+
+func (h tracing) Handle(ctx context.Context, r slog.Record) error {
+	if sc := trace.SpanContextFromContext(ctx); sc.HasTraceID() {
+		r.AddAttrs(slog.Any("trace_id", sc.TraceID()), slog.Any("span_id", sc.SpanID()))
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+func (h tracing) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return tracing{h.Handler.WithAttrs(attrs)}
+}
+
+func (h tracing) WithGroup(name string) slog.Handler { return tracing{h.Handler.WithGroup(name)} }
+
+// A handler of log/slog adds the trace ID to the records of a request.
+func Example_logs() {
+	log := slog.New(tracing{slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{
+		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr { // leave out the time, which changes
+			if a.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return a
+		},
+	})})
+	id, err := trace.TraceIDFromHex("16c6e867fa0000050123456789abcdef")
+	if err != nil {
+		panic(err)
+	}
+	sc := trace.NewSpanContext(trace.SpanContextConfig{TraceID: id, SpanID: trace.SpanID{1}})
+	ctx := trace.ContextWithSpanContext(context.Background(), sc) // a request's has it
+	log.InfoContext(ctx, "order placed", "order", 7)
+	// Output: level=INFO msg="order placed" order=7 trace_id=16c6e867fa0000050123456789abcdef span_id=0100000000000000
+}

@@ -1,0 +1,52 @@
+package traceid_test
+
+import (
+	"encoding/hex"
+	"strings"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/traceflake/traceflake/randflake"
+	"github.com/traceflake/traceflake/traceid"
+)
+
+// noon is some time at which everything works.
+var noon = time.Date(2026, 3, 14, 12, 0, 0, 500_000_000, time.UTC)
+
+// fixed is a clock that stands still.
+type fixed time.Time
+
+func (c fixed) Now() time.Time       { return time.Time(c) }
+func (fixed) Elapsed() time.Duration { return 0 }
+
+const fleetSecret = "the fleet secret"
+
+func newKeyring(t testing.TB, secrets ...string) *randflake.Keyring {
+	t.Helper()
+	var lines []string
+	for _, s := range secrets {
+		lines = append(lines, hex.EncodeToString([]byte(s)))
+	}
+	k, err := randflake.ParseKeyring(strings.NewReader(strings.Join(lines, "\n")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// assemble puts together an ID of k's first secret, whose halves tell these
+// times.
+func assemble(t testing.TB, k *randflake.Keyring, clear, second time.Time) trace.TraceID {
+	t.Helper()
+	low, err := k.Codec().Encode(randflake.Parts{Time: second, Node: 42, Sequence: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := traceid.New(clear, 5, low)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}

@@ -1,0 +1,128 @@
+package traceid
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/traceflake/traceflake/randflake"
+)
+
+// EpochMillis is the first millisecond of the clear half, in Unix
+// milliseconds: 2020-01-01T00:00:00Z.
+const EpochMillis = 1_577_836_800_000
+
+// The fields of the clear half, from the right.
+const (
+	// SequenceBits is the width of the sequence.
+	SequenceBits = 23
+	// MaxSequence is the highest place in a millisecond.
+	MaxSequence = 1<<SequenceBits - 1
+	// MaxMillis is the last millisecond, counted from EpochMillis:
+	// 2089-09-06T15:47:35.551Z.
+	MaxMillis = 1<<(64-SequenceBits) - 1
+)
+
+var (
+	// ErrBeforeEpoch is returned for a time before 2020-01-01T00:00:00Z, which
+	// no trace ID can carry. Keep such a record's ID as it is.
+	ErrBeforeEpoch = errors.New("traceid: the time is before 2020-01-01T00:00:00Z")
+	// ErrAfterEnd is returned for a time past 2089-09-06T15:47:35.551Z, the
+	// last that a trace ID can carry.
+	ErrAfterEnd = errors.New("traceid: the time is past 2089-09-06T15:47:35.551Z")
+	// ErrInvalidParts is returned by [New] for a sequence past [MaxSequence]
+	// and for a half that would be zero.
+	ErrInvalidParts = errors.New("traceid: invalid parts")
+)
+
+// New puts a trace ID together. It has t's millisecond, a place in it from 0
+// to [MaxSequence], and a low half, which is not zero. In the very first
+// millisecond the sequence begins at 1: a high half of zero is what 64-bit IDs
+// have. New does not make the ID unique; that is up to its parts.
+//
+// Errors: [ErrBeforeEpoch], [ErrAfterEnd], [ErrInvalidParts].
+func New(t time.Time, sequence uint32, low randflake.ID) (trace.TraceID, error) {
+	ms, err := Millis(t)
+	switch {
+	case err != nil:
+		return trace.TraceID{}, err
+	case sequence > MaxSequence:
+		return trace.TraceID{}, fmt.Errorf("%w: the sequence is %d, at most %d fits", ErrInvalidParts, sequence, MaxSequence)
+	case ms == 0 && sequence == 0:
+		return trace.TraceID{}, fmt.Errorf("%w: the high half would be zero, so the first millisecond begins at sequence 1", ErrInvalidParts)
+	case low == 0:
+		return trace.TraceID{}, fmt.Errorf("%w: the low half is zero", ErrInvalidParts)
+	}
+	return join(ms<<SequenceBits|uint64(sequence), low), nil
+}
+
+// Time returns the time of the clear half: a whole millisecond from 2020 to
+// 2089, UTC. It does not check whether the ID is ours; see [Plausible].
+func Time(id trace.TraceID) time.Time {
+	return time.UnixMilli(EpochMillis + int64(high(id)>>SequenceBits)).UTC() //nolint:gosec // 41 bits
+}
+
+// Sequence returns the place of id within its millisecond, 0 to [MaxSequence].
+func Sequence(id trace.TraceID) uint32 {
+	return uint32(high(id) & MaxSequence)
+}
+
+// Low returns the low half: a Randflake ID if the trace ID is ours.
+func Low(id trace.TraceID) randflake.ID { return randflake.ID(binary.BigEndian.Uint64(id[8:])) }
+
+// Plausible reports whether id might be ours: its high half is not zero, as it
+// is for 64-bit IDs, and its time lies in [now-maxAge, now+skew]. Of random
+// IDs, a share of (maxAge+skew) / 69.7 years passes.
+func Plausible(id trace.TraceID, now time.Time, maxAge, skew time.Duration) bool {
+	t := Time(id)
+	return high(id) != 0 && !t.Before(now.Add(-maxAge)) && !t.After(now.Add(skew))
+}
+
+// Min returns the lowest trace ID of t's millisecond, the lower bound of a
+// range query. A time before 2020 counts as the first millisecond, one past
+// 2089 as the last. The bound itself may be no valid ID.
+func Min(t time.Time) trace.TraceID {
+	return join(clamp(t)<<SequenceBits, 0)
+}
+
+// Max returns the highest trace ID of t's millisecond, the inclusive upper
+// bound of a range query, with the same limits as [Min].
+func Max(t time.Time) trace.TraceID {
+	return join(clamp(t)<<SequenceBits|MaxSequence, ^randflake.ID(0))
+}
+
+// Millis returns t in whole milliseconds since [EpochMillis], at most
+// [MaxMillis]. Errors: [ErrBeforeEpoch], [ErrAfterEnd].
+func Millis(t time.Time) (uint64, error) {
+	// Seconds are compared first: UnixMilli overflows in far years.
+	switch s := t.Unix(); {
+	case s < EpochMillis/1000:
+		return 0, ErrBeforeEpoch
+	case s > (EpochMillis+MaxMillis)/1000:
+		return 0, ErrAfterEnd
+	}
+	ms := uint64(t.UnixMilli() - EpochMillis)
+	if ms > MaxMillis {
+		return 0, ErrAfterEnd
+	}
+	return ms, nil
+}
+
+func clamp(t time.Time) uint64 {
+	ms, err := Millis(t)
+	if errors.Is(err, ErrAfterEnd) {
+		return MaxMillis
+	}
+	return ms
+}
+
+func high(id trace.TraceID) uint64 { return binary.BigEndian.Uint64(id[:8]) }
+
+func join(high uint64, low randflake.ID) (id trace.TraceID) {
+	binary.BigEndian.PutUint64(id[:8], high)
+	binary.BigEndian.PutUint64(id[8:], uint64(low))
+	return id
+}

@@ -1,0 +1,5 @@
+//go:build race
+
+package traceid_test
+
+const raceEnabled = true

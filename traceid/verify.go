@@ -1,0 +1,120 @@
+package traceid
+
+import (
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/traceflake/traceflake/randflake"
+)
+
+// DefaultTolerance is by how much the halves of an ID may disagree, beyond the
+// second that the low one is cut to. It is also how far a generator of package
+// idgen runs ahead of its clock, and how far back it lets the clock step.
+const DefaultTolerance = 2 * time.Second
+
+const (
+	defaultMaxAge = 24 * time.Hour
+	defaultSkew   = time.Minute
+)
+
+// Verifier tells trace IDs that this fleet made from others. It is safe for
+// concurrent use. The zero Verifier refuses everything.
+//
+// Its answer is a hint of origin, not authentication. It stops garbage and
+// IDs made up at random: 5 in 2^30 of those pass for each secret. It does not
+// stop an ID that was seen and is sent again, nor one put together from the
+// low half of a real trace ID, or a real span ID, and a clear half that fits
+// it. It also refuses IDs made by the random fallback, by NewTraceIDAt, and on
+// clients, which have no secret; [WithPlausible] lets those pass.
+type Verifier struct {
+	codecs                  []*randflake.Codec
+	tolerance, maxAge, skew time.Duration
+	plausible               time.Duration   // the second rule's age; negative without that rule
+	clock                   randflake.Clock // nil in the zero Verifier
+}
+
+// VerifierOption configures a [Verifier].
+type VerifierOption interface{ applyVerifier(*Verifier) }
+
+type verifierOptionFunc func(*Verifier)
+
+func (f verifierOptionFunc) applyVerifier(v *Verifier) { f(v) }
+
+// WithTolerance sets by how much the two halves may disagree beyond the second
+// that the low one is cut to; the default is [DefaultTolerance]. A source that
+// borrows further ahead needs its own bound here. Each second lets two more of
+// 2^30 forgeries pass.
+func WithTolerance(d time.Duration) VerifierOption {
+	return verifierOptionFunc(func(v *Verifier) { v.tolerance = max(d, 0) })
+}
+
+// WithMaxAge sets how old an ID may be; the default is a day.
+func WithMaxAge(d time.Duration) VerifierOption {
+	return verifierOptionFunc(func(v *Verifier) { v.maxAge = max(d, 0) })
+}
+
+// WithSkew sets how far in the future an ID may lie, because the clock of the
+// machine that made it runs ahead of this one's; the default is a minute.
+func WithSkew(d time.Duration) VerifierOption {
+	return verifierOptionFunc(func(v *Verifier) { v.skew = max(d, 0) })
+}
+
+// WithPlausible also accepts every ID whose time lies in [now-maxAge,
+// now+skew], whatever its low half: those that clients make themselves in this
+// layout, those of the random fallback and of zero configuration. Without this
+// option they are refused. A negative maxAge is 0.
+//
+// It gives up the hint of origin: whoever knows the layout can make any number
+// of IDs that pass. It still refuses what was not made in this layout, or not
+// now: 64-bit IDs, UUIDs and ULIDs, whose time reads as years ago, old IDs, and
+// random bits except for a share of (maxAge+skew) / 69.7 years. Choose minutes,
+// and a skew as large as the clocks of clients run ahead.
+func WithPlausible(maxAge time.Duration) VerifierOption {
+	return verifierOptionFunc(func(v *Verifier) { v.plausible = max(maxAge, 0) })
+}
+
+// WithClock sets the clock, for tests.
+func WithClock(c randflake.Clock) VerifierOption {
+	return verifierOptionFunc(func(v *Verifier) {
+		if c != nil {
+			v.clock = c
+		}
+	})
+}
+
+// NewVerifier returns a verifier of IDs made under any of k's secrets. If k is
+// nil, it refuses everything except what [WithPlausible] accepts.
+func NewVerifier(k *randflake.Keyring, opts ...VerifierOption) *Verifier {
+	v := &Verifier{
+		codecs: k.Codecs(), tolerance: DefaultTolerance, maxAge: defaultMaxAge, skew: defaultSkew,
+		plausible: -1, clock: randflake.SystemClock,
+	}
+	for _, opt := range opts {
+		opt.applyVerifier(v)
+	}
+	return v
+}
+
+// Verify reports whether id looks like one of ours: its time is plausible and
+// its halves agree under one of the secrets, or [WithPlausible] accepts it.
+func (v *Verifier) Verify(id trace.TraceID) bool {
+	if v == nil || v.clock == nil {
+		return false
+	}
+	now := v.clock.Now()
+	if v.plausible >= 0 && Plausible(id, now, v.plausible, v.skew) {
+		return true
+	}
+	return Plausible(id, now, v.maxAge, v.skew) && v.agree(id)
+}
+
+func (v *Verifier) agree(id trace.TraceID) bool {
+	t := Time(id)
+	for _, c := range v.codecs {
+		if agree(t, c.Decode(Low(id)).Time, v.tolerance) {
+			return true
+		}
+	}
+	return false
+}
