@@ -36,6 +36,7 @@ type term struct {
 	raised    bool          // cannot be renewed any more
 	renewAt   time.Duration // on the monotonic clock
 	failures  int           // renewals in a row
+	hurried   bool          // the last renewal followed at once
 }
 
 // ending says why a term makes no IDs any more.
@@ -59,33 +60,39 @@ func (k *Keeper) newTerm(g Grant, before reading, life uint64) (*term, error) {
 	return t, err
 }
 
-// guard is the generator's. Every ID is made in the life of the machine in
-// which its grant was asked for. Entering a new second it looks whether the two
-// clocks still go together.
+// guard is the generator's. Entering a new second it looks whether the two clocks
+// still go together. What it looks at last, each time, is the machine: every ID
+// is made in the life in which its grant was asked for.
 func (t *term) guard(now time.Time) bool {
-	if t.machine() != t.life {
-		t.look()
+	second := now.Unix()
+	if second == t.second.Load() {
+		return t.alive()
+	}
+	if _, ok := t.look(); !ok {
 		return false
 	}
-	if second := now.Unix(); second != t.second.Load() {
-		if _, ok := t.look(); !ok {
-			return false
-		}
-		t.second.Store(second)
-	}
+	t.second.Store(second)
 	return true
+}
+
+// alive drops the term if the machine was restored from a snapshot.
+func (t *term) alive() bool {
+	if t.machine() == t.life {
+		return true
+	}
+	t.drop(t, restored, fmt.Errorf("%w: it was restored from a snapshot", ErrCloned))
+	return false
 }
 
 // look drops the term if the machine was restored from a snapshot or the clocks
 // moved apart. It follows clocks that drift.
 func (t *term) look() (at reading, ok bool) {
-	if t.machine() != t.life {
-		t.drop(t, restored, fmt.Errorf("%w: it was restored from a snapshot", ErrCloned))
-		return at, false
-	}
 	at = read(t.clock)
 	gap := time.Duration(at.offset() - t.offset.Load())
-	if gap.Abs() > maxClockGap {
+	switch {
+	case !t.alive():
+		return at, false
+	case gap.Abs() > maxClockGap:
 		t.drop(t, clockGap, fmt.Errorf("lease: node %d: the wall clock moved by %s against the monotonic clock: "+
 			"the clock was stepped, or the machine suspended or cloned", t.node, gap.Round(time.Millisecond)))
 		return at, false

@@ -57,7 +57,7 @@ var (
 type access int
 
 const (
-	create access = iota // make it when there is none
+	create access = iota // make it if it is missing
 	write
 	read
 )

@@ -34,10 +34,11 @@ var _ interface {
 	driver.CodecStore
 } = (*Store)(nil)
 
-// Open makes the file, and its directory, when there is none, and checks it.
-// Errors: [ErrCorrupt], [ErrLocked], [lease.ErrBlockSize],
-// [lease.ErrSchemaVersion], [lease.ErrInvalidRequest] for options that make no
-// sense, and those of the file system.
+// Open makes the file and its directory if they are missing, and checks the file.
+// A file of an older version is brought to the present schema. Errors:
+// [ErrCorrupt], [ErrLocked], [lease.ErrBlockSize], [lease.ErrSchemaVersion],
+// [lease.ErrInvalidRequest] for options that make no sense, and those of the file
+// system.
 func Open(path string, opts ...Option) (*Store, error) {
 	cfg, err := newConfig(opts)
 	if err != nil {

@@ -19,10 +19,10 @@ type valueV1 struct {
 
 // migrate brings a store of schema 1 to the present one, or goes on where
 // another client that began it ended. The config is changed first, which no
-// older process takes a block or reads one without looking at. A block is
-// rewritten as it is at that moment, with what its holder may have added; its
-// holder, who finds nothing that it knows, cannot renew it afterwards. The store
-// is used again when all blocks are rewritten.
+// older process takes or reads a block without looking at. A block is
+// rewritten as it is at that moment, with what its holder may have added; after
+// that an older holder cannot renew it. The store is used again once all blocks
+// are rewritten.
 func (s *Store) migrate(ctx context.Context, c config, from string) error {
 	c.Schema, c.Migrating = schemaVersion, true
 	if err := s.replaceConfig(ctx, from, c); err != nil {
@@ -65,8 +65,8 @@ func (s *Store) replaceConfig(ctx context.Context, from string, to config) error
 	return err
 }
 
-// rewrite rewrites some blocks from key on, and returns the key to go on at, ""
-// for none.
+// rewrite rewrites some blocks from key on, and returns the key to go on at, or
+// "" at the end.
 func (s *Store) rewrite(ctx context.Context, key, end string) (next string, err error) {
 	client, err := s.kv(ctx)
 	if err != nil {

@@ -334,7 +334,7 @@ func raise(tb testing.TB, h Harness) {
 	}
 	_, err := s.Acquire(ctx, request(until.Add(-1), time.Minute))
 	wantErr(tb, "acquire before the raised time", err, lease.ErrNoFreeNode)
-	// The name of a holder who was freed is as good as new.
+	// The name of a holder that was raised away is as good as new.
 	r := request(until, time.Minute)
 	r.Holder = short.Holder
 	for range few.Blocks() - 1 {
@@ -463,8 +463,8 @@ func clockAhead(tb testing.TB, h Harness) {
 	if err != nil {
 		tb.Fatalf("renew for the longest TTL: %v", err)
 	}
-	// A clock that is behind harms nobody. It needs a block that was not granted
-	// yet, so it comes before the clocks that a store may not refuse.
+	// A clock that is behind does no harm. It needs a block that was not granted
+	// yet, so it is tried before the clocks that a store need not refuse.
 	mustAcquire(tb, s, request(time.Unix(randflake.Epoch, 0), time.Minute))
 	before := mustList(tb, s)
 	for _, ahead := range []time.Duration{lease.MaxClockAhead + slack, 24 * time.Hour, 10 * 365 * 24 * time.Hour} {

@@ -21,7 +21,7 @@ import (
 // comes before one that was answered before it began, follows the rule of
 // [driver.Block] from an empty store.
 //
-// A call with an error that is none of the contract's refusals, a lost
+// A call with an error other than the contract's refusals, a lost
 // connection for instance, may have been carried out, at any time after it
 // began, or not.
 type History struct {

@@ -1,5 +1,5 @@
-// Package leasetest is the conformance suite for stores of leases: whoever
-// writes a [lease.Store] runs [Run] against it.
+// Package leasetest is the conformance suite for stores of leases: authors of a
+// [lease.Store] run [Run] against it, and [Processes] against real processes.
 //
 // The suite holds a store to the rule of [driver.Block]: in single calls, in
 // random sequences of them (a state machine of pgregory.net/rapid), and in
@@ -8,8 +8,7 @@
 // other test, one that breaks connections for instance, and judges them by the
 // same model.
 //
-// Its tests run it against the stores of the root module, which cannot require
-// it themselves, and prove that it catches stores that are wrong.
+// Its own tests prove that it catches stores that are wrong.
 package leasetest
 
 import (
@@ -23,8 +22,8 @@ import (
 	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
-// Open returns another client of one storage. Stores that err at the first
-// call only may return a nil error here.
+// Open returns another client of one storage. Stores that return an error at the
+// first call only may return none here.
 type Open func(nodes driver.NodeRange) (lease.Store, error)
 
 // Harness says how to get at the stores under test.

@@ -17,7 +17,7 @@ import (
 type answer struct {
 	now   time.Time // the server's clock
 	ok    bool
-	block driver.Block // zero when there is none
+	block driver.Block // zero if there is none
 }
 
 // tries bounds how often a statement is made again when the server asks for

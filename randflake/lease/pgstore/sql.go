@@ -118,8 +118,8 @@ END $traceflake$`
 //
 // The search begins at a random node and goes around, so that clients seldom
 // meet. A row that another transaction has locked is skipped, not waited for.
-// Whether any block was free in the statement's one snapshot spares the search
-// when none is, and tells that from "those that were are just being taken".
+// Whether any block is free in the statement's one snapshot spares the search if
+// none is, and tells that from "those that are free are just being taken".
 const acquireSQL = `WITH {clock},
 held AS MATERIALIZED (
 	SELECT * FROM {table} WHERE nonce = $1 FOR UPDATE

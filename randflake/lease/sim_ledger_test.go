@@ -1,0 +1,247 @@
+package lease_test
+
+import (
+	"slices"
+	"time"
+
+	"github.com/traceflake/traceflake/randflake"
+	"github.com/traceflake/traceflake/randflake/lease"
+)
+
+// ledger judges every ID that is made. It is decodable and inside a rectangle
+// that was granted to its maker, and nobody made it before, except that
+//
+//   - copies of a process share a grant until one of them has a write that the
+//     store acknowledged and whose nonce was drawn after they parted. Then this
+//     one is proven for the grant. Two who are proven never share an ID, nor do
+//     two who both hear of each other: who gets an answer from the store that
+//     was given after the other's write stops;
+//   - when a copy gives a grant back, the others may meet whoever gets it next,
+//     one of them perhaps, until they hear from the store.
+//
+// Where the machine tells that it was restored, nobody shares anything.
+type ledger struct {
+	w       *world
+	codec   *randflake.Codec
+	made    int
+	fills   int
+	shared  int                 // IDs made twice by copies that had not heard of each other
+	current map[uint32]*granted // the last grant of a block, by first node
+	byNonce map[string]*granted // the grant that a nonce was written for
+	drawn   map[string]*life    // who drew a nonce
+	pages   map[page][]*maker
+}
+
+// granted is a grant as a store wrote it.
+type granted struct {
+	node, nodes uint32
+	start, end  int64
+	holder      string // the last nonce written
+	freed       int64  // the first second that was given back
+	freedBy     *life  // nil: not given back
+}
+
+// returned tells whether a copy of p has just given the grant back.
+func (g *granted) returned(p *process) bool {
+	return g.freedBy != nil && g.holder == "" && !p.life.descends(g.freedBy)
+}
+
+// life is a process between two moments at which it was copied.
+type life struct {
+	process *process
+	parent  *life // which the copy has in common with the original
+	proven  map[*granted]bool
+	stopped map[*granted]time.Duration
+}
+
+func newLife(p *process, parent *life) *life {
+	l := &life{process: p, parent: parent, proven: map[*granted]bool{}, stopped: map[*granted]time.Duration{}}
+	if parent != nil {
+		for g, at := range parent.stopped {
+			l.stopped[g] = at
+		}
+	}
+	return l
+}
+
+// descends tells whether l is other, or goes on with its memory.
+func (l *life) descends(other *life) bool {
+	for ; l != nil; l = l.parent {
+		if l == other {
+			return true
+		}
+	}
+	return false
+}
+
+func (l *life) family() *life {
+	for l.parent != nil {
+		l = l.parent
+	}
+	return l
+}
+
+type page struct {
+	node   uint32
+	second int64
+}
+
+// maker is who made IDs of a page, and which.
+type maker struct {
+	life *life
+	g    *granted
+	bits [(randflake.MaxSequence + 1) / 64]uint64
+}
+
+func newLedger(w *world, c *randflake.Codec) *ledger {
+	return &ledger{
+		w: w, codec: c,
+		current: map[uint32]*granted{}, byNonce: map[string]*granted{}, drawn: map[string]*life{}, pages: map[page][]*maker{},
+	}
+}
+
+// wrote notes what a store wrote, or had written before.
+func (l *ledger) wrote(g lease.Grant, acquired bool) *granted {
+	now := l.current[g.Node]
+	if now == nil || acquired && now.holder != g.Holder {
+		now = &granted{node: g.Node, nodes: g.Nodes, start: g.Start.Unix()}
+		l.current[g.Node] = now
+	}
+	now.end, now.holder = max(now.end, g.End.Unix()), g.Holder
+	l.byNonce[g.Holder] = now
+	return now
+}
+
+func (l *ledger) released(g lease.Grant, p *process, unused time.Time) {
+	if now := l.current[g.Node]; now != nil {
+		now.holder = ""
+		now.freed, now.freedBy = max(unused.Unix(), now.start), p.life
+		if unused.Nanosecond() > 0 {
+			now.freed++
+		}
+	}
+}
+
+// acknowledged notes that the store told p of its own write under nonce.
+func (l *ledger) acknowledged(p *process, g *granted, nonce string) {
+	if g != nil && l.drawn[nonce] == p.life {
+		p.life.proven[g] = true
+	}
+}
+
+// hears notes that the store told p of a write by somebody else.
+func (l *ledger) hears(p *process, g *granted) {
+	if _, known := p.life.stopped[g]; g != nil && !known {
+		p.life.stopped[g] = l.w.now
+	}
+}
+
+// foreign tells whether neither p nor what it is a copy of drew a nonce.
+func (l *ledger) foreign(p *process, nonce string) bool {
+	drawer := l.drawn[nonce]
+	return nonce != "" && drawer != nil && !p.life.descends(drawer)
+}
+
+func (l *ledger) add(p *process, ids []randflake.ID, second time.Time) {
+	var last page
+	var mine *maker
+	var others []*maker
+	l.made += len(ids)
+	l.fills++
+	for _, id := range ids {
+		parts := l.codec.Decode(id)
+		at := page{parts.Node, parts.Time.Unix()}
+		if mine == nil || at != last {
+			if at.second != second.Unix() {
+				l.w.fail("undecodable", "process %d: ID %s decodes to second %d, Fill said %d", p.id, id, at.second, second.Unix())
+				return
+			}
+			g := l.covering(p, at)
+			if g == nil {
+				l.w.fail("outside", "process %d made an ID of node %d, second %d, which it was not granted", p.id, at.node, at.second)
+				return
+			}
+			if heard, ok := p.life.stopped[g]; ok {
+				l.w.fail("deaf", "process %d made an ID of node %d, second %d, though it heard at %s that it has lost the grant",
+					p.id, at.node, at.second, heard)
+				return
+			}
+			mine, others = l.open(at, p.life, g)
+			last = at
+		}
+		word, bit := parts.Sequence/64, uint64(1)<<(parts.Sequence%64)
+		if mine.bits[word]&bit != 0 {
+			l.w.fail("duplicate", "process %d: node %d, second %d, sequence %d: it made that before", p.id, at.node, at.second, parts.Sequence)
+			return
+		}
+		for _, other := range others {
+			if other.bits[word]&bit == 0 {
+				continue
+			}
+			l.shared++
+			if why := l.wrong(mine, other, at.second); why != "" {
+				l.w.fail("duplicate", "process %d: node %d, second %d, sequence %d: process %d made that before: %s",
+					p.id, at.node, at.second, parts.Sequence, other.life.process.id, why)
+				return
+			}
+		}
+		mine.bits[word] |= bit
+	}
+}
+
+// open returns what a life made of a page, and what all others did.
+func (l *ledger) open(at page, by *life, g *granted) (mine *maker, others []*maker) {
+	for _, m := range l.pages[at] {
+		if m.life == by && m.g == g {
+			mine = m
+		} else {
+			others = append(others, m)
+		}
+	}
+	if mine == nil {
+		mine = &maker{life: by, g: g}
+		l.pages[at] = append(l.pages[at], mine)
+	}
+	return mine, others
+}
+
+// wrong says why two must not have made one ID, or is empty.
+func (l *ledger) wrong(a, b *maker, second int64) string {
+	unproven := func(m *maker) bool { return !m.life.proven[m.g] }
+	// freed tells whether a copy of m's gave back what m goes on with.
+	freed := func(m *maker) bool {
+		by := m.g.freedBy
+		return by != nil && second >= m.g.freed && unproven(m) && by.family() == m.life.family() && by.process != m.life.process
+	}
+	switch {
+	case a.g != b.g && !l.w.vmclock && (freed(a) || freed(b)):
+		return "" // the stranger may be one of them, with another grant
+	case a.life.descends(b.life) || b.life.descends(a.life):
+		return "they are one"
+	case l.w.vmclock:
+		return "the machine tells of copies"
+	case a.life.family() == b.life.family():
+		if !unproven(a) && !unproven(b) {
+			return "they are copies, but both are proven"
+		}
+		if a.g != b.g {
+			return "they are copies with grants of their own"
+		}
+		return ""
+	}
+	return "they are strangers"
+}
+
+// covering returns the grant of p in which an ID lies.
+func (l *ledger) covering(p *process, at page) *granted {
+	for _, g := range slices.Backward(p.grants) {
+		if at.node-g.node >= g.nodes || at.second < g.start || at.second >= g.end {
+			continue
+		}
+		if g.freedBy == p.life && at.second >= g.freed {
+			continue // it gave that back itself
+		}
+		return g
+	}
+	return nil
+}
