@@ -22,6 +22,8 @@ func Example() {
 
 	_, first := provider.Tracer("example").Start(ctx, "first")
 	_, second := provider.Tracer("example").Start(ctx, "second")
+	first.End()
+	second.End()
 	a, b := first.SpanContext().TraceID(), second.SpanContext().TraceID()
 	fmt.Println(a.String() < b.String(), time.Since(traceid.Time(a)) < time.Minute)
 	// Output: true true

@@ -37,7 +37,7 @@ type Config struct {
 	MaxBlocks  int              // 0: the Keeper's default
 }
 
-// ErrConfig comes when a setting makes no sense. The text names the variable.
+// ErrConfig is returned for a setting that makes no sense. The text names the variable.
 var ErrConfig = errors.New("setup: bad configuration")
 
 // FromEnv returns the generator that the environment asks for, and a function
