@@ -19,7 +19,7 @@
 //   - Foreign IDs have a time too, which says nothing: a random one anything from
 //     2020 to 2089, a 64-bit one the first millisecond of 2020.
 //   - Bounds are clamped to 2020 and 2089, the two infinities too. trace_id_at,
-//     which must not tell a wrong time, gives NULL out there.
+//     which must not make up a time, gives NULL for times out of that range.
 //
 // # Making them
 //
@@ -58,6 +58,6 @@
 //
 // For tables keyed by UUIDs of version 1, whose bytes do not sort by time,
 // an index on uuid_v1_time(id) does. uuid_v1_at makes such a UUID for a row
-// that has none; it has no state, so clock_seq must tell rows of one
-// microsecond and node apart.
+// that has none; it has no state, so clock_seq must differ between rows
+// of one microsecond and node.
 package postgres

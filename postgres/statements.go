@@ -17,7 +17,7 @@ var names = [...]string{"trace_id_time", "trace_id_range", "trace_id_at", "uuid_
 
 const create = "CREATE OR REPLACE FUNCTION "
 
-// ErrSchemaName comes from [Statements] for a name that PostgreSQL would
+// ErrSchemaName is returned by [Statements] for a name that PostgreSQL would
 // refuse, cut or take for something else.
 var ErrSchemaName = errors.New("postgres: invalid schema name")
 

@@ -10,7 +10,7 @@
 //	+------------------------------+------------------+-----------------------------------------------+
 //
 // The high half is clear: [Time], [Sequence], [Min] and [Max] need no secret.
-// Every 16 bytes have some time: [Plausible] tells whether it makes sense.
+// Every 16 bytes have some time: [Plausible] reports whether it makes sense.
 // The low half is decoded with a [randflake.Keyring]: see [Inspect] and, for
 // IDs that callers send, [Verifier].
 package traceid

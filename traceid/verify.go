@@ -18,7 +18,7 @@ const (
 	defaultSkew   = time.Minute
 )
 
-// Verifier tells trace IDs that this fleet made from others. It is safe for
+// Verifier distinguishes trace IDs that this fleet made from others. It is safe for
 // concurrent use. The zero Verifier refuses everything.
 //
 // Its answer is a hint of origin, not authentication. It stops garbage and

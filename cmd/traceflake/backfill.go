@@ -171,7 +171,7 @@ func formatOf(format, name string) (copyFunc, error) {
 	return nil, fmt.Errorf("--format: %q is not ndjson or csv", format)
 }
 
-// progress tells how far it is, every few seconds.
+// progress reports how far it is, every few seconds.
 type progress struct {
 	w           io.Writer
 	size        int64

@@ -65,7 +65,7 @@ const maxLine = 1 << 16
 func decompressed(r io.Reader) (io.Reader, error) {
 	buffered := bufio.NewReaderSize(r, maxLine)
 	if head, _ := buffered.Peek(len(gzipMagic)); string(head) != gzipMagic {
-		return buffered, nil // an error of reading is met again by who reads on
+		return buffered, nil // the next read returns an error of this one
 	}
 	z, err := gzip.NewReader(buffered)
 	if err != nil {

@@ -120,7 +120,7 @@ func (f *flags) looking(cmd *cobra.Command) (*randflake.Keyring, *owners, error)
 
 var errStoreAway = errors.New("no owners of nodes are shown: the store does not answer")
 
-// tell adds to each candidate with a node whose it is now.
+// tell adds to each candidate that has a node which lease the node is in now.
 func (o *owners) tell(candidates []identify.Candidate) {
 	if o == nil {
 		return

@@ -225,6 +225,9 @@ func state(b lease.Block, now time.Time) string {
 	case b.Holder == "":
 		return "without a holder, free from " + until
 	}
+	if b.Owner != "" {
+		return "held by " + b.Owner + " (" + b.Holder + ") until " + until
+	}
 	return "held by " + b.Holder + " until " + until
 }
 
@@ -251,9 +254,10 @@ func writeBlocks(cmd *cobra.Command, output string, blocks []lease.Block) error 
 				Start        time.Time `json:"start,omitzero"`
 				GrantedUntil time.Time `json:"granted_until,omitzero"`
 				Holder       string    `json:"holder"`
+				Owner        string    `json:"owner,omitempty"`
 				Version      uint64    `json:"version"`
 				Free         bool      `json:"free"`
-			}{b.Node, b.Nodes, b.Start.UTC(), b.GrantedUntil.UTC(), b.Holder, b.Version, driver.Block(b).Free(now)}
+			}{b.Node, b.Nodes, b.Start.UTC(), b.GrantedUntil.UTC(), b.Holder, b.Owner, b.Version, driver.Block(b).Free(now)}
 			if err := enc.Encode(row); err != nil {
 				return err
 			}

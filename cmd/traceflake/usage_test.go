@@ -137,7 +137,7 @@ func TestRaise(t *testing.T) {
 		}
 	}
 	holder := lease.NewHolder()
-	if _, err := s.Acquire(t.Context(), lease.Request{Holder: holder, Now: time.Now(), TTL: 5 * time.Minute}); err != nil {
+	if _, err := s.Acquire(t.Context(), lease.Request{Holder: holder, Now: time.Now(), TTL: 5 * time.Minute, Owner: "checkout-7"}); err != nil {
 		t.Fatal(err)
 	}
 	file := func() string {
@@ -160,8 +160,8 @@ func TestRaise(t *testing.T) {
 	r.want(t, 0, "1 leases that are held now", "")
 	r.want(t, 0, holder, "")
 	// Nor does looking at leases write.
-	command(t, "", "lease", "list").want(t, 0, holder, "")
-	command(t, "", "lease", "list", "-o", "json").want(t, 0, holder, "")
+	command(t, "", "lease", "list").want(t, 0, "held by checkout-7 ("+holder+") until ", "")
+	command(t, "", "lease", "list", "-o", "json").want(t, 0, `"holder":"`+holder+`","owner":"checkout-7"`, "")
 	command(t, "", "lease", "show", "0").want(t, 0, something, "")
 	command(t, "", "inspect", "4bf92f3577b34da6a3ce929d0e0e4736").want(t, 0, something, "")
 	if file() != before {

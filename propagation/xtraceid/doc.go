@@ -52,7 +52,7 @@
 //
 // # Untrusted requests
 //
-// A trace ID from the internet can be anything. A verifier (idgen's, for one) tells
+// A trace ID from the internet can be anything. A verifier (traceid's, for one) tells
 // which IDs look like ours, and there are two places to ask it:
 //
 //   - [Untrusted], at the edge, with otelhttp's WithPublicEndpointFn: a request with an
@@ -64,6 +64,13 @@
 //
 // Both are hints of origin, not authentication: whoever has seen one of our IDs can
 // send it again. What must be protected needs credentials.
+//
+// # The random flag
+//
+// W3C Trace Context level 2 has a flag that says that the low 56 bits of a trace ID are
+// random. Those of traceflake are, but OpenTelemetry's SDK sets no flag by itself.
+// [WithRandomFlag] makes it set the flag on traces that begin with a request here, and
+// [ContextWithRandomFlag] on others. An ID that came in keeps the flag with which it came.
 //
 // # Registration
 //

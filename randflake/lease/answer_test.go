@@ -220,7 +220,7 @@ func TestConfirmedClearsPending(t *testing.T) {
 	}
 	term := b.Terms()[0]
 	b.pass(6 * time.Second)
-	if got := b.Drops(); !term.Over() || got["cloned"] == 0 {
+	if got := b.Drops(); !term.Over() || got["cloned"] == 0 || got["taken"] != 0 {
 		t.Errorf("dropped %v", got)
 	}
 }

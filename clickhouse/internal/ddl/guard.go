@@ -23,12 +23,16 @@ func (t Table) ColumnsGuard() string {
 // RowsGuard is for the table that holds the rows. Its projections may hold more
 // than those that are created here, but nothing less: searches would read the table.
 func (t Table) RowsGuard() string {
+	return t.guard(t.Rows(), t.IsShaped(), "has another shape and was left as it is: migrate it or choose another name")
+}
+
+// IsShaped is a condition for the table that holds the rows.
+func (t Table) IsShaped() string {
 	conditions := []string{"sorting_key = " + QuoteText(SortingKey)}
 	for _, p := range t.projections() {
 		conditions = append(conditions, p.isThere())
 	}
-	return t.guard(t.Rows(), strings.Join(conditions, " AND "),
-		"has another shape and was left as it is: migrate it or choose another name")
+	return strings.Join(conditions, " AND ")
 }
 
 // IsFront is a condition for the Distributed table over the rows.
@@ -54,7 +58,7 @@ func (t Table) guard(suffix, condition, message string) string {
 // lookupGuard fails if something else stands where the views will be. The
 // exporter's own lookup table would stay behind without anything that fills it.
 func (t Table) lookupGuard() string {
-	return fmt.Sprintf("SELECT throwIf(count() > 0, %s)\nFROM system.tables WHERE database = %s AND name IN (%s, %s) AND engine != 'View'",
+	return fmt.Sprintf("SELECT throwIf(count() > 0, %s)\nFROM system.tables WHERE database = %s AND name IN (%s, %s) AND (engine != 'View' OR NOT match(as_select, 'TraceId.*Start.*End'))",
 		QuoteText("traceflake: table "+t.Named(Lookup)+" or "+t.Named(LookupFeed)+
 			" is in the way of a view of that name: drop it (Schema.DropLookup) or choose another name"),
 		t.InDatabase(), QuoteText(t.Named(Lookup)), QuoteText(t.Named(LookupFeed)))

@@ -50,7 +50,7 @@ func (p *Parts) add(name string, value any) {
 
 // Identifier names IDs.
 type Identifier struct {
-	// Keyring decodes what ours made; without one only the clear half speaks.
+	// Keyring decodes what ours made; without one only the clear half is decoded.
 	Keyring *randflake.Keyring
 	// Snowflake is how the fields of Snowflake IDs lie.
 	Snowflake Snowflake
@@ -58,7 +58,7 @@ type Identifier struct {
 	Now time.Time
 }
 
-// ErrUnknown comes for text that has the form of no ID.
+// ErrUnknown is returned for text that has the form of no ID.
 var ErrUnknown = errors.New("not an ID")
 
 // ID returns what s may be, the most plausible first. The error wraps

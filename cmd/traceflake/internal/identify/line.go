@@ -15,7 +15,7 @@ type Found struct {
 
 // Line reads a line that holds one ID, or a header of traceparent, b3 or one
 // of its parts, x-trace-id, X-Amzn-Trace-Id or sw8, with or without its name.
-// The error wraps [ErrUnknown]; what was understood comes with it.
+// The error wraps [ErrUnknown]; what was understood is returned with it.
 func (x Identifier) Line(line string) ([]Found, error) {
 	ids, err := split(strings.TrimSpace(line))
 	if err != nil {

@@ -55,7 +55,7 @@ func (x Identifier) traceID(id trace.TraceID) (Candidate, bool) {
 	return c, true
 }
 
-// backfilled tells an ID of NewTraceIDAt: its low half was made later than its
+// backfilled recognises an ID of NewTraceIDAt: its low half was made later than its
 // clear half says.
 func (x Identifier) backfilled(c *Candidate, info traceid.Info) bool {
 	for secret, codec := range x.Keyring.Codecs() {
