@@ -31,7 +31,8 @@ type IDs struct {
 }
 
 // FromEnv returns the generator that the environment asks for. Call its
-// [IDs.Shutdown] after that of the TracerProvider.
+// [IDs.Shutdown] after that of the TracerProvider: [idgen.Generator.Close] alone
+// keeps the leases.
 //
 // It waits for the first lease, for a second at most; see the package's
 // documentation for what TRACEFLAKE_STRICT changes. IDs made without a lease are
@@ -204,8 +205,10 @@ func (ids *IDs) Verifier(opts ...traceid.VerifierOption) *traceid.Verifier {
 	return traceid.NewVerifier(ids.keyring, opts...)
 }
 
-// Shutdown gives the leases back and closes the store. IDs made after it are
-// random. Shutting down again returns the same.
+// Shutdown gives the leases back, closes the store and ends the metrics of IDs.
+// Call it after Shutdown of the TracerProvider, which ends spans, and of the
+// MeterProvider, which exports the last counts. IDs made after it are random, if
+// they were leased before. Shutting down again returns the same.
 func (ids *IDs) Shutdown(ctx context.Context) error {
 	ids.shutdown.Do(func() {
 		var errs []error
@@ -214,6 +217,9 @@ func (ids *IDs) Shutdown(ctx context.Context) error {
 		}
 		if ids.store != nil {
 			errs = append(errs, ids.store.Close())
+		}
+		if ids.Generator != nil {
+			errs = append(errs, ids.Generator.Close())
 		}
 		ids.shutdownErr = errors.Join(errs...)
 	})

@@ -59,7 +59,8 @@ randflake/lease/etcdstore: STORE go.uber.org/zap google.golang.org/grpc/...
 randflake/lease/leasetest: STORE github.com/anishathalye/porcupine pgregory.net/rapid
 
 # Makes IDs. It knows a source of them, not leases.
-idgen: PURE context ~/randflake ~/traceid ~/internal/vmclock METRIC @/otel/trace @/otel/sdk/trace
+idgen: PURE context ~/randflake ~/traceid ~/internal/version ~/internal/vmclock METRIC
+       @/otel/trace @/otel/sdk/trace
 
 # Reads IDs: no SDK, no generator.
 traceid: PURE ~/randflake @/otel/trace
