@@ -114,13 +114,13 @@ func (c Config) wait(ctx context.Context, k *lease.Keeper) error {
 	const look = 50 * time.Millisecond
 	for waited := look; ; waited += look {
 		lookCtx, cancel := context.WithTimeout(ctx, look)
-		err := k.Ready(lookCtx)
+		leased := k.Ready(lookCtx) == nil
 		cancel()
 		answer := k.Failure()
 		switch {
 		case c.Strict && permanent(answer):
 			return c.explain(answer)
-		case err == nil, ctx.Err() != nil, waited >= firstAnswer,
+		case leased, ctx.Err() != nil, waited >= firstAnswer,
 			waited >= firstLease && (answer != nil || !c.Strict):
 			return nil
 		}
@@ -219,7 +219,7 @@ func (ids *IDs) Shutdown(ctx context.Context) error {
 			errs = append(errs, ids.store.Close())
 		}
 		if ids.Generator != nil {
-			errs = append(errs, ids.Generator.Close())
+			errs = append(errs, ids.Close()) // the Generator's
 		}
 		ids.shutdownErr = errors.Join(errs...)
 	})

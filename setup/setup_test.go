@@ -319,7 +319,7 @@ func TestStrict(t *testing.T) {
 			case !errors.Is(err, c.want) || !strings.Contains(err.Error(), "TRACEFLAKE_") ||
 				strings.Contains(err.Error(), "hunter2"):
 				t.Errorf("got %v, want %v", err, c.want)
-			case c.want == lease.ErrBlockSize && !strings.Contains(err.Error(), "TRACEFLAKE_BLOCK_SIZE=16"):
+			case errors.Is(c.want, lease.ErrBlockSize) && !strings.Contains(err.Error(), "TRACEFLAKE_BLOCK_SIZE=16"):
 				t.Errorf("it does not name the block size: %v", err)
 			}
 			if opened.closed != 1 {
