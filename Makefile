@@ -52,6 +52,10 @@ race: engines ## the tests under the race detector, without examples, demo and b
 sim: ## the simulator of leases with SEEDS seeds; -seed N of its test replays one
 	go test ./randflake/lease -run '^TestSimulation$$' -count=1 -timeout 0 -v -args -seeds $(SEEDS)
 
+.PHONY: model
+model: ## check the model of the lease rule: it holds, and every wrong variant gives a counterexample; needs spin and gcc
+	randflake/lease/model/check
+
 .PHONY: gigabyte
 gigabyte: ## backfill a gigabyte in each format and tell the memory that it took
 	TRACEFLAKE_BACKFILL_BYTES=1073741824 go test -count 1 -v -timeout 60m -run TestConstantMemory ./cmd/traceflake/internal/backfill

@@ -20,13 +20,12 @@ func (g *Generator) NewTraceIDAt(t time.Time) (trace.TraceID, error) {
 	if err != nil {
 		return trace.TraceID{}, err
 	}
-	now := g.clock.now()
-	low, _, ok := g.shards.take(1, 1, now, g.generation.Load())
-	if !ok {
-		if low, _, _, err = g.more(1, 1, now); err != nil {
-			g.refused(err)
-			low = randomID()
-		}
+	s := g.shards.take()
+	low, _, err := g.more(s, 1, 1, g.clock.counter.read())
+	g.shards.put(s)
+	if err != nil {
+		g.refused(err)
+		low = randomID()
 	}
 	sequence := g.old.Add(1) & maxSequence
 	return join(max(ms<<sequenceBits|sequence, 1), low), nil

@@ -1,6 +1,7 @@
 package idgen
 
 import (
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -8,127 +9,140 @@ import (
 )
 
 const (
-	tick = time.Millisecond
-	// busy readings within a millisecond start the ticks: an ID now and then is
-	// cheaper by reading the clock than by waking the process each millisecond.
-	busy = 64
-	// ticks is for how many the timer runs once it is started. Then it stops,
-	// and the next busy millisecond starts it again: so a generator that nobody
-	// uses costs nothing.
-	ticks = 64
+	// trust is for how many milliseconds a processor goes on by its counter
+	// after it has read the clock. So neither drift nor a step of the clock is
+	// unknown for longer.
+	trust = 16
+	// agreement is the share by which the counter may differ from the clock.
+	agreement = 1. / 64
 )
 
-// coarse tells the time, while many ask, without reading the clock: a timer
-// writes it down. Typically that is at most a tick late, and as late as the
-// scheduler lets the timer be. Nothing but the time written into IDs depends on it.
-type coarse struct {
-	clock randflake.Clock
-	exact bool   // always read the clock; for clocks that tests move
-	each  func() // called with each reading, if not nil; set before the first
-
-	_      [64]byte
-	millis atomic.Int64 // Unix milliseconds, or 0: the ticks do not run
-	rough  atomic.Int64 // some millisecond of this second, or 0: not known
-	_      [48]byte
-
-	running atomic.Bool // the ticks
-	left    int         // ticks, the timer's alone
-	timer   *time.Timer
-	reads   atomic.Int64 // the millisecond of the last reading for now << 8 | about how many
-
-	waiting atomic.Bool // for the second's end
-	end     *time.Timer
+// counter counts at a constant rate while the machine runs, and reading it is
+// much cheaper than reading the clock. The zero counter is none.
+type counter struct {
+	read             func() uint64
+	slowest, fastest float64 // ticks a millisecond; another rate is no counter's
 }
 
-func newCoarse(c randflake.Clock) *coarse {
-	k := &coarse{clock: c, exact: c != randflake.SystemClock}
-	k.timer, k.end = stopped(k.tick), stopped(k.forget)
+// clock tells milliseconds to stocks. It reads the clock together with the
+// counter, and the counter's rate follows from two such readings: nothing is
+// measured in advance. A counter that once disagrees with the clock is never
+// used again.
+type clock struct {
+	randflake.Clock
+	counter counter
+	exact   bool // read for each ID; for clocks that tests move
+
+	rate  atomic.Uint64 // ticks a millisecond, or 0: not known
+	wrong atomic.Bool   // the counter is
+
+	// epoch changes when every stock must look at the clock, its source and
+	// the machine again. The timer changes it at the end of a second in which
+	// IDs are made, so that those which are ready do not outlive it.
+	epoch  atomic.Uint64
+	armed  atomic.Bool
+	closed atomic.Bool
+	timer  *time.Timer
+}
+
+func newClock(c randflake.Clock, n counter) *clock {
+	k := &clock{Clock: c, counter: n, exact: c != randflake.SystemClock}
+	if k.exact || n.read == nil {
+		k.counter.read = func() uint64 { return 0 }
+		k.wrong.Store(true)
+	}
+	k.epoch.Store(1)
+	k.timer = time.AfterFunc(time.Hour, func() {
+		k.armed.Store(false) // first: who sees the new epoch arms it again
+		k.epoch.Add(1)
+	})
+	k.timer.Stop()
 	return k
 }
 
-// stopped returns a timer that calls f once it is reset.
-func stopped(f func()) *time.Timer {
-	t := time.AfterFunc(time.Hour, f)
-	t.Stop()
-	return t
+// arm lets the timer run to the end of ms's second. It reports false when
+// nobody will change the epoch then.
+func (k *clock) arm(ms int64) bool {
+	if k.exact || k.closed.Load() {
+		return false
+	}
+	if !k.armed.Load() && k.armed.CompareAndSwap(false, true) {
+		k.timer.Reset(time.Duration(1000-ms%1000) * time.Millisecond)
+		if k.closed.Load() { // meanwhile
+			k.timer.Stop()
+		}
+	}
+	return true
 }
 
-// now returns Unix milliseconds.
-func (k *coarse) now() int64 {
-	if ms := k.millis.Load(); ms != 0 {
-		return ms
-	}
-	return k.start()
+func (k *clock) close() {
+	k.closed.Store(true)
+	k.timer.Stop()
+	k.epoch.Add(1)
 }
 
-// second returns some Unix millisecond of the present second, for who needs no
-// more: the clock is read and a timer set once a second at most.
-func (k *coarse) second() int64 {
-	if ms := k.rough.Load(); ms != 0 {
-		return ms
-	}
-	return k.startSecond()
+// reading is what one processor knows of the time: in Unix milliseconds, it is
+// ms while the counter is in [since, since+ticks).
+type reading struct {
+	ms           int64
+	since, ticks uint64
+
+	at     time.Time // of the last reading that the counter was held against
+	count  uint64    // the counter then
+	origin uint64    // the counter when the millisecond of the last reading began
+	first  int64     // that millisecond
 }
 
-// read reads the clock, for who has reason to doubt what a timer wrote.
-func (k *coarse) read() int64 {
-	millis, rough := k.millis.Load(), k.rough.Load()
-	ms := k.clock.Now().UnixMilli()
-	if millis != 0 { // and not if the timer has stopped or gone on since
-		k.millis.CompareAndSwap(millis, ms)
-	}
-	if rough != 0 && rough/1000 != ms/1000 { // until its timer is due, the clock is read
-		k.rough.CompareAndSwap(rough, 0)
-	}
-	return ms
-}
-
-func (k *coarse) start() int64 {
-	ms := k.look()
-	if k.exact {
-		return ms
-	}
-	switch reads := k.reads.Load(); {
-	case reads>>8 != ms:
-		k.reads.Store(ms << 8)
-	case reads&0xff < busy-1:
-		k.reads.Store(reads + 1)
-	case k.running.CompareAndSwap(false, true):
-		k.left = ticks
-		k.millis.Store(k.look()) // anew: it may have taken long to get here
-		k.timer.Reset(tick)
-	}
-	return ms
-}
-
-func (k *coarse) tick() {
-	if k.left--; k.left <= 0 {
-		k.millis.Store(0)
-		k.running.Store(false)
+// read reads the clock, and the counter, which was at before a moment ago: a
+// goroutine that was stopped since then learns nothing about the counter.
+func (k *clock) read(r *reading, before uint64) {
+	now := k.Now()
+	r.ms, r.ticks = now.UnixMilli(), 0
+	if k.wrong.Load() {
 		return
 	}
-	k.millis.Store(k.look())
-	k.timer.Reset(tick)
-}
-
-func (k *coarse) startSecond() int64 {
-	if k.exact || !k.waiting.CompareAndSwap(false, true) {
-		return k.look()
+	after := k.counter.read()
+	if float64(after-before) > k.counter.slowest/8 {
+		return
 	}
-	ms := k.look()
-	k.rough.Store(ms)
-	k.end.Reset(time.Duration(1000-ms%1000) * time.Millisecond)
-	return ms
-}
-
-func (k *coarse) forget() {
-	k.rough.Store(0)
-	k.waiting.Store(false)
-}
-
-func (k *coarse) look() int64 {
-	if k.each != nil {
-		k.each()
+	rate, right := k.rate.Load(), true
+	passed := float64(now.Sub(r.at)) / 1e6
+	counted := float64(int64(after - r.count)) //nolint:gosec // negative if it jumped back
+	switch {
+	case r.at.IsZero():
+	case rate != 0:
+		right = math.Abs(counted/float64(rate)-passed) <= passed*agreement+0.5
+	case passed < trust: // too short to measure
+		return
+	default:
+		rate = uint64(max(counted/passed, 0))
+		right = float64(rate) >= k.counter.slowest && float64(rate) <= k.counter.fastest
+		k.rate.Store(rate)
 	}
-	return k.clock.Now().UnixMilli()
+	if !right {
+		k.wrong.Store(true)
+		k.epoch.Add(1)
+		return
+	}
+	r.at, r.count = now, after
+	if rate != 0 {
+		r.first, r.ticks = r.ms, rate
+		r.origin = after - uint64(now.Nanosecond()%1e6)*rate/1e6
+		r.since = r.origin
+	}
+}
+
+// advance moves r to the millisecond at count. It reports false when the clock
+// must be read.
+func (r *reading) advance(count uint64) bool {
+	if r.ticks == 0 {
+		return false
+	}
+	n := (count - r.origin) / r.ticks
+	if n >= trust {
+		return false
+	}
+	r.ms = r.first + int64(n) //nolint:gosec // at most trust
+	r.since = r.origin + n*r.ticks
+	return true
 }

@@ -5,6 +5,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
+	"github.com/traceflake/traceflake/internal/vmclock"
 	"github.com/traceflake/traceflake/randflake"
 )
 
@@ -12,11 +13,18 @@ type config struct {
 	source   Source
 	fallback sdktrace.IDGenerator
 	clock    randflake.Clock
+	counter  counter
+	machine  *vmclock.Clock
 	meters   metric.MeterProvider
 }
 
 func newConfig(opts []Option) config {
-	cfg := config{clock: randflake.SystemClock, meters: otel.GetMeterProvider()}
+	cfg := config{
+		clock:   randflake.SystemClock,
+		counter: systemCounter(),
+		machine: vmclock.System(),
+		meters:  otel.GetMeterProvider(),
+	}
 	for _, opt := range opts {
 		cfg = opt.apply(cfg)
 	}
@@ -30,9 +38,9 @@ type optionFunc func(config) config
 
 func (f optionFunc) apply(c config) config { return f(c) }
 
-// WithSource sets where low halves and span IDs come from: nodes that are
-// leased, so that IDs are unique in the fleet. The default, and nil, is a
-// random secret of this process.
+// WithSource sets the source of low halves and span IDs: one with leased nodes,
+// so that IDs are unique in the fleet. The default, and nil, is a random secret
+// of this process.
 func WithSource(s Source) Option {
 	return optionFunc(func(c config) config {
 		c.source = s
@@ -40,8 +48,9 @@ func WithSource(s Source) Option {
 	})
 }
 
-// WithFallback sets what makes IDs while the source refuses. The default, and
-// nil, is random bits behind the clear half. An invalid ID from g is replaced.
+// WithFallback sets the generator that is used while the source refuses. The
+// default, and nil, is random bits behind the clear half. An invalid ID from g
+// is replaced.
 func WithFallback(g sdktrace.IDGenerator) Option {
 	return optionFunc(func(c config) config {
 		c.fallback = g
@@ -49,8 +58,8 @@ func WithFallback(g sdktrace.IDGenerator) Option {
 	})
 }
 
-// WithMeterProvider sets where the metrics go that the package's documentation
-// lists; the default, and nil, is the global provider.
+// WithMeterProvider sets the provider of the metrics that the package's
+// documentation lists; the default, and nil, is the global one.
 func WithMeterProvider(mp metric.MeterProvider) Option {
 	return optionFunc(func(c config) config {
 		if mp != nil {
@@ -60,8 +69,10 @@ func WithMeterProvider(mp metric.MeterProvider) Option {
 	})
 }
 
-// WithClock sets the clock, for tests. It is read for every ID, and by the
-// source of zero configuration; a source given by WithSource has its own.
+// WithClock sets the clock, for tests. It is read for every ID, and used by the
+// source of zero configuration; a source given by WithSource has its own clock.
+// With it all trace IDs are strictly ordered. The default, and nil, is
+// [randflake.SystemClock].
 func WithClock(clock randflake.Clock) Option {
 	return optionFunc(func(c config) config {
 		if clock != nil {

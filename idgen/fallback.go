@@ -13,10 +13,9 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/traceflake/traceflake/randflake"
-	"github.com/traceflake/traceflake/traceid"
 )
 
-// refusals is what happens while the source refuses.
+// refusals counts calls that the source refused, and reports the changes.
 type refusals struct {
 	fallback sdktrace.IDGenerator // nil: random bits behind the clear half
 	reasons  [len(reasons) + 1]atomic.Int64
@@ -31,7 +30,7 @@ func (r *refusals) Fallbacks() (n int64) {
 	return n
 }
 
-// refused counts, and reports the first of a row.
+// refused counts a refusal, and reports it if it is the first in a row.
 func (r *refusals) refused(err error) {
 	r.reasons[reason(err)].Add(1)
 	if !r.falling.Load() && r.falling.CompareAndSwap(false, true) {
@@ -39,7 +38,7 @@ func (r *refusals) refused(err error) {
 	}
 }
 
-// recovered reports the end of a row.
+// recovered reports the end of a row of refusals.
 func (r *refusals) recovered() {
 	if r.falling.Load() && r.falling.CompareAndSwap(true, false) {
 		otel.Handle(errRecovered)
@@ -48,7 +47,10 @@ func (r *refusals) recovered() {
 
 var errRecovered = errors.New("idgen: IDs come from the source again")
 
-func (g *Generator) randomIDs(ctx context.Context, now int64, err error) (trace.TraceID, trace.SpanID) {
+// randomIDs returns IDs without the source. While the clock is out of range
+// high is 0, and the clear half random: such IDs sort anywhere, where a wrong
+// time would sort all of them into one place.
+func (g *Generator) randomIDs(ctx context.Context, high uint64, err error) (trace.TraceID, trace.SpanID) {
 	g.refused(err)
 	var id trace.TraceID
 	var span trace.SpanID
@@ -56,7 +58,10 @@ func (g *Generator) randomIDs(ctx context.Context, now int64, err error) (trace.
 		id, span = g.fallback.NewIDs(ctx)
 	}
 	if !id.IsValid() {
-		id = join(g.highOrRandom(now), randomID())
+		if high == 0 {
+			high = uint64(randomID())
+		}
+		id = join(high, randomID())
 	}
 	if !span.IsValid() {
 		span = spanID(randomID())
@@ -73,16 +78,6 @@ func (g *Generator) randomSpanID(ctx context.Context, id trace.TraceID, err erro
 		span = spanID(randomID())
 	}
 	return span
-}
-
-// highOrRandom returns the next clear half, or random bits while the clock is
-// outside of its range: those sort anywhere, where a wrong time would sort all
-// of them into one place.
-func (g *Generator) highOrRandom(now int64) uint64 {
-	if ms := uint64(now - traceid.EpochMillis); ms <= maxMillis {
-		return g.order.next(ms)
-	}
-	return uint64(randomID())
 }
 
 // randomID returns random bits that are not all zero.

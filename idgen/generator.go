@@ -3,12 +3,17 @@ package idgen
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/metric"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/traceflake/traceflake/internal/vmclock"
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/traceid"
 )
@@ -17,118 +22,263 @@ import (
 // lease.Keeper.
 //
 // Fill writes up to len(dst) IDs of one second and returns how many, and the
-// second; n < len(dst) comes with an error. It is called on the path of spans
-// by many goroutines: it must be safe for concurrent use and never wait.
+// second; n < len(dst) only with a non-nil error. It is called on the path of
+// spans by many goroutines: it must be safe for concurrent use and never wait.
 //
-// A source may have a method Generation() uint64. When its value changes, as a
-// lease.Keeper's does when the clocks hint that the machine was suspended or
-// cloned, IDs made before are not handed out any more: it is looked at whenever
-// the clock is, for trace IDs every millisecond and for span IDs every second
-// while they are asked for.
+// A source may also be [Generational].
 type Source interface {
 	Fill(dst []randflake.ID) (n int, second time.Time, err error)
 }
 
-// Generator makes trace and span IDs; it implements [sdktrace.IDGenerator].
-// It is safe for concurrent use, never waits and never fails. Make one a
-// process: its trace IDs are in order among themselves.
-type Generator struct {
-	source Source
-	clock  *coarse
-	order  order
-	old    atomic.Uint64 // IDs given to old records
-	// generation is the source's, as far as it is known here.
-	generation atomic.Uint64
+// Generational is a [Source] which can tell that the IDs it made before must
+// not be used any more. A lease.Keeper is one: its generation changes when the
+// machine seems to have been suspended or cloned.
+//
+// When the number changes, the IDs that a [Generator] has ready are thrown
+// away. Generation is called after each Fill, at least every 16 ms while trace
+// IDs are made and every second while span IDs are. It must be safe for
+// concurrent use, never wait, and not use the Generator.
+type Generational interface {
+	Source
+	Generation() uint64
+}
 
-	shards *shards
-	counts counts
+// Generator makes trace and span IDs; it implements [sdktrace.IDGenerator].
+// It is safe for concurrent use, never waits and never fails. Make one for a
+// process: only its own trace IDs are in order among themselves.
+type Generator struct {
+	source  Source
+	private *private     // the source, if it is that of zero configuration
+	ages    Generational // the source, if it is one
+	clock   *clock
+	shards  *shards
+	machine *vmclock.Clock
+	order   order
+	old     atomic.Uint64 // IDs given to old records
+
+	// life changes when the IDs made before are not to be used any more:
+	// the source's generation or the machine's has changed.
+	life                 atomic.Uint64
+	changing             sync.Mutex
+	generation, machines atomic.Uint64 // the last known
+
+	counts  counts
+	metrics metric.Registration
 	refusals
 }
 
 var _ sdktrace.IDGenerator = (*Generator)(nil)
 
-// New returns a generator. Without options it needs nothing and nobody: see
-// the package's documentation for what that promises.
+// New returns a generator. Without options it needs no configuration and no
+// store: see the package's documentation for what that promises.
 func New(opts ...Option) *Generator {
 	cfg := newConfig(opts)
-	clock := newCoarse(cfg.clock)
 	g := &Generator{
-		source: cfg.source,
-		clock:  clock,
-		order:  order{clock: clock},
+		source:  cfg.source,
+		clock:   newClock(cfg.clock, cfg.counter),
+		machine: cfg.machine,
 	}
+	g.machines.Store(g.machine.Generation()) // before a secret is drawn
 	g.shards = newShards(&g.counts)
 	g.fallback = cfg.fallback
 	if g.source == nil {
-		g.source = newPrivate(cfg.clock)
+		g.private = newPrivate(cfg.clock)
+		g.source = g.private
 	}
-	if s, ok := g.source.(interface{ Generation() uint64 }); ok {
-		clock.each = func() {
-			// Who stood still between the two must not bring an old one back.
-			old := g.generation.Load()
-			if now := s.Generation(); now != old {
-				g.generation.CompareAndSwap(old, now)
-			}
-		}
-	}
+	g.ages, _ = g.source.(Generational)
+	g.generation.Store(g.sourceGeneration())
 	g.register(cfg.meters)
 	return g
 }
 
+// Close unregisters the metrics and stops the timer. The generator goes on to
+// make IDs, more slowly: it reads the clock for each. Close may be called again.
+func (g *Generator) Close() error {
+	g.clock.close()
+	if g.metrics == nil {
+		return nil
+	}
+	if err := g.metrics.Unregister(); err != nil {
+		return fmt.Errorf("idgen: close: %w", err)
+	}
+	return nil
+}
+
 // NewIDs returns the IDs of a new trace's root span. Both are valid. The
-// context is not used, but by a fallback that does.
+// context is only used by a fallback that does.
 func (g *Generator) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
-	now := g.clock.now()
-	low, span, ok := g.shards.take(2, 1, now, g.generation.Load())
-	if !ok {
-		var err error
-		if low, span, now, err = g.more(2, 1, now); err != nil {
-			return g.randomIDs(ctx, now, err)
-		}
+	s, p := g.shards.pin()
+	count := g.clock.counter.read()
+	if g.ready(s, 2) && s.at(count) && (s.word < s.last || s.run(&g.order)) {
+		high := s.word
+		s.word++
+		low, span := s.take(2, 1)
+		g.shards.unpin(s, p)
+		return join(high, low), spanID(span)
 	}
-	ms := uint64(now - traceid.EpochMillis)
-	if ms > maxMillis { // before or after
-		return g.randomIDs(ctx, now, errClock)
-	}
-	return join(g.order.next(ms), low), spanID(span)
+	g.shards.unpin(s, p)
+	return g.newIDs(ctx, count)
 }
 
 // NewSpanID returns the ID of a further span. It is valid. Context and trace
-// ID are not used, but by a fallback that does.
+// ID are only used by a fallback that does.
 func (g *Generator) NewSpanID(ctx context.Context, traceID trace.TraceID) trace.SpanID {
-	now := g.clock.second() // all that a batch must know
-	id, _, ok := g.shards.take(1, 0, now, g.generation.Load())
-	if !ok {
-		var err error
-		if id, _, _, err = g.more(1, 0, now); err != nil {
-			return g.randomSpanID(ctx, traceID, err)
-		}
+	s, p := g.shards.pin()
+	if g.ready(s, 1) {
+		id, _ := s.take(1, 0)
+		g.shards.unpin(s, p)
+		return spanID(id)
+	}
+	g.shards.unpin(s, p)
+
+	s = g.shards.take()
+	id, _, err := g.more(s, 1, 0, g.clock.counter.read())
+	g.shards.put(s)
+	if err != nil {
+		return g.randomSpanID(ctx, traceID, err)
 	}
 	return spanID(id)
 }
 
-// more makes new IDs and takes n of them at once, whatever the time, traces of
-// them for trace IDs; it returns the first and the last. When their second is
-// not that of now, now is read again, so that the halves of a trace ID agree
-// even after the process was stopped.
-func (g *Generator) more(n, traces int, now int64) (first, last randflake.ID, _ int64, err error) {
-	b := g.shards.spare()
-	defer g.shards.put(b)
-	b.generation = g.generation.Load() // before, so that a change meanwhile counts
-	if err := b.fill(g.source, n); err != nil {
-		return 0, 0, now, err
+// ready reports whether s, which may be nil, has n IDs that may be used.
+func (g *Generator) ready(s *stock, n int) bool {
+	return s != nil && s.next+n <= s.end && g.current(s)
+}
+
+// current reports whether nothing has happened since s last looked.
+func (g *Generator) current(s *stock) bool {
+	return s.epoch == g.clock.epoch.Load() && s.version == g.machine.Version()
+}
+
+// newIDs is NewIDs when not everything is ready. The counter was read before.
+func (g *Generator) newIDs(ctx context.Context, count uint64) (trace.TraceID, trace.SpanID) {
+	s := g.shards.take()
+	low, span, err := g.more(s, 2, 1, count)
+	high := g.high(s)
+	g.shards.put(s)
+	if err == nil && high == 0 {
+		err = errClock
 	}
-	g.recovered()
-	second := b.until - time.Second.Milliseconds()
-	if now < second || now >= b.until {
-		now = g.clock.read()
+	if err != nil {
+		return g.randomIDs(ctx, high, err)
 	}
-	g.counts.borrowed.Store(max(second-now, 0))
-	first, last, _ = b.take(n, traces, b.from, b.generation)
-	return first, last, now, nil
+	return join(high, low), spanID(span)
+}
+
+// more takes n IDs from s, traces of them for trace IDs, after it has made new
+// ones if need be; it returns the first and the last. New ones are used
+// whatever their second, which may be borrowed.
+func (g *Generator) more(s *stock, n, traces int, count uint64) (first, last randflake.ID, err error) {
+	if !g.current(s) || !s.at(count) {
+		g.look(s, count)
+	}
+	if s.next+n <= s.end && s.life == g.life.Load() && s.from <= s.ms && s.ms < s.until {
+		first, last = s.take(n, traces)
+		return first, last, nil
+	}
+	g.counts.used(s)
+	for range 3 {
+		s.life = g.life.Load()
+		if err := s.fill(g.source, n); err != nil {
+			return 0, 0, err
+		}
+		g.recovered()
+		second := s.until - time.Second.Milliseconds()
+		if s.ms < second || s.ms >= s.until { // the process may have been stopped
+			g.look(s, g.clock.counter.read())
+		}
+		g.counts.borrowed.Store(max(second-s.ms, 0))
+		g.check()
+		if s.life == g.life.Load() {
+			first, last = s.take(n, traces)
+			return first, last, nil
+		}
+	}
+	return 0, 0, errChanging
+}
+
+// look reads the clock for s, after it has looked whether what s has ready may
+// be used. What changes meanwhile is seen by the next call. The counter was
+// count a moment ago.
+func (g *Generator) look(s *stock, count uint64) {
+	s.version, s.epoch = g.machine.Version(), g.clock.epoch.Load()
+	g.check()
+	before := s.ms
+	g.clock.read(&s.reading, count)
+	if s.ms != before || g.clock.exact {
+		s.drop()
+	}
+	if !g.clock.arm(s.ms) {
+		s.epoch = 0
+	}
+}
+
+// high returns the next clear half of s, or 0 if the clock is out of range.
+func (g *Generator) high(s *stock) uint64 {
+	if uint64(s.ms-traceid.EpochMillis) > maxMillis { // before or after
+		return 0
+	}
+	for s.word == s.last && !s.run(&g.order) {
+		next := g.order.next.Load()
+		g.look(s, g.clock.counter.read())
+		if uint64(s.ms-traceid.EpochMillis) > maxMillis {
+			return 0
+		}
+		if g.order.follow(next, s.ms) {
+			g.counts.steps.Add(1)
+			g.clock.epoch.Add(1) // other processors may know the time of before
+		}
+	}
+	s.word++
+	return s.word - 1
+}
+
+// check looks whether the machine's generation or the source's has changed, and
+// puts an end to the IDs of before if one has. When it returns, they have ended,
+// whoever noticed first.
+func (g *Generator) check() {
+	machines, generation := g.machines.Load(), g.generation.Load() // before what they are compared with
+	if g.machine.Generation() == machines && g.sourceGeneration() == generation {
+		return
+	}
+	if g.change() {
+		otel.Handle(errRestored)
+	}
+}
+
+// change reports whether the machine was restored.
+func (g *Generator) change() (restored bool) {
+	g.changing.Lock()
+	defer g.changing.Unlock()
+	machines, generation := g.machine.Generation(), g.sourceGeneration()
+	restored = machines != g.machines.Load()
+	if !restored && generation == g.generation.Load() {
+		return false // another goroutine was first
+	}
+	if restored {
+		g.counts.restores.Add(1)
+		if g.private != nil {
+			g.private.renew()
+		}
+	}
+	g.life.Add(1)
+	g.clock.epoch.Add(1)
+	g.machines.Store(machines) // last: now others need not wait
+	g.generation.Store(generation)
+	return restored
+}
+
+func (g *Generator) sourceGeneration() uint64 {
+	if g.ages == nil {
+		return 0
+	}
+	return g.ages.Generation()
 }
 
 var (
-	errNoIDs = errors.New("idgen: the source gave no IDs and no reason")
-	errClock = errors.New("idgen: the clock is outside of 2020 to 2089: set it")
+	errNoIDs    = errors.New("idgen: the source gave no IDs and no reason")
+	errClock    = errors.New("idgen: the clock is outside of 2020 to 2089: set it")
+	errChanging = errors.New("idgen: the generation changed during each of three attempts to make IDs")
+	errRestored = errors.New("idgen: this machine was restored from a snapshot: " +
+		"the IDs that were ready are not used")
 )

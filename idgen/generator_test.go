@@ -33,6 +33,9 @@ type checker struct {
 	g    *idgen.Generator
 	last trace.TraceID
 	lows map[uint64]bool
+	// moves: the goroutine may move between processors, each of which has a run
+	// of the millisecond's sequence. A clock of the test's leads to runs of one.
+	moves bool
 }
 
 func newChecker(t testing.TB, g *idgen.Generator) *checker {
@@ -42,7 +45,7 @@ func newChecker(t testing.TB, g *idgen.Generator) *checker {
 func (c *checker) trace() trace.TraceID {
 	c.t.Helper()
 	id, span := c.g.NewIDs(context.Background())
-	if bytes.Compare(id[:], c.last[:]) <= 0 {
+	if bytes.Compare(id[:], c.last[:]) <= 0 && (!c.moves || traceid.Time(c.last).Sub(traceid.Time(id)) > time.Millisecond) {
 		c.t.Fatalf("%s (%v) comes after %s (%v)", id, traceid.Time(id), c.last, traceid.Time(c.last))
 	}
 	c.last = id
@@ -254,7 +257,7 @@ func TestReadyMadeIDsGoOff(t *testing.T) {
 	}
 }
 
-// Each goroutine sees increasing trace IDs, and no two see the same.
+// Each goroutine sees trace IDs in the order that is promised, and no two see the same.
 func TestConcurrentUse(t *testing.T) {
 	clock := newClock(noon)
 	both := generators(t, clock)
@@ -267,6 +270,7 @@ func TestConcurrentUse(t *testing.T) {
 			var wg sync.WaitGroup
 			for w := range workers {
 				checkers[w], highs[w] = newChecker(t, g), map[string]bool{}
+				checkers[w].moves = name == "system clock"
 				wg.Go(func() {
 					for range 3000 {
 						id := checkers[w].trace()
@@ -325,7 +329,7 @@ func TestMoreProcessorsThanAtFirst(t *testing.T) {
 	}
 	wg.Wait()
 	// The pool forgets batches at a collection, and all of them at random under the race detector.
-	if fills := s.calls.Load(); fills > 4*workers*each/256 && !raceEnabled {
+	if fills := s.calls.Load(); fills > 4*workers*each/256 && !idgen.RaceEnabled {
 		t.Errorf("%d fills for %d IDs", fills, workers*each)
 	}
 }
@@ -339,7 +343,7 @@ func (refused) Fill([]randflake.ID) (int, time.Time, error) {
 
 // Nothing is allocated for an ID, nor for a batch of them, nor for a fallback.
 func TestNoAllocations(t *testing.T) {
-	if raceEnabled {
+	if idgen.RaceEnabled {
 		t.Skip("the race detector makes sync.Pool forget batches")
 	}
 	collectErrors(t)

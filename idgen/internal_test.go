@@ -1,6 +1,9 @@
 package idgen
 
 import (
+	"encoding/binary"
+	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -21,231 +24,142 @@ func in2026(t *testing.T, f func(t *testing.T)) {
 	})
 }
 
-// The timers run while IDs are asked for and stop by themselves.
-func TestTimersStopWhenIdle(t *testing.T) {
+// withoutCounter makes g read the clock: the counter does not know a bubble's time.
+func withoutCounter(g *Generator) *Generator {
+	g.clock.wrong.Store(true)
+	return g
+}
+
+type handClock struct{ ms int64 }
+
+func (c *handClock) Now() time.Time         { return time.UnixMilli(c.ms) }
+func (c *handClock) Elapsed() time.Duration { return 0 }
+
+const someMillis = 1_800_000_000_000
+
+// The timer runs to the second's end while IDs are asked for, and never by itself.
+func TestTimerStopsWhenIdle(t *testing.T) {
 	in2026(t, func(t *testing.T) {
-		g := New()
-		if g.clock.running.Load() || g.clock.waiting.Load() {
-			t.Error("a timer runs before the first ID")
+		g := withoutCounter(New())
+		idle := g.clock.epoch.Load()
+		if g.clock.armed.Load() {
+			t.Error("the timer runs before the first ID")
 		}
 		for range 3 {
 			g.NewIDs(t.Context())
 			g.NewSpanID(t.Context(), trace.TraceID{})
-			if g.clock.running.Load() {
-				t.Error("the ticks run for two IDs")
+			if !g.clock.armed.Load() {
+				t.Error("nothing ends the second")
 			}
-			if !g.clock.waiting.Load() {
-				t.Error("nobody waits for the second's end")
-			}
-			for range busy {
-				g.NewIDs(t.Context())
-			}
-			if !g.clock.running.Load() || g.clock.millis.Load() == 0 {
-				t.Error("the ticks do not run")
-			}
-			time.Sleep(ticks*tick + tick/2)
-			if g.clock.running.Load() || g.clock.millis.Load() != 0 {
-				t.Error("the ticks still run")
-			}
-			time.Sleep(time.Second)
-			if g.clock.waiting.Load() || g.clock.rough.Load() != 0 {
-				t.Error("somebody still waits for the second's end")
+			time.Sleep(time.Hour)
+			idle++
+			if g.clock.armed.Load() || g.clock.epoch.Load() != idle {
+				t.Errorf("armed %v, epoch %d, want %d", g.clock.armed.Load(), g.clock.epoch.Load(), idle)
 			}
 		}
 	})
 }
 
-// A trace now and then, however many they are in all, does not start the ticks.
-func TestBusyIsWithinAMillisecond(t *testing.T) {
+// One timer, once a second, however many IDs there are.
+func TestTimerRunsOnceASecond(t *testing.T) {
 	in2026(t, func(t *testing.T) {
-		g := New()
-		for range 10 * busy {
-			for range busy / 2 {
+		g := withoutCounter(New())
+		first := g.clock.epoch.Load()
+		const seconds = 10
+		for range seconds * 100 {
+			for range 50 {
 				g.NewIDs(t.Context())
+				g.NewSpanID(t.Context(), trace.TraceID{})
 			}
-			if g.clock.running.Load() {
-				t.Fatal("the ticks run")
-			}
-			time.Sleep(tick)
+			time.Sleep(10 * time.Millisecond)
+		}
+		if n := g.clock.epoch.Load() - first; n < seconds-1 || n > seconds+1 {
+			t.Errorf("the timer ran %d times in %d s", n, seconds)
 		}
 	})
 }
 
-// Span IDs know the second, and read the clock once in it.
-func TestSecond(t *testing.T) {
+// Ready-made IDs end with their second.
+func TestSpanIDsAreOfTheirSecond(t *testing.T) {
 	in2026(t, func(t *testing.T) {
-		reads := 0
-		k := newCoarse(randflake.SystemClock)
-		k.each = func() { reads++ }
-		const step = 7 * time.Millisecond
+		s := &seconds{private: newPrivate(randflake.SystemClock)}
+		g := New(WithSource(s))
 		for range 1000 {
-			if got, want := time.UnixMilli(k.second()).Truncate(time.Second), time.Now().Truncate(time.Second); !got.Equal(want) {
-				t.Fatalf("second %v, want %v", got, want)
+			id := g.NewSpanID(t.Context(), trace.TraceID{})
+			if got, want := int64(binary.BigEndian.Uint64(id[:])>>32), time.Now().Unix(); got != want {
+				t.Fatalf("an ID of second %d, want %d", got, want)
 			}
-			time.Sleep(step)
-		}
-		if most := 2 * (2 + int(1000*step/time.Second)); reads > most {
-			t.Errorf("the clock was read %d times, want at most %d", reads, most)
+			time.Sleep(37 * time.Millisecond)
+			synctest.Wait()
 		}
 	})
 }
 
-// While the timer runs the time in IDs is at most 2 ms late.
-func TestCoarseTimeIsNotLate(t *testing.T) {
+// seconds is a source whose IDs begin with their second.
+type seconds struct {
+	*private
+	n uint64
+}
+
+func (s *seconds) Fill(dst []randflake.ID) (int, time.Time, error) {
+	now := time.Now()
+	for i := range dst {
+		s.n++
+		dst[i] = randflake.ID(uint64(now.Unix())<<32 | s.n)
+	}
+	return len(dst), now.Truncate(time.Second), nil
+}
+
+// A closed generator has no timer and goes on.
+func TestClose(t *testing.T) {
 	in2026(t, func(t *testing.T) {
-		g := New()
-		for i := range 1000 {
+		s := &seconds{private: newPrivate(randflake.SystemClock)}
+		g := withoutCounter(New(WithSource(s)))
+		use := func() {
 			id, _ := g.NewIDs(t.Context())
-			for range busy { // or the ticks would not run
-				g.NewIDs(t.Context())
+			if late := time.Since(traceid.Time(id)); late < 0 || late > time.Millisecond {
+				t.Errorf("late by %v", late)
 			}
-			if late := time.Since(traceid.Time(id)); late < 0 || late > 2*tick {
-				t.Fatalf("late by %v", late)
+			span := g.NewSpanID(t.Context(), id)
+			if got := int64(binary.BigEndian.Uint64(span[:]) >> 32); got != time.Now().Unix() {
+				t.Errorf("an ID of second %d, want %d", got, time.Now().Unix())
 			}
-			time.Sleep(time.Duration(i) * 100 * time.Microsecond)
+		}
+		use()
+		for range 2 {
+			if err := g.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		closed := g.clock.epoch.Load()
+		for range 10 {
+			use()
+			time.Sleep(700 * time.Millisecond)
+		}
+		if n := g.clock.epoch.Load(); n != closed {
+			t.Errorf("the timer ran %d times after Close", n-closed)
 		}
 	})
-}
-
-// A reading that comes in while the timer stops must not stay: nothing would
-// ever write a newer one.
-func TestReadDoesNotOutliveTheTimer(t *testing.T) {
-	c := &slowClock{entered: make(chan struct{}), leave: make(chan struct{})}
-	k := newCoarse(randflake.SystemClock)
-	k.clock = c
-	k.millis.Store(1)
-	go func() {
-		<-c.entered
-		k.millis.Store(0) // the timer stops while the clock is read
-		close(c.leave)
-	}()
-	k.read()
-	if got := k.millis.Load(); got != 0 {
-		t.Errorf("the time stays at %d", got)
-	}
-}
-
-// A new batch is held against the clock, not against what a late timer left: it
-// is of the second that the clock tells, so nothing was borrowed.
-func TestLateSecondIsNotBorrowed(t *testing.T) {
-	in2026(t, func(t *testing.T) {
-		g := New()
-		g.clock.waiting.Store(true) // and the second's end is overdue
-		g.clock.rough.Store(time.Now().Add(-time.Second).UnixMilli())
-		g.NewSpanID(t.Context(), trace.TraceID{})
-		if ms := g.counts.borrowed.Load(); ms != 0 {
-			t.Errorf("borrowed %d ms", ms)
-		}
-	})
-}
-
-// After a stop or a step of the clock the second that a timer guards is another.
-func TestReadMendsTheSecond(t *testing.T) {
-	in2026(t, func(t *testing.T) {
-		k := newCoarse(randflake.SystemClock)
-		k.waiting.Store(true)
-		k.rough.Store(time.Now().Add(-time.Minute).UnixMilli())
-		time.Sleep(950 * time.Millisecond)
-		k.read()
-		for range 3 {
-			if got, want := k.second()/1000, time.Now().Unix(); got != want {
-				t.Errorf("second %d, want %d", got, want)
-			}
-			time.Sleep(60 * time.Millisecond)
-		}
-	})
-}
-
-type slowClock struct{ entered, leave chan struct{} }
-
-func (c *slowClock) Now() time.Time {
-	close(c.entered)
-	<-c.leave
-	return time.Now()
-}
-func (c *slowClock) Elapsed() time.Duration { return 0 }
-
-// After a stop, as by SIGSTOP, the timer's time is old until it runs again. The
-// first refill notices, since the source reads the clock.
-func TestStopIsNoticedByTheRefill(t *testing.T) {
-	g := New()
-	old := time.Now().Add(-time.Hour)
-	g.clock.running.Store(true) // and no tick to come
-	g.clock.millis.Store(old.UnixMilli())
-	g.order.word.Store(clampMillis(old.UnixMilli()) << sequenceBits) // as if IDs were made until the stop
-	id, _ := g.NewIDs(t.Context())
-	if late := time.Since(traceid.Time(id)); late > time.Minute {
-		t.Errorf("late by %v", late)
-	}
 }
 
 // A batch is good from two seconds before its second, since it may be borrowed,
 // to that second's end; so after a larger step of the clock none of it is used.
 func TestBatchIsOfItsSecond(t *testing.T) {
-	clock := &handClock{ms: 1_800_000_000_000}
-	b := new(batch)
-	if err := b.fill(newPrivate(clock), 1); err != nil {
-		t.Fatal(err)
-	}
 	for _, tt := range []struct {
 		at   int64
-		want bool
+		used bool
 	}{{-2001, false}, {-2000, true}, {0, true}, {999, true}, {1000, false}} {
-		if _, _, ok := b.take(1, 0, clock.ms+tt.at, 0); ok != tt.want {
-			t.Errorf("at %d ms: %v", tt.at, ok)
+		clock := &handClock{ms: someMillis}
+		s := &hooked{private: newPrivate(clock)}
+		g := New(WithSource(s), WithClock(clock))
+		g.NewSpanID(t.Context(), trace.TraceID{})
+		filled := false
+		s.filled = func() { filled = true }
+		clock.ms += tt.at
+		if g.NewSpanID(t.Context(), trace.TraceID{}); filled == tt.used {
+			t.Errorf("at %d ms: used %v, want %v", tt.at, !filled, tt.used)
 		}
 	}
-}
-
-type generations struct {
-	*private
-	generation, fills atomic.Uint64
-}
-
-func (s *generations) Generation() uint64 { return s.generation.Load() }
-func (s *generations) Fill(dst []randflake.ID) (int, time.Time, error) {
-	s.fills.Add(1)
-	return s.private.Fill(dst)
-}
-
-// When the source's generation changes, ready-made IDs are thrown away: at the
-// next reading of the clock, which is within 2 ms for traces and a second for spans.
-func TestGeneration(t *testing.T) {
-	in2026(t, func(t *testing.T) {
-		s := &generations{private: newPrivate(randflake.SystemClock)}
-		g := New(WithSource(s))
-		fresh := func(make func()) bool {
-			fills := s.fills.Load()
-			make()
-			return s.fills.Load() > fills
-		}
-		aTrace := func() { g.NewIDs(t.Context()) }
-		aSpan := func() { g.NewSpanID(t.Context(), trace.TraceID{}) }
-		aTrace()
-		for _, traces := range []int{1, 2 * busy} { // without and with the ticks
-			for range 5 {
-				for range traces {
-					aTrace()
-				}
-				s.generation.Add(1)
-				time.Sleep(2 * tick)
-				synctest.Wait()
-				if !fresh(aTrace) {
-					t.Error("a trace ID of an earlier generation")
-				}
-			}
-			time.Sleep(2 * ticks * tick)
-		}
-		for range 5 {
-			aSpan()
-			s.generation.Add(1)
-			time.Sleep(time.Second)
-			synctest.Wait()
-			if !fresh(aSpan) {
-				t.Error("a span ID of an earlier generation")
-			}
-		}
-	})
 }
 
 // hooked is a source whose methods call what a test wants to happen meanwhile.
@@ -272,43 +186,77 @@ func (s *hooked) Fill(dst []randflake.ID) (int, time.Time, error) {
 	return n, second, err
 }
 
-// A reading of the generation that took long does not bring an old one back.
+// When the source's generation changes, ready-made IDs are thrown away: at the
+// next look at the clock.
+func TestGeneration(t *testing.T) {
+	in2026(t, func(t *testing.T) {
+		fills := 0
+		s := &hooked{private: newPrivate(randflake.SystemClock), filled: func() { fills++ }}
+		g := New(WithSource(s))
+		fresh := func(make func()) bool {
+			before := fills
+			make()
+			return fills > before
+		}
+		for range 10 {
+			g.NewIDs(t.Context())
+			s.generation.Add(1)
+			time.Sleep((trust + 1) * time.Millisecond)
+			synctest.Wait()
+			if !fresh(func() { g.NewIDs(t.Context()) }) {
+				t.Error("a trace ID of an earlier generation")
+			}
+			g.NewSpanID(t.Context(), trace.TraceID{})
+			s.generation.Add(1)
+			time.Sleep(time.Second)
+			synctest.Wait()
+			if !fresh(func() { g.NewSpanID(t.Context(), trace.TraceID{}) }) {
+				t.Error("a span ID of an earlier generation")
+			}
+		}
+	})
+}
+
+// A look at the generation that took long does not bring an old one back.
 func TestGenerationNeverGoesBack(t *testing.T) {
 	s := &hooked{private: newPrivate(randflake.SystemClock)}
 	g := New(WithSource(s))
 	s.generation.Store(1)
 	s.generating = func() { // while one knows 1
 		s.generation.Store(2)
-		g.clock.look()
+		g.check()
 	}
-	g.clock.look()
-	if got := g.generation.Load(); got != 2 {
-		t.Errorf("generation %d, want 2", got)
+	g.check()
+	if got, life := g.generation.Load(), g.life.Load(); got != 2 || life != 1 {
+		t.Errorf("generation %d, want 2; %d changes, want 1", got, life)
 	}
 }
 
 // IDs that were made while the generation changed count as of the old one.
 func TestGenerationChangesDuringTheFill(t *testing.T) {
-	clock := &handClock{ms: 1_800_000_000_000}
+	clock := &handClock{ms: someMillis}
 	s := &hooked{private: newPrivate(clock)}
 	g := New(WithSource(s), WithClock(clock))
+	fills := 0
 	s.filled = func() {
-		s.filled = nil
-		s.generation.Add(1)
-		g.clock.look()
+		if fills++; fills == 1 {
+			s.generation.Add(1)
+		}
 	}
-	g.NewSpanID(t.Context(), trace.TraceID{})
-	again := false
-	s.filled = func() { again = true }
-	g.NewSpanID(t.Context(), trace.TraceID{})
-	if !again {
-		t.Error("an ID of before the change was handed out")
+	if g.NewSpanID(t.Context(), trace.TraceID{}); fills != 2 {
+		t.Errorf("%d fills, want 2: an ID of before the change was handed out", fills)
+	}
+	// A generation that changes with each fill leads to random IDs, not to a loop.
+	s.filled = func() { s.generation.Add(1) }
+	s.generation.Add(1)
+	if id := g.NewSpanID(t.Context(), trace.TraceID{}); !id.IsValid() || g.Fallbacks() != 1 {
+		t.Errorf("%v, %d fallbacks", id, g.Fallbacks())
 	}
 }
 
 // A refusal in the second of the batch before hands none of that batch out again.
 func TestRefusalInTheSameSecond(t *testing.T) {
-	clock := &handClock{ms: 1_800_000_000_000}
+	clock := &handClock{ms: someMillis}
 	s := &refusing{private: newPrivate(clock)}
 	g := New(WithClock(clock), WithSource(s))
 	seen := map[trace.SpanID]bool{}
@@ -348,44 +296,93 @@ func (s *refusing) Fill(dst []randflake.ID) (int, time.Time, error) {
 	return s.private.Fill(dst)
 }
 
-// The order word: what other goroutines did while one stood still between
-// reading the clock and taking its word is no step of the clock.
+// While a stock is being filled nobody else has it: not another goroutine that
+// runs on the processor meanwhile, and not one that the source itself calls.
+func TestOneOwnerWhileFilling(t *testing.T) {
+	clock := &handClock{ms: someMillis}
+	s := &hooked{private: newPrivate(clock)}
+	g := New(WithSource(s))
+	var mu sync.Mutex
+	seen := map[trace.SpanID]bool{}
+	span := func() {
+		id := g.NewSpanID(t.Context(), trace.TraceID{})
+		mu.Lock()
+		defer mu.Unlock()
+		if seen[id] {
+			t.Errorf("%s for the second time", id)
+		}
+		seen[id] = true
+	}
+	var depth atomic.Int64
+	s.filled = func() {
+		if depth.Add(1) == 1 {
+			span() // from within the source
+			var wg sync.WaitGroup
+			wg.Go(span)
+			wg.Wait()
+		}
+		depth.Add(-1)
+	}
+	for range 20 * batchSize {
+		span()
+	}
+	// Many at once, for the race detector as well.
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 4 * batchSize {
+				span()
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// The order: what other goroutines did while one stood still between reading
+// the clock and taking its run is no step of the clock.
 func TestOrderAfterAStall(t *testing.T) {
-	clock := &handClock{}
-	o := order{clock: &coarse{clock: clock, exact: true}}
-	set := func(ms uint64) { clock.ms = traceid.EpochMillis + int64(ms) }
-	set(1_000_000)
-	stale := uint64(1_000_000)
-	first := o.next(stale)
-	set(1_060_000) // a minute later
-	second := o.next(1_060_000)
-	third := o.next(stale)
-	if second <= first || third <= second {
-		t.Errorf("%d, %d, %d do not increase", first, second, third)
+	clock := &handClock{ms: someMillis}
+	g := New(WithClock(clock))
+	s := new(stock)
+	g.look(s, 0)
+	stale := s.reading
+	first := g.high(s)
+	clock.ms += 60_000 // a minute later
+	g.look(s, 0)
+	second := g.high(s)
+	s.reading = stale
+	s.drop()
+	third := g.high(s)
+	if second <= first || third <= second || g.counts.steps.Load() != 0 {
+		t.Errorf("%d, %d, %d do not increase, or %d steps", first, second, third, g.counts.steps.Load())
 	}
 	// But a real step is followed.
-	set(1_000_000)
-	if got := o.next(1_000_000) >> sequenceBits; got != 1_000_000 {
-		t.Errorf("after a step back: ms %d", got)
+	clock.ms = someMillis
+	g.look(s, 0)
+	if got, want := g.high(s)>>sequenceBits, clampMillis(someMillis); got != want || g.counts.steps.Load() != 1 {
+		t.Errorf("after a step back: ms %d, want %d; %d steps", got, want, g.counts.steps.Load())
 	}
 }
 
-// While a goroutine reads the clock, others go on: what they did is no step of the clock.
+// While a goroutine reads the clock, others go on: what they did is no step of
+// the clock.
 func TestOrderWhileTheClockIsRead(t *testing.T) {
-	clock := &movingClock{}
-	o := order{clock: &coarse{clock: clock, exact: true}}
-	clock.ms = traceid.EpochMillis + 1_000_000
+	clock := &movingClock{handClock: handClock{ms: someMillis}}
+	g := New(WithClock(clock))
+	mine, theirs := new(stock), new(stock)
+	g.look(mine, 0)
+	g.order.next.Store(floorOf(someMillis + 30_000)) // others are far ahead
 	var during uint64
 	clock.read = func() {
 		clock.read = nil
 		clock.ms += 60_000
-		during = o.next(1_060_000)
+		g.look(theirs, 0)
+		during = g.high(theirs)
+		clock.ms -= 60_000
 	}
-	if after := o.next(1_000_000); after <= during {
-		t.Errorf("%d, then %d", during, after)
-	}
-	if n := o.steps.Load(); n != 0 {
-		t.Errorf("%d steps of the clock", n)
+	after := g.high(mine)
+	if after != floorOf(someMillis) || g.counts.steps.Load() != 1 || during <= after {
+		t.Errorf("%d while %d, %d steps", after, during, g.counts.steps.Load())
 	}
 }
 
@@ -402,39 +399,55 @@ func (c *movingClock) Now() time.Time {
 	return now
 }
 
-type handClock struct{ ms int64 }
-
-func (c *handClock) Now() time.Time         { return time.UnixMilli(c.ms) }
-func (c *handClock) Elapsed() time.Duration { return 0 }
-
 func TestOrderIsNeverZero(t *testing.T) {
-	clock := &handClock{ms: traceid.EpochMillis}
-	o := order{clock: &coarse{clock: clock, exact: true}}
+	o := new(order)
 	for range 3 {
-		if o.next(0) == 0 {
-			t.Error("zero")
+		if first, ok := o.take(traceid.EpochMillis, 1); first == 0 || !ok {
+			t.Error(first, ok)
 		}
 	}
-	o.word.Store(10 * holdWords)
-	if got := o.next(0); got != 1 {
-		t.Errorf("after a step back to the epoch: %d", got)
+	if !o.follow(o.next.Add(10*holdWords), traceid.EpochMillis) || o.next.Load() != 1 {
+		t.Errorf("after a step back to the epoch: %d", o.next.Load())
 	}
 }
 
 // A used-up sequence runs into the next millisecond.
 func TestOrderCarries(t *testing.T) {
-	clock := &handClock{ms: traceid.EpochMillis + 5}
-	o := order{clock: &coarse{clock: clock, exact: true}}
-	o.word.Store(5<<sequenceBits | maxSequence)
-	if got := o.next(5); got != 6<<sequenceBits {
-		t.Errorf("%x", got)
+	o := new(order)
+	o.next.Store(5<<sequenceBits | maxSequence)
+	if got, ok := o.take(traceid.EpochMillis+5, 4); got != 5<<sequenceBits|maxSequence || !ok {
+		t.Errorf("%x, %v", got, ok)
+	}
+	if got, ok := o.take(traceid.EpochMillis+5, 1); got != 6<<sequenceBits|3 || !ok {
+		t.Errorf("%x, %v", got, ok)
+	}
+}
+
+// Runs grow while a millisecond is busy, and begin anew in the next.
+func TestRuns(t *testing.T) {
+	o, s := new(order), new(stock)
+	for _, ms := range []int64{traceid.EpochMillis + 10, traceid.EpochMillis + 11} {
+		s.ms = ms
+		s.drop()
+		var got []uint64
+		for range 11 {
+			before := o.next.Load()
+			s.run(o)
+			got = append(got, s.last-s.word)
+			if o.next.Load() != s.last || s.word < before {
+				t.Errorf("run [%d, %d), next %d", s.word, s.last, o.next.Load())
+			}
+		}
+		if want := []uint64{1, 1, 2, 4, 8, 16, 32, 64, 128, 128, 128}; !slices.Equal(got, want) {
+			t.Errorf("runs of %d, want %d", got, want)
+		}
 	}
 }
 
 // A step back by more than the source holds brings one new secret, however
 // many notice it.
 func TestPrivateSourceTakesANewSecret(t *testing.T) {
-	clock := &handClock{ms: 1_800_000_000_000}
+	clock := &handClock{ms: someMillis}
 	p := newPrivate(clock)
 	ids := make([]randflake.ID, 10)
 	fill := func() {
@@ -471,5 +484,62 @@ func TestPrivateSourceTakesANewSecret(t *testing.T) {
 	clock.ms = 0
 	if n, _, err := p.Fill(ids); n != 0 || err == nil || p.generator.Load() != second {
 		t.Errorf("at 1970: %d, %v", n, err)
+	}
+}
+
+// Every secret is drawn: no two are the same, and none is zero.
+func TestSecretsAreDrawn(t *testing.T) {
+	clock := &handClock{ms: someMillis}
+	zero, err := randflake.NewCodec(make([]byte, 16))
+	if err != nil {
+		t.Fatal(err)
+	}
+	none, err := randflake.NewGenerator(zero, everything, randflake.WithClock(clock))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newPrivate(clock)
+	seen := map[randflake.ID]bool{}
+	for i, fill := range []func([]randflake.ID) (int, time.Time, error){none.Fill, newPrivate(clock).Fill, p.Fill} {
+		ids := make([]randflake.ID, batchSize)
+		if _, _, err := fill(ids); err != nil {
+			t.Fatal(err)
+		}
+		if seen[ids[0]] {
+			t.Errorf("source %d has the secret of another, or none", i)
+		}
+		seen[ids[0]] = true
+	}
+	p.renew()
+	ids := make([]randflake.ID, batchSize)
+	if _, _, err := p.Fill(ids); err != nil || seen[ids[0]] {
+		t.Errorf("a renewed source has the secret of before, or none: %v", err)
+	}
+}
+
+// Old records: a source that refuses leaves no low half zero or twice, and the
+// sequence stays within its bits.
+func TestNewTraceIDAtItsLimits(t *testing.T) {
+	clock := &handClock{ms: someMillis}
+	s := &refusing{private: newPrivate(clock), refuse: true}
+	g := New(WithClock(clock), WithSource(s))
+	at := time.UnixMilli(someMillis).Add(-24 * time.Hour).UTC()
+	lows := map[[8]byte]bool{{}: true}
+	g.old.Store(maxSequence - 500)
+	for i := range 1000 {
+		id, err := g.NewTraceIDAt(at)
+		if err != nil || lows[[8]byte(id[8:])] {
+			t.Fatalf("ID %d: %s, %v: a low half that is zero or was there", i, id, err)
+		}
+		lows[[8]byte(id[8:])] = true
+		if want := uint32(maxSequence-500+i+1) & maxSequence; !traceid.Time(id).Equal(at) || traceid.Sequence(id) != want {
+			t.Fatalf("ID %d: %v, sequence %d; want %v, %d", i, traceid.Time(id), traceid.Sequence(id), at, want)
+		}
+	}
+	if n := g.Fallbacks(); n != 1000 {
+		t.Errorf("%d fallbacks", n)
+	}
+	if _, err := g.NewTraceIDAt(time.Unix(0, 0)); !errors.Is(err, traceid.ErrBeforeEpoch) {
+		t.Error(err)
 	}
 }

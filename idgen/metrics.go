@@ -17,17 +17,23 @@ import (
 const scope = "github.com/traceflake/traceflake/idgen"
 
 // counts is what the metrics tell. Nothing of it is touched for an ID that is
-// ready: a batch is counted when another takes its place, but see pooled.
+// ready: a stock is counted when it is filled again, but see shards_pool.go.
 type counts struct {
 	traces, spans atomic.Int64
 	borrowed      atomic.Int64 // ms by which the newest batch ran ahead of the clock
+	steps         atomic.Int64 // of the clock that were followed back
+	restores      atomic.Int64 // of the machine
 }
 
-// used counts what was taken from b since it was last counted.
-func (c *counts) used(b *batch) {
-	c.traces.Add(int64(b.traces))
-	c.spans.Add(int64(b.next - b.counted - b.traces))
-	b.counted, b.traces = b.next, 0
+// used counts what was taken from s since it was last counted.
+func (c *counts) used(s *stock) {
+	if traces := int64(s.traces); traces != 0 {
+		c.traces.Add(traces)
+	}
+	if spans := int64(s.next - s.counted - s.traces); spans != 0 {
+		c.spans.Add(spans)
+	}
+	s.counted, s.traces = s.next, 0
 }
 
 // reasons are the known refusals, the special before the general ones, and
@@ -46,7 +52,7 @@ var reasons = [...]struct {
 	{errClock, "clock_out_of_range"},
 }
 
-// reason returns the place of err in reasons, or the one behind.
+// reason returns the index of err in reasons, or their number.
 func reason(err error) int {
 	for i, r := range reasons {
 		if errors.Is(err, r.err) {
@@ -63,8 +69,8 @@ func reasonName(i int) string {
 	return "_OTHER"
 }
 
-// register makes the instruments. They are read when somebody collects, so a
-// meter that fails is reported and costs nothing but itself.
+// register makes the instruments. They are only read on collection. A meter
+// that fails is reported, and the generator works without it.
 func (g *Generator) register(mp metric.MeterProvider) {
 	if err := g.instruments(mp.Meter(scope)); err != nil {
 		otel.Handle(fmt.Errorf("idgen: metrics: %w", err))
@@ -73,7 +79,7 @@ func (g *Generator) register(mp metric.MeterProvider) {
 
 func (g *Generator) instruments(m metric.Meter) error {
 	ids, err := m.Int64ObservableCounter("traceflake.id.created", metric.WithUnit("{id}"),
-		metric.WithDescription("IDs made by the source, by kind; those of the batches in use are not counted yet."))
+		metric.WithDescription("IDs made by the source, by kind; those of the present batches are not counted yet."))
 	if err != nil {
 		return err
 	}
@@ -87,6 +93,11 @@ func (g *Generator) instruments(m metric.Meter) error {
 	if err != nil {
 		return err
 	}
+	restores, err := m.Int64ObservableCounter("traceflake.id.restores", metric.WithUnit("{restore}"),
+		metric.WithDescription("Restores of this machine from a snapshot; by what tells of them, or off."))
+	if err != nil {
+		return err
+	}
 	borrowed, err := m.Float64ObservableGauge("traceflake.id.borrowed", metric.WithUnit("s"),
 		metric.WithDescription("By how much the second of the newest batch was ahead of the clock."))
 	if err != nil {
@@ -96,10 +107,13 @@ func (g *Generator) instruments(m metric.Meter) error {
 		return metric.WithAttributeSet(attribute.NewSet(attribute.String("traceflake.id.kind", k)))
 	}
 	traces, spans := kind("trace"), kind("span")
-	_, err = m.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+	g.metrics, err = m.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		o.ObserveInt64(ids, g.counts.traces.Load(), traces)
 		o.ObserveInt64(ids, g.counts.spans.Load(), spans)
-		o.ObserveInt64(steps, g.order.steps.Load())
+		o.ObserveInt64(steps, g.counts.steps.Load())
+		source, _ := g.machine.Status()
+		o.ObserveInt64(restores, g.counts.restores.Load(),
+			metric.WithAttributes(attribute.String("traceflake.vmclock", source.String())))
 		o.ObserveFloat64(borrowed, time.Duration(g.counts.borrowed.Load()*int64(time.Millisecond)).Seconds())
 		for i := range g.reasons {
 			if n := g.reasons[i].Load(); n > 0 {
@@ -107,6 +121,6 @@ func (g *Generator) instruments(m metric.Meter) error {
 			}
 		}
 		return nil
-	}, ids, fallbacks, steps, borrowed)
+	}, ids, fallbacks, steps, restores, borrowed)
 	return err
 }

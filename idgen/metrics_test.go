@@ -98,7 +98,7 @@ func TestMetrics(t *testing.T) {
 
 // A burst over a node's space borrows from the next second, and says so.
 func TestMetricsOfABurst(t *testing.T) {
-	if raceEnabled {
+	if idgen.RaceEnabled {
 		t.Skip("the race detector makes sync.Pool forget batches, and with them IDs of the second")
 	}
 	clock := newClock(noon.Truncate(time.Second))

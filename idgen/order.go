@@ -14,48 +14,38 @@ const hold = traceid.DefaultTolerance
 
 const holdWords = uint64(hold/time.Millisecond) << sequenceBits
 
-// order makes the clear halves: milliseconds << 23 | sequence, each greater
-// than the one before. It is one word, for the same reasons as the word of a
-// randflake.Generator: nothing that must agree lies apart. A sequence that is
-// used up runs into the next millisecond.
+// order gives out clear halves, milliseconds << 23 | sequence, in runs. No
+// word is in two runs, except after a step of the clock back by more than
+// hold. It is one word, so nothing that must agree lies apart. A sequence that
+// is used up runs into the next millisecond.
 type order struct {
-	clock *coarse
-
-	_    [64]byte // written for every trace ID; nothing that is read lies beside it
-	word atomic.Uint64
+	_    [64]byte // next is written by all; nothing that is read lies beside it
+	next atomic.Uint64
 	_    [56]byte
-
-	steps atomic.Int64 // of the clock that were followed back
 }
 
-// next returns the next clear half at ms, milliseconds since the epoch, as
-// the clock said it a moment ago. It is never zero. When the last one is further
-// ahead than hold, the clock is read: if it was stepped back, the order follows.
-func (o *order) next(ms uint64) uint64 {
-	floor := ms << sequenceBits
-	if word := o.word.Add(1); word >= floor && word-floor < holdWords {
-		return word
-	}
-	return o.jump()
-}
-
-// jump moves the word to the clock's millisecond.
-func (o *order) jump() uint64 {
+// take takes a run of n words at ms, Unix milliseconds, and returns its first.
+// It is never zero. It fails if the next word is ahead of ms by hold or more.
+func (o *order) take(ms int64, n uint64) (first uint64, ok bool) {
+	floor := floorOf(ms)
 	for {
-		// The word is read before the clock: so a goroutine that was stopped
-		// after reading the clock does not take others' progress for a step.
-		word := o.word.Load()
-		floor := clampMillis(o.clock.read()) << sequenceBits
-		next := word + 1
-		back := next >= floor && next-floor >= holdWords
-		if next < floor || back {
-			next = max(floor, 1)
+		next := o.next.Load()
+		first = max(next, floor)
+		if first-floor >= holdWords {
+			return 0, false
 		}
-		if o.word.CompareAndSwap(word, next) {
-			if back {
-				o.steps.Add(1)
-			}
-			return next
+		if o.next.CompareAndSwap(next, first+n) {
+			return first, true
 		}
 	}
 }
+
+// follow moves the order back to ms. next was read before the clock said ms: so
+// a goroutine that was stopped between the two does not take the progress of
+// others for a step of the clock.
+func (o *order) follow(next uint64, ms int64) bool {
+	floor := floorOf(ms)
+	return next > floor && next-floor >= holdWords && o.next.CompareAndSwap(next, floor)
+}
+
+func floorOf(ms int64) uint64 { return max(clampMillis(ms)<<sequenceBits, 1) }

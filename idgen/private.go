@@ -9,8 +9,8 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// private is the source of zero configuration: a random secret that nobody
-// else has, so every node and every second is ours without asking.
+// private is the source of zero configuration: a random secret that no other
+// process has, so this process owns every node and every second.
 type private struct {
 	clock     randflake.Clock
 	generator atomic.Pointer[randflake.Generator]
@@ -24,8 +24,8 @@ func newPrivate(c randflake.Clock) *private {
 
 // Fill fails only while the clock is outside of Randflake's time. When the
 // clock was stepped back by more than the generator holds, it takes a new
-// secret: the IDs go on at the clock's time, and an ID under a new secret has
-// nothing to do with what was made before.
+// secret: the IDs go on at the clock's time, and collide with those of before
+// only as random numbers would.
 func (p *private) Fill(dst []randflake.ID) (n int, second time.Time, err error) {
 	g := p.generator.Load()
 	n, second, err = g.Fill(dst)
@@ -35,6 +35,9 @@ func (p *private) Fill(dst []randflake.ID) (n int, second time.Time, err error) 
 	}
 	return n, second, err
 }
+
+// renew takes a new secret, since a clone of this process has the present one.
+func (p *private) renew() { p.generator.Store(p.fresh()) }
 
 func (p *private) fresh() *randflake.Generator {
 	var secret [16]byte

@@ -1,5 +1,5 @@
 //go:build race
 
-package idgen_test
+package idgen
 
-const raceEnabled = true
+const RaceEnabled = true

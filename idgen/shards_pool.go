@@ -1,9 +1,22 @@
-//go:build race || nolinkname
-
 package idgen
 
-// shards keeps one batch for each processor, for the most part; see shards.go.
-// This is the portable twin.
-type shards struct{ pooled }
+import "sync"
 
-func newShards(c *counts) *shards { return &shards{pooled{counts: c}} }
+// pooled keeps stocks, for the most part one for each processor. The pool may
+// forget them, so they are counted when they are put back.
+type pooled struct {
+	pool   sync.Pool
+	counts *counts
+}
+
+func (s *pooled) take() *stock {
+	if k, ok := s.pool.Get().(*stock); ok {
+		return k
+	}
+	return new(stock)
+}
+
+func (s *pooled) put(k *stock) {
+	s.counts.used(k)
+	s.pool.Put(k)
+}

@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"runtime"
@@ -37,9 +38,29 @@ var Builds = []Build{
 // Figures are nanoseconds: of one draw, one block, one ID.
 type Figures struct {
 	Cipher                                     string
-	Draw, Block, Fill, Next, NewIDs, NewSpanID float64
+	Draw, Block, Fill, Next, NewIDs, NewSpanID Number
 	// Ratios to the SDK's default generator.
-	IDsRatio, SpanRatio float64
+	IDsRatio, SpanRatio Number
+}
+
+// Number is NaN where too few turns had their CPU, which is null in JSON.
+type Number float64
+
+// MarshalJSON implements [json.Marshaler].
+func (n Number) MarshalJSON() ([]byte, error) {
+	if math.IsNaN(float64(n)) {
+		return []byte("null"), nil
+	}
+	return json.Marshal(float64(n))
+}
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (n *Number) UnmarshalJSON(b []byte) error {
+	if string(b) == "null" {
+		*n = Number(math.NaN())
+		return nil
+	}
+	return json.Unmarshal(b, (*float64)(n))
 }
 
 // program is what is measured.
@@ -89,15 +110,22 @@ func Report(all []Figures) string {
 	rows := [][]string{{"", "cipher", "one draw", "EncryptUint64s, a block", "Fill, an ID", "Next", "NewIDs", "NewSpanID"}}
 	for i, f := range all {
 		row := []string{Builds[i].What, f.Cipher}
-		for _, ns := range []float64{f.Draw, f.Block, f.Fill, f.Next} {
-			row = append(row, text.Ns(ns))
+		for _, ns := range []Number{f.Draw, f.Block, f.Fill, f.Next} {
+			row = append(row, text.Ns(float64(ns)))
 		}
 		rows = append(rows, append(row,
-			fmt.Sprintf("%s, %.2f", text.Ns(f.NewIDs), f.IDsRatio), fmt.Sprintf("%s, %.2f", text.Ns(f.NewSpanID), f.SpanRatio)))
+			withRatio(f.NewIDs, f.IDsRatio), withRatio(f.NewSpanID, f.SpanRatio)))
 	}
 	return `One goroutine, flat out, medians; each row is a process of its own. One draw is math/rand/v2.Uint64. EncryptUint64s and
 Fill work on 256 at once; Next encrypts one block, which is portable code everywhere. Beside NewIDs and NewSpanID is their
 ratio to the SDK's default generator.
 
 ` + text.Table(rows)
+}
+
+func withRatio(ns, ratio Number) string {
+	if math.IsNaN(float64(ratio)) {
+		return text.Ns(float64(ns))
+	}
+	return fmt.Sprintf("%s, %.2f", text.Ns(float64(ns)), ratio)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -78,8 +79,7 @@ func (d *dataset) times(ctx context.Context, l layout, table string, questions m
 		busy, err := d.wall(ctx, l.ask, table, questions[kind], runs, nil)
 		if err != nil {
 			stop()
-			<-ended
-			return nil, err
+			return nil, errors.Join(err, <-ended)
 		}
 		t := all[kind]
 		t.Busy, t.Busy99 = median(busy), percentile(busy, 0.99)

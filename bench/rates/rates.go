@@ -140,12 +140,11 @@ func (c Costs) Report() string {
 			if p.op != op || r == nil {
 				continue
 			}
-			self := r.Ratio(gens.Again, gens.Default)
 			rows = append(rows, []string{
 				string(op), fmt.Sprint(p.goroutines), p.rate.Name,
 				text.Ns(r.Ns(gens.Traceflake)), text.Ns(r.Ns(gens.Leased)), text.Ns(r.Ns(gens.Default)), text.Ns(r.Ns(gens.XRay)),
 				r.Ratio(gens.Traceflake, gens.Default).String(),
-				fmt.Sprintf("%.2f–%.2f", self.Low, self.High),
+				r.Ratio(gens.Again, gens.Default).Range(),
 				text.Ns(r.Difference(gens.Traceflake, gens.Default).Mid),
 			})
 		}

@@ -23,6 +23,7 @@ package sharing
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"runtime"
 	"runtime/debug"
@@ -227,8 +228,14 @@ func (w *watcher) count() (c Count) {
 var larger = []float64{40, 100}
 
 // enough is how many CPUs that make IDs flat out can share a line without
-// waiting for it, if each write takes so long.
-func (c Costs) enough(share, write float64) string { return fmt.Sprintf("%.0f", c.Call/(share*write)) }
+// waiting for it, if each write takes so long; a dash if that was not measured.
+func (c Costs) enough(share, write float64) string {
+	n := c.Call / (share * write)
+	if math.IsNaN(n) {
+		return "–"
+	}
+	return fmt.Sprintf("%.0f", n)
+}
 
 // Report is the section of the results.
 func (c Costs) Report() string {

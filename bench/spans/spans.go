@@ -102,9 +102,9 @@ func (c Costs) Report() string {
 		if r == nil {
 			continue
 		}
-		ratio, self := r.Ratio(gens.Traceflake, gens.Default), r.Ratio(gens.Again, gens.Default)
+		ratio := r.Ratio(gens.Traceflake, gens.Default)
 		rows = append(rows, []string{cell.Sampled + " sampled", cell.Rate, text.Ns(r.Ns(gens.Traceflake)), text.Ns(r.Ns(gens.Default)),
-			fmt.Sprintf("%s (%.2f–%.2f)", ratio, ratio.Low, ratio.High), fmt.Sprintf("%.2f–%.2f", self.Low, self.High)})
+			fmt.Sprintf("%s (%s)", ratio, ratio.Range()), r.Ratio(gens.Again, gens.Default).Range()})
 	}
 	return "Start and End of a root span, one goroutine, medians; in brackets the interval that holds the true ratio in 95 of\n" +
 		"100 runs. Each round has providers of its own.\n\n" + text.Table(rows)

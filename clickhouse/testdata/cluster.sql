@@ -7,7 +7,7 @@ SELECT throwIf(countIf(NOT (engine = 'Distributed' AND match(create_table_query,
 FROM system.tables WHERE database = 'otel' AND name = 'spans';
 
 SELECT throwIf(count() > 0, 'traceflake: table spans_trace_id_ts or spans_trace_id_ts_mv is in the way of a view of that name: drop it (Schema.DropLookup) or choose another name')
-FROM system.tables WHERE database = 'otel' AND name IN ('spans_trace_id_ts', 'spans_trace_id_ts_mv') AND engine != 'View';
+FROM system.tables WHERE database = 'otel' AND name IN ('spans_trace_id_ts', 'spans_trace_id_ts_mv') AND (engine != 'View' OR NOT match(as_select, 'TraceId.*Start.*End'));
 
 CREATE OR REPLACE FUNCTION traceIDTime ON CLUSTER `main` AS (id) ->
     if(match(id, '^[0-9a-f]{32}$'),

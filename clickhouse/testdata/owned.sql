@@ -4,7 +4,7 @@ SELECT throwIf(countIf(NOT (sorting_key = 'TraceId, Timestamp' AND hasAll(splitB
 FROM system.tables WHERE database = currentDatabase() AND name = 'otel_traces';
 
 SELECT throwIf(count() > 0, 'traceflake: table otel_traces_trace_id_ts or otel_traces_trace_id_ts_mv is in the way of a view of that name: drop it (Schema.DropLookup) or choose another name')
-FROM system.tables WHERE database = currentDatabase() AND name IN ('otel_traces_trace_id_ts', 'otel_traces_trace_id_ts_mv') AND engine != 'View';
+FROM system.tables WHERE database = currentDatabase() AND name IN ('otel_traces_trace_id_ts', 'otel_traces_trace_id_ts_mv') AND (engine != 'View' OR NOT match(as_select, 'TraceId.*Start.*End'));
 
 CREATE OR REPLACE FUNCTION traceIDTime AS (id) ->
     if(match(id, '^[0-9a-f]{32}$'),

@@ -266,20 +266,20 @@ func TestBrowser(t *testing.T) {
 			t.Errorf("the page shows the ID %q, want %s", got, id)
 		}
 		main := strings.Join(b.texts("main"), "")
-		for _, want := range []string{`15 spans in \d+\.\d\d ms`, `the first span began -?\d+\.\d\d ms later`, `\d+ of \d+ granules read, as the table is sorted`} {
+		for _, want := range []string{`15 spans in \d+\.\d\d ms`, `the first span began -?\d+\.\d\d ms later`, `granules\s+\d+\s+\d+`} {
 			if !regexp.MustCompile(want).MatchString(main) {
 				t.Errorf("no %q in the page", want)
 			}
 		}
 		// The bars are drawn, in the colours of two services, each inside its parent's.
 		type box struct{ Left, Right, Top float64 }
-		bars := value[[]box](b, "[...document.querySelectorAll('rect')].map(r => r.getBoundingClientRect()).map(r => ({Left: r.left, Right: r.right, Top: r.top}))")
+		bars := value[[]box](b, "[...document.querySelectorAll('.waterfall rect')].map(r => r.getBoundingClientRect()).map(r => ({Left: r.left, Right: r.right, Top: r.top}))")
 		for i, bar := range bars {
 			if bar.Right <= bar.Left || bar.Left < bars[0].Left-1 || bar.Right > bars[0].Right+1 || i > 0 && bar.Top <= bars[i-1].Top {
 				t.Errorf("bar %d of %v is out of place", i, bars)
 			}
 		}
-		if fills := value[[]string](b, "[...new Set([...document.querySelectorAll('tr:not(.failed) rect')].map(r => getComputedStyle(r).fill))]"); len(bars) != 15 || len(fills) != 2 {
+		if fills := value[[]string](b, "[...new Set([...document.querySelectorAll('.waterfall tr:not(.failed) rect')].map(r => getComputedStyle(r).fill))]"); len(bars) != 15 || len(fills) != 2 {
 			t.Errorf("%d bars in the colours %q", len(bars), fills)
 		}
 	})

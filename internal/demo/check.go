@@ -62,14 +62,15 @@ func check(sent map[trace.TraceID]request, stored []summary) (verdict string, er
 		len(sent)-unsampled, spans, unsampled), nil
 }
 
-// mostTelling picks the trace to show: an old app's, with as many spans as can be.
+// mostTelling picks the trace to show: one with an ID of ours, which decodes, and with as many
+// spans as can be.
 func mostTelling(sent map[trace.TraceID]request) (best trace.TraceID) {
 	value := func(id trace.TraceID) int {
 		r, ok := sent[id]
 		if !ok || !r.sampled {
 			return 0
 		}
-		return 1 + r.route.spans*int(kinds-r.kind)
+		return 1 + r.route.spans*int(1+r.kind)
 	}
 	for id := range sent {
 		// Of equals the latest, which the IDs' order tells.
@@ -78,14 +79,4 @@ func mostTelling(sent map[trace.TraceID]request) (best trace.TraceID) {
 		}
 	}
 	return best
-}
-
-// newest is the last sampled trace that a kind of client caused, or zero.
-func newest(sent map[trace.TraceID]request, k kind) (last trace.TraceID) {
-	for id, r := range sent {
-		if r.kind == k && r.sampled && id.String() > last.String() {
-			last = id
-		}
-	}
-	return last
 }

@@ -78,7 +78,7 @@ func (p plan) String() string {
 
 // send sends all requests and returns them by the trace ID that they went
 // under. It calls done after each one.
-func (p plan) send(ctx context.Context, url string, done func()) (map[trace.TraceID]request, error) {
+func (p plan) send(ctx context.Context, url string, done func(n int)) (map[trace.TraceID]request, error) {
 	var (
 		app    = idgen.New() // the apps', which is not the services'
 		client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: concurrency}}
@@ -103,7 +103,7 @@ func (p plan) send(ctx context.Context, url string, done func()) (map[trace.Trac
 				return fmt.Errorf("two requests under one trace ID %s", id)
 			}
 			sent[id] = r
-			done()
+			done(1)
 			return nil
 		})
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"sync"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
@@ -21,6 +23,9 @@ type finder struct {
 	ids    *source
 	conn   driver.Conn
 	server string // what it is
+
+	since     time.Time // the end of the history
+	measuring sync.Mutex
 }
 
 func newFinder(engine *embedded.Engine, ids *source) (*finder, error) {
@@ -41,12 +46,12 @@ func newFinder(engine *embedded.Engine, ids *source) (*finder, error) {
 
 func (f *finder) close() error { return f.conn.Close() }
 
-// summaries are of all traces in the table.
+// summaries are of all traces in the table but the history.
 func (f *finder) summaries(ctx context.Context) (all []summary, err error) {
 	const sql = `SELECT TraceId, count() AS Spans, uniqExact(SpanId) AS Distinct, uniqExact(ServiceName) AS Services,
 		argMin(ParentSpanId, (ServiceName != 'edge', Timestamp)) AS Parent
-		FROM otel_traces GROUP BY TraceId`
-	return all, f.conn.Select(ctx, &all, sql)
+		FROM otel_traces GROUP BY TraceId HAVING toUnixTimestamp64Milli(min(Timestamp)) >= {since:Int64}`
+	return all, f.conn.Select(ctx, &all, sql, clickhouse.Named("since", strconv.FormatInt(f.since.UnixMilli(), 10)))
 }
 
 // span is a row of the table.
@@ -64,12 +69,11 @@ type span struct {
 
 // found is a trace and what finding it cost.
 type found struct {
-	id       trace.TraceID
-	decoded  string // the low half, for people
-	spans    []span
-	dated    bool              // the ID's time is near the spans', as it is for ours
-	read     embedded.Granules // to find it
-	exporter embedded.Granules // what the same look-up reads in the exporter's own schema
+	id      trace.TraceID
+	decoded string // the low half, for people
+	spans   []span
+	dated   bool // the ID's time is near the spans', as it is for ours
+	costs   costs
 }
 
 var errNoTrace = errors.New("there is no trace")
@@ -79,14 +83,11 @@ func (f *finder) trace(ctx context.Context, id trace.TraceID) (t found, err erro
 	t.id, t.decoded = id, f.ids.decode(id)
 	const lookup = `SELECT Timestamp, SpanId, ParentSpanId, SpanName, SpanKind, ServiceName, Duration, StatusCode, StatusMessage
 		FROM %s WHERE TraceId = '%s' ORDER BY Timestamp`
-	sorted := fmt.Sprintf(lookup, "otel_traces", id)
-	if t.read, err = f.engine.Granules(ctx, sorted); err != nil {
+	t.costs, err = f.measure(ctx, "One trace by its ID", fmt.Sprintf(lookup, "%s", id))
+	if err != nil {
 		return t, err
 	}
-	if t.exporter, err = f.engine.Granules(ctx, fmt.Sprintf(lookup, exporterTable, id)); err != nil {
-		return t, err
-	}
-	if err := f.conn.Select(ctx, &t.spans, sorted); err != nil {
+	if err := f.conn.Select(ctx, &t.spans, fmt.Sprintf(lookup, "otel_traces", id)); err != nil {
 		return t, err
 	}
 	if len(t.spans) == 0 {

@@ -41,6 +41,7 @@ func main() {
 
 type options struct {
 	requests int
+	history  int
 	store    string
 	serve    string
 	host     string // of edge: that of serve
@@ -49,6 +50,7 @@ type options struct {
 func parse(args []string) (o options, err error) {
 	flags := flag.NewFlagSet("demo", flag.ContinueOnError)
 	flags.IntVar(&o.requests, "requests", 200, "send this `number` of requests and check what was stored")
+	flags.IntVar(&o.history, "history", 2_000_000, "fill the table with this `number` of spans of the last day first")
 	flags.StringVar(&o.store, "store", "", "lease nodes from `URL`: bolt:PATH, postgres://…, etcd://…, or none (default a file in the user's cache folder)")
 	flags.StringVar(&o.serve, "serve", "", "serve a page with the traces on this `address`, such as 127.0.0.1:8080, until Ctrl-C")
 	if err := flags.Parse(args); err != nil {
@@ -59,6 +61,8 @@ func parse(args []string) (o options, err error) {
 		return o, fmt.Errorf("unexpected argument %q: there are only flags, see -h", flags.Arg(0))
 	case o.requests < 0:
 		return o, fmt.Errorf("-requests %d: must not be negative", o.requests)
+	case o.history < 0:
+		return o, fmt.Errorf("-history %d: must not be negative", o.history)
 	case o.requests == 0 && o.serve == "":
 		return o, errors.New("-requests 0 without -serve: nothing to do")
 	case o.serve == "":
@@ -140,6 +144,18 @@ func run(ctx context.Context, args []string, stdout io.Writer) (err error) {
 	if err := find.compare(ctx); err != nil {
 		return err
 	}
+	if o.history > 0 {
+		begun := time.Now()
+		out.phase("History", "%d spans of the last day, made by ClickHouse", o.history)
+		bar := out.progress(o.history)
+		err := find.fill(ctx, o.history, begun.Add(-time.Second), bar.add)
+		find.since = begun
+		bar.done()
+		if err != nil {
+			return err
+		}
+		out.printf("%11sin %.1f s\n", "", time.Since(begun).Seconds())
+	}
 	services, err := startServices(spans, o.host)
 	if err != nil {
 		return err
@@ -152,7 +168,7 @@ func run(ctx context.Context, args []string, stdout io.Writer) (err error) {
 	out.phase("Services", "edge at %s calls orders at %s", services.edge.url, services.orders.url)
 
 	if o.requests > 0 {
-		if err := demonstrate(ctx, out, o.requests, services.edge.url, spans, find, ids); err != nil {
+		if err := demonstrate(ctx, out, o.requests, services.edge.url, spans, find); err != nil {
 			return err
 		}
 	}
@@ -181,7 +197,7 @@ func serve(ctx context.Context, out *screen, listener net.Listener, edge *servic
 
 // demonstrate sends requests, checks that each left the spans it should have,
 // and shows one trace.
-func demonstrate(ctx context.Context, out *screen, n int, url string, spans *pipeline, find *finder, ids *source) error {
+func demonstrate(ctx context.Context, out *screen, n int, url string, spans *pipeline, find *finder) error {
 	plan := newPlan(n)
 	out.phase("Requests", "%s", plan)
 	bar := out.progress(n)
@@ -204,17 +220,25 @@ func demonstrate(ctx context.Context, out *screen, n int, url string, spans *pip
 	}
 	out.phase("Check", "%s", verdict)
 
+	out.phase("Merge", "what was just stored with the rest, as ClickHouse does by itself in time")
+	if err := find.merge(ctx); err != nil {
+		return err
+	}
 	id := mostTelling(sent)
 	t, err := find.trace(ctx, id)
 	if err != nil {
 		return err
 	}
-	out.phase("Find", "trace %s, sent by %s", id, sent[id].kind)
-	out.waterfall(t)
-	id = newest(sent, bare)
-	if !id.IsValid() {
-		return nil
+	whose := "sent by " + sent[id].kind.String()
+	if sent[id].kind == bare {
+		whose = "made by edge for " + bare.String()
 	}
-	out.phase("Decode", "trace %s, made by edge for %s: %s", id, bare, ids.decode(id))
+	out.phase("Find", "trace %s, %s", id, whose)
+	out.waterfall(t)
+	recent, err := find.recent(ctx)
+	if err != nil || recent.what == "" {
+		return err
+	}
+	out.costs(recent)
 	return nil
 }

@@ -83,8 +83,8 @@ func (s *screen) progress(n int) *progress {
 	return p
 }
 
-// add counts one step. It is safe for concurrent use.
-func (p *progress) add() { p.count.Add(1) }
+// add counts n steps. It is safe for concurrent use.
+func (p *progress) add(n int) { p.count.Add(int64(n)) }
 
 // done wipes the bar.
 func (p *progress) done() {
@@ -101,7 +101,7 @@ func (p *progress) run() {
 	defer tick.Stop()
 	cells := max(min(int64(p.screen.width-15-2*len(strconv.FormatInt(p.n, 10))), 40), 1) // what is left of a line
 	for {
-		count := p.count.Load()
+		count := min(p.count.Load(), p.n)
 		full := int(count * cells / p.n)
 		p.screen.printf("\r%11s%s%s %d/%d", "", strings.Repeat("█", full), strings.Repeat("░", int(cells)-full), count, p.n)
 		select {

@@ -94,8 +94,8 @@ type traceView struct {
 	Lag      string // of the first span
 	Decoded  string
 
-	Dated                                      bool
-	Read, Granules, Exporter, ExporterGranules uint64
+	Dated bool
+	Costs []costRow
 }
 
 type spanRow struct {
@@ -112,7 +112,7 @@ func newTraceView(t found, lost error) traceView {
 	v := traceView{
 		head: newHead(rows[0].SpanName+", trace "+t.id.String(), lost), Name: rows[0].SpanName, Total: milliseconds(total),
 		ID: t.id.String(), Made: traceid.Time(t.id), Sequence: traceid.Sequence(t.id), Decoded: t.decoded,
-		Dated: t.dated, Read: t.read.Read, Granules: t.read.Total, Exporter: t.exporter.Read, ExporterGranules: t.exporter.Total,
+		Dated: t.dated, Costs: t.costs.rows(),
 	}
 	if v.Dated {
 		v.Lag = "the first span began " + milliseconds(start.Sub(v.Made)) + " later"

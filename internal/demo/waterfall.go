@@ -48,8 +48,8 @@ func (s *screen) waterfall(t found) {
 	if made := traceid.Time(t.id); t.dated {
 		s.printf("The ID was made at %s; the first span began %s later. Decoded: %s.\n", made.Format("2006-01-02 15:04:05.000 MST"), milliseconds(start.Sub(made)), t.decoded)
 	}
-	s.printf("Granules read: %s, as the table is sorted by trace ID; in the Collector's own schema %d of %d.\n\n",
-		s.paint(bold, fmt.Sprintf("%d of %d", t.read.Read, t.read.Total)), t.exporter.Read, t.exporter.Total)
+	s.printf("\n")
+	s.costs(t.costs)
 }
 
 // line is a span and its place in the tree.

@@ -8,7 +8,6 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/traceflake/traceflake/internal/embedded"
 	"github.com/traceflake/traceflake/traceid"
 )
 
@@ -21,7 +20,7 @@ func sample() found {
 	ms := time.Millisecond
 	return found{
 		id: traceid.Min(start.Add(-2 * ms)), decoded: "node 7", dated: true,
-		read: embedded.Granules{Read: 1, Total: 9}, exporter: embedded.Granules{Read: 4, Total: 9},
+		costs: costs{"One trace by its ID", cost{1, 500_000, 2 * ms}, cost{4, 2_000_000, 3 * ms}},
 		spans: []span{
 			at(6, "d", "b", "orders", "insert", "Error", 2*ms),
 			at(0, "a", "elsewhere", "edge", "GET /", "Unset", 10*ms),
@@ -44,7 +43,12 @@ edge    └ é          0.00 ms                             ━
 
 5 spans in 10.00 ms.
 The ID was made at 2026-01-02 03:04:04.998 UTC; the first span began 2.00 ms later. Decoded: node 7.
-Granules read: 1 of 9, as the table is sorted by trace ID; in the Collector's own schema 4 of 9.
+
+  One trace by its ID
+               sorted by trace ID     the Collector's own schema
+  granules           1 ███                  4 █████████████
+  megabytes        0.5 ███                2.0 █████████████
+  milliseconds     2.0 ████████           3.0 █████████████
 
 `
 	if out.String() != want {
@@ -71,7 +75,7 @@ func TestWaterfallOfOtherIDs(t *testing.T) {
 	foreign := sample()
 	foreign.id, foreign.dated = trace.TraceID{0xff}, false
 	(&screen{Writer: &out, width: 60, colour: true}).waterfall(foreign)
-	for _, want := range []string{"1 of 9", "4 of 9", "\x1b[31m error\x1b[0m", "\x1b[34medge", "\x1b[35morders"} {
+	for _, want := range []string{"granules", "\x1b[31m error\x1b[0m", "\x1b[34medge", "\x1b[35morders"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in:\n%s", want, &out)
 		}

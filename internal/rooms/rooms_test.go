@@ -45,7 +45,7 @@ sparx64: PURE -time golang.org/x/sys/cpu
 randflake: PURE ~/sparx64
 
 # Only here are goroutines started, and only stores do I/O.
-randflake/lease: PURE context ~/randflake ~/randflake/lease/internal/owner METRIC
+randflake/lease: PURE context ~/randflake ~/randflake/lease/internal/owner ~/internal/vmclock METRIC
 randflake/lease/internal/owner: STD
 
 # The side of the stores' authors: the rule of granting, and the stores. Services import lease.
@@ -58,7 +58,7 @@ randflake/lease/etcdstore: STORE go.uber.org/zap google.golang.org/grpc/...
 randflake/lease/leasetest: STORE github.com/anishathalye/porcupine pgregory.net/rapid
 
 # Makes IDs. It knows a source of them, not leases.
-idgen: PURE context ~/randflake ~/traceid METRIC @/otel/trace @/otel/sdk/trace
+idgen: PURE context ~/randflake ~/traceid ~/internal/vmclock METRIC @/otel/trace @/otel/sdk/trace
 
 # Reads IDs: no SDK, no generator.
 traceid: PURE ~/randflake @/otel/trace
@@ -75,6 +75,9 @@ postgres:                STD
 
 # Puts the parts together.
 setup: STORE ~/idgen ~/traceid ~/randflake/lease/boltstore METRIC
+
+# What says whether this machine was cloned.
+internal/vmclock: STD
 
 # Nothing else imports these.
 sparx64/_asm:          STD github.com/mmcloughlin/avo/...

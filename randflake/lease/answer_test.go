@@ -72,6 +72,7 @@ func TestAnswers(t *testing.T) {
 	}{
 		{"yes", yes(1, 5*time.Second), nil, extends},
 		{"yes, and the end stays", yes(1, 0), nil, goesOn},
+		{"yes, with an older version", yes(^uint64(0), 5*time.Second), nil, "store_contradiction"},
 		{"yes, with an earlier end", yes(1, -time.Second), nil, "store_contradiction"},
 		{"no answer at all", noAnswer, nil, goesOn},
 		{"lost, then no answer", lost, nil, goesOn},
@@ -191,7 +192,9 @@ func TestUnwrittenStaysPending(t *testing.T) {
 		t.Fatal(err)
 	}
 	store.renew = nil
-	b.next() // refused, and Get shows the first of them
+	if wait := b.Step(t.Context()); wait != 0 { // refused, and Get shows the first of them
+		t.Errorf("the next renewal is in %s, want it at once", wait)
+	}
 	if got := b.Terms()[0].Grant(); got != late || len(store.nonces) != 4 {
 		t.Fatalf("after %d attempts the grant is %+v, want %+v", len(store.nonces), got, late)
 	}
@@ -200,6 +203,55 @@ func TestUnwrittenStaysPending(t *testing.T) {
 	if got := b.Terms()[0].Grant(); len(store.nonces) != 5 || got.Holder != store.nonces[4] || got.Version != late.Version+1 {
 		t.Errorf("after %d attempts the grant is %+v", len(store.nonces), got)
 	}
+}
+
+// A confirmed state ends what was proposed to the state before.
+func TestConfirmedClearsPending(t *testing.T) {
+	b, store := twiceRenewed(t)
+	store.renew = func(lease.Grant, string) (lease.Grant, error) { return lease.Grant{}, errAway }
+	b.next()
+	old := store.nonces[0]
+	store.renew = nil
+	b.next()
+	store.renew = func(lease.Grant, string) (lease.Grant, error) { return lease.Grant{}, lease.ErrLost }
+	store.get = func(g lease.Grant) (lease.Grant, error) {
+		g.Holder, g.Version = old, g.Version+1
+		return g, nil
+	}
+	term := b.Terms()[0]
+	b.pass(6 * time.Second)
+	if got := b.Drops(); !term.Over() || got["cloned"] == 0 {
+		t.Errorf("dropped %v", got)
+	}
+}
+
+// An unproven grant makes no IDs when another one is dropped either.
+func TestUnprovenIsNotShown(t *testing.T) {
+	b := newBench(t, lease.WithMaxBlocks(2))
+	b.pass(0)
+	ids := make([]randflake.ID, 1<<17)
+	for range 2 {
+		_, _, _ = b.Fill(ids)
+	}
+	b.store.set(nil, errAway)
+	b.Step(t.Context())
+	b.store.set(nil, nil)
+	b.SetStore(&scripted{
+		flakyStore: b.store,
+		renew:      func(lease.Grant, string) (lease.Grant, error) { return lease.Grant{}, lease.ErrLost },
+		get: func(g lease.Grant) (lease.Grant, error) {
+			if g.Node == 0 {
+				g.Holder, g.Version = lease.NewHolder(), g.Version+1
+				return g, nil
+			}
+			return g, errAway
+		},
+	})
+	b.pass(6 * time.Second)
+	if got := b.Drops(); len(b.Terms()) != 1 || b.Terms()[0].Proven() || !maps.Equal(got, map[string]int64{"cloned": 1}) {
+		t.Fatalf("%d terms, dropped %v", len(b.Terms()), got)
+	}
+	b.wantError(lease.ErrNoLease)
 }
 
 // Raised away, a grant is used up, not renewed and not given back.

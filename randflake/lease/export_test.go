@@ -42,6 +42,9 @@ func (k *Keeper) SetMachine(f func() uint64)             { k.cfg.machine = f }
 // ForgetTries has the next Acquire count as the first of its nonce.
 func (k *Keeper) ForgetTries() { k.bid.tries = 0 }
 
+// Drop drops a term as another goroutine does.
+func (k *Keeper) Drop(t *Term) { k.drop(t, restored, ErrCloned) }
+
 // Drops returns how many grants were dropped, by reason.
 func (k *Keeper) Drops() map[string]int64 {
 	counts := map[string]int64{}

@@ -16,7 +16,14 @@ import (
 // during is a store that does something while it is called.
 type during struct {
 	lease.Store
-	acquire, renew func()
+	acquire, renew, release func()
+}
+
+func (s during) Release(ctx context.Context, g lease.Grant, next string, unused time.Time) error {
+	if s.release != nil {
+		s.release()
+	}
+	return s.Store.Release(ctx, g, next, unused)
 }
 
 func (s during) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
@@ -156,8 +163,9 @@ func TestSuspendedDuringAcquire(t *testing.T) {
 	}
 }
 
-// A clock that was stepped asks for no ends, also if it was stepped a moment ago.
-func TestSteppedClockDoesNotRenew(t *testing.T) {
+// twoBlocks returns a Keeper that holds two blocks.
+func twoBlocks(t *testing.T) *bench {
+	t.Helper()
 	b := newBench(t, lease.WithMaxBlocks(2))
 	b.pass(0)
 	ids := make([]randflake.ID, 1<<17)
@@ -168,22 +176,59 @@ func TestSteppedClockDoesNotRenew(t *testing.T) {
 	if len(b.Terms()) != 2 {
 		t.Fatalf("%d blocks are held, want 2", len(b.Terms()))
 	}
-	renewals := 0
+	return b
+}
+
+// A clock that was stepped asks for no ends, also if it was stepped a moment ago.
+func TestSteppedClockDoesNotRenew(t *testing.T) {
+	b := twoBlocks(t)
+	renewals, before := 0, b.block(1)
 	b.SetStore(during{Store: b.store, renew: func() {
 		renewals++
-		b.clock.Step(5 * time.Second)
+		b.clock.Step(-2 * time.Second)
 	}})
-	b.clock.Add(1500 * time.Millisecond) // both borrow, so none is spare
-	for range 3 {
-		for range 2 {
-			_, _, _ = b.Fill(ids)
-		}
-		b.clock.Add(1200 * time.Millisecond)
-	}
+	b.clock.Add(5 * time.Second)
 	b.Step(t.Context())
 	if renewals != 1 {
 		t.Errorf("%d renewals were asked for, want the first", renewals)
 	}
+	if after := b.block(1); after != before {
+		t.Errorf("the second block became %+v", after)
+	}
+}
+
+// Restored while it closes, a machine gives nothing more back.
+func TestRestoredDuringClose(t *testing.T) {
+	b := twoBlocks(t)
+	before, second := b.block(1), b.Terms()[1]
+	b.SetStore(during{Store: b.store, release: func() { b.Drop(second) }})
+	b.Seal()
+	if err := b.GiveBackAll(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if after := b.block(1); after != before {
+		t.Errorf("the second block became %+v", after)
+	}
+}
+
+// A store that grants what is over is not asked all the time.
+func TestGrantThatIsOver(t *testing.T) {
+	b := newBench(t)
+	calls := 0
+	b.SetStore(past{during{Store: b.store, acquire: func() { calls++ }}})
+	b.pass(10 * time.Second)
+	b.wantError(lease.ErrNoLease)
+	if calls == 0 || calls > 50 {
+		t.Errorf("asked %d times in 10 s", calls)
+	}
+}
+
+// past grants what was over an hour ago.
+type past struct{ during }
+
+func (s past) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
+	r.Now = r.Now.Add(-time.Hour)
+	return s.during.Acquire(ctx, r)
 }
 
 // A grant that arrives while the Keeper is closed makes no IDs, and goes back.

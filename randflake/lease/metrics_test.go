@@ -83,6 +83,11 @@ func TestMetrics(t *testing.T) {
 		got["traceflake.lease.requests {request} error.type=_OTHER,traceflake.lease.operation=get"] < 1 || got[get] != 0 {
 		t.Errorf("failures are not counted: %v", got)
 	}
+	b.store.set(lease.ErrLost, nil)
+	b.pass(time.Second)
+	if got := collect(t, reader); got["traceflake.lease.requests {request} error.type=lost,traceflake.lease.operation=renew"] < 1 {
+		t.Errorf("a refusal is not counted: %v", got)
+	}
 	b.clock.Step(time.Hour)
 	b.pass(0)
 	want(map[string]float64{

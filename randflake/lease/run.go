@@ -43,14 +43,19 @@ func (k *Keeper) step(ctx context.Context) time.Duration {
 		k.acquire(ctx)
 	}
 	for _, t := range slices.Clone(k.terms) {
+		if ctx.Err() != nil || t.over.Load() != nil || t.raised || k.cfg.clock.Elapsed() < t.renewAt {
+			continue
+		}
+		// A clock that was stepped asks for no ends and gives nothing back.
+		now, ok := t.look()
 		switch {
-		case ctx.Err() != nil, t.over.Load() != nil, t.raised, k.cfg.clock.Elapsed() < t.renewAt:
+		case !ok:
 		case k.spare(t):
 			if err := k.giveBack(ctx, t); err != nil {
 				k.failed(ctx, "release", err)
 			}
 		default:
-			k.renew(ctx, t)
+			k.renew(ctx, t, now.wall.Add(k.cfg.ttl))
 		}
 	}
 	k.sweep()
@@ -156,7 +161,7 @@ func (k *Keeper) acquire(ctx context.Context) {
 	won := k.bid
 	k.bid = bid{}
 	if !before.wall.Before(g.End) {
-		return // its answer was lost for so long that the grant is over
+		return // over already; its answer may have been lost for so long
 	}
 	t, err := k.newTerm(g, before, won.life)
 	if err != nil {
@@ -173,7 +178,7 @@ func (k *Keeper) acquire(ctx context.Context) {
 
 // prove lets IDs be made of a term that is ours alone.
 func (k *Keeper) prove(t *term) {
-	t.failures = 0
+	t.failures, t.hurried = 0, false
 	k.failure.Store(nil)
 	k.schedule(t)
 	if t.proven {
@@ -187,16 +192,12 @@ func (k *Keeper) prove(t *term) {
 
 // renew moves a term's end, under a fresh nonce. Without a yes the block as the
 // store has it decides: the answer may have been lost, or an earlier renewal
-// come late.
-func (k *Keeper) renew(ctx context.Context, t *term) {
-	at, ok := t.look()
-	if !ok {
-		return // a clock that was stepped asks for no ends
-	}
+// have come late.
+func (k *Keeper) renew(ctx context.Context, t *term, end time.Time) {
 	next := k.nonce()
 	t.pending = append(t.pending, proposal{nonce: next})
 	call, cancel := context.WithTimeout(ctx, callTimeout)
-	g, err := k.store.Renew(call, t.grant, next, at.wall.Add(k.cfg.ttl))
+	g, err := k.store.Renew(call, t.grant, next, end)
 	cancel()
 	k.meters.request(ctx, "renew", err)
 	said := written
@@ -227,17 +228,14 @@ func (k *Keeper) renew(ctx context.Context, t *term) {
 			return
 		}
 		// At once: until then a copy may have written it as well.
-		t.renewAt = k.cfg.clock.Elapsed()
-		if wait := k.backoff(&t.failures); t.failures > 1 {
-			t.renewAt += wait
+		if t.renewAt = k.cfg.clock.Elapsed(); t.hurried {
+			t.renewAt += k.backoff(&t.failures)
 		}
+		t.hurried = true
 	case unwritten:
 		k.retry(ctx, t, err)
 	case raised:
 		t.raised = true
-		if !t.proven {
-			t.end(ending{})
-		}
 		k.failed(ctx, "renew", err)
 	default:
 		why, err := said.explain(t.grant)

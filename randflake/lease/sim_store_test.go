@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/randflake/lease"
+	"github.com/traceflake/traceflake/randflake/lease/boltstore"
 	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
@@ -37,6 +40,27 @@ func (s *server) restore(blocks []lease.Block) {
 	if wrong := s.w.variant.store; wrong != nil {
 		s.store = wrong(s, blocks)
 	}
+}
+
+// newFile returns what stands in a bolt file that is new to its nodes.
+func (s *server) newFile() []lease.Block {
+	dir, err := os.MkdirTemp("", "traceflake")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	// Memory lets clients be ahead, a bolt file does not: add that to its TTL.
+	file, err := boltstore.Open(filepath.Join(dir, "leases"), boltstore.WithBlockSize(int(s.nodes.BlockSize)),
+		boltstore.WithNodes(int(s.nodes.First), int(s.nodes.Nodes)), boltstore.WithMaxTTL(s.w.ttl+lease.MaxClockAhead),
+		boltstore.WithClock(trueTime{s.w}))
+	if err != nil {
+		panic(err)
+	}
+	blocks, err := file.List(context.Background())
+	if err != nil {
+		panic(err)
+	}
+	return blocks
 }
 
 func (s *server) list() []lease.Block {

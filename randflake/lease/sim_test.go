@@ -231,12 +231,14 @@ func (w *world) failOver(s *server) {
 	})
 }
 
-// loseStore replaces a store by a new one, as a host does with a lost file.
+// loseStore replaces a store by a new one, as a host does with a lost file. How
+// long the new one rests is up to bolt.
 func (w *world) loseStore(s *server) {
-	s.restore(nil)
 	w.logf("a store is lost")
-	if !w.variant.impatient {
-		s.raise()
+	if w.variant.impatient {
+		s.restore(nil)
+	} else {
+		s.restore(s.newFile())
 	}
 }
 
@@ -321,6 +323,7 @@ func TestSimulationCatches(t *testing.T) {
 	skipUnderRace(t)
 	for _, v := range wrongVariants {
 		t.Run(v.name, func(t *testing.T) {
+			t.Parallel()
 			for seed := range uint64(200) {
 				if w := simulate(seed+1, v); w.failed != nil {
 					t.Logf("caught by seed %d: %s", seed+1, w.failed.text)

@@ -36,6 +36,7 @@ type term struct {
 	raised    bool          // cannot be renewed any more
 	renewAt   time.Duration // on the monotonic clock
 	failures  int           // renewals in a row
+	hurried   bool          // the last renewal followed at once
 }
 
 // ending says why a term makes no IDs any more.

@@ -53,16 +53,20 @@ func run() error {
 	names := []string{gens.Default, gens.Traceflake}
 	ids := turns.FlatOut(set.Subjects(gens.NewIDs, names...), 1, rounds, turn)
 	spans := turns.FlatOut(set.Subjects(gens.NewSpanID, names...), 1, rounds, turn)
+	ns := func(r *turns.Result, name string) builds.Number { return builds.Number(r.Ns(name)) }
+	ratio := func(r *turns.Result) builds.Number {
+		return builds.Number(r.Ratio(gens.Traceflake, gens.Default).Mid)
+	}
 	f := builds.Figures{
 		Cipher: cipherName(),
-		Draw:   p.Ns("draw"), Block: p.Ns("block") / batch, Fill: p.Ns("fill") / batch, Next: p.Ns("next"),
-		NewIDs: ids.Ns(gens.Traceflake), IDsRatio: ids.Ratio(gens.Traceflake, gens.Default).Mid,
-		NewSpanID: spans.Ns(gens.Traceflake), SpanRatio: spans.Ratio(gens.Traceflake, gens.Default).Mid,
+		Draw:   ns(p, "draw"), Block: ns(p, "block") / batch, Fill: ns(p, "fill") / batch, Next: ns(p, "next"),
+		NewIDs: ns(ids, gens.Traceflake), IDsRatio: ratio(ids),
+		NewSpanID: ns(spans, gens.Traceflake), SpanRatio: ratio(spans),
 	}
 	if err := set.Close(ctx); err != nil {
 		return err
 	}
-	return json.NewEncoder(os.Stdout).Encode(f) // which refuses NaN: turns without a CPU
+	return json.NewEncoder(os.Stdout).Encode(f)
 }
 
 // parts are what a generator is made of, beside one draw of a random number.

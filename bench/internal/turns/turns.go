@@ -211,11 +211,19 @@ func (p Pace) round(s []Subject, round, periods int) []float64 {
 	ns := make([]float64, len(s)-1)
 	for i := range ns {
 		ns[i] = math.NaN()
-		if len(bursts[i]) > periods/2 && len(bursts[len(ns)]) > 0 {
-			ns[i] = (middle(bursts[i]) - middle(bursts[len(ns)])) / float64(p.Burst)
+		if len(bursts[i]) > periods/2 {
+			ns[i] = p.each(bursts[i], bursts[len(ns)])
 		}
 	}
 	return ns
+}
+
+// each is what one call takes in bursts, less what empty ones take.
+func (p Pace) each(bursts, empty []float64) float64 {
+	if len(bursts) == 0 || len(empty) == 0 {
+		return math.NaN()
+	}
+	return (middle(bursts) - middle(empty)) / float64(p.Burst)
 }
 
 // late is how late a burst may begin; a later one was kept from its CPU.
@@ -298,6 +306,15 @@ func (i Interval) From(value float64) float64 {
 	return max(math.Abs(i.Low-value), math.Abs(i.High-value))
 }
 
+// Range is the interval as text.
+func (i Interval) Range() string {
+	if math.IsNaN(i.Mid) {
+		return "–"
+	}
+	return fmt.Sprintf("%.2f–%.2f", i.Low, i.High)
+}
+
+// String is the median as text, or why there is none.
 func (i Interval) String() string {
 	if math.IsNaN(i.Mid) {
 		return fmt.Sprintf("not measured: %d of %d turns had their CPUs", i.Of, i.Of+i.Left)

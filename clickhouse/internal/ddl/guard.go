@@ -54,7 +54,7 @@ func (t Table) guard(suffix, condition, message string) string {
 // lookupGuard fails if something else stands where the views will be. The
 // exporter's own lookup table would stay behind without anything that fills it.
 func (t Table) lookupGuard() string {
-	return fmt.Sprintf("SELECT throwIf(count() > 0, %s)\nFROM system.tables WHERE database = %s AND name IN (%s, %s) AND engine != 'View'",
+	return fmt.Sprintf("SELECT throwIf(count() > 0, %s)\nFROM system.tables WHERE database = %s AND name IN (%s, %s) AND (engine != 'View' OR NOT match(as_select, 'TraceId.*Start.*End'))",
 		QuoteText("traceflake: table "+t.Named(Lookup)+" or "+t.Named(LookupFeed)+
 			" is in the way of a view of that name: drop it (Schema.DropLookup) or choose another name"),
 		t.InDatabase(), QuoteText(t.Named(Lookup)), QuoteText(t.Named(LookupFeed)))

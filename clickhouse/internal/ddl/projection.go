@@ -21,10 +21,10 @@ var search = projection{
 	order:   []string{"ServiceName", "SpanName", "Timestamp"},
 }
 
-// roots answers lists of traces. ClickHouse turns ParentSpanId = ” into this
-// condition, and matches it if ParentSpanId is among the columns and has a skip
-// index, which keeps the condition from being rewritten further. A projection with
-// a condition lists the columns of its order, too.
+// roots answers lists of traces. ClickHouse turns a comparison of ParentSpanId
+// with nothing into this condition, and matches it if ParentSpanId is among the
+// columns and has a skip index, which keeps the condition from being rewritten
+// further. A projection with a condition lists the columns of its order, too.
 var roots = projection{
 	name:    "roots",
 	columns: []string{"TraceId", "ParentSpanId", "ServiceName", "Timestamp", "SpanName", "SpanKind", "Duration", "StatusCode"},

@@ -23,9 +23,9 @@ func keeper(t *testing.T) int {
 	java, err := exec.LookPath("java")
 	if _, err2 := os.Stat(server); err != nil || err2 != nil {
 		if os.Getenv("CI") != "" {
-			t.Fatal("there is no ZooKeeper here: apt-get install zookeeperd")
+			t.Fatal("there is no ZooKeeper here: apt-get install zookeeper")
 		}
-		t.Skip("there is no ZooKeeper here: apt-get install zookeeperd")
+		t.Skip("there is no ZooKeeper here: apt-get install zookeeper")
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

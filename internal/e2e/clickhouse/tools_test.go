@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -262,6 +263,65 @@ func TestTools(t *testing.T) {
 		}
 	}
 	t.Log(report.String())
+	e.ownQueries()
+}
+
+// ownQueries holds our queries to what they are for: on an Overlay they read no
+// more than the exporter's way with its lookup table, and the newest traces of a
+// day are not looked for in all of it.
+func (e *engine) ownQueries() {
+	e.t.Helper()
+	reads := func(sql string) embedded.Reads {
+		e.t.Helper()
+		_, read, err := e.Reads(e.t.Context(), sql)
+		if err != nil {
+			e.t.Fatalf("%s: %v", sql, err)
+		}
+		return read
+	}
+	var ids [][16]byte
+	for _, id := range e.column("SELECT TraceId FROM exporter WHERE ParentSpanId = '' AND Timestamp >= '2026-10-14 12:30:00' AND Timestamp < '2026-10-14 13:30:00' ORDER BY Timestamp LIMIT 100") {
+		ids = append(ids, parse(id))
+	}
+	s := clickhouse.Schema{Table: "overlay", Layout: clickhouse.Overlay}
+	for _, n := range []int{1, len(ids)} {
+		q, err := s.Traces(ids[:n])
+		if err != nil {
+			e.t.Fatal(err)
+		}
+		list := q.Params[0].Value
+		where := "TraceId IN " + list
+		if n == 1 {
+			list = "'" + list + "'"
+			where = "TraceId = " + list
+		}
+		sql := strings.NewReplacer("{id:String}", list, "{ids:Array(String)}", list).Replace(q.SQL)
+		_, theirs, _ := strings.Cut(sql, "\nORDER BY")
+		theirs = sql[:strings.Index(sql, "\nFROM")] + "\nFROM exporter WHERE " + where +
+			" AND Timestamp >= (SELECT min(Start) FROM exporter_trace_id_ts WHERE " + where + ") AND Timestamp <= (SELECT max(End) + 1 FROM exporter_trace_id_ts WHERE " + where + ")\nORDER BY" + theirs
+		const forgetful = "\nSETTINGS use_query_condition_cache = 0"
+		ours, lookup := reads(sql+forgetful), reads(theirs+forgetful)
+		e.t.Logf("%d traces on an Overlay: %+v, with the lookup table %+v", n, ours, lookup)
+		if ours.Rows > lookup.Rows || ours.Bytes > lookup.Bytes {
+			e.t.Errorf("%d traces on an Overlay read %+v, with the lookup table %+v", n, ours, lookup)
+		}
+	}
+	all, _ := strconv.ParseFloat(e.one("SELECT count() FROM owned"), 64)
+	for _, table := range []string{"owned", "plain"} {
+		q, err := clickhouse.Schema{Table: table}.Newest(time.Date(2026, 10, 14, 0, 0, 0, 0, time.UTC), time.Date(2026, 10, 15, 0, 0, 0, 0, time.UTC), [16]byte{}, 100)
+		if err != nil {
+			e.t.Fatal(err)
+		}
+		sql := q.SQL
+		for _, p := range q.Params {
+			sql = strings.ReplaceAll(sql, "{"+p.Name+":DateTime64(9, 'UTC')}", "toDateTime64('"+p.Value+"', 9, 'UTC')")
+		}
+		if read := reads(sql); float64(read.Rows) > max(all/10, 100_000) {
+			e.t.Errorf("%s: the newest traces of a day read %+v of %.0f spans", table, read, all)
+		} else {
+			e.t.Logf("%s: the newest 100 traces of a day read %+v", table, read)
+		}
+	}
 }
 
 func thousands(n uint64) string {

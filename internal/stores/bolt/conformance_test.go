@@ -37,3 +37,13 @@ func TestConformance(t *testing.T) {
 		},
 	})
 }
+
+func BenchmarkAcquire(b *testing.B) {
+	leasetest.MeasureAcquire(b, leasetest.Harness{KnowsTime: true, New: func(tb testing.TB) leasetest.Open {
+		path := filepath.Join(tb.TempDir(), "leases.db")
+		return func(nodes driver.NodeRange) (lease.Store, error) {
+			return boltstore.Open(path, boltstore.WithBlockSize(int(nodes.BlockSize)),
+				boltstore.WithMaxTTL(lease.MaxTTL), boltstore.WithTimeout(5*time.Minute))
+		}
+	}})
+}

@@ -156,10 +156,9 @@ inline dead(m) {
 
 /* ---- The Keeper. ---- */
 
-/* What the store has is confirmed. */
+/* What the store has is confirmed. A life's start is that of its grant for ever. */
 inline confirm(p) {
 	d_step {
-		life[p].start = store.start;
 		life[p].end = store.until;
 		life[p].holder = store.holder;
 		life[p].version = PRESENT;
@@ -181,7 +180,6 @@ inline forget(p) {
 		life[p].version = 0;
 		life[p].lost = 0;
 		life[p].waiting = 0;
-		DROP(passed, p);
 		DROP(fresh, p);
 		DROP(resent, p)
 	}
@@ -192,6 +190,7 @@ inline seal(p) {
 	forget(p);
 	d_step {
 		life[p].phase = OVER;
+		DROP(passed, p);
 		life[p].start = 0;
 		life[p].end = 0;
 		life[p].pending = 0
@@ -208,6 +207,7 @@ inline seal(p) {
 inline granted(p) {
 	printf("life %d: is granted [%d,%d)\n", p, store.start, store.until);
 	confirm(p);
+	life[p].start = store.start;
 	if
 	:: life[p].again && REPEATED_IS_UNPROVEN -> life[p].phase = UNPROVEN
 	:: else -> life[p].phase = HOLDING
@@ -295,7 +295,7 @@ inline last(p) {
 #define EMPTY_LATER(p)	seal(p)
 #endif
 #if defined(any_holder_bug)
-#define ANOTHERS(p)	if :: SAME_START(p) -> confirm(p) :: else -> seal(p) fi
+#define ANOTHERS(p)	confirm(p)
 #elif defined(start_hides_bug)
 #define ANOTHERS(p)	if :: SAME_START(p) -> seal(p) :: else -> last(p) fi
 #else
@@ -330,6 +330,7 @@ inline give(p) {
 		release[p].holder = life[p].holder;
 		release[p].version = life[p].version;
 		life[p].phase = GIVING;
+		DROP(passed, p);
 		life[p].start = 0;
 		life[p].end = 0
 	}

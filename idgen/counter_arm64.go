@@ -1,0 +1,14 @@
+//go:build !purego
+
+package idgen
+
+// readCounter reads the virtual counter, whose rate is constant by definition.
+func readCounter() uint64
+
+// frequency returns the counter's rate in Hz, as the firmware tells it.
+func frequency() uint64
+
+func systemCounter() counter {
+	perMilli := float64(frequency()) / 1000
+	return counter{read: readCounter, slowest: perMilli * (1 - agreement), fastest: perMilli * (1 + agreement)}
+}

@@ -1,0 +1,374 @@
+package idgen
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+	"unsafe"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/traceflake/traceflake/traceid"
+)
+
+// world is a clock and a counter that a test moves, together or apart.
+type world struct {
+	start  time.Time // with a monotonic part
+	passed time.Duration
+	step   int64 // of the wall clock alone, in seconds
+	count  float64
+	rate   float64 // ticks a nanosecond
+	reads  int     // of the clock
+}
+
+func newWorld() *world {
+	start := time.Now()
+	return &world{start: start.Add(-time.Duration(start.Nanosecond())), rate: 2.5, count: 1e15}
+}
+
+func (w *world) pass(d time.Duration) {
+	w.passed += d
+	w.count += w.rate * float64(d)
+}
+
+func (w *world) Now() time.Time {
+	w.reads++
+	t := w.start.Add(w.passed)
+	// Step the wall clock and leave the monotonic one: package time keeps
+	// seconds above 30 bits of nanoseconds.
+	*(*uint64)(unsafe.Pointer(&t)) += uint64(w.step) << 30
+	return t
+}
+
+func (w *world) Elapsed() time.Duration { return w.passed }
+
+// uncounted is the world's clock for a source.
+type uncounted struct{ *world }
+
+func (u uncounted) Now() time.Time {
+	defer func(reads int) { u.reads = reads }(u.reads)
+	return u.world.Now()
+}
+
+// generator returns one that trusts the world's counter.
+func (w *world) generator(opts ...Option) *Generator {
+	g := New(append(opts, WithClock(w), optionFunc(func(c config) config {
+		c.counter = counter{read: func() uint64 { return uint64(w.count) }, slowest: 0.5e6, fastest: 10e6}
+		return c
+	}))...)
+	g.clock.exact = false
+	g.clock.counter.read = func() uint64 { return uint64(w.count) }
+	g.clock.wrong.Store(false)
+	return g
+}
+
+// processor keeps the test on one processor. The function that it returns goes
+// to another one and back, as far as the generator can tell.
+func processor(t *testing.T, g *Generator) (other func()) {
+	old := runtime.GOMAXPROCS(1)
+	t.Cleanup(func() { runtime.GOMAXPROCS(old) })
+	away := new(stock)
+	return func() {
+		here := g.shards.take()
+		g.shards.put(away)
+		away = here
+	}
+}
+
+// late returns by how much the next ID's time is before w's.
+func (w *world) late(t *testing.T, g *Generator) time.Duration {
+	t.Helper()
+	id, _ := g.NewIDs(t.Context())
+	return uncounted{w}.Now().Truncate(time.Millisecond).Sub(traceid.Time(id))
+}
+
+// learn lets g measure the counter's rate.
+func (w *world) learn(t *testing.T, g *Generator) {
+	t.Helper()
+	for range 2 {
+		w.late(t, g)
+		w.pass(trust * time.Millisecond)
+	}
+	if g.clock.rate.Load() == 0 || g.clock.wrong.Load() {
+		t.Fatal("the counter is not used")
+	}
+	w.late(t, g)
+}
+
+func half(id trace.TraceID) uint64 { return binary.BigEndian.Uint64(id[:8]) }
+
+// Each ID has the present millisecond, on either of two processors, and the
+// clock is read once in 16 of them.
+func TestCounterTellsTheTime(t *testing.T) {
+	for _, rate := range []float64{0.6, 1, 2.5, 9.9} {
+		w := newWorld()
+		w.rate = rate
+		g := w.generator(WithSource(newPrivate(uncounted{w})))
+		other := processor(t, g)
+		w.learn(t, g)
+		r := rand.New(rand.NewPCG(1, 1))
+		w.reads = 0
+		began := w.passed
+		seen := map[uint64]bool{}
+		for i := range 300_000 {
+			w.pass(time.Duration(r.IntN(20_000)) * time.Nanosecond)
+			if i%1000 == 0 {
+				other()
+			}
+			id, _ := g.NewIDs(t.Context())
+			if late := w.start.Add(w.passed).Sub(traceid.Time(id)); late < -time.Millisecond/8 || late > time.Millisecond*9/8 {
+				t.Fatalf("rate %v, ID %d: late by %v", rate, i, late)
+			}
+			if seen[half(id)] {
+				t.Fatalf("rate %v, ID %d: the clear half of %s for the second time", rate, i, id)
+			}
+			seen[half(id)] = true
+		}
+		if most := 2 * int((w.passed-began)/(15*time.Millisecond)); w.reads > most {
+			t.Errorf("rate %v: the clock was read %d times in %v, want at most %d", rate, w.reads, w.passed-began, most)
+		}
+		if g.clock.wrong.Load() {
+			t.Errorf("rate %v: the counter is not used any more", rate)
+		}
+	}
+}
+
+// A run ends with its millisecond, also if no clock is read between.
+func TestRunEndsWithItsMillisecond(t *testing.T) {
+	w := newWorld()
+	g := w.generator()
+	processor(t, g)
+	w.learn(t, g)
+	w.pass(time.Millisecond)
+	for range 100 { // and so a long run is left
+		w.late(t, g)
+	}
+	reads := w.reads
+	for range 5 {
+		w.pass(time.Millisecond)
+		if late := w.late(t, g); late != 0 {
+			t.Errorf("late by %v", late)
+		}
+	}
+	if w.reads != reads {
+		t.Error("the clock was read: this test shows nothing")
+	}
+}
+
+// A step of the clock, either way, is known after 16 ms at most, on every processor.
+func TestStepsOfTheClock(t *testing.T) {
+	for _, step := range []int64{1, 5, 3600, -3, -3600} {
+		w := newWorld()
+		g := w.generator()
+		other := processor(t, g)
+		w.learn(t, g)
+		other()
+		w.learn(t, g)
+		w.step += step
+		w.pass(17 * time.Millisecond)
+		if late := w.late(t, g); late != 0 {
+			t.Errorf("step %d s: late by %v", step, late)
+		}
+		steps := g.counts.steps.Load()
+		if (steps == 1) != (step < 0) || steps > 1 {
+			t.Errorf("step %d s: %d steps of the order", step, steps)
+		}
+		// The other processor read the clock before the step, but after a step
+		// back everyone reads it.
+		w.pass(-16 * time.Millisecond)
+		other()
+		if late := w.late(t, g); step < 0 && late.Abs() > 17*time.Millisecond {
+			t.Errorf("step %d s: late by %v on another processor", step, late)
+		}
+		w.pass(17 * time.Millisecond)
+		for range 3 {
+			other()
+			if late := w.late(t, g); late != 0 {
+				t.Errorf("step %d s: late by %v at last", step, late)
+			}
+		}
+		if g.counts.steps.Load() != steps {
+			t.Errorf("step %d s: %d steps of the order at last", step, g.counts.steps.Load())
+		}
+	}
+}
+
+// Within the hold the order goes on from where it is.
+func TestSmallStepBackIsHeld(t *testing.T) {
+	w := newWorld()
+	g := w.generator()
+	processor(t, g)
+	w.learn(t, g)
+	before, _ := g.NewIDs(t.Context())
+	w.step--
+	for range 200 {
+		w.pass(3 * time.Millisecond)
+		id, _ := g.NewIDs(t.Context())
+		if half(id) <= half(before) {
+			t.Fatalf("%s after %s", id, before)
+		}
+		before = id
+	}
+	if g.counts.steps.Load() != 0 {
+		t.Errorf("%d steps", g.counts.steps.Load())
+	}
+}
+
+// A counter that is wrong is never used again, and does little harm until that
+// is known.
+func TestWrongCounters(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		harm func(w *world)
+	}{
+		{"jumps forward", func(w *world) { w.count += 1e12 }},
+		{"jumps forward a little", func(w *world) { w.count += 2.5e6 * 4 }},
+		{"jumps back", func(w *world) { w.count -= 1e12 }},
+		{"jumps back a little", func(w *world) { w.count -= 2.5e6 * 4 }},
+		{"jumps to zero", func(w *world) { w.count = 0 }},
+		{"stops", func(w *world) { w.rate = 0 }},
+		{"runs backwards", func(w *world) { w.rate = -2.5 }},
+		{"is slower on another CPU", func(w *world) { w.rate = 2 }},
+		{"is faster on another CPU", func(w *world) { w.rate = 3 }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld()
+			g := w.generator()
+			other := processor(t, g)
+			w.learn(t, g)
+			other()
+			w.learn(t, g)
+			tt.harm(w)
+			for i := range 2000 {
+				w.pass(777 * time.Microsecond)
+				if i%7 == 0 {
+					other()
+				}
+				if i == 1200 { // a second is over: the timer, which runs by real time
+					g.clock.epoch.Add(1)
+				}
+				// What is ahead of the clock by less than the hold stays so: an
+				// order never goes back. Only a counter that stands still is
+				// wrong for longer than it is trusted.
+				late := w.late(t, g)
+				if most := time.Duration(i+1) * 777 * time.Microsecond; late < -17*time.Millisecond ||
+					late > 17*time.Millisecond && late > most || i > 1300 && late != 0 {
+					t.Fatalf("call %d: late by %v", i, late)
+				}
+			}
+			if !g.clock.wrong.Load() {
+				t.Error("the counter is still used")
+			}
+		})
+	}
+}
+
+// A counter whose rate cannot be, or does not stay the same while it is being
+// measured, is never used.
+func TestCountersThatAreNeverUsed(t *testing.T) {
+	for name, rate := range map[string]func(i int) float64{
+		"stopped":   func(int) float64 { return 0 },
+		"too slow":  func(int) float64 { return 0.4 },
+		"too fast":  func(int) float64 { return 11 },
+		"backwards": func(int) float64 { return -2 },
+		"changing":  func(i int) float64 { return 1 + float64(i)/100 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			g := w.generator()
+			processor(t, g)
+			for i := range 300 {
+				w.rate = rate(i)
+				w.pass(1100 * time.Microsecond)
+				// Only one that could be right for 16 ms is trusted for as long.
+				if late := w.late(t, g); late != 0 && (name != "changing" || late.Abs() > 17*time.Millisecond) {
+					t.Fatalf("call %d: late by %v", i, late)
+				}
+			}
+			if g.clock.rate.Load() != 0 && !g.clock.wrong.Load() {
+				t.Error("the counter is used")
+			}
+		})
+	}
+}
+
+// A goroutine that is stopped between reading the clock and the counter learns
+// nothing from it: the counter is not wrong, and the next ID reads the clock.
+func TestStoppedWhileReading(t *testing.T) {
+	w := newWorld()
+	g := w.generator()
+	processor(t, g)
+	w.learn(t, g)
+	w.pass(20 * time.Millisecond)
+	honest := g.clock.counter.read
+	calls := 0
+	g.clock.counter.read = func() uint64 {
+		if calls++; calls == 2 { // the first is before the clock is read
+			w.pass(5 * time.Second)
+		}
+		return honest()
+	}
+	w.late(t, g)
+	if calls < 2 {
+		t.Fatalf("%d readings: the stop did not happen", calls)
+	}
+	if late := w.late(t, g); late != 0 || g.clock.wrong.Load() {
+		t.Errorf("late by %v, wrong: %v", late, g.clock.wrong.Load())
+	}
+}
+
+// outside returns by how much an ID's millisecond is outside of what the clock
+// said before and after it was made.
+func outside(g *Generator, early, lateBy time.Duration) error {
+	before := time.Now()
+	id, _ := g.NewIDs(nil) //nolint:staticcheck // the context is not used
+	after := time.Now()
+	if at := traceid.Time(id); at.Before(before.Add(-lateBy-time.Millisecond)) || at.After(after.Add(early)) {
+		return fmt.Errorf("an ID of %v between %v and %v", at, before, after)
+	}
+	return nil
+}
+
+// Ten million IDs are within a millisecond of the clock, while all processors
+// have too much to do.
+func TestTimeUnderLoad(t *testing.T) {
+	n, workers := 10_000_000, 4*runtime.GOMAXPROCS(0)
+	if RaceEnabled || runtime.GOARCH != "amd64" { // under an emulator, most likely
+		n /= 20
+	}
+	g := New()
+	var wg sync.WaitGroup
+	for range workers {
+		wg.Go(func() {
+			for range n / workers {
+				if err := outside(g, time.Millisecond, time.Millisecond); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if runtime.GOARCH == "amd64" {
+		t.Logf("rate %d, wrong %v", g.clock.rate.Load(), g.clock.wrong.Load())
+	}
+}
+
+// The processors of today have a counter that is used.
+func TestSystemCounterIsUsed(t *testing.T) {
+	g := New()
+	if g.clock.wrong.Load() {
+		t.Skip("there is no counter in this build or processor")
+	}
+	for end := time.Now().Add(100 * time.Millisecond); time.Now().Before(end); {
+		g.NewIDs(t.Context())
+		g.NewSpanID(t.Context(), trace.TraceID{})
+	}
+	if g.clock.rate.Load() == 0 || g.clock.wrong.Load() {
+		t.Errorf("rate %d, wrong %v", g.clock.rate.Load(), g.clock.wrong.Load())
+	}
+}

@@ -1,0 +1,11 @@
+//go:build nolinkname
+
+package idgen
+
+// shards is the portable twin of that in shards.go.
+type shards struct{ pooled }
+
+func newShards(c *counts) *shards { return &shards{pooled{counts: c}} }
+
+func (s *shards) pin() (*stock, int)    { return s.take(), 0 }
+func (s *shards) unpin(k *stock, _ int) { s.put(k) }

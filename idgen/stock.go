@@ -1,0 +1,93 @@
+package idgen
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/traceflake/traceflake/randflake"
+)
+
+const (
+	batchSize = 256 // IDs are made at once
+	longest   = 128 // run of clear halves
+)
+
+// stock is what one processor has to itself, so that most IDs write nothing
+// that another processor reads: ready-made IDs of one second, the time, and a
+// run of clear halves of the present millisecond. It has one owner at a time.
+type stock struct {
+	epoch   uint64 // of the clock when the stock last looked, or 0: it must look
+	version uint32 // of the machine's page then
+	reading
+
+	word, last uint64 // the run is [word, last)
+	made       uint64 // clear halves taken in this millisecond
+
+	next, end   int
+	counted     int    // how many of those before next are counted
+	traces      int    // how many of those between went to trace IDs
+	life        uint64 // the generator's when they were made
+	from, until int64  // Unix milliseconds: they may be used in [from, until)
+	ids         [batchSize]randflake.ID
+}
+
+// at moves s to the present millisecond by the counter. It reports false when
+// the clock must be read, or the ready-made IDs are of another second.
+func (s *stock) at(count uint64) bool {
+	if count-s.since < s.ticks {
+		return true
+	}
+	if !s.advance(count) {
+		return false
+	}
+	s.drop()
+	return s.from <= s.ms && s.ms < s.until
+}
+
+// drop gives up the run: it is of another millisecond.
+func (s *stock) drop() { s.word, s.last, s.made = 0, 0, 0 }
+
+// run takes a run as long as those of this millisecond together: a process
+// that makes few trace IDs keeps them in order, one that makes many shares
+// the order's word seldom.
+func (s *stock) run(o *order) bool {
+	n := min(max(s.made, 1), longest)
+	first, ok := o.take(s.ms, n)
+	if ok {
+		s.word, s.last, s.made = first, first+n, s.made+n
+	}
+	return ok
+}
+
+// take hands out n IDs, the first and the last of which it returns; traces of
+// them are for trace IDs. There must be as many.
+func (s *stock) take(n, traces int) (first, last randflake.ID) {
+	first, last = s.ids[s.next], s.ids[s.next+n-1]
+	s.next += n
+	s.traces += traces
+	return first, last
+}
+
+// fill makes new IDs, at least n of them. On an error there are none.
+func (s *stock) fill(source Source, n int) error {
+	s.next, s.end, s.counted, s.traces = 0, 0, 0, 0
+	count, second, err := source.Fill(s.ids[:])
+	if count < 0 || count > len(s.ids) {
+		return fmt.Errorf("idgen: the source says that it gave %d IDs, asked for %d", count, len(s.ids))
+	}
+	ids := s.ids[:count]
+	if slices.Contains(ids, 0) { // never from randflake, but zero is no valid ID
+		ids = slices.DeleteFunc(ids, func(id randflake.ID) bool { return id == 0 })
+	}
+	if len(ids) < n {
+		if err == nil {
+			err = errNoIDs
+		}
+		return err
+	}
+	s.end = len(ids)
+	s.from = second.Add(-hold).UnixMilli()
+	s.until = second.Add(time.Second).UnixMilli()
+	return nil
+}

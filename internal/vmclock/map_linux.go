@@ -1,0 +1,33 @@
+//go:build linux && (amd64 || arm64)
+
+package vmclock
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+	"unsafe"
+)
+
+// mapPage maps the page at path for reading. The device allows one whole page,
+// shared and read-only.
+func mapPage(path string) (*page, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // the mapping stays
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	// What lies behind the end of a plain file cannot be read.
+	if least := int64(unsafe.Sizeof(page{})); info.Mode().IsRegular() && info.Size() < least {
+		return nil, fmt.Errorf("%s: %w: %d bytes, at least %d are needed", path, errShort, info.Size(), least)
+	}
+	b, err := syscall.Mmap(int(f.Fd()), 0, os.Getpagesize(), syscall.PROT_READ, syscall.MAP_SHARED)
+	if err != nil {
+		return nil, &os.PathError{Op: "mmap", Path: path, Err: err}
+	}
+	return (*page)(unsafe.Pointer(unsafe.SliceData(b))), nil
+}

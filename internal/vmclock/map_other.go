@@ -1,0 +1,13 @@
+//go:build !(linux && (amd64 || arm64))
+
+package vmclock
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+)
+
+func mapPage(path string) (*page, error) {
+	return nil, fmt.Errorf("%s is not read on %s/%s: %w", path, runtime.GOOS, runtime.GOARCH, errors.ErrUnsupported)
+}

@@ -1,0 +1,311 @@
+//go:build linux && (amd64 || arm64)
+
+package vmclock
+
+import (
+	"errors"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+)
+
+// device is a file in place of the device, written to as a hypervisor does:
+// through a mapping, so that an update is a matter of nanoseconds.
+type device struct {
+	*page
+	t    testing.TB
+	path string
+}
+
+func newDevice(t testing.TB) *device {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "vmclock")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	if err := f.Truncate(int64(os.Getpagesize())); err != nil {
+		t.Fatal(err)
+	}
+	b, err := syscall.Mmap(int(f.Fd()), 0, os.Getpagesize(), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Munmap(b) })
+	p := (*page)(unsafe.Pointer(unsafe.SliceData(b)))
+	p.magic, p.size, p.version = pageMagic, 4096, 1
+	p.flags.Store(flagGeneration)
+	return &device{page: p, t: t, path: path}
+}
+
+func (d *device) begin() { d.seq.Store(d.seq.Load() | 1) }
+func (d *device) end()   { d.seq.Add(1) }
+
+func (d *device) update(marker, generation uint64) {
+	d.begin()
+	d.marker.Store(marker)
+	d.generation.Store(generation)
+	d.end()
+}
+
+func (d *device) cut(size int64) {
+	if err := os.Truncate(d.path, size); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+func (d *device) open() *Clock {
+	d.t.Helper()
+	c, err := Open(d.path)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return c
+}
+
+func TestLayout(t *testing.T) {
+	var p page
+	for _, tt := range []struct {
+		name      string
+		got, want uintptr
+	}{
+		{"size", unsafe.Offsetof(p.size), 4},
+		{"version", unsafe.Offsetof(p.version), 8},
+		{"seq_count", unsafe.Offsetof(p.seq), 12},
+		{"disruption_marker", unsafe.Offsetof(p.marker), 16},
+		{"flags", unsafe.Offsetof(p.flags), 24},
+		{"vm_generation_counter", unsafe.Offsetof(p.generation), 104},
+		{"the end", unsafe.Sizeof(p), sizeGeneration},
+	} {
+		if tt.got != tt.want {
+			t.Errorf("%s is at %d, want %d", tt.name, tt.got, tt.want)
+		}
+	}
+}
+
+func TestGenerationCounter(t *testing.T) {
+	d := newDevice(t)
+	d.update(5, 7)
+	c := d.open()
+	if source, err := c.Status(); source != GenerationCounter || err != nil {
+		t.Errorf("%v, %v", source, err)
+	}
+	if got := c.Generation(); got != 7 {
+		t.Errorf("generation %d, want 7", got)
+	}
+	d.update(6, 7) // a live migration
+	if got := c.Generation(); got != 7 {
+		t.Errorf("generation %d after a migration, want 7", got)
+	}
+	d.update(7, 8)
+	if got := c.Generation(); got != 8 {
+		t.Errorf("generation %d after a restore, want 8", got)
+	}
+}
+
+// Without the flag, or in a page that ends before the counter.
+func TestDisruptionMarker(t *testing.T) {
+	for name, change := range map[string]func(d *device){
+		"no flag":    func(d *device) { d.flags.Store(0) },
+		"short page": func(d *device) { d.size = 104 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDevice(t)
+			change(d)
+			d.update(5, 7)
+			c := d.open()
+			if source, err := c.Status(); source != DisruptionMarker || err != nil {
+				t.Errorf("%v, %v", source, err)
+			}
+			if got := c.Generation(); got != 5 {
+				t.Errorf("generation %d, want 5", got)
+			}
+			d.update(6, 7)
+			if got := c.Generation(); got != 6 {
+				t.Errorf("generation %d after a disruption, want 6", got)
+			}
+		})
+	}
+}
+
+// A machine that was moved may find that its new host has a counter.
+func TestSourceChanges(t *testing.T) {
+	d := newDevice(t)
+	d.flags.Store(0)
+	d.update(5, 7)
+	c := d.open()
+	d.begin()
+	d.flags.Store(flagGeneration)
+	d.end()
+	if got := c.Generation(); got != 7 {
+		t.Errorf("generation %d, want 7", got)
+	}
+	if source, _ := c.Status(); source != GenerationCounter {
+		t.Errorf("source %v", source)
+	}
+}
+
+func TestPagesThatAreNotUsed(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		change func(d *device)
+		want   string
+	}{
+		{"empty", func(d *device) { d.cut(0) }, "too short: 0 bytes, at least 112"},
+		{"cut", func(d *device) { d.cut(111) }, "too short: 111 bytes, at least 112"},
+		{"its size is too small", func(d *device) { d.size = 31 }, "its size says 31 bytes, at least 32"},
+		{"zeros", func(d *device) { d.magic = 0 }, "begins with 0x0"},
+		{"magic", func(d *device) { d.magic++ }, "begins with 0x4b4c4357"},
+		{"version 0", func(d *device) { d.version = 0 }, "version 0"},
+		{"version 2", func(d *device) { d.version = 2 }, "version 2"},
+		{"version 257", func(d *device) { d.version = 257 }, "version 257"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			d := newDevice(t)
+			tt.change(d)
+			c, err := Open(d.path)
+			if c != nil || err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), d.path) {
+				t.Errorf("%v, %v; want an error with %q", c, err, tt.want)
+			}
+		})
+	}
+	if _, err := Open(t.TempDir()); err == nil {
+		t.Error("a directory was opened")
+	}
+}
+
+func TestNoPermission(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("root may read everything")
+	}
+	d := newDevice(t)
+	if err := os.Chmod(d.path, 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(d.path); !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("%v, want %v", err, fs.ErrPermission)
+	}
+}
+
+// An update that does not end: no call hangs, the generation has changed once,
+// and it is the page's again after the end.
+func TestStuckUpdate(t *testing.T) {
+	d := newDevice(t)
+	d.update(1, 1)
+	c := d.open()
+	d.begin()
+	stuck := c.Generation()
+	if stuck == 1 || stuck == 2 {
+		t.Errorf("generation %d during an update", stuck)
+	}
+	start := time.Now()
+	for range 1_000_000 {
+		if got := c.Generation(); got != stuck {
+			t.Fatalf("%d, then %d", stuck, got)
+		}
+	}
+	// A million times a thousand tries would take more than a minute.
+	if took := time.Since(start); took > 20*time.Second {
+		t.Errorf("each call of a million tries anew: %v", took)
+	}
+	if opened := d.open().Generation(); opened == 1 {
+		t.Error("a clock that is opened during an update takes the page's number for a whole one")
+	}
+	d.generation.Store(2)
+	d.end()
+	if got := c.Generation(); got != 2 {
+		t.Errorf("generation %d after the update, want 2", got)
+	}
+}
+
+// A whole update between two loads of one reading.
+func TestUpdateDuringAReading(t *testing.T) {
+	d := newDevice(t)
+	d.update(1, 1)
+	c := d.open()
+	d.update(2, 2)
+	testHookReading = func() {
+		testHookReading = func() {}
+		d.update(3, 3)
+	}
+	if got := c.Generation(); got != 3 {
+		t.Errorf("generation %d, want 3", got)
+	}
+	if got := c.Generation(); got != 3 {
+		t.Errorf("then %d, want 3", got)
+	}
+}
+
+// What is written while the page is being read is not believed: marker and
+// counter always change together, and the flag decides which is read.
+func TestUpdatesAndManyReaders(t *testing.T) {
+	d := newDevice(t)
+	d.update(0, 0)
+	c := d.open()
+	var floor, written atomic.Uint64 // generations that a reader must, and may, see
+	var stop atomic.Bool
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for !stop.Load() {
+				least := floor.Load()
+				got := c.Generation()
+				most := written.Load()
+				if got>>32 != 0 { // an update was under way for long
+					continue
+				}
+				if got < least || got > most {
+					t.Errorf("generation %d, want %d to %d", got, least, most)
+					return
+				}
+			}
+		})
+	}
+	const wrong = 1 << 30
+	r := rand.New(rand.NewPCG(1, 1))
+	for n := uint64(1); n <= 1_000_000; n++ {
+		written.Store(n)
+		d.begin()
+		flags := uint64(r.IntN(2)) * flagGeneration
+		d.flags.Store(flags)
+		if flags == 0 { // the other field is not the one to be read
+			d.generation.Store(n + wrong)
+			d.marker.Store(n)
+		} else {
+			d.marker.Store(n + wrong)
+			d.generation.Store(n)
+		}
+		d.end()
+		floor.Store(n)
+	}
+	stop.Store(true)
+	wg.Wait()
+}
+
+func TestTheEnvironmentNamesAFile(t *testing.T) {
+	d := newDevice(t)
+	d.update(3, 4)
+	t.Setenv(PathVariable, d.path)
+	if c := open(); c.Generation() != 4 {
+		t.Errorf("generation %d, want 4", c.Generation())
+	}
+}
+
+// The cost of a call while nothing changes.
+func BenchmarkGeneration(b *testing.B) {
+	c := newDevice(b).open()
+	var sum uint64
+	for b.Loop() {
+		sum += c.Generation()
+	}
+	_ = sum
+}

@@ -1,0 +1,189 @@
+// Package vmclock tells whether this machine was restored from a snapshot, as
+// its hypervisor says it in Linux's vmclock page
+// (include/uapi/linux/vmclock-abi.h, version 1). Without such a page, on other
+// systems than Linux and on other processors than amd64 and arm64 it tells
+// nothing: that is [Off].
+package vmclock
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+)
+
+// Device is the page's path, unless the environment variable [PathVariable]
+// names another, which may be a plain file. A plain file must keep its length
+// as long as a process uses it.
+const (
+	Device       = "/dev/vmclock0"
+	PathVariable = "TRACEFLAKE_VMCLOCK"
+)
+
+// Source is what a Clock reads.
+type Source int
+
+// The sources of a generation.
+const (
+	// Off reads nothing: the generation never changes.
+	Off Source = iota
+	// GenerationCounter changes when the machine is restored from a snapshot.
+	GenerationCounter
+	// DisruptionMarker also changes on a live migration. It is read where the
+	// hypervisor has no generation counter.
+	DisruptionMarker
+)
+
+// String returns the source's name in metrics and messages.
+func (s Source) String() string {
+	return [...]string{"off", "generation_counter", "disruption_marker"}[s]
+}
+
+// page is the part of the page that is read here. All fields are
+// little-endian, as both processors are.
+type page struct {
+	magic      uint32
+	size       uint32
+	version    uint16
+	_          [2]byte
+	seq        atomic.Uint32 // odd while the hypervisor writes what follows
+	marker     atomic.Uint64
+	flags      atomic.Uint64
+	_          [72]byte
+	generation atomic.Uint64
+}
+
+const (
+	pageMagic   = 0x4b4c4356 // "VCLK"
+	pageVersion = 1
+	// sizes of a page up to and with its flags, and its generation counter
+	sizeFlags, sizeGeneration = 32, 112
+	// flagGeneration: the page has a generation counter.
+	flagGeneration = 1 << 8
+	// tries of reading the page while it is being written. A hypervisor's
+	// update takes less than a microsecond, these take more.
+	tries = 1000
+)
+
+// Clock reads a page. It is safe for concurrent use.
+type Clock struct {
+	page *page
+	seen atomic.Pointer[state]
+	off  error // why nothing is read
+}
+
+// state is what the page said when its counter of updates was seq.
+type state struct {
+	seq        uint32
+	source     Source
+	generation uint64
+}
+
+// System returns the machine's clock. It is opened by the first call and never nil.
+func System() *Clock { return system() }
+
+var system = sync.OnceValue(open)
+
+func open() *Clock {
+	path := os.Getenv(PathVariable)
+	if path == "" {
+		path = Device
+	}
+	c, err := Open(path)
+	if err != nil {
+		c = &Clock{page: new(page), off: err}
+		c.seen.Store(new(state))
+	}
+	return c
+}
+
+// Open maps the page at path; it stays mapped until the process ends. The
+// error says why it cannot be used: there is none, it may not be read, or it
+// is of a form that is not known here.
+func Open(path string) (*Clock, error) {
+	p, err := mapPage(path)
+	if err != nil {
+		return nil, fmt.Errorf("vmclock: %w", err)
+	}
+	if err := p.check(); err != nil {
+		return nil, fmt.Errorf("vmclock: %s: %w", path, err)
+	}
+	c := &Clock{page: p}
+	c.look()
+	return c, nil
+}
+
+func (p *page) check() error {
+	switch {
+	case p.magic != pageMagic:
+		return fmt.Errorf("it is no vmclock page: it begins with %#x, not %#x", p.magic, pageMagic)
+	case p.version != pageVersion:
+		return fmt.Errorf("version %d of the page is not supported, only version %d", p.version, pageVersion)
+	case p.size < sizeFlags:
+		return fmt.Errorf("%w: its size says %d bytes, at least %d are needed", errShort, p.size, sizeFlags)
+	}
+	return nil
+}
+
+var errShort = errors.New("the page is too short")
+
+// Version returns the page's counter of updates, which costs one load: while it
+// is the same, so is the generation.
+func (c *Clock) Version() uint32 { return c.page.seq.Load() }
+
+// Generation returns a number that changes whenever this machine has been
+// restored from a snapshot, and is constant while [Clock.Status] is Off. It
+// does not wait. The number was the page's at some moment during the call: so
+// whoever compares it with the last one known loads the known one first.
+//
+// While the hypervisor writes the page, and does not finish within a thousand
+// tries, the generation counts as changed. That is the safe side: the old one
+// may be that of the machine which was copied. A page that stays so has
+// changed once.
+func (c *Clock) Generation() uint64 {
+	if s := c.seen.Load(); c.page.seq.Load() == s.seq {
+		return s.generation
+	}
+	return c.look()
+}
+
+// Status returns what the generation is read from. The error is why it is Off.
+func (c *Clock) Status() (Source, error) {
+	return c.seen.Load().source, c.off
+}
+
+// look reads the page and keeps what it says. A call that was delayed may keep
+// an old state: its seq differs from the page's, so it is never used.
+func (c *Clock) look() uint64 {
+	s := state{}
+	for range tries {
+		s = c.page.read()
+		if s.seq&1 == 0 && s.seq == c.page.seq.Load() {
+			c.seen.Store(&s)
+			return s.generation
+		}
+	}
+	// Different from every number before an update: seq is odd, so its
+	// product is never zero.
+	s.seq |= 1
+	s.generation ^= uint64(s.seq) * 0x9e3779b97f4a7c15
+	c.seen.Store(&s)
+	return s.generation
+}
+
+// read returns the page's state, which is torn if seq is odd or has changed since.
+func (p *page) read() state {
+	s := state{seq: p.seq.Load(), source: DisruptionMarker}
+	marker, generation := p.marker.Load(), p.generation.Load()
+	testHookReading()
+	if p.flags.Load()&flagGeneration != 0 && p.size >= sizeGeneration {
+		s.source, s.generation = GenerationCounter, generation
+	} else {
+		s.generation = marker
+	}
+	return s
+}
+
+// testHookReading is called while the page is being read, which is seldom.
+var testHookReading = func() {}
