@@ -30,10 +30,11 @@ func BenchmarkStart(b *testing.B) {
 		file = filepath.Join(b.TempDir(), "leases.db")
 		b.Run(c.name, func(b *testing.B) {
 			config := fleet(b, c.store(b))
-			if c.name == "none" {
+			switch c.name {
+			case "none":
 				config = setup.Config{}
-			} else if c.name == "bolt" {
-				config.SecretFile = ""
+			case "bolt":
+				config.SecretFile = "" // it has its own
 			}
 			start, end := time.Hour, time.Hour
 			for range max(b.N, 20) {
