@@ -74,7 +74,8 @@ func reasonName(i int) string {
 // register makes the instruments. They are only read on collection. A meter
 // that fails is reported, and the generator works without it.
 func (g *Generator) register(mp metric.MeterProvider) {
-	if err := g.instruments(mp.Meter(scope, metric.WithInstrumentationVersion(version.Library()))); err != nil {
+	m := mp.Meter(scope, metric.WithInstrumentationVersion(version.Library()))
+	if err := g.instruments(m); err != nil {
 		otel.Handle(fmt.Errorf("idgen: metrics: %w", err))
 	}
 }
@@ -113,7 +114,8 @@ func (g *Generator) instruments(m metric.Meter) error {
 	// that begins with it.
 	var byReason [len(reasons) + 1]metric.MeasurementOption
 	for i := range byReason {
-		byReason[i] = metric.WithAttributeSet(attribute.NewSet(attribute.String("error.type", reasonName(i))))
+		name := attribute.String("error.type", reasonName(i))
+		byReason[i] = metric.WithAttributeSet(attribute.NewSet(name))
 	}
 	g.metrics, err = m.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		o.ObserveInt64(ids, g.counts.traces.Load(), traces)

@@ -96,7 +96,8 @@ func bad(name, value string, err error) error {
 var (
 	errBlockSize = fmt.Errorf("want a power of two from 1 to %d", randflake.MaxNode+1)
 	errMaxBlocks = errors.New("want a number from 1 on")
-	errNodes     = fmt.Errorf("want FIRST+COUNT, such as 0+1024, with every node below %d", randflake.MaxNode+1)
+	errNodes     = fmt.Errorf("want FIRST+COUNT, such as 0+1024, with every node below %d",
+		randflake.MaxNode+1)
 )
 
 // parseNodes reads FIRST+COUNT.
@@ -149,7 +150,8 @@ func (c Config) check() error {
 	case first != 0 && n == 0, !inRange(first, n):
 		return bad(NodesVar, c.nodes(), errNodes)
 	case size != 0 && (first%size != 0 || n%size != 0):
-		return bad(NodesVar, c.nodes(), fmt.Errorf("want multiples of %d, which is %s", size, BlockSizeVar))
+		return bad(NodesVar, c.nodes(),
+			fmt.Errorf("want multiples of %d, which is %s", size, BlockSizeVar))
 	case c.MaxBlocks < 0:
 		return bad(MaxBlocksVar, fmt.Sprint(c.MaxBlocks), errMaxBlocks)
 	}

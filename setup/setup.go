@@ -83,8 +83,8 @@ func (c Config) open(ctx context.Context, ids *IDs) (err error) {
 		ids.keyring = randflake.NewKeyring(own.Codec())
 	}
 	if ids.keyring == nil {
-		return fmt.Errorf("%w: %s=%s: this store has no secret of its own; set %s to a file made by `traceflake keygen`",
-			ErrConfig, StoreVar, c.store(), SecretFileVar)
+		return fmt.Errorf("%w: %s=%s: this store has no secret of its own; "+
+			"set %s to a file made by `traceflake keygen`", ErrConfig, StoreVar, c.store(), SecretFileVar)
 	}
 	var opts []lease.Option
 	if c.TTL != 0 {
@@ -112,7 +112,8 @@ const (
 // vain.
 func (c Config) wait(ctx context.Context, k *lease.Keeper) error {
 	const look = 50 * time.Millisecond
-	for waited := time.Duration(0); ctx.Err() == nil && waited < c.patience(k.Failure()); waited += look {
+	var waited time.Duration
+	for ; ctx.Err() == nil && waited < c.patience(k.Failure()); waited += look {
 		lookCtx, cancel := context.WithTimeout(ctx, look)
 		leased := k.Ready(lookCtx) == nil
 		cancel()
@@ -153,7 +154,8 @@ func (c Config) explain(err error) error {
 		return bad(BlockSizeVar, fmt.Sprint(c.Nodes.BlockSize),
 			fmt.Errorf("%w; unset it to use the store's (%s=%s)", err, StoreVar, c.store()))
 	case errors.Is(err, lease.ErrInvalidRequest) && c.Nodes.Nodes != 0:
-		return fmt.Errorf("%w: %s=%s, %s=%s: %w", ErrConfig, StoreVar, c.store(), NodesVar, c.nodes(), err)
+		return fmt.Errorf("%w: %s=%s, %s=%s: %w",
+			ErrConfig, StoreVar, c.store(), NodesVar, c.nodes(), err)
 	case errors.Is(err, lease.ErrInvalidRequest):
 		return bad(StoreVar, c.store(), err)
 	}
@@ -173,8 +175,11 @@ func (ids *IDs) Ready(ctx context.Context) error {
 	}
 	// An ID that is used for nothing is the one proof that is exact.
 	_, err := ids.keeper.Next()
-	if err == nil || errors.Is(err, randflake.ErrExhausted) && !errors.Is(err, randflake.ErrClockBehind) {
-		return nil // the IDs of this second are used up: a lease is held
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, randflake.ErrExhausted) && !errors.Is(err, randflake.ErrClockBehind):
+		return nil // a lease is held; its IDs of this second are used up
 	}
 	if failure := ids.keeper.Failure(); failure != nil {
 		return fmt.Errorf("setup: not ready: %w; the store says: %w", err, failure)

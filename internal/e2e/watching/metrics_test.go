@@ -182,7 +182,9 @@ func TestPage(t *testing.T) {
 		first := code(cells[1])[0]
 		switch {
 		case of == nil:
-			m := &measured{kind: strings.TrimSpace(cells[3]), unit: code(cells[4])[0], attributes: make(map[string][]string)}
+			m := &measured{
+				kind: strings.TrimSpace(cells[3]), unit: code(cells[4])[0], attributes: make(map[string][]string),
+			}
 			for _, name := range code(cells[5]) {
 				m.attributes[name] = nil
 			}
@@ -277,7 +279,8 @@ func check(expr string, all map[string]*measured) (series []string, err error) {
 	// Labels begin like series.
 	names := grouping.ReplaceAllString(expr, " ")
 	names = matcher.ReplaceAllStringFunc(names, func(m string) string { return "label_" + m })
-	for _, m := range selector.FindAllStringSubmatch(strings.ReplaceAll(names, "label_traceflake_", "label__"), -1) {
+	names = strings.ReplaceAll(names, "label_traceflake_", "label__")
+	for _, m := range selector.FindAllStringSubmatch(names, -1) {
 		one := all[m[1]]
 		if one == nil {
 			wrong("there is no series %s", m[1])
