@@ -163,10 +163,11 @@ func TestSuspendedDuringAcquire(t *testing.T) {
 	}
 }
 
-// twoBlocks returns a Keeper that holds two blocks.
-func twoBlocks(t *testing.T) *bench {
+// twoBlocks returns a Keeper that holds two blocks, and the life of its machine.
+func twoBlocks(t *testing.T) (b *bench, life *uint64) {
 	t.Helper()
-	b := newBench(t, lease.WithMaxBlocks(2))
+	b = newBench(t, lease.WithMaxBlocks(2))
+	life = b.restorable()
 	b.pass(0)
 	ids := make([]randflake.ID, 1<<17)
 	for range 2 {
@@ -176,12 +177,12 @@ func twoBlocks(t *testing.T) *bench {
 	if len(b.Terms()) != 2 {
 		t.Fatalf("%d blocks are held, want 2", len(b.Terms()))
 	}
-	return b
+	return b, life
 }
 
 // A clock that was stepped asks for no ends, also if it was stepped a moment ago.
 func TestSteppedClockDoesNotRenew(t *testing.T) {
-	b := twoBlocks(t)
+	b, _ := twoBlocks(t)
 	renewals, before := 0, b.block(1)
 	b.SetStore(during{Store: b.store, renew: func() {
 		renewals++
@@ -197,17 +198,25 @@ func TestSteppedClockDoesNotRenew(t *testing.T) {
 	}
 }
 
-// Restored while it closes, a machine gives nothing more back.
+// Restored while it closes, a machine gives nothing more back, nor a grant that
+// is dropped meanwhile.
 func TestRestoredDuringClose(t *testing.T) {
-	b := twoBlocks(t)
-	before, second := b.block(1), b.Terms()[1]
-	b.SetStore(during{Store: b.store, release: func() { b.Drop(second) }})
-	b.Seal()
-	if err := b.GiveBackAll(t.Context()); err != nil {
-		t.Error(err)
-	}
-	if after := b.block(1); after != before {
-		t.Errorf("the second block became %+v", after)
+	for name, happen := range map[string]func(b *bench, second *lease.Term, life *uint64){
+		"restored": func(_ *bench, _ *lease.Term, life *uint64) { *life++ },
+		"dropped":  func(b *bench, second *lease.Term, _ *uint64) { b.Drop(second) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, life := twoBlocks(t)
+			before, second := b.block(1), b.Terms()[1]
+			b.SetStore(during{Store: b.store, release: func() { happen(b, second, life) }})
+			b.Seal()
+			if err := b.GiveBackAll(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if after := b.block(1); after != before {
+				t.Errorf("the second block became %+v", after)
+			}
+		})
 	}
 }
 

@@ -268,8 +268,8 @@ func (k *Keeper) retry(ctx context.Context, t *term, err error) {
 // written without our knowledge, that state is given back.
 func (k *Keeper) giveBack(ctx context.Context, t *term) error {
 	unused, first := t.end(ending{})
-	if !first {
-		return nil // dropped meanwhile: a copy of us may go on with it
+	if !first || !t.alive() {
+		return nil // dropped meanwhile, or restored: a copy of us may go on with it
 	}
 	k.sweep()
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
