@@ -33,6 +33,7 @@ type Keeper struct {
 	store  Store
 	codec  *randflake.Codec
 	cfg    config
+	life   uint64 // the machine's at the start
 	meters *meters
 
 	held       atomic.Pointer[held]
@@ -112,6 +113,7 @@ func newKeeper(s Store, c *randflake.Codec, opts ...Option) (*Keeper, error) {
 		store:   s,
 		codec:   c,
 		cfg:     cfg,
+		life:    cfg.machine(),
 		kick:    make(chan struct{}, 1),
 		ready:   make(chan struct{}),
 		stop:    func() {},

@@ -144,6 +144,56 @@ func TestRestoredBetweenAcquires(t *testing.T) {
 	}
 }
 
+// A kernel is told of a restore a moment after the machine goes on. Until then all
+// copies draw the same nonces, and yet only one of them uses the grant.
+func TestCopiesDrawTheSameNonces(t *testing.T) {
+	b := newBench(t)
+	life := b.restorable()
+	b.pass(time.Second)
+	copies, same := []*bench{}, []string{lease.NewHolder(), lease.NewHolder()}
+	for range 2 {
+		c := &bench{t: t, codec: b.codec, clock: b.clock, store: b.store}
+		var err error
+		if c.Keeper, err = b.Remember(lease.WithClock(b.clock), lease.WithTTL(10*time.Second),
+			lease.WithErrorHandler(func(err error) { c.reports = append(c.reports, err) })); err != nil {
+			t.Fatal(err)
+		}
+		drawn := 0
+		c.SetNonces(func() string {
+			if drawn++; drawn <= len(same) {
+				return same[drawn-1]
+			}
+			return lease.NewHolder()
+		})
+		copies = append(copies, c)
+	}
+	*life++
+	for _, c := range copies {
+		c.wantError(lease.ErrNoLease)
+	}
+	// Both are granted the block before one of them renews it.
+	copies[0].SetStore(during{Store: b.store, renew: func() {
+		copies[0].SetStore(b.store)
+		copies[1].Step(t.Context())
+	}})
+	ids := made{}
+	for range 300 {
+		for _, c := range copies {
+			c.Step(t.Context())
+			ids.fill(t, "one of the copies", c)
+		}
+		b.clock.Add(100 * time.Millisecond)
+	}
+	clones := 0
+	for _, c := range copies {
+		clones += int(c.Drops()["cloned"])
+		c.mustOne()
+	}
+	if clones != 1 {
+		t.Errorf("%d grants were dropped as a clone's, want 1", clones)
+	}
+}
+
 // What happened to the machine while the store was asked counts.
 func TestSuspendedDuringAcquire(t *testing.T) {
 	b := newBench(t)
