@@ -259,6 +259,7 @@ func (g *Generator) change() (restored bool) {
 		g.counts.restores.Add(1)
 		if g.private != nil {
 			g.private.renew()
+			time.AfterFunc(redrawAfter, g.redraw)
 		}
 	}
 	g.life.Add(1)
@@ -266,6 +267,20 @@ func (g *Generator) change() (restored bool) {
 	g.machines.Store(machines) // last: now others need not wait
 	g.generation.Store(generation)
 	return restored
+}
+
+// redrawAfter is how long after a restore a second secret is drawn: the kernel is
+// told of the restore a moment later than this process sees it. Until then it may
+// give the same bytes to every copy.
+const redrawAfter = time.Second
+
+// redraw takes a new secret.
+func (g *Generator) redraw() {
+	g.changing.Lock()
+	defer g.changing.Unlock()
+	g.private.renew()
+	g.life.Add(1)
+	g.clock.epoch.Add(1)
 }
 
 func (g *Generator) sourceGeneration() uint64 {
