@@ -410,21 +410,6 @@ func TestGenerationOnEveryProcessor(t *testing.T) {
 	}
 }
 
-// The processors of today have a counter that is used.
-func TestSystemCounterIsUsed(t *testing.T) {
-	g := New()
-	if g.clock.wrong.Load() {
-		t.Skip("there is no counter in this build or processor")
-	}
-	for end := time.Now().Add(100 * time.Millisecond); time.Now().Before(end); {
-		g.NewIDs(t.Context())
-		g.NewSpanID(t.Context(), trace.TraceID{})
-	}
-	if g.clock.rate.Load() == 0 || g.clock.wrong.Load() {
-		t.Errorf("rate %d, wrong %v", g.clock.rate.Load(), g.clock.wrong.Load())
-	}
-}
-
 // What is left of a run is not used after the order began anew, not even when
 // the clock gets to the run's millisecond once more.
 func TestRunEndsWhenTheOrderBeginsAnew(t *testing.T) {
