@@ -319,13 +319,30 @@ func TestStrict(t *testing.T) {
 			case !errors.Is(err, c.want) || !strings.Contains(err.Error(), "TRACEFLAKE_") ||
 				strings.Contains(err.Error(), "hunter2"):
 				t.Errorf("got %v, want %v", err, c.want)
-			case c.want == lease.ErrBlockSize && !strings.Contains(err.Error(), "TRACEFLAKE_BLOCK_SIZE=16"):
+			case errors.Is(c.want, lease.ErrBlockSize) && !strings.Contains(err.Error(), "TRACEFLAKE_BLOCK_SIZE=16"):
 				t.Errorf("it does not name the block size: %v", err)
 			}
 			if opened.closed != 1 {
 				t.Errorf("the store was closed %d times", opened.closed)
 			}
 		})
+	}
+}
+
+// What a file is made with need not be said again.
+func TestBlockSizeOfTheFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "leases.db")
+	if _, err := boltstore.Open(path, boltstore.WithBlockSize(64)); err != nil {
+		t.Fatal(err)
+	}
+	env(t, map[string]string{setup.StoreVar: "bolt:" + path})
+	g, err := setup.FromEnv(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = g.Shutdown(t.Context()) }()
+	if err := g.Ready(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
 
