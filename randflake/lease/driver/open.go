@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -52,7 +53,7 @@ func Register(scheme string, open Opener) {
 	openers.Lock()
 	defer openers.Unlock()
 	if _, taken := openers.byScheme[scheme]; taken || open == nil {
-		panic("lease: Register of " + scheme + ": the scheme is taken, or the opener nil")
+		panic("driver: Register of " + scheme + ": the scheme is taken, or the opener nil")
 	}
 	if openers.byScheme == nil {
 		openers.byScheme = make(map[string]Opener)
@@ -60,16 +61,11 @@ func Register(scheme string, open Opener) {
 	openers.byScheme[scheme] = open
 }
 
-// Schemes returns the schemes that are registered, sorted.
-func Schemes() []string {
+// schemes returns the schemes that are registered, sorted.
+func schemes() []string {
 	openers.RLock()
 	defer openers.RUnlock()
-	var schemes []string
-	for scheme := range openers.byScheme {
-		schemes = append(schemes, scheme)
-	}
-	slices.Sort(schemes)
-	return schemes
+	return slices.Sorted(maps.Keys(openers.byScheme))
 }
 
 // Open opens the store that url names: "bolt:PATH", "postgres://…",
@@ -83,7 +79,7 @@ func Open(ctx context.Context, url string, nodes NodeRange) (Store, error) {
 	if !ok || open == nil {
 		// The text may be a path or a password, so it is not repeated.
 		return nil, fmt.Errorf("%w; what its address may begin with: %s",
-			ErrUnknownScheme, strings.Join(Schemes(), ", "))
+			ErrUnknownScheme, strings.Join(schemes(), ", "))
 	}
 	return open(ctx, url, nodes)
 }
