@@ -125,6 +125,10 @@ asm-check: ## prove that the amd64 assembly is what its generator writes
 	(cd "$$tmp/_asm" && GOWORK=off go run . -out ../batch_amd64.s)
 	diff -u sparx64/batch_amd64.s "$$tmp/batch_amd64.s"
 
+.PHONY: alerts
+alerts: ## check the alert rules and run their tests with promtool
+	deploy/prometheus/check
+
 .PHONY: consumers
 consumers: engines ## do outside of the repository what users do with each package, served as the next version
 	go run ./internal/release consumers

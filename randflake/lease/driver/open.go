@@ -18,6 +18,17 @@ import (
 // URL's scheme. Import the store's package, as one does with database/sql.
 var ErrUnknownScheme = errors.New("lease: unknown kind of store")
 
+// packages says what to import for the schemes of this project.
+var packages = map[string]string{
+	"bolt":       "boltstore",
+	"postgres":   "pgstore",
+	"postgresql": "pgstore",
+	"etcd":       "etcdstore",
+	"etcds":      "etcdstore",
+	"k8s":        "k8sstore",
+	"s3":         "s3store",
+}
+
 // Store is a store that [Open] opened. Close ends what was opened with it;
 // close the Keeper first.
 type Store interface {
@@ -77,9 +88,13 @@ func Open(ctx context.Context, url string, nodes NodeRange) (Store, error) {
 	open := openers.byScheme[scheme]
 	openers.RUnlock()
 	if !ok || open == nil {
+		imported := strings.Join(schemes(), ", ")
+		if name := packages[scheme]; ok && name != "" {
+			return nil, fmt.Errorf("%w: %s: import _ %q in the program, which has %s",
+				ErrUnknownScheme, scheme, "github.com/traceflake/traceflake/randflake/lease/"+name, imported)
+		}
 		// The text may be a path or a password, so it is not repeated.
-		return nil, fmt.Errorf("%w; what its address may begin with: %s",
-			ErrUnknownScheme, strings.Join(schemes(), ", "))
+		return nil, fmt.Errorf("%w; what its address may begin with: %s", ErrUnknownScheme, imported)
 	}
 	return open(ctx, url, nodes)
 }
