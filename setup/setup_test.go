@@ -319,7 +319,7 @@ func TestStrict(t *testing.T) {
 			case !errors.Is(err, c.want) || !strings.Contains(err.Error(), "TRACEFLAKE_") ||
 				strings.Contains(err.Error(), "hunter2"):
 				t.Errorf("got %v, want %v", err, c.want)
-			case c.want == lease.ErrBlockSize && !strings.Contains(err.Error(), "TRACEFLAKE_BLOCK_SIZE=16"):
+			case errors.Is(c.want, lease.ErrBlockSize) && !strings.Contains(err.Error(), "TRACEFLAKE_BLOCK_SIZE=16"):
 				t.Errorf("it does not name the block size: %v", err)
 			}
 			if opened.closed != 1 {
@@ -383,6 +383,30 @@ func TestDeadStore(t *testing.T) {
 	}
 	if err := g.Shutdown(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// Close gives the lease back, as Shutdown does: an embedded Generator's Close would keep it.
+func TestCloseGivesBack(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "leases.db")
+	env(t, map[string]string{setup.StoreVar: "bolt:" + path})
+	ids, err := setup.FromEnv(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ids.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s, err := boltstore.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks, err := s.List(t.Context())
+	if err != nil || len(blocks) != 1 || blocks[0].Owner != "" || blocks[0].GrantedUntil.After(time.Now().Add(time.Minute)) {
+		t.Errorf("after Close: %+v, %v", blocks, err)
+	}
+	if err := ids.Shutdown(t.Context()); err != nil {
+		t.Errorf("Shutdown after Close: %v", err)
 	}
 }
 
