@@ -78,7 +78,7 @@ type optionFunc func(*Generator)
 
 func (f optionFunc) apply(g *Generator) { f(g) }
 
-// WithClock sets the clock, of which only Now is read; the default is
+// WithClock sets the clock, of which only Now is read; the default, and nil, is
 // [SystemClock]. It must be safe for concurrent use.
 func WithClock(clock Clock) Option {
 	return optionFunc(func(g *Generator) {

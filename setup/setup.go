@@ -31,8 +31,7 @@ type IDs struct {
 }
 
 // FromEnv returns the generator that the environment asks for. Call its
-// [IDs.Shutdown] after that of the TracerProvider: [idgen.Generator.Close] alone
-// keeps the leases.
+// [IDs.Shutdown] after that of the TracerProvider.
 //
 // It waits for the first lease, for a second at most; see the package's
 // documentation for what TRACEFLAKE_STRICT changes. IDs made without a lease are
@@ -236,4 +235,15 @@ func (ids *IDs) Shutdown(ctx context.Context) error {
 		ids.shutdownErr = errors.Join(errs...)
 	})
 	return ids.shutdownErr
+}
+
+// closing is how long [IDs.Close] waits for the store.
+const closing = 5 * time.Second
+
+// Close is [IDs.Shutdown] with at most 5 s for the store. It stands in the place of
+// [idgen.Generator.Close], which knows nothing of leases and would keep them.
+func (ids *IDs) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), closing)
+	defer cancel()
+	return ids.Shutdown(ctx)
 }

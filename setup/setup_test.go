@@ -403,6 +403,30 @@ func TestDeadStore(t *testing.T) {
 	}
 }
 
+// Close gives the lease back, as Shutdown does: an embedded Generator's Close would keep it.
+func TestCloseGivesBack(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "leases.db")
+	env(t, map[string]string{setup.StoreVar: "bolt:" + path})
+	ids, err := setup.FromEnv(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ids.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s, err := boltstore.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks, err := s.List(t.Context())
+	if err != nil || len(blocks) != 1 || blocks[0].Owner != "" || blocks[0].GrantedUntil.After(time.Now().Add(time.Minute)) {
+		t.Errorf("after Close: %+v, %v", blocks, err)
+	}
+	if err := ids.Shutdown(t.Context()); err != nil {
+		t.Errorf("Shutdown after Close: %v", err)
+	}
+}
+
 func TestBadValues(t *testing.T) {
 	good := file(t, secret)
 	const store = "setup-test://user:hunter2@host"
