@@ -246,8 +246,9 @@ func (k *Keeper) note(t *term, err error) {
 // Fill before and not yet used are then best thrown away.
 func (k *Keeper) Generation() uint64 { return k.generation.Load() }
 
-// Close seals the generators, so that no ID is made after it, ends the
-// goroutine and gives the unused seconds back to the store. If ctx ends before that is done they are lost until the lease's end, nothing worse; the
+// Close seals the generators, so that no ID is made after it, ends the goroutine
+// and the metrics, and gives the unused seconds back to the store. If ctx ends
+// before that is done they are lost until the lease's end, nothing worse; the
 // error says so. Closing again returns the same.
 func (k *Keeper) Close(ctx context.Context) error {
 	k.closing.Do(func() {

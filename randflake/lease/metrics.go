@@ -65,9 +65,7 @@ type counts struct {
 // request counts one request to the store.
 func (c *counts) request(o operation, err error) { c.requests[o][outcome(err)].Add(1) }
 
-// register makes the Keeper's metrics, and returns what ends those of the leases
-// held. The counters stay: the last requests are made by Close, and collected
-// after it.
+// register makes the Keeper's metrics, and returns what ends them.
 func (k *Keeper) register(mp metric.MeterProvider) (metric.Registration, error) {
 	m := mp.Meter(scope, metric.WithInstrumentationVersion(version.Library()))
 	var errs [4]error
@@ -86,20 +84,19 @@ func (k *Keeper) register(mp metric.MeterProvider) (metric.Registration, error) 
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
 	}
-	if _, err = m.RegisterCallback(k.counts.observe(requests, drops), requests, drops); err != nil {
-		return nil, err
-	}
+	observe := k.counts.observer(requests, drops)
 	return m.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		held := k.held.Load().terms
 		o.ObserveInt64(blocks, int64(len(held)))
 		o.ObserveFloat64(remaining, k.remaining(held).Seconds())
+		observe(o)
 		return nil
-	}, remaining, blocks)
+	}, requests, drops, remaining, blocks)
 }
 
-// observe returns what reports every counter, those at 0 too: an alert on a rate
+// observer returns what reports every counter, those at 0 too: an alert on a rate
 // misses the first count of a series that begins with it.
-func (c *counts) observe(requests, drops metric.Int64Observable) metric.Callback {
+func (c *counts) observer(requests, drops metric.Int64Observable) func(metric.Observer) {
 	of := func(attrs ...attribute.KeyValue) metric.MeasurementOption {
 		return metric.WithAttributeSet(attribute.NewSet(attrs...))
 	}
@@ -117,7 +114,7 @@ func (c *counts) observe(requests, drops metric.Int64Observable) metric.Callback
 	for r := range reasons {
 		byReason[r] = of(attribute.String("traceflake.lease.drop.reason", r.String()))
 	}
-	return func(_ context.Context, observer metric.Observer) error {
+	return func(observer metric.Observer) {
 		for o := range c.requests {
 			for i := range c.requests[o] {
 				observer.ObserveInt64(requests, c.requests[o][i].Load(), byOutcome[o][i])
@@ -126,7 +123,6 @@ func (c *counts) observe(requests, drops metric.Int64Observable) metric.Callback
 		for r := range c.drops {
 			observer.ObserveInt64(drops, c.drops[r].Load(), byReason[r])
 		}
-		return nil
 	}
 }
 

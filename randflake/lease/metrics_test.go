@@ -1,6 +1,8 @@
 package lease_test
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -103,9 +105,7 @@ func TestMetrics(t *testing.T) {
 	})
 	b.Unregister()
 	for name := range collect(t, reader) {
-		if strings.HasPrefix(name, "traceflake.lease.blocks") || strings.HasPrefix(name, "traceflake.lease.remaining") {
-			t.Errorf("%s is still observed after Close", name)
-		}
+		t.Errorf("%s is still observed after Close", name)
 	}
 }
 
@@ -138,31 +138,37 @@ func TestSeriesBeginAtZero(t *testing.T) {
 	}
 }
 
-// A program may set its meter provider after it has started the Keeper, and ends
-// it after the Keeper.
-func TestRequestsBeforeAndAfterTheProvider(t *testing.T) {
-	reader := metric.NewManualReader()
+// newer is a store with an error that no other test has.
+type newer struct{ *driver.Memory }
+
+func (newer) Acquire(context.Context, lease.Request) (lease.Grant, error) {
+	return lease.Grant{}, lease.ErrSchemaVersion
+}
+
+// A program may set its meter provider after it has started the Keeper.
+func TestRequestsBeforeTheProvider(t *testing.T) {
 	codec, err := randflake.NewCodec(make([]byte, 16))
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, err := lease.Start(t.Context(), driver.NewMemory(), codec)
+	failed := make(chan error, 1)
+	k, err := lease.Start(t.Context(), newer{driver.NewMemory()}, codec,
+		lease.WithErrorHandler(func(err error) { failed <- err }))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := k.Ready(t.Context()); err != nil {
-		t.Fatal(err)
+	<-failed
+	if err := k.Failure(); !errors.Is(err, lease.ErrSchemaVersion) {
+		t.Errorf("the last failure is %v", err)
 	}
-	before := otel.GetMeterProvider()
+	reader, before := metric.NewManualReader(), otel.GetMeterProvider()
 	otel.SetMeterProvider(metric.NewMeterProvider(metric.WithReader(reader)))
 	defer otel.SetMeterProvider(before)
+	const refused = "traceflake.lease.requests {request} error.type=schema_version,traceflake.lease.operation=acquire"
+	if n := collect(t, reader)[refused]; n < 1 {
+		t.Errorf("%v requests, made at least one", n)
+	}
 	if err := k.Close(t.Context()); err != nil {
 		t.Fatal(err)
-	}
-	got := collect(t, reader)
-	for _, operation := range []string{"acquire", "release"} {
-		if n := got["traceflake.lease.requests {request} traceflake.lease.operation="+operation]; n != 1 {
-			t.Errorf("%s: %v, want 1", operation, n)
-		}
 	}
 }
