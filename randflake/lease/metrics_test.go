@@ -157,9 +157,8 @@ func TestRequestsBeforeTheProvider(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	<-failed
-	if err := k.Failure(); !errors.Is(err, lease.ErrSchemaVersion) {
-		t.Errorf("the last failure is %v", err)
+	if err := <-failed; !errors.Is(err, lease.ErrSchemaVersion) || !errors.Is(k.Failure(), err) {
+		t.Errorf("%v, and the last failure is %v", err, k.Failure())
 	}
 	reader, before := metric.NewManualReader(), otel.GetMeterProvider()
 	otel.SetMeterProvider(metric.NewMeterProvider(metric.WithReader(reader)))
