@@ -53,15 +53,15 @@ var targets = []target{
 const list = "docs/testing.md"
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx); err != nil {
+	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context) error {
+func run() error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
 	only := flag.String("only", "", "packages, by directory, with commas between; default: all")
 	limit := flag.Duration("for", 0, "end after this time; the next run goes on there")
 	grown := flag.Bool("grown", false, "tests were only added since the last run: do not try again what was killed")
