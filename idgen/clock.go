@@ -131,18 +131,3 @@ func (k *clock) read(r *reading, before uint64) {
 		r.since = r.origin
 	}
 }
-
-// advance moves r to the millisecond at count. It reports false when the clock
-// must be read.
-func (r *reading) advance(count uint64) bool {
-	if r.ticks == 0 {
-		return false
-	}
-	n := (count - r.origin) / r.ticks
-	if n >= trust {
-		return false
-	}
-	r.ms = r.first + int64(n) //nolint:gosec // at most trust
-	r.since = r.origin + n*r.ticks
-	return true
-}

@@ -153,5 +153,5 @@ func secondOf(t time.Time) (uint64, error) {
 }
 
 func timeOf(second uint64) time.Time {
-	return time.Unix(Epoch+int64(second), 0).UTC() //nolint:gosec // at most 2^30
+	return time.Unix(Epoch+int64(second), 0).UTC()
 }

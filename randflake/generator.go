@@ -163,7 +163,7 @@ func (g *Generator) Fill(dst []ID) (n int, second time.Time, err error) {
 		return 0, time.Time{}, err
 	}
 	g.codec.encryptRun(dst[:count], g.raw(word))
-	return int(count), timeOf(word >> g.shift), err //nolint:gosec // at most len(dst)
+	return int(count), timeOf(word >> g.shift), err
 }
 
 // Extend moves the lease's end to a later time. It fails if the generator is

@@ -40,7 +40,7 @@ func Parse(s string) (ID, error) {
 func (id ID) String() string { return strconv.FormatUint(uint64(id), textBase) }
 
 // Int64 returns the ID as the signed number that other implementations print.
-func (id ID) Int64() int64 { return int64(id) } //nolint:gosec // the same 64 bits, read as signed
+func (id ID) Int64() int64 { return int64(id) }
 
 // MarshalText writes what [ID.String] returns. The error is always nil.
 func (id ID) MarshalText() ([]byte, error) {

@@ -62,7 +62,7 @@ func New(t time.Time, sequence uint32, low randflake.ID) (trace.TraceID, error) 
 // Time returns the time of the clear half: a whole millisecond from 2020 to
 // 2089, UTC. It does not check whether the ID is ours; see [Plausible].
 func Time(id trace.TraceID) time.Time {
-	return time.UnixMilli(EpochMillis + int64(high(id)>>SequenceBits)).UTC() //nolint:gosec // 41 bits
+	return time.UnixMilli(EpochMillis + int64(high(id)>>SequenceBits)).UTC()
 }
 
 // Sequence returns the place of id within its millisecond, 0 to [MaxSequence].

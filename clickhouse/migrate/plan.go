@@ -113,7 +113,7 @@ func (m *migration) checkNames(tables map[string]facts, begun bool) error {
 
 // tables finds the table, under the suffix "", and those under the working names.
 func (m *migration) tables(ctx context.Context) (map[string]facts, error) {
-	isNew := "sorting_key = " + ddl.QuoteText(ddl.SortingKey)
+	isNew := m.IsShaped()
 	if m.Cluster != "" {
 		isNew = m.IsFront()
 	}

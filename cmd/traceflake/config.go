@@ -55,7 +55,7 @@ func (f *flags) keyring(cmd *cobra.Command) (*randflake.Keyring, error) {
 		path = os.Getenv(setup.SecretFileVar)
 	}
 	if path == "" {
-		return nil, nil //nolint:nilnil // no secret is no error
+		return nil, nil
 	}
 	k, err := setup.LoadKeyring(path)
 	if err != nil {

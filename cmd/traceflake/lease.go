@@ -225,10 +225,10 @@ func state(b lease.Block, now time.Time) string {
 	case b.Holder == "":
 		return "without a holder, free from " + until
 	}
-	if b.Owner != "" {
-		return "held by " + b.Owner + " (" + b.Holder + ") until " + until
+	if b.Owner == "" { // it was given back a moment ago, or its holder has no name
+		return "without an owner (" + b.Holder + "), free from " + until
 	}
-	return "held by " + b.Holder + " until " + until
+	return "held by " + b.Owner + " (" + b.Holder + ") until " + until
 }
 
 // alike reports whether two blocks differ by nothing but their nodes. After a

@@ -279,13 +279,19 @@ func TestLease(t *testing.T) {
 		t.Fatal(err)
 	}
 	holder := lease.NewHolder()
-	g, err := s.Acquire(t.Context(), lease.Request{Holder: holder, Now: time.Now().Add(time.Second), TTL: 5 * time.Minute})
+	g, err := s.Acquire(t.Context(), lease.Request{Holder: holder, Now: time.Now().Add(time.Second), TTL: 5 * time.Minute, Owner: "checkout-7"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv(setup.StoreVar, store)
-	command(t, "", "lease", "show", "3").want(t, 0, "held by "+holder+" until "+g.End.UTC().Format(time.RFC3339), "")
+	command(t, "", "lease", "show", "3").want(t, 0, "held by checkout-7 ("+holder+") until "+g.End.UTC().Format(time.RFC3339), "")
 	command(t, "", "lease", "show", "3", "-o", "json").want(t, 0, `"holder":"`+holder+`"`, "")
+	// Given back, it is nobody's, also in the second that is left of it.
+	next := lease.NewHolder()
+	if err := s.Release(t.Context(), g, next, g.End.Add(-time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	command(t, "", "lease", "show", "3").want(t, 0, "without an owner ("+next+"), free from ", "")
 	command(t, "", "lease", "show", "8").want(t, 1, "", "node 8 was never granted")
 	command(t, "", "lease", "show", "131072").want(t, 2, "", "no node")
 
@@ -317,10 +323,10 @@ func TestInspectOwner(t *testing.T) {
 		t.Fatal(err)
 	}
 	holder := lease.NewHolder()
-	if _, err := s.Acquire(t.Context(), lease.Request{Holder: holder, Now: time.Now(), TTL: time.Minute}); err != nil {
+	if _, err := s.Acquire(t.Context(), lease.Request{Holder: holder, Now: time.Now(), TTL: time.Minute, Owner: "checkout-7"}); err != nil {
 		t.Fatal(err)
 	}
-	for node, want := range map[uint32]string{5: "block 0+8, held by " + holder, 9: "lease now never granted"} {
+	for node, want := range map[uint32]string{5: "block 0+8, held by checkout-7 (" + holder, 9: "lease now never granted"} {
 		low, err := keyring(t, secret).Codec().Encode(randflake.Parts{Time: time.Now(), Node: node})
 		if err != nil {
 			t.Fatal(err)

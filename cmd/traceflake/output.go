@@ -41,7 +41,7 @@ func (o *output) flush() error {
 
 func isTerminal(w any) bool {
 	file, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(file.Fd())) //nolint:gosec // a descriptor is an int
+	return ok && term.IsTerminal(int(file.Fd()))
 }
 
 // Colours of ECMA-48.

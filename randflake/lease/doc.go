@@ -65,8 +65,8 @@
 //     renewal, about half a TTL, both make the same IDs.
 //   - If the nonce of a renewal was drawn before the clone and written after it,
 //     that lasts until the next renewal of each.
-//   - If one copy gives the grant back, whoever gets the block next meets the
-//     other copy until that one's renewal.
+//   - If one copy gives the grant back, the next holder may be granted seconds of
+//     which the other copy has made IDs, or goes on making them until its renewal.
 //   - If the store is raised meanwhile, both use up what they have.
 //   - IDs that were reserved before the clone are handed out by both.
 //   - If both draw the same random numbers, which kernels before 5.18 may give

@@ -190,7 +190,7 @@ func (k *Keeper) overflow(h *held, first int, dst []randflake.ID, n int, second 
 		k.note(t, err)
 		if err == nil || n > 0 {
 			// The others come first until they have borrowed, too.
-			h.turn.CompareAndSwap(uint32(first), uint32((i+1)%len(h.terms))) //nolint:gosec // a few terms
+			h.turn.CompareAndSwap(uint32(first), uint32((i+1)%len(h.terms)))
 			return n, second, err
 		}
 		if !errors.Is(err, randflake.ErrSealed) {

@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/metric"
 
+	"github.com/traceflake/traceflake/internal/vmclock"
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/randflake/lease/internal/owner"
 )
@@ -89,7 +90,7 @@ func WithErrorHandler(handle func(error)) Option {
 
 func newConfig(opts []Option) (config, error) {
 	c := config{ttl: DefaultTTL, maxBlocks: 4, owner: owner.Default(), clock: randflake.SystemClock, report: otel.Handle,
-		machine: func() uint64 { return 0 }}
+		machine: vmclock.System().Generation}
 	for _, opt := range opts {
 		opt.apply(&c)
 	}

@@ -163,6 +163,9 @@ func (k *Keeper) acquire(ctx context.Context) {
 	if !before.wall.Before(g.End) {
 		return // over already; its answer may have been lost for so long
 	}
+	if k.holds(g) {
+		return
+	}
 	t, err := k.newTerm(g, before, won.life)
 	if err != nil {
 		k.failed(ctx, "acquire", err)
@@ -174,6 +177,19 @@ func (k *Keeper) acquire(ctx context.Context) {
 		return
 	}
 	k.prove(t)
+}
+
+// holds tells whether a new grant has seconds that were granted to a term that
+// goes on: a copy of this process gave them back. Neither is used any more.
+func (k *Keeper) holds(g Grant) bool {
+	for _, t := range k.terms {
+		if t.node == g.Node && t.over.Load() == nil && g.Start.Before(t.grant.End) {
+			k.drop(t, cloned, fmt.Errorf("%w: node %d was granted anew before the grant's end: "+
+				"a copy of this process gave it back", ErrCloned, g.Node))
+			return true
+		}
+	}
+	return false
 }
 
 // prove lets IDs be made of a term that is ours alone.

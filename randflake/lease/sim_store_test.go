@@ -201,7 +201,7 @@ func (c client) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 		early := r
 		early.Now = r.Now.Add(p.ahead)
 		p.tell(func() {
-			w.after(w.between(0, p.ahead), func() { _ = acquire(p.host.server, early) })
+			w.after(w.between(0, w.ttl), func() { _ = acquire(p.host.server, early) })
 		})
 		p.ahead = 0
 		return lease.Grant{}, errNoAnswer
@@ -242,6 +242,8 @@ func (c client) Renew(ctx context.Context, g lease.Grant, next string, end time.
 			}
 			w.ledger.acknowledged(p, got.of, next)
 		})
+	case w.variant.reads != nil && errors.Is(got.err, lease.ErrLost):
+		got.err = errNoAnswer // a refusal says nothing to this one
 	case w.variant.assumes && errors.Is(got.err, errNoAnswer):
 		got.err, got.grant = nil, g
 		got.grant.End, got.grant.Version, got.grant.Holder = end.Truncate(time.Second), g.Version+1, next

@@ -150,15 +150,16 @@ func (w *world) chaos() {
 			}
 		case 28, 29:
 			// The first Acquire is sent while the clock is ahead and arrives late;
-			// then the clock is set right, or back.
+			// then the clock is set back, so far that the block is free for the
+			// late one.
 			if w.room() {
-				slow := &host{id: len(w.hosts), server: h.server, skew: -w.between(0, 2*w.ttl)}
+				slow := &host{id: len(w.hosts), server: h.server, skew: -w.between(w.ttl, 2*w.ttl)}
 				w.hosts = append(w.hosts, slow)
 				p := w.start(slow, nil)
-				p.plan.ahead = w.between(w.ttl, 6*w.ttl)
+				p.plan.ahead = w.between(0, w.ttl/2) - slow.skew
 				p.ahead = p.plan.ahead
 				w.after(w.between(50*time.Millisecond, time.Second), func() { slow.cut = w.now + w.between(0, 2*w.ttl) })
-				w.after(w.between(100*time.Millisecond, w.ttl), func() {
+				w.after(w.between(100*time.Millisecond, w.ttl/2), func() {
 					if w.room() {
 						w.start(h, nil) // may get the same block
 					}
@@ -324,13 +325,13 @@ func TestSimulationCatches(t *testing.T) {
 	for _, v := range wrongVariants {
 		t.Run(v.name, func(t *testing.T) {
 			t.Parallel()
-			for seed := range uint64(200) {
+			for seed := range uint64(2 * *simSeeds) {
 				if w := simulate(seed+1, v); w.failed != nil {
 					t.Logf("caught by seed %d: %s", seed+1, w.failed.text)
 					return
 				}
 			}
-			t.Error("200 seeds did not catch it")
+			t.Errorf("%d seeds did not catch it", 2**simSeeds)
 		})
 	}
 }

@@ -23,12 +23,16 @@ func (t Table) ColumnsGuard() string {
 // RowsGuard is for the table that holds the rows. Its projections may hold more
 // than those that are created here, but nothing less: searches would read the table.
 func (t Table) RowsGuard() string {
+	return t.guard(t.Rows(), t.IsShaped(), "has another shape and was left as it is: migrate it or choose another name")
+}
+
+// IsShaped is a condition for the table that holds the rows.
+func (t Table) IsShaped() string {
 	conditions := []string{"sorting_key = " + QuoteText(SortingKey)}
 	for _, p := range t.projections() {
 		conditions = append(conditions, p.isThere())
 	}
-	return t.guard(t.Rows(), strings.Join(conditions, " AND "),
-		"has another shape and was left as it is: migrate it or choose another name")
+	return strings.Join(conditions, " AND ")
 }
 
 // IsFront is a condition for the Distributed table over the rows.

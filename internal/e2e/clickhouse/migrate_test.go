@@ -454,7 +454,7 @@ func TestMigrateRefuses(t *testing.T) {
 		"a column of nothing": {in1, []string{"ALTER TABLE spans ADD COLUMN Tenant String EPHEMERAL"}, "the EPHEMERAL column Tenant"},
 		"more, rows there":    {onCluster, []string{"ALTER TABLE spans ADD COLUMN Tenant String", createTable(t, clickhouse.Schema{Table: "spans_local"})}, "the column Tenant"},
 		"other columns":       {in1, []string{"-", "CREATE TABLE spans (Body String) ENGINE = MergeTree ORDER BY Body"}, "column Timestamp"},
-		"sorted alike":        {in1, []string{"-", "CREATE TABLE spans (TraceId String, Timestamp DateTime) ENGINE = MergeTree ORDER BY (TraceId, Timestamp)"}, "another shape"},
+		"sorted alike":        {in1, []string{"-", "CREATE TABLE spans (TraceId String, Timestamp DateTime) ENGINE = MergeTree ORDER BY (TraceId, Timestamp)"}, "column Timestamp"},
 		"Memory":              {in1, []string{"-", with("Memory")}, "engine Memory"},
 		"Log":                 {in1, []string{"-", with("Log")}, "engine Log"},
 		"ReplacingMergeTree":  {in1, []string{"-", with("ReplacingMergeTree ORDER BY TraceState")}, "engine ReplacingMergeTree"},
@@ -516,6 +516,27 @@ func createTable(t *testing.T, s clickhouse.Schema) string {
 	}
 	t.Fatal("no table")
 	return ""
+}
+
+// TestMigratePlain: a Plain table becomes one with fine granules, and keeps its spans.
+func TestMigratePlain(t *testing.T) {
+	e := newEngine(t)
+	old := few()
+	s := clickhouse.Schema{Table: "spans", Plain: true}
+	e.run(s.Statements())
+	e.insert("spans", old)
+	s.Plain = false
+	if err := s.Create(t.Context(), e.db); err == nil || !strings.Contains(err.Error(), "migrate it") {
+		t.Errorf("create over a plain table: %v", err)
+	}
+	if err := migrate.Run(t.Context(), e.db, s, nil); err != nil {
+		t.Fatal(err)
+	}
+	e.holds("spans", ids(old))
+	e.only("spans", "_old")
+	if err := s.Create(t.Context(), e.db); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestMigrateNeedsAtomic(t *testing.T) {

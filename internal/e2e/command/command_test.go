@@ -115,7 +115,7 @@ func TestStores(t *testing.T) {
 			}
 			made := strings.Fields(p.run(t, 0, "new", "-n", "3"))
 			p.run(t, 0, append([]string{"verify", id.String()}, made...)...)
-			if out := p.run(t, 0, "inspect", made[0]); strings.Contains(out, block) || !strings.Contains(out, ", free since ") && !strings.Contains(out, ", without a holder") {
+			if out := p.run(t, 0, "inspect", made[0]); strings.Contains(out, block) || !strings.Contains(out, ", free since ") && !strings.Contains(out, ", without an owner") {
 				t.Errorf("inspect says\n%s", out)
 			}
 			if out := p.run(t, 0, "lease", "list", "-o", "json"); strings.Count(out, "\n") != 2 {

@@ -144,7 +144,7 @@ func TestKeysOfTheVersionBefore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		go func() { _, err := s.List(ctx); atOnce <- err }()
+		go func() { _, err := s.Get(ctx, lease.Grant{}); atOnce <- err }()
 	}
 	for range 4 {
 		if err := <-atOnce; err != nil {
@@ -214,7 +214,7 @@ func TestMigrationDies(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.List(ctx); !errors.Is(err, errDied) {
+		if _, err := s.Get(ctx, lease.Grant{}); !errors.Is(err, errDied) {
 			t.Errorf("after %d transactions: %v", after, err)
 		}
 		want := []string{
@@ -227,6 +227,13 @@ func TestMigrationDies(t *testing.T) {
 			t.Errorf("after %d transactions the config is %s, want %s", after, got, want)
 		}
 		if s, err = etcdstore.New(client, etcdstore.WithPrefix(prefix)); err != nil {
+			t.Fatal(err)
+		}
+		if after < 3 { // a call that only looks does not go on with it
+			_, err = s.List(ctx)
+			wantError(t, "list", err, lease.ErrSchemaVersion)
+		}
+		if _, err := s.Get(ctx, lease.Grant{}); err != nil {
 			t.Fatal(err)
 		}
 		wantBlocks(t, s, 0, 1)

@@ -70,22 +70,25 @@ func TestTableOfTheVersionBefore(t *testing.T) {
 		t.Errorf("a store with another block size left the comment %q", got)
 	}
 
+	s, err := pgstore.New(pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.List(ctx) // which only looks
+	wantError(t, "list", err, lease.ErrSchemaVersion, "Schema")
+
 	atOnce := make(chan error)
 	for range 4 { // processes start together
 		s, err := pgstore.New(pool)
 		if err != nil {
 			t.Fatal(err)
 		}
-		go func() { _, err := s.List(ctx); atOnce <- err }()
+		go func() { _, err := s.Get(ctx, lease.Grant{}); atOnce <- err }()
 	}
 	for range 4 {
 		if err := <-atOnce; err != nil {
 			t.Error(err)
 		}
-	}
-	s, err := pgstore.New(pool)
-	if err != nil {
-		t.Fatal(err)
 	}
 	wantWritten(t, s)
 	if got := comment(); got != "traceflake leases, schema 2, blocks of 32768 nodes" {
@@ -158,7 +161,7 @@ func TestOldTableWithoutRights(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = s.Close() }()
-	_, err = s.List(ctx)
+	_, err = s.Get(ctx, lease.Grant{})
 	wantError(t, "no right to change the table", err, nil, "must be owner", "Store.Schema")
 
 	operator, err := pgstore.New(admin)
@@ -175,7 +178,7 @@ func TestOldTableWithoutRights(t *testing.T) {
 func TestTheStoresOwnBlockSize(t *testing.T) {
 	server := embedded.PostgresForTest(t)
 	ctx, pool := context.Background(), connect(t, server.DSN())
-	first, err := pgstore.New(pool, pgstore.WithBlockSize(1<<15))
+	first, err := pgstore.New(pool, pgstore.WithBlockSize(1<<15), pgstore.WithNodes(0, 1<<15))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,9 +11,14 @@ import (
 	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
-// List implements [lease.Admin].
+// List implements [lease.Admin]. It writes nothing: keys of an older version of
+// this library are refused.
 func (s *Store) List(ctx context.Context) ([]lease.Block, error) {
-	records, err := s.list(ctx)
+	err := s.refuseOld(ctx)
+	var records []record
+	if err == nil {
+		records, err = s.list(ctx)
+	}
 	if err != nil {
 		return nil, failed(ctx, "list", err)
 	}
@@ -24,6 +29,28 @@ func (s *Store) List(ctx context.Context) ([]lease.Block, error) {
 		}
 	}
 	return blocks, nil
+}
+
+// refuseOld returns an error if the keys are yet to be migrated, which is not
+// for a call that only looks.
+func (s *Store) refuseOld(ctx context.Context) error {
+	if s.nodes.Load() != nil {
+		return nil
+	}
+	kv, err := s.kv(ctx)
+	if err != nil {
+		return err
+	}
+	got, err := kv.Get(ctx, s.configKey())
+	if err != nil || len(got.Kvs) == 0 {
+		return err
+	}
+	c, err := parseConfig(got.Kvs[0])
+	if err == nil && (c.Schema < schemaVersion || c.Migrating) {
+		err = fmt.Errorf("%w: schema %d is not yet brought to %d; the first other call of a process of this version does that",
+			lease.ErrSchemaVersion, c.Schema, schemaVersion)
+	}
+	return err
 }
 
 // list returns every block, also those never written.

@@ -57,7 +57,8 @@
 //
 // # Older versions
 //
-// Keys of schema 1 are brought to schema 2 by the first call of this version.
+// Keys of schema 1 are brought to schema 2 by the first call of this version,
+// except List, which only looks and refuses them.
 // One transaction changes config; from then on an older process takes no block.
 // Then the blocks are rewritten, as they are at that moment, in transactions of
 // 63; from then on an older process cannot renew. Then the store is used. No

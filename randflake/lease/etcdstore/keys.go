@@ -68,7 +68,7 @@ func decode(never driver.Block, kv *mvccpb.KeyValue) (record, error) {
 		return record{}, fmt.Errorf("key %q does not hold a block: until is missing", kv.Key)
 	}
 	b := never
-	b.Holder, b.Owner, b.Version = v.Nonce, v.Owner, uint64(kv.Version) //nolint:gosec // counts from 1
+	b.Holder, b.Owner, b.Version = v.Nonce, v.Owner, uint64(kv.Version)
 	if v.From != nil {
 		b.Start = v.From.UTC().Truncate(time.Second)
 	}

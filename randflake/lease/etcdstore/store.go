@@ -163,7 +163,7 @@ func (s *Store) change(ctx context.Context, g lease.Grant, rule func(driver.Bloc
 		return driver.Block{}, err // a request that makes no sense, whatever is stored
 	}
 	same := []clientv3.Cmp{
-		clientv3.Compare(clientv3.Version(s.blockKey(g.Node)), "=", int64(g.Version)), //nolint:gosec // one past an int64 is no version
+		clientv3.Compare(clientv3.Version(s.blockKey(g.Node)), "=", int64(g.Version)),
 		clientv3.Compare(clientv3.Value(s.blockKey(g.Node)), "=", encode(before)),
 	}
 	for {

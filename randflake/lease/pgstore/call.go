@@ -71,7 +71,7 @@ func scan(row pgx.CollectableRow) (a answer, err error) {
 	if node == nil {
 		return a, nil
 	}
-	a.block = driver.Block{Node: uint32(*node), Nodes: uint32(*nodes), Version: uint64(*version)} //nolint:gosec // the table holds no negative ones
+	a.block = driver.Block{Node: uint32(*node), Nodes: uint32(*nodes), Version: uint64(*version)}
 	if nonce != nil {
 		a.block.Holder = *nonce
 	}

@@ -61,8 +61,9 @@
 //
 // # Older versions
 //
-// A table of schema 1 is brought to schema 2 by the first client of this
-// version, in one transaction. Every grant is kept. That client's role must own
+// A table of schema 1 is brought to schema 2 by the first call of this version,
+// except List, which only looks and refuses it, in one transaction. Every grant
+// is kept. That client's role must own
 // the table; otherwise an operator runs [Store.Schema], which does nothing
 // where there is nothing to do. From then on processes of the older version are
 // refused with an error of the server: their statements name a column that has

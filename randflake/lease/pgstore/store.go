@@ -227,7 +227,7 @@ func bounds(r driver.NodeRange) (first, last int64) {
 // identify is how a statement finds the block of a grant, knows that it is
 // still the grant's, and names what it writes.
 func identify(g lease.Grant, nonce string) []any {
-	return []any{int64(g.Node), int64(g.Nodes), g.Holder, int64(g.Version), nonce} //nolint:gosec // a version past an int64 matches none
+	return []any{int64(g.Node), int64(g.Nodes), g.Holder, int64(g.Version), nonce}
 }
 
 // bounded returns t, or the nearest time that is a timestamp to PostgreSQL and

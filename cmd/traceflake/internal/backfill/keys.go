@@ -106,7 +106,7 @@ func (s slot) set(hash []byte, id trace.TraceID) {
 
 // find returns the slot of a hash, or the free one that it gets.
 func (t *keyTable) find(hash []byte) (slot, error) {
-	first := int64(binary.BigEndian.Uint64(hash) >> (64 - t.bits)) //nolint:gosec // a few bits
+	first := int64(binary.BigEndian.Uint64(hash) >> (64 - t.bits))
 	at := int(first%pageSlots) * slotSize
 	for number := first / pageSlots; ; number = (number + 1) % t.count() {
 		p, err := t.page(number)

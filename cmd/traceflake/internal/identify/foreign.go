@@ -42,7 +42,7 @@ func (x Identifier) xray(s string) []Candidate {
 	if err != nil {
 		return nil
 	}
-	t := time.Unix(int64(n), 0) //nolint:gosec // 32 bits
+	t := time.Unix(int64(n), 0)
 	c := Candidate{Kind: "X-Ray", Time: at(t), Chance: x.share(t, year(2012), secondsYears)}
 	if c.Chance == 0 {
 		c.Chance, c.Note = 1, "by its form only; its time is not plausible"

@@ -51,7 +51,7 @@ func (x Identifier) decimal(s string) []Candidate {
 	if strings.HasPrefix(s, "-") {
 		var signed int64
 		signed, err = strconv.ParseInt(s, 10, 64)
-		n = uint64(signed) //nolint:gosec // the same 64 bits
+		n = uint64(signed)
 	}
 	if err != nil || n == 0 || !isDigits(strings.TrimPrefix(s, "-")) {
 		return nil
@@ -78,7 +78,7 @@ func (x Identifier) snowflake(n uint64) (Candidate, bool) {
 	if seconds > 1<<36 {
 		return Candidate{}, false
 	}
-	t := time.Unix(f.Epoch.Unix()+int64(seconds), int64(f.Epoch.Nanosecond())).Add(time.Duration(ticks%perSecond) * f.Unit) //nolint:gosec // 36 bits
+	t := time.Unix(f.Epoch.Unix()+int64(seconds), int64(f.Epoch.Nanosecond())).Add(time.Duration(ticks%perSecond) * f.Unit)
 	wholeYears := f.Unit.Hours() / (24 * 365.2425) * float64(uint64(1)<<(f.TimeBits-1)) * 2
 	chance := x.share(t, f.Epoch, wholeYears)
 	if chance == 0 {
