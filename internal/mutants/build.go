@@ -35,6 +35,7 @@ type built struct {
 
 type binary struct {
 	path, dir string
+	flags     []string
 	hash      string
 }
 
@@ -72,7 +73,7 @@ func (t target) build(ctx context.Context, root string) (*built, error) {
 		if err != nil {
 			return nil, err
 		}
-		b.binaries = append(b.binaries, binary{path, filepath.Join(root, dir), hash})
+		b.binaries = append(b.binaries, binary{path, filepath.Join(root, dir), flags[dir], hash})
 	}
 	return b, nil
 }

@@ -49,6 +49,10 @@ var targets = []target{
 	{dir: "randflake/lease/pgstore", tests: []string{"internal/stores/postgres"}, text: true},
 }
 
+// flags are those of a package's tests. The simulator catches in its first seeds
+// what it catches at all; more of them cost minutes for each survivor.
+var flags = map[string][]string{"randflake/lease": {"-seeds=20"}}
+
 // list is where survivors are listed, each with a reason.
 const list = "docs/testing.md"
 

@@ -279,9 +279,9 @@ func (bin binary) run(ctx context.Context, names []string, limit time.Duration, 
 	ctx, cancel := context.WithTimeout(ctx, limit+10*time.Second)
 	defer cancel()
 	// An endless loop ends by its own time, however busy the machine is.
-	cmd := exec.CommandContext(ctx, "sh", "-c", `ulimit -t "$1"; shift; exec "$@"`, "sh",
-		strconv.Itoa(int(limit.Seconds())), bin.path,
-		"-test.run", "^("+strings.Join(names, "|")+")$", "-test.failfast", "-test.timeout", limit.String())
+	args := append([]string{"-c", `ulimit -t "$1"; shift; exec "$@"`, "sh", strconv.Itoa(int(limit.Seconds())), bin.path,
+		"-test.run", "^(" + strings.Join(names, "|") + ")$", "-test.failfast", "-test.timeout", limit.String()}, bin.flags...)
+	cmd := exec.CommandContext(ctx, "sh", args...)
 	cmd.Dir = bin.dir
 	cmd.Env = append(os.Environ(), env)
 	cmd.WaitDelay = time.Second
