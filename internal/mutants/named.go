@@ -121,7 +121,7 @@ func (c change) try(ctx context.Context, root, dir string) (by string, err error
 		if out, err := build.CombinedOutput(); err != nil {
 			return "", fmt.Errorf("it cannot be built: %w\n%s", err, out)
 		}
-		failed, out := bin.run(ctx, []string{"(Test|Example|Fuzz).*"}, 5*slowest, "MUTANT=")
+		failed, _, out := bin.run(ctx, []string{"(Test|Example|Fuzz).*"}, 5*slowest, "MUTANT=")
 		if err := ctx.Err(); err != nil {
 			return "", err
 		}

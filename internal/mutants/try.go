@@ -222,7 +222,7 @@ func (b *built) record(ctx context.Context, bin binary) ([]test, error) {
 			return nil, err
 		}
 		start := time.Now()
-		failed, _ := bin.run(ctx, []string{name}, slowest, "MUTANTS_REACHED="+reached)
+		failed, _, _ := bin.run(ctx, []string{name}, slowest, "MUTANTS_REACHED="+reached)
 		t := test{Name: name, Took: time.Since(start), Failed: failed}
 		if t.Reached, err = os.ReadFile(reached); err != nil {
 			return nil, err
@@ -239,12 +239,11 @@ func (b *built) kill(ctx context.Context, tests []test, mutant int, show bool) (
 		var names []string
 		var took time.Duration
 		run := func() bool {
-			limit := 10*time.Second + 10*took
-			var failed bool
-			var out string
+			failed, out := false, ""
 			for range 2 {
-				failed, out = bin.run(ctx, names, limit, "MUTANT="+strconv.Itoa(mutant))
-				if !failed {
+				var endless bool
+				failed, endless, out = bin.run(ctx, names, 2*time.Second+10*took, "MUTANT="+strconv.Itoa(mutant))
+				if !failed || endless {
 					break
 				}
 			}
@@ -273,18 +272,19 @@ func (b *built) kill(ctx context.Context, tests []test, mutant int, show bool) (
 	return "", false
 }
 
-// run runs some tests of a binary and reports whether one fails, hangs or uses
-// far too much time.
-func (bin binary) run(ctx context.Context, names []string, limit time.Duration, env string) (failed bool, out string) {
-	ctx, cancel := context.WithTimeout(ctx, limit+10*time.Second)
+// run runs some tests of a binary and reports whether one fails or hangs, and
+// whether they used far more of the processor's time than they need.
+func (bin binary) run(ctx context.Context, names []string, limit time.Duration, env string) (failed, endless bool, out string) {
+	wall := 10*time.Second + 2*limit // the machine may be busy
+	ctx, cancel := context.WithTimeout(ctx, wall+10*time.Second)
 	defer cancel()
-	// An endless loop ends by its own time, however busy the machine is.
 	args := append([]string{"-c", `ulimit -t "$1"; shift; exec "$@"`, "sh", strconv.Itoa(int(limit.Seconds())), bin.path,
-		"-test.run", "^(" + strings.Join(names, "|") + ")$", "-test.failfast", "-test.timeout", limit.String()}, bin.flags...)
+		"-test.run", "^(" + strings.Join(names, "|") + ")$", "-test.failfast", "-test.timeout", wall.String()}, bin.flags...)
 	cmd := exec.CommandContext(ctx, "sh", args...)
 	cmd.Dir = bin.dir
 	cmd.Env = append(os.Environ(), env)
 	cmd.WaitDelay = time.Second
 	all, err := cmd.CombinedOutput()
-	return err != nil, string(all)
+	used := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	return err != nil, used > limit-time.Second/2, string(all)
 }
