@@ -256,6 +256,12 @@ func (b *built) kill(ctx context.Context, tests []test, mutant int, show bool) (
 			if t.binary != n || t.Reached[mutant] == 0 {
 				continue
 			}
+			if names != nil && t.Took > together/4 { // let the fast ones try first
+				if run() {
+					return strings.Join(names, " "), true
+				}
+				names, took = nil, 0
+			}
 			names, took = append(names, t.Name), took+t.Took
 			if took < together {
 				continue
@@ -285,6 +291,9 @@ func (bin binary) run(ctx context.Context, names []string, limit time.Duration, 
 	cmd.Env = append(os.Environ(), env)
 	cmd.WaitDelay = time.Second
 	all, err := cmd.CombinedOutput()
+	if cmd.ProcessState == nil {
+		return true, false, err.Error()
+	}
 	used := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	return err != nil, used > limit-time.Second/2, string(all)
 }
