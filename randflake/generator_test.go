@@ -508,9 +508,6 @@ func TestSeal(t *testing.T) {
 			t.Errorf("%s: Extend after Seal: %v", tt.name, err)
 		}
 	}
-	if n, second, err := g.Fill(nil); n != 0 || !second.IsZero() || err != nil {
-		t.Errorf("no IDs of a sealed generator: %d, %v, %v", n, second, err)
-	}
 }
 
 func TestExtendOnlyGrows(t *testing.T) {
@@ -565,6 +562,14 @@ func TestConcurrentExtend(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+func TestFillOfNothing(t *testing.T) {
+	g := newGenerator(t, lease(1, time.Second))
+	g.Seal()
+	if n, second, err := g.Fill(nil); n != 0 || !second.IsZero() || err != nil {
+		t.Errorf("got %d, %v, %v, want nothing", n, second, err)
+	}
 }
 
 // The second after the last one cannot be borrowed.
