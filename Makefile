@@ -100,9 +100,10 @@ lint: $(GOLANGCI_LINT) ## golangci-lint in every module
 	$(GOLANGCI_LINT) run --build-tags $(PORTABLE) ./...
 
 .PHONY: vet-cross
-vet-cross: ## go vet of the root module for arm64 and for 386
+vet-cross: ## go vet of the root module for arm64 and for 386; for js/wasm a build of what needs no bbolt
 	GOARCH=arm64 go vet ./...
 	GOARCH=386 go vet ./...
+	GOOS=js GOARCH=wasm go build $$(go list ./... | grep -vE '/(setup|boltstore)$$')
 
 .PHONY: portable
 portable: ## build and test the root module without assembly and linkname
