@@ -103,7 +103,7 @@ lint: $(GOLANGCI_LINT) ## golangci-lint in every module
 vet-cross: ## go vet of the root module for arm64 and for 386; for js/wasm a build of what needs no bbolt
 	GOARCH=arm64 go vet ./...
 	GOARCH=386 go vet ./...
-	GOOS=js GOARCH=wasm go build $$(go list ./... | grep -vE '/(setup|boltstore)$$')
+	GOOS=js GOARCH=wasm go build $$(go list ./... | grep -vE '/(setup|boltstore|internal/.*)$$')
 
 .PHONY: portable
 portable: ## build and test the root module without assembly and linkname
