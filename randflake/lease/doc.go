@@ -77,8 +77,7 @@
 //
 // A shorter TTL ([WithTTL]) shortens the first three. All of this holds if the
 // copies use one store. A store that is copied with the machine, as a bolt file on
-// its disk is, grants the same nodes to both: nothing tells them apart, vmclock
-// neither. Detection by clocks is
+// its disk is, grants the same nodes to both; see package boltstore. Detection by clocks is
 // best effort: if the wall clock and the monotonic clock move apart by more than
 // a second between two seconds of use, or two looks a minute apart, the machine
 // was suspended or cloned or its clock stepped, and the grant is dropped.
