@@ -96,8 +96,8 @@
 //
 // remaining is how long IDs go on without the store: alert if it falls below a
 // quarter of the TTL. The reason is clock_gap, clock_behind,
-// store_contradiction (the store denies what it acknowledged), cloned (a copy of
-// this process holds the same grant), restored (the machine was, from a
+// store_contradiction (the store denies what it acknowledged, or a copy of this
+// process gave it back), cloned (a copy of this process holds the same grant), restored (the machine was, from a
 // snapshot) or taken (the block was granted anew). The operation is acquire,
 // renew, get or release; error.type is missing if it went well, else
 // no_free_node, clock_ahead, lost, block_size, schema_version, invalid_request,

@@ -2,6 +2,7 @@ package lease
 
 import (
 	"context"
+	"maps"
 	"time"
 
 	"github.com/traceflake/traceflake/randflake"
@@ -67,6 +68,7 @@ func (k *Keeper) Remember(opts ...Option) (*Keeper, error) {
 		return nil, err
 	}
 	c.bid, c.askAt, c.failures, c.noLease = k.bid, k.askAt, k.failures, k.noLease
+	maps.Copy(c.used, k.used)
 	c.jitter, c.nonce, c.cfg.machine = k.jitter, k.nonce, k.cfg.machine
 	c.life = k.life
 	for _, t := range k.terms {
