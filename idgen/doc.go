@@ -104,7 +104,9 @@
 //	traceflake.id.borrowed     gauge    s                                         by how much the newest batch ran ahead of the clock
 //
 // The values of traceflake.vmclock are off, generation_counter, which tells of
-// restores, and disruption_marker, which also tells of live migrations. The values of error.type are before_epoch, lease_not_started, lease_expired,
-// clock_behind, exhausted, sealed, end_of_life, clock_out_of_range, and _OTHER
-// for other errors.
+// restores, and disruption_marker, which also tells of live migrations. The
+// values of error.type are no_lease, before_epoch, lease_not_started,
+// lease_expired, clock_behind, exhausted, sealed, end_of_life,
+// clock_out_of_range, and _OTHER for other errors. Every series is there from
+// the start, at 0.
 package idgen

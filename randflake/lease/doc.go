@@ -101,5 +101,5 @@
 // snapshot) or taken (the block was granted anew). The operation is acquire,
 // renew, get or release; error.type is missing if it went well, else
 // no_free_node, clock_ahead, lost, block_size, schema_version, invalid_request,
-// timeout or _OTHER.
+// misconfigured, timeout or _OTHER. Counters are there from the start, at 0.
 package lease

@@ -157,7 +157,7 @@ func (k *Keeper) acquire(ctx context.Context) {
 	call, cancel := context.WithTimeout(ctx, callTimeout)
 	g, err := k.store.Acquire(call, Request{Holder: k.bid.nonce, Now: before.wall, TTL: k.cfg.ttl, Owner: k.cfg.owner})
 	cancel()
-	k.meters.request(ctx, "acquire", err)
+	k.counts.request(acquire, err)
 	k.askAt = k.cfg.clock.Elapsed() + k.backoff(&k.failures)
 	if err != nil {
 		k.failed(ctx, "acquire", err)
@@ -224,14 +224,14 @@ func (k *Keeper) renew(ctx context.Context, t *term, end time.Time) {
 	call, cancel := context.WithTimeout(ctx, callTimeout)
 	g, err := k.store.Renew(call, t.grant, next, end)
 	cancel()
-	k.meters.request(ctx, "renew", err)
+	k.counts.request(renew, err)
 	said := written
 	if err != nil {
 		t.find(next).denied = errors.Is(err, ErrLost)
 		call, cancel = context.WithTimeout(ctx, callTimeout)
 		stored, getErr := k.store.Get(call, t.grant)
 		cancel()
-		k.meters.request(ctx, "get", getErr)
+		k.counts.request(get, getErr)
 		if getErr != nil {
 			k.retry(ctx, t, err)
 			return
@@ -289,7 +289,7 @@ func (k *Keeper) giveBack(ctx context.Context, t *term) error {
 			err = k.store.Release(ctx, stored, k.nonce(), unused)
 		}
 	}
-	k.meters.request(ctx, "release", err)
+	k.counts.request(release, err)
 	return err
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -35,7 +36,7 @@ var _ interface {
 	driver.CodecStore
 } = (*Store)(nil)
 
-// Open makes the file and its directory if they are missing, and checks the file.
+// Open makes the file if it is missing, but not its folder, and checks the file.
 // A file of an older version is brought to the present schema. Errors:
 // [ErrCorrupt], [ErrLocked], [lease.ErrBlockSize], [lease.ErrSchemaVersion],
 // [lease.ErrInvalidRequest] for options that make no sense, and those of the file
@@ -51,8 +52,9 @@ func Open(path string, opts ...Option) (*Store, error) {
 			return nil, fmt.Errorf("boltstore: %w", err)
 		}
 	}
-	if err := makeDir(path); err != nil {
-		return nil, s.wrap("open", err)
+	if dir := filepath.Dir(path); !isDir(dir) {
+		return nil, s.wrap("open", fmt.Errorf("the folder %s is not there; make it, on a local disk that "+
+			"all processes of the host see: %w", dir, fs.ErrNotExist))
 	}
 	// A file in order is only looked at, so that listing leases writes nothing.
 	err = s.transact(context.Background(), read, s.prepare)
