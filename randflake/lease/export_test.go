@@ -5,6 +5,8 @@ import (
 	"maps"
 	"time"
 
+	"go.opentelemetry.io/otel/metric/noop"
+
 	"github.com/traceflake/traceflake/randflake"
 )
 
@@ -63,7 +65,7 @@ func (k *Keeper) Drops() map[string]int64 {
 // machine would: the grants, what is proposed and what is asked for. Its
 // generators make IDs from the present second on.
 func (k *Keeper) Remember(opts ...Option) (*Keeper, error) {
-	c, err := newKeeper(k.store, k.codec, opts...)
+	c, err := newKeeper(k.store, k.codec, append([]Option{WithMeterProvider(noop.NewMeterProvider())}, opts...)...)
 	if err != nil {
 		return nil, err
 	}
