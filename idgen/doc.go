@@ -78,6 +78,10 @@
 // configuration makes the same IDs in both copies. A source given by WithSource
 // looks after its own grants, as a lease.Keeper does.
 //
+// The kernel is told of a restore a moment later than this process sees it, and
+// may draw the same secret in every copy until then. So the secret is drawn once
+// more after a second; during that second copies may make the same IDs.
+//
 // # What happens when that fails
 //
 // An ID generator cannot return an error and must not wait. When the source

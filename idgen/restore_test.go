@@ -206,17 +206,18 @@ func TestSecretOfARestoreIsDrawnAgain(t *testing.T) {
 	processor(t, g)
 	m.restore()
 	g.NewIDs(t.Context())
-	first := g.private.generator.Load()
+	secret, life := g.private.generator.Load(), g.life.Load()
 	ready := g.shards.take()
 	old := slices.Clone(ready.ids[ready.next:ready.end])
 	g.shards.put(ready)
-	for start := time.Now(); g.private.generator.Load() == first; time.Sleep(10 * time.Millisecond) {
+	for start := time.Now(); g.life.Load() == life; time.Sleep(10 * time.Millisecond) {
 		if time.Since(start) > 20*redrawAfter {
-			t.Fatalf("the secret is in use %s after the restore", 20*redrawAfter)
+			t.Fatalf("the IDs of the restore are in use after %s", 20*redrawAfter)
 		}
 	}
-	g.changing.Lock() // the redraw is over
-	g.changing.Unlock()
+	if g.private.generator.Load() == secret {
+		t.Error("the secret is the same")
+	}
 	for range batchSize {
 		if id := g.NewSpanID(t.Context(), trace.TraceID{}); slices.Contains(old, idOf(id[:])) {
 			t.Fatal("an ID of the first secret is handed out")

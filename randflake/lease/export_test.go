@@ -2,7 +2,10 @@ package lease
 
 import (
 	"context"
+	"maps"
 	"time"
+
+	"go.opentelemetry.io/otel/metric/noop"
 
 	"github.com/traceflake/traceflake/randflake"
 )
@@ -62,11 +65,12 @@ func (k *Keeper) Drops() map[string]int64 {
 // machine would: the grants, what is proposed and what is asked for. Its
 // generators make IDs from the present second on.
 func (k *Keeper) Remember(opts ...Option) (*Keeper, error) {
-	c, err := newKeeper(k.store, k.codec, opts...)
+	c, err := newKeeper(k.store, k.codec, append([]Option{WithMeterProvider(noop.NewMeterProvider())}, opts...)...)
 	if err != nil {
 		return nil, err
 	}
 	c.bid, c.askAt, c.failures, c.noLease = k.bid, k.askAt, k.failures, k.noLease
+	maps.Copy(c.used, k.used)
 	c.jitter, c.nonce, c.cfg.machine = k.jitter, k.nonce, k.cfg.machine
 	c.life = k.life
 	for _, t := range k.terms {

@@ -55,7 +55,8 @@ type Keeper struct {
 
 	// The goroutine alone touches what follows, and Close after it.
 	terms    []*term
-	noLease  error // why none is left
+	used     map[uint32]time.Time // by node, the end of what earlier terms used
+	noLease  error                // why none is left
 	bid      bid
 	askAt    time.Duration // not before this on the monotonic clock
 	failures int           // Acquires in a row
@@ -121,6 +122,7 @@ func newKeeper(s Store, c *randflake.Codec, opts ...Option) (*Keeper, error) {
 		ready:   make(chan struct{}),
 		stop:    func() {},
 		stopped: make(chan struct{}),
+		used:    make(map[uint32]time.Time),
 		noLease: ErrNoLease,
 		jitter:  rand.Float64,
 		nonce:   NewHolder,

@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.opentelemetry.io/otel/metric/noop"
+
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/randflake/lease"
 )
@@ -329,7 +331,8 @@ func TestOutlivesTheContextOfStart(t *testing.T) {
 	inTime(t, func(t *testing.T) {
 		store := newMemory()
 		ctx, cancel := context.WithCancel(t.Context())
-		k, err := lease.Start(ctx, store, testCodec(t), lease.WithErrorHandler(func(err error) { t.Error(err) }))
+		k, err := lease.Start(ctx, store, testCodec(t), lease.WithMeterProvider(noop.NewMeterProvider()),
+			lease.WithErrorHandler(func(err error) { t.Error(err) }))
 		if err != nil {
 			t.Fatal(err)
 		}

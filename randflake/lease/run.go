@@ -72,11 +72,15 @@ func (k *Keeper) sweep() {
 			}
 		}
 		over := t.over.Load()
-		if over != nil && over.dropped {
+		if over == nil {
+			return false
+		}
+		if over.dropped {
 			k.noLease = ErrNoLease
 			k.cfg.report(over.err)
 		}
-		return over != nil
+		k.used[t.node] = t.gen.Seal()
+		return true
 	})
 	if len(kept) != len(k.terms) {
 		k.terms = kept
@@ -181,8 +185,12 @@ func (k *Keeper) acquire(ctx context.Context) {
 }
 
 // holds tells whether a new grant has seconds that were granted to a term that
-// goes on: a copy of this process gave them back. Neither is used any more.
+// goes on, or used by one that is over: a copy of this process gave them back.
+// Neither is used any more.
 func (k *Keeper) holds(g Grant) bool {
+	if g.Start.Before(k.used[g.Node]) {
+		return true
+	}
 	for _, t := range k.terms {
 		if t.node == g.Node && t.over.Load() == nil && g.Start.Before(t.grant.End) {
 			k.drop(t, cloned, fmt.Errorf("%w: node %d was granted anew before the grant's end: "+

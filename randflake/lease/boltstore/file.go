@@ -32,6 +32,11 @@ var (
 	// ErrReplaced is returned if the file is gone, or is another one than at
 	// Open. Start the process again.
 	ErrReplaced = errors.New("boltstore: the file was removed or replaced")
+	// ErrCopied is returned if this machine was restored from a snapshot since
+	// Open: another machine may have a copy of the file, and both would grant the
+	// same nodes. If one has, move the file away, and with a fleet's secret give
+	// this host other nodes. Then start the process again.
+	ErrCopied = errors.New("boltstore: the machine was restored from a snapshot, and may not be the only one with this file")
 )
 
 const (
@@ -260,8 +265,11 @@ func (s *Store) wait(tx *bbolt.Tx) error {
 	return s.raise(tx, now.Add(s.cfg.maxTTL))
 }
 
-// same refuses a file that is not the one that Open saw.
+// same refuses a file that is not the one that Open saw, or one of several.
 func (s *Store) same(tx *bbolt.Tx) error {
+	if s.cfg.machine() != s.life {
+		return ErrCopied
+	}
 	meta := tx.Bucket(metaBucket)
 	if meta == nil || !bytes.Equal(meta.Get(idKey), s.id) {
 		return ErrReplaced

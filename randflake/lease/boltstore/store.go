@@ -24,6 +24,7 @@ type Store struct {
 	cfg    config
 	nodes  driver.NodeRange
 	turn   chan struct{} // one transaction at a time in this process
+	life   uint64        // the machine's, when the file was opened
 	id     []byte
 	secret []byte
 	codec  *randflake.Codec
@@ -45,7 +46,7 @@ func Open(path string, opts ...Option) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("boltstore: %w", err)
 	}
-	s := &Store{path: path, cfg: cfg, turn: make(chan struct{}, 1)}
+	s := &Store{path: path, cfg: cfg, turn: make(chan struct{}, 1), life: cfg.machine()}
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		if _, err := cfg.nodes.FitNew(); err != nil { // before there is a file
 			return nil, fmt.Errorf("boltstore: %w", err)
