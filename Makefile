@@ -109,9 +109,9 @@ nightly: engines ## the tests again, with many more tries and other random numbe
 	TRACEFLAKE_NIGHTLY=1 go test -count=1 -timeout 1h work
 
 .PHONY: arm64
-arm64: ## the tests of the cipher and of the IDs for arm64, in an emulator
+arm64: ## the tests of the cipher, the IDs and the page that tells of restores for arm64, in an emulator
 	@command -v qemu-aarch64 >/dev/null || { echo "there is no qemu-aarch64 here: apt-get install qemu-user"; exit 1; }
-	GOARCH=arm64 go test -exec qemu-aarch64 ./sparx64 ./randflake ./idgen
+	GOARCH=arm64 go test -exec qemu-aarch64 ./sparx64 ./randflake ./idgen ./internal/vmclock
 
 .PHONY: asm
 asm: ## generate the amd64 assembly of the cipher

@@ -329,6 +329,23 @@ func TestStrict(t *testing.T) {
 	}
 }
 
+// What a file is made with need not be said again.
+func TestBlockSizeOfTheFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "leases.db")
+	if _, err := boltstore.Open(path, boltstore.WithBlockSize(64)); err != nil {
+		t.Fatal(err)
+	}
+	env(t, map[string]string{setup.StoreVar: "bolt:" + path})
+	g, err := setup.FromEnv(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = g.Shutdown(t.Context()) }()
+	if err := g.Ready(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 type yesterday struct{}
 
 func (yesterday) Now() time.Time         { return time.Now().Add(-24 * time.Hour) }

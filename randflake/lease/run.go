@@ -142,7 +142,8 @@ type bid struct {
 
 // acquire asks for one more block. A grant that a repeated nonce won may have
 // been found by a copy of this process as well, so its term is proven only by a
-// renewal that the store acknowledges.
+// renewal that the store acknowledges. So is that of a machine which was
+// restored: until its kernel is told of that, its copies draw the same nonces.
 func (k *Keeper) acquire(ctx context.Context) {
 	if life := k.cfg.machine(); k.bid.tries == 0 || k.bid.life != life {
 		k.bid = bid{life: life, nonce: k.nonce()}
@@ -172,7 +173,7 @@ func (k *Keeper) acquire(ctx context.Context) {
 		return
 	}
 	k.terms = append(k.terms, t)
-	if won.tries > 1 {
+	if won.tries > 1 || won.life != k.life {
 		t.renewAt = k.cfg.clock.Elapsed()
 		return
 	}
@@ -268,8 +269,8 @@ func (k *Keeper) retry(ctx context.Context, t *term, err error) {
 // written without our knowledge, that state is given back.
 func (k *Keeper) giveBack(ctx context.Context, t *term) error {
 	unused, first := t.end(ending{})
-	if !first {
-		return nil // dropped meanwhile: a copy of us may go on with it
+	if !first || !t.alive() {
+		return nil // dropped meanwhile, or restored: a copy of us may go on with it
 	}
 	k.sweep()
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
