@@ -216,7 +216,11 @@ func TestSecretOfARestoreIsDrawnAgain(t *testing.T) {
 		}
 	}
 	g.changing.Lock() // the redraw is over
+	again := g.private.generator.Load()
 	g.changing.Unlock()
+	if again == first {
+		t.Fatal("the first secret is back")
+	}
 	for range batchSize {
 		if id := g.NewSpanID(t.Context(), trace.TraceID{}); slices.Contains(old, idOf(id[:])) {
 			t.Fatal("an ID of the first secret is handed out")
