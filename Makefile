@@ -61,6 +61,12 @@ soak: engines ## IDS IDs by processes that are killed, stopped and restarted, on
 model: ## check the model of the lease rule: it holds, and every wrong variant gives a counterexample; needs spin and gcc
 	randflake/lease/model/check
 
+# Only what changed is tried again; docs/testing.md says how to read the output.
+.PHONY: mutants
+mutants: ## small changes to the code, each of which a test is to notice; hours; ARGS="-only idgen -for 5m" goes on for a while
+	go run ./internal/mutants -named
+	go run ./internal/mutants $(ARGS)
+
 .PHONY: gigabyte
 gigabyte: ## backfill a gigabyte in each format and tell the memory that it took
 	TRACEFLAKE_BACKFILL_BYTES=1073741824 go test -count 1 -v -timeout 60m -run TestConstantMemory ./cmd/traceflake/internal/backfill
