@@ -108,7 +108,7 @@ func (k *clock) read(r *reading, before uint64) {
 	}
 	rate, right := k.rate.Load(), true
 	passed := float64(now.Sub(r.at)) / 1e6
-	counted := float64(int64(after - r.count)) //nolint:gosec // negative if it jumped back
+	counted := float64(int64(after - r.count)) // negative if it jumped back
 	switch {
 	case r.at.IsZero():
 	case rate != 0:
