@@ -3,6 +3,7 @@ package idgen
 import (
 	"encoding/binary"
 	"errors"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -420,6 +421,25 @@ func TestOrderCarries(t *testing.T) {
 	}
 	if got, ok := o.take(traceid.EpochMillis+5, 1); got != 6<<sequenceBits|3 || !ok {
 		t.Errorf("%x, %v", got, ok)
+	}
+}
+
+// The last millisecond of the layout begins anew when its sequence is used up.
+func TestOrderAtItsEnd(t *testing.T) {
+	clock := &handClock{ms: traceid.EpochMillis + maxMillis}
+	g, s := New(WithClock(clock)), new(stock)
+	g.look(s, 0)
+	g.order.next.Store(math.MaxUint64 - 10)
+	s.made = longest
+	for i := range 3 * longest {
+		if high := g.high(s); high>>sequenceBits != maxMillis {
+			t.Fatalf("call %d: %x", i, high)
+		}
+	}
+	clock.ms++
+	g.look(s, 0)
+	if high := g.high(s); high != 0 || floorOf(clock.ms) != 0 || floorOf(traceid.EpochMillis-1) != 0 {
+		t.Errorf("a millisecond later: %x", high)
 	}
 }
 
