@@ -424,6 +424,30 @@ func TestOrderCarries(t *testing.T) {
 	}
 }
 
+// No word is in two runs, however many take them at once.
+func TestRunsAreDisjoint(t *testing.T) {
+	const workers, each, n = 4, 100_000, 3
+	o := new(order)
+	var starts [workers][]uint64
+	var wg sync.WaitGroup
+	for w := range workers {
+		starts[w] = make([]uint64, each)
+		wg.Go(func() {
+			for i := range each {
+				starts[w][i], _ = o.take(someMillis, n)
+			}
+		})
+	}
+	wg.Wait()
+	all := slices.Concat(starts[:]...)
+	slices.Sort(all)
+	for i, first := range all {
+		if want := floorOf(someMillis) + uint64(i)*n; first != want {
+			t.Fatalf("run %d begins at %d, want %d", i, first, want)
+		}
+	}
+}
+
 // The last millisecond of the layout begins anew when its sequence is used up.
 func TestOrderAtItsEnd(t *testing.T) {
 	clock := &handClock{ms: traceid.EpochMillis + maxMillis}
