@@ -138,6 +138,26 @@ func TestCounterTellsTheTime(t *testing.T) {
 	}
 }
 
+// Ready-made IDs end with their second by the counter, without the timer.
+func TestSecondEndsByTheCounter(t *testing.T) {
+	w := newWorld()
+	fills := 0
+	g := w.generator(WithSource(&hooked{private: newPrivate(uncounted{w}), filled: func() { fills++ }}))
+	processor(t, g)
+	w.learn(t, g)
+	w.pass(time.Second - w.passed%time.Second - 3*time.Millisecond)
+	w.late(t, g)
+	before, reads := fills, w.reads
+	w.pass(2 * time.Millisecond)
+	if w.late(t, g); fills != before || w.reads != reads {
+		t.Fatalf("%d fills, %d readings within the second: this test shows nothing", fills-before, w.reads-reads)
+	}
+	w.pass(2 * time.Millisecond)
+	if w.late(t, g); fills != before+1 || w.reads != reads {
+		t.Errorf("%d fills, %d readings in the next second, want 1 and 0", fills-before, w.reads-reads)
+	}
+}
+
 // A run ends with its millisecond, also if no clock is read between.
 func TestRunEndsWithItsMillisecond(t *testing.T) {
 	w := newWorld()

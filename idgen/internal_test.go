@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -426,13 +427,17 @@ func TestOrderCarries(t *testing.T) {
 
 // No word is in two runs, however many take them at once.
 func TestRunsAreDisjoint(t *testing.T) {
-	const workers, each, n = 4, 100_000, 3
+	const workers, each, n = 2, 1_000_000, 3
 	o := new(order)
 	var starts [workers][]uint64
 	var wg sync.WaitGroup
+	var ready atomic.Int64
 	for w := range workers {
 		starts[w] = make([]uint64, each)
 		wg.Go(func() {
+			for ready.Add(1); ready.Load() < workers; { // at the same time
+				runtime.Gosched()
+			}
 			for i := range each {
 				starts[w][i], _ = o.take(someMillis, n)
 			}
