@@ -20,7 +20,7 @@ func (g *Generator) NewTraceIDAt(t time.Time) (trace.TraceID, error) {
 	if err != nil {
 		return trace.TraceID{}, err
 	}
-	s := g.shards.take()
+	s := g.shards.take(g.shards.pin())
 	low, _, err := g.more(s, 1, 1, g.clock.counter.read())
 	g.shards.put(s)
 	if err != nil {

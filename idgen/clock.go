@@ -15,6 +15,8 @@ const (
 	trust = 16
 	// agreement is the share by which the counter may differ from the clock.
 	agreement = 1. / 64
+	// apart is how many milliseconds may pass between reading the one and the other.
+	apart = 1. / 32
 )
 
 // counter counts at a constant rate while the machine runs, and reading it is
@@ -94,25 +96,26 @@ type reading struct {
 	first  int64     // that millisecond
 }
 
-// read reads the clock, and the counter, which was at before a moment ago: a
-// goroutine that was stopped since then learns nothing about the counter.
-func (k *clock) read(r *reading, before uint64) {
+// read reads the clock. The counter was count a moment ago.
+func (k *clock) read(r *reading, count uint64) {
 	now := k.Now()
 	r.ms, r.ticks = now.UnixMilli(), 0
 	if k.wrong.Load() {
 		return
 	}
-	after := k.counter.read()
-	if float64(after-before) > k.counter.slowest/8 {
-		return
-	}
 	rate, right := k.rate.Load(), true
 	passed := float64(now.Sub(r.at)) / 1e6
-	counted := float64(int64(after - r.count)) // negative if it jumped back
+	counted := float64(int64(count - r.count)) // negative if it jumped back
+	off := math.Abs(counted/float64(rate) - passed)
+	if rate == 0 || off > apart { // or they agree, and another look at the counter is saved
+		if float64(k.counter.read()-count) > apart*k.counter.slowest {
+			return // stopped between the two, and so it tells nothing
+		}
+	}
 	switch {
 	case r.at.IsZero():
 	case rate != 0:
-		right = math.Abs(counted/float64(rate)-passed) <= passed*agreement+0.5
+		right = off <= passed*agreement+0.5
 	case passed < trust: // too short to measure
 		return
 	default:
@@ -125,10 +128,10 @@ func (k *clock) read(r *reading, before uint64) {
 		k.epoch.Add(1)
 		return
 	}
-	r.at, r.count = now, after
+	r.at, r.count = now, count
 	if rate != 0 {
 		r.first, r.ticks = r.ms, rate
-		r.origin = after - uint64(now.Nanosecond()%1e6)*rate/1e6
+		r.origin = count - uint64(now.Nanosecond()%1e6)*rate/1e6
 		r.since = r.origin
 	}
 }

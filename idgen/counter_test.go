@@ -74,7 +74,7 @@ func processor(t *testing.T, g *Generator) (other func()) {
 	t.Cleanup(func() { runtime.GOMAXPROCS(old) })
 	away := new(stock)
 	return func() {
-		here := g.shards.take()
+		here := g.shards.take(g.shards.pin())
 		g.shards.put(away)
 		away = here
 	}
@@ -135,6 +135,26 @@ func TestCounterTellsTheTime(t *testing.T) {
 		if g.clock.wrong.Load() {
 			t.Errorf("rate %v: the counter is not used any more", rate)
 		}
+	}
+}
+
+// Ready-made IDs end with their second by the counter, without the timer.
+func TestSecondEndsByTheCounter(t *testing.T) {
+	w := newWorld()
+	fills := 0
+	g := w.generator(WithSource(&hooked{private: newPrivate(uncounted{w}), filled: func() { fills++ }}))
+	processor(t, g)
+	w.learn(t, g)
+	w.pass(time.Second - w.passed%time.Second - 3*time.Millisecond)
+	w.late(t, g)
+	before, reads := fills, w.reads
+	w.pass(2 * time.Millisecond)
+	if w.late(t, g); fills != before || w.reads != reads {
+		t.Fatalf("%d fills, %d readings within the second: this test shows nothing", fills-before, w.reads-reads)
+	}
+	w.pass(2 * time.Millisecond)
+	if w.late(t, g); fills != before+1 || w.reads != reads {
+		t.Errorf("%d fills, %d readings in the next second, want 1 and 0", fills-before, w.reads-reads)
 	}
 }
 
@@ -302,7 +322,7 @@ func TestCountersThatAreNeverUsed(t *testing.T) {
 	}
 }
 
-// A goroutine that is stopped between reading the clock and the counter learns
+// A goroutine that is stopped between reading the counter and the clock learns
 // nothing from it: the counter is not wrong, and the next ID reads the clock.
 func TestStoppedWhileReading(t *testing.T) {
 	w := newWorld()
@@ -311,16 +331,18 @@ func TestStoppedWhileReading(t *testing.T) {
 	w.learn(t, g)
 	w.pass(20 * time.Millisecond)
 	honest := g.clock.counter.read
-	calls := 0
+	stopped := false
 	g.clock.counter.read = func() uint64 {
-		if calls++; calls == 2 { // the first is before the clock is read
+		count := honest()
+		if !stopped {
+			stopped = true
 			w.pass(5 * time.Second)
 		}
-		return honest()
+		return count
 	}
-	w.late(t, g)
-	if calls < 2 {
-		t.Fatalf("%d readings: the stop did not happen", calls)
+	reads := w.reads
+	if late := w.late(t, g); late != 0 || w.reads == reads {
+		t.Errorf("late by %v, the clock was read %d times", late, w.reads-reads)
 	}
 	if late := w.late(t, g); late != 0 || g.clock.wrong.Load() {
 		t.Errorf("late by %v, wrong: %v", late, g.clock.wrong.Load())
@@ -432,7 +454,7 @@ func TestRunEndsWhenTheOrderBeginsAnew(t *testing.T) {
 		}
 	}
 	take(100)
-	here := g.shards.take()
+	here := g.shards.take(g.shards.pin())
 	left := here.last - here.word
 	g.shards.put(here)
 	if left < 10 {

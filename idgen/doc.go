@@ -24,9 +24,12 @@
 // Trace IDs of one generator sort by millisecond. Within a millisecond each
 // processor (a P of Go's scheduler) takes runs of the sequence, so that most
 // calls write no memory that another processor writes. In each millisecond a
-// processor's runs are of 1, 1, 2, 4, 8 … 128 numbers. Exactly, this is promised:
+// processor's runs are of 1, 1, 2, 4, 8 … 128 numbers, the rest of which is given
+// up when it makes new low halves. Exactly, this is promised:
 //
-//   - A goroutine that stays on its processor gets strictly increasing IDs.
+//   - A goroutine that stays on its processor gets strictly increasing IDs; not
+//     so under the build tag nolinkname, with which it may be preempted in the
+//     middle of a call.
 //   - Across processors, IDs of the same millisecond are in the order of their
 //     runs: each run follows all those taken before it. So an ID can sort before
 //     one that was made up to a millisecond earlier on another processor; a
@@ -48,9 +51,8 @@
 // clock, or what the counter does while the machine is suspended, is unknown
 // for 17 ms of the counter's time at most. A counter that disagrees with the
 // clock is never used again; one that stands still is noticed when the timer
-// reads the clock, once a second. Elsewhere, under the build tag purego, and
-// for processors beyond those which the process had at first the clock is read
-// for each trace ID.
+// reads the clock, once a second. Elsewhere, and under the build tag purego, the
+// clock is read for each trace ID.
 //
 // A generator has one timer, which runs once a second while it is used, and no
 // goroutine. [Generator.Close] stops it.

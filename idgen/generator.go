@@ -115,8 +115,7 @@ func (g *Generator) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
 		g.shards.unpin(s, p)
 		return join(high, low), spanID(span)
 	}
-	g.shards.unpin(s, p)
-	return g.newIDs(ctx, count)
+	return g.newIDs(ctx, g.shards.take(s, p), count)
 }
 
 // NewSpanID returns the ID of a further span. It is valid. Context and trace
@@ -128,9 +127,7 @@ func (g *Generator) NewSpanID(ctx context.Context, traceID trace.TraceID) trace.
 		g.shards.unpin(s, p)
 		return spanID(id)
 	}
-	g.shards.unpin(s, p)
-
-	s = g.shards.take()
+	s = g.shards.take(s, p)
 	id, _, err := g.more(s, 1, 0, g.clock.counter.read())
 	g.shards.put(s)
 	if err != nil {
@@ -150,8 +147,7 @@ func (g *Generator) current(s *stock) bool {
 }
 
 // newIDs is NewIDs when not everything is ready. The counter was read before.
-func (g *Generator) newIDs(ctx context.Context, count uint64) (trace.TraceID, trace.SpanID) {
-	s := g.shards.take()
+func (g *Generator) newIDs(ctx context.Context, s *stock, count uint64) (trace.TraceID, trace.SpanID) {
 	low, span, err := g.more(s, 2, 1, count)
 	high := g.high(s)
 	g.shards.put(s)

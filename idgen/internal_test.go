@@ -3,6 +3,8 @@ package idgen
 import (
 	"encoding/binary"
 	"errors"
+	"math"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -420,6 +422,53 @@ func TestOrderCarries(t *testing.T) {
 	}
 	if got, ok := o.take(traceid.EpochMillis+5, 1); got != 6<<sequenceBits|3 || !ok {
 		t.Errorf("%x, %v", got, ok)
+	}
+}
+
+// No word is in two runs, however many take them at once.
+func TestRunsAreDisjoint(t *testing.T) {
+	const workers, each, n = 2, 1_000_000, 3
+	o := new(order)
+	var starts [workers][]uint64
+	var wg sync.WaitGroup
+	var ready atomic.Int64
+	for w := range workers {
+		starts[w] = make([]uint64, each)
+		wg.Go(func() {
+			for ready.Add(1); ready.Load() < workers; { // at the same time
+				runtime.Gosched()
+			}
+			for i := range each {
+				starts[w][i], _ = o.take(someMillis, n)
+			}
+		})
+	}
+	wg.Wait()
+	all := slices.Concat(starts[:]...)
+	slices.Sort(all)
+	for i, first := range all {
+		if want := floorOf(someMillis) + uint64(i)*n; first != want {
+			t.Fatalf("run %d begins at %d, want %d", i, first, want)
+		}
+	}
+}
+
+// The last millisecond of the layout begins anew when its sequence is used up.
+func TestOrderAtItsEnd(t *testing.T) {
+	clock := &handClock{ms: traceid.EpochMillis + maxMillis}
+	g, s := New(WithClock(clock)), new(stock)
+	g.look(s, 0)
+	g.order.next.Store(math.MaxUint64 - 10)
+	s.made = longest
+	for i := range 3 * longest {
+		if high := g.high(s); high>>sequenceBits != maxMillis {
+			t.Fatalf("call %d: %x", i, high)
+		}
+	}
+	clock.ms++
+	g.look(s, 0)
+	if high := g.high(s); high != 0 || floorOf(clock.ms) != 0 || floorOf(traceid.EpochMillis-1) != 0 {
+		t.Errorf("a millisecond later: %x", high)
 	}
 }
 

@@ -124,13 +124,13 @@ func TestRestoredMachine(t *testing.T) {
 			other()
 			make()
 			originals := map[randflake.ID]bool{}
-			here := g.shards.take()
+			here := g.shards.take(g.shards.pin())
 			g.shards.put(here)
 			for _, id := range here.ids[here.next:here.end] {
 				originals[id] = true
 			}
 			other()
-			there := g.shards.take()
+			there := g.shards.take(g.shards.pin())
 			g.shards.put(there)
 			for _, id := range there.ids[there.next:there.end] {
 				originals[id] = true

@@ -52,9 +52,9 @@ func (s *shards) unpin(_ *stock, p int) {
 	procUnpin()
 }
 
-// take takes this processor's stock away, or returns another that nobody has.
-func (s *shards) take() *stock {
-	k, p := s.pin()
+// take ends what pin began: it takes the stock k away from the processor. If k
+// is nil it returns another that nobody has.
+func (s *shards) take(k *stock, p int) *stock {
 	if k != nil {
 		s.slots[p].stock = nil
 	}

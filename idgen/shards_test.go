@@ -57,12 +57,12 @@ func TestRunEndsWhenItsStockIsTakenAway(t *testing.T) {
 	for range 100 { // and so a long run is left
 		w.late(t, g)
 	}
-	away := g.shards.take()
+	away := g.shards.take(g.shards.pin())
 	if away.last-away.word < 10 {
 		t.Fatalf("a run of %d is left: this test shows nothing", away.last-away.word)
 	}
 	before, _ := g.NewIDs(t.Context()) // from another stock
-	other := g.shards.take()
+	other := g.shards.take(g.shards.pin())
 	g.shards.put(away)
 	g.shards.put(other)
 	after, _ := g.NewIDs(t.Context())

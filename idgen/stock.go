@@ -43,6 +43,7 @@ func (s *stock) at(count uint64) bool {
 	}
 	n := (count - s.origin) / s.ticks
 	if n >= trust {
+		s.ticks = 0
 		return false
 	}
 	s.ms = s.first + int64(n) // at most trust
