@@ -230,7 +230,7 @@ func (ids *IDs) Shutdown(ctx context.Context) error {
 			errs = append(errs, ids.store.Close())
 		}
 		if ids.Generator != nil {
-			errs = append(errs, ids.Close()) // the Generator's
+			errs = append(errs, ids.Generator.Close()) // the Generator's
 		}
 		ids.shutdownErr = errors.Join(errs...)
 	})
