@@ -207,7 +207,7 @@ func TestSecretOfARestoreIsDrawnAgain(t *testing.T) {
 	m.restore()
 	g.NewIDs(t.Context())
 	secret, life := g.private.generator.Load(), g.life.Load()
-	ready := g.shards.take()
+	ready := g.shards.take(g.shards.pin())
 	old := slices.Clone(ready.ids[ready.next:ready.end])
 	g.shards.put(ready)
 	for start := time.Now(); g.life.Load() == life; time.Sleep(10 * time.Millisecond) {
