@@ -11,7 +11,7 @@
 // All give NULL for NULL and are parallel safe. trace_id_at is volatile, the
 // others are immutable, and trace_id_time is inlined. None raises an error,
 // whatever its input, and none depends on the session's search path, time zone
-// or formats. They return exactly what packages idgen and traceid do:
+// or formats. They agree with package traceid, value by value:
 //
 //   - An ID as text is 32 lower-case hex digits, as OpenTelemetry writes it.
 //     Other text gives NULL: upper case, shorter, with dashes, empty. Cast UUIDs

@@ -229,7 +229,7 @@ func TestBadValues(t *testing.T) {
 		{"missing secret", map[string]string{setup.StoreVar: store, setup.SecretFileVar: filepath.Join(dir, "none")}, "TRACEFLAKE_SECRET_FILE: open"},
 		{"folder for a secret", map[string]string{setup.StoreVar: store, setup.SecretFileVar: dir}, "TRACEFLAKE_SECRET_FILE: randflake: keyring: read"},
 		{"bad secret", map[string]string{setup.StoreVar: store, setup.SecretFileVar: file(t, secret[:30])}, "line 1 has 30 characters"},
-		{"unknown store", map[string]string{setup.StoreVar: "redis://user:hunter2@host", setup.SecretFileVar: good}, "TRACEFLAKE_STORE: lease: unknown kind of store; what its address may begin with: bolt, setup-test"},
+		{"unknown store", map[string]string{setup.StoreVar: "redis://user:hunter2@host", setup.SecretFileVar: good}, "TRACEFLAKE_STORE: lease: unknown kind of store; its URL must begin with one of: bolt, setup-test"},
 		{"driver refuses", map[string]string{setup.StoreVar: "setup-test:refuse", setup.SecretFileVar: good}, "TRACEFLAKE_STORE: the driver refuses"},
 		{"TTL no duration", map[string]string{setup.StoreVar: store, setup.SecretFileVar: good, setup.TTLVar: "10"}, `TRACEFLAKE_TTL: "10" is no duration`},
 		{"TTL short", map[string]string{setup.StoreVar: store, setup.SecretFileVar: good, setup.TTLVar: "1s"}, "TRACEFLAKE_TTL: 1s is not from 2s to 24h"},

@@ -11,7 +11,7 @@ import (
 
 const scope = "github.com/traceflake/traceflake/randflake/lease"
 
-// meters are a Keeper's metrics. Nothing of them is touched for an ID.
+// meters are a Keeper's metrics. Making an ID updates none of them.
 type meters struct {
 	requests     metric.Int64Counter
 	registration metric.Registration
@@ -24,7 +24,7 @@ func newMeters(k *Keeper, mp metric.MeterProvider) (*meters, error) {
 		metric.WithDescription("Requests to the store of leases, by operation and outcome."))
 	errs[0] = err
 	remaining, err := m.Float64ObservableGauge("traceflake.lease.remaining", metric.WithUnit("s"),
-		metric.WithDescription("Time until the last lease held is over; IDs go on for so long without the store."))
+		metric.WithDescription("Time until the last lease held ends; IDs can be made for so long without the store."))
 	errs[1] = err
 	blocks, err := m.Int64ObservableUpDownCounter("traceflake.lease.blocks", metric.WithUnit("{block}"),
 		metric.WithDescription("Blocks of nodes held."))
@@ -81,7 +81,7 @@ func errorType(err error) string {
 	return "_OTHER"
 }
 
-// remaining is how long IDs can be made with what is held.
+// remaining is how long IDs can be made with the grants held.
 func (k *Keeper) remaining(held []*term) time.Duration {
 	now := k.cfg.clock.Now()
 	var left time.Duration

@@ -8,8 +8,8 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 )
 
-// failed says what was being done and, where an operator can change it, what to
-// do about the reason.
+// failed adds to err what was being done and, if an operator can fix the cause,
+// how.
 func failed(ctx context.Context, what string, err error) error {
 	if cause := ctx.Err(); cause != nil && !errors.Is(err, cause) {
 		err = fmt.Errorf("%w: %w", cause, err)
