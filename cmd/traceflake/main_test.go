@@ -130,7 +130,7 @@ func TestNewVerifyInspect(t *testing.T) {
 	command(t, "", "inspect", ids[0]).want(t, 0, "halves agree", "")
 	command(t, "", "inspect", ids[0]).want(t, 0, "traceflake trace ID  "+traceid.Time(traceID(t, ids[0])).Format("2006-01-02T15:04:05"), "")
 	t.Setenv(setup.SecretFileVar, "")
-	command(t, "", "inspect", ids[0]).want(t, 0, "a secret would tell", "")
+	command(t, "", "inspect", ids[0]).want(t, 0, "a secret would decide", "")
 }
 
 func TestNewWithoutSecret(t *testing.T) {
@@ -219,7 +219,7 @@ func TestRange(t *testing.T) {
 	command(t, "", "range", "now-1h", "now").want(t, 0, "\n", "")
 	command(t, "", "range", "now", "now-1h").want(t, 2, "", "is before FROM")
 	command(t, "", "range", "soon", "now").want(t, 2, "", `FROM: "soon" is no time`)
-	command(t, "", "range", "now", "nowish").want(t, 2, "", "no distance from now")
+	command(t, "", "range", "now", "nowish").want(t, 2, "", "not an offset from now")
 	command(t, "", "range", "now").want(t, 2, "", "accepts 2 arg")
 }
 
@@ -293,7 +293,7 @@ func TestLease(t *testing.T) {
 	}
 	command(t, "", "lease", "show", "3").want(t, 0, "without an owner ("+next+"), free from ", "")
 	command(t, "", "lease", "show", "8").want(t, 1, "", "node 8 was never granted")
-	command(t, "", "lease", "show", "131072").want(t, 2, "", "no node")
+	command(t, "", "lease", "show", "131072").want(t, 2, "", "is not a node")
 
 	// Its owner shows at an ID of that node; the file's own secret decodes it.
 	k := randflake.NewKeyring(s.(driver.CodecStore).Codec())
@@ -342,7 +342,7 @@ func TestDeadStore(t *testing.T) {
 	command(t, "", "inspect", "4bf92f3577b34da6a3ce929d0e0e4736", "--store", store).want(t, 1, "UUID v4", "the store does not answer: pgstore")
 	command(t, "", "new", "--store", store, "--secret-file", secret).want(t, 2, "", "no leased node")
 	command(t, "", "new", "--store", store).want(t, 2, "", "set TRACEFLAKE_SECRET_FILE")
-	command(t, "", "lease", "list", "--store", "redis://user:hunter2@h").want(t, 2, "", "unknown kind of store; what its address may begin with: bolt, etcd, etcds, postgres")
+	command(t, "", "lease", "list", "--store", "redis://user:hunter2@h").want(t, 2, "", "unknown kind of store; its URL must begin with one of: bolt, etcd, etcds, postgres")
 	command(t, "", "lease", "list", "--store", "postgres://user:hunter2@h:port:/").want(t, 2, "", "not an address")
 	command(t, "", "lease", "list").want(t, 2, "", "no store")
 }
@@ -419,7 +419,7 @@ func TestBackfill(t *testing.T) {
 	in := `{"ts":"2024-01-02T03:04:05Z","k":"a"}` + "\n" + `{"ts":"2024-01-02T03:04:06Z","k":"a"}` + "\n" + `{"ts":"2019-01-02T03:04:05Z"}` + "\n" + `{"ts":"20`
 	r := command(t, in, "backfill", "--time", "ts", "--key", "k", "--secret-file", secret)
 	r.want(t, 1, `{"ts":"2019-01-02T03:04:05Z"}`+"\n"+`{"ts":"20`, "line 3: 2019-01-02T03:04:05Z: traceid: the time is before")
-	r.want(t, 1, something, "line 4: the line is no JSON object; was it cut off?")
+	r.want(t, 1, something, "line 4: the line is not a JSON object; was it truncated?")
 	if !strings.Contains(r.errOut, "4 records: 2 got an ID (1 keys, 0 records without one), 0 had one, 2 reported") {
 		t.Errorf("summary %q", r.errOut)
 	}

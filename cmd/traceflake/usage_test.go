@@ -156,8 +156,8 @@ func TestRaise(t *testing.T) {
 	until := time.Now().Add(time.Hour).Truncate(time.Second).UTC().Format(time.RFC3339)
 	r := command(t, "", "lease", "raise", until, "--dry-run")
 	r.want(t, 0, "nothing before "+until+" would be granted", "")
-	r.want(t, 0, "1 blocks were granted so far, 0 of them until later", "")
-	r.want(t, 0, "1 leases that are held now", "")
+	r.want(t, 0, "1 blocks have been granted, 0 of them until later", "")
+	r.want(t, 0, "1 leases held now", "")
 	r.want(t, 0, holder, "")
 	// Nor does looking at leases write.
 	command(t, "", "lease", "list").want(t, 0, "held by checkout-7 ("+holder+") until ", "")
@@ -172,7 +172,7 @@ func TestRaise(t *testing.T) {
 	if file() == before {
 		t.Error("the raise has written nothing")
 	}
-	command(t, "", "lease", "raise", until, "-n").want(t, 0, "16384 blocks were granted so far, 0 of them until later", "")
+	command(t, "", "lease", "raise", until, "-n").want(t, 0, "16384 blocks have been granted, 0 of them until later", "")
 	// The store keeps whole seconds, and what it has is what is said.
 	half := time.Now().Add(2 * time.Hour).Truncate(time.Second).Add(500 * time.Millisecond).UTC()
 	next := half.Add(500 * time.Millisecond).Format(time.RFC3339)

@@ -162,7 +162,7 @@ func TestPagesThatAreNotUsed(t *testing.T) {
 	}{
 		{"empty", func(d *device) { d.cut(0) }, "too short: 0 bytes, at least 112"},
 		{"cut", func(d *device) { d.cut(111) }, "too short: 111 bytes, at least 112"},
-		{"its size is too small", func(d *device) { d.size = 31 }, "its size says 31 bytes, at least 32"},
+		{"its size is too small", func(d *device) { d.size = 31 }, "its size field is 31 bytes, at least 32"},
 		{"zeros", func(d *device) { d.magic = 0 }, "begins with 0x0"},
 		{"magic", func(d *device) { d.magic++ }, "begins with 0x4b4c4357"},
 		{"version 0", func(d *device) { d.version = 0 }, "version 0"},
