@@ -52,6 +52,11 @@ race: engines ## the tests under the race detector, without examples, demo and b
 sim: ## the simulator of leases with SEEDS seeds; -seed N of its test replays one
 	go test ./randflake/lease -run '^TestSimulation$$' -count=1 -timeout 0 -v -args -seeds $(SEEDS)
 
+IDS ?= 1000000000
+.PHONY: soak
+soak: engines ## IDS IDs by processes that are killed, stopped and restarted, on each store in turn, messages late, lost and repeated
+	TRACEFLAKE_SOAK_IDS=$$(($(IDS) / 3)) go test ./internal/stores/... -p 1 -run '^TestProcesses$$' -count=1 -timeout 0 -v
+
 .PHONY: model
 model: ## check the model of the lease rule: it holds, and every wrong variant gives a counterexample; needs spin and gcc
 	randflake/lease/model/check
@@ -119,6 +124,10 @@ asm-check: ## prove that the amd64 assembly is what its generator writes
 	cp -r sparx64/_asm "$$tmp"
 	(cd "$$tmp/_asm" && GOWORK=off go run . -out ../batch_amd64.s)
 	diff -u sparx64/batch_amd64.s "$$tmp/batch_amd64.s"
+
+.PHONY: alerts
+alerts: ## check the alert rules and run their tests with promtool
+	deploy/prometheus/check
 
 .PHONY: consumers
 consumers: engines ## do outside of the repository what users do with each package, served as the next version

@@ -103,7 +103,8 @@
 //
 // The values of traceflake.vmclock are off, generation_counter, which reports
 // restores, and disruption_marker, which also reports live migrations. The
-// values of error.type are before_epoch, lease_not_started, lease_expired,
-// clock_behind, exhausted, sealed, end_of_life, clock_out_of_range, and _OTHER
-// for other errors.
+// values of error.type are no_lease, before_epoch, lease_not_started,
+// lease_expired, clock_behind, exhausted, sealed, end_of_life,
+// clock_out_of_range, and _OTHER for other errors. Every series exists from the
+// start, at 0.
 package idgen

@@ -24,7 +24,7 @@ func ExampleFromEnv() {
 	os.Setenv(setup.StoreVar, "bolt:"+filepath.Join(dir, "leases.db")) // as the deployment does
 	defer os.Unsetenv(setup.StoreVar)
 
-	ids, shutdown, err := setup.FromEnv(ctx)
+	ids, err := setup.FromEnv(ctx)
 	if err != nil {
 		panic(err)
 	}
@@ -37,7 +37,7 @@ func ExampleFromEnv() {
 	if err := provider.Shutdown(ctx); err != nil {
 		panic(err)
 	}
-	if err := shutdown(ctx); err != nil {
+	if err := ids.Shutdown(ctx); err != nil {
 		panic(err)
 	}
 	// Output: true 0

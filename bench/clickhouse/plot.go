@@ -99,6 +99,8 @@ func (r results) growth(sizes []int, folder string) error {
 	p.Legend.Top, p.Legend.Left, p.Legend.Padding = true, true, vg.Points(3)
 	p.Add(plotter.NewGrid())
 	p.Y.Min, p.Y.Max = 100, 1
+	// A single size would have no width, and a logarithmic axis has no zero.
+	p.X.Min, p.X.Max = float64(sizes[0])/2e6, float64(sizes[len(sizes)-1])/0.5e6
 	for i, s := range series {
 		var points plotter.XYs
 		for _, spans := range sizes {

@@ -45,7 +45,8 @@ sparx64: PURE -time golang.org/x/sys/cpu
 randflake: PURE ~/sparx64
 
 # Only here are goroutines started, and only stores do I/O.
-randflake/lease: PURE context ~/randflake ~/randflake/lease/internal/owner ~/internal/vmclock METRIC
+randflake/lease: PURE context ~/randflake ~/randflake/lease/internal/owner ~/internal/version
+                 ~/internal/vmclock METRIC
 randflake/lease/internal/owner: STD
 
 # The side of the stores' authors: the rule of granting, and the stores. Services import lease.
@@ -58,7 +59,8 @@ randflake/lease/etcdstore: STORE go.uber.org/zap google.golang.org/grpc/...
 randflake/lease/leasetest: STORE github.com/anishathalye/porcupine pgregory.net/rapid
 
 # Makes IDs. It knows a source of them, not leases.
-idgen: PURE context ~/randflake ~/traceid ~/internal/vmclock METRIC @/otel/trace @/otel/sdk/trace
+idgen: PURE context ~/randflake ~/traceid ~/internal/version ~/internal/vmclock METRIC
+       @/otel/trace @/otel/sdk/trace
 
 # Reads IDs: no SDK, no generator.
 traceid: PURE ~/randflake @/otel/trace
@@ -86,6 +88,7 @@ internal/e2e/...:      STD OTHERS ROOT STORES ~/propagation/xtraceid/xtraceidgrp
                        ~/internal/embedded/... ~/internal/e2e/...
 internal/demo/...:     STD OTHERS ROOT STORES ~/internal/embedded/... ~/internal/demo/...
 internal/rooms:        STD
+internal/version:      STD
 internal/release/...:  STD OTHERS ROOT STORES ~/propagation/xtraceid/xtraceidgrpc
                        ~/randflake/lease/leasetest ~/internal/embedded/...
 internal/stores/...:   STD OTHERS ROOT STORES ~/randflake/lease/leasetest ~/internal/stores/...

@@ -508,3 +508,36 @@ func TestCopiesOfAPendingAcquire(t *testing.T) {
 		t.Error("they do not have a block each")
 	}
 }
+
+// A copy gives the grant back, and the other copy wins the same block as a second
+// grant: it must not make the same IDs with both.
+func TestOwnBlockWonAgain(t *testing.T) {
+	b := newBench(t, lease.WithMaxBlocks(2))
+	b.pass(time.Second)
+	b.mustOne()
+	c := &bench{t: t, codec: b.codec, clock: b.clock, store: b.store}
+	var err error
+	if c.Keeper, err = b.Remember(lease.WithClock(b.clock), lease.WithTTL(10*time.Second), lease.WithMaxBlocks(2),
+		lease.WithErrorHandler(func(err error) { c.reports = append(c.reports, err) })); err != nil {
+		t.Fatal(err)
+	}
+	b.Seal()
+	if err := b.GiveBackAll(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.clock.Add(time.Second)
+	ids, seen := make([]randflake.ID, 1<<17), make(map[randflake.ID]bool)
+	for range 4 { // busy, so that it asks for a second block
+		n, _, _ := c.Fill(ids)
+		for _, id := range ids[:n] {
+			if seen[id] {
+				t.Fatalf("ID %v was made twice, of %+v", id, b.codec.Decode(id))
+			}
+			seen[id] = true
+		}
+		c.Step(t.Context())
+	}
+	if got := c.Drops(); got["cloned"] != 1 || len(c.reports) == 0 || !errors.Is(c.reports[0], lease.ErrCloned) {
+		t.Errorf("the copy dropped %v and reported %v", got, c.reports)
+	}
+}

@@ -68,8 +68,9 @@
 //     answered call after the winner's renewal, about half a TTL.
 //   - If the nonce of a renewal was drawn before the clone and written after
 //     it, that lasts until the next renewal of both.
-//   - If one copy gives the grant back, IDs of the block's next holder can
-//     collide with those of the other copy until that copy's next renewal.
+//   - If one copy gives the grant back, the next holder may be granted seconds
+//     in which the other copy has made IDs, or still makes them until its
+//     renewal.
 //   - If the store is raised meanwhile, both use their grant to its end.
 //   - IDs that were reserved before the clone are handed out by both.
 //   - If both draw the same random numbers, which is possible with kernels
@@ -99,5 +100,5 @@
 // snapshot) or taken (the block was granted again). The operation is acquire,
 // renew, get or release; error.type is absent on success, and otherwise
 // no_free_node, clock_ahead, lost, block_size, schema_version, invalid_request,
-// timeout or _OTHER.
+// misconfigured, timeout or _OTHER. Counters are there from the start, at 0.
 package lease

@@ -30,7 +30,7 @@ var NewKeeper = newKeeper
 func (k *Keeper) Step(ctx context.Context) time.Duration { return k.step(ctx) }
 func (k *Keeper) Seal()                                  { k.seal() }
 func (k *Keeper) GiveBackAll(ctx context.Context) error  { return k.giveBackAll(ctx) }
-func (k *Keeper) Unregister()                            { k.meters.unregister() }
+func (k *Keeper) Unregister()                            { _ = k.metrics.Unregister() }
 func (k *Keeper) Kick() chan struct{}                    { return k.kick }
 func (k *Keeper) Terms() []*Term                         { return k.terms }
 func (k *Keeper) Published() int                         { return len(k.held.Load().terms) }
@@ -49,7 +49,7 @@ func (k *Keeper) Drop(t *Term) { k.drop(t, restored, ErrCloned) }
 func (k *Keeper) Drops() map[string]int64 {
 	counts := map[string]int64{}
 	for r := range reasons {
-		if n := k.drops[r].Load(); n > 0 {
+		if n := k.counts.drops[r].Load(); n > 0 {
 			counts[r.String()] = n
 		}
 	}

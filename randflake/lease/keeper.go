@@ -9,16 +9,19 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel/metric"
+
 	"github.com/traceflake/traceflake/randflake"
 )
 
 // Errors with which a [Keeper] refuses, besides those of its generators.
 var (
 	// ErrNoLease is returned if no grant is held: the store has not answered
-	// yet, or the grant was dropped. Wait; the Keeper retries by itself.
-	ErrNoLease = errors.New("lease: no lease is held")
-	// ErrClosed is returned after Close.
-	ErrClosed = errors.New("lease: the keeper is closed")
+	// yet, or the grant was dropped. Wait; the Keeper retries by itself. It
+	// wraps [randflake.ErrNoLease].
+	ErrNoLease = fmt.Errorf("lease: %w", randflake.ErrNoLease)
+	// ErrClosed is returned after Close. It wraps [randflake.ErrSealed].
+	ErrClosed = fmt.Errorf("lease: the keeper is closed: %w", randflake.ErrSealed)
 )
 
 // Keeper holds leases and makes IDs with them. Its one goroutine acquires
@@ -30,14 +33,14 @@ var (
 //
 // Keeper is safe for concurrent use. Next and Fill do no I/O.
 type Keeper struct {
-	store  Store
-	codec  *randflake.Codec
-	cfg    config
-	meters *meters
+	store   Store
+	codec   *randflake.Codec
+	cfg     config
+	counts  *counts
+	metrics metric.Registration // of the leases held
 
 	held       atomic.Pointer[held]
 	kick       chan struct{} // wakes the goroutine
-	drops      [reasons]atomic.Int64
 	generation atomic.Uint64
 
 	ready     chan struct{} // closed with the first grant
@@ -121,9 +124,10 @@ func newKeeper(s Store, c *randflake.Codec, opts ...Option) (*Keeper, error) {
 		jitter:  rand.Float64,
 		nonce:   NewHolder,
 		askAt:   cfg.clock.Elapsed(), // Elapsed may count from any moment
+		counts:  new(counts),
 	}
 	k.held.Store(&held{err: k.noLease})
-	if k.meters, err = newMeters(k, cfg.meters); err != nil {
+	if k.metrics, err = k.register(cfg.meters); err != nil {
 		return nil, fmt.Errorf("lease: metrics: %w", err)
 	}
 	return k, nil
@@ -143,11 +147,20 @@ func (k *Keeper) Ready(ctx context.Context) error {
 	case <-k.stopped:
 		return ErrClosed
 	case <-ctx.Done():
-		if failure := k.failure.Load(); failure != nil {
-			return fmt.Errorf("lease: no grant yet: %w; last error of the store: %w", ctx.Err(), *failure)
+		if failure := k.Failure(); failure != nil {
+			return fmt.Errorf("lease: no grant yet: %w; the store says: %w", ctx.Err(), failure)
 		}
 		return fmt.Errorf("lease: no grant yet: %w", ctx.Err())
 	}
+}
+
+// Failure returns the store's last error, or nil if the store granted or renewed
+// a lease since.
+func (k *Keeper) Failure() error {
+	if failure := k.failure.Load(); failure != nil {
+		return *failure
+	}
+	return nil
 }
 
 // Next makes one ID. Errors: [ErrNoLease], [ErrClosed] and those of
@@ -246,7 +259,7 @@ func (k *Keeper) Close(ctx context.Context) error {
 		case <-ctx.Done():
 			k.closeErr = fmt.Errorf("lease: close: the store did not answer: %w", ctx.Err())
 		}
-		k.meters.unregister()
+		_ = k.metrics.Unregister()
 	})
 	return k.closeErr
 }
@@ -284,7 +297,7 @@ func (k *Keeper) publish() {
 // clone two processes hold it. Any goroutine may call it.
 func (k *Keeper) drop(t *term, why reason, err error) {
 	if _, first := t.end(ending{dropped: true, err: err}); first {
-		k.drops[why].Add(1)
+		k.counts.drops[why].Add(1)
 		k.generation.Add(1)
 		k.wake()
 	}

@@ -5,11 +5,14 @@ import (
 	"testing"
 	"time"
 
+	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
+	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/randflake/lease"
+	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
 // collect returns the points of all metrics by name, unit and attributes.
@@ -29,6 +32,9 @@ func collect(t *testing.T, r metric.Reader) map[string]float64 {
 			case metricdata.Sum[int64]:
 				for _, p := range d.DataPoints {
 					put(m, p.Attributes, float64(p.Value))
+				}
+				if len(scope.Scope.Version) == 0 {
+					t.Errorf("%s is of a scope without a version", m.Name)
 				}
 			case metricdata.Gauge[float64]:
 				for _, p := range d.DataPoints {
@@ -97,8 +103,66 @@ func TestMetrics(t *testing.T) {
 	})
 	b.Unregister()
 	for name := range collect(t, reader) {
-		if !strings.HasPrefix(name, "traceflake.lease.requests") {
+		if strings.HasPrefix(name, "traceflake.lease.blocks") || strings.HasPrefix(name, "traceflake.lease.remaining") {
 			t.Errorf("%s is still observed after Close", name)
+		}
+	}
+}
+
+// A rate sees the first count only of a series that was there before, at 0.
+func TestSeriesBeginAtZero(t *testing.T) {
+	reader := metric.NewManualReader()
+	newBench(t, lease.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(reader))))
+	got := collect(t, reader)
+	const requests, drops = "traceflake.lease.requests {request} ", "traceflake.lease.drops {grant} traceflake.lease.drop.reason="
+	for _, reason := range []string{"clock_gap", "clock_behind", "store_contradiction", "cloned", "restored", "taken"} {
+		if n, ok := got[drops+reason]; !ok || n != 0 {
+			t.Errorf("drops for %s: %v, %v", reason, n, ok)
+		}
+	}
+	for _, operation := range []string{"acquire", "renew", "get", "release"} {
+		for _, outcome := range []string{"", "no_free_node", "clock_ahead", "lost", "block_size", "schema_version",
+			"invalid_request", "misconfigured", "timeout", "_OTHER"} {
+			name := requests
+			if outcome != "" {
+				name += "error.type=" + outcome + ","
+			}
+			name += "traceflake.lease.operation=" + operation
+			if n, ok := got[name]; !ok || n != 0 {
+				t.Errorf("%s: %v, %v", name, n, ok)
+			}
+		}
+	}
+	if want := 2 + 6 + 4*10; len(got) != want {
+		t.Errorf("%d series, want %d: %v", len(got), want, got)
+	}
+}
+
+// A program may set its meter provider after it has started the Keeper, and ends
+// it after the Keeper.
+func TestRequestsBeforeAndAfterTheProvider(t *testing.T) {
+	reader := metric.NewManualReader()
+	codec, err := randflake.NewCodec(make([]byte, 16))
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := lease.Start(t.Context(), driver.NewMemory(), codec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := k.Ready(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	before := otel.GetMeterProvider()
+	otel.SetMeterProvider(metric.NewMeterProvider(metric.WithReader(reader)))
+	defer otel.SetMeterProvider(before)
+	if err := k.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	got := collect(t, reader)
+	for _, operation := range []string{"acquire", "release"} {
+		if n := got["traceflake.lease.requests {request} traceflake.lease.operation="+operation]; n != 1 {
+			t.Errorf("%s: %v, want 1", operation, n)
 		}
 	}
 }

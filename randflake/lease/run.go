@@ -152,7 +152,7 @@ func (k *Keeper) acquire(ctx context.Context) {
 	call, cancel := context.WithTimeout(ctx, callTimeout)
 	g, err := k.store.Acquire(call, Request{Holder: k.bid.nonce, Now: before.wall, TTL: k.cfg.ttl, Owner: k.cfg.owner})
 	cancel()
-	k.meters.request(ctx, "acquire", err)
+	k.counts.request(acquire, err)
 	k.askAt = k.cfg.clock.Elapsed() + k.backoff(&k.failures)
 	if err != nil {
 		k.failed(ctx, "acquire", err)
@@ -162,6 +162,9 @@ func (k *Keeper) acquire(ctx context.Context) {
 	k.bid = bid{}
 	if !before.wall.Before(g.End) {
 		return // over already: the nonce may have been granted long ago
+	}
+	if k.holds(g) {
+		return
 	}
 	t, err := k.newTerm(g, before, won.life)
 	if err != nil {
@@ -174,6 +177,19 @@ func (k *Keeper) acquire(ctx context.Context) {
 		return
 	}
 	k.prove(t)
+}
+
+// holds reports whether a new grant has seconds of a term that is still in use:
+// a copy of this process gave them back. Neither is used any more.
+func (k *Keeper) holds(g Grant) bool {
+	for _, t := range k.terms {
+		if t.node == g.Node && t.over.Load() == nil && g.Start.Before(t.grant.End) {
+			k.drop(t, cloned, fmt.Errorf("%w: node %d was granted again before the grant's end: "+
+				"a copy of this process gave it back", ErrCloned, g.Node))
+			return true
+		}
+	}
+	return false
 }
 
 // prove allows IDs to be made with a term that no other process holds.
@@ -199,14 +215,14 @@ func (k *Keeper) renew(ctx context.Context, t *term, end time.Time) {
 	call, cancel := context.WithTimeout(ctx, callTimeout)
 	g, err := k.store.Renew(call, t.grant, next, end)
 	cancel()
-	k.meters.request(ctx, "renew", err)
+	k.counts.request(renew, err)
 	said := written
 	if err != nil {
 		t.find(next).denied = errors.Is(err, ErrLost)
 		call, cancel = context.WithTimeout(ctx, callTimeout)
 		stored, getErr := k.store.Get(call, t.grant)
 		cancel()
-		k.meters.request(ctx, "get", getErr)
+		k.counts.request(get, getErr)
 		if getErr != nil {
 			k.retry(ctx, t, err)
 			return
@@ -264,7 +280,7 @@ func (k *Keeper) giveBack(ctx context.Context, t *term) error {
 			err = k.store.Release(ctx, stored, k.nonce(), unused)
 		}
 	}
-	k.meters.request(ctx, "release", err)
+	k.counts.request(release, err)
 	return err
 }
 

@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"math"
 	"os"
-	"path/filepath"
 	"runtime/debug"
 	"time"
 
@@ -38,7 +37,6 @@ const (
 	schema    = 2
 	secretLen = 16
 	fileMode  = 0o600
-	dirMode   = 0o700
 )
 
 var (
@@ -277,7 +275,10 @@ func (s *Store) same(tx *bbolt.Tx) error {
 	return nil
 }
 
-func makeDir(path string) error { return os.MkdirAll(filepath.Dir(path), dirMode) }
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
 
 func uint64Bytes(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
 

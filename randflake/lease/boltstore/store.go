@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -34,7 +35,7 @@ var _ interface {
 	driver.CodecStore
 } = (*Store)(nil)
 
-// Open creates the file and its directory if they are missing, and checks the
+// Open creates the file if it is missing, but not its directory, and checks the
 // file. A file of an older version is migrated to the current schema. Errors:
 // [ErrCorrupt], [ErrLocked], [lease.ErrBlockSize], [lease.ErrSchemaVersion],
 // [lease.ErrInvalidRequest] for invalid options, and those of the file system.
@@ -49,8 +50,9 @@ func Open(path string, opts ...Option) (*Store, error) {
 			return nil, fmt.Errorf("boltstore: %w", err)
 		}
 	}
-	if err := makeDir(path); err != nil {
-		return nil, s.wrap("open", err)
+	if dir := filepath.Dir(path); !isDir(dir) {
+		return nil, s.wrap("open", fmt.Errorf("the folder %s is not there; make it, on a local disk that "+
+			"all processes of the host see: %w", dir, fs.ErrNotExist))
 	}
 	// A valid file is only read, so that listing leases writes nothing.
 	err = s.transact(context.Background(), read, s.prepare)

@@ -17,6 +17,17 @@ import (
 // URL's scheme. Import the store's package, as with database/sql.
 var ErrUnknownScheme = errors.New("lease: unknown kind of store")
 
+// packages maps the schemes of this project to the packages to import.
+var packages = map[string]string{
+	"bolt":       "boltstore",
+	"postgres":   "pgstore",
+	"postgresql": "pgstore",
+	"etcd":       "etcdstore",
+	"etcds":      "etcdstore",
+	"k8s":        "k8sstore",
+	"s3":         "s3store",
+}
+
 // Store is a store that [Open] opened. Close releases its resources; close the
 // Keeper first.
 type Store interface {
@@ -80,9 +91,13 @@ func Open(ctx context.Context, url string, nodes NodeRange) (Store, error) {
 	open := openers.byScheme[scheme]
 	openers.RUnlock()
 	if !ok || open == nil {
+		imported := strings.Join(Schemes(), ", ")
+		if name := packages[scheme]; ok && name != "" {
+			return nil, fmt.Errorf("%w: %s: import _ %q in the program, which has %s",
+				ErrUnknownScheme, scheme, "github.com/traceflake/traceflake/randflake/lease/"+name, imported)
+		}
 		// The text may be a path or a password, so it is not repeated.
-		return nil, fmt.Errorf("%w; its URL must begin with one of: %s",
-			ErrUnknownScheme, strings.Join(Schemes(), ", "))
+		return nil, fmt.Errorf("%w; its URL must begin with one of: %s", ErrUnknownScheme, imported)
 	}
 	return open(ctx, url, nodes)
 }
