@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Result is what a statement gave and ClickHouse's own counts of what it cost.
+// Result is a statement's result and ClickHouse's own counts of its cost.
 type Result struct {
 	Columns   []string
 	Rows      [][]string // as text; NULL is "ᴺᵁᴸᴸ"
@@ -81,8 +81,8 @@ func (e *Engine) Granules(ctx context.Context, sql string) (Granules, error) {
 	return g, nil
 }
 
-// plan is a step of EXPLAIN json = 1. Each index starts with what the one
-// before it left.
+// plan is a step of EXPLAIN json = 1. Each index starts with the granules
+// left by the one before it.
 type plan struct {
 	Plans   []plan
 	Indexes []struct {
@@ -102,7 +102,7 @@ func (p *plan) add(g *Granules) {
 }
 
 // post runs one statement over HTTP. The answer is in the format
-// JSONCompactStrings, or empty where the statement has no result.
+// JSONCompactStrings, or empty if the statement has no result.
 func post(ctx context.Context, dsn *url.URL, sql string) ([]byte, error) {
 	at := url.URL{Scheme: dsn.Scheme, Host: dsn.Host, Path: "/"}
 	in := url.Values{
