@@ -195,7 +195,7 @@ func TestInspectJSON(t *testing.T) {
 		want(t, 0, "Snowflake  2016-04-30T11:18:25.796Z", "")
 }
 
-// A long list comes as tables of a few hundred rows, none of them lost.
+// A long list is printed as tables of a few hundred rows; no row is lost.
 func TestInspectMany(t *testing.T) {
 	var in strings.Builder
 	for range 3 * linesAtOnce {
@@ -286,7 +286,7 @@ func TestLease(t *testing.T) {
 	t.Setenv(setup.StoreVar, store)
 	command(t, "", "lease", "show", "3").want(t, 0, "held by checkout-7 ("+holder+") until "+g.End.UTC().Format(time.RFC3339), "")
 	command(t, "", "lease", "show", "3", "-o", "json").want(t, 0, `"holder":"`+holder+`"`, "")
-	// Given back, it is nobody's, also in the second that is left of it.
+	// After its release it has no holder, even in its last remaining second.
 	next := lease.NewHolder()
 	if err := s.Release(t.Context(), g, next, g.End.Add(-time.Second)); err != nil {
 		t.Fatal(err)
@@ -445,7 +445,7 @@ func TestBackfill(t *testing.T) {
 	path = write(t, "old.tsv", "ts\tk\n1704164645\ta\n")
 	command(t, "", "backfill", "--time", "ts", "--comma", `\t`, path).want(t, 0, "ts\tk\ttrace_id\n1704164645\ta\t0eb4dcf844", "1 got an ID")
 	command(t, "ts\n1704164645\n", "backfill", "--time", "ts", "--format", "csv", "--time-format", "ms").want(t, 1, "ts,trace_id\n1704164645,\n", "line 2: ")
-	// A store is asked for nodes, and a dead one ends the run.
+	// Nodes are leased from the store, and an unreachable store ends the run.
 	store := "bolt:" + filepath.Join(t.TempDir(), "leases.db")
 	command(t, in[:38], "backfill", "--time", "ts", "--store", store).want(t, 0, "trace_id", "1 got an ID")
 	command(t, in[:38], "backfill", "--time", "ts", "--store", "postgres://127.0.0.1:1/db", "--secret-file", secret).want(t, 2, "", "no leased node")

@@ -215,7 +215,7 @@ func TestStuckUpdate(t *testing.T) {
 	}
 	// A million times a thousand tries would take more than a minute.
 	if took := time.Since(start); took > 20*time.Second {
-		t.Errorf("each call of a million tries anew: %v", took)
+		t.Errorf("each of a million calls tries again: %v", took)
 	}
 	if opened := d.open().Generation(); opened == 1 {
 		t.Error("a clock that is opened during an update takes the page's number for a whole one")

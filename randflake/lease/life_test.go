@@ -93,7 +93,7 @@ func TestRestoredMachine(t *testing.T) {
 	}
 }
 
-// Each reservation looks at the machine, not only the first of a second.
+// Each reservation checks the machine, not only the first of a second.
 func TestRestoredWithinASecond(t *testing.T) {
 	b := newBench(t)
 	life := b.restorable()
@@ -144,7 +144,7 @@ func TestRestoredBetweenAcquires(t *testing.T) {
 	}
 }
 
-// What happened to the machine while the store was asked counts.
+// Changes of the machine during a call to the store count.
 func TestSuspendedDuringAcquire(t *testing.T) {
 	b := newBench(t)
 	once := true
@@ -179,7 +179,7 @@ func twoBlocks(t *testing.T) *bench {
 	return b
 }
 
-// A clock that was stepped asks for no ends, also if it was stepped a moment ago.
+// With a stepped clock no grant is renewed, even right after the step.
 func TestSteppedClockDoesNotRenew(t *testing.T) {
 	b := twoBlocks(t)
 	renewals, before := 0, b.block(1)
@@ -211,7 +211,7 @@ func TestRestoredDuringClose(t *testing.T) {
 	}
 }
 
-// A store that grants what is over is not asked all the time.
+// A store that grants expired leases is not called all the time.
 func TestGrantThatIsOver(t *testing.T) {
 	b := newBench(t)
 	calls := 0

@@ -116,8 +116,8 @@ func wantBlocks(t *testing.T, s lease.Admin, renewed time.Duration, migrations u
 	}
 }
 
-// Keys of schema 1 are brought to the present one without losing a grant, and
-// what the older version sends is refused from then on.
+// Keys of schema 1 are migrated without losing a grant, and what the older
+// version sends is refused from then on.
 func TestKeysOfTheVersionBefore(t *testing.T) {
 	cluster := etcd.ForTest(t, 1)
 	ctx, client := context.Background(), cluster.ClientForTest(t)
@@ -202,8 +202,8 @@ func (t noTxn) Then(...clientv3.Op) clientv3.Txn     { return t }
 func (t noTxn) Else(...clientv3.Op) clientv3.Txn     { return t }
 func (noTxn) Commit() (*clientv3.TxnResponse, error) { return nil, errDied }
 
-// Wherever the client that migrates dies, nobody uses the store in between, and
-// the next client goes on.
+// Wherever the migrating client dies, the store is not used in between, and the
+// next client continues.
 func TestMigrationDies(t *testing.T) {
 	client := etcd.ForTest(t, 1).ClientForTest(t)
 	ctx := context.Background()
