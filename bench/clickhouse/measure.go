@@ -158,7 +158,7 @@ func (d *dataset) sizes(ctx context.Context) (map[string]float64, error) {
 	return sizes, nil
 }
 
-// questions are the same for every layout, but for the IDs.
+// questions are the same for every layout, except for the IDs.
 func (d *dataset) questions(ctx context.Context, kind string) (map[string][]question, error) {
 	r := rand.New(rand.NewPCG(5, 6))
 	pairs, err := d.Query(ctx, "SELECT ServiceName, SpanName FROM source GROUP BY 1, 2 ORDER BY count(), 1, 2")

@@ -87,8 +87,8 @@ func (w *walk) value(v reflect.Value) {
 			w.err = fmt.Errorf("cannot look into a %s", v.Type())
 		}
 	}
-	// Functions hold code and captured variables, which are reached otherwise or
-	// written by nobody; strings are never written.
+	// Functions hold code and captured variables, which are reached otherwise
+	// or never written; neither are strings.
 }
 
 // boxed follows an interface. If it holds a pointer, that is followed; any other

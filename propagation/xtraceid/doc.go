@@ -12,7 +12,7 @@
 //	x-trace-id and B3 with the same trace ID    as it says
 //	x-trace-id and B3 with another 128-bit      trace = x-trace-id; that parent belongs
 //	trace ID                                    elsewhere: B3 is not used
-//	x-trace-id alone                            the trace goes on with no parent
+//	x-trace-id alone                            the trace continues without a parent
 //	B3 alone                                    as B3 says
 //	x-trace-id malformed                        it is ignored, B3 stands
 //	a verifier refuses the resulting trace ID   nothing is used: a new trace starts
@@ -28,13 +28,13 @@
 //
 // # No parent
 //
-// If the trace goes on without a parent, the context holds a remote span context with a trace ID
-// and a zero span ID. Its IsValid is false. The SDK keeps the trace ID, makes a span without a
-// parent, and its ParentBased sampler calls the root sampler, whatever the sampled flag is. The
-// flag is set if B3 has no IDs but a positive sampling decision (b3: 1, b3: d, X-B3-Sampled: 1,
-// X-B3-Flags: 1), for samplers that read it themselves. If the context is already in the trace
-// that x-trace-id names, because another propagator or an outer handler put it there, its span
-// stays the parent.
+// If the trace continues without a parent, the context holds a remote span context with a trace
+// ID and a zero span ID. Its IsValid is false. The SDK keeps the trace ID, makes a span without
+// a parent, and its ParentBased sampler calls the root sampler, whatever the sampled flag is.
+// The flag is set if B3 has no IDs but a positive sampling decision (b3: 1, b3: d,
+// X-B3-Sampled: 1, X-B3-Flags: 1), for samplers that read it themselves. If the context is
+// already in the trace that x-trace-id names, because another propagator or an outer handler
+// put it there, its span stays the parent.
 //
 // # How outgoing headers are written
 //

@@ -269,7 +269,7 @@ func (k *Keeper) retry(ctx context.Context, t *term, err error) {
 func (k *Keeper) giveBack(ctx context.Context, t *term) error {
 	unused, first := t.end(ending{})
 	if !first {
-		return nil // dropped meanwhile: a copy of us may go on with it
+		return nil // dropped meanwhile: a copy of us may still use it
 	}
 	k.sweep()
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)

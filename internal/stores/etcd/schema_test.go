@@ -229,7 +229,7 @@ func TestMigrationDies(t *testing.T) {
 		if s, err = etcdstore.New(client, etcdstore.WithPrefix(prefix)); err != nil {
 			t.Fatal(err)
 		}
-		if after < 3 { // a call that only looks does not go on with it
+		if after < 3 { // a read-only call does not continue it
 			_, err = s.List(ctx)
 			wantError(t, "list", err, lease.ErrSchemaVersion)
 		}
@@ -330,7 +330,7 @@ func TestTheStoresOwnBlockSize(t *testing.T) {
 	if _, err := first.Acquire(ctx, request(now)); err != nil {
 		t.Fatal(err)
 	}
-	for _, share := range []int{64, 4} { // a multiple of the default size, and one that is none
+	for _, share := range []int{64, 4} { // a multiple of the default size, and another size
 		s, err := etcdstore.New(client, etcdstore.WithNodes(share, share))
 		if err != nil {
 			t.Fatal(err)

@@ -28,7 +28,7 @@ type Options struct {
 	TimeField string     // holds the record's time
 	TimeUnit  stamp.Unit // how numbers in it are read
 	IDField   string     // gets the trace ID
-	KeyField  string     // "": each record has a trace of its own
+	KeyField  string     // "": each record has its own trace
 	Comma     byte       // of CSV; 0 is a comma
 	TempDir   string     // for the keys; "" is the system's
 
