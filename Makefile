@@ -23,7 +23,7 @@ MODULES := go list -m -f '{{.Dir}}'
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: demo
 demo: engines ## two services, their traces in ClickHouse, one found by its ID; ARGS="-serve 127.0.0.1:8080" adds a page to look at
@@ -60,6 +60,12 @@ soak: engines ## IDS IDs by processes that are killed, stopped and restarted, on
 .PHONY: model
 model: ## check the model of the lease rule: it holds, and every wrong variant gives a counterexample; needs spin and gcc
 	randflake/lease/model/check
+
+# Only what changed is tried again; docs/testing.md says how to read the output.
+.PHONY: mutants
+mutants: ## small changes to the code, each of which a test is to notice; hours; ARGS="-only idgen -for 5m" goes on for a while
+	go run ./internal/mutants -named
+	go run ./internal/mutants $(ARGS)
 
 .PHONY: gigabyte
 gigabyte: ## backfill a gigabyte in each format and report the memory that it takes
@@ -109,9 +115,9 @@ nightly: engines ## the tests again, with many more tries and other random numbe
 	TRACEFLAKE_NIGHTLY=1 go test -count=1 -timeout 1h work
 
 .PHONY: arm64
-arm64: ## the tests of the cipher and of the IDs for arm64, in an emulator
+arm64: ## the tests of the cipher, the IDs and the page that tells of restores for arm64, in an emulator
 	@command -v qemu-aarch64 >/dev/null || { echo "there is no qemu-aarch64 here: apt-get install qemu-user"; exit 1; }
-	GOARCH=arm64 go test -exec qemu-aarch64 ./sparx64 ./randflake ./idgen
+	GOARCH=arm64 go test -exec qemu-aarch64 ./sparx64 ./randflake ./idgen ./internal/vmclock
 
 .PHONY: asm
 asm: ## generate the amd64 assembly of the cipher

@@ -150,3 +150,32 @@ func TestMetricsOfAnIdleProcess(t *testing.T) {
 		t.Errorf("%v span IDs counted of %d", n, seconds*each)
 	}
 }
+
+// A closed generator has no metrics any more; others keep theirs.
+func TestCloseUnregistersTheMetrics(t *testing.T) {
+	reader := metric.NewManualReader()
+	provider := idgen.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(reader)))
+	g := idgen.New(idgen.WithClock(newClock(noon)), provider)
+	g.NewIDs(t.Context())
+	if got := collected(t, reader); len(got["traceflake.id.created {id}"]) != 2 {
+		t.Fatalf("before Close: %v", got)
+	}
+	for range 2 {
+		if err := g.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if got := collected(t, reader); len(got) != 0 {
+		t.Errorf("after Close: %v", got)
+	}
+	other := idgen.New(idgen.WithClock(newClock(noon)), provider)
+	if err := g.Close(); err != nil {
+		t.Error(err)
+	}
+	if got := collected(t, reader); len(got["traceflake.id.created {id}"]) != 2 {
+		t.Errorf("another generator, after Close: %v", got)
+	}
+	if err := other.Close(); err != nil {
+		t.Error(err)
+	}
+}

@@ -78,8 +78,8 @@ type optionFunc func(*Generator)
 
 func (f optionFunc) apply(g *Generator) { f(g) }
 
-// WithClock sets the clock, of which only Now is called; the default is
-// [SystemClock]. It must be safe for concurrent use.
+// WithClock sets the clock, of which only Now is called; the default, and nil,
+// is [SystemClock]. It must be safe for concurrent use.
 func WithClock(clock Clock) Option {
 	return optionFunc(func(g *Generator) {
 		switch clock {

@@ -31,8 +31,7 @@ type IDs struct {
 }
 
 // FromEnv returns the generator that the environment asks for. Call its
-// [IDs.Shutdown] after that of the TracerProvider: [idgen.Generator.Close] alone
-// keeps the leases.
+// [IDs.Shutdown] after that of the TracerProvider.
 //
 // It waits for the first lease, for a second at most; see the package's
 // documentation for what TRACEFLAKE_STRICT changes. IDs made without a lease are
@@ -112,19 +111,26 @@ const (
 // vain.
 func (c Config) wait(ctx context.Context, k *lease.Keeper) error {
 	const look = 50 * time.Millisecond
-	for waited := look; ; waited += look {
+	for waited := time.Duration(0); ctx.Err() == nil && waited < c.patience(k.Failure()); waited += look {
 		lookCtx, cancel := context.WithTimeout(ctx, look)
-		err := k.Ready(lookCtx)
+		leased := k.Ready(lookCtx) == nil
 		cancel()
-		answer := k.Failure()
-		switch {
-		case c.Strict && permanent(answer):
-			return c.explain(answer)
-		case err == nil, ctx.Err() != nil, waited >= firstAnswer,
-			waited >= firstLease && (answer != nil || !c.Strict):
+		if leased {
 			return nil
 		}
+		if answer := k.Failure(); c.Strict && permanent(answer) {
+			return c.explain(answer)
+		}
 	}
+	return nil
+}
+
+// patience is how long a start waits when the store's last answer was this one.
+func (c Config) patience(answer error) time.Duration {
+	if c.Strict && answer == nil {
+		return firstAnswer
+	}
+	return firstLease
 }
 
 // permanent tells whether waiting does not help.
@@ -219,9 +225,20 @@ func (ids *IDs) Shutdown(ctx context.Context) error {
 			errs = append(errs, ids.store.Close())
 		}
 		if ids.Generator != nil {
-			errs = append(errs, ids.Generator.Close())
+			errs = append(errs, ids.Close()) // the Generator's
 		}
 		ids.shutdownErr = errors.Join(errs...)
 	})
 	return ids.shutdownErr
+}
+
+// closing is how long [IDs.Close] waits for the store.
+const closing = 5 * time.Second
+
+// Close is [IDs.Shutdown] with at most 5 s for the store. It stands in the place of
+// [idgen.Generator.Close], which knows nothing of leases and would keep them.
+func (ids *IDs) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), closing)
+	defer cancel()
+	return ids.Shutdown(ctx)
 }

@@ -319,13 +319,30 @@ func TestStrict(t *testing.T) {
 			case !errors.Is(err, c.want) || !strings.Contains(err.Error(), "TRACEFLAKE_") ||
 				strings.Contains(err.Error(), "hunter2"):
 				t.Errorf("got %v, want %v", err, c.want)
-			case c.want == lease.ErrBlockSize && !strings.Contains(err.Error(), "TRACEFLAKE_BLOCK_SIZE=16"):
+			case errors.Is(c.want, lease.ErrBlockSize) && !strings.Contains(err.Error(), "TRACEFLAKE_BLOCK_SIZE=16"):
 				t.Errorf("it does not name the block size: %v", err)
 			}
 			if opened.closed != 1 {
 				t.Errorf("the store was closed %d times", opened.closed)
 			}
 		})
+	}
+}
+
+// What a file is made with need not be said again.
+func TestBlockSizeOfTheFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "leases.db")
+	if _, err := boltstore.Open(path, boltstore.WithBlockSize(64)); err != nil {
+		t.Fatal(err)
+	}
+	env(t, map[string]string{setup.StoreVar: "bolt:" + path})
+	g, err := setup.FromEnv(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = g.Shutdown(t.Context()) }()
+	if err := g.Ready(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -383,6 +400,30 @@ func TestDeadStore(t *testing.T) {
 	}
 	if err := g.Shutdown(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// Close gives the lease back, as Shutdown does: an embedded Generator's Close would keep it.
+func TestCloseGivesBack(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "leases.db")
+	env(t, map[string]string{setup.StoreVar: "bolt:" + path})
+	ids, err := setup.FromEnv(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ids.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s, err := boltstore.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks, err := s.List(t.Context())
+	if err != nil || len(blocks) != 1 || blocks[0].Owner != "" || blocks[0].GrantedUntil.After(time.Now().Add(time.Minute)) {
+		t.Errorf("after Close: %+v, %v", blocks, err)
+	}
+	if err := ids.Shutdown(t.Context()); err != nil {
+		t.Errorf("Shutdown after Close: %v", err)
 	}
 }
 

@@ -125,12 +125,7 @@ func (r results) growth(sizes []int, folder string) error {
 }
 
 func save(p *plot.Plot, folder, name string) error {
-	for _, format := range []string{".svg", ".png"} {
-		if err := p.Save(9*vg.Inch, 4.5*vg.Inch, filepath.Join(folder, name+format)); err != nil {
-			return err
-		}
-	}
-	return nil
+	return p.Save(9*vg.Inch, 4.5*vg.Inch, filepath.Join(folder, name+".svg"))
 }
 
 // short is a number of rows for a label.

@@ -37,7 +37,9 @@ func (k *Keeper) Published() int                         { return len(k.held.Loa
 func (k *Keeper) SetStore(s Store)                       { k.store = s }
 func (k *Keeper) SetJitter(f func() float64)             { k.jitter = f }
 func (k *Keeper) SetNonces(f func() string)              { k.nonce = f }
-func (k *Keeper) SetMachine(f func() uint64)             { k.cfg.machine = f }
+
+// SetMachine has f tell of restores from now on.
+func (k *Keeper) SetMachine(f func() uint64) { k.cfg.machine, k.life = f, f() }
 
 // ForgetTries has the next Acquire count as the first of its nonce.
 func (k *Keeper) ForgetTries() { k.bid.tries = 0 }
@@ -66,6 +68,7 @@ func (k *Keeper) Remember(opts ...Option) (*Keeper, error) {
 	}
 	c.bid, c.askAt, c.failures, c.noLease = k.bid, k.askAt, k.failures, k.noLease
 	c.jitter, c.nonce, c.cfg.machine = k.jitter, k.nonce, k.cfg.machine
+	c.life = k.life
 	for _, t := range k.terms {
 		twin, err := c.newTerm(t.grant, read(k.cfg.clock), t.life)
 		if err != nil {

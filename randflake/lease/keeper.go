@@ -36,6 +36,7 @@ type Keeper struct {
 	store   Store
 	codec   *randflake.Codec
 	cfg     config
+	life    uint64 // the machine's at the start
 	counts  *counts
 	metrics metric.Registration // of the leases held
 
@@ -116,6 +117,7 @@ func newKeeper(s Store, c *randflake.Codec, opts ...Option) (*Keeper, error) {
 		store:   s,
 		codec:   c,
 		cfg:     cfg,
+		life:    cfg.machine(),
 		kick:    make(chan struct{}, 1),
 		ready:   make(chan struct{}),
 		stop:    func() {},

@@ -56,8 +56,8 @@ func WithOwner(text string) Option {
 	return optionFunc(func(c *config) { c.owner = text })
 }
 
-// WithClock sets the clock; the default is [randflake.SystemClock]. It must be
-// safe for concurrent use.
+// WithClock sets the clock; the default, and nil, is [randflake.SystemClock].
+// It must be safe for concurrent use.
 func WithClock(clock randflake.Clock) Option {
 	return optionFunc(func(c *config) {
 		if clock != nil {

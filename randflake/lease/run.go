@@ -142,7 +142,9 @@ type bid struct {
 
 // acquire requests one more block. A grant acquired with a repeated nonce may
 // have been found by a copy of this process as well, so its term is proven only
-// by a renewal that the store acknowledges.
+// by a renewal that the store acknowledges. The same holds on a restored
+// machine: until its kernel learns of the restore, its copies draw the same
+// nonces.
 func (k *Keeper) acquire(ctx context.Context) {
 	if life := k.cfg.machine(); k.bid.tries == 0 || k.bid.life != life {
 		k.bid = bid{life: life, nonce: k.nonce()}
@@ -172,7 +174,7 @@ func (k *Keeper) acquire(ctx context.Context) {
 		return
 	}
 	k.terms = append(k.terms, t)
-	if won.tries > 1 {
+	if won.tries > 1 || won.life != k.life {
 		t.renewAt = k.cfg.clock.Elapsed()
 		return
 	}
@@ -268,8 +270,8 @@ func (k *Keeper) retry(ctx context.Context, t *term, err error) {
 // written without our knowledge, that state is released.
 func (k *Keeper) giveBack(ctx context.Context, t *term) error {
 	unused, first := t.end(ending{})
-	if !first {
-		return nil // dropped meanwhile: a copy of us may still use it
+	if !first || !t.alive() {
+		return nil // dropped meanwhile, or restored: a copy of us may still use it
 	}
 	k.sweep()
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 }
 
 // fleet returns strict settings for a store.
-func fleet(t *testing.T, store string) setup.Config {
+func fleet(t testing.TB, store string) setup.Config {
 	t.Helper()
 	handler := otel.GetErrorHandler()
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(error) {}))

@@ -63,7 +63,7 @@ func WithTimeout(d time.Duration) Option {
 }
 
 // WithClock sets the store's own clock, of which only Now is called; the
-// default is [randflake.SystemClock].
+// default, and nil, is [randflake.SystemClock].
 func WithClock(clock randflake.Clock) Option {
 	return optionFunc(func(c *config) {
 		if clock != nil {

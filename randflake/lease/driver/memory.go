@@ -38,8 +38,8 @@ func WithNodeRange(r NodeRange) MemoryOption {
 	return memoryOption(func(m *Memory) { m.nodes = r })
 }
 
-// WithClock gives the store its own clock, so that it refuses clients whose clocks are ahead.
-// Without one it trusts every client's clock.
+// WithClock gives the store its own clock, of which only Now is called, so that it refuses
+// clients whose clocks are ahead. By default, and with nil, it trusts every client's clock.
 func WithClock(clock randflake.Clock) MemoryOption {
 	return memoryOption(func(m *Memory) { m.clock = clock })
 }

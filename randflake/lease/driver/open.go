@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -62,7 +63,7 @@ func Register(scheme string, open Opener) {
 	openers.Lock()
 	defer openers.Unlock()
 	if _, taken := openers.byScheme[scheme]; taken || open == nil {
-		panic("lease: Register of " + scheme + ": the scheme is taken, or the opener nil")
+		panic("driver: Register of " + scheme + ": the scheme is taken, or the opener nil")
 	}
 	if openers.byScheme == nil {
 		openers.byScheme = make(map[string]Opener)
@@ -70,16 +71,11 @@ func Register(scheme string, open Opener) {
 	openers.byScheme[scheme] = open
 }
 
-// Schemes returns the schemes that are registered, sorted.
-func Schemes() []string {
+// schemes returns the schemes that are registered, sorted.
+func schemes() []string {
 	openers.RLock()
 	defer openers.RUnlock()
-	var schemes []string
-	for scheme := range openers.byScheme {
-		schemes = append(schemes, scheme)
-	}
-	slices.Sort(schemes)
-	return schemes
+	return slices.Sorted(maps.Keys(openers.byScheme))
 }
 
 // Open opens the store at url: "bolt:PATH", "postgres://…" or "etcd://…",
@@ -91,7 +87,7 @@ func Open(ctx context.Context, url string, nodes NodeRange) (Store, error) {
 	open := openers.byScheme[scheme]
 	openers.RUnlock()
 	if !ok || open == nil {
-		imported := strings.Join(Schemes(), ", ")
+		imported := strings.Join(schemes(), ", ")
 		if name := packages[scheme]; ok && name != "" {
 			return nil, fmt.Errorf("%w: %s: import _ %q in the program, which has %s",
 				ErrUnknownScheme, scheme, "github.com/traceflake/traceflake/randflake/lease/"+name, imported)
