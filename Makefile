@@ -16,7 +16,7 @@ PUBLISH  ?=
 GOLANGCI_LINT_VERSION := v2.15.0
 GOLANGCI_LINT         := $(CURDIR)/.cache/bin/golangci-lint-$(GOLANGCI_LINT_VERSION)
 
-# The tags of the code without assembly and without linkname.
+# The build tags without assembly and without linkname.
 PORTABLE := purego,nolinkname
 
 MODULES := go list -m -f '{{.Dir}}'
@@ -30,7 +30,7 @@ demo: engines ## two services, their traces in ClickHouse, one found by its ID; 
 	go run ./internal/demo $(ARGS)
 
 .PHONY: screenshots
-screenshots: engines ## the pictures of the demo's page in docs again; needs Chromium
+screenshots: engines ## take the demo's screenshots in docs again; needs Chromium
 	go test ./internal/demo -count=1 -run TestBrowser -screenshots $(CURDIR)/docs
 
 .PHONY: test
@@ -41,8 +41,8 @@ test: engines ## every test of every module
 bench-clickhouse: engines ## granules and bytes read in ClickHouse, by layout and kind of ID; ARGS="-spans 1" for a short run
 	go run ./bench/clickhouse -out bench/clickhouse $(ARGS)
 
-# bench, the examples and the demo hold no concurrency of their own, and the
-# collector that they pull in takes minutes to build with the race detector.
+# bench, the examples and the demo have no concurrency of their own, and the
+# collector that they require takes minutes to build with the race detector.
 .PHONY: race
 race: engines ## the tests under the race detector, without examples, demo and bench
 	@packages=$$(go list work)
@@ -68,7 +68,7 @@ mutants: ## small changes to the code, each of which a test is to notice; hours;
 	go run ./internal/mutants $(ARGS)
 
 .PHONY: gigabyte
-gigabyte: ## backfill a gigabyte in each format and tell the memory that it took
+gigabyte: ## backfill a gigabyte in each format and report the memory that it takes
 	TRACEFLAKE_BACKFILL_BYTES=1073741824 go test -count 1 -v -timeout 60m -run TestConstantMemory ./cmd/traceflake/internal/backfill
 
 .PHONY: fuzz
@@ -81,11 +81,11 @@ fuzz: ## every fuzz target of every module for FUZZTIME each
 	done <<<"$$targets"
 
 .PHONY: bench
-bench: engines ## measure what IDs cost, in 8 minutes: bench/RESULTS.md and bench/plots; on a quiet machine; ARGS=-short prints quick figures
+bench: engines ## measure the cost of IDs, in 8 minutes: bench/RESULTS.md and bench/plots; on a quiet machine; ARGS=-short prints quick figures
 	cd bench && go run . $(ARGS)
 
 .PHONY: bench-check
-bench-check: ## hold the targets of speed, in 3 minutes; fails when one is missed by more than the noise of the run
+bench-check: ## check the speed targets, in 3 minutes; fails if one is missed by more than the run's noise
 	cd bench && go run . -check $(ARGS)
 
 .PHONY: lint
@@ -110,7 +110,7 @@ portable: ## build and test the root module without assembly and linkname
 	go vet -tags $(PORTABLE) ./...
 	go test -tags $(PORTABLE) ./...
 
-# The long tests read TRACEFLAKE_NIGHTLY: any value but none makes them try more.
+# The long tests read TRACEFLAKE_NIGHTLY: any non-empty value makes them try more.
 .PHONY: nightly
 nightly: engines ## the tests again, with many more tries and other random numbers each time
 	TRACEFLAKE_NIGHTLY=1 go test -count=1 -timeout 1h work
@@ -137,11 +137,11 @@ alerts: ## check the alert rules and run their tests with promtool
 	deploy/prometheus/check
 
 .PHONY: consumers
-consumers: engines ## do outside of the repository what users do with each package, served as the next version
+consumers: engines ## use each package outside of the repository as users do, served as the next version
 	go run ./internal/release consumers
 
 .PHONY: release
-release: engines ## VERSION=v0.1.0: show all that a release does; PUBLISH=yes makes its commit and tags
+release: engines ## VERSION=v0.1.0: show what a release would do; PUBLISH=yes makes its commit and tags
 	@[[ -n "$(VERSION)" ]] || { echo "say which: make release VERSION=v0.1.0"; exit 1; }
 	go run ./internal/release $(if $(filter yes,$(PUBLISH)),-publish) "$(VERSION)"
 

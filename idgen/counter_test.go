@@ -68,7 +68,7 @@ func (w *world) generator(opts ...Option) *Generator {
 }
 
 // processor keeps the test on one processor. The function that it returns goes
-// to another one and back, as far as the generator can tell.
+// to another one and back, from the generator's point of view.
 func processor(t *testing.T, g *Generator) (other func()) {
 	old := runtime.GOMAXPROCS(1)
 	t.Cleanup(func() { runtime.GOMAXPROCS(old) })
@@ -158,7 +158,7 @@ func TestSecondEndsByTheCounter(t *testing.T) {
 	}
 }
 
-// A run ends with its millisecond, also if no clock is read between.
+// A run ends with its millisecond, even if no clock is read in between.
 func TestRunEndsWithItsMillisecond(t *testing.T) {
 	w := newWorld()
 	g := w.generator()
@@ -223,7 +223,7 @@ func TestStepsOfTheClock(t *testing.T) {
 	}
 }
 
-// Within the hold the order goes on from where it is.
+// Within the hold the order continues from where it is.
 func TestSmallStepBackIsHeld(t *testing.T) {
 	w := newWorld()
 	g := w.generator()

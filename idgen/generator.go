@@ -21,42 +21,43 @@ import (
 // lease.Keeper.
 //
 // Fill writes up to len(dst) IDs of one second and returns how many, and the
-// second; n < len(dst) only with a non-nil error. It is called on the path of
-// spans by many goroutines: it must be safe for concurrent use and never wait.
+// second; n < len(dst) only with a non-nil error. It is called by many
+// goroutines whenever spans start: it must be safe for concurrent use and never
+// wait.
 //
 // A source may also be [Generational].
 type Source interface {
 	Fill(dst []randflake.ID) (n int, second time.Time, err error)
 }
 
-// Generational is a [Source] which can tell that the IDs it made before must
-// not be used any more. A lease.Keeper is one: its generation changes when the
-// machine seems to have been suspended or cloned.
+// Generational is a [Source] that can invalidate the IDs it made before. A
+// lease.Keeper is one: its generation changes when the machine seems to have
+// been suspended or cloned.
 //
-// When the number changes, the IDs that a [Generator] has ready are thrown
-// away. Generation is called after each Fill, at least every 16 ms while trace
-// IDs are made and every second while span IDs are. It must be safe for
-// concurrent use, never wait, and not use the Generator.
+// When the number changes, the IDs that a [Generator] has ready are discarded.
+// Generation is called after each Fill, at least every 16 ms while trace IDs
+// are made and every second while span IDs are. It must be safe for concurrent
+// use, never wait, and not use the Generator.
 type Generational interface {
 	Source
 	Generation() uint64
 }
 
-// Generator makes trace and span IDs; it implements [sdktrace.IDGenerator].
-// It is safe for concurrent use, never waits and never fails. Make one for a
-// process: only its own trace IDs are in order among themselves.
+// Generator makes trace and span IDs; it implements [sdktrace.IDGenerator]. It
+// is safe for concurrent use, never waits and never fails. Make one per
+// process: order holds only among the trace IDs of one generator.
 type Generator struct {
 	source  Source
-	private *private     // the source, if it is that of zero configuration
-	ages    Generational // the source, if it is one
+	private *private     // the source, if it is the zero-configuration one
+	ages    Generational // the source, if it is Generational
 	clock   *clock
 	shards  *shards
 	machine *vmclock.Clock
 	order   order
-	old     atomic.Uint64 // IDs given to old records
+	old     atomic.Uint64 // IDs made for old records
 
-	// life changes when the IDs made before are not to be used any more:
-	// the source's generation or the machine's has changed.
+	// life changes when the IDs made before must no longer be used: the
+	// source's generation or the machine's has changed.
 	life                 atomic.Uint64
 	changing             sync.Mutex
 	generation, machines atomic.Uint64 // the last known
@@ -69,7 +70,7 @@ type Generator struct {
 var _ sdktrace.IDGenerator = (*Generator)(nil)
 
 // New returns a generator. Without options it needs no configuration and no
-// store: see the package's documentation for what that promises.
+// store: see the package documentation for what that guarantees.
 func New(opts ...Option) *Generator {
 	cfg := newConfig(opts)
 	g := &Generator{
@@ -90,8 +91,8 @@ func New(opts ...Option) *Generator {
 	return g
 }
 
-// Close unregisters the metrics and stops the timer. The generator goes on to
-// make IDs, more slowly: it reads the clock for each. Close may be called again.
+// Close unregisters the metrics and stops the timer. The generator still makes
+// IDs, but more slowly: it reads the clock for each. Close may be called again.
 func (g *Generator) Close() error {
 	g.clock.close()
 	if g.metrics == nil {
@@ -103,8 +104,8 @@ func (g *Generator) Close() error {
 	return nil
 }
 
-// NewIDs returns the IDs of a new trace's root span. Both are valid. The
-// context is only used by a fallback that does.
+// NewIDs returns the IDs of a new trace's root span. Both are valid. ctx is
+// only passed to the fallback.
 func (g *Generator) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
 	s, p := g.shards.pin()
 	count := g.clock.counter.read()
@@ -118,8 +119,8 @@ func (g *Generator) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
 	return g.newIDs(ctx, g.shards.take(s, p), count)
 }
 
-// NewSpanID returns the ID of a further span. It is valid. Context and trace
-// ID are only used by a fallback that does.
+// NewSpanID returns the ID of a further span. It is valid. ctx and traceID are
+// only passed to the fallback.
 func (g *Generator) NewSpanID(ctx context.Context, traceID trace.TraceID) trace.SpanID {
 	s, p := g.shards.pin()
 	if g.ready(s, 1) {
@@ -141,12 +142,13 @@ func (g *Generator) ready(s *stock, n int) bool {
 	return s != nil && s.next+n <= s.end && g.current(s)
 }
 
-// current reports whether nothing has happened since s last looked.
+// current reports whether nothing has changed since s was last checked.
 func (g *Generator) current(s *stock) bool {
 	return s.epoch == g.clock.epoch.Load() && s.version == g.machine.Version()
 }
 
-// newIDs is NewIDs when not everything is ready. The counter was read before.
+// newIDs is the slow path of NewIDs, for when not everything is ready. count is
+// the counter, read before.
 func (g *Generator) newIDs(ctx context.Context, s *stock, count uint64) (trace.TraceID, trace.SpanID) {
 	low, span, err := g.more(s, 2, 1, count)
 	high := g.high(s)
@@ -160,8 +162,8 @@ func (g *Generator) newIDs(ctx context.Context, s *stock, count uint64) (trace.T
 	return join(high, low), spanID(span)
 }
 
-// more takes n IDs from s, traces of them for trace IDs, after it has made new
-// ones if need be; it returns the first and the last. New ones are used
+// more takes n IDs from s, traces of them for trace IDs, and makes new ones
+// first if necessary; it returns the first and the last. New ones are used
 // whatever their second, which may be borrowed.
 func (g *Generator) more(s *stock, n, traces int, count uint64) (first, last randflake.ID, err error) {
 	if !g.current(s) || !s.at(count) {
@@ -192,9 +194,9 @@ func (g *Generator) more(s *stock, n, traces int, count uint64) (first, last ran
 	return 0, 0, errChanging
 }
 
-// look reads the clock for s, after it has looked whether what s has ready may
-// be used. What changes meanwhile is seen by the next call. The counter was
-// count a moment ago.
+// look reads the clock for s, after it has checked whether the ready IDs of s
+// may be used. The next call sees what changes meanwhile. The counter was count
+// a moment ago.
 func (g *Generator) look(s *stock, count uint64) {
 	ms, epoch := s.ms, s.epoch
 	s.version, s.epoch = g.machine.Version(), g.clock.epoch.Load()
@@ -218,18 +220,18 @@ func (g *Generator) high(s *stock) uint64 {
 		}
 		if g.order.follow(next, s.ms) {
 			g.counts.steps.Add(1)
-			g.clock.epoch.Add(1) // other processors may know the time of before
+			g.clock.epoch.Add(1) // other processors may still have the old time
 		}
 	}
 	s.word++
 	return s.word - 1
 }
 
-// check looks whether the machine's generation or the source's has changed, and
-// puts an end to the IDs of before if one has. When it returns, they have ended,
-// whoever noticed first.
+// check invalidates the earlier IDs if the machine's generation or the source's
+// has changed. When it returns they are invalid, whichever goroutine noticed
+// first.
 func (g *Generator) check() {
-	machines, generation := g.machines.Load(), g.generation.Load() // before what they are compared with
+	machines, generation := g.machines.Load(), g.generation.Load() // before the values they are compared with
 	if g.machine.Generation() == machines && g.sourceGeneration() == generation {
 		return
 	}
@@ -256,7 +258,7 @@ func (g *Generator) change() (restored bool) {
 	}
 	g.life.Add(1)
 	g.clock.epoch.Add(1)
-	g.machines.Store(machines) // last: now others need not wait
+	g.machines.Store(machines) // last: from here on others need not wait
 	g.generation.Store(generation)
 	return restored
 }
@@ -283,9 +285,9 @@ func (g *Generator) sourceGeneration() uint64 {
 }
 
 var (
-	errNoIDs    = errors.New("idgen: the source gave no IDs and no reason")
-	errClock    = errors.New("idgen: the clock is outside of 2020 to 2089: set it")
+	errNoIDs    = errors.New("idgen: the source returned no IDs and no error")
+	errClock    = errors.New("idgen: the clock is outside the range 2020 to 2089: set it")
 	errChanging = errors.New("idgen: the generation changed during each of three attempts to make IDs")
 	errRestored = errors.New("idgen: this machine was restored from a snapshot: " +
-		"the IDs that were ready are not used")
+		"IDs made before it are discarded")
 )

@@ -59,7 +59,7 @@ func (c *checker) span() {
 	c.unique(id[:])
 }
 
-// unique is asked of low halves and span IDs together.
+// unique checks low halves and span IDs together.
 func (c *checker) unique(b []byte) {
 	c.t.Helper()
 	var n uint64
@@ -114,7 +114,7 @@ func TestThroughTracerProvider(t *testing.T) {
 	}
 }
 
-// Many in one millisecond, then in the next: time and sequence tell.
+// Many in one millisecond, then in the next: time and sequence show it.
 func TestSequenceWithinAMillisecond(t *testing.T) {
 	for name, g := range generators(t, newClock(noon)) {
 		t.Run(name, func(t *testing.T) {
@@ -235,8 +235,8 @@ func TestRandomClockWalks(t *testing.T) {
 	}
 }
 
-// Ready-made IDs are not handed out when their second is over: the second of
-// an ID is that of the clock when somebody got it.
+// Ready-made IDs are not handed out when their second is over: the second of an ID is that of
+// the clock when it was handed out.
 func TestReadyMadeIDsGoOff(t *testing.T) {
 	clock := newClock(noon)
 	codec := newCodec(t, fleetSecret)
@@ -307,7 +307,7 @@ func TestConcurrentUse(t *testing.T) {
 	}
 }
 
-// Processors that come later share IDs of a pool, and waste none of a lease.
+// Processors added later share IDs of a pool, and waste none of a lease.
 func TestMoreProcessorsThanAtFirst(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	clock := newClock(noon)

@@ -39,7 +39,7 @@ func (c *handClock) Elapsed() time.Duration { return 0 }
 
 const someMillis = 1_800_000_000_000
 
-// The timer runs to the second's end while IDs are asked for, and never by itself.
+// The timer runs to the second's end while IDs are made, and never by itself.
 func TestTimerStopsWhenIdle(t *testing.T) {
 	in2026(t, func(t *testing.T) {
 		g := withoutCounter(New())
@@ -112,7 +112,7 @@ func (s *seconds) Fill(dst []randflake.ID) (int, time.Time, error) {
 	return len(dst), now.Truncate(time.Second), nil
 }
 
-// A closed generator has no timer and goes on.
+// A closed generator has no timer and still makes IDs.
 func TestClose(t *testing.T) {
 	in2026(t, func(t *testing.T) {
 		s := &seconds{private: newPrivate(randflake.SystemClock)}
@@ -188,8 +188,8 @@ func (s *hooked) Fill(dst []randflake.ID) (int, time.Time, error) {
 	return n, second, err
 }
 
-// When the source's generation changes, ready-made IDs are thrown away: at the
-// next look at the clock.
+// When the source's generation changes, ready IDs are discarded: at the next
+// look at the clock.
 func TestGeneration(t *testing.T) {
 	in2026(t, func(t *testing.T) {
 		fills := 0
@@ -219,7 +219,7 @@ func TestGeneration(t *testing.T) {
 	})
 }
 
-// A look at the generation that took long does not bring an old one back.
+// A slow check of the generation does not restore an old one.
 func TestGenerationNeverGoesBack(t *testing.T) {
 	s := &hooked{private: newPrivate(randflake.SystemClock)}
 	g := New(WithSource(s))
@@ -298,8 +298,9 @@ func (s *refusing) Fill(dst []randflake.ID) (int, time.Time, error) {
 	return s.private.Fill(dst)
 }
 
-// While a stock is being filled nobody else has it: not another goroutine that
-// runs on the processor meanwhile, and not one that the source itself calls.
+// While a stock is being filled it has no other user: not another goroutine
+// that runs on the processor meanwhile, and not one that the source itself
+// calls.
 func TestOneOwnerWhileFilling(t *testing.T) {
 	clock := &handClock{ms: someMillis}
 	s := &hooked{private: newPrivate(clock)}
@@ -366,8 +367,8 @@ func TestOrderAfterAStall(t *testing.T) {
 	}
 }
 
-// While a goroutine reads the clock, others go on: what they did is no step of
-// the clock.
+// While a goroutine reads the clock, others continue: their progress is not a
+// step of the clock.
 func TestOrderWhileTheClockIsRead(t *testing.T) {
 	clock := &movingClock{handClock: handClock{ms: someMillis}}
 	g := New(WithClock(clock))
@@ -472,7 +473,7 @@ func TestOrderAtItsEnd(t *testing.T) {
 	}
 }
 
-// Runs grow while a millisecond is busy, and begin anew in the next.
+// Runs grow while a millisecond is busy, and start again in the next.
 func TestRuns(t *testing.T) {
 	o, s := new(order), new(stock)
 	for _, ms := range []int64{traceid.EpochMillis + 10, traceid.EpochMillis + 11} {

@@ -9,7 +9,7 @@ import (
 	"github.com/traceflake/traceflake/traceid"
 )
 
-// The layout is traceid's; here it is written.
+// The layout is defined by package traceid; this package writes it.
 const (
 	sequenceBits = traceid.SequenceBits
 	maxSequence  = traceid.MaxSequence

@@ -17,12 +17,12 @@ import (
 
 const scope = "github.com/traceflake/traceflake/idgen"
 
-// counts is what the metrics tell. Nothing of it is touched for an ID that is
-// ready: a stock is counted when it is filled again, but see shards_pool.go.
+// counts holds what the metrics report. Handing out a ready ID touches none of
+// it: a stock is counted when it is refilled, but see shards_pool.go.
 type counts struct {
 	traces, spans atomic.Int64
 	borrowed      atomic.Int64 // ms by which the newest batch ran ahead of the clock
-	steps         atomic.Int64 // of the clock that were followed back
+	steps         atomic.Int64 // of the clock back by more than hold
 	restores      atomic.Int64 // of the machine
 }
 
@@ -37,8 +37,8 @@ func (c *counts) used(s *stock) {
 	s.counted, s.traces = s.next, 0
 }
 
-// reasons are the known refusals, the special before the general ones, and
-// their values of the attribute error.type.
+// reasons are the known refusals and their values of the attribute error.type;
+// specific errors precede general ones.
 var reasons = [...]struct {
 	err  error
 	name string
@@ -54,7 +54,7 @@ var reasons = [...]struct {
 	{errClock, "clock_out_of_range"},
 }
 
-// reason returns the index of err in reasons, or their number.
+// reason returns the index of err in reasons, or len(reasons) if it is unknown.
 func reason(err error) int {
 	for i, r := range reasons {
 		if errors.Is(err, r.err) {
@@ -71,8 +71,8 @@ func reasonName(i int) string {
 	return "_OTHER"
 }
 
-// register makes the instruments. They are only read on collection. A meter
-// that fails is reported, and the generator works without it.
+// register makes the instruments. They are only read on collection. An error of
+// the meter is reported, and the generator works without it.
 func (g *Generator) register(mp metric.MeterProvider) {
 	m := mp.Meter(scope, metric.WithInstrumentationVersion(version.Library()))
 	if err := g.instruments(m); err != nil {
@@ -82,22 +82,22 @@ func (g *Generator) register(mp metric.MeterProvider) {
 
 func (g *Generator) instruments(m metric.Meter) error {
 	ids, err := m.Int64ObservableCounter("traceflake.id.created", metric.WithUnit("{id}"),
-		metric.WithDescription("IDs made by the source, by kind; those of the present batches are not counted yet."))
+		metric.WithDescription("IDs made by the source, by kind; those of the current batches are not counted yet."))
 	if err != nil {
 		return err
 	}
 	fallbacks, err := m.Int64ObservableCounter("traceflake.id.fallbacks", metric.WithUnit("{call}"),
-		metric.WithDescription("Calls answered without the source, by reason."))
+		metric.WithDescription("Calls served without the source, by reason."))
 	if err != nil {
 		return err
 	}
 	steps, err := m.Int64ObservableCounter("traceflake.id.clock_steps", metric.WithUnit("{step}"),
-		metric.WithDescription("Steps of the clock back by more than is held; the order of trace IDs began anew."))
+		metric.WithDescription("Steps of the clock back by more than 2 s; the order of trace IDs started again."))
 	if err != nil {
 		return err
 	}
 	restores, err := m.Int64ObservableCounter("traceflake.id.restores", metric.WithUnit("{restore}"),
-		metric.WithDescription("Restores of this machine from a snapshot; by what tells of them, or off."))
+		metric.WithDescription("Restores of this machine from a snapshot, by the mechanism that detects them, or off."))
 	if err != nil {
 		return err
 	}

@@ -7,19 +7,19 @@ import (
 	"github.com/traceflake/traceflake/traceid"
 )
 
-// hold is how far the clock may step back while trace IDs go on from where
-// they are. It is the bound of randflake's generators too, so that the halves
-// of an ID stay together.
+// hold is how far the clock may step back while trace IDs continue from where
+// they are. It is also the bound of randflake's generators, so that the halves
+// of an ID agree.
 const hold = traceid.DefaultTolerance
 
 const holdWords = uint64(hold/time.Millisecond) << sequenceBits
 
-// order gives out clear halves, milliseconds << 23 | sequence, in runs. No
-// word is in two runs, except after a step of the clock back by more than
-// hold. It is one word, so nothing that must agree lies apart. A sequence that
-// is used up runs into the next millisecond.
+// order hands out clear halves, milliseconds << 23 | sequence, in runs. No word
+// is in two runs, except after the clock has stepped back by more than hold.
+// The state is a single word, so its parts cannot disagree. A sequence that is
+// used up runs into the next millisecond.
 type order struct {
-	_    [64]byte // next is written by all; nothing that is read lies beside it
+	_    [64]byte // every goroutine writes next; nothing that is read shares its cache line
 	next atomic.Uint64
 	_    [56]byte
 }
@@ -44,9 +44,9 @@ func (o *order) take(ms int64, n uint64) (first uint64, ok bool) {
 	}
 }
 
-// follow moves the order back to ms. next was read before the clock said ms: so
-// a goroutine that was stopped between the two does not take the progress of
-// others for a step of the clock.
+// follow moves the order back to ms. next was read before the clock: so a
+// goroutine that was descheduled between the two does not mistake the progress
+// of others for a step of the clock.
 func (o *order) follow(next uint64, ms int64) bool {
 	floor := floorOf(ms)
 	return next > floor && next-floor >= holdWords && o.next.CompareAndSwap(next, floor)

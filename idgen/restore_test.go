@@ -23,7 +23,7 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// machine is a file in place of the device that tells of restores.
+// machine is a file in place of the device that reports restores.
 type machine struct {
 	t    *testing.T
 	file *os.File
@@ -91,8 +91,8 @@ func collectReports(t *testing.T) *reports {
 
 func idOf(b []byte) randflake.ID { return randflake.ID(binary.BigEndian.Uint64(b)) }
 
-// A clone goes on with the machine's memory: what it makes is what the original
-// would have made. After the restore none of that is handed out.
+// A clone continues with the machine's memory: it makes what the original would
+// have made. After the restore none of that is handed out.
 func TestRestoredMachine(t *testing.T) {
 	r := collectReports(t)
 	reader := metric.NewManualReader()
@@ -194,7 +194,7 @@ func TestRestoredMachine(t *testing.T) {
 		}
 		return
 	}
-	t.Error("no metric tells of restores")
+	t.Error("no metric reports restores")
 }
 
 // The kernel may draw the same secret in all copies until it is told of the
@@ -254,8 +254,8 @@ func (s *tagged) Fill(dst []randflake.ID) (int, time.Time, error) {
 	return len(dst), time.Now().Truncate(time.Second), nil
 }
 
-// Many goroutines on all processors, and one restore after the other: whoever
-// asks after one gets an ID that was made after it.
+// Many goroutines on all processors, and one restore after the other: each call
+// after a restore returns an ID that was made after it.
 func TestRestoresAndManyGoroutines(t *testing.T) {
 	collectReports(t)
 	m, onMachine := newMachine(t)

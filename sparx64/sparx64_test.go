@@ -211,7 +211,7 @@ func panics(t *testing.T, what, want string, f func()) {
 	f()
 }
 
-// What is logged must not give the key away.
+// Logs must not reveal the key.
 func TestFormatHidesTheKey(t *testing.T) {
 	c := mustCipher(t, []byte("0123456789abcdef"))
 	const want = "sparx64.Cipher(hidden)"

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// cost is what a query really read, as the median over its samples, with
+// cost is what a query actually read, the median over its samples, with
 // ClickHouse's caches empty.
 type cost struct {
 	Rows  float64
@@ -38,7 +38,7 @@ const (
 	busyInterval = 500 * time.Millisecond
 )
 
-// reads asks all samples once and counts.
+// reads runs all samples once and counts.
 func (d *dataset) reads(ctx context.Context, ask asker, table string, questions map[string][]question) (map[string]cost, error) {
 	costs := map[string]cost{}
 	for _, kind := range kinds {
@@ -62,8 +62,8 @@ func (d *dataset) reads(ctx context.Context, ask asker, table string, questions 
 	return costs, nil
 }
 
-// times asks all samples with caches empty, then with them warm, alone and while
-// spans come in.
+// times runs all samples with caches empty, then with them warm, alone and during
+// inserts.
 func (d *dataset) times(ctx context.Context, l layout, table string, questions map[string][]question) (map[string]times, error) {
 	all := map[string]times{}
 	for _, kind := range kinds {
@@ -151,7 +151,7 @@ func (d *dataset) forget(ctx context.Context) error {
 }
 
 // whole makes the engine read all columns of the result and return one number.
-// What it finds out about conditions it shall not keep for the next run.
+// The query condition cache must not help the next run.
 func whole(run string) string {
 	const forgetful = "\nSETTINGS use_query_condition_cache = 0"
 	settings := forgetful

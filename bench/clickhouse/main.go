@@ -1,6 +1,6 @@
-// Command clickhouse measures what the order of trace IDs is worth: it stores
-// the same generated spans in several layouts and with several kinds of IDs,
-// asks them what a trace page asks, and counts what ClickHouse really read.
+// Command clickhouse measures what the order of trace IDs saves: it stores the
+// same generated spans in several layouts and with several kinds of IDs, runs the
+// queries of a trace page, and counts what ClickHouse actually read.
 //
 //	make bench-clickhouse
 //

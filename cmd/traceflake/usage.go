@@ -12,7 +12,7 @@ import (
 )
 
 // group returns a command that only has subcommands: without arguments it
-// prints its help, and of a mistyped one it says what may have been meant.
+// prints its help, and for a mistyped one it suggests a command.
 func group(cmd *cobra.Command, subcommands ...*cobra.Command) *cobra.Command {
 	const distance = 2
 	cmd.SuggestionsMinimumDistance = distance
@@ -38,7 +38,7 @@ func choice(cmd *cobra.Command, p *string, name, short, what string, values ...s
 	complete(cmd, name, values...)
 }
 
-// checkChoice says so if a flag of choice has another value.
+// checkChoice returns an error if a flag of choice has another value.
 func checkChoice(name, value string, values ...string) error {
 	if slices.Contains(values, value) {
 		return nil
@@ -50,7 +50,7 @@ func checkChoice(name, value string, values ...string) error {
 func complete(cmd *cobra.Command, flag string, values ...string) {
 	err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 	if err != nil {
-		panic(err) // the flag is not there, or has completions already
+		panic(err) // the flag is missing, or has completions already
 	}
 }
 

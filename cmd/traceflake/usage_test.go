@@ -187,8 +187,8 @@ func TestRaise(t *testing.T) {
 	until := time.Now().Add(time.Hour).Truncate(time.Second).UTC().Format(time.RFC3339)
 	r := command(t, "", "lease", "raise", until, "--dry-run")
 	r.want(t, 0, "nothing before "+until+" would be granted", "")
-	r.want(t, 0, "1 blocks were granted so far, 0 of them until later", "")
-	r.want(t, 0, "1 leases that are held now", "")
+	r.want(t, 0, "1 blocks have been granted, 0 of them until later", "")
+	r.want(t, 0, "1 leases held now", "")
 	r.want(t, 0, holder, "")
 	// Nor does looking at leases write.
 	command(t, "", "lease", "list").want(t, 0, "held by checkout-7 ("+holder+") until ", "")
@@ -203,12 +203,12 @@ func TestRaise(t *testing.T) {
 	if file() == before {
 		t.Error("the raise has written nothing")
 	}
-	command(t, "", "lease", "raise", until, "-n").want(t, 0, "16384 blocks were granted so far, 0 of them until later", "")
-	// The store keeps whole seconds, and what it has is what is said.
+	command(t, "", "lease", "raise", until, "-n").want(t, 0, "16384 blocks have been granted, 0 of them until later", "")
+	// The store keeps whole seconds, and the stored time is reported.
 	half := time.Now().Add(2 * time.Hour).Truncate(time.Second).Add(500 * time.Millisecond).UTC()
 	next := half.Add(500 * time.Millisecond).Format(time.RFC3339)
 	command(t, "", "lease", "raise", half.Format(time.RFC3339Nano)).want(t, 0, "nothing before "+next+" is granted", "")
-	// Lower than before: it stays, and is said.
+	// A lower time changes nothing, and the stored time is reported.
 	command(t, "", "lease", "raise", until).want(t, 0, "nothing before "+next+" is granted", "")
 	command(t, "", "lease", "raise", "2030-01-01", "--force").want(t, 0, "nothing before 2030-01-01T00:00:00Z is granted", "")
 }
@@ -343,7 +343,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// Into a pipe that nobody reads the program ends and does not go on for ever.
+// If the reader closes the pipe, the program ends instead of running for ever.
 func TestClosedPipe(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it builds the program")

@@ -38,8 +38,8 @@ func startTelemetry(ctx context.Context, service string) (func(context.Context) 
 		sdktrace.WithIDGenerator(ids), sdktrace.WithBatcher(exporter), sdktrace.WithResource(about))
 	otel.SetTracerProvider(provider)
 
-	// Where headers contradict each other the last propagator decides. x-trace-id names the
-	// trace, so xtraceid is the last: if a gateway has begun a trace of its own in traceparent,
+	// If headers contradict each other the last propagator decides. x-trace-id names the
+	// trace, so xtraceid is the last: if a gateway has begun its own trace in traceparent,
 	// the client's ID still finds the request. In the trace that x-trace-id names, and without
 	// that header, the parent and tracestate that TraceContext found stay.
 	otel.SetTextMapPropagator(propagation.NewCompositeTextMapPropagator(

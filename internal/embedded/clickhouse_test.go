@@ -288,7 +288,7 @@ func TestConcurrentClients(t *testing.T) {
 	}
 }
 
-// TestBrokenOffInsert: of an INSERT whose client goes away, nothing is stored.
+// TestBrokenOffInsert: nothing of an INSERT whose client disconnects is stored.
 func TestBrokenOffInsert(t *testing.T) {
 	t.Setenv("TRACEFLAKE_CLICKHOUSE_DSN", "")
 	e := embedded.ClickHouseForTest(t)

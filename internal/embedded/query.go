@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Result is what a statement gave and ClickHouse's own counts of what it cost.
+// Result is a statement's result and ClickHouse's own counts of its cost.
 type Result struct {
 	Columns   []string
 	Rows      [][]string // as text; NULL is "ᴺᵁᴸᴸ"
@@ -53,7 +53,7 @@ func (e *Engine) Query(ctx context.Context, sql string) (Result, error) {
 }
 
 // post runs one statement over HTTP. The answer is in the format
-// JSONCompactStrings, or empty where the statement has no result.
+// JSONCompactStrings, or empty if the statement has no result.
 func post(ctx context.Context, dsn *url.URL, sql string) ([]byte, error) {
 	at := url.URL{Scheme: dsn.Scheme, Host: dsn.Host, Path: "/"}
 	in := url.Values{

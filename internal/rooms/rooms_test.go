@@ -220,7 +220,7 @@ func long(s string) string {
 	return s
 }
 
-// matches tells whether the pattern means the package.
+// matches reports whether the pattern matches the package.
 func matches(pattern, pkg string) bool {
 	switch pattern {
 	case "STD":
@@ -299,7 +299,7 @@ func (t table) line(room, suffix string) string {
 	}
 }
 
-// allows tells whether the lines allow the import. The last pattern that means it decides.
+// allows reports whether the lines allow the import. The last pattern that matches decides.
 func (t table) allows(pkg string, lines ...string) bool {
 	for _, name := range lines {
 		allowed := false

@@ -1,4 +1,5 @@
-// Package version tells which version of this library a program was built with.
+// Package version returns the version of this library with which a program was
+// built.
 package version
 
 import (

@@ -176,7 +176,7 @@ func (b *bench) next() {
 }
 
 // An attempt that was not written stays pending: its message may still arrive.
-// Each attempt has a nonce of its own.
+// Each attempt has its own nonce.
 func TestUnwrittenStaysPending(t *testing.T) {
 	b, store := twiceRenewed(t)
 	mine := b.Terms()[0].Grant()
@@ -254,7 +254,7 @@ func TestUnprovenIsNotShown(t *testing.T) {
 	b.wantError(lease.ErrNoLease)
 }
 
-// Raised away, a grant is used up, not renewed and not given back.
+// After a raise a grant is used to its end, not renewed and not given back.
 func TestRaisedIsNotRenewed(t *testing.T) {
 	b, store := twiceRenewed(t)
 	if err := b.store.Raise(t.Context(), b.clock.Now().Add(time.Minute)); err != nil {
@@ -313,8 +313,8 @@ func TestRepeatedAcquireIsProven(t *testing.T) {
 	}
 }
 
-// Denied a release, a Keeper gives back what a late renewal of its own made of
-// the block, and nothing else.
+// If its release is refused, a Keeper releases the state that its own late
+// renewal wrote, and nothing else.
 func TestReleaseDenied(t *testing.T) {
 	stranger := lease.NewHolder()
 	for _, tt := range []struct {
@@ -375,7 +375,7 @@ func TestUsedSecondsAreNotGivenBack(t *testing.T) {
 	}
 }
 
-// made tells who made which ID.
+// made records which process made which ID.
 type made map[randflake.ID]string
 
 // fill has a Keeper make IDs, and fails if they were made before. It returns how
@@ -407,9 +407,9 @@ func (s *delayed) Acquire(ctx context.Context, r lease.Request) (lease.Grant, er
 	return s.flakyStore.Acquire(ctx, r)
 }
 
-// A late Acquire grants the block anew, to a nonce that its sender once used: the
-// sender must not take that for a renewal of its grant. Found with a clock that
-// is set back between the Acquire and its repetition.
+// A late Acquire grants the block again, to a nonce that its sender once used:
+// the sender must not take that for a renewal of its grant. Found with a clock
+// that is set back between the Acquire and its repetition.
 func TestLateAcquire(t *testing.T) {
 	p, q := newBench(t, lease.WithMaxBlocks(1)), newBench(t, lease.WithMaxBlocks(1))
 	p.store.Memory = driver.NewMemory(driver.WithNodeRange(driver.NodeRange{Nodes: 1, BlockSize: 1}))

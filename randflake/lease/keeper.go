@@ -14,24 +14,24 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// Errors with which a [Keeper] refuses, beside those of its generators.
+// Errors with which a [Keeper] refuses, besides those of its generators.
 var (
 	// ErrNoLease is returned if no grant is held: the store has not answered
-	// yet, or the grant was dropped. Wait; the Keeper asks again by itself. It
+	// yet, or the grant was dropped. Wait; the Keeper retries by itself. It
 	// wraps [randflake.ErrNoLease].
 	ErrNoLease = fmt.Errorf("lease: %w", randflake.ErrNoLease)
 	// ErrClosed is returned after Close. It wraps [randflake.ErrSealed].
 	ErrClosed = fmt.Errorf("lease: the keeper is closed: %w", randflake.ErrSealed)
 )
 
-// Keeper holds leases and makes IDs with them. Its one goroutine gets grants
-// from the store, renews them at half their time, takes more if it is busy and
-// gives them back if it is not.
+// Keeper holds leases and makes IDs with them. Its one goroutine acquires
+// grants from the store, renews them at half their time, acquires more if it is
+// busy and gives them back if it is not.
 //
-// While the store is away IDs go on to the end of the lease; then Next and
-// Fill refuse with [randflake.ErrLeaseExpired] until it is back.
+// While the store is unreachable IDs are made until the end of the lease; then
+// Next and Fill return [randflake.ErrLeaseExpired] until it is back.
 //
-// Keeper is safe for concurrent use. Next and Fill touch nothing but memory.
+// Keeper is safe for concurrent use. Next and Fill do no I/O.
 type Keeper struct {
 	store   Store
 	codec   *randflake.Codec
@@ -48,12 +48,12 @@ type Keeper struct {
 	readying  sync.Once
 	failure   atomic.Pointer[error]
 	stop      context.CancelFunc
-	stopped   chan struct{} // closed when the goroutine is over
+	stopped   chan struct{} // closed when the goroutine has ended
 	closing   sync.Once
 	closeErr  error
 	publishMu sync.Mutex // the goroutine and Close replace held
 
-	// The goroutine alone touches what follows, and Close after it.
+	// Only the goroutine uses the fields below, and Close after it has ended.
 	terms    []*term
 	used     map[uint32]time.Time // by node, the end of what earlier terms used
 	noLease  error                // why none is left
@@ -64,23 +64,24 @@ type Keeper struct {
 	nonce    func() string
 }
 
-// held is what IDs are made with. It is replaced, never changed, but for turn.
+// held is the state with which IDs are made. Apart from turn it is replaced,
+// never changed.
 type held struct {
 	terms []*term
 	turn  atomic.Uint32 // which term comes first
 	err   error         // why there is none
 }
 
-// reason says why a grant was dropped before its end.
+// reason is why a grant was dropped before its end.
 type reason int
 
 const (
-	clockGap     reason = iota // the clocks moved apart
+	clockGap     reason = iota // the clocks diverged
 	clockBehind                // the clock fell too far behind the last ID
-	contradicted               // the store denies what it acknowledged
+	contradicted               // the store lacks what it acknowledged
 	cloned                     // a copy of this process holds the same grant
 	restored                   // the machine was restored from a snapshot
-	taken                      // the block was granted anew
+	taken                      // the block was granted again
 	reasons
 )
 
@@ -89,8 +90,8 @@ func (r reason) String() string {
 }
 
 // Start starts a Keeper and returns at once, whether the store answers or not.
-// Errors are bad configuration only. ctx gives its values to the calls of the
-// store; its end does not end the Keeper, [Keeper.Close] does.
+// It fails only if the configuration is invalid. Calls of the store get ctx's
+// values; cancelling ctx does not end the Keeper, [Keeper.Close] does.
 func Start(ctx context.Context, s Store, c *randflake.Codec, opts ...Option) (*Keeper, error) {
 	k, err := newKeeper(s, c, opts...)
 	if err != nil {
@@ -126,7 +127,7 @@ func newKeeper(s Store, c *randflake.Codec, opts ...Option) (*Keeper, error) {
 		noLease: ErrNoLease,
 		jitter:  rand.Float64,
 		nonce:   NewHolder,
-		askAt:   cfg.clock.Elapsed(), // which may count from any moment
+		askAt:   cfg.clock.Elapsed(), // Elapsed may count from any moment
 		counts:  new(counts),
 	}
 	k.held.Store(&held{err: k.noLease})
@@ -136,8 +137,8 @@ func newKeeper(s Store, c *randflake.Codec, opts ...Option) (*Keeper, error) {
 	return k, nil
 }
 
-// Ready waits for the first grant. The error wraps that of ctx, and the
-// store's last one if there was any; after Close it is [ErrClosed].
+// Ready waits for the first grant. The error wraps that of ctx, and the store's
+// last error, if any; after Close it is [ErrClosed].
 func (k *Keeper) Ready(ctx context.Context) error {
 	select {
 	case <-k.ready:
@@ -198,15 +199,15 @@ func (k *Keeper) Fill(dst []randflake.ID) (n int, second time.Time, err error) {
 	return k.overflow(h, first, dst, n, second, err)
 }
 
-// overflow goes on after a term had too little: it borrowed from the next
+// overflow continues after a term ran out of IDs: it borrowed from the next
 // second, or refused.
 func (k *Keeper) overflow(h *held, first int, dst []randflake.ID, n int, second time.Time, err error) (int, time.Time, error) {
-	refusal := ErrNoLease // a sealed generator says nothing to users
+	refusal := ErrNoLease // ErrSealed is not for users
 	for i := first; ; {
 		t := h.terms[i]
 		k.note(t, err)
 		if err == nil || n > 0 {
-			// The others come first until they have borrowed, too.
+			// The other terms are preferred until they have borrowed, too.
 			h.turn.CompareAndSwap(uint32(first), uint32((i+1)%len(h.terms)))
 			return n, second, err
 		}
@@ -230,7 +231,7 @@ func (k *Keeper) overflow(h *held, first int, dst []randflake.ID, n int, second 
 	}
 }
 
-// note tells the goroutine what a term's answer means for it.
+// note tells the goroutine what a term's error means for it.
 func (k *Keeper) note(t *term, err error) {
 	switch {
 	case errors.Is(err, randflake.ErrClockBehind):
@@ -243,15 +244,15 @@ func (k *Keeper) note(t *term, err error) {
 	}
 }
 
-// Generation changes when a grant is dropped: this machine was suspended, cloned
-// or its clock stepped, or the store gave the grant to others. IDs taken from
-// Fill before and not yet used are then best thrown away.
+// Generation changes when a grant is dropped: this machine was suspended,
+// cloned or its clock stepped, or the store granted the block to another
+// process. Discard IDs that Fill returned before and that are not used yet.
 func (k *Keeper) Generation() uint64 { return k.generation.Load() }
 
-// Close seals the generators, so that no ID is made after it, ends the goroutine
-// and the metrics, and gives the unused seconds back to the store. If ctx ends
-// before that is done they are lost until the lease's end, nothing worse; the
-// error says so. Closing again returns the same.
+// Close seals the generators, so that no ID is made after it, ends the
+// goroutine and the metrics, and gives the unused seconds back to the store. If
+// ctx ends first, an error is returned and the block stays unused until the
+// lease's end. Further calls return the same result.
 func (k *Keeper) Close(ctx context.Context) error {
 	k.closing.Do(func() {
 		k.seal()
@@ -276,7 +277,7 @@ func (k *Keeper) seal() {
 	}
 }
 
-// publish shows the terms that make IDs to Next and Fill, unless the Keeper is
+// publish makes the usable terms visible to Next and Fill, unless the Keeper is
 // closed.
 func (k *Keeper) publish() {
 	h := &held{err: k.noLease}
@@ -296,8 +297,8 @@ func (k *Keeper) publish() {
 	k.held.Store(h)
 }
 
-// drop ends a term whose grant is not to be used any more, nor given back: after
-// a clone there are two that hold it. Any goroutine may call it.
+// drop ends a term whose grant must be neither used nor given back: after a
+// clone two processes hold it. Any goroutine may call it.
 func (k *Keeper) drop(t *term, why reason, err error) {
 	if _, first := t.end(ending{dropped: true, err: err}); first {
 		k.counts.drops[why].Add(1)

@@ -95,7 +95,7 @@ func TestRestoredMachine(t *testing.T) {
 	}
 }
 
-// Each reservation looks at the machine, not only the first of a second.
+// Each reservation checks the machine, not only the first of a second.
 func TestRestoredWithinASecond(t *testing.T) {
 	b := newBench(t)
 	life := b.restorable()
@@ -146,8 +146,8 @@ func TestRestoredBetweenAcquires(t *testing.T) {
 	}
 }
 
-// A kernel is told of a restore a moment after the machine goes on. Until then all
-// copies draw the same nonces, and yet only one of them uses the grant.
+// A kernel learns of a restore a moment after the machine resumes. Until then
+// all copies draw the same nonces, and yet only one of them uses the grant.
 func TestCopiesDrawTheSameNonces(t *testing.T) {
 	b := newBench(t)
 	life := b.restorable()
@@ -196,7 +196,7 @@ func TestCopiesDrawTheSameNonces(t *testing.T) {
 	}
 }
 
-// What happened to the machine while the store was asked counts.
+// Changes of the machine during a call to the store count.
 func TestSuspendedDuringAcquire(t *testing.T) {
 	b := newBench(t)
 	once := true
@@ -232,7 +232,7 @@ func twoBlocks(t *testing.T) (b *bench, life *uint64) {
 	return b, life
 }
 
-// A clock that was stepped asks for no ends, also if it was stepped a moment ago.
+// With a stepped clock no grant is renewed, even right after the step.
 func TestSteppedClockDoesNotRenew(t *testing.T) {
 	b, _ := twoBlocks(t)
 	renewals, before := 0, b.block(1)
@@ -272,7 +272,7 @@ func TestRestoredDuringClose(t *testing.T) {
 	}
 }
 
-// A store that grants what is over is not asked all the time.
+// A store that grants expired leases is not called all the time.
 func TestGrantThatIsOver(t *testing.T) {
 	b := newBench(t)
 	calls := 0

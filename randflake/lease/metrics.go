@@ -76,7 +76,7 @@ func (k *Keeper) register(mp metric.MeterProvider) (metric.Registration, error) 
 		metric.WithDescription("Grants dropped before their end, by reason."))
 	errs[1] = err
 	remaining, err := m.Float64ObservableGauge("traceflake.lease.remaining", metric.WithUnit("s"),
-		metric.WithDescription("Time until the last lease held is over; IDs go on for so long without the store."))
+		metric.WithDescription("Time until the last lease held ends; IDs can be made for so long without the store."))
 	errs[2] = err
 	blocks, err := m.Int64ObservableUpDownCounter("traceflake.lease.blocks", metric.WithUnit("{block}"),
 		metric.WithDescription("Blocks of nodes held."))
@@ -126,7 +126,7 @@ func (c *counts) observer(requests, drops metric.Int64Observable) func(metric.Ob
 	}
 }
 
-// remaining is how long IDs can be made with what is held.
+// remaining is how long IDs can be made with the grants held.
 func (k *Keeper) remaining(held []*term) time.Duration {
 	now := k.cfg.clock.Now()
 	var left time.Duration

@@ -85,7 +85,7 @@ func TestStores(t *testing.T) {
 			store := url(t)
 			p := program{path, []string{setup.StoreVar + "=" + store, setup.SecretFileVar + "=" + secretFile}}
 
-			// Looking at a store that nobody used makes nothing in it.
+			// Listing an unused store creates nothing in it.
 			if out := p.run(t, 0, "lease", "list"); out != "" {
 				t.Errorf("leases of a new store\n%s", out)
 			}

@@ -56,9 +56,9 @@ func meta(t *testing.T, path string, key []byte) (v []byte) {
 	return v
 }
 
-// A file of schema 1 is brought to the present one without losing a grant or
-// the secret, and its processes are refused from then on: they compare the id
-// at each call, and the schema when they open it.
+// A file of schema 1 is migrated without losing a grant or the secret, and its
+// processes are refused from then on: they compare the id at each call, and the
+// schema when they open it.
 func TestFileOfTheVersionBefore(t *testing.T) {
 	path := schema1(t)
 	id, secret := meta(t, path, idKey), meta(t, path, secretKey)

@@ -10,8 +10,8 @@ import (
 	"github.com/traceflake/traceflake/randflake/lease"
 )
 
-// failed says what was being done and, where an operator can change it, what to
-// do about the reason.
+// failed adds to err what was being done and, if an operator can fix the cause,
+// how.
 func (s *Store) failed(ctx context.Context, what string, err error) error {
 	if cause := ctx.Err(); cause != nil && !errors.Is(err, cause) {
 		err = fmt.Errorf("%w: %w", cause, err)
