@@ -103,3 +103,13 @@ func TestErrorsSayWhen(t *testing.T) {
 		t.Errorf("got %v, want the time at which the block is free", err)
 	}
 }
+
+func TestMemoryTakesTheLowestNodes(t *testing.T) {
+	m := NewMemory(WithNodeRange(NodeRange{Nodes: 32, BlockSize: 8}))
+	for i := range uint32(4) {
+		r := lease.Request{Holder: lease.NewHolder(), Now: testStart, TTL: lease.DefaultTTL}
+		if g, err := m.Acquire(t.Context(), r); err != nil || g.Node != 8*i {
+			t.Errorf("grant %d is of node %d, %v", i, g.Node, err)
+		}
+	}
+}
