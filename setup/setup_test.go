@@ -286,6 +286,7 @@ func TestEnvBounds(t *testing.T) {
 		{setup.NodesVar, "131071+1", nodes(131071, 1)},
 		{setup.NodesVar, " 8 + 16 ", nodes(8, 16)},
 		{setup.NodesVar, "131072+1", setup.Config{}},
+		{setup.NodesVar, "131073+1", setup.Config{}},
 		{setup.NodesVar, "131071+2", setup.Config{}},
 		{setup.NodesVar, "1+131072", setup.Config{}},
 		{setup.NodesVar, "0+0", setup.Config{}},
@@ -343,5 +344,13 @@ func TestMaxBlocks(t *testing.T) {
 	_, _, err := c.Open(t.Context())
 	if err == nil || opened.closed != 1 {
 		t.Errorf("got %v, closed %d times: MaxBlocks does not reach the Keeper", err, opened.closed)
+	}
+}
+
+func TestKeyringErrorsNameTheFile(t *testing.T) {
+	for _, path := range []string{file(t, secret[:30]), filepath.Join(t.TempDir(), "none")} {
+		if _, err := setup.LoadKeyring(path); err == nil || strings.Count(err.Error(), path) != 1 {
+			t.Errorf("got %v, want an error that names %s once", err, path)
+		}
 	}
 }
