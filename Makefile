@@ -23,7 +23,7 @@ MODULES := go list -m -f '{{.Dir}}'
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: demo
 demo: engines ## two services, their traces in ClickHouse, one found by its ID; ARGS="-serve 127.0.0.1:8080" adds a page to look at
@@ -100,9 +100,10 @@ lint: $(GOLANGCI_LINT) ## golangci-lint in every module
 	$(GOLANGCI_LINT) run --build-tags $(PORTABLE) ./...
 
 .PHONY: vet-cross
-vet-cross: ## go vet of the root module for arm64 and for 386
+vet-cross: ## go vet of the root module for arm64 and for 386; for js/wasm a build of what needs no bbolt
 	GOARCH=arm64 go vet ./...
 	GOARCH=386 go vet ./...
+	GOOS=js GOARCH=wasm go build $$(go list ./... | grep -vE '/(setup|boltstore|internal/.*)$$')
 
 .PHONY: portable
 portable: ## build and test the root module without assembly and linkname
@@ -115,9 +116,9 @@ nightly: engines ## the tests again, with many more tries and other random numbe
 	TRACEFLAKE_NIGHTLY=1 go test -count=1 -timeout 1h work
 
 .PHONY: arm64
-arm64: ## the tests of the cipher and of the IDs for arm64, in an emulator
+arm64: ## the tests of the cipher, the IDs and the page that tells of restores for arm64, in an emulator
 	@command -v qemu-aarch64 >/dev/null || { echo "there is no qemu-aarch64 here: apt-get install qemu-user"; exit 1; }
-	GOARCH=arm64 go test -exec qemu-aarch64 ./sparx64 ./randflake ./idgen
+	GOARCH=arm64 go test -exec qemu-aarch64 ./sparx64 ./randflake ./idgen ./internal/vmclock
 
 .PHONY: asm
 asm: ## generate the amd64 assembly of the cipher
@@ -130,6 +131,10 @@ asm-check: ## prove that the amd64 assembly is what its generator writes
 	cp -r sparx64/_asm "$$tmp"
 	(cd "$$tmp/_asm" && GOWORK=off go run . -out ../batch_amd64.s)
 	diff -u sparx64/batch_amd64.s "$$tmp/batch_amd64.s"
+
+.PHONY: alerts
+alerts: ## check the alert rules and run their tests with promtool
+	deploy/prometheus/check
 
 .PHONY: consumers
 consumers: engines ## do outside of the repository what users do with each package, served as the next version

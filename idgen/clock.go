@@ -31,7 +31,6 @@ type counter struct {
 type clock struct {
 	randflake.Clock
 	counter counter
-	exact   bool // read for each ID; for clocks that tests move
 
 	rate  atomic.Uint64 // ticks a millisecond, or 0: not known
 	wrong atomic.Bool   // the counter is
@@ -39,15 +38,17 @@ type clock struct {
 	// epoch changes when every stock must look at the clock, its source and
 	// the machine again. The timer changes it at the end of a second in which
 	// IDs are made, so that those which are ready do not outlive it.
-	epoch  atomic.Uint64
-	armed  atomic.Bool
-	closed atomic.Bool
-	timer  *time.Timer
+	epoch   atomic.Uint64
+	armed   atomic.Bool
+	untimed atomic.Bool // no timer: the clock is read for each ID
+	timer   *time.Timer
 }
 
 func newClock(c randflake.Clock, n counter) *clock {
-	k := &clock{Clock: c, counter: n, exact: c != randflake.SystemClock}
-	if k.exact || n.read == nil {
+	k := &clock{Clock: c, counter: n}
+	moved := c != randflake.SystemClock // by a test
+	k.untimed.Store(moved)
+	if moved || n.read == nil {
 		k.counter.read = func() uint64 { return 0 }
 		k.wrong.Store(true)
 	}
@@ -63,12 +64,12 @@ func newClock(c randflake.Clock, n counter) *clock {
 // arm lets the timer run to the end of ms's second. It reports false when
 // nobody will change the epoch then.
 func (k *clock) arm(ms int64) bool {
-	if k.exact || k.closed.Load() {
+	if k.untimed.Load() {
 		return false
 	}
 	if !k.armed.Load() && k.armed.CompareAndSwap(false, true) {
 		k.timer.Reset(time.Duration(1000-ms%1000) * time.Millisecond)
-		if k.closed.Load() { // meanwhile
+		if k.untimed.Load() { // closed meanwhile
 			k.timer.Stop()
 		}
 	}
@@ -76,7 +77,7 @@ func (k *clock) arm(ms int64) bool {
 }
 
 func (k *clock) close() {
-	k.closed.Store(true)
+	k.untimed.Store(true)
 	k.timer.Stop()
 	k.epoch.Add(1)
 }
@@ -107,7 +108,7 @@ func (k *clock) read(r *reading, before uint64) {
 	}
 	rate, right := k.rate.Load(), true
 	passed := float64(now.Sub(r.at)) / 1e6
-	counted := float64(int64(after - r.count)) //nolint:gosec // negative if it jumped back
+	counted := float64(int64(after - r.count)) // negative if it jumped back
 	switch {
 	case r.at.IsZero():
 	case rate != 0:

@@ -12,6 +12,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/traceid"
 )
 
@@ -60,7 +61,7 @@ func (w *world) generator(opts ...Option) *Generator {
 		c.counter = counter{read: func() uint64 { return uint64(w.count) }, slowest: 0.5e6, fastest: 10e6}
 		return c
 	}))...)
-	g.clock.exact = false
+	g.clock.untimed.Store(false)
 	g.clock.counter.read = func() uint64 { return uint64(w.count) }
 	g.clock.wrong.Store(false)
 	return g
@@ -409,17 +410,65 @@ func TestGenerationOnEveryProcessor(t *testing.T) {
 	}
 }
 
-// The processors of today have a counter that is used.
-func TestSystemCounterIsUsed(t *testing.T) {
-	g := New()
-	if g.clock.wrong.Load() {
-		t.Skip("there is no counter in this build or processor")
+// What is left of a run is not used after the order began anew, not even when
+// the clock gets to the run's millisecond once more.
+func TestRunEndsWhenTheOrderBeginsAnew(t *testing.T) {
+	w := newWorld()
+	g := w.generator()
+	other := processor(t, g)
+	w.learn(t, g)
+	other()
+	w.learn(t, g)
+	w.pass(time.Millisecond)
+	seen := map[uint64]bool{}
+	take := func(n int) {
+		t.Helper()
+		for range n {
+			id, _ := g.NewIDs(t.Context())
+			if seen[half(id)] {
+				t.Fatalf("the clear half of %s for the second time", id)
+			}
+			seen[half(id)] = true
+		}
 	}
-	for end := time.Now().Add(100 * time.Millisecond); time.Now().Before(end); {
-		g.NewIDs(t.Context())
-		g.NewSpanID(t.Context(), trace.TraceID{})
+	take(100)
+	here := g.shards.take()
+	left := here.last - here.word
+	g.shards.put(here)
+	if left < 10 {
+		t.Fatalf("a run of %d is left: this test shows nothing", left)
 	}
-	if g.clock.rate.Load() == 0 || g.clock.wrong.Load() {
-		t.Errorf("rate %d, wrong %v", g.clock.rate.Load(), g.clock.wrong.Load())
+	ms := w.passed
+	other()
+	w.step -= 3600
+	w.pass(20 * time.Millisecond)
+	w.late(t, g)
+	if g.counts.steps.Load() != 1 {
+		t.Fatal("the order did not begin anew")
+	}
+	clear(seen)
+	w.step += 3600 // and the clock is where it was, to the millisecond
+	w.passed, w.count = ms, w.count+1e9
+	g.clock.epoch.Add(1) // the timer has run
+	take(500)
+	other()
+	take(100)
+}
+
+// While the clock is out of range each call is a refusal, whatever the source.
+func TestClockOutOfRangeIsRefusedEachTime(t *testing.T) {
+	for _, year := range []int{2019, 2090} {
+		w := newWorld()
+		w.start = time.Date(year, 6, 1, 0, 0, 0, 0, time.UTC)
+		g := w.generator(WithSource(newPrivate(randflake.SystemClock)))
+		processor(t, g)
+		const calls = 500
+		for range calls {
+			w.pass(200 * time.Microsecond)
+			g.NewIDs(t.Context())
+		}
+		if n := g.Fallbacks(); n != calls {
+			t.Errorf("%d: %d fallbacks in %d calls", year, n, calls)
+		}
 	}
 }

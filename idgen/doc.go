@@ -78,6 +78,10 @@
 // configuration makes the same IDs in both copies. A source given by WithSource
 // looks after its own grants, as a lease.Keeper does.
 //
+// The kernel is told of a restore a moment later than this process sees it, and
+// may draw the same secret in every copy until then. So the secret is drawn once
+// more after a second; during that second copies may make the same IDs.
+//
 // # What happens when that fails
 //
 // An ID generator cannot return an error and must not wait. When the source
@@ -100,7 +104,9 @@
 //	traceflake.id.borrowed     gauge    s                                         by how much the newest batch ran ahead of the clock
 //
 // The values of traceflake.vmclock are off, generation_counter, which tells of
-// restores, and disruption_marker, which also tells of live migrations. The values of error.type are before_epoch, lease_not_started, lease_expired,
-// clock_behind, exhausted, sealed, end_of_life, clock_out_of_range, and _OTHER
-// for other errors.
+// restores, and disruption_marker, which also tells of live migrations. The
+// values of error.type are no_lease, before_epoch, lease_not_started,
+// lease_expired, clock_behind, exhausted, sealed, end_of_life,
+// clock_out_of_range, and _OTHER for other errors. Every series is there from
+// the start, at 0.
 package idgen

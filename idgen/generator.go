@@ -15,7 +15,6 @@ import (
 
 	"github.com/traceflake/traceflake/internal/vmclock"
 	"github.com/traceflake/traceflake/randflake"
-	"github.com/traceflake/traceflake/traceid"
 )
 
 // Source makes Randflake IDs. A randflake.Generator is one, and so is a
@@ -201,11 +200,11 @@ func (g *Generator) more(s *stock, n, traces int, count uint64) (first, last ran
 // be used. What changes meanwhile is seen by the next call. The counter was
 // count a moment ago.
 func (g *Generator) look(s *stock, count uint64) {
+	ms, epoch := s.ms, s.epoch
 	s.version, s.epoch = g.machine.Version(), g.clock.epoch.Load()
 	g.check()
-	before := s.ms
 	g.clock.read(&s.reading, count)
-	if s.ms != before || g.clock.exact {
+	if s.ms != ms || s.epoch != epoch { // the order may have begun anew
 		s.drop()
 	}
 	if !g.clock.arm(s.ms) {
@@ -215,13 +214,10 @@ func (g *Generator) look(s *stock, count uint64) {
 
 // high returns the next clear half of s, or 0 if the clock is out of range.
 func (g *Generator) high(s *stock) uint64 {
-	if uint64(s.ms-traceid.EpochMillis) > maxMillis { // before or after
-		return 0
-	}
-	for s.word == s.last && !s.run(&g.order) {
+	for s.word >= s.last && !s.run(&g.order) {
 		next := g.order.next.Load()
 		g.look(s, g.clock.counter.read())
-		if uint64(s.ms-traceid.EpochMillis) > maxMillis {
+		if floorOf(s.ms) == 0 {
 			return 0
 		}
 		if g.order.follow(next, s.ms) {
@@ -259,6 +255,7 @@ func (g *Generator) change() (restored bool) {
 		g.counts.restores.Add(1)
 		if g.private != nil {
 			g.private.renew()
+			time.AfterFunc(redrawAfter, g.redraw)
 		}
 	}
 	g.life.Add(1)
@@ -266,6 +263,20 @@ func (g *Generator) change() (restored bool) {
 	g.machines.Store(machines) // last: now others need not wait
 	g.generation.Store(generation)
 	return restored
+}
+
+// redrawAfter is how long after a restore a second secret is drawn: the kernel is
+// told of the restore a moment later than this process sees it. Until then it may
+// give the same bytes to every copy.
+const redrawAfter = time.Second
+
+// redraw takes a new secret.
+func (g *Generator) redraw() {
+	g.changing.Lock()
+	defer g.changing.Unlock()
+	g.private.renew()
+	g.life.Add(1)
+	g.clock.epoch.Add(1)
 }
 
 func (g *Generator) sourceGeneration() uint64 {

@@ -3,7 +3,6 @@ package idgen_test
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"runtime"
 	"sync"
@@ -370,13 +369,4 @@ func TestNoAllocations(t *testing.T) {
 			}
 		})
 	}
-}
-
-func ExampleNew() {
-	provider := sdktrace.NewTracerProvider(sdktrace.WithIDGenerator(idgen.New()))
-	_, span := provider.Tracer("example").Start(context.Background(), "work")
-	defer span.End()
-	age := time.Since(traceid.Time(span.SpanContext().TraceID()))
-	fmt.Println(age < time.Minute)
-	// Output: true
 }

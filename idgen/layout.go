@@ -16,12 +16,6 @@ const (
 	maxMillis    = traceid.MaxMillis
 )
 
-// clampMillis returns Unix milliseconds as milliseconds since the epoch, moved
-// into their range.
-func clampMillis(unix int64) uint64 {
-	return uint64(min(max(unix-traceid.EpochMillis, 0), maxMillis))
-}
-
 func join(high uint64, low randflake.ID) (id trace.TraceID) {
 	binary.BigEndian.PutUint64(id[:8], high)
 	binary.BigEndian.PutUint64(id[8:], uint64(low))

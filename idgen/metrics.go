@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
+	"github.com/traceflake/traceflake/internal/version"
 	"github.com/traceflake/traceflake/randflake"
 )
 
@@ -42,6 +43,7 @@ var reasons = [...]struct {
 	err  error
 	name string
 }{
+	{randflake.ErrNoLease, "no_lease"},
 	{randflake.ErrBeforeEpoch, "before_epoch"},
 	{randflake.ErrLeaseNotStarted, "lease_not_started"},
 	{randflake.ErrLeaseExpired, "lease_expired"},
@@ -72,7 +74,8 @@ func reasonName(i int) string {
 // register makes the instruments. They are only read on collection. A meter
 // that fails is reported, and the generator works without it.
 func (g *Generator) register(mp metric.MeterProvider) {
-	if err := g.instruments(mp.Meter(scope)); err != nil {
+	m := mp.Meter(scope, metric.WithInstrumentationVersion(version.Library()))
+	if err := g.instruments(m); err != nil {
 		otel.Handle(fmt.Errorf("idgen: metrics: %w", err))
 	}
 }
@@ -107,6 +110,13 @@ func (g *Generator) instruments(m metric.Meter) error {
 		return metric.WithAttributeSet(attribute.NewSet(attribute.String("traceflake.id.kind", k)))
 	}
 	traces, spans := kind("trace"), kind("span")
+	// All are there from the start: a rate misses the first count of a series
+	// that begins with it.
+	var byReason [len(reasons) + 1]metric.MeasurementOption
+	for i := range byReason {
+		name := attribute.String("error.type", reasonName(i))
+		byReason[i] = metric.WithAttributeSet(attribute.NewSet(name))
+	}
 	g.metrics, err = m.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		o.ObserveInt64(ids, g.counts.traces.Load(), traces)
 		o.ObserveInt64(ids, g.counts.spans.Load(), spans)
@@ -116,9 +126,7 @@ func (g *Generator) instruments(m metric.Meter) error {
 			metric.WithAttributes(attribute.String("traceflake.vmclock", source.String())))
 		o.ObserveFloat64(borrowed, time.Duration(g.counts.borrowed.Load()*int64(time.Millisecond)).Seconds())
 		for i := range g.reasons {
-			if n := g.reasons[i].Load(); n > 0 {
-				o.ObserveInt64(fallbacks, n, metric.WithAttributes(attribute.String("error.type", reasonName(i))))
-			}
+			o.ObserveInt64(fallbacks, g.reasons[i].Load(), byReason[i])
 		}
 		return nil
 	}, ids, fallbacks, steps, restores, borrowed)

@@ -25,9 +25,13 @@ type order struct {
 }
 
 // take takes a run of n words at ms, Unix milliseconds, and returns its first.
-// It is never zero. It fails if the next word is ahead of ms by hold or more.
+// It is never zero. It fails if ms is out of range, or if the next word is
+// ahead of it by hold or more.
 func (o *order) take(ms int64, n uint64) (first uint64, ok bool) {
 	floor := floorOf(ms)
+	if floor == 0 {
+		return 0, false
+	}
 	for {
 		next := o.next.Load()
 		first = max(next, floor)
@@ -48,4 +52,11 @@ func (o *order) follow(next uint64, ms int64) bool {
 	return next > floor && next-floor >= holdWords && o.next.CompareAndSwap(next, floor)
 }
 
-func floorOf(ms int64) uint64 { return max(clampMillis(ms)<<sequenceBits, 1) }
+// floorOf returns the least word of ms, or 0 if ms is out of range.
+func floorOf(ms int64) uint64 {
+	since := uint64(ms - traceid.EpochMillis)
+	if since > maxMillis { // before or after
+		return 0
+	}
+	return max(since<<sequenceBits, 1)
+}

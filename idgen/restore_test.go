@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -194,6 +195,34 @@ func TestRestoredMachine(t *testing.T) {
 		return
 	}
 	t.Error("no metric tells of restores")
+}
+
+// The kernel may draw the same secret in all copies until it is told of the
+// restore: so none lasts that was drawn right after it, nor what it made.
+func TestSecretOfARestoreIsDrawnAgain(t *testing.T) {
+	collectReports(t)
+	m, onMachine := newMachine(t)
+	g := New(onMachine)
+	processor(t, g)
+	m.restore()
+	g.NewIDs(t.Context())
+	secret, life := g.private.generator.Load(), g.life.Load()
+	ready := g.shards.take()
+	old := slices.Clone(ready.ids[ready.next:ready.end])
+	g.shards.put(ready)
+	for start := time.Now(); g.life.Load() == life; time.Sleep(10 * time.Millisecond) {
+		if time.Since(start) > 20*redrawAfter {
+			t.Fatalf("the IDs of the restore are in use after %s", 20*redrawAfter)
+		}
+	}
+	if g.private.generator.Load() == secret {
+		t.Error("the secret is the same")
+	}
+	for range batchSize {
+		if id := g.NewSpanID(t.Context(), trace.TraceID{}); slices.Contains(old, idOf(id[:])) {
+			t.Fatal("an ID of the first secret is handed out")
+		}
+	}
 }
 
 // A clone of a process that is in the middle of a fill does not use what it gets.

@@ -65,8 +65,10 @@ func (s *shards) take() *stock {
 	return k
 }
 
-// put makes k this processor's stock, unless it has one by now.
+// put makes k this processor's stock, unless it has one by now. The rest of its
+// run is given up: another stock may have taken a later one here meanwhile.
 func (s *shards) put(k *stock) {
+	k.last = k.word
 	other, p := s.pin()
 	if p < len(s.slots) && other == nil {
 		s.slots[p].stock, k = k, nil

@@ -45,7 +45,7 @@ func (s *stock) at(count uint64) bool {
 	if n >= trust {
 		return false
 	}
-	s.ms = s.first + int64(n) //nolint:gosec // at most trust
+	s.ms = s.first + int64(n) // at most trust
 	s.since = s.origin + n*s.ticks
 	s.drop()
 	return s.from <= s.ms && s.ms < s.until

@@ -12,6 +12,9 @@ import (
 // Errors with which a [Generator] refuses. All are temporary except ErrSealed,
 // ErrEndOfLife, and ErrLeaseExpired without an Extend.
 var (
+	// ErrNoLease is returned by sources of IDs that hold no lease; a Generator
+	// always has one. Wait for one.
+	ErrNoLease = errors.New("randflake: no lease is held")
 	// ErrLeaseNotStarted is returned before the lease's start. Wait for it.
 	ErrLeaseNotStarted = errors.New("randflake: the lease has not started")
 	// ErrLeaseExpired is returned if the lease is over, or if every ID up to
@@ -75,7 +78,7 @@ type optionFunc func(*Generator)
 
 func (f optionFunc) apply(g *Generator) { f(g) }
 
-// WithClock sets the clock, of which only Now is read; the default is
+// WithClock sets the clock, of which only Now is read; the default, and nil, is
 // [SystemClock]. It must be safe for concurrent use.
 func WithClock(clock Clock) Option {
 	return optionFunc(func(g *Generator) {

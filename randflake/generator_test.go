@@ -885,26 +885,6 @@ func TestSystemClock(t *testing.T) {
 	}
 }
 
-func ExampleGenerator() {
-	codec, err := NewCodec([]byte("sixteen bytes!!!"))
-	if err != nil {
-		panic(err)
-	}
-	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	g, err := NewGenerator(codec, Lease{Node: 40, Nodes: 8, Start: now, End: now.Add(10 * time.Minute)},
-		WithClock(newClock(now)))
-	if err != nil {
-		panic(err)
-	}
-	for range 2 {
-		id, err := g.Next()
-		fmt.Println(codec.Decode(id), err)
-	}
-	// Output:
-	// {2026-01-01 00:00:00 +0000 UTC 40 0} <nil>
-	// {2026-01-01 00:00:00 +0000 UTC 40 1} <nil>
-}
-
 func BenchmarkRandUint64(b *testing.B) {
 	for b.Loop() {
 		sink = ID(rand.Uint64())

@@ -74,11 +74,12 @@ func WithPlausible(maxAge time.Duration) VerifierOption {
 	return verifierOptionFunc(func(v *Verifier) { v.plausible = max(maxAge, 0) })
 }
 
-// WithClock sets the clock, for tests.
-func WithClock(c randflake.Clock) VerifierOption {
+// WithClock sets the clock, of which only Now is read; the default, and nil, is
+// [randflake.SystemClock]. It must be safe for concurrent use.
+func WithClock(clock randflake.Clock) VerifierOption {
 	return verifierOptionFunc(func(v *Verifier) {
-		if c != nil {
-			v.clock = c
+		if clock != nil {
+			v.clock = clock
 		}
 	})
 }

@@ -85,15 +85,14 @@ func (d *dataset) run(ctx context.Context, l layout, out io.Writer) ([]measured,
 		if all[i].Merged, err = d.reads(ctx, ask, table, questions); err != nil {
 			return nil, fmt.Errorf("%s: %w", title, err)
 		}
-		if i == 0 {
-			if all[i].Times, err = d.times(ctx, l, table, questions); err != nil {
-				return nil, fmt.Errorf("%s: %w", title, err)
-			}
-		} else {
-			o := &all[i]
+		if o := &all[i]; i > 0 {
 			o.Load, o.Merge, o.Wall, o.Parts, o.MergedParts, o.Bytes = m.Load, m.Merge, m.Wall, m.Parts, m.MergedParts, m.Bytes
 		}
 		b.show(i+1, len(ways))
+	}
+	// Last, as spans come in meanwhile.
+	if m.Times, err = d.times(ctx, l, table, questions); err != nil {
+		return nil, fmt.Errorf("%s: %w", title, err)
 	}
 	return all, nil
 }

@@ -123,14 +123,14 @@ func (f *flags) generator(cmd *cobra.Command) (generator, func() error, error) {
 	if c.SecretFile != "" {
 		f.warn(cmd, c.SecretFile)
 	}
-	g, shutdown, err := c.Open(cmd.Context())
+	ids, err := c.Open(cmd.Context())
 	if err != nil {
 		return generator{}, nil, err
 	}
-	return generator{g}, func() error {
+	return generator{ids.Generator}, func() error {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(cmd.Context()), storeTimeout)
 		defer cancel()
-		return shutdown(ctx)
+		return ids.Shutdown(ctx)
 	}, nil
 }
 

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/traceflake/traceflake/internal/vmclock"
 )
 
 // group returns a command that only has subcommands: without arguments it
@@ -65,12 +67,22 @@ func completeTimes(n int) cobra.CompletionFunc {
 func versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
-		Short:   "Print the version",
+		Short:   "Print the version, and what tells of restored machines here",
 		Example: "  traceflake version",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "traceflake %s\n%s %s/%s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "traceflake %s\n%s %s/%s\nvmclock: %s\n",
+				version(), runtime.Version(), runtime.GOOS, runtime.GOARCH, machine(vmclock.System()))
 			return err
 		},
 	}
+}
+
+// machine says what tells IDs here that the machine was restored from a snapshot.
+func machine(c *vmclock.Clock) string {
+	source, err := c.Status()
+	if err != nil {
+		return fmt.Sprintf("%s (%s)", source, strings.TrimPrefix(err.Error(), "vmclock: "))
+	}
+	return source.String()
 }

@@ -30,7 +30,7 @@ func startTelemetry(ctx context.Context, service string) (func(context.Context) 
 	if err != nil {
 		return nil, err
 	}
-	ids, release, err := setup.FromEnv(ctx) // TRACEFLAKE_STORE and others
+	ids, err := setup.FromEnv(ctx) // TRACEFLAKE_STORE and others
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +46,7 @@ func startTelemetry(ctx context.Context, service string) (func(context.Context) 
 		propagation.TraceContext{}, propagation.Baggage{}, xtraceid.New()))
 
 	return func(ctx context.Context) error {
-		return errors.Join(provider.Shutdown(ctx), release(ctx))
+		return errors.Join(provider.Shutdown(ctx), ids.Shutdown(ctx))
 	}, nil
 }
 

@@ -81,7 +81,8 @@ func (c confirmed) find(nonce string) *proposal {
 func (a answer) explain(g Grant) (reason, error) {
 	switch a {
 	case forgotten:
-		return contradicted, fmt.Errorf("lease: node %d: the store denies a grant until %s; is it an old copy?",
+		return contradicted, fmt.Errorf("lease: node %d: the store denies a grant until %s; "+
+			"is it an old copy, or did a copy of this machine give the grant back?",
 			g.Node, text(g.End))
 	case copied:
 		return cloned, fmt.Errorf("%w: node %d: a copy of this process renewed or released the grant", ErrCloned, g.Node)

@@ -542,3 +542,31 @@ func TestOwnBlockWonAgain(t *testing.T) {
 		t.Errorf("the copy dropped %v and reported %v", got, c.reports)
 	}
 }
+
+// A copy gives the grant back. The other copy hears of it, drops the grant and wins
+// the same block again: it must not make the same IDs as before.
+func TestOwnBlockWonAfterTheDrop(t *testing.T) {
+	b := newBench(t)
+	b.pass(time.Second)
+	b.mustOne()
+	c := &bench{t: t, codec: b.codec, clock: b.clock, store: b.store}
+	var err error
+	if c.Keeper, err = b.Remember(lease.WithClock(b.clock), lease.WithTTL(10*time.Second),
+		lease.WithErrorHandler(func(err error) { c.reports = append(c.reports, err) })); err != nil {
+		t.Fatal(err)
+	}
+	b.Seal()
+	if err := b.GiveBackAll(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ids := made{}
+	for range 100 {
+		ids.fill(t, "the copy", c)
+		c.Step(t.Context())
+		b.clock.Add(100 * time.Millisecond)
+	}
+	if got := c.Drops(); !maps.Equal(got, map[string]int64{"store_contradiction": 1}) {
+		t.Errorf("dropped %v", got)
+	}
+	c.mustOne()
+}

@@ -56,13 +56,16 @@
 //
 // A copy of a running process holds the same grants (I2 is broken from outside).
 // Where Linux tells of a restore, by vmclock, no ID is made of a grant that was
-// asked for before it, and the grant is not given back. Elsewhere each renewal
-// swaps the holder, so of two copies only one can renew. The other drops the
-// grant with the store's first answer after that, reports [ErrCloned], and takes
-// another. In this order, what remains there:
+// asked for before it, and the grant is not given back. The next one is used once
+// the store has acknowledged a renewal, since a kernel is told of the restore a
+// moment later and may draw the same nonce in every copy until then. Elsewhere
+// each renewal swaps the holder, so of two copies only one can renew. The other
+// drops the grant with the store's first answer after that, reports [ErrCloned],
+// and takes another. In this order, what remains there:
 //
 //   - From the clone to the loser's first answered call after the winner's
-//     renewal, about half a TTL, both make the same IDs.
+//     renewal, both make the same IDs: for about half a TTL, and to the grant's
+//     end if the store does not answer the loser or the winner does not renew.
 //   - If the nonce of a renewal was drawn before the clone and written after it,
 //     that lasts until the next renewal of each.
 //   - If one copy gives the grant back, the next holder may be granted seconds of
@@ -72,7 +75,9 @@
 //   - If both draw the same random numbers, which kernels before 5.18 may give
 //     them, they are never told apart.
 //
-// A shorter TTL ([WithTTL]) shortens the first three. Detection by clocks is
+// A shorter TTL ([WithTTL]) shortens the first three. All of this holds if the
+// copies use one store. A store that is copied with the machine, as a bolt file on
+// its disk is, grants the same nodes to both; see package boltstore. Detection by clocks is
 // best effort: if the wall clock and the monotonic clock move apart by more than
 // a second between two seconds of use, or two looks a minute apart, the machine
 // was suspended or cloned or its clock stepped, and the grant is dropped.
@@ -91,10 +96,10 @@
 //
 // remaining is how long IDs go on without the store: alert if it falls below a
 // quarter of the TTL. The reason is clock_gap, clock_behind,
-// store_contradiction (the store denies what it acknowledged), cloned (a copy of
-// this process holds the same grant), restored (the machine was, from a
+// store_contradiction (the store denies what it acknowledged, or a copy of this
+// process gave it back), cloned (a copy of this process holds the same grant), restored (the machine was, from a
 // snapshot) or taken (the block was granted anew). The operation is acquire,
 // renew, get or release; error.type is missing if it went well, else
 // no_free_node, clock_ahead, lost, block_size, schema_version, invalid_request,
-// timeout or _OTHER.
+// misconfigured, timeout or _OTHER. Counters are there from the start, at 0.
 package lease

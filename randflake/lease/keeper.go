@@ -9,16 +9,19 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel/metric"
+
 	"github.com/traceflake/traceflake/randflake"
 )
 
 // Errors with which a [Keeper] refuses, beside those of its generators.
 var (
 	// ErrNoLease is returned if no grant is held: the store has not answered
-	// yet, or the grant was dropped. Wait; the Keeper asks again by itself.
-	ErrNoLease = errors.New("lease: no lease is held")
-	// ErrClosed is returned after Close.
-	ErrClosed = errors.New("lease: the keeper is closed")
+	// yet, or the grant was dropped. Wait; the Keeper asks again by itself. It
+	// wraps [randflake.ErrNoLease].
+	ErrNoLease = fmt.Errorf("lease: %w", randflake.ErrNoLease)
+	// ErrClosed is returned after Close. It wraps [randflake.ErrSealed].
+	ErrClosed = fmt.Errorf("lease: the keeper is closed: %w", randflake.ErrSealed)
 )
 
 // Keeper holds leases and makes IDs with them. Its one goroutine gets grants
@@ -30,14 +33,15 @@ var (
 //
 // Keeper is safe for concurrent use. Next and Fill touch nothing but memory.
 type Keeper struct {
-	store  Store
-	codec  *randflake.Codec
-	cfg    config
-	meters *meters
+	store   Store
+	codec   *randflake.Codec
+	cfg     config
+	life    uint64 // the machine's at the start
+	counts  *counts
+	metrics metric.Registration // of the leases held
 
 	held       atomic.Pointer[held]
 	kick       chan struct{} // wakes the goroutine
-	drops      [reasons]atomic.Int64
 	generation atomic.Uint64
 
 	ready     chan struct{} // closed with the first grant
@@ -51,7 +55,8 @@ type Keeper struct {
 
 	// The goroutine alone touches what follows, and Close after it.
 	terms    []*term
-	noLease  error // why none is left
+	used     map[uint32]time.Time // by node, the end of what earlier terms used
+	noLease  error                // why none is left
 	bid      bid
 	askAt    time.Duration // not before this on the monotonic clock
 	failures int           // Acquires in a row
@@ -112,17 +117,20 @@ func newKeeper(s Store, c *randflake.Codec, opts ...Option) (*Keeper, error) {
 		store:   s,
 		codec:   c,
 		cfg:     cfg,
+		life:    cfg.machine(),
 		kick:    make(chan struct{}, 1),
 		ready:   make(chan struct{}),
 		stop:    func() {},
 		stopped: make(chan struct{}),
+		used:    make(map[uint32]time.Time),
 		noLease: ErrNoLease,
 		jitter:  rand.Float64,
 		nonce:   NewHolder,
 		askAt:   cfg.clock.Elapsed(), // which may count from any moment
+		counts:  new(counts),
 	}
 	k.held.Store(&held{err: k.noLease})
-	if k.meters, err = newMeters(k, cfg.meters); err != nil {
+	if k.metrics, err = k.register(cfg.meters); err != nil {
 		return nil, fmt.Errorf("lease: metrics: %w", err)
 	}
 	return k, nil
@@ -142,11 +150,20 @@ func (k *Keeper) Ready(ctx context.Context) error {
 	case <-k.stopped:
 		return ErrClosed
 	case <-ctx.Done():
-		if failure := k.failure.Load(); failure != nil {
-			return fmt.Errorf("lease: no grant yet: %w; the store says: %w", ctx.Err(), *failure)
+		if failure := k.Failure(); failure != nil {
+			return fmt.Errorf("lease: no grant yet: %w; the store says: %w", ctx.Err(), failure)
 		}
 		return fmt.Errorf("lease: no grant yet: %w", ctx.Err())
 	}
+}
+
+// Failure returns the store's last error, or nil if the store granted or renewed
+// a lease since.
+func (k *Keeper) Failure() error {
+	if failure := k.failure.Load(); failure != nil {
+		return *failure
+	}
+	return nil
 }
 
 // Next makes one ID. Errors: [ErrNoLease], [ErrClosed] and those of
@@ -231,8 +248,9 @@ func (k *Keeper) note(t *term, err error) {
 // Fill before and not yet used are then best thrown away.
 func (k *Keeper) Generation() uint64 { return k.generation.Load() }
 
-// Close seals the generators, so that no ID is made after it, ends the
-// goroutine and gives the unused seconds back to the store. If ctx ends before that is done they are lost until the lease's end, nothing worse; the
+// Close seals the generators, so that no ID is made after it, ends the goroutine
+// and the metrics, and gives the unused seconds back to the store. If ctx ends
+// before that is done they are lost until the lease's end, nothing worse; the
 // error says so. Closing again returns the same.
 func (k *Keeper) Close(ctx context.Context) error {
 	k.closing.Do(func() {
@@ -244,7 +262,7 @@ func (k *Keeper) Close(ctx context.Context) error {
 		case <-ctx.Done():
 			k.closeErr = fmt.Errorf("lease: close: the store did not answer: %w", ctx.Err())
 		}
-		k.meters.unregister()
+		_ = k.metrics.Unregister()
 	})
 	return k.closeErr
 }
@@ -282,7 +300,7 @@ func (k *Keeper) publish() {
 // a clone there are two that hold it. Any goroutine may call it.
 func (k *Keeper) drop(t *term, why reason, err error) {
 	if _, first := t.end(ending{dropped: true, err: err}); first {
-		k.drops[why].Add(1)
+		k.counts.drops[why].Add(1)
 		k.generation.Add(1)
 		k.wake()
 	}

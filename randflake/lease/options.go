@@ -35,7 +35,8 @@ const minKeeperTTL = 2 * time.Second
 
 // WithTTL sets how long a grant lasts and so how long IDs go on while the
 // store is away; a crashed process leaves its block unused for as long, and
-// copies of a machine that tells of no restore share IDs for about half of it.
+// copies of a machine that tells of no restore share IDs for about half of it, or
+// all of it if the store is away.
 // It is renewed at half of it, which takes a bolt file some milliseconds and a
 // server a round trip or two, so a TTL of a minute is no burden to either. The
 // range is 2 s to [MaxTTL], the default
@@ -57,8 +58,8 @@ func WithOwner(text string) Option {
 	return optionFunc(func(c *config) { c.owner = text })
 }
 
-// WithClock sets the clock; the default is [randflake.SystemClock]. It must be
-// safe for concurrent use.
+// WithClock sets the clock; the default, and nil, is [randflake.SystemClock].
+// It must be safe for concurrent use.
 func WithClock(clock randflake.Clock) Option {
 	return optionFunc(func(c *config) {
 		if clock != nil {

@@ -72,11 +72,15 @@ func (k *Keeper) sweep() {
 			}
 		}
 		over := t.over.Load()
-		if over != nil && over.dropped {
+		if over == nil {
+			return false
+		}
+		if over.dropped {
 			k.noLease = ErrNoLease
 			k.cfg.report(over.err)
 		}
-		return over != nil
+		k.used[t.node] = t.gen.Seal()
+		return true
 	})
 	if len(kept) != len(k.terms) {
 		k.terms = kept
@@ -142,7 +146,8 @@ type bid struct {
 
 // acquire asks for one more block. A grant that a repeated nonce won may have
 // been found by a copy of this process as well, so its term is proven only by a
-// renewal that the store acknowledges.
+// renewal that the store acknowledges. So is that of a machine which was
+// restored: until its kernel is told of that, its copies draw the same nonces.
 func (k *Keeper) acquire(ctx context.Context) {
 	if life := k.cfg.machine(); k.bid.tries == 0 || k.bid.life != life {
 		k.bid = bid{life: life, nonce: k.nonce()}
@@ -152,7 +157,7 @@ func (k *Keeper) acquire(ctx context.Context) {
 	call, cancel := context.WithTimeout(ctx, callTimeout)
 	g, err := k.store.Acquire(call, Request{Holder: k.bid.nonce, Now: before.wall, TTL: k.cfg.ttl, Owner: k.cfg.owner})
 	cancel()
-	k.meters.request(ctx, "acquire", err)
+	k.counts.request(acquire, err)
 	k.askAt = k.cfg.clock.Elapsed() + k.backoff(&k.failures)
 	if err != nil {
 		k.failed(ctx, "acquire", err)
@@ -172,7 +177,7 @@ func (k *Keeper) acquire(ctx context.Context) {
 		return
 	}
 	k.terms = append(k.terms, t)
-	if won.tries > 1 {
+	if won.tries > 1 || won.life != k.life {
 		t.renewAt = k.cfg.clock.Elapsed()
 		return
 	}
@@ -180,8 +185,12 @@ func (k *Keeper) acquire(ctx context.Context) {
 }
 
 // holds tells whether a new grant has seconds that were granted to a term that
-// goes on: a copy of this process gave them back. Neither is used any more.
+// goes on, or used by one that is over: a copy of this process gave them back.
+// Neither is used any more.
 func (k *Keeper) holds(g Grant) bool {
+	if g.Start.Before(k.used[g.Node]) {
+		return true
+	}
 	for _, t := range k.terms {
 		if t.node == g.Node && t.over.Load() == nil && g.Start.Before(t.grant.End) {
 			k.drop(t, cloned, fmt.Errorf("%w: node %d was granted anew before the grant's end: "+
@@ -215,14 +224,14 @@ func (k *Keeper) renew(ctx context.Context, t *term, end time.Time) {
 	call, cancel := context.WithTimeout(ctx, callTimeout)
 	g, err := k.store.Renew(call, t.grant, next, end)
 	cancel()
-	k.meters.request(ctx, "renew", err)
+	k.counts.request(renew, err)
 	said := written
 	if err != nil {
 		t.find(next).denied = errors.Is(err, ErrLost)
 		call, cancel = context.WithTimeout(ctx, callTimeout)
 		stored, getErr := k.store.Get(call, t.grant)
 		cancel()
-		k.meters.request(ctx, "get", getErr)
+		k.counts.request(get, getErr)
 		if getErr != nil {
 			k.retry(ctx, t, err)
 			return
@@ -268,8 +277,8 @@ func (k *Keeper) retry(ctx context.Context, t *term, err error) {
 // written without our knowledge, that state is given back.
 func (k *Keeper) giveBack(ctx context.Context, t *term) error {
 	unused, first := t.end(ending{})
-	if !first {
-		return nil // dropped meanwhile: a copy of us may go on with it
+	if !first || !t.alive() {
+		return nil // dropped meanwhile, or restored: a copy of us may go on with it
 	}
 	k.sweep()
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
@@ -280,7 +289,7 @@ func (k *Keeper) giveBack(ctx context.Context, t *term) error {
 			err = k.store.Release(ctx, stored, k.nonce(), unused)
 		}
 	}
-	k.meters.request(ctx, "release", err)
+	k.counts.request(release, err)
 	return err
 }
 

@@ -214,10 +214,10 @@ func (l *ledger) wrong(a, b *maker, second int64) string {
 		return by != nil && second >= m.g.freed && unproven(m) && by.family() == m.life.family() && by.process != m.life.process
 	}
 	switch {
-	case a.g != b.g && !l.w.vmclock && (freed(a) || freed(b)):
-		return "" // the stranger may be one of them, with another grant
 	case a.life.descends(b.life) || b.life.descends(a.life):
 		return "they are one"
+	case a.g != b.g && !l.w.vmclock && (freed(a) || freed(b)):
+		return "" // the stranger may be one of them, with another grant
 	case l.w.vmclock:
 		return "the machine tells of copies"
 	case a.life.family() == b.life.family():

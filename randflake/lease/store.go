@@ -46,6 +46,10 @@ var (
 	// ErrSchemaVersion is returned if a store was written by a newer version of
 	// this library, or is not a store of leases at all.
 	ErrSchemaVersion = errors.New("lease: the store has an unknown schema version")
+	// ErrMisconfigured is returned if the store refuses this client and waiting
+	// does not help: a database, a role or a right is missing. An operator has
+	// to change the store or the client's settings.
+	ErrMisconfigured = errors.New("lease: the store refuses this client")
 )
 
 // Store grants blocks of nodes. It must be linearizable and durable: an

@@ -92,11 +92,11 @@ func TestStores(t *testing.T) {
 			if tables := tablesOf(t, store); name == "PostgreSQL" && tables != 0 {
 				t.Errorf("lease list made %d tables", tables)
 			}
-			ids, shutdown, err := setup.Config{Store: store, SecretFile: secretFile, TTL: time.Minute}.Open(t.Context())
+			ids, err := setup.Config{Store: store, SecretFile: secretFile, TTL: time.Minute}.Open(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer func() { _ = shutdown(context.Background()) }() // fails after the raise
+			defer func() { _ = ids.Shutdown(context.Background()) }() // fails after the raise
 			id, span := ids.NewIDs(t.Context())
 			if ids.Fallbacks() > 0 {
 				t.Fatal("the service has no lease")

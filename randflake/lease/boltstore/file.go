@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"math"
 	"os"
-	"path/filepath"
 	"runtime/debug"
 	"time"
 
@@ -33,13 +32,17 @@ var (
 	// ErrReplaced is returned if the file is gone, or is another one than at
 	// Open. Start the process again.
 	ErrReplaced = errors.New("boltstore: the file was removed or replaced")
+	// ErrCopied is returned if this machine was restored from a snapshot since
+	// Open: another machine may have a copy of the file, and both would grant the
+	// same nodes. If one has, move the file away, and with a fleet's secret give
+	// this host other nodes. Then start the process again.
+	ErrCopied = errors.New("boltstore: the machine was restored from a snapshot, and may not be the only one with this file")
 )
 
 const (
 	schema    = 2
 	secretLen = 16
 	fileMode  = 0o600
-	dirMode   = 0o700
 )
 
 var (
@@ -262,8 +265,11 @@ func (s *Store) wait(tx *bbolt.Tx) error {
 	return s.raise(tx, now.Add(s.cfg.maxTTL))
 }
 
-// same refuses a file that is not the one that Open saw.
+// same refuses a file that is not the one that Open saw, or one of several.
 func (s *Store) same(tx *bbolt.Tx) error {
+	if s.cfg.machine() != s.life {
+		return ErrCopied
+	}
 	meta := tx.Bucket(metaBucket)
 	if meta == nil || !bytes.Equal(meta.Get(idKey), s.id) {
 		return ErrReplaced
@@ -277,7 +283,10 @@ func (s *Store) same(tx *bbolt.Tx) error {
 	return nil
 }
 
-func makeDir(path string) error { return os.MkdirAll(filepath.Dir(path), dirMode) }
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
 
 func uint64Bytes(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/traceflake/traceflake/internal/vmclock"
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/randflake/lease"
 	"github.com/traceflake/traceflake/randflake/lease/driver"
@@ -23,6 +24,7 @@ type config struct {
 	maxTTL  time.Duration
 	timeout time.Duration
 	now     func() time.Time
+	machine func() uint64 // changes when this machine is restored from a snapshot
 }
 
 // DefaultTimeout is how long a call waits for the file's lock.
@@ -61,8 +63,8 @@ func WithTimeout(d time.Duration) Option {
 	return optionFunc(func(c *config) { c.timeout = d })
 }
 
-// WithClock sets the store's own clock, of which only Now is read; the default
-// is [randflake.SystemClock].
+// WithClock sets the store's own clock, of which only Now is read; the default,
+// and nil, is [randflake.SystemClock].
 func WithClock(clock randflake.Clock) Option {
 	return optionFunc(func(c *config) {
 		if clock != nil {
@@ -71,8 +73,19 @@ func WithClock(clock randflake.Clock) Option {
 	})
 }
 
+// restores changes when this machine is restored from a snapshot. Where nothing but
+// the disruption marker tells, it is constant: a live migration copies no file.
+func restores() uint64 {
+	machine := vmclock.System()
+	generation := machine.Generation()
+	if source, _ := machine.Status(); source != vmclock.GenerationCounter {
+		return 0
+	}
+	return generation
+}
+
 func newConfig(opts []Option) (config, error) {
-	c := config{maxTTL: lease.DefaultTTL, timeout: DefaultTimeout, now: randflake.SystemClock.Now}
+	c := config{maxTTL: lease.DefaultTTL, timeout: DefaultTimeout, now: randflake.SystemClock.Now, machine: restores}
 	for _, opt := range opts {
 		opt.apply(&c)
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -23,6 +24,7 @@ type Store struct {
 	cfg    config
 	nodes  driver.NodeRange
 	turn   chan struct{} // one transaction at a time in this process
+	life   uint64        // the machine's, when the file was opened
 	id     []byte
 	secret []byte
 	codec  *randflake.Codec
@@ -34,7 +36,7 @@ var _ interface {
 	driver.CodecStore
 } = (*Store)(nil)
 
-// Open makes the file and its directory if they are missing, and checks the file.
+// Open makes the file if it is missing, but not its folder, and checks the file.
 // A file of an older version is brought to the present schema. Errors:
 // [ErrCorrupt], [ErrLocked], [lease.ErrBlockSize], [lease.ErrSchemaVersion],
 // [lease.ErrInvalidRequest] for options that make no sense, and those of the file
@@ -44,14 +46,15 @@ func Open(path string, opts ...Option) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("boltstore: %w", err)
 	}
-	s := &Store{path: path, cfg: cfg, turn: make(chan struct{}, 1)}
+	s := &Store{path: path, cfg: cfg, turn: make(chan struct{}, 1), life: cfg.machine()}
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		if _, err := cfg.nodes.FitNew(); err != nil { // before there is a file
 			return nil, fmt.Errorf("boltstore: %w", err)
 		}
 	}
-	if err := makeDir(path); err != nil {
-		return nil, s.wrap("open", err)
+	if dir := filepath.Dir(path); !isDir(dir) {
+		return nil, s.wrap("open", fmt.Errorf("the folder %s is not there; make it, on a local disk that "+
+			"all processes of the host see: %w", dir, fs.ErrNotExist))
 	}
 	// A file in order is only looked at, so that listing leases writes nothing.
 	err = s.transact(context.Background(), read, s.prepare)

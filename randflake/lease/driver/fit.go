@@ -3,8 +3,8 @@ package driver
 import (
 	"cmp"
 	"fmt"
+	"math"
 
-	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/randflake/lease"
 )
 
@@ -38,8 +38,8 @@ func (r NodeRange) CheckAsked() error {
 // Count returns n as a number of nodes, or as the number of a node. What can be
 // neither becomes one that [NodeRange.Check] refuses.
 func Count(n, least int) uint32 {
-	if n < least || n > randflake.MaxNode+1 {
-		return 1<<32 - 1
+	if n < least || int64(n) > math.MaxUint32 {
+		return math.MaxUint32
 	}
 	return uint32(n)
 }

@@ -38,8 +38,9 @@ func WithNodeRange(r NodeRange) MemoryOption {
 	return memoryOption(func(m *Memory) { m.nodes = r })
 }
 
-// WithClock gives the store a clock of its own, so that it refuses clients
-// whose clocks are ahead. Without one it takes every client's word.
+// WithClock gives the store a clock of its own, of which only Now is read, so
+// that it refuses clients whose clocks are ahead. By default, and with nil, it
+// takes every client's word.
 func WithClock(clock randflake.Clock) MemoryOption {
 	return memoryOption(func(m *Memory) { m.clock = clock })
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +17,17 @@ import (
 // ErrUnknownScheme is returned by [Open] if no store is registered for the
 // URL's scheme. Import the store's package, as one does with database/sql.
 var ErrUnknownScheme = errors.New("lease: unknown kind of store")
+
+// packages says what to import for the schemes of this project.
+var packages = map[string]string{
+	"bolt":       "boltstore",
+	"postgres":   "pgstore",
+	"postgresql": "pgstore",
+	"etcd":       "etcdstore",
+	"etcds":      "etcdstore",
+	"k8s":        "k8sstore",
+	"s3":         "s3store",
+}
 
 // Store is a store that [Open] opened. Close ends what was opened with it;
 // close the Keeper first.
@@ -52,7 +64,7 @@ func Register(scheme string, open Opener) {
 	openers.Lock()
 	defer openers.Unlock()
 	if _, taken := openers.byScheme[scheme]; taken || open == nil {
-		panic("lease: Register of " + scheme + ": the scheme is taken, or the opener nil")
+		panic("driver: Register of " + scheme + ": the scheme is taken, or the opener nil")
 	}
 	if openers.byScheme == nil {
 		openers.byScheme = make(map[string]Opener)
@@ -60,16 +72,11 @@ func Register(scheme string, open Opener) {
 	openers.byScheme[scheme] = open
 }
 
-// Schemes returns the schemes that are registered, sorted.
-func Schemes() []string {
+// schemes returns the schemes that are registered, sorted.
+func schemes() []string {
 	openers.RLock()
 	defer openers.RUnlock()
-	var schemes []string
-	for scheme := range openers.byScheme {
-		schemes = append(schemes, scheme)
-	}
-	slices.Sort(schemes)
-	return schemes
+	return slices.Sorted(maps.Keys(openers.byScheme))
 }
 
 // Open opens the store that url names: "bolt:PATH", "postgres://…",
@@ -81,9 +88,13 @@ func Open(ctx context.Context, url string, nodes NodeRange) (Store, error) {
 	open := openers.byScheme[scheme]
 	openers.RUnlock()
 	if !ok || open == nil {
+		imported := strings.Join(schemes(), ", ")
+		if name := packages[scheme]; ok && name != "" {
+			return nil, fmt.Errorf("%w: %s: import _ %q in the program, which has %s",
+				ErrUnknownScheme, scheme, "github.com/traceflake/traceflake/randflake/lease/"+name, imported)
+		}
 		// The text may be a path or a password, so it is not repeated.
-		return nil, fmt.Errorf("%w; what its address may begin with: %s",
-			ErrUnknownScheme, strings.Join(Schemes(), ", "))
+		return nil, fmt.Errorf("%w; what its address may begin with: %s", ErrUnknownScheme, imported)
 	}
 	return open(ctx, url, nodes)
 }

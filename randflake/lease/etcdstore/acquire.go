@@ -27,7 +27,7 @@ func (s *Store) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 	}
 	g, err := s.acquire(ctx, r)
 	if err != nil {
-		return lease.Grant{}, failed(ctx, "acquire", err)
+		return lease.Grant{}, s.failed(ctx, "acquire", err)
 	}
 	return g, nil
 }

@@ -20,7 +20,7 @@ func (s *Store) List(ctx context.Context) ([]lease.Block, error) {
 		records, err = s.list(ctx)
 	}
 	if err != nil {
-		return nil, failed(ctx, "list", err)
+		return nil, s.failed(ctx, "list", err)
 	}
 	var blocks []lease.Block
 	for _, r := range records {
@@ -84,7 +84,7 @@ func (s *Store) Raise(ctx context.Context, until time.Time) error {
 		return fmt.Errorf("etcdstore: %w", err)
 	}
 	if err := s.raise(ctx, until); err != nil {
-		return failed(ctx, "raise", err)
+		return s.failed(ctx, "raise", err)
 	}
 	return nil
 }

@@ -115,7 +115,7 @@ func openURL(_ context.Context, text string, nodes driver.NodeRange) (driver.Sto
 	if strings.Trim(u.Path, "/") != "" {
 		opts = append(opts, WithPrefix(u.Path))
 	}
-	if o.Store, err = newStore(o.connect, opts...); err != nil {
+	if o.Store, err = newStore(o.connect, o.config.Endpoints, opts...); err != nil {
 		return nil, err
 	}
 	return o, nil

@@ -24,8 +24,11 @@ const DefaultPrefix = "/traceflake/leases/"
 type Store struct {
 	kv     func(context.Context) (clientv3.KV, error)
 	prefix string
-	asked  driver.NodeRange                 // what is zero is for the config to say
-	nodes  atomic.Pointer[driver.NodeRange] // nil until the config was seen
+	// endpoints names the servers in errors.
+	endpoints string
+
+	asked driver.NodeRange                 // what is zero is for the config to say
+	nodes atomic.Pointer[driver.NodeRange] // nil until the config was seen
 
 	mu   sync.Mutex
 	free []record // blocks that were free a while ago
@@ -67,14 +70,19 @@ func WithPrefix(prefix string) Option {
 // close. It does not connect. Errors: bad options, which wrap
 // [lease.ErrInvalidRequest].
 func New(client clientv3.KV, opts ...Option) (*Store, error) {
-	if c, ok := client.(*clientv3.Client); client == nil || ok && c == nil {
+	c, ok := client.(*clientv3.Client)
+	if client == nil || ok && c == nil {
 		return nil, fmt.Errorf("etcdstore: %w: no client", lease.ErrInvalidRequest)
 	}
-	return newStore(func(context.Context) (clientv3.KV, error) { return client, nil }, opts...)
+	endpoints := []string{"etcd"}
+	if ok {
+		endpoints = c.Endpoints()
+	}
+	return newStore(func(context.Context) (clientv3.KV, error) { return client, nil }, endpoints, opts...)
 }
 
-func newStore(kv func(context.Context) (clientv3.KV, error), opts ...Option) (*Store, error) {
-	s := &Store{kv: kv, prefix: DefaultPrefix}
+func newStore(kv func(context.Context) (clientv3.KV, error), endpoints []string, opts ...Option) (*Store, error) {
+	s := &Store{kv: kv, prefix: DefaultPrefix, endpoints: strings.Join(endpoints, ", ")}
 	for _, opt := range opts {
 		opt.apply(s)
 	}
@@ -94,7 +102,7 @@ func newStore(kv func(context.Context) (clientv3.KV, error), opts ...Option) (*S
 func (s *Store) Renew(ctx context.Context, g lease.Grant, nonce string, end time.Time) (lease.Grant, error) {
 	b, err := s.change(ctx, g, func(b driver.Block) (driver.Block, error) { return b.Renew(g, nonce, end) })
 	if err != nil {
-		return lease.Grant{}, failed(ctx, fmt.Sprintf("renew node %d", g.Node), err)
+		return lease.Grant{}, s.failed(ctx, fmt.Sprintf("renew node %d", g.Node), err)
 	}
 	return b.Grant(), nil
 }
@@ -102,7 +110,7 @@ func (s *Store) Renew(ctx context.Context, g lease.Grant, nonce string, end time
 // Release implements [lease.Store].
 func (s *Store) Release(ctx context.Context, g lease.Grant, nonce string, unused time.Time) error {
 	if _, err := s.change(ctx, g, func(b driver.Block) (driver.Block, error) { return b.Release(g, nonce, unused) }); err != nil {
-		return failed(ctx, fmt.Sprintf("release node %d", g.Node), err)
+		return s.failed(ctx, fmt.Sprintf("release node %d", g.Node), err)
 	}
 	return nil
 }
@@ -111,7 +119,7 @@ func (s *Store) Release(ctx context.Context, g lease.Grant, nonce string, unused
 func (s *Store) Get(ctx context.Context, g lease.Grant) (lease.Grant, error) {
 	r, err := s.get(ctx, g.Node)
 	if err != nil {
-		return lease.Grant{}, failed(ctx, fmt.Sprintf("get node %d", g.Node), err)
+		return lease.Grant{}, s.failed(ctx, fmt.Sprintf("get node %d", g.Node), err)
 	}
 	return r.block.Grant(), nil
 }

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/traceflake/traceflake/randflake/lease"
 	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
@@ -95,7 +97,17 @@ const (
 	readOnlyTransaction   = "25006"
 	insufficientPrivilege = "42501"
 	undefinedTable        = "42P01"
+	noSuchDatabase        = "3D000"
+	noSuchSchema          = "3F000"
+	wrongRoleOrPassword   = "28" // a class
 )
+
+// misconfigured tells whether the server goes on to refuse until an operator
+// changes something. A table that was dropped is made again.
+func misconfigured(code string) bool {
+	return code == insufficientPrivilege || code == noSuchDatabase || code == noSuchSchema ||
+		strings.HasPrefix(code, wrongRoleOrPassword)
+}
 
 // rolledBack tells whether the server undid a statement because of another
 // one. A unique violation is that of a client which asked twice at once.
@@ -121,8 +133,11 @@ func (s *Store) failed(ctx context.Context, what string, err error) error {
 	if cause := ctx.Err(); cause != nil && !errors.Is(err, cause) {
 		err = fmt.Errorf("%w: %w", cause, err)
 	}
-	hint := ""
-	switch code(err) {
+	hint, reason := "", code(err)
+	if misconfigured(reason) {
+		err = fmt.Errorf("%w: %w", lease.ErrMisconfigured, err)
+	}
+	switch reason {
 	case readOnlyTransaction:
 		hint = " (the server is read-only, a standby perhaps; connect to the primary)"
 	case insufficientPrivilege:
