@@ -586,19 +586,10 @@ func TestSettingsWithoutAStore(t *testing.T) {
 		setup.TTLVar:        {TTL: time.Minute},
 		setup.MaxBlocksVar:  {MaxBlocks: 1},
 	} {
-		_, _, err := c.Open(t.Context())
+		_, err := c.Open(t.Context())
 		if !errors.Is(err, setup.ErrConfig) || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}
-	}
-}
-
-// The most blocks that a process may hold, it may hold.
-func TestMaxBlocks(t *testing.T) {
-	c := setup.Config{Store: "setup-test:x", SecretFile: file(t, secret), MaxBlocks: -1}
-	_, _, err := c.Open(t.Context())
-	if err == nil || opened.closed != 1 {
-		t.Errorf("got %v, closed %d times: MaxBlocks does not reach the Keeper", err, opened.closed)
 	}
 }
 

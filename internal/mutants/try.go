@@ -126,7 +126,7 @@ func (t target) try(ctx context.Context, root string, how trial) (score, error) 
 	slices.Sort(survivors)
 	for _, i := range survivors {
 		m := b.mutants[i]
-		if strings.Contains(how.listed, m.name) {
+		if strings.Contains(how.listed, "- "+m.name+"\n") {
 			s.listed++
 			continue
 		}
