@@ -592,4 +592,28 @@ func TestNewTraceIDAtItsLimits(t *testing.T) {
 	if _, err := g.NewTraceIDAt(time.Unix(0, 0)); !errors.Is(err, traceid.ErrBeforeEpoch) {
 		t.Error(err)
 	}
+	g.old.Store(maxSequence) // the next sequence is 0, and so is the first millisecond
+	id, err := g.NewTraceIDAt(time.UnixMilli(traceid.EpochMillis))
+	if err != nil || [8]byte(id[:8]) != [8]byte{7: 1} {
+		t.Errorf("the first ID of all: %s, %v; want the lowest clear half that is not zero", id, err)
+	}
+}
+
+func TestCounterIsForTheSystemClock(t *testing.T) {
+	ticks := counter{read: func() uint64 { return 7 }, slowest: 0.5e6, fastest: 10e6}
+	for _, c := range []struct {
+		name    string
+		clock   randflake.Clock
+		counter counter
+		used    bool
+	}{
+		{"both", randflake.SystemClock, ticks, true},
+		{"a clock of a test", &handClock{ms: someMillis}, ticks, false},
+		{"no counter", randflake.SystemClock, counter{}, false},
+	} {
+		k := newClock(c.clock, c.counter)
+		if used := k.counter.read() == 7; used != c.used || k.wrong.Load() == c.used {
+			t.Errorf("%s: used %v, wrong %v", c.name, used, k.wrong.Load())
+		}
+	}
 }

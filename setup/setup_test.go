@@ -527,3 +527,76 @@ func TestClosesTheStoreItRefuses(t *testing.T) {
 		t.Errorf("%v, closed %d times", err, opened.closed)
 	}
 }
+
+// Env takes each value up to its bounds and no further.
+func TestEnvBounds(t *testing.T) {
+	nodes := func(first, count uint32) setup.Config {
+		return setup.Config{Nodes: driver.NodeRange{First: first, Nodes: count}}
+	}
+	for _, c := range []struct {
+		name, value string
+		want        setup.Config // zero: refused
+	}{
+		{setup.NodesVar, "0+131072", nodes(0, 131072)},
+		{setup.NodesVar, "131071+1", nodes(131071, 1)},
+		{setup.NodesVar, " 8 + 16 ", nodes(8, 16)},
+		{setup.NodesVar, "131072+1", setup.Config{}},
+		{setup.NodesVar, "131073+1", setup.Config{}},
+		{setup.NodesVar, "131071+2", setup.Config{}},
+		{setup.NodesVar, "1+131072", setup.Config{}},
+		{setup.NodesVar, "0+0", setup.Config{}},
+		{setup.NodesVar, "8", setup.Config{}},
+		{setup.NodesVar, "a+8", setup.Config{}},
+		{setup.NodesVar, "8+a", setup.Config{}},
+		{setup.NodesVar, "4294967296+8", setup.Config{}},
+		{setup.NodesVar, "8+4294967297", setup.Config{}},
+		{setup.BlockSizeVar, "1", setup.Config{Nodes: driver.NodeRange{BlockSize: 1}}},
+		{setup.BlockSizeVar, "131072", setup.Config{Nodes: driver.NodeRange{BlockSize: 131072}}},
+		{setup.BlockSizeVar, "0", setup.Config{}},
+		{setup.BlockSizeVar, "4294967304", setup.Config{}},
+		{setup.BlockSizeVar, "8x", setup.Config{}},
+		{setup.TTLVar, "2s", setup.Config{TTL: 2 * time.Second}},
+		{setup.TTLVar, "24h", setup.Config{TTL: lease.MaxTTL}},
+		{setup.TTLVar, "1999ms", setup.Config{}},
+		{setup.TTLVar, "24h0m1s", setup.Config{}},
+		{setup.MaxBlocksVar, "1", setup.Config{MaxBlocks: 1}},
+		{setup.MaxBlocksVar, "7", setup.Config{MaxBlocks: 7}},
+		{setup.MaxBlocksVar, "0", setup.Config{}},
+		{setup.MaxBlocksVar, "99999999999999999999", setup.Config{}},
+	} {
+		t.Run(c.name+"="+c.value, func(t *testing.T) {
+			env(t, map[string]string{c.name: c.value})
+			got, err := setup.Env()
+			if bad := c.want == (setup.Config{}); got != c.want || bad != errors.Is(err, setup.ErrConfig) || !bad && err != nil {
+				t.Errorf("got %+v, %v; want %+v", got, err, c.want)
+			}
+			if err != nil && !strings.Contains(err.Error(), c.name) {
+				t.Errorf("%v does not name %s", err, c.name)
+			}
+		})
+	}
+}
+
+// Without a store every other setting is a mistake, and the error names it.
+func TestSettingsWithoutAStore(t *testing.T) {
+	for name, c := range map[string]setup.Config{
+		setup.SecretFileVar: {SecretFile: "x"},
+		setup.NodesVar:      {Nodes: driver.NodeRange{Nodes: 8}},
+		setup.BlockSizeVar:  {Nodes: driver.NodeRange{BlockSize: 8}},
+		setup.TTLVar:        {TTL: time.Minute},
+		setup.MaxBlocksVar:  {MaxBlocks: 1},
+	} {
+		_, err := c.Open(t.Context())
+		if !errors.Is(err, setup.ErrConfig) || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestKeyringErrorsNameTheFile(t *testing.T) {
+	for _, path := range []string{file(t, secret[:30]), filepath.Join(t.TempDir(), "none")} {
+		if _, err := setup.LoadKeyring(path); err == nil || strings.Count(err.Error(), path) != 1 {
+			t.Errorf("got %v, want an error that names %s once", err, path)
+		}
+	}
+}

@@ -71,6 +71,7 @@ func run() error {
 	grown := flag.Bool("grown", false, "tests were only added since the last run: do not try again what was killed")
 	match := flag.String("match", "", "try only the mutants whose name holds this text, and show the output")
 	workers := flag.Int("parallel", 2, "how many mutants are tried at once")
+	slow := flag.Duration("slow", time.Minute, "leave out tests that take longer: for a first look")
 	table := flag.Bool("named", false, "try the table of named mutants, not the generated ones")
 	flag.Parse()
 	root, err := filepath.Abs(".")
@@ -102,7 +103,7 @@ func run() error {
 	}
 	var total score
 	for _, t := range chosen {
-		s, err := t.try(ctx, root, trial{workers: *workers, grown: *grown, match: *match, listed: string(listed)})
+		s, err := t.try(ctx, root, trial{workers: *workers, slow: *slow, grown: *grown, match: *match, listed: string(listed)})
 		total.add(s)
 		if err != nil {
 			return errors.Join(fmt.Errorf("%s: %w", t.dir, err), unfinished(ctx))

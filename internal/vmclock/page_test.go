@@ -112,6 +112,50 @@ func TestGenerationCounter(t *testing.T) {
 	}
 }
 
+// What a page says of its own size decides what is read from it.
+func TestSizes(t *testing.T) {
+	for _, tt := range []struct {
+		size uint32
+		want Source
+		good bool
+	}{
+		{sizeFlags - 1, Off, false},
+		{sizeFlags, DisruptionMarker, true},
+		{sizeGeneration - 1, DisruptionMarker, true},
+		{sizeGeneration, GenerationCounter, true},
+	} {
+		d := newDevice(t)
+		d.size = tt.size
+		c, err := Open(d.path)
+		if (err == nil) != tt.good {
+			t.Errorf("%d bytes: %v", tt.size, err)
+		}
+		if err != nil {
+			continue
+		}
+		if got, _ := c.Status(); got != tt.want {
+			t.Errorf("%d bytes: %v, want %v", tt.size, got, tt.want)
+		}
+	}
+	d := newDevice(t)
+	d.flags.Store(^uint64(flagGeneration))
+	if got, _ := d.open().Status(); got != DisruptionMarker {
+		t.Errorf("with every flag but the counter's: %v", got)
+	}
+	d.cut(int64(unsafe.Sizeof(page{})))
+	d.open() // as long as it must be
+}
+
+func TestVersion(t *testing.T) {
+	d := newDevice(t)
+	c := d.open()
+	before := c.Version()
+	d.update(1, 1)
+	if got := c.Version(); got != before+2 {
+		t.Errorf("version %d after an update, %d before", got, before)
+	}
+}
+
 // Without the flag, or in a page that ends before the counter.
 func TestDisruptionMarker(t *testing.T) {
 	for name, change := range map[string]func(d *device){

@@ -347,6 +347,7 @@ func TestExtractIntoSpan(t *testing.T) {
 		{"x-trace-id, and its trace with another flag is here", idOnly.WithTraceFlags(trace.FlagsSampled), []string{"x-trace-id", traceU}, spanContext(t, traceU, "", false)},
 		{"malformed", local, []string{"x-trace-id", "x", "b3", "x"}, local},
 		{"B3 without IDs", local, []string{"b3", "0"}, local},
+		{"B3 of this span", local, multi(traceT, spanP, "1"), remote},
 		{"B3", local, multi(traceU, spanS, "0"), spanContext(t, traceU, spanS, false)},
 		{"x-trace-id and 64-bit B3", local, with(multi(lowT, spanS, "0"), "x-trace-id", traceT), spanContext(t, traceT, spanS, false)},
 		{"x-trace-id of another trace", local, []string{"x-trace-id", traceU}, spanContext(t, traceU, "", false)},

@@ -213,12 +213,16 @@ func TestBadOptions(t *testing.T) {
 		want string // in the report
 	}{
 		{"empty header", xtraceid.WithHeader(""), `""`},
-		{"header with a space", xtraceid.WithHeader("x trace id"), `"x trace id"`},
+		{"header with a space", xtraceid.WithHeader("x trace id"), `"x trace id": it is not an HTTP field name`},
 		{"header with a colon", xtraceid.WithHeader("x-trace-id:"), `"x-trace-id:"`},
 		{"header with a line break", xtraceid.WithHeader("x\r\ny"), `"x\r\ny"`},
 		{"header not ASCII", xtraceid.WithHeader("x-träce"), `"x-träce"`},
 		{"header of B3", xtraceid.WithHeader("X-B3-TraceId"), "B3"},
-		{"header of single B3", xtraceid.WithHeader("B3"), "B3"},
+		{"header of single B3", xtraceid.WithHeader("B3"), "B3 uses it"},
+		{"header of B3's span", xtraceid.WithHeader("x-b3-spanid"), "B3 uses it"},
+		{"header of B3's parent", xtraceid.WithHeader("X-B3-ParentSpanId"), "B3 uses it"},
+		{"header of B3's decision", xtraceid.WithHeader("X-B3-Sampled"), "B3 uses it"},
+		{"header of B3's flags", xtraceid.WithHeader("X-B3-Flags"), "B3 uses it"},
 		{"encoding", xtraceid.WithB3Encoding(1), "encoding 0x1"},
 		{"encoding, in part", xtraceid.WithB3Encoding(b3.B3SingleHeader | 1), "encoding 0x5"},
 	}
@@ -242,4 +246,28 @@ func TestBadOptions(t *testing.T) {
 			t.Errorf("header %q, want as given", got)
 		}
 	})
+}
+
+// The characters of a token, as RFC 9110 lists them.
+func TestHeaderNames(t *testing.T) {
+	previous := otel.GetErrorHandler()
+	t.Cleanup(func() { otel.SetErrorHandler(previous) })
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(error) {}))
+	const token = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	for c := range 0x100 {
+		name := "x" + string([]byte{byte(c)})
+		got := xtraceid.New(xtraceid.WithHeader(name)).Fields()[0]
+		if good := strings.IndexByte(token, byte(c)) >= 0; (got == name) != good {
+			t.Errorf("the name %q: %q is used", name, got)
+		}
+	}
+}
+
+// A remote span context without any ID is nothing to hand on.
+func TestInjectNothingRemote(t *testing.T) {
+	ctx := trace.ContextWithRemoteSpanContext(t.Context(), trace.SpanContext{}.WithSpanID(trace.SpanID{1}))
+	out := propagation.MapCarrier{}
+	if xtraceid.New().Inject(ctx, out); len(out) != 0 {
+		t.Errorf("injected %v", out)
+	}
 }

@@ -75,6 +75,12 @@ func TestWithDashes(t *testing.T) {
 		{"one dash too many", "32d1f0a9-c800-0005-a1b2-c3d4e5f6071-", []Option{WithDashes()}, false},
 		{"braces", "{" + dashed + "}", []Option{WithDashes()}, false},
 		{"all zero", "00000000-0000-0000-0000-000000000000", []Option{WithDashes()}, false},
+		{"too short", "32d1f0a9", []Option{WithDashes()}, false},
+		{"one digit too many", dashed + "0", []Option{WithDashes()}, false},
+		{"no first dash", dashed[:8] + "0" + dashed[9:], []Option{WithDashes()}, false},
+		{"no second dash", dashed[:13] + "0" + dashed[14:], []Option{WithDashes()}, false},
+		{"no third dash", dashed[:18] + "0" + dashed[19:], []Option{WithDashes()}, false},
+		{"no fourth dash", dashed[:23] + "0" + dashed[24:], []Option{WithDashes()}, false},
 		{"dashes only", "------------------------------------", []Option{WithDashes()}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -90,5 +96,23 @@ func TestWithDashes(t *testing.T) {
 				t.Errorf("injected %v, want 32 digits", out)
 			}
 		})
+	}
+}
+
+// Only contexts without a trace get the flag, and no other one.
+func TestContextWithRandomFlag(t *testing.T) {
+	for name, c := range map[string]struct {
+		sc   trace.SpanContext
+		want trace.TraceFlags
+	}{
+		"nothing":       {trace.SpanContext{}, trace.FlagsRandom},
+		"sampled":       {trace.SpanContext{}.WithTraceFlags(trace.FlagsSampled), trace.FlagsSampled | trace.FlagsRandom},
+		"trace ID only": {trace.SpanContext{}.WithTraceID(trace.TraceID{1}), 0},
+		"span ID only":  {trace.SpanContext{}.WithSpanID(trace.SpanID{1}), 0},
+	} {
+		ctx := ContextWithRandomFlag(trace.ContextWithSpanContext(t.Context(), c.sc))
+		if got := trace.SpanContextFromContext(ctx).TraceFlags(); got != c.want {
+			t.Errorf("%s: flags %s, want %s", name, got, c.want)
+		}
 	}
 }

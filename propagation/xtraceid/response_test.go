@@ -172,3 +172,28 @@ func TestResponseHandlerHijack(t *testing.T) {
 		t.Error("the connection is still open")
 	}
 }
+
+func TestServerTiming(t *testing.T) {
+	nothing := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+	span := spanContext(t, traceT, spanS, true)
+	metric := `traceparent;desc="00-` + traceT + "-" + spanS + `-01"`
+	for _, c := range []struct {
+		name    string
+		sc      trace.SpanContext
+		exposed bool
+		timing  []string
+		expose  []string
+	}{
+		{"exposed", span, true, []string{metric}, []string{"x-trace-id", "Server-Timing"}},
+		{"not exposed", span, false, []string{metric}, nil},
+		{"trace ID only", spanContext(t, traceT, "", false), true, nil, []string{"x-trace-id"}},
+	} {
+		h := respond(c.sc, xtraceid.ResponseHandler(nothing, xtraceid.WithServerTiming(), xtraceid.WithExpose(c.exposed)))
+		if got := h.Values("Server-Timing"); !slices.Equal(got, c.timing) {
+			t.Errorf("%s: %q, want %q", c.name, got, c.timing)
+		}
+		if got := h.Values(expose); !slices.Equal(got, c.expose) {
+			t.Errorf("%s: exposes %q, want %q", c.name, got, c.expose)
+		}
+	}
+}

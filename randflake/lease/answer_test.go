@@ -104,6 +104,7 @@ func TestAnswers(t *testing.T) {
 		{"raised after something else", lost, func(g lease.Grant, _, _ string) lease.Grant { return longer(block(g, "", 2), time.Hour) }, "taken"},
 		{"emptied, an earlier end", lost, func(g lease.Grant, _, _ string) lease.Grant { return longer(block(g, "", 1), -time.Second) }, "store_contradiction"},
 		{"another's nonce", lost, func(g lease.Grant, _, _ string) lease.Grant { return longer(block(g, stranger, 1), 5*time.Second) }, "cloned"},
+		{"another's nonce, my version", lost, func(g lease.Grant, _, _ string) lease.Grant { return block(g, stranger, 0) }, "cloned"},
 		{"another's nonce, another start", lost, func(g lease.Grant, _, _ string) lease.Grant { return moved(block(g, stranger, 2)) }, "taken"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

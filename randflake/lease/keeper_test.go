@@ -104,6 +104,39 @@ func TestLostAnswerOfAcquire(t *testing.T) {
 	}
 }
 
+// Before the store has said anything there is only the context to blame.
+func TestReadyBeforeAnyAnswer(t *testing.T) {
+	b := newBench(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := b.Ready(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// IDs that are left are returned, and the error with them.
+func TestFillTakesWhatIsLeft(t *testing.T) {
+	b := newBench(t, lease.WithMaxBlocks(1))
+	b.pass(0)
+	size := int(b.Terms()[0].Grant().Nodes) << 17 // the IDs of a second
+	for range 2 {
+		if n, _, err := b.Fill(make([]randflake.ID, size)); n != size || err != nil {
+			t.Fatalf("got %d, %v", n, err)
+		}
+	}
+	if n, _, err := b.Fill(make([]randflake.ID, size-1)); n != size-1 || err != nil {
+		t.Fatalf("got %d, %v", n, err)
+	}
+	ids := make([]randflake.ID, 5)
+	n, at, err := b.Fill(ids)
+	if n != 1 || !errors.Is(err, randflake.ErrExhausted) {
+		t.Errorf("got %d, %v, want one ID and ErrExhausted", n, err)
+	}
+	if p := b.codec.Decode(ids[0]); !p.Time.Equal(at) {
+		t.Errorf("the ID %+v is not of %s", p, at)
+	}
+}
+
 // If the grant is over when it is found again, another one is requested.
 func TestLostAnswerFoundTooLate(t *testing.T) {
 	b := newBench(t)
