@@ -76,7 +76,7 @@ func (f *finder) conditions(ctx context.Context) (string, error) {
 		return "", err
 	}
 	row := r.Rows[0]
-	text := fmt.Sprintf("Each table holds %s spans, in %s parts sorted by trace ID and in %s parts of the Collector's schema. ", row[0], row[1], row[2]) +
+	text := fmt.Sprintf("Each table holds %s spans. Parts: %s sorted by trace ID, %s in the Collector's schema. ", row[0], row[1], row[2]) +
 		"A granule is 1024 spans in the one and 8192 in the other. Granules and uncompressed bytes are what ClickHouse counted; milliseconds are the shortest of three runs."
 	if f.merged {
 		text += " OPTIMIZE FINAL ran first, as ClickHouse merges parts by itself in time. " +

@@ -108,7 +108,7 @@ func TestHistory(t *testing.T) {
 		}
 	}
 	for _, want := range []string{
-		`History +400000 spans since midnight UTC`, `Each table holds (39|40)\d{4} spans, in \d+ parts`, `OPTIMIZE FINAL`, `100 traces of the last five minutes`, `all 29 sampled traces are stored`,
+		`History +400000 spans since midnight UTC`, `Each table holds (39|40)\d{4} spans. Parts: \d+ sorted`, `OPTIMIZE FINAL`, `100 traces of the last five minutes`, `all 29 sampled traces are stored`,
 	} {
 		if !regexp.MustCompile(want).Match(out.Bytes()) {
 			t.Errorf("no %q", want)
