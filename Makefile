@@ -16,21 +16,21 @@ PUBLISH  ?=
 GOLANGCI_LINT_VERSION := v2.15.0
 GOLANGCI_LINT         := $(CURDIR)/.cache/bin/golangci-lint-$(GOLANGCI_LINT_VERSION)
 
-# The tags of the code without assembly and without linkname.
+# The build tags without assembly and without linkname.
 PORTABLE := purego,nolinkname
 
 MODULES := go list -m -f '{{.Dir}}'
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: demo
 demo: engines ## two services, their traces in ClickHouse, one found by its ID; ARGS="-serve 127.0.0.1:8080" adds a page to look at
 	go run ./internal/demo $(ARGS)
 
 .PHONY: screenshots
-screenshots: engines ## the pictures of the demo's page in docs again; needs Chromium
+screenshots: engines ## take the demo's screenshots in docs again; needs Chromium
 	go test ./internal/demo -count=1 -run TestScreenshots -timeout 10m -screenshots $(CURDIR)/docs
 
 .PHONY: test
@@ -41,8 +41,8 @@ test: engines ## every test of every module
 bench-clickhouse: engines ## granules and bytes read in ClickHouse, by layout and kind of ID; ARGS="-spans 1" for a short run
 	go run ./bench/clickhouse -out bench/clickhouse $(ARGS)
 
-# bench, the examples and the demo hold no concurrency of their own, and the
-# collector that they pull in takes minutes to build with the race detector.
+# bench, the examples and the demo have no concurrency of their own, and the
+# collector that they require takes minutes to build with the race detector.
 .PHONY: race
 race: engines ## the tests under the race detector, without examples, demo and bench
 	@packages=$$(go list work)
@@ -52,12 +52,23 @@ race: engines ## the tests under the race detector, without examples, demo and b
 sim: ## the simulator of leases with SEEDS seeds; -seed N of its test replays one
 	go test ./randflake/lease -run '^TestSimulation$$' -count=1 -timeout 0 -v -args -seeds $(SEEDS)
 
+IDS ?= 1000000000
+.PHONY: soak
+soak: engines ## IDS IDs by processes that are killed, stopped and restarted, on each store in turn, messages late, lost and repeated
+	TRACEFLAKE_SOAK_IDS=$$(($(IDS) / 3)) go test ./internal/stores/... -p 1 -run '^TestProcesses$$' -count=1 -timeout 0 -v
+
 .PHONY: model
 model: ## check the model of the lease rule: it holds, and every wrong variant gives a counterexample; needs spin and gcc
 	randflake/lease/model/check
 
+# Only what changed is tried again; docs/testing.md says how to read the output.
+.PHONY: mutants
+mutants: ## small changes to the code, each of which a test is to notice; hours; ARGS="-only idgen -for 5m" goes on for a while
+	go run ./internal/mutants -named
+	go run ./internal/mutants $(ARGS)
+
 .PHONY: gigabyte
-gigabyte: ## backfill a gigabyte in each format and tell the memory that it took
+gigabyte: ## backfill a gigabyte in each format and report the memory that it takes
 	TRACEFLAKE_BACKFILL_BYTES=1073741824 go test -count 1 -v -timeout 60m -run TestConstantMemory ./cmd/traceflake/internal/backfill
 
 .PHONY: fuzz
@@ -70,11 +81,11 @@ fuzz: ## every fuzz target of every module for FUZZTIME each
 	done <<<"$$targets"
 
 .PHONY: bench
-bench: engines ## measure what IDs cost, in 8 minutes: bench/RESULTS.md and bench/plots; on a quiet machine; ARGS=-short prints quick figures
+bench: engines ## measure the cost of IDs, in 8 minutes: bench/RESULTS.md and bench/plots; on a quiet machine; ARGS=-short prints quick figures
 	cd bench && go run . $(ARGS)
 
 .PHONY: bench-check
-bench-check: ## hold the targets of speed, in 3 minutes; fails when one is missed by more than the noise of the run
+bench-check: ## check the speed targets, in 3 minutes; fails if one is missed by more than the run's noise
 	cd bench && go run . -check $(ARGS)
 
 .PHONY: lint
@@ -89,24 +100,25 @@ lint: $(GOLANGCI_LINT) ## golangci-lint in every module
 	$(GOLANGCI_LINT) run --build-tags $(PORTABLE) ./...
 
 .PHONY: vet-cross
-vet-cross: ## go vet of the root module for arm64 and for 386
+vet-cross: ## go vet of the root module for arm64 and for 386; for js/wasm a build of what needs no bbolt
 	GOARCH=arm64 go vet ./...
 	GOARCH=386 go vet ./...
+	GOOS=js GOARCH=wasm go build $$(go list ./... | grep -vE '/(setup|boltstore|internal/.*)$$')
 
 .PHONY: portable
 portable: ## build and test the root module without assembly and linkname
 	go vet -tags $(PORTABLE) ./...
 	go test -tags $(PORTABLE) ./...
 
-# The long tests read TRACEFLAKE_NIGHTLY: any value but none makes them try more.
+# The long tests read TRACEFLAKE_NIGHTLY: any non-empty value makes them try more.
 .PHONY: nightly
 nightly: engines ## the tests again, with many more tries and other random numbers each time
 	TRACEFLAKE_NIGHTLY=1 go test -count=1 -timeout 1h work
 
 .PHONY: arm64
-arm64: ## the tests of the cipher and of the IDs for arm64, in an emulator
+arm64: ## the tests of the cipher, the IDs and the page that tells of restores for arm64, in an emulator
 	@command -v qemu-aarch64 >/dev/null || { echo "there is no qemu-aarch64 here: apt-get install qemu-user"; exit 1; }
-	GOARCH=arm64 go test -exec qemu-aarch64 ./sparx64 ./randflake ./idgen
+	GOARCH=arm64 go test -exec qemu-aarch64 ./sparx64 ./randflake ./idgen ./internal/vmclock
 
 .PHONY: asm
 asm: ## generate the amd64 assembly of the cipher
@@ -120,12 +132,16 @@ asm-check: ## prove that the amd64 assembly is what its generator writes
 	(cd "$$tmp/_asm" && GOWORK=off go run . -out ../batch_amd64.s)
 	diff -u sparx64/batch_amd64.s "$$tmp/batch_amd64.s"
 
+.PHONY: alerts
+alerts: ## check the alert rules and run their tests with promtool
+	deploy/prometheus/check
+
 .PHONY: consumers
-consumers: engines ## do outside of the repository what users do with each package, served as the next version
+consumers: engines ## use each package outside of the repository as users do, served as the next version
 	go run ./internal/release consumers
 
 .PHONY: release
-release: engines ## VERSION=v0.1.0: show all that a release does; PUBLISH=yes makes its commit and tags
+release: engines ## VERSION=v0.1.0: show what a release would do; PUBLISH=yes makes its commit and tags
 	@[[ -n "$(VERSION)" ]] || { echo "say which: make release VERSION=v0.1.0"; exit 1; }
 	go run ./internal/release $(if $(filter yes,$(PUBLISH)),-publish) "$(VERSION)"
 

@@ -30,7 +30,7 @@ func main() {
 
 func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	check := flags.Bool("check", false, "hold the targets; fail if one is missed")
+	check := flags.Bool("check", false, "check the targets; fail if one is missed")
 	quick := flags.Bool("short", false, "measure little, and print it")
 	only := flags.String("only", "", "print these sections: "+strings.Join(sectionNames(), ","))
 	if err := flags.Parse(args); err != nil {
@@ -54,7 +54,7 @@ func run(ctx context.Context, args []string) error {
 	if *check && (*quick || *only != "") {
 		return errors.New("-check measures what has a target and takes neither -short nor -only")
 	}
-	// What OpenTelemetry has to say is about a measurement gone wrong.
+	// OpenTelemetry reports only failed measurements.
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { fmt.Fprintln(os.Stderr, "bench: opentelemetry:", err) }))
 	if *check {
 		f, err := measureTargets(ctx, os.Stderr, checked)

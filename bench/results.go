@@ -24,7 +24,7 @@ import (
 	"github.com/traceflake/traceflake/bench/spans"
 )
 
-// results are what was measured, as text.
+// results are the measured results as text.
 type results struct {
 	head     string
 	figures  figures
@@ -146,7 +146,7 @@ func (s section) write(b *strings.Builder) {
 	b.WriteString("\n## " + s.title + "\n\n" + s.text)
 }
 
-// head says what was measured where, and how.
+// head describes what was measured, where and how.
 func head(ctx context.Context, began time.Time, before string) (string, error) {
 	commit, err := gitCommit(ctx)
 	if err != nil {
@@ -170,7 +170,7 @@ func gitCommit(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("git: %w", err)
 	}
-	// What is written here does not count, nor what nobody added.
+	// Files written here do not count, nor untracked ones.
 	changes, err := child.Output(exec.CommandContext(ctx, "git", "status", "--porcelain", "--untracked-files=no", "--", ":/", ":!RESULTS.md", ":!plots"))
 	if err != nil {
 		return "", fmt.Errorf("git: %w", err)
@@ -205,7 +205,7 @@ func system(ctx context.Context) string {
 	return strings.TrimSpace(string(out))
 }
 
-// load is the load average of the last minute; it says who else was there.
+// load is the load average of the last minute, which shows other load.
 func load() string {
 	all, err := os.ReadFile("/proc/loadavg")
 	if err != nil {

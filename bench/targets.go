@@ -21,7 +21,7 @@ import (
 	"github.com/traceflake/traceflake/bench/spans"
 )
 
-// figures are what the targets are held against, and what is plotted.
+// figures are compared with the targets, and plotted.
 type figures struct {
 	rates   rates.Costs
 	spans   spans.Costs
@@ -44,8 +44,8 @@ type line struct {
 	why   string  // it could not be measured
 }
 
-// met and missed leave the third possibility that nothing can be told. Figures
-// count as the table shows them, in hundredths.
+// met and missed may both be false: then the result is unknown. Figures count as
+// the table shows them, in hundredths.
 func (l line) met() bool {
 	near := l.noise <= l.loud && hundredths(l.got) <= hundredths(l.most+l.noise)
 	return l.why == "" && (near || hundredths(l.got+l.noise) <= hundredths(l.most))
@@ -75,7 +75,7 @@ func (l line) verdict() string {
 
 func figure(x float64) string { return strconv.FormatFloat(hundredths(x)/100, 'f', -1, 64) }
 
-// Noise above these bounds tells nothing of a figure that is as near to its target.
+// Noise above these bounds makes a figure that close to its target meaningless.
 const (
 	loudRatio = 0.05
 	loudNs    = 20
@@ -192,7 +192,7 @@ func measureTargets(ctx context.Context, progress io.Writer, p plan) (f figures,
 	return f, nil
 }
 
-// plan says how much is measured.
+// plan is how much is measured.
 type plan struct {
 	rounds int           // of each comparison
 	stops  int           // at which the writes of calls are counted

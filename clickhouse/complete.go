@@ -2,7 +2,7 @@ package clickhouse
 
 import "time"
 
-// Span is what [Schema.Incomplete] needs to know of a span that came back.
+// Span has the fields of a returned span that [Schema.Incomplete] needs.
 type Span struct {
 	TraceID              [16]byte
 	SpanID, ParentSpanID string
@@ -10,16 +10,15 @@ type Span struct {
 	Duration             time.Duration
 }
 
-// Incomplete returns those of the traces asked for which may have spans outside
-// of the window that an Overlay looks at: nothing came back, as for an ID that is
-// not ours, or no root, or a span whose parent is missing, or a span that ends
-// past the window, so that its children may begin there. Look for them with
-// [Schema.TracesEverywhere]. The window is that of all ids together, as in
+// Incomplete returns the requested traces that may have spans outside the window
+// of an Overlay: those of which no span was found, as for a foreign ID, or no
+// root, or a span whose parent is missing, or a span that ends past the window, so
+// that its children may begin there. Query them with [Schema.TracesEverywhere]. The window is that of all ids together, as in
 // [Schema.Traces]. For an Owned table it returns nothing: it has no window.
 //
-// What it cannot notice is a span outside of the window that nothing within it
-// tells of: a leaf whose clock is two minutes behind, or one that begins more than
-// an hour after all that it belongs to has ended.
+// It cannot detect spans outside the window that no span within it indicates: a
+// leaf whose clock is two minutes behind, or one that begins more than an hour
+// after the rest of its trace has ended.
 func (s Schema) Incomplete(ids [][16]byte, found []Span) [][16]byte {
 	if s.Layout == Owned {
 		return nil
@@ -75,7 +74,7 @@ func (s Schema) Incomplete(ids [][16]byte, found []Span) [][16]byte {
 	return again
 }
 
-// clearTime is the time of an ID's clear half, as traceIDTime gives it.
+// clearTime is the time of an ID's clear half, as returned by traceIDTime.
 func clearTime(id [16]byte) time.Time {
 	var half uint64
 	for _, b := range id[:8] {

@@ -7,11 +7,11 @@ import (
 	"github.com/traceflake/traceflake/clickhouse/internal/ddl"
 )
 
-// Create runs [Schema.Statements] on a ClickHouse that db is connected to, with
-// clickhouse-go's OpenDB for instance. It may be run again at any time.
+// Create runs [Schema.Statements] on the ClickHouse of db, for example from
+// clickhouse-go's OpenDB. It can be run again at any time.
 //
-// Errors: what [Schema.CheckVersion] returns, a table of another shape, and
-// ClickHouse's own, which name the right that the user lacks.
+// Errors: those of [Schema.CheckVersion], a table of another shape, and
+// ClickHouse's own, which name a missing privilege.
 func (s Schema) Create(ctx context.Context, db *sql.DB) error {
 	statements, err := s.Statements()
 	if err != nil {

@@ -13,14 +13,14 @@ import (
 	"github.com/traceflake/traceflake/clickhouse/internal/ddl"
 )
 
-// Query is a SELECT with parameters of ClickHouse's own kind, {name:Type}. The
-// server puts the values in, over its native and its HTTP interface alike.
+// Query is a SELECT with ClickHouse's query parameters, {name:Type}. The server
+// substitutes the values, over its native and its HTTP interface.
 type Query struct {
 	SQL    string
 	Params []Param
 }
 
-// Param is the value of {name:Type}, as text.
+// Param is the value of {name:Type}, as a string.
 type Param struct{ Name, Value string }
 
 // Args are the parameters for database/sql. For clickhouse-go's own interface
@@ -56,21 +56,21 @@ const (
 // Trace finds the spans of a trace, ordered by time. The columns are those of
 // the exporter's table.
 //
-// Owned: by the sort key, one granule. Late and very long spans are found, and
-// IDs that are not ours.
+// Owned: it reads one granule by the sort key. It also finds late and very long
+// spans, and foreign IDs.
 //
-// Overlay: by the exporter's bloom filter, in the window from one minute before
-// the ID's time to one hour after it. Hand what came back to [Schema.Incomplete]
-// and look for what it returns with [Schema.TracesEverywhere].
+// Overlay: it uses the exporter's bloom filter in a window from one minute before
+// the ID's time to one hour after it. Pass the result to [Schema.Incomplete], and
+// query the traces that it returns with [Schema.TracesEverywhere].
 func (s Schema) Trace(id [16]byte) (Query, error) { return s.Traces([][16]byte{id}) }
 
-// maxTraces keeps the list under the 128 KiB that a server takes as the value of
-// a parameter over HTTP (http_max_field_value_size).
+// maxTraces keeps the list below 128 KiB, the server's limit for a parameter over
+// HTTP (http_max_field_value_size).
 const maxTraces = 3000
 
 // Traces finds the spans of up to 3000 traces, by trace and time, as Trace does.
-// On an Overlay the window is that of all the IDs together, so ask for IDs of
-// about the same time.
+// On an Overlay the window covers all the IDs together, so request IDs of about
+// the same time.
 func (s Schema) Traces(ids [][16]byte) (Query, error) {
 	return s.traces(ids, s.Layout == Overlay)
 }
@@ -88,7 +88,7 @@ func (s Schema) traces(ids [][16]byte, window bool) (Query, error) {
 	case len(ids) == 0:
 		return Query{}, errors.New("clickhouse: no trace ID: give at least one")
 	case len(ids) > maxTraces:
-		return Query{}, fmt.Errorf("clickhouse: %d trace IDs: ask for %d at most", len(ids), maxTraces)
+		return Query{}, fmt.Errorf("clickhouse: %d trace IDs: give at most %d", len(ids), maxTraces)
 	}
 	where, first, last, order := "TraceId = {id:String}", "{id:String}", "{id:String}", "Timestamp, SpanId"
 	param := Param{"id", hex.EncodeToString(ids[0][:])}
@@ -112,11 +112,11 @@ func (s Schema) traces(ids [][16]byte, window bool) (Query, error) {
 
 // Newest lists traces whose ID's time lies in [from, to), newest first, in the
 // order of their IDs: TraceId, Start, End, Spans, Errors, Service and Name, the
-// last two of the root or else of the first span. There are at most limit
-// traces, fewer when they have very many spans. The last TraceId is the cursor: pass it as before for
+// last two of the root or otherwise of the first span. There are at most limit
+// traces, fewer if they have very many spans. The last TraceId is the cursor: pass it as before for
 // the next page; the zero ID starts, an empty page ends.
 //
-// Traces with IDs that are not ours have no place in this order and are left out;
+// Traces with foreign IDs have no place in this order and are left out;
 // [Schema.Spans] and [Schema.Search] find them. On an Overlay, spans that begin
 // over an hour after the ID's time do not count.
 func (s Schema) Newest(from, to time.Time, before [16]byte, limit int) (Query, error) {
@@ -156,8 +156,8 @@ LIMIT %[5]d%[6]s`, s.name(), in, window, 64*limit, limit, s.newestSettings()),
 }
 
 // SpansOfTraces finds all spans of the traces whose ID's time lies in [from, to),
-// by trace and time. On an Owned table late spans are among them, and nothing
-// but these traces is read. IDs that are not ours have no time: see [Schema.Spans].
+// by trace and time. On an Owned table it includes late spans, and reads only
+// these traces. Foreign IDs have no time: see [Schema.Spans].
 // On an Overlay, spans that begin over an hour after to are missing.
 func (s Schema) SpansOfTraces(from, to time.Time) (Query, error) {
 	params, err := s.betweenIDs(from, to)
@@ -176,8 +176,8 @@ func (s Schema) SpansOfTraces(from, to time.Time) (Query, error) {
 }
 
 // Spans finds all spans that began in [from, to), ordered by time, whatever
-// their IDs. On an Owned table, spans that begin long after their trace make it
-// read the granules of those traces too.
+// their IDs. On an Owned table, it also reads the granules of traces with spans
+// that begin long after the trace.
 func (s Schema) Spans(from, to time.Time) (Query, error) {
 	params, err := s.between(from, to)
 	if err != nil {
@@ -199,7 +199,7 @@ func (s Schema) between(from, to time.Time) ([]Param, error) {
 		return nil, fmt.Errorf("clickhouse: from %v to %v: the end must be after the start", from, to)
 	}
 	if from.Year() < 1900 || to.Year() > 2261 {
-		return nil, fmt.Errorf("clickhouse: from %v to %v: ClickHouse's times go from 1900 to 2261", from, to)
+		return nil, fmt.Errorf("clickhouse: from %v to %v: ClickHouse's times range from 1900 to 2261", from, to)
 	}
 	return []Param{{"from", text(from)}, {"to", text(to)}}, nil
 }
@@ -216,9 +216,9 @@ func (s Schema) betweenIDs(from, to time.Time) ([]Param, error) {
 
 func text(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000000000") }
 
-// newestSettings are those of Newest. No projection serves it, but ClickHouse
-// may take one for the subquery and read all of it. Over a Distributed table each
-// shard asks itself, as a trace is on one shard.
+// newestSettings are those of Newest. No projection serves it, but ClickHouse may
+// choose one for the subquery and read all of it. Over a Distributed table each
+// shard queries itself, since a trace is on one shard.
 func (s Schema) newestSettings() string {
 	settings := "\nSETTINGS optimize_use_projections = 0"
 	if s.Cluster != "" {
@@ -227,9 +227,8 @@ func (s Schema) newestSettings() string {
 	return settings
 }
 
-// SampleCondition is a condition that holds for the share of traces that
-// OpenTelemetry's TraceIDRatioBased sampler keeps at that ratio, 0 to 1, and
-// for exactly those.
+// SampleCondition returns a condition that holds for exactly the traces that
+// OpenTelemetry's TraceIDRatioBased sampler keeps at that ratio, 0 to 1.
 func SampleCondition(ratio float64) string {
 	switch {
 	case ratio <= 0 || math.IsNaN(ratio):

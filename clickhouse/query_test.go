@@ -54,17 +54,17 @@ func TestParameters(t *testing.T) {
 func TestBadQueries(t *testing.T) {
 	var s clickhouse.Schema
 	for message, err := range map[string]error{
-		"no trace ID":            second(s.Traces(nil)),
-		"3001 trace IDs":         second(s.Traces(make([][16]byte, 3001))),
-		"the end must be after":  second(s.Spans(day, day)),
-		"times go from 1900":     second(s.Spans(time.Time{}, day)),
-		"times go from 1900 to":  second(s.Newest(day, day.AddDate(400, 0, 0), [16]byte{}, 1)),
-		"limit 0":                second(s.Newest(day, day.Add(1), [16]byte{}, 0)),
-		"limit 10001":            second(s.Search(clickhouse.Search{From: day, To: day.Add(1), Limit: 10_001})),
-		"limit -1":               second(s.Search(clickhouse.Search{From: day, To: day.Add(1), Limit: -1})),
-		"they are not negative":  second(s.Search(clickhouse.Search{From: day, To: day.Add(1), MinDuration: -1})),
-		"the longest is shorter": second(s.Search(clickhouse.Search{From: day, To: day.Add(1), MinDuration: 2, MaxDuration: 1})),
-		"must be after the":      second(s.Search(clickhouse.Search{})),
+		"no trace ID":              second(s.Traces(nil)),
+		"3001 trace IDs":           second(s.Traces(make([][16]byte, 3001))),
+		"the end must be after":    second(s.Spans(day, day)),
+		"times range from 1900":    second(s.Spans(time.Time{}, day)),
+		"times range from 1900 to": second(s.Newest(day, day.AddDate(400, 0, 0), [16]byte{}, 1)),
+		"limit 0":                  second(s.Newest(day, day.Add(1), [16]byte{}, 0)),
+		"limit 10001":              second(s.Search(clickhouse.Search{From: day, To: day.Add(1), Limit: 10_001})),
+		"limit -1":                 second(s.Search(clickhouse.Search{From: day, To: day.Add(1), Limit: -1})),
+		"they are not negative":    second(s.Search(clickhouse.Search{From: day, To: day.Add(1), MinDuration: -1})),
+		"the longest is shorter":   second(s.Search(clickhouse.Search{From: day, To: day.Add(1), MinDuration: 2, MaxDuration: 1})),
+		"must be after the":        second(s.Search(clickhouse.Search{})),
 	} {
 		if err == nil || !strings.HasPrefix(err.Error(), "clickhouse: ") || !strings.Contains(err.Error(), message) {
 			t.Errorf("%v, want %s", err, message)

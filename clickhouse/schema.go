@@ -8,18 +8,18 @@ import (
 	"github.com/traceflake/traceflake/clickhouse/internal/ddl"
 )
 
-// Layout says who shapes the table.
+// Layout is the layout of the table.
 type Layout int
 
 const (
-	// Owned is a table sorted by trace ID, made by [Schema.Statements].
+	// Owned is a table sorted by trace ID, created by [Schema.Statements].
 	Owned Layout = iota
-	// Overlay is the table that the Collector's exporter made, untouched.
+	// Overlay is the table that the Collector's exporter created, unchanged.
 	Overlay
 )
 
-// Schema names a table of spans and says how it is laid out. It is a value; all
-// methods are pure but Create.
+// Schema is the name and layout of a table of spans. It is a value; all methods
+// are pure except Create.
 type Schema struct {
 	Database string // "" is the connection's; it must exist
 	Table    string // "" is otel_traces, as for the exporter
@@ -28,8 +28,8 @@ type Schema struct {
 	TTL      time.Duration // whole seconds after a span's start; 0 keeps spans for ever
 
 	// Plain is an Owned table with granules of 8192 spans and without the
-	// projection of root spans. It costs less CPU to store, works on servers from
-	// MinPlainVersion on, and reads more: see docs/clickhouse.md.
+	// projection of root spans. Storing takes less CPU, and servers from
+	// MinPlainVersion on support it, but it reads more: see docs/clickhouse.md.
 	Plain bool
 }
 
@@ -50,13 +50,13 @@ func (s Schema) validate() error {
 	return nil
 }
 
-// Statements returns what makes the functions and, for Owned, the tables and
-// the views under the names of the exporter's lookup table, in order and to be
-// run one by one. They may be run again at any time. The first fails on a server
-// that is too old and those after it on a table of another shape, with a message
-// that says so, before anything is changed.
+// Statements returns the statements that create the functions and, for Owned, the
+// tables and the views named like the exporter's lookup table, in order and to be
+// run one by one. They can be run again at any time. Before anything is changed,
+// the first fails on a server that is too old, and the next ones on a table of
+// another shape, each with an explanation.
 //
-// Statements does not change the TTL of a table that is there: see
+// Statements does not change the TTL of an existing table: see
 // [Schema.TTLStatements].
 func (s Schema) Statements() ([]string, error) {
 	if err := s.validate(); err != nil {
@@ -72,8 +72,8 @@ func (s Schema) Statements() ([]string, error) {
 	return append(all, t.Views()...), nil
 }
 
-// TTLStatements returns what gives an existing table the TTL of the schema, and
-// for Overlay its lookup table too if withLookup is set. Parts are dropped when
+// TTLStatements returns the statements that set the schema's TTL on an existing
+// table, and for Overlay also on its lookup table if withLookup is set. Parts are dropped when
 // all of their spans are too old, as the exporter's tables do; old parts keep
 // their spans until then. A TTL of 0 removes the table's, and fails if it has none.
 func (s Schema) TTLStatements(withLookup bool) ([]string, error) {
@@ -98,11 +98,11 @@ func (s Schema) TTLStatements(withLookup bool) ([]string, error) {
 	return all, nil
 }
 
-// DropLookup returns what replaces the exporter's lookup table of trace times,
-// whatever its size, by views of the same names. The view that fills it goes
-// first, so that inserts go on. Tools that ask the lookup table find their
-// answer in the view, which computes it from the spans; an exporter with
-// create_schema: true finds its names taken and adds nothing.
+// DropLookup returns the statements that replace the exporter's lookup table of
+// trace times, whatever its size, by views of the same names. The view that fills
+// it is dropped first, so that inserts still work. Tools that query the lookup
+// table then query the view, which computes the times from the spans; an exporter
+// with create_schema: true finds the names taken and adds nothing.
 func (s Schema) DropLookup() ([]string, error) {
 	if err := s.validate(); err != nil {
 		return nil, err
@@ -111,7 +111,7 @@ func (s Schema) DropLookup() ([]string, error) {
 	return append(t.DropLookup(), t.Views()...), nil
 }
 
-// Script returns statements as clickhouse-client reads them from a file.
+// Script returns statements as a file for clickhouse-client.
 func Script(statements []string) string {
 	return strings.Join(statements, ";\n\n") + ";\n"
 }

@@ -114,7 +114,7 @@ var (
 func TestCheckVersion(t *testing.T) {
 	for version, message := range map[string]string{
 		"26.7.2.1": "", "26.10.1.1": "", "26.3.9.9": "is ClickHouse 26.3.9.9, which is too old: the table's projections need", "9.99": "too old",
-		"": "no version", "new": "no version",
+		"": "not a version", "new": "not a version",
 	} {
 		err := clickhouse.Schema{}.CheckVersion(version)
 		if message == "" && err != nil || message != "" && (err == nil || !strings.Contains(err.Error(), message)) {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Search says which spans to look for. Empty fields do not narrow.
+// Search has the conditions of a search for spans. Empty fields match any span.
 type Search struct {
 	From, To                 time.Time // when the span began: [From, To), required
 	Service, Name            string
@@ -21,14 +21,13 @@ type Search struct {
 }
 
 // Search finds the newest spans that match, newest first: Timestamp, TraceId,
-// ServiceName, SpanName, SpanKind, Duration in nanoseconds, StatusCode; the rest
-// of a span is its trace's, see [Schema.Trace]. For the next page set To to the
-// last Timestamp: spans that began at that very time are all on the page before,
-// even past its limit.
+// ServiceName, SpanName, SpanKind, Duration in nanoseconds, StatusCode; for all
+// columns see [Schema.Trace]. For the next page set To to the last Timestamp: all
+// spans of exactly that time are on the previous page, even beyond its limit.
 //
-// An Owned table answers from its projection, which holds these columns sorted
-// by service, name and time. With attributes the table itself is read within the
-// range of time, helped by its bloom filters, as the exporter's table is.
+// An Owned table uses its projection, which has these columns sorted by service,
+// name and time. With attributes the table itself is read within the time range,
+// using its bloom filters, as the exporter's table is.
 func (s Schema) Search(q Search) (Query, error) {
 	params, err := s.between(q.From, q.To)
 	if err != nil {

@@ -8,11 +8,10 @@ import (
 	"github.com/traceflake/traceflake/traceid"
 )
 
-// NewTraceIDAt returns a trace ID for a record that predates tracing: its
-// clear half tells t, to the millisecond, and its low half is an ID of now. So
-// it sorts among the IDs of its time, is as unique as any other, and decodes
-// as what it is; a [traceid.Verifier] refuses it. Within a millisecond the IDs are in
-// the order of the calls, up to 2^23 of them.
+// NewTraceIDAt returns a trace ID for a record that predates tracing: its clear half encodes t, to
+// the millisecond, and its low half is a current ID. So it sorts among the IDs of its time, is as
+// unique as any other, and decodes to both times; a [traceid.Verifier] refuses it. Within a
+// millisecond the IDs follow the order of the calls, up to 2^23 of them.
 //
 // Errors: [traceid.ErrBeforeEpoch], [traceid.ErrAfterEnd].
 func (g *Generator) NewTraceIDAt(t time.Time) (trace.TraceID, error) {
@@ -20,7 +19,7 @@ func (g *Generator) NewTraceIDAt(t time.Time) (trace.TraceID, error) {
 	if err != nil {
 		return trace.TraceID{}, err
 	}
-	s := g.shards.take()
+	s := g.shards.take(g.shards.pin())
 	low, _, err := g.more(s, 1, 1, g.clock.counter.read())
 	g.shards.put(s)
 	if err != nil {

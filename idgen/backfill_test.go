@@ -60,7 +60,7 @@ func TestNewTraceIDAt(t *testing.T) {
 		t.Errorf("at the epoch: %s, %v", id, err)
 	}
 
-	// Live IDs go on as if nothing had happened.
+	// Live IDs are not affected.
 	next, _ := g.NewIDs(t.Context())
 	if bytes.Compare(next[:], live[:]) <= 0 || !traceid.Time(next).Equal(noon) {
 		t.Errorf("%s after %s", next, live)

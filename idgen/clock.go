@@ -9,66 +9,70 @@ import (
 )
 
 const (
-	// trust is for how many milliseconds a processor goes on by its counter
-	// after it has read the clock. So neither drift nor a step of the clock is
-	// unknown for longer.
+	// trust is for how many milliseconds a processor relies on its counter
+	// after it has read the clock. Drift or a step of the clock is detected
+	// after that at the latest.
 	trust = 16
-	// agreement is the share by which the counter may differ from the clock.
+	// agreement is the fraction by which the counter may differ from the clock.
 	agreement = 1. / 64
+	// apart is how many milliseconds may pass between reading the one and the other.
+	apart = 1. / 32
 )
 
 // counter counts at a constant rate while the machine runs, and reading it is
-// much cheaper than reading the clock. The zero counter is none.
+// much cheaper than reading the clock. The zero value means that there is no
+// counter.
 type counter struct {
 	read             func() uint64
-	slowest, fastest float64 // ticks a millisecond; another rate is no counter's
+	slowest, fastest float64 // ticks a millisecond; other rates are not plausible
 }
 
-// clock tells milliseconds to stocks. It reads the clock together with the
-// counter, and the counter's rate follows from two such readings: nothing is
-// measured in advance. A counter that once disagrees with the clock is never
-// used again.
+// clock provides milliseconds to stocks. It reads the system clock together
+// with the counter, and derives the counter's rate from two such readings:
+// nothing is measured in advance. A counter that has disagreed with the clock
+// once is never used again.
 type clock struct {
 	randflake.Clock
 	counter counter
-	exact   bool // read for each ID; for clocks that tests move
 
-	rate  atomic.Uint64 // ticks a millisecond, or 0: not known
-	wrong atomic.Bool   // the counter is
+	rate  atomic.Uint64 // ticks a millisecond; 0 if not known
+	wrong atomic.Bool   // the counter disagreed with the clock
 
-	// epoch changes when every stock must look at the clock, its source and
-	// the machine again. The timer changes it at the end of a second in which
-	// IDs are made, so that those which are ready do not outlive it.
-	epoch  atomic.Uint64
-	armed  atomic.Bool
-	closed atomic.Bool
-	timer  *time.Timer
+	// epoch changes when every stock must check the clock, its source and the
+	// machine again. The timer changes it at the end of a second in which IDs
+	// are made, so that ready IDs do not outlive it.
+	epoch   atomic.Uint64
+	armed   atomic.Bool
+	untimed atomic.Bool // no timer: the clock is read for each ID
+	timer   *time.Timer
 }
 
 func newClock(c randflake.Clock, n counter) *clock {
-	k := &clock{Clock: c, counter: n, exact: c != randflake.SystemClock}
-	if k.exact || n.read == nil {
+	k := &clock{Clock: c, counter: n}
+	moved := c != randflake.SystemClock // by a test
+	k.untimed.Store(moved)
+	if moved || n.read == nil {
 		k.counter.read = func() uint64 { return 0 }
 		k.wrong.Store(true)
 	}
 	k.epoch.Store(1)
 	k.timer = time.AfterFunc(time.Hour, func() {
-		k.armed.Store(false) // first: who sees the new epoch arms it again
+		k.armed.Store(false) // first: whoever sees the new epoch arms it again
 		k.epoch.Add(1)
 	})
 	k.timer.Stop()
 	return k
 }
 
-// arm lets the timer run to the end of ms's second. It reports false when
-// nobody will change the epoch then.
+// arm sets the timer to the end of ms's second. It reports false if the epoch
+// will not change then.
 func (k *clock) arm(ms int64) bool {
-	if k.exact || k.closed.Load() {
+	if k.untimed.Load() {
 		return false
 	}
 	if !k.armed.Load() && k.armed.CompareAndSwap(false, true) {
 		k.timer.Reset(time.Duration(1000-ms%1000) * time.Millisecond)
-		if k.closed.Load() { // meanwhile
+		if k.untimed.Load() { // closed meanwhile
 			k.timer.Stop()
 		}
 	}
@@ -76,42 +80,43 @@ func (k *clock) arm(ms int64) bool {
 }
 
 func (k *clock) close() {
-	k.closed.Store(true)
+	k.untimed.Store(true)
 	k.timer.Stop()
 	k.epoch.Add(1)
 }
 
-// reading is what one processor knows of the time: in Unix milliseconds, it is
-// ms while the counter is in [since, since+ticks).
+// reading is one processor's view of the time: it is ms, in Unix milliseconds,
+// while the counter is in [since, since+ticks).
 type reading struct {
 	ms           int64
 	since, ticks uint64
 
-	at     time.Time // of the last reading that the counter was held against
+	at     time.Time // of the last reading that the counter was compared with
 	count  uint64    // the counter then
 	origin uint64    // the counter when the millisecond of the last reading began
 	first  int64     // that millisecond
 }
 
-// read reads the clock, and the counter, which was at before a moment ago: a
-// goroutine that was stopped since then learns nothing about the counter.
-func (k *clock) read(r *reading, before uint64) {
+// read reads the clock. count is the counter's value a moment ago.
+func (k *clock) read(r *reading, count uint64) {
 	now := k.Now()
 	r.ms, r.ticks = now.UnixMilli(), 0
 	if k.wrong.Load() {
 		return
 	}
-	after := k.counter.read()
-	if float64(after-before) > k.counter.slowest/8 {
-		return
-	}
 	rate, right := k.rate.Load(), true
 	passed := float64(now.Sub(r.at)) / 1e6
-	counted := float64(int64(after - r.count)) //nolint:gosec // negative if it jumped back
+	counted := float64(int64(count - r.count)) // negative if it jumped back
+	off := math.Abs(counted/float64(rate) - passed)
+	if rate == 0 || off > apart { // or they agree, and another look at the counter is saved
+		if float64(k.counter.read()-count) > apart*k.counter.slowest {
+			return // stopped between the two, and so it tells nothing
+		}
+	}
 	switch {
 	case r.at.IsZero():
 	case rate != 0:
-		right = math.Abs(counted/float64(rate)-passed) <= passed*agreement+0.5
+		right = off <= passed*agreement+0.5
 	case passed < trust: // too short to measure
 		return
 	default:
@@ -124,10 +129,10 @@ func (k *clock) read(r *reading, before uint64) {
 		k.epoch.Add(1)
 		return
 	}
-	r.at, r.count = now, after
+	r.at, r.count = now, count
 	if rate != 0 {
 		r.first, r.ticks = r.ms, rate
-		r.origin = after - uint64(now.Nanosecond()%1e6)*rate/1e6
+		r.origin = count - uint64(now.Nanosecond()%1e6)*rate/1e6
 		r.since = r.origin
 	}
 }

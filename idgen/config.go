@@ -40,7 +40,7 @@ func (f optionFunc) apply(c config) config { return f(c) }
 
 // WithSource sets the source of low halves and span IDs: one with leased nodes,
 // so that IDs are unique in the fleet. The default, and nil, is a random secret
-// of this process.
+// drawn by this process.
 func WithSource(s Source) Option {
 	return optionFunc(func(c config) config {
 		c.source = s
@@ -49,7 +49,7 @@ func WithSource(s Source) Option {
 }
 
 // WithFallback sets the generator that is used while the source refuses. The
-// default, and nil, is random bits behind the clear half. An invalid ID from g
+// default, and nil, is random bits after the clear half. An invalid ID from g
 // is replaced.
 func WithFallback(g sdktrace.IDGenerator) Option {
 	return optionFunc(func(c config) config {
@@ -58,8 +58,8 @@ func WithFallback(g sdktrace.IDGenerator) Option {
 	})
 }
 
-// WithMeterProvider sets the provider of the metrics that the package's
-// documentation lists; the default, and nil, is the global one.
+// WithMeterProvider sets the provider of the metrics listed in the package
+// documentation; the default, and nil, is the global one.
 func WithMeterProvider(mp metric.MeterProvider) Option {
 	return optionFunc(func(c config) config {
 		if mp != nil {
@@ -69,10 +69,10 @@ func WithMeterProvider(mp metric.MeterProvider) Option {
 	})
 }
 
-// WithClock sets the clock, for tests. It is read for every ID, and used by the
-// source of zero configuration; a source given by WithSource has its own clock.
-// With it all trace IDs are strictly ordered. The default, and nil, is
-// [randflake.SystemClock].
+// WithClock sets the clock, for tests. It is read for every ID, and the
+// zero-configuration source uses it too; a source given by WithSource has its
+// own clock. With it all trace IDs are strictly ordered. The default, and nil,
+// is [randflake.SystemClock].
 func WithClock(clock randflake.Clock) Option {
 	return optionFunc(func(c config) config {
 		if clock != nil {

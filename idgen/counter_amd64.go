@@ -2,8 +2,8 @@
 
 package idgen
 
-// readCounter reads the time-stamp counter. It does not wait for the
-// instructions before it: some nanoseconds do not matter here.
+// readCounter reads the time-stamp counter. It does not wait for earlier
+// instructions: a few nanoseconds do not matter here.
 func readCounter() uint64
 
 func cpuid(leaf uint32) (eax, edx uint32)

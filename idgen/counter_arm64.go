@@ -5,7 +5,7 @@ package idgen
 // readCounter reads the virtual counter, whose rate is constant by definition.
 func readCounter() uint64
 
-// frequency returns the counter's rate in Hz, as the firmware tells it.
+// frequency returns the counter's rate in Hz, as set by the firmware.
 func frequency() uint64
 
 func systemCounter() counter {

@@ -12,6 +12,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/traceid"
 )
 
@@ -60,20 +61,20 @@ func (w *world) generator(opts ...Option) *Generator {
 		c.counter = counter{read: func() uint64 { return uint64(w.count) }, slowest: 0.5e6, fastest: 10e6}
 		return c
 	}))...)
-	g.clock.exact = false
+	g.clock.untimed.Store(false)
 	g.clock.counter.read = func() uint64 { return uint64(w.count) }
 	g.clock.wrong.Store(false)
 	return g
 }
 
 // processor keeps the test on one processor. The function that it returns goes
-// to another one and back, as far as the generator can tell.
+// to another one and back, from the generator's point of view.
 func processor(t *testing.T, g *Generator) (other func()) {
 	old := runtime.GOMAXPROCS(1)
 	t.Cleanup(func() { runtime.GOMAXPROCS(old) })
 	away := new(stock)
 	return func() {
-		here := g.shards.take()
+		here := g.shards.take(g.shards.pin())
 		g.shards.put(away)
 		away = here
 	}
@@ -137,7 +138,27 @@ func TestCounterTellsTheTime(t *testing.T) {
 	}
 }
 
-// A run ends with its millisecond, also if no clock is read between.
+// Ready-made IDs end with their second by the counter, without the timer.
+func TestSecondEndsByTheCounter(t *testing.T) {
+	w := newWorld()
+	fills := 0
+	g := w.generator(WithSource(&hooked{private: newPrivate(uncounted{w}), filled: func() { fills++ }}))
+	processor(t, g)
+	w.learn(t, g)
+	w.pass(time.Second - w.passed%time.Second - 3*time.Millisecond)
+	w.late(t, g)
+	before, reads := fills, w.reads
+	w.pass(2 * time.Millisecond)
+	if w.late(t, g); fills != before || w.reads != reads {
+		t.Fatalf("%d fills, %d readings within the second: this test shows nothing", fills-before, w.reads-reads)
+	}
+	w.pass(2 * time.Millisecond)
+	if w.late(t, g); fills != before+1 || w.reads != reads {
+		t.Errorf("%d fills, %d readings in the next second, want 1 and 0", fills-before, w.reads-reads)
+	}
+}
+
+// A run ends with its millisecond, even if no clock is read in between.
 func TestRunEndsWithItsMillisecond(t *testing.T) {
 	w := newWorld()
 	g := w.generator()
@@ -202,7 +223,7 @@ func TestStepsOfTheClock(t *testing.T) {
 	}
 }
 
-// Within the hold the order goes on from where it is.
+// Within the hold the order continues from where it is.
 func TestSmallStepBackIsHeld(t *testing.T) {
 	w := newWorld()
 	g := w.generator()
@@ -301,7 +322,7 @@ func TestCountersThatAreNeverUsed(t *testing.T) {
 	}
 }
 
-// A goroutine that is stopped between reading the clock and the counter learns
+// A goroutine that is stopped between reading the counter and the clock learns
 // nothing from it: the counter is not wrong, and the next ID reads the clock.
 func TestStoppedWhileReading(t *testing.T) {
 	w := newWorld()
@@ -310,16 +331,18 @@ func TestStoppedWhileReading(t *testing.T) {
 	w.learn(t, g)
 	w.pass(20 * time.Millisecond)
 	honest := g.clock.counter.read
-	calls := 0
+	stopped := false
 	g.clock.counter.read = func() uint64 {
-		if calls++; calls == 2 { // the first is before the clock is read
+		count := honest()
+		if !stopped {
+			stopped = true
 			w.pass(5 * time.Second)
 		}
-		return honest()
+		return count
 	}
-	w.late(t, g)
-	if calls < 2 {
-		t.Fatalf("%d readings: the stop did not happen", calls)
+	reads := w.reads
+	if late := w.late(t, g); late != 0 || w.reads == reads {
+		t.Errorf("late by %v, the clock was read %d times", late, w.reads-reads)
 	}
 	if late := w.late(t, g); late != 0 || g.clock.wrong.Load() {
 		t.Errorf("late by %v, wrong: %v", late, g.clock.wrong.Load())
@@ -409,17 +432,65 @@ func TestGenerationOnEveryProcessor(t *testing.T) {
 	}
 }
 
-// The processors of today have a counter that is used.
-func TestSystemCounterIsUsed(t *testing.T) {
-	g := New()
-	if g.clock.wrong.Load() {
-		t.Skip("there is no counter in this build or processor")
+// What is left of a run is not used after the order began anew, not even when
+// the clock gets to the run's millisecond once more.
+func TestRunEndsWhenTheOrderBeginsAnew(t *testing.T) {
+	w := newWorld()
+	g := w.generator()
+	other := processor(t, g)
+	w.learn(t, g)
+	other()
+	w.learn(t, g)
+	w.pass(time.Millisecond)
+	seen := map[uint64]bool{}
+	take := func(n int) {
+		t.Helper()
+		for range n {
+			id, _ := g.NewIDs(t.Context())
+			if seen[half(id)] {
+				t.Fatalf("the clear half of %s for the second time", id)
+			}
+			seen[half(id)] = true
+		}
 	}
-	for end := time.Now().Add(100 * time.Millisecond); time.Now().Before(end); {
-		g.NewIDs(t.Context())
-		g.NewSpanID(t.Context(), trace.TraceID{})
+	take(100)
+	here := g.shards.take(g.shards.pin())
+	left := here.last - here.word
+	g.shards.put(here)
+	if left < 10 {
+		t.Fatalf("a run of %d is left: this test shows nothing", left)
 	}
-	if g.clock.rate.Load() == 0 || g.clock.wrong.Load() {
-		t.Errorf("rate %d, wrong %v", g.clock.rate.Load(), g.clock.wrong.Load())
+	ms := w.passed
+	other()
+	w.step -= 3600
+	w.pass(20 * time.Millisecond)
+	w.late(t, g)
+	if g.counts.steps.Load() != 1 {
+		t.Fatal("the order did not begin anew")
+	}
+	clear(seen)
+	w.step += 3600 // and the clock is where it was, to the millisecond
+	w.passed, w.count = ms, w.count+1e9
+	g.clock.epoch.Add(1) // the timer has run
+	take(500)
+	other()
+	take(100)
+}
+
+// While the clock is out of range each call is a refusal, whatever the source.
+func TestClockOutOfRangeIsRefusedEachTime(t *testing.T) {
+	for _, year := range []int{2019, 2090} {
+		w := newWorld()
+		w.start = time.Date(year, 6, 1, 0, 0, 0, 0, time.UTC)
+		g := w.generator(WithSource(newPrivate(randflake.SystemClock)))
+		processor(t, g)
+		const calls = 500
+		for range calls {
+			w.pass(200 * time.Microsecond)
+			g.NewIDs(t.Context())
+		}
+		if n := g.Fallbacks(); n != calls {
+			t.Errorf("%d: %d fallbacks in %d calls", year, n, calls)
+		}
 	}
 }

@@ -75,7 +75,7 @@ func ExampleWithMeterProvider() {
 	// 0
 }
 
-// A record from before tracing gets an ID of its own time.
+// A record that predates tracing gets an ID with its own time.
 func ExampleGenerator_NewTraceIDAt() {
 	id, err := idgen.New().NewTraceIDAt(time.Date(2021, 5, 6, 7, 8, 9, 0, time.UTC))
 	if err != nil {

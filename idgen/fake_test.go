@@ -2,6 +2,7 @@ package idgen_test
 
 import (
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -56,8 +57,9 @@ func newSource(t testing.TB, clock *fakeClock) *randflake.Generator {
 // switched is a source that can be made to refuse.
 type switched struct {
 	idgen.Source
-	refuse atomic.Bool
-	calls  atomic.Int64
+	refuse    atomic.Bool
+	leaseless atomic.Bool
+	calls     atomic.Int64
 }
 
 var errRefused = errors.New("refused for a test")
@@ -66,6 +68,9 @@ func (s *switched) Fill(dst []randflake.ID) (int, time.Time, error) {
 	s.calls.Add(1)
 	if s.refuse.Load() {
 		return 0, time.Time{}, errRefused
+	}
+	if s.leaseless.Load() {
+		return 0, time.Time{}, fmt.Errorf("a keeper: %w", randflake.ErrNoLease)
 	}
 	return s.Source.Fill(dst)
 }

@@ -15,14 +15,14 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// refusals counts calls that the source refused, and reports the changes.
+// refusals counts calls that the source refused, and reports changes.
 type refusals struct {
-	fallback sdktrace.IDGenerator // nil: random bits behind the clear half
+	fallback sdktrace.IDGenerator // nil: random bits after the clear half
 	reasons  [len(reasons) + 1]atomic.Int64
 	falling  atomic.Bool
 }
 
-// Fallbacks returns how many calls were answered without the source so far.
+// Fallbacks returns how many calls were served without the source so far.
 func (r *refusals) Fallbacks() (n int64) {
 	for i := range r.reasons {
 		n += r.reasons[i].Load()
@@ -38,7 +38,7 @@ func (r *refusals) refused(err error) {
 	}
 }
 
-// recovered reports the end of a row of refusals.
+// recovered reports the end of a series of refusals.
 func (r *refusals) recovered() {
 	if r.falling.Load() && r.falling.CompareAndSwap(true, false) {
 		otel.Handle(errRecovered)
@@ -48,8 +48,8 @@ func (r *refusals) recovered() {
 var errRecovered = errors.New("idgen: IDs come from the source again")
 
 // randomIDs returns IDs without the source. While the clock is out of range
-// high is 0, and the clear half random: such IDs sort anywhere, where a wrong
-// time would sort all of them into one place.
+// high is 0, and the clear half is random: such IDs sort anywhere, whereas a
+// wrong time would sort all of them into one place.
 func (g *Generator) randomIDs(ctx context.Context, high uint64, err error) (trace.TraceID, trace.SpanID) {
 	g.refused(err)
 	var id trace.TraceID

@@ -87,7 +87,7 @@ func TestLeaseRefuses(t *testing.T) {
 }
 
 // A clock that cannot be right makes IDs that are wholly random, so that they
-// do not gather at one place; a clock that is put right brings the order back.
+// do not cluster; setting the clock right restores the order.
 func TestClockOutOfRange(t *testing.T) {
 	for _, at := range []time.Time{time.Unix(0, 0), epoch.Add(-1), last.Add(time.Millisecond), time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC)} {
 		errs := collectErrors(t)

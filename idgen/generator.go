@@ -15,49 +15,49 @@ import (
 
 	"github.com/traceflake/traceflake/internal/vmclock"
 	"github.com/traceflake/traceflake/randflake"
-	"github.com/traceflake/traceflake/traceid"
 )
 
 // Source makes Randflake IDs. A randflake.Generator is one, and so is a
 // lease.Keeper.
 //
 // Fill writes up to len(dst) IDs of one second and returns how many, and the
-// second; n < len(dst) only with a non-nil error. It is called on the path of
-// spans by many goroutines: it must be safe for concurrent use and never wait.
+// second; n < len(dst) only with a non-nil error. It is called by many
+// goroutines whenever spans start: it must be safe for concurrent use and never
+// wait.
 //
 // A source may also be [Generational].
 type Source interface {
 	Fill(dst []randflake.ID) (n int, second time.Time, err error)
 }
 
-// Generational is a [Source] which can tell that the IDs it made before must
-// not be used any more. A lease.Keeper is one: its generation changes when the
-// machine seems to have been suspended or cloned.
+// Generational is a [Source] that can invalidate the IDs it made before. A
+// lease.Keeper is one: its generation changes when the machine seems to have
+// been suspended or cloned.
 //
-// When the number changes, the IDs that a [Generator] has ready are thrown
-// away. Generation is called after each Fill, at least every 16 ms while trace
-// IDs are made and every second while span IDs are. It must be safe for
-// concurrent use, never wait, and not use the Generator.
+// When the number changes, the IDs that a [Generator] has ready are discarded.
+// Generation is called after each Fill, at least every 16 ms while trace IDs
+// are made and every second while span IDs are. It must be safe for concurrent
+// use, never wait, and not use the Generator.
 type Generational interface {
 	Source
 	Generation() uint64
 }
 
-// Generator makes trace and span IDs; it implements [sdktrace.IDGenerator].
-// It is safe for concurrent use, never waits and never fails. Make one for a
-// process: only its own trace IDs are in order among themselves.
+// Generator makes trace and span IDs; it implements [sdktrace.IDGenerator]. It
+// is safe for concurrent use, never waits and never fails. Make one per
+// process: order holds only among the trace IDs of one generator.
 type Generator struct {
 	source  Source
-	private *private     // the source, if it is that of zero configuration
-	ages    Generational // the source, if it is one
+	private *private     // the source, if it is the zero-configuration one
+	ages    Generational // the source, if it is Generational
 	clock   *clock
 	shards  *shards
 	machine *vmclock.Clock
 	order   order
-	old     atomic.Uint64 // IDs given to old records
+	old     atomic.Uint64 // IDs made for old records
 
-	// life changes when the IDs made before are not to be used any more:
-	// the source's generation or the machine's has changed.
+	// life changes when the IDs made before must no longer be used: the
+	// source's generation or the machine's has changed.
 	life                 atomic.Uint64
 	changing             sync.Mutex
 	generation, machines atomic.Uint64 // the last known
@@ -70,7 +70,7 @@ type Generator struct {
 var _ sdktrace.IDGenerator = (*Generator)(nil)
 
 // New returns a generator. Without options it needs no configuration and no
-// store: see the package's documentation for what that promises.
+// store: see the package documentation for what that guarantees.
 func New(opts ...Option) *Generator {
 	cfg := newConfig(opts)
 	g := &Generator{
@@ -91,8 +91,8 @@ func New(opts ...Option) *Generator {
 	return g
 }
 
-// Close unregisters the metrics and stops the timer. The generator goes on to
-// make IDs, more slowly: it reads the clock for each. Close may be called again.
+// Close unregisters the metrics and stops the timer. The generator still makes
+// IDs, but more slowly: it reads the clock for each. Close may be called again.
 func (g *Generator) Close() error {
 	g.clock.close()
 	if g.metrics == nil {
@@ -104,8 +104,8 @@ func (g *Generator) Close() error {
 	return nil
 }
 
-// NewIDs returns the IDs of a new trace's root span. Both are valid. The
-// context is only used by a fallback that does.
+// NewIDs returns the IDs of a new trace's root span. Both are valid. ctx is
+// only passed to the fallback.
 func (g *Generator) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
 	s, p := g.shards.pin()
 	count := g.clock.counter.read()
@@ -116,12 +116,11 @@ func (g *Generator) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
 		g.shards.unpin(s, p)
 		return join(high, low), spanID(span)
 	}
-	g.shards.unpin(s, p)
-	return g.newIDs(ctx, count)
+	return g.newIDs(ctx, g.shards.take(s, p), count)
 }
 
-// NewSpanID returns the ID of a further span. It is valid. Context and trace
-// ID are only used by a fallback that does.
+// NewSpanID returns the ID of a further span. It is valid. ctx and traceID are
+// only passed to the fallback.
 func (g *Generator) NewSpanID(ctx context.Context, traceID trace.TraceID) trace.SpanID {
 	s, p := g.shards.pin()
 	if g.ready(s, 1) {
@@ -129,9 +128,7 @@ func (g *Generator) NewSpanID(ctx context.Context, traceID trace.TraceID) trace.
 		g.shards.unpin(s, p)
 		return spanID(id)
 	}
-	g.shards.unpin(s, p)
-
-	s = g.shards.take()
+	s = g.shards.take(s, p)
 	id, _, err := g.more(s, 1, 0, g.clock.counter.read())
 	g.shards.put(s)
 	if err != nil {
@@ -145,14 +142,14 @@ func (g *Generator) ready(s *stock, n int) bool {
 	return s != nil && s.next+n <= s.end && g.current(s)
 }
 
-// current reports whether nothing has happened since s last looked.
+// current reports whether nothing has changed since s was last checked.
 func (g *Generator) current(s *stock) bool {
 	return s.epoch == g.clock.epoch.Load() && s.version == g.machine.Version()
 }
 
-// newIDs is NewIDs when not everything is ready. The counter was read before.
-func (g *Generator) newIDs(ctx context.Context, count uint64) (trace.TraceID, trace.SpanID) {
-	s := g.shards.take()
+// newIDs is the slow path of NewIDs, for when not everything is ready. count is
+// the counter, read before.
+func (g *Generator) newIDs(ctx context.Context, s *stock, count uint64) (trace.TraceID, trace.SpanID) {
 	low, span, err := g.more(s, 2, 1, count)
 	high := g.high(s)
 	g.shards.put(s)
@@ -165,8 +162,8 @@ func (g *Generator) newIDs(ctx context.Context, count uint64) (trace.TraceID, tr
 	return join(high, low), spanID(span)
 }
 
-// more takes n IDs from s, traces of them for trace IDs, after it has made new
-// ones if need be; it returns the first and the last. New ones are used
+// more takes n IDs from s, traces of them for trace IDs, and makes new ones
+// first if necessary; it returns the first and the last. New ones are used
 // whatever their second, which may be borrowed.
 func (g *Generator) more(s *stock, n, traces int, count uint64) (first, last randflake.ID, err error) {
 	if !g.current(s) || !s.at(count) {
@@ -197,15 +194,15 @@ func (g *Generator) more(s *stock, n, traces int, count uint64) (first, last ran
 	return 0, 0, errChanging
 }
 
-// look reads the clock for s, after it has looked whether what s has ready may
-// be used. What changes meanwhile is seen by the next call. The counter was
-// count a moment ago.
+// look reads the clock for s, after it has checked whether the ready IDs of s
+// may be used. The next call sees what changes meanwhile. The counter was count
+// a moment ago.
 func (g *Generator) look(s *stock, count uint64) {
+	ms, epoch := s.ms, s.epoch
 	s.version, s.epoch = g.machine.Version(), g.clock.epoch.Load()
 	g.check()
-	before := s.ms
 	g.clock.read(&s.reading, count)
-	if s.ms != before || g.clock.exact {
+	if s.ms != ms || s.epoch != epoch { // the order may have begun anew
 		s.drop()
 	}
 	if !g.clock.arm(s.ms) {
@@ -215,29 +212,26 @@ func (g *Generator) look(s *stock, count uint64) {
 
 // high returns the next clear half of s, or 0 if the clock is out of range.
 func (g *Generator) high(s *stock) uint64 {
-	if uint64(s.ms-traceid.EpochMillis) > maxMillis { // before or after
-		return 0
-	}
-	for s.word == s.last && !s.run(&g.order) {
+	for s.word >= s.last && !s.run(&g.order) {
 		next := g.order.next.Load()
 		g.look(s, g.clock.counter.read())
-		if uint64(s.ms-traceid.EpochMillis) > maxMillis {
+		if floorOf(s.ms) == 0 {
 			return 0
 		}
 		if g.order.follow(next, s.ms) {
 			g.counts.steps.Add(1)
-			g.clock.epoch.Add(1) // other processors may know the time of before
+			g.clock.epoch.Add(1) // other processors may still have the old time
 		}
 	}
 	s.word++
 	return s.word - 1
 }
 
-// check looks whether the machine's generation or the source's has changed, and
-// puts an end to the IDs of before if one has. When it returns, they have ended,
-// whoever noticed first.
+// check invalidates the earlier IDs if the machine's generation or the source's
+// has changed. When it returns they are invalid, whichever goroutine noticed
+// first.
 func (g *Generator) check() {
-	machines, generation := g.machines.Load(), g.generation.Load() // before what they are compared with
+	machines, generation := g.machines.Load(), g.generation.Load() // before the values they are compared with
 	if g.machine.Generation() == machines && g.sourceGeneration() == generation {
 		return
 	}
@@ -259,13 +253,28 @@ func (g *Generator) change() (restored bool) {
 		g.counts.restores.Add(1)
 		if g.private != nil {
 			g.private.renew()
+			time.AfterFunc(redrawAfter, g.redraw)
 		}
 	}
 	g.life.Add(1)
 	g.clock.epoch.Add(1)
-	g.machines.Store(machines) // last: now others need not wait
+	g.machines.Store(machines) // last: from here on others need not wait
 	g.generation.Store(generation)
 	return restored
+}
+
+// redrawAfter is how long after a restore a second secret is drawn: the kernel is
+// told of the restore a moment later than this process sees it. Until then it may
+// give the same bytes to every copy.
+const redrawAfter = time.Second
+
+// redraw takes a new secret.
+func (g *Generator) redraw() {
+	g.changing.Lock()
+	defer g.changing.Unlock()
+	g.private.renew()
+	g.life.Add(1)
+	g.clock.epoch.Add(1)
 }
 
 func (g *Generator) sourceGeneration() uint64 {
@@ -276,9 +285,9 @@ func (g *Generator) sourceGeneration() uint64 {
 }
 
 var (
-	errNoIDs    = errors.New("idgen: the source gave no IDs and no reason")
-	errClock    = errors.New("idgen: the clock is outside of 2020 to 2089: set it")
+	errNoIDs    = errors.New("idgen: the source returned no IDs and no error")
+	errClock    = errors.New("idgen: the clock is outside the range 2020 to 2089: set it")
 	errChanging = errors.New("idgen: the generation changed during each of three attempts to make IDs")
 	errRestored = errors.New("idgen: this machine was restored from a snapshot: " +
-		"the IDs that were ready are not used")
+		"IDs made before it are discarded")
 )

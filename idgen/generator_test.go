@@ -3,7 +3,6 @@ package idgen_test
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"runtime"
 	"sync"
@@ -60,7 +59,7 @@ func (c *checker) span() {
 	c.unique(id[:])
 }
 
-// unique is asked of low halves and span IDs together.
+// unique checks low halves and span IDs together.
 func (c *checker) unique(b []byte) {
 	c.t.Helper()
 	var n uint64
@@ -115,7 +114,7 @@ func TestThroughTracerProvider(t *testing.T) {
 	}
 }
 
-// Many in one millisecond, then in the next: time and sequence tell.
+// Many in one millisecond, then in the next: time and sequence show it.
 func TestSequenceWithinAMillisecond(t *testing.T) {
 	for name, g := range generators(t, newClock(noon)) {
 		t.Run(name, func(t *testing.T) {
@@ -236,8 +235,8 @@ func TestRandomClockWalks(t *testing.T) {
 	}
 }
 
-// Ready-made IDs are not handed out when their second is over: the second of
-// an ID is that of the clock when somebody got it.
+// Ready-made IDs are not handed out when their second is over: the second of an ID is that of
+// the clock when it was handed out.
 func TestReadyMadeIDsGoOff(t *testing.T) {
 	clock := newClock(noon)
 	codec := newCodec(t, fleetSecret)
@@ -308,7 +307,7 @@ func TestConcurrentUse(t *testing.T) {
 	}
 }
 
-// Processors that come later share IDs of a pool, and waste none of a lease.
+// Processors added later share IDs of a pool, and waste none of a lease.
 func TestMoreProcessorsThanAtFirst(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	clock := newClock(noon)
@@ -370,13 +369,4 @@ func TestNoAllocations(t *testing.T) {
 			}
 		})
 	}
-}
-
-func ExampleNew() {
-	provider := sdktrace.NewTracerProvider(sdktrace.WithIDGenerator(idgen.New()))
-	_, span := provider.Tracer("example").Start(context.Background(), "work")
-	defer span.End()
-	age := time.Since(traceid.Time(span.SpanContext().TraceID()))
-	fmt.Println(age < time.Minute)
-	// Output: true
 }

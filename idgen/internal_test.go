@@ -3,6 +3,8 @@ package idgen
 import (
 	"encoding/binary"
 	"errors"
+	"math"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -37,7 +39,7 @@ func (c *handClock) Elapsed() time.Duration { return 0 }
 
 const someMillis = 1_800_000_000_000
 
-// The timer runs to the second's end while IDs are asked for, and never by itself.
+// The timer runs to the second's end while IDs are made, and never by itself.
 func TestTimerStopsWhenIdle(t *testing.T) {
 	in2026(t, func(t *testing.T) {
 		g := withoutCounter(New())
@@ -110,7 +112,7 @@ func (s *seconds) Fill(dst []randflake.ID) (int, time.Time, error) {
 	return len(dst), now.Truncate(time.Second), nil
 }
 
-// A closed generator has no timer and goes on.
+// A closed generator has no timer and still makes IDs.
 func TestClose(t *testing.T) {
 	in2026(t, func(t *testing.T) {
 		s := &seconds{private: newPrivate(randflake.SystemClock)}
@@ -186,8 +188,8 @@ func (s *hooked) Fill(dst []randflake.ID) (int, time.Time, error) {
 	return n, second, err
 }
 
-// When the source's generation changes, ready-made IDs are thrown away: at the
-// next look at the clock.
+// When the source's generation changes, ready IDs are discarded: at the next
+// look at the clock.
 func TestGeneration(t *testing.T) {
 	in2026(t, func(t *testing.T) {
 		fills := 0
@@ -217,7 +219,7 @@ func TestGeneration(t *testing.T) {
 	})
 }
 
-// A look at the generation that took long does not bring an old one back.
+// A slow check of the generation does not restore an old one.
 func TestGenerationNeverGoesBack(t *testing.T) {
 	s := &hooked{private: newPrivate(randflake.SystemClock)}
 	g := New(WithSource(s))
@@ -296,8 +298,9 @@ func (s *refusing) Fill(dst []randflake.ID) (int, time.Time, error) {
 	return s.private.Fill(dst)
 }
 
-// While a stock is being filled nobody else has it: not another goroutine that
-// runs on the processor meanwhile, and not one that the source itself calls.
+// While a stock is being filled it has no other user: not another goroutine
+// that runs on the processor meanwhile, and not one that the source itself
+// calls.
 func TestOneOwnerWhileFilling(t *testing.T) {
 	clock := &handClock{ms: someMillis}
 	s := &hooked{private: newPrivate(clock)}
@@ -359,13 +362,13 @@ func TestOrderAfterAStall(t *testing.T) {
 	// But a real step is followed.
 	clock.ms = someMillis
 	g.look(s, 0)
-	if got, want := g.high(s)>>sequenceBits, clampMillis(someMillis); got != want || g.counts.steps.Load() != 1 {
+	if got, want := g.high(s)>>sequenceBits, floorOf(someMillis)>>sequenceBits; got != want || g.counts.steps.Load() != 1 {
 		t.Errorf("after a step back: ms %d, want %d; %d steps", got, want, g.counts.steps.Load())
 	}
 }
 
-// While a goroutine reads the clock, others go on: what they did is no step of
-// the clock.
+// While a goroutine reads the clock, others continue: their progress is not a
+// step of the clock.
 func TestOrderWhileTheClockIsRead(t *testing.T) {
 	clock := &movingClock{handClock: handClock{ms: someMillis}}
 	g := New(WithClock(clock))
@@ -423,7 +426,54 @@ func TestOrderCarries(t *testing.T) {
 	}
 }
 
-// Runs grow while a millisecond is busy, and begin anew in the next.
+// No word is in two runs, however many take them at once.
+func TestRunsAreDisjoint(t *testing.T) {
+	const workers, each, n = 2, 1_000_000, 3
+	o := new(order)
+	var starts [workers][]uint64
+	var wg sync.WaitGroup
+	var ready atomic.Int64
+	for w := range workers {
+		starts[w] = make([]uint64, each)
+		wg.Go(func() {
+			for ready.Add(1); ready.Load() < workers; { // at the same time
+				runtime.Gosched()
+			}
+			for i := range each {
+				starts[w][i], _ = o.take(someMillis, n)
+			}
+		})
+	}
+	wg.Wait()
+	all := slices.Concat(starts[:]...)
+	slices.Sort(all)
+	for i, first := range all {
+		if want := floorOf(someMillis) + uint64(i)*n; first != want {
+			t.Fatalf("run %d begins at %d, want %d", i, first, want)
+		}
+	}
+}
+
+// The last millisecond of the layout begins anew when its sequence is used up.
+func TestOrderAtItsEnd(t *testing.T) {
+	clock := &handClock{ms: traceid.EpochMillis + maxMillis}
+	g, s := New(WithClock(clock)), new(stock)
+	g.look(s, 0)
+	g.order.next.Store(math.MaxUint64 - 10)
+	s.made = longest
+	for i := range 3 * longest {
+		if high := g.high(s); high>>sequenceBits != maxMillis {
+			t.Fatalf("call %d: %x", i, high)
+		}
+	}
+	clock.ms++
+	g.look(s, 0)
+	if high := g.high(s); high != 0 || floorOf(clock.ms) != 0 || floorOf(traceid.EpochMillis-1) != 0 {
+		t.Errorf("a millisecond later: %x", high)
+	}
+}
+
+// Runs grow while a millisecond is busy, and start again in the next.
 func TestRuns(t *testing.T) {
 	o, s := new(order), new(stock)
 	for _, ms := range []int64{traceid.EpochMillis + 10, traceid.EpochMillis + 11} {

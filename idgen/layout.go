@@ -9,18 +9,12 @@ import (
 	"github.com/traceflake/traceflake/traceid"
 )
 
-// The layout is traceid's; here it is written.
+// The layout is defined by package traceid; this package writes it.
 const (
 	sequenceBits = traceid.SequenceBits
 	maxSequence  = traceid.MaxSequence
 	maxMillis    = traceid.MaxMillis
 )
-
-// clampMillis returns Unix milliseconds as milliseconds since the epoch, moved
-// into their range.
-func clampMillis(unix int64) uint64 {
-	return uint64(min(max(unix-traceid.EpochMillis, 0), maxMillis))
-}
 
 func join(high uint64, low randflake.ID) (id trace.TraceID) {
 	binary.BigEndian.PutUint64(id[:8], high)

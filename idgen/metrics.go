@@ -11,17 +11,18 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
+	"github.com/traceflake/traceflake/internal/version"
 	"github.com/traceflake/traceflake/randflake"
 )
 
 const scope = "github.com/traceflake/traceflake/idgen"
 
-// counts is what the metrics tell. Nothing of it is touched for an ID that is
-// ready: a stock is counted when it is filled again, but see shards_pool.go.
+// counts holds what the metrics report. Handing out a ready ID touches none of
+// it: a stock is counted when it is refilled, but see shards_pool.go.
 type counts struct {
 	traces, spans atomic.Int64
 	borrowed      atomic.Int64 // ms by which the newest batch ran ahead of the clock
-	steps         atomic.Int64 // of the clock that were followed back
+	steps         atomic.Int64 // of the clock back by more than hold
 	restores      atomic.Int64 // of the machine
 }
 
@@ -36,12 +37,13 @@ func (c *counts) used(s *stock) {
 	s.counted, s.traces = s.next, 0
 }
 
-// reasons are the known refusals, the special before the general ones, and
-// their values of the attribute error.type.
+// reasons are the known refusals and their values of the attribute error.type;
+// specific errors precede general ones.
 var reasons = [...]struct {
 	err  error
 	name string
 }{
+	{randflake.ErrNoLease, "no_lease"},
 	{randflake.ErrBeforeEpoch, "before_epoch"},
 	{randflake.ErrLeaseNotStarted, "lease_not_started"},
 	{randflake.ErrLeaseExpired, "lease_expired"},
@@ -52,7 +54,7 @@ var reasons = [...]struct {
 	{errClock, "clock_out_of_range"},
 }
 
-// reason returns the index of err in reasons, or their number.
+// reason returns the index of err in reasons, or len(reasons) if it is unknown.
 func reason(err error) int {
 	for i, r := range reasons {
 		if errors.Is(err, r.err) {
@@ -69,32 +71,33 @@ func reasonName(i int) string {
 	return "_OTHER"
 }
 
-// register makes the instruments. They are only read on collection. A meter
-// that fails is reported, and the generator works without it.
+// register makes the instruments. They are only read on collection. An error of
+// the meter is reported, and the generator works without it.
 func (g *Generator) register(mp metric.MeterProvider) {
-	if err := g.instruments(mp.Meter(scope)); err != nil {
+	m := mp.Meter(scope, metric.WithInstrumentationVersion(version.Library()))
+	if err := g.instruments(m); err != nil {
 		otel.Handle(fmt.Errorf("idgen: metrics: %w", err))
 	}
 }
 
 func (g *Generator) instruments(m metric.Meter) error {
 	ids, err := m.Int64ObservableCounter("traceflake.id.created", metric.WithUnit("{id}"),
-		metric.WithDescription("IDs made by the source, by kind; those of the present batches are not counted yet."))
+		metric.WithDescription("IDs made by the source, by kind; those of the current batches are not counted yet."))
 	if err != nil {
 		return err
 	}
 	fallbacks, err := m.Int64ObservableCounter("traceflake.id.fallbacks", metric.WithUnit("{call}"),
-		metric.WithDescription("Calls answered without the source, by reason."))
+		metric.WithDescription("Calls served without the source, by reason."))
 	if err != nil {
 		return err
 	}
 	steps, err := m.Int64ObservableCounter("traceflake.id.clock_steps", metric.WithUnit("{step}"),
-		metric.WithDescription("Steps of the clock back by more than is held; the order of trace IDs began anew."))
+		metric.WithDescription("Steps of the clock back by more than 2 s; the order of trace IDs started again."))
 	if err != nil {
 		return err
 	}
 	restores, err := m.Int64ObservableCounter("traceflake.id.restores", metric.WithUnit("{restore}"),
-		metric.WithDescription("Restores of this machine from a snapshot; by what tells of them, or off."))
+		metric.WithDescription("Restores of this machine from a snapshot, by the mechanism that detects them, or off."))
 	if err != nil {
 		return err
 	}
@@ -107,6 +110,13 @@ func (g *Generator) instruments(m metric.Meter) error {
 		return metric.WithAttributeSet(attribute.NewSet(attribute.String("traceflake.id.kind", k)))
 	}
 	traces, spans := kind("trace"), kind("span")
+	// All are there from the start: a rate misses the first count of a series
+	// that begins with it.
+	var byReason [len(reasons) + 1]metric.MeasurementOption
+	for i := range byReason {
+		name := attribute.String("error.type", reasonName(i))
+		byReason[i] = metric.WithAttributeSet(attribute.NewSet(name))
+	}
 	g.metrics, err = m.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		o.ObserveInt64(ids, g.counts.traces.Load(), traces)
 		o.ObserveInt64(ids, g.counts.spans.Load(), spans)
@@ -116,9 +126,7 @@ func (g *Generator) instruments(m metric.Meter) error {
 			metric.WithAttributes(attribute.String("traceflake.vmclock", source.String())))
 		o.ObserveFloat64(borrowed, time.Duration(g.counts.borrowed.Load()*int64(time.Millisecond)).Seconds())
 		for i := range g.reasons {
-			if n := g.reasons[i].Load(); n > 0 {
-				o.ObserveInt64(fallbacks, n, metric.WithAttributes(attribute.String("error.type", reasonName(i))))
-			}
+			o.ObserveInt64(fallbacks, g.reasons[i].Load(), byReason[i])
 		}
 		return nil
 	}, ids, fallbacks, steps, restores, borrowed)

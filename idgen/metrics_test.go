@@ -32,6 +32,9 @@ func collected(t *testing.T, r metric.Reader) map[string]map[string]float64 {
 		for _, m := range scope.Metrics {
 			switch d := m.Data.(type) {
 			case metricdata.Sum[int64]:
+				if scope.Scope.Version == "" {
+					t.Errorf("%s is of a scope without a version", m.Name)
+				}
 				if !d.IsMonotonic {
 					t.Errorf("%s is not monotonic", m.Name)
 				}
@@ -75,7 +78,14 @@ func TestMetrics(t *testing.T) {
 	if n, m := created["traceflake.id.kind=span"], created["traceflake.id.kind=trace"]; n < 1.4*m || n > 1.6*m {
 		t.Errorf("%v span IDs and %v trace IDs, want 3 to 2", n, m)
 	}
-	if len(got["traceflake.id.fallbacks {call}"]) != 0 || got["traceflake.id.clock_steps {step}"][""] != 0 {
+	reasons := []string{"no_lease", "before_epoch", "lease_not_started", "lease_expired", "clock_behind",
+		"exhausted", "sealed", "end_of_life", "clock_out_of_range", "_OTHER"}
+	for _, reason := range reasons { // all are there from the start
+		if n, ok := got["traceflake.id.fallbacks {call}"]["error.type="+reason]; !ok || n != 0 {
+			t.Errorf("healthy, but %v fallbacks for %s, %t", n, reason, ok)
+		}
+	}
+	if n := len(got["traceflake.id.fallbacks {call}"]); n != len(reasons) || got["traceflake.id.clock_steps {step}"][""] != 0 {
 		t.Errorf("healthy: %v", got)
 	}
 
@@ -85,10 +95,13 @@ func TestMetrics(t *testing.T) {
 	source.refuse.Store(true)
 	g.NewSpanID(t.Context(), trace.TraceID{})
 	source.refuse.Store(false)
+	source.leaseless.Store(true)
+	g.NewSpanID(t.Context(), trace.TraceID{})
+	source.leaseless.Store(false)
 	clock.set(noon.Add(time.Hour)) // a step back
 	g.NewIDs(t.Context())
 	got = collected(t, reader)
-	if n := got["traceflake.id.fallbacks {call}"]; n["error.type=lease_expired"] != 2 || n["error.type=_OTHER"] != 1 || len(n) != 2 {
+	if n := got["traceflake.id.fallbacks {call}"]; n["error.type=lease_expired"] != 2 || n["error.type=_OTHER"] != 1 || n["error.type=no_lease"] != 1 {
 		t.Errorf("fallbacks: %v", n)
 	}
 	if n := got["traceflake.id.clock_steps {step}"][""]; n != 1 {
@@ -135,5 +148,34 @@ func TestMetricsOfAnIdleProcess(t *testing.T) {
 	// Those of the batch in use are missing.
 	if n := collected(t, reader)["traceflake.id.created {id}"]["traceflake.id.kind=span"]; n < (seconds-2)*each || n > seconds*each {
 		t.Errorf("%v span IDs counted of %d", n, seconds*each)
+	}
+}
+
+// A closed generator has no metrics any more; others keep theirs.
+func TestCloseUnregistersTheMetrics(t *testing.T) {
+	reader := metric.NewManualReader()
+	provider := idgen.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(reader)))
+	g := idgen.New(idgen.WithClock(newClock(noon)), provider)
+	g.NewIDs(t.Context())
+	if got := collected(t, reader); len(got["traceflake.id.created {id}"]) != 2 {
+		t.Fatalf("before Close: %v", got)
+	}
+	for range 2 {
+		if err := g.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if got := collected(t, reader); len(got) != 0 {
+		t.Errorf("after Close: %v", got)
+	}
+	other := idgen.New(idgen.WithClock(newClock(noon)), provider)
+	if err := g.Close(); err != nil {
+		t.Error(err)
+	}
+	if got := collected(t, reader); len(got["traceflake.id.created {id}"]) != 2 {
+		t.Errorf("another generator, after Close: %v", got)
+	}
+	if err := other.Close(); err != nil {
+		t.Error(err)
 	}
 }

@@ -7,27 +7,31 @@ import (
 	"github.com/traceflake/traceflake/traceid"
 )
 
-// hold is how far the clock may step back while trace IDs go on from where
-// they are. It is the bound of randflake's generators too, so that the halves
-// of an ID stay together.
+// hold is how far the clock may step back while trace IDs continue from where
+// they are. It is also the bound of randflake's generators, so that the halves
+// of an ID agree.
 const hold = traceid.DefaultTolerance
 
 const holdWords = uint64(hold/time.Millisecond) << sequenceBits
 
-// order gives out clear halves, milliseconds << 23 | sequence, in runs. No
-// word is in two runs, except after a step of the clock back by more than
-// hold. It is one word, so nothing that must agree lies apart. A sequence that
-// is used up runs into the next millisecond.
+// order hands out clear halves, milliseconds << 23 | sequence, in runs. No word
+// is in two runs, except after the clock has stepped back by more than hold.
+// The state is a single word, so its parts cannot disagree. A sequence that is
+// used up runs into the next millisecond.
 type order struct {
-	_    [64]byte // next is written by all; nothing that is read lies beside it
+	_    [64]byte // every goroutine writes next; nothing that is read shares its cache line
 	next atomic.Uint64
 	_    [56]byte
 }
 
 // take takes a run of n words at ms, Unix milliseconds, and returns its first.
-// It is never zero. It fails if the next word is ahead of ms by hold or more.
+// It is never zero. It fails if ms is out of range, or if the next word is
+// ahead of it by hold or more.
 func (o *order) take(ms int64, n uint64) (first uint64, ok bool) {
 	floor := floorOf(ms)
+	if floor == 0 {
+		return 0, false
+	}
 	for {
 		next := o.next.Load()
 		first = max(next, floor)
@@ -40,12 +44,19 @@ func (o *order) take(ms int64, n uint64) (first uint64, ok bool) {
 	}
 }
 
-// follow moves the order back to ms. next was read before the clock said ms: so
-// a goroutine that was stopped between the two does not take the progress of
-// others for a step of the clock.
+// follow moves the order back to ms. next was read before the clock: so a
+// goroutine that was descheduled between the two does not mistake the progress
+// of others for a step of the clock.
 func (o *order) follow(next uint64, ms int64) bool {
 	floor := floorOf(ms)
 	return next > floor && next-floor >= holdWords && o.next.CompareAndSwap(next, floor)
 }
 
-func floorOf(ms int64) uint64 { return max(clampMillis(ms)<<sequenceBits, 1) }
+// floorOf returns the least word of ms, or 0 if ms is out of range.
+func floorOf(ms int64) uint64 {
+	since := uint64(ms - traceid.EpochMillis)
+	if since > maxMillis { // before or after
+		return 0
+	}
+	return max(since<<sequenceBits, 1)
+}

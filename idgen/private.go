@@ -9,7 +9,7 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// private is the source of zero configuration: a random secret that no other
+// private is the zero-configuration source: a random secret that no other
 // process has, so this process owns every node and every second.
 type private struct {
 	clock     randflake.Clock
@@ -22,10 +22,10 @@ func newPrivate(c randflake.Clock) *private {
 	return p
 }
 
-// Fill fails only while the clock is outside of Randflake's time. When the
-// clock was stepped back by more than the generator holds, it takes a new
-// secret: the IDs go on at the clock's time, and collide with those of before
-// only as random numbers would.
+// Fill fails only while the clock is outside Randflake's time range. If the
+// clock was stepped back by more than the generator tolerates, it draws a new
+// secret: the IDs follow the clock, and collide with earlier ones only as
+// random numbers would.
 func (p *private) Fill(dst []randflake.ID) (n int, second time.Time, err error) {
 	g := p.generator.Load()
 	n, second, err = g.Fill(dst)
@@ -36,7 +36,7 @@ func (p *private) Fill(dst []randflake.ID) (n int, second time.Time, err error) 
 	return n, second, err
 }
 
-// renew takes a new secret, since a clone of this process has the present one.
+// renew draws a new secret, since a clone of this process has the current one.
 func (p *private) renew() { p.generator.Store(p.fresh()) }
 
 func (p *private) fresh() *randflake.Generator {
@@ -53,7 +53,7 @@ func (p *private) fresh() *randflake.Generator {
 	return g
 }
 
-// everything is all of Randflake's nodes and time.
+// everything covers all of Randflake's nodes and time.
 var everything = randflake.Lease{
 	Nodes: randflake.MaxNode + 1,
 	Start: time.Unix(randflake.Epoch, 0),

@@ -54,7 +54,7 @@ func worstBit(n int, next func() trace.TraceID) float64 {
 	return worst
 }
 
-// What GeneratesRandomTraceIDs says. Of 4732 counts one lies beyond six
+// The claim of GeneratesRandomTraceIDs. Of 4732 counts one lies beyond six
 // standard deviations once in 100 000 runs.
 func TestGeneratesRandomTraceIDs(t *testing.T) {
 	const n, limit = 50_000, 6
@@ -83,7 +83,7 @@ func TestGeneratesRandomTraceIDs(t *testing.T) {
 		t.Error("a fallback of another kind is called random")
 	}
 
-	// IDs that are not random are found out, also if each bit is fair.
+	// IDs that are not random are detected, even if each bit is fair.
 	var count uint64
 	r := rand.New(rand.NewPCG(1, 2))
 	for name, next := range map[string]func() uint64{

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,7 +23,7 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// machine is a file in place of the device that tells of restores.
+// machine is a file in place of the device that reports restores.
 type machine struct {
 	t    *testing.T
 	file *os.File
@@ -90,8 +91,8 @@ func collectReports(t *testing.T) *reports {
 
 func idOf(b []byte) randflake.ID { return randflake.ID(binary.BigEndian.Uint64(b)) }
 
-// A clone goes on with the machine's memory: what it makes is what the original
-// would have made. After the restore none of that is handed out.
+// A clone continues with the machine's memory: it makes what the original would
+// have made. After the restore none of that is handed out.
 func TestRestoredMachine(t *testing.T) {
 	r := collectReports(t)
 	reader := metric.NewManualReader()
@@ -123,13 +124,13 @@ func TestRestoredMachine(t *testing.T) {
 			other()
 			make()
 			originals := map[randflake.ID]bool{}
-			here := g.shards.take()
+			here := g.shards.take(g.shards.pin())
 			g.shards.put(here)
 			for _, id := range here.ids[here.next:here.end] {
 				originals[id] = true
 			}
 			other()
-			there := g.shards.take()
+			there := g.shards.take(g.shards.pin())
 			g.shards.put(there)
 			for _, id := range there.ids[there.next:there.end] {
 				originals[id] = true
@@ -193,7 +194,35 @@ func TestRestoredMachine(t *testing.T) {
 		}
 		return
 	}
-	t.Error("no metric tells of restores")
+	t.Error("no metric reports restores")
+}
+
+// The kernel may draw the same secret in all copies until it is told of the
+// restore: so none lasts that was drawn right after it, nor what it made.
+func TestSecretOfARestoreIsDrawnAgain(t *testing.T) {
+	collectReports(t)
+	m, onMachine := newMachine(t)
+	g := New(onMachine)
+	processor(t, g)
+	m.restore()
+	g.NewIDs(t.Context())
+	secret, life := g.private.generator.Load(), g.life.Load()
+	ready := g.shards.take(g.shards.pin())
+	old := slices.Clone(ready.ids[ready.next:ready.end])
+	g.shards.put(ready)
+	for start := time.Now(); g.life.Load() == life; time.Sleep(10 * time.Millisecond) {
+		if time.Since(start) > 20*redrawAfter {
+			t.Fatalf("the IDs of the restore are in use after %s", 20*redrawAfter)
+		}
+	}
+	if g.private.generator.Load() == secret {
+		t.Error("the secret is the same")
+	}
+	for range batchSize {
+		if id := g.NewSpanID(t.Context(), trace.TraceID{}); slices.Contains(old, idOf(id[:])) {
+			t.Fatal("an ID of the first secret is handed out")
+		}
+	}
 }
 
 // A clone of a process that is in the middle of a fill does not use what it gets.
@@ -225,8 +254,8 @@ func (s *tagged) Fill(dst []randflake.ID) (int, time.Time, error) {
 	return len(dst), time.Now().Truncate(time.Second), nil
 }
 
-// Many goroutines on all processors, and one restore after the other: whoever
-// asks after one gets an ID that was made after it.
+// Many goroutines on all processors, and one restore after the other: each call
+// after a restore returns an ID that was made after it.
 func TestRestoresAndManyGoroutines(t *testing.T) {
 	collectReports(t)
 	m, onMachine := newMachine(t)

@@ -9,10 +9,10 @@ import (
 
 // shards keeps one stock for each processor (a P of Go's scheduler).
 //
-// A sync.Pool does this, too: it is what the build tag nolinkname takes. It pins the goroutine to its processor twice for each ID,
-// once to get and once to put. bench/RESULTS.md says what pinning it once buys.
-// runtime.procPin is not part of Go's public interface, but on the runtime's
-// list of names whose removal or change would break too many (go.dev/issue/67401).
+// A sync.Pool does this too, and the build tag nolinkname selects it. It pins the goroutine to its
+// processor twice for each ID, once for Get and once for Put. bench/RESULTS.md has what pinning it
+// once saves. runtime.procPin is not part of Go's public interface, but on the runtime's list of
+// names whose removal or change would break too many (go.dev/issue/67401).
 type shards struct {
 	slots  []slot // by processor
 	pooled        // stocks that have no slot
@@ -33,9 +33,9 @@ func procPin() int
 //go:linkname procUnpin runtime.procUnpin
 func procUnpin()
 
-// pin returns this processor's stock, which may be nil, and keeps the goroutine
-// on the processor until unpin is called with the number returned: whatever is
-// between them must not wait. Processors that come later have no stock.
+// pin returns this processor's stock, which may be nil, and keeps the goroutine on the processor
+// until unpin is called with the number returned: code between the two must not wait. Processors
+// added later have no stock.
 func (s *shards) pin() (*stock, int) {
 	p := procPin()
 	if p >= len(s.slots) {
@@ -52,9 +52,9 @@ func (s *shards) unpin(_ *stock, p int) {
 	procUnpin()
 }
 
-// take takes this processor's stock away, or returns another that nobody has.
-func (s *shards) take() *stock {
-	k, p := s.pin()
+// take ends what pin began: it removes the stock k from the processor. If k is
+// nil, it returns another that is not in use.
+func (s *shards) take(k *stock, p int) *stock {
 	if k != nil {
 		s.slots[p].stock = nil
 	}
@@ -65,8 +65,10 @@ func (s *shards) take() *stock {
 	return k
 }
 
-// put makes k this processor's stock, unless it has one by now.
+// put makes k this processor's stock, unless it has one again. The rest of its run is
+// abandoned: another stock may have taken a later one here meanwhile.
 func (s *shards) put(k *stock) {
+	k.last = k.word
 	other, p := s.pin()
 	if p < len(s.slots) && other == nil {
 		s.slots[p].stock, k = k, nil

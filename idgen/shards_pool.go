@@ -2,8 +2,8 @@ package idgen
 
 import "sync"
 
-// pooled keeps stocks, for the most part one for each processor. The pool may
-// forget them, so they are counted when they are put back.
+// pooled keeps stocks, usually one for each processor. The pool may drop them,
+// so they are counted when they are put back.
 type pooled struct {
 	pool   sync.Pool
 	counts *counts

@@ -45,3 +45,28 @@ func TestSharedWritesAreFew(t *testing.T) {
 		t.Errorf("%.2f %% of the calls write something shared, want at most 2 %%", 100*share)
 	}
 }
+
+// A goroutine that stays on its processor gets increasing IDs, also when the
+// stock that it used before comes back with what was left of its run.
+func TestRunEndsWhenItsStockIsTakenAway(t *testing.T) {
+	w := newWorld()
+	g := w.generator()
+	processor(t, g)
+	w.learn(t, g)
+	w.pass(time.Millisecond)
+	for range 100 { // and so a long run is left
+		w.late(t, g)
+	}
+	away := g.shards.take(g.shards.pin())
+	if away.last-away.word < 10 {
+		t.Fatalf("a run of %d is left: this test shows nothing", away.last-away.word)
+	}
+	before, _ := g.NewIDs(t.Context()) // from another stock
+	other := g.shards.take(g.shards.pin())
+	g.shards.put(away)
+	g.shards.put(other)
+	after, _ := g.NewIDs(t.Context())
+	if half(after) <= half(before) {
+		t.Errorf("%s after %s", after, before)
+	}
+}

@@ -9,15 +9,15 @@ import (
 )
 
 const (
-	batchSize = 256 // IDs are made at once
-	longest   = 128 // run of clear halves
+	batchSize = 256 // IDs made at once
+	longest   = 128 // clear halves in the longest run
 )
 
-// stock is what one processor has to itself, so that most IDs write nothing
-// that another processor reads: ready-made IDs of one second, the time, and a
-// run of clear halves of the present millisecond. It has one owner at a time.
+// stock is the state of one processor, so that most IDs write nothing that
+// another processor reads: ready IDs of one second, the time, and a run of
+// clear halves of the current millisecond. It has one owner at a time.
 type stock struct {
-	epoch   uint64 // of the clock when the stock last looked, or 0: it must look
+	epoch   uint64 // of the clock when the stock was last checked; 0: check it now
 	version uint32 // of the machine's page then
 	reading
 
@@ -25,15 +25,15 @@ type stock struct {
 	made       uint64 // clear halves taken in this millisecond
 
 	next, end   int
-	counted     int    // how many of those before next are counted
-	traces      int    // how many of those between went to trace IDs
+	counted     int    // how many IDs before next are counted
+	traces      int    // how many of the uncounted ones went to trace IDs
 	life        uint64 // the generator's when they were made
 	from, until int64  // Unix milliseconds: they may be used in [from, until)
 	ids         [batchSize]randflake.ID
 }
 
-// at moves s to the present millisecond by the counter. It reports false when
-// the clock must be read, or the ready-made IDs are of another second.
+// at moves s to the current millisecond by the counter. It reports false if the
+// clock must be read, or if the ready IDs are of another second.
 func (s *stock) at(count uint64) bool {
 	if count-s.since < s.ticks {
 		return true
@@ -43,20 +43,21 @@ func (s *stock) at(count uint64) bool {
 	}
 	n := (count - s.origin) / s.ticks
 	if n >= trust {
+		s.ticks = 0
 		return false
 	}
-	s.ms = s.first + int64(n) //nolint:gosec // at most trust
+	s.ms = s.first + int64(n) // at most trust
 	s.since = s.origin + n*s.ticks
 	s.drop()
 	return s.from <= s.ms && s.ms < s.until
 }
 
-// drop gives up the run: it is of another millisecond.
+// drop abandons the run: it is of another millisecond.
 func (s *stock) drop() { s.word, s.last, s.made = 0, 0, 0 }
 
-// run takes a run as long as those of this millisecond together: a process
-// that makes few trace IDs keeps them in order, one that makes many shares
-// the order's word seldom.
+// run takes a run as long as all earlier ones of this millisecond together: a
+// process that makes few trace IDs keeps them in order, one that makes many
+// rarely writes the shared word.
 func (s *stock) run(o *order) bool {
 	n := min(max(s.made, 1), longest)
 	first, ok := o.take(s.ms, n)
@@ -66,8 +67,8 @@ func (s *stock) run(o *order) bool {
 	return ok
 }
 
-// take hands out n IDs, the first and the last of which it returns; traces of
-// them are for trace IDs. There must be as many.
+// take hands out n IDs and returns the first and the last; traces of them are
+// for trace IDs. s must have n.
 func (s *stock) take(n, traces int) (first, last randflake.ID) {
 	first, last = s.ids[s.next], s.ids[s.next+n-1]
 	s.next += n
@@ -80,7 +81,7 @@ func (s *stock) fill(source Source, n int) error {
 	s.next, s.end, s.counted, s.traces = 0, 0, 0, 0
 	count, second, err := source.Fill(s.ids[:])
 	if count < 0 || count > len(s.ids) {
-		return fmt.Errorf("idgen: the source says that it gave %d IDs, asked for %d", count, len(s.ids))
+		return fmt.Errorf("idgen: the source reported %d IDs, but %d were requested", count, len(s.ids))
 	}
 	ids := s.ids[:count]
 	if slices.Contains(ids, 0) { // never from randflake, but zero is no valid ID

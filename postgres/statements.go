@@ -12,20 +12,21 @@ import (
 //go:embed sql/*.sql
 var files embed.FS
 
-// In this order, which is only for the reader: no function needs another.
+// The order is only for the reader: no function needs another.
 var names = [...]string{"trace_id_time", "trace_id_range", "trace_id_at", "uuid_v1"}
 
 const create = "CREATE OR REPLACE FUNCTION "
 
 // ErrSchemaName is returned by [Statements] for a name that PostgreSQL would
-// refuse, cut or take for something else.
+// refuse, truncate or misread.
 var ErrSchemaName = errors.New("postgres: invalid schema name")
 
-// Statements returns the statements that make or replace the functions, one
-// each, without a semicolon. schema is the name of an existing schema as it
+// Statements returns the statements that create or replace the functions, one
+// for each, without a semicolon. schema is the name of an existing schema as it
 // stands in the catalog, without quotes: 1 to 63 bytes of UTF-8, no control
-// characters, and not beginning with pg_; the error for another wraps
-// [ErrSchemaName]. Empty is the first schema of the session's search path.
+// characters, and not beginning with pg_; for other names the error wraps
+// [ErrSchemaName]. If it is empty, the first schema of the session's search
+// path is used.
 func Statements(schema string) ([]string, error) {
 	prefix := ""
 	if schema != "" {
@@ -40,8 +41,7 @@ func Statements(schema string) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		// Each begins with its comment: what stands before the first CREATE, and
-		// then what stands after the semicolon of the one before.
+		// Each statement begins with its comment, which precedes its CREATE.
 		for statement := range strings.SplitSeq(strings.TrimSuffix(string(text), ";\n"), ";\n\n") {
 			statements = append(statements, strings.Replace(statement, create, create+prefix, 1))
 		}
@@ -50,7 +50,7 @@ func Statements(schema string) ([]string, error) {
 }
 
 func checkName(schema string) error {
-	const maxName = 63 // PostgreSQL cuts longer ones
+	const maxName = 63 // PostgreSQL truncates longer ones
 	var reason string
 	switch {
 	case !utf8.ValidString(schema):
@@ -60,7 +60,7 @@ func checkName(schema string) error {
 	case strings.ContainsFunc(schema, unicode.IsControl):
 		reason = "it has a control character"
 	case strings.HasPrefix(schema, "pg_"):
-		reason = "names that begin with pg_ are PostgreSQL's own"
+		reason = "names that begin with pg_ are reserved by PostgreSQL"
 	default:
 		return nil
 	}

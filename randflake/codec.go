@@ -36,13 +36,13 @@ const (
 
 var (
 	// ErrBeforeEpoch is returned for a time before [Epoch]. From a Generator it
-	// means that the clock is wrong: set it. It is also an [ErrLeaseNotStarted],
+	// means that the clock is wrong: set it. It wraps [ErrLeaseNotStarted],
 	// since no lease can start so early.
 	ErrBeforeEpoch = fmt.Errorf("randflake: the time is before the epoch, 2024-10-27T03:33:20Z: %w", ErrLeaseNotStarted)
 	// ErrEndOfLife is returned for a time at or past [EndOfLife].
 	ErrEndOfLife = errors.New("randflake: the time is past the end of Randflake time, 2058-11-05T17:10:23Z")
 	// ErrInvalidParts is returned by Encode if a node or sequence number does
-	// not fit its 17 bits.
+	// not fit in 17 bits.
 	ErrInvalidParts = errors.New("randflake: invalid parts")
 )
 
@@ -58,13 +58,13 @@ type Parts struct {
 // JSON either.
 type Codec struct {
 	cipher *sparx64.Cipher
-	// secret is a function because fmt shows every other kind of field where
-	// it cannot call Format.
+	// secret is a function because fmt prints any other kind of field if it
+	// cannot call Format.
 	secret func() [secretLen]byte
 }
 
-// NewCodec returns the codec of a secret, which has 16 bytes; the error for
-// another length is a [sparx64.KeySizeError]. The secret is copied.
+// NewCodec returns the codec of a secret, which must have 16 bytes; for any
+// other length the error is a [sparx64.KeySizeError]. The secret is copied.
 func NewCodec(secret []byte) (*Codec, error) {
 	c, err := sparx64.NewCipher(secret)
 	if err != nil {
@@ -74,22 +74,22 @@ func NewCodec(secret []byte) (*Codec, error) {
 	return &Codec{cipher: c, secret: func() [secretLen]byte { return kept }}, nil
 }
 
-// Encode returns the ID of p; fractions of its second are cut off. Errors:
-// [ErrBeforeEpoch], [ErrEndOfLife], [ErrInvalidParts]. Under every secret one
-// tuple of parts encodes to zero.
+// Encode returns the ID of p; its time is truncated to the second. Errors:
+// [ErrBeforeEpoch], [ErrEndOfLife], [ErrInvalidParts]. Under each secret
+// exactly one tuple of parts encodes to zero.
 func (c *Codec) Encode(p Parts) (ID, error) {
 	second, err := secondOf(p.Time)
 	if err != nil {
 		return 0, err
 	}
 	if p.Node > MaxNode || p.Sequence > MaxSequence {
-		return 0, fmt.Errorf("%w: node %d, sequence %d; both end at %d", ErrInvalidParts, p.Node, p.Sequence, MaxNode)
+		return 0, fmt.Errorf("%w: node %d, sequence %d; the maximum of both is %d", ErrInvalidParts, p.Node, p.Sequence, MaxNode)
 	}
 	return c.encrypt(second<<secondShift | uint64(p.Node)<<sequenceBits | uint64(p.Sequence)), nil
 }
 
-// Decode returns the parts of id. There is no wrong ID: one made under another
-// secret, or at random, gives random parts.
+// Decode returns the parts of id. It cannot fail: an ID made under another
+// secret, or at random, decodes to random parts.
 func (c *Codec) Decode(id ID) Parts {
 	raw := c.decrypt(id)
 	return Parts{
@@ -106,7 +106,7 @@ func (c *Codec) Derive(purpose string) [32]byte {
 	secret := c.secret()
 	key, err := hkdf.Key(sha256.New, secret[:], nil, "traceflake "+purpose, 32)
 	if err != nil {
-		panic(err) // 32 bytes is a length that HKDF can give
+		panic(err) // HKDF can return 32 bytes
 	}
 	return [32]byte(key)
 }
@@ -139,8 +139,8 @@ func (c *Codec) encryptRun(dst []ID, raw uint64) {
 	}
 }
 
-// secondOf returns the second of t since the epoch. It looks at the range
-// before it subtracts: a clock of 1970 is refused, not wrapped.
+// secondOf returns the second of t since the epoch. It checks the range before
+// it subtracts: a time in 1970 is refused and does not wrap around.
 func secondOf(t time.Time) (uint64, error) {
 	unix := t.Unix()
 	if unix < Epoch {

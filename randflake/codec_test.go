@@ -147,6 +147,9 @@ func TestSecretSize(t *testing.T) {
 func TestSecretIsNeverShown(t *testing.T) {
 	const secret = "SeCrEt0123456789"
 	c := newCodec(t, secret)
+	if got := fmt.Sprint(c, *c); got != "randflake.Codec(hidden) randflake.Codec(hidden)" {
+		t.Errorf("printed %q", got)
+	}
 	g, err := NewGenerator(c, Lease{Nodes: 8, Start: time.Unix(Epoch, 0), End: time.Unix(Epoch+1, 0)})
 	if err != nil {
 		t.Fatal(err)

@@ -6,17 +6,17 @@
 //	| 30 bits: s since Epoch  | 17 bits node | 17 bits seq    |   encrypted with SPARX-64/128
 //	+-------------------------+--------------+----------------+
 //
-// The form is that of gosuda.org/randflake; its known answers are in testdata.
-// The raw word goes into the cipher's block in little-endian byte order and
-// comes out the same way. Everything here is unsigned, so IDs last until
+// The format is that of gosuda.org/randflake; its known answers are in
+// testdata. The raw word is written to the cipher's block in little-endian byte
+// order and read back the same way. All values are unsigned, so IDs last until
 // 2058-11-05T17:10:23Z.
 //
 // A [Lease] is the sole right to a rectangle of nodes and seconds. A
-// [Generator] never leaves its lease and never repeats itself, whatever its
-// clock does. So two generators under one secret make no ID twice if their
-// leases do not overlap: package lease grants such leases, and renews them. IDs
-// under two secrets collide only as 64-bit random numbers would.
+// [Generator] never leaves its lease and never repeats an ID, whatever its
+// clock does. So generators under one secret never make the same ID if their
+// leases do not overlap: package lease grants and renews such leases. IDs under
+// two secrets collide only as 64-bit random numbers would.
 //
 // The cipher hides node, time and sequence; it does not authenticate. Any
-// 64-bit word decodes to something.
+// 64-bit word decodes to some parts.
 package randflake

@@ -8,7 +8,7 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// A codec turns what an ID stands for into an ID and back.
+// A codec encodes parts as an ID and decodes them again.
 func ExampleCodec() {
 	keyring, err := randflake.ParseKeyring(strings.NewReader("dffd6021bb2bd5b0af676290809ec3a5"))
 	if err != nil {

@@ -12,28 +12,31 @@ import (
 // Errors with which a [Generator] refuses. All are temporary except ErrSealed,
 // ErrEndOfLife, and ErrLeaseExpired without an Extend.
 var (
+	// ErrNoLease is returned by sources of IDs that hold no lease; a Generator
+	// always has one. Wait for one.
+	ErrNoLease = errors.New("randflake: no lease is held")
 	// ErrLeaseNotStarted is returned before the lease's start. Wait for it.
 	ErrLeaseNotStarted = errors.New("randflake: the lease has not started")
 	// ErrLeaseExpired is returned if the lease is over, or if every ID up to
-	// its end is used. Extend it, or get another.
+	// its end is used. Extend the lease, or get another.
 	ErrLeaseExpired = errors.New("randflake: the lease is over")
 	// ErrExhausted is returned if every ID of this second is used, and those of
 	// the seconds that may be borrowed. The next second has new ones.
 	ErrExhausted = errors.New("randflake: every ID of this second is used")
 	// ErrClockBehind is returned if the clock has fallen behind the last ID by
 	// more than may be borrowed: it was stepped back. There are IDs again when
-	// it has caught up; another lease has some at once. It is also an
+	// it has caught up; another lease has some at once. It wraps
 	// [ErrExhausted].
 	ErrClockBehind = fmt.Errorf("randflake: the clock was stepped back: %w", ErrExhausted)
-	// ErrSealed is returned after Seal, and after a guard has refused.
+	// ErrSealed is returned after Seal, and after a guard has returned false.
 	ErrSealed = errors.New("randflake: the generator is sealed")
 )
 
 // DefaultBorrow is how far the IDs of a burst may run ahead of the clock, and
-// how far the clock may step back and be held.
+// how far the clock may step back before IDs are refused.
 const DefaultBorrow = 2 * time.Second
 
-// sealed is no word of any lease: NewGenerator keeps ends below it.
+// sealed is not a word of any lease: NewGenerator keeps ends below it.
 const sealed = ^uint64(0)
 
 // Generator makes the IDs of one lease. It is safe for concurrent use, never
@@ -63,7 +66,7 @@ type Generator struct {
 	sealing sync.Once
 	unused  time.Time // set by Seal
 
-	_    [64]byte // next is written for every ID; nothing that is read lies beside it
+	_    [64]byte // next is written for every ID; nothing that is read shares its cache line
 	next atomic.Uint64
 	_    [56]byte
 }
@@ -75,36 +78,36 @@ type optionFunc func(*Generator)
 
 func (f optionFunc) apply(g *Generator) { f(g) }
 
-// WithClock sets the clock, of which only Now is read; the default is
-// [SystemClock]. It must be safe for concurrent use.
+// WithClock sets the clock, of which only Now is called; the default, and nil,
+// is [SystemClock]. It must be safe for concurrent use.
 func WithClock(clock Clock) Option {
 	return optionFunc(func(g *Generator) {
 		switch clock {
 		case nil:
 		case SystemClock:
-			g.now = time.Now // without the way through an interface, for every ID
+			g.now = time.Now // saves an interface call for every ID
 		default:
 			g.now = clock.Now
 		}
 	})
 }
 
-// WithGuard sets what decides whether the lease may still be used; by default
-// it may. guard is called for every reservation, after the clock was read and
-// before a word is taken, with that reading: no ID is made by a reading that it
-// has not let pass. So it can look at what may have happened to the machine
-// since the last call, once for each new second or each time.
+// WithGuard sets a function that decides whether the lease may still be used;
+// by default it may. guard is called for every reservation, after the clock is
+// read and before a word is taken, with that reading: no ID is made from a
+// reading that guard has not accepted. So it can check, each time or once for
+// each new second, what may have happened to the machine since the last call.
 //
 // If guard returns false the generator is sealed, as by [Generator.Seal], and
-// the call returns [ErrSealed]. It is called by many goroutines at once, on the
-// path of every ID, and must not use the generator but to seal it.
+// the call returns [ErrSealed]. It is called by many goroutines at once, for
+// every ID, and may use the generator only to seal it.
 func WithGuard(guard func(now time.Time) bool) Option {
 	return optionFunc(func(g *Generator) { g.guard = guard })
 }
 
 // WithBorrow sets how far IDs may run ahead of the clock, in a burst or when
 // the clock steps back; the default is [DefaultBorrow]. The range is 0, which
-// allows neither, to an hour; what lies outside counts as the nearer bound.
+// allows neither, to an hour; other values are clamped.
 func WithBorrow(d time.Duration) Option {
 	return optionFunc(func(g *Generator) { g.borrow = min(max(d, 0), time.Hour) })
 }
@@ -149,7 +152,7 @@ func (g *Generator) Next() (ID, error) {
 
 // Fill makes len(dst) IDs of one second, in one reservation and one batch
 // encryption, which is far cheaper than as many calls of Next. If the second
-// has too few left, the IDs come from the next one.
+// has too few left, the next second is used.
 //
 // It returns how many IDs it wrote and their second. n < len(dst) only with a
 // non-nil error: those of [Generator.Next], and ErrExhausted too when dst is
@@ -167,7 +170,7 @@ func (g *Generator) Fill(dst []ID) (n int, second time.Time, err error) {
 }
 
 // Extend moves the lease's end to a later time. It fails if the generator is
-// sealed, and for an end before the present one or past EndOfLife.
+// sealed, or if end is before the current end or past EndOfLife.
 func (g *Generator) Extend(end time.Time) error {
 	second, err := endSecond(end)
 	if err != nil {
@@ -179,7 +182,7 @@ func (g *Generator) Extend(end time.Time) error {
 		case g.next.Load() == sealed:
 			return ErrSealed
 		case word < old:
-			return fmt.Errorf("%w: extend: %s is before the present end, %s", ErrInvalidLease,
+			return fmt.Errorf("%w: extend: %s is before the current end, %s", ErrInvalidLease,
 				end.UTC().Format(time.RFC3339Nano), timeOf(old>>g.shift).Format(time.RFC3339))
 		case g.end.CompareAndSwap(old, word):
 			return nil
@@ -189,8 +192,8 @@ func (g *Generator) Extend(end time.Time) error {
 
 // Seal ends the generator: no reservation succeeds after it. It returns the
 // first second of the lease of which no ID was reserved; from there on the
-// lease may be given back. IDs reserved earlier may still be on their way to
-// their users. Seal may be called again and returns the same.
+// lease may be given back. IDs reserved earlier may not have reached their
+// users yet. Seal may be called again and returns the same.
 func (g *Generator) Seal() (unused time.Time) {
 	g.sealing.Do(func() {
 		word := g.next.Swap(sealed)
@@ -205,8 +208,8 @@ func (g *Generator) reserve(n uint64) (word, count uint64, err error) {
 	room := uint64(1) << g.shift
 	for {
 		// The word is read before the clock: so the clock is never older than
-		// the word, and a goroutine that was stopped here is not refused for
-		// what others did meanwhile.
+		// the word, and a goroutine that was descheduled here is not refused
+		// because of what others did meanwhile.
 		old := g.next.Load()
 		if old == sealed {
 			return 0, 0, ErrSealed
@@ -241,7 +244,7 @@ func (g *Generator) reserve(n uint64) (word, count uint64, err error) {
 			}
 		}
 		if g.zero-word < count {
-			// One of them would be zero: give up those before it, and it.
+			// One of them would be zero: skip it and those before it.
 			g.next.CompareAndSwap(old, g.zero+1)
 			continue
 		}
@@ -251,12 +254,12 @@ func (g *Generator) reserve(n uint64) (word, count uint64, err error) {
 	}
 }
 
-// check says whether word may be used when seconds up to latest may be.
+// check returns nil if word may be used when seconds up to latest may be.
 func (g *Generator) check(word, latest uint64) error {
 	switch second := word >> g.shift; {
 	case word >= g.end.Load():
 		return ErrLeaseExpired
-	case second > latest+1: // further than a burst gets
+	case second > latest+1: // further than a burst can run
 		return ErrClockBehind
 	case second > latest:
 		return ErrExhausted
@@ -264,8 +267,8 @@ func (g *Generator) check(word, latest uint64) error {
 	return nil
 }
 
-// raw returns the raw word of a word. Nodes are aligned, so that consecutive
-// words of one second are consecutive raw words.
+// raw returns the raw word of a generator's word. Nodes are aligned, so that
+// consecutive words of one second are consecutive raw words.
 func (g *Generator) raw(word uint64) uint64 {
 	return word>>g.shift<<secondShift | g.node | word&(1<<g.shift-1)
 }

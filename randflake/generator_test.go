@@ -541,6 +541,63 @@ func TestExtendOnlyGrows(t *testing.T) {
 	}
 }
 
+// Whoever is told that the end was moved can rely on it, whatever others do
+// meanwhile.
+func TestConcurrentExtend(t *testing.T) {
+	g := newGenerator(t, lease(1, time.Second))
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 20_000 {
+				end := base.Add(time.Duration(next.Add(1)) * time.Second)
+				if err := g.Extend(end); err != nil {
+					continue // another was further
+				}
+				if err := g.Extend(end.Add(-time.Second)); !errors.Is(err, ErrInvalidLease) {
+					t.Errorf("moved to %s, then back by a second: %v", end, err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestFillOfNothing(t *testing.T) {
+	g := newGenerator(t, lease(1, time.Second))
+	g.Seal()
+	if n, second, err := g.Fill(nil); n != 0 || !second.IsZero() || err != nil {
+		t.Errorf("got %d, %v, %v, want nothing", n, second, err)
+	}
+}
+
+// The second after the last one cannot be borrowed.
+func TestNothingIsBorrowedPastTheEndOfLife(t *testing.T) {
+	end := time.Unix(EndOfLife, 0).UTC()
+	g := newGenerator(t, Lease{Nodes: 1, Start: end.Add(-time.Second), End: end}, WithClock(newClock(end.Add(-time.Second))))
+	ids := make([]ID, perNode)
+	if n, _, err := g.Fill(ids); n != perNode || err != nil {
+		t.Fatalf("the last second: %d IDs, %v", n, err)
+	}
+	if id, err := g.Next(); !errors.Is(err, ErrLeaseExpired) {
+		t.Errorf("past it: %v, %v", id, err)
+	}
+}
+
+func TestTheLastNode(t *testing.T) {
+	l := lease(1, time.Second)
+	l.Node = MaxNode
+	g := newGenerator(t, l, WithClock(newClock(base)))
+	if p := g.codec.Decode(mustNext(t, g)); p.Node != MaxNode {
+		t.Errorf("an ID of node %d", p.Node)
+	}
+	l.Node++
+	if _, err := NewGenerator(g.codec, l); !errors.Is(err, ErrInvalidLease) {
+		t.Errorf("node %d: %v", l.Node, err)
+	}
+}
+
 // At the end of life nothing wraps, with one node or with all of them.
 func TestEndOfLife(t *testing.T) {
 	end := time.Unix(EndOfLife, 0).UTC()
@@ -614,6 +671,42 @@ func TestGuard(t *testing.T) {
 }
 
 // The one tuple that encrypts to zero is skipped, by Next and within a Fill.
+func TestNothingButZeroIsSkipped(t *testing.T) {
+	for i := range 32 {
+		c := newCodec(t, fmt.Sprintf("secret %09d", i))
+		p := c.Decode(0)
+		if p.Sequence < 10 || p.Sequence > MaxSequence-10 {
+			continue
+		}
+		for _, nodes := range []uint32{1, 2, 64} {
+			l := Lease{Node: p.Node &^ (nodes - 1), Nodes: nodes, Start: p.Time, End: p.Time.Add(time.Second)}
+			g, err := NewGenerator(c, l, WithClock(newClock(p.Time)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, before := range []uint64{1, 3} {
+				g.next.Store(g.zero - before)
+				ids := make([]ID, before)
+				if _, _, err := g.Fill(ids); err != nil {
+					t.Fatal(err)
+				}
+				last, after := c.Decode(ids[before-1]), c.Decode(mustNext(t, g))
+				if last.Node != p.Node || last.Sequence != p.Sequence-1 || after.Node != p.Node || after.Sequence != p.Sequence+1 {
+					t.Errorf("%+v and %+v are beside the zero tuple %+v", last, after, p)
+				}
+			}
+			other := l
+			other.Node ^= nodes
+			if g, err = NewGenerator(c, other); err != nil {
+				t.Fatal(err)
+			}
+			if g.zero != sealed {
+				t.Errorf("nodes %d+%d have a zero tuple, that of node %d", other.Node, nodes, p.Node)
+			}
+		}
+	}
+}
+
 func TestZeroIsSkipped(t *testing.T) {
 	var c *Codec
 	var p Parts
@@ -781,29 +874,15 @@ func TestSystemClock(t *testing.T) {
 	if d := time.Until(SystemClock.Now()); d < -time.Minute || d > time.Minute {
 		t.Errorf("Now is %v off", d)
 	}
-	if SystemClock.Elapsed() < before {
-		t.Error("Elapsed went back")
+	time.Sleep(2 * time.Millisecond)
+	if d := SystemClock.Elapsed() - before; d < time.Millisecond || d > time.Minute {
+		t.Errorf("Elapsed grew by %s in some ms", d)
 	}
-}
-
-func ExampleGenerator() {
-	codec, err := NewCodec([]byte("sixteen bytes!!!"))
-	if err != nil {
-		panic(err)
+	past := newClock(base)
+	g := newGenerator(t, Lease{Nodes: 1, Start: base, End: time.Now().Add(time.Hour)}, WithClock(past), WithClock(SystemClock))
+	if p := g.codec.Decode(mustNext(t, g)); time.Since(p.Time) > time.Minute {
+		t.Errorf("an ID of %s: the clock that was given last is not used", p.Time)
 	}
-	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	g, err := NewGenerator(codec, Lease{Node: 40, Nodes: 8, Start: now, End: now.Add(10 * time.Minute)},
-		WithClock(newClock(now)))
-	if err != nil {
-		panic(err)
-	}
-	for range 2 {
-		id, err := g.Next()
-		fmt.Println(codec.Decode(id), err)
-	}
-	// Output:
-	// {2026-01-01 00:00:00 +0000 UTC 40 0} <nil>
-	// {2026-01-01 00:00:00 +0000 UTC 40 1} <nil>
 }
 
 func BenchmarkRandUint64(b *testing.B) {

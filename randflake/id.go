@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// ErrInvalidID is returned by [Parse] if the text is no Randflake ID as
+// ErrInvalidID is returned by [Parse] if the text is not a Randflake ID as
 // [ID.String] writes it.
 var ErrInvalidID = errors.New("randflake: invalid ID")
 
@@ -28,7 +28,7 @@ func Parse(s string) (ID, error) {
 	}
 	n, err := strconv.ParseUint(s, textBase, 64)
 	if err != nil {
-		return 0, fmt.Errorf("%w: %q is no number of digits 0-9a-v below 2^64", ErrInvalidID, s)
+		return 0, fmt.Errorf("%w: %q is not a number below 2^64 in the digits 0-9a-v", ErrInvalidID, s)
 	}
 	if strconv.FormatUint(n, textBase) != s {
 		return 0, fmt.Errorf("%w: %q has upper-case digits or leading zeros", ErrInvalidID, s)
@@ -48,7 +48,7 @@ func (id ID) MarshalText() ([]byte, error) {
 }
 
 // UnmarshalText reads what MarshalText writes, as strictly as [Parse]. On an
-// error the ID stays unchanged.
+// error the ID is unchanged.
 func (id *ID) UnmarshalText(text []byte) error {
 	parsed, err := Parse(string(text))
 	if err != nil {

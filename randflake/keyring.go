@@ -35,9 +35,9 @@ func NewKeyring(c *Codec) *Keyring {
 }
 
 // ParseKeyring reads one secret a line, 32 hex digits each. Space around them
-// is ignored, and so are empty lines and those that start with #. It takes 1
-// to 16 secrets, each of them once: every further one makes a forged ID that
-// much likelier to pass. The error wraps [ErrInvalidKeyring] or is r's.
+// is ignored, and so are empty lines and those that start with #. It takes 1 to
+// 16 secrets, each of them once: each further one makes a forged ID more likely
+// to pass. The error wraps [ErrInvalidKeyring] or is r's.
 func ParseKeyring(r io.Reader) (*Keyring, error) {
 	k := new(Keyring)
 	seen := make(map[[secretLen]byte]int)
@@ -53,7 +53,7 @@ func ParseKeyring(r io.Reader) (*Keyring, error) {
 		var secret [secretLen]byte
 		// The error of Decode would show a character of the secret.
 		if _, err := hex.Decode(secret[:], line); err != nil {
-			return nil, fmt.Errorf("%w: line %d has a character that is no hex digit", ErrInvalidKeyring, n)
+			return nil, fmt.Errorf("%w: line %d has a character that is not a hex digit", ErrInvalidKeyring, n)
 		}
 		if secret == [secretLen]byte{} {
 			return nil, fmt.Errorf("%w: line %d is all zeros", ErrInvalidKeyring, n)

@@ -77,7 +77,7 @@ func TestParseKeyringRefuses(t *testing.T) {
 		{"only comments", "# one\n\n", "no secret"},
 		{"short", secretA + "\n" + secretB[:31], "line 2 has 31 characters"},
 		{"long", secretA + secretB, "line 1 has 64 characters"},
-		{"no hex", "\n" + secretA[:31] + "x", "line 2 has a character that is no hex digit"},
+		{"no hex", "\n" + secretA[:31] + "x", "line 2 has a character that is not a hex digit"},
 		{"comment behind", secretA + " # old", "line 1 has 38 characters"},
 		{"zeros", strings.Repeat("0", 32), "line 1 is all zeros"},
 		{"twice", secretA + "\n" + secretB + "\n" + strings.ToUpper(secretA), "line 3 repeats line 1"},

@@ -6,25 +6,25 @@ import (
 	"time"
 )
 
-// ErrInvalidLease is returned by [NewGenerator] if the lease is no rectangle:
-// its nodes are no power of two, unaligned or out of range, or its end is not
-// after its start.
+// ErrInvalidLease is returned by [NewGenerator] if the number of nodes is not a
+// power of two, if the nodes are unaligned or out of range, or if the end is
+// not after the start.
 var ErrInvalidLease = errors.New("randflake: invalid lease")
 
 // Lease is the sole right to make IDs for nodes [Node, Node+Nodes) in the
-// seconds [Start, End). One lease feeds one generator in one process, once: it
-// is never saved, copied or taken up again.
+// seconds [Start, End). One lease is for one generator in one process, once:
+// never save, copy or reuse it.
 //
-// Nodes is a power of two up to 131072 and Node a multiple of it. Start and
-// End lie within [Epoch, EndOfLife]; a Start within a second counts from the
-// next whole second, an End from the last.
+// Nodes is a power of two up to 131072 and Node a multiple of it. Start and End
+// lie within [Epoch, EndOfLife]; a Start within a second is rounded up to the
+// next whole second, an End is rounded down.
 type Lease struct {
 	Node, Nodes uint32
 	Start, End  time.Time
 }
 
 // seconds returns the lease's rectangle in seconds since the epoch, rounded
-// inwards, or says what is wrong with it.
+// inwards, or what is wrong with it.
 func (l Lease) seconds() (start, end uint64, err error) {
 	switch {
 	case l.Nodes == 0 || l.Nodes&(l.Nodes-1) != 0 || l.Nodes > MaxNode+1:
@@ -48,7 +48,7 @@ func (l Lease) seconds() (start, end uint64, err error) {
 	return start, end, nil
 }
 
-// endSecond is secondOf for the end of a lease, which no ID has: it may be
+// endSecond is secondOf for the exclusive end of a lease, which may be
 // EndOfLife itself.
 func endSecond(t time.Time) (uint64, error) {
 	if t.Unix() == EndOfLife {

@@ -3,17 +3,20 @@ package setup_test
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"time"
 
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/traceflake/traceflake/setup"
 	"github.com/traceflake/traceflake/traceid"
 )
 
-// A generator as the environment says; here it leases nodes from a file.
+// A generator from the environment; here it leases nodes from a file.
 func ExampleFromEnv() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "")
@@ -24,7 +27,7 @@ func ExampleFromEnv() {
 	os.Setenv(setup.StoreVar, "bolt:"+filepath.Join(dir, "leases.db")) // as the deployment does
 	defer os.Unsetenv(setup.StoreVar)
 
-	ids, shutdown, err := setup.FromEnv(ctx)
+	ids, err := setup.FromEnv(ctx)
 	if err != nil {
 		panic(err)
 	}
@@ -37,8 +40,45 @@ func ExampleFromEnv() {
 	if err := provider.Shutdown(ctx); err != nil {
 		panic(err)
 	}
-	if err := shutdown(ctx); err != nil {
+	if err := ids.Shutdown(ctx); err != nil {
 		panic(err)
 	}
 	// Output: true 0
+}
+
+// A probe for Kubernetes' startupProbe, and the check of IDs that come from outside.
+func ExampleIDs_ReadyHandler() {
+	ctx := context.Background()
+	ids, err := setup.FromEnv(ctx)
+	if err != nil {
+		panic(err)
+	}
+	defer func() { _ = ids.Shutdown(ctx) }()
+	mux := http.NewServeMux()
+	mux.Handle("/ready", ids.ReadyHandler())
+
+	answer := httptest.NewRecorder()
+	mux.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/ready", http.NoBody))
+	fmt.Print(answer.Code, " ", answer.Body)
+	// Output: 200 ready
+}
+
+// With a secret, the fleet's or that of a bolt file, the fleet's own IDs are told from others.
+func ExampleIDs_Verifier() {
+	ctx := context.Background()
+	dir, err := os.MkdirTemp("", "")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	ids, err := setup.Config{Store: "bolt:" + filepath.Join(dir, "leases.db")}.Open(ctx)
+	if err != nil {
+		panic(err)
+	}
+	defer func() { _ = ids.Shutdown(ctx) }()
+	own, _ := ids.NewIDs(ctx)
+	foreign := trace.TraceID{0x4b, 0xf9, 0x2f, 0x35, 15: 0x36}
+	verifier := ids.Verifier() // for otelhttp.WithPublicEndpointFn(xtraceid.Untrusted(verifier.Verify))
+	fmt.Println(verifier.Verify(own), verifier.Verify(foreign))
+	// Output: true false
 }

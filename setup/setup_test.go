@@ -3,9 +3,12 @@ package setup_test
 import (
 	"context"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,11 +31,22 @@ type fakeStore struct {
 }
 
 func (s fakeStore) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
-	if strings.HasSuffix(opened.url, "dead") {
-		<-ctx.Done()
-		return lease.Grant{}, ctx.Err()
+	for answer, err := range answers {
+		if strings.HasSuffix(opened.url, answer) {
+			return lease.Grant{}, err(ctx)
+		}
+	}
+	if opened.away.Load() {
+		return lease.Grant{}, errAway
 	}
 	return s.Memory.Acquire(ctx, r)
+}
+
+func (s fakeStore) Renew(ctx context.Context, g lease.Grant, nonce string, end time.Time) (lease.Grant, error) {
+	if opened.away.Load() {
+		return lease.Grant{}, errAway
+	}
+	return s.Memory.Renew(ctx, g, nonce, end)
 }
 
 func (s fakeStore) Close() error {
@@ -40,10 +54,31 @@ func (s fakeStore) Close() error {
 	return nil
 }
 
+var errAway = errors.New("connection refused")
+
+// answers are what Acquire says by the end of the URL.
+var answers = map[string]func(context.Context) error{
+	"dead":      func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
+	"away":      func(context.Context) error { return errAway },
+	"full":      func(context.Context) error { return lease.ErrNoFreeNode },
+	"role":      func(context.Context) error { return lease.ErrMisconfigured },
+	"newer":     func(context.Context) error { return lease.ErrSchemaVersion },
+	"blocksize": func(context.Context) error { return lease.ErrBlockSize },
+	"slow": func(ctx context.Context) error {
+		select {
+		case <-time.After(1500 * time.Millisecond):
+			return lease.ErrMisconfigured
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	},
+}
+
 var opened struct {
 	url    string
 	nodes  driver.NodeRange
 	closed int
+	away   atomic.Bool
 	memory *driver.Memory
 }
 
@@ -73,21 +108,21 @@ func file(t *testing.T, text string) string {
 // env sets the variables given and clears the others.
 func env(t *testing.T, vars map[string]string) {
 	t.Helper()
-	for _, name := range []string{setup.StoreVar, setup.SecretFileVar, setup.NodesVar, setup.BlockSizeVar, setup.TTLVar, setup.MaxBlocksVar} {
+	for _, name := range []string{setup.StoreVar, setup.SecretFileVar, setup.NodesVar, setup.BlockSizeVar, setup.TTLVar, setup.MaxBlocksVar, setup.StrictVar} {
 		t.Setenv(name, vars[name])
 	}
 }
 
 func TestZeroConfiguration(t *testing.T) {
 	env(t, nil)
-	g, shutdown, err := setup.FromEnv(t.Context())
+	g, err := setup.FromEnv(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if id, span := g.NewIDs(t.Context()); !id.IsValid() || !span.IsValid() || g.Fallbacks() != 0 {
 		t.Errorf("%v, %v, %d fallbacks", id, span, g.Fallbacks())
 	}
-	if err := shutdown(t.Context()); err != nil {
+	if err := g.Shutdown(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
@@ -102,7 +137,7 @@ func TestFleet(t *testing.T) {
 		setup.StoreVar: "setup-test://host", setup.SecretFileVar: path, setup.NodesVar: "256+64", setup.BlockSizeVar: "16",
 		setup.TTLVar: "1m", setup.MaxBlocksVar: "2",
 	})
-	g, shutdown, err := setup.FromEnv(t.Context())
+	g, err := setup.FromEnv(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +156,7 @@ func TestFleet(t *testing.T) {
 		t.Errorf("granted for %s", ttl)
 	}
 	for range 2 { // the second time changes nothing
-		if err := shutdown(t.Context()); err != nil {
+		if err := g.Shutdown(t.Context()); err != nil {
 			t.Error(err)
 		}
 	}
@@ -137,12 +172,12 @@ func TestFleet(t *testing.T) {
 func TestBolt(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "leases.db")
 	env(t, map[string]string{setup.StoreVar: "bolt:" + path})
-	g, shutdown, err := setup.FromEnv(t.Context())
+	g, err := setup.FromEnv(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() {
-		if err := shutdown(t.Context()); err != nil {
+		if err := g.Shutdown(t.Context()); err != nil {
 			t.Error(err)
 		}
 	}()
@@ -153,6 +188,161 @@ func TestBolt(t *testing.T) {
 	k := randflake.NewKeyring(s.(driver.CodecStore).Codec())
 	if id, _ := g.NewIDs(t.Context()); !traceid.Inspect(k, id).Agree {
 		t.Error("the ID is not of the file's secret")
+	}
+	id, _ := g.NewIDs(t.Context())
+	if !traceid.Inspect(g.Keyring(), id).Agree || !g.Verifier().Verify(id) {
+		t.Error("keyring and verifier are not of the file's secret")
+	}
+	id[15] ^= 1
+	if g.Verifier().Verify(id) {
+		t.Error("the verifier accepts another ID")
+	}
+}
+
+// Zero configuration has a secret that nobody has, so nothing verifies.
+func TestVerifierOfZeroConfiguration(t *testing.T) {
+	env(t, nil)
+	g, err := setup.FromEnv(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, _ := g.NewIDs(t.Context())
+	if g.Keyring() != nil || g.Verifier().Verify(id) || !g.Verifier(traceid.WithPlausible(time.Minute)).Verify(id) {
+		t.Errorf("keyring %v, verified %t", g.Keyring(), g.Verifier().Verify(id))
+	}
+}
+
+func probe(h http.Handler) (code int, text string) {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/ready", http.NoBody))
+	return w.Code, w.Body.String()
+}
+
+func TestReady(t *testing.T) {
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(error) {}))
+	secretFile := file(t, secret)
+	for store, want := range map[string]string{
+		"":                  "",
+		"setup-test://host": "",
+		"setup-test://away": "setup: not ready: lease: no grant yet: context canceled; the store says: lease: acquire: connection refused\n",
+	} {
+		t.Run(store, func(t *testing.T) {
+			vars := map[string]string{setup.StoreVar: store, setup.SecretFileVar: secretFile}
+			if store == "" {
+				vars = nil
+			}
+			env(t, vars)
+			g, err := setup.FromEnv(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+			defer cancel()
+			code, text := probe(g.ReadyHandler())
+			if want == "" {
+				if err := g.Ready(ctx); err != nil || code != http.StatusOK || text != "ready\n" {
+					t.Errorf("%v, %d %s", err, code, text)
+				}
+			} else if err := g.Ready(ctx); !errors.Is(err, errAway) || !errors.Is(err, context.DeadlineExceeded) ||
+				code != http.StatusServiceUnavailable || text != want {
+				t.Errorf("%v, %d %s", err, code, text)
+			}
+			if err := g.Shutdown(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if code, _ := probe(g.ReadyHandler()); store != "" && code != http.StatusServiceUnavailable {
+				t.Errorf("after Shutdown: %d", code)
+			}
+		})
+	}
+}
+
+// Readiness ends with the lease, and is back with the next.
+func TestReadyFollowsTheLease(t *testing.T) {
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(error) {}))
+	env(t, map[string]string{setup.StoreVar: "setup-test://host", setup.SecretFileVar: file(t, secret), setup.TTLVar: "2s"})
+	g, err := setup.FromEnv(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = g.Shutdown(t.Context()) }()
+	if err := g.Ready(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	until := func(ready bool) {
+		t.Helper()
+		for end := time.Now().Add(20 * time.Second); (g.Ready(t.Context()) == nil) != ready; time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("ready is not %t: %v", ready, g.Ready(t.Context()))
+			}
+		}
+	}
+	opened.away.Store(true)
+	until(false)
+	if err := g.Ready(t.Context()); !errors.Is(err, errAway) {
+		t.Errorf("got %v, want the store's error", err)
+	}
+	opened.away.Store(false)
+	until(true)
+}
+
+func TestStrict(t *testing.T) {
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(error) {}))
+	secretFile := file(t, secret)
+	for _, c := range []struct {
+		strict, answer string
+		want           error
+	}{
+		{"", "role", nil},
+		{"0", "role", nil},
+		{"1", "host", nil},
+		{"1", "away", nil},
+		{"1", "full", nil},
+		{"1", "role", lease.ErrMisconfigured},
+		{"1", "newer", lease.ErrSchemaVersion},
+		{"1", "blocksize", lease.ErrBlockSize},
+		{"1", "slow", lease.ErrMisconfigured}, // later than the second that others wait
+	} {
+		t.Run(c.answer+c.strict, func(t *testing.T) {
+			env(t, map[string]string{
+				setup.StoreVar: "setup-test://u:hunter2@" + c.answer, setup.SecretFileVar: secretFile,
+				setup.StrictVar: c.strict, setup.BlockSizeVar: "16",
+			})
+			g, err := setup.FromEnv(t.Context())
+			switch {
+			case c.want == nil && err != nil:
+				t.Fatal(err)
+			case c.want == nil:
+				if err := g.Shutdown(t.Context()); err != nil {
+					t.Error(err)
+				}
+			case !errors.Is(err, c.want) || !strings.Contains(err.Error(), "TRACEFLAKE_") ||
+				strings.Contains(err.Error(), "hunter2"):
+				t.Errorf("got %v, want %v", err, c.want)
+			case errors.Is(c.want, lease.ErrBlockSize) && !strings.Contains(err.Error(), "TRACEFLAKE_BLOCK_SIZE=16"):
+				t.Errorf("it does not name the block size: %v", err)
+			}
+			if opened.closed != 1 {
+				t.Errorf("the store was closed %d times", opened.closed)
+			}
+		})
+	}
+}
+
+// What a file is made with need not be said again.
+func TestBlockSizeOfTheFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "leases.db")
+	if _, err := boltstore.Open(path, boltstore.WithBlockSize(64)); err != nil {
+		t.Fatal(err)
+	}
+	env(t, map[string]string{setup.StoreVar: "bolt:" + path})
+	g, err := setup.FromEnv(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = g.Shutdown(t.Context()) }()
+	if err := g.Ready(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -175,12 +365,12 @@ func TestBoltInAFleet(t *testing.T) {
 		t.Fatal(err)
 	}
 	env(t, map[string]string{setup.StoreVar: "bolt:" + path, setup.SecretFileVar: secretFile, setup.NodesVar: "256+64"})
-	g, shutdown, err := setup.FromEnv(t.Context())
+	g, err := setup.FromEnv(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() {
-		if err := shutdown(t.Context()); err != nil {
+		if err := g.Shutdown(t.Context()); err != nil {
 			t.Error(err)
 		}
 	}()
@@ -198,7 +388,7 @@ func TestDeadStore(t *testing.T) {
 	env(t, map[string]string{setup.StoreVar: "setup-test:dead", setup.SecretFileVar: file(t, secret)})
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(error) {}))
 	start := time.Now()
-	g, shutdown, err := setup.FromEnv(t.Context())
+	g, err := setup.FromEnv(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,8 +398,32 @@ func TestDeadStore(t *testing.T) {
 	if id, span := g.NewIDs(t.Context()); !id.IsValid() || !span.IsValid() || g.Fallbacks() == 0 {
 		t.Errorf("%v, %v, %d fallbacks", id, span, g.Fallbacks())
 	}
-	if err := shutdown(t.Context()); err != nil {
+	if err := g.Shutdown(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// Close gives the lease back, as Shutdown does: an embedded Generator's Close would keep it.
+func TestCloseGivesBack(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "leases.db")
+	env(t, map[string]string{setup.StoreVar: "bolt:" + path})
+	ids, err := setup.FromEnv(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ids.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s, err := boltstore.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks, err := s.List(t.Context())
+	if err != nil || len(blocks) != 1 || blocks[0].Owner != "" || blocks[0].GrantedUntil.After(time.Now().Add(time.Minute)) {
+		t.Errorf("after Close: %+v, %v", blocks, err)
+	}
+	if err := ids.Shutdown(t.Context()); err != nil {
+		t.Errorf("Shutdown after Close: %v", err)
 	}
 }
 
@@ -218,39 +432,78 @@ func TestBadValues(t *testing.T) {
 	const store = "setup-test://user:hunter2@host"
 	dir := t.TempDir()
 	bolt := "bolt:" + filepath.Join(dir, "leases.db")
+	used := filepath.Join(dir, "used.db")
+	if _, err := boltstore.Open(used); err != nil {
+		t.Fatal(err)
+	}
+	fleet := func(vars ...string) map[string]string {
+		all := map[string]string{setup.StoreVar: store, setup.SecretFileVar: good}
+		for i := 0; i < len(vars); i += 2 {
+			all[vars[i]] = vars[i+1]
+		}
+		return all
+	}
 	for _, c := range []struct {
 		name string
 		vars map[string]string
 		want string
 	}{
-		{"secret without store", map[string]string{setup.SecretFileVar: good}, "TRACEFLAKE_SECRET_FILE is set, but TRACEFLAKE_STORE is not"},
+		{"secret without store", map[string]string{setup.SecretFileVar: good},
+			"TRACEFLAKE_SECRET_FILE is set, but TRACEFLAKE_STORE is not"},
 		{"TTL without store", map[string]string{setup.TTLVar: "1m"}, "TRACEFLAKE_TTL is set, but TRACEFLAKE_STORE is not"},
-		{"store without secret", map[string]string{setup.StoreVar: store}, "no secret of its own; set TRACEFLAKE_SECRET_FILE"},
-		{"missing secret", map[string]string{setup.StoreVar: store, setup.SecretFileVar: filepath.Join(dir, "none")}, "TRACEFLAKE_SECRET_FILE: open"},
-		{"folder for a secret", map[string]string{setup.StoreVar: store, setup.SecretFileVar: dir}, "TRACEFLAKE_SECRET_FILE: randflake: keyring: read"},
-		{"bad secret", map[string]string{setup.StoreVar: store, setup.SecretFileVar: file(t, secret[:30])}, "line 1 has 30 characters"},
-		{"unknown store", map[string]string{setup.StoreVar: "redis://user:hunter2@host", setup.SecretFileVar: good}, "TRACEFLAKE_STORE: lease: unknown kind of store; what its address may begin with: bolt, setup-test"},
-		{"driver refuses", map[string]string{setup.StoreVar: "setup-test:refuse", setup.SecretFileVar: good}, "TRACEFLAKE_STORE: the driver refuses"},
-		{"TTL no duration", map[string]string{setup.StoreVar: store, setup.SecretFileVar: good, setup.TTLVar: "10"}, `TRACEFLAKE_TTL: "10" is no duration`},
-		{"TTL short", map[string]string{setup.StoreVar: store, setup.SecretFileVar: good, setup.TTLVar: "1s"}, "TRACEFLAKE_TTL: 1s is not from 2s to 24h"},
-		{"TTL long", map[string]string{setup.StoreVar: store, setup.SecretFileVar: good, setup.TTLVar: "25h"}, "TRACEFLAKE_TTL: 25h0m0s is not"},
-		{"TTL too long for bolt", map[string]string{setup.StoreVar: bolt, setup.TTLVar: "11m"}, "a TTL of 11m0s is more than the 10m0s that a file grants"},
-		{"no blocks", map[string]string{setup.StoreVar: store, setup.SecretFileVar: good, setup.MaxBlocksVar: "0"}, "TRACEFLAKE_MAX_BLOCKS: "},
-		{"nodes", map[string]string{setup.StoreVar: store, setup.SecretFileVar: good, setup.NodesVar: "0-8"}, `TRACEFLAKE_NODES: "0-8" is not of the form FIRST+COUNT`},
-		{"too many nodes", map[string]string{setup.StoreVar: store, setup.SecretFileVar: good, setup.NodesVar: "8+131072"}, "TRACEFLAKE_NODES"},
-		{"unaligned nodes", map[string]string{setup.StoreVar: store, setup.SecretFileVar: good, setup.NodesVar: "4+8", setup.BlockSizeVar: "8"}, "TRACEFLAKE_NODES, TRACEFLAKE_BLOCK_SIZE: lease: invalid request"},
-		{"block size", map[string]string{setup.StoreVar: store, setup.SecretFileVar: good, setup.BlockSizeVar: "3"}, "TRACEFLAKE_NODES, TRACEFLAKE_BLOCK_SIZE: lease: invalid request: block size 3"},
-		{"block size no number", map[string]string{setup.StoreVar: store, setup.SecretFileVar: good, setup.BlockSizeVar: "-8"}, "TRACEFLAKE_BLOCK_SIZE: "},
-		{"bolt with a fleet's secret", map[string]string{setup.StoreVar: bolt, setup.SecretFileVar: good}, "with a fleet's secret this host needs nodes of its own"},
+		{"strict without store", map[string]string{setup.StrictVar: "1"}, "TRACEFLAKE_STRICT is set, but TRACEFLAKE_STORE is not"},
+		{"strict, perhaps", map[string]string{setup.StoreVar: store, setup.StrictVar: "perhaps"}, `TRACEFLAKE_STRICT="perhaps": want 1 or 0`},
+		{"store without secret", map[string]string{setup.StoreVar: store},
+			"TRACEFLAKE_STORE=setup-test://host: this store has no secret of its own; set TRACEFLAKE_SECRET_FILE"},
+		{"missing secret", fleet(setup.SecretFileVar, filepath.Join(dir, "none")), "TRACEFLAKE_SECRET_FILE: open"},
+		{"folder for a secret", fleet(setup.SecretFileVar, dir), "TRACEFLAKE_SECRET_FILE: randflake: keyring: read"},
+		{"bad secret", fleet(setup.SecretFileVar, file(t, secret[:30])), "line 1 has 30 characters"},
+		{"unknown store", fleet(setup.StoreVar, "redis://user:hunter2@host"),
+			"TRACEFLAKE_STORE=redis://host: lease: unknown kind of store; its URL must begin with one of: bolt, setup-test"},
+		{"store not imported", fleet(setup.StoreVar, "postgres://user:hunter2@host/db?sslmode=disable"),
+			`TRACEFLAKE_STORE=postgres://host/db: lease: unknown kind of store: postgres: ` +
+				`import _ "github.com/traceflake/traceflake/randflake/lease/pgstore"`},
+		{"slash in the password", fleet(setup.StoreVar, "etcds://user:hunter2/hunter2@a:1,b:2/prefix"),
+			`TRACEFLAKE_STORE=etcds://a:1,b:2/prefix: lease: unknown kind of store: etcds: ` +
+				`import _ "github.com/traceflake/traceflake/randflake/lease/etcdstore"`},
+		{"password as a parameter", fleet(setup.StoreVar, "redis://host/db?password=x@hunter2"), "TRACEFLAKE_STORE=redis://…: "},
+		{"question mark in the password", fleet(setup.StoreVar, "redis://user:hunter2?@host"), "TRACEFLAKE_STORE=redis://…: "},
+		{"no URL", fleet(setup.StoreVar, "host=db password=hunter2"), "TRACEFLAKE_STORE=…: lease: unknown kind of store"},
+		{"driver refuses", fleet(setup.StoreVar, "setup-test://refuse"), "TRACEFLAKE_STORE=setup-test://refuse: the driver refuses"},
+		{"TTL no duration", fleet(setup.TTLVar, "10"), `TRACEFLAKE_TTL="10": want a duration such as 10m`},
+		{"TTL short", fleet(setup.TTLVar, "1s"), `TRACEFLAKE_TTL="1s": want 2s to 24h0m0s`},
+		{"TTL long", fleet(setup.TTLVar, "25h"), `TRACEFLAKE_TTL="25h": want 2s to`},
+		{"TTL too long for bolt", map[string]string{setup.StoreVar: bolt, setup.TTLVar: "11m"},
+			"a TTL of 11m0s is more than the 10m0s that a file grants"},
+		{"no blocks", fleet(setup.MaxBlocksVar, "0"), `TRACEFLAKE_MAX_BLOCKS="0": want a number from 1 on`},
+		{"nodes", fleet(setup.NodesVar, "0-8"), `TRACEFLAKE_NODES="0-8": want FIRST+COUNT, such as 0+1024`},
+		{"too many nodes", fleet(setup.NodesVar, "8+131072"), `TRACEFLAKE_NODES="8+131072": want FIRST+COUNT`},
+		{"unaligned nodes", fleet(setup.NodesVar, "4+8", setup.BlockSizeVar, "8"),
+			"TRACEFLAKE_NODES=4+8: want multiples of 8, which is TRACEFLAKE_BLOCK_SIZE"},
+		{"nodes unaligned in a new file", map[string]string{setup.StoreVar: bolt, setup.NodesVar: "4+8"},
+			"TRACEFLAKE_NODES=4+8: boltstore: lease: invalid request: nodes 4+8, want multiples of the block size, 8"},
+		{"block size", fleet(setup.BlockSizeVar, "3"), `TRACEFLAKE_BLOCK_SIZE="3": want a power of two from 1 to 131072`},
+		{"block size too large", fleet(setup.BlockSizeVar, "262144"), `TRACEFLAKE_BLOCK_SIZE="262144": want a power of two from 1 to 131072`},
+		{"block size no number", fleet(setup.BlockSizeVar, "-8"), `TRACEFLAKE_BLOCK_SIZE="-8": want a power of two`},
+		{"another block size", map[string]string{setup.StoreVar: "bolt:" + used, setup.BlockSizeVar: "16"},
+			"TRACEFLAKE_BLOCK_SIZE=16: boltstore: "},
+		{"another block size, what to do", map[string]string{setup.StoreVar: "bolt:" + used, setup.BlockSizeVar: "16"},
+			"8 nodes, not 16; unset it to use the store's (TRACEFLAKE_STORE=bolt:" + used + ")"},
+		{"bolt with a fleet's secret", map[string]string{setup.StoreVar: bolt, setup.SecretFileVar: good},
+			"with a fleet's secret this host needs nodes of its own"},
 		{"bolt without a path", map[string]string{setup.StoreVar: "bolt:"}, "no path"},
+		{"bolt without its folder", map[string]string{setup.StoreVar: "bolt:" + filepath.Join(dir, "missing", "leases.db")},
+			"the folder " + filepath.Join(dir, "missing") + " is not there; make it"},
+		{"bolt below a file", map[string]string{setup.StoreVar: "bolt:" + filepath.Join(used, "leases.db")},
+			"the folder " + used + " is not there"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			env(t, c.vars)
-			g, shutdown, err := setup.FromEnv(t.Context())
+			g, err := setup.FromEnv(t.Context())
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Fatalf("got %v, want %q", err, c.want)
 			}
-			if g != nil || shutdown != nil {
+			if g != nil {
 				t.Error("a generator with an error")
 			}
 			for _, hidden := range []string{"hunter2", secret[:8]} {
@@ -260,15 +513,17 @@ func TestBadValues(t *testing.T) {
 			}
 		})
 	}
-	if _, err := os.Stat(filepath.Join(dir, "leases.db")); err == nil {
-		t.Error("a bad configuration made a file")
+	for _, made := range []string{"leases.db", "missing"} {
+		if _, err := os.Stat(filepath.Join(dir, made)); err == nil {
+			t.Errorf("a bad configuration made %s", made)
+		}
 	}
 }
 
 // A store that is closed after a bad configuration is not left open.
 func TestClosesTheStoreItRefuses(t *testing.T) {
 	env(t, map[string]string{setup.StoreVar: "setup-test:x"})
-	if _, _, err := setup.FromEnv(t.Context()); !errors.Is(err, setup.ErrConfig) || opened.closed != 1 {
+	if _, err := setup.FromEnv(t.Context()); !errors.Is(err, setup.ErrConfig) || opened.closed != 1 {
 		t.Errorf("%v, closed %d times", err, opened.closed)
 	}
 }

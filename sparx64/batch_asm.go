@@ -7,25 +7,25 @@ import (
 	"slices"
 )
 
-// backend is a way through a batch.
+// backend is an implementation of batch encryption and decryption.
 type backend struct {
 	name string
-	// have is whether this processor has the instructions.
+	// have reports whether this processor has the instructions.
 	have bool
 	// width is a number of blocks: the assembly takes any multiple of it.
 	width int
-	// worthwhile is the number of blocks from which it is faster to fill up to
-	// width, and to throw the excess away, than to go one by one.
+	// worthwhile is the number of blocks from which padding to width and
+	// discarding the excess is faster than encrypting them one by one.
 	worthwhile int
 }
 
 var portable = &backend{name: "portable", have: true, width: math.MaxInt, worthwhile: math.MaxInt}
 
-// using is the fastest backend. It never changes but in tests, which try all.
+// using is the fastest backend. Only tests change it, to try all of them.
 var using = backends[slices.IndexFunc(backends, func(b *backend) bool { return b.have })]
 
 // atOnce bounds the time in assembly, which a garbage collection cannot
-// interrupt, to some ten microseconds. It is a multiple of every width.
+// interrupt, to about ten microseconds. It is a multiple of every width.
 const atOnce = 4096
 
 func encryptBatch(s *schedule, dst, src []uint64) {

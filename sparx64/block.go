@@ -4,7 +4,7 @@ import "math/bits"
 
 // encrypt is the cipher as the paper writes it: eight steps, each three rounds
 // of SPECKEY on both branches and one linear layer, then whitening. The
-// branches are written side by side, so that the processor runs them so.
+// branches are interleaved, so that the processor runs them in parallel.
 func (s *schedule) encrypt(block uint64) uint64 {
 	x0, x1, x2, x3 := split(block)
 	for i := 0; i < steps*branches*subkeys; i += branches * subkeys {

@@ -9,7 +9,6 @@
 //
 // A block as a uint64 is its eight bytes in big-endian order.
 //
-// Batches go through AVX-512 (F, BW and VBMI2) or AVX2 on amd64, where the
-// processor has them, and through NEON on arm64. The build tag purego leaves
-// only the portable code.
+// Batches use AVX-512 (F, BW and VBMI2) or AVX2 on amd64, if the processor has
+// them, and NEON on arm64. The build tag purego leaves only the portable code.
 package sparx64

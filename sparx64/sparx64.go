@@ -27,8 +27,8 @@ type Cipher struct {
 	keys schedule
 }
 
-// NewCipher returns the cipher under key, which has [KeySize] bytes; another
-// length is a [KeySizeError]. The key is copied.
+// NewCipher returns the cipher under key, which must have [KeySize] bytes; for
+// any other length the error is a [KeySizeError]. The key is copied.
 func NewCipher(key []byte) (*Cipher, error) {
 	if len(key) != KeySize {
 		return nil, KeySizeError(len(key))
@@ -59,8 +59,8 @@ func (c *Cipher) EncryptUint64(block uint64) uint64 { return c.keys.encrypt(bloc
 // DecryptUint64 is the inverse of EncryptUint64.
 func (c *Cipher) DecryptUint64(block uint64) uint64 { return c.keys.decrypt(block) }
 
-// EncryptUint64s encrypts every block of src into dst, the fastest way there
-// is. dst is at least as long as src; the two may be the same slice or share
+// EncryptUint64s encrypts every block of src into dst with the fastest backend.
+// dst must be at least as long as src; the two must be the same slice or share
 // no element. It panics otherwise.
 func (c *Cipher) EncryptUint64s(dst, src []uint64) {
 	dst = checkBatch(dst, src)
@@ -73,7 +73,7 @@ func (c *Cipher) DecryptUint64s(dst, src []uint64) {
 	decryptBatch(&c.keys, dst, src)
 }
 
-// Format keeps the round keys, which give the key away, out of logs.
+// Format keeps the round keys, which reveal the key, out of logs.
 func (Cipher) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte("sparx64.Cipher(hidden)")) }
 
 func checkBlocks(dst, src []byte) {

@@ -1,7 +1,7 @@
 // Package traceid reads the trace IDs that package idgen makes: their time,
 // their place in the millisecond, the bounds of a time in a sorted table and,
-// with the fleet's secrets, which node made them. It needs OpenTelemetry's API
-// only, not its SDK, and makes no IDs.
+// with the fleet's secrets, which node made them. It needs only OpenTelemetry's
+// API, not its SDK, and makes no IDs.
 //
 //	trace ID, 16 bytes, big-endian
 //	 127                         87 86              64 63                                            0
@@ -10,7 +10,7 @@
 //	+------------------------------+------------------+-----------------------------------------------+
 //
 // The high half is clear: [Time], [Sequence], [Min] and [Max] need no secret.
-// Every 16 bytes have some time: [Plausible] reports whether it makes sense.
+// Any 16 bytes decode to some time: [Plausible] reports whether it makes sense.
 // The low half is decoded with a [randflake.Keyring]: see [Inspect] and, for
 // IDs that callers send, [Verifier].
 package traceid

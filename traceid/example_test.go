@@ -35,8 +35,8 @@ func ExampleMin() {
 	// 	AND '16c6eab0f07fffffffffffffffffffff'
 }
 
-// An old record gets an ID of its own time. Generator.NewTraceIDAt of package
-// idgen makes unique ones.
+// An old record gets an ID with its own time. Generator.NewTraceIDAt of package idgen makes
+// unique ones.
 func ExampleNew() {
 	at := time.Date(2021, 5, 6, 7, 8, 9, 0, time.UTC)
 	id, err := traceid.New(at, 0, 0x0123456789abcdef)

@@ -15,7 +15,7 @@ import (
 // noon is some time at which everything works.
 var noon = time.Date(2026, 3, 14, 12, 0, 0, 500_000_000, time.UTC)
 
-// fixed is a clock that stands still.
+// fixed is a clock that does not move.
 type fixed time.Time
 
 func (c fixed) Now() time.Time       { return time.Time(c) }

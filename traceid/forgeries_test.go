@@ -44,7 +44,7 @@ func (f forger) low(codec *randflake.Codec, at time.Time) uint64 {
 	return uint64(id)
 }
 
-// high returns a clear half that tells at.
+// high returns a clear half with the time at.
 func (f forger) high(at time.Time) uint64 {
 	high, _ := halves(traceid.Min(at))
 	return high | f.Uint64N(1<<23)
@@ -57,10 +57,10 @@ func (f forger) made(codec *randflake.Codec, from, to time.Time) trace.TraceID {
 }
 
 // Ten million forged IDs of several kinds: what passes is what the arithmetic
-// says. "strict" is a verifier as it comes, with two secrets. Of it so few pass
-// that a count proves little, so "wide" has a tolerance of half a day, for which
-// the same arithmetic speaks of hundreds. "plausible" is strict with a second
-// rule, five minutes.
+// says. "strict" is a default verifier with two secrets. Of it so few pass that
+// a count proves little, so "wide" has a tolerance of half a day, for which the
+// same arithmetic speaks of hundreds. "plausible" is strict with a second rule,
+// five minutes.
 func TestTenMillionForgeries(t *testing.T) {
 	keyring := newKeyring(t, fleetSecret, "the last secret!")
 	fleet, another := keyring.Codec(), newKeyring(t, "another secret!!").Codec()
@@ -75,8 +75,8 @@ func TestTenMillionForgeries(t *testing.T) {
 		traceid.NewVerifier(keyring, clock, traceid.WithTolerance(wide)),
 		traceid.NewVerifier(keyring, clock, traceid.WithPlausible(plausible)),
 	}
-	// The chance of a low half that nobody with a secret made: window in seconds
-	// times secrets of 2^30.
+	// The chance of a low half made without a secret: window in seconds times
+	// secrets of 2^30.
 	agrees := func(tolerance time.Duration) float64 {
 		return (2*tolerance.Seconds() + 1) * float64(len(keyring.Codecs())) / (1 << 30)
 	}

@@ -8,18 +8,17 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// Info is what a trace ID says. For a foreign ID the fields are what its bits
-// happen to mean.
+// Info is the content of a trace ID. For a foreign ID the fields have no meaning.
 type Info struct {
 	TraceID  trace.TraceID
 	Time     time.Time       // of the clear half, a whole millisecond
 	Sequence uint32          // of the clear half, within that millisecond
 	Low      randflake.ID    // the low half as it stands
 	Parts    randflake.Parts // the low half decoded; zero without a secret
-	// Agree is whether the two halves tell the same time, as far as a
-	// generator's halves may lie apart. They do not for an ID made under
-	// another secret, for a foreign or a random one, nor for one made by
-	// NewTraceIDAt, whose Parts.Time is when the record was given its ID.
+	// Agree is whether the times of the two halves differ by no more than those
+	// of a generator may. It is false for an ID made under another secret, for
+	// a foreign or a random one, and for one made by NewTraceIDAt, whose
+	// Parts.Time is when the record was given its ID.
 	Agree bool
 	// Secret is the number, from 0, of the secret under which the halves
 	// agree, or -1.
@@ -27,8 +26,8 @@ type Info struct {
 }
 
 // Inspect decodes both halves of a trace ID under each secret of k and returns
-// what it says under the first whose halves agree. If none does, Parts are
-// those of the secret that makes IDs. If k is nil, only the clear half is
+// the result of the first under which they agree. If there is none, Parts are
+// decoded with the secret that makes IDs. If k is nil, only the clear half is
 // decoded.
 func Inspect(k *randflake.Keyring, id trace.TraceID) Info {
 	info := Info{TraceID: id, Time: Time(id), Sequence: Sequence(id), Low: Low(id), Secret: -1}
@@ -45,8 +44,9 @@ func Inspect(k *randflake.Keyring, id trace.TraceID) Info {
 	return info
 }
 
-// agree reports whether the halves of an ID may tell these times. Both run
-// ahead of one clock by at most tolerance; the low one is cut to its second.
+// agree reports whether the halves of one ID may have these times. Both run
+// ahead of one clock by at most tolerance; the low one is truncated to its
+// second.
 func agree(clear, second time.Time, tolerance time.Duration) bool {
 	d := clear.Sub(second)
 	return d >= -tolerance && d < tolerance+time.Second

@@ -52,3 +52,22 @@ func TestInspect(t *testing.T) {
 		t.Errorf("of the invalid ID: %+v", zero)
 	}
 }
+
+// The halves agree as far apart as a generator with the default bound makes them.
+func TestInspectTolerates(t *testing.T) {
+	k := newKeyring(t, fleetSecret)
+	second := noon.Truncate(time.Second)
+	for _, c := range []struct {
+		ahead time.Duration // of the clear half
+		agree bool
+	}{
+		{-2001 * time.Millisecond, false},
+		{-2 * time.Second, true},
+		{2999 * time.Millisecond, true},
+		{3 * time.Second, false},
+	} {
+		if got := traceid.Inspect(k, assemble(t, k, second.Add(c.ahead), second)); got.Agree != c.agree {
+			t.Errorf("the clear half %s ahead: %+v", c.ahead, got)
+		}
+	}
+}

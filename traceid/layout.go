@@ -19,7 +19,7 @@ const EpochMillis = 1_577_836_800_000
 const (
 	// SequenceBits is the width of the sequence.
 	SequenceBits = 23
-	// MaxSequence is the highest place in a millisecond.
+	// MaxSequence is the highest sequence number in a millisecond.
 	MaxSequence = 1<<SequenceBits - 1
 	// MaxMillis is the last millisecond, counted from EpochMillis:
 	// 2089-09-06T15:47:35.551Z.
@@ -38,10 +38,10 @@ var (
 	ErrInvalidParts = errors.New("traceid: invalid parts")
 )
 
-// New puts a trace ID together. It has t's millisecond, a place in it from 0
-// to [MaxSequence], and a low half, which is not zero. In the very first
+// New returns the trace ID of t's millisecond, a sequence number from 0 to
+// [MaxSequence], and a low half, which must not be zero. In the very first
 // millisecond the sequence begins at 1: a high half of zero is what 64-bit IDs
-// have. New does not make the ID unique; that is up to its parts.
+// have. New does not make the ID unique; the caller must.
 //
 // Errors: [ErrBeforeEpoch], [ErrAfterEnd], [ErrInvalidParts].
 func New(t time.Time, sequence uint32, low randflake.ID) (trace.TraceID, error) {
@@ -50,7 +50,7 @@ func New(t time.Time, sequence uint32, low randflake.ID) (trace.TraceID, error) 
 	case err != nil:
 		return trace.TraceID{}, err
 	case sequence > MaxSequence:
-		return trace.TraceID{}, fmt.Errorf("%w: the sequence is %d, at most %d fits", ErrInvalidParts, sequence, MaxSequence)
+		return trace.TraceID{}, fmt.Errorf("%w: the sequence is %d, the maximum is %d", ErrInvalidParts, sequence, MaxSequence)
 	case ms == 0 && sequence == 0:
 		return trace.TraceID{}, fmt.Errorf("%w: the high half would be zero, so the first millisecond begins at sequence 1", ErrInvalidParts)
 	case low == 0:
@@ -65,7 +65,8 @@ func Time(id trace.TraceID) time.Time {
 	return time.UnixMilli(EpochMillis + int64(high(id)>>SequenceBits)).UTC()
 }
 
-// Sequence returns the place of id within its millisecond, 0 to [MaxSequence].
+// Sequence returns the sequence number of id within its millisecond, 0 to
+// [MaxSequence].
 func Sequence(id trace.TraceID) uint32 {
 	return uint32(high(id) & MaxSequence)
 }
@@ -73,9 +74,9 @@ func Sequence(id trace.TraceID) uint32 {
 // Low returns the low half: a Randflake ID if the trace ID is ours.
 func Low(id trace.TraceID) randflake.ID { return randflake.ID(binary.BigEndian.Uint64(id[8:])) }
 
-// Plausible reports whether id might be ours: its high half is not zero, as it
-// is for 64-bit IDs, and its time lies in [now-maxAge, now+skew]. Of random
-// IDs, a share of (maxAge+skew) / 69.7 years passes.
+// Plausible reports whether id might be ours: its high half is not zero, as
+// that of a 64-bit ID is, and its time lies in [now-maxAge, now+skew]. A
+// fraction of (maxAge+skew) / 69.7 years of random IDs passes.
 func Plausible(id trace.TraceID, now time.Time, maxAge, skew time.Duration) bool {
 	t := Time(id)
 	return high(id) != 0 && !t.Before(now.Add(-maxAge)) && !t.After(now.Add(skew))
@@ -83,7 +84,7 @@ func Plausible(id trace.TraceID, now time.Time, maxAge, skew time.Duration) bool
 
 // Min returns the lowest trace ID of t's millisecond, the lower bound of a
 // range query. A time before 2020 counts as the first millisecond, one past
-// 2089 as the last. The bound itself may be no valid ID.
+// 2089 as the last. The bound itself may not be a valid ID.
 func Min(t time.Time) trace.TraceID {
 	return join(clamp(t)<<SequenceBits, 0)
 }

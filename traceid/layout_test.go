@@ -154,3 +154,14 @@ func TestNew(t *testing.T) {
 		}
 	}
 }
+
+// Milliseconds of far years overflow, and may look like those of ours.
+func TestMillisOfAFarYear(t *testing.T) {
+	const wrap = 18_446_744_073_709_552 // seconds: the next one after 2^64 ms
+	for _, s := range []int64{wrap, -wrap} {
+		far := time.Unix(s+noon.Unix(), 0)
+		if ms, err := traceid.Millis(far); err == nil {
+			t.Errorf("year %d is millisecond %d", far.Year(), ms)
+		}
+	}
+}

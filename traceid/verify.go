@@ -9,8 +9,9 @@ import (
 )
 
 // DefaultTolerance is by how much the halves of an ID may disagree, beyond the
-// second that the low one is cut to. It is also how far a generator of package
-// idgen runs ahead of its clock, and how far back it lets the clock step.
+// second to which the low one is truncated. It is also how far a generator of
+// package idgen runs ahead of its clock, and how far it lets the clock step
+// back.
 const DefaultTolerance = 2 * time.Second
 
 const (
@@ -18,15 +19,15 @@ const (
 	defaultSkew   = time.Minute
 )
 
-// Verifier distinguishes trace IDs that this fleet made from others. It is safe for
-// concurrent use. The zero Verifier refuses everything.
+// Verifier distinguishes trace IDs that this fleet made from others. It is safe
+// for concurrent use. The zero Verifier refuses everything.
 //
-// Its answer is a hint of origin, not authentication. It stops garbage and
-// IDs made up at random: 5 in 2^30 of those pass for each secret. It does not
-// stop an ID that was seen and is sent again, nor one put together from the
-// low half of a real trace ID, or a real span ID, and a clear half that fits
-// it. It also refuses IDs made by the random fallback, by NewTraceIDAt, and on
-// clients, which have no secret; [WithPlausible] lets those pass.
+// Its answer is a hint of origin, not authentication. It stops garbage and IDs
+// made up at random: 5 in 2^30 of those pass for each secret. It does not stop
+// a replayed ID, nor one that combines the low half of a real trace ID, or a
+// real span ID, with a matching clear half. It also refuses IDs made by the
+// random fallback, by NewTraceIDAt, and by clients, which have no secret;
+// [WithPlausible] lets those pass.
 type Verifier struct {
 	codecs                  []*randflake.Codec
 	tolerance, maxAge, skew time.Duration
@@ -42,9 +43,9 @@ type verifierOptionFunc func(*Verifier)
 func (f verifierOptionFunc) applyVerifier(v *Verifier) { f(v) }
 
 // WithTolerance sets by how much the two halves may disagree beyond the second
-// that the low one is cut to; the default is [DefaultTolerance]. A source that
-// borrows further ahead needs its own bound here. Each second lets two more of
-// 2^30 forgeries pass.
+// to which the low one is truncated; the default is [DefaultTolerance]. A
+// source that borrows further ahead needs a larger bound here. Each second lets
+// two more of 2^30 forgeries pass.
 func WithTolerance(d time.Duration) VerifierOption {
 	return verifierOptionFunc(func(v *Verifier) { v.tolerance = max(d, 0) })
 }
@@ -65,20 +66,21 @@ func WithSkew(d time.Duration) VerifierOption {
 // layout, those of the random fallback and of zero configuration. Without this
 // option they are refused. A negative maxAge is 0.
 //
-// It gives up the hint of origin: whoever knows the layout can make any number
-// of IDs that pass. It still refuses what was not made in this layout, or not
-// now: 64-bit IDs, UUIDs and ULIDs, whose time reads as years ago, old IDs, and
-// random bits except for a share of (maxAge+skew) / 69.7 years. Choose minutes,
-// and a skew as large as the clocks of clients run ahead.
+// It gives up the hint of origin: anyone who knows the layout can make any
+// number of IDs that pass. It still refuses IDs that are old or not of this
+// layout: 64-bit IDs, UUIDs and ULIDs, whose time reads as years ago, and all
+// random bits except a fraction of (maxAge+skew) / 69.7 years. Choose minutes,
+// and a skew as large as clients' clocks run ahead.
 func WithPlausible(maxAge time.Duration) VerifierOption {
 	return verifierOptionFunc(func(v *Verifier) { v.plausible = max(maxAge, 0) })
 }
 
-// WithClock sets the clock, for tests.
-func WithClock(c randflake.Clock) VerifierOption {
+// WithClock sets the clock, of which only Now is read; the default, and nil, is
+// [randflake.SystemClock]. It must be safe for concurrent use.
+func WithClock(clock randflake.Clock) VerifierOption {
 	return verifierOptionFunc(func(v *Verifier) {
-		if c != nil {
-			v.clock = c
+		if clock != nil {
+			v.clock = clock
 		}
 	})
 }

@@ -1,9 +1,9 @@
-// Package btree answers: what do keys of different kinds cost a B-tree?
+// Package btree answers: what do different kinds of keys cost in a B-tree?
 //
-// An ID is often the primary key of a table in PostgreSQL. Keys in no order touch
-// pages all over the index: it gets larger, more pages are split, and more of
-// them go to the WAL as a whole. Rows are inserted into a real PostgreSQL and
-// what it did is read from its own statistics.
+// An ID is often the primary key of a table in PostgreSQL. Unordered keys touch
+// pages all over the index: it gets larger, more pages are split, and more full
+// pages go to the WAL. Rows are inserted into a real PostgreSQL, and the costs are
+// read from its own statistics.
 package btree
 
 import (
@@ -29,7 +29,7 @@ const perCommit = 1000
 
 // quarters is how many checkpoints there are, in equal parts of the rows. The
 // first change of a page after one puts the whole page into the WAL, which is
-// what keys in no order cost in the long run.
+// the long-term cost of unordered keys.
 const quarters = 4
 
 // tries is how often each kind of key is inserted into a new table.
@@ -70,7 +70,7 @@ type tree struct {
 	took               time.Duration
 }
 
-// Costs are what PostgreSQL was asked.
+// Costs are the figures of all kinds of keys.
 type Costs struct {
 	version string
 	buffers int64 // shared_buffers, in bytes
@@ -78,7 +78,7 @@ type Costs struct {
 	trees   []tree // of the median time
 }
 
-// Measure inserts rows with each kind of key, some times.
+// Measure inserts rows with each kind of key, several times.
 func Measure(ctx context.Context, progress io.Writer, rows int) (b Costs, err error) {
 	server, err := embedded.Postgres(ctx)
 	if err != nil {
@@ -99,8 +99,8 @@ func insertAll(ctx context.Context, progress io.Writer, dsn string, rows int) (b
 	if err := conn.QueryRow(ctx, server).Scan(&b.version, &b.buffers); err != nil {
 		return b, err
 	}
-	// pg_walinspect reads what a checkpoint would throw away, and no checkpoint
-	// may come but at the same rows for every key.
+	// pg_walinspect reads what a checkpoint would remove, and checkpoints must
+	// happen at the same rows for every key.
 	for _, sql := range []string{
 		"CREATE EXTENSION pg_walinspect", "CREATE EXTENSION pgstattuple",
 		"ALTER SYSTEM SET wal_keep_size = '8GB'", "ALTER SYSTEM SET max_wal_size = '64GB'", "ALTER SYSTEM SET checkpoint_timeout = '1d'",

@@ -1,4 +1,4 @@
-// Package builds answers: what do the assembly and the linkname of procPin buy?
+// Package builds answers: what do the assembly and the linkname of procPin gain?
 //
 // IDs are made by the cipher's assembly, with AVX-512 where there is one, and
 // each processor's batch is found by a function of the runtime that Go does not
@@ -22,12 +22,12 @@ import (
 	"github.com/traceflake/traceflake/bench/internal/text"
 )
 
-// Build is a way to build and start the program that is measured.
+// Build is a way to build and start the measured program.
 type Build struct {
 	What, Tags, GODEBUG string
 }
 
-// Builds lists them; the first leaves nothing out.
+// Builds lists all builds; the first is complete.
 var Builds = []Build{
 	{What: "nothing left out"},
 	{What: "without AVX-512: `GODEBUG=cpu.avx512f=off`", GODEBUG: "cpu.avx512f=off"},
@@ -43,7 +43,7 @@ type Figures struct {
 	IDsRatio, SpanRatio Number
 }
 
-// Number is NaN where too few turns had their CPU, which is null in JSON.
+// Number is NaN if too few turns had their CPU; it is null in JSON.
 type Number float64
 
 // MarshalJSON implements [json.Marshaler].
@@ -63,7 +63,7 @@ func (n *Number) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*float64)(n))
 }
 
-// program is what is measured.
+// program is the measured program.
 const program = "github.com/traceflake/traceflake/bench/builds/one"
 
 // Measure measures every build.

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// cost is what a query really read, as the median over its samples, with
+// cost is what a query actually read, the median over its samples, with
 // ClickHouse's caches empty.
 type cost struct {
 	Rows  float64
@@ -24,8 +24,13 @@ type times struct {
 	Busy, Busy99       float64 // warm, while inserts run at a steady rate
 }
 
-// samples of each kind of query, each of them run so often with warm caches.
-const samples, runs = 8, 3
+// samples of each kind of query are counted, and the first of them timed: once
+// with caches empty, and with caches warm so often, or for so long.
+const (
+	samples, timed = 6, 4
+	runs           = 25
+	budget         = time.Second
+)
 
 // Inserts that run beside queries: so many spans, so often.
 const (
@@ -33,7 +38,7 @@ const (
 	busyInterval = 500 * time.Millisecond
 )
 
-// reads asks all samples once and counts.
+// reads runs all samples once and counts.
 func (d *dataset) reads(ctx context.Context, ask asker, table string, questions map[string][]question) (map[string]cost, error) {
 	costs := map[string]cost{}
 	for _, kind := range kinds {
@@ -57,16 +62,12 @@ func (d *dataset) reads(ctx context.Context, ask asker, table string, questions 
 	return costs, nil
 }
 
-// times asks all samples with caches empty, then with them warm, alone and while
-// spans come in.
+// times runs all samples with caches empty, then with them warm, alone and during
+// inserts.
 func (d *dataset) times(ctx context.Context, l layout, table string, questions map[string][]question) (map[string]times, error) {
 	all := map[string]times{}
 	for _, kind := range kinds {
-		cold, err := d.wall(ctx, l.ask, table, questions[kind], 1, d.forget)
-		if err != nil {
-			return nil, err
-		}
-		warm, err := d.wall(ctx, l.ask, table, questions[kind], runs, nil)
+		cold, warm, err := d.wall(ctx, l.ask, table, questions[kind])
 		if err != nil {
 			return nil, err
 		}
@@ -76,7 +77,7 @@ func (d *dataset) times(ctx context.Context, l layout, table string, questions m
 	ended := make(chan error, 1)
 	go func() { ended <- d.keepInserting(inserting, table, l.IDs) }()
 	for _, kind := range kinds {
-		busy, err := d.wall(ctx, l.ask, table, questions[kind], runs, nil)
+		_, busy, err := d.wall(ctx, l.ask, table, questions[kind])
 		if err != nil {
 			stop()
 			return nil, errors.Join(err, <-ended)
@@ -105,34 +106,38 @@ func (d *dataset) keepInserting(ctx context.Context, table, kind string) error {
 	}
 }
 
-// wall are the times of all samples in milliseconds, after one run that does
-// not count or after what before does.
-func (d *dataset) wall(ctx context.Context, ask asker, table string, questions []question, runs int, before func(context.Context) error) ([]float64, error) {
-	var all []float64
-	for _, q := range questions {
+// wall are the times of all samples in milliseconds: the first run of each, with
+// caches empty, and those after it.
+func (d *dataset) wall(ctx context.Context, ask asker, table string, questions []question) (cold, warm []float64, err error) {
+	for _, q := range questions[:min(timed, len(questions))] {
 		run, err := ask(table, q)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		for i := range runs + 1 {
-			if before != nil {
-				if err := before(ctx); err != nil {
-					return nil, err
-				}
-			}
+		if err := d.forget(ctx); err != nil {
+			return nil, nil, err
+		}
+		one := func() (float64, error) {
 			start := time.Now()
 			if _, err := d.Query(ctx, whole(run)); err != nil {
-				return nil, fmt.Errorf("%s: %w", run, err)
+				return 0, fmt.Errorf("%s: %w", run, err)
 			}
-			if i > 0 || before != nil {
-				all = append(all, float64(time.Since(start).Microseconds())/1e3)
+			return float64(time.Since(start).Microseconds()) / 1e3, nil
+		}
+		first, err := one()
+		if err != nil {
+			return nil, nil, err
+		}
+		cold = append(cold, first)
+		for i, since := 0, time.Now(); i == 0 || i < runs && time.Since(since) < budget; i++ {
+			again, err := one()
+			if err != nil {
+				return nil, nil, err
 			}
-			if before != nil && i+1 == runs {
-				break
-			}
+			warm = append(warm, again)
 		}
 	}
-	return all, nil
+	return cold, warm, nil
 }
 
 // forget empties ClickHouse's caches. The kernel's stays.
@@ -146,7 +151,7 @@ func (d *dataset) forget(ctx context.Context) error {
 }
 
 // whole makes the engine read all columns of the result and return one number.
-// What it finds out about conditions it shall not keep for the next run.
+// The query condition cache must not help the next run.
 func whole(run string) string {
 	const forgetful = "\nSETTINGS use_query_condition_cache = 0"
 	settings := forgetful

@@ -27,7 +27,7 @@ var day = time.Date(2026, 10, 14, 0, 0, 0, 0, time.UTC)
 // block is how many spans go into an INSERT, as a busy Collector's batches do.
 const block = 100_000
 
-// dataset is one day of spans in the order in which they come in.
+// dataset is one day of spans in the order in which they arrive.
 type dataset struct {
 	*embedded.Engine
 	spans int // there are, about what was asked for

@@ -14,7 +14,7 @@ var (
 	lookupTable string
 )
 
-// layout is a table, the kind of IDs in it and the way to ask it.
+// layout is a table, the kind of IDs in it and the way to query it.
 type layout struct {
 	Name, About string
 	IDs         string
@@ -40,8 +40,8 @@ func collectorWithLookup(table string) ([]string, error) {
 	return append(all, strings.Split(strings.ReplaceAll(lookupTable, "{table}", table), ";\n")...), err
 }
 
-// layouts are what is compared. The first is what there is without this
-// project, the next three are what it ships.
+// layouts are compared. The first is the state without this project, the next
+// three are what it ships.
 var layouts = []layout{
 	{"collector", "the exporter's table and its lookup table", "random", collectorWithLookup, byLookup, byBloom, "the same, the bloom filter alone", true},
 	{"overlay", "the exporter's table, the window from the ID", "ours", collector, bySchema(clickhouse.Overlay), nil, "", true},

@@ -85,20 +85,19 @@ func (d *dataset) run(ctx context.Context, l layout, out io.Writer) ([]measured,
 		if all[i].Merged, err = d.reads(ctx, ask, table, questions); err != nil {
 			return nil, fmt.Errorf("%s: %w", title, err)
 		}
-		if i == 0 {
-			if all[i].Times, err = d.times(ctx, l, table, questions); err != nil {
-				return nil, fmt.Errorf("%s: %w", title, err)
-			}
-		} else {
-			o := &all[i]
+		if o := &all[i]; i > 0 {
 			o.Load, o.Merge, o.Wall, o.Parts, o.MergedParts, o.Bytes = m.Load, m.Merge, m.Wall, m.Parts, m.MergedParts, m.Bytes
 		}
 		b.show(i+1, len(ways))
 	}
+	// Last, as spans come in meanwhile.
+	if m.Times, err = d.times(ctx, l, table, questions); err != nil {
+		return nil, fmt.Errorf("%s: %w", title, err)
+	}
 	return all, nil
 }
 
-// create makes a layout's table in the place of the one before.
+// create replaces the previous table by that of a layout.
 func (d *dataset) create(ctx context.Context, l layout, table string) error {
 	statements, err := l.create(table)
 	if err != nil {
@@ -116,7 +115,7 @@ func (d *dataset) create(ctx context.Context, l layout, table string) error {
 	return nil
 }
 
-// settle waits until the engine merges no more by itself.
+// settle waits until background merges have ended.
 func (d *dataset) settle(ctx context.Context) error {
 	for quiet := 0; quiet < 5; {
 		var merges int
@@ -159,7 +158,7 @@ func (d *dataset) sizes(ctx context.Context) (map[string]float64, error) {
 	return sizes, nil
 }
 
-// questions are the same for every layout, but for the IDs.
+// questions are the same for every layout, except for the IDs.
 func (d *dataset) questions(ctx context.Context, kind string) (map[string][]question, error) {
 	r := rand.New(rand.NewPCG(5, 6))
 	pairs, err := d.Query(ctx, "SELECT ServiceName, SpanName FROM source GROUP BY 1, 2 ORDER BY count(), 1, 2")
@@ -179,7 +178,7 @@ func (d *dataset) questions(ctx context.Context, kind string) (map[string][]ques
 		for _, row := range rows.Rows {
 			var id []byte
 			if _, err := fmt.Sscanf(row[0], "%x", &id); err != nil || len(id) != 16 {
-				return nil, fmt.Errorf("%s is no trace ID", row[0])
+				return nil, fmt.Errorf("%s is not a trace ID", row[0])
 			}
 			q.ids = append(q.ids, [16]byte(id))
 		}

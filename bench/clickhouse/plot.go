@@ -99,6 +99,8 @@ func (r results) growth(sizes []int, folder string) error {
 	p.Legend.Top, p.Legend.Left, p.Legend.Padding = true, true, vg.Points(3)
 	p.Add(plotter.NewGrid())
 	p.Y.Min, p.Y.Max = 100, 1
+	// A single size would have no width, and a logarithmic axis has no zero.
+	p.X.Min, p.X.Max = float64(sizes[0])/2e6, float64(sizes[len(sizes)-1])/0.5e6
 	for i, s := range series {
 		var points plotter.XYs
 		for _, spans := range sizes {
@@ -123,12 +125,7 @@ func (r results) growth(sizes []int, folder string) error {
 }
 
 func save(p *plot.Plot, folder, name string) error {
-	for _, format := range []string{".svg", ".png"} {
-		if err := p.Save(9*vg.Inch, 4.5*vg.Inch, filepath.Join(folder, name+format)); err != nil {
-			return err
-		}
-	}
-	return nil
+	return p.Save(9*vg.Inch, 4.5*vg.Inch, filepath.Join(folder, name+".svg"))
 }
 
 // short is a number of rows for a label.

@@ -8,7 +8,7 @@ import (
 	"github.com/traceflake/traceflake/clickhouse"
 )
 
-// kinds of queries, as a trace page asks them.
+// kinds of queries of a trace page.
 const (
 	oneTrace   = "one trace"
 	manyTraces = "100 traces of 5 min"
@@ -67,7 +67,7 @@ func withoutBounds(q question) question {
 	return q
 }
 
-// byLookup asks as the exporter's documentation says.
+// byLookup returns the query of the exporter's documentation.
 func byLookup(table string, q question) (string, error) {
 	run, err := byBloom(table, q)
 	if err != nil || q.kind != oneTrace && q.kind != manyTraces {
@@ -79,7 +79,7 @@ func byLookup(table string, q question) (string, error) {
 		table, where), 1), nil
 }
 
-// byBloom asks the exporter's table without its lookup table.
+// byBloom queries the exporter's table without its lookup table.
 func byBloom(table string, q question) (string, error) {
 	if q.kind == newest { // its newest roots, as Grafana lists them
 		return fmt.Sprintf("SELECT TraceId, ServiceName, SpanName, Timestamp, Duration FROM %s\nWHERE Timestamp >= '%s' AND Timestamp < '%s' AND ParentSpanId = ''\nORDER BY Timestamp DESC LIMIT 100",

@@ -100,10 +100,10 @@ what ClickHouse counted in system.events while a query ran with its caches empty
 "100 traces" are from all of the window. "All traces" are those whose ID's time is in it; with random IDs that is the next, "all spans" that
 began in it: one span in 1000 is up to 20 minutes late, so there the table sorted by ID is read from 20 minutes before. "Newest" goes back from a time of the day; the exporter's
 table is asked for its newest root spans. Searches list the newest %d spans of one service and name.
-Times are of merged tables, %d runs of each query: cold is with ClickHouse's caches empty and the kernel's full; busy is while %d spans come in every %v.
+Times are of merged tables and %d of the queries: cold with ClickHouse's caches empty and the kernel's full, then warm, each up to %d times within %v; busy is while %d spans come in every %v.
 Rows and bytes carry over to other machines; times, taken while other work ran on this one, do not.
 
-`, r.Command, r.Date, r.Commit, r.Go, r.ClickHouse, r.CPU, block, samples, page, runs, busySpans, busyInterval)
+`, r.Command, r.Date, r.Commit, r.Go, r.ClickHouse, r.CPU, block, samples, page, timed, runs, budget, busySpans, busyInterval)
 	for _, spans := range r.sizes() {
 		all := r.at(spans)
 		fmt.Fprintf(w, "## %.1f million spans\n\n", float64(spans)/1e6)
@@ -116,8 +116,8 @@ Rows and bytes carry over to other machines; times, taken while other work ran o
 		table(w, "### Kilobytes read from disk, fresh / merged", all, func(m measured, kind string) string {
 			return fmt.Sprintf("%.0f / %.0f", m.Fresh[kind].Disk/1e3, m.Merged[kind].Disk/1e3)
 		})
-		timed := slices.DeleteFunc(slices.Clone(all), func(m measured) bool { return m.Times == nil })
-		table(w, "### Milliseconds: cold, warm median and 99th percentile, busy median and 99th percentile", timed, func(m measured, kind string) string {
+		withTimes := slices.DeleteFunc(slices.Clone(all), func(m measured) bool { return m.Times == nil })
+		table(w, "### Milliseconds: cold, warm median and 99th percentile, busy median and 99th percentile", withTimes, func(m measured, kind string) string {
 			t := m.Times[kind]
 			return fmt.Sprintf("%.0f, %.0f %.0f, %.0f %.0f", t.Cold, t.Warm, t.Warm99, t.Busy, t.Busy99)
 		})

@@ -1,11 +1,11 @@
-// Package idle answers: what does a process pay for its generator while it makes
-// few IDs or none?
+// Package idle answers: what does a generator cost a process while it makes few
+// IDs or none?
 //
 // A generator may run timers or goroutines to make each ID cheaper, and a process
 // that makes IDs in bursts pays for them between the bursts. Each case is a
-// process of its own that is watched while it works or sleeps: the CPU time that
-// it had, how often it gave up its CPU, the goroutines that were started (each
-// timer that fires starts one) and those that there are.
+// separate process that is watched while it works or sleeps: its CPU time, how
+// often it yielded its CPU, the goroutines that were started (each timer that
+// fires starts one) and those that exist.
 package idle
 
 import (
@@ -29,17 +29,17 @@ import (
 	"github.com/traceflake/traceflake/bench/internal/turns"
 )
 
-// The bursts of a process that is at work.
+// The bursts of a working process.
 const (
 	burst = 1000
 	every = 20 * time.Millisecond
 )
 
-// Watched is what was seen of a process in each part of the time.
+// Watched is what a process did in each part of the time.
 type Watched struct {
 	Part       time.Duration
 	CPU        []float64 // milliseconds a second
-	Wakes      []float64 // a second: how often a thread gave up its CPU
+	Wakes      []float64 // a second: how often a thread yielded its CPU
 	Started    []float64 // goroutines a second
 	Goroutines int       // at the end
 }
@@ -62,7 +62,7 @@ var Cases = []string{Nothing, Unused, Used, UsedLeased, Default, Again, Tracefla
 // parts are as many as an interval needs.
 const parts = 12
 
-// jobName is that of the processes.
+// jobName is the job name of the processes.
 const jobName = "idle"
 
 // Jobs are what the processes do.
@@ -146,14 +146,14 @@ type counters struct {
 func now() counters {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		panic(err) // only for arguments that make no sense
+		panic(err) // only for invalid arguments
 	}
 	s := []metrics.Sample{{Name: "/sched/goroutines-created:goroutines"}}
 	metrics.Read(s)
 	return counters{time.Duration(u.Utime.Nano() + u.Stime.Nano()), u.Nvcsw, s[0].Value.Uint64()}
 }
 
-// Costs are what was seen, by case.
+// Costs are the results by case.
 type Costs map[string]Watched
 
 // Measure watches all cases, each for twelve parts of the given length.
@@ -190,7 +190,7 @@ func (c Costs) watch(ctx context.Context, part time.Duration, group []string) (e
 // makes 1000 trace IDs each 20 ms takes beyond the same with the default.
 func (c Costs) BeyondDefault() turns.Interval { return beyond(c[Traceflake].CPU, c[Default].CPU) }
 
-// Noise is the same of the default beyond itself.
+// Noise is the same for the default compared with itself.
 func (c Costs) Noise() turns.Interval { return beyond(c[Again].CPU, c[Default].CPU) }
 
 func beyond(a, b []float64) turns.Interval {
@@ -201,8 +201,8 @@ func beyond(a, b []float64) turns.Interval {
 	return turns.Median(more)
 }
 
-// StartedAtWork is how many goroutines, by timers or else, a generator starts in
-// a second in which it is used, or keeps running; in the worse of two cases.
+// StartedAtWork is how many goroutines, by timers or otherwise, a generator in use
+// starts in a second, or keeps running; in the worse of two cases.
 func (c Costs) StartedAtWork() float64 {
 	most := 0.0
 	for _, name := range []string{Traceflake, Seldom} {
@@ -211,7 +211,7 @@ func (c Costs) StartedAtWork() float64 {
 	return most
 }
 
-// StartedIdle is the same of a generator that nobody uses, in the worst case.
+// StartedIdle is the same for an unused generator, in the worst case.
 func (c Costs) StartedIdle() float64 {
 	most := 0.0
 	for _, name := range []string{Unused, Used} {

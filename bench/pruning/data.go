@@ -17,12 +17,12 @@ import (
 // perTrace is how many spans a trace has.
 const perTrace = 8
 
-// day is over which the traces are spread, and when it begins.
+// day is the duration over which the traces are spread, and its begin.
 const day = 24 * time.Hour
 
 var midnight = time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
 
-// kind is a kind of trace ID. ordered says whether it begins with the time.
+// kind is a kind of trace ID. ordered is set if it begins with the time.
 type kind struct {
 	name    string
 	ordered bool
@@ -118,15 +118,15 @@ func writeCSV(path string, spans []span, ids [][16]byte) error {
 // window is five minutes of traces: all that begin in it.
 const window = 5 * time.Minute
 
-// query is what is asked for: one trace, or those of a window.
+// query is a query for one trace, or for those of a window.
 type query struct {
 	Column string `json:"column"` // trace_id or ms
 	Low    string `json:"low"`
 	High   string `json:"high"`
 }
 
-// questions are some queries for one trace each, and as many for windows. IDs
-// without a time are of no use for the latter: the column of the time serves.
+// questions are some queries for one trace each, and as many for windows. For IDs
+// without a time the latter use the time column.
 func (k kind) questions(ids [][16]byte, n int) (one, windows []query) {
 	random := rand.New(rand.NewPCG(7, 8))
 	long := int(float64(len(ids)) * float64(window) / float64(day))

@@ -1,12 +1,12 @@
-// Package pruning answers: what is the order of IDs worth where only the least
-// and the greatest value of a block are known?
+// Package pruning answers: what does the order of IDs save if only the minimum and
+// maximum of a block are known?
 //
 // PostgreSQL's BRIN index keeps those for each range of pages, and a Parquet file
-// for each row group. Both are small and of use only when rows that lie together
-// have values that lie together. The same spans are stored three times, in the
+// for each row group. Both are small, and useful only if adjacent rows have
+// similar values. The same spans are stored three times, in the
 // order in which they arrive, with trace IDs that are random, of UUID version 7,
-// and ours; queries for one trace, and for the traces of five minutes, tell what
-// they read.
+// and ours; queries for one trace, and for the traces of five minutes, report how
+// much they read.
 package pruning
 
 import (
@@ -29,7 +29,7 @@ import (
 	"github.com/traceflake/traceflake/internal/embedded"
 )
 
-// asked is how many queries of each sort are made; figures are medians.
+// asked is how many queries of each kind are made; figures are medians.
 const asked = 25
 
 // Row is what was read with one kind of ID.
@@ -43,14 +43,14 @@ type Row struct {
 	Bytes, OneBytes, WindowBytes    int
 }
 
-// Costs are what was read, and by what.
+// Costs are the results and the versions of the engines.
 type Costs struct {
 	Spans              int
 	PostgreSQL, DuckDB string // versions
 	Rows               []Row
 }
 
-// Measure stores the spans and asks. The engine of Parquet is fetched into the
+// Measure stores the spans and runs the queries. The engine for Parquet is fetched into the
 // given folder, once.
 func Measure(ctx context.Context, progress io.Writer, engine string, spans int) (c Costs, err error) {
 	if err := fetch(ctx, engine); err != nil {

@@ -40,7 +40,7 @@ var (
 // turnLength of a loop that runs flat out.
 const turnLength = 2 * time.Millisecond
 
-// sessions are fresh sets of generators: where one lies in memory is worth a
+// sessions are fresh sets of generators: their place in memory makes a difference of a
 // few per cent.
 const sessions = 5
 
@@ -65,12 +65,12 @@ type plan struct {
 func (p plan) cell() Cell { return Cell{p.op, p.rate.Name, p.goroutines} }
 
 var (
-	// Each code is entered twice, or one would be the warmer.
+	// Each code is entered twice, or one would be warmer in the caches.
 	four = []string{gens.Default, gens.Traceflake, gens.Leased, gens.Again}
 	five = []string{gens.Default, gens.Traceflake, gens.Leased, gens.Again, gens.XRay}
 )
 
-// judged are the cells that have a target.
+// judged are the cells with a target.
 func judged() (list []plan) {
 	for _, n := range gens.Crowds() {
 		list = append(list, plan{gens.NewIDs, FlatOut, n, four}, plan{gens.NewSpanID, FlatOut, n, four})

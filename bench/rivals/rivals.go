@@ -1,9 +1,8 @@
 // Package rivals answers: what do other ways to make IDs cost, and what do they
-// promise for it?
+// guarantee?
 //
 // They are the OpenTelemetry generators that exist as Go modules, and libraries
-// that make IDs for other uses. What the table says of an ID's size and order is
-// tested.
+// that make IDs for other uses. The size and order of IDs in the table are tested.
 package rivals
 
 import (
@@ -30,7 +29,7 @@ import (
 	"github.com/traceflake/traceflake/bench/internal/turns"
 )
 
-// rival is another way to make IDs, and what it gives.
+// rival is another way to make IDs, and its properties.
 type rival struct {
 	who     string
 	unique  string

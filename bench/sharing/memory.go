@@ -17,14 +17,14 @@ type region struct {
 	typ      reflect.Type
 }
 
-// walk finds the memory that hangs from a pointer. What it cannot look into is
-// an error: writes there must not go unseen.
+// walk finds the memory reachable from a pointer. Memory that it cannot inspect is
+// an error: writes there must not go unnoticed.
 type walk struct {
 	seen map[region]bool
 	err  error
 }
 
-// regions returns all memory that hangs from the pointer p.
+// regions returns all memory reachable from the pointer p.
 func regions(p any) ([]region, error) {
 	w := walk{seen: make(map[region]bool)}
 	w.value(reflect.ValueOf(p))
@@ -49,7 +49,7 @@ func regions(p any) ([]region, error) {
 	return kept, w.err
 }
 
-// memory adds n values of a type at an address and what hangs from them.
+// memory adds n values of a type at an address and what is reachable from them.
 func (w *walk) memory(at unsafe.Pointer, t reflect.Type, n int) {
 	r := region{uintptr(at), t.Size() * uintptr(n), t}
 	if at == nil || r.size == 0 || w.seen[r] {
@@ -87,19 +87,19 @@ func (w *walk) value(v reflect.Value) {
 			w.err = fmt.Errorf("cannot look into a %s", v.Type())
 		}
 	}
-	// Functions hold code and captured variables, which are reached otherwise or
-	// written by nobody; strings are never written.
+	// Functions hold code and captured variables, which are reached otherwise
+	// or never written; neither are strings.
 }
 
-// boxed follows an interface. One that holds a pointer is that pointer; what
-// another one holds is never written.
+// boxed follows an interface. If it holds a pointer, that is followed; any other
+// value is never written.
 func (w *walk) boxed(v reflect.Value) {
 	if e := v.Elem(); e.Kind() == reflect.Pointer {
 		w.value(e)
 	}
 }
 
-// foreign reports whether what hangs from values of a type is left out: timers
+// foreign reports whether what is reachable from a type is left out: timers
 // and OpenTelemetry's metrics, which no call of a generator writes.
 func foreign(t reflect.Type) bool {
 	switch t.PkgPath() {
@@ -153,7 +153,7 @@ type poolChain struct { //nolint:unused // followed by reflection
 	next, prev *poolChain
 }
 
-// hasPointers reports whether something may hang from values of a type.
+// hasPointers reports whether values of a type may contain pointers.
 func hasPointers(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Interface, reflect.Map, reflect.Chan, reflect.UnsafePointer, reflect.Func, reflect.String:
@@ -170,7 +170,7 @@ func hasPointers(t reflect.Type) bool {
 	return false
 }
 
-// picture is what some memory held.
+// picture is a copy of some memory.
 type picture struct {
 	regions []region
 	words   [][]byte
@@ -188,7 +188,7 @@ func (r region) bytes() []byte {
 	return unsafe.Slice((*byte)(pointer(r.at)), r.size)
 }
 
-// pointer makes one of an address whose memory something else keeps alive.
+// pointer returns a pointer to an address whose memory is kept alive elsewhere.
 func pointer(at uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&at)) }
 
 // take takes the picture.

@@ -1,23 +1,23 @@
 // Package sharing answers: of the calls that two CPUs make at the same time, how
 // many write memory that both write?
 //
-// Such a write takes the cache line away from the other CPU. It costs some tens
-// of nanoseconds, more with more CPUs, and is what makes a generator slower the
-// more CPUs use it. On a machine with few CPUs no clock shows it, so it is
-// counted: two goroutines make IDs as fast as they can, stop at the same moment,
-// and one of them looks at a call. What the call changed in the memory that hangs
-// from the generator is told by comparison with a picture of it, line by line. A
-// line counts as shared if calls on more than one processor changed it.
+// Such a write takes the cache line away from the other CPU. It costs tens of
+// nanoseconds, more with more CPUs, and makes a generator slower the more CPUs use
+// it. On a machine with few CPUs timing does not show it, so it is counted: two
+// goroutines make IDs as fast as they can, stop at the same moment, and one of
+// them inspects a call. The memory reachable from the generator is compared, line
+// by line, with a copy made before the call. A line counts as shared if calls on
+// more than one processor changed it.
 //
-// The argument for many CPUs: a call that changes only lines which nobody else
+// The argument for many CPUs: a call that changes only lines which no other CPU
 // changes costs the same beside 1 and beside 63 others. A shared line takes one
-// write at a time, each for as long as it takes to bring the line to the CPU. So
-// calls wait for it only if n CPUs together write it more often than that: n times
-// the share of calls that write it, divided by the time of a call. The report has
+// write at a time, each for the time of moving the line to the CPU. So calls wait
+// for it only if n CPUs together write it more often than that: n times the
+// fraction of calls that write it, divided by the time of a call. The report has
 // the n for the time that a write takes here, and for larger machines.
 //
-// A store of the value that was there already is not seen, nor is a variable of
-// a package. The former would show as time: see the rates of two goroutines.
+// A store of an unchanged value is not noticed, nor is a package variable. The
+// former would show as time: see the rates of two goroutines.
 package sharing
 
 import (
@@ -48,24 +48,24 @@ type Count struct {
 	Lines  float64 // changed by a call, on average
 }
 
-// Costs are the counts, and what they are to be held against.
+// Costs are the counts, and the times to compare them with.
 type Costs struct {
 	Counts []Count
 	Call   float64 // ns of a NewIDs alone
 	Write  float64 // ns from one write of a line to the next, when all CPUs write it
 }
 
-// Share is that of the calls which changed a shared line.
+// Share is the fraction of calls that changed a shared line.
 func (c Count) Share() float64 { return float64(c.Shared) / float64(c.Calls) }
 
-// flatOut is at least how many calls are made between two that are looked at, and
-// looks how many of those there are between two stops.
+// flatOut is the least number of calls between two inspected ones, and looks the
+// number of inspected calls between two stops.
 const (
 	flatOut = 64
 	looks   = 8
 )
 
-// Measure looks at some calls, stop by stop, of each of idgen's methods.
+// Measure inspects some calls of each of idgen's methods, stop by stop.
 func Measure(ctx context.Context, stops int) (c Costs, err error) {
 	cpus := runtime.GOMAXPROCS(0)
 	if cpus < 2 {
@@ -104,7 +104,7 @@ func Measure(ctx context.Context, stops int) (c Costs, err error) {
 
 const turnsOfBoth = 50
 
-// count looks at calls that change the memory which hangs from root.
+// count inspects calls that change the memory reachable from root.
 func count(root any, call func(), stops int) (Count, error) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // or the collector has the CPUs
 	w := watcher{root: root, call: call}
@@ -119,7 +119,7 @@ func count(root any, call func(), stops int) (Count, error) {
 }
 
 // watcher compares the memory before and after calls of two goroutines. Both
-// make calls, they meet, and while one waits the other one's calls are looked at.
+// make calls, they meet, and while one waits the other's calls are inspected.
 type watcher struct {
 	root any
 	call func()
@@ -157,9 +157,9 @@ func (w *watcher) goroutine(self, stops int) {
 	}
 }
 
-// look makes calls and looks at some of them.
+// look makes calls and inspects some of them.
 func (w *watcher) look(random *rand.Rand) error {
-	found, err := regions(w.root) // anew: batches come and go
+	found, err := regions(w.root) // again: batches come and go
 	if err != nil {
 		return err
 	}

@@ -70,7 +70,8 @@ func TestCount(t *testing.T) {
 	}
 }
 
-// Two words of one line are shared, though nobody writes the other's.
+// Two words of one line are shared, though neither goroutine writes the other's
+// word.
 func TestCountOfFalseSharing(t *testing.T) {
 	needTwoCPUs(t)
 	state := &struct{ words []int }{make([]int, runtime.GOMAXPROCS(0))}

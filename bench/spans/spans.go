@@ -1,6 +1,6 @@
 // Package spans answers: what does the generator add to a whole span?
 //
-// An application pays for Start and End, of which the IDs are a small part. They
+// The IDs are a small part of the cost of Start and End. They
 // are measured with the SDK's default generator, with ours, and with the default
 // once more, at a thousand a second and flat out, sampled and not.
 package spans
@@ -45,8 +45,8 @@ func Cells() (cells []Cell) {
 	return cells
 }
 
-// Measure measures root spans. Each round has providers of its own: where
-// one's parts lie in memory is worth a few per cent.
+// Measure measures root spans. Each round has its own providers: their
+// place in memory makes a difference of a few per cent.
 func Measure(ctx context.Context, progress io.Writer, rounds int) (Costs, error) {
 	set, err := gens.New(ctx)
 	if err != nil {
@@ -67,7 +67,7 @@ func Measure(ctx context.Context, progress io.Writer, rounds int) (Costs, error)
 	return costs, set.Close(ctx)
 }
 
-// A round is of a few turns; garbage is what makes long ones differ.
+// A round has few turns; garbage makes long ones differ.
 func (c Cell) measure(set *gens.Set) *turns.Result {
 	sampler := sdktrace.NeverSample()
 	if c.Sampled == "always" {

@@ -14,10 +14,10 @@ type extra struct {
 	stored           bool // not of kind ALIAS
 }
 
-// index is a skip index that the new table does not have by itself.
+// index is a skip index that the new table does not have by default.
 type index struct{ name, definition string }
 
-// learnColumns reads the columns and skip indexes of the old table and refuses
+// learnColumns reads the columns and skip indexes of the old table, and refuses
 // a table without the exporter's columns.
 func (m *migration) learnColumns(ctx context.Context, suffix string) error {
 	have := map[string]string{}
@@ -88,7 +88,7 @@ func (m *migration) addColumns(suffix string) []string {
 	return all
 }
 
-// columnNames is the list for an INSERT and its SELECT: all that is stored.
+// columnNames is the list for an INSERT and its SELECT: all stored columns.
 func (m *migration) columnNames() string {
 	var more []string
 	for _, e := range m.extra {
@@ -99,7 +99,7 @@ func (m *migration) columnNames() string {
 	return ddl.ColumnNames(more...)
 }
 
-// rows calls each for every row of n texts.
+// rows calls each for every row of n strings.
 func (m *migration) rows(ctx context.Context, query string, n int, each func([]string) error) error {
 	rows, err := m.db.QueryContext(ctx, query)
 	if err != nil {

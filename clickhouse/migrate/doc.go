@@ -6,8 +6,8 @@
 // Its tables, by their suffix:
 //
 //	(none)      the table; of the new layout since the exchange
-//	_remaining  what the old table still holds
-//	_moving     the partition at hand; made first and dropped last
+//	_remaining  the rest of the old table
+//	_moving     the current partition; created first and dropped last
 //	_copy       its copy in the new layout
-//	_old        what has been copied, kept for the operator to drop
+//	_old        the rows that have been copied, kept for the operator to drop
 package migrate

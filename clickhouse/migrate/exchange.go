@@ -7,7 +7,7 @@ import (
 	"github.com/traceflake/traceflake/clickhouse/internal/ddl"
 )
 
-// like makes a table of the old layout.
+// like creates a table of the old layout.
 func (m *migration) like(suffix, original string) string {
 	return "CREATE TABLE IF NOT EXISTS " + m.Quoted(suffix) + " AS " + m.Quoted(original) + " COMMENT " + ddl.QuoteText(m.mark)
 }
@@ -26,8 +26,8 @@ func (m *migration) exchange() []string {
 	return append(statements, "EXCHANGE TABLES "+m.Quoted("")+" AND "+m.Quoted(remaining))
 }
 
-// prepare makes the tables that the partitions go through. left is false if an
-// earlier run has moved everything.
+// prepare creates the tables through which partitions are moved. left is false if
+// an earlier run has moved everything.
 func (m *migration) prepare(ctx context.Context) (left bool, err error) {
 	for _, suffix := range []string{remaining, old} {
 		if err := m.drain(ctx, suffix); err != nil {
@@ -56,10 +56,10 @@ func (m *migration) hasTTL(ctx context.Context, suffix string) (bool, error) {
 	return n > 0, err
 }
 
-// drain waits until statements that found a table before have ended: inserts
-// that found it under its old name, and statements of an earlier run whose
-// answer never came. What they write is in the table afterwards. DETACH and SYNC
-// is the one statement that waits and destroys nothing.
+// drain waits for statements on a table that began earlier: inserts that found it
+// under its old name, and statements of an earlier run that got no response. The
+// table then has what they wrote. DETACH with SYNC is the only statement that
+// waits and destroys nothing.
 func (m *migration) drain(ctx context.Context, suffix string) error {
 	there, err := m.isThere(ctx, suffix)
 	if err != nil {

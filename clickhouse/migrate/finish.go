@@ -24,7 +24,7 @@ func (m *migration) finish(ctx context.Context) error {
 		if left, err := m.number(ctx, "SELECT count() FROM "+m.Quoted(suffix)); err != nil {
 			return err
 		} else if left > 0 {
-			return fmt.Errorf("clickhouse: migrate: %d rows came into %s meanwhile: run it again", left, m.Named(suffix))
+			return fmt.Errorf("clickhouse: migrate: %d rows were inserted into %s meanwhile: run it again", left, m.Named(suffix))
 		}
 	}
 	if err := m.compare(ctx); err != nil {
@@ -42,8 +42,8 @@ func (m *migration) finishStatements() []string {
 		"DROP TABLE IF EXISTS "+m.Quoted(moving)+" SYNC")
 }
 
-// compare holds the table against all that has been moved, day by day. The table
-// may have more, as new spans come, but not less.
+// compare compares the table with all moved rows, day by day. The table may have
+// more, since new spans arrive, but not fewer.
 func (m *migration) compare(ctx context.Context) error {
 	if there, err := m.isThere(ctx, old); err != nil || !there {
 		return err
@@ -95,7 +95,7 @@ func Statements(ctx context.Context, db *sql.DB, s clickhouse.Schema) ([]string,
 		return nil, err
 	} else if n > 0 {
 		return nil, fmt.Errorf("clickhouse: migrate: an earlier run was interrupted while %s was detached, "+
-			"and nobody sees what is left in it: run the migration, or run %s and look again", m.Named(remaining), m.attach(remaining))
+			"and its remaining rows are not visible: run the migration, or run %s and try again", m.Named(remaining), m.attach(remaining))
 	}
 	all = append(all, m.detach(remaining), m.attach(remaining))
 	all = append(append(all, m.createCopy()...), m.like(old, remaining))
@@ -119,7 +119,7 @@ func Statements(ctx context.Context, db *sql.DB, s clickhouse.Schema) ([]string,
 	return append(all, m.finishStatements()...), nil
 }
 
-// partitions are the IDs of those that have yet to be moved, newest first.
+// partitions are the IDs of the partitions still to be moved, newest first.
 func (m *migration) partitions(ctx context.Context, reached reach) ([]string, error) {
 	names := []string{m.Named("")}
 	if reached == exchanged {

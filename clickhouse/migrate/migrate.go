@@ -10,9 +10,9 @@ import (
 	"github.com/traceflake/traceflake/clickhouse/internal/ddl"
 )
 
-// Progress says how far [Run] is.
+// Progress is the progress of [Run].
 type Progress struct {
-	Partition   string // just moved, by its ID
+	Partition   string // ID of the partition just moved
 	Rows        uint64 // in it
 	Moved, Left uint64 // rows in all
 }
@@ -22,18 +22,17 @@ type Progress struct {
 // First the new table takes the old one's name, in one step, so that new spans
 // go into it; the exporter needs no restart. Run waits for statements that
 // still use the old table. Then the old spans follow partition by partition;
-// until they have, queries do not see them. A copy counts only when the rows and
-// the checksum of all columns are those of the original. The old rows stay in the
+// until then, queries do not see them. A copy is accepted only if the number of
+// rows and the checksum of all columns match the original. The old rows stay in the
 // table with the suffix _old: drop it, or partitions of it, when you are satisfied.
-// At the end views take the places of the exporter's lookup table and its view.
+// At the end views replace the exporter's lookup table and its view.
 //
-// Columns that the exporter does not write come along with their defaults and
-// indexes, and so do those of kind MATERIALIZED and ALIAS.
+// Columns that the exporter does not write are kept with their defaults and
+// indexes, and so are those of kind MATERIALIZED and ALIAS.
 //
-// A table that cannot be migrated, and one in the way that is not of this
-// migration, are refused before anything is changed. After an error or an
-// interruption run it again: it goes on where it stopped, from any point, and
-// moves no span twice. Run one migration of a table at a time; on a cluster run
+// A table that cannot be migrated, or another table under a name that the
+// migration needs, is refused before anything is changed. After an error or an
+// interruption run it again: it continues from any point and moves no span twice. Run one migration of a table at a time; on a cluster run
 // it on each server that holds an old table, one by one.
 func Run(ctx context.Context, db *sql.DB, s clickhouse.Schema, progress func(Progress)) error {
 	m, err := open(ctx, db, s)
@@ -81,7 +80,7 @@ func open(ctx context.Context, db *sql.DB, s clickhouse.Schema) (migration, erro
 		return m, err
 	}
 	if s.Layout != clickhouse.Owned {
-		return m, errors.New("clickhouse: migrate: the layout Overlay is the exporter's table as it is; there is nothing to migrate")
+		return m, errors.New("clickhouse: migrate: the layout Overlay is the exporter's own table; there is nothing to migrate")
 	}
 	version, err := ddl.Version(ctx, db)
 	if err != nil {
@@ -93,7 +92,7 @@ func open(ctx context.Context, db *sql.DB, s clickhouse.Schema) (migration, erro
 	// The copy is on all servers, and each server's migration has its own.
 	var server string
 	if err := db.QueryRowContext(ctx, "SELECT toString(serverUUID())").Scan(&server); err != nil {
-		return m, fmt.Errorf("clickhouse: migrate: ask for the server's ID: %w", err)
+		return m, fmt.Errorf("clickhouse: migrate: query the server's ID: %w", err)
 	}
 	m.mark += " of server " + server
 	return m, nil

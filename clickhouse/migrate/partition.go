@@ -7,10 +7,10 @@ import (
 	"github.com/traceflake/traceflake/clickhouse/internal/ddl"
 )
 
-// step does what the tables' state says is next. Each state has one meaning:
+// step does the next step, which the state of the tables determines:
 //
-//	_moving has rows                 its copy is missing or in doubt: make it
-//	_moving is empty, _copy has rows the copy is whole and kept: move it
+//	_moving has rows                 its copy is missing or unproven: make it
+//	_moving is empty, _copy has rows the copy is complete: move it
 //	both are empty                   take the next partition
 func (m *migration) step(ctx context.Context) (p Progress, more bool, err error) {
 	for _, in := range []struct {
@@ -43,7 +43,7 @@ func (m *migration) newest(ctx context.Context, suffix string) (partition string
 	return partition, nil
 }
 
-// syncReplicas lets every replica see what has been written and moved.
+// syncReplicas waits until every replica has what was written and moved.
 func (m *migration) syncReplicas(ctx context.Context, suffix string) error {
 	if m.Cluster == "" {
 		return nil
@@ -51,7 +51,7 @@ func (m *migration) syncReplicas(ctx context.Context, suffix string) error {
 	return m.exec(ctx, "SYSTEM SYNC REPLICA"+m.OnCluster()+" "+m.Quoted(suffix)+" LIGHTWEIGHT")
 }
 
-// take brings the next partition to hand.
+// take moves the next partition to _moving.
 func (m *migration) take(ctx context.Context, partition string) (Progress, error) {
 	return Progress{}, m.exec(ctx, m.movePartition(remaining, "", partition, moving))
 }
@@ -61,8 +61,8 @@ func (m *migration) createCopy() []string {
 	return append(append(tables[:1:1], m.addColumns(copied+m.Rows())...), tables[1:]...)
 }
 
-// dropCopy waits for whoever still writes into it. What is in it is a copy,
-// so that the server's limit on the size of what is dropped does not apply.
+// dropCopy waits for statements that still write into it. It is only a copy, so
+// the server's limit on the size of dropped tables is lifted.
 func (m *migration) dropCopy() []string {
 	drop := func(suffix string) string {
 		return "DROP TABLE IF EXISTS " + m.Quoted(suffix) + m.OnCluster() + " SYNC SETTINGS max_table_size_to_drop = 0"
@@ -73,10 +73,10 @@ func (m *migration) dropCopy() []string {
 	return []string{drop(copied), drop(copied + m.Rows())}
 }
 
-// copyStatements fill a new copy with the partition at hand.
+// copyStatements fill a new copy with the current partition.
 func (m *migration) copyStatements() []string {
-	// Any number of days, as the old table may be partitioned otherwise; and
-	// copied a second time, blocks must not pass for repetitions.
+	// Any number of days, as the old table may be partitioned differently; and
+	// blocks copied a second time must not be deduplicated.
 	settings := " SETTINGS max_partitions_per_insert_block = 0, insert_deduplicate = 0"
 	if len(m.extra) > 0 {
 		settings += ", insert_allow_materialized_columns = 1"
@@ -88,7 +88,7 @@ func (m *migration) copyStatements() []string {
 		m.Quoted(copied), m.columnNames(), m.Quoted(moving), settings))
 }
 
-// copy makes the copy, proves it, and keeps the original.
+// copy makes the copy, checks it, and keeps the original.
 func (m *migration) copy(ctx context.Context, partition string) (Progress, error) {
 	if err := m.exec(ctx, m.copyStatements()...); err != nil {
 		return Progress{}, err
@@ -111,7 +111,7 @@ func (m *migration) copy(ctx context.Context, partition string) (Progress, error
 	return Progress{}, m.exec(ctx, m.movePartition(moving, "", partition, old))
 }
 
-// contents tell whether two tables hold the same spans.
+// contents are equal if two tables have the same spans.
 type contents struct{ rows, checksum uint64 }
 
 func (m *migration) contents(ctx context.Context, suffix string) (c contents, err error) {
@@ -129,7 +129,7 @@ func (m *migration) contents(ctx context.Context, suffix string) (c contents, er
 	return c, nil
 }
 
-// move puts a partition of the copy into the table.
+// move moves a partition of the copy into the table.
 func (m *migration) move(ctx context.Context, partition string) (p Progress, err error) {
 	rows, err := m.number(ctx, "SELECT count() FROM "+m.Quoted(copied)+" WHERE _partition_id = "+ddl.QuoteText(partition))
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/traceflake/traceflake/clickhouse/internal/ddl"
 )
 
-// Suffixes of the tables that a migration needs; the package doc says what they hold.
+// Suffixes of the tables that a migration needs; see the package doc.
 const (
 	remaining = "_remaining"
 	moving    = "_moving"
@@ -16,11 +16,11 @@ const (
 	old       = "_old"
 )
 
-// reach says how far a migration has come.
+// reach is how far a migration has come.
 type reach int
 
 const (
-	notNeeded reach = iota // there is no table, or it is of the new layout
+	notNeeded reach = iota // there is no table, or it has the new layout
 	notBegun               // the old table has its name
 	exchanged              // the new table has the old one's name
 )
@@ -34,9 +34,9 @@ type facts struct {
 	rows      uint64
 }
 
-// look says where the migration stands and learns what the old table has
-// besides the exporter's columns. It changes nothing and refuses what cannot be
-// migrated, and tables under the working names that are not its own.
+// look returns the state of the migration and reads what the old table has besides
+// the exporter's columns. It changes nothing, and refuses tables that cannot be
+// migrated and foreign tables under the working names.
 func (m *migration) look(ctx context.Context) (reach, error) {
 	tables, err := m.tables(ctx)
 	if err != nil {
@@ -46,7 +46,7 @@ func (m *migration) look(ctx context.Context) (reach, error) {
 	begun := tables[moving].mine
 	if !there && begun {
 		return notNeeded, fmt.Errorf("clickhouse: migrate: table %s is gone, and its migration had not ended: "+
-			"its spans are in %s and %s; rename that of them which is to be migrated",
+			"its spans are in %s and %s; rename the one to be migrated",
 			m.Named(""), m.Named(remaining), m.Named(old))
 	}
 	if !begun && (!there || live.isNew) {
@@ -82,8 +82,8 @@ func (m *migration) look(ctx context.Context) (reach, error) {
 	return notBegun, m.exec(ctx, m.RowsGuard())
 }
 
-// ownGuards are the schema's without that of the lookup table, which the end of
-// the migration replaces.
+// ownGuards are the schema's guards without that of the lookup table, which is
+// replaced at the end of the migration.
 func (m *migration) ownGuards() []string {
 	guards := m.Guards()
 	return guards[:len(guards)-1]
@@ -92,7 +92,7 @@ func (m *migration) ownGuards() []string {
 // checkNames refuses tables under the working names that are not of this migration.
 func (m *migration) checkNames(tables map[string]facts, begun bool) error {
 	live := tables[""]
-	copying := begun && tables[copied+m.Rows()].mine // on a cluster the Distributed table goes with it
+	copying := begun && tables[copied+m.Rows()].mine // on a cluster the Distributed table belongs to it
 	for _, t := range []struct {
 		suffix string
 		mine   bool
@@ -104,14 +104,14 @@ func (m *migration) checkNames(tables map[string]facts, begun bool) error {
 		{old, begun && live.isNew && tables[old].mine},
 	} {
 		if _, there := tables[t.suffix]; there && !t.mine {
-			return fmt.Errorf("clickhouse: migrate: table %s is there and not of this migration: "+
+			return fmt.Errorf("clickhouse: migrate: table %s exists and does not belong to this migration: "+
 				"drop or rename it, or end the other server's migration that made it; nothing was changed", m.Named(t.suffix))
 		}
 	}
 	return nil
 }
 
-// tables finds the table, under the suffix "", and those under the working names.
+// tables finds the table, under the suffix "", and the working tables.
 func (m *migration) tables(ctx context.Context) (map[string]facts, error) {
 	isNew := m.IsShaped()
 	if m.Cluster != "" {
@@ -142,7 +142,7 @@ func (m *migration) tables(ctx context.Context) (map[string]facts, error) {
 	return tables, rows.Err()
 }
 
-// canBeMigrated refuses a table that cannot change places with another, or whose
+// canBeMigrated refuses a table that cannot be exchanged with another, or whose
 // partitions cannot be moved.
 func (m *migration) canBeMigrated(ctx context.Context, live facts) error {
 	var database string
@@ -152,11 +152,11 @@ func (m *migration) canBeMigrated(ctx context.Context, live facts) error {
 	}
 	if database != "Atomic" {
 		return fmt.Errorf("clickhouse: migrate: the database of %s has the engine %s: "+
-			"only in an Atomic one can tables change places on one server; nothing was changed", m.Named(""), database)
+			"tables on one server can be exchanged only in an Atomic one; nothing was changed", m.Named(""), database)
 	}
 	if live.engine != "MergeTree" {
 		return fmt.Errorf("clickhouse: migrate: table %s has the engine %s: "+
-			"only partitions of a MergeTree can be moved one by one; nothing was changed", m.Named(""), live.engine)
+			"only partitions of a MergeTree can be moved; nothing was changed", m.Named(""), live.engine)
 	}
 	return nil
 }

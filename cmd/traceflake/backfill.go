@@ -27,31 +27,31 @@ func backfillCommand(f *flags) *cobra.Command {
 		Use:   "backfill --time FIELD [FILE]",
 		Short: "Add trace IDs to records that predate tracing",
 		Long: `backfill copies records from FILE or standard input to standard output and adds
-a trace ID of each record's time. Every other byte of a record stays as it is.
+a trace ID for each record's time. It changes no other byte of a record.
 
-NDJSON has one object a line; the ID becomes its last field. Dots in the names
-of fields lead into objects. CSV follows RFC 4180 and has a header; the ID
-becomes the last column. A record whose ID field is there already keeps it; an
-empty one is filled.
+NDJSON has one object a line; the ID becomes its last field. Dots in field names
+lead into nested objects. CSV follows RFC 4180 and has a header; the ID becomes
+the last column. A record that already has an ID keeps it; an empty ID field is
+filled.
 
---key gives all records with the same value in that field one trace ID, of the
-time of the first of them. The keys are kept in a temporary file, 90 bytes or
-less each; memory does not grow. Records without a key get an ID of their own.
+--key gives all records with the same value in that field one trace ID, with the
+time of the first of them. The keys are kept in a temporary file, at most 90
+bytes each; memory does not grow. Each record without a key gets its own ID.
 
 IDs are made as by "new": with a store and a secret they are unique in the fleet
 and decode as IDs given to old records. --deterministic instead derives them
 from time and key (without --key, the whole record) with the first secret: the
-same input gives the same output, and the IDs decode to nothing. Neither verify.
+same input gives the same output, and the IDs do not decode. Neither kind verifies.
 
-Numbers are taken for Unix seconds below 10^11, milliseconds below 10^14,
-microseconds below 10^17 and else nanoseconds, unless --time-format says which.
-Text is RFC 3339; a space for the T and a missing zone (UTC) are fine.
+Numbers are read as Unix seconds below 10^11, milliseconds below 10^14,
+microseconds below 10^17 and otherwise nanoseconds, unless --time-format is set.
+Text is RFC 3339; it may have a space for the T and lack the zone (UTC).
 
-Input that is gzip is decompressed; a name that ends in .gz is taken without it.
+gzip input is decompressed; the format is derived from the name without .gz.
 
 Records that get no ID (before 2020, no time, half-written) are reported with
-their line and copied as they are; in CSV those that are whole get an empty
-cell. The exit code then is 1.`,
+their line and copied unchanged; in CSV complete ones get an empty cell. The exit
+code is then 1.`,
 		Example: `  traceflake backfill --time created_at --store bolt:leases.db <orders.ndjson >new.ndjson
   traceflake backfill --time ts --key request_id --secret-file secret old.csv.gz >new.csv
   traceflake backfill --time ts --deterministic --secret-file secret old.ndjson`,
@@ -67,7 +67,7 @@ cell. The exit code then is 1.`,
 				comma = "\t"
 			}
 			if len(comma) != 1 || strings.ContainsAny(comma, "\"\r\n") || comma[0] >= 0x80 {
-				return fmt.Errorf("--comma: %q is no single character that can separate fields", comma)
+				return fmt.Errorf("--comma: %q is not a single character that can separate fields", comma)
 			}
 			o.Comma = comma[0]
 			in, name, size, err := openInput(cmd, args)
@@ -115,17 +115,16 @@ cell. The exit code then is 1.`,
 	cmd.Flags().StringVar(&o.KeyField, "key", "", "field with the correlation key")
 	cmd.Flags().StringVar(&o.IDField, "id-field", "trace_id", "field that gets the trace ID")
 	cmd.Flags().BoolVar(&deterministic, "deterministic", false, "derive IDs from time and key")
-	cmd.Flags().StringVar(&format, "format", "", "ndjson or csv (default by the file's name, else ndjson)")
+	cmd.Flags().StringVar(&format, "format", "", "ndjson or csv (default by the file's name, or ndjson)")
 	complete(cmd, "format", "ndjson", "csv")
 	complete(cmd, "time-format", stamp.Names...)
-	cmd.Flags().StringVar(&comma, "comma", ",", `what separates fields of CSV; \t is a tab`)
-	cmd.Flags().StringVar(&o.TempDir, "temp-dir", "", "folder for the temporary file of keys (default the system's)")
-	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "no progress, only what is wrong")
+	cmd.Flags().StringVar(&comma, "comma", ",", `separator of CSV fields; \t is a tab`)
+	cmd.Flags().StringVar(&o.TempDir, "temp-dir", "", "directory for the temporary file of keys (default the system's)")
+	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "no progress, only problems")
 	return cmd
 }
 
-// openInput returns the input, decompressed, its name and its size, 0 if it is
-// not known.
+// openInput returns the input, decompressed, its name and its size, 0 if unknown.
 func openInput(cmd *cobra.Command, args []string) (io.ReadCloser, string, int64, error) {
 	raw, name, size := io.NopCloser(cmd.InOrStdin()), "", int64(0)
 	if len(args) > 0 && args[0] != "-" {
@@ -171,7 +170,7 @@ func formatOf(format, name string) (copyFunc, error) {
 	return nil, fmt.Errorf("--format: %q is not ndjson or csv", format)
 }
 
-// progress reports how far it is, every few seconds.
+// progress reports the progress of a run every few seconds.
 type progress struct {
 	w           io.Writer
 	size        int64

@@ -17,7 +17,7 @@ import (
 	"github.com/traceflake/traceflake/clickhouse/migrate"
 )
 
-// clickhouseVar is the variable with the address of ClickHouse, which may hold a password.
+// clickhouseVar is the variable with the address of ClickHouse, which may contain a password.
 const clickhouseVar = "TRACEFLAKE_CLICKHOUSE_DSN"
 
 func clickhouseCommand() *cobra.Command {
@@ -33,7 +33,7 @@ func clickhouseCommand() *cobra.Command {
 	return cmd
 }
 
-// server is how to get at ClickHouse.
+// server is how to connect to ClickHouse.
 type server struct {
 	dsn    string
 	dryRun bool
@@ -48,9 +48,9 @@ func schemaFlags(cmd *cobra.Command, s *clickhouse.Schema) {
 	cmd.Flags().BoolVar(&s.Plain, "plain", false, "granules of 8192 spans and one projection, for ClickHouse "+clickhouse.MinPlainVersion+" or least CPU")
 }
 
-// overlayFlag is for commands that can leave the exporter's table alone.
+// overlayFlag is for commands that can leave the exporter's table unchanged.
 func overlayFlag(cmd *cobra.Command) *bool {
-	return cmd.Flags().Bool("overlay", false, "leave the table as the Collector's exporter made it")
+	return cmd.Flags().Bool("overlay", false, "leave the exporter's table unchanged")
 }
 
 func clickhouseCreateCommand(s *server) *cobra.Command {
@@ -58,9 +58,9 @@ func clickhouseCreateCommand(s *server) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create",
 		Short: "Create functions, table and views",
-		Long: `create makes the functions on trace IDs, the table of spans and the views under
-the names of the exporter's lookup table. It may be run again at any time, and
-refuses a table of another shape: see migrate.`,
+		Long: `create creates the functions on trace IDs, the table of spans and the views named
+like the exporter's lookup table. It can be run again at any time, and refuses a
+table of another shape: see migrate.`,
 		Example: `  traceflake clickhouse create --dry-run
   traceflake clickhouse create --dsn clickhouse://localhost:9000/otel --ttl 720h`,
 		Args: cobra.NoArgs,
@@ -90,13 +90,12 @@ func clickhouseMigrateCommand(s *server) *cobra.Command {
 		Use:   "migrate",
 		Short: "Turn an existing table of spans into the one sorted by trace ID",
 		Long: `migrate turns the exporter's table, or one derived from it, into the table that
-create makes, under the same name and with all of its spans. New spans go into
-the new table from the first moment on; the old ones follow partition by
-partition. The old rows stay in the table with the suffix _old: drop it when you
-are satisfied.
+create creates, under the same name and with all of its spans. New spans go into
+the new table from the start; the old ones follow partition by partition. The
+old rows stay in the table with the suffix _old: drop it when you are satisfied.
 
-After an error or an interruption run the same again: it goes on where it
-stopped. With --dry-run it prints the statements that remain.`,
+After an error or an interruption run the same command again: it continues where
+it stopped. With --dry-run it prints the statements that remain.`,
 		Example: `  traceflake clickhouse migrate --dry-run --dsn clickhouse://localhost:9000/otel
   traceflake clickhouse migrate --dsn clickhouse://localhost:9000/otel`,
 		Args: cobra.NoArgs,
@@ -116,7 +115,7 @@ stopped. With --dry-run it prints the statements that remain.`,
 			err := migrate.Run(cmd.Context(), db, schema, bar.show)
 			bar.end()
 			if errors.Is(err, context.Canceled) {
-				return fmt.Errorf("interrupted; run the same again and it goes on: %w", err)
+				return fmt.Errorf("interrupted; run the same command again to continue: %w", err)
 			}
 			return err
 		})
@@ -134,8 +133,8 @@ func (s *server) with(call func(*sql.DB) error) error {
 		return errors.New("clickhouse: no address: set --dsn or $" + clickhouseVar)
 	}
 	options, err := chgo.ParseDSN(dsn)
-	if err != nil { // its text may hold the password
-		return errors.New("clickhouse: the address cannot be read: write clickhouse://user:password@host:9000/database or http://user:password@host:8123/database")
+	if err != nil { // its text may contain the password
+		return errors.New("clickhouse: the address is invalid: write clickhouse://user:password@host:9000/database or http://user:password@host:8123/database")
 	}
 	if !strings.Contains(dsn, "read_timeout=") {
 		options.ReadTimeout = 24 * time.Hour // a statement takes as long as copying a partition
@@ -146,13 +145,13 @@ func (s *server) with(call func(*sql.DB) error) error {
 	var refused *chgo.Exception
 	const notEnoughPrivileges = 497
 	if errors.As(err, &refused) && refused.Code == notEnoughPrivileges || err != nil && strings.Contains(err.Error(), "necessary to have the grant") {
-		return fmt.Errorf("%w\ngrant this to the user and run the same again; it goes on where it stopped", err)
+		return fmt.Errorf("%w\ngrant this to the user and run the same command again; it continues where it stopped", err)
 	}
 	return err
 }
 
-// progressBar shows a migration: in one line on a terminal, else in a line for
-// each partition.
+// progressBar shows a migration: in one line on a terminal, otherwise in one line
+// for each partition.
 type progressBar struct {
 	out      io.Writer
 	terminal bool

@@ -24,8 +24,8 @@ func TestClickHouseBadInput(t *testing.T) {
 	}{
 		{"did you mean create?", []string{"clickhouse", "craete"}},
 		{"no address: set --dsn", []string{"clickhouse", "create"}},
-		{"the address cannot be read", []string{"clickhouse", "create", "--dsn", "clickhouse://u:" + secret + "@host:9x00/otel"}},
-		{"the address cannot be read", []string{"clickhouse", "migrate", "--dsn", "nonsense://u:" + secret + "@"}},
+		{"the address is invalid", []string{"clickhouse", "create", "--dsn", "clickhouse://u:" + secret + "@host:9x00/otel"}},
+		{"the address is invalid", []string{"clickhouse", "migrate", "--dsn", "nonsense://u:" + secret + "@"}},
 		{"connection refused", []string{"clickhouse", "migrate", "--dsn", "clickhouse://u:" + secret + "@127.0.0.1:1/otel"}},
 		{"table \"a`b\"", []string{"clickhouse", "create", "--dry-run", "--table", "a`b"}},
 		{"Plain is for the layout Owned", []string{"clickhouse", "create", "--dry-run", "--plain", "--overlay"}},

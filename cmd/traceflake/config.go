@@ -15,7 +15,7 @@ import (
 	"github.com/traceflake/traceflake/setup"
 )
 
-// flags are what several commands share.
+// flags are shared by several commands.
 type flags struct {
 	secretFile string
 	store      string
@@ -36,7 +36,7 @@ func completeStore(cmd *cobra.Command) {
 	}
 }
 
-// config is the environment with the flags over it.
+// config is the environment, overridden by the flags.
 func (f *flags) config() (setup.Config, error) {
 	c, err := setup.Env()
 	if f.secretFile != "" {
@@ -65,8 +65,8 @@ func (f *flags) keyring(cmd *cobra.Command) (*randflake.Keyring, error) {
 	return k, nil
 }
 
-// decoding returns the secrets that decode IDs: those of the file, or else the
-// store's own, or nil. s may be nil.
+// decoding returns the secrets that decode IDs: those of the file, otherwise the
+// store's own, otherwise nil. s may be nil.
 func (f *flags) decoding(cmd *cobra.Command, s any) (*randflake.Keyring, error) {
 	k, err := f.keyring(cmd)
 	if own, ok := s.(driver.CodecStore); ok && k == nil && err == nil {
@@ -75,7 +75,7 @@ func (f *flags) decoding(cmd *cobra.Command, s any) (*randflake.Keyring, error) 
 	return k, err
 }
 
-// warn says when everybody can read the secret.
+// warn warns if everybody can read the secret.
 func (f *flags) warn(cmd *cobra.Command, path string) {
 	const othersRead = 0o004
 	info, err := os.Stat(path)
@@ -90,7 +90,7 @@ var errNoOwnSecret = errors.New("no secret: this store has none of its own; give
 
 var errNoStore = errors.New("no store: give --store or set TRACEFLAKE_STORE")
 
-// openStore opens a store that is there to be looked at.
+// openStore opens a store for reading. It does not create a bolt file.
 func (f *flags) openStore(ctx context.Context) (driver.Store, error) {
 	c, err := f.config()
 	switch {
@@ -100,7 +100,7 @@ func (f *flags) openStore(ctx context.Context) (driver.Store, error) {
 		return nil, errNoStore
 	}
 	if path, ok := strings.CutPrefix(c.Store, "bolt:"); ok {
-		// Opening it would make it.
+		// Opening it would create it.
 		if _, err := os.Stat(path); err != nil {
 			return nil, fmt.Errorf("store: %w", err)
 		}

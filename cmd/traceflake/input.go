@@ -27,7 +27,7 @@ func eachLine(cmd *cobra.Command, args []string, f func(number int, line string)
 	in := cmd.InOrStdin()
 	if file, ok := in.(*os.File); ok && len(args) == 0 {
 		if info, err := file.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
-			return errors.New("no IDs: give some as arguments, or pipe them in, one a line")
+			return errors.New("no IDs: give some as arguments, or on standard input, one a line")
 		}
 	}
 	text, err := decompressed(in)
@@ -61,11 +61,11 @@ func eachLine(cmd *cobra.Command, args []string, f func(number int, line string)
 
 const maxLine = 1 << 16
 
-// decompressed returns what r holds, decompressed if it is gzip.
+// decompressed returns the content of r, decompressed if it is gzip.
 func decompressed(r io.Reader) (io.Reader, error) {
 	buffered := bufio.NewReaderSize(r, maxLine)
 	if head, _ := buffered.Peek(len(gzipMagic)); string(head) != gzipMagic {
-		return buffered, nil // the next read returns an error of this one
+		return buffered, nil // the next read returns this error
 	}
 	z, err := gzip.NewReader(buffered)
 	if err != nil {
@@ -76,7 +76,7 @@ func decompressed(r io.Reader) (io.Reader, error) {
 
 const gzipMagic = "\x1f\x8b\x08" // the third byte is deflate, the only method
 
-// place says where an input stood.
+// place returns where an input came from.
 func place(number int) string {
 	if number == 0 {
 		return ""

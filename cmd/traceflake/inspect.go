@@ -21,23 +21,22 @@ func inspectCommand(f *flags) *cobra.Command {
 	var unit time.Duration
 	cmd := &cobra.Command{
 		Use:   "inspect [ID…]",
-		Short: "Show what IDs say, and whose they may be",
-		Long: `inspect shows what IDs say: time, sequence, node, and whether the halves agree.
+		Short: "Show the content of IDs, and who may have made them",
+		Long: `inspect decodes IDs: time, sequence, node, and whether the halves agree.
 It reads trace and span IDs in hex, Randflake IDs in base 32 or as numbers, and
 lines of traceparent, b3 and its parts, x-trace-id, X-Amzn-Trace-Id and sw8
-headers; from standard input, one a line, when there are no arguments.
+headers; from standard input, one a line, if there are no arguments.
 
-Without a secret only the clear half is decoded. With a store it says which
-lease owns an ID's node now, and the store's own secret decodes, if it has one
-and no secret file is given.
+Without a secret only the clear half is decoded. With a store it shows which
+lease owns an ID's node now. The store's own secret, if it has one, is used if no
+secret file is given.
 
-Others' IDs are named as far as their form allows: UUID v1 to v8, ULID,
+Foreign IDs are identified as far as their form allows: UUID v1 to v8, ULID,
 Snowflake, X-Ray, Brave, Datadog, SOFATracer, SkyWalking, 64-bit B3. Where an ID
-may be several things, all are listed; "by chance" is the share of random IDs of
-the same form that would look like that kind, the smallest first.
+may be of several kinds, all are listed, the likeliest first; "by chance" is the
+fraction of random IDs of the same form that look like that kind.
 
-With -o json each ID is an object on a line of its own. Input that is gzip is
-decompressed.`,
+With -o json each ID is an object on its own line. gzip input is decompressed.`,
 		Example: `  traceflake inspect 1950fb0f8880000086cdcca4ab608495
   traceflake inspect --store bolt:/var/lib/traceflake/leases.db 1950fb0f8880000086cdcca4ab608495
   traceflake inspect --secret-file secret -o json <ids.gz
@@ -73,7 +72,7 @@ decompressed.`,
 			return err
 		},
 	}
-	f.addStore(cmd, "store that says which lease owns a node now")
+	f.addStore(cmd, "store whose leases own the nodes now")
 	choice(cmd, &output, "output", "o", "a table or lines of JSON", outputs...)
 	cmd.Flags().StringVar(&epoch, "snowflake-epoch", "1288834974657", "first moment of Snowflake IDs, as a time")
 	cmd.Flags().StringVar(&bits, "snowflake-bits", "41,10,12", "widths of a Snowflake ID's time, node and sequence")
@@ -82,15 +81,14 @@ decompressed.`,
 	return cmd
 }
 
-// owners are the leases of a store; nil knows none.
+// owners are the leases of a store; nil has none.
 type owners struct {
 	blocks []lease.Block
 	now    time.Time
 }
 
 // looking returns the secrets that decode IDs, and the leases, if there is a
-// store. A store that does not answer is an errStoreAway; the secrets are
-// returned all the same.
+// store. If the store does not answer it returns errStoreAway with the secrets.
 func (f *flags) looking(cmd *cobra.Command) (*randflake.Keyring, *owners, error) {
 	c, err := f.config()
 	if err != nil {
@@ -118,7 +116,7 @@ func (f *flags) looking(cmd *cobra.Command) (*randflake.Keyring, *owners, error)
 	return k, &owners{blocks, time.Now()}, nil
 }
 
-var errStoreAway = errors.New("no owners of nodes are shown: the store does not answer")
+var errStoreAway = errors.New("owners of nodes are not shown: the store does not answer")
 
 // tell adds to each candidate that has a node which lease the node is in now.
 func (o *owners) tell(candidates []identify.Candidate) {
@@ -153,8 +151,8 @@ type inputLine struct {
 	text   string
 }
 
-// linesAtOnce is how many lines are inspected in one go. Of a table so many
-// have columns of the same width.
+// linesAtOnce is how many lines are inspected in one batch. In a table each batch
+// has columns of the same width.
 const linesAtOnce = 200
 
 // all inspects arguments or standard input, and reports whether every line was
@@ -225,7 +223,7 @@ func appendJSON(b []byte, number int, f identify.Found) []byte {
 	return append(f.AppendJSON(b), "}\n"...)
 }
 
-// addRows adds a row for each thing that an ID may be.
+// addRows adds a row for each kind that an ID may be.
 func addRows(t *table, f identify.Found) {
 	for i, c := range f.Candidates {
 		id := "or"

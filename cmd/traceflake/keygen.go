@@ -15,7 +15,7 @@ func keygenCommand() *cobra.Command {
 		Use:   "keygen [FILE]",
 		Short: "Make a secret",
 		Long: `keygen makes a secret of 128 random bits and writes it to FILE, which must not
-exist and gets mode 0600, or else to standard output.`,
+exist and gets mode 0600, or to standard output.`,
 		Example: `  traceflake keygen /etc/traceflake/secret
   traceflake keygen | kubectl create secret generic traceflake --from-file=secret=/dev/stdin`,
 		Args: cobra.MaximumNArgs(1),

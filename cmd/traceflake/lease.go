@@ -19,9 +19,9 @@ import (
 func leaseCommand(f *flags) *cobra.Command {
 	cmd := group(&cobra.Command{
 		Use:   "lease",
-		Short: "Look at leases and raise them",
-		Long: `lease looks at the leases in a store and raises them. TRACEFLAKE_NODES and
-TRACEFLAKE_BLOCK_SIZE count as they do for setup.FromEnv.`,
+		Short: "List leases and raise them",
+		Long: `lease lists the leases in a store and raises them. TRACEFLAKE_NODES and
+TRACEFLAKE_BLOCK_SIZE have the same meaning as for setup.FromEnv.`,
 		Example: `  traceflake lease list --store bolt:/var/lib/traceflake/leases.db
   traceflake lease raise now+24h --dry-run --store postgres://db/traceflake`,
 	}, leaseListCommand(f), leaseShowCommand(f), leaseRaiseCommand(f))
@@ -46,9 +46,9 @@ func leaseListCommand(f *flags) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List the blocks that were ever granted, and who holds them",
-		Long: `list shows the blocks of nodes that were ever granted, since when, until when
-and to whom. It never writes: it makes neither a file nor a table.`,
+		Short: "List the blocks that have been granted, and who holds them",
+		Long: `list shows the blocks of nodes that have been granted, since when, until when and
+to whom. It never writes: it creates neither a file nor a table.`,
 		Example: `  traceflake lease list --store bolt:/var/lib/traceflake/leases.db
   traceflake lease list --store etcd://host:2379/leases -o json`,
 		Args: cobra.NoArgs,
@@ -83,7 +83,7 @@ func leaseShowCommand(f *flags) *cobra.Command {
 			}
 			node, err := strconv.ParseUint(args[0], 10, 32)
 			if err != nil || node > randflake.MaxNode {
-				return fmt.Errorf("%q is no node from 0 to %d", args[0], randflake.MaxNode)
+				return fmt.Errorf("%q is not a node from 0 to %d", args[0], randflake.MaxNode)
 			}
 			return f.withStore(cmd, func(ctx context.Context, s driver.Store) error {
 				blocks, err := s.List(ctx)
@@ -108,14 +108,14 @@ func leaseRaiseCommand(f *flags) *cobra.Command {
 	var force, dryRun bool
 	cmd := &cobra.Command{
 		Use:   "raise UNTIL",
-		Short: "Grant nothing before a time, and let no lease grow",
-		Long: `raise makes sure that nothing before UNTIL is granted any more, and takes every
-lease from its holder when it ends. It is for a store that came back from a
-backup and may have forgotten leases: raise it, before it is used again, to the
-time of the restore plus the longest TTL in use plus a minute.
+		Short: "Grant nothing before a time, and extend no lease",
+		Long: `raise ensures that nothing before UNTIL is granted any more and that no present
+lease can be renewed. It is for a store that was restored from a backup and may
+have forgotten leases: raise it, before it is used again, to the time of the
+restore plus the longest TTL in use plus a minute.
 
 It cannot be undone, and until then no process gets a lease. So it refuses a
-time that is past or further ahead than a forgotten lease can last, unless
+time that is past, or further ahead than a forgotten lease can last, unless
 --force is given. --dry-run shows what it would do.
 
 ` + timeHelp,
@@ -151,14 +151,14 @@ time that is past or further ahead than a forgotten lease can last, unless
 // furthest is how far ahead a forgotten lease can end.
 const furthest = lease.MaxTTL + lease.MaxClockAhead
 
-// checkRaise refuses times that must be a mistake.
+// checkRaise refuses times that are probably mistakes.
 func checkRaise(until, now time.Time) error {
 	at := until.UTC().Format(time.RFC3339)
 	switch ahead := until.Sub(now); {
 	case ahead < 0:
-		return fmt.Errorf("%s is %s ago; a raise is to a time ahead, or give --force", at, (-ahead).Round(time.Second))
+		return fmt.Errorf("%s is %s ago; give a time in the future, or --force", at, (-ahead).Round(time.Second))
 	case ahead > furthest:
-		return fmt.Errorf("%s is %s ahead, and until then no process would get a lease; no lease ends later than in %s, so give at most now+%s, or --force",
+		return fmt.Errorf("%s is %s ahead, and until then no process would get a lease; every lease ends within %s, so give at most now+%s, or --force",
 			at, ahead.Round(time.Second), furthest, furthest)
 	}
 	return nil
@@ -183,22 +183,22 @@ func wouldRaise(ctx context.Context, cmd *cobra.Command, s driver.Store, until t
 	}
 	out := cmd.OutOrStdout()
 	fmt.Fprintf(out, "dry run, nothing is written: nothing before %s would be granted any more\n", until.UTC().Format(time.RFC3339Nano))
-	_, err = fmt.Fprintf(out, "%d blocks were granted so far, %d of them until later; those never granted would be raised, too\n", len(blocks), later)
+	_, err = fmt.Fprintf(out, "%d blocks have been granted, %d of them until later; blocks never granted would be raised, too\n", len(blocks), later)
 	if len(held) == 0 || err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%d leases that are held now could not be renewed any more:\n", len(held))
+	fmt.Fprintf(out, "%d leases held now could not be renewed any more:\n", len(held))
 	return writeBlocks(cmd, "table", held)
 }
 
-// raised says what the store has after a raise.
+// raised reports the state of the store after a raise.
 func raised(ctx context.Context, cmd *cobra.Command, s driver.Store, until time.Time) error {
 	blocks, err := s.List(ctx)
 	if err != nil {
 		return fmt.Errorf("the store was raised, but cannot be read: %w", err)
 	}
 	if len(blocks) == 0 {
-		return errors.New("the store has no block after the raise; was it replaced meanwhile?")
+		return errors.New("the store has no blocks after the raise; was it replaced meanwhile?")
 	}
 	first := blocks[0].GrantedUntil
 	for _, b := range blocks {
@@ -207,14 +207,14 @@ func raised(ctx context.Context, cmd *cobra.Command, s driver.Store, until time.
 		}
 	}
 	if first.Before(until.Truncate(time.Second)) {
-		return fmt.Errorf("a block is granted from %s on after the raise to %s; was another store put in its place?",
+		return fmt.Errorf("after the raise to %[2]s a block can be granted from %[1]s on; was the store replaced?",
 			first.UTC().Format(time.RFC3339), until.UTC().Format(time.RFC3339))
 	}
 	_, err = fmt.Fprintf(cmd.OutOrStdout(), "nothing before %s is granted any more: %d blocks raised\n", first.UTC().Format(time.RFC3339Nano), len(blocks))
 	return err
 }
 
-// state says whose a block is at now.
+// state describes who holds a block at now.
 func state(b lease.Block, now time.Time) string {
 	until := b.GrantedUntil.UTC().Format(time.RFC3339)
 	switch {
@@ -225,14 +225,14 @@ func state(b lease.Block, now time.Time) string {
 	case b.Holder == "":
 		return "without a holder, free from " + until
 	}
-	if b.Owner == "" { // it was given back a moment ago, or its holder has no name
+	if b.Owner == "" { // it was released recently, or its owner is empty
 		return "without an owner (" + b.Holder + "), free from " + until
 	}
 	return "held by " + b.Owner + " (" + b.Holder + ") until " + until
 }
 
-// alike reports whether two blocks differ by nothing but their nodes. After a
-// raise there are thousands of those.
+// alike reports whether two blocks differ only in their nodes. After a raise
+// there are thousands of such blocks.
 func alike(a, b lease.Block) bool {
 	return a.Holder == "" && a.Start.Equal(b.Start) && a.GrantedUntil.Equal(b.GrantedUntil) && a.Nodes == b.Nodes &&
 		a.Holder == b.Holder && a.Version == b.Version
@@ -241,7 +241,7 @@ func alike(a, b lease.Block) bool {
 func writeBlocks(cmd *cobra.Command, output string, blocks []lease.Block) error {
 	now := time.Now()
 	if len(blocks) == 0 {
-		fmt.Fprintln(cmd.ErrOrStderr(), "traceflake: no block was ever granted")
+		fmt.Fprintln(cmd.ErrOrStderr(), "traceflake: no block has been granted yet")
 		return nil
 	}
 	switch output {

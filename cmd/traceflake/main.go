@@ -1,11 +1,10 @@
-// Command traceflake shows what trace and span IDs say, makes and verifies
-// them, fills them into old records, and looks after secrets and leases.
+// Command traceflake decodes, makes and verifies trace and span IDs, adds them to
+// old records, and manages secrets and leases.
 //
 //	go install github.com/traceflake/traceflake/cmd/traceflake@latest
 //
-// Exit codes: 0, all is well; 1, an ID is not verified, or some input was not
-// understood and reported; 2, wrong usage or nothing could be done: an
-// unreadable secret, a store that is away.
+// Exit codes: 0, success; 1, an ID is not verified, or some input was not
+// understood; 2, wrong usage, an unreadable secret or an unreachable store.
 package main
 
 import (
@@ -57,8 +56,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return 2
 }
 
-// errReported ends with code 1: some input is not as it should be, and the
-// output says so.
+// errReported makes the exit code 1: some input is wrong, and the output says so.
 var errReported = errors.New("reported")
 
 func newRoot() *cobra.Command {
@@ -66,11 +64,11 @@ func newRoot() *cobra.Command {
 	root := group(&cobra.Command{
 		Use:   "traceflake",
 		Short: "Show, make and verify trace and span IDs that sort by time",
-		Long: `traceflake shows what trace and span IDs say, makes and verifies them, fills
-them into old records, and looks after secrets and leases.
+		Long: `traceflake decodes, makes and verifies trace and span IDs, adds them to old
+records, and manages secrets and leases.
 
-Exit codes: 0, all is well; 1, an ID is not verified or some input was not
-understood; 2, wrong usage, an unreadable secret or a store that is away.`,
+Exit codes: 0, success; 1, an ID is not verified or some input was not
+understood; 2, wrong usage, an unreadable secret or an unreachable store.`,
 		Example: `  traceflake new -n 3
   traceflake inspect 1950fb0f8880000086cdcca4ab608495
   traceflake range now-1h now -o sql`,

@@ -130,7 +130,7 @@ func TestNewVerifyInspect(t *testing.T) {
 	command(t, "", "inspect", ids[0]).want(t, 0, "halves agree", "")
 	command(t, "", "inspect", ids[0]).want(t, 0, "traceflake trace ID  "+traceid.Time(traceID(t, ids[0])).Format("2006-01-02T15:04:05"), "")
 	t.Setenv(setup.SecretFileVar, "")
-	command(t, "", "inspect", ids[0]).want(t, 0, "a secret would tell", "")
+	command(t, "", "inspect", ids[0]).want(t, 0, "a secret would decide", "")
 }
 
 func TestNewWithoutSecret(t *testing.T) {
@@ -195,7 +195,7 @@ func TestInspectJSON(t *testing.T) {
 		want(t, 0, "Snowflake  2016-04-30T11:18:25.796Z", "")
 }
 
-// A long list comes as tables of a few hundred rows, none of them lost.
+// A long list is printed as tables of a few hundred rows; no row is lost.
 func TestInspectMany(t *testing.T) {
 	var in strings.Builder
 	for range 3 * linesAtOnce {
@@ -219,7 +219,7 @@ func TestRange(t *testing.T) {
 	command(t, "", "range", "now-1h", "now").want(t, 0, "\n", "")
 	command(t, "", "range", "now", "now-1h").want(t, 2, "", "is before FROM")
 	command(t, "", "range", "soon", "now").want(t, 2, "", `FROM: "soon" is no time`)
-	command(t, "", "range", "now", "nowish").want(t, 2, "", "no distance from now")
+	command(t, "", "range", "now", "nowish").want(t, 2, "", "not an offset from now")
 	command(t, "", "range", "now").want(t, 2, "", "accepts 2 arg")
 }
 
@@ -286,14 +286,14 @@ func TestLease(t *testing.T) {
 	t.Setenv(setup.StoreVar, store)
 	command(t, "", "lease", "show", "3").want(t, 0, "held by checkout-7 ("+holder+") until "+g.End.UTC().Format(time.RFC3339), "")
 	command(t, "", "lease", "show", "3", "-o", "json").want(t, 0, `"holder":"`+holder+`"`, "")
-	// Given back, it is nobody's, also in the second that is left of it.
+	// After its release it has no holder, even in its last remaining second.
 	next := lease.NewHolder()
 	if err := s.Release(t.Context(), g, next, g.End.Add(-time.Second)); err != nil {
 		t.Fatal(err)
 	}
 	command(t, "", "lease", "show", "3").want(t, 0, "without an owner ("+next+"), free from ", "")
 	command(t, "", "lease", "show", "8").want(t, 1, "", "node 8 was never granted")
-	command(t, "", "lease", "show", "131072").want(t, 2, "", "no node")
+	command(t, "", "lease", "show", "131072").want(t, 2, "", "is not a node")
 
 	// Its owner shows at an ID of that node; the file's own secret decodes it.
 	k := randflake.NewKeyring(s.(driver.CodecStore).Codec())
@@ -342,7 +342,7 @@ func TestDeadStore(t *testing.T) {
 	command(t, "", "inspect", "4bf92f3577b34da6a3ce929d0e0e4736", "--store", store).want(t, 1, "UUID v4", "the store does not answer: pgstore")
 	command(t, "", "new", "--store", store, "--secret-file", secret).want(t, 2, "", "no leased node")
 	command(t, "", "new", "--store", store).want(t, 2, "", "set TRACEFLAKE_SECRET_FILE")
-	command(t, "", "lease", "list", "--store", "redis://user:hunter2@h").want(t, 2, "", "unknown kind of store; what its address may begin with: bolt, etcd, etcds, postgres")
+	command(t, "", "lease", "list", "--store", "redis://user:hunter2@h").want(t, 2, "", "unknown kind of store; its URL must begin with one of: bolt, etcd, etcds, postgres")
 	command(t, "", "lease", "list", "--store", "postgres://user:hunter2@h:port:/").want(t, 2, "", "not an address")
 	command(t, "", "lease", "list").want(t, 2, "", "no store")
 }
@@ -419,7 +419,7 @@ func TestBackfill(t *testing.T) {
 	in := `{"ts":"2024-01-02T03:04:05Z","k":"a"}` + "\n" + `{"ts":"2024-01-02T03:04:06Z","k":"a"}` + "\n" + `{"ts":"2019-01-02T03:04:05Z"}` + "\n" + `{"ts":"20`
 	r := command(t, in, "backfill", "--time", "ts", "--key", "k", "--secret-file", secret)
 	r.want(t, 1, `{"ts":"2019-01-02T03:04:05Z"}`+"\n"+`{"ts":"20`, "line 3: 2019-01-02T03:04:05Z: traceid: the time is before")
-	r.want(t, 1, something, "line 4: the line is no JSON object; was it cut off?")
+	r.want(t, 1, something, "line 4: the line is not a JSON object; was it truncated?")
 	if !strings.Contains(r.errOut, "4 records: 2 got an ID (1 keys, 0 records without one), 0 had one, 2 reported") {
 		t.Errorf("summary %q", r.errOut)
 	}
@@ -445,7 +445,7 @@ func TestBackfill(t *testing.T) {
 	path = write(t, "old.tsv", "ts\tk\n1704164645\ta\n")
 	command(t, "", "backfill", "--time", "ts", "--comma", `\t`, path).want(t, 0, "ts\tk\ttrace_id\n1704164645\ta\t0eb4dcf844", "1 got an ID")
 	command(t, "ts\n1704164645\n", "backfill", "--time", "ts", "--format", "csv", "--time-format", "ms").want(t, 1, "ts,trace_id\n1704164645,\n", "line 2: ")
-	// A store is asked for nodes, and a dead one ends the run.
+	// Nodes are leased from the store, and an unreachable store ends the run.
 	store := "bolt:" + filepath.Join(t.TempDir(), "leases.db")
 	command(t, in[:38], "backfill", "--time", "ts", "--store", store).want(t, 0, "trace_id", "1 got an ID")
 	command(t, in[:38], "backfill", "--time", "ts", "--store", "postgres://127.0.0.1:1/db", "--secret-file", secret).want(t, 2, "", "no leased node")

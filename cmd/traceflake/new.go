@@ -23,9 +23,9 @@ func newCommand(f *flags) *cobra.Command {
 		Short: "Make trace IDs",
 		Long: `new makes trace IDs, or span IDs with --span, one a line.
 
-With a store they are made on leased nodes, unique in the fleet. With a secret
-alone they decode and verify, on nodes taken at random: unique by chance only.
-With neither they are made under a random secret that nobody has.
+With a store they are made on leased nodes and unique in the fleet. With only a
+secret they decode and verify, but their nodes are random: they are unique by
+chance only. With neither they are made under a random secret that is not kept.
 
 --at makes trace IDs for records of that time; they decode as such and do not
 verify. ` + timeHelp,
@@ -36,9 +36,9 @@ verify. ` + timeHelp,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			switch {
 			case n < 1:
-				return fmt.Errorf("-n: %d is no number from 1 on", n)
+				return fmt.Errorf("-n: %d is less than 1", n)
 			case at != "" && span:
-				return errors.New("--at is for trace IDs; a span ID tells when it was made")
+				return errors.New("--at is for trace IDs; the time of a span ID is when it was made")
 			}
 			var t time.Time
 			if at != "" {
@@ -71,12 +71,12 @@ verify. ` + timeHelp,
 	return cmd
 }
 
-// generator makes IDs, and rather fails than make random ones.
+// generator makes IDs. It fails instead of making random ones.
 type generator struct {
 	*idgen.Generator
 }
 
-var errFallback = errors.New("no leased node to make IDs on; is the store away?")
+var errFallback = errors.New("no leased node to make IDs on; is the store reachable?")
 
 func (g generator) one(ctx context.Context, at time.Time, span bool) (id fmt.Stringer, err error) {
 	switch {
@@ -117,27 +117,27 @@ func (f *flags) generator(cmd *cobra.Command) (generator, func() error, error) {
 		if err != nil {
 			return generator{}, nil, err
 		}
-		fmt.Fprintln(cmd.ErrOrStderr(), "traceflake: warning: no store: the nodes are taken at random, so the IDs are unique by chance only")
+		fmt.Fprintln(cmd.ErrOrStderr(), "traceflake: warning: no store: the nodes are random, so the IDs are unique by chance only")
 		return generator{idgen.New(idgen.WithSource(source))}, func() error { return nil }, nil
 	}
 	if c.SecretFile != "" {
 		f.warn(cmd, c.SecretFile)
 	}
-	g, shutdown, err := c.Open(cmd.Context())
+	ids, err := c.Open(cmd.Context())
 	if err != nil {
 		return generator{}, nil, err
 	}
-	return generator{g}, func() error {
+	return generator{ids.Generator}, func() error {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(cmd.Context()), storeTimeout)
 		defer cancel()
-		return shutdown(ctx)
+		return ids.Shutdown(ctx)
 	}, nil
 }
 
 const storeTimeout = 10 * time.Second
 
-// unleased returns a source on nodes that nobody granted: of the 131072 there
-// are, so many in a row that they last for any number of IDs.
+// unleased returns a source on random nodes without a lease: enough of the 131072
+// nodes in a row for any number of IDs.
 func unleased(c *randflake.Codec) (*randflake.Generator, error) {
 	const nodes = 64
 	now := time.Now()

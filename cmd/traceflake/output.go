@@ -13,8 +13,8 @@ import (
 // outputBuffer is how much is written at once, except to a terminal.
 const outputBuffer = 64 << 10
 
-// output is where a command writes. On a terminal each line shows at once, and
-// in colour unless NO_COLOR is set; a pipe or a file is written in large pieces.
+// output is a command's output. On a terminal each line is shown at once, and in
+// colour unless NO_COLOR is set; a pipe or a file is written in large pieces.
 type output struct {
 	io.Writer
 	buffer *bufio.Writer // nil on a terminal

@@ -7,7 +7,7 @@ import (
 )
 
 // inParallel makes pieces of output on all processors and writes them in the
-// order in which they were asked for.
+// order in which they were started.
 type inParallel struct {
 	pieces chan chan *piece
 	free   chan struct{} // a token for each piece that may be made now
@@ -17,13 +17,13 @@ type inParallel struct {
 	err error
 }
 
-// piece is what goes to the output and to the standard error.
+// piece is some output and some text for standard error.
 type piece struct {
 	out, errOut []byte
 	table       table // for what makes the piece
 }
 
-// pieces are those that were written, for their memory.
+// pieces recycles written pieces.
 var pieces = sync.Pool{New: func() any { return new(piece) }}
 
 func newPiece() *piece {
@@ -56,7 +56,7 @@ func newInParallel(out, errOut io.Writer) *inParallel {
 	return p
 }
 
-// start calls f on a goroutine of its own, as soon as a processor is free. It
+// start calls f in a new goroutine, as soon as a processor is free. It
 // returns the error of an earlier write.
 func (p *inParallel) start(f func() *piece) error {
 	p.free <- struct{}{}

@@ -16,9 +16,9 @@ func rangeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "range FROM TO",
 		Short: "Print the bounds of the trace IDs of a time span, for SQL",
-		Long: `range prints the lowest trace ID of FROM and the highest of TO. Both ends belong
-to it, to the millisecond. Times before 2020 or past 2089 are moved into what
-trace IDs can tell. The last hour is "now-1h now".
+		Long: `range prints the lowest trace ID of FROM and the highest of TO, both inclusive,
+to the millisecond. Times before 2020 or past 2089 are clamped to the range of
+trace IDs. The last hour is "now-1h now".
 
 ` + timeHelp,
 		Example: `  traceflake range now-1h now
@@ -55,7 +55,7 @@ trace IDs can tell. The last hour is "now-1h now".
 			return err
 		},
 	}
-	choice(cmd, &output, "output", "o", "two lines of text, a condition of SQL, or JSON", outputs...)
-	cmd.Flags().StringVar(&column, "column", "TraceId", "column that the condition is about")
+	choice(cmd, &output, "output", "o", "two lines of text, an SQL condition, or JSON", outputs...)
+	cmd.Flags().StringVar(&column, "column", "TraceId", "column for the SQL condition")
 	return cmd
 }

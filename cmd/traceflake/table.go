@@ -7,7 +7,7 @@ import (
 
 // table collects rows of a fixed number of cells and writes them in columns as
 // wide as they need. text/tabwriter would do, at several times the cost:
-// inspect is run on millions of lines.
+// inspect may read millions of lines.
 type table struct {
 	columns int
 	text    []byte // of all cells

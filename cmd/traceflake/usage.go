@@ -7,10 +7,12 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/traceflake/traceflake/internal/vmclock"
 )
 
 // group returns a command that only has subcommands: without arguments it
-// prints its help, and of a mistyped one it says what may have been meant.
+// prints its help, and for a mistyped one it suggests a command.
 func group(cmd *cobra.Command, subcommands ...*cobra.Command) *cobra.Command {
 	const distance = 2
 	cmd.SuggestionsMinimumDistance = distance
@@ -36,7 +38,7 @@ func choice(cmd *cobra.Command, p *string, name, short, what string, values ...s
 	complete(cmd, name, values...)
 }
 
-// checkChoice says so if a flag of choice has another value.
+// checkChoice returns an error if a flag of choice has another value.
 func checkChoice(name, value string, values ...string) error {
 	if slices.Contains(values, value) {
 		return nil
@@ -48,7 +50,7 @@ func checkChoice(name, value string, values ...string) error {
 func complete(cmd *cobra.Command, flag string, values ...string) {
 	err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 	if err != nil {
-		panic(err) // the flag is not there, or has completions already
+		panic(err) // the flag is missing, or has completions already
 	}
 }
 
@@ -65,12 +67,22 @@ func completeTimes(n int) cobra.CompletionFunc {
 func versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
-		Short:   "Print the version",
+		Short:   "Print the version, and what tells of restored machines here",
 		Example: "  traceflake version",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "traceflake %s\n%s %s/%s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "traceflake %s\n%s %s/%s\nvmclock: %s\n",
+				version(), runtime.Version(), runtime.GOOS, runtime.GOARCH, machine(vmclock.System()))
 			return err
 		},
 	}
+}
+
+// machine says what tells IDs here that the machine was restored from a snapshot.
+func machine(c *vmclock.Clock) string {
+	source, err := c.Status()
+	if err != nil {
+		return fmt.Sprintf("%s (%s)", source, strings.TrimPrefix(err.Error(), "vmclock: "))
+	}
+	return source.String()
 }

@@ -23,17 +23,15 @@ func verifyCommand(f *flags) *cobra.Command {
 	outputs := []string{"text", "json"}
 	cmd := &cobra.Command{
 		Use:   "verify [ID…]",
-		Short: "Say whether trace IDs are this fleet's",
-		Long: `verify says for each trace ID whether its halves agree under one of the secrets
-and its time is plausible. It takes what inspect takes; of headers it verifies
-the trace ID. The exit code is 0 if all are verified, and 1 otherwise. Without a
-secret file, the own secret of a store counts, which a bbolt file has.
+		Short: "Check whether trace IDs were made by this fleet",
+		Long: `verify reports for each trace ID whether its halves agree under one of the
+secrets and its time is plausible. It reads the same input as inspect; of headers
+it verifies the trace ID. The exit code is 0 if all are verified, and 1
+otherwise. Without a secret file, the secret of a bolt file can be used.
 
-It is a hint of origin, not authentication: an ID that was seen can be sent
-again. IDs of clients, of the random fallback and of old records do not verify.
+It is a hint of origin, not authentication: an ID can be replayed. IDs of clients, of the random fallback and of old records do not verify.
 
-With -o json each ID is an object on a line of its own. Input that is gzip is
-decompressed.`,
+With -o json each ID is an object on its own line. gzip input is decompressed.`,
 		Example: `  traceflake verify --secret-file secret 1950fb0f8880000086cdcca4ab608495
   traceflake verify --store bolt:/var/lib/traceflake/leases.db <ids
   traceflake verify --secret-file secret -o json --max-age 720h <ids.gz`,
@@ -78,8 +76,8 @@ decompressed.`,
 			return nil
 		},
 	}
-	f.addStore(cmd, "store whose own secret counts")
-	choice(cmd, &output, "output", "o", "lines of text or of JSON", outputs...)
+	f.addStore(cmd, "store whose own secret is used")
+	choice(cmd, &output, "output", "o", "lines of text or JSON", outputs...)
 	cmd.Flags().DurationVar(&maxAge, "max-age", 24*time.Hour, "how old an ID may be")
 	cmd.Flags().DurationVar(&skew, "skew", time.Minute, "how far in the future an ID may lie")
 	cmd.Flags().DurationVar(&tolerance, "tolerance", traceid.DefaultTolerance, "by how much the halves may disagree")
@@ -90,8 +88,8 @@ decompressed.`,
 	return cmd
 }
 
-// verifying returns the secrets under which IDs are verified. The store is
-// opened only if it is asked for its own.
+// verifying returns the secrets under which IDs are verified. The store is opened
+// only if its own secret is needed.
 func (f *flags) verifying(cmd *cobra.Command) (*randflake.Keyring, error) {
 	k, err := f.keyring(cmd)
 	if err != nil || k != nil {
@@ -111,7 +109,7 @@ func (f *flags) verifying(cmd *cobra.Command) (*randflake.Keyring, error) {
 	return k, err
 }
 
-// verdict is what verify says of an ID.
+// verdict is the result of verify for an ID.
 type verdict struct {
 	Line     int    `json:"line,omitempty"`
 	ID       string `json:"id"`
@@ -119,7 +117,7 @@ type verdict struct {
 	Error    string `json:"error,omitempty"`
 }
 
-// verdicts returns what writes a verdict in a format.
+// verdicts returns a function that writes verdicts in a format.
 func verdicts(cmd *cobra.Command, format string) func(verdict) error {
 	out := cmd.OutOrStdout()
 	if format == "json" {

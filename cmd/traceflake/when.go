@@ -9,9 +9,9 @@ import (
 )
 
 const timeHelp = `Times are RFC 3339 (2026-01-02T03:04:05Z), a date, Unix seconds, milli-, micro-
-or nanoseconds, "now", or a distance from now as in now-90m or +24h.`
+or nanoseconds, "now", or an offset from now as in now-90m or +24h.`
 
-// parseTime reads a time as timeHelp says.
+// parseTime reads a time in the forms of timeHelp.
 func parseTime(s string, now time.Time) (time.Time, error) {
 	distance, fromNow := strings.CutPrefix(s, "now")
 	if fromNow && distance == "" {
@@ -21,7 +21,7 @@ func parseTime(s string, now time.Time) (time.Time, error) {
 		return now.Add(d), nil
 	}
 	if fromNow {
-		return time.Time{}, fmt.Errorf("%q is no distance from now such as now-90m", s)
+		return time.Time{}, fmt.Errorf("%q is not an offset from now such as now-90m", s)
 	}
 	return new(stamp.Reader).Read(s)
 }

@@ -1,5 +1,5 @@
 // Command otelhttp is two HTTP services with OpenTelemetry and traceflake's IDs. Start each
-// in a terminal of its own, and send the shop a request:
+// in its own terminal, and send the shop a request:
 //
 //	go run . orders 127.0.0.1:8081
 //	ORDERS_URL=http://127.0.0.1:8081 go run . shop 127.0.0.1:8080
@@ -40,7 +40,7 @@ var services = map[string]http.HandlerFunc{"shop": checkout, "orders": order}
 // run serves until ctx ends.
 func run(ctx context.Context, args []string) error {
 	if len(args) != 2 || services[args[0]] == nil {
-		return errors.New("say which service and where: shop ADDRESS or orders ADDRESS")
+		return errors.New("usage: shop ADDRESS or orders ADDRESS")
 	}
 	name := args[0]
 	listener, err := net.Listen("tcp", args[1])

@@ -285,7 +285,7 @@ func TestBadInput(t *testing.T) {
 		want, variable, value string
 		args                  []string
 	}{
-		{want: "say which service"},
+		{want: "usage: shop ADDRESS"},
 		{want: "shop ADDRESS", args: []string{"basket", "127.0.0.1:0"}},
 		{want: "missing port", args: []string{"shop", "127.0.0.1"}},
 		{want: "address already in use", args: []string{"shop", taken.Addr().String()}},

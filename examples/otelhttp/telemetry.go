@@ -30,7 +30,7 @@ func startTelemetry(ctx context.Context, service string) (func(context.Context) 
 	if err != nil {
 		return nil, err
 	}
-	ids, release, err := setup.FromEnv(ctx) // TRACEFLAKE_STORE and others
+	ids, err := setup.FromEnv(ctx) // TRACEFLAKE_STORE and others
 	if err != nil {
 		return nil, err
 	}
@@ -38,15 +38,15 @@ func startTelemetry(ctx context.Context, service string) (func(context.Context) 
 		sdktrace.WithIDGenerator(ids), sdktrace.WithBatcher(exporter), sdktrace.WithResource(about))
 	otel.SetTracerProvider(provider)
 
-	// Where headers contradict each other the last propagator decides. x-trace-id names the
-	// trace, so xtraceid is the last: if a gateway has begun a trace of its own in traceparent,
+	// If headers contradict each other the last propagator decides. x-trace-id names the
+	// trace, so xtraceid is the last: if a gateway has begun its own trace in traceparent,
 	// the client's ID still finds the request. In the trace that x-trace-id names, and without
 	// that header, the parent and tracestate that TraceContext found stay.
 	otel.SetTextMapPropagator(propagation.NewCompositeTextMapPropagator(
 		propagation.TraceContext{}, propagation.Baggage{}, xtraceid.New()))
 
 	return func(ctx context.Context) error {
-		return errors.Join(provider.Shutdown(ctx), release(ctx))
+		return errors.Join(provider.Shutdown(ctx), ids.Shutdown(ctx))
 	}, nil
 }
 

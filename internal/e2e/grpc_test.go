@@ -51,8 +51,8 @@ func (healthService) Watch(r *grpc_health_v1.HealthCheckRequest, s grpc.ServerSt
 	return nil
 }
 
-// A trace that an x-trace-id brings goes on over gRPC, and each response, also a failed and
-// an empty one, names the trace in its header.
+// A trace from an x-trace-id continues over gRPC, and each response, also a failed and an empty
+// one, names the trace in its header.
 func TestGRPC(t *testing.T) {
 	for name, propagator := range map[string]propagation.TextMapPropagator{
 		"xtraceid": xtraceid.New(),

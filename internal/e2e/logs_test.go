@@ -21,7 +21,7 @@ func (h logTracing) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, r)
 }
 
-// What a request logs has the ID that its response tells.
+// Log records of a request have the ID in its response.
 func TestLogs(t *testing.T) {
 	var out bytes.Buffer
 	log := slog.New(logTracing{slog.NewJSONHandler(&out, nil)})

@@ -68,8 +68,8 @@ func TestUntrusted(t *testing.T) {
 	}
 }
 
-// With the fleet's own generator and verifier: its client goes on in its trace, another
-// fleet's and one with random IDs do not.
+// With the fleet's own generator and verifier: its client's trace continues, another fleet's
+// and one with random IDs do not.
 func TestUntrustedFleet(t *testing.T) {
 	codec, ids := fleet(t, "the fleet's secr")
 	_, foreign := fleet(t, "another's secret")

@@ -13,8 +13,8 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// chdb is the C interface of libchdb (chdb.h). Strings go with their length,
-// so they may hold any byte.
+// chdb is the C interface of libchdb (chdb.h). Strings are passed with their length,
+// so they may contain any byte.
 type chdb struct {
 	setSignalHandlersEnabled func(enabled int32)
 	connect                  func(argc int32, argv unsafe.Pointer) unsafe.Pointer
@@ -68,7 +68,7 @@ var loadChdb = sync.OnceValues(func() (*chdb, error) {
 		}
 		purego.RegisterFunc(function, symbol)
 	}
-	// Otherwise the library takes SIGSEGV and others for the whole process, and
+	// Otherwise the library handles SIGSEGV and others for the whole process, and
 	// Go needs them to turn a nil dereference into a panic.
 	c.setSignalHandlersEnabled(0)
 	return c, nil
@@ -78,7 +78,7 @@ var loadChdb = sync.OnceValues(func() (*chdb, error) {
 // also how HTTP clients send it.
 type param struct{ name, value string }
 
-// answer is what a statement gave and what it cost.
+// answer is a statement's result and its cost.
 type answer struct {
 	body                      []byte
 	rows                      uint64 // in the result
@@ -121,13 +121,13 @@ func (c *connection) query(sql, format string, params []param) (answer, error) {
 	return c.lib.take(result)
 }
 
-// repeatedCode is what the library puts before a message that has it already.
+// repeatedCode is the prefix that the library repeats in messages.
 var repeatedCode = regexp.MustCompile(`^(Code: \d+\. DB::Exception: )+`)
 
 // take copies a result into Go memory and frees it.
 func (c *chdb) take(result unsafe.Pointer) (answer, error) {
 	if result == nil {
-		return answer{}, errors.New("the engine gave no result")
+		return answer{}, errors.New("the engine returned no result")
 	}
 	defer c.destroyResult(result)
 	if message := c.resultError(result); message != "" {

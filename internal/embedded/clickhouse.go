@@ -24,8 +24,8 @@ type Engine struct {
 
 // ClickHouse returns a fresh database on the ClickHouse of this process, which
 // starts with the first call and ends with the last Close, or on the server of
-// TRACEFLAKE_CLICKHOUSE_DSN. The error is ErrNotInstalled where neither is to
-// be had, and names the address of a server that does not answer.
+// TRACEFLAKE_CLICKHOUSE_DSN. The error is ErrNotInstalled if neither is
+// available, and names the address of a server that does not answer.
 func ClickHouse(ctx context.Context) (*Engine, error) {
 	e := new(Engine)
 	if dsn := os.Getenv("TRACEFLAKE_CLICKHOUSE_DSN"); dsn != "" {
@@ -58,7 +58,7 @@ func ClickHouse(ctx context.Context) (*Engine, error) {
 }
 
 // DSN is the address of the database, http://user:password@host:port/database,
-// as clickhouse-go and the Collector's exporter take it.
+// in the form of clickhouse-go and the Collector's exporter.
 func (e *Engine) DSN() string { return e.dsn.String() }
 
 // Database is the name of the database.
@@ -142,7 +142,7 @@ func (p *process) start() error {
 	return nil
 }
 
-// stop undoes start, also one that failed half way.
+// stop undoes start, even if that failed halfway.
 func (p *process) stop() error {
 	var err error
 	if p.server != nil {

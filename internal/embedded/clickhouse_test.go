@@ -43,12 +43,9 @@ func query(t *testing.T, e *embedded.Engine, sql string) embedded.Result {
 	return r
 }
 
-func TestQueryCountsAndGranules(t *testing.T) {
+func TestQueryCounts(t *testing.T) {
 	e := embedded.ClickHouseForTest(t)
 	query(t, e, "CREATE TABLE t (a UInt64, b Nullable(String)) ENGINE = MergeTree ORDER BY a")
-	if g, err := e.Granules(t.Context(), "SELECT * FROM t"); err != nil || g != (embedded.Granules{}) {
-		t.Errorf("empty table: %v, %v", g, err)
-	}
 	query(t, e, "INSERT INTO t SELECT number, if(number = 5, NULL, 'x') FROM numbers(100000)")
 	r := query(t, e, "SELECT a, b, 'it''s' AS c FROM t WHERE a BETWEEN 4 AND 5 ORDER BY a")
 	if want := [][]string{{"4", "x", "it's"}, {"5", "ᴺᵁᴸᴸ", "it's"}}; !reflect.DeepEqual(r.Rows, want) {
@@ -59,15 +56,6 @@ func TestQueryCountsAndGranules(t *testing.T) {
 	}
 	if r.RowsRead != 8192 || r.BytesRead == 0 || r.Elapsed <= 0 {
 		t.Errorf("counts: %d rows, %d bytes, %v", r.RowsRead, r.BytesRead, r.Elapsed)
-	}
-	for sql, want := range map[string]embedded.Granules{
-		"SELECT * FROM t WHERE a = 5":                                            {Read: 1, Total: 12},
-		"SELECT count() FROM t WHERE b = 'x'":                                    {Read: 12, Total: 12},
-		"SELECT b FROM t WHERE a < 9000 UNION ALL SELECT b FROM t WHERE a > 1e6": {Read: 2, Total: 24},
-	} {
-		if got, err := e.Granules(t.Context(), sql); err != nil || got != want {
-			t.Errorf("%s: %+v, %v; want %+v", sql, got, err, want)
-		}
 	}
 }
 
@@ -300,7 +288,7 @@ func TestConcurrentClients(t *testing.T) {
 	}
 }
 
-// TestBrokenOffInsert: of an INSERT whose client goes away, nothing is stored.
+// TestBrokenOffInsert: nothing of an INSERT whose client disconnects is stored.
 func TestBrokenOffInsert(t *testing.T) {
 	t.Setenv("TRACEFLAKE_CLICKHOUSE_DSN", "")
 	e := embedded.ClickHouseForTest(t)

@@ -1,4 +1,4 @@
-// Package embedded gives tests, the example and benchmarks a real ClickHouse
+// Package embedded provides tests, examples and benchmarks with a real ClickHouse
 // and a real PostgreSQL without an installed server.
 //
 // ClickHouse runs inside the process, as the library libchdb behind an HTTP

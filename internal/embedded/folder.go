@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// ErrNotInstalled comes when an engine is neither fetched nor given by its DSN.
+// ErrNotInstalled is returned if an engine is neither installed nor given by a DSN.
 var ErrNotInstalled = errors.New("engine is not installed")
 
 // engineFile finds one fetched file by its pattern below node_modules.
@@ -27,7 +27,7 @@ func engineFile(engine, pattern, variable string) (string, error) {
 }
 
 // engineFolder is $TRACEFLAKE_ENGINES, or .cache/engines beside the go.work
-// that stands above the working directory.
+// above the working directory.
 func engineFolder() (string, error) {
 	if folder := os.Getenv("TRACEFLAKE_ENGINES"); folder != "" {
 		return folder, nil
@@ -72,7 +72,7 @@ func dataFolder(prefix string) (dir string, lock *os.File, err error) {
 func removeIfStale(dir string) {
 	info, err := os.Stat(dir)
 	if err != nil || time.Since(info.ModTime()) < time.Minute {
-		return // perhaps made this moment and not yet locked
+		return // perhaps just made and not locked yet
 	}
 	lock, err := os.Open(filepath.Join(dir, "lock"))
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// ClickHouseForTest returns an Engine that is closed when the test ends. Where
-// no engine is to be had it skips the test, or fails it when CI is set.
+// ClickHouseForTest returns an Engine that is closed when the test ends. If
+// no engine is available it skips the test, or fails it if CI is set.
 func ClickHouseForTest(tb testing.TB) *Engine {
 	tb.Helper()
 	e, err := ClickHouse(context.Background())

@@ -22,7 +22,7 @@ import (
 // gateway answers ClickHouse's HTTP interface from a few connections to the engine.
 type gateway struct {
 	password string
-	dir      string // for rows on their way in
+	dir      string // for rows to be inserted
 	idle     chan *connection
 }
 
@@ -62,10 +62,10 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		`{"read_rows":"%d","read_bytes":"%d","written_rows":"%d","written_bytes":"%d","result_rows":"%d","elapsed_ns":"%d"}`,
 		a.readRows, a.readBytes, a.writtenRows, a.writtenBytes, a.rows, a.elapsed.Nanoseconds()))
 	w.Header().Set("Content-Length", strconv.Itoa(len(a.body)))
-	_, _ = w.Write(a.body) // a client that went away is its own affair
+	_, _ = w.Write(a.body) // if the client is gone, nothing is left to do
 }
 
-// request is one statement and everything that it runs with.
+// request is one statement and its settings.
 type request struct {
 	sql      string
 	format   string // of the result
@@ -137,7 +137,7 @@ func (g *gateway) parse(r *http.Request) (*request, error) {
 }
 
 // authenticated checks the random password: ClickHouse reads any file that the
-// process may read, which is not for everybody on this machine.
+// process may read, which other users of this machine must not.
 func (g *gateway) authenticated(r *http.Request, in url.Values) bool {
 	password := in.Get("password")
 	if key := r.Header.Get("X-ClickHouse-Key"); key != "" {
@@ -172,7 +172,7 @@ func (g *gateway) run(ctx context.Context, q *request) (answer, error) {
 	return conn.query(q.sql, q.format, q.params)
 }
 
-// reset ends what a request set. A name that the engine refused has nothing to reset.
+// reset resets a request's settings. A name that the engine refused needs no reset.
 func (c *connection) reset(settings []string) {
 	for i := 0; i < len(settings); i += 2 {
 		_, _ = c.query("SET "+quoteName(settings[i])+" = DEFAULT", "Null", nil)
@@ -180,9 +180,9 @@ func (c *connection) reset(settings []string) {
 }
 
 // spool writes the rows of an INSERT into a file for the engine to read, so
-// that a client that is slow or breaks off holds no connection and stores
-// nothing. libchdb's streaming INSERT would take them as they come, but leaves
-// state of an ended thread behind.
+// that a client that is slow or disconnects occupies no connection and stores
+// nothing. libchdb has a streaming INSERT, but it leaves state of an ended thread
+// behind.
 func (g *gateway) spool(rows io.Reader) (path string, err error) {
 	file, err := os.CreateTemp(g.dir, "insert-")
 	if err != nil {
@@ -200,7 +200,7 @@ func (g *gateway) spool(rows io.Reader) (path string, err error) {
 	return "", &refusal{codeNetworkError, "NETWORK_ERROR", "read the rows: " + err.Error()}
 }
 
-// encode brings the result into the form that the client asked for.
+// encode encodes the result in the format that the client requested.
 func (q *request) encode(a *answer) (err error) {
 	if strings.EqualFold(q.format, "Native") {
 		if a.body, err = recodeNative(a.body, q.revision); err != nil {

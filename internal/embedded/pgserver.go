@@ -27,7 +27,7 @@ type postgres struct {
 	done  chan struct{} // closed when the child has ended
 }
 
-// nobody runs the server where this process is root, which PostgreSQL refuses.
+// nobody is the user of the server if this process is root, which PostgreSQL refuses.
 const nobody = 65534
 
 // The server lives as long as its standard input, so that it also ends when

@@ -23,9 +23,9 @@ type PostgresServer struct {
 	err    error // of Close
 }
 
-// Postgres returns a fresh database on a PostgreSQL of its own, or on the
-// server of TRACEFLAKE_POSTGRES_DSN. The error is ErrNotInstalled where neither
-// is to be had, and names the address of a server that does not answer.
+// Postgres returns a fresh database on its own PostgreSQL, or on the
+// server of TRACEFLAKE_POSTGRES_DSN. The error is ErrNotInstalled if neither
+// is available, and names the address of a server that does not answer.
 //
 // The server keeps PostgreSQL's durable defaults, so that the time a commit
 // takes is that of this machine's disk.

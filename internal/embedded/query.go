@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Result is what a statement gave and ClickHouse's own counts of what it cost.
+// Result is a statement's result and ClickHouse's own counts of its cost.
 type Result struct {
 	Columns   []string
 	Rows      [][]string // as text; NULL is "ᴺᵁᴸᴸ"
@@ -52,57 +52,8 @@ func (e *Engine) Query(ctx context.Context, sql string) (Result, error) {
 	return r, nil
 }
 
-// Granules counts the granules of the tables that a SELECT names.
-type Granules struct {
-	Read  uint64 // left by all indexes
-	Total uint64 // there are
-}
-
-// Granules asks EXPLAIN how many granules a SELECT reads, over all its tables.
-// A table without parts has none.
-func (e *Engine) Granules(ctx context.Context, sql string) (Granules, error) {
-	r, err := e.Query(ctx, "EXPLAIN json = 1, indexes = 1 "+sql)
-	if err != nil {
-		return Granules{}, err
-	}
-	var lines strings.Builder
-	for _, row := range r.Rows {
-		lines.WriteString(strings.Join(row, ""))
-		lines.WriteByte('\n')
-	}
-	var plans []struct{ Plan plan }
-	if err := json.Unmarshal([]byte(lines.String()), &plans); err != nil {
-		return Granules{}, fmt.Errorf("embedded: read ClickHouse's EXPLAIN: %w", err)
-	}
-	var g Granules
-	for _, p := range plans {
-		p.Plan.add(&g)
-	}
-	return g, nil
-}
-
-// plan is a step of EXPLAIN json = 1. Each index starts with what the one
-// before it left.
-type plan struct {
-	Plans   []plan
-	Indexes []struct {
-		Initial  uint64 `json:"Initial Granules"`
-		Selected uint64 `json:"Selected Granules"`
-	}
-}
-
-func (p *plan) add(g *Granules) {
-	if n := len(p.Indexes); n > 0 {
-		g.Total += p.Indexes[0].Initial
-		g.Read += p.Indexes[n-1].Selected
-	}
-	for i := range p.Plans {
-		p.Plans[i].add(g)
-	}
-}
-
 // post runs one statement over HTTP. The answer is in the format
-// JSONCompactStrings, or empty where the statement has no result.
+// JSONCompactStrings, or empty if the statement has no result.
 func post(ctx context.Context, dsn *url.URL, sql string) ([]byte, error) {
 	at := url.URL{Scheme: dsn.Scheme, Host: dsn.Host, Path: "/"}
 	in := url.Values{

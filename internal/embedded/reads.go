@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Reads is what ClickHouse counted while a statement ran, in system.events.
-// Anything that runs beside it counts, too.
+// Reads is what ClickHouse counted in system.events while a statement ran. Any
+// concurrent statement counts, too.
 type Reads struct {
 	Rows         uint64 // taken from tables, uncompressed
 	Bytes        uint64 // of these rows, uncompressed
@@ -22,7 +22,7 @@ const readEvents = `SELECT sumIf(value, event = 'SelectedRows'), sumIf(value, ev
 FROM system.events`
 
 // Reads runs one statement without a FORMAT clause, holds its result and counts
-// what it read. What asking for the counts costs is taken off.
+// what it read. The cost of reading the counts is subtracted.
 func (e *Engine) Reads(ctx context.Context, statement string) (Result, Reads, error) {
 	var before, again, after [4]uint64
 	if err := e.events(ctx, &before); err != nil {

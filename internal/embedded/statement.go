@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// What the gateway must know of a statement before the engine reads it.
+// The parts of a statement that the gateway must know before the engine reads it.
 var (
 	leadingComments = regexp.MustCompile(`^(?:\s|--[^\n]*(?:\n|$)|/\*(?s:.*?)\*/)+`)
 	trailingFormat  = regexp.MustCompile(`(?is)\bFORMAT\s+(\w+)\s*(?:SETTINGS\s+[^']*)?;?\s*$`)
@@ -23,7 +23,7 @@ func keyword(sql string) string {
 	return strings.ToUpper(sql[:end])
 }
 
-// outputFormat is the format that the result comes in.
+// outputFormat is the format of the result.
 func outputFormat(sql, otherwise string) string {
 	if m := trailingFormat.FindStringSubmatch(sql); m != nil {
 		return m[1]
@@ -31,7 +31,7 @@ func outputFormat(sql, otherwise string) string {
 	return otherwise
 }
 
-// splitInsert takes an INSERT whose rows follow apart from it, and returns it
+// splitInsert takes an INSERT whose rows are sent separately, and returns it
 // without its format clause, and the format. ok is false for any other statement.
 func splitInsert(sql string) (statement, format string, ok bool) {
 	if keyword(sql) != "INSERT" {

@@ -85,8 +85,8 @@ func (t *tree) tidyAll(ctx context.Context, out io.Writer) (err error) {
 	return nil
 }
 
-// environment keeps what go does here apart from everything else. Modules of others are taken
-// from the user's module cache if they are there.
+// environment isolates the go commands run here. Third-party modules are taken from the user's
+// module cache if they are there.
 func environment(ctx context.Context, work, proxy, ours string) ([]string, error) {
 	asked, err := command(ctx, work, nil, "go", "env", "GOMODCACHE", "GOPROXY", "GOFLAGS")
 	if err != nil {
@@ -100,13 +100,13 @@ func environment(ctx context.Context, work, proxy, ours string) ([]string, error
 		"GOPROXY=file://" + filepath.ToSlash(proxy) + "," + cache + "," + normal,
 		"GONOSUMDB=" + ours, "GONOPROXY=", "GOPRIVATE=",
 		"GOMODCACHE=" + filepath.Join(work, "mod"), "GOBIN=" + filepath.Join(work, "bin"),
-		// Builds of the same files in another folder are found in the build cache.
+		// Builds of the same files in another directory are found in the build cache.
 		"GOFLAGS=" + strings.TrimSpace(values[2]+" -modcacherw -trimpath"),
 	}, nil
 }
 
-// alone checks a module without the workspace: its go.mod and go.sum are tidy, and all that it
-// has, tests too, builds with what it requires.
+// alone checks a module without the workspace: its go.mod and go.sum are tidy, and all of it,
+// including tests, builds with what it requires.
 func (t *tree) alone(ctx context.Context, u user, m mod) error {
 	begun := time.Now()
 	dir := filepath.Join(u.dir, "modules", m.dir)
@@ -167,7 +167,7 @@ func (t *tree) tidied(dir, name string) (string, error) {
 	return kept.String(), err
 }
 
-// user is somebody with our modules in a proxy.
+// user is a user with our modules in a proxy.
 type user struct {
 	dir     string
 	version string
@@ -234,7 +234,7 @@ func (u user) use(ctx context.Context, module, path, program string) error {
 	return nil
 }
 
-// install installs a command as its users do, and asks it for help.
+// install installs a command as its users do, and runs it with --help.
 func (u user) install(ctx context.Context, path string) error {
 	begun := time.Now()
 	if _, err := command(ctx, u.dir, u.env, "go", "install", path+"@"+u.version); err != nil {

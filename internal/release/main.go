@@ -64,7 +64,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 }
 
 // command returns what a program writes to its standard output, without white space around it.
-// The error has what it writes to the other one.
+// The error has its standard error.
 func command(ctx context.Context, dir string, env []string, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir

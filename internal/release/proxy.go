@@ -59,8 +59,8 @@ func (t *tree) serveModule(ctx context.Context, folder string, m mod, version st
 	return errors.Join(err, archive.Close())
 }
 
-// files are those that a release of a module has: what git knows and what it would be told, and
-// the repository's license.
+// files are those of a module's release: those that git tracks or would add, and the repository's
+// license.
 func (t *tree) files(ctx context.Context, m mod, goMod []byte) (files []zip.File, err error) {
 	names, err := command(ctx, filepath.Join(t.dir, m.dir), nil,
 		"git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", ".")

@@ -15,7 +15,7 @@ import (
 )
 
 // release makes the commit and the tags of a version in a copy of the repository, and shows
-// them. With publish it takes them over.
+// them. With publish it applies them.
 func release(ctx context.Context, root, version string, publish bool, out io.Writer) (err error) {
 	if err := allowed(ctx, root, version); err != nil {
 		return err
@@ -49,7 +49,7 @@ func release(ctx context.Context, root, version string, publish bool, out io.Wri
 	tags := t.tags(version)
 	fmt.Fprintf(out, "\nThe tags:\n  %s\n", strings.Join(tags, "\n  "))
 	if !publish {
-		fmt.Fprintln(out, "\nThis was a dry run, nothing has changed. PUBLISH=yes makes the commit and the tags.")
+		fmt.Fprintln(out, "\nThis was a dry run; nothing has changed. PUBLISH=yes makes the commit and the tags.")
 		return nil
 	}
 	author, err := command(ctx, root, nil, "git", "var", "GIT_COMMITTER_IDENT")
@@ -133,8 +133,7 @@ func prepare(dir, version string, now time.Time) (*tree, error) {
 	return openTree(dir)
 }
 
-// closeChangelog gives the section of what is not released yet the version's name, and begins
-// another one.
+// closeChangelog renames the section of unreleased changes to the version, and begins a new one.
 func closeChangelog(text, version string, now time.Time) (string, error) {
 	const unreleased = "## [Unreleased]\n"
 	before, after, found := strings.Cut(text, unreleased)
@@ -144,13 +143,13 @@ func closeChangelog(text, version string, now time.Time) (string, error) {
 		entries = entries || strings.HasPrefix(line, "- ")
 	}
 	if !found || !entries {
-		return "", errors.New("CHANGELOG.md has no entries under \"## [Unreleased]\": write what users get")
+		return "", errors.New("CHANGELOG.md has no entries under \"## [Unreleased]\": describe the changes for users")
 	}
 	title := fmt.Sprintf("## [%s] - %s\n", strings.TrimPrefix(version, "v"), now.UTC().Format(time.DateOnly))
 	return before + unreleased + "\n" + title + after, nil
 }
 
-// tags are one for each module, as the go command looks for them.
+// tags has one tag for each module, in the form that the go command expects.
 func (t *tree) tags(version string) (tags []string) {
 	for _, m := range t.released() {
 		tag := m.dir + "/" + version
@@ -185,7 +184,7 @@ func buildTool(ctx context.Context, dir, to string) error {
 	return err
 }
 
-// compare checks a tag out into a folder and compares each module with what it was there.
+// compare checks a tag out into a folder and compares each module with its state there.
 func (t *tree) compare(ctx context.Context, tool, tag, folder string, out io.Writer) error {
 	if _, err := command(ctx, t.dir, nil, "git", "worktree", "add", "--quiet", "--detach", folder, tag); err != nil {
 		return err

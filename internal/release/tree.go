@@ -58,7 +58,7 @@ func openTree(dir string) (*tree, error) {
 	return t, t.check()
 }
 
-// forUsers tells whether a module is released. The others only serve this repository.
+// forUsers reports whether a module is released. The others only serve this repository.
 func (m mod) forUsers() bool {
 	for part := range strings.SplitSeq(m.dir, "/") {
 		if slices.Contains([]string{"internal", "examples", "bench"}, part) || part[0] == '_' {
@@ -93,7 +93,7 @@ func (t *tree) isReleased(path string) bool {
 	return slices.ContainsFunc(t.released(), func(m mod) bool { return m.path == path })
 }
 
-// check finds what a user's build would stumble over, and the next version.
+// check finds what would break a user's build, and the next version.
 func (t *tree) check() error {
 	var wrong []error
 	for _, m := range t.released() {

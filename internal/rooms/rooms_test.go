@@ -45,20 +45,22 @@ sparx64: PURE -time golang.org/x/sys/cpu
 randflake: PURE ~/sparx64
 
 # Only here are goroutines started, and only stores do I/O.
-randflake/lease: PURE context ~/randflake ~/randflake/lease/internal/owner ~/internal/vmclock METRIC
+randflake/lease: PURE context ~/randflake ~/randflake/lease/internal/owner ~/internal/version
+                 ~/internal/vmclock METRIC
 randflake/lease/internal/owner: STD
 
 # The side of the stores' authors: the rule of granting, and the stores. Services import lease.
 STORE: STD ~/randflake ~/randflake/lease ~/randflake/lease/driver
 randflake/lease/driver:    STD ~/randflake ~/randflake/lease ~/randflake/lease/internal/owner
-randflake/lease/boltstore: STORE go.etcd.io/bbolt/...
+randflake/lease/boltstore: STORE ~/internal/vmclock go.etcd.io/bbolt/...
 randflake/lease/pgstore:   STORE github.com/jackc/pgx/v5/...
 randflake/lease/etcdstore: STORE go.uber.org/zap google.golang.org/grpc/...
                            go.etcd.io/etcd/api/v3/... go.etcd.io/etcd/client/v3/...
 randflake/lease/leasetest: STORE github.com/anishathalye/porcupine pgregory.net/rapid
 
 # Makes IDs. It knows a source of them, not leases.
-idgen: PURE context ~/randflake ~/traceid ~/internal/vmclock METRIC @/otel/trace @/otel/sdk/trace
+idgen: PURE context ~/randflake ~/traceid ~/internal/version ~/internal/vmclock METRIC
+       @/otel/trace @/otel/sdk/trace
 
 # Reads IDs: no SDK, no generator.
 traceid: PURE ~/randflake @/otel/trace
@@ -86,11 +88,13 @@ internal/e2e/...:      STD OTHERS ROOT STORES ~/propagation/xtraceid/xtraceidgrp
                        ~/internal/embedded/... ~/internal/e2e/...
 internal/demo/...:     STD OTHERS ROOT STORES ~/internal/embedded/... ~/internal/demo/...
 internal/rooms:        STD
+internal/version:      STD
+internal/mutants:      STD
 internal/release/...:  STD OTHERS ROOT STORES ~/propagation/xtraceid/xtraceidgrpc
                        ~/randflake/lease/leasetest ~/internal/embedded/...
 internal/stores/...:   STD OTHERS ROOT STORES ~/randflake/lease/leasetest ~/internal/stores/...
                        ~/internal/embedded/...
-cmd/...:               STD OTHERS ROOT STORES ~/cmd/...
+cmd/...:               STD OTHERS ROOT STORES ~/cmd/... ~/internal/vmclock
 bench/...:             STD OTHERS ROOT ~/internal/embedded/... ~/bench/...
 examples/otelhttp:     STD OTHERS ROOT
 examples/collector:    STD OTHERS ROOT ~/internal/embedded/...
@@ -216,7 +220,7 @@ func long(s string) string {
 	return s
 }
 
-// matches tells whether the pattern means the package.
+// matches reports whether the pattern matches the package.
 func matches(pattern, pkg string) bool {
 	switch pattern {
 	case "STD":
@@ -295,7 +299,7 @@ func (t table) line(room, suffix string) string {
 	}
 }
 
-// allows tells whether the lines allow the import. The last pattern that means it decides.
+// allows reports whether the lines allow the import. The last pattern that matches decides.
 func (t table) allows(pkg string, lines ...string) bool {
 	for _, name := range lines {
 		allowed := false

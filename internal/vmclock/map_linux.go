@@ -21,7 +21,7 @@ func mapPage(path string) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	// What lies behind the end of a plain file cannot be read.
+	// Memory past the end of a plain file cannot be read.
 	if least := int64(unsafe.Sizeof(page{})); info.Mode().IsRegular() && info.Size() < least {
 		return nil, fmt.Errorf("%s: %w: %d bytes, at least %d are needed", path, errShort, info.Size(), least)
 	}

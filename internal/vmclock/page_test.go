@@ -162,7 +162,7 @@ func TestPagesThatAreNotUsed(t *testing.T) {
 	}{
 		{"empty", func(d *device) { d.cut(0) }, "too short: 0 bytes, at least 112"},
 		{"cut", func(d *device) { d.cut(111) }, "too short: 111 bytes, at least 112"},
-		{"its size is too small", func(d *device) { d.size = 31 }, "its size says 31 bytes, at least 32"},
+		{"its size is too small", func(d *device) { d.size = 31 }, "its size field is 31 bytes, at least 32"},
 		{"zeros", func(d *device) { d.magic = 0 }, "begins with 0x0"},
 		{"magic", func(d *device) { d.magic++ }, "begins with 0x4b4c4357"},
 		{"version 0", func(d *device) { d.version = 0 }, "version 0"},
@@ -215,7 +215,7 @@ func TestStuckUpdate(t *testing.T) {
 	}
 	// A million times a thousand tries would take more than a minute.
 	if took := time.Since(start); took > 20*time.Second {
-		t.Errorf("each call of a million tries anew: %v", took)
+		t.Errorf("each of a million calls tries again: %v", took)
 	}
 	if opened := d.open().Generation(); opened == 1 {
 		t.Error("a clock that is opened during an update takes the page's number for a whole one")

@@ -1,8 +1,7 @@
-// Package vmclock tells whether this machine was restored from a snapshot, as
-// its hypervisor says it in Linux's vmclock page
-// (include/uapi/linux/vmclock-abi.h, version 1). Without such a page, on other
-// systems than Linux and on other processors than amd64 and arm64 it tells
-// nothing: that is [Off].
+// Package vmclock detects that this machine was restored from a snapshot, which its
+// hypervisor reports in Linux's vmclock page (include/uapi/linux/vmclock-abi.h,
+// version 1). Without such a page, on systems other than Linux and on processors
+// other than amd64 and arm64 it detects nothing: its status is [Off].
 package vmclock
 
 import (
@@ -15,7 +14,7 @@ import (
 
 // Device is the page's path, unless the environment variable [PathVariable]
 // names another, which may be a plain file. A plain file must keep its length
-// as long as a process uses it.
+// while a process uses it.
 const (
 	Device       = "/dev/vmclock0"
 	PathVariable = "TRACEFLAKE_VMCLOCK"
@@ -30,7 +29,7 @@ const (
 	Off Source = iota
 	// GenerationCounter changes when the machine is restored from a snapshot.
 	GenerationCounter
-	// DisruptionMarker also changes on a live migration. It is read where the
+	// DisruptionMarker also changes on a live migration. It is read if the
 	// hypervisor has no generation counter.
 	DisruptionMarker
 )
@@ -70,10 +69,10 @@ const (
 type Clock struct {
 	page *page
 	seen atomic.Pointer[state]
-	off  error // why nothing is read
+	off  error // why the status is Off
 }
 
-// state is what the page said when its counter of updates was seq.
+// state is the content of the page when its counter of updates was seq.
 type state struct {
 	seq        uint32
 	source     Source
@@ -99,8 +98,8 @@ func open() *Clock {
 }
 
 // Open maps the page at path; it stays mapped until the process ends. The
-// error says why it cannot be used: there is none, it may not be read, or it
-// is of a form that is not known here.
+// error is why it cannot be used: it is missing, not readable, or of an unknown
+// format.
 func Open(path string) (*Clock, error) {
 	p, err := mapPage(path)
 	if err != nil {
@@ -117,11 +116,11 @@ func Open(path string) (*Clock, error) {
 func (p *page) check() error {
 	switch {
 	case p.magic != pageMagic:
-		return fmt.Errorf("it is no vmclock page: it begins with %#x, not %#x", p.magic, pageMagic)
+		return fmt.Errorf("it is not a vmclock page: it begins with %#x, not %#x", p.magic, pageMagic)
 	case p.version != pageVersion:
 		return fmt.Errorf("version %d of the page is not supported, only version %d", p.version, pageVersion)
 	case p.size < sizeFlags:
-		return fmt.Errorf("%w: its size says %d bytes, at least %d are needed", errShort, p.size, sizeFlags)
+		return fmt.Errorf("%w: its size field is %d bytes, at least %d are needed", errShort, p.size, sizeFlags)
 	}
 	return nil
 }
@@ -134,13 +133,13 @@ func (c *Clock) Version() uint32 { return c.page.seq.Load() }
 
 // Generation returns a number that changes whenever this machine has been
 // restored from a snapshot, and is constant while [Clock.Status] is Off. It
-// does not wait. The number was the page's at some moment during the call: so
-// whoever compares it with the last one known loads the known one first.
+// does not wait. The number was current at some moment during the call: so to
+// compare it with the last known one, load the known one first.
 //
 // While the hypervisor writes the page, and does not finish within a thousand
-// tries, the generation counts as changed. That is the safe side: the old one
-// may be that of the machine which was copied. A page that stays so has
-// changed once.
+// tries, the generation counts as changed. That is safe: the old one may be
+// that of the machine which was copied. A page that stays in this state counts as
+// one change.
 func (c *Clock) Generation() uint64 {
 	if s := c.seen.Load(); c.page.seq.Load() == s.seq {
 		return s.generation
@@ -148,12 +147,12 @@ func (c *Clock) Generation() uint64 {
 	return c.look()
 }
 
-// Status returns what the generation is read from. The error is why it is Off.
+// Status returns the source of the generation. The error is why it is Off.
 func (c *Clock) Status() (Source, error) {
 	return c.seen.Load().source, c.off
 }
 
-// look reads the page and keeps what it says. A call that was delayed may keep
+// look reads the page and keeps its content. A call that was delayed may keep
 // an old state: its seq differs from the page's, so it is never used.
 func (c *Clock) look() uint64 {
 	s := state{}
@@ -185,5 +184,5 @@ func (p *page) read() state {
 	return s
 }
 
-// testHookReading is called while the page is being read, which is seldom.
+// testHookReading is called while the page is being read, which is rare.
 var testHookReading = func() {}

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Where nothing tells of restores the clock is there, constant, and says why.
+// Without a source of restores the clock is constant and returns the reason.
 func TestOff(t *testing.T) {
 	for _, path := range []string{filepath.Join(t.TempDir(), "vmclock0"), os.DevNull} {
 		t.Setenv(PathVariable, path)

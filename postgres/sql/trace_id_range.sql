@@ -1,7 +1,7 @@
 -- trace_id_min, trace_id_max: the lowest and the highest ID of t's millisecond,
 -- the inclusive bounds of a range query. A time before 2020 counts as the first
 -- millisecond, one past 2089 as the last, and so do the two infinities. The
--- bounds come as text (32 lower-case hex digits), bytea (16 bytes) and uuid.
+-- bounds are returned as text (32 lower-case hex digits), bytea (16 bytes) and uuid.
 --
 -- timezone('UTC', ...) is for IMMUTABLE: parts of a timestamptz depend on the
 -- session's time zone, those of a timestamp do not.

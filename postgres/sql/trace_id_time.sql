@@ -2,9 +2,9 @@
 -- ID has one, from 2020 to 2089, ours or not. Text that is not 32 lower-case
 -- hex digits, and bytes that are not 16, give NULL.
 --
--- These three stand in indexes and in scans, so they are written to be inlined:
+-- These three are used in indexes and scans, so they are written to be inlined:
 -- one expression of immutable parts, every name with its schema. For the same
--- reason the two with a CASE are not STRICT; NULL gives NULL all the same.
+-- reason the two with a CASE are not STRICT; NULL still gives NULL.
 
 CREATE OR REPLACE FUNCTION trace_id_time(id text) RETURNS timestamptz
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$

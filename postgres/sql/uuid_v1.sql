@@ -1,7 +1,7 @@
 -- uuid_v1_time: the time of a version 1 UUID (RFC 9562), its ticks of 100 ns
--- cut to the microsecond; any other UUID gives NULL.
+-- truncated to the microsecond; any other UUID gives NULL.
 --
--- Seconds and microseconds are added apart: an interval times a number is
+-- Seconds and microseconds are added separately: an interval times a number is
 -- computed in double precision, which does not hold all of 1582 to 5236 at once.
 
 CREATE OR REPLACE FUNCTION uuid_v1_time(id uuid) RETURNS timestamptz

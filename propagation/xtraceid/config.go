@@ -40,10 +40,10 @@ func newConfig(opts []Option) config {
 	return c
 }
 
-// WithHeader sets the name of the header that carries the trace ID, by default
-// [DefaultHeader]. The name is used as it is given; carriers other than HTTP headers
-// may tell upper from lower case. A name that is not an HTTP field name, or that is
-// one of B3's, is reported to [otel.Handle] and the default is used.
+// WithHeader sets the name of the header that carries the trace ID, by default [DefaultHeader].
+// The name is used as given; carriers other than HTTP headers may be case-sensitive. A name that
+// is not an HTTP field name, or that is one of B3's, is reported to [otel.Handle], and the default
+// is used.
 func WithHeader(name string) Option {
 	return optionFunc(func(c config) config {
 		c.header = checkHeader(name)
@@ -52,8 +52,8 @@ func WithHeader(name string) Option {
 }
 
 // WithB3Encoding sets how B3 is written: [b3.B3MultipleHeader] (the default, also for
-// [b3.B3Unspecified]), [b3.B3SingleHeader], or both. Both are always read. An encoding
-// that is neither is reported to [otel.Handle] and the default is used.
+// [b3.B3Unspecified]), [b3.B3SingleHeader], or both. Both are always read. Any other encoding is
+// reported to [otel.Handle] and the default is used.
 func WithB3Encoding(e b3.Encoding) Option {
 	return optionFunc(func(c config) config {
 		c.encoding = e & (b3.B3MultipleHeader | b3.B3SingleHeader)
@@ -68,9 +68,9 @@ func WithB3Encoding(e b3.Encoding) Option {
 	})
 }
 
-// WithB3TraceID64 writes only the low 64 bits of the trace ID into B3, for peers that
-// know no more; x-trace-id has all 128. A trace ID whose low half is zero, which cannot
-// be cut, is written whole.
+// WithB3TraceID64 writes only the low 64 bits of the trace ID into B3, for peers that support no
+// more; x-trace-id has all 128. A trace ID whose low half is zero cannot be shortened and is
+// written whole.
 func WithB3TraceID64() Option {
 	return optionFunc(func(c config) config {
 		c.b3TraceID64 = true
@@ -78,9 +78,9 @@ func WithB3TraceID64() Option {
 	})
 }
 
-// WithVerifier makes Extract ask ok about the trace ID it arrives at, whichever header
-// brought it. If ok refuses, nothing of what came in is used. A nil ok accepts everything,
-// as without the option. ok is called on each request and must be safe for concurrent use.
+// WithVerifier makes Extract call ok with the trace ID it has found, whichever header carried it.
+// If ok returns false, nothing of the incoming headers is used. A nil ok accepts everything, as if
+// the option were not given. ok is called on each request and must be safe for concurrent use.
 func WithVerifier(ok func(trace.TraceID) bool) Option {
 	return optionFunc(func(c config) config {
 		c.verify = ok
@@ -88,8 +88,7 @@ func WithVerifier(ok func(trace.TraceID) bool) Option {
 	})
 }
 
-// WithDeferredSampled makes Extract take B3 with IDs but without a sampling field as
-// sampled.
+// WithDeferredSampled makes Extract treat B3 with IDs but without a sampling field as sampled.
 func WithDeferredSampled() Option {
 	return optionFunc(func(c config) config {
 		c.deferredSampled = true
@@ -102,7 +101,7 @@ func WithDeferredSampled() Option {
 //
 //	xtraceid.New(xtraceid.WithHeader("x-request-id"), xtraceid.WithDashes())
 //
-// Inject writes 32 digits as always. That also keeps Envoy from changing the ID: it writes
+// Inject still writes 32 digits. That also keeps Envoy from changing the ID: it writes
 // its own decision about tracing into the 13th digit of a dashed request ID, unless
 // pack_trace_reason is false.
 func WithDashes() Option {
@@ -112,9 +111,9 @@ func WithDashes() Option {
 	})
 }
 
-// WithRandomFlag makes Extract mark the context of a request that brings no trace with
-// [ContextWithRandomFlag]. Use it only if this process's ID generator makes trace IDs whose
-// low 56 bits are random, as traceflake's do.
+// WithRandomFlag makes Extract apply [ContextWithRandomFlag] to the context of a request without a
+// trace. Use it only if this process's ID generator makes trace IDs whose low 56 bits are random,
+// as traceflake's do.
 func WithRandomFlag() Option {
 	return optionFunc(func(c config) config {
 		c.randomFlag = true
@@ -122,7 +121,7 @@ func WithRandomFlag() Option {
 	})
 }
 
-// checkHeader returns name, or, having reported it, the default.
+// checkHeader returns name if it is valid; otherwise it reports it and returns the default.
 func checkHeader(name string) string {
 	var reason string
 	switch {
@@ -137,7 +136,7 @@ func checkHeader(name string) string {
 	return DefaultHeader
 }
 
-// isFieldName tells whether s is a token of RFC 9110, section 5.6.2.
+// isFieldName reports whether s is a token of RFC 9110, section 5.6.2.
 func isFieldName(s string) bool {
 	for i := range len(s) {
 		c := s[i]

@@ -4,7 +4,7 @@
 // written by go.opentelemetry.io/contrib/propagators/b3, so both of its
 // encodings are understood; list no b3 propagator beside this one.
 //
-// # What comes in and what is made of it
+// # How incoming headers are read
 //
 //	incoming                                    result
 //	x-trace-id and B3 with a 64-bit trace ID    trace = x-trace-id, parent span and
@@ -12,65 +12,62 @@
 //	x-trace-id and B3 with the same trace ID    as it says
 //	x-trace-id and B3 with another 128-bit      trace = x-trace-id; that parent belongs
 //	trace ID                                    elsewhere: B3 is not used
-//	x-trace-id alone                            the trace goes on with no parent
+//	x-trace-id alone                            the trace continues without a parent
 //	B3 alone                                    as B3 says
 //	x-trace-id malformed                        it is ignored, B3 stands
 //	a verifier refuses the resulting trace ID   nothing is used: a new trace starts
 //
-// A 64-bit ID in B3 need not be the low half of x-trace-id: old clients make it
-// by themselves. A B3 trace ID whose first 16 digits are zeros is a 64-bit one
-// that somebody has padded.
+// A 64-bit ID in B3 need not be the low half of x-trace-id: old clients generate it independently.
+// A B3 trace ID whose first 16 digits are zeros is a padded 64-bit one.
 //
-// x-trace-id is malformed unless it is 32 hex digits, not all zero, in upper or
-// lower case; what goes out is lower case. A repeated header, or the comma-separated
-// list that an intermediary makes of one, is malformed unless all values are the
-// same ID. Values other than the first are seen where the carrier is a
-// [propagation.ValuesGetter], as [propagation.HeaderCarrier] is.
+// x-trace-id is malformed unless it is 32 hex digits, not all zero, in upper or lower case;
+// outgoing IDs are lower case. A repeated header, or the comma-separated list into which an
+// intermediary joins one, is malformed unless all values are the same ID. Values other than the
+// first are seen only if the carrier is a [propagation.ValuesGetter], as
+// [propagation.HeaderCarrier] is.
 //
 // # No parent
 //
-// Where the trace goes on with no parent the context holds a remote span context
-// with a trace ID and a zero span ID. Its IsValid is false. The SDK keeps the trace
-// ID, makes a span without a parent, and its ParentBased sampler asks the root
-// sampler, whatever the sampled flag says. The flag is set if B3 came without IDs
-// and asked to sample (b3: 1, b3: d, X-B3-Sampled: 1, X-B3-Flags: 1), for samplers
-// that look at it themselves. If the context is already in the trace that x-trace-id
-// names, because another propagator or an outer handler put it there, its span stays
-// the parent.
+// If the trace continues without a parent, the context holds a remote span context with a trace
+// ID and a zero span ID. Its IsValid is false. The SDK keeps the trace ID, makes a span without
+// a parent, and its ParentBased sampler calls the root sampler, whatever the sampled flag is.
+// The flag is set if B3 has no IDs but a positive sampling decision (b3: 1, b3: d,
+// X-B3-Sampled: 1, X-B3-Flags: 1), for samplers that read it themselves. If the context is
+// already in the trace that x-trace-id names, because another propagator or an outer handler
+// put it there, its span stays the parent.
 //
-// # What goes out
+// # How outgoing headers are written
 //
-// Inject writes B3 and x-trace-id. With no span in the context it writes nothing;
-// the b3 package alone would send "do not sample". A service without an SDK hands
-// on what came in: a trace ID that came without a parent goes out as x-trace-id alone,
-// so that the trace is not lost there.
+// Inject writes B3 and x-trace-id. With no span in the context it writes nothing; the b3 package
+// alone would send "do not sample". A service without an SDK forwards what it received: a trace ID
+// without a parent is sent as x-trace-id alone, so that the trace is not lost there.
 //
-// B3 without a sampling field leaves the decision to the receiver. The SDK's
-// ParentBased sampler reads it as "drop", which loses whole traces from clients that
-// send none: [WithDeferredSampled] takes it as "sampled". Once this service has made a
-// span, its decision goes out; the b3 package alone would leave it open again.
+// B3 without a sampling field leaves the decision to the receiver. The SDK's ParentBased sampler
+// reads it as "drop", which loses whole traces from clients that send none: [WithDeferredSampled]
+// treats it as "sampled". Once this service has made a span, its decision is sent; the b3 package
+// alone would leave it open again.
 //
 // # Untrusted requests
 //
-// A trace ID from the internet can be anything. A verifier (traceid's, for one) tells
-// which IDs look like ours, and there are two places to ask it:
+// A trace ID from the internet can be anything. A verifier (for example traceid's) reports which
+// IDs look like ours. There are two places to use it:
 //
-//   - [Untrusted], at the edge, with otelhttp's WithPublicEndpointFn: a request with an
-//     ID of other origin starts a new trace with a link to the caller's span. Nothing is
-//     lost for finding out later who called. Use it where the outside begins.
-//   - [WithVerifier]: Extract uses nothing of what it refuses, also not the B3 debug
-//     flag. Use it where callers must have no influence at all, or where there is no
-//     otelhttp handler, as with message queues. 64-bit B3 alone never verifies as ours.
+//   - [Untrusted], at the edge, with otelhttp's WithPublicEndpointFn: a request with a foreign ID
+//     starts a new trace with a link to the caller's span, so the caller can still be identified
+//     later. Use it where requests enter the fleet.
+//   - [WithVerifier]: Extract uses nothing of a refused request, not even the B3 debug flag. Use
+//     it if callers must have no influence at all, or if there is no otelhttp handler, as with
+//     message queues. A 64-bit B3 trace ID alone is never verified.
 //
-// Both are hints of origin, not authentication: whoever has seen one of our IDs can
-// send it again. What must be protected needs credentials.
+// Both are hints of origin, not authentication: anyone who has seen one of our IDs can send it
+// again. Protect what matters with credentials.
 //
 // # The random flag
 //
-// W3C Trace Context level 2 has a flag that says that the low 56 bits of a trace ID are
-// random. Those of traceflake are, but OpenTelemetry's SDK sets no flag by itself.
-// [WithRandomFlag] makes it set the flag on traces that begin with a request here, and
-// [ContextWithRandomFlag] on others. An ID that came in keeps the flag with which it came.
+// W3C Trace Context level 2 has a flag for trace IDs whose low 56 bits are random. Those of
+// traceflake are, but OpenTelemetry's SDK does not set the flag itself. [WithRandomFlag] makes it
+// set the flag on traces that begin with a request here, and [ContextWithRandomFlag] on others. An
+// incoming ID keeps its flag.
 //
 // # Registration
 //
@@ -80,6 +77,6 @@
 //	autoprop.RegisterTextMapPropagator("xtraceid", xtraceid.New())
 //	otel.SetTextMapPropagator(autoprop.NewTextMapPropagator())
 //
-// Register the name once, it panics on the second. Beside tracecontext the propagator
-// listed last has the last word.
+// Register the name once: a second registration panics. If tracecontext is listed too, the
+// propagator listed last wins.
 package xtraceid

@@ -29,7 +29,7 @@ func ExampleNew() {
 	// Output: 32d1f0a9c8000005a1b2c3d4e5f60718 53995c3f42cd8ad8 true
 }
 
-// Beside W3C's: what comes in as traceparent or as x-trace-id and B3 is
+// With W3C's propagators: incoming traceparent, or x-trace-id and B3, is
 // understood, and both go out. The propagator that is listed last decides if a
 // request brings both.
 func Example_composite() {

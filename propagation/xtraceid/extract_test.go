@@ -57,7 +57,7 @@ func spanContext(tb testing.TB, traceHex, spanHex string, sampled bool) trace.Sp
 	})
 }
 
-// headers makes an http.Header of pairs; a name may come more than once.
+// headers makes an http.Header of pairs; a name may occur more than once.
 func headers(pairs ...string) http.Header {
 	h := http.Header{}
 	for i := 0; i < len(pairs); i += 2 {
@@ -141,7 +141,7 @@ var rows = []extractCase{
 	{"B3 alone, malformed", multi("xyz", spanS, "1"), "", "", false},
 
 	{"x-trace-id repeated, same", with(multi(lowT, spanS, "1"), "x-trace-id", traceT, "x-trace-id", traceT), traceT, spanS, true},
-	{"x-trace-id repeated, same but for case", []string{"x-trace-id", traceT, "x-trace-id", strings.ToUpper(traceT)}, traceT, "", false},
+	{"x-trace-id repeated, same except for case", []string{"x-trace-id", traceT, "x-trace-id", strings.ToUpper(traceT)}, traceT, "", false},
 	{"x-trace-id repeated, same, joined", []string{"x-trace-id", traceT + ", " + traceT}, traceT, "", false},
 	{"x-trace-id repeated, same, joined without space", []string{"x-trace-id", traceT + "," + traceT, "x-trace-id", traceT}, traceT, "", false},
 	{"x-trace-id with space around", []string{"x-trace-id", " " + traceT + "\t"}, traceT, "", false},
@@ -212,7 +212,7 @@ func TestExtractMalformed(t *testing.T) {
 
 func TestExtractVerifier(t *testing.T) {
 	t.Run("refuses", func(t *testing.T) {
-		// A span that is there already stays, B3's debug flag does not come in.
+		// An existing span stays; B3's debug flag is ignored.
 		here := trace.NewSpanContext(trace.SpanContextConfig{TraceID: traceID(t, "1"+traceT[1:]), SpanID: spanID(t, spanP)})
 		for _, c := range rows {
 			if c.trace == "" {

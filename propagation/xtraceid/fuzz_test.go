@@ -150,7 +150,7 @@ func (in input) b3() trace.SpanContext {
 	return trace.SpanContextFromContext(b3.New().Extract(context.Background(), propagation.HeaderCarrier(h)))
 }
 
-// sampledAlone tells whether B3 has no IDs and says "sampled".
+// sampledAlone reports whether B3 has no IDs but is sampled.
 func (in input) sampledAlone() bool {
 	if in.single == "0" || in.single == "1" || in.single == "d" {
 		return in.single != "0"

@@ -109,7 +109,7 @@ func withOpts(opts []xtraceid.Option, more ...xtraceid.Option) []xtraceid.Option
 	return append(append([]xtraceid.Option(nil), opts...), more...)
 }
 
-// span is what an SDK does: the trace of ctx goes on in a span made here.
+// span is what an SDK does: it continues the trace of ctx in a span made here.
 func span(ctx context.Context, tb testing.TB, sampled bool) context.Context {
 	sc := trace.SpanContextFromContext(ctx)
 	return trace.ContextWithSpanContext(ctx, sc.WithSpanID(spanID(tb, spanS)).

@@ -23,7 +23,7 @@ const (
 type propagator struct {
 	config
 	b3        propagation.TextMapPropagator
-	canonical string // header as it stands in an http.Header
+	canonical string // header as spelled in an http.Header
 }
 
 // New returns a propagator for the trace ID header and B3. It is safe for concurrent use.
@@ -47,16 +47,15 @@ func (p *propagator) Inject(ctx context.Context, carrier propagation.TextMapCarr
 	if sc.IsValid() {
 		p.injectB3(ctx, sc, carrier)
 	} else if !sc.IsRemote() || !sc.HasTraceID() {
-		return // a remote trace ID without a span is handed on, see the package doc
+		return // a remote trace ID without a span is forwarded, see the package doc
 	}
 	carrier.Set(p.key(carrier), sc.TraceID().String())
 }
 
 func (p *propagator) injectB3(ctx context.Context, sc trace.SpanContext, carrier propagation.TextMapCarrier) {
 	if !sc.IsRemote() {
-		// A span was made here, so the sampling decision is no longer open. That it was is
-		// a value in the context that only the b3 package can change, and finding no B3
-		// changes it.
+		// A span was made here, so the sampling decision is no longer deferred. Only the b3
+		// package can clear that mark in the context, and it does so when it finds no B3.
 		ctx = p.b3.Extract(ctx, propagation.MapCarrier(nil))
 	}
 	if id := sc.TraceID(); p.b3TraceID64 && binary.BigEndian.Uint64(id[8:]) != 0 {
@@ -65,8 +64,8 @@ func (p *propagator) injectB3(ctx context.Context, sc trace.SpanContext, carrier
 	p.b3.Inject(ctx, carrier)
 }
 
-// Extract returns ctx with the remote span context that the carrier's headers make by the
-// table in the package doc, or with the span it had if they make none.
+// Extract returns ctx with the remote span context that results from the carrier's headers (see
+// the table in the package doc), or with the span it had if there is none.
 func (p *propagator) Extract(ctx context.Context, carrier propagation.TextMapCarrier) context.Context {
 	ctx = p.extract(ctx, carrier)
 	if p.randomFlag {
@@ -90,7 +89,7 @@ func (p *propagator) extract(ctx context.Context, carrier propagation.TextMapCar
 	case sc.TraceID() == id, is64(sc.TraceID()):
 		sc = sc.WithTraceID(id)
 	default:
-		// The debug flag and the open decision belong to the other trace, too.
+		// The debug flag and the deferred decision belong to the other trace, too.
 		b3ctx, sc = ctx, trace.SpanContext{}.WithTraceID(id)
 	}
 
@@ -137,8 +136,8 @@ func (p *propagator) traceID(carrier propagation.TextMapCarrier) trace.TraceID {
 	return id
 }
 
-// parse returns the trace ID that value names, or the zero ID and false if it names none,
-// several, or another one than seen, unless that is zero.
+// parse returns the trace ID in value, or the zero ID and false if there is none, if there are
+// several, or if seen is not zero and differs.
 func (c config) parse(seen trace.TraceID, value string) (trace.TraceID, bool) {
 	for more := true; more; {
 		var part string
@@ -159,7 +158,7 @@ func (c config) parse(seen trace.TraceID, value string) (trace.TraceID, bool) {
 	return seen, true
 }
 
-// withoutDashes returns the digits of s if it has the form of a UUID, and else s.
+// withoutDashes returns the digits of s if it has the form of a UUID, and s otherwise.
 func withoutDashes(s string) string {
 	if len(s) != 36 || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
 		return s
@@ -167,8 +166,8 @@ func withoutDashes(s string) string {
 	return s[:8] + s[9:13] + s[14:18] + s[19:23] + s[24:]
 }
 
-// key returns the name of the trace ID header in carrier. http.Header looks it up without
-// allocating if it is spelled its way.
+// key returns the name of the trace ID header in carrier. http.Header looks up the canonical
+// spelling without allocating.
 func (p *propagator) key(carrier propagation.TextMapCarrier) string {
 	if _, ok := carrier.(propagation.HeaderCarrier); ok {
 		return p.canonical
@@ -176,13 +175,13 @@ func (p *propagator) key(carrier propagation.TextMapCarrier) string {
 	return p.header
 }
 
-// is64 tells whether id is a 64-bit trace ID, which the b3 package pads with zeros.
+// is64 reports whether id is a 64-bit trace ID, which the b3 package pads with zeros.
 func is64(id trace.TraceID) bool {
 	return binary.BigEndian.Uint64(id[:8]) == 0
 }
 
-// flagsWithoutIDs returns the sampling decision of B3 that came without IDs, which the b3
-// package accepts but does not return.
+// flagsWithoutIDs returns the sampling decision of B3 without IDs, which the b3 package accepts
+// but does not return.
 func flagsWithoutIDs(carrier propagation.TextMapCarrier) trace.TraceFlags {
 	switch carrier.Get(b3Header) {
 	case "1", "d":
@@ -191,7 +190,7 @@ func flagsWithoutIDs(carrier propagation.TextMapCarrier) trace.TraceFlags {
 		return 0
 	}
 	if carrier.Get(b3TraceIDHeader) != "" || carrier.Get(b3SpanIDHeader) != "" {
-		return 0 // IDs that make no span context: B3 is malformed
+		return 0 // the IDs are not a span context: B3 is malformed
 	}
 	switch strings.ToLower(carrier.Get(b3SampledHeader)) {
 	case "1", "true":
@@ -203,7 +202,7 @@ func flagsWithoutIDs(carrier propagation.TextMapCarrier) trace.TraceFlags {
 	return 0
 }
 
-// sampledUnlessSaid makes B3 that leaves the sampling decision open say "sampled".
+// sampledUnlessSaid makes B3 without a sampling decision read as "sampled".
 type sampledUnlessSaid struct{ propagation.TextMapCarrier }
 
 func (c sampledUnlessSaid) Get(key string) string {
@@ -221,7 +220,7 @@ func (c sampledUnlessSaid) Get(key string) string {
 	return v
 }
 
-// shortTraceID cuts the trace ID that the b3 package writes to its low 64 bits. The package
+// shortTraceID shortens the trace ID that the b3 package writes to its low 64 bits. The package
 // starts both headers with 32 digits.
 type shortTraceID struct{ propagation.TextMapCarrier }
 

@@ -22,7 +22,7 @@ type responseConfig struct {
 }
 
 // WithResponseHeader sets the name of the response header, by default [DefaultHeader].
-// Names are checked as [WithHeader] does.
+// Names are checked as by [WithHeader].
 func WithResponseHeader(name string) ResponseOption {
 	return responseOptionFunc(func(c responseConfig) responseConfig {
 		c.header = checkHeader(name)
@@ -32,7 +32,7 @@ func WithResponseHeader(name string) ResponseOption {
 
 // WithExpose sets whether the response names the headers that ResponseHandler adds in
 // Access-Control-Expose-Headers, without which scripts of other origins cannot read them.
-// The default is true. By itself it gives no origin access.
+// The default is true. This alone does not grant access to any origin.
 func WithExpose(expose bool) ResponseOption {
 	return responseOptionFunc(func(c responseConfig) responseConfig {
 		c.expose = expose
@@ -40,14 +40,13 @@ func WithExpose(expose bool) ResponseOption {
 	})
 }
 
-// WithServerTiming also sends the span context in Server-Timing, which browsers show in
-// their developer tools and hand to scripts as PerformanceServerTiming, also for the page
-// itself:
+// WithServerTiming also sends the span context in Server-Timing, which browsers show in their
+// developer tools and pass to scripts as PerformanceServerTiming, for the page itself too:
 //
 //	server-timing: traceparent;desc="00-32d1f0a9c8000005a1b2c3d4e5f60718-53995c3f42cd8ad8-01"
 //
-// The name is what agents in browsers look for; the W3C's draft of level 3 has "trace"
-// instead. For scripts of other origins send Timing-Allow-Origin as well.
+// Browser agents expect this name; W3C's draft of level 3 has "trace" instead. For scripts of
+// other origins send Timing-Allow-Origin as well.
 func WithServerTiming() ResponseOption {
 	return responseOptionFunc(func(c responseConfig) responseConfig {
 		c.serverTiming = true
@@ -55,27 +54,27 @@ func WithServerTiming() ResponseOption {
 	})
 }
 
-// ResponseHandler returns a handler that puts the trace ID on each response of next. It
-// takes the ID from the span context in the request's context, so it goes inside the
-// handler that puts it there:
+// ResponseHandler returns a handler that puts the trace ID on each response of next. It reads the
+// ID from the span context in the request's context, so it belongs inside the handler that sets
+// it:
 //
 //	otelhttp.NewHandler(xtraceid.ResponseHandler(mux), "server")
 //
 // Without a trace ID in the context it adds nothing.
 //
-// The headers are set before next is called, and next gets the ResponseWriter itself, with
-// all it can do (Flush, Hijack, Push, ReadFrom, [http.ResponseController]). So they are on
-// every response that is sent with the writer's header map: streamed, empty, informational
-// (1xx), a 101 before Hijack, and the error that a recovery handler outside sends after a
-// panic. And next has the last word:
+// The headers are set before next is called, and next gets the original ResponseWriter, with all
+// its features (Flush, Hijack, Push, ReadFrom, [http.ResponseController]). So they are on every
+// response that is sent with the writer's header map: streamed, empty, informational (1xx), a 101
+// before Hijack, and the error that an outer recovery handler sends after a panic. next can
+// override them:
 //
-//   - A handler that writes its response to a hijacked connection itself has to take the
-//     headers from the writer's Header, as [net/http/httputil.ReverseProxy] does, or hand
-//     that to the websocket library that writes it.
-//   - A CORS handler that sets Access-Control-Expose-Headers belongs outside, where the two
-//     add up. Inside it replaces the value and has to list the header itself.
-//   - A reverse proxy adds the headers of the response it got. If that has a trace ID of its
-//     own, delete it in ModifyResponse.
+//   - A handler that writes its response to a hijacked connection itself must copy the headers
+//     from the writer's Header, as [net/http/httputil.ReverseProxy] does, or pass that to the
+//     websocket library that writes it.
+//   - A CORS handler that sets Access-Control-Expose-Headers belongs outside, where the two values
+//     are combined. Inside it replaces the value and must list the header itself.
+//   - A reverse proxy adds the headers of the upstream response. If that has its own trace ID,
+//     delete it in ModifyResponse.
 func ResponseHandler(next http.Handler, opts ...ResponseOption) http.Handler {
 	c := responseConfig{header: DefaultHeader, expose: true}
 	for _, o := range opts {
@@ -104,7 +103,7 @@ const (
 	serverTiming  = "Server-Timing"
 )
 
-// timing returns the metric of Server-Timing that names a span.
+// timing returns the Server-Timing metric for a span.
 func timing(sc trace.SpanContext) string {
 	flags := sc.TraceFlags() & (trace.FlagsSampled | trace.FlagsRandom)
 	return `traceparent;desc="00-` + sc.TraceID().String() + "-" + sc.SpanID().String() + "-" + flags.String() + `"`

@@ -10,7 +10,7 @@ import (
 )
 
 // Services with both propagators send the same span three times. B3 has neither tracestate nor
-// random flag and must not take them away.
+// random flag and must not remove them.
 func TestKeepsWhatTraceContextFound(t *testing.T) {
 	const (
 		id, other    = "32d1f0a9c8000005a1b2c3d4e5f60718", "4bf92f3577b34da6a3ce929d0e0e4736"

@@ -31,8 +31,8 @@ func TestUntrusted(t *testing.T) {
 		{"no trace ID", trace.SpanContext{}, verify, false},
 		{"no trace ID, remote", trace.SpanContext{}.WithRemote(true), verify, false},
 		{"span of this process", spanContext(t, traceU, spanS, true).WithRemote(false), verify, false},
-		{"nobody to ask", spanContext(t, traceT, spanS, true), nil, true},
-		{"nobody to ask, no trace ID", trace.SpanContext{}, nil, false},
+		{"no verifier", spanContext(t, traceT, spanS, true), nil, true},
+		{"no verifier, no trace ID", trace.SpanContext{}, nil, false},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

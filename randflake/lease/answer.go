@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// ErrCloned is what the error handler is told if a copy of this process was
-// found to hold the same grant, or if this machine was restored from a
-// snapshot. The grant is dropped and another one taken. If it happens without
-// a snapshot or a copied machine, the way to the store repeats messages.
+// ErrCloned is passed to the error handler if a copy of this process was found
+// to hold the same grant, or if this machine was restored from a snapshot. The
+// grant is dropped and another one acquired. If neither a snapshot nor a copied
+// machine is involved, the network to the store repeats messages.
 var ErrCloned = errors.New("lease: this machine was cloned")
 
 // confirmed is the state of a block that the store acknowledged to us, and what
@@ -26,24 +26,24 @@ type proposal struct {
 	denied bool // the store answered that it was not written
 }
 
-// answer is what a block as the store has it says to a client that renews.
+// answer is what the stored block means to a client that renews it.
 type answer int
 
 const (
 	written   answer = iota // the renewal was written
-	late                    // one of ours was, without our knowledge
-	unwritten               // nothing was yet; a proposal may still arrive
-	raised                  // an operator raised the block away: the seconds granted so far stay ours
+	late                    // an earlier renewal of ours was written, without our knowledge
+	unwritten               // nothing was written yet; a proposal may still arrive
+	raised                  // an operator raised the block: the seconds granted so far stay ours
 	forgotten               // the store is behind what it acknowledged
-	regranted               // a late Acquire of ours granted the block anew
-	copied                  // somebody wrote in our place, who can only be a copy of us
-	lost                    // somebody else has the block, and may hide a copy of us
+	regranted               // a late Acquire of ours granted the block again
+	copied                  // another process wrote in our place, which can only be a copy of us
+	lost                    // another holder has the block, and may hide a copy of us
 )
 
-// read tells what the stored block means. Our grant may only go on if the block
-// shows a nonce that we proposed for this very grant. Its start is compared as
-// well as holder and version: a late Acquire may have granted the block anew to
-// a holder that we once proposed.
+// read returns what the stored block means. Our grant continues only if the
+// block has a nonce that we proposed for this very grant. The start is compared
+// as well as the holder and version: a late Acquire may have granted the block
+// again to a holder that we once proposed.
 func (c confirmed) read(stored Grant) answer {
 	mine := c.grant
 	sameStart := stored.Start.Equal(mine.Start)
@@ -81,12 +81,13 @@ func (c confirmed) find(nonce string) *proposal {
 func (a answer) explain(g Grant) (reason, error) {
 	switch a {
 	case forgotten:
-		return contradicted, fmt.Errorf("lease: node %d: the store denies a grant until %s; is it an old copy?",
+		return contradicted, fmt.Errorf("lease: node %d: the store does not have a grant until %s that it acknowledged; "+
+			"is it an old copy, or did a copy of this machine give the grant back?",
 			g.Node, text(g.End))
 	case copied:
 		return cloned, fmt.Errorf("%w: node %d: a copy of this process renewed or released the grant", ErrCloned, g.Node)
 	}
-	return taken, fmt.Errorf("lease: node %d: %w: the block was granted anew", g.Node, ErrLost)
+	return taken, fmt.Errorf("lease: node %d: %w: the block was granted again", g.Node, ErrLost)
 }
 
 func text(t time.Time) string { return t.UTC().Format(time.RFC3339) }

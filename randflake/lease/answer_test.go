@@ -176,7 +176,7 @@ func (b *bench) next() {
 }
 
 // An attempt that was not written stays pending: its message may still arrive.
-// Each attempt has a nonce of its own.
+// Each attempt has its own nonce.
 func TestUnwrittenStaysPending(t *testing.T) {
 	b, store := twiceRenewed(t)
 	mine := b.Terms()[0].Grant()
@@ -254,7 +254,7 @@ func TestUnprovenIsNotShown(t *testing.T) {
 	b.wantError(lease.ErrNoLease)
 }
 
-// Raised away, a grant is used up, not renewed and not given back.
+// After a raise a grant is used to its end, not renewed and not given back.
 func TestRaisedIsNotRenewed(t *testing.T) {
 	b, store := twiceRenewed(t)
 	if err := b.store.Raise(t.Context(), b.clock.Now().Add(time.Minute)); err != nil {
@@ -313,8 +313,8 @@ func TestRepeatedAcquireIsProven(t *testing.T) {
 	}
 }
 
-// Denied a release, a Keeper gives back what a late renewal of its own made of
-// the block, and nothing else.
+// If its release is refused, a Keeper releases the state that its own late
+// renewal wrote, and nothing else.
 func TestReleaseDenied(t *testing.T) {
 	stranger := lease.NewHolder()
 	for _, tt := range []struct {
@@ -375,7 +375,7 @@ func TestUsedSecondsAreNotGivenBack(t *testing.T) {
 	}
 }
 
-// made tells who made which ID.
+// made records which process made which ID.
 type made map[randflake.ID]string
 
 // fill has a Keeper make IDs, and fails if they were made before. It returns how
@@ -407,9 +407,9 @@ func (s *delayed) Acquire(ctx context.Context, r lease.Request) (lease.Grant, er
 	return s.flakyStore.Acquire(ctx, r)
 }
 
-// A late Acquire grants the block anew, to a nonce that its sender once used: the
-// sender must not take that for a renewal of its grant. Found with a clock that
-// is set back between the Acquire and its repetition.
+// A late Acquire grants the block again, to a nonce that its sender once used:
+// the sender must not take that for a renewal of its grant. Found with a clock
+// that is set back between the Acquire and its repetition.
 func TestLateAcquire(t *testing.T) {
 	p, q := newBench(t, lease.WithMaxBlocks(1)), newBench(t, lease.WithMaxBlocks(1))
 	p.store.Memory = driver.NewMemory(driver.WithNodeRange(driver.NodeRange{Nodes: 1, BlockSize: 1}))
@@ -507,4 +507,65 @@ func TestCopiesOfAPendingAcquire(t *testing.T) {
 	if b.block(0).Owner == "" || b.block(1).Owner == "" {
 		t.Error("they do not have a block each")
 	}
+}
+
+// A copy gives the grant back, and the other copy wins the same block as a second
+// grant: it must not make the same IDs with both.
+func TestOwnBlockWonAgain(t *testing.T) {
+	b := newBench(t, lease.WithMaxBlocks(2))
+	b.pass(time.Second)
+	b.mustOne()
+	c := &bench{t: t, codec: b.codec, clock: b.clock, store: b.store}
+	var err error
+	if c.Keeper, err = b.Remember(lease.WithClock(b.clock), lease.WithTTL(10*time.Second), lease.WithMaxBlocks(2),
+		lease.WithErrorHandler(func(err error) { c.reports = append(c.reports, err) })); err != nil {
+		t.Fatal(err)
+	}
+	b.Seal()
+	if err := b.GiveBackAll(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.clock.Add(time.Second)
+	ids, seen := make([]randflake.ID, 1<<17), make(map[randflake.ID]bool)
+	for range 4 { // busy, so that it asks for a second block
+		n, _, _ := c.Fill(ids)
+		for _, id := range ids[:n] {
+			if seen[id] {
+				t.Fatalf("ID %v was made twice, of %+v", id, b.codec.Decode(id))
+			}
+			seen[id] = true
+		}
+		c.Step(t.Context())
+	}
+	if got := c.Drops(); got["cloned"] != 1 || len(c.reports) == 0 || !errors.Is(c.reports[0], lease.ErrCloned) {
+		t.Errorf("the copy dropped %v and reported %v", got, c.reports)
+	}
+}
+
+// A copy gives the grant back. The other copy hears of it, drops the grant and wins
+// the same block again: it must not make the same IDs as before.
+func TestOwnBlockWonAfterTheDrop(t *testing.T) {
+	b := newBench(t)
+	b.pass(time.Second)
+	b.mustOne()
+	c := &bench{t: t, codec: b.codec, clock: b.clock, store: b.store}
+	var err error
+	if c.Keeper, err = b.Remember(lease.WithClock(b.clock), lease.WithTTL(10*time.Second),
+		lease.WithErrorHandler(func(err error) { c.reports = append(c.reports, err) })); err != nil {
+		t.Fatal(err)
+	}
+	b.Seal()
+	if err := b.GiveBackAll(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ids := made{}
+	for range 100 {
+		ids.fill(t, "the copy", c)
+		c.Step(t.Context())
+		b.clock.Add(100 * time.Millisecond)
+	}
+	if got := c.Drops(); !maps.Equal(got, map[string]int64{"store_contradiction": 1}) {
+		t.Errorf("dropped %v", got)
+	}
+	c.mustOne()
 }

@@ -2,7 +2,10 @@ package lease
 
 import (
 	"context"
+	"maps"
 	"time"
+
+	"go.opentelemetry.io/otel/metric/noop"
 
 	"github.com/traceflake/traceflake/randflake"
 )
@@ -30,14 +33,16 @@ var NewKeeper = newKeeper
 func (k *Keeper) Step(ctx context.Context) time.Duration { return k.step(ctx) }
 func (k *Keeper) Seal()                                  { k.seal() }
 func (k *Keeper) GiveBackAll(ctx context.Context) error  { return k.giveBackAll(ctx) }
-func (k *Keeper) Unregister()                            { k.meters.unregister() }
+func (k *Keeper) Unregister()                            { _ = k.metrics.Unregister() }
 func (k *Keeper) Kick() chan struct{}                    { return k.kick }
 func (k *Keeper) Terms() []*Term                         { return k.terms }
 func (k *Keeper) Published() int                         { return len(k.held.Load().terms) }
 func (k *Keeper) SetStore(s Store)                       { k.store = s }
 func (k *Keeper) SetJitter(f func() float64)             { k.jitter = f }
 func (k *Keeper) SetNonces(f func() string)              { k.nonce = f }
-func (k *Keeper) SetMachine(f func() uint64)             { k.cfg.machine = f }
+
+// SetMachine has f tell of restores from now on.
+func (k *Keeper) SetMachine(f func() uint64) { k.cfg.machine, k.life = f, f() }
 
 // ForgetTries has the next Acquire count as the first of its nonce.
 func (k *Keeper) ForgetTries() { k.bid.tries = 0 }
@@ -49,7 +54,7 @@ func (k *Keeper) Drop(t *Term) { k.drop(t, restored, ErrCloned) }
 func (k *Keeper) Drops() map[string]int64 {
 	counts := map[string]int64{}
 	for r := range reasons {
-		if n := k.drops[r].Load(); n > 0 {
+		if n := k.counts.drops[r].Load(); n > 0 {
 			counts[r.String()] = n
 		}
 	}
@@ -60,12 +65,14 @@ func (k *Keeper) Drops() map[string]int64 {
 // machine would: the grants, what is proposed and what is asked for. Its
 // generators make IDs from the present second on.
 func (k *Keeper) Remember(opts ...Option) (*Keeper, error) {
-	c, err := newKeeper(k.store, k.codec, opts...)
+	c, err := newKeeper(k.store, k.codec, append([]Option{WithMeterProvider(noop.NewMeterProvider())}, opts...)...)
 	if err != nil {
 		return nil, err
 	}
 	c.bid, c.askAt, c.failures, c.noLease = k.bid, k.askAt, k.failures, k.noLease
+	maps.Copy(c.used, k.used)
 	c.jitter, c.nonce, c.cfg.machine = k.jitter, k.nonce, k.cfg.machine
+	c.life = k.life
 	for _, t := range k.terms {
 		twin, err := c.newTerm(t.grant, read(k.cfg.clock), t.life)
 		if err != nil {

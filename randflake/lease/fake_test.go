@@ -55,7 +55,7 @@ func (c *fakeClock) Step(d time.Duration) {
 
 func newMemory() *driver.Memory { return driver.NewMemory() }
 
-// flakyStore is a driver.Memory that can be away, and can lose answers.
+// flakyStore is a driver.Memory that can be unreachable and lose responses.
 type flakyStore struct {
 	*driver.Memory
 	mu       sync.Mutex

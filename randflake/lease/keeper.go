@@ -9,49 +9,54 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel/metric"
+
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// Errors with which a [Keeper] refuses, beside those of its generators.
+// Errors with which a [Keeper] refuses, besides those of its generators.
 var (
 	// ErrNoLease is returned if no grant is held: the store has not answered
-	// yet, or the grant was dropped. Wait; the Keeper asks again by itself.
-	ErrNoLease = errors.New("lease: no lease is held")
-	// ErrClosed is returned after Close.
-	ErrClosed = errors.New("lease: the keeper is closed")
+	// yet, or the grant was dropped. Wait; the Keeper retries by itself. It
+	// wraps [randflake.ErrNoLease].
+	ErrNoLease = fmt.Errorf("lease: %w", randflake.ErrNoLease)
+	// ErrClosed is returned after Close. It wraps [randflake.ErrSealed].
+	ErrClosed = fmt.Errorf("lease: the keeper is closed: %w", randflake.ErrSealed)
 )
 
-// Keeper holds leases and makes IDs with them. Its one goroutine gets grants
-// from the store, renews them at half their time, takes more if it is busy and
-// gives them back if it is not.
+// Keeper holds leases and makes IDs with them. Its one goroutine acquires
+// grants from the store, renews them at half their time, acquires more if it is
+// busy and gives them back if it is not.
 //
-// While the store is away IDs go on to the end of the lease; then Next and
-// Fill refuse with [randflake.ErrLeaseExpired] until it is back.
+// While the store is unreachable IDs are made until the end of the lease; then
+// Next and Fill return [randflake.ErrLeaseExpired] until it is back.
 //
-// Keeper is safe for concurrent use. Next and Fill touch nothing but memory.
+// Keeper is safe for concurrent use. Next and Fill do no I/O.
 type Keeper struct {
-	store  Store
-	codec  *randflake.Codec
-	cfg    config
-	meters *meters
+	store   Store
+	codec   *randflake.Codec
+	cfg     config
+	life    uint64 // the machine's at the start
+	counts  *counts
+	metrics metric.Registration // of the leases held
 
 	held       atomic.Pointer[held]
 	kick       chan struct{} // wakes the goroutine
-	drops      [reasons]atomic.Int64
 	generation atomic.Uint64
 
 	ready     chan struct{} // closed with the first grant
 	readying  sync.Once
 	failure   atomic.Pointer[error]
 	stop      context.CancelFunc
-	stopped   chan struct{} // closed when the goroutine is over
+	stopped   chan struct{} // closed when the goroutine has ended
 	closing   sync.Once
 	closeErr  error
 	publishMu sync.Mutex // the goroutine and Close replace held
 
-	// The goroutine alone touches what follows, and Close after it.
+	// Only the goroutine uses the fields below, and Close after it has ended.
 	terms    []*term
-	noLease  error // why none is left
+	used     map[uint32]time.Time // by node, the end of what earlier terms used
+	noLease  error                // why none is left
 	bid      bid
 	askAt    time.Duration // not before this on the monotonic clock
 	failures int           // Acquires in a row
@@ -59,23 +64,24 @@ type Keeper struct {
 	nonce    func() string
 }
 
-// held is what IDs are made with. It is replaced, never changed, but for turn.
+// held is the state with which IDs are made. Apart from turn it is replaced,
+// never changed.
 type held struct {
 	terms []*term
 	turn  atomic.Uint32 // which term comes first
 	err   error         // why there is none
 }
 
-// reason says why a grant was dropped before its end.
+// reason is why a grant was dropped before its end.
 type reason int
 
 const (
-	clockGap     reason = iota // the clocks moved apart
+	clockGap     reason = iota // the clocks diverged
 	clockBehind                // the clock fell too far behind the last ID
-	contradicted               // the store denies what it acknowledged
+	contradicted               // the store lacks what it acknowledged
 	cloned                     // a copy of this process holds the same grant
 	restored                   // the machine was restored from a snapshot
-	taken                      // the block was granted anew
+	taken                      // the block was granted again
 	reasons
 )
 
@@ -84,8 +90,8 @@ func (r reason) String() string {
 }
 
 // Start starts a Keeper and returns at once, whether the store answers or not.
-// Errors are bad configuration only. ctx gives its values to the calls of the
-// store; its end does not end the Keeper, [Keeper.Close] does.
+// It fails only if the configuration is invalid. Calls of the store get ctx's
+// values; cancelling ctx does not end the Keeper, [Keeper.Close] does.
 func Start(ctx context.Context, s Store, c *randflake.Codec, opts ...Option) (*Keeper, error) {
 	k, err := newKeeper(s, c, opts...)
 	if err != nil {
@@ -112,24 +118,27 @@ func newKeeper(s Store, c *randflake.Codec, opts ...Option) (*Keeper, error) {
 		store:   s,
 		codec:   c,
 		cfg:     cfg,
+		life:    cfg.machine(),
 		kick:    make(chan struct{}, 1),
 		ready:   make(chan struct{}),
 		stop:    func() {},
 		stopped: make(chan struct{}),
+		used:    make(map[uint32]time.Time),
 		noLease: ErrNoLease,
 		jitter:  rand.Float64,
 		nonce:   NewHolder,
-		askAt:   cfg.clock.Elapsed(), // which may count from any moment
+		askAt:   cfg.clock.Elapsed(), // Elapsed may count from any moment
+		counts:  new(counts),
 	}
 	k.held.Store(&held{err: k.noLease})
-	if k.meters, err = newMeters(k, cfg.meters); err != nil {
+	if k.metrics, err = k.register(cfg.meters); err != nil {
 		return nil, fmt.Errorf("lease: metrics: %w", err)
 	}
 	return k, nil
 }
 
-// Ready waits for the first grant. The error wraps that of ctx, and the
-// store's last one if there was any; after Close it is [ErrClosed].
+// Ready waits for the first grant. The error wraps that of ctx, and the store's
+// last error, if any; after Close it is [ErrClosed].
 func (k *Keeper) Ready(ctx context.Context) error {
 	select {
 	case <-k.ready:
@@ -142,11 +151,20 @@ func (k *Keeper) Ready(ctx context.Context) error {
 	case <-k.stopped:
 		return ErrClosed
 	case <-ctx.Done():
-		if failure := k.failure.Load(); failure != nil {
-			return fmt.Errorf("lease: no grant yet: %w; the store says: %w", ctx.Err(), *failure)
+		if failure := k.Failure(); failure != nil {
+			return fmt.Errorf("lease: no grant yet: %w; the store says: %w", ctx.Err(), failure)
 		}
 		return fmt.Errorf("lease: no grant yet: %w", ctx.Err())
 	}
+}
+
+// Failure returns the store's last error, or nil if the store granted or renewed
+// a lease since.
+func (k *Keeper) Failure() error {
+	if failure := k.failure.Load(); failure != nil {
+		return *failure
+	}
+	return nil
 }
 
 // Next makes one ID. Errors: [ErrNoLease], [ErrClosed] and those of
@@ -181,15 +199,15 @@ func (k *Keeper) Fill(dst []randflake.ID) (n int, second time.Time, err error) {
 	return k.overflow(h, first, dst, n, second, err)
 }
 
-// overflow goes on after a term had too little: it borrowed from the next
+// overflow continues after a term ran out of IDs: it borrowed from the next
 // second, or refused.
 func (k *Keeper) overflow(h *held, first int, dst []randflake.ID, n int, second time.Time, err error) (int, time.Time, error) {
-	refusal := ErrNoLease // a sealed generator says nothing to users
+	refusal := ErrNoLease // ErrSealed is not for users
 	for i := first; ; {
 		t := h.terms[i]
 		k.note(t, err)
 		if err == nil || n > 0 {
-			// The others come first until they have borrowed, too.
+			// The other terms are preferred until they have borrowed, too.
 			h.turn.CompareAndSwap(uint32(first), uint32((i+1)%len(h.terms)))
 			return n, second, err
 		}
@@ -213,7 +231,7 @@ func (k *Keeper) overflow(h *held, first int, dst []randflake.ID, n int, second 
 	}
 }
 
-// note tells the goroutine what a term's answer means for it.
+// note tells the goroutine what a term's error means for it.
 func (k *Keeper) note(t *term, err error) {
 	switch {
 	case errors.Is(err, randflake.ErrClockBehind):
@@ -226,14 +244,15 @@ func (k *Keeper) note(t *term, err error) {
 	}
 }
 
-// Generation changes when a grant is dropped: this machine was suspended, cloned
-// or its clock stepped, or the store gave the grant to others. IDs taken from
-// Fill before and not yet used are then best thrown away.
+// Generation changes when a grant is dropped: this machine was suspended,
+// cloned or its clock stepped, or the store granted the block to another
+// process. Discard IDs that Fill returned before and that are not used yet.
 func (k *Keeper) Generation() uint64 { return k.generation.Load() }
 
 // Close seals the generators, so that no ID is made after it, ends the
-// goroutine and gives the unused seconds back to the store. If ctx ends before that is done they are lost until the lease's end, nothing worse; the
-// error says so. Closing again returns the same.
+// goroutine and the metrics, and gives the unused seconds back to the store. If
+// ctx ends first, an error is returned and the block stays unused until the
+// lease's end. Further calls return the same result.
 func (k *Keeper) Close(ctx context.Context) error {
 	k.closing.Do(func() {
 		k.seal()
@@ -244,7 +263,7 @@ func (k *Keeper) Close(ctx context.Context) error {
 		case <-ctx.Done():
 			k.closeErr = fmt.Errorf("lease: close: the store did not answer: %w", ctx.Err())
 		}
-		k.meters.unregister()
+		_ = k.metrics.Unregister()
 	})
 	return k.closeErr
 }
@@ -258,7 +277,7 @@ func (k *Keeper) seal() {
 	}
 }
 
-// publish shows the terms that make IDs to Next and Fill, unless the Keeper is
+// publish makes the usable terms visible to Next and Fill, unless the Keeper is
 // closed.
 func (k *Keeper) publish() {
 	h := &held{err: k.noLease}
@@ -278,11 +297,11 @@ func (k *Keeper) publish() {
 	k.held.Store(h)
 }
 
-// drop ends a term whose grant is not to be used any more, nor given back: after
-// a clone there are two that hold it. Any goroutine may call it.
+// drop ends a term whose grant must be neither used nor given back: after a
+// clone two processes hold it. Any goroutine may call it.
 func (k *Keeper) drop(t *term, why reason, err error) {
 	if _, first := t.end(ending{dropped: true, err: err}); first {
-		k.drops[why].Add(1)
+		k.counts.drops[why].Add(1)
 		k.generation.Add(1)
 		k.wake()
 	}

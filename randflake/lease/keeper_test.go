@@ -104,7 +104,7 @@ func TestLostAnswerOfAcquire(t *testing.T) {
 	}
 }
 
-// When the answer is found after the grant is over, another is asked for.
+// If the grant is over when it is found again, another one is requested.
 func TestLostAnswerFoundTooLate(t *testing.T) {
 	b := newBench(t)
 	b.store.set(nil, errAway)
@@ -135,7 +135,7 @@ func TestLostAnswerOfRenew(t *testing.T) {
 	b.wantError(randflake.ErrLeaseExpired)
 }
 
-// shortStore grants less than it is asked for.
+// shortStore grants less than requested.
 type shortStore struct{ lease.Store }
 
 func (s shortStore) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
@@ -320,8 +320,8 @@ func TestMoreBlocksWhenBusy(t *testing.T) {
 		}
 		return made, nodes
 	}
-	// The second that borrows brings the next block: nothing is refused until
-	// all three have borrowed all that they may.
+	// Borrowing acquires the next block: nothing is refused until all three
+	// have borrowed all that they may.
 	made, nodes := burst()
 	if len(nodes) != 3 || made != 3*3<<17 {
 		t.Errorf("%d IDs of %d nodes, want %d of 3", made, len(nodes), 3*3<<17)
@@ -379,7 +379,7 @@ func openTest(t *testing.T, s lease.Store, opts ...lease.Option) *lease.Keeper {
 	return k
 }
 
-// inTime runs f with a clock that stands still while all is at work.
+// inTime runs f with a clock that is stopped while goroutines are running.
 func inTime(t *testing.T, f func(*testing.T)) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(testStart)) // it begins in 2000, before the epoch

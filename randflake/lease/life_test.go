@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.opentelemetry.io/otel/metric/noop"
+
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/randflake/lease"
 )
@@ -93,7 +95,7 @@ func TestRestoredMachine(t *testing.T) {
 	}
 }
 
-// Each reservation looks at the machine, not only the first of a second.
+// Each reservation checks the machine, not only the first of a second.
 func TestRestoredWithinASecond(t *testing.T) {
 	b := newBench(t)
 	life := b.restorable()
@@ -144,7 +146,57 @@ func TestRestoredBetweenAcquires(t *testing.T) {
 	}
 }
 
-// What happened to the machine while the store was asked counts.
+// A kernel learns of a restore a moment after the machine resumes. Until then
+// all copies draw the same nonces, and yet only one of them uses the grant.
+func TestCopiesDrawTheSameNonces(t *testing.T) {
+	b := newBench(t)
+	life := b.restorable()
+	b.pass(time.Second)
+	copies, same := []*bench{}, []string{lease.NewHolder(), lease.NewHolder()}
+	for range 2 {
+		c := &bench{t: t, codec: b.codec, clock: b.clock, store: b.store}
+		var err error
+		if c.Keeper, err = b.Remember(lease.WithClock(b.clock), lease.WithTTL(10*time.Second),
+			lease.WithErrorHandler(func(err error) { c.reports = append(c.reports, err) })); err != nil {
+			t.Fatal(err)
+		}
+		drawn := 0
+		c.SetNonces(func() string {
+			if drawn++; drawn <= len(same) {
+				return same[drawn-1]
+			}
+			return lease.NewHolder()
+		})
+		copies = append(copies, c)
+	}
+	*life++
+	for _, c := range copies {
+		c.wantError(lease.ErrNoLease)
+	}
+	// Both are granted the block before one of them renews it.
+	copies[0].SetStore(during{Store: b.store, renew: func() {
+		copies[0].SetStore(b.store)
+		copies[1].Step(t.Context())
+	}})
+	ids := made{}
+	for range 300 {
+		for _, c := range copies {
+			c.Step(t.Context())
+			ids.fill(t, "one of the copies", c)
+		}
+		b.clock.Add(100 * time.Millisecond)
+	}
+	clones := 0
+	for _, c := range copies {
+		clones += int(c.Drops()["cloned"])
+		c.mustOne()
+	}
+	if clones != 1 {
+		t.Errorf("%d grants were dropped as a clone's, want 1", clones)
+	}
+}
+
+// Changes of the machine during a call to the store count.
 func TestSuspendedDuringAcquire(t *testing.T) {
 	b := newBench(t)
 	once := true
@@ -163,10 +215,11 @@ func TestSuspendedDuringAcquire(t *testing.T) {
 	}
 }
 
-// twoBlocks returns a Keeper that holds two blocks.
-func twoBlocks(t *testing.T) *bench {
+// twoBlocks returns a Keeper that holds two blocks, and the life of its machine.
+func twoBlocks(t *testing.T) (b *bench, life *uint64) {
 	t.Helper()
-	b := newBench(t, lease.WithMaxBlocks(2))
+	b = newBench(t, lease.WithMaxBlocks(2))
+	life = b.restorable()
 	b.pass(0)
 	ids := make([]randflake.ID, 1<<17)
 	for range 2 {
@@ -176,12 +229,12 @@ func twoBlocks(t *testing.T) *bench {
 	if len(b.Terms()) != 2 {
 		t.Fatalf("%d blocks are held, want 2", len(b.Terms()))
 	}
-	return b
+	return b, life
 }
 
-// A clock that was stepped asks for no ends, also if it was stepped a moment ago.
+// With a stepped clock no grant is renewed, even right after the step.
 func TestSteppedClockDoesNotRenew(t *testing.T) {
-	b := twoBlocks(t)
+	b, _ := twoBlocks(t)
 	renewals, before := 0, b.block(1)
 	b.SetStore(during{Store: b.store, renew: func() {
 		renewals++
@@ -197,21 +250,29 @@ func TestSteppedClockDoesNotRenew(t *testing.T) {
 	}
 }
 
-// Restored while it closes, a machine gives nothing more back.
+// Restored while it closes, a machine gives nothing more back, nor a grant that
+// is dropped meanwhile.
 func TestRestoredDuringClose(t *testing.T) {
-	b := twoBlocks(t)
-	before, second := b.block(1), b.Terms()[1]
-	b.SetStore(during{Store: b.store, release: func() { b.Drop(second) }})
-	b.Seal()
-	if err := b.GiveBackAll(t.Context()); err != nil {
-		t.Error(err)
-	}
-	if after := b.block(1); after != before {
-		t.Errorf("the second block became %+v", after)
+	for name, happen := range map[string]func(b *bench, second *lease.Term, life *uint64){
+		"restored": func(_ *bench, _ *lease.Term, life *uint64) { *life++ },
+		"dropped":  func(b *bench, second *lease.Term, _ *uint64) { b.Drop(second) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, life := twoBlocks(t)
+			before, second := b.block(1), b.Terms()[1]
+			b.SetStore(during{Store: b.store, release: func() { happen(b, second, life) }})
+			b.Seal()
+			if err := b.GiveBackAll(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if after := b.block(1); after != before {
+				t.Errorf("the second block became %+v", after)
+			}
+		})
 	}
 }
 
-// A store that grants what is over is not asked all the time.
+// A store that grants expired leases is not called all the time.
 func TestGrantThatIsOver(t *testing.T) {
 	b := newBench(t)
 	calls := 0
@@ -270,7 +331,8 @@ func TestOutlivesTheContextOfStart(t *testing.T) {
 	inTime(t, func(t *testing.T) {
 		store := newMemory()
 		ctx, cancel := context.WithCancel(t.Context())
-		k, err := lease.Start(ctx, store, testCodec(t), lease.WithErrorHandler(func(err error) { t.Error(err) }))
+		k, err := lease.Start(ctx, store, testCodec(t), lease.WithMeterProvider(noop.NewMeterProvider()),
+			lease.WithErrorHandler(func(err error) { t.Error(err) }))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,15 +1,20 @@
 package lease_test
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
+	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
+	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/randflake/lease"
+	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
 // collect returns the points of all metrics by name, unit and attributes.
@@ -29,6 +34,9 @@ func collect(t *testing.T, r metric.Reader) map[string]float64 {
 			case metricdata.Sum[int64]:
 				for _, p := range d.DataPoints {
 					put(m, p.Attributes, float64(p.Value))
+				}
+				if len(scope.Scope.Version) == 0 {
+					t.Errorf("%s is of a scope without a version", m.Name)
 				}
 			case metricdata.Gauge[float64]:
 				for _, p := range d.DataPoints {
@@ -97,8 +105,69 @@ func TestMetrics(t *testing.T) {
 	})
 	b.Unregister()
 	for name := range collect(t, reader) {
-		if !strings.HasPrefix(name, "traceflake.lease.requests") {
-			t.Errorf("%s is still observed after Close", name)
+		t.Errorf("%s is still observed after Close", name)
+	}
+}
+
+// A rate sees the first count only of a series that was there before, at 0.
+func TestSeriesBeginAtZero(t *testing.T) {
+	reader := metric.NewManualReader()
+	newBench(t, lease.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(reader))))
+	got := collect(t, reader)
+	const requests, drops = "traceflake.lease.requests {request} ", "traceflake.lease.drops {grant} traceflake.lease.drop.reason="
+	for _, reason := range []string{"clock_gap", "clock_behind", "store_contradiction", "cloned", "restored", "taken"} {
+		if n, ok := got[drops+reason]; !ok || n != 0 {
+			t.Errorf("drops for %s: %v, %v", reason, n, ok)
 		}
+	}
+	for _, operation := range []string{"acquire", "renew", "get", "release"} {
+		for _, outcome := range []string{"", "no_free_node", "clock_ahead", "lost", "block_size", "schema_version",
+			"invalid_request", "misconfigured", "timeout", "_OTHER"} {
+			name := requests
+			if outcome != "" {
+				name += "error.type=" + outcome + ","
+			}
+			name += "traceflake.lease.operation=" + operation
+			if n, ok := got[name]; !ok || n != 0 {
+				t.Errorf("%s: %v, %v", name, n, ok)
+			}
+		}
+	}
+	if want := 2 + 6 + 4*10; len(got) != want {
+		t.Errorf("%d series, want %d: %v", len(got), want, got)
+	}
+}
+
+// newer is a store with an error that no other test has.
+type newer struct{ *driver.Memory }
+
+func (newer) Acquire(context.Context, lease.Request) (lease.Grant, error) {
+	return lease.Grant{}, lease.ErrSchemaVersion
+}
+
+// A program may set its meter provider after it has started the Keeper.
+func TestRequestsBeforeTheProvider(t *testing.T) {
+	codec, err := randflake.NewCodec(make([]byte, 16))
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed := make(chan error, 1)
+	k, err := lease.Start(t.Context(), newer{driver.NewMemory()}, codec,
+		lease.WithErrorHandler(func(err error) { failed <- err }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := <-failed; !errors.Is(err, lease.ErrSchemaVersion) || !errors.Is(k.Failure(), err) {
+		t.Errorf("%v, and the last failure is %v", err, k.Failure())
+	}
+	reader, before := metric.NewManualReader(), otel.GetMeterProvider()
+	otel.SetMeterProvider(metric.NewMeterProvider(metric.WithReader(reader)))
+	defer otel.SetMeterProvider(before)
+	const refused = "traceflake.lease.requests {request} error.type=schema_version,traceflake.lease.operation=acquire"
+	if n := collect(t, reader)[refused]; n < 1 {
+		t.Errorf("%v requests, made at least one", n)
+	}
+	if err := k.Close(t.Context()); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -30,16 +30,16 @@ type config struct {
 	machine   func() uint64 // changes when this machine is restored from a snapshot
 }
 
-// minKeeperTTL leaves a renewal at half the TTL a whole second.
+// minKeeperTTL leaves a whole second for a renewal at half the TTL.
 const minKeeperTTL = 2 * time.Second
 
-// WithTTL sets how long a grant lasts and so how long IDs go on while the
-// store is away; a crashed process leaves its block unused for as long, and
-// copies of a machine that tells of no restore share IDs for about half of it.
-// It is renewed at half of it, which takes a bolt file some milliseconds and a
-// server a round trip or two, so a TTL of a minute is no burden to either. The
-// range is 2 s to [MaxTTL], the default
-// [DefaultTTL].
+// WithTTL sets how long a grant lasts, and thus how long IDs are made while the
+// store is unreachable. The block of a crashed process stays unused for as
+// long. Copies of a machine that does not report restores share IDs for about
+// half of it, or all of it if the store is away. A grant is renewed at half its
+// TTL, which takes a bolt file some milliseconds and a server one or two round
+// trips, so a TTL of a minute burdens neither. The range is 2 s to [MaxTTL], the
+// default [DefaultTTL].
 func WithTTL(d time.Duration) Option {
 	return optionFunc(func(c *config) { c.ttl = d })
 }
@@ -52,13 +52,13 @@ func WithMaxBlocks(n int) Option {
 
 // WithOwner sets the text that tells operators who holds a block, at most 128
 // bytes of printable UTF-8; the default is the name of the host or pod, the
-// process ID and the start time. Nothing depends on it.
+// process ID and the start time. It has no other effect.
 func WithOwner(text string) Option {
 	return optionFunc(func(c *config) { c.owner = text })
 }
 
-// WithClock sets the clock; the default is [randflake.SystemClock]. It must be
-// safe for concurrent use.
+// WithClock sets the clock; the default, and nil, is [randflake.SystemClock].
+// It must be safe for concurrent use.
 func WithClock(clock randflake.Clock) Option {
 	return optionFunc(func(c *config) {
 		if clock != nil {
@@ -67,8 +67,8 @@ func WithClock(clock randflake.Clock) Option {
 	})
 }
 
-// WithMeterProvider sets where the metrics go; the default is the global
-// provider.
+// WithMeterProvider sets the provider of the metrics; the default is the global
+// one.
 func WithMeterProvider(mp metric.MeterProvider) Option {
 	return optionFunc(func(c *config) {
 		if mp != nil {
@@ -77,9 +77,10 @@ func WithMeterProvider(mp metric.MeterProvider) Option {
 	})
 }
 
-// WithErrorHandler sets who is told when the store begins to fail and when a
-// grant is dropped; the default is [otel.Handle]. A failure that lasts is told
-// once. handle is called by the Keeper's goroutine and must not block.
+// WithErrorHandler sets a function that is called when the store begins to fail
+// and when a grant is dropped; the default is [otel.Handle]. A lasting failure
+// is reported once. handle is called by the Keeper's goroutine and must not
+// block.
 func WithErrorHandler(handle func(error)) Option {
 	return optionFunc(func(c *config) {
 		if handle != nil {

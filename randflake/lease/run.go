@@ -13,10 +13,10 @@ import (
 const (
 	minBackoff = 50 * time.Millisecond
 	maxBackoff = 10 * time.Second
-	// callTimeout bounds one call of the store.
+	// callTimeout bounds one call to the store.
 	callTimeout = 5 * time.Second
-	// lookEvery is how often the clocks are compared at least: clocks that drift
-	// apart over days are no step.
+	// lookEvery is the longest time between two comparisons of the clocks:
+	// clocks that drift apart over days are not a step.
 	lookEvery = time.Minute
 )
 
@@ -46,7 +46,7 @@ func (k *Keeper) step(ctx context.Context) time.Duration {
 		if ctx.Err() != nil || t.over.Load() != nil || t.raised || k.cfg.clock.Elapsed() < t.renewAt {
 			continue
 		}
-		// A clock that was stepped asks for no ends and gives nothing back.
+		// With a stepped clock nothing is renewed or given back.
 		now, ok := t.look()
 		switch {
 		case !ok:
@@ -62,7 +62,7 @@ func (k *Keeper) step(ctx context.Context) time.Duration {
 	return k.untilNext()
 }
 
-// sweep ends the terms whose time is over and forgets those that have ended.
+// sweep ends the terms whose lease is over and removes those that have ended.
 func (k *Keeper) sweep() {
 	kept := slices.DeleteFunc(slices.Clone(k.terms), func(t *term) bool {
 		if t.over.Load() == nil {
@@ -72,11 +72,15 @@ func (k *Keeper) sweep() {
 			}
 		}
 		over := t.over.Load()
-		if over != nil && over.dropped {
+		if over == nil {
+			return false
+		}
+		if over.dropped {
 			k.noLease = ErrNoLease
 			k.cfg.report(over.err)
 		}
-		return over != nil
+		k.used[t.node] = t.gen.Seal()
+		return true
 	})
 	if len(kept) != len(k.terms) {
 		k.terms = kept
@@ -84,7 +88,7 @@ func (k *Keeper) sweep() {
 	}
 }
 
-// short tells whether another block is wanted: none can be renewed, or all of
+// short reports whether another block is needed: none can be renewed, or all of
 // them are borrowing.
 func (k *Keeper) short() bool {
 	renewable, idle := 0, 0
@@ -100,8 +104,8 @@ func (k *Keeper) short() bool {
 	return renewable == 0 || idle == 0 && len(k.terms) < k.cfg.maxBlocks
 }
 
-// spare tells whether a term due for renewal is one too many: another is left
-// and none has borrowed since half a TTL.
+// spare reports whether a term due for renewal is not needed: another is left,
+// and none has borrowed for half a TTL.
 func (k *Keeper) spare(t *term) bool {
 	since := k.cfg.clock.Now().Add(-k.cfg.ttl / 2).Unix()
 	others := 0
@@ -116,7 +120,7 @@ func (k *Keeper) spare(t *term) bool {
 	return others > 0
 }
 
-// untilNext is how long nothing is due.
+// untilNext is the time until something is due.
 func (k *Keeper) untilNext() time.Duration {
 	now := read(k.cfg.clock)
 	next := now.elapsed + lookEvery
@@ -132,17 +136,19 @@ func (k *Keeper) untilNext() time.Duration {
 	return max(next-now.elapsed, 0)
 }
 
-// bid is an Acquire of which no answer is known yet. It keeps its nonce, so that
-// a grant whose answer was lost is found again.
+// bid is an Acquire that has not been answered yet. It keeps its nonce, so that
+// a grant is found again if the response was lost.
 type bid struct {
 	nonce string
 	life  uint64 // the machine's, read before the nonce was drawn
 	tries int
 }
 
-// acquire asks for one more block. A grant that a repeated nonce won may have
-// been found by a copy of this process as well, so its term is proven only by a
-// renewal that the store acknowledges.
+// acquire requests one more block. A grant acquired with a repeated nonce may
+// have been found by a copy of this process as well, so its term is proven only
+// by a renewal that the store acknowledges. The same holds on a restored
+// machine: until its kernel learns of the restore, its copies draw the same
+// nonces.
 func (k *Keeper) acquire(ctx context.Context) {
 	if life := k.cfg.machine(); k.bid.tries == 0 || k.bid.life != life {
 		k.bid = bid{life: life, nonce: k.nonce()}
@@ -152,7 +158,7 @@ func (k *Keeper) acquire(ctx context.Context) {
 	call, cancel := context.WithTimeout(ctx, callTimeout)
 	g, err := k.store.Acquire(call, Request{Holder: k.bid.nonce, Now: before.wall, TTL: k.cfg.ttl, Owner: k.cfg.owner})
 	cancel()
-	k.meters.request(ctx, "acquire", err)
+	k.counts.request(acquire, err)
 	k.askAt = k.cfg.clock.Elapsed() + k.backoff(&k.failures)
 	if err != nil {
 		k.failed(ctx, "acquire", err)
@@ -161,7 +167,10 @@ func (k *Keeper) acquire(ctx context.Context) {
 	won := k.bid
 	k.bid = bid{}
 	if !before.wall.Before(g.End) {
-		return // over already; its answer may have been lost for so long
+		return // over already: the nonce may have been granted long ago
+	}
+	if k.holds(g) {
+		return
 	}
 	t, err := k.newTerm(g, before, won.life)
 	if err != nil {
@@ -169,14 +178,31 @@ func (k *Keeper) acquire(ctx context.Context) {
 		return
 	}
 	k.terms = append(k.terms, t)
-	if won.tries > 1 {
+	if won.tries > 1 || won.life != k.life {
 		t.renewAt = k.cfg.clock.Elapsed()
 		return
 	}
 	k.prove(t)
 }
 
-// prove lets IDs be made of a term that is ours alone.
+// holds reports whether a new grant has seconds that an earlier term used or
+// that belong to one still in use: a copy of this process gave them back.
+// Neither grant is used any more.
+func (k *Keeper) holds(g Grant) bool {
+	if g.Start.Before(k.used[g.Node]) {
+		return true
+	}
+	for _, t := range k.terms {
+		if t.node == g.Node && t.over.Load() == nil && g.Start.Before(t.grant.End) {
+			k.drop(t, cloned, fmt.Errorf("%w: node %d was granted again before the grant's end: "+
+				"a copy of this process gave it back", ErrCloned, g.Node))
+			return true
+		}
+	}
+	return false
+}
+
+// prove allows IDs to be made with a term that no other process holds.
 func (k *Keeper) prove(t *term) {
 	t.failures, t.hurried = 0, false
 	k.failure.Store(nil)
@@ -190,23 +216,23 @@ func (k *Keeper) prove(t *term) {
 	k.readying.Do(func() { close(k.ready) })
 }
 
-// renew moves a term's end, under a fresh nonce. Without a yes the block as the
-// store has it decides: the answer may have been lost, or an earlier renewal
-// have come late.
+// renew moves a term's end, under a fresh nonce. Without an acknowledgement the
+// stored block decides: the response may have been lost, or an earlier renewal
+// may have been late.
 func (k *Keeper) renew(ctx context.Context, t *term, end time.Time) {
 	next := k.nonce()
 	t.pending = append(t.pending, proposal{nonce: next})
 	call, cancel := context.WithTimeout(ctx, callTimeout)
 	g, err := k.store.Renew(call, t.grant, next, end)
 	cancel()
-	k.meters.request(ctx, "renew", err)
+	k.counts.request(renew, err)
 	said := written
 	if err != nil {
 		t.find(next).denied = errors.Is(err, ErrLost)
 		call, cancel = context.WithTimeout(ctx, callTimeout)
 		stored, getErr := k.store.Get(call, t.grant)
 		cancel()
-		k.meters.request(ctx, "get", getErr)
+		k.counts.request(get, getErr)
 		if getErr != nil {
 			k.retry(ctx, t, err)
 			return
@@ -227,7 +253,7 @@ func (k *Keeper) renew(ctx context.Context, t *term, end time.Time) {
 			k.retry(ctx, t, err)
 			return
 		}
-		// At once: until then a copy may have written it as well.
+		// Renew again at once: a copy may have written this nonce as well.
 		if t.renewAt = k.cfg.clock.Elapsed(); t.hurried {
 			t.renewAt += k.backoff(&t.failures)
 		}
@@ -249,11 +275,11 @@ func (k *Keeper) retry(ctx context.Context, t *term, err error) {
 }
 
 // giveBack seals a term and returns its unused seconds. If a renewal was
-// written without our knowledge, that state is given back.
+// written without our knowledge, that state is released.
 func (k *Keeper) giveBack(ctx context.Context, t *term) error {
 	unused, first := t.end(ending{})
-	if !first {
-		return nil // dropped meanwhile: a copy of us may go on with it
+	if !first || !t.alive() {
+		return nil // dropped meanwhile, or restored: a copy of us may still use it
 	}
 	k.sweep()
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
@@ -264,11 +290,11 @@ func (k *Keeper) giveBack(ctx context.Context, t *term) error {
 			err = k.store.Release(ctx, stored, k.nonce(), unused)
 		}
 	}
-	k.meters.request(ctx, "release", err)
+	k.counts.request(release, err)
 	return err
 }
 
-// giveBackAll ends every term; the goroutine is over.
+// giveBackAll ends every term; the goroutine has ended.
 func (k *Keeper) giveBackAll(ctx context.Context) error {
 	var errs []error
 	k.sweep()
@@ -281,17 +307,17 @@ func (k *Keeper) giveBackAll(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// schedule sets the next renewal to half of what is left of the grant, within a
-// tenth.
+// schedule sets the next renewal to half of the time left of the grant, plus or
+// minus a tenth.
 func (k *Keeper) schedule(t *term) {
 	now := read(k.cfg.clock)
 	half := float64(t.grant.End.Sub(now.wall)) / 2
-	// A store that grants next to nothing is not asked all the time.
+	// Do not call a store all the time if it grants very short leases.
 	t.renewAt = now.elapsed + max(time.Duration(half*(0.9+0.2*k.jitter())), k.cfg.ttl/20)
 }
 
-// backoff doubles with every failure in a row, up to a bound; jitter keeps the
-// clients of a store that comes back apart.
+// backoff doubles with every failure in a row, up to a bound; jitter spreads
+// the clients of a store that comes back.
 func (k *Keeper) backoff(failures *int) time.Duration {
 	d := min(minBackoff<<min(*failures, 10), maxBackoff, k.cfg.ttl/8)
 	*failures++

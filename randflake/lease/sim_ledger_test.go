@@ -19,7 +19,7 @@ import (
 //   - when a copy gives a grant back, the others may meet whoever gets it next,
 //     one of them perhaps, until they hear from the store.
 //
-// Where the machine tells that it was restored, nobody shares anything.
+// If the machine reports its restore, copies share nothing.
 type ledger struct {
 	w       *world
 	codec   *randflake.Codec
@@ -41,7 +41,7 @@ type granted struct {
 	freedBy     *life  // nil: not given back
 }
 
-// returned tells whether a copy of p has just given the grant back.
+// returned reports whether a copy of p has just given the grant back.
 func (g *granted) returned(p *process) bool {
 	return g.freedBy != nil && g.holder == "" && !p.life.descends(g.freedBy)
 }
@@ -64,7 +64,7 @@ func newLife(p *process, parent *life) *life {
 	return l
 }
 
-// descends tells whether l is other, or goes on with its memory.
+// descends reports whether l is other, or continues with its memory.
 func (l *life) descends(other *life) bool {
 	for ; l != nil; l = l.parent {
 		if l == other {
@@ -129,14 +129,14 @@ func (l *ledger) acknowledged(p *process, g *granted, nonce string) {
 	}
 }
 
-// hears notes that the store told p of a write by somebody else.
+// hears notes that p has seen a write by another process in the store.
 func (l *ledger) hears(p *process, g *granted) {
 	if _, known := p.life.stopped[g]; g != nil && !known {
 		p.life.stopped[g] = l.w.now
 	}
 }
 
-// foreign tells whether neither p nor what it is a copy of drew a nonce.
+// foreign reports whether a nonce was drawn neither by p nor by its original.
 func (l *ledger) foreign(p *process, nonce string) bool {
 	drawer := l.drawn[nonce]
 	return nonce != "" && drawer != nil && !p.life.descends(drawer)
@@ -208,18 +208,18 @@ func (l *ledger) open(at page, by *life, g *granted) (mine *maker, others []*mak
 // wrong says why two must not have made one ID, or is empty.
 func (l *ledger) wrong(a, b *maker, second int64) string {
 	unproven := func(m *maker) bool { return !m.life.proven[m.g] }
-	// freed tells whether a copy of m's gave back what m goes on with.
+	// freed reports whether a copy of m gave back what m still uses.
 	freed := func(m *maker) bool {
 		by := m.g.freedBy
 		return by != nil && second >= m.g.freed && unproven(m) && by.family() == m.life.family() && by.process != m.life.process
 	}
 	switch {
-	case a.g != b.g && !l.w.vmclock && (freed(a) || freed(b)):
-		return "" // the stranger may be one of them, with another grant
 	case a.life.descends(b.life) || b.life.descends(a.life):
 		return "they are one"
+	case a.g != b.g && !l.w.vmclock && (freed(a) || freed(b)):
+		return "" // the stranger may be one of them, with another grant
 	case l.w.vmclock:
-		return "the machine tells of copies"
+		return "the machine reports copies"
 	case a.life.family() == b.life.family():
 		if !unproven(a) && !unproven(b) {
 			return "they are copies, but both are proven"

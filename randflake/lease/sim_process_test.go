@@ -66,14 +66,14 @@ type plan struct {
 	saved              []string
 }
 
-// step is a task that goes on to its next sleep, or something that is done to
-// the process.
+// step is a task that runs to its next sleep, or something that is done to the
+// process.
 type step struct {
 	task int
 	done func(*process)
 }
 
-// ask returns what the world says, or once more what it said.
+// ask returns the world's answer, or repeats its earlier one.
 func ask[T any](p *process, world func() T) T {
 	if p.copying {
 		answer := p.answers[p.told].(T)

@@ -42,7 +42,7 @@ func (s *server) restore(blocks []lease.Block) {
 	}
 }
 
-// newFile returns what stands in a bolt file that is new to its nodes.
+// newFile returns the content of a bolt file that is new to its nodes.
 func (s *server) newFile() []lease.Block {
 	dir, err := os.MkdirTemp("", "traceflake")
 	if err != nil {
@@ -175,7 +175,7 @@ func (w *world) late() time.Duration {
 	return pick(w, w.between(0, w.ttl), w.between(0, 2*w.ttl), w.between(0, 5*w.ttl))
 }
 
-// tell runs f unless the process is only made a copy.
+// tell runs f unless the process is only being copied.
 func (p *process) tell(f func()) {
 	if !p.copying {
 		f()

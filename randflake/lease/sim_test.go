@@ -21,7 +21,7 @@ var (
 	simSeed  = flag.Uint64("seed", 0, "replay this one seed, with its history")
 )
 
-// simLength is how long faults go on.
+// simLength is how long there are faults.
 const simLength = 60 * time.Second
 
 // newWorld makes everything that a seed decides.
@@ -40,8 +40,8 @@ func newWorld(seed uint64, v variant) *world {
 	size := pick[uint32](w, 1, 1, 2, 8)
 	w.nodes = driver.NodeRange{First: size * w.rng.Uint32N(100), Nodes: size * uint32(processes+1+maxCopies+w.rng.IntN(4)), BlockSize: size}
 
-	// Half of the time each of two servers has nodes of its own, as the bolt
-	// files of two hosts with one secret have.
+	// Half of the time each of two servers has its own nodes, as the bolt files
+	// of two hosts with one secret have.
 	w.servers = append(w.servers, w.newServer())
 	if two := w.rng.IntN(2) == 0; two || v.oneSecret {
 		if !v.oneSecret {
@@ -172,7 +172,7 @@ func (w *world) chaos() {
 // maxCopies is how many more processes than at first may be there.
 const maxCopies = 4
 
-// room tells whether there may be another process.
+// room reports whether there may be another process.
 func (w *world) room() bool {
 	live := 0
 	for _, p := range w.processes {
@@ -184,7 +184,7 @@ func (w *world) room() bool {
 }
 
 // copySome makes a copy of a process, or two, as of a machine that is restored
-// from a snapshot: at once or later, with clocks that went on or stood still.
+// from a snapshot: at once or later, with clocks that continued or stood still.
 func (w *world) copySome(p *process) {
 	for range 1 + w.rng.IntN(2) {
 		if p.dead || w.calm || !w.room() || w.variant.generator != nil {

@@ -36,7 +36,7 @@ type world struct {
 
 	ttl              time.Duration
 	nodes            driver.NodeRange
-	vmclock          bool // machines tell when they were restored
+	vmclock          bool // machines report when they were restored
 	servers          []*server
 	hosts            []*host
 	processes        []*process
@@ -122,7 +122,7 @@ func (w *world) after(d time.Duration, f func()) {
 	heap.Push(&w.queue, event{at: w.now + d, order: w.order, f: f})
 }
 
-// run goes on until a time, or to the first violation.
+// run runs until a time, or to the first violation.
 func (w *world) run(until time.Duration) {
 	for w.failed == nil && len(w.queue) > 0 && w.queue[0].at <= until {
 		e := heap.Pop(&w.queue).(event)

@@ -23,7 +23,7 @@ type variant struct {
 	assumes   bool // a renewal without an answer is taken for done
 	trusts    bool // a grant that a repeated nonce won is used at once
 	givesBack bool // the last second used is given back
-	deaf      bool // the machine tells of a restore, and nobody listens
+	deaf      bool // the machine reports a restore, which is ignored
 	forgets   bool // a store fails over to a copy without the last writes
 	oneSecret bool // two hosts with files of their own, one secret, the same nodes
 	impatient bool // a new file in place of a lost one grants at once

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// DefaultTTL is how long a grant lasts unless [WithTTL] says otherwise.
+	// DefaultTTL is how long a grant lasts unless [WithTTL] sets another TTL.
 	DefaultTTL = 10 * time.Minute
 	// MinTTL is the shortest [Request.TTL].
 	MinTTL = time.Second
@@ -22,108 +22,112 @@ const (
 )
 
 // Errors with which a [Store] refuses. They are definite: nothing was written.
-// Any other error of a call that writes, a context's among them, leaves open
-// whether it was.
+// After any other error of a call that writes, including a context's, it is
+// unknown whether it was written.
 var (
-	// ErrNoFreeNode is returned by Acquire if every block is granted until
-	// later than the request's Now. Try again when a lease has ended, or give
-	// the store more nodes or smaller blocks.
+	// ErrNoFreeNode is returned by Acquire if every block is granted beyond the
+	// request's Now. Try again when a lease has ended, or give the store more
+	// nodes or smaller blocks.
 	ErrNoFreeNode = errors.New("lease: no free block of nodes")
-	// ErrClockAhead is returned by Acquire and Renew of a store that knows the
-	// time if the client's clock is ahead of it by more than MaxClockAhead.
+	// ErrClockAhead is returned by Acquire and Renew of a store that has a
+	// clock if the client's clock is ahead of it by more than MaxClockAhead.
 	// Set the client's clock.
 	ErrClockAhead = errors.New("lease: the clock is ahead of the store's")
 	// ErrLost is returned by Renew and Release if the block's holder or version
-	// is no longer the grant's. Get tells what happened.
+	// is no longer the grant's. Get returns the current state.
 	ErrLost = errors.New("lease: the grant is lost")
-	// ErrInvalidRequest is returned if an argument makes no sense: a holder
-	// that is not 32 hex digits, a TTL out of range, a node at which no block of
-	// the store starts.
+	// ErrInvalidRequest is returned if an argument is invalid: a holder that is
+	// not 32 hex digits, a TTL out of range, a node that is not the first of a
+	// block.
 	ErrInvalidRequest = errors.New("lease: invalid request")
-	// ErrBlockSize is returned if a store is opened with another number of
-	// nodes a block than it was first used with.
+	// ErrBlockSize is returned if a store is opened with a block size other
+	// than its own.
 	ErrBlockSize = errors.New("lease: the store has another block size")
 	// ErrSchemaVersion is returned if a store was written by a newer version of
 	// this library, or is not a store of leases at all.
 	ErrSchemaVersion = errors.New("lease: the store has an unknown schema version")
+	// ErrMisconfigured is returned if the store refuses this client and waiting
+	// does not help: a database, a role or a right is missing. An operator has
+	// to change the store or the client's settings.
+	ErrMisconfigured = errors.New("lease: the store refuses this client")
 )
 
 // Store grants blocks of nodes. It must be linearizable and durable: an
-// acknowledged write is never forgotten, and every call sees those that were
-// answered before it began. It is safe for concurrent use, by many processes
-// on many machines.
+// acknowledged write is never forgotten, and every call sees all writes that
+// were acknowledged before it began. It is safe for concurrent use, by many
+// processes on many machines.
 //
 // The nodes of a store are divided into blocks of equal size. For each it keeps
 // one [Block]: each call below changes one block in one atomic step, and every
 // change raises the block's version by one. Times are whole seconds, ends are
-// exclusive. Seconds granted in one block never overlap (I1), whatever the
-// clocks of clients and store say.
+// exclusive. Seconds granted in one block never overlap (I1), even if the
+// clocks of clients or the store are wrong.
 //
-// Every write names itself: an Acquire, a Renew and a Release each carry a
+// Every write can be identified: an Acquire, a Renew and a Release each have a
 // fresh nonce of [NewHolder], drawn immediately before the call, which becomes
-// the block's holder. So a client that got no answer reads the block and knows
-// who wrote it last.
+// the block's holder. So a client that got no response can read the block and
+// see who wrote it last.
 //
-// A store returns a sentinel of this package where one fits, wrapped with what
-// it was doing. It honours ctx: a cancelled one gives an error that wraps
-// ctx.Err(). Package driver has the rule as code, for authors of stores.
+// A store returns a sentinel of this package if one applies, wrapped with what
+// it was doing. It honours ctx: if ctx is cancelled, the error wraps ctx.Err().
+// Package driver has the rules as code, for authors of stores.
 type Store interface {
-	// Acquire grants one free block for the seconds from r.Now, cut to a whole
-	// second, for r.TTL. A block is free if its GrantedUntil is not after
-	// r.Now: a grant never starts later than r.Now, and never before the end of
-	// the block's last one. Which of the free blocks is the store's choice. A
-	// store may grant less than r.TTL, never more.
+	// Acquire grants one free block for r.TTL from r.Now, truncated to a whole
+	// second. A block is free if its GrantedUntil is not after r.Now: a grant
+	// never starts later than r.Now, and never before the end of the block's
+	// last one. The store chooses the block. A store may grant less than r.TTL,
+	// never more.
 	//
 	// It is idempotent by r.Holder: while some block has this holder, its grant
-	// is returned as it is stored, extended or over as it may be, and nothing
-	// is written. So a lost answer is asked for again with the same request.
+	// is returned as stored, even if it was extended or is over, and nothing is
+	// written. So a request without a response is simply repeated.
 	//
 	// Errors: [ErrNoFreeNode], [ErrClockAhead], [ErrInvalidRequest],
 	// [randflake.ErrBeforeEpoch], [randflake.ErrEndOfLife].
 	Acquire(ctx context.Context, r Request) (Grant, error)
 
 	// Renew moves the end of g to end and makes next the block's holder. It
-	// compares holder and version. It never shortens, but it always writes, also
-	// if the end stays: next is the holder and the version is one more. It is
-	// not idempotent: repeated with the same next it is refused like any call
-	// with an old holder. A grant that is over may be renewed as long as no one
-	// else has the block.
+	// compares holder and version. It never shortens a grant, but it always
+	// writes, even if the end stays the same: next becomes the holder and the
+	// version is raised. It is not idempotent: a repeated call with the same
+	// next is refused like any call with an old holder. A grant that is over
+	// may be renewed if no one else has the block.
 	//
-	// A store that knows the time refuses an end later than its own time plus
-	// MaxTTL plus MaxClockAhead. A store may move the end less far than it was
-	// asked to; it returns the grant as it is stored.
+	// A store that has a clock refuses an end later than its own time plus
+	// MaxTTL plus MaxClockAhead. A store may set an earlier end than requested;
+	// it returns the grant as stored.
 	//
 	// Errors: [ErrLost], [ErrClockAhead], [ErrInvalidRequest].
 	Renew(ctx context.Context, g Grant, next string, end time.Time) (Grant, error)
 
 	// Release gives back the seconds from unused on. It compares holder and
-	// version, and leaves next as the block's holder: nobody holds it, and a
-	// copy of this client can tell that the grant was not raised away but given
-	// back. The generator must have been sealed: the seconds before unused stay
-	// used for ever.
+	// version, and leaves next as the block's holder: no client holds it, and a
+	// copy of this client can see that the grant was released, not raised. The
+	// generator must have been sealed: the seconds before unused are never
+	// granted again.
 	//
-	// Errors: [ErrLost] (also if it was released already), [ErrInvalidRequest].
+	// Errors: [ErrLost] (even if it was released already), [ErrInvalidRequest].
 	Release(ctx context.Context, g Grant, next string, unused time.Time) error
 
-	// Get returns what the store has for the block of g, of which only Node is
-	// looked at: its last grant's start and end, its holder ("" if it was raised
-	// or never granted), version and owner. It writes nothing.
+	// Get returns the stored block of g, of which only Node is read: its last
+	// grant's start and end, its holder ("" if it was raised or never granted),
+	// version and owner. It writes nothing.
 	//
 	// Errors: [ErrInvalidRequest] if no block starts at g.Node.
 	Get(ctx context.Context, g Grant) (Grant, error)
 }
 
-// Admin is what an operator needs; every store here implements it.
+// Admin has the calls for operators; every store here implements it.
 type Admin interface {
-	// List returns the blocks that were ever written, in the order of nodes.
+	// List returns all blocks that have been written, in node order.
 	List(ctx context.Context) ([]Block, error)
 	// Raise makes GrantedUntil of every block in the store's node range at
-	// least until, also of those never granted, and empties every holder:
-	// nothing before until is granted any more, and no grant made before grows.
-	// It is for a store that came back from a backup and may have forgotten
-	// grants: raise it to a time that none of them can reach, which is the time
-	// of the restore plus the longest TTL in use and MaxClockAhead. If it fails
-	// half-way it may be called again.
+	// least until, even of those never granted, and clears every holder:
+	// nothing before until is granted any more, and no earlier grant can be
+	// extended. It is for a store that was restored from a backup and may have
+	// forgotten grants: raise it to a time after the end of all of them, which
+	// is the time of the restore plus the longest TTL in use and MaxClockAhead.
+	// If it fails halfway, call it again.
 	//
 	// Errors: [randflake.ErrBeforeEpoch], [randflake.ErrEndOfLife].
 	Raise(ctx context.Context, until time.Time) error
@@ -138,28 +142,28 @@ type Block struct {
 	// first grant. It only grows, except that a Release moves it back.
 	GrantedUntil time.Time
 	// Holder is the nonce of the last write: the holder's if the block was
-	// acquired or renewed, nobody's if it was released. It is "" if the block
-	// was raised or never granted.
+	// acquired or renewed, that of no client if it was released. It is "" if
+	// the block was raised or never granted.
 	Holder string
 	// Version is raised by every write; a block never written has version 0.
 	Version uint64
-	// Owner says who holds the block, for operators; see [Request.Owner]. It is
-	// "" if the block was released or raised.
+	// Owner tells operators who holds the block; see [Request.Owner]. It is ""
+	// if the block was released or raised.
 	Owner string
 }
 
-// Request asks for a block.
+// Request is a request for a block.
 type Request struct {
-	// Holder names the grant: 128 random bits as 32 lower-case hex digits,
+	// Holder identifies the grant: 128 random bits as 32 lower-case hex digits,
 	// fresh for each grant; see [NewHolder].
 	Holder string
 	// Now is the client's wall clock.
 	Now time.Time
-	// TTL is how long the grant is to last, from MinTTL to MaxTTL; fractions of
-	// a second are cut off.
+	// TTL is the duration of the grant, from MinTTL to MaxTTL, truncated to
+	// whole seconds.
 	TTL time.Duration
-	// Owner says to operators who holds the block: at most 128 bytes of
-	// printable UTF-8, or nothing. No rule depends on it. A Renew keeps it.
+	// Owner tells operators who holds the block: at most 128 bytes of printable
+	// UTF-8, or empty. No rule depends on it. A Renew keeps it.
 	Owner string
 }
 
@@ -171,9 +175,9 @@ type Grant struct {
 	Owner   string
 }
 
-// NewHolder returns a fresh nonce, which names a write and the grant that it
-// makes. It is read from the kernel: copies of a machine that was restored from
-// a snapshot draw different ones wherever the kernel knows of the restore.
+// NewHolder returns a fresh nonce, which identifies a write and its grant. It
+// is read from the kernel: copies of a restored machine draw different ones if
+// the kernel detects the restore.
 func NewHolder() string {
 	var nonce [16]byte
 	_, _ = rand.Read(nonce[:]) // never fails

@@ -9,13 +9,12 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// maxClockGap is how far the wall clock and the monotonic clock may move apart
-// from one look to the next before it counts as a step, a suspension or a
-// clone.
+// maxClockGap is how far the wall clock and the monotonic clock may diverge
+// between two checks before it counts as a step, a suspension or a clone.
 const maxClockGap = time.Second
 
-// term is the holding of one grant, from its acquisition to its end: one grant,
-// one generator, once.
+// term is one grant in use, from its acquisition to its end: one grant, one
+// generator, once.
 type term struct {
 	gen     *randflake.Generator
 	clock   randflake.Clock
@@ -23,31 +22,31 @@ type term struct {
 	drop    func(*term, reason, error) // called by the guard
 
 	node   uint32
-	life   uint64       // the machine's, when the grant was asked for
+	life   uint64       // the machine's, when the grant was requested
 	second atomic.Int64 // the last second of the clock that was entered
-	offset atomic.Int64 // wall clock minus monotonic clock at the last look, in ns
+	offset atomic.Int64 // wall clock minus monotonic clock at the last check, in ns
 	busy   atomic.Int64 // the last second of the clock in which IDs were borrowed
 	until  atomic.Int64 // the lease's end in Unix seconds
 	over   atomic.Pointer[ending]
 
-	// The Keeper's goroutine alone touches what follows.
+	// Only the Keeper's goroutine uses the fields below.
 	confirmed               // what the store acknowledged, and what was proposed since
-	proven    bool          // no one else can have taken the grant for its own
+	proven    bool          // no other process can hold the grant
 	raised    bool          // cannot be renewed any more
 	renewAt   time.Duration // on the monotonic clock
 	failures  int           // renewals in a row
-	hurried   bool          // the last renewal followed at once
+	hurried   bool          // the last renewal was made at once
 }
 
-// ending says why a term makes no IDs any more.
+// ending is why a term makes no IDs any more.
 type ending struct {
 	dropped bool
 	err     error // what to report, if anything
 }
 
 // newTerm starts the generator of a grant. before is a reading of the clocks,
-// and life one of the machine, from before the grant was asked for: what
-// happened since then counts.
+// and life the machine's generation, from before the grant was requested: later
+// changes invalidate it.
 func (k *Keeper) newTerm(g Grant, before reading, life uint64) (*term, error) {
 	t := &term{
 		clock: k.cfg.clock, machine: k.cfg.machine, drop: k.drop, node: g.Node, life: life, confirmed: confirmed{grant: g},
@@ -60,9 +59,9 @@ func (k *Keeper) newTerm(g Grant, before reading, life uint64) (*term, error) {
 	return t, err
 }
 
-// guard is the generator's. Entering a new second it looks whether the two clocks
-// still go together. What it looks at last, each time, is the machine: every ID
-// is made in the life in which its grant was asked for.
+// guard is the generator's guard. In each new second it checks that the two
+// clocks have not diverged. Last, and each time, it checks the machine: every
+// ID is made in the life in which its grant was requested.
 func (t *term) guard(now time.Time) bool {
 	second := now.Unix()
 	if second == t.second.Load() {
@@ -85,7 +84,7 @@ func (t *term) alive() bool {
 }
 
 // look drops the term if the machine was restored from a snapshot or the clocks
-// moved apart. It follows clocks that drift.
+// diverged. It tolerates slow drift.
 func (t *term) look() (at reading, ok bool) {
 	at = read(t.clock)
 	gap := time.Duration(at.offset() - t.offset.Load())
@@ -101,7 +100,7 @@ func (t *term) look() (at reading, ok bool) {
 	return at, true
 }
 
-// adopt takes the grant as the store has it.
+// adopt takes over the grant as stored.
 func (t *term) adopt(g Grant) error {
 	if err := t.gen.Extend(g.End); err != nil && !errors.Is(err, randflake.ErrSealed) {
 		return err
@@ -111,8 +110,8 @@ func (t *term) adopt(g Grant) error {
 	return nil
 }
 
-// end seals the generator and returns its first unused second. It tells whether
-// the term was not over yet.
+// end seals the generator and returns its first unused second. It reports
+// whether the term had not ended before.
 func (t *term) end(e ending) (unused time.Time, first bool) {
 	first = t.over.CompareAndSwap(nil, &e)
 	return t.gen.Seal(), first
@@ -124,8 +123,8 @@ type reading struct {
 	elapsed time.Duration
 }
 
-// read reads both clocks. A pause between the two looks like a gap, so it
-// tries again after one.
+// read reads both clocks. A pause between the two looks like a gap, so it tries
+// again after one.
 func read(c randflake.Clock) reading {
 	for tries := 0; ; tries++ {
 		before := c.Elapsed()

@@ -21,7 +21,7 @@ type isa interface {
 	// name ends the names of the functions.
 	name() string
 	// inFlight is the number of groups that are in flight. When there are not
-	// enough blocks left for the first number, it goes on with the next.
+	// enough blocks left for the first number, it continues with the next.
 	inFlight() []int
 
 	register() reg.VecVirtual

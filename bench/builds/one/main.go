@@ -1,4 +1,4 @@
-// Command one measures the build that it is.
+// Command one measures its own build.
 package main
 
 import (
@@ -38,7 +38,7 @@ func run() error {
 	}
 	rounds, err := strconv.Atoi(os.Args[1])
 	if err != nil || rounds < 1 {
-		return fmt.Errorf("%q is no number of rounds", os.Args[1])
+		return fmt.Errorf("%q is not a number of rounds", os.Args[1])
 	}
 	ctx := context.Background()
 	set, err := gens.New(ctx)
@@ -69,7 +69,7 @@ func run() error {
 	return json.NewEncoder(os.Stdout).Encode(f)
 }
 
-// parts are what a generator is made of, beside one draw of a random number.
+// parts are the parts of a generator, and one draw of a random number.
 func parts() ([]turns.Subject, error) {
 	var key [sparx64.KeySize]byte
 	_, _ = rand.Read(key[:]) // never fails

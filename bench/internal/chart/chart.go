@@ -14,7 +14,7 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// Colours of what is compared.
+// Colours of the series.
 var (
 	Ours   = color.RGBA{R: 0xd9, G: 0x4f, B: 0x1e, A: 0xff}
 	Theirs = color.RGBA{R: 0x3b, G: 0x6e, B: 0xa8, A: 0xff}

@@ -1,5 +1,5 @@
-// Package child runs a function in a process of its own, which is the same
-// program once more, and returns its answer.
+// Package child runs a function in a child process, which is the same program, and
+// returns its result.
 package child
 
 import (
@@ -12,10 +12,10 @@ import (
 	"strings"
 )
 
-// variable names the job of a process that is a child.
+// variable is the environment variable with the job of a child process.
 const variable = "TRACEFLAKE_BENCH_CHILD"
 
-// Jobs are functions by name. Their answers go through JSON.
+// Jobs are functions by name. Their results are passed as JSON.
 type Jobs map[string]func(args []string) (any, error)
 
 // Main is called first in a program or a TestMain. In a child it does the job
@@ -44,7 +44,7 @@ func do(jobs Jobs, name string) error {
 	return json.NewEncoder(os.Stdout).Encode(answer)
 }
 
-// Ask does a job in a process of its own.
+// Ask does a job in a child process.
 func Ask(ctx context.Context, answer any, job string, args ...string) error {
 	exe, err := os.Executable()
 	if err != nil {

@@ -1,7 +1,7 @@
-// Package gens makes the generators that are measured and the loops over them.
+// Package gens makes the measured generators and the loops over them.
 //
-// The loops call sdktrace.IDGenerator and do nothing else. All generators go
-// through the same machine code, and it is entered anew for each turn.
+// The loops call sdktrace.IDGenerator and do nothing else. All generators are
+// called by the same machine code, which is entered again for each turn.
 package gens
 
 import (
@@ -51,8 +51,8 @@ func New(ctx context.Context) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	// One block of all nodes: a flat-out loop asks for more IDs in a second
-	// than 8 nodes have, and what happens then is not what is measured.
+	// One block of all nodes: a flat-out loop needs more IDs in a second
+	// than 8 nodes have, and that case is not to be measured.
 	nodes := driver.NodeRange{Nodes: randflake.MaxNode + 1, BlockSize: randflake.MaxNode + 1}
 	keeper, err := lease.Start(ctx, driver.NewMemory(driver.WithNodeRange(nodes)), codec, lease.WithTTL(time.Hour))
 	if err != nil {
@@ -73,8 +73,8 @@ func New(ctx context.Context) (*Set, error) {
 // Of returns a generator by its name.
 func (s *Set) Of(name string) sdktrace.IDGenerator { return s.of[name] }
 
-// Close ends the lease. An error says that some IDs were random ones of the
-// fallback: then the wrong thing was measured.
+// Close ends the lease. It fails if some IDs were random ones of the fallback: then
+// the wrong thing was measured.
 func (s *Set) Close(ctx context.Context) error {
 	var n int64
 	for _, g := range s.mine {
@@ -95,7 +95,7 @@ func Codec() (*randflake.Codec, error) {
 }
 
 // Inside returns the generator inside a provider. The SDK's default is not
-// exported, and a copy of it would not be it.
+// exported, and a copy might differ.
 func Inside(p *sdktrace.TracerProvider) (sdktrace.IDGenerator, error) {
 	field := reflect.ValueOf(p).Elem().FieldByName("idGenerator")
 	if !field.IsValid() || field.Type() != reflect.TypeFor[sdktrace.IDGenerator]() {

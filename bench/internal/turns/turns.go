@@ -1,10 +1,10 @@
 // Package turns compares the costs of calls that do the same work. They take
 // short turns, in one run and in an order that is reversed each round, so that
-// whatever else the machine does meets all of them alike.
+// other load on the machine affects all of them alike.
 //
-// A figure is the median over the rounds. A comparison is the median of what
-// it is in each round, with the interval that holds the true median in 95 of
-// 100 runs. The noise of a run is what the same code, entered twice, differs by.
+// A figure is the median over the rounds. A comparison is the median of
+// its values in the rounds, with the interval that contains the true median in 95
+// of 100 runs. The noise of a run is the difference of the same code, entered twice.
 package turns
 
 import (
@@ -33,7 +33,7 @@ type Result struct {
 	ns         map[string][]float64
 }
 
-// turn says how the calls of a round are made.
+// turn makes the calls of a round.
 type turn func(s []Subject, round int) []float64
 
 // patience is how many times as long as it should n rounds may take: one in which
@@ -67,7 +67,7 @@ func (r *Result) Add(other *Result) {
 }
 
 // FlatOut gives each subject a turn of about the given length in each round, in
-// which every goroutine calls it as often as it can.
+// which every goroutine calls it as often as possible.
 func FlatOut(s []Subject, goroutines, n int, length time.Duration) *Result {
 	calls := make([]int, len(s))
 	for i := range s {
@@ -101,12 +101,12 @@ func calibrate(s Subject, length time.Duration) int {
 	}
 }
 
-// enough is the share of a turn in which each goroutine must have had a CPU. They
-// begin at once but for the rest of it.
+// enough is the fraction of a turn for which each goroutine must have had a CPU.
+// They must begin within the rest of it.
 const enough = 0.9
 
 func flatOut(s Subject, goroutines, calls int) float64 {
-	runtime.GC() // nobody pays for another's garbage
+	runtime.GC() // no subject pays for another's garbage
 	began, ended := make([]time.Time, goroutines), make([]time.Time, goroutines)
 	had := make([]time.Duration, goroutines)
 	together(goroutines, func(int) {
@@ -135,11 +135,11 @@ func flatOut(s Subject, goroutines, calls int) float64 {
 	return float64(sum) / float64(goroutines*calls)
 }
 
-// threadTime returns the time that this thread has had of a CPU.
+// threadTime returns the CPU time of this thread.
 func threadTime() time.Duration {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {
-		panic(err) // only for arguments that make no sense
+		panic(err) // only for invalid arguments
 	}
 	return time.Duration(t.Nano())
 }
@@ -174,8 +174,8 @@ type Pace struct {
 
 // Paced makes the bursts of all subjects at a pace, each at its own moment of a
 // period, in an order that is drawn for each. A round is the given number of
-// periods; what it tells of a subject is the mean of the middle half of its
-// bursts, since clocks have steps, less what reading the clock around them takes.
+// periods; its result for a subject is the mean of the middle half of its
+// bursts, since clocks have steps, less the time of reading the clock around them.
 func Paced(s []Subject, goroutines, n, periods int, p Pace) *Result {
 	return rounds(n, goroutines, s, time.Duration(periods)*p.Every, func(s []Subject, round int) []float64 {
 		all := make([][]float64, goroutines)
@@ -198,7 +198,7 @@ func (p Pace) round(s []Subject, round, periods int) []float64 {
 	begin := time.Now()
 	order := rand.New(rand.NewPCG(uint64(round), 0))
 	for period := range periods {
-		for k, i := range order.Perm(len(s)) { // what ran before leaves its traces in the caches
+		for k, i := range order.Perm(len(s)) { // what ran before affects the caches
 			due := begin.Add(time.Duration(period)*p.Every + time.Duration(k)*slot)
 			if !p.await(due) {
 				continue
@@ -229,7 +229,7 @@ func (p Pace) each(bursts, empty []float64) float64 {
 // late is how late a burst may begin; a later one was kept from its CPU.
 const late = 20 * time.Microsecond
 
-// await waits until a burst is due and says whether it is in time.
+// await waits until a burst is due and reports whether it is in time.
 func (p Pace) await(due time.Time) bool {
 	if p.Asleep {
 		time.Sleep(time.Until(due))
@@ -274,7 +274,7 @@ func (r *Result) compare(of, to string, with func(a, b float64) float64) Interva
 	return Median(values)
 }
 
-// Interval is a median and the interval that holds the true one in 95 of 100
+// Interval is a median and the interval that contains the true one in 95 of 100
 // runs. With fewer than fewest values all three are NaN.
 type Interval struct {
 	Mid, Low, High float64

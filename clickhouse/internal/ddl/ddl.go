@@ -1,6 +1,6 @@
-// Package ddl renders the SQL that makes tables of spans: names, columns,
-// tables, views, and the guards that refuse what is not theirs. It is what
-// clickhouse and clickhouse/migrate share.
+// Package ddl renders the SQL that creates tables of spans: names, columns,
+// tables, views, and the guards that refuse other tables. Packages clickhouse and
+// clickhouse/migrate share it.
 package ddl
 
 import (
@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Table is a table of spans sorted by trace ID, and what stands around it.
+// Table is a table of spans sorted by trace ID, with its views and functions.
 type Table struct {
 	Database string // "" is the connection's
 	Name     string // "" is otel_traces

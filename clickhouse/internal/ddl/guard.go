@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Guards fail if a table is there and is not what t says.
+// Guards fail if a table exists and does not match t.
 func (t Table) Guards() []string {
 	guards := []string{t.RowsGuard()}
 	if t.Cluster != "" {
@@ -15,13 +15,13 @@ func (t Table) Guards() []string {
 	return append(guards, t.lookupGuard())
 }
 
-// ColumnsGuard fails if a table is there without the exporter's columns.
+// ColumnsGuard fails if a table exists without the exporter's columns.
 func (t Table) ColumnsGuard() string {
 	return t.guard("", "1", "has not the columns of the Collector's exporter: name the table that it writes into")
 }
 
-// RowsGuard is for the table that holds the rows. Its projections may hold more
-// than those that are created here, but nothing less: searches would read the table.
+// RowsGuard is for the table that holds the rows. Its projections may have more
+// columns than those created here, but not fewer: searches would read the table.
 func (t Table) RowsGuard() string {
 	return t.guard(t.Rows(), t.IsShaped(), "has another shape and was left as it is: migrate it or choose another name")
 }
@@ -41,8 +41,8 @@ func (t Table) IsFront() string {
 		QuoteText("[^A-Za-z0-9_-]"+t.Named(t.Rows())+"[^A-Za-z0-9_-]") + ")"
 }
 
-// guard fails if the table is there and a condition on its row in system.tables
-// does not hold, or it has not the exporter's columns.
+// guard fails if the table exists and a condition on its row in system.tables does
+// not hold, or if it lacks the exporter's columns.
 func (t Table) guard(suffix, condition, message string) string {
 	pairs := make([]string, len(Columns))
 	for i, c := range Columns {
@@ -55,8 +55,8 @@ func (t Table) guard(suffix, condition, message string) string {
 		QuoteText("traceflake: table "+table+" "+message), t.InDatabase(), QuoteText(table))
 }
 
-// lookupGuard fails if something else stands where the views will be. The
-// exporter's own lookup table would stay behind without anything that fills it.
+// lookupGuard fails if something other than our views has their names. The
+// exporter's own lookup table would remain without a view that fills it.
 func (t Table) lookupGuard() string {
 	return fmt.Sprintf("SELECT throwIf(count() > 0, %s)\nFROM system.tables WHERE database = %s AND name IN (%s, %s) AND (engine != 'View' OR NOT match(as_select, 'TraceId.*Start.*End'))",
 		QuoteText("traceflake: table "+t.Named(Lookup)+" or "+t.Named(LookupFeed)+

@@ -12,8 +12,8 @@ var (
 	clusterName = regexp.MustCompile(`^([A-Za-z0-9_-]{1,128}|\{[A-Za-z0-9_-]{1,128}\})$`)
 )
 
-// Validate refuses what would need more than quotes: such names come from
-// mistakes, and other tools do not quote them.
+// Validate refuses names that would need escaping: they are mistakes, and other
+// tools do not quote them.
 func (t Table) Validate() error {
 	if t.Database != "" && !plainName.MatchString(t.Database) {
 		return fmt.Errorf("clickhouse: database %q: a name has 1 to 128 letters, digits, _ or -", t.Database)
@@ -84,10 +84,10 @@ func (t Table) OnCluster() string {
 	}
 }
 
-// QuoteName makes an identifier of a text.
+// QuoteName returns a text as a quoted identifier.
 func QuoteName(s string) string { return "`" + escape(s, "`") + "`" }
 
-// QuoteText makes a literal of a text.
+// QuoteText returns a text as a string literal.
 func QuoteText(s string) string { return "'" + escape(s, "'") + "'" }
 
 func escape(s, quote string) string {

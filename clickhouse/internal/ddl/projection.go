@@ -14,15 +14,15 @@ type projection struct {
 	granules int // rows of a granule; 0 is the table's
 }
 
-// search answers lists of spans, counts and rates by service and name.
+// search serves lists of spans, counts and rates by service and name.
 var search = projection{
 	name:    "search",
 	columns: []string{"TraceId", "SpanKind", "Duration", "StatusCode", "StatusMessage"},
 	order:   []string{"ServiceName", "SpanName", "Timestamp"},
 }
 
-// roots answers lists of traces. ClickHouse turns a comparison of ParentSpanId
-// with nothing into this condition, and matches it if ParentSpanId is among the
+// roots serves lists of traces. ClickHouse turns a comparison of ParentSpanId
+// with the empty string into this condition, and matches it if ParentSpanId is among the
 // columns and has a skip index, which keeps the condition from being rewritten
 // further. A projection with a condition lists the columns of its order, too.
 var roots = projection{
@@ -61,7 +61,7 @@ func (p projection) isThere() string {
 }
 
 // Sizes of granules. A trace is some tens of spans: the smaller the granule,
-// the less is read beside it; below these sizes storing costs more than it saves.
+// the fewer other spans are read; below these sizes storing costs more than it saves.
 const (
 	plainGranule  = 8192
 	fineGranule   = 1024
@@ -97,9 +97,9 @@ func (t Table) columns() string {
 // granules.
 const largeBlocks = " SETTINGS (min_compress_block_size = 262144, max_compress_block_size = 1048576)"
 
-// settings are those of the table. A lightweight DELETE drops the projections
-// of the parts that it touches, and the next merge makes them again: rebuilt at
-// once they would go on showing what was deleted (ClickHouse #111791).
+// settings are those of the table. A lightweight DELETE drops the projections of
+// the parts that it changes, and the next merge rebuilds them: rebuilt at once
+// they would still contain deleted rows (ClickHouse #111791).
 func (t Table) settings() string {
 	granule, blocks := fineGranule, ", min_compress_block_size = 16384"
 	if t.Plain {

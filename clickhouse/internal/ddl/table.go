@@ -10,8 +10,8 @@ import (
 //go:embed sql/columns.sql
 var columns string
 
-// Columns are what the Collector's exporter writes, as system.columns names
-// their types.
+// Columns are the columns that the Collector's exporter writes, with their types
+// as in system.columns.
 var Columns = [][2]string{
 	{"Timestamp", "DateTime64(9)"},
 	{"TraceId", "String"},
@@ -60,7 +60,7 @@ const SortingKey = "TraceId, Timestamp"
 // PartitionKey is that of the table, as system.tables shows it.
 const PartitionKey = "toDate(Timestamp)"
 
-// Create makes the table that holds the rows and, on a cluster, the Distributed
+// Create returns the statements for the table that holds the rows and, on a cluster, the Distributed
 // table in front of it. Both are given by their suffix. note is the first
 // one's comment.
 func (t Table) Create(rows, front string, ttl time.Duration, note string) []string {
@@ -75,7 +75,7 @@ func (t Table) Create(rows, front string, ttl time.Duration, note string) []stri
 	if note != "" {
 		note = "\nCOMMENT " + QuoteText(note)
 	}
-	// Projections have no codecs of their own: the default codec is theirs.
+	// Projections have no codecs of their own: they use the default codec.
 	table := fmt.Sprintf(`CREATE TABLE IF NOT EXISTS %s%s (
 %s) ENGINE = %s
 PARTITION BY %s
@@ -88,7 +88,7 @@ SETTINGS %s%s`,
 	return []string{table, t.Front(rows, front, t.OnCluster())}
 }
 
-// Front makes the Distributed table.
+// Front returns the statement for the Distributed table.
 func (t Table) Front(rows, front, on string) string {
 	database := t.InDatabase()
 	if t.Database != "" {
@@ -113,9 +113,9 @@ const (
 	LookupFeed = "_trace_id_ts_mv"
 )
 
-// Views answer under the names of the exporter's lookup table. The second one
-// holds the name of the view that fills it: an exporter that makes its schema
-// when it starts then finds everything there and adds nothing.
+// Views have the names of the exporter's lookup table and of the view that fills
+// it: an exporter that creates its schema at the start then finds everything there
+// and adds nothing.
 func (t Table) Views() []string {
 	return []string{
 		fmt.Sprintf("CREATE VIEW IF NOT EXISTS %s%s AS\nSELECT TraceId, toDateTime(min(Timestamp)) AS Start, toDateTime(max(Timestamp)) AS End\n"+
@@ -125,8 +125,8 @@ func (t Table) Views() []string {
 	}
 }
 
-// DropLookup removes what the exporter made to look up the times of traces, the
-// view first so that inserts go on. It also removes the views of those names.
+// DropLookup removes the exporter's lookup table and the view that fills it, the
+// view first so that inserts still work. It also removes the views of those names.
 func (t Table) DropLookup() []string {
 	return []string{
 		"DROP VIEW IF EXISTS " + t.Quoted(LookupFeed) + t.OnCluster() + " SYNC",

@@ -11,11 +11,11 @@ import (
 var versionPrefix = regexp.MustCompile(`^(\d+)\.(\d+)`)
 
 // CheckVersion returns an error if a server's version, as SELECT version()
-// returns it, is older than least. tooOld says what to do then.
+// returns it, is older than least. tooOld is the advice for that case.
 func CheckVersion(version, least, tooOld string) error {
 	have, ok := number(version)
 	if !ok {
-		return fmt.Errorf("clickhouse: %q is no version of ClickHouse: give what SELECT version() returns", version)
+		return fmt.Errorf("clickhouse: %q is not a version of ClickHouse: give the result of SELECT version()", version)
 	}
 	if want, _ := number(least); have < want {
 		return fmt.Errorf("clickhouse: the server is ClickHouse %s, which is too old: %s", version, tooOld)
@@ -41,10 +41,10 @@ func VersionGuard(least, tooOld string) string {
 		want, QuoteText("traceflake: the server is too old: "+tooOld))
 }
 
-// Version asks the server.
+// Version queries the server's version.
 func Version(ctx context.Context, db *sql.DB) (version string, err error) {
 	if err := db.QueryRowContext(ctx, "SELECT version()").Scan(&version); err != nil {
-		return "", fmt.Errorf("clickhouse: ask for the server's version: %w", err)
+		return "", fmt.Errorf("clickhouse: query the server's version: %w", err)
 	}
 	return version, nil
 }

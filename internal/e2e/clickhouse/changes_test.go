@@ -89,7 +89,7 @@ func keys(m map[string]int) []string {
 
 // TestChangesShowAtOnce: what was deleted, changed or stored is so in the very
 // next query, whichever of the table and its projections answers it. Nothing is
-// merged in between, but for the case that says so.
+// merged in between, except in the case that says so.
 func TestChangesShowAtOnce(t *testing.T) {
 	keep := func(spans []span, keep func(span) bool) []span {
 		return slices.DeleteFunc(slices.Clone(spans), func(s span) bool { return !keep(s) })

@@ -48,7 +48,7 @@ func TestCommand(t *testing.T) {
 		t.Errorf("the dry run prints\n%s", script)
 	}
 	e.exec("CREATE TABLE spans_copy AS template")
-	if _, message := run(2, "migrate", "--table", "spans"); !strings.Contains(message, "spans_copy is there and not of this migration") {
+	if _, message := run(2, "migrate", "--table", "spans"); !strings.Contains(message, "spans_copy exists and does not belong to this migration") {
 		t.Errorf("with a table in the way: %s", message)
 	}
 	e.exec("DROP TABLE spans_copy SYNC")

@@ -79,7 +79,7 @@ func (e *engine) fails(statement, message string) {
 	}
 }
 
-// http asks as any HTTP client does.
+// http runs a statement as any HTTP client does.
 func (e *engine) http(q clickhouse.Query) string {
 	e.t.Helper()
 	at, err := url.Parse(e.DSN())

@@ -129,7 +129,8 @@ func TestBoundsAgreeWithGo(t *testing.T) {
 	}
 }
 
-// TestFunctionsOnOtherTexts: what is no trace ID gives NULL, also in a scan.
+// TestFunctionsOnOtherTexts: text that is not a trace ID gives NULL, even in a
+// scan.
 func TestFunctionsOnOtherTexts(t *testing.T) {
 	e := withFunctions(t)
 	ours := traceid.Min(time.Date(2026, 10, 15, 10, 0, 0, 0, time.UTC)).String()

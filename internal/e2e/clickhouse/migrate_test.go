@@ -58,7 +58,7 @@ func (e *engine) holds(table string, want []string) {
 	}
 }
 
-// only fails if tables of this name and a suffix are there but for these suffixes.
+// only fails if there are tables of this name with a suffix other than these.
 func (e *engine) only(table string, suffixes ...string) {
 	e.t.Helper()
 	keep := []string{"'" + table + "'", "'" + table + "_trace_id_ts'", "'" + table + "_trace_id_ts_mv'"}

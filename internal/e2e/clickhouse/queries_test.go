@@ -83,7 +83,7 @@ func names(spans []span, keep func(span) bool) []string {
 	return all
 }
 
-// listed makes one text of what a search tells of a span, and list the same of spans.
+// listed formats the columns of a span in a search, and list those of several.
 const listed = "TraceId || ' ' || toString(toUnixTimestamp64Nano(Timestamp)) || ' ' || ServiceName || ' ' || SpanName || ' ' || toString(Duration) || ' ' || StatusCode"
 
 func list(spans []span) []string {

@@ -67,7 +67,7 @@ func TestMigrateOtherShapes(t *testing.T) {
 				case "somebody's own columns":
 					e.exec("INSERT INTO spans (Timestamp, TraceId, SpanId, Tenant, `odd ''name`) VALUES ('2026-10-15 01:00:00', 'x', 'y', 'acme', 5)")
 				}
-				// A view fed by the table goes on, as ClickStack's rollups do.
+				// A view fed by the table keeps working, as ClickStack's rollups do.
 				e.exec("CREATE TABLE rollup (ServiceName String, n UInt64) ENGINE = SummingMergeTree ORDER BY ServiceName")
 				e.exec("CREATE MATERIALIZED VIEW rollup_mv TO rollup AS SELECT ServiceName, count() AS n FROM spans GROUP BY ServiceName")
 

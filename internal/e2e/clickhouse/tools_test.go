@@ -297,7 +297,8 @@ func (e *engine) ownQueries() {
 		}
 		sql := strings.NewReplacer("{id:String}", list, "{ids:Array(String)}", list).Replace(q.SQL)
 		_, theirs, _ := strings.Cut(sql, "\nORDER BY")
-		theirs = sql[:strings.Index(sql, "\nFROM")] + "\nFROM exporter WHERE " + where +
+		columns, _, _ := strings.Cut(sql, "\nFROM")
+		theirs = columns + "\nFROM exporter WHERE " + where +
 			" AND Timestamp >= (SELECT min(Start) FROM exporter_trace_id_ts WHERE " + where + ") AND Timestamp <= (SELECT max(End) + 1 FROM exporter_trace_id_ts WHERE " + where + ")\nORDER BY" + theirs
 		const forgetful = "\nSETTINGS use_query_condition_cache = 0"
 		ours, lookup := reads(sql+forgetful), reads(theirs+forgetful)

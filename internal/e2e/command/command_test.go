@@ -85,18 +85,18 @@ func TestStores(t *testing.T) {
 			store := url(t)
 			p := program{path, []string{setup.StoreVar + "=" + store, setup.SecretFileVar + "=" + secretFile}}
 
-			// Looking at a store that nobody used makes nothing in it.
+			// Listing an unused store creates nothing in it.
 			if out := p.run(t, 0, "lease", "list"); out != "" {
 				t.Errorf("leases of a new store\n%s", out)
 			}
 			if tables := tablesOf(t, store); name == "PostgreSQL" && tables != 0 {
 				t.Errorf("lease list made %d tables", tables)
 			}
-			ids, shutdown, err := setup.Config{Store: store, SecretFile: secretFile, TTL: time.Minute}.Open(t.Context())
+			ids, err := setup.Config{Store: store, SecretFile: secretFile, TTL: time.Minute}.Open(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer func() { _ = shutdown(context.Background()) }() // fails after the raise
+			defer func() { _ = ids.Shutdown(context.Background()) }() // fails after the raise
 			id, span := ids.NewIDs(t.Context())
 			if ids.Fallbacks() > 0 {
 				t.Fatal("the service has no lease")

@@ -112,7 +112,7 @@ func documented(t *testing.T) (statements []string) {
 	return statements
 }
 
-// trace_id_time stands in scans of whole tables: it is inlined.
+// trace_id_time is used in scans of whole tables: it is inlined.
 func TestTraceIDTimeIsInlined(t *testing.T) {
 	db := functions(t)
 	for _, form := range []string{"text", "bytea", "uuid"} {

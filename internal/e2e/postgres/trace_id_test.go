@@ -67,7 +67,7 @@ func TestTraceIDTime(t *testing.T) {
 	}
 }
 
-// What is no trace ID gives NULL and no error.
+// Values that are not trace IDs give NULL and no error.
 func TestTraceIDTimeOfOtherText(t *testing.T) {
 	db := functions(t)
 	const id = "32d1f0a9c8000005a1b2c3d4e5f60718"

@@ -25,7 +25,7 @@ import (
 // their package imported.
 func Example_otelconf() {
 	ctx := context.Background()
-	ids, shutdown, err := setup.FromEnv(ctx)
+	ids, err := setup.FromEnv(ctx)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -56,7 +56,7 @@ tracer_provider:
 	if err := sdk.Shutdown(ctx); err != nil {
 		log.Fatal(err)
 	}
-	if err := shutdown(ctx); err != nil {
+	if err := ids.Shutdown(ctx); err != nil {
 		log.Fatal(err)
 	}
 	// Output: made now: true
@@ -72,7 +72,7 @@ func Example_autoprop() {
 	otel.SetTextMapPropagator(autoprop.NewTextMapPropagator())
 
 	ctx := context.Background()
-	ids, shutdown, err := setup.FromEnv(ctx)
+	ids, err := setup.FromEnv(ctx)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func Example_autoprop() {
 	if err := provider.Shutdown(ctx); err != nil {
 		log.Fatal(err)
 	}
-	if err := shutdown(ctx); err != nil {
+	if err := ids.Shutdown(ctx); err != nil {
 		log.Fatal(err)
 	}
 	// Output: sent: true true

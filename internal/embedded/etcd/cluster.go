@@ -113,7 +113,7 @@ func (c *Cluster) Run(i int) error {
 		envClient+"="+p.client, envPeer+"="+p.peer, envCluster+"="+c.initial)
 	p.log = new(bytes.Buffer)
 	cmd.Stdout, cmd.Stderr = p.log, p.log
-	if _, err := cmd.StdinPipe(); err != nil { // open as long as this process lives
+	if _, err := cmd.StdinPipe(); err != nil { // open while this process lives
 		return err
 	}
 	if err := cmd.Start(); err != nil {
@@ -148,7 +148,7 @@ func (c *Cluster) Signal(i int, s syscall.Signal) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.cmd == nil {
-		return fmt.Errorf("embedded etcd: %s does not run", p.name)
+		return fmt.Errorf("embedded etcd: %s is not running", p.name)
 	}
 	return p.cmd.Process.Signal(s)
 }
@@ -180,7 +180,7 @@ func (c *Cluster) Wait(ctx context.Context) error {
 	}
 }
 
-// failure is what a member said that ended by itself.
+// failure is the output of a member that ended by itself.
 func (p *process) failure() (text string, ended bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -219,7 +219,7 @@ func (c *Cluster) Leader(ctx context.Context) (int, error) {
 	}
 }
 
-// Client returns a client of all members; it is the caller's to close.
+// Client returns a client of all members; the caller must close it.
 func (c *Cluster) Client() (*clientv3.Client, error) {
 	return clientv3.New(clientv3.Config{Endpoints: c.Endpoints(), Logger: quiet})
 }

@@ -1,6 +1,6 @@
 // Package etcd runs a real etcd for tests, of one member or of several. Each
-// member is a process of its own, so that it can be killed and stopped as in
-// life: the test's own program, started again, with etcd's server in it.
+// member is a separate process, so that it can be killed and stopped like a real
+// one: the test's own program, started again, with etcd's server in it.
 //
 // So the TestMain of a package that starts one begins with [Main]:
 //
@@ -9,5 +9,5 @@
 //		os.Exit(m.Run())
 //	}
 //
-// It is a module of its own: etcd's server brings many others.
+// It is a separate module: etcd's server requires many others.
 package etcd

@@ -11,7 +11,7 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 )
 
-// What a member is told by its environment.
+// The environment variables of a member.
 const (
 	envName    = "TRACEFLAKE_ETCD_MEMBER"
 	envDir     = "TRACEFLAKE_ETCD_DIR"
@@ -34,7 +34,7 @@ func Main() {
 }
 
 func member(name string) error {
-	// A member ends with whoever started it, also when that was killed.
+	// A member ends with the process that started it, even if that is killed.
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(0)
@@ -55,7 +55,7 @@ func member(name string) error {
 	cfg.InitialClusterToken = "traceflake-test"
 	cfg.LogLevel = "error"
 	cfg.TickMs, cfg.ElectionMs = 50, 500
-	cfg.BcryptCost = 4 // a login in milliseconds, also under the race detector
+	cfg.BcryptCost = 4 // a login in milliseconds, even under the race detector
 	server, err := embed.StartEtcd(cfg)
 	if err != nil {
 		return err

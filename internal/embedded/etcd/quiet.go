@@ -2,5 +2,5 @@ package etcd
 
 import "go.uber.org/zap"
 
-// quiet is the log of clients: members that are away are no news in a test.
+// quiet is the log of clients: unreachable members are expected in tests.
 var quiet = zap.NewNop()

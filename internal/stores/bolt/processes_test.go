@@ -34,8 +34,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Processes of one host whose calls have faults. While the store is away
-// somebody else has the file.
+// Processes of one host whose calls have faults. While the store is unreachable
+// another process locks the file.
 func TestProcesses(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")

@@ -116,8 +116,8 @@ func wantBlocks(t *testing.T, s lease.Admin, renewed time.Duration, migrations u
 	}
 }
 
-// Keys of schema 1 are brought to the present one without losing a grant, and
-// what the older version sends is refused from then on.
+// Keys of schema 1 are migrated without losing a grant, and what the older
+// version sends is refused from then on.
 func TestKeysOfTheVersionBefore(t *testing.T) {
 	cluster := etcd.ForTest(t, 1)
 	ctx, client := context.Background(), cluster.ClientForTest(t)
@@ -202,8 +202,8 @@ func (t noTxn) Then(...clientv3.Op) clientv3.Txn     { return t }
 func (t noTxn) Else(...clientv3.Op) clientv3.Txn     { return t }
 func (noTxn) Commit() (*clientv3.TxnResponse, error) { return nil, errDied }
 
-// Wherever the client that migrates dies, nobody uses the store in between, and
-// the next client goes on.
+// Wherever the migrating client dies, the store is not used in between, and the
+// next client continues.
 func TestMigrationDies(t *testing.T) {
 	client := etcd.ForTest(t, 1).ClientForTest(t)
 	ctx := context.Background()
@@ -229,7 +229,7 @@ func TestMigrationDies(t *testing.T) {
 		if s, err = etcdstore.New(client, etcdstore.WithPrefix(prefix)); err != nil {
 			t.Fatal(err)
 		}
-		if after < 3 { // a call that only looks does not go on with it
+		if after < 3 { // a read-only call does not continue it
 			_, err = s.List(ctx)
 			wantError(t, "list", err, lease.ErrSchemaVersion)
 		}
@@ -330,7 +330,7 @@ func TestTheStoresOwnBlockSize(t *testing.T) {
 	if _, err := first.Acquire(ctx, request(now)); err != nil {
 		t.Fatal(err)
 	}
-	for _, share := range []int{64, 4} { // a multiple of the default size, and one that is none
+	for _, share := range []int{64, 4} { // a multiple of the default size, and another size
 		s, err := etcdstore.New(client, etcdstore.WithNodes(share, share))
 		if err != nil {
 			t.Fatal(err)

@@ -178,7 +178,7 @@ func TestKeysOfAnotherKind(t *testing.T) {
 	}
 }
 
-// One deleted the keys and began anew with blocks of another size, while a
+// Someone deleted the keys and started again with another block size, while a
 // process held a grant.
 func TestKeysMadeAnew(t *testing.T) {
 	client := etcd.ForTest(t, 1).ClientForTest(t)
@@ -276,7 +276,7 @@ func TestDriver(t *testing.T) {
 	_, err = driver.Open(ctx, address, driver.NodeRange{First: 1, Nodes: 8, BlockSize: 8})
 	wantError(t, "bad nodes", err, lease.ErrInvalidRequest)
 
-	// A server that is away, or says nothing, is not waited for.
+	// An unreachable or silent server does not delay Open.
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -303,7 +303,7 @@ func TestDriver(t *testing.T) {
 	}
 }
 
-// With the least rights that the documentation asks for, and with none.
+// With the least rights that the documentation requires, and with none.
 func TestRights(t *testing.T) {
 	cluster := etcd.ForTest(t, 1)
 	client := cluster.ClientForTest(t)

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// EtcdProxy stands before an etcd, for clients of its keys.
+// EtcdProxy is a proxy for clients of etcd's keys.
 type EtcdProxy struct {
 	etcdserverpb.UnimplementedKVServer
 	Counts
@@ -22,8 +22,8 @@ type EtcdProxy struct {
 	address string
 }
 
-// Etcd returns a proxy before the etcd of a client, which stays open as long as
-// the test.
+// Etcd returns a proxy for the etcd of a client, which stays open until the
+// test ends.
 func Etcd(tb testing.TB, client *clientv3.Client) *EtcdProxy {
 	tb.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

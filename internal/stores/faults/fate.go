@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// fate is what becomes of a message and its answer.
+// fate is what happens to a message and its response.
 type fate int
 
 const (
 	passed      fate = iota
 	slow             // delivered after a while, answered
 	requestLost      // never delivered
-	answerLost       // delivered, the client never hears of it
+	answerLost       // delivered, the client gets no response
 	late             // the client gives up; delivered long after that
 	doubled          // delivered and answered, and delivered again
 	fates
@@ -26,7 +26,7 @@ const (
 
 var names = [fates]string{"passed", "slow", "request lost", "answer lost", "late", "doubled"}
 
-// fateOf is that of the nth message: one in six meets with a fate, each in turn.
+// fateOf is the fate of the nth message: one in six has one, each kind in turn.
 func fateOf(n int64) fate {
 	if n%6 < 5 {
 		return passed
@@ -39,7 +39,7 @@ func fateOf(n int64) fate {
 func moment() time.Duration { return time.Duration(rand.Int64N(int64(300 * time.Millisecond))) }
 func while() time.Duration  { return time.Duration(rand.Int64N(int64(5 * time.Second))) }
 
-// Counts tells how many messages had which fate.
+// Counts is how many messages had each fate.
 type Counts [fates]atomic.Int64
 
 // draw picks the next message's fate and counts it.
@@ -72,8 +72,8 @@ func (c *Counts) Check(tb testing.TB) {
 	}
 }
 
-// IDs is how many IDs the processes of a test are to make: one round's, or as
-// many as TRACEFLAKE_SOAK_IDS says.
+// IDs is how many IDs the processes of a test are to make: those of one
+// round, or TRACEFLAKE_SOAK_IDS.
 func IDs(tb testing.TB) int64 {
 	tb.Helper()
 	text := os.Getenv("TRACEFLAKE_SOAK_IDS")

@@ -15,8 +15,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// PostgresProxy stands before a server of PostgreSQL. While it is shut it
-// refuses everybody.
+// PostgresProxy is a proxy for a PostgreSQL server. While it is shut it refuses
+// all connections.
 type PostgresProxy struct {
 	Counts
 	dsn, host string
@@ -27,7 +27,7 @@ type PostgresProxy struct {
 	conns  map[net.Conn]bool
 }
 
-// Postgres returns a proxy before the server of a DSN, which does without TLS.
+// Postgres returns a proxy for the server of a DSN, without TLS.
 func Postgres(tb testing.TB, dsn string) *PostgresProxy {
 	tb.Helper()
 	u, err := url.Parse(dsn)
@@ -65,7 +65,7 @@ func (p *PostgresProxy) DSN() string {
 	return u.String()
 }
 
-// Shut ends all connections and takes no other until Open.
+// Shut ends all connections and accepts none until Open.
 func (p *PostgresProxy) Shut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -75,7 +75,7 @@ func (p *PostgresProxy) Shut() {
 	}
 }
 
-// Open ends what Shut began.
+// Open accepts connections again.
 func (p *PostgresProxy) Open() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -181,8 +181,8 @@ func forward(w io.Writer, b []byte) error {
 	return err
 }
 
-// replay delivers a call on a connection of its own. Where the server is away
-// by then, the call is lost.
+// replay delivers a call on a new connection. If the server is down by then, the
+// call is lost.
 func (p *PostgresProxy) replay(batch []byte) {
 	time.Sleep(while())
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)

@@ -68,7 +68,7 @@ func (s *Store) through(ctx context.Context, call func(context.Context) error) e
 	return call(ctx)
 }
 
-// answered is what one of the calls that a message may become brings.
+// answered returns the result of one of the calls that a message causes.
 func answered(ctx context.Context, s *Store, call func(context.Context) (lease.Grant, error)) (lease.Grant, error) {
 	first := make(chan lease.Grant, 2)
 	err := s.through(ctx, func(ctx context.Context) error {

@@ -50,7 +50,7 @@ func TestDriver(t *testing.T) {
 	_, err = driver.Open(ctx, server.DSN(), driver.NodeRange{First: 1, Nodes: 8, BlockSize: 8})
 	wantError(t, "bad nodes", err, lease.ErrInvalidRequest)
 
-	// A server that is away is not waited for.
+	// An unreachable server does not delay Open.
 	s, err = driver.Open(ctx, "postgres://user:secret@127.0.0.1:1/none", driver.NodeRange{})
 	if err != nil {
 		t.Fatalf("a dead server: %v", err)

@@ -145,7 +145,7 @@ func TestAnswersAreFlushed(t *testing.T) {
 	}
 }
 
-// An error of the commit, which comes after the row, is no grant.
+// If the commit fails after the row was returned, there is no grant.
 func TestFailedCommitIsNoGrant(t *testing.T) {
 	server := embedded.PostgresForTest(t)
 	ctx, pool := context.Background(), connect(t, server.DSN())

@@ -17,7 +17,7 @@ func TestMain(m *testing.M) {
 	os.Exit(run(m))
 }
 
-// ownServer tells that the server may be made to crash.
+// ownServer is set if the tests may crash the server.
 var ownServer bool
 
 func run(m *testing.M) int {
@@ -26,7 +26,7 @@ func run(m *testing.M) int {
 	if err := flag.Set("rapid.checks", "25"); err != nil {
 		panic(err)
 	}
-	// One server for all tests, which each have a database of their own.
+	// One server for all tests, each with its own database.
 	server, err := embedded.Postgres(context.Background())
 	switch {
 	case errors.Is(err, embedded.ErrNotInstalled): // for each test to skip or to fail

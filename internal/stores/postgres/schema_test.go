@@ -52,8 +52,8 @@ func wantWritten(t *testing.T, s lease.Admin) {
 	}
 }
 
-// A table of schema 1 is brought to the present one without losing a grant, and
-// what the older version sends to it is refused from then on.
+// A table of schema 1 is migrated without losing a grant, and what the older
+// version sends to it is refused from then on.
 func TestTableOfTheVersionBefore(t *testing.T) {
 	server := embedded.PostgresForTest(t)
 	ctx, pool := context.Background(), connect(t, server.DSN())

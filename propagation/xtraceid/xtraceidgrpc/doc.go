@@ -2,8 +2,8 @@
 // as xtraceid.ResponseHandler puts it into the headers of HTTP responses. It is
 // a module of its own, so that package xtraceid does not need gRPC.
 //
-// The interceptors take the ID from the call's context. otelgrpc's stats
-// handler puts it there, whatever the order of the options:
+// The interceptors read the ID from the call's context. otelgrpc's stats
+// handler sets it, whatever the order of the options:
 //
 //	grpc.NewServer(
 //		grpc.StatsHandler(otelgrpc.NewServerHandler()),
@@ -11,6 +11,5 @@
 //		grpc.ChainStreamInterceptor(xtraceidgrpc.StreamServerInterceptor()),
 //	)
 //
-// For the way in, otelgrpc.WithPropagators takes xtraceid's propagator like any
-// other.
+// For incoming calls, pass xtraceid's propagator to otelgrpc.WithPropagators.
 package xtraceidgrpc

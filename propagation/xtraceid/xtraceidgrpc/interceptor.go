@@ -12,13 +12,13 @@ import (
 
 // UnaryServerInterceptor returns an interceptor that puts the trace ID into the
 // response's header metadata, under [xtraceid.DefaultHeader], also if the call
-// fails. Without a trace ID in the context it adds nothing. Put it before
+// fails. Without a trace ID in the context it adds nothing. List it before
 // interceptors that may end a call themselves.
 func UnaryServerInterceptor() grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		if md := header(ctx); md != nil {
-			// It fails only if the header is sent already, and nothing is lost
-			// but the header.
+			// It fails only if the header has been sent already, and then only
+			// this metadata is lost.
 			_ = grpc.SetHeader(ctx, md)
 		}
 		return handler(ctx, req)
@@ -26,7 +26,8 @@ func UnaryServerInterceptor() grpc.UnaryServerInterceptor {
 }
 
 // StreamServerInterceptor does for streams what [UnaryServerInterceptor] does
-// for unary calls. The client has the ID with the first message at the latest.
+// for unary calls. The client receives the ID with the first message at the
+// latest.
 func StreamServerInterceptor() grpc.StreamServerInterceptor {
 	return func(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 		if md := header(stream.Context()); md != nil {

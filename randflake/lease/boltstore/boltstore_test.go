@@ -108,7 +108,7 @@ func TestFillsGaps(t *testing.T) {
 	}
 	c.Add(time.Second)
 	now := c.Now()
-	// Take the middle block's record away: it counts as never granted.
+	// Delete the middle block's record: it counts as never granted.
 	if err := s.update(t.Context(), func(tx *bbolt.Tx) error { return tx.Bucket(blocksBucket).Delete(keyOf(8)) }); err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +185,7 @@ func TestShareOfAFleetWaits(t *testing.T) {
 	share := []Option{WithClock(c), WithNodes(64, 16), WithMaxTTL(time.Minute)}
 	open(t, path, share...)
 	c.Add(30 * time.Second)
-	s := open(t, path, share...) // opening again does not start the wait anew
+	s := open(t, path, share...) // opening it again does not restart the wait
 	if _, err := s.Acquire(t.Context(), request(c.Now())); !errors.Is(err, lease.ErrNoFreeNode) {
 		t.Fatalf("granted within the longest TTL: %v", err)
 	}
@@ -401,7 +401,7 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// A process that runs must not go on with another file: its codec has the old
+// A running process must not continue with another file: its codec has the old
 // one's secret, and what others of the old file were granted is unknown to it.
 func TestReplaced(t *testing.T) {
 	path := file(t)

@@ -1,34 +1,44 @@
 // Package boltstore keeps leases in a bbolt file: for the processes of one
 // host, without any server.
 //
-// The file is opened only for the moment of a grant, which bbolt does under a
-// file lock, and synced before a grant is answered. It must lie on a local file
-// system whose locks and syncs are real, not on a network share, and be shared
-// by the processes of one host alone.
+// The file is opened under bbolt's file lock for the duration of each call
+// only, and synced before a grant is returned. It must be on a local file
+// system with reliable locks and syncs, not on a network share, and only
+// processes of one host may share it.
 //
 // # By URL
 //
-// Importing the package registers it for URLs of the form bolt:PATH, as they
-// stand in TRACEFLAKE_STORE. They have no parameters; everything after the colon
-// is the path.
+// Importing the package registers it for URLs of the form bolt:PATH, for
+// example in TRACEFLAKE_STORE. They have no parameters; everything after the
+// colon is the path.
 //
 // # Secrets
 //
-// A file is made with a random secret of its own ([Store.Codec]). So two hosts
-// never share one, nor does a host that lost its file: what it made before and
-// what it makes then are IDs under two secrets.
+// Each file is created with its own random secret ([Store.Codec]). So two hosts
+// never share a secret, and a host that lost its file gets a new one: its old
+// and its new IDs are under different secrets.
 //
-// To use a fleet's secret in its place the host must be given nodes of its own
-// with [WithNodes]; two hosts with one secret and the same nodes make
-// duplicates. A file that is new to its nodes may stand for one that was lost,
-// so it grants nothing for one longest TTL ([WithMaxTTL]). That wait is
-// measured by the host's clock: do not step it back while a file is lost.
-// [CheckUse] refuses a fleet's secret without nodes.
+// To use a fleet's secret instead, give each host its own nodes with
+// [WithNodes]; two hosts with the same secret and nodes make duplicates. A file
+// that is used with its nodes for the first time may replace a lost one, so it
+// grants nothing for one longest TTL ([WithMaxTTL]). That wait is measured by
+// the host's clock: do not step it back while a file is lost. [CheckUse]
+// refuses a fleet's secret without nodes.
+//
+// A machine that is restored from a snapshot more than once, or beside the one
+// that the snapshot was taken of, has a copy of the file. So has one that is
+// started from an image with a file in it. The copies have one secret and grant
+// the same nodes. Where Linux's vmclock has a generation counter, a process that
+// was running refuses the file after the restore, with [ErrCopied]; one that is
+// started later cannot tell. Before such a machine makes IDs move the file away,
+// and with a fleet's secret give the machine other nodes; or use a store that the
+// machines share.
 //
 // # The file
 //
-// It has mode 0600: whoever can read the secret can decode the IDs, and whoever
-// can write it can break their uniqueness. Numbers are big-endian.
+// It has mode 0600: anyone who can read the secret can decode the IDs, and
+// anyone who can write the file can break their uniqueness. Numbers are
+// big-endian.
 //
 //	bucket  key                      value
 //	meta    schema                   8 bytes: 2
@@ -46,16 +56,16 @@
 //
 // # Older versions
 //
-// A file of schema 1 is brought to schema 2 when this version first opens it, in
-// one transaction. Secret and grants are kept, the id is drawn anew: processes
-// of the older version, which know the file by it, are refused with
-// [ErrReplaced]. They use up what they were granted and get nothing more, so
+// A file of schema 1 is migrated to schema 2 when this version first opens it,
+// in one transaction. Secret and grants are kept, but the file gets a new id:
+// processes of the older version, which identify the file by it, are refused
+// with [ErrReplaced]. They can use their current grants but get no others, so
 // restart them with this version within one TTL.
 //
-// # What outlives what
+// # Durability
 //
-// An answered grant outlives a crash of the process, of the machine, and a loss
-// of power. After restoring a copy of the file call [Store.Raise] before any
-// process uses it: the copy has forgotten what was granted since. If the file is
+// An acknowledged grant survives a crash of the process or the machine, and a
+// power failure. After restoring a copy of the file call [Store.Raise] before
+// any process uses it: the copy lacks the grants made since. If the file is
 // lost, do nothing: the next one has another secret, or waits.
 package boltstore

@@ -14,22 +14,23 @@ const scheme = "bolt"
 
 func init() { driver.Register(scheme, openURL) }
 
-// opened is a Store that holds nothing open, so there is nothing to close.
+// opened is a Store opened by URL. It keeps nothing open, so there is nothing
+// to close.
 type opened struct{ *Store }
 
 func (opened) Close() error { return nil }
 
-// CheckUse refuses to use the file of a URL for what it is not made for, before
-// there is one: a fleet's secret in place of its own needs nodes that are this
-// host's alone, and no grant is longer than [lease.DefaultTTL]. URLs of other
-// stores it lets pass. Errors: [lease.ErrInvalidRequest].
+// CheckUse refuses unsuitable uses of the file of a URL before the file is
+// created: a fleet's secret needs nodes that are reserved for this host, and no
+// grant is longer than [lease.DefaultTTL]. It accepts URLs of other stores.
+// Errors: [lease.ErrInvalidRequest].
 func CheckUse(url string, nodes driver.NodeRange, fleetSecret bool, ttl time.Duration) error {
 	switch {
 	case !strings.HasPrefix(url, scheme+":"):
 		return nil
 	case fleetSecret && nodes.Nodes == 0:
 		return fmt.Errorf("boltstore: %w: a file serves one host, so with a fleet's secret this host needs nodes of its own; "+
-			"give it some, or use the file's own secret", lease.ErrInvalidRequest)
+			"reserve some for it, or use the file's own secret", lease.ErrInvalidRequest)
 	case ttl > lease.DefaultTTL:
 		return fmt.Errorf("boltstore: %w: a TTL of %s is more than the %s that a file grants",
 			lease.ErrInvalidRequest, ttl, lease.DefaultTTL)

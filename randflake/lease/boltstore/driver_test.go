@@ -2,6 +2,8 @@ package boltstore
 
 import (
 	"errors"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -12,7 +14,15 @@ import (
 )
 
 func TestDriver(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "a folder", "leases.db")
+	folder := filepath.Join(t.TempDir(), "a folder")
+	path := filepath.Join(folder, "leases.db")
+	// The folder may be on a disk that is not mounted yet.
+	if _, err := driver.Open(t.Context(), "bolt:"+path, driver.NodeRange{}); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("without the folder: %v", err)
+	}
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatalf("it was made: %v", err)
+	}
 	s, err := driver.Open(t.Context(), "bolt:"+path, driver.NodeRange{})
 	if err != nil {
 		t.Fatal(err)

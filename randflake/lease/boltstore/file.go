@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"math"
 	"os"
-	"path/filepath"
 	"runtime/debug"
 	"time"
 
@@ -21,25 +20,28 @@ import (
 	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
-// Errors that a file causes, beside lease.ErrBlockSize and
-// lease.ErrSchemaVersion.
+// Errors of the file, besides lease.ErrBlockSize and lease.ErrSchemaVersion.
 var (
-	// ErrCorrupt is returned if the file is no bbolt file or is damaged. Put back
-	// a copy and raise it, or move it away: a new one has a new secret.
+	// ErrCorrupt is returned if the file is not a bbolt file or is damaged.
+	// Restore a copy and raise it, or move it away: a new one has a new secret.
 	ErrCorrupt = errors.New("boltstore: the file is damaged")
 	// ErrLocked is returned if another process held the file for the whole
 	// timeout.
 	ErrLocked = errors.New("boltstore: the file is locked by another process")
-	// ErrReplaced is returned if the file is gone, or is another one than at
-	// Open. Start the process again.
+	// ErrReplaced is returned if the file is gone or is not the one that was
+	// opened. Restart the process.
 	ErrReplaced = errors.New("boltstore: the file was removed or replaced")
+	// ErrCopied is returned if this machine was restored from a snapshot since
+	// Open: another machine may have a copy of the file, and both would grant the
+	// same nodes. If one has, move the file away, and with a fleet's secret give
+	// this host other nodes. Then start the process again.
+	ErrCopied = errors.New("boltstore: the machine was restored from a snapshot, and may not be the only one with this file")
 )
 
 const (
 	schema    = 2
 	secretLen = 16
 	fileMode  = 0o600
-	dirMode   = 0o700
 )
 
 var (
@@ -53,18 +55,18 @@ var (
 	secretKey    = []byte("secret")
 )
 
-// access says how a transaction opens the file.
+// access is how a transaction opens the file.
 type access int
 
 const (
-	create access = iota // make it if it is missing
+	create access = iota // create it if it is missing
 	write
 	read
 )
 
 // transact runs f in a transaction on the file, which is open and locked only
-// for that long. A damaged file is an error, where bbolt would panic on it or
-// fault in the mapped memory.
+// for that long. A damaged file is an error, even if bbolt panics on it or
+// faults in the mapped memory.
 func (s *Store) transact(ctx context.Context, how access, f func(*bbolt.Tx) error) (err error) {
 	select {
 	case s.turn <- struct{}{}:
@@ -95,7 +97,7 @@ func (s *Store) transact(ctx context.Context, how access, f func(*bbolt.Tx) erro
 	return s.explain(ctx, errors.Join(err, db.Close()))
 }
 
-// open opens and locks the file that the path names at that moment.
+// open opens and locks the file that is at the path at that moment.
 func (s *Store) open(ctx context.Context, how access, file **os.File) (*bbolt.DB, error) {
 	for {
 		timeout := s.cfg.timeout
@@ -118,7 +120,7 @@ func (s *Store) open(ctx context.Context, how access, file **os.File) (*bbolt.DB
 		if err != nil {
 			return nil, err
 		}
-		// While we waited for the lock another file may have been put here.
+		// While we waited for the lock the file may have been replaced.
 		opened, err := (*file).Stat()
 		if err == nil {
 			var named fs.FileInfo
@@ -133,7 +135,7 @@ func (s *Store) open(ctx context.Context, how access, file **os.File) (*bbolt.DB
 	}
 }
 
-// explain says in our words what bbolt and the system say.
+// explain maps errors of bbolt and the system to ours.
 func (s *Store) explain(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
@@ -152,14 +154,14 @@ func (s *Store) explain(ctx context.Context, err error) error {
 	return err
 }
 
-// deadlinePassed tells whether ctx's deadline cut the wait for the lock short.
+// deadlinePassed reports whether ctx's deadline ended the wait for the lock.
 func deadlinePassed(ctx context.Context) bool {
 	deadline, ok := ctx.Deadline()
 	return ok && time.Until(deadline) < 100*time.Millisecond
 }
 
-// prepare makes the file ready for this configuration: a new one is filled, an
-// old one checked.
+// prepare makes the file ready for this configuration: it initializes a new one
+// and checks an existing one.
 func (s *Store) prepare(tx *bbolt.Tx) error {
 	meta := tx.Bucket(metaBucket)
 	if meta == nil {
@@ -195,9 +197,10 @@ func (s *Store) prepare(tx *bbolt.Tx) error {
 	return s.wait(tx)
 }
 
-// migrate brings a file of schema 1 to the present one. Its records are those
-// of blocks without an owner. Its processes renew without naming their writes:
-// they are refused from now on, since they know the file by its id.
+// migrate brings a file of schema 1 to the current schema. Its records are
+// valid as blocks without an owner. Its processes renew without a nonce for
+// each write: they are refused from now on, since they identify the file by its
+// id.
 func migrate(meta *bbolt.Bucket) error {
 	if err := meta.Put(idKey, random()); err != nil {
 		return err
@@ -207,7 +210,7 @@ func migrate(meta *bbolt.Bucket) error {
 
 func checkSchema(meta *bbolt.Bucket) error {
 	if got := meta.Get(schemaKey); !bytes.Equal(got, uint64Bytes(schema)) {
-		return fmt.Errorf("%w: %d, this library knows %d; use a newer one", lease.ErrSchemaVersion, uint64Of(got), schema)
+		return fmt.Errorf("%w: %d, this library supports %d; use a newer one", lease.ErrSchemaVersion, uint64Of(got), schema)
 	}
 	return nil
 }
@@ -241,8 +244,8 @@ func fill(tx *bbolt.Tx, blockSize uint32) (*bbolt.Bucket, error) {
 	return meta, nil
 }
 
-// wait lets a host's share of a fleet's nodes rest for one longest TTL when the
-// file is new to them: a file that was lost may have granted them.
+// wait reserves a host's share of a fleet's nodes for one longest TTL if the
+// file has not been used with them: a lost file may have granted them.
 func (s *Store) wait(tx *bbolt.Tx) error {
 	if !s.cfg.share {
 		return nil
@@ -262,8 +265,11 @@ func (s *Store) wait(tx *bbolt.Tx) error {
 	return s.raise(tx, now.Add(s.cfg.maxTTL))
 }
 
-// same refuses a file that is not the one that Open saw.
+// same refuses a file that is not the one that Open saw, or one of several.
 func (s *Store) same(tx *bbolt.Tx) error {
+	if s.cfg.machine() != s.life {
+		return ErrCopied
+	}
 	meta := tx.Bucket(metaBucket)
 	if meta == nil || !bytes.Equal(meta.Get(idKey), s.id) {
 		return ErrReplaced
@@ -277,7 +283,10 @@ func (s *Store) same(tx *bbolt.Tx) error {
 	return nil
 }
 
-func makeDir(path string) error { return os.MkdirAll(filepath.Dir(path), dirMode) }
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
 
 func uint64Bytes(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
 

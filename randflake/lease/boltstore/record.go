@@ -41,8 +41,8 @@ func encode(b driver.Block) ([]byte, error) {
 	return binary.BigEndian.AppendUint32(v, sum(keyOf(b.Node), v)), nil
 }
 
-// decode fills in what the file holds for b.Node. No value is a block that was
-// never granted.
+// decode fills in b from the file's value for b.Node. A nil value means that
+// the block was never granted.
 func decode(b driver.Block, v []byte) (driver.Block, error) {
 	if v == nil {
 		return b, nil

@@ -56,9 +56,9 @@ func meta(t *testing.T, path string, key []byte) (v []byte) {
 	return v
 }
 
-// A file of schema 1 is brought to the present one without losing a grant or
-// the secret, and its processes are refused from then on: they compare the id
-// at each call, and the schema when they open it.
+// A file of schema 1 is migrated without losing a grant or the secret, and its
+// processes are refused from then on: they compare the id at each call, and the
+// schema when they open it.
 func TestFileOfTheVersionBefore(t *testing.T) {
 	path := schema1(t)
 	id, secret := meta(t, path, idKey), meta(t, path, secretKey)
@@ -170,4 +170,24 @@ func TestCheckUse(t *testing.T) {
 			t.Errorf("%s: %v, want %v", tt.name, err, tt.want)
 		}
 	}
+}
+
+// A machine that was restored from a snapshot may not be the only one with this
+// file, and all of them would grant the same nodes.
+func TestRestoredMachine(t *testing.T) {
+	path, life := file(t), uint64(1)
+	machine := optionFunc(func(c *config) { c.machine = func() uint64 { return life } })
+	s := open(t, path, machine)
+	g := acquire(t, s, request(time.Now()))
+	life++
+	_, acquired := s.Acquire(t.Context(), request(time.Now()))
+	_, renewed := s.Renew(t.Context(), g, lease.NewHolder(), g.End)
+	_, got := s.Get(t.Context(), g)
+	released := s.Release(t.Context(), g, lease.NewHolder(), g.Start)
+	for name, err := range map[string]error{"acquire": acquired, "renew": renewed, "get": got, "release": released} {
+		if !errors.Is(err, ErrCopied) {
+			t.Errorf("%s: %v, want %v", name, err, ErrCopied)
+		}
+	}
+	acquire(t, open(t, path, machine), request(time.Now())) // when an operator has seen to it
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -17,12 +18,13 @@ import (
 )
 
 // Store is a file of leases. It is safe for concurrent use, by many goroutines
-// and processes; it holds no file open between calls.
+// and processes; it keeps no file open between calls.
 type Store struct {
 	path   string
 	cfg    config
 	nodes  driver.NodeRange
 	turn   chan struct{} // one transaction at a time in this process
+	life   uint64        // the machine's, when the file was opened
 	id     []byte
 	secret []byte
 	codec  *randflake.Codec
@@ -34,26 +36,26 @@ var _ interface {
 	driver.CodecStore
 } = (*Store)(nil)
 
-// Open makes the file and its directory if they are missing, and checks the file.
-// A file of an older version is brought to the present schema. Errors:
+// Open creates the file if it is missing, but not its directory, and checks the
+// file. A file of an older version is migrated to the current schema. Errors:
 // [ErrCorrupt], [ErrLocked], [lease.ErrBlockSize], [lease.ErrSchemaVersion],
-// [lease.ErrInvalidRequest] for options that make no sense, and those of the file
-// system.
+// [lease.ErrInvalidRequest] for invalid options, and those of the file system.
 func Open(path string, opts ...Option) (*Store, error) {
 	cfg, err := newConfig(opts)
 	if err != nil {
 		return nil, fmt.Errorf("boltstore: %w", err)
 	}
-	s := &Store{path: path, cfg: cfg, turn: make(chan struct{}, 1)}
+	s := &Store{path: path, cfg: cfg, turn: make(chan struct{}, 1), life: cfg.machine()}
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		if _, err := cfg.nodes.FitNew(); err != nil { // before there is a file
 			return nil, fmt.Errorf("boltstore: %w", err)
 		}
 	}
-	if err := makeDir(path); err != nil {
-		return nil, s.wrap("open", err)
+	if dir := filepath.Dir(path); !isDir(dir) {
+		return nil, s.wrap("open", fmt.Errorf("the folder %s is not there; make it, on a local disk that "+
+			"all processes of the host see: %w", dir, fs.ErrNotExist))
 	}
-	// A file in order is only looked at, so that listing leases writes nothing.
+	// A valid file is only read, so that listing leases writes nothing.
 	err = s.transact(context.Background(), read, s.prepare)
 	if err != nil && !errors.Is(err, ErrLocked) {
 		err = s.transact(context.Background(), create, s.prepare)
@@ -77,11 +79,11 @@ func (s *Store) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 	if err := driver.CheckRequest(r, now); err != nil {
 		return lease.Grant{}, s.wrap("acquire", err)
 	}
-	// No grant reaches further than the longest TTL from now: that is how long
-	// the next file waits when this one is lost.
+	// No grant ends later than the longest TTL from now: that is how long the
+	// next file waits if this one is lost.
 	ahead := max(r.Now.Sub(now), 0)
 	if r.TTL = min(r.TTL, s.cfg.maxTTL-ahead); r.TTL < lease.MinTTL {
-		return lease.Grant{}, s.wrap("acquire", fmt.Errorf("%w by %s, with a longest TTL of %s", lease.ErrClockAhead, ahead, s.cfg.maxTTL))
+		return lease.Grant{}, s.wrap("acquire", fmt.Errorf("%w by %s, and the longest TTL is %s", lease.ErrClockAhead, ahead, s.cfg.maxTTL))
 	}
 	var g lease.Grant
 	err := s.update(ctx, func(tx *bbolt.Tx) error {
@@ -101,7 +103,8 @@ func (s *Store) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 	return result(g, s.wrap("acquire", err))
 }
 
-// find returns the block that the request's holder has, or else a free one.
+// find returns the block that the request's holder has, or otherwise a free
+// one.
 func (s *Store) find(tx *bbolt.Tx, r lease.Request) (driver.Block, error) {
 	var free, soonest driver.Block
 	found := false
@@ -122,7 +125,7 @@ func (s *Store) find(tx *bbolt.Tx, r lease.Request) (driver.Block, error) {
 		return nil
 	})
 	switch {
-	case err != nil && err != errStop: //nolint:errorlint // our own, never wrapped
+	case err != nil && err != errStop: //nolint:errorlint // errStop is never wrapped
 		return free, err
 	case found:
 		return free, nil
@@ -133,8 +136,7 @@ func (s *Store) find(tx *bbolt.Tx, r lease.Request) (driver.Block, error) {
 		lease.ErrNoFreeNode, blocks, soonest.GrantedUntil.Format(time.RFC3339))
 }
 
-// Renew implements [lease.Store]. It moves the end to the longest TTL from now
-// at most.
+// Renew implements [lease.Store]. The end is at most the longest TTL from now.
 func (s *Store) Renew(ctx context.Context, g lease.Grant, next string, end time.Time) (lease.Grant, error) {
 	now := s.cfg.now()
 	if err := driver.CheckRenewal(end, now); err != nil {
@@ -198,7 +200,7 @@ func (s *Store) raise(tx *bbolt.Tx, until time.Time) error {
 	return nil
 }
 
-// change puts the next state of a block in place of the present one.
+// change replaces the state of a block with its next one.
 func (s *Store) change(ctx context.Context, what string, node uint32, rule func(driver.Block) (driver.Block, error)) (lease.Grant, error) {
 	var after driver.Block
 	err := s.update(ctx, func(tx *bbolt.Tx) error {
@@ -251,7 +253,7 @@ func put(tx *bbolt.Tx, b driver.Block) error {
 
 var errStop = fmt.Errorf("stop")
 
-// each calls f with every written block of the range, in the order of nodes.
+// each calls f for every written block of the range, in node order.
 func (s *Store) each(tx *bbolt.Tx, f func(i int, b driver.Block) error) error {
 	c := tx.Bucket(blocksBucket).Cursor()
 	for k, v := c.Seek(keyOf(s.nodes.First)); k != nil; k, v = c.Next() {
@@ -264,7 +266,7 @@ func (s *Store) each(tx *bbolt.Tx, f func(i int, b driver.Block) error) error {
 		}
 		i, err := s.nodes.Index(node)
 		if err != nil {
-			return fmt.Errorf("%w: a record for node %d, which starts no block", ErrCorrupt, node)
+			return fmt.Errorf("%w: a record for node %d, which is not the first of a block", ErrCorrupt, node)
 		}
 		b, err := decode(s.nodes.Block(i), v)
 		if err != nil {

@@ -13,7 +13,8 @@ import (
 )
 
 // unsynced is how many pages of a file the kernel has not written to the disk
-// yet. It is false where the kernel, before 6.5, or the file system cannot tell.
+// yet. It is false if the kernel, before 6.5, or the file system cannot report
+// it.
 func unsynced(t *testing.T, path string) (pages uint64, ok bool) {
 	t.Helper()
 	f, err := os.Open(path)

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// unlock gives up the lock of a file that bbolt panicked on. Closing it is not
-// enough: what bbolt mapped of it keeps it open.
+// unlock releases the lock of a file on which bbolt panicked. Closing it is not
+// enough: bbolt's memory mapping keeps it open.
 func unlock(f *os.File) {
 	if f != nil {
 		_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN)

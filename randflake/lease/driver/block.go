@@ -8,12 +8,12 @@ import (
 	"github.com/traceflake/traceflake/randflake/lease"
 )
 
-// Block is a [lease.Block] with the rule of granting, in one place: its methods
-// return the block's next state, with the version raised by one, or say why
-// there is none.
+// Block is a [lease.Block] with the rules for granting, in one place: its
+// methods return the block's next state, with the version raised by one, or an
+// error.
 type Block lease.Block
 
-// Grant returns the block as the grant that it last was.
+// Grant returns the block's last grant.
 func (b Block) Grant() lease.Grant {
 	return lease.Grant{
 		Lease:   randflake.Lease{Node: b.Node, Nodes: b.Nodes, Start: b.Start, End: b.GrantedUntil},
@@ -23,8 +23,8 @@ func (b Block) Grant() lease.Grant {
 	}
 }
 
-// Free tells whether the block may be granted at now, cut to a whole second:
-// it is free if GrantedUntil is not after it.
+// Free reports whether the block may be granted at now, truncated to a whole
+// second: it is free if GrantedUntil is not after it.
 func (b Block) Free(now time.Time) bool {
 	return b.GrantedUntil.Unix() <= now.Unix()
 }
@@ -32,7 +32,7 @@ func (b Block) Free(now time.Time) bool {
 // Acquire grants the block for [now, now+TTL). The request must have passed
 // [CheckRequest]. Errors: [lease.ErrNoFreeNode] if the block is not free.
 //
-// Asking whether some block has the holder already is up to the store.
+// The store must check whether some block already has the holder.
 func (b Block) Acquire(r lease.Request) (Block, error) {
 	if !b.Free(r.Now) {
 		return b, fmt.Errorf("%w: node %d is granted until %s", lease.ErrNoFreeNode, b.Node, text(b.GrantedUntil))
@@ -44,10 +44,10 @@ func (b Block) Acquire(r lease.Request) (Block, error) {
 	return b, nil
 }
 
-// Renew moves the block's end to end, cut to a whole second and to the end of
-// life, unless it is that late already, and makes next its holder. The block
-// changes in any case: of two clients that hold one grant only one can renew.
-// Errors: [lease.ErrLost], [lease.ErrInvalidRequest].
+// Renew moves the block's end to end, truncated to a whole second and limited
+// to the end of life, unless it is that late already, and makes next its
+// holder. The block always changes: if two clients hold one grant, only one can
+// renew. Errors: [lease.ErrLost], [lease.ErrInvalidRequest].
 func (b Block) Renew(g lease.Grant, next string, end time.Time) (Block, error) {
 	if err := b.held(g, next); err != nil {
 		return b, err
@@ -61,10 +61,9 @@ func (b Block) Renew(g lease.Grant, next string, end time.Time) (Block, error) {
 }
 
 // Release takes back the seconds from unused on, rounded up to a whole second.
-// Of the seconds from Start to GrantedUntil it never takes back more than there
-// are. It leaves next as a holder that nobody is, so that a client which holds
-// the grant as well sees who ended it. Errors: [lease.ErrLost],
-// [lease.ErrInvalidRequest].
+// The end stays within [Start, GrantedUntil]. It leaves next as the holder,
+// which no client is, so that another client with the same grant can see which
+// write ended it. Errors: [lease.ErrLost], [lease.ErrInvalidRequest].
 func (b Block) Release(g lease.Grant, next string, unused time.Time) (Block, error) {
 	if err := b.held(g, next); err != nil {
 		return b, err
@@ -81,8 +80,8 @@ func (b Block) Release(g lease.Grant, next string, unused time.Time) (Block, err
 	return b, nil
 }
 
-// Raise moves GrantedUntil to until, rounded up to a whole second, unless it
-// is later, and empties the holder, which nothing else does.
+// Raise moves GrantedUntil to until, rounded up to a whole second, unless it is
+// later, and clears the holder, which nothing else does.
 func (b Block) Raise(until time.Time) Block {
 	if until = roundUp(until); until.After(b.GrantedUntil) {
 		b.GrantedUntil = until
@@ -92,8 +91,8 @@ func (b Block) Raise(until time.Time) Block {
 	return b
 }
 
-// held refuses a write by a client that does not hold the block, or that does
-// not name its write.
+// held refuses a write by a client that does not hold the block, or that has no
+// fresh nonce for its write.
 func (b Block) held(g lease.Grant, next string) error {
 	switch {
 	case b.Node != g.Node || b.Nodes != g.Nodes:
@@ -102,7 +101,7 @@ func (b Block) held(g lease.Grant, next string) error {
 	case g.Holder == "":
 		return fmt.Errorf("%w: the grant has no holder", lease.ErrInvalidRequest)
 	case next == g.Holder:
-		return fmt.Errorf("%w: the next holder is the present one, want a fresh one",
+		return fmt.Errorf("%w: the next holder is the current one, want a fresh one",
 			lease.ErrInvalidRequest)
 	}
 	if err := checkHolder(next); err != nil {
@@ -117,7 +116,7 @@ func (b Block) held(g lease.Grant, next string) error {
 	return nil
 }
 
-// second cuts t to a whole second.
+// second truncates t to a whole second.
 func second(t time.Time) time.Time { return time.Unix(t.Unix(), 0).UTC() }
 
 func roundUp(t time.Time) time.Time {
@@ -127,7 +126,7 @@ func roundUp(t time.Time) time.Time {
 	return second(t)
 }
 
-// capEnd cuts an end to a whole second, and to the end of life.
+// capEnd truncates an end to a whole second, and limits it to the end of life.
 func capEnd(end time.Time) time.Time {
 	return time.Unix(min(end.Unix(), randflake.EndOfLife), 0).UTC()
 }

@@ -51,8 +51,8 @@ func TestBlockAcquire(t *testing.T) {
 	}
 }
 
-// A renewal is written and swaps the holder also if the end does not grow: or
-// two clients that hold one grant would both be told yes.
+// A renewal is written and changes the holder even if the end stays the same:
+// or two clients that hold one grant would both be told yes.
 func TestBlockRenew(t *testing.T) {
 	b, g := heldBlock()
 	for _, tt := range []struct{ end, want time.Duration }{

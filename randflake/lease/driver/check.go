@@ -10,7 +10,7 @@ import (
 )
 
 // CheckRequest refuses a request that no store may grant. storeNow is the
-// store's own time, or the zero Time if it knows none. Errors:
+// store's own time, or the zero Time if it has none. Errors:
 // [lease.ErrInvalidRequest], [lease.ErrClockAhead], [randflake.ErrBeforeEpoch],
 // [randflake.ErrEndOfLife].
 func CheckRequest(r lease.Request, storeNow time.Time) error {
@@ -35,18 +35,18 @@ func CheckRequest(r lease.Request, storeNow time.Time) error {
 	return nil
 }
 
-// CheckRenewal refuses an end that a client with a sound clock would not ask
-// for: one later than the store's own time plus MaxTTL plus MaxClockAhead.
+// CheckRenewal refuses an end that a client with a correct clock would not
+// request: one later than the store's own time plus MaxTTL plus MaxClockAhead.
 // Errors: [lease.ErrClockAhead].
 func CheckRenewal(end, storeNow time.Time) error {
 	if end.After(storeNow.Add(lease.MaxTTL + lease.MaxClockAhead)) {
-		return fmt.Errorf("%w: it asks for an end in %s",
+		return fmt.Errorf("%w: it requests an end in %s",
 			lease.ErrClockAhead, end.Sub(storeNow).Round(time.Second))
 	}
 	return nil
 }
 
-// CheckRaise refuses a time that no block can be raised to. Errors:
+// CheckRaise refuses a time to which no block can be raised. Errors:
 // [randflake.ErrBeforeEpoch], [randflake.ErrEndOfLife].
 func CheckRaise(until time.Time) error {
 	switch {

@@ -3,13 +3,13 @@ package driver
 import (
 	"cmp"
 	"fmt"
+	"math"
 
-	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/randflake/lease"
 )
 
-// Fit returns the range for a store with blocks of the given size. What r
-// leaves zero is the store's own: every node, blocks of that size. Errors:
+// Fit returns the range for a store with blocks of the given size. Zero fields
+// of r take the store's values: every node, blocks of that size. Errors:
 // [lease.ErrBlockSize] if r has another block size, and those of
 // [NodeRange.Check].
 func (r NodeRange) Fit(blockSize uint32) (NodeRange, error) {
@@ -22,7 +22,7 @@ func (r NodeRange) Fit(blockSize uint32) (NodeRange, error) {
 	return r, r.Check()
 }
 
-// FitNew returns the range for a store that is yet to be made: where r has no
+// FitNew returns the range for a store that does not exist yet: if r has no
 // block size it is DefaultBlockSize. Errors: those of [NodeRange.Check].
 func (r NodeRange) FitNew() (NodeRange, error) {
 	return r.Fit(cmp.Or(r.BlockSize, DefaultBlockSize))
@@ -35,11 +35,11 @@ func (r NodeRange) CheckAsked() error {
 	return err
 }
 
-// Count returns n as a number of nodes, or as the number of a node. What can be
-// neither becomes one that [NodeRange.Check] refuses.
+// Count returns n as a number of nodes, or as the number of a node. If n is
+// neither, it returns a number that [NodeRange.Check] refuses.
 func Count(n, least int) uint32 {
-	if n < least || n > randflake.MaxNode+1 {
-		return 1<<32 - 1
+	if n < least || int64(n) > math.MaxUint32 {
+		return math.MaxUint32
 	}
 	return uint32(n)
 }

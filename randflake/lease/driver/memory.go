@@ -14,7 +14,7 @@ import (
 // when the process ends. It is safe for concurrent use.
 type Memory struct {
 	nodes NodeRange
-	clock randflake.Clock // nil: knows no time
+	clock randflake.Clock // nil: the store has no clock
 
 	copied []lease.Block
 	mu     sync.Mutex
@@ -38,14 +38,14 @@ func WithNodeRange(r NodeRange) MemoryOption {
 	return memoryOption(func(m *Memory) { m.nodes = r })
 }
 
-// WithClock gives the store a clock of its own, so that it refuses clients
-// whose clocks are ahead. Without one it takes every client's word.
+// WithClock gives the store its own clock, of which only Now is called, so that it refuses
+// clients whose clocks are ahead. By default, and with nil, it trusts every client's clock.
 func WithClock(clock randflake.Clock) MemoryOption {
 	return memoryOption(func(m *Memory) { m.clock = clock })
 }
 
-// WithBlocks starts the store with blocks of another one's List, as a copy of
-// that store would. Blocks that the range does not have are left out.
+// WithBlocks starts the store with the blocks of another store's List, as a copy of it would.
+// Blocks outside the range are left out.
 func WithBlocks(blocks []lease.Block) MemoryOption {
 	return memoryOption(func(m *Memory) { m.copied = blocks })
 }

@@ -7,22 +7,22 @@ import (
 	"github.com/traceflake/traceflake/randflake/lease"
 )
 
-// NodeRange says which nodes a store grants, and in blocks of how many.
+// NodeRange is the nodes that a store grants, and how many a block has.
 type NodeRange struct {
 	First, Nodes uint32 // nodes [First, First+Nodes)
 	BlockSize    uint32 // nodes a block
 }
 
-// DefaultBlockSize is how many nodes a block has unless a store is told
+// DefaultBlockSize is how many nodes a block has unless a store is configured
 // otherwise.
 const DefaultBlockSize = 8
 
 // AllNodes is every node in blocks of the default size.
 var AllNodes = NodeRange{First: 0, Nodes: randflake.MaxNode + 1, BlockSize: DefaultBlockSize}
 
-// Check says what is wrong with the range: the block size must be a power of
-// two up to 131072, and First and Nodes multiples of it. The error is an
-// [lease.ErrInvalidRequest].
+// Check returns an error if the range is invalid: the block size must be a
+// power of two up to 131072, and First and Nodes multiples of it. The error
+// wraps [lease.ErrInvalidRequest].
 func (r NodeRange) Check() error {
 	const nodes = randflake.MaxNode + 1
 	switch {
@@ -45,7 +45,7 @@ func (r NodeRange) Block(i int) Block {
 	return Block{Node: r.First + uint32(i)*r.BlockSize, Nodes: r.BlockSize}
 }
 
-// Index returns which block of the range starts at node. The error is an
+// Index returns which block of the range starts at node. The error wraps
 // [lease.ErrInvalidRequest].
 func (r NodeRange) Index(node uint32) (int, error) {
 	if node < r.First || node-r.First >= r.Nodes || (node-r.First)%r.BlockSize != 0 {

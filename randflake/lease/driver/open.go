@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -14,30 +15,40 @@ import (
 )
 
 // ErrUnknownScheme is returned by [Open] if no store is registered for the
-// URL's scheme. Import the store's package, as one does with database/sql.
+// URL's scheme. Import the store's package, as with database/sql.
 var ErrUnknownScheme = errors.New("lease: unknown kind of store")
 
-// Store is a store that [Open] opened. Close ends what was opened with it;
-// close the Keeper first.
+// packages maps the schemes of this project to the packages to import.
+var packages = map[string]string{
+	"bolt":       "boltstore",
+	"postgres":   "pgstore",
+	"postgresql": "pgstore",
+	"etcd":       "etcdstore",
+	"etcds":      "etcdstore",
+	"k8s":        "k8sstore",
+	"s3":         "s3store",
+}
+
+// Store is a store that [Open] opened. Close releases its resources; close the
+// Keeper first.
 type Store interface {
 	lease.Store
 	lease.Admin
 	io.Closer
 }
 
-// CodecStore is a store that keeps a secret of its own, as the store of a
-// single host can. IDs of its leases may be made with it in place of a fleet's
-// secret.
+// CodecStore is a store that keeps its own secret, as the store of a single
+// host can. IDs of its leases may be made with it instead of a fleet's secret.
 type CodecStore interface {
 	lease.Store
 	// Codec returns the codec of the store's own secret.
 	Codec() *randflake.Codec
 }
 
-// Opener opens the store that a URL names, whose scheme it is registered for.
-// With a zero NodeRange it uses the store's own, or its default. It must not
-// wait for a server: one that is away now may come back. Errors never hold the
-// URL, which may hold a password.
+// Opener opens the store at a URL with the scheme for which it is registered.
+// With a zero NodeRange it uses that of the store, or the store's default. It
+// must not wait for a server: one that is unreachable now may come back. Errors
+// never contain the URL, which may contain a password.
 type Opener func(ctx context.Context, url string, nodes NodeRange) (Store, error)
 
 var openers struct {
@@ -45,14 +56,14 @@ var openers struct {
 	byScheme map[string]Opener
 }
 
-// Register makes a store known under a URL scheme, lower case and without the
+// Register registers a store for a URL scheme, in lower case and without the
 // colon. Packages of stores call it when they are imported. It panics if the
 // scheme is taken.
 func Register(scheme string, open Opener) {
 	openers.Lock()
 	defer openers.Unlock()
 	if _, taken := openers.byScheme[scheme]; taken || open == nil {
-		panic("lease: Register of " + scheme + ": the scheme is taken, or the opener nil")
+		panic("driver: Register of " + scheme + ": the scheme is taken, or the opener nil")
 	}
 	if openers.byScheme == nil {
 		openers.byScheme = make(map[string]Opener)
@@ -60,30 +71,29 @@ func Register(scheme string, open Opener) {
 	openers.byScheme[scheme] = open
 }
 
-// Schemes returns the schemes that are registered, sorted.
-func Schemes() []string {
+// schemes returns the schemes that are registered, sorted.
+func schemes() []string {
 	openers.RLock()
 	defer openers.RUnlock()
-	var schemes []string
-	for scheme := range openers.byScheme {
-		schemes = append(schemes, scheme)
-	}
-	slices.Sort(schemes)
-	return schemes
+	return slices.Sorted(maps.Keys(openers.byScheme))
 }
 
-// Open opens the store that url names: "bolt:PATH", "postgres://…",
-// "etcd://…", depending on what is imported. The zero NodeRange stands for the
-// store's own. Errors: [ErrUnknownScheme] and those of the store's package.
+// Open opens the store at url: "bolt:PATH", "postgres://…" or "etcd://…",
+// depending on the imported packages. The zero NodeRange stands for that of the
+// store. Errors: [ErrUnknownScheme] and those of the store's package.
 func Open(ctx context.Context, url string, nodes NodeRange) (Store, error) {
 	scheme, _, ok := strings.Cut(url, ":")
 	openers.RLock()
 	open := openers.byScheme[scheme]
 	openers.RUnlock()
 	if !ok || open == nil {
+		imported := strings.Join(schemes(), ", ")
+		if name := packages[scheme]; ok && name != "" {
+			return nil, fmt.Errorf("%w: %s: import _ %q in the program, which has %s",
+				ErrUnknownScheme, scheme, "github.com/traceflake/traceflake/randflake/lease/"+name, imported)
+		}
 		// The text may be a path or a password, so it is not repeated.
-		return nil, fmt.Errorf("%w; what its address may begin with: %s",
-			ErrUnknownScheme, strings.Join(Schemes(), ", "))
+		return nil, fmt.Errorf("%w; its URL must begin with one of: %s", ErrUnknownScheme, imported)
 	}
 	return open(ctx, url, nodes)
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
-// chunk is how many blocks an answer brings at first.
+// chunk is how many blocks the first response has.
 const chunk = 128
 
 // Acquire implements [lease.Store]. It takes a random block.
@@ -27,14 +27,14 @@ func (s *Store) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 	}
 	g, err := s.acquire(ctx, r)
 	if err != nil {
-		return lease.Grant{}, failed(ctx, "acquire", err)
+		return lease.Grant{}, s.failed(ctx, "acquire", err)
 	}
 	return g, nil
 }
 
-// acquire tries to take a block that was free when it was last seen. The
-// transaction that finds that it is not any more, or that the holder has a
-// block already, brings what is needed for the next try.
+// acquire tries to take a block that was free when it was last seen. If it is
+// not free any more, or if the holder has a block already, the transaction
+// returns what is needed for the next try.
 func (s *Store) acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
 	nodes, err := s.guess(ctx)
 	if err != nil {
@@ -80,7 +80,7 @@ func (s *Store) acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 		}
 		if known != nodes || string(config[0].Value) != configOf(nodes.BlockSize) {
 			nodes = known
-			continue // the blocks in the answer are of another size or schema
+			continue // the blocks in the response have another size or schema
 		}
 		if held := answer.Responses[1].GetResponseRange().Kvs; len(held) > 0 {
 			g, ok, err := s.held(ctx, nodes, r.Holder, held[0])
@@ -118,8 +118,7 @@ func (s *Store) candidate(nodes driver.NodeRange, now time.Time) record {
 	return record{block: nodes.Block(rand.IntN(nodes.Blocks()))}
 }
 
-// keep remembers blocks that are free, in an order that other clients do not
-// have.
+// keep remembers free blocks, in an order that differs from other clients'.
 func (s *Store) keep(found []record) {
 	rand.Shuffle(len(found), func(i, j int) { found[i], found[j] = found[j], found[i] })
 	s.mu.Lock()
@@ -127,9 +126,9 @@ func (s *Store) keep(found []record) {
 	s.free = found[:min(len(found), chunk)]
 }
 
-// search looks for free blocks from block i on and around to it, in more and
-// more of them at once, as they were at one revision: so that when there is
-// none, none was free at that moment.
+// search looks for free blocks from block i on, wrapping around, in growing
+// chunks. It reads all of them at one revision: so if it finds none, none was
+// free at that moment.
 func (s *Store) search(ctx context.Context, nodes driver.NodeRange, i int, revision int64, now time.Time) ([]record, error) {
 	kv, err := s.kv(ctx)
 	if err != nil {
@@ -167,11 +166,11 @@ func some(nodes driver.NodeRange, from, to int, kvs []*mvccpb.KeyValue, now time
 	return slices.DeleteFunc(all, func(r record) bool { return !r.block.Free(now) }), err
 }
 
-// held returns the grant of a holder whose key was seen, if it still is there.
+// held returns the grant of a holder whose key was seen, if it is still there.
 func (s *Store) held(ctx context.Context, nodes driver.NodeRange, holder string, key *mvccpb.KeyValue) (g lease.Grant, ok bool, err error) {
 	node, err := strconv.ParseUint(string(key.Value), 10, 32)
 	if err != nil {
-		return lease.Grant{}, false, fmt.Errorf("key %q: %q is no node", key.Key, key.Value)
+		return lease.Grant{}, false, fmt.Errorf("key %q: %q is not a node", key.Key, key.Value)
 	}
 	kv, err := s.kv(ctx)
 	if err != nil {

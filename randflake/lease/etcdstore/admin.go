@@ -20,7 +20,7 @@ func (s *Store) List(ctx context.Context) ([]lease.Block, error) {
 		records, err = s.list(ctx)
 	}
 	if err != nil {
-		return nil, failed(ctx, "list", err)
+		return nil, s.failed(ctx, "list", err)
 	}
 	var blocks []lease.Block
 	for _, r := range records {
@@ -31,8 +31,8 @@ func (s *Store) List(ctx context.Context) ([]lease.Block, error) {
 	return blocks, nil
 }
 
-// refuseOld returns an error if the keys are yet to be migrated, which is not
-// for a call that only looks.
+// refuseOld returns an error if the keys are not migrated yet: a read-only call
+// must not migrate them.
 func (s *Store) refuseOld(ctx context.Context) error {
 	if s.nodes.Load() != nil {
 		return nil
@@ -47,13 +47,13 @@ func (s *Store) refuseOld(ctx context.Context) error {
 	}
 	c, err := parseConfig(got.Kvs[0])
 	if err == nil && (c.Schema < schemaVersion || c.Migrating) {
-		err = fmt.Errorf("%w: schema %d is not yet brought to %d; the first other call of a process of this version does that",
+		err = fmt.Errorf("%w: schema %d has not been migrated to %d yet; the first other call by this version does that",
 			lease.ErrSchemaVersion, c.Schema, schemaVersion)
 	}
 	return err
 }
 
-// list returns every block, also those never written.
+// list returns every block, including those never written.
 func (s *Store) list(ctx context.Context) ([]record, error) {
 	nodes, err := s.setup(ctx)
 	if err != nil {
@@ -74,8 +74,8 @@ func (s *Store) list(ctx context.Context) ([]record, error) {
 }
 
 // raiseAtOnce is how many blocks one transaction raises: each may take two
-// comparisons and two operations, the config takes a comparison, and etcd allows
-// 128 of each unless told otherwise.
+// comparisons and two operations, the config takes a comparison, and by default
+// etcd allows 128 of each.
 const raiseAtOnce = 63
 
 // Raise implements [lease.Admin]. It takes one transaction for every 63 blocks.
@@ -84,7 +84,7 @@ func (s *Store) Raise(ctx context.Context, until time.Time) error {
 		return fmt.Errorf("etcdstore: %w", err)
 	}
 	if err := s.raise(ctx, until); err != nil {
-		return failed(ctx, "raise", err)
+		return s.failed(ctx, "raise", err)
 	}
 	return nil
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
-// schemaVersion grows when an older version of this package could do harm to
-// the keys. Every write compares the config, so that a newer one needs to change
-// nothing else to have this version refused.
+// schemaVersion is raised when an older version of this package could damage
+// the keys. Every write compares the config, so changing the config is enough
+// to have this version refused.
 const schemaVersion = 2
 
 type config struct {
@@ -34,13 +34,13 @@ func configOf(blockSize uint32) string {
 	return config{Schema: schemaVersion, BlockSize: blockSize}.String()
 }
 
-// hasConfig is true while the store is of this schema and block size.
+// hasConfig is true if the store has this schema and block size.
 func (s *Store) hasConfig(nodes driver.NodeRange) clientv3.Cmp {
 	return clientv3.Compare(clientv3.Value(s.configKey()), "=", configOf(nodes.BlockSize))
 }
 
-// guess returns the nodes of the store, or what they are if nobody has used it
-// yet. A transaction that compares the config finds out.
+// guess returns the nodes of the store, or the expected ones if the store has
+// not been used yet. A transaction that compares the config verifies them.
 func (s *Store) guess(ctx context.Context) (driver.NodeRange, error) {
 	if nodes := s.nodes.Load(); nodes != nil {
 		return *nodes, nil
@@ -51,7 +51,8 @@ func (s *Store) guess(ctx context.Context) (driver.NodeRange, error) {
 	return s.setup(ctx) // there may be blocks of a size that fits
 }
 
-// setup returns the nodes of the store. It asks etcd until there is a config.
+// setup returns the nodes of the store. It reads etcd on each call until there
+// is a config.
 func (s *Store) setup(ctx context.Context) (driver.NodeRange, error) {
 	if nodes := s.nodes.Load(); nodes != nil {
 		return *nodes, nil
@@ -91,8 +92,8 @@ func (s *Store) configure(ctx context.Context, nodes driver.NodeRange) error {
 
 var errNoConfig = errors.New("its config is missing; was it deleted?")
 
-// read returns the nodes of the store with this config, which it brings to the
-// present schema first.
+// read returns the nodes of the store with this config, after migrating it to
+// the current schema.
 func (s *Store) read(ctx context.Context, kvs []*mvccpb.KeyValue) (driver.NodeRange, error) {
 	if len(kvs) == 0 {
 		return driver.NodeRange{}, errNoConfig
@@ -119,15 +120,15 @@ func (s *Store) read(ctx context.Context, kvs []*mvccpb.KeyValue) (driver.NodeRa
 func parseConfig(kv *mvccpb.KeyValue) (config, error) {
 	var c config
 	if err := json.Unmarshal(kv.Value, &c); err != nil || c.Schema < 1 {
-		return c, fmt.Errorf("%w: key %q is %q, want one as %s",
+		return c, fmt.Errorf("%w: key %q is %q, want the form %s",
 			lease.ErrSchemaVersion, kv.Key, kv.Value, configOf(driver.DefaultBlockSize))
 	}
 	if c.Schema > schemaVersion {
-		return c, fmt.Errorf("%w: schema %d, this version of the library knows %d; use a newer one",
+		return c, fmt.Errorf("%w: schema %d, this version of the library supports %d; use a newer one",
 			lease.ErrSchemaVersion, c.Schema, schemaVersion)
 	}
 	if want := c.String(); string(kv.Value) != want {
-		// Transactions compare it as it is.
+		// Transactions compare its exact text.
 		return c, fmt.Errorf("%w: key %q is %s, want it spelt %s", lease.ErrSchemaVersion, kv.Key, kv.Value, want)
 	}
 	return c, nil

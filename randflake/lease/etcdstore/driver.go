@@ -23,8 +23,8 @@ func init() {
 	driver.Register("etcds", openURL)
 }
 
-// opened is a Store with a client of its own, made by the first call: with a
-// password making one asks the server, which may be away.
+// opened is a Store with its own client, which the first call makes: with a
+// password, making one contacts the server, which may be down.
 type opened struct {
 	*Store
 	config clientv3.Config
@@ -83,7 +83,7 @@ func openURL(_ context.Context, text string, nodes driver.NodeRange) (driver.Sto
 	}
 	o := &opened{config: clientv3.Config{
 		DialTimeout:          5 * time.Second,
-		DialKeepAliveTime:    10 * time.Second, // finds out that a member is gone without a word
+		DialKeepAliveTime:    10 * time.Second, // detects a member that vanished without closing the connection
 		DialKeepAliveTimeout: 5 * time.Second,
 		Logger:               zap.NewNop(), // errors are returned
 	}}
@@ -115,7 +115,7 @@ func openURL(_ context.Context, text string, nodes driver.NodeRange) (driver.Sto
 	if strings.Trim(u.Path, "/") != "" {
 		opts = append(opts, WithPrefix(u.Path))
 	}
-	if o.Store, err = newStore(o.connect, opts...); err != nil {
+	if o.Store, err = newStore(o.connect, o.config.Endpoints, opts...); err != nil {
 		return nil, err
 	}
 	return o, nil

@@ -38,7 +38,7 @@ func Example() {
 	fmt.Println(id, err)
 }
 
-// A program of an operator's lists who holds what.
+// An operator's program lists who holds which block.
 func Example_url() {
 	ctx := context.Background()
 	store, err := driver.Open(ctx, "etcds://etcd-1:2379,etcd-2:2379/fleet-a/leases?ca=/etc/etcd/ca.pem", driver.NodeRange{})

@@ -6,18 +6,26 @@ import (
 	"fmt"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+
+	"github.com/traceflake/traceflake/randflake/lease"
 )
 
-// failed says what was being done and, where an operator can change it, what to
-// do about the reason.
-func failed(ctx context.Context, what string, err error) error {
+// failed adds to err what was being done and, if an operator can fix the cause,
+// how.
+func (s *Store) failed(ctx context.Context, what string, err error) error {
 	if cause := ctx.Err(); cause != nil && !errors.Is(err, cause) {
 		err = fmt.Errorf("%w: %w", cause, err)
 	}
 	hint := ""
 	switch {
 	case errors.Is(err, rpctypes.ErrPermissionDenied):
-		hint = " (the user needs to read and write every key of the prefix)"
+		err = fmt.Errorf("%w: %w", lease.ErrMisconfigured, err)
+		hint = " (the user needs to read and write every key of " + s.prefix + ")"
+	case errors.Is(err, rpctypes.ErrAuthFailed), errors.Is(err, rpctypes.ErrUserEmpty):
+		err = fmt.Errorf("%w: %w", lease.ErrMisconfigured, err)
+		hint = " (set the user and the password: " + urlForm + ")"
+	case errors.Is(err, context.DeadlineExceeded):
+		hint = " (no answer from " + s.endpoints + ")"
 	case errors.Is(err, rpctypes.ErrNoSpace):
 		hint = " (etcd's quota is used up: compact and defragment it, then disarm the alarm)"
 	case errors.Is(err, rpctypes.ErrTooManyOps):

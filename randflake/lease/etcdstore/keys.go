@@ -24,7 +24,7 @@ func hasNode(kv *mvccpb.KeyValue, node uint32) bool {
 	return strings.HasSuffix(string(kv.Key), "/"+nodeText(node))
 }
 
-// record is a block as it is stored: the revision of etcd that wrote it, 0 for
+// record is a block as stored: the etcd revision that wrote it, 0 if there is
 // none, and the text.
 type record struct {
 	block    driver.Block
@@ -32,7 +32,7 @@ type record struct {
 	text     string
 }
 
-// value is what the key of a block holds. Its version is etcd's own, which
+// value is the content of a block's key. Its version is etcd's own, which
 // counts the writes of a key.
 type value struct {
 	From  *time.Time `json:"from,omitempty"`
@@ -58,7 +58,8 @@ func encode(b driver.Block) string {
 	return string(text)
 }
 
-// decode reads what is stored for a block; never is the block without it.
+// decode reads what is stored for a block; never is the block before its first
+// grant.
 func decode(never driver.Block, kv *mvccpb.KeyValue) (record, error) {
 	var v value
 	if err := json.Unmarshal(kv.Value, &v); err != nil {
@@ -79,7 +80,7 @@ func decode(never driver.Block, kv *mvccpb.KeyValue) (record, error) {
 	return record{block: b, revision: kv.ModRevision, text: string(kv.Value)}, nil
 }
 
-// one reads what is stored for a block: one key, or none.
+// one decodes the stored block from one key, or none.
 func one(never driver.Block, kvs []*mvccpb.KeyValue) (record, error) {
 	if len(kvs) == 0 {
 		return record{block: never}, nil
@@ -102,7 +103,7 @@ func records(nodes driver.NodeRange, from, to int, kvs []*mvccpb.KeyValue) ([]re
 		all = append(all, r)
 	}
 	if len(kvs) > 0 {
-		return nil, fmt.Errorf("%w: key %q is no block of %d nodes", lease.ErrSchemaVersion, kvs[0].Key, nodes.BlockSize)
+		return nil, fmt.Errorf("%w: key %q is not a block of %d nodes", lease.ErrSchemaVersion, kvs[0].Key, nodes.BlockSize)
 	}
 	return all, nil
 }

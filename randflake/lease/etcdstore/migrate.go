@@ -10,19 +10,18 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// valueV1 is what the key of a block held in schema 1.
+// valueV1 is the content of a block's key in schema 1.
 type valueV1 struct {
 	GrantedFrom  *time.Time `json:"granted_from,omitempty"`
 	GrantedUntil *time.Time `json:"granted_until,omitempty"`
 	Holder       string     `json:"holder,omitempty"`
 }
 
-// migrate brings a store of schema 1 to the present one, or goes on where
-// another client that began it ended. The config is changed first, which no
-// older process takes or reads a block without looking at. A block is
-// rewritten as it is at that moment, with what its holder may have added; after
-// that an older holder cannot renew it. The store is used again once all blocks
-// are rewritten.
+// migrate brings a store of schema 1 to the current schema, or continues where
+// another client stopped. The config is changed first: older processes check it
+// before they take or read a block. A block is rewritten as it is at that
+// moment, including late renewals by its holder; after that an older holder
+// cannot renew it. The store is used again once all blocks are rewritten.
 func (s *Store) migrate(ctx context.Context, c config, from string) error {
 	c.Schema, c.Migrating = schemaVersion, true
 	if err := s.replaceConfig(ctx, from, c); err != nil {
@@ -65,8 +64,8 @@ func (s *Store) replaceConfig(ctx context.Context, from string, to config) error
 	return err
 }
 
-// rewrite rewrites some blocks from key on, and returns the key to go on at, or
-// "" at the end.
+// rewrite rewrites some blocks from key on, and returns the key at which to
+// continue, or "" at the end.
 func (s *Store) rewrite(ctx context.Context, key, end string) (next string, err error) {
 	client, err := s.kv(ctx)
 	if err != nil {
@@ -105,7 +104,7 @@ func (s *Store) rewrite(ctx context.Context, key, end string) (next string, err 
 	}
 }
 
-// rewritten returns a block of schema 1 in the present one.
+// rewritten returns a block of schema 1 in the current one.
 func rewritten(kv *mvccpb.KeyValue) (text string, old bool, err error) {
 	var v valueV1
 	if err := json.Unmarshal(kv.Value, &v); err != nil {

@@ -19,13 +19,15 @@ import (
 // DefaultPrefix begins every key unless [WithPrefix] gives another.
 const DefaultPrefix = "/traceflake/leases/"
 
-// Store keeps leases under one prefix of an etcd. It is safe for concurrent
-// use.
+// Store keeps leases under one prefix in etcd. It is safe for concurrent use.
 type Store struct {
 	kv     func(context.Context) (clientv3.KV, error)
 	prefix string
-	asked  driver.NodeRange                 // what is zero is for the config to say
-	nodes  atomic.Pointer[driver.NodeRange] // nil until the config was seen
+	// endpoints names the servers in errors.
+	endpoints string
+
+	asked driver.NodeRange                 // zero fields are taken from the config
+	nodes atomic.Pointer[driver.NodeRange] // nil until the config has been read
 
 	mu   sync.Mutex
 	free []record // blocks that were free a while ago
@@ -44,37 +46,41 @@ type optionFunc func(*Store)
 func (f optionFunc) apply(s *Store) { f(s) }
 
 // WithBlockSize sets how many nodes a block has, a power of two from 1 to
-// 131072. It is fixed with the first grant. The default is that of the store,
-// and [driver.DefaultBlockSize] for a new one.
+//  131072. It is fixed by the first grant. The default is the store's block
+//     size, and [driver.DefaultBlockSize] for a new one.
 func WithBlockSize(nodes int) Option {
 	return optionFunc(func(s *Store) { s.asked.BlockSize = driver.Count(nodes, 1) })
 }
 
-// WithNodes has this client grant nodes [first, first+n) only; the default is
-// every node. Both are multiples of the block size. Clients of one prefix may
-// differ; fleets that share a secret but no store must not overlap.
+// WithNodes limits this client to nodes [first, first+n); the default is every
+// node. Both are multiples of the block size. Clients of one prefix may differ;
+// fleets that share a secret but no store must not overlap.
 func WithNodes(first, n int) Option {
 	return optionFunc(func(s *Store) { s.asked.First, s.asked.Nodes = driver.Count(first, 0), driver.Count(n, 1) })
 }
 
-// WithPrefix sets what every key begins with. Fleets with secrets of their own
-// each have a prefix, and none is the beginning of another.
+// WithPrefix sets the prefix of every key. Fleets with different secrets need
+// different prefixes, none of which is a prefix of another.
 func WithPrefix(prefix string) Option {
 	return optionFunc(func(s *Store) { s.prefix = prefix })
 }
 
-// New returns a store in the etcd of client, which stays the caller's to
-// close. It does not connect. Errors: bad options, which wrap
-// [lease.ErrInvalidRequest].
+// New returns a store in the etcd of client, which the caller must close. It
+// does not connect. Errors of invalid options wrap [lease.ErrInvalidRequest].
 func New(client clientv3.KV, opts ...Option) (*Store, error) {
-	if c, ok := client.(*clientv3.Client); client == nil || ok && c == nil {
+	c, ok := client.(*clientv3.Client)
+	if client == nil || ok && c == nil {
 		return nil, fmt.Errorf("etcdstore: %w: no client", lease.ErrInvalidRequest)
 	}
-	return newStore(func(context.Context) (clientv3.KV, error) { return client, nil }, opts...)
+	endpoints := []string{"etcd"}
+	if ok {
+		endpoints = c.Endpoints()
+	}
+	return newStore(func(context.Context) (clientv3.KV, error) { return client, nil }, endpoints, opts...)
 }
 
-func newStore(kv func(context.Context) (clientv3.KV, error), opts ...Option) (*Store, error) {
-	s := &Store{kv: kv, prefix: DefaultPrefix}
+func newStore(kv func(context.Context) (clientv3.KV, error), endpoints []string, opts ...Option) (*Store, error) {
+	s := &Store{kv: kv, prefix: DefaultPrefix, endpoints: strings.Join(endpoints, ", ")}
 	for _, opt := range opts {
 		opt.apply(s)
 	}
@@ -82,7 +88,7 @@ func newStore(kv func(context.Context) (clientv3.KV, error), opts ...Option) (*S
 		return nil, fmt.Errorf("etcdstore: %w: the prefix is empty", lease.ErrInvalidRequest)
 	}
 	if !strings.HasSuffix(s.prefix, "/") {
-		s.prefix += "/" // or it may be the beginning of another
+		s.prefix += "/" // or it might be a prefix of another
 	}
 	if err := s.asked.CheckAsked(); err != nil {
 		return nil, fmt.Errorf("etcdstore: %w", err)
@@ -94,7 +100,7 @@ func newStore(kv func(context.Context) (clientv3.KV, error), opts ...Option) (*S
 func (s *Store) Renew(ctx context.Context, g lease.Grant, nonce string, end time.Time) (lease.Grant, error) {
 	b, err := s.change(ctx, g, func(b driver.Block) (driver.Block, error) { return b.Renew(g, nonce, end) })
 	if err != nil {
-		return lease.Grant{}, failed(ctx, fmt.Sprintf("renew node %d", g.Node), err)
+		return lease.Grant{}, s.failed(ctx, fmt.Sprintf("renew node %d", g.Node), err)
 	}
 	return b.Grant(), nil
 }
@@ -102,7 +108,7 @@ func (s *Store) Renew(ctx context.Context, g lease.Grant, nonce string, end time
 // Release implements [lease.Store].
 func (s *Store) Release(ctx context.Context, g lease.Grant, nonce string, unused time.Time) error {
 	if _, err := s.change(ctx, g, func(b driver.Block) (driver.Block, error) { return b.Release(g, nonce, unused) }); err != nil {
-		return failed(ctx, fmt.Sprintf("release node %d", g.Node), err)
+		return s.failed(ctx, fmt.Sprintf("release node %d", g.Node), err)
 	}
 	return nil
 }
@@ -111,7 +117,7 @@ func (s *Store) Release(ctx context.Context, g lease.Grant, nonce string, unused
 func (s *Store) Get(ctx context.Context, g lease.Grant) (lease.Grant, error) {
 	r, err := s.get(ctx, g.Node)
 	if err != nil {
-		return lease.Grant{}, failed(ctx, fmt.Sprintf("get node %d", g.Node), err)
+		return lease.Grant{}, s.failed(ctx, fmt.Sprintf("get node %d", g.Node), err)
 	}
 	return r.block.Grant(), nil
 }
@@ -140,8 +146,8 @@ func (s *Store) get(ctx context.Context, node uint32) (record, error) {
 	return one(nodes.Block(i), answer.Responses[1].GetResponseRange().Kvs)
 }
 
-// change applies a rule to the block of g, in one round trip if it is as g
-// says, and else in a second one to what is stored.
+// change applies a rule to the block of g, in one round trip if g is current,
+// and otherwise in a second one to what is stored.
 func (s *Store) change(ctx context.Context, g lease.Grant, rule func(driver.Block) (driver.Block, error)) (driver.Block, error) {
 	nodes, err := s.setup(ctx)
 	if err != nil {
@@ -160,7 +166,7 @@ func (s *Store) change(ctx context.Context, g lease.Grant, rule func(driver.Bloc
 	before.Start, before.GrantedUntil, before.Holder, before.Owner, before.Version = g.Start, g.End, g.Holder, g.Owner, g.Version
 	after, err := rule(before)
 	if err != nil {
-		return driver.Block{}, err // a request that makes no sense, whatever is stored
+		return driver.Block{}, err // an invalid request, whatever is stored
 	}
 	same := []clientv3.Cmp{
 		clientv3.Compare(clientv3.Version(s.blockKey(g.Node)), "=", int64(g.Version)),
@@ -192,7 +198,7 @@ func (s *Store) change(ctx context.Context, g lease.Grant, rule func(driver.Bloc
 	}
 }
 
-// check looks at the config in an answer, if there is one.
+// check checks the config in a response, if there is one.
 func (s *Store) check(ctx context.Context, config *etcdserverpb.ResponseOp) error {
 	_, err := s.read(ctx, config.GetResponseRange().Kvs)
 	if errors.Is(err, errNoConfig) {
@@ -201,18 +207,18 @@ func (s *Store) check(ctx context.Context, config *etcdserverpb.ResponseOp) erro
 	return err
 }
 
-// unchanged is true while nobody wrote the block. A revision alone may come
-// again after a restore.
+// unchanged is true if the block has not been written since. A revision alone
+// may recur after a restore.
 func (s *Store) unchanged(r record) []clientv3.Cmp {
 	key := s.blockKey(r.block.Node)
 	same := []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", r.revision)}
-	if r.revision > 0 { // the value of no key compares with nothing
+	if r.revision > 0 { // a missing key has no value to compare
 		same = append(same, clientv3.Compare(clientv3.Value(key), "=", r.text))
 	}
 	return same
 }
 
-// write puts a block, and keeps the keys of holders in step.
+// write puts a block, and updates the keys of holders accordingly.
 func (s *Store) write(before, after driver.Block) []clientv3.Op {
 	ops := []clientv3.Op{clientv3.OpPut(s.blockKey(after.Node), encode(after))}
 	if before.Holder != after.Holder {

@@ -14,7 +14,7 @@ import (
 	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
-// Load is what [Load.Run] does to a storage.
+// Load is the load that [Load.Run] puts on a storage.
 type Load struct {
 	Calls   int           // of each client
 	Seed    uint64        // picks the calls; their order is up to the machine
@@ -102,8 +102,8 @@ func (l *loader) saw(g lease.Grant, err error) {
 	}
 }
 
-// clientsOf opens n clients: of one storage where it can have several, and
-// else one client n times.
+// clientsOf opens n clients of one storage, or one client n times if it can
+// have only one.
 func clientsOf(tb testing.TB, open Open, nodes driver.NodeRange, n int) []lease.Store {
 	tb.Helper()
 	clients := make([]lease.Store, n)
@@ -130,7 +130,7 @@ func linearizable(tb testing.TB, h Harness) {
 	}
 }
 
-// atOnce calls f for 0 to n-1, each in a goroutine of its own.
+// atOnce calls f for 0 to n-1, each in its own goroutine.
 func atOnce(n int, f func(i int)) {
 	var all sync.WaitGroup
 	ready := make(chan struct{})

@@ -61,7 +61,7 @@ func acquireAgain(tb testing.TB, h Harness) {
 	later.Now = t0.Add(2 * time.Hour)
 	wantGrant(tb, "the same holder when it is over", mustAcquire(tb, s, later), g)
 
-	// Only while the holder stands: a renewal takes it away.
+	// Only until a renewal replaces the holder.
 	renewed := mustRenew(tb, s, g, t0.Add(2*time.Minute))
 	again := request(t0, time.Minute)
 	again.Holder = renewed.Holder
@@ -71,7 +71,7 @@ func acquireAgain(tb testing.TB, h Harness) {
 		tb.Errorf("a holder that was renewed away: got %+v, want another block from %s", other, t0)
 	}
 
-	// Released or raised, the name is as good as new.
+	// After a release or a raise the nonce can be used again.
 	if err := s.Release(ctx, renewed, lease.NewHolder(), t0.Add(time.Minute)); err != nil {
 		tb.Fatalf("release: %v", err)
 	}
@@ -145,7 +145,7 @@ func renew(tb testing.TB, h Harness) {
 		g = got
 	}
 
-	// No clock is asked whether it is over; only whether another has it.
+	// A grant that is over can be renewed unless another holder has the block.
 	extend("renew when it is over", t0.Add(time.Hour), t0.Add(time.Hour))
 
 	lost := func(what string, g lease.Grant) {
@@ -195,7 +195,7 @@ func release(tb testing.TB, h Harness) {
 		if err := s.Release(ctx, g, next, c.unused); err != nil {
 			tb.Fatalf("%s: %v", c.name, err)
 		}
-		// The nonce stays: it tells a release from a raise.
+		// The nonce stays: it distinguishes a release from a raise.
 		want := renewed(g, next, c.end)
 		want.Owner = ""
 		wantGrant(tb, c.name, mustGet(tb, s, g), want)
@@ -334,7 +334,7 @@ func raise(tb testing.TB, h Harness) {
 	}
 	_, err := s.Acquire(ctx, request(until.Add(-1), time.Minute))
 	wantErr(tb, "acquire before the raised time", err, lease.ErrNoFreeNode)
-	// The name of a holder that was raised away is as good as new.
+	// The nonce of a holder that a raise cleared can be used again.
 	r := request(until, time.Minute)
 	r.Holder = short.Holder
 	for range few.Blocks() - 1 {
@@ -402,7 +402,7 @@ func badRequests(tb testing.TB, h Harness) {
 	}{
 		{"no holder", func(g *lease.Grant) { g.Holder = "" }},
 		{"a node that starts no block", func(g *lease.Grant) { g.Node++ }},
-		{"a node that is none", func(g *lease.Grant) { g.Node = 1 << 31 }},
+		{"an invalid node", func(g *lease.Grant) { g.Node = 1 << 31 }},
 		{"a block of another size", func(g *lease.Grant) { g.Nodes /= 2 }},
 		{"the zero grant", func(g *lease.Grant) { *g = lease.Grant{} }},
 	} {
@@ -420,8 +420,8 @@ func badRequests(tb testing.TB, h Harness) {
 	wantList(tb, "after bad grants", s, []lease.Grant{g})
 }
 
-// ahead tells whether the store refused a client ahead of it, as it must when it
-// knows the time and must not when it does not.
+// ahead reports whether the store refused a client ahead of it, as it must when
+// it knows the time and must not when it does not.
 func (h Harness) ahead(tb testing.TB, what string, err error) (refused bool) {
 	tb.Helper()
 	if h.KnowsTime {

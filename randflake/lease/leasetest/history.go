@@ -16,10 +16,10 @@ import (
 	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
-// History records the calls that clients make of one storage, and tells
-// whether they are linearizable: whether some order of them, in which no call
-// comes before one that was answered before it began, follows the rule of
-// [driver.Block] from an empty store.
+// History records the calls that clients make to one storage, and checks that
+// they are linearizable: that some order of them, in which no call precedes one
+// that was answered before it began, follows the rules of [driver.Block] from
+// an empty store.
 //
 // A call with an error other than the contract's refusals, a lost
 // connection for instance, may have been carried out, at any time after it
@@ -197,7 +197,7 @@ func pin(g lease.Grant) lease.Grant {
 // state is comparable, so that the checker can compare states with ==.
 type state [maxBlocks]driver.Block
 
-// model is what a storage does, said by the rule of driver.Block.
+// model is the behaviour of a storage by the rules of driver.Block.
 func model(nodes driver.NodeRange) porcupine.Model {
 	n := nodes.Blocks()
 	var empty state
@@ -303,8 +303,8 @@ func stepAcquire(s state, n int, r lease.Request, out output) []any {
 	return states
 }
 
-// shorter tells whether got is want with fewer seconds, but some: a store may
-// grant less than it is asked for.
+// shorter reports whether got is want with fewer seconds, at least one: a store
+// may grant less than requested.
 func shorter(got, want lease.Grant) bool {
 	if !got.End.After(got.Start) || !got.End.Before(want.End) {
 		return false

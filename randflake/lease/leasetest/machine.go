@@ -139,8 +139,8 @@ func (m *machine) renew(t *rapid.T) {
 	m.grants = append(m.grants, got)
 }
 
-// nonce is a fresh one, or sometimes the one that the write had which made the
-// newest state of the block, as a repeated message has it.
+// nonce is a fresh nonce, or sometimes that of the last write of the block, as
+// in a repeated message.
 func (m *machine) nonce(t *rapid.T, g lease.Grant) string {
 	if b := m.blocks[must(few.Index(g.Node))]; b.Holder != "" && rapid.IntRange(0, 4).Draw(t, "repeat") == 0 {
 		return b.Holder

@@ -14,9 +14,9 @@ import (
 )
 
 // MeasureAcquire measures Acquire and Renew, with blocks of the default size, of which a store
-// has 16384, what many processes ask of it at once:
+// has 16384, under the load of many processes at once:
 //
-//   - 10000 that start within a moment, each with a block of its own;
+//   - 10000 that start within a moment, each with its own block;
 //   - Acquire by 64 clients at once, when few blocks are taken and when 16000
 //     are;
 //   - Acquire by one client when 16000 are taken;
@@ -37,7 +37,7 @@ func MeasureAcquire(b *testing.B, h Harness) {
 		b.ResetTimer()
 		return c
 	}
-	// Each gives its block back, so that as many stay taken.
+	// Each gives its block back, so that the number of taken blocks stays the same.
 	b.Run("64 clients, 1000 taken", func(b *testing.B) {
 		taken(b, 1000).acquire(b.N, now, time.Hour, true).report(b)
 	})

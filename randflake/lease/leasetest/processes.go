@@ -31,7 +31,7 @@ import (
 	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
-// Processes says how to run real processes on a store.
+// Processes runs real processes on a store.
 type Processes struct {
 	// URL names the store, for [driver.Open]. The test's program must import
 	// the package that opens it.
@@ -39,7 +39,7 @@ type Processes struct {
 	// Outage takes the store away from everybody, calls during, and brings it
 	// back. It is called twice a round.
 	Outage func(during func()) error
-	// IDs is how many IDs are to be made, in as many rounds as it takes. With 0
+	// IDs is how many IDs to make, in as many rounds as necessary. If it is 0
 	// there is one round.
 	IDs int64
 }
@@ -49,7 +49,7 @@ const (
 	workerURL  = "TRACEFLAKE_LEASETEST_URL"
 	workerTTL  = 2 * time.Second
 	workers    = 8
-	// minMade is how many IDs at least show anything.
+	// minMade is the least number of IDs for a meaningful test.
 	minMade = 100_000
 )
 
@@ -112,8 +112,8 @@ func work(life, url string) error {
 	return store.Close()
 }
 
-// codecOf returns the codec of a store that has a secret of its own, and for
-// others that of one fleet.
+// codecOf returns the codec of the store's own secret if it has one, and
+// otherwise that of a fleet.
 func codecOf(s lease.Store) (*randflake.Codec, error) {
 	if own, ok := s.(driver.CodecStore); ok {
 		return own.Codec(), nil
@@ -121,8 +121,8 @@ func codecOf(s lease.Store) (*randflake.Codec, error) {
 	return randflake.NewCodec([]byte("one fleet's code"))
 }
 
-// witness writes down what the store grants, before the Keeper may use it, and
-// what the Keeper gives back.
+// witness records what the store grants, before the Keeper may use it, and what
+// the Keeper gives back.
 type witness struct {
 	lease.Store
 	log    *os.File
@@ -250,7 +250,7 @@ func (p Processes) round(f *fleet, n int) {
 	}
 	f.wait("made no IDs after the store was away for a moment")
 
-	// Nobody gets at the store for longer than a lease lasts.
+	// The store is unreachable for longer than a lease lasts.
 	if err := p.Outage(func() { time.Sleep(workerTTL + workerTTL/4) }); err != nil {
 		f.tb.Fatal(err)
 	}
@@ -437,7 +437,7 @@ func (f *fleet) judge() {
 	}
 }
 
-// place tells a grant from others: a renewal moves its end alone.
+// place identifies a grant: a renewal changes only its end.
 type place struct {
 	node  uint32
 	start int64

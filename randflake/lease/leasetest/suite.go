@@ -8,7 +8,7 @@
 // other test, one that breaks connections for instance, and judges them by the
 // same model.
 //
-// Its own tests prove that it catches stores that are wrong.
+// Its own tests prove that it detects wrong stores.
 package leasetest
 
 import (
@@ -22,20 +22,20 @@ import (
 	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
-// Open returns another client of one storage. Stores that return an error at the
-// first call only may return none here.
+// Open returns another client of one storage. A store may also return its error
+// from the first call instead.
 type Open func(nodes driver.NodeRange) (lease.Store, error)
 
-// Harness says how to get at the stores under test.
+// Harness opens the stores under test.
 type Harness struct {
-	// New makes an empty storage that lasts until tb ends, and returns the way
-	// to open it. It is called more than a hundred times.
+	// New makes an empty storage that lasts until tb ends, and returns a
+	// function that opens it. It is called more than a hundred times.
 	New func(tb testing.TB) Open
 	// KnowsTime is set for stores that have a clock, which must be within
 	// seconds of time.Now, and refuse clients that are ahead of it.
 	KnowsTime bool
 	// Volatile is set for stores that live in memory: all calls of one Open
-	// return the same client, and come with the same nodes.
+	// return the same client, with the same nodes.
 	Volatile bool
 }
 
@@ -81,7 +81,7 @@ func (h Harness) checks() []check {
 	return list
 }
 
-// few is a store of four blocks, which is soon used up.
+// few is a range of four blocks, which is soon used up.
 var few = driver.NodeRange{First: 0, Nodes: randflake.MaxNode + 1, BlockSize: (randflake.MaxNode + 1) / 4}
 
 // start is the time of the first request of a check: long enough ago that what

@@ -11,13 +11,13 @@ import (
 	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
-// List implements [lease.Admin]. It writes nothing: without a table there are no
-// blocks, and one of an older version of this library is refused.
+// List implements [lease.Admin]. It writes nothing: without a table there are
+// no blocks, and a table of an older version of this library is refused.
 func (s *Store) List(ctx context.Context) ([]lease.Block, error) {
 	t, err := s.look(ctx)
 	if err == nil && t.version > 0 && t.version < schemaVersion {
 		err = fmt.Errorf("%w: schema %d is older than %d; the first call of a process of this version, "+
-			"or the statement of Schema, brings it up to date", lease.ErrSchemaVersion, t.version, schemaVersion)
+			"or the statement of Schema, migrates it", lease.ErrSchemaVersion, t.version, schemaVersion)
 	}
 	if err != nil {
 		return nil, s.failed(ctx, "list", err)

@@ -5,28 +5,30 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/traceflake/traceflake/randflake/lease"
 	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
-// answer is the row that every statement ends in.
+// answer is the row that every statement returns.
 type answer struct {
 	now   time.Time // the server's clock
 	ok    bool
 	block driver.Block // zero if there is none
 }
 
-// tries bounds how often a statement is made again when the server asks for
-// it. That is rare, except under a stricter isolation level than read committed:
-// there a crowd takes blocks in turns.
+// tries bounds how often a statement is retried after a serialization failure.
+// That is rare, except under a stricter isolation level than read committed:
+// there concurrent clients acquire blocks one after another.
 const tries = 200
 
-// call makes one statement after setup, in a transaction of its own, and again when the
-// server rolled it back in favour of another.
+// call runs one statement after setup, in its own transaction, and retries it
+// if the server rolled it back in favour of another.
 func (s *Store) call(ctx context.Context, what, sql string, args ...any) (answer, error) {
 	for try := 0; ; try++ {
 		a, err := s.once(ctx, sql, args...)
@@ -87,7 +89,7 @@ func scan(row pgx.CollectableRow) (a answer, err error) {
 	return a, nil
 }
 
-// The server's codes, of its manual's appendix A.
+// The server's error codes, from appendix A of its manual.
 const (
 	serializationFailure  = "40001"
 	deadlockDetected      = "40P01"
@@ -95,10 +97,21 @@ const (
 	readOnlyTransaction   = "25006"
 	insufficientPrivilege = "42501"
 	undefinedTable        = "42P01"
+	noSuchDatabase        = "3D000"
+	noSuchSchema          = "3F000"
+	wrongRoleOrPassword   = "28" // a class
 )
 
-// rolledBack tells whether the server undid a statement because of another
-// one. A unique violation is that of a client which asked twice at once.
+// misconfigured reports whether the server will refuse until an operator
+// changes something. A dropped table is created again.
+func misconfigured(code string) bool {
+	return code == insufficientPrivilege || code == noSuchDatabase || code == noSuchSchema ||
+		strings.HasPrefix(code, wrongRoleOrPassword)
+}
+
+// rolledBack reports whether the server undid a statement because of another
+// one. A unique violation means that one client sent the same request twice at
+// once.
 func rolledBack(err error) bool {
 	switch code(err) {
 	case serializationFailure, deadlockDetected, uniqueViolation:
@@ -115,22 +128,25 @@ func code(err error) string {
 	return ""
 }
 
-// failed says what was being done, to which table, and what to do about it. It
-// knows the reasons that an operator can change.
+// failed adds to err what was being done, to which table, and, if an operator
+// can fix the cause, how.
 func (s *Store) failed(ctx context.Context, what string, err error) error {
 	if cause := ctx.Err(); cause != nil && !errors.Is(err, cause) {
 		err = fmt.Errorf("%w: %w", cause, err)
 	}
-	hint := ""
-	switch code(err) {
+	hint, reason := "", code(err)
+	if misconfigured(reason) {
+		err = fmt.Errorf("%w: %w", lease.ErrMisconfigured, err)
+	}
+	switch reason {
 	case readOnlyTransaction:
 		hint = " (the server is read-only, a standby perhaps; connect to the primary)"
 	case insufficientPrivilege:
-		hint = " (the role needs SELECT and UPDATE on the table; where there is no table yet, or one of an older " +
-			"version of this library, CREATE on the schema and the table's owner are needed, or an operator runs Store.Schema)"
+		hint = " (the role needs SELECT and UPDATE on the table; if there is no table yet, or one of an older " +
+			"version of this library, it needs CREATE on the schema and must own the table, or an operator runs Store.Schema)"
 	case undefinedTable:
 		s.nodes.Store(nil)
-		hint = " (was it dropped? all grants are forgotten then; see the package's documentation)"
+		hint = " (was it dropped? all grants are forgotten then; see the package documentation)"
 	}
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = errors.New("the block's row is missing; was it deleted?")

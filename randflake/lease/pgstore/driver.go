@@ -17,7 +17,7 @@ func init() {
 	driver.Register("postgresql", openURL)
 }
 
-// opened is a Store with a pool of its own.
+// opened is a Store with its own pool.
 type opened struct{ *Store }
 
 func (o opened) Close() error {
@@ -32,7 +32,7 @@ func openURL(ctx context.Context, dsn string, nodes driver.NodeRange) (driver.St
 		return nil, errors.New("pgstore: not an address of PostgreSQL, want postgres://user:password@host:port/database") // err may hold the password
 	}
 	if u, err := url.Parse(dsn); err == nil && !u.Query().Has("pool_max_conns") {
-		// A Keeper makes one call at a time, and one in minutes.
+		// A Keeper makes one call at a time, every few minutes.
 		config.MaxConns = 2
 	}
 	if u, err := url.Parse(dsn); err == nil && !u.Query().Has("pool_max_conn_idle_time") {

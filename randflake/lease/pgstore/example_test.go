@@ -38,7 +38,7 @@ func Example() {
 	fmt.Println(id, err)
 }
 
-// A program of an operator's lists who holds what.
+// An operator's program lists who holds which block.
 func Example_url() {
 	ctx := context.Background()
 	store, err := driver.Open(ctx, "postgres://host1,host2/fleet?target_session_attrs=read-write", driver.NodeRange{})

@@ -7,18 +7,18 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// statements are the store's, for one table. Times go in and out as numbers,
-// which no setting of the server changes the look of.
+// statements are the store's statements for one table. Times are passed as
+// numbers, whose format no setting of the server changes.
 //
-// Each ends in one row: the server's clock, synchronous_commit as set for this
-// transaction, one block, and whether something is as the caller wants.
+// Each returns one row: the server's clock, synchronous_commit as set for this
+// transaction, a flag that the caller checks, and one block.
 type statements struct {
 	inspect, create                    string
 	acquire, renew, release, get, list string
 	raise                              string
 }
 
-// schemaVersion grows when an older version of this package could do harm to
+// schemaVersion is raised when an older version of this package could damage
 // the table.
 const schemaVersion = 2
 
@@ -44,7 +44,7 @@ func statementsFor(table string, blockSize uint32) statements {
 		"{block}", block,
 		"{mine}", mine,
 	).Replace
-	// Twice, as what is filled in has more to fill.
+	// Twice, because inserted parts contain placeholders too.
 	full := func(s string) string { return fill(fill(s)) }
 	return statements{
 		inspect: full(inspectSQL), create: full(createSQL),
@@ -58,9 +58,9 @@ const (
 	SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now
 )`
 
-	// A commit that is not flushed can be forgotten, and with it a grant. The
-	// setting lasts until this transaction ends, which the commit is part of.
-	// A stronger one stays.
+	// A commit that is not flushed can be lost, and with it a grant. The
+	// setting lasts until the end of this transaction, including its commit. A
+	// stronger one is kept.
 	durable = `set_config('synchronous_commit', CASE current_setting('synchronous_commit')
 		WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true)`
 
@@ -72,18 +72,16 @@ const (
 )
 
 // The table and its comment are looked up in one snapshot. to_regclass alone
-// may see a table made since then, whose comment is not yet to be seen.
+// may see a newer table whose comment is not visible yet.
 const inspectSQL = `SELECT count(*) > 0, max(obj_description(oid, 'pg_class'))
 FROM pg_class WHERE oid = to_regclass({table'})`
 
-// Of many clients that use a database first at once, one makes the table. The
-// others may still not see it when the lock lets them on: to_regclass answers
-// from a cache.
+// If many clients use a new database at once, one creates the table. The others
+// may still not see it when they get the lock: to_regclass reads from a cache.
 //
-// A table of schema 1 becomes one of the present schema in the same way. Its
-// column holder has another name then, which all statements of the older
-// version name: its processes, whose renewals do not name their writes, are
-// refused.
+// A table of schema 1 is migrated to the current schema in the same way. Its
+// column holder, which all statements of the older version use, is renamed:
+// this refuses older processes, whose renewals have no nonce.
 const createSQL = `DO $traceflake$ DECLARE
 	was text;
 BEGIN
@@ -113,13 +111,13 @@ EXCEPTION WHEN duplicate_table THEN
 	NULL;
 END $traceflake$`
 
-// The holder is looked for first, so that a request whose answer was lost
-// finds its grant; two at once are told apart by the unique index.
+// The holder is looked up first, so that a request whose response was lost
+// finds its grant; the unique index stops two of them at once.
 //
-// The search begins at a random node and goes around, so that clients seldom
-// meet. A row that another transaction has locked is skipped, not waited for.
-// Whether any block is free in the statement's one snapshot spares the search if
-// none is, and tells that from "those that are free are just being taken".
+// The search begins at a random node and wraps around, so that clients rarely
+// conflict. A row that another transaction has locked is skipped. The check for
+// any free block in the statement's snapshot avoids a search if there is none,
+// and distinguishes that from free blocks that others are just taking.
 const acquireSQL = `WITH {clock},
 held AS MATERIALIZED (
 	SELECT * FROM {table} WHERE nonce = $1 FOR UPDATE
@@ -146,8 +144,8 @@ held AS MATERIALIZED (
 SELECT clock.now, {durable}, stock.free, {block}
 FROM clock CROSS JOIN stock LEFT JOIN (SELECT * FROM held UNION ALL SELECT * FROM granted) AS b ON true`
 
-// A locked row is one that no other transaction changes any more, so that what
-// is read, what is written and what the caller is told are of one state.
+// No other transaction can change a locked row, so that what is read, written
+// and returned is one state.
 const renewSQL = `WITH {clock},
 b AS MATERIALIZED (
 	SELECT * FROM {table} WHERE node = $1 FOR UPDATE
@@ -172,9 +170,9 @@ b AS MATERIALIZED (
 )
 SELECT clock.now, {durable}, EXISTS (SELECT FROM written), {block} FROM clock, b`
 
-// Locking the row makes this transaction one that writes, so that its commit
-// waits for disk and standby: what is read here may be a commit that still
-// does, when its client was cut off.
+// Locking the row makes this a writing transaction, so that its commit waits
+// for disk and standby: the commit read here may still be waiting for them if
+// its client was disconnected.
 const getSQL = `WITH {clock},
 b AS MATERIALIZED (
 	SELECT * FROM {table} WHERE node = $1 FOR UPDATE

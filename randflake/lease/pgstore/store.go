@@ -26,10 +26,10 @@ const DefaultTable = "traceflake_leases"
 // concurrent use.
 type Store struct {
 	pool  *pgxpool.Pool
-	asked driver.NodeRange // what is zero is for the table to say
+	asked driver.NodeRange // zero fields are taken from the table
 	name  string           // of the table
 	sql   statements
-	nodes atomic.Pointer[driver.NodeRange] // set when the table was seen, and is ours
+	nodes atomic.Pointer[driver.NodeRange] // set when the table has been checked
 }
 
 var _ interface {
@@ -45,22 +45,22 @@ type optionFunc func(*Store)
 func (f optionFunc) apply(s *Store) { f(s) }
 
 // WithBlockSize sets how many nodes a block has, a power of two from 1 to
-// 131072. It is fixed when the table is made. The default is the table's own,
-// and [driver.DefaultBlockSize] for a new one.
+//  131072. It is fixed when the table is created. The default is the table's
+//     block size, and [driver.DefaultBlockSize] for a new one.
 func WithBlockSize(nodes int) Option {
 	return optionFunc(func(s *Store) { s.asked.BlockSize = driver.Count(nodes, 1) })
 }
 
-// WithNodes has this client grant nodes [first, first+n) only; the default is
-// every node. Both are multiples of the block size. Clients of one table may
-// differ; fleets that share a secret but no store must not overlap.
+// WithNodes limits this client to nodes [first, first+n); the default is every
+// node. Both are multiples of the block size. Clients of one table may differ;
+// fleets that share a secret but no store must not overlap.
 func WithNodes(first, n int) Option {
 	return optionFunc(func(s *Store) { s.asked.First, s.asked.Nodes = driver.Count(first, 0), driver.Count(n, 1) })
 }
 
-// WithTable names the table, with its schema if it is not the first one of
-// the search path: "name" or "schema.name", letters, digits and underscores.
-// Fleets with secrets of their own each have a table.
+// WithTable names the table, with its schema if it is not the first one of the
+// search path: "name" or "schema.name", letters, digits and underscores. Fleets
+// with different secrets need different tables.
 func WithTable(name string) Option {
 	return optionFunc(func(s *Store) { s.name = name })
 }
@@ -68,11 +68,11 @@ func WithTable(name string) Option {
 // At most 50 characters leave room for the names of constraints and indexes.
 var tableName = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]{0,49}\.)?[A-Za-z_][A-Za-z0-9_]{0,49}$`)
 
-// New returns a store in the database of pool. It does not connect: the table
-// is looked for, and made if need be, by the first call that reaches the
-// server. Errors: bad options, which wrap [lease.ErrInvalidRequest].
+// New returns a store in the database of pool. It does not connect: the first
+// call that reaches the server looks up the table, and creates it if necessary.
+// Errors of invalid options wrap [lease.ErrInvalidRequest].
 //
-// The pool stays the caller's to close.
+// The caller must close the pool.
 func New(pool *pgxpool.Pool, opts ...Option) (*Store, error) {
 	s := &Store{pool: pool, name: DefaultTable}
 	for _, opt := range opts {
@@ -113,7 +113,7 @@ func (s *Store) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 		first, last, lease.MaxClockAhead.Microseconds(), r.Owner, int64(0),
 	}
 	for try := 0; ; try++ {
-		args[len(args)-1] = first + rand.Int64N(last-first+1) // where to begin
+		args[len(args)-1] = first + rand.Int64N(last-first+1) // where the search begins
 		a, err := s.call(ctx, "acquire", s.sql.acquire, args...)
 		if err != nil {
 			return lease.Grant{}, err
@@ -129,7 +129,7 @@ func (s *Store) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 		}
 		// There are free blocks, but others have just taken them, or are about to.
 		if try == 50 {
-			return lease.Grant{}, fmt.Errorf("pgstore: acquire: %w: those that are free have been locked by other transactions for a while", lease.ErrNoFreeNode)
+			return lease.Grant{}, fmt.Errorf("pgstore: acquire: %w: the free ones have been locked by other transactions for a while", lease.ErrNoFreeNode)
 		}
 		if err := pause(ctx, try); err != nil {
 			return lease.Grant{}, fmt.Errorf("pgstore: acquire: %w", err)
@@ -194,10 +194,10 @@ func (s *Store) Get(ctx context.Context, g lease.Grant) (lease.Grant, error) {
 }
 
 // errNotWritten is returned if the statement and the rule of driver.Block,
-// which it repeats, do not agree.
+// which it repeats, disagree.
 var errNotWritten = errors.New("the row was not written as it should have been; does a rule, trigger or policy of the table interfere?")
 
-// find looks whether the store has a block of that node.
+// find checks that the store has the block of g and returns its node range.
 func (s *Store) find(ctx context.Context, what string, g lease.Grant) error {
 	nodes, err := s.setup(ctx)
 	if err != nil {
@@ -224,14 +224,14 @@ func bounds(r driver.NodeRange) (first, last int64) {
 	return int64(r.First), int64(r.First) + int64(r.Nodes) - 1
 }
 
-// identify is how a statement finds the block of a grant, knows that it is
-// still the grant's, and names what it writes.
+// identify returns the arguments by which a statement finds a grant's block,
+// checks that it is still the grant's, and names its write.
 func identify(g lease.Grant, nonce string) []any {
 	return []any{int64(g.Node), int64(g.Nodes), g.Holder, int64(g.Version), nonce}
 }
 
-// bounded returns t, or the nearest time that is a timestamp to PostgreSQL and
-// means the same here.
+// bounded returns t, or the nearest time that PostgreSQL can represent with the
+// same meaning here.
 func bounded(t time.Time) time.Time {
 	const far = randflake.EndOfLife + 1<<32
 	if t.Unix() < 0 {

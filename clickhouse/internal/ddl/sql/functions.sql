@@ -8,7 +8,7 @@ CREATE OR REPLACE FUNCTION traceIDTime AS (id) ->
        fromUnixTimestamp64Milli(toInt64(bitShiftRight(reinterpretAsUInt64(reverse(unhex(substring(id, 1, 16)))), 23)) + 1577836800000, 'UTC'),
        NULL);
 
--- traceIDSeq: the place within the millisecond, 0 to 8388607.
+-- traceIDSeq: the sequence number within the millisecond, 0 to 8388607.
 CREATE OR REPLACE FUNCTION traceIDSeq AS (id) ->
     if(match(id, '^[0-9a-f]{32}$'),
        toUInt32(bitAnd(reinterpretAsUInt64(reverse(unhex(substring(id, 1, 16)))), 8388607)),
@@ -39,8 +39,8 @@ CREATE OR REPLACE FUNCTION traceIDIsOurs AS (id, now, max_age, skew) ->
     ifNull(substring(id, 1, 16) != '0000000000000000' AND traceIDTime(id) >= toDateTime64(now, 9, 'UTC') - max_age
            AND traceIDTime(id) <= toDateTime64(now, 9, 'UTC') + skew, 0);
 
--- traceIDAt: an ID for a record that has none in order: its time, a number to tell records of one millisecond
--- apart (its low 23 bits count) and a low half, all of the caller's. NULL for a time before 2020 or past 2089.
+-- traceIDAt: an ID for a record that has none in order: its time, a number to distinguish records of one
+-- millisecond (its low 23 bits are used) and a low half, all of the caller's. NULL for a time before 2020 or past 2089.
 CREATE OR REPLACE FUNCTION traceIDAt AS (t, seq, low) ->
     if(ifNull(toUnixTimestamp64Milli(toDateTime64(t, 3, 'UTC')), 0) BETWEEN 1577836800000 AND 3776860055551,
        concat(lower(hex(reverse(reinterpretAsFixedString(greatest(bitOr(

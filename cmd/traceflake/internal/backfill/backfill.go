@@ -1,7 +1,7 @@
 // Package backfill adds trace IDs to records that predate tracing: one to each
 // record, or the same to all that share a correlation key.
 //
-// The ID is put into the record's text; every other byte stays as it is.
+// The ID is inserted into the record's text; every other byte is kept.
 // Memory is bounded whatever the input's size.
 package backfill
 
@@ -23,35 +23,35 @@ import (
 // reported and copied.
 const MaxRecord = 16 << 20
 
-// Options say what to do. TimeField, IDField and NewID are required.
+// Options configure a run. TimeField, IDField and NewID are required.
 type Options struct {
 	TimeField string     // holds the record's time
 	TimeUnit  stamp.Unit // how numbers in it are read
 	IDField   string     // gets the trace ID
-	KeyField  string     // "": each record has a trace of its own
+	KeyField  string     // "": each record has its own trace
 	Comma     byte       // of CSV; 0 is a comma
 	TempDir   string     // for the keys; "" is the system's
 
 	// NewID returns the trace ID of a record, or of a key's first record. key
 	// is the correlation key, or the whole record without one; it is valid
-	// during the call only. A time outside of what IDs can tell, by idgen's
-	// errors, is the record's fault; any other error ends the run.
+	// only during the call. traceid.ErrBeforeEpoch and traceid.ErrAfterEnd are
+	// reported for the record; any other error ends the run.
 	NewID func(t time.Time, key []byte) (trace.TraceID, error)
-	// Report is told of each record that gets no ID, by the number of its
-	// first line from 1. Nil is nobody.
+	// Report is called for each record that gets no ID, with the number of its
+	// first line, from 1. It may be nil.
 	Report func(line int64, err error)
-	// Progress is called now and then, and at the end. Nil is nobody.
+	// Progress is called now and then, and at the end. It may be nil.
 	Progress func(Stats)
 }
 
-// Stats count what was done so far.
+// Stats count the work done so far.
 type Stats struct {
 	Bytes   int64 // read
 	Records int64 // all of the following
 	Added   int64 // got an ID
 	Kept    int64 // had one
 	Failed  int64 // reported
-	Keyless int64 // of those with an ID: without a key, so with a trace of their own
+	Keyless int64 // of those with an ID: without a key, each with its own trace
 	Keys    int64 // that are different
 }
 
@@ -66,16 +66,16 @@ type run struct {
 }
 
 // NDJSON copies records of one JSON object a line from src to dst. Blank lines
-// are copied. The error is one of reading, writing or ctx; records that get no
-// ID are reported and copied as they are.
+// are copied. It fails only on errors of reading, writing or ctx; records that get
+// no ID are reported and copied unchanged.
 func NDJSON(ctx context.Context, dst io.Writer, src io.Reader, o Options) (Stats, error) {
 	return start(ctx, dst, src, o, (*run).ndjson)
 }
 
 // CSV copies records of RFC 4180 from src to dst; the first is the header. An
 // ID field that the header lacks becomes the last column. Records that get no
-// ID are reported and keep that column empty; those that are broken are copied
-// as they are. Blank lines are copied.
+// ID are reported and keep that column empty; broken ones are copied unchanged.
+// Blank lines are copied.
 func CSV(ctx context.Context, dst io.Writer, src io.Reader, o Options) (Stats, error) {
 	return start(ctx, dst, src, o, (*run).csv)
 }
@@ -103,7 +103,7 @@ func start(ctx context.Context, dst io.Writer, src io.Reader, o Options, copyAll
 
 const progressEvery = 1 << 12 // records
 
-// done ends a record. It checks now and then whether to go on.
+// done ends a record. It checks ctx now and then.
 func (r *run) done(ctx context.Context) error {
 	r.Records++
 	if r.Records%progressEvery == 0 {

@@ -108,7 +108,7 @@ func TestNDJSON(t *testing.T) {
 			[]string{"1: 2019-12-31T23:59:59.999Z: traceid: the time is before 2020-01-01T00:00:00Z"}},
 		{"half-written and wrong lines", `{"ts":"2024-01-02T03:04:05Z","a":"hal` + "\n" + `{"ts":1704164645}` + "\nnot JSON\n[1]\n{}\n" + `{"ts":null}` + "\n" + `{"ts":{}}` + "\n" + `{"ts":"soon"}` + "\n" + `{"ts":170416`, Options{},
 			`{"ts":"2024-01-02T03:04:05Z","a":"hal` + "\n" + `{"ts":1704164645,"trace_id":"<2024-01-02T03:04:05 1>"}` + "\nnot JSON\n[1]\n{}\n" + `{"ts":null}` + "\n" + `{"ts":{}}` + "\n" + `{"ts":"soon"}` + "\n" + `{"ts":170416`,
-			[]string{"1: the line is no JSON object; was it cut off?", "3: the line is no", "4: the line is no", `5: it has no field "ts"`, `6: field "ts" is no text and no number`, `7: field "ts" is no`, `8: field "ts": "soon" is no time`, "9: the line is no"}},
+			[]string{"1: the line is not a JSON object; was it truncated?", "3: the line is not", "4: the line is not", `5: it has no field "ts"`, `6: field "ts" is neither text nor a number`, `7: field "ts" is neither`, `8: field "ts": "soon" is no time`, "9: the line is not"}},
 		{"has an ID", `{"trace_id":"x","ts":"never"}` + "\n" + `{"trace_id":"","ts":1704164645}` + "\n" + `{"a":{"trace_id":"x"},"trace_id" : null ,"ts":1704164645}`, Options{},
 			`{"trace_id":"x","ts":"never"}` + "\n" + `{"trace_id":"<2024-01-02T03:04:05 1>","ts":1704164645}` + "\n" + `{"a":{"trace_id":"x"},"trace_id" : "<2024-01-02T03:04:05 2>" ,"ts":1704164645}`, nil},
 		{"escaped and repeated names", `{"\u0074s":"never","ts":0,"ts":1704164645}`, Options{}, `{"\u0074s":"never","ts":0,"ts":1704164645,"trace_id":"<2024-01-02T03:04:05 1>"}`, nil},
@@ -122,7 +122,7 @@ func TestNDJSON(t *testing.T) {
 				`{"ts":1704164651,"k":"","trace_id":"<2024-01-02T03:04:11 5>"}` + "\n" + `{"ts":1704164652,"k":null,"trace_id":"<2024-01-02T03:04:12 6>"}`, nil},
 		{"a key's first sound record counts", `{"ts":"2019-01-01T00:00:00Z","k":"a"}` + "\n" + `{"ts":1704164645,"k":"a"}`, Options{KeyField: "k"},
 			`{"ts":"2019-01-01T00:00:00Z","k":"a"}` + "\n" + `{"ts":1704164645,"k":"a","trace_id":"<2024-01-02T03:04:05 1>"}`, []string{"1: 2019-01-01T00:00:00Z: traceid: the time is before"}},
-		{"nested too deep", strings.Repeat(`{"a":`, 100_000), Options{}, strings.Repeat(`{"a":`, 100_000), []string{"1: the line is no JSON object"}},
+		{"nested too deep", strings.Repeat(`{"a":`, 100_000), Options{}, strings.Repeat(`{"a":`, 100_000), []string{"1: the line is not a JSON object"}},
 		{"nothing", "", Options{}, "", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -168,7 +168,7 @@ func TestCSV(t *testing.T) {
 			[]string{"2: it has 4 fields", "3: bare \" in non-quoted-field"}},
 		{"too few and too many fields", "ts,a\n1704164645\n1704164645,x\n1704164645,x,y\n17041", Options{},
 			"ts,a,trace_id\n1704164645\n1704164645,x," + id1 + "\n1704164645,x,y\n17041",
-			[]string{"2: it has 1 fields, the header 2; was it cut off?", "4: it has 3 fields", "5: it has 1 fields"}},
+			[]string{"2: it has 1 fields, the header has 2; was it truncated?", "4: it has 3 fields", "5: it has 1 fields"}},
 		{"bare quote", "ts,a\n1704164645,5\" pipe\n1704164645,6\" pipe\n1704164645,x\n", Options{},
 			"ts,a,trace_id\n1704164645,5\" pipe\n1704164645,6\" pipe\n1704164645,x," + id1 + "\n", []string{`2: bare " in non-quoted-field`, `3: bare " in`}},
 		{"no time, old time", "ts,a\n,x\nsoon,x\n2019-12-31T23:59:59Z,x\n1704164645,x\n", Options{},

@@ -10,12 +10,12 @@ import (
 	"slices"
 )
 
-// csvFile is the columns of a file.
+// csvFile has the columns of a file.
 type csvFile struct {
 	*run
 	comma         byte
 	columns       int
-	when, key, id int // columns; id is -1 when it is added, key when there is none
+	when, key, id int // columns; id is -1 if it is added, key if there is none
 	feed          *feed
 	parser        *csv.Reader
 }
@@ -138,10 +138,10 @@ func (f *csvFile) record(line []byte) error {
 	}
 	fields, err := f.parse(record)
 	if err == nil && len(fields) != f.columns {
-		err = fmt.Errorf("it has %d fields, the header %d; was it cut off?", len(fields), f.columns)
+		err = fmt.Errorf("it has %d fields, the header has %d; was it truncated?", len(fields), f.columns)
 	}
 	if err != nil {
-		// A quote that was never closed is the fault of the first line.
+		// An unclosed quote is an error of the first line.
 		first := record
 		if n := bytes.IndexByte(record, '\n') + 1; n > 0 && n < len(record) {
 			first = record[:n]
@@ -202,8 +202,8 @@ func (f *csvFile) complete(line []byte, count *int64) ([]byte, error) {
 	return record, nil
 }
 
-// maxOpen is how much text in bytes may stand before a quote is closed. A line
-// that was cut off within quotes is read so far, and then given up.
+// maxOpen is the longest quoted text in bytes. Reading a record that was truncated
+// within quotes stops there.
 const maxOpen = 1 << 20
 
 // appendCell writes the record with one cell more.

@@ -15,9 +15,9 @@ import (
 
 // Deterministic returns a NewID for which the same time, to the millisecond,
 // and key give the same ID under the keyring's first secret. The clear half
-// tells the time; the other 87 bits are from HMAC-SHA256 under a key derived
-// from the secret, so they decode to nothing, and the IDs of a millisecond are
-// in no order. Not safe for concurrent use.
+// has the time; the other 87 bits are from HMAC-SHA256 under a key derived
+// from the secret, so they do not decode, and the IDs of a millisecond are
+// in no order. It is not safe for concurrent use.
 //
 // Errors: [traceid.ErrBeforeEpoch], [traceid.ErrAfterEnd].
 func Deterministic(k *randflake.Keyring) func(time.Time, []byte) (trace.TraceID, error) {

@@ -14,8 +14,8 @@ import (
 // keyTable remembers the trace ID of each key in a temporary file, so that
 // memory does not grow with the number of keys: a hash table with open
 // addressing, doubled when it fills. Its slots are in the order of the hashes,
-// so that doubling runs through both files from front to back. A B+tree would
-// write many times as much for keys in no order.
+// so that doubling reads and writes both files sequentially. A B+tree would write
+// many times as much for unordered keys.
 type keyTable struct {
 	dir   string
 	file  *os.File
@@ -48,8 +48,8 @@ func makeKeyTable(dir string, bits int) (*keyTable, error) {
 	if err != nil {
 		return nil, fmt.Errorf("keys: %w", err)
 	}
-	// The name goes at once where an open file may lose it, so that nothing
-	// is left behind however this ends; else it goes in close.
+	// If the system allows it, the open file is removed at once, so that nothing
+	// is left behind however this ends; otherwise close removes it.
 	_ = os.Remove(f.Name())
 	t := &keyTable{dir: dir, file: f, bits: bits, pages: make([]page, cachedPages)}
 	if err := f.Truncate(slotSize << bits); err != nil {
@@ -66,8 +66,8 @@ func (t *keyTable) close() error {
 	return err
 }
 
-// get returns the key's trace ID, and makes it when there is none. Errors are
-// those of newID as they are, and of the file.
+// get returns the key's trace ID, and makes it if there is none. Errors of newID
+// are returned unwrapped.
 func (t *keyTable) get(key []byte, newID func() (trace.TraceID, error)) (id trace.TraceID, err error) {
 	sum := sha256.Sum256(key)
 	hash := sum[:hashLen]
@@ -89,7 +89,7 @@ func (t *keyTable) get(key []byte, newID func() (trace.TraceID, error)) (id trac
 	return id, err
 }
 
-// slot is one in a page, as long as the page is not given to another.
+// slot is a slot in a page, valid until the page is reused.
 type slot struct {
 	*page
 	at int
@@ -104,7 +104,7 @@ func (s slot) set(hash []byte, id trace.TraceID) {
 	s.dirty = true
 }
 
-// find returns the slot of a hash, or the free one that it gets.
+// find returns the slot of a hash, or the free slot for it.
 func (t *keyTable) find(hash []byte) (slot, error) {
 	first := int64(binary.BigEndian.Uint64(hash) >> (64 - t.bits))
 	at := int(first%pageSlots) * slotSize

@@ -7,20 +7,20 @@ import (
 	"io"
 )
 
-// lines reads lines and can take back those that were read too far.
+// lines reads lines and can unread some.
 type lines struct {
 	src    *bufio.Reader
 	read   int64  // bytes
 	number int64  // of the last line
 	back   []byte // taken back: whole lines
 	buf    []byte
-	// long says that the last line was cut at MaxRecord, and goes on.
+	// long reports that the last line was cut at MaxRecord and has more parts.
 	long bool
 }
 
-// next returns the next line with its end, which the last may lack. It is
-// valid until the next call. After a long line comes its next part. The error
-// is io.EOF with no line, or that of reading.
+// next returns the next line with its line end, which the last may lack. It is
+// valid until the next call. A long line is followed by its next part. The error
+// is io.EOF without a line, or that of reading.
 func (l *lines) next() ([]byte, error) {
 	if !l.long {
 		l.number++
@@ -61,7 +61,7 @@ func (l *lines) next() ([]byte, error) {
 	}
 }
 
-// takeBack gives lines again that next returned; n is how many they are.
+// takeBack unreads n lines that next returned.
 func (l *lines) takeBack(text []byte, n int64) {
 	l.back = append(append([]byte(nil), text...), l.back...)
 	l.number -= n
@@ -78,10 +78,10 @@ func (l *lines) bom() []byte {
 	return nil
 }
 
-// content cuts off the line's end.
+// content returns the line without its line end.
 func content(line []byte) []byte {
 	line = bytes.TrimSuffix(line, []byte("\n"))
 	return bytes.TrimSuffix(line, []byte("\r"))
 }
 
-var errLong = errors.New("the record is longer than 16 MiB; it is copied as it is")
+var errLong = errors.New("the record is longer than 16 MiB; it is copied unchanged")

@@ -61,7 +61,7 @@ func (r *run) copyLong(line []byte) error {
 	}
 }
 
-// object copies one line and puts the ID in.
+// object copies one line and inserts the ID.
 func (r *run) object(line, name []byte) error {
 	at, insert, err := r.splice(line, name)
 	if err != nil {
@@ -81,9 +81,9 @@ func (r *run) object(line, name []byte) error {
 	return nil
 }
 
-var errNoObject = errors.New("the line is no JSON object; was it cut off?")
+var errNoObject = errors.New("the line is not a JSON object; was it truncated?")
 
-// splice says which bytes of the line to replace by what.
+// splice returns which bytes of the line to replace, and with what.
 func (r *run) splice(line, name []byte) (at [2]int, insert []byte, err error) {
 	// Valid also bounds how deep the values are nested.
 	text := content(line)
@@ -119,7 +119,7 @@ func (r *run) splice(line, name []byte) (at [2]int, insert []byte, err error) {
 	case when.Type == gjson.Number:
 		when.Str = when.Raw
 	default:
-		return at, nil, badRecord{fmt.Errorf("field %q is no text and no number", r.TimeField)}
+		return at, nil, badRecord{fmt.Errorf("field %q is neither text nor a number", r.TimeField)}
 	}
 	id, err := r.id(when.Str, keyBytes(key), text)
 	if err != nil {
@@ -132,9 +132,9 @@ func (r *run) splice(line, name []byte) (at [2]int, insert []byte, err error) {
 	return [2]int{end, end}, fmt.Appendf(nil, `,%s:"%s"`, name, id), nil
 }
 
-// lookup returns the field of this name. When there is none, dots in the name
-// lead into objects. Of fields of the same name it takes the last, as most
-// readers of JSON do.
+// lookup returns the field of this name. If there is none, dots in the name lead
+// into nested objects. If several fields have the name it returns the last, as
+// most JSON readers do.
 func lookup(object gjson.Result, name string) (found gjson.Result) {
 	object.ForEach(func(field, value gjson.Result) bool {
 		if field.Str == name {

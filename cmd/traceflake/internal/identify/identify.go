@@ -1,9 +1,9 @@
-// Package identify says what an ID may be: one of ours, or which of the other
-// kinds that are met in logs, with the time and the parts that its bits tell.
+// Package identify reports what kind an ID may be, one of ours or another that is
+// common in logs, with the time and the parts that it encodes.
 //
-// The form of an ID seldom settles its kind: 32 hex digits may be anything. So
-// there may be several candidates, ordered by how little chance it takes to
-// look like one of their kind.
+// The form of an ID rarely determines its kind: 32 hex digits may be anything. So
+// there may be several candidates, ordered by how unlikely it is that a random ID
+// looks like one of their kind.
 package identify
 
 import (
@@ -16,17 +16,17 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// Candidate is one thing that an ID may be.
+// Candidate is one kind that an ID may be.
 type Candidate struct {
 	Kind string
-	// Time is when the ID was made, if it tells.
+	// Time is when the ID was made, if it encodes that.
 	Time *time.Time
-	// Parts are what else it tells.
+	// Parts are its other fields.
 	Parts Parts
-	// Note is what the kind does not say by itself.
+	// Note is further information.
 	Note string
-	// Chance is the share of random IDs of the same form that would look like
-	// this kind; 1 where the form is all there is.
+	// Chance is the fraction of random IDs of the same form that look like this
+	// kind; 1 if the form is the only criterion.
 	Chance float64
 	// Node is the node of a Randflake ID that one of the secrets decodes.
 	Node *uint32
@@ -35,7 +35,7 @@ type Candidate struct {
 // Parts are named values in the order in which the ID holds them.
 type Parts []Part
 
-// Part is one named value: a text, a number, or what writes itself as text.
+// Part is one named value: a text, a number, or an encoding.TextMarshaler.
 type Part struct {
 	Name  string
 	Value any
@@ -50,18 +50,18 @@ func (p *Parts) add(name string, value any) {
 
 // Identifier names IDs.
 type Identifier struct {
-	// Keyring decodes what ours made; without one only the clear half is decoded.
+	// Keyring decodes our IDs; without one only the clear half is decoded.
 	Keyring *randflake.Keyring
-	// Snowflake is how the fields of Snowflake IDs lie.
+	// Snowflake is the layout of Snowflake IDs.
 	Snowflake Snowflake
 	// Now bounds the times that are plausible.
 	Now time.Time
 }
 
-// ErrUnknown is returned for text that has the form of no ID.
+// ErrUnknown is returned for text that does not have the form of an ID.
 var ErrUnknown = errors.New("not an ID")
 
-// ID returns what s may be, the most plausible first. The error wraps
+// ID returns the kinds that s may be, the most plausible first. The error wraps
 // [ErrUnknown].
 func (x Identifier) ID(s string) ([]Candidate, error) {
 	var all []Candidate
@@ -82,7 +82,7 @@ func (x Identifier) ID(s string) ([]Candidate, error) {
 		}
 		return 0
 	})
-	// Beside what is no coincidence the rest is.
+	// If one candidate is certain, the others are coincidences.
 	for i, c := range all {
 		if c.Chance < certain {
 			return all[:i+1], nil
@@ -94,7 +94,7 @@ func (x Identifier) ID(s string) ([]Candidate, error) {
 // certain is the chance below which other candidates are not worth a line.
 const certain = 1e-6
 
-// complaint says why s is no ID.
+// complaint returns why s is not an ID.
 func complaint(s string) string {
 	short := s
 	if len(short) > 60 {
@@ -106,9 +106,9 @@ func complaint(s string) string {
 	case strings.Trim(s, "0-") == "":
 		return fmt.Sprintf("%q is all zeros, which no trace or span may have", short)
 	case isHex(s):
-		return fmt.Sprintf("%q has %d hex digits; a trace ID has 32, a span ID or a short trace ID 16; was it cut off?", short, len(s))
+		return fmt.Sprintf("%q has %d hex digits; a trace ID has 32, a span ID or a short trace ID 16; was it truncated?", short, len(s))
 	}
-	return fmt.Sprintf("%q has the form of none that is known", short)
+	return fmt.Sprintf("%q does not have the form of a known ID", short)
 }
 
 func isHex(s string) bool {
@@ -129,8 +129,8 @@ func isDigits(s string) bool {
 	return s != ""
 }
 
-// share returns the part of the whole range of a time field that lies between
-// from and now, or 0 when t does not: then the ID is not of that kind.
+// share returns the fraction of a time field's range that lies between from and
+// now, or 0 if t is not between them: then the ID is not of that kind.
 func (x Identifier) share(t, from time.Time, wholeYears float64) float64 {
 	limit := x.Now.Add(clockSkew)
 	if t.Before(from) || t.After(limit) {
@@ -139,7 +139,7 @@ func (x Identifier) share(t, from time.Time, wholeYears float64) float64 {
 	return limit.Sub(from).Hours() / (24 * 365.2425) / wholeYears
 }
 
-// clockSkew is how far ahead of here the clock of an ID's maker may be.
+// clockSkew is how far the clock of an ID's maker may be ahead of ours.
 const clockSkew = time.Hour
 
 func year(y int) time.Time { return time.Date(y, 1, 1, 0, 0, 0, 0, time.UTC) }

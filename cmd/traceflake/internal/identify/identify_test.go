@@ -92,13 +92,13 @@ func TestOurs(t *testing.T) {
 		{"as a UUID", k, raw, "traceflake trace ID 2026-11-21T12:00:00.123Z sequence=0 second=" + second + " node=42 node sequence=0 secret=1 halves=agree", "", false},
 		{"older secret", keyring(t, secretB, secretA), id.String(), "traceflake trace ID 2026-11-21T12:00:00.123Z sequence=0 second=" + second + " node=42 node sequence=0 secret=2 halves=agree", "", false},
 		{"no secret", nil, id.String(), "traceflake trace ID 2026-11-21T12:00:00.123Z sequence=0", "by its time only", true},
-		{"another secret", keyring(t, secretB), id.String(), "traceflake trace ID 2026-11-21T12:00:00.123Z sequence=0 halves=disagree", "not of these secrets", true},
+		{"another secret", keyring(t, secretB), id.String(), "traceflake trace ID 2026-11-21T12:00:00.123Z sequence=0 halves=disagree", "does not match these secrets", true},
 		{"backfilled", k, old.String(), "traceflake trace ID 2021-02-03T04:05:06.007Z sequence=1 second=" + second + " node=42 node sequence=0 secret=1 halves=disagree", "given to an old record at " + second, true},
 		{"span ID", k, span.String(), "Randflake ID " + second + " node=42 node sequence=1 secret=1 text=" + text, "no check", true},
 		{"base-32", k, text, "Randflake ID " + second + " node=42 node sequence=1 secret=1 text=" + text, "no check", false},
 		{"signed", k, signed, "Randflake ID " + second + " node=42 node sequence=1 secret=1 text=" + text, "no check", true},
-		{"base-32 without a secret", nil, text, "Randflake ID hex=" + span.String(), "a secret would tell", false},
-		{"span ID without a secret", nil, span.String(), "64 bits", "a secret would tell ours", false},
+		{"base-32 without a secret", nil, text, "Randflake ID hex=" + span.String(), "a secret would decide", false},
+		{"span ID without a secret", nil, span.String(), "64 bits", "a secret would identify ours", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			all, err := Identifier{Keyring: c.keyring, Now: now}.ID(c.id)
@@ -229,12 +229,12 @@ func TestUnknown(t *testing.T) {
 		{"4bf92f3577b34da6a3ce929d0e0e4736a", "has 33 hex digits"},
 		{"00000000000000000000000000000000", "all zeros"},
 		{"0000000000000000", "all zeros"},
-		{"hello world", "none that is known"},
-		{"nonsense", "none that is known"},
-		{"1-58406520-a006649127e371903a2de97", "none that is known"},
+		{"hello world", "a known ID"},
+		{"nonsense", "a known ID"},
+		{"1-58406520-a006649127e371903a2de97", "a known ID"},
 		{"0ad1348f1403169275002000356696", "has 30 hex digits"}, // a sequence below 1000
-		{"1.2.3", "none that is known"},
-		{"01ARZ3NDEKTSV4RRFFQ69G5FAU!", "none that is known"},
+		{"1.2.3", "a known ID"},
+		{"01ARZ3NDEKTSV4RRFFQ69G5FAU!", "a known ID"},
 		{strings.Repeat("x", 10_000), "…"},
 	} {
 		_, err := Identifier{Now: now}.ID(c.id)

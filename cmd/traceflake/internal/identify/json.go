@@ -9,10 +9,10 @@ import (
 )
 
 // AppendJSON appends f as an object: role (if there is one), id, candidates,
-// each of which has kind, time, parts, note and chance, as far as there are.
-// Parts are an object in their order, with underscores for the spaces in their
-// names. It does what encoding/json would, in a fraction of the time: inspect
-// is run on millions of lines.
+// each of which has kind, time, parts, note and chance, if present. Parts are an
+// object in their order, with underscores for the spaces in their names. It does
+// what encoding/json would, in a fraction of the time: inspect may read millions
+// of lines.
 func (f Found) AppendJSON(b []byte) []byte {
 	if f.Role != "" {
 		b = appendText(append(b, `"role":`...), f.Role)
@@ -61,13 +61,13 @@ func (c Candidate) appendJSON(b []byte) []byte {
 	return append(b, '}')
 }
 
-// appendText appends s as a string of JSON.
+// appendText appends s as a JSON string.
 func appendText(b []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c >= 0x7f || c == '"' || c == '\\' {
 			quoted, err := json.Marshal(s)
 			if err != nil {
-				panic(err) // a string always has a form in JSON
+				panic(err) // a string can always be encoded
 			}
 			return append(b, quoted...)
 		}

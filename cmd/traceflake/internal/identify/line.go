@@ -8,7 +8,7 @@ import (
 
 // Found is an ID in a line.
 type Found struct {
-	Role       string // trace, span or parent, where a header says
+	Role       string // trace, span or parent, if a header says so
 	ID         string
 	Candidates []Candidate
 }
@@ -131,7 +131,7 @@ func skywalkingHeader(s string) ([]Found, error) {
 }
 
 // TraceIDOf returns the text of the trace ID in a line that [Identifier.Line]
-// reads, or the line itself when it has no form that is known.
+// reads, or the line itself if its form is unknown.
 func TraceIDOf(line string) string {
 	line = strings.TrimSpace(line)
 	ids, err := split(line)

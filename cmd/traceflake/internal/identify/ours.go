@@ -38,7 +38,7 @@ func (x Identifier) traceID(id trace.TraceID) (Candidate, bool) {
 	c := Candidate{Kind: TraceID, Time: &t, Chance: chance}
 	c.Parts.add("sequence", traceid.Sequence(id))
 	if x.Keyring == nil {
-		c.Note = "by its time only; a secret would tell"
+		c.Note = "by its time only; a secret would decide"
 		return c, true
 	}
 	info := traceid.Inspect(x.Keyring, id)
@@ -50,7 +50,7 @@ func (x Identifier) traceID(id trace.TraceID) (Candidate, bool) {
 	case x.backfilled(&c, info):
 	default:
 		c.Parts.add("halves", "disagree")
-		c.Note = "the low half is not of these secrets and that time: another secret's, a random or a deterministic one"
+		c.Note = "the low half does not match these secrets and that time: it is from another secret, random or deterministic"
 	}
 	return c, true
 }
@@ -83,7 +83,7 @@ func (c *Candidate) decoded(p randflake.Parts, secret int) {
 	c.Node = &p.Node
 }
 
-// randflake returns what id says under each secret, if that is plausible.
+// randflake returns the content of id under each secret, if it is plausible.
 func (x Identifier) randflake(id randflake.ID) (all []Candidate) {
 	if x.Keyring == nil || id == 0 {
 		return nil
@@ -127,14 +127,14 @@ func (x Identifier) hex128(s string) []Candidate {
 	var all []Candidate
 	if c, ok := x.traceID(id); ok {
 		all = append(all, c)
-		if c.Chance < certain { // of the others only this one may be likelier yet
+		if c.Chance < certain { // only this kind can be likelier
 			return append(all, x.secondsFirst(id)...)
 		}
 	}
 	all = append(all, x.uuidBits(id)...)
 	all = append(all, x.ulidBits(id)...)
 	all = append(all, x.secondsFirst(id)...)
-	return append(all, Candidate{Kind: "random 128 bits", Note: "W3C trace context or B3, of any maker", Chance: 1})
+	return append(all, Candidate{Kind: "random 128 bits", Note: "W3C trace context or B3, from any tracer", Chance: 1})
 }
 
 // hex64 reads 16 hex digits.
@@ -146,14 +146,14 @@ func (x Identifier) hex64(s string) []Candidate {
 	if err != nil || !isHex(s) || n == 0 {
 		return nil
 	}
-	c := Candidate{Kind: "64 bits", Note: "a B3 trace ID or a span ID of any maker", Chance: 1}
+	c := Candidate{Kind: "64 bits", Note: "a B3 trace ID or a span ID from any tracer", Chance: 1}
 	if x.Keyring == nil {
-		c.Note += "; a secret would tell ours"
+		c.Note += "; a secret would identify ours"
 	}
 	return append(x.randflake(randflake.ID(n)), c)
 }
 
-// How many digits a text has to be taken for an ID: of 500 000 IDs one is
+// How many digits a text needs to be taken for an ID. One of 500 000 IDs is
 // shorter, and so are most words; 64 bits have at most 13.
 const (
 	minText = 10
@@ -171,7 +171,7 @@ func (x Identifier) base32(s string) []Candidate {
 	}
 	all := x.randflake(id)
 	if len(all) == 0 {
-		c := Candidate{Kind: RandflakeID, Chance: 1, Note: "by its form only; a secret would tell"}
+		c := Candidate{Kind: RandflakeID, Chance: 1, Note: "by its form only; a secret would decide"}
 		if x.Keyring != nil {
 			c.Note = fmt.Sprintf("by its form only; under %s its time is in the future", secrets(x.Keyring))
 		}

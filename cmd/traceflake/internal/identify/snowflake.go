@@ -10,15 +10,15 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// Snowflake is how the fields of a Snowflake ID lie, from the left: time, node
-// and sequence, in the lowest bits of 64.
+// Snowflake is the layout of a Snowflake ID, from the left: time, node and
+// sequence, in the lowest of 64 bits.
 type Snowflake struct {
 	Epoch                            time.Time
 	Unit                             time.Duration // of the time
 	TimeBits, NodeBits, SequenceBits int
 }
 
-// Twitter is the layout that the name comes from.
+// Twitter is the original layout.
 var Twitter = Snowflake{
 	Epoch: time.UnixMilli(1288834974657), Unit: time.Millisecond, TimeBits: 41, NodeBits: 10, SequenceBits: 12,
 }
@@ -30,7 +30,7 @@ func (f *Snowflake) SetBits(s string) error {
 	for field := range strings.SplitSeq(s, ",") {
 		n, err := strconv.Atoi(strings.TrimSpace(field))
 		if err != nil || n < 0 || n > 64 {
-			return fmt.Errorf("%q has a width that is no number of bits from 0 to 64", s)
+			return fmt.Errorf("%q has a width that is not a number from 0 to 64", s)
 		}
 		widths = append(widths, n)
 		sum += n

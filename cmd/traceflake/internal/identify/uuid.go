@@ -56,7 +56,7 @@ func (x Identifier) uuidBits(raw trace.TraceID) []Candidate {
 		ts, err := uuid.TimestampFromV7(id)
 		timed(ts, err, year(2020), ulidYears)
 	case uuid.V4:
-		c.Chance, c.Note = mark, "random: it tells no time"
+		c.Chance, c.Note = mark, "random: it has no time"
 	default:
 		if v := id.Version(); v == 0 || v > 8 {
 			return nil

@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// Unit says how numbers are read.
+// Unit is how numbers are read.
 type Unit int
 
-// Auto takes a number below 10^11 for seconds, below 10^14 for milliseconds,
-// below 10^17 for microseconds and else for nanoseconds: for times from 1973
-// to 5138 there is no doubt.
+// Auto reads a number below 10^11 as seconds, below 10^14 as milliseconds, below
+// 10^17 as microseconds and otherwise as nanoseconds: times from 1973 to 5138 are
+// unambiguous.
 const (
 	Auto Unit = iota
 	RFC3339
@@ -24,7 +24,7 @@ const (
 	Nanoseconds
 )
 
-// Names are the units as flags give them.
+// Names are the units as written in flags.
 var Names = []string{"auto", "rfc3339", "s", "ms", "us", "ns"}
 
 // ParseUnit reads one of Names.
@@ -59,7 +59,7 @@ type Reader struct {
 
 var errForm = errors.New("no time: want RFC 3339 or a Unix time")
 
-// Read returns the time that s tells.
+// Read returns the time in s.
 func (r *Reader) Read(s string) (time.Time, error) {
 	if s == "" {
 		return time.Time{}, errors.New("the time is empty")
@@ -68,7 +68,7 @@ func (r *Reader) Read(s string) (time.Time, error) {
 		return r.number(s)
 	}
 	if r.Unit > RFC3339 {
-		return time.Time{}, fmt.Errorf("%s is no number, as the format %s wants", quote(s), Names[r.Unit])
+		return time.Time{}, fmt.Errorf("%s is not a number, which the format %s requires", quote(s), Names[r.Unit])
 	}
 	for i := range layouts {
 		layout := (r.last + i) % len(layouts)
@@ -113,7 +113,7 @@ func (r *Reader) number(s string) (time.Time, error) {
 	nanos.Div(n.Num(), n.Denom()) // rounds down
 	seconds.DivMod(&nanos, big.NewInt(1e9), &nanos)
 	if !seconds.IsInt64() || seconds.CmpAbs(big.NewInt(1e12)) > 0 {
-		return time.Time{}, fmt.Errorf("%s as a Unix time lies tens of thousands of years away; is the unit right?", quote(s))
+		return time.Time{}, fmt.Errorf("%s as a Unix time is tens of thousands of years away; is the unit right?", quote(s))
 	}
 	return time.Unix(seconds.Int64(), nanos.Int64()).UTC(), nil
 }

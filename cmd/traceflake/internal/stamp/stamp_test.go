@@ -58,7 +58,7 @@ func TestReadRefuses(t *testing.T) {
 		{Auto, "1/3", "want RFC 3339"},
 		{Auto, "0x10", "want RFC 3339"},
 		{Seconds, "99999999999999999", "is the unit right?"},
-		{Seconds, "2024-03-05T06:07:08Z", "the format s wants"},
+		{Seconds, "2024-03-05T06:07:08Z", "the format s requires"},
 		{RFC3339, "1709618828", "want RFC 3339"},
 		{Auto, strings.Repeat("x", 1000), "…"},
 	} {

@@ -10,10 +10,10 @@ import (
 
 func main() {
 	ctx := context.Background()
-	ids, stop, err := setup.FromEnv(ctx)
+	ids, err := setup.FromEnv(ctx)
 	if err != nil {
 		panic(err)
 	}
 	id, span := ids.NewIDs(ctx)
-	fmt.Println(id, span, stop(ctx))
+	fmt.Println(id, span, ids.Shutdown(ctx))
 }

@@ -14,7 +14,7 @@ import (
 // MaxLen is the longest text, in bytes.
 const MaxLen = 128
 
-// Check refuses a text that a store or a terminal could choke on: it must be
+// Check refuses a text that a store or a terminal might not handle: it must be
 // valid UTF-8, printable, and at most MaxLen bytes long. It may be empty.
 func Check(text string) error {
 	switch {
@@ -23,12 +23,12 @@ func Check(text string) error {
 	case !utf8.ValidString(text):
 		return fmt.Errorf("owner %q is not valid UTF-8", text)
 	case strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }):
-		return fmt.Errorf("owner %q has a character that does not print", text)
+		return fmt.Errorf("owner %q has a character that is not printable", text)
 	}
 	return nil
 }
 
-// started is when this process began, as near as a package can tell.
+// started is when this process began, as closely as a package can know.
 var started = time.Now()
 
 // Default names this process: the host, which in Kubernetes is the pod, the

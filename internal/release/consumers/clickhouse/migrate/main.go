@@ -1,4 +1,4 @@
-// A program that asks package clickhouse/migrate what it would do, of a server that is away.
+// A program that uses package clickhouse/migrate with an unreachable server.
 package main
 
 import (

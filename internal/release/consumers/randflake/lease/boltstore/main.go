@@ -18,7 +18,7 @@ func main() {
 	}
 	defer os.RemoveAll(dir)
 	ctx := context.Background()
-	ids, stop, err := setup.Config{Store: "bolt:" + filepath.Join(dir, "leases.db")}.Open(ctx)
+	ids, err := setup.Config{Store: "bolt:" + filepath.Join(dir, "leases.db")}.Open(ctx)
 	if err != nil {
 		panic(err)
 	}
@@ -26,5 +26,5 @@ func main() {
 	if n := ids.Fallbacks(); n > 0 {
 		panic(fmt.Sprint(n, " random IDs"))
 	}
-	fmt.Println(id, "is of a leased node,", stop(ctx))
+	fmt.Println(id, "is of a leased node,", ids.Shutdown(ctx))
 }

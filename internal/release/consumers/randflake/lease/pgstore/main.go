@@ -24,7 +24,7 @@ func main() {
 	}
 	ctx := context.Background()
 	config := setup.Config{Store: os.Getenv("POSTGRES_URL"), SecretFile: secret, Nodes: driver.NodeRange{Nodes: 64}}
-	ids, stop, err := config.Open(ctx)
+	ids, err := config.Open(ctx)
 	if err != nil {
 		panic(err)
 	}
@@ -32,5 +32,5 @@ func main() {
 	if n := ids.Fallbacks(); n > 0 {
 		panic(fmt.Sprint(n, " random IDs"))
 	}
-	fmt.Println(id, "is of a leased node,", stop(ctx))
+	fmt.Println(id, "is of a leased node,", ids.Shutdown(ctx))
 }

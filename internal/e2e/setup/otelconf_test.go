@@ -1,0 +1,72 @@
+package setup_test
+
+import (
+	"net/http"
+	"testing"
+
+	"go.opentelemetry.io/contrib/otelconf"
+	"go.opentelemetry.io/contrib/propagators/autoprop"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/traceflake/traceflake/propagation/xtraceid"
+)
+
+// What docs/faq.md says about propagators in OpenTelemetry's configuration file. If this test fails
+// after an update of otelconf, the page may say better things.
+func TestOtelconfPropagators(t *testing.T) {
+	autoprop.RegisterTextMapPropagator("x-trace-id", xtraceid.New())
+	const ours, theirs = "18edbe84480000000000000000000003", "4bf92f3577b34da6a3ce929d0e0e4736"
+	header := http.Header{
+		"X-Trace-Id":  {ours},
+		"Traceparent": {"00-" + theirs + "-00f067aa0ba902b7-01"},
+	}
+	// extract returns which trace IDs 100 processes with this configuration would go on with.
+	extract := func(config string) (ids map[string]bool) {
+		t.Helper()
+		ids = make(map[string]bool)
+		for range 100 {
+			c, err := otelconf.ParseYAML([]byte("file_format: \"1.0\"\npropagator:\n" + config))
+			if err != nil {
+				t.Fatal(err)
+			}
+			sdk, err := otelconf.NewSDK(otelconf.WithOpenTelemetryConfiguration(*c))
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx := sdk.Propagator().Extract(t.Context(), propagation.HeaderCarrier(header))
+			ids[trace.SpanContextFromContext(ctx).TraceID().String()] = true
+			if err := sdk.Shutdown(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return ids
+	}
+	if ids := extract("  composite_list: x-trace-id"); len(ids) != 1 || !ids[ours] {
+		t.Errorf("composite_list: %v", ids)
+	}
+	if ids := extract("  composite_list: tracecontext,baggage,x-trace-id"); len(ids) != 2 {
+		t.Errorf("the order of composite_list is kept: %v", ids)
+	}
+	spaced, err := otelconf.ParseYAML([]byte("file_format: \"1.0\"\npropagator:\n  composite_list: tracecontext, x-trace-id\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := otelconf.NewSDK(otelconf.WithOpenTelemetryConfiguration(*spaced)); err == nil {
+		t.Error("composite_list: spaces are cut off")
+	}
+	if ids := extract("  composite: [{x-trace-id: }]"); len(ids) != 1 || !ids[theirs] {
+		t.Errorf("composite is not dropped in favour of the default: %v", ids)
+	}
+	if ids := extract("  composite: [{tracecontext: }, {x-trace-id: }]"); len(ids) != 1 || !ids[theirs] {
+		t.Errorf("composite is not dropped: %v", ids)
+	}
+
+	t.Setenv("OTEL_PROPAGATORS", "tracecontext,baggage,x-trace-id")
+	for range 100 {
+		ctx := autoprop.NewTextMapPropagator().Extract(t.Context(), propagation.HeaderCarrier(header))
+		if id := trace.SpanContextFromContext(ctx).TraceID().String(); id != ours {
+			t.Fatalf("OTEL_PROPAGATORS does not keep the order: %s", id)
+		}
+	}
+}

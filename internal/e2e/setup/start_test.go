@@ -1,0 +1,62 @@
+package setup_test
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/traceflake/traceflake/internal/embedded"
+	"github.com/traceflake/traceflake/internal/embedded/etcd"
+	"github.com/traceflake/traceflake/setup"
+)
+
+// BenchmarkStart measures what a process pays for its IDs at its start and its end, with each
+// store: the least of all runs. docs/faq.md has the figures.
+func BenchmarkStart(b *testing.B) {
+	var file string
+	for _, c := range []struct {
+		name  string
+		store func(*testing.B) string
+	}{
+		{"none", func(*testing.B) string { return "" }},
+		{"bolt", func(*testing.B) string { return "bolt:" + file }},
+		{"PostgreSQL", func(b *testing.B) string { return embedded.PostgresForTest(b).DSN() }},
+		{"etcd", func(b *testing.B) string {
+			return "etcd://" + strings.TrimPrefix(etcd.ForTest(b, 1).Endpoints()[0], "http://")
+		}},
+	} {
+		file = filepath.Join(b.TempDir(), "leases.db")
+		b.Run(c.name, func(b *testing.B) {
+			config := fleet(b, c.store(b))
+			switch c.name {
+			case "none":
+				config = setup.Config{}
+			case "bolt":
+				config.SecretFile = "" // it has its own
+			}
+			start, end := time.Hour, time.Hour
+			for range max(b.N, 20) {
+				began := time.Now()
+				ids, err := config.Open(b.Context())
+				if err != nil {
+					b.Fatal(err)
+				}
+				ids.NewIDs(b.Context())
+				start = min(start, time.Since(began))
+				if ids.Fallbacks() > 0 {
+					b.Fatal("it has no lease")
+				}
+				began = time.Now()
+				if err := ids.Shutdown(context.Background()); err != nil {
+					b.Fatal(err)
+				}
+				end = min(end, time.Since(began))
+			}
+			b.ReportMetric(float64(start.Microseconds())/1e3, "ms/start")
+			b.ReportMetric(float64(end.Microseconds())/1e3, "ms/end")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}

@@ -1,0 +1,146 @@
+// Command mutants tells what the tests would not notice. It makes many small changes to a
+// package, one at a time, and runs the tests that reach the changed line: each change is to
+// be killed by one of them.
+//
+// All changes to a package are built into one test binary, in which an environment variable
+// turns on one of them. So a mutant costs a run, not a build. A first run of each test records
+// which changes it reaches and how long it takes; a mutant is tried with the fastest ones first.
+//
+// Nothing is written but the results, in .cache/mutants: a run which was ended goes on there.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// target is a package to change, and the packages whose tests are to notice.
+type target struct {
+	dir   string
+	tests []string // by directory; none: the package's own
+	text  bool     // its text counts
+}
+
+var targets = []target{
+	{dir: "sparx64"},
+	{dir: "randflake"},
+	{dir: "randflake/lease"},
+	{dir: "randflake/lease/internal/owner", tests: []string{"randflake/lease", "randflake/lease/leasetest"}},
+	{dir: "randflake/lease/driver", tests: []string{
+		"randflake/lease/driver", "randflake/lease/leasetest", "randflake/lease/boltstore"}},
+	{dir: "traceid"},
+	{dir: "idgen"},
+	{dir: "internal/vmclock"},
+	{dir: "randflake/lease/boltstore", tests: []string{
+		"randflake/lease/boltstore", "setup", "internal/stores/bolt"}},
+	{dir: "propagation/xtraceid", text: true},
+	{dir: "setup", text: true},
+	{dir: "clickhouse", text: true},
+	{dir: "clickhouse/internal/ddl", tests: []string{"clickhouse"}, text: true},
+	{dir: "randflake/lease/etcdstore", tests: []string{"internal/stores/etcd"}, text: true},
+	{dir: "randflake/lease/pgstore", tests: []string{"internal/stores/postgres"}, text: true},
+}
+
+// flags are those of a package's tests. The simulator catches in its first seeds
+// what it catches at all; more of them cost minutes for each survivor.
+var flags = map[string][]string{"randflake/lease": {"-seeds=20"}}
+
+// list is where survivors are listed, each with a reason.
+const list = "docs/testing.md"
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "mutants:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	only := flag.String("only", "", "packages, by directory, with commas between; default: all")
+	limit := flag.Duration("for", 0, "end after this time; the next run goes on there")
+	grown := flag.Bool("grown", false, "tests were only added since the last run: do not try again what was killed")
+	match := flag.String("match", "", "try only the mutants whose name holds this text, and show the output")
+	workers := flag.Int("parallel", 2, "how many mutants are tried at once")
+	table := flag.Bool("named", false, "try the table of named mutants, not the generated ones")
+	flag.Parse()
+	root, err := filepath.Abs(".")
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(filepath.Join(root, "go.work")); err != nil {
+		return fmt.Errorf("run it in the root of the repository: %w", err)
+	}
+	if *limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, *limit)
+		defer cancel()
+	}
+	if *table {
+		return tryNamed(ctx, root, *match)
+	}
+	chosen := targets
+	if *only != "" {
+		names := strings.Split(*only, ",")
+		chosen = slices.DeleteFunc(slices.Clone(targets), func(t target) bool { return !slices.Contains(names, t.dir) })
+		if len(chosen) != len(names) {
+			return fmt.Errorf("-only %s: one of them is no target", *only)
+		}
+	}
+	listed, err := os.ReadFile(filepath.Join(root, list))
+	if err != nil {
+		return err
+	}
+	var total score
+	for _, t := range chosen {
+		s, err := t.try(ctx, root, trial{workers: *workers, grown: *grown, match: *match, listed: string(listed)})
+		total.add(s)
+		if err != nil {
+			return errors.Join(fmt.Errorf("%s: %w", t.dir, err), unfinished(ctx))
+		}
+	}
+	fmt.Printf("\n%-34s %s\n", "all", total)
+	switch {
+	case ctx.Err() != nil:
+		return unfinished(ctx)
+	case total.unlisted > 0:
+		return fmt.Errorf("%d survivors are not in %s", total.unlisted, list)
+	}
+	return nil
+}
+
+func unfinished(ctx context.Context) error {
+	if ctx.Err() == nil {
+		return nil
+	}
+	return errors.New("not finished; run it again to go on")
+}
+
+// score counts mutants.
+type score struct {
+	killed, survived, listed, unlisted int
+	took                               time.Duration
+}
+
+func (s *score) add(o score) {
+	s.killed += o.killed
+	s.survived += o.survived
+	s.listed += o.listed
+	s.unlisted += o.unlisted
+	s.took += o.took
+}
+
+func (s score) String() string {
+	all := max(s.killed+s.survived, 1)
+	return fmt.Sprintf("%4d of %4d killed, %5.1f %%; %3d survivors listed, %3d not; %s",
+		s.killed, s.killed+s.survived, 100*float64(s.killed)/float64(all), s.listed, s.unlisted, s.took.Round(time.Second))
+}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// change is a mutant that no rule makes: a mistake that somebody could well make.
+type change struct {
+	name  string
+	file  string
+	old   string // occurs once in the file
+	with  string
+	tests []string // packages, by directory
+}
+
+var changes = []change{
+	{"every process has the zero secret", "idgen/private.go",
+		`_, _ = rand.Read(secret[:])`, `_ = rand.Reader`, []string{"idgen"}},
+	{"the Keeper ends with the context of Start", "randflake/lease/keeper.go",
+		`context.WithCancel(context.WithoutCancel(ctx))`, `context.WithCancel(ctx)`, []string{"randflake/lease", "setup"}},
+	{"a file's own secret goes before the fleet's", "setup/config.go",
+		`if keyring != nil {
+		codec`, `if keyring != nil && codec == nil {
+		codec`, []string{"setup"}},
+	{"used seconds are given back", "randflake/lease/run.go",
+		`unused, first := t.end(ending{})`, `unused := t.clock.Now()
+	_, first := t.end(ending{})`, []string{"randflake/lease"}},
+	{"an end that the store moved back is not seen", "randflake/lease/answer.go",
+		` || stored.End.Before(mine.End):`, `:`, []string{"randflake/lease"}},
+	{"an end that a renewal moved back is taken", "randflake/lease/run.go",
+		` || g.End.Before(t.grant.End) {`, ` {`, []string{"randflake/lease"}},
+	{"two goroutines fill one stock", "idgen/shards.go",
+		`s.slots[p].stock = nil`, `_ = s.slots[p].stock`, []string{"idgen"}},
+	{"the sequence of backfilled IDs runs into the time", "idgen/backfill.go",
+		`g.old.Add(1) & maxSequence`, `g.old.Add(1)`, []string{"idgen"}},
+	{"a backfilled ID has no low half while the source refuses", "idgen/backfill.go",
+		`low = randomID()`, `_ = randomID`, []string{"idgen"}},
+	{"a file knows a range by its first node", "randflake/lease/boltstore/file.go",
+		`append(keyOf(s.nodes.First), keyOf(s.nodes.Nodes)...)`, `keyOf(s.nodes.First)`,
+		[]string{"randflake/lease/boltstore"}},
+	{"the word that encrypts to zero is stored over another", "randflake/generator.go",
+		`g.next.CompareAndSwap(old, g.zero+1)`, `g.next.Store(g.zero + 1)`, []string{"randflake"}},
+	{"a grant that arrives during Close makes IDs", "randflake/lease/keeper.go",
+		`if errors.Is(k.held.Load().err, ErrClosed) {`, `if false {`, []string{"randflake/lease"}},
+	{"steps back of one to two seconds are not seen", "randflake/lease/term.go",
+		`case gap.Abs() > maxClockGap:`, `case gap > maxClockGap, gap < -2*maxClockGap:`, []string{"randflake/lease"}},
+	{"a suspension during Acquire is not seen", "randflake/lease/run.go",
+		`k.newTerm(g, before, won.life)`, `k.newTerm(g, read(k.cfg.clock), won.life)`, []string{"randflake/lease"}},
+	{"a stepped clock renews", "randflake/lease/run.go",
+		`case !ok:`, `case !ok && false:`, []string{"randflake/lease"}},
+	{"a refused renewal counts as a success", "randflake/lease/run.go",
+		`k.meters.request(ctx, "renew", err)`, `k.meters.request(ctx, "renew", nil)`, []string{"randflake/lease"}},
+	{"a renewal that was not written counts as one", "randflake/lease/run.go",
+		`	case unwritten:
+		k.retry(ctx, t, err)`, `	case unwritten:
+		k.prove(t)`, []string{"randflake/lease"}},
+	{"a file is not synced", "randflake/lease/boltstore/file.go",
+		`ReadOnly:     how == read,`, `ReadOnly:     how == read, NoSync: true,`, []string{"randflake/lease/boltstore"}},
+}
+
+// tryNamed makes the changes of the table, one at a time.
+func tryNamed(ctx context.Context, root, match string) error {
+	dir, err := os.MkdirTemp("", "mutants")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	survived := 0
+	for _, c := range changes {
+		if !strings.Contains(c.name, match) {
+			continue
+		}
+		by, err := c.try(ctx, root, dir)
+		switch {
+		case err != nil:
+			return fmt.Errorf("%s: %w", c.name, err)
+		case by == "":
+			survived++
+			by = "SURVIVED"
+		}
+		fmt.Printf("%-58s %s\n", c.name, by)
+	}
+	if survived > 0 {
+		return fmt.Errorf("%d named mutants survived", survived)
+	}
+	return nil
+}
+
+// try returns the first test that fails.
+func (c change) try(ctx context.Context, root, dir string) (by string, err error) {
+	path := filepath.Join(root, c.file)
+	source, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	if n := strings.Count(string(source), c.old); n != 1 {
+		return "", fmt.Errorf("%s has %d places that read %q, want one: mend the table", c.file, n, c.old)
+	}
+	changed, overlay := filepath.Join(dir, "changed.go"), filepath.Join(dir, "overlay.json")
+	text := strings.Replace(string(source), c.old, c.with, 1)
+	if err := os.WriteFile(changed, []byte(text), 0o666); err != nil {
+		return "", err
+	}
+	data, err := json.Marshal(map[string]any{"Replace": map[string]string{path: changed}})
+	if err != nil {
+		return "", err
+	}
+	if err := os.WriteFile(overlay, data, 0o666); err != nil {
+		return "", err
+	}
+	for _, tests := range c.tests {
+		bin := binary{path: filepath.Join(dir, "tests"), dir: filepath.Join(root, tests)}
+		build := exec.CommandContext(ctx, "go", "test", "-c", "-overlay", overlay, "-o", bin.path, "./"+tests)
+		build.Dir = root
+		if out, err := build.CombinedOutput(); err != nil {
+			return "", fmt.Errorf("it cannot be built: %w\n%s", err, out)
+		}
+		failed, _, out := bin.run(ctx, []string{"(Test|Example|Fuzz).*"}, 5*slowest, "MUTANT=")
+		if err := ctx.Err(); err != nil {
+			return "", err
+		}
+		if failed {
+			_, name, _ := strings.Cut(out, "--- FAIL: ")
+			name, _, _ = strings.Cut(name, " ")
+			return "killed by " + tests + " " + name, nil
+		}
+	}
+	return "", nil
+}

@@ -1,0 +1,30 @@
+// Package version returns the version of this library with which a program was
+// built.
+package version
+
+import (
+	"runtime/debug"
+	"sync"
+)
+
+const module = "github.com/traceflake/traceflake"
+
+// Library returns the version of the root module, such as v0.1.0, and "(devel)"
+// where the build does not tell it.
+var Library = sync.OnceValue(func() string {
+	info, _ := debug.ReadBuildInfo()
+	return of(info)
+})
+
+func of(info *debug.BuildInfo) string {
+	const unknown = "(devel)"
+	if info == nil {
+		return unknown
+	}
+	for _, m := range append(info.Deps, &info.Main) {
+		if m.Path == module && m.Version != "" {
+			return m.Version
+		}
+	}
+	return unknown
+}

@@ -1,0 +1,249 @@
+package setup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/traceflake/traceflake/idgen"
+	"github.com/traceflake/traceflake/randflake"
+	"github.com/traceflake/traceflake/randflake/lease"
+	"github.com/traceflake/traceflake/randflake/lease/boltstore" // also registers bolt:PATH
+	"github.com/traceflake/traceflake/randflake/lease/driver"
+	"github.com/traceflake/traceflake/traceid"
+)
+
+// IDs is a generator with all that belongs to it. It is an
+// [sdktrace.IDGenerator] and safe for concurrent use.
+//
+// [sdktrace.IDGenerator]: https://pkg.go.dev/go.opentelemetry.io/otel/sdk/trace#IDGenerator
+type IDs struct {
+	*idgen.Generator
+	keyring *randflake.Keyring
+	keeper  *lease.Keeper // nil without leases
+	store   driver.Store  // nil without leases
+
+	shutdown    sync.Once
+	shutdownErr error
+}
+
+// FromEnv returns the generator that the environment asks for. Call its
+// [IDs.Shutdown] after that of the TracerProvider.
+//
+// It waits for the first lease, for a second at most; see the package's
+// documentation for what TRACEFLAKE_STRICT changes. IDs made without a lease are
+// random behind the clear half; that is counted, and reported to otel.Handle.
+// Errors: [ErrConfig], those of reading the secret and of opening the store. ctx
+// gives its values to the calls of the store; its end ends the wait, not the
+// generator.
+func FromEnv(ctx context.Context) (*IDs, error) {
+	c, err := Env()
+	if err != nil {
+		return nil, err
+	}
+	return c.Open(ctx)
+}
+
+// Open does what [FromEnv] does, with these settings.
+func (c Config) Open(ctx context.Context) (*IDs, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	if c.Store == "" {
+		return &IDs{Generator: idgen.New()}, nil
+	}
+	ids := new(IDs)
+	if err := c.open(ctx, ids); err != nil {
+		return nil, errors.Join(err, ids.Shutdown(context.WithoutCancel(ctx)))
+	}
+	ids.Generator = idgen.New(idgen.WithSource(ids.keeper))
+	return ids, nil
+}
+
+// open fills in what a lease needs. On an error ids has what is to be closed.
+func (c Config) open(ctx context.Context, ids *IDs) (err error) {
+	if c.SecretFile != "" {
+		if ids.keyring, err = LoadKeyring(c.SecretFile); err != nil {
+			return fmt.Errorf("setup: %s: %w", SecretFileVar, err)
+		}
+	}
+	if err := boltstore.CheckUse(c.Store, c.Nodes, ids.keyring != nil, c.TTL); err != nil {
+		return fmt.Errorf("%w: %s=%s: %w; see %s, %s and %s",
+			ErrConfig, StoreVar, c.store(), err, SecretFileVar, NodesVar, TTLVar)
+	}
+	if ids.store, err = driver.Open(ctx, c.Store, c.Nodes); err != nil {
+		ids.store = nil
+		return c.explain(err)
+	}
+	if own, ok := ids.store.(driver.CodecStore); ok && ids.keyring == nil {
+		ids.keyring = randflake.NewKeyring(own.Codec())
+	}
+	if ids.keyring == nil {
+		return fmt.Errorf("%w: %s=%s: this store has no secret of its own; "+
+			"set %s to a file made by `traceflake keygen`", ErrConfig, StoreVar, c.store(), SecretFileVar)
+	}
+	var opts []lease.Option
+	if c.TTL != 0 {
+		opts = append(opts, lease.WithTTL(c.TTL))
+	}
+	if c.MaxBlocks != 0 {
+		opts = append(opts, lease.WithMaxBlocks(c.MaxBlocks))
+	}
+	if ids.keeper, err = lease.Start(ctx, ids.store, ids.keyring.Codec(), opts...); err != nil {
+		return fmt.Errorf("setup: %w", err)
+	}
+	return c.wait(ctx, ids.keeper)
+}
+
+const (
+	// firstLease is how long a start waits for a lease.
+	firstLease = time.Second
+	// firstAnswer is how long a strict start waits for an answer of any kind:
+	// longer than a Keeper waits for a call.
+	firstAnswer = 6 * time.Second
+)
+
+// wait waits for the first lease. Why there is none, the Keeper reports; it goes
+// on trying. It is an error only to a strict start, and only if trying is in
+// vain.
+func (c Config) wait(ctx context.Context, k *lease.Keeper) error {
+	const look = 50 * time.Millisecond
+	var waited time.Duration
+	for ; ctx.Err() == nil && waited < c.patience(k.Failure()); waited += look {
+		lookCtx, cancel := context.WithTimeout(ctx, look)
+		leased := k.Ready(lookCtx) == nil
+		cancel()
+		if leased {
+			return nil
+		}
+		if answer := k.Failure(); c.Strict && permanent(answer) {
+			return c.explain(answer)
+		}
+	}
+	return nil
+}
+
+// patience is how long a start waits when the store's last answer was this one.
+func (c Config) patience(answer error) time.Duration {
+	if c.Strict && answer == nil {
+		return firstAnswer
+	}
+	return firstLease
+}
+
+// permanent tells whether waiting does not help.
+func permanent(err error) bool {
+	for _, e := range []error{
+		lease.ErrMisconfigured, lease.ErrBlockSize, lease.ErrSchemaVersion, lease.ErrInvalidRequest,
+	} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// explain says which setting an error of the store is about.
+func (c Config) explain(err error) error {
+	switch {
+	case errors.Is(err, lease.ErrBlockSize):
+		return bad(BlockSizeVar, fmt.Sprint(c.Nodes.BlockSize),
+			fmt.Errorf("%w; unset it to use the store's (%s=%s)", err, StoreVar, c.store()))
+	case errors.Is(err, lease.ErrInvalidRequest) && c.Nodes.Nodes != 0:
+		return fmt.Errorf("%w: %s=%s, %s=%s: %w",
+			ErrConfig, StoreVar, c.store(), NodesVar, c.nodes(), err)
+	case errors.Is(err, lease.ErrInvalidRequest):
+		return bad(StoreVar, c.store(), err)
+	}
+	return fmt.Errorf("setup: %s=%s: %w", StoreVar, c.store(), err)
+}
+
+// Ready returns nil if IDs are made with a lease now, and at once without
+// leases. Before the first lease it waits for it; the error wraps that of ctx,
+// and the store's last one. After that it does not wait: the error says why there
+// is no lease.
+func (ids *IDs) Ready(ctx context.Context) error {
+	if ids.keeper == nil {
+		return nil
+	}
+	if err := ids.keeper.Ready(ctx); err != nil {
+		return fmt.Errorf("setup: not ready: %w", err)
+	}
+	// An ID that is used for nothing is the one proof that is exact.
+	_, err := ids.keeper.Next()
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, randflake.ErrExhausted) && !errors.Is(err, randflake.ErrClockBehind):
+		return nil // a lease is held; its IDs of this second are used up
+	}
+	if failure := ids.keeper.Failure(); failure != nil {
+		return fmt.Errorf("setup: not ready: %w; the store says: %w", err, failure)
+	}
+	return fmt.Errorf("setup: not ready: %w", err)
+}
+
+// ReadyHandler returns a handler for a probe. It answers at once: 200 if
+// [IDs.Ready] is nil, else 503 and the reason. The reason may name the store's
+// host and the user, never a secret or a password; serve it where only operators
+// reach it.
+func (ids *IDs) ReadyHandler() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithCancel(r.Context())
+		cancel() // does not wait
+		w.Header().Set("Cache-Control", "no-store")
+		if err := ids.Ready(ctx); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		_, _ = w.Write([]byte("ready\n"))
+	})
+}
+
+// Keyring returns the secrets that IDs are made and read with: those of the
+// file, or the store's own. It is nil in zero configuration, whose secret nobody
+// has.
+func (ids *IDs) Keyring() *randflake.Keyring { return ids.keyring }
+
+// Verifier returns a verifier of IDs made under the secrets of [IDs.Keyring]. In
+// zero configuration it refuses everything except what
+// [traceid.WithPlausible] accepts.
+func (ids *IDs) Verifier(opts ...traceid.VerifierOption) *traceid.Verifier {
+	return traceid.NewVerifier(ids.keyring, opts...)
+}
+
+// Shutdown gives the leases back, closes the store and ends the metrics of IDs.
+// Call it after Shutdown of the TracerProvider, which ends spans, and of the
+// MeterProvider, which exports the last counts. IDs made after it are random, if
+// they were leased before. Shutting down again returns the same.
+func (ids *IDs) Shutdown(ctx context.Context) error {
+	ids.shutdown.Do(func() {
+		var errs []error
+		if ids.keeper != nil {
+			errs = append(errs, ids.keeper.Close(ctx))
+		}
+		if ids.store != nil {
+			errs = append(errs, ids.store.Close())
+		}
+		if ids.Generator != nil {
+			errs = append(errs, ids.Generator.Close()) // the Generator's
+		}
+		ids.shutdownErr = errors.Join(errs...)
+	})
+	return ids.shutdownErr
+}
+
+// closing is how long [IDs.Close] waits for the store.
+const closing = 5 * time.Second
+
+// Close is [IDs.Shutdown] with at most 5 s for the store. It stands in the place of
+// [idgen.Generator.Close], which knows nothing of leases and would keep them.
+func (ids *IDs) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), closing)
+	defer cancel()
+	return ids.Shutdown(ctx)
+}
