@@ -31,7 +31,7 @@ demo: engines ## two services, their traces in ClickHouse, one found by its ID; 
 
 .PHONY: screenshots
 screenshots: engines ## take the demo's screenshots in docs again; needs Chromium
-	go test ./internal/demo -count=1 -run TestBrowser -screenshots $(CURDIR)/docs
+	go test ./internal/demo -count=1 -run TestScreenshots -timeout 10m -screenshots $(CURDIR)/docs
 
 .PHONY: test
 test: engines ## every test of every module

@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	cdpbrowser "github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
@@ -31,7 +32,7 @@ import (
 	"github.com/traceflake/traceflake/traceid"
 )
 
-// go test ./internal/demo -run TestBrowser -screenshots ../../docs
+// go test ./internal/demo -run TestScreenshots -screenshots ../../docs
 var screenshots = flag.String("screenshots", "", "keep pictures of the page in this `folder`")
 
 // browser is a headless Chromium with one tab.
@@ -161,11 +162,12 @@ const width, height = 1160, 900 // of the window
 
 // picture keeps a screenshot of all of the page, if asked to, as a PNG with a
 // palette.
-func (b *browser) picture(name string) {
+func (b *browser) picture(name string, width int64) {
 	b.t.Helper()
 	if *screenshots == "" {
 		return
 	}
+	b.do(chromedp.EmulateViewport(width, height))
 	b.do(chromedp.EmulateViewport(width, value[int64](b, "document.documentElement.scrollHeight")))
 	full, err := png.Decode(bytes.NewReader(result(b, chromedp.CaptureScreenshot())))
 	if err != nil {
@@ -218,6 +220,27 @@ func reduce(full image.Image) image.Image {
 	return out
 }
 
+// TestScreenshots takes the pictures in docs, of a page with a history.
+func TestScreenshots(t *testing.T) {
+	if *screenshots == "" {
+		t.Skip("-screenshots names no folder")
+	}
+	use(t, embedded.ClickHouseForTest(t), nil)
+	demo := startDemo(t, "-history", "1000000", "-requests", "120")
+	b := openBrowser(t)
+	id := demo.find(`trace ([0-9a-f]{32}), `)
+	b.do(chromedp.Navigate(demo.page))
+	b.picture("page-list.png", width)
+	b.do(chromedp.Navigate(demo.page + "/search?service=orders&shortest=3&within=1h"))
+	b.picture("page-search.png", width)
+	b.do(chromedp.Navigate(demo.page+"/traces/"+id), chromedp.Click("//summary[contains(., 'publish order.created')]"))
+	b.picture("page-trace.png", width)
+	b.scheme("dark")
+	b.picture("page-dark.png", width)
+	b.picture("page-narrow.png", 400)
+	demo.end()
+}
+
 func TestBrowser(t *testing.T) {
 	engine := embedded.ClickHouseForTest(t)
 	b := openBrowser(t)
@@ -228,7 +251,6 @@ func TestBrowser(t *testing.T) {
 	t.Run("list", func(t *testing.T) {
 		b.t = t
 		b.do(chromedp.Navigate(demo.page))
-		b.picture("page-list.png")
 		var ids []string
 		for _, rows := range []int{20, 20, 20, 4} { // 66 requests less 2 that are not sampled
 			got := b.texts(".list tbody code")
@@ -257,8 +279,7 @@ func TestBrowser(t *testing.T) {
 		}
 		b.do(chromedp.Click("//" + row + "//a"))
 		id := b.opened(`/traces/([0-9a-f]{32})$`)
-		b.picture("page-trace.png")
-		names := b.texts(".waterfall tbody th")
+		names := b.texts(".waterfall .name")
 		if len(names) != 15 || names[0] != "POST /checkout" || names[14] != "render receipt" {
 			t.Errorf("spans %q", names)
 		}
@@ -279,7 +300,7 @@ func TestBrowser(t *testing.T) {
 				t.Errorf("bar %d of %v is out of place", i, bars)
 			}
 		}
-		if fills := value[[]string](b, "[...new Set([...document.querySelectorAll('.waterfall tr:not(.failed) rect')].map(r => getComputedStyle(r).fill))]"); len(bars) != 15 || len(fills) != 2 {
+		if fills := value[[]string](b, "[...new Set([...document.querySelectorAll('.waterfall details:not(.failed) rect')].map(r => getComputedStyle(r).fill))]"); len(bars) != 15 || len(fills) != 2 {
 			t.Errorf("%d bars in the colours %q", len(bars), fills)
 		}
 	})
@@ -297,7 +318,7 @@ func TestBrowser(t *testing.T) {
 		b.do(chromedp.Navigate(demo.page), chromedp.WaitVisible("#start"), chromedp.SetValue("#route", "GET /orders/latest"))
 		b.press("#start button", " ")
 		second := b.opened(`/traces/([0-9a-f]{32})$`)
-		if spans := b.texts(".waterfall tbody th"); len(spans) != 8 || second <= started {
+		if spans := b.texts(".waterfall .name"); len(spans) != 8 || second <= started {
 			t.Errorf("the second trace %s after %s has the spans %q", second, started, spans)
 		}
 		b.do(chromedp.Navigate(demo.page))
@@ -339,12 +360,42 @@ func TestBrowser(t *testing.T) {
 		}
 	})
 
+	t.Run("details", func(t *testing.T) {
+		b.t = t
+		checkDetails(t, b, demo.page, started)
+	})
+
+	t.Run("search", func(t *testing.T) {
+		b.t = t
+		checkSearch(t, b, demo.page)
+	})
+
+	t.Run("copy", func(t *testing.T) {
+		b.t = t
+		call(b, cdpbrowser.SetPermission, cdpbrowser.SetPermissionParams{Origin: demo.page, Setting: cdpbrowser.PermissionSettingGranted,
+			Permission: &cdpbrowser.PermissionDescriptor{Name: "clipboard-read"}})
+		b.do(chromedp.Navigate(demo.page+"/traces/"+started), chromedp.Click(".whole button.copy"))
+		b.eventually("document.getElementById('said').textContent", "Copied "+started)
+		if got := value[string](b, "navigator.clipboard.readText()"); got != started {
+			t.Errorf("the clipboard holds %q, want %s", got, started)
+		}
+	})
+
+	t.Run("narrow, by keyboard", func(t *testing.T) {
+		b.t = t
+		checkOperable(t, b, demo.page, started)
+	})
+
+	t.Run("accessible", func(t *testing.T) {
+		b.t = t
+		checkAccessible(t, b, []string{demo.page + "/nowhere", demo.page + "/search?service=nobody",
+			demo.page + "/search?service=orders", demo.page, demo.page + "/traces/" + started})
+	})
+
 	t.Run("dark and narrow", func(t *testing.T) {
 		b.t = t
-		call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}})
+		b.scheme("dark")
 		b.do(chromedp.Navigate(demo.page + "/traces/" + started))
-		b.picture("page-dark.png")
 		if ground := value[string](b, "getComputedStyle(document.body).backgroundColor"); ground != "rgb(20, 24, 29)" {
 			t.Errorf("the ground is %s in dark mode", ground)
 		}
@@ -356,7 +407,7 @@ func TestBrowser(t *testing.T) {
 			}
 		}
 		b.do(chromedp.EmulateViewport(width, height))
-		call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{})
+		b.scheme("")
 	})
 
 	t.Run("without script", func(t *testing.T) {
@@ -364,7 +415,13 @@ func TestBrowser(t *testing.T) {
 		call(b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
 		b.do(chromedp.Navigate(demo.page), chromedp.WaitVisible("noscript p"),
 			chromedp.WaitNotVisible("#start"), chromedp.SendKeys("#id", " "+strings.ToUpper(started)+"\r"))
-		b.do(chromedp.WaitVisible(".waterfall"), chromedp.WaitVisible("rect"))
+		b.do(chromedp.WaitVisible(".waterfall"), chromedp.WaitVisible("rect"), chromedp.WaitNotVisible("button.copy"))
+		b.do(chromedp.Click("summary"), chromedp.WaitVisible(".pairs"))
+		b.do(chromedp.Navigate(demo.page), chromedp.SendKeys("#service", "orders\r"), chromedp.WaitVisible(`.search input[value=orders]`))
+		if url := result(b, chromedp.Location()); !strings.Contains(url, "/search?service=orders") {
+			t.Errorf("the search leads to %s", url)
+		}
+		call(b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: false})
 	})
 
 	if log := demo.end(); !strings.Contains(log, " 0 lost") {

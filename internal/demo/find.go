@@ -25,6 +25,8 @@ type finder struct {
 	server string // what it is
 
 	since     time.Time // the end of the history
+	atStart   []costs   // measured before the page was served
+	merged    bool      // the history and what was sent before the page was served
 	measuring sync.Mutex
 }
 
@@ -65,15 +67,31 @@ type span struct {
 	Duration      uint64 // nanoseconds
 	StatusCode    string
 	StatusMessage string
+
+	TraceState, ScopeName, ScopeVersion string
+	SpanAttributes, ResourceAttributes  map[string]string
+
+	EventTimes      []time.Time         `ch:"Events.Timestamp"`
+	EventNames      []string            `ch:"Events.Name"`
+	EventAttributes []map[string]string `ch:"Events.Attributes"`
+	LinkTraceIDs    []string            `ch:"Links.TraceId"`
+	LinkSpanIDs     []string            `ch:"Links.SpanId"`
+	LinkAttributes  []map[string]string `ch:"Links.Attributes"`
 }
+
+// columns are those of span.
+const columns = `Timestamp, SpanId, ParentSpanId, SpanName, SpanKind, ServiceName, Duration, StatusCode, StatusMessage,
+	TraceState, ScopeName, ScopeVersion, SpanAttributes, ResourceAttributes,
+	Events.Timestamp, Events.Name, Events.Attributes, Links.TraceId, Links.SpanId, Links.Attributes`
 
 // found is a trace and what finding it cost.
 type found struct {
-	id      trace.TraceID
-	decoded string // the low half, for people
-	spans   []span
-	dated   bool // the ID's time is near the spans', as it is for ours
-	costs   costs
+	id       trace.TraceID
+	decoded  string // the low half, for people
+	spans    []span
+	dated    bool // the ID's time is near the spans', as it is for ours
+	costs    []costs
+	measured string // under which conditions
 }
 
 var errNoTrace = errors.New("there is no trace")
@@ -81,17 +99,20 @@ var errNoTrace = errors.New("there is no trace")
 // trace finds a trace by its ID, whoever made that.
 func (f *finder) trace(ctx context.Context, id trace.TraceID) (t found, err error) {
 	t.id, t.decoded = id, f.ids.decode(id)
-	const lookup = `SELECT Timestamp, SpanId, ParentSpanId, SpanName, SpanKind, ServiceName, Duration, StatusCode, StatusMessage
-		FROM %s WHERE TraceId = '%s' ORDER BY Timestamp`
-	t.costs, err = f.measure(ctx, "One trace by its ID", fmt.Sprintf(lookup, "%s", id))
-	if err != nil {
-		return t, err
-	}
+	const lookup = "SELECT " + columns + "\n\tFROM %s WHERE TraceId = '%s' ORDER BY Timestamp"
 	if err := f.conn.Select(ctx, &t.spans, fmt.Sprintf(lookup, "otel_traces", id)); err != nil {
 		return t, err
 	}
 	if len(t.spans) == 0 {
 		return t, fmt.Errorf("%w %s", errNoTrace, id)
+	}
+	one, err := f.measure(ctx, "One trace by its ID", fmt.Sprintf(lookup, "%s", id))
+	if err != nil {
+		return t, err
+	}
+	t.costs = append([]costs{one}, f.atStart...)
+	if t.measured, err = f.conditions(ctx); err != nil {
+		return t, err
 	}
 	began := t.spans[0].Timestamp
 	t.dated = traceid.Plausible(id, began, time.Hour, time.Minute)
@@ -151,12 +172,8 @@ func (f *finder) newest(ctx context.Context, before trace.TraceID, n int) (list 
 		if err != nil {
 			return nil, false, err
 		}
-		args := make([]any, len(query.Params))
-		for i, p := range query.Params {
-			args[i] = clickhouse.Named(p.Name, p.Value)
-		}
 		list = nil
-		if err := f.conn.Select(ctx, &list, query.SQL, args...); err != nil {
+		if err := f.conn.Select(ctx, &list, query.SQL, arguments(query)...); err != nil {
 			return nil, false, err
 		}
 		if len(list) > n {
@@ -166,4 +183,13 @@ func (f *finder) newest(ctx context.Context, before trace.TraceID, n int) (list 
 			return list, false, nil
 		}
 	}
+}
+
+// arguments are the parameters of a query for clickhouse-go.
+func arguments(query traces.Query) []any {
+	args := make([]any, len(query.Params))
+	for i, p := range query.Params {
+		args[i] = clickhouse.Named(p.Name, p.Value)
+	}
+	return args
 }

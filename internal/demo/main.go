@@ -50,7 +50,7 @@ type options struct {
 func parse(args []string) (o options, err error) {
 	flags := flag.NewFlagSet("demo", flag.ContinueOnError)
 	flags.IntVar(&o.requests, "requests", 200, "send this `number` of requests and check what was stored")
-	flags.IntVar(&o.history, "history", 2_000_000, "fill the table with this `number` of spans of the last day first")
+	flags.IntVar(&o.history, "history", 2_000_000, "fill the table with this `number` of spans of today first")
 	flags.StringVar(&o.store, "store", "", "lease nodes from `URL`: bolt:PATH, postgres://…, etcd://…, or none (default a file in the user's cache folder)")
 	flags.StringVar(&o.serve, "serve", "", "serve a page with the traces on this `address`, such as 127.0.0.1:8080, until Ctrl-C")
 	if err := flags.Parse(args); err != nil {
@@ -146,7 +146,7 @@ func run(ctx context.Context, args []string, stdout io.Writer) (err error) {
 	}
 	if o.history > 0 {
 		begun := time.Now()
-		out.phase("History", "%d spans of the last day, made by ClickHouse", o.history)
+		out.phase("History", "%d spans since midnight UTC, made by ClickHouse", o.history)
 		bar := out.progress(o.history)
 		err := find.fill(ctx, o.history, begun.Add(-time.Second), bar.add)
 		find.since = begun
@@ -155,6 +155,11 @@ func run(ctx context.Context, args []string, stdout io.Writer) (err error) {
 			return err
 		}
 		out.printf("%11sin %.1f s\n", "", time.Since(begun).Seconds())
+		if o.requests == 0 {
+			if err := find.merge(ctx); err != nil {
+				return err
+			}
+		}
 	}
 	services, err := startServices(spans, o.host)
 	if err != nil {
@@ -224,6 +229,13 @@ func demonstrate(ctx context.Context, out *screen, n int, url string, spans *pip
 	if err := find.merge(ctx); err != nil {
 		return err
 	}
+	recent, err := find.recent(ctx)
+	if err != nil {
+		return err
+	}
+	if recent.what != "" {
+		find.atStart = []costs{recent}
+	}
 	id := mostTelling(sent)
 	t, err := find.trace(ctx, id)
 	if err != nil {
@@ -235,10 +247,5 @@ func demonstrate(ctx context.Context, out *screen, n int, url string, spans *pip
 	}
 	out.phase("Find", "trace %s, %s", id, whose)
 	out.waterfall(t)
-	recent, err := find.recent(ctx)
-	if err != nil || recent.what == "" {
-		return err
-	}
-	out.costs(recent)
 	return nil
 }

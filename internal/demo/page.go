@@ -41,6 +41,7 @@ func startPage(listener net.Listener, spans *pipeline, find *finder, edge *servi
 	mux.HandleFunc("GET /{$}", p.list)
 	mux.HandleFunc("GET /traces/{id}", p.trace)
 	mux.HandleFunc("GET /open", p.open)
+	mux.HandleFunc("GET /search", p.search)
 	mux.Handle("GET /static/", http.FileServerFS(static))
 	mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {
 		p.fail(w, http.StatusNotFound, "There is no page "+r.URL.Path+" here.")
@@ -100,7 +101,12 @@ func (p *page) list(w http.ResponseWriter, r *http.Request) {
 		p.fail(w, http.StatusBadGateway, err.Error())
 		return
 	}
-	p.show(w, http.StatusOK, "list.html", newListView(traces, more, before, p.edgeFor(r), lost))
+	services, err := p.find.services(r.Context())
+	if err != nil {
+		p.fail(w, http.StatusBadGateway, err.Error())
+		return
+	}
+	p.show(w, http.StatusOK, "list.html", newListView(traces, more, before, newSearchForm(services), p.edgeFor(r), lost))
 }
 
 // trace shows one trace: to browsers as a page, to curl as text.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"go.opentelemetry.io/otel/trace"
 
@@ -65,6 +66,14 @@ func TestPage(t *testing.T) {
 		{"/open?id=" + strings.ToUpper(known) + "+", html, 303, "text/html", "/traces/" + known},
 		{"/open?id=1", html, 400, "text/html", "is no trace ID"},
 		{"/open", html, 400, "text/html", "is no trace ID"},
+		{"/search", html, 200, "text/html", `<a href="/traces/` + known + `">`},
+		{"/search?service=%3Cb%3E", html, 200, "text/html", `value="&lt;b&gt;"`},
+		{"/search?shortest=long", html, 400, "text/html", "The shortest duration &#34;long&#34; is invalid"},
+		{"/search?shortest=-1", html, 400, "text/html", "The shortest duration &#34;-1&#34; is invalid"},
+		{"/search?shortest=NaN", html, 400, "text/html", "invalid"},
+		{"/search?within=1y", html, 400, "text/html", "The period &#34;1y&#34; is invalid: choose 5m"},
+		{"/search?before=now", html, 400, "text/html", "The time before=&#34;now&#34; is invalid"},
+		{"/search?before=1950-01-01T00:00:00Z", html, 400, "text/html", "Bad Request"},
 		{"/favicon.ico", html, 404, "text/html", "no page /favicon.ico"},
 		{"/static/style.css", "", 200, "text/css", "color-scheme"},
 		{"/static/script.js", "", 200, "text/javascript", "getRandomValues"},
@@ -135,6 +144,10 @@ func TestTraceView(t *testing.T) {
 	found := sample()
 	found.spans[0].SpanName = `<script>alert("x")</script>`
 	found.spans[0].StatusMessage = `" onload="x`
+	found.spans[0].SpanAttributes = map[string]string{"<key>": "<value>"}
+	found.spans[0].EventNames, found.spans[0].EventAttributes = []string{"<event>"}, []map[string]string{{}}
+	found.spans[0].EventTimes = []time.Time{found.spans[1].Timestamp.Add(3 * time.Millisecond)}
+	found.spans[0].LinkTraceIDs, found.spans[0].LinkSpanIDs, found.spans[0].LinkAttributes = []string{`">`}, []string{"7"}, []map[string]string{nil}
 	render := func(lost error) string {
 		var out bytes.Buffer
 		if err := templates.ExecuteTemplate(&out, "trace.html", newTraceView(found, lost)); err != nil {
@@ -145,12 +158,14 @@ func TestTraceView(t *testing.T) {
 	page := render(errors.New("7 <spans> were lost"))
 	for _, want := range []string{
 		"5 spans in 10.00 ms, <strong class=\"error\">1 with an error</strong>",
-		`<tr class="failed">`, `&lt;script&gt;alert(&#34;x&#34;)&lt;/script&gt; <strong class="error">Error: &#34; onload=&#34;x</strong>`,
-		`<th scope="row" class="d2">select</th>`, // below GET / and call
+		`<details class="failed">`, `&lt;script&gt;alert(&#34;x&#34;)&lt;/script&gt; <strong class="error">Error: &#34; onload=&#34;x</strong>`,
+		`<span class="name d2">select</span>`, // below GET / and call
 		`<rect class="s1" x="30.00%" width="20.00%"`,
 		`<rect class="s0" x="90.00%" width="0.40%"`, // took no time, and is seen
 		"2026-01-02 03:04:04.998 UTC", "the first span began 2.00 ms later", "node 7",
 		`<th scope="row">granules</th>`, `<rect class="s0" width="25%"`, `<rect class="s1" width="100%"`,
+		`<caption>One trace by its ID</caption>`, `<p class="faint">Measured so.</p>`,
+		`<div><dt>&lt;key&gt;</dt><dd>&lt;value&gt;</dd></div>`, `<strong>&lt;event&gt;</strong> at 3.00 ms`, `<a href="/traces/%22%3e">`,
 		`role="alert">Not all spans are here: 7 &lt;spans&gt; were lost</p>`,
 	} {
 		if !strings.Contains(page, want) {

@@ -46,7 +46,7 @@ func startServices(spans *pipeline, host string) (*services, error) {
 			step("compute tax", 600*time.Microsecond, nil)),
 		chargeCard,
 		step("insert order", 3*time.Millisecond, db("INSERT INTO orders")),
-		step("publish order.created", time.Millisecond, produces("order.created")),
+		publish("order.created"),
 	))
 	orders.handle("GET /orders/latest", orders.does(
 		step("look up cache", 300*time.Microsecond, db("GET order")),
@@ -192,8 +192,4 @@ func (s *service) call(method, url string) work {
 
 func db(statement string) []trace.SpanStartOption {
 	return []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(attribute.String("db.query.text", statement))}
-}
-
-func produces(topic string) []trace.SpanStartOption {
-	return []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindProducer), trace.WithAttributes(attribute.String("messaging.destination.name", topic))}
 }

@@ -39,6 +39,7 @@ type listView struct {
 	Edge   string // where a browser finds it
 	Routes []string
 	Traces []listRow
+	Form   searchForm
 }
 
 type listRow struct {
@@ -50,8 +51,8 @@ type listRow struct {
 	Duration      string
 }
 
-func newListView(traces []listed, more bool, before trace.TraceID, edge string, lost error) listView {
-	v := listView{head: newHead("Traces", lost), Edge: edge}
+func newListView(traces []listed, more bool, before trace.TraceID, form searchForm, edge string, lost error) listView {
+	v := listView{head: newHead("Traces", lost), Form: form, Edge: edge}
 	if before.IsValid() {
 		v.Before = before.String()
 	}
@@ -94,8 +95,14 @@ type traceView struct {
 	Lag      string // of the first span
 	Decoded  string
 
-	Dated bool
-	Costs []costRow
+	Dated    bool
+	Costs    []costTable
+	Measured string
+}
+
+type costTable struct {
+	What string
+	Rows []costRow
 }
 
 type spanRow struct {
@@ -104,6 +111,7 @@ type spanRow struct {
 	Duration, Begins string
 	Left, Width      string // percent
 	Error            string
+	detail
 }
 
 func newTraceView(t found, lost error) traceView {
@@ -112,7 +120,10 @@ func newTraceView(t found, lost error) traceView {
 	v := traceView{
 		head: newHead(rows[0].SpanName+", trace "+t.id.String(), lost), Name: rows[0].SpanName, Total: milliseconds(total),
 		ID: t.id.String(), Made: traceid.Time(t.id), Sequence: traceid.Sequence(t.id), Decoded: t.decoded,
-		Dated: t.dated, Costs: t.costs.rows(),
+		Dated: t.dated, Measured: t.measured,
+	}
+	for _, c := range t.costs {
+		v.Costs = append(v.Costs, costTable{c.what, c.rows()})
 	}
 	if v.Dated {
 		v.Lag = "the first span began " + milliseconds(start.Sub(v.Made)) + " later"
@@ -132,7 +143,7 @@ func newTraceView(t found, lost error) traceView {
 	for _, r := range rows {
 		begins := r.Timestamp.Sub(start)
 		row := spanRow{Name: r.SpanName, Service: r.ServiceName, Colour: colours[r.ServiceName], Depth: min(r.depth, 8),
-			Duration: milliseconds(time.Duration(r.Duration)), Begins: milliseconds(begins)}
+			Duration: milliseconds(time.Duration(r.Duration)), Begins: milliseconds(begins), detail: newDetail(r.span, start)}
 		width := max(percent(time.Duration(r.Duration)), 0.4) // or it would not be seen
 		row.Width = fmt.Sprintf("%.2f", width)
 		row.Left = fmt.Sprintf("%.2f", min(percent(begins), 100-width))

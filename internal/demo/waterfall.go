@@ -49,7 +49,10 @@ func (s *screen) waterfall(t found) {
 		s.printf("The ID was made at %s; the first span began %s later. Decoded: %s.\n", made.Format("2006-01-02 15:04:05.000 MST"), milliseconds(start.Sub(made)), t.decoded)
 	}
 	s.printf("\n")
-	s.costs(t.costs)
+	for _, c := range t.costs {
+		s.costs(c)
+	}
+	s.printf("  %s\n\n", t.measured)
 }
 
 // line is a span and its place in the tree.
@@ -61,7 +64,10 @@ type line struct {
 
 func (l line) label() string { return l.branch + l.SpanName }
 
-func (s span) failed() bool { return s.StatusCode == "Error" }
+func (s span) failed() bool { return isError(s.StatusCode) }
+
+// isError reports whether a status is an error, as any version of the exporter writes it.
+func isError(status string) bool { return status == "Error" || status == "STATUS_CODE_ERROR" }
 
 // extent returns when the first span began and how long it is to the end of
 // the last.

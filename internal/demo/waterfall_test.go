@@ -20,7 +20,7 @@ func sample() found {
 	ms := time.Millisecond
 	return found{
 		id: traceid.Min(start.Add(-2 * ms)), decoded: "node 7", dated: true,
-		costs: costs{"One trace by its ID", cost{1, 500_000, 2 * ms}, cost{4, 2_000_000, 3 * ms}},
+		costs: []costs{{"One trace by its ID", cost{1, 500_000, 2 * ms}, cost{4, 2_000_000, 3 * ms}}}, measured: "Measured so.",
 		spans: []span{
 			at(6, "d", "b", "orders", "insert", "Error", 2*ms),
 			at(0, "a", "elsewhere", "edge", "GET /", "Unset", 10*ms),
@@ -49,6 +49,8 @@ The ID was made at 2026-01-02 03:04:04.998 UTC; the first span began 2.00 ms lat
   granules           1 ███                  4 █████████████
   megabytes        0.5 ███                2.0 █████████████
   milliseconds     2.0 ████████           3.0 █████████████
+
+  Measured so.
 
 `
 	if out.String() != want {

@@ -2,9 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 )
@@ -31,12 +34,35 @@ func step(name string, about time.Duration, opts []trace.SpanStartOption, parts 
 	}
 }
 
+var errIssuer = errors.New("issuer timed out")
+
+// publish returns work that sends a message. Its span tells of the message in an event and
+// links to the message before it, which has a trace of its own.
+func publish(topic string) work {
+	var last atomic.Pointer[trace.SpanContext]
+	return func(ctx context.Context, tracer trace.Tracer) error {
+		options := []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindProducer),
+			trace.WithAttributes(attribute.String("messaging.destination.name", topic))}
+		if before := last.Load(); before != nil {
+			options = append(options, trace.WithLinks(trace.Link{SpanContext: *before,
+				Attributes: []attribute.KeyValue{attribute.String("messaging.relation", "previous")}}))
+		}
+		ctx, span := tracer.Start(ctx, "publish "+topic, options...)
+		defer span.End()
+		own := span.SpanContext()
+		last.Store(&own)
+		span.AddEvent("message queued", trace.WithAttributes(attribute.Int("messaging.message.body.size", 200+rand.N(800))))
+		return sleep(ctx, 500*time.Microsecond+rand.N(time.Millisecond))
+	}
+}
+
 // chargeCard fails now and then; the request survives it.
 func chargeCard(ctx context.Context, tracer trace.Tracer) error {
 	ctx, span := tracer.Start(ctx, "charge card", trace.WithSpanKind(trace.SpanKindClient))
 	defer span.End()
 	if rand.N(20) == 0 {
-		span.SetStatus(codes.Error, "issuer timed out")
+		span.RecordError(errIssuer)
+		span.SetStatus(codes.Error, errIssuer.Error())
 	}
 	return sleep(ctx, 3*time.Millisecond+rand.N(6*time.Millisecond))
 }

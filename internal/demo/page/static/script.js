@@ -1,5 +1,38 @@
-// Lets the browser start a traced request, as the first service of the trace.
+// Copies IDs, and lets the browser start a traced request, as the first service of the trace.
 'use strict';
+
+(() => {
+  const said = document.getElementById('said');
+
+  // copy puts text on the clipboard, also where the page has no right to its modern interface
+  // because it came over plain HTTP from another host.
+  async function copy(text, shown) {
+    if (navigator.clipboard) return navigator.clipboard.writeText(text);
+    const range = document.createRange();
+    range.selectNodeContents(shown);
+    getSelection().removeAllRanges();
+    getSelection().addRange(range);
+    if (!document.execCommand('copy')) throw new Error('the browser refused');
+  }
+
+  for (const button of document.querySelectorAll('button.copy')) {
+    const label = button.firstChild;
+    let reset;
+    button.addEventListener('click', async () => {
+      try {
+        await copy(button.dataset.copy, button.previousElementSibling);
+        label.data = 'Copied';
+        said.textContent = 'Copied ' + button.dataset.copy;
+      } catch (err) {
+        label.data = 'Failed';
+        said.textContent = 'Not copied: ' + err.message;
+      }
+      clearTimeout(reset);
+      reset = setTimeout(() => { label.data = 'Copy'; said.textContent = ''; }, 2000);
+    });
+    button.hidden = false;
+  }
+})();
 
 (() => {
   const form = document.getElementById('start');
