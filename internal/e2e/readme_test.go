@@ -1,65 +1,80 @@
 package e2e
 
 import (
-	"context"
-	"fmt"
+	"bytes"
+	"net"
 	"net/http"
-	"net/http/httptest"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
-
-	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
-	"go.opentelemetry.io/otel"
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-	"go.opentelemetry.io/otel/sdk/trace/tracetest"
-
-	"github.com/traceflake/traceflake/idgen"
-	"github.com/traceflake/traceflake/propagation/xtraceid"
+	"time"
 )
 
-// quickStart is the README's, to the letter.
-func quickStart(exporter sdktrace.SpanExporter) (*sdktrace.TracerProvider, http.Handler) {
-	// README
-	provider := sdktrace.NewTracerProvider(
-		sdktrace.WithBatcher(exporter),
-		sdktrace.WithIDGenerator(idgen.New()),
-	)
-	otel.SetTracerProvider(provider)
-	otel.SetTextMapPropagator(xtraceid.New())
-
-	hello := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "hello") })
-	handler := otelhttp.NewHandler(xtraceid.ResponseHandler(hello), "hello")
-	// end
-	return provider, handler
-}
-
-func Example_quickStart() {
-	exporter := tracetest.NewInMemoryExporter()
-	provider, handler := quickStart(exporter)
-
-	w := httptest.NewRecorder()
-	handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", http.NoBody))
-	if err := provider.ForceFlush(context.Background()); err != nil {
-		fmt.Println(err)
-	}
-	fmt.Println(w.Header().Get("x-trace-id") == exporter.GetSpans()[0].SpanContext.TraceID().String())
-	// Output: true
-}
-
-func TestQuickStartIsTheReadmes(t *testing.T) {
+// TestQuickStart builds the README's program, sends it a request and ends it.
+func TestQuickStart(t *testing.T) {
 	readme, err := os.ReadFile("../../README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	self, err := os.ReadFile("readme_test.go")
+	_, program, _ := strings.Cut(string(readme), "```go\npackage main\n")
+	program, _, ok := strings.Cut("package main\n"+program, "```")
+	if lines := strings.Count(program, "\n"); !ok || lines > 30 {
+		t.Errorf("the quick start has %d lines, want at most 30:\n%s", lines, program)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, code, _ := strings.Cut(string(self), "\t// README\n")
-	code, _, _ = strings.Cut(code, "\t// end\n")
-	code = strings.TrimPrefix(strings.ReplaceAll(code, "\n\t", "\n"), "\t")
-	if code == "" || !strings.Contains(string(readme), "```go\n"+code+"```\n") {
-		t.Errorf("the README's quick start is not this:\n%s", code)
+	address := listener.Addr().String()
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	source, binary := filepath.Join(dir, "main.go"), filepath.Join(dir, "quickstart")
+	program = strings.Replace(program, "127.0.0.1:8080", address, 1)
+	if err := os.WriteFile(source, []byte(program), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, source).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+
+	var stdout bytes.Buffer
+	service := exec.CommandContext(t.Context(), binary)
+	service.Stdout = &stdout
+	if err := service.Start(); err != nil {
+		t.Fatal(err)
+	}
+	id := traceIDOf(t, "http://"+address)
+	if err := service.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := service.Wait(); err != nil {
+		t.Error(err)
+	}
+	if id == "" || !strings.Contains(stdout.String(), `"TraceID":"`+id+`"`) {
+		t.Errorf("the answer has the trace ID %q; the spans are\n%s", id, &stdout)
+	}
+}
+
+// traceIDOf returns the x-trace-id with which a service that is about to start answers.
+func traceIDOf(t *testing.T, url string) string {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err == nil {
+			_ = response.Body.Close()
+			return response.Header.Get("x-trace-id")
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
 	}
 }
