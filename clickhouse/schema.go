@@ -27,8 +27,8 @@ type Schema struct {
 	Layout   Layout
 	TTL      time.Duration // whole seconds after a span's start; 0 keeps spans for ever
 
-	// Plain is an Owned table with granules of 8192 spans and without the
-	// projection of root spans. Storing takes less CPU, and servers from
+	// Plain is an Owned table with granules of 8192 spans, in place of 1024.
+	// Storing takes less CPU, and servers from
 	// MinPlainVersion on support it, but it reads more: see docs/clickhouse.md.
 	Plain bool
 }

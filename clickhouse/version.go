@@ -4,7 +4,7 @@ import "github.com/traceflake/traceflake/clickhouse/internal/ddl"
 
 // The oldest ClickHouse for each schema, by its changelog. Tests run with 26.7.
 const (
-	MinVersion        = "26.7" // Owned: projections with a condition and with settings
+	MinVersion        = "26.7" // Owned: projections with settings of their own
 	MinPlainVersion   = "25.4" // Owned and Plain: the setting default_compression_codec
 	MinOverlayVersion = "24.3" // Overlay: the functions and the queries
 )

@@ -45,8 +45,8 @@ func collectorWithLookup(table string) ([]string, error) {
 var layouts = []layout{
 	{"collector", "the exporter's table and its lookup table", "random", collectorWithLookup, byLookup, byBloom, "the same, the bloom filter alone", true},
 	{"overlay", "the exporter's table, the window from the ID", "ours", collector, bySchema(clickhouse.Overlay), nil, "", true},
-	{"owned", "sorted by trace and time, granules of 1024, projections for search and roots", "ours", owned, bySchema(clickhouse.Owned), nil, "", true},
-	{"plain", "the same with granules of 8192, a projection for search", "ours", plain, bySchema(clickhouse.Owned), nil, "", true},
+	{"owned", "sorted by trace and time, granules of 1024, a projection for search", "ours", owned, bySchema(clickhouse.Owned), nil, "", true},
+	{"plain", "the same with granules of 8192", "ours", plain, bySchema(clickhouse.Owned), nil, "", true},
 	{"owned", "with random IDs", "random", owned, randomOwned, nil, "", false},
 	{"owned", "with UUIDv7", "UUIDv7", owned, randomOwned, nil, "", false},
 }

@@ -16,7 +16,7 @@ var palette = []color.RGBA{{0xd9, 0x5f, 0x02, 0xff}, {0x75, 0x70, 0xb3, 0xff}, {
 var series = []struct{ layout, ids, about, label string }{
 	{"collector", "random", "the exporter's table and its lookup table", "random IDs, the exporter's table"},
 	{"overlay", "ours", "the exporter's table, the window from the ID", "ours, the exporter's table"},
-	{"owned", "ours", "sorted by trace and time, granules of 1024, projections for search and roots", "ours, sorted by trace ID"},
+	{"owned", "ours", "sorted by trace and time, granules of 1024, a projection for search", "ours, sorted by trace ID"},
 }
 
 func (r results) find(spans int, layout, ids, about string) (measured, bool) {

@@ -1,6 +1,6 @@
 SELECT throwIf(toUInt32(splitByChar('.', version())[1]) * 100 + toUInt32(splitByChar('.', version())[2]) < 2607, 'traceflake: the server is too old: the table\'s projections need 26.7 or newer; set Plain, which needs 25.4, until you upgrade');
 
-SELECT throwIf(countIf(NOT (sorting_key = 'TraceId, Timestamp' AND hasAll(splitByString(', ', extract(create_table_query, 'PROJECTION search \\(SELECT ([^()]+) ORDER BY \\(?ServiceName, SpanName, Timestamp[,)]')), ['TraceId', 'SpanKind', 'Duration', 'StatusCode', 'StatusMessage']) AND hasAll(splitByString(', ', extract(create_table_query, 'PROJECTION roots \\(SELECT ([^()]+) WHERE empty\\(ParentSpanId\\) ORDER BY \\(?ServiceName, Timestamp[,)]')), ['TraceId', 'ParentSpanId', 'ServiceName', 'Timestamp', 'SpanName', 'SpanKind', 'Duration', 'StatusCode']))) > 0 OR count() > 0 AND (SELECT countIf((name, type) IN (('Timestamp', 'DateTime64(9)'), ('TraceId', 'String'), ('SpanId', 'String'), ('ParentSpanId', 'String'), ('TraceState', 'String'), ('SpanName', 'LowCardinality(String)'), ('SpanKind', 'LowCardinality(String)'), ('ServiceName', 'LowCardinality(String)'), ('ResourceAttributes', 'Map(LowCardinality(String), String)'), ('ScopeName', 'String'), ('ScopeVersion', 'String'), ('SpanAttributes', 'Map(LowCardinality(String), String)'), ('Duration', 'UInt64'), ('StatusCode', 'LowCardinality(String)'), ('StatusMessage', 'String'), ('Events.Timestamp', 'Array(DateTime64(9))'), ('Events.Name', 'Array(LowCardinality(String))'), ('Events.Attributes', 'Array(Map(LowCardinality(String), String))'), ('Links.TraceId', 'Array(String)'), ('Links.SpanId', 'Array(String)'), ('Links.TraceState', 'Array(String)'), ('Links.Attributes', 'Array(Map(LowCardinality(String), String))'))) FROM system.columns WHERE database = currentDatabase() AND table = 'otel_traces') != 22, 'traceflake: table otel_traces has another shape and was left as it is: migrate it or choose another name')
+SELECT throwIf(countIf(NOT (sorting_key = 'TraceId, Timestamp' AND hasAll(splitByString(', ', extract(create_table_query, 'PROJECTION search \\(SELECT ([^()]+) ORDER BY \\(?ServiceName, SpanName, Timestamp[,)]')), ['TraceId', 'SpanKind', 'Duration', 'StatusCode', 'StatusMessage']) AND position(create_table_query, 'SETTINGS index_granularity = 1024') > 0)) > 0 OR count() > 0 AND (SELECT countIf((name, type) IN (('Timestamp', 'DateTime64(9)'), ('TraceId', 'String'), ('SpanId', 'String'), ('ParentSpanId', 'String'), ('TraceState', 'String'), ('SpanName', 'LowCardinality(String)'), ('SpanKind', 'LowCardinality(String)'), ('ServiceName', 'LowCardinality(String)'), ('ResourceAttributes', 'Map(LowCardinality(String), String)'), ('ScopeName', 'String'), ('ScopeVersion', 'String'), ('SpanAttributes', 'Map(LowCardinality(String), String)'), ('Duration', 'UInt64'), ('StatusCode', 'LowCardinality(String)'), ('StatusMessage', 'String'), ('Events.Timestamp', 'Array(DateTime64(9))'), ('Events.Name', 'Array(LowCardinality(String))'), ('Events.Attributes', 'Array(Map(LowCardinality(String), String))'), ('Links.TraceId', 'Array(String)'), ('Links.SpanId', 'Array(String)'), ('Links.TraceState', 'Array(String)'), ('Links.Attributes', 'Array(Map(LowCardinality(String), String))'))) FROM system.columns WHERE database = currentDatabase() AND table = 'otel_traces') != 22, 'traceflake: table otel_traces has another shape and was left as it is: migrate it or choose another name')
 FROM system.tables WHERE database = currentDatabase() AND name = 'otel_traces';
 
 SELECT throwIf(count() > 0, 'traceflake: table otel_traces_trace_id_ts or otel_traces_trace_id_ts_mv is in the way of a view of that name: drop it (Schema.DropLookup) or choose another name')
@@ -79,16 +79,10 @@ CREATE TABLE IF NOT EXISTS `otel_traces` (
     INDEX idx_span_attr_key mapKeys(SpanAttributes) TYPE bloom_filter(0.01) GRANULARITY 8,
     INDEX idx_span_attr_value mapValues(SpanAttributes) TYPE bloom_filter(0.01) GRANULARITY 8,
     INDEX idx_duration Duration TYPE minmax GRANULARITY 8,
-    INDEX idx_parent_span_id ParentSpanId TYPE minmax GRANULARITY 1000,
     PROJECTION search (
         SELECT TraceId, SpanKind, Duration, StatusCode, StatusMessage
         ORDER BY ServiceName, SpanName, Timestamp
-    ) WITH SETTINGS (index_granularity = 512),
-    PROJECTION roots (
-        SELECT TraceId, ParentSpanId, ServiceName, Timestamp, SpanName, SpanKind, Duration, StatusCode
-        WHERE empty(ParentSpanId)
-        ORDER BY ServiceName, Timestamp
-    ) WITH SETTINGS (index_granularity = 256)
+    ) WITH SETTINGS (index_granularity = 512)
 ) ENGINE = MergeTree
 PARTITION BY toDate(Timestamp)
 ORDER BY (TraceId, Timestamp)

@@ -28,11 +28,11 @@ func (t Table) RowsGuard() string {
 
 // IsShaped is a condition for the table that holds the rows.
 func (t Table) IsShaped() string {
-	conditions := []string{"sorting_key = " + QuoteText(SortingKey)}
-	for _, p := range t.projections() {
-		conditions = append(conditions, p.isThere())
+	shaped := "sorting_key = " + QuoteText(SortingKey) + " AND " + t.projection().isThere()
+	if !t.Plain {
+		shaped += fmt.Sprintf(" AND position(create_table_query, 'SETTINGS index_granularity = %d') > 0", fineGranule)
 	}
-	return strings.Join(conditions, " AND ")
+	return shaped
 }
 
 // IsFront is a condition for the Distributed table over the rows.

@@ -9,7 +9,6 @@ import (
 type projection struct {
 	name     string
 	columns  []string
-	where    string // "" is all rows
 	order    []string
 	granules int // rows of a granule; 0 is the table's
 }
@@ -21,27 +20,13 @@ var search = projection{
 	order:   []string{"ServiceName", "SpanName", "Timestamp"},
 }
 
-// roots serves lists of traces. ClickHouse turns a comparison of ParentSpanId
-// with the empty string into this condition, and matches it if ParentSpanId is among the
-// columns and has a skip index, which keeps the condition from being rewritten
-// further. A projection with a condition lists the columns of its order, too.
-var roots = projection{
-	name:    "roots",
-	columns: []string{"TraceId", "ParentSpanId", "ServiceName", "Timestamp", "SpanName", "SpanKind", "Duration", "StatusCode"},
-	where:   "empty(ParentSpanId)",
-	order:   []string{"ServiceName", "Timestamp"},
-}
-
 func (p projection) sql() string {
-	var where, settings string
-	if p.where != "" {
-		where = "\n        WHERE " + p.where
-	}
+	var settings string
 	if p.granules > 0 {
 		settings = fmt.Sprintf(" WITH SETTINGS (index_granularity = %d)", p.granules)
 	}
-	return fmt.Sprintf("    PROJECTION %s (\n        SELECT %s%s\n        ORDER BY %s\n    )%s",
-		p.name, strings.Join(p.columns, ", "), where, strings.Join(p.order, ", "), settings)
+	return fmt.Sprintf("    PROJECTION %s (\n        SELECT %s\n        ORDER BY %s\n    )%s",
+		p.name, strings.Join(p.columns, ", "), strings.Join(p.order, ", "), settings)
 }
 
 // isThere is a condition on a table's row in system.tables: it has the
@@ -51,11 +36,7 @@ func (p projection) isThere() string {
 	for i, name := range p.columns {
 		names[i] = QuoteText(name)
 	}
-	var where string
-	if p.where != "" {
-		where = ` WHERE ` + strings.NewReplacer("(", `\(`, ")", `\)`).Replace(p.where)
-	}
-	pattern := `PROJECTION ` + p.name + ` \(SELECT ([^()]+)` + where + ` ORDER BY \(?` + strings.Join(p.order, ", ") + `[,)]`
+	pattern := `PROJECTION ` + p.name + ` \(SELECT ([^()]+) ORDER BY \(?` + strings.Join(p.order, ", ") + `[,)]`
 	return fmt.Sprintf("hasAll(splitByString(', ', extract(create_table_query, %s)), [%s])",
 		QuoteText(pattern), strings.Join(names, ", "))
 }
@@ -66,40 +47,37 @@ const (
 	plainGranule  = 8192
 	fineGranule   = 1024
 	searchGranule = 512
-	rootsGranule  = 256
 )
 
-// projections are those of the table.
-func (t Table) projections() []projection {
-	if t.Plain {
-		return []projection{search}
+// projection is that of the table. It has no condition: a block of which no span
+// meets it would have no such projection, and ClickHouse merges no parts whose
+// projections differ.
+func (t Table) projection() projection {
+	p := search
+	if !t.Plain {
+		p.granules = searchGranule
 	}
-	s, r := search, roots
-	s.granules, r.granules = searchGranule, rootsGranule
-	return []projection{s, r}
+	return p
 }
 
 // columns are the columns, indexes and projections of the table.
 func (t Table) columns() string {
-	granule, large, parent := fineGranule, largeBlocks, ",\n    INDEX idx_parent_span_id ParentSpanId TYPE minmax GRANULARITY 1000"
+	granule, large := fineGranule, largeBlocks
 	if t.Plain {
-		granule, large, parent = plainGranule, "", ""
+		granule, large = plainGranule, ""
 	}
 	text := strings.NewReplacer("{blooms}", fmt.Sprint(plainGranule/granule), "{large blocks}", large).Replace(columns)
-	text = strings.TrimSuffix(text, "\n") + parent
-	for _, p := range t.projections() {
-		text += ",\n" + p.sql()
-	}
-	return text + "\n"
+	return strings.TrimSuffix(text, "\n") + ",\n" + t.projection().sql() + "\n"
 }
 
 // largeBlocks keep the compression of a column whose values repeat over many
 // granules.
 const largeBlocks = " SETTINGS (min_compress_block_size = 262144, max_compress_block_size = 1048576)"
 
-// settings are those of the table. A lightweight DELETE drops the projections of
-// the parts that it changes, and the next merge rebuilds them: rebuilt at once
-// they would still contain deleted rows (ClickHouse #111791).
+// settings are those of the table. A lightweight DELETE drops the projection of
+// the parts that it changes: rebuilt at once it would still contain deleted rows
+// (ClickHouse #111791). Such parts merge only with each other until the
+// projection is materialized again.
 func (t Table) settings() string {
 	granule, blocks := fineGranule, ", min_compress_block_size = 16384"
 	if t.Plain {

@@ -18,8 +18,8 @@ import (
 )
 
 // agree compares every way to see the spans of a table with what must be in it:
-// the table by trace, its range of time, the projections for search and for
-// roots, and the views of trace times.
+// the table by trace, its range of time, the projection for search, and the
+// views of trace times.
 func (e *engine) agree(when string, s clickhouse.Schema, want []span) {
 	e.t.Helper()
 	from, to := noon.Add(-time.Hour), noon.Add(200*time.Hour)
@@ -52,9 +52,6 @@ func (e *engine) agree(when string, s clickhouse.Schema, want []span) {
 		// However small the table is, from the projections.
 		same("projection, "+service, e.column("SELECT "+listed+" FROM "+s.Table+" WHERE ServiceName = '"+service+"' SETTINGS preferred_optimize_projection_name = 'search'"),
 			list(slices.DeleteFunc(slices.Clone(want), func(s span) bool { return !is(s) })))
-		same("projected roots of "+service, e.column("SELECT "+listed+" FROM "+s.Table+" WHERE ParentSpanId = '' AND ServiceName = '"+service+
-			"' SETTINGS preferred_optimize_projection_name = 'roots'"),
-			list(slices.DeleteFunc(slices.Clone(roots), func(s span) bool { return !is(s) })))
 		same("roots of "+service, e.column("SELECT "+listed+" FROM "+s.Table+" WHERE ParentSpanId = '' AND ServiceName = '"+service+"'"),
 			list(slices.DeleteFunc(slices.Clone(roots), func(s span) bool { return !is(s) })))
 		same("count of "+service, e.column("SELECT toString(count()) FROM "+s.Table+" WHERE ServiceName = '"+service+"'"),
