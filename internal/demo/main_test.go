@@ -313,7 +313,7 @@ func TestStores(t *testing.T) {
 		{name: "none", store: func(*testing.T) string { return "none" },
 			want: []string{`IDs +from a secret of this process alone, without a store`, `Decoded: hidden`}},
 		{name: "no place for the default file", cache: noFolder,
-			want: []string{`IDs +from a secret of this process alone, for want of a store: .*the folder .* is not there`, `Decoded: hidden`}},
+			want: []string{`IDs +from a secret of this process alone, for want of a store: .*not a directory`, `Decoded: hidden`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			args := []string{"-history", "0", "-requests", "6"}

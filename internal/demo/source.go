@@ -91,7 +91,7 @@ func (s *source) open(ctx context.Context, store string) (err error) {
 	return nil
 }
 
-// file names the store that all runs of this user share.
+// file names the store that all runs of this user share, in a folder that it makes.
 func (s *source) file() (string, error) {
 	folder, err := os.UserCacheDir()
 	if err != nil { // there is no home
@@ -100,7 +100,8 @@ func (s *source) file() (string, error) {
 		}
 		s.folder = folder
 	}
-	return "bolt:" + filepath.Join(folder, "traceflake", "example.db"), nil
+	folder = filepath.Join(folder, "traceflake")
+	return "bolt:" + filepath.Join(folder, "example.db"), os.MkdirAll(folder, 0o700)
 }
 
 // findSecret returns the store's own secret, the fleet's, or a new one.
