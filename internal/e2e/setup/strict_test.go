@@ -121,7 +121,7 @@ func TestStrictPostgreSQL(t *testing.T) {
 	refused(t, fleet(t, role), lease.ErrMisconfigured, host, "permission denied", "CREATE on the schema")
 
 	exec("CREATE TABLE traceflake_leases (id int)")
-	refused(t, fleet(t, dsn), lease.ErrSchemaVersion, host, "no table of leases")
+	refused(t, fleet(t, dsn), lease.ErrSchemaVersion, host, "not a table of leases")
 	exec("DROP TABLE traceflake_leases")
 
 	ids := opens(t, fleet(t, dsn))

@@ -328,7 +328,7 @@ func TestTablesOfAnotherKind(t *testing.T) {
 		want      error
 		texts     []string
 	}{
-		{"newer", "CREATE TABLE %s (what text); COMMENT ON TABLE %[1]s IS 'traceflake leases, schema 3, in a new way'", lease.ErrSchemaVersion, []string{"schema 3", "knows 2"}},
+		{"newer", "CREATE TABLE %s (what text); COMMENT ON TABLE %[1]s IS 'traceflake leases, schema 3, in a new way'", lease.ErrSchemaVersion, []string{"schema 3", "supports 2"}},
 		{"customers", "CREATE TABLE %s (id text); COMMENT ON TABLE %[1]s IS 'our customers'", lease.ErrSchemaVersion, []string{"our customers"}},
 		{"uncommented", "CREATE TABLE %s (LIKE good INCLUDING ALL)", lease.ErrSchemaVersion, []string{"comment"}},
 		{"larger", "CREATE TABLE %s (); COMMENT ON TABLE %[1]s IS 'traceflake leases, schema 2, blocks of 16 nodes'", lease.ErrBlockSize, []string{"16 nodes, not 8"}},
