@@ -230,7 +230,8 @@ func TestContradictionDropsTheGrant(t *testing.T) {
 			if !s.Over() || b.Drops()["store_contradiction"] != 1 || b.Generation() != 1 {
 				t.Errorf("the grant was not dropped: %v, generation %d", b.Drops(), b.Generation())
 			}
-			if len(b.reports) != 1 || !strings.Contains(b.reports[0].Error(), "old copy") {
+			if len(b.reports) != 1 || !strings.Contains(b.reports[0].Error(), "old copy") ||
+				!strings.Contains(b.reports[0].Error(), "until 2026-05-04T03:02:11Z") {
 				t.Errorf("told %v", b.reports)
 			}
 			b.mustOne() // of another grant
@@ -326,8 +327,8 @@ func TestClockBehindDropsTheGrant(t *testing.T) {
 	if p := b.mustOne(); p.Node == 0 {
 		t.Error("goes on with the same block")
 	}
-	if b.Generation() != 1 {
-		t.Errorf("generation %d, want 1", b.Generation())
+	if b.Generation() != 1 || b.Drops()["clock_behind"] != 1 {
+		t.Errorf("generation %d, dropped %v, want 1", b.Generation(), b.Drops())
 	}
 }
 
