@@ -551,3 +551,66 @@ func TestNextLeavesNoneOut(t *testing.T) {
 		}
 	}
 }
+
+// The first block has borrowed all that it may, the second some of it. The third
+// is preferred as soon as the second has borrowed again.
+func TestTurns(t *testing.T) {
+	b := newBench(t, lease.WithMaxBlocks(3))
+	b.pass(0)
+	ids := make([]randflake.ID, 1<<17)
+	for range 8 {
+		_, _, _ = b.Fill(ids)
+		if b.Step(t.Context()); len(b.Terms()) == 3 {
+			break
+		}
+	}
+	for i, want := range []uint32{1, 2, 2, 2} {
+		if p := b.mustOne(); p.Node != want {
+			t.Errorf("ID %d is of node %d, want %d", i, p.Node, want)
+		}
+	}
+	if n, _, err := b.Fill(nil); n != 0 || err != nil {
+		t.Errorf("of nothing %d, %v", n, err)
+	}
+}
+
+// If its first block refuses, a Keeper goes on with the second.
+func TestGoesOnWithTheSecondBlock(t *testing.T) {
+	b, _ := twoBlocks(t)
+	b.Drop(b.Terms()[0])
+	if p := b.mustOne(); p.Node != 1 {
+		t.Errorf("made an ID of node %d, want 1", p.Node)
+	}
+}
+
+// hooked is a clock that does something once when it is read.
+type hooked struct {
+	*fakeClock
+	hook func()
+}
+
+func (c *hooked) Now() time.Time {
+	if hook := c.hook; hook != nil {
+		c.hook = nil
+		hook()
+	}
+	return c.fakeClock.Now()
+}
+
+// The grants are replaced, or the Keeper is closed, while an ID is made.
+func TestChangesWhileAnIDIsMade(t *testing.T) {
+	clock := &hooked{fakeClock: newFakeClock()}
+	b := newBench(t, lease.WithClock(clock))
+	b.clock = clock.fakeClock
+	b.pass(0)
+	b.mustOne()
+	clock.hook = func() {
+		b.Drop(b.Terms()[0])
+		b.Step(t.Context())
+	}
+	if p := b.mustOne(); p.Node != 1 {
+		t.Errorf("made an ID of node %d, want 1", p.Node)
+	}
+	clock.hook = b.Seal
+	b.wantError(lease.ErrClosed)
+}
