@@ -373,8 +373,8 @@ func TestMoreBlocksWhenBusy(t *testing.T) {
 			released++
 		}
 	}
-	if released != 2 {
-		t.Errorf("%d blocks were given back, want 2", released)
+	if released != 2 || len(b.reports) != 0 {
+		t.Errorf("%d blocks were given back, want 2; reported %v", released, b.reports)
 	}
 	b.mustOne()
 }
