@@ -40,6 +40,25 @@ func TestStartRefusesBadConfiguration(t *testing.T) {
 	}
 }
 
+// The range of the TTL is 2 s to MaxTTL, the default DefaultTTL.
+func TestTTLBounds(t *testing.T) {
+	for _, ttl := range []time.Duration{2 * time.Second, lease.MaxTTL} {
+		k := openTest(t, driver.NewMemory(), lease.WithTTL(ttl))
+		if err := k.Close(t.Context()); err != nil {
+			t.Errorf("%s: %v", ttl, err)
+		}
+	}
+	b := newBench(t, lease.WithTTL(lease.DefaultTTL))
+	k, err := lease.NewKeeper(b.store, b.codec, lease.WithClock(b.clock))
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.Step(t.Context())
+	if end := b.block(0).GrantedUntil; !end.Equal(testStart.Add(lease.DefaultTTL)) {
+		t.Errorf("by default a grant ends at %s, want %s later than %s", end, lease.DefaultTTL, testStart)
+	}
+}
+
 func TestRenewsAtHalfTheTTL(t *testing.T) {
 	b := newBench(t)
 	b.pass(4900 * time.Millisecond)
