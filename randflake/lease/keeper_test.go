@@ -40,6 +40,25 @@ func TestStartRefusesBadConfiguration(t *testing.T) {
 	}
 }
 
+// The range of the TTL is 2 s to MaxTTL, the default DefaultTTL.
+func TestTTLBounds(t *testing.T) {
+	for _, ttl := range []time.Duration{2 * time.Second, lease.MaxTTL} {
+		k := openTest(t, driver.NewMemory(), lease.WithTTL(ttl))
+		if err := k.Close(t.Context()); err != nil {
+			t.Errorf("%s: %v", ttl, err)
+		}
+	}
+	b := newBench(t, lease.WithTTL(lease.DefaultTTL))
+	k, err := lease.NewKeeper(b.store, b.codec, lease.WithClock(b.clock))
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.Step(t.Context())
+	if end := b.block(0).GrantedUntil; !end.Equal(testStart.Add(lease.DefaultTTL)) {
+		t.Errorf("by default a grant ends at %s, want %s later than %s", end, lease.DefaultTTL, testStart)
+	}
+}
+
 func TestRenewsAtHalfTheTTL(t *testing.T) {
 	b := newBench(t)
 	b.pass(4900 * time.Millisecond)
@@ -109,7 +128,7 @@ func TestReadyBeforeAnyAnswer(t *testing.T) {
 	b := newBench(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := b.Ready(ctx); !errors.Is(err, context.Canceled) {
+	if err := b.Ready(ctx); !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "store") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -230,7 +249,8 @@ func TestContradictionDropsTheGrant(t *testing.T) {
 			if !s.Over() || b.Drops()["store_contradiction"] != 1 || b.Generation() != 1 {
 				t.Errorf("the grant was not dropped: %v, generation %d", b.Drops(), b.Generation())
 			}
-			if len(b.reports) != 1 || !strings.Contains(b.reports[0].Error(), "old copy") {
+			if len(b.reports) != 1 || !strings.Contains(b.reports[0].Error(), "old copy") ||
+				!strings.Contains(b.reports[0].Error(), "until 2026-05-04T03:02:11Z") {
 				t.Errorf("told %v", b.reports)
 			}
 			b.mustOne() // of another grant
@@ -326,8 +346,8 @@ func TestClockBehindDropsTheGrant(t *testing.T) {
 	if p := b.mustOne(); p.Node == 0 {
 		t.Error("goes on with the same block")
 	}
-	if b.Generation() != 1 {
-		t.Errorf("generation %d, want 1", b.Generation())
+	if b.Generation() != 1 || b.Drops()["clock_behind"] != 1 {
+		t.Errorf("generation %d, dropped %v, want 1", b.Generation(), b.Drops())
 	}
 }
 
@@ -372,8 +392,8 @@ func TestMoreBlocksWhenBusy(t *testing.T) {
 			released++
 		}
 	}
-	if released != 2 {
-		t.Errorf("%d blocks were given back, want 2", released)
+	if released != 2 || len(b.reports) != 0 {
+		t.Errorf("%d blocks were given back, want 2; reported %v", released, b.reports)
 	}
 	b.mustOne()
 }

@@ -186,14 +186,15 @@ func (k *Keeper) acquire(ctx context.Context) {
 }
 
 // holds reports whether a new grant has seconds that an earlier term used or
-// that belong to one still in use: a copy of this process gave them back.
-// Neither grant is used any more.
+// that belong to one still held: a copy of this process gave them back. Neither
+// grant is used any more. A term that another goroutine has dropped is held
+// until the next sweep.
 func (k *Keeper) holds(g Grant) bool {
 	if g.Start.Before(k.used[g.Node]) {
 		return true
 	}
 	for _, t := range k.terms {
-		if t.node == g.Node && t.over.Load() == nil && g.Start.Before(t.grant.End) {
+		if t.node == g.Node && g.Start.Before(t.grant.End) {
 			k.drop(t, cloned, fmt.Errorf("%w: node %d was granted again before the grant's end: "+
 				"a copy of this process gave it back", ErrCloned, g.Node))
 			return true
