@@ -322,6 +322,76 @@ func TestCountersThatAreNeverUsed(t *testing.T) {
 	}
 }
 
+// readings is a clock with a counter of a million ticks a millisecond; both are moved by hand.
+type readings struct {
+	randflake.Clock
+	now   time.Time
+	count uint64
+}
+
+func (r *readings) Now() time.Time { return r.now }
+
+func (r *readings) pass(d time.Duration, ticks uint64) {
+	r.now, r.count = r.now.Add(d), r.count+ticks
+}
+
+func newReadings() (*readings, *clock) {
+	r := &readings{now: beforeNoon, count: 1e15}
+	k := newClock(randflake.SystemClock, counter{read: func() uint64 { return r.count }, slowest: 1e6, fastest: 2e6})
+	k.Clock = r
+	return r, k
+}
+
+var beforeNoon = time.Date(2026, 3, 14, 11, 59, 59, 983_250_000, time.UTC)
+
+// The counter's rate is measured over 16 ms at least, and may be the slowest or
+// the fastest one that is plausible. A millisecond begins where the clock says.
+func TestRateOfTheCounter(t *testing.T) {
+	for _, rate := range []uint64{1e6 - 1, 1e6, 2e6, 2e6 + 1} {
+		w, k := newReadings()
+		var r reading
+		k.read(&r, w.count)
+		w.pass(trust*time.Millisecond-1, trust*rate)
+		k.read(&r, w.count)
+		if k.rate.Load() != 0 || k.wrong.Load() || r.ticks != 0 {
+			t.Errorf("rate %d after less than 16 ms: %d, wrong %v", rate, k.rate.Load(), k.wrong.Load())
+		}
+		w.pass(1, 0)
+		epoch := k.epoch.Load()
+		k.read(&r, w.count)
+		plausible := rate >= 1e6 && rate <= 2e6
+		if k.wrong.Load() == plausible || (k.epoch.Load() == epoch) != plausible {
+			t.Errorf("rate %d: wrong %v, epoch %d, was %d", rate, k.wrong.Load(), k.epoch.Load(), epoch)
+		}
+		if !plausible {
+			continue
+		}
+		want := reading{ms: w.now.UnixMilli(), since: w.count - rate/4, ticks: rate,
+			at: w.now, count: w.count, origin: w.count - rate/4, first: w.now.UnixMilli()}
+		if r != want {
+			t.Errorf("rate %d: %+v, want %+v", rate, r, want)
+		}
+	}
+}
+
+// The counter may differ from the clock by half a millisecond and a 64th.
+func TestCounterAgrees(t *testing.T) {
+	for _, tt := range []struct {
+		counted uint64
+		right   bool
+	}{{33e6, true}, {33e6 + 1, false}, {31e6, true}, {31e6 - 1, false}} {
+		w, k := newReadings()
+		var r reading
+		k.read(&r, w.count)
+		w.pass(trust*time.Millisecond, trust*1e6)
+		k.read(&r, w.count)
+		w.pass(2*trust*time.Millisecond, tt.counted)
+		if k.read(&r, w.count); k.wrong.Load() == tt.right {
+			t.Errorf("%d ticks in 32 ms: wrong %v", tt.counted, k.wrong.Load())
+		}
+	}
+}
+
 // A goroutine that is stopped between reading the counter and the clock learns
 // nothing from it: the counter is not wrong, and the next ID reads the clock.
 func TestStoppedWhileReading(t *testing.T) {

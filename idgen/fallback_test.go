@@ -204,7 +204,8 @@ func TestOddSources(t *testing.T) {
 }
 
 func TestNilOptions(t *testing.T) {
-	c := newChecker(t, idgen.New(idgen.WithSource(nil), idgen.WithFallback(nil), idgen.WithClock(nil)))
+	c := newChecker(t, idgen.New(idgen.WithSource(nil), idgen.WithFallback(nil), idgen.WithClock(nil),
+		idgen.WithMeterProvider(nil)))
 	c.trace()
 	c.span()
 }

@@ -47,6 +47,10 @@ func TestTimerStopsWhenIdle(t *testing.T) {
 		if g.clock.armed.Load() {
 			t.Error("the timer runs before the first ID")
 		}
+		time.Sleep(3 * time.Hour)
+		if n := g.clock.epoch.Load(); n != idle {
+			t.Errorf("without an ID: epoch %d, want %d", n, idle)
+		}
 		for range 3 {
 			g.NewIDs(t.Context())
 			g.NewSpanID(t.Context(), trace.TraceID{})
@@ -77,6 +81,24 @@ func TestTimerRunsOnceASecond(t *testing.T) {
 		}
 		if n := g.clock.epoch.Load() - first; n < seconds-1 || n > seconds+1 {
 			t.Errorf("the timer ran %d times in %d s", n, seconds)
+		}
+	})
+}
+
+// The timer is set to the end of the second, to the millisecond.
+func TestTimerRunsAtTheEndOfTheSecond(t *testing.T) {
+	in2026(t, func(t *testing.T) {
+		g := withoutCounter(New())
+		time.Sleep(400 * time.Millisecond)
+		g.NewSpanID(t.Context(), trace.TraceID{})
+		first := g.clock.epoch.Load()
+		time.Sleep(600*time.Millisecond - time.Microsecond)
+		if g.clock.epoch.Load() != first {
+			t.Error("the timer ran before the end of the second")
+		}
+		time.Sleep(2 * time.Microsecond)
+		if g.clock.epoch.Load() == first {
+			t.Error("the timer did not run at the end of the second")
 		}
 	})
 }
@@ -118,11 +140,11 @@ func TestClose(t *testing.T) {
 		s := &seconds{private: newPrivate(randflake.SystemClock)}
 		g := withoutCounter(New(WithSource(s)))
 		use := func() {
+			span := g.NewSpanID(t.Context(), trace.TraceID{}) // first: it does not read the clock
 			id, _ := g.NewIDs(t.Context())
 			if late := time.Since(traceid.Time(id)); late < 0 || late > time.Millisecond {
 				t.Errorf("late by %v", late)
 			}
-			span := g.NewSpanID(t.Context(), id)
 			if got := int64(binary.BigEndian.Uint64(span[:]) >> 32); got != time.Now().Unix() {
 				t.Errorf("an ID of second %d, want %d", got, time.Now().Unix())
 			}
@@ -135,8 +157,8 @@ func TestClose(t *testing.T) {
 		}
 		closed := g.clock.epoch.Load()
 		for range 10 {
-			use()
 			time.Sleep(700 * time.Millisecond)
+			use()
 		}
 		if n := g.clock.epoch.Load(); n != closed {
 			t.Errorf("the timer ran %d times after Close", n-closed)
