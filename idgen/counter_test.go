@@ -158,6 +158,28 @@ func TestSecondEndsByTheCounter(t *testing.T) {
 	}
 }
 
+// Ready IDs are counted of their kind as well.
+func TestReadyIDsAreCounted(t *testing.T) {
+	w := newWorld()
+	g := w.generator(WithSource(newPrivate(uncounted{w})))
+	processor(t, g)
+	w.learn(t, g)
+	count := func() (traces, spans int64) {
+		s := g.shards.take(g.shards.pin())
+		g.counts.used(s)
+		g.shards.put(s)
+		return g.counts.traces.Load(), g.counts.spans.Load()
+	}
+	traces, spans := count()
+	for range 50 {
+		g.NewIDs(t.Context())
+		g.NewSpanID(t.Context(), trace.TraceID{})
+	}
+	if t2, s2 := count(); t2-traces != 50 || s2-spans != 100 {
+		t.Errorf("%d trace IDs and %d span IDs counted, want 50 and 100", t2-traces, s2-spans)
+	}
+}
+
 // A run ends with its millisecond, even if no clock is read in between.
 func TestRunEndsWithItsMillisecond(t *testing.T) {
 	w := newWorld()

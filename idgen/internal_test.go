@@ -1,6 +1,8 @@
 package idgen
 
 import (
+	"bytes"
+	"crypto/rand"
 	"encoding/binary"
 	"errors"
 	"math"
@@ -12,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/traceflake/traceflake/randflake"
@@ -38,6 +41,25 @@ func (c *handClock) Now() time.Time         { return time.UnixMilli(c.ms) }
 func (c *handClock) Elapsed() time.Duration { return 0 }
 
 const someMillis = 1_800_000_000_000
+
+// reports collects what goes to otel.Handle.
+type reports struct {
+	mu   sync.Mutex
+	errs []error
+}
+
+func (r *reports) Handle(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.errs = append(r.errs, err)
+}
+
+func collectReports(t *testing.T) *reports {
+	r, old := &reports{}, otel.GetErrorHandler()
+	otel.SetErrorHandler(r)
+	t.Cleanup(func() { otel.SetErrorHandler(old) })
+	return r
+}
 
 // The timer runs to the second's end while IDs are made, and never by itself.
 func TestTimerStopsWhenIdle(t *testing.T) {
@@ -243,6 +265,7 @@ func TestGeneration(t *testing.T) {
 
 // A slow check of the generation does not restore an old one.
 func TestGenerationNeverGoesBack(t *testing.T) {
+	errs := collectReports(t)
 	s := &hooked{private: newPrivate(randflake.SystemClock)}
 	g := New(WithSource(s))
 	s.generation.Store(1)
@@ -253,6 +276,19 @@ func TestGenerationNeverGoesBack(t *testing.T) {
 	g.check()
 	if got, life := g.generation.Load(), g.life.Load(); got != 2 || life != 1 {
 		t.Errorf("generation %d, want 2; %d changes, want 1", got, life)
+	}
+	if len(errs.errs) != 0 || g.counts.restores.Load() != 0 {
+		t.Errorf("%d restores, %v: want none", g.counts.restores.Load(), errs.errs)
+	}
+}
+
+// The generation at the start is no change.
+func TestFirstGeneration(t *testing.T) {
+	s := &hooked{private: newPrivate(randflake.SystemClock)}
+	s.generation.Store(7)
+	g := New(WithSource(s))
+	if g.NewIDs(t.Context()); g.life.Load() != 0 {
+		t.Errorf("%d changes", g.life.Load())
 	}
 }
 
@@ -271,10 +307,11 @@ func TestGenerationChangesDuringTheFill(t *testing.T) {
 		t.Errorf("%d fills, want 2: an ID of before the change was handed out", fills)
 	}
 	// A generation that changes with each fill leads to random IDs, not to a loop.
-	s.filled = func() { s.generation.Add(1) }
+	fills = 0
+	s.filled = func() { fills++; s.generation.Add(1) }
 	s.generation.Add(1)
-	if id := g.NewSpanID(t.Context(), trace.TraceID{}); !id.IsValid() || g.Fallbacks() != 1 {
-		t.Errorf("%v, %d fallbacks", id, g.Fallbacks())
+	if id := g.NewSpanID(t.Context(), trace.TraceID{}); !id.IsValid() || g.Fallbacks() != 1 || fills != 3 {
+		t.Errorf("%v, %d fallbacks, %d fills; want 1 and 3", id, g.Fallbacks(), fills)
 	}
 }
 
@@ -318,6 +355,62 @@ func (s *refusing) Fill(dst []randflake.ID) (int, time.Time, error) {
 		return 0, time.Time{}, randflake.ErrExhausted
 	}
 	return s.private.Fill(dst)
+}
+
+// A process that is stopped while the source makes IDs, or whose clock is stepped,
+// reads the clock again: both halves of the trace ID have the present time.
+func TestStoppedWhileFilling(t *testing.T) {
+	for _, moved := range []int64{10_000, -1000, -60_000, 0} {
+		clock := &handClock{ms: someMillis}
+		g := New(WithClock(clock), WithSource(fillFunc(func(dst []randflake.ID) (int, time.Time, error) {
+			clock.ms += moved
+			for i := range dst {
+				dst[i] = randflake.ID(i + 1)
+			}
+			return len(dst), clock.Now().Truncate(time.Second), nil
+		})))
+		id, _ := g.NewIDs(t.Context())
+		if !traceid.Time(id).Equal(clock.Now()) || g.counts.borrowed.Load() != 0 {
+			t.Errorf("moved by %d ms: an ID of %v, want %v; %d ms borrowed",
+				moved, traceid.Time(id), clock.Now(), g.counts.borrowed.Load())
+		}
+	}
+}
+
+type fillFunc func([]randflake.ID) (int, time.Time, error)
+
+func (f fillFunc) Fill(dst []randflake.ID) (int, time.Time, error) { return f(dst) }
+
+// Every ID of a batch is used, and what is not borrowed is not negative either.
+func TestBatchIsUsedUp(t *testing.T) {
+	clock := &handClock{ms: someMillis + 500}
+	fills := 0
+	g := New(WithClock(clock), WithSource(&hooked{private: newPrivate(clock), filled: func() { fills++ }}))
+	s := new(stock)
+	for range batchSize {
+		if _, _, err := g.more(s, 1, 0, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if fills != 1 || g.counts.borrowed.Load() != 0 {
+		t.Errorf("%d fills for %d IDs, %d ms borrowed; want 1, 0", fills, batchSize, g.counts.borrowed.Load())
+	}
+}
+
+// Each ID is counted once, of its kind.
+func TestUsedIDsAreCounted(t *testing.T) {
+	var c counts
+	s := new(stock)
+	for i, tt := range []struct{ taken, traces, wantTraces, wantSpans int }{
+		{0, 0, 0, 0}, {1, 0, 0, 1}, {1, 1, 1, 1}, {0, 0, 1, 1}, {2, 1, 2, 2}, {9, 3, 5, 8}, {0, 0, 5, 8},
+	} {
+		s.next += tt.taken
+		s.traces += tt.traces
+		c.used(s)
+		if traces, spans := c.traces.Load(), c.spans.Load(); traces != int64(tt.wantTraces) || spans != int64(tt.wantSpans) {
+			t.Errorf("step %d: %d traces, %d spans, want %d, %d", i, traces, spans, tt.wantTraces, tt.wantSpans)
+		}
+	}
 }
 
 // While a stock is being filled it has no other user: not another goroutine
@@ -618,6 +711,16 @@ func TestNewTraceIDAtItsLimits(t *testing.T) {
 	id, err := g.NewTraceIDAt(time.UnixMilli(traceid.EpochMillis))
 	if err != nil || [8]byte(id[:8]) != [8]byte{7: 1} {
 		t.Errorf("the first ID of all: %s, %v; want the lowest clear half that is not zero", id, err)
+	}
+}
+
+// Bits that are all zero make no ID; any others do.
+func TestRandomIDIsNotZero(t *testing.T) {
+	old := rand.Reader
+	defer func() { rand.Reader = old }()
+	rand.Reader = bytes.NewReader([]byte{15: 1})
+	if id := randomID(); id != 1 {
+		t.Errorf("%d, want 1", id)
 	}
 }
 
