@@ -529,6 +529,22 @@ func TestOrderIsNeverZero(t *testing.T) {
 	}
 }
 
+// The order is ahead of the clock by less than the hold.
+func TestOrderIsAhead(t *testing.T) {
+	o := new(order)
+	floor := floorOf(someMillis)
+	o.next.Store(floor + holdWords - 1)
+	if first, ok := o.take(someMillis, 1); !ok || first != floor+holdWords-1 {
+		t.Errorf("%d ahead, %v; want %d", first-floor, ok, holdWords-1)
+	}
+	if first, ok := o.take(someMillis, 1); ok {
+		t.Errorf("%d ahead, which is the hold", first-floor)
+	}
+	if o.follow(floor+holdWords-1, someMillis) || !o.follow(o.next.Load(), someMillis) || o.next.Load() != floor {
+		t.Errorf("%d ahead, want 0: a step of the clock is one by the hold", o.next.Load()-floor)
+	}
+}
+
 // A used-up sequence runs into the next millisecond.
 func TestOrderCarries(t *testing.T) {
 	o := new(order)
