@@ -364,7 +364,7 @@ func newReadings() (*readings, *clock) {
 	return r, k
 }
 
-var beforeNoon = time.Date(2026, 3, 14, 11, 59, 59, 983_250_000, time.UTC)
+var beforeNoon = time.Date(2026, 3, 14, 11, 59, 59, 983_750_000, time.UTC)
 
 // The counter's rate is measured over 16 ms at least, and may be the slowest or
 // the fastest one that is plausible. A millisecond begins where the clock says.
@@ -388,11 +388,45 @@ func TestRateOfTheCounter(t *testing.T) {
 		if !plausible {
 			continue
 		}
-		want := reading{ms: w.now.UnixMilli(), since: w.count - rate/4, ticks: rate,
-			at: w.now, count: w.count, origin: w.count - rate/4, first: w.now.UnixMilli()}
+		want := reading{ms: w.now.UnixMilli(), since: w.count - rate*3/4, ticks: rate,
+			at: w.now, count: w.count, origin: w.count - rate*3/4, first: w.now.UnixMilli()}
 		if r != want {
 			t.Errorf("rate %d: %+v, want %+v", rate, r, want)
 		}
+	}
+}
+
+// A stock follows the counter for 16 ms; its run ends with each, its IDs with their second.
+func TestStockFollowsTheCounter(t *testing.T) {
+	was := stock{word: 5, last: 9, made: 4, from: 90, until: 110,
+		reading: reading{ms: 100, first: 100, origin: 1000, since: 1000, ticks: 10}}
+	for _, tt := range []struct {
+		count       uint64
+		from, until int64
+		ms          int64
+		since       uint64
+		ok          bool
+	}{
+		{1000, 90, 110, 100, 1000, true},
+		{1009, 90, 110, 100, 1000, true},
+		{1010, 90, 110, 101, 1010, true},
+		{1159, 90, 116, 115, 1150, true},
+		{1159, 90, 115, 115, 1150, false},
+		{1159, 115, 116, 115, 1150, true},
+		{1159, 116, 120, 115, 1150, false},
+	} {
+		s := was
+		s.from, s.until = tt.from, tt.until
+		if ok := s.at(tt.count); ok != tt.ok || s.ms != tt.ms || s.since != tt.since {
+			t.Errorf("%+v: %v, ms %d since %d", tt, ok, s.ms, s.since)
+		}
+		if left := [3]uint64{s.word, s.last, s.made}; (left == [3]uint64{}) != (tt.ms != was.ms) {
+			t.Errorf("%+v: the run is %d", tt, left)
+		}
+	}
+	s := was
+	if s.at(1160) || s.ticks != 0 || s.ms != 100 || s.at(1160) {
+		t.Errorf("after 16 ms: %+v", s.reading)
 	}
 }
 

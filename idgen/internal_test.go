@@ -178,6 +178,7 @@ func TestClose(t *testing.T) {
 			}
 		}
 		closed := g.clock.epoch.Load()
+		time.Sleep(time.Second)
 		for range 10 {
 			time.Sleep(700 * time.Millisecond)
 			use()
@@ -540,7 +541,14 @@ func TestOrderIsAhead(t *testing.T) {
 	if first, ok := o.take(someMillis, 1); ok {
 		t.Errorf("%d ahead, which is the hold", first-floor)
 	}
-	if o.follow(floor+holdWords-1, someMillis) || !o.follow(o.next.Load(), someMillis) || o.next.Load() != floor {
+	for _, next := range []uint64{floor - 1, floor, floor + holdWords - 1} {
+		o.next.Store(next)
+		if o.follow(next, someMillis) {
+			t.Errorf("%d words ahead was taken for a step back", int64(next-floor))
+		}
+	}
+	o.next.Store(floor + holdWords)
+	if !o.follow(o.next.Load(), someMillis) || o.next.Load() != floor {
 		t.Errorf("%d ahead, want 0: a step of the clock is one by the hold", o.next.Load()-floor)
 	}
 }
@@ -644,7 +652,7 @@ func TestPrivateSourceTakesANewSecret(t *testing.T) {
 	if p.generator.Load() != first {
 		t.Error("a new secret for a small step")
 	}
-	clock.ms -= 60_000
+	clock.ms -= 1100 // three seconds before the first, counted in whole ones
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
@@ -665,6 +673,16 @@ func TestPrivateSourceTakesANewSecret(t *testing.T) {
 	clock.ms = 0
 	if n, _, err := p.Fill(ids); n != 0 || err == nil || p.generator.Load() != second {
 		t.Errorf("at 1970: %d, %v", n, err)
+	}
+}
+
+// The zero-configuration source works from Randflake's first second to its last but one.
+func TestPrivateSourceHasAllTime(t *testing.T) {
+	for _, ms := range []int64{randflake.Epoch * 1000, randflake.EndOfLife*1000 - 1001} {
+		clock := &handClock{ms: ms}
+		if n, second, err := newPrivate(clock).Fill(make([]randflake.ID, 10)); n != 10 || second.Unix() != ms/1000 {
+			t.Errorf("at %v: %d IDs of %v, %v", clock.Now().UTC(), n, second.UTC(), err)
+		}
 	}
 }
 
