@@ -398,6 +398,18 @@ func TestBatchIsUsedUp(t *testing.T) {
 	}
 }
 
+// As many IDs as are needed are enough, and none of them is counted before it is used.
+func TestFillGivesEnough(t *testing.T) {
+	s := &stock{counted: 7, traces: 7}
+	err := s.fill(fillFunc(func(dst []randflake.ID) (int, time.Time, error) {
+		dst[0], dst[1] = 1, 2
+		return 2, time.UnixMilli(someMillis), randflake.ErrExhausted
+	}), 2)
+	if err != nil || s.next != 0 || s.end != 2 || s.counted != 0 || s.traces != 0 {
+		t.Errorf("%v, [%d, %d), %d counted, %d for traces", err, s.next, s.end, s.counted, s.traces)
+	}
+}
+
 // Each ID is counted once, of its kind.
 func TestUsedIDsAreCounted(t *testing.T) {
 	var c counts
