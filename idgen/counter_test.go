@@ -158,6 +158,28 @@ func TestSecondEndsByTheCounter(t *testing.T) {
 	}
 }
 
+// Ready IDs are counted of their kind as well.
+func TestReadyIDsAreCounted(t *testing.T) {
+	w := newWorld()
+	g := w.generator(WithSource(newPrivate(uncounted{w})))
+	processor(t, g)
+	w.learn(t, g)
+	count := func() (traces, spans int64) {
+		s := g.shards.take(g.shards.pin())
+		g.counts.used(s)
+		g.shards.put(s)
+		return g.counts.traces.Load(), g.counts.spans.Load()
+	}
+	traces, spans := count()
+	for range 50 {
+		g.NewIDs(t.Context())
+		g.NewSpanID(t.Context(), trace.TraceID{})
+	}
+	if t2, s2 := count(); t2-traces != 50 || s2-spans != 100 {
+		t.Errorf("%d trace IDs and %d span IDs counted, want 50 and 100", t2-traces, s2-spans)
+	}
+}
+
 // A run ends with its millisecond, even if no clock is read in between.
 func TestRunEndsWithItsMillisecond(t *testing.T) {
 	w := newWorld()
@@ -319,6 +341,110 @@ func TestCountersThatAreNeverUsed(t *testing.T) {
 				t.Error("the counter is used")
 			}
 		})
+	}
+}
+
+// readings is a clock with a counter of a million ticks a millisecond; both are moved by hand.
+type readings struct {
+	randflake.Clock
+	now   time.Time
+	count uint64
+}
+
+func (r *readings) Now() time.Time { return r.now }
+
+func (r *readings) pass(d time.Duration, ticks uint64) {
+	r.now, r.count = r.now.Add(d), r.count+ticks
+}
+
+func newReadings() (*readings, *clock) {
+	r := &readings{now: beforeNoon, count: 1e15}
+	k := newClock(randflake.SystemClock, counter{read: func() uint64 { return r.count }, slowest: 1e6, fastest: 2e6})
+	k.Clock = r
+	return r, k
+}
+
+var beforeNoon = time.Date(2026, 3, 14, 11, 59, 59, 983_750_000, time.UTC)
+
+// The counter's rate is measured over 16 ms at least, and may be the slowest or
+// the fastest one that is plausible. A millisecond begins where the clock says.
+func TestRateOfTheCounter(t *testing.T) {
+	for _, rate := range []uint64{1e6 - 1, 1e6, 2e6, 2e6 + 1} {
+		w, k := newReadings()
+		var r reading
+		k.read(&r, w.count)
+		w.pass(trust*time.Millisecond-1, trust*rate)
+		k.read(&r, w.count)
+		if k.rate.Load() != 0 || k.wrong.Load() || r.ticks != 0 {
+			t.Errorf("rate %d after less than 16 ms: %d, wrong %v", rate, k.rate.Load(), k.wrong.Load())
+		}
+		w.pass(1, 0)
+		epoch := k.epoch.Load()
+		k.read(&r, w.count)
+		plausible := rate >= 1e6 && rate <= 2e6
+		if k.wrong.Load() == plausible || (k.epoch.Load() == epoch) != plausible {
+			t.Errorf("rate %d: wrong %v, epoch %d, was %d", rate, k.wrong.Load(), k.epoch.Load(), epoch)
+		}
+		if !plausible {
+			continue
+		}
+		want := reading{ms: w.now.UnixMilli(), since: w.count - rate*3/4, ticks: rate,
+			at: w.now, count: w.count, origin: w.count - rate*3/4, first: w.now.UnixMilli()}
+		if r != want {
+			t.Errorf("rate %d: %+v, want %+v", rate, r, want)
+		}
+	}
+}
+
+// A stock follows the counter for 16 ms; its run ends with each, its IDs with their second.
+func TestStockFollowsTheCounter(t *testing.T) {
+	was := stock{word: 5, last: 9, made: 4, from: 90, until: 110,
+		reading: reading{ms: 100, first: 100, origin: 1000, since: 1000, ticks: 10}}
+	for _, tt := range []struct {
+		count       uint64
+		from, until int64
+		ms          int64
+		since       uint64
+		ok          bool
+	}{
+		{1000, 90, 110, 100, 1000, true},
+		{1009, 90, 110, 100, 1000, true},
+		{1010, 90, 110, 101, 1010, true},
+		{1159, 90, 116, 115, 1150, true},
+		{1159, 90, 115, 115, 1150, false},
+		{1159, 115, 116, 115, 1150, true},
+		{1159, 116, 120, 115, 1150, false},
+	} {
+		s := was
+		s.from, s.until = tt.from, tt.until
+		if ok := s.at(tt.count); ok != tt.ok || s.ms != tt.ms || s.since != tt.since {
+			t.Errorf("%+v: %v, ms %d since %d", tt, ok, s.ms, s.since)
+		}
+		if left := [3]uint64{s.word, s.last, s.made}; (left == [3]uint64{}) != (tt.ms != was.ms) {
+			t.Errorf("%+v: the run is %d", tt, left)
+		}
+	}
+	s := was
+	if s.at(1160) || s.ticks != 0 || s.ms != 100 || s.at(1160) {
+		t.Errorf("after 16 ms: %+v", s.reading)
+	}
+}
+
+// The counter may differ from the clock by half a millisecond and a 64th.
+func TestCounterAgrees(t *testing.T) {
+	for _, tt := range []struct {
+		counted uint64
+		right   bool
+	}{{33e6, true}, {33e6 + 1, false}, {31e6, true}, {31e6 - 1, false}} {
+		w, k := newReadings()
+		var r reading
+		k.read(&r, w.count)
+		w.pass(trust*time.Millisecond, trust*1e6)
+		k.read(&r, w.count)
+		w.pass(2*trust*time.Millisecond, tt.counted)
+		if k.read(&r, w.count); k.wrong.Load() == tt.right {
+			t.Errorf("%d ticks in 32 ms: wrong %v", tt.counted, k.wrong.Load())
+		}
 	}
 }
 

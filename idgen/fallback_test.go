@@ -106,6 +106,8 @@ func TestClockOutOfRange(t *testing.T) {
 		}
 		if n := g.Fallbacks(); n != 200 || len(errs.all()) != 1 {
 			t.Errorf("at %v: %d fallbacks, %v", at, n, errs.all())
+		} else if err := errs.all()[0]; !errors.Is(err, randflake.ErrBeforeEpoch) && !errors.Is(err, randflake.ErrEndOfLife) {
+			t.Errorf("at %v: %v, want the source's error", at, err)
 		}
 		clock.set(noon)
 		c := newChecker(t, g)
@@ -204,7 +206,8 @@ func TestOddSources(t *testing.T) {
 }
 
 func TestNilOptions(t *testing.T) {
-	c := newChecker(t, idgen.New(idgen.WithSource(nil), idgen.WithFallback(nil), idgen.WithClock(nil)))
+	c := newChecker(t, idgen.New(idgen.WithSource(nil), idgen.WithFallback(nil), idgen.WithClock(nil),
+		idgen.WithMeterProvider(nil)))
 	c.trace()
 	c.span()
 }

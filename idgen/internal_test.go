@@ -1,6 +1,8 @@
 package idgen
 
 import (
+	"bytes"
+	"crypto/rand"
 	"encoding/binary"
 	"errors"
 	"math"
@@ -12,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/traceflake/traceflake/randflake"
@@ -39,6 +42,25 @@ func (c *handClock) Elapsed() time.Duration { return 0 }
 
 const someMillis = 1_800_000_000_000
 
+// reports collects what goes to otel.Handle.
+type reports struct {
+	mu   sync.Mutex
+	errs []error
+}
+
+func (r *reports) Handle(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.errs = append(r.errs, err)
+}
+
+func collectReports(t *testing.T) *reports {
+	r, old := &reports{}, otel.GetErrorHandler()
+	otel.SetErrorHandler(r)
+	t.Cleanup(func() { otel.SetErrorHandler(old) })
+	return r
+}
+
 // The timer runs to the second's end while IDs are made, and never by itself.
 func TestTimerStopsWhenIdle(t *testing.T) {
 	in2026(t, func(t *testing.T) {
@@ -46,6 +68,10 @@ func TestTimerStopsWhenIdle(t *testing.T) {
 		idle := g.clock.epoch.Load()
 		if g.clock.armed.Load() {
 			t.Error("the timer runs before the first ID")
+		}
+		time.Sleep(3 * time.Hour)
+		if n := g.clock.epoch.Load(); n != idle {
+			t.Errorf("without an ID: epoch %d, want %d", n, idle)
 		}
 		for range 3 {
 			g.NewIDs(t.Context())
@@ -77,6 +103,24 @@ func TestTimerRunsOnceASecond(t *testing.T) {
 		}
 		if n := g.clock.epoch.Load() - first; n < seconds-1 || n > seconds+1 {
 			t.Errorf("the timer ran %d times in %d s", n, seconds)
+		}
+	})
+}
+
+// The timer is set to the end of the second, to the millisecond.
+func TestTimerRunsAtTheEndOfTheSecond(t *testing.T) {
+	in2026(t, func(t *testing.T) {
+		g := withoutCounter(New())
+		time.Sleep(400 * time.Millisecond)
+		g.NewSpanID(t.Context(), trace.TraceID{})
+		first := g.clock.epoch.Load()
+		time.Sleep(600*time.Millisecond - time.Microsecond)
+		if g.clock.epoch.Load() != first {
+			t.Error("the timer ran before the end of the second")
+		}
+		time.Sleep(2 * time.Microsecond)
+		if g.clock.epoch.Load() == first {
+			t.Error("the timer did not run at the end of the second")
 		}
 	})
 }
@@ -118,11 +162,11 @@ func TestClose(t *testing.T) {
 		s := &seconds{private: newPrivate(randflake.SystemClock)}
 		g := withoutCounter(New(WithSource(s)))
 		use := func() {
+			span := g.NewSpanID(t.Context(), trace.TraceID{}) // first: it does not read the clock
 			id, _ := g.NewIDs(t.Context())
 			if late := time.Since(traceid.Time(id)); late < 0 || late > time.Millisecond {
 				t.Errorf("late by %v", late)
 			}
-			span := g.NewSpanID(t.Context(), id)
 			if got := int64(binary.BigEndian.Uint64(span[:]) >> 32); got != time.Now().Unix() {
 				t.Errorf("an ID of second %d, want %d", got, time.Now().Unix())
 			}
@@ -134,9 +178,10 @@ func TestClose(t *testing.T) {
 			}
 		}
 		closed := g.clock.epoch.Load()
+		time.Sleep(time.Second)
 		for range 10 {
-			use()
 			time.Sleep(700 * time.Millisecond)
+			use()
 		}
 		if n := g.clock.epoch.Load(); n != closed {
 			t.Errorf("the timer ran %d times after Close", n-closed)
@@ -221,6 +266,7 @@ func TestGeneration(t *testing.T) {
 
 // A slow check of the generation does not restore an old one.
 func TestGenerationNeverGoesBack(t *testing.T) {
+	errs := collectReports(t)
 	s := &hooked{private: newPrivate(randflake.SystemClock)}
 	g := New(WithSource(s))
 	s.generation.Store(1)
@@ -231,6 +277,19 @@ func TestGenerationNeverGoesBack(t *testing.T) {
 	g.check()
 	if got, life := g.generation.Load(), g.life.Load(); got != 2 || life != 1 {
 		t.Errorf("generation %d, want 2; %d changes, want 1", got, life)
+	}
+	if len(errs.errs) != 0 || g.counts.restores.Load() != 0 {
+		t.Errorf("%d restores, %v: want none", g.counts.restores.Load(), errs.errs)
+	}
+}
+
+// The generation at the start is no change.
+func TestFirstGeneration(t *testing.T) {
+	s := &hooked{private: newPrivate(randflake.SystemClock)}
+	s.generation.Store(7)
+	g := New(WithSource(s))
+	if g.NewIDs(t.Context()); g.life.Load() != 0 {
+		t.Errorf("%d changes", g.life.Load())
 	}
 }
 
@@ -249,10 +308,11 @@ func TestGenerationChangesDuringTheFill(t *testing.T) {
 		t.Errorf("%d fills, want 2: an ID of before the change was handed out", fills)
 	}
 	// A generation that changes with each fill leads to random IDs, not to a loop.
-	s.filled = func() { s.generation.Add(1) }
+	fills = 0
+	s.filled = func() { fills++; s.generation.Add(1) }
 	s.generation.Add(1)
-	if id := g.NewSpanID(t.Context(), trace.TraceID{}); !id.IsValid() || g.Fallbacks() != 1 {
-		t.Errorf("%v, %d fallbacks", id, g.Fallbacks())
+	if id := g.NewSpanID(t.Context(), trace.TraceID{}); !id.IsValid() || g.Fallbacks() != 1 || fills != 3 {
+		t.Errorf("%v, %d fallbacks, %d fills; want 1 and 3", id, g.Fallbacks(), fills)
 	}
 }
 
@@ -296,6 +356,74 @@ func (s *refusing) Fill(dst []randflake.ID) (int, time.Time, error) {
 		return 0, time.Time{}, randflake.ErrExhausted
 	}
 	return s.private.Fill(dst)
+}
+
+// A process that is stopped while the source makes IDs, or whose clock is stepped,
+// reads the clock again: both halves of the trace ID have the present time.
+func TestStoppedWhileFilling(t *testing.T) {
+	for _, moved := range []int64{10_000, -1000, -60_000, 0} {
+		clock := &handClock{ms: someMillis}
+		g := New(WithClock(clock), WithSource(fillFunc(func(dst []randflake.ID) (int, time.Time, error) {
+			clock.ms += moved
+			for i := range dst {
+				dst[i] = randflake.ID(i + 1)
+			}
+			return len(dst), clock.Now().Truncate(time.Second), nil
+		})))
+		id, _ := g.NewIDs(t.Context())
+		if !traceid.Time(id).Equal(clock.Now()) || g.counts.borrowed.Load() != 0 {
+			t.Errorf("moved by %d ms: an ID of %v, want %v; %d ms borrowed",
+				moved, traceid.Time(id), clock.Now(), g.counts.borrowed.Load())
+		}
+	}
+}
+
+type fillFunc func([]randflake.ID) (int, time.Time, error)
+
+func (f fillFunc) Fill(dst []randflake.ID) (int, time.Time, error) { return f(dst) }
+
+// Every ID of a batch is used, and what is not borrowed is not negative either.
+func TestBatchIsUsedUp(t *testing.T) {
+	clock := &handClock{ms: someMillis + 500}
+	fills := 0
+	g := New(WithClock(clock), WithSource(&hooked{private: newPrivate(clock), filled: func() { fills++ }}))
+	s := new(stock)
+	for range batchSize {
+		if _, _, err := g.more(s, 1, 0, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if fills != 1 || g.counts.borrowed.Load() != 0 {
+		t.Errorf("%d fills for %d IDs, %d ms borrowed; want 1, 0", fills, batchSize, g.counts.borrowed.Load())
+	}
+}
+
+// As many IDs as are needed are enough, and none of them is counted before it is used.
+func TestFillGivesEnough(t *testing.T) {
+	s := &stock{counted: 7, traces: 7}
+	err := s.fill(fillFunc(func(dst []randflake.ID) (int, time.Time, error) {
+		dst[0], dst[1] = 1, 2
+		return 2, time.UnixMilli(someMillis), randflake.ErrExhausted
+	}), 2)
+	if err != nil || s.next != 0 || s.end != 2 || s.counted != 0 || s.traces != 0 {
+		t.Errorf("%v, [%d, %d), %d counted, %d for traces", err, s.next, s.end, s.counted, s.traces)
+	}
+}
+
+// Each ID is counted once, of its kind.
+func TestUsedIDsAreCounted(t *testing.T) {
+	var c counts
+	s := new(stock)
+	for i, tt := range []struct{ taken, traces, wantTraces, wantSpans int }{
+		{0, 0, 0, 0}, {1, 0, 0, 1}, {1, 1, 1, 1}, {0, 0, 1, 1}, {2, 1, 2, 2}, {9, 3, 5, 8}, {0, 0, 5, 8},
+	} {
+		s.next += tt.taken
+		s.traces += tt.traces
+		c.used(s)
+		if traces, spans := c.traces.Load(), c.spans.Load(); traces != int64(tt.wantTraces) || spans != int64(tt.wantSpans) {
+			t.Errorf("step %d: %d traces, %d spans, want %d, %d", i, traces, spans, tt.wantTraces, tt.wantSpans)
+		}
+	}
 }
 
 // While a stock is being filled it has no other user: not another goroutine
@@ -414,6 +542,29 @@ func TestOrderIsNeverZero(t *testing.T) {
 	}
 }
 
+// The order is ahead of the clock by less than the hold.
+func TestOrderIsAhead(t *testing.T) {
+	o := new(order)
+	floor := floorOf(someMillis)
+	o.next.Store(floor + holdWords - 1)
+	if first, ok := o.take(someMillis, 1); !ok || first != floor+holdWords-1 {
+		t.Errorf("%d ahead, %v; want %d", first-floor, ok, holdWords-1)
+	}
+	if first, ok := o.take(someMillis, 1); ok {
+		t.Errorf("%d ahead, which is the hold", first-floor)
+	}
+	for _, next := range []uint64{floor - 1, floor, floor + holdWords - 1} {
+		o.next.Store(next)
+		if o.follow(next, someMillis) {
+			t.Errorf("%d words ahead was taken for a step back", int64(next-floor))
+		}
+	}
+	o.next.Store(floor + holdWords)
+	if !o.follow(o.next.Load(), someMillis) || o.next.Load() != floor {
+		t.Errorf("%d ahead, want 0: a step of the clock is one by the hold", o.next.Load()-floor)
+	}
+}
+
 // A used-up sequence runs into the next millisecond.
 func TestOrderCarries(t *testing.T) {
 	o := new(order)
@@ -513,7 +664,7 @@ func TestPrivateSourceTakesANewSecret(t *testing.T) {
 	if p.generator.Load() != first {
 		t.Error("a new secret for a small step")
 	}
-	clock.ms -= 60_000
+	clock.ms -= 1100 // three seconds before the first, counted in whole ones
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
@@ -534,6 +685,16 @@ func TestPrivateSourceTakesANewSecret(t *testing.T) {
 	clock.ms = 0
 	if n, _, err := p.Fill(ids); n != 0 || err == nil || p.generator.Load() != second {
 		t.Errorf("at 1970: %d, %v", n, err)
+	}
+}
+
+// The zero-configuration source works from Randflake's first second to its last but one.
+func TestPrivateSourceHasAllTime(t *testing.T) {
+	for _, ms := range []int64{randflake.Epoch * 1000, randflake.EndOfLife*1000 - 1001} {
+		clock := &handClock{ms: ms}
+		if n, second, err := newPrivate(clock).Fill(make([]randflake.ID, 10)); n != 10 || second.Unix() != ms/1000 {
+			t.Errorf("at %v: %d IDs of %v, %v", clock.Now().UTC(), n, second.UTC(), err)
+		}
 	}
 }
 
@@ -596,6 +757,16 @@ func TestNewTraceIDAtItsLimits(t *testing.T) {
 	id, err := g.NewTraceIDAt(time.UnixMilli(traceid.EpochMillis))
 	if err != nil || [8]byte(id[:8]) != [8]byte{7: 1} {
 		t.Errorf("the first ID of all: %s, %v; want the lowest clear half that is not zero", id, err)
+	}
+}
+
+// Bits that are all zero make no ID; any others do.
+func TestRandomIDIsNotZero(t *testing.T) {
+	old := rand.Reader
+	defer func() { rand.Reader = old }()
+	rand.Reader = bytes.NewReader([]byte{15: 1})
+	if id := randomID(); id != 1 {
+		t.Errorf("%d, want 1", id)
 	}
 }
 

@@ -1,11 +1,14 @@
 package idgen_test
 
 import (
+	"errors"
 	"runtime"
 	"testing"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
+	api "go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/metric/noop"
 	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/trace"
@@ -177,5 +180,70 @@ func TestCloseUnregistersTheMetrics(t *testing.T) {
 	}
 	if err := other.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// badMeter is a meter that refuses one instrument, or the callback, or to unregister it.
+type badMeter struct {
+	noop.Meter
+	refuses string
+}
+
+// badProvider gives a badMeter.
+type badProvider struct {
+	noop.MeterProvider
+	meter *badMeter
+}
+
+func (p badProvider) Meter(string, ...api.MeterOption) api.Meter { return p.meter }
+
+// badRegistration is one with a badMeter.
+type badRegistration struct {
+	noop.Registration
+	meter *badMeter
+}
+
+func (r badRegistration) Unregister() error { return r.meter.may("unregister") }
+
+var errMeter = errors.New("refused by a meter for a test")
+
+func (m *badMeter) may(name string) error {
+	if name == m.refuses {
+		return errMeter
+	}
+	return nil
+}
+
+func (m *badMeter) Int64ObservableCounter(name string, _ ...api.Int64ObservableCounterOption) (api.Int64ObservableCounter, error) {
+	return noop.Int64ObservableCounter{}, m.may(name)
+}
+
+func (m *badMeter) Float64ObservableGauge(name string, _ ...api.Float64ObservableGaugeOption) (api.Float64ObservableGauge, error) {
+	return noop.Float64ObservableGauge{}, m.may(name)
+}
+
+func (m *badMeter) RegisterCallback(api.Callback, ...api.Observable) (api.Registration, error) {
+	if err := m.may("callback"); err != nil {
+		return nil, err
+	}
+	return badRegistration{meter: m}, nil
+}
+
+// An error of the meter is reported, and the generator works without it.
+func TestMeterRefuses(t *testing.T) {
+	for _, what := range []string{"traceflake.id.created", "traceflake.id.fallbacks", "traceflake.id.clock_steps",
+		"traceflake.id.restores", "traceflake.id.borrowed", "callback", "unregister"} {
+		errs := collectErrors(t)
+		g := idgen.New(idgen.WithClock(newClock(noon)), idgen.WithMeterProvider(badProvider{meter: &badMeter{refuses: what}}))
+		atClose := what == "unregister"
+		if got := errs.all(); !atClose && (len(got) != 1 || !errors.Is(got[0], errMeter)) || atClose && len(got) != 0 {
+			t.Errorf("%s: reported %v", what, got)
+		}
+		if id, span := g.NewIDs(t.Context()); !id.IsValid() || !span.IsValid() {
+			t.Errorf("%s: %s, %s", what, id, span)
+		}
+		if err := g.Close(); errors.Is(err, errMeter) != atClose || (err != nil) != atClose {
+			t.Errorf("%s: Close: %v", what, err)
+		}
 	}
 }

@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/trace"
@@ -70,23 +69,15 @@ func (m *machine) begin()   { m.add(12); m.add(16); m.add(104) }
 func (m *machine) end()     { m.add(12) }
 func (m *machine) restore() { m.begin(); m.end() }
 
-// reports collects what goes to otel.Handle.
-type reports struct {
-	mu   sync.Mutex
-	errs []error
-}
-
-func (r *reports) Handle(err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.errs = append(r.errs, err)
-}
-
-func collectReports(t *testing.T) *reports {
-	r, old := &reports{}, otel.GetErrorHandler()
-	otel.SetErrorHandler(r)
-	t.Cleanup(func() { otel.SetErrorHandler(old) })
-	return r
+// The machine's generation at the start is no restore.
+func TestFirstMachine(t *testing.T) {
+	r := collectReports(t)
+	m, onMachine := newMachine(t)
+	m.restore()
+	g := New(onMachine)
+	if g.NewIDs(t.Context()); g.counts.restores.Load() != 0 || len(r.errs) != 0 {
+		t.Errorf("%d restores, %v", g.counts.restores.Load(), r.errs)
+	}
 }
 
 func idOf(b []byte) randflake.ID { return randflake.ID(binary.BigEndian.Uint64(b)) }

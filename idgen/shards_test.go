@@ -3,6 +3,7 @@
 package idgen
 
 import (
+	"runtime"
 	"testing"
 	"time"
 )
@@ -68,5 +69,43 @@ func TestRunEndsWhenItsStockIsTakenAway(t *testing.T) {
 	after, _ := g.NewIDs(t.Context())
 	if half(after) <= half(before) {
 		t.Errorf("%s after %s", after, before)
+	}
+}
+
+// A processor keeps the stock that it has; another one is pooled, and counted.
+func TestProcessorKeepsItsStock(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	var c counts
+	s := newShards(&c)
+	first, second := new(stock), &stock{next: 3}
+	s.put(first)
+	s.put(second)
+	if got := s.take(s.pin()); got != first {
+		t.Error("the processor's stock was replaced")
+	}
+	if n := c.spans.Load(); n != 3 {
+		t.Errorf("%d IDs of the other stock are counted, want 3", n)
+	}
+}
+
+// A processor that was added later has no stock.
+func TestProcessorWithoutASlot(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	s := newShards(new(counts))
+	s.slots = s.slots[:0]
+	for range 3 {
+		k, p := s.pin()
+		if k != nil {
+			t.Error("a stock from nowhere")
+		}
+		s.put(s.take(k, p))
+	}
+}
+
+func TestNewShardsLeavesTheProcessors(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(3))
+	newShards(new(counts))
+	if n := runtime.GOMAXPROCS(0); n != 3 {
+		t.Errorf("%d processors, want 3", n)
 	}
 }

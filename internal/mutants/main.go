@@ -33,7 +33,7 @@ var targets = []target{
 	{dir: "sparx64"},
 	{dir: "randflake"},
 	{dir: "randflake/lease"},
-	{dir: "randflake/lease/internal/owner", tests: []string{"randflake/lease", "randflake/lease/leasetest"}},
+	{dir: "randflake/lease/internal/owner"},
 	{dir: "randflake/lease/driver", tests: []string{
 		"randflake/lease/driver", "randflake/lease/leasetest", "randflake/lease/boltstore"}},
 	{dir: "traceid"},

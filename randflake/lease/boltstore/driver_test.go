@@ -58,3 +58,15 @@ func TestDriver(t *testing.T) {
 		t.Errorf("no path: %v", err)
 	}
 }
+
+// The least block and the least range are not taken for none.
+func TestDriverWithOneNode(t *testing.T) {
+	s, err := driver.Open(t.Context(), "bolt:"+file(t), driver.NodeRange{First: 5, Nodes: 1, BlockSize: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks, err := s.List(t.Context()) // they are reserved at first
+	if err != nil || len(blocks) != 1 || blocks[0].Node != 5 || blocks[0].Nodes != 1 {
+		t.Errorf("blocks %+v, %v; want 5+1", blocks, err)
+	}
+}

@@ -33,8 +33,10 @@ var started = time.Now()
 
 // Default names this process: the host, which in Kubernetes is the pod, the
 // process ID and the start time.
-func Default() string {
-	host, err := os.Hostname()
+func Default() string { return name(os.Hostname()) }
+
+// name is Default for what os.Hostname returned.
+func name(host string, err error) string {
 	if err != nil || host == "" {
 		host = "unknown"
 	}

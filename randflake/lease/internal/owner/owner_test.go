@@ -1,6 +1,7 @@
 package owner
 
 import (
+	"errors"
 	"os"
 	"strconv"
 	"strings"
@@ -28,5 +29,29 @@ func TestDefault(t *testing.T) {
 	}
 	if text != Default() {
 		t.Error("one process has two names")
+	}
+}
+
+// Any host gives a text that Check accepts, with as much of the host as fits.
+func TestHosts(t *testing.T) {
+	suffix := name("", nil)[len("unknown"):]
+	room := MaxLen - len(suffix)
+	for _, tt := range []struct {
+		host string
+		err  error
+		want string
+	}{
+		{"web-7", nil, "web-7"},
+		{"", nil, "unknown"},
+		{"web-7", errors.New("no name"), "unknown"},
+		{"a\x00b\nc\xffd\u200b", nil, "abcd"},
+		{strings.Repeat("a", room), nil, strings.Repeat("a", room)},
+		{strings.Repeat("a", room+1), nil, strings.Repeat("a", room)},
+		{strings.Repeat("a", room-1) + "ä", nil, strings.Repeat("a", room-1)},
+		{strings.Repeat("ä", MaxLen), nil, strings.Repeat("ä", room/2)},
+	} {
+		if got := name(tt.host, tt.err); got != tt.want+suffix || Check(got) != nil {
+			t.Errorf("%q, %v: %q, want %q; %v", tt.host, tt.err, got, tt.want+suffix, Check(got))
+		}
 	}
 }
