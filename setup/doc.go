@@ -34,7 +34,7 @@
 //
 // With TRACEFLAKE_STRICT=1 the start also waits for the store's first answer, and
 // is an error if the store refuses for a reason that waiting does not cure: a
-// missing database, role or right, a table or key that is none of ours, another
+// missing database, role or right, a foreign table or key, another
 // block size. A store that is away, or has no free block, is no error then
 // either.
 //
