@@ -11,12 +11,28 @@
  * is asked for, any is taken.
  */
 
-#ifndef LIVES define LIVES 3 /* clones among them; at most 4 */ endif ifndef
-#CLONES define CLONES 0 endif ifndef RENEWS define RENEWS 2 /* attempts a life,
-#at most 3 */ endif ifndef STRANGER_RENEWS define STRANGER_RENEWS RENEWS /* of
-#lives that are not cloned, where some are */ endif ifndef RAISES define RAISES
-#1 endif ifndef T define T 3 endif if !defined(W_MIN) || !defined(W_MAX) define
-#W_MIN 0 define W_MAX (T - 1) endif
+#ifndef LIVES
+#define LIVES 3		/* clones among them; at most 4 */
+#endif
+#ifndef CLONES
+#define CLONES 0
+#endif
+#ifndef RENEWS
+#define RENEWS 2	/* attempts a life, at most 3 */
+#endif
+#ifndef STRANGER_RENEWS
+#define STRANGER_RENEWS RENEWS	/* of lives that are not cloned, where some are */
+#endif
+#ifndef RAISES
+#define RAISES 1
+#endif
+#ifndef T
+#define T 3
+#endif
+#if !defined(W_MIN) || !defined(W_MAX)
+#define W_MIN 0
+#define W_MAX (T - 1)
+#endif
 
 /* Nonces. EMPTY is the "" that Raise leaves, and of a block never granted.
  * Nobody remembers the nonce of a Release, so one stands for them all. */
