@@ -131,11 +131,10 @@ func (f doer) Do(r *http.Request) (*http.Response, error) { return f(r) }
 
 // stub answers every request with what a server of S3 would answer.
 type stub struct {
-	status  int
-	code    string
-	header  http.Header
-	after   int64 // so many requests that are answered as of an empty bucket
-	endless bool
+	status int
+	code   string
+	header http.Header
+	after  int64 // so many requests that are answered as of an empty bucket
 
 	asked, puts atomic.Int64
 }
