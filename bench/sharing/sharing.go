@@ -79,6 +79,9 @@ func Measure(ctx context.Context, stops int) (c Costs, err error) {
 		{gens.NewIDs, func() { g.NewIDs(ctx) }},
 		{gens.NewSpanID, func() { g.NewSpanID(ctx, trace.TraceID{}) }},
 	} {
+		for begin := time.Now(); time.Since(begin) < warmUp; {
+			one.call()
+		}
 		n, err := count(g, one.call, stops)
 		if err != nil {
 			return c, fmt.Errorf("sharing: %s: %w", one.op, err)
@@ -102,7 +105,12 @@ func Measure(ctx context.Context, stops int) (c Costs, err error) {
 	return c, nil
 }
 
-const turnsOfBoth = 50
+const (
+	turnsOfBoth = 50
+	// warmUp is longer than a new generator reads the clock for each ID, which
+	// it does until it knows the rate of the counter.
+	warmUp = 50 * time.Millisecond
+)
 
 // count inspects calls that change the memory reachable from root.
 func count(root any, call func(), stops int) (Count, error) {
