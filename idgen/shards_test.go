@@ -10,11 +10,10 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Of calls that make trace IDs, few write what another processor writes: the
-// order's word, the source's, the counts, the epoch. Only one goroutine runs
-// here, so what has changed after a call was written by it. With more
-// processors each has its own run and its own batch, and the same share of its
-// calls writes: the cost of a call stays the same.
+// Few calls that make trace IDs write what other processors write: the order's word, the source's,
+// the counts, the epoch. Only one goroutine runs here, so any change after a call is its own. With
+// more processors, each has its own run and its own batch, and the same share of its calls writes:
+// the cost of a call stays the same.
 func TestSharedWritesAreFew(t *testing.T) {
 	fills := 0
 	w := newWorld()
@@ -49,20 +48,20 @@ func TestSharedWritesAreFew(t *testing.T) {
 	}
 }
 
-// A goroutine that stays on its processor gets increasing IDs, also when the
-// stock that it used before comes back with what was left of its run.
+// A goroutine that stays on its processor gets increasing IDs, even if the stock that it used
+// before returns with the rest of its run.
 func TestRunEndsWhenItsStockIsTakenAway(t *testing.T) {
 	w := newWorld()
 	g := w.generator()
 	processor(t, g)
 	w.learn(t, g)
 	w.pass(time.Millisecond)
-	for range 100 { // and so a long run is left
+	for range 100 { // so that a long run is left
 		w.late(t, g)
 	}
 	away := g.shards.take(g.shards.pin())
 	if away.last-away.word < 10 {
-		t.Fatalf("a run of %d is left: this test shows nothing", away.last-away.word)
+		t.Fatalf("only %d words are left in the run: the test is meaningless", away.last-away.word)
 	}
 	before, _ := g.NewIDs(t.Context()) // from another stock
 	other := g.shards.take(g.shards.pin())
@@ -91,7 +90,7 @@ func TestRunSurvivesReadingTheClock(t *testing.T) {
 	}
 }
 
-// A processor keeps the stock that it has; another one is pooled, and counted.
+// A processor keeps its stock; another stock is pooled, and counted.
 func TestProcessorKeepsItsStock(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	var c counts
@@ -127,7 +126,7 @@ func TestProcessorWithoutASlot(t *testing.T) {
 	for range 3 {
 		k, p := s.pin()
 		if k != nil {
-			t.Error("a stock from nowhere")
+			t.Error("a processor without a slot has a stock")
 		}
 		s.put(s.take(k, p))
 	}
