@@ -110,9 +110,10 @@ func (p *page) check(sh shape, number int) error {
 		return fmt.Errorf("%w: %s is a copy of %s", ErrEdited, pageName(number), pageName(p.Number))
 	}
 	for i, b := range p.Blocks {
-		_, err := p.nodes.Index(b.Node)
-		switch {
-		case err != nil:
+		var err error
+		switch _, outside := p.nodes.Index(b.Node); {
+		case outside != nil:
+			err = errors.New("it is not on this page")
 		case i > 0 && p.Blocks[i-1].Node >= b.Node:
 			err = errors.New("it is not in order")
 		case b.Version == 0:
