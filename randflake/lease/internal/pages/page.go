@@ -204,6 +204,12 @@ func (p *page) setMark(m mark) {
 	p.Marks = append(p.Marks, m)
 }
 
+// since returns the nonces of the writes after the first n, as far as the page
+// has them.
+func (p *page) since(n uint64) []string {
+	return p.Recent[len(p.Recent)-int(min(p.Writes-n, uint64(len(p.Recent)))):]
+}
+
 // bytes returns the page's next state as it is stored.
 func (p *page) bytes(nonce string) ([]byte, error) {
 	p.Writes++
