@@ -16,6 +16,10 @@ PUBLISH  ?=
 GOLANGCI_LINT_VERSION := v2.15.0
 GOLANGCI_LINT         := $(CURDIR)/.cache/bin/golangci-lint-$(GOLANGCI_LINT_VERSION)
 
+# MinIO, built once from a module outside of go.work: its dependencies are many.
+MINIO_VERSION := $(shell awk '$$1 == "github.com/minio/minio" || $$2 == "github.com/minio/minio" { print $$NF; exit }' internal/embedded/s3/minio/go.mod)
+MINIO         := $(CURDIR)/.cache/minio/minio-$(MINIO_VERSION)
+
 # The build tags without assembly and without linkname.
 PORTABLE := purego,nolinkname
 
@@ -36,6 +40,11 @@ screenshots: engines ## take the demo's screenshots in docs again; needs Chromiu
 .PHONY: test
 test: engines ## every test of every module
 	go test work
+	[[ -x $(MINIO) ]] || echo "not run, since it was not built: the tests of leases on MinIO; make minio"
+
+.PHONY: minio
+minio: $(MINIO) ## build MinIO, once in about 3 minutes, and run the tests that need it
+	go test -count=1 -run 'MinIO|TestServers' ./internal/embedded/s3 ./internal/stores/s3
 
 .PHONY: bench-clickhouse
 bench-clickhouse: engines ## granules and bytes read in ClickHouse, by layout and kind of ID; ARGS="-spans 1" for a short run
@@ -183,6 +192,10 @@ engines: ## fetch ClickHouse and PostgreSQL into .cache, once
 $(GOLANGCI_LINT):
 	GOBIN=$(@D) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
 	mv $(@D)/golangci-lint $@
+
+$(MINIO): internal/embedded/s3/minio/main.go internal/embedded/s3/minio/go.mod
+	cd internal/embedded/s3/minio
+	GOWORK=off go build -trimpath -o $@ .
 
 # A recipe is one shell script.
 .ONESHELL:
