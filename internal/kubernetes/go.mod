@@ -85,3 +85,7 @@ replace (
 	github.com/traceflake/traceflake/randflake/lease/leasetest => ../../randflake/lease/leasetest
 	github.com/traceflake/traceflake/randflake/lease/pgstore => ../../randflake/lease/pgstore
 )
+
+replace github.com/traceflake/traceflake/internal/embedded/s3 => ../embedded/s3
+
+replace github.com/traceflake/traceflake/randflake/lease/s3store => ../../randflake/lease/s3store
