@@ -35,7 +35,7 @@ PURE: STD -context -database/... -net/... -os/... -syscall/... -log/syslog -plug
 ROOT:   ~/sparx64 ~/randflake ~/randflake/lease ~/randflake/lease/driver
         ~/randflake/lease/boltstore ~/idgen ~/traceid
         ~/propagation/xtraceid ~/clickhouse ~/clickhouse/migrate ~/postgres ~/setup
-STORES: ~/randflake/lease/pgstore ~/randflake/lease/etcdstore
+STORES: ~/randflake/lease/pgstore ~/randflake/lease/etcdstore ~/randflake/lease/k8sstore
 METRIC: @/otel @/otel/attribute @/otel/metric @/otel/metric/...
 
 # Blocks and keys: no time, no IDs.
@@ -95,6 +95,8 @@ internal/release/...:  STD OTHERS ROOT STORES ~/propagation/xtraceid/xtraceidgrp
                        ~/randflake/lease/leasetest ~/internal/embedded/...
 internal/stores/...:   STD OTHERS ROOT STORES ~/randflake/lease/leasetest ~/internal/stores/...
                        ~/internal/embedded/...
+internal/kubernetes/...: STD OTHERS ROOT STORES ~/randflake/lease/leasetest ~/internal/kubernetes/...
+                       ~/internal/embedded/etcd ~/internal/stores/faults
 cmd/...:               STD OTHERS ROOT STORES ~/cmd/... ~/internal/vmclock
 bench/...:             STD OTHERS ROOT ~/internal/embedded/... ~/bench/...
 examples/otelhttp:     STD OTHERS ROOT STORES
@@ -118,6 +120,7 @@ var planted = map[string]string{
 	"randflake/lease/boltstore": "@/otel ~/idgen github.com/jackc/pgx/v5 ~/randflake/lease/pgstore",
 	"randflake/lease/pgstore":   "@/otel ~/idgen go.etcd.io/bbolt github.com/lib/pq ~/randflake/lease/leasetest ~/internal/embedded",
 	"randflake/lease/etcdstore": "@/otel ~/idgen go.etcd.io/etcd/server/v3/embed ~/randflake/lease/leasetest",
+	"randflake/lease/k8sstore":  "@/otel ~/idgen k8s.io/client-go/rest ~/randflake/lease/pgstore ~/internal/kubernetes",
 	"randflake/lease/leasetest": "~/idgen ~/randflake/lease/pgstore github.com/jackc/pgx/v5 ~/internal/embedded",
 	"idgen":                     "net/http os ~/sparx64 ~/randflake/lease ~/propagation/xtraceid @/otel/sdk/metric @/otel/baggage",
 	"traceid":                   "context net/http os ~/idgen ~/sparx64 @/otel/sdk/trace @/otel",
