@@ -37,6 +37,7 @@ type Server struct {
 	etcd        *etcd.Cluster
 	address     string // host:port
 	ca          authority
+	transport   *http.Transport // trusts ca
 
 	mu    sync.Mutex
 	cmd   *exec.Cmd // nil when it is not running
@@ -142,6 +143,9 @@ func start(ctx context.Context, binary string) (_ *Server, err error) {
 	if s.ca, err = newAuthority(); err != nil {
 		return nil, err
 	}
+	pool := x509.NewCertPool()
+	pool.AddCert(s.ca.cert)
+	s.transport = &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, MaxIdleConnsPerHost: 64}
 	if err := s.files(); err != nil {
 		return nil, err
 	}
@@ -277,6 +281,9 @@ func (s *Server) Wait(ctx context.Context) error {
 // Close ends the server and removes its data.
 func (s *Server) Close() error {
 	err := s.Kill()
+	if s.transport != nil {
+		s.transport.CloseIdleConnections()
+	}
 	if s.etcd != nil {
 		err = errors.Join(err, s.etcd.Close())
 	}
@@ -342,11 +349,10 @@ func (s *Server) Do(ctx context.Context, method, path, contentType string, body 
 	if err != nil {
 		return nil, err
 	}
-	r.Header.Set("Authorization", "Bearer "+s.Token(Admin))
 	if contentType != "" {
 		r.Header.Set("Content-Type", contentType)
 	}
-	answer, err := s.Client().Do(r)
+	answer, err := s.Client(Admin).Do(r)
 	if err != nil {
 		return nil, err
 	}
@@ -358,11 +364,19 @@ func (s *Server) Do(ctx context.Context, method, path, contentType string, body 
 	return data, err
 }
 
-// Client returns a client that trusts the server's certificate.
-func (s *Server) Client() *http.Client {
-	pool := x509.NewCertPool()
-	pool.AddCert(s.ca.cert)
-	return &http.Client{Transport: &http.Transport{
-		TLSClientConfig: &tls.Config{RootCAs: pool}, DisableKeepAlives: true,
-	}}
+// Client returns a client that authenticates as a user, Admin or Limited.
+func (s *Server) Client(user string) *http.Client {
+	return &http.Client{Transport: authorized{s.transport, "Bearer " + s.Token(user)}}
+}
+
+// authorized adds a token to each request.
+type authorized struct {
+	http.RoundTripper
+	header string
+}
+
+func (a authorized) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", a.header)
+	return a.RoundTripper.RoundTrip(r)
 }
