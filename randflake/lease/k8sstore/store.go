@@ -78,7 +78,9 @@ func New(client *http.Client, server, namespace string, opts ...Option) (*Store,
 	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
 		return nil, fmt.Errorf("k8sstore: %w: the server is no URL, want https://host:port", lease.ErrInvalidRequest)
 	}
-	c := connection{client: client, server: strings.TrimRight(server, "/")}
+	own := *client
+	own.CheckRedirect = noRedirect
+	c := connection{client: &own, server: strings.TrimRight(server, "/")}
 	return newStore(func(context.Context, bool) (connection, error) { return c, nil }, namespace, opts...)
 }
 

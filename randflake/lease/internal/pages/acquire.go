@@ -74,7 +74,7 @@ func (s *Store) acquire(ctx context.Context, sh shape, r lease.Request) (lease.G
 			}
 			p.setMark(mark{Nonce: r.Holder, Step: step + 1, To: to, Until: markUntil(p.now, r)})
 		}
-		switch err := s.write(ctx, p); {
+		switch err := s.write(ctx, p, r.Holder); {
 		case err == nil && free:
 			return b.Grant(), nil
 		case err == nil:

@@ -83,7 +83,7 @@ func (s *Store) raisePage(ctx context.Context, sh shape, number int, until time.
 				p.put(b.Raise(until))
 			}
 		}
-		if err := s.write(ctx, p); !errors.Is(err, ErrChanged) {
+		if err := s.write(ctx, p, ""); !errors.Is(err, ErrChanged) {
 			return err
 		}
 		if err := pause(ctx, try); err != nil {

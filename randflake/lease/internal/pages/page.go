@@ -2,6 +2,7 @@ package pages
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -36,6 +37,8 @@ type page struct {
 	// Writes counts the writes of the page, so that its bytes never recur: on
 	// some servers the version is a hash of them.
 	Writes uint64 `json:"writes"`
+	// Recent has the nonces of the last writes, "" for a raise.
+	Recent []string `json:"recent"`
 	// Releases counts the releases on the page. While it stays the same, no end
 	// was moved back: a block that was not free at a time is not free at it now.
 	Releases uint64  `json:"releases"`
@@ -80,22 +83,20 @@ const (
 	maxMarks = 64
 )
 
+// maxRecent is more writes than others make before a client whose write was
+// refused reads the page.
+const maxRecent = 16
+
 func pageName(number int) string { return fmt.Sprintf("page-%04d", number) }
 
-// newPage returns a page without blocks.
-func newPage(sh shape, number int) *page {
-	return &page{header: sh.header(), Number: number, nodes: sh.blocks(number)}
-}
-
-// parse reads a page.
+// parse reads a page. One that was never written has no blocks.
 func parse(sh shape, number int, o Object) (*page, error) {
-	p := newPage(sh, number)
-	if o.Version != "" {
-		if err := open(pageName(number), o.Data, p); err != nil {
-			return nil, err
-		}
+	p := &page{version: o.Version, now: o.Time, nodes: sh.blocks(number)}
+	if o.Version == "" {
+		p.header, p.Number = sh.header(), number
+	} else if err := open(pageName(number), o.Data, p); err != nil {
+		return nil, err
 	}
-	p.version, p.now = o.Version, o.Time
 	return p, p.check(sh, number)
 }
 
@@ -123,6 +124,11 @@ func (p *page) check(sh shape, number int) error {
 		}
 		if err != nil {
 			return fmt.Errorf("%w: %s: the block of node %d: %w", ErrEdited, pageName(number), b.Node, err)
+		}
+	}
+	for _, m := range p.Marks {
+		if last := sh.page(randflake.MaxNode); m.To < 0 || m.To > last {
+			return fmt.Errorf("%w: %s has a mark to page %d, and the last one is %d", ErrEdited, pageName(number), m.To, last)
 		}
 	}
 	return nil
@@ -154,7 +160,7 @@ func (p *page) put(b driver.Block) {
 }
 
 func (p *page) find(node uint32) (i int, found bool) {
-	return slices.BinarySearchFunc(p.Blocks, node, func(b block, node uint32) int { return int(b.Node) - int(node) })
+	return slices.BinarySearchFunc(p.Blocks, node, func(b block, node uint32) int { return cmp.Compare(b.Node, node) })
 }
 
 // held returns the block of a holder.
@@ -198,8 +204,10 @@ func (p *page) setMark(m mark) {
 }
 
 // bytes returns the page's next state as it is stored.
-func (p *page) bytes() ([]byte, error) {
+func (p *page) bytes(nonce string) ([]byte, error) {
 	p.Writes++
+	p.Recent = append(p.Recent, nonce)
+	p.Recent = p.Recent[max(0, len(p.Recent)-maxRecent):]
 	p.Marks = slices.DeleteFunc(p.Marks, func(m mark) bool { return m.Until.Before(p.now) })
 	p.Marks = p.Marks[max(0, len(p.Marks)-maxMarks):] // the oldest are first
 	return seal(p)

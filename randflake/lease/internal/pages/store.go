@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -90,11 +91,10 @@ func (s *Store) Get(ctx context.Context, g lease.Grant) (lease.Grant, error) {
 
 // change applies a rule to the block of g.
 //
-// If a write was refused and then the block has next as its holder, something
-// between here and the server repeated the write: the first one was written. Or
-// a copy of this process wrote it, with the same nonce. Of two copies at most
-// one may be told yes, and this one cannot know which it is. So the error is
-// not definite.
+// If a write was refused, and then the page has its nonce, something between
+// here and the server repeated the write: the first one was made. Or a copy of
+// this process made it, with the same nonce. Of two copies at most one may be
+// told yes, and this one cannot know which it is. So the error is not definite.
 func (s *Store) change(ctx context.Context, g lease.Grant, next string, rule func(*page, driver.Block) (driver.Block, error)) (driver.Block, error) {
 	for try := 0; ; try++ {
 		p, err := s.pageOf(ctx, g)
@@ -102,15 +102,15 @@ func (s *Store) change(ctx context.Context, g lease.Grant, next string, rule fun
 			return driver.Block{}, err
 		}
 		before := p.get(g.Node)
-		if try > 0 && before.Holder == next {
-			return driver.Block{}, fmt.Errorf("%w, to what this call proposed: it was repeated, or a copy of this process made it, too", ErrChanged)
+		if try > 0 && (before.Holder == next || slices.Contains(p.Recent, next)) {
+			return driver.Block{}, errRepeated
 		}
 		after, err := rule(p, before)
 		if err != nil {
 			return driver.Block{}, err
 		}
 		p.put(after)
-		if err := s.write(ctx, p); !errors.Is(err, ErrChanged) {
+		if err := s.write(ctx, p, next); !errors.Is(err, ErrChanged) {
 			return after, err
 		}
 		if err := pause(ctx, try); err != nil {
@@ -118,6 +118,9 @@ func (s *Store) change(ctx context.Context, g lease.Grant, next string, rule fun
 		}
 	}
 }
+
+var errRepeated = errors.New("a write was refused, and may have been made: " +
+	"the network repeated it, or a copy of this process has the same nonce")
 
 // pageOf reads the page of g.
 func (s *Store) pageOf(ctx context.Context, g lease.Grant) (*page, error) {
@@ -140,8 +143,8 @@ func (s *Store) read(ctx context.Context, sh shape, number int) (*page, error) {
 }
 
 // write writes a page unless it was written since it was read.
-func (s *Store) write(ctx context.Context, p *page) error {
-	data, err := p.bytes()
+func (s *Store) write(ctx context.Context, p *page, nonce string) error {
+	data, err := p.bytes(nonce)
 	if err != nil {
 		return err
 	}
