@@ -104,7 +104,7 @@ internal/kubernetes/...: STD OTHERS ROOT STORES ~/randflake/lease/leasetest ~/in
                        ~/internal/embedded/etcd ~/internal/stores/faults
 cmd/...:               STD OTHERS ROOT STORES ~/cmd/... ~/internal/vmclock
 bench/...:             STD OTHERS ROOT ~/internal/embedded/... ~/bench/...
-examples/otelhttp:     STD OTHERS ROOT
+examples/otelhttp:     STD OTHERS ROOT STORES
 examples/collector:    STD OTHERS ROOT ~/internal/embedded/...
 
 # Tests of the root module bring in no module that a user of it has not.
@@ -140,7 +140,7 @@ var planted = map[string]string{
 	"internal/demo":             "~/internal/e2e ~/bench",
 	"cmd/traceflake":            "~/bench ~/internal/e2e ~/internal/demo ~/internal/embedded",
 	"bench":                     "~/cmd/traceflake/internal/backfill ~/internal/demo",
-	"examples/otelhttp":         "~/internal/embedded ~/internal/demo ~/randflake/lease/pgstore",
+	"examples/otelhttp":         "~/internal/embedded ~/internal/demo ~/randflake/lease/leasetest",
 	"newcomer":                  "fmt",
 	"randflake/lease/newcomer":  "fmt",
 
