@@ -60,7 +60,7 @@ func openTree(dir string) (*tree, error) {
 
 // apart are the modules outside of the workspace: servers for tests, with the versions of
 // dependencies that they require.
-var apart = []string{"internal/embedded/s3/minio"}
+var apart = []string{"internal/kubernetes/apiserver", "internal/embedded/s3/minio"}
 
 // forUsers reports whether a module is released. The others only serve this repository.
 func (m mod) forUsers() bool {
