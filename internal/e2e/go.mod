@@ -137,3 +137,5 @@ replace github.com/traceflake/traceflake/randflake/lease/leasetest => ../../rand
 replace github.com/traceflake/traceflake/propagation/xtraceid/xtraceidgrpc => ../../propagation/xtraceid/xtraceidgrpc
 
 replace github.com/traceflake/traceflake/randflake/lease/k8sstore => ../../randflake/lease/k8sstore
+
+replace github.com/traceflake/traceflake/randflake/lease/s3store => ../../randflake/lease/s3store

@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	github.com/traceflake/traceflake v0.1.0
 	github.com/traceflake/traceflake/internal/embedded/etcd v0.0.0-00010101000000-000000000000
+	github.com/traceflake/traceflake/internal/stores v0.0.0-00010101000000-000000000000
 	github.com/traceflake/traceflake/randflake/lease/k8sstore v0.1.0
 	github.com/traceflake/traceflake/randflake/lease/leasetest v0.1.0
 	go.opentelemetry.io/otel/trace v1.47.0
@@ -49,8 +50,10 @@ require (
 	github.com/grpc-ecosystem/go-grpc-middleware/providers/prometheus v1.1.0 // indirect
 	github.com/grpc-ecosystem/go-grpc-middleware/v2 v2.3.3 // indirect
 	github.com/grpc-ecosystem/grpc-gateway/v2 v2.29.0 // indirect
+	github.com/jackc/pgpassfile v1.0.0 // indirect
+	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
+	github.com/jackc/pgx/v5 v5.12.0 // indirect
 	github.com/jonboulle/clockwork v0.5.0 // indirect
-	github.com/klauspost/compress v1.19.1 // indirect
 	github.com/monochromegane/go-gitignore v0.0.0-20200626010858-205db1a8cc00 // indirect
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
 	github.com/prometheus/client_golang v1.23.2 // indirect
@@ -108,3 +111,7 @@ replace (
 	github.com/traceflake/traceflake/randflake/lease/leasetest => ../../randflake/lease/leasetest
 	github.com/traceflake/traceflake/randflake/lease/pgstore => ../../randflake/lease/pgstore
 )
+
+replace github.com/traceflake/traceflake/internal/embedded/s3 => ../embedded/s3
+
+replace github.com/traceflake/traceflake/randflake/lease/s3store => ../../randflake/lease/s3store

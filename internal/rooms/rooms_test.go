@@ -36,6 +36,7 @@ ROOT:   ~/sparx64 ~/randflake ~/randflake/lease ~/randflake/lease/driver
         ~/randflake/lease/boltstore ~/idgen ~/traceid
         ~/propagation/xtraceid ~/clickhouse ~/clickhouse/migrate ~/postgres ~/setup
 STORES: ~/randflake/lease/pgstore ~/randflake/lease/etcdstore ~/randflake/lease/k8sstore
+        ~/randflake/lease/s3store
 METRIC: @/otel @/otel/attribute @/otel/metric @/otel/metric/...
 
 # Blocks and keys: no time, no IDs.
@@ -57,6 +58,8 @@ randflake/lease/pgstore:   STORE github.com/jackc/pgx/v5/...
 randflake/lease/etcdstore: STORE go.uber.org/zap google.golang.org/grpc/...
                            go.etcd.io/etcd/api/v3/... go.etcd.io/etcd/client/v3/...
 randflake/lease/k8sstore:  STORE ~/randflake/lease/internal/pages go.yaml.in/yaml/v3
+randflake/lease/s3store:   STORE ~/randflake/lease/internal/pages github.com/aws/aws-sdk-go-v2/aws/...
+                           github.com/aws/aws-sdk-go-v2/config
 randflake/lease/internal/pages: STORE
 randflake/lease/internal/pages/pagestest: STD ~/randflake/lease/internal/pages
 randflake/lease/leasetest: STORE github.com/anishathalye/porcupine pgregory.net/rapid
@@ -124,6 +127,7 @@ var planted = map[string]string{
 	"randflake/lease/pgstore":   "@/otel ~/idgen go.etcd.io/bbolt github.com/lib/pq ~/randflake/lease/leasetest ~/internal/embedded",
 	"randflake/lease/etcdstore": "@/otel ~/idgen go.etcd.io/etcd/server/v3/embed ~/randflake/lease/leasetest",
 	"randflake/lease/k8sstore":  "@/otel ~/idgen k8s.io/client-go/rest ~/randflake/lease/pgstore ~/internal/kubernetes",
+	"randflake/lease/s3store":   "@/otel ~/idgen github.com/aws/aws-sdk-go-v2/service/s3 ~/randflake/lease/leasetest",
 	"randflake/lease/leasetest": "~/idgen ~/randflake/lease/pgstore github.com/jackc/pgx/v5 ~/internal/embedded",
 	"idgen":                     "net/http os ~/sparx64 ~/randflake/lease ~/propagation/xtraceid @/otel/sdk/metric @/otel/baggage",
 	"traceid":                   "context net/http os ~/idgen ~/sparx64 @/otel/sdk/trace @/otel",
