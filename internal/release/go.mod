@@ -19,6 +19,8 @@ require (
 	google.golang.org/grpc v1.83.2
 )
 
+require go.yaml.in/yaml/v3 v3.0.5 // indirect
+
 require (
 	github.com/Azure/go-ntlmssp v0.1.1 // indirect
 	github.com/ClickHouse/ch-go v0.74.0 // indirect
@@ -112,6 +114,7 @@ require (
 	github.com/spf13/pflag v1.0.10 // indirect
 	github.com/tinylib/msgp v1.6.4 // indirect
 	github.com/tmc/grpc-websocket-proxy v0.0.0-20220101234140-673ab2c3ae75 // indirect
+	github.com/traceflake/traceflake/randflake/lease/k8sstore v0.1.0
 	github.com/valyala/bytebufferpool v1.0.0 // indirect
 	github.com/valyala/fasthttp v1.73.0 // indirect
 	github.com/versity/versitygw v1.8.0 // indirect
@@ -167,3 +170,5 @@ replace (
 )
 
 tool golang.org/x/exp/cmd/apidiff
+
+replace github.com/traceflake/traceflake/randflake/lease/k8sstore => ../../randflake/lease/k8sstore

@@ -5,6 +5,7 @@ package s3_test
 import (
 	"context"
 	"errors"
+	"net/http"
 	"testing"
 	"time"
 
@@ -28,7 +29,7 @@ func testProcesses(t *testing.T, kind s3.Kind) {
 	}
 	s := started(t, kind)
 	s3.Root.Setenv(t)
-	proxy := faults.S3(t, s.Endpoint())
+	proxy := faults.HTTP(t, s.Endpoint(), http.DefaultTransport)
 	leasetest.Processes{
 		URL: "s3://" + bucket + "/processes?endpoint=" + proxy.Endpoint(),
 		IDs: faults.IDs(t),

@@ -25,6 +25,7 @@ var packages = map[string]string{
 	"postgresql": "pgstore",
 	"etcd":       "etcdstore",
 	"etcds":      "etcdstore",
+	"k8s":        "k8sstore",
 	"s3":         "s3store",
 }
 

@@ -11,31 +11,33 @@ import (
 	"time"
 )
 
-// S3Proxy is a proxy for a server of S3.
-type S3Proxy struct {
+// HTTPProxy is a proxy for a server of HTTP.
+type HTTPProxy struct {
 	Counts
-	target *url.URL
-	server *httptest.Server
+	target    *url.URL
+	transport http.RoundTripper
+	server    *httptest.Server
 }
 
-// S3 returns a proxy for the server at an endpoint.
-func S3(tb testing.TB, endpoint string) *S3Proxy {
+// HTTP returns a proxy for the server at an endpoint, to which it connects with a
+// transport. Its clients use no TLS.
+func HTTP(tb testing.TB, endpoint string, transport http.RoundTripper) *HTTPProxy {
 	tb.Helper()
 	target, err := url.Parse(endpoint)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	p := &S3Proxy{target: target}
+	p := &HTTPProxy{target: target, transport: transport}
 	p.server = httptest.NewServer(p)
 	tb.Cleanup(p.server.Close)
 	return p
 }
 
 // Endpoint is that of the server through the proxy.
-func (p *S3Proxy) Endpoint() string { return p.server.URL }
+func (p *HTTPProxy) Endpoint() string { return p.server.URL }
 
 // ServeHTTP implements [http.Handler].
-func (p *S3Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (p *HTTPProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		panic(http.ErrAbortHandler)
@@ -65,15 +67,15 @@ func (p *S3Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // forward sends a request to the server, with the host for which it is signed.
-func (p *S3Proxy) forward(r *http.Request, body []byte) (*http.Response, error) {
+func (p *HTTPProxy) forward(r *http.Request, body []byte) (*http.Response, error) {
 	out := r.Clone(r.Context())
 	out.URL.Scheme, out.URL.Host, out.RequestURI = p.target.Scheme, p.target.Host, ""
 	out.Body = io.NopCloser(bytes.NewReader(body))
-	return http.DefaultTransport.RoundTrip(out)
+	return p.transport.RoundTrip(out)
 }
 
 // replay delivers a request. If the server is down by then, it is lost.
-func (p *S3Proxy) replay(r *http.Request, body []byte) {
+func (p *HTTPProxy) replay(r *http.Request, body []byte) {
 	time.Sleep(while())
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
