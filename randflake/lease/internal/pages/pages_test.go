@@ -394,6 +394,54 @@ func TestAcquireAgainOnAnotherPage(t *testing.T) {
 	}
 }
 
+// A search may return to a page that it left. A copy of the request that is
+// still on its way to the other page follows it.
+func TestMarksThatLeadBack(t *testing.T) {
+	for name, edit := range map[string]func(map[string]any){
+		"": nil,
+		"steps are not counted": func(p map[string]any) {
+			marks, _ := p["marks"].([]any)
+			for _, m := range marks {
+				m.(map[string]any)["step"] = 1
+			}
+		},
+	} {
+		server := &pagestest.Server{}
+		others := open(server, 1, few(2))
+		r := request(t0)
+		onHome := r
+		onHome.Holder = r.Holder[:16] + lease.NewHolder()[16:]
+		atHome := mustAcquire(t, others, onHome)
+		home, away := pages.PageName(int(atHome.Node/8)), pages.PageName(int(1-atHome.Node/8))
+		var first lease.Grant
+		slow := &wire{Server: server, edit: edit}
+		slow.before = func(name string) {
+			o, err := server.Read(t.Context(), home)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if name != away || first.Holder != "" || !bytes.Contains(o.Data, []byte(`"marks"`)) {
+				return
+			}
+			atAway := mustAcquire(t, others, request(t0))
+			if err := others.Release(t.Context(), atHome, lease.NewHolder(), t0); err != nil {
+				t.Fatal(err)
+			}
+			first = mustAcquire(t, open(&wire{Server: server, edit: edit}, 1, few(2)), r)
+			if err := others.Release(t.Context(), atAway, lease.NewHolder(), t0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		second := mustAcquire(t, open(slow, 1, few(2)), r)
+		if first.Node != atHome.Node {
+			t.Errorf("%s: the first copy was granted %+v", name, first)
+		}
+		if twice := second != first; twice != (edit != nil) {
+			t.Errorf("%s: granted %+v and %+v", name, first, second)
+		}
+	}
+}
+
 // Marks are removed when they are over, and when there are too many.
 func TestMarks(t *testing.T) {
 	now := t0
