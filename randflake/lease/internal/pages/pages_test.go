@@ -338,6 +338,34 @@ func TestRequests(t *testing.T) {
 	})
 }
 
+// A fleet that has 61 % of the blocks takes little more than two requests each,
+// and even the last of those that have 98 % find a block soon: as many as 10000
+// and 16000 are of 16384, in a quarter of them.
+func TestRequestsOfAFleet(t *testing.T) {
+	for _, perPage := range []uint32{16, 64} {
+		server := &pagestest.Server{}
+		s := open(server, perPage, driver.NodeRange{BlockSize: 4 * driver.DefaultBlockSize})
+		if err := s.Raise(t.Context(), t0); err != nil { // creates the pages
+			t.Fatal(err)
+		}
+		n := 0
+		for _, c := range []struct {
+			to            int
+			reads, writes float64 // at most
+		}{{2500, 1.15, 1.1}, {3750, 2, 1.5}, {4000, 7, 2.5}} {
+			from, reads, writes := float64(n), server.Reads, server.Writes
+			for ; n < c.to; n++ {
+				mustAcquire(t, s, request(t0))
+			}
+			r, w := float64(server.Reads-reads)/(float64(n)-from), float64(server.Writes-writes)/(float64(n)-from)
+			if r > c.reads || w > c.writes || server.Lists > 0 {
+				t.Errorf("%d a page, up to %d: %.2f reads and %.2f writes each, %d lists", perPage, n, r, w, server.Lists)
+			}
+			t.Logf("%d a page, up to %d: %.2f reads and %.2f writes each", perPage, n, r, w)
+		}
+	}
+}
+
 // Of two that write one page at once, each gets a block.
 func TestTwoWriters(t *testing.T) {
 	server := &pagestest.Server{}
