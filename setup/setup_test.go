@@ -503,7 +503,7 @@ func TestBadValues(t *testing.T) {
 				t.Fatalf("got %v, want %q", err, c.want)
 			}
 			if g != nil {
-				t.Error("got a generator as well as an error")
+				t.Error("got both a generator and an error")
 			}
 			for _, hidden := range []string{"hunter2", secret[:8]} {
 				if strings.Contains(err.Error(), hidden) {

@@ -65,7 +65,7 @@ func TestOwnBlockWonWhileDropped(t *testing.T) {
 	fill()
 }
 
-// The lease ends between two readings of the clock, and its block is free again although nobody
+// The lease ends between two readings of the clock, and its block is free again although no process
 // returned it.
 func TestOwnBlockWonAtItsEnd(t *testing.T) {
 	b := newBench(t)

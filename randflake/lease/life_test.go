@@ -55,7 +55,7 @@ func (b *bench) restorable() (life *uint64) {
 func TestRestoredMachine(t *testing.T) {
 	for name, notice := range map[string]func(*bench){
 		"by an ID": func(b *bench) { b.wantError(lease.ErrNoLease) },
-		"by itself": func(b *bench) {
+		"by a step": func(b *bench) {
 			if wait := b.Step(b.t.Context()); wait > lease.LookEvery {
 				b.t.Errorf("the next step is in %s", wait)
 			}

@@ -26,7 +26,7 @@ func TestJudgeOfProcesses(t *testing.T) {
 		{"in a renewal", [2]string{grant + "\n" + longer, ""}, 1800000089, ""},
 		{"cut off", [2]string{grant + "\n" + longer[:20], ""}, 1800000060, "not granted"},
 		{"past the end", [2]string{grant, ""}, 1800000060, "not granted"},
-		{"given back", [2]string{grant + "\n" + released, ""}, 1800000030, "not granted"},
+		{"returned", [2]string{grant + "\n" + released, ""}, 1800000030, "not granted"},
 		{"another's", [2]string{"", grant}, 1800000000, "not granted"},
 		{"overlap", [2]string{grant, grant}, 1800000000, "overlap"},
 		{"overlap by a second", [2]string{grant, `{"Node":8,"Nodes":8,"Start":1800000059,"End":1800000090}`}, 1800000000, "overlap"},

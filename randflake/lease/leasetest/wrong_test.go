@@ -411,7 +411,7 @@ func TestTheSuiteCatchesIdleClocks(t *testing.T) {
 		return func(nodes driver.NodeRange) (lease.Store, error) { return newWrong("none", nodes), nil }
 	}}
 	if !judged(t, check{run: clockAhead}, h).Failed() {
-		t.Error("not seen")
+		t.Error("an idle clock is not detected")
 	}
 }
 
