@@ -403,7 +403,7 @@ func TestDeadStore(t *testing.T) {
 }
 
 // Close returns the lease, as Shutdown does: an embedded Generator's Close would keep it.
-func TestCloseGivesBack(t *testing.T) {
+func TestCloseReturnsTheLease(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "leases.db")
 	env(t, map[string]string{setup.StoreVar: "bolt:" + path})
 	ids, err := setup.FromEnv(t.Context())

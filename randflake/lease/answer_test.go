@@ -349,7 +349,7 @@ func TestReleaseDenied(t *testing.T) {
 }
 
 // A Keeper returns the seconds after its last ID, even if it has borrowed.
-func TestUsedSecondsAreNotGivenBack(t *testing.T) {
+func TestUsedSecondsAreNotReturned(t *testing.T) {
 	b := newBench(t)
 	b.pass(0)
 	ids := make([]randflake.ID, 1<<17)
@@ -445,7 +445,7 @@ func TestLateAcquire(t *testing.T) {
 
 // Two copies of a process renew in turn, and their clocks agree. The second one stops at the
 // store's first answer and acquires another grant.
-func TestCopiesPart(t *testing.T) {
+func TestCopiesSeparate(t *testing.T) {
 	b := newBench(t)
 	b.pass(time.Second)
 	b.mustOne()

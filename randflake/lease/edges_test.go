@@ -193,7 +193,7 @@ func TestFourBlocksByDefault(t *testing.T) {
 
 // A block is returned at the first renewal at least half a TTL after the last borrowing; a failure
 // is reported.
-func TestGivesBackAfterHalfATTL(t *testing.T) {
+func TestReturnsBlocksAfterHalfATTL(t *testing.T) {
 	b, _ := twoBlocks(t)
 	b.pass(6 * time.Second)
 	if got := b.Published(); got != 2 {
@@ -237,7 +237,7 @@ func TestKeepsTheLastBlock(t *testing.T) {
 }
 
 // An unproven grant does not replace a proven one.
-func TestUnprovenIsNoReplacement(t *testing.T) {
+func TestUnprovenReplacesNothing(t *testing.T) {
 	b := newBench(t, lease.WithMaxBlocks(2))
 	b.SetJitter(func() float64 { return 0 }) // renewals well before the end
 	b.pass(0)
@@ -288,7 +288,7 @@ func TestRaisedIsReplaced(t *testing.T) {
 	}
 }
 
-func TestLooksEveryMinute(t *testing.T) {
+func TestChecksEveryMinute(t *testing.T) {
 	b := newBench(t, lease.WithTTL(time.Hour))
 	b.pass(0)
 	if wait := b.Step(t.Context()); wait != lease.LookEvery {
@@ -297,7 +297,7 @@ func TestLooksEveryMinute(t *testing.T) {
 }
 
 // After a refusal the store is not called again before the due time.
-func TestAsksNotTooOften(t *testing.T) {
+func TestAcquireIsNotRepeatedTooOften(t *testing.T) {
 	b := newBench(t)
 	b.store.set(errAway, nil)
 	calls := 0
@@ -315,7 +315,7 @@ func TestAsksNotTooOften(t *testing.T) {
 }
 
 // Events during a step affect which grants the step renews.
-func TestRenewsOnlyWhatGoesOn(t *testing.T) {
+func TestRenewsOnlyRemainingGrants(t *testing.T) {
 	for name, happen := range map[string]func(b *bench, cancel func()){
 		"the second is dropped": func(b *bench, _ func()) { b.Drop(b.Terms()[1]) },
 		"it is closed":          func(_ *bench, cancel func()) { cancel() },
@@ -344,7 +344,7 @@ func (s ofNothing) Acquire(ctx context.Context, r lease.Request) (lease.Grant, e
 	return g, err
 }
 
-func TestGrantOfNothing(t *testing.T) {
+func TestEmptyGrant(t *testing.T) {
 	b := newBench(t)
 	b.SetStore(ofNothing{b.store})
 	b.Step(t.Context())
@@ -443,7 +443,7 @@ func TestCallsAreBounded(t *testing.T) {
 }
 
 // Nil options change nothing.
-func TestOptionsGivenNil(t *testing.T) {
+func TestNilOptions(t *testing.T) {
 	reader := sdk.NewManualReader()
 	b := newBench(t, lease.WithMeterProvider(sdk.NewMeterProvider(sdk.WithReader(reader))),
 		lease.WithMeterProvider(nil), lease.WithClock(nil), lease.WithErrorHandler(nil))
@@ -499,7 +499,7 @@ func (m brokenMeter) RegisterCallback(metric.Callback, ...metric.Observable) (me
 	return noop.Registration{}, m.fail("callback")
 }
 
-func TestMetricsThatCannotBeMade(t *testing.T) {
+func TestMetricsThatFail(t *testing.T) {
 	for _, name := range []string{"requests", "drops", "remaining", "blocks", "callback"} {
 		mp := broken{name: "traceflake.lease." + name}
 		if name == "callback" {
@@ -541,7 +541,7 @@ func TestRemainingIsExact(t *testing.T) {
 }
 
 // Next takes the sequence numbers one by one.
-func TestNextLeavesNoneOut(t *testing.T) {
+func TestNextSkipsNothing(t *testing.T) {
 	b := newBench(t)
 	b.pass(0)
 	for want := range uint32(3) {
@@ -575,7 +575,7 @@ func TestTurns(t *testing.T) {
 }
 
 // If its first block refuses, a Keeper continues with the second.
-func TestGoesOnWithTheSecondBlock(t *testing.T) {
+func TestContinuesWithTheSecondBlock(t *testing.T) {
 	b, _ := twoBlocks(t)
 	b.Drop(b.Terms()[0])
 	if p := b.mustOne(); p.Node != 1 {

@@ -134,7 +134,7 @@ func TestReadyBeforeAnyAnswer(t *testing.T) {
 }
 
 // Fill returns the remaining IDs together with the error.
-func TestFillTakesWhatIsLeft(t *testing.T) {
+func TestFillReturnsTheRest(t *testing.T) {
 	b := newBench(t, lease.WithMaxBlocks(1))
 	b.pass(0)
 	size := int(b.Terms()[0].Grant().Nodes) << 17 // the number of IDs in a second
@@ -215,7 +215,7 @@ func TestAdoptsTheStoredEnd(t *testing.T) {
 	}
 }
 
-func TestLostGrantGoesOnToItsEnd(t *testing.T) {
+func TestLostGrantIsUsedUntilItsEnd(t *testing.T) {
 	b := newBench(t)
 	b.pass(0)
 	b.mustOne()
@@ -313,7 +313,7 @@ func TestCloseAfterClockStep(t *testing.T) {
 	}
 }
 
-func TestClockSlewIsNoStep(t *testing.T) {
+func TestSlewedClockIsNotAStep(t *testing.T) {
 	b := newBench(t)
 	for range 100 {
 		b.pass(time.Second)
@@ -399,7 +399,7 @@ func TestMoreBlocksWhenBusy(t *testing.T) {
 }
 
 // The IDs of a call are of one second, whichever block they come from.
-func TestFillOfNothing(t *testing.T) {
+func TestEmptyFill(t *testing.T) {
 	b := newBench(t)
 	if n, _, err := b.Fill(nil); n != 0 || !errors.Is(err, lease.ErrNoLease) {
 		t.Errorf("got %d, %v", n, err)

@@ -273,7 +273,7 @@ func TestRestoredDuringClose(t *testing.T) {
 }
 
 // A store that grants expired leases is not called continuously.
-func TestGrantThatIsOver(t *testing.T) {
+func TestExpiredGrants(t *testing.T) {
 	b := newBench(t)
 	calls := 0
 	b.SetStore(past{during{Store: b.store, acquire: func() { calls++ }}})
@@ -314,7 +314,7 @@ func TestAcquireDuringClose(t *testing.T) {
 
 // The wall clock and the monotonic clock of an idle process drift apart by seconds within days;
 // that is not a step.
-func TestDriftIsNoStep(t *testing.T) {
+func TestDriftIsNotAStep(t *testing.T) {
 	for _, drift := range []float64{1e-4, -1e-4} {
 		b := newBench(t, lease.WithTTL(lease.MaxTTL))
 		b.clock.drift = drift
