@@ -20,8 +20,9 @@ type shards struct {
 }
 
 type slot struct {
-	stock *stock
-	_     [120]byte // two cache lines, which processors fetch in pairs
+	stock  *stock
+	others uint64    // how often its stock was away when one was needed
+	_      [112]byte // two cache lines, which processors fetch in pairs
 }
 
 func newShards(c *counts) *shards {
@@ -56,21 +57,28 @@ func (s *shards) unpin(_ *stock, p int) {
 // take ends the pinning that pin began and removes the stock k from the processor. If k is nil, it
 // returns another stock that is not in use.
 func (s *shards) take(k *stock, p int) *stock {
-	if k != nil {
+	switch {
+	case k != nil:
+		k.home, k.others = p, s.slots[p].others
 		s.slots[p].stock = nil
+	case p < len(s.slots):
+		s.slots[p].others++
 	}
 	s.unpin(k, p)
 	if k == nil {
 		k = s.pooled.take()
+		k.home = -1
 	}
 	return k
 }
 
 // put makes k this processor's stock, unless the processor has a stock again. The rest of its run
-// is abandoned, because another stock may have taken a later one here in the meantime.
+// is abandoned if another stock may have taken a later one here in the meantime.
 func (s *shards) put(k *stock) {
-	k.last = k.word
 	other, p := s.pin()
+	if p != k.home || s.slots[p].others != k.others {
+		k.last = k.word
+	}
 	if p < len(s.slots) && other == nil {
 		s.slots[p].stock, k = k, nil
 	}

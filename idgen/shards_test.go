@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"testing"
 	"time"
+
+	"go.opentelemetry.io/otel/trace"
 )
 
 // Few calls that make trace IDs write what other processors write: the order's word, the source's,
@@ -71,6 +73,23 @@ func TestRunEndsWhenItsStockIsTakenAway(t *testing.T) {
 	}
 }
 
+// Where the clock is read for each ID, a run is used up as well: else the trace IDs of
+// many CPUs would use up a millisecond.
+func TestRunSurvivesReadingTheClock(t *testing.T) {
+	w := newWorld()
+	g := w.generator() // it does not know the counter's rate
+	processor(t, g)
+	first, _ := g.NewIDs(t.Context())
+	const n = 1000
+	var last trace.TraceID
+	for range n {
+		last, _ = g.NewIDs(t.Context())
+	}
+	if got := half(last) - half(first); got != n {
+		t.Errorf("%d trace IDs took %d clear halves", n, got)
+	}
+}
+
 // A processor keeps its stock; another stock is pooled, and counted.
 func TestProcessorKeepsItsStock(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
@@ -84,6 +103,18 @@ func TestProcessorKeepsItsStock(t *testing.T) {
 	}
 	if n := c.spans.Load(); n != 3 {
 		t.Errorf("%d IDs of the other stock are counted, want 3", n)
+	}
+}
+
+// A run is continued only on the processor that it was taken from.
+func TestRunEndsOnAnotherProcessor(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	for home, left := range map[int]uint64{0: 6, 1: 0, -1: 0} {
+		k := &stock{word: 3, last: 9, home: home}
+		newShards(new(counts)).put(k)
+		if got := k.last - k.word; got != left {
+			t.Errorf("taken from processor %d, put back on 0: a run of %d is left, want %d", home, got, left)
+		}
 	}
 }
 

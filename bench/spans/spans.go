@@ -74,7 +74,8 @@ func (c Cell) measure(set *gens.Set) *turns.Result {
 		sampler = sdktrace.AlwaysSample()
 	}
 	var subjects []turns.Subject
-	for _, name := range []string{gens.Default, gens.Traceflake, gens.Again} {
+	// Each code is entered twice, or one would be warmer in the caches.
+	for _, name := range []string{gens.Default, gens.Traceflake, gens.Leased, gens.Again} {
 		p := sdktrace.NewTracerProvider(sdktrace.WithSampler(sampler), sdktrace.WithIDGenerator(set.Of(name)))
 		tracer := p.Tracer("bench")
 		subjects = append(subjects, turns.Subject{Name: name, Run: func(n int) { startEnd(tracer, n) }})

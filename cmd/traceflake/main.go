@@ -20,7 +20,9 @@ import (
 	"go.opentelemetry.io/otel"
 
 	_ "github.com/traceflake/traceflake/randflake/lease/etcdstore" // etcd://, etcds://
+	_ "github.com/traceflake/traceflake/randflake/lease/k8sstore"  // k8s://
 	_ "github.com/traceflake/traceflake/randflake/lease/pgstore"   // postgres://
+	_ "github.com/traceflake/traceflake/randflake/lease/s3store"   // s3://
 )
 
 func main() {

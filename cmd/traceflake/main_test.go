@@ -342,7 +342,7 @@ func TestDeadStore(t *testing.T) {
 	command(t, "", "inspect", "4bf92f3577b34da6a3ce929d0e0e4736", "--store", store).want(t, 1, "UUID v4", "the store does not answer: pgstore")
 	command(t, "", "new", "--store", store, "--secret-file", secret).want(t, 2, "", "no leased node")
 	command(t, "", "new", "--store", store).want(t, 2, "", "set TRACEFLAKE_SECRET_FILE")
-	command(t, "", "lease", "list", "--store", "redis://user:hunter2@h").want(t, 2, "", "unknown kind of store; its URL must begin with one of: bolt, etcd, etcds, postgres")
+	command(t, "", "lease", "list", "--store", "redis://user:hunter2@h").want(t, 2, "", "unknown kind of store; its URL must begin with one of: bolt, etcd, etcds, k8s, postgres")
 	command(t, "", "lease", "list", "--store", "postgres://user:hunter2@h:port:/").want(t, 2, "", "not an address")
 	command(t, "", "lease", "list").want(t, 2, "", "no store")
 }

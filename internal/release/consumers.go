@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/traceflake/traceflake/internal/embedded"
 	"github.com/traceflake/traceflake/internal/embedded/etcd"
+	"github.com/traceflake/traceflake/internal/embedded/s3"
 )
 
 // consumers does what users do with each package: go get, go mod tidy, build, vet, and run the
@@ -271,6 +273,7 @@ type engines struct {
 	env      []string
 	postgres *embedded.PostgresServer
 	etcd     *etcd.Cluster
+	s3       *s3.Server
 }
 
 func startEngines(ctx context.Context) (e engines, err error) {
@@ -280,7 +283,18 @@ func startEngines(ctx context.Context) (e engines, err error) {
 	if e.etcd, err = etcd.Start(ctx, 1); err != nil {
 		return e, err
 	}
-	e.env = []string{"POSTGRES_URL=" + e.postgres.DSN(), "ETCD_URL=etcd://" + strings.Join(e.etcd.Endpoints(), ",")}
+	if e.s3, err = s3.Start(ctx, s3.Versity); err != nil {
+		return e, err
+	}
+	const bucket = "consumers"
+	if _, _, err := e.s3.Do(ctx, http.MethodPut, "/"+bucket, nil); err != nil {
+		return e, err
+	}
+	e.env = []string{
+		"POSTGRES_URL=" + e.postgres.DSN(), "ETCD_URL=etcd://" + strings.Join(e.etcd.Endpoints(), ","),
+		"S3_URL=s3://" + bucket + "?endpoint=" + e.s3.Endpoint(),
+		"AWS_ACCESS_KEY_ID=" + s3.Root.AccessKey, "AWS_SECRET_ACCESS_KEY=" + s3.Root.SecretKey,
+	}
 	return e, nil
 }
 
@@ -290,6 +304,9 @@ func (e engines) close() (err error) {
 	}
 	if e.etcd != nil {
 		err = errors.Join(err, e.etcd.Close())
+	}
+	if e.s3 != nil {
+		err = errors.Join(err, e.s3.Close())
 	}
 	return err
 }

@@ -23,10 +23,12 @@ import (
 	"syscall"
 
 	"github.com/traceflake/traceflake/internal/embedded/etcd"
+	"github.com/traceflake/traceflake/internal/embedded/s3"
 )
 
 func main() {
 	etcd.Main()
+	s3.Main()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, os.Args[1:], os.Stdout)
 	stop()
