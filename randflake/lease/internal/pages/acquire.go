@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/traceflake/traceflake/randflake/lease"
@@ -36,6 +37,7 @@ func (s *Store) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 
 func (s *Store) acquire(ctx context.Context, sh shape, r lease.Request) (lease.Grant, error) {
 	at, step := sh.home(r.Holder), 0
+	refused, since := false, uint64(0) // a write of this page, which had so many
 	for try := 0; ; {
 		p, err := s.read(ctx, sh, at)
 		if err != nil {
@@ -44,12 +46,15 @@ func (s *Store) acquire(ctx context.Context, sh shape, r lease.Request) (lease.G
 		if b, held := p.held(sh, r.Holder); held {
 			return b.Grant(), nil
 		}
+		if m := p.mark(r.Holder); m.Step > step {
+			at, step, refused = m.To, m.Step, false
+			continue
+		}
+		if refused && slices.Contains(p.since(since), r.Holder) {
+			return lease.Grant{}, errRepeated // and somebody else has the block by now
+		}
 		if err := driver.CheckRequest(r, p.latest()); err != nil {
 			return lease.Grant{}, err
-		}
-		if m := p.mark(r.Holder); m.Step > step {
-			at, step = m.To, m.Step
-			continue
 		}
 		if p.version == "" {
 			if now, err := s.configure(ctx, sh); err != nil {
@@ -74,17 +79,19 @@ func (s *Store) acquire(ctx context.Context, sh shape, r lease.Request) (lease.G
 			}
 			p.setMark(mark{Nonce: r.Holder, Step: step + 1, To: to, Until: markUntil(p.now, r)})
 		}
+		since = p.Writes
 		switch err := s.write(ctx, p, r.Holder); {
 		case err == nil && free:
 			return b.Grant(), nil
 		case err == nil:
-			at, step = to, step+1
+			at, step, refused = to, step+1, false
 		case !errors.Is(err, ErrChanged):
 			return lease.Grant{}, err
 		default:
 			if err := pause(ctx, try); err != nil {
 				return lease.Grant{}, err
 			}
+			refused = true
 			try++
 		}
 	}

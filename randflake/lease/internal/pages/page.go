@@ -110,9 +110,10 @@ func (p *page) check(sh shape, number int) error {
 		return fmt.Errorf("%w: %s is a copy of %s", ErrEdited, pageName(number), pageName(p.Number))
 	}
 	for i, b := range p.Blocks {
-		_, err := p.nodes.Index(b.Node)
-		switch {
-		case err != nil:
+		var err error
+		switch _, outside := p.nodes.Index(b.Node); {
+		case outside != nil:
+			err = errors.New("it is not on this page")
 		case i > 0 && p.Blocks[i-1].Node >= b.Node:
 			err = errors.New("it is not in order")
 		case b.Version == 0:
@@ -201,6 +202,12 @@ func (p *page) mark(holder string) mark {
 func (p *page) setMark(m mark) {
 	p.Marks = slices.DeleteFunc(p.Marks, func(old mark) bool { return old.Nonce == m.Nonce })
 	p.Marks = append(p.Marks, m)
+}
+
+// since returns the nonces of the writes after the first n, as far as the page
+// has them.
+func (p *page) since(n uint64) []string {
+	return p.Recent[len(p.Recent)-int(min(p.Writes-n, uint64(len(p.Recent)))):]
 }
 
 // bytes returns the page's next state as it is stored.

@@ -49,8 +49,7 @@ type world struct {
 	failed   string
 	counts   map[string]int
 
-	edit   func(name string, p map[string]any) // of a page that is written
-	listed func(map[string]string)             // changes what Versions returns
+	edit func(p map[string]any) // a wrong variant: what it makes of a page that is written
 }
 
 // acquiring is an Acquire that is under way.
@@ -129,9 +128,6 @@ func (c *simClient) Versions(ctx context.Context) (all map[string]string, err er
 	var got map[string]string
 	err = c.send(ctx, "versions", false, func() (err error) {
 		got, err = c.w.server.Versions(context.Background())
-		if c.w.listed != nil {
-			c.w.listed(got)
-		}
 		return err
 	})
 	if err != nil {
@@ -148,7 +144,7 @@ func (w *world) put(name string, data []byte, version string) (pages.Object, err
 			w.fail("%s: %v", name, err)
 		}
 		delete(p, "checksum")
-		w.edit(name, p)
+		w.edit(p)
 		var err error
 		if data, err = pages.Seal(p); err != nil {
 			w.fail("%s: %v", name, err)
@@ -242,28 +238,33 @@ func (w *world) deliver() {
 	m := w.pending[i]
 	w.pending = slices.Delete(w.pending, i, i+1)
 	w.counts["requests"]++
-	fate := w.rng.IntN(100)
+	fate := w.rng.IntN(120)
+	if !m.write && fate < 20 {
+		fate += 100 // reads are not late or repeated
+	}
 	switch {
 	case fate < 4:
-		w.counts["lost"]++
-		m.done <- errNoAnswer
-	case fate < 8:
-		w.counts["without an answer"]++
-		_ = m.apply()
-		m.done <- errNoAnswer
-	case fate < 11 && m.write:
 		w.counts["late"]++
 		w.late = append(w.late, m)
 		m.done <- errNoAnswer
-	case fate < 15 && m.write:
+	case fate < 12:
 		w.counts["repeated, second answer"]++
 		_ = m.apply()
 		m.done <- m.apply()
-	case fate < 18 && m.write:
+	case fate < 16:
 		w.counts["repeated late"]++
 		m.done <- m.apply()
 		w.late = append(w.late, m)
-	case fate < 20:
+	case fate < 100:
+		m.done <- m.apply()
+	case fate < 108:
+		w.counts["lost"]++
+		m.done <- errNoAnswer
+	case fate < 116:
+		w.counts["without an answer"]++
+		_ = m.apply()
+		m.done <- errNoAnswer
+	default:
 		w.counts["crash"]++
 		if w.rng.IntN(2) == 0 {
 			_ = m.apply()
@@ -272,8 +273,6 @@ func (w *world) deliver() {
 		}
 		w.logf("client %d is gone", m.from.id)
 		m.from.gone()
-	default:
-		m.done <- m.apply()
 	}
 	if len(w.late) > 0 && w.rng.IntN(12) == 0 {
 		i := w.rng.IntN(len(w.late))
@@ -419,22 +418,21 @@ func simulate(t *testing.T, seed uint64, flaw func(*world)) *world {
 		for id := range clients {
 			start(id)
 		}
-		for w.counts["requests"] < 1000 {
+		for gone := 0; ; {
 			synctest.Wait()
-			if w.failed != "" {
+			if w.failed != "" || w.counts["requests"] == 1000 {
 				break
 			}
-			crashes := w.counts["crash"]
-			w.deliver()
-			if w.counts["crash"] > crashes { // another one in its place
-				start(clients + crashes)
+			for ; gone < w.counts["crash"]; gone++ { // another one in its place
+				start(clients + gone)
 			}
+			w.deliver()
 		}
 		stop()
+		all.Wait()
 		for _, m := range w.late {
 			_ = m.apply()
 		}
-		all.Wait()
 	})
 	for nonce, why := range w.refused {
 		if w.written[nonce] {
@@ -468,5 +466,31 @@ func TestSimulation(t *testing.T) {
 		if total[what] == 0 {
 			t.Errorf("there was no request %q", what)
 		}
+	}
+}
+
+// Each wrong variant of the server or the code is found by some seed.
+func TestSimulationCatches(t *testing.T) {
+	for name, flaw := range map[string]func(*world){
+		"a server that ignores versions": func(w *world) { w.server.IgnoresVersions = true },
+		"no marks":                       func(w *world) { w.edit = func(p map[string]any) { delete(p, "marks") } },
+		"steps are not counted": func(w *world) {
+			w.edit = func(p map[string]any) {
+				marks, _ := p["marks"].([]any)
+				for _, m := range marks {
+					m.(map[string]any)["step"] = 1
+				}
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for seed := range uint64(4 * *simSeeds) {
+				if w := simulate(t, seed, flaw); w.failed != "" {
+					t.Logf("seed %d: %s", seed, w.failed)
+					return
+				}
+			}
+			t.Errorf("%d seeds did not catch it", 4**simSeeds)
+		})
 	}
 }

@@ -96,15 +96,17 @@ func (s *Store) Get(ctx context.Context, g lease.Grant) (lease.Grant, error) {
 // this process made it, with the same nonce. Of two copies at most one may be
 // told yes, and this one cannot know which it is. So the error is not definite.
 func (s *Store) change(ctx context.Context, g lease.Grant, next string, rule func(*page, driver.Block) (driver.Block, error)) (driver.Block, error) {
+	var since uint64 // how many writes the page had
 	for try := 0; ; try++ {
 		p, err := s.pageOf(ctx, g)
 		if err != nil {
 			return driver.Block{}, err
 		}
 		before := p.get(g.Node)
-		if try > 0 && (before.Holder == next || slices.Contains(p.Recent, next)) {
+		if try > 0 && (before.Holder == next || slices.Contains(p.since(since), next)) {
 			return driver.Block{}, errRepeated
 		}
+		since = p.Writes
 		after, err := rule(p, before)
 		if err != nil {
 			return driver.Block{}, err
@@ -161,8 +163,12 @@ func (p *page) latest() time.Time {
 	return p.now.Add(time.Second)
 }
 
-// pause waits before a page is read again, so that its writers come apart.
+// pause waits before a page is read again, so that its writers come apart. The
+// first time it does not wait.
 func pause(ctx context.Context, try int) error {
+	if try == 0 {
+		return ctx.Err()
+	}
 	const most = 500 * time.Millisecond
 	wait := time.NewTimer(rand.N(min(5*time.Millisecond<<min(try, 10), most)))
 	defer wait.Stop()

@@ -87,3 +87,10 @@ func version(data []byte) string {
 	_, _ = h.Write(data) // never fails
 	return strconv.FormatUint(h.Sum64(), 16)
 }
+
+// Clear deletes every object, as nobody may.
+func (s *Server) Clear() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.objects = nil
+}
