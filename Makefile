@@ -54,7 +54,7 @@ kubernetes: $(API_SERVER) ## build Kubernetes' API server, once in about 5 minut
 
 .PHONY: minio
 minio: $(MINIO) ## build MinIO, once in about 3 minutes, and run the tests that need it
-	go test -count=1 -run MinIO ./internal/embedded/s3 ./internal/stores/s3
+	go test -count=1 -run 'MinIO|TestServers' ./internal/embedded/s3 ./internal/stores/s3
 
 .PHONY: bench-clickhouse
 bench-clickhouse: engines ## granules and bytes read in ClickHouse, by layout and kind of ID; ARGS="-spans 1" for a short run

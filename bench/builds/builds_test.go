@@ -11,8 +11,7 @@ import (
 	"github.com/traceflake/traceflake/bench/internal/child"
 )
 
-// Each build must be another one than the first, or the same code would be
-// measured twice.
+// The builds must differ from the first one; otherwise the same code would be measured twice.
 func TestBuildsDiffer(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the program three times")
@@ -54,7 +53,7 @@ func TestNumberSurvivesJSON(t *testing.T) {
 	}
 }
 
-// A tag that no file knows would leave nothing out.
+// A build tag that no file mentions would leave nothing out.
 func TestTagsChooseOtherFiles(t *testing.T) {
 	files := func(tags, folder string) string {
 		const format = "{{.GoFiles}} {{.SFiles}}"

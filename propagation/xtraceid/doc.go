@@ -55,7 +55,7 @@
 //   - [Untrusted], at the edge, with otelhttp's WithPublicEndpointFn: a request with a foreign ID
 //     starts a new trace with a link to the caller's span, so the caller can still be identified
 //     later. Use it where requests enter the fleet.
-//   - [WithVerifier]: Extract uses nothing of a refused request, not even the B3 debug flag. Use
+//   - [WithVerifier]: Extract ignores the headers of a refused request, even the B3 debug flag. Use
 //     it if callers must have no influence at all, or if there is no otelhttp handler, as with
 //     message queues. A 64-bit B3 trace ID alone is never verified.
 //

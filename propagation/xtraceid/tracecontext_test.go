@@ -9,7 +9,7 @@ import (
 	"github.com/traceflake/traceflake/propagation/xtraceid"
 )
 
-// Services with both propagators send the same span three times. B3 has neither tracestate nor
+// Services with both propagators send the same span in three forms. B3 has neither tracestate nor
 // random flag and must not remove them.
 func TestKeepsWhatTraceContextFound(t *testing.T) {
 	const (
@@ -21,7 +21,7 @@ func TestKeepsWhatTraceContextFound(t *testing.T) {
 		name, traceparent, xTraceID, b3 string
 		want                            string
 	}{
-		{"the same span three times", "00-" + id + "-" + span + "-03", id, id + "-" + span + "-1", id + "-" + span + "-03 v=1"},
+		{"the same span in three forms", "00-" + id + "-" + span + "-03", id, id + "-" + span + "-1", id + "-" + span + "-03 v=1"},
 		{"B3 shortened", "00-" + id + "-" + span + "-03", id, id[16:] + "-" + span + "-1", id + "-" + span + "-03 v=1"},
 		{"B3 names another parent", "00-" + id + "-" + span + "-03", id, id + "-" + parent + "-1", id + "-" + parent + "-01 "},
 		{"no B3", "00-" + id + "-" + span + "-03", id, "", id + "-" + span + "-03 v=1"},

@@ -12,8 +12,8 @@ import (
 	"github.com/traceflake/traceflake/setup"
 )
 
-// BenchmarkStart measures what a process pays for its IDs at its start and its end, with each
-// store: the least of all runs. docs/faq.md has the figures.
+// BenchmarkStart measures the cost of IDs when a process starts and ends, with each store: the
+// minimum of all runs. docs/faq.md has the figures.
 func BenchmarkStart(b *testing.B) {
 	var file string
 	for _, c := range []struct {
@@ -34,7 +34,7 @@ func BenchmarkStart(b *testing.B) {
 			case "none":
 				config = setup.Config{}
 			case "bolt":
-				config.SecretFile = "" // it has its own
+				config.SecretFile = "" // the store has its own
 			}
 			start, end := time.Hour, time.Hour
 			for range max(b.N, 20) {
@@ -46,7 +46,7 @@ func BenchmarkStart(b *testing.B) {
 				ids.NewIDs(b.Context())
 				start = min(start, time.Since(began))
 				if ids.Fallbacks() > 0 {
-					b.Fatal("it has no lease")
+					b.Fatal("the process has no lease")
 				}
 				began = time.Now()
 				if err := ids.Shutdown(context.Background()); err != nil {

@@ -204,7 +204,7 @@ func (p Processes) Run(tb testing.TB) {
 		p.round(f, rounds)
 		if made := f.count(); made >= p.IDs {
 			tb.Logf("%d rounds, %.0f s, %.0f IDs a second, %d MB of what was seen", rounds, time.Since(began).Seconds(),
-				float64(made)/time.Since(began).Seconds(), len(f.pages)*int(unsafe.Sizeof(page{}))>>20)
+				float64(made)/time.Since(began).Seconds(), f.remembered()>>20)
 			break
 		}
 	}
@@ -263,6 +263,13 @@ func (f *fleet) count() (made int64) {
 		made += l.count.Load()
 	}
 	return made
+}
+
+// remembered is how many bytes of IDs f holds.
+func (f *fleet) remembered() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.pages) * int(unsafe.Sizeof(page{}))
 }
 
 // fleet is the workers of one store.
