@@ -84,7 +84,7 @@ func harness(client *http.Client, server string) leasetest.Harness {
 
 func TestConformance(t *testing.T) {
 	s := server(t)
-	leasetest.Run(t, harness(s.Client(kubernetes.Admin), s.URL()))
+	leasetest.Run(t, harness(&http.Client{Transport: flawOf(s.Client(kubernetes.Admin).Transport)}, s.URL()))
 }
 
 func request(now time.Time) lease.Request {
