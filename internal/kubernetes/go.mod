@@ -9,6 +9,7 @@ require (
 	github.com/traceflake/traceflake/internal/embedded/etcd v0.0.0-00010101000000-000000000000
 	github.com/traceflake/traceflake/internal/embedded/s3 v0.0.0-00010101000000-000000000000
 	github.com/traceflake/traceflake/internal/stores v0.0.0-00010101000000-000000000000
+	github.com/traceflake/traceflake/randflake/lease/etcdstore v0.1.0
 	github.com/traceflake/traceflake/randflake/lease/k8sstore v0.1.0
 	github.com/traceflake/traceflake/randflake/lease/leasetest v0.1.0
 	github.com/traceflake/traceflake/randflake/lease/pgstore v0.1.0

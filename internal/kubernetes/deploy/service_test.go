@@ -86,10 +86,7 @@ func TestServiceRuns(t *testing.T) {
 				t.Errorf("it listens on %s, the port is %d", listen, c.Ports[0].ContainerPort)
 			}
 			around := surround(t, objects, here)
-			secret := filepath.Join(t.TempDir(), "secret")
-			if err := os.WriteFile(secret, []byte("dffd6021bb2bd5b0af676290809ec3a5\n"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			secret := secretFile(t)
 			cmd := command(t, here, c)
 			cmd.Env = slices.Concat(around.env, environment(t, c, around.secrets, secret))
 			url := start(t, cmd)
@@ -120,6 +117,16 @@ func TestServiceRuns(t *testing.T) {
 			}
 		})
 	}
+}
+
+// secretFile is what `traceflake keygen` makes.
+func secretFile(tb testing.TB) string {
+	tb.Helper()
+	name := filepath.Join(tb.TempDir(), "secret")
+	if err := os.WriteFile(name, []byte("dffd6021bb2bd5b0af676290809ec3a5\n"), 0o600); err != nil {
+		tb.Fatal(err)
+	}
+	return name
 }
 
 // environment is the container's, with the file of secrets in another place.
@@ -161,12 +168,8 @@ func onKubernetes(t *testing.T, objects resmap.ResMap, program string) surroundi
 	}
 
 	_, c := service(t, objects)
-	file := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(file, []byte("dffd6021bb2bd5b0af676290809ec3a5\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	cmd := command(t, program, c)
-	cmd.Env = append(environment(t, c, nil, file), "KUBECONFIG="+kubeconfig(ctx, t, s, namespace, "other"))
+	cmd.Env = append(environment(t, c, nil, secretFile(t)), "KUBECONFIG="+kubeconfig(ctx, t, s, namespace, "other"))
 	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "forbidden") {
 		t.Errorf("an account without the Role: %v\n%s", err, out)
 	}
