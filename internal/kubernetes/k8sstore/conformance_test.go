@@ -50,16 +50,6 @@ func apply(tb testing.TB, s *kubernetes.Server, objects string) {
 	}
 }
 
-// address is the URL of a store, for a user.
-func address(tb testing.TB, s *kubernetes.Server, user, name string) string {
-	tb.Helper()
-	config, err := s.Kubeconfig(user)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return "k8s://" + namespace + "/" + name + "?kubeconfig=" + config
-}
-
 // open opens a store at a URL and closes it when the test ends.
 func open(tb testing.TB, url string, nodes driver.NodeRange) driver.Store {
 	tb.Helper()

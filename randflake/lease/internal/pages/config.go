@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/randflake/lease"
@@ -55,7 +56,7 @@ func (sh shape) home(holder string) int {
 	return first + int(hash%uint64(n))
 }
 
-var errNoConfig = fmt.Errorf("the object %q is missing; was the store deleted?", configName)
+var errNoConfig = fmt.Errorf("the object %q is missing; was it deleted? Put it back", configName)
 
 // setup returns the shape of the store. Until there is a configuration it is
 // read by every call, which assumes the shape that it would be given.
@@ -101,23 +102,28 @@ func (s *Store) readConfig(ctx context.Context) (shape, error) {
 
 // configure makes sure, before a page is created, that the store is configured.
 // It returns the shape of the store, which another client may have given it
-// meanwhile. If the configuration was deleted, nothing is created.
+// meanwhile. A store whose configuration was deleted gets no other one.
 func (s *Store) configure(ctx context.Context, sh shape) (shape, error) {
-	for {
-		known := s.known.Load() != nil
-		got, err := s.readConfig(ctx)
-		if known || !errors.Is(err, errNoConfig) {
-			return got, err
-		}
-		data, err := seal(sh.header())
-		if err != nil {
-			return shape{}, err
-		}
-		if _, err := s.server.Write(ctx, configName, data, ""); err != nil && !errors.Is(err, ErrChanged) {
-			return shape{}, err
-		}
-		if err := pause(ctx, 0); err != nil {
-			return shape{}, err
+	isNew := s.known.Load() == nil
+	got, err := s.readConfig(ctx)
+	if !isNew || !errors.Is(err, errNoConfig) {
+		return got, err
+	}
+	versions, err := s.server.Versions(ctx)
+	if err != nil {
+		return shape{}, err
+	}
+	for name := range versions {
+		if strings.HasPrefix(name, pagePrefix) {
+			return s.readConfig(ctx) // it was created just now, or deleted
 		}
 	}
+	data, err := seal(sh.header())
+	if err != nil {
+		return shape{}, err
+	}
+	if _, err := s.server.Write(ctx, configName, data, ""); err != nil && !errors.Is(err, ErrChanged) {
+		return shape{}, err
+	}
+	return s.readConfig(ctx)
 }

@@ -87,7 +87,9 @@ const (
 // refused reads the page.
 const maxRecent = 16
 
-func pageName(number int) string { return fmt.Sprintf("page-%04d", number) }
+const pagePrefix = "page-"
+
+func pageName(number int) string { return fmt.Sprintf("%s%04d", pagePrefix, number) }
 
 // parse reads a page. One that was never written has no blocks.
 func parse(sh shape, number int, o Object) (*page, error) {

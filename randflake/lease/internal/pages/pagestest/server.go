@@ -4,7 +4,9 @@ package pagestest
 import (
 	"context"
 	"hash/fnv"
+	"maps"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -20,9 +22,11 @@ type Server struct {
 	// some do with conditional requests.
 	IgnoresVersions bool
 
-	mu                   sync.Mutex
-	objects              map[string][]byte
+	// Reads, Writes and Lists count the requests.
 	Reads, Writes, Lists int
+
+	mu      sync.Mutex
+	objects map[string][]byte
 }
 
 var _ pages.Server = (*Server)(nil)
@@ -88,9 +92,9 @@ func version(data []byte) string {
 	return strconv.FormatUint(h.Sum64(), 16)
 }
 
-// Clear deletes every object, as nobody may.
-func (s *Server) Clear() {
+// Delete deletes every object whose name begins with prefix, as no client does.
+func (s *Server) Delete(prefix string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.objects = nil
+	maps.DeleteFunc(s.objects, func(name string, _ []byte) bool { return strings.HasPrefix(name, prefix) })
 }
