@@ -133,7 +133,7 @@ func TestCompletion(t *testing.T) {
 		{[]string{"range", "-o", ""}, []string{"text", "sql", "json"}},
 		{[]string{"range", ""}, []string{"now-1h"}},
 		{[]string{"lease", "list", "-o", ""}, []string{"table", "json"}},
-		{[]string{"lease", "list", "--store", ""}, []string{"bolt:", "postgres://", "etcd://"}},
+		{[]string{"lease", "list", "--store", ""}, []string{"bolt:", "postgres://", "etcd://", "k8s://", "s3://"}},
 		{[]string{"new", "--store", ""}, []string{"bolt:"}},
 		{[]string{"backfill", "--format", ""}, []string{"ndjson", "csv"}},
 		{[]string{"backfill", "--time-format", ""}, []string{"auto"}},
