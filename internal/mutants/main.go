@@ -47,6 +47,7 @@ var targets = []target{
 	{dir: "clickhouse", text: true},
 	{dir: "clickhouse/internal/ddl", tests: []string{"clickhouse"}, text: true},
 	{dir: "randflake/lease/etcdstore", tests: []string{"internal/stores/etcd"}, text: true},
+	{dir: "randflake/lease/k8sstore", text: true},
 	{dir: "randflake/lease/pgstore", tests: []string{"internal/stores/postgres"}, text: true},
 	{dir: "randflake/lease/s3store", tests: []string{"internal/stores/s3"}, text: true},
 }

@@ -61,6 +61,7 @@ randflake/lease/k8sstore:  STORE ~/randflake/lease/internal/pages go.yaml.in/yam
 randflake/lease/s3store:   STORE ~/randflake/lease/internal/pages github.com/aws/aws-sdk-go-v2/aws/...
                            github.com/aws/aws-sdk-go-v2/config
 randflake/lease/internal/pages: STORE
+randflake/lease/internal/pages test: ~/randflake/lease/internal/pages/pagestest
 randflake/lease/internal/pages/pagestest: STD ~/randflake/lease/internal/pages
 randflake/lease/leasetest: STORE github.com/anishathalye/porcupine pgregory.net/rapid
 
@@ -101,7 +102,7 @@ internal/release/...:  STD OTHERS ROOT STORES ~/propagation/xtraceid/xtraceidgrp
 internal/stores/...:   STD OTHERS ROOT STORES ~/randflake/lease/leasetest ~/internal/stores/...
                        ~/internal/embedded/...
 internal/kubernetes/...: STD OTHERS ROOT STORES ~/randflake/lease/leasetest ~/internal/kubernetes/...
-                       ~/internal/embedded/etcd ~/internal/stores/faults
+                       ~/internal/embedded/... ~/internal/stores/faults
 cmd/...:               STD OTHERS ROOT STORES ~/cmd/... ~/internal/vmclock
 bench/...:             STD OTHERS ROOT ~/internal/embedded/... ~/bench/...
 examples/otelhttp:     STD OTHERS ROOT STORES

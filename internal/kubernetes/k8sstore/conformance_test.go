@@ -50,16 +50,6 @@ func apply(tb testing.TB, s *kubernetes.Server, objects string) {
 	}
 }
 
-// address is the URL of a store, for a user.
-func address(tb testing.TB, s *kubernetes.Server, user, name string) string {
-	tb.Helper()
-	config, err := s.Kubeconfig(user)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return "k8s://" + namespace + "/" + name + "?kubeconfig=" + config
-}
-
 // open opens a store at a URL and closes it when the test ends.
 func open(tb testing.TB, url string, nodes driver.NodeRange) driver.Store {
 	tb.Helper()
@@ -84,7 +74,7 @@ func harness(client *http.Client, server string) leasetest.Harness {
 
 func TestConformance(t *testing.T) {
 	s := server(t)
-	leasetest.Run(t, harness(s.Client(kubernetes.Admin), s.URL()))
+	leasetest.Run(t, harness(&http.Client{Transport: flawOf(s.Client(kubernetes.Admin).Transport)}, s.URL()))
 }
 
 func request(now time.Time) lease.Request {
@@ -131,8 +121,9 @@ func TestRequests(t *testing.T) {
 	store := fresh()
 	var g lease.Grant
 	acquire := func() (err error) { g, err = store.Acquire(ctx, request(now)); return err }
-	// No configuration, its creation, and reading it before the page is created.
-	count("the first acquire of all", "map[GET:4 POST:2]", acquire)
+	// No configuration, a list which shows that there are no pages either, its
+	// creation, and reading it before the page is created.
+	count("the first acquire of all", "map[GET:5 POST:2]", acquire)
 	count("acquire", "map[GET:1 PUT:1]", acquire)
 	count("renew", "map[GET:1 PUT:1]", func() (err error) {
 		g, err = store.Renew(ctx, g, lease.NewHolder(), g.End.Add(time.Minute))
