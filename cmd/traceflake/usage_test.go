@@ -93,7 +93,7 @@ func TestVersion(t *testing.T) {
 }
 
 // The version command shows how restores are detected on this machine, or why they are not.
-func TestVersionNamesVMClock(t *testing.T) {
+func TestVersionShowsVMClock(t *testing.T) {
 	r := command(t, "", "version")
 	source, err := vmclock.System().Status()
 	if want := "\nvmclock: " + source.String(); !strings.Contains(r.out, want) {

@@ -34,6 +34,7 @@ const (
 // Server is a running API server with its own etcd.
 type Server struct {
 	dir, binary string
+	flags       []string // of the caller
 	etcd        *etcd.Cluster
 	address     string // host:port
 	ca          authority
@@ -45,9 +46,10 @@ type Server struct {
 	ended chan struct{}
 }
 
-// ForTest starts a server for a test, which ends with it. The test is skipped if
-// the server was not built; `make kubernetes` builds it.
-func ForTest(tb testing.TB) *Server {
+// ForTest starts a server for a test, with flags of kube-apiserver, which ends
+// with it. The test is skipped if the server was not built; `make kubernetes`
+// builds it.
+func ForTest(tb testing.TB, flags ...string) *Server {
 	tb.Helper()
 	binary, err := find()
 	if err != nil {
@@ -55,7 +57,7 @@ func ForTest(tb testing.TB) *Server {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	s, err := start(ctx, binary)
+	s, err := start(ctx, binary, flags...)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -130,8 +132,8 @@ func exists(path string) bool {
 	return err == nil
 }
 
-func start(ctx context.Context, binary string) (_ *Server, err error) {
-	s := &Server{binary: binary}
+func start(ctx context.Context, binary string, flags ...string) (_ *Server, err error) {
+	s := &Server{binary: binary, flags: flags}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Close())
@@ -206,20 +208,20 @@ func (s *Server) Run() error {
 	if err != nil {
 		return err
 	}
-	cmd := exec.Command(s.binary,
-		"--etcd-servers=http://"+s.etcd.Endpoints()[0],
-		"--bind-address=127.0.0.1", "--secure-port="+port,
-		"--tls-cert-file="+s.path("serving.crt"), "--tls-private-key-file="+s.path("serving.key"),
-		"--client-ca-file="+s.path("ca.crt"),
-		"--token-auth-file="+s.path("tokens.csv"),
+	cmd := exec.Command(s.binary, append([]string{
+		"--etcd-servers=http://" + s.etcd.Endpoints()[0],
+		"--bind-address=127.0.0.1", "--secure-port=" + port,
+		"--tls-cert-file=" + s.path("serving.crt"), "--tls-private-key-file=" + s.path("serving.key"),
+		"--client-ca-file=" + s.path("ca.crt"),
+		"--token-auth-file=" + s.path("tokens.csv"),
 		"--authorization-mode=RBAC",
 		"--service-account-issuer=https://kubernetes.default.svc",
-		"--service-account-key-file="+s.path("accounts.key"),
-		"--service-account-signing-key-file="+s.path("accounts.key"),
+		"--service-account-key-file=" + s.path("accounts.key"),
+		"--service-account-signing-key-file=" + s.path("accounts.key"),
 		"--disable-admission-plugins=ServiceAccount", // nothing makes accounts here
 		"--endpoint-reconciler-type=none",
 		"--service-cluster-ip-range=10.0.0.0/24",
-	)
+	}, s.flags...)...)
 	s.log = new(bytes.Buffer)
 	cmd.Stdout, cmd.Stderr = s.log, s.log
 	if _, err := cmd.StdinPipe(); err != nil { // open while this process lives

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -69,25 +71,7 @@ func TestRights(t *testing.T) {
 	for _, missing := range append(verbs, "none") {
 		have := slices.DeleteFunc(slices.Clone(verbs), func(v string) bool { return v == missing })
 		in := "without-" + missing
-		apply(t, s, fmt.Sprintf(`
-apiVersion: v1
-kind: Namespace
-metadata: {name: %[1]s}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: Role
-metadata: {name: leases, namespace: %[1]s}
-rules:
-- {apiGroups: [coordination.k8s.io], resources: [leases], verbs: [%[2]s]}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: RoleBinding
-metadata: {name: leases, namespace: %[1]s}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: leases}
-subjects:
-- {kind: User, apiGroup: rbac.authorization.k8s.io, name: %[3]s}
-`, in, strings.Join(have, ", "), kubernetes.Limited))
-		waitForRight(t, s, have[0], in)
+		grantRights(t, s, in, have)
 		store, err := k8sstore.New(s.Client(kubernetes.Limited), s.URL(), in, k8sstore.WithNodes(0, 8))
 		if err != nil {
 			t.Fatal(err)
@@ -108,11 +92,30 @@ subjects:
 	wantError(t, "without a role", everything(store), lease.ErrMisconfigured, "may not get", "get, list, create and update")
 }
 
-// waitForRight returns when the server has taken up a role.
-func waitForRight(t *testing.T, s *kubernetes.Server, verb, namespace string) {
+// grantRights makes a namespace in which the limited user has rights to Leases.
+func grantRights(t *testing.T, s *kubernetes.Server, namespace string, verbs []string) {
 	t.Helper()
+	apply(t, s, fmt.Sprintf(`
+apiVersion: v1
+kind: Namespace
+metadata: {name: %[1]s}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: leases, namespace: %[1]s}
+rules:
+- {apiGroups: [coordination.k8s.io], resources: [leases], verbs: [%[2]s]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: leases, namespace: %[1]s}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: leases}
+subjects:
+- {kind: User, apiGroup: rbac.authorization.k8s.io, name: %[3]s}
+`, namespace, strings.Join(verbs, ", "), kubernetes.Limited))
+	// The server takes up a role after a moment.
 	body := fmt.Sprintf(`{"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": {"user": %q, "resourceAttributes":
-		{"verb": %q, "group": "coordination.k8s.io", "resource": "leases", "namespace": %q}}}`, kubernetes.Limited, verb, namespace)
+		{"verb": %q, "group": "coordination.k8s.io", "resource": "leases", "namespace": %q}}}`, kubernetes.Limited, verbs[0], namespace)
 	for range 200 {
 		answer, err := s.Do(t.Context(), http.MethodPost, "/apis/authorization.k8s.io/v1/subjectaccessreviews", "application/json", []byte(body))
 		if err != nil {
@@ -123,7 +126,7 @@ func waitForRight(t *testing.T, s *kubernetes.Server, verb, namespace string) {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	t.Fatalf("%s may not %s in %s after 10 s", kubernetes.Limited, verb, namespace)
+	t.Fatalf("%s may not %s in %s after 10 s", kubernetes.Limited, verbs[0], namespace)
 }
 
 // before calls a function before each request of a method is sent.
@@ -437,4 +440,48 @@ func TestOtherServers(t *testing.T) {
 	if errors.Is(err, lease.ErrMisconfigured) || errors.Is(err, io.EOF) {
 		t.Errorf("a server that is away: %v", err)
 	}
+}
+
+// A server that takes one request at a time refuses others for a second. All
+// calls succeed in the end.
+func TestThrottlingServer(t *testing.T) {
+	s := kubernetes.ForTest(t, "--enable-priority-and-fairness=false", "--max-requests-inflight=1", "--max-mutating-requests-inflight=1")
+	grantRights(t, s, namespace, []string{"get", "list", "create", "update"}) // an admin is not throttled
+	var throttled atomic.Int64
+	client := &http.Client{Transport: throttles{s.Client(kubernetes.Limited).Transport, &throttled}}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			store, err := k8sstore.New(client, s.URL(), namespace)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			for range 10 {
+				if _, err := store.Acquire(ctx, request(time.Now())); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	t.Logf("%d responses said that the server throttles", throttled.Load())
+	if throttled.Load() == 0 {
+		t.Error("the server did not throttle: that shows nothing")
+	}
+}
+
+type throttles struct {
+	http.RoundTripper
+	n *atomic.Int64
+}
+
+func (c throttles) RoundTrip(r *http.Request) (*http.Response, error) {
+	res, err := c.RoundTripper.RoundTrip(r)
+	if err == nil && res.StatusCode == http.StatusTooManyRequests {
+		c.n.Add(1)
+	}
+	return res, err
 }

@@ -57,16 +57,15 @@
 // So never delete one of these objects, or the namespace, or set an until back
 // while processes run: grants would be forgotten and IDs made twice. If it
 // happened, call [Store.Raise] before any process is started, as after a restore.
-// Keep tools that delete what they do not know (Argo CD with prune, kubectl apply
-// --prune) away from the label; they leave the objects alone unless told.
+// Let no tool prune objects by this label.
 //
 // # Load on the API server
 //
 // A renewal is one GET and one PUT, an Acquire too if the page on which it begins
 // has a free block. A process that starts sends one GET more. With the default
 // TTL a lease is renewed every 5 minutes: 1000 processes send 7 requests a
-// second, 10000 send 67. Lists are used only when no block is free: such an
-// Acquire reads every page and lists them once.
+// second, 10000 send 67. Lists are used only by the first process of all, and
+// when no block is free: such an Acquire reads every page and lists them once.
 //
 // API Priority and Fairness puts requests of service accounts into the level
 // workload-low by default. A throttled request (429) is repeated after what
