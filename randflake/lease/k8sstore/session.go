@@ -10,11 +10,14 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"github.com/traceflake/traceflake/randflake/lease"
 )
 
 // access says how to reach an API server, as files say it at some moment.
 type access struct {
 	server    string // URL
+	context   string // of a kubeconfig
 	namespace string // "" if they do not say it
 	transport transport
 	token     string
@@ -77,6 +80,11 @@ func (s *session) connect(ctx context.Context, refused bool) (connection, error)
 		a, err := s.read()
 		if err != nil && refused {
 			return connection{}, err
+		}
+		if err == nil && a.server != s.access.server {
+			return connection{}, fmt.Errorf("%w: the server was %s, and the kubeconfig now says %s: "+
+				"another server has other leases, so restart this process to use it",
+				lease.ErrMisconfigured, s.access.server, a.server)
 		}
 		if err == nil { // otherwise they may be about to be replaced
 			s.access, s.since = a, time.Now()
