@@ -119,7 +119,7 @@ func (o *objects) check(l object, page string) error {
 		return errOther
 	}
 	if m.DeletionTimestamp != "" {
-		return fmt.Errorf("Lease %q is being deleted: a grant on it would be lost; "+
+		return fmt.Errorf("the Lease %q is being deleted: a grant on it would be lost; "+
 			"remove its finalizers, then raise the store with `traceflake lease raise`", m.Name)
 	}
 	if _, ok := m.Annotations[pageAnnotation]; !ok || m.Labels[fleetLabel] != o.name {
