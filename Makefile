@@ -74,7 +74,7 @@ sim: ## the simulator of leases with SEEDS seeds; -seed N of its test replays on
 IDS ?= 1000000000
 .PHONY: soak
 soak: engines ## IDS IDs by processes that are killed, stopped and restarted, on each store in turn, messages late, lost and repeated
-	TRACEFLAKE_SOAK_IDS=$$(($(IDS) / 3)) go test ./internal/stores/... -p 1 -run '^TestProcesses$$' -count=1 -timeout 0 -v
+	TRACEFLAKE_SOAK_IDS=$$(($(IDS) / 4)) go test ./internal/stores/... -p 1 -run '^TestProcesses$$' -count=1 -timeout 0 -v
 
 .PHONY: model
 model: ## check the model of the lease rule: it holds, and every wrong variant gives a counterexample; needs spin and gcc

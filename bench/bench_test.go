@@ -110,7 +110,7 @@ func TestBadArguments(t *testing.T) {
 	}
 }
 
-func TestHeadNamesTheRun(t *testing.T) {
+func TestHeadDescribesTheRun(t *testing.T) {
 	r, err := gather(t.Context(), short, []string{"sharing"})
 	if err != nil {
 		t.Fatal(err)

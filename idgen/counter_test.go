@@ -104,7 +104,7 @@ func half(id trace.TraceID) uint64 { return binary.BigEndian.Uint64(id[:8]) }
 
 // Each ID has the present millisecond, on either of two processors, and the clock is read once in
 // 16 milliseconds.
-func TestCounterTellsTheTime(t *testing.T) {
+func TestTimeByTheCounter(t *testing.T) {
 	for _, rate := range []float64{0.6, 1, 2.5, 9.9} {
 		w := newWorld()
 		w.rate = rate

@@ -213,7 +213,7 @@ func TestNilOptions(t *testing.T) {
 }
 
 // The plausibility rule is for the IDs of clients and fallbacks.
-func TestWithPlausibleAcceptsWhatHasNoSecret(t *testing.T) {
+func TestWithPlausibleAcceptsIDsMadeWithoutTheSecret(t *testing.T) {
 	clock := newClock(noon)
 	source := &switched{Source: newSource(t, clock)}
 	source.refuse.Store(true)

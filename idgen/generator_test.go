@@ -237,7 +237,7 @@ func TestRandomClockWalks(t *testing.T) {
 
 // Ready-made IDs expire with their second: the second of an ID is that of the clock when it was
 // handed out.
-func TestReadyMadeIDsGoOff(t *testing.T) {
+func TestReadyMadeIDsExpire(t *testing.T) {
 	clock := newClock(noon)
 	codec := newCodec(t, fleetSecret)
 	g := idgen.New(idgen.WithClock(clock), idgen.WithSource(newSource(t, clock)))
@@ -308,7 +308,7 @@ func TestConcurrentUse(t *testing.T) {
 }
 
 // Processors added later share batches from a pool, and waste no IDs of a lease.
-func TestMoreProcessorsThanAtFirst(t *testing.T) {
+func TestProcessorsAddedLater(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	clock := newClock(noon)
 	s := &switched{Source: newSource(t, clock)}

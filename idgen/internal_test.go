@@ -126,7 +126,7 @@ func TestTimerRunsAtTheEndOfTheSecond(t *testing.T) {
 }
 
 // Ready-made IDs expire with their second.
-func TestSpanIDsAreOfTheirSecond(t *testing.T) {
+func TestSpanIDsHaveThePresentSecond(t *testing.T) {
 	in2026(t, func(t *testing.T) {
 		s := &seconds{private: newPrivate(randflake.SystemClock)}
 		g := New(WithSource(s))
@@ -191,7 +191,7 @@ func TestClose(t *testing.T) {
 
 // A batch may be used from two seconds before its second, since the second may be borrowed, until
 // that second ends; so none of it is used after a larger step of the clock.
-func TestBatchIsOfItsSecond(t *testing.T) {
+func TestBatchIsValidForItsSecond(t *testing.T) {
 	for _, tt := range []struct {
 		at   int64
 		used bool
@@ -399,7 +399,7 @@ func TestBatchIsUsedUp(t *testing.T) {
 }
 
 // A fill of exactly the IDs needed is enough, and no ID is counted before it is used.
-func TestFillGivesEnough(t *testing.T) {
+func TestFillMakesEnough(t *testing.T) {
 	s := &stock{counted: 7, traces: 7}
 	err := s.fill(fillFunc(func(dst []randflake.ID) (int, time.Time, error) {
 		dst[0], dst[1] = 1, 2

@@ -102,7 +102,7 @@ func TestDecodeUntilTheEnd(t *testing.T) {
 	}
 }
 
-func TestEncodeCutsFractions(t *testing.T) {
+func TestEncodeTruncatesFractions(t *testing.T) {
 	c := newCodec(t, "0123456789abcdef")
 	at := time.Unix(Epoch+5, 999_999_999)
 	id, err := c.Encode(Parts{Time: at, Node: 3, Sequence: 4})

@@ -563,7 +563,7 @@ func TestConcurrentExtend(t *testing.T) {
 	wg.Wait()
 }
 
-func TestFillOfNothing(t *testing.T) {
+func TestEmptyFill(t *testing.T) {
 	g := newGenerator(t, lease(1, time.Second))
 	g.Seal()
 	if n, second, err := g.Fill(nil); n != 0 || !second.IsZero() || err != nil {
@@ -572,7 +572,7 @@ func TestFillOfNothing(t *testing.T) {
 }
 
 // The second after the last one cannot be borrowed.
-func TestNothingIsBorrowedPastTheEndOfLife(t *testing.T) {
+func TestNoBorrowingPastTheEndOfLife(t *testing.T) {
 	end := time.Unix(EndOfLife, 0).UTC()
 	g := newGenerator(t, Lease{Nodes: 1, Start: end.Add(-time.Second), End: end}, WithClock(newClock(end.Add(-time.Second))))
 	ids := make([]ID, perNode)
@@ -670,7 +670,7 @@ func TestGuard(t *testing.T) {
 }
 
 // The one tuple that encrypts to zero is skipped, by Next and within a Fill.
-func TestNothingButZeroIsSkipped(t *testing.T) {
+func TestOnlyZeroIsSkipped(t *testing.T) {
 	for i := range 32 {
 		c := newCodec(t, fmt.Sprintf("secret %09d", i))
 		p := c.Decode(0)

@@ -9,7 +9,8 @@
 //
 // The variables are
 //
-//	TRACEFLAKE_STORE        where nodes are leased: bolt:PATH, postgres://…, etcd://…
+//	TRACEFLAKE_STORE        where nodes are leased: bolt:PATH, postgres://…, etcd://…,
+//	                        k8s://…, s3://…
 //	TRACEFLAKE_SECRET_FILE  the fleet's secrets, one per line; the first makes IDs
 //	TRACEFLAKE_NODES        the share of nodes that this store grants, FIRST+COUNT; default all
 //	TRACEFLAKE_BLOCK_SIZE   nodes per block, a power of two; default the store's, 8 in a new one

@@ -403,7 +403,7 @@ func TestDeadStore(t *testing.T) {
 }
 
 // Close returns the lease, as Shutdown does: an embedded Generator's Close would keep it.
-func TestCloseGivesBack(t *testing.T) {
+func TestCloseReturnsTheLease(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "leases.db")
 	env(t, map[string]string{setup.StoreVar: "bolt:" + path})
 	ids, err := setup.FromEnv(t.Context())
@@ -503,7 +503,7 @@ func TestBadValues(t *testing.T) {
 				t.Fatalf("got %v, want %q", err, c.want)
 			}
 			if g != nil {
-				t.Error("got a generator as well as an error")
+				t.Error("got both a generator and an error")
 			}
 			for _, hidden := range []string{"hunter2", secret[:8]} {
 				if strings.Contains(err.Error(), hidden) {

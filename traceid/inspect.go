@@ -13,7 +13,7 @@ type Info struct {
 	TraceID  trace.TraceID
 	Time     time.Time       // of the clear half, a whole millisecond
 	Sequence uint32          // of the clear half, within that millisecond
-	Low      randflake.ID    // the low half as it stands
+	Low      randflake.ID    // the low half, undecoded
 	Parts    randflake.Parts // the low half decoded; zero without a secret
 	// Agree is whether the times of the two halves differ by no more than they may in IDs of a
 	// generator. It is false for an ID made under another secret, for a foreign or a random one,

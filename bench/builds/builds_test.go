@@ -46,7 +46,7 @@ func TestNumberSurvivesJSON(t *testing.T) {
 	}
 	var f Figures
 	if err := json.Unmarshal(b, &f); err != nil || !math.IsNaN(float64(f.Draw)) || f.Block != 1.5 {
-		t.Errorf("%s gave %+v, %v", b, f, err)
+		t.Errorf("%s decodes to %+v, %v", b, f, err)
 	}
 	if text := Report([]Figures{f}); !strings.Contains(text, "| – | 1.5 ns |") {
 		t.Error(text)

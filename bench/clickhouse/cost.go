@@ -24,13 +24,18 @@ type times struct {
 	Busy, Busy99       float64 // warm, while inserts run at a steady rate
 }
 
-// samples of each kind of query are counted, and the first of them timed: once
-// with caches empty, and with caches warm so often, or for so long.
+// samples of each kind of query are counted, at least two of them, and the first
+// of them timed: once with caches empty, and with caches warm so often, or for so
+// long.
 const (
 	samples, timed = 6, 4
 	runs           = 25
 	budget         = time.Second
 )
+
+// patience ends a kind of query early, so that the slow ones of a large table do
+// not take most of the benchmark's time.
+const patience = 5 * time.Second
 
 // Inserts that run beside queries: so many spans, so often.
 const (
@@ -43,7 +48,8 @@ func (d *dataset) reads(ctx context.Context, ask asker, table string, questions 
 	costs := map[string]cost{}
 	for _, kind := range kinds {
 		var rows, bytes, disk []float64
-		for _, q := range questions[kind] {
+		for i, since := 0, time.Now(); i < len(questions[kind]) && (i < 2 || time.Since(since) < patience); i++ {
+			q := questions[kind][i]
 			run, err := ask(table, q)
 			if err != nil {
 				return nil, err
@@ -109,7 +115,11 @@ func (d *dataset) keepInserting(ctx context.Context, table, kind string) error {
 // wall are the times of all samples in milliseconds: the first run of each, with
 // caches empty, and those after it.
 func (d *dataset) wall(ctx context.Context, ask asker, table string, questions []question) (cold, warm []float64, err error) {
-	for _, q := range questions[:min(timed, len(questions))] {
+	begun := time.Now()
+	for i, q := range questions[:min(timed, len(questions))] {
+		if i > 0 && time.Since(begun) > patience {
+			break
+		}
 		run, err := ask(table, q)
 		if err != nil {
 			return nil, nil, err

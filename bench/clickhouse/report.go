@@ -96,14 +96,15 @@ Written by `+"`%s`"+` on %s, commit %s, %s, ClickHouse %s on %s.
 
 One day of generated spans, about 8 to a trace, inserted in the order of their times in blocks of %d, two at a time. "Fresh" is
 right after that, "merged" after OPTIMIZE FINAL. Rows, bytes (of these rows, uncompressed) and disk (bytes from files: compressed columns, marks and indexes) are
-what ClickHouse counted in system.events while a query ran with its caches empty: medians of %d queries of each kind.
+what ClickHouse counted in system.events while a query ran with its caches empty: medians of %d queries of each kind,
+or of as many, at least two, as begin within %v.
 "100 traces" are from all of the window. "All traces" are those whose ID's time is in it; with random IDs that is the next, "all spans" that
 began in it: one span in 1000 is up to 20 minutes late, so there the table sorted by ID is read from 20 minutes before. "Newest" goes back from a time of the day; the exporter's
 table is asked for its newest root spans. Searches list the newest %d spans of one service and name.
-Times are of merged tables and %d of the queries: cold with ClickHouse's caches empty and the kernel's full, then warm, each up to %d times within %v; busy is while %d spans come in every %v.
-Rows and bytes carry over to other machines; times, taken while other work ran on this one, do not.
+Times are of merged tables and the first %d of these queries, or fewer likewise: cold with ClickHouse's caches empty and the kernel's full, then warm, each up to %d times within %v; busy is while %d spans come in every %v.
+Rows and bytes carry over to other machines; times do not.
 
-`, r.Command, r.Date, r.Commit, r.Go, r.ClickHouse, r.CPU, block, samples, page, timed, runs, budget, busySpans, busyInterval)
+`, r.Command, r.Date, r.Commit, r.Go, r.ClickHouse, r.CPU, block, samples, patience, page, timed, runs, budget, busySpans, busyInterval)
 	for _, spans := range r.sizes() {
 		all := r.at(spans)
 		fmt.Fprintf(w, "## %.1f million spans\n\n", float64(spans)/1e6)

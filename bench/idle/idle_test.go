@@ -41,7 +41,7 @@ func TestEveryCaseIsWatched(t *testing.T) {
 }
 
 // A timer of each millisecond, a goroutine and a busy process are noticed.
-func TestWhatATimerTakesIsSeen(t *testing.T) {
+func TestCostsOfATimer(t *testing.T) {
 	c := make(Costs)
 	for _, name := range Cases {
 		c[name] = Watched{Goroutines: 3, CPU: make([]float64, parts), Started: make([]float64, parts)}
@@ -82,7 +82,7 @@ func TestCounters(t *testing.T) {
 	}
 }
 
-func TestChildSaysWhatIsWrong(t *testing.T) {
+func TestErrorsOfAChild(t *testing.T) {
 	for _, c := range []struct {
 		job  string
 		args []string

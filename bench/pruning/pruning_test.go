@@ -12,7 +12,7 @@ import (
 // engineFolder is the folder where make puts engines.
 const engineFolder = "../../.cache/duckdb"
 
-func TestOrderIsSeen(t *testing.T) {
+func TestOrderReducesReads(t *testing.T) {
 	engine, err := filepath.Abs(engineFolder)
 	if err != nil {
 		t.Fatal(err)

@@ -107,12 +107,12 @@ func generators(ctx context.Context, set *gens.Set) ([]rival, error) {
 			ids: ids(set.Of(gens.Default)),
 		},
 		{
-			who: "contrib's X-Ray generator", unique: "by chance: 96 random bits a second",
+			who: "contrib's X-Ray generator", unique: "by chance: 96 random bits per second",
 			ordered: "seconds", hidden: "all but the time", bits: bits, decodes: "second",
 			ids: ids(set.Of(gens.XRay)),
 		},
 		{
-			who: "uptrace-go", unique: "by chance: 64 bits of math/rand a nanosecond",
+			who: "uptrace-go", unique: "by chance: 64 bits of math/rand per nanosecond",
 			ordered: "nanoseconds", hidden: "nothing: math/rand is predictable from its output", bits: bits, decodes: "nanosecond",
 			ids: ids(up),
 		},

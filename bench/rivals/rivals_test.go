@@ -57,7 +57,7 @@ func TestRivalsAreWhatTheTableSays(t *testing.T) {
 		if sorted := back == 0 || wraps && back == 1; !sorted && !none {
 			t.Errorf("%s: %q, but %d of %d IDs do not follow the one before", r.who, r.ordered, back, many)
 		} else if sorted && r.ordered == "no" {
-			t.Errorf("%s: sorts, though the table says it does not", r.who)
+			t.Errorf("%s: sorts, although the table denies it", r.who)
 		}
 	}
 	if err := set.Close(t.Context()); err != nil {

@@ -124,7 +124,7 @@ func TestWalkFindsAllMemory(t *testing.T) {
 	}
 }
 
-func TestWalkRefusesWhatItCannotSee(t *testing.T) {
+func TestWalkRefusesUninspectableMemory(t *testing.T) {
 	for _, root := range []any{&struct{ m map[int]int }{map[int]int{1: 1}}, &struct{ c chan int }{make(chan int)}, &struct{ p unsafe.Pointer }{unsafe.Pointer(new(int))}} {
 		if _, err := regions(root); err == nil || !strings.Contains(err.Error(), "cannot inspect") {
 			t.Errorf("%T: %v", root, err)

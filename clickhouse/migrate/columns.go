@@ -3,6 +3,7 @@ package migrate
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/traceflake/traceflake/clickhouse/internal/ddl"
@@ -60,14 +61,14 @@ func (m *migration) learnColumns(ctx context.Context, suffix string) error {
 	return m.learnIndexes(ctx, suffix)
 }
 
-// learnIndexes reads the skip indexes that have no counterpart in the new table.
+// learnIndexes reads the skip indexes that the new table lacks and is to have.
 func (m *migration) learnIndexes(ctx context.Context, suffix string) error {
 	ours := m.Create("", "", 0, "")[0]
 	m.skip = nil
 	err := m.rows(ctx, fmt.Sprintf("SELECT name, expr, type_full, toString(granularity)\n"+
 		"FROM system.data_skipping_indices WHERE database = %s AND table = %s",
 		m.InDatabase(), ddl.QuoteText(m.Named(suffix))), 4, func(c []string) error {
-		if !strings.HasPrefix(c[0], "auto_") && !strings.Contains(ours, "INDEX "+c[0]+" ") {
+		if !strings.HasPrefix(c[0], "auto_") && !strings.Contains(ours, "INDEX "+c[0]+" ") && !slices.Contains(ddl.KeyIndexes, c[0]) {
 			m.skip = append(m.skip, index{c[0], fmt.Sprintf("(%s) TYPE %s GRANULARITY %s", c[1], c[2], c[3])})
 		}
 		return nil

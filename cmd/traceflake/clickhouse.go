@@ -44,7 +44,7 @@ func schemaFlags(cmd *cobra.Command, s *clickhouse.Schema) {
 	cmd.Flags().StringVar(&s.Database, "database", "", "database (default the connection's)")
 	cmd.Flags().StringVar(&s.Table, "table", "", "table (default otel_traces)")
 	cmd.Flags().StringVar(&s.Cluster, "cluster", "", "cluster (default one server)")
-	cmd.Flags().DurationVar(&s.TTL, "ttl", 0, "how long spans are kept, as in 720h (default for ever)")
+	cmd.Flags().DurationVar(&s.TTL, "ttl", 0, "how long spans are kept, as in 720h (default forever)")
 	cmd.Flags().BoolVar(&s.Plain, "plain", false, "granules of 8192 spans and one projection, for ClickHouse "+clickhouse.MinPlainVersion+" or the least CPU time")
 }
 

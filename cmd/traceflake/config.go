@@ -26,11 +26,11 @@ func (f *flags) addStore(cmd *cobra.Command, what string) {
 	completeStore(cmd)
 }
 
-const storeForms = "bolt:PATH, postgres://…, etcd://… or k8s://… (default $TRACEFLAKE_STORE)"
+const storeForms = "bolt:PATH, postgres://…, etcd://…, k8s://… or s3://… (default $TRACEFLAKE_STORE)"
 
 func completeStore(cmd *cobra.Command) {
 	err := cmd.RegisterFlagCompletionFunc("store", cobra.FixedCompletions(
-		[]string{"bolt:", "postgres://", "etcd://", "etcds://", "k8s://"}, cobra.ShellCompDirectiveNoSpace))
+		[]string{"bolt:", "postgres://", "etcd://", "etcds://", "k8s://", "s3://"}, cobra.ShellCompDirectiveNoSpace))
 	if err != nil {
 		panic(err) // the flag is missing
 	}

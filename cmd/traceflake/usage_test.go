@@ -93,7 +93,7 @@ func TestVersion(t *testing.T) {
 }
 
 // The version command shows how restores are detected on this machine, or why they are not.
-func TestVersionNamesVMClock(t *testing.T) {
+func TestVersionShowsVMClock(t *testing.T) {
 	r := command(t, "", "version")
 	source, err := vmclock.System().Status()
 	if want := "\nvmclock: " + source.String(); !strings.Contains(r.out, want) {
@@ -133,7 +133,7 @@ func TestCompletion(t *testing.T) {
 		{[]string{"range", "-o", ""}, []string{"text", "sql", "json"}},
 		{[]string{"range", ""}, []string{"now-1h"}},
 		{[]string{"lease", "list", "-o", ""}, []string{"table", "json"}},
-		{[]string{"lease", "list", "--store", ""}, []string{"bolt:", "postgres://", "etcd://"}},
+		{[]string{"lease", "list", "--store", ""}, []string{"bolt:", "postgres://", "etcd://", "k8s://", "s3://"}},
 		{[]string{"new", "--store", ""}, []string{"bolt:"}},
 		{[]string{"backfill", "--format", ""}, []string{"ndjson", "csv"}},
 		{[]string{"backfill", "--time-format", ""}, []string{"auto"}},

@@ -429,7 +429,7 @@ func TestBrowser(t *testing.T) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, fault := range b.faults {
-		t.Errorf("the browser says: %s", fault)
+		t.Errorf("the browser reports: %s", fault)
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-func TestCheckSeesEachFault(t *testing.T) {
+func TestCheckDetectsEachFault(t *testing.T) {
 	id, other, unsampled := trace.TraceID{1}, trace.TraceID{2}, trace.TraceID{3}
 	parent := trace.SpanID{7}
 	sent := map[trace.TraceID]request{

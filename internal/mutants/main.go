@@ -49,6 +49,7 @@ var targets = []target{
 	{dir: "randflake/lease/etcdstore", tests: []string{"internal/stores/etcd"}, text: true},
 	{dir: "randflake/lease/k8sstore", text: true},
 	{dir: "randflake/lease/pgstore", tests: []string{"internal/stores/postgres"}, text: true},
+	{dir: "randflake/lease/s3store", tests: []string{"internal/stores/s3"}, text: true},
 }
 
 // flags are extra flags for a package's tests. The simulator finds what it can find within its

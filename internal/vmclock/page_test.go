@@ -198,7 +198,7 @@ func TestSourceChanges(t *testing.T) {
 	}
 }
 
-func TestPagesThatAreNotUsed(t *testing.T) {
+func TestUnusablePages(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		change func(d *device)

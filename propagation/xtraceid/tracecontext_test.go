@@ -11,7 +11,7 @@ import (
 
 // Services with both propagators send the same span in three forms. B3 has neither tracestate nor
 // random flag and must not remove them.
-func TestKeepsWhatTraceContextFound(t *testing.T) {
+func TestKeepsTheTraceContextSpan(t *testing.T) {
 	const (
 		id, other    = "32d1f0a9c8000005a1b2c3d4e5f60718", "4bf92f3577b34da6a3ce929d0e0e4736"
 		span, parent = "53995c3f42cd8ad8", "00f067aa0ba902b7"

@@ -11,7 +11,7 @@ import (
 
 func result(ns map[string][]float64) *Result { return &Result{Goroutines: 1, ns: ns} }
 
-func TestComparisonIsOfNeighbours(t *testing.T) {
+func TestComparisonWithinARound(t *testing.T) {
 	// The machine gets slower and slower; a always costs twice as much as b.
 	ns := make(map[string][]float64)
 	for i := 1; i <= 9; i++ {
@@ -43,7 +43,7 @@ func TestTurnsWithoutTheirCPUsAreLeftOut(t *testing.T) {
 }
 
 // The interval contains the true median in about 95 of 100 runs.
-func TestIntervalHoldsTheTrueMedian(t *testing.T) {
+func TestIntervalContainsTheTrueMedian(t *testing.T) {
 	held, state := 0, uint64(1)
 	for range 2000 {
 		values := make([]float64, 50)
@@ -81,7 +81,7 @@ func TestFlatOutMeasures(t *testing.T) {
 	}
 }
 
-func TestATurnAsleepIsNoMeasurement(t *testing.T) {
+func TestSleepingTurnsAreLeftOut(t *testing.T) {
 	r := FlatOut([]Subject{{"sleeper", func(n int) { time.Sleep(time.Duration(n) * 100 * time.Microsecond) }}}, 1, 2, time.Millisecond)
 	if got := r.Ratio("sleeper", "sleeper"); got.Left == 0 || got.Of != 0 {
 		t.Errorf("%+v: want every turn left out", got)
@@ -91,7 +91,7 @@ func TestATurnAsleepIsNoMeasurement(t *testing.T) {
 	}
 }
 
-func TestGoroutinesInTurnAreNoMeasurement(t *testing.T) {
+func TestSequentialGoroutinesAreLeftOut(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	r := FlatOut([]Subject{{"one after the other", spin(time.Microsecond)}}, 2, 2, time.Millisecond)
 	if got := r.Ratio("one after the other", "one after the other"); got.Of != 0 {

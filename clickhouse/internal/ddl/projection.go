@@ -49,6 +49,10 @@ const (
 	searchGranule = 512
 )
 
+// valueSpans is how many spans one filter on the values of attributes covers: a
+// search for a value reads so many for each trace that has it.
+const valueSpans = 2048
+
 // projection is that of the table. It has no condition: a block of which no span
 // meets it would have no such projection, and ClickHouse merges no parts whose
 // projections differ.
@@ -66,7 +70,8 @@ func (t Table) columns() string {
 	if t.Plain {
 		granule, large = plainGranule, ""
 	}
-	text := strings.NewReplacer("{blooms}", fmt.Sprint(plainGranule/granule), "{large blocks}", large).Replace(columns)
+	text := strings.NewReplacer("{blooms}", fmt.Sprint(plainGranule/granule),
+		"{values}", fmt.Sprint(max(valueSpans/granule, 1)), "{large blocks}", large).Replace(columns)
 	return strings.TrimSuffix(text, "\n") + ",\n" + t.projection().sql() + "\n"
 }
 

@@ -60,6 +60,10 @@ const SortingKey = "TraceId, Timestamp"
 // PartitionKey is that of the table, as system.tables shows it.
 const PartitionKey = "toDate(Timestamp)"
 
+// KeyIndexes are the exporter's indexes on the names of attributes. The table has
+// none: sorted by trace, nearly every granule has nearly every name.
+var KeyIndexes = []string{"idx_res_attr_key", "idx_span_attr_key"}
+
 // Create returns the statements for the table that holds the rows and, on a cluster, the Distributed
 // table in front of it. Both are given by their suffix. note is the first
 // one's comment.

@@ -110,13 +110,13 @@ func TestStores(t *testing.T) {
 			block := fmt.Sprintf("lease now block %d+8, held by ", node&^7)
 			for _, text := range []string{id.String(), span.String()} {
 				if out := p.run(t, 0, "inspect", text); !strings.Contains(out, block) {
-					t.Errorf("inspect says\n%s", out)
+					t.Errorf("inspect prints\n%s", out)
 				}
 			}
 			made := strings.Fields(p.run(t, 0, "new", "-n", "3"))
 			p.run(t, 0, append([]string{"verify", id.String()}, made...)...)
 			if out := p.run(t, 0, "inspect", made[0]); strings.Contains(out, block) || !strings.Contains(out, ", free since ") && !strings.Contains(out, ", without an owner") {
-				t.Errorf("inspect says\n%s", out)
+				t.Errorf("inspect prints\n%s", out)
 			}
 			if out := p.run(t, 0, "lease", "list", "-o", "json"); strings.Count(out, "\n") != 2 {
 				t.Errorf("leases\n%s", out)

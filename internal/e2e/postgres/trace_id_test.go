@@ -171,7 +171,7 @@ func TestTraceIDAt(t *testing.T) {
 			case text == nil || *text < min || *text > max || len(*text) != 32:
 				t.Fatalf("%s of %s is %s, want one of %s to %s", call, texts[i], show(text), min, max)
 			case seen[*text]:
-				t.Fatalf("%s gave %s twice", call, *text)
+				t.Fatalf("%s returned %s twice", call, *text)
 			}
 			seen[*text] = true
 			id, err := trace.TraceIDFromHex(*text)

@@ -146,7 +146,7 @@ func closed(t *testing.T) string {
 }
 
 // An unreachable store is not an error, and the probe reports the reason.
-func TestStrictAway(t *testing.T) {
+func TestStrictUnreachable(t *testing.T) {
 	for _, scheme := range []string{"postgres", "etcd"} {
 		t.Run(scheme, func(t *testing.T) {
 			address := closed(t)

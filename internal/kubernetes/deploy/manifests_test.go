@@ -16,11 +16,15 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
 
+	"github.com/traceflake/traceflake/internal/embedded/s3"
 	"github.com/traceflake/traceflake/internal/kubernetes"
 	"github.com/traceflake/traceflake/setup"
 )
 
-func TestMain(m *testing.M) { kubernetes.Main(m) }
+func TestMain(m *testing.M) {
+	s3.Main()
+	kubernetes.Main(m)
+}
 
 // root is the repository.
 const root = "../../.."

@@ -2,46 +2,78 @@ package deploy
 
 import (
 	"context"
-	"os"
+	"net/url"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/traceflake/traceflake/internal/embedded"
+	"github.com/traceflake/traceflake/internal/embedded/etcd"
+	"github.com/traceflake/traceflake/internal/embedded/s3"
 	"github.com/traceflake/traceflake/internal/kubernetes"
+	_ "github.com/traceflake/traceflake/randflake/lease/etcdstore"
 	"github.com/traceflake/traceflake/setup"
 )
 
-// BenchmarkStart is that of internal/e2e/setup with an API server: the least of all runs.
-// docs/faq.md has the figures.
+// BenchmarkStart measures the cost of IDs when a process starts and ends, with each store: the
+// minimum of all runs. docs/faq.md has the figures.
 func BenchmarkStart(b *testing.B) {
-	admin, err := kubernetes.Shared(b).Kubeconfig(kubernetes.Admin)
-	if err != nil {
-		b.Fatal(err)
+	var file string
+	for _, c := range []struct {
+		name  string
+		store func(*testing.B) string
+	}{
+		{"none", func(*testing.B) string { return "" }},
+		{"bolt", func(*testing.B) string { return "bolt:" + file }},
+		{"PostgreSQL", func(b *testing.B) string { return embedded.PostgresForTest(b).DSN() }},
+		{"etcd", func(b *testing.B) string {
+			return "etcd://" + strings.TrimPrefix(etcd.ForTest(b, 1).Endpoints()[0], "http://")
+		}},
+		{"Kubernetes", func(b *testing.B) string {
+			admin, err := kubernetes.Shared(b).Kubeconfig(kubernetes.Admin)
+			if err != nil {
+				b.Fatal(err)
+			}
+			return "k8s://default/start?kubeconfig=" + admin
+		}},
+		{"S3", func(b *testing.B) string {
+			server := s3.ForTest(b, s3.Versity)
+			server.Bucket(b, "fleet")
+			s3.Root.Setenv(b)
+			return "s3://fleet/start?region=" + s3.Region + "&endpoint=" + url.QueryEscape(server.Endpoint())
+		}},
+	} {
+		file = filepath.Join(b.TempDir(), "leases.db")
+		b.Run(c.name, func(b *testing.B) {
+			config := setup.Config{Store: c.store(b), SecretFile: secretFile(b), Strict: true}
+			switch c.name {
+			case "none":
+				config = setup.Config{}
+			case "bolt":
+				config.SecretFile = "" // it has its own
+			}
+			start, end := time.Hour, time.Hour
+			for range max(b.N, 20) {
+				began := time.Now()
+				ids, err := config.Open(b.Context())
+				if err != nil {
+					b.Fatal(err)
+				}
+				ids.NewIDs(b.Context())
+				start = min(start, time.Since(began))
+				if ids.Fallbacks() > 0 {
+					b.Fatal("the process has no lease")
+				}
+				began = time.Now()
+				if err := ids.Shutdown(context.Background()); err != nil {
+					b.Fatal(err)
+				}
+				end = min(end, time.Since(began))
+			}
+			b.ReportMetric(float64(start.Microseconds())/1e3, "ms/start")
+			b.ReportMetric(float64(end.Microseconds())/1e3, "ms/end")
+			b.ReportMetric(0, "ns/op")
+		})
 	}
-	file := filepath.Join(b.TempDir(), "secret")
-	if err := os.WriteFile(file, []byte("dffd6021bb2bd5b0af676290809ec3a5\n"), 0o600); err != nil {
-		b.Fatal(err)
-	}
-	config := setup.Config{Store: "k8s://default/start?kubeconfig=" + admin, SecretFile: file}
-	start, end := time.Hour, time.Hour
-	for range max(b.N, 20) {
-		began := time.Now()
-		ids, err := config.Open(b.Context())
-		if err != nil {
-			b.Fatal(err)
-		}
-		ids.NewIDs(b.Context())
-		start = min(start, time.Since(began))
-		if ids.Fallbacks() > 0 {
-			b.Fatal("it has no lease")
-		}
-		began = time.Now()
-		if err := ids.Shutdown(context.Background()); err != nil {
-			b.Fatal(err)
-		}
-		end = min(end, time.Since(began))
-	}
-	b.ReportMetric(float64(start.Microseconds())/1e3, "ms/start")
-	b.ReportMetric(float64(end.Microseconds())/1e3, "ms/end")
-	b.ReportMetric(0, "ns/op")
 }

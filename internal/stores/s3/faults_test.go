@@ -84,7 +84,7 @@ func TestFaults(t *testing.T) {
 		})
 	}
 	t.Run("a bad network", func(t *testing.T) {
-		proxy := faults.S3(t, server.Endpoint())
+		proxy := faults.HTTP(t, server.Endpoint(), http.DefaultTransport)
 		loaded(t, config(proxy.Endpoint(), s3.Root), "fault/network", func() error { return nil }).Check(t)
 		proxy.Check(t)
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -131,11 +132,10 @@ func (f doer) Do(r *http.Request) (*http.Response, error) { return f(r) }
 
 // stub answers every request with what a server of S3 would answer.
 type stub struct {
-	status  int
-	code    string
-	header  http.Header
-	after   int64 // so many requests that are answered as of an empty bucket
-	endless bool
+	status int
+	code   string
+	header http.Header
+	after  int64 // so many requests that are answered as of an empty bucket
 
 	asked, puts atomic.Int64
 }
@@ -147,6 +147,10 @@ func (s *stub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	status, code := s.status, s.code
 	if n <= s.after {
+		if r.URL.Query().Has("list-type") {
+			_, _ = io.WriteString(w, "<ListBucketResult></ListBucketResult>")
+			return
+		}
 		status, code = http.StatusNotFound, "NoSuchKey"
 	} else {
 		for name, values := range s.header {
@@ -177,9 +181,9 @@ func TestRefusals(t *testing.T) {
 	date := func(d time.Duration) http.Header {
 		return http.Header{"Date": {now.Add(d).UTC().Format(http.TimeFormat)}}
 	}
-	// A new store reads the configuration, a page, the configuration again before it writes it,
-	// and then the object of the probe, which it creates.
-	const reads, writes = 0, 4
+	// A new store reads the configuration and a page. Before it writes the configuration it reads
+	// it again, lists the pages, and reads the object of the probe, which it creates first.
+	const reads, writes = 0, 5
 	for _, c := range []struct {
 		*stub
 		want  error
@@ -189,8 +193,8 @@ func TestRefusals(t *testing.T) {
 		{&stub{status: 403, code: "AccessDenied", after: writes}, lease.ErrMisconfigured, []string{"s3:PutObject on s3://leases/traceflake/leases/"}},
 		{&stub{status: 404, code: "NoSuchBucket"}, lease.ErrMisconfigured, []string{"no bucket leases", "us-east-1"}},
 		{&stub{status: 404}, nil, []string{"404"}},
-		{&stub{status: 403, code: "RequestTimeTooSkewed", header: date(-time.Hour)}, lease.ErrClockAhead, []string{"clock is 1h0m", "set it"}},
-		{&stub{status: 403, code: "RequestTimeTooSkewed", header: date(time.Hour)}, lease.ErrMisconfigured, []string{"clock is 1h0m", "set it"}},
+		{&stub{status: 403, code: "RequestTimeTooSkewed", header: date(-90 * time.Minute)}, lease.ErrClockAhead, []string{"clock is 1h", "set it"}},
+		{&stub{status: 403, code: "RequestTimeTooSkewed", header: date(90 * time.Minute)}, lease.ErrMisconfigured, []string{"clock is 1h", "set it"}},
 		{&stub{status: 400, code: "ExpiredToken"}, lease.ErrMisconfigured, []string{"credentials are expired"}},
 		{&stub{status: 403, code: "SignatureDoesNotMatch"}, lease.ErrMisconfigured, []string{"credentials"}},
 		{&stub{status: 403, code: "InvalidAccessKeyId"}, lease.ErrMisconfigured, []string{"credentials"}},

@@ -88,11 +88,15 @@
 // A renewal is a GET and a PUT, and so is an Acquire whose first page has a
 // free block, which nearly all have until most blocks are taken. If another
 // process writes the same page at this moment, both are repeated. A process
-// starts with five requests of the probe and two for the configuration. So
+// starts with five requests of the probe and one for the configuration. So
 // 10000 processes that renew every 5 minutes make 67 requests a second, which
 // is 87 million GETs and as many PUTs in 30 days: at 0.4 and 5 dollars a
-// million (S3 Standard in us-east-1, an assumption of November 2026) 467
-// dollars a month, and 5 cents for one process.
+// million (S3 Standard in us-east-1, an assumption of November 2026) 470
+// dollars a month, and 5 cents for each process. The tests count the requests.
+//
+// By its documentation R2 takes one write of an object a second: enough for
+// 10000 processes that renew, 0.13 a second for each page, but not for more
+// than 256 that start within a second; those wait.
 //
 // A server that limits requests with 429 or SlowDown is asked again, after
 // random times that grow to 5 seconds, within the context of the call. Other
@@ -109,7 +113,7 @@
 //   - an older version of an object is restored;
 //   - the fleet moves to another bucket, or to a replica after a failover.
 //
-// In each case call [Store.Raise] before any process uses the bucket.
+// In each case call Raise of [Store] before any process uses the bucket.
 // Versioning of the bucket is no harm, but keeps every page that was ever
 // written: let a lifecycle rule expire noncurrent versions, and nothing else,
 // below the prefix.

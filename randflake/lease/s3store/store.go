@@ -26,12 +26,14 @@ const (
 	blocksPerPage = 64
 )
 
-// Store keeps leases under one prefix in a bucket. It is safe for concurrent
-// use.
+// Store keeps leases under one prefix in a bucket. It is a [driver.Store], with
+// the methods of [lease.Store] and [lease.Admin]. It is safe for concurrent use.
 type Store struct {
-	*pages.Store
+	*onPages
 	server *server
 }
+
+type onPages = pages.Store
 
 var _ driver.Store = (*Store)(nil)
 
@@ -95,7 +97,7 @@ func New(config aws.Config, bucket string, opts ...Option) (*Store, error) {
 		return nil, fmt.Errorf("s3store: %w", err)
 	}
 	layout := pages.Layout{Name: "s3store", BlocksPerPage: blocksPerPage}
-	return &Store{Store: pages.New(s, layout, o.nodes), server: s}, nil
+	return &Store{onPages: pages.New(s, layout, o.nodes), server: s}, nil
 }
 
 // Close implements [driver.Store]. It closes idle connections of the store's

@@ -26,8 +26,6 @@
     ) CODEC(ZSTD(1)),
     INDEX idx_timestamp Timestamp TYPE minmax GRANULARITY 1,
     INDEX idx_trace_id TraceId TYPE bloom_filter(0.001) GRANULARITY {blooms},
-    INDEX idx_res_attr_key mapKeys(ResourceAttributes) TYPE bloom_filter(0.01) GRANULARITY {blooms},
     INDEX idx_res_attr_value mapValues(ResourceAttributes) TYPE bloom_filter(0.01) GRANULARITY {blooms},
-    INDEX idx_span_attr_key mapKeys(SpanAttributes) TYPE bloom_filter(0.01) GRANULARITY {blooms},
-    INDEX idx_span_attr_value mapValues(SpanAttributes) TYPE bloom_filter(0.01) GRANULARITY {blooms},
+    INDEX idx_span_attr_value mapValues(SpanAttributes) TYPE bloom_filter(0.001) GRANULARITY {values},
     INDEX idx_duration Duration TYPE minmax GRANULARITY {blooms}

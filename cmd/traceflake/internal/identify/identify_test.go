@@ -372,7 +372,7 @@ func FuzzLine(f *testing.F) {
 		}
 		for _, id := range found {
 			if text := append(id.AppendJSON([]byte("{")), '}'); !json.Valid(text) {
-				t.Errorf("%q gives %s", line, text)
+				t.Errorf("%q returns %s", line, text)
 			}
 			for _, c := range id.Candidates {
 				if c.Kind == "" || c.Chance <= 0 || c.Chance > 1 {
