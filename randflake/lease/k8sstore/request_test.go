@@ -289,7 +289,7 @@ func TestTokenIsReadAgain(t *testing.T) {
 	}
 	whole := strings.Replace(config("", "tokenFile: token"), "https://host:6443/", server.URL, 1)
 	write(t, file, strings.Replace(whole, "cluster: {", "cluster: {certificate-authority-data: aGFsZg==, ", 2))
-	s.since = s.since.Add(-2 * reread)
+	write(t, token, "two")
 	if err := read("half a certificate", 1); err != nil {
 		t.Error(err)
 	}
