@@ -288,6 +288,13 @@ func TestTokenIsReadAgain(t *testing.T) {
 	if err := read("the file is missing", 1); err != nil {
 		t.Error(err)
 	}
+	whole := strings.Replace(config("", "tokenFile: token"), "https://host:6443/", server.URL, 1)
+	write(t, file, strings.Replace(whole, "cluster: {", "cluster: {certificate-authority-data: aGFsZg==, ", 2))
+	write(t, token, "two")
+	if err := read("half a certificate", 1); err != nil {
+		t.Error(err)
+	}
+	write(t, file, whole)
 	write(t, token, "four")
 	valid.Store("four")
 	if err := read("after a minute", 1); err != nil {
