@@ -60,6 +60,7 @@ type flakyStore struct {
 	mu       sync.Mutex
 	away     error // returned without calling the store
 	lose     error // returned after calling the store
+	asked    int   // calls of Acquire, those away included
 	acquires int
 	renewals int
 }
@@ -84,6 +85,9 @@ func (s *flakyStore) call(f func() (lease.Grant, error)) (lease.Grant, error) {
 }
 
 func (s *flakyStore) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
+	s.mu.Lock()
+	s.asked++
+	s.mu.Unlock()
 	return s.call(func() (lease.Grant, error) { s.acquires++; return s.Memory.Acquire(ctx, r) })
 }
 

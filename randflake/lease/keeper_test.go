@@ -109,6 +109,27 @@ func TestStoreAway(t *testing.T) {
 	b.mustOne()
 }
 
+// A store without a free block may have to read everything to say so: it is asked rarely.
+func TestFullStoreIsAskedRarely(t *testing.T) {
+	b := newBench(t, lease.WithTTL(10*time.Minute))
+	for _, c := range []struct {
+		err   error
+		about int
+	}{{lease.ErrNoFreeNode, 60}, {errAway, 360}} {
+		b.store.set(c.err, nil)
+		before := b.store.asked
+		for range 3600 {
+			b.pass(time.Second)
+		}
+		if n := b.store.asked - before; n > c.about*3/2 || n < c.about*2/3 {
+			t.Errorf("%v: asked %d times in an hour, want about %d", c.err, n, c.about)
+		}
+	}
+	b.store.set(nil, nil)
+	b.pass(lease.MaxBackoff * 2)
+	b.mustOne()
+}
+
 // A grant whose answer was lost is found again by its holder.
 func TestLostAnswerOfAcquire(t *testing.T) {
 	b := newBench(t)

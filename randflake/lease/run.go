@@ -13,6 +13,9 @@ import (
 const (
 	minBackoff = 50 * time.Millisecond
 	maxBackoff = 10 * time.Second
+	// maxFull is that of a store without a free block: it may have to read
+	// everything to say so.
+	maxFull = time.Minute
 	// callTimeout bounds one call to the store.
 	callTimeout = 5 * time.Second
 	// lookEvery is the longest time between two comparisons of the clocks:
@@ -159,7 +162,11 @@ func (k *Keeper) acquire(ctx context.Context) {
 	g, err := k.store.Acquire(call, Request{Holder: k.bid.nonce, Now: before.wall, TTL: k.cfg.ttl, Owner: k.cfg.owner})
 	cancel()
 	k.counts.request(acquire, err)
-	k.askAt = k.cfg.clock.Elapsed() + k.backoff(&k.failures)
+	longest := maxBackoff
+	if errors.Is(err, ErrNoFreeNode) {
+		longest = maxFull
+	}
+	k.askAt = k.cfg.clock.Elapsed() + k.backoff(&k.failures, longest)
 	if err != nil {
 		k.failed(ctx, "acquire", err)
 		return
@@ -256,7 +263,7 @@ func (k *Keeper) renew(ctx context.Context, t *term, end time.Time) {
 		}
 		// Renew again at once: a copy may have written this nonce as well.
 		if t.renewAt = k.cfg.clock.Elapsed(); t.hurried {
-			t.renewAt += k.backoff(&t.failures)
+			t.renewAt += k.backoff(&t.failures, maxBackoff)
 		}
 		t.hurried = true
 	case unwritten:
@@ -271,7 +278,7 @@ func (k *Keeper) renew(ctx context.Context, t *term, end time.Time) {
 }
 
 func (k *Keeper) retry(ctx context.Context, t *term, err error) {
-	t.renewAt = k.cfg.clock.Elapsed() + k.backoff(&t.failures)
+	t.renewAt = k.cfg.clock.Elapsed() + k.backoff(&t.failures, maxBackoff)
 	k.failed(ctx, "renew", err)
 }
 
@@ -319,8 +326,8 @@ func (k *Keeper) schedule(t *term) {
 
 // backoff doubles with every failure in a row, up to a bound; jitter spreads
 // the clients of a store that comes back.
-func (k *Keeper) backoff(failures *int) time.Duration {
-	d := min(minBackoff<<min(*failures, 10), maxBackoff, k.cfg.ttl/8)
+func (k *Keeper) backoff(failures *int, longest time.Duration) time.Duration {
+	d := min(minBackoff<<min(*failures, 11), longest, k.cfg.ttl/8)
 	*failures++
 	return time.Duration(float64(d) * (0.5 + k.jitter()))
 }

@@ -90,7 +90,7 @@
 // process writes the same page at this moment, both are repeated. A process
 // starts with five requests of the probe and one for the configuration. So
 // 10000 processes that renew every 5 minutes make 67 requests a second, which
-// is 87 million GETs and as many PUTs in 30 days: at 0.4 and 5 dollars a
+// is 86.4 million GETs and as many PUTs in 30 days: at 0.4 and 5 dollars a
 // million (S3 Standard in us-east-1, an assumption of November 2026) 470
 // dollars a month, and 5 cents for each process. The tests count the requests.
 //
