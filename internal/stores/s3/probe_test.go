@@ -116,7 +116,7 @@ func TestProbe(t *testing.T) {
 	cfg.HTTPClient = &http.Client{Transport: tripper(func(r *http.Request) (*http.Response, error) {
 		if strings.Contains(r.URL.Path, "/probe/") {
 			probes.Add(1)
-		} else if r.URL.Query().Has("list-type") {
+		} else if strings.Contains(r.URL.Query().Get("prefix"), "/probe/") {
 			lists.Add(1)
 		}
 		return http.DefaultTransport.RoundTrip(r)
@@ -137,7 +137,8 @@ func TestProbe(t *testing.T) {
 		}
 	}
 	all.Wait()
-	// The first store at an object also creates it, and reads it again.
+	// The first store at an object also creates it, and reads it again. Lists of the probe are
+	// counted alone.
 	if n, l := probes.Load(), lists.Load(); n < 4*stores || n > 6*stores || l != stores {
 		t.Errorf("%d stores made %d requests for the probe's objects and %d lists", stores, n, l)
 	}
@@ -305,6 +306,97 @@ func TestLongList(t *testing.T) {
 		wantError(t, string(kind), err, lease.ErrNoFreeNode)
 		if n := lists.Load() - before; n < 4 { // config, 5 pages and an object of the probe
 			t.Errorf("%s: %d requests for the list, want 4", kind, n)
+		}
+	}
+}
+
+// through returns a store whose requests pass f, which answers them itself or
+// returns nil.
+func through(t *testing.T, server *s3.Server, f func(r *http.Request) *stub) *s3store.Store {
+	t.Helper()
+	cfg := config(server.Endpoint(), s3.Root)
+	cfg.HTTPClient = &http.Client{Transport: tripper(func(r *http.Request) (*http.Response, error) {
+		s := f(r)
+		if s == nil {
+			return http.DefaultTransport.RoundTrip(r)
+		}
+		w := httptest.NewRecorder()
+		w.Header().Set("Date", time.Now().UTC().Format(http.TimeFormat))
+		s.ServeHTTP(w, r)
+		return w.Result(), nil
+	})}
+	s, err := s3store.New(cfg, bucket, s3store.WithPrefix(fmt.Sprintf("through/%d/", prefixes.Add(1))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// A server that refuses what it should take, or does not show what it has.
+func TestUnfitServer(t *testing.T) {
+	server := started(t, s3.GoFakeS3)
+	for _, c := range []struct {
+		text  string
+		wrong func(r *http.Request) bool
+		with  *stub
+	}{
+		{"refuses a write whose If-Match is the object's ETag", func(r *http.Request) bool { return r.Header.Get("If-Match") != "" }, &stub{status: 412, code: "PreconditionFailed"}},
+		{"just written is not there", func(r *http.Request) bool { return r.Method == http.MethodGet }, &stub{status: 404, code: "NoSuchKey"}},
+		{`lists the ETag ""`, func(r *http.Request) bool { return r.URL.Query().Has("list-type") }, nil},
+	} {
+		with := c.with
+		if with == nil {
+			with = &stub{after: 1 << 20} // an empty list
+		}
+		s := through(t, server, func(r *http.Request) *stub {
+			if c.wrong(r) && (strings.Contains(r.URL.Path, "/probe/") || r.URL.Query().Has("list-type") && c.with == nil) {
+				return with
+			}
+			return nil
+		})
+		_, err := s.Acquire(t.Context(), request(time.Now()))
+		wantError(t, c.text, err, lease.ErrMisconfigured, c.text)
+	}
+}
+
+// After a write that was refused because the object has changed, or because
+// another write is in progress, the object is read again.
+func TestReadAgain(t *testing.T) {
+	server := started(t, s3.GoFakeS3)
+	for _, answer := range []*stub{
+		{status: http.StatusPreconditionFailed, code: "PreconditionFailed"},
+		{status: http.StatusNotFound, code: "NoSuchKey"},
+		{status: http.StatusConflict, code: "ConditionalRequestConflict"},
+		{status: http.StatusConflict, code: "OperationAborted"},
+	} {
+		var mu sync.Mutex
+		refused := map[string]bool{}
+		s := through(t, server, func(r *http.Request) *stub {
+			mu.Lock()
+			defer mu.Unlock()
+			what := r.URL.Path + r.Header.Get("If-Match")
+			switch {
+			case r.Method != http.MethodPut || refused[what]:
+				return nil
+			case answer.status == http.StatusConflict: // once to each, to those of the probe, too
+			case answer.status == http.StatusNotFound && r.Header.Get("If-Match") == "":
+				return nil
+			case !strings.Contains(r.URL.Path, "/page-"):
+				return nil
+			}
+			refused[what] = true
+			return &stub{status: answer.status, code: answer.code}
+		})
+		g, err := s.Acquire(t.Context(), request(time.Now()))
+		if err == nil {
+			_, err = s.Renew(t.Context(), g, lease.NewHolder(), g.End)
+		}
+		if err != nil {
+			t.Errorf("%s: %v", answer.code, err)
+		}
+		want := map[int]int{http.StatusPreconditionFailed: 2, http.StatusNotFound: 1, http.StatusConflict: 2 + 1 + 3}[answer.status]
+		if len(refused) != want {
+			t.Errorf("%s: %d writes were refused, want %d", answer.code, len(refused), want)
 		}
 	}
 }

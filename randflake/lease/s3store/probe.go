@@ -37,8 +37,9 @@ func (s *server) probed(ctx context.Context) error {
 		}
 	}
 	var err error
+	name := fmt.Sprintf("%s%02x", probes, rand.N(probeCount))
 	for try := 1; try <= tries; try++ {
-		if err = s.probe(ctx); !errors.Is(err, errConflict) {
+		if err = s.probe(ctx, name); !errors.Is(err, errConflict) {
 			break
 		}
 		if err = pause(ctx, try); err != nil {
@@ -57,8 +58,7 @@ func (s *server) probed(ctx context.Context) error {
 // not hold, takes one whose condition holds, and lists the version that it
 // reads. It always writes the same text, so that the probes of many processes
 // disturb each other only where an ETag says more than what was written.
-func (s *server) probe(ctx context.Context) error {
-	name := fmt.Sprintf("%s%02x", probes, rand.N(probeCount))
+func (s *server) probe(ctx context.Context, name string) error {
 	found, err := s.Read(ctx, name)
 	if err == nil && found.Version == "" {
 		if _, err = s.put(ctx, name, []byte(probeText), ""); err == nil || errors.Is(err, pages.ErrChanged) {

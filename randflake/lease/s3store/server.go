@@ -64,7 +64,7 @@ func (s *server) Write(ctx context.Context, name string, data []byte, version st
 	return s.put(ctx, name, data, version)
 }
 
-// errConflict is an [pages.ErrChanged] that does not say that the condition was
+// errConflict is a [pages.ErrChanged] that does not say that the condition was
 // evaluated.
 var errConflict = fmt.Errorf("%w: another write is in progress", pages.ErrChanged)
 
@@ -92,7 +92,7 @@ func (s *server) put(ctx context.Context, name string, data []byte, version stri
 	case a.status == http.StatusPreconditionFailed,
 		a.status == http.StatusNotFound && a.code == noSuchKey && version != "":
 		return pages.Object{}, pages.ErrChanged
-	case a.status == http.StatusConflict && (a.code == "ConditionalRequestConflict" || a.code == "OperationAborted"):
+	case a.conflict():
 		return pages.Object{}, errConflict
 	}
 	return pages.Object{}, s.refused(putObject, name, a)
@@ -203,25 +203,29 @@ const (
 )
 
 // ask sends a request. It repeats it only if the server says that it did
-// nothing because there are too many requests.
+// nothing, because there are too many requests, or because another process is
+// about to create the same object, which a read may not show yet.
 func (s *server) ask(ctx context.Context, r request) (answer, error) {
 	for try := 1; ; try++ {
 		a, err := s.once(ctx, r)
+		why := "throttles requests"
 		switch {
 		case err != nil:
 			if cause := ctx.Err(); cause != nil && !errors.Is(err, cause) {
 				err = fmt.Errorf("%w: %w", cause, err)
 			}
 			return answer{}, err
+		case a.conflict() && r.header.Get("If-None-Match") != "":
+			why = "is creating " + r.key + " for another process"
 		case !a.busy():
 			return a, nil
 		}
-		throttled := fmt.Errorf("s3://%s throttles requests: it answered %s %d times", s.bucket, a, try)
+		refused := fmt.Errorf("s3://%s %s: it answered %s %d times", s.bucket, why, a, try)
 		if try == tries {
-			return answer{}, throttled
+			return answer{}, refused
 		}
 		if err := pause(ctx, try); err != nil {
-			return answer{}, fmt.Errorf("%w: %w", throttled, err)
+			return answer{}, fmt.Errorf("%w: %w", refused, err)
 		}
 	}
 }
@@ -230,6 +234,12 @@ func (s *server) ask(ctx context.Context, r request) (answer, error) {
 // responses of 503 do not say so.
 func (a answer) busy() bool {
 	return a.status == http.StatusTooManyRequests || a.code == "SlowDown"
+}
+
+// conflict reports whether the server refused a write because another one of
+// the same object is in progress.
+func (a answer) conflict() bool {
+	return a.status == http.StatusConflict && (a.code == "ConditionalRequestConflict" || a.code == "OperationAborted")
 }
 
 // pause waits for a random time before the next try.
@@ -251,6 +261,8 @@ func (s *server) once(ctx context.Context, r request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
+	req.GetBody = nil // or the transport may send a body again that the server has taken
+	req.Header.Set("Cache-Control", "no-cache")
 	for name, values := range r.header {
 		req.Header[name] = values
 	}
@@ -311,7 +323,7 @@ func (a answer) String() string {
 		if len(message) > most {
 			message = message[:most] + "…"
 		}
-		text += fmt.Sprintf(" (%s)", message)
+		text += fmt.Sprintf(" (%q)", message)
 	}
 	return text
 }
