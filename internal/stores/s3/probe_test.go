@@ -108,6 +108,11 @@ func TestProbe(t *testing.T) {
 	server := started(t, s3.Versity)
 	var probes, lists atomic.Int64
 	cfg := config(server.Endpoint(), s3.Root)
+	if s, err := s3store.New(cfg, bucket); err != nil {
+		t.Fatal(err)
+	} else if _, err := s.Acquire(t.Context(), request(time.Now())); err != nil { // configures it, after a list
+		t.Fatal(err)
+	}
 	cfg.HTTPClient = &http.Client{Transport: tripper(func(r *http.Request) (*http.Response, error) {
 		if strings.Contains(r.URL.Path, "/probe/") {
 			probes.Add(1)

@@ -37,24 +37,20 @@ func (s *Store) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 
 func (s *Store) acquire(ctx context.Context, sh shape, r lease.Request) (lease.Grant, error) {
 	at, step := sh.home(r.Holder), 0
-	refused := false                 // some write of this call
-	tried, since := false, uint64(0) // a write of this page, which had so many
+	refused, since := false, uint64(0) // a write of this page, which had so many
 	for try := 0; ; {
 		p, err := s.read(ctx, sh, at)
 		if err != nil {
 			return lease.Grant{}, err
 		}
 		if b, held := p.held(sh, r.Holder); held {
-			if refused { // of two copies of this process only one is told yes at once
-				return lease.Grant{}, errRepeated
-			}
 			return b.Grant(), nil
 		}
 		if m := p.mark(r.Holder); m.Step > step {
-			at, step, tried = m.To, m.Step, false
+			at, step, refused = m.To, m.Step, false
 			continue
 		}
-		if tried && slices.Contains(p.since(since), r.Holder) {
+		if refused && slices.Contains(p.since(since), r.Holder) {
 			return lease.Grant{}, errRepeated // and somebody else has the block by now
 		}
 		if err := driver.CheckRequest(r, p.latest()); err != nil {
@@ -88,14 +84,14 @@ func (s *Store) acquire(ctx context.Context, sh shape, r lease.Request) (lease.G
 		case err == nil && free:
 			return b.Grant(), nil
 		case err == nil:
-			at, step, tried = to, step+1, false
+			at, step, refused = to, step+1, false
 		case !errors.Is(err, ErrChanged):
 			return lease.Grant{}, err
 		default:
 			if err := pause(ctx, try); err != nil {
 				return lease.Grant{}, err
 			}
-			refused, tried = true, true
+			refused = true
 			try++
 		}
 	}
