@@ -81,31 +81,55 @@ func request(now time.Time) lease.Request {
 	return lease.Request{Holder: lease.NewHolder(), Now: now, TTL: time.Minute}
 }
 
-// counted counts requests by method.
+// counted counts requests by method, and responses that say that the server
+// throttles.
 type counted struct {
 	http.RoundTripper
 	mu sync.Mutex
 	n  map[string]int
 }
 
+const throttled = "429"
+
+func count(client *http.Client) *counted {
+	return &counted{RoundTripper: client.Transport, n: map[string]int{}}
+}
+
 func (c *counted) RoundTrip(r *http.Request) (*http.Response, error) {
+	c.add(r.Method)
+	res, err := c.RoundTripper.RoundTrip(r)
+	if err == nil && res.StatusCode == http.StatusTooManyRequests {
+		c.add(throttled)
+	}
+	return res, err
+}
+
+func (c *counted) add(what string) {
 	c.mu.Lock()
-	c.n[r.Method]++
-	c.mu.Unlock()
-	return c.RoundTripper.RoundTrip(r)
+	defer c.mu.Unlock()
+	c.n[what]++
+}
+
+// take returns the counts, and begins anew.
+func (c *counted) take() map[string]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := c.n
+	c.n = map[string]int{}
+	return n
 }
 
 func TestRequests(t *testing.T) {
 	s := server(t)
 	ctx, now := context.Background(), time.Now()
-	c := &counted{RoundTripper: s.Client(kubernetes.Admin).Transport, n: map[string]int{}}
-	count := func(what, want string, call func() error) {
+	c := count(s.Client(kubernetes.Admin))
+	check := func(what, want string, call func() error) {
 		t.Helper()
-		clear(c.n)
+		c.take()
 		if err := call(); err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
-		if got := fmt.Sprint(c.n); got != want {
+		if got := fmt.Sprint(c.take()); got != want {
 			t.Errorf("%s: %s requests, want %s", what, got, want)
 		}
 	}
@@ -123,14 +147,14 @@ func TestRequests(t *testing.T) {
 	acquire := func() (err error) { g, err = store.Acquire(ctx, request(now)); return err }
 	// No configuration, a list which shows that there are no pages either, its
 	// creation, and reading it before the page is created.
-	count("the first acquire of all", "map[GET:5 POST:2]", acquire)
-	count("acquire", "map[GET:1 PUT:1]", acquire)
-	count("renew", "map[GET:1 PUT:1]", func() (err error) {
+	check("the first acquire of all", "map[GET:5 POST:2]", acquire)
+	check("acquire", "map[GET:1 PUT:1]", acquire)
+	check("renew", "map[GET:1 PUT:1]", func() (err error) {
 		g, err = store.Renew(ctx, g, lease.NewHolder(), g.End.Add(time.Minute))
 		return err
 	})
-	count("get", "map[GET:1]", func() error { _, err := store.Get(ctx, g); return err })
-	count("release", "map[GET:1 PUT:1]", func() error { return store.Release(ctx, g, lease.NewHolder(), now) })
+	check("get", "map[GET:1]", func() error { _, err := store.Get(ctx, g); return err })
+	check("release", "map[GET:1 PUT:1]", func() error { return store.Release(ctx, g, lease.NewHolder(), now) })
 	store = fresh()
-	count("the first acquire of a process", "map[GET:2 PUT:1]", acquire)
+	check("the first acquire of a process", "map[GET:2 PUT:1]", acquire)
 }

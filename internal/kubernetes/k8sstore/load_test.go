@@ -29,36 +29,35 @@ type load struct{ start, renew float64 }
 func measure(tb testing.TB, processes, atOnce int) load {
 	tb.Helper()
 	s := server(tb)
-	var requests atomic.Int64
-	transport := counting{s.Client(kubernetes.Admin).Transport, &requests}
+	c := count(s.Client(kubernetes.Admin))
 	ctx, now, name := context.Background(), time.Now(), newName()
 	stores, grants := make([]*k8sstore.Store, processes), make([]lease.Grant, processes)
 	var l load
-	l.start = float64(inParallel(tb, processes, atOnce, &requests, func(i int) (err error) {
-		if stores[i], err = k8sstore.New(&http.Client{Transport: transport}, s.URL(), namespace, k8sstore.WithName(name)); err == nil {
+	l.start = inParallel(tb, processes, atOnce, c, func(i int) (err error) {
+		if stores[i], err = k8sstore.New(&http.Client{Transport: c}, s.URL(), namespace, k8sstore.WithName(name)); err == nil {
 			grants[i], err = stores[i].Acquire(ctx, request(now))
 		}
 		return err
-	})) / float64(processes)
-	l.renew = float64(inParallel(tb, processes, atOnce, &requests, func(i int) (err error) {
+	})
+	l.renew = inParallel(tb, processes, atOnce, c, func(i int) (err error) {
 		grants[i], err = stores[i].Renew(ctx, grants[i], lease.NewHolder(), now.Add(time.Hour))
 		return err
-	})) / float64(processes)
+	})
 	return l
 }
 
 // inParallel calls f for 0 to n-1 in some order, some calls at once, and returns
-// how many requests they sent.
-func inParallel(tb testing.TB, n, atOnce int, requests *atomic.Int64, f func(i int) error) int64 {
+// how many requests a call sent.
+func inParallel(tb testing.TB, n, atOnce int, requests *counted, f func(i int) error) float64 {
 	tb.Helper()
-	requests.Store(0)
+	requests.take()
 	order, next := rand.Perm(n), atomic.Int64{}
 	errs := make([]error, atOnce)
 	var all sync.WaitGroup
-	for c := range atOnce {
+	for id := range atOnce {
 		all.Go(func() {
-			for i := next.Add(1) - 1; i < int64(n) && errs[c] == nil; i = next.Add(1) - 1 {
-				errs[c] = f(order[i])
+			for i := next.Add(1) - 1; i < int64(n) && errs[id] == nil; i = next.Add(1) - 1 {
+				errs[id] = f(order[i])
 			}
 		})
 	}
@@ -66,17 +65,11 @@ func inParallel(tb testing.TB, n, atOnce int, requests *atomic.Int64, f func(i i
 	if err := errors.Join(errs...); err != nil {
 		tb.Fatal(err)
 	}
-	return requests.Load()
-}
-
-type counting struct {
-	http.RoundTripper
-	n *atomic.Int64
-}
-
-func (c counting) RoundTrip(r *http.Request) (*http.Response, error) {
-	c.n.Add(1)
-	return c.RoundTripper.RoundTrip(r)
+	sent := 0
+	for _, of := range requests.take() {
+		sent += of
+	}
+	return float64(sent) / float64(n)
 }
 
 // perSecond is how many requests 10000 processes send that renew every 5 minutes.
@@ -100,24 +93,27 @@ func BenchmarkLoad(b *testing.B) {
 	}
 }
 
-// BenchmarkNearlyFull counts the requests of an Acquire when 16000 of 16384
-// blocks are taken.
+// BenchmarkNearlyFull counts the requests of an Acquire and a Release when 16000
+// of 16384 blocks are taken.
 func BenchmarkNearlyFull(b *testing.B) {
 	s := server(b)
-	var requests atomic.Int64
-	client := &http.Client{Transport: counting{s.Client(kubernetes.Admin).Transport, &requests}}
-	store, err := k8sstore.New(client, s.URL(), namespace, k8sstore.WithName(newName()))
+	c := count(s.Client(kubernetes.Admin))
+	store, err := k8sstore.New(&http.Client{Transport: c}, s.URL(), namespace, k8sstore.WithName(newName()))
 	if err != nil {
 		b.Fatal(err)
 	}
 	ctx, now := context.Background(), time.Now()
-	acquire := func(int) error {
-		_, err := store.Acquire(ctx, lease.Request{Holder: lease.NewHolder(), Now: now, TTL: time.Hour})
-		return err
+	acquire := func() (lease.Grant, error) {
+		return store.Acquire(ctx, lease.Request{Holder: lease.NewHolder(), Now: now, TTL: time.Hour})
 	}
-	inParallel(b, 16_000, 64, &requests, acquire)
+	inParallel(b, 16_000, 64, c, func(int) error { _, err := acquire(); return err })
 	for b.Loop() {
-		n := inParallel(b, 300, 8, &requests, acquire)
-		b.ReportMetric(float64(n)/300, "requests/acquire")
+		b.ReportMetric(inParallel(b, 300, 8, c, func(int) error {
+			g, err := acquire()
+			if err != nil {
+				return err
+			}
+			return store.Release(ctx, g, lease.NewHolder(), g.Start)
+		}), "requests/pair")
 	}
 }

@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -311,7 +310,7 @@ func TestRequestsWithoutAFreeBlock(t *testing.T) {
 	s := server(t)
 	ctx, now := t.Context(), time.Now()
 	name := newName()
-	c := &counted{RoundTripper: s.Client(kubernetes.Admin).Transport, n: map[string]int{}}
+	c := count(s.Client(kubernetes.Admin))
 	store, err := k8sstore.New(&http.Client{Transport: c}, s.URL(), namespace, k8sstore.WithName(name))
 	if err != nil {
 		t.Fatal(err)
@@ -320,14 +319,14 @@ func TestRequestsWithoutAFreeBlock(t *testing.T) {
 	if err := store.Raise(ctx, now.Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("raise: %v requests in %s", c.n, time.Since(began))
-	clear(c.n)
+	t.Logf("raise: %v requests in %s", c.take(), time.Since(began))
 	began = time.Now()
 	_, err = store.Acquire(ctx, request(now))
 	wantError(t, "acquire", err, lease.ErrNoFreeNode)
-	t.Logf("acquire without a free block: %v requests in %s", c.n, time.Since(began))
+	got := fmt.Sprint(c.take())
+	t.Logf("acquire without a free block: %s requests in %s", got, time.Since(began))
 	// The home page, all of them, and three parts of a list.
-	if got := fmt.Sprint(c.n); got != "map[GET:1028]" {
+	if got != "map[GET:1028]" {
 		t.Errorf("acquire without a free block: %s requests, want 1028 GET", got)
 	}
 }
@@ -447,14 +446,13 @@ func TestOtherServers(t *testing.T) {
 func TestThrottlingServer(t *testing.T) {
 	s := kubernetes.ForTest(t, "--enable-priority-and-fairness=false", "--max-requests-inflight=1", "--max-mutating-requests-inflight=1")
 	grantRights(t, s, namespace, []string{"get", "list", "create", "update"}) // an admin is not throttled
-	var throttled atomic.Int64
-	client := &http.Client{Transport: throttles{s.Client(kubernetes.Limited).Transport, &throttled}}
+	c := count(s.Client(kubernetes.Limited))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			store, err := k8sstore.New(client, s.URL(), namespace)
+			store, err := k8sstore.New(&http.Client{Transport: c}, s.URL(), namespace)
 			if err != nil {
 				t.Error(err)
 				return
@@ -467,21 +465,9 @@ func TestThrottlingServer(t *testing.T) {
 		})
 	}
 	all.Wait()
-	t.Logf("%d responses said that the server throttles", throttled.Load())
-	if throttled.Load() == 0 {
+	n := c.take()
+	t.Logf("requests and throttling responses: %v", n)
+	if n[throttled] == 0 {
 		t.Error("the server did not throttle: that shows nothing")
 	}
-}
-
-type throttles struct {
-	http.RoundTripper
-	n *atomic.Int64
-}
-
-func (c throttles) RoundTrip(r *http.Request) (*http.Response, error) {
-	res, err := c.RoundTripper.RoundTrip(r)
-	if err == nil && res.StatusCode == http.StatusTooManyRequests {
-		c.n.Add(1)
-	}
-	return res, err
 }
