@@ -9,7 +9,6 @@ import (
 
 // hold is how far the clock may step back while trace IDs continue from their position. It is also
 // the bound of randflake's generators, so that the halves of an ID agree.
-// of an ID agree.
 const hold = traceid.DefaultTolerance
 
 const holdWords = uint64(hold/time.Millisecond) << sequenceBits

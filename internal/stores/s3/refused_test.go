@@ -349,3 +349,47 @@ func TestServerAway(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+type client func(*http.Request) (*http.Response, error)
+
+func (c client) Do(r *http.Request) (*http.Response, error) { return c(r) }
+
+// A transport of HTTP/2 sends a body again after some errors, if it can get it again: the server
+// may have taken the first one.
+func TestBodiesCannotBeSentAgain(t *testing.T) {
+	server := started(t, s3.GoFakeS3)
+	puts := 0
+	cfg := config(server.Endpoint(), s3.Root)
+	cfg.HTTPClient = client(func(r *http.Request) (*http.Response, error) {
+		if r.Method == http.MethodPut {
+			puts++
+			if r.GetBody != nil {
+				t.Errorf("PUT %s can be sent again", r.URL.Path)
+			}
+		}
+		return http.DefaultClient.Do(r)
+	})
+	s, err := s3store.New(cfg, bucket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Acquire(t.Context(), request(time.Now())); err != nil || puts == 0 {
+		t.Errorf("%d PUTs, %v", puts, err)
+	}
+}
+
+// A server that failed may have written something, whatever else its response says.
+func TestFailureIsNotDefinite(t *testing.T) {
+	cfg := config("http://host", s3.Root)
+	cfg.HTTPClient = client(func(*http.Request) (*http.Response, error) {
+		header := http.Header{"Date": {time.Now().UTC().Format(http.TimeFormat)}, "X-Amz-Bucket-Region": {"mars-1"}}
+		return &http.Response{StatusCode: http.StatusInternalServerError, Header: header, Body: http.NoBody}, nil
+	})
+	s, err := s3store.New(cfg, bucket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Acquire(t.Context(), request(time.Now())); err == nil || errors.Is(err, lease.ErrMisconfigured) {
+		t.Errorf("got error %v, want one that is not ErrMisconfigured", err)
+	}
+}

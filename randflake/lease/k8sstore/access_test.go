@@ -2,6 +2,7 @@ package k8sstore
 
 import (
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/traceflake/traceflake/randflake/lease"
 	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
@@ -84,13 +86,13 @@ func TestKubeconfig(t *testing.T) {
 	write(t, filepath.Join(dir, "token"), "of a file\n")
 	write(t, filepath.Join(dir, "pem"), "-----BEGIN\n")
 	data := base64.StdEncoding.EncodeToString([]byte("inline"))
-	base := access{server: "https://host:6443", namespace: "shop"}
+	base := access{server: "https://host:6443", context: "a", namespace: "shop"}
 	for _, c := range []struct {
 		cluster, user, context string
 		want                   func(*access)
 	}{
 		{"", "", "", func(*access) {}},
-		{"", "", "other", func(a *access) { a.namespace = "" }},
+		{"", "", "other", func(a *access) { a.context, a.namespace = "other", "" }},
 		{"", "token: hunter2", "", func(a *access) { a.token = "hunter2" }},
 		{"", "token: hunter2, tokenFile: token", "", func(a *access) { a.token = "of a file" }},
 		{"", "tokenFile: " + filepath.Join(dir, "token"), "", func(a *access) { a.token = "of a file" }},
@@ -303,5 +305,45 @@ func TestPlugin(t *testing.T) {
 		}
 		_, err = s.connect(t.Context(), false)
 		wantText(t, text, err, "plugin", want)
+	}
+}
+
+// A process keeps its context, and never goes on at another server: that one has other leases.
+func TestServerStays(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "config")
+	put := func(current, a string) {
+		write(t, file, fmt.Sprintf(`current-context: %s
+clusters:
+- {name: a, cluster: {server: "https://%s.example"}}
+- {name: b, cluster: {server: "https://b.example"}}
+users:
+- {name: u, user: {token: t}}
+contexts:
+- {name: a, context: {cluster: a, user: u}}
+- {name: b, context: {cluster: b, user: u}}
+`, current, a))
+	}
+	put("a", "a")
+	s, err := newSession(source(file, ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, now := range []struct{ current, a, want string }{
+		{"a", "a", "https://a.example"},
+		{"b", "a", "https://a.example"},
+		{"a", "elsewhere", ""},
+	} {
+		put(now.current, now.a)
+		s.since = time.Now().Add(-2 * reread)
+		c, err := s.connect(t.Context(), false)
+		switch {
+		case now.want == "":
+			wantText(t, "another server", err, "a.example", "elsewhere.example", "restart")
+			if !errors.Is(err, lease.ErrMisconfigured) {
+				t.Errorf("got error %v, want ErrMisconfigured", err)
+			}
+		case err != nil || c.server != now.want:
+			t.Errorf("%+v: got %s, %v", now, c.server, err)
+		}
 	}
 }

@@ -61,11 +61,15 @@ func openURL(_ context.Context, text string, nodes driver.NodeRange) (driver.Sto
 }
 
 // source chooses where it is said how to reach the server: the file of the URL,
-// those of KUBECONFIG, the pod's service account, the user's kubeconfig.
+// those of KUBECONFIG, the pod's service account, the user's kubeconfig. The
+// context that is the current one at first stays in use.
 func source(file, context string) func() (access, error) {
 	files := func(list ...string) func() (access, error) {
 		return func() (access, error) {
 			a, err := fromKubeconfig(list, context)
+			if err == nil {
+				context = a.context
+			}
 			if a.namespace == "" {
 				a.namespace = "default"
 			}

@@ -119,7 +119,7 @@ func (k kubeconfig) access(context string) (access, error) {
 		if c.Name != context {
 			continue
 		}
-		a := access{namespace: c.Context.Namespace}
+		a := access{context: context, namespace: c.Context.Namespace}
 		if err := k.cluster(&a, c.Context.Cluster); err != nil {
 			return access{}, err
 		}

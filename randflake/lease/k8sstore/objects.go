@@ -37,12 +37,14 @@ type object struct {
 }
 
 type metadata struct {
-	Name            string            `json:"name"`
-	Namespace       string            `json:"namespace,omitempty"`
-	UID             string            `json:"uid,omitempty"`
-	ResourceVersion string            `json:"resourceVersion,omitempty"`
-	Labels          map[string]string `json:"labels,omitempty"`
-	Annotations     map[string]string `json:"annotations,omitempty"`
+	Name            string `json:"name"`
+	Namespace       string `json:"namespace,omitempty"`
+	UID             string `json:"uid,omitempty"`
+	ResourceVersion string `json:"resourceVersion,omitempty"`
+	// DeletionTimestamp is set while finalizers keep a deleted object.
+	DeletionTimestamp string            `json:"deletionTimestamp,omitempty"`
+	Labels            map[string]string `json:"labels,omitempty"`
+	Annotations       map[string]string `json:"annotations,omitempty"`
 }
 
 // version identifies a write. Without the uid an object that was deleted and
@@ -115,6 +117,10 @@ func (o *objects) check(l object, page string) error {
 	m := l.Metadata
 	if l.Kind != "Lease" || l.APIVersion != apiVersion || m.Name != o.nameOf(page) || m.UID == "" || m.ResourceVersion == "" {
 		return errOther
+	}
+	if m.DeletionTimestamp != "" {
+		return fmt.Errorf("the Lease %q is being deleted: a grant on it would be lost; "+
+			"remove its finalizers, then raise the store with `traceflake lease raise`", m.Name)
 	}
 	if _, ok := m.Annotations[pageAnnotation]; !ok || m.Labels[fleetLabel] != o.name {
 		return fmt.Errorf("%w: Lease %q has no annotation %s or no label %s=%s: it is not a page of this store, or somebody changed it",

@@ -48,7 +48,7 @@ type status struct {
 	}
 }
 
-func (s *status) Error() string { return fmt.Sprintf("status %d: %s", s.Code, s.Message) }
+func (s *status) Error() string { return fmt.Sprintf("status %d: %s", s.Code, shorten(s.Message)) }
 
 var (
 	// errOther is the cause if a response is not one of Kubernetes.
@@ -63,6 +63,9 @@ const (
 	// maxBackoff limits the time between two requests that are throttled, unless
 	// the server requests more.
 	maxBackoff = 8 * time.Second
+	// maxThrottled is how many responses say so before the call fails: its context
+	// may have no deadline.
+	maxThrottled = 10
 )
 
 // do sends a request and decodes the response into v. It returns the server's
@@ -70,7 +73,7 @@ const (
 // server did nothing: that it throttles, or does not know the credentials, after
 // which they are read again, once.
 func (a api) do(ctx context.Context, r request, v any) (time.Time, error) {
-	refused := false
+	refused, throttled := false, 0
 	for backoff := time.Second; ; {
 		c, err := a.connect(ctx, refused)
 		if err != nil {
@@ -89,6 +92,9 @@ func (a api) do(ctx context.Context, r request, v any) (time.Time, error) {
 			discard(response)
 		case response.StatusCode == http.StatusTooManyRequests:
 			discard(response)
+			if throttled++; throttled == maxThrottled {
+				return time.Time{}, fmt.Errorf("%w: %d responses in a row", errThrottled, throttled)
+			}
 			if err := wait(ctx, response, backoff); err != nil {
 				return time.Time{}, err
 			}
@@ -177,13 +183,14 @@ func decode(response *http.Response, v any) error {
 }
 
 // excerpt returns the beginning of a response.
-func excerpt(data []byte) string {
-	const most = 200
-	text := strings.TrimSpace(string(data))
-	if len(text) > most {
+func excerpt(data []byte) string { return strconv.Quote(shorten(string(data))) }
+
+func shorten(text string) string {
+	const most = 300
+	if text = strings.TrimSpace(text); len(text) > most {
 		text = text[:most] + "…"
 	}
-	return strconv.Quote(text)
+	return text
 }
 
 // failed adds to err what was asked of the server and, if an operator can fix the

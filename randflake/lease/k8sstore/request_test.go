@@ -60,6 +60,7 @@ func TestResponses(t *testing.T) {
 		{"a redirect", 302, "", lease.ErrMisconfigured, none, "no API server of Kubernetes"},
 		{"another kind", 200, `{"kind": "Pod"}`, lease.ErrMisconfigured, none, "no API server of Kubernetes"},
 		{"another object", 200, strings.Replace(aLease, "page-0001", "page-0002", 1), lease.ErrMisconfigured, none, "no API server of Kubernetes"},
+		{"being deleted", 200, strings.Replace(aLease, `"metadata": {`, `"metadata": {"deletionTimestamp": "2026-11-22T01:02:03Z", `, 1), none, none, "being deleted"},
 		{"no label", 200, strings.Replace(aLease, `/leases": "orders"`, `/leases": "carts"`, 1), lease.ErrSchemaVersion, lease.ErrSchemaVersion, "not a page of this store"},
 		{"no annotation", 200, strings.Replace(aLease, "io/page", "io/other", 1), lease.ErrSchemaVersion, lease.ErrSchemaVersion, "not a page of this store"},
 	} {
@@ -287,6 +288,13 @@ func TestTokenIsReadAgain(t *testing.T) {
 	if err := read("the file is missing", 1); err != nil {
 		t.Error(err)
 	}
+	whole := strings.Replace(config("", "tokenFile: token"), "https://host:6443/", server.URL, 1)
+	write(t, file, strings.Replace(whole, "cluster: {", "cluster: {certificate-authority-data: aGFsZg==, ", 2))
+	write(t, token, "two")
+	if err := read("half a certificate", 1); err != nil {
+		t.Error(err)
+	}
+	write(t, file, whole)
 	write(t, token, "four")
 	valid.Store("four")
 	if err := read("after a minute", 1); err != nil {

@@ -10,11 +10,14 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"github.com/traceflake/traceflake/randflake/lease"
 )
 
 // access says how to reach an API server, as files say it at some moment.
 type access struct {
 	server    string // URL
+	context   string // of a kubeconfig
 	namespace string // "" if they do not say it
 	transport transport
 	token     string
@@ -50,14 +53,15 @@ type session struct {
 // newSession reads the files once, which tells the namespace and what is wrong
 // with them.
 func newSession(read func() (access, error)) (*session, error) {
-	a, err := read()
-	if err != nil {
-		return nil, err
+	checked := func() (access, error) {
+		a, err := read()
+		if err == nil {
+			_, err = a.transport.make()
+		}
+		return a, err
 	}
-	if _, err := a.transport.make(); err != nil {
-		return nil, err
-	}
-	return &session{read: read, lock: make(chan struct{}, 1), access: a, since: time.Now()}, nil
+	a, err := checked()
+	return &session{read: checked, lock: make(chan struct{}, 1), access: a, since: time.Now()}, err
 }
 
 var errClosed = errors.New("the store is closed")
@@ -78,7 +82,12 @@ func (s *session) connect(ctx context.Context, refused bool) (connection, error)
 		if err != nil && refused {
 			return connection{}, err
 		}
-		if err == nil { // otherwise they may be about to be replaced
+		if err == nil && a.server != s.access.server {
+			return connection{}, fmt.Errorf("%w: the server was %s, and the kubeconfig now says %s: "+
+				"another server has other leases, so restart this process to use it",
+				lease.ErrMisconfigured, s.access.server, a.server)
+		}
+		if err == nil { // otherwise somebody may be replacing them
 			s.access, s.since = a, time.Now()
 		}
 	}

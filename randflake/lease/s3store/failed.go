@@ -45,6 +45,9 @@ const requestTimeTooSkewed = "RequestTimeTooSkewed"
 // hint returns what to do about an answer, and reports whether there is
 // something to do other than wait. In all these cases the server did nothing.
 func (s *server) hint(right string, a answer) (text string, known bool) {
+	if a.status >= http.StatusInternalServerError && a.status != http.StatusNotImplemented {
+		return "", false // whatever else it says, the server may have done something
+	}
 	switch a.code {
 	case requestTimeTooSkewed:
 		return fmt.Sprintf("this machine's clock is %s off the server's, set it", time.Since(a.time).Abs().Round(time.Second)), true

@@ -261,6 +261,8 @@ func (s *server) once(ctx context.Context, r request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
+	req.GetBody = nil // or the transport may send a body again that the server has taken
+	req.Header.Set("Cache-Control", "no-cache")
 	for name, values := range r.header {
 		req.Header[name] = values
 	}
@@ -321,7 +323,7 @@ func (a answer) String() string {
 		if len(message) > most {
 			message = message[:most] + "…"
 		}
-		text += fmt.Sprintf(" (%s)", message)
+		text += fmt.Sprintf(" (%q)", message)
 	}
 	return text
 }

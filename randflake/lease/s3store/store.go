@@ -158,9 +158,13 @@ func newServer(config aws.Config, bucket string, o options) (*server, error) {
 	} else {
 		base.Host = bucket + "." + base.Host
 	}
+	credentials := config.Credentials
+	if _, cached := credentials.(*aws.CredentialsCache); !cached {
+		credentials = aws.NewCredentialsCache(credentials) // or every request may fetch new ones
+	}
 	s := &server{
 		client:      httpClient(config.HTTPClient),
-		credentials: config.Credentials,
+		credentials: credentials,
 		signer:      v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true }), // as S3 wants it
 		region:      config.Region,
 		base:        base,
@@ -202,9 +206,13 @@ func httpClient(c aws.HTTPClient) aws.HTTPClient {
 	return own
 }
 
-// pooled lets t keep as many connections as the store uses at once.
+// pooled lets t keep as many connections as the store uses at once, of HTTP/1.1: one of HTTP/2
+// whose packets are dropped would be used again by every later try.
 func pooled(t *http.Transport) *http.Transport {
 	const atOnce = 64
+	t.ForceAttemptHTTP2 = false
+	t.Protocols = new(http.Protocols)
+	t.Protocols.SetHTTP1(true)
 	t.MaxIdleConnsPerHost = max(t.MaxIdleConnsPerHost, atOnce)
 	return t
 }

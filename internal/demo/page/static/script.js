@@ -57,7 +57,7 @@
   // grows, even within a millisecond and when the clock steps back.
   function traceID() {
     const ms = BigInt(Date.now()) - epoch;
-    if (ms <= 0n || ms >> 41n) return hex(random()) + hex(random()); // outside the range of the 41 bits
+    if (ms <= 0n || ms >> 41n) return hex(random()) + hex(random()); // with a wrong time, all such IDs would sort into one place
     const now = ms << 23n;
     high = now > high ? now : high + 1n;
     return hex(high) + hex(random());

@@ -44,8 +44,9 @@ func (sh shape) pages() (first, n int) {
 // blocks returns the nodes of a page, those of other clients included.
 func (sh shape) blocks(number int) driver.NodeRange {
 	before := uint32(number) * sh.perPage
-	n := min(sh.perPage, (randflake.MaxNode+1)/sh.nodes.BlockSize-before)
-	return driver.NodeRange{First: before * sh.nodes.BlockSize, Nodes: n * sh.nodes.BlockSize, BlockSize: sh.nodes.BlockSize}
+	size := sh.nodes.BlockSize
+	n := min(sh.perPage, (randflake.MaxNode+1)/size-before)
+	return driver.NodeRange{First: before * size, Nodes: n * size, BlockSize: size}
 }
 
 // home returns the page on which the search for a holder's block begins. It

@@ -105,7 +105,8 @@ func parse(sh shape, number int, o Object) (*page, error) {
 // check refuses a page that this package would not have written.
 func (p *page) check(sh shape, number int) error {
 	if p.header != sh.header() {
-		return fmt.Errorf("%w: %s has blocks of %d nodes, %d on a page, and the store had %s: was it replaced? Restart this process",
+		return fmt.Errorf("%w: %s has blocks of %d nodes, %d on a page, and the store had %s: "+
+			"was it replaced? Restart this process",
 			lease.ErrBlockSize, pageName(number), p.BlockSize, p.BlocksPerPage, sh)
 	}
 	if p.Number != number {
@@ -131,7 +132,8 @@ func (p *page) check(sh shape, number int) error {
 	}
 	for _, m := range p.Marks {
 		if last := sh.page(randflake.MaxNode); m.To < 0 || m.To > last {
-			return fmt.Errorf("%w: %s has a mark to page %d, and the last one is %d", ErrEdited, pageName(number), m.To, last)
+			return fmt.Errorf("%w: %s has a mark to page %d, and the last one is %d",
+				ErrEdited, pageName(number), m.To, last)
 		}
 	}
 	return nil
@@ -154,7 +156,10 @@ func (p *page) get(node uint32) driver.Block {
 
 // put replaces a block of the page.
 func (p *page) put(b driver.Block) {
-	stored := block{Node: b.Node, Version: b.Version, From: b.Start, Until: b.GrantedUntil, Nonce: b.Holder, Owner: b.Owner}
+	stored := block{
+		Node: b.Node, Version: b.Version, From: b.Start, Until: b.GrantedUntil,
+		Nonce: b.Holder, Owner: b.Owner,
+	}
 	if i, found := p.find(b.Node); found {
 		p.Blocks[i] = stored
 	} else {
@@ -163,7 +168,9 @@ func (p *page) put(b driver.Block) {
 }
 
 func (p *page) find(node uint32) (i int, found bool) {
-	return slices.BinarySearchFunc(p.Blocks, node, func(b block, node uint32) int { return cmp.Compare(b.Node, node) })
+	return slices.BinarySearchFunc(p.Blocks, node, func(b block, node uint32) int {
+		return cmp.Compare(b.Node, node)
+	})
 }
 
 // held returns the block of a holder.

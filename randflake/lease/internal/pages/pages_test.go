@@ -24,14 +24,17 @@ var t0 = time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
 // wire is between a client and the server.
 type wire struct {
 	pages.Server
-	before func(name string) // each read
+	mu     sync.Mutex
+	before func(name string) // each read, one at a time
 	write  func(name string, do func() (pages.Object, error)) (pages.Object, error)
 	edit   func(p map[string]any) // each page that is written
 }
 
 func (w *wire) Read(ctx context.Context, name string) (pages.Object, error) {
 	if w.before != nil {
+		w.mu.Lock()
 		w.before(name)
+		w.mu.Unlock()
 	}
 	return w.Server.Read(ctx, name)
 }
@@ -631,15 +634,12 @@ func (d *deaf) Versions(context.Context) (map[string]string, error) { return d.r
 func TestFullStoreThatIsRenewed(t *testing.T) {
 	server := &pagestest.Server{}
 	s := open(server, 1, few(8))
-	var mu sync.Mutex
 	held := map[string]lease.Grant{}
 	for range 8 {
 		g := mustAcquire(t, s, request(t0))
 		held[pages.PageName(int(g.Node/8))] = g
 	}
 	w := &wire{Server: server, before: func(string) {
-		mu.Lock()
-		defer mu.Unlock()
 		for name, g := range held {
 			g, err := s.Renew(t.Context(), g, lease.NewHolder(), t0)
 			if err != nil {

@@ -58,13 +58,18 @@ type acquiring struct {
 	wasFull bool
 }
 
-// message is a request on its way.
+// message is a request on its way, which may be applied more than once.
 type message struct {
-	name  string
 	write bool
-	apply func() error
-	done  chan error
+	apply func() answer
+	done  chan answer
 	from  *simClient
+}
+
+type answer struct {
+	object   pages.Object
+	versions map[string]string
+	err      error
 }
 
 var errNoAnswer = errors.New("no answer")
@@ -87,53 +92,39 @@ type simClient struct {
 	gone context.CancelFunc
 }
 
-func (c *simClient) send(ctx context.Context, name string, write bool, apply func() error) error {
-	m := &message{name: name, write: write, apply: apply, done: make(chan error, 1), from: c}
-	c.w.mu.Lock()
-	c.w.pending = append(c.w.pending, m)
-	c.w.mu.Unlock()
+func (c *simClient) send(ctx context.Context, write bool, apply func() answer) answer {
+	m := &message{write: write, apply: apply, done: make(chan answer, 1), from: c}
+	c.w.do(func() { c.w.pending = append(c.w.pending, m) })
 	select {
-	case err := <-m.done:
-		return err
+	case a := <-m.done:
+		return a
 	case <-ctx.Done():
-		return ctx.Err()
+		return answer{err: ctx.Err()}
 	}
 }
 
-func (c *simClient) Read(ctx context.Context, name string) (o pages.Object, err error) {
-	var got pages.Object
-	err = c.send(ctx, name, false, func() (err error) {
-		got, err = c.w.server.Read(context.Background(), name)
-		return err
+func (c *simClient) Read(ctx context.Context, name string) (pages.Object, error) {
+	a := c.send(ctx, false, func() (a answer) {
+		a.object, a.err = c.w.server.Read(context.Background(), name)
+		return a
 	})
-	if err != nil {
-		return o, err
-	}
-	return got, nil
+	return a.object, a.err
 }
 
-func (c *simClient) Write(ctx context.Context, name string, data []byte, version string) (o pages.Object, err error) {
-	var got pages.Object
-	err = c.send(ctx, name, true, func() (err error) {
-		got, err = c.w.put(name, data, version)
-		return err
+func (c *simClient) Write(ctx context.Context, name string, data []byte, version string) (pages.Object, error) {
+	a := c.send(ctx, true, func() (a answer) {
+		a.object, a.err = c.w.put(name, data, version)
+		return a
 	})
-	if err != nil {
-		return o, err
-	}
-	return got, nil
+	return a.object, a.err
 }
 
-func (c *simClient) Versions(ctx context.Context) (all map[string]string, err error) {
-	var got map[string]string
-	err = c.send(ctx, "versions", false, func() (err error) {
-		got, err = c.w.server.Versions(context.Background())
-		return err
+func (c *simClient) Versions(ctx context.Context) (map[string]string, error) {
+	a := c.send(ctx, false, func() (a answer) {
+		a.versions, a.err = c.w.server.Versions(context.Background())
+		return a
 	})
-	if err != nil {
-		return nil, err
-	}
-	return got, nil
+	return a.versions, a.err
 }
 
 // put writes an object, and judges what changed.
@@ -246,7 +237,7 @@ func (w *world) deliver() {
 	case fate < 4:
 		w.counts["late"]++
 		w.late = append(w.late, m)
-		m.done <- errNoAnswer
+		m.done <- answer{err: errNoAnswer}
 	case fate < 12:
 		w.counts["repeated, second answer"]++
 		_ = m.apply()
@@ -259,11 +250,11 @@ func (w *world) deliver() {
 		m.done <- m.apply()
 	case fate < 108:
 		w.counts["lost"]++
-		m.done <- errNoAnswer
+		m.done <- answer{err: errNoAnswer}
 	case fate < 116:
 		w.counts["without an answer"]++
 		_ = m.apply()
-		m.done <- errNoAnswer
+		m.done <- answer{err: errNoAnswer}
 	default:
 		w.counts["crash"]++
 		if w.rng.IntN(2) == 0 {

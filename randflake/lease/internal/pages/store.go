@@ -44,9 +44,9 @@ var _ interface {
 	lease.Admin
 } = (*Store)(nil)
 
-// New returns a store on the pages of a server. It makes no request. The zero
-// fields of nodes are taken from the store; what else [driver.NodeRange.Check]
-// refuses, every call refuses.
+// New returns a store on the pages of a server. It makes no request. Zero fields
+// of nodes are taken from the store. If the range is invalid, every call returns
+// the error of [driver.NodeRange.Check].
 func New(server Server, layout Layout, nodes driver.NodeRange) *Store {
 	return &Store{server: server, layout: layout, asked: nodes}
 }
@@ -89,13 +89,16 @@ func (s *Store) Get(ctx context.Context, g lease.Grant) (lease.Grant, error) {
 	return p.get(g.Node).Grant(), nil
 }
 
+// rule returns the next state of a block on a page.
+type rule func(*page, driver.Block) (driver.Block, error)
+
 // change applies a rule to the block of g.
 //
 // If a write was refused, and then the page has its nonce, something between
 // here and the server repeated the write: the first one was made. Or a copy of
 // this process made it, with the same nonce. Of two copies at most one may be
 // told yes, and this one cannot know which it is. So the error is not definite.
-func (s *Store) change(ctx context.Context, g lease.Grant, next string, rule func(*page, driver.Block) (driver.Block, error)) (driver.Block, error) {
+func (s *Store) change(ctx context.Context, g lease.Grant, next string, rule rule) (driver.Block, error) {
 	var since uint64 // how many writes the page had
 	for try := 0; ; try++ {
 		p, err := s.pageOf(ctx, g)
