@@ -61,7 +61,6 @@ randflake/lease/k8sstore:  STORE ~/randflake/lease/internal/pages go.yaml.in/yam
 randflake/lease/s3store:   STORE ~/randflake/lease/internal/pages github.com/aws/aws-sdk-go-v2/aws/...
                            github.com/aws/aws-sdk-go-v2/config
 randflake/lease/internal/pages: STORE
-randflake/lease/internal/pages test: ~/randflake/lease/internal/pages/pagestest
 randflake/lease/internal/pages/pagestest: STD ~/randflake/lease/internal/pages
 randflake/lease/leasetest: STORE github.com/anishathalye/porcupine pgregory.net/rapid
 
