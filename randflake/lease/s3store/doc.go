@@ -66,8 +66,8 @@
 // are renewed when they expire. For other settings pass an aws.Config to [New].
 //
 // Requests are those of net/http, signed by the SDK's signer. The SDK's package
-// config is linked for the credentials, which brings 13 modules, all of AWS.
-// Its client of S3 is not: it repeats writes whose outcome is unknown.
+// config is linked for the credentials; with it they are 14 modules, all of
+// AWS. Its client of S3 is not: it repeats writes whose outcome is unknown.
 //
 // # The objects
 //
