@@ -340,7 +340,8 @@ func (e *engine) ownQueries() {
 		for _, p := range q.Params {
 			sql = strings.ReplaceAll(sql, "{"+p.Name+":DateTime64(9, 'UTC')}", "toDateTime64('"+p.Value+"', 9, 'UTC')")
 		}
-		if read := reads(sql); float64(read.Rows) > max(all/10, 100_000) {
+		// Even if ClickHouse is inclined to the projection, as with other sizes of parts.
+		if read := reads(sql + ", preferred_optimize_projection_name = 'search'"); float64(read.Rows) > max(all/10, 100_000) {
 			e.t.Errorf("%s: the newest traces of a day read %+v of %.0f spans", table, read, all)
 		} else {
 			e.t.Logf("%s: the newest 100 traces of a day read %+v", table, read)
