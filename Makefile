@@ -16,6 +16,15 @@ PUBLISH  ?=
 GOLANGCI_LINT_VERSION := v2.15.0
 GOLANGCI_LINT         := $(CURDIR)/.cache/bin/golangci-lint-$(GOLANGCI_LINT_VERSION)
 
+# The API server of Kubernetes, built once from a module outside of go.work: its
+# dependencies are Kubernetes' own.
+KUBERNETES_VERSION := $(shell awk '$$1 == "k8s.io/kubernetes" { print $$2; exit }' internal/kubernetes/apiserver/go.mod)
+API_SERVER         := $(CURDIR)/.cache/kubernetes/kube-apiserver-$(KUBERNETES_VERSION)
+
+# MinIO, built once from a module outside of go.work: its dependencies are many.
+MINIO_VERSION := $(shell awk '$$1 == "github.com/minio/minio" || $$2 == "github.com/minio/minio" { print $$NF; exit }' internal/embedded/s3/minio/go.mod)
+MINIO         := $(CURDIR)/.cache/minio/minio-$(MINIO_VERSION)
+
 # The build tags without assembly and without linkname.
 PORTABLE := purego,nolinkname
 
@@ -34,8 +43,18 @@ screenshots: engines ## take the demo's screenshots in docs again; needs Chromiu
 	go test ./internal/demo -count=1 -run TestScreenshots -timeout 10m -screenshots $(CURDIR)/docs
 
 .PHONY: test
-test: engines ## every test of every module
+test: engines ## every test of every module; those of Kubernetes only if its API server was built
 	go test work
+	[[ -x $(API_SERVER) ]] || echo "not run, since there is no API server: the tests of Kubernetes; make kubernetes"
+	[[ -x $(MINIO) ]] || echo "not run, since it was not built: the tests of leases on MinIO; make minio"
+
+.PHONY: kubernetes
+kubernetes: $(API_SERVER) ## build Kubernetes' API server, once in about 5 minutes, and run the tests that need it
+	go test -count=1 ./internal/kubernetes/...
+
+.PHONY: minio
+minio: $(MINIO) ## build MinIO, once in about 3 minutes, and run the tests that need it
+	go test -count=1 -run 'MinIO|TestServers' ./internal/embedded/s3 ./internal/stores/s3
 
 .PHONY: bench-clickhouse
 bench-clickhouse: engines ## granules and bytes read in ClickHouse, by layout and kind of ID; ARGS="-spans 1" for a short run
@@ -55,7 +74,7 @@ sim: ## the simulator of leases with SEEDS seeds; -seed N of its test replays on
 IDS ?= 1000000000
 .PHONY: soak
 soak: engines ## IDS IDs by processes that are killed, stopped and restarted, on each store in turn, messages late, lost and repeated
-	TRACEFLAKE_SOAK_IDS=$$(($(IDS) / 3)) go test ./internal/stores/... -p 1 -run '^TestProcesses$$' -count=1 -timeout 0 -v
+	TRACEFLAKE_SOAK_IDS=$$(($(IDS) / 4)) go test ./internal/stores/... -p 1 -run '^TestProcesses$$' -count=1 -timeout 0 -v
 
 .PHONY: model
 model: ## check the model of the lease rule: it holds, and every wrong variant gives a counterexample; needs spin and gcc
@@ -183,6 +202,14 @@ engines: ## fetch ClickHouse and PostgreSQL into .cache, once
 $(GOLANGCI_LINT):
 	GOBIN=$(@D) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
 	mv $(@D)/golangci-lint $@
+
+$(API_SERVER): internal/kubernetes/apiserver/main.go internal/kubernetes/apiserver/go.mod
+	cd internal/kubernetes/apiserver
+	GOWORK=off go build -trimpath -o $@ .
+
+$(MINIO): internal/embedded/s3/minio/main.go internal/embedded/s3/minio/go.mod
+	cd internal/embedded/s3/minio
+	GOWORK=off go build -trimpath -o $@ .
 
 # A recipe is one shell script.
 .ONESHELL:

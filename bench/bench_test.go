@@ -48,12 +48,12 @@ func TestVerdicts(t *testing.T) {
 		}
 		met := strings.HasPrefix(c.verdict, "met")
 		if err := judgement([]line{{}, c.line}); c.line.met() != met || (err == nil) != met {
-			t.Errorf("%+v: met %t, and the check says %v", c.line, c.line.met(), err)
+			t.Errorf("%+v: met is %t, and the check returns %v", c.line, c.line.met(), err)
 		}
 	}
 }
 
-// A target without its measurement must not pass for one that was met.
+// A target without a measurement must not pass as met.
 func TestWithoutFiguresEveryTargetIsMissed(t *testing.T) {
 	for _, l := range lines(figures{}) {
 		if l.met() && l.most != 0 && !strings.HasPrefix(l.what, "timers") {
@@ -61,7 +61,7 @@ func TestWithoutFiguresEveryTargetIsMissed(t *testing.T) {
 		}
 	}
 	if err := judgement(lines(figures{})); err == nil {
-		t.Error("nothing was measured, and every target met")
+		t.Error("nothing was measured, but every target counts as met")
 	}
 }
 
@@ -82,7 +82,7 @@ func TestEveryTargetIsMeasured(t *testing.T) {
 		}
 	}
 	if more := ls[0].most - 1.05; (more > 0.1) == builds.HasAVX512() {
-		t.Errorf("allowance of %g with AVX-512 %t", more, builds.HasAVX512())
+		t.Errorf("the allowance is %g with AVX-512 %t", more, builds.HasAVX512())
 	}
 	t.Log("\n" + table(ls))
 }
@@ -110,7 +110,7 @@ func TestBadArguments(t *testing.T) {
 	}
 }
 
-func TestHeadNamesTheRun(t *testing.T) {
+func TestHeadDescribesTheRun(t *testing.T) {
 	r, err := gather(t.Context(), short, []string{"sharing"})
 	if err != nil {
 		t.Fatal(err)
@@ -122,6 +122,6 @@ func TestHeadNamesTheRun(t *testing.T) {
 		}
 	}
 	if strings.Contains(text, "## Targets") || strings.Contains(text, "## Rivals") {
-		t.Errorf("sections of what was not measured:\n%s", text)
+		t.Errorf("it has sections that were not measured:\n%s", text)
 	}
 }

@@ -31,7 +31,7 @@ func main() {
 func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	check := flags.Bool("check", false, "check the targets; fail if one is missed")
-	quick := flags.Bool("short", false, "measure little, and print it")
+	quick := flags.Bool("short", false, "measure little, and only print it")
 	only := flags.String("only", "", "print these sections: "+strings.Join(sectionNames(), ","))
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
@@ -52,9 +52,9 @@ func run(ctx context.Context, args []string) error {
 		}
 	}
 	if *check && (*quick || *only != "") {
-		return errors.New("-check measures what has a target and takes neither -short nor -only")
+		return errors.New("-check measures everything that has a target and takes neither -short nor -only")
 	}
-	// OpenTelemetry reports only failed measurements.
+	// OpenTelemetry reports only failed measurements here.
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { fmt.Fprintln(os.Stderr, "bench: opentelemetry:", err) }))
 	if *check {
 		f, err := measureTargets(ctx, os.Stderr, checked)

@@ -24,7 +24,7 @@ import (
 	"github.com/traceflake/traceflake/bench/spans"
 )
 
-// results are the measured results as text.
+// results holds the measured results as text.
 type results struct {
 	head     string
 	figures  figures
@@ -33,7 +33,7 @@ type results struct {
 
 type section struct{ name, title, text string }
 
-// measurement is a section before it was measured.
+// measurement is a section of the report and how to measure it.
 type measurement struct {
 	name, title string
 	measure     func(ctx context.Context, p plan, f *figures) (string, error)
@@ -129,10 +129,10 @@ func (r *results) markdown() string {
 	var b strings.Builder
 	b.WriteString(r.head)
 	if f := r.figures; f.rates != nil && f.spans != nil && f.idle != nil {
-		section{title: "Targets", text: `What ` + "`make bench-check`" + ` holds. Ratios are medians over alternating turns of bare loops over
-sdktrace.IDGenerator, against the SDK's default generator. Noise is how far the default's interval reaches when it is
-compared with itself in the same turns. A target is missed by more than that; where the noise is large, a figure near its
-target is not taken for one.
+		section{title: "Targets", text: `The targets that ` + "`make bench-check`" + ` checks. Ratios are medians over alternating turns of bare loops over
+sdktrace.IDGenerator, against the SDK's default generator. Noise is how far the default's interval extends when it is
+compared with itself in the same turns. A target is missed only by more than the noise; if the noise is large, a figure
+near its target does not count.
 
 ` + table(lines(f))}.write(&b)
 	}
@@ -162,7 +162,7 @@ func head(ctx context.Context, began time.Time, before string) (string, error) {
 		{"when", fmt.Sprintf("%s to %s", began.UTC().Format("2006-01-02 15:04"), time.Now().UTC().Format("15:04 MST"))},
 		{"load average", fmt.Sprintf("%s before, %s after", before, load())},
 	}
-	return "# Measurements\n\nWritten by `make bench`; nothing here is by hand.\n\n" + text.Table(rows), nil
+	return "# Measurements\n\nWritten by `make bench`; not edited by hand.\n\n" + text.Table(rows), nil
 }
 
 func gitCommit(ctx context.Context) (string, error) {
@@ -170,7 +170,7 @@ func gitCommit(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("git: %w", err)
 	}
-	// Files written here do not count, nor untracked ones.
+	// Files written by this program do not count, nor do untracked files.
 	changes, err := child.Output(exec.CommandContext(ctx, "git", "status", "--porcelain", "--untracked-files=no", "--", ":/", ":!RESULTS.md", ":!plots"))
 	if err != nil {
 		return "", fmt.Errorf("git: %w", err)
@@ -205,7 +205,7 @@ func system(ctx context.Context) string {
 	return strings.TrimSpace(string(out))
 }
 
-// load is the load average of the last minute, which shows other load.
+// load returns the load average of the last minute, which shows other load.
 func load() string {
 	all, err := os.ReadFile("/proc/loadavg")
 	if err != nil {

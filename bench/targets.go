@@ -27,25 +27,25 @@ type figures struct {
 	spans   spans.Costs
 	sharing sharing.Costs
 	idle    idle.Costs
-	pruning pruning.Costs // which has no target
+	pruning pruning.Costs // without a target
 }
 
-// allowance is what each ratio to the default may be more without AVX-512.
+// allowance is added to the limit of each ratio to the default if the CPU has no AVX-512.
 const allowance = 0.15
 
-// line is a target with what was measured.
+// line is a target and its measurement.
 type line struct {
 	what  string
 	got   float64 // NaN if it could not be measured
 	most  float64
 	unit  string
-	noise float64 // by how much the default differs from itself in the same run
-	loud  float64 // noise that cannot excuse a figure
-	why   string  // it could not be measured
+	noise float64 // how far the default differs from itself in the same run
+	loud  float64 // noise above this makes the figure meaningless
+	why   string  // the reason why it could not be measured
 }
 
-// met and missed may both be false: then the result is unknown. Figures count as
-// the table shows them, in hundredths.
+// met and missed may both be false: then the result is unknown. Figures are compared in
+// hundredths, as the table shows them.
 func (l line) met() bool {
 	near := l.noise <= l.loud && hundredths(l.got) <= hundredths(l.most+l.noise)
 	return l.why == "" && (near || hundredths(l.got+l.noise) <= hundredths(l.most))
@@ -75,14 +75,14 @@ func (l line) verdict() string {
 
 func figure(x float64) string { return strconv.FormatFloat(hundredths(x)/100, 'f', -1, 64) }
 
-// Noise above these bounds makes a figure that close to its target meaningless.
+// Noise above these limits makes a figure that is close to its target meaningless.
 const (
 	loudRatio = 0.05
 	loudNs    = 20
 	loudMs    = 0.5
 )
 
-// lines are the targets, all of them.
+// lines returns all targets.
 func lines(f figures) (out []line) {
 	more := 0.0
 	if !builds.HasAVX512() {
@@ -128,7 +128,7 @@ func lines(f figures) (out []line) {
 		line{what: "timers or goroutines started a second by a generator in use", got: f.idle.StartedAtWork(), most: 1},
 		line{what: "the same, idle", got: f.idle.StartedIdle(), most: 0},
 	)
-	shared := line{what: "NewIDs with both CPUs busy that write a line which both write", unit: " %", most: 2, why: "this needs two CPUs"}
+	shared := line{what: "NewIDs that write a shared line, both CPUs busy", unit: " %", most: 2, why: "this needs two CPUs"}
 	for _, c := range f.sharing.Counts {
 		if c.What == string(gens.NewIDs) {
 			shared.got, shared.why = 100*c.Share(), ""
@@ -141,7 +141,7 @@ func lines(f figures) (out []line) {
 	return out
 }
 
-// several is the cell of all CPUs, or nil if there is but one.
+// several returns the cell of all CPUs, or nil if there is only one CPU.
 func several(cell func(gens.Operation, rates.Rate, int) *turns.Result, op gens.Operation) *turns.Result {
 	if n := runtime.GOMAXPROCS(0); n > 1 {
 		return cell(op, rates.FlatOut, n)
@@ -149,7 +149,7 @@ func several(cell func(gens.Operation, rates.Rate, int) *turns.Result, op gens.O
 	return nil
 }
 
-// table is that of the targets.
+// table formats the targets.
 func table(ls []line) string {
 	rows := [][]string{{"what", "measured", "at most", "noise", ""}}
 	for _, l := range ls {
@@ -162,7 +162,7 @@ func table(ls []line) string {
 	return text.Table(rows)
 }
 
-// judgement is an error that counts the targets which were missed.
+// judgement returns an error with the number of missed targets.
 func judgement(ls []line) error {
 	missed := 0
 	for _, l := range ls {
@@ -176,7 +176,7 @@ func judgement(ls []line) error {
 	return nil
 }
 
-// measureTargets measures what has a target, and no more.
+// measureTargets measures only what has a target.
 func measureTargets(ctx context.Context, progress io.Writer, p plan) (f figures, err error) {
 	steps := []func() error{
 		func() (err error) { f.rates, err = rates.Measure(ctx, progress, true, p.rounds); return err },
@@ -195,10 +195,10 @@ func measureTargets(ctx context.Context, progress io.Writer, p plan) (f figures,
 // plan is how much is measured.
 type plan struct {
 	rounds int           // of each comparison
-	stops  int           // at which the writes of calls are counted
-	part   time.Duration // of the twelve in which a process is watched
-	rows   int           // of a table
-	spans  int           // in which a few are looked for
+	stops  int           // at which the calls' writes are counted
+	part   time.Duration // one of the twelve parts in which a process is watched
+	rows   int           // in a table
+	spans  int           // in the tables that are queried
 }
 
 var (

@@ -14,7 +14,7 @@ import (
 	"github.com/traceflake/traceflake/traceid"
 )
 
-// The first and the last time that a trace ID can carry.
+// The first and the last time that a trace ID can encode.
 var (
 	epoch = time.UnixMilli(traceid.EpochMillis).UTC()
 	last  = time.UnixMilli(traceid.EpochMillis + traceid.MaxMillis).UTC()
@@ -41,7 +41,7 @@ func TestNewTraceIDAt(t *testing.T) {
 			}
 			seen[id] = true
 			if !traceid.Time(id).Equal(at.Truncate(time.Millisecond)) {
-				t.Fatalf("at %v: an ID of %v", at, traceid.Time(id))
+				t.Fatalf("at %v: the ID's time is %v", at, traceid.Time(id))
 			}
 			if bytes.Compare(id[:], before[:]) <= 0 {
 				t.Fatalf("at %v: %s after %s", at, id, before)
@@ -52,7 +52,7 @@ func TestNewTraceIDAt(t *testing.T) {
 				t.Fatalf("at %v: %+v", at, info)
 			}
 			if verifier.Verify(id) {
-				t.Fatalf("at %v: %s is verified", at, id)
+				t.Fatalf("at %v: %s passes the verifier", at, id)
 			}
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/traceflake/traceflake/idgen"
 )
 
-// sdkDefault is the SDK's default generator, which it keeps to itself.
+// sdkDefault is a copy of the SDK's default generator, which is not exported.
 type sdkDefault struct{}
 
 func (sdkDefault) NewSpanID(context.Context, trace.TraceID) (id trace.SpanID) {

@@ -15,7 +15,7 @@ const (
 	trust = 16
 	// agreement is the fraction by which the counter may differ from the clock.
 	agreement = 1. / 64
-	// apart is how many milliseconds may pass between reading the one and the other.
+	// apart is how many milliseconds may pass between reading the counter and reading the clock.
 	apart = 1. / 32
 )
 
@@ -49,7 +49,7 @@ type clock struct {
 
 func newClock(c randflake.Clock, n counter) *clock {
 	k := &clock{Clock: c, counter: n}
-	moved := c != randflake.SystemClock // by a test
+	moved := c != randflake.SystemClock // a test's clock
 	k.untimed.Store(moved)
 	if moved || n.read == nil {
 		k.counter.read = func() uint64 { return 0 }
@@ -57,7 +57,7 @@ func newClock(c randflake.Clock, n counter) *clock {
 	}
 	k.epoch.Store(1)
 	k.timer = time.AfterFunc(time.Hour, func() {
-		k.armed.Store(false) // first: whoever sees the new epoch arms it again
+		k.armed.Store(false) // first: a goroutine that sees the new epoch must arm it again
 		k.epoch.Add(1)
 	})
 	k.timer.Stop()
@@ -72,7 +72,7 @@ func (k *clock) arm(ms int64) bool {
 	}
 	if !k.armed.Load() && k.armed.CompareAndSwap(false, true) {
 		k.timer.Reset(time.Duration(1000-ms%1000) * time.Millisecond)
-		if k.untimed.Load() { // closed meanwhile
+		if k.untimed.Load() { // closed in the meantime
 			k.timer.Stop()
 		}
 	}
@@ -92,7 +92,7 @@ type reading struct {
 	since, ticks uint64
 
 	at     time.Time // of the last reading that the counter was compared with
-	count  uint64    // the counter then
+	count  uint64    // the counter at that time
 	origin uint64    // the counter when the millisecond of the last reading began
 	first  int64     // that millisecond
 }
@@ -108,9 +108,9 @@ func (k *clock) read(r *reading, count uint64) {
 	passed := float64(now.Sub(r.at)) / 1e6
 	counted := float64(int64(count - r.count)) // negative if it jumped back
 	off := math.Abs(counted/float64(rate) - passed)
-	if rate == 0 || off > apart { // or they agree, and another look at the counter is saved
+	if rate == 0 || off > apart { // otherwise they agree, and the counter need not be read again
 		if float64(k.counter.read()-count) > apart*k.counter.slowest {
-			return // stopped between the two, and so it tells nothing
+			return // the goroutine was stopped between the two readings: they tell nothing
 		}
 	}
 	switch {

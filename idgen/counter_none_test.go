@@ -8,7 +8,7 @@ import "testing"
 func TestNoCounter(t *testing.T) {
 	g := New()
 	if systemCounter().read != nil || !g.clock.wrong.Load() {
-		t.Error("there is a counter")
+		t.Error("a counter was found")
 	}
 	w := newWorld()
 	g = New(WithClock(w))

@@ -12,19 +12,19 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// A processor has a counter if it says so: arm64 always, and amd64 by a flag
-// that Linux tells, too.
+// A processor has a counter if it reports one: arm64 always does, and amd64 does with a flag that
+// Linux shows too.
 func TestSystemCounterIsFound(t *testing.T) {
 	want := true
 	if runtime.GOARCH == "amd64" {
 		info, err := os.ReadFile("/proc/cpuinfo")
 		if err != nil {
-			t.Skip("only Linux tells whether there should be a counter: ", err)
+			t.Skip("only Linux shows whether there should be a counter: ", err)
 		}
 		want = strings.Contains(string(info), " nonstop_tsc")
 	}
 	if got := systemCounter().read != nil; got != want {
-		t.Errorf("there is a counter: %v, want %v", got, want)
+		t.Errorf("a counter was found: %v, want %v", got, want)
 	}
 }
 

@@ -16,11 +16,11 @@ import (
 	"github.com/traceflake/traceflake/traceid"
 )
 
-// world is a clock and a counter that a test moves, together or apart.
+// world is a clock and a counter that a test moves, together or separately.
 type world struct {
 	start  time.Time // with a monotonic part
 	passed time.Duration
-	step   int64 // of the wall clock alone, in seconds
+	step   int64 // steps of the wall clock only, in seconds
 	count  float64
 	rate   float64 // ticks a nanosecond
 	reads  int     // of the clock
@@ -55,7 +55,7 @@ func (u uncounted) Now() time.Time {
 	return u.world.Now()
 }
 
-// generator returns one that trusts the world's counter.
+// generator returns a generator that trusts the world's counter.
 func (w *world) generator(opts ...Option) *Generator {
 	g := New(append(opts, WithClock(w), optionFunc(func(c config) config {
 		c.counter = counter{read: func() uint64 { return uint64(w.count) }, slowest: 0.5e6, fastest: 10e6}
@@ -67,8 +67,8 @@ func (w *world) generator(opts ...Option) *Generator {
 	return g
 }
 
-// processor keeps the test on one processor. The function that it returns goes
-// to another one and back, from the generator's point of view.
+// processor keeps the test on one processor. The function that it returns simulates, for the
+// generator, a move to another processor or back.
 func processor(t *testing.T, g *Generator) (other func()) {
 	old := runtime.GOMAXPROCS(1)
 	t.Cleanup(func() { runtime.GOMAXPROCS(old) })
@@ -80,7 +80,7 @@ func processor(t *testing.T, g *Generator) (other func()) {
 	}
 }
 
-// late returns by how much the next ID's time is before w's.
+// late returns how far the next ID's time is behind w's.
 func (w *world) late(t *testing.T, g *Generator) time.Duration {
 	t.Helper()
 	id, _ := g.NewIDs(t.Context())
@@ -102,9 +102,9 @@ func (w *world) learn(t *testing.T, g *Generator) {
 
 func half(id trace.TraceID) uint64 { return binary.BigEndian.Uint64(id[:8]) }
 
-// Each ID has the present millisecond, on either of two processors, and the
-// clock is read once in 16 of them.
-func TestCounterTellsTheTime(t *testing.T) {
+// Each ID has the present millisecond, on either of two processors, and the clock is read once in
+// 16 milliseconds.
+func TestTimeByTheCounter(t *testing.T) {
 	for _, rate := range []float64{0.6, 1, 2.5, 9.9} {
 		w := newWorld()
 		w.rate = rate
@@ -125,7 +125,7 @@ func TestCounterTellsTheTime(t *testing.T) {
 				t.Fatalf("rate %v, ID %d: late by %v", rate, i, late)
 			}
 			if seen[half(id)] {
-				t.Fatalf("rate %v, ID %d: the clear half of %s for the second time", rate, i, id)
+				t.Fatalf("rate %v, ID %d: the clear half of %s is a duplicate", rate, i, id)
 			}
 			seen[half(id)] = true
 		}
@@ -133,7 +133,7 @@ func TestCounterTellsTheTime(t *testing.T) {
 			t.Errorf("rate %v: the clock was read %d times in %v, want at most %d", rate, w.reads, w.passed-began, most)
 		}
 		if g.clock.wrong.Load() {
-			t.Errorf("rate %v: the counter is not used any more", rate)
+			t.Errorf("rate %v: the counter is no longer used", rate)
 		}
 	}
 }
@@ -150,7 +150,7 @@ func TestSecondEndsByTheCounter(t *testing.T) {
 	before, reads := fills, w.reads
 	w.pass(2 * time.Millisecond)
 	if w.late(t, g); fills != before || w.reads != reads {
-		t.Fatalf("%d fills, %d readings within the second: this test shows nothing", fills-before, w.reads-reads)
+		t.Fatalf("%d fills, %d readings within the second: the test is meaningless", fills-before, w.reads-reads)
 	}
 	w.pass(2 * time.Millisecond)
 	if w.late(t, g); fills != before+1 || w.reads != reads {
@@ -158,7 +158,7 @@ func TestSecondEndsByTheCounter(t *testing.T) {
 	}
 }
 
-// Ready IDs are counted of their kind as well.
+// Ready IDs are counted under the right kind.
 func TestReadyIDsAreCounted(t *testing.T) {
 	w := newWorld()
 	g := w.generator(WithSource(newPrivate(uncounted{w})))
@@ -187,7 +187,7 @@ func TestRunEndsWithItsMillisecond(t *testing.T) {
 	processor(t, g)
 	w.learn(t, g)
 	w.pass(time.Millisecond)
-	for range 100 { // and so a long run is left
+	for range 100 { // so that a long run is left
 		w.late(t, g)
 	}
 	reads := w.reads
@@ -198,11 +198,11 @@ func TestRunEndsWithItsMillisecond(t *testing.T) {
 		}
 	}
 	if w.reads != reads {
-		t.Error("the clock was read: this test shows nothing")
+		t.Error("the clock was read: the test is meaningless")
 	}
 }
 
-// A step of the clock, either way, is known after 16 ms at most, on every processor.
+// A step of the clock in either direction is noticed within 16 ms on every processor.
 func TestStepsOfTheClock(t *testing.T) {
 	for _, step := range []int64{1, 5, 3600, -3, -3600} {
 		w := newWorld()
@@ -211,8 +211,8 @@ func TestStepsOfTheClock(t *testing.T) {
 		w.learn(t, g)
 		other()
 		w.learn(t, g)
-		// This processor reads the clock, and 10 ms later the other one does. So
-		// the other one still trusts its counter when this one learns of the step.
+		// This processor reads the clock, and the other one does so 10 ms later. So the other one
+		// still trusts its counter when this one notices the step.
 		w.pass(20 * time.Millisecond)
 		w.late(t, g)
 		other()
@@ -226,7 +226,7 @@ func TestStepsOfTheClock(t *testing.T) {
 		}
 		steps := g.counts.steps.Load()
 		if (steps == 1) != (step < 0) || steps > 1 {
-			t.Errorf("step %d s: %d steps of the order", step, steps)
+			t.Errorf("step %d s: the order counts %d steps", step, steps)
 		}
 		other()
 		if late := w.late(t, g); step < 0 && late != 0 {
@@ -236,16 +236,16 @@ func TestStepsOfTheClock(t *testing.T) {
 		for range 3 {
 			other()
 			if late := w.late(t, g); late != 0 {
-				t.Errorf("step %d s: late by %v at last", step, late)
+				t.Errorf("step %d s: late by %v in the end", step, late)
 			}
 		}
 		if g.counts.steps.Load() != steps {
-			t.Errorf("step %d s: %d steps of the order at last", step, g.counts.steps.Load())
+			t.Errorf("step %d s: the order counts %d steps in the end", step, g.counts.steps.Load())
 		}
 	}
 }
 
-// Within the hold the order continues from where it is.
+// Within the hold, the order continues from its position.
 func TestSmallStepBackIsHeld(t *testing.T) {
 	w := newWorld()
 	g := w.generator()
@@ -266,8 +266,7 @@ func TestSmallStepBackIsHeld(t *testing.T) {
 	}
 }
 
-// A counter that is wrong is never used again, and does little harm until that
-// is known.
+// A wrong counter is never used again, and does little harm until it is noticed.
 func TestWrongCounters(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -296,12 +295,12 @@ func TestWrongCounters(t *testing.T) {
 				if i%7 == 0 {
 					other()
 				}
-				if i == 1200 { // a second is over: the timer, which runs by real time
+				if i == 1200 { // a second has ended: simulate the timer, which runs in real time
 					g.clock.epoch.Add(1)
 				}
-				// What is ahead of the clock by less than the hold stays so: an
-				// order never goes back. Only a counter that stands still is
-				// wrong for longer than it is trusted.
+				// An order that is ahead of the clock by less than the hold stays ahead: it never
+				// goes back. Only a counter that stands still is wrong for longer than it is
+				// trusted.
 				late := w.late(t, g)
 				if most := time.Duration(i+1) * 777 * time.Microsecond; late < -17*time.Millisecond ||
 					late > 17*time.Millisecond && late > most || i > 1300 && late != 0 {
@@ -315,8 +314,7 @@ func TestWrongCounters(t *testing.T) {
 	}
 }
 
-// A counter whose rate cannot be, or does not stay the same while it is being
-// measured, is never used.
+// A counter is never used if its rate is implausible or changes while it is being measured.
 func TestCountersThatAreNeverUsed(t *testing.T) {
 	for name, rate := range map[string]func(i int) float64{
 		"stopped":   func(int) float64 { return 0 },
@@ -332,7 +330,7 @@ func TestCountersThatAreNeverUsed(t *testing.T) {
 			for i := range 300 {
 				w.rate = rate(i)
 				w.pass(1100 * time.Microsecond)
-				// Only one that could be right for 16 ms is trusted for as long.
+				// Only a counter that could be right for 16 ms is trusted for that long.
 				if late := w.late(t, g); late != 0 && (name != "changing" || late.Abs() > 17*time.Millisecond) {
 					t.Fatalf("call %d: late by %v", i, late)
 				}
@@ -366,8 +364,8 @@ func newReadings() (*readings, *clock) {
 
 var beforeNoon = time.Date(2026, 3, 14, 11, 59, 59, 983_750_000, time.UTC)
 
-// The counter's rate is measured over 16 ms at least, and may be the slowest or
-// the fastest one that is plausible. A millisecond begins where the clock says.
+// The counter's rate is measured over at least 16 ms, and may be the slowest or the fastest
+// plausible one. A millisecond begins where the clock says.
 func TestRateOfTheCounter(t *testing.T) {
 	for _, rate := range []uint64{1e6 - 1, 1e6, 2e6, 2e6 + 1} {
 		w, k := newReadings()
@@ -396,7 +394,8 @@ func TestRateOfTheCounter(t *testing.T) {
 	}
 }
 
-// A stock follows the counter for 16 ms; its run ends with each, its IDs with their second.
+// A stock follows the counter for 16 ms; its run ends with each millisecond, its IDs with their
+// second.
 func TestStockFollowsTheCounter(t *testing.T) {
 	was := stock{word: 5, last: 9, made: 4, from: 90, until: 110,
 		reading: reading{ms: 100, first: 100, origin: 1000, since: 1000, ticks: 10}}
@@ -421,7 +420,7 @@ func TestStockFollowsTheCounter(t *testing.T) {
 			t.Errorf("%+v: %v, ms %d since %d", tt, ok, s.ms, s.since)
 		}
 		if left := [3]uint64{s.word, s.last, s.made}; (left == [3]uint64{}) != (tt.ms != was.ms) {
-			t.Errorf("%+v: the run is %d", tt, left)
+			t.Errorf("%+v: %d words are left in the run", tt, left)
 		}
 	}
 	s := was
@@ -448,8 +447,8 @@ func TestCounterAgrees(t *testing.T) {
 	}
 }
 
-// A goroutine that is stopped between reading the counter and the clock learns
-// nothing from it: the counter is not wrong, and the next ID reads the clock.
+// A goroutine that is stopped between reading the counter and the clock draws no conclusion: the
+// counter is not wrong, and the next ID reads the clock.
 func TestStoppedWhileReading(t *testing.T) {
 	w := newWorld()
 	g := w.generator()
@@ -475,8 +474,8 @@ func TestStoppedWhileReading(t *testing.T) {
 	}
 }
 
-// Interruptions of some microseconds while the clock is read are no fault of the
-// counter's, neither while its rate is measured nor later.
+// Interruptions of some microseconds while the clock is read are not blamed on the counter,
+// neither while its rate is measured nor later.
 func TestInterruptedWhileReading(t *testing.T) {
 	for seed := range uint64(50) {
 		w := newWorld()
@@ -500,20 +499,19 @@ func TestInterruptedWhileReading(t *testing.T) {
 	}
 }
 
-// outside returns by how much an ID's millisecond is outside of what the clock
-// said before and after it was made.
+// outside returns an error if an ID's millisecond is outside of what the clock showed before and
+// after the ID was made.
 func outside(g *Generator, early, lateBy time.Duration) error {
 	before := time.Now()
 	id, _ := g.NewIDs(nil) //nolint:staticcheck // the context is not used
 	after := time.Now()
 	if at := traceid.Time(id); at.Before(before.Add(-lateBy-time.Millisecond)) || at.After(after.Add(early)) {
-		return fmt.Errorf("an ID of %v between %v and %v", at, before, after)
+		return fmt.Errorf("an ID made between %[2]v and %[3]v has the time %[1]v", at, before, after)
 	}
 	return nil
 }
 
-// Ten million IDs are within a millisecond of the clock, while all processors
-// have too much to do.
+// Ten million IDs are within a millisecond of the clock while all processors are overloaded.
 func TestTimeUnderLoad(t *testing.T) {
 	n, workers := 10_000_000, 4*runtime.GOMAXPROCS(0)
 	if RaceEnabled || runtime.GOARCH != "amd64" { // under an emulator, most likely
@@ -537,7 +535,7 @@ func TestTimeUnderLoad(t *testing.T) {
 	}
 }
 
-// What one processor finds out about the generation holds for all at once.
+// A generation that one processor notices is valid for all at once.
 func TestGenerationOnEveryProcessor(t *testing.T) {
 	w := newWorld()
 	fills := 0
@@ -550,16 +548,16 @@ func TestGenerationOnEveryProcessor(t *testing.T) {
 	}
 	s.generation.Add(1)
 	w.pass((trust + 1) * time.Millisecond)
-	g.NewIDs(t.Context()) // finds out
+	g.NewIDs(t.Context()) // notices the change
 	other()
 	before := fills
 	if g.NewSpanID(t.Context(), trace.TraceID{}); fills == before {
-		t.Error("a span ID of an earlier generation")
+		t.Error("the span ID is of an earlier generation")
 	}
 }
 
-// What is left of a run is not used after the order began anew, not even when
-// the clock gets to the run's millisecond once more.
+// The rest of a run is not used after the order has started again, not even when the clock reaches
+// the run's millisecond once more.
 func TestRunEndsWhenTheOrderBeginsAnew(t *testing.T) {
 	w := newWorld()
 	g := w.generator()
@@ -574,7 +572,7 @@ func TestRunEndsWhenTheOrderBeginsAnew(t *testing.T) {
 		for range n {
 			id, _ := g.NewIDs(t.Context())
 			if seen[half(id)] {
-				t.Fatalf("the clear half of %s for the second time", id)
+				t.Fatalf("the clear half of %s is a duplicate", id)
 			}
 			seen[half(id)] = true
 		}
@@ -584,7 +582,7 @@ func TestRunEndsWhenTheOrderBeginsAnew(t *testing.T) {
 	left := here.last - here.word
 	g.shards.put(here)
 	if left < 10 {
-		t.Fatalf("a run of %d is left: this test shows nothing", left)
+		t.Fatalf("only %d words are left in the run: the test is meaningless", left)
 	}
 	ms := w.passed
 	other()
@@ -592,10 +590,10 @@ func TestRunEndsWhenTheOrderBeginsAnew(t *testing.T) {
 	w.pass(20 * time.Millisecond)
 	w.late(t, g)
 	if g.counts.steps.Load() != 1 {
-		t.Fatal("the order did not begin anew")
+		t.Fatal("the order did not start again")
 	}
 	clear(seen)
-	w.step += 3600 // and the clock is where it was, to the millisecond
+	w.step += 3600 // now the clock is where it was, to the millisecond
 	w.passed, w.count = ms, w.count+1e9
 	g.clock.epoch.Add(1) // the timer has run
 	take(500)
@@ -603,7 +601,7 @@ func TestRunEndsWhenTheOrderBeginsAnew(t *testing.T) {
 	take(100)
 }
 
-// While the clock is out of range each call is a refusal, whatever the source.
+// While the clock is out of range, each call counts as a refusal, whatever the source.
 func TestClockOutOfRangeIsRefusedEachTime(t *testing.T) {
 	for _, year := range []int{2019, 2090} {
 		w := newWorld()

@@ -81,9 +81,9 @@
 // and without configuration both copies make the same IDs. A source given by
 // WithSource handles clones itself, as a lease.Keeper does.
 //
-// The kernel learns of a restore a moment later than this process and may draw
-// the same secret in every copy until then. So the secret is drawn once more
-// after a second; within that second copies may make the same IDs.
+// The kernel is notified of a restore a moment later than this process and may
+// draw the same secret in every copy until then. So the secret is drawn once
+// more after a second; within that second copies may make the same IDs.
 //
 // # When the source fails
 //

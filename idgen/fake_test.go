@@ -14,7 +14,7 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// noon is some time at which everything works.
+// noon is a time at which everything works.
 var noon = time.Date(2026, 3, 14, 12, 0, 0, 500_000_000, time.UTC)
 
 // fakeClock is a clock that tests move by hand, both ways.
@@ -75,8 +75,8 @@ func (s *switched) Fill(dst []randflake.ID) (int, time.Time, error) {
 	return s.Source.Fill(dst)
 }
 
-// handled collects what goes to otel.Handle until the test ends. OpenTelemetry
-// has one handler a process, so such tests do not run in parallel.
+// handled collects the errors passed to otel.Handle until the test ends. OpenTelemetry has one
+// handler per process, so such tests do not run in parallel.
 type handled struct {
 	mu   sync.Mutex
 	errs []error

@@ -14,8 +14,8 @@ import (
 	"github.com/traceflake/traceflake/traceid"
 )
 
-// A source that refuses costs no ID its validity or its order; the change is
-// reported once in each direction, and the calls are counted.
+// When a source refuses, IDs stay valid and ordered; the change is reported once in each
+// direction, and the calls are counted.
 func TestSourceRefuses(t *testing.T) {
 	errs := collectErrors(t)
 	clock := newClock(noon)
@@ -25,7 +25,7 @@ func TestSourceRefuses(t *testing.T) {
 	verifier := traceid.NewVerifier(randflake.NewKeyring(codec), traceid.WithClock(clock))
 	c := newChecker(t, g)
 	for round := range 3 {
-		clock.add(time.Second) // ready-made IDs are over
+		clock.add(time.Second) // the ready-made IDs end with their second
 		for range 500 {
 			if id := c.trace(); !verifier.Verify(id) {
 				t.Fatalf("round %d, healthy: %+v", round, traceid.Inspect(randflake.NewKeyring(codec), id))
@@ -36,7 +36,7 @@ func TestSourceRefuses(t *testing.T) {
 		clock.add(time.Second)
 		for range 500 {
 			if id := c.trace(); !traceid.Time(id).Equal(clock.Now().UTC()) {
-				t.Fatalf("round %d, refusing: an ID of %v", round, traceid.Time(id))
+				t.Fatalf("round %d, refusing: the ID's time is %v", round, traceid.Time(id))
 			}
 			c.span()
 			if _, err := g.NewTraceIDAt(noon); err != nil {
@@ -49,7 +49,7 @@ func TestSourceRefuses(t *testing.T) {
 		source.refuse.Store(false)
 	}
 	got := errs.all()
-	if len(got) != 5 { // three times refused, twice recovered
+	if len(got) != 5 { // refused three times, recovered twice
 		t.Fatalf("%d reports: %v", len(got), got)
 	}
 	for i, err := range got {
@@ -59,7 +59,7 @@ func TestSourceRefuses(t *testing.T) {
 	}
 }
 
-// Every refusal of a leased generator leads to valid IDs.
+// Every refusal of a leased generator still yields valid IDs.
 func TestLeaseRefuses(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -76,7 +76,7 @@ func TestLeaseRefuses(t *testing.T) {
 		c := newChecker(t, idgen.New(idgen.WithClock(clock), idgen.WithSource(newSource(t, clock))))
 		for range 100 {
 			if id := c.trace(); !traceid.Time(id).Equal(tt.at) {
-				t.Errorf("%s: an ID of %v", tt.name, traceid.Time(id))
+				t.Errorf("%s: the ID's time is %v", tt.name, traceid.Time(id))
 			}
 			c.span()
 		}
@@ -86,8 +86,8 @@ func TestLeaseRefuses(t *testing.T) {
 	}
 }
 
-// A clock that cannot be right makes IDs that are wholly random, so that they
-// do not cluster; setting the clock right restores the order.
+// A clock that must be wrong yields entirely random IDs, so that they do not cluster; correcting
+// the clock restores the order.
 func TestClockOutOfRange(t *testing.T) {
 	for _, at := range []time.Time{time.Unix(0, 0), epoch.Add(-1), last.Add(time.Millisecond), time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC)} {
 		errs := collectErrors(t)
@@ -113,11 +113,11 @@ func TestClockOutOfRange(t *testing.T) {
 		c := newChecker(t, g)
 		for range 100 {
 			if id := c.trace(); !traceid.Time(id).Equal(noon) {
-				t.Fatalf("put right: an ID of %v", traceid.Time(id))
+				t.Fatalf("corrected: the ID's time is %v", traceid.Time(id))
 			}
 		}
 		if n := g.Fallbacks(); n != 200 || len(errs.all()) != 2 {
-			t.Errorf("put right: %d fallbacks, %v", n, errs.all())
+			t.Errorf("corrected: %d fallbacks, %v", n, errs.all())
 		}
 	}
 }
@@ -143,7 +143,7 @@ func TestWithFallback(t *testing.T) {
 	if span := g.NewSpanID(t.Context(), trace.TraceID{}); span != want.span {
 		t.Errorf("NewSpanID: %s", span)
 	}
-	// A fallback that fails, too, is no reason for an invalid ID.
+	// If the fallback fails too, IDs are still valid.
 	c := newChecker(t, idgen.New(idgen.WithClock(clock), idgen.WithSource(source), idgen.WithFallback(fixed{})))
 	for range 100 {
 		c.trace()
@@ -151,7 +151,7 @@ func TestWithFallback(t *testing.T) {
 	}
 }
 
-// sourceFunc is a source that breaks the rules in some way.
+// sourceFunc is a source that breaks the contract in some way.
 type sourceFunc func(dst []randflake.ID) (int, time.Time, error)
 
 func (f sourceFunc) Fill(dst []randflake.ID) (int, time.Time, error) { return f(dst) }
@@ -212,8 +212,8 @@ func TestNilOptions(t *testing.T) {
 	c.span()
 }
 
-// What the rule is for: clients and fallbacks.
-func TestWithPlausibleAcceptsWhatHasNoSecret(t *testing.T) {
+// The plausibility rule is for the IDs of clients and fallbacks.
+func TestWithPlausibleAcceptsIDsMadeWithoutTheSecret(t *testing.T) {
 	clock := newClock(noon)
 	source := &switched{Source: newSource(t, clock)}
 	source.refuse.Store(true)

@@ -137,7 +137,7 @@ func (g *Generator) NewSpanID(ctx context.Context, traceID trace.TraceID) trace.
 	return spanID(id)
 }
 
-// ready reports whether s, which may be nil, has n IDs that may be used.
+// ready reports whether s, which may be nil, has n usable IDs.
 func (g *Generator) ready(s *stock, n int) bool {
 	return s != nil && s.next+n <= s.end && g.current(s)
 }
@@ -147,8 +147,8 @@ func (g *Generator) current(s *stock) bool {
 	return s.epoch == g.clock.epoch.Load() && s.version == g.machine.Version()
 }
 
-// newIDs is the slow path of NewIDs, for when not everything is ready. count is
-// the counter, read before.
+// newIDs is the slow path of NewIDs, taken when s is not ready. The caller has read count from the
+// counter.
 func (g *Generator) newIDs(ctx context.Context, s *stock, count uint64) (trace.TraceID, trace.SpanID) {
 	low, span, err := g.more(s, 2, 1, count)
 	high := g.high(s)
@@ -162,9 +162,8 @@ func (g *Generator) newIDs(ctx context.Context, s *stock, count uint64) (trace.T
 	return join(high, low), spanID(span)
 }
 
-// more takes n IDs from s, traces of them for trace IDs, and makes new ones
-// first if necessary; it returns the first and the last. New ones are used
-// whatever their second, which may be borrowed.
+// more takes n IDs from s, of which traces are for trace IDs, and returns the first and the last.
+// It makes new IDs first if necessary, and uses them whatever their second, which may be borrowed.
 func (g *Generator) more(s *stock, n, traces int, count uint64) (first, last randflake.ID, err error) {
 	if !g.current(s) || !s.at(count) {
 		g.look(s, count)
@@ -194,15 +193,14 @@ func (g *Generator) more(s *stock, n, traces int, count uint64) (first, last ran
 	return 0, 0, errChanging
 }
 
-// look reads the clock for s, after it has checked whether the ready IDs of s
-// may be used. The next call sees what changes meanwhile. The counter was count
-// a moment ago.
+// look reads the clock for s, after it has checked whether the ready IDs of s may be used. The
+// next call notices any change made in the meantime. count is the counter's value a moment ago.
 func (g *Generator) look(s *stock, count uint64) {
 	ms, epoch := s.ms, s.epoch
 	s.version, s.epoch = g.machine.Version(), g.clock.epoch.Load()
 	g.check()
 	g.clock.read(&s.reading, count)
-	if s.ms != ms || s.epoch != epoch { // the order may have begun anew
+	if s.ms != ms || s.epoch != epoch { // the order may have started again
 		s.drop()
 	}
 	if !g.clock.arm(s.ms) {
@@ -263,9 +261,9 @@ func (g *Generator) change() (restored bool) {
 	return restored
 }
 
-// redrawAfter is how long after a restore a second secret is drawn: the kernel is
-// told of the restore a moment later than this process sees it. Until then it may
-// give the same bytes to every copy.
+// redrawAfter is the delay after a restore before a second secret is drawn: the kernel is notified
+// of the restore a moment later than this process notices it. Until then it may return the same
+// bytes in every copy.
 const redrawAfter = time.Second
 
 // redraw takes a new secret.

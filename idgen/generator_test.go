@@ -18,7 +18,7 @@ import (
 	"github.com/traceflake/traceflake/traceid"
 )
 
-// generators are the two ways to run, for what holds in both.
+// generators returns the two kinds of generators, for tests of what holds for both.
 func generators(t testing.TB, clock *fakeClock) map[string]*idgen.Generator {
 	return map[string]*idgen.Generator{
 		"zero configuration": idgen.New(idgen.WithClock(clock)),
@@ -26,14 +26,14 @@ func generators(t testing.TB, clock *fakeClock) map[string]*idgen.Generator {
 	}
 }
 
-// checker holds what is promised of a generator's IDs against each of them.
+// checker checks each ID of a generator against the generator's guarantees.
 type checker struct {
 	t    testing.TB
 	g    *idgen.Generator
 	last trace.TraceID
 	lows map[uint64]bool
-	// moves: the goroutine may move between processors, each of which has a run
-	// of the millisecond's sequence. A clock of the test's leads to runs of one.
+	// moves means that the goroutine may move between processors, each of which has its own run of
+	// the millisecond's sequence. With a test's clock, runs have length one.
 	moves bool
 }
 
@@ -67,7 +67,7 @@ func (c *checker) unique(b []byte) {
 		n = n<<8 | uint64(x)
 	}
 	if n == 0 || c.lows[n] {
-		c.t.Fatalf("%016x is zero or was there before", n)
+		c.t.Fatalf("%016x is zero or a duplicate", n)
 	}
 	c.lows[n] = true
 }
@@ -85,7 +85,7 @@ func TestThroughTracerProvider(t *testing.T) {
 				child.End()
 				root.End()
 				if root.SpanContext().TraceID() != child.SpanContext().TraceID() {
-					t.Error("a child has another trace ID")
+					t.Error("a child's trace ID differs")
 				}
 				want = append(want, child.SpanContext(), root.SpanContext())
 			}
@@ -103,7 +103,7 @@ func TestThroughTracerProvider(t *testing.T) {
 				seen[sc.SpanID()] = true
 				id := sc.TraceID()
 				if i%2 == 0 && bytes.Compare(id[:], last[:]) <= 0 {
-					t.Fatalf("span %d: trace %s after %s", i, id, last)
+					t.Fatalf("span %d: trace %s follows %s", i, id, last)
 				}
 				last = id
 				if !traceid.Time(id).Equal(noon) || traceid.Sequence(id) >= 1<<12 {
@@ -114,7 +114,7 @@ func TestThroughTracerProvider(t *testing.T) {
 	}
 }
 
-// Many in one millisecond, then in the next: time and sequence show it.
+// Many IDs in one millisecond, then some in the next: time and sequence reflect that.
 func TestSequenceWithinAMillisecond(t *testing.T) {
 	for name, g := range generators(t, newClock(noon)) {
 		t.Run(name, func(t *testing.T) {
@@ -170,13 +170,13 @@ func TestClockStepsBack(t *testing.T) {
 			id := c.trace()
 			c.span()
 			if got := traceid.Time(id); tt.held && !got.Equal(noon) || !tt.held && !got.Equal(now.UTC().Truncate(time.Millisecond)) {
-				t.Fatalf("back by %v: an ID of %v", tt.step, got)
+				t.Fatalf("back by %v: the ID's time is %v", tt.step, got)
 			}
 		}
 		clock.set(noon.Add(time.Minute))
 		for range 1000 {
 			if id := c.trace(); !traceid.Time(id).Equal(noon.Add(time.Minute)) {
-				t.Fatalf("forward again: an ID of %v", traceid.Time(id))
+				t.Fatalf("forward again: the ID's time is %v", traceid.Time(id))
 			}
 		}
 		if n := c.g.Fallbacks(); now.Unix() >= randflake.Epoch && (n != 0 || len(errs.all()) != 0) {
@@ -185,7 +185,7 @@ func TestClockStepsBack(t *testing.T) {
 	}
 }
 
-// A clock that was wrong at boot, in the future, does not stay for ever.
+// A clock that was ahead at boot has no lasting effect.
 func TestWrongClockAtBoot(t *testing.T) {
 	clock := newClock(noon.AddDate(14, 0, 0))
 	c := newChecker(t, idgen.New(idgen.WithClock(clock)))
@@ -194,13 +194,13 @@ func TestWrongClockAtBoot(t *testing.T) {
 	c.last = trace.TraceID{}
 	for range 100 {
 		if id := c.trace(); !traceid.Time(id).Equal(noon) {
-			t.Fatalf("an ID of %v", traceid.Time(id))
+			t.Fatalf("the ID's time is %v", traceid.Time(id))
 		}
 	}
 }
 
-// Under any walk of the clock within the hold, IDs increase, none repeats, and
-// the halves of every one agree.
+// For any walk of the clock within the hold, IDs increase, none repeats, and both halves of each
+// ID agree.
 func TestRandomClockWalks(t *testing.T) {
 	codec := newCodec(t, fleetSecret)
 	for seed := range uint64(100) {
@@ -235,9 +235,9 @@ func TestRandomClockWalks(t *testing.T) {
 	}
 }
 
-// Ready-made IDs are not handed out when their second is over: the second of an ID is that of
-// the clock when it was handed out.
-func TestReadyMadeIDsGoOff(t *testing.T) {
+// Ready-made IDs expire with their second: the second of an ID is that of the clock when it was
+// handed out.
+func TestReadyMadeIDsExpire(t *testing.T) {
 	clock := newClock(noon)
 	codec := newCodec(t, fleetSecret)
 	g := idgen.New(idgen.WithClock(clock), idgen.WithSource(newSource(t, clock)))
@@ -249,14 +249,14 @@ func TestReadyMadeIDsGoOff(t *testing.T) {
 				n = n<<8 | uint64(x)
 			}
 			if got, want := codec.Decode(randflake.ID(n)).Time, clock.Now().Truncate(time.Second); !got.Equal(want) {
-				t.Fatalf("an ID of %v at %v", got, want)
+				t.Fatalf("at %[2]v the ID's time is %[1]v", got, want)
 			}
 		}
 		clock.add(700 * time.Millisecond)
 	}
 }
 
-// Each goroutine sees trace IDs in the order that is promised, and no two see the same.
+// Each goroutine sees trace IDs in the documented order, and no two goroutines get the same ID.
 func TestConcurrentUse(t *testing.T) {
 	clock := newClock(noon)
 	both := generators(t, clock)
@@ -279,7 +279,7 @@ func TestConcurrentUse(t *testing.T) {
 					}
 				})
 			}
-			for range 100 { // forth, and back within the hold
+			for range 100 { // forward, and back within the hold
 				clock.add(7 * time.Millisecond)
 				clock.add(-4 * time.Millisecond)
 				runtime.Gosched()
@@ -289,13 +289,13 @@ func TestConcurrentUse(t *testing.T) {
 			for w := range workers {
 				for n := range checkers[w].lows {
 					if all[n] {
-						t.Fatalf("two goroutines have %016x", n)
+						t.Fatalf("two goroutines got %016x", n)
 					}
 					all[n] = true
 				}
 				for h := range highs[w] {
 					if high[h] {
-						t.Fatalf("two goroutines have the clear half %x", h)
+						t.Fatalf("two goroutines got the clear half %x", h)
 					}
 					high[h] = true
 				}
@@ -307,8 +307,8 @@ func TestConcurrentUse(t *testing.T) {
 	}
 }
 
-// Processors added later share IDs of a pool, and waste none of a lease.
-func TestMoreProcessorsThanAtFirst(t *testing.T) {
+// Processors added later share batches from a pool, and waste no IDs of a lease.
+func TestProcessorsAddedLater(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	clock := newClock(noon)
 	s := &switched{Source: newSource(t, clock)}
@@ -327,31 +327,31 @@ func TestMoreProcessorsThanAtFirst(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	// The pool forgets batches at a collection, and all of them at random under the race detector.
+	// The pool drops batches at a collection, and at random under the race detector.
 	if fills := s.calls.Load(); fills > 4*workers*each/256 && !idgen.RaceEnabled {
 		t.Errorf("%d fills for %d IDs", fills, workers*each)
 	}
 }
 
-// refused is a source that gives nothing.
+// refused is a source that always refuses.
 type refused struct{}
 
 func (refused) Fill([]randflake.ID) (int, time.Time, error) {
 	return 0, time.Time{}, randflake.ErrExhausted
 }
 
-// Nothing is allocated for an ID, nor for a batch of them, nor for a fallback.
+// Neither IDs nor batches nor fallbacks allocate.
 func TestNoAllocations(t *testing.T) {
 	if idgen.RaceEnabled {
-		t.Skip("the race detector makes sync.Pool forget batches")
+		t.Skip("the race detector makes sync.Pool drop batches")
 	}
 	collectErrors(t)
 	clock := newClock(noon)
 	for name, g := range map[string]*idgen.Generator{
-		"private":                idgen.New(),
-		"leased":                 idgen.New(idgen.WithSource(newSource(t, clock)), idgen.WithClock(clock)),
-		"reads the clock always": idgen.New(idgen.WithClock(clock)),
-		"refused":                idgen.New(idgen.WithSource(refused{})),
+		"private":                   idgen.New(),
+		"leased":                    idgen.New(idgen.WithSource(newSource(t, clock)), idgen.WithClock(clock)),
+		"reads the clock each time": idgen.New(idgen.WithClock(clock)),
+		"refused":                   idgen.New(idgen.WithSource(refused{})),
 	} {
 		t.Run(name, func(t *testing.T) {
 			const calls = 100_000
@@ -363,7 +363,7 @@ func TestNoAllocations(t *testing.T) {
 				g.NewSpanID(context.Background(), trace.TraceID{})
 			}
 			runtime.ReadMemStats(&after)
-			// The runtime and the test have a few of their own.
+			// The runtime and the test make a few allocations themselves.
 			if n := after.Mallocs - before.Mallocs; n > calls/1000 {
 				t.Errorf("%d allocations in %d calls", n, 2*calls)
 			}

@@ -21,7 +21,7 @@ import (
 	"github.com/traceflake/traceflake/traceid"
 )
 
-// in2026 runs f in a bubble of fake time; those start in 2000.
+// in2026 runs f in a bubble of fake time that starts in 2026; bubbles otherwise start in 2000.
 func in2026(t *testing.T, f func(t *testing.T)) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)))
@@ -42,7 +42,7 @@ func (c *handClock) Elapsed() time.Duration { return 0 }
 
 const someMillis = 1_800_000_000_000
 
-// reports collects what goes to otel.Handle.
+// reports collects the errors passed to otel.Handle.
 type reports struct {
 	mu   sync.Mutex
 	errs []error
@@ -61,7 +61,7 @@ func collectReports(t *testing.T) *reports {
 	return r
 }
 
-// The timer runs to the second's end while IDs are made, and never by itself.
+// The timer runs at the end of a second in which IDs are made, and never otherwise.
 func TestTimerStopsWhenIdle(t *testing.T) {
 	in2026(t, func(t *testing.T) {
 		g := withoutCounter(New())
@@ -77,7 +77,7 @@ func TestTimerStopsWhenIdle(t *testing.T) {
 			g.NewIDs(t.Context())
 			g.NewSpanID(t.Context(), trace.TraceID{})
 			if !g.clock.armed.Load() {
-				t.Error("nothing ends the second")
+				t.Error("the second does not end")
 			}
 			time.Sleep(time.Hour)
 			idle++
@@ -88,7 +88,7 @@ func TestTimerStopsWhenIdle(t *testing.T) {
 	})
 }
 
-// One timer, once a second, however many IDs there are.
+// The timer runs once a second, however many IDs are made.
 func TestTimerRunsOnceASecond(t *testing.T) {
 	in2026(t, func(t *testing.T) {
 		g := withoutCounter(New())
@@ -107,7 +107,7 @@ func TestTimerRunsOnceASecond(t *testing.T) {
 	})
 }
 
-// The timer is set to the end of the second, to the millisecond.
+// The timer runs at the end of the second, to the millisecond.
 func TestTimerRunsAtTheEndOfTheSecond(t *testing.T) {
 	in2026(t, func(t *testing.T) {
 		g := withoutCounter(New())
@@ -125,15 +125,15 @@ func TestTimerRunsAtTheEndOfTheSecond(t *testing.T) {
 	})
 }
 
-// Ready-made IDs end with their second.
-func TestSpanIDsAreOfTheirSecond(t *testing.T) {
+// Ready-made IDs expire with their second.
+func TestSpanIDsHaveThePresentSecond(t *testing.T) {
 	in2026(t, func(t *testing.T) {
 		s := &seconds{private: newPrivate(randflake.SystemClock)}
 		g := New(WithSource(s))
 		for range 1000 {
 			id := g.NewSpanID(t.Context(), trace.TraceID{})
 			if got, want := int64(binary.BigEndian.Uint64(id[:])>>32), time.Now().Unix(); got != want {
-				t.Fatalf("an ID of second %d, want %d", got, want)
+				t.Fatalf("the ID's second is %d, want %d", got, want)
 			}
 			time.Sleep(37 * time.Millisecond)
 			synctest.Wait()
@@ -168,7 +168,7 @@ func TestClose(t *testing.T) {
 				t.Errorf("late by %v", late)
 			}
 			if got := int64(binary.BigEndian.Uint64(span[:]) >> 32); got != time.Now().Unix() {
-				t.Errorf("an ID of second %d, want %d", got, time.Now().Unix())
+				t.Errorf("the ID's second is %d, want %d", got, time.Now().Unix())
 			}
 		}
 		use()
@@ -189,9 +189,9 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// A batch is good from two seconds before its second, since it may be borrowed,
-// to that second's end; so after a larger step of the clock none of it is used.
-func TestBatchIsOfItsSecond(t *testing.T) {
+// A batch may be used from two seconds before its second, since the second may be borrowed, until
+// that second ends; so none of it is used after a larger step of the clock.
+func TestBatchIsValidForItsSecond(t *testing.T) {
 	for _, tt := range []struct {
 		at   int64
 		used bool
@@ -209,7 +209,7 @@ func TestBatchIsOfItsSecond(t *testing.T) {
 	}
 }
 
-// hooked is a source whose methods call what a test wants to happen meanwhile.
+// hooked is a source whose methods call a test's functions.
 type hooked struct {
 	*private
 	generation         atomic.Uint64
@@ -233,8 +233,8 @@ func (s *hooked) Fill(dst []randflake.ID) (int, time.Time, error) {
 	return n, second, err
 }
 
-// When the source's generation changes, ready IDs are discarded: at the next
-// look at the clock.
+// When the source's generation changes, the ready IDs are discarded the next time the clock is
+// read.
 func TestGeneration(t *testing.T) {
 	in2026(t, func(t *testing.T) {
 		fills := 0
@@ -251,14 +251,14 @@ func TestGeneration(t *testing.T) {
 			time.Sleep((trust + 1) * time.Millisecond)
 			synctest.Wait()
 			if !fresh(func() { g.NewIDs(t.Context()) }) {
-				t.Error("a trace ID of an earlier generation")
+				t.Error("the trace ID is of an earlier generation")
 			}
 			g.NewSpanID(t.Context(), trace.TraceID{})
 			s.generation.Add(1)
 			time.Sleep(time.Second)
 			synctest.Wait()
 			if !fresh(func() { g.NewSpanID(t.Context(), trace.TraceID{}) }) {
-				t.Error("a span ID of an earlier generation")
+				t.Error("the span ID is of an earlier generation")
 			}
 		}
 	})
@@ -270,7 +270,7 @@ func TestGenerationNeverGoesBack(t *testing.T) {
 	s := &hooked{private: newPrivate(randflake.SystemClock)}
 	g := New(WithSource(s))
 	s.generation.Store(1)
-	s.generating = func() { // while one knows 1
+	s.generating = func() { // while a goroutine has read 1
 		s.generation.Store(2)
 		g.check()
 	}
@@ -283,7 +283,7 @@ func TestGenerationNeverGoesBack(t *testing.T) {
 	}
 }
 
-// The generation at the start is no change.
+// The generation at the start does not count as a change.
 func TestFirstGeneration(t *testing.T) {
 	s := &hooked{private: newPrivate(randflake.SystemClock)}
 	s.generation.Store(7)
@@ -293,7 +293,7 @@ func TestFirstGeneration(t *testing.T) {
 	}
 }
 
-// IDs that were made while the generation changed count as of the old one.
+// IDs that were made while the generation changed count as old.
 func TestGenerationChangesDuringTheFill(t *testing.T) {
 	clock := &handClock{ms: someMillis}
 	s := &hooked{private: newPrivate(clock)}
@@ -305,9 +305,9 @@ func TestGenerationChangesDuringTheFill(t *testing.T) {
 		}
 	}
 	if g.NewSpanID(t.Context(), trace.TraceID{}); fills != 2 {
-		t.Errorf("%d fills, want 2: an ID of before the change was handed out", fills)
+		t.Errorf("%d fills, want 2: an ID made before the change was handed out", fills)
 	}
-	// A generation that changes with each fill leads to random IDs, not to a loop.
+	// A generation that changes with each fill leads to random IDs, not to an endless loop.
 	fills = 0
 	s.filled = func() { fills++; s.generation.Add(1) }
 	s.generation.Add(1)
@@ -316,7 +316,7 @@ func TestGenerationChangesDuringTheFill(t *testing.T) {
 	}
 }
 
-// A refusal in the second of the batch before hands none of that batch out again.
+// After a refusal in the second of the previous batch, no ID of that batch is handed out again.
 func TestRefusalInTheSameSecond(t *testing.T) {
 	clock := &handClock{ms: someMillis}
 	s := &refusing{private: newPrivate(clock)}
@@ -326,13 +326,13 @@ func TestRefusalInTheSameSecond(t *testing.T) {
 		s.refuse = i >= 10
 		id := g.NewSpanID(t.Context(), trace.TraceID{})
 		if seen[id] {
-			t.Fatalf("call %d gave an ID for the second time", i)
+			t.Fatalf("call %d returned a duplicate", i)
 		}
 		seen[id] = true
 	}
 }
 
-// A source that says it gave what it cannot have given is one that refuses.
+// A source that reports an impossible count is treated as one that refuses.
 func TestSourceMiscounts(t *testing.T) {
 	for _, n := range []int{-1, batchSize + 1} {
 		g := New(WithSource(miscounting(n)))
@@ -358,8 +358,8 @@ func (s *refusing) Fill(dst []randflake.ID) (int, time.Time, error) {
 	return s.private.Fill(dst)
 }
 
-// A process that is stopped while the source makes IDs, or whose clock is stepped,
-// reads the clock again: both halves of the trace ID have the present time.
+// A process that is stopped while the source makes IDs, or whose clock is stepped, reads the clock
+// again: both halves of the trace ID have the present time.
 func TestStoppedWhileFilling(t *testing.T) {
 	for _, moved := range []int64{10_000, -1000, -60_000, 0} {
 		clock := &handClock{ms: someMillis}
@@ -372,7 +372,7 @@ func TestStoppedWhileFilling(t *testing.T) {
 		})))
 		id, _ := g.NewIDs(t.Context())
 		if !traceid.Time(id).Equal(clock.Now()) || g.counts.borrowed.Load() != 0 {
-			t.Errorf("moved by %d ms: an ID of %v, want %v; %d ms borrowed",
+			t.Errorf("moved by %d ms: the ID's time is %v, want %v; %d ms borrowed",
 				moved, traceid.Time(id), clock.Now(), g.counts.borrowed.Load())
 		}
 	}
@@ -382,7 +382,7 @@ type fillFunc func([]randflake.ID) (int, time.Time, error)
 
 func (f fillFunc) Fill(dst []randflake.ID) (int, time.Time, error) { return f(dst) }
 
-// Every ID of a batch is used, and what is not borrowed is not negative either.
+// Every ID of a batch is used, and the borrowed time is never negative.
 func TestBatchIsUsedUp(t *testing.T) {
 	clock := &handClock{ms: someMillis + 500}
 	fills := 0
@@ -398,8 +398,8 @@ func TestBatchIsUsedUp(t *testing.T) {
 	}
 }
 
-// As many IDs as are needed are enough, and none of them is counted before it is used.
-func TestFillGivesEnough(t *testing.T) {
+// A fill of exactly the IDs needed is enough, and no ID is counted before it is used.
+func TestFillMakesEnough(t *testing.T) {
 	s := &stock{counted: 7, traces: 7}
 	err := s.fill(fillFunc(func(dst []randflake.ID) (int, time.Time, error) {
 		dst[0], dst[1] = 1, 2
@@ -410,7 +410,7 @@ func TestFillGivesEnough(t *testing.T) {
 	}
 }
 
-// Each ID is counted once, of its kind.
+// Each ID is counted once, under the right kind.
 func TestUsedIDsAreCounted(t *testing.T) {
 	var c counts
 	s := new(stock)
@@ -426,9 +426,8 @@ func TestUsedIDsAreCounted(t *testing.T) {
 	}
 }
 
-// While a stock is being filled it has no other user: not another goroutine
-// that runs on the processor meanwhile, and not one that the source itself
-// calls.
+// While a stock is being filled it has no other user: neither another goroutine that runs on the
+// processor in the meantime nor one that calls from within the source.
 func TestOneOwnerWhileFilling(t *testing.T) {
 	clock := &handClock{ms: someMillis}
 	s := &hooked{private: newPrivate(clock)}
@@ -440,7 +439,7 @@ func TestOneOwnerWhileFilling(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		if seen[id] {
-			t.Errorf("%s for the second time", id)
+			t.Errorf("%s is a duplicate", id)
 		}
 		seen[id] = true
 	}
@@ -457,7 +456,7 @@ func TestOneOwnerWhileFilling(t *testing.T) {
 	for range 20 * batchSize {
 		span()
 	}
-	// Many at once, for the race detector as well.
+	// Many at once, also for the race detector.
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
@@ -469,8 +468,8 @@ func TestOneOwnerWhileFilling(t *testing.T) {
 	wg.Wait()
 }
 
-// The order: what other goroutines did while one stood still between reading
-// the clock and taking its run is no step of the clock.
+// If a goroutine is stopped between reading the clock and taking its run, the progress of others
+// is not mistaken for a step of the clock.
 func TestOrderAfterAStall(t *testing.T) {
 	clock := &handClock{ms: someMillis}
 	g := New(WithClock(clock))
@@ -487,7 +486,7 @@ func TestOrderAfterAStall(t *testing.T) {
 	if second <= first || third <= second || g.counts.steps.Load() != 0 {
 		t.Errorf("%d, %d, %d do not increase, or %d steps", first, second, third, g.counts.steps.Load())
 	}
-	// But a real step is followed.
+	// A real step is followed.
 	clock.ms = someMillis
 	g.look(s, 0)
 	if got, want := g.high(s)>>sequenceBits, floorOf(someMillis)>>sequenceBits; got != want || g.counts.steps.Load() != 1 {
@@ -495,8 +494,8 @@ func TestOrderAfterAStall(t *testing.T) {
 	}
 }
 
-// While a goroutine reads the clock, others continue: their progress is not a
-// step of the clock.
+// While a goroutine reads the clock, others continue: their progress is not mistaken for a step of
+// the clock.
 func TestOrderWhileTheClockIsRead(t *testing.T) {
 	clock := &movingClock{handClock: handClock{ms: someMillis}}
 	g := New(WithClock(clock))
@@ -542,7 +541,7 @@ func TestOrderIsNeverZero(t *testing.T) {
 	}
 }
 
-// The order is ahead of the clock by less than the hold.
+// The order may be ahead of the clock by less than the hold.
 func TestOrderIsAhead(t *testing.T) {
 	o := new(order)
 	floor := floorOf(someMillis)
@@ -556,16 +555,16 @@ func TestOrderIsAhead(t *testing.T) {
 	for _, next := range []uint64{floor - 1, floor, floor + holdWords - 1} {
 		o.next.Store(next)
 		if o.follow(next, someMillis) {
-			t.Errorf("%d words ahead was taken for a step back", int64(next-floor))
+			t.Errorf("being %d words ahead was taken for a step back", int64(next-floor))
 		}
 	}
 	o.next.Store(floor + holdWords)
 	if !o.follow(o.next.Load(), someMillis) || o.next.Load() != floor {
-		t.Errorf("%d ahead, want 0: a step of the clock is one by the hold", o.next.Load()-floor)
+		t.Errorf("%d ahead, want 0: a step by the hold is a step of the clock", o.next.Load()-floor)
 	}
 }
 
-// A used-up sequence runs into the next millisecond.
+// A used-up sequence overflows into the next millisecond.
 func TestOrderCarries(t *testing.T) {
 	o := new(order)
 	o.next.Store(5<<sequenceBits | maxSequence)
@@ -577,7 +576,7 @@ func TestOrderCarries(t *testing.T) {
 	}
 }
 
-// No word is in two runs, however many take them at once.
+// No word is in two runs, even if many goroutines take runs at once.
 func TestRunsAreDisjoint(t *testing.T) {
 	const workers, each, n = 2, 1_000_000, 3
 	o := new(order)
@@ -605,7 +604,7 @@ func TestRunsAreDisjoint(t *testing.T) {
 	}
 }
 
-// The last millisecond of the layout begins anew when its sequence is used up.
+// The last millisecond of the layout starts again when its sequence is used up.
 func TestOrderAtItsEnd(t *testing.T) {
 	clock := &handClock{ms: traceid.EpochMillis + maxMillis}
 	g, s := New(WithClock(clock)), new(stock)
@@ -640,13 +639,13 @@ func TestRuns(t *testing.T) {
 			}
 		}
 		if want := []uint64{1, 1, 2, 4, 8, 16, 32, 64, 128, 128, 128}; !slices.Equal(got, want) {
-			t.Errorf("runs of %d, want %d", got, want)
+			t.Errorf("the runs have lengths %d, want %d", got, want)
 		}
 	}
 }
 
-// A step back by more than the source holds brings one new secret, however
-// many notice it.
+// A step back by more than the source tolerates causes exactly one new secret, however many
+// goroutines notice it.
 func TestPrivateSourceTakesANewSecret(t *testing.T) {
 	clock := &handClock{ms: someMillis}
 	p := newPrivate(clock)
@@ -662,7 +661,7 @@ func TestPrivateSourceTakesANewSecret(t *testing.T) {
 	clock.ms -= 1900
 	fill()
 	if p.generator.Load() != first {
-		t.Error("a new secret for a small step")
+		t.Error("a small step caused a new secret")
 	}
 	clock.ms -= 1100 // three seconds before the first, counted in whole ones
 	var wg sync.WaitGroup
@@ -676,11 +675,11 @@ func TestPrivateSourceTakesANewSecret(t *testing.T) {
 	wg.Wait()
 	second := p.generator.Load()
 	if second == first {
-		t.Error("no new secret for a large step")
+		t.Error("a large step caused no new secret")
 	}
 	fill()
 	if p.generator.Load() != second {
-		t.Error("another secret without another step")
+		t.Error("a further secret without a further step")
 	}
 	clock.ms = 0
 	if n, _, err := p.Fill(ids); n != 0 || err == nil || p.generator.Load() != second {
@@ -698,7 +697,7 @@ func TestPrivateSourceHasAllTime(t *testing.T) {
 	}
 }
 
-// Every secret is drawn: no two are the same, and none is zero.
+// Every secret is random: no two are the same, and none is zero.
 func TestSecretsAreDrawn(t *testing.T) {
 	clock := &handClock{ms: someMillis}
 	zero, err := randflake.NewCodec(make([]byte, 16))
@@ -717,19 +716,19 @@ func TestSecretsAreDrawn(t *testing.T) {
 			t.Fatal(err)
 		}
 		if seen[ids[0]] {
-			t.Errorf("source %d has the secret of another, or none", i)
+			t.Errorf("source %d has a duplicate secret, or none", i)
 		}
 		seen[ids[0]] = true
 	}
 	p.renew()
 	ids := make([]randflake.ID, batchSize)
 	if _, _, err := p.Fill(ids); err != nil || seen[ids[0]] {
-		t.Errorf("a renewed source has the secret of before, or none: %v", err)
+		t.Errorf("a renewed source kept its secret, or has none: %v", err)
 	}
 }
 
-// Old records: a source that refuses leaves no low half zero or twice, and the
-// sequence stays within its bits.
+// Old records: a source that refuses causes no zero or duplicate low half, and the sequence stays
+// within its bits.
 func TestNewTraceIDAtItsLimits(t *testing.T) {
 	clock := &handClock{ms: someMillis}
 	s := &refusing{private: newPrivate(clock), refuse: true}
@@ -740,7 +739,7 @@ func TestNewTraceIDAtItsLimits(t *testing.T) {
 	for i := range 1000 {
 		id, err := g.NewTraceIDAt(at)
 		if err != nil || lows[[8]byte(id[8:])] {
-			t.Fatalf("ID %d: %s, %v: a low half that is zero or was there", i, id, err)
+			t.Fatalf("ID %d: %s, %v: a zero or duplicate low half", i, id, err)
 		}
 		lows[[8]byte(id[8:])] = true
 		if want := uint32(maxSequence-500+i+1) & maxSequence; !traceid.Time(id).Equal(at) || traceid.Sequence(id) != want {
@@ -753,14 +752,14 @@ func TestNewTraceIDAtItsLimits(t *testing.T) {
 	if _, err := g.NewTraceIDAt(time.Unix(0, 0)); !errors.Is(err, traceid.ErrBeforeEpoch) {
 		t.Error(err)
 	}
-	g.old.Store(maxSequence) // the next sequence is 0, and so is the first millisecond
+	g.old.Store(maxSequence) // the next sequence is 0, and so is the number of the first millisecond
 	id, err := g.NewTraceIDAt(time.UnixMilli(traceid.EpochMillis))
 	if err != nil || [8]byte(id[:8]) != [8]byte{7: 1} {
-		t.Errorf("the first ID of all: %s, %v; want the lowest clear half that is not zero", id, err)
+		t.Errorf("the very first ID: %s, %v; want the lowest clear half that is not zero", id, err)
 	}
 }
 
-// Bits that are all zero make no ID; any others do.
+// Only bits that are all zero are rejected.
 func TestRandomIDIsNotZero(t *testing.T) {
 	old := rand.Reader
 	defer func() { rand.Reader = old }()

@@ -17,16 +17,16 @@ import (
 
 const scope = "github.com/traceflake/traceflake/idgen"
 
-// counts holds what the metrics report. Handing out a ready ID touches none of
-// it: a stock is counted when it is refilled, but see shards_pool.go.
+// counts holds the values of the metrics. Handing out a ready ID does not write them: a stock is
+// counted when it is refilled (but see shards_pool.go).
 type counts struct {
 	traces, spans atomic.Int64
 	borrowed      atomic.Int64 // ms by which the newest batch ran ahead of the clock
-	steps         atomic.Int64 // of the clock back by more than hold
-	restores      atomic.Int64 // of the machine
+	steps         atomic.Int64 // steps of the clock back by more than hold
+	restores      atomic.Int64 // restores of the machine
 }
 
-// used counts what was taken from s since it was last counted.
+// used counts the IDs taken from s since s was last counted.
 func (c *counts) used(s *stock) {
 	if traces := int64(s.traces); traces != 0 {
 		c.traces.Add(traces)
@@ -71,8 +71,8 @@ func reasonName(i int) string {
 	return "_OTHER"
 }
 
-// register makes the instruments. They are only read on collection. An error of
-// the meter is reported, and the generator works without it.
+// register makes the instruments, which are only read on collection. An error of the meter is
+// reported, and the generator works without metrics.
 func (g *Generator) register(mp metric.MeterProvider) {
 	m := mp.Meter(scope, metric.WithInstrumentationVersion(version.Library()))
 	if err := g.instruments(m); err != nil {
@@ -110,8 +110,8 @@ func (g *Generator) instruments(m metric.Meter) error {
 		return metric.WithAttributeSet(attribute.NewSet(attribute.String("traceflake.id.kind", k)))
 	}
 	traces, spans := kind("trace"), kind("span")
-	// All are there from the start: a rate misses the first count of a series
-	// that begins with it.
+	// All series exist from the start: a rate misses the first count of a series that begins with
+	// it.
 	var byReason [len(reasons) + 1]metric.MeasurementOption
 	for i := range byReason {
 		name := attribute.String("error.type", reasonName(i))

@@ -36,7 +36,7 @@ func collected(t *testing.T, r metric.Reader) map[string]map[string]float64 {
 			switch d := m.Data.(type) {
 			case metricdata.Sum[int64]:
 				if scope.Scope.Version == "" {
-					t.Errorf("%s is of a scope without a version", m.Name)
+					t.Errorf("the scope of %s has no version", m.Name)
 				}
 				if !d.IsMonotonic {
 					t.Errorf("%s is not monotonic", m.Name)
@@ -74,16 +74,16 @@ func TestMetrics(t *testing.T) {
 	}
 	got := collected(t, reader)
 	created := got["traceflake.id.created {id}"]
-	// Those of the batch in use are missing.
+	// The IDs of the current batch are not counted yet.
 	if n := created["traceflake.id.kind=trace"]; n < 2*each-512 || n > 2*each {
-		t.Errorf("%v trace IDs, made %d", n, 2*each)
+		t.Errorf("%v trace IDs are counted, %d were made", n, 2*each)
 	}
 	if n, m := created["traceflake.id.kind=span"], created["traceflake.id.kind=trace"]; n < 1.4*m || n > 1.6*m {
-		t.Errorf("%v span IDs and %v trace IDs, want 3 to 2", n, m)
+		t.Errorf("%v span IDs and %v trace IDs are counted, want 3 to 2", n, m)
 	}
 	reasons := []string{"no_lease", "before_epoch", "lease_not_started", "lease_expired", "clock_behind",
 		"exhausted", "sealed", "end_of_life", "clock_out_of_range", "_OTHER"}
-	for _, reason := range reasons { // all are there from the start
+	for _, reason := range reasons { // all exist from the start
 		if n, ok := got["traceflake.id.fallbacks {call}"]["error.type="+reason]; !ok || n != 0 {
 			t.Errorf("healthy, but %v fallbacks for %s, %t", n, reason, ok)
 		}
@@ -112,10 +112,10 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// A burst over a node's space borrows from the next second, and says so.
+// A burst larger than a node's capacity borrows from the next second, and reports that.
 func TestMetricsOfABurst(t *testing.T) {
 	if idgen.RaceEnabled {
-		t.Skip("the race detector makes sync.Pool forget batches, and with them IDs of the second")
+		t.Skip("the race detector makes sync.Pool drop batches, and with them IDs of the second")
 	}
 	clock := newClock(noon.Truncate(time.Second))
 	reader := metric.NewManualReader()
@@ -134,7 +134,7 @@ func TestMetricsOfABurst(t *testing.T) {
 	}
 }
 
-// Counts survive collections of garbage, however few IDs there are.
+// Counts survive garbage collections, however few IDs are made.
 func TestMetricsOfAnIdleProcess(t *testing.T) {
 	reader := metric.NewManualReader()
 	clock := newClock(noon)
@@ -148,13 +148,13 @@ func TestMetricsOfAnIdleProcess(t *testing.T) {
 		runtime.GC()
 		runtime.GC()
 	}
-	// Those of the batch in use are missing.
+	// The IDs of the current batch are not counted yet.
 	if n := collected(t, reader)["traceflake.id.created {id}"]["traceflake.id.kind=span"]; n < (seconds-2)*each || n > seconds*each {
-		t.Errorf("%v span IDs counted of %d", n, seconds*each)
+		t.Errorf("%v of %d span IDs are counted", n, seconds*each)
 	}
 }
 
-// A closed generator has no metrics any more; others keep theirs.
+// A closed generator has no metrics; those of others remain.
 func TestCloseUnregistersTheMetrics(t *testing.T) {
 	reader := metric.NewManualReader()
 	provider := idgen.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(reader)))
@@ -183,13 +183,13 @@ func TestCloseUnregistersTheMetrics(t *testing.T) {
 	}
 }
 
-// badMeter is a meter that refuses one instrument, or the callback, or to unregister it.
+// badMeter is a meter that refuses one instrument, or the callback, or its unregistration.
 type badMeter struct {
 	noop.Meter
 	refuses string
 }
 
-// badProvider gives a badMeter.
+// badProvider returns a badMeter.
 type badProvider struct {
 	noop.MeterProvider
 	meter *badMeter
@@ -197,7 +197,7 @@ type badProvider struct {
 
 func (p badProvider) Meter(string, ...api.MeterOption) api.Meter { return p.meter }
 
-// badRegistration is one with a badMeter.
+// badRegistration is a registration of a badMeter.
 type badRegistration struct {
 	noop.Registration
 	meter *badMeter
@@ -205,7 +205,7 @@ type badRegistration struct {
 
 func (r badRegistration) Unregister() error { return r.meter.may("unregister") }
 
-var errMeter = errors.New("refused by a meter for a test")
+var errMeter = errors.New("refused by the test's meter")
 
 func (m *badMeter) may(name string) error {
 	if name == m.refuses {
@@ -229,7 +229,7 @@ func (m *badMeter) RegisterCallback(api.Callback, ...api.Observable) (api.Regist
 	return badRegistration{meter: m}, nil
 }
 
-// An error of the meter is reported, and the generator works without it.
+// An error of the meter is reported, and the generator works without metrics.
 func TestMeterRefuses(t *testing.T) {
 	for _, what := range []string{"traceflake.id.created", "traceflake.id.fallbacks", "traceflake.id.clock_steps",
 		"traceflake.id.restores", "traceflake.id.borrowed", "callback", "unregister"} {

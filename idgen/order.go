@@ -7,9 +7,8 @@ import (
 	"github.com/traceflake/traceflake/traceid"
 )
 
-// hold is how far the clock may step back while trace IDs continue from where
-// they are. It is also the bound of randflake's generators, so that the halves
-// of an ID agree.
+// hold is how far the clock may step back while trace IDs continue from their position. It is also
+// the bound of randflake's generators, so that the halves of an ID agree.
 const hold = traceid.DefaultTolerance
 
 const holdWords = uint64(hold/time.Millisecond) << sequenceBits
@@ -19,14 +18,13 @@ const holdWords = uint64(hold/time.Millisecond) << sequenceBits
 // The state is a single word, so its parts cannot disagree. A sequence that is
 // used up runs into the next millisecond.
 type order struct {
-	_    [64]byte // every goroutine writes next; nothing that is read shares its cache line
+	_    [64]byte // every goroutine writes next; no other data shares its cache line
 	next atomic.Uint64
 	_    [56]byte
 }
 
-// take takes a run of n words at ms, Unix milliseconds, and returns its first.
-// It is never zero. It fails if ms is out of range, or if the next word is
-// ahead of it by hold or more.
+// take takes a run of n words at ms, in Unix milliseconds, and returns the first word, which is
+// never zero. It fails if ms is out of range, or if the next word is ahead of it by hold or more.
 func (o *order) take(ms int64, n uint64) (first uint64, ok bool) {
 	floor := floorOf(ms)
 	if floor == 0 {
@@ -44,9 +42,8 @@ func (o *order) take(ms int64, n uint64) (first uint64, ok bool) {
 	}
 }
 
-// follow moves the order back to ms. next was read before the clock: so a
-// goroutine that was descheduled between the two does not mistake the progress
-// of others for a step of the clock.
+// follow moves the order back to ms. next was read before the clock, so that a goroutine that was
+// descheduled between the two does not mistake the progress of others for a step of the clock.
 func (o *order) follow(next uint64, ms int64) bool {
 	floor := floorOf(ms)
 	return next > floor && next-floor >= holdWords && o.next.CompareAndSwap(next, floor)
@@ -55,7 +52,7 @@ func (o *order) follow(next uint64, ms int64) bool {
 // floorOf returns the least word of ms, or 0 if ms is out of range.
 func floorOf(ms int64) uint64 {
 	since := uint64(ms - traceid.EpochMillis)
-	if since > maxMillis { // before or after
+	if since > maxMillis { // before the epoch or after the end
 		return 0
 	}
 	return max(since<<sequenceBits, 1)

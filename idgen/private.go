@@ -9,8 +9,8 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// private is the zero-configuration source: a random secret that no other
-// process has, so this process owns every node and every second.
+// private is the zero-configuration source. Its random secret is not known to any other process,
+// so this process owns every node and every second.
 type private struct {
 	clock     randflake.Clock
 	generator atomic.Pointer[randflake.Generator]

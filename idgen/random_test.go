@@ -13,14 +13,13 @@ import (
 	"github.com/traceflake/traceflake/idgen"
 )
 
-const randomBits = 56 // the low ones, by W3C Trace Context level 2
+const randomBits = 56 // the low bits, by W3C Trace Context level 2
 
-// worstBit returns by how many standard deviations the low bits of n IDs are
-// off, at most: each of them alone, and each pair of them within an ID and with
-// the ID before.
+// worstBit returns the largest deviation, in standard deviations, among the low bits of n IDs:
+// each bit by itself, and each pair of bits within an ID and across successive IDs.
 func worstBit(n int, next func() trace.TraceID) float64 {
 	var ones [randomBits]int
-	var within, across [randomBits][randomBits]int // how often two differ
+	var within, across [randomBits][randomBits]int // how often two bits differ
 	var before uint64
 	for i := range n {
 		id := next()
@@ -54,8 +53,8 @@ func worstBit(n int, next func() trace.TraceID) float64 {
 	return worst
 }
 
-// The claim of GeneratesRandomTraceIDs. Of 4732 counts one lies beyond six
-// standard deviations once in 100 000 runs.
+// This tests the claim of GeneratesRandomTraceIDs. One of 4732 counts lies beyond six standard
+// deviations once in 100 000 runs.
 func TestGeneratesRandomTraceIDs(t *testing.T) {
 	const n, limit = 50_000, 6
 	clock := newClock(noon)
@@ -68,7 +67,7 @@ func TestGeneratesRandomTraceIDs(t *testing.T) {
 		"refusing": idgen.New(idgen.WithClock(clock), idgen.WithSource(refusing)),
 	} {
 		if !g.GeneratesRandomTraceIDs() {
-			t.Errorf("%s: not random by its own words", name)
+			t.Errorf("%s: the generator does not claim to be random", name)
 		}
 		worst := worstBit(n, func() trace.TraceID {
 			id, _ := g.NewIDs(t.Context())
@@ -80,7 +79,7 @@ func TestGeneratesRandomTraceIDs(t *testing.T) {
 		}
 	}
 	if idgen.New(idgen.WithFallback(counting{})).GeneratesRandomTraceIDs() {
-		t.Error("a fallback of another kind is called random")
+		t.Error("a generator with another fallback claims to be random")
 	}
 
 	// IDs that are not random are detected, even if each bit is fair.
@@ -97,12 +96,12 @@ func TestGeneratesRandomTraceIDs(t *testing.T) {
 			binary.BigEndian.PutUint64(id[8:], next())
 			return id
 		}); worst <= limit {
-			t.Errorf("%s passes, %.1f standard deviations", name, worst)
+			t.Errorf("%s passes with %.1f standard deviations", name, worst)
 		}
 	}
 }
 
-// counting is an ID generator of another kind.
+// counting is another kind of ID generator.
 type counting struct{ sdktrace.IDGenerator }
 
 func (counting) NewIDs(context.Context) (trace.TraceID, trace.SpanID) {

@@ -14,7 +14,7 @@ import (
 	"github.com/traceflake/traceflake/idgen"
 )
 
-// turns are short, and return the nanoseconds that a call took.
+// turns are short; each returns the nanoseconds per call.
 var turns = map[string]func(g sdktrace.IDGenerator) float64{
 	"NewIDs flat out": func(g sdktrace.IDGenerator) float64 {
 		const n = 20_000
@@ -41,8 +41,8 @@ var turns = map[string]func(g sdktrace.IDGenerator) float64{
 	},
 }
 
-// each makes n IDs in each of some periods, and returns the nanoseconds that one
-// took in the median period. The time that time.Now takes is part of them.
+// each makes n IDs in each of several periods, and returns the nanoseconds per ID in the median
+// period. They include the time of time.Now.
 func each(period time.Duration, periods, n int, g sdktrace.IDGenerator) float64 {
 	took := make([]float64, periods)
 	for i := range took {
@@ -73,8 +73,8 @@ func onEvery(f func()) float64 {
 	return float64(time.Since(start)) / n
 }
 
-// BenchmarkRates compares with the SDK's default generator, by turns: bare loops
-// over the interface, the median and the least of the turns of each.
+// BenchmarkRates compares with the SDK's default generator, in turns: bare loops over the
+// interface, the median and the minimum of the turns of each.
 func BenchmarkRates(b *testing.B) {
 	g := idgen.New()
 	for name, turn := range turns {

@@ -22,7 +22,7 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// machine is a file in place of the device that reports restores.
+// machine is a file that stands in for the device that reports restores.
 type machine struct {
 	t    *testing.T
 	file *os.File
@@ -64,12 +64,12 @@ func (m *machine) add(at int) {
 	m.write()
 }
 
-// begin and end are those of an update, in which the machine was restored.
+// begin and end delimit an update in which the machine was restored.
 func (m *machine) begin()   { m.add(12); m.add(16); m.add(104) }
 func (m *machine) end()     { m.add(12) }
 func (m *machine) restore() { m.begin(); m.end() }
 
-// The machine's generation at the start is no restore.
+// The machine's generation at the start does not count as a restore.
 func TestFirstMachine(t *testing.T) {
 	r := collectReports(t)
 	m, onMachine := newMachine(t)
@@ -82,8 +82,8 @@ func TestFirstMachine(t *testing.T) {
 
 func idOf(b []byte) randflake.ID { return randflake.ID(binary.BigEndian.Uint64(b)) }
 
-// A clone continues with the machine's memory: it makes what the original would
-// have made. After the restore none of that is handed out.
+// A clone continues with the machine's memory: it would make the same IDs as the original. After
+// the restore none of them is handed out.
 func TestRestoredMachine(t *testing.T) {
 	r := collectReports(t)
 	reader := metric.NewManualReader()
@@ -127,9 +127,9 @@ func TestRestoredMachine(t *testing.T) {
 				originals[id] = true
 			}
 			if here == there || here.next == here.end || there.next == there.end {
-				t.Fatal("not both processors have IDs ready: this test shows nothing")
+				t.Fatal("a processor has no IDs ready: the test is meaningless")
 			}
-			// And what the original makes next.
+			// The original would also make these next.
 			source := g.private.generator.Load()
 			next := [8 * batchSize]randflake.ID{}
 			if _, _, err := source.Fill(next[:]); err != nil {
@@ -148,15 +148,15 @@ func TestRestoredMachine(t *testing.T) {
 				}
 				for _, id := range make() {
 					if originals[id] {
-						t.Fatalf("%s, during the update %v: call %d handed out an ID of before the restore", name, updating, i)
+						t.Fatalf("%s, during the update %v: call %d handed out an ID from before the restore", name, updating, i)
 					}
 				}
 			}
 			if g.private.generator.Load() == source {
-				t.Errorf("%s: the secret of before", name)
+				t.Errorf("%s: the secret was not replaced", name)
 			}
 			restores++
-			if updating { // an update that takes long counts, and its end does
+			if updating { // an update that takes long counts, and so does its end
 				restores++
 				m.end()
 				make()
@@ -164,7 +164,7 @@ func TestRestoredMachine(t *testing.T) {
 		}
 	}
 	if len(r.errs) != restores {
-		t.Errorf("%d reports of %d restores", len(r.errs), restores)
+		t.Errorf("%d reports for %d restores", len(r.errs), restores)
 	}
 	for _, err := range r.errs {
 		if !errors.Is(err, errRestored) || !strings.HasPrefix(err.Error(), "idgen: this machine was restored") {
@@ -188,8 +188,8 @@ func TestRestoredMachine(t *testing.T) {
 	t.Error("no metric reports restores")
 }
 
-// The kernel may draw the same secret in all copies until it is told of the
-// restore: so none lasts that was drawn right after it, nor what it made.
+// Until the kernel is notified of the restore, it may return the same random bytes in all copies:
+// so a secret drawn right after the restore is replaced, and so are the IDs made with it.
 func TestSecretOfARestoreIsDrawnAgain(t *testing.T) {
 	collectReports(t)
 	m, onMachine := newMachine(t)
@@ -203,20 +203,20 @@ func TestSecretOfARestoreIsDrawnAgain(t *testing.T) {
 	g.shards.put(ready)
 	for start := time.Now(); g.life.Load() == life; time.Sleep(10 * time.Millisecond) {
 		if time.Since(start) > 20*redrawAfter {
-			t.Fatalf("the IDs of the restore are in use after %s", 20*redrawAfter)
+			t.Fatalf("IDs made right after the restore are still in use after %s", 20*redrawAfter)
 		}
 	}
 	if g.private.generator.Load() == secret {
-		t.Error("the secret is the same")
+		t.Error("the secret was not replaced")
 	}
 	for range batchSize {
 		if id := g.NewSpanID(t.Context(), trace.TraceID{}); slices.Contains(old, idOf(id[:])) {
-			t.Fatal("an ID of the first secret is handed out")
+			t.Fatal("an ID of the first secret was handed out")
 		}
 	}
 }
 
-// A clone of a process that is in the middle of a fill does not use what it gets.
+// A clone made in the middle of a fill does not use the filled IDs.
 func TestRestoredDuringTheFill(t *testing.T) {
 	collectReports(t)
 	m, onMachine := newMachine(t)
@@ -245,15 +245,15 @@ func (s *tagged) Fill(dst []randflake.ID) (int, time.Time, error) {
 	return len(dst), time.Now().Truncate(time.Second), nil
 }
 
-// Many goroutines on all processors, and one restore after the other: each call
-// after a restore returns an ID that was made after it.
+// Many goroutines on all processors, and one restore after another: each call after a restore
+// returns an ID that was made after it.
 func TestRestoresAndManyGoroutines(t *testing.T) {
 	collectReports(t)
 	m, onMachine := newMachine(t)
 	s := &tagged{}
 	s.life.Store(1)
 	g := New(onMachine, WithSource(s))
-	var restored atomic.Uint64 // lives that have begun for everybody
+	var restored atomic.Uint64 // the life that every goroutine must have noticed
 	var stop atomic.Bool
 	var wg sync.WaitGroup
 	for w := range 8 {
@@ -269,7 +269,7 @@ func TestRestoresAndManyGoroutines(t *testing.T) {
 					id = idOf(span[:])
 				}
 				if got := uint64(id >> 32); got < least {
-					t.Errorf("an ID of life %d in life %d", got, least)
+					t.Errorf("an ID of life %d was handed out in life %d", got, least)
 					return
 				}
 			}

@@ -10,17 +10,19 @@ import (
 // shards keeps one stock for each processor (a P of Go's scheduler).
 //
 // A sync.Pool does this too, and the build tag nolinkname selects it. It pins the goroutine to its
-// processor twice for each ID, once for Get and once for Put. bench/RESULTS.md has what pinning it
-// once saves. runtime.procPin is not part of Go's public interface, but on the runtime's list of
-// names whose removal or change would break too many (go.dev/issue/67401).
+// processor twice for each ID, once for Get and once for Put; bench/RESULTS.md has the gain from
+// pinning it once. runtime.procPin is not part of Go's public interface, but it is on the
+// runtime's list of names whose removal or change would break too many packages
+// (go.dev/issue/67401).
 type shards struct {
 	slots  []slot // by processor
-	pooled        // stocks that have no slot
+	pooled        // stocks without a slot
 }
 
 type slot struct {
-	stock *stock
-	_     [120]byte // two cache lines, which processors fetch in pairs
+	stock  *stock
+	others uint64    // how often its stock was away when one was needed
+	_      [112]byte // two cache lines, which processors fetch in pairs
 }
 
 func newShards(c *counts) *shards {
@@ -34,7 +36,7 @@ func procPin() int
 func procUnpin()
 
 // pin returns this processor's stock, which may be nil, and keeps the goroutine on the processor
-// until unpin is called with the number returned: code between the two must not wait. Processors
+// until unpin is called with the returned number. Code between the two must not wait. Processors
 // added later have no stock.
 func (s *shards) pin() (*stock, int) {
 	p := procPin()
@@ -52,24 +54,31 @@ func (s *shards) unpin(_ *stock, p int) {
 	procUnpin()
 }
 
-// take ends what pin began: it removes the stock k from the processor. If k is
-// nil, it returns another that is not in use.
+// take ends the pinning that pin began and removes the stock k from the processor. If k is nil, it
+// returns another stock that is not in use.
 func (s *shards) take(k *stock, p int) *stock {
-	if k != nil {
+	switch {
+	case k != nil:
+		k.home, k.others = p, s.slots[p].others
 		s.slots[p].stock = nil
+	case p < len(s.slots):
+		s.slots[p].others++
 	}
 	s.unpin(k, p)
 	if k == nil {
 		k = s.pooled.take()
+		k.home = -1
 	}
 	return k
 }
 
-// put makes k this processor's stock, unless it has one again. The rest of its run is
-// abandoned: another stock may have taken a later one here meanwhile.
+// put makes k this processor's stock, unless the processor has a stock again. The rest of its run
+// is abandoned if another stock may have taken a later one here in the meantime.
 func (s *shards) put(k *stock) {
-	k.last = k.word
 	other, p := s.pin()
+	if p != k.home || s.slots[p].others != k.others {
+		k.last = k.word
+	}
 	if p < len(s.slots) && other == nil {
 		s.slots[p].stock, k = k, nil
 	}

@@ -2,7 +2,7 @@
 
 package idgen
 
-// shards is the portable twin of that in shards.go.
+// shards is the portable twin of the type in shards.go.
 type shards struct{ pooled }
 
 func newShards(c *counts) *shards { return &shards{pooled{counts: c}} }

@@ -7,8 +7,7 @@ import (
 	"unsafe"
 )
 
-// The race detector cannot see that goroutines which are pinned to one
-// processor follow each other.
+// The race detector does not know that goroutines pinned to one processor run one after the other.
 
 func acquire(s *slot) { runtime.RaceAcquire(unsafe.Pointer(s)) }
 func release(s *slot) { runtime.RaceRelease(unsafe.Pointer(s)) }

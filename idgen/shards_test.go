@@ -6,13 +6,14 @@ import (
 	"runtime"
 	"testing"
 	"time"
+
+	"go.opentelemetry.io/otel/trace"
 )
 
-// Of calls that make trace IDs, few write what another processor writes: the
-// order's word, the source's, the counts, the epoch. Only one goroutine runs
-// here, so what has changed after a call was written by it. With more
-// processors each has its own run and its own batch, and the same share of its
-// calls writes: the cost of a call stays the same.
+// Few calls that make trace IDs write what other processors write: the order's word, the source's,
+// the counts, the epoch. Only one goroutine runs here, so any change after a call is its own. With
+// more processors, each has its own run and its own batch, and the same share of its calls writes:
+// the cost of a call stays the same.
 func TestSharedWritesAreFew(t *testing.T) {
 	fills := 0
 	w := newWorld()
@@ -47,20 +48,20 @@ func TestSharedWritesAreFew(t *testing.T) {
 	}
 }
 
-// A goroutine that stays on its processor gets increasing IDs, also when the
-// stock that it used before comes back with what was left of its run.
+// A goroutine that stays on its processor gets increasing IDs, even if the stock that it used
+// before returns with the rest of its run.
 func TestRunEndsWhenItsStockIsTakenAway(t *testing.T) {
 	w := newWorld()
 	g := w.generator()
 	processor(t, g)
 	w.learn(t, g)
 	w.pass(time.Millisecond)
-	for range 100 { // and so a long run is left
+	for range 100 { // so that a long run is left
 		w.late(t, g)
 	}
 	away := g.shards.take(g.shards.pin())
 	if away.last-away.word < 10 {
-		t.Fatalf("a run of %d is left: this test shows nothing", away.last-away.word)
+		t.Fatalf("only %d words are left in the run: the test is meaningless", away.last-away.word)
 	}
 	before, _ := g.NewIDs(t.Context()) // from another stock
 	other := g.shards.take(g.shards.pin())
@@ -72,7 +73,24 @@ func TestRunEndsWhenItsStockIsTakenAway(t *testing.T) {
 	}
 }
 
-// A processor keeps the stock that it has; another one is pooled, and counted.
+// Where the clock is read for each ID, a run is used up as well: else the trace IDs of
+// many CPUs would use up a millisecond.
+func TestRunSurvivesReadingTheClock(t *testing.T) {
+	w := newWorld()
+	g := w.generator() // it does not know the counter's rate
+	processor(t, g)
+	first, _ := g.NewIDs(t.Context())
+	const n = 1000
+	var last trace.TraceID
+	for range n {
+		last, _ = g.NewIDs(t.Context())
+	}
+	if got := half(last) - half(first); got != n {
+		t.Errorf("%d trace IDs took %d clear halves", n, got)
+	}
+}
+
+// A processor keeps its stock; another stock is pooled, and counted.
 func TestProcessorKeepsItsStock(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	var c counts
@@ -88,6 +106,18 @@ func TestProcessorKeepsItsStock(t *testing.T) {
 	}
 }
 
+// A run is continued only on the processor that it was taken from.
+func TestRunEndsOnAnotherProcessor(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	for home, left := range map[int]uint64{0: 6, 1: 0, -1: 0} {
+		k := &stock{word: 3, last: 9, home: home}
+		newShards(new(counts)).put(k)
+		if got := k.last - k.word; got != left {
+			t.Errorf("taken from processor %d, put back on 0: a run of %d is left, want %d", home, got, left)
+		}
+	}
+}
+
 // A processor that was added later has no stock.
 func TestProcessorWithoutASlot(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
@@ -96,7 +126,7 @@ func TestProcessorWithoutASlot(t *testing.T) {
 	for range 3 {
 		k, p := s.pin()
 		if k != nil {
-			t.Error("a stock from nowhere")
+			t.Error("a processor without a slot has a stock")
 		}
 		s.put(s.take(k, p))
 	}

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// After SIGSTOP the IDs of a process have the time of now.
+// After SIGSTOP and SIGCONT, a process makes IDs with the present time.
 func TestSIGSTOP(t *testing.T) {
 	if os.Getenv("TRACEFLAKE_TEST_STOPPED") != "" {
 		g := New()

@@ -11,8 +11,8 @@ import (
 	"github.com/traceflake/traceflake/idgen"
 )
 
-// low halves of n trace IDs under a fixed secret, so that a result is the same
-// in every run.
+// lowHalves returns n trace IDs made under a fixed secret, so that the result is the same in every
+// run.
 func lowHalves(t *testing.T, n int) []trace.TraceID {
 	clock := newClock(noon)
 	g := idgen.New(idgen.WithClock(clock), idgen.WithSource(newSource(t, clock)))
@@ -26,9 +26,9 @@ func lowHalves(t *testing.T, n int) []trace.TraceID {
 	return ids
 }
 
-// chiSquare holds counts against the same chance for each: the statistic of a
-// fair draw lies within five standard deviations of its mean, the degrees of
-// freedom, all but once in a million times.
+// chiSquare checks counts against a uniform distribution: for a fair draw, the statistic lies
+// within five standard deviations of its mean, the degrees of freedom, in all but one in a million
+// cases.
 func chiSquare(t *testing.T, what string, counts []int) {
 	t.Helper()
 	var n int
@@ -46,7 +46,7 @@ func chiSquare(t *testing.T, what string, counts []int) {
 	}
 }
 
-// The low 56 bits are what samplers and shards read.
+// Samplers and shards read the low 56 bits.
 func TestLowBitsAreUniform(t *testing.T) {
 	ids := lowHalves(t, 300_000)
 	for position := 9; position < 16; position++ {
@@ -62,7 +62,7 @@ func TestLowBitsAreUniform(t *testing.T) {
 		n := binary.BigEndian.Uint64(id[8:]) & (1<<56 - 1)
 		low[n>>46]++
 		mod[n%1024]++
-		pairs[(n>>51)<<5|before>>51]++ // neighbours know nothing of each other
+		pairs[(n>>51)<<5|before>>51]++ // neighbours are independent
 		before = n
 	}
 	chiSquare(t, "1024 buckets of the highest bits", low)
@@ -80,12 +80,12 @@ func TestLowBitsAreUniform(t *testing.T) {
 		return counts
 	}())
 	if !inner.Failed() {
-		t.Error("chi-square takes a skewed count for a uniform one")
+		t.Error("chi-square accepts a skewed count as uniform")
 	}
 }
 
-// keepsShare holds the number of samples against a binomial's five standard
-// deviations.
+// keepsShare checks the number of samples: it must lie within five standard deviations of a
+// binomial distribution.
 func keepsShare(t *testing.T, what string, kept, n int, share float64) {
 	t.Helper()
 	want := float64(n) * share

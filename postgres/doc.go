@@ -8,18 +8,19 @@
 //	uuid_v1_time(uuid)                  timestamptz  NULL for another version
 //	uuid_v1_at(timestamptz, clock_seq int, node macaddr)  uuid; NULL out of range
 //
-// All give NULL for NULL and are parallel safe. trace_id_at is volatile, the
+// All return NULL for NULL and are parallel safe. trace_id_at is volatile, the
 // others are immutable, and trace_id_time is inlined. None raises an error,
 // whatever its input, and none depends on the session's search path, time zone
 // or formats. They agree with package traceid, value by value:
 //
 //   - An ID as text is 32 lower-case hex digits, as OpenTelemetry writes it.
-//     Other text gives NULL: upper case, shorter, with dashes, empty. Cast UUIDs
+//     For other text the result is NULL: upper case, shorter, with dashes, empty. Cast UUIDs
 //     that are stored as text to uuid.
 //   - Foreign IDs have a time too, which is meaningless: a random one any time
 //     from 2020 to 2089, a 64-bit one the first millisecond of 2020.
-//   - Bounds are clamped to 2020 and 2089, the two infinities too. trace_id_at,
-//     which must not make up a time, gives NULL for times out of that range.
+//   - Bounds are clamped to 2020 and 2089, and so are the two infinities.
+//     trace_id_at, which must not make up a time, returns NULL for times out of
+//     that range.
 //
 // # Creating them
 //

@@ -13,8 +13,7 @@ import (
 	"github.com/traceflake/traceflake/traceid"
 )
 
-// The statements are run once, by a migration for instance; running them again
-// does no harm.
+// The statements are run once, for instance by a migration; running them again does no harm.
 func ExampleStatements() {
 	install := func(ctx context.Context, db *sql.DB) error {
 		statements, err := postgres.Statements("")
@@ -35,8 +34,8 @@ func ExampleStatements() {
 	// Output: true <nil>
 }
 
-// A trace ID is kept in a column of type uuid, bytea or text. Each of them sorts
-// as the IDs do, so that a range of IDs is a range of time.
+// A trace ID is stored in a column of type uuid, bytea or text. All three sort as the IDs do, so a
+// range of IDs is a range of time.
 func Example_columns() {
 	insert := func(ctx context.Context, db *sql.DB, path string) error {
 		id := trace.SpanContextFromContext(ctx).TraceID()

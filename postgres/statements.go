@@ -12,21 +12,19 @@ import (
 //go:embed sql/*.sql
 var files embed.FS
 
-// The order is only for the reader: no function needs another.
+// No function needs another; the order is only for readers.
 var names = [...]string{"trace_id_time", "trace_id_range", "trace_id_at", "uuid_v1"}
 
 const create = "CREATE OR REPLACE FUNCTION "
 
-// ErrSchemaName is returned by [Statements] for a name that PostgreSQL would
-// refuse, truncate or misread.
+// ErrSchemaName is returned by [Statements] for a name that PostgreSQL would refuse, truncate or
+// misread.
 var ErrSchemaName = errors.New("postgres: invalid schema name")
 
-// Statements returns the statements that create or replace the functions, one
-// for each, without a semicolon. schema is the name of an existing schema as it
-// stands in the catalog, without quotes: 1 to 63 bytes of UTF-8, no control
-// characters, and not beginning with pg_; for other names the error wraps
-// [ErrSchemaName]. If it is empty, the first schema of the session's search
-// path is used.
+// Statements returns the statements that create or replace the functions, one for each, without a
+// semicolon. schema is the name of an existing schema as the catalog has it, without quotes: 1 to
+// 63 bytes of UTF-8, no control characters, and not beginning with pg_; for other names the error
+// wraps [ErrSchemaName]. If it is empty, the first schema of the session's search path is used.
 func Statements(schema string) ([]string, error) {
 	prefix := ""
 	if schema != "" {

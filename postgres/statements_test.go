@@ -9,7 +9,7 @@ import (
 	"github.com/traceflake/traceflake/postgres"
 )
 
-// Each function once, named as asked, in one statement that a driver can run.
+// Each function once, named as requested, in one statement that a driver can run.
 func TestStatements(t *testing.T) {
 	functions := []string{
 		"trace_id_time(id text)", "trace_id_time(id bytea)", "trace_id_time(id uuid)",
@@ -47,13 +47,13 @@ var (
 	comment   = regexp.MustCompile(`(?m)^--.*\n`)
 	qualified = regexp.MustCompile(`pg_catalog\.("C"|\w+|\|\||[-+*/=~])`)
 	literal   = regexp.MustCompile(`'[^']*'`)
-	// What is left of trace_id_time when its literals and qualified names are gone:
-	// grammar, which no search path changes.
+	// The rest of trace_id_time without literals and qualified names is grammar, which no search
+	// path changes.
 	grammar = regexp.MustCompile(`^(SELECT|CASE|WHEN|AND|THEN|END|COLLATE|OPERATOR\(\)|::|id|\d+|[(),\s])*$`)
 )
 
-// No name in a body is looked up in the caller's search path: either the
-// function sets its own, or each name has its schema.
+// No name in a body depends on the caller's search path: either the function sets its own path, or
+// each name has its schema.
 func TestSearchPath(t *testing.T) {
 	statements, err := postgres.Statements("")
 	if err != nil {
@@ -66,7 +66,7 @@ func TestSearchPath(t *testing.T) {
 		}
 		body = qualified.ReplaceAllString(literal.ReplaceAllString(strings.TrimSuffix(body, "$$"), ""), "")
 		if !grammar.MatchString(body) {
-			t.Errorf("a name without its schema:\n%s\nleaves\n%s", statement, body)
+			t.Errorf("a name without its schema in:\n%s\nthe rest is\n%s", statement, body)
 		}
 	}
 }

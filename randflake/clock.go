@@ -2,9 +2,9 @@ package randflake
 
 import "time"
 
-// Clock provides the time. Now is the wall clock, which people and NTP step;
-// Elapsed is the time since some fixed moment on a clock that only moves
-// forward. Tests use one that they move by hand.
+// Clock provides the time. Now is the wall clock, which people and NTP step; Elapsed is the time
+// since some fixed moment on a clock that only moves forward. Tests use a clock that they move by
+// hand.
 type Clock interface {
 	Now() time.Time
 	Elapsed() time.Duration

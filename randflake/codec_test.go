@@ -82,8 +82,8 @@ func TestKnownAnswers(t *testing.T) {
 	}
 }
 
-// The known Go implementation reads its 30 bits of seconds as signed and cannot
-// decode what it makes after 2041-10-31.
+// The known Go implementation reads its 30 bits of seconds as signed and cannot decode its own IDs
+// made after 2041-10-31.
 func TestDecodeUntilTheEnd(t *testing.T) {
 	c := newCodec(t, "0123456789abcdef")
 	for _, p := range []Parts{
@@ -97,12 +97,12 @@ func TestDecodeUntilTheEnd(t *testing.T) {
 		if err != nil {
 			t.Errorf("%+v: %v", p, err)
 		} else if got := c.Decode(id); got != p {
-			t.Errorf("%+v comes back as %+v", p, got)
+			t.Errorf("%+v decodes to %+v", p, got)
 		}
 	}
 }
 
-func TestEncodeCutsFractions(t *testing.T) {
+func TestEncodeTruncatesFractions(t *testing.T) {
 	c := newCodec(t, "0123456789abcdef")
 	at := time.Unix(Epoch+5, 999_999_999)
 	id, err := c.Encode(Parts{Time: at, Node: 3, Sequence: 4})
@@ -124,7 +124,7 @@ func TestEncodeRefuses(t *testing.T) {
 		{"the second before the epoch", Parts{Time: time.Unix(Epoch-1, 999_999_999)}, ErrBeforeEpoch},
 		{"the second after the end", Parts{Time: time.Unix(EndOfLife, 0)}, ErrEndOfLife},
 		{"the largest time", Parts{Time: time.Unix(math.MaxInt64, 0)}, ErrEndOfLife},
-		{"2^30 seconds later still", Parts{Time: time.Unix(EndOfLife+1<<30, 0)}, ErrEndOfLife},
+		{"another 2^30 seconds later", Parts{Time: time.Unix(EndOfLife+1<<30, 0)}, ErrEndOfLife},
 		{"node", Parts{Time: now, Node: MaxNode + 1}, ErrInvalidParts},
 		{"sequence", Parts{Time: now, Sequence: MaxSequence + 1}, ErrInvalidParts},
 	} {
@@ -154,7 +154,7 @@ func TestSecretIsNeverShown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shown := map[string]bool{} // under two secrets the same words must come out
+	shown := map[string]bool{} // the output must be the same under both secrets
 	for _, c := range []*Codec{c, newCodec(t, "another secret!!")} {
 		var out strings.Builder
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
@@ -176,7 +176,7 @@ func TestSecretIsNeverShown(t *testing.T) {
 		shown[out.String()] = true
 	}
 	if len(shown) != 1 {
-		t.Errorf("what is shown depends on the secret: %v", shown)
+		t.Errorf("the output depends on the secret: %v", shown)
 	}
 	for _, verb := range []string{"%v", "%+v"} {
 		if s := fmt.Sprintf(verb, g); strings.Contains(s, secret) || strings.Contains(s, "0x53") {
@@ -225,11 +225,11 @@ func TestTextRoundTrip(t *testing.T) {
 	}
 	var out record
 	if err := json.Unmarshal(data, &out); err != nil || out.ID != in.ID || out.Map[1<<63] != 1 {
-		t.Errorf("back from JSON: %+v, %v", out, err)
+		t.Errorf("decoded from JSON: %+v, %v", out, err)
 	}
 	id := ID(7)
 	if err := id.UnmarshalText([]byte("A")); !errors.Is(err, ErrInvalidID) || id != 7 {
-		t.Errorf("UnmarshalText of a wrong text: %v, ID %d", err, id)
+		t.Errorf("UnmarshalText of an invalid text: %v, ID %d", err, id)
 	}
 }
 
@@ -267,7 +267,7 @@ func FuzzCodec(f *testing.F) {
 			t.Fatal(err)
 		}
 		if got := c.Decode(id); got != want {
-			t.Errorf("%+v comes back as %+v", want, got)
+			t.Errorf("%+v decodes to %+v", want, got)
 		}
 	})
 }

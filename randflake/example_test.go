@@ -24,8 +24,8 @@ func ExampleCodec() {
 	// Output: 3vgoe12ccb8gh 2024-12-09T01:04:57Z 42 1
 }
 
-// A generator makes IDs within a lease: here one node for an hour. Whoever gives
-// out leases makes sure that no two of them overlap; package lease does.
+// A generator makes IDs within a lease: here one node for an hour. Leases must not overlap;
+// package lease ensures that.
 func ExampleGenerator() {
 	codec, err := randflake.NewCodec([]byte("16 secret bytes!"))
 	if err != nil {
@@ -42,7 +42,7 @@ func ExampleGenerator() {
 	// Output: 3 <nil> 42 true
 }
 
-// A fleet changes its secret: the first line makes IDs, both are accepted.
+// A fleet changes its secret: the first one makes IDs, both are accepted.
 func ExampleParseKeyring() {
 	keyring, err := randflake.ParseKeyring(strings.NewReader(`
 # since spring

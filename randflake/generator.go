@@ -66,7 +66,7 @@ type Generator struct {
 	sealing sync.Once
 	unused  time.Time // set by Seal
 
-	_    [64]byte // next is written for every ID; nothing that is read shares its cache line
+	_    [64]byte // next is written for every ID; no other data shares its cache line
 	next atomic.Uint64
 	_    [56]byte
 }
@@ -192,7 +192,7 @@ func (g *Generator) Extend(end time.Time) error {
 
 // Seal ends the generator: no reservation succeeds after it. It returns the
 // first second of the lease of which no ID was reserved; from there on the
-// lease may be given back. IDs reserved earlier may not have reached their
+// lease may be returned. IDs reserved earlier may not have reached their
 // users yet. Seal may be called again and returns the same.
 func (g *Generator) Seal() (unused time.Time) {
 	g.sealing.Do(func() {
@@ -207,9 +207,9 @@ func (g *Generator) Seal() (unused time.Time) {
 func (g *Generator) reserve(n uint64) (word, count uint64, err error) {
 	room := uint64(1) << g.shift
 	for {
-		// The word is read before the clock: so the clock is never older than
-		// the word, and a goroutine that was descheduled here is not refused
-		// because of what others did meanwhile.
+		// The word is read before the clock: so the clock is never older than the word, and a
+		// goroutine that was descheduled here is not refused because of reservations made in the
+		// meantime.
 		old := g.next.Load()
 		if old == sealed {
 			return 0, 0, ErrSealed
@@ -254,7 +254,7 @@ func (g *Generator) reserve(n uint64) (word, count uint64, err error) {
 	}
 }
 
-// check returns nil if word may be used when seconds up to latest may be.
+// check returns nil if word may be used, where seconds up to latest are allowed.
 func (g *Generator) check(word, latest uint64) error {
 	switch second := word >> g.shift; {
 	case word >= g.end.Load():
@@ -282,9 +282,8 @@ func (g *Generator) wordOf(raw uint64) uint64 {
 	return raw>>secondShift<<g.shift | low&(1<<g.shift-1)
 }
 
-// endWord is the first word of a second. A lease over every node would have
-// 2^64 words; it does without the last second, so that words never wrap and
-// never reach sealed.
+// endWord returns the first word of a second. A lease over every node would have 2^64 words; its
+// last second is left out, so that words never wrap and never reach sealed.
 func (g *Generator) endWord(second uint64) uint64 {
 	if g.shift == secondShift {
 		second = min(second, 1<<secondBits-1)

@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// base is some second of Randflake time.
+// base is a second of Randflake time.
 var base = time.Unix(Epoch+1_000_000, 0).UTC()
 
 const perNode = MaxSequence + 1 // IDs of one node in one second
 
-// fakeClock is a clock that tests move by hand, both ways.
+// fakeClock is a clock that tests move by hand, in both directions.
 type fakeClock struct{ nanos atomic.Int64 }
 
 func newClock(t time.Time) *fakeClock {
@@ -32,9 +32,9 @@ func (c *fakeClock) add(d time.Duration) { c.nanos.Add(int64(d)) }
 func (c *fakeClock) now() time.Time      { return time.Unix(0, c.nanos.Load()) }
 
 func (c *fakeClock) Now() time.Time         { return c.now() }
-func (c *fakeClock) Elapsed() time.Duration { return 0 } // a Generator does not look
+func (c *fakeClock) Elapsed() time.Duration { return 0 } // a Generator does not use it
 
-// clockFunc is a clock that does something when it is read.
+// clockFunc is a clock that calls a function when it is read.
 type clockFunc func() time.Time
 
 func (f clockFunc) Now() time.Time       { return f() }
@@ -53,8 +53,8 @@ func newGenerator(t testing.TB, l Lease, opts ...Option) *Generator {
 	return g
 }
 
-// checker holds the guarantee against every ID: inside the lease, and later
-// than every other before it.
+// checker checks the guarantee for every ID: it is inside the lease, and later than every ID
+// before it.
 type checker struct {
 	t     testing.TB
 	codec *Codec
@@ -71,14 +71,14 @@ func (c *checker) add(ids ...ID) {
 	c.t.Helper()
 	for _, id := range ids {
 		if id == 0 {
-			c.t.Fatal("an ID of zero")
+			c.t.Fatal("the ID is zero")
 		}
 		p := c.codec.Decode(id)
 		if p.Time.Before(c.lease.Start) || !p.Time.Before(c.lease.End) || p.Node < c.lease.Node || p.Node >= c.lease.Node+c.lease.Nodes {
 			c.t.Fatalf("ID %d: %+v is outside of %+v", c.n, p, c.lease)
 		}
 		if raw := c.codec.decrypt(id); c.n > 0 && raw <= c.last {
-			c.t.Fatalf("ID %d: raw %d after %d", c.n, raw, c.last)
+			c.t.Fatalf("ID %d: raw word %d follows %d", c.n, raw, c.last)
 		} else {
 			c.last = raw
 		}
@@ -156,7 +156,7 @@ func TestEveryRefusalHasItsError(t *testing.T) {
 		{"the first moment", base, nil},
 		{"the last moment", base.Add(10*time.Second - 1), nil},
 		{"the end", base.Add(10 * time.Second), ErrLeaseExpired},
-		{"the last second of all", time.Unix(EndOfLife-1, 0), ErrLeaseExpired},
+		{"the last second of Randflake time", time.Unix(EndOfLife-1, 0), ErrLeaseExpired},
 		{"past the end of life", time.Unix(EndOfLife, 0), ErrEndOfLife},
 		{"2^30 s after the lease", base.Add(1 << 30 * time.Second), ErrEndOfLife},
 	} {
@@ -172,11 +172,11 @@ func TestEveryRefusalHasItsError(t *testing.T) {
 		}
 	}
 	if !errors.Is(ErrBeforeEpoch, ErrLeaseNotStarted) || !errors.Is(ErrClockBehind, ErrExhausted) {
-		t.Error("the special refusals are not also the general ones")
+		t.Error("the specific errors do not wrap the general ones")
 	}
 }
 
-// Every ID of a rectangle can be had, once, and none beyond it.
+// Every ID of a rectangle is made exactly once, and none beyond it.
 func TestWholeRectangle(t *testing.T) {
 	l := Lease{Node: 6, Nodes: 2, Start: base, End: base.Add(3 * time.Second)}
 	for name, take := range map[string]func(*Generator) ([]ID, error){
@@ -214,8 +214,8 @@ func TestWholeRectangle(t *testing.T) {
 func TestBorrow(t *testing.T) {
 	for _, tt := range []struct {
 		borrow, length time.Duration
-		at             time.Duration // of the clock, after the lease's start
-		seconds        int           // that can be used
+		at             time.Duration // the clock's time after the lease's start
+		seconds        int           // usable seconds
 		want           error
 	}{
 		{0, time.Minute, 0, 1, ErrExhausted},
@@ -245,11 +245,11 @@ func TestBorrow(t *testing.T) {
 	}
 	g := newGenerator(t, lease(1, time.Minute), WithBorrow(1<<62), WithClock(newClock(base)))
 	if g.borrow != time.Hour {
-		t.Errorf("a borrow of 146 years is taken as %v", g.borrow)
+		t.Errorf("a borrow of 146 years is treated as %v", g.borrow)
 	}
 }
 
-// The default may borrow 2 s.
+// By default up to 2 s may be borrowed.
 func TestBorrowDefault(t *testing.T) {
 	g := newGenerator(t, lease(1, time.Minute), WithClock(newClock(base)))
 	ids := make([]ID, perNode)
@@ -278,12 +278,12 @@ func TestFill(t *testing.T) {
 		check.add(ids[:n]...)
 		for _, id := range ids[:n] {
 			if p := g.codec.Decode(id); !p.Time.Equal(second) {
-				t.Fatalf("an ID of %v in a Fill of %v", p.Time, second)
+				t.Fatalf("an ID of second %v in a Fill of second %v", p.Time, second)
 			}
 		}
 		for _, id := range ids[n:] {
 			if id != 0 {
-				t.Fatal("Fill wrote behind n")
+				t.Fatal("Fill wrote past n")
 			}
 		}
 	}
@@ -291,7 +291,7 @@ func TestFill(t *testing.T) {
 	fill(1, 1, nil, base)
 	fill(200, 200, nil, base) // more than one batch of blocks
 	fill(perNode-200, perNode-200, nil, base.Add(time.Second))
-	fill(201, 200, ErrExhausted, base.Add(time.Second)) // what is left, and no more to borrow
+	fill(201, 200, ErrExhausted, base.Add(time.Second)) // the rest; nothing more may be borrowed
 	fill(1, 0, ErrExhausted, time.Time{})
 	clock.add(time.Second)
 	fill(perNode+1, perNode, ErrExhausted, base.Add(2*time.Second)) // longer than a second
@@ -299,8 +299,8 @@ func TestFill(t *testing.T) {
 	fill(1, 0, ErrSealed, time.Time{})
 }
 
-// Others: 31 071 duplicates when a busy second follows one that ended in the
-// middle of its sequence.
+// Known mistake of other implementations: 31 071 duplicates when a busy second follows one that
+// ended in the middle of its sequence.
 func TestBusySecondAfterAQuietOne(t *testing.T) {
 	l := lease(1, time.Minute)
 	clock := newClock(base)
@@ -315,8 +315,8 @@ func TestBusySecondAfterAQuietOne(t *testing.T) {
 	}
 }
 
-// Others: 130 072 duplicates when the clock steps back one second after a
-// rollover.
+// Known mistake of other implementations: 130 072 duplicates when the clock steps back one second
+// after a rollover.
 func TestClockStepsBackAfterARollover(t *testing.T) {
 	for _, step := range []time.Duration{time.Millisecond, time.Second, 1900 * time.Millisecond, 2 * time.Second} {
 		l := lease(1, time.Minute)
@@ -326,7 +326,7 @@ func TestClockStepsBackAfterARollover(t *testing.T) {
 		for range perNode + 1000 {
 			check.add(mustNext(t, g))
 		}
-		clock.add(time.Second) // in the second that was borrowed
+		clock.add(time.Second) // now in the borrowed second
 		for range 1000 {
 			check.add(mustNext(t, g))
 		}
@@ -346,8 +346,7 @@ func TestClockStepsBackAfterARollover(t *testing.T) {
 	}
 }
 
-// A step back is held up to the bound; past it IDs are refused until the clock
-// has caught up.
+// A step back is held up to the bound; beyond it IDs are refused until the clock has caught up.
 func TestHold(t *testing.T) {
 	for _, tt := range []struct {
 		step time.Duration
@@ -377,8 +376,8 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// The hold reaches back over the lease's start, but a lease whose start has
-// not come makes no ID at all.
+// The hold also covers the time before the lease's start, but a lease that has not started yet
+// makes no IDs.
 func TestHoldAtTheStart(t *testing.T) {
 	l := lease(1, time.Minute)
 	clock := newClock(base.Add(-time.Second))
@@ -393,8 +392,8 @@ func TestHoldAtTheStart(t *testing.T) {
 	check.add(mustNext(t, g))
 }
 
-// Others: a goroutine that stalls between reading the clock and taking a
-// sequence repeats an ID.
+// Known mistake of other implementations: a goroutine that stalls between reading the clock and
+// taking a sequence number repeats an ID.
 func TestStallBetweenClockAndSequence(t *testing.T) {
 	l := lease(1, time.Minute)
 	clock := newClock(base)
@@ -416,12 +415,12 @@ func TestStallBetweenClockAndSequence(t *testing.T) {
 	go func() {
 		id, err := g.Next()
 		if err != nil {
-			t.Errorf("the goroutine that was stalled is refused: %v", err)
+			t.Errorf("the stalled goroutine is refused: %v", err)
 		}
 		late <- id
 	}()
 	<-stalled
-	for range 3 { // others go on for longer than may be borrowed
+	for range 3 { // others continue for longer than may be borrowed
 		for range perNode {
 			check.add(mustNext(t, g))
 		}
@@ -432,8 +431,8 @@ func TestStallBetweenClockAndSequence(t *testing.T) {
 	check.add(<-late)
 }
 
-// A generator whose lease ended unnoticed, as in a process that slept, is
-// refused; so is one whose lease was sealed.
+// A generator refuses if its lease ended unnoticed, as in a process that slept, or if it was
+// sealed.
 func TestExpiryIsNoticedAfterSleep(t *testing.T) {
 	clock := newClock(base)
 	g := newGenerator(t, lease(1, time.Minute), WithClock(clock))
@@ -448,8 +447,8 @@ func TestExpiryIsNoticedAfterSleep(t *testing.T) {
 	mustNext(t, g)
 }
 
-// Others: a restart within the same second, with the same node, repeats its
-// IDs. Here the next lease starts where Seal says.
+// Known mistake of other implementations: a restart within the same second, with the same node,
+// repeats IDs. Here the next lease starts at the time that Seal returns.
 func TestRestartWithinTheSecond(t *testing.T) {
 	clock := newClock(base.Add(300 * time.Millisecond))
 	l := lease(1, time.Minute)
@@ -496,7 +495,7 @@ func TestSeal(t *testing.T) {
 		for range tt.ids {
 			mustNext(t, g)
 		}
-		for range 2 { // the second time it says the same
+		for range 2 { // the second call returns the same
 			if got := g.Seal(); !got.Equal(base.Add(tt.want)) {
 				t.Errorf("%s: unused from %v, want %v", tt.name, got.Sub(base), tt.want)
 			}
@@ -528,7 +527,7 @@ func TestExtendOnlyGrows(t *testing.T) {
 	mustNext(t, g)
 	clock.add(time.Second)
 	if _, err := g.Next(); !errors.Is(err, ErrLeaseExpired) {
-		t.Errorf("in the second that the new end cuts: %v", err)
+		t.Errorf("in the second that the new end truncates: %v", err)
 	}
 	if err := g.Extend(time.Unix(EndOfLife+1, 0)); !errors.Is(err, ErrEndOfLife) {
 		t.Errorf("past the end of life: %v", err)
@@ -541,8 +540,8 @@ func TestExtendOnlyGrows(t *testing.T) {
 	}
 }
 
-// Whoever is told that the end was moved can rely on it, whatever others do
-// meanwhile.
+// If Extend succeeds, the end is at least as late as requested, whatever others do in the
+// meantime.
 func TestConcurrentExtend(t *testing.T) {
 	g := newGenerator(t, lease(1, time.Second))
 	var next atomic.Int64
@@ -552,7 +551,7 @@ func TestConcurrentExtend(t *testing.T) {
 			for range 20_000 {
 				end := base.Add(time.Duration(next.Add(1)) * time.Second)
 				if err := g.Extend(end); err != nil {
-					continue // another was further
+					continue // another goroutine was further
 				}
 				if err := g.Extend(end.Add(-time.Second)); !errors.Is(err, ErrInvalidLease) {
 					t.Errorf("moved to %s, then back by a second: %v", end, err)
@@ -564,7 +563,7 @@ func TestConcurrentExtend(t *testing.T) {
 	wg.Wait()
 }
 
-func TestFillOfNothing(t *testing.T) {
+func TestEmptyFill(t *testing.T) {
 	g := newGenerator(t, lease(1, time.Second))
 	g.Seal()
 	if n, second, err := g.Fill(nil); n != 0 || !second.IsZero() || err != nil {
@@ -573,7 +572,7 @@ func TestFillOfNothing(t *testing.T) {
 }
 
 // The second after the last one cannot be borrowed.
-func TestNothingIsBorrowedPastTheEndOfLife(t *testing.T) {
+func TestNoBorrowingPastTheEndOfLife(t *testing.T) {
 	end := time.Unix(EndOfLife, 0).UTC()
 	g := newGenerator(t, Lease{Nodes: 1, Start: end.Add(-time.Second), End: end}, WithClock(newClock(end.Add(-time.Second))))
 	ids := make([]ID, perNode)
@@ -590,7 +589,7 @@ func TestTheLastNode(t *testing.T) {
 	l.Node = MaxNode
 	g := newGenerator(t, l, WithClock(newClock(base)))
 	if p := g.codec.Decode(mustNext(t, g)); p.Node != MaxNode {
-		t.Errorf("an ID of node %d", p.Node)
+		t.Errorf("the ID's node is %d", p.Node)
 	}
 	l.Node++
 	if _, err := NewGenerator(g.codec, l); !errors.Is(err, ErrInvalidLease) {
@@ -598,7 +597,7 @@ func TestTheLastNode(t *testing.T) {
 	}
 }
 
-// At the end of life nothing wraps, with one node or with all of them.
+// At the end of life nothing wraps, whether with one node or with all.
 func TestEndOfLife(t *testing.T) {
 	end := time.Unix(EndOfLife, 0).UTC()
 	for _, tt := range []struct {
@@ -621,13 +620,13 @@ func TestEndOfLife(t *testing.T) {
 			}
 		}
 		if got := timeOf(check.last >> secondShift); !got.Equal(tt.last) {
-			t.Errorf("%d nodes: the last ID is of %v", tt.nodes, got)
+			t.Errorf("%d nodes: the time of the last ID is %v", tt.nodes, got)
 		}
 		if got := g.Seal(); got.After(end) {
 			t.Errorf("unused from %v", got)
 		}
 	}
-	// The last word of all, one by one.
+	// The very last words, one by one.
 	l := Lease{Nodes: MaxNode + 1, Start: end.Add(-2 * time.Second), End: end}
 	g := newGenerator(t, l, WithClock(newClock(l.Start)), WithBorrow(time.Hour))
 	g.next.Store(g.end.Load() - 3)
@@ -639,8 +638,8 @@ func TestEndOfLife(t *testing.T) {
 	}
 }
 
-// No ID is made by a reading of the clock that the guard has not let pass, and
-// none at all after it refused.
+// No ID is made from a clock reading that the guard has not accepted, and none after the guard has
+// refused.
 func TestGuard(t *testing.T) {
 	clock := newClock(base)
 	var seen []time.Time
@@ -653,17 +652,17 @@ func TestGuard(t *testing.T) {
 	for i := range 4 {
 		check.add(mustNext(t, g))
 		if len(seen) != i+1 || !seen[i].Equal(clock.now()) {
-			t.Fatalf("%d IDs, and the guard saw %v", i+1, seen)
+			t.Fatalf("%d IDs, but the guard saw %v", i+1, seen)
 		}
 		clock.add(700 * time.Millisecond)
 	}
 	good = false
 	if n, _, err := g.Fill(make([]ID, 3)); n != 0 || !errors.Is(err, ErrSealed) {
-		t.Errorf("the guard refused, but Fill gives %d, %v", n, err)
+		t.Errorf("the guard refused, but Fill returns %d, %v", n, err)
 	}
 	good = true
 	if id, err := g.Next(); !errors.Is(err, ErrSealed) {
-		t.Errorf("the guard had refused, but Next gives %v, %v", id, err)
+		t.Errorf("the guard had refused, but Next returns %v, %v", id, err)
 	}
 	if got, want := g.Seal(), base.Add(3*time.Second); !got.Equal(want) {
 		t.Errorf("unused from %s, want %s", got, want)
@@ -671,7 +670,7 @@ func TestGuard(t *testing.T) {
 }
 
 // The one tuple that encrypts to zero is skipped, by Next and within a Fill.
-func TestNothingButZeroIsSkipped(t *testing.T) {
+func TestOnlyZeroIsSkipped(t *testing.T) {
 	for i := range 32 {
 		c := newCodec(t, fmt.Sprintf("secret %09d", i))
 		p := c.Decode(0)
@@ -692,7 +691,7 @@ func TestNothingButZeroIsSkipped(t *testing.T) {
 				}
 				last, after := c.Decode(ids[before-1]), c.Decode(mustNext(t, g))
 				if last.Node != p.Node || last.Sequence != p.Sequence-1 || after.Node != p.Node || after.Sequence != p.Sequence+1 {
-					t.Errorf("%+v and %+v are beside the zero tuple %+v", last, after, p)
+					t.Errorf("%+v and %+v are not the neighbours of the zero tuple %+v", last, after, p)
 				}
 			}
 			other := l
@@ -701,7 +700,7 @@ func TestNothingButZeroIsSkipped(t *testing.T) {
 				t.Fatal(err)
 			}
 			if g.zero != sealed {
-				t.Errorf("nodes %d+%d have a zero tuple, that of node %d", other.Node, nodes, p.Node)
+				t.Errorf("the lease of nodes %d+%d skips the zero tuple of node %d", other.Node, nodes, p.Node)
 			}
 		}
 	}
@@ -710,7 +709,7 @@ func TestNothingButZeroIsSkipped(t *testing.T) {
 func TestZeroIsSkipped(t *testing.T) {
 	var c *Codec
 	var p Parts
-	for i := 0; ; i++ { // a secret under which the tuple lies early in a sequence
+	for i := 0; ; i++ { // find a secret whose zero tuple is early in a sequence
 		c = newCodec(t, fmt.Sprintf("secret %09d", i))
 		if p = c.Decode(0); p.Sequence < 1000 && p.Sequence > 300 {
 			break
@@ -739,8 +738,8 @@ func TestZeroIsSkipped(t *testing.T) {
 			}
 		}
 	}
-	// A goroutine that stalls just before the tuple must not take back what
-	// others reserved meanwhile.
+	// A goroutine that stalls just before the tuple must not undo what others reserved in the
+	// meantime.
 	var others func()
 	l := Lease{Node: p.Node, Nodes: 1, Start: p.Time, End: p.Time.Add(2 * time.Second)}
 	g, err := NewGenerator(c, l, WithClock(clockFunc(func() time.Time {
@@ -771,8 +770,8 @@ func TestZeroIsSkipped(t *testing.T) {
 	}
 }
 
-// Under a clock that steps, pauses and runs in any way, every ID is later than
-// the one before and inside the lease.
+// With a clock that steps, pauses and runs in any way, every ID is later than the one before and
+// inside the lease.
 func TestRandomClockWalks(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 0))
@@ -800,7 +799,7 @@ func TestRandomClockWalks(t *testing.T) {
 					t.Fatalf("seed %d: Fill of %d: %d, %v, %v", seed, len(ids), n, second, err)
 				}
 				check.add(ids[:n]...)
-			case 5: // most of what is left of the second
+			case 5: // most of the rest of the second
 				word := g.next.Load()
 				left := 1<<g.shift - word%(1<<g.shift)
 				g.next.CompareAndSwap(word, word+left*uint64(r.IntN(1000))/1000)
@@ -812,13 +811,13 @@ func TestRandomClockWalks(t *testing.T) {
 			}
 		}
 		if unused := g.Seal(); check.n > 0 && !unused.After(timeOf(check.last>>secondShift)) {
-			t.Fatalf("seed %d: unused from %v, but the last ID is of %v", seed, unused, timeOf(check.last>>secondShift))
+			t.Fatalf("seed %d: unused from %v, but the last ID's second is %v", seed, unused, timeOf(check.last>>secondShift))
 		}
 	}
 }
 
-// Many goroutines, a clock that jumps both ways, an end that moves and a Seal
-// in the middle: all IDs differ, and none is later than Seal says.
+// Many goroutines, a clock that jumps in both directions, a moving end and a Seal in the middle:
+// all IDs differ, and none is later than Seal's result.
 func TestConcurrentUse(t *testing.T) {
 	l := lease(2, 20*time.Second)
 	clock := newClock(base)
@@ -860,7 +859,7 @@ func TestConcurrentUse(t *testing.T) {
 	all := slices.Concat(made...)
 	slices.Sort(all)
 	if n := len(slices.Compact(slices.Clone(all))); n != len(all) || n < 1000 {
-		t.Errorf("%d IDs, %d of them different", len(all), n)
+		t.Errorf("%d IDs, only %d distinct", len(all), n)
 	}
 	for _, id := range all {
 		if p := g.codec.Decode(id); !p.Time.Before(unused) || p.Time.Before(l.Start) || p.Node > 1 {
@@ -876,12 +875,12 @@ func TestSystemClock(t *testing.T) {
 	}
 	time.Sleep(2 * time.Millisecond)
 	if d := SystemClock.Elapsed() - before; d < time.Millisecond || d > time.Minute {
-		t.Errorf("Elapsed grew by %s in some ms", d)
+		t.Errorf("Elapsed grew by %s in a few ms", d)
 	}
 	past := newClock(base)
 	g := newGenerator(t, Lease{Nodes: 1, Start: base, End: time.Now().Add(time.Hour)}, WithClock(past), WithClock(SystemClock))
 	if p := g.codec.Decode(mustNext(t, g)); time.Since(p.Time) > time.Minute {
-		t.Errorf("an ID of %s: the clock that was given last is not used", p.Time)
+		t.Errorf("the ID's time is %s: the last clock option is not used", p.Time)
 	}
 }
 

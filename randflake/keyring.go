@@ -10,8 +10,8 @@ import (
 	"slices"
 )
 
-// ErrInvalidKeyring is returned by [ParseKeyring] with the number of the line
-// that is wrong, never with its content.
+// ErrInvalidKeyring is returned by [ParseKeyring] with the number of the invalid line, never with
+// its content.
 var ErrInvalidKeyring = errors.New("randflake: invalid keyring")
 
 const (
@@ -34,10 +34,9 @@ func NewKeyring(c *Codec) *Keyring {
 	return &Keyring{codecs: []*Codec{c}}
 }
 
-// ParseKeyring reads one secret a line, 32 hex digits each. Space around them
-// is ignored, and so are empty lines and those that start with #. It takes 1 to
-// 16 secrets, each of them once: each further one makes a forged ID more likely
-// to pass. The error wraps [ErrInvalidKeyring] or is r's.
+// ParseKeyring reads one secret per line, 32 hex digits each. Surrounding space is ignored, as are
+// empty lines and lines that start with #. It takes 1 to 16 secrets, all different: each further
+// one makes a forged ID more likely to pass. The error wraps [ErrInvalidKeyring] or is r's.
 func ParseKeyring(r io.Reader) (*Keyring, error) {
 	k := new(Keyring)
 	seen := make(map[[secretLen]byte]int)

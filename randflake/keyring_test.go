@@ -42,7 +42,7 @@ func TestParseKeyring(t *testing.T) {
 	}
 	k.Codecs()[0] = nil
 	if k.Codec() == nil {
-		t.Error("Codecs gives away the keyring's own slice")
+		t.Error("Codecs returns the keyring's own slice")
 	}
 }
 
@@ -52,7 +52,7 @@ func TestNewKeyring(t *testing.T) {
 		t.Fatal(err)
 	}
 	if k := randflake.NewKeyring(c); k.Codec() != c || len(k.Codecs()) != 1 || k.Codecs()[0] != c {
-		t.Errorf("a keyring of %d secrets, want the one given", len(k.Codecs()))
+		t.Errorf("the keyring has %d secrets, want one", len(k.Codecs()))
 	}
 	for name, k := range map[string]*randflake.Keyring{"nil": nil, "zero": {}, "of nil": randflake.NewKeyring(nil)} {
 		if k.Codec() != nil || len(k.Codecs()) != 0 {
@@ -78,7 +78,7 @@ func TestParseKeyringRefuses(t *testing.T) {
 		{"short", secretA + "\n" + secretB[:31], "line 2 has 31 characters"},
 		{"long", secretA + secretB, "line 1 has 64 characters"},
 		{"no hex", "\n" + secretA[:31] + "x", "line 2 has a character that is not a hex digit"},
-		{"comment behind", secretA + " # old", "line 1 has 38 characters"},
+		{"comment after a secret", secretA + " # old", "line 1 has 38 characters"},
 		{"zeros", strings.Repeat("0", 32), "line 1 is all zeros"},
 		{"twice", secretA + "\n" + secretB + "\n" + strings.ToUpper(secretA), "line 3 repeats line 1"},
 		{"very long line", strings.Repeat("a", 1<<17), "too long"},

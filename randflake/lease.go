@@ -23,8 +23,8 @@ type Lease struct {
 	Start, End  time.Time
 }
 
-// seconds returns the lease's rectangle in seconds since the epoch, rounded
-// inwards, or what is wrong with it.
+// seconds returns the lease's rectangle in seconds since the epoch, rounded inwards, or an error
+// if the lease is invalid.
 func (l Lease) seconds() (start, end uint64, err error) {
 	switch {
 	case l.Nodes == 0 || l.Nodes&(l.Nodes-1) != 0 || l.Nodes > MaxNode+1:

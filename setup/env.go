@@ -24,19 +24,19 @@ const (
 	StrictVar     = "TRACEFLAKE_STRICT"
 )
 
-// Config holds the settings, for programs that do not take them from the
-// environment. The zero Config is zero configuration.
+// Config holds the settings, for programs that do not use the environment. The zero Config is zero
+// configuration.
 type Config struct {
 	Store      string           // URL
 	SecretFile string           // path
 	Nodes      driver.NodeRange // zero: the store's own; or only its BlockSize is set
 	TTL        time.Duration    // 0: lease.DefaultTTL
 	MaxBlocks  int              // 0: the Keeper's default
-	Strict     bool             // what waiting cannot cure is an error of Open
+	Strict     bool             // problems that waiting does not solve are errors of Open
 }
 
-// ErrConfig is returned if a setting makes no sense. The text names the
-// variable and its value, and says what to do.
+// ErrConfig is returned if a setting is invalid. The text names the variable and its value, and
+// says what to do.
 var ErrConfig = errors.New("setup: bad configuration")
 
 // Env reads the variables. An empty one counts as not set. Errors: [ErrConfig].
@@ -88,14 +88,14 @@ func Env() (Config, error) {
 	return c, nil
 }
 
-// bad says which setting is wrong.
+// bad returns an error that names the invalid setting.
 func bad(name, value string, err error) error {
 	return fmt.Errorf("%w: %s=%s: %w", ErrConfig, name, value, err)
 }
 
 var (
 	errBlockSize = fmt.Errorf("want a power of two from 1 to %d", randflake.MaxNode+1)
-	errMaxBlocks = errors.New("want a number from 1 on")
+	errMaxBlocks = errors.New("want a number of at least 1")
 	errNodes     = fmt.Errorf("want FIRST+COUNT, such as 0+1024, with every node below %d",
 		randflake.MaxNode+1)
 )
@@ -127,7 +127,7 @@ func checkTTL(ttl time.Duration) error {
 	return nil
 }
 
-// check refuses what makes no sense whatever the store.
+// check returns an error for settings that are invalid with any store.
 func (c Config) check() error {
 	first, n, size := c.Nodes.First, c.Nodes.Nodes, c.Nodes.BlockSize
 	switch {
@@ -165,8 +165,8 @@ func (c Config) check() error {
 
 func (c Config) nodes() string { return fmt.Sprintf("%d+%d", c.Nodes.First, c.Nodes.Nodes) }
 
-// store is the address without what may be a secret: user, password and
-// parameters. It shows nothing of a text that is no URL.
+// store returns the address without its possible secrets: user, password and parameters. It shows
+// no part of a text that is not a URL.
 func (c Config) store() string {
 	scheme, rest, ok := strings.Cut(c.Store, ":")
 	if scheme == "bolt" {
@@ -178,7 +178,7 @@ func (c Config) store() string {
 	}
 	at, query := strings.LastIndex(rest, "@"), strings.Index(rest, "?")
 	switch {
-	case query >= 0 && query < at: // which of the two is in the password?
+	case query >= 0 && query < at: // either of the two may be in the password
 		rest = "…"
 	case query >= 0:
 		rest = rest[at+1 : query]

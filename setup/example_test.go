@@ -16,7 +16,7 @@ import (
 	"github.com/traceflake/traceflake/traceid"
 )
 
-// A generator from the environment; here it leases nodes from a file.
+// A generator configured by the environment; here it leases nodes from a file.
 func ExampleFromEnv() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "")
@@ -36,7 +36,7 @@ func ExampleFromEnv() {
 	span.End()
 	fmt.Println(time.Since(traceid.Time(span.SpanContext().TraceID())) < time.Minute, ids.Fallbacks())
 
-	// Spans first, then the IDs: the lease is given back when no span needs it.
+	// Spans first, then the IDs: the lease is returned when no span needs it.
 	if err := provider.Shutdown(ctx); err != nil {
 		panic(err)
 	}
@@ -46,7 +46,7 @@ func ExampleFromEnv() {
 	// Output: true 0
 }
 
-// A probe for Kubernetes' startupProbe, and the check of IDs that come from outside.
+// A probe for Kubernetes' startupProbe.
 func ExampleIDs_ReadyHandler() {
 	ctx := context.Background()
 	ids, err := setup.FromEnv(ctx)
@@ -63,7 +63,8 @@ func ExampleIDs_ReadyHandler() {
 	// Output: 200 ready
 }
 
-// With a secret, the fleet's or that of a bolt file, the fleet's own IDs are told from others.
+// With a secret, the fleet's or that of a bolt file, the fleet's own IDs are distinguished from
+// others.
 func ExampleIDs_Verifier() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "")

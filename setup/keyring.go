@@ -9,8 +9,8 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// LoadKeyring reads the secrets in a file; see [randflake.ParseKeyring] for
-// its form. Errors name the file and the line, never what stands there.
+// LoadKeyring reads the secrets in a file; see [randflake.ParseKeyring] for the format. Errors
+// name the file and the line, never the content.
 func LoadKeyring(path string) (*randflake.Keyring, error) {
 	f, err := os.Open(path)
 	if err != nil {

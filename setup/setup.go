@@ -16,8 +16,8 @@ import (
 	"github.com/traceflake/traceflake/traceid"
 )
 
-// IDs is a generator with all that belongs to it. It is an
-// [sdktrace.IDGenerator] and safe for concurrent use.
+// IDs is a generator and everything that belongs to it. It is an [sdktrace.IDGenerator] and safe
+// for concurrent use.
 //
 // [sdktrace.IDGenerator]: https://pkg.go.dev/go.opentelemetry.io/otel/sdk/trace#IDGenerator
 type IDs struct {
@@ -30,14 +30,13 @@ type IDs struct {
 	shutdownErr error
 }
 
-// FromEnv returns the generator that the environment asks for. Call its
-// [IDs.Shutdown] after that of the TracerProvider.
+// FromEnv returns the generator that the environment configures. Call its [IDs.Shutdown] after
+// that of the TracerProvider.
 //
-// It waits for the first lease, for a second at most; see the package's
-// documentation for what TRACEFLAKE_STRICT changes. IDs made without a lease are
-// random behind the clear half; that is counted, and reported to otel.Handle.
-// Errors: [ErrConfig], those of reading the secret and of opening the store. ctx
-// gives its values to the calls of the store; its end ends the wait, not the
+// It waits for the first lease for at most a second; see the package documentation for the effect
+// of TRACEFLAKE_STRICT. IDs made without a lease are random after the clear half; they are
+// counted, and reported to otel.Handle. Errors: [ErrConfig], and those of reading the secret and
+// of opening the store. Calls to the store get ctx's values; the end of ctx ends the wait, not the
 // generator.
 func FromEnv(ctx context.Context) (*IDs, error) {
 	c, err := Env()
@@ -63,7 +62,7 @@ func (c Config) Open(ctx context.Context) (*IDs, error) {
 	return ids, nil
 }
 
-// open fills in what a lease needs. On an error ids has what is to be closed.
+// open opens what a lease needs. If it fails, ids holds what must be closed.
 func (c Config) open(ctx context.Context, ids *IDs) (err error) {
 	if c.SecretFile != "" {
 		if ids.keyring, err = LoadKeyring(c.SecretFile); err != nil {
@@ -106,9 +105,8 @@ const (
 	firstAnswer = 6 * time.Second
 )
 
-// wait waits for the first lease. Why there is none, the Keeper reports; it goes
-// on trying. It is an error only to a strict start, and only if trying is in
-// vain.
+// wait waits for the first lease. The Keeper reports why there is none, and keeps trying. Only a
+// strict start returns an error, and only if further attempts are pointless.
 func (c Config) wait(ctx context.Context, k *lease.Keeper) error {
 	const look = 50 * time.Millisecond
 	var waited time.Duration
@@ -126,7 +124,7 @@ func (c Config) wait(ctx context.Context, k *lease.Keeper) error {
 	return nil
 }
 
-// patience is how long a start waits when the store's last answer was this one.
+// patience returns how long a start waits after this last answer of the store.
 func (c Config) patience(answer error) time.Duration {
 	if c.Strict && answer == nil {
 		return firstAnswer
@@ -134,7 +132,7 @@ func (c Config) patience(answer error) time.Duration {
 	return firstLease
 }
 
-// permanent tells whether waiting does not help.
+// permanent reports whether waiting does not help.
 func permanent(err error) bool {
 	for _, e := range []error{
 		lease.ErrMisconfigured, lease.ErrBlockSize, lease.ErrSchemaVersion, lease.ErrInvalidRequest,
@@ -146,7 +144,7 @@ func permanent(err error) bool {
 	return false
 }
 
-// explain says which setting an error of the store is about.
+// explain names the setting that an error of the store is about.
 func (c Config) explain(err error) error {
 	switch {
 	case errors.Is(err, lease.ErrBlockSize):
@@ -161,10 +159,9 @@ func (c Config) explain(err error) error {
 	return fmt.Errorf("setup: %s=%s: %w", StoreVar, c.store(), err)
 }
 
-// Ready returns nil if IDs are made with a lease now, and at once without
-// leases. Before the first lease it waits for it; the error wraps that of ctx,
-// and the store's last one. After that it does not wait: the error says why there
-// is no lease.
+// Ready returns nil if IDs are now made with a lease; without leases it returns nil at once.
+// Before the first lease it waits for one; the error wraps that of ctx and the store's last error.
+// After the first lease it does not wait: the error says why there is no lease.
 func (ids *IDs) Ready(ctx context.Context) error {
 	if ids.keeper == nil {
 		return nil
@@ -172,7 +169,7 @@ func (ids *IDs) Ready(ctx context.Context) error {
 	if err := ids.keeper.Ready(ctx); err != nil {
 		return fmt.Errorf("setup: not ready: %w", err)
 	}
-	// An ID that is used for nothing is the one proof that is exact.
+	// Making an ID and discarding it is the only exact check.
 	_, err := ids.keeper.Next()
 	switch {
 	case err == nil:
@@ -186,10 +183,9 @@ func (ids *IDs) Ready(ctx context.Context) error {
 	return fmt.Errorf("setup: not ready: %w", err)
 }
 
-// ReadyHandler returns a handler for a probe. It answers at once: 200 if
-// [IDs.Ready] is nil, else 503 and the reason. The reason may name the store's
-// host and the user, never a secret or a password; serve it where only operators
-// reach it.
+// ReadyHandler returns a handler for a probe. It answers at once: 200 if [IDs.Ready] is nil,
+// otherwise 503 and the reason. The reason may name the store's host and the user, never a secret
+// or a password; serve it only where operators can reach it.
 func (ids *IDs) ReadyHandler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithCancel(r.Context())
@@ -204,9 +200,8 @@ func (ids *IDs) ReadyHandler() http.Handler {
 	})
 }
 
-// Keyring returns the secrets that IDs are made and read with: those of the
-// file, or the store's own. It is nil in zero configuration, whose secret nobody
-// has.
+// Keyring returns the secrets with which IDs are made and decoded: those of the file, or the
+// store's own. It is nil in zero configuration, whose secret is not available.
 func (ids *IDs) Keyring() *randflake.Keyring { return ids.keyring }
 
 // Verifier returns a verifier of IDs made under the secrets of [IDs.Keyring]. In
@@ -216,10 +211,10 @@ func (ids *IDs) Verifier(opts ...traceid.VerifierOption) *traceid.Verifier {
 	return traceid.NewVerifier(ids.keyring, opts...)
 }
 
-// Shutdown gives the leases back, closes the store and ends the metrics of IDs.
-// Call it after Shutdown of the TracerProvider, which ends spans, and of the
-// MeterProvider, which exports the last counts. IDs made after it are random, if
-// they were leased before. Shutting down again returns the same.
+// Shutdown returns the leases, closes the store and ends the metrics of IDs. Call it after
+// Shutdown of the TracerProvider, which ends spans, and of the MeterProvider, which exports the
+// last counts. IDs made after it are random if they were leased before. Further calls return the
+// same error.
 func (ids *IDs) Shutdown(ctx context.Context) error {
 	ids.shutdown.Do(func() {
 		var errs []error
@@ -240,8 +235,8 @@ func (ids *IDs) Shutdown(ctx context.Context) error {
 // closing is how long [IDs.Close] waits for the store.
 const closing = 5 * time.Second
 
-// Close is [IDs.Shutdown] with at most 5 s for the store. It stands in the place of
-// [idgen.Generator.Close], which knows nothing of leases and would keep them.
+// Close is [IDs.Shutdown] with at most 5 s for the store. It replaces [idgen.Generator.Close],
+// which would keep the leases.
 func (ids *IDs) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closing)
 	defer cancel()

@@ -24,7 +24,7 @@ import (
 
 const secret = "dffd6021bb2bd5b0af676290809ec3a5"
 
-// A store as another module would register it.
+// A store that is registered as another module would do it.
 type fakeStore struct {
 	*driver.Memory
 	closed *int
@@ -56,7 +56,7 @@ func (s fakeStore) Close() error {
 
 var errAway = errors.New("connection refused")
 
-// answers are what Acquire says by the end of the URL.
+// answers maps the end of the URL to the result of Acquire.
 var answers = map[string]func(context.Context) error{
 	"dead":      func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
 	"away":      func(context.Context) error { return errAway },
@@ -105,7 +105,7 @@ func file(t *testing.T, text string) string {
 	return path
 }
 
-// env sets the variables given and clears the others.
+// env sets the given variables and clears the others.
 func env(t *testing.T, vars map[string]string) {
 	t.Helper()
 	for _, name := range []string{setup.StoreVar, setup.SecretFileVar, setup.NodesVar, setup.BlockSizeVar, setup.TTLVar, setup.MaxBlocksVar, setup.StrictVar} {
@@ -144,7 +144,7 @@ func TestFleet(t *testing.T) {
 	if want := (driver.NodeRange{First: 256, Nodes: 64, BlockSize: 16}); opened.url != "setup-test://host" || opened.nodes != want {
 		t.Errorf("opened %q with %+v", opened.url, opened.nodes)
 	}
-	id, _ := g.NewIDs(t.Context()) // the first is a leased one already
+	id, _ := g.NewIDs(t.Context()) // the first one is already leased
 	if info := traceid.Inspect(k, id); info.Secret != 0 || info.Parts.Node < 256 || info.Parts.Node >= 320 {
 		t.Errorf("secret %d, node %d", info.Secret, info.Parts.Node)
 	}
@@ -155,7 +155,7 @@ func TestFleet(t *testing.T) {
 	if ttl := blocks[0].GrantedUntil.Sub(blocks[0].Start); ttl != time.Minute {
 		t.Errorf("granted for %s", ttl)
 	}
-	for range 2 { // the second time changes nothing
+	for range 2 { // the second call changes nothing
 		if err := g.Shutdown(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -164,11 +164,11 @@ func TestFleet(t *testing.T) {
 		t.Errorf("the store was closed %d times", opened.closed)
 	}
 	if blocks, err := opened.memory.List(t.Context()); err != nil || blocks[0].Owner != "" {
-		t.Errorf("the lease was not given back: %+v, %v", blocks, err)
+		t.Errorf("the lease was not returned: %+v, %v", blocks, err)
 	}
 }
 
-// One host, no secret: the file has its own.
+// One host without a secret file: the bolt file has its own secret.
 func TestBolt(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "leases.db")
 	env(t, map[string]string{setup.StoreVar: "bolt:" + path})
@@ -187,19 +187,19 @@ func TestBolt(t *testing.T) {
 	}
 	k := randflake.NewKeyring(s.(driver.CodecStore).Codec())
 	if id, _ := g.NewIDs(t.Context()); !traceid.Inspect(k, id).Agree {
-		t.Error("the ID is not of the file's secret")
+		t.Error("the ID was not made with the file's secret")
 	}
 	id, _ := g.NewIDs(t.Context())
 	if !traceid.Inspect(g.Keyring(), id).Agree || !g.Verifier().Verify(id) {
-		t.Error("keyring and verifier are not of the file's secret")
+		t.Error("keyring and verifier do not use the file's secret")
 	}
 	id[15] ^= 1
 	if g.Verifier().Verify(id) {
-		t.Error("the verifier accepts another ID")
+		t.Error("the verifier accepts a foreign ID")
 	}
 }
 
-// Zero configuration has a secret that nobody has, so nothing verifies.
+// The secret of zero configuration is not available, so nothing verifies.
 func TestVerifierOfZeroConfiguration(t *testing.T) {
 	env(t, nil)
 	g, err := setup.FromEnv(t.Context())
@@ -257,7 +257,7 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// Readiness ends with the lease, and is back with the next.
+// Readiness ends with the lease, and returns with the next one.
 func TestReadyFollowsTheLease(t *testing.T) {
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(error) {}))
 	env(t, map[string]string{setup.StoreVar: "setup-test://host", setup.SecretFileVar: file(t, secret), setup.TTLVar: "2s"})
@@ -301,7 +301,7 @@ func TestStrict(t *testing.T) {
 		{"1", "role", lease.ErrMisconfigured},
 		{"1", "newer", lease.ErrSchemaVersion},
 		{"1", "blocksize", lease.ErrBlockSize},
-		{"1", "slow", lease.ErrMisconfigured}, // later than the second that others wait
+		{"1", "slow", lease.ErrMisconfigured}, // later than the second that a start otherwise waits
 	} {
 		t.Run(c.answer+c.strict, func(t *testing.T) {
 			env(t, map[string]string{
@@ -320,7 +320,7 @@ func TestStrict(t *testing.T) {
 				strings.Contains(err.Error(), "hunter2"):
 				t.Errorf("got %v, want %v", err, c.want)
 			case errors.Is(c.want, lease.ErrBlockSize) && !strings.Contains(err.Error(), "TRACEFLAKE_BLOCK_SIZE=16"):
-				t.Errorf("it does not name the block size: %v", err)
+				t.Errorf("the error does not name the block size: %v", err)
 			}
 			if opened.closed != 1 {
 				t.Errorf("the store was closed %d times", opened.closed)
@@ -329,7 +329,7 @@ func TestStrict(t *testing.T) {
 	}
 }
 
-// What a file is made with need not be said again.
+// The settings of an existing file need not be repeated.
 func TestBlockSizeOfTheFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "leases.db")
 	if _, err := boltstore.Open(path, boltstore.WithBlockSize(64)); err != nil {
@@ -351,11 +351,10 @@ type yesterday struct{}
 func (yesterday) Now() time.Time         { return time.Now().Add(-24 * time.Hour) }
 func (yesterday) Elapsed() time.Duration { return 0 }
 
-// A host with a share of a fleet's nodes uses the fleet's secret, not the
-// file's.
+// A host with a share of a fleet's nodes uses the fleet's secret, not the file's.
 func TestBoltInAFleet(t *testing.T) {
 	path, secretFile := filepath.Join(t.TempDir(), "leases.db"), file(t, secret)
-	// A file new to its nodes waits before it grants; this one is old.
+	// A new file waits before it grants its nodes; this one is old.
 	own, err := boltstore.Open(path, boltstore.WithNodes(256, 64), boltstore.WithClock(yesterday{}))
 	if err != nil {
 		t.Fatal(err)
@@ -376,14 +375,14 @@ func TestBoltInAFleet(t *testing.T) {
 	}()
 	id, _ := g.NewIDs(t.Context())
 	if at := traceid.Inspect(keyring, id); !at.Agree || at.Parts.Node < 256 || at.Parts.Node >= 320 {
-		t.Errorf("with the fleet's secret the ID says %+v", at)
+		t.Errorf("with the fleet's secret the ID decodes to %+v", at)
 	}
 	if traceid.Inspect(randflake.NewKeyring(own.Codec()), id).Agree {
-		t.Error("the ID is of the file's own secret")
+		t.Error("the ID was made with the file's own secret")
 	}
 }
 
-// A store that does not answer delays the start by a second, and no more.
+// A store that does not answer delays the start by only a second.
 func TestDeadStore(t *testing.T) {
 	env(t, map[string]string{setup.StoreVar: "setup-test:dead", setup.SecretFileVar: file(t, secret)})
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(error) {}))
@@ -403,8 +402,8 @@ func TestDeadStore(t *testing.T) {
 	}
 }
 
-// Close gives the lease back, as Shutdown does: an embedded Generator's Close would keep it.
-func TestCloseGivesBack(t *testing.T) {
+// Close returns the lease, as Shutdown does: an embedded Generator's Close would keep it.
+func TestCloseReturnsTheLease(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "leases.db")
 	env(t, map[string]string{setup.StoreVar: "bolt:" + path})
 	ids, err := setup.FromEnv(t.Context())
@@ -452,7 +451,7 @@ func TestBadValues(t *testing.T) {
 			"TRACEFLAKE_SECRET_FILE is set, but TRACEFLAKE_STORE is not"},
 		{"TTL without store", map[string]string{setup.TTLVar: "1m"}, "TRACEFLAKE_TTL is set, but TRACEFLAKE_STORE is not"},
 		{"strict without store", map[string]string{setup.StrictVar: "1"}, "TRACEFLAKE_STRICT is set, but TRACEFLAKE_STORE is not"},
-		{"strict, perhaps", map[string]string{setup.StoreVar: store, setup.StrictVar: "perhaps"}, `TRACEFLAKE_STRICT="perhaps": want 1 or 0`},
+		{"strict, invalid", map[string]string{setup.StoreVar: store, setup.StrictVar: "perhaps"}, `TRACEFLAKE_STRICT="perhaps": want 1 or 0`},
 		{"store without secret", map[string]string{setup.StoreVar: store},
 			"TRACEFLAKE_STORE=setup-test://host: this store has no secret of its own; set TRACEFLAKE_SECRET_FILE"},
 		{"missing secret", fleet(setup.SecretFileVar, filepath.Join(dir, "none")), "TRACEFLAKE_SECRET_FILE: open"},
@@ -468,14 +467,14 @@ func TestBadValues(t *testing.T) {
 				`import _ "github.com/traceflake/traceflake/randflake/lease/etcdstore"`},
 		{"password as a parameter", fleet(setup.StoreVar, "redis://host/db?password=x@hunter2"), "TRACEFLAKE_STORE=redis://…: "},
 		{"question mark in the password", fleet(setup.StoreVar, "redis://user:hunter2?@host"), "TRACEFLAKE_STORE=redis://…: "},
-		{"no URL", fleet(setup.StoreVar, "host=db password=hunter2"), "TRACEFLAKE_STORE=…: lease: unknown kind of store"},
+		{"not a URL", fleet(setup.StoreVar, "host=db password=hunter2"), "TRACEFLAKE_STORE=…: lease: unknown kind of store"},
 		{"driver refuses", fleet(setup.StoreVar, "setup-test://refuse"), "TRACEFLAKE_STORE=setup-test://refuse: the driver refuses"},
-		{"TTL no duration", fleet(setup.TTLVar, "10"), `TRACEFLAKE_TTL="10": want a duration such as 10m`},
+		{"TTL not a duration", fleet(setup.TTLVar, "10"), `TRACEFLAKE_TTL="10": want a duration such as 10m`},
 		{"TTL short", fleet(setup.TTLVar, "1s"), `TRACEFLAKE_TTL="1s": want 2s to 24h0m0s`},
 		{"TTL long", fleet(setup.TTLVar, "25h"), `TRACEFLAKE_TTL="25h": want 2s to`},
 		{"TTL too long for bolt", map[string]string{setup.StoreVar: bolt, setup.TTLVar: "11m"},
 			"a TTL of 11m0s is more than the 10m0s that a file grants"},
-		{"no blocks", fleet(setup.MaxBlocksVar, "0"), `TRACEFLAKE_MAX_BLOCKS="0": want a number from 1 on`},
+		{"no blocks", fleet(setup.MaxBlocksVar, "0"), `TRACEFLAKE_MAX_BLOCKS="0": want a number of at least 1`},
 		{"nodes", fleet(setup.NodesVar, "0-8"), `TRACEFLAKE_NODES="0-8": want FIRST+COUNT, such as 0+1024`},
 		{"too many nodes", fleet(setup.NodesVar, "8+131072"), `TRACEFLAKE_NODES="8+131072": want FIRST+COUNT`},
 		{"unaligned nodes", fleet(setup.NodesVar, "4+8", setup.BlockSizeVar, "8"),
@@ -484,7 +483,7 @@ func TestBadValues(t *testing.T) {
 			"TRACEFLAKE_NODES=4+8: boltstore: lease: invalid request: nodes 4+8, want multiples of the block size, 8"},
 		{"block size", fleet(setup.BlockSizeVar, "3"), `TRACEFLAKE_BLOCK_SIZE="3": want a power of two from 1 to 131072`},
 		{"block size too large", fleet(setup.BlockSizeVar, "262144"), `TRACEFLAKE_BLOCK_SIZE="262144": want a power of two from 1 to 131072`},
-		{"block size no number", fleet(setup.BlockSizeVar, "-8"), `TRACEFLAKE_BLOCK_SIZE="-8": want a power of two`},
+		{"block size not a number", fleet(setup.BlockSizeVar, "-8"), `TRACEFLAKE_BLOCK_SIZE="-8": want a power of two`},
 		{"another block size", map[string]string{setup.StoreVar: "bolt:" + used, setup.BlockSizeVar: "16"},
 			"TRACEFLAKE_BLOCK_SIZE=16: boltstore: "},
 		{"another block size, what to do", map[string]string{setup.StoreVar: "bolt:" + used, setup.BlockSizeVar: "16"},
@@ -504,7 +503,7 @@ func TestBadValues(t *testing.T) {
 				t.Fatalf("got %v, want %q", err, c.want)
 			}
 			if g != nil {
-				t.Error("a generator with an error")
+				t.Error("got both a generator and an error")
 			}
 			for _, hidden := range []string{"hunter2", secret[:8]} {
 				if strings.Contains(err.Error(), hidden) {
@@ -515,12 +514,12 @@ func TestBadValues(t *testing.T) {
 	}
 	for _, made := range []string{"leases.db", "missing"} {
 		if _, err := os.Stat(filepath.Join(dir, made)); err == nil {
-			t.Errorf("a bad configuration made %s", made)
+			t.Errorf("a bad configuration created %s", made)
 		}
 	}
 }
 
-// A store that is closed after a bad configuration is not left open.
+// The store is closed after a configuration error.
 func TestClosesTheStoreItRefuses(t *testing.T) {
 	env(t, map[string]string{setup.StoreVar: "setup-test:x"})
 	if _, err := setup.FromEnv(t.Context()); !errors.Is(err, setup.ErrConfig) || opened.closed != 1 {
@@ -528,7 +527,7 @@ func TestClosesTheStoreItRefuses(t *testing.T) {
 	}
 }
 
-// Env takes each value up to its bounds and no further.
+// Env accepts each value within its bounds only.
 func TestEnvBounds(t *testing.T) {
 	nodes := func(first, count uint32) setup.Config {
 		return setup.Config{Nodes: driver.NodeRange{First: first, Nodes: count}}
@@ -577,7 +576,7 @@ func TestEnvBounds(t *testing.T) {
 	}
 }
 
-// Without a store every other setting is a mistake, and the error names it.
+// Without a store, every other setting is a mistake, and the error names it.
 func TestSettingsWithoutAStore(t *testing.T) {
 	for name, c := range map[string]setup.Config{
 		setup.SecretFileVar: {SecretFile: "x"},

@@ -2,8 +2,8 @@
 
 package sparx64
 
-// Every processor that Go runs on as arm64 has NEON. Eight blocks in portable
-// code are more than twice the instructions of one filled batch.
+// Every arm64 processor that Go supports has NEON. Eight blocks in portable code take more than
+// twice the instructions of one full batch.
 var (
 	neon     = &backend{name: "NEON", have: true, width: maxWidth, worthwhile: 8}
 	backends = []*backend{neon, portable}

@@ -2,10 +2,10 @@
 
 #include "textflag.h"
 
-// block.go on 32 blocks at a time. A register has one 16-bit word of each of
-// eight blocks, group A has the words x0, x1, x2, x3 of its blocks in V3, V2,
+// block.go for 32 blocks at a time. A register holds one 16-bit word of each of
+// eight blocks. Group A has the words x0, x1, x2, x3 of its blocks in V3, V2,
 // V1, V0, as LD4 leaves them, group B in V7 … V4, C in V11 … V8, D in V15 … V12.
-// V16 … V19 are scratch, V20 … V31 the keys of a step in their order.
+// V16 … V19 are scratch; V20 … V31 hold the keys of a step in order.
 
 #define KEYS(k) \
 	VLD4R.P 8(k), [V20.H8, V21.H8, V22.H8, V23.H8] \
@@ -35,7 +35,7 @@
 	VSRI right, c.H8, V18.H8 \
 	VSRI right, d.H8, V19.H8
 
-// One round of a branch of the groups A, B, C, D. V16 … V19 stay y^x.
+// One round of a branch of the groups A, B, C, D. V16 … V19 keep y^x.
 #define ROUND(kx, ky, ax, ay, bx, by, cx, cy, dx, dy) \
 	XOR(kx, ax, bx, cx, dx)               \
 	ROTATE($9, $7, ax, bx, cx, dx)        \
@@ -51,7 +51,7 @@
 	VEOR dx.B16, V19.B16, dy.B16
 
 // The linear layer, with y^x of the left branch in t. The words do not move:
-// the branches change their names.
+// the branches swap names.
 #define MIX(t, a0, a1, a2, a3) \
 	VREV16 t.B16, t.B16          \
 	VEOR   t.B16, a2.B16, a2.B16 \
@@ -109,8 +109,8 @@ steps:
 done:
 	RET
 
-// The linear layer undone, but for the branch that becomes the right one, whose
-// second word becomes y^x, which is what its first round backwards needs.
+// The inverse linear layer, except for the branch that becomes the right one: its
+// second word becomes y^x, which its first inverse round needs.
 #define UNMIX(t, a0, a1, a2, a3) \
 	VEOR   a0.B16, a1.B16, a1.B16 \
 	VEOR   a2.B16, a3.B16, a3.B16 \
@@ -119,7 +119,7 @@ done:
 	VEOR   a3.B16, a1.B16, a1.B16 \
 	VEOR   t.B16, a0.B16, a0.B16
 
-// One round backwards, from x and y^x.
+// One inverse round, from x and y^x.
 #define UNROUND(kx, ky, ax, ay, bx, by, cx, cy, dx, dy) \
 	ROTATE($14, $2, ay, by, cy, dy) \
 	VSUB V16.H8, ax.H8, ax.H8       \

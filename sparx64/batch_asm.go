@@ -10,22 +10,22 @@ import (
 // backend is an implementation of batch encryption and decryption.
 type backend struct {
 	name string
-	// have reports whether this processor has the instructions.
+	// have reports whether this processor supports the backend.
 	have bool
-	// width is a number of blocks: the assembly takes any multiple of it.
+	// width is a number of blocks; the assembly takes any multiple of it.
 	width int
-	// worthwhile is the number of blocks from which padding to width and
-	// discarding the excess is faster than encrypting them one by one.
+	// worthwhile is the least number of blocks for which padding to width and discarding the
+	// excess is faster than encrypting them one by one.
 	worthwhile int
 }
 
 var portable = &backend{name: "portable", have: true, width: math.MaxInt, worthwhile: math.MaxInt}
 
-// using is the fastest backend. Only tests change it, to try all of them.
+// using is the fastest backend. Only tests change it, to test all of them.
 var using = backends[slices.IndexFunc(backends, func(b *backend) bool { return b.have })]
 
-// atOnce bounds the time in assembly, which a garbage collection cannot
-// interrupt, to about ten microseconds. It is a multiple of every width.
+// atOnce limits the time in assembly, which a garbage collection cannot interrupt, to about ten
+// microseconds. It is a multiple of every width.
 const atOnce = 4096
 
 func encryptBatch(s *schedule, dst, src []uint64) {

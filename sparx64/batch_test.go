@@ -20,7 +20,7 @@ func eachBackend(t *testing.T, f func(t *testing.T)) {
 	for _, b := range backends {
 		t.Run(b.name, func(t *testing.T) {
 			if !b.have {
-				t.Skip("this processor does not have it")
+				t.Skip("this processor does not support it")
 			}
 			withBackend(b, func() { f(t) })
 		})
@@ -38,7 +38,7 @@ func TestFastestBackendIsInUse(t *testing.T) {
 	}
 }
 
-// nightly makes tests try more, and other things each time.
+// nightly makes tests try more cases, with different random values each time.
 var nightly = os.Getenv("TRACEFLAKE_NIGHTLY") != ""
 
 func TestBatchKnownAnswers(t *testing.T) {
@@ -60,7 +60,7 @@ func TestBatchKnownAnswers(t *testing.T) {
 type batchFunc = func(dst, src []uint64)
 
 func TestBatchIsTheSameAsOneByOne(t *testing.T) {
-	lengths := []int{4095, 4096, 4097, 4096 + 37, 3*4096 + 63} // assembly takes these in parts
+	lengths := []int{4095, 4096, 4097, 4096 + 37, 3*4096 + 63} // assembly processes these in parts
 	for n := range 258 {
 		lengths = append(lengths, n)
 	}
@@ -79,8 +79,8 @@ func TestBatchIsTheSameAsOneByOne(t *testing.T) {
 	})
 }
 
-// checkAliasing calls crypt with every layout of its slices that it allows,
-// amid words that must stay as they are.
+// checkAliasing calls crypt with every allowed layout of its slices, between words that must not
+// change.
 func checkAliasing(t *testing.T, what string, crypt batchFunc, from, to []uint64) {
 	t.Helper()
 	n := len(from)
@@ -91,15 +91,15 @@ func checkAliasing(t *testing.T, what string, crypt batchFunc, from, to []uint64
 		copy(got[src:], from)
 		want := slices.Clone(got)
 		copy(want[dst:], to)
-		crypt(got[dst:], got[src:src+n]) // dst has more room than it needs
+		crypt(got[dst:], got[src:src+n]) // dst is longer than src
 		checkWords(t, what+" "+layout, got, want)
 	}
 	for shift := range 4 { // alignments of a word in a register
 		check("in place", n+8, shift, shift)
 		check("apart", 2*n+16, shift, n+8)
 		check("apart", 2*n+16, n+8, shift)
-		check("into the neighbour", 2*n+8, shift+n, shift)
-		check("from the neighbour", 2*n+8, shift, shift+n)
+		check("into the next words", 2*n+8, shift+n, shift)
+		check("from the next words", 2*n+8, shift, shift+n)
 	}
 }
 
@@ -112,7 +112,7 @@ func checkWords(t *testing.T, what string, got, want []uint64) {
 	}
 }
 
-// The portable code is the law.
+// The portable code is the reference.
 func TestBackendsAgree(t *testing.T) {
 	eachBackend(t, agreesWithPortable)
 }
@@ -231,7 +231,7 @@ func benchmarkBatch(b *testing.B, crypt func(c *Cipher, dst, src []uint64)) {
 	}
 }
 
-// BenchmarkRandUint64 is what the others are measured against.
+// BenchmarkRandUint64 is the baseline for the others.
 func BenchmarkRandUint64(b *testing.B) {
 	for b.Loop() {
 		sinkWord = rand.Uint64()

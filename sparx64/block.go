@@ -2,9 +2,9 @@ package sparx64
 
 import "math/bits"
 
-// encrypt is the cipher as the paper writes it: eight steps, each three rounds
-// of SPECKEY on both branches and one linear layer, then whitening. The
-// branches are interleaved, so that the processor runs them in parallel.
+// encrypt is the cipher as the paper describes it: eight steps, each with three rounds of SPECKEY
+// on both branches and one linear layer, then whitening. The branches are interleaved, so that the
+// processor runs them in parallel.
 func (s *schedule) encrypt(block uint64) uint64 {
 	x0, x1, x2, x3 := split(block)
 	for i := 0; i < steps*branches*subkeys; i += branches * subkeys {
@@ -44,7 +44,7 @@ func (s *schedule) encrypt(block uint64) uint64 {
 	return join(x0^w[0], x1^w[1], x2^w[2], x3^w[3])
 }
 
-// decrypt undoes encrypt from the last step to the first.
+// decrypt reverses encrypt, from the last step to the first.
 func (s *schedule) decrypt(block uint64) uint64 {
 	x0, x1, x2, x3 := split(block)
 	w := (*[4]uint16)(s[steps*branches*subkeys:])

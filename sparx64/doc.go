@@ -3,9 +3,9 @@
 // Bounds: SPARX and LAX", Asiacrypt 2016; sixteen-byte key, eight steps of
 // three rounds).
 //
-// A block is eight bytes: it masks identifiers of 64 bits, one to one. It is
-// not for bulk data: under one key a 64-bit block cipher in any common mode
-// leaks after some gigabytes, and nothing here authenticates.
+// A block is eight bytes: the cipher masks identifiers of 64 bits, one to one. It is not for bulk
+// data: under one key, a 64-bit block cipher in any common mode leaks after some gigabytes. It
+// does not authenticate.
 //
 // A block as a uint64 is its eight bytes in big-endian order.
 //

@@ -7,7 +7,7 @@ import (
 	"github.com/traceflake/traceflake/sparx64"
 )
 
-// The vector of the cipher's authors.
+// The authors' test vector.
 func ExampleNewCipher() {
 	key, err := hex.DecodeString("00112233445566778899aabbccddeeff")
 	if err != nil {
@@ -22,7 +22,7 @@ func ExampleNewCipher() {
 	// Output: 2bbef15201f55f98 0123456789abcdef
 }
 
-// Many blocks at once cost a fraction of as many calls.
+// A batch of blocks costs a fraction of as many single calls.
 func ExampleCipher_EncryptUint64s() {
 	c, err := sparx64.NewCipher(make([]byte, 16)) // a real key is random
 	if err != nil {

@@ -20,7 +20,7 @@ var _ cipher.Block = (*Cipher)(nil)
 
 type vector struct{ key, plain, sealed []byte }
 
-// vectors are the authors' known answer and 128 more from their C reference.
+// vectors returns the authors' known answer and 128 more from their C reference.
 func vectors(t testing.TB) []vector {
 	t.Helper()
 	f, err := os.Open("testdata/sparx64_128.txt")
@@ -106,17 +106,17 @@ func TestKeyIsCopied(t *testing.T) {
 	want := c.EncryptUint64(1)
 	clear(key)
 	if got := c.EncryptUint64(1); got != want {
-		t.Errorf("%x after the caller wiped the key, %x before", got, want)
+		t.Errorf("after the caller wiped the key: %x, before: %x", got, want)
 	}
 }
 
-// edges are the words at which carries, signs and byte orders go wrong.
+// edges are words with which errors in carries, signs and byte order show.
 var edges = []uint64{
 	0, 1, 0x7fff, 0x8000, 0xffff, 0x1_0000, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff, 0x1_0000_0000,
 	0x0123_4567_89ab_cdef, 0x7fff_ffff_ffff_ffff, 0x8000_0000_0000_0000, 0xffff_ffff_ffff_fffe, 0xffff_ffff_ffff_ffff,
 }
 
-// block draws from the edges every other time.
+// block returns one of the edges half of the time, and otherwise a random word.
 func block(r *rand.Rand) uint64 {
 	if r.IntN(2) == 0 {
 		return edges[r.IntN(len(edges))]
@@ -147,7 +147,7 @@ func TestDecryptUndoesEncrypt(t *testing.T) {
 	}
 }
 
-// Every bit of key and block matters to about half of the output.
+// Every bit of key and block changes about half of the output.
 func TestAvalanche(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	const trials = 200
@@ -190,13 +190,13 @@ func TestMisusePanics(t *testing.T) {
 	type blockFunc = func(dst, src []byte)
 	for name, crypt := range map[string]blockFunc{"Encrypt": c.Encrypt, "Decrypt": c.Decrypt} {
 		panics(t, name+" of short input", "input not full block", func() { crypt(buf[:8], buf[16:23]) })
-		panics(t, name+" of nothing", "input not full block", func() { crypt(buf[:8], nil) })
+		panics(t, name+" of empty input", "input not full block", func() { crypt(buf[:8], nil) })
 		panics(t, name+" into short output", "output not full block", func() { crypt(buf[:7], buf[16:24]) })
 		for shift := 1; shift < BlockSize; shift++ {
 			panics(t, name+" with overlap", "invalid buffer overlap", func() { crypt(buf[:8], buf[shift:]) })
 			panics(t, name+" with overlap", "invalid buffer overlap", func() { crypt(buf[shift:], buf[:8]) })
 		}
-		crypt(buf[:8], buf[8:]) // neighbours do not overlap
+		crypt(buf[:8], buf[8:]) // adjacent blocks do not overlap
 	}
 }
 

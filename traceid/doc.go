@@ -1,7 +1,6 @@
-// Package traceid reads the trace IDs that package idgen makes: their time,
-// their place in the millisecond, the bounds of a time in a sorted table and,
-// with the fleet's secrets, which node made them. It needs only OpenTelemetry's
-// API, not its SDK, and makes no IDs.
+// Package traceid reads the trace IDs that package idgen makes: their time, their place in the
+// millisecond, the bounds of a time in a sorted table and, with the fleet's secrets, the node that
+// made them. It needs only OpenTelemetry's API, not its SDK, and makes no IDs.
 //
 //	trace ID, 16 bytes, big-endian
 //	 127                         87 86              64 63                                            0

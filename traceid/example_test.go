@@ -35,8 +35,8 @@ func ExampleMin() {
 	// 	AND '16c6eab0f07fffffffffffffffffffff'
 }
 
-// An old record gets an ID with its own time. Generator.NewTraceIDAt of package idgen makes
-// unique ones.
+// An old record gets an ID with its own time. The low half must be unique; Generator.NewTraceIDAt
+// of package idgen takes care of that.
 func ExampleNew() {
 	at := time.Date(2021, 5, 6, 7, 8, 9, 0, time.UTC)
 	id, err := traceid.New(at, 0, 0x0123456789abcdef)
@@ -48,7 +48,7 @@ func ExampleNew() {
 	// traceid: the time is before 2020-01-01T00:00:00Z
 }
 
-// With the fleet's secrets an ID says which node made it.
+// With the fleet's secrets, an ID shows which node made it.
 func ExampleInspect() {
 	keyring, err := randflake.ParseKeyring(strings.NewReader("dffd6021bb2bd5b0af676290809ec3a5"))
 	if err != nil {
@@ -111,7 +111,7 @@ func (h tracing) WithGroup(name string) slog.Handler { return tracing{h.Handler.
 // A handler of log/slog adds the trace ID to the records of a request.
 func Example_logs() {
 	log := slog.New(tracing{slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{
-		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr { // leave out the time, which changes
+		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr { // omit the time, which changes
 			if a.Key == slog.TimeKey {
 				return slog.Attr{}
 			}
@@ -123,7 +123,7 @@ func Example_logs() {
 		panic(err)
 	}
 	sc := trace.NewSpanContext(trace.SpanContextConfig{TraceID: id, SpanID: trace.SpanID{1}})
-	ctx := trace.ContextWithSpanContext(context.Background(), sc) // a request's has it
+	ctx := trace.ContextWithSpanContext(context.Background(), sc) // in a service, the request's context has it
 	log.InfoContext(ctx, "order placed", "order", 7)
 	// Output: level=INFO msg="order placed" order=7 trace_id=16c6e867fa0000050123456789abcdef span_id=0100000000000000
 }

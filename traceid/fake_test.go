@@ -12,7 +12,7 @@ import (
 	"github.com/traceflake/traceflake/traceid"
 )
 
-// noon is some time at which everything works.
+// noon is a time at which everything works.
 var noon = time.Date(2026, 3, 14, 12, 0, 0, 500_000_000, time.UTC)
 
 // fixed is a clock that does not move.
@@ -36,8 +36,7 @@ func newKeyring(t testing.TB, secrets ...string) *randflake.Keyring {
 	return k
 }
 
-// assemble puts together an ID of k's first secret, whose halves tell these
-// times.
+// assemble returns an ID under k's first secret whose halves have these times.
 func assemble(t testing.TB, k *randflake.Keyring, clear, second time.Time) trace.TraceID {
 	t.Helper()
 	low, err := k.Codec().Encode(randflake.Parts{Time: second, Node: 42, Sequence: 1})

@@ -44,23 +44,22 @@ func (f forger) low(codec *randflake.Codec, at time.Time) uint64 {
 	return uint64(id)
 }
 
-// high returns a clear half with the time at.
+// high returns a clear half with the time of at.
 func (f forger) high(at time.Time) uint64 {
 	high, _ := halves(traceid.Min(at))
 	return high | f.Uint64N(1<<23)
 }
 
-// made returns an ID of codec, made at a time in [from, to).
+// made returns an ID of codec made at a time in [from, to).
 func (f forger) made(codec *randflake.Codec, from, to time.Time) trace.TraceID {
 	at := f.between(from, to)
 	return joined(f.high(at), f.low(codec, at))
 }
 
-// Ten million forged IDs of several kinds: what passes is what the arithmetic
-// says. "strict" is a default verifier with two secrets. Of it so few pass that
-// a count proves little, so "wide" has a tolerance of half a day, for which the
-// same arithmetic speaks of hundreds. "plausible" is strict with a second rule,
-// five minutes.
+// Ten million forged IDs of several kinds: as many pass as calculated. "strict" is a default
+// verifier with two secrets. So few pass it that a count proves little; therefore "wide" has a
+// tolerance of half a day, for which the same calculation predicts hundreds. "plausible" is strict
+// with the second rule, for five minutes.
 func TestTenMillionForgeries(t *testing.T) {
 	keyring := newKeyring(t, fleetSecret, "the last secret!")
 	fleet, another := keyring.Codec(), newKeyring(t, "another secret!!").Codec()
@@ -75,15 +74,15 @@ func TestTenMillionForgeries(t *testing.T) {
 		traceid.NewVerifier(keyring, clock, traceid.WithTolerance(wide)),
 		traceid.NewVerifier(keyring, clock, traceid.WithPlausible(plausible)),
 	}
-	// The chance of a low half made without a secret: window in seconds times
-	// secrets of 2^30.
+	// The chance of a low half made without a secret: the window in seconds, times the number of
+	// secrets, divided by 2^30.
 	agrees := func(tolerance time.Duration) float64 {
 		return (2*tolerance.Seconds() + 1) * float64(len(keyring.Codecs())) / (1 << 30)
 	}
 	strictly, widely := agrees(2*time.Second), agrees(wide)
-	// The chance of random clear bits to lie in a window of this length.
+	// The chance that random clear bits lie in a window of this length.
 	within := func(window time.Duration) float64 { return float64(window.Milliseconds()) / (1 << 41) }
-	// A time of the last day is plausible with this chance.
+	// The chance that a time of the last day is plausible.
 	recent := plausible.Seconds() / day.Seconds()
 
 	ago := func(d time.Duration) time.Time { return noon.Add(-d) }
@@ -100,7 +99,7 @@ func TestTenMillionForgeries(t *testing.T) {
 		{"128 random bits", 2_000_000,
 			func(f forger, _ int) trace.TraceID { return joined(f.Uint64(), f.Uint64()) },
 			[...]float64{within(day+skew) * strictly, within(day+skew) * widely, within(plausible + skew)}},
-		{"a time of today, 64 random bits", 3_000_000,
+		{"a time in the last day, 64 random bits", 3_000_000,
 			func(f forger, _ int) trace.TraceID { return joined(f.high(f.between(ago(day), noon)), f.Uint64()) },
 			[...]float64{strictly, widely, recent}},
 		{"a real ID, one bit of its low half flipped", 500_000,
@@ -115,7 +114,7 @@ func TestTenMillionForgeries(t *testing.T) {
 				return joined(high, low^(f.Uint64()|1))
 			},
 			[...]float64{strictly, widely, recent}},
-		{"another secret's, of today", 1_500_000,
+		{"another secret's, from the last day", 1_500_000,
 			func(f forger, _ int) trace.TraceID { return f.made(another, ago(day), noon) },
 			[...]float64{strictly, widely, recent}},
 		{"ours, older than a day", 1_000_000,
@@ -137,7 +136,7 @@ func TestTenMillionForgeries(t *testing.T) {
 	}
 
 	rows := make([]string, len(kinds))
-	t.Cleanup(func() { t.Log("what passed, and in brackets what the arithmetic says:\n" + strings.Join(rows, "")) })
+	t.Cleanup(func() { t.Log("what passed, and in brackets the calculated number:\n" + strings.Join(rows, "")) })
 	for i, k := range kinds {
 		if raceEnabled {
 			k.tries /= 50
@@ -160,7 +159,7 @@ func TestTenMillionForgeries(t *testing.T) {
 				rows[i] += fmt.Sprintf("   %s %d (%s)", [...]string{"strict", "wide", "plausible"}[j], got, short(n*share))
 				exact := share == 0 || share == 1
 				if d := math.Abs(float64(got) - n*share); exact && d > 0 || d > 6*math.Sqrt(n*share*(1-share))+3 {
-					t.Errorf("of %d verifier %d lets %d pass, the arithmetic says %s", k.tries, j, got, short(n*share))
+					t.Errorf("of %d, verifier %d accepts %d, want %s by calculation", k.tries, j, got, short(n*share))
 				}
 			}
 			rows[i] += "\n"
@@ -175,7 +174,7 @@ func short(x float64) string {
 	return fmt.Sprintf("%.1g", x)
 }
 
-// The second rule, at its edges.
+// The second rule at its limits.
 func TestWithPlausible(t *testing.T) {
 	keyring, another := newKeyring(t, fleetSecret), newKeyring(t, "another secret!!")
 	ms := noon.Truncate(time.Millisecond)
@@ -196,7 +195,7 @@ func TestWithPlausible(t *testing.T) {
 		{"further ahead", foreign(ms.Add(time.Minute + time.Millisecond)), []traceid.VerifierOption{rule}, false},
 		{"further ahead, allowed", foreign(ms.Add(time.Hour)), []traceid.VerifierOption{rule, traceid.WithSkew(time.Hour)}, true},
 		{"ours, older than the rule allows", old, []traceid.VerifierOption{rule}, true},
-		{"ours, too old, but not for the rule", old, []traceid.VerifierOption{traceid.WithMaxAge(time.Minute), traceid.WithPlausible(2 * time.Hour)}, true},
+		{"ours, too old for us, but not for the rule", old, []traceid.VerifierOption{traceid.WithMaxAge(time.Minute), traceid.WithPlausible(2 * time.Hour)}, true},
 		{"no age", foreign(ms), []traceid.VerifierOption{traceid.WithPlausible(-1)}, true},
 		{"no age, a millisecond old", foreign(ms.Add(-time.Millisecond)), []traceid.VerifierOption{traceid.WithPlausible(-1)}, false},
 		{"64 bits", trace.TraceID{8: 1}, []traceid.VerifierOption{rule}, false},

@@ -13,12 +13,11 @@ type Info struct {
 	TraceID  trace.TraceID
 	Time     time.Time       // of the clear half, a whole millisecond
 	Sequence uint32          // of the clear half, within that millisecond
-	Low      randflake.ID    // the low half as it stands
+	Low      randflake.ID    // the low half, undecoded
 	Parts    randflake.Parts // the low half decoded; zero without a secret
-	// Agree is whether the times of the two halves differ by no more than those
-	// of a generator may. It is false for an ID made under another secret, for
-	// a foreign or a random one, and for one made by NewTraceIDAt, whose
-	// Parts.Time is when the record was given its ID.
+	// Agree is whether the times of the two halves differ by no more than they may in IDs of a
+	// generator. It is false for an ID made under another secret, for a foreign or a random one,
+	// and for one made by NewTraceIDAt, whose Parts.Time is when the record got its ID.
 	Agree bool
 	// Secret is the number, from 0, of the secret under which the halves
 	// agree, or -1.
@@ -44,9 +43,8 @@ func Inspect(k *randflake.Keyring, id trace.TraceID) Info {
 	return info
 }
 
-// agree reports whether the halves of one ID may have these times. Both run
-// ahead of one clock by at most tolerance; the low one is truncated to its
-// second.
+// agree reports whether the halves of one ID may have these times. Both run ahead of one clock by
+// at most tolerance; the low one is truncated to its second.
 func agree(clear, second time.Time, tolerance time.Duration) bool {
 	d := clear.Sub(second)
 	return d >= -tolerance && d < tolerance+time.Second

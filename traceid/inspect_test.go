@@ -10,8 +10,7 @@ import (
 	"github.com/traceflake/traceflake/traceid"
 )
 
-// A fleet changes its secret: IDs of the old and of the new one both pass as
-// long as both are accepted.
+// A fleet changes its secret: IDs of the old and of the new secret pass while both are accepted.
 func TestInspect(t *testing.T) {
 	const older, newer, other = "the older secret", "the newer secret", "another's secret"
 	parts := randflake.Parts{Time: noon.Truncate(time.Second), Node: 42, Sequence: 1}
@@ -53,7 +52,7 @@ func TestInspect(t *testing.T) {
 	}
 }
 
-// The halves agree as far apart as a generator with the default bound makes them.
+// The halves agree if they differ by no more than a generator with the default bound allows.
 func TestInspectTolerates(t *testing.T) {
 	k := newKeyring(t, fleetSecret)
 	second := noon.Truncate(time.Second)

@@ -28,7 +28,7 @@ var (
 	last  = time.UnixMilli(traceid.EpochMillis + traceid.MaxMillis).UTC()
 )
 
-// The layout's known answers: other programs and stored data rely on them.
+// The layout's known answers. Other programs and stored data rely on them.
 func TestLayout(t *testing.T) {
 	for _, tt := range []struct {
 		id       string
@@ -51,7 +51,7 @@ func TestLayout(t *testing.T) {
 		}
 	}
 	if want := time.Date(2089, 9, 6, 15, 47, 35, 551_000_000, time.UTC); !last.Equal(want) {
-		t.Errorf("the last millisecond is %v, docs say %v", last, want)
+		t.Errorf("the last millisecond is %v, want %v as documented", last, want)
 	}
 }
 
@@ -108,7 +108,7 @@ func TestPlausible(t *testing.T) {
 		{"too far ahead", at, noon.Add(-time.Minute - time.Millisecond), false},
 		{"64 bits, padded", parse(t, "00000000000000000123456789abcdef"), epoch, false},
 		{"the epoch itself", parse(t, "00000000000000010123456789abcdef"), epoch, true},
-		{"UUIDv7 of noon", parse(t, "019cec37b7f47000a000000000000000"), noon, false},
+		{"UUIDv7 at noon", parse(t, "019cec37b7f47000a000000000000000"), noon, false},
 		{"all zero", trace.TraceID{}, epoch, false},
 	} {
 		if got := traceid.Plausible(tt.id, tt.now, day, time.Minute); got != tt.want {
@@ -155,9 +155,9 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// Milliseconds of far years overflow, and may look like those of ours.
+// Milliseconds of far years overflow, and may look like valid ones.
 func TestMillisOfAFarYear(t *testing.T) {
-	const wrap = 18_446_744_073_709_552 // seconds: the next one after 2^64 ms
+	const wrap = 18_446_744_073_709_552 // seconds: the first one after 2^64 ms
 	for _, s := range []int64{wrap, -wrap} {
 		far := time.Unix(s+noon.Unix(), 0)
 		if ms, err := traceid.Millis(far); err == nil {

@@ -53,11 +53,11 @@ func TestVerifierWithoutSecrets(t *testing.T) {
 	id := assemble(t, newKeyring(t, fleetSecret), now, now)
 	var none *traceid.Verifier
 	for name, v := range map[string]*traceid.Verifier{
-		"zero":            {},
-		"nil":             none,
-		"nil keyring":     traceid.NewVerifier(nil),
-		"zero keyring":    traceid.NewVerifier(new(randflake.Keyring)),
-		"keyring of none": traceid.NewVerifier(randflake.NewKeyring(nil)),
+		"zero":                    {},
+		"nil":                     none,
+		"nil keyring":             traceid.NewVerifier(nil),
+		"zero keyring":            traceid.NewVerifier(new(randflake.Keyring)),
+		"keyring without secrets": traceid.NewVerifier(randflake.NewKeyring(nil)),
 	} {
 		for _, id := range []trace.TraceID{id, traceid.Min(now), {}} {
 			if v.Verify(id) {
@@ -67,7 +67,7 @@ func TestVerifierWithoutSecrets(t *testing.T) {
 	}
 	for _, opts := range [][]traceid.VerifierOption{nil, {traceid.WithClock(nil)}} {
 		if !traceid.NewVerifier(newKeyring(t, fleetSecret), opts...).Verify(id) {
-			t.Error("with the secret it does not pass either")
+			t.Error("the ID does not pass with the secret either")
 		}
 	}
 }

@@ -1,9 +1,8 @@
 // Package btree answers: what do different kinds of keys cost in a B-tree?
 //
-// An ID is often the primary key of a table in PostgreSQL. Unordered keys touch
-// pages all over the index: it gets larger, more pages are split, and more full
-// pages go to the WAL. Rows are inserted into a real PostgreSQL, and the costs are
-// read from its own statistics.
+// An ID is often the primary key of a table in PostgreSQL. Unordered keys touch pages all over the
+// index: it grows larger, more pages are split, and more full pages go to the WAL. Rows are
+// inserted into a real PostgreSQL, and its own statistics show the costs.
 package btree
 
 import (
@@ -24,15 +23,15 @@ import (
 	"github.com/traceflake/traceflake/internal/embedded"
 )
 
-// perCommit is how many rows a transaction inserts.
+// perCommit is the number of rows that a transaction inserts.
 const perCommit = 1000
 
-// quarters is how many checkpoints there are, in equal parts of the rows. The
-// first change of a page after one puts the whole page into the WAL, which is
-// the long-term cost of unordered keys.
+// quarters is the number of checkpoints, in equal parts of the rows. The first change of a page
+// after a checkpoint writes the whole page into the WAL, which is the long-term cost of unordered
+// keys.
 const quarters = 4
 
-// tries is how often each kind of key is inserted into a new table.
+// tries is how often each kind of key is measured, each time in a new table.
 const tries = 3
 
 // keyKind is a kind of primary key.
@@ -61,10 +60,10 @@ func keyKinds() ([]keyKind, *idgen.Generator, error) {
 	}, g, nil
 }
 
-// tree is what an index and its inserts cost.
+// tree holds the costs of an index and of its inserts.
 type tree struct {
 	keyKind
-	index, wal, images int64 // bytes; images: of whole pages in the WAL
+	index, wal, images int64 // bytes; images is the whole pages in the WAL
 	splits             int64
 	density            float64
 	took               time.Duration
@@ -75,7 +74,7 @@ type Costs struct {
 	version string
 	buffers int64 // shared_buffers, in bytes
 	rows    int
-	trees   []tree // of the median time
+	trees   []tree // the runs of median time
 }
 
 // Measure inserts rows with each kind of key, several times.
@@ -99,8 +98,8 @@ func insertAll(ctx context.Context, progress io.Writer, dsn string, rows int) (b
 	if err := conn.QueryRow(ctx, server).Scan(&b.version, &b.buffers); err != nil {
 		return b, err
 	}
-	// pg_walinspect reads what a checkpoint would remove, and checkpoints must
-	// happen at the same rows for every key.
+	// pg_walinspect reads WAL that a checkpoint would remove, and checkpoints must happen at the
+	// same rows for every key.
 	for _, sql := range []string{
 		"CREATE EXTENSION pg_walinspect", "CREATE EXTENSION pgstattuple",
 		"ALTER SYSTEM SET wal_keep_size = '8GB'", "ALTER SYSTEM SET max_wal_size = '64GB'", "ALTER SYSTEM SET checkpoint_timeout = '1d'",
@@ -130,18 +129,18 @@ func insertAll(ctx context.Context, progress io.Writer, dsn string, rows int) (b
 		b.trees = append(b.trees, r[len(r)/2])
 	}
 	if n := g.Fallbacks(); n > 0 {
-		return b, fmt.Errorf("%d calls were answered by the fallback", n)
+		return b, fmt.Errorf("%d calls got random IDs of the fallback", n)
 	}
 	return b, nil
 }
 
-// insert fills a new table; a transaction's keys are made before its time.
+// insert fills a new table. It makes the keys of a transaction before the timing starts.
 func insert(ctx context.Context, conn *pgx.Conn, k keyKind, rows int) (t tree, err error) {
 	t.keyKind = k
-	table := "keys_" + k.column // the connection remembers a table's types
+	table := "keys_" + k.column // the connection caches a table's types
 	for _, sql := range []string{
 		"DROP TABLE IF EXISTS " + table,
-		"CREATE TABLE " + table + " (id " + k.column + " PRIMARY KEY, n bigint NOT NULL) WITH (autovacuum_enabled = false)", // it writes WAL, too
+		"CREATE TABLE " + table + " (id " + k.column + " PRIMARY KEY, n bigint NOT NULL) WITH (autovacuum_enabled = false)", // autovacuum writes WAL too
 	} {
 		if _, err := conn.Exec(ctx, sql); err != nil {
 			return t, err
@@ -184,30 +183,30 @@ func insert(ctx context.Context, conn *pgx.Conn, k keyKind, rows int) (t tree, e
 		       coalesce(sum(fpi_size), 0)::bigint
 		FROM pg_get_wal_stats($1::pg_lsn, $2::pg_lsn, true)`, before, after).Scan(&t.splits, &t.images)
 	if err == nil && rows >= perCommit && t.splits == 0 {
-		err = errors.New("no page was split: the WAL's statistics are not what they were taken for")
+		err = errors.New("no page was split: the WAL's statistics do not have the expected form")
 	}
 	return t, err
 }
 
-// Report is the section of the results.
+// Report returns the section of the results.
 func (b Costs) Report() string {
-	rows := [][]string{{"key", "column", "index", "leaves filled", "pages split", "WAL", "of it whole pages", "time"}}
+	rows := [][]string{{"key", "column", "index", "leaves filled", "pages split", "WAL", "whole pages in it", "time"}}
 	mib := func(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
 	for _, t := range b.trees {
 		rows = append(rows, []string{t.what, "`" + t.column + "`", mib(t.index), fmt.Sprintf("%.0f %%", t.density), fmt.Sprint(t.splits),
 			mib(t.wal), mib(t.images), fmt.Sprintf("%.1f s", t.took.Seconds())})
 	}
 	largest := slices.MaxFunc(b.trees, func(a, b tree) int { return int(a.index - b.index) }).index
-	fits := "every index fits in it: what keys in no order cost when one does not is not measured here"
+	fits := "every index fits in it; the cost of unordered keys in an index that does not fit is not measured here"
 	if largest > b.buffers {
 		fits = "the largest index does not fit in it"
 	}
 	return strings.TrimLeft(fmt.Sprintf(`
 %d rows of a key and a bigint, in transactions of %d (COPY), into a table with a primary key; PostgreSQL %s, durable
-as it is by default. One connection, each transaction's keys made before its time begins. A checkpoint before each
-quarter of the rows and no other, no autovacuum: so the WAL is that of the inserts alone. Each kind %d times, in turns,
-each into a new table; the row is the run of the median time, without the checkpoints'. Pages split: Btree/SPLIT records
-in the WAL (pg_walinspect); leaves filled: pgstatindex.
+as by default. One connection; each transaction's keys are made before its timing starts. A checkpoint before each
+quarter of the rows, no other checkpoints, no autovacuum: the WAL is that of the inserts alone. Each kind is measured
+%d times, in turns, each time in a new table; the row is the run of median time, without the checkpoints. Pages split:
+Btree/SPLIT records in the WAL (pg_walinspect); leaves filled: pgstatindex.
 shared_buffers is %s; %s.
 
 %s`, b.rows, perCommit, b.version, tries, mib(b.buffers), fits, text.Table(rows)), "\n")

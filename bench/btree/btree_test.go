@@ -28,6 +28,6 @@ func TestBTree(t *testing.T) {
 		trees[k.what+" "+k.column] = k
 	}
 	if random, ours := trees["random (UUIDv4) uuid"], trees["traceflake uuid"]; ours.splits >= random.splits {
-		t.Errorf("keys in order split %d pages, random ones %d", ours.splits, random.splits)
+		t.Errorf("ordered keys split %d pages, random keys %d", ours.splits, random.splits)
 	}
 }

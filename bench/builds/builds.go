@@ -1,9 +1,8 @@
 // Package builds answers: what do the assembly and the linkname of procPin gain?
 //
-// IDs are made by the cipher's assembly, with AVX-512 where there is one, and
-// each processor's batch is found by a function of the runtime that Go does not
-// export. Each can be left out: by GODEBUG, or by a tag of the build. Each such
-// build is a process of its own.
+// The cipher's assembly makes IDs, with AVX-512 if the CPU has it, and a function of the runtime
+// that Go does not export finds each processor's batch. Each of these can be left out, by GODEBUG
+// or by a build tag. Each such build is measured in a separate process.
 package builds
 
 import (
@@ -27,7 +26,7 @@ type Build struct {
 	What, Tags, GODEBUG string
 }
 
-// Builds lists all builds; the first is complete.
+// Builds lists all builds; the first one leaves nothing out.
 var Builds = []Build{
 	{What: "nothing left out"},
 	{What: "without AVX-512: `GODEBUG=cpu.avx512f=off`", GODEBUG: "cpu.avx512f=off"},
@@ -35,7 +34,7 @@ var Builds = []Build{
 	{What: "without linkname: `-tags nolinkname`", Tags: "nolinkname"},
 }
 
-// Figures are nanoseconds: of one draw, one block, one ID.
+// Figures holds nanoseconds: of one draw, one block, one ID.
 type Figures struct {
 	Cipher                                     string
 	Draw, Block, Fill, Next, NewIDs, NewSpanID Number
@@ -43,7 +42,7 @@ type Figures struct {
 	IDsRatio, SpanRatio Number
 }
 
-// Number is NaN if too few turns had their CPU; it is null in JSON.
+// Number is NaN if too few turns had their CPUs; NaN is null in JSON.
 type Number float64
 
 // MarshalJSON implements [json.Marshaler].
@@ -105,7 +104,7 @@ func Cipher() string {
 	return "portable"
 }
 
-// Report is the section of the results.
+// Report returns the section of the results.
 func Report(all []Figures) string {
 	rows := [][]string{{"", "cipher", "one draw", "EncryptUint64s, a block", "Fill, an ID", "Next", "NewIDs", "NewSpanID"}}
 	for i, f := range all {
@@ -116,9 +115,9 @@ func Report(all []Figures) string {
 		rows = append(rows, append(row,
 			withRatio(f.NewIDs, f.IDsRatio), withRatio(f.NewSpanID, f.SpanRatio)))
 	}
-	return `One goroutine, flat out, medians; each row is a process of its own. One draw is math/rand/v2.Uint64. EncryptUint64s and
-Fill work on 256 at once; Next encrypts one block, which is portable code everywhere. Beside NewIDs and NewSpanID is their
-ratio to the SDK's default generator.
+	return `One goroutine, flat out, medians; each row is a separate process. One draw is math/rand/v2.Uint64. EncryptUint64s
+and Fill work on 256 at once; Next encrypts one block, with portable code in every build. NewIDs and NewSpanID also have
+their ratio to the SDK's default generator.
 
 ` + text.Table(rows)
 }

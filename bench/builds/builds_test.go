@@ -11,8 +11,7 @@ import (
 	"github.com/traceflake/traceflake/bench/internal/child"
 )
 
-// Each build must be another one than the first, or the same code would be
-// measured twice.
+// The builds must differ from the first one; otherwise the same code would be measured twice.
 func TestBuildsDiffer(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the program three times")
@@ -47,14 +46,14 @@ func TestNumberSurvivesJSON(t *testing.T) {
 	}
 	var f Figures
 	if err := json.Unmarshal(b, &f); err != nil || !math.IsNaN(float64(f.Draw)) || f.Block != 1.5 {
-		t.Errorf("%s gave %+v, %v", b, f, err)
+		t.Errorf("%s decodes to %+v, %v", b, f, err)
 	}
 	if text := Report([]Figures{f}); !strings.Contains(text, "| – | 1.5 ns |") {
 		t.Error(text)
 	}
 }
 
-// A tag that no file knows would leave nothing out.
+// A build tag that no file mentions would leave nothing out.
 func TestTagsChooseOtherFiles(t *testing.T) {
 	files := func(tags, folder string) string {
 		const format = "{{.GoFiles}} {{.SFiles}}"

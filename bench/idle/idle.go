@@ -1,11 +1,10 @@
 // Package idle answers: what does a generator cost a process while it makes few
 // IDs or none?
 //
-// A generator may run timers or goroutines to make each ID cheaper, and a process
-// that makes IDs in bursts pays for them between the bursts. Each case is a
-// separate process that is watched while it works or sleeps: its CPU time, how
-// often it yielded its CPU, the goroutines that were started (each timer that
-// fires starts one) and those that exist.
+// A generator may run timers or goroutines to make each ID cheaper; a process that makes IDs in
+// bursts also pays for them between the bursts. Each case is a separate process that is watched
+// while it works or sleeps: its CPU time, how often it yielded its CPU, the goroutines that were
+// started (each timer that fires starts one) and the goroutines that exist.
 package idle
 
 import (
@@ -39,12 +38,12 @@ const (
 type Watched struct {
 	Part       time.Duration
 	CPU        []float64 // milliseconds a second
-	Wakes      []float64 // a second: how often a thread yielded its CPU
+	Wakes      []float64 // how often a second a thread yielded its CPU
 	Started    []float64 // goroutines a second
 	Goroutines int       // at the end
 }
 
-// The cases, which are also the names of the processes' jobs.
+// The cases, which are also the names of the jobs of the processes.
 const (
 	Nothing    = "no generator, asleep"
 	Unused     = "a generator that was never used, asleep"
@@ -59,13 +58,13 @@ const (
 // Cases lists them in the report's order.
 var Cases = []string{Nothing, Unused, Used, UsedLeased, Default, Again, Traceflake, Seldom}
 
-// parts are as many as an interval needs.
+// parts is the number of parts that an interval needs.
 const parts = 12
 
-// jobName is the job name of the processes.
+// jobName is the name of the processes' job.
 const jobName = "idle"
 
-// Jobs are what the processes do.
+// Jobs returns what the processes do.
 func Jobs() child.Jobs {
 	return child.Jobs{jobName: func(args []string) (any, error) {
 		if len(args) != 2 || !slices.Contains(Cases, args[0]) {
@@ -108,8 +107,8 @@ func watch(c string, part time.Duration) (w Watched, err error) {
 	case Used, UsedLeased:
 		bursts(g, burst, 10*every)
 	}
-	bursts(g, n, 1500*time.Millisecond) // until what was started for a second has ended
-	debug.FreeOSMemory()                // or the scavenger wakes now and then
+	bursts(g, n, 1500*time.Millisecond) // until timers and goroutines that run for a second have ended
+	debug.FreeOSMemory()                // otherwise the scavenger sometimes wakes
 	bursts(g, n, 200*time.Millisecond)
 	for range parts {
 		before := now()
@@ -123,7 +122,7 @@ func watch(c string, part time.Duration) (w Watched, err error) {
 	return w, nil
 }
 
-// bursts makes n IDs at once in each period; without any it sleeps in one piece.
+// bursts makes n IDs at once in each period; if n is 0 it sleeps for the whole duration.
 func bursts(g sdktrace.IDGenerator, n int, duration time.Duration) {
 	if n == 0 {
 		time.Sleep(duration)
@@ -153,7 +152,7 @@ func now() counters {
 	return counters{time.Duration(u.Utime.Nano() + u.Stime.Nano()), u.Nvcsw, s[0].Value.Uint64()}
 }
 
-// Costs are the results by case.
+// Costs holds the results by case.
 type Costs map[string]Watched
 
 // Measure watches all cases, each for twelve parts of the given length.
@@ -169,7 +168,7 @@ func Measure(ctx context.Context, progress io.Writer, part time.Duration) (Costs
 	return costs, nil
 }
 
-// watch measures some cases at once.
+// watch measures some cases at the same time.
 func (c Costs) watch(ctx context.Context, part time.Duration, group []string) (err error) {
 	var all sync.WaitGroup
 	var mu sync.Mutex
@@ -186,11 +185,11 @@ func (c Costs) watch(ctx context.Context, part time.Duration, group []string) (e
 	return err
 }
 
-// BeyondDefault is how many milliseconds of CPU time a second a process that
-// makes 1000 trace IDs each 20 ms takes beyond the same with the default.
+// BeyondDefault returns how many more milliseconds of CPU time a second a process takes that makes
+// 1000 trace IDs each 20 ms, compared with the SDK's default generator.
 func (c Costs) BeyondDefault() turns.Interval { return beyond(c[Traceflake].CPU, c[Default].CPU) }
 
-// Noise is the same for the default compared with itself.
+// Noise returns the same for the default compared with itself.
 func (c Costs) Noise() turns.Interval { return beyond(c[Again].CPU, c[Default].CPU) }
 
 func beyond(a, b []float64) turns.Interval {
@@ -201,8 +200,8 @@ func beyond(a, b []float64) turns.Interval {
 	return turns.Median(more)
 }
 
-// StartedAtWork is how many goroutines, by timers or otherwise, a generator in use
-// starts in a second, or keeps running; in the worse of two cases.
+// StartedAtWork returns how many goroutines a generator in use starts in a second, by timers or
+// otherwise, or keeps running; in the worse of two cases.
 func (c Costs) StartedAtWork() float64 {
 	most := 0.0
 	for _, name := range []string{Traceflake, Seldom} {
@@ -211,7 +210,7 @@ func (c Costs) StartedAtWork() float64 {
 	return most
 }
 
-// StartedIdle is the same for an unused generator, in the worst case.
+// StartedIdle returns the same for an idle generator, in the worst case.
 func (c Costs) StartedIdle() float64 {
 	most := 0.0
 	for _, name := range []string{Unused, Used} {
@@ -220,7 +219,7 @@ func (c Costs) StartedIdle() float64 {
 	return most
 }
 
-// started is the mean, since a timer may fire less than once in a part.
+// started returns the mean, because a timer may fire less than once in a part.
 func (w Watched) started() float64 { return mean(w.Started) }
 
 func mean(values []float64) float64 {
@@ -231,13 +230,13 @@ func mean(values []float64) float64 {
 	return sum / float64(max(len(values), 1))
 }
 
-// running is how many goroutines there are more than with the default, which
-// has the same lease beside it.
+// running returns how many more goroutines there are than with the default, which also runs beside
+// a lease.
 func (c Costs) running(name string) float64 {
 	return float64(c[name].Goroutines - c[Default].Goroutines)
 }
 
-// Report is the section of the results.
+// Report returns the section of the results.
 func (c Costs) Report() string {
 	rows := [][]string{{"a process with", "CPU time a second", "wakes a second", "goroutines started a second"}}
 	for _, name := range Cases {
@@ -247,8 +246,8 @@ func (c Costs) Report() string {
 			fmt.Sprintf("%.0f", turns.Median(w.Wakes).Mid), fmt.Sprintf("%.2f", w.started()),
 		})
 	}
-	return fmt.Sprintf(`Each row is a process of its own, watched in %d parts of %v; medians, of goroutines the mean. Each timer that fires
-starts a goroutine for what it does. Wakes are voluntary context switches; the runtime has some of its own.
+	return fmt.Sprintf(`Each row is a separate process, watched in %d parts of %v; medians, but means for goroutines. Each timer that fires
+starts a goroutine for its function. Wakes are voluntary context switches; the runtime itself causes some.
 
 `, parts, c[Nothing].Part) + text.Table(rows)
 }

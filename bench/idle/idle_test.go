@@ -33,21 +33,21 @@ func TestEveryCaseIsWatched(t *testing.T) {
 		t.Errorf("%g ms a second at work, %g asleep", work, rest)
 	}
 	if got := c.StartedIdle(); got != 0 {
-		t.Errorf("%g goroutines a second of a generator that nobody uses", got)
+		t.Errorf("an unused generator starts %g goroutines a second", got)
 	}
 	if text := c.Report(); strings.Contains(text, "NaN") || strings.Count(text, "\n| ") != 1+len(Cases) {
 		t.Error(text)
 	}
 }
 
-// A timer of each millisecond, a goroutine and a process that works are seen.
-func TestWhatATimerTakesIsSeen(t *testing.T) {
+// A timer of each millisecond, a goroutine and a busy process are noticed.
+func TestCostsOfATimer(t *testing.T) {
 	c := make(Costs)
 	for _, name := range Cases {
 		c[name] = Watched{Goroutines: 3, CPU: make([]float64, parts), Started: make([]float64, parts)}
 	}
 	if c.StartedAtWork() != 0 || c.StartedIdle() != 0 || c.BeyondDefault().Mid != 0 {
-		t.Errorf("%+v: something of nothing", c)
+		t.Errorf("%+v: a process that does nothing has costs", c)
 	}
 	w := c[Traceflake]
 	w.CPU, w.Started = []float64{3, 3, 3, 3, 3, 3, 3, 3, 3}, []float64{900, 1000, 1100}
@@ -60,11 +60,11 @@ func TestWhatATimerTakesIsSeen(t *testing.T) {
 	}
 	c[Used] = Watched{Goroutines: 4}
 	if got := c.StartedIdle(); got != 1 {
-		t.Errorf("%g goroutines, want the one that runs", got)
+		t.Errorf("%g goroutines, want the running one", got)
 	}
 }
 
-// What the counters say of this process is what it did.
+// The counters report what this process did.
 func TestCounters(t *testing.T) {
 	before := now()
 	done := make(chan struct{})
@@ -78,11 +78,11 @@ func TestCounters(t *testing.T) {
 		t.Errorf("10 timers: from %+v to %+v", before, after)
 	}
 	if !math.IsNaN(beyond(nil, nil).Mid) {
-		t.Error("a figure of nothing")
+		t.Error("a figure without a measurement")
 	}
 }
 
-func TestChildSaysWhatIsWrong(t *testing.T) {
+func TestErrorsOfAChild(t *testing.T) {
 	for _, c := range []struct {
 		job  string
 		args []string

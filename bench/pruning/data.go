@@ -17,12 +17,12 @@ import (
 // perTrace is how many spans a trace has.
 const perTrace = 8
 
-// day is the duration over which the traces are spread, and its begin.
+// day is the time over which the traces are spread, and its begin.
 const day = 24 * time.Hour
 
 var midnight = time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
 
-// kind is a kind of trace ID. ordered is set if it begins with the time.
+// kind is a kind of trace ID. ordered is set if IDs begin with the time.
 type kind struct {
 	name    string
 	ordered bool
@@ -57,15 +57,14 @@ func kinds() []kind {
 	}
 }
 
-// span is the trace that a span belongs to, and when it ended, which is when it
-// arrives.
+// span holds the trace of a span and when the span ended, which is when it arrives.
 type span struct {
 	trace int
 	ms    int64
 }
 
-// arrival is the spans in the order in which they arrive: those of traces that
-// overlap are mixed.
+// arrival returns the spans in the order in which they arrive: spans of overlapping traces are
+// mixed.
 func arrival(traces int) []span {
 	random := rand.New(rand.NewPCG(3, 4))
 	spans := make([]span, 0, traces*perTrace)
@@ -79,12 +78,12 @@ func arrival(traces int) []span {
 	return spans
 }
 
-// begin is when a trace begins.
+// begin returns when a trace begins.
 func begin(i, traces int) time.Time {
 	return midnight.Add(time.Duration(float64(day) * float64(i) / float64(traces)))
 }
 
-// ids makes the traces' IDs.
+// ids returns the IDs of the traces.
 func (k kind) ids(traces int) ([][16]byte, error) {
 	ids := make([][16]byte, traces)
 	for i := range ids {
@@ -115,18 +114,18 @@ func writeCSV(path string, spans []span, ids [][16]byte) error {
 	return errors.Join(err, w.Flush(), file.Close())
 }
 
-// window is five minutes of traces: all that begin in it.
+// window is five minutes; its traces are those that begin in it.
 const window = 5 * time.Minute
 
-// query is a query for one trace, or for those of a window.
+// query selects one trace, or the traces of a window.
 type query struct {
 	Column string `json:"column"` // trace_id or ms
 	Low    string `json:"low"`
 	High   string `json:"high"`
 }
 
-// questions are some queries for one trace each, and as many for windows. For IDs
-// without a time the latter use the time column.
+// questions returns n queries for one trace each, and n for windows. Windows use the time column
+// if the IDs have no time.
 func (k kind) questions(ids [][16]byte, n int) (one, windows []query) {
 	random := rand.New(rand.NewPCG(7, 8))
 	long := int(float64(len(ids)) * float64(window) / float64(day))

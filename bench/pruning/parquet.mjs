@@ -1,5 +1,5 @@
 // Writes a CSV file as Parquet with DuckDB, runs queries on it and reports what they read. The
-// job comes as JSON on standard input, the answer goes to standard output.
+// job is JSON on standard input, the result is JSON on standard output.
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
@@ -10,7 +10,7 @@ const { DuckDBInstance } = require('@duckdb/node-api');
 const connection = await (await DuckDBInstance.create(':memory:')).connect();
 const rows = async (sql) => (await connection.runAndReadAll(sql)).getRowsJson();
 
-// What the process has read of files; the metadata of a file is read again by each query.
+// read returns how many bytes the process has read; each query reads a file's metadata again.
 const read = () => Number(/^rchar: (\d+)/.exec(readFileSync('/proc/self/io', 'utf8'))[1]);
 await connection.run('SET threads = 1; SET enable_external_file_cache = false');
 

@@ -4,7 +4,7 @@ import (
 	"github.com/traceflake/traceflake/bench/internal/chart"
 )
 
-// Plot draws what a query for one trace reads, as SVG.
+// Plot draws how much a query for one trace reads, as SVG.
 func (c Costs) Plot(path string) error {
 	pages := chart.Bars{Title: "PostgreSQL, BRIN: pages read for one trace"}
 	groups := chart.Bars{Title: "Parquet: row groups left for one trace"}

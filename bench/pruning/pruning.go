@@ -1,12 +1,11 @@
-// Package pruning answers: what does the order of IDs save if only the minimum and
-// maximum of a block are known?
+// Package pruning answers: what does the order of IDs save if only the minimum and maximum of a
+// block are known?
 //
-// PostgreSQL's BRIN index keeps those for each range of pages, and a Parquet file
-// for each row group. Both are small, and useful only if adjacent rows have
-// similar values. The same spans are stored three times, in the
-// order in which they arrive, with trace IDs that are random, of UUID version 7,
-// and ours; queries for one trace, and for the traces of five minutes, report how
-// much they read.
+// PostgreSQL's BRIN index keeps minimum and maximum for each range of pages, and a Parquet file
+// for each row group. Both are small, and useful only if adjacent rows have similar values. The
+// same spans are stored three times, in the order in which they arrive, with trace IDs that are
+// random, UUIDs of version 7, and ours. Queries for one trace, and for the traces of five minutes,
+// report how much they read.
 package pruning
 
 import (
@@ -29,29 +28,29 @@ import (
 	"github.com/traceflake/traceflake/internal/embedded"
 )
 
-// asked is how many queries of each kind are made; figures are medians.
+// asked is the number of queries of each kind; figures are medians.
 const asked = 25
 
-// Row is what was read with one kind of ID.
+// Row holds what was read with one kind of ID.
 type Row struct {
 	Kind string
-	// PostgreSQL: pages of the table, and those that queries read.
+	// PostgreSQL: pages of the table, and pages that queries read.
 	Pages, OnePages, WindowPages int
 	BRIN, BTree                  int64 // bytes of an index of trace_id
-	// Parquet: row groups and bytes, and those that queries read.
+	// Parquet: row groups and bytes in the file, and those that queries read.
 	Groups, OneGroups, WindowGroups int
 	Bytes, OneBytes, WindowBytes    int
 }
 
-// Costs are the results and the versions of the engines.
+// Costs holds the results and the versions of the engines.
 type Costs struct {
 	Spans              int
 	PostgreSQL, DuckDB string // versions
 	Rows               []Row
 }
 
-// Measure stores the spans and runs the queries. The engine for Parquet is fetched into the
-// given folder, once.
+// Measure stores the spans and runs the queries. It downloads the engine for Parquet into the
+// given folder if it is not there.
 func Measure(ctx context.Context, progress io.Writer, engine string, spans int) (c Costs, err error) {
 	if err := fetch(ctx, engine); err != nil {
 		return c, err
@@ -143,7 +142,7 @@ func (r *Row) postgres(ctx context.Context, conn *pgx.Conn, csv string, one, win
 		Scan(&r.Pages, &r.BRIN, &r.BTree)
 }
 
-// pages is the median of the pages that queries read.
+// pages returns the median number of pages that the queries read.
 func pages(ctx context.Context, conn *pgx.Conn, queries []query) (int, error) {
 	var all []int
 	for _, q := range queries {
@@ -169,7 +168,7 @@ func pages(ctx context.Context, conn *pgx.Conn, queries []query) (int, error) {
 //go:embed parquet.mjs
 var script string
 
-// parquet stores the rows in a file and returns the version of what reads it.
+// parquet stores the rows in a file and returns the version of the engine that reads it.
 func (r *Row) parquet(ctx context.Context, engine, csv, parquet string, one, windows []query) (string, error) {
 	job, err := json.Marshal(map[string]any{"engine": engine, "csv": csv, "parquet": parquet, "queries": append(slices.Clone(one), windows...)})
 	if err != nil {
@@ -194,7 +193,7 @@ func (r *Row) parquet(ctx context.Context, engine, csv, parquet string, one, win
 	}
 	for i, q := range answer.Queries {
 		if q.Spans < perTrace {
-			return "", fmt.Errorf("query %d found %d spans, want %d at least", i, q.Spans, perTrace)
+			return "", fmt.Errorf("query %d found %d spans, want at least %d", i, q.Spans, perTrace)
 		}
 	}
 	middle := func(from, to int, value func(i int) int) int {
@@ -224,7 +223,7 @@ var (
 	lock []byte
 )
 
-// fetch installs DuckDB for Node, unless it is there.
+// fetch installs DuckDB for Node unless it is already installed.
 func fetch(ctx context.Context, engine string) error {
 	done, err := os.ReadFile(filepath.Join(engine, "fetched.json"))
 	if err == nil && bytes.Equal(done, lock) {
@@ -246,7 +245,7 @@ func fetch(ctx context.Context, engine string) error {
 	return os.WriteFile(filepath.Join(engine, "fetched.json"), lock, 0o644)
 }
 
-// Report is the section of the results.
+// Report returns the section of the results.
 func (c Costs) Report() string {
 	pg := [][]string{{"PostgreSQL, pages", "one trace", "five minutes", "of", "BRIN index", "B-tree index"}}
 	parquet := [][]string{{"Parquet", "one trace: row groups, read", "five minutes: row groups, read", "of"}}
@@ -258,10 +257,10 @@ func (c Costs) Report() string {
 		})
 	}
 	return fmt.Sprintf(`%d spans of one day, %d in a trace, stored in the order in which they arrive. Medians of %d queries. Five minutes are a
-range of trace IDs; with random IDs the column of the time serves, which has its own BRIN index and its own minima.
-Pages are buffers of 8 KiB that EXPLAIN ANALYZE counted in PostgreSQL %s, BRIN as it is by default (128 pages a range).
-Row groups are those which minimum and maximum of the column do not exclude; the bytes are what DuckDB %s read from the
-file, also with its Bloom filters.
+range of trace IDs; with random IDs they are a range of the time column, which has its own BRIN index and minima.
+Pages are buffers of 8 KiB that EXPLAIN ANALYZE counted in PostgreSQL %s, with BRIN's default of 128 pages a range.
+Row groups are those that minimum and maximum of the column do not exclude; the bytes are what DuckDB %s read from the
+file, with its Bloom filters too.
 
 %s
 %s

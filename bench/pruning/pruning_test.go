@@ -9,10 +9,10 @@ import (
 	"github.com/traceflake/traceflake/internal/embedded"
 )
 
-// engineFolder is where make keeps engines.
+// engineFolder is the folder where make puts engines.
 const engineFolder = "../../.cache/duckdb"
 
-func TestOrderIsSeen(t *testing.T) {
+func TestOrderReducesReads(t *testing.T) {
 	engine, err := filepath.Abs(engineFolder)
 	if err != nil {
 		t.Fatal(err)
@@ -29,11 +29,11 @@ func TestOrderIsSeen(t *testing.T) {
 	}
 	random := c.Rows[0]
 	if random.OnePages < random.Pages*9/10 || random.OneGroups != random.Groups {
-		t.Errorf("random IDs have no order, but it helped: %+v", random)
+		t.Errorf("random IDs have no order, but queries read less: %+v", random)
 	}
 	for _, r := range c.Rows[1:] {
 		if r.OnePages > r.Pages/4 || r.OneGroups > 2 || r.WindowPages > r.Pages/4 || r.OneBytes > r.Bytes/2 {
-			t.Errorf("the order did not help: %+v", r)
+			t.Errorf("ordered IDs did not reduce what queries read: %+v", r)
 		}
 	}
 	for _, r := range c.Rows {
@@ -57,14 +57,14 @@ func TestOrderIsSeen(t *testing.T) {
 	}
 }
 
-// The spans are the same for every kind of ID, in the order in which they end.
+// The spans are the same for every kind of ID, in the order of their ends.
 func TestArrival(t *testing.T) {
 	spans := arrival(1000)
 	count := make(map[int]int)
 	for i, s := range spans {
 		count[s.trace]++
 		if i > 0 && s.ms < spans[i-1].ms {
-			t.Fatalf("span %d before its neighbour", i)
+			t.Fatalf("span %d ends before the previous one", i)
 		}
 		if at := begin(s.trace, 1000).UnixMilli(); s.ms < at {
 			t.Errorf("span %d ends before its trace begins", i)

@@ -1,10 +1,10 @@
-// Package rates answers: what does an ID cost at the rates of real services, on
-// one CPU and on all?
+// Package rates answers: what does an ID cost at the rates of real services, on one CPU and on
+// all?
 //
-// A tight loop shows what an ID costs to a program that does nothing else. A
-// service makes some in each millisecond, or one now and then, and for that a
-// generator may have to read the clock. So the calls come in bursts, one in each
-// period and each burst timed by itself, and flat out for comparison.
+// A tight loop shows the cost in a program that does nothing else. A service makes some IDs each
+// millisecond, or only a few a second, and then a generator may have to read the clock. So the
+// calls come in bursts, one in each period, and each burst is timed; loops that run flat out are
+// the comparison.
 package rates
 
 import (
@@ -19,11 +19,11 @@ import (
 	"github.com/traceflake/traceflake/bench/internal/turns"
 )
 
-// Rate is how often an ID is made; in each goroutine, when there are several.
+// Rate is how often an ID is made; with several goroutines, in each of them.
 type Rate struct {
 	Name string
 	turns.Pace
-	periods int // of a round
+	periods int // in a round
 }
 
 // The rates, slowest first. FlatOut has no pace.
@@ -33,14 +33,14 @@ var (
 	Each32   = Rate{"32 a millisecond", turns.Pace{Burst: 32, Every: time.Millisecond}, 40}
 	Each1000 = Rate{"1000 a millisecond", turns.Pace{Burst: 1000, Every: time.Millisecond}, 40}
 	FlatOut  = Rate{Name: "flat out"}
-	// Asleep is as real programs make one each 20 ms: their caches are cold.
+	// Asleep makes one each 20 ms as real programs do: with cold caches.
 	Asleep = Rate{"one each 20 ms, asleep between", turns.Pace{Burst: 1, Every: 20 * time.Millisecond, Asleep: true}, 5}
 )
 
-// turnLength of a loop that runs flat out.
+// turnLength is the length of a turn of a loop that runs flat out.
 const turnLength = 2 * time.Millisecond
 
-// sessions are fresh sets of generators: their place in memory makes a difference of a
+// sessions is the number of new sets of generators: their place in memory makes a difference of a
 // few per cent.
 const sessions = 5
 
@@ -51,10 +51,10 @@ type Cell struct {
 	Goroutines int
 }
 
-// Costs are the results by cell.
+// Costs holds the results by cell.
 type Costs map[Cell]*turns.Result
 
-// plan is a cell with its pace, and which generators are measured there.
+// plan is a cell with its pace and the generators to measure.
 type plan struct {
 	op         gens.Operation
 	rate       Rate
@@ -65,12 +65,12 @@ type plan struct {
 func (p plan) cell() Cell { return Cell{p.op, p.rate.Name, p.goroutines} }
 
 var (
-	// Each code is entered twice, or one would be warmer in the caches.
+	// Each code is entered twice; otherwise one would be warmer in the caches.
 	four = []string{gens.Default, gens.Traceflake, gens.Leased, gens.Again}
 	five = []string{gens.Default, gens.Traceflake, gens.Leased, gens.Again, gens.XRay}
 )
 
-// judged are the cells with a target.
+// judged returns the cells with a target.
 func judged() (list []plan) {
 	for _, n := range gens.Crowds() {
 		list = append(list, plan{gens.NewIDs, FlatOut, n, four}, plan{gens.NewSpanID, FlatOut, n, four})
@@ -81,7 +81,7 @@ func judged() (list []plan) {
 	return list
 }
 
-// all are the cells of the report.
+// all returns the cells of the report.
 func all() (list []plan) {
 	for _, n := range gens.Crowds() {
 		for _, r := range []Rate{Each20ms, Each1ms, Each32, Each1000, FlatOut} {
@@ -91,7 +91,7 @@ func all() (list []plan) {
 	return append(list, plan{gens.NewIDs, Asleep, 1, five}, plan{gens.NewSpanID, Asleep, 1, four})
 }
 
-// Measure measures every cell, or only those that have a target.
+// Measure measures every cell, or only the cells that have a target.
 func Measure(ctx context.Context, progress io.Writer, onlyJudged bool, rounds int) (Costs, error) {
 	list := all()
 	if onlyJudged {
@@ -124,14 +124,14 @@ func (p plan) measure(ctx context.Context, rounds int) (*turns.Result, error) {
 	subjects := set.Subjects(p.op, p.names...)
 	var r *turns.Result
 	if p.rate.Burst == 0 {
-		r = turns.FlatOut(subjects, p.goroutines, 8*rounds, turnLength) // they are short
+		r = turns.FlatOut(subjects, p.goroutines, 8*rounds, turnLength) // turns are short
 	} else {
 		r = turns.Paced(subjects, p.goroutines, rounds, p.rate.periods, p.rate.Pace)
 	}
 	return r, errors.Join(ctx.Err(), set.Close(ctx))
 }
 
-// Report is the section of the results.
+// Report returns the section of the results.
 func (c Costs) Report() string {
 	rows := [][]string{{"", "goroutines", "rate", "traceflake", "leased", "SDK default", "X-Ray", "to the default", "default to itself", "more"}}
 	for _, op := range []gens.Operation{gens.NewIDs, gens.NewSpanID} {
@@ -149,11 +149,11 @@ func (c Costs) Report() string {
 			})
 		}
 	}
-	return `Time of a call in its goroutine, medians. With several goroutines each makes IDs at the rate, all bursts of a
-moment at once. Between bursts the goroutine watches the clock, which keeps the clock's code in the caches; "asleep"
-shows what a program pays that really sleeps. A burst's figure is less what reading the clock around it takes.
+	return `Time per call in its goroutine, medians. With several goroutines, each makes IDs at the rate, with all bursts at the
+same moments. Between bursts the goroutine watches the clock, which keeps the clock's code in the caches; "asleep" shows
+the cost in a program that really sleeps. The time for reading the clock around a burst is subtracted.
 X-Ray makes span IDs as the default does. "Default to itself" is the interval of the ratio of the SDK's default
-generator, entered a second time: smaller differences than that cannot be told.
+generator to itself, entered a second time: smaller differences cannot be told apart.
 
 ` + text.Table(rows) + "\n![Cost of NewIDs against rate](plots/cost.svg)\n"
 }

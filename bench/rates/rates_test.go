@@ -39,11 +39,11 @@ func TestEveryRateIsMeasuredAndPlotted(t *testing.T) {
 	}
 	delete(costs, Cell{gens.NewIDs, Each32.Name, 1})
 	if err := costs.Plot(file); err == nil {
-		t.Error("a plot without one of its rates")
+		t.Error("a plot lacks one of its rates")
 	}
 }
 
-// What has a target is part of the report.
+// Everything that has a target is in the report.
 func TestJudgedCellsAreReported(t *testing.T) {
 	reported := make(map[Cell]bool)
 	for _, p := range all() {
@@ -51,7 +51,7 @@ func TestJudgedCellsAreReported(t *testing.T) {
 	}
 	for _, p := range judged() {
 		if !reported[p.cell()] {
-			t.Errorf("%+v has a target and no row", p.cell())
+			t.Errorf("%+v has a target but no row", p.cell())
 		}
 	}
 }

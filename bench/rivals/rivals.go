@@ -1,8 +1,7 @@
-// Package rivals answers: what do other ways to make IDs cost, and what do they
-// guarantee?
+// Package rivals answers: what do other ways to make IDs cost, and what do they guarantee?
 //
-// They are the OpenTelemetry generators that exist as Go modules, and libraries
-// that make IDs for other uses. The size and order of IDs in the table are tested.
+// They are the OpenTelemetry generators that exist as Go modules, and libraries that make IDs for
+// other uses. Tests check the size and order of IDs in the table.
 package rivals
 
 import (
@@ -38,13 +37,12 @@ type rival struct {
 	bits    string
 	decodes string
 	ids
-	// limit is how many calls show what one that waits takes in the long run;
-	// 0 for one that never waits.
+	// limit is how many calls show the long-term cost of a rival that waits; 0 for one that never
+	// waits.
 	limit int
 }
 
-// ids makes the IDs of a rival: many that are thrown away, and the bytes of one
-// more.
+// ids makes the IDs of a rival: many that are discarded, and the bytes of one more.
 type ids struct {
 	run  func(n int)
 	next func() []byte
@@ -61,7 +59,7 @@ func calls[T any](next func() T, bytes func(T) []byte) ids {
 	}
 }
 
-// uptraceGenerator returns uptrace-go's generator. Nothing is ever sent.
+// uptraceGenerator returns uptrace-go's generator. It never sends anything.
 func uptraceGenerator(ctx context.Context) (sdktrace.IDGenerator, error) {
 	uptrace.ConfigureOpentelemetry(uptrace.WithDSN("http://nobody@127.0.0.1:1/1"),
 		uptrace.WithMetricsEnabled(false), uptrace.WithLoggingEnabled(false))
@@ -72,7 +70,7 @@ func uptraceGenerator(ctx context.Context) (sdktrace.IDGenerator, error) {
 	return g, uptrace.Shutdown(ctx)
 }
 
-// generators are those of the SDK's interface. A call makes a trace ID and a span ID.
+// generators returns those with the SDK's interface. A call makes a trace ID and a span ID.
 func generators(ctx context.Context, set *gens.Set) ([]rival, error) {
 	up, err := uptraceGenerator(ctx)
 	if err != nil {
@@ -94,12 +92,12 @@ func generators(ctx context.Context, set *gens.Set) ([]rival, error) {
 	const bits = "128 + 64"
 	return []rival{
 		{
-			who: "traceflake, zero configuration", unique: "never twice in a process; between processes by chance: 64 bits for a millisecond and sequence",
+			who: "traceflake, zero configuration", unique: "in a process: always; between processes by chance: 64 bits for a millisecond and sequence",
 			ordered: "milliseconds", hidden: "low 64 bits", bits: bits, decodes: "millisecond; with the secret second, node, sequence",
 			ids: ids(set.Of(gens.Traceflake)),
 		},
 		{
-			who: "traceflake, leased nodes", unique: "never twice in a fleet: by lease",
+			who: "traceflake, leased nodes", unique: "in a fleet: always, by leases",
 			ordered: "milliseconds", hidden: "low 64 bits", bits: bits, decodes: "the same",
 			ids: ids(set.Of(gens.Leased)),
 		},
@@ -109,19 +107,19 @@ func generators(ctx context.Context, set *gens.Set) ([]rival, error) {
 			ids: ids(set.Of(gens.Default)),
 		},
 		{
-			who: "contrib's X-Ray generator", unique: "by chance: 96 random bits a second",
+			who: "contrib's X-Ray generator", unique: "by chance: 96 random bits per second",
 			ordered: "seconds", hidden: "all but the time", bits: bits, decodes: "second",
 			ids: ids(set.Of(gens.XRay)),
 		},
 		{
-			who: "uptrace-go", unique: "by chance: 64 bits of math/rand a nanosecond",
-			ordered: "nanoseconds", hidden: "nothing: math/rand can be computed from its output", bits: bits, decodes: "nanosecond",
+			who: "uptrace-go", unique: "by chance: 64 bits of math/rand per nanosecond",
+			ordered: "nanoseconds", hidden: "nothing: math/rand is predictable from its output", bits: bits, decodes: "nanosecond",
 			ids: ids(up),
 		},
 	}, nil
 }
 
-// libraries make IDs for other uses than tracing.
+// libraries returns libraries that make IDs for other uses than tracing.
 func libraries() ([]rival, error) {
 	node, err := snowflake.NewNode(1)
 	if err != nil {
@@ -138,7 +136,7 @@ func libraries() ([]rival, error) {
 			ids: calls(func() uuid.UUID { return must(uuid.NewRandom()) }, func(u uuid.UUID) []byte { return u[:] }),
 		},
 		{
-			who: "google/uuid v7", unique: "by chance: 62 random bits for 256 ns",
+			who: "google/uuid v7", unique: "by chance: 62 random bits per 256 ns",
 			ordered: "strictly in a process", hidden: "all but the time", bits: "128", decodes: "millisecond",
 			ids: calls(func() uuid.UUID { return must(uuid.NewV7()) }, func(u uuid.UUID) []byte { return u[:] }),
 		},
@@ -148,12 +146,12 @@ func libraries() ([]rival, error) {
 			ids: calls(func() gofrs.UUID { return must(gofrs.NewV1()) }, gofrs.UUID.Bytes),
 		},
 		{
-			who: "gofrs/uuid v6", unique: "by chance: 62 random bits for 100 ns",
+			who: "gofrs/uuid v6", unique: "by chance: 62 random bits per 100 ns",
 			ordered: "100 ns", hidden: "all but the time", bits: "128", decodes: "100 ns",
 			ids: calls(func() gofrs.UUID { return must(gofrs.NewV6()) }, gofrs.UUID.Bytes),
 		},
 		{
-			who: "gofrs/uuid v7", unique: "by chance: 62 random bits, and a counter of 12",
+			who: "gofrs/uuid v7", unique: "by chance: 62 random bits, and a 12-bit counter",
 			ordered: "strictly in a process", hidden: "all but the time", bits: "128", decodes: "millisecond",
 			ids: calls(func() gofrs.UUID { return must(gofrs.NewV7()) }, gofrs.UUID.Bytes),
 		},
@@ -169,17 +167,17 @@ func libraries() ([]rival, error) {
 		},
 		{
 			who: "rs/xid", unique: "by 24-bit hash of the machine, 16 bits of the process ID, 24-bit counter",
-			ordered: "seconds; strictly in a process, until the counter wraps", hidden: "nothing", bits: "96", decodes: "second, machine, process, counter",
+			ordered: "seconds; strictly in a process until the counter wraps", hidden: "nothing", bits: "96", decodes: "second, machine, process, counter",
 			ids: calls(xid.New, xid.ID.Bytes),
 		},
 		{
-			who: "bwmarrin/snowflake", unique: "by node number, given by hand; waits after 4096 a millisecond",
+			who: "bwmarrin/snowflake", unique: "by node number, set by hand; waits after 4096 a millisecond",
 			ordered: "strictly in a process", hidden: "nothing", bits: "63", decodes: "millisecond, node, sequence",
 			limit: 4096 * 64,
 			ids:   calls(node.Generate, func(id snowflake.ID) []byte { return binary.BigEndian.AppendUint64(nil, uint64(id)) }),
 		},
 		{
-			who: "sony/sonyflake", unique: "by machine number, given by hand or the IP address's end; sleeps after 256 in 10 ms",
+			who: "sony/sonyflake", unique: "by machine number, set by hand or from the IP address; sleeps after 256 in 10 ms",
 			ordered: "strictly in a process", hidden: "nothing", bits: "63", decodes: "10 ms, machine, sequence",
 			limit: 256 * 32,
 			ids:   calls(func() uint64 { return must(sony.NextID()) }, func(id uint64) []byte { return binary.BigEndian.AppendUint64(nil, id) }),
@@ -187,7 +185,7 @@ func libraries() ([]rival, error) {
 	}, nil
 }
 
-// must is for rivals that fail only without random numbers or time.
+// must is for rivals that fail only if random numbers or the time are unavailable.
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)
@@ -195,13 +193,13 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// Cost is what a rival's ID takes.
+// Cost is the cost of a rival's ID.
 type Cost struct {
 	rival
 	ns, allocs float64
 }
 
-// Measure measures them all, flat out, in one goroutine.
+// Measure measures all rivals flat out in one goroutine.
 func Measure(ctx context.Context, progress io.Writer, rounds int) ([]Cost, error) {
 	set, err := gens.New(ctx)
 	if err != nil {
@@ -237,14 +235,14 @@ func Measure(ctx context.Context, progress io.Writer, rounds int) ([]Cost, error
 	return costs, errors.Join(ctx.Err(), set.Close(ctx))
 }
 
-// Report is the section of the results.
+// Report returns the section of the results.
 func Report(costs []Cost) string {
 	rows := [][]string{{"generator", "unique", "sorts by", "hidden", "bits", "decodes to", "a call", "allocations"}}
 	for _, c := range costs {
 		rows = append(rows, []string{c.who, c.unique, c.ordered, c.hidden, c.bits, c.decodes, text.Ns(c.ns), fmt.Sprint(c.allocs)})
 	}
 	return `One call, one goroutine, flat out, medians. The first five make a trace ID and a span ID, the others one ID.
-bwmarrin/snowflake spins and sony/sonyflake sleeps when it is asked for more IDs than its sequence has: their time is
+bwmarrin/snowflake spins and sony/sonyflake sleeps if more IDs are asked for than the sequence has: their time is
 their limit.
 
 ` + text.Table(rows)

@@ -10,8 +10,8 @@ import (
 	"github.com/traceflake/traceflake/bench/internal/gens"
 )
 
-// Every rival gives what the table says of it: the size, no ID twice, and the
-// order. Time is in the first bytes of those that sort by more than nothing.
+// Every rival does what the table says: the size, no duplicate, and the order. The first bytes are
+// the time if IDs are ordered, unless they are ordered strictly.
 func TestRivalsAreWhatTheTableSays(t *testing.T) {
 	set, err := gens.New(t.Context())
 	if err != nil {
@@ -25,7 +25,7 @@ func TestRivalsAreWhatTheTableSays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The bytes of time before those that are random or a counter.
+	// The number of bytes of time before random bits or a counter.
 	timeBytes := map[string]int{
 		"gofrs/uuid v6": 8, "segmentio/ksuid": 4, "contrib's X-Ray generator": 4, "uptrace-go": 8,
 		"traceflake, zero configuration": 5, "traceflake, leased nodes": 5,
@@ -52,12 +52,12 @@ func TestRivalsAreWhatTheTableSays(t *testing.T) {
 			last = first
 		}
 		if len(seen) != many {
-			t.Errorf("%s: %d different IDs of %d", r.who, len(seen), many)
+			t.Errorf("%s: only %d of %d IDs differ", r.who, len(seen), many)
 		}
 		if sorted := back == 0 || wraps && back == 1; !sorted && !none {
-			t.Errorf("%s: %q, but %d IDs of %d were not after the one before", r.who, r.ordered, back, many)
+			t.Errorf("%s: %q, but %d of %d IDs do not follow the one before", r.who, r.ordered, back, many)
 		} else if sorted && r.ordered == "no" {
-			t.Errorf("%s: sorts, though the table says it does not", r.who)
+			t.Errorf("%s: sorts, although the table denies it", r.who)
 		}
 	}
 	if err := set.Close(t.Context()); err != nil {
@@ -77,7 +77,7 @@ func TestEveryRivalHasItsRow(t *testing.T) {
 	for _, c := range costs {
 		least := map[string]float64{"sony/sonyflake": 10e6 / 256, "bwmarrin/snowflake": 1e6 / 4096}[c.who]
 		if c.ns < 0.9*least {
-			t.Errorf("%s takes %g ns a call, and its sequence allows no less than %g", c.who, c.ns, least)
+			t.Errorf("%s takes %g ns a call, but its sequence allows no less than %g", c.who, c.ns, least)
 		}
 	}
 }

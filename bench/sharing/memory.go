@@ -8,17 +8,17 @@ import (
 	"unsafe"
 )
 
-// line is how many bytes a processor fetches and owns at once.
+// line is the size of a cache line in bytes.
 const line = 64
 
-// region is a piece of memory that a value consists of.
+// region is a piece of memory that holds a value.
 type region struct {
 	at, size uintptr
 	typ      reflect.Type
 }
 
-// walk finds the memory reachable from a pointer. Memory that it cannot inspect is
-// an error: writes there must not go unnoticed.
+// walk finds the memory reachable from a pointer. It is an error if some memory cannot be
+// inspected, because writes there would go unnoticed.
 type walk struct {
 	seen map[region]bool
 	err  error
@@ -38,7 +38,7 @@ func regions(p any) ([]region, error) {
 		}
 		return int(b.size) - int(a.size)
 	})
-	// Parts of something larger are watched with it.
+	// Parts of a larger region are watched with it.
 	kept := all[:0]
 	var end uintptr
 	for _, r := range all {
@@ -49,7 +49,7 @@ func regions(p any) ([]region, error) {
 	return kept, w.err
 }
 
-// memory adds n values of a type at an address and what is reachable from them.
+// memory adds n values of a type at an address, and everything reachable from them.
 func (w *walk) memory(at unsafe.Pointer, t reflect.Type, n int) {
 	r := region{uintptr(at), t.Size() * uintptr(n), t}
 	if at == nil || r.size == 0 || w.seen[r] {
@@ -84,23 +84,22 @@ func (w *walk) value(v reflect.Value) {
 		w.fields(v)
 	case reflect.Map, reflect.Chan, reflect.UnsafePointer:
 		if !v.IsZero() && w.err == nil {
-			w.err = fmt.Errorf("cannot look into a %s", v.Type())
+			w.err = fmt.Errorf("cannot inspect a %s", v.Type())
 		}
 	}
-	// Functions hold code and captured variables, which are reached otherwise
-	// or never written; neither are strings.
+	// Functions hold code and captured variables, which are reached otherwise or never written;
+	// strings are never written.
 }
 
-// boxed follows an interface. If it holds a pointer, that is followed; any other
-// value is never written.
+// boxed follows the pointer in an interface. Any other value in an interface is never written.
 func (w *walk) boxed(v reflect.Value) {
 	if e := v.Elem(); e.Kind() == reflect.Pointer {
 		w.value(e)
 	}
 }
 
-// foreign reports whether what is reachable from a type is left out: timers
-// and OpenTelemetry's metrics, which no call of a generator writes.
+// foreign reports whether values of a type are left out: timers and OpenTelemetry's metrics, which
+// no call of a generator writes.
 func foreign(t reflect.Type) bool {
 	switch t.PkgPath() {
 	case "time", "sync", "context", "go.opentelemetry.io/otel/metric", "go.opentelemetry.io/otel/internal/global":
@@ -128,19 +127,19 @@ func (w *walk) fields(v reflect.Value) {
 	}
 }
 
-// pool follows what a sync.Pool keeps for each processor.
+// pool follows the values that a sync.Pool keeps for each processor.
 func (w *walk) pool(v reflect.Value) {
 	for _, name := range []string{"local", "victim"} {
 		at, n := v.FieldByName(name), v.FieldByName(name+"Size")
 		if !at.IsValid() || !n.IsValid() || at.Kind() != reflect.UnsafePointer {
-			w.err = fmt.Errorf("cannot look into the %s of this version of Go", v.Type())
+			w.err = fmt.Errorf("cannot inspect the %s of this version of Go", v.Type())
 			return
 		}
 		w.memory(at.UnsafePointer(), reflect.TypeFor[poolLocal](), int(n.Uint()))
 	}
 }
 
-// poolLocal and poolChain have the layout of sync's types of that name, Go 1.26.
+// poolLocal and poolChain have the layout of the types of these names in sync, Go 1.26.
 type poolLocal struct {
 	private    any        //nolint:unused // followed by reflection
 	head, tail *poolChain //nolint:unused // followed by reflection
@@ -188,17 +187,17 @@ func (r region) bytes() []byte {
 	return unsafe.Slice((*byte)(pointer(r.at)), r.size)
 }
 
-// pointer returns a pointer to an address whose memory is kept alive elsewhere.
+// pointer returns a pointer to an address. The caller keeps the memory alive.
 func pointer(at uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&at)) }
 
-// take takes the picture.
+// take copies the memory.
 func (p *picture) take() {
 	for i, r := range p.regions {
 		copy(p.words[i], r.bytes())
 	}
 }
 
-// changed adds the lines that differ from the picture.
+// changed adds the lines that differ from the copy.
 func (p *picture) changed(lines map[uintptr]bool) {
 	for i, r := range p.regions {
 		now := r.bytes()

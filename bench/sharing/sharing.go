@@ -1,23 +1,20 @@
-// Package sharing answers: of the calls that two CPUs make at the same time, how
-// many write memory that both write?
+// Package sharing answers: how many calls write memory that two CPUs both write?
 //
-// Such a write takes the cache line away from the other CPU. It costs tens of
-// nanoseconds, more with more CPUs, and makes a generator slower the more CPUs use
-// it. On a machine with few CPUs timing does not show it, so it is counted: two
-// goroutines make IDs as fast as they can, stop at the same moment, and one of
-// them inspects a call. The memory reachable from the generator is compared, line
-// by line, with a copy made before the call. A line counts as shared if calls on
+// Such a write takes the cache line away from the other CPU. It costs tens of nanoseconds, more on
+// machines with more CPUs, and slows a generator down as more CPUs use it. Timing does not show it
+// on a machine with few CPUs, so it is counted: two goroutines make IDs as fast as they can, stop
+// at the same moment, and one of them inspects a call. The memory reachable from the generator is
+// compared, line by line, with a copy made before the call. A line counts as shared if calls on
 // more than one processor changed it.
 //
-// The argument for many CPUs: a call that changes only lines which no other CPU
-// changes costs the same beside 1 and beside 63 others. A shared line takes one
-// write at a time, each for the time of moving the line to the CPU. So calls wait
-// for it only if n CPUs together write it more often than that: n times the
-// fraction of calls that write it, divided by the time of a call. The report has
-// the n for the time that a write takes here, and for larger machines.
+// The argument for many CPUs: a call that changes only lines which no other CPU changes costs the
+// same on 1 CPU as on 64. A shared line takes one write at a time; each write takes as long as
+// moving the line to the CPU. So calls wait for the line only if n CPUs together write it more
+// often than that: n times the fraction of calls that write it, divided by the time of a call. The
+// report has this n for the time that a write takes here, and for larger machines.
 //
-// A store of an unchanged value is not noticed, nor is a package variable. The
-// former would show as time: see the rates of two goroutines.
+// Stores of an unchanged value go unnoticed, as do writes to package variables. Unchanged values
+// would still cost time: see the rates of two goroutines.
 package sharing
 
 import (
@@ -42,24 +39,24 @@ import (
 // Count is what was counted for one kind of call.
 type Count struct {
 	What   string
-	Calls  int     // that were looked at
-	Shared int     // of them, those that changed a shared line
-	Most   int     // of them, those that changed the line which is shared most
+	Calls  int     // inspected calls
+	Shared int     // calls among them that changed a shared line
+	Most   int     // calls among them that changed the most shared line
 	Lines  float64 // changed by a call, on average
 }
 
-// Costs are the counts, and the times to compare them with.
+// Costs holds the counts, and the times to compare them with.
 type Costs struct {
 	Counts []Count
-	Call   float64 // ns of a NewIDs alone
+	Call   float64 // ns of a NewIDs on one CPU
 	Write  float64 // ns from one write of a line to the next, when all CPUs write it
 }
 
-// Share is the fraction of calls that changed a shared line.
+// Share returns the fraction of calls that changed a shared line.
 func (c Count) Share() float64 { return float64(c.Shared) / float64(c.Calls) }
 
-// flatOut is the least number of calls between two inspected ones, and looks the
-// number of inspected calls between two stops.
+// flatOut is the least number of calls between two inspected ones; looks is the number of
+// inspected calls between two stops.
 const (
 	flatOut = 64
 	looks   = 8
@@ -79,6 +76,9 @@ func Measure(ctx context.Context, stops int) (c Costs, err error) {
 		{gens.NewIDs, func() { g.NewIDs(ctx) }},
 		{gens.NewSpanID, func() { g.NewSpanID(ctx, trace.TraceID{}) }},
 	} {
+		for begin := time.Now(); time.Since(begin) < warmUp; {
+			one.call()
+		}
 		n, err := count(g, one.call, stops)
 		if err != nil {
 			return c, fmt.Errorf("sharing: %s: %w", one.op, err)
@@ -102,11 +102,16 @@ func Measure(ctx context.Context, stops int) (c Costs, err error) {
 	return c, nil
 }
 
-const turnsOfBoth = 50
+const (
+	turnsOfBoth = 50
+	// warmUp is longer than a new generator reads the clock for each ID, which it does until it
+	// knows the rate of the counter.
+	warmUp = 50 * time.Millisecond
+)
 
 // count inspects calls that change the memory reachable from root.
 func count(root any, call func(), stops int) (Count, error) {
-	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // or the collector has the CPUs
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // otherwise the collector takes the CPUs
 	w := watcher{root: root, call: call}
 	done := make(chan struct{})
 	go func() {
@@ -118,8 +123,8 @@ func count(root any, call func(), stops int) (Count, error) {
 	return w.count(), w.err
 }
 
-// watcher compares the memory before and after calls of two goroutines. Both
-// make calls, they meet, and while one waits the other's calls are inspected.
+// watcher compares the memory before and after calls of two goroutines. Both make calls and then
+// stop together; while one waits, the other one's calls are inspected.
 type watcher struct {
 	root any
 	call func()
@@ -129,13 +134,13 @@ type watcher struct {
 	writes   []write
 }
 
-// write is what one call changed, and the processor that made it.
+// write is what one call changed, and the processor that executed it.
 type write struct {
 	processor int
 	lines     map[uintptr]bool
 }
 
-// meet waits until both goroutines are there.
+// meet waits until both goroutines have called it.
 func (w *watcher) meet(n *int64) {
 	*n += 2
 	for w.meetings.Add(1); w.meetings.Load() < *n; {
@@ -159,13 +164,13 @@ func (w *watcher) goroutine(self, stops int) {
 
 // look makes calls and inspects some of them.
 func (w *watcher) look(random *rand.Rand) error {
-	found, err := regions(w.root) // again: batches come and go
+	found, err := regions(w.root) // again, because batches are replaced
 	if err != nil {
 		return err
 	}
 	p := newPicture(found)
 	for range looks {
-		for range flatOut + random.IntN(256) { // as flat out as before, in this millisecond
+		for range flatOut + random.IntN(256) { // get back to full speed within this millisecond
 			w.call()
 		}
 		now := write{processor(), make(map[uintptr]bool)}
@@ -179,8 +184,8 @@ func (w *watcher) look(random *rand.Rand) error {
 	return nil
 }
 
-// processor is the number of the goroutine's processor (a P of Go's scheduler).
-// Goroutines are moved to another one now and then.
+// processor returns the number of the goroutine's processor (a P of Go's scheduler). The scheduler
+// sometimes moves goroutines to another one.
 func processor() int {
 	p := procPin()
 	procUnpin()
@@ -223,12 +228,12 @@ func (w *watcher) count() (c Count) {
 	return c
 }
 
-// larger are nanoseconds that a write takes on machines with many CPUs, assumed:
-// within a socket and between two.
+// larger holds assumed nanoseconds of a write on machines with many CPUs: within a socket and
+// between two.
 var larger = []float64{40, 100}
 
-// enough is how many CPUs that make IDs flat out can share a line without
-// waiting for it, if each write takes so long; a dash if that was not measured.
+// enough returns how many CPUs that make IDs flat out can share a line without waiting, if each
+// write takes the given time; a dash if the time was not measured.
 func (c Costs) enough(share, write float64) string {
 	n := c.Call / (share * write)
 	if math.IsNaN(n) {
@@ -237,7 +242,7 @@ func (c Costs) enough(share, write float64) string {
 	return fmt.Sprintf("%.0f", n)
 }
 
-// Report is the section of the results.
+// Report returns the section of the results.
 func (c Costs) Report() string {
 	if len(c.Counts) == 0 {
 		return "Not counted: this needs two CPUs.\n"
@@ -251,13 +256,13 @@ func (c Costs) Report() string {
 		rows = append(rows, []string{n.What, fmt.Sprint(n.Calls), fmt.Sprintf("%.2f", n.Lines),
 			fmt.Sprintf("%d (%.2f %%)", n.Shared, 100*n.Share()), fmt.Sprint(n.Most), cpus})
 	}
-	return fmt.Sprintf(`Counted, not timed: two goroutines make IDs as fast as they can, stop, and the memory that hangs from the generator is
+	return fmt.Sprintf(`Counted, not timed: two goroutines make IDs as fast as they can and stop; the memory reachable from the generator is
 compared before and after one call, in lines of 64 bytes. A line is shared if calls on more than one processor change it.
 
-The last column is the argument for many CPUs. A line takes one write at a time. A call takes %s when it waits for
-nobody, so calls begin to wait when n CPUs write the line more often than it can move: n × share / call > 1 / write. The
-three numbers are for the write that was measured here (%s, %d CPUs), and for assumed ones of %.0f and %.0f ns, as
-within a socket and between two. A service that makes 1000 IDs a millisecond on each CPU has some fifty times as many.
+The last column is the argument for many CPUs. A line takes one write at a time. A call that does not wait takes %s, so
+calls begin to wait when n CPUs write the line more often than it can move: n × share / call > 1 / write. The three
+numbers are for the write time measured here (%s, %d CPUs) and for assumed times of %.0f and %.0f ns, as within a socket
+and between two. For a service that makes 1000 IDs a millisecond on each CPU, the numbers are some fifty times as large.
 
 `, text.Ns(c.Call), text.Ns(c.Write), runtime.GOMAXPROCS(0), larger[0], larger[1]) + text.Table(rows)
 }

@@ -30,7 +30,7 @@ type counters struct {
 	_     [128]byte
 }
 
-// own pins the goroutine while it counts its processor's slot up.
+// own pins the goroutine while it increments its processor's slot.
 func (c *counters) own() int {
 	p := procPin()
 	c.slots[p].n++
@@ -70,8 +70,7 @@ func TestCount(t *testing.T) {
 	}
 }
 
-// Two words of one line are shared, though neither goroutine writes the other's
-// word.
+// Two words in one line are shared, although neither goroutine writes the other's word.
 func TestCountOfFalseSharing(t *testing.T) {
 	needTwoCPUs(t)
 	state := &struct{ words []int }{make([]int, runtime.GOMAXPROCS(0))}
@@ -92,7 +91,7 @@ func TestWalkFindsAllMemory(t *testing.T) {
 		pool    sync.Pool
 	}
 	o := &outer{boxed: new(inner), slice: []*inner{nil, new(inner)}}
-	pooled := make([]*inner, 100) // one is the processor's own, others wait in a chain
+	pooled := make([]*inner, 100) // one is private to the processor, the others are in its chain
 	for i := range pooled {
 		pooled[i] = new(inner)
 		o.pool.Put(pooled[i])
@@ -116,7 +115,7 @@ func TestWalkFindsAllMemory(t *testing.T) {
 		p.take()
 		p.changed(lines)
 		if len(lines) != 0 {
-			t.Errorf("nothing changed %d lines", len(lines))
+			t.Errorf("%d lines changed without a write", len(lines))
 		}
 		change()
 		if p.changed(lines); len(lines) != 1 {
@@ -125,9 +124,9 @@ func TestWalkFindsAllMemory(t *testing.T) {
 	}
 }
 
-func TestWalkRefusesWhatItCannotSee(t *testing.T) {
+func TestWalkRefusesUninspectableMemory(t *testing.T) {
 	for _, root := range []any{&struct{ m map[int]int }{map[int]int{1: 1}}, &struct{ c chan int }{make(chan int)}, &struct{ p unsafe.Pointer }{unsafe.Pointer(new(int))}} {
-		if _, err := regions(root); err == nil || !strings.Contains(err.Error(), "cannot look into") {
+		if _, err := regions(root); err == nil || !strings.Contains(err.Error(), "cannot inspect") {
 			t.Errorf("%T: %v", root, err)
 		}
 	}
@@ -140,11 +139,11 @@ func TestGenerator(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range costs.Counts {
-		if c.Calls < stops*looks || c.Lines < 1 { // a call changes its batch
+		if c.Calls < stops*looks || c.Lines < 1 { // each call changes its batch
 			t.Errorf("%+v", c)
 		}
 		if c.What == "NewSpanID" && c.Share() > 0.02 {
-			t.Errorf("%s: %d of %d calls changed a shared line, want 2 %% at most", c.What, c.Shared, c.Calls)
+			t.Errorf("%s: %d of %d calls changed a shared line, want at most 2 %%", c.What, c.Shared, c.Calls)
 		}
 	}
 	if text := costs.Report(); strings.Contains(text, "NaN") || len(costs.Counts) != 2 {
@@ -155,7 +154,7 @@ func TestGenerator(t *testing.T) {
 func TestManyCPUs(t *testing.T) {
 	c := Costs{Call: 20, Write: 10, Counts: []Count{{What: "NewIDs", Calls: 1000, Shared: 16, Most: 8}}}
 	if text := (Costs{Call: 20, Write: math.NaN(), Counts: c.Counts}).Report(); !strings.Contains(text, "| 8 | –, 62, 25 |") {
-		t.Errorf("an addition that was not measured:\n%s", text)
+		t.Errorf("the report has a figure that was not measured:\n%s", text)
 	}
 	for _, want := range []string{"16 (1.60 %)", "| 8 | 250, 62, 25 |"} {
 		if text := c.Report(); !strings.Contains(text, want) {

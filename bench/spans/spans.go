@@ -1,8 +1,8 @@
 // Package spans answers: what does the generator add to a whole span?
 //
-// The IDs are a small part of the cost of Start and End. They
-// are measured with the SDK's default generator, with ours, and with the default
-// once more, at a thousand a second and flat out, sampled and not.
+// The IDs are a small part of the cost of Start and End. Spans are measured with the SDK's default
+// generator, with ours, and with the default once more, at a thousand a second and flat out,
+// sampled and unsampled.
 package spans
 
 import (
@@ -32,10 +32,10 @@ const (
 	FlatOut  = "flat out"
 )
 
-// Costs are the results by cell.
+// Costs holds the results by cell.
 type Costs map[Cell]*turns.Result
 
-// Cells lists them all.
+// Cells returns all cells.
 func Cells() (cells []Cell) {
 	for _, rate := range []string{Thousand, FlatOut} {
 		for _, sampled := range []string{"never", "always"} {
@@ -45,8 +45,8 @@ func Cells() (cells []Cell) {
 	return cells
 }
 
-// Measure measures root spans. Each round has its own providers: their
-// place in memory makes a difference of a few per cent.
+// Measure measures root spans. Each round has its own providers, because their place in memory
+// makes a difference of a few per cent.
 func Measure(ctx context.Context, progress io.Writer, rounds int) (Costs, error) {
 	set, err := gens.New(ctx)
 	if err != nil {
@@ -67,14 +67,15 @@ func Measure(ctx context.Context, progress io.Writer, rounds int) (Costs, error)
 	return costs, set.Close(ctx)
 }
 
-// A round has few turns; garbage makes long ones differ.
+// A round has few turns, because garbage makes long rounds differ.
 func (c Cell) measure(set *gens.Set) *turns.Result {
 	sampler := sdktrace.NeverSample()
 	if c.Sampled == "always" {
 		sampler = sdktrace.AlwaysSample()
 	}
 	var subjects []turns.Subject
-	for _, name := range []string{gens.Default, gens.Traceflake, gens.Again} {
+	// Each code is entered twice, or one would be warmer in the caches.
+	for _, name := range []string{gens.Default, gens.Traceflake, gens.Leased, gens.Again} {
 		p := sdktrace.NewTracerProvider(sdktrace.WithSampler(sampler), sdktrace.WithIDGenerator(set.Of(name)))
 		tracer := p.Tracer("bench")
 		subjects = append(subjects, turns.Subject{Name: name, Run: func(n int) { startEnd(tracer, n) }})
@@ -94,7 +95,7 @@ func startEnd(t trace.Tracer, n int) {
 	}
 }
 
-// Report is the section of the results.
+// Report returns the section of the results.
 func (c Costs) Report() string {
 	rows := [][]string{{"root span", "rate", "traceflake", "SDK default", "ratio", "default to itself"}}
 	for _, cell := range Cells() {
@@ -106,6 +107,6 @@ func (c Costs) Report() string {
 		rows = append(rows, []string{cell.Sampled + " sampled", cell.Rate, text.Ns(r.Ns(gens.Traceflake)), text.Ns(r.Ns(gens.Default)),
 			fmt.Sprintf("%s (%s)", ratio, ratio.Range()), r.Ratio(gens.Again, gens.Default).Range()})
 	}
-	return "Start and End of a root span, one goroutine, medians; in brackets the interval that holds the true ratio in 95 of\n" +
-		"100 runs. Each round has providers of its own.\n\n" + text.Table(rows)
+	return "Start and End of a root span, one goroutine, medians; in brackets the interval that contains the true ratio in 95 of\n" +
+		"100 runs. Each round has its own providers.\n\n" + text.Table(rows)
 }

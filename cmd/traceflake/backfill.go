@@ -41,16 +41,16 @@ bytes each; memory does not grow. Each record without a key gets its own ID.
 IDs are made as by "new": with a store and a secret they are unique in the fleet
 and decode as IDs given to old records. --deterministic instead derives them
 from time and key (without --key, the whole record) with the first secret: the
-same input gives the same output, and the IDs do not decode. Neither kind verifies.
+same input yields the same output, and the IDs do not decode. Neither kind verifies.
 
 Numbers are read as Unix seconds below 10^11, milliseconds below 10^14,
 microseconds below 10^17 and otherwise nanoseconds, unless --time-format is set.
-Text is RFC 3339; it may have a space for the T and lack the zone (UTC).
+Text is RFC 3339; a space may replace the T, and without a zone it is UTC.
 
 gzip input is decompressed; the format is derived from the name without .gz.
 
-Records that get no ID (before 2020, no time, half-written) are reported with
-their line and copied unchanged; in CSV complete ones get an empty cell. The exit
+Records that get no ID (before 2020, no time, truncated) are reported with
+their line and copied unchanged; in CSV, complete ones get an empty cell. The exit
 code is then 1.`,
 		Example: `  traceflake backfill --time created_at --store bolt:leases.db <orders.ndjson >new.ndjson
   traceflake backfill --time ts --key request_id --secret-file secret old.csv.gz >new.csv
@@ -58,7 +58,7 @@ code is then 1.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if o.TimeField == "" || o.IDField == "" {
-				return errors.New("--time and --id-field need the name of a field")
+				return errors.New("--time and --id-field must name a field")
 			}
 			if o.TimeUnit, err = stamp.ParseUnit(unit); err != nil {
 				return fmt.Errorf("--time-format: %w", err)
@@ -109,22 +109,22 @@ code is then 1.`,
 			return err
 		},
 	}
-	f.addStore(cmd, "store that leases the nodes")
+	f.addStore(cmd, "store to lease nodes from")
 	cmd.Flags().StringVar(&o.TimeField, "time", "", "field with the record's time (required)")
-	cmd.Flags().StringVar(&unit, "time-format", "auto", "how the time is written: "+strings.Join(stamp.Names, ", "))
+	cmd.Flags().StringVar(&unit, "time-format", "auto", "format of the time: "+strings.Join(stamp.Names, ", "))
 	cmd.Flags().StringVar(&o.KeyField, "key", "", "field with the correlation key")
 	cmd.Flags().StringVar(&o.IDField, "id-field", "trace_id", "field that gets the trace ID")
 	cmd.Flags().BoolVar(&deterministic, "deterministic", false, "derive IDs from time and key")
-	cmd.Flags().StringVar(&format, "format", "", "ndjson or csv (default by the file's name, or ndjson)")
+	cmd.Flags().StringVar(&format, "format", "", "ndjson or csv (default from the file's name, otherwise ndjson)")
 	complete(cmd, "format", "ndjson", "csv")
 	complete(cmd, "time-format", stamp.Names...)
 	cmd.Flags().StringVar(&comma, "comma", ",", `separator of CSV fields; \t is a tab`)
 	cmd.Flags().StringVar(&o.TempDir, "temp-dir", "", "directory for the temporary file of keys (default the system's)")
-	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "no progress, only problems")
+	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "report only problems, not progress")
 	return cmd
 }
 
-// openInput returns the input, decompressed, its name and its size, 0 if unknown.
+// openInput returns the decompressed input, its name and its size; an unknown size is 0.
 func openInput(cmd *cobra.Command, args []string) (io.ReadCloser, string, int64, error) {
 	raw, name, size := io.NopCloser(cmd.InOrStdin()), "", int64(0)
 	if len(args) > 0 && args[0] != "-" {
@@ -144,7 +144,7 @@ func openInput(cmd *cobra.Command, args []string) (io.ReadCloser, string, int64,
 		return nil, "", 0, errors.Join(err, raw.Close())
 	}
 	if _, ok := text.(*gzip.Reader); ok {
-		size = 0 // of the text, which is not known
+		size = 0 // the decompressed size is not known
 	}
 	return struct {
 		io.Reader

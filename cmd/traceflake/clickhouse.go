@@ -44,8 +44,8 @@ func schemaFlags(cmd *cobra.Command, s *clickhouse.Schema) {
 	cmd.Flags().StringVar(&s.Database, "database", "", "database (default the connection's)")
 	cmd.Flags().StringVar(&s.Table, "table", "", "table (default otel_traces)")
 	cmd.Flags().StringVar(&s.Cluster, "cluster", "", "cluster (default one server)")
-	cmd.Flags().DurationVar(&s.TTL, "ttl", 0, "how long spans are kept, as in 720h (default for ever)")
-	cmd.Flags().BoolVar(&s.Plain, "plain", false, "granules of 8192 spans and one projection, for ClickHouse "+clickhouse.MinPlainVersion+" or least CPU")
+	cmd.Flags().DurationVar(&s.TTL, "ttl", 0, "how long spans are kept, as in 720h (default forever)")
+	cmd.Flags().BoolVar(&s.Plain, "plain", false, "granules of 8192 spans and one projection, for ClickHouse "+clickhouse.MinPlainVersion+" or the least CPU time")
 }
 
 // overlayFlag is for commands that can leave the exporter's table unchanged.
@@ -88,7 +88,7 @@ func clickhouseMigrateCommand(s *server) *cobra.Command {
 	var schema clickhouse.Schema
 	cmd := &cobra.Command{
 		Use:   "migrate",
-		Short: "Turn an existing table of spans into the one sorted by trace ID",
+		Short: "Sort an existing table of spans by trace ID",
 		Long: `migrate turns the exporter's table, or one derived from it, into the table that
 create creates, under the same name and with all of its spans. New spans go into
 the new table from the start; the old ones follow partition by partition. The
@@ -123,7 +123,7 @@ it stopped. With --dry-run it prints the statements that remain.`,
 	return cmd
 }
 
-// with connects for one call.
+// with opens a connection for one call.
 func (s *server) with(call func(*sql.DB) error) error {
 	dsn := s.dsn
 	if dsn == "" {
@@ -134,10 +134,10 @@ func (s *server) with(call func(*sql.DB) error) error {
 	}
 	options, err := chgo.ParseDSN(dsn)
 	if err != nil { // its text may contain the password
-		return errors.New("clickhouse: the address is invalid: write clickhouse://user:password@host:9000/database or http://user:password@host:8123/database")
+		return errors.New("clickhouse: the address is invalid: want clickhouse://user:password@host:9000/database or http://user:password@host:8123/database")
 	}
 	if !strings.Contains(dsn, "read_timeout=") {
-		options.ReadTimeout = 24 * time.Hour // a statement takes as long as copying a partition
+		options.ReadTimeout = 24 * time.Hour // a statement may copy a whole partition
 	}
 	db := chgo.OpenDB(options)
 	defer func() { _ = db.Close() }()
@@ -150,8 +150,7 @@ func (s *server) with(call func(*sql.DB) error) error {
 	return err
 }
 
-// progressBar shows a migration: in one line on a terminal, otherwise in one line
-// for each partition.
+// progressBar shows a migration: as one line on a terminal, otherwise as one line per partition.
 type progressBar struct {
 	out      io.Writer
 	terminal bool
@@ -182,7 +181,7 @@ func (b *progressBar) show(p migrate.Progress) {
 	fmt.Fprintln(b.out, line)
 }
 
-// end leaves the line.
+// end ends the line.
 func (b *progressBar) end() {
 	if b.shown {
 		fmt.Fprintln(b.out)

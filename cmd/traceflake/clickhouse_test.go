@@ -9,10 +9,10 @@ func TestClickHouseDryRun(t *testing.T) {
 	r := command(t, "", "clickhouse", "create", "--dry-run", "--table", "spans", "--ttl", "720h")
 	r.want(t, 0, "CREATE VIEW IF NOT EXISTS `spans_trace_id_ts`", "")
 	if sql := command(t, "", "sql", "clickhouse", "--table", "spans", "--ttl", "720h"); sql.out != r.out {
-		t.Error("sql clickhouse prints something else")
+		t.Error("sql clickhouse prints other statements")
 	}
 	if plain := command(t, "", "clickhouse", "create", "--dry-run", "--plain"); !strings.Contains(plain.out, "SETTINGS index_granularity = 8192") {
-		t.Error("a plain table has other granules")
+		t.Error("a plain table has the wrong granules")
 	}
 }
 

@@ -26,13 +26,13 @@ func (f *flags) addStore(cmd *cobra.Command, what string) {
 	completeStore(cmd)
 }
 
-const storeForms = "bolt:PATH, postgres://… or etcd://… (default $TRACEFLAKE_STORE)"
+const storeForms = "bolt:PATH, postgres://…, etcd://…, k8s://… or s3://… (default $TRACEFLAKE_STORE)"
 
 func completeStore(cmd *cobra.Command) {
 	err := cmd.RegisterFlagCompletionFunc("store", cobra.FixedCompletions(
-		[]string{"bolt:", "postgres://", "etcd://", "etcds://"}, cobra.ShellCompDirectiveNoSpace))
+		[]string{"bolt:", "postgres://", "etcd://", "etcds://", "k8s://", "s3://"}, cobra.ShellCompDirectiveNoSpace))
 	if err != nil {
-		panic(err) // the flag is not there
+		panic(err) // the flag is missing
 	}
 }
 
@@ -65,8 +65,8 @@ func (f *flags) keyring(cmd *cobra.Command) (*randflake.Keyring, error) {
 	return k, nil
 }
 
-// decoding returns the secrets that decode IDs: those of the file, otherwise the
-// store's own, otherwise nil. s may be nil.
+// decoding returns the secrets that decode IDs: those of the file, otherwise the store's own,
+// otherwise nil. s may be nil.
 func (f *flags) decoding(cmd *cobra.Command, s any) (*randflake.Keyring, error) {
 	k, err := f.keyring(cmd)
 	if own, ok := s.(driver.CodecStore); ok && k == nil && err == nil {
@@ -75,18 +75,18 @@ func (f *flags) decoding(cmd *cobra.Command, s any) (*randflake.Keyring, error) 
 	return k, err
 }
 
-// warn warns if everybody can read the secret.
+// warn warns if others can read the secret.
 func (f *flags) warn(cmd *cobra.Command, path string) {
 	const othersRead = 0o004
 	info, err := os.Stat(path)
 	if err == nil && info.Mode().IsRegular() && info.Mode().Perm()&othersRead != 0 && runtime.GOOS != "windows" {
-		fmt.Fprintf(cmd.ErrOrStderr(), "traceflake: warning: everybody can read the secret in %s (mode %04o); chmod 600 it\n", path, info.Mode().Perm())
+		fmt.Fprintf(cmd.ErrOrStderr(), "traceflake: warning: other users can read the secret in %s (mode %04o); run chmod 600 on it\n", path, info.Mode().Perm())
 	}
 }
 
 var errNoSecret = errors.New("no secret: give --secret-file or set TRACEFLAKE_SECRET_FILE")
 
-var errNoOwnSecret = errors.New("no secret: this store has none of its own; give --secret-file or set TRACEFLAKE_SECRET_FILE")
+var errNoOwnSecret = errors.New("no secret: this store has no secret of its own; give --secret-file or set TRACEFLAKE_SECRET_FILE")
 
 var errNoStore = errors.New("no store: give --store or set TRACEFLAKE_STORE")
 

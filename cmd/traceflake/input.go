@@ -12,9 +12,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// eachLine calls f for each argument, or without any, or with "-" alone, for
-// each line of standard input that is not blank. Number is the line's, or 0
-// for an argument.
+// eachLine calls f for each argument. Without arguments, or with "-" alone, it calls f for each
+// line of standard input that is not blank. Number is the line number, or 0 for an argument.
 func eachLine(cmd *cobra.Command, args []string, f func(number int, line string) error) error {
 	if len(args) > 0 && (len(args) > 1 || args[0] != "-") {
 		for _, arg := range args {
@@ -27,7 +26,7 @@ func eachLine(cmd *cobra.Command, args []string, f func(number int, line string)
 	in := cmd.InOrStdin()
 	if file, ok := in.(*os.File); ok && len(args) == 0 {
 		if info, err := file.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
-			return errors.New("no IDs: give some as arguments, or on standard input, one a line")
+			return errors.New("no IDs: give some as arguments, or on standard input, one per line")
 		}
 	}
 	text, err := decompressed(in)
@@ -76,7 +75,7 @@ func decompressed(r io.Reader) (io.Reader, error) {
 
 const gzipMagic = "\x1f\x8b\x08" // the third byte is deflate, the only method
 
-// place returns where an input came from.
+// place describes where an input came from.
 func place(number int) string {
 	if number == 0 {
 		return ""

@@ -21,11 +21,11 @@ func inspectCommand(f *flags) *cobra.Command {
 	var unit time.Duration
 	cmd := &cobra.Command{
 		Use:   "inspect [ID…]",
-		Short: "Show the content of IDs, and who may have made them",
+		Short: "Show the content of IDs, and what may have made them",
 		Long: `inspect decodes IDs: time, sequence, node, and whether the halves agree.
 It reads trace and span IDs in hex, Randflake IDs in base 32 or as numbers, and
 lines of traceparent, b3 and its parts, x-trace-id, X-Amzn-Trace-Id and sw8
-headers; from standard input, one a line, if there are no arguments.
+headers; from standard input, one per line, if there are no arguments.
 
 Without a secret only the clear half is decoded. With a store it shows which
 lease owns an ID's node now. The store's own secret, if it has one, is used if no
@@ -59,7 +59,7 @@ With -o json each ID is an object on its own line. gzip input is decompressed.`,
 			in := inspection{identifier: x, json: output == "json"}
 			failed := false
 			if in.identifier.Keyring, in.owners, err = f.looking(cmd); errors.Is(err, errStoreAway) {
-				// The IDs are shown without it.
+				// The IDs are shown without owners.
 				failed = true
 				fmt.Fprintln(cmd.ErrOrStderr(), "traceflake:", err)
 			} else if err != nil {
@@ -72,7 +72,7 @@ With -o json each ID is an object on its own line. gzip input is decompressed.`,
 			return err
 		},
 	}
-	f.addStore(cmd, "store whose leases own the nodes now")
+	f.addStore(cmd, "store whose leases show the nodes' owners")
 	choice(cmd, &output, "output", "o", "a table or lines of JSON", outputs...)
 	cmd.Flags().StringVar(&epoch, "snowflake-epoch", "1288834974657", "first moment of Snowflake IDs, as a time")
 	cmd.Flags().StringVar(&bits, "snowflake-bits", "41,10,12", "widths of a Snowflake ID's time, node and sequence")
@@ -81,14 +81,14 @@ With -o json each ID is an object on its own line. gzip input is decompressed.`,
 	return cmd
 }
 
-// owners are the leases of a store; nil has none.
+// owners are the leases of a store. A nil owners has none.
 type owners struct {
 	blocks []lease.Block
 	now    time.Time
 }
 
-// looking returns the secrets that decode IDs, and the leases, if there is a
-// store. If the store does not answer it returns errStoreAway with the secrets.
+// looking returns the secrets that decode IDs and, if there is a store, its leases. If the store
+// does not answer, it returns the secrets with errStoreAway.
 func (f *flags) looking(cmd *cobra.Command) (*randflake.Keyring, *owners, error) {
 	c, err := f.config()
 	if err != nil {
@@ -118,7 +118,7 @@ func (f *flags) looking(cmd *cobra.Command) (*randflake.Keyring, *owners, error)
 
 var errStoreAway = errors.New("owners of nodes are not shown: the store does not answer")
 
-// tell adds to each candidate that has a node which lease the node is in now.
+// tell adds, to each candidate that has a node, the lease that the node is in now.
 func (o *owners) tell(candidates []identify.Candidate) {
 	if o == nil {
 		return
@@ -138,7 +138,7 @@ func (o *owners) tell(candidates []identify.Candidate) {
 	}
 }
 
-// inspection is how lines are inspected.
+// inspection says how to inspect lines.
 type inspection struct {
 	identifier identify.Identifier
 	owners     *owners
@@ -151,8 +151,8 @@ type inputLine struct {
 	text   string
 }
 
-// linesAtOnce is how many lines are inspected in one batch. In a table each batch
-// has columns of the same width.
+// linesAtOnce is how many lines are inspected in one batch. In a table, the column widths are the
+// same throughout a batch.
 const linesAtOnce = 200
 
 // all inspects arguments or standard input, and reports whether every line was
@@ -188,7 +188,7 @@ func (in inspection) all(cmd *cobra.Command, args []string) (understood bool, er
 	return !strange.Load(), err
 }
 
-// some inspects some lines.
+// some inspects a batch of lines.
 func (in inspection) some(lines []inputLine) *piece {
 	p := newPiece()
 	t := &p.table

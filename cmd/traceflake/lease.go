@@ -46,9 +46,9 @@ func leaseListCommand(f *flags) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List the blocks that have been granted, and who holds them",
-		Long: `list shows the blocks of nodes that have been granted, since when, until when and
-to whom. It never writes: it creates neither a file nor a table.`,
+		Short: "List the granted blocks and their holders",
+		Long: `list shows the blocks of nodes that have been granted: from when, until when and
+to which process. It never writes: it creates neither a file nor a table.`,
 		Example: `  traceflake lease list --store bolt:/var/lib/traceflake/leases.db
   traceflake lease list --store etcd://host:2379/leases -o json`,
 		Args: cobra.NoArgs,
@@ -108,14 +108,14 @@ func leaseRaiseCommand(f *flags) *cobra.Command {
 	var force, dryRun bool
 	cmd := &cobra.Command{
 		Use:   "raise UNTIL",
-		Short: "Grant nothing before a time, and extend no lease",
+		Short: "Grant no seconds before a time, and renew no lease",
 		Long: `raise ensures that nothing before UNTIL is granted any more and that no present
 lease can be renewed. It is for a store that was restored from a backup and may
-have forgotten leases: raise it, before it is used again, to the time of the
-restore plus the longest TTL in use plus a minute.
+lack leases granted later: before the store is used again, raise it to the time
+of the restore plus the longest TTL in use plus a minute.
 
 It cannot be undone, and until then no process gets a lease. So it refuses a
-time that is past, or further ahead than a forgotten lease can last, unless
+time that is past, or further ahead than a missing lease can last, unless
 --force is given. --dry-run shows what it would do.
 
 ` + timeHelp,
@@ -144,11 +144,11 @@ time that is past, or further ahead than a forgotten lease can last, unless
 		},
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "also raise to a time that is past or far ahead")
-	cmd.Flags().BoolVarP(&dryRun, "dry-run", "n", false, "write nothing, show what would be raised")
+	cmd.Flags().BoolVarP(&dryRun, "dry-run", "n", false, "write nothing; show what would be raised")
 	return cmd
 }
 
-// furthest is how far ahead a forgotten lease can end.
+// furthest is how far ahead a missing lease can end.
 const furthest = lease.MaxTTL + lease.MaxClockAhead
 
 // checkRaise refuses times that are probably mistakes.
@@ -183,7 +183,7 @@ func wouldRaise(ctx context.Context, cmd *cobra.Command, s driver.Store, until t
 	}
 	out := cmd.OutOrStdout()
 	fmt.Fprintf(out, "dry run, nothing is written: nothing before %s would be granted any more\n", until.UTC().Format(time.RFC3339Nano))
-	_, err = fmt.Fprintf(out, "%d blocks have been granted, %d of them until later; blocks never granted would be raised, too\n", len(blocks), later)
+	_, err = fmt.Fprintf(out, "%d blocks have been granted, %d of them until later; blocks never granted would be raised too\n", len(blocks), later)
 	if len(held) == 0 || err != nil {
 		return err
 	}
@@ -198,7 +198,7 @@ func raised(ctx context.Context, cmd *cobra.Command, s driver.Store, until time.
 		return fmt.Errorf("the store was raised, but cannot be read: %w", err)
 	}
 	if len(blocks) == 0 {
-		return errors.New("the store has no blocks after the raise; was it replaced meanwhile?")
+		return errors.New("the store has no blocks after the raise; was it replaced in the meantime?")
 	}
 	first := blocks[0].GrantedUntil
 	for _, b := range blocks {
@@ -214,7 +214,7 @@ func raised(ctx context.Context, cmd *cobra.Command, s driver.Store, until time.
 	return err
 }
 
-// state describes who holds a block at now.
+// state describes the holder of a block at now.
 func state(b lease.Block, now time.Time) string {
 	until := b.GrantedUntil.UTC().Format(time.RFC3339)
 	switch {

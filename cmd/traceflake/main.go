@@ -20,11 +20,13 @@ import (
 	"go.opentelemetry.io/otel"
 
 	_ "github.com/traceflake/traceflake/randflake/lease/etcdstore" // etcd://, etcds://
+	_ "github.com/traceflake/traceflake/randflake/lease/k8sstore"  // k8s://
 	_ "github.com/traceflake/traceflake/randflake/lease/pgstore"   // postgres://
+	_ "github.com/traceflake/traceflake/randflake/lease/s3store"   // s3://
 )
 
 func main() {
-	const ample = 400 // a run is short, so it may take more memory than a server
+	const ample = 400 // a run is short, so it may use more memory than a server
 	debug.SetGCPercent(ample)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	context.AfterFunc(ctx, stop) // so that a second interrupt ends the process
@@ -56,7 +58,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return 2
 }
 
-// errReported makes the exit code 1: some input is wrong, and the output says so.
+// errReported makes the exit code 1: some input is wrong, and the output has reported it.
 var errReported = errors.New("reported")
 
 func newRoot() *cobra.Command {
@@ -79,7 +81,7 @@ understood; 2, wrong usage, an unreadable secret or an unreachable store.`,
 		inspectCommand(&f), newCommand(&f), rangeCommand(), keygenCommand(), verifyCommand(&f),
 		backfillCommand(&f), leaseCommand(&f), sqlCommand(), clickhouseCommand(), versionCommand(),
 	)
-	root.PersistentFlags().StringVar(&f.secretFile, "secret-file", "", "file with the secrets, one a line, the first makes IDs (default $TRACEFLAKE_SECRET_FILE)")
+	root.PersistentFlags().StringVar(&f.secretFile, "secret-file", "", "file with the secrets, one per line; the first makes IDs (default $TRACEFLAKE_SECRET_FILE)")
 	return root
 }
 

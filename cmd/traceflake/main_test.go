@@ -33,8 +33,8 @@ type result struct {
 	out, errOut string
 }
 
-// command runs the command in this process, with no variables set but those
-// that the test sets after clearEnv. No secret may ever appear.
+// command runs the command in this process. Only the variables that the test sets after clearEnv
+// are set. No secret may ever appear in the output.
 func command(t *testing.T, stdin string, args ...string) result {
 	t.Helper()
 	var out, errOut bytes.Buffer
@@ -51,7 +51,7 @@ func command(t *testing.T, stdin string, args ...string) result {
 // something is any output.
 const something = ""
 
-// want checks code and texts. Without an error expected there must be none.
+// want checks the code and the texts. If errOut is empty, no error may be printed.
 func (r result) want(t *testing.T, code int, out, errOut string) {
 	t.Helper()
 	if r.code != code {
@@ -218,7 +218,7 @@ func TestRange(t *testing.T) {
 	command(t, "", "range", "1704164645", "1704164646", "-o", "json").want(t, 0, `{"max":"`+high+`","min":"`+low+`"}`, "")
 	command(t, "", "range", "now-1h", "now").want(t, 0, "\n", "")
 	command(t, "", "range", "now", "now-1h").want(t, 2, "", "is before FROM")
-	command(t, "", "range", "soon", "now").want(t, 2, "", `FROM: "soon" is no time`)
+	command(t, "", "range", "soon", "now").want(t, 2, "", `FROM: "soon" is not a time`)
 	command(t, "", "range", "now", "nowish").want(t, 2, "", "not an offset from now")
 	command(t, "", "range", "now").want(t, 2, "", "accepts 2 arg")
 }
@@ -255,7 +255,7 @@ func TestSecretFile(t *testing.T) {
 		}
 		want := ""
 		if mode&0o004 != 0 {
-			want = "warning: everybody can read the secret"
+			want = "warning: other users can read the secret"
 		}
 		command(t, "", "inspect", id, "--secret-file", open).want(t, 0, id, want)
 	}
@@ -266,7 +266,7 @@ func TestLease(t *testing.T) {
 	store := "bolt:" + path
 	command(t, "", "lease", "list", "--store", store).want(t, 2, "", "no such file")
 	if _, err := os.Stat(path); err == nil {
-		t.Error("looking at leases made a file")
+		t.Error("listing leases made a file")
 	}
 	r := command(t, "", "new", "--store", store)
 	r.want(t, 0, something, "")
@@ -295,13 +295,13 @@ func TestLease(t *testing.T) {
 	command(t, "", "lease", "show", "8").want(t, 1, "", "node 8 was never granted")
 	command(t, "", "lease", "show", "131072").want(t, 2, "", "is not a node")
 
-	// Its owner shows at an ID of that node; the file's own secret decodes it.
+	// The owner is shown for an ID of that node; the file's own secret decodes it.
 	k := randflake.NewKeyring(s.(driver.CodecStore).Codec())
 	if !traceid.Inspect(k, traceID(t, id)).Agree {
-		t.Error("the ID is not of the file's secret")
+		t.Error("the ID was not made with the file's secret")
 	}
 
-	command(t, "", "lease", "raise", "soon").want(t, 2, "", `UNTIL: "soon" is no time`)
+	command(t, "", "lease", "raise", "soon").want(t, 2, "", `UNTIL: "soon" is not a time`)
 	command(t, "", "lease", "raise", "1999-01-01", "--force").want(t, 2, "", "before the epoch")
 	until := time.Now().Add(24 * time.Hour).Truncate(time.Second).UTC()
 	command(t, "", "lease", "raise", until.Format(time.RFC3339)).want(t, 0, "nothing before "+until.Format(time.RFC3339), "")
@@ -310,7 +310,7 @@ func TestLease(t *testing.T) {
 		t.Errorf("%d blocks raised", n)
 	}
 	if _, err := s.Renew(t.Context(), g, lease.NewHolder(), time.Now().Add(10*time.Minute)); !errors.Is(err, lease.ErrLost) {
-		t.Errorf("a lease grows after the raise: %v", err)
+		t.Errorf("a lease is renewed after the raise: %v", err)
 	}
 	command(t, "", "new").want(t, 2, "", "no leased node")
 }
@@ -342,7 +342,7 @@ func TestDeadStore(t *testing.T) {
 	command(t, "", "inspect", "4bf92f3577b34da6a3ce929d0e0e4736", "--store", store).want(t, 1, "UUID v4", "the store does not answer: pgstore")
 	command(t, "", "new", "--store", store, "--secret-file", secret).want(t, 2, "", "no leased node")
 	command(t, "", "new", "--store", store).want(t, 2, "", "set TRACEFLAKE_SECRET_FILE")
-	command(t, "", "lease", "list", "--store", "redis://user:hunter2@h").want(t, 2, "", "unknown kind of store; its URL must begin with one of: bolt, etcd, etcds, postgres")
+	command(t, "", "lease", "list", "--store", "redis://user:hunter2@h").want(t, 2, "", "unknown kind of store; its URL must begin with one of: bolt, etcd, etcds, k8s, postgres")
 	command(t, "", "lease", "list", "--store", "postgres://user:hunter2@h:port:/").want(t, 2, "", "not an address")
 	command(t, "", "lease", "list").want(t, 2, "", "no store")
 }
@@ -407,7 +407,7 @@ func TestSQL(t *testing.T) {
 	command(t, "", "sql", "clickhouse", "--table", "spans", "--database", "db", "--ttl", "720h").want(t, 0, "spans", "")
 	command(t, "", "sql", "clickhouse", "--table", "a`b").want(t, 2, "", "table")
 	if r := command(t, "", "sql", "clickhouse", "--overlay"); r.code != 0 || strings.Contains(r.out, "CREATE TABLE") {
-		t.Errorf("the overlay makes a table: %+v", r)
+		t.Errorf("the overlay creates a table: %+v", r)
 	}
 	command(t, "", "sql", "postgres").want(t, 0, "trace_id_time", "")
 	command(t, "", "sql", "postgres", "--schema", "tools").want(t, 0, `"tools"`, "")
@@ -427,14 +427,14 @@ func TestBackfill(t *testing.T) {
 	if len(ids) != 2 || ids[0][1] != ids[1][1] {
 		t.Fatalf("IDs %q", ids)
 	}
-	// It decodes as what it is, and does not verify.
+	// It decodes as an ID for an old record, and does not verify.
 	k := keyring(t, secret)
 	info := traceid.Inspect(k, traceID(t, ids[0][1]))
 	if info.Agree || !info.Time.Equal(time.Date(2024, 1, 2, 3, 4, 5, 0, time.UTC)) || time.Since(info.Parts.Time) > time.Minute || time.Until(info.Parts.Time) > time.Minute {
 		t.Errorf("%+v", info)
 	}
 
-	// A file, by its name; deterministic, so twice the same.
+	// A file in the format of its name; deterministic, so the same twice.
 	path := write(t, "old.csv", "ts,k\r\n1704164645,a\r\n1704164646,b\r\n")
 	args := []string{"backfill", "--time", "ts", "--key", "k", "--id-field", "TraceId", "--deterministic", "--secret-file", secret, "-q", path}
 	r = command(t, "", args...)

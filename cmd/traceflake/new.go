@@ -21,11 +21,11 @@ func newCommand(f *flags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "new",
 		Short: "Make trace IDs",
-		Long: `new makes trace IDs, or span IDs with --span, one a line.
+		Long: `new makes trace IDs, or span IDs with --span, one per line.
 
 With a store they are made on leased nodes and unique in the fleet. With only a
 secret they decode and verify, but their nodes are random: they are unique by
-chance only. With neither they are made under a random secret that is not kept.
+chance only. With neither they are made with a random secret that is not kept.
 
 --at makes trace IDs for records of that time; they decode as such and do not
 verify. ` + timeHelp,
@@ -38,7 +38,7 @@ verify. ` + timeHelp,
 			case n < 1:
 				return fmt.Errorf("-n: %d is less than 1", n)
 			case at != "" && span:
-				return errors.New("--at is for trace IDs; the time of a span ID is when it was made")
+				return errors.New("--at is for trace IDs; a span ID has the time when it was made")
 			}
 			var t time.Time
 			if at != "" {
@@ -64,9 +64,9 @@ verify. ` + timeHelp,
 			return nil
 		},
 	}
-	f.addStore(cmd, "store that leases the nodes")
+	f.addStore(cmd, "store to lease nodes from")
 	cmd.Flags().IntVarP(&n, "number", "n", 1, "how many")
-	cmd.Flags().StringVar(&at, "at", "", "for records of this time")
+	cmd.Flags().StringVar(&at, "at", "", "make IDs for records of this time")
 	cmd.Flags().BoolVar(&span, "span", false, "span IDs")
 	return cmd
 }
@@ -101,8 +101,8 @@ func (g generator) at(t time.Time) (trace.TraceID, error) {
 	return id, err
 }
 
-// generator returns what makes IDs with what the flags and the environment
-// give, and a function that ends it.
+// generator returns a generator as the flags and the environment configure it, and a function that
+// closes it.
 func (f *flags) generator(cmd *cobra.Command) (generator, func() error, error) {
 	c, err := f.config()
 	if err != nil {
@@ -136,8 +136,8 @@ func (f *flags) generator(cmd *cobra.Command) (generator, func() error, error) {
 
 const storeTimeout = 10 * time.Second
 
-// unleased returns a source on random nodes without a lease: enough of the 131072
-// nodes in a row for any number of IDs.
+// unleased returns a source on random nodes without a lease: enough of the 131072 nodes in a row
+// for any number of IDs.
 func unleased(c *randflake.Codec) (*randflake.Generator, error) {
 	const nodes = 64
 	now := time.Now()

@@ -6,21 +6,21 @@ import (
 	"sync"
 )
 
-// inParallel makes pieces of output on all processors and writes them in the
-// order in which they were started.
+// inParallel makes pieces of output on all processors and writes them in the order in which they
+// were started.
 type inParallel struct {
 	pieces chan chan *piece
-	free   chan struct{} // a token for each piece that may be made now
+	free   chan struct{} // a token for each piece in progress
 	done   sync.WaitGroup
 
 	mu  sync.Mutex
 	err error
 }
 
-// piece is some output and some text for standard error.
+// piece is some output, and some text for standard error.
 type piece struct {
 	out, errOut []byte
-	table       table // for what makes the piece
+	table       table // for the function that makes the piece
 }
 
 // pieces recycles written pieces.
@@ -56,8 +56,8 @@ func newInParallel(out, errOut io.Writer) *inParallel {
 	return p
 }
 
-// start calls f in a new goroutine, as soon as a processor is free. It
-// returns the error of an earlier write.
+// start calls f in a new goroutine as soon as a processor is free. It returns the error of an
+// earlier write.
 func (p *inParallel) start(f func() *piece) error {
 	p.free <- struct{}{}
 	made := make(chan *piece, 1)
@@ -69,7 +69,7 @@ func (p *inParallel) start(f func() *piece) error {
 	return p.failed()
 }
 
-// wait waits until all is written.
+// wait waits until everything is written.
 func (p *inParallel) wait() error {
 	close(p.pieces)
 	p.done.Wait()

@@ -29,7 +29,7 @@ and the table of spans. They can be run again at any time.`,
   traceflake sql clickhouse --functions | clickhouse-client --multiquery`,
 		Args: cobra.NoArgs,
 	}
-	cmd.Flags().BoolVar(&functions, "functions", false, "only the functions")
+	cmd.Flags().BoolVar(&functions, "functions", false, "print only the functions")
 	schemaFlags(cmd, &schema)
 	overlay := overlayFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

@@ -5,16 +5,16 @@ import (
 	"unicode/utf8"
 )
 
-// table collects rows of a fixed number of cells and writes them in columns as
-// wide as they need. text/tabwriter would do, at several times the cost:
-// inspect may read millions of lines.
+// table collects rows of a fixed number of cells and writes them in columns of the necessary
+// width. text/tabwriter could do this at several times the cost: inspect may read millions of
+// lines.
 type table struct {
 	columns int
 	text    []byte // of all cells
 	ends    []int  // of each cell in text
 }
 
-// end ends a cell, whose text was appended to t.text.
+// end ends a cell, whose text has been appended to t.text.
 func (t *table) end() { t.ends = append(t.ends, len(t.text)) }
 
 func (t *table) add(cells ...string) {
@@ -24,7 +24,7 @@ func (t *table) add(cells ...string) {
 	}
 }
 
-// appendTo appends the table to b, two spaces between columns.
+// appendTo appends the table to b, with two spaces between columns.
 func (t *table) appendTo(b []byte) []byte {
 	widths := make([]int, t.columns)
 	sizes := make([]int, len(t.ends))

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// onTerminal runs f with a pseudo-terminal and returns what is shown on it.
+// onTerminal runs f with a pseudo-terminal and returns the text that it shows.
 func onTerminal(t *testing.T, f func(*os.File)) string {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
@@ -32,7 +32,7 @@ func onTerminal(t *testing.T, f func(*os.File)) string {
 	}
 	shown := make(chan string)
 	go func() {
-		text, _ := io.ReadAll(master) // it ends with EIO when the other end is closed
+		text, _ := io.ReadAll(master) // returns EIO when the other end is closed
 		shown <- string(text)
 	}()
 	f(slave)
@@ -40,7 +40,7 @@ func onTerminal(t *testing.T, f func(*os.File)) string {
 	return <-shown
 }
 
-// Colours are for terminals, and not with NO_COLOR.
+// Colours are only for terminals, and not with NO_COLOR.
 func TestColours(t *testing.T) {
 	secret := write(t, "secret", secretA)
 	id := strings.TrimSpace(command(t, "", "new", "--secret-file", secret).out)
@@ -72,7 +72,7 @@ func TestColours(t *testing.T) {
 	}
 }
 
-// On a terminal each line shows at once.
+// A terminal shows each line at once.
 func TestTerminalIsNotBuffered(t *testing.T) {
 	onTerminal(t, func(tty *os.File) {
 		o := newOutput(tty)

@@ -31,8 +31,7 @@ func group(cmd *cobra.Command, subcommands ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// choice adds a flag that takes one of some values, the first by default, and
-// completes them.
+// choice adds a flag that takes one of several values, the first by default, and completes them.
 func choice(cmd *cobra.Command, p *string, name, short, what string, values ...string) {
 	cmd.Flags().StringVarP(p, name, short, values[0], what+": "+strings.Join(values, ", "))
 	complete(cmd, name, values...)
@@ -67,7 +66,7 @@ func completeTimes(n int) cobra.CompletionFunc {
 func versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
-		Short:   "Print the version, and what tells of restored machines here",
+		Short:   "Print the version, and how restored machines are detected here",
 		Example: "  traceflake version",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -78,7 +77,7 @@ func versionCommand() *cobra.Command {
 	}
 }
 
-// machine says what tells IDs here that the machine was restored from a snapshot.
+// machine describes how a restore of the machine from a snapshot is detected here.
 func machine(c *vmclock.Clock) string {
 	source, err := c.Status()
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/traceflake/traceflake/setup"
 )
 
-// Without arguments a command that only has others prints its help.
+// Without arguments, a command that only has subcommands prints its help.
 func TestHelpWithoutArguments(t *testing.T) {
 	for _, args := range [][]string{nil, {"lease"}, {"sql"}} {
 		r := command(t, "", args...)
@@ -32,8 +32,8 @@ func TestHelpWithoutArguments(t *testing.T) {
 	}
 }
 
-// Each command of ours has examples in its help, and each example's command,
-// flags and number of arguments are right.
+// Each command has examples in its help. The commands, flags and numbers of arguments in the
+// examples are right.
 func TestExamples(t *testing.T) {
 	var visit func(cmd *cobra.Command)
 	visit = func(cmd *cobra.Command) {
@@ -88,26 +88,26 @@ func TestVersion(t *testing.T) {
 	r := command(t, "", "version")
 	r.want(t, 0, "traceflake ", "")
 	if !strings.Contains(r.out, "go1.") || !strings.Contains(r.out, "/") {
-		t.Errorf("%q names no Go and no platform", r.out)
+		t.Errorf("%q lacks the Go version or the platform", r.out)
 	}
 }
 
-// The version command tells whether this machine tells of restores, and why not.
-func TestVersionNamesVMClock(t *testing.T) {
+// The version command shows how restores are detected on this machine, or why they are not.
+func TestVersionShowsVMClock(t *testing.T) {
 	r := command(t, "", "version")
 	source, err := vmclock.System().Status()
 	if want := "\nvmclock: " + source.String(); !strings.Contains(r.out, want) {
-		t.Errorf("%q, want %q in it", r.out, want)
+		t.Errorf("%q does not contain %q", r.out, want)
 	}
 	if err != nil && !strings.Contains(r.out, vmclock.Device) {
-		t.Errorf("%q does not say why it is off", r.out)
+		t.Errorf("%q lacks the reason for off", r.out)
 	}
 	if runtime.GOOS != "linux" {
 		return // only Linux has the page
 	}
 	page := make([]byte, 4096)
 	copy(page, "VCLK\x00\x10\x00\x00\x01")
-	page[25] = 1 // it has a generation counter
+	page[25] = 1 // the page has a generation counter
 	path := filepath.Join(t.TempDir(), "vmclock0")
 	if err := os.WriteFile(path, page, 0o600); err != nil {
 		t.Fatal(err)
@@ -121,7 +121,7 @@ func TestVersionNamesVMClock(t *testing.T) {
 	}
 }
 
-// The shell completes values of flags, and files only where files go.
+// The shell completes values of flags, and completes files only where files are expected.
 func TestCompletion(t *testing.T) {
 	for _, c := range []struct {
 		args []string
@@ -133,7 +133,7 @@ func TestCompletion(t *testing.T) {
 		{[]string{"range", "-o", ""}, []string{"text", "sql", "json"}},
 		{[]string{"range", ""}, []string{"now-1h"}},
 		{[]string{"lease", "list", "-o", ""}, []string{"table", "json"}},
-		{[]string{"lease", "list", "--store", ""}, []string{"bolt:", "postgres://", "etcd://"}},
+		{[]string{"lease", "list", "--store", ""}, []string{"bolt:", "postgres://", "etcd://", "k8s://", "s3://"}},
 		{[]string{"new", "--store", ""}, []string{"bolt:"}},
 		{[]string{"backfill", "--format", ""}, []string{"ndjson", "csv"}},
 		{[]string{"backfill", "--time-format", ""}, []string{"auto"}},
@@ -148,8 +148,8 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-// A raise to a time that must be a mistake is refused, and so ends no fleet's
-// leases for years.
+// A raise to a time that must be a mistake is refused; otherwise it would end a fleet's leases for
+// years.
 func TestRaise(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "leases.db")
 	t.Setenv(setup.StoreVar, "bolt:"+path)
@@ -158,13 +158,13 @@ func TestRaise(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	free := func() bool { // the block that was given back, from the next second on
+	free := func() bool { // whether the returned block is free, from the next second on
 		blocks, err := s.List(t.Context())
 		return err == nil && len(blocks) == 1 && driver.Block(blocks[0]).Free(time.Now())
 	}
 	for deadline := time.Now().Add(10 * time.Second); !free(); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("the command did not give its block back")
+			t.Fatal("the command did not return its block")
 		}
 	}
 	holder := lease.NewHolder()
@@ -190,18 +190,18 @@ func TestRaise(t *testing.T) {
 	r.want(t, 0, "1 blocks have been granted, 0 of them until later", "")
 	r.want(t, 0, "1 leases held now", "")
 	r.want(t, 0, holder, "")
-	// Nor does looking at leases write.
+	// Listing leases does not write either.
 	command(t, "", "lease", "list").want(t, 0, "held by checkout-7 ("+holder+") until ", "")
 	command(t, "", "lease", "list", "-o", "json").want(t, 0, `"holder":"`+holder+`","owner":"checkout-7"`, "")
 	command(t, "", "lease", "show", "0").want(t, 0, something, "")
 	command(t, "", "inspect", "4bf92f3577b34da6a3ce929d0e0e4736").want(t, 0, something, "")
 	if file() != before {
-		t.Error("what only looks has written to the file")
+		t.Error("a command that only reads has written to the file")
 	}
 
 	command(t, "", "lease", "raise", until).want(t, 0, "nothing before "+until+" is granted any more: 16384 blocks raised", "")
 	if file() == before {
-		t.Error("the raise has written nothing")
+		t.Error("the raise wrote nothing")
 	}
 	command(t, "", "lease", "raise", until, "-n").want(t, 0, "16384 blocks have been granted, 0 of them until later", "")
 	// The store keeps whole seconds, and the stored time is reported.
@@ -223,12 +223,12 @@ func TestStoreSecret(t *testing.T) {
 	command(t, "", "inspect", "--store", other, id).want(t, 0, "halves disagree", "")
 	command(t, "", "verify", "--store", store, id).want(t, 0, id+"\tverified\n", "")
 	command(t, "", "verify", "--store", other, id).want(t, 1, id+"\tnot verified\n", "")
-	// A secret file is the one that counts, and then no store is needed.
+	// A secret file takes precedence, and then no store is needed.
 	secret := write(t, "secret", secretA)
 	command(t, "", "verify", "--store", store, "--secret-file", secret, id).want(t, 1, "not verified", "")
 	dead := "postgres://user:hunter2@127.0.0.1:1/db"
 	command(t, "", "verify", "--store", dead, "--secret-file", secret, id).want(t, 1, "not verified", "")
-	command(t, "", "verify", "--store", dead, id).want(t, 2, "", "this store has none of its own; give --secret-file")
+	command(t, "", "verify", "--store", dead, id).want(t, 2, "", "this store has no secret of its own; give --secret-file")
 	command(t, "", "verify", "--store", "bolt:/nonexistent/leases.db", id).want(t, 2, "", "no such file")
 }
 
@@ -254,7 +254,7 @@ func TestVerifyJSON(t *testing.T) {
 	command(t, "", "verify", "--secret-file", secret, "-o", "json", id).want(t, 0, `{"id":"`+id+`","verified":true}`+"\n", "")
 }
 
-// writes counts what is written at once.
+// writes counts the calls of Write.
 type writes struct {
 	bytes.Buffer
 	n int
@@ -265,7 +265,7 @@ func (w *writes) Write(p []byte) (int, error) {
 	return w.Buffer.Write(p)
 }
 
-// Into a pipe or a file goes one write for each 32 KiB at most.
+// Output to a pipe or a file takes at most one write per 32 KiB.
 func TestOutputIsBuffered(t *testing.T) {
 	secret := write(t, "secret", secretA)
 	ids := command(t, "", "new", "-n", "20000", "--secret-file", secret).out
@@ -297,7 +297,7 @@ func TestGzip(t *testing.T) {
 	secret := write(t, "secret", secretA)
 	ids := command(t, "", "new", "-n", "1000", "--secret-file", secret).out
 	plain := command(t, ids+ids, "verify", "--secret-file", secret)
-	// Of two members, as `cat a.gz b.gz` makes it.
+	// Two members, as from `cat a.gz b.gz`.
 	if got := command(t, zipped(t, ids)+zipped(t, ids), "verify", "--secret-file", secret); got != plain {
 		t.Errorf("code %d, %d bytes, want %d, %d", got.code, len(got.out), plain.code, len(plain.out))
 	}
@@ -316,7 +316,7 @@ func TestGzip(t *testing.T) {
 	command(t, "", "backfill", "--time", "ts", path, "--secret-file", secret, "--deterministic").want(t, 2, something, "unexpected EOF")
 }
 
-// Binary input is reported line by line, and what is in it is found.
+// Binary input is reported line by line, and IDs in it are found.
 func TestBinaryInput(t *testing.T) {
 	const id = "4bf92f3577b34da6a3ce929d0e0e4736"
 	r := command(t, "\x00\x01\xff\xfe\n"+id+"\n\x7fELF\x02\x01\x01", "inspect")
@@ -331,7 +331,7 @@ func TestBinaryInput(t *testing.T) {
 func TestFullDisk(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
-		t.Skip("there is no /dev/full here")
+		t.Skip("this system has no /dev/full")
 	}
 	defer full.Close()
 	for _, args := range [][]string{{"new"}, {"new", "-n", "100000"}, {"range", "now", "now"}, {"version"},
@@ -343,7 +343,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// If the reader closes the pipe, the program ends instead of running for ever.
+// If the reader closes the pipe, the program ends instead of running forever.
 func TestClosedPipe(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it builds the program")
@@ -375,7 +375,7 @@ func TestClosedPipe(t *testing.T) {
 			t.Errorf("it ended with %v", err)
 		}
 	case <-time.After(30 * time.Second):
-		t.Error("it goes on")
+		t.Error("it keeps running")
 		_ = cmd.Process.Kill()
 	}
 }

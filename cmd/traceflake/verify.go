@@ -29,7 +29,8 @@ secrets and its time is plausible. It reads the same input as inspect; of header
 it verifies the trace ID. The exit code is 0 if all are verified, and 1
 otherwise. Without a secret file, the secret of a bolt file can be used.
 
-It is a hint of origin, not authentication: an ID can be replayed. IDs of clients, of the random fallback and of old records do not verify.
+It is a hint of origin, not authentication: an ID can be replayed. IDs of
+clients, of the random fallback and of old records do not verify.
 
 With -o json each ID is an object on its own line. gzip input is decompressed.`,
 		Example: `  traceflake verify --secret-file secret 1950fb0f8880000086cdcca4ab608495
@@ -40,7 +41,7 @@ With -o json each ID is an object on its own line. gzip input is decompressed.`,
 				return err
 			}
 			if maxAge <= 0 || skew < 0 || tolerance < 0 {
-				return fmt.Errorf("--max-age must be more than 0, --skew and --tolerance not less")
+				return fmt.Errorf("--max-age must be positive, --skew and --tolerance must not be negative")
 			}
 			keyring, err := f.verifying(cmd)
 			if err != nil {
@@ -76,20 +77,20 @@ With -o json each ID is an object on its own line. gzip input is decompressed.`,
 			return nil
 		},
 	}
-	f.addStore(cmd, "store whose own secret is used")
+	f.addStore(cmd, "store whose own secret verifies IDs")
 	choice(cmd, &output, "output", "o", "lines of text or JSON", outputs...)
 	cmd.Flags().DurationVar(&maxAge, "max-age", 24*time.Hour, "how old an ID may be")
 	cmd.Flags().DurationVar(&skew, "skew", time.Minute, "how far in the future an ID may lie")
 	cmd.Flags().DurationVar(&tolerance, "tolerance", traceid.DefaultTolerance, "by how much the halves may disagree")
-	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "only the exit code")
+	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "print nothing, set only the exit code")
 	for _, name := range []string{"max-age", "skew", "tolerance"} {
 		complete(cmd, name, "2s", "1m", "1h", "24h", "720h")
 	}
 	return cmd
 }
 
-// verifying returns the secrets under which IDs are verified. The store is opened
-// only if its own secret is needed.
+// verifying returns the secrets with which IDs are verified. It opens the store only if the
+// store's own secret is needed.
 func (f *flags) verifying(cmd *cobra.Command) (*randflake.Keyring, error) {
 	k, err := f.keyring(cmd)
 	if err != nil || k != nil {

@@ -11,7 +11,7 @@ import (
 const timeHelp = `Times are RFC 3339 (2026-01-02T03:04:05Z), a date, Unix seconds, milli-, micro-
 or nanoseconds, "now", or an offset from now as in now-90m or +24h.`
 
-// parseTime reads a time in the forms of timeHelp.
+// parseTime parses a time in the forms of timeHelp.
 func parseTime(s string, now time.Time) (time.Time, error) {
 	distance, fromNow := strings.CutPrefix(s, "now")
 	if fromNow && distance == "" {

@@ -55,7 +55,7 @@ func exporterConfig(t *testing.T, file string) *clickhouseexporter.Config {
 	t.Helper()
 	config, ok := load(t, file).Exporters[component.MustNewID("clickhouse")].(*clickhouseexporter.Config)
 	if !ok {
-		t.Fatalf("%s has no exporter clickhouse", file)
+		t.Fatalf("%s has no clickhouse exporter", file)
 	}
 	return config
 }

@@ -41,7 +41,7 @@ func collector(t *testing.T, file string) exporter.Traces {
 	t.Helper()
 	config := exporterConfig(t, file)
 	config.QueueSettings = clickhouseexporter.NewFactory().CreateDefaultConfig().(*clickhouseexporter.Config).QueueSettings
-	config.QueueSettings.Get().WaitForResult = true // so that an error comes back to the test
+	config.QueueSettings.Get().WaitForResult = true // so that the test gets errors
 	factory := clickhouseexporter.NewFactory()
 	e, err := factory.CreateTraces(t.Context(), exporter.Settings{
 		ID: component.NewID(factory.Type()),
@@ -63,7 +63,7 @@ type noExtensions struct{}
 
 func (noExtensions) GetExtensions() map[component.ID]component.Component { return nil }
 
-// wire is an OTLP client that hands spans to the Collector's exporter.
+// wire is an OTLP client that passes spans to the Collector's exporter.
 type wire struct{ exporter.Traces }
 
 func (wire) Start(context.Context) error { return nil }
@@ -115,7 +115,7 @@ func send(t *testing.T, to exporter.Traces) tracetest.SpanStubs {
 			child.SetStatus(codes.Error, "out of stock")
 		}
 		child.End()
-		if i%10 == 5 { // a child that begins when an hour is over, and a root that lasts two
+		if i%10 == 5 { // a child that begins after an hour, and a root that lasts two hours
 			later := time.Now().Add(90 * time.Minute)
 			_, late := orders.Start(ctx, "late", trace.WithTimestamp(later))
 			late.End(trace.WithTimestamp(later.Add(time.Second)))
@@ -129,7 +129,7 @@ func send(t *testing.T, to exporter.Traces) tracetest.SpanStubs {
 			t.Fatal(err)
 		}
 	}
-	spans := seen.GetSpans() // Shutdown forgets them
+	spans := seen.GetSpans() // Shutdown discards them
 	for _, p := range providers {
 		if err := p.Shutdown(t.Context()); err != nil {
 			t.Fatal(err)
@@ -172,14 +172,14 @@ func rowOf(s tracetest.SpanStub) row {
 	return r
 }
 
-// key tells spans apart, also those of a search, which have no IDs: by trace,
-// beginning and end, service and name.
+// key distinguishes spans by trace, begin and end, service and name, because spans found by a
+// search have no IDs.
 func (r row) key() string {
 	return fmt.Sprint(r.trace, r.start, r.duration, r.service, r.name, r.id)
 }
 
-// ask runs a query and returns its rows by key; wide tells the columns of the
-// whole table from those of a search.
+// ask runs a query and returns its rows by key. wide means that the query returns the columns of
+// the whole table, not those of a search.
 func ask(t *testing.T, db *sql.DB, wide bool, q clickhouse.Query, err error) map[string]row {
 	t.Helper()
 	if err != nil {
@@ -221,7 +221,7 @@ func ask(t *testing.T, db *sql.DB, wide bool, q clickhouse.Query, err error) map
 	return found
 }
 
-// want are the rows that a query should give.
+// want returns the rows that a query should return.
 func want(sent tracetest.SpanStubs, wide bool, keep func(row) bool) map[string]row {
 	rows := map[string]row{}
 	for _, s := range sent {
@@ -342,7 +342,7 @@ func check(t *testing.T, s clickhouse.Schema, db *sql.DB, sent tracetest.SpanStu
 	newest(t, s, db, traces)
 }
 
-// whole finds the spans of traces and looks again for those that may not be whole.
+// whole finds the spans of traces and queries again for traces that may be incomplete.
 func whole(t *testing.T, s clickhouse.Schema, db *sql.DB, ids ...[16]byte) map[string]row {
 	t.Helper()
 	q, err := s.Traces(ids)
@@ -363,7 +363,7 @@ func whole(t *testing.T, s clickhouse.Schema, db *sql.DB, ids ...[16]byte) map[s
 	return found
 }
 
-// newest pages through all traces of ours.
+// newest pages through all traces of our generator.
 func newest(t *testing.T, s clickhouse.Schema, db *sql.DB, traces map[trace.TraceID]bool) {
 	t.Helper()
 	var before trace.TraceID
@@ -393,7 +393,7 @@ func newest(t *testing.T, s clickhouse.Schema, db *sql.DB, traces map[trace.Trac
 	}
 }
 
-// newestPage returns the IDs of a page, and checks the rest of its columns.
+// newestPage returns the IDs of a page, and checks the page's other columns.
 func newestPage(t *testing.T, db *sql.DB, q clickhouse.Query, err error) (page []string) {
 	t.Helper()
 	if err != nil {
@@ -422,8 +422,8 @@ func newestPage(t *testing.T, db *sql.DB, q clickhouse.Query, err error) (page [
 	return page
 }
 
-// TestExporterStartsAgain: an exporter with create_schema: true adds nothing to
-// a table of ours, nor to its own without the lookup table, and writes into it.
+// With create_schema: true the exporter adds nothing to our table, nor to its own without the
+// lookup table, and writes into it.
 func TestExporterStartsAgain(t *testing.T) {
 	for name, layout := range map[string]clickhouse.Layout{"owned": clickhouse.Owned, "overlay": clickhouse.Overlay} {
 		t.Run(name, func(t *testing.T) {
@@ -443,7 +443,7 @@ func TestExporterStartsAgain(t *testing.T) {
 				}
 			}
 			if layout == clickhouse.Overlay {
-				collector(t, "overlay.yaml") // makes its tables
+				collector(t, "overlay.yaml") // creates its tables
 				run(s.Statements())
 				run(s.DropLookup())
 			} else {

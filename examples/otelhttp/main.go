@@ -47,14 +47,14 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	stopTelemetry, err := startTelemetry(ctx, name)
+	ids, stopTelemetry, err := startTelemetry(ctx, name)
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	server := &http.Server{
-		Handler:           otelhttp.NewHandler(xtraceid.ResponseHandler(services[name]), name),
-		ReadHeaderTimeout: 10 * time.Second,
-	}
+	mux := http.NewServeMux()
+	mux.Handle("/", otelhttp.NewHandler(xtraceid.ResponseHandler(services[name]), name))
+	mux.Handle("GET /ready", ids.ReadyHandler()) // no span; not for the outside
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()
 	fmt.Fprintf(os.Stderr, "%s serves http://%s\n", name, listener.Addr())

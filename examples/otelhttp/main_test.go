@@ -241,25 +241,62 @@ func TestServices(t *testing.T) {
 			}
 		})
 	}
+	response, err := http.Get(orders.url + "/ready")
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	if id := response.Header.Get("x-trace-id"); response.StatusCode != http.StatusOK || id != "" {
+		t.Errorf("/ready: %s, in trace %q", response.Status, id)
+	}
 	shop.stop()
 	orders.stop()
 	for _, check := range checks {
 		check()
 	}
 
+	checkGivenBack(t, file, 2)
+}
+
+// checkGivenBack checks that this many processes held leases and none does any more.
+func checkGivenBack(t *testing.T, file string, processes int) {
+	t.Helper()
 	store, err := boltstore.Open(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	blocks, err := store.List(context.Background())
-	if err != nil || len(blocks) != 2 {
-		t.Fatalf("two services left %d blocks: %v", len(blocks), err)
+	if err != nil || len(blocks) != processes {
+		t.Fatalf("%d services left %d blocks: %v", processes, len(blocks), err)
 	}
 	for _, b := range blocks {
 		if until := time.Until(b.GrantedUntil); until > lease.DefaultTTL/2 {
 			t.Errorf("a lease was not given back: it goes on for %s", until)
 		}
 	}
+}
+
+// A collector that does not answer takes the whole time for the end; the lease is given back
+// nevertheless, before a deployment kills the process.
+func TestCollectorIsStuck(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	collector := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
+	defer collector.Close()
+	defer close(release)
+	file := filepath.Join(t.TempDir(), "leases.db")
+	orders := start(t, "orders", "TRACEFLAKE_STORE=bolt:"+file,
+		"OTEL_EXPORTER_OTLP_ENDPOINT="+collector.URL, "OTEL_EXPORTER_OTLP_TIMEOUT=60000")
+	get(t, orders.url+"/orders", nil)
+	began := time.Now()
+	if err := orders.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	_ = orders.cmd.Wait() // an error: the spans were not sent
+	if took := time.Since(began); took < 9*time.Second || took > 16*time.Second {
+		t.Errorf("the end took %s", took)
+	}
+	checkGivenBack(t, file, 1)
 }
 
 func TestPrintsSpansWithoutCollector(t *testing.T) {

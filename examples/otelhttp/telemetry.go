@@ -20,19 +20,21 @@ import (
 
 // startTelemetry sets OpenTelemetry's globals. Call the function that it returns at the end:
 // it sends the spans that are left and gives the lease back.
-func startTelemetry(ctx context.Context, service string) (func(context.Context) error, error) {
+func startTelemetry(ctx context.Context, service string) (
+	ids *setup.IDs, stop func(context.Context) error, err error,
+) {
 	about, err := resource.New(ctx, resource.WithTelemetrySDK(),
 		resource.WithAttributes(semconv.ServiceName(service)), resource.WithFromEnv())
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	exporter, err := newExporter(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	ids, err := setup.FromEnv(ctx) // TRACEFLAKE_STORE and others
+	ids, err = setup.FromEnv(ctx) // TRACEFLAKE_STORE and others
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	provider := sdktrace.NewTracerProvider(
 		sdktrace.WithIDGenerator(ids), sdktrace.WithBatcher(exporter), sdktrace.WithResource(about))
@@ -45,8 +47,9 @@ func startTelemetry(ctx context.Context, service string) (func(context.Context) 
 	otel.SetTextMapPropagator(propagation.NewCompositeTextMapPropagator(
 		propagation.TraceContext{}, propagation.Baggage{}, xtraceid.New()))
 
-	return func(ctx context.Context) error {
-		return errors.Join(provider.Shutdown(ctx), ids.Shutdown(ctx))
+	return ids, func(ctx context.Context) error {
+		// Close has a time of its own: an exporter that used up ctx does not keep the lease.
+		return errors.Join(provider.Shutdown(ctx), ids.Close())
 	}, nil
 }
 

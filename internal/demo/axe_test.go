@@ -53,8 +53,8 @@ func axeScript(t *testing.T) string {
 	return string(script)
 }
 
-// violations runs every rule of axe on the page with all spans open. Evaluate is not subject to
-// the page's content security policy.
+// violations runs every axe rule on the page with all spans open. The page's content security
+// policy does not apply to Evaluate.
 func (b *browser) violations(axe string) []string {
 	b.t.Helper()
 	value[bool](b, "document.querySelectorAll('details').forEach(d => { d.open = true; }), true")
@@ -63,8 +63,8 @@ func (b *browser) violations(axe string) []string {
 		.then(r => r.violations.flatMap(v => v.nodes.map(n => v.id + ': ' + n.target + ': ' + n.failureSummary)))`)
 }
 
-// checkAccessible runs axe on each page, light and dark, wide and narrow. On a narrow screen
-// nothing may scroll sideways.
+// checkAccessible runs axe on each page: light and dark, wide and narrow. A narrow screen must not
+// scroll sideways.
 func checkAccessible(t *testing.T, b *browser, addresses []string) {
 	axe := axeScript(t)
 	for _, scheme := range []string{"light", "dark"} {
@@ -77,7 +77,7 @@ func checkAccessible(t *testing.T, b *browser, addresses []string) {
 					t.Errorf("%s, %s, %d pixels:\n%s", at, scheme, wide, strings.Join(found, "\n"))
 				}
 				if got := value[int64](b, "document.documentElement.scrollWidth"); got > wide {
-					t.Errorf("%s is %d wide on a screen of %d", at, got, wide)
+					t.Errorf("%s is %d pixels wide on a screen of %d", at, got, wide)
 				}
 			}
 		}
@@ -85,18 +85,18 @@ func checkAccessible(t *testing.T, b *browser, addresses []string) {
 	b.scheme("")
 	b.do(chromedp.EmulateViewport(width, height))
 
-	// The rules can fail: a grey that is too light, a picture without a text.
+	// The rules can fail: text in too light a grey, an image without alternative text.
 	value[bool](b, `document.querySelector('main').insertAdjacentHTML('beforeend',
 		'<p class="low" id="pale">pale</p><img src="/static/icon.svg">'), document.getElementById('pale').style.color = '#ccc', true`)
 	found := strings.Join(b.violations(axe), "\n")
 	for _, rule := range []string{"color-contrast: #pale", "image-alt: "} {
 		if !strings.Contains(found, rule) {
-			t.Errorf("axe does not notice %s; it found:\n%s", rule, found)
+			t.Errorf("axe does not report %s; it reports:\n%s", rule, found)
 		}
 	}
 }
 
-// scheme makes the browser prefer a colour scheme; "" is its own.
+// scheme sets the colour scheme that the browser prefers; "" is its default.
 func (b *browser) scheme(name string) {
 	b.t.Helper()
 	var params emulation.SetEmulatedMediaParams
@@ -106,7 +106,7 @@ func (b *browser) scheme(name string) {
 	call(b, emulation.SetEmulatedMedia, params)
 }
 
-// checkOperable uses the page on a narrow screen by the keyboard alone.
+// checkOperable operates the page on a narrow screen with the keyboard only.
 func checkOperable(t *testing.T, b *browser, page, id string) {
 	b.do(chromedp.EmulateViewport(400, 700))
 	defer b.do(chromedp.EmulateViewport(width, height))
@@ -118,7 +118,7 @@ func checkOperable(t *testing.T, b *browser, page, id string) {
 	b.press("#errors", " ")
 	b.press(".search button", "\r")
 	if query := b.opened(`/search\?(.*)$`); !strings.Contains(query, "errors=1") {
-		t.Errorf("searched for %q, without the ticked errors", query)
+		t.Errorf("the query %q lacks the ticked box for errors", query)
 	}
 
 	b.do(chromedp.Navigate(page + "/traces/" + id))
@@ -132,11 +132,11 @@ func checkOperable(t *testing.T, b *browser, page, id string) {
 	}
 }
 
-// checkDetails opens spans and looks for their attributes, events and links.
+// checkDetails opens spans and checks their attributes, events and links.
 func checkDetails(t *testing.T, b *browser, page, id string) {
 	b.do(chromedp.Navigate(page + "/traces/" + id))
 	if open := value[int](b, "document.querySelectorAll('details[open]').length"); open != 0 {
-		t.Errorf("%d spans are open at first", open)
+		t.Errorf("%d spans are open before any click", open)
 	}
 	b.do(chromedp.Click("//summary[contains(., 'publish order.created')]"))
 	b.eventually("String(document.querySelectorAll('details[open]').length)", "1")
@@ -153,7 +153,7 @@ func checkDetails(t *testing.T, b *browser, page, id string) {
 	}
 }
 
-// checkSearch searches by each field. Each answer is checked against the fields of its rows.
+// checkSearch searches by each field and checks the fields of each row that it finds.
 func checkSearch(t *testing.T, b *browser, page string) {
 	type row struct {
 		Service, Name, Status string
@@ -194,7 +194,7 @@ func checkSearch(t *testing.T, b *browser, page string) {
 		t.Errorf("the pages have %d spans, want 34", all)
 	}
 	if rows := search("service=nobody"); len(rows) != 0 || !strings.Contains(strings.Join(b.texts("main"), ""), "No span matches") {
-		t.Errorf("a service that is not there has %+v", rows)
+		t.Errorf("the search for an unknown service returns %+v", rows)
 	}
 	for _, r := range search("errors=1") {
 		if r.Status != "Error" {
@@ -202,7 +202,7 @@ func checkSearch(t *testing.T, b *browser, page string) {
 		}
 	}
 
-	// The form keeps what was typed.
+	// The form keeps its input.
 	search("service=orders&name=load+prices&shortest=0.5&within=1h&errors=1")
 	if form := value[string](b, "new URLSearchParams(new FormData(document.querySelector('.search'))).toString()"); form !=
 		"service=orders&name=load+prices&shortest=0.5&within=1h&errors=1" {
@@ -210,7 +210,7 @@ func checkSearch(t *testing.T, b *browser, page string) {
 	}
 }
 
-// eventually waits until a script has that value.
+// eventually waits until a script returns the wanted value.
 func (b *browser) eventually(script, want string) {
 	b.t.Helper()
 	got := value[string](b, fmt.Sprintf(`(async () => {

@@ -33,7 +33,7 @@ import (
 )
 
 // go test ./internal/demo -run TestScreenshots -screenshots ../../docs
-var screenshots = flag.String("screenshots", "", "keep pictures of the page in this `folder`")
+var screenshots = flag.String("screenshots", "", "save screenshots of the page in this `folder`")
 
 // browser is a headless Chromium with one tab.
 type browser struct {
@@ -42,7 +42,7 @@ type browser struct {
 
 	mu       sync.Mutex
 	requests []*network.Request
-	faults   []string // exceptions, and what the content security policy refused
+	faults   []string // exceptions and violations of the content security policy
 }
 
 func openBrowser(t *testing.T) *browser {
@@ -56,9 +56,9 @@ func openBrowser(t *testing.T) *browser {
 	}
 	switch {
 	case path == "" && os.Getenv("CI") == "":
-		t.Skip("there is no Chromium on the PATH (Debian: apt-get install chromium)")
+		t.Skip("Chromium is not on the PATH (Debian: apt-get install chromium)")
 	case path == "":
-		t.Fatal("there is no Chromium on the PATH (Debian: apt-get install chromium)")
+		t.Fatal("Chromium is not on the PATH (Debian: apt-get install chromium)")
 	}
 	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
 		chromedp.ExecPath(path), chromedp.UserDataDir(t.TempDir()), chromedp.NoSandbox, chromedp.DisableGPU,
@@ -80,7 +80,7 @@ func openBrowser(t *testing.T) *browser {
 		case *runtime.EventExceptionThrown:
 			b.faults = append(b.faults, e.ExceptionDetails.Text)
 		case *log.EventEntryAdded:
-			if e.Entry.Level == log.EntryLevelError && e.Entry.Source != log.EntrySourceNetwork { // it looks for what is not yet stored
+			if e.Entry.Level == log.EntryLevelError && e.Entry.Source != log.EntrySourceNetwork { // the page polls for traces that are not stored yet
 				b.faults = append(b.faults, e.Entry.Text)
 			}
 		}
@@ -124,13 +124,13 @@ func call[P, R any](b *browser, command cdp.Command[P, R], params P) {
 	}
 }
 
-// texts are those of all elements that a selector matches.
+// texts returns the text of each element that the selector matches.
 func (b *browser) texts(selector string) []string {
 	b.t.Helper()
 	return value[[]string](b, fmt.Sprintf("[...document.querySelectorAll(%q)].map(e => e.textContent)", selector))
 }
 
-// press puts the focus on an element with the tab key, and presses a key there.
+// press moves the focus to an element with the tab key and presses a key there.
 func (b *browser) press(selector, key string) {
 	b.t.Helper()
 	for range 60 {
@@ -140,7 +140,7 @@ func (b *browser) press(selector, key string) {
 			return
 		}
 	}
-	b.t.Fatalf("the tab key does not reach %s", selector)
+	b.t.Fatalf("%s cannot be reached with the tab key", selector)
 }
 
 // opened waits until the location matches and returns the first group.
@@ -148,20 +148,19 @@ func (b *browser) opened(pattern string) string {
 	b.t.Helper()
 	for until := time.Now().Add(30 * time.Second); time.Now().Before(until); {
 		url := result(b, chromedp.Location())
-		state, err := chromedp.Run(b.ctx, chromedp.Evaluate[string]("document.readyState")) // which fails when a page just goes
+		state, err := chromedp.Run(b.ctx, chromedp.Evaluate[string]("document.readyState")) // fails during a navigation
 		if m := regexp.MustCompile(pattern).FindStringSubmatch(url); m != nil && err == nil && state == "complete" {
 			return m[len(m)-1]
 		}
 		time.Sleep(25 * time.Millisecond)
 	}
-	b.t.Fatalf("no page %s; the status is %q", pattern, b.texts("#status"))
+	b.t.Fatalf("no page matches %s; the status is %q", pattern, b.texts("#status"))
 	return ""
 }
 
 const width, height = 1160, 900 // of the window
 
-// picture keeps a screenshot of all of the page, if asked to, as a PNG with a
-// palette.
+// picture saves a screenshot of the whole page as a PNG with a palette, if -screenshots is set.
 func (b *browser) picture(name string, width int64) {
 	b.t.Helper()
 	if *screenshots == "" {
@@ -183,11 +182,11 @@ func (b *browser) picture(name string, width int64) {
 	}
 }
 
-// reduce gives a picture a palette: of each colour in turn that it serves
-// worst, a common one before a rare one.
+// reduce converts an image to a palette. It repeatedly adds the colour that the palette so far
+// represents worst, weighted by how common the colour is.
 func reduce(full image.Image) image.Image {
 	out := image.NewPaletted(full.Bounds(), nil)
-	badness := make(map[color.RGBA]float64) // the number of pixels, then also how far off they are
+	badness := make(map[color.RGBA]float64) // the number of pixels, later times their distance from the palette
 	at := func(i int) color.RGBA {
 		return color.RGBAModel.Convert(full.At(i%out.Stride, i/out.Stride)).(color.RGBA)
 	}
@@ -220,10 +219,10 @@ func reduce(full image.Image) image.Image {
 	return out
 }
 
-// TestScreenshots takes the pictures in docs, of a page with a history.
+// TestScreenshots takes the screenshots for docs, of a page with a history.
 func TestScreenshots(t *testing.T) {
 	if *screenshots == "" {
-		t.Skip("-screenshots names no folder")
+		t.Skip("-screenshots is not set")
 	}
 	use(t, embedded.ClickHouseForTest(t), nil)
 	demo := startDemo(t, "-history", "1000000", "-requests", "120")
@@ -252,7 +251,7 @@ func TestBrowser(t *testing.T) {
 		b.t = t
 		b.do(chromedp.Navigate(demo.page))
 		var ids []string
-		for _, rows := range []int{20, 20, 20, 4} { // 66 requests less 2 that are not sampled
+		for _, rows := range []int{20, 20, 20, 4} { // 66 requests, 2 of them not sampled
 			got := b.texts(".list tbody code")
 			if len(got) != rows {
 				t.Fatalf("%d rows, want %d", len(got), rows)
@@ -263,10 +262,10 @@ func TestBrowser(t *testing.T) {
 			}
 		}
 		if !slices.IsSortedFunc(ids, func(a, b string) int { return strings.Compare(b, a) }) || len(slices.Compact(ids)) != 64 {
-			t.Errorf("not each trace once in the order of IDs:\n%s", strings.Join(ids, "\n"))
+			t.Errorf("want each trace once, in the order of IDs:\n%s", strings.Join(ids, "\n"))
 		}
 		if next := b.texts("a[rel=next]"); len(next) != 0 {
-			t.Error("the last page has a next one")
+			t.Error("the last page links to a next one")
 		}
 	})
 
@@ -275,7 +274,7 @@ func TestBrowser(t *testing.T) {
 		b.do(chromedp.Navigate(demo.page))
 		row := `tr[contains(., "/checkout")]`
 		if len(b.texts(".list strong.error")) > 0 {
-			row = "tr[.//strong]" // which is the more to look at
+			row = "tr[.//strong]" // a trace with an error shows more
 		}
 		b.do(chromedp.Click("//" + row + "//a"))
 		id := b.opened(`/traces/([0-9a-f]{32})$`)
@@ -309,7 +308,7 @@ func TestBrowser(t *testing.T) {
 	t.Run("request", func(t *testing.T) {
 		b.t = t
 		if demo.page == demo.edge {
-			t.Fatal("page and edge have one origin")
+			t.Fatal("page and edge have the same origin")
 		}
 		b.do(chromedp.Navigate(demo.page), chromedp.WaitVisible("#start"), chromedp.Click("#start button"))
 		started = b.opened(`/traces/([0-9a-f]{32})$`)
@@ -397,13 +396,13 @@ func TestBrowser(t *testing.T) {
 		b.scheme("dark")
 		b.do(chromedp.Navigate(demo.page + "/traces/" + started))
 		if ground := value[string](b, "getComputedStyle(document.body).backgroundColor"); ground != "rgb(20, 24, 29)" {
-			t.Errorf("the ground is %s in dark mode", ground)
+			t.Errorf("the background is %s in dark mode", ground)
 		}
 		b.do(chromedp.EmulateViewport(320, 700))
 		for _, at := range []string{"/", "/traces/" + started} {
 			b.do(chromedp.Navigate(demo.page + at))
 			if wide := value[int](b, "document.documentElement.scrollWidth"); wide > 320 {
-				t.Errorf("%s is %d wide on a screen of 320", at, wide)
+				t.Errorf("%s is %d pixels wide on a screen of 320", at, wide)
 			}
 		}
 		b.do(chromedp.EmulateViewport(width, height))
@@ -430,12 +429,12 @@ func TestBrowser(t *testing.T) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, fault := range b.faults {
-		t.Errorf("the browser says: %s", fault)
+		t.Errorf("the browser reports: %s", fault)
 	}
 }
 
-// checkOwnTrace checks that a trace has the ID that the browser made and sent,
-// and the spans of both services.
+// checkOwnTrace checks that a trace has the ID that the browser made and sent, and that it has the
+// spans of both services.
 func checkOwnTrace(t *testing.T, b *browser, engine *embedded.Engine, database string, demo *demo, id string) {
 	t.Helper()
 	made, err := trace.TraceIDFromHex(id)
@@ -470,7 +469,7 @@ func checkOwnTrace(t *testing.T, b *browser, engine *embedded.Engine, database s
 	if got, want := strings.Join(r.Rows[0], " "), "6 9 "+header("x-b3-spanid"); got != want {
 		t.Errorf("spans of edge, of orders, parent: %q, want %q", got, want)
 	}
-	if decoded := b.texts(".b64 dd"); len(decoded) != 1 || !strings.HasPrefix(decoded[0], "not made under") {
-		t.Errorf("the low half that the browser drew is said to be %q", decoded)
+	if decoded := b.texts(".b64 dd"); len(decoded) != 1 || !strings.HasPrefix(decoded[0], "not made with") {
+		t.Errorf("the page describes the browser's random low half as %q", decoded)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// summary is what ClickHouse holds of one trace.
+// summary is what ClickHouse stores of one trace.
 type summary struct {
 	TraceID  string `ch:"TraceId"`
 	Spans    uint64
@@ -38,7 +38,7 @@ func check(sent map[trace.TraceID]request, stored []summary) (verdict string, er
 		}
 		switch {
 		case !ok:
-			wrong = append(wrong, fmt.Errorf("trace %s is stored but nobody sent it", id))
+			wrong = append(wrong, fmt.Errorf("trace %s is stored but was not sent", id))
 		case !r.sampled:
 			wrong = append(wrong, fmt.Errorf("trace %s is stored but was sent as unsampled", id))
 		case s != want:
@@ -58,12 +58,12 @@ func check(sent map[trace.TraceID]request, stored []summary) (verdict string, er
 		return "", fmt.Errorf("%d of %d traces are not stored as they were sent:\n%w",
 			len(wrong), len(sent), errors.Join(wrong[:min(len(wrong), 5)]...))
 	}
-	return fmt.Sprintf("all %d sampled traces are stored under the ID expected, with each of their %d spans; the %d unsampled left none",
+	return fmt.Sprintf("all %d sampled traces are stored under the expected IDs, with all of their %d spans; none of the %d unsampled ones is stored",
 		len(sent)-unsampled, spans, unsampled), nil
 }
 
-// mostTelling picks the trace to show: one with an ID of ours, which decodes, and with as many
-// spans as can be.
+// mostTelling picks the trace to show: one with an ID of our generator, which can be decoded, and
+// with the most spans.
 func mostTelling(sent map[trace.TraceID]request) (best trace.TraceID) {
 	value := func(id trace.TraceID) int {
 		r, ok := sent[id]
@@ -73,7 +73,7 @@ func mostTelling(sent map[trace.TraceID]request) (best trace.TraceID) {
 		return 1 + r.route.spans*int(1+r.kind)
 	}
 	for id := range sent {
-		// Of equals the latest, which the IDs' order tells.
+		// Of equal ones it takes the latest, which has the greatest ID.
 		if v, b := value(id), value(best); v > b || v == b && id.String() > best.String() {
 			best = id
 		}

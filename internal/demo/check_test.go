@@ -7,7 +7,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-func TestCheckSeesEachFault(t *testing.T) {
+func TestCheckDetectsEachFault(t *testing.T) {
 	id, other, unsampled := trace.TraceID{1}, trace.TraceID{2}, trace.TraceID{3}
 	parent := trace.SpanID{7}
 	sent := map[trace.TraceID]request{
@@ -21,7 +21,7 @@ func TestCheckSeesEachFault(t *testing.T) {
 	}
 	for want, stored := range map[string][]summary{
 		"not stored":              {},
-		"nobody sent it":          {good, {other.String(), n, n, 2, ""}},
+		"was not sent":            {good, {other.String(), n, n, 2, ""}},
 		"sent as unsampled":       {good, {unsampled.String(), n, n, 2, ""}},
 		"stored trace ID":         {good, {"", n, n, 2, ""}},
 		"Spans:14":                {{id.String(), n - 1, n - 1, 2, parent.String()}},

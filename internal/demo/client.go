@@ -31,25 +31,25 @@ func (k kind) String() string {
 	return [...]string{"an old app (64-bit B3 and x-trace-id)", "a new app (128-bit B3 and x-trace-id)", "a client without headers"}[k]
 }
 
-// request is one call of edge and what it must leave in ClickHouse.
+// request is one call of edge and what ClickHouse must store of it.
 type request struct {
 	kind    kind
 	route   route
 	sampled bool
-	parent  trace.SpanID // that edge's span must have; zero for none
+	parent  trace.SpanID // the wanted parent of edge's span; zero for none
 }
 
 // plan is a list of requests, every kind of client with every route.
 type plan []request
 
-// concurrency is how many requests are under way at a time.
+// concurrency is the number of requests in flight.
 const concurrency = 16
 
 func newPlan(n int) plan {
 	p := make(plan, n)
 	for i := range p {
 		p[i] = request{kind: kind(i % int(kinds)), route: routes[i/int(kinds)%len(routes)], sampled: true}
-		// Now and then a new app says that a trace is not to be kept.
+		// Some requests of new apps ask for no sampling.
 		if p[i].kind == newApp && i%30 == 28 {
 			p[i].sampled = false
 		}
@@ -57,7 +57,7 @@ func newPlan(n int) plan {
 	return p
 }
 
-// String says how many requests are of which kind.
+// String describes the plan: how many requests each kind of client sends.
 func (p plan) String() string {
 	var count, unsampled [kinds]int
 	for _, r := range p {
@@ -70,17 +70,16 @@ func (p plan) String() string {
 	for k := range kinds {
 		text += fmt.Sprintf("\n%15d from %s", count[k], k)
 		if n := unsampled[k]; n > 0 {
-			text += fmt.Sprintf(", %d of them not to be sampled", n)
+			text += fmt.Sprintf(", %d of them unsampled", n)
 		}
 	}
 	return text
 }
 
-// send sends all requests and returns them by the trace ID that they went
-// under. It calls done after each one.
+// send sends all requests and returns them by their trace IDs. It calls done after each one.
 func (p plan) send(ctx context.Context, url string, done func(n int)) (map[trace.TraceID]request, error) {
 	var (
-		app    = idgen.New() // the apps', which is not the services'
+		app    = idgen.New() // the apps' own, apart from the services'
 		client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: concurrency}}
 		mu     sync.Mutex
 		sent   = make(map[trace.TraceID]request, len(p))
@@ -100,7 +99,7 @@ func (p plan) send(ctx context.Context, url string, done func(n int)) (map[trace
 			mu.Lock()
 			defer mu.Unlock()
 			if _, twice := sent[id]; twice {
-				return fmt.Errorf("two requests under one trace ID %s", id)
+				return fmt.Errorf("two requests have the trace ID %s", id)
 			}
 			sent[id] = r
 			done(1)
@@ -114,8 +113,8 @@ func (p plan) send(ctx context.Context, url string, done func(n int)) (map[trace
 	return sent, err
 }
 
-// send returns the trace ID of the answer, which must be the one sent, or for
-// a client without headers one made just now.
+// send returns the trace ID of the response. It must be the ID that was sent or, for a client
+// without headers, one made during the request.
 func (r *request) send(ctx context.Context, client *http.Client, url string, app *idgen.Generator) (trace.TraceID, error) {
 	q, err := http.NewRequestWithContext(ctx, r.route.method, url+r.route.path, nil)
 	if err != nil {
@@ -152,9 +151,9 @@ func (r *request) send(ctx context.Context, client *http.Client, url string, app
 	case err != nil:
 		return got, fmt.Errorf("the answer's %s: %w", xtraceid.DefaultHeader, err)
 	case r.kind != bare && got != want:
-		return got, fmt.Errorf("the answer's %s is %s, want %s", xtraceid.DefaultHeader, got, want)
+		return got, fmt.Errorf("the response's %s is %s, want %s", xtraceid.DefaultHeader, got, want)
 	case r.kind == bare && !traceid.Plausible(got, time.Now(), time.Minute, 5*time.Second):
-		return got, fmt.Errorf("the answer's %s is %s, which was not made just now", xtraceid.DefaultHeader, got)
+		return got, fmt.Errorf("the response's %s is %s, which was not made during the request", xtraceid.DefaultHeader, got)
 	}
 	return got, nil
 }

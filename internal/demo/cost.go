@@ -10,13 +10,13 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// cost is what ClickHouse says that it read for a query.
+// cost is what ClickHouse reports to have read for a query.
 type cost struct {
 	granules, bytes uint64 // bytes are uncompressed
 	took            time.Duration
 }
 
-// costs are those of one query on our table and on the exporter's.
+// costs are those of one query on our table and on the exporter's table.
 type costs struct {
 	what           string
 	ours, exporter cost
@@ -32,8 +32,8 @@ func (f *finder) measure(ctx context.Context, what, query string) (c costs, err 
 	return c, err
 }
 
-// cost runs a query three times. Each reads the same; the shortest time has the least of what
-// else the machine does.
+// cost runs a query three times. Each run reads the same amount; the shortest time is the least
+// disturbed by other load.
 func (f *finder) cost(ctx context.Context, query string) (c cost, err error) {
 	f.measuring.Lock()
 	defer f.measuring.Unlock()
@@ -58,7 +58,7 @@ func (f *finder) cost(ctx context.Context, query string) (c cost, err error) {
 	return c, nil
 }
 
-// selectedMarks is how many granules ClickHouse has read from tables since it started.
+// selectedMarks returns how many granules ClickHouse has read since it started.
 func (f *finder) selectedMarks(ctx context.Context) (uint64, error) {
 	r, err := f.engine.Query(ctx, "SELECT sum(value) FROM system.events WHERE event = 'SelectedMarks'")
 	if err != nil {
@@ -67,7 +67,7 @@ func (f *finder) selectedMarks(ctx context.Context) (uint64, error) {
 	return strconv.ParseUint(r.Rows[0][0], 10, 64)
 }
 
-// conditions says what a measurement holds for.
+// conditions describes the state in which the costs are measured.
 func (f *finder) conditions(ctx context.Context) (string, error) {
 	const parts = `SELECT sumIf(rows, table = 'otel_traces'), countIf(table = 'otel_traces'), countIf(table = '` + exporterTable + `')
 		FROM system.parts WHERE active AND database = currentDatabase()`
@@ -77,16 +77,16 @@ func (f *finder) conditions(ctx context.Context) (string, error) {
 	}
 	row := r.Rows[0]
 	text := fmt.Sprintf("Each table holds %s spans. Parts: %s sorted by trace ID, %s in the Collector's schema. ", row[0], row[1], row[2]) +
-		"A granule is 1024 spans in the one and 8192 in the other. Granules and uncompressed bytes are what ClickHouse counted; milliseconds are the shortest of three runs."
+		"A granule is 1024 spans in the first and 8192 in the second. ClickHouse counted the granules and uncompressed bytes; milliseconds are the shortest of three runs."
 	if f.merged {
-		text += " OPTIMIZE FINAL ran first, as ClickHouse merges parts by itself in time. " +
+		text += " OPTIMIZE FINAL ran first; without it ClickHouse merges the parts later in the background. " +
 			"In a small part, one new trace costs about the same in both."
 	}
 	return text, nil
 }
 
-// recent measures how 100 traces of the last five minutes are found, which is what somebody
-// does who follows a list of IDs from a log. It says how many there are.
+// recent measures a query for 100 traces of the last five minutes, such as for a list of IDs from
+// a log. The title has their number.
 func (f *finder) recent(ctx context.Context) (costs, error) {
 	var ids []string
 	const sample = `SELECT DISTINCT TraceId FROM otel_traces

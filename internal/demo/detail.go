@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// detail is what a span opens to.
+// detail is what the page shows of an opened span.
 type detail struct {
 	ID, Parent                  string
 	Facts, Attributes, Resource []pair
@@ -27,7 +27,7 @@ type linkRow struct {
 	Attributes      []pair
 }
 
-// newDetail takes times from the start of the trace.
+// newDetail gives times relative to the start of the trace.
 func newDetail(s span, start time.Time) detail {
 	d := detail{ID: s.SpanID, Parent: s.ParentSpanID, Attributes: pairs(s.SpanAttributes), Resource: pairs(s.ResourceAttributes)}
 	for _, fact := range []pair{

@@ -17,16 +17,16 @@ import (
 	"github.com/traceflake/traceflake/traceid"
 )
 
-// finder looks traces up.
+// finder queries traces and measures the queries.
 type finder struct {
 	engine *embedded.Engine
 	ids    *source
 	conn   driver.Conn
-	server string // what it is
+	server string // its description
 
 	since     time.Time // the end of the history
-	atStart   []costs   // measured before the page was served
-	merged    bool      // the history and what was sent before the page was served
+	atStart   []costs   // measured before serving starts
+	merged    bool      // parts were merged before serving started
 	measuring sync.Mutex
 }
 
@@ -48,7 +48,7 @@ func newFinder(engine *embedded.Engine, ids *source) (*finder, error) {
 
 func (f *finder) close() error { return f.conn.Close() }
 
-// summaries are of all traces in the table but the history.
+// summaries returns summaries of all traces in the table except the history.
 func (f *finder) summaries(ctx context.Context) (all []summary, err error) {
 	const sql = `SELECT TraceId, count() AS Spans, uniqExact(SpanId) AS Distinct, uniqExact(ServiceName) AS Services,
 		argMin(ParentSpanId, (ServiceName != 'edge', Timestamp)) AS Parent
@@ -79,7 +79,7 @@ type span struct {
 	LinkAttributes  []map[string]string `ch:"Links.Attributes"`
 }
 
-// columns are those of span.
+// columns are the columns of span.
 const columns = `Timestamp, SpanId, ParentSpanId, SpanName, SpanKind, ServiceName, Duration, StatusCode, StatusMessage,
 	TraceState, ScopeName, ScopeVersion, SpanAttributes, ResourceAttributes,
 	Events.Timestamp, Events.Name, Events.Attributes, Links.TraceId, Links.SpanId, Links.Attributes`
@@ -87,16 +87,16 @@ const columns = `Timestamp, SpanId, ParentSpanId, SpanName, SpanKind, ServiceNam
 // found is a trace and what finding it cost.
 type found struct {
 	id       trace.TraceID
-	decoded  string // the low half, for people
+	decoded  string // a description of the low half
 	spans    []span
-	dated    bool // the ID's time is near the spans', as it is for ours
+	dated    bool // the ID's time is near the spans', as in our IDs
 	costs    []costs
-	measured string // under which conditions
+	measured string // the conditions of the measurement
 }
 
-var errNoTrace = errors.New("there is no trace")
+var errNoTrace = errors.New("found no trace")
 
-// trace finds a trace by its ID, whoever made that.
+// trace finds a trace by its ID, whether our generator made the ID or not.
 func (f *finder) trace(ctx context.Context, id trace.TraceID) (t found, err error) {
 	t.id, t.decoded = id, f.ids.decode(id)
 	const lookup = "SELECT " + columns + "\n\tFROM %s WHERE TraceId = '%s' ORDER BY Timestamp"
@@ -119,8 +119,8 @@ func (f *finder) trace(ctx context.Context, id trace.TraceID) (t found, err erro
 	return t, nil
 }
 
-// compare copies each span into the exporter's own table, to tell what a
-// look-up would read there. Only a demonstration needs that.
+// compare copies each span into the exporter's own table, to measure the same look-up there. Only
+// a demonstration needs it.
 func (f *finder) compare(ctx context.Context) error {
 	err := f.conn.Exec(ctx, "CREATE MATERIALIZED VIEW "+exporterTable+"_copy TO "+exporterTable+" AS SELECT * FROM otel_traces")
 	if err != nil {
@@ -132,7 +132,7 @@ func (f *finder) compare(ctx context.Context) error {
 // table is sorted by trace ID.
 var table = traces.Schema{Table: "otel_traces"}
 
-// prepare makes the table that the exporter writes into, and the functions.
+// prepare creates the table that the exporter writes into, and the functions.
 func (f *finder) prepare(ctx context.Context) error {
 	statements, err := table.Statements()
 	if err != nil {
@@ -151,12 +151,12 @@ type listed struct {
 	TraceID       string `ch:"TraceId"`
 	Start, End    time.Time
 	Spans, Errors uint64
-	Service, Name string // of the root, or else of the first span
+	Service, Name string // of the root, or of the first span if there is no root
 }
 
-// newest lists up to n traces in the order of their IDs, the last first, from
-// before on if that is not zero, and tells whether there are more. It looks
-// further back only if it finds too few.
+// newest lists up to n traces in descending order of their IDs, only those below before unless
+// before is zero, and reports whether there are more. It looks further back only if it finds too
+// few.
 func (f *finder) newest(ctx context.Context, before trace.TraceID, n int) (list []listed, more bool, err error) {
 	epoch := time.UnixMilli(traceid.EpochMillis)
 	to := time.Now().Add(time.Minute) // other clocks may be ahead
@@ -185,7 +185,7 @@ func (f *finder) newest(ctx context.Context, before trace.TraceID, n int) (list 
 	}
 }
 
-// arguments are the parameters of a query for clickhouse-go.
+// arguments returns the parameters of a query for clickhouse-go.
 func arguments(query traces.Query) []any {
 	args := make([]any, len(query.Params))
 	for i, p := range query.Params {

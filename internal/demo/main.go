@@ -1,14 +1,14 @@
-// Command demo shows traceflake at work: two HTTP services, traces of old,
-// new and header-less clients, stored in ClickHouse by the OpenTelemetry
-// Collector's exporter and found again by their IDs.
+// Command demo shows traceflake at work: two HTTP services; traces of old clients, new clients and
+// clients without headers; stored in ClickHouse by the OpenTelemetry Collector's exporter, and
+// found again by their IDs.
 //
-// It needs no server: ClickHouse runs inside the process, fetched by
-// `make engines`. With TRACEFLAKE_CLICKHOUSE_DSN set it uses that server.
+// It needs no server: ClickHouse runs inside the process, downloaded by `make engines`. If
+// TRACEFLAKE_CLICKHOUSE_DSN is set, the demo uses that server.
 //
-// The services' IDs come from nodes leased from a store, by default a file in
-// the user's cache folder that all runs share. -store names another one, or
-// none. A file has a secret of its own; for servers TRACEFLAKE_SECRET_FILE
-// names the file with the fleet's, and without it each run draws one.
+// The services' IDs come from nodes leased from a store, by default a file in the user's cache
+// folder that all runs share. -store names another store, or none. A file has its own secret. For
+// servers, TRACEFLAKE_SECRET_FILE names the file with the fleet's secret; without it each run
+// draws a new one.
 package main
 
 import (
@@ -44,13 +44,13 @@ type options struct {
 	history  int
 	store    string
 	serve    string
-	host     string // of edge: that of serve
+	host     string // of edge, the same as in serve
 }
 
 func parse(args []string) (o options, err error) {
 	flags := flag.NewFlagSet("demo", flag.ContinueOnError)
-	flags.IntVar(&o.requests, "requests", 200, "send this `number` of requests and check what was stored")
-	flags.IntVar(&o.history, "history", 2_000_000, "fill the table with this `number` of spans of today first")
+	flags.IntVar(&o.requests, "requests", 200, "send this `number` of requests and check the stored spans")
+	flags.IntVar(&o.history, "history", 2_000_000, "first fill the table with this `number` of spans, dated today")
 	flags.StringVar(&o.store, "store", "", "lease nodes from `URL`: bolt:PATH, postgres://…, etcd://…, or none (default a file in the user's cache folder)")
 	flags.StringVar(&o.serve, "serve", "", "serve a page with the traces on this `address`, such as 127.0.0.1:8080, until Ctrl-C")
 	if err := flags.Parse(args); err != nil {
@@ -75,10 +75,10 @@ func parse(args []string) (o options, err error) {
 	return o, nil
 }
 
-// closing bounds what happens after the work is done or interrupted.
+// closing limits how long the shutdown may take.
 const closing = 30 * time.Second
 
-// run does the program's job and writes what it does to stdout.
+// run runs the demo and writes its output to stdout.
 func run(ctx context.Context, args []string, stdout io.Writer) (err error) {
 	o, err := parse(args)
 	if err != nil {
@@ -92,7 +92,7 @@ func run(ctx context.Context, args []string, stdout io.Writer) (err error) {
 		if listener, err = net.Listen("tcp", o.serve); err != nil {
 			return fmt.Errorf("cannot serve on %s: %w", o.serve, err)
 		}
-		defer func() { _ = listener.Close() }() // if it was not served on
+		defer func() { _ = listener.Close() }() // if serving never started
 	}
 
 	ids, err := openSource(ctx, o.store)
@@ -104,7 +104,7 @@ func run(ctx context.Context, args []string, stdout io.Writer) (err error) {
 		defer cancel()
 		err = errors.Join(err, ids.close(ctx))
 		if n := ids.ids.Fallbacks(); n > 0 {
-			out.phase("IDs", "%d spans or traces got random ones while there was no lease", n)
+			out.phase("IDs", "%d traces or spans got random IDs because there was no lease", n)
 		}
 	}()
 	out.phase("IDs", "from %s", ids.name)
@@ -119,7 +119,7 @@ func run(ctx context.Context, args []string, stdout io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, find.close()) }()
-	out.phase("ClickHouse", "%s, the fresh database %s", find.server, engine.Database())
+	out.phase("ClickHouse", "%s, in the new database %s", find.server, engine.Database())
 
 	if ids.ready(ctx) != nil && ctx.Err() == nil {
 		out.phase("IDs", "random until the store grants a lease")
@@ -189,8 +189,8 @@ func serve(ctx context.Context, out *screen, listener net.Listener, edge *servic
 	if err != nil {
 		return err
 	}
-	out.phase("Serving", "until Ctrl-C: %s lists the traces, and there a browser starts its own", page.url)
-	out.printf("%11sor try this, and put the answer's x-trace-id into the second line:\n", "")
+	out.phase("Serving", "until Ctrl-C: %s lists the traces and can start new ones from the browser", page.url)
+	out.printf("%11sor try this, with the x-trace-id of the response in the second line:\n", "")
 	out.printf("  curl -i -X POST %s/checkout\n", edge.url)
 	out.printf("  curl %s/traces/TRACE_ID\n", page.url)
 	<-ctx.Done()
@@ -200,8 +200,7 @@ func serve(ctx context.Context, out *screen, listener net.Listener, edge *servic
 	return page.close(ctx)
 }
 
-// demonstrate sends requests, checks that each left the spans it should have,
-// and shows one trace.
+// demonstrate sends requests, checks that each left the expected spans, and shows one trace.
 func demonstrate(ctx context.Context, out *screen, n int, url string, spans *pipeline, find *finder) error {
 	plan := newPlan(n)
 	out.phase("Requests", "%s", plan)
@@ -225,7 +224,7 @@ func demonstrate(ctx context.Context, out *screen, n int, url string, spans *pip
 	}
 	out.phase("Check", "%s", verdict)
 
-	out.phase("Merge", "what was just stored with the rest, as ClickHouse does by itself in time")
+	out.phase("Merge", "merging the new spans with the rest, as ClickHouse would do later in the background")
 	if err := find.merge(ctx); err != nil {
 		return err
 	}

@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// use makes run use a server that the test can also ask.
+// use makes run connect to a server that the test can query too.
 func use(t *testing.T, engine *embedded.Engine, through func(http.Handler) http.Handler) {
 	t.Helper()
 	dsn, err := url.Parse(engine.DSN())
@@ -46,8 +46,8 @@ func use(t *testing.T, engine *embedded.Engine, through func(http.Handler) http.
 		dsn.Host = strings.TrimPrefix(proxy.URL, "http://")
 	}
 	t.Setenv("TRACEFLAKE_CLICKHOUSE_DSN", dsn.String())
-	t.Setenv("XDG_CACHE_HOME", t.TempDir()) // the default store's place, on Linux
-	t.Setenv("HOME", t.TempDir())           // elsewhere
+	t.Setenv("XDG_CACHE_HOME", t.TempDir()) // where the default store is on Linux
+	t.Setenv("HOME", t.TempDir())           // on other systems
 }
 
 func TestRun(t *testing.T) {
@@ -58,31 +58,31 @@ func TestRun(t *testing.T) {
 	}
 	for _, want := range []string{
 		`22 from an old app`,
-		`22 from a new app .*, 2 of them not to be sampled`,
+		`22 from a new app .*, 2 of them unsampled`,
 		`22 from a client without headers`,
-		`all 64 sampled traces are stored under the ID expected, with each of their \d+ spans; the 2 unsampled left none`,
+		`all 64 sampled traces are stored under the expected IDs, with all of their \d+ spans; none of the 2 unsampled ones is stored`,
 		`Find +trace [0-9a-f]{32}, made by edge for a client without headers`,
 		`(?m)^edge    POST /checkout +\d+\.\d\d ms  ━+$`,
 		`(?m)^orders  │   │ └ compute tax +\d+\.\d\d ms   +━+$`,
 		`15 spans in `,
 		`(?m)^  One trace by its ID$`,
 		`Spans +\d+ stored, 0 lost`,
-		`IDs +from nodes leased from bolt:/.*/traceflake/example.db, under the file's secret`,
-		`Decoded: node \d+, second 20.*Z, number \d+ in it, under the file's secret`,
+		`IDs +from nodes leased from bolt:/.*/traceflake/example.db, with the file's secret`,
+		`Decoded: node \d+, second 20.*Z, sequence \d+, with the file's secret`,
 	} {
 		if !regexp.MustCompile(want).Match(out.Bytes()) {
 			t.Errorf("no %q in the output", want)
 		}
 	}
 	if strings.ContainsAny(out.String(), "\x1b\r") {
-		t.Error("control sequences in output that is no terminal's")
+		t.Error("control sequences in output that is not for a terminal")
 	}
 	if t.Failed() {
 		t.Log(out.String())
 	}
 }
 
-// With a day of history the order is worth something, and the output says how much.
+// With a day of history the order pays, and the output shows how much.
 func TestHistory(t *testing.T) {
 	engine := embedded.ClickHouseForTest(t)
 	use(t, engine, nil)
@@ -119,8 +119,7 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// TestClients sends by hand what each client sends, and looks for it in the
-// Collector's table by hand.
+// TestClients sends by hand what each client sends, and queries the Collector's table directly.
 func TestClients(t *testing.T) {
 	engine := embedded.ClickHouseForTest(t)
 	use(t, engine, nil)
@@ -149,7 +148,7 @@ func TestClients(t *testing.T) {
 			if tid, err := trace.TraceIDFromHex(id); err != nil || c.want == "" && traceid.Time(tid).Before(began) {
 				t.Errorf("x-trace-id %q: %v", id, err)
 			}
-			_, page := get(t, http.MethodGet, demo.page+"/traces/"+id, nil) // also makes the services store their spans
+			_, page := get(t, http.MethodGet, demo.page+"/traces/"+id, nil) // this also flushes the services' spans
 			if !strings.Contains(page, "publish order.created") || !strings.Contains(page, "15 spans") {
 				t.Errorf("waterfall:\n%s", page)
 			}
@@ -165,7 +164,7 @@ func TestClients(t *testing.T) {
 		})
 	}
 	_, page := get(t, http.MethodGet, demo.page+"/traces/"+strings.Repeat("1", 32), nil)
-	if !strings.Contains(page, "there is no trace 1111") {
+	if !strings.Contains(page, "found no trace 1111") {
 		t.Errorf("unknown trace: %s", page)
 	}
 
@@ -174,12 +173,12 @@ func TestClients(t *testing.T) {
 	}
 }
 
-// demo is a run that serves.
+// demo is a run of the demo that serves the page.
 type demo struct {
 	t          *testing.T
 	edge, page string
 	log        bytes.Buffer
-	began      string // the log until it served
+	began      string // the log until serving started
 	interrupt  func()
 	ended      chan error
 	rest       chan struct{}
@@ -204,7 +203,7 @@ func startDemo(t *testing.T, args ...string) *demo {
 	return d
 }
 
-// find looks in what was written until the demo served.
+// find searches the log until serving started.
 func (d *demo) find(pattern string) string {
 	m := regexp.MustCompile(pattern).FindStringSubmatch(d.began)
 	if m == nil {
@@ -213,7 +212,7 @@ func (d *demo) find(pattern string) string {
 	return m[1]
 }
 
-// end interrupts and returns all that was written.
+// end interrupts the demo and returns its whole log.
 func (d *demo) end() string {
 	d.interrupt()
 	if err := <-d.ended; err != nil {
@@ -223,7 +222,7 @@ func (d *demo) end() string {
 	return d.log.String()
 }
 
-// waitFor reads until what it read matches and returns the first group.
+// waitFor reads until the text matches, and returns the first group.
 func waitFor(t *testing.T, r io.Reader, pattern string) string {
 	t.Helper()
 	var text []byte
@@ -292,7 +291,7 @@ func TestStores(t *testing.T) {
 	if err := os.WriteFile(noFolder, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	const leased = `Decoded: node \d+, second 20.*Z, number \d+ in it, under `
+	const leased = `Decoded: node \d+, second 20.*Z, sequence \d+, with `
 	for _, c := range []struct {
 		name        string
 		store       func(t *testing.T) string
@@ -300,20 +299,20 @@ func TestStores(t *testing.T) {
 		want        []string
 	}{
 		{name: "a file", store: func(t *testing.T) string { return "bolt:" + filepath.Join(t.TempDir(), "leases") },
-			want: []string{`IDs +from nodes leased from bolt:/.*/leases, under the file's secret`, leased + "the file's secret"}},
+			want: []string{`IDs +from nodes leased from bolt:/.*/leases, with the file's secret`, leased + "the file's secret"}},
 		{name: "PostgreSQL", store: func(t *testing.T) string { return embedded.PostgresForTest(t).DSN() }, file: secret,
-			want: []string{`IDs +from nodes leased from postgres://127\.0\.0\.1:\d+/traceflake_\w+, under the secret of /.*/secret\n`, leased + "the secret of "}},
+			want: []string{`IDs +from nodes leased from postgres://127\.0\.0\.1:\d+/traceflake_\w+, with the secret of /.*/secret\n`, leased + "the secret of "}},
 		{name: "etcd", store: func(t *testing.T) string {
 			return "etcd://" + strings.Join(etcd.ForTest(t, 1).Endpoints(), ",")
-		}, want: []string{`IDs +from nodes leased from etcd://\S+, under a secret drawn for this run`, leased + "a secret drawn"}},
+		}, want: []string{`IDs +from nodes leased from etcd://\S+, with a secret drawn for this run`, leased + "a secret drawn"}},
 		{name: "a server that is down", store: func(*testing.T) string { return "postgres://me:hunter2@127.0.0.1:1/db" },
-			want: []string{`postgres://127\.0\.0\.1:1/db, under a secret drawn for this run \(TRACEFLAKE_SECRET_FILE names the fleet's\)`,
+			want: []string{`postgres://127\.0\.0\.1:1/db, with a secret drawn for this run \(TRACEFLAKE_SECRET_FILE names a file with the fleet's\)`,
 				`Note +lease: acquire: pgstore: .*connection refused`, `IDs +random until the store grants a lease`,
-				`Decoded: not made under a secret drawn for this run`, `IDs +69 spans or traces got random ones`}},
+				`Decoded: not made with a secret drawn for this run`, `IDs +69 traces or spans got random IDs`}},
 		{name: "none", store: func(*testing.T) string { return "none" },
 			want: []string{`IDs +from a secret of this process alone, without a store`, `Decoded: hidden`}},
 		{name: "no place for the default file", cache: noFolder,
-			want: []string{`IDs +from a secret of this process alone, for want of a store: .*not a directory`, `Decoded: hidden`}},
+			want: []string{`IDs +from a secret of this process alone, without a store because of: .*not a directory`, `Decoded: hidden`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			args := []string{"-history", "0", "-requests", "6"}
@@ -357,7 +356,7 @@ func TestBadInput(t *testing.T) {
 		"127.0.0.1:1":             {"-store", "none"},
 		"-requests -1":            {"-requests", "-1"},
 		"-history -1":             {"-history", "-1"},
-		"none does without":       {"-store", "redis://127.0.0.1"},
+		"none needs no store":     {"-store", "redis://127.0.0.1"},
 		"corrupt: open":           {"-store", "bolt:" + corrupt},
 		"nothing to do":           {"-requests", "0"},
 		`unexpected argument "x"`: {"x"},

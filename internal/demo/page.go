@@ -17,7 +17,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// page shows the stored traces in a browser, and lets it start one.
+// page shows the stored traces in a browser, and lets the browser start new ones.
 type page struct {
 	find   *finder
 	spans  *pipeline
@@ -26,7 +26,7 @@ type page struct {
 	edge   string // port
 }
 
-// startPage serves until close.
+// startPage serves the page until it is closed.
 func startPage(listener net.Listener, spans *pipeline, find *finder, edge *service) (*page, error) {
 	p := &page{find: find, spans: spans, url: "http://" + listener.Addr().String()}
 	var err error
@@ -44,7 +44,7 @@ func startPage(listener net.Listener, spans *pipeline, find *finder, edge *servi
 	mux.HandleFunc("GET /search", p.search)
 	mux.Handle("GET /static/", http.FileServerFS(static))
 	mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {
-		p.fail(w, http.StatusNotFound, "There is no page "+r.URL.Path+" here.")
+		p.fail(w, http.StatusNotFound, "There is no page "+r.URL.Path+".")
 	})
 	p.server = &http.Server{Handler: p.secured(mux), ReadHeaderTimeout: time.Minute}
 	go func() { _ = p.server.Serve(listener) }() // ends with Shutdown
@@ -60,7 +60,8 @@ var templates = template.Must(template.ParseFS(files, "page/*.html"))
 
 var hostname = regexp.MustCompile(`^[0-9A-Za-z.:-]+$`)
 
-// edgeFor is edge as who asks can reach it: on the host of the page.
+// edgeFor returns the URL of edge for the client of r: edge's port on the host under which the
+// client reached the page.
 func (p *page) edgeFor(r *http.Request) string {
 	host := r.Host
 	if h, _, err := net.SplitHostPort(host); err == nil {
@@ -72,7 +73,7 @@ func (p *page) edgeFor(r *http.Request) string {
 	return "http://" + net.JoinHostPort(host, p.edge)
 }
 
-// secured allows pages nothing but our own files and edge.
+// secured restricts pages to our own files and to edge.
 func (p *page) secured(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -91,7 +92,7 @@ func (p *page) list(w http.ResponseWriter, r *http.Request) {
 	if cursor := r.URL.Query().Get("before"); cursor != "" {
 		var err error
 		if before, err = trace.TraceIDFromHex(cursor); err != nil {
-			p.fail(w, http.StatusBadRequest, fmt.Sprintf("The cursor %q is no trace ID: %v.", cursor, err))
+			p.fail(w, http.StatusBadRequest, fmt.Sprintf("The cursor %q is not a trace ID: %v.", cursor, err))
 			return
 		}
 	}
@@ -109,7 +110,7 @@ func (p *page) list(w http.ResponseWriter, r *http.Request) {
 	p.show(w, http.StatusOK, "list.html", newListView(traces, more, before, newSearchForm(services), p.edgeFor(r), lost))
 }
 
-// trace shows one trace: to browsers as a page, to curl as text.
+// trace shows one trace: to browsers as a page, to other clients as text.
 func (p *page) trace(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Vary", "Accept")
 	asPage := strings.Contains(r.Header.Get("Accept"), "text/html")
@@ -122,7 +123,7 @@ func (p *page) trace(w http.ResponseWriter, r *http.Request) {
 	}
 	id, err := trace.TraceIDFromHex(r.PathValue("id"))
 	if err != nil {
-		fail(http.StatusBadRequest, fmt.Sprintf("%q is no trace ID: %v", r.PathValue("id"), err))
+		fail(http.StatusBadRequest, fmt.Sprintf("%q is not a trace ID: %v", r.PathValue("id"), err))
 		return
 	}
 	lost := p.spans.flush(r.Context())
@@ -144,12 +145,12 @@ func (p *page) trace(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// open takes the ID that was typed.
+// open redirects to the trace whose ID was typed.
 func (p *page) open(w http.ResponseWriter, r *http.Request) {
 	text := strings.ToLower(strings.TrimSpace(r.URL.Query().Get("id")))
 	id, err := trace.TraceIDFromHex(text)
 	if err != nil {
-		p.fail(w, http.StatusBadRequest, fmt.Sprintf("%q is no trace ID: %v.", text, err))
+		p.fail(w, http.StatusBadRequest, fmt.Sprintf("%q is not a trace ID: %v.", text, err))
 		return
 	}
 	http.Redirect(w, r, "/traces/"+id.String(), http.StatusSeeOther)
@@ -167,5 +168,5 @@ func (p *page) show(w http.ResponseWriter, status int, name string, view any) {
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = text.WriteTo(w) // a browser that went away is its own affair
+	_, _ = text.WriteTo(w) // fails only if the browser has disconnected
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/traceflake/traceflake/internal/embedded"
 )
 
-// inline is what the content security policy refuses.
+// inline matches what the content security policy forbids.
 var inline = regexp.MustCompile(`(?i)<script>|<style|\son\w+=|\sstyle=|javascript:`)
 
 func TestPage(t *testing.T) {
@@ -56,16 +56,16 @@ func TestPage(t *testing.T) {
 		{"/", html, 200, "text/html", `<a href="/traces/` + known + `">`},
 		{"/", "*/*", 200, "text/html", `data-edge="` + demo.edge + `"`},
 		{"/?before=" + known, html, 200, "text/html", "There are no older traces."},
-		{"/?before=%3Cb%3E", html, 400, "text/html", "The cursor &#34;&lt;b&gt;&#34; is no trace ID"},
-		{"/traces/" + known, html, 200, "text/html", "What the ID says"},
+		{"/?before=%3Cb%3E", html, 400, "text/html", "The cursor &#34;&lt;b&gt;&#34; is not a trace ID"},
+		{"/traces/" + known, html, 200, "text/html", "The fields of the ID"},
 		{"/traces/" + known, "*/*", 200, "text/plain", "15 spans in "},
-		{"/traces/" + unknown, html, 404, "text/html", "there is no trace " + unknown},
-		{"/traces/" + unknown, "", 404, "text/plain", "there is no trace " + unknown},
-		{"/traces/1", html, 400, "text/html", "is no trace ID"},
-		{"/traces/1", "", 400, "text/plain", "is no trace ID"},
+		{"/traces/" + unknown, html, 404, "text/html", "found no trace " + unknown},
+		{"/traces/" + unknown, "", 404, "text/plain", "found no trace " + unknown},
+		{"/traces/1", html, 400, "text/html", "is not a trace ID"},
+		{"/traces/1", "", 400, "text/plain", "is not a trace ID"},
 		{"/open?id=" + strings.ToUpper(known) + "+", html, 303, "text/html", "/traces/" + known},
-		{"/open?id=1", html, 400, "text/html", "is no trace ID"},
-		{"/open", html, 400, "text/html", "is no trace ID"},
+		{"/open?id=1", html, 400, "text/html", "is not a trace ID"},
+		{"/open", html, 400, "text/html", "is not a trace ID"},
 		{"/search", html, 200, "text/html", `<a href="/traces/` + known + `">`},
 		{"/search?service=%3Cb%3E", html, 200, "text/html", `value="&lt;b&gt;"`},
 		{"/search?shortest=long", html, 400, "text/html", "The shortest duration &#34;long&#34; is invalid"},
@@ -109,12 +109,12 @@ func TestPage(t *testing.T) {
 				t.Errorf("preflight of %s with %s allows %q, want %q", c.method, c.headers, got, c.want)
 			}
 			if id := response.Header.Get("x-trace-id"); id != "" {
-				t.Errorf("a preflight is traced as %s", id)
+				t.Errorf("a preflight has the trace ID %s", id)
 			}
 		}
 		response, _ := ask(t, http.MethodGet, demo.edge+"/orders/latest", "Origin", demo.page)
 		if h := response.Header; h.Get("Access-Control-Allow-Origin") != "*" || h.Get("Access-Control-Expose-Headers") != "x-trace-id" || h.Get("x-trace-id") == "" {
-			t.Errorf("the answer's headers are %v", h)
+			t.Errorf("the response's headers are %v", h)
 		}
 	})
 
@@ -161,12 +161,12 @@ func TestTraceView(t *testing.T) {
 		`<details class="failed">`, `&lt;script&gt;alert(&#34;x&#34;)&lt;/script&gt; <strong class="error">Error: &#34; onload=&#34;x</strong>`,
 		`<span class="name d2">select</span>`, // below GET / and call
 		`<rect class="s1" x="30.00%" width="20.00%"`,
-		`<rect class="s0" x="90.00%" width="0.40%"`, // took no time, and is seen
+		`<rect class="s0" x="90.00%" width="0.40%"`, // took no time, and is visible
 		"2026-01-02 03:04:04.998 UTC", "the first span began 2.00 ms later", "node 7",
 		`<th scope="row">granules</th>`, `<rect class="s0" width="25%"`, `<rect class="s1" width="100%"`,
 		`<caption>One trace by its ID</caption>`, `<p class="faint">Measured so.</p>`,
 		`<div><dt>&lt;key&gt;</dt><dd>&lt;value&gt;</dd></div>`, `<strong>&lt;event&gt;</strong> at 3.00 ms`, `<a href="/traces/%22%3e">`,
-		`role="alert">Not all spans are here: 7 &lt;spans&gt; were lost</p>`,
+		`role="alert">Some spans are missing: 7 &lt;spans&gt; were lost</p>`,
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("no %s in:\n%s", want, page)

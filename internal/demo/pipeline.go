@@ -27,24 +27,23 @@ import (
 	"github.com/traceflake/traceflake/idgen"
 )
 
-// pipeline takes spans from the services' SDK to ClickHouse: the SDK's OTLP
-// exporter, and in place of a network and a Collector the Collector's own
-// ClickHouse exporter.
+// pipeline carries spans from the services' SDK to ClickHouse, through the SDK's OTLP exporter and
+// the Collector's ClickHouse exporter, without a network or a Collector between them.
 type pipeline struct {
 	ids       *idgen.Generator
 	collector exporter.Traces
 	providers []*sdktrace.TracerProvider
 
 	stored, lost atomic.Int64
-	failure      atomic.Pointer[error] // the first
+	failure      atomic.Pointer[error] // the first one
 }
 
-// exporterTable is what the exporter makes, if one lets it.
+// exporterTable is the table that the exporter creates by default.
 const exporterTable = "otel_traces_exporter"
 
-// newPipeline stores spans in the table otel_traces, which must be there.
+// newPipeline stores spans in the table otel_traces, which must exist.
 func newPipeline(ctx context.Context, dsn string, ids *idgen.Generator) (*pipeline, error) {
-	// Only to make its own table, for comparison.
+	// This one only creates the exporter's own table, for comparison.
 	beside, err := startExporter(ctx, dsn, func(c *clickhouseexporter.Config) { c.TracesTableName = exporterTable })
 	if err == nil {
 		err = beside.Shutdown(ctx)
@@ -63,12 +62,12 @@ func startExporter(ctx context.Context, dsn string, change func(*clickhouseexpor
 	factory := clickhouseexporter.NewFactory()
 	config, ok := factory.CreateDefaultConfig().(*clickhouseexporter.Config)
 	if !ok {
-		return nil, errors.New("it has another kind of configuration")
+		return nil, errors.New("its configuration is not a *clickhouseexporter.Config")
 	}
 	config.Endpoint = dsn
-	config.AsyncInsert = false                                                    // stored when it says so
+	config.AsyncInsert = false                                                    // an acknowledged batch is stored
 	config.QueueSettings = configoptional.None[exporterhelper.QueueBatchConfig]() // the SDK's batches are enough
-	config.BackOffConfig.Enabled = false                                          // an error is for the user to see, and a retry may store spans twice
+	config.BackOffConfig.Enabled = false                                          // the user must see errors, and a retry may store spans twice
 	change(config)
 	if err := config.Validate(); err != nil {
 		return nil, err
@@ -76,7 +75,7 @@ func startExporter(ctx context.Context, dsn string, change func(*clickhouseexpor
 	e, err := factory.CreateTraces(ctx, exporter.Settings{
 		ID: component.NewID(factory.Type()),
 		TelemetrySettings: component.TelemetrySettings{
-			Logger:         zap.NewNop(), // what goes wrong comes back as an error
+			Logger:         zap.NewNop(), // failures are returned as errors
 			TracerProvider: tracenoop.NewTracerProvider(),
 			MeterProvider:  metricnoop.NewMeterProvider(),
 			Resource:       pcommon.NewResource(),
@@ -92,8 +91,8 @@ type noExtensions struct{}
 
 func (noExtensions) GetExtensions() map[component.ID]component.Component { return nil }
 
-// provider makes the TracerProvider of one service. The services share one ID
-// generator, as parts of one process should.
+// provider returns the TracerProvider of one service. The services share one ID generator, as
+// parts of one process should.
 func (p *pipeline) provider(ctx context.Context, service string) (*sdktrace.TracerProvider, error) {
 	otlp, err := otlptrace.New(ctx, client{p})
 	if err != nil {
@@ -108,8 +107,7 @@ func (p *pipeline) provider(ctx context.Context, service string) (*sdktrace.Trac
 	return provider, nil
 }
 
-// flush returns when every span that has ended is in ClickHouse, or with the
-// reason why one is not.
+// flush returns when every ended span is in ClickHouse, or with the reason why one is not.
 func (p *pipeline) flush(ctx context.Context) error {
 	var err error
 	for _, provider := range p.providers {
@@ -127,7 +125,7 @@ func (p *pipeline) close(ctx context.Context) error {
 	return cmp.Or(p.loss(), err)
 }
 
-// errLost comes when ClickHouse did not take all spans.
+// errLost is returned when ClickHouse did not store all spans.
 var errLost = errors.New("spans were lost")
 
 func (p *pipeline) loss() error {
@@ -137,7 +135,7 @@ func (p *pipeline) loss() error {
 	return nil
 }
 
-// client is an OTLP client whose wire is a function call.
+// client is an OTLP client that calls the exporter directly.
 type client struct{ *pipeline }
 
 // Start implements otlptrace.Client.

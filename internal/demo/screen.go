@@ -13,9 +13,8 @@ import (
 	"golang.org/x/term"
 )
 
-// screen writes for people: in colour and with progress on a terminal, plain
-// elsewhere.
-// It is safe for concurrent use.
+// screen writes output for people: in colour and with progress bars on a terminal, plain
+// otherwise. It is safe for concurrent use.
 type screen struct {
 	io.Writer
 	mu       sync.Mutex
@@ -39,14 +38,14 @@ func newScreen(w io.Writer) *screen {
 func (s *screen) printf(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, _ = fmt.Fprintf(s, format, args...) // there is nowhere else to say so
+	_, _ = fmt.Fprintf(s, format, args...) // there is nowhere else to report it
 }
 
 // phase starts a new part of the output.
 func (s *screen) phase(name, format string, args ...any) {
 	wipe := ""
 	if s.terminal {
-		wipe = "\r\x1b[K" // of a bar
+		wipe = "\r\x1b[K" // wipes a bar
 	}
 	s.printf("%s%s %s\n", wipe, s.paint(bold, fmt.Sprintf("%-10s", name)), fmt.Sprintf(format, args...))
 }
@@ -99,7 +98,7 @@ func (p *progress) run() {
 	}
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
-	cells := max(min(int64(p.screen.width-15-2*len(strconv.FormatInt(p.n, 10))), 40), 1) // what is left of a line
+	cells := max(min(int64(p.screen.width-15-2*len(strconv.FormatInt(p.n, 10))), 40), 1) // the rest of the line
 	for {
 		count := min(p.count.Load(), p.n)
 		full := int(count * cells / p.n)

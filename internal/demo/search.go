@@ -19,7 +19,7 @@ import (
 
 // period is a choice of the search form.
 type period struct {
-	Name     string // in the address
+	Name     string // in the URL
 	Label    string
 	duration time.Duration
 }
@@ -31,7 +31,7 @@ var periods = []period{
 	{"7d", "7 days", 7 * day}, {"30d", "30 days", 30 * day},
 }
 
-// searchForm holds what was typed, so that the form can show it again.
+// searchForm holds the user's input, so that the form can show it again.
 type searchForm struct {
 	Service, Name, Shortest, Within string
 	Errors                          bool
@@ -43,8 +43,8 @@ func newSearchForm(services []string) searchForm {
 	return searchForm{Within: "24h", Services: services, Periods: periods}
 }
 
-// parseSearch reads the query of an address. Its errors are sentences for the page. A link to an
-// older page fixes the range by the fields since and before.
+// parseSearch parses the query of a URL. Its errors are sentences for the page. A link to an older
+// page sets the range with the fields since and before.
 func parseSearch(q url.Values, services []string, now time.Time) (searchForm, traces.Search, error) {
 	form := newSearchForm(services)
 	form.Service, form.Name = strings.TrimSpace(q.Get("service")), strings.TrimSpace(q.Get("name"))
@@ -77,7 +77,7 @@ func parseSearch(q url.Values, services []string, now time.Time) (searchForm, tr
 	return form, search, nil
 }
 
-// match is a span that a search found.
+// match is a span that a search returned.
 type match struct {
 	Timestamp                                   time.Time
 	TraceID                                     string `ch:"TraceId"`
@@ -89,7 +89,7 @@ func (f *finder) search(ctx context.Context, query traces.Query) (found []match,
 	return found, f.conn.Select(ctx, &found, query.SQL, arguments(query)...)
 }
 
-// services are suggestions for the search form.
+// services returns suggestions for the search form.
 func (f *finder) services(ctx context.Context) ([]string, error) {
 	var rows []struct{ ServiceName string }
 	err := f.conn.Select(ctx, &rows, "SELECT DISTINCT ServiceName FROM otel_traces ORDER BY ServiceName LIMIT 200")
@@ -104,8 +104,8 @@ type searchView struct {
 	head
 	Form    searchForm
 	Matches []matchRow
-	Further bool   // this is not the first page
-	Older   string // the address of the next page
+	Further bool   // not the first page
+	Older   string // the URL of the next page
 }
 
 type matchRow struct {

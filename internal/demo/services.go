@@ -18,10 +18,10 @@ import (
 	"github.com/traceflake/traceflake/propagation/xtraceid"
 )
 
-// route is what a client can ask edge for.
+// route is a request that edge serves.
 type route struct {
 	method, path string
-	spans        int // of both services, when the trace is sampled
+	spans        int // of both services, if the trace is sampled
 }
 
 var routes = []route{
@@ -80,12 +80,12 @@ func startServices(spans *pipeline, host string) (*services, error) {
 	return &services{edge: edge, orders: orders}, nil
 }
 
-// close waits for requests that are running.
+// close waits for running requests.
 func (s *services) close(ctx context.Context) error {
 	return errors.Join(s.edge.close(ctx), s.orders.close(ctx))
 }
 
-// headers are what requests carry.
+// headers is the propagator of both services and of the clients.
 var headers = propagation.NewCompositeTextMapPropagator(xtraceid.New(), propagation.Baggage{})
 
 // service is an HTTP server with otelhttp, our generator and our propagator.
@@ -132,14 +132,14 @@ func (s *service) start(host string) error {
 		return fmt.Errorf("cannot serve on %q: %w", host, err)
 	}
 	s.url = "http://" + listener.Addr().String()
-	go func() { _ = s.server.Serve(listener) }() // ends with Shutdown
+	go func() { _ = s.server.Serve(listener) }() // returns after Shutdown
 	return nil
 }
 
-// crossOrigin lets pages of other origins call a service and trace the calls:
-// a preflight allows our headers, and is not traced itself. That scripts may
-// read the answer's x-trace-id is what xtraceid.ResponseHandler says. Any
-// origin will do, since nothing here depends on who asks; name yours.
+// crossOrigin lets pages of other origins call a service and trace the calls: a preflight allows
+// our headers and is not traced itself. xtraceid.ResponseHandler lets scripts read the response's
+// x-trace-id. Any origin is allowed, because this service protects nothing; list your own origins
+// in production.
 func crossOrigin(next http.Handler) http.Handler {
 	return cors.New(cors.Options{
 		AllowedOrigins: []string{"*"},
@@ -154,9 +154,8 @@ func (s *service) close(ctx context.Context) error {
 	return s.server.Shutdown(ctx)
 }
 
-// does answers a request by doing work. The answer is short, so that net/http
-// sends it after the handlers have returned: whoever has the answer knows that
-// the request's spans have ended.
+// does handles a request by doing work. The response is short, so net/http sends it after the
+// handlers have returned: once a client has the response, the request's spans have ended.
 func (s *service) does(parts ...work) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for _, part := range parts {
@@ -166,11 +165,11 @@ func (s *service) does(parts ...work) http.Handler {
 				return
 			}
 		}
-		_, _ = io.WriteString(w, "done\n") // a client that went away is its own affair
+		_, _ = io.WriteString(w, "done\n") // fails only if the client has disconnected
 	})
 }
 
-// call is work that another service does.
+// call is work done by another service.
 func (s *service) call(method, url string) work {
 	return func(ctx context.Context, _ trace.Tracer) error {
 		r, err := http.NewRequestWithContext(ctx, method, url, nil)

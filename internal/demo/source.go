@@ -23,19 +23,19 @@ import (
 	"github.com/traceflake/traceflake/traceid"
 )
 
-// source is where the services' IDs come from: leased nodes of a store, or for
-// the store "none" a secret of this process alone.
+// source is where the services' IDs come from: nodes leased from a store or, with the store
+// "none", a secret of this process alone.
 type source struct {
 	ids    *idgen.Generator
-	name   string // for people
-	secret string // whose it is, for people
+	name   string // a description
+	secret string // a description of the secret's owner
 	codec  *randflake.Codec
 	store  driver.Store
 	keeper *lease.Keeper
-	folder string // of a file that no further run shares
+	folder string // of a temporary file that no other run uses
 }
 
-// patience is how long to wait for a first lease before IDs are made without.
+// patience is how long to wait for the first lease.
 const patience = 2 * time.Second
 
 const (
@@ -43,9 +43,9 @@ const (
 	drawn      = "a secret drawn for this run"
 )
 
-// openSource opens the store of that URL. Whether a server answers makes no
-// difference: until it does, IDs are random. "" is a file in the user's cache
-// folder, and should that be of no use, the same as "none".
+// openSource opens the store with that URL. It also succeeds if the server does not answer: IDs
+// are then random until it does. "" is a file in the user's cache folder or, if that cannot be
+// used, the same as "none".
 func openSource(ctx context.Context, store string) (*source, error) {
 	switch store {
 	case "none":
@@ -59,7 +59,7 @@ func openSource(ctx context.Context, store string) (*source, error) {
 		if err == nil {
 			return s, nil
 		}
-		return &source{ids: idgen.New(), name: "a secret of this process alone, for want of a store: " + err.Error()}, nil
+		return &source{ids: idgen.New(), name: "a secret of this process alone, without a store because of: " + err.Error()}, nil
 	}
 	s := new(source)
 	return s, s.open(ctx, store)
@@ -73,7 +73,7 @@ func (s *source) open(ctx context.Context, store string) (err error) {
 	}()
 	if s.store, err = driver.Open(ctx, store, driver.NodeRange{}); err != nil {
 		if errors.Is(err, driver.ErrUnknownScheme) {
-			err = fmt.Errorf("%w; none does without a store", err)
+			err = fmt.Errorf("%w; -store none needs no store", err)
 		}
 		return fmt.Errorf("-store: %w", err)
 	}
@@ -83,18 +83,18 @@ func (s *source) open(ctx context.Context, store string) (err error) {
 	if s.keeper, err = lease.Start(ctx, s.store, s.codec); err != nil {
 		return err
 	}
-	s.name = "nodes leased from " + withoutPassword(store) + ", under " + s.secret
+	s.name = "nodes leased from " + withoutPassword(store) + ", with " + s.secret
 	if s.secret == drawn {
-		s.name += " (" + secretFile + " names the fleet's)"
+		s.name += " (" + secretFile + " names a file with the fleet's)"
 	}
 	s.ids = idgen.New(idgen.WithSource(s.keeper))
 	return nil
 }
 
-// file names the store that all runs of this user share, in a folder that it makes.
+// file returns the URL of the store that all runs of this user share. It makes the folder.
 func (s *source) file() (string, error) {
 	folder, err := os.UserCacheDir()
-	if err != nil { // there is no home
+	if err != nil { // there is no home folder
 		if folder, err = os.MkdirTemp("", "traceflake-"); err != nil {
 			return "", err
 		}
@@ -132,7 +132,7 @@ func newSecret() (*randflake.Codec, error) {
 	return randflake.NewCodec(secret)
 }
 
-// ready waits a little for the first lease, and tells why there is none.
+// ready waits briefly for the first lease, and returns the reason if there is none.
 func (s *source) ready(ctx context.Context) error {
 	if s.keeper == nil {
 		return nil
@@ -142,7 +142,7 @@ func (s *source) ready(ctx context.Context) error {
 	return s.keeper.Ready(ctx)
 }
 
-// close gives unused seconds back to the store.
+// close returns unused seconds to the store.
 func (s *source) close(ctx context.Context) (err error) {
 	if s.keeper != nil {
 		err = s.keeper.Close(ctx)
@@ -156,20 +156,20 @@ func (s *source) close(ctx context.Context) (err error) {
 	return err
 }
 
-// decode says what who holds the secret can see in a trace ID.
+// decode describes what the secret reveals in a trace ID.
 func (s *source) decode(id trace.TraceID) string {
 	if s.codec == nil {
-		return "hidden, the secret is this process's alone"
+		return "hidden, because only this process has the secret"
 	}
 	info := traceid.Inspect(randflake.NewKeyring(s.codec), id)
 	if !info.Agree {
-		return "not made under " + s.secret + ": somebody else's or random"
+		return "not made with " + s.secret + ": foreign or random"
 	}
-	return fmt.Sprintf("node %d, second %s, number %d in it, under %s",
+	return fmt.Sprintf("node %d, second %s, sequence %d, with %s",
 		info.Parts.Node, info.Parts.Time.UTC().Format(time.RFC3339), info.Parts.Sequence, s.secret)
 }
 
-// withoutPassword is a store's URL for people.
+// withoutPassword returns a store's URL without user and password.
 func withoutPassword(store string) string {
 	scheme, _, _ := strings.Cut(store, ":")
 	if scheme == "bolt" {
@@ -179,5 +179,5 @@ func withoutPassword(store string) string {
 	if err != nil || u.Host == "" {
 		return scheme
 	}
-	return scheme + "://" + u.Host + u.Path // neither user nor query
+	return scheme + "://" + u.Host + u.Path // without user and query
 }

@@ -10,16 +10,16 @@ import (
 	"github.com/traceflake/traceflake/traceid"
 )
 
-// head is what every page has.
+// head is what all pages share.
 type head struct {
 	Title  string
-	Notice string // what is wrong with the data, if anything is
+	Notice string // a problem with the data, or ""
 }
 
 func newHead(title string, lost error) head {
 	h := head{Title: title}
 	if lost != nil {
-		h.Notice = "Not all spans are here: " + lost.Error()
+		h.Notice = "Some spans are missing: " + lost.Error()
 	}
 	return h
 }
@@ -29,14 +29,14 @@ type errorView struct {
 	Reason string
 }
 
-// perPage is how many traces a page lists.
+// perPage is the number of traces on a page of the list.
 const perPage = 20
 
 type listView struct {
 	head
-	Before string // the cursor that led here
-	Older  string // the cursor to go on with
-	Edge   string // where a browser finds it
+	Before string // the cursor of this page
+	Older  string // the cursor of the next page
+	Edge   string // its URL for the browser
 	Routes []string
 	Traces []listRow
 	Form   searchForm
@@ -67,7 +67,7 @@ func newListView(traces []listed, more bool, before trace.TraceID, form searchFo
 	for _, t := range traces {
 		id, err := trace.TraceIDFromHex(t.TraceID)
 		if err != nil {
-			continue // not 32 digits, and so not to be opened
+			continue // not 32 digits: it cannot be opened
 		}
 		v.Traces = append(v.Traces, listRow{ID: t.TraceID, Made: traceid.Time(id), Service: t.Service, Name: t.Name,
 			Colour: colours[t.Service], Spans: t.Spans, Errors: t.Errors, Duration: milliseconds(t.End.Sub(t.Start))})
@@ -144,7 +144,7 @@ func newTraceView(t found, lost error) traceView {
 		begins := r.Timestamp.Sub(start)
 		row := spanRow{Name: r.SpanName, Service: r.ServiceName, Colour: colours[r.ServiceName], Depth: min(r.depth, 8),
 			Duration: milliseconds(time.Duration(r.Duration)), Begins: milliseconds(begins), detail: newDetail(r.span, start)}
-		width := max(percent(time.Duration(r.Duration)), 0.4) // or it would not be seen
+		width := max(percent(time.Duration(r.Duration)), 0.4) // otherwise it would be invisible
 		row.Width = fmt.Sprintf("%.2f", width)
 		row.Left = fmt.Sprintf("%.2f", min(percent(begins), 100-width))
 		if r.failed() {
@@ -159,7 +159,7 @@ func newTraceView(t found, lost error) traceView {
 	return v
 }
 
-// colour gives each service one of the colours that style.css has.
+// colour assigns each service one of the colours in style.css.
 func colour(services []string) map[string]int {
 	colours := make(map[string]int)
 	for _, name := range slices.Sorted(slices.Values(services)) {

@@ -11,8 +11,8 @@ import (
 	"github.com/traceflake/traceflake/traceid"
 )
 
-// waterfall draws a trace: a line a span, children below their parents, and a
-// bar for when it ran.
+// waterfall draws a trace: one line per span, children below their parents, with a bar for the
+// time in which it ran.
 func (s *screen) waterfall(t found) {
 	rows := arrange(t.spans)
 	start, total := extent(rows)
@@ -27,7 +27,7 @@ func (s *screen) waterfall(t found) {
 	for name := range services {
 		service = max(service, len(name))
 	}
-	names = max(min(names, s.width-service-14-10), 8) // room for bars, also on a narrow terminal
+	names = max(min(names, s.width-service-14-10), 8) // leaves room for bars on a narrow terminal
 	cells := max(s.width-service-names-14, 10)
 
 	s.printf("\n")
@@ -69,8 +69,7 @@ func (s span) failed() bool { return isError(s.StatusCode) }
 // isError reports whether a status is an error, as any version of the exporter writes it.
 func isError(status string) bool { return status == "Error" || status == "STATUS_CODE_ERROR" }
 
-// extent returns when the first span began and how long it is to the end of
-// the last.
+// extent returns when the first span began and how long it took until the last one ended.
 func extent(lines []line) (start time.Time, total time.Duration) {
 	var end time.Time
 	for _, l := range lines {
@@ -84,8 +83,8 @@ func extent(lines []line) (start time.Time, total time.Duration) {
 	return start, max(end.Sub(start), 1)
 }
 
-// arrange puts children below their parents, each in order of time. A span
-// whose parent is not stored, such as an app's, stands at the top.
+// arrange puts children below their parents, each in order of time. A span whose parent is not
+// stored, such as an app's, is at the top level.
 func arrange(spans []span) []line {
 	stored := make(map[string]bool, len(spans))
 	for _, s := range spans {
@@ -126,7 +125,7 @@ func arrange(spans []span) []line {
 		place(s, 0, "", "")
 	}
 	for _, s := range spans {
-		if !placed[s.SpanID] { // in a circle, which only a broken client makes
+		if !placed[s.SpanID] { // a cycle of parents, which only a broken client makes
 			place(s, 0, "", "")
 		}
 	}
@@ -139,7 +138,7 @@ func byTime(spans []span) {
 	})
 }
 
-// pad makes s as wide as that, and cuts what is wider.
+// pad pads s with spaces to the width, or truncates it.
 func pad(s string, width int) string {
 	if runes := []rune(s); len(runes) > width {
 		return string(runes[:width-1]) + "…"

@@ -84,7 +84,7 @@ func TestWaterfallOfOtherIDs(t *testing.T) {
 	}
 }
 
-// Spans whose parents go round in a circle are shown too, each once.
+// Spans whose parents form a cycle are shown too, once each.
 func TestArrangeShowsEachSpanOnce(t *testing.T) {
 	lines := arrange([]span{
 		{SpanID: "a", ParentSpanID: "b"}, {SpanID: "b", ParentSpanID: "a"}, {SpanID: "c", ParentSpanID: "c"}, {SpanID: "d"}, {SpanID: "e", ParentSpanID: "b"},

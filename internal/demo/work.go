@@ -12,10 +12,10 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// work is what a handler does, with the spans it leaves.
+// work is what a handler does and the spans that it makes.
 type work func(ctx context.Context, tracer trace.Tracer) error
 
-// step is one span that takes about so long by itself and then does its parts.
+// step is one span that takes about the given time by itself and then runs its parts.
 func step(name string, about time.Duration, opts []trace.SpanStartOption, parts ...work) work {
 	return func(ctx context.Context, tracer trace.Tracer) (err error) {
 		ctx, span := tracer.Start(ctx, name, opts...)
@@ -36,8 +36,8 @@ func step(name string, about time.Duration, opts []trace.SpanStartOption, parts 
 
 var errIssuer = errors.New("issuer timed out")
 
-// publish returns work that sends a message. Its span tells of the message in an event and
-// links to the message before it, which has a trace of its own.
+// publish returns work that sends a message. Its span describes the message in an event and links
+// to the previous message, which has its own trace.
 func publish(topic string) work {
 	var last atomic.Pointer[trace.SpanContext]
 	return func(ctx context.Context, tracer trace.Tracer) error {
@@ -56,7 +56,7 @@ func publish(topic string) work {
 	}
 }
 
-// chargeCard fails now and then; the request survives it.
+// chargeCard sometimes fails; the request continues.
 func chargeCard(ctx context.Context, tracer trace.Tracer) error {
 	ctx, span := tracer.Start(ctx, "charge card", trace.WithSpanKind(trace.SpanKindClient))
 	defer span.End()

@@ -13,7 +13,7 @@ import (
 	"github.com/traceflake/traceflake/propagation/xtraceid"
 )
 
-// The registration of the package doc. autoprop's registry lasts as long as the process.
+// The registration of the package documentation. autoprop's registry lasts as long as the process.
 func init() {
 	autoprop.RegisterTextMapPropagator("xtraceid", xtraceid.New())
 }
@@ -32,7 +32,7 @@ func TestAutoprop(t *testing.T) {
 	}
 }
 
-// Beside W3C's propagators the last one listed has the last word.
+// Beside W3C's propagators, the last one listed decides.
 func TestAutopropBesideTraceContext(t *testing.T) {
 	const parent = "00f067aa0ba902b7"
 	traceparent := func(id string) []string { return []string{"traceparent", "00-" + id + "-" + parent + "-01"} }
@@ -58,7 +58,7 @@ func TestAutopropBesideTraceContext(t *testing.T) {
 	}
 }
 
-// What the package doc warns of.
+// Mistakes that the package documentation warns of.
 func TestAutopropMistakes(t *testing.T) {
 	t.Run("registered twice", func(t *testing.T) {
 		defer func() {
@@ -75,7 +75,7 @@ func TestAutopropMistakes(t *testing.T) {
 		otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { reported = errors.Join(reported, err) }))
 		t.Setenv("OTEL_PROPAGATORS", "baggage, xtraceid")
 		if p := autoprop.NewTextMapPropagator(); slices.Contains(p.Fields(), "x-trace-id") {
-			t.Error("the name with a space is known: the package doc need not warn any more")
+			t.Error("the name with a space is accepted: remove the warning from the package documentation")
 		}
 		if reported == nil || !strings.Contains(reported.Error(), "unknown propagator") {
 			t.Errorf("reported %v, want an unknown propagator", reported)

@@ -135,3 +135,7 @@ replace github.com/traceflake/traceflake/internal/embedded/etcd => ../embedded/e
 replace github.com/traceflake/traceflake/randflake/lease/leasetest => ../../randflake/lease/leasetest
 
 replace github.com/traceflake/traceflake/propagation/xtraceid/xtraceidgrpc => ../../propagation/xtraceid/xtraceidgrpc
+
+replace github.com/traceflake/traceflake/randflake/lease/k8sstore => ../../randflake/lease/k8sstore
+
+replace github.com/traceflake/traceflake/randflake/lease/s3store => ../../randflake/lease/s3store

@@ -24,7 +24,7 @@ import (
 	"github.com/traceflake/traceflake/propagation/xtraceid/xtraceidgrpc"
 )
 
-// healthService answers as the request's service name says.
+// healthService answers as the request's service name demands.
 type healthService struct {
 	grpc_health_v1.UnimplementedHealthServer
 }
@@ -51,8 +51,8 @@ func (healthService) Watch(r *grpc_health_v1.HealthCheckRequest, s grpc.ServerSt
 	return nil
 }
 
-// A trace from an x-trace-id continues over gRPC, and each response, also a failed and an empty
-// one, names the trace in its header.
+// A trace from an x-trace-id continues over gRPC. Each response, even a failed or an empty one,
+// has the trace ID in its header.
 func TestGRPC(t *testing.T) {
 	for name, propagator := range map[string]propagation.TextMapPropagator{
 		"xtraceid": xtraceid.New(),
@@ -92,7 +92,7 @@ func TestGRPC(t *testing.T) {
 				name   string
 				client grpc_health_v1.HealthClient
 				ctx    context.Context
-				want   string // or, if empty, the trace that begins
+				want   string // if empty, a new trace
 			}{
 				{"begins in the client", traced, t.Context(), ""},
 				{"begins in the server", plain, t.Context(), ""},

@@ -34,8 +34,8 @@ func forward(t *testing.T, c *http.Client, url string) http.HandlerFunc {
 	}
 }
 
-// A client with an SDK calls edge, edge calls orders: one trace, each span the child of the
-// one before.
+// A client with an SDK calls edge, and edge calls orders: one trace, in which each span is the
+// child of the one before.
 func TestTwoHops(t *testing.T) {
 	encodings := []b3.Encoding{b3.B3MultipleHeader, b3.B3SingleHeader, b3.B3MultipleHeader | b3.B3SingleHeader}
 	for _, enc := range encodings {
@@ -53,11 +53,11 @@ func TestTwoHops(t *testing.T) {
 				}), serviceConfig{propagator: p})
 
 				resp := get(t, edge.client(p), edge.URL)
-				spans := edge.ended(t, 3) // by end: client in edge, server edge, client in the test
+				spans := edge.ended(t, 3) // in order of their ends: client in edge, server edge, client in the test
 				spans = append(orders.ended(t, 1), spans...)
 				for i, span := range spans {
 					if got, want := span.SpanContext().TraceID(), spans[0].SpanContext().TraceID(); got != want {
-						t.Errorf("span %d has trace %s, another one %s", i, got, want)
+						t.Errorf("span %d has trace %s, another span has %s", i, got, want)
 					}
 					want := trace.SpanID{}
 					if i+1 < len(spans) {
@@ -71,14 +71,14 @@ func TestTwoHops(t *testing.T) {
 					t.Errorf("the response has x-trace-id %q, want %s", got, want)
 				}
 				if n := orders.root.asked.Load(); n != 0 {
-					t.Errorf("orders decided about sampling %d times, edge had already", n)
+					t.Errorf("orders made %d sampling decisions although edge had decided", n)
 				}
 			})
 		}
 	}
 }
 
-// A peer that knows only plain B3 keeps what B3 can carry, in both directions.
+// A peer with plain B3 only keeps what B3 can carry, in both directions.
 func TestPlainB3Peer(t *testing.T) {
 	plain := b3.New(b3.WithInjectEncoding(b3.B3MultipleHeader))
 	for _, c := range []struct {
@@ -110,7 +110,8 @@ func TestPlainB3Peer(t *testing.T) {
 	}
 }
 
-// Who leaves the decision open gets it made once: the services behind follow it.
+// If the caller leaves the sampling decision open, the service makes it once, and the services
+// behind follow.
 func TestOpenDecision(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -118,12 +119,12 @@ func TestOpenDecision(t *testing.T) {
 		sampler sdktrace.Sampler
 		sampled bool
 	}{
-		{"taken as sampled", []xtraceid.Option{xtraceid.WithDeferredSampled()}, sdktrace.ParentBased(sdktrace.NeverSample()), true},
+		{"treated as sampled", []xtraceid.Option{xtraceid.WithDeferredSampled()}, sdktrace.ParentBased(sdktrace.NeverSample()), true},
 		{"ParentBased drops", nil, sdktrace.ParentBased(sdktrace.AlwaysSample()), false},
 		{"another sampler samples", nil, sdktrace.AlwaysSample(), true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			// orders has no options: it must be told.
+			// orders has no options: it needs the decision.
 			orders := startService(t, http.HandlerFunc(ok), serviceConfig{})
 			p := xtraceid.New(c.opts...)
 			var edge *service
@@ -148,14 +149,14 @@ func TestOpenDecision(t *testing.T) {
 	}
 }
 
-// A service with instrumentation but without an SDK hands on what it got.
+// A service with instrumentation but without an SDK forwards what it received.
 func TestWithoutSDK(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		headers []string
 		trace   string
 		parent  string
-		root    bool // the service behind decides about sampling
+		root    bool // the next service decides about sampling
 	}{
 		{"x-trace-id alone", []string{"x-trace-id", traceT}, traceT, noSpan, true},
 		{"x-trace-id and other B3", []string{"x-trace-id", traceT, "b3", traceU + "-" + spanS + "-0"}, traceT, noSpan, true},
@@ -164,7 +165,8 @@ func TestWithoutSDK(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := xtraceid.New()
-			// The last service takes an open decision as sampled and no decision "0" as that.
+			// The last service treats an open decision as sampled, and the decision "0" as
+			// unsampled.
 			last := startService(t, http.HandlerFunc(ok), serviceConfig{propagator: xtraceid.New(xtraceid.WithDeferredSampled())})
 			none := otelhttp.WithTracerProvider(noop.NewTracerProvider())
 			client := &http.Client{Transport: otelhttp.NewTransport(last.Client().Transport, none, otelhttp.WithPropagators(p))}
@@ -181,7 +183,7 @@ func TestWithoutSDK(t *testing.T) {
 				t.Errorf("parent %s, want %s", got, c.parent)
 			}
 			if asked := last.root.asked.Load() == 1; asked != c.root {
-				t.Errorf("the root sampler was asked: %v, want %v", asked, c.root)
+				t.Errorf("the root sampler was called: %v, want %v", asked, c.root)
 			}
 			if got := resp.Header.Get("x-trace-id"); got != c.trace {
 				t.Errorf("the response has x-trace-id %q, want %s", got, c.trace)

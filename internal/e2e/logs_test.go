@@ -11,7 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// logTracing is the handler of traceid's example of logs.
+// logTracing is the handler of traceid's example for logs.
 type logTracing struct{ slog.Handler }
 
 func (h logTracing) Handle(ctx context.Context, r slog.Record) error {
@@ -21,7 +21,7 @@ func (h logTracing) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, r)
 }
 
-// Log records of a request have the ID in its response.
+// Log records of a request have the trace ID of its response.
 func TestLogs(t *testing.T) {
 	var out bytes.Buffer
 	log := slog.New(logTracing{slog.NewJSONHandler(&out, nil)})

@@ -17,7 +17,7 @@ import (
 	"github.com/traceflake/traceflake/traceid"
 )
 
-// whileMigrating is the edge's rule of docs/migrating.md, to the letter.
+// whileMigrating is the edge's rule in docs/migrating.md, word for word.
 func whileMigrating(keyring *randflake.Keyring) func(trace.TraceID) bool {
 	// docs
 	verifier := traceid.NewVerifier(keyring, traceid.WithPlausible(5*time.Minute)) // clients' new IDs
@@ -29,13 +29,13 @@ func whileMigrating(keyring *randflake.Keyring) func(trace.TraceID) bool {
 	return accept
 }
 
-// What each kind of client gets at the edge during a migration.
+// How the edge treats each kind of client during a migration.
 func TestEdgeWhileMigrating(t *testing.T) {
 	keyring, err := randflake.ParseKeyring(strings.NewReader("dffd6021bb2bd5b0af676290809ec3a5"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A client's ID: a clear half as any, and random bits.
+	// A client's ID: the usual clear half, and random bits.
 	client := func(at time.Time) string {
 		id := traceid.Min(at)
 		random := uuid.New()
@@ -58,7 +58,7 @@ func TestEdgeWhileMigrating(t *testing.T) {
 		{"old app, 64-bit B3 and x-trace-id", []string{"x-trace-id", client(now), "b3", low64 + "-" + spanS + "-1"}, "x-trace-id"},
 		{"new app", []string{"x-trace-id", client(now)}, "x-trace-id"},
 		{"new app, a slow request", []string{"x-trace-id", client(now.Add(-4 * time.Minute))}, "x-trace-id"},
-		{"new app, an ID of an hour ago", []string{"x-trace-id", client(now.Add(-time.Hour))}, ""},
+		{"new app, an ID made an hour ago", []string{"x-trace-id", client(now.Add(-time.Hour))}, ""},
 		{"UUID of version 7", []string{"x-trace-id", at(now.UnixMilli())}, ""},
 		{"random", []string{"x-trace-id", "f" + client(now)[1:]}, ""},
 	} {
@@ -94,6 +94,6 @@ func TestEdgeWhileMigratingIsTheDocs(t *testing.T) {
 	code, _, _ = strings.Cut(code, "\t// end\n")
 	code = strings.TrimPrefix(strings.ReplaceAll(code, "\n\t", "\n"), "\t")
 	if code == "" || !strings.Contains(string(docs), "```go\n"+code+"```\n") {
-		t.Errorf("docs/migrating.md does not have this:\n%s", code)
+		t.Errorf("docs/migrating.md does not contain this:\n%s", code)
 	}
 }

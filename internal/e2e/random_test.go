@@ -13,8 +13,8 @@ import (
 	"github.com/traceflake/traceflake/propagation/xtraceid"
 )
 
-// W3C's random flag over real HTTP: a trace that begins in edge has it, in edge, in what
-// edge sends and in orders; a trace that came in has it only if it came with it.
+// W3C's random flag over real HTTP: a trace that begins in edge has it, in edge, in edge's
+// requests and in orders; an incoming trace has it only if it arrived with it.
 func TestRandomFlag(t *testing.T) {
 	with := func(opts ...xtraceid.Option) propagation.TextMapPropagator {
 		return propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{}, xtraceid.New(opts...))
@@ -25,7 +25,7 @@ func TestRandomFlag(t *testing.T) {
 		edge    propagation.TextMapPropagator
 		headers []string
 		sampler sdktrace.Sampler
-		flags   string // of the traceparent that orders gets
+		flags   string // in the traceparent that orders receives
 	}{
 		{"a trace begins", with(xtraceid.WithRandomFlag()), nil, nil, "03"},
 		{"it is not sampled", with(xtraceid.WithRandomFlag()), nil, sdktrace.NeverSample(), "02"},
@@ -33,7 +33,7 @@ func TestRandomFlag(t *testing.T) {
 		{"x-trace-id from outside", with(xtraceid.WithRandomFlag()), []string{"x-trace-id", traceT}, nil, "01"},
 		{"B3 from outside", with(xtraceid.WithRandomFlag()), []string{"b3", traceT + "-" + spanS + "-1"}, nil, "01"},
 		{"traceparent without the flag", with(xtraceid.WithRandomFlag()), []string{"traceparent", "00-" + traceT + "-" + spanS + "-01"}, nil, "01"},
-		{"traceparent with it", with(xtraceid.WithRandomFlag()), []string{"traceparent", "00-" + traceT + "-" + spanS + "-03"}, nil, "03"},
+		{"traceparent with the flag", with(xtraceid.WithRandomFlag()), []string{"traceparent", "00-" + traceT + "-" + spanS + "-03"}, nil, "03"},
 		{"a refused ID", xtraceid.New(xtraceid.WithRandomFlag(), refuse), []string{"x-trace-id", traceT}, nil, "03"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestRandomFlag(t *testing.T) {
 	}
 }
 
-// A root that no request starts.
+// A root that is not started by a request.
 func TestRandomFlagOfAJob(t *testing.T) {
 	var got string
 	orders := startService(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -87,16 +87,16 @@ func TestRandomFlagOfAJob(t *testing.T) {
 		t.Errorf("traceparent %q, want flags 03", got)
 	}
 	if ctx := xtraceid.ContextWithRandomFlag(ctx); trace.SpanFromContext(ctx) != span {
-		t.Error("the helper loses the span")
+		t.Error("the helper drops the span")
 	}
 }
 
-// Server-Timing names the server's span, over each protocol, beside what the handler sends.
+// Server-Timing carries the server's span over each protocol, beside the handler's own value.
 func TestServerTiming(t *testing.T) {
 	h := xtraceid.ResponseHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Add("Server-Timing", "db;dur=5")
 	}), xtraceid.WithServerTiming())
-	// startService has a ResponseHandler of its own; this one inside adds to it.
+	// startService adds its own ResponseHandler; this inner one adds to it.
 	eachProtocol(t, h, serviceConfig{propagator: xtraceid.New(xtraceid.WithRandomFlag())}, func(t *testing.T, s *service) {
 		resp := get(t, s.Client(), s.URL)
 		sc := s.ended(t, 1)[0].SpanContext()
@@ -110,7 +110,7 @@ func TestServerTiming(t *testing.T) {
 	})
 }
 
-// A proxy's x-request-id in the form of a UUID becomes the trace ID, if asked for.
+// A proxy's x-request-id in the form of a UUID becomes the trace ID if the options say so.
 func TestRequestID(t *testing.T) {
 	const dashed = "32d1f0a9-c800-0005-a1b2-c3d4e5f60718"
 	want := strings.ReplaceAll(dashed, "-", "")
@@ -131,7 +131,7 @@ func TestRequestID(t *testing.T) {
 			get(t, edge.Client(), edge.URL, "x-request-id", dashed)
 			got := orders.ended(t, 1)[0].SpanContext().TraceID().String()
 			if (got == want) != (name == "asked for") {
-				t.Errorf("trace %s, asked for %s: %s", got, want, name)
+				t.Errorf("trace %s, with x-request-id %s: %s", got, want, name)
 			}
 			if name != "by default" && sent != got {
 				t.Errorf("edge sent x-request-id %q, want %s", sent, got)

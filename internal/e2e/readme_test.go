@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// TestQuickStart builds the README's program, sends it a request and ends it.
+// TestQuickStart builds the README's program, sends it a request and stops it.
 func TestQuickStart(t *testing.T) {
 	readme, err := os.ReadFile("../../README.md")
 	if err != nil {
@@ -56,11 +56,11 @@ func TestQuickStart(t *testing.T) {
 		t.Error(err)
 	}
 	if id == "" || !strings.Contains(stdout.String(), `"TraceID":"`+id+`"`) {
-		t.Errorf("the answer has the trace ID %q; the spans are\n%s", id, &stdout)
+		t.Errorf("the response has the trace ID %q; the spans are\n%s", id, &stdout)
 	}
 }
 
-// traceIDOf returns the x-trace-id with which a service that is about to start answers.
+// traceIDOf returns the x-trace-id in the response of a service that is just starting.
 func traceIDOf(t *testing.T, url string) string {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {

@@ -44,8 +44,8 @@ var protocols = []struct {
 	}},
 }
 
-// eachProtocol runs test with the handler behind ResponseHandler and otelhttp on a server
-// of each protocol.
+// eachProtocol runs test on a server for each protocol, with the handler inside ResponseHandler
+// and otelhttp.
 func eachProtocol(t *testing.T, h http.Handler, c serviceConfig, test func(*testing.T, *service)) {
 	for _, p := range protocols {
 		t.Run(p.name, func(t *testing.T) {
@@ -56,7 +56,7 @@ func eachProtocol(t *testing.T, h http.Handler, c serviceConfig, test func(*test
 			}
 			s := startService(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.ProtoMajor != p.major {
-					t.Errorf("the request came by %s", r.Proto)
+					t.Errorf("the request used %s", r.Proto)
 				}
 				h.ServeHTTP(w, r)
 			}), c)
@@ -146,7 +146,7 @@ func TestResponses(t *testing.T) {
 	}
 }
 
-// The headers arrive while the handler still runs.
+// The headers arrive while the handler is still running.
 func TestResponseStreams(t *testing.T) {
 	flush := map[string]func(http.ResponseWriter) error{
 		"Flusher":            func(w http.ResponseWriter) error { w.(http.Flusher).Flush(); return nil },
@@ -208,7 +208,7 @@ func TestResponsePanics(t *testing.T) {
 				}
 				if resp, err := s.Client().Do(r); err == nil {
 					resp.Body.Close()
-					t.Errorf("%s, want no response at all", resp.Status)
+					t.Errorf("%s, want no response", resp.Status)
 				}
 				s.ended(t, 1)
 				s.spans.Reset()
@@ -220,7 +220,7 @@ func TestResponsePanics(t *testing.T) {
 				}
 				defer resp.Body.Close()
 				if _, err := io.ReadAll(resp.Body); err == nil {
-					t.Error("the body ends well, want it broken off")
+					t.Error("the body is complete, want it truncated")
 				}
 				checkResponse(t, s, http.StatusOK, resp.StatusCode, resp.Header)
 			})
@@ -228,7 +228,7 @@ func TestResponsePanics(t *testing.T) {
 	}
 }
 
-// Informational responses have the headers, and the final one still has them.
+// Informational responses have the headers, and so does the final one.
 func TestResponseEarlyHints(t *testing.T) {
 	h := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Link", "</style.css>; rel=preload")
@@ -260,7 +260,7 @@ func TestResponseEarlyHints(t *testing.T) {
 	})
 }
 
-// What the server's writer can do reaches the handler through otelhttp and ResponseHandler.
+// The handler can use the features of the server's writer through otelhttp and ResponseHandler.
 func TestResponseWriterAbilities(t *testing.T) {
 	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := http.NewResponseController(w)
@@ -278,7 +278,7 @@ func TestResponseWriterAbilities(t *testing.T) {
 		if reader != h1 || hijacker != h1 || pusher == h1 {
 			t.Errorf("%s: ReaderFrom %v, Hijacker %v, Pusher %v", r.Proto, reader, hijacker, pusher)
 		}
-		// Echo while the request still comes in.
+		// Echo while the request is still being received.
 		if err := c.Flush(); err != nil {
 			t.Error(err)
 		}
@@ -333,7 +333,7 @@ func upgrade(t *testing.T, s *httptest.Server) *http.Response {
 	}
 	r.Header.Set("Connection", "Upgrade")
 	r.Header.Set("Upgrade", "echo")
-	// Not the client: with its time limit the body is no connection.
+	// Do not use the client: with its time limit, the body is not a connection.
 	resp, err := s.Client().Transport.RoundTrip(r)
 	if err != nil {
 		t.Fatal(err)
@@ -356,8 +356,8 @@ func upgrade(t *testing.T, s *httptest.Server) *http.Response {
 	return resp
 }
 
-// echo hijacks the connection, as websocket libraries do. They differ in how the answer is
-// sent.
+// echo hijacks the connection, as websocket libraries do. They differ in how they send the
+// response.
 func echo(t *testing.T, answer string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Connection", "Upgrade")
@@ -414,8 +414,8 @@ func proxyTo(t *testing.T, to string, modify func(*http.Response) error) http.Ha
 	}
 }
 
-// A reverse proxy in front of a service that sets the header, too: without the recipe of
-// the package doc there are two.
+// A reverse proxy in front of a service that also sets the header: without the recipe in the
+// package documentation there are two headers.
 func TestResponseProxied(t *testing.T) {
 	drop := func(r *http.Response) error {
 		r.Header.Del("X-Trace-Id")
@@ -426,7 +426,7 @@ func TestResponseProxied(t *testing.T) {
 		name   string
 		modify func(*http.Response) error
 		count  int
-	}{{"as it comes", nil, 2}, {"dropped", drop, 1}} {
+	}{{"unchanged", nil, 2}, {"dropped", drop, 1}} {
 		t.Run(c.name, func(t *testing.T) {
 			backend := startService(t, http.HandlerFunc(ok), serviceConfig{})
 			s := startService(t, proxyTo(t, backend.URL, c.modify), serviceConfig{})
@@ -440,7 +440,7 @@ func TestResponseProxied(t *testing.T) {
 	}
 }
 
-// A client that follows a redirect stays in its trace.
+// A client that follows a redirect remains in its trace.
 func TestRedirectFollowed(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.Handle("/", http.RedirectHandler("/end", http.StatusFound))

@@ -11,16 +11,16 @@ import (
 	"github.com/traceflake/traceflake/traceid"
 )
 
-// The propagator's table as it shows in the spans of a server whose sampler is ParentBased.
+// The propagator's table, as seen in the spans of a server with a ParentBased sampler.
 func TestRows(t *testing.T) {
 	type row struct {
 		name    string
 		headers []string
 		opts    []xtraceid.Option
-		trace   string // "" is a new one
+		trace   string // "" means a new one
 		parent  string
 		sampled bool
-		root    bool // the root sampler, which samples all, was asked
+		root    bool // the root sampler, which samples everything, was called
 	}
 	b3 := func(id, sampled string, more ...string) []string {
 		h := append([]string{"X-B3-TraceId", id, "X-B3-SpanId", spanS}, more...)
@@ -35,10 +35,10 @@ func TestRows(t *testing.T) {
 		{"nothing", nil, nil, "", noSpan, true, true},
 		{"64-bit B3, sampled", b3(lowT, "1", "x-trace-id", traceT), nil, traceT, spanS, true, false},
 		{"64-bit B3, not sampled", b3(lowT, "0", "x-trace-id", traceT), nil, traceT, spanS, false, false},
-		{"64-bit B3 of its own", b3(low64, "1", "x-trace-id", traceT), nil, traceT, spanS, true, false},
+		{"another 64-bit B3", b3(low64, "1", "x-trace-id", traceT), nil, traceT, spanS, true, false},
 		{"64-bit B3, debug", b3(lowT, "", "x-trace-id", traceT, "X-B3-Flags", "1"), nil, traceT, spanS, true, false},
 		{"64-bit B3, open", b3(lowT, "", "x-trace-id", traceT), nil, traceT, spanS, false, false},
-		{"64-bit B3, open taken as sampled", b3(lowT, "", "x-trace-id", traceT), deferred, traceT, spanS, true, false},
+		{"64-bit B3, open treated as sampled", b3(lowT, "", "x-trace-id", traceT), deferred, traceT, spanS, true, false},
 		{"single 64-bit B3", []string{"x-trace-id", traceT, "b3", lowT + "-" + spanS + "-1"}, nil, traceT, spanS, true, false},
 		{"same B3", b3(traceT, "1", "x-trace-id", traceT), nil, traceT, spanS, true, false},
 		{"other B3, sampled", b3(traceU, "1", "x-trace-id", traceT), nil, traceT, noSpan, true, true},
@@ -64,19 +64,19 @@ func TestRows(t *testing.T) {
 
 			got := seen.TraceID().String()
 			if isNew := traceid.Plausible(seen.TraceID(), time.Now(), time.Minute, time.Minute); isNew != (c.trace == "") {
-				t.Errorf("trace %s is one made now: %v", got, isNew)
+				t.Errorf("trace %s is new: %v", got, isNew)
 			}
 			if c.trace != "" && got != c.trace {
 				t.Errorf("trace %s, want %s", got, c.trace)
 			}
 			if h := resp.Header.Values("x-trace-id"); len(h) != 1 || h[0] != got {
-				t.Errorf("the response has x-trace-id %q, the span %s", h, got)
+				t.Errorf("the response has x-trace-id %q, the span has %s", h, got)
 			}
 			if seen.IsSampled() != c.sampled {
 				t.Errorf("sampled %v, want %v", seen.IsSampled(), c.sampled)
 			}
 			if asked := s.root.asked.Load() == 1; asked != c.root {
-				t.Errorf("the root sampler was asked %d times, want %v", s.root.asked.Load(), c.root)
+				t.Errorf("the root sampler was called %d times, want %v", s.root.asked.Load(), c.root)
 			}
 			if !c.sampled {
 				s.Close()
@@ -85,7 +85,7 @@ func TestRows(t *testing.T) {
 			}
 			span := s.ended(t, 1)[0]
 			if span.SpanContext().TraceID() != seen.TraceID() {
-				t.Errorf("the span has trace %s, its handler saw %s", span.SpanContext().TraceID(), got)
+				t.Errorf("the span has trace %s, but its handler saw %s", span.SpanContext().TraceID(), got)
 			}
 			if p := span.Parent().SpanID().String(); p != c.parent {
 				t.Errorf("parent span %s, want %s", p, c.parent)
@@ -95,7 +95,7 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// checkLinks expects the span to have links to these spans (trace, span, …) and no others.
+// checkLinks checks that the span has links to exactly these spans (trace, span, …).
 func checkLinks(t *testing.T, span sdktrace.ReadOnlySpan, want ...string) {
 	t.Helper()
 	var got []string

@@ -11,10 +11,10 @@ import (
 	"github.com/traceflake/traceflake/idgen"
 )
 
-// The threshold samplers of W3C Trace Context level 2 read the low 56 bits of a
-// trace ID: the collector's probabilistic sampler, whose code this is, and the
-// SDK's experimental sdk/trace/x.ProbabilitySampler, which is not published as a
-// module. They keep the share they are asked for, as does TraceIDRatioBased.
+// The threshold samplers of W3C Trace Context level 2 read the low 56 bits of a trace ID: the
+// collector's probabilistic sampler, whose code is used here, and the SDK's experimental
+// sdk/trace/x.ProbabilitySampler, which is not published as a module. They keep the requested
+// share, as does TraceIDRatioBased.
 func TestSamplersKeepTheirShare(t *testing.T) {
 	g := idgen.New()
 	const n = 200_000

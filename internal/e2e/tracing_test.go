@@ -30,7 +30,7 @@ const (
 	noSpan  = "0000000000000000"
 )
 
-// rootSampler samples all roots and counts how often it was asked.
+// rootSampler samples all roots and counts its calls.
 type rootSampler struct{ asked atomic.Int64 }
 
 func (s *rootSampler) ShouldSample(p sdktrace.SamplingParameters) sdktrace.SamplingResult {
@@ -40,7 +40,7 @@ func (s *rootSampler) ShouldSample(p sdktrace.SamplingParameters) sdktrace.Sampl
 
 func (s *rootSampler) Description() string { return "root" }
 
-// service is a server with an SDK of its own.
+// service is a server with its own SDK.
 type service struct {
 	*httptest.Server
 	provider *sdktrace.TracerProvider
@@ -87,7 +87,7 @@ func startService(t *testing.T, h http.Handler, c serviceConfig) *service {
 	}
 	c.setup(s.Server)
 	t.Cleanup(s.Close)
-	s.Client().Timeout = 30 * time.Second // a broken stream fails and does not hang
+	s.Client().Timeout = 30 * time.Second // a broken stream fails instead of hanging
 	s.Client().CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return s
 }
@@ -98,7 +98,7 @@ func (s *service) client(p propagation.TextMapPropagator) *http.Client {
 		otelhttp.WithTracerProvider(s.provider), otelhttp.WithPropagators(p))}
 }
 
-// ended waits for n spans. The server's span ends after the client has its answer.
+// ended waits for n spans. The server's span ends after the client has received the response.
 func (s *service) ended(t *testing.T, n int) []sdktrace.ReadOnlySpan {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
@@ -110,7 +110,7 @@ func (s *service) ended(t *testing.T, n int) []sdktrace.ReadOnlySpan {
 	}
 }
 
-// get sends a request without an SDK, as a foreign client does. The body is read to the end.
+// get sends a request without an SDK, as a foreign client does. It reads the whole body.
 func get(t *testing.T, c *http.Client, url string, header ...string) *http.Response {
 	t.Helper()
 	return do(t, c, http.MethodGet, url, header...)
@@ -138,7 +138,7 @@ func do(t *testing.T, c *http.Client, method, url string, header ...string) *htt
 
 func ok(http.ResponseWriter, *http.Request) {}
 
-// spanContextOf hands the span context that the handler sees to the test.
+// spanContextOf passes the span context that the handler sees to the test.
 func spanContextOf(to *trace.SpanContext) http.HandlerFunc {
 	return func(_ http.ResponseWriter, r *http.Request) {
 		*to = trace.SpanContextFromContext(r.Context())

@@ -15,7 +15,7 @@ import (
 	"github.com/traceflake/traceflake/traceid"
 )
 
-// A request with an ID of other origin starts a new trace with a link.
+// A request with a foreign ID starts a new trace with a link.
 func TestUntrusted(t *testing.T) {
 	ours, err := trace.TraceIDFromHex(traceT)
 	if err != nil {
@@ -26,7 +26,7 @@ func TestUntrusted(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		headers []string
-		trace   string // "" is a new one
+		trace   string // "" means a new one
 		parent  string
 		links   []string
 	}{
@@ -62,14 +62,14 @@ func TestUntrusted(t *testing.T) {
 				t.Errorf("the response has x-trace-id %q, want the new trace %s", h, got)
 			}
 			if next := orders.ended(t, 1)[0].SpanContext().TraceID().String(); next != got {
-				t.Errorf("the service behind has trace %s, want %s", next, got)
+				t.Errorf("the next service has trace %s, want %s", next, got)
 			}
 		})
 	}
 }
 
-// With the fleet's own generator and verifier: its client's trace continues, another fleet's
-// and one with random IDs do not.
+// With the fleet's own generator and verifier, a trace of the fleet's client continues; those of
+// another fleet and of random IDs do not.
 func TestUntrustedFleet(t *testing.T) {
 	codec, ids := fleet(t, "the fleet's secr")
 	_, foreign := fleet(t, "another's secret")
@@ -104,13 +104,13 @@ func TestUntrustedFleet(t *testing.T) {
 			}
 			checkLinks(t, span, caller.TraceID().String(), caller.SpanID().String())
 			if id := span.SpanContext().TraceID(); id == caller.TraceID() || !verifier.Verify(id) {
-				t.Errorf("trace %s, want a new one of ours", id)
+				t.Errorf("trace %s, want a new one of our generator", id)
 			}
 		})
 	}
 }
 
-// fleet returns a codec and a generator that has a lease for some minutes.
+// fleet returns a codec and a generator with a lease of some minutes.
 func fleet(t *testing.T, secret string) (*randflake.Codec, *idgen.Generator) {
 	t.Helper()
 	codec, err := randflake.NewCodec([]byte(secret))

@@ -39,8 +39,8 @@ type binary struct {
 	hash      string
 }
 
-// build makes the test binaries with all mutants of a package in them. The
-// package's files stay as they are: the Go command is given others.
+// build builds the test binaries with all mutants of a package in them. It does not change the
+// package's files: an overlay replaces them.
 func (t target) build(ctx context.Context, root string) (*built, error) {
 	b := &built{cache: filepath.Join(root, ".cache", "mutants", strings.ReplaceAll(t.dir, "/", "_"))}
 	if err := os.MkdirAll(b.cache, 0o777); err != nil {
@@ -67,7 +67,7 @@ func (t target) build(ctx context.Context, root string) (*built, error) {
 		out, err := exec.CommandContext(ctx, "go", "test", "-c", "-buildvcs=false", "-ldflags=-s -w",
 			"-overlay", overlay, "-o", path, "./"+dir).CombinedOutput()
 		if err != nil {
-			return nil, fmt.Errorf("the tests in %s cannot be built: %w\n%s", dir, err, out)
+			return nil, fmt.Errorf("building the tests in %s: %w\n%s", dir, err, out)
 		}
 		hash, err := hashOf(path)
 		if err != nil {
@@ -78,7 +78,7 @@ func (t target) build(ctx context.Context, root string) (*built, error) {
 	return b, nil
 }
 
-// rewrite writes the files that take the place of the package's.
+// rewrite writes the files that replace the package's.
 func (t target) rewrite(ctx context.Context, root string, b *built) (map[string]string, error) {
 	fset := token.NewFileSet()
 	files, lookup, err := list1(ctx, root, t.dir)
@@ -125,7 +125,7 @@ func (t target) rewrite(ctx context.Context, root string, b *built) (map[string]
 	return replace, os.WriteFile(extra, []byte(text), 0o666)
 }
 
-// list1 returns the Go files of a package, and what it imports in compiled form.
+// list1 returns the Go files of a package, and a look-up of its compiled imports.
 func list1(ctx context.Context, root, dir string) ([]string, importer.Lookup, error) {
 	cmd := exec.CommandContext(ctx, "go", "list", "-export", "-deps", "-json=ImportPath,Dir,GoFiles,Export", "./"+dir)
 	var stderr bytes.Buffer

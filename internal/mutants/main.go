@@ -1,12 +1,13 @@
-// Command mutants tells what the tests would not notice. It makes many small changes to a
-// package, one at a time, and runs the tests that reach the changed line: each change is to
-// be killed by one of them.
+// Command mutants finds mistakes that the tests would miss. It makes many small changes to a
+// package, one at a time, and runs the tests that reach the changed line: one of them must fail
+// for each change.
 //
-// All changes to a package are built into one test binary, in which an environment variable
-// turns on one of them. So a mutant costs a run, not a build. A first run of each test records
-// which changes it reaches and how long it takes; a mutant is tried with the fastest ones first.
+// All changes to a package are built into one test binary; an environment variable activates one
+// of them. So a mutant costs a run, not a build. A first run of each test records which changes it
+// reaches and how long it takes; each mutant is then tried with the fastest of its tests first.
 //
-// Nothing is written but the results, in .cache/mutants: a run which was ended goes on there.
+// It writes only its results, in .cache/mutants. After an interruption the next run continues from
+// there.
 package main
 
 import (
@@ -22,11 +23,11 @@ import (
 	"time"
 )
 
-// target is a package to change, and the packages whose tests are to notice.
+// target is a package to change, and the packages whose tests must notice.
 type target struct {
 	dir   string
-	tests []string // by directory; none: the package's own
-	text  bool     // its text counts
+	tests []string // directories; if empty, the package itself
+	text  bool     // mutate constant text too
 }
 
 var targets = []target{
@@ -46,14 +47,16 @@ var targets = []target{
 	{dir: "clickhouse", text: true},
 	{dir: "clickhouse/internal/ddl", tests: []string{"clickhouse"}, text: true},
 	{dir: "randflake/lease/etcdstore", tests: []string{"internal/stores/etcd"}, text: true},
+	{dir: "randflake/lease/k8sstore", text: true},
 	{dir: "randflake/lease/pgstore", tests: []string{"internal/stores/postgres"}, text: true},
+	{dir: "randflake/lease/s3store", tests: []string{"internal/stores/s3"}, text: true},
 }
 
-// flags are those of a package's tests. The simulator catches in its first seeds
-// what it catches at all; more of them cost minutes for each survivor.
+// flags are extra flags for a package's tests. The simulator finds what it can find within its
+// first seeds; more seeds cost minutes for each survivor.
 var flags = map[string][]string{"randflake/lease": {"-seeds=20"}}
 
-// list is where survivors are listed, each with a reason.
+// list is the file that lists survivors, each with a reason.
 const list = "docs/testing.md"
 
 func main() {
@@ -66,13 +69,13 @@ func main() {
 func run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	only := flag.String("only", "", "packages, by directory, with commas between; default: all")
-	limit := flag.Duration("for", 0, "end after this time; the next run goes on there")
-	grown := flag.Bool("grown", false, "tests were only added since the last run: do not try again what was killed")
-	match := flag.String("match", "", "try only the mutants whose name holds this text, and show the output")
-	workers := flag.Int("parallel", 2, "how many mutants are tried at once")
-	slow := flag.Duration("slow", time.Minute, "leave out tests that take longer: for a first look")
-	table := flag.Bool("named", false, "try the table of named mutants, not the generated ones")
+	only := flag.String("only", "", "comma-separated `directories` of packages (default all)")
+	limit := flag.Duration("for", 0, "stop after this time; the next run continues")
+	grown := flag.Bool("grown", false, "tests were only added since the last run: do not try killed mutants again")
+	match := flag.String("match", "", "try only mutants whose name contains this text, and show the output")
+	workers := flag.Int("parallel", 2, "try this many mutants at once")
+	slow := flag.Duration("slow", time.Minute, "leave out tests that take longer, for a quick first run")
+	table := flag.Bool("named", false, "try the named mutants instead of the generated ones")
 	flag.Parse()
 	root, err := filepath.Abs(".")
 	if err != nil {
@@ -94,7 +97,7 @@ func run() error {
 		names := strings.Split(*only, ",")
 		chosen = slices.DeleteFunc(slices.Clone(targets), func(t target) bool { return !slices.Contains(names, t.dir) })
 		if len(chosen) != len(names) {
-			return fmt.Errorf("-only %s: one of them is no target", *only)
+			return fmt.Errorf("-only %s: not all of these are targets", *only)
 		}
 	}
 	listed, err := os.ReadFile(filepath.Join(root, list))
@@ -123,7 +126,7 @@ func unfinished(ctx context.Context) error {
 	if ctx.Err() == nil {
 		return nil
 	}
-	return errors.New("not finished; run it again to go on")
+	return errors.New("not finished; run it again to continue")
 }
 
 // score counts mutants.

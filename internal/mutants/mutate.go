@@ -17,14 +17,14 @@ type mutant struct {
 	line int
 }
 
-// edit inserts text into a source file, in place of the n bytes at offset.
+// edit replaces n bytes at offset with text.
 type edit struct {
 	offset, n int
 	text      string
-	closes    bool // belongs to what ends here, not to what begins here
+	closes    bool // belongs to the node that ends here, not to one that begins here
 }
 
-// rewriter builds all mutants of a file into its text.
+// rewriter writes all mutants of a file into its text.
 type rewriter struct {
 	fset   *token.FileSet
 	info   *types.Info
@@ -33,18 +33,17 @@ type rewriter struct {
 	source []byte
 	short  string // path of the file for names
 
-	strings bool // constant text is emptied, too
+	strings bool // empty constant text too
 
 	function string
 	seen     map[string]int
-	skip     map[ast.Expr]bool // whose negation is a condition's already
+	skip     map[ast.Expr]bool // already negated as a condition
 	first    int               // the number of the first mutant
 	mutants  []mutant
 	edits    []edit
 }
 
-// swaps are the operators that take each other's places, with the names of the
-// functions in support.go.
+// swaps maps operators to the functions in support.go that replace them.
 var swaps = map[token.Token]string{
 	token.ADD: "Add", token.SUB: "Sub", token.MUL: "Mul", token.QUO: "Quo", token.REM: "Rem",
 	token.AND: "And", token.OR: "Or", token.XOR: "Xor", token.AND_NOT: "AndNot",
@@ -82,9 +81,9 @@ func (r *rewriter) rewrite() string {
 	return r.text()
 }
 
-// text applies the edits. At one offset what ends there comes before what begins
-// there, inner ends before outer ones and outer beginnings before inner ones; the
-// edits were made from the outside to the inside.
+// text applies the edits. At one offset, text that ends a node precedes text that begins one, ends
+// of inner nodes precede ends of outer ones, and beginnings of outer nodes precede beginnings of
+// inner ones. The edits were made from the outside to the inside.
 func (r *rewriter) text() string {
 	order := make([]int, len(r.edits))
 	for i := range order {
@@ -130,14 +129,14 @@ func (r *rewriter) add(at ast.Node, change string) int {
 
 func (r *rewriter) offset(p token.Pos) int { return r.fset.Position(p).Offset }
 
-// around puts text before and after a node.
+// around inserts text before and after a node.
 func (r *rewriter) around(n ast.Node, before, after string) {
 	r.edits = append(r.edits,
 		edit{offset: r.offset(n.Pos()), text: before},
 		edit{offset: r.offset(n.End()), text: after, closes: true})
 }
 
-// code is a node's source in one line.
+// code returns a node's source as one line.
 func (r *rewriter) code(n ast.Node) string {
 	s := strings.Join(strings.Fields(string(r.source[r.offset(n.Pos()):r.offset(n.End())])), " ")
 	if len(s) > 80 {
@@ -146,7 +145,7 @@ func (r *rewriter) code(n ast.Node) string {
 	return s
 }
 
-// early returns zero values at the beginning of a function.
+// early inserts a return of zero values at the beginning of a function.
 func (r *rewriter) early(d *ast.FuncDecl) {
 	if len(d.Body.List) == 0 {
 		return
@@ -212,7 +211,7 @@ func (r *rewriter) walk(n ast.Node) {
 	})
 }
 
-// literal walks the values of a composite literal: its keys may have to be
+// literal walks the values of a composite literal but not its keys, which may have to be
 // constants.
 func (r *rewriter) literal(l *ast.CompositeLit) {
 	for _, e := range l.Elts {
@@ -223,7 +222,7 @@ func (r *rewriter) literal(l *ast.CompositeLit) {
 	}
 }
 
-// results leaves what stands beside an error as it is: nobody may look at it.
+// results does not change what is returned beside an error: callers may ignore it.
 func (r *rewriter) results(s *ast.ReturnStmt) {
 	if len(s.Results) < 2 || r.code(s.Results[len(s.Results)-1]) == "nil" {
 		return
@@ -236,7 +235,7 @@ func (r *rewriter) results(s *ast.ReturnStmt) {
 	}
 }
 
-// isText tells whether a call only makes the text of an error, or panics.
+// isText reports whether a call only makes the text of an error, or panics.
 func (r *rewriter) isText(c *ast.CallExpr) bool {
 	switch f := c.Fun.(type) {
 	case *ast.Ident:
@@ -248,7 +247,7 @@ func (r *rewriter) isText(c *ast.CallExpr) bool {
 	return false
 }
 
-// drops makes a mutant without each statement.
+// drops makes, for each statement, a mutant without it.
 func (r *rewriter) drops(list []ast.Stmt) {
 	for _, s := range list {
 		switch s := s.(type) {
@@ -295,7 +294,7 @@ func (r *rewriter) blank(s *ast.AssignStmt) bool {
 	})
 }
 
-// condition makes it false, and true.
+// condition makes a mutant in which the condition is false, and one in which it is true.
 func (r *rewriter) condition(e ast.Expr) {
 	if tv := r.info.Types[e]; tv.Value != nil {
 		return
@@ -358,7 +357,7 @@ func (r *rewriter) number(e ast.Expr) bool {
 	return ok && b.Info()&types.IsNumeric != 0 && b.Info()&types.IsUntyped == 0
 }
 
-// typeName is how the file names the type of e.
+// typeName returns the file's name for the type of e.
 func (r *rewriter) typeName(e ast.Expr) (string, bool) {
 	ok := true
 	s := types.TypeString(r.info.TypeOf(e), func(p *types.Package) string {

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// change is a mutant that no rule makes: a mistake that somebody could well make.
+// change is a mutant that no rule generates: a mistake that a programmer could make.
 type change struct {
 	name  string
 	file  string
@@ -24,33 +24,33 @@ var changes = []change{
 		`_, _ = rand.Read(secret[:])`, `_ = rand.Reader`, []string{"idgen"}},
 	{"the Keeper ends with the context of Start", "randflake/lease/keeper.go",
 		`context.WithCancel(context.WithoutCancel(ctx))`, `context.WithCancel(ctx)`, []string{"randflake/lease", "setup"}},
-	{"a file's own secret goes before the fleet's", "setup/config.go",
+	{"a file's own secret overrides the fleet's", "setup/config.go",
 		`if keyring != nil {
 		codec`, `if keyring != nil && codec == nil {
 		codec`, []string{"setup"}},
-	{"used seconds are given back", "randflake/lease/run.go",
+	{"used seconds are returned", "randflake/lease/run.go",
 		`unused, first := t.end(ending{})`, `unused := t.clock.Now()
 	_, first := t.end(ending{})`, []string{"randflake/lease"}},
-	{"an end that the store moved back is not seen", "randflake/lease/answer.go",
+	{"an end that the store moved back goes unnoticed", "randflake/lease/answer.go",
 		` || stored.End.Before(mine.End):`, `:`, []string{"randflake/lease"}},
-	{"an end that a renewal moved back is taken", "randflake/lease/run.go",
+	{"an end that a renewal moved back is accepted", "randflake/lease/run.go",
 		` || g.End.Before(t.grant.End) {`, ` {`, []string{"randflake/lease"}},
 	{"two goroutines fill one stock", "idgen/shards.go",
 		`s.slots[p].stock = nil`, `_ = s.slots[p].stock`, []string{"idgen"}},
-	{"the sequence of backfilled IDs runs into the time", "idgen/backfill.go",
+	{"the sequence of backfilled IDs overflows into the time", "idgen/backfill.go",
 		`g.old.Add(1) & maxSequence`, `g.old.Add(1)`, []string{"idgen"}},
 	{"a backfilled ID has no low half while the source refuses", "idgen/backfill.go",
 		`low = randomID()`, `_ = randomID`, []string{"idgen"}},
-	{"a file knows a range by its first node", "randflake/lease/boltstore/file.go",
+	{"a file identifies a range by its first node only", "randflake/lease/boltstore/file.go",
 		`append(keyOf(s.nodes.First), keyOf(s.nodes.Nodes)...)`, `keyOf(s.nodes.First)`,
 		[]string{"randflake/lease/boltstore"}},
-	{"the word that encrypts to zero is stored over another", "randflake/generator.go",
+	{"the word that encrypts to zero overwrites another", "randflake/generator.go",
 		`g.next.CompareAndSwap(old, g.zero+1)`, `g.next.Store(g.zero + 1)`, []string{"randflake"}},
 	{"a grant that arrives during Close makes IDs", "randflake/lease/keeper.go",
 		`if errors.Is(k.held.Load().err, ErrClosed) {`, `if false {`, []string{"randflake/lease"}},
-	{"steps back of one to two seconds are not seen", "randflake/lease/term.go",
+	{"steps back of one to two seconds go unnoticed", "randflake/lease/term.go",
 		`case gap.Abs() > maxClockGap:`, `case gap > maxClockGap, gap < -2*maxClockGap:`, []string{"randflake/lease"}},
-	{"a suspension during Acquire is not seen", "randflake/lease/run.go",
+	{"a suspension during Acquire goes unnoticed", "randflake/lease/run.go",
 		`k.newTerm(g, before, won.life)`, `k.newTerm(g, read(k.cfg.clock), won.life)`, []string{"randflake/lease"}},
 	{"a stepped clock renews", "randflake/lease/run.go",
 		`case !ok:`, `case !ok && false:`, []string{"randflake/lease"}},
@@ -64,7 +64,7 @@ var changes = []change{
 		`ReadOnly:     how == read,`, `ReadOnly:     how == read, NoSync: true,`, []string{"randflake/lease/boltstore"}},
 }
 
-// tryNamed makes the changes of the table, one at a time.
+// tryNamed tries the changes in the table, one at a time.
 func tryNamed(ctx context.Context, root, match string) error {
 	dir, err := os.MkdirTemp("", "mutants")
 	if err != nil {
@@ -92,7 +92,7 @@ func tryNamed(ctx context.Context, root, match string) error {
 	return nil
 }
 
-// try returns the first test that fails.
+// try applies the change and returns the first test that fails.
 func (c change) try(ctx context.Context, root, dir string) (by string, err error) {
 	path := filepath.Join(root, c.file)
 	source, err := os.ReadFile(path)
@@ -100,7 +100,7 @@ func (c change) try(ctx context.Context, root, dir string) (by string, err error
 		return "", err
 	}
 	if n := strings.Count(string(source), c.old); n != 1 {
-		return "", fmt.Errorf("%s has %d places that read %q, want one: mend the table", c.file, n, c.old)
+		return "", fmt.Errorf("%s contains %[3]q %[2]d times, want once: correct the table", c.file, n, c.old)
 	}
 	changed, overlay := filepath.Join(dir, "changed.go"), filepath.Join(dir, "overlay.json")
 	text := strings.Replace(string(source), c.old, c.with, 1)
@@ -119,7 +119,7 @@ func (c change) try(ctx context.Context, root, dir string) (by string, err error
 		build := exec.CommandContext(ctx, "go", "test", "-c", "-overlay", overlay, "-o", bin.path, "./"+tests)
 		build.Dir = root
 		if out, err := build.CombinedOutput(); err != nil {
-			return "", fmt.Errorf("it cannot be built: %w\n%s", err, out)
+			return "", fmt.Errorf("the change does not build: %w\n%s", err, out)
 		}
 		failed, _, out := bin.run(ctx, []string{"(Test|Example|Fuzz).*"}, 5*slowest, "MUTANT=")
 		if err := ctx.Err(); err != nil {

@@ -20,13 +20,13 @@ import (
 )
 
 const (
-	// slowest is how long a test may take that is run against mutants.
+	// slowest is the longest time that a test may take.
 	slowest = time.Minute
-	// together is how much time of tests goes into one run.
+	// together is how much test time goes into one run.
 	together = time.Second
 )
 
-// trial says how a package's mutants are tried.
+// trial says how to try a package's mutants.
 type trial struct {
 	workers int
 	slow    time.Duration // tests that take longer are left out
@@ -35,7 +35,7 @@ type trial struct {
 	listed  string // docs/testing.md
 }
 
-// test is a top-level test, what it reaches and how long it takes by itself.
+// test is a top-level test, what it reaches, and how long it takes.
 type test struct {
 	Name    string
 	Took    time.Duration
@@ -154,15 +154,15 @@ func (b *built) known() (map[string]result, error) {
 	for line := range bytes.Lines(data) {
 		var r result
 		if err := json.Unmarshal(line, &r); err != nil {
-			continue // a run was ended while it wrote
+			continue // a run was interrupted while it wrote this line
 		}
 		known[r.Name] = r
 	}
 	return known, nil
 }
 
-// baseline runs each test by itself without a mutant, once for each binary.
-// Tests that fail or are too slow are left out, and named.
+// baseline runs each test alone, without a mutant, once for each binary. Tests that fail or are
+// too slow are left out and reported.
 func (b *built) baseline(ctx context.Context) ([]test, error) {
 	var all []test
 	for n, bin := range b.binaries {
@@ -205,7 +205,7 @@ func (b *built) baseline(ctx context.Context) ([]test, error) {
 	return all, nil
 }
 
-// record runs each test by itself.
+// record runs each test alone.
 func (b *built) record(ctx context.Context, bin binary) ([]test, error) {
 	cmd := exec.CommandContext(ctx, bin.path, "-test.list", "^(Test|Example|Fuzz)")
 	cmd.Dir = bin.dir
@@ -234,8 +234,8 @@ func (b *built) record(ctx context.Context, bin binary) ([]test, error) {
 	return tests, ctx.Err()
 }
 
-// kill runs the tests that reach a mutant, the fastest first, and returns the
-// run that failed. It fails twice: a test may have been unlucky.
+// kill runs the tests that reach a mutant, the fastest first, and returns the run that failed. It
+// repeats a failed run, because a test may fail by chance.
 func (b *built) kill(ctx context.Context, tests []test, mutant int, show bool) (by string, killed bool) {
 	for n, bin := range b.binaries {
 		var names []string
@@ -280,8 +280,8 @@ func (b *built) kill(ctx context.Context, tests []test, mutant int, show bool) (
 	return "", false
 }
 
-// run runs some tests of a binary and reports whether one fails or hangs, and
-// whether they used far more of the processor's time than they need.
+// run runs some tests of a binary. It reports whether one fails or hangs, and whether they used
+// far more processor time than they need.
 func (bin binary) run(ctx context.Context, names []string, limit time.Duration, env string) (failed, endless bool, out string) {
 	wall := 10*time.Second + 2*limit // the machine may be busy
 	ctx, cancel := context.WithTimeout(ctx, wall+10*time.Second)

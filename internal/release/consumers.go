@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,11 +15,12 @@ import (
 
 	"github.com/traceflake/traceflake/internal/embedded"
 	"github.com/traceflake/traceflake/internal/embedded/etcd"
+	"github.com/traceflake/traceflake/internal/embedded/s3"
 )
 
 // consumers does what users do with each package: go get, go mod tidy, build, vet, and run the
-// program in the folder consumers that has the package's name. It installs the commands, and
-// checks each module alone.
+// program of that package in the folder consumers. It installs the commands, and checks each
+// module alone.
 func (t *tree) consumers(ctx context.Context, version string, out io.Writer) (err error) {
 	if err := t.complete(ctx); err != nil {
 		return err
@@ -85,7 +87,7 @@ func (t *tree) tidyAll(ctx context.Context, out io.Writer) (err error) {
 	return nil
 }
 
-// environment isolates the go commands run here. Third-party modules are taken from the user's
+// environment isolates the go commands that run here. Third-party modules come from the user's
 // module cache if they are there.
 func environment(ctx context.Context, work, proxy, ours string) ([]string, error) {
 	asked, err := command(ctx, work, nil, "go", "env", "GOMODCACHE", "GOPROXY", "GOFLAGS")
@@ -94,19 +96,19 @@ func environment(ctx context.Context, work, proxy, ours string) ([]string, error
 	}
 	values := append(strings.Split(asked, "\n"), "", "")
 	cache := "file://" + filepath.ToSlash(values[0]) + "/cache/download"
-	normal := strings.TrimSuffix(values[1], ",direct") // no repository has ours yet
+	normal := strings.TrimSuffix(values[1], ",direct") // our modules are not published yet
 	return []string{
 		"GOWORK=off", "GOTOOLCHAIN=local",
 		"GOPROXY=file://" + filepath.ToSlash(proxy) + "," + cache + "," + normal,
 		"GONOSUMDB=" + ours, "GONOPROXY=", "GOPRIVATE=",
 		"GOMODCACHE=" + filepath.Join(work, "mod"), "GOBIN=" + filepath.Join(work, "bin"),
-		// Builds of the same files in another directory are found in the build cache.
+		// The build cache then has builds of the same files in other directories.
 		"GOFLAGS=" + strings.TrimSpace(values[2]+" -modcacherw -trimpath"),
 	}, nil
 }
 
 // alone checks a module without the workspace: its go.mod and go.sum are tidy, and all of it,
-// including tests, builds with what it requires.
+// including tests, builds with the required versions.
 func (t *tree) alone(ctx context.Context, u user, m mod) error {
 	begun := time.Now()
 	dir := filepath.Join(u.dir, "modules", m.dir)
@@ -148,8 +150,8 @@ func (t *tree) tidy(ctx context.Context, u user, m mod, dir string) error {
 	return err
 }
 
-// tidied reads a file that go mod tidy wrote, without the sums of our own modules: those are
-// known only when they are released.
+// tidied reads a file that go mod tidy wrote, without the sums of our own modules: those are known
+// only after their release.
 func (t *tree) tidied(dir, name string) (string, error) {
 	data, err := os.ReadFile(filepath.Join(dir, name))
 	if errors.Is(err, os.ErrNotExist) {
@@ -167,7 +169,7 @@ func (t *tree) tidied(dir, name string) (string, error) {
 	return kept.String(), err
 }
 
-// user is a user with our modules in a proxy.
+// user is a user for whom a proxy serves our modules.
 type user struct {
 	dir     string
 	version string
@@ -175,7 +177,7 @@ type user struct {
 	out     io.Writer
 }
 
-// newUser serves the modules to a user whose folder is to be removed at the end.
+// newUser serves the modules to a new user. The caller removes the user's folder.
 func (t *tree) newUser(ctx context.Context, version string, out io.Writer) (u user, err error) {
 	u = user{version: version, out: out}
 	if u.dir, err = os.MkdirTemp("", "traceflake-consumers-"); err != nil {
@@ -191,7 +193,7 @@ func (t *tree) newUser(ctx context.Context, version string, out io.Writer) (u us
 	return u, err
 }
 
-// use makes a module that uses a package of one of ours.
+// use makes a module that uses one of our packages.
 func (u user) use(ctx context.Context, module, path, program string) error {
 	begun := time.Now()
 	dir := filepath.Join(u.dir, "users", strings.ReplaceAll(path, "/", "-"))
@@ -234,7 +236,7 @@ func (u user) use(ctx context.Context, module, path, program string) error {
 	return nil
 }
 
-// install installs a command as its users do, and runs it with --help.
+// install installs a command as users do, and runs it with --help.
 func (u user) install(ctx context.Context, path string) error {
 	begun := time.Now()
 	if _, err := command(ctx, u.dir, u.env, "go", "install", path+"@"+u.version); err != nil {
@@ -266,11 +268,12 @@ func write(to string, from interface{ Open() (io.ReadCloser, error) }) error {
 	return os.WriteFile(to, data, 0o644)
 }
 
-// engines are the servers whose addresses the programs find in their environment.
+// engines are the servers whose addresses the programs get from their environment.
 type engines struct {
 	env      []string
 	postgres *embedded.PostgresServer
 	etcd     *etcd.Cluster
+	s3       *s3.Server
 }
 
 func startEngines(ctx context.Context) (e engines, err error) {
@@ -280,7 +283,18 @@ func startEngines(ctx context.Context) (e engines, err error) {
 	if e.etcd, err = etcd.Start(ctx, 1); err != nil {
 		return e, err
 	}
-	e.env = []string{"POSTGRES_URL=" + e.postgres.DSN(), "ETCD_URL=etcd://" + strings.Join(e.etcd.Endpoints(), ",")}
+	if e.s3, err = s3.Start(ctx, s3.Versity); err != nil {
+		return e, err
+	}
+	const bucket = "consumers"
+	if _, _, err := e.s3.Do(ctx, http.MethodPut, "/"+bucket, nil); err != nil {
+		return e, err
+	}
+	e.env = []string{
+		"POSTGRES_URL=" + e.postgres.DSN(), "ETCD_URL=etcd://" + strings.Join(e.etcd.Endpoints(), ","),
+		"S3_URL=s3://" + bucket + "?endpoint=" + e.s3.Endpoint(),
+		"AWS_ACCESS_KEY_ID=" + s3.Root.AccessKey, "AWS_SECRET_ACCESS_KEY=" + s3.Root.SecretKey,
+	}
 	return e, nil
 }
 
@@ -290,6 +304,9 @@ func (e engines) close() (err error) {
 	}
 	if e.etcd != nil {
 		err = errors.Join(err, e.etcd.Close())
+	}
+	if e.s3 != nil {
+		err = errors.Join(err, e.s3.Close())
 	}
 	return err
 }

@@ -1,15 +1,14 @@
-// Command release releases the modules of this repository, and checks beforehand that others
-// can use them.
+// Command release releases the modules of this repository, and first checks that others can use
+// them.
 //
 //	go run ./internal/release consumers
 //	go run ./internal/release tidy
 //	go run ./internal/release VERSION
 //	go run ./internal/release -publish VERSION
 //
-// The first serves the tree as the next version from a module proxy of files and does, outside
-// of the repository, what users do. The second runs go mod tidy with that proxy. The third is a
-// release up to the point where it would change something; -publish makes the commit and the
-// tags. Nothing is pushed.
+// The first form serves the tree as the next version from a file-based module proxy and does,
+// outside of the repository, what users do. The second runs go mod tidy with that proxy. The third
+// is a dry run of a release; -publish makes the commit and the tags. Nothing is pushed.
 package main
 
 import (
@@ -24,10 +23,12 @@ import (
 	"syscall"
 
 	"github.com/traceflake/traceflake/internal/embedded/etcd"
+	"github.com/traceflake/traceflake/internal/embedded/s3"
 )
 
 func main() {
 	etcd.Main()
+	s3.Main()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, os.Args[1:], os.Stdout)
 	stop()
@@ -44,7 +45,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	if flags.NArg() != 1 {
-		return errors.New("want a version such as v0.1.0, or the word consumers or tidy")
+		return errors.New("want a version such as v0.1.0, consumers or tidy")
 	}
 	root, err := command(ctx, ".", nil, "git", "rev-parse", "--show-toplevel")
 	if err != nil {
@@ -63,8 +64,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return t.consumers(ctx, t.next, out)
 }
 
-// command returns what a program writes to its standard output, without white space around it.
-// The error has its standard error.
+// command returns a program's standard output without surrounding white space. The error includes
+// its standard error.
 func command(ctx context.Context, dir string, env []string, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/mod/zip"
 )
 
-// serve writes the modules for users into a folder that GOPROXY can name.
+// serve writes the modules for users into a folder that GOPROXY can point to.
 func (t *tree) serve(ctx context.Context, folder, version string) error {
 	for _, m := range t.released() {
 		if err := t.serveModule(ctx, folder, m, version); err != nil {
@@ -59,8 +59,8 @@ func (t *tree) serveModule(ctx context.Context, folder string, m mod, version st
 	return errors.Join(err, archive.Close())
 }
 
-// files are those of a module's release: those that git tracks or would add, and the repository's
-// license.
+// files returns the files of a module's release: those that git tracks or would add, and the
+// repository's license.
 func (t *tree) files(ctx context.Context, m mod, goMod []byte) (files []zip.File, err error) {
 	names, err := command(ctx, filepath.Join(t.dir, m.dir), nil,
 		"git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", ".")
@@ -86,7 +86,7 @@ func (t *tree) files(ctx context.Context, m mod, goMod []byte) (files []zip.File
 	return files, nil
 }
 
-// file is one on disk, with other contents if data is set.
+// file is a file on disk, with other contents if data is set.
 type file struct {
 	path, disk string
 	data       []byte

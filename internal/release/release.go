@@ -42,14 +42,14 @@ func release(ctx context.Context, root, version string, publish bool, out io.Wri
 	if err := t.changes(ctx, work, out); err != nil {
 		return err
 	}
-	fmt.Fprintln(out, "\nWhat users do with it:")
+	fmt.Fprintln(out, "\nUsing it as users do:")
 	if err := t.consumers(ctx, version, out); err != nil {
 		return err
 	}
 	tags := t.tags(version)
 	fmt.Fprintf(out, "\nThe tags:\n  %s\n", strings.Join(tags, "\n  "))
 	if !publish {
-		fmt.Fprintln(out, "\nThis was a dry run; nothing has changed. PUBLISH=yes makes the commit and the tags.")
+		fmt.Fprintln(out, "\nThis was a dry run; nothing has changed. With PUBLISH=yes it makes the commit and the tags.")
 		return nil
 	}
 	author, err := command(ctx, root, nil, "git", "var", "GIT_COMMITTER_IDENT")
@@ -69,17 +69,17 @@ func release(ctx context.Context, root, version string, publish bool, out io.Wri
 			return err
 		}
 	}
-	fmt.Fprintf(out, "\nMade. To publish it:\n  git push --atomic origin HEAD %s\n", strings.Join(tags, " "))
+	fmt.Fprintf(out, "\nDone. To publish it:\n  git push --atomic origin HEAD %s\n", strings.Join(tags, " "))
 	return nil
 }
 
-// allowed checks that the version may be released from what is committed.
+// allowed checks that the version may be released from the committed tree.
 func allowed(ctx context.Context, root, version string) error {
 	if semver.Canonical(version) != version || semver.Build(version) != "" {
 		return fmt.Errorf("%q is not a version: want one such as v0.1.0", version)
 	}
 	if major := semver.Major(version); major != "v0" && major != "v1" {
-		return fmt.Errorf("%s: from v2 on the module paths need /%s", version, major)
+		return fmt.Errorf("%s: from v2 on, module paths must end in /%s", version, major)
 	}
 	changes, err := command(ctx, root, nil, "git", "status", "--porcelain")
 	if err != nil {
@@ -90,12 +90,12 @@ func allowed(ctx context.Context, root, version string) error {
 	}
 	last, err := lastRelease(ctx, root)
 	if err == nil && semver.Compare(version, last) <= 0 {
-		err = fmt.Errorf("%s is not after the last release, %s", version, last)
+		err = fmt.Errorf("%s is not later than the last release, %s", version, last)
 	}
 	return err
 }
 
-// lastRelease is the highest version among the root module's tags, or "".
+// lastRelease returns the highest version among the root module's tags, or "".
 func lastRelease(ctx context.Context, root string) (last string, err error) {
 	tags, err := command(ctx, root, nil, "git", "tag", "--list", "v*")
 	if err != nil {
@@ -109,7 +109,7 @@ func lastRelease(ctx context.Context, root string) (last string, err error) {
 	return last, nil
 }
 
-// prepare changes the files that a release changes.
+// prepare makes the changes of a release.
 func prepare(dir, version string, now time.Time) (*tree, error) {
 	t, err := openTree(dir)
 	if err != nil {
@@ -133,7 +133,7 @@ func prepare(dir, version string, now time.Time) (*tree, error) {
 	return openTree(dir)
 }
 
-// closeChangelog renames the section of unreleased changes to the version, and begins a new one.
+// closeChangelog renames the section of unreleased changes to the version, and adds a new one.
 func closeChangelog(text, version string, now time.Time) (string, error) {
 	const unreleased = "## [Unreleased]\n"
 	before, after, found := strings.Cut(text, unreleased)

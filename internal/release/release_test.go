@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// The tree itself: what a user's build would stumble over is found by openTree.
+// This checks the repository itself: openTree finds what would break a user's build.
 func TestModulesForUsers(t *testing.T) {
 	tree, err := openTree("../..")
 	if err != nil {
@@ -42,7 +42,7 @@ func TestComplete(t *testing.T) {
 	}
 }
 
-// repository makes one with two modules for users.
+// repository makes a repository with two modules for users.
 func repository(t *testing.T) (dir string, put func(name, text string), git func(args ...string)) {
 	t.Helper()
 	dir = t.TempDir()
@@ -125,7 +125,7 @@ func TestAllowed(t *testing.T) {
 	git("tag", "v0.10.0")
 	git("tag", "vendored")
 	for version, want := range map[string]string{
-		"v0.11.0": "", "v1.0.0-rc.1": "", "v0.9.0": "not after the last release, v0.10.0", "v0.10.0": "not after",
+		"v0.11.0": "", "v1.0.0-rc.1": "", "v0.9.0": "not later than the last release, v0.10.0", "v0.10.0": "not later",
 		"0.11.0": "is not a version", "v0.11": "is not a version", "v2.0.0": "/v2", "v0.11.0+x": "is not a version",
 	} {
 		if err := allowed(t.Context(), dir, version); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
@@ -134,7 +134,7 @@ func TestAllowed(t *testing.T) {
 	}
 	put("new.go", "package x\n")
 	if err := allowed(t.Context(), dir, "v0.11.0"); err == nil || !strings.Contains(err.Error(), "?? new.go") {
-		t.Errorf("a tree that is not clean: %v", err)
+		t.Errorf("with uncommitted changes: %v", err)
 	}
 	if err := run(t.Context(), nil, new(bytes.Buffer)); err == nil || !strings.Contains(err.Error(), "want a version") {
 		t.Errorf("no arguments: %v", err)
@@ -156,7 +156,7 @@ func TestChanges(t *testing.T) {
 	put("store/store.go", "package store\n\nfunc Open() {}\n")
 	git("commit", "-qam", "second")
 
-	// The tool is built in a module of this repository, which the other one has not.
+	// The tool is built in a module of this repository, which the test repository lacks.
 	put("internal/release/go.mod", "module example.com/x/internal/release\n")
 	tool := filepath.Join(t.TempDir(), "surface")
 	if err := buildTool(t.Context(), ".", tool); err != nil {
@@ -173,7 +173,8 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// What is served has the files of the module alone, a license, and a go.mod at the version.
+// The served zip has only the files of the module, a license, and a go.mod that requires the
+// version.
 func TestServe(t *testing.T) {
 	dir, put, _ := repository(t)
 	put("LICENSE", "free")

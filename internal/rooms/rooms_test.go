@@ -35,7 +35,8 @@ PURE: STD -context -database/... -net/... -os/... -syscall/... -log/syslog -plug
 ROOT:   ~/sparx64 ~/randflake ~/randflake/lease ~/randflake/lease/driver
         ~/randflake/lease/boltstore ~/idgen ~/traceid
         ~/propagation/xtraceid ~/clickhouse ~/clickhouse/migrate ~/postgres ~/setup
-STORES: ~/randflake/lease/pgstore ~/randflake/lease/etcdstore
+STORES: ~/randflake/lease/pgstore ~/randflake/lease/etcdstore ~/randflake/lease/k8sstore
+        ~/randflake/lease/s3store
 METRIC: @/otel @/otel/attribute @/otel/metric @/otel/metric/...
 
 # Blocks and keys: no time, no IDs.
@@ -56,7 +57,11 @@ randflake/lease/boltstore: STORE ~/internal/vmclock go.etcd.io/bbolt/...
 randflake/lease/pgstore:   STORE github.com/jackc/pgx/v5/...
 randflake/lease/etcdstore: STORE go.uber.org/zap google.golang.org/grpc/...
                            go.etcd.io/etcd/api/v3/... go.etcd.io/etcd/client/v3/...
+randflake/lease/k8sstore:  STORE ~/randflake/lease/internal/pages go.yaml.in/yaml/v3
+randflake/lease/s3store:   STORE ~/randflake/lease/internal/pages github.com/aws/aws-sdk-go-v2/aws/...
+                           github.com/aws/aws-sdk-go-v2/config
 randflake/lease/internal/pages: STORE
+randflake/lease/internal/pages/pagestest: STD ~/randflake/lease/internal/pages
 randflake/lease/leasetest: STORE github.com/anishathalye/porcupine pgregory.net/rapid
 
 # Makes IDs. It knows a source of them, not leases.
@@ -95,15 +100,19 @@ internal/release/...:  STD OTHERS ROOT STORES ~/propagation/xtraceid/xtraceidgrp
                        ~/randflake/lease/leasetest ~/internal/embedded/...
 internal/stores/...:   STD OTHERS ROOT STORES ~/randflake/lease/leasetest ~/internal/stores/...
                        ~/internal/embedded/...
+internal/kubernetes/...: STD OTHERS ROOT STORES ~/randflake/lease/leasetest ~/internal/kubernetes/...
+                       ~/internal/embedded/... ~/internal/stores/faults
 cmd/...:               STD OTHERS ROOT STORES ~/cmd/... ~/internal/vmclock
 bench/...:             STD OTHERS ROOT ~/internal/embedded/... ~/bench/...
-examples/otelhttp:     STD OTHERS ROOT
+examples/otelhttp:     STD OTHERS ROOT STORES
 examples/collector:    STD OTHERS ROOT ~/internal/embedded/...
 
 # Tests of the root module bring in no module that a user of it has not.
 test: STD ROOT @/otel/... @/contrib/propagators/b3 go.etcd.io/bbolt golang.org/x/sys/cpu golang.org/x/sys/unix
 # Tests of stores that start engines are in internal/stores.
 randflake/lease/leasetest test: STD ROOT ~/randflake/lease/leasetest
+                                ~/randflake/lease/internal/pages/...
+randflake/lease/internal/pages test: STD ROOT ~/randflake/lease/internal/pages/...
 cmd/... test:                   ~/internal/embedded/...
 
 # Not even in tests.
@@ -118,6 +127,8 @@ var planted = map[string]string{
 	"randflake/lease/boltstore": "@/otel ~/idgen github.com/jackc/pgx/v5 ~/randflake/lease/pgstore",
 	"randflake/lease/pgstore":   "@/otel ~/idgen go.etcd.io/bbolt github.com/lib/pq ~/randflake/lease/leasetest ~/internal/embedded",
 	"randflake/lease/etcdstore": "@/otel ~/idgen go.etcd.io/etcd/server/v3/embed ~/randflake/lease/leasetest",
+	"randflake/lease/k8sstore":  "@/otel ~/idgen k8s.io/client-go/rest ~/randflake/lease/pgstore ~/internal/kubernetes",
+	"randflake/lease/s3store":   "@/otel ~/idgen github.com/aws/aws-sdk-go-v2/service/s3 ~/randflake/lease/leasetest",
 	"randflake/lease/leasetest": "~/idgen ~/randflake/lease/pgstore github.com/jackc/pgx/v5 ~/internal/embedded",
 	"idgen":                     "net/http os ~/sparx64 ~/randflake/lease ~/propagation/xtraceid @/otel/sdk/metric @/otel/baggage",
 	"traceid":                   "context net/http os ~/idgen ~/sparx64 @/otel/sdk/trace @/otel",
@@ -130,7 +141,7 @@ var planted = map[string]string{
 	"internal/demo":             "~/internal/e2e ~/bench",
 	"cmd/traceflake":            "~/bench ~/internal/e2e ~/internal/demo ~/internal/embedded",
 	"bench":                     "~/cmd/traceflake/internal/backfill ~/internal/demo",
-	"examples/otelhttp":         "~/internal/embedded ~/internal/demo ~/randflake/lease/pgstore",
+	"examples/otelhttp":         "~/internal/embedded ~/internal/demo ~/randflake/lease/leasetest",
 	"newcomer":                  "fmt",
 	"randflake/lease/newcomer":  "fmt",
 

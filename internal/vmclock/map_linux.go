@@ -16,14 +16,14 @@ func mapPage(path string) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = f.Close() }() // the mapping stays
+	defer func() { _ = f.Close() }() // the mapping remains
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err
 	}
-	// Memory past the end of a plain file cannot be read.
+	// Memory past the end of a regular file cannot be read.
 	if least := int64(unsafe.Sizeof(page{})); info.Mode().IsRegular() && info.Size() < least {
-		return nil, fmt.Errorf("%s: %w: %d bytes, at least %d are needed", path, errShort, info.Size(), least)
+		return nil, fmt.Errorf("%s: %w: %d bytes, need at least %d", path, errShort, info.Size(), least)
 	}
 	b, err := syscall.Mmap(int(f.Fd()), 0, os.Getpagesize(), syscall.PROT_READ, syscall.MAP_SHARED)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"unsafe"
 )
 
-// device is a file in place of the device, written to as a hypervisor does:
-// through a mapping, so that an update is a matter of nanoseconds.
+// device is a file that stands in for the device. It is written as a hypervisor does it, through a
+// mapping, so that an update takes nanoseconds.
 type device struct {
 	*page
 	t    testing.TB
@@ -112,7 +112,7 @@ func TestGenerationCounter(t *testing.T) {
 	}
 }
 
-// What a page says of its own size decides what is read from it.
+// A page's own size field decides what is read from it.
 func TestSizes(t *testing.T) {
 	for _, tt := range []struct {
 		size uint32
@@ -140,10 +140,10 @@ func TestSizes(t *testing.T) {
 	d := newDevice(t)
 	d.flags.Store(^uint64(flagGeneration))
 	if got, _ := d.open().Status(); got != DisruptionMarker {
-		t.Errorf("with every flag but the counter's: %v", got)
+		t.Errorf("with every flag except the counter's: %v", got)
 	}
 	d.cut(int64(unsafe.Sizeof(page{})))
-	d.open() // as long as it must be
+	d.open() // as long as required
 }
 
 func TestVersion(t *testing.T) {
@@ -156,7 +156,7 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// Without the flag, or in a page that ends before the counter.
+// Without the flag, or with a page that ends before the counter.
 func TestDisruptionMarker(t *testing.T) {
 	for name, change := range map[string]func(d *device){
 		"no flag":    func(d *device) { d.flags.Store(0) },
@@ -181,7 +181,7 @@ func TestDisruptionMarker(t *testing.T) {
 	}
 }
 
-// A machine that was moved may find that its new host has a counter.
+// After a migration, the new host may provide a counter.
 func TestSourceChanges(t *testing.T) {
 	d := newDevice(t)
 	d.flags.Store(0)
@@ -198,15 +198,15 @@ func TestSourceChanges(t *testing.T) {
 	}
 }
 
-func TestPagesThatAreNotUsed(t *testing.T) {
+func TestUnusablePages(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		change func(d *device)
 		want   string
 	}{
-		{"empty", func(d *device) { d.cut(0) }, "too short: 0 bytes, at least 112"},
-		{"cut", func(d *device) { d.cut(111) }, "too short: 111 bytes, at least 112"},
-		{"its size is too small", func(d *device) { d.size = 31 }, "its size field is 31 bytes, at least 32"},
+		{"empty", func(d *device) { d.cut(0) }, "too short: 0 bytes, need at least 112"},
+		{"cut", func(d *device) { d.cut(111) }, "too short: 111 bytes, need at least 112"},
+		{"its size is too small", func(d *device) { d.size = 31 }, "its size field is 31 bytes, need at least 32"},
 		{"zeros", func(d *device) { d.magic = 0 }, "begins with 0x0"},
 		{"magic", func(d *device) { d.magic++ }, "begins with 0x4b4c4357"},
 		{"version 0", func(d *device) { d.version = 0 }, "version 0"},
@@ -229,7 +229,7 @@ func TestPagesThatAreNotUsed(t *testing.T) {
 
 func TestNoPermission(t *testing.T) {
 	if os.Geteuid() == 0 {
-		t.Skip("root may read everything")
+		t.Skip("root may read every file")
 	}
 	d := newDevice(t)
 	if err := os.Chmod(d.path, 0); err != nil {
@@ -240,8 +240,8 @@ func TestNoPermission(t *testing.T) {
 	}
 }
 
-// An update that does not end: no call hangs, the generation has changed once,
-// and it is the page's again after the end.
+// An update that does not end: no call hangs, the generation changes once, and after the update it
+// is the page's again.
 func TestStuckUpdate(t *testing.T) {
 	d := newDevice(t)
 	d.update(1, 1)
@@ -259,10 +259,10 @@ func TestStuckUpdate(t *testing.T) {
 	}
 	// A million times a thousand tries would take more than a minute.
 	if took := time.Since(start); took > 20*time.Second {
-		t.Errorf("each of a million calls tries again: %v", took)
+		t.Errorf("a million calls took %v: each one tries again", took)
 	}
 	if opened := d.open().Generation(); opened == 1 {
-		t.Error("a clock that is opened during an update takes the page's number for a whole one")
+		t.Error("a clock opened during an update trusts the page's number")
 	}
 	d.generation.Store(2)
 	d.end()
@@ -271,7 +271,7 @@ func TestStuckUpdate(t *testing.T) {
 	}
 }
 
-// A whole update between two loads of one reading.
+// A complete update between two loads of one reading.
 func TestUpdateDuringAReading(t *testing.T) {
 	d := newDevice(t)
 	d.update(1, 1)
@@ -289,13 +289,13 @@ func TestUpdateDuringAReading(t *testing.T) {
 	}
 }
 
-// What is written while the page is being read is not believed: marker and
-// counter always change together, and the flag decides which is read.
+// Torn readings are discarded: marker and counter always change together, and the flag decides
+// which of them is read.
 func TestUpdatesAndManyReaders(t *testing.T) {
 	d := newDevice(t)
 	d.update(0, 0)
 	c := d.open()
-	var floor, written atomic.Uint64 // generations that a reader must, and may, see
+	var floor, written atomic.Uint64 // the oldest and the newest generation that a reader may see
 	var stop atomic.Bool
 	var wg sync.WaitGroup
 	for range 8 {
@@ -304,7 +304,7 @@ func TestUpdatesAndManyReaders(t *testing.T) {
 				least := floor.Load()
 				got := c.Generation()
 				most := written.Load()
-				if got>>32 != 0 { // an update was under way for long
+				if got>>32 != 0 { // an update took long
 					continue
 				}
 				if got < least || got > most {
@@ -321,7 +321,7 @@ func TestUpdatesAndManyReaders(t *testing.T) {
 		d.begin()
 		flags := uint64(r.IntN(2)) * flagGeneration
 		d.flags.Store(flags)
-		if flags == 0 { // the other field is not the one to be read
+		if flags == 0 { // the field that is not read
 			d.generation.Store(n + wrong)
 			d.marker.Store(n)
 		} else {

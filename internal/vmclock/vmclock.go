@@ -56,12 +56,12 @@ type page struct {
 const (
 	pageMagic   = 0x4b4c4356 // "VCLK"
 	pageVersion = 1
-	// sizes of a page up to and with its flags, and its generation counter
+	// sizes of a page that ends with its flags, or with its generation counter
 	sizeFlags, sizeGeneration = 32, 112
 	// flagGeneration: the page has a generation counter.
 	flagGeneration = 1 << 8
-	// tries of reading the page while it is being written. A hypervisor's
-	// update takes less than a microsecond, these take more.
+	// tries is how often to read the page while it is being written. A hypervisor's update takes
+	// less than a microsecond; the tries take longer.
 	tries = 1000
 )
 
@@ -69,7 +69,7 @@ const (
 type Clock struct {
 	page *page
 	seen atomic.Pointer[state]
-	off  error // why the status is Off
+	off  error // the reason why the status is Off
 }
 
 // state is the content of the page when its counter of updates was seq.
@@ -79,7 +79,7 @@ type state struct {
 	generation uint64
 }
 
-// System returns the machine's clock. It is opened by the first call and never nil.
+// System returns the machine's clock, which is never nil. The first call opens it.
 func System() *Clock { return system() }
 
 var system = sync.OnceValue(open)
@@ -97,9 +97,8 @@ func open() *Clock {
 	return c
 }
 
-// Open maps the page at path; it stays mapped until the process ends. The
-// error is why it cannot be used: it is missing, not readable, or of an unknown
-// format.
+// Open maps the page at path; it stays mapped until the process ends. An error says why the page
+// cannot be used: it is missing, not readable, or of an unknown format.
 func Open(path string) (*Clock, error) {
 	p, err := mapPage(path)
 	if err != nil {
@@ -116,30 +115,28 @@ func Open(path string) (*Clock, error) {
 func (p *page) check() error {
 	switch {
 	case p.magic != pageMagic:
-		return fmt.Errorf("it is not a vmclock page: it begins with %#x, not %#x", p.magic, pageMagic)
+		return fmt.Errorf("not a vmclock page: it begins with %#x, not %#x", p.magic, pageMagic)
 	case p.version != pageVersion:
-		return fmt.Errorf("version %d of the page is not supported, only version %d", p.version, pageVersion)
+		return fmt.Errorf("page version %d is not supported, only version %d", p.version, pageVersion)
 	case p.size < sizeFlags:
-		return fmt.Errorf("%w: its size field is %d bytes, at least %d are needed", errShort, p.size, sizeFlags)
+		return fmt.Errorf("%w: its size field is %d bytes, need at least %d", errShort, p.size, sizeFlags)
 	}
 	return nil
 }
 
 var errShort = errors.New("the page is too short")
 
-// Version returns the page's counter of updates, which costs one load: while it
-// is the same, so is the generation.
+// Version returns the page's update counter, which costs one load: while it stays the same, so
+// does the generation.
 func (c *Clock) Version() uint32 { return c.page.seq.Load() }
 
-// Generation returns a number that changes whenever this machine has been
-// restored from a snapshot, and is constant while [Clock.Status] is Off. It
-// does not wait. The number was current at some moment during the call: so to
-// compare it with the last known one, load the known one first.
+// Generation returns a number that changes whenever this machine is restored from a snapshot, and
+// that is constant while [Clock.Status] is Off. It does not wait. The number was current at some
+// moment during the call: to compare it with the last known one, load the known one first.
 //
-// While the hypervisor writes the page, and does not finish within a thousand
-// tries, the generation counts as changed. That is safe: the old one may be
-// that of the machine which was copied. A page that stays in this state counts as
-// one change.
+// If the hypervisor is writing the page and does not finish within a thousand tries, the
+// generation counts as changed. That is safe: the old number may belong to the machine that was
+// copied. A page that stays in this state counts as one change.
 func (c *Clock) Generation() uint64 {
 	if s := c.seen.Load(); c.page.seq.Load() == s.seq {
 		return s.generation
@@ -147,13 +144,13 @@ func (c *Clock) Generation() uint64 {
 	return c.look()
 }
 
-// Status returns the source of the generation. The error is why it is Off.
+// Status returns the source of the generation. If the source is Off, the error says why.
 func (c *Clock) Status() (Source, error) {
 	return c.seen.Load().source, c.off
 }
 
-// look reads the page and keeps its content. A call that was delayed may keep
-// an old state: its seq differs from the page's, so it is never used.
+// look reads the page and stores its content. A delayed call may store an old state: its seq
+// differs from the page's, so it is never used.
 func (c *Clock) look() uint64 {
 	s := state{}
 	for range tries {
@@ -163,15 +160,15 @@ func (c *Clock) look() uint64 {
 			return s.generation
 		}
 	}
-	// Different from every number before an update: seq is odd, so its
-	// product is never zero.
+	// seq is odd, so its product is never zero: the number differs from every one before the
+	// update.
 	s.seq |= 1
 	s.generation ^= uint64(s.seq) * 0x9e3779b97f4a7c15
 	c.seen.Store(&s)
 	return s.generation
 }
 
-// read returns the page's state, which is torn if seq is odd or has changed since.
+// read returns the page's state. The state is torn if seq is odd or has changed since.
 func (p *page) read() state {
 	s := state{seq: p.seq.Load(), source: DisruptionMarker}
 	marker, generation := p.marker.Load(), p.generation.Load()

@@ -1,10 +1,10 @@
 -- trace_id_at: a new ID for a row that has none: its clear half is t, to the
 -- millisecond, and the other 87 bits are random, so it does not decode and never
--- verifies. A time before 2020 or past 2089 gives NULL.
+-- verifies. For a time before 2020 or past 2089 the result is NULL.
 --
 -- The random bits are those of a random UUID without its six fixed ones: its
 -- hex digits 18 to 32 and 1 to 7. The sequence is never 0, so that the high
--- half never is 0, which would make it a 64-bit ID.
+-- half is never 0, which would make it a 64-bit ID.
 
 CREATE OR REPLACE FUNCTION trace_id_at(t timestamptz) RETURNS text
 LANGUAGE sql VOLATILE STRICT PARALLEL SAFE SET search_path = pg_catalog AS $$

@@ -1,10 +1,10 @@
 -- trace_id_time: the time of the clear half, to the millisecond. Every 16-byte
--- ID has one, from 2020 to 2089, ours or not. Text that is not 32 lower-case
--- hex digits, and bytes that are not 16, give NULL.
+-- ID has one, from 2020 to 2089, ours or not. For text that is not 32 lower-case
+-- hex digits, and for other than 16 bytes, the result is NULL.
 --
 -- These three are used in indexes and scans, so they are written to be inlined:
 -- one expression of immutable parts, every name with its schema. For the same
--- reason the two with a CASE are not STRICT; NULL still gives NULL.
+-- reason the two with a CASE are not STRICT; the result for NULL is still NULL.
 
 CREATE OR REPLACE FUNCTION trace_id_time(id text) RETURNS timestamptz
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$

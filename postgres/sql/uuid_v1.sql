@@ -1,5 +1,5 @@
 -- uuid_v1_time: the time of a version 1 UUID (RFC 9562), its ticks of 100 ns
--- truncated to the microsecond; any other UUID gives NULL.
+-- truncated to the microsecond; NULL for any other UUID.
 --
 -- Seconds and microseconds are added separately: an interval times a number is
 -- computed in double precision, which does not hold all of 1582 to 5236 at once.

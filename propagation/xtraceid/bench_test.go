@@ -11,7 +11,7 @@ import (
 	"github.com/traceflake/traceflake/propagation/xtraceid"
 )
 
-// Each beside the b3 package alone, which does the larger part of the work.
+// Each propagator is compared with the b3 package alone, which does most of the work.
 func propagators() map[string]propagation.TextMapPropagator {
 	return map[string]propagation.TextMapPropagator{
 		"b3":       b3.New(b3.WithInjectEncoding(b3.B3MultipleHeader)),

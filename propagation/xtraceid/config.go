@@ -68,9 +68,9 @@ func WithB3Encoding(e b3.Encoding) Option {
 	})
 }
 
-// WithB3TraceID64 writes only the low 64 bits of the trace ID into B3, for peers that support no
-// more; x-trace-id has all 128. A trace ID whose low half is zero cannot be shortened and is
-// written whole.
+// WithB3TraceID64 writes only the low 64 bits of the trace ID into B3, for peers that do not
+// support 128 bits; x-trace-id has all 128. A trace ID whose low half is zero cannot be shortened
+// and is written in full.
 func WithB3TraceID64() Option {
 	return optionFunc(func(c config) config {
 		c.b3TraceID64 = true
@@ -79,8 +79,8 @@ func WithB3TraceID64() Option {
 }
 
 // WithVerifier makes Extract call ok with the trace ID it has found, whichever header carried it.
-// If ok returns false, nothing of the incoming headers is used. A nil ok accepts everything, as if
-// the option were not given. ok is called on each request and must be safe for concurrent use.
+// If ok returns false, the incoming headers are not used. A nil ok accepts everything, as without
+// this option. ok is called on each request and must be safe for concurrent use.
 func WithVerifier(ok func(trace.TraceID) bool) Option {
 	return optionFunc(func(c config) config {
 		c.verify = ok

@@ -9,12 +9,12 @@
 //	incoming                                    result
 //	x-trace-id and B3 with a 64-bit trace ID    trace = x-trace-id, parent span and
 //	                                            sampling from B3
-//	x-trace-id and B3 with the same trace ID    as it says
+//	x-trace-id and B3 with the same trace ID    as both say
 //	x-trace-id and B3 with another 128-bit      trace = x-trace-id; that parent belongs
 //	trace ID                                    elsewhere: B3 is not used
 //	x-trace-id alone                            the trace continues without a parent
 //	B3 alone                                    as B3 says
-//	x-trace-id malformed                        it is ignored, B3 stands
+//	x-trace-id malformed                        x-trace-id is ignored, B3 is used
 //	a verifier refuses the resulting trace ID   nothing is used: a new trace starts
 //
 // A 64-bit ID in B3 need not be the low half of x-trace-id: old clients generate it independently.
@@ -55,7 +55,7 @@
 //   - [Untrusted], at the edge, with otelhttp's WithPublicEndpointFn: a request with a foreign ID
 //     starts a new trace with a link to the caller's span, so the caller can still be identified
 //     later. Use it where requests enter the fleet.
-//   - [WithVerifier]: Extract uses nothing of a refused request, not even the B3 debug flag. Use
+//   - [WithVerifier]: Extract ignores the headers of a refused request, even the B3 debug flag. Use
 //     it if callers must have no influence at all, or if there is no otelhttp handler, as with
 //     message queues. A 64-bit B3 trace ID alone is never verified.
 //

@@ -29,9 +29,8 @@ func ExampleNew() {
 	// Output: 32d1f0a9c8000005a1b2c3d4e5f60718 53995c3f42cd8ad8 true
 }
 
-// With W3C's propagators: incoming traceparent, or x-trace-id and B3, is
-// understood, and both go out. The propagator that is listed last decides if a
-// request brings both.
+// With W3C's propagators: incoming traceparent, or x-trace-id and B3, is understood, and both are
+// sent. If a request has both, the propagator listed last decides.
 func Example_composite() {
 	propagator := propagation.NewCompositeTextMapPropagator(
 		propagation.TraceContext{}, propagation.Baggage{}, xtraceid.New(xtraceid.WithRandomFlag()))
@@ -56,7 +55,7 @@ func ExampleWithDashes() {
 	// Output: 16c6e867fa0000050123456789abcdef
 }
 
-// It goes inside the handler that starts the span, such as otelhttp's:
+// ResponseHandler goes inside the handler that starts the span, such as otelhttp's:
 //
 //	otelhttp.NewHandler(xtraceid.ResponseHandler(mux), "server")
 func ExampleResponseHandler() {

@@ -46,7 +46,7 @@ func spanID(tb testing.TB, s string) trace.SpanID {
 	return id
 }
 
-// spanContext makes one that is remote if it has a trace ID.
+// spanContext returns a span context that is remote if it has a trace ID.
 func spanContext(tb testing.TB, traceHex, spanHex string, sampled bool) trace.SpanContext {
 	tb.Helper()
 	return trace.NewSpanContext(trace.SpanContextConfig{
@@ -57,7 +57,7 @@ func spanContext(tb testing.TB, traceHex, spanHex string, sampled bool) trace.Sp
 	})
 }
 
-// headers makes an http.Header of pairs; a name may occur more than once.
+// headers returns an http.Header of pairs; a name may occur more than once.
 func headers(pairs ...string) http.Header {
 	h := http.Header{}
 	for i := 0; i < len(pairs); i += 2 {
@@ -147,7 +147,7 @@ var rows = []extractCase{
 	{"x-trace-id with space around", []string{"x-trace-id", " " + traceT + "\t"}, traceT, "", false},
 }
 
-// malformed are values of x-trace-id, each with B3 and alone.
+// malformed are values of x-trace-id; each is tested with B3 and alone.
 var malformed = []struct {
 	name   string
 	values []string
@@ -212,7 +212,7 @@ func TestExtractMalformed(t *testing.T) {
 
 func TestExtractVerifier(t *testing.T) {
 	t.Run("refuses", func(t *testing.T) {
-		// An existing span stays; B3's debug flag is ignored.
+		// An existing span remains; B3's debug flag is ignored.
 		here := trace.NewSpanContext(trace.SpanContextConfig{TraceID: traceID(t, "1"+traceT[1:]), SpanID: spanID(t, spanP)})
 		for _, c := range rows {
 			if c.trace == "" {
@@ -228,10 +228,10 @@ func TestExtractVerifier(t *testing.T) {
 					return false
 				}))
 				if got := p.Extract(start, propagation.HeaderCarrier(headers(c.headers...))); got != start {
-					t.Errorf("%s: the context has changed", c.name)
+					t.Errorf("%s: the context was changed", c.name)
 				}
 				if len(asked) != 1 || asked[0] != traceID(t, c.trace) {
-					t.Errorf("%s: the verifier was asked about %v, want once %s", c.name, asked, c.trace)
+					t.Errorf("%s: the verifier was called with %v, want one call with %s", c.name, asked, c.trace)
 				}
 			}
 		}
@@ -241,7 +241,7 @@ func TestExtractVerifier(t *testing.T) {
 			want := traceID(t, c.trace)
 			sc := trace.SpanContextFromContext(extract(headers(c.headers...), xtraceid.WithVerifier(func(id trace.TraceID) bool {
 				if !id.IsValid() {
-					t.Errorf("%s: asked about no ID", c.name)
+					t.Errorf("%s: the verifier was called without an ID", c.name)
 				}
 				return id == want
 			})))
@@ -266,11 +266,11 @@ func TestExtractDeferredSampled(t *testing.T) {
 		{"single header", []string{"b3", traceT + "-" + spanS}, traceT, spanS, true},
 		{"single header, 64-bit", []string{"b3", low64 + "-" + spanS}, "0000000000000000" + low64, spanS, true},
 		{"single header, 64-bit, x-trace-id", []string{"b3", low64 + "-" + spanS, "x-trace-id", traceT}, traceT, spanS, true},
-		{"said no", multi(traceT, spanS, "0"), traceT, spanS, false},
-		{"said no in a single header", []string{"b3", traceT + "-" + spanS + "-0"}, traceT, spanS, false},
-		{"single header says no, multiple headers nothing", with(open(traceU), "b3", traceT+"-"+spanS+"-0"), traceT, spanS, false},
-		{"said yes", multi(traceT, spanS, "1"), traceT, spanS, true},
-		{"nonsense is not open", multi(traceT, spanS, "2"), "", "", false},
+		{"not sampled", multi(traceT, spanS, "0"), traceT, spanS, false},
+		{"not sampled in a single header", []string{"b3", traceT + "-" + spanS + "-0"}, traceT, spanS, false},
+		{"not sampled in the single header, open in multiple headers", with(open(traceU), "b3", traceT+"-"+spanS+"-0"), traceT, spanS, false},
+		{"sampled", multi(traceT, spanS, "1"), traceT, spanS, true},
+		{"invalid is not open", multi(traceT, spanS, "2"), "", "", false},
 		{"another trace", with(open(traceU), "x-trace-id", traceT), traceT, "", false},
 		{"x-trace-id alone", []string{"x-trace-id", traceT}, traceT, "", false},
 		{"nothing", nil, "", "", false},
@@ -285,8 +285,8 @@ func TestExtractDeferredSampled(t *testing.T) {
 	}
 }
 
-// What the b3 package keeps in the context beside the span context shows in what it injects
-// for a remote span.
+// The b3 package keeps more in the context than the span context. It shows in what the package
+// injects for a remote span.
 func TestExtractB3State(t *testing.T) {
 	const open, debug, decided = "-", "d", "0/1"
 	cases := []struct {
@@ -297,8 +297,8 @@ func TestExtractB3State(t *testing.T) {
 	}{
 		{"B3 alone, open", multi(traceT, spanS, ""), nil, open},
 		{"open", with(multi(lowT, spanS, ""), "x-trace-id", traceT), nil, open},
-		{"open, taken as sampled", with(multi(lowT, spanS, ""), "x-trace-id", traceT), []xtraceid.Option{xtraceid.WithDeferredSampled()}, decided},
-		{"open in a single header, taken as sampled", []string{"b3", traceT + "-" + spanS}, []xtraceid.Option{xtraceid.WithDeferredSampled()}, decided},
+		{"open, treated as sampled", with(multi(lowT, spanS, ""), "x-trace-id", traceT), []xtraceid.Option{xtraceid.WithDeferredSampled()}, decided},
+		{"open in a single header, treated as sampled", []string{"b3", traceT + "-" + spanS}, []xtraceid.Option{xtraceid.WithDeferredSampled()}, decided},
 		{"decided", with(multi(lowT, spanS, "1"), "x-trace-id", traceT), nil, decided},
 		{"debug", with(multi(lowT, spanS, ""), "x-trace-id", traceT, "X-B3-Flags", "1"), nil, debug},
 		{"debug without IDs", []string{"x-trace-id", traceT, "b3", "d"}, nil, debug},
@@ -328,7 +328,7 @@ func TestExtractB3State(t *testing.T) {
 	}
 }
 
-// A span that is in the context already.
+// A span is already in the context.
 func TestExtractIntoSpan(t *testing.T) {
 	local := trace.NewSpanContext(trace.SpanContextConfig{TraceID: traceID(t, traceT), SpanID: spanID(t, spanP), TraceFlags: trace.FlagsSampled})
 	remote := local.WithRemote(true)
@@ -341,10 +341,10 @@ func TestExtractIntoSpan(t *testing.T) {
 		want    trace.SpanContext
 	}{
 		{"nothing comes", local, nil, local},
-		{"nothing comes, remote", remote, nil, remote},
-		{"nothing comes, trace ID only", idOnly, nil, idOnly},
-		{"x-trace-id, and a span of no trace is here", broken, []string{"x-trace-id", traceT}, idOnly},
-		{"x-trace-id, and its trace with another flag is here", idOnly.WithTraceFlags(trace.FlagsSampled), []string{"x-trace-id", traceU}, spanContext(t, traceU, "", false)},
+		{"no headers, remote", remote, nil, remote},
+		{"no headers, trace ID only", idOnly, nil, idOnly},
+		{"x-trace-id, with a span without a trace in the context", broken, []string{"x-trace-id", traceT}, idOnly},
+		{"x-trace-id, with its trace and another flag in the context", idOnly.WithTraceFlags(trace.FlagsSampled), []string{"x-trace-id", traceU}, spanContext(t, traceU, "", false)},
 		{"malformed", local, []string{"x-trace-id", "x", "b3", "x"}, local},
 		{"B3 without IDs", local, []string{"b3", "0"}, local},
 		{"B3 of this span", local, multi(traceT, spanP, "1"), remote},

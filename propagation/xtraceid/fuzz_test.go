@@ -15,7 +15,7 @@ import (
 	"github.com/traceflake/traceflake/propagation/xtraceid"
 )
 
-// FuzzExtract compares Extract with the table, written down a second time in expect.
+// FuzzExtract compares Extract with a second implementation of the table, in expect.
 func FuzzExtract(f *testing.F) {
 	add := func(h http.Header) {
 		x := append(h.Values("x-trace-id"), "", "")
@@ -62,7 +62,7 @@ func FuzzExtract(f *testing.F) {
 			t.Errorf("%+v:\ngot  %s\nwant %s", in, show(got), show(want))
 		}
 
-		// What must hold whatever the table says.
+		// Invariants beyond the table.
 		if !got.HasTraceID() && !got.Equal(trace.SpanContext{}) {
 			t.Errorf("a span context without a trace ID: %s", show(got))
 		}
@@ -70,18 +70,18 @@ func FuzzExtract(f *testing.F) {
 			t.Errorf("not remote: %s", show(got))
 		}
 		if got.HasTraceID() && !got.HasSpanID() && len(in.x) == 0 {
-			t.Errorf("no parent, and no x-trace-id that could be the reason: %s", show(got))
+			t.Errorf("no parent, although there is no x-trace-id: %s", show(got))
 		}
 
-		// What was extracted can be handed on.
+		// The extracted span context can be forwarded.
 		out := propagation.MapCarrier{}
 		p.Inject(ctx, out)
 		if got.HasTraceID() && out["x-trace-id"] != got.TraceID().String() || !got.HasTraceID() && len(out) > 0 {
-			t.Errorf("handed on %v for %s", out, show(got))
+			t.Errorf("forwarded %v for %s", out, show(got))
 		}
 		for k, v := range out {
 			if v == "" {
-				t.Errorf("handed on an empty %s", k)
+				t.Errorf("forwarded an empty %s", k)
 			}
 		}
 	})
@@ -115,7 +115,7 @@ var (
 	openB3   = regexp.MustCompile(`^([0-9a-f]{16}|[0-9a-f]{32})-[0-9a-f]{16}$`)
 )
 
-// named is the trace ID that x-trace-id names.
+// named returns the trace ID that x-trace-id names.
 func (in input) named() (id trace.TraceID) {
 	seen := map[trace.TraceID]bool{}
 	for _, v := range in.x {
@@ -133,10 +133,10 @@ func (in input) named() (id trace.TraceID) {
 	if len(seen) != 1 {
 		return trace.TraceID{}
 	}
-	return id // zero if that is the one
+	return id // zero if x-trace-id is zero
 }
 
-// b3 is what B3 alone says.
+// b3 returns the span context of B3 alone.
 func (in input) b3() trace.SpanContext {
 	h := in.header()
 	if in.deferredSampled {

@@ -41,9 +41,9 @@ func TestInject(t *testing.T) {
 		{"no span, single", context.Background(), single, fields{}},
 		{"span ID only", local(t, "", spanS, true), nil, fields{}},
 		{"trace ID only, made here", local(t, traceT, "", true), nil, fields{}},
-		{"trace ID only, handed on", extract(headers("x-trace-id", traceT)), nil, fields{"x-trace-id": traceT}},
-		{"trace ID only, handed on, single", extract(headers("x-trace-id", traceT, "b3", "0")), single, fields{"x-trace-id": traceT}},
-		{"another trace's B3, handed on", extract(headers(with(multi(traceU, spanS, ""), "x-trace-id", traceT)...)), nil, fields{"x-trace-id": traceT}},
+		{"trace ID only, forwarded", extract(headers("x-trace-id", traceT)), nil, fields{"x-trace-id": traceT}},
+		{"trace ID only, forwarded, single", extract(headers("x-trace-id", traceT, "b3", "0")), single, fields{"x-trace-id": traceT}},
+		{"another trace's B3, forwarded", extract(headers(with(multi(traceU, spanS, ""), "x-trace-id", traceT)...)), nil, fields{"x-trace-id": traceT}},
 
 		{"sampled", local(t, traceT, spanS, true), nil,
 			fields{"x-trace-id": traceT, "x-b3-traceid": traceT, "x-b3-spanid": spanS, "x-b3-sampled": "1"}},
@@ -66,9 +66,9 @@ func TestInject(t *testing.T) {
 			fields{"x-trace-id": zeroLow, "x-b3-traceid": zeroLow, "x-b3-spanid": spanS, "x-b3-sampled": "1"}},
 		{"64-bit, trace ID only", extract(headers("x-trace-id", traceT)), short, fields{"x-trace-id": traceT}},
 
-		{"open, handed on", extract(headers(multi(traceT, spanS, "")...)), nil,
+		{"open, forwarded", extract(headers(multi(traceT, spanS, "")...)), nil,
 			fields{"x-trace-id": traceT, "x-b3-traceid": traceT, "x-b3-spanid": spanS}},
-		{"open, handed on, single", extract(headers(multi(traceT, spanS, "")...)), single,
+		{"open, forwarded, single", extract(headers(multi(traceT, spanS, "")...)), single,
 			fields{"x-trace-id": traceT, "b3": traceT + "-" + spanS}},
 		{"open, then decided here", span(extract(headers(multi(traceT, spanP, "")...)), t, true), nil,
 			fields{"x-trace-id": traceT, "x-b3-traceid": traceT, "x-b3-spanid": spanS, "x-b3-sampled": "1"}},
@@ -109,14 +109,14 @@ func withOpts(opts []xtraceid.Option, more ...xtraceid.Option) []xtraceid.Option
 	return append(append([]xtraceid.Option(nil), opts...), more...)
 }
 
-// span is what an SDK does: it continues the trace of ctx in a span made here.
+// span continues the trace of ctx in a span made here, as an SDK does.
 func span(ctx context.Context, tb testing.TB, sampled bool) context.Context {
 	sc := trace.SpanContextFromContext(ctx)
 	return trace.ContextWithSpanContext(ctx, sc.WithSpanID(spanID(tb, spanS)).
 		WithTraceFlags(sc.TraceFlags().WithSampled(sampled)).WithRemote(false))
 }
 
-// Fields lists what Inject writes and nothing else: each field is written for some span.
+// Fields lists exactly what Inject writes: each field is written for some span.
 func TestFields(t *testing.T) {
 	multi := []string{"x-b3-traceid", "x-b3-spanid", "x-b3-sampled", "x-b3-flags"}
 	cases := []struct {
@@ -141,13 +141,13 @@ func TestFields(t *testing.T) {
 			p.Inject(span(extract(headers("b3", traceT+"-"+spanP+"-d")), t, true), out)
 			got := slices.Sorted(maps.Keys(out))
 			if want := slices.Sorted(slices.Values(c.want)); !slices.Equal(got, want) {
-				t.Errorf("Inject writes %q, Fields says %q", got, want)
+				t.Errorf("Inject writes %q, Fields returns %q", got, want)
 			}
 		})
 	}
 }
 
-// Inject, then Extract, gives the same span context under each combination of options.
+// Inject followed by Extract returns the same span context, with each combination of options.
 func TestRoundTrip(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, enc := range []b3.Encoding{b3.B3MultipleHeader, b3.B3SingleHeader, both} {
@@ -182,7 +182,7 @@ func roundTrip(t *testing.T, r *rand.Rand, p propagation.TextMapPropagator) {
 		for j := range cfg.SpanID {
 			cfg.SpanID[j] = byte(r.Uint32())
 		}
-		switch i / 2 % 4 { // edges: a half that is zero
+		switch i / 2 % 4 { // edge cases: a half that is zero
 		case 1:
 			clear(cfg.TraceID[:8])
 		case 2:
@@ -210,7 +210,7 @@ func TestBadOptions(t *testing.T) {
 	cases := []struct {
 		name string
 		opt  xtraceid.Option
-		want string // in the report
+		want string // in the reported error
 	}{
 		{"empty header", xtraceid.WithHeader(""), `""`},
 		{"header with a space", xtraceid.WithHeader("x trace id"), `"x trace id": it is not an HTTP field name`},
@@ -224,7 +224,7 @@ func TestBadOptions(t *testing.T) {
 		{"header of B3's decision", xtraceid.WithHeader("X-B3-Sampled"), "B3 uses it"},
 		{"header of B3's flags", xtraceid.WithHeader("X-B3-Flags"), "B3 uses it"},
 		{"encoding", xtraceid.WithB3Encoding(1), "encoding 0x1"},
-		{"encoding, in part", xtraceid.WithB3Encoding(b3.B3SingleHeader | 1), "encoding 0x5"},
+		{"encoding, partly unknown", xtraceid.WithB3Encoding(b3.B3SingleHeader | 1), "encoding 0x5"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -239,7 +239,7 @@ func TestBadOptions(t *testing.T) {
 			}
 		})
 	}
-	t.Run("good ones report nothing", func(t *testing.T) {
+	t.Run("valid options report nothing", func(t *testing.T) {
 		otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { t.Error(err) }))
 		p := xtraceid.New(xtraceid.WithHeader("x_Trace.1"), xtraceid.WithB3Encoding(both), xtraceid.WithB3Encoding(0))
 		if got := p.Fields()[0]; got != "x_Trace.1" {
@@ -248,7 +248,7 @@ func TestBadOptions(t *testing.T) {
 	})
 }
 
-// The characters of a token, as RFC 9110 lists them.
+// The characters of a token in RFC 9110.
 func TestHeaderNames(t *testing.T) {
 	previous := otel.GetErrorHandler()
 	t.Cleanup(func() { otel.SetErrorHandler(previous) })
@@ -258,12 +258,12 @@ func TestHeaderNames(t *testing.T) {
 		name := "x" + string([]byte{byte(c)})
 		got := xtraceid.New(xtraceid.WithHeader(name)).Fields()[0]
 		if good := strings.IndexByte(token, byte(c)) >= 0; (got == name) != good {
-			t.Errorf("the name %q: %q is used", name, got)
+			t.Errorf("with the name %q, %q is used", name, got)
 		}
 	}
 }
 
-// A remote span context without any ID is nothing to hand on.
+// A remote span context without a trace ID is not forwarded.
 func TestInjectNothingRemote(t *testing.T) {
 	ctx := trace.ContextWithRemoteSpanContext(t.Context(), trace.SpanContext{}.WithSpanID(trace.SpanID{1}))
 	out := propagation.MapCarrier{}

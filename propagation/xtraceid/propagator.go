@@ -89,7 +89,7 @@ func (p *propagator) extract(ctx context.Context, carrier propagation.TextMapCar
 	case sc.TraceID() == id, is64(sc.TraceID()):
 		sc = sc.WithTraceID(id)
 	default:
-		// The debug flag and the deferred decision belong to the other trace, too.
+		// The debug flag and the deferred decision belong to the other trace too.
 		b3ctx, sc = ctx, trace.SpanContext{}.WithTraceID(id)
 	}
 
@@ -104,11 +104,11 @@ func (p *propagator) extract(ctx context.Context, carrier propagation.TextMapCar
 	return trace.ContextWithRemoteSpanContext(b3ctx, sc)
 }
 
-// extractB3 returns the context as the b3 package leaves it and the span context that it
-// found in carrier, which is not valid if it found none.
+// extractB3 returns the context that the b3 package returns and the span context that the package
+// found in carrier, which is invalid if it found none.
 func (p *propagator) extractB3(ctx context.Context, current trace.SpanContext, carrier propagation.TextMapCarrier) (context.Context, trace.SpanContext) {
 	if current.IsValid() {
-		// Otherwise the context's own span would look as if B3 had brought it.
+		// Otherwise the context's own span would look like one from B3.
 		ctx = trace.ContextWithSpanContext(ctx, trace.SpanContext{})
 	}
 	if p.deferredSampled {
@@ -190,7 +190,7 @@ func flagsWithoutIDs(carrier propagation.TextMapCarrier) trace.TraceFlags {
 		return 0
 	}
 	if carrier.Get(b3TraceIDHeader) != "" || carrier.Get(b3SpanIDHeader) != "" {
-		return 0 // the IDs are not a span context: B3 is malformed
+		return 0 // the IDs do not form a span context: B3 is malformed
 	}
 	switch strings.ToLower(carrier.Get(b3SampledHeader)) {
 	case "1", "true":

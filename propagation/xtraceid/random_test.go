@@ -8,7 +8,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// The flag is set where a trace begins here, and nowhere else.
+// The flag is set only where a trace begins.
 func TestWithRandomFlag(t *testing.T) {
 	const (
 		id   = "32d1f0a9c8000005a1b2c3d4e5f60718"
@@ -28,7 +28,7 @@ func TestWithRandomFlag(t *testing.T) {
 		opts []Option
 		want bool
 	}{
-		{"nothing came in", t.Context(), nil, []Option{WithRandomFlag()}, true},
+		{"no headers", t.Context(), nil, []Option{WithRandomFlag()}, true},
 		{"without the option", t.Context(), nil, nil, false},
 		{"a malformed ID", t.Context(), propagation.MapCarrier{"x-trace-id": "1"}, []Option{WithRandomFlag()}, true},
 		{"a decision without IDs", t.Context(), propagation.MapCarrier{"b3": "1"}, []Option{WithRandomFlag()}, true},
@@ -36,7 +36,7 @@ func TestWithRandomFlag(t *testing.T) {
 		{"an ID alone", t.Context(), propagation.MapCarrier{"x-trace-id": id}, []Option{WithRandomFlag()}, false},
 		{"an ID and B3", t.Context(), propagation.MapCarrier{"x-trace-id": id, "b3": id + "-" + span + "-1"}, []Option{WithRandomFlag()}, false},
 		{"B3", t.Context(), propagation.MapCarrier{"b3": id + "-" + span + "-1"}, []Option{WithRandomFlag()}, false},
-		{"a span is there", local, nil, []Option{WithRandomFlag()}, false},
+		{"a span in the context", local, nil, []Option{WithRandomFlag()}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := New(c.opts...)
@@ -47,7 +47,7 @@ func TestWithRandomFlag(t *testing.T) {
 			if !c.want {
 				return
 			}
-			// The flag alone is nothing to send.
+			// The flag alone is not sent.
 			out := propagation.MapCarrier{}
 			p.Inject(ctx, out)
 			propagation.TraceContext{}.Inject(ctx, out)
@@ -66,7 +66,7 @@ func TestWithDashes(t *testing.T) {
 		want        bool
 	}{
 		{"dashes", dashed, []Option{WithDashes()}, true},
-		{"never by default", dashed, nil, false},
+		{"not by default", dashed, nil, false},
 		{"digits", id, []Option{WithDashes()}, true},
 		{"upper case", "32D1F0A9-C800-0005-A1B2-C3D4E5F60718", []Option{WithDashes()}, true},
 		{"the same twice", dashed + ", " + id, []Option{WithDashes()}, true},
@@ -88,7 +88,7 @@ func TestWithDashes(t *testing.T) {
 			ctx := p.Extract(t.Context(), propagation.MapCarrier{"x-request-id": c.value})
 			sc := trace.SpanContextFromContext(ctx)
 			if got := sc.TraceID().String() == id; got != c.want || sc.HasTraceID() != c.want {
-				t.Errorf("trace %s, want it: %v", sc.TraceID(), c.want)
+				t.Errorf("trace %s, want an ID: %v", sc.TraceID(), c.want)
 			}
 			out := propagation.MapCarrier{}
 			p.Inject(ctx, out)
@@ -99,7 +99,7 @@ func TestWithDashes(t *testing.T) {
 	}
 }
 
-// Only contexts without a trace get the flag, and no other one.
+// Only contexts without a trace get the flag, and no other flag.
 func TestContextWithRandomFlag(t *testing.T) {
 	for name, c := range map[string]struct {
 		sc   trace.SpanContext

@@ -30,9 +30,9 @@ func WithResponseHeader(name string) ResponseOption {
 	})
 }
 
-// WithExpose sets whether the response names the headers that ResponseHandler adds in
-// Access-Control-Expose-Headers, without which scripts of other origins cannot read them.
-// The default is true. This alone does not grant access to any origin.
+// WithExpose sets whether the response lists the headers that ResponseHandler adds in
+// Access-Control-Expose-Headers, without which scripts of other origins cannot read them. The
+// default is true. This alone does not grant access to any origin.
 func WithExpose(expose bool) ResponseOption {
 	return responseOptionFunc(func(c responseConfig) responseConfig {
 		c.expose = expose
@@ -46,7 +46,7 @@ func WithExpose(expose bool) ResponseOption {
 //	server-timing: traceparent;desc="00-32d1f0a9c8000005a1b2c3d4e5f60718-53995c3f42cd8ad8-01"
 //
 // Browser agents expect this name; W3C's draft of level 3 has "trace" instead. For scripts of
-// other origins send Timing-Allow-Origin as well.
+// other origins, also send Timing-Allow-Origin.
 func WithServerTiming() ResponseOption {
 	return responseOptionFunc(func(c responseConfig) responseConfig {
 		c.serverTiming = true

@@ -19,8 +19,8 @@ import (
 
 const expose = "Access-Control-Expose-Headers"
 
-// respond serves one request with the span context in its context and returns the
-// response's headers.
+// respond serves one request with the span context in its context and returns the response's
+// headers.
 func respond(sc trace.SpanContext, h http.Handler) http.Header {
 	r := httptest.NewRequest(http.MethodGet, "/", nil)
 	r = r.WithContext(trace.ContextWithSpanContext(context.Background(), sc))
@@ -57,7 +57,7 @@ func TestResponseHandler(t *testing.T) {
 				t.Errorf("%s: %q, want %q", expose, got, c.expose)
 			}
 			if c.header != "X-Trace-Id" && h.Get("X-Trace-Id") != "" {
-				t.Errorf("also under the default name")
+				t.Errorf("the default header is set too")
 			}
 		})
 	}
@@ -78,7 +78,7 @@ func TestResponseHandlerBadHeader(t *testing.T) {
 	}
 }
 
-// What handlers outside have set and what the handler inside sets.
+// Headers that outer handlers have set and headers that the inner handler sets.
 func TestResponseHandlerOtherHeaders(t *testing.T) {
 	sc := spanContext(t, traceT, spanS, true)
 	set := func(next http.Handler, name, value string) http.Handler {
@@ -95,7 +95,7 @@ func TestResponseHandlerOtherHeaders(t *testing.T) {
 	}
 	h = respond(sc, xtraceid.ResponseHandler(set(end, expose, "ETag")))
 	if got := h.Values(expose); !slices.Equal(got, []string{"ETag"}) {
-		t.Errorf("CORS inside: %q, want what it has set", got)
+		t.Errorf("CORS inside: %q, want its own value", got)
 	}
 	h = respond(sc, set(xtraceid.ResponseHandler(end), "x-trace-id", traceU))
 	if got := h.Values("x-trace-id"); !slices.Equal(got, []string{traceT}) {
@@ -103,11 +103,11 @@ func TestResponseHandlerOtherHeaders(t *testing.T) {
 	}
 	h = respond(sc, xtraceid.ResponseHandler(xtraceid.ResponseHandler(end)))
 	if got := h.Values("x-trace-id"); !slices.Equal(got, []string{traceT}) {
-		t.Errorf("twice: %q, want one", got)
+		t.Errorf("two handlers: %q, want one ID", got)
 	}
 }
 
-// The handler gets the server's own writer, so it can do all that it could do without.
+// The handler gets the server's own writer, with all of its features.
 func TestResponseHandlerWriter(t *testing.T) {
 	type server interface {
 		http.Flusher
@@ -119,7 +119,7 @@ func TestResponseHandlerWriter(t *testing.T) {
 	h := xtraceid.ResponseHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		inside = w
 		if _, ok := w.(server); !ok {
-			t.Errorf("%T cannot do what net/http's writer can", w)
+			t.Errorf("%T lacks features of net/http's writer", w)
 		}
 	}))
 	sc := spanContext(t, traceT, spanS, true)
@@ -141,7 +141,8 @@ func TestResponseHandlerWriter(t *testing.T) {
 	}
 }
 
-// A handler that hijacks and sends the writer's headers, as websocket libraries let it.
+// A handler that hijacks the connection and sends the writer's headers, as websocket libraries
+// allow.
 func TestResponseHandlerHijack(t *testing.T) {
 	sc := spanContext(t, traceT, spanS, true)
 	h := xtraceid.ResponseHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

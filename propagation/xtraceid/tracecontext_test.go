@@ -9,9 +9,9 @@ import (
 	"github.com/traceflake/traceflake/propagation/xtraceid"
 )
 
-// Services with both propagators send the same span three times. B3 has neither tracestate nor
+// Services with both propagators send the same span in three forms. B3 has neither tracestate nor
 // random flag and must not remove them.
-func TestKeepsWhatTraceContextFound(t *testing.T) {
+func TestKeepsTheTraceContextSpan(t *testing.T) {
 	const (
 		id, other    = "32d1f0a9c8000005a1b2c3d4e5f60718", "4bf92f3577b34da6a3ce929d0e0e4736"
 		span, parent = "53995c3f42cd8ad8", "00f067aa0ba902b7"
@@ -21,7 +21,7 @@ func TestKeepsWhatTraceContextFound(t *testing.T) {
 		name, traceparent, xTraceID, b3 string
 		want                            string
 	}{
-		{"the same span three times", "00-" + id + "-" + span + "-03", id, id + "-" + span + "-1", id + "-" + span + "-03 v=1"},
+		{"the same span in three forms", "00-" + id + "-" + span + "-03", id, id + "-" + span + "-1", id + "-" + span + "-03 v=1"},
 		{"B3 shortened", "00-" + id + "-" + span + "-03", id, id[16:] + "-" + span + "-1", id + "-" + span + "-03 v=1"},
 		{"B3 names another parent", "00-" + id + "-" + span + "-03", id, id + "-" + parent + "-1", id + "-" + parent + "-01 "},
 		{"no B3", "00-" + id + "-" + span + "-03", id, "", id + "-" + span + "-03 v=1"},

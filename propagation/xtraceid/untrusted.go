@@ -19,7 +19,7 @@ import (
 //
 // This is a hint of origin, not authentication. Only the span context is dropped: the B3 debug
 // flag of such a request, and baggage if it is propagated, still reach downstream services.
-// [WithVerifier] drops the debug flag, too.
+// [WithVerifier] drops the debug flag too.
 func Untrusted(verify func(trace.TraceID) bool) func(*http.Request) bool {
 	return func(r *http.Request) bool {
 		// otelhttp has put the extracted span context into the request's context. A local span

@@ -14,7 +14,7 @@ func TestUntrusted(t *testing.T) {
 	ours := traceID(t, traceT)
 	verify := func(id trace.TraceID) bool {
 		if !id.IsValid() {
-			t.Error("verify was asked about no ID")
+			t.Error("verify was called without an ID")
 		}
 		return id == ours
 	}

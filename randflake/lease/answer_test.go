@@ -12,7 +12,7 @@ import (
 	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
-// scripted is a store that answers renewals as it is told.
+// scripted is a store whose answers to renewals and Gets are set by the test.
 type scripted struct {
 	*flakyStore
 	nonces []string // proposed by renewals
@@ -35,18 +35,18 @@ func (s *scripted) Get(ctx context.Context, g lease.Grant) (lease.Grant, error) 
 	return s.flakyStore.Get(ctx, g)
 }
 
-// Each row of the table of answers. Two renewals are proposed: the first gets no
-// answer, the second what the row says.
+// TestAnswers has each row of the table of answers. Two renewals are proposed: the first gets no
+// answer, the second the one in the row.
 func TestAnswers(t *testing.T) {
 	const (
-		goesOn  = "" // with the end it has
+		goesOn  = "" // with its present end
 		extends = "extends"
 		raised  = "raised"
 	)
 	stranger := lease.NewHolder()
 	lost := func(lease.Grant, string) (lease.Grant, error) { return lease.Grant{}, lease.ErrLost }
 	noAnswer := func(lease.Grant, string) (lease.Grant, error) { return lease.Grant{}, errAway }
-	// block is the block as it was confirmed, with a later version and holder.
+	// block returns the block as it was confirmed, with a later version and another holder.
 	block := func(g lease.Grant, holder string, versions uint64) lease.Grant {
 		g.Holder, g.Version = holder, g.Version+versions
 		return g
@@ -74,7 +74,7 @@ func TestAnswers(t *testing.T) {
 		{"yes, and the end stays", yes(1, 0), nil, goesOn},
 		{"yes, with an older version", yes(^uint64(0), 5*time.Second), nil, "store_contradiction"},
 		{"yes, with an earlier end", yes(1, -time.Second), nil, "store_contradiction"},
-		{"no answer at all", noAnswer, nil, goesOn},
+		{"no answer to either", noAnswer, nil, goesOn},
 		{"lost, then no answer", lost, nil, goesOn},
 		{"not written", noAnswer, func(g lease.Grant, _, _ string) lease.Grant { return g }, goesOn},
 		{"lost, but not written", lost, func(g lease.Grant, _, _ string) lease.Grant { return g }, goesOn},
@@ -82,7 +82,7 @@ func TestAnswers(t *testing.T) {
 		{"an earlier end", noAnswer, func(g lease.Grant, _, second string) lease.Grant {
 			return longer(block(g, second, 1), -time.Second)
 		}, "store_contradiction"},
-		{"an earlier end of mine", noAnswer, func(g lease.Grant, _, _ string) lease.Grant { return longer(g, -time.Second) }, "store_contradiction"},
+		{"my holder, an earlier end", noAnswer, func(g lease.Grant, _, _ string) lease.Grant { return longer(g, -time.Second) }, "store_contradiction"},
 		{"my holder, a newer version", lost, func(g lease.Grant, _, _ string) lease.Grant { return longer(block(g, g.Holder, 1), 5*time.Second) }, "taken"},
 		{"my holder, another start", lost, func(g lease.Grant, _, _ string) lease.Grant { return moved(g) }, "taken"},
 		{"my holder, another start and version", lost, func(g lease.Grant, _, _ string) lease.Grant { return moved(block(g, g.Holder, 2)) }, "taken"},
@@ -95,17 +95,17 @@ func TestAnswers(t *testing.T) {
 		{"an earlier nonce", lost, func(g lease.Grant, first, _ string) lease.Grant {
 			return longer(block(g, first, 1), 5*time.Second)
 		}, extends},
-		{"an earlier nonce, and more", lost, func(g lease.Grant, first, _ string) lease.Grant {
+		{"an earlier nonce, and a later write", lost, func(g lease.Grant, first, _ string) lease.Grant {
 			return longer(block(g, first, 2), 5*time.Second)
 		}, "cloned"},
 		{"an earlier nonce, another start", lost, func(g lease.Grant, first, _ string) lease.Grant { return moved(block(g, first, 1)) }, "taken"},
 		{"raised", lost, func(g lease.Grant, _, _ string) lease.Grant { return longer(block(g, "", 1), time.Hour) }, raised},
-		{"raised, not over my end", lost, func(g lease.Grant, _, _ string) lease.Grant { return block(g, "", 1) }, raised},
-		{"raised after something else", lost, func(g lease.Grant, _, _ string) lease.Grant { return longer(block(g, "", 2), time.Hour) }, "taken"},
+		{"raised, but not past my end", lost, func(g lease.Grant, _, _ string) lease.Grant { return block(g, "", 1) }, raised},
+		{"raised after another write", lost, func(g lease.Grant, _, _ string) lease.Grant { return longer(block(g, "", 2), time.Hour) }, "taken"},
 		{"emptied, an earlier end", lost, func(g lease.Grant, _, _ string) lease.Grant { return longer(block(g, "", 1), -time.Second) }, "store_contradiction"},
 		{"another's nonce", lost, func(g lease.Grant, _, _ string) lease.Grant { return longer(block(g, stranger, 1), 5*time.Second) }, "cloned"},
-		{"another's nonce, my version", lost, func(g lease.Grant, _, _ string) lease.Grant { return block(g, stranger, 0) }, "cloned"},
-		{"another's nonce, another start", lost, func(g lease.Grant, _, _ string) lease.Grant { return moved(block(g, stranger, 2)) }, "taken"},
+		{"a foreign nonce, my version", lost, func(g lease.Grant, _, _ string) lease.Grant { return block(g, stranger, 0) }, "cloned"},
+		{"a foreign nonce, another start", lost, func(g lease.Grant, _, _ string) lease.Grant { return moved(block(g, stranger, 2)) }, "taken"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			b, store := twiceRenewed(t)
@@ -154,8 +154,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// twiceRenewed returns a Keeper with a grant of version 3, a renewal of which is
-// due.
+// twiceRenewed returns a Keeper with a grant of version 3 whose next renewal is due.
 func twiceRenewed(t *testing.T) (*bench, *scripted) {
 	t.Helper()
 	b := newBench(t)
@@ -170,20 +169,20 @@ func twiceRenewed(t *testing.T) (*bench, *scripted) {
 	return b, store
 }
 
-// next takes the next step, when it is due.
+// next takes the next step at the time when it is due.
 func (b *bench) next() {
 	b.t.Helper()
 	b.clock.Add(b.Step(b.t.Context()))
 }
 
-// An attempt that was not written stays pending: its message may still arrive.
-// Each attempt has its own nonce.
+// An attempt that was not written stays pending: its message may still arrive. Each attempt has
+// its own nonce.
 func TestUnwrittenStaysPending(t *testing.T) {
 	b, store := twiceRenewed(t)
 	mine := b.Terms()[0].Grant()
 	store.renew = func(lease.Grant, string) (lease.Grant, error) { return lease.Grant{}, errAway }
 	for range 3 {
-		b.next() // Get shows the state as it was
+		b.next() // Get shows the old state
 	}
 	if len(store.nonces) != 3 || store.nonces[0] == store.nonces[1] || store.nonces[1] == store.nonces[2] {
 		t.Fatalf("nonces %q", store.nonces)
@@ -193,20 +192,20 @@ func TestUnwrittenStaysPending(t *testing.T) {
 		t.Fatal(err)
 	}
 	store.renew = nil
-	if wait := b.Step(t.Context()); wait != 0 { // refused, and Get shows the first of them
+	if wait := b.Step(t.Context()); wait != 0 { // refused, and Get shows that the first one was written
 		t.Errorf("the next renewal is in %s, want it at once", wait)
 	}
 	if got := b.Terms()[0].Grant(); got != late || len(store.nonces) != 4 {
 		t.Fatalf("after %d attempts the grant is %+v, want %+v", len(store.nonces), got, late)
 	}
-	// A copy may have sent it as well, so the next renewal follows at once.
+	// A copy may have sent it too, so the next renewal follows at once.
 	b.Step(t.Context())
 	if got := b.Terms()[0].Grant(); len(store.nonces) != 5 || got.Holder != store.nonces[4] || got.Version != late.Version+1 {
 		t.Errorf("after %d attempts the grant is %+v", len(store.nonces), got)
 	}
 }
 
-// A confirmed state ends what was proposed to the state before.
+// A confirmed state ends all earlier proposals.
 func TestConfirmedClearsPending(t *testing.T) {
 	b, store := twiceRenewed(t)
 	store.renew = func(lease.Grant, string) (lease.Grant, error) { return lease.Grant{}, errAway }
@@ -226,7 +225,7 @@ func TestConfirmedClearsPending(t *testing.T) {
 	}
 }
 
-// An unproven grant makes no IDs when another one is dropped either.
+// An unproven grant makes no IDs, even when another one is dropped.
 func TestUnprovenIsNotShown(t *testing.T) {
 	b := newBench(t, lease.WithMaxBlocks(2))
 	b.pass(0)
@@ -255,7 +254,7 @@ func TestUnprovenIsNotShown(t *testing.T) {
 	b.wantError(lease.ErrNoLease)
 }
 
-// After a raise a grant is used to its end, not renewed and not given back.
+// After a raise a grant is used until its end, but neither renewed nor released.
 func TestRaisedIsNotRenewed(t *testing.T) {
 	b, store := twiceRenewed(t)
 	if err := b.store.Raise(t.Context(), b.clock.Now().Add(time.Minute)); err != nil {
@@ -276,8 +275,8 @@ func TestRaisedIsNotRenewed(t *testing.T) {
 	}
 }
 
-// A grant that a repeated nonce won makes no IDs until the store has
-// acknowledged a renewal: a copy of this process may have found it, too.
+// A grant from a repeated nonce makes no IDs until the store has acknowledged a renewal: a copy of
+// this process may have got the grant too.
 func TestRepeatedAcquireIsProven(t *testing.T) {
 	b := newBench(t)
 	store := &scripted{flakyStore: b.store}
@@ -297,7 +296,7 @@ func TestRepeatedAcquireIsProven(t *testing.T) {
 	if len(b.Terms()) != 1 || len(store.nonces) != 1 {
 		t.Fatalf("%d terms, %d renewals", len(b.Terms()), len(store.nonces))
 	}
-	// Written without an answer is not acknowledged.
+	// A renewal that was written but not answered is not acknowledged.
 	store.renew = func(g lease.Grant, next string) (lease.Grant, error) {
 		if _, err := b.store.Renew(t.Context(), g, next, g.End); err != nil {
 			t.Fatal(err)
@@ -314,8 +313,7 @@ func TestRepeatedAcquireIsProven(t *testing.T) {
 	}
 }
 
-// If its release is refused, a Keeper releases the state that its own late
-// renewal wrote, and nothing else.
+// If its release is refused, a Keeper releases only a state that its own late renewal wrote.
 func TestReleaseDenied(t *testing.T) {
 	stranger := lease.NewHolder()
 	for _, tt := range []struct {
@@ -350,9 +348,8 @@ func TestReleaseDenied(t *testing.T) {
 	}
 }
 
-// What a Keeper gives back are the seconds after its last ID, also those that it
-// borrowed.
-func TestUsedSecondsAreNotGivenBack(t *testing.T) {
+// A Keeper returns the seconds after its last ID, even if it has borrowed.
+func TestUsedSecondsAreNotReturned(t *testing.T) {
 	b := newBench(t)
 	b.pass(0)
 	ids := make([]randflake.ID, 1<<17)
@@ -372,15 +369,14 @@ func TestUsedSecondsAreNotGivenBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, want := b.block(0).GrantedUntil, last.Add(time.Second); !got.Equal(want) {
-		t.Errorf("given back from %s, want %s", got, want)
+		t.Errorf("returned from %s, want %s", got, want)
 	}
 }
 
-// made records which process made which ID.
+// made records the process that made each ID.
 type made map[randflake.ID]string
 
-// fill has a Keeper make IDs, and fails if they were made before. It returns how
-// many there are.
+// fill makes IDs with a Keeper, and fails if one was made before. It returns how many were made.
 func (m made) fill(t *testing.T, name string, b *bench) int {
 	t.Helper()
 	ids := make([]randflake.ID, 3)
@@ -394,7 +390,7 @@ func (m made) fill(t *testing.T, name string, b *bench) int {
 	return n
 }
 
-// delayed keeps its first Acquire back.
+// delayed holds its first Acquire back.
 type delayed struct {
 	*flakyStore
 	late func()
@@ -408,9 +404,9 @@ func (s *delayed) Acquire(ctx context.Context, r lease.Request) (lease.Grant, er
 	return s.flakyStore.Acquire(ctx, r)
 }
 
-// A late Acquire grants the block again, to a nonce that its sender once used:
-// the sender must not take that for a renewal of its grant. Found with a clock
-// that is set back between the Acquire and its repetition.
+// A late Acquire grants the block again, with a nonce that its sender used before: the sender must
+// not mistake that for a renewal of its grant. The clock is set back between the Acquire and its
+// repetition.
 func TestLateAcquire(t *testing.T) {
 	p, q := newBench(t, lease.WithMaxBlocks(1)), newBench(t, lease.WithMaxBlocks(1))
 	p.store.Memory = driver.NewMemory(driver.WithNodeRange(driver.NodeRange{Nodes: 1, BlockSize: 1}))
@@ -434,9 +430,9 @@ func TestLateAcquire(t *testing.T) {
 		}
 		q.clock.Add(time.Second)
 	}
-	store.late() // grants [40 s, 50 s) to P's first nonce
+	store.late() // grants [40 s, 50 s) for P's first nonce
 	if block := p.block(0); !block.Start.Equal(testStart.Add(40 * time.Second)) {
-		t.Fatalf("the late Acquire made the block %+v", block)
+		t.Fatalf("after the late Acquire the block is %+v", block)
 	}
 	for range 60 {
 		p.pass(time.Second)
@@ -447,9 +443,9 @@ func TestLateAcquire(t *testing.T) {
 	}
 }
 
-// Two copies of a process renew in turn, and their clocks agree. The one that
-// comes second stops with the store's first answer and takes another grant.
-func TestCopiesPart(t *testing.T) {
+// Two copies of a process renew in turn, and their clocks agree. The second one stops at the
+// store's first answer and acquires another grant.
+func TestCopiesSeparate(t *testing.T) {
 	b := newBench(t)
 	b.pass(time.Second)
 	b.mustOne()
@@ -467,7 +463,7 @@ func TestCopiesPart(t *testing.T) {
 	ids := made{}
 	for range 300 {
 		if ids.fill(t, "the original", b) != 3 || ids.fill(t, "the copy", c) != 3 {
-			t.Fatal("one of them has no lease")
+			t.Fatal("one of the copies has no lease")
 		}
 		b.Step(t.Context())
 		c.Step(t.Context())
@@ -484,8 +480,8 @@ func TestCopiesPart(t *testing.T) {
 	}
 }
 
-// Two copies of a golden image that repeat the Acquire which is pending in it:
-// one of them gets the grant.
+// Two copies of a golden image repeat the Acquire that was pending when the image was made: only
+// one of them uses the grant.
 func TestCopiesOfAPendingAcquire(t *testing.T) {
 	b := newBench(t)
 	b.store.set(nil, errAway)
@@ -506,12 +502,12 @@ func TestCopiesOfAPendingAcquire(t *testing.T) {
 		b.clock.Add(100 * time.Millisecond)
 	}
 	if b.block(0).Owner == "" || b.block(1).Owner == "" {
-		t.Error("they do not have a block each")
+		t.Error("they do not have different blocks")
 	}
 }
 
-// A copy gives the grant back, and the other copy wins the same block as a second
-// grant: it must not make the same IDs with both.
+// A copy returns the grant, and the other copy wins the same block as a second grant: it must not
+// make the same IDs with both.
 func TestOwnBlockWonAgain(t *testing.T) {
 	b := newBench(t, lease.WithMaxBlocks(2))
 	b.pass(time.Second)
@@ -528,11 +524,11 @@ func TestOwnBlockWonAgain(t *testing.T) {
 	}
 	b.clock.Add(time.Second)
 	ids, seen := make([]randflake.ID, 1<<17), make(map[randflake.ID]bool)
-	for range 4 { // busy, so that it asks for a second block
+	for range 4 { // busy, so that it acquires a second block
 		n, _, _ := c.Fill(ids)
 		for _, id := range ids[:n] {
 			if seen[id] {
-				t.Fatalf("ID %v was made twice, of %+v", id, b.codec.Decode(id))
+				t.Fatalf("ID %v was made twice: %+v", id, b.codec.Decode(id))
 			}
 			seen[id] = true
 		}
@@ -543,8 +539,8 @@ func TestOwnBlockWonAgain(t *testing.T) {
 	}
 }
 
-// A copy gives the grant back. The other copy hears of it, drops the grant and wins
-// the same block again: it must not make the same IDs as before.
+// A copy returns the grant. The other copy notices it, drops the grant and wins the same block
+// again: it must not make the same IDs as before.
 func TestOwnBlockWonAfterTheDrop(t *testing.T) {
 	b := newBench(t)
 	b.pass(time.Second)

@@ -5,8 +5,8 @@
 // A [Store] divides the nodes into blocks and grants each to one holder at a
 // time. A [Keeper] holds one or more grants, renews them in the background and
 // makes IDs with them; making an ID involves no I/O. Stores have their own
-// packages: boltstore for the processes of one host, pgstore and etcdstore for
-// a fleet.
+// packages: boltstore for the processes of one host; pgstore, etcdstore,
+// k8sstore and s3store for a fleet.
 //
 // [Start] starts a Keeper. Package driver is for authors of stores; its Open
 // opens a store by URL.

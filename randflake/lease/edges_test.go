@@ -28,8 +28,8 @@ func (b *bench) borrow() {
 	}
 }
 
-// A copy gave the grant back, and this process wins its block again just when
-// another goroutine has dropped the grant: its seconds are used up all the same.
+// A copy returned the grant, and this process wins its block again just after another goroutine
+// dropped the grant: the seconds still count as used.
 func TestOwnBlockWonWhileDropped(t *testing.T) {
 	b := newBench(t, lease.WithMaxBlocks(2))
 	b.pass(time.Second)
@@ -49,24 +49,24 @@ func TestOwnBlockWonWhileDropped(t *testing.T) {
 		n, _, _ := c.Fill(ids)
 		for _, id := range ids[:n] {
 			if seen[id] {
-				t.Fatalf("ID %v was made twice, of %+v", id, b.codec.Decode(id))
+				t.Fatalf("ID %v was made twice: %+v", id, b.codec.Decode(id))
 			}
 			seen[id] = true
 		}
 	}
 	fill()
-	fill() // it borrows, and asks for a second block
+	fill() // it borrows, and acquires a second block
 	c.SetStore(during{Store: b.store, acquire: func() { c.Drop(c.Terms()[0]) }})
 	c.Step(t.Context())
 	if g := b.block(0); !g.Start.Equal(testStart.Add(2 * time.Second)) {
-		t.Fatalf("the block is %+v, want it won again", g)
+		t.Fatalf("the block is %+v, want it granted again", g)
 	}
 	c.SetStore(b.store)
 	fill()
 }
 
-// The lease ends between two looks at the clock, and its own block is free
-// again: nobody gave it back.
+// The lease ends between two readings of the clock, and its block is free again although no process
+// returned it.
 func TestOwnBlockWonAtItsEnd(t *testing.T) {
 	b := newBench(t)
 	b.pass(0)
@@ -81,11 +81,11 @@ func TestOwnBlockWonAtItsEnd(t *testing.T) {
 		t.Errorf("dropped %v", got)
 	}
 	if p := b.mustOne(); p.Node != 0 || p.Time.Before(testStart.Add(10*time.Second)) {
-		t.Errorf("made an ID of node %d and %s", p.Node, p.Time)
+		t.Errorf("made an ID of node %d and second %s", p.Node, p.Time)
 	}
 }
 
-// A goroutine that still has the terms from before Close makes no ID with them.
+// A goroutine that still has the terms from before Close cannot make IDs with them.
 func TestCloseSealsTheGenerators(t *testing.T) {
 	b := newBench(t)
 	b.pass(0)
@@ -110,7 +110,7 @@ func TestDroppedIsNotShown(t *testing.T) {
 	}
 }
 
-// A drop counts once and wakes the Keeper, once however many there are.
+// A drop counts once and wakes the Keeper once, however many goroutines report it.
 func TestDropCountsOnce(t *testing.T) {
 	b, _ := twoBlocks(t)
 	for len(b.Kick()) > 0 {
@@ -119,7 +119,7 @@ func TestDropCountsOnce(t *testing.T) {
 	for _, term := range []*lease.Term{b.Terms()[0], b.Terms()[0], b.Terms()[1]} {
 		b.Drop(term)
 		if got := len(b.Kick()); got != 1 {
-			t.Errorf("the Keeper is woken %d times, want 1", got)
+			t.Errorf("the Keeper was woken %d times, want 1", got)
 		}
 	}
 	if b.Generation() != 2 || b.Drops()["restored"] != 2 {
@@ -127,7 +127,7 @@ func TestDropCountsOnce(t *testing.T) {
 	}
 }
 
-// The last reason counts: a lease that ended is history after a drop.
+// The last reason counts: an expired lease no longer matters after a drop.
 func TestDropAfterExpiry(t *testing.T) {
 	b := newBench(t)
 	b.pass(0)
@@ -143,7 +143,7 @@ func TestDropAfterExpiry(t *testing.T) {
 	b.wantError(lease.ErrNoLease)
 }
 
-// Busy is who borrowed in this second or the one before.
+// A block is busy if it borrowed in this second or the one before.
 func TestBusyForASecond(t *testing.T) {
 	for after, want := range map[time.Duration]int{0: 2, time.Second: 2, 2 * time.Second: 1} {
 		b := newBench(t)
@@ -152,28 +152,28 @@ func TestBusyForASecond(t *testing.T) {
 		b.clock.Add(after)
 		b.Step(t.Context())
 		if got := len(b.Terms()); got != want {
-			t.Errorf("%s after it borrowed %d blocks are held, want %d", after, got, want)
+			t.Errorf("%s after borrowing, %d blocks are held, want %d", after, got, want)
 		}
 	}
 }
 
-// Borrowing wakes the Keeper once a second, what needs no block does not.
+// Borrowing wakes the Keeper once a second; other errors do not wake it.
 func TestWokenOnceASecond(t *testing.T) {
 	b := newBench(t, lease.WithMaxBlocks(1))
 	b.pass(0)
 	b.borrow()
 	if len(b.Kick()) != 1 {
-		t.Fatal("not woken by the first borrowing")
+		t.Fatal("the first borrowing does not wake the Keeper")
 	}
 	<-b.Kick()
 	b.mustOne()
 	if len(b.Kick()) != 0 {
-		t.Error("woken again in the same second")
+		t.Error("the Keeper is woken again in the same second")
 	}
 	b.clock.Add(12 * time.Second)
 	b.wantError(randflake.ErrLeaseExpired)
 	if len(b.Kick()) != 0 {
-		t.Error("woken by the end of the lease, as if it were busy")
+		t.Error("the end of the lease wakes the Keeper as if it were busy")
 	}
 }
 
@@ -191,9 +191,9 @@ func TestFourBlocksByDefault(t *testing.T) {
 	}
 }
 
-// A block is given back at the first renewal that comes half a TTL after the
-// last borrowing; if that fails it is reported.
-func TestGivesBackAfterHalfATTL(t *testing.T) {
+// A block is returned at the first renewal at least half a TTL after the last borrowing; a failure
+// is reported.
+func TestReturnsBlocksAfterHalfATTL(t *testing.T) {
 	b, _ := twoBlocks(t)
 	b.pass(6 * time.Second)
 	if got := b.Published(); got != 2 {
@@ -213,8 +213,8 @@ func TestGivesBackAfterHalfATTL(t *testing.T) {
 	}
 }
 
-// What is left is what counts: with the third block dropped while the first is
-// given back, the second is renewed.
+// Only blocks still held count: if the third block is dropped while the first is returned, the
+// second is renewed.
 func TestKeepsTheLastBlock(t *testing.T) {
 	b := newBench(t, lease.WithMaxBlocks(3))
 	b.pass(0)
@@ -232,12 +232,12 @@ func TestKeepsTheLastBlock(t *testing.T) {
 	b.clock.Add(6 * time.Second)
 	b.Step(t.Context())
 	if !terms[0].Over() || terms[1].Over() || !terms[2].Over() {
-		t.Errorf("over: %v, %v, %v, want the second to go on", terms[0].Over(), terms[1].Over(), terms[2].Over())
+		t.Errorf("over: %v, %v, %v, want the second to continue", terms[0].Over(), terms[1].Over(), terms[2].Over())
 	}
 }
 
-// A grant that is not proven yet does not replace one that is.
-func TestUnprovenIsNoReplacement(t *testing.T) {
+// An unproven grant does not replace a proven one.
+func TestUnprovenReplacesNothing(t *testing.T) {
 	b := newBench(t, lease.WithMaxBlocks(2))
 	b.SetJitter(func() float64 { return 0 }) // renewals well before the end
 	b.pass(0)
@@ -253,7 +253,7 @@ func TestUnprovenIsNoReplacement(t *testing.T) {
 	}})
 	b.pass(5 * time.Second) // the first is renewed
 	if len(b.Terms()) != 2 || b.Terms()[1].Proven() {
-		t.Fatalf("%d terms, want a second one that is not proven", len(b.Terms()))
+		t.Fatalf("%d terms, want a second, unproven one", len(b.Terms()))
 	}
 	b.clock.Add(4 * time.Second)
 	b.Step(t.Context())
@@ -262,8 +262,8 @@ func TestUnprovenIsNoReplacement(t *testing.T) {
 	}
 }
 
-// A raised grant cannot be renewed. Another one is acquired long before its end
-// and stays, and the Keeper waits for that end.
+// A raised grant cannot be renewed. Another one is acquired long before its end and stays, and the
+// Keeper waits until that end.
 func TestRaisedIsReplaced(t *testing.T) {
 	b := newBench(t)
 	b.SetJitter(func() float64 { return 0 }) // renewals well before the end
@@ -273,14 +273,14 @@ func TestRaisedIsReplaced(t *testing.T) {
 	}
 	b.pass(5 * time.Second)
 	if b.store.acquires != 2 || b.Published() != 2 {
-		t.Fatalf("%d grants were asked for and %d are used, want 2", b.store.acquires, b.Published())
+		t.Fatalf("%d grants were requested and %d are used, want 2", b.store.acquires, b.Published())
 	}
-	b.pass(4 * time.Second) // the other is renewed
+	b.pass(4 * time.Second) // the other one is renewed
 	if got := b.Published(); got != 2 {
 		t.Errorf("%d grants are used, want 2", got)
 	}
 	if wait := b.Step(t.Context()); wait != time.Second {
-		t.Errorf("waits %s, want until the raised grant's end in 1s", wait)
+		t.Errorf("the next step is in %s, want 1s, at the end of the raised grant", wait)
 	}
 	b.pass(time.Second)
 	if p := b.mustOne(); p.Node != 1 {
@@ -288,16 +288,16 @@ func TestRaisedIsReplaced(t *testing.T) {
 	}
 }
 
-func TestLooksEveryMinute(t *testing.T) {
+func TestChecksEveryMinute(t *testing.T) {
 	b := newBench(t, lease.WithTTL(time.Hour))
 	b.pass(0)
 	if wait := b.Step(t.Context()); wait != lease.LookEvery {
-		t.Errorf("looks again in %s, want %s", wait, lease.LookEvery)
+		t.Errorf("the next step is in %s, want %s", wait, lease.LookEvery)
 	}
 }
 
-// A store that refused is not asked again before the time for it.
-func TestAsksNotTooOften(t *testing.T) {
+// After a refusal the store is not called again before the due time.
+func TestAcquireIsNotRepeatedTooOften(t *testing.T) {
 	b := newBench(t)
 	b.store.set(errAway, nil)
 	calls := 0
@@ -305,17 +305,17 @@ func TestAsksNotTooOften(t *testing.T) {
 	wait := b.Step(t.Context())
 	b.Step(t.Context())
 	if calls != 1 {
-		t.Errorf("asked %d times at once, want 1", calls)
+		t.Errorf("%d calls at once, want 1", calls)
 	}
 	b.clock.Add(wait)
 	b.Step(t.Context())
 	if calls != 2 {
-		t.Errorf("asked %d times when it was time to, want 2", calls)
+		t.Errorf("%d calls at the due time, want 2", calls)
 	}
 }
 
-// What happens in a step changes what is renewed in it.
-func TestRenewsOnlyWhatGoesOn(t *testing.T) {
+// Events during a step affect which grants the step renews.
+func TestRenewsOnlyRemainingGrants(t *testing.T) {
 	for name, happen := range map[string]func(b *bench, cancel func()){
 		"the second is dropped": func(b *bench, _ func()) { b.Drop(b.Terms()[1]) },
 		"it is closed":          func(_ *bench, cancel func()) { cancel() },
@@ -344,7 +344,7 @@ func (s ofNothing) Acquire(ctx context.Context, r lease.Request) (lease.Grant, e
 	return g, err
 }
 
-func TestGrantOfNothing(t *testing.T) {
+func TestEmptyGrant(t *testing.T) {
 	b := newBench(t)
 	b.SetStore(ofNothing{b.store})
 	b.Step(t.Context())
@@ -354,7 +354,7 @@ func TestGrantOfNothing(t *testing.T) {
 	}
 }
 
-// An unproven grant is renewed at once, whatever moment the clock counts from.
+// An unproven grant is renewed at once, whatever the origin of the monotonic clock.
 func TestClockFromAnyMoment(t *testing.T) {
 	clock := newFakeClock()
 	clock.elapsed = -time.Hour
@@ -367,7 +367,7 @@ func TestClockFromAnyMoment(t *testing.T) {
 	b.mustOne()
 }
 
-// calls remembers the contexts of the calls of a store that is away.
+// calls records the contexts of calls to an unreachable store.
 type calls struct {
 	lease.Store
 	away bool
@@ -376,7 +376,7 @@ type calls struct {
 
 func (s *calls) note(ctx context.Context) error {
 	if until, ok := ctx.Deadline(); !ok || time.Until(until) != 5*time.Second {
-		return errors.New("a call without its 5 s")
+		return errors.New("a call without a timeout of 5 s")
 	}
 	s.ctxs = append(s.ctxs, ctx)
 	if s.away {
@@ -413,7 +413,7 @@ func (s *calls) Release(ctx context.Context, g lease.Grant, next string, unused 
 	return s.Store.Release(ctx, g, next, unused)
 }
 
-// Each call to the store has five seconds, and its context ends with it.
+// Each call to the store has five seconds, and its context ends with the call.
 func TestCallsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -433,7 +433,7 @@ func TestCallsAreBounded(t *testing.T) {
 		}
 		for i, ctx := range store.ctxs {
 			if ctx.Err() == nil {
-				t.Errorf("the context of call %d goes on", i)
+				t.Errorf("the context of call %d has not ended", i)
 			}
 		}
 		if len(b.reports) != 1 || !errors.Is(b.reports[0], errAway) {
@@ -442,8 +442,8 @@ func TestCallsAreBounded(t *testing.T) {
 	})
 }
 
-// An option given nil changes nothing.
-func TestOptionsGivenNil(t *testing.T) {
+// Nil options change nothing.
+func TestNilOptions(t *testing.T) {
 	reader := sdk.NewManualReader()
 	b := newBench(t, lease.WithMeterProvider(sdk.NewMeterProvider(sdk.WithReader(reader))),
 		lease.WithMeterProvider(nil), lease.WithClock(nil), lease.WithErrorHandler(nil))
@@ -499,7 +499,7 @@ func (m brokenMeter) RegisterCallback(metric.Callback, ...metric.Observable) (me
 	return noop.Registration{}, m.fail("callback")
 }
 
-func TestMetricsThatCannotBeMade(t *testing.T) {
+func TestMetricsThatFail(t *testing.T) {
 	for _, name := range []string{"requests", "drops", "remaining", "blocks", "callback"} {
 		mp := broken{name: "traceflake.lease." + name}
 		if name == "callback" {
@@ -527,7 +527,7 @@ func TestCloseEndsTheMetrics(t *testing.T) {
 		t.Error(err)
 	}
 	if got := collect(t, reader); len(got) != 0 {
-		t.Errorf("after Close there are %v", got)
+		t.Errorf("after Close the metrics are %v", got)
 	}
 }
 
@@ -536,12 +536,12 @@ func TestRemainingIsExact(t *testing.T) {
 	b := newBench(t, lease.WithMeterProvider(sdk.NewMeterProvider(sdk.WithReader(reader))))
 	b.pass(0)
 	if left := collect(t, reader)["traceflake.lease.remaining s"]; left != 10 {
-		t.Errorf("%v s are left, want 10", left)
+		t.Errorf("%v s remain, want 10", left)
 	}
 }
 
-// Next takes the sequence's numbers one by one.
-func TestNextLeavesNoneOut(t *testing.T) {
+// Next takes the sequence numbers one by one.
+func TestNextSkipsNothing(t *testing.T) {
 	b := newBench(t)
 	b.pass(0)
 	for want := range uint32(3) {
@@ -552,8 +552,8 @@ func TestNextLeavesNoneOut(t *testing.T) {
 	}
 }
 
-// The first block has borrowed all that it may, the second some of it. The third
-// is preferred as soon as the second has borrowed again.
+// The first block has borrowed all that it may, the second only some. The third block is used as
+// soon as the second has borrowed again.
 func TestTurns(t *testing.T) {
 	b := newBench(t, lease.WithMaxBlocks(3))
 	b.pass(0)
@@ -574,8 +574,8 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// If its first block refuses, a Keeper goes on with the second.
-func TestGoesOnWithTheSecondBlock(t *testing.T) {
+// If its first block refuses, a Keeper continues with the second.
+func TestContinuesWithTheSecondBlock(t *testing.T) {
 	b, _ := twoBlocks(t)
 	b.Drop(b.Terms()[0])
 	if p := b.mustOne(); p.Node != 1 {
@@ -583,7 +583,7 @@ func TestGoesOnWithTheSecondBlock(t *testing.T) {
 	}
 }
 
-// hooked is a clock that does something once when it is read.
+// hooked is a clock that calls a function once when it is read.
 type hooked struct {
 	*fakeClock
 	hook func()
@@ -597,7 +597,7 @@ func (c *hooked) Now() time.Time {
 	return c.fakeClock.Now()
 }
 
-// The grants are replaced, or the Keeper is closed, while an ID is made.
+// The grants are replaced, or the Keeper is closed, while an ID is being made.
 func TestChangesWhileAnIDIsMade(t *testing.T) {
 	clock := &hooked{fakeClock: newFakeClock()}
 	b := newBench(t, lease.WithClock(clock))

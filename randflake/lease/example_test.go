@@ -9,9 +9,9 @@ import (
 	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
-// A service leases nodes and makes IDs with them. Its store is that of
-// boltstore, pgstore or etcdstore; this one is in memory. Package setup does all
-// of this from the environment.
+// A service leases nodes and makes IDs with them. Its store is one of boltstore, pgstore or
+// etcdstore; this one is in memory. Package setup does all of this as the environment configures
+// it.
 func ExampleStart() {
 	codec, err := randflake.NewCodec([]byte("16 secret bytes!"))
 	if err != nil {
@@ -31,7 +31,7 @@ func ExampleStart() {
 	}
 	fmt.Println(codec.Decode(id).Node)
 
-	// At the end: the next process need not wait for the lease to run out.
+	// The lease is returned, so the next process need not wait for its end.
 	if err := keeper.Close(ctx); err != nil {
 		panic(err)
 	}

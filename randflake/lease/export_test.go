@@ -10,7 +10,7 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// What tests outside of the package see, so that they can use a store.
+// Exports for external tests, which can import stores.
 
 const (
 	MinKeeperTTL = minKeeperTTL
@@ -18,7 +18,7 @@ const (
 	LookEvery    = lookEvery
 )
 
-// Term is one grant that a Keeper holds.
+// Term is a grant that a Keeper holds.
 type Term = term
 
 func (t *term) Grant() Grant                    { return t.grant }
@@ -41,13 +41,13 @@ func (k *Keeper) SetStore(s Store)                       { k.store = s }
 func (k *Keeper) SetJitter(f func() float64)             { k.jitter = f }
 func (k *Keeper) SetNonces(f func() string)              { k.nonce = f }
 
-// SetMachine has f tell of restores from now on.
+// SetMachine sets the function that reports restores.
 func (k *Keeper) SetMachine(f func() uint64) { k.cfg.machine, k.life = f, f() }
 
-// ForgetTries has the next Acquire count as the first of its nonce.
+// ForgetTries makes the next Acquire count as the first with its nonce.
 func (k *Keeper) ForgetTries() { k.bid.tries = 0 }
 
-// Drop drops a term as another goroutine does.
+// Drop drops a term as another goroutine would.
 func (k *Keeper) Drop(t *Term) { k.drop(t, restored, ErrCloned) }
 
 // Drops returns how many grants were dropped, by reason.
@@ -61,9 +61,8 @@ func (k *Keeper) Drops() map[string]int64 {
 	return counts
 }
 
-// Remember returns a Keeper that knows what k knows, as one on a copy of its
-// machine would: the grants, what is proposed and what is asked for. Its
-// generators make IDs from the present second on.
+// Remember returns a Keeper with k's state, as on a copy of its machine: the grants, the proposed
+// nonces and the pending Acquire. Its generators make IDs from the present second on.
 func (k *Keeper) Remember(opts ...Option) (*Keeper, error) {
 	c, err := newKeeper(k.store, k.codec, append([]Option{WithMeterProvider(noop.NewMeterProvider())}, opts...)...)
 	if err != nil {

@@ -14,15 +14,14 @@ import (
 	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
-var errAway = errors.New("the store is away")
+var errAway = errors.New("the store is unreachable")
 
-// fakeClock is moved by hand: both clocks by Add, the wall clock alone by
-// Step.
+// fakeClock is moved by hand: both clocks by Add, only the wall clock by Step.
 type fakeClock struct {
 	mu      sync.Mutex
 	wall    time.Time
 	elapsed time.Duration
-	drift   float64 // of the wall clock against the other, a second
+	drift   float64 // of the wall clock against the monotonic one, per second
 }
 
 var testStart = time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
@@ -59,8 +58,8 @@ func newMemory() *driver.Memory { return driver.NewMemory() }
 type flakyStore struct {
 	*driver.Memory
 	mu       sync.Mutex
-	away     error // instead of doing anything
-	lose     error // after having done it
+	away     error // returned without calling the store
+	lose     error // returned after calling the store
 	acquires int
 	renewals int
 }
@@ -106,7 +105,7 @@ func (s *flakyStore) Get(ctx context.Context, g lease.Grant) (lease.Grant, error
 	return s.Memory.Get(ctx, g)
 }
 
-// bench is a lease.Keeper whose goroutine is the test: it takes steps by hand.
+// bench is a Keeper without a goroutine: the test takes its steps.
 type bench struct {
 	*lease.Keeper
 	t       *testing.T
@@ -140,7 +139,7 @@ func newBench(t *testing.T, opts ...lease.Option) *bench {
 	return b
 }
 
-// pass lets d go by, with the steps that are due.
+// pass lets d pass and takes the steps that are due.
 func (b *bench) pass(d time.Duration) {
 	b.t.Helper()
 	for end := b.clock.Elapsed() + d; ; {
@@ -165,7 +164,7 @@ func (b *bench) one() (randflake.Parts, error) {
 	}
 	parts := b.codec.Decode(ids[0])
 	if n != 1 || !parts.Time.Equal(second) {
-		b.t.Fatalf("Fill gives %d IDs of %s, the first is of %s", n, second, parts.Time)
+		b.t.Fatalf("Fill returns %d IDs of second %s, the first is of second %s", n, second, parts.Time)
 	}
 	return parts, nil
 }
@@ -186,7 +185,7 @@ func (b *bench) wantError(want error) {
 	}
 }
 
-// block returns the block as the store has it.
+// block returns the store's state of a block.
 func (b *bench) block(i int) lease.Block {
 	b.t.Helper()
 	blocks, err := b.store.List(b.t.Context())
@@ -201,7 +200,7 @@ func (b *bench) block(i int) lease.Block {
 	return lease.Block(few.Block(i))
 }
 
-// change puts another block in place of one, behind the store's back.
+// change changes a block directly in the store.
 func (b *bench) change(i int, change func(*lease.Block)) {
 	b.t.Helper()
 	blocks, err := b.store.List(b.t.Context())

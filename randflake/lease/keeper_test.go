@@ -40,7 +40,7 @@ func TestStartRefusesBadConfiguration(t *testing.T) {
 	}
 }
 
-// The range of the TTL is 2 s to MaxTTL, the default DefaultTTL.
+// The TTL may be 2 s to MaxTTL; the default is DefaultTTL.
 func TestTTLBounds(t *testing.T) {
 	for _, ttl := range []time.Duration{2 * time.Second, lease.MaxTTL} {
 		k := openTest(t, driver.NewMemory(), lease.WithTTL(ttl))
@@ -55,7 +55,7 @@ func TestTTLBounds(t *testing.T) {
 	}
 	k.Step(t.Context())
 	if end := b.block(0).GrantedUntil; !end.Equal(testStart.Add(lease.DefaultTTL)) {
-		t.Errorf("by default a grant ends at %s, want %s later than %s", end, lease.DefaultTTL, testStart)
+		t.Errorf("by default a grant ends at %s, want %s after %s", end, lease.DefaultTTL, testStart)
 	}
 }
 
@@ -74,7 +74,7 @@ func TestRenewsAtHalfTheTTL(t *testing.T) {
 		b.mustOne()
 	}
 	if b.store.acquires != 1 {
-		t.Errorf("%d grants were asked for, want 1", b.store.acquires)
+		t.Errorf("%d grants were requested, want 1", b.store.acquires)
 	}
 }
 
@@ -88,20 +88,20 @@ func TestStoreAway(t *testing.T) {
 	b.pass(15 * time.Second)
 	b.mustOne()
 	if len(b.reports) != 1 || !errors.Is(b.reports[0], errAway) {
-		t.Errorf("told %v, want the store's error once", b.reports)
+		t.Errorf("reported %v, want the store's error once", b.reports)
 	}
 
 	b.store.set(errAway, nil)
 	end := b.block(0).GrantedUntil
 	for b.clock.Now().Before(end) {
-		b.mustOne() // to the lease's end
+		b.mustOne() // until the lease's end
 		b.pass(100 * time.Millisecond)
 	}
 	b.wantError(randflake.ErrLeaseExpired)
 	b.pass(time.Minute)
 	b.wantError(randflake.ErrLeaseExpired)
 	if len(b.reports) != 2 {
-		t.Errorf("told %v, want one more", b.reports)
+		t.Errorf("reported %v, want one more", b.reports)
 	}
 
 	b.store.set(nil, nil)
@@ -123,7 +123,7 @@ func TestLostAnswerOfAcquire(t *testing.T) {
 	}
 }
 
-// Before the store has said anything there is only the context to blame.
+// Before the store's first answer, the error contains only the context's.
 func TestReadyBeforeAnyAnswer(t *testing.T) {
 	b := newBench(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -133,11 +133,11 @@ func TestReadyBeforeAnyAnswer(t *testing.T) {
 	}
 }
 
-// IDs that are left are returned, and the error with them.
-func TestFillTakesWhatIsLeft(t *testing.T) {
+// Fill returns the remaining IDs together with the error.
+func TestFillReturnsTheRest(t *testing.T) {
 	b := newBench(t, lease.WithMaxBlocks(1))
 	b.pass(0)
-	size := int(b.Terms()[0].Grant().Nodes) << 17 // the IDs of a second
+	size := int(b.Terms()[0].Grant().Nodes) << 17 // the number of IDs in a second
 	for range 2 {
 		if n, _, err := b.Fill(make([]randflake.ID, size)); n != size || err != nil {
 			t.Fatalf("got %d, %v", n, err)
@@ -152,11 +152,11 @@ func TestFillTakesWhatIsLeft(t *testing.T) {
 		t.Errorf("got %d, %v, want one ID and ErrExhausted", n, err)
 	}
 	if p := b.codec.Decode(ids[0]); !p.Time.Equal(at) {
-		t.Errorf("the ID %+v is not of %s", p, at)
+		t.Errorf("the ID %+v is not of second %s", p, at)
 	}
 }
 
-// If the grant is over when it is found again, another one is requested.
+// If the grant has ended by the time it is found again, another one is requested.
 func TestLostAnswerFoundTooLate(t *testing.T) {
 	b := newBench(t)
 	b.store.set(nil, errAway)
@@ -166,11 +166,11 @@ func TestLostAnswerFoundTooLate(t *testing.T) {
 	b.store.set(nil, nil)
 	b.pass(lease.MaxBackoff * 2)
 	if p := b.mustOne(); p.Time.Before(testStart.Add(time.Minute)) {
-		t.Errorf("made an ID of %s", p.Time)
+		t.Errorf("made an ID of second %s", p.Time)
 	}
 }
 
-// A renewal that was written without an answer counts by what is stored.
+// The stored end of a renewal counts, even if its answer was lost.
 func TestLostAnswerOfRenew(t *testing.T) {
 	b := newBench(t)
 	b.pass(0)
@@ -179,7 +179,7 @@ func TestLostAnswerOfRenew(t *testing.T) {
 	b.store.set(errAway, nil) // no more renewals
 	end := b.block(0).GrantedUntil
 	if want := testStart.Add(15 * time.Second); !end.Equal(want) {
-		t.Fatalf("the store has %s, want %s", end, want)
+		t.Fatalf("the store has the end %s, want %s", end, want)
 	}
 	b.clock.Add(9 * time.Second)
 	b.mustOne()
@@ -211,11 +211,11 @@ func TestAdoptsTheStoredEnd(t *testing.T) {
 	b.pass(20 * time.Second) // another grant, renewed often enough
 	b.mustOne()
 	if b.store.acquires != 2 {
-		t.Errorf("%d grants were asked for, want 2", b.store.acquires)
+		t.Errorf("%d grants were requested, want 2", b.store.acquires)
 	}
 }
 
-func TestLostGrantGoesOnToItsEnd(t *testing.T) {
+func TestLostGrantIsUsedUntilItsEnd(t *testing.T) {
 	b := newBench(t)
 	b.pass(0)
 	b.mustOne()
@@ -229,11 +229,11 @@ func TestLostGrantGoesOnToItsEnd(t *testing.T) {
 	b.wantError(randflake.ErrLeaseExpired)
 	b.pass(lease.MaxBackoff * 2)
 	if p := b.mustOne(); p.Time.Before(testStart.Add(13 * time.Second)) {
-		t.Errorf("an ID of %s, which was raised away", p.Time)
+		t.Errorf("made an ID of second %s, which the raise excludes", p.Time)
 	}
 }
 
-// A store that forgot a grant may have given it to others.
+// A store that has forgotten a grant may have granted the block to others.
 func TestContradictionDropsTheGrant(t *testing.T) {
 	for name, forget := range map[string]func(*lease.Block){
 		"the block is empty":    func(b *lease.Block) { *b = lease.Block(few.Block(0)) },
@@ -258,8 +258,8 @@ func TestContradictionDropsTheGrant(t *testing.T) {
 	}
 }
 
-// A step of the clock drops the grant before an ID is made with the new time;
-// the block is not given back, for a clone may use it.
+// A step of the clock drops the grant before an ID is made with the new time; the block is not
+// returned, because a clone may use it.
 func TestClockStep(t *testing.T) {
 	for name, d := range map[string]time.Duration{
 		"forward":    90 * time.Second,
@@ -274,7 +274,7 @@ func TestClockStep(t *testing.T) {
 			before := b.block(0)
 			b.clock.Step(d)
 			if p, err := b.one(); err == nil {
-				t.Fatalf("made an ID of %s", p.Time)
+				t.Fatalf("made an ID of second %s", p.Time)
 			}
 			b.wantError(lease.ErrNoLease)
 			if b.Generation() != 1 {
@@ -283,18 +283,18 @@ func TestClockStep(t *testing.T) {
 			b.pass(0)
 			switch p := b.mustOne(); {
 			case d < time.Minute && p.Node != 1:
-				t.Errorf("an ID of node %d, want 1", p.Node)
+				t.Errorf("the ID's node is %d, want 1", p.Node)
 			case !p.Time.Equal(testStart.Add(d).Truncate(time.Second)):
-				t.Errorf("an ID of %s, want %s", p.Time, testStart.Add(d))
+				t.Errorf("the ID's second is %s, want %s", p.Time, testStart.Add(d))
 			}
 			if after := b.block(0); d < time.Minute && after != before {
-				t.Errorf("the dropped block became %+v", after)
+				t.Errorf("the dropped block was changed to %+v", after)
 			}
 		})
 	}
 }
 
-// A dropped grant is not given back by Close either: its clone may use it.
+// Close does not return a dropped grant either, because its clone may use it.
 func TestCloseAfterClockStep(t *testing.T) {
 	b := newBench(t)
 	b.pass(0)
@@ -302,18 +302,18 @@ func TestCloseAfterClockStep(t *testing.T) {
 	before := b.block(0)
 	b.clock.Step(5 * time.Second)
 	if p, err := b.one(); err == nil {
-		t.Fatalf("made an ID of %s", p.Time)
+		t.Fatalf("made an ID of second %s", p.Time)
 	}
 	b.Seal()
 	if err := b.GiveBackAll(t.Context()); err != nil {
 		t.Error(err)
 	}
 	if after := b.block(0); after != before {
-		t.Errorf("the dropped block became %+v", after)
+		t.Errorf("the dropped block was changed to %+v", after)
 	}
 }
 
-func TestClockSlewIsNoStep(t *testing.T) {
+func TestSlewedClockIsNotAStep(t *testing.T) {
 	b := newBench(t)
 	for range 100 {
 		b.pass(time.Second)
@@ -328,7 +328,7 @@ func TestClockSlewIsNoStep(t *testing.T) {
 func TestClockBehindDropsTheGrant(t *testing.T) {
 	b := newBench(t)
 	b.pass(0)
-	// Ahead by borrowing, then back by less than a gap, twice.
+	// Ahead by borrowing, then twice back by less than a gap.
 	ids := make([]randflake.ID, 1<<17)
 	for range 3 {
 		if _, _, err := b.Terms()[0].Generator().Fill(ids); err != nil {
@@ -344,7 +344,7 @@ func TestClockBehindDropsTheGrant(t *testing.T) {
 	}
 	b.pass(0)
 	if p := b.mustOne(); p.Node == 0 {
-		t.Error("goes on with the same block")
+		t.Error("the Keeper continues with the same block")
 	}
 	if b.Generation() != 1 || b.Drops()["clock_behind"] != 1 {
 		t.Errorf("generation %d, dropped %v, want 1", b.Generation(), b.Drops())
@@ -373,8 +373,8 @@ func TestMoreBlocksWhenBusy(t *testing.T) {
 		}
 		return made, nodes
 	}
-	// Borrowing acquires the next block: nothing is refused until all three
-	// have borrowed all that they may.
+	// Borrowing acquires the next block: IDs are refused only when all three blocks have borrowed
+	// all that they may.
 	made, nodes := burst()
 	if len(nodes) != 3 || made != 3*3<<17 {
 		t.Errorf("%d IDs of %d nodes, want %d of 3", made, len(nodes), 3*3<<17)
@@ -393,13 +393,13 @@ func TestMoreBlocksWhenBusy(t *testing.T) {
 		}
 	}
 	if released != 2 || len(b.reports) != 0 {
-		t.Errorf("%d blocks were given back, want 2; reported %v", released, b.reports)
+		t.Errorf("%d blocks were returned, want 2; reported %v", released, b.reports)
 	}
 	b.mustOne()
 }
 
-// The IDs of a call must be of one second, whichever block they come from.
-func TestFillOfNothing(t *testing.T) {
+// The IDs of a call are of one second, whichever block they come from.
+func TestEmptyFill(t *testing.T) {
 	b := newBench(t)
 	if n, _, err := b.Fill(nil); n != 0 || !errors.Is(err, lease.ErrNoLease) {
 		t.Errorf("got %d, %v", n, err)
@@ -432,10 +432,10 @@ func openTest(t *testing.T, s lease.Store, opts ...lease.Option) *lease.Keeper {
 	return k
 }
 
-// inTime runs f with a clock that is stopped while goroutines are running.
+// inTime runs f with a clock that stands still while goroutines run.
 func inTime(t *testing.T, f func(*testing.T)) {
 	synctest.Test(t, func(t *testing.T) {
-		time.Sleep(time.Until(testStart)) // it begins in 2000, before the epoch
+		time.Sleep(time.Until(testStart)) // a bubble begins in 2000, before the epoch
 		f(t)
 	})
 }
@@ -472,7 +472,7 @@ func TestReady(t *testing.T) {
 	})
 }
 
-// A lease.Keeper of a process that does nothing for days keeps its lease.
+// The Keeper of a process that is idle for days keeps its lease.
 func TestKeepsForDays(t *testing.T) {
 	inTime(t, func(t *testing.T) {
 		store := &flakyStore{Memory: driver.NewMemory()}
@@ -509,7 +509,7 @@ func TestClose(t *testing.T) {
 			t.Fatal(blocks, err)
 		}
 		if b := blocks[0]; b.Owner != "" || !b.GrantedUntil.Equal(testStart.Add(time.Second)) {
-			t.Errorf("the block is %+v, want it given back from the second after the last ID", b)
+			t.Errorf("the block is %+v, want it returned from the second after the last ID", b)
 		}
 		if _, err := k.Next(); !errors.Is(err, lease.ErrClosed) {
 			t.Errorf("got %v, want ErrClosed", err)
@@ -547,7 +547,7 @@ func TestCloseWhileTheStoreHangs(t *testing.T) {
 			if _, err := k.Next(); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(3 * time.Second) // within the renewal
+			time.Sleep(3 * time.Second) // during the renewal
 			if _, err := k.Next(); err != nil {
 				t.Errorf("no IDs while a renewal hangs: %v", err)
 			}
@@ -555,7 +555,7 @@ func TestCloseWhileTheStoreHangs(t *testing.T) {
 			err := k.Close(ctx)
 			cancel()
 			if heeds && err != nil || !heeds && !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("Close gives %v (the store heeds contexts: %v)", err, heeds)
+				t.Errorf("Close returns %v (the store heeds contexts: %v)", err, heeds)
 			}
 			if _, err := k.Next(); !errors.Is(err, lease.ErrClosed) {
 				t.Errorf("got %v, want ErrClosed", err)
@@ -584,7 +584,7 @@ func TestNoGoroutineIsLeft(t *testing.T) {
 	}
 }
 
-// Many goroutines make IDs while grants come, go and are closed.
+// Many goroutines make IDs while grants are acquired, dropped and closed.
 func TestConcurrentUse(t *testing.T) {
 	store := driver.NewMemory(driver.WithNodeRange(driver.NodeRange{Nodes: 64, BlockSize: 1}))
 	k := openTest(t, store, lease.WithTTL(2*time.Second))
@@ -623,9 +623,9 @@ func TestConcurrentUse(t *testing.T) {
 	}
 }
 
-// BenchmarkFill compares a lease.Keeper with the generator inside it, in turns, since
-// a machine is never quiet for long. It reports the least time of each, and
-// their ratio, which is to be at most 1.05.
+// BenchmarkFill compares a Keeper with the generator inside it, in turns, because a machine is
+// never quiet for long. It reports the minimum time of each and their ratio, which should be at
+// most 1.05.
 func BenchmarkFill(b *testing.B) {
 	nodes := driver.NodeRange{Nodes: 1 << 17, BlockSize: 1 << 17}
 	g, err := randflake.NewGenerator(testCodec(b), randflake.Lease{

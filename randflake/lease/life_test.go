@@ -15,7 +15,7 @@ import (
 	"github.com/traceflake/traceflake/randflake/lease"
 )
 
-// during is a store that does something while it is called.
+// during is a store that calls functions during its calls.
 type during struct {
 	lease.Store
 	acquire, renew, release func()
@@ -42,7 +42,7 @@ func (s during) Renew(ctx context.Context, g lease.Grant, next string, end time.
 	return s.Store.Renew(ctx, g, next, end)
 }
 
-// restorable has the Keeper's machine restored from a snapshot when life grows.
+// restorable simulates restores of the Keeper's machine: one whenever life grows.
 func (b *bench) restorable() (life *uint64) {
 	life = new(uint64)
 	*life = 1
@@ -50,14 +50,14 @@ func (b *bench) restorable() (life *uint64) {
 	return life
 }
 
-// Restored from a snapshot, a machine makes no ID of a grant from before, nor
-// gives it back: the machine that the snapshot was taken of may go on with it.
+// After a restore from a snapshot, a machine neither makes IDs of an earlier grant nor returns it:
+// the original machine may continue with it.
 func TestRestoredMachine(t *testing.T) {
 	for name, notice := range map[string]func(*bench){
 		"by an ID": func(b *bench) { b.wantError(lease.ErrNoLease) },
-		"by itself": func(b *bench) {
+		"by a step": func(b *bench) {
 			if wait := b.Step(b.t.Context()); wait > lease.LookEvery {
-				b.t.Errorf("looks again in %s", wait)
+				b.t.Errorf("the next step is in %s", wait)
 			}
 		},
 		"by Close": func(b *bench) {
@@ -79,14 +79,14 @@ func TestRestoredMachine(t *testing.T) {
 				t.Errorf("dropped %v, generation %d", got, b.Generation())
 			}
 			if after := b.block(0); after != before {
-				t.Errorf("the dropped block became %+v", after)
+				t.Errorf("the dropped block was changed to %+v", after)
 			}
 			if name == "by Close" {
 				return
 			}
 			b.pass(0)
 			if p := b.mustOne(); p.Node == 0 {
-				t.Error("goes on with the same block")
+				t.Error("the Keeper continues with the same block")
 			}
 			if len(b.reports) != 1 || !errors.Is(b.reports[0], lease.ErrCloned) {
 				t.Errorf("reported %v", b.reports)
@@ -95,7 +95,7 @@ func TestRestoredMachine(t *testing.T) {
 	}
 }
 
-// Each reservation checks the machine, not only the first of a second.
+// Each reservation checks the machine, not only the first one in a second.
 func TestRestoredWithinASecond(t *testing.T) {
 	b := newBench(t)
 	life := b.restorable()
@@ -108,7 +108,7 @@ func TestRestoredWithinASecond(t *testing.T) {
 	}
 }
 
-// A grant whose Acquire began before the machine was restored is not used.
+// A grant is not used if the machine was restored after its Acquire began.
 func TestRestoredDuringAcquire(t *testing.T) {
 	b := newBench(t)
 	life := b.restorable()
@@ -121,14 +121,14 @@ func TestRestoredDuringAcquire(t *testing.T) {
 	}})
 	b.pass(0)
 	if p := b.mustOne(); p.Node == 0 {
-		t.Error("an ID of the grant that was asked for before")
+		t.Error("made an ID of the grant that was requested before")
 	}
 	if got := b.Drops(); !maps.Equal(got, map[string]int64{"restored": 1}) {
 		t.Errorf("dropped %v", got)
 	}
 }
 
-// Nor is its nonce, when the answer was lost.
+// A nonce is not used again if the answer was lost and the machine restored.
 func TestRestoredBetweenAcquires(t *testing.T) {
 	b := newBench(t)
 	life := b.restorable()
@@ -139,15 +139,15 @@ func TestRestoredBetweenAcquires(t *testing.T) {
 	*life++
 	b.next()
 	if p := b.mustOne(); p.Node == 0 {
-		t.Error("an ID of the grant that was asked for before")
+		t.Error("made an ID of the grant that was requested before")
 	}
 	if after := b.block(0); after != before {
-		t.Errorf("its block became %+v", after)
+		t.Errorf("its block was changed to %+v", after)
 	}
 }
 
-// A kernel learns of a restore a moment after the machine resumes. Until then
-// all copies draw the same nonces, and yet only one of them uses the grant.
+// The kernel is notified of a restore a moment after the machine resumes. Until then all copies
+// draw the same nonces, but only one of them may use the grant.
 func TestCopiesDrawTheSameNonces(t *testing.T) {
 	b := newBench(t)
 	life := b.restorable()
@@ -173,7 +173,7 @@ func TestCopiesDrawTheSameNonces(t *testing.T) {
 	for _, c := range copies {
 		c.wantError(lease.ErrNoLease)
 	}
-	// Both are granted the block before one of them renews it.
+	// Both copies are granted the block before one of them renews it.
 	copies[0].SetStore(during{Store: b.store, renew: func() {
 		copies[0].SetStore(b.store)
 		copies[1].Step(t.Context())
@@ -192,7 +192,7 @@ func TestCopiesDrawTheSameNonces(t *testing.T) {
 		c.mustOne()
 	}
 	if clones != 1 {
-		t.Errorf("%d grants were dropped as a clone's, want 1", clones)
+		t.Errorf("%d grants were dropped as cloned, want 1", clones)
 	}
 }
 
@@ -208,14 +208,14 @@ func TestSuspendedDuringAcquire(t *testing.T) {
 	}})
 	b.Step(t.Context())
 	if p, err := b.one(); err == nil && p.Node == 0 {
-		t.Errorf("an ID of the grant: %+v", p)
+		t.Errorf("made an ID of the grant: %+v", p)
 	}
 	if got := b.Drops(); !maps.Equal(got, map[string]int64{"clock_gap": 1}) {
 		t.Errorf("dropped %v", got)
 	}
 }
 
-// twoBlocks returns a Keeper that holds two blocks, and the life of its machine.
+// twoBlocks returns a Keeper that holds two blocks, and its machine's life.
 func twoBlocks(t *testing.T) (b *bench, life *uint64) {
 	t.Helper()
 	b = newBench(t, lease.WithMaxBlocks(2))
@@ -243,15 +243,15 @@ func TestSteppedClockDoesNotRenew(t *testing.T) {
 	b.clock.Add(5 * time.Second)
 	b.Step(t.Context())
 	if renewals != 1 {
-		t.Errorf("%d renewals were asked for, want the first", renewals)
+		t.Errorf("%d renewals were requested, want only the first", renewals)
 	}
 	if after := b.block(1); after != before {
-		t.Errorf("the second block became %+v", after)
+		t.Errorf("the second block was changed to %+v", after)
 	}
 }
 
-// Restored while it closes, a machine gives nothing more back, nor a grant that
-// is dropped meanwhile.
+// If the machine is restored during Close, nothing more is returned, not even a grant that is
+// dropped in the meantime.
 func TestRestoredDuringClose(t *testing.T) {
 	for name, happen := range map[string]func(b *bench, second *lease.Term, life *uint64){
 		"restored": func(_ *bench, _ *lease.Term, life *uint64) { *life++ },
@@ -266,25 +266,25 @@ func TestRestoredDuringClose(t *testing.T) {
 				t.Error(err)
 			}
 			if after := b.block(1); after != before {
-				t.Errorf("the second block became %+v", after)
+				t.Errorf("the second block was changed to %+v", after)
 			}
 		})
 	}
 }
 
-// A store that grants expired leases is not called all the time.
-func TestGrantThatIsOver(t *testing.T) {
+// A store that grants expired leases is not called continuously.
+func TestExpiredGrants(t *testing.T) {
 	b := newBench(t)
 	calls := 0
 	b.SetStore(past{during{Store: b.store, acquire: func() { calls++ }}})
 	b.pass(10 * time.Second)
 	b.wantError(lease.ErrNoLease)
 	if calls == 0 || calls > 50 {
-		t.Errorf("asked %d times in 10 s", calls)
+		t.Errorf("%d calls in 10 s", calls)
 	}
 }
 
-// past grants what was over an hour ago.
+// past grants leases that ended over an hour ago.
 type past struct{ during }
 
 func (s past) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
@@ -292,7 +292,7 @@ func (s past) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error)
 	return s.during.Acquire(ctx, r)
 }
 
-// A grant that arrives while the Keeper is closed makes no IDs, and goes back.
+// A grant that arrives during Close makes no IDs, and is returned.
 func TestAcquireDuringClose(t *testing.T) {
 	b := newBench(t)
 	b.SetStore(during{Store: b.store, acquire: b.Seal})
@@ -312,9 +312,9 @@ func TestAcquireDuringClose(t *testing.T) {
 	}
 }
 
-// The wall clock and the monotonic clock of an idle process drift apart by
-// seconds in days; that is no step.
-func TestDriftIsNoStep(t *testing.T) {
+// The wall clock and the monotonic clock of an idle process drift apart by seconds within days;
+// that is not a step.
+func TestDriftIsNotAStep(t *testing.T) {
 	for _, drift := range []float64{1e-4, -1e-4} {
 		b := newBench(t, lease.WithTTL(lease.MaxTTL))
 		b.clock.drift = drift
@@ -326,7 +326,7 @@ func TestDriftIsNoStep(t *testing.T) {
 	}
 }
 
-// The context given to Start does not end the Keeper, nor its renewals.
+// The context passed to Start does not end the Keeper or its renewals.
 func TestOutlivesTheContextOfStart(t *testing.T) {
 	inTime(t, func(t *testing.T) {
 		store := newMemory()
@@ -347,7 +347,7 @@ func TestOutlivesTheContextOfStart(t *testing.T) {
 		}
 		blocks, err := store.List(t.Context())
 		if err != nil || len(blocks) != 1 || blocks[0].Version < 10 {
-			t.Errorf("%+v, %v; want one block that was renewed all the time", blocks, err)
+			t.Errorf("%+v, %v; want one block that was renewed throughout", blocks, err)
 		}
 		if err := k.Close(t.Context()); err != nil {
 			t.Error(err)
@@ -355,7 +355,7 @@ func TestOutlivesTheContextOfStart(t *testing.T) {
 	})
 }
 
-// The store keeps who holds a block, for operators.
+// The store keeps the block's owner, for operators.
 func TestOwner(t *testing.T) {
 	b := newBench(t, lease.WithOwner("web-7/größe"))
 	b.pass(20 * time.Second)

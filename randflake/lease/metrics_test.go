@@ -17,7 +17,7 @@ import (
 	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
-// collect returns the points of all metrics by name, unit and attributes.
+// collect returns the values of all metrics by name, unit and attributes.
 func collect(t *testing.T, r metric.Reader) map[string]float64 {
 	t.Helper()
 	var data metricdata.ResourceMetrics
@@ -36,7 +36,7 @@ func collect(t *testing.T, r metric.Reader) map[string]float64 {
 					put(m, p.Attributes, float64(p.Value))
 				}
 				if len(scope.Scope.Version) == 0 {
-					t.Errorf("%s is of a scope without a version", m.Name)
+					t.Errorf("the scope of %s has no version", m.Name)
 				}
 			case metricdata.Gauge[float64]:
 				for _, p := range d.DataPoints {
@@ -79,11 +79,11 @@ func TestMetrics(t *testing.T) {
 	b.pass(5 * time.Second)
 	want(map[string]float64{
 		acquire: 1,
-		renew:   2, // the first proves the grant, whose nonce was repeated
+		renew:   2, // the first one proves the grant, whose nonce was repeated
 		blocks:  1,
 	})
 	if left := collect(t, reader)["traceflake.lease.remaining s"]; left < 5 || left > 10 {
-		t.Errorf("%v s are left, want 5 to 10", left)
+		t.Errorf("%v s remain, want 5 to 10", left)
 	}
 	b.store.set(errAway, nil)
 	b.pass(5 * time.Second)
@@ -109,7 +109,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// A rate sees the first count only of a series that was there before, at 0.
+// A rate misses the first count of a series unless the series existed before, at 0.
 func TestSeriesBeginAtZero(t *testing.T) {
 	reader := metric.NewManualReader()
 	newBench(t, lease.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(reader))))
@@ -138,14 +138,14 @@ func TestSeriesBeginAtZero(t *testing.T) {
 	}
 }
 
-// newer is a store with an error that no other test has.
+// newer is a store with an error that no other test uses.
 type newer struct{ *driver.Memory }
 
 func (newer) Acquire(context.Context, lease.Request) (lease.Grant, error) {
 	return lease.Grant{}, lease.ErrSchemaVersion
 }
 
-// A program may set its meter provider after it has started the Keeper.
+// A program may set its meter provider after starting the Keeper.
 func TestRequestsBeforeTheProvider(t *testing.T) {
 	codec, err := randflake.NewCodec(make([]byte, 16))
 	if err != nil {
@@ -165,7 +165,7 @@ func TestRequestsBeforeTheProvider(t *testing.T) {
 	defer otel.SetMeterProvider(before)
 	const refused = "traceflake.lease.requests {request} error.type=schema_version,traceflake.lease.operation=acquire"
 	if n := collect(t, reader)[refused]; n < 1 {
-		t.Errorf("%v requests, made at least one", n)
+		t.Errorf("%v requests are counted, want at least one", n)
 	}
 	if err := k.Close(t.Context()); err != nil {
 		t.Fatal(err)

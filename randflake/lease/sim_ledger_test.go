@@ -8,16 +8,17 @@ import (
 	"github.com/traceflake/traceflake/randflake/lease"
 )
 
-// ledger judges every ID that is made. It is decodable and inside a rectangle
-// that was granted to its maker, and nobody made it before, except that
+// ledger checks every ID that is made: it can be decoded, it lies in a rectangle
+// that was granted to its maker, and it was not made before. There are two
+// exceptions:
 //
-//   - copies of a process share a grant until one of them has a write that the
-//     store acknowledged and whose nonce was drawn after they parted. Then this
-//     one is proven for the grant. Two who are proven never share an ID, nor do
-//     two who both hear of each other: who gets an answer from the store that
-//     was given after the other's write stops;
-//   - when a copy gives a grant back, the others may meet whoever gets it next,
-//     one of them perhaps, until they hear from the store.
+//   - Copies of a process share a grant until one of them has a write that the
+//     store acknowledged and whose nonce was drawn after the copy was made: that
+//     one is proven for the grant. Two proven copies never share an ID, nor do
+//     two that both know of each other: a copy stops at the first answer that
+//     the store gives after the other's write.
+//   - If a copy returns a grant, the other copies may share IDs with the next
+//     holder, until they get an answer from the store.
 //
 // If the machine reports its restore, copies share nothing.
 type ledger struct {
@@ -25,10 +26,10 @@ type ledger struct {
 	codec   *randflake.Codec
 	made    int
 	fills   int
-	shared  int                 // IDs made twice by copies that had not heard of each other
+	shared  int                 // IDs made twice by copies that did not know of each other
 	current map[uint32]*granted // the last grant of a block, by first node
-	byNonce map[string]*granted // the grant that a nonce was written for
-	drawn   map[string]*life    // who drew a nonce
+	byNonce map[string]*granted // the grant for which a nonce was written
+	drawn   map[string]*life    // the life that drew a nonce
 	pages   map[page][]*maker
 }
 
@@ -37,19 +38,19 @@ type granted struct {
 	node, nodes uint32
 	start, end  int64
 	holder      string // the last nonce written
-	freed       int64  // the first second that was given back
-	freedBy     *life  // nil: not given back
+	freed       int64  // the first returned second
+	freedBy     *life  // nil: not returned
 }
 
-// returned reports whether a copy of p has just given the grant back.
+// returned reports whether a copy of p has just returned the grant.
 func (g *granted) returned(p *process) bool {
 	return g.freedBy != nil && g.holder == "" && !p.life.descends(g.freedBy)
 }
 
-// life is a process between two moments at which it was copied.
+// life is a process between two moments at which it is copied.
 type life struct {
 	process *process
-	parent  *life // which the copy has in common with the original
+	parent  *life // the life before the copy was made, common to both copies
 	proven  map[*granted]bool
 	stopped map[*granted]time.Duration
 }
@@ -64,7 +65,7 @@ func newLife(p *process, parent *life) *life {
 	return l
 }
 
-// descends reports whether l is other, or continues with its memory.
+// descends reports whether l is other, or continues from its state.
 func (l *life) descends(other *life) bool {
 	for ; l != nil; l = l.parent {
 		if l == other {
@@ -86,7 +87,7 @@ type page struct {
 	second int64
 }
 
-// maker is who made IDs of a page, and which.
+// maker is a life that made IDs of a page, and those IDs.
 type maker struct {
 	life *life
 	g    *granted
@@ -100,7 +101,7 @@ func newLedger(w *world, c *randflake.Codec) *ledger {
 	}
 }
 
-// wrote notes what a store wrote, or had written before.
+// wrote records what a store wrote now or had written before.
 func (l *ledger) wrote(g lease.Grant, acquired bool) *granted {
 	now := l.current[g.Node]
 	if now == nil || acquired && now.holder != g.Holder {
@@ -122,21 +123,21 @@ func (l *ledger) released(g lease.Grant, p *process, unused time.Time) {
 	}
 }
 
-// acknowledged notes that the store told p of its own write under nonce.
+// acknowledged records that the store answered p's own write with nonce.
 func (l *ledger) acknowledged(p *process, g *granted, nonce string) {
 	if g != nil && l.drawn[nonce] == p.life {
 		p.life.proven[g] = true
 	}
 }
 
-// hears notes that p has seen a write by another process in the store.
+// hears records that p has seen another process's write in the store.
 func (l *ledger) hears(p *process, g *granted) {
 	if _, known := p.life.stopped[g]; g != nil && !known {
 		p.life.stopped[g] = l.w.now
 	}
 }
 
-// foreign reports whether a nonce was drawn neither by p nor by its original.
+// foreign reports whether a nonce was drawn by neither p nor its original.
 func (l *ledger) foreign(p *process, nonce string) bool {
 	drawer := l.drawn[nonce]
 	return nonce != "" && drawer != nil && !p.life.descends(drawer)
@@ -153,7 +154,7 @@ func (l *ledger) add(p *process, ids []randflake.ID, second time.Time) {
 		at := page{parts.Node, parts.Time.Unix()}
 		if mine == nil || at != last {
 			if at.second != second.Unix() {
-				l.w.fail("undecodable", "process %d: ID %s decodes to second %d, Fill said %d", p.id, id, at.second, second.Unix())
+				l.w.fail("undecodable", "process %d: ID %s decodes to second %d, Fill returned %d", p.id, id, at.second, second.Unix())
 				return
 			}
 			g := l.covering(p, at)
@@ -162,7 +163,7 @@ func (l *ledger) add(p *process, ids []randflake.ID, second time.Time) {
 				return
 			}
 			if heard, ok := p.life.stopped[g]; ok {
-				l.w.fail("deaf", "process %d made an ID of node %d, second %d, though it heard at %s that it has lost the grant",
+				l.w.fail("deaf", "process %d made an ID of node %d, second %d, although it knew at %s that it had lost the grant",
 					p.id, at.node, at.second, heard)
 				return
 			}
@@ -171,7 +172,7 @@ func (l *ledger) add(p *process, ids []randflake.ID, second time.Time) {
 		}
 		word, bit := parts.Sequence/64, uint64(1)<<(parts.Sequence%64)
 		if mine.bits[word]&bit != 0 {
-			l.w.fail("duplicate", "process %d: node %d, second %d, sequence %d: it made that before", p.id, at.node, at.second, parts.Sequence)
+			l.w.fail("duplicate", "process %d: node %d, second %d, sequence %d: it made that ID before", p.id, at.node, at.second, parts.Sequence)
 			return
 		}
 		for _, other := range others {
@@ -180,7 +181,7 @@ func (l *ledger) add(p *process, ids []randflake.ID, second time.Time) {
 			}
 			l.shared++
 			if why := l.wrong(mine, other, at.second); why != "" {
-				l.w.fail("duplicate", "process %d: node %d, second %d, sequence %d: process %d made that before: %s",
+				l.w.fail("duplicate", "process %d: node %d, second %d, sequence %d: process %d made that ID before: %s",
 					p.id, at.node, at.second, parts.Sequence, other.life.process.id, why)
 				return
 			}
@@ -189,7 +190,7 @@ func (l *ledger) add(p *process, ids []randflake.ID, second time.Time) {
 	}
 }
 
-// open returns what a life made of a page, and what all others did.
+// open returns the IDs of a page that a life has made, and those of all other lives.
 func (l *ledger) open(at page, by *life, g *granted) (mine *maker, others []*maker) {
 	for _, m := range l.pages[at] {
 		if m.life == by && m.g == g {
@@ -205,41 +206,41 @@ func (l *ledger) open(at page, by *life, g *granted) (mine *maker, others []*mak
 	return mine, others
 }
 
-// wrong says why two must not have made one ID, or is empty.
+// wrong returns why two lives must not have made one ID, or "" if they may.
 func (l *ledger) wrong(a, b *maker, second int64) string {
 	unproven := func(m *maker) bool { return !m.life.proven[m.g] }
-	// freed reports whether a copy of m gave back what m still uses.
+	// freed reports whether a copy of m returned what m still uses.
 	freed := func(m *maker) bool {
 		by := m.g.freedBy
 		return by != nil && second >= m.g.freed && unproven(m) && by.family() == m.life.family() && by.process != m.life.process
 	}
 	switch {
 	case a.life.descends(b.life) || b.life.descends(a.life):
-		return "they are one"
+		return "they are the same process"
 	case a.g != b.g && !l.w.vmclock && (freed(a) || freed(b)):
-		return "" // the stranger may be one of them, with another grant
+		return "" // the stranger may be one of the copies, with another grant
 	case l.w.vmclock:
-		return "the machine reports copies"
+		return "the machine reports restores"
 	case a.life.family() == b.life.family():
 		if !unproven(a) && !unproven(b) {
 			return "they are copies, but both are proven"
 		}
 		if a.g != b.g {
-			return "they are copies with grants of their own"
+			return "they are copies with different grants"
 		}
 		return ""
 	}
 	return "they are strangers"
 }
 
-// covering returns the grant of p in which an ID lies.
+// covering returns the grant of p that contains an ID.
 func (l *ledger) covering(p *process, at page) *granted {
 	for _, g := range slices.Backward(p.grants) {
 		if at.node-g.node >= g.nodes || at.second < g.start || at.second >= g.end {
 			continue
 		}
 		if g.freedBy == p.life && at.second >= g.freed {
-			continue // it gave that back itself
+			continue // it returned that second itself
 		}
 		return g
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/traceflake/traceflake/randflake/lease"
 )
 
-// source is what a simulated process makes IDs with: a Keeper, or a twin of
-// one around a generator that is wrong.
+// source makes the IDs of a simulated process: a Keeper, or a twin of a Keeper with a wrong
+// generator.
 type source interface {
 	Fill(dst []randflake.ID) (n int, second time.Time, err error)
 	Step(ctx context.Context) time.Duration
@@ -22,11 +22,10 @@ type source interface {
 	GiveBackAll(ctx context.Context) error
 }
 
-// process is one life of a program, or more when it is copied.
-//
-// A copy is made as the original was: it starts with the same plan, is told the
-// same by the world, and takes the same steps in the same order. So whatever a
-// process learns it asks the world for, and the answers are kept.
+// process is one life of a program, or several once it is copied. A copy is built like the
+// original: it starts with the same plan, gets the same answers from the world, and takes the same
+// steps in the same order. So a process asks the world for all its input, and the answers are
+// kept.
 type process struct {
 	w      *world
 	id     int
@@ -38,42 +37,41 @@ type process struct {
 	cancel context.CancelFunc
 	tasks  []*task // the first is the Keeper's goroutine
 	life   *life
-	grants []*granted // that the store told it of
+	grants []*granted // known to it from the store
 
-	answers []any // what it was told
-	told    int   // how many of them it has read again, while it is made a copy
+	answers []any // answers of the world
+	told    int   // how many answers it has read again while the copy is made
 	copying bool
 	steps   []step
 	parted  time.Duration // when it was last copied
 
-	asked    []string // the holders it asked with
+	asked    []string // the holders of its Acquires
 	again    string   // the next nonce, in a wrong variant
-	proposed []string // the nonces it renewed with
-	saved    []string // those of its former life
-	dead     bool     // killed, or over
+	proposed []string // the nonces of its renewals
+	saved    []string // the nonces of its former life
+	dead     bool     // killed, or ended
 	closing  bool
-	armed    bool          // is copied within its next call of the store
+	armed    bool          // will be copied during its next call to the store
 	ahead    time.Duration // how far the clock is ahead when the first Acquire is sent
 	frozen   time.Duration
 	burst    int           // IDs to make at once
 	lastID   time.Duration // when the last one was made
 }
 
-// plan is what a process does, as far as it is decided at its start.
+// plan is the part of a process's behaviour that is decided at its start.
 type plan struct {
 	maxBlocks, workers int
 	ahead              time.Duration
 	saved              []string
 }
 
-// step is a task that runs to its next sleep, or something that is done to the
-// process.
+// step is a task that runs until its next sleep, or an action on the process.
 type step struct {
 	task int
 	done func(*process)
 }
 
-// ask returns the world's answer, or repeats its earlier one.
+// ask returns the world's answer, or repeats an earlier answer.
 func ask[T any](p *process, world func() T) T {
 	if p.copying {
 		answer := p.answers[p.told].(T)
@@ -85,7 +83,7 @@ func ask[T any](p *process, world func() T) T {
 	return answer
 }
 
-// do does something to the process.
+// do performs an action on the process.
 func (p *process) do(f func(*process)) {
 	p.steps = append(p.steps, step{done: f})
 	f(p)
@@ -162,7 +160,7 @@ func (p *process) keep() {
 	}
 	_ = p.src.GiveBackAll(context.Background())
 	p.dead = true
-	p.w.logf("process %d is over", p.id)
+	p.w.logf("process %d ends", p.id)
 }
 
 // work makes IDs.
@@ -226,7 +224,7 @@ func (p *process) between(a, b time.Duration) time.Duration {
 	return ask(p, func() time.Duration { return p.w.between(a, b) })
 }
 
-// pause stops the running coroutine for a while, now and then.
+// pause sometimes stops the running coroutine for a while.
 func (p *process) pause() {
 	w := p.w
 	d := ask(p, func() time.Duration {
@@ -247,14 +245,13 @@ func (p *process) pause() {
 	}
 }
 
-// kill ends the process at once. What it had under way may still reach the
-// store.
+// kill ends the process at once. Its pending requests may still reach the store.
 func (p *process) kill() {
 	p.dead = true
 	p.w.logf("process %d is killed", p.id)
 }
 
-// close ends the process in good order.
+// close ends the process in an orderly way.
 func (p *process) close() {
 	p.w.logf("process %d closes", p.id)
 	p.do(func(p *process) {
@@ -265,7 +262,7 @@ func (p *process) close() {
 	p.w.wakeAt(p.tasks[0], p.w.now)
 }
 
-// resume is what a wrong restart does: it takes up a grant of its former life.
+// resume does what a wrong restart does: it continues a grant of its former life.
 func (p *process) resume(holder string) string {
 	if len(p.saved) > 0 {
 		holder, p.saved = p.saved[len(p.saved)-1], p.saved[:len(p.saved)-1]
@@ -273,8 +270,7 @@ func (p *process) resume(holder string) string {
 	return holder
 }
 
-// copy makes a copy of the process, with all that it remembers and has under
-// way, on another host.
+// copy copies the process to another host, with its state and pending calls.
 func (p *process) copy(h *host) *process {
 	w := p.w
 	q := w.newProcess(h, p.plan, true)
@@ -291,7 +287,7 @@ func (p *process) copy(h *host) *process {
 	}
 	w.current = running
 	if q.told != len(q.answers) {
-		panic("the copy does not do what the original did")
+		panic("the copy does not repeat what the original did")
 	}
 	q.copying, q.steps, q.frozen, q.lastID = false, slices.Clone(p.steps), p.frozen, p.lastID
 	q.grants = slices.Clone(p.grants)

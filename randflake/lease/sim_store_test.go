@@ -19,7 +19,7 @@ type server struct {
 	w     *world
 	nodes driver.NodeRange
 	store simStore
-	down  time.Duration // until
+	down  time.Duration // down until this time
 }
 
 type simStore interface {
@@ -33,8 +33,7 @@ func (w *world) newServer() *server {
 	return s
 }
 
-// restore puts blocks in place of what the store has, as an operator does with
-// a backup.
+// restore replaces the store's blocks, as an operator does with a backup.
 func (s *server) restore(blocks []lease.Block) {
 	s.store = driver.NewMemory(driver.WithNodeRange(s.nodes), driver.WithClock(trueTime{s.w}), driver.WithBlocks(blocks))
 	if wrong := s.w.variant.store; wrong != nil {
@@ -42,14 +41,14 @@ func (s *server) restore(blocks []lease.Block) {
 	}
 }
 
-// newFile returns the content of a bolt file that is new to its nodes.
+// newFile returns the content of a new bolt file.
 func (s *server) newFile() []lease.Block {
 	dir, err := os.MkdirTemp("", "traceflake")
 	if err != nil {
 		panic(err)
 	}
 	defer os.RemoveAll(dir)
-	// Memory lets clients be ahead, a bolt file does not: add that to its TTL.
+	// Memory allows clients to be ahead, a bolt file does not: add that to its TTL.
 	file, err := boltstore.Open(filepath.Join(dir, "leases"), boltstore.WithBlockSize(int(s.nodes.BlockSize)),
 		boltstore.WithNodes(int(s.nodes.First), int(s.nodes.Nodes)), boltstore.WithMaxTTL(s.w.ttl+lease.MaxClockAhead),
 		boltstore.WithClock(trueTime{s.w}))
@@ -71,7 +70,7 @@ func (s *server) list() []lease.Block {
 	return blocks
 }
 
-// backup returns the way back to the present state, and the ledger's.
+// backup returns a function that restores the present state of the store and the ledger.
 func (s *server) backup() (restore func()) {
 	blocks, current := s.list(), map[uint32]granted{}
 	ledger := s.w.ledger
@@ -104,8 +103,8 @@ type trueTime struct{ w *world }
 func (c trueTime) Now() time.Time         { return c.w.time() }
 func (c trueTime) Elapsed() time.Duration { return c.w.now }
 
-// client is a process's way to its server. Requests and answers are delayed,
-// lost, delivered after the client gave up, or delivered twice.
+// client connects a process to its server. Requests and answers are delayed, lost, delivered after
+// the client gave up, or delivered twice.
 type client struct {
 	w *world
 	p *process
@@ -115,15 +114,15 @@ var errNoAnswer = errors.New("no answer")
 
 const simTimeout = 2 * time.Second
 
-// reply is what a client gets for a request.
+// reply is the result of a request for its client.
 type reply struct {
 	grant lease.Grant
-	of    *granted // what the grant is a state of
+	of    *granted // the grant whose state this is
 	wrote bool
 	err   error
 
-	sent time.Duration // when
-	wait time.Duration // until it is here
+	sent time.Duration // when it was sent
+	wait time.Duration // until it arrives
 }
 
 // call sends a request; apply runs on the server.
@@ -141,7 +140,7 @@ func (c client) call(ctx context.Context, apply func(*server) reply) reply {
 		lost := reply{err: errNoAnswer, sent: w.now, wait: w.between(10*time.Millisecond, simTimeout)}
 		again := func() { _ = apply(s) }
 		if p.host.cut > w.now || s.down > w.now || w.chance(0.08) {
-			if w.rng.IntN(2) == 0 { // not lost: it arrives when the client has given up
+			if w.rng.IntN(2) == 0 { // not lost: it arrives after the client has given up
 				w.after(simTimeout+w.late(), again)
 			}
 			return lost
@@ -163,19 +162,19 @@ func (c client) call(ctx context.Context, apply func(*server) reply) reply {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return reply{err: ctx.Err()}
 	}
-	// The connection of a copy may be broken, and may not.
+	// The connection of a copy may or may not be broken.
 	if ask(p, func() bool { return p.parted > r.sent && w.rng.IntN(2) == 0 }) {
 		return reply{err: errNoAnswer}
 	}
 	return r
 }
 
-// late is how late a message is: more than two leases, now and then.
+// late returns how late a message is: sometimes more than two leases.
 func (w *world) late() time.Duration {
 	return pick(w, w.between(0, w.ttl), w.between(0, 2*w.ttl), w.between(0, 5*w.ttl))
 }
 
-// tell runs f unless the process is only being copied.
+// tell runs f unless the process is just being copied.
 func (p *process) tell(f func()) {
 	if !p.copying {
 		f()
@@ -197,7 +196,7 @@ func (c client) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 		return reply{grant: g, of: w.ledger.wrote(g, true)}
 	}
 	if p.ahead > 0 {
-		// The clock is set right before the next one.
+		// The clock is set right before the next Acquire.
 		early := r
 		early.Now = r.Now.Add(p.ahead)
 		p.tell(func() {
@@ -243,7 +242,7 @@ func (c client) Renew(ctx context.Context, g lease.Grant, next string, end time.
 			w.ledger.acknowledged(p, got.of, next)
 		})
 	case w.variant.reads != nil && errors.Is(got.err, lease.ErrLost):
-		got.err = errNoAnswer // a refusal says nothing to this one
+		got.err = errNoAnswer // a refusal tells nothing about this renewal
 	case w.variant.assumes && errors.Is(got.err, errNoAnswer):
 		got.err, got.grant = nil, g
 		got.grant.End, got.grant.Version, got.grant.Holder = end.Truncate(time.Second), g.Version+1, next

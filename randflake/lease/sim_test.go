@@ -17,14 +17,14 @@ import (
 )
 
 var (
-	simSeeds = flag.Int("seeds", 200, "how many seeds the simulator runs")
-	simSeed  = flag.Uint64("seed", 0, "replay this one seed, with its history")
+	simSeeds = flag.Int("seeds", 200, "how many seeds to simulate")
+	simSeed  = flag.Uint64("seed", 0, "replay only this seed, with its history")
 )
 
-// simLength is how long there are faults.
+// simLength is how long faults occur.
 const simLength = 60 * time.Second
 
-// newWorld makes everything that a seed decides.
+// newWorld decides everything that depends on the seed.
 func newWorld(seed uint64, v variant) *world {
 	w := &world{rng: rand.New(rand.NewPCG(seed, 0x7ace)), variant: v}
 	codec, err := randflake.NewCodec([]byte("sixteen byte key"))
@@ -40,8 +40,8 @@ func newWorld(seed uint64, v variant) *world {
 	size := pick[uint32](w, 1, 1, 2, 8)
 	w.nodes = driver.NodeRange{First: size * w.rng.Uint32N(100), Nodes: size * uint32(processes+1+maxCopies+w.rng.IntN(4)), BlockSize: size}
 
-	// Half of the time each of two servers has its own nodes, as the bolt files
-	// of two hosts with one secret have.
+	// In half of the worlds there are two servers, each with its own nodes, like the bolt files of
+	// two hosts with one secret.
 	w.servers = append(w.servers, w.newServer())
 	if two := w.rng.IntN(2) == 0; two || v.oneSecret {
 		if !v.oneSecret {
@@ -64,7 +64,7 @@ func newWorld(seed uint64, v variant) *world {
 	return w
 }
 
-// chaos does one harm after the other.
+// chaos causes one fault after another.
 func (w *world) chaos() {
 	for {
 		if w.sleep(w.between(0, 2*time.Second)); w.calm {
@@ -74,7 +74,7 @@ func (w *world) chaos() {
 		s := pick(w, w.servers...)
 		live := slices.DeleteFunc(slices.Clone(w.processes), func(p *process) bool { return p.dead || p.closing })
 		if len(live) == 0 {
-			continue // one is about to be started
+			continue // a new process is about to start
 		}
 		p := pick(w, live...)
 		switch w.rng.IntN(31) {
@@ -109,7 +109,7 @@ func (w *world) chaos() {
 			w.logf("host %d: clock stepped by %s", h.id, d)
 		case 12:
 			h.skew = 0
-			w.logf("host %d: clock set right", h.id)
+			w.logf("host %d: clock corrected", h.id)
 		case 13, 14:
 			h.cut = w.now + w.between(0, 2*w.ttl)
 			w.logf("host %d is cut off until %.3fs", h.id, h.cut.Seconds())
@@ -119,7 +119,7 @@ func (w *world) chaos() {
 		case 16, 17:
 			if w.variant.bursts || w.nodes.BlockSize <= 2 && w.rng.IntN(12) == 0 {
 				p.do(func(p *process) { p.burst = 450_000 * int(w.nodes.BlockSize) })
-				w.logf("process %d has a burst", p.id)
+				w.logf("process %d makes a burst of IDs", p.id)
 			}
 		case 18:
 			w.failOver(s)
@@ -130,15 +130,15 @@ func (w *world) chaos() {
 		case 20, 21:
 			w.copySome(p)
 		case 22, 23, 24:
-			p.armed = true // at the next call of the store
+			p.armed = true // at its next call to the store
 		case 25, 26:
-			// A golden image, taken while its first Acquire is under way.
+			// A golden image, made while its first Acquire is pending.
 			p.kill()
 			w.start(h, nil).armed = true
 		case 27:
 			s.raise()
 		case 30:
-			// A copy uses up its seconds and gives back the rest.
+			// A copy uses up its seconds and returns the rest.
 			w.copySome(p)
 			if !p.dead && (w.variant.bursts || w.nodes.BlockSize == 1) {
 				p.do(func(p *process) { p.burst = 450_000 * int(w.nodes.BlockSize) })
@@ -149,9 +149,8 @@ func (w *world) chaos() {
 				})
 			}
 		case 28, 29:
-			// The first Acquire is sent while the clock is ahead and arrives late;
-			// then the clock is set back, so far that the block is free for the
-			// late one.
+			// The first Acquire is sent while the clock is ahead and arrives late; then the clock
+			// is set back so far that the block is free for the late Acquire.
 			if w.room() {
 				slow := &host{id: len(w.hosts), server: h.server, skew: -w.between(w.ttl, 2*w.ttl)}
 				w.hosts = append(w.hosts, slow)
@@ -169,10 +168,10 @@ func (w *world) chaos() {
 	}
 }
 
-// maxCopies is how many more processes than at first may be there.
+// maxCopies is how many processes more than at the start may run.
 const maxCopies = 4
 
-// room reports whether there may be another process.
+// room reports whether another process may start.
 func (w *world) room() bool {
 	live := 0
 	for _, p := range w.processes {
@@ -183,22 +182,22 @@ func (w *world) room() bool {
 	return live < w.processesAtFirst+maxCopies
 }
 
-// copySome makes a copy of a process, or two, as of a machine that is restored
-// from a snapshot: at once or later, with clocks that continued or stood still.
+// copySome makes one or two copies of a process, as of a machine that is restored from a snapshot:
+// at once or later, with clocks that continued or stood still.
 func (w *world) copySome(p *process) {
 	for range 1 + w.rng.IntN(2) {
 		if p.dead || w.calm || !w.room() || w.variant.generator != nil {
-			return // the twin of a Keeper has no rule for copies
+			return // the twin of a Keeper does not handle copies
 		}
 		h := *p.host
 		h.id = len(w.hosts)
 		later := pick(w, 0, w.between(0, time.Second), w.between(0, w.ttl))
 		if later > 0 {
 			h.frozen = max(h.frozen, w.now+later)
-			if w.rng.IntN(2) == 0 { // both clocks stand still
+			if w.rng.IntN(2) == 0 { // both clocks stood still
 				h.asleep += later
 				h.skew -= later
-			} else if w.rng.IntN(2) == 0 { // the wall clock is set right
+			} else if w.rng.IntN(2) == 0 { // the wall clock is corrected
 				h.asleep += later
 			}
 		}
@@ -213,8 +212,8 @@ func (w *world) copySome(p *process) {
 	}
 }
 
-// failOver takes a copy of a store, and puts it in place some time later. The
-// rule for operators says to raise it then.
+// failOver copies a store and later replaces the store by the copy. Operators must then raise the
+// store.
 func (w *world) failOver(s *server) {
 	restore := s.backup()
 	if w.rng.IntN(4) > 0 && !w.variant.forgets {
@@ -225,15 +224,15 @@ func (w *world) failOver(s *server) {
 			return
 		}
 		restore()
-		w.logf("a store is restored from a copy")
+		w.logf("a store is replaced by a copy")
 		if !w.variant.forgets {
 			s.raise()
 		}
 	})
 }
 
-// loseStore replaces a store by a new one, as a host does with a lost file. How
-// long the new one rests is up to bolt.
+// loseStore replaces a store by a new one, as on a host that lost its file. boltstore decides how
+// long the new one waits.
 func (w *world) loseStore(s *server) {
 	w.logf("a store is lost")
 	if w.variant.impatient {
@@ -243,7 +242,7 @@ func (w *world) loseStore(s *server) {
 	}
 }
 
-// heal ends all harm and waits until every grant of the time before is over.
+// heal ends all faults and waits until every earlier grant is over.
 func (w *world) heal() {
 	w.calm = true
 	for _, h := range w.hosts {
@@ -255,7 +254,7 @@ func (w *world) heal() {
 	for _, p := range w.processes {
 		p.frozen, p.burst = 0, 0
 	}
-	w.logf("all is well again")
+	w.logf("all faults have ended")
 	w.run(w.now + 3*w.ttl + lease.MaxClockAhead + 20*time.Second)
 	if w.failed != nil {
 		return
@@ -283,8 +282,8 @@ func simulate(seed uint64, v variant) *world {
 	return w
 }
 
-// TestSimulation runs the production code under many seeds. A seed that fails
-// is replayed with its whole history by -seed.
+// TestSimulation runs the production code under many seeds. With -seed, a failed seed is replayed
+// with its whole history.
 func TestSimulation(t *testing.T) {
 	if *simSeed != 0 {
 		w := simulate(*simSeed, variant{})
@@ -312,7 +311,7 @@ func TestSimulation(t *testing.T) {
 		}
 		return w.failed == nil
 	})
-	t.Logf("%d seeds, %d processes, %d reservations, %d IDs, %d of them made by copies too, before they heard of each other",
+	t.Logf("%d seeds, %d processes, %d reservations, %d IDs, %d of them also made by copies that did not know of each other",
 		seeds, lives.Load(), fills.Load(), made.Load(), shared.Load())
 	if least := int64(5_000 * seeds); made.Load() < least && !t.Failed() {
 		t.Errorf("only %d IDs were made, want %d", made.Load(), least)
@@ -336,8 +335,8 @@ func TestSimulationCatches(t *testing.T) {
 	}
 }
 
-// TestSimulationTwin shows that the twins of Keeper and Generator that carry
-// the wrong variants are right without what is wrong with them.
+// TestSimulationTwin shows that the twins of Keeper and Generator, which carry the wrong variants,
+// pass without a mistake.
 func TestSimulationTwin(t *testing.T) {
 	skipUnderRace(t)
 	for _, v := range []variant{
@@ -361,7 +360,7 @@ func TestSimulationTwin(t *testing.T) {
 	})
 }
 
-// TestSimulationReplays shows that a seed gives the same history again.
+// TestSimulationReplays shows that a seed always results in the same history.
 func TestSimulationReplays(t *testing.T) {
 	for seed := range uint64(5) {
 		a, b := simulate(seed+1, variant{}), simulate(seed+1, variant{})
@@ -376,15 +375,14 @@ func TestSimulationReplays(t *testing.T) {
 	}
 }
 
-// skipUnderRace saves minutes: coroutines run one at a time and race with no
-// one.
+// skipUnderRace saves minutes: coroutines run one at a time, so there are no races.
 func skipUnderRace(t *testing.T) {
 	if raceEnabled {
-		t.Skip("nothing runs at the same time here")
+		t.Skip("coroutines run one at a time")
 	}
 }
 
-// eachSeed runs f with seeds from 1 on, until it is false, on every CPU.
+// eachSeed runs f with the seeds from 1 to n, on every CPU, until f returns false.
 func eachSeed(n int, f func(seed uint64) bool) {
 	var next atomic.Uint64
 	var wg sync.WaitGroup

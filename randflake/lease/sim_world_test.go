@@ -12,10 +12,10 @@ import (
 	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
-// The simulator runs the production Keeper, Generator and store rule under one
-// seed: processes are coroutines that run one at a time and are stopped at
-// every reading of a clock, every call of the store and every sleep, where they
-// may be killed or copied. Time is virtual. One seed gives one history.
+// The simulator runs the production Keeper, Generator and store rule under one seed. Processes are
+// coroutines that run one at a time; they stop at every reading of a clock, every call to the
+// store and every sleep, where they may be killed or copied. Time is virtual. A seed determines
+// the history.
 
 var simStart = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 
@@ -32,18 +32,18 @@ type world struct {
 	log     []string
 	failed  *violation
 	calm    bool    // no more faults
-	pauses  float64 // how likely each is
+	pauses  float64 // how likely each pause is
 
 	ttl              time.Duration
 	nodes            driver.NodeRange
-	vmclock          bool // machines report when they were restored
+	vmclock          bool // machines report restores
 	servers          []*server
 	hosts            []*host
 	processes        []*process
 	processesAtFirst int
 }
 
-// violation is what the simulator looks for.
+// violation is a violation of the rules that the simulator checks.
 type violation struct{ kind, text string }
 
 func (w *world) fail(kind, format string, args ...any) {
@@ -58,10 +58,10 @@ func (w *world) logf(format string, args ...any) {
 
 func (w *world) time() time.Time { return simStart.Add(w.now) }
 
-// chance is true with probability p, and never when all is calm.
+// chance returns true with probability p, and never when faults have ended.
 func (w *world) chance(p float64) bool { return !w.calm && w.rng.Float64() < p }
 
-// between is a random time from a to b, short ones more often.
+// between returns a random time from a to b, short times more often.
 func (w *world) between(a, b time.Duration) time.Duration {
 	f := w.rng.Float64()
 	return a + time.Duration(f*f*float64(b-a))
@@ -71,16 +71,16 @@ func pick[T any](w *world, of ...T) T { return of[w.rng.IntN(len(of))] }
 
 // task is a coroutine.
 type task struct {
-	process *process      // nil: the world's own
-	index   int           // among the process's
+	process *process      // nil: the world's task
+	index   int           // among the process's tasks
 	at      time.Duration // when it wakes
 	next    func() (time.Duration, bool)
 	stop    func()
 	yield   func(time.Duration) bool
-	wake    int // the event that wakes it; older ones are stale
+	wake    int // the event that wakes it; older events are stale
 }
 
-// killed unwinds a coroutine that will not be run again.
+// killed unwinds a coroutine that will not run again.
 type killed struct{}
 
 func (w *world) spawn(p *process, f func()) *task {
@@ -116,13 +116,13 @@ func (w *world) wakeAt(t *task, at time.Duration) {
 	heap.Push(&w.queue, event{at: at, order: w.order, task: t})
 }
 
-// after runs f at a later time, outside any coroutine.
+// after runs f after d, outside of any coroutine.
 func (w *world) after(d time.Duration, f func()) {
 	w.order++
 	heap.Push(&w.queue, event{at: w.now + d, order: w.order, f: f})
 }
 
-// run runs until a time, or to the first violation.
+// run runs until a time, or until the first violation.
 func (w *world) run(until time.Duration) {
 	for w.failed == nil && len(w.queue) > 0 && w.queue[0].at <= until {
 		e := heap.Pop(&w.queue).(event)
@@ -182,19 +182,19 @@ func (q *queue) Pop() any {
 	return last
 }
 
-// host is a machine: its clocks, its way to the store.
+// host is a machine with its clocks and its connection to the store.
 type host struct {
 	id     int
 	server *server
 	skew   time.Duration // wall clock minus true time
 	asleep time.Duration // how long the monotonic clock stood still
-	frozen time.Duration // suspended until
-	cut    time.Duration // no way to the store until
+	frozen time.Duration // suspended until this time
+	cut    time.Duration // cut off from the store until this time
 	life   uint64        // grows when the machine is restored from a snapshot
 }
 
-// clock is a process's view of its host's clocks. A process may be stopped
-// right after it read one, before it does anything with what it read.
+// clock is a process's view of its host's clocks. A process may be stopped right after reading a
+// clock, before it uses the time.
 type clock struct {
 	w *world
 	p *process

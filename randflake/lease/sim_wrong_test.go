@@ -11,32 +11,32 @@ import (
 	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
-// variant is a wrong way to do it. The zero variant is the production code.
+// variant is a wrong variant of the code. The zero variant is the production code.
 type variant struct {
 	name      string
 	store     func(*server, []lease.Block) simStore
-	reads     func(p *process, mine, stored lease.Grant) lease.Grant // what a client makes of Get
+	reads     func(p *process, mine, stored lease.Grant) lease.Grant // how a client interprets Get
 	generator func(*process, lease.Grant) filler
-	bursts    bool // many of them
+	bursts    bool // many bursts
 	resumes   bool // a restarted process asks with its former life's holder
-	inclusive bool // a grant's end is taken to be its own
-	assumes   bool // a renewal without an answer is taken for done
-	trusts    bool // a grant that a repeated nonce won is used at once
-	givesBack bool // the last second used is given back
-	deaf      bool // the machine reports a restore, which is ignored
+	inclusive bool // the second at a grant's end is used
+	assumes   bool // a renewal without an answer counts as done
+	trusts    bool // a grant from a repeated nonce is used at once
+	givesBack bool // the last used second is returned
+	deaf      bool // a reported restore is ignored
 	forgets   bool // a store fails over to a copy without the last writes
-	oneSecret bool // two hosts with files of their own, one secret, the same nodes
+	oneSecret bool // two hosts with separate files, one secret, the same nodes
 	impatient bool // a new file in place of a lost one grants at once
 }
 
-// wrongVariants must all be caught. A store that compares only holders, not
-// versions, is not among them: no nonce is ever written twice, so nothing comes
-// of it here. The conformance suite refuses it.
+// wrongVariants must all be caught. They do not include a store that compares only holders and not
+// versions: no nonce is ever written twice, so that is harmless here. The conformance suite
+// refuses it.
 var wrongVariants = []variant{
-	{name: "granting on the last start", store: wrongly(func(s *wrongStore) {
+	{name: "grants count from the last start", store: wrongly(func(s *wrongStore) {
 		s.free = func(b driver.Block, now time.Time) bool { return b.Start.Unix() <= now.Unix() }
 	})},
-	{name: "granting on the last end as if it were used up", store: wrongly(func(s *wrongStore) {
+	{name: "grants include the last end", store: wrongly(func(s *wrongStore) {
 		s.free = func(b driver.Block, now time.Time) bool { return b.GrantedUntil.Unix()-1 <= now.Unix() }
 	})},
 	{name: "inclusive end", inclusive: true},
@@ -45,11 +45,11 @@ var wrongVariants = []variant{
 	{name: "no hold when the clock steps back", generator: wrongGenerator(wrongGen{noHold: true})},
 	{name: "borrowing past the end", generator: wrongGenerator(wrongGen{pastEnd: true}), bursts: true},
 	{name: "a store that forgets acknowledged grants", forgets: true},
-	{name: "renewal without a check of holder and version", store: wrongly(func(s *wrongStore) { s.unchecked = true })},
-	{name: "renewal that writes nothing if the end stays", store: wrongly(func(s *wrongStore) { s.lazy = true })},
+	{name: "renewal checks neither holder nor version", store: wrongly(func(s *wrongStore) { s.unchecked = true })},
+	{name: "renewal writes nothing if the end stays", store: wrongly(func(s *wrongStore) { s.lazy = true })},
 	{name: "renewal idempotent by its nonce", store: wrongly(func(s *wrongStore) { s.idempotent = true })},
 	{name: "release leaves no holder", store: wrongly(func(s *wrongStore) { s.emptied = true }), bursts: true},
-	{name: "assuming the end that was asked for", assumes: true},
+	{name: "assuming the requested end", assumes: true},
 	{name: "adopting any holder's renewal", reads: func(p *process, mine, stored lease.Grant) lease.Grant {
 		if stored.Start.Equal(mine.Start) {
 			return adopted(p, mine, stored)
@@ -69,9 +69,9 @@ var wrongVariants = []variant{
 		return stored
 	}},
 	{name: "a repeated Acquire is used at once", trusts: true},
-	{name: "used seconds are given back", givesBack: true, bursts: true},
-	{name: "a restored machine goes on", deaf: true},
-	{name: "two new files and one secret", oneSecret: true},
+	{name: "used seconds are returned", givesBack: true, bursts: true},
+	{name: "a restored machine continues", deaf: true},
+	{name: "two new files with one secret", oneSecret: true},
 	{name: "a new file that does not wait", impatient: true},
 }
 
@@ -193,14 +193,13 @@ func (s *wrongStore) Raise(_ context.Context, until time.Time) error {
 	return nil
 }
 
-// filler is what a generator does.
+// filler is a generator.
 type filler interface {
 	Fill(dst []randflake.ID) (n int, second time.Time, err error)
 }
 
-// twinKeeper is a plain Keeper without renewals, for generators that are not
-// production's. It drops no grant when a clock steps: the generator alone
-// keeps it from harm.
+// twinKeeper is a plain Keeper without renewals, for wrong generators. It does not drop grants
+// when a clock steps: only the generator prevents duplicates.
 type twinKeeper struct {
 	p     *process
 	store client
@@ -240,8 +239,8 @@ func (k *twinKeeper) Step(ctx context.Context) time.Duration {
 func (k *twinKeeper) Seal()                             { k.closed, k.gen = true, nil }
 func (k *twinKeeper) GiveBackAll(context.Context) error { return nil }
 
-// rightGenerator is production's in the twin: the twin itself is not what the
-// simulator catches.
+// rightGenerator is the production generator in the twin. It shows that the simulator finds no
+// mistake in the twin itself.
 func rightGenerator(p *process, g lease.Grant) filler {
 	gen, err := randflake.NewGenerator(p.w.ledger.codec, g.Lease, randflake.WithClock(clock{p.w, p}))
 	if err != nil {
@@ -250,8 +249,8 @@ func rightGenerator(p *process, g lease.Grant) filler {
 	return gen
 }
 
-// wrongGen is a generator with one thing wrong; without, it is right. Its
-// seconds are small, so that a burst is soon over.
+// wrongGen describes what is wrong with a generator; its zero value is a right one. Its seconds
+// have few IDs, so that a burst ends soon.
 type wrongGen struct {
 	threeWords bool
 	noHold     bool
@@ -273,8 +272,8 @@ type wrongFiller struct {
 	p     *process
 	grant lease.Grant
 
-	word        atomic.Uint64 // second and sequence
-	second, seq atomic.Uint64 // the same in words of their own
+	word        atomic.Uint64 // second and sequence in one word
+	second, seq atomic.Uint64 // the same in separate words
 }
 
 func (g *wrongFiller) Fill(dst []randflake.ID) (int, time.Time, error) {

@@ -9,7 +9,7 @@ import (
 
 // avx2 has sixteen registers of 256 bits: room for two groups.
 type avx2 struct {
-	swap operand.Mem // for VPSHUFB to exchange the bytes of 16-bit words
+	swap operand.Mem // VPSHUFB's mask that swaps the bytes of 16-bit words
 }
 
 func newAVX2() avx2 {

@@ -7,11 +7,10 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// avx512 has 32 registers of 512 bits: room for four groups. It is AVX-512F,
-// BW and VBMI2. The bursts are short, and the processors that lowered their
-// clock a lot for 512-bit registers have no VBMI2, so it is the whole width:
-// the same in 256-bit registers took twice the time (BenchmarkEncryptUint64s of
-// 256 blocks on Zen 5, Go 1.26: 1.4 ns a block instead of 0.7 ns).
+// avx512 has 32 registers of 512 bits: room for four groups. It uses AVX-512F, BW and VBMI2. The
+// bursts are short, and the processors that lower their clock a lot for 512-bit registers lack
+// VBMI2, so it uses the full width: the same code with 256-bit registers took twice the time
+// (BenchmarkEncryptUint64s of 256 blocks on Zen 5, Go 1.26: 1.4 ns a block instead of 0.7 ns).
 type avx512 struct{}
 
 func (avx512) name() string    { return "AVX512" }
@@ -40,8 +39,8 @@ func (avx512) highs(high, low, dst reg.Register) {
 	funnel("VPSHRDD", 16, dst, low, dst)
 }
 
-// funnel is an instruction that shifts the bits of a into those of b. Avo does
-// not know them.
+// funnel emits an instruction that shifts the bits of a into those of b. Avo does not know these
+// instructions.
 func funnel(opcode string, n int, a, b, dst reg.Register) {
 	build.Instruction(&ir.Instruction{
 		Opcode:   opcode,

@@ -11,23 +11,23 @@ const (
 	branches = 2
 	rounds   = 3
 
-	// Bytes of the keys of a word, of a round of one branch, of a branch in one
-	// step, of a step.
+	// Sizes in bytes of the keys of a word, of a round of one branch, of one branch in a step, and
+	// of a step.
 	wordSize   = 2
 	roundSize  = 2 * wordSize
 	branchSize = rounds * roundSize
 	stepSize   = branches * branchSize
 )
 
-// group has the words x0, x1, x2, x3 of its blocks, as block.go calls them.
+// group holds the words x0, x1, x2, x3 of its blocks, named as in block.go.
 type group [4]reg.VecVirtual
 
-// branch has the words of the left or the right branch of a group.
+// branch holds the words of the left or the right branch of a group.
 type branch struct{ x, y reg.VecVirtual }
 
 func (g group) branches() [branches]branch { return [branches]branch{{g[0], g[1]}, {g[2], g[3]}} }
 
-// each does the same to every group's left branch, then to the right ones.
+// each calls f for every group's left branch, then for the right ones.
 func each(g []group, f func(b branch)) {
 	for side := range branches {
 		for _, w := range g {
@@ -36,7 +36,7 @@ func each(g []group, f func(b branch)) {
 	}
 }
 
-// cipher writes encryption and decryption in the instructions of an isa.
+// cipher emits encryption and decryption in the instructions of an isa.
 type cipher struct {
 	isa
 	loop string // the label of the loop over the steps
@@ -56,11 +56,11 @@ func (c cipher) encrypt(keys reg.Register, g []group) {
 			each(g, func(b branch) { c.rotateLeft(9, b.x, b.x) })
 			each(g, func(b branch) { build.VPADDW(b.y, b.x, b.x) })
 			each(g, func(b branch) { c.rotateLeft(2, b.y, b.y) })
-			if round < rounds-1 { // the next round's key comes along
+			if round < rounds-1 { // includes the next round's key
 				c.withKeys(key.Offset(roundSize+wordSize), branchSize, g, c.mixXY)
 				continue
 			}
-			// y is about to become y^x, so this is (x0^x1)<<<8 without the wait for x.
+			// y is about to become y^x, so this is (x0^x1)<<<8 without waiting for x.
 			for i, w := range g {
 				t = append(t, c.register())
 				c.rotateLeft(8, w[1], t[i])
@@ -78,8 +78,8 @@ func (c cipher) encrypt(keys reg.Register, g []group) {
 	c.withKeys(whitening.Offset(wordSize), branches*wordSize, g, c.mixY)
 }
 
-// decrypt has y^x in the place of y all the way: it is what every round begins
-// with, and comes with the key of the round before.
+// decrypt keeps y^x in the place of y throughout: every round begins with it, and it already
+// includes the key of the round before.
 func (c cipher) decrypt(keys reg.Register, g []group) {
 	whitening := operand.Mem{Base: keys, Disp: steps * stepSize}
 	c.withKeys(whitening, branches*wordSize, g, c.mixX)
@@ -91,7 +91,7 @@ func (c cipher) decrypt(keys reg.Register, g []group) {
 			t := c.register()
 			c.rotateLeft(8, w[3], t)
 			c.xor2(w[2], t, w[0])
-			c.xor(w[3], w[1]) // both have x2 and t in them
+			c.xor(w[3], w[1]) // both include x2 and t
 			g[i] = group{w[2], w[3], w[0], w[1]}
 		}
 		for round := rounds - 1; round >= 0; round-- {
@@ -106,8 +106,8 @@ func (c cipher) decrypt(keys reg.Register, g []group) {
 	each(g, func(b branch) { c.xor(b.x, b.y) })
 }
 
-// twoSteps loops over the steps, two at a time: after two of them every word
-// is in the register that it started in.
+// twoSteps loops over the steps, two at a time: after two steps every word is back in the register
+// that it started in.
 func (c cipher) twoSteps(step func(i int), next func()) {
 	n := build.GP64()
 	build.MOVQ(operand.U32(steps/2), n)
@@ -119,8 +119,8 @@ func (c cipher) twoSteps(step func(i int), next func()) {
 	build.JNZ(operand.LabelRef(c.loop))
 }
 
-// withKeys hands f the key at left with the left branches, and the key that is
-// apart bytes further on with the right ones.
+// withKeys calls f with the key at left for the left branches, and with the key that is apart
+// bytes further on for the right ones.
 func (c cipher) withKeys(left operand.Mem, apart int, g []group, f func(key reg.Register, b branch)) {
 	for side := range branches {
 		key := c.register()

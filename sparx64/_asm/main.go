@@ -1,9 +1,8 @@
-// Command asm writes batch_amd64.s: block.go on many blocks at a time.
+// Command asm writes batch_amd64.s: block.go for many blocks at a time.
 //
-// A register has one 16-bit word of each of as many blocks as it has room for,
-// four registers are a group of so many blocks. Several groups are in flight,
-// because every operation waits for the one before it. A round key is spread
-// over a register at the moment it is needed: spreading all of them in advance
+// A register holds one 16-bit word of each of as many blocks as fit; four registers are a group of
+// that many blocks. Several groups are in flight, because each operation waits for the previous
+// one. A round key is broadcast to a register when it is needed: broadcasting all keys in advance
 // was not faster, and would leave a copy of them on the stack.
 package main
 
@@ -18,26 +17,26 @@ import (
 
 // isa is an instruction set.
 type isa interface {
-	// name ends the names of the functions.
+	// name is the suffix of the functions' names.
 	name() string
-	// inFlight is the number of groups that are in flight. When there are not
-	// enough blocks left for the first number, it continues with the next.
+	// inFlight lists the numbers of groups in flight. When too few blocks are left for the first
+	// number, the code continues with the next.
 	inFlight() []int
 
 	register() reg.VecVirtual
-	// registerSize in bytes.
+	// registerSize is the size in bytes.
 	registerSize() int
 	// move loads or stores a register.
 	move(src, dst operand.Op)
 
 	xor(a, dst reg.Register)
-	// xor2 is dst ^= a ^ b.
+	// xor2 computes dst ^= a ^ b.
 	xor2(a, b, dst reg.Register)
-	// rotateLeft turns 16-bit words.
+	// rotateLeft rotates 16-bit words.
 	rotateLeft(n int, src, dst reg.Register)
-	// lows joins the lower halves of two 32-bit words.
+	// lows combines the lower halves of two 32-bit words.
 	lows(high, low, dst reg.Register)
-	// highs joins the upper halves of two 32-bit words.
+	// highs combines the upper halves of two 32-bit words.
 	highs(high, low, dst reg.Register)
 }
 
@@ -50,7 +49,7 @@ func main() {
 	build.Generate()
 }
 
-// batch is a function that loops over the blocks.
+// batch emits a function that loops over the blocks.
 func batch(m isa, name string, crypt func(c cipher, keys reg.Register, g []group)) {
 	build.TEXT(name+m.name(), attr.NOSPLIT, "func(keys *[100]uint16, dst, src *uint64, n int)")
 	keys := build.Load(build.Param("keys"), build.GP64())

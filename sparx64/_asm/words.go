@@ -6,10 +6,10 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// load splits a group's blocks into words. The blocks get out of order on the
-// way; store brings them back.
+// load splits a group's blocks into words. This changes the order of the blocks; store restores
+// it.
 func load(m isa, src operand.Mem) (g group) {
-	var low, high [2]reg.VecVirtual // the 32-bit halves of a half of the blocks each
+	var low, high [2]reg.VecVirtual // 32-bit halves, of one half of the blocks each
 	for i := range low {
 		blocks := m.register()
 		low[i], high[i] = m.register(), m.register()
@@ -36,8 +36,8 @@ func store(m isa, dst operand.Mem, g group) {
 	}
 }
 
-// exchange makes, of each two 32-bit words in the same place, one of their
-// upper halves and one of their lower halves. Twice is as if it never was.
+// exchange turns each pair of 32-bit words in the same place into their upper halves and their
+// lower halves. Applied twice, it restores the words.
 func exchange(m isa, a, b reg.Register) (upper, lower reg.VecVirtual) {
 	upper, lower = m.register(), m.register()
 	m.highs(a, b, upper)

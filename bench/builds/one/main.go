@@ -69,7 +69,7 @@ func run() error {
 	return json.NewEncoder(os.Stdout).Encode(f)
 }
 
-// parts are the parts of a generator, and one draw of a random number.
+// parts returns the parts of a generator, and one draw of a random number.
 func parts() ([]turns.Subject, error) {
 	var key [sparx64.KeySize]byte
 	_, _ = rand.Read(key[:]) // never fails
@@ -94,7 +94,7 @@ func parts() ([]turns.Subject, error) {
 			for range n {
 				x ^= mathrand.Uint64()
 			}
-			runtime.KeepAlive(x) // or the compiler might leave the loop out
+			runtime.KeepAlive(x) // otherwise the compiler might remove the loop
 		}},
 		{Name: "block", Run: func(n int) {
 			for range n {
@@ -104,14 +104,14 @@ func parts() ([]turns.Subject, error) {
 		{Name: "fill", Run: func(n int) {
 			for range n {
 				if _, _, err := g.Fill(ids); err != nil {
-					panic(err) // the lease is over everything
+					panic(err) // the lease covers all nodes and seconds
 				}
 			}
 		}},
 		{Name: "next", Run: func(n int) {
 			for range n {
 				if _, err := g.Next(); err != nil {
-					panic(err) // the lease is over everything
+					panic(err) // the lease covers all nodes and seconds
 				}
 			}
 		}},

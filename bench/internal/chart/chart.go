@@ -1,4 +1,4 @@
-// Package chart draws panels side by side into an SVG file.
+// Package chart draws panels side by side in an SVG file.
 package chart
 
 import (
@@ -33,7 +33,7 @@ func New(title string) *plot.Plot {
 	return p
 }
 
-// Bars is a panel with a bar for each name.
+// Bars is a panel of named bars.
 type Bars struct {
 	Title  string
 	names  []string

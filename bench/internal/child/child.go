@@ -1,5 +1,4 @@
-// Package child runs a function in a child process, which is the same program, and
-// returns its result.
+// Package child runs a function in a child process of the same program and returns its result.
 package child
 
 import (
@@ -15,11 +14,11 @@ import (
 // variable is the environment variable with the job of a child process.
 const variable = "TRACEFLAKE_BENCH_CHILD"
 
-// Jobs are functions by name. Their results are passed as JSON.
+// Jobs maps names to functions. Their results are passed as JSON.
 type Jobs map[string]func(args []string) (any, error)
 
-// Main is called first in a program or a TestMain. In a child it does the job
-// and does not return.
+// Main must be called first in a program or a TestMain. In a child process it does the job and
+// does not return.
 func Main(jobs Jobs) {
 	name := os.Getenv(variable)
 	if name == "" {
@@ -35,7 +34,7 @@ func Main(jobs Jobs) {
 func do(jobs Jobs, name string) error {
 	job, ok := jobs[name]
 	if !ok {
-		return fmt.Errorf("no job %q: does main give it to child.Main?", name)
+		return fmt.Errorf("no job %q: does main pass it to child.Main?", name)
 	}
 	answer, err := job(os.Args[1:])
 	if err != nil {
@@ -59,7 +58,7 @@ func Ask(ctx context.Context, answer any, job string, args ...string) error {
 	return json.Unmarshal(out, answer)
 }
 
-// Output is Cmd.Output with an error that has the process's own words.
+// Output is Cmd.Output with an error that includes the process's standard error.
 func Output(c *exec.Cmd) ([]byte, error) {
 	out, err := c.Output()
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {

@@ -1,7 +1,7 @@
 // Package gens makes the measured generators and the loops over them.
 //
-// The loops call sdktrace.IDGenerator and do nothing else. All generators are
-// called by the same machine code, which is entered again for each turn.
+// The loops call sdktrace.IDGenerator and do nothing else. The same machine code calls all
+// generators; it is entered again for each turn.
 package gens
 
 import (
@@ -25,7 +25,7 @@ import (
 	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
-// The names of generators in results. Again is the SDK's default once more.
+// The names of generators in results. Again is the SDK's default a second time.
 const (
 	Default    = "SDK default"
 	Again      = "SDK default again"
@@ -34,14 +34,14 @@ const (
 	XRay       = "X-Ray"
 )
 
-// Set holds one generator of each kind, fresh.
+// Set holds one new generator of each kind.
 type Set struct {
 	of     map[string]sdktrace.IDGenerator
 	mine   []*idgen.Generator
 	keeper *lease.Keeper
 }
 
-// New makes a set. Close it.
+// New makes a set. The caller must close it.
 func New(ctx context.Context) (*Set, error) {
 	def, err := Inside(sdktrace.NewTracerProvider())
 	if err != nil {
@@ -51,8 +51,8 @@ func New(ctx context.Context) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	// One block of all nodes: a flat-out loop needs more IDs in a second
-	// than 8 nodes have, and that case is not to be measured.
+	// One block of all nodes: a flat-out loop needs more IDs in a second than 8 nodes have, and
+	// that case is not measured here.
 	nodes := driver.NodeRange{Nodes: randflake.MaxNode + 1, BlockSize: randflake.MaxNode + 1}
 	keeper, err := lease.Start(ctx, driver.NewMemory(driver.WithNodeRange(nodes)), codec, lease.WithTTL(time.Hour))
 	if err != nil {
@@ -70,11 +70,11 @@ func New(ctx context.Context) (*Set, error) {
 	}, nil
 }
 
-// Of returns a generator by its name.
+// Of returns the generator with that name.
 func (s *Set) Of(name string) sdktrace.IDGenerator { return s.of[name] }
 
-// Close ends the lease. It fails if some IDs were random ones of the fallback: then
-// the wrong thing was measured.
+// Close ends the lease. It fails if some IDs were random IDs of the fallback: then the figures are
+// wrong.
 func (s *Set) Close(ctx context.Context) error {
 	var n int64
 	for _, g := range s.mine {
@@ -82,7 +82,7 @@ func (s *Set) Close(ctx context.Context) error {
 	}
 	err := s.keeper.Close(ctx)
 	if n > 0 {
-		err = errors.Join(err, fmt.Errorf("%d calls were answered by the fallback: the figures are not of the generator", n))
+		err = errors.Join(err, fmt.Errorf("%d calls got random IDs of the fallback: the figures are not the generator's", n))
 	}
 	return err
 }
@@ -94,8 +94,8 @@ func Codec() (*randflake.Codec, error) {
 	return randflake.NewCodec(secret[:])
 }
 
-// Inside returns the generator inside a provider. The SDK's default is not
-// exported, and a copy might differ.
+// Inside returns the generator inside a provider. The SDK does not export its default generator,
+// and a copy might differ.
 func Inside(p *sdktrace.TracerProvider) (sdktrace.IDGenerator, error) {
 	field := reflect.ValueOf(p).Elem().FieldByName("idGenerator")
 	if !field.IsValid() || field.Type() != reflect.TypeFor[sdktrace.IDGenerator]() {
@@ -113,7 +113,7 @@ const (
 	NewSpanID Operation = "NewSpanID"
 )
 
-// Subjects are the named generators, to be measured by one operation.
+// Subjects returns the named generators, to be measured with one operation.
 func (s *Set) Subjects(op Operation, names ...string) []turns.Subject {
 	loop := loopNewIDs
 	if op == NewSpanID {
@@ -144,7 +144,7 @@ func loopNewSpanID(g sdktrace.IDGenerator, n int) {
 	}
 }
 
-// Crowds is one goroutine, and one on each CPU if there are several.
+// Crowds returns the numbers of goroutines: one, and one per CPU if there are several.
 func Crowds() []int {
 	if n := runtime.GOMAXPROCS(0); n > 1 {
 		return []int{1, n}

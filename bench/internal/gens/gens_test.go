@@ -21,7 +21,7 @@ func TestEveryGeneratorMakesIDs(t *testing.T) {
 		}
 	}
 	if set.Of(Default) != set.Of(Again) {
-		t.Error("the noise is not of one generator")
+		t.Error("the two entries are not the same generator")
 	}
 	for _, op := range []Operation{NewIDs, NewSpanID} {
 		for i, s := range set.Subjects(op, names...) {
@@ -38,7 +38,7 @@ func TestEveryGeneratorMakesIDs(t *testing.T) {
 	}
 }
 
-// IDs of the fallback must not be measured for those of the generator.
+// Random IDs of the fallback must not be measured as the generator's.
 func TestFallbackIsAnError(t *testing.T) {
 	set, err := New(t.Context())
 	if err != nil {
@@ -48,7 +48,7 @@ func TestFallbackIsAnError(t *testing.T) {
 		t.Fatal(err)
 	}
 	set.Of(Leased).NewSpanID(context.Background(), trace.TraceID{})
-	if err := set.Close(t.Context()); err == nil || !strings.Contains(err.Error(), "1 calls were answered by the fallback") {
+	if err := set.Close(t.Context()); err == nil || !strings.Contains(err.Error(), "1 calls got random IDs of the fallback") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Ns is a number of nanoseconds, or a dash for what was not measured.
+// Ns formats nanoseconds, or returns a dash if they were not measured.
 func Ns(ns float64) string {
 	switch {
 	case math.IsNaN(ns):
@@ -19,7 +19,7 @@ func Ns(ns float64) string {
 	}
 }
 
-// Table is a table of Markdown; the first row is its head.
+// Table formats a Markdown table; the first row is its header.
 func Table(rows [][]string) string {
 	var b strings.Builder
 	for i, row := range rows {

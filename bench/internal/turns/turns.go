@@ -2,9 +2,9 @@
 // short turns, in one run and in an order that is reversed each round, so that
 // other load on the machine affects all of them alike.
 //
-// A figure is the median over the rounds. A comparison is the median of
-// its values in the rounds, with the interval that contains the true median in 95
-// of 100 runs. The noise of a run is the difference of the same code, entered twice.
+// A figure is the median over the rounds. A comparison is the median of its values in the rounds,
+// with an interval that contains the true median in 95 of 100 runs. The noise of a run is the
+// difference between two entries of the same code.
 package turns
 
 import (
@@ -26,8 +26,8 @@ type Subject struct {
 	Run  func(n int) // n calls, in one goroutine
 }
 
-// Result holds nanoseconds a call of each subject, by round: in a goroutine,
-// however many there were. NaN stands for a turn that did not have its CPUs.
+// Result holds nanoseconds per call of each subject, by round; with several goroutines, those of
+// each goroutine. NaN stands for a turn that did not have its CPUs.
 type Result struct {
 	Goroutines int
 	ns         map[string][]float64
@@ -36,11 +36,11 @@ type Result struct {
 // turn makes the calls of a round.
 type turn func(s []Subject, round int) []float64
 
-// patience is how many times as long as it should n rounds may take: one in which
-// a turn did not have its CPUs is repeated, and the machine may be busy.
+// patience limits the duration of n rounds to this multiple of the expected time: a round is
+// repeated if a turn did not have its CPUs, and the machine may be busy.
 const patience = 3
 
-// rounds makes n rounds, each of which should take about as long as given.
+// rounds makes n rounds, each of which should take about the given length.
 func rounds(n, goroutines int, s []Subject, length time.Duration, t turn) *Result {
 	r := &Result{Goroutines: goroutines, ns: make(map[string][]float64)}
 	end := time.Now().Add(patience * time.Duration(n) * length)
@@ -56,7 +56,7 @@ func rounds(n, goroutines int, s []Subject, length time.Duration, t turn) *Resul
 	return r
 }
 
-// Add appends the rounds of another result, whose subjects are the same.
+// Add appends the rounds of another result with the same subjects.
 func (r *Result) Add(other *Result) {
 	if r.ns == nil {
 		r.ns, r.Goroutines = make(map[string][]float64), other.Goroutines
@@ -66,8 +66,8 @@ func (r *Result) Add(other *Result) {
 	}
 }
 
-// FlatOut gives each subject a turn of about the given length in each round, in
-// which every goroutine calls it as often as possible.
+// FlatOut gives each subject a turn of about the given length in each round. In a turn every
+// goroutine calls it as often as possible.
 func FlatOut(s []Subject, goroutines, n int, length time.Duration) *Result {
 	calls := make([]int, len(s))
 	for i := range s {
@@ -85,8 +85,8 @@ func FlatOut(s []Subject, goroutines, n int, length time.Duration) *Result {
 	})
 }
 
-// calibrate returns how many calls take about as long as a turn. The fastest
-// of some tries counts: a slow one was disturbed.
+// calibrate returns how many calls take about the length of a turn. It takes the fastest of some
+// tries, because a slow one was disturbed.
 func calibrate(s Subject, length time.Duration) int {
 	for n := 1; ; n *= 4 {
 		best := time.Duration(math.MaxInt64)
@@ -101,8 +101,8 @@ func calibrate(s Subject, length time.Duration) int {
 	}
 }
 
-// enough is the fraction of a turn for which each goroutine must have had a CPU.
-// They must begin within the rest of it.
+// enough is the fraction of a turn for which each goroutine must have had a CPU. All goroutines
+// must begin within the rest of the turn.
 const enough = 0.9
 
 func flatOut(s Subject, goroutines, calls int) float64 {
@@ -110,7 +110,7 @@ func flatOut(s Subject, goroutines, calls int) float64 {
 	began, ended := make([]time.Time, goroutines), make([]time.Time, goroutines)
 	had := make([]time.Duration, goroutines)
 	together(goroutines, func(int) {
-		s.Run(max(calls/32, 1)) // caches, after the collection
+		s.Run(max(calls/32, 1)) // warms the caches after the collection
 	}, func(i int) {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
@@ -120,9 +120,8 @@ func flatOut(s Subject, goroutines, calls int) float64 {
 		ended[i] = time.Now()
 		had[i] = threadTime() - cpu
 	})
-	// Goroutines that run one after the other do not contend for anything, and
-	// look better than they are. When they end is no sign of it: contention may
-	// be unfair.
+	// Goroutines that run one after the other do not contend, so their figures look too good.
+	// Their ends are no sign of that, because contention may be unfair.
 	apart := slices.MaxFunc(began, time.Time.Compare).Sub(slices.MinFunc(began, time.Time.Compare))
 	var sum time.Duration
 	for i := range goroutines {
@@ -144,8 +143,8 @@ func threadTime() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// together runs prepare and then run in goroutines, no more than there are CPUs;
-// run begins in all at once.
+// together runs prepare and then run in goroutines, at most one per CPU; all of them begin run at
+// once.
 func together(goroutines int, prepare, run func(i int)) {
 	if goroutines == 1 {
 		prepare(0)
@@ -165,17 +164,17 @@ func together(goroutines int, prepare, run func(i int)) {
 	all.Wait()
 }
 
-// Pace is a rate: Burst calls, one after the other, in each Every.
+// Pace is a rate: Burst calls, one after the other, in each period Every.
 type Pace struct {
 	Burst  int
 	Every  time.Duration
-	Asleep bool // between bursts, and not watching the clock
+	Asleep bool // sleep between bursts instead of watching the clock
 }
 
-// Paced makes the bursts of all subjects at a pace, each at its own moment of a
-// period, in an order that is drawn for each. A round is the given number of
-// periods; its result for a subject is the mean of the middle half of its
-// bursts, since clocks have steps, less the time of reading the clock around them.
+// Paced makes the bursts of all subjects at a pace, each at its own moment of a period, in a
+// random order for each period. A round is the given number of periods. Its result for a subject
+// is the mean of the middle half of its bursts, because clocks have steps, less the time for
+// reading the clock around them.
 func Paced(s []Subject, goroutines, n, periods int, p Pace) *Result {
 	return rounds(n, goroutines, s, time.Duration(periods)*p.Every, func(s []Subject, round int) []float64 {
 		all := make([][]float64, goroutines)
@@ -198,7 +197,7 @@ func (p Pace) round(s []Subject, round, periods int) []float64 {
 	begin := time.Now()
 	order := rand.New(rand.NewPCG(uint64(round), 0))
 	for period := range periods {
-		for k, i := range order.Perm(len(s)) { // what ran before affects the caches
+		for k, i := range order.Perm(len(s)) { // the previous subject affects the caches
 			due := begin.Add(time.Duration(period)*p.Every + time.Duration(k)*slot)
 			if !p.await(due) {
 				continue
@@ -218,7 +217,7 @@ func (p Pace) round(s []Subject, round, periods int) []float64 {
 	return ns
 }
 
-// each is what one call takes in bursts, less what empty ones take.
+// each returns the time of one call in bursts, less the time of empty bursts.
 func (p Pace) each(bursts, empty []float64) float64 {
 	if len(bursts) == 0 || len(empty) == 0 {
 		return math.NaN()
@@ -226,7 +225,7 @@ func (p Pace) each(bursts, empty []float64) float64 {
 	return (middle(bursts) - middle(empty)) / float64(p.Burst)
 }
 
-// late is how late a burst may begin; a later one was kept from its CPU.
+// late is how late a burst may begin; a later one did not have its CPU.
 const late = 20 * time.Microsecond
 
 // await waits until a burst is due and reports whether it is in time.
@@ -242,12 +241,12 @@ func (p Pace) await(due time.Time) bool {
 	return now.Sub(due) < late
 }
 
-// Ns returns nanoseconds a call, NaN for a subject that was not measured.
+// Ns returns nanoseconds per call, NaN for a subject that was not measured.
 func (r *Result) Ns(name string) float64 {
 	return middleOf(slices.Sorted(slices.Values(slices.DeleteFunc(slices.Clone(r.ns[name]), math.IsNaN))))
 }
 
-// middleOf is the median of sorted values.
+// middleOf returns the median of sorted values.
 func middleOf(sorted []float64) float64 {
 	if len(sorted) == 0 {
 		return math.NaN()
@@ -255,12 +254,13 @@ func middleOf(sorted []float64) float64 {
 	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
 }
 
-// Ratio is how many times as long as the second a call of the first takes.
+// Ratio returns the cost of the first subject divided by that of the second.
 func (r *Result) Ratio(of, to string) Interval {
 	return r.compare(of, to, func(a, b float64) float64 { return a / b })
 }
 
-// Difference is how many nanoseconds longer than the second a call of the first takes.
+// Difference returns how many nanoseconds more a call of the first subject takes than one of the
+// second.
 func (r *Result) Difference(of, to string) Interval {
 	return r.compare(of, to, func(a, b float64) float64 { return a - b })
 }
@@ -274,17 +274,17 @@ func (r *Result) compare(of, to string, with func(a, b float64) float64) Interva
 	return Median(values)
 }
 
-// Interval is a median and the interval that contains the true one in 95 of 100
-// runs. With fewer than fewest values all three are NaN.
+// Interval is a median and the interval that contains the true median in 95 of 100 runs. With
+// fewer values than fewest all three are NaN.
 type Interval struct {
 	Mid, Low, High float64
-	Of, Left       int // values that it is of, and that were left out
+	Of, Left       int // the numbers of values used and left out
 }
 
-// fewest values have an interval.
+// fewest is the least number of values for an interval.
 const fewest = 8
 
-// Median is that of all values that are numbers.
+// Median returns the interval of all values that are not NaN.
 func Median(values []float64) Interval {
 	sorted := slices.DeleteFunc(slices.Clone(values), math.IsNaN)
 	i := Interval{Mid: math.NaN(), Low: math.NaN(), High: math.NaN(), Of: len(sorted), Left: len(values) - len(sorted)}
@@ -300,13 +300,13 @@ func Median(values []float64) Interval {
 	return i
 }
 
-// From returns how far the interval reaches from a value: for a subject
-// compared with itself, the noise.
+// From returns how far the interval extends from a value: for a subject compared with itself, the
+// noise.
 func (i Interval) From(value float64) float64 {
 	return max(math.Abs(i.Low-value), math.Abs(i.High-value))
 }
 
-// Range is the interval as text.
+// Range returns the interval as text.
 func (i Interval) Range() string {
 	if math.IsNaN(i.Mid) {
 		return "–"
@@ -314,7 +314,7 @@ func (i Interval) Range() string {
 	return fmt.Sprintf("%.2f–%.2f", i.Low, i.High)
 }
 
-// String is the median as text, or why there is none.
+// String returns the median as text, or the reason why there is none.
 func (i Interval) String() string {
 	if math.IsNaN(i.Mid) {
 		return fmt.Sprintf("not measured: %d of %d turns had their CPUs", i.Of, i.Of+i.Left)
@@ -322,7 +322,7 @@ func (i Interval) String() string {
 	return fmt.Sprintf("%.2f", i.Mid)
 }
 
-// middle is the mean of the middle half.
+// middle returns the mean of the middle half.
 func middle(values []float64) float64 {
 	sorted := slices.Sorted(slices.Values(values))
 	half := sorted[len(sorted)/4 : len(sorted)-len(sorted)/4]

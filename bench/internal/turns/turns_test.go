@@ -11,8 +11,8 @@ import (
 
 func result(ns map[string][]float64) *Result { return &Result{Goroutines: 1, ns: ns} }
 
-func TestComparisonIsOfNeighbours(t *testing.T) {
-	// The machine gets slower and slower; a costs twice b all the time.
+func TestComparisonWithinARound(t *testing.T) {
+	// The machine gets slower and slower; a always costs twice as much as b.
 	ns := make(map[string][]float64)
 	for i := 1; i <= 9; i++ {
 		ns["b"] = append(ns["b"], float64(100*i*i))
@@ -37,13 +37,13 @@ func TestTurnsWithoutTheirCPUsAreLeftOut(t *testing.T) {
 	}
 	for _, few := range []Interval{Median([]float64{1, 2, 3}), r.Ratio("a", "nobody")} {
 		if !math.IsNaN(few.Mid) || !math.IsNaN(few.From(1)) {
-			t.Errorf("%+v: a figure of too few turns", few)
+			t.Errorf("%+v: a figure from too few turns", few)
 		}
 	}
 }
 
-// The true median lies in the interval in about 95 of 100 runs.
-func TestIntervalHoldsTheTrueMedian(t *testing.T) {
+// The interval contains the true median in about 95 of 100 runs.
+func TestIntervalContainsTheTrueMedian(t *testing.T) {
 	held, state := 0, uint64(1)
 	for range 2000 {
 		values := make([]float64, 50)
@@ -81,17 +81,17 @@ func TestFlatOutMeasures(t *testing.T) {
 	}
 }
 
-func TestATurnAsleepIsNoMeasurement(t *testing.T) {
+func TestSleepingTurnsAreLeftOut(t *testing.T) {
 	r := FlatOut([]Subject{{"sleeper", func(n int) { time.Sleep(time.Duration(n) * 100 * time.Microsecond) }}}, 1, 2, time.Millisecond)
 	if got := r.Ratio("sleeper", "sleeper"); got.Left == 0 || got.Of != 0 {
 		t.Errorf("%+v: want every turn left out", got)
 	}
 	if ns := r.Ns("sleeper"); !math.IsNaN(ns) {
-		t.Errorf("%g ns, without a CPU", ns)
+		t.Errorf("%g ns without a CPU", ns)
 	}
 }
 
-func TestGoroutinesInTurnAreNoMeasurement(t *testing.T) {
+func TestSequentialGoroutinesAreLeftOut(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	r := FlatOut([]Subject{{"one after the other", spin(time.Microsecond)}}, 2, 2, time.Millisecond)
 	if got := r.Ratio("one after the other", "one after the other"); got.Of != 0 {
@@ -99,7 +99,7 @@ func TestGoroutinesInTurnAreNoMeasurement(t *testing.T) {
 	}
 }
 
-// Each period has its burst of each subject, and the clock is subtracted.
+// Each period has one burst of each subject, and the time of the clock is subtracted.
 func TestPacedKeepsThePace(t *testing.T) {
 	var calls atomic.Int64
 	var at []time.Time
@@ -125,7 +125,7 @@ func TestPacedKeepsThePace(t *testing.T) {
 		t.Errorf("a burst each %v, want 1 ms", g)
 	}
 	if ns := r.Ns("nothing"); !(math.Abs(ns) < 1000) {
-		t.Errorf("nothing takes %g ns", ns)
+		t.Errorf("an empty burst takes %g ns", ns)
 	}
 	if ns := r.Ns("10 µs"); !(ns > 9_000 && ns < 15_000) {
 		t.Errorf("10 µs take %g ns", ns)
@@ -134,7 +134,7 @@ func TestPacedKeepsThePace(t *testing.T) {
 
 func TestTheClockIsSubtracted(t *testing.T) {
 	p := Pace{Burst: 4}
-	// Outliers, as of a burst that was interrupted, do not count.
+	// Outliers, such as an interrupted burst, do not count.
 	if got := p.each([]float64{130, 130, 10, 9000, 130, 130, 130, 130}, []float64{50, 50, 50, 50, 800}); got != 20 {
 		t.Errorf("%g ns, want 20", got)
 	}

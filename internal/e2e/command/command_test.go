@@ -47,7 +47,7 @@ func build(t *testing.T) string {
 	return path
 }
 
-// run returns what the command wrote, and checks its exit code.
+// run checks the command's exit code and returns its output.
 func (p program) run(t *testing.T, code int, args ...string) string {
 	t.Helper()
 	cmd := exec.Command(p.path, args...)
@@ -67,8 +67,8 @@ func (p program) run(t *testing.T, code int, args ...string) string {
 	return out.String()
 }
 
-// An operator's day with each of the stores: a service holds a lease; the
-// operator makes IDs beside it, sees whose an ID is, and raises the store.
+// An operator's work with each of the stores: while a service holds a lease, the operator makes
+// IDs, looks up who made an ID, and raises the store.
 func TestStores(t *testing.T) {
 	path := build(t)
 	secretFile := filepath.Join(t.TempDir(), "secret")
@@ -87,10 +87,10 @@ func TestStores(t *testing.T) {
 
 			// Listing an unused store creates nothing in it.
 			if out := p.run(t, 0, "lease", "list"); out != "" {
-				t.Errorf("leases of a new store\n%s", out)
+				t.Errorf("a new store has leases:\n%s", out)
 			}
 			if tables := tablesOf(t, store); name == "PostgreSQL" && tables != 0 {
-				t.Errorf("lease list made %d tables", tables)
+				t.Errorf("lease list created %d tables", tables)
 			}
 			ids, err := setup.Config{Store: store, SecretFile: secretFile, TTL: time.Minute}.Open(t.Context())
 			if err != nil {
@@ -110,13 +110,13 @@ func TestStores(t *testing.T) {
 			block := fmt.Sprintf("lease now block %d+8, held by ", node&^7)
 			for _, text := range []string{id.String(), span.String()} {
 				if out := p.run(t, 0, "inspect", text); !strings.Contains(out, block) {
-					t.Errorf("inspect says\n%s", out)
+					t.Errorf("inspect prints\n%s", out)
 				}
 			}
 			made := strings.Fields(p.run(t, 0, "new", "-n", "3"))
 			p.run(t, 0, append([]string{"verify", id.String()}, made...)...)
 			if out := p.run(t, 0, "inspect", made[0]); strings.Contains(out, block) || !strings.Contains(out, ", free since ") && !strings.Contains(out, ", without an owner") {
-				t.Errorf("inspect says\n%s", out)
+				t.Errorf("inspect prints\n%s", out)
 			}
 			if out := p.run(t, 0, "lease", "list", "-o", "json"); strings.Count(out, "\n") != 2 {
 				t.Errorf("leases\n%s", out)
@@ -128,7 +128,7 @@ func TestStores(t *testing.T) {
 			until := time.Now().Add(2 * time.Hour).UTC().Truncate(time.Second)
 			p.run(t, 0, "lease", "raise", until.Format(time.RFC3339))
 			if out := p.run(t, 0, "lease", "show", fmt.Sprint(node)); !strings.Contains(out, "without a holder, free from "+until.Format(time.RFC3339)) {
-				t.Errorf("lease after the raise\n%s", out)
+				t.Errorf("lease after the raise:\n%s", out)
 			}
 			p.run(t, 2, "new")
 			s, err := driver.Open(t.Context(), store, driver.NodeRange{})
@@ -137,7 +137,7 @@ func TestStores(t *testing.T) {
 			}
 			defer s.Close()
 			if _, err := s.Acquire(t.Context(), lease.Request{Holder: lease.NewHolder(), Now: time.Now(), TTL: time.Minute}); !errors.Is(err, lease.ErrNoFreeNode) {
-				t.Errorf("a raised store grants: %v", err)
+				t.Errorf("a raised store grants a lease: %v", err)
 			}
 		})
 	}
@@ -161,7 +161,7 @@ func tablesOf(t *testing.T, dsn string) (n int) {
 	return n
 }
 
-// What `sql postgres` prints is what psql takes.
+// psql accepts the output of `sql postgres`.
 func TestSQLPostgres(t *testing.T) {
 	psql, err := exec.LookPath("psql")
 	if err != nil {

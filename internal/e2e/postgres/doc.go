@@ -1,3 +1,3 @@
-// Package postgres has tests only: the SQL functions of package postgres in a
-// real PostgreSQL against what Go makes of the same IDs.
+// Package postgres has only tests: they compare the SQL functions of package postgres in a real
+// PostgreSQL with Go's results for the same IDs.
 package postgres

@@ -12,8 +12,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// These two are what package postgres's documentation says of columns, run
-// against a server.
+// These two run the column recipes of package postgres's documentation against a server.
 
 const columns = `CREATE TEMPORARY TABLE requests (as_uuid uuid, as_bytea bytea, as_text text COLLATE "C")`
 
@@ -49,7 +48,7 @@ func Example_pgx() {
 	// 16c6e867fa0000050123456789abcdef
 }
 
-// With database/sql: text for uuid, which PostgreSQL gives back with dashes.
+// With database/sql: text for uuid, which PostgreSQL returns with dashes.
 func Example_databaseSQL() {
 	ctx := context.Background()
 	db := must(sql.Open("pgx", os.Getenv("TRACEFLAKE_POSTGRES_DSN")))

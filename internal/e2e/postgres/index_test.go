@@ -13,8 +13,7 @@ import (
 	"github.com/traceflake/traceflake/traceid"
 )
 
-// The package documentation's statements, as they stand there, find the right
-// rows by an index.
+// The statements in the package documentation find the right rows by an index, unchanged.
 func TestDocumentedIndexes(t *testing.T) {
 	db := functions(t)
 	examples := documented(t)
@@ -46,12 +45,12 @@ func TestDocumentedIndexes(t *testing.T) {
 	check := func(query, index string, want []string) {
 		t.Helper()
 		if plan := db.plan(query); !regexp.MustCompile(`(?s)Index.* ` + index + `.*Index Cond: `).MatchString(plan) {
-			t.Errorf("%s\nis not answered by %s:\n%s", query, index, plan)
+			t.Errorf("%s\ndoes not use %s:\n%s", query, index, plan)
 		}
 		got := column[string](db, strings.Replace(query, "SELECT *", "SELECT path", 1))
 		slices.Sort(got)
 		if len(want) < 30 || !slices.Equal(got, want) {
-			t.Errorf("%s\ngives %d rows, want %d", query, len(got), len(want))
+			t.Errorf("%s\nreturns %d rows, want %d", query, len(got), len(want))
 		}
 	}
 	check(byID, "requests_pkey", want(1))
@@ -72,7 +71,7 @@ func TestDocumentedIndexes(t *testing.T) {
 		check(s.Replace(byTime), "time_of_"+column.name, want(0))
 	}
 
-	// A bound that moves with the clock is computed once, too.
+	// A bound that moves with the clock is also computed only once.
 	plan := db.plan("SELECT * FROM requests WHERE trace_id > trace_id_min(now() - interval '1 hour')")
 	if !strings.Contains(plan, "Index Cond: ") {
 		t.Errorf("a bound of now() scans:\n%s", plan)
@@ -87,11 +86,11 @@ func TestDocumentedIndexes(t *testing.T) {
 		t.Errorf("%d IDs for 1000 old rows", n)
 	}
 	if n := one[int](db, "SELECT count(*) FROM requests WHERE trace_id = 'kept' OR trace_id IS NULL"); n != 2 {
-		t.Errorf("%d rows were left alone, want 2", n)
+		t.Errorf("%d rows were not changed, want 2", n)
 	}
 }
 
-// documented returns the statements of the package's documentation.
+// documented returns the statements in the package's documentation.
 func documented(t *testing.T) (statements []string) {
 	t.Helper()
 	doc, err := os.ReadFile("../../../postgres/doc.go")
@@ -112,7 +111,7 @@ func documented(t *testing.T) (statements []string) {
 	return statements
 }
 
-// trace_id_time is used in scans of whole tables: it is inlined.
+// Scans of whole tables use trace_id_time: it is inlined.
 func TestTraceIDTimeIsInlined(t *testing.T) {
 	db := functions(t)
 	for _, form := range []string{"text", "bytea", "uuid"} {
@@ -124,7 +123,7 @@ func TestTraceIDTimeIsInlined(t *testing.T) {
 	}
 }
 
-// What the catalog says of the functions.
+// The functions' properties in the catalog.
 func TestProperties(t *testing.T) {
 	db := functions(t)
 	db.create("") // again
@@ -142,7 +141,7 @@ func TestProperties(t *testing.T) {
 	}
 }
 
-// Each function gives in parallel workers what it gives in one process.
+// Each function returns the same in parallel workers as in one process.
 func TestParallel(t *testing.T) {
 	db := functions(t)
 	db.exec("CREATE TABLE ids AS SELECT trace_id_at('2026-11-20 00:00Z'::timestamptz + n * interval '1 s') AS id FROM generate_series(0, 9999) AS n")

@@ -16,11 +16,11 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
-// run starts one server for all tests, which each have a database of their own.
+// run starts one server for all tests; each test has its own database.
 func run(m *testing.M) int {
 	server, err := embedded.Postgres(context.Background())
 	switch {
-	case errors.Is(err, embedded.ErrNotInstalled): // for each test to skip or to fail
+	case errors.Is(err, embedded.ErrNotInstalled): // each test skips or fails
 	case err != nil:
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -33,13 +33,13 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// database is a connection to a fresh database.
+// database is a connection to a new database.
 type database struct {
 	t    *testing.T
 	conn *pgx.Conn
 }
 
-// empty returns a database without functions, functions one with them.
+// empty returns a database without our functions; functions returns one with them.
 func empty(t *testing.T) database {
 	t.Helper()
 	server := embedded.PostgresForTest(t)
@@ -107,7 +107,7 @@ func (d database) plan(sql string) string {
 	return strings.Join(column[string](d, "EXPLAIN (COSTS OFF) "+sql), "\n")
 }
 
-// same compares what SQL gave with what Go gives, in order; nil is NULL.
+// same compares the results of SQL with those of Go, in order; nil is NULL.
 func same[T any](t *testing.T, what string, inputs []string, got []*T, want func(i int) *T) {
 	t.Helper()
 	if len(got) != len(inputs) {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// everything calls each function once; the answer does not depend on the
-// surroundings. % is the schema, with its dot.
+// everything calls each function once; the result does not depend on the session or the schema. %
+// is the schema with its dot.
 const everything = `SELECT concat_ws(' ',
 	%trace_id_time('32d1f0a9c8000005a1b2c3d4e5f60718'::text) = %trace_id_time(decode('32d1f0a9c8000005a1b2c3d4e5f60718', 'hex')),
 	to_char(timezone('UTC', %trace_id_time('32d1f0a9c8000005a1b2c3d4e5f60718'::uuid)), 'YYYY-MM-DD HH24:MI:SS.US'),
@@ -39,8 +39,8 @@ func TestSessionSettings(t *testing.T) {
 	}
 }
 
-// A schema with any name, and a search path that has other things under our
-// names and under those that our functions use.
+// A schema with an unusual name, and a search path with other objects under our names and under
+// the names that our functions use.
 func TestSchemaAndSearchPath(t *testing.T) {
 	db := empty(t)
 	const name = `Team "A"; x`
@@ -48,7 +48,7 @@ func TestSchemaAndSearchPath(t *testing.T) {
 	db.exec(`CREATE SCHEMA "Team ""A""; x"`)
 	db.create(name)
 	if n := one[int](db, "SELECT count(*) FROM pg_proc WHERE pronamespace = 'public'::regnamespace"); n != 0 {
-		t.Errorf("%d functions went into public", n)
+		t.Errorf("%d functions were created in public", n)
 	}
 
 	db.exec(`CREATE TABLE ids (id text)`)
@@ -69,7 +69,7 @@ func TestSchemaAndSearchPath(t *testing.T) {
 	for _, typ := range []string{"text", "bytea", "uuid", "float8", "int8", "timestamptz", "interval"} {
 		db.exec("CREATE DOMAIN evil." + typ + " AS pg_catalog.int4 CHECK (false)")
 	}
-	// The test's own names are not the functions' business.
+	// The test's own names are qualified for this query.
 	query := in(quoted)
 	for _, s := range []string{"concat_ws(", "to_timestamp(", "timezone(", "to_char(", "encode(", "decode(", "substr("} {
 		query = strings.ReplaceAll(query, s, "pg_catalog."+s)
@@ -87,8 +87,8 @@ func TestSchemaAndSearchPath(t *testing.T) {
 	}
 }
 
-// A column's collation does not matter to trace_id_time: also one whose hex
-// digits are in another order, and one that regular expressions refuse.
+// trace_id_time does not depend on a column's collation, even if it sorts hex digits in another
+// order or is one that regular expressions refuse.
 func TestCollations(t *testing.T) {
 	db := functions(t)
 	if one[int](db, "SELECT count(*) FROM pg_collation WHERE collprovider = 'i'") == 0 {
@@ -102,7 +102,7 @@ func TestCollations(t *testing.T) {
 			t.Errorf("%s: %v", c, got)
 		}
 	}
-	// Why the documentation wants the collation C: aa is å there, the last letter.
+	// The reason why the documentation requires the collation C: aa is å there, the last letter.
 	if !one[bool](db, `SELECT 'aa' > 'af' COLLATE "da-x-icu" AND 'aa' < 'af' COLLATE "C"`) {
 		t.Error("Danish sorts hex digits as C does: the documentation can be simpler")
 	}

@@ -15,8 +15,8 @@ import (
 
 const random = 10_000
 
-// traceIDs are the edges of the clear half, alone and with a low half, those of
-// a generator, and random ones.
+// traceIDs returns the limits of the clear half, with and without a low half, IDs of a generator,
+// and random ones.
 func traceIDs(t *testing.T) []string {
 	t.Helper()
 	const top = 1<<64 - 1
@@ -63,11 +63,11 @@ func TestTraceIDTime(t *testing.T) {
 		})
 	}
 	if got := one[time.Time](db, "SELECT trace_id_time('32d1f0a9c8000005a1b2c3d4e5f60718')"); got.IsZero() {
-		t.Error("a literal without a type is not taken as text")
+		t.Error("a literal without a type is not treated as text")
 	}
 }
 
-// Values that are not trace IDs give NULL and no error.
+// The result for values that are not trace IDs is NULL, not an error.
 func TestTraceIDTimeOfOtherText(t *testing.T) {
 	db := functions(t)
 	const id = "32d1f0a9c8000005a1b2c3d4e5f60718"
@@ -79,7 +79,7 @@ func TestTraceIDTimeOfOtherText(t *testing.T) {
 	null := func(int) *time.Time { return nil }
 	got := column[*time.Time](db, "SELECT trace_id_time(id) FROM unnest($1::text[]) WITH ORDINALITY AS i (id, n) ORDER BY n", texts)
 	same(t, "trace_id_time", texts, got, null)
-	for _, text := range texts { // as a constant, which the planner computes
+	for _, text := range texts { // as a constant, which the planner evaluates
 		literal := "E'" + strings.ReplaceAll(text, "\n", "\\n") + "'"
 		if got := one[*time.Time](db, "SELECT trace_id_time("+literal+")"); got != nil {
 			t.Errorf("trace_id_time(%s) is %v", literal, got)
@@ -102,7 +102,8 @@ func TestTraceIDTimeOfOtherText(t *testing.T) {
 	}
 }
 
-// times are PostgreSQL's and the clear half's edges with their neighbours, and random ones.
+// times returns the limits of PostgreSQL and of the clear half with their neighbours, and random
+// times.
 func times() (texts []string, values []time.Time) {
 	add := func(t time.Time) {
 		texts = append(texts, t.UTC().Format("2006-01-02 15:04:05.999999Z07:00"))
@@ -144,7 +145,7 @@ func TestTraceIDBounds(t *testing.T) {
 				return &want
 			})
 			if typed := one[bool](db, "SELECT trace_id_"+name+form.suffix+"(NULL) IS NULL"); !typed {
-				t.Errorf("%s of NULL is something", call)
+				t.Errorf("%s of NULL is not NULL", call)
 			}
 		}
 	}
@@ -170,7 +171,7 @@ func TestTraceIDAt(t *testing.T) {
 			case text == nil || *text < min || *text > max || len(*text) != 32:
 				t.Fatalf("%s of %s is %s, want one of %s to %s", call, texts[i], show(text), min, max)
 			case seen[*text]:
-				t.Fatalf("%s gave %s twice", call, *text)
+				t.Fatalf("%s returned %s twice", call, *text)
 			}
 			seen[*text] = true
 			id, err := trace.TraceIDFromHex(*text)
@@ -184,8 +185,8 @@ func TestTraceIDAt(t *testing.T) {
 				ones[bit] += int(id[bit/8] >> (7 - bit%8) & 1)
 			}
 		}
-		// Each of the 87 random bits is set in half of the IDs: six standard
-		// deviations are passed once in five million runs.
+		// Each of the 87 random bits is set in half of the IDs. A deviation of six standard
+		// deviations occurs once in five million runs.
 		n := float64(len(seen))
 		if n < random/2 {
 			t.Fatalf("%s: only %.0f IDs", call, n)
@@ -196,9 +197,9 @@ func TestTraceIDAt(t *testing.T) {
 			}
 		}
 		if !one[bool](db, "SELECT trace_id_at"+form.suffix+"(NULL) IS NULL") {
-			t.Errorf("%s of NULL is something", call)
+			t.Errorf("%s of NULL is not NULL", call)
 		}
-		// Volatile: a new one for each row, also of a constant.
+		// Volatile: a new ID for each row, even for a constant.
 		if n := one[int](db, "SELECT count(DISTINCT trace_id_at"+form.suffix+"('2026-11-21')) FROM generate_series(1, 1000)"); n != 1000 {
 			t.Errorf("%s: %d IDs for 1000 rows", call, n)
 		}

@@ -17,7 +17,7 @@ func timeOfTicks(ticks int64) time.Time {
 	return time.Unix(ticks/10_000_000, 0).Add(time.Duration(ticks%10_000_000/10*10) * 100).UTC()
 }
 
-// v1 puts the ticks into the fields of RFC 9562.
+// v1 encodes the ticks in the fields of RFC 9562.
 func v1(ticks int64, variant uint16, rest uint64) string {
 	return fmt.Sprintf("%08x-%04x-1%03x-%04x-%012x", ticks&(1<<32-1), ticks>>32&(1<<16-1), ticks>>48, variant<<14|uint16(rest&(1<<14-1)), rest>>16)
 }
@@ -40,9 +40,9 @@ func TestUUIDv1Time(t *testing.T) {
 	same(t, "uuid_v1_time", ids, utc(got), func(i int) *time.Time {
 		id := uuid.MustParse(ids[i])
 		if id.Version() != 1 || id.Variant() != uuid.RFC4122 {
-			t.Fatalf("%s is no UUID of version 1", id)
+			t.Fatalf("%s is not a UUID of version 1", id)
 		}
-		// Before 1970 timeOfTicks would round towards it, so cut first.
+		// Before 1970, timeOfTicks would round towards 1970, so truncate first.
 		ticks := int64(id.Time()) / 10 * 10
 		want := timeOfTicks(ticks)
 		return &want
@@ -115,11 +115,11 @@ func TestUUIDv1At(t *testing.T) {
 	})
 	if wrong := column[string](db, "SELECT t"+from+` WHERE uuid_v1_time(uuid_v1_at(t::timestamptz, sequence, node::macaddr)) <> t::timestamptz`,
 		texts, sequences, nodes); len(wrong) > 0 {
-		t.Errorf("%d times do not come back, such as %s", len(wrong), wrong[0])
+		t.Errorf("%d times do not survive the round trip, such as %s", len(wrong), wrong[0])
 	}
 	for _, call := range []string{"NULL, 1, '08:00:2b:01:02:03'", "now(), NULL, '08:00:2b:01:02:03'", "now(), 1, NULL"} {
 		if !one[bool](db, "SELECT uuid_v1_at("+call+") IS NULL") {
-			t.Errorf("uuid_v1_at(%s) is something", call)
+			t.Errorf("uuid_v1_at(%s) is not NULL", call)
 		}
 	}
 	// RFC 9562, appendix A.1.

@@ -1,3 +1,3 @@
-// Package setup holds the recipes for starting a program whose settings come
-// from the environment or from OpenTelemetry's configuration file.
+// Package setup has recipes for programs that are configured by the environment or by
+// OpenTelemetry's configuration file.
 package setup

@@ -20,9 +20,8 @@ import (
 	"github.com/traceflake/traceflake/traceid"
 )
 
-// The declarative configuration has no word for ID generators that the SDK
-// listens to; an option of NewSDK gives it ours. Other stores than bolt need
-// their package imported.
+// The SDK ignores ID generators in the declarative configuration; an option of NewSDK sets ours.
+// Stores other than bolt need their package imported.
 func Example_otelconf() {
 	ctx := context.Background()
 	ids, err := setup.FromEnv(ctx)
@@ -52,7 +51,7 @@ tracer_provider:
 	fmt.Println("made now:", time.Since(traceid.Time(span.SpanContext().TraceID())) < time.Minute)
 	span.End()
 
-	// Spans first, then the IDs: the lease is given back when no span needs it.
+	// Spans first, then the IDs: the lease is returned when no span needs it.
 	if err := sdk.Shutdown(ctx); err != nil {
 		log.Fatal(err)
 	}
@@ -62,8 +61,8 @@ tracer_provider:
 	// Output: made now: true
 }
 
-// The propagator is chosen by OTEL_PROPAGATORS once its name is registered:
-// once a process, so in main or in an init function.
+// OTEL_PROPAGATORS selects the propagator once its name is registered. Register it once per
+// process, in main or in an init function.
 func Example_autoprop() {
 	if err := os.Setenv("OTEL_PROPAGATORS", "xtraceid,baggage"); err != nil { // as the deployment does
 		log.Fatal(err)

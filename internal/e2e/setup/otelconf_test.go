@@ -12,8 +12,8 @@ import (
 	"github.com/traceflake/traceflake/propagation/xtraceid"
 )
 
-// What docs/faq.md says about propagators in OpenTelemetry's configuration file. If this test fails
-// after an update of otelconf, the page may say better things.
+// This tests what docs/faq.md says about propagators in OpenTelemetry's configuration file. If it
+// fails after an update of otelconf, the page can be simplified.
 func TestOtelconfPropagators(t *testing.T) {
 	autoprop.RegisterTextMapPropagator("x-trace-id", xtraceid.New())
 	const ours, theirs = "18edbe84480000000000000000000003", "4bf92f3577b34da6a3ce929d0e0e4736"
@@ -21,7 +21,7 @@ func TestOtelconfPropagators(t *testing.T) {
 		"X-Trace-Id":  {ours},
 		"Traceparent": {"00-" + theirs + "-00f067aa0ba902b7-01"},
 	}
-	// extract returns which trace IDs 100 processes with this configuration would go on with.
+	// extract returns the trace IDs that 100 processes with this configuration would continue.
 	extract := func(config string) (ids map[string]bool) {
 		t.Helper()
 		ids = make(map[string]bool)
@@ -46,20 +46,20 @@ func TestOtelconfPropagators(t *testing.T) {
 		t.Errorf("composite_list: %v", ids)
 	}
 	if ids := extract("  composite_list: tracecontext,baggage,x-trace-id"); len(ids) != 2 {
-		t.Errorf("the order of composite_list is kept: %v", ids)
+		t.Errorf("composite_list now keeps its order: %v", ids)
 	}
 	spaced, err := otelconf.ParseYAML([]byte("file_format: \"1.0\"\npropagator:\n  composite_list: tracecontext, x-trace-id\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := otelconf.NewSDK(otelconf.WithOpenTelemetryConfiguration(*spaced)); err == nil {
-		t.Error("composite_list: spaces are cut off")
+		t.Error("composite_list now trims spaces")
 	}
 	if ids := extract("  composite: [{x-trace-id: }]"); len(ids) != 1 || !ids[theirs] {
-		t.Errorf("composite is not dropped in favour of the default: %v", ids)
+		t.Errorf("composite is no longer replaced by the default: %v", ids)
 	}
 	if ids := extract("  composite: [{tracecontext: }, {x-trace-id: }]"); len(ids) != 1 || !ids[theirs] {
-		t.Errorf("composite is not dropped: %v", ids)
+		t.Errorf("composite is no longer dropped: %v", ids)
 	}
 
 	t.Setenv("OTEL_PROPAGATORS", "tracecontext,baggage,x-trace-id")

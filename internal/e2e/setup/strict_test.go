@@ -41,19 +41,19 @@ func fleet(t testing.TB, store string) setup.Config {
 	return setup.Config{Store: store, SecretFile: path, Strict: true}
 }
 
-// opens tries the settings, and returns what is not an error with them.
+// opens opens the settings and fails the test if that is an error.
 func opens(t *testing.T, c setup.Config) *setup.IDs {
 	t.Helper()
 	ids, err := c.Open(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = ids.Shutdown(context.Background()) }) // fails while the store is away
+	t.Cleanup(func() { _ = ids.Shutdown(context.Background()) }) // fails while the store is unreachable
 	return ids
 }
 
-// refused wants an error of a strict start that has all of the texts, and none of one that is not
-// strict.
+// refused checks that a strict start fails with an error that contains all of the texts, and that
+// a start that is not strict succeeds.
 func refused(t *testing.T, c setup.Config, want error, texts ...string) {
 	t.Helper()
 	ids, err := c.Open(t.Context())
@@ -69,11 +69,11 @@ func refused(t *testing.T, c setup.Config, want error, texts ...string) {
 		}
 	}
 	if strings.Contains(err.Error(), "hunter2") {
-		t.Errorf("it shows the password: %v", err)
+		t.Errorf("the error shows the password: %v", err)
 	}
 	c.Strict = false
 	if ids := opens(t, c); ids.Ready(canceled()) == nil {
-		t.Error("it has a lease")
+		t.Error("the process has a lease")
 	}
 }
 
@@ -96,7 +96,7 @@ func TestStrictPostgreSQL(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// with returns the address with another part.
+	// with returns the address with one part changed.
 	with := func(change func(*url.URL)) string {
 		u, err := url.Parse(dsn)
 		if err != nil {
@@ -134,7 +134,7 @@ func TestStrictPostgreSQL(t *testing.T) {
 	refused(t, size, lease.ErrBlockSize, "TRACEFLAKE_BLOCK_SIZE=16", "unset it", host)
 }
 
-// closed returns an address of loopback where nobody listens.
+// closed returns a loopback address on which nothing listens.
 func closed(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -145,8 +145,8 @@ func closed(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// A store that is away is no error, and the probe says which it is.
-func TestStrictAway(t *testing.T) {
+// An unreachable store is not an error, and the probe reports the reason.
+func TestStrictUnreachable(t *testing.T) {
 	for _, scheme := range []string{"postgres", "etcd"} {
 		t.Run(scheme, func(t *testing.T) {
 			address := closed(t)
@@ -158,7 +158,7 @@ func TestStrictAway(t *testing.T) {
 				t.Errorf("%d %s", w.Code, text)
 			}
 			if ids.NewIDs(t.Context()); ids.Fallbacks() != 1 {
-				t.Error("it has a lease")
+				t.Error("the process has a lease")
 			}
 		})
 	}

@@ -1,3 +1,3 @@
-// Package watching has tests of what operators look at: that docs/metrics.md, the alerts and the
-// dashboards in deploy speak of what is really exported and stored.
+// Package watching tests what operators look at: docs/metrics.md, the alerts and the dashboards in
+// deploy must match what is really exported and stored.
 package watching

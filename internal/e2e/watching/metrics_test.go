@@ -36,7 +36,7 @@ func read(t *testing.T, path string) string {
 	return string(text)
 }
 
-// measured is a metric as it is exported: its values of each attribute.
+// measured is an exported metric, with the values of each attribute.
 type measured struct {
 	kind, unit string
 	attributes map[string][]string
@@ -51,10 +51,10 @@ func (m *measured) add(name, value string) {
 type away struct{ *driver.Memory }
 
 func (away) Acquire(context.Context, lease.Request) (lease.Grant, error) {
-	return lease.Grant{}, errors.New("the store is away")
+	return lease.Grant{}, errors.New("the store is unreachable")
 }
 
-// start is a process with a store that is away, and its metrics.
+// start starts a process with an unreachable store, and its metrics.
 func start(t *testing.T, readers ...metric.Option) *idgen.Generator {
 	t.Helper()
 	handler := otel.GetErrorHandler()
@@ -78,7 +78,7 @@ func start(t *testing.T, readers ...metric.Option) *idgen.Generator {
 	return ids
 }
 
-// exported is what OpenTelemetry's SDK collects.
+// exported returns what OpenTelemetry's SDK collects.
 func exported(t *testing.T) map[string]*measured {
 	t.Helper()
 	reader := metric.NewManualReader()
@@ -116,7 +116,7 @@ func exported(t *testing.T) map[string]*measured {
 	return all
 }
 
-// scraped is what OpenTelemetry's Prometheus exporter serves, by the name of the series.
+// scraped returns what OpenTelemetry's Prometheus exporter serves, by series name.
 func scraped(t *testing.T) map[string]*measured {
 	t.Helper()
 	registry := prometheus.NewRegistry()
@@ -145,7 +145,7 @@ func scraped(t *testing.T) map[string]*measured {
 	return all
 }
 
-// code returns what stands between backticks.
+// code returns the texts between backticks.
 func code(cell string) []string {
 	var all []string
 	for _, m := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(cell, -1) {
@@ -160,16 +160,16 @@ func sorted(s []string) string {
 	return strings.Join(s, " ")
 }
 
-// The page and what is exported are the same: names, kinds, units, attributes and their values.
+// The page matches what is exported: names, kinds, units, attributes and their values.
 func TestPage(t *testing.T) {
 	all, inPrometheus := exported(t), scraped(t)
 	documented := make(map[string]*measured)
-	var of *measured // the section that we are in
+	var of *measured // the current section
 	var attribute string
 	for line := range strings.SplitSeq(read(t, "docs/metrics.md"), "\n") {
 		if heading, ok := strings.CutPrefix(line, "## "); ok {
 			if of = documented[strings.Trim(heading, "`")]; of == nil {
-				t.Errorf("a section of %s, which is not in the table", heading)
+				t.Errorf("section %s is not in the table", heading)
 				of = new(measured)
 			}
 			attribute = ""
@@ -210,20 +210,20 @@ func TestPage(t *testing.T) {
 			continue
 		}
 		if page.kind != m.kind || page.unit != m.unit {
-			t.Errorf("%s is a %s in %s, not a %s in %s", name, m.kind, m.unit, page.kind, page.unit)
+			t.Errorf("%s is a %s in %s, want a %s in %s as documented", name, m.kind, m.unit, page.kind, page.unit)
 		}
 		for attribute, values := range m.attributes {
 			listed := page.attributes[attribute]
-			if attribute == "traceflake.vmclock" { // a process has one of the values
+			if attribute == "traceflake.vmclock" { // a process exports one of the values
 				if len(listed) != 3 || !slices.Contains(listed, values[0]) {
-					t.Errorf("%s: %s is %s, not of %s", name, attribute, values, listed)
+					t.Errorf("%s: %s is %s, want one of %s", name, attribute, values, listed)
 				}
 			} else if sorted(values) != sorted(listed) {
-				t.Errorf("%s: the values of %s are\n%s\nand not\n%s", name, attribute, sorted(values), sorted(listed))
+				t.Errorf("%s: the values of %s are\n%s\nwant\n%s", name, attribute, sorted(values), sorted(listed))
 			}
 		}
 		if len(m.attributes) != len(page.attributes) {
-			t.Errorf("%s has %d attributes, not %d", name, len(m.attributes), len(page.attributes))
+			t.Errorf("%s has %d attributes, want %d", name, len(m.attributes), len(page.attributes))
 		}
 	}
 	for name := range documented {
@@ -238,7 +238,7 @@ func hasKey(m map[string][]string, key string) bool {
 	return ok
 }
 
-// A Keeper without a lease is told apart from other errors.
+// A Keeper without a lease is distinguished from other errors.
 func TestNoLease(t *testing.T) {
 	reader := metric.NewManualReader()
 	ids := start(t, metric.WithReader(reader))
@@ -269,7 +269,7 @@ var (
 	grouping = regexp.MustCompile(`\b(?:by|without)\s*\(([^)]*)\)`)
 )
 
-// check compares an expression of PromQL with what is scraped, and returns the series in it.
+// check compares a PromQL expression with what is scraped, and returns its series.
 func check(expr string, all map[string]*measured) (series []string, err error) {
 	var errs []error
 	wrong := func(format string, args ...any) {
@@ -296,7 +296,7 @@ func check(expr string, all map[string]*measured) (series []string, err error) {
 			if !ok {
 				wrong("%s has no label %s", m[1], name)
 			}
-			if strings.Contains(l[3], "$") || len(values) == 0 { // a variable, or of the scrape
+			if strings.Contains(l[3], "$") || len(values) == 0 { // a variable, or a label of the scrape
 				continue
 			}
 			for value := range strings.SplitSeq(l[3], "|") {
@@ -309,12 +309,12 @@ func check(expr string, all map[string]*measured) (series []string, err error) {
 	for _, m := range grouping.FindAllStringSubmatch(expr, -1) {
 		for name := range strings.SplitSeq(m[1], ",") {
 			if name = strings.TrimSpace(name); !labels[name] {
-				wrong("no series of it has a label %s", name)
+				wrong("none of its series has a label %s", name)
 			}
 		}
 	}
 	if len(series) == 0 {
-		wrong("it asks for nothing")
+		wrong("it has no series")
 	}
 	return series, errors.Join(errs...)
 }
@@ -336,7 +336,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// Alerts speak of what is exported, and every alert is tested to fire and not to.
+// Alerts use exported series only, and every alert has a test in which it fires and one in which
+// it does not.
 func TestAlerts(t *testing.T) {
 	all := scraped(t)
 	var rules struct {
@@ -374,13 +375,13 @@ func TestAlerts(t *testing.T) {
 				t.Errorf("%s: %v", r.Alert, err)
 			}
 			if !fires[r.Alert] || !quiet[r.Alert] {
-				t.Errorf("%s is not tested to fire (%t) and not to (%t)", r.Alert, fires[r.Alert], quiet[r.Alert])
+				t.Errorf("%s needs a test in which it fires (has one: %t) and one in which it does not (%t)", r.Alert, fires[r.Alert], quiet[r.Alert])
 			}
 		}
 	}
 }
 
-// dashboard is what the tests look at.
+// dashboard has the parts that the tests use.
 type dashboard struct {
 	UID, Title string
 	Templating struct {
@@ -425,7 +426,7 @@ func TestLeasesDashboard(t *testing.T) {
 	d := dashboardOf(t, "leases.json")
 	for _, p := range d.Panels {
 		if p.Type != "row" && p.Type != "text" && len(p.Targets) == 0 {
-			t.Errorf("%s asks for nothing", p.Title)
+			t.Errorf("%s has no query", p.Title)
 		}
 		for _, target := range p.Targets {
 			series, err := check(target.Expr, all)

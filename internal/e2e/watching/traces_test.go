@@ -9,7 +9,7 @@ import (
 	"github.com/traceflake/traceflake/internal/embedded"
 )
 
-// What Grafana's ClickHouse plugin makes of its macros and of our variables.
+// The replacements that Grafana's ClickHouse plugin makes for its macros and our variables.
 var macros = strings.NewReplacer(
 	"$__timeFilter(Timestamp)", "Timestamp >= toDateTime64(1791972000, 9) AND Timestamp <= toDateTime64(1791975600, 9)",
 	"$__timeInterval(Timestamp)", "toStartOfInterval(toDateTime(Timestamp), INTERVAL 20 second)",
@@ -18,7 +18,7 @@ var macros = strings.NewReplacer(
 	"$service", "'shop','orders'",
 )
 
-// spans are traces of an hour, an error among them, and one whose ID is not of this library.
+// spans inserts the traces of an hour, one with an error and one with a foreign ID.
 const spans = `INSERT INTO otel.otel_traces
 	(Timestamp, TraceId, SpanId, ParentSpanId, SpanName, SpanKind, ServiceName, Duration, StatusCode, StatusMessage)
 SELECT begin + INTERVAL number % 2 second AS Timestamp,
@@ -28,7 +28,7 @@ SELECT begin + INTERVAL number % 2 second AS Timestamp,
 	if(number = 3, 'Error', 'Ok'), if(number = 3, 'no stock', '')
 FROM (SELECT number, toDateTime64(1791972600, 9, 'UTC') + INTERVAL number - number % 2 second AS begin FROM numbers(200))`
 
-// Every query of the dashboard runs on the table of clickhouse.Schema, and finds something.
+// Every query of the dashboard runs on the table of clickhouse.Schema and returns rows.
 func TestTracesDashboard(t *testing.T) {
 	e := embedded.ClickHouseForTest(t)
 	run := func(sql string) [][]string {
@@ -61,7 +61,7 @@ func TestTracesDashboard(t *testing.T) {
 		for _, target := range p.Targets {
 			sql := strings.ReplaceAll(macros.Replace(target.RawSQL), "$trace", trace)
 			if strings.Contains(sql, "$") {
-				t.Errorf("%s: what is meant in\n%s", p.Title, sql)
+				t.Errorf("%s: an unknown macro is left in\n%s", p.Title, sql)
 				continue
 			}
 			if rows := run(sql); len(rows) == 0 {

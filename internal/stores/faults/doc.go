@@ -3,7 +3,7 @@
 // their client gave up, after the end of the lease that they request, and after
 // the client's end.
 //
-// [Postgres] and [Etcd] stand between a client and a server and speak its
+// [Postgres], [Etcd] and [HTTP] stand between a client and a server and speak its
 // protocol. [Store] does the same within a process, for a store without a
 // server.
 package faults

@@ -1,6 +1,6 @@
-// Package xtraceidgrpc puts the trace ID into the metadata of gRPC responses,
-// as xtraceid.ResponseHandler puts it into the headers of HTTP responses. It is
-// a module of its own, so that package xtraceid does not need gRPC.
+// Package xtraceidgrpc puts the trace ID into the metadata of gRPC responses, as
+// xtraceid.ResponseHandler puts it into the headers of HTTP responses. It is a separate module, so
+// that package xtraceid does not need gRPC.
 //
 // The interceptors read the ID from the call's context. otelgrpc's stats
 // handler sets it, whatever the order of the options:

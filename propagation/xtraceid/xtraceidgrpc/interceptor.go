@@ -10,15 +10,13 @@ import (
 	"github.com/traceflake/traceflake/propagation/xtraceid"
 )
 
-// UnaryServerInterceptor returns an interceptor that puts the trace ID into the
-// response's header metadata, under [xtraceid.DefaultHeader], also if the call
-// fails. Without a trace ID in the context it adds nothing. List it before
-// interceptors that may end a call themselves.
+// UnaryServerInterceptor returns an interceptor that puts the trace ID into the response's header
+// metadata, under [xtraceid.DefaultHeader], even if the call fails. Without a trace ID in the
+// context it adds nothing. List it before interceptors that may end a call themselves.
 func UnaryServerInterceptor() grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		if md := header(ctx); md != nil {
-			// It fails only if the header has been sent already, and then only
-			// this metadata is lost.
+			// It fails only if the header has already been sent; then only this metadata is lost.
 			_ = grpc.SetHeader(ctx, md)
 		}
 		return handler(ctx, req)

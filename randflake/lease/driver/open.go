@@ -25,6 +25,8 @@ var packages = map[string]string{
 	"postgresql": "pgstore",
 	"etcd":       "etcdstore",
 	"etcds":      "etcdstore",
+	"k8s":        "k8sstore",
+	"s3":         "s3store",
 }
 
 // Store is a store that [Open] opened. Close releases its resources; close the

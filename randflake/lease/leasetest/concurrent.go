@@ -16,20 +16,20 @@ import (
 
 // Load is the load that [Load.Run] puts on a storage.
 type Load struct {
-	Calls   int           // of each client
+	Calls   int           // per client
 	Seed    uint64        // picks the calls; their order is up to the machine
-	Timeout time.Duration // of each call
-	Pause   time.Duration // between two calls of a client, at most; 0 is none
+	Timeout time.Duration // per call
+	Pause   time.Duration // the longest pause between two calls of a client; 0 is none
 }
 
-// Run makes calls of every kind with all clients at once: acquires, renewals
-// and releases of their own grants and of those of others, old versions among
-// them, while the time moves on. It is for the clients of a [History].
+// Run makes calls of every kind with all clients at once: acquires, and renewals and releases of
+// their own and others' grants, old versions included, while the time advances. It is for the
+// clients of a [History].
 func (load Load) Run(clients []lease.Store, nodes driver.NodeRange) {
 	var (
 		now    atomic.Int64 // seconds since t0; shared, so that some clients lag
 		t0     = start()
-		shared sync.Map // block index → a grant seen there
+		shared sync.Map // block index → a grant seen for it
 		all    sync.WaitGroup
 	)
 	for id, s := range clients {
@@ -56,7 +56,7 @@ type loader struct {
 	nodes  driver.NodeRange
 	last   lease.Request
 	mine   lease.Grant
-	old    lease.Grant // mine before the last change
+	old    lease.Grant // my grant before its last change
 }
 
 func (l *loader) call(ctx context.Context, now time.Time) {
@@ -102,8 +102,8 @@ func (l *loader) saw(g lease.Grant, err error) {
 	}
 }
 
-// clientsOf opens n clients of one storage, or one client n times if it can
-// have only one.
+// clientsOf opens n clients of one storage. If the storage can have only one client, it returns
+// that client n times.
 func clientsOf(tb testing.TB, open Open, nodes driver.NodeRange, n int) []lease.Store {
 	tb.Helper()
 	clients := make([]lease.Store, n)
@@ -123,14 +123,14 @@ func linearizable(tb testing.TB, h Harness) {
 		const calls = 25
 		Load{Calls: calls, Seed: seed, Timeout: time.Minute}.Run(clients, few)
 		if n, unknown := history.Len(); n != calls*len(clients) || unknown > 0 {
-			tb.Errorf("%d calls, %d of them without an answer; want %d, all answered", n, unknown, calls*len(clients))
-			return // too many to find out more
+			tb.Errorf("%d calls, %d of them unanswered; want %d, all answered", n, unknown, calls*len(clients))
+			return // too many for the checker
 		}
 		history.Check(tb)
 	}
 }
 
-// atOnce calls f for 0 to n-1, each in its own goroutine.
+// atOnce calls f for 0 to n-1, each call in its own goroutine.
 func atOnce(n int, f func(i int)) {
 	var all sync.WaitGroup
 	ready := make(chan struct{})

@@ -23,11 +23,11 @@ func acquire(tb testing.TB, h Harness) {
 		end   time.Time
 	}{
 		{"whole seconds", t0, time.Minute, few, t0.Add(time.Minute)},
-		{"fractions are cut off", t0.Add(900 * time.Millisecond), 1900 * time.Millisecond, few, t0.Add(time.Second)},
+		{"fractions are truncated", t0.Add(900 * time.Millisecond), 1900 * time.Millisecond, few, t0.Add(time.Second)},
 		{"another time zone", t0.In(time.FixedZone("", 5*3600)), lease.MinTTL, few, t0.Add(lease.MinTTL)},
 		{"longest", t0, lease.MaxTTL, few, t0.Add(lease.MaxTTL)},
 		{"default block size", t0, time.Minute, driver.AllNodes, t0.Add(time.Minute)},
-		{"one node a block", t0, time.Minute, driver.NodeRange{First: 5, Nodes: 3, BlockSize: 1}, t0.Add(time.Minute)},
+		{"one node per block", t0, time.Minute, driver.NodeRange{First: 5, Nodes: 3, BlockSize: 1}, t0.Add(time.Minute)},
 		{"the last nodes", t0, time.Minute, driver.NodeRange{First: randflake.MaxNode - 7, Nodes: 8, BlockSize: 8}, t0.Add(time.Minute)},
 	} {
 		s := h.open(tb, c.nodes)
@@ -36,7 +36,7 @@ func acquire(tb testing.TB, h Harness) {
 			versions[b.Node] = b.Version
 		}
 		r := request(c.now, c.ttl)
-		r.Owner = strings.Repeat("é", 57) + ", " + c.name[:1] + "'; --\"\\" // all that it may be
+		r.Owner = strings.Repeat("é", 57) + ", " + c.name[:1] + "'; --\"\\" // the longest and most unusual valid owner
 		g := mustAcquire(tb, s, r)
 		if _, err := c.nodes.Index(g.Node); err != nil {
 			tb.Errorf("%s: %v", c.name, err)
@@ -59,16 +59,16 @@ func acquireAgain(tb testing.TB, h Harness) {
 	later.Now, later.TTL = t0.Add(10*time.Second), time.Hour
 	wantGrant(tb, "the same holder later", mustAcquire(tb, s, later), g)
 	later.Now = t0.Add(2 * time.Hour)
-	wantGrant(tb, "the same holder when it is over", mustAcquire(tb, s, later), g)
+	wantGrant(tb, "the same holder after the end", mustAcquire(tb, s, later), g)
 
-	// Only until a renewal replaces the holder.
+	// This holds only until a renewal replaces the holder.
 	renewed := mustRenew(tb, s, g, t0.Add(2*time.Minute))
 	again := request(t0, time.Minute)
 	again.Holder = renewed.Holder
 	wantGrant(tb, "the holder that a renewal made", mustAcquire(tb, s, again), renewed)
 	other := mustAcquire(tb, s, r)
 	if other.Node == g.Node || other.Holder != r.Holder || !other.Start.Equal(t0) {
-		tb.Errorf("a holder that was renewed away: got %+v, want another block from %s", other, t0)
+		tb.Errorf("a replaced holder: got %+v, want another block from %s", other, t0)
 	}
 
 	// After a release or a raise the nonce can be used again.
@@ -121,11 +121,11 @@ func renew(tb testing.TB, h Harness) {
 		}
 		wantGrant(tb, what, got, renewed(g, next, want))
 		wantGrant(tb, what+": get", mustGet(tb, s, g), got)
-		// Of two copies that hold one grant only one can renew.
+		// Of two copies that hold one grant, only one can renew.
 		_, err = s.Renew(ctx, g, lease.NewHolder(), end)
-		wantErr(tb, what+": and by a copy of the client", err, lease.ErrLost)
+		wantErr(tb, what+": again by a copy of the client", err, lease.ErrLost)
 		_, err = s.Renew(ctx, g, next, end)
-		wantErr(tb, what+": and once more with the same nonce", err, lease.ErrLost)
+		wantErr(tb, what+": again with the same nonce", err, lease.ErrLost)
 		wantGrant(tb, what+": get after both", mustGet(tb, s, g), got)
 		g = got
 	}
@@ -133,7 +133,7 @@ func renew(tb testing.TB, h Harness) {
 	extend("renew with a fraction", t0.Add(3*time.Minute+999*time.Millisecond), t0.Add(3*time.Minute))
 
 	for _, end := range []time.Time{g.End, g.End.Add(999 * time.Millisecond), g.End.Add(-time.Second), t0, t0.Add(-time.Hour), {}} {
-		extend("renew with an end that is no later", end, g.End)
+		extend("renew with an end that is not later", end, g.End)
 	}
 	// Only node, nodes, holder and version count.
 	bare := lease.Grant{Lease: randflake.Lease{Node: g.Node, Nodes: g.Nodes}, Holder: g.Holder, Version: g.Version}
@@ -170,7 +170,7 @@ func renew(tb testing.TB, h Harness) {
 	for range few.Blocks() {
 		mustAcquire(tb, s, request(g.End, time.Minute))
 	}
-	lost("renew of a block that another has", g)
+	lost("renew of a block with another holder", g)
 }
 
 func release(tb testing.TB, h Harness) {
@@ -183,9 +183,9 @@ func release(tb testing.TB, h Harness) {
 		{"rounded up", t0.Add(20*time.Second + 1), t0.Add(21 * time.Second)},
 		{"all of it", t0, t0},
 		{"nothing", t0.Add(time.Minute), t0.Add(time.Minute)},
-		{"never before the start", t0.Add(-time.Hour), t0},
+		{"not before the start", t0.Add(-time.Hour), t0},
 		{"the zero time", time.Time{}, t0},
-		{"never past the end", t0.Add(time.Hour), t0.Add(time.Minute)},
+		{"not past the end", t0.Add(time.Hour), t0.Add(time.Minute)},
 	} {
 		s := h.open(tb, few)
 		r := request(t0, time.Minute)
@@ -195,7 +195,7 @@ func release(tb testing.TB, h Harness) {
 		if err := s.Release(ctx, g, next, c.unused); err != nil {
 			tb.Fatalf("%s: %v", c.name, err)
 		}
-		// The nonce stays: it distinguishes a release from a raise.
+		// The nonce remains: it distinguishes a release from a raise.
 		want := renewed(g, next, c.end)
 		want.Owner = ""
 		wantGrant(tb, c.name, mustGet(tb, s, g), want)
@@ -216,7 +216,7 @@ func release(tb testing.TB, h Harness) {
 		wantErr(tb, "release of another version", s.Release(ctx, other, lease.NewHolder(), t0), lease.ErrLost)
 	}
 	wantGrant(tb, "after releases by others", mustGet(tb, s, g), g)
-	// What was given back is granted again, and nothing before it.
+	// The returned seconds are granted again, but none before them.
 	for range few.Blocks() - 1 {
 		mustAcquire(tb, s, request(t0, time.Hour))
 	}
@@ -243,7 +243,7 @@ func get(tb testing.TB, h Harness) {
 	}
 	for _, node := range []uint32{1, few.BlockSize - 1, few.BlockSize + 1, few.Nodes, 1 << 31} {
 		_, err := s.Get(context.Background(), lease.Grant{Lease: randflake.Lease{Node: node, Nodes: few.BlockSize}})
-		wantErr(tb, "get of a node that starts no block", err, lease.ErrInvalidRequest)
+		wantErr(tb, "get of a node that does not start a block", err, lease.ErrInvalidRequest)
 	}
 }
 
@@ -251,7 +251,7 @@ func admin(tb testing.TB, s lease.Store) lease.Admin {
 	tb.Helper()
 	a, ok := s.(lease.Admin)
 	if !ok {
-		tb.Fatalf("%T is no lease.Admin", s)
+		tb.Fatalf("%T does not implement lease.Admin", s)
 	}
 	return a
 }
@@ -265,7 +265,7 @@ func mustList(tb testing.TB, s lease.Store) []lease.Block {
 	return blocks
 }
 
-// wantList compares what List says with grants.
+// wantList compares the result of List with grants.
 func wantList(tb testing.TB, what string, s lease.Store, want []lease.Grant) {
 	tb.Helper()
 	want = slices.Clone(want)
@@ -359,7 +359,7 @@ func raise(tb testing.TB, h Harness) {
 		wantErr(tb, "raise to "+c.until.String(), admin(tb, s).Raise(ctx, c.until), c.want)
 	}
 	if after := mustList(tb, s); !slices.Equal(before, after) {
-		tb.Errorf("a raise that was refused wrote: %+v, before %+v", after, before)
+		tb.Errorf("a refused raise wrote %+v, before it was %+v", after, before)
 	}
 }
 
@@ -401,7 +401,7 @@ func badRequests(tb testing.TB, h Harness) {
 		change func(g *lease.Grant)
 	}{
 		{"no holder", func(g *lease.Grant) { g.Holder = "" }},
-		{"a node that starts no block", func(g *lease.Grant) { g.Node++ }},
+		{"a node that does not start a block", func(g *lease.Grant) { g.Node++ }},
 		{"an invalid node", func(g *lease.Grant) { g.Node = 1 << 31 }},
 		{"a block of another size", func(g *lease.Grant) { g.Nodes /= 2 }},
 		{"the zero grant", func(g *lease.Grant) { *g = lease.Grant{} }},
@@ -420,8 +420,8 @@ func badRequests(tb testing.TB, h Harness) {
 	wantList(tb, "after bad grants", s, []lease.Grant{g})
 }
 
-// ahead reports whether the store refused a client ahead of it, as it must when
-// it knows the time and must not when it does not.
+// ahead reports whether the store refused a client whose clock is ahead. It must do so if it knows
+// the time, and must not otherwise.
 func (h Harness) ahead(tb testing.TB, what string, err error) (refused bool) {
 	tb.Helper()
 	if h.KnowsTime {
@@ -456,15 +456,15 @@ func endOfLife(tb testing.TB, h Harness) {
 
 func clockAhead(tb testing.TB, h Harness) {
 	ctx, s := context.Background(), h.open(tb, few)
-	const slack = 10 * time.Second // between the store's clock and this one
+	const slack = 10 * time.Second // between the store's clock and ours
 	now := time.Now()
 	g := mustAcquire(tb, s, request(now.Add(lease.MaxClockAhead-slack), time.Minute))
 	r, err := s.Renew(ctx, g, lease.NewHolder(), now.Add(lease.MaxTTL+lease.MaxClockAhead-slack))
 	if err != nil {
 		tb.Fatalf("renew for the longest TTL: %v", err)
 	}
-	// A clock that is behind does no harm. It needs a block that was not granted
-	// yet, so it is tried before the clocks that a store need not refuse.
+	// A clock that is behind is harmless. This needs a block that was not granted yet, so it is
+	// tried before the clocks that a store need not refuse.
 	mustAcquire(tb, s, request(time.Unix(randflake.Epoch, 0), time.Minute))
 	before := mustList(tb, s)
 	for _, ahead := range []time.Duration{lease.MaxClockAhead + slack, 24 * time.Hour, 10 * 365 * 24 * time.Hour} {
@@ -476,7 +476,7 @@ func clockAhead(tb testing.TB, h Harness) {
 		h.ahead(tb, "renew from "+ahead.String()+" ahead", err)
 	}
 	if after := mustList(tb, s); h.KnowsTime && !slices.Equal(before, after) {
-		tb.Errorf("a call that was refused wrote: %+v, before %+v", after, before)
+		tb.Errorf("a refused call wrote %+v, before it was %+v", after, before)
 	}
 }
 
@@ -501,11 +501,11 @@ func cancelled(tb testing.TB, h Harness) {
 		wantErr(tb, "raise", admin(tb, s).Raise(ctx, t0.Add(time.Hour)), ctx.Err())
 	}
 	if after := mustList(tb, s); !slices.Equal(before, after) {
-		tb.Errorf("a cancelled call wrote: %+v, before %+v", after, before)
+		tb.Errorf("a cancelled call wrote %+v, before it was %+v", after, before)
 	}
 }
 
-// firstUse opens a store and makes it look at its storage.
+// firstUse opens a store and makes it access its storage.
 func firstUse(open Open, nodes driver.NodeRange) error {
 	s, err := open(nodes)
 	if err != nil {
@@ -546,7 +546,7 @@ func ranges(tb testing.TB, h Harness) {
 		s := mustOpen(tb, open, one)
 		g := mustAcquire(tb, s, request(t0, time.Minute))
 		if g.Node != one.First {
-			tb.Errorf("a store of nodes from %d granted node %d", one.First, g.Node)
+			tb.Errorf("a store of nodes from %d on granted node %d", one.First, g.Node)
 		}
 		all = append(all, g)
 		_, err := s.Acquire(ctx, request(t0, time.Minute))
@@ -567,8 +567,8 @@ func ranges(tb testing.TB, h Harness) {
 	}
 }
 
-// severalClients: what one wrote all others see at once, also those opened
-// before.
+// severalClients checks that a write by one client is visible to all others at once, even to those
+// opened before.
 func severalClients(tb testing.TB, h Harness) {
 	ctx, open, t0 := context.Background(), h.New(tb), start()
 	clients := make([]lease.Store, 3)

@@ -8,7 +8,7 @@ import (
 	"github.com/traceflake/traceflake/randflake/lease/leasetest"
 )
 
-// The body of a test, func TestMyStore(t *testing.T), of a store of your own.
+// The body of a test, func TestMyStore(t *testing.T), for your own store.
 func ExampleRun() {
 	var t *testing.T
 	leasetest.Run(t, leasetest.Harness{
@@ -25,8 +25,8 @@ func ExampleRun() {
 	})
 }
 
-// The body of a test that starts processes of its own program, so TestMain begins with
-// Worker. The program imports the store's package, which registers the URL's scheme.
+// The body of a test that starts processes of its own program; TestMain must begin with Worker.
+// The program imports the store's package, which registers the URL's scheme.
 func ExampleProcesses() {
 	var t *testing.T
 	var server interface {

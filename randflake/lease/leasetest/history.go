@@ -16,14 +16,12 @@ import (
 	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
-// History records the calls that clients make to one storage, and checks that
-// they are linearizable: that some order of them, in which no call precedes one
-// that was answered before it began, follows the rules of [driver.Block] from
-// an empty store.
+// History records the calls of clients to one storage and checks that they are linearizable: some
+// order of the calls follows the rules of [driver.Block] from an empty store, and in it no call
+// precedes one that was answered before it began.
 //
-// A call with an error other than the contract's refusals, a lost
-// connection for instance, may have been carried out, at any time after it
-// began, or not.
+// A call with an error other than the contract's refusals, for instance a lost connection, may
+// have been executed at any time after it began, or not.
 type History struct {
 	nodes driver.NodeRange
 	zero  time.Time
@@ -33,9 +31,8 @@ type History struct {
 	calls   []porcupine.Operation
 }
 
-// NewHistory returns an empty history of a storage of few nodes: at most
-// maxBlocks blocks. The more blocks, clients and calls without an answer, the
-// longer Check takes.
+// NewHistory returns an empty history for a storage with few nodes: at most maxBlocks blocks. With
+// more blocks, clients and unanswered calls, Check takes longer.
 func NewHistory(nodes driver.NodeRange) *History {
 	if nodes.Blocks() > maxBlocks {
 		panic(fmt.Sprintf("leasetest: a history of %d blocks, want at most %d", nodes.Blocks(), maxBlocks))
@@ -45,8 +42,7 @@ func NewHistory(nodes driver.NodeRange) *History {
 
 const maxBlocks = 8
 
-// Client returns s as one whose calls are recorded. Each client is for one
-// goroutine.
+// Client returns a client that records the calls to s. Each client is for one goroutine.
 func (h *History) Client(s lease.Store) lease.Store {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -54,7 +50,7 @@ func (h *History) Client(s lease.Store) lease.Store {
 	return &recorded{Store: s, history: h, id: h.clients - 1}
 }
 
-// Len is the number of calls so far, and how many of them have no answer.
+// Len returns the number of calls so far, and the number of unanswered ones.
 func (h *History) Len() (calls, unknown int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -66,8 +62,7 @@ func (h *History) Len() (calls, unknown int) {
 	return len(h.calls), unknown
 }
 
-// Check fails tb when the history is not linearizable, or when that takes
-// longer than a minute to find out.
+// Check fails tb if the history is not linearizable, or if that cannot be decided within a minute.
 func (h *History) Check(tb testing.TB) {
 	tb.Helper()
 	h.mu.Lock()
@@ -131,7 +126,7 @@ func (c *recorded) record(in input, call func() (lease.Grant, error)) {
 	out := output{grant: pin(g), verdict: judge(err)}
 	if out.verdict == unanswered {
 		if in.op == opGet {
-			return // it says nothing
+			return // it has no information
 		}
 		ended = math.MaxInt64
 	}
@@ -188,7 +183,7 @@ type output struct {
 	grant   lease.Grant
 }
 
-// pin brings times into the one form that == compares.
+// pin converts times to a form that can be compared with ==.
 func pin(g lease.Grant) lease.Grant {
 	g.Start, g.End = g.Start.UTC(), g.End.UTC()
 	return g
@@ -197,7 +192,7 @@ func pin(g lease.Grant) lease.Grant {
 // state is comparable, so that the checker can compare states with ==.
 type state [maxBlocks]driver.Block
 
-// model is the behaviour of a storage by the rules of driver.Block.
+// model returns the behaviour of a storage by the rules of driver.Block.
 func model(nodes driver.NodeRange) porcupine.Model {
 	n := nodes.Blocks()
 	var empty state
@@ -227,8 +222,7 @@ func show(g lease.Grant) string {
 	return fmt.Sprintf("[node %d, %s to %s, %.6s, version %d]", g.Node, clock(g.Start), clock(g.End), g.Holder, g.Version)
 }
 
-// step returns the states that a call with this output may leave, none when
-// the output is wrong.
+// step returns the states that a call with this output may leave, or none if the output is wrong.
 func step(s state, n int, nodes driver.NodeRange, in input, out output) []any {
 	if out.verdict == refused {
 		return []any{s}
@@ -303,8 +297,8 @@ func stepAcquire(s state, n int, r lease.Request, out output) []any {
 	return states
 }
 
-// shorter reports whether got is want with fewer seconds, at least one: a store
-// may grant less than requested.
+// shorter reports whether got is want with fewer seconds, but at least one: a store may grant less
+// than requested.
 func shorter(got, want lease.Grant) bool {
 	if !got.End.After(got.Start) || !got.End.Before(want.End) {
 		return false
@@ -313,11 +307,10 @@ func shorter(got, want lease.Grant) bool {
 	return got == want
 }
 
-// secondsOf is every second of every grant a store made: none may be there
-// twice.
+// secondsOf holds every second of every grant; none may be granted twice.
 type secondsOf map[uint32][]randflake.Lease
 
-// add reports an earlier grant that overlaps l.
+// add returns an earlier grant that overlaps l, if there is one.
 func (s secondsOf) add(l randflake.Lease) (other randflake.Lease, overlaps bool) {
 	for _, o := range s[l.Node] {
 		if l.Start.Before(o.End) && o.Start.Before(l.End) {

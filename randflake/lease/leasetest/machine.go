@@ -12,9 +12,8 @@ import (
 	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
-// stateMachine makes random calls, one at a time, and compares every answer
-// with the rule of driver.Block. When they differ it looks for a short sequence
-// of calls that shows it.
+// stateMachine makes random calls, one at a time, and compares every answer with the rule of
+// driver.Block. If they differ, it looks for a short sequence of calls that shows it.
 func stateMachine(tb testing.TB, h Harness) {
 	rapid.Check(tb, func(t *rapid.T) {
 		m := machine{store: h.open(tb, few), now: start(), seconds: secondsOf{}}
@@ -36,16 +35,16 @@ type machine struct {
 	store   lease.Store
 	now     time.Time
 	blocks  []driver.Block
-	grants  []lease.Grant // every one seen, also those that are over
-	seconds secondsOf     // granted and not given back
+	grants  []lease.Grant // all grants seen, including those that are over
+	seconds secondsOf     // granted and not returned
 }
 
-// step is a short time, sometimes a fraction of a second.
+// step returns a short time, sometimes a fraction of a second.
 func (*machine) step(t *rapid.T) time.Duration {
 	return time.Duration(rapid.IntRange(0, 40).Draw(t, "half seconds")) * time.Second / 2
 }
 
-// skewed is the clock of some client.
+// skewed returns the time of a client's clock.
 func (m *machine) skewed(t *rapid.T) time.Time {
 	return m.now.Add(time.Duration(rapid.IntRange(-20, 20).Draw(t, "skew")) * time.Second / 2)
 }
@@ -90,7 +89,7 @@ func (m *machine) acquire(t *rapid.T) {
 	}
 }
 
-// some draws a grant seen before, perhaps with a change.
+// some returns a grant seen before, sometimes changed.
 func (m *machine) some(t *rapid.T) (lease.Grant, int) {
 	if len(m.grants) == 0 {
 		t.Skip("no grant yet")
@@ -104,14 +103,14 @@ func (m *machine) some(t *rapid.T) (lease.Grant, int) {
 	case 2:
 		g.Holder = lease.NewHolder()
 	case 3, 4:
-		g = m.blocks[must(few.Index(g.Node))].Grant() // the newest, perhaps of another
+		g = m.blocks[must(few.Index(g.Node))].Grant() // the newest one, possibly another holder's
 	}
 	return g, must(few.Index(g.Node))
 }
 
 func must(i int, err error) int {
 	if err != nil {
-		panic(err) // no grant is added that has no block
+		panic(err) // every grant added has a block
 	}
 	return i
 }
@@ -139,8 +138,8 @@ func (m *machine) renew(t *rapid.T) {
 	m.grants = append(m.grants, got)
 }
 
-// nonce is a fresh nonce, or sometimes that of the last write of the block, as
-// in a repeated message.
+// nonce returns a new nonce, or sometimes that of the block's last write, as in a repeated
+// message.
 func (m *machine) nonce(t *rapid.T, g lease.Grant) string {
 	if b := m.blocks[must(few.Index(g.Node))]; b.Holder != "" && rapid.IntRange(0, 4).Draw(t, "repeat") == 0 {
 		return b.Holder
@@ -177,7 +176,7 @@ func (m *machine) raise(t *rapid.T) {
 	until := m.skewed(t)
 	a, ok := m.store.(lease.Admin)
 	if !ok {
-		t.Fatalf("%T is no lease.Admin", m.store)
+		t.Fatalf("%T does not implement lease.Admin", m.store)
 	}
 	if err := a.Raise(context.Background(), until); err != nil {
 		t.Fatalf("raise: %v", err)

@@ -13,23 +13,23 @@ import (
 	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
-// MeasureAcquire measures Acquire and Renew, with blocks of the default size, of which a store
-// has 16384, under the load of many processes at once:
+// MeasureAcquire measures Acquire and Renew with blocks of the default size, of which a store has
+// 16384, under the load of many processes at once:
 //
-//   - 10000 that start within a moment, each with its own block;
+//   - 10000 processes that start at almost the same time, each with its own
+//     block;
 //   - Acquire by 64 clients at once, when few blocks are taken and when 16000
 //     are;
 //   - Acquire by one client when 16000 are taken;
 //   - Renew by 64 clients at once, and by one.
 //
-// It reports calls a second and how long the middle one and the slowest of a
-// hundred took. Every block is granted once, which is checked. Run it with
-// -benchtime 1x for a single crowd.
+// It reports calls per second, the median and the 99th percentile of their durations. It checks
+// that every block is granted once. Run it with -benchtime 1x for a single crowd.
 func MeasureAcquire(b *testing.B, h Harness) {
 	const clients = 64
 	nodes, now := driver.AllNodes, start()
 	b.Run("10000 start", func(b *testing.B) {
-		newCrowd(b, h, nodes, clients).acquire(10_000, now, time.Hour, false).report(b) // whatever b.N
+		newCrowd(b, h, nodes, clients).acquire(10_000, now, time.Hour, false).report(b) // regardless of b.N
 	})
 	taken := func(b *testing.B, n int) *crowd {
 		c := newCrowd(b, h, nodes, clients)
@@ -37,7 +37,7 @@ func MeasureAcquire(b *testing.B, h Harness) {
 		b.ResetTimer()
 		return c
 	}
-	// Each gives its block back, so that the number of taken blocks stays the same.
+	// Each client returns its block, so the number of taken blocks stays the same.
 	b.Run("64 clients, 1000 taken", func(b *testing.B) {
 		taken(b, 1000).acquire(b.N, now, time.Hour, true).report(b)
 	})
@@ -68,7 +68,7 @@ func newCrowd(b *testing.B, h Harness, nodes driver.NodeRange, clients int) *cro
 	return &crowd{b: b, clients: clientsOf(b, h.New(b), nodes, clients), seconds: secondsOf{}}
 }
 
-// took is how long each call took, and all of them together.
+// took holds the duration of each call, and of all of them together.
 type took struct {
 	each []time.Duration
 	all  time.Duration
@@ -111,7 +111,7 @@ func (c *crowd) acquire(n int, now time.Time, ttl time.Duration, giveBack bool) 
 	return took{each, time.Since(began)}
 }
 
-// renew makes n calls with all clients at once, each of which has a grant.
+// renew makes n calls with all clients at once, each for a grant.
 func (c *crowd) renew(n int, now time.Time) took {
 	c.b.Helper()
 	ctx := context.Background()
@@ -143,5 +143,5 @@ func (t took) report(b *testing.B) {
 	b.ReportMetric(float64(len(t.each))/t.all.Seconds(), "calls/s")
 	b.ReportMetric(t.each[len(t.each)/2].Seconds()*1000, "ms/median")
 	b.ReportMetric(t.each[len(t.each)*99/100].Seconds()*1000, "ms/p99")
-	b.ReportMetric(0, "ns/op") // says nothing here
+	b.ReportMetric(0, "ns/op") // meaningless here
 }

@@ -36,16 +36,16 @@ type Processes struct {
 	// URL names the store, for [driver.Open]. The test's program must import
 	// the package that opens it.
 	URL string
-	// Outage takes the store away from everybody, calls during, and brings it
-	// back. It is called twice a round.
+	// Outage makes the store unreachable, calls during, and makes it reachable again. It is called
+	// twice per round.
 	Outage func(during func()) error
-	// IDs is how many IDs to make, in as many rounds as necessary. If it is 0
-	// there is one round.
+	// IDs is the number of IDs to make, in as many rounds as necessary. If it is 0, there is one
+	// round.
 	IDs int64
 }
 
 const (
-	workerLife = "TRACEFLAKE_LEASETEST_LIFE" // set in a worker: where it writes its grants
+	workerLife = "TRACEFLAKE_LEASETEST_LIFE" // set in a worker: the file for its grants
 	workerURL  = "TRACEFLAKE_LEASETEST_URL"
 	workerTTL  = 2 * time.Second
 	workers    = 8
@@ -53,8 +53,8 @@ const (
 	minMade = 100_000
 )
 
-// Worker returns at once, unless this process is a worker of [Processes.Run].
-// TestMain begins with it.
+// Worker returns at once unless this process is a worker of [Processes.Run]. TestMain must begin
+// with it.
 func Worker() {
 	life := os.Getenv(workerLife)
 	if life == "" {
@@ -67,13 +67,13 @@ func Worker() {
 	os.Exit(0)
 }
 
-// work is one life of a worker: it makes IDs as fast as its output is read,
-// until it is told to end, or killed.
+// work is one life of a worker: it makes IDs as fast as its output is read, until it is told to
+// end or is killed.
 func work(life, url string) error {
 	end, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin) // as long as the test lives
+		_, _ = io.Copy(io.Discard, os.Stdin) // until the test ends
 		stop()
 	}()
 	store, err := driver.Open(end, url, driver.NodeRange{})
@@ -108,12 +108,11 @@ func work(life, url string) error {
 			return err
 		}
 	}
-	_ = k.Close(context.Background()) // the store may be away; then the seconds left are lost, nothing more
+	_ = k.Close(context.Background()) // if the store is unreachable, only the remaining seconds are lost
 	return store.Close()
 }
 
-// codecOf returns the codec of the store's own secret if it has one, and
-// otherwise that of a fleet.
+// codecOf returns the codec of the store's own secret if it has one, otherwise that of a fleet.
 func codecOf(s lease.Store) (*randflake.Codec, error) {
 	if own, ok := s.(driver.CodecStore); ok {
 		return own.Codec(), nil
@@ -121,15 +120,15 @@ func codecOf(s lease.Store) (*randflake.Codec, error) {
 	return randflake.NewCodec([]byte("one fleet's code"))
 }
 
-// witness records what the store grants, before the Keeper may use it, and what
-// the Keeper gives back.
+// witness records what the store grants, before the Keeper may use it, and what the Keeper
+// returns.
 type witness struct {
 	lease.Store
 	log    *os.File
-	nonces *sync.Map // of all writes of this life
+	nonces *sync.Map // of all writes by this life
 }
 
-// entry is a rectangle, in Unix seconds.
+// entry is a rectangle in Unix seconds.
 type entry struct {
 	Node, Nodes uint32
 	Start, End  int64
@@ -163,7 +162,7 @@ func (w witness) Renew(ctx context.Context, g lease.Grant, next string, end time
 	return g, err
 }
 
-// Get notes what a write without an answer brought, if this life made it.
+// Get records what an unanswered write changed, if this life made the write.
 func (w witness) Get(ctx context.Context, g lease.Grant) (lease.Grant, error) {
 	stored, err := w.Store.Get(ctx, g)
 	if _, own := w.nonces.Load(stored.Holder); err == nil && own {
@@ -179,11 +178,11 @@ func (w witness) Release(ctx context.Context, g lease.Grant, next string, unused
 	return w.Store.Release(ctx, g, next, unused)
 }
 
-// Run runs eight processes on one store, each making IDs as fast as it can. It
-// kills, stops and restarts them, and takes the store away, for some seconds a
-// round, and collects every ID of every life: no two are the same, and each lies
-// in a rectangle that was granted to its life. After each round all make IDs
-// again. It remembers 16 KB for each second of a node, not each ID.
+// Run runs eight processes on one store, each making IDs as fast as it can. It kills, stops and
+// restarts them, and makes the store unreachable, for some seconds per round. It collects every ID
+// of every life and checks that no two are the same and that each lies in a rectangle that was
+// granted to its life. After each round all processes make IDs again. It stores 16 KB for each
+// second of a node, not each ID.
 func (p Processes) Run(tb testing.TB) {
 	store, err := driver.Open(context.Background(), p.URL, driver.NodeRange{})
 	if err != nil {
@@ -199,12 +198,12 @@ func (p Processes) Run(tb testing.TB) {
 	for i := range workers {
 		f.start(i)
 	}
-	f.wait("made no IDs at first")
+	f.wait("made no IDs at the start")
 	for rounds := 1; ; rounds++ {
 		p.round(f, rounds)
 		if made := f.count(); made >= p.IDs {
-			tb.Logf("%d rounds, %.0f s, %.0f IDs a second, %d MB of what was seen", rounds, time.Since(began).Seconds(),
-				float64(made)/time.Since(began).Seconds(), len(f.pages)*int(unsafe.Sizeof(page{}))>>20)
+			tb.Logf("%d rounds, %.0f s, %.0f IDs a second, %d MB of records", rounds, time.Since(began).Seconds(),
+				float64(made)/time.Since(began).Seconds(), f.remembered()>>20)
 			break
 		}
 	}
@@ -220,9 +219,8 @@ func (p Processes) Run(tb testing.TB) {
 
 // round disturbs the processes once in every way.
 func (p Processes) round(f *fleet, n int) {
-	// Two are stopped past the end of their leases; the others are killed, or
-	// ended in good order, and started again at once. Meanwhile the store goes
-	// away for a moment.
+	// Two processes are stopped past the end of their leases; the others are killed, or ended in
+	// an orderly way, and restarted at once. In the meantime the store is briefly unreachable.
 	stopped := []int{n % workers, (n + 1) % workers}
 	for _, i := range stopped {
 		f.signal(i, syscall.SIGSTOP)
@@ -248,21 +246,28 @@ func (p Processes) round(f *fleet, n int) {
 	if err := <-outage; err != nil {
 		f.tb.Fatal(err)
 	}
-	f.wait("made no IDs after the store was away for a moment")
+	f.wait("made no IDs after a short outage of the store")
 
 	// The store is unreachable for longer than a lease lasts.
 	if err := p.Outage(func() { time.Sleep(workerTTL + workerTTL/4) }); err != nil {
 		f.tb.Fatal(err)
 	}
-	f.wait("made no IDs after the store was away for longer than a lease")
+	f.wait("made no IDs after an outage longer than a lease")
 }
 
-// count is how many IDs were made so far.
+// count returns the number of IDs made so far.
 func (f *fleet) count() (made int64) {
 	for _, l := range f.all {
 		made += l.count.Load()
 	}
 	return made
+}
+
+// remembered returns the size of f's records of IDs in bytes.
+func (f *fleet) remembered() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.pages) * int(unsafe.Sizeof(page{}))
 }
 
 // fleet is the workers of one store.
@@ -272,7 +277,7 @@ type fleet struct {
 	dir   string
 	codec *randflake.Codec
 	procs [workers]*exec.Cmd
-	made  [workers]*life // by the present life of each
+	made  [workers]*life // by the present life of each worker
 	all   []*life
 
 	readers sync.WaitGroup
@@ -280,11 +285,11 @@ type fleet struct {
 	pages   map[second]*page
 }
 
-// life is what one life of a worker made.
+// life holds what one life of a worker made.
 type life struct {
 	name  string
 	count atomic.Int64
-	seen  map[second]bool // where its IDs lie
+	seen  map[second]bool // the nodes and seconds of its IDs
 }
 
 type second struct {
@@ -342,7 +347,7 @@ func (f *fleet) signal(i int, s os.Signal) {
 	}
 }
 
-// wait returns when every process has made an ID from now on.
+// wait waits until every process has made another ID.
 func (f *fleet) wait(what string) {
 	f.tb.Helper()
 	var before [workers]int64
@@ -365,7 +370,7 @@ func (f *fleet) wait(what string) {
 	}
 }
 
-// collect takes the IDs of a life, to the last one that it handed out.
+// collect reads the IDs of a life until its last one.
 func (f *fleet) collect(l *life, r io.Reader) {
 	buf := make([]byte, 64<<10)
 	parts := make([]randflake.Parts, 0, len(buf)/8)
@@ -383,7 +388,7 @@ func (f *fleet) collect(l *life, r io.Reader) {
 	}
 }
 
-// mark notes that IDs were made, and finds those made before.
+// mark records new IDs and reports those made before.
 func (f *fleet) mark(l *life, ids []randflake.Parts) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -404,7 +409,7 @@ func (f *fleet) mark(l *life, ids []randflake.Parts) {
 	}
 }
 
-// judge compares what was made with what was granted.
+// judge compares the IDs with the grants.
 func (f *fleet) judge() {
 	tb := f.tb
 	tb.Helper()
@@ -421,7 +426,7 @@ func (f *fleet) judge() {
 			}
 		}
 	}
-	// What was granted never overlaps, whether it was used or not.
+	// Grants must never overlap, whether they were used or not.
 	slices.SortFunc(all, func(a, b entry) int {
 		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Start, b.Start), cmp.Compare(a.End, b.End))
 	})
@@ -443,11 +448,10 @@ type place struct {
 	start int64
 }
 
-// readGrants returns the rectangles of a life. A line that was cut off by a
-// kill was not used.
+// readGrants returns the rectangles of a life. A line truncated by a kill was not used.
 func readGrants(name string) (map[place]entry, error) {
 	b, err := os.ReadFile(name)
-	if err != nil && !os.IsNotExist(err) { // killed before it began
+	if err != nil && !os.IsNotExist(err) { // killed before it wrote any
 		return nil, err
 	}
 	grants := map[place]entry{}

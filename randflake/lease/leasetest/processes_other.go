@@ -2,5 +2,5 @@
 
 package leasetest
 
-// Worker returns: processes are stopped with signals that this system lacks.
+// Worker returns: stopping processes needs signals that this system lacks.
 func Worker() {}

@@ -11,22 +11,22 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// The judge of processes finds what must not be.
+// The judge of processes detects violations.
 func TestJudgeOfProcesses(t *testing.T) {
 	const grant = `{"Node":8,"Nodes":8,"Start":1800000000,"End":1800000060}`
 	const longer = `{"Node":8,"Nodes":8,"Start":1800000000,"End":1800000090}`
 	const released = `{"Node":8,"Nodes":8,"Start":1800000000,"End":1800000030,"Released":true}`
 	for _, c := range []struct {
 		name   string
-		grants [2]string // of two lives
-		second int64     // of an ID of the first, node 9
+		grants [2]string // grants of two lives
+		second int64     // second of an ID of the first life, node 9
 		say    string
 	}{
 		{"all is well", [2]string{grant, strings.ReplaceAll(grant, `"Node":8`, `"Node":16`)}, 1800000059, ""},
 		{"in a renewal", [2]string{grant + "\n" + longer, ""}, 1800000089, ""},
 		{"cut off", [2]string{grant + "\n" + longer[:20], ""}, 1800000060, "not granted"},
 		{"past the end", [2]string{grant, ""}, 1800000060, "not granted"},
-		{"given back", [2]string{grant + "\n" + released, ""}, 1800000030, "not granted"},
+		{"returned", [2]string{grant + "\n" + released, ""}, 1800000030, "not granted"},
 		{"another's", [2]string{"", grant}, 1800000000, "not granted"},
 		{"overlap", [2]string{grant, grant}, 1800000000, "overlap"},
 		{"overlap by a second", [2]string{grant, `{"Node":8,"Nodes":8,"Start":1800000059,"End":1800000090}`}, 1800000000, "overlap"},
@@ -47,7 +47,7 @@ func TestJudgeOfProcesses(t *testing.T) {
 			f.judge()
 		}}, Harness{})
 		if v.Failed() != (c.say != "") || !strings.Contains(v.said, c.say) {
-			t.Errorf("%s: it says %q, want %q", c.name, v.said, c.say)
+			t.Errorf("%s: the judge reports %q, want %q", c.name, v.said, c.say)
 		}
 	}
 }
@@ -59,10 +59,10 @@ func TestProcessesThatRepeatIDs(t *testing.T) {
 	one, two := &life{seen: map[second]bool{}}, &life{seen: map[second]bool{}}
 	f.mark(one, parts)
 	if v.Failed() {
-		t.Errorf("IDs that differ: %s", v.said)
+		t.Errorf("different IDs are reported: %s", v.said)
 	}
 	f.mark(two, parts[2:])
 	if !v.Failed() {
-		t.Error("an ID made twice is not seen")
+		t.Error("an ID made twice is not reported")
 	}
 }

@@ -1,12 +1,11 @@
 // Package leasetest is the conformance suite for stores of leases: authors of a
 // [lease.Store] run [Run] against it, and [Processes] against real processes.
 //
-// The suite holds a store to the rule of [driver.Block]: in single calls, in
-// random sequences of them (a state machine of pgregory.net/rapid), and in
-// calls of many clients at once, whose history must be linearizable
-// (github.com/anishathalye/porcupine). A [History] records the calls of any
-// other test, one that breaks connections for instance, and judges them by the
-// same model.
+// The suite checks a store against the rule of [driver.Block]: in single calls, in random
+// sequences of calls (a state machine of pgregory.net/rapid), and in calls of many clients at
+// once, whose history must be linearizable (github.com/anishathalye/porcupine). A [History]
+// records the calls of any other test, for instance one that breaks connections, and checks them
+// with the same model.
 //
 // Its own tests prove that it detects wrong stores.
 package leasetest
@@ -22,17 +21,17 @@ import (
 	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
-// Open returns another client of one storage. A store may also return its error
-// from the first call instead.
+// Open returns a new client of one storage. A store may also return an error from its first call
+// instead of from Open.
 type Open func(nodes driver.NodeRange) (lease.Store, error)
 
 // Harness opens the stores under test.
 type Harness struct {
-	// New makes an empty storage that lasts until tb ends, and returns a
-	// function that opens it. It is called more than a hundred times.
+	// New makes an empty storage that lasts until tb ends, and returns a function that opens it.
+	// It is called more than a hundred times.
 	New func(tb testing.TB) Open
-	// KnowsTime is set for stores that have a clock, which must be within
-	// seconds of time.Now, and refuse clients that are ahead of it.
+	// KnowsTime is set for stores that have a clock and refuse clients that are ahead of it. The
+	// clock must be within seconds of time.Now.
 	KnowsTime bool
 	// Volatile is set for stores that live in memory: all calls of one Open
 	// return the same client, with the same nodes.
@@ -81,11 +80,11 @@ func (h Harness) checks() []check {
 	return list
 }
 
-// few is a range of four blocks, which is soon used up.
+// few is a range of four blocks, which are soon used up.
 var few = driver.NodeRange{First: 0, Nodes: randflake.MaxNode + 1, BlockSize: (randflake.MaxNode + 1) / 4}
 
-// start is the time of the first request of a check: long enough ago that what
-// follows is not ahead of a store's clock.
+// start returns the time of the first request of a check: long enough ago that later times are not
+// ahead of a store's clock.
 func start() time.Time { return time.Now().Add(-6 * time.Hour).UTC().Truncate(time.Second) }
 
 func (h Harness) open(tb testing.TB, nodes driver.NodeRange) lease.Store {
@@ -138,13 +137,13 @@ func wantGrant(tb testing.TB, what string, got, want lease.Grant) {
 	}
 }
 
-// equal compares times as instants.
+// equal reports whether two grants are equal, with times compared as instants.
 func equal(a, b lease.Grant) bool {
 	return a.Node == b.Node && a.Nodes == b.Nodes && a.Start.Equal(b.Start) && a.End.Equal(b.End) &&
 		a.Holder == b.Holder && a.Version == b.Version && a.Owner == b.Owner
 }
 
-// renewed returns g as a renewal leaves it.
+// renewed returns g after a renewal.
 func renewed(g lease.Grant, next string, end time.Time) lease.Grant {
 	g.Holder, g.End = next, end
 	g.Version++

@@ -18,8 +18,7 @@ import (
 	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
-// What rapid finds here is as it should be: no need to make it short or to
-// write it down.
+// Failures that rapid finds here are expected: they need not be shortened or saved.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	for name, value := range map[string]string{"rapid.nofailfile": "true", "rapid.shrinktime": "0s"} {
@@ -33,11 +32,11 @@ func TestMain(m *testing.M) {
 // wrong is a store with one flaw.
 type wrong struct {
 	flaw   string
-	first  map[string]uint32 // the block that a holder acquired
+	first  map[string]uint32 // the node of the block that a holder acquired
 	nodes  driver.NodeRange
 	mu     sync.Mutex
 	blocks []driver.Block
-	old    []driver.Block // as of the write before the last
+	old    []driver.Block // the state before the last write
 	writes int
 }
 
@@ -50,47 +49,47 @@ func newWrong(flaw string, nodes driver.NodeRange) *wrong {
 	return w
 }
 
-// The flaws, and the checks that must see each.
+// The flaws, and the checks that must detect each of them.
 var flaws = map[string][]string{
-	"none":                       nil,
-	"starts count, not ends":     {"acquire until none is free", "state machine", "linearizable"},
-	"inclusive end":              {"acquire until none is free", "state machine"},
-	"free one second early":      {"acquire until none is free", "state machine"},
-	"not idempotent":             {"acquire is idempotent by holder", "one holder at once", "state machine", "linearizable"},
-	"grants too much":            {"acquire", "state machine"},
-	"clock rounded up":           {"acquire"},
-	"forgets every seventh":      {"state machine", "linearizable"},
-	"renews any version":         {"renew", "state machine"},
-	"renews for any holder":      {"renew", "state machine"},
-	"renewal shortens":           {"renew", "state machine"},
-	"renewal keeps the version":  {"renew", "state machine"},
-	"renewal needs a live grant": {"renew", "state machine"},
-	"renewal keeps the holder":   {"renew", "state machine"},
-	"renewal forgets the owner":  {"renew", "state machine"},
+	"none":                        nil,
+	"frees blocks at their start": {"acquire until none is free", "state machine", "linearizable"},
+	"inclusive end":               {"acquire until none is free", "state machine"},
+	"free one second early":       {"acquire until none is free", "state machine"},
+	"not idempotent":              {"acquire is idempotent by holder", "one holder at once", "state machine", "linearizable"},
+	"grants more than requested":  {"acquire", "state machine"},
+	"rounds the clock up":         {"acquire"},
+	"loses every seventh write":   {"state machine", "linearizable"},
+	"renews any version":          {"renew", "state machine"},
+	"renews for any holder":       {"renew", "state machine"},
+	"renewal shortens":            {"renew", "state machine"},
+	"renewal keeps the version":   {"renew", "state machine"},
+	"renewal needs a live grant":  {"renew", "state machine"},
+	"renewal keeps the holder":    {"renew", "state machine"},
+	"renewal loses the owner":     {"renew", "state machine"},
 
-	"renewal writes only if the end grows":              {"renew", "state machine"},
-	"renewal names itself but keeps what does not grow": {"renew", "state machine"},
-	"renewal idempotent by its nonce":                   {"renew", "state machine"},
+	"renewal writes only if the end grows":           {"renew", "state machine"},
+	"renewal writes the holder but no unchanged end": {"renew", "state machine"},
+	"renewal idempotent by its nonce":                {"renew", "state machine"},
 
-	"holder outlives its renewal": {"acquire is idempotent by holder", "state machine"},
-	"owner is not kept":           {"acquire", "state machine"},
-	"release takes too much":      {"release", "state machine"},
-	"release keeps the holder":    {"release", "state machine"},
-	"release rounds down":         {"release", "state machine"},
-	"release empties the holder":  {"release", "state machine"},
-	"release keeps the owner":     {"release", "state machine"},
-	"releases any version":        {"release", "state machine"},
-	"releases for any holder":     {"release", "state machine"},
-	"raise spares unused blocks":  {"raise"},
-	"raise keeps the holders":     {"raise"},
-	"raise leaves a nonce":        {"raise"},
-	"raise lowers":                {"raise"},
-	"reads the past":              {"state machine", "linearizable"},
-	"not atomic":                  {"every block at once", "linearizable"},
-	"waits for no context":        {"cancelled context"},
-	"writes what it refuses":      {"bad requests"},
-	"list of every block":         {"list"},
-	"takes any node":              {"get"},
+	"keeps a replaced holder":      {"acquire is idempotent by holder", "state machine"},
+	"loses the owner":              {"acquire", "state machine"},
+	"release returns used seconds": {"release", "state machine"},
+	"release keeps the holder":     {"release", "state machine"},
+	"release rounds down":          {"release", "state machine"},
+	"release empties the holder":   {"release", "state machine"},
+	"release keeps the owner":      {"release", "state machine"},
+	"releases any version":         {"release", "state machine"},
+	"releases for any holder":      {"release", "state machine"},
+	"raise spares unused blocks":   {"raise"},
+	"raise keeps the holders":      {"raise"},
+	"raise leaves a nonce":         {"raise"},
+	"raise lowers":                 {"raise"},
+	"returns stale reads":          {"state machine", "linearizable"},
+	"not atomic":                   {"every block at once", "linearizable"},
+	"ignores the context":          {"cancelled context"},
+	"writes what it refuses":       {"bad requests"},
+	"lists every block":            {"list"},
+	"accepts any node":             {"get"},
 }
 
 func (w *wrong) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
@@ -106,13 +105,13 @@ func (w *wrong) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 				return b, nil
 			}
 		}
-		if node, ok := w.first[r.Holder]; ok && w.flaw == "holder outlives its renewal" {
+		if node, ok := w.first[r.Holder]; ok && w.flaw == "keeps a replaced holder" {
 			return blocks[must(w.nodes.Index(node))], nil
 		}
 		for _, b := range blocks {
 			next, err := b.Acquire(r)
 			switch w.flaw {
-			case "starts count, not ends":
+			case "frees blocks at their start":
 				if err != nil && b.Start.Unix() < r.Now.Unix() {
 					b.GrantedUntil = time.Time{}
 					next, err = b.Acquire(r)
@@ -126,11 +125,11 @@ func (w *wrong) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 					b.GrantedUntil = time.Time{}
 					next, err = b.Acquire(r)
 				}
-			case "owner is not kept":
+			case "loses the owner":
 				next.Owner = ""
-			case "grants too much":
+			case "grants more than requested":
 				next.GrantedUntil = next.GrantedUntil.Add(time.Second)
-			case "clock rounded up":
+			case "rounds the clock up":
 				if r.Now.Nanosecond() > 0 {
 					next.Start = next.Start.Add(time.Second)
 				}
@@ -175,13 +174,13 @@ func (w *wrong) Renew(ctx context.Context, g lease.Grant, nonce string, end time
 			next.Version = b.Version
 		case "renewal keeps the holder":
 			next.Holder = b.Holder
-		case "renewal forgets the owner":
+		case "renewal loses the owner":
 			next.Owner = ""
 		case "renewal writes only if the end grows":
 			if next.GrantedUntil.Equal(b.GrantedUntil) {
 				return b, nil
 			}
-		case "renewal names itself but keeps what does not grow":
+		case "renewal writes the holder but no unchanged end":
 			if next.GrantedUntil.Equal(b.GrantedUntil) {
 				next.Version = b.Version
 			}
@@ -210,7 +209,7 @@ func (w *wrong) Release(ctx context.Context, g lease.Grant, nonce string, unused
 			return next, err
 		}
 		switch w.flaw {
-		case "release takes too much":
+		case "release returns used seconds":
 			next.GrantedUntil = blocks[i].Start
 		case "release keeps the holder":
 			next.Holder = g.Holder
@@ -231,10 +230,10 @@ func (w *wrong) Get(ctx context.Context, g lease.Grant) (lease.Grant, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	i, err := w.nodes.Index(g.Node)
-	if err != nil && w.flaw != "takes any node" {
+	if err != nil && w.flaw != "accepts any node" {
 		return lease.Grant{}, err
 	}
-	if w.flaw == "reads the past" {
+	if w.flaw == "returns stale reads" {
 		return w.old[i].Grant(), nil
 	}
 	return w.blocks[i].Grant(), nil
@@ -247,12 +246,12 @@ func (w *wrong) List(ctx context.Context) ([]lease.Block, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	blocks := w.blocks
-	if w.flaw == "reads the past" {
+	if w.flaw == "returns stale reads" {
 		blocks = w.old
 	}
 	var written []lease.Block
 	for _, b := range blocks {
-		if b.Version > 0 || w.flaw == "list of every block" {
+		if b.Version > 0 || w.flaw == "lists every block" {
 			written = append(written, lease.Block(b))
 		}
 	}
@@ -287,7 +286,7 @@ func (w *wrong) Raise(ctx context.Context, until time.Time) error {
 }
 
 func (w *wrong) context(ctx context.Context) error {
-	if w.flaw == "waits for no context" {
+	if w.flaw == "ignores the context" {
 		return nil
 	}
 	return ctx.Err()
@@ -316,7 +315,7 @@ func (w *wrong) change(ctx context.Context, f func([]driver.Block) (driver.Block
 	if b == w.blocks[i] {
 		return b.Grant(), nil
 	}
-	if w.writes++; w.flaw == "forgets every seventh" && w.writes%7 == 0 {
+	if w.writes++; w.flaw == "loses every seventh write" && w.writes%7 == 0 {
 		return b.Grant(), nil
 	}
 	copy(w.old, w.blocks)
@@ -324,8 +323,7 @@ func (w *wrong) change(ctx context.Context, f func([]driver.Block) (driver.Block
 	return b.Grant(), nil
 }
 
-// verdicts catches what a check has to say, so that a failure can be the
-// right result.
+// verdicts records the failures of a check, so that a failure can be the expected result.
 type verdicts struct {
 	testing.TB
 	mu     sync.Mutex
@@ -400,24 +398,24 @@ func TestTheSuiteCatchesWrongStores(t *testing.T) {
 			}
 			for _, name := range must {
 				if _, ok := saw[name]; !ok {
-					t.Errorf("%q does not see it; seen by %v", name, saw)
+					t.Errorf("%q does not detect it; detected by %v", name, saw)
 				}
 			}
 		})
 	}
 }
 
-// A store that has a clock and does not use it.
+// A store that has a clock but does not use it.
 func TestTheSuiteCatchesIdleClocks(t *testing.T) {
 	h := Harness{KnowsTime: true, Volatile: true, New: func(testing.TB) Open {
 		return func(nodes driver.NodeRange) (lease.Store, error) { return newWrong("none", nodes), nil }
 	}}
 	if !judged(t, check{run: clockAhead}, h).Failed() {
-		t.Error("not seen")
+		t.Error("an idle clock is not detected")
 	}
 }
 
-// Storages that are not what several clients take them for.
+// Storages that behave differently from what several clients expect.
 func TestTheSuiteCatchesWrongStorages(t *testing.T) {
 	apart := Harness{New: func(testing.TB) Open {
 		return func(nodes driver.NodeRange) (lease.Store, error) {
@@ -431,13 +429,13 @@ func TestTheSuiteCatchesWrongStorages(t *testing.T) {
 		switch c.name {
 		case "block size", "ranges of nodes", "several clients", "first use at once", "every block at once", "linearizable":
 			if !judged(t, c, apart).Failed() {
-				t.Errorf("%q does not see that each client has a storage of its own", c.name)
+				t.Errorf("%q does not detect that each client has its own storage", c.name)
 			}
 		}
 	}
 }
 
-// A call without an answer may have been carried out or not, but nothing else.
+// An unanswered call may or may not have been executed; nothing else is possible.
 func TestHistoryOfUnansweredCalls(t *testing.T) {
 	t0 := start()
 	r := request(t0, time.Minute)
@@ -448,7 +446,7 @@ func TestHistoryOfUnansweredCalls(t *testing.T) {
 		get  lease.Grant
 		ok   bool
 	}{
-		{"not carried out", first, true},
+		{"not executed", first, true},
 		{"carried out", longer, true},
 		{"by half", renewed(first, longer.Holder, first.End), false},
 		{"to another end", renewed(first, longer.Holder, t0.Add(time.Minute+1)), false},

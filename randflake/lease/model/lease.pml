@@ -1,27 +1,27 @@
 /*
- * The rule of leases: a store, Keepers, and a network between them that loses,
- * delays and doubles messages. README.md explains the model; ./check runs it.
+ * The lease rule: a store, Keepers, and a network between them that loses,
+ * delays and duplicates messages. README.md explains the model; ./check runs it.
  *
  * A life is one generator with its Keeper: a process that asks for a block,
- * makes IDs with it, renews it and gives it back. It may stop after any step,
+ * makes IDs with it, renews it and returns it. It may stop after any step,
  * which is a crash. The last CLONES lives are clones: each begins as a copy of
- * another life, taken at any point.
+ * another life, made at any point.
  *
  * Times are whole seconds from 0 to T. No clock is modelled: wherever a time
- * is asked for, any is taken.
+ * is needed, any time may be chosen.
  */
 
 #ifndef LIVES
-#define LIVES 3		/* clones among them; at most 4 */
+#define LIVES 3		/* including clones; at most 4 */
 #endif
 #ifndef CLONES
 #define CLONES 0
 #endif
 #ifndef RENEWS
-#define RENEWS 2	/* attempts a life, at most 3 */
+#define RENEWS 2	/* attempts per life, at most 3 */
 #endif
 #ifndef STRANGER_RENEWS
-#define STRANGER_RENEWS RENEWS	/* of lives that are not cloned, where some are */
+#define STRANGER_RENEWS RENEWS	/* for lives that are not cloned, if others are */
 #endif
 #ifndef RAISES
 #define RAISES 1
@@ -34,10 +34,10 @@
 #define W_MAX (T - 1)
 #endif
 
-/* Nonces. EMPTY is the "" that Raise leaves, and of a block never granted.
- * Nobody remembers the nonce of a Release, so one stands for them all. */
+/* Nonces. EMPTY is the "" that Raise leaves and that a block has before its
+ * first grant. No life keeps the nonce of a Release, so one value stands for all. */
 #define PER_LIFE	(1 + RENEWS)
-#define NONCE(p, k)	(1 + (p) * PER_LIFE + (k))	/* 0: of Acquire, 1...: of Renew */
+#define NONCE(p, k)	(1 + (p) * PER_LIFE + (k))	/* k = 0: of Acquire, 1...: of Renew */
 #define LIFE(n)		(((n) - 1) / PER_LIFE)
 #define INDEX(n)	(((n) - 1) % PER_LIFE)
 #define NONCES		(1 + LIVES * PER_LIFE)
@@ -46,55 +46,55 @@
 #define BIT(n)		(1 << (n))
 
 /* Versions are counted back from the store's present one: every write makes
- * those that lives and messages know one older. Two writes ago or earlier is
- * all the same to the rule. */
+ * the versions in lives and messages one older. The rule does not distinguish
+ * versions from two or more writes ago. */
 #define PRESENT	2
 #define BEFORE	1
 
-/* The block that the ledger watches, as the store has it. */
+/* The store's state of the block that the ledger watches. */
 typedef Block {
-	unsigned start : 3;	/* of the last grant */
+	unsigned start : 3;	/* start of the last grant */
 	unsigned until : 3;	/* the first second never granted */
 	unsigned holder : 4
 }
 Block store;
 
 /* The other blocks need no state. Any of them may be free, or held by any life,
- * whenever Acquire arrives, and the life that one is granted to plays no part in
- * the watched block any more. */
+ * whenever Acquire arrives, and a life that gets one no longer affects the
+ * watched block. */
 
-/* What a life does. */
+/* The phases of a life. */
 #define UNBORN	 0
-#define ASKING	 1	/* for a block */
+#define ASKING	 1	/* asks for a block */
 #define UNPROVEN 2	/* won a grant by a repeated nonce: makes no IDs yet */
 #define HOLDING	 3	/* makes IDs */
 #define LAST	 4	/* makes IDs up to its end and does not renew */
-#define GIVING	 5	/* sealed, gives back */
+#define GIVING	 5	/* sealed, returns its block */
 #define OVER	 6	/* sealed */
 
-/* What a life remembers. */
+/* The state of a life. */
 typedef Life {
 	unsigned phase : 3;
 	unsigned ask : 4;	/* the nonce of Acquire */
-	bit again;		/* which was sent before */
+	bit again;		/* Acquire was sent before */
 	unsigned drawn : 2;	/* nonces drawn for Renew */
-	bit unsure;		/* a Renew had no yes */
-	unsigned start : 3;	/* the grant as last confirmed */
+	bit unsure;		/* a Renew has not been answered yes */
+	unsigned start : 3;	/* the last confirmed grant */
 	unsigned end : 3;
 	unsigned holder : 4;
 	unsigned version : 2;
-	unsigned pending : 14;	/* nonces proposed since then */
-	unsigned lost : 14;	/* those of them answered "lost" */
-	unsigned waiting : 4;	/* for the answer of Renew with this nonce */
+	unsigned pending : 14;	/* nonces proposed since */
+	unsigned lost : 14;	/* pending nonces answered "lost" */
+	unsigned waiting : 4;	/* for the response to Renew with this nonce */
 	bit past		/* the generator has entered second W, or a later one */
 }
 Life life[LIVES];
 
-/* The network: what was sent and may still be delivered, any number of times.
+/* The network: sent messages that may still be delivered, any number of times.
  * The time in a message is chosen when it is delivered. */
 typedef Message {
 	unsigned holder : 4;
-	unsigned version : 2	/* 0: there is no message */
+	unsigned version : 2	/* 0: no message */
 }
 Message renewal[NONCES];	/* by nonce */
 Message release[LIVES];
@@ -102,22 +102,22 @@ unsigned asked : LIVES;		/* the lives whose Acquire was sent */
 
 unsigned raises : 2;
 
-/* The ledger watches one second of one block, chosen at the start: what holds
- * for every choice holds for every second. Sets of lives. */
+/* The ledger watches one second of one block, chosen at the start: a property
+ * of every choice is a property of every second. Sets of lives. */
 unsigned W : 3;
-unsigned used : LIVES;		/* made IDs of it */
-unsigned usedFresh : LIVES;	/* and were fresh */
+unsigned used : LIVES;		/* made IDs of second W */
+unsigned usedFresh : LIVES;	/* did so while fresh */
 
-/* What only the invariant needs to know about clones. Sets of lives. */
+/* State about clones that only the invariant needs. Sets of lives. */
 unsigned cloned : LIVES;	/* is a clone, or has one */
 unsigned resent : LIVES;	/* sent Acquire again after the clone */
 unsigned fresh : LIVES;		/* has a confirmed write begun after the clone */
-unsigned passed : LIVES;	/* a clone wrote: the store's next word must stop this one */
-unsigned gave : LIVES;		/* a clone gave back W */
-unsigned told : 14;		/* nonces of which one clone was told yes, and not the other */
+unsigned passed : LIVES;	/* a clone wrote: the store's next response must stop this life */
+unsigned gave : LIVES;		/* a clone returned W */
+unsigned told : 14;		/* nonces for which one clone was told yes and the other was not */
 typedef Kinship {
-	unsigned family : 2;	/* clones are of one family */
-	unsigned mark : 2	/* nonces of Renew up to this one were drawn before the clone */
+	unsigned family : 2;	/* a life and its clones have one family */
+	unsigned mark : 2	/* Renew's nonces up to this one were drawn before the clone */
 }
 Kinship kin[LIVES];
 
@@ -128,7 +128,7 @@ Kinship kin[LIVES];
 #define DRAWN_AFTER(n)	(IN(cloned, LIFE(n)) && INDEX(n) > kin[LIFE(n)].mark)
 #define RENEWABLE(p)	(life[p].phase == UNPROVEN || life[p].phase == HOLDING)
 
-/* Scratch: meaningful within a step only. */
+/* Scratch variables: valid within a step only. */
 hidden byte p, e, i, n, q, x, ok;
 
 inline any(t, low, high) {
@@ -156,7 +156,7 @@ inline dead(m) {
 
 /* ---- The Keeper. ---- */
 
-/* What the store has is confirmed. A life's start is that of its grant for ever. */
+/* The store's state is confirmed. The start of a life's grant never changes. */
 inline confirm(p) {
 	d_step {
 		life[p].end = store.until;
@@ -169,7 +169,7 @@ inline confirm(p) {
 	}
 }
 
-/* What a life remembers that renews no more makes no difference. */
+/* Once a life no longer renews, this state is irrelevant. */
 inline forget(p) {
 	d_step {
 		life[p].ask = 0;
@@ -222,8 +222,8 @@ inline granted(p) {
 
 /* Renew with nonce m is answered: yes. */
 inline renewed(p, m) {
-	printf("life %d: is told yes to nonce %d\n", p, m);
-	/* Who hears from the store after the other's swap stops. */
+	printf("life %d: nonce %d is answered yes\n", p, m);
+	/* After a clone's swap, the first response must stop this life. */
 	assert(!IN(passed, p) && !(told & BIT(m)));
 	confirm(p);
 	life[p].phase = HOLDING;
@@ -235,7 +235,7 @@ inline renewed(p, m) {
 
 /* Renew with nonce m is answered: lost. */
 inline refused(p, m) {
-	printf("life %d: is told lost to nonce %d\n", p, m);
+	printf("life %d: nonce %d is answered lost\n", p, m);
 	life[p].waiting = 0;
 	life[p].lost = life[p].lost | (BIT(m) & life[p].pending);
 	if
@@ -253,19 +253,19 @@ inline adopt(p) {
 	confirm(p)
 }
 
-/* Uses up what it has. What must not be used yet is given up. */
+/* Makes IDs until its end, without renewing. An unproven grant is given up. */
 inline last(p) {
 	if
 	:: life[p].phase == UNPROVEN -> seal(p)
 	:: else ->
-		printf("life %d: renews no more\n", p);
+		printf("life %d: stops renewing\n", p);
 		forget(p);
 		life[p].phase = LAST;
 		life[p].pending = 0
 	fi
 }
 
-/* What Get may show. */
+/* The cases of a Get. */
 #ifdef below_unseen_bug
 #define BELOW(p)	false
 #else
@@ -278,7 +278,7 @@ inline last(p) {
 #define REFUSED(p)	(life[p].lost & BIT(store.holder))
 #define ONE_MORE(p)	(life[p].version == BEFORE)
 
-/* Where a variant does something else. */
+/* Actions that a variant replaces. */
 #ifdef start_ignored_bug
 #define REGRANTED(p)	confirm(p)
 #else
@@ -302,7 +302,7 @@ inline last(p) {
 #define ANOTHERS(p)	seal(p)
 #endif
 
-/* Get is answered, after a Renew without a yes: a line is a row of the table. */
+/* Get is answered after a Renew without a yes: each line is a row of the table. */
 inline look(p) {
 	printf("life %d: sees holder %d, [%d,%d)\n", p, store.holder, store.start, store.until);
 	life[p].waiting = 0;
@@ -319,13 +319,13 @@ inline look(p) {
 		:: else -> ANOTHERS(p)
 		fi
 	fi;
-	/* Who hears from the store after the other's swap stops. */
+	/* After a clone's swap, the first response must stop this life. */
 	assert(!IN(passed, p))
 }
 
-/* Life p is sealed and gives back what it has not used. */
+/* Life p is sealed and returns its unused seconds. */
 inline give(p) {
-	printf("life %d: seals and gives back holder %d\n", p, life[p].holder);
+	printf("life %d: seals and releases holder %d\n", p, life[p].holder);
 	d_step {
 		release[p].holder = life[p].holder;
 		release[p].version = life[p].version;
@@ -349,7 +349,7 @@ inline giveShown(p) {
 	}
 }
 
-/* Release was denied; Get shows store. */
+/* Release was denied; Get returns the store's state. */
 inline giveAgain(p) {
 	printf("life %d: Release is denied, it sees holder %d\n", p, store.holder);
 	if
@@ -370,9 +370,9 @@ inline giveAgain(p) {
 #define FREE_FROM	store.until
 #endif
 
-/* A message for an earlier version is refused from now on, which is all that
- * remains of it. So the nonces in such messages will never be holders, and it
- * makes no difference that they were proposed. */
+/* From now on, messages for an earlier version are refused and have no other
+ * effect. So the nonces in such messages will never be holders, and it no longer
+ * matters that they were proposed. */
 #ifdef MESSAGES_LAST
 #define AGE(m)		skip
 #define UNREFUSED(set, nonce)	skip
@@ -381,7 +381,7 @@ inline giveAgain(p) {
 #define UNREFUSED(set, nonce)	set = set & BIT(nonce)
 #endif
 
-/* The block has a new state. */
+/* The block gets a new state. */
 inline write(nonce) {
 	d_step {
 		store.holder = nonce;
@@ -419,7 +419,7 @@ inline write(nonce) {
 /* Acquire arrives, with the nonce that life p drew. */
 inline storeAcquire(p) {
 	if
-	:: store.holder == NONCE(p, 0) -> ok = true /* as it is stored */
+	:: store.holder == NONCE(p, 0) -> ok = true /* unchanged */
 	:: store.holder != NONCE(p, 0) && FREE_FROM < T ->
 		any(e, FREE_FROM, T - 1);
 		store.start = e;
@@ -428,7 +428,7 @@ inline storeAcquire(p) {
 		write(NONCE(p, 0));
 		printf("store: Acquire with nonce %d grants [%d,%d)\n", NONCE(p, 0), store.start, store.until);
 		ok = true
-	:: store.holder != NONCE(p, 0) -> ok = false /* another block is */
+	:: store.holder != NONCE(p, 0) -> ok = false /* another block is granted */
 	fi;
 	x = 0;
 	do
@@ -436,7 +436,7 @@ inline storeAcquire(p) {
 		if
 		:: life[x].phase == ASKING && life[x].ask == NONCE(p, 0) && ok -> granted(x)
 		:: life[x].phase == ASKING && life[x].ask == NONCE(p, 0) && !ok -> seal(x)
-		:: true /* no answer */
+		:: true /* no response */
 		fi;
 		x++
 	:: else -> break
@@ -462,7 +462,7 @@ inline pass(p) {
 
 inline swapped(m) {
 	write(m);
-	printf("store: Renew with nonce %d makes it [%d,%d)\n", m, store.start, store.until);
+	printf("store: Renew with nonce %d changes the grant to [%d,%d)\n", m, store.start, store.until);
 	if
 	:: DRAWN_AFTER(m) -> pass(LIFE(m))
 	:: else
@@ -474,7 +474,7 @@ inline storeRenew(m) {
 	ok = false;
 	if
 	:: MATCHES(renewal[m]) ->
-		any(e, store.until, T); /* an earlier one does not shorten */
+		any(e, store.until, T); /* an earlier end does not shorten the grant */
 #ifdef nothing_written_bug
 		if
 		:: e == store.until
@@ -490,8 +490,8 @@ inline storeRenew(m) {
 #endif
 	:: else
 	fi;
-	q = 0; /* who are told, and */
-	n = 0; /* who wait in vain */
+	q = 0; /* lives that get the response */
+	n = 0; /* lives that do not */
 	x = 0;
 	do
 	:: x < LIVES ->
@@ -551,7 +551,7 @@ inline storeRelease(p) {
 			i = 0
 		}
 		write(LEFT_BY_RELEASE);
-		printf("store: Release of life %d leaves it granted until %d\n", p, store.until)
+		printf("store: after the Release of life %d the block is granted until %d\n", p, store.until)
 	:: else
 	fi
 }
@@ -560,7 +560,7 @@ inline storeRaise() {
 	any(e, store.until, T);
 	store.until = e;
 	write(EMPTY);
-	printf("store: Raise leaves it granted until %d\n", store.until)
+	printf("store: after Raise the block is granted until %d\n", store.until)
 }
 
 /* ---- The invariant. ---- */
@@ -581,11 +581,11 @@ inline use(p) {
 			if
 			:: IN(used, i) && KIN(p, i) ->
 				/* Clones share no second once each has a confirmed
-				 * write that was begun after the clone. */
+				 * write that began after the clone. */
 				assert(!(IN(fresh, p) && IN(usedFresh, i)))
 			:: IN(used, i) && i != p && !KIN(p, i) ->
-				/* Strangers share none, but for one that a clone
-				 * gave back while the other was not fresh. */
+				/* Strangers share no second, except one that a clone
+				 * returned while the other was not fresh. */
 				assert(IN(gave, p) && !IN(fresh, p) || IN(gave, i) && !IN(usedFresh, i))
 			:: else
 			fi;
@@ -622,7 +622,7 @@ inline copy(p, from) {
 
 /* Life p begins as a copy of another. */
 inline clone(p) {
-	if /* lives are alike, so it may be the first or a clone of it */
+	if /* lives are interchangeable: copy the first, or a clone of it */
 	:: q = 0
 	:: p > LIVES - CLONES -> q = p - 1
 	fi;
@@ -658,7 +658,7 @@ inline clone(p) {
 	fi
 }
 
-/* A life begins with the grant of one that crashed. */
+/* A life continues the grant of a crashed one. */
 inline resume(p) {
 	if
 	:: p && RENEWABLE(p - 1) ->
@@ -670,7 +670,7 @@ inline resume(p) {
 	fi
 }
 
-/* ---- Who does what when: anything, at any time. ---- */
+/* ---- The schedule: any step, at any time. ---- */
 
 #define me	life[p]
 #define ATTEMPTS(p)	(CLONES && p && p < LIVES - CLONES -> STRANGER_RENEWS : RENEWS)
@@ -688,7 +688,7 @@ inline refusedAlready() {
 
 inline keeper() {
 	if
-	/* Lives that are no clones are alike, so they begin in order. */
+	/* Lives that are not clones are interchangeable, so they begin in order. */
 	:: me.phase == UNBORN && p < LIVES - CLONES && (p == 0 || CLONES || life[p - 1].phase) ->
 		me.phase = ASKING;
 		me.ask = NONCE(p, 0);
@@ -745,7 +745,7 @@ inline keeper() {
 #endif
 #define IN_FLIGHT(m)	(renewal[m].version || AWAITED(m))
 
-/* Delivers what life p sent, in any order, any number of times. */
+/* Delivers messages of life p, in any order, any number of times. */
 inline network() {
 	if
 	:: IN(asked, p) -> storeAcquire(p)

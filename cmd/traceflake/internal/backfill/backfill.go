@@ -1,8 +1,8 @@
-// Package backfill adds trace IDs to records that predate tracing: one to each
-// record, or the same to all that share a correlation key.
+// Package backfill adds trace IDs to records that predate tracing: a different ID to each record,
+// or the same ID to all records with one correlation key.
 //
-// The ID is inserted into the record's text; every other byte is kept.
-// Memory is bounded whatever the input's size.
+// The ID is inserted into the record's text; every other byte is kept. Memory is bounded whatever
+// the input's size.
 package backfill
 
 import (
@@ -23,7 +23,7 @@ import (
 // reported and copied.
 const MaxRecord = 16 << 20
 
-// Options configure a run. TimeField, IDField and NewID are required.
+// Options configures a run. TimeField, IDField and NewID are required.
 type Options struct {
 	TimeField string     // holds the record's time
 	TimeUnit  stamp.Unit // how numbers in it are read
@@ -33,26 +33,27 @@ type Options struct {
 	TempDir   string     // for the keys; "" is the system's
 
 	// NewID returns the trace ID of a record, or of a key's first record. key
-	// is the correlation key, or the whole record without one; it is valid
-	// only during the call. traceid.ErrBeforeEpoch and traceid.ErrAfterEnd are
-	// reported for the record; any other error ends the run.
+	// is the correlation key, or the whole record if there is no key; it is
+	// valid only during the call. traceid.ErrBeforeEpoch and
+	// traceid.ErrAfterEnd are reported for the record; any other error ends
+	// the run.
 	NewID func(t time.Time, key []byte) (trace.TraceID, error)
 	// Report is called for each record that gets no ID, with the number of its
 	// first line, from 1. It may be nil.
 	Report func(line int64, err error)
-	// Progress is called now and then, and at the end. It may be nil.
+	// Progress is called from time to time, and at the end. It may be nil.
 	Progress func(Stats)
 }
 
-// Stats count the work done so far.
+// Stats counts the work done so far.
 type Stats struct {
 	Bytes   int64 // read
 	Records int64 // all of the following
 	Added   int64 // got an ID
 	Kept    int64 // had one
 	Failed  int64 // reported
-	Keyless int64 // of those with an ID: without a key, each with its own trace
-	Keys    int64 // that are different
+	Keyless int64 // added records without a key, each with its own trace
+	Keys    int64 // different keys
 }
 
 // run is one pass over a file.
@@ -65,17 +66,16 @@ type run struct {
 	keys  *keyTable // nil: no correlation
 }
 
-// NDJSON copies records of one JSON object a line from src to dst. Blank lines
-// are copied. It fails only on errors of reading, writing or ctx; records that get
-// no ID are reported and copied unchanged.
+// NDJSON copies records of one JSON object per line from src to dst. Blank lines are copied. It
+// fails only on errors of reading, writing or ctx; records that get no ID are reported and copied
+// unchanged.
 func NDJSON(ctx context.Context, dst io.Writer, src io.Reader, o Options) (Stats, error) {
 	return start(ctx, dst, src, o, (*run).ndjson)
 }
 
-// CSV copies records of RFC 4180 from src to dst; the first is the header. An
-// ID field that the header lacks becomes the last column. Records that get no
-// ID are reported and keep that column empty; broken ones are copied unchanged.
-// Blank lines are copied.
+// CSV copies records of RFC 4180 from src to dst; the first is the header. If the header lacks the
+// ID field, it becomes the last column. Records that get no ID are reported and keep that column
+// empty; malformed ones are copied unchanged. Blank lines are copied.
 func CSV(ctx context.Context, dst io.Writer, src io.Reader, o Options) (Stats, error) {
 	return start(ctx, dst, src, o, (*run).csv)
 }
@@ -103,7 +103,7 @@ func start(ctx context.Context, dst io.Writer, src io.Reader, o Options, copyAll
 
 const progressEvery = 1 << 12 // records
 
-// done ends a record. It checks ctx now and then.
+// done ends a record. It checks ctx from time to time.
 func (r *run) done(ctx context.Context) error {
 	r.Records++
 	if r.Records%progressEvery == 0 {

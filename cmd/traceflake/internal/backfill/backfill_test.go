@@ -27,7 +27,7 @@ import (
 	"github.com/traceflake/traceflake/traceid"
 )
 
-// counter makes the ID of call n: the time in the clear half, n in the low one.
+// counter returns a NewID: the time in the clear half, the number of the call in the low one.
 func counter() func(time.Time, []byte) (trace.TraceID, error) {
 	n := uint64(0)
 	return func(t time.Time, _ []byte) (trace.TraceID, error) {
@@ -57,7 +57,7 @@ func fill(t *testing.T, run format, in string, o Options) (out string, reports [
 	o.TempDir = t.TempDir()
 	o.Report = func(line int64, err error) { reports = append(reports, fmt.Sprintf("%d: %v", line, err)) }
 	var b bytes.Buffer
-	// One byte at a time: no record may depend on where reads end.
+	// One byte at a time, because no record may depend on where reads end.
 	s, err := run(t.Context(), &b, iotest.OneByteReader(strings.NewReader(in)), o)
 	if err != nil {
 		t.Fatal(err)
@@ -106,9 +106,9 @@ func TestNDJSON(t *testing.T) {
 		{"before 2020", `{"ts":"2019-12-31T23:59:59.999Z"}` + "\n" + `{"ts":"2020-01-01T00:00:00Z"}`, Options{},
 			`{"ts":"2019-12-31T23:59:59.999Z"}` + "\n" + `{"ts":"2020-01-01T00:00:00Z","trace_id":"<2020-01-01T00:00:00 1>"}`,
 			[]string{"1: 2019-12-31T23:59:59.999Z: traceid: the time is before 2020-01-01T00:00:00Z"}},
-		{"half-written and wrong lines", `{"ts":"2024-01-02T03:04:05Z","a":"hal` + "\n" + `{"ts":1704164645}` + "\nnot JSON\n[1]\n{}\n" + `{"ts":null}` + "\n" + `{"ts":{}}` + "\n" + `{"ts":"soon"}` + "\n" + `{"ts":170416`, Options{},
+		{"truncated and invalid lines", `{"ts":"2024-01-02T03:04:05Z","a":"hal` + "\n" + `{"ts":1704164645}` + "\nnot JSON\n[1]\n{}\n" + `{"ts":null}` + "\n" + `{"ts":{}}` + "\n" + `{"ts":"soon"}` + "\n" + `{"ts":170416`, Options{},
 			`{"ts":"2024-01-02T03:04:05Z","a":"hal` + "\n" + `{"ts":1704164645,"trace_id":"<2024-01-02T03:04:05 1>"}` + "\nnot JSON\n[1]\n{}\n" + `{"ts":null}` + "\n" + `{"ts":{}}` + "\n" + `{"ts":"soon"}` + "\n" + `{"ts":170416`,
-			[]string{"1: the line is not a JSON object; was it truncated?", "3: the line is not", "4: the line is not", `5: it has no field "ts"`, `6: field "ts" is neither text nor a number`, `7: field "ts" is neither`, `8: field "ts": "soon" is no time`, "9: the line is not"}},
+			[]string{"1: the line is not a JSON object; was it truncated?", "3: the line is not", "4: the line is not", `5: it has no field "ts"`, `6: field "ts" is neither text nor a number`, `7: field "ts" is neither`, `8: field "ts": "soon" is not a time`, "9: the line is not"}},
 		{"has an ID", `{"trace_id":"x","ts":"never"}` + "\n" + `{"trace_id":"","ts":1704164645}` + "\n" + `{"a":{"trace_id":"x"},"trace_id" : null ,"ts":1704164645}`, Options{},
 			`{"trace_id":"x","ts":"never"}` + "\n" + `{"trace_id":"<2024-01-02T03:04:05 1>","ts":1704164645}` + "\n" + `{"a":{"trace_id":"x"},"trace_id" : "<2024-01-02T03:04:05 2>" ,"ts":1704164645}`, nil},
 		{"escaped and repeated names", `{"\u0074s":"never","ts":0,"ts":1704164645}`, Options{}, `{"\u0074s":"never","ts":0,"ts":1704164645,"trace_id":"<2024-01-02T03:04:05 1>"}`, nil},
@@ -120,7 +120,7 @@ func TestNDJSON(t *testing.T) {
 				`{"ts":1704164647,"k":"\u0061","trace_id":"<2024-01-02T03:04:05 1>"}` + "\n" + `{"ts":1704164648,"k":7,"trace_id":"<2024-01-02T03:04:08 3>"}` + "\n" +
 				`{"ts":1704164649,"k":"7","trace_id":"<2024-01-02T03:04:08 3>"}` + "\n" + `{"ts":1704164650,"trace_id":"<2024-01-02T03:04:10 4>"}` + "\n" +
 				`{"ts":1704164651,"k":"","trace_id":"<2024-01-02T03:04:11 5>"}` + "\n" + `{"ts":1704164652,"k":null,"trace_id":"<2024-01-02T03:04:12 6>"}`, nil},
-		{"a key's first sound record counts", `{"ts":"2019-01-01T00:00:00Z","k":"a"}` + "\n" + `{"ts":1704164645,"k":"a"}`, Options{KeyField: "k"},
+		{"a key's first valid record counts", `{"ts":"2019-01-01T00:00:00Z","k":"a"}` + "\n" + `{"ts":1704164645,"k":"a"}`, Options{KeyField: "k"},
 			`{"ts":"2019-01-01T00:00:00Z","k":"a"}` + "\n" + `{"ts":1704164645,"k":"a","trace_id":"<2024-01-02T03:04:05 1>"}`, []string{"1: 2019-01-01T00:00:00Z: traceid: the time is before"}},
 		{"nested too deep", strings.Repeat(`{"a":`, 100_000), Options{}, strings.Repeat(`{"a":`, 100_000), []string{"1: the line is not a JSON object"}},
 		{"nothing", "", Options{}, "", nil},
@@ -157,13 +157,13 @@ func TestCSV(t *testing.T) {
 		{"tabs", "ts\ta\n1704164645\t\"\t\"\n", Options{Comma: '\t'}, "ts\ta\ttrace_id\n1704164645\t\"\t\"\t" + id1 + "\n", nil},
 		{"fills the column", "trace_id,ts,a\nx,never,1\n,1704164645,2\n\"\",1704164645,\"\"\n", Options{},
 			"trace_id,ts,a\nx,never,1\n" + id1 + ",1704164645,2\n\"" + id2 + "\",1704164645,\"\"\n", nil},
-		{"fills it behind a line end", "a,trace_id,ts\n\"é\nb\",,1704164645\n", Options{}, "a,trace_id,ts\n\"é\nb\"," + id1 + ",1704164645\n", nil},
-		{"half-written within quotes", "ts,a\n1704164645,\"hal\n1704164645,\"x\"\n1704164645,\"open", Options{},
+		{"fills it after a line break", "a,trace_id,ts\n\"é\nb\",,1704164645\n", Options{}, "a,trace_id,ts\n\"é\nb\"," + id1 + ",1704164645\n", nil},
+		{"truncated within quotes", "ts,a\n1704164645,\"hal\n1704164645,\"x\"\n1704164645,\"open", Options{},
 			"ts,a,trace_id\n1704164645,\"hal\n1704164645,\"x\"," + id1 + "\n1704164645,\"open",
 			[]string{`2: extraneous or missing "`, `4: extraneous or missing "`}},
-		{"half-written within quotes, no quotes behind", "ts,a\n1704164645,\"hal\n1704164645,x\n\n1704164645,y\n", Options{},
+		{"truncated within quotes, no quotes after it", "ts,a\n1704164645,\"hal\n1704164645,x\n\n1704164645,y\n", Options{},
 			"ts,a,trace_id\n1704164645,\"hal\n1704164645,x," + id1 + "\n\n1704164645,y," + id2 + "\n", []string{`2: extraneous or missing "`}},
-		{"half-written between quotes", "ts,a,b\n1704164645,\"hal\n1704164645\",x,y\n1704164645,\"\",z\n", Options{},
+		{"truncated between quotes", "ts,a,b\n1704164645,\"hal\n1704164645\",x,y\n1704164645,\"\",z\n", Options{},
 			"ts,a,b,trace_id\n1704164645,\"hal\n1704164645\",x,y\n1704164645,\"\",z," + id1 + "\n",
 			[]string{"2: it has 4 fields", "3: bare \" in non-quoted-field"}},
 		{"too few and too many fields", "ts,a\n1704164645\n1704164645,x\n1704164645,x,y\n17041", Options{},
@@ -173,7 +173,7 @@ func TestCSV(t *testing.T) {
 			"ts,a,trace_id\n1704164645,5\" pipe\n1704164645,6\" pipe\n1704164645,x," + id1 + "\n", []string{`2: bare " in non-quoted-field`, `3: bare " in`}},
 		{"no time, old time", "ts,a\n,x\nsoon,x\n2019-12-31T23:59:59Z,x\n1704164645,x\n", Options{},
 			"ts,a,trace_id\n,x,\nsoon,x,\n2019-12-31T23:59:59Z,x,\n1704164645,x," + id1 + "\n",
-			[]string{`2: field "ts": the time is empty`, `3: field "ts": "soon" is no time`, "4: 2019-12-31T23:59:59Z: traceid: the time is before"}},
+			[]string{`2: field "ts": the time is empty`, `3: field "ts": "soon" is not a time`, "4: 2019-12-31T23:59:59Z: traceid: the time is before"}},
 		{"keys", "ts,k\n1704164645,a\n1704164645,b\n1704164646,\"a\"\n1704164645,\n", Options{KeyField: "k"},
 			"ts,k,trace_id\n1704164645,a," + id1 + "\n1704164645,b," + id2 + "\n1704164646,\"a\"," + id1 + "\n1704164645,,<2024-01-02T03:04:05 3>\n", nil},
 		{"only a header", "ts,a", Options{}, "ts,a,trace_id", nil},
@@ -183,7 +183,7 @@ func TestCSV(t *testing.T) {
 			compare(t, out, c.want, reports, c.reports)
 			if s.Failed == 0 && c.o.Comma == 0 {
 				if _, err := csv.NewReader(strings.NewReader(strings.TrimPrefix(out, "\uFEFF"))).ReadAll(); err != nil {
-					t.Errorf("the output is no CSV: %v", err)
+					t.Errorf("the output is not CSV: %v", err)
 				}
 			}
 		})
@@ -207,7 +207,7 @@ func TestCSVHeader(t *testing.T) {
 	}
 }
 
-// A line that no memory should hold is copied, and what follows is processed.
+// A line too long for memory is copied, and what follows is processed.
 func TestLongRecords(t *testing.T) {
 	long := strings.Repeat("x", MaxRecord+MaxRecord/2)
 	for _, c := range []struct {
@@ -259,18 +259,18 @@ func TestDeterministic(t *testing.T) {
 		return id
 	}
 	id := get(k, when, "a")
-	// A known answer: records that were filled once must get the same again.
+	// A known answer: records must get the same ID in every later run.
 	if got, want := id.String(), "0eb4dcf84735067e58d6a172203ef26c"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	if get(k, when.Add(time.Microsecond), "a") != id {
-		t.Error("another ID within the millisecond")
+		t.Error("times in one millisecond yield different IDs")
 	}
 	for name, got := range map[string]trace.TraceID{
 		"key": get(k, when, "b"), "time": get(k, when.Add(time.Millisecond), "a"), "secret": get(other, when, "a"),
 	} {
 		if [8]byte(got[8:]) == [8]byte(id[8:]) {
-			t.Errorf("another %s, the same low half", name)
+			t.Errorf("with another %s, the low half is the same", name)
 		}
 	}
 	if got := traceid.Time(id); !got.Equal(when.Truncate(time.Millisecond)) {
@@ -293,8 +293,7 @@ func TestDeterministic(t *testing.T) {
 	}
 }
 
-// The same input gives the same output again, and a second pass over the
-// output changes nothing.
+// The same input yields the same output again, and a second pass over the output changes nothing.
 func TestRepeatable(t *testing.T) {
 	k, err := randflake.ParseKeyring(strings.NewReader("dffd6021bb2bd5b0af676290809ec3a5"))
 	if err != nil {
@@ -314,7 +313,7 @@ func TestRepeatable(t *testing.T) {
 		t.Errorf("first\n%s\nthen\n%s", out, again)
 	}
 	if again := run(out); again != out {
-		t.Errorf("first\n%s\na second pass gives\n%s", out, again)
+		t.Errorf("first pass:\n%s\nsecond pass:\n%s", out, again)
 	}
 	if n := len(hex32.FindAllString(out, -1)); n != 4 {
 		t.Errorf("%d IDs, want 4", n)
@@ -349,7 +348,7 @@ type failingWriter struct{ err error }
 
 func (w failingWriter) Write([]byte) (int, error) { return 0, w.err }
 
-// The table of keys does what a map does, across several doublings.
+// The table of keys behaves like a map, across several doublings.
 func TestKeyTable(t *testing.T) {
 	table, err := newKeyTable(t.TempDir())
 	if err != nil {
@@ -389,7 +388,7 @@ func TestKeyTable(t *testing.T) {
 	}
 }
 
-// Wrapping around the end of the file finds a free slot at its beginning.
+// The search wraps around the end of the file to a free slot at its beginning.
 func TestKeyTableWraps(t *testing.T) {
 	table, err := newKeyTable(t.TempDir())
 	if err != nil {
@@ -424,7 +423,7 @@ func TestKeyTableWraps(t *testing.T) {
 	}
 }
 
-// records is an endless file, as far as memory is concerned.
+// records is a file that is generated while it is read.
 type records struct {
 	left int64
 	make func(n int64) string
@@ -446,7 +445,7 @@ func (r *records) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// TRACEFLAKE_BACKFILL_BYTES makes it a gigabyte, or what you like.
+// TRACEFLAKE_BACKFILL_BYTES sets another size, such as a gigabyte.
 func TestConstantMemory(t *testing.T) {
 	size := int64(12 << 20)
 	if s := os.Getenv("TRACEFLAKE_BACKFILL_BYTES"); s != "" {
@@ -522,7 +521,7 @@ func FuzzNDJSON(f *testing.F) {
 				t.Fatalf("%q became %q", want[i], got[i])
 			}
 		}
-		// Without the IDs it is the input again.
+		// Without the IDs, the output equals the input.
 		if bare := addedNDJSON.ReplaceAllString(out.String(), ""); !strings.Contains(in, "trace_id") && !strings.Contains(in, `\u00`) && bare != in {
 			t.Fatalf("%q became %q", in, out.String())
 		}
@@ -538,12 +537,12 @@ func FuzzCSV(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in string) {
 		var out strings.Builder
 		if _, err := CSV(t.Context(), &out, strings.NewReader(in), Options{TimeField: "ts", IDField: "trace_id", NewID: counter()}); err != nil {
-			return // no header, or not ours
+			return // no header, or not the one we need
 		}
 		if got, want := strings.Count(out.String(), "\n"), strings.Count(in, "\n"); got != want {
 			t.Fatalf("%d lines became %d", want, got)
 		}
-		// What was added is IDs, one name and commas at the ends of lines.
+		// Only IDs, one name and commas at the ends of lines are added.
 		bare := strings.Replace(addedCSV.ReplaceAllString(out.String(), ""), ",trace_id", "", 1)
 		if !subsequence(in, out.String()) || len(bare) > len(in)+strings.Count(in, "\n")+1 {
 			t.Fatalf("%q became %q", in, out.String())
@@ -553,7 +552,7 @@ func FuzzCSV(f *testing.F) {
 
 var addedCSV = regexp.MustCompile(`[0-9a-f]{32}`)
 
-// subsequence reports whether s is what remains of text without some bytes.
+// subsequence reports whether s is text without some of its bytes.
 func subsequence(s, text string) bool {
 	for i := 0; i < len(text) && s != ""; i++ {
 		if text[i] == s[0] {

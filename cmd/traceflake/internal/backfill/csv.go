@@ -61,7 +61,7 @@ func (r *run) csv(ctx context.Context) error {
 	}
 }
 
-// feed gives the parser one record.
+// feed passes one record to the parser.
 type feed struct{ bytes.Reader }
 
 func (f *csvFile) reset() {
@@ -77,12 +77,12 @@ func (f *csvFile) parse(record []byte) ([]string, error) {
 	f.feed.Reset(record)
 	fields, err := f.parser.Read()
 	if err != nil || f.feed.Len() > 0 {
-		f.reset() // the parser may hold the rest of it
+		f.reset() // the parser may hold the rest of the record
 	}
 	var parseErr *csv.ParseError
 	switch {
 	case errors.As(err, &parseErr):
-		return nil, parseErr.Err // without its line number, which is that of the record
+		return nil, parseErr.Err // without the parser's line number, which counts within the record
 	case errors.Is(err, io.EOF):
 		return nil, errors.New("it has no fields")
 	}
@@ -141,7 +141,7 @@ func (f *csvFile) record(line []byte) error {
 		err = fmt.Errorf("it has %d fields, the header has %d; was it truncated?", len(fields), f.columns)
 	}
 	if err != nil {
-		// An unclosed quote is an error of the first line.
+		// An unclosed quote is an error in the first line.
 		first := record
 		if n := bytes.IndexByte(record, '\n') + 1; n > 0 && n < len(record) {
 			first = record[:n]
@@ -202,11 +202,11 @@ func (f *csvFile) complete(line []byte, count *int64) ([]byte, error) {
 	return record, nil
 }
 
-// maxOpen is the longest quoted text in bytes. Reading a record that was truncated
-// within quotes stops there.
+// maxOpen is the longest quoted text in bytes. For a record truncated within quotes, reading stops
+// there.
 const maxOpen = 1 << 20
 
-// appendCell writes the record with one cell more.
+// appendCell writes the record with one more cell.
 func (f *csvFile) appendCell(record, cell []byte) error {
 	body := content(record)
 	for _, part := range [][]byte{body, {f.comma}, cell, record[len(body):]} {

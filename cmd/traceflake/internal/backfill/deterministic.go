@@ -13,11 +13,10 @@ import (
 	"github.com/traceflake/traceflake/traceid"
 )
 
-// Deterministic returns a NewID for which the same time, to the millisecond,
-// and key give the same ID under the keyring's first secret. The clear half
-// has the time; the other 87 bits are from HMAC-SHA256 under a key derived
-// from the secret, so they do not decode, and the IDs of a millisecond are
-// in no order. It is not safe for concurrent use.
+// Deterministic returns a NewID that returns the same ID for the same key and the same time, to
+// the millisecond, under the keyring's first secret. The clear half has the time; the other 87
+// bits are from HMAC-SHA256 under a key derived from the secret, so they do not decode, and the
+// IDs of a millisecond are in no order. It is not safe for concurrent use.
 //
 // Errors: [traceid.ErrBeforeEpoch], [traceid.ErrAfterEnd].
 func Deterministic(k *randflake.Keyring) func(time.Time, []byte) (trace.TraceID, error) {

@@ -11,11 +11,10 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// keyTable remembers the trace ID of each key in a temporary file, so that
-// memory does not grow with the number of keys: a hash table with open
-// addressing, doubled when it fills. Its slots are in the order of the hashes,
-// so that doubling reads and writes both files sequentially. A B+tree would write
-// many times as much for unordered keys.
+// keyTable stores the trace ID of each key in a temporary file, so that memory does not grow with
+// the number of keys: a hash table with open addressing, doubled when it fills up. Its slots are
+// in the order of the hashes, so that doubling reads and writes both files sequentially. A B+tree
+// would write many times as much for unordered keys.
 type keyTable struct {
 	dir   string
 	file  *os.File
@@ -37,7 +36,7 @@ const (
 	pageSize    = 4096
 	pageSlots   = pageSize / slotSize
 	cachedPages = 512 // 2 MiB
-	// firstBits is a file of 2 MiB.
+	// firstBits makes a file of 2 MiB.
 	firstBits = 16
 )
 
@@ -48,8 +47,8 @@ func makeKeyTable(dir string, bits int) (*keyTable, error) {
 	if err != nil {
 		return nil, fmt.Errorf("keys: %w", err)
 	}
-	// If the system allows it, the open file is removed at once, so that nothing
-	// is left behind however this ends; otherwise close removes it.
+	// If the system allows it, the open file is removed at once, so that nothing remains however
+	// the process ends; otherwise close removes it.
 	_ = os.Remove(f.Name())
 	t := &keyTable{dir: dir, file: f, bits: bits, pages: make([]page, cachedPages)}
 	if err := f.Truncate(slotSize << bits); err != nil {
@@ -66,8 +65,8 @@ func (t *keyTable) close() error {
 	return err
 }
 
-// get returns the key's trace ID, and makes it if there is none. Errors of newID
-// are returned unwrapped.
+// get returns the key's trace ID, and makes one if there is none. Errors of newID are returned
+// unwrapped.
 func (t *keyTable) get(key []byte, newID func() (trace.TraceID, error)) (id trace.TraceID, err error) {
 	sum := sha256.Sum256(key)
 	hash := sum[:hashLen]
@@ -122,7 +121,7 @@ func (t *keyTable) find(hash []byte) (slot, error) {
 	}
 }
 
-// count is the number of pages.
+// count returns the number of pages.
 func (t *keyTable) count() int64 { return 1 << t.bits / pageSlots }
 
 func (t *keyTable) page(number int64) (*page, error) {

@@ -12,15 +12,15 @@ type lines struct {
 	src    *bufio.Reader
 	read   int64  // bytes
 	number int64  // of the last line
-	back   []byte // taken back: whole lines
+	back   []byte // unread whole lines
 	buf    []byte
 	// long reports that the last line was cut at MaxRecord and has more parts.
 	long bool
 }
 
-// next returns the next line with its line end, which the last may lack. It is
-// valid until the next call. A long line is followed by its next part. The error
-// is io.EOF without a line, or that of reading.
+// next returns the next line with its line end, which the last one may lack. It is valid until the
+// next call. A long line is followed by its next part. The error is io.EOF if there is no line, or
+// an error of reading.
 func (l *lines) next() ([]byte, error) {
 	if !l.long {
 		l.number++
@@ -67,12 +67,12 @@ func (l *lines) takeBack(text []byte, n int64) {
 	l.number -= n
 }
 
-// bom returns the byte order mark that the text begins with, or nothing.
+// bom returns the byte order mark at the beginning of the text, if there is one.
 func (l *lines) bom() []byte {
 	const mark = "\uFEFF"
 	if start, err := l.src.Peek(len(mark)); err == nil && string(start) == mark {
 		l.read += int64(len(mark))
-		_, _ = l.src.Discard(len(mark)) // it was there to peek at
+		_, _ = l.src.Discard(len(mark)) // never fails: Peek returned these bytes
 		return []byte(mark)
 	}
 	return nil

@@ -85,7 +85,7 @@ var errNoObject = errors.New("the line is not a JSON object; was it truncated?")
 
 // splice returns which bytes of the line to replace, and with what.
 func (r *run) splice(line, name []byte) (at [2]int, insert []byte, err error) {
-	// Valid also bounds how deep the values are nested.
+	// Valid also limits the nesting depth.
 	text := content(line)
 	if !json.Valid(text) {
 		return at, nil, badRecord{errNoObject}
@@ -132,9 +132,8 @@ func (r *run) splice(line, name []byte) (at [2]int, insert []byte, err error) {
 	return [2]int{end, end}, fmt.Appendf(nil, `,%s:"%s"`, name, id), nil
 }
 
-// lookup returns the field of this name. If there is none, dots in the name lead
-// into nested objects. If several fields have the name it returns the last, as
-// most JSON readers do.
+// lookup returns the field with this name. If there is none, dots in the name lead into nested
+// objects. If several fields have the name, it returns the last one, as most JSON readers do.
 func lookup(object gjson.Result, name string) (found gjson.Result) {
 	object.ForEach(func(field, value gjson.Result) bool {
 		if field.Str == name {

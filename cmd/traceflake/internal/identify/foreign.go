@@ -14,7 +14,7 @@ import (
 
 const secondsYears = 136.1 // 2^32 s
 
-// secondsFirst reads 128 bits that start with 32 of Unix seconds.
+// secondsFirst reads 128 bits that start with 32 bits of Unix seconds.
 func (x Identifier) secondsFirst(id trace.TraceID) []Candidate {
 	t := time.Unix(int64(binary.BigEndian.Uint32(id[:4])), 0)
 	share := x.share(t, year(2012), secondsYears)
@@ -74,7 +74,7 @@ func (x Identifier) sofatracer(s string) []Candidate {
 	}
 	c := Candidate{Kind: "SOFATracer", Time: at(t), Chance: share * 0.8}
 	for range len(s) - ip {
-		c.Chance *= 10.0 / 16 // the digits are hex ones that happen to be decimal
+		c.Chance *= 10.0 / 16 // the hex digits happen to be decimal
 	}
 	c.Parts.add("address", netip.AddrFrom4([4]byte(address)))
 	c.Parts.add("sequence", number)

@@ -1,9 +1,9 @@
-// Package identify reports what kind an ID may be, one of ours or another that is
-// common in logs, with the time and the parts that it encodes.
+// Package identify finds the kinds that an ID may be, ours and others that are common in logs,
+// with the time and the parts that it encodes.
 //
-// The form of an ID rarely determines its kind: 32 hex digits may be anything. So
-// there may be several candidates, ordered by how unlikely it is that a random ID
-// looks like one of their kind.
+// The form of an ID rarely determines its kind: 32 hex digits may be anything. So there may be
+// several candidates; the less likely a random ID looks like a kind, the earlier the kind is
+// listed.
 package identify
 
 import (
@@ -43,18 +43,18 @@ type Part struct {
 
 func (p *Parts) add(name string, value any) {
 	if *p == nil {
-		*p = make(Parts, 0, 8) // as many as any kind has
+		*p = make(Parts, 0, 8) // no kind has more
 	}
 	*p = append(*p, Part{name, value})
 }
 
-// Identifier names IDs.
+// Identifier identifies IDs.
 type Identifier struct {
 	// Keyring decodes our IDs; without one only the clear half is decoded.
 	Keyring *randflake.Keyring
 	// Snowflake is the layout of Snowflake IDs.
 	Snowflake Snowflake
-	// Now bounds the times that are plausible.
+	// Now limits which times are plausible.
 	Now time.Time
 }
 
@@ -91,7 +91,7 @@ func (x Identifier) ID(s string) ([]Candidate, error) {
 	return all, nil
 }
 
-// certain is the chance below which other candidates are not worth a line.
+// certain is the chance below which other candidates are not listed.
 const certain = 1e-6
 
 // complaint returns why s is not an ID.
@@ -139,7 +139,7 @@ func (x Identifier) share(t, from time.Time, wholeYears float64) float64 {
 	return limit.Sub(from).Hours() / (24 * 365.2425) / wholeYears
 }
 
-// clockSkew is how far the clock of an ID's maker may be ahead of ours.
+// clockSkew is how far the clock that dated an ID may be ahead of ours.
 const clockSkew = time.Hour
 
 func year(y int) time.Time { return time.Date(y, 1, 1, 0, 0, 0, 0, time.UTC) }

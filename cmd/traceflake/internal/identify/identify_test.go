@@ -85,7 +85,7 @@ func TestOurs(t *testing.T) {
 		id      string
 		want    string
 		note    string
-		rest    bool // other candidates come behind
+		rest    bool // other candidates follow
 	}{
 		{"trace ID", k, id.String(), "traceflake trace ID 2026-11-21T12:00:00.123Z sequence=0 second=" + second + " node=42 node sequence=0 secret=1 halves=agree", "", false},
 		{"upper case", k, strings.ToUpper(id.String()), "traceflake trace ID 2026-11-21T12:00:00.123Z sequence=0 second=" + second + " node=42 node sequence=0 secret=1 halves=agree", "", false},
@@ -118,7 +118,7 @@ func TestOurs(t *testing.T) {
 	}
 }
 
-// What others make is named first, and with a secret of ours at hand, too.
+// Foreign IDs are listed as their kind first, even if we have a secret.
 func TestForeign(t *testing.T) {
 	v7, err := uuid.NewV7()
 	if err != nil {
@@ -163,7 +163,7 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-// An honest answer names the others that it may be.
+// If an ID may be of several kinds, all of them are listed.
 func TestAmbiguous(t *testing.T) {
 	all, err := Identifier{Now: now}.ID("4bf92f3577b34da6a3ce929d0e0e4736")
 	if err != nil {
@@ -174,19 +174,19 @@ func TestAmbiguous(t *testing.T) {
 	}
 	for i := 1; i < len(all); i++ {
 		if all[i].Chance < all[i-1].Chance {
-			t.Errorf("%s, chance %g, comes behind %s, %g", all[i].Kind, all[i].Chance, all[i-1].Kind, all[i-1].Chance)
+			t.Errorf("%s with chance %g follows %s with %g", all[i].Kind, all[i].Chance, all[i-1].Kind, all[i-1].Chance)
 		}
 	}
 }
 
-// The chances are what they say: the share of random IDs that look so.
+// The chances are right: each is the share of random IDs that look like the kind.
 func TestChances(t *testing.T) {
 	const n = 60_000
 	x := Identifier{Keyring: keyring(t, secretA, secretB), Now: now}
 	random := keyring(t, "0123456789abcdef0123456789abcdef").Codec()
 	seen, chance := map[string]float64{}, map[string]float64{}
 	for i := range n {
-		// Two encrypted halves are as random as it gets, and repeatable.
+		// Two encrypted halves look random, and are repeatable.
 		var id trace.TraceID
 		for half := range 2 {
 			parts := randflake.Parts{Time: now, Node: uint32(i >> 16), Sequence: uint32(i<<1&0x1ffff | half)}
@@ -202,7 +202,7 @@ func TestChances(t *testing.T) {
 		}
 		for _, c := range all {
 			if c.Kind == TraceID {
-				continue // its chance depends on the time of each
+				continue // the chance depends on each ID's time
 			}
 			seen[c.Kind]++
 			chance[c.Kind] = c.Chance
@@ -210,14 +210,14 @@ func TestChances(t *testing.T) {
 	}
 	for kind, c := range chance {
 		got, want := seen[kind], c*n
-		// Six standard deviations, for those of which some are to be expected.
+		// Six standard deviations, for kinds with enough expected IDs.
 		if want > 20 && (got < want-6*math.Sqrt(want) || got > want+6*math.Sqrt(want)) {
-			t.Errorf("%s: %g of %d, its chance says %g", kind, got, n, want)
+			t.Errorf("%s: %g of %d, want %g by its chance", kind, got, n, want)
 		}
 	}
 	for _, kind := range []string{"UUID v4", "ULID", "X-Ray or Brave 128-bit", "random 128 bits"} {
 		if seen[kind] == 0 {
-			t.Errorf("no %s among %d random IDs: the test shows nothing", kind, n)
+			t.Errorf("no %s among %d random IDs: the test is meaningless", kind, n)
 		}
 	}
 }
@@ -245,8 +245,8 @@ func TestUnknown(t *testing.T) {
 }
 
 func TestSnowflake(t *testing.T) {
-	// Sonyflake: 39 bits of 10 ms since 2014-09-01, 8 bits sequence, 16 bits
-	// machine: what counts as node here is its sequence.
+	// Sonyflake has 39 bits of 10 ms since 2014-09-01, 8 bits sequence, 16 bits machine: its
+	// sequence is read as the node here.
 	sony := Snowflake{Epoch: time.Date(2014, 9, 1, 0, 0, 0, 0, time.UTC), Unit: 10 * time.Millisecond}
 	if err := sony.SetBits("39,8,16"); err != nil {
 		t.Fatal(err)
@@ -257,7 +257,7 @@ func TestSnowflake(t *testing.T) {
 	if got, want := c.String(), "Snowflake 2026-11-21T12:00:00.12Z node=7 sequence=513"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	// Numbers of every size and layouts of every width do no harm.
+	// Numbers of every size and layouts of every width are safe.
 	for _, bits := range []string{"64,0,0", "1,0,63", "41,10,12", "63,1,0"} {
 		var f Snowflake
 		if err := f.SetBits(bits); err != nil {
@@ -327,14 +327,14 @@ func TestLine(t *testing.T) {
 			t.Errorf("%q: %v, want %q", c.line, err, c.want)
 		}
 	}
-	// The part of a header that is sound is told all the same.
+	// The valid part of a header is returned all the same.
 	found, err := Identifier{Now: now}.Line("traceparent: 00-" + traceT + "-" + strings.Repeat("0", 16) + "-01")
 	if err == nil || len(found) != 1 || found[0].Role != "trace" {
 		t.Errorf("%v, %v", found, err)
 	}
 }
 
-// What AppendJSON writes is what encoding/json reads, in its order.
+// encoding/json reads the output of AppendJSON, in the same order.
 func TestAppendJSON(t *testing.T) {
 	c := Candidate{Kind: "k", Note: "n", Chance: 4.6e-10, Time: at(now)}
 	c.Parts.add("z", 1)
@@ -372,7 +372,7 @@ func FuzzLine(f *testing.F) {
 		}
 		for _, id := range found {
 			if text := append(id.AppendJSON([]byte("{")), '}'); !json.Valid(text) {
-				t.Errorf("%q gives %s", line, text)
+				t.Errorf("%q returns %s", line, text)
 			}
 			for _, c := range id.Candidates {
 				if c.Kind == "" || c.Chance <= 0 || c.Chance > 1 {

@@ -8,11 +8,10 @@ import (
 	"time"
 )
 
-// AppendJSON appends f as an object: role (if there is one), id, candidates,
-// each of which has kind, time, parts, note and chance, if present. Parts are an
-// object in their order, with underscores for the spaces in their names. It does
-// what encoding/json would, in a fraction of the time: inspect may read millions
-// of lines.
+// AppendJSON appends f as an object: role (if there is one), id, candidates; each candidate has
+// kind, time, parts, note and chance, if present. Parts are an object in their order, with
+// underscores for the spaces in their names. The output is that of encoding/json, in a fraction of
+// the time: inspect may read millions of lines.
 func (f Found) AppendJSON(b []byte) []byte {
 	if f.Role != "" {
 		b = appendText(append(b, `"role":`...), f.Role)

@@ -8,14 +8,14 @@ import (
 
 // Found is an ID in a line.
 type Found struct {
-	Role       string // trace, span or parent, if a header says so
+	Role       string // trace, span or parent, if a header names it
 	ID         string
 	Candidates []Candidate
 }
 
-// Line reads a line that holds one ID, or a header of traceparent, b3 or one
-// of its parts, x-trace-id, X-Amzn-Trace-Id or sw8, with or without its name.
-// The error wraps [ErrUnknown]; what was understood is returned with it.
+// Line reads a line that holds one ID, or a header: traceparent, b3 or one of its parts,
+// x-trace-id, X-Amzn-Trace-Id or sw8, with or without its name. The error wraps [ErrUnknown]; the
+// parts that were understood are returned with it.
 func (x Identifier) Line(line string) ([]Found, error) {
 	ids, err := split(strings.TrimSpace(line))
 	if err != nil {

@@ -22,8 +22,8 @@ const (
 const (
 	clearYears     = 69.68 // 2^41 ms
 	randflakeYears = 34.02 // 2^30 s
-	// agreement is the share of random low halves that agree with a clear
-	// half: five seconds of 2^30.
+	// agreement is the share of random low halves that agree with a clear half: five seconds out
+	// of 2^30.
 	agreement = 5.0 / (1 << 30)
 )
 
@@ -55,8 +55,8 @@ func (x Identifier) traceID(id trace.TraceID) (Candidate, bool) {
 	return c, true
 }
 
-// backfilled recognises an ID of NewTraceIDAt: its low half was made later than its
-// clear half says.
+// backfilled recognises an ID of NewTraceIDAt: its low half was made later than the time of its
+// clear half.
 func (x Identifier) backfilled(c *Candidate, info traceid.Info) bool {
 	for secret, codec := range x.Keyring.Codecs() {
 		parts := codec.Decode(info.Low)
@@ -96,7 +96,7 @@ func (x Identifier) randflake(id randflake.ID) (all []Candidate) {
 		}
 		c := Candidate{Kind: RandflakeID, Time: at(parts.Time), Chance: chance}
 		c.decoded(parts, secret)
-		c.Parts = c.Parts[1:] // the second is the time
+		c.Parts = c.Parts[1:] // the first part, the second, is already the time
 		c.Parts.add("text", id)
 		c.Note = "by its time only; 64 bits have no check"
 		all = append(all, c)
@@ -127,7 +127,7 @@ func (x Identifier) hex128(s string) []Candidate {
 	var all []Candidate
 	if c, ok := x.traceID(id); ok {
 		all = append(all, c)
-		if c.Chance < certain { // only this kind can be likelier
+		if c.Chance < certain { // only this kind can be more likely
 			return append(all, x.secondsFirst(id)...)
 		}
 	}
@@ -153,8 +153,8 @@ func (x Identifier) hex64(s string) []Candidate {
 	return append(x.randflake(randflake.ID(n)), c)
 }
 
-// How many digits a text needs to be taken for an ID. One of 500 000 IDs is
-// shorter, and so are most words; 64 bits have at most 13.
+// The number of digits of a text that may be an ID. One ID in 500 000 is shorter, and so are most
+// words; 64 bits have at most 13.
 const (
 	minText = 10
 	maxText = 13

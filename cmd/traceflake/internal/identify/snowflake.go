@@ -10,8 +10,8 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// Snowflake is the layout of a Snowflake ID, from the left: time, node and
-// sequence, in the lowest of 64 bits.
+// Snowflake is the layout of a Snowflake ID: time, node and sequence, from the left, in the lowest
+// of 64 bits.
 type Snowflake struct {
 	Epoch                            time.Time
 	Unit                             time.Duration // of the time
@@ -72,7 +72,7 @@ func (x Identifier) snowflake(n uint64) (Candidate, bool) {
 		return Candidate{}, false
 	}
 	ticks := n >> (f.NodeBits + f.SequenceBits)
-	// In steps that cannot overflow a Duration.
+	// Convert in steps that cannot overflow a Duration.
 	perSecond := uint64(time.Second / f.Unit)
 	seconds := ticks / perSecond
 	if seconds > 1<<36 {

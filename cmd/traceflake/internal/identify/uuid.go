@@ -13,7 +13,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// uuid reads the dashed form, which PostgreSQL gives to any 128 bits.
+// uuid reads the dashed form, in which PostgreSQL prints any 128 bits.
 func (x Identifier) uuid(s string) []Candidate {
 	s = strings.TrimSuffix(strings.TrimPrefix(strings.TrimPrefix(s, "urn:uuid:"), "{"), "}")
 	if len(s) != 36 {
@@ -26,8 +26,7 @@ func (x Identifier) uuid(s string) []Candidate {
 	return x.hex128(hex.EncodeToString(id[:]))
 }
 
-// uuidBits reads 128 bits as a UUID of RFC 9562. Version and variant are six
-// of them.
+// uuidBits reads 128 bits as a UUID of RFC 9562. Six of the bits are version and variant.
 func (x Identifier) uuidBits(raw trace.TraceID) []Candidate {
 	id := uuid.UUID(raw)
 	if id.Variant() != uuid.VariantRFC9562 {
@@ -56,12 +55,12 @@ func (x Identifier) uuidBits(raw trace.TraceID) []Candidate {
 		ts, err := uuid.TimestampFromV7(id)
 		timed(ts, err, year(2020), ulidYears)
 	case uuid.V4:
-		c.Chance, c.Note = mark, "random: it has no time"
+		c.Chance, c.Note = mark, "random, without a time"
 	default:
 		if v := id.Version(); v == 0 || v > 8 {
 			return nil
 		}
-		c.Chance, c.Note = mark, "it tells no time"
+		c.Chance, c.Note = mark, "without a time"
 	}
 	if c.Chance == 0 {
 		return nil

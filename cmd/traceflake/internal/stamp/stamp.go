@@ -1,4 +1,4 @@
-// Package stamp reads times as logs and tables write them.
+// Package stamp reads times in the formats of logs and tables.
 package stamp
 
 import (
@@ -24,7 +24,7 @@ const (
 	Nanoseconds
 )
 
-// Names are the units as written in flags.
+// Names are the names of the units in flags.
 var Names = []string{"auto", "rfc3339", "s", "ms", "us", "ns"}
 
 // ParseUnit reads one of Names.
@@ -37,7 +37,7 @@ func ParseUnit(s string) (Unit, error) {
 	return 0, fmt.Errorf("unknown time format %q, want one of %s", s, strings.Join(Names, ", "))
 }
 
-// The layouts of text. Without a zone a time is UTC.
+// The layouts of text. A time without a zone is UTC.
 var layouts = []string{
 	time.RFC3339Nano,
 	"2006-01-02 15:04:05.999999999Z07:00",
@@ -50,14 +50,14 @@ var layouts = []string{
 	time.DateOnly,
 }
 
-// Reader reads times. It remembers which layout the last one had, so it is not
-// safe for concurrent use.
+// Reader reads times. It remembers the layout of the last one, so it is not safe for concurrent
+// use.
 type Reader struct {
 	Unit Unit
 	last int
 }
 
-var errForm = errors.New("no time: want RFC 3339 or a Unix time")
+var errForm = errors.New("not a time: want RFC 3339 or a Unix time")
 
 // Read returns the time in s.
 func (r *Reader) Read(s string) (time.Time, error) {
@@ -68,7 +68,7 @@ func (r *Reader) Read(s string) (time.Time, error) {
 		return r.number(s)
 	}
 	if r.Unit > RFC3339 {
-		return time.Time{}, fmt.Errorf("%s is not a number, which the format %s requires", quote(s), Names[r.Unit])
+		return time.Time{}, fmt.Errorf("%s is not a number, as the format %s requires", quote(s), Names[r.Unit])
 	}
 	for i := range layouts {
 		layout := (r.last + i) % len(layouts)

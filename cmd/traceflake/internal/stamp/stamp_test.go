@@ -69,7 +69,7 @@ func TestReadRefuses(t *testing.T) {
 	}
 }
 
-// Records of one file may write their times in turn in different ways.
+// Records of one file may write their times in different formats.
 func TestReadMixed(t *testing.T) {
 	var r Reader
 	for range 3 {
@@ -88,6 +88,6 @@ func TestParseUnit(t *testing.T) {
 		}
 	}
 	if _, err := ParseUnit("minutes"); err == nil {
-		t.Error("minutes are a unit")
+		t.Error("minutes are accepted as a unit")
 	}
 }

@@ -1,11 +1,11 @@
-// Copies IDs, and lets the browser start a traced request, as the first service of the trace.
+// Copies IDs, and lets the browser start a traced request as the first service of the trace.
 'use strict';
 
 (() => {
   const said = document.getElementById('said');
 
-  // copy puts text on the clipboard, also where the page has no right to its modern interface
-  // because it came over plain HTTP from another host.
+  // copy puts text on the clipboard, even if the page may not use the Clipboard API because it was
+  // loaded over plain HTTP from another host.
   async function copy(text, shown) {
     if (navigator.clipboard) return navigator.clipboard.writeText(text);
     const range = document.createRange();
@@ -53,11 +53,11 @@
   const hex = (word) => word.toString(16).padStart(16, '0');
 
   // traceID returns 41 bits of milliseconds, a sequence of 23 bits, and 64
-  // random bits, since the secret is not for browsers. The first half always
-  // grows, also within a millisecond and when the clock steps back.
+  // random bits, because browsers must not have the secret. The first half always
+  // grows, even within a millisecond and when the clock steps back.
   function traceID() {
     const ms = BigInt(Date.now()) - epoch;
-    if (ms <= 0n || ms >> 41n) return hex(random()) + hex(random()); // a wrong time would sort all into one place
+    if (ms <= 0n || ms >> 41n) return hex(random()) + hex(random()); // with a wrong time, all such IDs would sort into one place
     const now = ms << 23n;
     high = now > high ? now : high + 1n;
     return hex(high) + hex(random());
@@ -65,7 +65,7 @@
 
   const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-  // stored waits until the trace can be opened.
+  // stored waits until the trace can be found.
   async function stored(id) {
     const until = performance.now() + 15000;
     for (let wait = 50; performance.now() < until; wait = Math.min(wait * 2, 1000)) {
@@ -79,7 +79,7 @@
 
   async function start(method, path) {
     const id = traceID();
-    status.textContent = 'Trace ' + id + ': sent, waiting for the answer.';
+    status.textContent = 'Trace ' + id + ': sent, waiting for the response.';
     try {
       const answer = await fetch(form.dataset.edge + path, {
         method,
@@ -91,7 +91,7 @@
         },
       });
       const got = answer.headers.get('x-trace-id');
-      if (got !== id) throw new Error('the answer names ' + (got || 'no trace'));
+      if (got !== id) throw new Error('the response names ' + (got || 'no trace'));
       status.textContent = 'Trace ' + id + ': answered ' + answer.status + ', waiting until it is stored.';
       await stored(id);
       location.assign('/traces/' + id);

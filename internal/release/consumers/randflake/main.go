@@ -17,5 +17,5 @@ func main() {
 	if err != nil {
 		panic(err)
 	}
-	fmt.Println(id, "is of node", codec.Decode(id).Node)
+	fmt.Println(id, "was made by node", codec.Decode(id).Node)
 }

@@ -28,11 +28,11 @@ func TestDefault(t *testing.T) {
 		t.Errorf("%q, %v", text, Check(text))
 	}
 	if text != Default() {
-		t.Error("one process has two names")
+		t.Error("two calls return different names")
 	}
 }
 
-// Any host gives a text that Check accepts, with as much of the host as fits.
+// For any host the result is a text that Check accepts, with as much of the host as fits.
 func TestHosts(t *testing.T) {
 	suffix := name("", nil)[len("unknown"):]
 	room := MaxLen - len(suffix)

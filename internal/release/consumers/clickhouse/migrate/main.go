@@ -14,7 +14,7 @@ import (
 
 type away struct{}
 
-var errAway = errors.New("the server is away")
+var errAway = errors.New("the server is unreachable")
 
 func (away) Connect(context.Context) (driver.Conn, error) { return nil, errAway }
 func (away) Driver() driver.Driver                        { return nil }

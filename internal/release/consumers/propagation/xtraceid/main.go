@@ -20,5 +20,5 @@ func main() {
 	if id.String() != in.Get("x-trace-id") {
 		panic(id)
 	}
-	fmt.Println("goes on in", id)
+	fmt.Println("continues in", id)
 }

@@ -1,4 +1,4 @@
-// A program that grants a block by the rule that all stores follow.
+// A program that grants a block by the rule of all stores.
 package main
 
 import (

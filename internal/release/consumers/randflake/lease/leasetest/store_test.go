@@ -1,4 +1,4 @@
-// Package store holds a store to the rule of package lease, as its author does.
+// Package store tests a store against the rule of package lease, as an author of a store does.
 package store
 
 import (

@@ -32,5 +32,5 @@ func main() {
 	if n := ids.Fallbacks(); n > 0 {
 		panic(fmt.Sprint(n, " random IDs"))
 	}
-	fmt.Println(id, "is of a leased node,", ids.Shutdown(ctx))
+	fmt.Println(id, "was made with a lease,", ids.Shutdown(ctx))
 }

@@ -1,7 +1,8 @@
-package setup_test
+package deploy
 
 import (
 	"context"
+	"net/url"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -9,11 +10,14 @@ import (
 
 	"github.com/traceflake/traceflake/internal/embedded"
 	"github.com/traceflake/traceflake/internal/embedded/etcd"
+	"github.com/traceflake/traceflake/internal/embedded/s3"
+	"github.com/traceflake/traceflake/internal/kubernetes"
+	_ "github.com/traceflake/traceflake/randflake/lease/etcdstore"
 	"github.com/traceflake/traceflake/setup"
 )
 
-// BenchmarkStart measures what a process pays for its IDs at its start and its end, with each
-// store: the least of all runs. docs/faq.md has the figures.
+// BenchmarkStart measures the cost of IDs when a process starts and ends, with each store: the
+// minimum of all runs. docs/faq.md has the figures.
 func BenchmarkStart(b *testing.B) {
 	var file string
 	for _, c := range []struct {
@@ -26,10 +30,23 @@ func BenchmarkStart(b *testing.B) {
 		{"etcd", func(b *testing.B) string {
 			return "etcd://" + strings.TrimPrefix(etcd.ForTest(b, 1).Endpoints()[0], "http://")
 		}},
+		{"Kubernetes", func(b *testing.B) string {
+			admin, err := kubernetes.Shared(b).Kubeconfig(kubernetes.Admin)
+			if err != nil {
+				b.Fatal(err)
+			}
+			return "k8s://default/start?kubeconfig=" + admin
+		}},
+		{"S3", func(b *testing.B) string {
+			server := s3.ForTest(b, s3.Versity)
+			server.Bucket(b, "fleet")
+			s3.Root.Setenv(b)
+			return "s3://fleet/start?region=" + s3.Region + "&endpoint=" + url.QueryEscape(server.Endpoint())
+		}},
 	} {
 		file = filepath.Join(b.TempDir(), "leases.db")
 		b.Run(c.name, func(b *testing.B) {
-			config := fleet(b, c.store(b))
+			config := setup.Config{Store: c.store(b), SecretFile: secretFile(b), Strict: true}
 			switch c.name {
 			case "none":
 				config = setup.Config{}
@@ -46,7 +63,7 @@ func BenchmarkStart(b *testing.B) {
 				ids.NewIDs(b.Context())
 				start = min(start, time.Since(began))
 				if ids.Fallbacks() > 0 {
-					b.Fatal("it has no lease")
+					b.Fatal("the process has no lease")
 				}
 				began = time.Now()
 				if err := ids.Shutdown(context.Background()); err != nil {

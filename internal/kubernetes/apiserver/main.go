@@ -1,0 +1,20 @@
+// Command apiserver is kube-apiserver of Kubernetes, built from its published
+// module, for tests. It ends when its standard input does: not even a test that
+// is killed leaves it behind.
+package main
+
+import (
+	"io"
+	"os"
+
+	"k8s.io/component-base/cli"
+	"k8s.io/kubernetes/cmd/kube-apiserver/app"
+)
+
+func main() {
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(0)
+	}()
+	os.Exit(cli.Run(app.NewAPIServerCommand()))
+}
