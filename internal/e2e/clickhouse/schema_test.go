@@ -362,3 +362,29 @@ func TestForeignIDsMakeNoPartitions(t *testing.T) {
 		t.Errorf("%s partitions", got)
 	}
 }
+
+// TestEarlierIndexes: a table of the same order and projection with other skip
+// indexes, as earlier versions made it, is used as it is.
+func TestEarlierIndexes(t *testing.T) {
+	e := newEngine(t)
+	s := clickhouse.Schema{Table: "spans"}
+	statements, err := s.Statements()
+	const index = "INDEX idx_span_attr_value mapValues(SpanAttributes) TYPE bloom_filter(0.001) GRANULARITY 2,"
+	for i, statement := range statements {
+		statements[i] = strings.Replace(statement, index, "INDEX idx_span_attr_key mapKeys(SpanAttributes) TYPE bloom_filter(0.01) GRANULARITY 8,\n"+
+			"    INDEX idx_span_attr_value mapValues(SpanAttributes) TYPE bloom_filter(0.01) GRANULARITY 8,", 1)
+	}
+	e.run(statements, err)
+	if got := e.one("SELECT count() FROM system.data_skipping_indices WHERE database = currentDatabase() AND table = 'spans' AND name = 'idx_span_attr_key'"); got != "1" {
+		t.Fatal("the table has today's indexes")
+	}
+	spans := few()
+	e.insert("spans", spans)
+	if err := s.Create(t.Context(), e.db); err != nil {
+		t.Error(err)
+	}
+	if err := migrate.Run(t.Context(), e.db, s, nil); err != nil {
+		t.Error(err)
+	}
+	e.agree("with earlier indexes", s, spans)
+}

@@ -161,7 +161,7 @@ func hyperdxTools(t *testing.T) []tool {
 // exporter's table is sorted by service as a whole.
 var exceptions = map[string]float64{
 	"Grafana, builder: search a service, 1 h":           3,  // ParentSpanId
-	"Grafana, builder: search a service, 24 h":          40, // the same, of the whole day
+	"Grafana, builder: search a service, 24 h":          25, // the same, of the whole day
 	"Grafana, dashboard: deployments of a service, 1 h": 3,  // ResourceAttributes
 	"Grafana, dashboard: sampled durations, 1 h":        3,  // SpanId
 	"Grafana, dashboard: top operations, 1 h":           3,  // SpanAttributes
@@ -169,6 +169,8 @@ var exceptions = map[string]float64{
 	"HyperDX, list of a service, 12 h":                  8,  // SpanId, ParentSpanId; it varies from run to run
 	"HyperDX, list of a service, 15 min":                3,  // likewise
 	"Coroot, roots of a service, 1 h":                   2.5,
+	"Coroot, spans of a service, 1 h":                   2,  // all columns; it varies from run to run
+	"exporter's README, spans with an attribute":        2,  // wrong filters, which vary likewise
 	"exporter's README, error spans":                    16, // any 100, of all columns
 	"exporter's README, slow spans":                     4,
 }
@@ -340,7 +342,8 @@ func (e *engine) ownQueries() {
 		for _, p := range q.Params {
 			sql = strings.ReplaceAll(sql, "{"+p.Name+":DateTime64(9, 'UTC')}", "toDateTime64('"+p.Value+"', 9, 'UTC')")
 		}
-		if read := reads(sql); float64(read.Rows) > max(all/10, 100_000) {
+		// Even if ClickHouse is inclined to the projection, as with other sizes of parts.
+		if read := reads(sql + ", preferred_optimize_projection_name = 'search'"); float64(read.Rows) > max(all/10, 100_000) {
 			e.t.Errorf("%s: the newest traces of a day read %+v of %.0f spans", table, read, all)
 		} else {
 			e.t.Logf("%s: the newest 100 traces of a day read %+v", table, read)
