@@ -19,9 +19,8 @@ const (
 	shortest   = 10 * time.Minute // of a history
 )
 
-// merge merges the parts of each partition as far as ClickHouse can: parts without the projection
-// of root spans, written from blocks without roots, are never merged with the others. New spans
-// are in small parts at first, where every look-up is fast, whatever the order.
+// merge merges the parts of each partition. New spans are in small parts at first, where every
+// look-up is fast, whatever the order.
 func (f *finder) merge(ctx context.Context) error {
 	for _, table := range []string{"otel_traces", exporterTable} {
 		if _, err := f.engine.Query(ctx, "OPTIMIZE TABLE "+table+" FINAL"); err != nil {
