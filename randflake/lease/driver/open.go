@@ -78,7 +78,7 @@ func schemes() []string {
 	return slices.Sorted(maps.Keys(openers.byScheme))
 }
 
-// Open opens the store at url: "bolt:PATH", "postgres://…" or "etcd://…",
+// Open opens the store at url, such as "bolt:PATH" or "postgres://…",
 // depending on the imported packages. The zero NodeRange stands for that of the
 // store. Errors: [ErrUnknownScheme] and those of the store's package.
 func Open(ctx context.Context, url string, nodes NodeRange) (Store, error) {
