@@ -20,9 +20,9 @@ type shards struct {
 }
 
 type slot struct {
-	stock  *stock
-	others uint64    // how often its stock was away when one was needed
-	_      [112]byte // two cache lines, which processors fetch in pairs
+	stock *stock
+	away  *stock    // was taken from here, and no other has been used here since
+	_     [112]byte // two cache lines, which processors fetch in pairs
 }
 
 func newShards(c *counts) *shards {
@@ -57,17 +57,12 @@ func (s *shards) unpin(_ *stock, p int) {
 // take ends the pinning that pin began and removes the stock k from the processor. If k is nil, it
 // returns another stock that is not in use.
 func (s *shards) take(k *stock, p int) *stock {
-	switch {
-	case k != nil:
-		k.home, k.others = p, s.slots[p].others
-		s.slots[p].stock = nil
-	case p < len(s.slots):
-		s.slots[p].others++
+	if p < len(s.slots) {
+		s.slots[p].stock, s.slots[p].away = nil, k
 	}
 	s.unpin(k, p)
 	if k == nil {
 		k = s.pooled.take()
-		k.home = -1
 	}
 	return k
 }
@@ -76,11 +71,14 @@ func (s *shards) take(k *stock, p int) *stock {
 // is abandoned if another stock may have taken a later one here in the meantime.
 func (s *shards) put(k *stock) {
 	other, p := s.pin()
-	if p != k.home || s.slots[p].others != k.others {
+	if p >= len(s.slots) || s.slots[p].away != k {
 		k.last = k.word
 	}
-	if p < len(s.slots) && other == nil {
-		s.slots[p].stock, k = k, nil
+	if p < len(s.slots) {
+		s.slots[p].away = nil
+		if other == nil {
+			s.slots[p].stock, k = k, nil
+		}
 	}
 	s.unpin(other, p)
 	if k != nil {

@@ -109,11 +109,16 @@ func TestProcessorKeepsItsStock(t *testing.T) {
 // A run is continued only on the processor that it was taken from.
 func TestRunEndsOnAnotherProcessor(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	for home, left := range map[int]uint64{0: 6, 1: 0, -1: 0} {
-		k := &stock{word: 3, last: 9, home: home}
-		newShards(new(counts)).put(k)
-		if got := k.last - k.word; got != left {
-			t.Errorf("taken from processor %d, put back on 0: a run of %d is left, want %d", home, got, left)
+	s := newShards(new(counts))
+	k := &stock{word: 3, last: 9}
+	for _, c := range []struct {
+		away *stock
+		left uint64
+	}{{k, 6}, {new(stock), 0}} {
+		s.slots[0] = slot{away: c.away}
+		s.put(k)
+		if got := k.last - k.word; got != c.left {
+			t.Errorf("a run of %d is left, want %d", got, c.left)
 		}
 	}
 }

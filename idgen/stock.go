@@ -24,9 +24,6 @@ type stock struct {
 	word, last uint64 // the run is [word, last)
 	made       uint64 // clear halves taken in this millisecond
 
-	home   int    // the processor that it was taken from, or -1
-	others uint64 // how often other stocks had been used there by then
-
 	next, end   int
 	counted     int    // how many IDs before next are counted
 	traces      int    // how many of the uncounted ones went to trace IDs
