@@ -30,7 +30,8 @@ const (
 	// Versity is Versity's S3 gateway, on files. It checks signatures and
 	// policies.
 	Versity Kind = "versitygw"
-	// GoFakeS3 is a small server on a bbolt file. It checks no signature.
+	// GoFakeS3 is a small server on a bbolt file. It checks no signature, and its responses may be
+	// torn if the file is written meanwhile: send it one request at a time.
 	GoFakeS3 Kind = "gofakes3"
 	// MinIO is MinIO, on files. It checks signatures.
 	MinIO Kind = "minio"

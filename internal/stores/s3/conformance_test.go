@@ -55,11 +55,7 @@ func open(c aws.Config, prefix string, nodes driver.NodeRange) (*s3store.Store, 
 }
 
 func TestConformance(t *testing.T) {
-	for _, kind := range []s3.Kind{s3.Versity, s3.GoFakeS3} {
-		t.Run(string(kind), func(t *testing.T) {
-			leasetest.Run(t, harness(config(started(t, kind).Endpoint(), s3.Root)))
-		})
-	}
+	leasetest.Run(t, harness(config(started(t, s3.Versity).Endpoint(), s3.Root)))
 }
 
 func TestConformanceMinIO(t *testing.T) {
