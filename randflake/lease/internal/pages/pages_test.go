@@ -211,7 +211,7 @@ func TestEdited(t *testing.T) {
 			o["blocks"] = append(blocks, blocks[0])
 		}), pages.ErrEdited},
 		{"a mark to nowhere", "page-0000", with(func(o map[string]any) {
-			o["marks"] = []map[string]any{{"to": 1 << 40}}
+			o["marks"] = []map[string]any{{"to": 1 << 30}}
 		}), pages.ErrEdited},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -6,11 +6,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -70,6 +72,11 @@ func (l *leases) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if err := json.NewDecoder(r.Body).Decode(&o); err != nil {
 			panic(err)
 		}
+	}
+	if r.URL.Query().Has("labelSelector") {
+		items := slices.Collect(maps.Values(l.objects))
+		_ = json.NewEncoder(w).Encode(map[string]any{"kind": "PartialObjectMetadataList", "items": items})
+		return
 	}
 	name := path.Base(r.URL.Path)
 	if r.Method == http.MethodPost {
