@@ -32,6 +32,11 @@ const batch = 256
 
 const turn = 2 * time.Millisecond
 
+// warmUp is longer than a new generator reads the clock for each ID, which it does until it knows
+// the counter's rate. It would not learn it in turns: the garbage collection before each one may
+// empty a sync.Pool.
+const warmUp = 40 * time.Millisecond
+
 func run() error {
 	if len(os.Args) != 2 {
 		return errors.New("usage: one ROUNDS")
@@ -51,6 +56,9 @@ func run() error {
 	}
 	p := turns.FlatOut(list, 1, rounds, turn)
 	names := []string{gens.Default, gens.Traceflake}
+	for begin := time.Now(); time.Since(begin) < warmUp; {
+		set.Of(gens.Traceflake).NewIDs(context.Background())
+	}
 	ids := turns.FlatOut(set.Subjects(gens.NewIDs, names...), 1, rounds, turn)
 	spans := turns.FlatOut(set.Subjects(gens.NewSpanID, names...), 1, rounds, turn)
 	ns := func(r *turns.Result, name string) builds.Number { return builds.Number(r.Ns(name)) }
