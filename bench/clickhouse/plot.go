@@ -36,6 +36,9 @@ func (r results) plots(folder string) error {
 	if err := r.rows(sizes[len(sizes)-1], folder); err != nil {
 		return err
 	}
+	if len(sizes) == 1 {
+		return nil
+	}
 	return r.growth(sizes, folder)
 }
 

@@ -134,7 +134,10 @@ Rows and bytes carry over to other machines; times do not.
 		}
 		fmt.Fprintln(w)
 	}
-	fmt.Fprint(w, "![rows read, random against ours](rows.svg)\n\n![rows against the number of spans](growth.svg)\n")
+	fmt.Fprint(w, "![rows read, random against ours](rows.svg)\n")
+	if len(r.sizes()) > 1 {
+		fmt.Fprint(w, "\n![rows against the number of spans](growth.svg)\n")
+	}
 	if err := w.Flush(); err != nil {
 		return err
 	}
