@@ -204,10 +204,13 @@ func (s *Server) Wait(ctx context.Context) error {
 		if err == nil && status == http.StatusOK {
 			return nil
 		}
+		s.mu.Lock()
+		ended := s.ended
+		s.mu.Unlock()
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("embedded s3: %s: %w: status %d, %w", s.kind, ctx.Err(), status, err)
-		case <-s.ended:
+		case <-ended:
 			return fmt.Errorf("embedded s3: %s ended: %s", s.kind, s.log)
 		case <-time.After(20 * time.Millisecond):
 		}

@@ -85,7 +85,7 @@ func TestURL(t *testing.T) {
 		}
 	}
 	if _, err := driver.Open(t.Context(), "s3://bucket?region=eu-west-1", driver.NodeRange{First: 3, Nodes: 8, BlockSize: 8}); !errors.Is(err, lease.ErrInvalidRequest) {
-		t.Errorf("a range that is none: %v", err)
+		t.Errorf("a range that does not begin at a block: got error %v, want ErrInvalidRequest", err)
 	}
 }
 

@@ -692,6 +692,28 @@ func TestRepeatedWrite(t *testing.T) {
 	}
 }
 
+// A page remembers few writes, but a block's holder stays.
+func TestRepeatedWriteAmongMany(t *testing.T) {
+	server := &pagestest.Server{}
+	good := open(server, 64, few(64))
+	g, other := mustAcquire(t, good, request(t0)), mustAcquire(t, good, request(t0))
+	bad := open(&wire{Server: server, write: func(_ string, do func() (pages.Object, error)) (pages.Object, error) {
+		if _, err := do(); err != nil {
+			t.Error(err)
+		}
+		for range 40 {
+			var err error
+			if other, err = good.Renew(t.Context(), other, lease.NewHolder(), t0.Add(time.Hour)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return do()
+	}}, 64, few(64))
+	if _, err := bad.Renew(t.Context(), g, lease.NewHolder(), t0.Add(time.Hour)); err == nil || definite(err) {
+		t.Errorf("got error %v, want one that is not definite", err)
+	}
+}
+
 // Two copies of a process that renew with one nonce are not both told yes.
 func TestCopies(t *testing.T) {
 	server := &pagestest.Server{}
