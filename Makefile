@@ -69,7 +69,7 @@ race: engines ## the tests under the race detector, without examples, demo and b
 
 .PHONY: sim
 sim: ## the simulator of leases with SEEDS seeds; -seed N of its test replays one
-	go test ./randflake/lease -run '^TestSimulation$$' -count=1 -timeout 0 -v -args -seeds $(SEEDS)
+	go test ./lease -run '^TestSimulation$$' -count=1 -timeout 0 -v -args -seeds $(SEEDS)
 
 IDS ?= 1000000000
 .PHONY: soak
@@ -78,7 +78,7 @@ soak: engines ## IDS IDs by processes that are killed, stopped and restarted, on
 
 .PHONY: model
 model: ## check the model of the lease rule: it holds, and every wrong variant gives a counterexample; needs spin and gcc
-	randflake/lease/model/check
+	lease/model/check
 
 # Only what changed is tried again; docs/testing.md says how to read the output.
 .PHONY: mutants

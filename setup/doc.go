@@ -24,7 +24,7 @@
 // bolt comes with this package. Other stores register themselves when they are
 // imported, as drivers of database/sql do:
 //
-//	import _ "github.com/traceflake/traceflake/randflake/lease/pgstore"
+//	import _ "github.com/traceflake/traceflake/lease/pgstore"
 //
 // # What is an error
 //

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/idgen"
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/boltstore" // also registers bolt:PATH
+	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/randflake"
-	"github.com/traceflake/traceflake/randflake/lease"
-	"github.com/traceflake/traceflake/randflake/lease/boltstore" // also registers bolt:PATH
-	"github.com/traceflake/traceflake/randflake/lease/driver"
 	"github.com/traceflake/traceflake/traceid"
 )
 

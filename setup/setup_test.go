@@ -14,10 +14,10 @@ import (
 
 	"go.opentelemetry.io/otel"
 
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/boltstore"
+	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/randflake"
-	"github.com/traceflake/traceflake/randflake/lease"
-	"github.com/traceflake/traceflake/randflake/lease/boltstore"
-	"github.com/traceflake/traceflake/randflake/lease/driver"
 	"github.com/traceflake/traceflake/setup"
 	"github.com/traceflake/traceflake/traceid"
 )
@@ -461,10 +461,10 @@ func TestBadValues(t *testing.T) {
 			"TRACEFLAKE_STORE=redis://host: lease: unknown kind of store; its URL must begin with one of: bolt, setup-test"},
 		{"store not imported", fleet(setup.StoreVar, "postgres://user:hunter2@host/db?sslmode=disable"),
 			`TRACEFLAKE_STORE=postgres://host/db: lease: unknown kind of store: postgres: ` +
-				`import _ "github.com/traceflake/traceflake/randflake/lease/pgstore"`},
+				`import _ "github.com/traceflake/traceflake/lease/pgstore"`},
 		{"slash in the password", fleet(setup.StoreVar, "etcds://user:hunter2/hunter2@a:1,b:2/prefix"),
 			`TRACEFLAKE_STORE=etcds://a:1,b:2/prefix: lease: unknown kind of store: etcds: ` +
-				`import _ "github.com/traceflake/traceflake/randflake/lease/etcdstore"`},
+				`import _ "github.com/traceflake/traceflake/lease/etcdstore"`},
 		{"password as a parameter", fleet(setup.StoreVar, "redis://host/db?password=x@hunter2"), "TRACEFLAKE_STORE=redis://…: "},
 		{"question mark in the password", fleet(setup.StoreVar, "redis://user:hunter2?@host"), "TRACEFLAKE_STORE=redis://…: "},
 		{"not a URL", fleet(setup.StoreVar, "host=db password=hunter2"), "TRACEFLAKE_STORE=…: lease: unknown kind of store"},

@@ -9,10 +9,10 @@ require (
 	github.com/spf13/cobra v1.10.2
 	github.com/tidwall/gjson v1.20.0
 	github.com/traceflake/traceflake v0.1.0
-	github.com/traceflake/traceflake/randflake/lease/etcdstore v0.1.0
-	github.com/traceflake/traceflake/randflake/lease/k8sstore v0.1.0
-	github.com/traceflake/traceflake/randflake/lease/pgstore v0.1.0
-	github.com/traceflake/traceflake/randflake/lease/s3store v0.1.0
+	github.com/traceflake/traceflake/lease/etcdstore v0.1.0
+	github.com/traceflake/traceflake/lease/k8sstore v0.1.0
+	github.com/traceflake/traceflake/lease/pgstore v0.1.0
+	github.com/traceflake/traceflake/lease/s3store v0.1.0
 	go.opentelemetry.io/otel v1.47.0
 	go.opentelemetry.io/otel/trace v1.47.0
 	golang.org/x/sys v0.49.0

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/traceflake/traceflake/cmd/traceflake/internal/identify"
+	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/randflake"
-	"github.com/traceflake/traceflake/randflake/lease"
 )
 
 func inspectCommand(f *flags) *cobra.Command {

@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/randflake"
-	"github.com/traceflake/traceflake/randflake/lease"
-	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
 func leaseCommand(f *flags) *cobra.Command {

@@ -19,10 +19,10 @@ import (
 	"github.com/spf13/cobra"
 	"go.opentelemetry.io/otel"
 
-	_ "github.com/traceflake/traceflake/randflake/lease/etcdstore" // etcd://, etcds://
-	_ "github.com/traceflake/traceflake/randflake/lease/k8sstore"  // k8s://
-	_ "github.com/traceflake/traceflake/randflake/lease/pgstore"   // postgres://
-	_ "github.com/traceflake/traceflake/randflake/lease/s3store"   // s3://
+	_ "github.com/traceflake/traceflake/lease/etcdstore" // etcd://, etcds://
+	_ "github.com/traceflake/traceflake/lease/k8sstore"  // k8s://
+	_ "github.com/traceflake/traceflake/lease/pgstore"   // postgres://
+	_ "github.com/traceflake/traceflake/lease/s3store"   // s3://
 )
 
 func main() {

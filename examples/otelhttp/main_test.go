@@ -24,8 +24,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/traceflake/traceflake/idgen"
-	"github.com/traceflake/traceflake/randflake/lease"
-	"github.com/traceflake/traceflake/randflake/lease/boltstore"
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/boltstore"
 )
 
 func TestMain(m *testing.M) {

@@ -11,8 +11,8 @@ require (
 	github.com/traceflake/traceflake v0.1.0
 	github.com/traceflake/traceflake/internal/embedded v0.0.0
 	github.com/traceflake/traceflake/internal/embedded/etcd v0.0.0
-	github.com/traceflake/traceflake/randflake/lease/etcdstore v0.1.0
-	github.com/traceflake/traceflake/randflake/lease/pgstore v0.1.0
+	github.com/traceflake/traceflake/lease/etcdstore v0.1.0
+	github.com/traceflake/traceflake/lease/pgstore v0.1.0
 	go.opentelemetry.io/collector/component v1.67.0
 	go.opentelemetry.io/collector/config/configoptional v1.67.0
 	go.opentelemetry.io/collector/exporter v1.67.0
@@ -143,7 +143,7 @@ replace (
 	github.com/traceflake/traceflake => ../..
 	github.com/traceflake/traceflake/internal/embedded => ../../internal/embedded
 	github.com/traceflake/traceflake/internal/embedded/etcd => ../../internal/embedded/etcd
-	github.com/traceflake/traceflake/randflake/lease/etcdstore => ../../randflake/lease/etcdstore
-	github.com/traceflake/traceflake/randflake/lease/leasetest => ../../randflake/lease/leasetest
-	github.com/traceflake/traceflake/randflake/lease/pgstore => ../../randflake/lease/pgstore
+	github.com/traceflake/traceflake/lease/etcdstore => ../../lease/etcdstore
+	github.com/traceflake/traceflake/lease/leasetest => ../../lease/leasetest
+	github.com/traceflake/traceflake/lease/pgstore => ../../lease/pgstore
 )

@@ -14,12 +14,12 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/traceflake/traceflake/idgen"
+	"github.com/traceflake/traceflake/lease"
+	_ "github.com/traceflake/traceflake/lease/boltstore" // bolt:
+	"github.com/traceflake/traceflake/lease/driver"
+	_ "github.com/traceflake/traceflake/lease/etcdstore" // etcd://
+	_ "github.com/traceflake/traceflake/lease/pgstore"   // postgres://
 	"github.com/traceflake/traceflake/randflake"
-	"github.com/traceflake/traceflake/randflake/lease"
-	_ "github.com/traceflake/traceflake/randflake/lease/boltstore" // bolt:
-	"github.com/traceflake/traceflake/randflake/lease/driver"
-	_ "github.com/traceflake/traceflake/randflake/lease/etcdstore" // etcd://
-	_ "github.com/traceflake/traceflake/randflake/lease/pgstore"   // postgres://
 	"github.com/traceflake/traceflake/traceid"
 )
 

@@ -106,8 +106,8 @@ require (
 	github.com/shopspring/decimal v1.5.0 // indirect
 	github.com/traceflake/traceflake/internal/embedded/etcd v0.0.0-00010101000000-000000000000
 	github.com/traceflake/traceflake/propagation/xtraceid/xtraceidgrpc v0.1.0
-	github.com/traceflake/traceflake/randflake/lease/etcdstore v0.1.0
-	github.com/traceflake/traceflake/randflake/lease/pgstore v0.1.0
+	github.com/traceflake/traceflake/lease/etcdstore v0.1.0
+	github.com/traceflake/traceflake/lease/pgstore v0.1.0
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
 	go.opentelemetry.io/collector/featuregate v1.70.0 // indirect
 	go.opentelemetry.io/contrib/otelconf v0.27.0
@@ -126,16 +126,16 @@ replace (
 	github.com/traceflake/traceflake/internal/embedded => ../embedded
 )
 
-replace github.com/traceflake/traceflake/randflake/lease/etcdstore => ../../randflake/lease/etcdstore
+replace github.com/traceflake/traceflake/lease/etcdstore => ../../lease/etcdstore
 
-replace github.com/traceflake/traceflake/randflake/lease/pgstore => ../../randflake/lease/pgstore
+replace github.com/traceflake/traceflake/lease/pgstore => ../../lease/pgstore
 
 replace github.com/traceflake/traceflake/internal/embedded/etcd => ../embedded/etcd
 
-replace github.com/traceflake/traceflake/randflake/lease/leasetest => ../../randflake/lease/leasetest
+replace github.com/traceflake/traceflake/lease/leasetest => ../../lease/leasetest
 
 replace github.com/traceflake/traceflake/propagation/xtraceid/xtraceidgrpc => ../../propagation/xtraceid/xtraceidgrpc
 
-replace github.com/traceflake/traceflake/randflake/lease/k8sstore => ../../randflake/lease/k8sstore
+replace github.com/traceflake/traceflake/lease/k8sstore => ../../lease/k8sstore
 
-replace github.com/traceflake/traceflake/randflake/lease/s3store => ../../randflake/lease/s3store
+replace github.com/traceflake/traceflake/lease/s3store => ../../lease/s3store

@@ -9,11 +9,11 @@ require (
 	github.com/traceflake/traceflake/internal/embedded/etcd v0.0.0-00010101000000-000000000000
 	github.com/traceflake/traceflake/internal/embedded/s3 v0.0.0-00010101000000-000000000000
 	github.com/traceflake/traceflake/internal/stores v0.0.0-00010101000000-000000000000
-	github.com/traceflake/traceflake/randflake/lease/etcdstore v0.1.0
-	github.com/traceflake/traceflake/randflake/lease/k8sstore v0.1.0
-	github.com/traceflake/traceflake/randflake/lease/leasetest v0.1.0
-	github.com/traceflake/traceflake/randflake/lease/pgstore v0.1.0
-	github.com/traceflake/traceflake/randflake/lease/s3store v0.1.0
+	github.com/traceflake/traceflake/lease/etcdstore v0.1.0
+	github.com/traceflake/traceflake/lease/k8sstore v0.1.0
+	github.com/traceflake/traceflake/lease/leasetest v0.1.0
+	github.com/traceflake/traceflake/lease/pgstore v0.1.0
+	github.com/traceflake/traceflake/lease/s3store v0.1.0
 	go.opentelemetry.io/otel/trace v1.47.0
 	go.yaml.in/yaml/v3 v3.0.5
 	sigs.k8s.io/kustomize/api v0.21.2
@@ -181,12 +181,12 @@ replace (
 	github.com/traceflake/traceflake/internal/embedded => ../embedded
 	github.com/traceflake/traceflake/internal/embedded/etcd => ../embedded/etcd
 	github.com/traceflake/traceflake/internal/stores => ../stores
-	github.com/traceflake/traceflake/randflake/lease/etcdstore => ../../randflake/lease/etcdstore
-	github.com/traceflake/traceflake/randflake/lease/k8sstore => ../../randflake/lease/k8sstore
-	github.com/traceflake/traceflake/randflake/lease/leasetest => ../../randflake/lease/leasetest
-	github.com/traceflake/traceflake/randflake/lease/pgstore => ../../randflake/lease/pgstore
+	github.com/traceflake/traceflake/lease/etcdstore => ../../lease/etcdstore
+	github.com/traceflake/traceflake/lease/k8sstore => ../../lease/k8sstore
+	github.com/traceflake/traceflake/lease/leasetest => ../../lease/leasetest
+	github.com/traceflake/traceflake/lease/pgstore => ../../lease/pgstore
 )
 
 replace github.com/traceflake/traceflake/internal/embedded/s3 => ../embedded/s3
 
-replace github.com/traceflake/traceflake/randflake/lease/s3store => ../../randflake/lease/s3store
+replace github.com/traceflake/traceflake/lease/s3store => ../../lease/s3store

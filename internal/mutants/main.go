@@ -33,28 +33,28 @@ type target struct {
 var targets = []target{
 	{dir: "sparx64"},
 	{dir: "randflake"},
-	{dir: "randflake/lease"},
-	{dir: "randflake/lease/internal/owner"},
-	{dir: "randflake/lease/driver", tests: []string{
-		"randflake/lease/driver", "randflake/lease/leasetest", "randflake/lease/boltstore"}},
+	{dir: "lease"},
+	{dir: "lease/internal/owner"},
+	{dir: "lease/driver", tests: []string{
+		"lease/driver", "lease/leasetest", "lease/boltstore"}},
 	{dir: "traceid"},
 	{dir: "idgen"},
 	{dir: "internal/vmclock"},
-	{dir: "randflake/lease/boltstore", tests: []string{
-		"randflake/lease/boltstore", "setup", "internal/stores/bolt"}},
+	{dir: "lease/boltstore", tests: []string{
+		"lease/boltstore", "setup", "internal/stores/bolt"}},
 	{dir: "propagation/xtraceid", text: true},
 	{dir: "setup", text: true},
 	{dir: "clickhouse", text: true},
 	{dir: "clickhouse/internal/ddl", tests: []string{"clickhouse"}, text: true},
-	{dir: "randflake/lease/etcdstore", tests: []string{"internal/stores/etcd"}, text: true},
-	{dir: "randflake/lease/k8sstore", text: true},
-	{dir: "randflake/lease/pgstore", tests: []string{"internal/stores/postgres"}, text: true},
-	{dir: "randflake/lease/s3store", tests: []string{"internal/stores/s3"}, text: true},
+	{dir: "lease/etcdstore", tests: []string{"internal/stores/etcd"}, text: true},
+	{dir: "lease/k8sstore", text: true},
+	{dir: "lease/pgstore", tests: []string{"internal/stores/postgres"}, text: true},
+	{dir: "lease/s3store", tests: []string{"internal/stores/s3"}, text: true},
 }
 
 // flags are extra flags for a package's tests. The simulator finds what it can find within its
 // first seeds; more seeds cost minutes for each survivor.
-var flags = map[string][]string{"randflake/lease": {"-seeds=20"}}
+var flags = map[string][]string{"lease": {"-seeds=20"}}
 
 // list is the file that lists survivors, each with a reason.
 const list = "docs/testing.md"

@@ -8,10 +8,10 @@ require (
 	github.com/traceflake/traceflake/internal/embedded/etcd v0.0.0
 	github.com/traceflake/traceflake/internal/embedded/s3 v0.0.0
 	github.com/traceflake/traceflake/propagation/xtraceid/xtraceidgrpc v0.1.0
-	github.com/traceflake/traceflake/randflake/lease/etcdstore v0.1.0
-	github.com/traceflake/traceflake/randflake/lease/leasetest v0.1.0
-	github.com/traceflake/traceflake/randflake/lease/pgstore v0.1.0
-	github.com/traceflake/traceflake/randflake/lease/s3store v0.1.0
+	github.com/traceflake/traceflake/lease/etcdstore v0.1.0
+	github.com/traceflake/traceflake/lease/leasetest v0.1.0
+	github.com/traceflake/traceflake/lease/pgstore v0.1.0
+	github.com/traceflake/traceflake/lease/s3store v0.1.0
 	go.opentelemetry.io/otel v1.47.0
 	go.opentelemetry.io/otel/sdk v1.47.0
 	go.opentelemetry.io/otel/trace v1.47.0
@@ -114,7 +114,7 @@ require (
 	github.com/spf13/pflag v1.0.10 // indirect
 	github.com/tinylib/msgp v1.6.4 // indirect
 	github.com/tmc/grpc-websocket-proxy v0.0.0-20220101234140-673ab2c3ae75 // indirect
-	github.com/traceflake/traceflake/randflake/lease/k8sstore v0.1.0
+	github.com/traceflake/traceflake/lease/k8sstore v0.1.0
 	github.com/valyala/bytebufferpool v1.0.0 // indirect
 	github.com/valyala/fasthttp v1.73.0 // indirect
 	github.com/versity/versitygw v1.8.0 // indirect
@@ -163,12 +163,12 @@ replace (
 	github.com/traceflake/traceflake/internal/embedded/etcd => ../embedded/etcd
 	github.com/traceflake/traceflake/internal/embedded/s3 => ../embedded/s3
 	github.com/traceflake/traceflake/propagation/xtraceid/xtraceidgrpc => ../../propagation/xtraceid/xtraceidgrpc
-	github.com/traceflake/traceflake/randflake/lease/etcdstore => ../../randflake/lease/etcdstore
-	github.com/traceflake/traceflake/randflake/lease/leasetest => ../../randflake/lease/leasetest
-	github.com/traceflake/traceflake/randflake/lease/pgstore => ../../randflake/lease/pgstore
-	github.com/traceflake/traceflake/randflake/lease/s3store => ../../randflake/lease/s3store
+	github.com/traceflake/traceflake/lease/etcdstore => ../../lease/etcdstore
+	github.com/traceflake/traceflake/lease/leasetest => ../../lease/leasetest
+	github.com/traceflake/traceflake/lease/pgstore => ../../lease/pgstore
+	github.com/traceflake/traceflake/lease/s3store => ../../lease/s3store
 )
 
 tool golang.org/x/exp/cmd/apidiff
 
-replace github.com/traceflake/traceflake/randflake/lease/k8sstore => ../../randflake/lease/k8sstore
+replace github.com/traceflake/traceflake/lease/k8sstore => ../../lease/k8sstore

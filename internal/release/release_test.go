@@ -21,7 +21,7 @@ func TestModulesForUsers(t *testing.T) {
 		t.Error(err)
 	}
 	if tags := tree.tags("v9.8.7"); !slices.Contains(tags, "v9.8.7") ||
-		!slices.Contains(tags, "randflake/lease/pgstore/v9.8.7") || !slices.Contains(tags, "cmd/traceflake/v9.8.7") {
+		!slices.Contains(tags, "lease/pgstore/v9.8.7") || !slices.Contains(tags, "cmd/traceflake/v9.8.7") {
 		t.Errorf("tags %q", tags)
 	}
 }

@@ -32,11 +32,11 @@ const rules = `
 PURE: STD -context -database/... -net/... -os/... -syscall/... -log/syslog -plugin
 
 # What services import. None of it may import what is not on this line.
-ROOT:   ~/sparx64 ~/randflake ~/randflake/lease ~/randflake/lease/driver
-        ~/randflake/lease/boltstore ~/idgen ~/traceid
+ROOT:   ~/sparx64 ~/randflake ~/lease ~/lease/driver
+        ~/lease/boltstore ~/idgen ~/traceid
         ~/propagation/xtraceid ~/clickhouse ~/clickhouse/migrate ~/postgres ~/setup
-STORES: ~/randflake/lease/pgstore ~/randflake/lease/etcdstore ~/randflake/lease/k8sstore
-        ~/randflake/lease/s3store
+STORES: ~/lease/pgstore ~/lease/etcdstore ~/lease/k8sstore
+        ~/lease/s3store
 METRIC: @/otel @/otel/attribute @/otel/metric @/otel/metric/...
 
 # Blocks and keys: no time, no IDs.
@@ -46,23 +46,23 @@ sparx64: PURE -time golang.org/x/sys/cpu
 randflake: PURE ~/sparx64
 
 # Only here are goroutines started, and only stores do I/O.
-randflake/lease: PURE context ~/randflake ~/randflake/lease/internal/owner ~/internal/version
+lease: PURE context ~/randflake ~/lease/internal/owner ~/internal/version
                  ~/internal/vmclock METRIC
-randflake/lease/internal/owner: STD
+lease/internal/owner: STD
 
 # The side of the stores' authors: the rule of granting, and the stores. Services import lease.
-STORE: STD ~/randflake ~/randflake/lease ~/randflake/lease/driver
-randflake/lease/driver:    STD ~/randflake ~/randflake/lease ~/randflake/lease/internal/owner
-randflake/lease/boltstore: STORE ~/internal/vmclock go.etcd.io/bbolt/...
-randflake/lease/pgstore:   STORE github.com/jackc/pgx/v5/...
-randflake/lease/etcdstore: STORE go.uber.org/zap google.golang.org/grpc/...
+STORE: STD ~/randflake ~/lease ~/lease/driver
+lease/driver:    STD ~/randflake ~/lease ~/lease/internal/owner
+lease/boltstore: STORE ~/internal/vmclock go.etcd.io/bbolt/...
+lease/pgstore:   STORE github.com/jackc/pgx/v5/...
+lease/etcdstore: STORE go.uber.org/zap google.golang.org/grpc/...
                            go.etcd.io/etcd/api/v3/... go.etcd.io/etcd/client/v3/...
-randflake/lease/k8sstore:  STORE ~/randflake/lease/internal/pages go.yaml.in/yaml/v3
-randflake/lease/s3store:   STORE ~/randflake/lease/internal/pages github.com/aws/aws-sdk-go-v2/aws/...
+lease/k8sstore:  STORE ~/lease/internal/pages go.yaml.in/yaml/v3
+lease/s3store:   STORE ~/lease/internal/pages github.com/aws/aws-sdk-go-v2/aws/...
                            github.com/aws/aws-sdk-go-v2/config
-randflake/lease/internal/pages: STORE
-randflake/lease/internal/pages/pagestest: STD ~/randflake/lease/internal/pages
-randflake/lease/leasetest: STORE github.com/anishathalye/porcupine pgregory.net/rapid
+lease/internal/pages: STORE
+lease/internal/pages/pagestest: STD ~/lease/internal/pages
+lease/leasetest: STORE github.com/anishathalye/porcupine pgregory.net/rapid
 
 # Makes IDs. It knows a source of them, not leases.
 idgen: PURE context ~/randflake ~/traceid ~/internal/version ~/internal/vmclock METRIC
@@ -82,7 +82,7 @@ clickhouse/internal/ddl: STD
 postgres:                STD
 
 # Puts the parts together.
-setup: STORE ~/idgen ~/traceid ~/randflake/lease/boltstore METRIC
+setup: STORE ~/idgen ~/traceid ~/lease/boltstore METRIC
 
 # What says whether this machine was cloned.
 internal/vmclock: STD
@@ -97,10 +97,10 @@ internal/rooms:        STD
 internal/version:      STD
 internal/mutants:      STD
 internal/release/...:  STD OTHERS ROOT STORES ~/propagation/xtraceid/xtraceidgrpc
-                       ~/randflake/lease/leasetest ~/internal/embedded/...
-internal/stores/...:   STD OTHERS ROOT STORES ~/randflake/lease/leasetest ~/internal/stores/...
+                       ~/lease/leasetest ~/internal/embedded/...
+internal/stores/...:   STD OTHERS ROOT STORES ~/lease/leasetest ~/internal/stores/...
                        ~/internal/embedded/...
-internal/kubernetes/...: STD OTHERS ROOT STORES ~/randflake/lease/leasetest ~/internal/kubernetes/...
+internal/kubernetes/...: STD OTHERS ROOT STORES ~/lease/leasetest ~/internal/kubernetes/...
                        ~/internal/embedded/... ~/internal/stores/faults
 cmd/...:               STD OTHERS ROOT STORES ~/cmd/... ~/internal/vmclock
 bench/...:             STD OTHERS ROOT ~/internal/embedded/... ~/bench/...
@@ -110,9 +110,9 @@ examples/collector:    STD OTHERS ROOT ~/internal/embedded/...
 # Tests of the root module bring in no module that a user of it has not.
 test: STD ROOT @/otel/... @/contrib/propagators/b3 go.etcd.io/bbolt golang.org/x/sys/cpu golang.org/x/sys/unix
 # Tests of stores that start engines are in internal/stores.
-randflake/lease/leasetest test: STD ROOT ~/randflake/lease/leasetest
-                                ~/randflake/lease/internal/pages/...
-randflake/lease/internal/pages test: STD ROOT ~/randflake/lease/internal/pages/...
+lease/leasetest test: STD ROOT ~/lease/leasetest
+                                ~/lease/internal/pages/...
+lease/internal/pages test: STD ROOT ~/lease/internal/pages/...
 cmd/... test:                   ~/internal/embedded/...
 
 # Not even in tests.
@@ -121,34 +121,34 @@ NEVER: math/rand github.com/stretchr/testify/...
 
 // planted are imports that the table must refuse, or the test of it is worth nothing.
 var planted = map[string]string{
-	"sparx64":                   "time context net/http os syscall ~/randflake ~/idgen @/otel github.com/klauspost/cpuid/v2",
-	"randflake":                 "context net os/exec database/sql syscall @/otel/trace ~/randflake/lease ~/idgen",
-	"randflake/lease":           "net os database/sql ~/sparx64 ~/idgen @/otel/sdk/metric @/otel/trace ~/randflake/lease/boltstore",
-	"randflake/lease/boltstore": "@/otel ~/idgen github.com/jackc/pgx/v5 ~/randflake/lease/pgstore",
-	"randflake/lease/pgstore":   "@/otel ~/idgen go.etcd.io/bbolt github.com/lib/pq ~/randflake/lease/leasetest ~/internal/embedded",
-	"randflake/lease/etcdstore": "@/otel ~/idgen go.etcd.io/etcd/server/v3/embed ~/randflake/lease/leasetest",
-	"randflake/lease/k8sstore":  "@/otel ~/idgen k8s.io/client-go/rest ~/randflake/lease/pgstore ~/internal/kubernetes",
-	"randflake/lease/s3store":   "@/otel ~/idgen github.com/aws/aws-sdk-go-v2/service/s3 ~/randflake/lease/leasetest",
-	"randflake/lease/leasetest": "~/idgen ~/randflake/lease/pgstore github.com/jackc/pgx/v5 ~/internal/embedded",
-	"idgen":                     "net/http os ~/sparx64 ~/randflake/lease ~/propagation/xtraceid @/otel/sdk/metric @/otel/baggage",
-	"traceid":                   "context net/http os ~/idgen ~/sparx64 @/otel/sdk/trace @/otel",
-	"propagation/xtraceid":      "~/idgen ~/randflake @/otel/sdk/trace @/contrib/propagators/autoprop",
-	"clickhouse":                "~/idgen @/otel github.com/ClickHouse/clickhouse-go/v2",
-	"postgres":                  "~/idgen @/otel github.com/jackc/pgx/v5",
-	"setup":                     "~/sparx64 ~/propagation/xtraceid ~/randflake/lease/pgstore go.etcd.io/bbolt @/otel/sdk/trace",
-	"internal/embedded":         "~/cmd/traceflake ~/internal/e2e ~/idgen math/rand",
-	"internal/e2e/postgres":     "~/cmd/traceflake ~/bench ~/examples/otelhttp github.com/stretchr/testify/assert",
-	"internal/demo":             "~/internal/e2e ~/bench",
-	"cmd/traceflake":            "~/bench ~/internal/e2e ~/internal/demo ~/internal/embedded",
-	"bench":                     "~/cmd/traceflake/internal/backfill ~/internal/demo",
-	"examples/otelhttp":         "~/internal/embedded ~/internal/demo ~/randflake/lease/leasetest",
-	"newcomer":                  "fmt",
-	"randflake/lease/newcomer":  "fmt",
+	"sparx64":               "time context net/http os syscall ~/randflake ~/idgen @/otel github.com/klauspost/cpuid/v2",
+	"randflake":             "context net os/exec database/sql syscall @/otel/trace ~/lease ~/idgen",
+	"lease":                 "net os database/sql ~/sparx64 ~/idgen @/otel/sdk/metric @/otel/trace ~/lease/boltstore",
+	"lease/boltstore":       "@/otel ~/idgen github.com/jackc/pgx/v5 ~/lease/pgstore",
+	"lease/pgstore":         "@/otel ~/idgen go.etcd.io/bbolt github.com/lib/pq ~/lease/leasetest ~/internal/embedded",
+	"lease/etcdstore":       "@/otel ~/idgen go.etcd.io/etcd/server/v3/embed ~/lease/leasetest",
+	"lease/k8sstore":        "@/otel ~/idgen k8s.io/client-go/rest ~/lease/pgstore ~/internal/kubernetes",
+	"lease/s3store":         "@/otel ~/idgen github.com/aws/aws-sdk-go-v2/service/s3 ~/lease/leasetest",
+	"lease/leasetest":       "~/idgen ~/lease/pgstore github.com/jackc/pgx/v5 ~/internal/embedded",
+	"idgen":                 "net/http os ~/sparx64 ~/lease ~/propagation/xtraceid @/otel/sdk/metric @/otel/baggage",
+	"traceid":               "context net/http os ~/idgen ~/sparx64 @/otel/sdk/trace @/otel",
+	"propagation/xtraceid":  "~/idgen ~/randflake @/otel/sdk/trace @/contrib/propagators/autoprop",
+	"clickhouse":            "~/idgen @/otel github.com/ClickHouse/clickhouse-go/v2",
+	"postgres":              "~/idgen @/otel github.com/jackc/pgx/v5",
+	"setup":                 "~/sparx64 ~/propagation/xtraceid ~/lease/pgstore go.etcd.io/bbolt @/otel/sdk/trace",
+	"internal/embedded":     "~/cmd/traceflake ~/internal/e2e ~/idgen math/rand",
+	"internal/e2e/postgres": "~/cmd/traceflake ~/bench ~/examples/otelhttp github.com/stretchr/testify/assert",
+	"internal/demo":         "~/internal/e2e ~/bench",
+	"cmd/traceflake":        "~/bench ~/internal/e2e ~/internal/demo ~/internal/embedded",
+	"bench":                 "~/cmd/traceflake/internal/backfill ~/internal/demo",
+	"examples/otelhttp":     "~/internal/embedded ~/internal/demo ~/lease/leasetest",
+	"newcomer":              "fmt",
+	"lease/newcomer":        "fmt",
 
-	"sparx64 test":                 "~/internal/embedded math/rand github.com/stretchr/testify/require github.com/jackc/pgx/v5",
-	"idgen test":                   "~/internal/e2e ~/randflake/lease/pgstore @/contrib/instrumentation/net/http/otelhttp",
-	"randflake/lease/pgstore test": "~/internal/embedded ~/randflake/lease/leasetest math/rand",
-	"bench test":                   "~/internal/e2e github.com/stretchr/testify/require",
+	"sparx64 test":       "~/internal/embedded math/rand github.com/stretchr/testify/require github.com/jackc/pgx/v5",
+	"idgen test":         "~/internal/e2e ~/lease/pgstore @/contrib/instrumentation/net/http/otelhttp",
+	"lease/pgstore test": "~/internal/embedded ~/lease/leasetest math/rand",
+	"bench test":         "~/internal/e2e github.com/stretchr/testify/require",
 }
 
 func TestImports(t *testing.T) {

@@ -9,10 +9,10 @@ require (
 	github.com/traceflake/traceflake/internal/embedded v0.0.0-00010101000000-000000000000
 	github.com/traceflake/traceflake/internal/embedded/etcd v0.0.0-00010101000000-000000000000
 	github.com/traceflake/traceflake/internal/embedded/s3 v0.0.0-00010101000000-000000000000
-	github.com/traceflake/traceflake/randflake/lease/etcdstore v0.1.0
-	github.com/traceflake/traceflake/randflake/lease/leasetest v0.1.0
-	github.com/traceflake/traceflake/randflake/lease/pgstore v0.1.0
-	github.com/traceflake/traceflake/randflake/lease/s3store v0.1.0
+	github.com/traceflake/traceflake/lease/etcdstore v0.1.0
+	github.com/traceflake/traceflake/lease/leasetest v0.1.0
+	github.com/traceflake/traceflake/lease/pgstore v0.1.0
+	github.com/traceflake/traceflake/lease/s3store v0.1.0
 	go.etcd.io/bbolt v1.5.0
 	go.etcd.io/etcd/api/v3 v3.7.3
 	go.etcd.io/etcd/client/v3 v3.7.3
@@ -155,8 +155,8 @@ replace (
 	github.com/traceflake/traceflake/internal/embedded => ../embedded
 	github.com/traceflake/traceflake/internal/embedded/etcd => ../embedded/etcd
 	github.com/traceflake/traceflake/internal/embedded/s3 => ../embedded/s3
-	github.com/traceflake/traceflake/randflake/lease/etcdstore => ../../randflake/lease/etcdstore
-	github.com/traceflake/traceflake/randflake/lease/leasetest => ../../randflake/lease/leasetest
-	github.com/traceflake/traceflake/randflake/lease/pgstore => ../../randflake/lease/pgstore
-	github.com/traceflake/traceflake/randflake/lease/s3store => ../../randflake/lease/s3store
+	github.com/traceflake/traceflake/lease/etcdstore => ../../lease/etcdstore
+	github.com/traceflake/traceflake/lease/leasetest => ../../lease/leasetest
+	github.com/traceflake/traceflake/lease/pgstore => ../../lease/pgstore
+	github.com/traceflake/traceflake/lease/s3store => ../../lease/s3store
 )

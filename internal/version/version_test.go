@@ -16,7 +16,7 @@ func TestOf(t *testing.T) {
 		{&debug.BuildInfo{Main: debug.Module{Path: module}}, "(devel)"},
 		{&debug.BuildInfo{Main: debug.Module{Path: module, Version: "v0.2.0"}}, "v0.2.0"},
 		{&debug.BuildInfo{Main: user, Deps: []*debug.Module{
-			{Path: module + "/randflake/lease/pgstore", Version: "v0.4.0"}, {Path: module, Version: "v0.5.0"},
+			{Path: module + "/lease/pgstore", Version: "v0.4.0"}, {Path: module, Version: "v0.5.0"},
 		}}, "v0.5.0"},
 	} {
 		if got := of(c.info); got != c.want {

@@ -20,9 +20,9 @@ import (
 
 	"github.com/traceflake/traceflake/bench/internal/turns"
 	"github.com/traceflake/traceflake/idgen"
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/randflake"
-	"github.com/traceflake/traceflake/randflake/lease"
-	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
 // The names of generators in results. Again is the SDK's default a second time.

@@ -16,10 +16,10 @@ import (
 
 	"github.com/traceflake/traceflake/internal/embedded"
 	"github.com/traceflake/traceflake/internal/embedded/etcd"
-	"github.com/traceflake/traceflake/randflake/lease"
-	"github.com/traceflake/traceflake/randflake/lease/driver"
-	_ "github.com/traceflake/traceflake/randflake/lease/etcdstore"
-	_ "github.com/traceflake/traceflake/randflake/lease/pgstore"
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
+	_ "github.com/traceflake/traceflake/lease/etcdstore"
+	_ "github.com/traceflake/traceflake/lease/pgstore"
 	"github.com/traceflake/traceflake/setup"
 	"github.com/traceflake/traceflake/traceid"
 )

@@ -17,9 +17,9 @@ import (
 
 	"github.com/traceflake/traceflake/internal/embedded"
 	"github.com/traceflake/traceflake/internal/embedded/etcd"
-	"github.com/traceflake/traceflake/randflake/lease"
-	_ "github.com/traceflake/traceflake/randflake/lease/etcdstore"
-	_ "github.com/traceflake/traceflake/randflake/lease/pgstore"
+	"github.com/traceflake/traceflake/lease"
+	_ "github.com/traceflake/traceflake/lease/etcdstore"
+	_ "github.com/traceflake/traceflake/lease/pgstore"
 	"github.com/traceflake/traceflake/setup"
 )
 

@@ -20,9 +20,9 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/traceflake/traceflake/idgen"
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/randflake"
-	"github.com/traceflake/traceflake/randflake/lease"
-	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
 const root = "../../../"

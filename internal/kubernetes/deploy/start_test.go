@@ -12,7 +12,7 @@ import (
 	"github.com/traceflake/traceflake/internal/embedded/etcd"
 	"github.com/traceflake/traceflake/internal/embedded/s3"
 	"github.com/traceflake/traceflake/internal/kubernetes"
-	_ "github.com/traceflake/traceflake/randflake/lease/etcdstore"
+	_ "github.com/traceflake/traceflake/lease/etcdstore"
 	"github.com/traceflake/traceflake/setup"
 )
 

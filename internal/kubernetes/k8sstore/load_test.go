@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/internal/kubernetes"
-	"github.com/traceflake/traceflake/randflake/lease"
-	"github.com/traceflake/traceflake/randflake/lease/k8sstore"
-	"github.com/traceflake/traceflake/randflake/lease/leasetest"
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/k8sstore"
+	"github.com/traceflake/traceflake/lease/leasetest"
 )
 
 func BenchmarkAcquire(b *testing.B) {

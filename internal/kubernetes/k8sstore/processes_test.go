@@ -10,7 +10,7 @@ import (
 
 	"github.com/traceflake/traceflake/internal/kubernetes"
 	"github.com/traceflake/traceflake/internal/stores/faults"
-	"github.com/traceflake/traceflake/randflake/lease/leasetest"
+	"github.com/traceflake/traceflake/lease/leasetest"
 )
 
 // Processes reach the API server through a bad network. The server is killed.

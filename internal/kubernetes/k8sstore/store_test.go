@@ -17,9 +17,9 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/internal/kubernetes"
-	"github.com/traceflake/traceflake/randflake/lease"
-	"github.com/traceflake/traceflake/randflake/lease/driver"
-	"github.com/traceflake/traceflake/randflake/lease/k8sstore"
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/k8sstore"
 )
 
 func wantError(t *testing.T, what string, err, sentinel error, texts ...string) {

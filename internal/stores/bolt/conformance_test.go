@@ -5,10 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/traceflake/traceflake/randflake/lease"
-	"github.com/traceflake/traceflake/randflake/lease/boltstore"
-	"github.com/traceflake/traceflake/randflake/lease/driver"
-	"github.com/traceflake/traceflake/randflake/lease/leasetest"
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/boltstore"
+	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/leasetest"
 )
 
 // before is a clock two days behind.

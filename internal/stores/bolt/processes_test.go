@@ -13,8 +13,8 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/traceflake/traceflake/internal/stores/faults"
-	"github.com/traceflake/traceflake/randflake/lease/driver"
-	"github.com/traceflake/traceflake/randflake/lease/leasetest"
+	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/leasetest"
 )
 
 // faulty:PATH is bolt:PATH with faults.

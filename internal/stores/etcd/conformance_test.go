@@ -9,10 +9,10 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/traceflake/traceflake/internal/embedded/etcd"
-	"github.com/traceflake/traceflake/randflake/lease"
-	"github.com/traceflake/traceflake/randflake/lease/driver"
-	"github.com/traceflake/traceflake/randflake/lease/etcdstore"
-	"github.com/traceflake/traceflake/randflake/lease/leasetest"
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/etcdstore"
+	"github.com/traceflake/traceflake/lease/leasetest"
 )
 
 func TestMain(m *testing.M) {

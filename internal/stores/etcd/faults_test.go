@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/internal/embedded/etcd"
-	"github.com/traceflake/traceflake/randflake/lease"
-	"github.com/traceflake/traceflake/randflake/lease/driver"
-	"github.com/traceflake/traceflake/randflake/lease/leasetest"
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/leasetest"
 )
 
 // What clients see while members fail is linearizable, with those calls whose

@@ -10,7 +10,7 @@ import (
 
 	"github.com/traceflake/traceflake/internal/embedded/etcd"
 	"github.com/traceflake/traceflake/internal/stores/faults"
-	"github.com/traceflake/traceflake/randflake/lease/leasetest"
+	"github.com/traceflake/traceflake/lease/leasetest"
 )
 
 // Processes reach three members through a bad network. The members are all

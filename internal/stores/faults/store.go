@@ -6,9 +6,9 @@ import (
 	"os"
 	"time"
 
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/randflake"
-	"github.com/traceflake/traceflake/randflake/lease"
-	"github.com/traceflake/traceflake/randflake/lease/driver"
 )
 
 // Store is a store whose messages have fates, within the process of its client.

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/internal/embedded"
-	"github.com/traceflake/traceflake/randflake/lease"
-	"github.com/traceflake/traceflake/randflake/lease/driver"
-	"github.com/traceflake/traceflake/randflake/lease/pgstore"
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/pgstore"
 )
 
 func TestDriver(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/traceflake/traceflake/internal/embedded"
-	"github.com/traceflake/traceflake/randflake/lease"
-	"github.com/traceflake/traceflake/randflake/lease/driver"
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
 )
 
 var few = driver.NodeRange{First: 0, Nodes: 1 << 17, BlockSize: 1 << 15}

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/traceflake/traceflake/internal/embedded"
-	"github.com/traceflake/traceflake/randflake/lease/leasetest"
+	"github.com/traceflake/traceflake/lease/leasetest"
 )
 
 func TestMain(m *testing.M) {

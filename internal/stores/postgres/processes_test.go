@@ -12,7 +12,7 @@ import (
 
 	"github.com/traceflake/traceflake/internal/embedded"
 	"github.com/traceflake/traceflake/internal/stores/faults"
-	"github.com/traceflake/traceflake/randflake/lease/leasetest"
+	"github.com/traceflake/traceflake/lease/leasetest"
 )
 
 // Processes reach the server through a bad network. While it is shut the server

@@ -13,9 +13,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/traceflake/traceflake/internal/embedded"
-	"github.com/traceflake/traceflake/randflake/lease"
-	"github.com/traceflake/traceflake/randflake/lease/driver"
-	"github.com/traceflake/traceflake/randflake/lease/pgstore"
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/pgstore"
 )
 
 var (

@@ -10,10 +10,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/traceflake/traceflake/internal/embedded/s3"
-	"github.com/traceflake/traceflake/randflake/lease"
-	"github.com/traceflake/traceflake/randflake/lease/driver"
-	"github.com/traceflake/traceflake/randflake/lease/leasetest"
-	"github.com/traceflake/traceflake/randflake/lease/s3store"
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/leasetest"
+	"github.com/traceflake/traceflake/lease/s3store"
 )
 
 func TestMain(m *testing.M) {

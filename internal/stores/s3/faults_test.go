@@ -16,9 +16,9 @@ import (
 
 	"github.com/traceflake/traceflake/internal/embedded/s3"
 	"github.com/traceflake/traceflake/internal/stores/faults"
-	"github.com/traceflake/traceflake/randflake/lease"
-	"github.com/traceflake/traceflake/randflake/lease/driver"
-	"github.com/traceflake/traceflake/randflake/lease/leasetest"
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/leasetest"
 )
 
 // few is a range of four blocks, all of them on one page.

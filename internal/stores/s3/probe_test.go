@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/internal/embedded/s3"
-	"github.com/traceflake/traceflake/randflake/lease"
-	"github.com/traceflake/traceflake/randflake/lease/s3store"
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/s3store"
 )
 
 // forward sends a request on to a server, without the headers named. It is
@@ -147,7 +147,7 @@ func TestProbe(t *testing.T) {
 // With the rights that the documentation lists, and with each of them missing.
 func TestRights(t *testing.T) {
 	server := started(t, s3.Versity)
-	doc, err := os.ReadFile("../../../randflake/lease/s3store/doc.go")
+	doc, err := os.ReadFile("../../../lease/s3store/doc.go")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/traceflake/traceflake/internal/embedded/s3"
 	"github.com/traceflake/traceflake/internal/stores/faults"
-	"github.com/traceflake/traceflake/randflake/lease/leasetest"
+	"github.com/traceflake/traceflake/lease/leasetest"
 )
 
 // Processes reach the server through a bad network. The server is killed.

@@ -1,0 +1,46 @@
+package boltstore_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/boltstore"
+)
+
+// The processes of one host share a file, and through its secret the space of
+// IDs.
+func Example() {
+	dir, err := os.MkdirTemp("", "traceflake")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+
+	store, err := boltstore.Open(filepath.Join(dir, "leases.db"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx := context.Background()
+	keeper, err := lease.Start(ctx, store, store.Codec())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer keeper.Close(ctx)
+	if err := keeper.Ready(ctx); err != nil {
+		fmt.Println(err)
+		return
+	}
+	id, err := keeper.Next()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("made by node", store.Codec().Decode(id).Node)
+	// Output: made by node 0
+}

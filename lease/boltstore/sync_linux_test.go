@@ -1,0 +1,85 @@
+package boltstore
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"go.etcd.io/bbolt"
+	"golang.org/x/sys/unix"
+
+	"github.com/traceflake/traceflake/lease"
+)
+
+// unsynced is how many pages of a file the kernel has not written to the disk
+// yet. It is false if the kernel, before 6.5, or the file system cannot report
+// it.
+func unsynced(t *testing.T, path string) (pages uint64, ok bool) {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var s unix.Cachestat_t
+	if err := unix.Cachestat(uint(f.Fd()), &unix.CachestatRange{}, &s, 0); err != nil {
+		t.Logf("cachestat: %v", err)
+		return 0, false
+	}
+	return s.Dirty + s.Writeback, true
+}
+
+// Every write is on the disk when it is answered: a machine that loses its
+// power forgets no grant.
+func TestAnswersAreSynced(t *testing.T) {
+	scratch := filepath.Join(t.TempDir(), "scratch")
+	if err := os.WriteFile(scratch, make([]byte, 1<<16), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	pages, ok := unsynced(t, scratch)
+	counts := ok && pages > 0 // or a file that was not synced looks like one that was
+
+	path, c := file(t), newClock()
+	var s *Store
+	var g lease.Grant
+	for _, step := range []struct {
+		name  string
+		write func() error
+	}{
+		{"open", func() error { s = open(t, path, WithClock(c)); return nil }},
+		{"acquire", func() (err error) { g, err = s.Acquire(t.Context(), request(start)); return err }},
+		{"renew", func() (err error) {
+			g, err = s.Renew(t.Context(), g, lease.NewHolder(), g.End.Add(time.Minute))
+			return err
+		}},
+		{"release", func() error { return s.Release(t.Context(), g, lease.NewHolder(), start) }},
+		{"raise", func() error { return s.Raise(t.Context(), start.Add(time.Hour)) }},
+	} {
+		if err := step.write(); err != nil {
+			t.Fatalf("%s: %v", step.name, err)
+		}
+		if pages, _ := unsynced(t, path); counts && pages > 0 {
+			t.Errorf("%s: answered with %d pages not on the disk", step.name, pages)
+		}
+	}
+	// Where the kernel does not count, what bbolt was told must do.
+	var f *os.File
+	db, err := s.open(t.Context(), write, &f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if db.NoSync || db.NoGrowSync || db.NoFreelistSync {
+		t.Error("bbolt is told not to sync")
+	}
+	if err := db.Update(func(tx *bbolt.Tx) error {
+		if tx.DB().NoSync {
+			t.Error("bbolt is told not to sync")
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
+	t.Logf("pages counted: %t", counts)
+}

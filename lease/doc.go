@@ -1,0 +1,114 @@
+// Package lease grants nodes to processes for a limited time, so that Randflake
+// IDs are unique in a fleet despite wrong clocks, paused processes and
+// unreachable stores.
+//
+// A [Store] divides the nodes into blocks and grants each to one holder at a
+// time. A [Keeper] holds one or more grants, renews them in the background and
+// makes IDs with them; making an ID involves no I/O. Stores have their own
+// packages: boltstore for the processes of one host; pgstore, etcdstore,
+// k8sstore and s3store for a fleet.
+//
+// [Start] starts a Keeper. Package driver is for authors of stores; its Open
+// opens a store by URL.
+//
+// # Why IDs are unique
+//
+// A lease is the sole right to a rectangle of nodes × seconds.
+//
+//	I1 For one block the granted seconds never overlap: a grant starts at or
+//	   after the end of the last one. The store keeps {granted_until, holder,
+//	   version} a block. Every write raises the version and, except for Raise,
+//	   leaves a fresh nonce as the holder. granted_until only grows, except that
+//	   a holder that has sealed its generator gives unused seconds back.
+//	I2 One grant feeds one generator in one process. It is never saved, copied
+//	   or taken up again after a restart.
+//	I3 Inside a generator the word of second, node and sequence only grows.
+//	I4 A generator makes no ID outside its rectangle.
+//	I5 Encryption under one secret is one-to-one.
+//
+// None of these rules involves a clock. Clocks decide when an ID is made, not
+// whether it is unique: the worst that a suspended process or a stepped clock
+// causes is a refusal.
+//
+// The rules assume a store that is linearizable and durable, and memory that is
+// not cloned. They cover one secret: IDs under two secrets, and random ones
+// that are made while there is no lease, collide only as 64-bit random numbers
+// would.
+//
+// # Late messages
+//
+// Any request may be lost, late or repeated, and any response lost. That is
+// harmless because every write has a nonce that is never drawn twice:
+//
+//   - A late Renew or Release compares the holder and the version for which it
+//     was sent. It succeeds only if nothing was written since then, and then
+//     the Keeper still knows its nonce: it continues only with a nonce that it
+//     proposed for this very grant, and with the stored end.
+//   - A late Acquire may take a block for a nonce that is no longer in use. The
+//     block stays unused until the grant's end. If it grants the Keeper's own
+//     block again, the start has changed, and the Keeper drops its grant.
+//   - A grant that a repeated Acquire found may also have been found by a copy
+//     of the process. No IDs are made with it before the store has acknowledged
+//     a renewal.
+//
+// So after a call without a response the Keeper reads the block and acts on its
+// content; if it cannot read it, it uses its grant to the end.
+//
+// # Clones
+//
+// A copy of a running process holds the same grants (I2 is broken from
+// outside). If Linux reports a restore, through vmclock, no ID is made with a
+// grant that was requested before it, and the grant is not given back. The next
+// one is used only after the store has acknowledged a renewal, because a kernel
+// learns of the restore a moment later and may draw the same nonce in every copy
+// until then. IDs that were being handed out at that moment are handed out by
+// both copies. Otherwise each renewal changes the holder, so only one of two
+// copies can renew. The other drops the grant at the store's first response
+// after that, reports [ErrCloned], and acquires another. These gaps remain, the
+// likeliest first:
+//
+//   - Both copies make the same IDs from the clone to the loser's first
+//     answered call after the winner's renewal: for about half a TTL, and to the
+//     grant's end if the store does not answer the loser or the winner does not
+//     renew.
+//   - If the nonce of a renewal was drawn before the clone and written after
+//     it, that lasts until the next renewal of both.
+//   - If one copy gives the grant back, the next holder may be granted seconds
+//     in which the other copy has made IDs, or still makes them until its
+//     renewal.
+//   - If the store is raised meanwhile, both use their grant to its end.
+//   - IDs that were reserved before the clone are handed out by both.
+//   - If both draw the same random numbers, which is possible with kernels
+//     before 5.18, they are never detected.
+//
+// A shorter TTL ([WithTTL]) shortens the first three. All of this holds if the
+// copies use one store. A store that is copied with the machine, as a bolt file
+// on its disk is, grants the same nodes to both; see package boltstore.
+//
+// Detection by clocks is best effort: if the wall clock and the monotonic clock
+// diverge by more than a second between two seconds of use, or between two
+// checks a minute apart, the machine was suspended or cloned or its clock was
+// stepped, and the grant is dropped. [Keeper.Generation] tells users of the IDs
+// when to discard unused ones; it changes at the next ID or at the Keeper's next
+// look at the machine, which is at most a minute later.
+//
+// # Metrics
+//
+// Of the meter github.com/traceflake/traceflake/lease:
+//
+//	name                        instrument      unit       attributes
+//	traceflake.lease.remaining  gauge           s          -
+//	traceflake.lease.blocks     up-down counter {block}    -
+//	traceflake.lease.drops      counter         {grant}    traceflake.lease.drop.reason
+//	traceflake.lease.requests   counter         {request}  traceflake.lease.operation, error.type
+//
+// remaining is how long IDs can be made without the store: alert if it falls
+// below a quarter of the TTL. The reason is clock_gap, clock_behind,
+// store_contradiction (the store lacks what it acknowledged, or a copy of this
+// process gave it back), cloned (a copy of this process holds the same grant),
+// restored (the machine was restored from a snapshot) or taken (the block was
+// granted again). The operation is acquire, renew, get or release; error.type is
+// absent on success, and otherwise
+// no_free_node, clock_ahead, lost, block_size, schema_version, invalid_request,
+// misconfigured, timeout or _OTHER. Counters are there from the start, at 0.
+package lease

@@ -1,0 +1,134 @@
+package driver
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/randflake"
+)
+
+// Block is a [lease.Block] with the rules for granting, in one place: its
+// methods return the block's next state, with the version raised by one, or an
+// error.
+type Block lease.Block
+
+// Grant returns the block's last grant.
+func (b Block) Grant() lease.Grant {
+	return lease.Grant{
+		Lease:   randflake.Lease{Node: b.Node, Nodes: b.Nodes, Start: b.Start, End: b.GrantedUntil},
+		Holder:  b.Holder,
+		Version: b.Version,
+		Owner:   b.Owner,
+	}
+}
+
+// Free reports whether the block may be granted at now, truncated to a whole
+// second: it is free if GrantedUntil is not after it.
+func (b Block) Free(now time.Time) bool {
+	return b.GrantedUntil.Unix() <= now.Unix()
+}
+
+// Acquire grants the block for [now, now+TTL). The request must have passed
+// [CheckRequest]. Errors: [lease.ErrNoFreeNode] if the block is not free.
+//
+// The store must check whether some block already has the holder.
+func (b Block) Acquire(r lease.Request) (Block, error) {
+	if !b.Free(r.Now) {
+		return b, fmt.Errorf("%w: node %d is granted until %s", lease.ErrNoFreeNode, b.Node, text(b.GrantedUntil))
+	}
+	b.Start = second(r.Now)
+	b.GrantedUntil = capEnd(b.Start.Add(r.TTL))
+	b.Holder, b.Owner = r.Holder, r.Owner
+	b.Version++
+	return b, nil
+}
+
+// Renew moves the block's end to end, truncated to a whole second and limited
+// to the end of life, unless it is that late already, and makes next its
+// holder. The block always changes: if two clients hold one grant, only one can
+// renew. Errors: [lease.ErrLost], [lease.ErrInvalidRequest].
+func (b Block) Renew(g lease.Grant, next string, end time.Time) (Block, error) {
+	if err := b.held(g, next); err != nil {
+		return b, err
+	}
+	if end = capEnd(end); end.After(b.GrantedUntil) {
+		b.GrantedUntil = end
+	}
+	b.Holder = next
+	b.Version++
+	return b, nil
+}
+
+// Release takes back the seconds from unused on, rounded up to a whole second.
+// The end stays within [Start, GrantedUntil]. It leaves next as the holder,
+// which no client is, so that another client with the same grant can see which
+// write ended it. Errors: [lease.ErrLost], [lease.ErrInvalidRequest].
+func (b Block) Release(g lease.Grant, next string, unused time.Time) (Block, error) {
+	if err := b.held(g, next); err != nil {
+		return b, err
+	}
+	unused = roundUp(unused)
+	if unused.Before(b.Start) {
+		unused = b.Start
+	}
+	if unused.Before(b.GrantedUntil) {
+		b.GrantedUntil = unused
+	}
+	b.Holder, b.Owner = next, ""
+	b.Version++
+	return b, nil
+}
+
+// Raise moves GrantedUntil to until, rounded up to a whole second, unless it is
+// later, and clears the holder, which nothing else does.
+func (b Block) Raise(until time.Time) Block {
+	if until = roundUp(until); until.After(b.GrantedUntil) {
+		b.GrantedUntil = until
+	}
+	b.Holder, b.Owner = "", ""
+	b.Version++
+	return b
+}
+
+// held refuses a write by a client that does not hold the block, or that has no
+// fresh nonce for its write.
+func (b Block) held(g lease.Grant, next string) error {
+	switch {
+	case b.Node != g.Node || b.Nodes != g.Nodes:
+		return fmt.Errorf("%w: nodes %d+%d are not the block %d+%d",
+			lease.ErrInvalidRequest, g.Node, g.Nodes, b.Node, b.Nodes)
+	case g.Holder == "":
+		return fmt.Errorf("%w: the grant has no holder", lease.ErrInvalidRequest)
+	case next == g.Holder:
+		return fmt.Errorf("%w: the next holder is the current one, want a fresh one",
+			lease.ErrInvalidRequest)
+	}
+	if err := checkHolder(next); err != nil {
+		return err
+	}
+	switch {
+	case b.Holder != g.Holder:
+		return fmt.Errorf("%w: node %d has another holder, or none", lease.ErrLost, b.Node)
+	case b.Version != g.Version:
+		return fmt.Errorf("%w: node %d has version %d, not %d", lease.ErrLost, b.Node, b.Version, g.Version)
+	}
+	return nil
+}
+
+// second truncates t to a whole second.
+func second(t time.Time) time.Time { return time.Unix(t.Unix(), 0).UTC() }
+
+func roundUp(t time.Time) time.Time {
+	if t.Nanosecond() > 0 {
+		return second(t).Add(time.Second)
+	}
+	return second(t)
+}
+
+// capEnd truncates an end to a whole second, and limits it to the end of life.
+func capEnd(end time.Time) time.Time {
+	return time.Unix(min(end.Unix(), randflake.EndOfLife), 0).UTC()
+}
+
+func text(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -1,0 +1,194 @@
+package driver
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/randflake"
+)
+
+var testStart = time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
+
+var fresh = strings.Repeat("f", holderLen)
+
+func at(d time.Duration) time.Time { return testStart.Add(d) }
+
+// held is a block granted for [testStart, testStart+10s), at version 3.
+func heldBlock() (Block, lease.Grant) {
+	b := Block{Node: 8, Nodes: 8, Start: testStart, GrantedUntil: at(10 * time.Second), Holder: strings.Repeat("a", holderLen), Version: 3, Owner: "web-1"}
+	return b, b.Grant()
+}
+
+func TestBlockAcquire(t *testing.T) {
+	other := strings.Repeat("b", holderLen)
+	b, _ := heldBlock()
+	for _, tt := range []struct {
+		now  time.Duration
+		free bool
+	}{
+		{-time.Hour, false}, {0, false}, {9999 * time.Millisecond, false},
+		{10 * time.Second, true}, {10500 * time.Millisecond, true}, {time.Hour, true},
+	} {
+		got, err := b.Acquire(lease.Request{Holder: other, Now: at(tt.now), TTL: 3500 * time.Millisecond, Owner: "web-2"})
+		if !tt.free {
+			if !errors.Is(err, lease.ErrNoFreeNode) || got != b {
+				t.Errorf("at %s: %+v, %v; want it refused", tt.now, got, err)
+			}
+			continue
+		}
+		start := at(tt.now.Truncate(time.Second))
+		want := Block{Node: 8, Nodes: 8, Start: start, GrantedUntil: start.Add(3 * time.Second), Holder: other, Version: 4, Owner: "web-2"}
+		if err != nil || got != want {
+			t.Errorf("at %s: %+v, %v; want %+v", tt.now, got, err, want)
+		}
+	}
+	last := time.Unix(randflake.EndOfLife-2, 0)
+	if got, err := (Block{Nodes: 8}).Acquire(lease.Request{Holder: other, Now: last, TTL: time.Hour}); err != nil || got.GrantedUntil.Unix() != randflake.EndOfLife {
+		t.Errorf("at the end of life: %+v, %v", got, err)
+	}
+}
+
+// A renewal is written and changes the holder even if the end stays the same:
+// or two clients that hold one grant would both be told yes.
+func TestBlockRenew(t *testing.T) {
+	b, g := heldBlock()
+	for _, tt := range []struct{ end, want time.Duration }{
+		{20 * time.Second, 20 * time.Second}, {20999 * time.Millisecond, 20 * time.Second},
+		{10 * time.Second, 10 * time.Second}, {10900 * time.Millisecond, 10 * time.Second}, {-time.Hour, 10 * time.Second},
+	} {
+		got, err := b.Renew(g, fresh, at(tt.end))
+		want := b
+		want.GrantedUntil, want.Holder, want.Version = at(tt.want), fresh, 4
+		if err != nil || got != want {
+			t.Errorf("to %s: %+v, %v; want %+v", tt.end, got, err, want)
+		}
+		if again, err := got.Renew(g, fresh, at(tt.end)); !errors.Is(err, lease.ErrLost) || again != got {
+			t.Errorf("the same renewal again: %+v, %v; want it refused", again, err)
+		}
+	}
+}
+
+func TestBlockRelease(t *testing.T) {
+	b, g := heldBlock()
+	for _, tt := range []struct{ unused, want time.Duration }{
+		{-time.Hour, 0}, {0, 0}, {4 * time.Second, 4 * time.Second}, {4001 * time.Millisecond, 5 * time.Second},
+		{10 * time.Second, 10 * time.Second}, {time.Hour, 10 * time.Second},
+	} {
+		got, err := b.Release(g, fresh, at(tt.unused))
+		want := b
+		want.GrantedUntil, want.Holder, want.Version, want.Owner = at(tt.want), fresh, 4, ""
+		if err != nil || got != want {
+			t.Errorf("from %s: %+v, %v; want %+v", tt.unused, got, err, want)
+		}
+	}
+}
+
+func TestBlockRaise(t *testing.T) {
+	b, _ := heldBlock()
+	for _, tt := range []struct{ until, want time.Duration }{
+		{0, 10 * time.Second}, {10 * time.Second, 10 * time.Second}, {10001 * time.Millisecond, 11 * time.Second}, {time.Hour, time.Hour},
+	} {
+		want := b
+		want.GrantedUntil, want.Holder, want.Version, want.Owner = at(tt.want), "", 4, ""
+		if got := b.Raise(at(tt.until)); got != want {
+			t.Errorf("to %s: %+v; want %+v", tt.until, got, want)
+		}
+	}
+}
+
+func TestBlockComparesHolderAndVersion(t *testing.T) {
+	b, g := heldBlock()
+	for name, tt := range map[string]struct {
+		change func(*lease.Grant)
+		want   error
+	}{
+		"holder":        {func(g *lease.Grant) { g.Holder = strings.Repeat("b", holderLen) }, lease.ErrLost},
+		"older version": {func(g *lease.Grant) { g.Version-- }, lease.ErrLost},
+		"newer version": {func(g *lease.Grant) { g.Version++ }, lease.ErrLost},
+		"no holder":     {func(g *lease.Grant) { g.Holder = "" }, lease.ErrInvalidRequest},
+		"node":          {func(g *lease.Grant) { g.Node = 16 }, lease.ErrInvalidRequest},
+		"nodes":         {func(g *lease.Grant) { g.Nodes = 16 }, lease.ErrInvalidRequest},
+	} {
+		g := g
+		tt.change(&g)
+		if got, err := b.Renew(g, fresh, at(time.Hour)); !errors.Is(err, tt.want) || got != b {
+			t.Errorf("%s: Renew gives %+v, %v; want %v", name, got, err, tt.want)
+		}
+		if got, err := b.Release(g, fresh, at(0)); !errors.Is(err, tt.want) || got != b {
+			t.Errorf("%s: Release gives %+v, %v; want %v", name, got, err, tt.want)
+		}
+	}
+}
+
+func TestBlockWantsAFreshHolder(t *testing.T) {
+	b, g := heldBlock()
+	for _, next := range []string{"", g.Holder, fresh[1:], strings.Repeat("F", holderLen)} {
+		if got, err := b.Renew(g, next, at(time.Hour)); !errors.Is(err, lease.ErrInvalidRequest) || got != b {
+			t.Errorf("Renew with %q gives %+v, %v", next, got, err)
+		}
+		if got, err := b.Release(g, next, at(0)); !errors.Is(err, lease.ErrInvalidRequest) || got != b {
+			t.Errorf("Release with %q gives %+v, %v", next, got, err)
+		}
+	}
+}
+
+func TestCheckRequest(t *testing.T) {
+	good := lease.Request{Holder: lease.NewHolder(), Now: testStart, TTL: lease.DefaultTTL}
+	for name, tt := range map[string]struct {
+		change func(*lease.Request)
+		want   error
+	}{
+		"good":             {func(*lease.Request) {}, nil},
+		"short holder":     {func(r *lease.Request) { r.Holder = r.Holder[1:] }, lease.ErrInvalidRequest},
+		"upper case":       {func(r *lease.Request) { r.Holder = strings.Repeat("A", holderLen) }, lease.ErrInvalidRequest},
+		"long owner":       {func(r *lease.Request) { r.Owner = strings.Repeat("a", 129) }, lease.ErrInvalidRequest},
+		"control owner":    {func(r *lease.Request) { r.Owner = "a\x1b[2J" }, lease.ErrInvalidRequest},
+		"no TTL":           {func(r *lease.Request) { r.TTL = 0 }, lease.ErrInvalidRequest},
+		"two days":         {func(r *lease.Request) { r.TTL = 48 * time.Hour }, lease.ErrInvalidRequest},
+		"1970":             {func(r *lease.Request) { r.Now = time.Unix(0, 0) }, randflake.ErrBeforeEpoch},
+		"2060":             {func(r *lease.Request) { r.Now = time.Unix(randflake.EndOfLife, 0) }, randflake.ErrEndOfLife},
+		"a minute ahead":   {func(r *lease.Request) { r.Now = at(lease.MaxClockAhead) }, nil},
+		"further ahead":    {func(r *lease.Request) { r.Now = at(lease.MaxClockAhead + 1) }, lease.ErrClockAhead},
+		"an hour too late": {func(r *lease.Request) { r.Now = at(-time.Hour) }, nil},
+	} {
+		r := good
+		tt.change(&r)
+		if err := CheckRequest(r, testStart); !errors.Is(err, tt.want) {
+			t.Errorf("%s: %v, want %v", name, err, tt.want)
+		}
+	}
+	far := lease.Request{Holder: lease.NewHolder(), Now: at(time.Hour), TTL: lease.DefaultTTL}
+	if err := CheckRequest(far, time.Time{}); err != nil {
+		t.Errorf("a store that knows no time: %v", err)
+	}
+}
+
+func TestNodeRange(t *testing.T) {
+	for _, tt := range []struct {
+		r    NodeRange
+		good bool
+	}{
+		{AllNodes, true}, {NodeRange{0, 1 << 17, 1 << 17}, true}, {NodeRange{131071, 1, 1}, true}, {NodeRange{24, 16, 8}, true},
+		{NodeRange{}, false}, {NodeRange{0, 8, 0}, false}, {NodeRange{0, 9, 3}, false}, {NodeRange{0, 1 << 18, 1 << 18}, false},
+		{NodeRange{4, 8, 8}, false}, {NodeRange{0, 12, 8}, false}, {NodeRange{131072, 8, 8}, false}, {NodeRange{131064, 16, 8}, false},
+		{NodeRange{8, 1<<32 - 8, 8}, false},
+	} {
+		if err := tt.r.Check(); (err == nil) != tt.good || err != nil && !errors.Is(err, lease.ErrInvalidRequest) {
+			t.Errorf("%+v: %v", tt.r, err)
+		}
+	}
+	r := NodeRange{First: 24, Nodes: 16, BlockSize: 8}
+	for i := range r.Blocks() {
+		if got, err := r.Index(r.Block(i).Node); err != nil || got != i {
+			t.Errorf("block %d has index %d, %v", i, got, err)
+		}
+	}
+	for _, node := range []uint32{0, 16, 25, 40, 1<<32 - 8} {
+		if i, err := r.Index(node); !errors.Is(err, lease.ErrInvalidRequest) {
+			t.Errorf("node %d has index %d, %v", node, i, err)
+		}
+	}
+}

@@ -1,0 +1,29 @@
+package driver_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/traceflake/traceflake/lease/driver"
+)
+
+// nothingToClose makes a [driver.Store] of a store that holds nothing open.
+type nothingToClose struct{ *driver.Memory }
+
+func (nothingToClose) Close() error { return nil }
+
+// The package of a store registers it in its init function. A service that
+// imports the package opens the store by URL.
+func ExampleRegister() {
+	driver.Register("example", func(_ context.Context, _ string, nodes driver.NodeRange) (driver.Store, error) {
+		return nothingToClose{driver.NewMemory(driver.WithNodeRange(nodes))}, nil
+	})
+
+	store, err := driver.Open(context.Background(), "example:", driver.AllNodes)
+	if err != nil {
+		panic(err)
+	}
+	blocks, err := store.List(context.Background())
+	fmt.Println(len(blocks), err, store.Close())
+	// Output: 0 <nil> <nil>
+}

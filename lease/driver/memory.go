@@ -1,0 +1,204 @@
+package driver
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/randflake"
+)
+
+// Memory is a [lease.Store] within one process, for tests: it forgets everything
+// when the process ends. It is safe for concurrent use.
+type Memory struct {
+	nodes NodeRange
+	clock randflake.Clock // nil: the store has no clock
+
+	copied []lease.Block
+	mu     sync.Mutex
+	blocks []Block
+}
+
+var _ interface {
+	lease.Store
+	lease.Admin
+} = (*Memory)(nil)
+
+// MemoryOption configures a [Memory].
+type MemoryOption interface{ applyMemory(*Memory) }
+
+type memoryOption func(*Memory)
+
+func (f memoryOption) applyMemory(m *Memory) { f(m) }
+
+// WithNodeRange sets which nodes the store grants; the default is [AllNodes].
+func WithNodeRange(r NodeRange) MemoryOption {
+	return memoryOption(func(m *Memory) { m.nodes = r })
+}
+
+// WithClock gives the store its own clock, of which only Now is called, so that it refuses
+// clients whose clocks are ahead. By default, and with nil, it trusts every client's clock.
+func WithClock(clock randflake.Clock) MemoryOption {
+	return memoryOption(func(m *Memory) { m.clock = clock })
+}
+
+// WithBlocks starts the store with the blocks of another store's List, as a copy of it would.
+// Blocks outside the range are left out.
+func WithBlocks(blocks []lease.Block) MemoryOption {
+	return memoryOption(func(m *Memory) { m.copied = blocks })
+}
+
+// NewMemory returns a store that is empty unless [WithBlocks] fills it. If [NodeRange.Check]
+// refuses the range, every call returns its error.
+func NewMemory(opts ...MemoryOption) *Memory {
+	m := &Memory{nodes: AllNodes}
+	for _, opt := range opts {
+		opt.applyMemory(m)
+	}
+	if m.nodes.Check() == nil {
+		m.blocks = make([]Block, m.nodes.Blocks())
+		for i := range m.blocks {
+			m.blocks[i] = m.nodes.Block(i)
+		}
+		for _, b := range m.copied {
+			if i, err := m.nodes.Index(b.Node); err == nil && b.Nodes == m.nodes.BlockSize {
+				m.blocks[i] = Block(b)
+			}
+		}
+	}
+	return m
+}
+
+// Acquire implements [lease.Store]. It takes the free block with the lowest nodes.
+func (m *Memory) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
+	var now time.Time
+	if m.clock != nil {
+		now = m.clock.Now()
+	}
+	if err := CheckRequest(r, now); err != nil {
+		return lease.Grant{}, err
+	}
+	unlock, err := m.begin(ctx, "acquire")
+	if err != nil {
+		return lease.Grant{}, err
+	}
+	defer unlock()
+	free := -1
+	for i, b := range m.blocks {
+		if b.Holder == r.Holder {
+			return b.Grant(), nil
+		}
+		if free < 0 && b.Free(r.Now) {
+			free = i
+		}
+	}
+	if free < 0 {
+		return lease.Grant{}, fmt.Errorf("%w: all %d are granted", lease.ErrNoFreeNode, len(m.blocks))
+	}
+	return m.put(m.blocks[free].Acquire(r))
+}
+
+// Renew implements [lease.Store].
+func (m *Memory) Renew(ctx context.Context, g lease.Grant, next string, end time.Time) (lease.Grant, error) {
+	if m.clock != nil {
+		if err := CheckRenewal(end, m.clock.Now()); err != nil {
+			return lease.Grant{}, err
+		}
+	}
+	unlock, err := m.begin(ctx, "renew")
+	if err != nil {
+		return lease.Grant{}, err
+	}
+	defer unlock()
+	i, err := m.nodes.Index(g.Node)
+	if err != nil {
+		return lease.Grant{}, err
+	}
+	return m.put(m.blocks[i].Renew(g, next, end))
+}
+
+// Release implements [lease.Store].
+func (m *Memory) Release(ctx context.Context, g lease.Grant, next string, unused time.Time) error {
+	unlock, err := m.begin(ctx, "release")
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	i, err := m.nodes.Index(g.Node)
+	if err != nil {
+		return err
+	}
+	_, err = m.put(m.blocks[i].Release(g, next, unused))
+	return err
+}
+
+// Get implements [lease.Store].
+func (m *Memory) Get(ctx context.Context, g lease.Grant) (lease.Grant, error) {
+	unlock, err := m.begin(ctx, "get")
+	if err != nil {
+		return lease.Grant{}, err
+	}
+	defer unlock()
+	i, err := m.nodes.Index(g.Node)
+	if err != nil {
+		return lease.Grant{}, err
+	}
+	return m.blocks[i].Grant(), nil
+}
+
+// List implements [lease.Admin].
+func (m *Memory) List(ctx context.Context) ([]lease.Block, error) {
+	unlock, err := m.begin(ctx, "list")
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	var written []lease.Block
+	for _, b := range m.blocks {
+		if b.Version > 0 {
+			written = append(written, lease.Block(b))
+		}
+	}
+	return written, nil
+}
+
+// Raise implements [lease.Admin].
+func (m *Memory) Raise(ctx context.Context, until time.Time) error {
+	if err := CheckRaise(until); err != nil {
+		return err
+	}
+	unlock, err := m.begin(ctx, "raise")
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	for i, b := range m.blocks {
+		m.blocks[i] = b.Raise(until)
+	}
+	return nil
+}
+
+func (m *Memory) begin(ctx context.Context, what string) (unlock func(), err error) {
+	if err := m.nodes.Check(); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("lease: memory store: %s: %w", what, err)
+	}
+	m.mu.Lock()
+	return m.mu.Unlock, nil
+}
+
+func (m *Memory) put(b Block, err error) (lease.Grant, error) {
+	if err != nil {
+		return lease.Grant{}, err
+	}
+	i, err := m.nodes.Index(b.Node)
+	if err != nil {
+		return lease.Grant{}, err
+	}
+	m.blocks[i] = b
+	return b.Grant(), nil
+}

@@ -1,0 +1,144 @@
+package etcdstore
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"github.com/traceflake/traceflake/lease/driver"
+)
+
+func init() {
+	driver.Register("etcd", openURL)
+	driver.Register("etcds", openURL)
+}
+
+// opened is a Store with its own client, which the first call makes: with a
+// password, making one contacts the server, which may be down.
+type opened struct {
+	*Store
+	config clientv3.Config
+
+	mu     sync.Mutex
+	client *clientv3.Client
+	closed bool
+}
+
+var errClosed = errors.New("the store is closed")
+
+func (o *opened) connect(ctx context.Context) (clientv3.KV, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case o.closed:
+		return nil, errClosed
+	case o.client != nil:
+		return o.client, nil
+	}
+	config := o.config
+	if deadline, ok := ctx.Deadline(); ok {
+		config.DialTimeout = min(config.DialTimeout, time.Until(deadline))
+	}
+	client, err := clientv3.New(config)
+	if err != nil {
+		return nil, err
+	}
+	o.client = client
+	return client, nil
+}
+
+// Close implements [driver.Store].
+func (o *opened) Close() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.closed = true
+	if o.client == nil {
+		return nil
+	}
+	err := o.client.Close()
+	o.client = nil
+	return err
+}
+
+const urlForm = "etcd://user:password@host:port,host:port/prefix, or etcds://… for TLS"
+
+// openURL is the [driver.Opener] of etcd and etcds. Query parameters of etcds
+// name files in PEM form: ca, cert, key.
+func openURL(_ context.Context, text string, nodes driver.NodeRange) (driver.Store, error) {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.Opaque != "" {
+		return nil, errors.New("etcdstore: not an address of etcd, want " + urlForm) // err may hold the password
+	}
+	o := &opened{config: clientv3.Config{
+		DialTimeout:          5 * time.Second,
+		DialKeepAliveTime:    10 * time.Second, // detects a member that vanished without closing the connection
+		DialKeepAliveTimeout: 5 * time.Second,
+		Logger:               zap.NewNop(), // errors are returned
+	}}
+	scheme := "http://"
+	query := u.Query()
+	if u.Scheme == "etcds" {
+		scheme = "https://"
+		if o.config.TLS, err = tlsConfig(query.Get("ca"), query.Get("cert"), query.Get("key")); err != nil {
+			return nil, fmt.Errorf("etcdstore: TLS: %w", err)
+		}
+		query.Del("ca")
+		query.Del("cert")
+		query.Del("key")
+	}
+	for name := range query {
+		return nil, fmt.Errorf("etcdstore: unknown parameter %q of the address", name)
+	}
+	for host := range strings.SplitSeq(u.Host, ",") {
+		if host == "" {
+			return nil, errors.New("etcdstore: not an address of etcd, want " + urlForm)
+		}
+		o.config.Endpoints = append(o.config.Endpoints, scheme+host)
+	}
+	if u.User != nil {
+		o.config.Username = u.User.Username()
+		o.config.Password, _ = u.User.Password()
+	}
+	opts := []Option{optionFunc(func(s *Store) { s.asked = nodes })}
+	if strings.Trim(u.Path, "/") != "" {
+		opts = append(opts, WithPrefix(u.Path))
+	}
+	if o.Store, err = newStore(o.connect, o.config.Endpoints, opts...); err != nil {
+		return nil, err
+	}
+	return o, nil
+}
+
+func tlsConfig(ca, cert, key string) (*tls.Config, error) {
+	c := &tls.Config{MinVersion: tls.VersionTLS12}
+	if ca != "" {
+		pem, err := os.ReadFile(ca)
+		if err != nil {
+			return nil, err
+		}
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("no certificate in %s", ca)
+		}
+	}
+	if cert != "" || key != "" {
+		pair, err := tls.LoadX509KeyPair(cert, key)
+		if err != nil {
+			return nil, err
+		}
+		c.Certificates = []tls.Certificate{pair}
+	}
+	return c, nil
+}

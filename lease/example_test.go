@@ -1,0 +1,39 @@
+package lease_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/randflake"
+)
+
+// A service leases nodes and makes IDs with them. Its store is one of boltstore, pgstore or
+// etcdstore; this one is in memory. Package setup does all of this as the environment configures
+// it.
+func ExampleStart() {
+	codec, err := randflake.NewCodec([]byte("16 secret bytes!"))
+	if err != nil {
+		panic(err)
+	}
+	ctx := context.Background()
+	keeper, err := lease.Start(ctx, driver.NewMemory(), codec)
+	if err != nil {
+		panic(err)
+	}
+	if err := keeper.Ready(ctx); err != nil {
+		panic(err)
+	}
+	id, err := keeper.Next()
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(codec.Decode(id).Node)
+
+	// The lease is returned, so the next process need not wait for its end.
+	if err := keeper.Close(ctx); err != nil {
+		panic(err)
+	}
+	// Output: 0
+}

@@ -1,0 +1,170 @@
+package k8sstore
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/internal/pages"
+)
+
+const (
+	apiVersion = "coordination.k8s.io/v1"
+	// fleetLabel has the store's name, and pageAnnotation the page.
+	fleetLabel     = "traceflake.github.io/leases"
+	pageAnnotation = "traceflake.github.io/page"
+	// listLimit is how many objects one response of a list has.
+	listLimit = 500
+)
+
+// objects is the Leases of one store, a [pages.Server].
+type objects struct {
+	api
+	namespace string
+	name      string // that of the store
+}
+
+// object is a Lease as it is sent, and what is read of one.
+type object struct {
+	APIVersion string   `json:"apiVersion,omitempty"`
+	Kind       string   `json:"kind,omitempty"`
+	Metadata   metadata `json:"metadata"`
+}
+
+type metadata struct {
+	Name            string `json:"name"`
+	Namespace       string `json:"namespace,omitempty"`
+	UID             string `json:"uid,omitempty"`
+	ResourceVersion string `json:"resourceVersion,omitempty"`
+	// DeletionTimestamp is set while finalizers keep a deleted object.
+	DeletionTimestamp string            `json:"deletionTimestamp,omitempty"`
+	Labels            map[string]string `json:"labels,omitempty"`
+	Annotations       map[string]string `json:"annotations,omitempty"`
+}
+
+// version identifies a write. Without the uid an object that was deleted and
+// made anew could pass for the old one, and a deleted one be written again.
+func (m metadata) version() string { return m.UID + "/" + m.ResourceVersion }
+
+// path is that of the collection.
+func (o *objects) path() string {
+	return "/apis/" + apiVersion + "/namespaces/" + o.namespace + "/leases"
+}
+
+// nameOf is the name of a page's object. A store's name has no dot: no name of
+// an object can belong to two stores.
+func (o *objects) nameOf(page string) string { return o.name + "." + page }
+
+// Read implements [pages.Server].
+func (o *objects) Read(ctx context.Context, name string) (pages.Object, error) {
+	r := request{verb: "get", method: http.MethodGet, path: o.path() + "/" + o.nameOf(name)}
+	var found object
+	at, err := o.do(ctx, r, &found)
+	if s := (*status)(nil); errors.As(err, &s) && s.Code == http.StatusNotFound && s.Details.Kind == "leases" {
+		return pages.Object{Time: at}, nil
+	}
+	if err == nil {
+		err = o.check(found, name)
+	}
+	if err != nil {
+		return pages.Object{}, o.failed(r, err)
+	}
+	return pages.Object{Data: []byte(found.Metadata.Annotations[pageAnnotation]), Version: found.Metadata.version(), Time: at}, nil
+}
+
+// Write implements [pages.Server].
+func (o *objects) Write(ctx context.Context, name string, data []byte, version string) (pages.Object, error) {
+	next := object{APIVersion: apiVersion, Kind: "Lease", Metadata: metadata{
+		Name:        o.nameOf(name),
+		Namespace:   o.namespace,
+		Labels:      map[string]string{fleetLabel: o.name},
+		Annotations: map[string]string{pageAnnotation: string(data)},
+	}}
+	r := request{verb: "create", method: http.MethodPost, path: o.path()}
+	if version != "" {
+		r = request{verb: "update", method: http.MethodPut, path: o.path() + "/" + o.nameOf(name)}
+		next.Metadata.UID, next.Metadata.ResourceVersion, _ = strings.Cut(version, "/")
+	}
+	var err error
+	if r.body, err = json.Marshal(next); err != nil {
+		return pages.Object{}, err
+	}
+	var written object
+	at, err := o.do(ctx, r, &written)
+	if s := (*status)(nil); errors.As(err, &s) {
+		switch {
+		case s.Code == http.StatusConflict, s.Code == http.StatusNotFound && s.Details.Kind == "leases":
+			return pages.Object{}, pages.ErrChanged
+		}
+	}
+	if err == nil {
+		err = o.check(written, name)
+	}
+	if err != nil {
+		return pages.Object{}, o.failed(r, err)
+	}
+	return pages.Object{Version: written.Metadata.version(), Time: at}, nil
+}
+
+// check refuses a Lease that is not a page of this store, and a response that is
+// not a Lease.
+func (o *objects) check(l object, page string) error {
+	m := l.Metadata
+	if l.Kind != "Lease" || l.APIVersion != apiVersion || m.Name != o.nameOf(page) || m.UID == "" || m.ResourceVersion == "" {
+		return errOther
+	}
+	if m.DeletionTimestamp != "" {
+		return fmt.Errorf("the Lease %q is being deleted: a grant on it would be lost; "+
+			"remove its finalizers, then raise the store with `traceflake lease raise`", m.Name)
+	}
+	if _, ok := m.Annotations[pageAnnotation]; !ok || m.Labels[fleetLabel] != o.name {
+		return fmt.Errorf("%w: Lease %q has no annotation %s or no label %s=%s: it is not a page of this store, or somebody changed it",
+			lease.ErrSchemaVersion, m.Name, pageAnnotation, fleetLabel, o.name)
+	}
+	return nil
+}
+
+// Versions implements [pages.Server]. All responses of one list are of one moment.
+func (o *objects) Versions(ctx context.Context) (map[string]string, error) {
+	all := map[string]string{}
+	for next := ""; ; {
+		query := url.Values{"labelSelector": {fleetLabel + "=" + o.name}, "limit": {fmt.Sprint(listLimit)}}
+		if next != "" {
+			query.Set("continue", next)
+		}
+		r := request{
+			verb: "list", method: http.MethodGet, path: o.path(), query: query.Encode(),
+			accept: "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
+		}
+		var list struct {
+			Kind     string
+			Metadata struct{ Continue string }
+			Items    []object
+		}
+		_, err := o.do(ctx, r, &list)
+		if s := (*status)(nil); errors.As(err, &s) && s.Code == http.StatusGone && next != "" {
+			clear(all) // it took so long that the server has forgotten that moment
+			next = ""
+			continue
+		}
+		if err == nil && list.Kind != "PartialObjectMetadataList" {
+			err = errOther
+		}
+		if err != nil {
+			return nil, o.failed(r, err)
+		}
+		for _, l := range list.Items {
+			if page, ok := strings.CutPrefix(l.Metadata.Name, o.nameOf("")); ok {
+				all[page] = l.Metadata.version()
+			}
+		}
+		if next = list.Metadata.Continue; next == "" {
+			return all, nil
+		}
+	}
+}

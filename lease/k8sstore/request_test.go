@@ -1,0 +1,322 @@
+package k8sstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/internal/pages"
+)
+
+// at returns the objects of a server that answers with h.
+func at(t *testing.T, h http.HandlerFunc) *objects {
+	t.Helper()
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	c := connection{client: &http.Client{CheckRedirect: noRedirect}, server: server.URL}
+	connect := func(context.Context, bool) (connection, error) { return c, nil }
+	return &objects{api: api{connect}, namespace: "shop", name: "orders"}
+}
+
+const aLease = `{"kind": "Lease", "apiVersion": "coordination.k8s.io/v1", "metadata": {"name": "orders.page-0001", "uid": "u", ` +
+	`"resourceVersion": "7", "labels": {"traceflake.github.io/leases": "orders"}, "annotations": {"traceflake.github.io/page": "data"}}}`
+
+// Responses of servers, proxies and other things, and what is made of them.
+func TestResponses(t *testing.T) {
+	none := errors.New("no sentinel")
+	failure := func(code int, details, message string) string {
+		return fmt.Sprintf(`{"kind": "Status", "code": %d, "message": %q, "details": %s}`, code, message, details)
+	}
+	for _, c := range []struct {
+		name        string
+		code        int
+		body        string
+		read, write error // nil stands for success
+		text        string
+	}{
+		{"a page", 200, aLease, nil, nil, ""},
+		{"no page", 404, failure(404, `{"kind": "leases"}`, "not found"), nil, pages.ErrChanged, ""},
+		{"written meanwhile", 409, failure(409, `{"kind": "leases"}`, "conflict"), none, pages.ErrChanged, "conflict"},
+		{"no namespace", 404, failure(404, `{"kind": "namespaces"}`, "not found"), lease.ErrMisconfigured, lease.ErrMisconfigured, `no namespace "shop"`},
+		{"no rights", 403, failure(403, `{}`, `User "x" cannot VERB resource "leases"`), lease.ErrMisconfigured, lease.ErrMisconfigured, `may not VERB leases.coordination.k8s.io in namespace "shop"`},
+		{"a quota", 403, failure(403, `{}`, "exceeded quota"), lease.ErrMisconfigured, lease.ErrMisconfigured, "exceeded quota"},
+		{"unauthorized", 401, failure(401, `{}`, "Unauthorized"), lease.ErrMisconfigured, lease.ErrMisconfigured, "credentials"},
+		{"unauthorized by a proxy", 401, "log in", lease.ErrMisconfigured, lease.ErrMisconfigured, "credentials"},
+		{"away", 503, "<html>", none, none, `503: "<html>"`},
+		{"failed", 500, failure(500, `{}`, "etcdserver: timeout"), none, none, "etcdserver: timeout"},
+		{"another server", 404, "404 page not found", lease.ErrMisconfigured, none, "no API server of Kubernetes"},
+		{"a web site", 200, "<html>", lease.ErrMisconfigured, none, `no API server of Kubernetes`},
+		{"a redirect", 302, "", lease.ErrMisconfigured, none, "no API server of Kubernetes"},
+		{"another kind", 200, `{"kind": "Pod"}`, lease.ErrMisconfigured, none, "no API server of Kubernetes"},
+		{"another object", 200, strings.Replace(aLease, "page-0001", "page-0002", 1), lease.ErrMisconfigured, none, "no API server of Kubernetes"},
+		{"being deleted", 200, strings.Replace(aLease, `"metadata": {`, `"metadata": {"deletionTimestamp": "2026-11-22T01:02:03Z", `, 1), none, none, "being deleted"},
+		{"no label", 200, strings.Replace(aLease, `/leases": "orders"`, `/leases": "carts"`, 1), lease.ErrSchemaVersion, lease.ErrSchemaVersion, "not a page of this store"},
+		{"no annotation", 200, strings.Replace(aLease, "io/page", "io/other", 1), lease.ErrSchemaVersion, lease.ErrSchemaVersion, "not a page of this store"},
+	} {
+		asked := ""
+		o := at(t, func(w http.ResponseWriter, r *http.Request) {
+			if c.code == http.StatusFound && r.URL.Path != "/elsewhere" {
+				w.Header().Set("Location", "/elsewhere")
+			} else if r.URL.Path == "/elsewhere" {
+				t.Errorf("%s: the redirect was followed", c.name)
+			}
+			w.WriteHeader(c.code)
+			_, _ = io.WriteString(w, strings.ReplaceAll(c.body, "VERB", asked))
+		})
+		for _, try := range []struct {
+			verb string
+			want error
+			call func() error
+		}{
+			{"get", c.read, func() error { _, err := o.Read(t.Context(), "page-0001"); return err }},
+			{"create", c.write, func() error { _, err := o.Write(t.Context(), "page-0001", []byte("data"), ""); return err }},
+			{"update", c.write, func() error { _, err := o.Write(t.Context(), "page-0001", []byte("data"), "u/7"); return err }},
+		} {
+			asked = try.verb
+			err := try.call()
+			if try.want == nil || errors.Is(try.want, pages.ErrChanged) {
+				if !errors.Is(err, try.want) {
+					t.Errorf("%s: %s: got error %v, want %v", c.name, try.verb, err, try.want)
+				}
+				continue
+			}
+			wantText(t, c.name+": "+try.verb, err, try.verb+" leases.coordination.k8s.io", strings.ReplaceAll(c.text, "VERB", try.verb))
+			for _, sentinel := range []error{lease.ErrMisconfigured, lease.ErrSchemaVersion, pages.ErrChanged} {
+				if is := errors.Is(err, sentinel); is != errors.Is(try.want, sentinel) {
+					t.Errorf("%s: %s: %v: that it is %v is %t", c.name, try.verb, err, sentinel, is)
+				}
+			}
+		}
+	}
+}
+
+func TestTimeIsTheServers(t *testing.T) {
+	o := at(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Date", "Sun, 22 Nov 2026 02:03:04 GMT")
+		_, _ = io.WriteString(w, aLease)
+	})
+	read, err := o.Read(t.Context(), "page-0001")
+	want := time.Date(2026, 11, 22, 2, 3, 4, 0, time.UTC)
+	if err != nil || !read.Time.Equal(want) || read.Version != "u/7" || string(read.Data) != "data" {
+		t.Errorf("read: got %+v, %v", read, err)
+	}
+	written, err := o.Write(t.Context(), "page-0001", []byte("data"), "u/6")
+	if err != nil || !written.Time.Equal(want) || written.Version != "u/7" {
+		t.Errorf("write: got %+v, %v", written, err)
+	}
+}
+
+// A throttled request is sent again after Retry-After, within the call's time.
+func TestThrottling(t *testing.T) {
+	var n atomic.Int64
+	o := at(t, func(w http.ResponseWriter, _ *http.Request) {
+		if n.Add(1) == 1 {
+			w.Header().Set("Retry-After", "2")
+			w.WriteHeader(http.StatusTooManyRequests)
+			return
+		}
+		_, _ = io.WriteString(w, aLease)
+	})
+	began := time.Now()
+	if _, err := o.Write(t.Context(), "page-0001", nil, ""); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(began); took < 2*time.Second || n.Load() != 2 {
+		t.Errorf("%d requests in %s, want 2 at least 2 s apart", n.Load(), took)
+	}
+
+	o = at(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", "60")
+		w.WriteHeader(http.StatusTooManyRequests)
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	began = time.Now()
+	_, err := o.Write(ctx, "page-0001", nil, "")
+	wantText(t, "throttled for too long", err, "throttles", "create leases")
+	if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > 5*time.Second {
+		t.Errorf("throttled for too long: %v after %s", err, time.Since(began))
+	}
+	ctx, cancel = context.WithCancel(t.Context())
+	time.AfterFunc(100*time.Millisecond, cancel)
+	_, err = o.Read(ctx, "page-0001")
+	wantText(t, "cancelled", err, "throttles")
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+}
+
+// The connection breaks after a write was received, and one that was used before
+// breaks before anything is received. No write is received twice.
+func TestNoWriteIsSentTwice(t *testing.T) {
+	for _, version := range []string{"", "u/6"} {
+		var received atomic.Int64
+		o := at(t, func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodGet {
+				_, _ = io.WriteString(w, aLease)
+				return
+			}
+			if _, err := io.ReadAll(r.Body); err != nil {
+				t.Error(err)
+			}
+			received.Add(1)
+			panic(http.ErrAbortHandler)
+		})
+		for range 10 {
+			received.Store(0)
+			if _, err := o.Read(t.Context(), "page-0001"); err != nil { // makes a connection that is used again
+				t.Fatal(err)
+			}
+			_, err := o.Write(t.Context(), "page-0001", []byte("data"), version)
+			if err == nil || errors.Is(err, pages.ErrChanged) || errors.Is(err, lease.ErrMisconfigured) {
+				t.Errorf("a write without a response: %v", err)
+			}
+			if n := received.Load(); n != 1 {
+				t.Errorf("the server received the write %d times", n)
+			}
+		}
+	}
+}
+
+// Lists of many objects have several responses, of one moment. If the server has
+// forgotten it, the list begins anew.
+func TestLongList(t *testing.T) {
+	forgot := false
+	o := at(t, func(w http.ResponseWriter, r *http.Request) {
+		q := r.URL.Query()
+		if q.Get("labelSelector") != "traceflake.github.io/leases=orders" || q.Get("limit") == "" ||
+			!strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadataList") {
+			t.Errorf("the request is %s with %v", r.URL, r.Header)
+		}
+		list := func(next, items string) {
+			_, _ = fmt.Fprintf(w, `{"kind": "PartialObjectMetadataList", "metadata": {"continue": %q}, "items": [%s]}`, next, items)
+		}
+		item := func(name, version string) string {
+			return fmt.Sprintf(`{"metadata": {"name": %q, "uid": "u", "resourceVersion": %q}}`, name, version)
+		}
+		switch q.Get("continue") {
+		case "":
+			if !forgot {
+				list("old", item("orders.page-0001", "0")+","+item("orders.page-0004", "0"))
+				return
+			}
+			list("old", item("orders.page-0001", "1")+","+item("orders.page-0002", "1"))
+		case "old":
+			if !forgot {
+				forgot = true
+				w.WriteHeader(http.StatusGone)
+				_, _ = io.WriteString(w, `{"kind": "Status", "code": 410}`)
+				return
+			}
+			list("", item("orders.page-0003", "3")+","+item("by-hand", "1"))
+		}
+	})
+	got, err := o.Versions(t.Context())
+	if want := "map[page-0001:u/1 page-0002:u/1 page-0003:u/3]"; err != nil || fmt.Sprint(got) != want {
+		t.Errorf("got %v, %v, want %s", got, err, want)
+	}
+}
+
+// A refused token is read again, once.
+func TestTokenIsReadAgain(t *testing.T) {
+	var valid atomic.Value
+	valid.Store("one")
+	requests := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		requests++
+		if r.Header.Get("Authorization") != "Bearer "+valid.Load().(string) {
+			w.WriteHeader(http.StatusUnauthorized)
+			_, _ = io.WriteString(w, `{"kind": "Status", "message": "Unauthorized", "code": 401}`)
+			return
+		}
+		_, _ = io.WriteString(w, aLease)
+	}))
+	defer server.Close()
+	dir := t.TempDir()
+	token := write(t, filepath.Join(dir, "token"), "one")
+	file := write(t, filepath.Join(dir, "config"), strings.Replace(config("", "tokenFile: token"), "https://host:6443/", server.URL, 1))
+	s, err := newSession(func() (access, error) { return fromKubeconfig([]string{file}, "") })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	o := &objects{api: api{s.connect}, namespace: "shop", name: "orders"}
+	read := func(what string, want int) error {
+		t.Helper()
+		requests = 0
+		_, err := o.Read(t.Context(), "page-0001")
+		if requests != want {
+			t.Errorf("%s: %d requests, want %d", what, requests, want)
+		}
+		return err
+	}
+	if err := read("the first token", 1); err != nil {
+		t.Error(err)
+	}
+	write(t, token, "two")
+	if err := read("a new token that is not needed yet", 1); err != nil {
+		t.Error(err)
+	}
+	valid.Store("two")
+	if err := read("a token that is over", 2); err != nil {
+		t.Error(err)
+	}
+	valid.Store("three")
+	err = read("no new token", 2)
+	wantText(t, "no new token", err, "credentials", "401")
+	if !errors.Is(err, lease.ErrMisconfigured) {
+		t.Errorf("no new token: %v", err)
+	}
+
+	// While it is replaced, the file may be missing: the old token is used.
+	valid.Store("two")
+	if err := os.Remove(token); err != nil {
+		t.Fatal(err)
+	}
+	s.since = s.since.Add(-2 * reread)
+	if err := read("the file is missing", 1); err != nil {
+		t.Error(err)
+	}
+	whole := strings.Replace(config("", "tokenFile: token"), "https://host:6443/", server.URL, 1)
+	write(t, file, strings.Replace(whole, "cluster: {", "cluster: {certificate-authority-data: aGFsZg==, ", 2))
+	write(t, token, "two")
+	if err := read("half a certificate", 1); err != nil {
+		t.Error(err)
+	}
+	write(t, file, whole)
+	write(t, token, "four")
+	valid.Store("four")
+	if err := read("after a minute", 1); err != nil {
+		t.Error(err)
+	}
+}
+
+// A silent server costs the time of the call, not more.
+func TestSilentServer(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	o := at(t, nil)
+	c := connection{client: http.DefaultClient, server: "http://" + l.Addr().String()}
+	o.connect = func(context.Context, bool) (connection, error) { return c, nil }
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	_, err = o.Read(ctx, "page-0001")
+	if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > 3*time.Second {
+		t.Errorf("got %v after %s", err, time.Since(began))
+	}
+}

@@ -1,0 +1,221 @@
+package leasetest
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/randflake"
+)
+
+// Load is the load that [Load.Run] puts on a storage.
+type Load struct {
+	Calls   int           // per client
+	Seed    uint64        // picks the calls; their order is up to the machine
+	Timeout time.Duration // per call
+	Pause   time.Duration // the longest pause between two calls of a client; 0 is none
+}
+
+// Run makes calls of every kind with all clients at once: acquires, and renewals and releases of
+// their own and others' grants, old versions included, while the time advances. It is for the
+// clients of a [History].
+func (load Load) Run(clients []lease.Store, nodes driver.NodeRange) {
+	var (
+		now    atomic.Int64 // seconds since t0; shared, so that some clients lag
+		t0     = start()
+		shared sync.Map // block index → a grant seen for it
+		all    sync.WaitGroup
+	)
+	for id, s := range clients {
+		all.Go(func() {
+			l := loader{store: s, rand: rand.New(rand.NewPCG(load.Seed, uint64(id))), shared: &shared, nodes: nodes}
+			for range load.Calls {
+				at := t0.Add(time.Duration(now.Add(l.rand.Int64N(3))) * time.Second)
+				ctx, cancel := context.WithTimeout(context.Background(), load.Timeout)
+				l.call(ctx, at)
+				cancel()
+				if load.Pause > 0 {
+					time.Sleep(time.Duration(l.rand.Int64N(int64(load.Pause))))
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+type loader struct {
+	store  lease.Store
+	rand   *rand.Rand
+	shared *sync.Map
+	nodes  driver.NodeRange
+	last   lease.Request
+	mine   lease.Grant
+	old    lease.Grant // my grant before its last change
+}
+
+func (l *loader) call(ctx context.Context, now time.Time) {
+	g := l.mine
+	switch l.rand.IntN(10) {
+	case 0, 1:
+		if other, ok := l.shared.Load(l.rand.IntN(l.nodes.Blocks())); ok {
+			g = other.(lease.Grant)
+		}
+	case 2:
+		g = l.old
+	}
+	kind := l.rand.IntN(10)
+	switch {
+	case g.Holder == "" || kind < 4:
+		if l.last.Holder == "" || l.rand.IntN(4) > 0 {
+			l.last = request(now, time.Duration(1+l.rand.IntN(20))*time.Second)
+		}
+		got, err := l.store.Acquire(ctx, l.last)
+		l.saw(got, err)
+	case kind < 7:
+		got, err := l.store.Renew(ctx, g, lease.NewHolder(), now.Add(time.Duration(l.rand.IntN(20))*time.Second))
+		if errors.Is(err, lease.ErrLost) && l.rand.IntN(2) == 0 {
+			l.mine = lease.Grant{}
+			return
+		}
+		l.saw(got, err)
+	case kind < 9:
+		_ = l.store.Release(ctx, g, lease.NewHolder(), now)
+	default:
+		got, err := l.store.Get(ctx, g)
+		l.saw(got, err)
+	}
+}
+
+func (l *loader) saw(g lease.Grant, err error) {
+	if err != nil || g.Holder == "" {
+		return
+	}
+	l.old, l.mine = l.mine, g
+	if i, err := l.nodes.Index(g.Node); err == nil {
+		l.shared.Store(i, g)
+	}
+}
+
+// clientsOf opens n clients of one storage. If the storage can have only one client, it returns
+// that client n times.
+func clientsOf(tb testing.TB, open Open, nodes driver.NodeRange, n int) []lease.Store {
+	tb.Helper()
+	clients := make([]lease.Store, n)
+	for i := range clients {
+		clients[i] = mustOpen(tb, open, nodes)
+	}
+	return clients
+}
+
+func linearizable(tb testing.TB, h Harness) {
+	for seed := range uint64(4) {
+		history := NewHistory(few)
+		clients := clientsOf(tb, h.New(tb), few, 6)
+		for i, s := range clients {
+			clients[i] = history.Client(s)
+		}
+		const calls = 25
+		Load{Calls: calls, Seed: seed, Timeout: time.Minute}.Run(clients, few)
+		if n, unknown := history.Len(); n != calls*len(clients) || unknown > 0 {
+			tb.Errorf("%d calls, %d of them unanswered; want %d, all answered", n, unknown, calls*len(clients))
+			return // too many for the checker
+		}
+		history.Check(tb)
+	}
+}
+
+// atOnce calls f for 0 to n-1, each call in its own goroutine.
+func atOnce(n int, f func(i int)) {
+	var all sync.WaitGroup
+	ready := make(chan struct{})
+	for i := range n {
+		all.Go(func() {
+			<-ready
+			f(i)
+		})
+	}
+	close(ready)
+	all.Wait()
+}
+
+func sameHolderAtOnce(tb testing.TB, h Harness) {
+	t0 := start()
+	clients := clientsOf(tb, h.New(tb), few, 4)
+	for round := range 10 {
+		r := request(t0.Add(time.Duration(round)*time.Minute), time.Minute)
+		grants := make([]lease.Grant, len(clients))
+		errs := make([]error, len(clients))
+		atOnce(len(clients), func(i int) { grants[i], errs[i] = clients[i].Acquire(context.Background(), r) })
+		for i, g := range grants {
+			if errs[i] != nil {
+				tb.Fatalf("acquire: %v", errs[i])
+			}
+			wantGrant(tb, "acquire by one holder at once", g, grants[0])
+		}
+		holds := 0
+		for _, b := range mustList(tb, clients[0]) {
+			if b.Holder == r.Holder {
+				holds++
+			}
+		}
+		if holds != 1 {
+			tb.Fatalf("the holder has %d blocks, want 1", holds)
+		}
+	}
+}
+
+func everyBlockAtOnce(tb testing.TB, h Harness) {
+	nodes := driver.NodeRange{First: 0, Nodes: randflake.MaxNode + 1, BlockSize: (randflake.MaxNode + 1) / 64}
+	clients := clientsOf(tb, h.New(tb), nodes, 16)
+	t0 := start()
+	var mu sync.Mutex
+	seconds := secondsOf{}
+	for round := range 2 {
+		now := t0.Add(time.Duration(round) * time.Minute)
+		atOnce(len(clients), func(i int) {
+			for range nodes.Blocks() / len(clients) {
+				g, err := clients[i].Acquire(context.Background(), request(now, time.Minute))
+				if err != nil {
+					tb.Errorf("acquire: %v", err)
+					return
+				}
+				mu.Lock()
+				if other, overlaps := seconds.add(g.Lease); overlaps {
+					tb.Errorf("granted twice: %+v and %+v", g.Lease, other)
+				}
+				mu.Unlock()
+			}
+		})
+		_, err := clients[0].Acquire(context.Background(), request(now, time.Minute))
+		wantErr(tb, "acquire when every block is taken", err, lease.ErrNoFreeNode)
+	}
+}
+
+func firstUseAtOnce(tb testing.TB, h Harness) {
+	open, t0 := h.New(tb), start()
+	const n = 8
+	errs := make([]error, n)
+	blocks := make([]lease.Grant, n)
+	nodes := driver.NodeRange{First: 0, Nodes: randflake.MaxNode + 1, BlockSize: (randflake.MaxNode + 1) / n}
+	atOnce(n, func(i int) {
+		var s lease.Store
+		if s, errs[i] = open(nodes); errs[i] == nil {
+			blocks[i], errs[i] = s.Acquire(context.Background(), request(t0, time.Minute))
+		}
+	})
+	seconds := secondsOf{}
+	for i, g := range blocks {
+		if errs[i] != nil {
+			tb.Fatalf("first use: %v", errs[i])
+		}
+		if other, overlaps := seconds.add(g.Lease); overlaps {
+			tb.Errorf("granted twice: %+v and %+v", g.Lease, other)
+		}
+	}
+}

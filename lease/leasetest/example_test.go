@@ -1,0 +1,44 @@
+package leasetest_test
+
+import (
+	"testing"
+
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/leasetest"
+)
+
+// The body of a test, func TestMyStore(t *testing.T), for your own store.
+func ExampleRun() {
+	var t *testing.T
+	leasetest.Run(t, leasetest.Harness{
+		Volatile: true, // the storage is gone with its client
+		New: func(testing.TB) leasetest.Open {
+			var s *driver.Memory // here: an empty database, table, folder …
+			return func(nodes driver.NodeRange) (lease.Store, error) {
+				if s == nil {
+					s = driver.NewMemory(driver.WithNodeRange(nodes))
+				}
+				return s, nil
+			}
+		},
+	})
+}
+
+// The body of a test that starts processes of its own program; TestMain must begin with Worker.
+// The program imports the store's package, which registers the URL's scheme.
+func ExampleProcesses() {
+	var t *testing.T
+	var server interface {
+		Stop()
+		Start() error
+	}
+	leasetest.Processes{
+		URL: "mystore://127.0.0.1:1234",
+		Outage: func(during func()) error {
+			server.Stop()
+			during()
+			return server.Start()
+		},
+	}.Run(t)
+}

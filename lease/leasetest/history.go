@@ -1,0 +1,322 @@
+package leasetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/randflake"
+)
+
+// History records the calls of clients to one storage and checks that they are linearizable: some
+// order of the calls follows the rules of [driver.Block] from an empty store, and in it no call
+// precedes one that was answered before it began.
+//
+// A call with an error other than the contract's refusals, for instance a lost connection, may
+// have been executed at any time after it began, or not.
+type History struct {
+	nodes driver.NodeRange
+	zero  time.Time
+
+	mu      sync.Mutex
+	clients int
+	calls   []porcupine.Operation
+}
+
+// NewHistory returns an empty history for a storage with few nodes: at most maxBlocks blocks. With
+// more blocks, clients and unanswered calls, Check takes longer.
+func NewHistory(nodes driver.NodeRange) *History {
+	if nodes.Blocks() > maxBlocks {
+		panic(fmt.Sprintf("leasetest: a history of %d blocks, want at most %d", nodes.Blocks(), maxBlocks))
+	}
+	return &History{nodes: nodes, zero: time.Now()}
+}
+
+const maxBlocks = 8
+
+// Client returns a client that records the calls to s. Each client is for one goroutine.
+func (h *History) Client(s lease.Store) lease.Store {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.clients++
+	return &recorded{Store: s, history: h, id: h.clients - 1}
+}
+
+// Len returns the number of calls so far, and the number of unanswered ones.
+func (h *History) Len() (calls, unknown int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, c := range h.calls {
+		if c.Output.(output).verdict == unanswered {
+			unknown++
+		}
+	}
+	return len(h.calls), unknown
+}
+
+// Check fails tb if the history is not linearizable, or if that cannot be decided within a minute.
+func (h *History) Check(tb testing.TB) {
+	tb.Helper()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	m := model(h.nodes)
+	switch porcupine.CheckOperationsTimeout(m, h.calls, time.Minute) {
+	case porcupine.Ok:
+		return
+	case porcupine.Unknown:
+		tb.Errorf("linearizability of %d calls: not decided within a minute", len(h.calls))
+		return
+	}
+	tb.Errorf("the history of %d calls is not linearizable:", len(h.calls))
+	for _, c := range h.calls {
+		tb.Logf("client %d %6d–%6d µs: %s", c.ClientId, c.Call/1000, min(c.Return, c.Call+math.MaxInt32)/1000, m.DescribeOperation(c.Input, c.Output))
+	}
+}
+
+type recorded struct {
+	lease.Store
+	history *History
+	id      int
+}
+
+func (c *recorded) Acquire(ctx context.Context, r lease.Request) (g lease.Grant, err error) {
+	c.record(input{op: opAcquire, request: r}, func() (lease.Grant, error) {
+		g, err = c.Store.Acquire(ctx, r)
+		return g, err
+	})
+	return g, err
+}
+
+func (c *recorded) Renew(ctx context.Context, g lease.Grant, next string, end time.Time) (got lease.Grant, err error) {
+	c.record(input{op: opRenew, grant: g, next: next, time: end}, func() (lease.Grant, error) {
+		got, err = c.Store.Renew(ctx, g, next, end)
+		return got, err
+	})
+	return got, err
+}
+
+func (c *recorded) Release(ctx context.Context, g lease.Grant, next string, unused time.Time) (err error) {
+	c.record(input{op: opRelease, grant: g, next: next, time: unused}, func() (lease.Grant, error) {
+		err = c.Store.Release(ctx, g, next, unused)
+		return lease.Grant{}, err
+	})
+	return err
+}
+
+func (c *recorded) Get(ctx context.Context, g lease.Grant) (got lease.Grant, err error) {
+	c.record(input{op: opGet, grant: g}, func() (lease.Grant, error) {
+		got, err = c.Store.Get(ctx, g)
+		return got, err
+	})
+	return got, err
+}
+
+func (c *recorded) record(in input, call func() (lease.Grant, error)) {
+	began := time.Since(c.history.zero)
+	g, err := call()
+	ended := time.Since(c.history.zero)
+	out := output{grant: pin(g), verdict: judge(err)}
+	if out.verdict == unanswered {
+		if in.op == opGet {
+			return // it has no information
+		}
+		ended = math.MaxInt64
+	}
+	c.history.mu.Lock()
+	defer c.history.mu.Unlock()
+	c.history.calls = append(c.history.calls, porcupine.Operation{
+		ClientId: c.id, Input: in, Output: out, Call: int64(began), Return: int64(ended),
+	})
+}
+
+type op string
+
+const (
+	opAcquire op = "acquire"
+	opRenew   op = "renew"
+	opRelease op = "release"
+	opGet     op = "get"
+)
+
+type input struct {
+	op      op
+	request lease.Request
+	grant   lease.Grant
+	next    string
+	time    time.Time // end, or unused
+}
+
+type verdict string
+
+const (
+	granted    verdict = "ok"
+	noFreeNode verdict = "no free node"
+	lost       verdict = "lost"
+	refused    verdict = "refused" // wrote nothing, whatever the state
+	unanswered verdict = "no answer"
+)
+
+func judge(err error) verdict {
+	switch {
+	case err == nil:
+		return granted
+	case errors.Is(err, lease.ErrNoFreeNode):
+		return noFreeNode
+	case errors.Is(err, lease.ErrLost):
+		return lost
+	case errors.Is(err, lease.ErrClockAhead), errors.Is(err, lease.ErrInvalidRequest):
+		return refused
+	}
+	return unanswered
+}
+
+type output struct {
+	verdict verdict
+	grant   lease.Grant
+}
+
+// pin converts times to a form that can be compared with ==.
+func pin(g lease.Grant) lease.Grant {
+	g.Start, g.End = g.Start.UTC(), g.End.UTC()
+	return g
+}
+
+// state is comparable, so that the checker can compare states with ==.
+type state [maxBlocks]driver.Block
+
+// model returns the behaviour of a storage by the rules of driver.Block.
+func model(nodes driver.NodeRange) porcupine.Model {
+	n := nodes.Blocks()
+	var empty state
+	for i := range n {
+		empty[i] = nodes.Block(i)
+	}
+	m := porcupine.NondeterministicModel{
+		Init: func() []any { return []any{empty} },
+		Step: func(s, in, out any) []any { return step(s.(state), n, nodes, in.(input), out.(output)) },
+		DescribeOperation: func(in, out any) string {
+			i, o := in.(input), out.(output)
+			if i.op == opAcquire {
+				return fmt.Sprintf("acquire(%s for %s by %.6s) → %s %s", clock(i.request.Now), i.request.TTL, i.request.Holder, o.verdict, show(o.grant))
+			}
+			return fmt.Sprintf("%s(%s, %s) → %s %s", i.op, show(i.grant), clock(i.time), o.verdict, show(o.grant))
+		},
+	}
+	return m.ToModel()
+}
+
+func clock(t time.Time) string { return t.UTC().Format(time.TimeOnly) }
+
+func show(g lease.Grant) string {
+	if g == (lease.Grant{}) {
+		return ""
+	}
+	return fmt.Sprintf("[node %d, %s to %s, %.6s, version %d]", g.Node, clock(g.Start), clock(g.End), g.Holder, g.Version)
+}
+
+// step returns the states that a call with this output may leave, or none if the output is wrong.
+func step(s state, n int, nodes driver.NodeRange, in input, out output) []any {
+	if out.verdict == refused {
+		return []any{s}
+	}
+	if in.op == opAcquire {
+		return stepAcquire(s, n, in.request, out)
+	}
+	i, err := nodes.Index(in.grant.Node)
+	if err != nil {
+		return nil
+	}
+	next := s[i]
+	switch in.op {
+	case opRenew:
+		next, err = s[i].Renew(in.grant, in.next, in.time)
+	case opRelease:
+		next, err = s[i].Release(in.grant, in.next, in.time)
+	}
+	if out.verdict == unanswered {
+		if err != nil || next == s[i] {
+			return []any{s}
+		}
+		written := s
+		written[i] = next
+		return []any{s, written}
+	}
+	if out.verdict != judge(err) {
+		return nil
+	}
+	if err != nil {
+		return []any{s}
+	}
+	if in.op != opRelease && out.grant != next.Grant() {
+		return nil
+	}
+	s[i] = next
+	return []any{s}
+}
+
+func stepAcquire(s state, n int, r lease.Request, out output) []any {
+	for _, b := range s[:n] {
+		if b.Holder == r.Holder {
+			if out.verdict == unanswered || out.verdict == granted && out.grant == b.Grant() {
+				return []any{s}
+			}
+			return nil
+		}
+	}
+	var states []any
+	if out.verdict == unanswered {
+		states = append(states, s)
+	}
+	free := 0
+	for i, b := range s[:n] {
+		next, err := b.Acquire(r)
+		if err != nil {
+			continue
+		}
+		free++
+		if out.verdict == granted && out.grant.Node == b.Node && shorter(out.grant, next.Grant()) {
+			next.GrantedUntil = out.grant.End
+		} else if out.verdict != unanswered && out.grant != next.Grant() {
+			continue
+		}
+		written := s
+		written[i] = next
+		states = append(states, written)
+	}
+	if out.verdict == noFreeNode && free == 0 {
+		return []any{s}
+	}
+	return states
+}
+
+// shorter reports whether got is want with fewer seconds, but at least one: a store may grant less
+// than requested.
+func shorter(got, want lease.Grant) bool {
+	if !got.End.After(got.Start) || !got.End.Before(want.End) {
+		return false
+	}
+	want.End = got.End
+	return got == want
+}
+
+// secondsOf holds every second of every grant; none may be granted twice.
+type secondsOf map[uint32][]randflake.Lease
+
+// add returns an earlier grant that overlaps l, if there is one.
+func (s secondsOf) add(l randflake.Lease) (other randflake.Lease, overlaps bool) {
+	for _, o := range s[l.Node] {
+		if l.Start.Before(o.End) && o.Start.Before(l.End) {
+			return o, true
+		}
+	}
+	s[l.Node] = append(s[l.Node], l)
+	return randflake.Lease{}, false
+}

@@ -1,0 +1,171 @@
+package leasetest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/internal/pages"
+	"github.com/traceflake/traceflake/lease/internal/pages/pagestest"
+	"github.com/traceflake/traceflake/lease/leasetest"
+	"github.com/traceflake/traceflake/randflake"
+)
+
+// onPages is stores on a server in memory, with so many blocks on a page.
+func onPages(perPage uint32, now func() time.Time) leasetest.Harness {
+	return leasetest.Harness{
+		KnowsTime: now != nil,
+		New: func(testing.TB) leasetest.Open {
+			server := &pagestest.Server{Now: now}
+			return func(nodes driver.NodeRange) (lease.Store, error) {
+				if err := nodes.Check(); err != nil {
+					return nil, err // zero fields are the store's
+				}
+				s := pages.New(server, pages.Layout{Name: "pages", BlocksPerPage: perPage}, nodes)
+				if perPage >= 4 {
+					return s, nil
+				}
+				return renewedHolders{s}, nil
+			}
+		},
+	}
+}
+
+// renewedHolders finds the holders that a Renew made on every page. Pages alone
+// find those that an Acquire made, and no Keeper asks for others.
+type renewedHolders struct{ *pages.Store }
+
+func (s renewedHolders) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
+	if driver.CheckRequest(r, time.Now()) == nil {
+		blocks, err := s.List(ctx)
+		if err != nil {
+			return lease.Grant{}, err
+		}
+		for _, b := range blocks {
+			if b.Holder == r.Holder {
+				return driver.Block(b).Grant(), nil
+			}
+		}
+	}
+	return s.Store.Acquire(ctx, r)
+}
+
+func TestPages(t *testing.T) {
+	for _, perPage := range []uint32{1, 3, 64} {
+		t.Run(fmt.Sprint(perPage, " a page"), func(t *testing.T) { leasetest.Run(t, onPages(perPage, time.Now)) })
+	}
+	t.Run("without a clock", func(t *testing.T) { leasetest.Run(t, onPages(64, nil)) })
+}
+
+// badNetwork loses, repeats and delays requests and answers.
+type badNetwork struct {
+	pages.Server
+	mu   sync.Mutex
+	rng  *rand.Rand
+	late sync.WaitGroup
+}
+
+var errNoAnswer = errors.New("no answer")
+
+// fate takes the time of a request.
+func (n *badNetwork) fate() int {
+	n.mu.Lock()
+	fate, wait := n.rng.IntN(60), time.Duration(1+n.rng.IntN(3_000_000))
+	n.mu.Unlock()
+	time.Sleep(wait)
+	return fate
+}
+
+func (n *badNetwork) Read(ctx context.Context, name string) (pages.Object, error) {
+	if n.fate() == 0 {
+		return pages.Object{}, errNoAnswer
+	}
+	return n.Server.Read(ctx, name)
+}
+
+func (n *badNetwork) Write(ctx context.Context, name string, data []byte, version string) (pages.Object, error) {
+	do := func() (pages.Object, error) { return n.Server.Write(context.Background(), name, data, version) }
+	switch n.fate() {
+	case 0:
+		return pages.Object{}, errNoAnswer
+	case 1:
+		_, _ = do()
+		return pages.Object{}, errNoAnswer
+	case 2:
+		n.late.Go(func() {
+			time.Sleep(time.Duration(rand.IntN(50_000_000)))
+			_, _ = do()
+		})
+		return pages.Object{}, errNoAnswer
+	case 3, 4:
+		_, _ = do()
+	}
+	return do()
+}
+
+// What clients see over a bad network is linearizable, with those calls that
+// had no answer carried out or not.
+func TestPagesOverABadNetwork(t *testing.T) {
+	unanswered := 0
+	for seed := range uint64(60) {
+		h, unknown := overABadNetwork(t, seed, false)
+		unanswered += unknown
+		h.Check(t)
+	}
+	if unanswered == 0 {
+		t.Error("every call was answered")
+	}
+	t.Logf("%d calls without an answer", unanswered)
+}
+
+func overABadNetwork(t *testing.T, seed uint64, ignoresVersions bool) (h *leasetest.History, unknown int) {
+	t.Helper()
+	nodes := driver.NodeRange{First: 0, Nodes: randflake.MaxNode + 1, BlockSize: (randflake.MaxNode + 1) / 4}
+	network := &badNetwork{
+		Server: &pagestest.Server{Now: time.Now, IgnoresVersions: ignoresVersions},
+		rng:    rand.New(rand.NewPCG(seed, 0)),
+	}
+	synctest.Test(t, func(t *testing.T) { // so that every goroutine has its time
+		time.Sleep(time.Until(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)))
+		h = leasetest.NewHistory(nodes)
+		var clients []lease.Store
+		for range 4 {
+			layout := pages.Layout{Name: "pages", BlocksPerPage: uint32(1 + seed%3)}
+			clients = append(clients, h.Client(pages.New(network, layout, nodes)))
+		}
+		leasetest.Load{Calls: 20, Seed: seed, Timeout: time.Minute}.Run(clients, nodes)
+		network.late.Wait()
+	})
+	_, unknown = h.Len()
+	return h, unknown
+}
+
+// failing is a test that is expected to fail.
+type failing struct {
+	testing.TB
+	failed bool
+}
+
+func (f *failing) Helper()               {}
+func (f *failing) Logf(string, ...any)   {}
+func (f *failing) Errorf(string, ...any) { f.failed = true }
+func (f *failing) FailNow()              { f.failed = true; runtime.Goexit() }
+
+func TestPagesOfAServerThatIgnoresVersions(t *testing.T) {
+	for seed := range uint64(50) {
+		h, _ := overABadNetwork(t, seed, true)
+		f := &failing{TB: t}
+		if h.Check(f); f.failed {
+			return
+		}
+	}
+	t.Error("not seen")
+}

@@ -1,0 +1,164 @@
+// Package leasetest is the conformance suite for stores of leases: authors of a
+// [lease.Store] run [Run] against it, and [Processes] against real processes.
+//
+// The suite checks a store against the rule of [driver.Block]: in single calls, in random
+// sequences of calls (a state machine of pgregory.net/rapid), and in calls of many clients at
+// once, whose history must be linearizable (github.com/anishathalye/porcupine). A [History]
+// records the calls of any other test, for instance one that breaks connections, and checks them
+// with the same model.
+//
+// Its own tests prove that it detects wrong stores.
+package leasetest
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/randflake"
+)
+
+// Open returns a new client of one storage. A store may also return an error from its first call
+// instead of from Open.
+type Open func(nodes driver.NodeRange) (lease.Store, error)
+
+// Harness opens the stores under test.
+type Harness struct {
+	// New makes an empty storage that lasts until tb ends, and returns a function that opens it.
+	// It is called more than a hundred times.
+	New func(tb testing.TB) Open
+	// KnowsTime is set for stores that have a clock and refuse clients that are ahead of it. The
+	// clock must be within seconds of time.Now.
+	KnowsTime bool
+	// Volatile is set for stores that live in memory: all calls of one Open
+	// return the same client, with the same nodes.
+	Volatile bool
+}
+
+// Run runs the suite.
+func Run(t *testing.T, h Harness) {
+	for _, c := range h.checks() {
+		t.Run(c.name, func(t *testing.T) { c.run(t, h) })
+	}
+}
+
+type check struct {
+	name string
+	run  func(tb testing.TB, h Harness)
+}
+
+func (h Harness) checks() []check {
+	list := []check{
+		{"acquire", acquire},
+		{"acquire is idempotent by holder", acquireAgain},
+		{"acquire until none is free", acquireAll},
+		{"renew", renew},
+		{"release", release},
+		{"get", get},
+		{"list", list},
+		{"raise", raise},
+		{"bad requests", badRequests},
+		{"end of life", endOfLife},
+		{"clock ahead", clockAhead},
+		{"cancelled context", cancelled},
+		{"one holder at once", sameHolderAtOnce},
+		{"every block at once", everyBlockAtOnce},
+		{"state machine", stateMachine},
+		{"linearizable", linearizable},
+	}
+	if !h.Volatile {
+		list = append(list,
+			check{"block size", blockSize},
+			check{"ranges of nodes", ranges},
+			check{"several clients", severalClients},
+			check{"first use at once", firstUseAtOnce},
+		)
+	}
+	return list
+}
+
+// few is a range of four blocks, which are soon used up.
+var few = driver.NodeRange{First: 0, Nodes: randflake.MaxNode + 1, BlockSize: (randflake.MaxNode + 1) / 4}
+
+// start returns the time of the first request of a check: long enough ago that later times are not
+// ahead of a store's clock.
+func start() time.Time { return time.Now().Add(-6 * time.Hour).UTC().Truncate(time.Second) }
+
+func (h Harness) open(tb testing.TB, nodes driver.NodeRange) lease.Store {
+	tb.Helper()
+	return mustOpen(tb, h.New(tb), nodes)
+}
+
+func mustOpen(tb testing.TB, open Open, nodes driver.NodeRange) lease.Store {
+	tb.Helper()
+	s, err := open(nodes)
+	if err != nil {
+		tb.Fatalf("open: %v", err)
+	}
+	return s
+}
+
+func request(now time.Time, ttl time.Duration) lease.Request {
+	return lease.Request{Holder: lease.NewHolder(), Now: now, TTL: ttl}
+}
+
+func mustAcquire(tb testing.TB, s lease.Store, r lease.Request) lease.Grant {
+	tb.Helper()
+	g, err := s.Acquire(context.Background(), r)
+	if err != nil {
+		tb.Fatalf("acquire at %s for %s: %v", r.Now, r.TTL, err)
+	}
+	return g
+}
+
+func mustGet(tb testing.TB, s lease.Store, g lease.Grant) lease.Grant {
+	tb.Helper()
+	g, err := s.Get(context.Background(), g)
+	if err != nil {
+		tb.Fatalf("get: %v", err)
+	}
+	return g
+}
+
+func wantErr(tb testing.TB, what string, err, want error) {
+	tb.Helper()
+	if !errors.Is(err, want) {
+		tb.Errorf("%s: got error %v, want %v", what, err, want)
+	}
+}
+
+func wantGrant(tb testing.TB, what string, got, want lease.Grant) {
+	tb.Helper()
+	if !equal(got, want) {
+		tb.Errorf("%s: got %+v, want %+v", what, got, want)
+	}
+}
+
+// equal reports whether two grants are equal, with times compared as instants.
+func equal(a, b lease.Grant) bool {
+	return a.Node == b.Node && a.Nodes == b.Nodes && a.Start.Equal(b.Start) && a.End.Equal(b.End) &&
+		a.Holder == b.Holder && a.Version == b.Version && a.Owner == b.Owner
+}
+
+// renewed returns g after a renewal.
+func renewed(g lease.Grant, next string, end time.Time) lease.Grant {
+	g.Holder, g.End = next, end
+	g.Version++
+	return g
+}
+
+func mustRenew(tb testing.TB, s lease.Store, g lease.Grant, end time.Time) lease.Grant {
+	tb.Helper()
+	next := lease.NewHolder()
+	got, err := s.Renew(context.Background(), g, next, end)
+	if err != nil {
+		tb.Fatalf("renew: %v", err)
+	}
+	if got.Holder != next {
+		tb.Fatalf("renew: the holder is %q, want %q", got.Holder, next)
+	}
+	return got
+}

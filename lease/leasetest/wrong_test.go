@@ -1,0 +1,470 @@
+package leasetest
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/randflake"
+)
+
+// Failures that rapid finds here are expected: they need not be shortened or saved.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	for name, value := range map[string]string{"rapid.nofailfile": "true", "rapid.shrinktime": "0s"} {
+		if err := flag.Set(name, value); err != nil {
+			panic(err)
+		}
+	}
+	os.Exit(m.Run())
+}
+
+// wrong is a store with one flaw.
+type wrong struct {
+	flaw   string
+	first  map[string]uint32 // the node of the block that a holder acquired
+	nodes  driver.NodeRange
+	mu     sync.Mutex
+	blocks []driver.Block
+	old    []driver.Block // the state before the last write
+	writes int
+}
+
+func newWrong(flaw string, nodes driver.NodeRange) *wrong {
+	w := &wrong{flaw: flaw, nodes: nodes, first: map[string]uint32{}}
+	for i := range nodes.Blocks() {
+		w.blocks = append(w.blocks, nodes.Block(i))
+	}
+	w.old = append(w.old, w.blocks...)
+	return w
+}
+
+// The flaws, and the checks that must detect each of them.
+var flaws = map[string][]string{
+	"none":                        nil,
+	"frees blocks at their start": {"acquire until none is free", "state machine", "linearizable"},
+	"inclusive end":               {"acquire until none is free", "state machine"},
+	"free one second early":       {"acquire until none is free", "state machine"},
+	"not idempotent":              {"acquire is idempotent by holder", "one holder at once", "state machine", "linearizable"},
+	"grants more than requested":  {"acquire", "state machine"},
+	"rounds the clock up":         {"acquire"},
+	"loses every seventh write":   {"state machine", "linearizable"},
+	"renews any version":          {"renew", "state machine"},
+	"renews for any holder":       {"renew", "state machine"},
+	"renewal shortens":            {"renew", "state machine"},
+	"renewal keeps the version":   {"renew", "state machine"},
+	"renewal needs a live grant":  {"renew", "state machine"},
+	"renewal keeps the holder":    {"renew", "state machine"},
+	"renewal loses the owner":     {"renew", "state machine"},
+
+	"renewal writes only if the end grows":           {"renew", "state machine"},
+	"renewal writes the holder but no unchanged end": {"renew", "state machine"},
+	"renewal idempotent by its nonce":                {"renew", "state machine"},
+
+	"keeps a replaced holder":      {"acquire is idempotent by holder", "state machine"},
+	"loses the owner":              {"acquire", "state machine"},
+	"release returns used seconds": {"release", "state machine"},
+	"release keeps the holder":     {"release", "state machine"},
+	"release rounds down":          {"release", "state machine"},
+	"release empties the holder":   {"release", "state machine"},
+	"release keeps the owner":      {"release", "state machine"},
+	"releases any version":         {"release", "state machine"},
+	"releases for any holder":      {"release", "state machine"},
+	"raise spares unused blocks":   {"raise"},
+	"raise keeps the holders":      {"raise"},
+	"raise leaves a nonce":         {"raise"},
+	"raise lowers":                 {"raise"},
+	"returns stale reads":          {"state machine", "linearizable"},
+	"not atomic":                   {"every block at once", "linearizable"},
+	"ignores the context":          {"cancelled context"},
+	"writes what it refuses":       {"bad requests"},
+	"lists every block":            {"list"},
+	"accepts any node":             {"get"},
+}
+
+func (w *wrong) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
+	if err := driver.CheckRequest(r, time.Time{}); err != nil {
+		if w.flaw == "writes what it refuses" {
+			w.blocks[0].Version++
+		}
+		return lease.Grant{}, err
+	}
+	return w.change(ctx, func(blocks []driver.Block) (driver.Block, error) {
+		for _, b := range blocks {
+			if b.Holder == r.Holder && w.flaw != "not idempotent" {
+				return b, nil
+			}
+		}
+		if node, ok := w.first[r.Holder]; ok && w.flaw == "keeps a replaced holder" {
+			return blocks[must(w.nodes.Index(node))], nil
+		}
+		for _, b := range blocks {
+			next, err := b.Acquire(r)
+			switch w.flaw {
+			case "frees blocks at their start":
+				if err != nil && b.Start.Unix() < r.Now.Unix() {
+					b.GrantedUntil = time.Time{}
+					next, err = b.Acquire(r)
+				}
+			case "inclusive end":
+				if err == nil && b.GrantedUntil.Unix() == r.Now.Unix() {
+					err = lease.ErrNoFreeNode
+				}
+			case "free one second early":
+				if err != nil && b.GrantedUntil.Unix() == r.Now.Unix()+1 {
+					b.GrantedUntil = time.Time{}
+					next, err = b.Acquire(r)
+				}
+			case "loses the owner":
+				next.Owner = ""
+			case "grants more than requested":
+				next.GrantedUntil = next.GrantedUntil.Add(time.Second)
+			case "rounds the clock up":
+				if r.Now.Nanosecond() > 0 {
+					next.Start = next.Start.Add(time.Second)
+				}
+			}
+			if err == nil {
+				w.first[r.Holder] = b.Node
+				return next, nil
+			}
+		}
+		return driver.Block{}, lease.ErrNoFreeNode
+	})
+}
+
+func (w *wrong) Renew(ctx context.Context, g lease.Grant, nonce string, end time.Time) (lease.Grant, error) {
+	return w.change(ctx, func(blocks []driver.Block) (driver.Block, error) {
+		i, err := w.nodes.Index(g.Node)
+		if err != nil {
+			return driver.Block{}, err
+		}
+		b := blocks[i]
+		switch {
+		case w.flaw == "renews any version" && b.Holder == g.Holder:
+			g.Version = b.Version
+		case w.flaw == "renews for any holder" && b.Holder != "" && g.Holder != "":
+			g.Holder = b.Holder
+		case w.flaw == "renewal needs a live grant" && end.Sub(b.GrantedUntil) > 5*time.Second:
+			return b, lease.ErrLost
+		}
+		next, err := b.Renew(g, nonce, end)
+		if w.flaw == "renewal idempotent by its nonce" && errors.Is(err, lease.ErrLost) && b.Holder == nonce {
+			return b, nil
+		}
+		if err != nil {
+			return b, err
+		}
+		switch w.flaw {
+		case "renewal shortens":
+			if end.Unix() < b.GrantedUntil.Unix() && end.After(b.Start) {
+				next.GrantedUntil = time.Unix(end.Unix(), 0).UTC()
+			}
+		case "renewal keeps the version":
+			next.Version = b.Version
+		case "renewal keeps the holder":
+			next.Holder = b.Holder
+		case "renewal loses the owner":
+			next.Owner = ""
+		case "renewal writes only if the end grows":
+			if next.GrantedUntil.Equal(b.GrantedUntil) {
+				return b, nil
+			}
+		case "renewal writes the holder but no unchanged end":
+			if next.GrantedUntil.Equal(b.GrantedUntil) {
+				next.Version = b.Version
+			}
+		}
+		return next, nil
+	})
+}
+
+func (w *wrong) Release(ctx context.Context, g lease.Grant, nonce string, unused time.Time) error {
+	_, err := w.change(ctx, func(blocks []driver.Block) (driver.Block, error) {
+		i, err := w.nodes.Index(g.Node)
+		if err != nil {
+			return driver.Block{}, err
+		}
+		if w.flaw == "release rounds down" {
+			unused = unused.Truncate(time.Second)
+		}
+		switch b := blocks[i]; {
+		case w.flaw == "releases any version" && b.Holder == g.Holder:
+			g.Version = b.Version
+		case w.flaw == "releases for any holder" && b.Holder != "" && g.Holder != "":
+			g.Holder = b.Holder
+		}
+		next, err := blocks[i].Release(g, nonce, unused)
+		if err != nil {
+			return next, err
+		}
+		switch w.flaw {
+		case "release returns used seconds":
+			next.GrantedUntil = blocks[i].Start
+		case "release keeps the holder":
+			next.Holder = g.Holder
+		case "release empties the holder":
+			next.Holder = ""
+		case "release keeps the owner":
+			next.Owner = blocks[i].Owner
+		}
+		return next, nil
+	})
+	return err
+}
+
+func (w *wrong) Get(ctx context.Context, g lease.Grant) (lease.Grant, error) {
+	if err := w.context(ctx); err != nil {
+		return lease.Grant{}, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	i, err := w.nodes.Index(g.Node)
+	if err != nil && w.flaw != "accepts any node" {
+		return lease.Grant{}, err
+	}
+	if w.flaw == "returns stale reads" {
+		return w.old[i].Grant(), nil
+	}
+	return w.blocks[i].Grant(), nil
+}
+
+func (w *wrong) List(ctx context.Context) ([]lease.Block, error) {
+	if err := w.context(ctx); err != nil {
+		return nil, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	blocks := w.blocks
+	if w.flaw == "returns stale reads" {
+		blocks = w.old
+	}
+	var written []lease.Block
+	for _, b := range blocks {
+		if b.Version > 0 || w.flaw == "lists every block" {
+			written = append(written, lease.Block(b))
+		}
+	}
+	return written, nil
+}
+
+func (w *wrong) Raise(ctx context.Context, until time.Time) error {
+	if err := driver.CheckRaise(until); err != nil {
+		return err
+	}
+	if err := w.context(ctx); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i, b := range w.blocks {
+		next := b.Raise(until)
+		switch {
+		case w.flaw == "raise spares unused blocks" && b.Version == 0:
+			continue
+		case w.flaw == "raise keeps the holders":
+			next.Holder = b.Holder
+		case w.flaw == "raise leaves a nonce":
+			next.Holder = lease.NewHolder()
+		case w.flaw == "raise lowers":
+			next.GrantedUntil = time.Unix(until.Unix(), 0).UTC()
+		}
+		w.blocks[i] = next
+	}
+	copy(w.old, w.blocks)
+	return nil
+}
+
+func (w *wrong) context(ctx context.Context) error {
+	if w.flaw == "ignores the context" {
+		return nil
+	}
+	return ctx.Err()
+}
+
+func (w *wrong) change(ctx context.Context, f func([]driver.Block) (driver.Block, error)) (lease.Grant, error) {
+	if err := w.context(ctx); err != nil {
+		return lease.Grant{}, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	read := append([]driver.Block(nil), w.blocks...)
+	if w.flaw == "not atomic" {
+		w.mu.Unlock()
+		time.Sleep(50 * time.Microsecond)
+		w.mu.Lock()
+	}
+	b, err := f(read)
+	if err != nil {
+		return lease.Grant{}, err
+	}
+	i, err := w.nodes.Index(b.Node)
+	if err != nil {
+		return lease.Grant{}, err
+	}
+	if b == w.blocks[i] {
+		return b.Grant(), nil
+	}
+	if w.writes++; w.flaw == "loses every seventh write" && w.writes%7 == 0 {
+		return b.Grant(), nil
+	}
+	copy(w.old, w.blocks)
+	w.blocks[i] = b
+	return b.Grant(), nil
+}
+
+// verdicts records the failures of a check, so that a failure can be the expected result.
+type verdicts struct {
+	testing.TB
+	mu     sync.Mutex
+	failed bool
+	said   string
+}
+
+func (v *verdicts) say(format string, args ...any) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.said == "" {
+		v.said = fmt.Sprintf(format, args...)
+	}
+}
+
+func (v *verdicts) fail() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.failed = true
+}
+
+func (v *verdicts) Failed() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.failed
+}
+
+func (v *verdicts) Helper()                           {}
+func (v *verdicts) Log(args ...any)                   {}
+func (v *verdicts) Logf(format string, args ...any)   {}
+func (v *verdicts) Error(args ...any)                 { v.say("%s", fmt.Sprint(args...)); v.fail() }
+func (v *verdicts) Errorf(format string, args ...any) { v.say(format, args...); v.fail() }
+func (v *verdicts) Fail()                             { v.fail() }
+func (v *verdicts) FailNow()                          { v.fail(); runtime.Goexit() }
+func (v *verdicts) Fatal(args ...any)                 { v.Error(args...); runtime.Goexit() }
+func (v *verdicts) Fatalf(format string, args ...any) { v.Errorf(format, args...); runtime.Goexit() }
+
+var _ rapid.TB = (*verdicts)(nil)
+
+func judged(tb testing.TB, c check, h Harness) *verdicts {
+	v := &verdicts{TB: tb}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		c.run(v, h)
+	}()
+	<-done
+	return v
+}
+
+func TestTheSuiteCatchesWrongStores(t *testing.T) {
+	for flaw, must := range flaws {
+		t.Run(flaw, func(t *testing.T) {
+			t.Parallel()
+			h := Harness{New: func(testing.TB) Open {
+				var s *wrong
+				return func(nodes driver.NodeRange) (lease.Store, error) {
+					if s == nil {
+						s = newWrong(flaw, nodes)
+					}
+					return s, nil
+				}
+			}, Volatile: true}
+			saw := map[string]string{}
+			for _, c := range h.checks() {
+				if v := judged(t, c, h); v.Failed() {
+					saw[c.name] = v.said
+				}
+			}
+			if flaw == "none" && len(saw) > 0 {
+				t.Errorf("a store without a flaw fails: %v", saw)
+			}
+			for _, name := range must {
+				if _, ok := saw[name]; !ok {
+					t.Errorf("%q does not detect it; detected by %v", name, saw)
+				}
+			}
+		})
+	}
+}
+
+// A store that has a clock but does not use it.
+func TestTheSuiteCatchesIdleClocks(t *testing.T) {
+	h := Harness{KnowsTime: true, Volatile: true, New: func(testing.TB) Open {
+		return func(nodes driver.NodeRange) (lease.Store, error) { return newWrong("none", nodes), nil }
+	}}
+	if !judged(t, check{run: clockAhead}, h).Failed() {
+		t.Error("an idle clock is not detected")
+	}
+}
+
+// Storages that behave differently from what several clients expect.
+func TestTheSuiteCatchesWrongStorages(t *testing.T) {
+	apart := Harness{New: func(testing.TB) Open {
+		return func(nodes driver.NodeRange) (lease.Store, error) {
+			if err := nodes.Check(); err != nil {
+				return nil, err
+			}
+			return newWrong("none", nodes), nil
+		}
+	}}
+	for _, c := range apart.checks() {
+		switch c.name {
+		case "block size", "ranges of nodes", "several clients", "first use at once", "every block at once", "linearizable":
+			if !judged(t, c, apart).Failed() {
+				t.Errorf("%q does not detect that each client has its own storage", c.name)
+			}
+		}
+	}
+}
+
+// An unanswered call may or may not have been executed; nothing else is possible.
+func TestHistoryOfUnansweredCalls(t *testing.T) {
+	t0 := start()
+	r := request(t0, time.Minute)
+	first := lease.Grant{Lease: randflake.Lease{Node: 0, Nodes: few.BlockSize, Start: t0, End: t0.Add(time.Minute)}, Holder: r.Holder, Version: 1}
+	longer := renewed(first, lease.NewHolder(), t0.Add(time.Hour))
+	for _, c := range []struct {
+		name string
+		get  lease.Grant
+		ok   bool
+	}{
+		{"not executed", first, true},
+		{"carried out", longer, true},
+		{"by half", renewed(first, longer.Holder, first.End), false},
+		{"to another end", renewed(first, longer.Holder, t0.Add(time.Minute+1)), false},
+		{"by another nonce", renewed(first, lease.NewHolder(), longer.End), false},
+	} {
+		h := NewHistory(few)
+		record := func(in input, g lease.Grant, err error) {
+			h.Client(nil).(*recorded).record(in, func() (lease.Grant, error) { return g, err })
+		}
+		record(input{op: opAcquire, request: r}, first, nil)
+		record(input{op: opRenew, grant: first, next: longer.Holder, time: longer.End}, lease.Grant{}, context.DeadlineExceeded)
+		record(input{op: opGet, grant: first}, c.get, nil)
+		v := judged(t, check{run: func(tb testing.TB, _ Harness) { h.Check(tb) }}, Harness{})
+		if v.Failed() == c.ok {
+			t.Errorf("%s: failed is %t", c.name, v.Failed())
+		}
+		if calls, unknown := h.Len(); calls != 3 || unknown != 1 {
+			t.Errorf("%d calls, %d unknown", calls, unknown)
+		}
+	}
+}

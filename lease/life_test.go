@@ -1,0 +1,370 @@
+package lease_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.opentelemetry.io/otel/metric/noop"
+
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/randflake"
+)
+
+// during is a store that calls functions during its calls.
+type during struct {
+	lease.Store
+	acquire, renew, release func()
+}
+
+func (s during) Release(ctx context.Context, g lease.Grant, next string, unused time.Time) error {
+	if s.release != nil {
+		s.release()
+	}
+	return s.Store.Release(ctx, g, next, unused)
+}
+
+func (s during) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
+	if s.acquire != nil {
+		s.acquire()
+	}
+	return s.Store.Acquire(ctx, r)
+}
+
+func (s during) Renew(ctx context.Context, g lease.Grant, next string, end time.Time) (lease.Grant, error) {
+	if s.renew != nil {
+		s.renew()
+	}
+	return s.Store.Renew(ctx, g, next, end)
+}
+
+// restorable simulates restores of the Keeper's machine: one whenever life grows.
+func (b *bench) restorable() (life *uint64) {
+	life = new(uint64)
+	*life = 1
+	b.SetMachine(func() uint64 { return *life })
+	return life
+}
+
+// After a restore from a snapshot, a machine neither makes IDs of an earlier grant nor returns it:
+// the original machine may continue with it.
+func TestRestoredMachine(t *testing.T) {
+	for name, notice := range map[string]func(*bench){
+		"by an ID": func(b *bench) { b.wantError(lease.ErrNoLease) },
+		"by a step": func(b *bench) {
+			if wait := b.Step(b.t.Context()); wait > lease.LookEvery {
+				b.t.Errorf("the next step is in %s", wait)
+			}
+		},
+		"by Close": func(b *bench) {
+			b.Seal()
+			if err := b.GiveBackAll(b.t.Context()); err != nil {
+				b.t.Error(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			life := b.restorable()
+			b.pass(0)
+			b.mustOne()
+			before := b.block(0)
+			*life++
+			notice(b)
+			if got := b.Drops(); !maps.Equal(got, map[string]int64{"restored": 1}) || b.Generation() != 1 {
+				t.Errorf("dropped %v, generation %d", got, b.Generation())
+			}
+			if after := b.block(0); after != before {
+				t.Errorf("the dropped block was changed to %+v", after)
+			}
+			if name == "by Close" {
+				return
+			}
+			b.pass(0)
+			if p := b.mustOne(); p.Node == 0 {
+				t.Error("the Keeper continues with the same block")
+			}
+			if len(b.reports) != 1 || !errors.Is(b.reports[0], lease.ErrCloned) {
+				t.Errorf("reported %v", b.reports)
+			}
+		})
+	}
+}
+
+// Each reservation checks the machine, not only the first one in a second.
+func TestRestoredWithinASecond(t *testing.T) {
+	b := newBench(t)
+	life := b.restorable()
+	b.pass(0)
+	b.mustOne()
+	b.mustOne()
+	*life++
+	if id, err := b.Next(); err == nil {
+		t.Errorf("made %+v", b.codec.Decode(id))
+	}
+}
+
+// A grant is not used if the machine was restored after its Acquire began.
+func TestRestoredDuringAcquire(t *testing.T) {
+	b := newBench(t)
+	life := b.restorable()
+	once := true
+	b.SetStore(during{Store: b.store, acquire: func() {
+		if once {
+			*life++
+		}
+		once = false
+	}})
+	b.pass(0)
+	if p := b.mustOne(); p.Node == 0 {
+		t.Error("made an ID of the grant that was requested before")
+	}
+	if got := b.Drops(); !maps.Equal(got, map[string]int64{"restored": 1}) {
+		t.Errorf("dropped %v", got)
+	}
+}
+
+// A nonce is not used again if the answer was lost and the machine restored.
+func TestRestoredBetweenAcquires(t *testing.T) {
+	b := newBench(t)
+	life := b.restorable()
+	b.store.set(nil, errAway)
+	b.next()
+	before := b.block(0)
+	b.store.set(nil, nil)
+	*life++
+	b.next()
+	if p := b.mustOne(); p.Node == 0 {
+		t.Error("made an ID of the grant that was requested before")
+	}
+	if after := b.block(0); after != before {
+		t.Errorf("its block was changed to %+v", after)
+	}
+}
+
+// The kernel is notified of a restore a moment after the machine resumes. Until then all copies
+// draw the same nonces, but only one of them may use the grant.
+func TestCopiesDrawTheSameNonces(t *testing.T) {
+	b := newBench(t)
+	life := b.restorable()
+	b.pass(time.Second)
+	copies, same := []*bench{}, []string{lease.NewHolder(), lease.NewHolder()}
+	for range 2 {
+		c := &bench{t: t, codec: b.codec, clock: b.clock, store: b.store}
+		var err error
+		if c.Keeper, err = b.Remember(lease.WithClock(b.clock), lease.WithTTL(10*time.Second),
+			lease.WithErrorHandler(func(err error) { c.reports = append(c.reports, err) })); err != nil {
+			t.Fatal(err)
+		}
+		drawn := 0
+		c.SetNonces(func() string {
+			if drawn++; drawn <= len(same) {
+				return same[drawn-1]
+			}
+			return lease.NewHolder()
+		})
+		copies = append(copies, c)
+	}
+	*life++
+	for _, c := range copies {
+		c.wantError(lease.ErrNoLease)
+	}
+	// Both copies are granted the block before one of them renews it.
+	copies[0].SetStore(during{Store: b.store, renew: func() {
+		copies[0].SetStore(b.store)
+		copies[1].Step(t.Context())
+	}})
+	ids := made{}
+	for range 300 {
+		for _, c := range copies {
+			c.Step(t.Context())
+			ids.fill(t, "one of the copies", c)
+		}
+		b.clock.Add(100 * time.Millisecond)
+	}
+	clones := 0
+	for _, c := range copies {
+		clones += int(c.Drops()["cloned"])
+		c.mustOne()
+	}
+	if clones != 1 {
+		t.Errorf("%d grants were dropped as cloned, want 1", clones)
+	}
+}
+
+// Changes of the machine during a call to the store count.
+func TestSuspendedDuringAcquire(t *testing.T) {
+	b := newBench(t)
+	once := true
+	b.SetStore(during{Store: b.store, acquire: func() {
+		if once {
+			b.clock.Step(5 * time.Second)
+		}
+		once = false
+	}})
+	b.Step(t.Context())
+	if p, err := b.one(); err == nil && p.Node == 0 {
+		t.Errorf("made an ID of the grant: %+v", p)
+	}
+	if got := b.Drops(); !maps.Equal(got, map[string]int64{"clock_gap": 1}) {
+		t.Errorf("dropped %v", got)
+	}
+}
+
+// twoBlocks returns a Keeper that holds two blocks, and its machine's life.
+func twoBlocks(t *testing.T) (b *bench, life *uint64) {
+	t.Helper()
+	b = newBench(t, lease.WithMaxBlocks(2))
+	life = b.restorable()
+	b.pass(0)
+	ids := make([]randflake.ID, 1<<17)
+	for range 2 {
+		_, _, _ = b.Fill(ids)
+		b.Step(t.Context())
+	}
+	if len(b.Terms()) != 2 {
+		t.Fatalf("%d blocks are held, want 2", len(b.Terms()))
+	}
+	return b, life
+}
+
+// With a stepped clock no grant is renewed, even right after the step.
+func TestSteppedClockDoesNotRenew(t *testing.T) {
+	b, _ := twoBlocks(t)
+	renewals, before := 0, b.block(1)
+	b.SetStore(during{Store: b.store, renew: func() {
+		renewals++
+		b.clock.Step(-2 * time.Second)
+	}})
+	b.clock.Add(5 * time.Second)
+	b.Step(t.Context())
+	if renewals != 1 {
+		t.Errorf("%d renewals were requested, want only the first", renewals)
+	}
+	if after := b.block(1); after != before {
+		t.Errorf("the second block was changed to %+v", after)
+	}
+}
+
+// If the machine is restored during Close, nothing more is returned, not even a grant that is
+// dropped in the meantime.
+func TestRestoredDuringClose(t *testing.T) {
+	for name, happen := range map[string]func(b *bench, second *lease.Term, life *uint64){
+		"restored": func(_ *bench, _ *lease.Term, life *uint64) { *life++ },
+		"dropped":  func(b *bench, second *lease.Term, _ *uint64) { b.Drop(second) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, life := twoBlocks(t)
+			before, second := b.block(1), b.Terms()[1]
+			b.SetStore(during{Store: b.store, release: func() { happen(b, second, life) }})
+			b.Seal()
+			if err := b.GiveBackAll(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if after := b.block(1); after != before {
+				t.Errorf("the second block was changed to %+v", after)
+			}
+		})
+	}
+}
+
+// A store that grants expired leases is not called continuously.
+func TestExpiredGrants(t *testing.T) {
+	b := newBench(t)
+	calls := 0
+	b.SetStore(past{during{Store: b.store, acquire: func() { calls++ }}})
+	b.pass(10 * time.Second)
+	b.wantError(lease.ErrNoLease)
+	if calls == 0 || calls > 50 {
+		t.Errorf("%d calls in 10 s", calls)
+	}
+}
+
+// past grants leases that ended over an hour ago.
+type past struct{ during }
+
+func (s past) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
+	r.Now = r.Now.Add(-time.Hour)
+	return s.during.Acquire(ctx, r)
+}
+
+// A grant that arrives during Close makes no IDs, and is returned.
+func TestAcquireDuringClose(t *testing.T) {
+	b := newBench(t)
+	b.SetStore(during{Store: b.store, acquire: b.Seal})
+	b.Step(t.Context())
+	b.wantError(lease.ErrClosed)
+	if len(b.Terms()) != 1 {
+		t.Fatalf("%d grants arrived, want 1", len(b.Terms()))
+	}
+	if id, err := b.Terms()[0].Generator().Next(); !errors.Is(err, randflake.ErrSealed) {
+		t.Errorf("the generator made %v, %v", id, err)
+	}
+	if err := b.GiveBackAll(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if block := b.block(0); !block.GrantedUntil.Equal(block.Start) {
+		t.Errorf("the block is %+v", block)
+	}
+}
+
+// The wall clock and the monotonic clock of an idle process drift apart by seconds within days;
+// that is not a step.
+func TestDriftIsNotAStep(t *testing.T) {
+	for _, drift := range []float64{1e-4, -1e-4} {
+		b := newBench(t, lease.WithTTL(lease.MaxTTL))
+		b.clock.drift = drift
+		b.pass(72 * time.Hour)
+		b.mustOne()
+		if b.Generation() != 0 || b.store.acquires != 1 {
+			t.Errorf("drift %g: dropped %v, %d grants", drift, b.Drops(), b.store.acquires)
+		}
+	}
+}
+
+// The context passed to Start does not end the Keeper or its renewals.
+func TestOutlivesTheContextOfStart(t *testing.T) {
+	inTime(t, func(t *testing.T) {
+		store := newMemory()
+		ctx, cancel := context.WithCancel(t.Context())
+		k, err := lease.Start(ctx, store, testCodec(t), lease.WithMeterProvider(noop.NewMeterProvider()),
+			lease.WithErrorHandler(func(err error) { t.Error(err) }))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := k.Ready(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		synctest.Wait()
+		time.Sleep(10 * lease.DefaultTTL)
+		if _, err := k.Next(); err != nil {
+			t.Error(err)
+		}
+		blocks, err := store.List(t.Context())
+		if err != nil || len(blocks) != 1 || blocks[0].Version < 10 {
+			t.Errorf("%+v, %v; want one block that was renewed throughout", blocks, err)
+		}
+		if err := k.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// The store keeps the block's owner, for operators.
+func TestOwner(t *testing.T) {
+	b := newBench(t, lease.WithOwner("web-7/größe"))
+	b.pass(20 * time.Second)
+	if got := b.block(0); got.Owner != "web-7/größe" || got.Version < 3 {
+		t.Errorf("the block is %+v", got)
+	}
+	b = newBench(t)
+	b.pass(0)
+	if got := b.block(0).Owner; strings.Count(got, "/") != 2 {
+		t.Errorf("the default is %q", got)
+	}
+}

@@ -1,0 +1,112 @@
+package lease
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/traceflake/traceflake/internal/vmclock"
+	"github.com/traceflake/traceflake/lease/internal/owner"
+	"github.com/traceflake/traceflake/randflake"
+)
+
+// Option configures a [Keeper].
+type Option interface{ apply(*config) }
+
+type optionFunc func(*config)
+
+func (f optionFunc) apply(c *config) { f(c) }
+
+type config struct {
+	ttl       time.Duration
+	maxBlocks int
+	owner     string
+	clock     randflake.Clock
+	meters    metric.MeterProvider
+	report    func(error)
+	machine   func() uint64 // changes when this machine is restored from a snapshot
+}
+
+// minKeeperTTL leaves a whole second for a renewal at half the TTL.
+const minKeeperTTL = 2 * time.Second
+
+// WithTTL sets how long a grant lasts, and thus how long IDs are made while the
+// store is unreachable. The block of a crashed process stays unused for as
+// long. Copies of a machine that does not report restores share IDs for about
+// half of it, or all of it if the store is away. A grant is renewed at half its
+// TTL, which takes a bolt file some milliseconds and a server one or two round
+// trips, so a TTL of a minute burdens neither. The range is 2 s to [MaxTTL], the
+// default [DefaultTTL].
+func WithTTL(d time.Duration) Option {
+	return optionFunc(func(c *config) { c.ttl = d })
+}
+
+// WithMaxBlocks sets how many blocks a busy process may hold at once, from 1
+// on; the default is 4. A block of 8 nodes has a million IDs a second.
+func WithMaxBlocks(n int) Option {
+	return optionFunc(func(c *config) { c.maxBlocks = n })
+}
+
+// WithOwner sets the text that tells operators who holds a block, at most 128
+// bytes of printable UTF-8; the default is the name of the host or pod, the
+// process ID and the start time. It has no other effect.
+func WithOwner(text string) Option {
+	return optionFunc(func(c *config) { c.owner = text })
+}
+
+// WithClock sets the clock; the default, and nil, is [randflake.SystemClock].
+// It must be safe for concurrent use.
+func WithClock(clock randflake.Clock) Option {
+	return optionFunc(func(c *config) {
+		if clock != nil {
+			c.clock = clock
+		}
+	})
+}
+
+// WithMeterProvider sets the provider of the metrics; the default is the global
+// one.
+func WithMeterProvider(mp metric.MeterProvider) Option {
+	return optionFunc(func(c *config) {
+		if mp != nil {
+			c.meters = mp
+		}
+	})
+}
+
+// WithErrorHandler sets a function that is called when the store begins to fail
+// and when a grant is dropped; the default is [otel.Handle]. A lasting failure
+// is reported once. handle is called by the Keeper's goroutine and must not
+// block.
+func WithErrorHandler(handle func(error)) Option {
+	return optionFunc(func(c *config) {
+		if handle != nil {
+			c.report = handle
+		}
+	})
+}
+
+func newConfig(opts []Option) (config, error) {
+	c := config{ttl: DefaultTTL, maxBlocks: 4, owner: owner.Default(), clock: randflake.SystemClock, report: otel.Handle,
+		machine: vmclock.System().Generation}
+	for _, opt := range opts {
+		opt.apply(&c)
+	}
+	if c.meters == nil {
+		c.meters = otel.GetMeterProvider()
+	}
+	var errs []error
+	if c.ttl < minKeeperTTL || c.ttl > MaxTTL {
+		errs = append(errs, fmt.Errorf("lease: TTL %s, want %s to %s", c.ttl, minKeeperTTL, MaxTTL))
+	}
+	if c.maxBlocks < 1 {
+		errs = append(errs, fmt.Errorf("lease: at most %d blocks, want at least 1", c.maxBlocks))
+	}
+	if err := owner.Check(c.owner); err != nil {
+		errs = append(errs, fmt.Errorf("lease: %w", err))
+	}
+	return c, errors.Join(errs...)
+}

@@ -1,0 +1,329 @@
+package s3store
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+
+	"github.com/traceflake/traceflake/lease/internal/pages"
+)
+
+// server is a [pages.Server] on the objects of a bucket whose keys begin with a
+// prefix.
+type server struct {
+	client      aws.HTTPClient
+	credentials aws.CredentialsProvider
+	signer      *v4.Signer
+	region      string
+	base        *url.URL // of the bucket, without a slash at the end
+	bucket      string
+	prefix      string
+
+	probing chan struct{} // holds an element until the probe has succeeded
+}
+
+var _ pages.Server = (*server)(nil)
+
+// Read implements [pages.Server].
+func (s *server) Read(ctx context.Context, name string) (pages.Object, error) {
+	a, err := s.ask(ctx, request{method: http.MethodGet, key: s.prefix + name})
+	if err != nil {
+		return pages.Object{}, err
+	}
+	switch {
+	case a.status == http.StatusNotFound && a.code == noSuchKey:
+		return pages.Object{Time: a.time}, nil
+	case a.status != http.StatusOK:
+		return pages.Object{}, s.refused(getObject, name, a)
+	}
+	version, err := etag(a.header.Get("ETag"))
+	if err != nil {
+		return pages.Object{}, s.failed(getObject, name, err)
+	}
+	return pages.Object{Data: a.body, Version: version, Time: a.time}, nil
+}
+
+// Write implements [pages.Server]. The first call probes the server.
+func (s *server) Write(ctx context.Context, name string, data []byte, version string) (pages.Object, error) {
+	if err := s.probed(ctx); err != nil {
+		return pages.Object{}, err
+	}
+	return s.put(ctx, name, data, version)
+}
+
+// errConflict is a [pages.ErrChanged] that does not say that the condition was
+// evaluated.
+var errConflict = fmt.Errorf("%w: another write is in progress", pages.ErrChanged)
+
+func (s *server) put(ctx context.Context, name string, data []byte, version string) (pages.Object, error) {
+	r := request{method: http.MethodPut, key: s.prefix + name, body: data, header: http.Header{
+		"Content-Type":  {"application/json"},
+		"Cache-Control": {"no-store"},
+	}}
+	if version == "" {
+		r.header.Set("If-None-Match", "*")
+	} else {
+		r.header.Set("If-Match", `"`+version+`"`)
+	}
+	a, err := s.ask(ctx, r)
+	if err != nil {
+		return pages.Object{}, err
+	}
+	switch {
+	case a.status == http.StatusOK:
+		written, err := etag(a.header.Get("ETag"))
+		if err != nil {
+			return pages.Object{}, s.failed(putObject, name, err)
+		}
+		return pages.Object{Version: written, Time: a.time}, nil
+	case a.status == http.StatusPreconditionFailed,
+		a.status == http.StatusNotFound && a.code == noSuchKey && version != "":
+		return pages.Object{}, pages.ErrChanged
+	case a.conflict():
+		return pages.Object{}, errConflict
+	}
+	return pages.Object{}, s.refused(putObject, name, a)
+}
+
+// Versions implements [pages.Server].
+func (s *server) Versions(ctx context.Context) (map[string]string, error) {
+	all, err := s.list(ctx, s.prefix)
+	for name := range all {
+		if strings.HasPrefix(name, probes) {
+			delete(all, name)
+		}
+	}
+	return all, err
+}
+
+// listing is the part of ListObjectsV2's response that is used.
+type listing struct {
+	XMLName  xml.Name `xml:"ListBucketResult"`
+	Contents []struct {
+		Key  string
+		ETag string
+	}
+	IsTruncated           bool
+	NextContinuationToken string
+}
+
+// list returns the versions of all objects whose keys begin with prefix, by
+// name.
+func (s *server) list(ctx context.Context, prefix string) (map[string]string, error) {
+	versions := make(map[string]string)
+	query := url.Values{"list-type": {"2"}, "prefix": {prefix}}
+	for {
+		a, err := s.ask(ctx, request{method: http.MethodGet, query: query})
+		if err != nil {
+			return nil, err
+		}
+		if a.status != http.StatusOK {
+			return nil, s.refused(listBucket, "", a)
+		}
+		var l listing
+		if err := xml.Unmarshal(a.body, &l); err != nil {
+			return nil, s.failed(listBucket, "", fmt.Errorf("not a list of objects: %w", err))
+		}
+		for _, c := range l.Contents {
+			version, err := etag(c.ETag)
+			name, ok := strings.CutPrefix(c.Key, s.prefix)
+			if !ok {
+				err = fmt.Errorf("it lists %q, which does not begin with %q", c.Key, s.prefix)
+			}
+			if err != nil {
+				return nil, s.failed(listBucket, "", err)
+			}
+			versions[name] = version
+		}
+		if !l.IsTruncated {
+			return versions, nil
+		}
+		if l.NextContinuationToken == "" || l.NextContinuationToken == query.Get("continuation-token") {
+			return nil, s.failed(listBucket, "", errors.New("the list does not end"))
+		}
+		query.Set("continuation-token", l.NextContinuationToken)
+	}
+}
+
+// etag returns an entity tag without its quotes: lists and headers of one
+// server may differ in them.
+func etag(text string) (string, error) {
+	switch tag := strings.Trim(text, `"`); {
+	case tag == "":
+		return "", errors.New("the response has no ETag")
+	case strings.HasPrefix(tag, "W/"):
+		return "", fmt.Errorf("the ETag %s is weak: something between here and the server changes responses", tag)
+	default:
+		return tag, nil
+	}
+}
+
+// request is a request for an object or, without a key, for the bucket.
+type request struct {
+	method string
+	key    string
+	query  url.Values
+	header http.Header
+	body   []byte
+}
+
+// answer is a response.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+	time   time.Time // of the server
+
+	// Of an error.
+	code, message, region string
+}
+
+// An object is far smaller, and so is a list of 1000.
+const maxBody = 4 << 20
+
+// The server is asked again this often if it is busy: after up to minPause,
+// then up to twice as long, and so on to maxPause.
+const (
+	tries    = 10
+	minPause = 100 * time.Millisecond
+	maxPause = 5 * time.Second
+)
+
+// ask sends a request. It repeats it only if the server says that it did
+// nothing, because there are too many requests, or because another process is
+// about to create the same object, which a read may not show yet.
+func (s *server) ask(ctx context.Context, r request) (answer, error) {
+	for try := 1; ; try++ {
+		a, err := s.once(ctx, r)
+		why := "throttles requests"
+		switch {
+		case err != nil:
+			if cause := ctx.Err(); cause != nil && !errors.Is(err, cause) {
+				err = fmt.Errorf("%w: %w", cause, err)
+			}
+			return answer{}, err
+		case a.conflict() && r.header.Get("If-None-Match") != "":
+			why = "is creating " + r.key + " for another process"
+		case !a.busy():
+			return a, nil
+		}
+		refused := fmt.Errorf("s3://%s %s: it answered %s %d times", s.bucket, why, a, try)
+		if try == tries {
+			return answer{}, refused
+		}
+		if err := pause(ctx, try); err != nil {
+			return answer{}, fmt.Errorf("%w: %w", refused, err)
+		}
+	}
+}
+
+// busy reports whether the server refused before it did anything. Other
+// responses of 503 do not say so.
+func (a answer) busy() bool {
+	return a.status == http.StatusTooManyRequests || a.code == "SlowDown"
+}
+
+// conflict reports whether the server refused a write because another one of
+// the same object is in progress.
+func (a answer) conflict() bool {
+	return a.status == http.StatusConflict && (a.code == "ConditionalRequestConflict" || a.code == "OperationAborted")
+}
+
+// pause waits for a random time before the next try.
+func pause(ctx context.Context, try int) error {
+	longest := min(minPause<<(try-1), maxPause)
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(rand.N(longest) + 1):
+		return nil
+	}
+}
+
+func (s *server) once(ctx context.Context, r request) (answer, error) {
+	u := *s.base
+	u.Path += "/" + r.key
+	u.RawQuery = strings.ReplaceAll(r.query.Encode(), "+", "%20") // as it is signed
+	req, err := http.NewRequestWithContext(ctx, r.method, u.String(), bytes.NewReader(r.body))
+	if err != nil {
+		return answer{}, err
+	}
+	req.GetBody = nil // or the transport may send a body again that the server has taken
+	req.Header.Set("Cache-Control", "no-cache")
+	for name, values := range r.header {
+		req.Header[name] = values
+	}
+	sum := sha256.Sum256(r.body)
+	payload := hex.EncodeToString(sum[:])
+	req.Header.Set("X-Amz-Content-Sha256", payload)
+	credentials, err := s.credentials.Retrieve(ctx)
+	if err != nil {
+		return answer{}, fmt.Errorf("no credentials (set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or another source of AWS's SDKs): %w", err)
+	}
+	if err := s.signer.SignHTTP(ctx, credentials, req, payload, "s3", s.region, time.Now()); err != nil {
+		return answer{}, fmt.Errorf("signing a request: %w", err)
+	}
+	// A compressed response has another ETag. Not signed, since proxies set it too.
+	req.Header.Set("Accept-Encoding", "identity")
+	res, err := s.client.Do(req)
+	if err != nil {
+		return answer{}, err
+	}
+	defer func() { _ = res.Body.Close() }()
+	a := answer{status: res.StatusCode, header: res.Header}
+	if a.body, err = io.ReadAll(io.LimitReader(res.Body, maxBody)); err != nil {
+		return answer{}, fmt.Errorf("%s %s: %w", r.method, u.Redacted(), err)
+	}
+	if a.time, err = http.ParseTime(res.Header.Get("Date")); err != nil {
+		return answer{}, fmt.Errorf("%s %s: the response has no valid Date: something between here and the server drops it",
+			r.method, u.Redacted())
+	}
+	if a.status >= http.StatusMultipleChoices {
+		a.explain()
+	}
+	return a, nil
+}
+
+// explain reads what an error says.
+func (a *answer) explain() {
+	var e struct {
+		XMLName               xml.Name `xml:"Error"`
+		Code, Message, Region string
+	}
+	if xml.Unmarshal(a.body, &e) == nil {
+		a.code, a.message, a.region = e.Code, e.Message, e.Region
+	}
+	if region := a.header.Get("X-Amz-Bucket-Region"); region != "" {
+		a.region = region
+	}
+}
+
+// String is for errors: the status, and what the server says.
+func (a answer) String() string {
+	text := fmt.Sprintf("%d %s", a.status, http.StatusText(a.status))
+	if a.code != "" {
+		text += " " + a.code
+	}
+	if a.message != "" {
+		const most = 300
+		message := a.message
+		if len(message) > most {
+			message = message[:most] + "…"
+		}
+		text += fmt.Sprintf(" (%q)", message)
+	}
+	return text
+}

@@ -1,0 +1,248 @@
+package lease_test
+
+import (
+	"slices"
+	"time"
+
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/randflake"
+)
+
+// ledger checks every ID that is made: it can be decoded, it lies in a rectangle
+// that was granted to its maker, and it was not made before. There are two
+// exceptions:
+//
+//   - Copies of a process share a grant until one of them has a write that the
+//     store acknowledged and whose nonce was drawn after the copy was made: that
+//     one is proven for the grant. Two proven copies never share an ID, nor do
+//     two that both know of each other: a copy stops at the first answer that
+//     the store gives after the other's write.
+//   - If a copy returns a grant, the other copies may share IDs with the next
+//     holder, until they get an answer from the store.
+//
+// If the machine reports its restore, copies share nothing.
+type ledger struct {
+	w       *world
+	codec   *randflake.Codec
+	made    int
+	fills   int
+	shared  int                 // IDs made twice by copies that did not know of each other
+	current map[uint32]*granted // the last grant of a block, by first node
+	byNonce map[string]*granted // the grant for which a nonce was written
+	drawn   map[string]*life    // the life that drew a nonce
+	pages   map[page][]*maker
+}
+
+// granted is a grant as a store wrote it.
+type granted struct {
+	node, nodes uint32
+	start, end  int64
+	holder      string // the last nonce written
+	freed       int64  // the first returned second
+	freedBy     *life  // nil: not returned
+}
+
+// returned reports whether a copy of p has just returned the grant.
+func (g *granted) returned(p *process) bool {
+	return g.freedBy != nil && g.holder == "" && !p.life.descends(g.freedBy)
+}
+
+// life is a process between two moments at which it is copied.
+type life struct {
+	process *process
+	parent  *life // the life before the copy was made, common to both copies
+	proven  map[*granted]bool
+	stopped map[*granted]time.Duration
+}
+
+func newLife(p *process, parent *life) *life {
+	l := &life{process: p, parent: parent, proven: map[*granted]bool{}, stopped: map[*granted]time.Duration{}}
+	if parent != nil {
+		for g, at := range parent.stopped {
+			l.stopped[g] = at
+		}
+	}
+	return l
+}
+
+// descends reports whether l is other, or continues from its state.
+func (l *life) descends(other *life) bool {
+	for ; l != nil; l = l.parent {
+		if l == other {
+			return true
+		}
+	}
+	return false
+}
+
+func (l *life) family() *life {
+	for l.parent != nil {
+		l = l.parent
+	}
+	return l
+}
+
+type page struct {
+	node   uint32
+	second int64
+}
+
+// maker is a life that made IDs of a page, and those IDs.
+type maker struct {
+	life *life
+	g    *granted
+	bits [(randflake.MaxSequence + 1) / 64]uint64
+}
+
+func newLedger(w *world, c *randflake.Codec) *ledger {
+	return &ledger{
+		w: w, codec: c,
+		current: map[uint32]*granted{}, byNonce: map[string]*granted{}, drawn: map[string]*life{}, pages: map[page][]*maker{},
+	}
+}
+
+// wrote records what a store wrote now or had written before.
+func (l *ledger) wrote(g lease.Grant, acquired bool) *granted {
+	now := l.current[g.Node]
+	if now == nil || acquired && now.holder != g.Holder {
+		now = &granted{node: g.Node, nodes: g.Nodes, start: g.Start.Unix()}
+		l.current[g.Node] = now
+	}
+	now.end, now.holder = max(now.end, g.End.Unix()), g.Holder
+	l.byNonce[g.Holder] = now
+	return now
+}
+
+func (l *ledger) released(g lease.Grant, p *process, unused time.Time) {
+	if now := l.current[g.Node]; now != nil {
+		now.holder = ""
+		now.freed, now.freedBy = max(unused.Unix(), now.start), p.life
+		if unused.Nanosecond() > 0 {
+			now.freed++
+		}
+	}
+}
+
+// acknowledged records that the store answered p's own write with nonce.
+func (l *ledger) acknowledged(p *process, g *granted, nonce string) {
+	if g != nil && l.drawn[nonce] == p.life {
+		p.life.proven[g] = true
+	}
+}
+
+// hears records that p has seen another process's write in the store.
+func (l *ledger) hears(p *process, g *granted) {
+	if _, known := p.life.stopped[g]; g != nil && !known {
+		p.life.stopped[g] = l.w.now
+	}
+}
+
+// foreign reports whether a nonce was drawn by neither p nor its original.
+func (l *ledger) foreign(p *process, nonce string) bool {
+	drawer := l.drawn[nonce]
+	return nonce != "" && drawer != nil && !p.life.descends(drawer)
+}
+
+func (l *ledger) add(p *process, ids []randflake.ID, second time.Time) {
+	var last page
+	var mine *maker
+	var others []*maker
+	l.made += len(ids)
+	l.fills++
+	for _, id := range ids {
+		parts := l.codec.Decode(id)
+		at := page{parts.Node, parts.Time.Unix()}
+		if mine == nil || at != last {
+			if at.second != second.Unix() {
+				l.w.fail("undecodable", "process %d: ID %s decodes to second %d, Fill returned %d", p.id, id, at.second, second.Unix())
+				return
+			}
+			g := l.covering(p, at)
+			if g == nil {
+				l.w.fail("outside", "process %d made an ID of node %d, second %d, which it was not granted", p.id, at.node, at.second)
+				return
+			}
+			if heard, ok := p.life.stopped[g]; ok {
+				l.w.fail("deaf", "process %d made an ID of node %d, second %d, although it knew at %s that it had lost the grant",
+					p.id, at.node, at.second, heard)
+				return
+			}
+			mine, others = l.open(at, p.life, g)
+			last = at
+		}
+		word, bit := parts.Sequence/64, uint64(1)<<(parts.Sequence%64)
+		if mine.bits[word]&bit != 0 {
+			l.w.fail("duplicate", "process %d: node %d, second %d, sequence %d: it made that ID before", p.id, at.node, at.second, parts.Sequence)
+			return
+		}
+		for _, other := range others {
+			if other.bits[word]&bit == 0 {
+				continue
+			}
+			l.shared++
+			if why := l.wrong(mine, other, at.second); why != "" {
+				l.w.fail("duplicate", "process %d: node %d, second %d, sequence %d: process %d made that ID before: %s",
+					p.id, at.node, at.second, parts.Sequence, other.life.process.id, why)
+				return
+			}
+		}
+		mine.bits[word] |= bit
+	}
+}
+
+// open returns the IDs of a page that a life has made, and those of all other lives.
+func (l *ledger) open(at page, by *life, g *granted) (mine *maker, others []*maker) {
+	for _, m := range l.pages[at] {
+		if m.life == by && m.g == g {
+			mine = m
+		} else {
+			others = append(others, m)
+		}
+	}
+	if mine == nil {
+		mine = &maker{life: by, g: g}
+		l.pages[at] = append(l.pages[at], mine)
+	}
+	return mine, others
+}
+
+// wrong returns why two lives must not have made one ID, or "" if they may.
+func (l *ledger) wrong(a, b *maker, second int64) string {
+	unproven := func(m *maker) bool { return !m.life.proven[m.g] }
+	// freed reports whether a copy of m returned what m still uses.
+	freed := func(m *maker) bool {
+		by := m.g.freedBy
+		return by != nil && second >= m.g.freed && unproven(m) && by.family() == m.life.family() && by.process != m.life.process
+	}
+	switch {
+	case a.life.descends(b.life) || b.life.descends(a.life):
+		return "they are the same process"
+	case a.g != b.g && !l.w.vmclock && (freed(a) || freed(b)):
+		return "" // the stranger may be one of the copies, with another grant
+	case l.w.vmclock:
+		return "the machine reports restores"
+	case a.life.family() == b.life.family():
+		if !unproven(a) && !unproven(b) {
+			return "they are copies, but both are proven"
+		}
+		if a.g != b.g {
+			return "they are copies with different grants"
+		}
+		return ""
+	}
+	return "they are strangers"
+}
+
+// covering returns the grant of p that contains an ID.
+func (l *ledger) covering(p *process, at page) *granted {
+	for _, g := range slices.Backward(p.grants) {
+		if at.node-g.node >= g.nodes || at.second < g.start || at.second >= g.end {
+			continue
+		}
+		if g.freedBy == p.life && at.second >= g.freed {
+			continue // it returned that second itself
+		}
+		return g
+	}
+	return nil
+}

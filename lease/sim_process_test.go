@@ -1,0 +1,302 @@
+package lease_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"go.opentelemetry.io/otel/metric/noop"
+
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/randflake"
+)
+
+// source makes the IDs of a simulated process: a Keeper, or a twin of a Keeper with a wrong
+// generator.
+type source interface {
+	Fill(dst []randflake.ID) (n int, second time.Time, err error)
+	Step(ctx context.Context) time.Duration
+	// Seal and GiveBackAll are the two halves of Close.
+	Seal()
+	GiveBackAll(ctx context.Context) error
+}
+
+// process is one life of a program, or several once it is copied. A copy is built like the
+// original: it starts with the same plan, gets the same answers from the world, and takes the same
+// steps in the same order. So a process asks the world for all its input, and the answers are
+// kept.
+type process struct {
+	w      *world
+	id     int
+	host   *host
+	plan   plan
+	src    source
+	kick   chan struct{}
+	ctx    context.Context
+	cancel context.CancelFunc
+	tasks  []*task // the first is the Keeper's goroutine
+	life   *life
+	grants []*granted // known to it from the store
+
+	answers []any // answers of the world
+	told    int   // how many answers it has read again while the copy is made
+	copying bool
+	steps   []step
+	parted  time.Duration // when it was last copied
+
+	asked    []string // the holders of its Acquires
+	again    string   // the next nonce, in a wrong variant
+	proposed []string // the nonces of its renewals
+	saved    []string // the nonces of its former life
+	dead     bool     // killed, or ended
+	closing  bool
+	armed    bool          // will be copied during its next call to the store
+	ahead    time.Duration // how far the clock is ahead when the first Acquire is sent
+	frozen   time.Duration
+	burst    int           // IDs to make at once
+	lastID   time.Duration // when the last one was made
+}
+
+// plan is the part of a process's behaviour that is decided at its start.
+type plan struct {
+	maxBlocks, workers int
+	ahead              time.Duration
+	saved              []string
+}
+
+// step is a task that runs until its next sleep, or an action on the process.
+type step struct {
+	task int
+	done func(*process)
+}
+
+// ask returns the world's answer, or repeats an earlier answer.
+func ask[T any](p *process, world func() T) T {
+	if p.copying {
+		answer := p.answers[p.told].(T)
+		p.told++
+		return answer
+	}
+	answer := world()
+	p.answers = append(p.answers, answer)
+	return answer
+}
+
+// do performs an action on the process.
+func (p *process) do(f func(*process)) {
+	p.steps = append(p.steps, step{done: f})
+	f(p)
+}
+
+func (w *world) start(h *host, former *process) *process {
+	made := plan{maxBlocks: 1 + w.rng.IntN(3), workers: 1 + w.rng.IntN(3)}
+	if former != nil {
+		made.saved = former.asked
+	}
+	p := w.newProcess(h, made, false)
+	p.life = newLife(p, nil)
+	p.build()
+	for _, t := range p.tasks {
+		w.wakeAt(t, w.now)
+	}
+	w.logf("process %d starts on host %d", p.id, h.id)
+	return p
+}
+
+func (w *world) newProcess(h *host, made plan, copying bool) *process {
+	p := &process{w: w, id: len(w.processes), host: h, plan: made, saved: made.saved, ahead: made.ahead, copying: copying}
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	w.processes = append(w.processes, p)
+	return p
+}
+
+func (p *process) build() {
+	w := p.w
+	if w.variant.generator != nil {
+		p.src, p.kick = &twinKeeper{p: p, store: client{w, p}}, make(chan struct{})
+	} else {
+		k, err := lease.NewKeeper(client{w, p}, w.ledger.codec, lease.WithTTL(w.ttl), lease.WithMaxBlocks(p.plan.maxBlocks),
+			lease.WithClock(clock{w, p}), lease.WithMeterProvider(noop.NewMeterProvider()), lease.WithErrorHandler(func(error) {}))
+		if err != nil {
+			panic(err)
+		}
+		k.SetJitter(func() float64 { return ask(p, w.rng.Float64) })
+		k.SetNonces(p.nonce)
+		k.SetMachine(func() uint64 {
+			if w.variant.deaf {
+				return 0
+			}
+			return ask(p, func() uint64 { return p.host.life })
+		})
+		p.src, p.kick = k, k.Kick()
+	}
+	p.tasks = append(p.tasks, w.spawn(p, p.keep))
+	for range p.plan.workers {
+		p.tasks = append(p.tasks, w.spawn(p, p.work))
+	}
+}
+
+func (p *process) nonce() string {
+	if again := p.again; again != "" {
+		p.again = ""
+		return again
+	}
+	return ask(p, func() string {
+		nonce := lease.NewHolder()
+		p.w.ledger.drawn[nonce] = p.life
+		return nonce
+	})
+}
+
+// keep is the Keeper's goroutine.
+func (p *process) keep() {
+	for !p.closing {
+		select {
+		case <-p.kick:
+		default:
+		}
+		p.sleep(min(p.src.Step(p.ctx), 10*time.Second))
+	}
+	_ = p.src.GiveBackAll(context.Background())
+	p.dead = true
+	p.w.logf("process %d ends", p.id)
+}
+
+// work makes IDs.
+func (p *process) work() {
+	w := p.w
+	buf := make([]randflake.ID, 256)
+	for {
+		n := ask(p, func() int {
+			if w.rng.IntN(10) == 0 {
+				return len(buf)
+			}
+			return 1 + w.rng.IntN(8)
+		})
+		_, err := p.fill(buf[:n])
+		if p.burst > 0 {
+			err = p.makeBurst()
+		}
+		switch {
+		case errors.Is(err, lease.ErrClosed):
+			return
+		case err != nil:
+			p.sleep(p.between(time.Millisecond, time.Second))
+		default:
+			p.sleep(p.between(0, 200*time.Millisecond))
+		}
+	}
+}
+
+func (p *process) fill(dst []randflake.ID) (int, error) {
+	n, second, err := p.src.Fill(dst)
+	if p.copying {
+		return n, err
+	}
+	if n > 0 {
+		p.lastID = p.w.now
+		p.w.ledger.add(p, dst[:n], second)
+	}
+	if len(p.kick) > 0 {
+		p.w.wakeAt(p.tasks[0], p.w.now)
+	}
+	return n, err
+}
+
+// makeBurst makes IDs as fast as it can until there are no more.
+func (p *process) makeBurst() error {
+	buf := make([]randflake.ID, 30_000)
+	for p.burst > 0 && p.w.failed == nil {
+		n, err := p.fill(buf)
+		p.burst -= n
+		if err != nil {
+			p.burst = 0
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *process) sleep(d time.Duration) { p.w.sleep(d) }
+
+func (p *process) between(a, b time.Duration) time.Duration {
+	return ask(p, func() time.Duration { return p.w.between(a, b) })
+}
+
+// pause sometimes stops the running coroutine for a while.
+func (p *process) pause() {
+	w := p.w
+	d := ask(p, func() time.Duration {
+		if w.current == nil || w.current.process != p || !w.chance(w.pauses) {
+			return -1
+		}
+		switch w.rng.IntN(10) {
+		case 0:
+			return w.between(0, 2*w.ttl)
+		case 1, 2, 3:
+			return w.between(0, 3*time.Second)
+		default:
+			return w.between(0, 200*time.Millisecond)
+		}
+	})
+	if d >= 0 {
+		p.sleep(d)
+	}
+}
+
+// kill ends the process at once. Its pending requests may still reach the store.
+func (p *process) kill() {
+	p.dead = true
+	p.w.logf("process %d is killed", p.id)
+}
+
+// close ends the process in an orderly way.
+func (p *process) close() {
+	p.w.logf("process %d closes", p.id)
+	p.do(func(p *process) {
+		p.closing = true
+		p.src.Seal()
+		p.cancel()
+	})
+	p.w.wakeAt(p.tasks[0], p.w.now)
+}
+
+// resume does what a wrong restart does: it continues a grant of its former life.
+func (p *process) resume(holder string) string {
+	if len(p.saved) > 0 {
+		holder, p.saved = p.saved[len(p.saved)-1], p.saved[:len(p.saved)-1]
+	}
+	return holder
+}
+
+// copy copies the process to another host, with its state and pending calls.
+func (p *process) copy(h *host) *process {
+	w := p.w
+	q := w.newProcess(h, p.plan, true)
+	q.answers = slices.Clone(p.answers)
+	q.build()
+	running := w.current
+	for _, s := range p.steps {
+		if s.done != nil {
+			s.done(q)
+			continue
+		}
+		w.current = q.tasks[s.task]
+		w.current.next()
+	}
+	w.current = running
+	if q.told != len(q.answers) {
+		panic("the copy does not repeat what the original did")
+	}
+	q.copying, q.steps, q.frozen, q.lastID = false, slices.Clone(p.steps), p.frozen, p.lastID
+	q.grants = slices.Clone(p.grants)
+	common := p.life
+	p.life, q.life = newLife(p, common), newLife(q, common)
+	p.parted, q.parted = w.now, w.now
+	for i, t := range p.tasks {
+		w.wakeAt(q.tasks[i], max(t.at, w.now))
+	}
+	w.logf("process %d is copied: process %d on host %d", p.id, q.id, h.id)
+	return q
+}

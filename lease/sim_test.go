@@ -1,0 +1,399 @@
+package lease_test
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/randflake"
+)
+
+var (
+	simSeeds = flag.Int("seeds", 200, "how many seeds to simulate")
+	simSeed  = flag.Uint64("seed", 0, "replay only this seed, with its history")
+)
+
+// simLength is how long faults occur.
+const simLength = 60 * time.Second
+
+// newWorld decides everything that depends on the seed.
+func newWorld(seed uint64, v variant) *world {
+	w := &world{rng: rand.New(rand.NewPCG(seed, 0x7ace)), variant: v}
+	codec, err := randflake.NewCodec([]byte("sixteen byte key"))
+	if err != nil {
+		panic(err)
+	}
+	w.ledger = newLedger(w, codec)
+	w.vmclock = w.rng.IntN(3) == 0 || v.deaf
+	w.pauses = pick(w, 0.002, 0.01, 0.03)
+	w.ttl = w.between(lease.MinKeeperTTL, 15*time.Second)
+
+	hosts, processes := 2+w.rng.IntN(3), 3+w.rng.IntN(3)
+	size := pick[uint32](w, 1, 1, 2, 8)
+	w.nodes = driver.NodeRange{First: size * w.rng.Uint32N(100), Nodes: size * uint32(processes+1+maxCopies+w.rng.IntN(4)), BlockSize: size}
+
+	// In half of the worlds there are two servers, each with its own nodes, like the bolt files of
+	// two hosts with one secret.
+	w.servers = append(w.servers, w.newServer())
+	if two := w.rng.IntN(2) == 0; two || v.oneSecret {
+		if !v.oneSecret {
+			w.nodes.First += w.nodes.Nodes
+		}
+		w.servers = append(w.servers, w.newServer())
+	}
+	for i := range hosts {
+		skew := w.between(-3*time.Second, 3*time.Second)
+		if w.rng.IntN(4) == 0 {
+			skew = w.between(-time.Minute, 30*time.Second)
+		}
+		w.hosts = append(w.hosts, &host{id: i, skew: skew, asleep: -w.between(0, time.Hour), server: w.servers[i%len(w.servers)]})
+	}
+	w.processesAtFirst = processes
+	for i := range processes {
+		w.start(w.hosts[i%hosts], nil)
+	}
+	w.wakeAt(w.spawn(nil, w.chaos), w.now)
+	return w
+}
+
+// chaos causes one fault after another.
+func (w *world) chaos() {
+	for {
+		if w.sleep(w.between(0, 2*time.Second)); w.calm {
+			return
+		}
+		h := pick(w, w.hosts...)
+		s := pick(w, w.servers...)
+		live := slices.DeleteFunc(slices.Clone(w.processes), func(p *process) bool { return p.dead || p.closing })
+		if len(live) == 0 {
+			continue // a new process is about to start
+		}
+		p := pick(w, live...)
+		switch w.rng.IntN(31) {
+		case 0, 1, 2, 3:
+			p.kill()
+			w.after(pick(w, 0, 0, w.between(0, time.Second), w.between(0, w.ttl)), func() {
+				if w.room() {
+					w.start(p.host, p)
+				}
+			})
+		case 4, 5:
+			p.close()
+			w.start(p.host, nil)
+		case 6, 7:
+			p.frozen = w.now + w.between(0, 2*w.ttl)
+			w.logf("process %d is stopped until %.3fs", p.id, p.frozen.Seconds())
+		case 8:
+			d := w.between(0, 2*w.ttl)
+			h.frozen = w.now + d
+			if w.rng.IntN(2) == 0 {
+				h.asleep += d
+			}
+			w.logf("host %d is suspended for %s", h.id, d)
+		case 9, 10, 11:
+			d := pick(w, w.between(0, time.Second), w.between(0, 5*time.Second), w.between(0, 5*time.Minute))
+			if w.rng.IntN(2) == 0 {
+				d = -d
+			}
+			if h.skew += d; h.skew.Abs() > 10*time.Minute {
+				h.skew = 0
+			}
+			w.logf("host %d: clock stepped by %s", h.id, d)
+		case 12:
+			h.skew = 0
+			w.logf("host %d: clock corrected", h.id)
+		case 13, 14:
+			h.cut = w.now + w.between(0, 2*w.ttl)
+			w.logf("host %d is cut off until %.3fs", h.id, h.cut.Seconds())
+		case 15:
+			s.down = w.now + w.between(0, 2*w.ttl)
+			w.logf("a store is down until %.3fs", s.down.Seconds())
+		case 16, 17:
+			if w.variant.bursts || w.nodes.BlockSize <= 2 && w.rng.IntN(12) == 0 {
+				p.do(func(p *process) { p.burst = 450_000 * int(w.nodes.BlockSize) })
+				w.logf("process %d makes a burst of IDs", p.id)
+			}
+		case 18:
+			w.failOver(s)
+		case 19:
+			if w.rng.IntN(8) == 0 || w.variant.impatient {
+				w.loseStore(s)
+			}
+		case 20, 21:
+			w.copySome(p)
+		case 22, 23, 24:
+			p.armed = true // at its next call to the store
+		case 25, 26:
+			// A golden image, made while its first Acquire is pending.
+			p.kill()
+			w.start(h, nil).armed = true
+		case 27:
+			s.raise()
+		case 30:
+			// A copy uses up its seconds and returns the rest.
+			w.copySome(p)
+			if !p.dead && (w.variant.bursts || w.nodes.BlockSize == 1) {
+				p.do(func(p *process) { p.burst = 450_000 * int(w.nodes.BlockSize) })
+				w.after(w.between(0, time.Second), func() {
+					if !p.dead && !p.closing {
+						p.close()
+					}
+				})
+			}
+		case 28, 29:
+			// The first Acquire is sent while the clock is ahead and arrives late; then the clock
+			// is set back so far that the block is free for the late Acquire.
+			if w.room() {
+				slow := &host{id: len(w.hosts), server: h.server, skew: -w.between(w.ttl, 2*w.ttl)}
+				w.hosts = append(w.hosts, slow)
+				p := w.start(slow, nil)
+				p.plan.ahead = w.between(0, w.ttl/2) - slow.skew
+				p.ahead = p.plan.ahead
+				w.after(w.between(50*time.Millisecond, time.Second), func() { slow.cut = w.now + w.between(0, 2*w.ttl) })
+				w.after(w.between(100*time.Millisecond, w.ttl/2), func() {
+					if w.room() {
+						w.start(h, nil) // may get the same block
+					}
+				})
+			}
+		}
+	}
+}
+
+// maxCopies is how many processes more than at the start may run.
+const maxCopies = 4
+
+// room reports whether another process may start.
+func (w *world) room() bool {
+	live := 0
+	for _, p := range w.processes {
+		if !p.dead {
+			live++
+		}
+	}
+	return live < w.processesAtFirst+maxCopies
+}
+
+// copySome makes one or two copies of a process, as of a machine that is restored from a snapshot:
+// at once or later, with clocks that continued or stood still.
+func (w *world) copySome(p *process) {
+	for range 1 + w.rng.IntN(2) {
+		if p.dead || w.calm || !w.room() || w.variant.generator != nil {
+			return // the twin of a Keeper does not handle copies
+		}
+		h := *p.host
+		h.id = len(w.hosts)
+		later := pick(w, 0, w.between(0, time.Second), w.between(0, w.ttl))
+		if later > 0 {
+			h.frozen = max(h.frozen, w.now+later)
+			if w.rng.IntN(2) == 0 { // both clocks stood still
+				h.asleep += later
+				h.skew -= later
+			} else if w.rng.IntN(2) == 0 { // the wall clock is corrected
+				h.asleep += later
+			}
+		}
+		if w.vmclock {
+			h.life += uint64(h.id)
+		}
+		w.hosts = append(w.hosts, &h)
+		p.copy(&h)
+	}
+	if w.rng.IntN(3) == 0 {
+		p.kill()
+	}
+}
+
+// failOver copies a store and later replaces the store by the copy. Operators must then raise the
+// store.
+func (w *world) failOver(s *server) {
+	restore := s.backup()
+	if w.rng.IntN(4) > 0 && !w.variant.forgets {
+		return
+	}
+	w.after(w.between(0, w.ttl), func() {
+		if w.calm {
+			return
+		}
+		restore()
+		w.logf("a store is replaced by a copy")
+		if !w.variant.forgets {
+			s.raise()
+		}
+	})
+}
+
+// loseStore replaces a store by a new one, as on a host that lost its file. boltstore decides how
+// long the new one waits.
+func (w *world) loseStore(s *server) {
+	w.logf("a store is lost")
+	if w.variant.impatient {
+		s.restore(nil)
+	} else {
+		s.restore(s.newFile())
+	}
+}
+
+// heal ends all faults and waits until every earlier grant is over.
+func (w *world) heal() {
+	w.calm = true
+	for _, h := range w.hosts {
+		h.skew, h.cut, h.frozen = 0, 0, 0
+	}
+	for _, s := range w.servers {
+		s.down = 0
+	}
+	for _, p := range w.processes {
+		p.frozen, p.burst = 0, 0
+	}
+	w.logf("all faults have ended")
+	w.run(w.now + 3*w.ttl + lease.MaxClockAhead + 20*time.Second)
+	if w.failed != nil {
+		return
+	}
+	for _, p := range w.processes {
+		if !p.dead && !p.closing && p.lastID < w.now-5*time.Second {
+			w.fail("stuck", "process %d has made no ID since %.3fs", p.id, p.lastID.Seconds())
+		}
+	}
+}
+
+// simulate runs one history and returns it.
+func simulate(seed uint64, v variant) *world {
+	w := newWorld(seed, v)
+	defer w.end()
+	defer func() {
+		if r := recover(); r != nil {
+			panic(fmt.Sprintf("seed %d: %v", seed, r))
+		}
+	}()
+	w.run(simLength)
+	if w.failed == nil && v.name == "" {
+		w.heal()
+	}
+	return w
+}
+
+// TestSimulation runs the production code under many seeds. With -seed, a failed seed is replayed
+// with its whole history.
+func TestSimulation(t *testing.T) {
+	if *simSeed != 0 {
+		w := simulate(*simSeed, variant{})
+		for _, line := range w.log {
+			t.Log(line)
+		}
+		if w.failed != nil {
+			t.Fatalf("seed %d: %s", *simSeed, w.failed.text)
+		}
+		return
+	}
+	seeds := *simSeeds
+	if raceEnabled {
+		seeds = min(seeds, 10)
+	}
+	var made, fills, lives, shared atomic.Int64
+	eachSeed(seeds, func(seed uint64) bool {
+		w := simulate(seed, variant{})
+		made.Add(int64(w.ledger.made))
+		fills.Add(int64(w.ledger.fills))
+		shared.Add(int64(w.ledger.shared))
+		lives.Add(int64(len(w.processes)))
+		if w.failed != nil {
+			t.Errorf("seed %d: %s\nreplay: go test ./lease -run '^TestSimulation$' -v -seed %d", seed, w.failed.text, seed)
+		}
+		return w.failed == nil
+	})
+	t.Logf("%d seeds, %d processes, %d reservations, %d IDs, %d of them also made by copies that did not know of each other",
+		seeds, lives.Load(), fills.Load(), made.Load(), shared.Load())
+	if least := int64(5_000 * seeds); made.Load() < least && !t.Failed() {
+		t.Errorf("only %d IDs were made, want %d", made.Load(), least)
+	}
+}
+
+// TestSimulationCatches proves that the simulator finds each wrong variant.
+func TestSimulationCatches(t *testing.T) {
+	skipUnderRace(t)
+	for _, v := range wrongVariants {
+		t.Run(v.name, func(t *testing.T) {
+			t.Parallel()
+			for seed := range uint64(2 * *simSeeds) {
+				if w := simulate(seed+1, v); w.failed != nil {
+					t.Logf("caught by seed %d: %s", seed+1, w.failed.text)
+					return
+				}
+			}
+			t.Errorf("%d seeds did not catch it", 2**simSeeds)
+		})
+	}
+}
+
+// TestSimulationTwin shows that the twins of Keeper and Generator, which carry the wrong variants,
+// pass without a mistake.
+func TestSimulationTwin(t *testing.T) {
+	skipUnderRace(t)
+	for _, v := range []variant{
+		{name: "production's generator", generator: rightGenerator},
+		{name: "the twin", generator: wrongGenerator(wrongGen{}), bursts: true},
+	} {
+		t.Run(v.name, func(t *testing.T) {
+			for seed := range uint64(20) {
+				if w := simulate(seed+1, v); w.failed != nil {
+					t.Fatalf("seed %d: %s", seed+1, w.failed.text)
+				}
+			}
+		})
+	}
+	t.Run("the twin's store", func(t *testing.T) {
+		for seed := range uint64(20) {
+			if w := simulate(seed+1, variant{store: wrongly(func(*wrongStore) {})}); w.failed != nil {
+				t.Fatalf("seed %d: %s", seed+1, w.failed.text)
+			}
+		}
+	})
+}
+
+// TestSimulationReplays shows that a seed always results in the same history.
+func TestSimulationReplays(t *testing.T) {
+	for seed := range uint64(5) {
+		a, b := simulate(seed+1, variant{}), simulate(seed+1, variant{})
+		if len(a.log) != len(b.log) || a.ledger.made != b.ledger.made {
+			t.Fatalf("seed %d: %d events and %d IDs, then %d and %d", seed+1, len(a.log), a.ledger.made, len(b.log), b.ledger.made)
+		}
+		for i := range a.log {
+			if a.log[i] != b.log[i] {
+				t.Fatalf("seed %d: event %d: %s, then %s", seed+1, i, a.log[i], b.log[i])
+			}
+		}
+	}
+}
+
+// skipUnderRace saves minutes: coroutines run one at a time, so there are no races.
+func skipUnderRace(t *testing.T) {
+	if raceEnabled {
+		t.Skip("coroutines run one at a time")
+	}
+}
+
+// eachSeed runs f with the seeds from 1 to n, on every CPU, until f returns false.
+func eachSeed(n int, f func(seed uint64) bool) {
+	var next atomic.Uint64
+	var wg sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for seed := next.Add(1); seed <= uint64(n); seed = next.Add(1) {
+				if !f(seed) {
+					next.Store(uint64(n))
+				}
+			}
+		})
+	}
+	wg.Wait()
+}

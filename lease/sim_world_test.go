@@ -1,0 +1,215 @@
+package lease_test
+
+import (
+	"container/heap"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"runtime/debug"
+	"time"
+
+	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/randflake"
+)
+
+// The simulator runs the production Keeper, Generator and store rule under one seed. Processes are
+// coroutines that run one at a time; they stop at every reading of a clock, every call to the
+// store and every sleep, where they may be killed or copied. Time is virtual. A seed determines
+// the history.
+
+var simStart = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+
+// world is one simulated history.
+type world struct {
+	rng     *rand.Rand
+	variant variant
+	now     time.Duration // true time since simStart
+	queue   queue
+	order   int
+	current *task
+	tasks   []*task
+	ledger  *ledger
+	log     []string
+	failed  *violation
+	calm    bool    // no more faults
+	pauses  float64 // how likely each pause is
+
+	ttl              time.Duration
+	nodes            driver.NodeRange
+	vmclock          bool // machines report restores
+	servers          []*server
+	hosts            []*host
+	processes        []*process
+	processesAtFirst int
+}
+
+// violation is a violation of the rules that the simulator checks.
+type violation struct{ kind, text string }
+
+func (w *world) fail(kind, format string, args ...any) {
+	if w.failed == nil {
+		w.failed = &violation{kind, fmt.Sprintf("%9.3fs %s: ", w.now.Seconds(), kind) + fmt.Sprintf(format, args...)}
+	}
+}
+
+func (w *world) logf(format string, args ...any) {
+	w.log = append(w.log, fmt.Sprintf("%9.3fs ", w.now.Seconds())+fmt.Sprintf(format, args...))
+}
+
+func (w *world) time() time.Time { return simStart.Add(w.now) }
+
+// chance returns true with probability p, and never when faults have ended.
+func (w *world) chance(p float64) bool { return !w.calm && w.rng.Float64() < p }
+
+// between returns a random time from a to b, short times more often.
+func (w *world) between(a, b time.Duration) time.Duration {
+	f := w.rng.Float64()
+	return a + time.Duration(f*f*float64(b-a))
+}
+
+func pick[T any](w *world, of ...T) T { return of[w.rng.IntN(len(of))] }
+
+// task is a coroutine.
+type task struct {
+	process *process      // nil: the world's task
+	index   int           // among the process's tasks
+	at      time.Duration // when it wakes
+	next    func() (time.Duration, bool)
+	stop    func()
+	yield   func(time.Duration) bool
+	wake    int // the event that wakes it; older events are stale
+}
+
+// killed unwinds a coroutine that will not run again.
+type killed struct{}
+
+func (w *world) spawn(p *process, f func()) *task {
+	t := &task{process: p}
+	if p != nil {
+		t.index = len(p.tasks)
+	}
+	t.next, t.stop = iter.Pull(func(yield func(time.Duration) bool) {
+		defer func() {
+			if r := recover(); r != nil {
+				if _, ok := r.(killed); !ok {
+					panic(fmt.Sprintf("%v\n%s", r, debug.Stack()))
+				}
+			}
+		}()
+		t.yield = yield
+		f()
+	})
+	w.tasks = append(w.tasks, t)
+	return t
+}
+
+// sleep stops the running coroutine for d.
+func (w *world) sleep(d time.Duration) {
+	if !w.current.yield(d) {
+		panic(killed{})
+	}
+}
+
+func (w *world) wakeAt(t *task, at time.Duration) {
+	w.order++
+	t.wake, t.at = w.order, at
+	heap.Push(&w.queue, event{at: at, order: w.order, task: t})
+}
+
+// after runs f after d, outside of any coroutine.
+func (w *world) after(d time.Duration, f func()) {
+	w.order++
+	heap.Push(&w.queue, event{at: w.now + d, order: w.order, f: f})
+}
+
+// run runs until a time, or until the first violation.
+func (w *world) run(until time.Duration) {
+	for w.failed == nil && len(w.queue) > 0 && w.queue[0].at <= until {
+		e := heap.Pop(&w.queue).(event)
+		w.now = max(w.now, e.at)
+		if e.f != nil {
+			e.f()
+			continue
+		}
+		t := e.task
+		if e.order != t.wake || t.process != nil && t.process.dead {
+			continue
+		}
+		if p := t.process; p != nil {
+			if thaw := max(p.frozen, p.host.frozen); thaw > w.now {
+				w.wakeAt(t, thaw)
+				continue
+			}
+		}
+		if p := t.process; p != nil {
+			p.steps = append(p.steps, step{task: t.index})
+		}
+		w.current = t
+		d, ok := t.next()
+		w.current = nil
+		if ok {
+			w.wakeAt(t, w.now+max(d, 0))
+		}
+	}
+	w.now = max(w.now, until)
+}
+
+func (w *world) end() {
+	for _, t := range w.tasks {
+		t.stop()
+	}
+}
+
+type event struct {
+	at    time.Duration
+	order int
+	task  *task
+	f     func()
+}
+
+type queue []event
+
+func (q queue) Len() int { return len(q) }
+func (q queue) Less(i, j int) bool {
+	return q[i].at < q[j].at || q[i].at == q[j].at && q[i].order < q[j].order
+}
+func (q queue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+func (q *queue) Push(x any)   { *q = append(*q, x.(event)) }
+func (q *queue) Pop() any {
+	old := *q
+	last := old[len(old)-1]
+	*q = old[:len(old)-1]
+	return last
+}
+
+// host is a machine with its clocks and its connection to the store.
+type host struct {
+	id     int
+	server *server
+	skew   time.Duration // wall clock minus true time
+	asleep time.Duration // how long the monotonic clock stood still
+	frozen time.Duration // suspended until this time
+	cut    time.Duration // cut off from the store until this time
+	life   uint64        // grows when the machine is restored from a snapshot
+}
+
+// clock is a process's view of its host's clocks. A process may be stopped right after reading a
+// clock, before it uses the time.
+type clock struct {
+	w *world
+	p *process
+}
+
+var _ randflake.Clock = clock{}
+
+func (c clock) Now() time.Time {
+	t := ask(c.p, func() time.Time { return c.w.time().Add(c.p.host.skew) })
+	c.p.pause()
+	return t
+}
+
+func (c clock) Elapsed() time.Duration {
+	d := ask(c.p, func() time.Duration { return c.w.now - c.p.host.asleep })
+	c.p.pause()
+	return d
+}
