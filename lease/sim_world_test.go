@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/randflake"
 )
@@ -200,7 +201,7 @@ type clock struct {
 	p *process
 }
 
-var _ randflake.Clock = clock{}
+var _ lease.Clock = clock{}
 
 func (c clock) Now() time.Time {
 	t := ask(c.p, func() time.Time { return c.w.time().Add(c.p.host.skew) })

@@ -20,7 +20,7 @@ import (
 // device is a file that stands in for the device. It is written as a hypervisor does it, through a
 // mapping, so that an update takes nanoseconds.
 type device struct {
-	*page
+	*layout
 	t    testing.TB
 	path string
 }
@@ -41,10 +41,10 @@ func newDevice(t testing.TB) *device {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = syscall.Munmap(b) })
-	p := (*page)(unsafe.Pointer(unsafe.SliceData(b)))
+	p := (*layout)(unsafe.Pointer(unsafe.SliceData(b)))
 	p.magic, p.size, p.version = pageMagic, 4096, 1
 	p.flags.Store(flagGeneration)
-	return &device{page: p, t: t, path: path}
+	return &device{layout: p, t: t, path: path}
 }
 
 func (d *device) begin() { d.seq.Store(d.seq.Load() | 1) }
@@ -63,7 +63,7 @@ func (d *device) cut(size int64) {
 	}
 }
 
-func (d *device) open() *Clock {
+func (d *device) open() *Page {
 	d.t.Helper()
 	c, err := Open(d.path)
 	if err != nil {
@@ -73,7 +73,7 @@ func (d *device) open() *Clock {
 }
 
 func TestLayout(t *testing.T) {
-	var p page
+	var p layout
 	for _, tt := range []struct {
 		name      string
 		got, want uintptr
@@ -142,7 +142,7 @@ func TestSizes(t *testing.T) {
 	if got, _ := d.open().Status(); got != DisruptionMarker {
 		t.Errorf("with every flag except the counter's: %v", got)
 	}
-	d.cut(int64(unsafe.Sizeof(page{})))
+	d.cut(int64(unsafe.Sizeof(layout{})))
 	d.open() // as long as required
 }
 
@@ -262,7 +262,7 @@ func TestStuckUpdate(t *testing.T) {
 		t.Errorf("a million calls took %v: each one tries again", took)
 	}
 	if opened := d.open().Generation(); opened == 1 {
-		t.Error("a clock opened during an update trusts the page's number")
+		t.Error("a page opened during an update trusts the page's number")
 	}
 	d.generation.Store(2)
 	d.end()

@@ -20,7 +20,7 @@ const (
 	PathVariable = "TRACEFLAKE_VMCLOCK"
 )
 
-// Source is what a Clock reads.
+// Source is what a Page reads.
 type Source int
 
 // The sources of a generation.
@@ -39,9 +39,9 @@ func (s Source) String() string {
 	return [...]string{"off", "generation_counter", "disruption_marker"}[s]
 }
 
-// page is the part of the page that is read here. All fields are
+// layout is the part of the page that is read here. All fields are
 // little-endian, as both processors are.
-type page struct {
+type layout struct {
 	magic      uint32
 	size       uint32
 	version    uint16
@@ -65,9 +65,9 @@ const (
 	tries = 1000
 )
 
-// Clock reads a page. It is safe for concurrent use.
-type Clock struct {
-	page *page
+// Page reads the page. It is safe for concurrent use.
+type Page struct {
+	*layout
 	seen atomic.Pointer[state]
 	off  error // the reason why the status is Off
 }
@@ -79,47 +79,47 @@ type state struct {
 	generation uint64
 }
 
-// System returns the machine's clock, which is never nil. The first call opens it.
-func System() *Clock { return system() }
+// System returns the machine's page, which is never nil. The first call opens it.
+func System() *Page { return system() }
 
 var system = sync.OnceValue(open)
 
-func open() *Clock {
+func open() *Page {
 	path := os.Getenv(PathVariable)
 	if path == "" {
 		path = Device
 	}
-	c, err := Open(path)
+	p, err := Open(path)
 	if err != nil {
-		c = &Clock{page: new(page), off: err}
-		c.seen.Store(new(state))
+		p = &Page{layout: new(layout), off: err}
+		p.seen.Store(new(state))
 	}
-	return c
+	return p
 }
 
 // Open maps the page at path; it stays mapped until the process ends. An error says why the page
 // cannot be used: it is missing, not readable, or of an unknown format.
-func Open(path string) (*Clock, error) {
-	p, err := mapPage(path)
+func Open(path string) (*Page, error) {
+	l, err := mapPage(path)
 	if err != nil {
 		return nil, fmt.Errorf("vmclock: %w", err)
 	}
-	if err := p.check(); err != nil {
+	if err := l.check(); err != nil {
 		return nil, fmt.Errorf("vmclock: %s: %w", path, err)
 	}
-	c := &Clock{page: p}
-	c.look()
-	return c, nil
+	p := &Page{layout: l}
+	p.look()
+	return p, nil
 }
 
-func (p *page) check() error {
+func (l *layout) check() error {
 	switch {
-	case p.magic != pageMagic:
-		return fmt.Errorf("not a vmclock page: it begins with %#x, not %#x", p.magic, pageMagic)
-	case p.version != pageVersion:
-		return fmt.Errorf("page version %d is not supported, only version %d", p.version, pageVersion)
-	case p.size < sizeFlags:
-		return fmt.Errorf("%w: its size field is %d bytes, need at least %d", errShort, p.size, sizeFlags)
+	case l.magic != pageMagic:
+		return fmt.Errorf("not a vmclock page: it begins with %#x, not %#x", l.magic, pageMagic)
+	case l.version != pageVersion:
+		return fmt.Errorf("page version %d is not supported, only version %d", l.version, pageVersion)
+	case l.size < sizeFlags:
+		return fmt.Errorf("%w: its size field is %d bytes, need at least %d", errShort, l.size, sizeFlags)
 	}
 	return nil
 }
@@ -128,35 +128,35 @@ var errShort = errors.New("the page is too short")
 
 // Version returns the page's update counter, which costs one load: while it stays the same, so
 // does the generation.
-func (c *Clock) Version() uint32 { return c.page.seq.Load() }
+func (p *Page) Version() uint32 { return p.seq.Load() }
 
 // Generation returns a number that changes whenever this machine is restored from a snapshot, and
-// that is constant while [Clock.Status] is Off. It does not wait. The number was current at some
+// that is constant while [Page.Status] is Off. It does not wait. The number was current at some
 // moment during the call: to compare it with the last known one, load the known one first.
 //
 // If the hypervisor is writing the page and does not finish within a thousand tries, the
 // generation counts as changed. That is safe: the old number may belong to the machine that was
 // copied. A page that stays in this state counts as one change.
-func (c *Clock) Generation() uint64 {
-	if s := c.seen.Load(); c.page.seq.Load() == s.seq {
+func (p *Page) Generation() uint64 {
+	if s := p.seen.Load(); p.seq.Load() == s.seq {
 		return s.generation
 	}
-	return c.look()
+	return p.look()
 }
 
 // Status returns the source of the generation. If the source is Off, the error says why.
-func (c *Clock) Status() (Source, error) {
-	return c.seen.Load().source, c.off
+func (p *Page) Status() (Source, error) {
+	return p.seen.Load().source, p.off
 }
 
 // look reads the page and stores its content. A delayed call may store an old state: its seq
 // differs from the page's, so it is never used.
-func (c *Clock) look() uint64 {
+func (p *Page) look() uint64 {
 	s := state{}
 	for range tries {
-		s = c.page.read()
-		if s.seq&1 == 0 && s.seq == c.page.seq.Load() {
-			c.seen.Store(&s)
+		s = p.read()
+		if s.seq&1 == 0 && s.seq == p.seq.Load() {
+			p.seen.Store(&s)
 			return s.generation
 		}
 	}
@@ -164,16 +164,16 @@ func (c *Clock) look() uint64 {
 	// update.
 	s.seq |= 1
 	s.generation ^= uint64(s.seq) * 0x9e3779b97f4a7c15
-	c.seen.Store(&s)
+	p.seen.Store(&s)
 	return s.generation
 }
 
 // read returns the page's state. The state is torn if seq is odd or has changed since.
-func (p *page) read() state {
-	s := state{seq: p.seq.Load(), source: DisruptionMarker}
-	marker, generation := p.marker.Load(), p.generation.Load()
+func (l *layout) read() state {
+	s := state{seq: l.seq.Load(), source: DisruptionMarker}
+	marker, generation := l.marker.Load(), l.generation.Load()
 	testHookReading()
-	if p.flags.Load()&flagGeneration != 0 && p.size >= sizeGeneration {
+	if l.flags.Load()&flagGeneration != 0 && l.size >= sizeGeneration {
 		s.source, s.generation = GenerationCounter, generation
 	} else {
 		s.generation = marker

@@ -15,7 +15,6 @@ import (
 type before struct{}
 
 func (before) Now() time.Time         { return time.Now().Add(-48 * time.Hour) }
-func (before) Elapsed() time.Duration { return 0 }
 
 func TestConformance(t *testing.T) {
 	leasetest.Run(t, leasetest.Harness{
