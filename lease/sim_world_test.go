@@ -10,7 +10,6 @@ import (
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
-	"github.com/traceflake/traceflake/randflake"
 )
 
 // The simulator runs the production Keeper, Generator and store rule under one seed. Processes are

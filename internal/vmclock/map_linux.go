@@ -11,7 +11,7 @@ import (
 
 // mapPage maps the page at path for reading. The device allows one whole page,
 // shared and read-only.
-func mapPage(path string) (*layout, error) {
+func mapPage(path string) (*page, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -22,12 +22,12 @@ func mapPage(path string) (*layout, error) {
 		return nil, err
 	}
 	// Memory past the end of a regular file cannot be read.
-	if least := int64(unsafe.Sizeof(layout{})); info.Mode().IsRegular() && info.Size() < least {
+	if least := int64(unsafe.Sizeof(page{})); info.Mode().IsRegular() && info.Size() < least {
 		return nil, fmt.Errorf("%s: %w: %d bytes, need at least %d", path, errShort, info.Size(), least)
 	}
 	b, err := syscall.Mmap(int(f.Fd()), 0, os.Getpagesize(), syscall.PROT_READ, syscall.MAP_SHARED)
 	if err != nil {
 		return nil, &os.PathError{Op: "mmap", Path: path, Err: err}
 	}
-	return (*layout)(unsafe.Pointer(unsafe.SliceData(b))), nil
+	return (*page)(unsafe.Pointer(unsafe.SliceData(b))), nil
 }

@@ -8,6 +8,6 @@ import (
 	"runtime"
 )
 
-func mapPage(path string) (*layout, error) {
+func mapPage(path string) (*page, error) {
 	return nil, fmt.Errorf("%s is not supported on %s/%s: %w", path, runtime.GOOS, runtime.GOARCH, errors.ErrUnsupported)
 }

@@ -20,7 +20,7 @@ import (
 // device is a file that stands in for the device. It is written as a hypervisor does it, through a
 // mapping, so that an update takes nanoseconds.
 type device struct {
-	*layout
+	*page
 	t    testing.TB
 	path string
 }
@@ -41,10 +41,10 @@ func newDevice(t testing.TB) *device {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = syscall.Munmap(b) })
-	p := (*layout)(unsafe.Pointer(unsafe.SliceData(b)))
+	p := (*page)(unsafe.Pointer(unsafe.SliceData(b)))
 	p.magic, p.size, p.version = pageMagic, 4096, 1
 	p.flags.Store(flagGeneration)
-	return &device{layout: p, t: t, path: path}
+	return &device{page: p, t: t, path: path}
 }
 
 func (d *device) begin() { d.seq.Store(d.seq.Load() | 1) }
@@ -63,7 +63,7 @@ func (d *device) cut(size int64) {
 	}
 }
 
-func (d *device) open() *Page {
+func (d *device) open() *Machine {
 	d.t.Helper()
 	c, err := Open(d.path)
 	if err != nil {
@@ -73,7 +73,7 @@ func (d *device) open() *Page {
 }
 
 func TestLayout(t *testing.T) {
-	var p layout
+	var p page
 	for _, tt := range []struct {
 		name      string
 		got, want uintptr
@@ -142,7 +142,7 @@ func TestSizes(t *testing.T) {
 	if got, _ := d.open().Status(); got != DisruptionMarker {
 		t.Errorf("with every flag except the counter's: %v", got)
 	}
-	d.cut(int64(unsafe.Sizeof(layout{})))
+	d.cut(int64(unsafe.Sizeof(page{})))
 	d.open() // as long as required
 }
 
@@ -262,7 +262,7 @@ func TestStuckUpdate(t *testing.T) {
 		t.Errorf("a million calls took %v: each one tries again", took)
 	}
 	if opened := d.open().Generation(); opened == 1 {
-		t.Error("a page opened during an update trusts the page's number")
+		t.Error("a clock opened during an update trusts the page's number")
 	}
 	d.generation.Store(2)
 	d.end()
@@ -341,6 +341,18 @@ func TestTheEnvironmentNamesAFile(t *testing.T) {
 	t.Setenv(PathVariable, d.path)
 	if c := open(); c.Generation() != 4 {
 		t.Errorf("generation %d, want 4", c.Generation())
+	}
+}
+
+// Every field that changes with a restore is in the bytes, at its place.
+func TestPage(t *testing.T) {
+	d := newDevice(t)
+	m := d.open()
+	before := m.Page()
+	d.update(5, 7)
+	after := m.Page()
+	if len(after) != sizeGeneration || after[16] != 5 || after[104] != 7 || after[12] == before[12] {
+		t.Errorf("%x, then %x", before, after)
 	}
 }
 

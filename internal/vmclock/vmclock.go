@@ -5,11 +5,13 @@
 package vmclock
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
 	"sync"
 	"sync/atomic"
+	"unsafe"
 )
 
 // Device is the page's path, unless the environment variable [PathVariable]
@@ -20,7 +22,7 @@ const (
 	PathVariable = "TRACEFLAKE_VMCLOCK"
 )
 
-// Source is what a Page reads.
+// Source is what a Machine reads.
 type Source int
 
 // The sources of a generation.
@@ -39,9 +41,9 @@ func (s Source) String() string {
 	return [...]string{"off", "generation_counter", "disruption_marker"}[s]
 }
 
-// layout is the part of the page that is read here. All fields are
+// page is the part of the page that is read here. All fields are
 // little-endian, as both processors are.
-type layout struct {
+type page struct {
 	magic      uint32
 	size       uint32
 	version    uint16
@@ -65,9 +67,9 @@ const (
 	tries = 1000
 )
 
-// Page reads the page. It is safe for concurrent use.
-type Page struct {
-	*layout
+// Machine is a machine that may be restored from snapshots. It is safe for concurrent use.
+type Machine struct {
+	page *page
 	seen atomic.Pointer[state]
 	off  error // the reason why the status is Off
 }
@@ -79,47 +81,47 @@ type state struct {
 	generation uint64
 }
 
-// System returns the machine's page, which is never nil. The first call opens it.
-func System() *Page { return system() }
+// System returns this machine, never nil. The first call opens its page.
+func System() *Machine { return system() }
 
 var system = sync.OnceValue(open)
 
-func open() *Page {
+func open() *Machine {
 	path := os.Getenv(PathVariable)
 	if path == "" {
 		path = Device
 	}
-	p, err := Open(path)
+	c, err := Open(path)
 	if err != nil {
-		p = &Page{layout: new(layout), off: err}
-		p.seen.Store(new(state))
+		c = &Machine{page: new(page), off: err}
+		c.seen.Store(new(state))
 	}
-	return p
+	return c
 }
 
 // Open maps the page at path; it stays mapped until the process ends. An error says why the page
 // cannot be used: it is missing, not readable, or of an unknown format.
-func Open(path string) (*Page, error) {
-	l, err := mapPage(path)
+func Open(path string) (*Machine, error) {
+	p, err := mapPage(path)
 	if err != nil {
 		return nil, fmt.Errorf("vmclock: %w", err)
 	}
-	if err := l.check(); err != nil {
+	if err := p.check(); err != nil {
 		return nil, fmt.Errorf("vmclock: %s: %w", path, err)
 	}
-	p := &Page{layout: l}
-	p.look()
-	return p, nil
+	c := &Machine{page: p}
+	c.look()
+	return c, nil
 }
 
-func (l *layout) check() error {
+func (p *page) check() error {
 	switch {
-	case l.magic != pageMagic:
-		return fmt.Errorf("not a vmclock page: it begins with %#x, not %#x", l.magic, pageMagic)
-	case l.version != pageVersion:
-		return fmt.Errorf("page version %d is not supported, only version %d", l.version, pageVersion)
-	case l.size < sizeFlags:
-		return fmt.Errorf("%w: its size field is %d bytes, need at least %d", errShort, l.size, sizeFlags)
+	case p.magic != pageMagic:
+		return fmt.Errorf("not a vmclock page: it begins with %#x, not %#x", p.magic, pageMagic)
+	case p.version != pageVersion:
+		return fmt.Errorf("page version %d is not supported, only version %d", p.version, pageVersion)
+	case p.size < sizeFlags:
+		return fmt.Errorf("%w: its size field is %d bytes, need at least %d", errShort, p.size, sizeFlags)
 	}
 	return nil
 }
@@ -128,35 +130,46 @@ var errShort = errors.New("the page is too short")
 
 // Version returns the page's update counter, which costs one load: while it stays the same, so
 // does the generation.
-func (p *Page) Version() uint32 { return p.seq.Load() }
+func (m *Machine) Version() uint32 { return m.page.seq.Load() }
 
 // Generation returns a number that changes whenever this machine is restored from a snapshot, and
-// that is constant while [Page.Status] is Off. It does not wait. The number was current at some
+// that is constant while [Machine.Status] is Off. It does not wait. The number was current at some
 // moment during the call: to compare it with the last known one, load the known one first.
 //
 // If the hypervisor is writing the page and does not finish within a thousand tries, the
 // generation counts as changed. That is safe: the old number may belong to the machine that was
 // copied. A page that stays in this state counts as one change.
-func (p *Page) Generation() uint64 {
-	if s := p.seen.Load(); p.seq.Load() == s.seq {
+func (m *Machine) Generation() uint64 {
+	if s := m.seen.Load(); m.page.seq.Load() == s.seq {
 		return s.generation
 	}
-	return p.look()
+	return m.look()
 }
 
 // Status returns the source of the generation. If the source is Off, the error says why.
-func (p *Page) Status() (Source, error) {
-	return p.seen.Load().source, p.off
+func (m *Machine) Status() (Source, error) {
+	return m.seen.Load().source, m.off
+}
+
+// Page returns the beginning of the page, whatever it contains, as raw material for random
+// numbers. It may be torn.
+func (m *Machine) Page() []byte {
+	words := (*[sizeGeneration / 8]uint64)(unsafe.Pointer(m.page))
+	b := make([]byte, 0, sizeGeneration)
+	for i := range words {
+		b = binary.LittleEndian.AppendUint64(b, atomic.LoadUint64(&words[i]))
+	}
+	return b
 }
 
 // look reads the page and stores its content. A delayed call may store an old state: its seq
 // differs from the page's, so it is never used.
-func (p *Page) look() uint64 {
+func (m *Machine) look() uint64 {
 	s := state{}
 	for range tries {
-		s = p.read()
-		if s.seq&1 == 0 && s.seq == p.seq.Load() {
-			p.seen.Store(&s)
+		s = m.page.read()
+		if s.seq&1 == 0 && s.seq == m.page.seq.Load() {
+			m.seen.Store(&s)
 			return s.generation
 		}
 	}
@@ -164,16 +177,16 @@ func (p *Page) look() uint64 {
 	// update.
 	s.seq |= 1
 	s.generation ^= uint64(s.seq) * 0x9e3779b97f4a7c15
-	p.seen.Store(&s)
+	m.seen.Store(&s)
 	return s.generation
 }
 
 // read returns the page's state. The state is torn if seq is odd or has changed since.
-func (l *layout) read() state {
-	s := state{seq: l.seq.Load(), source: DisruptionMarker}
-	marker, generation := l.marker.Load(), l.generation.Load()
+func (p *page) read() state {
+	s := state{seq: p.seq.Load(), source: DisruptionMarker}
+	marker, generation := p.marker.Load(), p.generation.Load()
 	testHookReading()
-	if l.flags.Load()&flagGeneration != 0 && l.size >= sizeGeneration {
+	if p.flags.Load()&flagGeneration != 0 && p.size >= sizeGeneration {
 		s.source, s.generation = GenerationCounter, generation
 	} else {
 		s.generation = marker

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Without a source, the generation is constant and returns the reason.
+// Without a source, the clock is constant and returns the reason.
 func TestOff(t *testing.T) {
 	for _, path := range []string{filepath.Join(t.TempDir(), "vmclock0"), os.DevNull} {
 		t.Setenv(PathVariable, path)
@@ -39,7 +39,7 @@ func TestSystemIsOpenedOnce(t *testing.T) {
 	c := System()
 	t.Setenv(PathVariable, filepath.Join(t.TempDir(), "another"))
 	if c == nil || c != System() {
-		t.Error("the page is nil, or is opened again")
+		t.Error("the clock is nil, or is opened again")
 	}
 }
 
