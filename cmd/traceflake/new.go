@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/traceflake/traceflake/idgen"
+	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/randflake"
 )
 
@@ -73,10 +75,17 @@ verify. ` + timeHelp,
 
 // generator makes IDs. It fails instead of making random ones.
 type generator struct {
-	*idgen.Generator
+	ids
+	ready func() error // says why there is no lease
 }
 
-var errFallback = errors.New("no leased node to make IDs on; is the store reachable?")
+// ids are those of a setup, or of a generator without leases.
+type ids interface {
+	NewIDs(context.Context) (trace.TraceID, trace.SpanID)
+	NewSpanID(context.Context, trace.TraceID) trace.SpanID
+	NewTraceIDAt(time.Time) (trace.TraceID, error)
+	Fallbacks() int64
+}
 
 func (g generator) one(ctx context.Context, at time.Time, span bool) (id fmt.Stringer, err error) {
 	switch {
@@ -87,18 +96,23 @@ func (g generator) one(ctx context.Context, at time.Time, span bool) (id fmt.Str
 	default:
 		id, _ = g.NewIDs(ctx)
 	}
-	if g.Fallbacks() > 0 {
-		return nil, errFallback
-	}
-	return id, nil
+	return id, g.fallback()
 }
 
 func (g generator) at(t time.Time) (trace.TraceID, error) {
 	id, err := g.NewTraceIDAt(t)
-	if err == nil && g.Fallbacks() > 0 {
-		err = errFallback
+	if err == nil {
+		err = g.fallback()
 	}
 	return id, err
+}
+
+// fallback returns an error if an ID was random.
+func (g generator) fallback() error {
+	if g.Fallbacks() == 0 {
+		return nil
+	}
+	return fmt.Errorf("no ID without a lease: %w", g.ready())
 }
 
 // generator returns a generator as the flags and the environment configure it, and a function that
@@ -118,21 +132,23 @@ func (f *flags) generator(cmd *cobra.Command) (generator, func() error, error) {
 			return generator{}, nil, err
 		}
 		fmt.Fprintln(cmd.ErrOrStderr(), "traceflake: warning: no store: the nodes are random, so the IDs are unique by chance only")
-		return generator{idgen.New(idgen.WithSource(source))}, func() error { return nil }, nil
-	}
-	if c.SecretFile != "" {
-		f.warn(cmd, c.SecretFile)
+		return generator{idgen.New(idgen.WithSource(source)), noLease}, func() error { return nil }, nil
 	}
 	ids, err := c.Open(cmd.Context())
 	if err != nil {
 		return generator{}, nil, err
 	}
-	return generator{ids.Generator}, func() error {
+	now, cancel := context.WithCancel(cmd.Context())
+	cancel() // Ready does not wait
+	return generator{ids, func() error { return cmp.Or(ids.Ready(now), noLease()) }}, func() error {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(cmd.Context()), storeTimeout)
 		defer cancel()
 		return ids.Shutdown(ctx)
 	}, nil
 }
+
+// noLease is the reason if the lease is over or used up by now.
+func noLease() error { return lease.ErrNoLease }
 
 const storeTimeout = 10 * time.Second
 
