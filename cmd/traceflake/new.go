@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,7 +11,6 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/traceflake/traceflake/idgen"
-	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/randflake"
 )
 
@@ -74,10 +72,7 @@ verify. ` + timeHelp,
 }
 
 // generator makes IDs. It fails instead of making random ones.
-type generator struct {
-	ids
-	ready func() error // says why there is no lease
-}
+type generator struct{ ids }
 
 // ids are those of a setup, or of a generator without leases.
 type ids interface {
@@ -86,6 +81,9 @@ type ids interface {
 	NewTraceIDAt(time.Time) (trace.TraceID, error)
 	Fallbacks() int64
 }
+
+// errFallback follows the Keeper's report of why there is no lease.
+var errFallback = errors.New("no leased node to make IDs on; the store's answer is above")
 
 func (g generator) one(ctx context.Context, at time.Time, span bool) (id fmt.Stringer, err error) {
 	switch {
@@ -109,10 +107,10 @@ func (g generator) at(t time.Time) (trace.TraceID, error) {
 
 // fallback returns an error if an ID was random.
 func (g generator) fallback() error {
-	if g.Fallbacks() == 0 {
-		return nil
+	if g.Fallbacks() > 0 {
+		return errFallback
 	}
-	return fmt.Errorf("no ID without a lease: %w", g.ready())
+	return nil
 }
 
 // generator returns a generator as the flags and the environment configure it, and a function that
@@ -132,23 +130,18 @@ func (f *flags) generator(cmd *cobra.Command) (generator, func() error, error) {
 			return generator{}, nil, err
 		}
 		fmt.Fprintln(cmd.ErrOrStderr(), "traceflake: warning: no store: the nodes are random, so the IDs are unique by chance only")
-		return generator{idgen.New(idgen.WithSource(source)), noLease}, func() error { return nil }, nil
+		return generator{idgen.New(idgen.WithSource(source))}, func() error { return nil }, nil
 	}
 	ids, err := c.Open(cmd.Context())
 	if err != nil {
 		return generator{}, nil, err
 	}
-	now, cancel := context.WithCancel(cmd.Context())
-	cancel() // Ready does not wait
-	return generator{ids, func() error { return cmp.Or(ids.Ready(now), noLease()) }}, func() error {
+	return generator{ids}, func() error {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(cmd.Context()), storeTimeout)
 		defer cancel()
 		return ids.Shutdown(ctx)
 	}, nil
 }
-
-// noLease is the reason if the lease is over or used up by now.
-func noLease() error { return lease.ErrNoLease }
 
 const storeTimeout = 10 * time.Second
 
