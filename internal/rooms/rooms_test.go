@@ -86,7 +86,7 @@ clickhouse/internal/ddl: STD
 postgres:                STD
 
 # Puts the parts together.
-setup: STORE ~/idgen ~/traceid ~/lease/boltstore METRIC
+setup: STORE ~/idgen ~/traceid ~/lease/boltstore METRIC @/otel/trace
 
 # What says whether this machine was cloned.
 internal/vmclock: STD
