@@ -75,7 +75,7 @@ func scan(row pgx.CollectableRow) (a answer, err error) {
 	}
 	a.block = driver.Block{Node: uint32(*node), Nodes: uint32(*nodes), Version: uint64(*version)}
 	if nonce != nil {
-		a.block.Holder = *nonce
+		a.block.Nonce = *nonce
 	}
 	if owner != nil {
 		a.block.Owner = *owner

@@ -109,7 +109,7 @@ func (s *Store) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 	}
 	first, last := bounds(nodes)
 	args := []any{
-		r.Holder, r.Now.UnixMicro(), next.Start.Unix(), next.GrantedUntil.Unix(),
+		r.Nonce, r.Now.UnixMicro(), next.Start.Unix(), next.GrantedUntil.Unix(),
 		first, last, lease.MaxClockAhead.Microseconds(), r.Owner, int64(0),
 	}
 	for try := 0; ; try++ {
@@ -138,20 +138,23 @@ func (s *Store) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 }
 
 // Renew implements [lease.Store].
-func (s *Store) Renew(ctx context.Context, g lease.Grant, nonce string, end time.Time) (lease.Grant, error) {
-	if err := s.findOwn(ctx, "renew", g, nonce); err != nil {
+func (s *Store) Renew(ctx context.Context, g lease.Grant, r lease.Request) (lease.Grant, error) {
+	r.Now = r.Now.Truncate(time.Microsecond) // as PostgreSQL counts
+	if err := driver.CheckRequest(r, time.Time{}); err != nil {
+		return lease.Grant{}, fmt.Errorf("pgstore: renew node %d: %w", g.Node, err)
+	}
+	if err := s.findOwn(ctx, "renew", g, r.Nonce); err != nil {
 		return lease.Grant{}, err
 	}
-	end = bounded(end).Truncate(time.Microsecond)
-	a, err := s.call(ctx, "renew", s.sql.renew, append(identify(g, nonce),
-		min(end.Unix(), randflake.EndOfLife), end.UnixMicro(), (lease.MaxTTL+lease.MaxClockAhead).Microseconds())...)
+	a, err := s.call(ctx, "renew", s.sql.renew, append(identify(g, r.Nonce),
+		min(r.Now.Add(r.TTL).Unix(), randflake.EndOfLife), r.Now.UnixMicro(), lease.MaxClockAhead.Microseconds())...)
 	if err != nil {
 		return lease.Grant{}, err
 	}
-	if err := driver.CheckRenewal(end, a.now); err != nil {
+	if err := driver.CheckRequest(r, a.now); err != nil {
 		return lease.Grant{}, fmt.Errorf("pgstore: renew node %d: %w", g.Node, err)
 	}
-	next, err := a.block.Renew(g, nonce, end)
+	next, err := a.block.Renew(g, r)
 	if err == nil && !a.ok {
 		err = errNotWritten
 	}
@@ -182,11 +185,11 @@ func (s *Store) Release(ctx context.Context, g lease.Grant, nonce string, unused
 
 // Get implements [lease.Store]. It needs the primary, too: it waits for what
 // it reads to be durable.
-func (s *Store) Get(ctx context.Context, g lease.Grant) (lease.Grant, error) {
-	if err := s.find(ctx, "get", g); err != nil {
+func (s *Store) Get(ctx context.Context, node uint32) (lease.Grant, error) {
+	if err := s.find(ctx, "get", node); err != nil {
 		return lease.Grant{}, err
 	}
-	a, err := s.call(ctx, "get", s.sql.get, int64(g.Node))
+	a, err := s.call(ctx, "get", s.sql.get, int64(node))
 	if err != nil {
 		return lease.Grant{}, err
 	}
@@ -197,13 +200,13 @@ func (s *Store) Get(ctx context.Context, g lease.Grant) (lease.Grant, error) {
 // which it repeats, disagree.
 var errNotWritten = errors.New("the row was not written as it should have been; does a rule, trigger or policy of the table interfere?")
 
-// find checks that the store has the block of g and returns its node range.
-func (s *Store) find(ctx context.Context, what string, g lease.Grant) error {
+// find checks that the store has a block that starts at node and returns its node range.
+func (s *Store) find(ctx context.Context, what string, node uint32) error {
 	nodes, err := s.setup(ctx)
 	if err != nil {
 		return s.failed(ctx, what, err)
 	}
-	if _, err = nodes.Index(g.Node); err != nil {
+	if _, err = nodes.Index(node); err != nil {
 		return fmt.Errorf("pgstore: %s: %w", what, err)
 	}
 	return nil
@@ -212,11 +215,11 @@ func (s *Store) find(ctx context.Context, what string, g lease.Grant) error {
 // findOwn is find for a write by the holder of g, which the rule must not refuse
 // whatever is stored.
 func (s *Store) findOwn(ctx context.Context, what string, g lease.Grant, nonce string) error {
-	own := driver.Block{Node: g.Node, Nodes: g.Nodes, Holder: g.Holder, Version: g.Version}
-	if _, err := own.Renew(g, nonce, g.End); err != nil {
+	own := driver.Block{Node: g.Node, Nodes: g.Nodes, Nonce: g.Nonce, Version: g.Version}
+	if _, err := own.Release(g, nonce, g.End); err != nil {
 		return fmt.Errorf("pgstore: %s: %w", what, err)
 	}
-	return s.find(ctx, what, g)
+	return s.find(ctx, what, g.Node)
 }
 
 // bounds returns the first and the last node.
@@ -227,7 +230,7 @@ func bounds(r driver.NodeRange) (first, last int64) {
 // identify returns the arguments by which a statement finds a grant's block,
 // checks that it is still the grant's, and names its write.
 func identify(g lease.Grant, nonce string) []any {
-	return []any{int64(g.Node), int64(g.Nodes), g.Holder, int64(g.Version), nonce}
+	return []any{int64(g.Node), int64(g.Nodes), g.Nonce, int64(g.Version), nonce}
 }
 
 // bounded returns t, or the nearest time that PostgreSQL can represent with the

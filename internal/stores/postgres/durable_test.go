@@ -44,7 +44,7 @@ func TestSynchronousCommitIsForcedOn(t *testing.T) {
 				t.Fatal(err)
 			}
 			ctx, now := context.Background(), time.Now()
-			g, err := s.Acquire(ctx, lease.Request{Holder: lease.NewHolder(), Now: now, TTL: time.Minute})
+			g, err := s.Acquire(ctx, lease.Request{Nonce: lease.NewNonce(), Now: now, TTL: time.Minute})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -71,10 +71,13 @@ func TestSynchronousCommitIsForcedOn(t *testing.T) {
 				_, err := pool.Exec(ctx, "UPDATE traceflake_leases SET version = version WHERE node = 0")
 				return err
 			})
-			logged("renew", c.want, func() (err error) { g, err = s.Renew(ctx, g, lease.NewHolder(), g.End.Add(time.Minute)); return err })
-			logged("release", c.want, func() error { return s.Release(ctx, g, lease.NewHolder(), now) })
+			logged("renew", c.want, func() (err error) {
+				g, err = s.Renew(ctx, g, renewal(lease.NewNonce(), g.End.Add(time.Minute)))
+				return err
+			})
+			logged("release", c.want, func() error { return s.Release(ctx, g, lease.NewNonce(), now) })
 			logged("acquire", c.want, func() error {
-				_, err := s.Acquire(ctx, lease.Request{Holder: lease.NewHolder(), Now: now, TTL: time.Minute})
+				_, err := s.Acquire(ctx, lease.Request{Nonce: lease.NewNonce(), Now: now, TTL: time.Minute})
 				return err
 			})
 			logged("raise", c.want, func() error { return s.Raise(ctx, now) })
@@ -94,7 +97,7 @@ func TestAnswersAreFlushed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := lease.Request{Holder: lease.NewHolder(), Now: time.Now(), TTL: time.Minute}
+	r := lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: time.Minute}
 	g, err := s.Acquire(ctx, r)
 	if err != nil {
 		t.Fatal(err)
@@ -131,7 +134,7 @@ func TestAnswersAreFlushed(t *testing.T) {
 	}
 	for range 10 {
 		for what, call := range map[string]func() error{
-			"get":           func() error { _, err := s.Get(ctx, g); return err },
+			"get":           func() error { _, err := s.Get(ctx, g.Node); return err },
 			"acquire again": func() error { _, err := s.Acquire(ctx, r); return err },
 		} {
 			lsn := unflushed()
@@ -153,13 +156,13 @@ func TestFailedCommitIsNoGrant(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Get(ctx, lease.Grant{}); err != nil { // makes the table
+	if _, err := s.Get(ctx, 0); err != nil { // makes the table
 		t.Fatal(err)
 	}
 	execute(t, pool, `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'the commit fails'; END $$`)
 	execute(t, pool, `CREATE CONSTRAINT TRIGGER refuse AFTER UPDATE ON traceflake_leases
 		DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION refuse()`)
-	g, err := s.Acquire(ctx, lease.Request{Holder: lease.NewHolder(), Now: time.Now(), TTL: time.Minute})
+	g, err := s.Acquire(ctx, lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: time.Minute})
 	if err == nil {
 		t.Errorf("a grant that was never committed: %+v", g)
 	}
@@ -177,19 +180,19 @@ func TestSuppressedUpdate(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := time.Now()
-	g, err := s.Acquire(ctx, lease.Request{Holder: lease.NewHolder(), Now: now, TTL: time.Minute})
+	g, err := s.Acquire(ctx, lease.Request{Nonce: lease.NewNonce(), Now: now, TTL: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
 	execute(t, pool, `CREATE FUNCTION swallow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$`)
 	execute(t, pool, `CREATE TRIGGER swallow BEFORE UPDATE ON traceflake_leases FOR EACH ROW EXECUTE FUNCTION swallow()`)
-	if got, err := s.Renew(ctx, g, lease.NewHolder(), g.End.Add(time.Minute)); err == nil {
+	if got, err := s.Renew(ctx, g, renewal(lease.NewNonce(), g.End.Add(time.Minute))); err == nil {
 		t.Errorf("renew: got %+v", got)
 	}
-	if err := s.Release(ctx, g, lease.NewHolder(), now); err == nil {
+	if err := s.Release(ctx, g, lease.NewNonce(), now); err == nil {
 		t.Error("release: no error")
 	}
-	if got, err := s.Acquire(ctx, lease.Request{Holder: lease.NewHolder(), Now: now, TTL: time.Minute}); err == nil {
+	if got, err := s.Acquire(ctx, lease.Request{Nonce: lease.NewNonce(), Now: now, TTL: time.Minute}); err == nil {
 		t.Errorf("acquire: got %+v", got)
 	}
 	if err := s.Raise(ctx, now.Add(time.Hour)); err == nil {

@@ -29,7 +29,7 @@ var (
 func written() []lease.Block {
 	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	block := func(node uint32, until time.Time, holder string, version uint64) lease.Block {
-		return lease.Block{Node: node, Nodes: few.BlockSize, Start: t0, GrantedUntil: until, Holder: holder, Version: version}
+		return lease.Block{Node: node, Nodes: few.BlockSize, Start: t0, GrantedUntil: until, Nonce: holder, Version: version}
 	}
 	return []lease.Block{
 		block(0, t0.Add(5*time.Minute), strings.Repeat("b", 32), 2),
@@ -83,7 +83,7 @@ func TestTableOfTheVersionBefore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		go func() { _, err := s.Get(ctx, lease.Grant{}); atOnce <- err }()
+		go func() { _, err := s.Get(ctx, 0); atOnce <- err }()
 	}
 	for range 4 {
 		if err := <-atOnce; err != nil {
@@ -94,13 +94,13 @@ func TestTableOfTheVersionBefore(t *testing.T) {
 	if got := comment(); got != "traceflake leases, schema 2, blocks of 32768 nodes" {
 		t.Errorf("the comment is %q", got)
 	}
-	r := lease.Request{Holder: lease.NewHolder(), Now: time.Date(2026, 1, 2, 3, 4, 16, 0, time.UTC), TTL: time.Minute, Owner: "new"}
+	r := lease.Request{Nonce: lease.NewNonce(), Now: time.Date(2026, 1, 2, 3, 4, 16, 0, time.UTC), TTL: time.Minute, Owner: "new"}
 	for range 2 { // one was released, one was never granted
 		g, err := s.Acquire(ctx, r)
 		if err != nil || g.Node != 1<<15 && g.Node != 2<<15 {
 			t.Errorf("acquire: %+v, %v; want node %d or %d", g, err, 1<<15, 2<<15)
 		}
-		r.Holder = lease.NewHolder()
+		r.Nonce = lease.NewNonce()
 	}
 	if g, err := s.Acquire(ctx, r); !errors.Is(err, lease.ErrNoFreeNode) {
 		t.Errorf("granted over a grant of the version before: %+v, %v", g, err)
@@ -117,9 +117,9 @@ func TestTableOfTheVersionBefore(t *testing.T) {
 	now := time.Now().Unix()
 	a := written()[2]
 	for i, args := range [][]any{
-		{lease.NewHolder(), now * 1e6, now, now + 60, int64(0), int64(1<<17 - 1), int64(6e7), int64(0)},
-		{int64(a.Node), int64(a.Nodes), a.Holder, int64(1), now, now * 1e6, int64(9e10)},
-		{int64(a.Node), int64(a.Nodes), a.Holder, int64(1), a.Start.Unix()},
+		{lease.NewNonce(), now * 1e6, now, now + 60, int64(0), int64(1<<17 - 1), int64(6e7), int64(0)},
+		{int64(a.Node), int64(a.Nodes), a.Nonce, int64(1), now, now * 1e6, int64(9e10)},
+		{int64(a.Node), int64(a.Nodes), a.Nonce, int64(1), a.Start.Unix()},
 		{int64(a.Node)},
 		{int64(0), int64(1<<17 - 1)},
 		{now, int64(0), int64(1<<17 - 1), int64(4)},
@@ -161,7 +161,7 @@ func TestOldTableWithoutRights(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = s.Close() }()
-	_, err = s.Get(ctx, lease.Grant{})
+	_, err = s.Get(ctx, 0)
 	wantError(t, "no right to change the table", err, nil, "must be owner", "Store.Schema")
 
 	operator, err := pgstore.New(admin)
@@ -195,7 +195,7 @@ func TestTheStoresOwnBlockSize(t *testing.T) {
 	}
 	defer func() { _ = again.Close() }()
 	for _, s := range []lease.Store{share, again} {
-		g, err := s.Acquire(ctx, lease.Request{Holder: lease.NewHolder(), Now: time.Now(), TTL: time.Minute})
+		g, err := s.Acquire(ctx, lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: time.Minute})
 		if err != nil || g.Nodes != 1<<15 || g.Node < 1<<15 || g.Node >= 3<<15 {
 			t.Errorf("got %+v, %v", g, err)
 		}

@@ -69,16 +69,19 @@ func TestOneStatementACall(t *testing.T) {
 		call func() error
 	}{
 		{"acquire, the first call", 4, func() (err error) { // is there a table, make it, and now?
-			g, err = s.Acquire(ctx, lease.Request{Holder: lease.NewHolder(), Now: now, TTL: time.Minute})
+			g, err = s.Acquire(ctx, lease.Request{Nonce: lease.NewNonce(), Now: now, TTL: time.Minute})
 			return err
 		}},
 		{"acquire", 1, func() error {
-			_, err := s.Acquire(ctx, lease.Request{Holder: lease.NewHolder(), Now: now, TTL: time.Minute})
+			_, err := s.Acquire(ctx, lease.Request{Nonce: lease.NewNonce(), Now: now, TTL: time.Minute})
 			return err
 		}},
-		{"renew", 1, func() (err error) { g, err = s.Renew(ctx, g, lease.NewHolder(), g.End.Add(time.Minute)); return err }},
-		{"get", 1, func() error { _, err := s.Get(ctx, g); return err }},
-		{"release", 1, func() error { return s.Release(ctx, g, lease.NewHolder(), now) }},
+		{"renew", 1, func() (err error) {
+			g, err = s.Renew(ctx, g, renewal(lease.NewNonce(), g.End.Add(time.Minute)))
+			return err
+		}},
+		{"get", 1, func() error { _, err := s.Get(ctx, g.Node); return err }},
+		{"release", 1, func() error { return s.Release(ctx, g, lease.NewNonce(), now) }},
 		{"raise", 1, func() error { return s.Raise(ctx, now) }},
 	} {
 		before := statements.n.Load()
@@ -210,7 +213,7 @@ server_reset_query_always = 0
 func use(s *pgstore.Store) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	_, err := s.Acquire(ctx, lease.Request{Holder: lease.NewHolder(), Now: time.Now(), TTL: time.Minute})
+	_, err := s.Acquire(ctx, lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: time.Minute})
 	return err
 }
 
@@ -279,7 +282,7 @@ func TestServersThatDoNotServe(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantError(t, "a standby", use(s), nil, "connect to the primary")
-	_, err = s.Get(context.Background(), lease.Grant{})
+	_, err = s.Get(context.Background(), 0)
 	wantError(t, "get from a standby", err, nil, "connect to the primary")
 
 	wrong, err := url.Parse(server.DSN())
@@ -302,7 +305,7 @@ func TestServersThatDoNotServe(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
-	_, err = s.Acquire(ctx, lease.Request{Holder: lease.NewHolder(), Now: time.Now(), TTL: time.Minute})
+	_, err = s.Acquire(ctx, lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: time.Minute})
 	wantError(t, "a server that says nothing", err, context.DeadlineExceeded)
 	_ = l.Close()
 	wantError(t, "a dead server", use(s), nil, "refused")
@@ -349,7 +352,7 @@ func TestTablesOfAnotherKind(t *testing.T) {
 		t.Fatal(err)
 	}
 	execute(t, pool, "DELETE FROM good WHERE node = 0")
-	_, err = good.Get(context.Background(), lease.Grant{})
+	_, err = good.Get(context.Background(), 0)
 	wantError(t, "a deleted row", err, nil, "missing")
 	wantError(t, "raise with a deleted row", good.Raise(context.Background(), time.Now()), nil, "missing")
 	execute(t, pool, "DROP TABLE good")
@@ -382,4 +385,9 @@ func TestBadOptions(t *testing.T) {
 	wantError(t, "nodes", err, lease.ErrInvalidRequest, "multiples")
 	_, err = pgstore.New(nil)
 	wantError(t, "no pool", err, lease.ErrInvalidRequest, "pool")
+}
+
+// renewal returns the request that moves a grant's end to end.
+func renewal(nonce string, end time.Time) lease.Request {
+	return lease.Request{Nonce: nonce, Now: end.Add(-lease.MaxTTL), TTL: lease.MaxTTL}
 }
