@@ -253,7 +253,7 @@ func writeBlocks(cmd *cobra.Command, output string, blocks []lease.Block) error 
 				Nodes        uint32    `json:"nodes"`
 				Start        time.Time `json:"start,omitzero"`
 				GrantedUntil time.Time `json:"granted_until,omitzero"`
-				Nonce       string    `json:"holder"`
+				Nonce        string    `json:"holder"`
 				Owner        string    `json:"owner,omitempty"`
 				Version      uint64    `json:"version"`
 				Free         bool      `json:"free"`
