@@ -59,3 +59,15 @@ func (s *Store) Raise(ctx context.Context, until time.Time) error {
 	}
 	return nil
 }
+
+// Time implements [lease.Admin].
+func (s *Store) Time(ctx context.Context) (time.Time, error) {
+	rows, err := s.query(ctx, "WITH "+clock+" SELECT now FROM clock")
+	if err == nil {
+		var now int64
+		if now, err = pgx.CollectExactlyOneRow(rows, pgx.RowTo[int64]); err == nil {
+			return time.UnixMicro(now), nil
+		}
+	}
+	return time.Time{}, s.failed(ctx, "time", err)
+}
