@@ -47,7 +47,7 @@ randflake: PURE ~/sparx64
 
 # Only here are goroutines started, and only stores do I/O.
 lease: PURE context ~/randflake ~/lease/internal/owner ~/internal/version
-                 ~/internal/vmclock METRIC
+                 ~/internal/vmclock ~/internal/entropy METRIC
 lease/internal/owner: STD
 
 # The side of the stores' authors: the rule of granting, and the stores. Services import lease.
@@ -65,7 +65,8 @@ lease/internal/pages/pagestest: STD ~/lease/internal/pages
 lease/leasetest: STORE github.com/anishathalye/porcupine pgregory.net/rapid
 
 # Makes IDs. It knows a source of them, not leases.
-idgen: PURE context ~/randflake ~/traceid ~/internal/version ~/internal/vmclock METRIC
+idgen: PURE context ~/randflake ~/traceid ~/internal/version ~/internal/vmclock
+       ~/internal/entropy METRIC
        @/otel/trace @/otel/sdk/trace
 
 # Reads IDs: no SDK, no generator.
@@ -86,6 +87,9 @@ setup: STORE ~/idgen ~/traceid ~/lease/boltstore METRIC
 
 # What says whether this machine was cloned.
 internal/vmclock: STD
+
+# Random bytes that differ between copies of a machine.
+internal/entropy: STD ~/internal/vmclock golang.org/x/sys/cpu
 
 # Nothing else imports these.
 sparx64/_asm:          STD github.com/mmcloughlin/avo/...
