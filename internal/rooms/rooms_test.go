@@ -34,7 +34,7 @@ PURE: STD -context -database/... -net/... -os/... -syscall/... -log/syslog -plug
 # What services import. None of it may import what is not on this line.
 ROOT:   ~/sparx64 ~/randflake ~/lease ~/lease/driver
         ~/lease/boltstore ~/idgen ~/traceid
-        ~/propagation/xtraceid ~/clickhouse ~/clickhouse/migrate ~/postgres ~/setup
+        ~/lookup ~/propagation/xtraceid ~/clickhouse ~/clickhouse/migrate ~/postgres ~/setup
 STORES: ~/lease/pgstore ~/lease/etcdstore ~/lease/k8sstore
         ~/lease/s3store
 METRIC: @/otel @/otel/attribute @/otel/metric @/otel/metric/...
@@ -72,6 +72,9 @@ idgen: PURE context ~/randflake ~/traceid ~/internal/version ~/internal/vmclock
 # Reads IDs: no SDK, no generator.
 traceid: PURE ~/randflake @/otel/trace
 
+# Adds the time in an ID to lookups over HTTP.
+lookup: STD ~/traceid ~/internal/version METRIC @/otel/trace
+
 # Does not know how IDs are born.
 propagation/xtraceid: STD METRIC @/otel/trace @/otel/propagation @/contrib/propagators/b3
 propagation/xtraceid/xtraceidgrpc: STD ~/propagation/xtraceid @/otel/trace google.golang.org/grpc/...
@@ -83,7 +86,7 @@ clickhouse/internal/ddl: STD
 postgres:                STD
 
 # Puts the parts together.
-setup: STORE ~/idgen ~/traceid ~/lease/boltstore METRIC
+setup: STORE ~/idgen ~/traceid ~/lease/boltstore METRIC @/otel/trace
 
 # What says whether this machine was cloned.
 internal/vmclock: STD
