@@ -357,8 +357,7 @@ func TestBlockSizeOfTheFile(t *testing.T) {
 
 type yesterday struct{}
 
-func (yesterday) Now() time.Time         { return time.Now().Add(-24 * time.Hour) }
-func (yesterday) Elapsed() time.Duration { return 0 }
+func (yesterday) Now() time.Time { return time.Now().Add(-24 * time.Hour) }
 
 // A host with a share of a fleet's nodes uses the fleet's secret, not the file's.
 func TestBoltInAFleet(t *testing.T) {
