@@ -41,15 +41,15 @@ var targets = []target{
 	{dir: "idgen"},
 	{dir: "internal/vmclock"},
 	{dir: "lease/boltstore", tests: []string{
-		"lease/boltstore", "setup", "internal/stores/bolt"}},
+		"lease/boltstore", "setup", "integration/lease/boltstore"}},
 	{dir: "propagation/xtraceid", text: true},
 	{dir: "setup", text: true},
 	{dir: "clickhouse", text: true},
 	{dir: "clickhouse/internal/ddl", tests: []string{"clickhouse"}, text: true},
-	{dir: "lease/etcdstore", tests: []string{"internal/stores/etcd"}, text: true},
+	{dir: "lease/etcdstore", tests: []string{"integration/lease/etcdstore"}, text: true},
 	{dir: "lease/k8sstore", text: true},
-	{dir: "lease/pgstore", tests: []string{"internal/stores/postgres"}, text: true},
-	{dir: "lease/s3store", tests: []string{"internal/stores/s3"}, text: true},
+	{dir: "lease/pgstore", tests: []string{"integration/lease/pgstore"}, text: true},
+	{dir: "lease/s3store", tests: []string{"integration/lease/s3store"}, text: true},
 }
 
 // flags are extra flags for a package's tests. The simulator finds what it can find within its

@@ -87,4 +87,6 @@
 // A client whose clock is ahead of the server's by more than
 // [github.com/traceflake/traceflake/lease.MaxClockAhead] is refused. Uniqueness
 // needs no clock; to raise a restored table does: see docs/operating.md.
+//
+// The repository tests this package against a real PostgreSQL in integration/lease/pgstore.
 package pgstore

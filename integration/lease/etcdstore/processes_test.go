@@ -1,0 +1,43 @@
+//go:build unix
+
+package etcdstore_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/traceflake/traceflake/integration/faults"
+	"github.com/traceflake/traceflake/integration/servers/etcd"
+	"github.com/traceflake/traceflake/lease/leasetest"
+)
+
+// Processes reach three members through a bad network. The members are all
+// killed.
+func TestProcesses(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	const members = 3
+	cluster := etcd.ForTest(t, members)
+	proxy := faults.Etcd(t, cluster.ClientForTest(t))
+	leasetest.Processes{
+		URL: "etcd://" + proxy.Address(),
+		IDs: faults.IDs(t),
+		Outage: func(during func()) error {
+			var errs []error
+			for i := range members {
+				errs = append(errs, cluster.Kill(i))
+			}
+			during()
+			for i := range members {
+				errs = append(errs, cluster.Run(i))
+			}
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+			defer cancel()
+			return errors.Join(append(errs, cluster.Wait(ctx))...)
+		},
+	}.Run(t)
+	proxy.Check(t)
+}
