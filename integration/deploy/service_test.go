@@ -213,7 +213,7 @@ func onPostgres(t *testing.T, _ resmap.ResMap, _ string) surroundings {
 
 // onS3 makes a bucket on Versity's gateway.
 func onS3(t *testing.T, _ resmap.ResMap, _ string) surroundings {
-	server := s3.ForTest(t, s3.Versity)
+	server := s3.ForTest(t)
 	server.Bucket(t, "fleet")
 	s3.Root.Setenv(t)
 	onPage(t, "s3://bucket/leases?region=")

@@ -38,7 +38,7 @@ func BenchmarkStart(b *testing.B) {
 			return "k8s://default/start?kubeconfig=" + admin
 		}},
 		{"S3", func(b *testing.B) string {
-			server := s3.ForTest(b, s3.Versity)
+			server := s3.ForTest(b)
 			server.Bucket(b, "fleet")
 			s3.Root.Setenv(b)
 			return "s3://fleet/start?region=" + s3.Region + "&endpoint=" + url.QueryEscape(server.Endpoint())

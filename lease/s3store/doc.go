@@ -7,7 +7,7 @@
 // A server whose PutObject honours If-Match and If-None-Match. Amazon S3,
 // Cloudflare R2, MinIO, Versity's gateway and recent versions of SeaweedFS do,
 // by their documentation. The XML API of Google Cloud Storage and Garage do
-// not. The tests of this package run on Versity's gateway and on MinIO.
+// not. The tests of this package run on Versity's gateway, 1.8.0.
 //
 // A server that ignores these headers would grant leases twice. So before its
 // first write a process tries it, with five requests: a write with

@@ -20,7 +20,7 @@ func TestProcesses(t *testing.T) {
 	}
 	s := kubernetes.ForTest(t)
 	apply(t, s, namespaceObject)
-	proxy := faults.HTTP(t, s.URL(), s.Client(kubernetes.Admin).Transport)
+	proxy := faults.HTTP(t, s.Client(kubernetes.Admin).Transport, s.URL())
 	config, err := s.KubeconfigAt(proxy.Endpoint(), kubernetes.Admin)
 	if err != nil {
 		t.Fatal(err)

@@ -25,9 +25,9 @@ func TestMain(m *testing.M) {
 const bucket = "leases"
 
 // started returns a server that has a bucket.
-func started(tb testing.TB, kind s3.Kind) *s3.Server {
+func started(tb testing.TB) *s3.Server {
 	tb.Helper()
-	s := s3.ForTest(tb, kind)
+	s := s3.ForTest(tb)
 	s.Bucket(tb, bucket)
 	return s
 }
@@ -55,13 +55,9 @@ func open(c aws.Config, prefix string, nodes driver.NodeRange) (*s3store.Store, 
 }
 
 func TestConformance(t *testing.T) {
-	leasetest.Run(t, harness(config(started(t, s3.Versity).Endpoint(), s3.Root)))
-}
-
-func TestConformanceMinIO(t *testing.T) {
-	leasetest.Run(t, harness(config(started(t, s3.MinIO).Endpoint(), s3.Root)))
+	leasetest.Run(t, harness(config(started(t).Endpoint(), s3.Root)))
 }
 
 func BenchmarkAcquire(b *testing.B) {
-	leasetest.MeasureAcquire(b, harness(config(started(b, s3.Versity).Endpoint(), s3.Root)))
+	leasetest.MeasureAcquire(b, harness(config(started(b).Endpoint(), s3.Root)))
 }

@@ -61,51 +61,46 @@ func forward(t *testing.T, w http.ResponseWriter, r *http.Request, endpoint stri
 // but the probe's objects.
 func TestConditionsIgnored(t *testing.T) {
 	const ignores = "this server ignores conditional writes"
-	for _, kind := range []s3.Kind{s3.Versity, s3.GoFakeS3} {
-		server := started(t, kind)
-		for _, c := range []struct {
-			without []string
-			sign    bool
-			texts   []string
-		}{
-			{[]string{"If-Match", "If-None-Match"}, true, []string{ignores}},
-			{[]string{"If-None-Match"}, true, []string{ignores, "If-None-Match: *"}},
-			{[]string{"If-Match"}, true, []string{ignores, "If-Match"}},
-			{[]string{"If-None-Match"}, false, []string{map[s3.Kind]string{
-				s3.Versity:  "SignatureDoesNotMatch", // which the headers are part of
-				s3.GoFakeS3: ignores,                 // it checks no signature
-			}[kind]}},
-		} {
-			what := fmt.Sprintf("%s without %s, signed %t", kind, c.without, c.sign)
-			proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if r.Method != http.MethodPut {
-					forward(t, w, r, server.Endpoint(), true)
-					return
-				}
-				forward(t, w, r, server.Endpoint(), c.sign, c.without...)
-			}))
-			prefix := fmt.Sprintf("ignored/%d/", prefixes.Add(1))
-			s, err := s3store.New(config(proxy.URL, s3.Root), bucket, s3store.WithPrefix(prefix))
-			if err != nil {
-				t.Fatal(err)
+	server := started(t)
+	for _, c := range []struct {
+		without []string
+		sign    bool
+		texts   []string
+	}{
+		{[]string{"If-Match", "If-None-Match"}, true, []string{ignores}},
+		{[]string{"If-None-Match"}, true, []string{ignores, "If-None-Match: *"}},
+		{[]string{"If-Match"}, true, []string{ignores, "If-Match"}},
+		{[]string{"If-None-Match"}, false, []string{"SignatureDoesNotMatch"}}, // the headers are signed
+	} {
+		what := fmt.Sprintf("without %s, signed %t", c.without, c.sign)
+		proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method != http.MethodPut {
+				forward(t, w, r, server.Endpoint(), true)
+				return
 			}
-			for range 2 { // a second call does not go through either
-				_, err := s.Acquire(t.Context(), request(time.Now()))
-				wantError(t, what, err, lease.ErrMisconfigured, c.texts...)
-				wantError(t, what, s.Raise(t.Context(), time.Now()), lease.ErrMisconfigured, c.texts...)
-			}
-			list := string(server.MustDo(t, http.MethodGet, "/"+bucket+"?list-type=2&prefix="+url.QueryEscape(prefix), nil))
-			if strings.Contains(list, prefix+"config") || strings.Contains(list, prefix+"page") {
-				t.Errorf("%s: it wrote more than the probe: %s", what, list)
-			}
-			proxy.Close()
+			forward(t, w, r, server.Endpoint(), c.sign, c.without...)
+		}))
+		prefix := fmt.Sprintf("ignored/%d/", prefixes.Add(1))
+		s, err := s3store.New(config(proxy.URL, s3.Root), bucket, s3store.WithPrefix(prefix))
+		if err != nil {
+			t.Fatal(err)
 		}
+		for range 2 { // a second call does not go through either
+			_, err := s.Acquire(t.Context(), request(time.Now()))
+			wantError(t, what, err, lease.ErrMisconfigured, c.texts...)
+			wantError(t, what, s.Raise(t.Context(), time.Now()), lease.ErrMisconfigured, c.texts...)
+		}
+		list := string(server.MustDo(t, http.MethodGet, "/"+bucket+"?list-type=2&prefix="+url.QueryEscape(prefix), nil))
+		if strings.Contains(list, prefix+"config") || strings.Contains(list, prefix+"page") {
+			t.Errorf("%s: it wrote more than the probe: %s", what, list)
+		}
+		proxy.Close()
 	}
 }
 
 // The probe is made once for each store: by many at once, it is right for all.
 func TestProbe(t *testing.T) {
-	server := started(t, s3.Versity)
+	server := started(t)
 	var probes, lists atomic.Int64
 	cfg := config(server.Endpoint(), s3.Root)
 	if s, err := s3store.New(cfg, bucket); err != nil {
@@ -146,7 +141,7 @@ func TestProbe(t *testing.T) {
 
 // With the rights that the documentation lists, and with each of them missing.
 func TestRights(t *testing.T) {
-	server := started(t, s3.Versity)
+	server := started(t)
 	doc, err := os.ReadFile("../../../lease/s3store/doc.go")
 	if err != nil {
 		t.Fatal(err)
@@ -236,28 +231,23 @@ func TestRights(t *testing.T) {
 
 // A bucket that is not there, and keys that the server does not know.
 func TestWrongBucketOrKeys(t *testing.T) {
-	for _, kind := range []s3.Kind{s3.Versity, s3.GoFakeS3} {
-		server := s3.ForTest(t, kind)
-		try := func(keys s3.Keys) error {
-			s, err := s3store.New(config(server.Endpoint(), keys), bucket)
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, err = s.Acquire(t.Context(), request(time.Now()))
-			return err
+	server := s3.ForTest(t)
+	try := func(keys s3.Keys) error {
+		s, err := s3store.New(config(server.Endpoint(), keys), bucket)
+		if err != nil {
+			t.Fatal(err)
 		}
-		wantError(t, "no bucket", try(s3.Root), lease.ErrMisconfigured, "no bucket "+bucket)
-		if kind == s3.GoFakeS3 {
-			continue
-		}
-		wantError(t, "a wrong key", try(s3.Keys{AccessKey: "nobody00000000000000", SecretKey: "x"}), lease.ErrMisconfigured, "InvalidAccessKeyId")
-		wantError(t, "a wrong secret", try(s3.Keys{AccessKey: s3.Root.AccessKey, SecretKey: "x"}), lease.ErrMisconfigured, "SignatureDoesNotMatch")
+		_, err = s.Acquire(t.Context(), request(time.Now()))
+		return err
 	}
+	wantError(t, "no bucket", try(s3.Root), lease.ErrMisconfigured, "no bucket "+bucket)
+	wantError(t, "a wrong key", try(s3.Keys{AccessKey: "nobody00000000000000", SecretKey: "x"}), lease.ErrMisconfigured, "InvalidAccessKeyId")
+	wantError(t, "a wrong secret", try(s3.Keys{AccessKey: s3.Root.AccessKey, SecretKey: "x"}), lease.ErrMisconfigured, "SignatureDoesNotMatch")
 }
 
 // The bucket's name may be in the host's name.
 func TestHostStyle(t *testing.T) {
-	server := started(t, s3.Versity)
+	server := started(t)
 	cfg := config(strings.Replace(server.Endpoint(), "127.0.0.1", "localhost", 1), s3.Root)
 	cfg.HTTPClient = &http.Client{Transport: tripper(func(r *http.Request) (*http.Response, error) {
 		if !strings.HasPrefix(r.URL.Host, bucket+".localhost:") {
@@ -277,7 +267,7 @@ func TestHostStyle(t *testing.T) {
 
 // A list has at most 1000 objects: the store reads on.
 func TestLongList(t *testing.T) {
-	server := started(t, s3.Versity)
+	server := started(t)
 	cfg := config(server.Endpoint(), s3.Root)
 	var lists atomic.Int64
 	cfg.HTTPClient = &http.Client{Transport: tripper(func(r *http.Request) (*http.Response, error) {
@@ -332,7 +322,7 @@ func through(t *testing.T, server *s3.Server, f func(r *http.Request) *stub) *s3
 
 // A server that refuses what it should take, or does not show what it has.
 func TestUnfitServer(t *testing.T) {
-	server := started(t, s3.GoFakeS3)
+	server := started(t)
 	for _, c := range []struct {
 		text  string
 		wrong func(r *http.Request) bool
@@ -360,7 +350,7 @@ func TestUnfitServer(t *testing.T) {
 // After a write that was refused because the object has changed, or because
 // another write is in progress, the object is read again.
 func TestReadAgain(t *testing.T) {
-	server := started(t, s3.GoFakeS3)
+	server := started(t)
 	for _, answer := range []*stub{
 		{status: http.StatusPreconditionFailed, code: "PreconditionFailed"},
 		{status: http.StatusNotFound, code: "NoSuchKey"},

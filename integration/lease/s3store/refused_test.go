@@ -233,7 +233,7 @@ func TestThrottled(t *testing.T) {
 		}
 	}
 	// A server that is busy now and then.
-	server := started(t, s3.GoFakeS3)
+	server := started(t)
 	var n atomic.Int64
 	cfg := config(server.Endpoint(), s3.Root)
 	cfg.HTTPClient = &http.Client{Transport: tripper(func(r *http.Request) (*http.Response, error) {
@@ -262,7 +262,7 @@ func (f tripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r
 // the connection is new or was used before.
 func TestNoWriteIsRepeated(t *testing.T) {
 	for _, fresh := range []bool{true, false} {
-		server := started(t, s3.GoFakeS3)
+		server := started(t)
 		var broken atomic.Bool
 		var puts atomic.Int64
 		proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -357,7 +357,7 @@ func (c client) Do(r *http.Request) (*http.Response, error) { return c(r) }
 // A transport of HTTP/2 sends a body again after some errors, if it can get it again: the server
 // may have taken the first one.
 func TestBodiesCannotBeSentAgain(t *testing.T) {
-	server := started(t, s3.GoFakeS3)
+	server := started(t)
 	puts := 0
 	cfg := config(server.Endpoint(), s3.Root)
 	cfg.HTTPClient = client(func(r *http.Request) (*http.Response, error) {

@@ -61,7 +61,7 @@ func (c *counter) now() counts {
 
 // What a process costs that is alone, each step.
 func TestRequests(t *testing.T) {
-	server := started(t, s3.Versity)
+	server := started(t)
 	cfg, c := count(config(server.Endpoint(), s3.Root))
 	ctx, now := t.Context(), time.Now()
 	var s lease.Store
@@ -118,7 +118,7 @@ func TestRequestsOfAFleet(t *testing.T) {
 		most             = 70             // requests a second
 		atOnce, renewals = 4, 2000
 	)
-	server := started(t, s3.Versity)
+	server := started(t)
 	cfg, c := count(config(server.Endpoint(), s3.Root))
 	s, err := open(cfg, "fleet/", driver.AllNodes)
 	if err != nil {
@@ -178,7 +178,7 @@ func each(tb testing.TB, atOnce, n int, f func(ctx context.Context, i int) error
 // BenchmarkRequests counts the requests of 10000 processes that start at once,
 // 64 at a time, and of single calls when many blocks are taken.
 func BenchmarkRequests(b *testing.B) {
-	server := started(b, s3.Versity)
+	server := started(b)
 	cfg, c := count(config(server.Endpoint(), s3.Root))
 	s, err := open(cfg, "many/", driver.AllNodes)
 	if err != nil {
