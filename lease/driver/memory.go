@@ -174,6 +174,9 @@ func (m *Memory) Raise(ctx context.Context, until time.Time) error {
 	return nil
 }
 
+// Time implements [lease.Admin].
+func (m *Memory) Time(context.Context) (time.Time, error) { return m.now(), nil }
+
 // now returns the store's time, or the zero Time if it has no clock.
 func (m *Memory) now() time.Time {
 	if m.clock == nil {
