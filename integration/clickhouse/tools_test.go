@@ -19,11 +19,10 @@ import (
 
 var toolSpans = flag.Int("tool-spans", 400_000, "spans of the day that TestTools asks for")
 
-const benchmarks = "../../bench/clickhouse/sql/"
-
+// read returns a file of the benchmark, which has the same spans and queries.
 func read(t *testing.T, file string) string {
 	t.Helper()
-	text, err := os.ReadFile(benchmarks + file)
+	text, err := os.ReadFile("../../bench/clickhouse/sql/" + file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,9 +58,20 @@ func (e *engine) fill(spans int) {
 	}
 }
 
-// exceptions may read more than 1.2 times the rows that the exporter's table
-// reads, and more than a hundredth of the day: so many times at most.
-var exceptions = map[string]float64{}
+// exceptions may read more than 1.2 times the rows that the exporter's table reads,
+// and more than a hundredth of the day: so many times at most.
+var exceptions = map[string]float64{
+	// One of a service's eight names, or an attribute that goes with it: the whole
+	// service is read, where the exporter's table is sorted by name, too.
+	"Operators: a service and name, 24 h":                 8,
+	"Operators: p99 of a service and name a minute, 24 h": 8,
+	"Operators: error rate of a service and name, 6 h":    8,
+	"Operators: a service by an attribute, 24 h":          8,
+	// Both read until they meet the span, which lies elsewhere in each.
+	"Operators: the trace of a span ID": 5,
+	// The view computes the times of all traces.
+	"Operators: join with the lookup name, 1 h": 20,
+}
 
 // TestTools runs what tools send on the exporter's table with its lookup table, on
 // an Overlay without it and on the other layouts, all with the same spans, of which
@@ -95,8 +105,7 @@ func (e *engine) tools(random int, day float64) {
 	e.run(clickhouse.Schema{Table: "trace", Layout: clickhouse.TraceFirst}.Statements())
 	tables := []string{"exporter", "service", "trace", "overlay"}
 	const columns = "SpanId, ParentSpanId, SpanName, SpanKind, ServiceName, ResourceAttributes, SpanAttributes, Duration, StatusCode, StatusMessage"
-	id := fmt.Sprintf("if(h1 %% 100 < %d, lower(hex(h1)) || lower(hex(h2)), assumeNotNull(traceIDAt(fromUnixTimestamp64Milli(ms), 0, h2)))", random)
-	id = strings.ReplaceAll(id, "lower(hex(h1)) || lower(hex(h2))", "leftPad(lower(hex(h1)), 16, '0') || leftPad(lower(hex(h2)), 16, '0')")
+	id := fmt.Sprintf("if(h1 %% 100 < %d, lower(leftPad(hex(h1), 16, '0') || leftPad(hex(h2), 16, '0')), assumeNotNull(traceIDAt(fromUnixTimestamp64Milli(ms), 0, h2)))", random)
 	for _, table := range tables {
 		e.exec("INSERT INTO " + table + " (Timestamp, TraceId, " + columns + ") SELECT Timestamp, " + id + ", " + columns + " FROM source")
 		e.exec("OPTIMIZE TABLE " + table + " FINAL")
@@ -140,7 +149,7 @@ func (e *engine) tools(random int, day float64) {
 			fmt.Fprintf(&report, " %s (%.2f) |", thousands(reads[i].Rows), ratio)
 			most := 1.2
 			if q.byID {
-				most = 0.3 // the view reads the spans twice more
+				most = 0.4 // of a small table; the view reads the spans twice more
 			}
 			if larger, ok := exceptions[q.name]; ok {
 				most = larger
