@@ -190,7 +190,7 @@ func (ids *IDs) Ready(ctx context.Context) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, randflake.ErrExhausted) && !errors.Is(err, randflake.ErrClockBehind):
+	case errors.Is(err, randflake.ErrExhausted):
 		return nil // a lease is held; its IDs of this second are used up
 	}
 	if failure := ids.keeper.Failure(); failure != nil {

@@ -42,11 +42,11 @@ func (s fakeStore) Acquire(ctx context.Context, r lease.Request) (lease.Grant, e
 	return s.Memory.Acquire(ctx, r)
 }
 
-func (s fakeStore) Renew(ctx context.Context, g lease.Grant, nonce string, end time.Time) (lease.Grant, error) {
+func (s fakeStore) Renew(ctx context.Context, g lease.Grant, r lease.Request) (lease.Grant, error) {
 	if opened.away.Load() {
 		return lease.Grant{}, errAway
 	}
-	return s.Memory.Renew(ctx, g, nonce, end)
+	return s.Memory.Renew(ctx, g, r)
 }
 
 func (s fakeStore) Release(ctx context.Context, g lease.Grant, next string, unused time.Time) error {
@@ -357,8 +357,7 @@ func TestBlockSizeOfTheFile(t *testing.T) {
 
 type yesterday struct{}
 
-func (yesterday) Now() time.Time         { return time.Now().Add(-24 * time.Hour) }
-func (yesterday) Elapsed() time.Duration { return 0 }
+func (yesterday) Now() time.Time { return time.Now().Add(-24 * time.Hour) }
 
 // A host with a share of a fleet's nodes uses the fleet's secret, not the file's.
 func TestBoltInAFleet(t *testing.T) {
