@@ -15,9 +15,18 @@ func (r *run) ndjson(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	in := bufio.NewReaderSize(r.in, MaxRecord)
+	in := bufio.NewReaderSize(r.in, 1<<16)
+	var long []byte // a line longer than in's buffer
 	for number := int64(1); ; number++ {
 		line, readErr := in.ReadSlice('\n')
+		if errors.Is(readErr, bufio.ErrBufferFull) {
+			long = append(long[:0], line...)
+			for errors.Is(readErr, bufio.ErrBufferFull) && len(long) < MaxRecord {
+				line, readErr = in.ReadSlice('\n')
+				long = append(long, line...)
+			}
+			line = long
+		}
 		if readErr != nil && !errors.Is(readErr, io.EOF) && !errors.Is(readErr, bufio.ErrBufferFull) {
 			return readErr
 		}
