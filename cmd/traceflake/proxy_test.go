@@ -115,12 +115,12 @@ func TestProxyVerifies(t *testing.T) {
 
 func TestProxyRefuses(t *testing.T) {
 	for want, args := range map[string][]string{
-		"does not fit; usage: traceflake proxy URL":            {},
-		"URL: want http://":        {"tempo:3200"},
-		"not one of tempo, jaeger": {"--backend", "zipkin", "http://x"},
-		"--verify needs a secret":  {"--verify", "http://x"},
-		"must not be negative":     {"--slack", "-1s", "http://x"},
-		"listen: ":                 {"--listen", "256.0.0.1:1", "http://x"},
+		"does not fit; usage: traceflake proxy URL": {},
+		"URL: want http://":                         {"tempo:3200"},
+		"not one of tempo, jaeger":                  {"--backend", "zipkin", "http://x"},
+		"--verify needs a secret":                   {"--verify", "http://x"},
+		"must not be negative":                      {"--slack", "-1s", "http://x"},
+		"listen: ":                                  {"--listen", "256.0.0.1:1", "http://x"},
 	} {
 		command(t, "", append([]string{"proxy"}, args...)...).want(t, 2, "", want)
 	}
