@@ -17,7 +17,7 @@ var (
 
 func grantAt(t *testing.T, s lease.Store, now time.Time) lease.Grant {
 	t.Helper()
-	g, err := s.Acquire(t.Context(), lease.Request{Holder: lease.NewHolder(), Now: now, TTL: 10 * time.Minute})
+	g, err := s.Acquire(t.Context(), lease.Request{Nonce: lease.NewNonce(), Now: now, TTL: 10 * time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func TestMove(t *testing.T) {
 				}
 			}
 			for _, d := range []time.Duration{-3 * time.Hour, 0, 3 * time.Hour, 1000 * time.Hour} {
-				r := lease.Request{Holder: lease.NewHolder(), Now: noon.Add(d), TTL: time.Minute}
+				r := lease.Request{Nonce: lease.NewNonce(), Now: noon.Add(d), TTL: time.Minute}
 				if g, err := from.Acquire(ctx, r); !errors.Is(err, lease.ErrNoFreeNode) {
 					t.Errorf("the old store grants %+v, %v", g, err)
 				}
@@ -60,7 +60,7 @@ func TestMove(t *testing.T) {
 					t.Errorf("the new store grants seconds from %s on, before %s", g.Start, end)
 				}
 			}
-			if _, err := to.Acquire(ctx, lease.Request{Holder: lease.NewHolder(), Now: end, TTL: time.Minute}); err != nil {
+			if _, err := to.Acquire(ctx, lease.Request{Nonce: lease.NewNonce(), Now: end, TTL: time.Minute}); err != nil {
 				t.Errorf("at the end: %v", err)
 			}
 			if _, err := driver.Move(ctx, from, driver.NewMemory(driver.WithNodeRange(moved))); !errors.Is(err, lease.ErrInvalidRequest) {
@@ -115,11 +115,11 @@ func TestMoveInterrupted(t *testing.T) {
 			from, to := driver.NewMemory(driver.WithNodeRange(moved)), driver.NewMemory(driver.WithNodeRange(moved))
 			held := []lease.Grant{grantAt(t, from, noon)}
 			s := &interrupted{Admin: from, at: at, do: func() error {
-				g, err := from.Renew(t.Context(), held[0], lease.NewHolder(), noon.Add(15*time.Minute))
+				g, err := from.Renew(t.Context(), held[0], lease.Request{Nonce: lease.NewNonce(), Now: noon.Add(5 * time.Minute), TTL: 10 * time.Minute})
 				if err == nil {
 					held[0] = g
 				}
-				r := lease.Request{Holder: lease.NewHolder(), Now: noon.Add(ahead), TTL: time.Hour}
+				r := lease.Request{Nonce: lease.NewNonce(), Now: noon.Add(ahead), TTL: time.Hour}
 				if g, err := from.Acquire(t.Context(), r); err == nil {
 					held = append(held, g)
 				}
@@ -150,7 +150,7 @@ func TestMoveInterrupted(t *testing.T) {
 			}
 		}
 		for _, d := range []time.Duration{0, time.Hour} {
-			r := lease.Request{Holder: lease.NewHolder(), Now: noon.Add(d), TTL: time.Minute}
+			r := lease.Request{Nonce: lease.NewNonce(), Now: noon.Add(d), TTL: time.Minute}
 			if got, err := to.Acquire(t.Context(), r); err == nil && got.Start.Before(g.End) {
 				t.Errorf("call %d broke: the new store grants %+v", at, got)
 			}

@@ -36,7 +36,7 @@ func scan(r pgx.CollectableRow) (row, error) {
 	}
 	b := driver.Block{Node: node, Nodes: nodes, Version: uint64(version)}
 	if nonce != nil {
-		b.Holder = *nonce
+		b.Nonce = *nonce
 	}
 	if owner != nil {
 		b.Owner = *owner
@@ -81,7 +81,7 @@ func (s *Store) write(ctx context.Context, reached time.Time, writes ...write) (
 		var from, until []int64 // 0 before the first grant
 		for _, w := range writes {
 			b := side(w)
-			nonce, owner = append(nonce, b.Holder), append(owner, b.Owner)
+			nonce, owner = append(nonce, b.Nonce), append(owner, b.Owner)
 			from, until = append(from, max(b.Start.Unix(), 0)), append(until, max(b.GrantedUntil.Unix(), 0))
 		}
 		args = append(args, nonce, owner, from, until)
