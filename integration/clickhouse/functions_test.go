@@ -1,0 +1,167 @@
+package clickhouse_test
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/traceflake/traceflake/clickhouse"
+	"github.com/traceflake/traceflake/traceid"
+)
+
+const null = "ᴺᵁᴸᴸ"
+
+func withFunctions(t *testing.T) *engine {
+	e := newEngine(t)
+	for range 2 { // creating them is idempotent
+		e.run(clickhouse.Schema{Layout: clickhouse.Overlay}.Statements())
+	}
+	return e
+}
+
+func milli(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000") }
+
+func edges() []trace.TraceID {
+	var ids []trace.TraceID
+	for _, high := range []uint64{0, 1, 1<<23 - 1, 1 << 23, 1<<63 - 1, 1 << 63, 1<<64 - 1, 1<<64 - 1<<23, 0x18f06868b6000000} {
+		for _, low := range []uint64{0, 1, 1<<63 - 1, 1 << 63, 1<<64 - 1} {
+			ids = append(ids, id(high, low))
+		}
+	}
+	return ids
+}
+
+func id(high, low uint64) (id trace.TraceID) {
+	binary.BigEndian.PutUint64(id[:8], high)
+	binary.BigEndian.PutUint64(id[8:], low)
+	return id
+}
+
+func random(n int) []trace.TraceID {
+	r := rand.New(rand.NewPCG(1, 2))
+	ids := make([]trace.TraceID, n)
+	for i := range ids {
+		ids[i] = id(r.Uint64(), r.Uint64())
+	}
+	return ids
+}
+
+// TestFunctionsAgreeWithGo compares each function with idgen's, value by value.
+func TestFunctionsAgreeWithGo(t *testing.T) {
+	e := withFunctions(t)
+	ids := append(edges(), random(1_000_000)...)
+	e.exec("CREATE TABLE ids (n UInt32, id String) ENGINE = MergeTree ORDER BY n")
+	now := time.Date(2026, 10, 15, 11, 0, 0, 123456789, time.UTC)
+	const age, skew = 40 * 365 * 24 * time.Hour, 10 * 365 * 24 * time.Hour
+	for at := 0; at < len(ids); at += 250_000 {
+		chunk := ids[at:min(at+250_000, len(ids))]
+		var values strings.Builder
+		for i, id := range chunk {
+			fmt.Fprintf(&values, "(%d,'%s')", i, id)
+		}
+		e.exec("TRUNCATE TABLE ids")
+		e.exec("INSERT INTO ids VALUES " + values.String())
+		got := e.exec(fmt.Sprintf(`SELECT traceIDTime(id), traceIDSeq(id), traceIDLow(id), traceIDMin(traceIDTime(id)), traceIDMax(traceIDTime(id)),
+			traceIDIsOurs(id, toDateTime64('%s', 9, 'UTC'), toIntervalSecond(%d), %d), traceIDAt(traceIDTime(id), traceIDSeq(id), traceIDLow(id))
+			FROM ids ORDER BY n`, now.Format("2006-01-02 15:04:05.000000000"), int(age.Seconds()), int(skew.Seconds())))
+		if len(got) != len(chunk) {
+			t.Fatalf("%d rows of %d", len(got), len(chunk))
+		}
+		for i, id := range chunk {
+			ours := "0"
+			if traceid.Plausible(id, now, age, skew) {
+				ours = "1"
+			}
+			same := id
+			if binary.BigEndian.Uint64(id[:8]) == 0 {
+				same[7] = 1 // a zero high half would say that the ID is not ours
+			}
+			at := traceid.Time(id)
+			want := []string{milli(at), strconv.Itoa(int(traceid.Sequence(id))), strconv.FormatUint(binary.BigEndian.Uint64(id[8:]), 10),
+				traceid.Min(at).String(), traceid.Max(at).String(), ours, same.String()}
+			for column, value := range want {
+				if got[i][column] != value {
+					t.Fatalf("%s: column %d is %s, in Go %s", id, column, got[i][column], value)
+				}
+			}
+		}
+	}
+}
+
+func TestBoundsAgreeWithGo(t *testing.T) {
+	e := withFunctions(t)
+	times := []time.Time{
+		time.Date(1900, 1, 2, 0, 0, 0, 0, time.UTC), time.Unix(-1, 999_999_999), time.Unix(0, 0),
+		time.UnixMilli(traceid.EpochMillis).Add(-1), time.UnixMilli(traceid.EpochMillis), time.UnixMilli(traceid.EpochMillis).Add(time.Millisecond - 1),
+		time.UnixMilli(traceid.EpochMillis + 1), time.Date(2026, 10, 15, 10, 0, 0, 999_999_999, time.UTC),
+		time.UnixMilli(traceid.EpochMillis + 1<<41 - 1), time.UnixMilli(traceid.EpochMillis + 1<<41), time.Date(2261, 1, 1, 0, 0, 0, 0, time.UTC),
+	}
+	for _, at := range times {
+		literal := "toDateTime64('" + at.UTC().Format("2006-01-02 15:04:05.000000000") + "', 9, 'UTC')"
+		if got, want := e.one("SELECT traceIDMin("+literal+")"), traceid.Min(at).String(); got != want {
+			t.Errorf("traceIDMin(%v) = %s, in Go %s", at, got, want)
+		}
+		if got, want := e.one("SELECT traceIDMax("+literal+")"), traceid.Max(at).String(); got != want {
+			t.Errorf("traceIDMax(%v) = %s, in Go %s", at, got, want)
+		}
+	}
+	for query, want := range map[string]string{
+		"traceIDMin(toDateTime('2026-10-15 10:00:00', 'Asia/Tokyo'))":                    traceid.Min(time.Date(2026, 10, 15, 1, 0, 0, 0, time.UTC)).String(),
+		"traceIDMin('2026-10-15 10:00:00')":                                              traceid.Min(time.Date(2026, 10, 15, 10, 0, 0, 0, time.UTC)).String(),
+		"traceIDMin(NULL)":                                                               null,
+		"traceIDMax(CAST(NULL, 'Nullable(DateTime)'))":                                   null,
+		"traceIDAt(toDateTime('2019-12-31 23:59:59', 'UTC'), 0, 1)":                      null,
+		"traceIDAt(toDateTime64('2090-01-01 00:00:00', 3, 'UTC'), 0, 1)":                 null,
+		"traceIDAt(NULL, 0, 1)":                                                          null,
+		"traceIDAt(toDateTime64('2020-01-01 00:00:00', 3, 'UTC'), 0, 1)":                 "00000000000000010000000000000001",
+		"traceIDAt(toDateTime64('2020-01-01 00:00:00.001', 3, 'UTC'), 8388608 + 5, 255)": "000000000080000500000000000000ff",
+		// What is in the future, or no ID, has no bound.
+		"traceIDNotBefore('" + traceid.Min(time.Date(2026, 10, 15, 10, 0, 0, 0, time.UTC)).String() + "', INTERVAL 3600 SECOND)": "2026-10-15 09:00:00.000",
+		"traceIDNotBefore('" + strings.Repeat("f", 32) + "', INTERVAL 3600 SECOND)":                                              "1970-01-01 00:00:00.000",
+		"traceIDNotBefore('abc', INTERVAL 3600 SECOND)":                                                                          "1970-01-01 00:00:00.000",
+	} {
+		if got := e.one("SELECT " + query); got != want {
+			t.Errorf("%s = %s, want %s", query, got, want)
+		}
+	}
+}
+
+// TestFunctionsOnOtherTexts: text that is not a trace ID gives NULL, even in a
+// scan.
+func TestFunctionsOnOtherTexts(t *testing.T) {
+	e := withFunctions(t)
+	ours := traceid.Min(time.Date(2026, 10, 15, 10, 0, 0, 0, time.UTC)).String()
+	others := []string{"", "0", ours[:31], ours + "0", ours[:16], strings.ToUpper(ours), "g" + ours[1:], ours[:31] + " ", ours + "\n", "\x00" + ours[1:],
+		strings.Repeat("é", 16), "0x" + ours[2:]}
+	var values strings.Builder
+	for _, text := range others {
+		fmt.Fprintf(&values, "(unhex('%s'))", hex.EncodeToString([]byte(text)))
+	}
+	e.exec("CREATE TABLE texts (id String) ENGINE = MergeTree ORDER BY tuple()")
+	e.exec("INSERT INTO texts VALUES " + values.String() + fmt.Sprintf("('%s')", ours))
+	const all = "traceIDTime(id), traceIDSeq(id), traceIDLow(id), traceIDIsOurs(id, now(), toIntervalYear(40), 0)"
+	for _, row := range e.exec("SELECT hex(id), " + all + " FROM texts WHERE id != '" + ours + "'") {
+		if fmt.Sprint(row[1:]) != fmt.Sprint([]string{null, null, null, "0"}) {
+			t.Errorf("%s: %v", row[0], row[1:])
+		}
+	}
+	if got := e.one("SELECT count() FROM texts WHERE traceIDTime(id) > '2020-01-02' OR traceIDSeq(id) >= 0"); got != "1" {
+		t.Errorf("a scan finds %s IDs, want the one", got)
+	}
+	for text, want := range map[string]string{"'" + strings.ToUpper(ours) + "'": null, "''": null, "NULL": null} {
+		if got := e.one("SELECT traceIDTime(" + text + ")"); got != want {
+			t.Errorf("constant %s: %s", text, got)
+		}
+	}
+	// A 64-bit ID, padded as B3 pads it, is valid but not ours.
+	if got := e.exec("SELECT traceIDTime(x), traceIDIsOurs(x, toDateTime('2020-01-01 00:00:01', 'UTC'), 60, 60) FROM (SELECT '000000000000000000000000000000ff' AS x)"); fmt.Sprint(got) != "[[2020-01-01 00:00:00.000 0]]" {
+		t.Errorf("64-bit ID: %v", got)
+	}
+}

@@ -1,0 +1,581 @@
+package clickhouse_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/traceflake/traceflake/clickhouse"
+	"github.com/traceflake/traceflake/clickhouse/migrate"
+)
+
+// few are spans of two days.
+func few() []span {
+	var few []span
+	for i, s := range world()[:900] {
+		s.start = noon.Add(time.Duration(i%2) * 24 * time.Hour).Add(time.Duration(i) * time.Second)
+		few = append(few, s)
+	}
+	return few
+}
+
+func ids(spans []span) []string { return sorted(names(spans, func(span) bool { return true })) }
+
+func (e *engine) column(query string) []string {
+	e.t.Helper()
+	var all []string
+	for _, row := range e.exec(query) {
+		all = append(all, row[0])
+	}
+	return all
+}
+
+// template is a table of the exporter with spans to copy.
+func (e *engine) template(spans []span) {
+	e.t.Helper()
+	e.run(collectorTable("template")[:1], nil)
+	e.insert("template", spans)
+}
+
+// exporterTable makes the exporter's table with the template's spans.
+func (e *engine) exporterTable(table string) clickhouse.Schema {
+	e.t.Helper()
+	e.run(collectorTable(table), nil)
+	e.exec("INSERT INTO " + table + " SELECT * FROM template")
+	return clickhouse.Schema{Database: e.Database(), Table: table}
+}
+
+// holds compares the spans of a table with what must be there, each once.
+func (e *engine) holds(table string, want []string) {
+	e.t.Helper()
+	if got := e.column("SELECT SpanId FROM " + table + " ORDER BY SpanId"); !reflect.DeepEqual(got, want) {
+		e.t.Errorf("%s has %d spans, want %d", table, len(got), len(want))
+	}
+}
+
+// only fails if there are tables of this name with a suffix other than these.
+func (e *engine) only(table string, suffixes ...string) {
+	e.t.Helper()
+	keep := []string{"'" + table + "'", "'" + table + "_trace_id_ts'", "'" + table + "_trace_id_ts_mv'"}
+	if views := e.column("SELECT name FROM system.tables WHERE database = currentDatabase() AND engine = 'View' AND startsWith(name, '" + table + "_trace_id_ts')"); len(views) != 2 {
+		e.t.Errorf("views under the lookup's names: %v", views)
+	}
+	for _, suffix := range suffixes {
+		keep = append(keep, "'"+table+suffix+"'")
+	}
+	if left := e.column("SELECT name FROM system.tables WHERE database = currentDatabase() AND startsWith(name, '" + table + "') AND name NOT IN (" + strings.Join(keep, ", ") + ")"); left != nil {
+		e.t.Errorf("tables left: %v", left)
+	}
+}
+
+// snapshot is all that the database's tables are and how much they hold, and
+// the functions.
+func (e *engine) snapshot() string {
+	e.t.Helper()
+	return fmt.Sprint(e.exec("SELECT name, uuid, create_table_query, total_rows FROM system.tables WHERE database = currentDatabase() ORDER BY name"),
+		e.exec("SELECT name, create_query FROM system.functions WHERE startsWith(name, 'traceID') ORDER BY name"))
+}
+
+// TestMigrateFromAnyPoint breaks the connection before each statement, which is
+// also after the one before it, stores more spans, and runs the migration again.
+func TestMigrateFromAnyPoint(t *testing.T) {
+	e := newEngine(t)
+	old := few()
+	live := world()[1000:1010]
+	e.template(old)
+	for at, ended := 1, false; !ended; at++ {
+		if at == 2 {
+			at = 8 // between two functions is nothing new
+		}
+		table := fmt.Sprintf("spans_%d", at)
+		s := e.exporterTable(table)
+		s.TTL = 10 * 365 * 24 * time.Hour
+		err := migrate.Run(t.Context(), e.faulty(&faulty{failAt: at}), s, nil)
+		if ended = err == nil; !ended && !errors.Is(err, errFaulty) {
+			t.Fatal(err)
+		}
+		e.insert(table, live)
+		var seen []migrate.Progress
+		if err := migrate.Run(t.Context(), e.db, s, func(p migrate.Progress) { seen = append(seen, p) }); err != nil {
+			t.Fatalf("again after statement %d: %v", at, err)
+		}
+		e.holds(table, ids(append(live[:len(live):len(live)], old...)))
+		kept := len(e.column("SELECT SpanId FROM " + table + "_old"))
+		if kept != len(old) && kept != len(old)+len(live) { // the live ones too if they came before the tables changed places
+			t.Errorf("%d old spans kept, want %d", kept, len(old))
+		}
+		if at == 1 {
+			if n := len(seen); n != 2 && n != 3 || seen[n-1].Left != 0 || int(seen[n-1].Moved) != kept {
+				t.Errorf("progress %+v", seen)
+			}
+		}
+		e.only(table, "_old")
+		if key := e.one("SELECT sorting_key FROM system.tables WHERE database = currentDatabase() AND name = '" + table + "'"); !strings.HasSuffix(key, ", ServiceName, TraceId, Timestamp") {
+			t.Errorf("sorting key %s", key)
+		}
+		if t.Failed() {
+			t.Fatalf("broken before statement %d", at)
+		}
+		e.exec("DROP TABLE " + table + " SYNC")
+		e.exec("DROP TABLE " + table + "_old SYNC")
+	}
+}
+
+// TestMigrateToCluster runs the statements for a cluster on one server, broken
+// before each, from the exporter's table and, now and then, from one of ours.
+func TestMigrateToCluster(t *testing.T) {
+	e := newEngine(t)
+	old := few()[:100]
+	for i := range old {
+		old[i].start = noon
+	}
+	e.template(old)
+	for at, ended := 1, false; !ended; at++ {
+		if at == 2 {
+			at = 8
+		}
+		table := fmt.Sprintf("spans_%d", at)
+		s := clickhouse.Schema{Database: e.Database(), Table: table}
+		if at%5 == 0 {
+			if err := s.Create(t.Context(), e.db); err != nil {
+				t.Fatal(err)
+			}
+			e.exec("INSERT INTO " + table + " SELECT * FROM template")
+		} else {
+			e.exporterTable(table)
+		}
+		s.Cluster = "c"
+		err := migrate.Run(t.Context(), e.faulty(&faulty{failAt: at, rewrite: oneServer}), s, nil)
+		if ended = err == nil; !ended && !errors.Is(err, errFaulty) {
+			t.Fatal(err)
+		}
+		if err := migrate.Run(t.Context(), e.faulty(&faulty{rewrite: oneServer}), s, nil); err != nil {
+			t.Fatalf("again after statement %d: %v", at, err)
+		}
+		e.holds(table, ids(old))
+		e.holds(table+"_local", ids(old))
+		e.holds(table+"_old", ids(old))
+		e.only(table, "_local", "_old")
+		if t.Failed() {
+			t.Fatalf("broken before statement %d", at)
+		}
+		for _, name := range []string{"", "_local", "_old"} {
+			e.exec("DROP TABLE " + table + name + " SYNC")
+		}
+	}
+}
+
+// TestMigrateKeepsInsertsUnderWay: an insert that found the old table is stored,
+// also when the migration's client does not wait for it.
+func TestMigrateKeepsInsertsUnderWay(t *testing.T) {
+	e := newEngine(t)
+	old, late := few()[:200], world()[1000:1060]
+	e.template(late)
+	for table, impatient := range map[string]bool{"waits": false, "leaves": true} {
+		e.run(collectorTable(table)[:1], nil) // a lookup view would slow the migration down
+		e.insert(table, old)
+		inserted := make(chan error, 1)
+		go func() {
+			_, err := e.Query(t.Context(), "INSERT INTO "+table+" SELECT * FROM template WHERE sleepEachRow(0.03) = 0")
+			inserted <- err
+		}()
+		for e.one("SELECT count() FROM system.processes WHERE query LIKE 'INSERT INTO "+table+"%' AND current_database = currentDatabase()") == "0" {
+			select {
+			case err := <-inserted:
+				t.Fatalf("the insert ended before the migration began: %v", err)
+			case <-time.After(time.Millisecond):
+			}
+		}
+		s := clickhouse.Schema{Table: table}
+		ctx, leave := context.WithCancel(t.Context())
+		err := migrate.Run(ctx, e.faulty(&faulty{rewrite: func(query string) string {
+			if impatient && strings.HasPrefix(query, "DETACH") {
+				time.AfterFunc(50*time.Millisecond, leave)
+			}
+			return query
+		}}), s, nil)
+		leave()
+		if impatient != errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		for err != nil {
+			err = migrate.Run(t.Context(), e.db, s, nil)
+			if err != nil && !strings.Contains(err.Error(), "still used by some query") {
+				t.Fatal(err)
+			}
+		}
+		if err := <-inserted; err != nil {
+			t.Error(err)
+		}
+		e.holds(table, ids(append(old[:len(old):len(old)], late...)))
+		e.only(table, "_old")
+	}
+}
+
+// TestMigrateBrokenInsideACopy: half of a partition has been copied when the
+// INSERT ends, or goes on when its client has left.
+func TestMigrateBrokenInsideACopy(t *testing.T) {
+	e := newEngine(t)
+	old := few()
+	e.template(old)
+	isCopy := func(query string) bool { return strings.HasPrefix(query, "INSERT INTO") }
+
+	s := e.exporterTable("failed")
+	half := e.faulty(&faulty{rewrite: func(query string) string {
+		if isCopy(query) { // ClickHouse keeps the blocks before the failure
+			e.exec(strings.Replace(query, " SETTINGS ", " LIMIT 200 SETTINGS ", 1))
+			return "SELECT throwIf(1)"
+		}
+		return query
+	}})
+	if err := migrate.Run(t.Context(), half, s, nil); err == nil || !strings.Contains(err.Error(), "throwIf") {
+		t.Fatal(err)
+	}
+	if n := e.one("SELECT count() FROM failed_copy"); n != "200" {
+		t.Errorf("the copy has %s rows", n)
+	}
+	if err := migrate.Run(t.Context(), e.open("max_table_size_to_drop=4096"), s, nil); err != nil { // as if it were a large copy
+		t.Fatal(err)
+	}
+	e.holds("failed", ids(old))
+
+	s = e.exporterTable("left")
+	ctx, leave := context.WithCancel(t.Context())
+	slow := e.faulty(&faulty{rewrite: func(query string) string {
+		if isCopy(query) {
+			time.AfterFunc(200*time.Millisecond, leave)
+			query = strings.Replace(query, " SETTINGS ", " WHERE sleepEachRow(0.003) = 0 SETTINGS ", 1)
+		}
+		return query
+	}})
+	if err := migrate.Run(ctx, slow, s, nil); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	waiting := e.faulty(&faulty{rewrite: func(query string) string {
+		if strings.Contains(query, "`left_copy` MOVE PARTITION") {
+			for e.one("SELECT count() FROM system.processes WHERE query LIKE 'INSERT INTO%sleepEachRow%' AND current_database = currentDatabase()") != "0" {
+				time.Sleep(time.Millisecond)
+			}
+		}
+		return query
+	}})
+	if err := migrate.Run(t.Context(), waiting, s, nil); err != nil {
+		t.Fatal(err)
+	}
+	e.holds("left", ids(old))
+}
+
+// TestMigrateProvesTheCopy changes each column of the copy, and leaves a row out.
+func TestMigrateProvesTheCopy(t *testing.T) {
+	e := newEngine(t)
+	e.run(collectorTable("template")[:1], nil)
+	e.exec(`INSERT INTO template SELECT '2026-10-15 12:00:00.5', '0123456789abcdef0123456789abcdef', toString(number), 'p', 'state', 'name', 'Server', 'service',
+		map('a', 'b'), 'scope', 'v1', map('c', 'd'), 7, 'Error', 'message', ['2026-10-15 12:00:00'], ['event'], [map('e', 'f')], ['t'], ['s'], ['st'], [map('g', 'h')] FROM numbers(10)`)
+	s := e.exporterTable("spans")
+	columns := e.column("SELECT name FROM system.columns WHERE database = currentDatabase() AND table = 'template'")
+	changes := map[string]func(string) string{
+		"fewer": func(query string) string {
+			return strings.Replace(query, " SETTINGS ", " WHERE SpanId != '3' SETTINGS ", 1)
+		},
+		"more": func(query string) string {
+			return strings.Replace(query, " SETTINGS ", " ARRAY JOIN range(if(SpanId = '3', 2, 1)) AS n SETTINGS ", 1)
+		},
+	}
+	for _, column := range columns {
+		changes[column] = func(query string) string {
+			insert, values, _ := strings.Cut(query, "\nSELECT ")
+			other := "defaultValueOfArgumentType(`" + column + "`)"
+			if strings.Contains(column, ".") { // as long as its neighbours
+				other = "arrayMap(x -> defaultValueOfArgumentType(x), `" + column + "`)"
+			}
+			return insert + "\nSELECT " + strings.Replace(values, "`"+column+"`", other, 1)
+		}
+	}
+	if len(changes) != 2+22 {
+		t.Fatalf("%d columns", len(columns))
+	}
+	for name, change := range changes {
+		wrong := e.faulty(&faulty{rewrite: func(query string) string {
+			if strings.HasPrefix(query, "INSERT INTO") {
+				return change(query)
+			}
+			return query
+		}})
+		if err := migrate.Run(t.Context(), wrong, s, nil); err == nil || !strings.Contains(err.Error(), "the copy of partition 20261015 differs") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := migrate.Run(t.Context(), e.db, s, nil); err != nil {
+		t.Fatal(err)
+	}
+	if n := e.one("SELECT count() FROM (SELECT * FROM spans EXCEPT SELECT * FROM template)"); n != "0" || e.one("SELECT count() FROM spans") != "10" {
+		t.Errorf("%s spans differ", n)
+	}
+}
+
+// TestMigrateComparesAtTheEnd: spans that got lost on the way are not passed over.
+func TestMigrateComparesAtTheEnd(t *testing.T) {
+	e := newEngine(t)
+	old := few()
+	e.template(old)
+	s := e.exporterTable("spans")
+	s.TTL = 10 * 365 * 24 * time.Hour
+	moves := 0
+	losing := e.faulty(&faulty{rewrite: func(query string) string {
+		if strings.Contains(query, "`spans_copy` MOVE PARTITION") {
+			if moves++; moves == 2 {
+				e.exec("ALTER TABLE spans DROP PARTITION '2026-10-15'")
+			}
+		}
+		return query
+	}})
+	for _, db := range []bool{true, false} { // repeated it says so again
+		use := e.db
+		if db {
+			use = losing
+		}
+		if err := migrate.Run(t.Context(), use, s, nil); err == nil || !strings.Contains(err.Error(), "of 1 days, the first 2026-10-15, spans has fewer spans than spans_old") {
+			t.Fatal(err)
+		}
+	}
+	e.exec("INSERT INTO spans SELECT * FROM spans_old WHERE toDate(Timestamp, 'UTC') = '2026-10-15'")
+	if err := migrate.Run(t.Context(), e.db, s, nil); err != nil {
+		t.Fatal(err)
+	}
+	e.holds("spans", ids(old))
+	e.only("spans", "_old")
+}
+
+// TestMigrateWithLookupMadeAgain: an exporter with create_schema: true starts meanwhile.
+func TestMigrateWithLookupMadeAgain(t *testing.T) {
+	e := newEngine(t)
+	old, live := few(), world()[1000:1010]
+	e.template(old)
+	s := e.exporterTable("spans")
+	starting := e.faulty(&faulty{rewrite: func(query string) string {
+		if strings.Contains(query, "`spans_copy` MOVE PARTITION") {
+			for _, statement := range collectorTable("spans")[1:] {
+				e.exec(strings.NewReplacer("CREATE TABLE ", "CREATE TABLE IF NOT EXISTS ", "MATERIALIZED VIEW ", "MATERIALIZED VIEW IF NOT EXISTS ").Replace(statement))
+			}
+		}
+		return query
+	}})
+	if err := migrate.Run(t.Context(), starting, s, nil); err != nil {
+		t.Fatal(err)
+	}
+	e.insert("spans", live)
+	e.holds("spans", ids(append(old, live...)))
+	e.only("spans", "_old")
+}
+
+// TestMigrateOtherPartitions: one partition of more days than an insert may
+// have, and a table without a sort key, like a Distributed one.
+func TestMigrateOtherPartitions(t *testing.T) {
+	e := newEngine(t)
+	create := collectorTable("spans")[0]
+	for _, c := range []struct {
+		cluster string
+		db      *sql.DB
+		create  string
+	}{
+		{"", e.open("max_partitions_per_insert_block=4"), strings.Replace(create, "PARTITION BY toDate(Timestamp)\n", "", 1)},
+		{"c", e.faulty(&faulty{rewrite: oneServer}), strings.NewReplacer("BY (ServiceName, SpanName, toDateTime(Timestamp))", "BY tuple()", "BY toDate(Timestamp)", "BY toYear(Timestamp)").Replace(create)},
+	} {
+		var old []span
+		for i, s := range world()[:300] {
+			s.start = noon.Add(time.Duration(i%6) * 24 * time.Hour)
+			old = append(old, s)
+		}
+		e.exec(c.create)
+		e.insert("spans", old)
+		s := clickhouse.Schema{Table: "spans", Cluster: c.cluster}
+		var moved uint64
+		if err := migrate.Run(t.Context(), c.db, s, func(p migrate.Progress) { moved += p.Rows }); err != nil {
+			t.Fatal(err)
+		}
+		if moved != 300 {
+			t.Errorf("progress of %d rows", moved)
+		}
+		e.holds("spans", ids(old))
+		e.exec("DROP TABLE spans SYNC")
+		e.exec("DROP TABLE spans_old SYNC")
+		if c.cluster != "" {
+			e.holds("spans_local", ids(old))
+		}
+	}
+}
+
+// TestMigrateSyncsReplicas: what is counted through the Distributed table, every replica has.
+func TestMigrateSyncsReplicas(t *testing.T) {
+	e := newEngine(t)
+	e.template(few())
+	s := e.exporterTable("spans")
+	s.Cluster = "c"
+	counts, before := 0, ""
+	db := e.faulty(&faulty{rewrite: func(query string) string {
+		for table, rows := range map[string]string{"spans_copy": "spans_copy_local", "spans": "spans_local"} {
+			name := "`" + e.Database() + "`.`%s`"
+			if (strings.HasPrefix(query, "SELECT count(), ") || strings.HasPrefix(query, "SELECT max(")) && strings.Contains(query, " FROM "+fmt.Sprintf(name, table)) {
+				counts++
+				if want := "SYSTEM SYNC REPLICA ON CLUSTER `c` " + fmt.Sprintf(name, rows) + " LIGHTWEIGHT"; before != want {
+					t.Errorf("before %s came %s, want %s", query, before, want)
+				}
+			}
+		}
+		before = query
+		return oneServer(query)
+	}})
+	if err := migrate.Run(t.Context(), db, s, nil); err != nil {
+		t.Fatal(err)
+	}
+	if want := (2*2 + 1) + 2 + 1; counts != want { // looks for a copy, proofs of one, the last comparison
+		t.Errorf("%d counts, want %d", counts, want)
+	}
+}
+
+func TestMigrateRefuses(t *testing.T) {
+	e := newEngine(t)
+	e.template(few()[:10])
+	create, _, _ := strings.Cut(collectorTable("spans")[0], ",\n    INDEX")
+	with := func(engine string) string { return create + ") ENGINE = " + engine }
+	in1 := clickhouse.Schema{Database: e.Database()}
+	onCluster := in1
+	onCluster.Cluster = "c"
+	for name, c := range map[string]struct {
+		schema clickhouse.Schema
+		make   []string // besides the exporter's table, which "-" as the first leaves out
+		want   string
+	}{
+		"a column of nothing": {in1, []string{"ALTER TABLE spans ADD COLUMN Tenant String EPHEMERAL"}, "the EPHEMERAL column Tenant"},
+		"more, rows there":    {onCluster, []string{"ALTER TABLE spans ADD COLUMN Tenant String", createTable(t, clickhouse.Schema{Table: "spans_local"})}, "the column Tenant"},
+		"other columns":       {in1, []string{"-", "CREATE TABLE spans (Body String) ENGINE = MergeTree ORDER BY Body"}, "column Timestamp"},
+		"sorted alike":        {clickhouse.Schema{Layout: clickhouse.TraceFirst}, []string{"-", "CREATE TABLE spans (TraceId String, Timestamp DateTime) ENGINE = MergeTree ORDER BY (toStartOfHour(Timestamp), TraceId, Timestamp)"}, "column Timestamp"},
+		"Memory":              {in1, []string{"-", with("Memory")}, "engine Memory"},
+		"Log":                 {in1, []string{"-", with("Log")}, "engine Log"},
+		"ReplacingMergeTree":  {in1, []string{"-", with("ReplacingMergeTree ORDER BY TraceState")}, "engine ReplacingMergeTree"},
+		"view":                {in1, []string{"-", "CREATE VIEW spans AS SELECT * FROM template"}, "engine View"},
+		"view, cluster":       {onCluster, []string{"-", "CREATE VIEW spans AS SELECT * FROM template"}, "engine View"},
+		"other Distributed":   {onCluster, []string{"-", "CREATE TABLE spans AS remote('127.0.0.1', currentDatabase(), template)"}, "engine Proxy"},
+		"old":                 {in1, []string{"CREATE TABLE spans_old (x Int8) ENGINE = Memory"}, "spans_old exists"},
+		"a backup":            {in1, []string{"CREATE TABLE spans_remaining AS template", "INSERT INTO spans_remaining SELECT * FROM template"}, "spans_remaining exists"},
+		"an empty backup":     {in1, []string{"CREATE TABLE spans_remaining AS template"}, "spans_remaining exists"},
+		"a copy":              {in1, []string{"CREATE TABLE spans_moving AS template"}, "spans_moving exists"},
+		"another's table":     {in1, append([]string{createTable(t, clickhouse.Schema{Table: "spans_copy"})}, "INSERT INTO spans_copy SELECT * FROM template"), "spans_copy exists"},
+		"staging":             {onCluster, []string{"CREATE TABLE spans_copy AS template"}, "spans_copy exists"},
+		"another server's":    {onCluster, []string{"CREATE TABLE spans_copy_local AS template COMMENT 'traceflake: migration of spans of server x'"}, "spans_copy_local exists"},
+		"begun, not its own":  {onCluster, []string{"CREATE TABLE spans_moving AS spans COMMENT 'traceflake: migration of spans of server 00000000-0000-0000-0000-000000000000'", "CREATE TABLE spans_copy_local AS template"}, "spans_copy_local exists"},
+		"begun, full": {in1, []string{"CREATE TABLE spans_moving AS spans COMMENT 'traceflake: migration of spans'",
+			createTable(t, clickhouse.Schema{Table: "spans_remaining"}), "INSERT INTO spans_remaining SELECT * FROM template"}, "spans_remaining exists"},
+		"rows of other shape": {onCluster, []string{"CREATE TABLE spans_local AS template"}, "spans_local has another shape"},
+		"rows by month": {onCluster, []string{strings.Replace(createTable(t, clickhouse.Schema{Table: "spans_local"}), "PARTITION BY toDate(", "PARTITION BY toYYYYMM(", 1)},
+			`spans_local is partitioned by "toYYYYMM(Timestamp)"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := &engine{e.Engine, t, e.db}
+			c.schema.Table = "spans"
+			if c.make[0] == "-" {
+				c.make = c.make[1:]
+			} else {
+				e.exporterTable("spans")
+			}
+			e.run(c.make, nil)
+			e.exec("DROP FUNCTION IF EXISTS traceIDSeq")
+			before := e.snapshot()
+			db := e.faulty(&faulty{rewrite: oneServer})
+			for range 2 {
+				if err := migrate.Run(t.Context(), db, c.schema, nil); err == nil || !strings.Contains(err.Error(), c.want) {
+					t.Errorf("error %v, want %q", err, c.want)
+				}
+			}
+			if after := e.snapshot(); after != before {
+				t.Errorf("changed from %s to %s", before, after)
+			}
+			for _, table := range e.column("SELECT name FROM system.tables WHERE database = currentDatabase() AND startsWith(name, 'spans') ORDER BY name DESC") {
+				e.exec("DROP TABLE `" + table + "` SYNC")
+			}
+		})
+	}
+}
+
+// createTable is the statement of a schema that makes its table.
+func createTable(t *testing.T, s clickhouse.Schema) string {
+	t.Helper()
+	all, err := s.Statements()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, statement := range all {
+		if strings.HasPrefix(statement, "CREATE TABLE") {
+			return statement
+		}
+	}
+	t.Fatal("no table")
+	return ""
+}
+
+// TestMigrateLayouts: a table of one layout becomes one of the other, and keeps its spans.
+func TestMigrateLayouts(t *testing.T) {
+	e := newEngine(t)
+	old := few()
+	s := clickhouse.Schema{Table: "spans", Layout: clickhouse.TraceFirst}
+	e.run(s.Statements())
+	e.insert("spans", old)
+	s.Layout = clickhouse.ServiceFirst
+	if err := s.Create(t.Context(), e.db); err == nil || !strings.Contains(err.Error(), "migrate it") {
+		t.Errorf("create over a table of the other layout: %v", err)
+	}
+	if err := migrate.Run(t.Context(), e.db, s, nil); err != nil {
+		t.Fatal(err)
+	}
+	e.holds("spans", ids(old))
+	e.only("spans", "_old")
+	if err := s.Create(t.Context(), e.db); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestMigrateNeedsAtomic(t *testing.T) {
+	e := newEngine(t)
+	e.template(nil)
+	other := e.Database() + "_other"
+	e.exec("CREATE DATABASE " + other + " ENGINE = Memory")
+	defer e.exec("DROP DATABASE " + other)
+	e.exec("CREATE TABLE " + other + ".spans AS template")
+	err := migrate.Run(t.Context(), e.db, clickhouse.Schema{Database: other, Table: "spans"}, nil)
+	if err == nil || !strings.Contains(err.Error(), "engine Memory") {
+		t.Error(err)
+	}
+	if got := fmt.Sprint(e.column("SELECT name FROM system.tables WHERE database = '" + other + "'")); got != "[spans]" {
+		t.Errorf("tables %s", got)
+	}
+}
+
+func TestNothingToMigrate(t *testing.T) {
+	e := newEngine(t)
+	e.template(few()[:10])
+	if err := migrate.Run(t.Context(), e.db, clickhouse.Schema{Layout: clickhouse.Overlay}, nil); err == nil {
+		t.Error("there is no migration to an overlay")
+	}
+	s := clickhouse.Schema{Table: "fresh"}
+	for range 2 {
+		if err := migrate.Run(t.Context(), e.db, s, nil); err != nil {
+			t.Errorf("nothing to migrate: %v", err)
+		}
+	}
+	e.exec("CREATE TABLE fresh_remaining AS template")
+	e.exec("INSERT INTO fresh_remaining SELECT * FROM template")
+	if err := migrate.Run(t.Context(), e.db, s, nil); err != nil {
+		t.Errorf("nothing to migrate: %v", err)
+	}
+	if got := e.one("SELECT count() FROM fresh"); got != "0" {
+		t.Errorf("%s rows", got)
+	}
+	if got := e.one("SELECT count() FROM fresh_remaining"); got != "10" {
+		t.Errorf("%s rows of a table of that name", got)
+	}
+}

@@ -1,0 +1,313 @@
+package clickhouse_test
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/traceflake/traceflake/clickhouse"
+	"github.com/traceflake/traceflake/idgen"
+	"github.com/traceflake/traceflake/traceid"
+)
+
+var noon = time.Date(2026, 10, 14, 23, 0, 0, 0, time.UTC) // an hour before a partition ends
+
+// world makes two hours of traces, some of them foreign, late, long or broken.
+func world() []span {
+	r := rand.New(rand.NewPCG(3, 4))
+	generator := idgen.New()
+	var spans []span
+	for i := range 3000 {
+		at := noon.Add(time.Duration(i) * 2400 * time.Millisecond)
+		trace, err := generator.NewTraceIDAt(at)
+		if err != nil {
+			panic(err)
+		}
+		id := trace.String()
+		if i%10 == 3 {
+			id = fmt.Sprintf("%016x%016x", r.Uint64(), r.Uint64())
+		}
+		n := 1 + r.IntN(8)
+		root := r.Uint64() | 1
+		for k := range n {
+			s := span{trace: id, id: root + uint64(k), service: fmt.Sprintf("service-%d", r.IntN(5)), name: fmt.Sprintf("GET /%d", r.IntN(4)),
+				start: at.Add(time.Duration(r.IntN(500_000_000))), duration: time.Duration(r.IntN(1_000_000_000)), failed: r.IntN(20) == 0,
+				user: fmt.Sprint("u", r.IntN(40)), host: fmt.Sprint("h", r.IntN(3))}
+			if k > 0 {
+				s.parent = root
+			} else {
+				s.start = at
+			}
+			switch {
+			case k == 1 && i%100 == 10: // late: the root lasts that long
+				s.start = at.Add(3 * time.Hour)
+				spans[len(spans)-1].duration = 4 * time.Hour
+			case k == n-1 && k > 1 && i%100 == 20: // late, and its own child later still
+				s.start, s.parent = at.Add(30*time.Minute), 0
+				s.duration = 2 * time.Hour
+			case k == 0 && i%100 == 30: // the root is not stored
+				s.parent = 7
+			case k == 0 && i%100 == 40: // a clock two minutes behind
+				s.start = at.Add(-2 * time.Minute)
+			}
+			spans = append(spans, s)
+		}
+	}
+	for i := range 60 { // a service with an odd name and a clock of 100 ms
+		s := spans[10*i]
+		s.id, s.service, s.start = uint64(1+i), oddService, noon.Add(2*time.Hour+time.Duration(i/11)*100*time.Millisecond)
+		s.trace, s.parent = fmt.Sprintf("%032x", 1+i), 0
+		spans = append(spans, s)
+	}
+	return spans
+}
+
+// oddService has all that a quoted text could trip over.
+const oddService = `it's "a" \n {x:String} ${y} --`
+
+func names(spans []span, keep func(span) bool) []string {
+	var all []string
+	for _, s := range spans {
+		if keep(s) {
+			all = append(all, fmt.Sprintf("%016x", s.id))
+		}
+	}
+	return all
+}
+
+// listed formats the columns of a span in a search, and list those of several.
+const listed = "TraceId || ' ' || toString(toUnixTimestamp64Nano(Timestamp)) || ' ' || ServiceName || ' ' || SpanName || ' ' || toString(Duration) || ' ' || StatusCode"
+
+func list(spans []span) []string {
+	var all []string
+	for _, s := range spans {
+		all = append(all, fmt.Sprintf("%s %d %s %s %d %s", s.trace, s.start.UnixNano(), s.service, s.name, s.duration.Nanoseconds(), s.status()))
+	}
+	return all
+}
+
+func sorted(s []string) []string { s = slices.Clone(s); slices.Sort(s); return s }
+
+func TestQueriesFindWhatWasStored(t *testing.T) {
+	spans := world()
+	for _, layout := range []clickhouse.Layout{clickhouse.ServiceFirst, clickhouse.TraceFirst, clickhouse.Overlay} {
+		t.Run(fmt.Sprint(layout), func(t *testing.T) {
+			e := newEngine(t)
+			s := clickhouse.Schema{Database: e.Database(), Table: "spans", Layout: layout}
+			if layout == clickhouse.Overlay {
+				e.run(collectorTable("spans")[:1], nil)
+			}
+			e.run(s.Statements())
+			e.insert("spans", spans)
+			testTraces(t, e, s, spans)
+			testNewest(t, e, s, spans)
+			testSpans(t, e, s, spans)
+			testSearch(t, e, s, spans)
+			testPages(t, e, s, spans)
+		})
+	}
+}
+
+// TestQueriesThroughDistributed: over one shard, which such an engine has at 127.0.0.1.
+func TestQueriesThroughDistributed(t *testing.T) {
+	spans := world()
+	e := newEngine(t)
+	e.run(clickhouse.Schema{Database: e.Database(), Table: "spans_local"}.Statements())
+	e.exec("CREATE TABLE spans AS remote('127.0.0.1', currentDatabase(), spans_local)")
+	e.insert("spans_local", spans)
+	s := clickhouse.Schema{Database: e.Database(), Table: "spans", Cluster: "c"}
+	testTraces(t, e, s, spans)
+	testNewest(t, e, s, spans)
+	testSpans(t, e, s, spans)
+	testSearch(t, e, s, spans)
+	testPages(t, e, s, spans)
+}
+
+func testTraces(t *testing.T, e *engine, s clickhouse.Schema, spans []span) {
+	byTrace := map[string][]span{}
+	var order []string
+	for _, s := range spans {
+		if byTrace[s.trace] == nil {
+			order = append(order, s.trace)
+		}
+		byTrace[s.trace] = append(byTrace[s.trace], s)
+	}
+	find := e.find("SpanId")
+	all := func(span) bool { return true }
+	for i := 0; i < 1000; i += 10 { // all kinds stand at multiples of ten
+		id := order[i]
+		want := sorted(names(byTrace[id], all))
+		if got := sorted(e.whole(s, parse(id))); !reflect.DeepEqual(got, want) {
+			t.Errorf("trace %d %s: %v, want %v", i, id, got, want)
+		}
+		if got := sorted(find(clickhouse.TracesEverywhere(s, []trace.TraceID{parse(id)}))); !reflect.DeepEqual(got, want) {
+			t.Errorf("trace %d %s everywhere: %v, want %v", i, id, got, want)
+		}
+	}
+	for i := 3; i < len(order); i += 300 { // foreign
+		if got, want := sorted(e.whole(s, parse(order[i]))), sorted(names(byTrace[order[i]], all)); !reflect.DeepEqual(got, want) {
+			t.Errorf("foreign trace %s: %v, want %v", order[i], got, want)
+		}
+	}
+	var ids [][16]byte
+	var want []string
+	for _, id := range order[1000:1100] {
+		ids = append(ids, parse(id))
+		want = append(want, names(byTrace[id], all)...)
+	}
+	if got := sorted(e.whole(s, append(ids, ids[0])...)); !reflect.DeepEqual(got, sorted(want)) {
+		t.Errorf("100 traces: %d spans, want %d", len(got), len(want))
+	}
+	if got := e.whole(s, trace.TraceID{1}); got != nil {
+		t.Errorf("a trace that is not there: %v", got)
+	}
+}
+
+func testNewest(t *testing.T, e *engine, s clickhouse.Schema, spans []span) {
+	from, to := noon.Add(30*time.Minute), noon.Add(50*time.Minute)
+	want := map[string]int{}
+	for _, s := range spans {
+		if at := traceid.Time(parse(s.trace)); !at.Before(from) && at.Before(to) {
+			want[s.trace]++
+		}
+	}
+	ids := make([]string, 0, len(want))
+	for id := range want {
+		ids = append(ids, id)
+	}
+	slices.SortFunc(ids, func(a, b string) int { return cmp.Compare(b, a) })
+	var got []string
+	var before trace.TraceID
+	for pages := 0; ; pages++ {
+		page := e.find("TraceId || ' ' || toString(Spans)")(s.Newest(from, to, before, 100))
+		if len(page) == 0 {
+			if pages != (len(ids)+99)/100 {
+				t.Errorf("%d pages for %d traces", pages, len(ids))
+			}
+			break
+		}
+		for _, row := range page {
+			id, count, _ := strings.Cut(row, " ")
+			got = append(got, id)
+			if complete := s.Layout != clickhouse.Overlay; complete && count != fmt.Sprint(want[id]) {
+				t.Errorf("%s has %s spans, want %d", id, count, want[id])
+			}
+		}
+		before = parse(got[len(got)-1])
+	}
+	if !reflect.DeepEqual(got, ids) {
+		t.Errorf("newest: %d traces, want %d", len(got), len(ids))
+	}
+}
+
+func testSpans(t *testing.T, e *engine, s clickhouse.Schema, spans []span) {
+	from, to := noon.Add(55*time.Minute), noon.Add(65*time.Minute) // across two partitions
+	of := sorted(names(spans, func(span span) bool {
+		at := traceid.Time(parse(span.trace))
+		inWindow := !span.start.Before(from.Add(-time.Hour)) && span.start.Before(to.Add(time.Hour))
+		return !at.Before(from) && at.Before(to) && (s.Layout != clickhouse.Overlay || inWindow)
+	}))
+	if got := sorted(e.find("SpanId")(s.SpansOfTraces(from, to))); !reflect.DeepEqual(got, of) || len(of) < 500 {
+		t.Errorf("spans of the traces of ten minutes: %d, want %d", len(got), len(of))
+	}
+	// Bounds between two milliseconds: an ID's time is in [from, to) or not.
+	at := traceid.Time(parse(spans[0].trace))
+	for _, c := range []struct {
+		from, to time.Time
+		found    bool
+	}{
+		{at, at.Add(1), true}, {at.Add(-1), at, false}, {at.Add(1), at.Add(time.Second), false}, {at.Add(-time.Hour), at.Add(time.Millisecond / 2), true},
+	} {
+		got := len(e.find("TraceId")(s.Newest(c.from, c.to, trace.TraceID{}, 10))) > 0
+		if also := len(e.find("SpanId")(s.SpansOfTraces(c.from, c.to))) > 0; got != c.found || also != c.found {
+			t.Errorf("an ID at %v in [%v, %v): newest %v, spans of traces %v", at, c.from, c.to, got, also)
+		}
+	}
+	want := sorted(names(spans, func(s span) bool { return !s.start.Before(from) && s.start.Before(to) }))
+	if got := sorted(e.find("SpanId")(s.Spans(from, to))); !reflect.DeepEqual(got, want) || len(want) < 500 {
+		t.Errorf("spans of ten minutes: %d, want %d", len(got), len(want))
+	}
+}
+
+func testSearch(t *testing.T, e *engine, s clickhouse.Schema, spans []span) {
+	from, to := noon, noon.Add(3*time.Hour)
+	for name, c := range map[string]struct {
+		q    clickhouse.Search
+		keep func(span) bool
+	}{
+		"all":       {clickhouse.Search{}, func(span) bool { return true }},
+		"service":   {clickhouse.Search{Service: "service-2"}, func(s span) bool { return s.service == "service-2" }},
+		"name":      {clickhouse.Search{Name: "GET /1"}, func(s span) bool { return s.name == "GET /1" }},
+		"both":      {clickhouse.Search{Service: "service-2", Name: "GET /1"}, func(s span) bool { return s.service == "service-2" && s.name == "GET /1" }},
+		"errors":    {clickhouse.Search{Service: "service-2", Errors: true}, func(s span) bool { return s.service == "service-2" && s.failed }},
+		"slow":      {clickhouse.Search{MinDuration: 900 * time.Millisecond}, func(s span) bool { return s.duration >= 900*time.Millisecond }},
+		"fast":      {clickhouse.Search{MaxDuration: 10 * time.Millisecond}, func(s span) bool { return s.duration <= 10*time.Millisecond }},
+		"attribute": {clickhouse.Search{Attributes: map[string]string{"user.id": "u7"}}, func(s span) bool { return s.user == "u7" }},
+		"attributes": {clickhouse.Search{Service: "service-1", Attributes: map[string]string{"user.id": "u7"}, ResourceAttributes: map[string]string{"host.name": "h1"}},
+			func(s span) bool { return s.service == "service-1" && s.user == "u7" && s.host == "h1" }},
+		"no such service":   {clickhouse.Search{Service: "it's \\ none\t{x:String}"}, func(span) bool { return false }},
+		"no such attribute": {clickhouse.Search{Attributes: map[string]string{"not'there": ""}}, func(span) bool { return false }},
+		"quotes":            {clickhouse.Search{Service: oddService}, func(s span) bool { return s.service == oddService }},
+	} {
+		matching := slices.Clone(spans)
+		matching = slices.DeleteFunc(matching, func(s span) bool { return s.start.Before(from) || !s.start.Before(to) || !c.keep(s) })
+		slices.SortFunc(matching, func(a, b span) int { return b.start.Compare(a.start) })
+		for _, limit := range []int{0, 1, 10_000} {
+			c.q.From, c.q.To, c.q.Limit = from, to, limit
+			n := min(len(matching), cmp.Or(limit, 20))
+			for n > 0 && n < len(matching) && matching[n].start.Equal(matching[n-1].start) {
+				n++
+			}
+			want := sorted(list(matching[:n]))
+			if got := sorted(e.find(listed)(s.Search(c.q))); !reflect.DeepEqual(got, want) && len(got)+len(want) > 0 {
+				t.Errorf("search %s, limit %d: %d spans, want %d", name, limit, len(got), len(want))
+			}
+		}
+	}
+}
+
+// testPages: clocks of milliseconds put many spans at one time, and no page loses any.
+func testPages(t *testing.T, e *engine, s clickhouse.Schema, spans []span) {
+	q := clickhouse.Search{From: noon, To: noon.Add(3 * time.Hour), Service: oddService, Limit: 7}
+	want := sorted(list(slices.DeleteFunc(slices.Clone(spans), func(s span) bool { return s.service != oddService })))
+	var got []string
+	for pages := 0; pages < 50; pages++ {
+		page := e.find(listed)(s.Search(q))
+		if len(page) == 0 {
+			break
+		}
+		got = append(got, page...)
+		nanos, err := strconv.ParseInt(strings.Fields(page[len(page)-1])[1], 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q.To = time.Unix(0, nanos)
+	}
+	if !reflect.DeepEqual(sorted(got), want) || len(want) != 60 {
+		t.Errorf("pages of a search: %d spans, want %d", len(got), len(want))
+	}
+}
+
+// TestOverHTTP: the same parameters as the HTTP interface takes them.
+func TestQueriesOverHTTP(t *testing.T) {
+	e := newEngine(t)
+	s := clickhouse.Schema{Table: "spans"}
+	e.run(s.Statements())
+	odd := span{trace: traceid.Min(noon).String(), id: 5, service: "a", name: "b", start: noon, user: "tab\tback\\\\slash"}
+	e.insert("spans", []span{odd})
+	q, err := s.Search(clickhouse.Search{From: noon, To: noon.Add(time.Second), Attributes: map[string]string{"user.id": "tab\tback\\slash"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := e.http(q); !strings.Contains(got, odd.trace) {
+		t.Errorf("over HTTP: %q", got)
+	}
+}

@@ -1,0 +1,113 @@
+package clickhouse_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/traceflake/traceflake/clickhouse"
+)
+
+// keeper starts Debian's ZooKeeper and returns its port.
+func keeper(t *testing.T) int {
+	t.Helper()
+	const server = "/usr/share/java/zookeeper.jar"
+	java, err := exec.LookPath("java")
+	if _, err2 := os.Stat(server); err != nil || err2 != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatal("there is no ZooKeeper here: apt-get install zookeeper")
+		}
+		t.Skip("there is no ZooKeeper here: apt-get install zookeeper")
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := listener.Addr().(*net.TCPAddr).Port
+	_ = listener.Close()
+	dir := t.TempDir()
+	config := filepath.Join(dir, "zoo.cfg")
+	if err := os.WriteFile(config, fmt.Appendf(nil, "tickTime=500\ndataDir=%s\nclientPort=%d\nclientPortAddress=127.0.0.1\nadmin.enableServer=false\n", dir, port), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), java, "-Xmx128m", "-cp", server+":/usr/share/java/*", "org.apache.zookeeper.server.quorum.QuorumPeerMain", config)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err == nil {
+			_ = conn.Close()
+			return port
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("ZooKeeper does not listen: %s", out.String())
+		}
+	}
+}
+
+const configVar = "TRACEFLAKE_CLICKHOUSE_CONFIG"
+
+// TestReplicatedTables creates the tables of a cluster in ZooKeeper. The engine
+// of these tests cannot run ON CLUSTER, and its replicas stay read-only.
+func TestReplicatedTables(t *testing.T) {
+	if os.Getenv(configVar) != "" {
+		replicatedTables(t)
+		return
+	}
+	if os.Getenv("TRACEFLAKE_CLICKHOUSE_DSN") != "" {
+		t.Skip("for the embedded engine only")
+	}
+	port := keeper(t)
+	config := filepath.Join(t.TempDir(), "config.xml")
+	if err := os.WriteFile(config, fmt.Appendf(nil, `<clickhouse>
+<zookeeper><node><host>127.0.0.1</host><port>%d</port></node></zookeeper>
+<macros><shard>1</shard><replica>r1</replica></macros>
+<default_replica_path>/clickhouse/tables/{database}/{table}/{shard}</default_replica_path>
+<default_replica_name>{replica}</default_replica_name>
+<remote_servers><c><shard><replica><host>127.0.0.1</host><port>9000</port></replica></shard></c></remote_servers>
+</clickhouse>`, port), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	// One engine a process, and this one has been configured.
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestReplicatedTables$", "-test.v")
+	cmd.Env = append(os.Environ(), configVar+"="+config)
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS: TestReplicatedTables") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func replicatedTables(t *testing.T) {
+	e := newEngine(t)
+	here := regexp.MustCompile(" ON CLUSTER `c`")
+	for name, s := range map[string]clickhouse.Schema{"spans": {Table: "spans", Cluster: "c", TTL: time.Hour}, "trace": {Table: "trace", Layout: clickhouse.TraceFirst, Cluster: "c"}} {
+		statements, err := s.Statements()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 { // the second time the guards see what the first has made
+			for _, statement := range statements {
+				e.exec(here.ReplaceAllString(statement, ""))
+			}
+		}
+		if got := e.one("SELECT zookeeper_path || ' ' || replica_name FROM system.replicas WHERE table = '" + name + "_local'"); got != "/clickhouse/tables/"+e.Database()+"/"+name+"_local/1 r1" {
+			t.Errorf("%s is replicated at %s", name, got)
+		}
+		if got := fmt.Sprint(e.column("SELECT engine FROM system.tables WHERE database = currentDatabase() AND startsWith(name, '" + name + "') ORDER BY name")); got != "[Distributed ReplicatedMergeTree View View]" {
+			t.Errorf("%s: engines %s", name, got)
+		}
+	}
+}

@@ -1,0 +1,160 @@
+package clickhouse_test
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/traceflake/traceflake/clickhouse"
+	"github.com/traceflake/traceflake/clickhouse/migrate"
+)
+
+// What tables of the world have besides the exporter's columns, and their indexes.
+var shapes = map[string]struct{ columns, indexes, keys string }{
+	// The exporter's main branch of August 2026, with full text search.
+	"exporter, text indexes": {
+		`, ResourceAttributeItems Array(String) ALIAS arrayMap(kv -> concat(kv.1, '=', kv.2), CAST(ResourceAttributes, 'Array(Tuple(String, String))')),
+		SpanAttributeItems Array(String) ALIAS arrayMap(kv -> concat(kv.1, '=', kv.2), CAST(SpanAttributes, 'Array(Tuple(String, String))'))`,
+		`INDEX idx_trace_id TraceId TYPE text(tokenizer = 'array'),
+		INDEX idx_res_attr_key mapKeys(ResourceAttributes) TYPE text(tokenizer = 'array'),
+		INDEX idx_res_attr_items ResourceAttributeItems TYPE text(tokenizer = 'array'),
+		INDEX idx_span_attr_key mapKeys(SpanAttributes) TYPE text(tokenizer = 'array'),
+		INDEX idx_span_attr_items SpanAttributeItems TYPE text(tokenizer = 'array'),
+		INDEX idx_duration Duration TYPE minmax GRANULARITY 1,
+		INDEX idx_lower_span_name lower(SpanName) TYPE tokenbf_v1(32768, 3, 0) GRANULARITY 8`,
+		"PRIMARY KEY (ServiceName, SpanName, toDateTime(Timestamp)) ORDER BY (ServiceName, SpanName, toDateTime(Timestamp), Timestamp)",
+	},
+	// ClickStack's, August 2026.
+	"ClickStack": {
+		`, "__hdx_materialized_rum.sessionId" String MATERIALIZED ResourceAttributes['rum.sessionId'] CODEC(ZSTD(1)),
+		SampleRate UInt64 MATERIALIZED greatest(toUInt64OrZero(SpanAttributes['SampleRate']), 1) CODEC(T64, ZSTD(1)),
+		ResourceAttributeItems Array(String) ALIAS arrayMap(arr -> concat(arr.1, '=', arr.2), ResourceAttributes::Array(Tuple(String, String)))`,
+		`INDEX idx_trace_id TraceId TYPE bloom_filter(0.001) GRANULARITY 1,
+		INDEX idx_rum_session_id "__hdx_materialized_rum.sessionId" TYPE bloom_filter(0.001) GRANULARITY 1,
+		INDEX idx_res_attr_items ResourceAttributeItems TYPE text(tokenizer = 'array'),
+		INDEX idx_lower_span_name lower(SpanName) TYPE tokenbf_v1(32768, 3, 0) GRANULARITY 8`,
+		"ORDER BY (ServiceName, SpanName, toDateTime(Timestamp))",
+	},
+	"somebody's own columns": {
+		`, Tenant LowCardinality(String) DEFAULT 'nobody', "odd ''name" Nullable(UInt8) COMMENT 'x'`,
+		`INDEX tenants Tenant TYPE set(100) GRANULARITY 4`,
+		"ORDER BY (ServiceName, Timestamp)",
+	},
+}
+
+func (e *engine) shaped(table, shape string) {
+	e.t.Helper()
+	create, _, _ := strings.Cut(collectorTable(table)[0], ",\n    INDEX")
+	s := shapes[shape]
+	e.exec(create + s.columns + ", " + s.indexes + ") ENGINE = MergeTree PARTITION BY toDate(Timestamp) " + s.keys)
+}
+
+// TestMigrateOtherShapes: columns and indexes that the exporter of v0.161.0 does
+// not have come along, whatever their kind, with their values.
+func TestMigrateOtherShapes(t *testing.T) {
+	e := newEngine(t)
+	for shape := range shapes {
+		for _, brokenAt := range []int{0, 14} {
+			t.Run(fmt.Sprintf("%s, broken at %d", shape, brokenAt), func(t *testing.T) {
+				e := &engine{e.Engine, t, e.db}
+				e.shaped("spans", shape)
+				e.insert("spans", few())
+				switch shape {
+				case "ClickStack": // a stored value that today's expression would not give
+					e.exec("INSERT INTO spans (Timestamp, TraceId, SpanId, SampleRate) SETTINGS insert_allow_materialized_columns = 1 VALUES ('2026-10-15 01:00:00', 'x', 'y', 77)")
+				case "somebody's own columns":
+					e.exec("INSERT INTO spans (Timestamp, TraceId, SpanId, Tenant, `odd ''name`) VALUES ('2026-10-15 01:00:00', 'x', 'y', 'acme', 5)")
+				}
+				// A view fed by the table keeps working, as ClickStack's rollups do.
+				e.exec("CREATE TABLE rollup (ServiceName String, n UInt64) ENGINE = SummingMergeTree ORDER BY ServiceName")
+				e.exec("CREATE MATERIALIZED VIEW rollup_mv TO rollup AS SELECT ServiceName, count() AS n FROM spans GROUP BY ServiceName")
+
+				columns := e.column("SELECT name || ' ' || type || ' ' || default_kind || ' ' || default_expression FROM system.columns WHERE database = currentDatabase() AND table = 'spans' ORDER BY name")
+				names := e.column("SELECT '`' || name || '`' FROM system.columns WHERE database = currentDatabase() AND table = 'spans' ORDER BY name")
+				all := "SELECT toString(tuple(" + strings.Join(names, ", ") + ")) AS row FROM %s ORDER BY row"
+				before := e.column(fmt.Sprintf(all, "spans"))
+				s := clickhouse.Schema{Table: "spans"}
+				if brokenAt > 0 {
+					if err := migrate.Run(t.Context(), e.faulty(&faulty{failAt: brokenAt}), s, nil); err == nil {
+						t.Fatal("it did not break")
+					}
+				}
+				if err := migrate.Run(t.Context(), e.db, s, nil); err != nil {
+					t.Fatal(err)
+				}
+				if after := e.column(fmt.Sprintf(all, "spans")); !reflect.DeepEqual(after, before) {
+					t.Errorf("%d rows of %d, or others", len(after), len(before))
+				}
+				if after := e.column("SELECT name || ' ' || type || ' ' || default_kind || ' ' || default_expression FROM system.columns WHERE database = currentDatabase() AND table = 'spans' ORDER BY name"); !slices.Equal(after, columns) {
+					t.Errorf("columns %q, want %q", after, columns)
+				}
+				indexes := e.column("SELECT name FROM system.data_skipping_indices WHERE database = currentDatabase() AND table = 'spans'")
+				for _, name := range e.column("SELECT name FROM system.data_skipping_indices WHERE database = currentDatabase() AND table = 'spans_old'") {
+					if !slices.Contains(indexes, name) {
+						t.Errorf("the index %s is lost", name)
+					}
+				}
+				e.insert("spans", world()[1000:1010])
+				if n := e.one("SELECT sum(n) FROM rollup"); n != "10" {
+					t.Errorf("the view saw %s new spans, want 10", n)
+				}
+				if err := s.Create(t.Context(), e.db); err != nil {
+					t.Error(err)
+				}
+				for _, table := range []string{"rollup_mv", "rollup", "spans_trace_id_ts_mv", "spans_trace_id_ts", "spans", "spans_old"} {
+					e.exec("DROP TABLE " + table + " SYNC")
+				}
+			})
+		}
+	}
+}
+
+// TestDryRun: the statements that are shown are those that run, and showing
+// them changes nothing.
+func TestDryRun(t *testing.T) {
+	e := newEngine(t)
+	e.template(few())
+	for _, at := range []int{0, 1, 9, 12, 16, 20, 24} {
+		s := e.exporterTable("spans")
+		broken := false
+		if at > 0 {
+			err := migrate.Run(t.Context(), e.faulty(&faulty{failAt: at}), s, nil)
+			broken = err != nil
+		}
+		before := e.snapshot()
+		shown, err := migrate.Statements(t.Context(), e.db, s)
+		if interrupted := at == 12; interrupted != (err != nil && strings.Contains(err.Error(), "spans_remaining was detached")) || err != nil && !interrupted {
+			t.Fatal(at, err)
+		}
+		if after := e.snapshot(); after != before {
+			t.Fatalf("changed from %s to %s", before, after)
+		}
+		var ran []string
+		db := e.faulty(&faulty{rewrite: func(query string) string {
+			if !strings.HasPrefix(query, "SELECT") {
+				ran = append(ran, query)
+			}
+			return query
+		}})
+		if err := migrate.Run(t.Context(), db, s, nil); err != nil {
+			t.Fatal(err)
+		}
+		if at == 0 {
+			if !slices.Equal(ran, shown) {
+				t.Errorf("shown\n%s\nran\n%s", strings.Join(shown, "\n"), strings.Join(ran, "\n"))
+			}
+		} else if broken && err == nil {
+			// In the middle it may show again what it finds done.
+			for _, statement := range ran {
+				if !slices.Contains(shown, statement) && !strings.HasPrefix(statement, "DETACH") && !strings.HasPrefix(statement, "ATTACH") {
+					t.Errorf("broken at %d: %s ran and was not shown", at, statement)
+				}
+			}
+		}
+		for _, table := range e.column("SELECT name FROM system.tables WHERE database = currentDatabase() AND startsWith(name, 'spans') ORDER BY name DESC") {
+			e.exec("DROP TABLE " + table + " SYNC")
+		}
+	}
+}
