@@ -1,11 +1,14 @@
 package pages
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -20,39 +23,49 @@ type Layout struct {
 	// BlocksPerPage is how many blocks a page of a new store has. It is fixed at
 	// the first use of a store, as the block size is.
 	BlocksPerPage uint32
+	// Probe is when the server's conditional writes are tried out.
+	Probe Probe
 }
 
-// Store keeps leases on the pages of a [Server]. It is safe for concurrent use.
-//
-// Every change is one conditional write of one page, which was read before: if
-// the page has changed meanwhile, it is read again. A write whose outcome is
-// unknown is never repeated: its error is returned, and the caller has the
-// nonce by which to find out.
-//
-// Acquire finds the block of a holder that acquired it, not that of a holder
-// which a Renew made, unless it is on the page that it reads: a Keeper draws a
-// nonce of its own for each Acquire.
+// Store keeps leases on the pages of a [Server]. It is a [driver.Store], and
+// safe for concurrent use.
 type Store struct {
 	server Server
 	layout Layout
 	asked  driver.NodeRange      // zero fields are taken from the configuration
 	known  atomic.Pointer[shape] // nil until the configuration has been read
+	probed probed
+
+	mu   sync.Mutex
+	last map[int]*page // pages as this process wrote them, if the server has no clock
 }
 
-var _ interface {
-	lease.Store
-	lease.Admin
-} = (*Store)(nil)
+var _ driver.Store = (*Store)(nil)
 
 // New returns a store on the pages of a server. It makes no request. Zero fields
-// of nodes are taken from the store. If the range is invalid, every call returns
-// the error of [driver.NodeRange.Check].
-func New(server Server, layout Layout, nodes driver.NodeRange) *Store {
-	return &Store{server: server, layout: layout, asked: nodes}
+// of nodes are taken from the store. Errors: those of [driver.NodeRange.Check], as
+// far as they do not depend on the store.
+func New(server Server, layout Layout, nodes driver.NodeRange) (*Store, error) {
+	if _, err := nodes.Resolve(cmp.Or(nodes.BlockSize, 1)); err != nil {
+		return nil, fmt.Errorf("%s: %w", layout.Name, err)
+	}
+	return &Store{
+		server: server, layout: layout, asked: nodes,
+		probed: probed{turn: make(chan struct{}, 1)}, last: map[int]*page{},
+	}, nil
+}
+
+// Close implements [driver.Store].
+func (s *Store) Close() error {
+	if c, ok := s.server.(io.Closer); ok {
+		return c.Close()
+	}
+	return nil
 }
 
 // Renew implements [lease.Store]. It is two requests, or more if others write
-// the page at this moment.
+// the page at this moment. If the server has no clock and nobody else has written
+// the page since this process did, it is one.
 func (s *Store) Renew(ctx context.Context, g lease.Grant, next string, end time.Time) (lease.Grant, error) {
 	b, err := s.change(ctx, g, next, func(p *page, b driver.Block) (driver.Block, error) {
 		if now := p.latest(); !now.IsZero() {
@@ -82,15 +95,16 @@ func (s *Store) Release(ctx context.Context, g lease.Grant, next string, unused 
 
 // Get implements [lease.Store].
 func (s *Store) Get(ctx context.Context, g lease.Grant) (lease.Grant, error) {
-	p, err := s.pageOf(ctx, g)
+	sh, err := s.setupFor(ctx, g)
+	var p *page
+	if err == nil {
+		p, err = s.read(ctx, sh, sh.page(g.Node))
+	}
 	if err != nil {
 		return lease.Grant{}, s.failed(ctx, fmt.Sprintf("get node %d", g.Node), err)
 	}
 	return p.get(g.Node).Grant(), nil
 }
-
-// rule returns the next state of a block on a page.
-type rule func(*page, driver.Block) (driver.Block, error)
 
 // change applies a rule to the block of g.
 //
@@ -98,45 +112,44 @@ type rule func(*page, driver.Block) (driver.Block, error)
 // here and the server repeated the write: the first one was made. Or a copy of
 // this process made it, with the same nonce. Of two copies at most one may be
 // told yes, and this one cannot know which it is. So the error is not definite.
-func (s *Store) change(ctx context.Context, g lease.Grant, next string, rule rule) (driver.Block, error) {
-	var since uint64 // how many writes the page had
-	for try := 0; ; try++ {
-		p, err := s.pageOf(ctx, g)
-		if err != nil {
-			return driver.Block{}, err
-		}
+func (s *Store) change(ctx context.Context, g lease.Grant, next string, rule func(*page, driver.Block) (driver.Block, error)) (driver.Block, error) {
+	sh, err := s.setupFor(ctx, g)
+	if err != nil {
+		return driver.Block{}, err
+	}
+	p := s.recall(sh, g)
+	if p == nil {
+		p, err = s.read(ctx, sh, sh.page(g.Node))
+	}
+	var writes uint64 // of the page, when it was read before
+	for try := 0; err == nil; try++ {
 		before := p.get(g.Node)
-		if try > 0 && (before.Holder == next || slices.Contains(p.since(since), next)) {
+		if try > 0 && (before.Holder == next || slices.Contains(p.since(writes), next)) {
 			return driver.Block{}, errRepeated
 		}
-		since = p.Writes
+		writes = p.Writes
 		after, err := rule(p, before)
 		if err != nil {
 			return driver.Block{}, err
 		}
 		p.put(after)
-		if err := s.write(ctx, p, next); !errors.Is(err, ErrChanged) {
+		if p, err = s.write(ctx, sh, p, next, try); p == nil {
 			return after, err
 		}
-		if err := pause(ctx, try); err != nil {
-			return driver.Block{}, err
-		}
 	}
+	return driver.Block{}, err
 }
 
 var errRepeated = errors.New("a write was refused, and may have been made: " +
 	"the network repeated it, or a copy of this process has the same nonce")
 
-// pageOf reads the page of g.
-func (s *Store) pageOf(ctx context.Context, g lease.Grant) (*page, error) {
+// setupFor returns the shape of the store, if g has a block in it.
+func (s *Store) setupFor(ctx context.Context, g lease.Grant) (shape, error) {
 	sh, err := s.setup(ctx)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		_, err = sh.nodes.Index(g.Node)
 	}
-	if _, err := sh.nodes.Index(g.Node); err != nil {
-		return nil, err
-	}
-	return s.read(ctx, sh, sh.page(g.Node))
+	return sh, err
 }
 
 func (s *Store) read(ctx context.Context, sh shape, number int) (*page, error) {
@@ -147,14 +160,69 @@ func (s *Store) read(ctx context.Context, sh shape, number int) (*page, error) {
 	return parse(sh, number, o)
 }
 
-// write writes a page unless it was written since it was read.
-func (s *Store) write(ctx context.Context, p *page, nonce string) error {
+// write writes the next state of a page, under a nonce. If somebody else has
+// written the page since it was read, it returns the page as it is now;
+// otherwise it returns nil. It is the caller's try with this number.
+func (s *Store) write(ctx context.Context, sh shape, p *page, nonce string, try int) (now *page, err error) {
 	data, err := p.bytes(nonce)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	_, err = s.server.Write(ctx, pageName(p.Number), data, p.version)
-	return err
+	if err := s.trust(ctx); err != nil {
+		return nil, err
+	}
+	o, err := s.server.Write(ctx, pageName(p.Number), data, p.version)
+	if err == nil {
+		p.version = o.Version
+		s.remember(p)
+		return nil, nil
+	}
+	if !errors.Is(err, ErrChanged) {
+		return nil, err
+	}
+	if try == 0 && o.Version != "" {
+		return parse(sh, p.Number, o)
+	}
+	if err := pause(ctx, try); err != nil {
+		return nil, err
+	}
+	return s.read(ctx, sh, p.Number)
+}
+
+// maxRemembered is more pages than a Keeper has blocks on.
+const maxRemembered = 64
+
+// remember keeps a page as it was just written. On a server with a clock every
+// change has to read the time anyway.
+func (s *Store) remember(p *page) {
+	if !p.now.IsZero() {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.last) >= maxRemembered {
+		clear(s.last)
+	}
+	s.last[p.Number] = p
+}
+
+// recall returns the page of g as this process wrote it last, if g is its
+// block's state there: if nobody has written the page since, the rule need not
+// read it again, and otherwise the write is refused. Whoever gets the page owns
+// it.
+func (s *Store) recall(sh shape, g lease.Grant) *page {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	number := sh.page(g.Node)
+	p := s.last[number]
+	delete(s.last, number)
+	if p == nil {
+		return nil
+	}
+	if b := p.get(g.Node); b.Holder != g.Holder || b.Version != g.Version {
+		return nil
+	}
+	return p
 }
 
 // latest is the latest time that the server's clock had when it sent the page:
