@@ -14,7 +14,7 @@ type config struct {
 	fallback sdktrace.IDGenerator
 	clock    randflake.Clock
 	counter  counter
-	machine  *vmclock.Clock
+	machine  *vmclock.Machine
 	meters   metric.MeterProvider
 }
 

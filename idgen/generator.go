@@ -52,7 +52,7 @@ type Generator struct {
 	ages    Generational // the source, if it is Generational
 	clock   *clock
 	shards  *shards
-	machine *vmclock.Clock
+	machine *vmclock.Machine
 	order   order
 	old     atomic.Uint64 // IDs made for old records
 

@@ -2,11 +2,11 @@ package lease
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/hex"
 	"errors"
 	"time"
 
+	"github.com/traceflake/traceflake/internal/entropy"
 	"github.com/traceflake/traceflake/randflake"
 )
 
@@ -176,11 +176,11 @@ type Grant struct {
 	Owner   string
 }
 
-// NewHolder returns a fresh nonce, which identifies a write and its grant. It
-// is read from the kernel: copies of a restored machine draw different ones if
-// the kernel detects the restore.
+// NewHolder returns a fresh nonce, which identifies a write and its grant.
+// Copies of a machine draw different ones even if their kernels have not noticed
+// that they were restored.
 func NewHolder() string {
 	var nonce [16]byte
-	_, _ = rand.Read(nonce[:]) // never fails
+	entropy.Read(nonce[:])
 	return hex.EncodeToString(nonce[:])
 }

@@ -16,25 +16,23 @@ import (
 )
 
 func inspectCommand(f *flags) *cobra.Command {
-	var output, epoch, bits string
+	var output string
 	outputs := []string{"table", "json"}
-	var unit time.Duration
 	cmd := &cobra.Command{
 		Use:   "inspect [ID…]",
 		Short: "Show the content of IDs, and what may have made them",
 		Long: `inspect decodes IDs: time, sequence, node, and whether the halves agree.
 It reads trace and span IDs in hex, Randflake IDs in base 32 or as numbers, and
-lines of traceparent, b3 and its parts, x-trace-id, X-Amzn-Trace-Id and sw8
-headers; from standard input, one per line, if there are no arguments.
+lines of traceparent, b3 and its parts, x-trace-id and X-Amzn-Trace-Id headers; from standard input, one per line, if there are no arguments.
 
 Without a secret only the clear half is decoded. With a store it shows which
 lease owns an ID's node now. The store's own secret, if it has one, is used if no
 secret file is given.
 
-Foreign IDs are identified as far as their form allows: UUID v1 to v8, ULID,
-Snowflake, X-Ray, Brave, Datadog, SOFATracer, SkyWalking, 64-bit B3. Where an ID
-may be of several kinds, all are listed, the likeliest first; "by chance" is the
-fraction of random IDs of the same form that look like that kind.
+Foreign IDs are identified as far as their form allows: UUID v7, ULID, X-Ray,
+Datadog, 64-bit B3. Where an ID may be of several kinds, all are listed, the
+likeliest first; "by chance" is the fraction of random IDs of the same form that
+look like that kind.
 
 With -o json each ID is an object on its own line. gzip input is decompressed.`,
 		Example: `  traceflake inspect 1950fb0f8880000086cdcca4ab608495
@@ -45,19 +43,9 @@ With -o json each ID is an object on its own line. gzip input is decompressed.`,
 			if err := checkChoice("output", output, outputs...); err != nil {
 				return err
 			}
-			x := identify.Identifier{Now: time.Now(), Snowflake: identify.Twitter}
-			var err error
-			if x.Snowflake.Epoch, err = parseTime(epoch, x.Now); err != nil {
-				return fmt.Errorf("--snowflake-epoch: %w", err)
-			}
-			if err := x.Snowflake.SetBits(bits); err != nil {
-				return fmt.Errorf("--snowflake-bits: %w", err)
-			}
-			if x.Snowflake.Unit = unit; unit <= 0 || unit > time.Second {
-				return fmt.Errorf("--snowflake-unit: %s is not from 1ns to 1s", unit)
-			}
-			in := inspection{identifier: x, json: output == "json"}
+			in := inspection{identifier: identify.Identifier{Now: time.Now()}, json: output == "json"}
 			failed := false
+			var err error
 			if in.identifier.Keyring, in.owners, err = f.looking(cmd); errors.Is(err, errStoreAway) {
 				// The IDs are shown without owners.
 				failed = true
@@ -74,10 +62,6 @@ With -o json each ID is an object on its own line. gzip input is decompressed.`,
 	}
 	f.addStore(cmd, "store whose leases show the nodes' owners")
 	choice(cmd, &output, "output", "o", "a table or lines of JSON", outputs...)
-	cmd.Flags().StringVar(&epoch, "snowflake-epoch", "1288834974657", "first moment of Snowflake IDs, as a time")
-	cmd.Flags().StringVar(&bits, "snowflake-bits", "41,10,12", "widths of a Snowflake ID's time, node and sequence")
-	cmd.Flags().DurationVar(&unit, "snowflake-unit", time.Millisecond, "unit of a Snowflake ID's time, up to 1s")
-	complete(cmd, "snowflake-unit", "1ms", "10ms", "1s")
 	return cmd
 }
 

@@ -79,7 +79,7 @@ understood; 2, wrong usage, an unreadable secret or an unreachable store.`,
 		SilenceUsage:  true,
 	},
 		inspectCommand(&f), newCommand(&f), rangeCommand(), keygenCommand(), verifyCommand(&f),
-		backfillCommand(&f), leaseCommand(&f), sqlCommand(), clickhouseCommand(), versionCommand(),
+		backfillCommand(&f), leaseCommand(&f), proxyCommand(&f), sqlCommand(), clickhouseCommand(), versionCommand(),
 	)
 	root.PersistentFlags().StringVar(&f.secretFile, "secret-file", "", "file with the secrets, one per line; the first makes IDs (default $TRACEFLAKE_SECRET_FILE)")
 	return root

@@ -2,33 +2,56 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"go.opentelemetry.io/otel/trace"
 
+	"github.com/traceflake/traceflake/lookup"
 	"github.com/traceflake/traceflake/traceid"
 )
 
 func rangeCommand() *cobra.Command {
-	var output, column string
-	outputs := []string{"text", "sql", "json"}
+	var output, column, timeColumn, traceID string
+	var slack time.Duration
+	outputs := []string{"text", "sql", "json", "tempo", "jaeger", "logsql"}
 	cmd := &cobra.Command{
-		Use:   "range FROM TO",
-		Short: "Print the bounds of the trace IDs of a time span, for SQL",
+		Use:   "range FROM TO | range --trace ID",
+		Short: "Print the trace IDs of a time span, or the time of a trace, as bounds for queries",
 		Long: `range prints the lowest trace ID of FROM and the highest of TO, both inclusive,
 to the millisecond. Times before 2020 or past 2089 are clamped to the range of
 trace IDs. The last hour is "now-1h now".
 
+With --trace it prints the earliest time at which that trace can have spans, as
+text, JSON, an SQL condition for ClickHouse, query parameters of Tempo or
+Jaeger, or a LogsQL filter. There is no upper bound: a window with an end would
+lose spans of long traces. If a search finds nothing, repeat it without the bound.
+
 ` + timeHelp,
 		Example: `  traceflake range now-1h now
   traceflake range 2026-03-14T12:00:00Z 2026-03-14T12:05:00Z -o sql
-  traceflake range now-5m now -o sql --column trace_id`,
-		Args:              cobra.ExactArgs(2),
+  traceflake range now-5m now -o sql --column trace_id
+  traceflake range --trace 1950fb0f8880000086cdcca4ab608495 -o tempo`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if traceID != "" {
+				return cobra.NoArgs(cmd, args)
+			}
+			return cobra.ExactArgs(2)(cmd, args)
+		},
 		ValidArgsFunction: completeTimes(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkChoice("output", output, outputs...); err != nil {
 				return err
+			}
+			if traceID != "" {
+				return printBound(cmd, traceID, slack, output, column, timeColumn)
+			}
+			if slices.Contains([]string{"tempo", "jaeger", "logsql"}, output) {
+				return fmt.Errorf("--output %s is for --trace ID", output)
 			}
 			now := time.Now()
 			from, err := parseTime(args[0], now)
@@ -55,7 +78,43 @@ trace IDs. The last hour is "now-1h now".
 			return err
 		},
 	}
-	choice(cmd, &output, "output", "o", "two lines of text, an SQL condition, or JSON", outputs...)
+	choice(cmd, &output, "output", "o", "form of the bounds", outputs...)
+	cmd.Flags().StringVar(&traceID, "trace", "", "a trace ID, in place of FROM and TO")
+	cmd.Flags().DurationVar(&slack, "slack", lookup.DefaultSlack, "with --trace, how much earlier than its ID a trace may have spans")
+	cmd.Flags().StringVar(&timeColumn, "time-column", "Timestamp", "with --trace, the column for the SQL condition")
 	cmd.Flags().StringVar(&column, "column", "TraceId", "column for the SQL condition")
 	return cmd
+}
+
+// printBound prints the earliest time at which a trace can have spans.
+func printBound(cmd *cobra.Command, digits string, slack time.Duration, output, column, timeColumn string) error {
+	id, err := trace.TraceIDFromHex(strings.ToLower(strings.ReplaceAll(digits, "-", "")))
+	if err != nil {
+		return fmt.Errorf("--trace: %q is not a trace ID of 32 hex digits", digits)
+	}
+	if slack < 0 {
+		return errors.New("--slack must not be negative")
+	}
+	t := traceid.NotBefore(id, slack)
+	if t.IsZero() {
+		return fmt.Errorf("--trace: %s has no time in it, search without a bound", id)
+	}
+	text := t.UTC().Format("2006-01-02T15:04:05.000Z")
+	out := cmd.OutOrStdout()
+	switch output {
+	case "text":
+		_, err = fmt.Fprintln(out, text)
+	case "sql":
+		_, err = fmt.Fprintf(out, "%s = '%s' AND %s >= toDateTime64('%s', 3, 'UTC')\n", column, id, timeColumn, t.UTC().Format("2006-01-02 15:04:05.000"))
+	case "json":
+		err = json.NewEncoder(out).Encode(map[string]string{"not_before": text})
+	case "logsql":
+		_, err = fmt.Fprintf(out, "_time:>=%s trace_id:=%s\n", text, id)
+	default:
+		var backend lookup.Backend
+		if backend, err = lookup.ParseBackend(output); err == nil {
+			_, err = fmt.Fprintln(out, backend.Bound(t).Encode())
+		}
+	}
+	return err
 }

@@ -78,7 +78,7 @@ func versionCommand() *cobra.Command {
 }
 
 // machine describes how a restore of the machine from a snapshot is detected here.
-func machine(c *vmclock.Clock) string {
+func machine(c *vmclock.Machine) string {
 	source, err := c.Status()
 	if err != nil {
 		return fmt.Sprintf("%s (%s)", source, strings.TrimPrefix(err.Error(), "vmclock: "))

@@ -34,7 +34,7 @@ PURE: STD -context -database/... -net/... -os/... -syscall/... -log/syslog -plug
 # What services import. None of it may import what is not on this line.
 ROOT:   ~/sparx64 ~/randflake ~/lease ~/lease/driver
         ~/lease/boltstore ~/idgen ~/traceid
-        ~/propagation/xtraceid ~/clickhouse ~/clickhouse/migrate ~/postgres ~/setup
+        ~/lookup ~/propagation/xtraceid ~/clickhouse ~/clickhouse/migrate ~/postgres ~/setup
 STORES: ~/lease/pgstore ~/lease/etcdstore ~/lease/k8sstore
         ~/lease/s3store
 METRIC: @/otel @/otel/attribute @/otel/metric @/otel/metric/...
@@ -47,7 +47,7 @@ randflake: PURE ~/sparx64
 
 # Only here are goroutines started, and only stores do I/O.
 lease: PURE context ~/randflake ~/lease/internal/owner ~/internal/version
-                 ~/internal/vmclock METRIC
+                 ~/internal/vmclock ~/internal/entropy METRIC
 lease/internal/owner: STD
 
 # The side of the stores' authors: the rule of granting, and the stores. Services import lease.
@@ -65,11 +65,15 @@ lease/internal/pages/pagestest: STD ~/lease/internal/pages
 lease/leasetest: STORE github.com/anishathalye/porcupine pgregory.net/rapid
 
 # Makes IDs. It knows a source of them, not leases.
-idgen: PURE context ~/randflake ~/traceid ~/internal/version ~/internal/vmclock METRIC
+idgen: PURE context ~/randflake ~/traceid ~/internal/version ~/internal/vmclock
+       ~/internal/entropy METRIC
        @/otel/trace @/otel/sdk/trace
 
 # Reads IDs: no SDK, no generator.
 traceid: PURE ~/randflake @/otel/trace
+
+# Adds the time in an ID to lookups over HTTP.
+lookup: STD ~/traceid ~/internal/version METRIC @/otel/trace
 
 # Does not know how IDs are born.
 propagation/xtraceid: STD METRIC @/otel/trace @/otel/propagation @/contrib/propagators/b3
@@ -86,6 +90,9 @@ setup: STORE ~/idgen ~/traceid ~/lease/boltstore METRIC
 
 # What says whether this machine was cloned.
 internal/vmclock: STD
+
+# Random bytes that differ between copies of a machine.
+internal/entropy: STD ~/internal/vmclock golang.org/x/sys/cpu
 
 # Nothing else imports these.
 sparx64/_asm:          STD github.com/mmcloughlin/avo/...

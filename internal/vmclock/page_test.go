@@ -63,7 +63,7 @@ func (d *device) cut(size int64) {
 	}
 }
 
-func (d *device) open() *Clock {
+func (d *device) open() *Machine {
 	d.t.Helper()
 	c, err := Open(d.path)
 	if err != nil {
@@ -341,6 +341,18 @@ func TestTheEnvironmentNamesAFile(t *testing.T) {
 	t.Setenv(PathVariable, d.path)
 	if c := open(); c.Generation() != 4 {
 		t.Errorf("generation %d, want 4", c.Generation())
+	}
+}
+
+// Every field that changes with a restore is in the bytes, at its place.
+func TestPage(t *testing.T) {
+	d := newDevice(t)
+	m := d.open()
+	before := m.Page()
+	d.update(5, 7)
+	after := m.Page()
+	if len(after) != sizeGeneration || after[16] != 5 || after[104] != 7 || after[12] == before[12] {
+		t.Errorf("%x, then %x", before, after)
 	}
 }
 

@@ -5,11 +5,13 @@
 package vmclock
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
 	"sync"
 	"sync/atomic"
+	"unsafe"
 )
 
 // Device is the page's path, unless the environment variable [PathVariable]
@@ -20,7 +22,7 @@ const (
 	PathVariable = "TRACEFLAKE_VMCLOCK"
 )
 
-// Source is what a Clock reads.
+// Source is what a Machine reads.
 type Source int
 
 // The sources of a generation.
@@ -65,8 +67,8 @@ const (
 	tries = 1000
 )
 
-// Clock reads a page. It is safe for concurrent use.
-type Clock struct {
+// Machine is a machine that may be restored from snapshots. It is safe for concurrent use.
+type Machine struct {
 	page *page
 	seen atomic.Pointer[state]
 	off  error // the reason why the status is Off
@@ -79,19 +81,19 @@ type state struct {
 	generation uint64
 }
 
-// System returns the machine's clock, which is never nil. The first call opens it.
-func System() *Clock { return system() }
+// System returns this machine, never nil. The first call opens its page.
+func System() *Machine { return system() }
 
 var system = sync.OnceValue(open)
 
-func open() *Clock {
+func open() *Machine {
 	path := os.Getenv(PathVariable)
 	if path == "" {
 		path = Device
 	}
 	c, err := Open(path)
 	if err != nil {
-		c = &Clock{page: new(page), off: err}
+		c = &Machine{page: new(page), off: err}
 		c.seen.Store(new(state))
 	}
 	return c
@@ -99,7 +101,7 @@ func open() *Clock {
 
 // Open maps the page at path; it stays mapped until the process ends. An error says why the page
 // cannot be used: it is missing, not readable, or of an unknown format.
-func Open(path string) (*Clock, error) {
+func Open(path string) (*Machine, error) {
 	p, err := mapPage(path)
 	if err != nil {
 		return nil, fmt.Errorf("vmclock: %w", err)
@@ -107,7 +109,7 @@ func Open(path string) (*Clock, error) {
 	if err := p.check(); err != nil {
 		return nil, fmt.Errorf("vmclock: %s: %w", path, err)
 	}
-	c := &Clock{page: p}
+	c := &Machine{page: p}
 	c.look()
 	return c, nil
 }
@@ -128,35 +130,46 @@ var errShort = errors.New("the page is too short")
 
 // Version returns the page's update counter, which costs one load: while it stays the same, so
 // does the generation.
-func (c *Clock) Version() uint32 { return c.page.seq.Load() }
+func (m *Machine) Version() uint32 { return m.page.seq.Load() }
 
 // Generation returns a number that changes whenever this machine is restored from a snapshot, and
-// that is constant while [Clock.Status] is Off. It does not wait. The number was current at some
+// that is constant while [Machine.Status] is Off. It does not wait. The number was current at some
 // moment during the call: to compare it with the last known one, load the known one first.
 //
 // If the hypervisor is writing the page and does not finish within a thousand tries, the
 // generation counts as changed. That is safe: the old number may belong to the machine that was
 // copied. A page that stays in this state counts as one change.
-func (c *Clock) Generation() uint64 {
-	if s := c.seen.Load(); c.page.seq.Load() == s.seq {
+func (m *Machine) Generation() uint64 {
+	if s := m.seen.Load(); m.page.seq.Load() == s.seq {
 		return s.generation
 	}
-	return c.look()
+	return m.look()
 }
 
 // Status returns the source of the generation. If the source is Off, the error says why.
-func (c *Clock) Status() (Source, error) {
-	return c.seen.Load().source, c.off
+func (m *Machine) Status() (Source, error) {
+	return m.seen.Load().source, m.off
+}
+
+// Page returns the beginning of the page, whatever it contains, as raw material for random
+// numbers. It may be torn.
+func (m *Machine) Page() []byte {
+	words := (*[sizeGeneration / 8]uint64)(unsafe.Pointer(m.page))
+	b := make([]byte, 0, sizeGeneration)
+	for i := range words {
+		b = binary.LittleEndian.AppendUint64(b, atomic.LoadUint64(&words[i]))
+	}
+	return b
 }
 
 // look reads the page and stores its content. A delayed call may store an old state: its seq
 // differs from the page's, so it is never used.
-func (c *Clock) look() uint64 {
+func (m *Machine) look() uint64 {
 	s := state{}
 	for range tries {
-		s = c.page.read()
-		if s.seq&1 == 0 && s.seq == c.page.seq.Load() {
-			c.seen.Store(&s)
+		s = m.page.read()
+		if s.seq&1 == 0 && s.seq == m.page.seq.Load() {
+			m.seen.Store(&s)
 			return s.generation
 		}
 	}
@@ -164,7 +177,7 @@ func (c *Clock) look() uint64 {
 	// update.
 	s.seq |= 1
 	s.generation ^= uint64(s.seq) * 0x9e3779b97f4a7c15
-	c.seen.Store(&s)
+	m.seen.Store(&s)
 	return s.generation
 }
 

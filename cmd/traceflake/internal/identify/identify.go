@@ -1,5 +1,5 @@
-// Package identify finds the kinds that an ID may be, ours and others that are common in logs,
-// with the time and the parts that it encodes.
+// Package identify reads IDs as text: the kinds that each may be, with the time and the parts that
+// it encodes. Package traceid tells the kinds of trace IDs apart; with a secret, ours are certain.
 //
 // The form of an ID rarely determines its kind: 32 hex digits may be anything. So there may be
 // several candidates; the less likely a random ID looks like a kind, the earlier the kind is
@@ -52,8 +52,6 @@ func (p *Parts) add(name string, value any) {
 type Identifier struct {
 	// Keyring decodes our IDs; without one only the clear half is decoded.
 	Keyring *randflake.Keyring
-	// Snowflake is the layout of Snowflake IDs.
-	Snowflake Snowflake
 	// Now limits which times are plausible.
 	Now time.Time
 }
@@ -66,7 +64,7 @@ var ErrUnknown = errors.New("not an ID")
 func (x Identifier) ID(s string) ([]Candidate, error) {
 	var all []Candidate
 	for _, form := range []func(string) []Candidate{
-		x.hex128, x.hex64, x.uuid, x.ulid, x.xray, x.decimal, x.base32, x.sofatracer, x.skywalking,
+		x.hex128, x.hex64, x.uuid, x.ulid, x.xray, x.decimal, x.base32,
 	} {
 		all = append(all, form(s)...)
 	}
@@ -141,8 +139,6 @@ func (x Identifier) share(t, from time.Time, wholeYears float64) float64 {
 
 // clockSkew is how far the clock that dated an ID may be ahead of ours.
 const clockSkew = time.Hour
-
-func year(y int) time.Time { return time.Date(y, 1, 1, 0, 0, 0, 0, time.UTC) }
 
 func at(t time.Time) *time.Time {
 	t = t.UTC()

@@ -1,19 +1,13 @@
 package identify
 
 import (
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/gofrs/uuid/v5"
-	"github.com/oklog/ulid/v2"
-	"go.opentelemetry.io/otel/trace"
 
 	"github.com/traceflake/traceflake/idgen"
 	"github.com/traceflake/traceflake/randflake"
@@ -77,7 +71,7 @@ func TestOurs(t *testing.T) {
 	}
 	text := randflake.ID(mustUint(t, span.String(), 16)).String()
 	signed := strconv.FormatInt(randflake.ID(mustUint(t, span.String(), 16)).Int64(), 10)
-	raw := uuid.UUID(id).String()
+	raw := fmt.Sprintf("%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:])
 	const second = "2026-11-21T12:00:00Z"
 	for _, c := range []struct {
 		name    string
@@ -120,36 +114,21 @@ func TestOurs(t *testing.T) {
 
 // Foreign IDs are listed as their kind first, even if we have a secret.
 func TestForeign(t *testing.T) {
-	v7, err := uuid.NewV7()
-	if err != nil {
-		t.Fatal(err)
-	}
-	v7ms := time.UnixMilli(int64(ulid.ULID(v7).Time())).UTC().Format(time.RFC3339Nano)
 	for _, c := range []struct{ name, id, want string }{
 		// The examples of RFC 9562, appendix A.
-		{"UUID v1", "c232ab00-9414-11ec-b3c8-9f6bdeced846", "UUID v1 2022-02-22T19:22:22Z clock sequence=13256 node=9f:6b:de:ce:d8:46"},
-		{"UUID v1 without dashes", "c232ab00941411ecb3c89f6bdeced846", "UUID v1 2022-02-22T19:22:22Z clock sequence=13256 node=9f:6b:de:ce:d8:46"},
-		{"UUID v6", "1ec9414c-232a-6b00-b3c8-9f6bdeced846", "UUID v6 2022-02-22T19:22:22Z clock sequence=13256 node=9f:6b:de:ce:d8:46"},
 		{"UUID v7", "017f22e2-79b0-7cc3-98c4-dc0c0c07398f", "UUID v7 2022-02-22T19:22:22Z"},
 		{"UUID v7 without dashes", "017F22E279B07CC398C4DC0C0C07398F", "UUID v7 2022-02-22T19:22:22Z"},
-		{"UUID v4", "919108f7-52d1-4320-9bac-f847db4148a8", "UUID v4"},
-		{"UUID v7 of the library", v7.String(), "UUID v7 " + v7ms},
 		{"URN", "urn:uuid:017f22e2-79b0-7cc3-98c4-dc0c0c07398f", "UUID v7 2022-02-22T19:22:22Z"},
 		{"braces", "{017f22e2-79b0-7cc3-98c4-dc0c0c07398f}", "UUID v7 2022-02-22T19:22:22Z"},
-		{"ULID", "01ARZ3NDEKTSV4RRFFQ69G5FAV", "ULID 2016-07-30T23:54:10.259Z entropy=d6764c61efb99302bd5b"},
-		{"ULID in lower case", "01arz3ndektsv4rrffq69g5fav", "ULID 2016-07-30T23:54:10.259Z entropy=d6764c61efb99302bd5b"},
+		{"ULID", "01ARZ3NDEKTSV4RRFFQ69G5FAV", "ULID 2016-07-30T23:54:10.259Z text=01ARZ3NDEKTSV4RRFFQ69G5FAV"},
+		{"ULID in lower case", "01arz3ndektsv4rrffq69g5fav", "ULID 2016-07-30T23:54:10.259Z text=01ARZ3NDEKTSV4RRFFQ69G5FAV"},
 		{"ULID in hex", "01563e3ab5d3d6764c61efb99302bd5b", "ULID 2016-07-30T23:54:10.259Z text=01ARZ3NDEKTSV4RRFFQ69G5FAV"},
-		{"Snowflake", "1541815603606036480", "Snowflake 2022-06-28T16:07:40.105Z node=378 sequence=0"},
-		{"X-Ray", "1-58406520-a006649127e371903a2de979", "X-Ray 2016-12-01T18:00:00Z random=a006649127e371903a2de979"},
-		{"X-Ray as W3C", "58406520a006649127e371903a2de979", "X-Ray or Brave 128-bit 2016-12-01T18:00:00Z X-Ray form=1-58406520-a006649127e371903a2de979"},
+		{"X-Ray", "1-58406520-a006649127e371903a2de979", "X-Ray 2016-12-01T18:00:00Z X-Ray form=1-58406520-a006649127e371903a2de979"},
+		{"X-Ray as W3C", "58406520a006649127e371903a2de979", "X-Ray 2016-12-01T18:00:00Z X-Ray form=1-58406520-a006649127e371903a2de979"},
 		{"Datadog", "640cfd8d00000000abcdefab12345678", "Datadog 128-bit 2023-03-11T22:15:41Z _dd.p.tid=640cfd8d00000000 low 64 bits=12379814468735227512"},
-		{"SOFATracer", "0ad1348f1403169275002100356696", "SOFATracer 2014-06-19T09:14:35.002Z address=10.209.52.143 sequence=1003 process=56696"},
-		{"SOFATracer, 32 digits", "0ad1348f14031692750021003" + "1056696", "SOFATracer 2014-06-19T09:14:35.002Z address=10.209.52.143 sequence=1003 process=1056696"},
-		{"SkyWalking", "5f6a1d2c3b4e4f60a1b2c3d4e5f60718.61.16129428500370001", "SkyWalking 2021-02-10T07:40:50.037Z process=5f6a1d2c3b4e4f60a1b2c3d4e5f60718 thread=61 sequence=0001"},
-		{"SkyWalking 6", "2.61.16129428500370001", "SkyWalking 2021-02-10T07:40:50.037Z process=2 thread=61 sequence=0001"},
 		{"B3, 64 bits", "80f198ee56343ba8", "64 bits"},
 		{"B3, padded", "000000000000000080f198ee56343ba8", "64 bits"},
-		{"W3C's example", "4bf92f3577b34da6a3ce929d0e0e4736", "UUID v4"},
+		{"W3C's example", "4bf92f3577b34da6a3ce929d0e0e4736", "random 128 bits"},
 		{"random", "fbf92f3577b3cda6a3ce929d0e0e4736", "random 128 bits"},
 		{"decimal", "12379814468735227512", "64 bits"},
 	} {
@@ -165,59 +144,16 @@ func TestForeign(t *testing.T) {
 
 // If an ID may be of several kinds, all of them are listed.
 func TestAmbiguous(t *testing.T) {
-	all, err := Identifier{Now: now}.ID("4bf92f3577b34da6a3ce929d0e0e4736")
+	all, err := Identifier{Now: now}.ID("017f22e279b07cc398c4dc0c0c07398f")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(all) != 2 || all[0].Kind != "UUID v4" || all[1].Kind != "random 128 bits" {
+	if len(all) != 4 || all[0].Kind != "UUID v7" || all[3].Kind != "random 128 bits" {
 		t.Errorf("candidates %v", all)
 	}
 	for i := 1; i < len(all); i++ {
 		if all[i].Chance < all[i-1].Chance {
 			t.Errorf("%s with chance %g follows %s with %g", all[i].Kind, all[i].Chance, all[i-1].Kind, all[i-1].Chance)
-		}
-	}
-}
-
-// The chances are right: each is the share of random IDs that look like the kind.
-func TestChances(t *testing.T) {
-	const n = 60_000
-	x := Identifier{Keyring: keyring(t, secretA, secretB), Now: now}
-	random := keyring(t, "0123456789abcdef0123456789abcdef").Codec()
-	seen, chance := map[string]float64{}, map[string]float64{}
-	for i := range n {
-		// Two encrypted halves look random, and are repeatable.
-		var id trace.TraceID
-		for half := range 2 {
-			parts := randflake.Parts{Time: now, Node: uint32(i >> 16), Sequence: uint32(i<<1&0x1ffff | half)}
-			low, err := random.Encode(parts)
-			if err != nil {
-				t.Fatal(err)
-			}
-			binary.BigEndian.PutUint64(id[8*half:], uint64(low))
-		}
-		all, err := x.ID(id.String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, c := range all {
-			if c.Kind == TraceID {
-				continue // the chance depends on each ID's time
-			}
-			seen[c.Kind]++
-			chance[c.Kind] = c.Chance
-		}
-	}
-	for kind, c := range chance {
-		got, want := seen[kind], c*n
-		// Six standard deviations, for kinds with enough expected IDs.
-		if want > 20 && (got < want-6*math.Sqrt(want) || got > want+6*math.Sqrt(want)) {
-			t.Errorf("%s: %g of %d, want %g by its chance", kind, got, n, want)
-		}
-	}
-	for _, kind := range []string{"UUID v4", "ULID", "X-Ray or Brave 128-bit", "random 128 bits"} {
-		if seen[kind] == 0 {
-			t.Errorf("no %s among %d random IDs: the test is meaningless", kind, n)
 		}
 	}
 }
@@ -232,49 +168,12 @@ func TestUnknown(t *testing.T) {
 		{"hello world", "a known ID"},
 		{"nonsense", "a known ID"},
 		{"1-58406520-a006649127e371903a2de97", "a known ID"},
-		{"0ad1348f1403169275002000356696", "has 30 hex digits"}, // a sequence below 1000
-		{"1.2.3", "a known ID"},
 		{"01ARZ3NDEKTSV4RRFFQ69G5FAU!", "a known ID"},
 		{strings.Repeat("x", 10_000), "…"},
 	} {
 		_, err := Identifier{Now: now}.ID(c.id)
 		if !errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), c.want) || len(err.Error()) > 250 {
 			t.Errorf("%.40q: %v, want %q", c.id, err, c.want)
-		}
-	}
-}
-
-func TestSnowflake(t *testing.T) {
-	// Sonyflake has 39 bits of 10 ms since 2014-09-01, 8 bits sequence, 16 bits machine: its
-	// sequence is read as the node here.
-	sony := Snowflake{Epoch: time.Date(2014, 9, 1, 0, 0, 0, 0, time.UTC), Unit: 10 * time.Millisecond}
-	if err := sony.SetBits("39,8,16"); err != nil {
-		t.Fatal(err)
-	}
-	ticks := uint64(now.Sub(sony.Epoch) / sony.Unit)
-	id := strconv.FormatUint(ticks<<24|7<<16|513, 10)
-	c := first(t, Identifier{Snowflake: sony, Now: now}, id)
-	if got, want := c.String(), "Snowflake 2026-11-21T12:00:00.12Z node=7 sequence=513"; got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
-	// Numbers of every size and layouts of every width are safe.
-	for _, bits := range []string{"64,0,0", "1,0,63", "41,10,12", "63,1,0"} {
-		var f Snowflake
-		if err := f.SetBits(bits); err != nil {
-			t.Fatal(err)
-		}
-		for _, unit := range []time.Duration{1, time.Millisecond, time.Second} {
-			f.Epoch, f.Unit = Twitter.Epoch, unit
-			for shift := range 64 {
-				if _, err := (Identifier{Snowflake: f, Now: now}).ID(strconv.FormatUint(1<<shift, 10)); err != nil {
-					t.Error(err)
-				}
-			}
-		}
-	}
-	for _, bits := range []string{"", "41", "41,10", "41,10,12,1", "0,10,12", "41,-1,12", "41,x,12", "41,12,12", "99,1,1"} {
-		if err := new(Snowflake).SetBits(bits); err == nil {
-			t.Errorf("%q is accepted", bits)
 		}
 	}
 }
@@ -296,7 +195,6 @@ func TestLine(t *testing.T) {
 		{"X-Trace-Id: " + traceT, "trace " + traceT},
 		{"X-Amzn-Trace-Id: Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1", "trace 1-5759e988-bd862e3fe1be46a994272793, span 53995c3f42cd8ad8"},
 		{"Root=1-5759e988-bd862e3fe1be46a994272793", "trace 1-5759e988-bd862e3fe1be46a994272793"},
-		{"sw8: 1-NWY2YTFkMmMzYjRlNGY2MGExYjJjM2Q0ZTVmNjA3MTguNjEuMTYxMjk0Mjg1MDAzNzAwMDE=-MS4y-3-a-b-c-d", "trace 5f6a1d2c3b4e4f60a1b2c3d4e5f60718.61.16129428500370001"},
 		{"017f22e2-79b0-7cc3-98c4-dc0c0c07398f", " 017f22e2-79b0-7cc3-98c4-dc0c0c07398f"},
 		{"urn:uuid:017f22e2-79b0-7cc3-98c4-dc0c0c07398f", " urn:uuid:017f22e2-79b0-7cc3-98c4-dc0c0c07398f"},
 	} {
@@ -319,7 +217,6 @@ func TestLine(t *testing.T) {
 		{"traceparent: 00-" + traceT[:31] + "-" + spanS + "-01", "not of the form"},
 		{"traceparent: 00-" + strings.Repeat("0", 32) + "-" + spanS + "-01", "trace: not an ID"},
 		{"X-Amzn-Trace-Id: Sampled=1", "no Root and no Parent"},
-		{"sw8: 0", "no trace ID"},
 		{"x-trace-id: " + traceT[:30], "30 hex digits"},
 		{"time=12:00 level=INFO", "not an ID"},
 	} {
@@ -357,16 +254,13 @@ func TestAppendJSON(t *testing.T) {
 func FuzzLine(f *testing.F) {
 	f.Add("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
 	f.Add("1-58406520-a006649127e371903a2de979")
-	f.Add("0ad1348f1403169275002100356696")
-	f.Add("5f6a1d2c3b4e4f60a1b2c3d4e5f60718.61.16129428500370001")
 	f.Add("-9223372036854775808")
-	f.Add("sw8: 1-AA==")
 	k, err := randflake.ParseKeyring(strings.NewReader(secretA))
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, line string) {
-		found, err := Identifier{Keyring: k, Snowflake: Twitter, Now: now}.Line(line)
+		found, err := Identifier{Keyring: k, Now: now}.Line(line)
 		if err == nil && len(found) == 0 {
 			t.Error("nothing found and no error")
 		}

@@ -1,7 +1,6 @@
 package identify
 
 import (
-	"encoding/base64"
 	"fmt"
 	"strings"
 )
@@ -14,7 +13,7 @@ type Found struct {
 }
 
 // Line reads a line that holds one ID, or a header: traceparent, b3 or one of its parts,
-// x-trace-id, X-Amzn-Trace-Id or sw8, with or without its name. The error wraps [ErrUnknown]; the
+// x-trace-id or X-Amzn-Trace-Id, with or without its name. The error wraps [ErrUnknown]; the
 // parts that were understood are returned with it.
 func (x Identifier) Line(line string) ([]Found, error) {
 	ids, err := split(strings.TrimSpace(line))
@@ -56,8 +55,6 @@ func split(line string) ([]Found, error) {
 			return b3(value)
 		case "x-amzn-trace-id":
 			return amazon(value)
-		case "sw8":
-			return skywalkingHeader(value)
 		}
 		if role, ok := roles[name]; ok {
 			return []Found{{Role: role, ID: unquote(value)}}, nil
@@ -117,17 +114,6 @@ func amazon(s string) ([]Found, error) {
 		return nil, fmt.Errorf("%w: the X-Amzn-Trace-Id header has no Root and no Parent", ErrUnknown)
 	}
 	return found, nil
-}
-
-// skywalkingHeader reads the trace ID, the second field, which is base64.
-func skywalkingHeader(s string) ([]Found, error) {
-	fields := strings.Split(unquote(s), "-")
-	if len(fields) > 1 {
-		if id, err := base64.StdEncoding.DecodeString(fields[1]); err == nil {
-			return []Found{{Role: "trace", ID: string(id)}}, nil
-		}
-	}
-	return nil, fmt.Errorf("%w: the sw8 header has no trace ID in its second field", ErrUnknown)
 }
 
 // TraceIDOf returns the text of the trace ID in a line that [Identifier.Line]

@@ -13,14 +13,10 @@ import (
 	"github.com/traceflake/traceflake/traceid"
 )
 
-// The kinds that are ours.
-const (
-	TraceID     = "traceflake trace ID"
-	RandflakeID = "Randflake ID"
-)
+// RandflakeID is the kind of our span IDs and low halves.
+const RandflakeID = "Randflake ID"
 
 const (
-	clearYears     = 69.68 // 2^41 ms
 	randflakeYears = 34.02 // 2^30 s
 	// agreement is the share of random low halves that agree with a clear half: five seconds out
 	// of 2^30.
@@ -29,17 +25,13 @@ const (
 
 var randflakeEpoch = time.Unix(randflake.Epoch, 0)
 
-func (x Identifier) traceID(id trace.TraceID) (Candidate, bool) {
-	t := traceid.Time(id)
-	chance := x.share(t, time.UnixMilli(traceid.EpochMillis), clearYears)
-	if [8]byte(id[:8]) == [8]byte{} || chance == 0 {
-		return Candidate{}, false
-	}
-	c := Candidate{Kind: TraceID, Time: &t, Chance: chance}
+// ours adds to the candidate of a traceflake trace ID what the secrets tell.
+func (x Identifier) ours(k traceid.Kind, id trace.TraceID) Candidate {
+	c := Candidate{Kind: k.Name, Time: &k.Time, Chance: k.Chance}
 	c.Parts.add("sequence", traceid.Sequence(id))
 	if x.Keyring == nil {
 		c.Note = "by its time only; a secret would decide"
-		return c, true
+		return c
 	}
 	info := traceid.Inspect(x.Keyring, id)
 	switch {
@@ -52,7 +44,7 @@ func (x Identifier) traceID(id trace.TraceID) (Candidate, bool) {
 		c.Parts.add("halves", "disagree")
 		c.Note = "the low half does not match these secrets and that time: it is from another secret, random or deterministic"
 	}
-	return c, true
+	return c
 }
 
 // backfilled recognises an ID of NewTraceIDAt: its low half was made later than the time of its
@@ -125,16 +117,14 @@ func (x Identifier) hex128(s string) []Candidate {
 		return all
 	}
 	var all []Candidate
-	if c, ok := x.traceID(id); ok {
-		all = append(all, c)
-		if c.Chance < certain { // only this kind can be more likely
-			return append(all, x.secondsFirst(id)...)
+	for _, k := range traceid.Kinds(id, x.Now) {
+		if k.Name == traceid.KindTraceflake {
+			all = append(all, x.ours(k, id))
+		} else {
+			all = append(all, candidate(k, id))
 		}
 	}
-	all = append(all, x.uuidBits(id)...)
-	all = append(all, x.ulidBits(id)...)
-	all = append(all, x.secondsFirst(id)...)
-	return append(all, Candidate{Kind: "random 128 bits", Note: "W3C trace context or B3, from any tracer", Chance: 1})
+	return all
 }
 
 // hex64 reads 16 hex digits.
@@ -146,11 +136,29 @@ func (x Identifier) hex64(s string) []Candidate {
 	if err != nil || !isHex(s) || n == 0 {
 		return nil
 	}
-	c := Candidate{Kind: "64 bits", Note: "a B3 trace ID or a span ID from any tracer", Chance: 1}
+	c := Candidate{Kind: traceid.KindShort, Note: "a B3 trace ID or a span ID from any tracer", Chance: 1}
 	if x.Keyring == nil {
 		c.Note += "; a secret would identify ours"
 	}
 	return append(x.randflake(randflake.ID(n)), c)
+}
+
+// decimal reads a number of 64 bits, signed or not.
+func (x Identifier) decimal(s string) []Candidate {
+	if !isDigits(strings.TrimPrefix(s, "-")) {
+		return nil
+	}
+	n, err := strconv.ParseUint(s, 10, 64)
+	if strings.HasPrefix(s, "-") {
+		var signed int64
+		signed, err = strconv.ParseInt(s, 10, 64)
+		n = uint64(signed)
+	}
+	if err != nil || n == 0 {
+		return nil
+	}
+	return append(x.randflake(randflake.ID(n)),
+		Candidate{Kind: traceid.KindShort, Note: "in decimal, as Datadog and others write B3's trace and span IDs", Chance: 1})
 }
 
 // The number of digits of a text that may be an ID. One ID in 500 000 is shorter, and so are most

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/traceflake/traceflake/traceid"
+)
+
+// proxy runs the command until the test ends and returns the addresses on which it listens.
+func proxy(t *testing.T, count int, args ...string) (addresses []string) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	errOut, w := io.Pipe()
+	done := make(chan int)
+	go func() {
+		done <- run(ctx, append([]string{"proxy", "--listen", "127.0.0.1:0"}, args...), nil, io.Discard, w)
+	}()
+	t.Cleanup(func() {
+		stop()
+		if code := <-done; code != 0 {
+			t.Errorf("exit code %d", code)
+		}
+	})
+	scanner := bufio.NewScanner(errOut)
+	for range count {
+		if !scanner.Scan() {
+			t.Fatal("the proxy does not listen")
+		}
+		addresses = append(addresses, strings.TrimPrefix(scanner.Text(), "listening on "))
+	}
+	go func() { _, _ = io.Copy(io.Discard, errOut) }()
+	return addresses
+}
+
+func fetch(t *testing.T, address string, headers ...string) (body string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// The proxy bounds a lookup, repeats it if nothing was found, passes headers, and counts.
+func TestProxy(t *testing.T) {
+	recent, err := traceid.New(time.Now().Add(-time.Minute), 1, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	missing := recent
+	missing[15]++
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if bounded := r.URL.Query().Has("start"); bounded && strings.HasSuffix(r.URL.Path, missing.String()) {
+			http.Error(w, "trace not found", http.StatusNotFound)
+			return
+		}
+		fmt.Fprintf(w, `%s?%s for %s {"spanId":""}`, r.URL.Path, r.URL.RawQuery, r.Header.Get("X-Scope-OrgID"))
+	}))
+	t.Cleanup(server.Close)
+	at := proxy(t, 2, "--metrics", "127.0.0.1:0", server.URL+"/prefix")
+	path := "/api/v2/traces/"
+	if got := fetch(t, at[0]+path+recent.String(), "X-Scope-OrgID", "team-a"); !strings.Contains(got, "start=") || !strings.Contains(got, "for team-a") ||
+		!strings.HasPrefix(got, "/prefix/api/v2/traces/") {
+		t.Errorf("recent: %s", got)
+	}
+	if got := fetch(t, at[0]+path+missing.String()); !strings.HasPrefix(got, "/prefix"+path+missing.String()+"? ") {
+		t.Errorf("repeated: %s", got)
+	}
+	if got := fetch(t, at[0]+"/api/search?q=x"); !strings.HasPrefix(got, "/prefix/api/search?q=x ") {
+		t.Errorf("search: %s", got)
+	}
+	metrics := fetch(t, at[1]+"/metrics")
+	for _, outcome := range []string{"bounded", "repeated"} {
+		if !strings.Contains(metrics, `outcome="`+outcome+`"`) {
+			t.Errorf("no outcome %s:\n%s", outcome, metrics)
+		}
+	}
+}
+
+func TestProxyVerifies(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprint(w, r.URL.RawQuery, `{"spanId":""}`)
+	}))
+	t.Cleanup(server.Close)
+	secret := write(t, "secret", secretA)
+	made := strings.Fields(command(t, "", "new", "--secret-file", secret).out)[0]
+	foreign := made[:16] + "0123456789abcdef"
+	at := proxy(t, 1, "--verify", "--secret-file", secret, server.URL)
+	for id, bounded := range map[string]bool{made: true, foreign: false} {
+		if got := fetch(t, at[0]+"/api/traces/"+id); strings.Contains(got, "start=") != bounded {
+			t.Errorf("%s: %s", id, got)
+		}
+	}
+}
+
+func TestProxyRefuses(t *testing.T) {
+	for want, args := range map[string][]string{
+		"accepts 1 arg":            {},
+		"URL: want http://":        {"tempo:3200"},
+		"not one of tempo, jaeger": {"--backend", "zipkin", "http://x"},
+		"--verify needs a secret":  {"--verify", "http://x"},
+		"must not be negative":     {"--slack", "-1s", "http://x"},
+		"listen: ":                 {"--listen", "256.0.0.1:1", "http://x"},
+	} {
+		command(t, "", append([]string{"proxy"}, args...)...).want(t, 2, "", want)
+	}
+}
+
+func TestRangeOfTrace(t *testing.T) {
+	const id = "1950fb0f8880000086cdcca4ab608495"
+	for output, want := range map[string]string{
+		"text":   "2026-11-21T22:07:06.385Z\n",
+		"json":   `{"not_before":"2026-11-21T22:07:06.385Z"}`,
+		"sql":    "TraceId = '" + id + "' AND Timestamp >= toDateTime64('2026-11-21 22:07:06.385', 3, 'UTC')\n",
+		"tempo":  "end=4102444800&start=1795298826\n",
+		"jaeger": "startTime=2026-11-21T22%3A07%3A06.385Z",
+		"logsql": "_time:>=2026-11-21T22:07:06.385Z trace_id:=" + id + "\n",
+	} {
+		command(t, "", "range", "--trace", id, "-o", output).want(t, 0, want, "")
+	}
+	command(t, "", "range", "--trace", id, "--slack", "0s").want(t, 0, "2026-11-21T23:07:06.385Z\n", "")
+	command(t, "", "range", "--trace", id, "now-1h", "now").want(t, 2, "", "unknown command")
+	command(t, "", "range", "--trace", "xyz").want(t, 2, "", "not a trace ID of 32 hex digits")
+	command(t, "", "range", "--trace", "000000000000000086cdcca4ab608495").want(t, 2, "", "has no time in it")
+	command(t, "", "range", "--trace", id, "--slack", "-1s").want(t, 2, "", "must not be negative")
+	command(t, "", "range", "now-1h", "now", "-o", "tempo").want(t, 2, "", "is for --trace ID")
+}

@@ -1,0 +1,87 @@
+// Package entropy draws random bytes that differ between copies of a machine even
+// if their kernels repeat themselves.
+//
+// When a virtual machine is restored from a snapshot, the kernel's generator of
+// random numbers continues from the snapshot's state until the kernel learns of
+// the restore, some milliseconds later, and some kernels never do. Until then
+// every copy reads the same bytes from it. So each draw hashes the kernel's bytes
+// together with all that may differ between copies; see [Source]. The result is
+// at least as hard to guess as the kernel's bytes.
+//
+// Two copies draw the same bytes only if all of these are equal: the kernel's
+// bytes, the processor's random words (there are none on processors other than
+// amd64 and on amd64 without RDRAND), the content of the vmclock page, the wall
+// clock and the monotonic clock to the nanosecond, the time-stamp counter (amd64),
+// the process ID, and how often the process has drawn before. So what remains is
+// copies without hardware random numbers that draw at the same nanosecond of
+// clocks that the restore set to the same time, at the same count of a counter.
+package entropy
+
+import (
+	"crypto/hkdf"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/traceflake/traceflake/internal/vmclock"
+)
+
+// Source is what a draw depends on. Fields may be replaced in tests, before the
+// first draw. It is safe for concurrent use.
+type Source struct {
+	Kernel    func(b []byte)           // fills b
+	Processor func() (words [4]uint64) // random words, 0 if there are none
+	Page      func() []byte            // the vmclock page, empty if there is none
+	Now       func() time.Time         // the wall clock
+	Elapsed   func() time.Duration     // the monotonic clock
+	Ticks     func() uint64            // the time-stamp counter, 0 if there is none
+	PID       int
+
+	draws atomic.Uint64
+}
+
+// NewSource returns a source of this machine's.
+func NewSource() *Source {
+	started := time.Now()
+	return &Source{
+		Kernel:    func(b []byte) { _, _ = rand.Read(b) }, // never fails
+		Processor: random,
+		Page:      vmclock.System().Page,
+		Now:       time.Now,
+		Elapsed:   func() time.Duration { return time.Since(started) },
+		Ticks:     ticks,
+		PID:       os.Getpid(),
+	}
+}
+
+var system = sync.OnceValue(NewSource)
+
+// Read fills b, of at most 8160 bytes, with this machine's random bytes.
+func Read(b []byte) { system().Read(b) }
+
+// Read fills b, of at most 8160 bytes. Every call reads every input anew: nothing
+// from before a restore suffices to predict a draw after it, or to repeat it.
+func (s *Source) Read(b []byte) {
+	var kernel [32]byte
+	s.Kernel(kernel[:])
+	material := kernel[:]
+	add := func(n uint64) { material = binary.LittleEndian.AppendUint64(material, n) }
+	for _, word := range s.Processor() {
+		add(word)
+	}
+	add(uint64(s.Now().UnixNano()))
+	add(uint64(s.Elapsed()))
+	add(s.Ticks())
+	add(uint64(s.PID))
+	add(s.draws.Add(1))
+	material = append(material, s.Page()...)
+	out, err := hkdf.Key(sha256.New, material, nil, "traceflake", len(b))
+	if err != nil {
+		panic(err) // b is too long
+	}
+	copy(b, out)
+}

@@ -1,0 +1,121 @@
+package lookup
+
+import (
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+)
+
+// Backend is a kind of server that returns a trace by its ID.
+type Backend int
+
+// The backends.
+const (
+	// Tempo: GET /api/traces/ID and /api/v2/traces/ID.
+	Tempo Backend = iota + 1
+	// Jaeger: GET /api/traces/ID and /api/v3/traces/ID.
+	Jaeger
+)
+
+// ParseBackend returns the backend of that name: "tempo" or "jaeger".
+func ParseBackend(name string) (Backend, error) {
+	for _, b := range []Backend{Tempo, Jaeger} {
+		if b.String() == name {
+			return b, nil
+		}
+	}
+	return 0, fmt.Errorf("lookup: unknown backend %q: use tempo or jaeger", name)
+}
+
+// String returns the backend's name.
+func (b Backend) String() string {
+	switch b {
+	case Tempo:
+		return "tempo"
+	case Jaeger:
+		return "jaeger"
+	}
+	return fmt.Sprintf("Backend(%d)", int(b))
+}
+
+// api is one form of lookup.
+type api int
+
+const (
+	none api = iota
+	tempo
+	jaegerV1
+	jaegerV3
+)
+
+// times are the query parameters of each API that hold a time. A client that sets one of them
+// has its own opinion.
+var times = [...][]string{
+	tempo:    {"start", "end"},
+	jaegerV1: {"start", "end"},
+	jaegerV3: {"startTime", "start_time", "endTime", "end_time"},
+}
+
+// lookup returns the API and the trace ID of a request for one trace, or none. What precedes
+// /api/ is any prefix that the server is configured with.
+func (b Backend) lookup(path string) (api, trace.TraceID) {
+	parts := strings.Split(strings.TrimSuffix(path, "/"), "/")
+	if len(parts) < 3 {
+		return none, trace.TraceID{}
+	}
+	rest, digits := parts[:len(parts)-1], parts[len(parts)-1]
+	id, err := parseID(digits)
+	if err != nil {
+		return none, trace.TraceID{}
+	}
+	under := "/" + strings.Join(rest, "/")
+	old := strings.HasSuffix(under, "/api/traces")
+	switch {
+	case b == Tempo && (old || strings.HasSuffix(under, "/api/v2/traces")):
+		return tempo, id
+	case b == Jaeger && old:
+		return jaegerV1, id
+	case b == Jaeger && strings.HasSuffix(under, "/api/v3/traces"):
+		return jaegerV3, id
+	}
+	return none, trace.TraceID{}
+}
+
+// parseID reads a trace ID as the servers do: leading zeros may be missing.
+func parseID(digits string) (trace.TraceID, error) {
+	const length = 32
+	return trace.TraceIDFromHex(strings.ToLower(strings.Repeat("0", max(0, length-len(digits))) + digits))
+}
+
+// never is an end for the API that demands one: it excludes nothing, whatever any clock says.
+var never = time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// bound returns the query parameters for spans from t on.
+func (a api) bound(t time.Time) url.Values {
+	switch a {
+	case tempo:
+		return url.Values{
+			"start": {strconv.FormatInt(t.Unix(), 10)},
+			"end":   {strconv.FormatInt(never.Unix(), 10)},
+		}
+	case jaegerV1:
+		return url.Values{"start": {strconv.FormatInt(t.UnixMicro(), 10)}}
+	case jaegerV3:
+		text := t.UTC().Format(time.RFC3339Nano)
+		return url.Values{"startTime": {text}, "start_time": {text}}
+	}
+	return nil
+}
+
+// Bound returns the query parameters with which the newest API of the backend finds the spans from
+// t on: start and end for Tempo, startTime for Jaeger.
+func (b Backend) Bound(t time.Time) url.Values {
+	if b == Jaeger {
+		return jaegerV3.bound(t)
+	}
+	return tempo.bound(t)
+}

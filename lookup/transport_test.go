@@ -1,0 +1,284 @@
+package lookup_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/traceflake/traceflake/lookup"
+	"github.com/traceflake/traceflake/traceid"
+)
+
+// answer is what a server says to requests with a bound and without.
+type answer struct {
+	status         int
+	media, coding  string
+	body           string
+	contentUnknown bool // sent in chunks
+}
+
+var (
+	notFound   = answer{status: http.StatusNotFound, body: "trace not found"}
+	emptyJSON  = answer{status: 200, media: "application/json", body: `{"trace":{},"metrics":{}}`}
+	emptyProto = answer{status: 200, media: "application/protobuf", body: "\x0a\x00\x12\x00"}
+	small      = answer{status: 200, media: "application/json", body: `{"batches":[{"spans":[{"spanId":"AQ=="}]}]}`}
+	large      = answer{status: 200, media: "application/json", body: strings.Repeat("x", 5000)}
+	failed     = answer{status: http.StatusInternalServerError, body: "boom"}
+	// An empty body as zstd frames it; only a decoder could tell.
+	zstd = answer{status: 200, media: "application/json", coding: "zstd", body: "\x28\xb5\x2f\xfd\x04\x00\x01\x00\x00"}
+)
+
+func zipped(a answer) answer {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	_, _ = io.WriteString(w, a.body)
+	_ = w.Close()
+	a.coding, a.body = "gzip", b.String()
+	return a
+}
+
+func (a answer) write(w http.ResponseWriter) {
+	if a.media != "" {
+		w.Header().Set("Content-Type", a.media)
+	}
+	if a.coding != "" {
+		w.Header().Set("Content-Encoding", a.coding)
+	}
+	if !a.contentUnknown {
+		w.Header().Set("Content-Length", strconv.Itoa(len(a.body)))
+	}
+	w.WriteHeader(a.status)
+	_, _ = io.WriteString(w, a.body)
+}
+
+// server answers with bounded if the request has a start, and records the queries.
+func server(t *testing.T, bounded, plain answer) (address string, queries *[]string) {
+	queries = new([]string)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		*queries = append(*queries, r.URL.RawQuery)
+		if q := r.URL.Query(); q.Has("start") || q.Has("start_time") {
+			bounded.write(w)
+			return
+		}
+		plain.write(w)
+	}))
+	t.Cleanup(s.Close)
+	return s.URL, queries
+}
+
+func client(t *testing.T, b lookup.Backend, opts ...lookup.Option) *http.Client {
+	t.Helper()
+	raw := http.DefaultTransport.(*http.Transport).Clone()
+	raw.DisableCompression = true // encodings are the client's
+	t.Cleanup(raw.CloseIdleConnections)
+	tr, err := lookup.New(b, append([]lookup.Option{lookup.WithTransport(raw)}, opts...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &http.Client{Transport: tr}
+}
+
+func newID(t *testing.T, at time.Time) trace.TraceID {
+	t.Helper()
+	id, err := traceid.New(at, 7, 0x86cdcca4ab608495)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// When the server found nothing with the bound, or may have, the answer is that of the request as
+// it came.
+func TestRepeats(t *testing.T) {
+	chunked := emptyJSON
+	chunked.contentUnknown = true
+	for name, tt := range map[string]struct {
+		bounded answer
+		repeats bool
+	}{
+		"404": {notFound, true}, "400": {answer{status: 400, body: "unknown parameter"}, true},
+		"empty JSON": {emptyJSON, true}, "empty JSON, gzip": {zipped(emptyJSON), true}, "in chunks": {chunked, true},
+		"empty protobuf": {emptyProto, true}, "empty protobuf, gzip": {zipped(emptyProto), true},
+		"no body": {answer{status: 200, media: "application/protobuf"}, true},
+		"zstd":    {zstd, true}, "broken gzip": {answer{status: 200, coding: "gzip", body: "no"}, true},
+		"unknown media": {answer{status: 200, media: "application/vnd.other", body: "?"}, true},
+		"one span":      {small, false}, "one span, gzip": {zipped(small), false}, "large": {large, false},
+		"protobuf": {answer{status: 200, media: "application/protobuf", body: "\x0a\x02\x12\x00"}, false},
+		"500":      {failed, false}, "429": {answer{status: 429}, false}, "401": {answer{status: 401}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plain := answer{status: 200, media: "application/json", body: `{"batches":["the whole trace"]}`}
+			address, queries := server(t, tt.bounded, plain)
+			resp, err := client(t, lookup.Tempo).Get(address + "/api/v2/traces/" + newID(t, time.Now()).String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			body, err := io.ReadAll(resp.Body)
+			want, requests := tt.bounded, 1
+			if tt.repeats {
+				want, requests = plain, 2
+			}
+			if err != nil || string(body) != want.body || resp.StatusCode != want.status {
+				t.Errorf("got %d %.40q, %v; want %d %.40q", resp.StatusCode, body, err, want.status, want.body)
+			}
+			if got := resp.Header.Get("Content-Encoding"); got != want.coding {
+				t.Errorf("encoding %q, want %q", got, want.coding)
+			}
+			if len(*queries) != requests || resp.Request.URL.RawQuery != "" {
+				t.Errorf("requests %q, answer to %q", *queries, resp.Request.URL.RawQuery)
+			}
+		})
+	}
+}
+
+// The parameters are those that each API reads.
+func TestParameters(t *testing.T) {
+	at := time.Now().Add(-48 * time.Hour).Truncate(time.Millisecond)
+	start := at.Add(-lookup.DefaultSlack)
+	for _, tt := range []struct {
+		backend    lookup.Backend
+		path, more string
+		want       url.Values
+	}{
+		{lookup.Tempo, "/api/traces/", "", url.Values{"start": {unix(start, time.Second)}, "end": {"4102444800"}}},
+		{lookup.Tempo, "/tempo/api/v2/traces/", "mode=blocks&x=%20", url.Values{"start": {unix(start, time.Second)}, "end": {"4102444800"}, "mode": {"blocks"}, "x": {" "}}},
+		{lookup.Jaeger, "/api/traces/", "prettyPrint=true", url.Values{"start": {unix(start, time.Microsecond)}, "prettyPrint": {"true"}}},
+		{lookup.Jaeger, "/jaeger/api/v3/traces/", "", url.Values{
+			"start_time": {start.UTC().Format(time.RFC3339Nano)}, "startTime": {start.UTC().Format(time.RFC3339Nano)},
+		}},
+	} {
+		address, queries := server(t, small, notFound)
+		resp, err := client(t, tt.backend).Get(address + tt.path + newID(t, at).String() + "?" + tt.more)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if got, _ := url.ParseQuery((*queries)[0]); got.Encode() != tt.want.Encode() {
+			t.Errorf("%s %s: %v, want %v", tt.backend, tt.path, got, tt.want)
+		}
+	}
+}
+
+func unix(t time.Time, unit time.Duration) string {
+	return strconv.FormatInt(t.UnixNano()/int64(unit), 10)
+}
+
+// What is not a lookup by an ID with a time goes through as it is.
+func TestUnchanged(t *testing.T) {
+	ours := newID(t, time.Now()).String()
+	future := newID(t, time.Now().Add(48*time.Hour)).String()
+	for _, tt := range []struct {
+		backend      lookup.Backend
+		method, path string
+		body         io.Reader
+	}{
+		{lookup.Tempo, "GET", "/api/v2/traces/" + ours + "?start=1&end=2", nil}, // Grafana with timeShiftEnabled
+		{lookup.Tempo, "GET", "/api/v2/traces/" + ours + "?end=2", nil},
+		{lookup.Tempo, "GET", "/api/v2/traces/" + ours + "?a=%zz", nil},
+		{lookup.Tempo, "GET", "/api/search?q={}", nil},
+		{lookup.Tempo, "GET", "/api/v3/traces/" + ours, nil},
+		{lookup.Tempo, "GET", "/" + ours, nil},
+		{lookup.Tempo, "GET", "/api/traces/" + future, nil},
+		{lookup.Tempo, "GET", "/api/traces/4bf92f3577b34da6", nil}, // 64 bits: no time
+		{lookup.Tempo, "GET", "/api/traces/xyz", nil},
+		{lookup.Tempo, "GET", "/api/traces/" + ours + ours, nil},
+		{lookup.Tempo, "POST", "/api/traces/" + ours, nil},
+		{lookup.Tempo, "GET", "/api/traces/" + ours, strings.NewReader("body")},
+		{lookup.Jaeger, "GET", "/api/traces?service=a&start=1", nil},
+		{lookup.Jaeger, "GET", "/api/v3/traces/" + ours + "?endTime=2026-01-01T00:00:00Z", nil},
+		{lookup.Jaeger, "GET", "/api/v2/traces/" + ours, nil},
+	} {
+		address, queries := server(t, failed, notFound)
+		req, err := http.NewRequestWithContext(t.Context(), tt.method, address+tt.path, tt.body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := client(t, tt.backend).Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		_, want, _ := strings.Cut(tt.path, "?")
+		if len(*queries) != 1 || (*queries)[0] != want {
+			t.Errorf("%s %s: %q", tt.method, tt.path, *queries)
+		}
+	}
+}
+
+func TestVerifier(t *testing.T) {
+	address, queries := server(t, small, small)
+	ours, foreign := newID(t, time.Now()), newID(t, time.Now())
+	foreign[15]++
+	c := client(t, lookup.Tempo, lookup.WithVerifier(func(id trace.TraceID) bool { return id == ours }))
+	for _, id := range []trace.TraceID{ours, foreign} {
+		resp, err := c.Get(address + "/api/traces/" + id.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+	}
+	if len(*queries) != 2 || (*queries)[0] == "" || (*queries)[1] != "" {
+		t.Errorf("queries %q", *queries)
+	}
+}
+
+// An error of the connection, also in the middle of a small body, is the client's to see.
+func TestErrors(t *testing.T) {
+	broken := errors.New("connection reset")
+	path := "http://127.0.0.1/api/traces/" + newID(t, time.Now()).String()
+	c := client(t, lookup.Tempo, lookup.WithTransport(tripper(func(*http.Request) (*http.Response, error) { return nil, broken })))
+	if _, err := c.Get(path); !errors.Is(err, broken) {
+		t.Errorf("got %v", err)
+	}
+	c = client(t, lookup.Tempo, lookup.WithTransport(tripper(func(*http.Request) (*http.Response, error) {
+		body := io.MultiReader(strings.NewReader(`{"batches":`), reader(func([]byte) (int, error) { return 0, broken }))
+		return &http.Response{StatusCode: 200, ContentLength: -1, Body: io.NopCloser(body), Header: http.Header{}}, nil
+	})))
+	resp, err := c.Get(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if body, err := io.ReadAll(resp.Body); !errors.Is(err, broken) || string(body) != `{"batches":` {
+		t.Errorf("got %q, %v", body, err)
+	}
+}
+
+type tripper func(*http.Request) (*http.Response, error)
+
+func (f tripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+type reader func([]byte) (int, error)
+
+func (f reader) Read(b []byte) (int, error) { return f(b) }
+
+func TestNew(t *testing.T) {
+	for _, opts := range [][]lookup.Option{
+		{lookup.WithSlack(-1)}, {lookup.WithTransport(nil)}, {lookup.WithMeterProvider(nil)},
+	} {
+		if _, err := lookup.New(lookup.Tempo, opts...); err == nil {
+			t.Errorf("%v: no error", opts)
+		}
+	}
+	if _, err := lookup.New(0); err == nil {
+		t.Error("backend 0: no error")
+	}
+	for _, name := range []string{"tempo", "jaeger"} {
+		if b, err := lookup.ParseBackend(name); err != nil || b.String() != name {
+			t.Errorf("%s: %v, %v", name, b, err)
+		}
+	}
+	if _, err := lookup.ParseBackend("zipkin"); err == nil || !strings.Contains(err.Error(), "tempo or jaeger") {
+		t.Errorf("zipkin: %v", err)
+	}
+}
