@@ -136,6 +136,5 @@ replace github.com/traceflake/traceflake/lease/leasetest => ../../lease/leasetes
 
 replace github.com/traceflake/traceflake/propagation/xtraceid/xtraceidgrpc => ../../propagation/xtraceid/xtraceidgrpc
 
-replace github.com/traceflake/traceflake/lease/k8sstore => ../../lease/k8sstore
 
 replace github.com/traceflake/traceflake/lease/s3store => ../../lease/s3store

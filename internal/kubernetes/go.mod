@@ -10,7 +10,6 @@ require (
 	github.com/traceflake/traceflake/internal/embedded/s3 v0.0.0-00010101000000-000000000000
 	github.com/traceflake/traceflake/internal/stores v0.0.0-00010101000000-000000000000
 	github.com/traceflake/traceflake/lease/etcdstore v0.1.0
-	github.com/traceflake/traceflake/lease/k8sstore v0.1.0
 	github.com/traceflake/traceflake/lease/leasetest v0.1.0
 	github.com/traceflake/traceflake/lease/pgstore v0.1.0
 	github.com/traceflake/traceflake/lease/s3store v0.1.0
@@ -182,7 +181,6 @@ replace (
 	github.com/traceflake/traceflake/internal/embedded/etcd => ../embedded/etcd
 	github.com/traceflake/traceflake/internal/stores => ../stores
 	github.com/traceflake/traceflake/lease/etcdstore => ../../lease/etcdstore
-	github.com/traceflake/traceflake/lease/k8sstore => ../../lease/k8sstore
 	github.com/traceflake/traceflake/lease/leasetest => ../../lease/leasetest
 	github.com/traceflake/traceflake/lease/pgstore => ../../lease/pgstore
 )

@@ -26,7 +26,7 @@ func (o opened) Close() error {
 }
 
 // openURL is the [driver.Opener] of postgres://user:password@host:port/database.
-func openURL(ctx context.Context, dsn string, nodes driver.NodeRange) (driver.Store, error) {
+func openURL(ctx context.Context, dsn string, use driver.Options) (driver.Store, error) {
 	config, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
 		return nil, errors.New("pgstore: not an address of PostgreSQL, want postgres://user:password@host:port/database") // err may hold the password
@@ -43,7 +43,7 @@ func openURL(ctx context.Context, dsn string, nodes driver.NodeRange) (driver.St
 	if err != nil {
 		return nil, fmt.Errorf("pgstore: %w", err)
 	}
-	s, err := New(pool, optionFunc(func(s *Store) { s.asked = nodes }))
+	s, err := New(pool, optionFunc(func(s *Store) { s.asked = use.Nodes }))
 	if err != nil {
 		pool.Close()
 		return nil, err

@@ -73,7 +73,7 @@ func TestRoundTrips(t *testing.T) {
 		}
 	}
 	count("the first acquire of all", 7, acquire(s)) // config, page; config, list, write config, read config; write page
-	count("acquire on a new page", 3, acquire(s)) // page; config; write page
+	count("acquire on a new page", 3, acquire(s))    // page; config; write page
 	count("renew", 1, func() (err error) { g, err = s.Renew(ctx, g, lease.NewHolder(), g.End.Add(time.Minute)); return err })
 	count("renew to no later end", 1, func() (err error) { g, err = s.Renew(ctx, g, lease.NewHolder(), now); return err })
 	count("get", 1, func() error { _, err := s.Get(ctx, g); return err })
