@@ -49,10 +49,14 @@ func (s *server) newFile() []lease.Block {
 	}
 	defer os.RemoveAll(dir)
 	// Memory allows clients to be ahead, a bolt file does not: add that to its TTL.
-	file, err := boltstore.Open(filepath.Join(dir, "leases"), boltstore.WithBlockSize(int(s.nodes.BlockSize)),
-		boltstore.WithNodes(int(s.nodes.First), int(s.nodes.Nodes)), boltstore.WithMaxTTL(s.w.ttl+lease.MaxClockAhead),
-		boltstore.WithClock(trueTime{s.w}))
+	file, err := boltstore.Open(filepath.Join(dir, "leases"), s.nodes,
+		boltstore.WithMaxTTL(s.w.ttl+lease.MaxClockAhead), boltstore.WithClock(trueTime{s.w}))
 	if err != nil {
+		panic(err)
+	}
+	// Its first Acquire reserves the nodes.
+	r := lease.Request{Holder: lease.NewHolder(), Now: trueTime{s.w}.Now(), TTL: lease.MinTTL}
+	if _, err := file.Acquire(context.Background(), r); !errors.Is(err, lease.ErrNoFreeNode) {
 		panic(err)
 	}
 	blocks, err := file.List(context.Background())
@@ -100,8 +104,7 @@ func (s *server) raise() {
 // trueTime is the store's clock.
 type trueTime struct{ w *world }
 
-func (c trueTime) Now() time.Time         { return c.w.time() }
-func (c trueTime) Elapsed() time.Duration { return c.w.now }
+func (c trueTime) Now() time.Time { return c.w.time() }
 
 // client connects a process to its server. Requests and answers are delayed, lost, delivered after
 // the client gave up, or delivered twice.

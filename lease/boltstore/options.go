@@ -44,8 +44,8 @@ func WithMaxTTL(d time.Duration) Option { return func(c *config) { c.maxTTL = d 
 // [DefaultTimeout].
 func WithTimeout(d time.Duration) Option { return func(c *config) { c.timeout = d } }
 
-// WithClock sets the store's own clock, of which only Now is called; the
-// default, and nil, is [randflake.SystemClock].
+// WithClock sets the store's own clock; the default, and nil, is
+// [randflake.SystemClock].
 func WithClock(clock randflake.Clock) Option {
 	return func(c *config) {
 		if clock != nil {

@@ -93,4 +93,6 @@
 // A client whose clock is ahead of the server's by more than
 // [github.com/traceflake/traceflake/lease.MaxClockAhead] is refused,
 // so that it cannot take blocks for years. Uniqueness needs no clock.
+//
+// The repository tests this package against a real PostgreSQL in integration/lease/pgstore.
 package pgstore

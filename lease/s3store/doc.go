@@ -139,4 +139,6 @@
 // more than a minute is refused with
 // [github.com/traceflake/traceflake/lease.ErrClockAhead]. S3 itself
 // refuses signatures that are 15 minutes off.
+//
+// The repository tests this package against a real S3 server in integration/lease/s3store.
 package s3store
