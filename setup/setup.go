@@ -170,7 +170,7 @@ func (c Config) explain(err error) error {
 		return fmt.Errorf("%w: %s=%s, %s=%s: %w",
 			ErrConfig, StoreVar, c.store(), NodesVar, c.nodes(), err)
 	case errors.Is(err, lease.ErrInvalidRequest):
-		return bad(StoreVar, c.store(), err)
+		return bad(StoreVar, c.store(), fmt.Errorf("%w; see %s and %s", err, SecretFileVar, NodesVar))
 	}
 	return fmt.Errorf("setup: %s=%s: %w", StoreVar, c.store(), err)
 }

@@ -45,9 +45,12 @@ var _ driver.CodecStore = (*Store)(nil)
 // [lease.ErrInvalidRequest] for invalid options, and those of the file system.
 func Open(path string, nodes driver.NodeRange, opts ...Option) (*Store, error) {
 	s := &Store{nodes: nodes}
-	err := s.open(path, opts)
-	if err != nil {
+	if err := s.open(path, opts); err != nil {
 		return nil, fmt.Errorf("boltstore: %s: open: %w", path, err)
+	}
+	// Is it sound, and has it blocks of this size?
+	if _, err := s.List(context.Background()); err != nil {
+		return nil, err
 	}
 	return s, nil
 }
@@ -75,10 +78,7 @@ func (s *Store) open(path string, opts []Option) (err error) {
 	if err != nil {
 		return err
 	}
-	if s.codec, err = randflake.NewCodec(secret); err != nil {
-		return err
-	}
-	_, err = s.List(ctx) // is it sound, and has it blocks of this size?
+	s.codec, err = randflake.NewCodec(secret)
 	return err
 }
 
