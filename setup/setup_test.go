@@ -42,11 +42,11 @@ func (s fakeStore) Acquire(ctx context.Context, r lease.Request) (lease.Grant, e
 	return s.Memory.Acquire(ctx, r)
 }
 
-func (s fakeStore) Renew(ctx context.Context, g lease.Grant, nonce string, end time.Time) (lease.Grant, error) {
+func (s fakeStore) Renew(ctx context.Context, g lease.Grant, r lease.Request) (lease.Grant, error) {
 	if opened.away.Load() {
 		return lease.Grant{}, errAway
 	}
-	return s.Memory.Renew(ctx, g, nonce, end)
+	return s.Memory.Renew(ctx, g, r)
 }
 
 func (s fakeStore) Release(ctx context.Context, g lease.Grant, next string, unused time.Time) error {
@@ -367,7 +367,7 @@ func TestBoltInAFleet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := lease.Request{Holder: lease.NewHolder(), Now: yesterday{}.Now(), TTL: time.Minute}
+	r := lease.Request{Nonce: lease.NewNonce(), Now: yesterday{}.Now(), TTL: time.Minute}
 	if _, err := own.Acquire(t.Context(), r); !errors.Is(err, lease.ErrNoFreeNode) {
 		t.Fatal(err)
 	}
@@ -468,7 +468,7 @@ func TestBadValues(t *testing.T) {
 	used := filepath.Join(dir, "used.db")
 	inUse, err := boltstore.Open(used, driver.NodeRange{})
 	if err == nil {
-		_, err = inUse.Acquire(t.Context(), lease.Request{Holder: lease.NewHolder(), Now: time.Now(), TTL: time.Minute})
+		_, err = inUse.Acquire(t.Context(), lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: time.Minute})
 	}
 	if err != nil {
 		t.Fatal(err)

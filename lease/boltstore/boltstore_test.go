@@ -60,7 +60,7 @@ func openNodes(t *testing.T, path string, nodes driver.NodeRange, opts ...Option
 func share(first, n uint32) driver.NodeRange { return driver.NodeRange{First: first, Nodes: n} }
 
 func request(now time.Time) lease.Request {
-	return lease.Request{Holder: lease.NewHolder(), Now: now, TTL: time.Minute}
+	return lease.Request{Nonce: lease.NewNonce(), Now: now, TTL: time.Minute}
 }
 
 func acquire(t *testing.T, s *Store, r lease.Request) lease.Grant {
@@ -82,7 +82,7 @@ func TestGrantsOutliveTheProcess(t *testing.T) {
 	if want := start.Add(time.Minute); g.Node != 8 || g.Nodes != 8 || !g.End.Equal(want) {
 		t.Fatalf("granted %+v, want nodes 8+8 until %s", g, want)
 	}
-	if err := s.Release(t.Context(), g, lease.NewHolder(), start.Add(1500*time.Millisecond)); err != nil {
+	if err := s.Release(t.Context(), g, lease.NewNonce(), start.Add(1500*time.Millisecond)); err != nil {
 		t.Fatal(err)
 	}
 
@@ -91,15 +91,15 @@ func TestGrantsOutliveTheProcess(t *testing.T) {
 		t.Errorf("within the seconds used: %v", err)
 	}
 	g = acquire(t, s, request(start.Add(2*time.Second)))
-	renewed, err := s.Renew(t.Context(), g, lease.NewHolder(), start.Add(90*time.Second))
+	renewed, err := s.Renew(t.Context(), g, renewal(lease.NewNonce(), start.Add(90*time.Second)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := s.Get(t.Context(), g); err != nil || got != renewed {
+	if got, err := s.Get(t.Context(), g.Node); err != nil || got != renewed {
 		t.Errorf("Get gives %v, %v; Renew gave %v", got, err, renewed)
 	}
 	blocks, err := open(t, path, WithClock(c)).List(t.Context())
-	if err != nil || len(blocks) != 1 || blocks[0].Holder != renewed.Holder {
+	if err != nil || len(blocks) != 1 || blocks[0].Nonce != renewed.Nonce {
 		t.Errorf("List gives %v, %v; want one block", blocks, err)
 	}
 }
@@ -112,7 +112,7 @@ func TestLongestTTL(t *testing.T) {
 		t.Errorf("granted until %s, want %s", g.End, want)
 	}
 	c.Add(5 * time.Second)
-	g, err := s.Renew(t.Context(), g, lease.NewHolder(), start.Add(time.Hour))
+	g, err := s.Renew(t.Context(), g, renewal(lease.NewNonce(), start.Add(time.Hour)))
 	if want := start.Add(15 * time.Second); err != nil || !g.End.Equal(want) {
 		t.Errorf("renewed until %s, %v; want %s", g.End, err, want)
 	}
@@ -124,7 +124,7 @@ func TestClockAhead(t *testing.T) {
 		t.Errorf("Acquire two minutes ahead: %v", err)
 	}
 	// Nothing reaches further than the longest TTL from the store's time.
-	if g := acquire(t, s, lease.Request{Holder: lease.NewHolder(), Now: start.Add(30 * time.Second), TTL: lease.DefaultTTL}); g.End.After(start.Add(lease.DefaultTTL)) {
+	if g := acquire(t, s, lease.Request{Nonce: lease.NewNonce(), Now: start.Add(30 * time.Second), TTL: lease.DefaultTTL}); g.End.After(start.Add(lease.DefaultTTL)) {
 		t.Errorf("granted until %s to a clock that is ahead", g.End)
 	}
 	short := open(t, newPath(t), WithClock(newClock()), WithMaxTTL(10*time.Second))
@@ -132,7 +132,7 @@ func TestClockAhead(t *testing.T) {
 		t.Errorf("Acquire further ahead than the longest TTL: %v", err)
 	}
 	g := acquire(t, s, request(start))
-	if _, err := s.Renew(t.Context(), g, lease.NewHolder(), start.Add(48*time.Hour)); !errors.Is(err, lease.ErrClockAhead) {
+	if _, err := s.Renew(t.Context(), g, renewal(lease.NewNonce(), start.Add(48*time.Hour))); !errors.Is(err, lease.ErrClockAhead) {
 		t.Errorf("Renew for two days: %v", err)
 	}
 }
@@ -214,7 +214,7 @@ func TestListWritesNothing(t *testing.T) {
 	if after, err := os.ReadFile(path); err != nil || !bytes.Equal(before, after) {
 		t.Errorf("the file changed, %v", err)
 	}
-	if _, err := s.Renew(t.Context(), g, lease.NewHolder(), start.Add(time.Hour)); err != nil {
+	if _, err := s.Renew(t.Context(), g, renewal(lease.NewNonce(), start.Add(time.Hour))); err != nil {
 		t.Error(err)
 	}
 	path = newPath(t)
@@ -233,7 +233,7 @@ func TestPanicOfAClock(t *testing.T) {
 	s := openNodes(t, path, share(0, 64), WithClock(brokenClock{}))
 	for name, call := range map[string]func(){
 		"acquire": func() { _, _ = s.Acquire(t.Context(), request(start)) },
-		"renew":   func() { _, _ = s.Renew(t.Context(), g, lease.NewHolder(), start) },
+		"renew":   func() { _, _ = s.Renew(t.Context(), g, renewal(lease.NewNonce(), start)) },
 	} {
 		func() {
 			defer func() {
@@ -271,8 +271,8 @@ func TestRestoredMachine(t *testing.T) {
 	g := acquire(t, s, request(start))
 	s.file.machine = func() uint64 { return s.file.life + 1 }
 	_, err1 := s.Acquire(t.Context(), request(start))
-	_, err2 := s.Renew(t.Context(), g, lease.NewHolder(), start.Add(time.Hour))
-	for _, err := range []error{err1, err2, s.Release(t.Context(), g, lease.NewHolder(), start)} {
+	_, err2 := s.Renew(t.Context(), g, renewal(lease.NewNonce(), start.Add(time.Hour)))
+	for _, err := range []error{err1, err2, s.Release(t.Context(), g, lease.NewNonce(), start)} {
 		if !errors.Is(err, ErrCopied) {
 			t.Errorf("got %v, want ErrCopied", err)
 		}
@@ -286,7 +286,7 @@ func TestRaise(t *testing.T) {
 	if err := s.Raise(t.Context(), until); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Renew(t.Context(), g, lease.NewHolder(), until); !errors.Is(err, lease.ErrLost) {
+	if _, err := s.Renew(t.Context(), g, renewal(lease.NewNonce(), until)); !errors.Is(err, lease.ErrLost) {
 		t.Errorf("Renew after Raise: %v", err)
 	}
 	if _, err := s.Acquire(t.Context(), request(start)); !errors.Is(err, lease.ErrNoFreeNode) {
@@ -304,7 +304,7 @@ func TestRaise(t *testing.T) {
 func TestBadFiles(t *testing.T) {
 	good := func(t *testing.T) string {
 		path := newPath(t)
-		acquire(t, open(t, path), lease.Request{Holder: lease.NewHolder(), Now: time.Now(), TTL: time.Minute})
+		acquire(t, open(t, path), lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: time.Minute})
 		return path
 	}
 	edit := func(t *testing.T, change func(*bbolt.Tx) error) string {
@@ -387,7 +387,7 @@ func TestBadFiles(t *testing.T) {
 			path := tt.path(t)
 			s, err := Open(path, driver.NodeRange{})
 			if err == nil {
-				_, err = s.Acquire(t.Context(), lease.Request{Holder: lease.NewHolder(), Now: time.Now(), TTL: time.Minute})
+				_, err = s.Acquire(t.Context(), lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: time.Minute})
 			}
 			if err == nil || tt.want != nil && !errors.Is(err, tt.want) {
 				t.Fatalf("got %v, want %v", err, tt.want)
@@ -452,9 +452,9 @@ func TestCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err1 := s.Acquire(ctx, request(start))
-	_, err2 := s.Renew(ctx, g, lease.NewHolder(), g.End.Add(time.Second))
-	_, err3 := s.Get(ctx, g)
-	err4 := s.Release(ctx, g, lease.NewHolder(), start)
+	_, err2 := s.Renew(ctx, g, renewal(lease.NewNonce(), g.End.Add(time.Second)))
+	_, err3 := s.Get(ctx, g.Node)
+	err4 := s.Release(ctx, g, lease.NewNonce(), start)
 	_, err5 := s.List(ctx)
 	err6 := s.Raise(ctx, start)
 	for i, err := range []error{err1, err2, err3, err4, err5, err6} {
@@ -462,7 +462,7 @@ func TestCancelled(t *testing.T) {
 			t.Errorf("call %d: %v, want context.Canceled", i+1, err)
 		}
 	}
-	if got, err := s.Get(t.Context(), g); err != nil || got != g {
+	if got, err := s.Get(t.Context(), g.Node); err != nil || got != g {
 		t.Errorf("the block is now %v, %v; want it untouched", got, err)
 	}
 }
@@ -550,4 +550,9 @@ func TestConcurrentAcquire(t *testing.T) {
 	if len(seen) != stores*each {
 		t.Errorf("%d blocks were granted, want %d", len(seen), stores*each)
 	}
+}
+
+// renewal returns the request that moves a grant's end to end.
+func renewal(nonce string, end time.Time) lease.Request {
+	return lease.Request{Nonce: nonce, Now: end.Add(-lease.MaxTTL), TTL: lease.MaxTTL}
 }

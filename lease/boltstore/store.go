@@ -95,17 +95,11 @@ func (s *Store) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 	fail := func(err error) (lease.Grant, error) {
 		return lease.Grant{}, fmt.Errorf("boltstore: %s: acquire: %w", s.file.path, err)
 	}
-	now := s.cfg.now()
-	if err := driver.CheckRequest(r, now); err != nil {
+	r, err := s.limit(r)
+	if err != nil {
 		return fail(err)
 	}
-	// No grant ends later than the longest TTL from now: that is how long the
-	// next file waits if this one is lost.
-	ahead := max(r.Now.Sub(now), 0)
-	if r.TTL = min(r.TTL, s.cfg.maxTTL-ahead); r.TTL < lease.MinTTL {
-		return fail(fmt.Errorf("%w by %s, and the longest TTL is %s", lease.ErrClockAhead, ahead, s.cfg.maxTTL))
-	}
-	until, err := s.share(ctx, now)
+	until, err := s.share(ctx, s.cfg.now())
 	if err != nil {
 		return fail(err)
 	}
@@ -116,6 +110,20 @@ func (s *Store) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 			lease.ErrNoFreeNode, until.Format(time.RFC3339), s.nodes.First, s.nodes.Nodes, s.cfg.maxTTL))
 	}
 	return g, err
+}
+
+// limit checks a request and shortens it: no grant ends later than the longest TTL
+// from now, which is how long the next file waits if this one is lost.
+func (s *Store) limit(r lease.Request) (lease.Request, error) {
+	now := s.cfg.now()
+	if err := driver.CheckRequest(r, now); err != nil {
+		return r, err
+	}
+	ahead := max(r.Now.Sub(now), 0)
+	if r.TTL = min(r.TTL, s.cfg.maxTTL-ahead); r.TTL < lease.MinTTL {
+		return r, fmt.Errorf("%w by %s, and the longest TTL is %s", lease.ErrClockAhead, ahead, s.cfg.maxTTL)
+	}
+	return r, nil
 }
 
 // share reserves a host's share of a fleet's nodes for one longest TTL if the
@@ -147,13 +155,10 @@ func (s *Store) share(ctx context.Context, now time.Time) (until time.Time, err 
 }
 
 // Renew implements [lease.Store]. The end is at most the longest TTL from now.
-func (s *Store) Renew(ctx context.Context, g lease.Grant, next string, end time.Time) (lease.Grant, error) {
-	now := s.cfg.now()
-	if err := driver.CheckRenewal(end, now); err != nil {
+func (s *Store) Renew(ctx context.Context, g lease.Grant, r lease.Request) (lease.Grant, error) {
+	r, err := s.limit(r)
+	if err != nil {
 		return lease.Grant{}, fmt.Errorf("boltstore: %s: renew: %w", s.file.path, err)
 	}
-	if latest := now.Add(s.cfg.maxTTL); end.After(latest) {
-		end = latest
-	}
-	return s.Store.Renew(ctx, g, next, end)
+	return s.Store.Renew(ctx, g, r)
 }

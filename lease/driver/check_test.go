@@ -13,7 +13,7 @@ import (
 func TestHolderHasHexDigits(t *testing.T) {
 	r := lease.Request{Now: testStart, TTL: lease.DefaultTTL}
 	for c := range 0x100 {
-		r.Holder = strings.Repeat("0", holderLen-1) + string(rune(c))
+		r.Nonce = strings.Repeat("0", nonceLen-1) + string(rune(c))
 		good := strings.ContainsRune("0123456789abcdef", rune(c))
 		if err := CheckRequest(r, testStart); (err == nil) != good {
 			t.Errorf("a holder with %q: %v", rune(c), err)

@@ -41,7 +41,7 @@ func (c *counted) Get(ctx context.Context, key string, opts ...clientv3.OpOption
 }
 
 func request(now time.Time) lease.Request {
-	return lease.Request{Holder: lease.NewHolder(), Now: now, TTL: time.Minute}
+	return lease.Request{Nonce: lease.NewNonce(), Now: now, TTL: time.Minute}
 }
 
 func TestRoundTrips(t *testing.T) {
@@ -74,15 +74,18 @@ func TestRoundTrips(t *testing.T) {
 	}
 	count("the first acquire of all", 7, acquire(s)) // config, page; config, list, write config, read config; write page
 	count("acquire on a new page", 3, acquire(s))    // page; config; write page
-	count("renew", 1, func() (err error) { g, err = s.Renew(ctx, g, lease.NewHolder(), g.End.Add(time.Minute)); return err })
-	count("renew to no later end", 1, func() (err error) { g, err = s.Renew(ctx, g, lease.NewHolder(), now); return err })
-	count("get", 1, func() error { _, err := s.Get(ctx, g); return err })
-	other := fresh()
-	count("the first renewal by a process", 3, func() (err error) {
-		g, err = other.Renew(ctx, g, lease.NewHolder(), g.End.Add(time.Minute))
+	count("renew", 1, func() (err error) {
+		g, err = s.Renew(ctx, g, renewal(lease.NewNonce(), g.End.Add(time.Minute)))
 		return err
 	})
-	count("release", 1, func() error { return other.Release(ctx, g, lease.NewHolder(), now) })
+	count("renew to no later end", 1, func() (err error) { g, err = s.Renew(ctx, g, renewal(lease.NewNonce(), now)); return err })
+	count("get", 1, func() error { _, err := s.Get(ctx, g.Node); return err })
+	other := fresh()
+	count("the first renewal by a process", 3, func() (err error) {
+		g, err = other.Renew(ctx, g, renewal(lease.NewNonce(), g.End.Add(time.Minute)))
+		return err
+	})
+	count("release", 1, func() error { return other.Release(ctx, g, lease.NewNonce(), now) })
 	count("list", 2, func() error { _, err := other.List(ctx); return err })
 }
 
@@ -135,7 +138,7 @@ func TestKeysOfAnotherKind(t *testing.T) {
 		}
 		_, err = s.Acquire(ctx, request(now))
 		wantError(t, c.name+": acquire", err, c.want, c.key)
-		_, err = s.Get(ctx, one.Block(0).Grant())
+		_, err = s.Get(ctx, one.Block(0).Grant().Node)
 		wantError(t, c.name+": get", err, c.want, c.key)
 		_, err = s.List(ctx)
 		wantError(t, c.name+": list", err, c.want, c.key)
@@ -166,7 +169,7 @@ func TestKeysMadeAnew(t *testing.T) {
 	if _, err := anew.Acquire(ctx, request(now)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err = old.Renew(ctx, g, lease.NewHolder(), now.Add(time.Hour)); !errors.Is(err, lease.ErrBlockSize) {
+	if _, err = old.Renew(ctx, g, renewal(lease.NewNonce(), now.Add(time.Hour))); !errors.Is(err, lease.ErrBlockSize) {
 		wantError(t, "renew", err, lease.ErrLost) // its page is not there
 	}
 	_, err = old.Acquire(ctx, request(now))
@@ -223,7 +226,7 @@ func TestDriver(t *testing.T) {
 		if err := errors.Join(s.Close(), s.Close()); err != nil {
 			t.Errorf("%s: close: %v", c.url, err)
 		}
-		_, err = s.Get(ctx, g)
+		_, err = s.Get(ctx, g.Node)
 		wantError(t, "after close", err, nil, "closed")
 	}
 	got, err := cluster.ClientForTest(t).Get(ctx, "/a/fleet/config")
@@ -309,4 +312,9 @@ func TestRights(t *testing.T) {
 	wantError(t, "another prefix", try("etcd://user:secret@"+host+"/other/"), nil, "permission denied", "read and write")
 	wantError(t, "nobody", try("etcd://"+host+"/fleet/"), nil)
 	wantError(t, "a wrong password", try("etcd://user:wrong@"+host+"/fleet/"), nil)
+}
+
+// renewal returns the request that moves a grant's end to end.
+func renewal(nonce string, end time.Time) lease.Request {
+	return lease.Request{Nonce: nonce, Now: end.Add(-lease.MaxTTL), TTL: lease.MaxTTL}
 }

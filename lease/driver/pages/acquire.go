@@ -36,7 +36,7 @@ func (s *Store) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 }
 
 func (s *Store) acquire(ctx context.Context, sh shape, r lease.Request) (lease.Grant, error) {
-	order := sh.order(r.Holder)
+	order := sh.order(r.Nonce)
 	p, err := s.read(ctx, sh, order[0])
 	for try := 0; err == nil; try++ {
 		b, ok := p.offer(sh, r)
@@ -46,7 +46,7 @@ func (s *Store) acquire(ctx context.Context, sh shape, r lease.Request) (lease.G
 			}
 			b, _ = p.offer(sh, r)
 		}
-		if b.Holder == r.Holder {
+		if b.Nonce == r.Nonce {
 			return b.Grant(), nil
 		}
 		if err = driver.CheckRequest(r, p.latest()); err != nil {
@@ -66,10 +66,10 @@ func (s *Store) acquire(ctx context.Context, sh shape, r lease.Request) (lease.G
 		}
 		writes := p.Writes
 		p.put(b)
-		if p, err = s.write(ctx, sh, p, r.Holder, try); p == nil {
+		if p, err = s.write(ctx, sh, p, r.Nonce, try); p == nil {
 			return granted(b, err)
 		}
-		if again, _ := p.offer(sh, r); again.Holder != r.Holder && slices.Contains(p.since(writes), r.Holder) {
+		if again, _ := p.offer(sh, r); again.Nonce != r.Nonce && slices.Contains(p.since(writes), r.Nonce) {
 			err = errRepeated // and somebody else has the block by now
 		}
 	}
@@ -85,13 +85,13 @@ func granted(b driver.Block, err error) (lease.Grant, error) {
 
 // order returns the numbers of the client's pages in an order that depends on
 // the holder alone, so that holders spread over the pages.
-func (sh shape) order(holder string) []int {
+func (sh shape) order(nonce string) []int {
 	half := func(text string) uint64 {
 		n, _ := strconv.ParseUint(text, 16, 64) // CheckRequest saw to it
 		return n
 	}
 	first, n := sh.pages()
-	order := rand.New(rand.NewPCG(half(holder[:16]), half(holder[16:]))).Perm(n)
+	order := rand.New(rand.NewPCG(half(nonce[:16]), half(nonce[16:]))).Perm(n)
 	for i := range order {
 		order[i] += first
 	}
@@ -106,7 +106,7 @@ func (p *page) offer(sh shape, r lease.Request) (best driver.Block, ok bool) {
 		if _, err := sh.nodes.Index(b.Node); err != nil {
 			continue
 		}
-		if b.Holder == r.Holder {
+		if b.Nonce == r.Nonce {
 			return b, true
 		}
 		if b.Free(r.Now) && (!ok || b.GrantedUntil.Before(best.GrantedUntil)) {

@@ -84,7 +84,7 @@ func must(s *pages.Store, err error) *pages.Store {
 }
 
 func request(now time.Time) lease.Request {
-	return lease.Request{Holder: lease.NewHolder(), Now: now, TTL: time.Minute, Owner: "pod-1"}
+	return lease.Request{Nonce: lease.NewNonce(), Now: now, TTL: time.Minute, Owner: "pod-1"}
 }
 
 func mustAcquire(t *testing.T, s lease.Store, r lease.Request) lease.Grant {
@@ -111,7 +111,7 @@ func mustRead(t *testing.T, s pages.Server, name string) (p pages.Page) {
 // sameHome returns a fresh holder that tries the same page first.
 func sameHome(s *pages.Store, holder string) string {
 	for {
-		if other := lease.NewHolder(); s.Order(other)[0] == s.Order(holder)[0] {
+		if other := lease.NewNonce(); s.Order(other)[0] == s.Order(holder)[0] {
 			return other
 		}
 	}
@@ -136,7 +136,7 @@ func TestFormat(t *testing.T) {
 	s := open(server, 2, few(4))
 	r := request(t0)
 	for i, holder := range []string{"00", "01", "02", "04"} {
-		r.Holder, r.Owner = strings.Repeat(holder, 16), fmt.Sprintf(`pod<%d>`, i)
+		r.Nonce, r.Owner = strings.Repeat(holder, 16), fmt.Sprintf(`pod<%d>`, i)
 		mustAcquire(t, s, r)
 	}
 	for name, want := range map[string]string{
@@ -228,10 +228,10 @@ func TestEdited(t *testing.T) {
 				t.Errorf("the error does not name %s: %v", c.object, err)
 			}
 			t.Log(err)
-			_, err = s.Renew(t.Context(), g, lease.NewHolder(), t0.Add(time.Hour))
+			_, err = s.Renew(t.Context(), g, renewal(lease.NewNonce(), t0.Add(time.Hour)))
 			wantErr(t, "renew", err, c.want)
-			wantErr(t, "release", s.Release(t.Context(), g, lease.NewHolder(), t0), c.want)
-			_, err = s.Get(t.Context(), g)
+			wantErr(t, "release", s.Release(t.Context(), g, lease.NewNonce(), t0), c.want)
+			_, err = s.Get(t.Context(), g.Node)
 			wantErr(t, "get", err, c.want)
 			_, err = s.List(t.Context())
 			wantErr(t, "list", err, c.want)
@@ -337,18 +337,18 @@ func TestRequests(t *testing.T) {
 	var g lease.Grant
 	count("the first acquire of a store", 4, 2, 1, func() { g = mustAcquire(t, s, r) })
 	count("the same again", 1, 0, 0, func() { mustAcquire(t, s, r) })
-	r.Holder = sameHome(s, r.Holder)
+	r.Nonce = sameHome(s, r.Nonce)
 	count("acquire", 1, 1, 0, func() { mustAcquire(t, s, r) })
 	count("renew", 1, 1, 0, func() {
 		var err error
-		g, err = s.Renew(t.Context(), g, lease.NewHolder(), t0.Add(time.Hour))
+		g, err = s.Renew(t.Context(), g, renewal(lease.NewNonce(), t0.Add(time.Hour)))
 		check(err)
 	})
 	count("get", 1, 0, 0, func() {
-		_, err := s.Get(t.Context(), g)
+		_, err := s.Get(t.Context(), g.Node)
 		check(err)
 	})
-	count("release", 1, 1, 0, func() { check(s.Release(t.Context(), g, lease.NewHolder(), t0)) })
+	count("release", 1, 1, 0, func() { check(s.Release(t.Context(), g, lease.NewNonce(), t0)) })
 	count("list", 1, 0, 1, func() {
 		_, err := s.List(t.Context())
 		check(err)
@@ -375,20 +375,20 @@ func TestRequests(t *testing.T) {
 	g = mustAcquire(t, s, request(t0))
 	count("renew without a clock", 0, 1, 0, func() {
 		var err error
-		g, err = s.Renew(t.Context(), g, lease.NewHolder(), t0.Add(time.Hour))
+		g, err = s.Renew(t.Context(), g, renewal(lease.NewNonce(), t0.Add(time.Hour)))
 		check(err)
 	})
 	other := request(t0)
-	for s.Order(other.Holder)[0] != int(g.Node)/8/64 {
-		other.Holder = lease.NewHolder()
+	for s.Order(other.Nonce)[0] != int(g.Node)/8/64 {
+		other.Nonce = lease.NewNonce()
 	}
 	mustAcquire(t, open(server, 64, driver.NodeRange{}), other)
 	count("renew after another process wrote the page", 0, 2, 0, func() {
 		var err error
-		g, err = s.Renew(t.Context(), g, lease.NewHolder(), t0.Add(time.Hour))
+		g, err = s.Renew(t.Context(), g, renewal(lease.NewNonce(), t0.Add(time.Hour)))
 		check(err)
 	})
-	count("release without a clock", 0, 1, 0, func() { check(s.Release(t.Context(), g, lease.NewHolder(), t0)) })
+	count("release without a clock", 0, 1, 0, func() { check(s.Release(t.Context(), g, lease.NewNonce(), t0)) })
 }
 
 // A fleet that has 61 % of the blocks takes little more than two requests each,
@@ -425,7 +425,7 @@ func TestTwoWriters(t *testing.T) {
 	a := open(server, 64, few(64))
 	var other lease.Grant
 	b := open(&wire{Server: server, write: func(name string, do func() (pages.Object, error)) (pages.Object, error) {
-		if name == "page-0000" && other.Holder == "" {
+		if name == "page-0000" && other.Nonce == "" {
 			other = mustAcquire(t, a, request(t0))
 		}
 		return do()
@@ -455,7 +455,7 @@ func TestAcquireAgain(t *testing.T) {
 		}}, 1, few(16))
 		_, err := lost.Acquire(t.Context(), r)
 		wantErr(t, "acquire", err, errLost)
-		if g := mustAcquire(t, s, r); writes != 1 || g.Holder != r.Holder || g.Version != 1 {
+		if g := mustAcquire(t, s, r); writes != 1 || g.Nonce != r.Nonce || g.Version != 1 {
 			t.Errorf("%d writes, then %+v", writes, g)
 		}
 	}
@@ -512,11 +512,11 @@ func TestFreeBlockThatMoves(t *testing.T) {
 			if name == pages.PageName(1) {
 				at = 1
 			}
-			if held[at].Holder == "" {
+			if held[at].Nonce == "" {
 				take()
 			}
-			if g := held[1-at]; g.Holder != "" {
-				if err := others.Release(t.Context(), g, lease.NewHolder(), t0); err != nil {
+			if g := held[1-at]; g.Nonce != "" {
+				if err := others.Release(t.Context(), g, lease.NewNonce(), t0); err != nil {
 					t.Fatal(err)
 				}
 				held[1-at] = lease.Grant{}
@@ -558,7 +558,7 @@ func TestFullStoreThatIsRenewed(t *testing.T) {
 	}
 	w := &wire{Server: server, before: func(string) {
 		for name, g := range held {
-			g, err := s.Renew(t.Context(), g, lease.NewHolder(), t0)
+			g, err := s.Renew(t.Context(), g, renewal(lease.NewNonce(), t0))
 			if err != nil {
 				t.Error(err)
 			}
@@ -588,14 +588,14 @@ func TestRepeatedWrite(t *testing.T) {
 	if err != nil || server.Writes != 4 { // the configuration, too
 		t.Errorf("acquire: %v after %d writes", err, server.Writes)
 	}
-	next := lease.NewHolder()
-	if _, err := bad.Renew(t.Context(), g, next, t0.Add(time.Hour)); err == nil || definite(err) {
+	next := lease.NewNonce()
+	if _, err := bad.Renew(t.Context(), g, renewal(next, t0.Add(time.Hour))); err == nil || definite(err) {
 		t.Errorf("renew: got error %v, want one that is not definite", err)
 	} else {
 		t.Log(err)
 	}
-	got, err := good.Get(t.Context(), g)
-	if err != nil || got.Holder != next || got.Version != 2 {
+	got, err := good.Get(t.Context(), g.Node)
+	if err != nil || got.Nonce != next || got.Version != 2 {
 		t.Errorf("get: %+v, %v", got, err)
 	}
 	// The block is granted again before the release reads the page.
@@ -604,7 +604,7 @@ func TestRepeatedWrite(t *testing.T) {
 		mustAcquire(t, good, request(t0))
 		return o, err
 	}}, 1, few(1))
-	if err := bad.Release(t.Context(), got, lease.NewHolder(), t0); err == nil || definite(err) {
+	if err := bad.Release(t.Context(), got, lease.NewNonce(), t0); err == nil || definite(err) {
 		t.Errorf("release: got error %v, want one that is not definite", err)
 	}
 }
@@ -620,13 +620,13 @@ func TestRepeatedWriteAmongMany(t *testing.T) {
 		}
 		for range 40 {
 			var err error
-			if other, err = good.Renew(t.Context(), other, lease.NewHolder(), t0.Add(time.Hour)); err != nil {
+			if other, err = good.Renew(t.Context(), other, renewal(lease.NewNonce(), t0.Add(time.Hour))); err != nil {
 				t.Fatal(err)
 			}
 		}
 		return do()
 	}}, 64, few(64))
-	if _, err := bad.Renew(t.Context(), g, lease.NewHolder(), t0.Add(time.Hour)); err == nil || definite(err) {
+	if _, err := bad.Renew(t.Context(), g, renewal(lease.NewNonce(), t0.Add(time.Hour))); err == nil || definite(err) {
 		t.Errorf("got error %v, want one that is not definite", err)
 	}
 }
@@ -637,19 +637,19 @@ func TestCopies(t *testing.T) {
 	s := open(server, 64, few(64))
 	for name, renew := range map[string]func(s lease.Store, g lease.Grant, next string) error{
 		"": func(s lease.Store, g lease.Grant, next string) error {
-			_, err := s.Renew(t.Context(), g, next, t0.Add(time.Hour))
+			_, err := s.Renew(t.Context(), g, renewal(next, t0.Add(time.Hour)))
 			return err
 		},
 		"who finds its nonce says yes": func(s lease.Store, g lease.Grant, next string) error {
-			_, err := s.Renew(t.Context(), g, next, t0.Add(time.Hour))
-			if got, getErr := s.Get(t.Context(), g); getErr == nil && got.Holder == next {
+			_, err := s.Renew(t.Context(), g, renewal(next, t0.Add(time.Hour)))
+			if got, getErr := s.Get(t.Context(), g.Node); getErr == nil && got.Nonce == next {
 				return nil
 			}
 			return err
 		},
 	} {
 		g := mustAcquire(t, s, request(t0))
-		next := lease.NewHolder()
+		next := lease.NewNonce()
 		var first error
 		other := open(&wire{Server: server, write: func(_ string, do func() (pages.Object, error)) (pages.Object, error) {
 			first = renew(s, g, next)
@@ -714,8 +714,8 @@ func TestUnknownWritesAreNotRepeated(t *testing.T) {
 		}}, 64, few(64))
 		for name, call := range map[string]func() error{
 			"acquire": func() error { _, err := s.Acquire(t.Context(), request(t0)); return err },
-			"renew":   func() error { _, err := s.Renew(t.Context(), g, lease.NewHolder(), t0); return err },
-			"release": func() error { return s.Release(t.Context(), g, lease.NewHolder(), t0) },
+			"renew":   func() error { _, err := s.Renew(t.Context(), g, renewal(lease.NewNonce(), t0)); return err },
+			"release": func() error { return s.Release(t.Context(), g, lease.NewNonce(), t0) },
 			"raise":   func() error { return s.Raise(t.Context(), t0) },
 		} {
 			b := mustAcquire(t, good, request(t0))
@@ -736,10 +736,10 @@ func TestClock(t *testing.T) {
 	_, err := s.Acquire(t.Context(), request(t0.Add(lease.MaxClockAhead+1001*time.Millisecond)))
 	wantErr(t, "acquire", err, lease.ErrClockAhead)
 	latest := t0.Add(lease.MaxTTL + lease.MaxClockAhead + time.Second)
-	if g, err = s.Renew(t.Context(), g, lease.NewHolder(), latest); err != nil {
+	if g, err = s.Renew(t.Context(), g, renewal(lease.NewNonce(), latest)); err != nil {
 		t.Error(err)
 	}
-	_, err = s.Renew(t.Context(), g, lease.NewHolder(), latest.Add(time.Millisecond))
+	_, err = s.Renew(t.Context(), g, renewal(lease.NewNonce(), latest.Add(time.Millisecond)))
 	wantErr(t, "renew", err, lease.ErrClockAhead)
 
 	server.Now = nil
@@ -776,12 +776,12 @@ func goneAfter(t *testing.T, requests int, fate string, full bool) bool {
 	stays := r
 	if full {
 		mustAcquire(t, other, request(t0)) // configures it
-		stays.Holder = sameHome(other, r.Holder)
+		stays.Nonce = sameHome(other, r.Nonce)
 		mustAcquire(t, other, stays)
 	}
 	held := func() (n int) {
 		for _, b := range mustList(t, other) {
-			if b.Holder == r.Holder {
+			if b.Nonce == r.Nonce {
 				n++
 			}
 		}
@@ -797,35 +797,35 @@ func goneAfter(t *testing.T, requests int, fate string, full bool) bool {
 		fail("%d blocks, %+v and %+v", held(), grant, got)
 	}
 	change := func(what string, call func(s *pages.Store, g lease.Grant, next string) (lease.Grant, error)) {
-		next := lease.NewHolder()
+		next := lease.NewNonce()
 		var got lease.Grant
 		if got, err = call(s, grant, next); err != nil {
 			if definite(err) {
 				fail("%s: %v", what, err)
 			}
-			if got, _ = other.Get(t.Context(), grant); got.Holder != next {
+			if got, _ = other.Get(t.Context(), grant.Node); got.Nonce != next {
 				if got != grant {
 					fail("%s: %+v, was %+v", what, got, grant)
 				}
-				if got, err = call(other, grant, lease.NewHolder()); err != nil {
+				if got, err = call(other, grant, lease.NewNonce()); err != nil {
 					fail("%s again: %v", what, err)
 				}
 			}
 			g.late()
 		}
-		if grant, _ = other.Get(t.Context(), got); grant != got {
+		if grant, _ = other.Get(t.Context(), got.Node); grant != got {
 			fail("%s: %+v, was %+v", what, grant, got)
 		}
 	}
 	change("renew", func(s *pages.Store, g lease.Grant, next string) (lease.Grant, error) {
-		return s.Renew(t.Context(), g, next, t0.Add(time.Hour))
+		return s.Renew(t.Context(), g, renewal(next, t0.Add(time.Hour)))
 	})
 	change("release", func(s *pages.Store, g lease.Grant, next string) (lease.Grant, error) {
 		err := s.Release(t.Context(), g, next, t0.Add(time.Second))
 		if err != nil {
 			return lease.Grant{}, err
 		}
-		return s.Get(t.Context(), g)
+		return s.Get(t.Context(), g.Node)
 	})
 	if full {
 		if got := mustAcquire(t, other, stays); got.Version != 1 || !got.Start.Equal(t0) {
@@ -840,7 +840,7 @@ func goneAfter(t *testing.T, requests int, fate string, full bool) bool {
 	}
 	g.late()
 	if blocks := mustList(t, other); len(blocks) != 3 || slices.ContainsFunc(blocks, func(b lease.Block) bool {
-		return b.GrantedUntil.Before(until) || b.Holder != ""
+		return b.GrantedUntil.Before(until) || b.Nonce != ""
 	}) {
 		fail("raised: %+v", blocks)
 	}
@@ -910,4 +910,9 @@ func (g *gate) List(ctx context.Context) (all map[string]pages.Object, err error
 		return nil, lost
 	}
 	return got, err
+}
+
+// renewal returns the request that moves a grant's end to end.
+func renewal(nonce string, end time.Time) lease.Request {
+	return lease.Request{Nonce: nonce, Now: end.Add(-lease.MaxTTL), TTL: lease.MaxTTL}
 }

@@ -45,6 +45,13 @@ const (
 type probed struct {
 	done atomic.Bool
 	turn chan struct{} // has an element while a call probes
+
+	// Only the call that probes uses these. A call that fails, because a response
+	// was lost, leaves the next one less to do.
+	name   string
+	rounds int
+	last   Object // after the last round
+	old    string // the version before it
 }
 
 // trust probes the server before the first write, if each process does.
@@ -52,34 +59,41 @@ func (s *Store) trust(ctx context.Context) error {
 	if s.layout.Probe != ProbeEachStart {
 		return nil
 	}
-	return s.probe(ctx, fmt.Sprintf("%s%02x", probePrefix, rand.N(probeObjects)))
+	return s.probe(ctx)
 }
 
 // trustNew probes the server before a store is created.
 func (s *Store) trustNew(ctx context.Context) error {
-	if s.layout.Probe != ProbeNewStore {
-		return s.trust(ctx)
+	if s.layout.Probe == ProbeNever {
+		return nil
 	}
-	return s.probe(ctx, probePrefix+"00")
+	return s.probe(ctx)
 }
 
-func (s *Store) probe(ctx context.Context, name string) error {
-	if s.probed.done.Load() {
+func (s *Store) probe(ctx context.Context) error {
+	p := &s.probed
+	if p.done.Load() {
 		return nil
 	}
 	select {
-	case s.probed.turn <- struct{}{}:
-		defer func() { <-s.probed.turn }()
+	case p.turn <- struct{}{}:
+		defer func() { <-p.turn }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if s.probed.done.Load() {
+	if p.done.Load() {
 		return nil
 	}
-	if err := probe(ctx, s.server, name); err != nil {
-		return fmt.Errorf("trying out the server with the object %s: %w", name, err)
+	if p.name == "" {
+		p.name = probePrefix + "00"
+		if s.layout.Probe == ProbeEachStart {
+			p.name = fmt.Sprintf("%s%02x", probePrefix, rand.N(probeObjects))
+		}
 	}
-	s.probed.done.Store(true)
+	if err := p.probe(ctx, s.server); err != nil {
+		return fmt.Errorf("trying out the server with the object %s: %w", p.name, err)
+	}
+	p.done.Store(true)
 	return nil
 }
 
@@ -87,45 +101,45 @@ func (s *Store) probe(ctx context.Context, name string) error {
 // version, the server takes exactly one, several times; refuses writes that
 // require an old version or none; and lists the version that it reads. Probes of
 // other processes on the same object can only make it try more often.
-func probe(ctx context.Context, server Server, name string) error {
-	now, err := server.Read(ctx, name)
-	if err != nil {
-		return err
-	}
-	before := now
-	for decided, round := 0, 0; decided < probeRounds; round++ {
-		before = now
-		wins, err := writeAtOnce(ctx, server, name, now.Version)
+func (p *probed) probe(ctx context.Context, server Server) (err error) {
+	for refused := 0; p.rounds < probeRounds; {
+		before, err := server.Read(ctx, p.name)
 		if err != nil {
 			return err
 		}
-		if now, err = server.Read(ctx, name); err != nil {
+		acknowledged, err := p.writeAtOnce(ctx, server, before.Version)
+		if err != nil {
 			return err
 		}
-		tried := fmt.Sprintf("%d writes at once, each on condition that the object has the version %s", probeWriters, short(before.Version))
-		if before.Version == "" {
+		if p.last, err = server.Read(ctx, p.name); err != nil {
+			return err
+		}
+		p.old = before.Version
+		tried := fmt.Sprintf("%d writes at once, each on condition that the object has the version %s", probeWriters, short(p.old))
+		if p.old == "" {
 			tried = fmt.Sprintf("%d writes at once, each on condition that there is no such object", probeWriters)
 		}
-		switch {
-		case wins > 1:
-			return unfit("of %s, it acknowledged %d; exactly one may be", tried, wins)
-		case wins == 1 && now.Version == before.Version:
+		switch changed := p.last.Version != p.old; {
+		case acknowledged > 1:
+			return unfit("of %s, it acknowledged %d; exactly one may be", tried, acknowledged)
+		case acknowledged == 1 && !changed:
 			return unfit("of %s, it acknowledged one, and then the object still has this version", tried)
-		case wins == 1:
-			decided++
-		case now.Version == before.Version && round >= 2*probeRounds:
-			return unfit("it refused all of %s, which it has", tried)
+		case acknowledged == 1:
+			p.rounds++
+		case !changed:
+			if refused++; refused == 2*probeRounds {
+				return unfit("it refused all of %s, which it has", tried)
+			}
 		}
 	}
-	for _, refused := range []struct{ version, condition string }{
-		{"", "there is no such object"},
-		{before.Version, "it has the old version " + short(before.Version)},
-	} {
-		_, err := server.Write(ctx, name, probeData(), refused.version)
-		if err == nil {
-			return unfit("it replaced an object on condition that %s", refused.condition)
-		}
-		if !errors.Is(err, ErrChanged) {
+	for _, condition := range []string{"", p.old} {
+		_, err := server.Write(ctx, p.name, probeData(), condition)
+		switch {
+		case err == nil && condition == "":
+			return unfit("it replaced an object on condition that there is no such object")
+		case err == nil:
+			return unfit("it replaced an object on condition that it has the old version %s", short(condition))
+		case !errors.Is(err, ErrChanged):
 			return err
 		}
 	}
@@ -134,35 +148,38 @@ func probe(ctx context.Context, server Server, name string) error {
 		if err != nil {
 			return err
 		}
-		was := now
-		if now, err = server.Read(ctx, name); err != nil || listed[name].Version == now.Version {
+		was := p.last
+		if p.last, err = server.Read(ctx, p.name); err != nil || listed[p.name].Version == p.last.Version {
 			return err
 		}
-		if was.Version == now.Version {
-			return unfit("it lists the version %s of an object whose version is %s", short(listed[name].Version), short(now.Version))
+		if was.Version == p.last.Version {
+			return unfit("it lists the version %s of an object whose version is %s", short(listed[p.name].Version), short(was.Version))
 		}
 	}
 	return nil // others write it all the time
 }
 
 // writeAtOnce makes several writes that require the same version, and returns
-// how many the server acknowledged.
-func writeAtOnce(ctx context.Context, server Server, name, version string) (acknowledged int, err error) {
+// how many the server acknowledged. It fails if more than half have no answer:
+// fewer show little.
+func (p *probed) writeAtOnce(ctx context.Context, server Server, version string) (acknowledged int, err error) {
 	var errs [probeWriters]error
 	var all sync.WaitGroup
 	for i := range errs {
-		all.Go(func() { _, errs[i] = server.Write(ctx, name, probeData(), version) })
+		all.Go(func() { _, errs[i] = server.Write(ctx, p.name, probeData(), version) })
 	}
 	all.Wait()
+	unanswered := 0
 	for _, e := range errs {
-		if e == nil {
+		switch {
+		case e == nil:
 			acknowledged++
-		} else if !errors.Is(e, ErrChanged) {
-			err = e
+		case !errors.Is(e, ErrChanged):
+			unanswered, err = unanswered+1, e
 		}
 	}
-	if acknowledged > 1 {
-		err = nil // whatever the others say
+	if acknowledged > 1 || unanswered <= probeWriters/2 && !errors.Is(err, lease.ErrMisconfigured) {
+		err = nil
 	}
 	return acknowledged, err
 }
@@ -170,7 +187,7 @@ func writeAtOnce(ctx context.Context, server Server, name, version string) (ackn
 // probeData returns data that no other write has.
 func probeData() []byte {
 	const text = `{"purpose":"to find out whether this server honours conditional writes","nonce":"%s","padding":"%s"}` + "\n"
-	return fmt.Appendf(nil, text, lease.NewHolder(), strings.Repeat("x", probeSize))
+	return fmt.Appendf(nil, text, lease.NewNonce(), strings.Repeat("x", probeSize))
 }
 
 // short is a version for errors, which on some servers is the data.

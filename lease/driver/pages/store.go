@@ -66,14 +66,15 @@ func (s *Store) Close() error {
 // Renew implements [lease.Store]. It is two requests, or more if others write
 // the page at this moment. If the server has no clock and nobody else has written
 // the page since this process did, it is one.
-func (s *Store) Renew(ctx context.Context, g lease.Grant, next string, end time.Time) (lease.Grant, error) {
-	b, err := s.change(ctx, g, next, func(p *page, b driver.Block) (driver.Block, error) {
-		if now := p.latest(); !now.IsZero() {
-			if err := driver.CheckRenewal(end, now); err != nil {
-				return b, err
-			}
+func (s *Store) Renew(ctx context.Context, g lease.Grant, r lease.Request) (lease.Grant, error) {
+	if err := driver.CheckRequest(r, time.Time{}); err != nil {
+		return lease.Grant{}, fmt.Errorf("%s: renew node %d: %w", s.layout.Name, g.Node, err)
+	}
+	b, err := s.change(ctx, g, r.Nonce, func(p *page, b driver.Block) (driver.Block, error) {
+		if err := driver.CheckRequest(r, p.latest()); err != nil {
+			return b, err
 		}
-		return b.Renew(g, next, end)
+		return b.Renew(g, r)
 	})
 	if err != nil {
 		return lease.Grant{}, s.failed(ctx, fmt.Sprintf("renew node %d", g.Node), err)
@@ -82,10 +83,10 @@ func (s *Store) Renew(ctx context.Context, g lease.Grant, next string, end time.
 }
 
 // Release implements [lease.Store].
-func (s *Store) Release(ctx context.Context, g lease.Grant, next string, unused time.Time) error {
-	_, err := s.change(ctx, g, next, func(p *page, b driver.Block) (driver.Block, error) {
+func (s *Store) Release(ctx context.Context, g lease.Grant, nonce string, unused time.Time) error {
+	_, err := s.change(ctx, g, nonce, func(p *page, b driver.Block) (driver.Block, error) {
 		p.Releases++
-		return b.Release(g, next, unused)
+		return b.Release(g, nonce, unused)
 	})
 	if err != nil {
 		return s.failed(ctx, fmt.Sprintf("release node %d", g.Node), err)
@@ -94,16 +95,16 @@ func (s *Store) Release(ctx context.Context, g lease.Grant, next string, unused 
 }
 
 // Get implements [lease.Store].
-func (s *Store) Get(ctx context.Context, g lease.Grant) (lease.Grant, error) {
-	sh, err := s.setupFor(ctx, g)
+func (s *Store) Get(ctx context.Context, node uint32) (lease.Grant, error) {
+	sh, err := s.setupFor(ctx, node)
 	var p *page
 	if err == nil {
-		p, err = s.read(ctx, sh, sh.page(g.Node))
+		p, err = s.read(ctx, sh, sh.page(node))
 	}
 	if err != nil {
-		return lease.Grant{}, s.failed(ctx, fmt.Sprintf("get node %d", g.Node), err)
+		return lease.Grant{}, s.failed(ctx, fmt.Sprintf("get node %d", node), err)
 	}
-	return p.get(g.Node).Grant(), nil
+	return p.get(node).Grant(), nil
 }
 
 // change applies a rule to the block of g.
@@ -112,8 +113,8 @@ func (s *Store) Get(ctx context.Context, g lease.Grant) (lease.Grant, error) {
 // here and the server repeated the write: the first one was made. Or a copy of
 // this process made it, with the same nonce. Of two copies at most one may be
 // told yes, and this one cannot know which it is. So the error is not definite.
-func (s *Store) change(ctx context.Context, g lease.Grant, next string, rule func(*page, driver.Block) (driver.Block, error)) (driver.Block, error) {
-	sh, err := s.setupFor(ctx, g)
+func (s *Store) change(ctx context.Context, g lease.Grant, nonce string, rule func(*page, driver.Block) (driver.Block, error)) (driver.Block, error) {
+	sh, err := s.setupFor(ctx, g.Node)
 	if err != nil {
 		return driver.Block{}, err
 	}
@@ -124,7 +125,7 @@ func (s *Store) change(ctx context.Context, g lease.Grant, next string, rule fun
 	var writes uint64 // of the page, when it was read before
 	for try := 0; err == nil; try++ {
 		before := p.get(g.Node)
-		if try > 0 && (before.Holder == next || slices.Contains(p.since(writes), next)) {
+		if try > 0 && (before.Nonce == nonce || slices.Contains(p.since(writes), nonce)) {
 			return driver.Block{}, errRepeated
 		}
 		writes = p.Writes
@@ -133,7 +134,7 @@ func (s *Store) change(ctx context.Context, g lease.Grant, next string, rule fun
 			return driver.Block{}, err
 		}
 		p.put(after)
-		if p, err = s.write(ctx, sh, p, next, try); p == nil {
+		if p, err = s.write(ctx, sh, p, nonce, try); p == nil {
 			return after, err
 		}
 	}
@@ -143,11 +144,11 @@ func (s *Store) change(ctx context.Context, g lease.Grant, next string, rule fun
 var errRepeated = errors.New("a write was refused, and may have been made: " +
 	"the network repeated it, or a copy of this process has the same nonce")
 
-// setupFor returns the shape of the store, if g has a block in it.
-func (s *Store) setupFor(ctx context.Context, g lease.Grant) (shape, error) {
+// setupFor returns the shape of the store, if a block of it starts at node.
+func (s *Store) setupFor(ctx context.Context, node uint32) (shape, error) {
 	sh, err := s.setup(ctx)
 	if err == nil {
-		_, err = sh.nodes.Index(g.Node)
+		_, err = sh.nodes.Index(node)
 	}
 	return sh, err
 }
@@ -219,7 +220,7 @@ func (s *Store) recall(sh shape, g lease.Grant) *page {
 	if p == nil {
 		return nil
 	}
-	if b := p.get(g.Node); b.Holder != g.Holder || b.Version != g.Version {
+	if b := p.get(g.Node); b.Nonce != g.Nonce || b.Version != g.Version {
 		return nil
 	}
 	return p
