@@ -112,7 +112,7 @@ func TestLongestTTL(t *testing.T) {
 		t.Errorf("granted until %s, want %s", g.End, want)
 	}
 	c.Add(5 * time.Second)
-	g, err := s.Renew(t.Context(), g, renewal(lease.NewNonce(), start.Add(time.Hour)))
+	g, err := s.Renew(t.Context(), g, lease.Request{Nonce: lease.NewNonce(), Now: c.Now(), TTL: time.Hour})
 	if want := start.Add(15 * time.Second); err != nil || !g.End.Equal(want) {
 		t.Errorf("renewed until %s, %v; want %s", g.End, err, want)
 	}
