@@ -62,6 +62,9 @@ func Run(ctx context.Context, db *sql.DB, s clickhouse.Schema, progress func(Pro
 	if err := m.takeOver(ctx); err != nil {
 		return err
 	}
+	if reached, err = m.look(ctx); err != nil { // another run may have changed it until now
+		return err
+	}
 	if reached == notBegun {
 		if err := m.exec(ctx, m.exchange()...); err != nil {
 			return err
