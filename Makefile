@@ -18,12 +18,8 @@ GOLANGCI_LINT         := $(CURDIR)/.cache/bin/golangci-lint-$(GOLANGCI_LINT_VERS
 
 # The API server of Kubernetes, built once from a module outside of go.work: its
 # dependencies are Kubernetes' own.
-KUBERNETES_VERSION := $(shell awk '$$1 == "k8s.io/kubernetes" { print $$2; exit }' internal/kubernetes/apiserver/go.mod)
+KUBERNETES_VERSION := $(shell awk '$$1 == "k8s.io/kubernetes" { print $$2; exit }' integration/servers/kubernetes/apiserver/go.mod)
 API_SERVER         := $(CURDIR)/.cache/kubernetes/kube-apiserver-$(KUBERNETES_VERSION)
-
-# MinIO, built once from a module outside of go.work: its dependencies are many.
-MINIO_VERSION := $(shell awk '$$1 == "github.com/minio/minio" || $$2 == "github.com/minio/minio" { print $$NF; exit }' internal/embedded/s3/minio/go.mod)
-MINIO         := $(CURDIR)/.cache/minio/minio-$(MINIO_VERSION)
 
 # The build tags without assembly and without linkname.
 PORTABLE := purego,nolinkname
@@ -36,36 +32,31 @@ help: ## list the targets
 
 .PHONY: demo
 demo: engines ## two services, their traces in ClickHouse, one found by its ID; ARGS="-serve 127.0.0.1:8080" adds a page to look at
-	go run ./internal/demo $(ARGS)
+	go run ./integration/demo $(ARGS)
 
 .PHONY: screenshots
 screenshots: engines ## take the demo's screenshots in docs again; needs Chromium
-	go test ./internal/demo -count=1 -run TestScreenshots -timeout 10m -screenshots $(CURDIR)/docs
+	go test ./integration/demo -count=1 -run TestScreenshots -timeout 10m -screenshots $(CURDIR)/docs
 
 .PHONY: test
 test: engines ## every test of every module; those of Kubernetes only if its API server was built
 	go test work
 	[[ -x $(API_SERVER) ]] || echo "not run, since there is no API server: the tests of Kubernetes; make kubernetes"
-	[[ -x $(MINIO) ]] || echo "not run, since it was not built: the tests of leases on MinIO; make minio"
 
 .PHONY: kubernetes
 kubernetes: $(API_SERVER) ## build Kubernetes' API server, once in about 5 minutes, and run the tests that need it
-	go test -count=1 ./internal/kubernetes/...
-
-.PHONY: minio
-minio: $(MINIO) ## build MinIO, once in about 3 minutes, and run the tests that need it
-	go test -count=1 -run 'MinIO|TestServers' ./internal/embedded/s3 ./internal/stores/s3
+	go test -count=1 ./integration/servers/kubernetes ./integration/lease/k8sstore ./integration/deploy
 
 .PHONY: bench-clickhouse
 bench-clickhouse: engines ## granules and bytes read in ClickHouse, by layout and kind of ID; ARGS="-spans 1" for a short run
 	go run ./bench/clickhouse -out bench/clickhouse $(ARGS)
 
-# bench, the examples and the demo have no concurrency of their own, and the
+# bench, the examples, the demo and the tests of the Collector have no concurrency of their own, and the
 # collector that they require takes minutes to build with the race detector.
 .PHONY: race
 race: engines ## the tests under the race detector, without examples, demo and bench
 	@packages=$$(go list work)
-	go test -race $$(grep -vE '^[^/]+/[^/]+/[^/]+/(examples|bench|internal/(demo|release))(/|$$)' <<<"$$packages")
+	go test -race $$(grep -vE '^[^/]+/[^/]+/[^/]+/(examples|bench|internal/release|integration/(demo|collector))(/|$$)' <<<"$$packages")
 
 .PHONY: sim
 sim: ## the simulator of leases with SEEDS seeds; -seed N of its test replays one
@@ -74,17 +65,11 @@ sim: ## the simulator of leases with SEEDS seeds; -seed N of its test replays on
 IDS ?= 1000000000
 .PHONY: soak
 soak: engines ## IDS IDs by processes that are killed, stopped and restarted, on each store in turn, messages late, lost and repeated
-	TRACEFLAKE_SOAK_IDS=$$(($(IDS) / 4)) go test ./internal/stores/... -p 1 -run '^TestProcesses$$' -count=1 -timeout 0 -v
+	TRACEFLAKE_SOAK_IDS=$$(($(IDS) / 4)) go test ./integration/lease/... -p 1 -run '^TestProcesses$$' -count=1 -timeout 0 -v
 
 .PHONY: model
 model: ## check the model of the lease rule: it holds, and every wrong variant gives a counterexample; needs spin and gcc
 	lease/model/check
-
-# Only what changed is tried again; docs/testing.md says how to read the output.
-.PHONY: mutants
-mutants: ## small changes to the code, each of which a test is to notice; hours; ARGS="-only idgen -for 5m" goes on for a while
-	go run ./internal/mutants -named
-	go run ./internal/mutants $(ARGS)
 
 .PHONY: gigabyte
 gigabyte: ## backfill a gigabyte in each format and report the memory that it takes
@@ -197,18 +182,14 @@ tools: $(GOLANGCI_LINT) ## build the linter into .cache, once
 
 .PHONY: engines
 engines: ## fetch ClickHouse and PostgreSQL into .cache, once
-	internal/embedded/fetch.sh
+	integration/servers/fetch.sh
 
 $(GOLANGCI_LINT):
 	GOBIN=$(@D) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
 	mv $(@D)/golangci-lint $@
 
-$(API_SERVER): internal/kubernetes/apiserver/main.go internal/kubernetes/apiserver/go.mod
-	cd internal/kubernetes/apiserver
-	GOWORK=off go build -trimpath -o $@ .
-
-$(MINIO): internal/embedded/s3/minio/main.go internal/embedded/s3/minio/go.mod
-	cd internal/embedded/s3/minio
+$(API_SERVER): integration/servers/kubernetes/apiserver/main.go integration/servers/kubernetes/apiserver/go.mod
+	cd integration/servers/kubernetes/apiserver
 	GOWORK=off go build -trimpath -o $@ .
 
 # A recipe is one shell script.

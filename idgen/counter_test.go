@@ -45,8 +45,6 @@ func (w *world) Now() time.Time {
 	return t
 }
 
-func (w *world) Elapsed() time.Duration { return w.passed }
-
 // uncounted is the world's clock for a source.
 type uncounted struct{ *world }
 

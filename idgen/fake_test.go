@@ -26,10 +26,9 @@ func newClock(t time.Time) *fakeClock {
 	return c
 }
 
-func (c *fakeClock) set(t time.Time)        { c.nanos.Store(t.UnixNano()) }
-func (c *fakeClock) add(d time.Duration)    { c.nanos.Add(int64(d)) }
-func (c *fakeClock) Now() time.Time         { return time.Unix(0, c.nanos.Load()) }
-func (c *fakeClock) Elapsed() time.Duration { return time.Duration(c.nanos.Load()) }
+func (c *fakeClock) set(t time.Time)     { c.nanos.Store(t.UnixNano()) }
+func (c *fakeClock) add(d time.Duration) { c.nanos.Add(int64(d)) }
+func (c *fakeClock) Now() time.Time      { return time.Unix(0, c.nanos.Load()) }
 
 func newCodec(t testing.TB, secret string) *randflake.Codec {
 	t.Helper()

@@ -24,7 +24,7 @@ type config struct {
 	ttl       time.Duration
 	maxBlocks int
 	owner     string
-	clock     randflake.Clock
+	clock     Clock
 	meters    metric.MeterProvider
 	report    func(error)
 	machine   func() uint64 // changes when this machine is restored from a snapshot
@@ -57,9 +57,9 @@ func WithOwner(text string) Option {
 	return optionFunc(func(c *config) { c.owner = text })
 }
 
-// WithClock sets the clock; the default, and nil, is [randflake.SystemClock].
+// WithClock sets the clock; the default, and nil, is the machine's.
 // It must be safe for concurrent use.
-func WithClock(clock randflake.Clock) Option {
+func WithClock(clock Clock) Option {
 	return optionFunc(func(c *config) {
 		if clock != nil {
 			c.clock = clock
@@ -90,7 +90,7 @@ func WithErrorHandler(handle func(error)) Option {
 }
 
 func newConfig(opts []Option) (config, error) {
-	c := config{ttl: DefaultTTL, maxBlocks: 4, owner: owner.Default(), clock: randflake.SystemClock, report: otel.Handle,
+	c := config{ttl: DefaultTTL, maxBlocks: 4, owner: owner.Default(), clock: systemClock{randflake.SystemClock}, report: otel.Handle,
 		machine: vmclock.System().Generation}
 	for _, opt := range opts {
 		opt.apply(&c)

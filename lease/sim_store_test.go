@@ -100,8 +100,7 @@ func (s *server) raise() {
 // trueTime is the store's clock.
 type trueTime struct{ w *world }
 
-func (c trueTime) Now() time.Time         { return c.w.time() }
-func (c trueTime) Elapsed() time.Duration { return c.w.now }
+func (c trueTime) Now() time.Time { return c.w.time() }
 
 // client connects a process to its server. Requests and answers are delayed, lost, delivered after
 // the client gave up, or delivered twice.

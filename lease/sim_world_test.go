@@ -8,8 +8,8 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
-	"github.com/traceflake/traceflake/randflake"
 )
 
 // The simulator runs the production Keeper, Generator and store rule under one seed. Processes are
@@ -200,7 +200,7 @@ type clock struct {
 	p *process
 }
 
-var _ randflake.Clock = clock{}
+var _ lease.Clock = clock{}
 
 func (c clock) Now() time.Time {
 	t := ask(c.p, func() time.Time { return c.w.time().Add(c.p.host.skew) })

@@ -193,6 +193,8 @@ func (s *wrongStore) Raise(_ context.Context, until time.Time) error {
 	return nil
 }
 
+func (s *wrongStore) Time(context.Context) (time.Time, error) { return time.Time{}, nil }
+
 // filler is a generator.
 type filler interface {
 	Fill(dst []randflake.ID) (n int, second time.Time, err error)

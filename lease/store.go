@@ -131,6 +131,11 @@ type Admin interface {
 	//
 	// Errors: [randflake.ErrBeforeEpoch], [randflake.ErrEndOfLife].
 	Raise(ctx context.Context, until time.Time) error
+
+	// Time returns the time on the store's clock, with which it compares the
+	// clocks of its clients, or the zero Time if it has no clock or that of the
+	// caller's machine. It writes nothing.
+	Time(ctx context.Context) (time.Time, error)
 }
 
 // Block is what a store keeps for a block of nodes. Times are whole seconds.

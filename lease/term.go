@@ -17,7 +17,7 @@ const maxClockGap = time.Second
 // generator, once.
 type term struct {
 	gen     *randflake.Generator
-	clock   randflake.Clock
+	clock   Clock
 	machine func() uint64
 	drop    func(*term, reason, error) // called by the guard
 
@@ -125,7 +125,7 @@ type reading struct {
 
 // read reads both clocks. A pause between the two looks like a gap, so it tries
 // again after one.
-func read(c randflake.Clock) reading {
+func read(c Clock) reading {
 	for tries := 0; ; tries++ {
 		before := c.Elapsed()
 		wall := c.Now()

@@ -2,20 +2,18 @@ package randflake
 
 import "time"
 
-// Clock provides the time. Now is the wall clock, which people and NTP step; Elapsed is the time
-// since some fixed moment on a clock that only moves forward. Tests use a clock that they move by
-// hand.
-type Clock interface {
-	Now() time.Time
-	Elapsed() time.Duration
-}
+// Clock provides the wall clock's time, which people and NTP step.
+type Clock interface{ Now() time.Time }
+
+// ClockFunc is a [Clock] that calls a function, such as time.Now or a test's.
+type ClockFunc func() time.Time
+
+// Now calls f.
+func (f ClockFunc) Now() time.Time { return f() }
 
 // SystemClock is the machine's clock.
 var SystemClock Clock = systemClock{}
 
 type systemClock struct{}
 
-var processStart = time.Now()
-
-func (systemClock) Now() time.Time         { return time.Now() }
-func (systemClock) Elapsed() time.Duration { return time.Since(processStart) }
+func (systemClock) Now() time.Time { return time.Now() }

@@ -36,9 +36,8 @@ const (
 
 var (
 	// ErrBeforeEpoch is returned for a time before [Epoch]. From a Generator it
-	// means that the clock is wrong: set it. It wraps [ErrLeaseNotStarted],
-	// since no lease can start so early.
-	ErrBeforeEpoch = fmt.Errorf("randflake: the time is before the epoch, 2024-10-27T03:33:20Z: %w", ErrLeaseNotStarted)
+	// means that the clock is wrong: set it.
+	ErrBeforeEpoch = errors.New("randflake: the time is before the epoch, 2024-10-27T03:33:20Z")
 	// ErrEndOfLife is returned for a time at or past [EndOfLife].
 	ErrEndOfLife = errors.New("randflake: the time is past the end of Randflake time, 2058-11-05T17:10:23Z")
 	// ErrInvalidParts is returned by Encode if a node or sequence number does

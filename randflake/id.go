@@ -39,9 +39,6 @@ func Parse(s string) (ID, error) {
 // String returns the ID in base 32 with the digits 0-9a-v.
 func (id ID) String() string { return strconv.FormatUint(uint64(id), textBase) }
 
-// Int64 returns the ID as the signed number that other implementations print.
-func (id ID) Int64() int64 { return int64(id) }
-
 // MarshalText writes what [ID.String] returns. The error is always nil.
 func (id ID) MarshalText() ([]byte, error) {
 	return strconv.AppendUint(nil, uint64(id), textBase), nil

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"go.opentelemetry.io/otel/metric/noop"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
@@ -82,4 +83,28 @@ func ExampleIDs_Verifier() {
 	verifier := ids.Verifier() // for otelhttp.WithPublicEndpointFn(xtraceid.Untrusted(verifier.Verify))
 	fmt.Println(verifier.Verify(own), verifier.Verify(foreign))
 	// Output: true false
+}
+
+// Settings that do not come from the environment alone, and metrics that do not go to the global
+// provider.
+func ExampleConfig_Open() {
+	ctx := context.Background()
+	config, err := setup.Env()
+	if err != nil {
+		panic(err)
+	}
+	config.MaxBlocks = 8
+	dir, err := os.MkdirTemp("", "")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	config.Store = "bolt:" + filepath.Join(dir, "leases.db")
+	config.MeterProvider = noop.NewMeterProvider() // or your own
+	ids, err := config.Open(ctx)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(ids.Ready(ctx), ids.Shutdown(ctx))
+	// Output: <nil> <nil>
 }

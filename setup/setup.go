@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/traceflake/traceflake/idgen"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/boltstore" // also registers bolt:PATH
@@ -21,7 +23,7 @@ import (
 //
 // [sdktrace.IDGenerator]: https://pkg.go.dev/go.opentelemetry.io/otel/sdk/trace#IDGenerator
 type IDs struct {
-	*idgen.Generator
+	gen     *idgen.Generator // nil if Open failed
 	keyring *randflake.Keyring
 	keeper  *lease.Keeper // nil without leases
 	store   driver.Store  // nil without leases
@@ -52,15 +54,29 @@ func (c Config) Open(ctx context.Context) (*IDs, error) {
 		return nil, err
 	}
 	if c.Store == "" {
-		return &IDs{Generator: idgen.New()}, nil
+		return &IDs{gen: idgen.New(idgen.WithMeterProvider(c.MeterProvider))}, nil
 	}
 	ids := new(IDs)
 	if err := c.open(ctx, ids); err != nil {
 		return nil, errors.Join(err, ids.Shutdown(context.WithoutCancel(ctx)))
 	}
-	ids.Generator = idgen.New(idgen.WithSource(ids.keeper))
+	ids.gen = idgen.New(idgen.WithSource(ids.keeper), idgen.WithMeterProvider(c.MeterProvider))
 	return ids, nil
 }
+
+// NewIDs returns a new trace ID and span ID; see [idgen.Generator.NewIDs].
+func (ids *IDs) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) { return ids.gen.NewIDs(ctx) }
+
+// NewSpanID returns a new span ID.
+func (ids *IDs) NewSpanID(ctx context.Context, id trace.TraceID) trace.SpanID {
+	return ids.gen.NewSpanID(ctx, id)
+}
+
+// NewTraceIDAt returns a trace ID for an old record; see [idgen.Generator.NewTraceIDAt].
+func (ids *IDs) NewTraceIDAt(t time.Time) (trace.TraceID, error) { return ids.gen.NewTraceIDAt(t) }
+
+// Fallbacks returns how many IDs were made without a lease; see [idgen.Generator.Fallbacks].
+func (ids *IDs) Fallbacks() int64 { return ids.gen.Fallbacks() }
 
 // open opens what a lease needs. If it fails, ids holds what must be closed.
 func (c Config) open(ctx context.Context, ids *IDs) (err error) {
@@ -84,7 +100,7 @@ func (c Config) open(ctx context.Context, ids *IDs) (err error) {
 		return fmt.Errorf("%w: %s=%s: this store has no secret of its own; "+
 			"set %s to a file made by `traceflake keygen`", ErrConfig, StoreVar, c.store(), SecretFileVar)
 	}
-	var opts []lease.Option
+	opts := []lease.Option{lease.WithMeterProvider(c.MeterProvider)}
 	if c.TTL != 0 {
 		opts = append(opts, lease.WithTTL(c.TTL))
 	}
@@ -108,28 +124,28 @@ const (
 // wait waits for the first lease. The Keeper reports why there is none, and keeps trying. Only a
 // strict start returns an error, and only if further attempts are pointless.
 func (c Config) wait(ctx context.Context, k *lease.Keeper) error {
-	const look = 50 * time.Millisecond
-	var waited time.Duration
-	for ; ctx.Err() == nil && waited < c.patience(k.Failure()); waited += look {
-		lookCtx, cancel := context.WithTimeout(ctx, look)
-		leased := k.Ready(lookCtx) == nil
+	first, cancel := context.WithTimeout(ctx, firstLease)
+	defer cancel()
+	if !c.Strict {
+		_ = k.Ready(first)
+		return nil
+	}
+	answer, cancel := context.WithTimeout(ctx, firstAnswer)
+	defer cancel()
+	for {
+		const look = 50 * time.Millisecond
+		soon, cancel := context.WithTimeout(answer, look)
+		err := k.Ready(soon)
 		cancel()
-		if leased {
+		switch failure := k.Failure(); {
+		case err == nil:
+			return nil
+		case permanent(failure):
+			return c.explain(failure)
+		case answer.Err() != nil, failure != nil && first.Err() != nil:
 			return nil
 		}
-		if answer := k.Failure(); c.Strict && permanent(answer) {
-			return c.explain(answer)
-		}
 	}
-	return nil
-}
-
-// patience returns how long a start waits after this last answer of the store.
-func (c Config) patience(answer error) time.Duration {
-	if c.Strict && answer == nil {
-		return firstAnswer
-	}
-	return firstLease
 }
 
 // permanent reports whether waiting does not help.
@@ -174,7 +190,7 @@ func (ids *IDs) Ready(ctx context.Context) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, randflake.ErrExhausted) && !errors.Is(err, randflake.ErrClockBehind):
+	case errors.Is(err, randflake.ErrExhausted):
 		return nil // a lease is held; its IDs of this second are used up
 	}
 	if failure := ids.keeper.Failure(); failure != nil {
@@ -215,8 +231,18 @@ func (ids *IDs) Verifier(opts ...traceid.VerifierOption) *traceid.Verifier {
 // Shutdown of the TracerProvider, which ends spans, and of the MeterProvider, which exports the
 // last counts. IDs made after it are random if they were leased before. Further calls return the
 // same error.
+//
+// The store gets at least two seconds to take the leases back, even if ctx is already over, as that
+// of [signal.NotifyContext] is at the end of a program, or if an exporter has used up its time.
+//
+// [signal.NotifyContext]: https://pkg.go.dev/os/signal#NotifyContext
 func (ids *IDs) Shutdown(ctx context.Context) error {
 	ids.shutdown.Do(func() {
+		if deadline, ok := ctx.Deadline(); ctx.Err() != nil || ok && time.Until(deadline) < leastToGiveBack {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), leastToGiveBack)
+			defer cancel()
+		}
 		var errs []error
 		if ids.keeper != nil {
 			errs = append(errs, ids.keeper.Close(ctx))
@@ -224,21 +250,13 @@ func (ids *IDs) Shutdown(ctx context.Context) error {
 		if ids.store != nil {
 			errs = append(errs, ids.store.Close())
 		}
-		if ids.Generator != nil {
-			errs = append(errs, ids.Generator.Close()) // the Generator's
+		if ids.gen != nil {
+			errs = append(errs, ids.gen.Close())
 		}
 		ids.shutdownErr = errors.Join(errs...)
 	})
 	return ids.shutdownErr
 }
 
-// closing is how long [IDs.Close] waits for the store.
-const closing = 5 * time.Second
-
-// Close is [IDs.Shutdown] with at most 5 s for the store. It replaces [idgen.Generator.Close],
-// which would keep the leases.
-func (ids *IDs) Close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), closing)
-	defer cancel()
-	return ids.Shutdown(ctx)
-}
+// leastToGiveBack is how long [IDs.Shutdown] waits for the store if its context is over.
+const leastToGiveBack = 2 * time.Second

@@ -49,6 +49,14 @@ func (s fakeStore) Renew(ctx context.Context, g lease.Grant, nonce string, end t
 	return s.Memory.Renew(ctx, g, nonce, end)
 }
 
+func (s fakeStore) Release(ctx context.Context, g lease.Grant, next string, unused time.Time) error {
+	if opened.hangs.Load() {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return s.Memory.Release(ctx, g, next, unused)
+}
+
 func (s fakeStore) Close() error {
 	*s.closed++
 	return nil
@@ -79,6 +87,7 @@ var opened struct {
 	nodes  driver.NodeRange
 	closed int
 	away   atomic.Bool
+	hangs  atomic.Bool
 	memory *driver.Memory
 }
 
@@ -348,8 +357,7 @@ func TestBlockSizeOfTheFile(t *testing.T) {
 
 type yesterday struct{}
 
-func (yesterday) Now() time.Time         { return time.Now().Add(-24 * time.Hour) }
-func (yesterday) Elapsed() time.Duration { return 0 }
+func (yesterday) Now() time.Time { return time.Now().Add(-24 * time.Hour) }
 
 // A host with a share of a fleet's nodes uses the fleet's secret, not the file's.
 func TestBoltInAFleet(t *testing.T) {
@@ -402,27 +410,49 @@ func TestDeadStore(t *testing.T) {
 	}
 }
 
-// Close returns the lease, as Shutdown does: an embedded Generator's Close would keep it.
-func TestCloseReturnsTheLease(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "leases.db")
-	env(t, map[string]string{setup.StoreVar: "bolt:" + path})
+// A context that is over, as that of signal.NotifyContext is at a program's end, or that ends soon,
+// does not keep the lease from being returned.
+func TestShutdownAfterTheContextIsOver(t *testing.T) {
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	soon, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	for name, ctx := range map[string]context.Context{"over": over, "soon": soon} {
+		path := filepath.Join(t.TempDir(), "leases.db")
+		env(t, map[string]string{setup.StoreVar: "bolt:" + path})
+		ids, err := setup.FromEnv(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := ids.Shutdown(ctx); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		s, err := boltstore.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		blocks, err := s.List(t.Context())
+		if err != nil || len(blocks) != 1 || blocks[0].Owner != "" || blocks[0].GrantedUntil.After(time.Now().Add(time.Minute)) {
+			t.Errorf("%s: after Shutdown: %+v, %v", name, blocks, err)
+		}
+	}
+}
+
+// A store that hangs keeps a process whose context is over for two seconds, not forever.
+func TestShutdownOfADeadStore(t *testing.T) {
+	env(t, map[string]string{setup.StoreVar: "setup-test:host", setup.SecretFileVar: file(t, secret)})
 	ids, err := setup.FromEnv(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := ids.Close(); err != nil {
-		t.Fatal(err)
-	}
-	s, err := boltstore.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	blocks, err := s.List(t.Context())
-	if err != nil || len(blocks) != 1 || blocks[0].Owner != "" || blocks[0].GrantedUntil.After(time.Now().Add(time.Minute)) {
-		t.Errorf("after Close: %+v, %v", blocks, err)
-	}
-	if err := ids.Shutdown(t.Context()); err != nil {
-		t.Errorf("Shutdown after Close: %v", err)
+	opened.hangs.Store(true)
+	defer opened.hangs.Store(false)
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	start := time.Now()
+	err = ids.Shutdown(over)
+	if d := time.Since(start); !errors.Is(err, context.DeadlineExceeded) || d < 2*time.Second || d > 4*time.Second {
+		t.Errorf("after %s: %v", d, err)
 	}
 }
 
@@ -468,6 +498,7 @@ func TestBadValues(t *testing.T) {
 		{"password as a parameter", fleet(setup.StoreVar, "redis://host/db?password=x@hunter2"), "TRACEFLAKE_STORE=redis://…: "},
 		{"question mark in the password", fleet(setup.StoreVar, "redis://user:hunter2?@host"), "TRACEFLAKE_STORE=redis://…: "},
 		{"not a URL", fleet(setup.StoreVar, "host=db password=hunter2"), "TRACEFLAKE_STORE=…: lease: unknown kind of store"},
+		{"not a URL, although it looks like one", fleet(setup.StoreVar, "host=h password=hu://hunter2"), "TRACEFLAKE_STORE=…: lease: unknown kind of store"},
 		{"driver refuses", fleet(setup.StoreVar, "setup-test://refuse"), "TRACEFLAKE_STORE=setup-test://refuse: the driver refuses"},
 		{"TTL not a duration", fleet(setup.TTLVar, "10"), `TRACEFLAKE_TTL="10": want a duration such as 10m`},
 		{"TTL short", fleet(setup.TTLVar, "1s"), `TRACEFLAKE_TTL="1s": want 2s to 24h0m0s`},

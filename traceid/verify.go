@@ -75,8 +75,8 @@ func WithPlausible(maxAge time.Duration) VerifierOption {
 	return verifierOptionFunc(func(v *Verifier) { v.plausible = max(maxAge, 0) })
 }
 
-// WithClock sets the clock, of which only Now is read; the default, and nil, is
-// [randflake.SystemClock]. It must be safe for concurrent use.
+// WithClock sets the clock; the default, and nil, is [randflake.SystemClock]. It
+// must be safe for concurrent use.
 func WithClock(clock randflake.Clock) VerifierOption {
 	return verifierOptionFunc(func(v *Verifier) {
 		if clock != nil {

@@ -20,7 +20,7 @@ import (
 
 	"github.com/traceflake/traceflake/bench/internal/text"
 	"github.com/traceflake/traceflake/idgen"
-	"github.com/traceflake/traceflake/internal/embedded"
+	"github.com/traceflake/traceflake/integration/servers"
 )
 
 // perCommit is the number of rows that a transaction inserts.
@@ -79,7 +79,7 @@ type Costs struct {
 
 // Measure inserts rows with each kind of key, several times.
 func Measure(ctx context.Context, progress io.Writer, rows int) (b Costs, err error) {
-	server, err := embedded.Postgres(ctx)
+	server, err := servers.Postgres(ctx)
 	if err != nil {
 		return b, err
 	}

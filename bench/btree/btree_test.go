@@ -5,11 +5,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/traceflake/traceflake/internal/embedded"
+	"github.com/traceflake/traceflake/integration/servers"
 )
 
 func TestBTree(t *testing.T) {
-	b, err := insertAll(t.Context(), io.Discard, embedded.PostgresForTest(t).DSN(), 3000)
+	b, err := insertAll(t.Context(), io.Discard, servers.PostgresForTest(t).DSN(), 3000)
 	if err != nil {
 		t.Fatal(err)
 	}

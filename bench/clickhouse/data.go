@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/clickhouse"
-	"github.com/traceflake/traceflake/internal/embedded"
+	"github.com/traceflake/traceflake/integration/servers"
 )
 
 var (
@@ -29,12 +29,12 @@ const block = 100_000
 
 // dataset is one day of spans in the order in which they arrive.
 type dataset struct {
-	*embedded.Engine
+	*servers.Engine
 	spans int // there are, about what was asked for
 }
 
 // newDataset fills the table source. The same seed gives the same spans.
-func newDataset(ctx context.Context, e *embedded.Engine, spans, seed int, bar *bar) (*dataset, error) {
+func newDataset(ctx context.Context, e *servers.Engine, spans, seed int, bar *bar) (*dataset, error) {
 	statements, err := clickhouse.Schema{Layout: clickhouse.Overlay}.Statements() // the functions
 	if err != nil {
 		return nil, err
@@ -103,7 +103,7 @@ func (d *dataset) insertBlock(ctx context.Context, table, kind string, from, spa
 }
 
 // scan reads the only row of a query.
-func scan(ctx context.Context, e *embedded.Engine, query string, into ...any) (embedded.Result, error) {
+func scan(ctx context.Context, e *servers.Engine, query string, into ...any) (servers.Result, error) {
 	r, err := e.Query(ctx, query)
 	if err != nil {
 		return r, err

@@ -20,7 +20,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/traceflake/traceflake/internal/embedded"
+	"github.com/traceflake/traceflake/integration/servers"
 )
 
 func main() {
@@ -87,7 +87,7 @@ func run(ctx context.Context, args []string) error {
 	if o.report {
 		return r.write(o.out)
 	}
-	e, err := embedded.ClickHouse(ctx)
+	e, err := servers.ClickHouse(ctx)
 	if err != nil {
 		return err
 	}

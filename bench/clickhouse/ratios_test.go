@@ -4,7 +4,7 @@ import (
 	"io"
 	"testing"
 
-	"github.com/traceflake/traceflake/internal/embedded"
+	"github.com/traceflake/traceflake/integration/servers"
 )
 
 // TestRatios holds what the documentation claims, on two million spans.
@@ -15,7 +15,7 @@ func TestRatios(t *testing.T) {
 	if layouts[0].Name != "collector" || layouts[2].Name != "owned" || layouts[3].Name != "plain" {
 		t.Fatal("other layouts than meant")
 	}
-	e := embedded.ClickHouseForTest(t)
+	e := servers.ClickHouseForTest(t)
 	d, err := newDataset(t.Context(), e, 2_000_000, 1, newBar(io.Discard, ""))
 	if err != nil {
 		t.Fatal(err)

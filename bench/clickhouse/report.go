@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/traceflake/traceflake/internal/embedded"
+	"github.com/traceflake/traceflake/integration/servers"
 )
 
 // results are everything measured, and where.
@@ -21,7 +21,7 @@ type results struct {
 	Measured                                   []measured
 }
 
-func newResults(ctx context.Context, e *embedded.Engine, o options) (results, error) {
+func newResults(ctx context.Context, e *servers.Engine, o options) (results, error) {
 	r := results{
 		Date:    time.Now().UTC().Format("2006-01-02"),
 		CPU:     fmt.Sprintf("%s, %d cores, %s/%s", cpuName(), runtime.NumCPU(), runtime.GOOS, runtime.GOARCH),

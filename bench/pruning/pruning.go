@@ -25,7 +25,7 @@ import (
 
 	"github.com/traceflake/traceflake/bench/internal/child"
 	"github.com/traceflake/traceflake/bench/internal/text"
-	"github.com/traceflake/traceflake/internal/embedded"
+	"github.com/traceflake/traceflake/integration/servers"
 )
 
 // asked is the number of queries of each kind; figures are medians.
@@ -55,7 +55,7 @@ func Measure(ctx context.Context, progress io.Writer, engine string, spans int) 
 	if err := fetch(ctx, engine); err != nil {
 		return c, err
 	}
-	server, err := embedded.Postgres(ctx)
+	server, err := servers.Postgres(ctx)
 	if err != nil {
 		return c, err
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/traceflake/traceflake/internal/embedded"
+	"github.com/traceflake/traceflake/integration/servers"
 )
 
 // engineFolder is the folder where make puts engines.
@@ -20,7 +20,7 @@ func TestOrderReducesReads(t *testing.T) {
 	if err := fetch(t.Context(), engine); err != nil {
 		t.Fatal(err)
 	}
-	c, err := measure(t.Context(), t.Output(), embedded.PostgresForTest(t).DSN(), engine, 400_000)
+	c, err := measure(t.Context(), t.Output(), servers.PostgresForTest(t).DSN(), engine, 400_000)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -61,7 +60,6 @@ func (f *flags) keyring(cmd *cobra.Command) (*randflake.Keyring, error) {
 	if err != nil {
 		return nil, fmt.Errorf("secret: %w", err)
 	}
-	f.warn(cmd, path)
 	return k, nil
 }
 
@@ -73,15 +71,6 @@ func (f *flags) decoding(cmd *cobra.Command, s any) (*randflake.Keyring, error) 
 		k = randflake.NewKeyring(own.Codec())
 	}
 	return k, err
-}
-
-// warn warns if others can read the secret.
-func (f *flags) warn(cmd *cobra.Command, path string) {
-	const othersRead = 0o004
-	info, err := os.Stat(path)
-	if err == nil && info.Mode().IsRegular() && info.Mode().Perm()&othersRead != 0 && runtime.GOOS != "windows" {
-		fmt.Fprintf(cmd.ErrOrStderr(), "traceflake: warning: other users can read the secret in %s (mode %04o); run chmod 600 on it\n", path, info.Mode().Perm())
-	}
 }
 
 var errNoSecret = errors.New("no secret: give --secret-file or set TRACEFLAKE_SECRET_FILE")

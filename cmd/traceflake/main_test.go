@@ -253,7 +253,7 @@ func TestSecretFile(t *testing.T) {
 		}
 		want := ""
 		if mode&0o004 != 0 {
-			want = "warning: other users can read the secret"
+			want = "every user of this machine can read the secret"
 		}
 		command(t, "", "inspect", id, "--secret-file", open).want(t, 0, id, want)
 	}

@@ -72,11 +72,18 @@ verify. ` + timeHelp,
 }
 
 // generator makes IDs. It fails instead of making random ones.
-type generator struct {
-	*idgen.Generator
+type generator struct{ ids }
+
+// ids are those of a setup, or of a generator without leases.
+type ids interface {
+	NewIDs(context.Context) (trace.TraceID, trace.SpanID)
+	NewSpanID(context.Context, trace.TraceID) trace.SpanID
+	NewTraceIDAt(time.Time) (trace.TraceID, error)
+	Fallbacks() int64
 }
 
-var errFallback = errors.New("no leased node to make IDs on; is the store reachable?")
+// errFallback follows the Keeper's report of why there is no lease.
+var errFallback = errors.New("no leased node to make IDs on; the store's answer is above")
 
 func (g generator) one(ctx context.Context, at time.Time, span bool) (id fmt.Stringer, err error) {
 	switch {
@@ -87,18 +94,23 @@ func (g generator) one(ctx context.Context, at time.Time, span bool) (id fmt.Str
 	default:
 		id, _ = g.NewIDs(ctx)
 	}
-	if g.Fallbacks() > 0 {
-		return nil, errFallback
-	}
-	return id, nil
+	return id, g.fallback()
 }
 
 func (g generator) at(t time.Time) (trace.TraceID, error) {
 	id, err := g.NewTraceIDAt(t)
-	if err == nil && g.Fallbacks() > 0 {
-		err = errFallback
+	if err == nil {
+		err = g.fallback()
 	}
 	return id, err
+}
+
+// fallback returns an error if an ID was random.
+func (g generator) fallback() error {
+	if g.Fallbacks() > 0 {
+		return errFallback
+	}
+	return nil
 }
 
 // generator returns a generator as the flags and the environment configure it, and a function that
@@ -120,14 +132,11 @@ func (f *flags) generator(cmd *cobra.Command) (generator, func() error, error) {
 		fmt.Fprintln(cmd.ErrOrStderr(), "traceflake: warning: no store: the nodes are random, so the IDs are unique by chance only")
 		return generator{idgen.New(idgen.WithSource(source))}, func() error { return nil }, nil
 	}
-	if c.SecretFile != "" {
-		f.warn(cmd, c.SecretFile)
-	}
 	ids, err := c.Open(cmd.Context())
 	if err != nil {
 		return generator{}, nil, err
 	}
-	return generator{ids.Generator}, func() error {
+	return generator{ids}, func() error {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(cmd.Context()), storeTimeout)
 		defer cancel()
 		return ids.Shutdown(ctx)

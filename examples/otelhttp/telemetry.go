@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"strings"
 
 	"go.opentelemetry.io/contrib/exporters/autoexport"
 	"go.opentelemetry.io/otel"
@@ -48,15 +47,17 @@ func startTelemetry(ctx context.Context, service string) (
 		propagation.TraceContext{}, propagation.Baggage{}, xtraceid.New()))
 
 	return ids, func(ctx context.Context) error {
-		// Close has a time of its own: an exporter that used up ctx does not keep the lease.
-		return errors.Join(provider.Shutdown(ctx), ids.Close())
+		// ids gives the lease back even if the exporter has used up ctx.
+		return errors.Join(provider.Shutdown(ctx), ids.Shutdown(ctx))
 	}, nil
 }
 
-// newExporter follows OTEL_TRACES_EXPORTER and OTEL_EXPORTER_OTLP_*. Without them it prints.
+// newExporter prints spans, unless a variable says where they go.
 func newExporter(ctx context.Context) (sdktrace.SpanExporter, error) {
-	for _, v := range os.Environ() {
-		if strings.HasPrefix(v, "OTEL_TRACES_EXPORTER=") || strings.HasPrefix(v, "OTEL_EXPORTER_OTLP_") {
+	for _, name := range []string{
+		"OTEL_TRACES_EXPORTER", "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+	} {
+		if os.Getenv(name) != "" {
 			return autoexport.NewSpanExporter(ctx)
 		}
 	}

@@ -13,9 +13,9 @@ import (
 
 	"golang.org/x/mod/modfile"
 
-	"github.com/traceflake/traceflake/internal/embedded"
-	"github.com/traceflake/traceflake/internal/embedded/etcd"
-	"github.com/traceflake/traceflake/internal/embedded/s3"
+	"github.com/traceflake/traceflake/integration/servers"
+	"github.com/traceflake/traceflake/integration/servers/etcd"
+	"github.com/traceflake/traceflake/integration/servers/s3"
 )
 
 // consumers does what users do with each package: go get, go mod tidy, build, vet, and run the
@@ -271,19 +271,19 @@ func write(to string, from interface{ Open() (io.ReadCloser, error) }) error {
 // engines are the servers whose addresses the programs get from their environment.
 type engines struct {
 	env      []string
-	postgres *embedded.PostgresServer
+	postgres *servers.PostgresServer
 	etcd     *etcd.Cluster
 	s3       *s3.Server
 }
 
 func startEngines(ctx context.Context) (e engines, err error) {
-	if e.postgres, err = embedded.Postgres(ctx); err != nil {
+	if e.postgres, err = servers.Postgres(ctx); err != nil {
 		return e, err
 	}
 	if e.etcd, err = etcd.Start(ctx, 1); err != nil {
 		return e, err
 	}
-	if e.s3, err = s3.Start(ctx, s3.Versity); err != nil {
+	if e.s3, err = s3.Start(ctx); err != nil {
 		return e, err
 	}
 	const bucket = "consumers"

@@ -4,9 +4,6 @@ go 1.26.0
 
 require (
 	github.com/traceflake/traceflake v0.1.0
-	github.com/traceflake/traceflake/internal/embedded v0.0.0
-	github.com/traceflake/traceflake/internal/embedded/etcd v0.0.0
-	github.com/traceflake/traceflake/internal/embedded/s3 v0.0.0
 	github.com/traceflake/traceflake/propagation/xtraceid/xtraceidgrpc v0.1.0
 	github.com/traceflake/traceflake/lease/etcdstore v0.1.0
 	github.com/traceflake/traceflake/lease/leasetest v0.1.0
@@ -159,9 +156,6 @@ require (
 
 replace (
 	github.com/traceflake/traceflake => ../..
-	github.com/traceflake/traceflake/internal/embedded => ../embedded
-	github.com/traceflake/traceflake/internal/embedded/etcd => ../embedded/etcd
-	github.com/traceflake/traceflake/internal/embedded/s3 => ../embedded/s3
 	github.com/traceflake/traceflake/propagation/xtraceid/xtraceidgrpc => ../../propagation/xtraceid/xtraceidgrpc
 	github.com/traceflake/traceflake/lease/etcdstore => ../../lease/etcdstore
 	github.com/traceflake/traceflake/lease/leasetest => ../../lease/leasetest

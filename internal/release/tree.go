@@ -60,12 +60,12 @@ func openTree(dir string) (*tree, error) {
 
 // apart are the modules outside of the workspace: servers for tests, with the versions of
 // dependencies that they require.
-var apart = []string{"internal/kubernetes/apiserver", "internal/embedded/s3/minio"}
+var apart = []string{"integration/servers/kubernetes/apiserver"}
 
 // forUsers reports whether a module is released. The others only serve this repository.
 func (m mod) forUsers() bool {
 	for part := range strings.SplitSeq(m.dir, "/") {
-		if slices.Contains([]string{"internal", "examples", "bench"}, part) || part[0] == '_' {
+		if slices.Contains([]string{"internal", "integration", "examples", "bench"}, part) || part[0] == '_' {
 			return false
 		}
 	}

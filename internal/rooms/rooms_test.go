@@ -86,7 +86,7 @@ clickhouse/internal/ddl: STD
 postgres:                STD
 
 # Puts the parts together.
-setup: STORE ~/idgen ~/traceid ~/lease/boltstore METRIC
+setup: STORE ~/idgen ~/traceid ~/lease/boltstore METRIC @/otel/trace
 
 # What says whether this machine was cloned.
 internal/vmclock: STD
@@ -95,32 +95,26 @@ internal/vmclock: STD
 internal/entropy: STD ~/internal/vmclock golang.org/x/sys/cpu
 
 # Nothing else imports these.
-sparx64/_asm:          STD github.com/mmcloughlin/avo/...
-internal/embedded/...: STD OTHERS ~/internal/embedded/...
-internal/e2e/...:      STD OTHERS ROOT STORES ~/propagation/xtraceid/xtraceidgrpc
-                       ~/internal/embedded/... ~/internal/e2e/...
-internal/demo/...:     STD OTHERS ROOT STORES ~/internal/embedded/... ~/internal/demo/...
+sparx64/_asm:         STD github.com/mmcloughlin/avo/...
+integration/servers/...: STD OTHERS ~/integration/servers/...
+integration/faults:    STD OTHERS ROOT
+integration/demo:      STD OTHERS ROOT STORES ~/integration/servers/...
+integration/...:       STD OTHERS ROOT STORES ~/propagation/xtraceid/xtraceidgrpc ~/lease/leasetest
+                       ~/integration/servers/... ~/integration/faults
 internal/rooms:        STD
 internal/version:      STD
-internal/mutants:      STD
 internal/release/...:  STD OTHERS ROOT STORES ~/propagation/xtraceid/xtraceidgrpc
-                       ~/lease/leasetest ~/internal/embedded/...
-internal/stores/...:   STD OTHERS ROOT STORES ~/lease/leasetest ~/internal/stores/...
-                       ~/internal/embedded/...
-internal/kubernetes/...: STD OTHERS ROOT STORES ~/lease/leasetest ~/internal/kubernetes/...
-                       ~/internal/embedded/... ~/internal/stores/faults
+                       ~/lease/leasetest ~/integration/servers/...
 cmd/...:               STD OTHERS ROOT STORES ~/cmd/... ~/internal/vmclock
-bench/...:             STD OTHERS ROOT ~/internal/embedded/... ~/bench/...
+bench/...:             STD OTHERS ROOT ~/integration/servers/... ~/bench/...
 examples/otelhttp:     STD OTHERS ROOT STORES
-examples/collector:    STD OTHERS ROOT ~/internal/embedded/...
 
 # Tests of the root module bring in no module that a user of it has not.
 test: STD ROOT @/otel/... @/contrib/propagators/b3 go.etcd.io/bbolt golang.org/x/sys/cpu golang.org/x/sys/unix
-# Tests of stores that start engines are in internal/stores.
+# Tests of stores that start engines are in integration/lease.
 lease/leasetest test: STD ROOT ~/lease/leasetest
                                 ~/lease/internal/pages/...
 lease/internal/pages test: STD ROOT ~/lease/internal/pages/...
-cmd/... test:                   ~/internal/embedded/...
 
 # Not even in tests.
 NEVER: math/rand github.com/stretchr/testify/...
@@ -128,34 +122,34 @@ NEVER: math/rand github.com/stretchr/testify/...
 
 // planted are imports that the table must refuse, or the test of it is worth nothing.
 var planted = map[string]string{
-	"sparx64":               "time context net/http os syscall ~/randflake ~/idgen @/otel github.com/klauspost/cpuid/v2",
-	"randflake":             "context net os/exec database/sql syscall @/otel/trace ~/lease ~/idgen",
-	"lease":                 "net os database/sql ~/sparx64 ~/idgen @/otel/sdk/metric @/otel/trace ~/lease/boltstore",
-	"lease/boltstore":       "@/otel ~/idgen github.com/jackc/pgx/v5 ~/lease/pgstore",
-	"lease/pgstore":         "@/otel ~/idgen go.etcd.io/bbolt github.com/lib/pq ~/lease/leasetest ~/internal/embedded",
-	"lease/etcdstore":       "@/otel ~/idgen go.etcd.io/etcd/server/v3/embed ~/lease/leasetest",
-	"lease/k8sstore":        "@/otel ~/idgen k8s.io/client-go/rest ~/lease/pgstore ~/internal/kubernetes",
-	"lease/s3store":         "@/otel ~/idgen github.com/aws/aws-sdk-go-v2/service/s3 ~/lease/leasetest",
-	"lease/leasetest":       "~/idgen ~/lease/pgstore github.com/jackc/pgx/v5 ~/internal/embedded",
-	"idgen":                 "net/http os ~/sparx64 ~/lease ~/propagation/xtraceid @/otel/sdk/metric @/otel/baggage",
-	"traceid":               "context net/http os ~/idgen ~/sparx64 @/otel/sdk/trace @/otel",
-	"propagation/xtraceid":  "~/idgen ~/randflake @/otel/sdk/trace @/contrib/propagators/autoprop",
-	"clickhouse":            "~/idgen @/otel github.com/ClickHouse/clickhouse-go/v2",
-	"postgres":              "~/idgen @/otel github.com/jackc/pgx/v5",
-	"setup":                 "~/sparx64 ~/propagation/xtraceid ~/lease/pgstore go.etcd.io/bbolt @/otel/sdk/trace",
-	"internal/embedded":     "~/cmd/traceflake ~/internal/e2e ~/idgen math/rand",
-	"internal/e2e/postgres": "~/cmd/traceflake ~/bench ~/examples/otelhttp github.com/stretchr/testify/assert",
-	"internal/demo":         "~/internal/e2e ~/bench",
-	"cmd/traceflake":        "~/bench ~/internal/e2e ~/internal/demo ~/internal/embedded",
-	"bench":                 "~/cmd/traceflake/internal/backfill ~/internal/demo",
-	"examples/otelhttp":     "~/internal/embedded ~/internal/demo ~/lease/leasetest",
-	"newcomer":              "fmt",
-	"lease/newcomer":        "fmt",
+	"sparx64":              "time context net/http os syscall ~/randflake ~/idgen @/otel github.com/klauspost/cpuid/v2",
+	"randflake":            "context net os/exec database/sql syscall @/otel/trace ~/lease ~/idgen",
+	"lease":                "net os database/sql ~/sparx64 ~/idgen @/otel/sdk/metric @/otel/trace ~/lease/boltstore",
+	"lease/boltstore":      "@/otel ~/idgen github.com/jackc/pgx/v5 ~/lease/pgstore",
+	"lease/pgstore":        "@/otel ~/idgen go.etcd.io/bbolt github.com/lib/pq ~/lease/leasetest ~/integration/servers",
+	"lease/etcdstore":      "@/otel ~/idgen go.etcd.io/etcd/server/v3/embed ~/lease/leasetest",
+	"lease/k8sstore":       "@/otel ~/idgen k8s.io/client-go/rest ~/lease/pgstore ~/integration/servers/kubernetes",
+	"lease/s3store":        "@/otel ~/idgen github.com/aws/aws-sdk-go-v2/service/s3 ~/lease/leasetest",
+	"lease/leasetest":      "~/idgen ~/lease/pgstore github.com/jackc/pgx/v5 ~/integration/servers",
+	"idgen":                "net/http os ~/sparx64 ~/lease ~/propagation/xtraceid @/otel/sdk/metric @/otel/baggage",
+	"traceid":              "context net/http os ~/idgen ~/sparx64 @/otel/sdk/trace @/otel",
+	"propagation/xtraceid": "~/idgen ~/randflake @/otel/sdk/trace @/contrib/propagators/autoprop",
+	"clickhouse":           "~/idgen @/otel github.com/ClickHouse/clickhouse-go/v2",
+	"postgres":             "~/idgen @/otel github.com/jackc/pgx/v5",
+	"setup":                "~/sparx64 ~/propagation/xtraceid ~/lease/pgstore go.etcd.io/bbolt @/otel/sdk/trace",
+	"integration/servers":  "~/cmd/traceflake ~/integration/clickhouse ~/idgen math/rand",
+	"integration/postgres": "~/cmd/traceflake ~/bench ~/examples/otelhttp github.com/stretchr/testify/assert",
+	"integration/demo":     "~/integration/tracing ~/bench",
+	"cmd/traceflake":       "~/bench ~/integration/tracing ~/integration/demo ~/integration/servers",
+	"bench":                "~/cmd/traceflake/internal/backfill ~/integration/demo",
+	"examples/otelhttp":    "~/integration/servers ~/integration/demo ~/lease/leasetest",
+	"newcomer":             "fmt",
+	"lease/newcomer":       "fmt",
 
-	"sparx64 test":       "~/internal/embedded math/rand github.com/stretchr/testify/require github.com/jackc/pgx/v5",
-	"idgen test":         "~/internal/e2e ~/lease/pgstore @/contrib/instrumentation/net/http/otelhttp",
-	"lease/pgstore test": "~/internal/embedded ~/lease/leasetest math/rand",
-	"bench test":         "~/internal/e2e github.com/stretchr/testify/require",
+	"sparx64 test":       "~/integration/servers math/rand github.com/stretchr/testify/require github.com/jackc/pgx/v5",
+	"idgen test":         "~/integration/tracing ~/lease/pgstore @/contrib/instrumentation/net/http/otelhttp",
+	"lease/pgstore test": "~/integration/servers ~/lease/leasetest math/rand",
+	"bench test":         "~/integration/tracing github.com/stretchr/testify/require",
 }
 
 func TestImports(t *testing.T) {

@@ -33,8 +33,6 @@ func (c *clock) Now() time.Time {
 	return c.now
 }
 
-func (c *clock) Elapsed() time.Duration { return c.Now().Sub(start) }
-
 func (c *clock) Add(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -68,4 +68,6 @@
 // power failure. After restoring a copy of the file call [Store.Raise] before
 // any process uses it: the copy lacks the grants made since. If the file is
 // lost, do nothing: the next one has another secret, or waits.
+//
+// Tests with processes that are killed are in integration/lease/boltstore.
 package boltstore

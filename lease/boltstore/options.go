@@ -64,8 +64,8 @@ func WithTimeout(d time.Duration) Option {
 	return optionFunc(func(c *config) { c.timeout = d })
 }
 
-// WithClock sets the store's own clock, of which only Now is called; the
-// default, and nil, is [randflake.SystemClock].
+// WithClock sets the store's own clock; the default, and nil, is
+// [randflake.SystemClock].
 func WithClock(clock randflake.Clock) Option {
 	return optionFunc(func(c *config) {
 		if clock != nil {

@@ -187,6 +187,9 @@ func (s *Store) Raise(ctx context.Context, until time.Time) error {
 	return s.wrap("raise", s.update(ctx, func(tx *bbolt.Tx) error { return s.raise(tx, until) }))
 }
 
+// Time implements [lease.Admin]: a file has no clock of its own.
+func (s *Store) Time(context.Context) (time.Time, error) { return time.Time{}, nil }
+
 func (s *Store) raise(tx *bbolt.Tx, until time.Time) error {
 	for i := range s.nodes.Blocks() {
 		b, err := s.block(tx, s.nodes.Block(i).Node)

@@ -180,6 +180,14 @@ func (m *Memory) Raise(ctx context.Context, until time.Time) error {
 	return nil
 }
 
+// Time implements [lease.Admin].
+func (m *Memory) Time(context.Context) (time.Time, error) {
+	if m.clock == nil {
+		return time.Time{}, nil
+	}
+	return m.clock.Now(), nil
+}
+
 func (m *Memory) begin(ctx context.Context, what string) (unlock func(), err error) {
 	if err := m.nodes.Check(); err != nil {
 		return nil, err

@@ -82,4 +82,6 @@
 // [github.com/traceflake/traceflake/lease.ErrClockAhead]: such a
 // client takes one block until the lease's end by its own clock. That costs a
 // block, not uniqueness.
+//
+// The repository tests this package against a real etcd in integration/lease/etcdstore.
 package etcdstore

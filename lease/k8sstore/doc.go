@@ -91,4 +91,6 @@
 // client whose clock is more than a minute ahead of it is refused with
 // [github.com/traceflake/traceflake/lease.ErrClockAhead]. No ID depends
 // on it.
+//
+// The repository tests this package against a real Kubernetes API server in integration/lease/k8sstore.
 package k8sstore

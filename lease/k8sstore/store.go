@@ -135,3 +135,6 @@ func (s *Store) List(ctx context.Context) ([]lease.Block, error) {
 func (s *Store) Raise(ctx context.Context, until time.Time) error {
 	return s.pages.Raise(ctx, until)
 }
+
+// Time implements [lease.Admin]. It is one request.
+func (s *Store) Time(ctx context.Context) (time.Time, error) { return s.pages.Time(ctx) }

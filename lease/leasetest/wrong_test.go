@@ -258,6 +258,8 @@ func (w *wrong) List(ctx context.Context) ([]lease.Block, error) {
 	return written, nil
 }
 
+func (w *wrong) Time(context.Context) (time.Time, error) { return time.Time{}, nil }
+
 func (w *wrong) Raise(ctx context.Context, until time.Time) error {
 	if err := driver.CheckRaise(until); err != nil {
 		return err

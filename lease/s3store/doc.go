@@ -7,7 +7,7 @@
 // A server whose PutObject honours If-Match and If-None-Match. Amazon S3,
 // Cloudflare R2, MinIO, Versity's gateway and recent versions of SeaweedFS do,
 // by their documentation. The XML API of Google Cloud Storage and Garage do
-// not. The tests of this package run on Versity's gateway and on MinIO.
+// not. The tests of this package run on Versity's gateway, 1.8.0.
 //
 // A server that ignores these headers would grant leases twice. So before its
 // first write a process tries it, with five requests: a write with
@@ -123,4 +123,6 @@
 // more than a minute is refused with
 // [github.com/traceflake/traceflake/lease.ErrClockAhead]. S3 itself
 // refuses signatures that are 15 minutes off.
+//
+// The repository tests this package against a real S3 server in integration/lease/s3store.
 package s3store

@@ -78,9 +78,12 @@ func WithB3TraceID64() Option {
 	})
 }
 
-// WithVerifier makes Extract call ok with the trace ID it has found, whichever header carried it.
-// If ok returns false, the incoming headers are not used. A nil ok accepts everything, as without
-// this option. ok is called on each request and must be safe for concurrent use.
+// WithVerifier makes Extract call ok with the resulting trace ID, whichever header carried it. If
+// ok returns false, a new trace starts: the headers are not used, and a remote span context that a
+// propagator listed before this one has put into the context is removed. List this propagator
+// last; one listed after it, such as W3C's, would put its own span context back. B3's debug flag
+// without a trace ID is not used either. A nil ok accepts everything, as without this option. ok
+// is called for each request with a trace ID and must be safe for concurrent use.
 func WithVerifier(ok func(trace.TraceID) bool) Option {
 	return optionFunc(func(c config) config {
 		c.verify = ok

@@ -1,8 +1,8 @@
-// Package xtraceid propagates the trace ID in an x-trace-id header beside B3
+// Package xtraceid propagates the trace ID in an x-trace-id header alongside B3
 // (https://github.com/openzipkin/b3-propagation): x-trace-id names the trace,
 // B3 names the parent span and carries the sampling decision. B3 is read and
 // written by go.opentelemetry.io/contrib/propagators/b3, so both of its
-// encodings are understood; list no b3 propagator beside this one.
+// encodings are understood; do not list a b3 propagator as well.
 //
 // # How incoming headers are read
 //
@@ -55,9 +55,12 @@
 //   - [Untrusted], at the edge, with otelhttp's WithPublicEndpointFn: a request with a foreign ID
 //     starts a new trace with a link to the caller's span, so the caller can still be identified
 //     later. Use it where requests enter the fleet.
-//   - [WithVerifier]: Extract ignores the headers of a refused request, even the B3 debug flag. Use
-//     it if callers must have no influence at all, or if there is no otelhttp handler, as with
-//     message queues. A 64-bit B3 trace ID alone is never verified.
+//   - [WithVerifier]: Extract ignores the headers of a refused request, even the B3 debug flag, and
+//     removes what the propagators listed before it have found, so list it last. Use it if refused
+//     callers must not influence the trace at all, or if there is no otelhttp handler, as with
+//     message queues. Baggage is left to its own propagator.
+//
+// traceid's verifier always rejects a 64-bit B3 trace ID without x-trace-id.
 //
 // Both are hints of origin, not authentication: anyone who has seen one of our IDs can send it
 // again. Protect what matters with credentials.
@@ -78,5 +81,5 @@
 //	otel.SetTextMapPropagator(autoprop.NewTextMapPropagator())
 //
 // Register the name once: a second registration panics. If tracecontext is listed too, the
-// propagator listed last wins.
+// propagator listed last wins; list xtraceid last.
 package xtraceid

@@ -258,6 +258,50 @@ func TestExtractVerifier(t *testing.T) {
 	})
 }
 
+// Every row once more through the propagators that README recommends, with a traceparent. The
+// verifier is called once, with the resulting trace ID; if it refuses, nothing of the request
+// remains, although traceparent was read by another propagator.
+func TestExtractVerifierInComposite(t *testing.T) {
+	const traceW = "4bf92f3577b34da6a3ce929d0e0e4736" // only in traceparent
+	parents := []string{
+		"00-" + traceT + "-" + spanS + "-01", "00-" + traceT + "-" + spanP + "-03",
+		"00-" + traceU + "-" + spanS + "-01", "00-" + traceW + "-" + spanS + "-01",
+	}
+	for _, c := range append(rows, extractCase{name: "traceparent alone"}) {
+		for _, parent := range parents {
+			h := headers(with(c.headers, "traceparent", parent, "tracestate", "v=1")...)
+			want := c.trace
+			if want == "" {
+				want = parent[3:35]
+			}
+			for _, accept := range []bool{false, true} {
+				var asked []trace.TraceID
+				p := propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{},
+					xtraceid.New(xtraceid.WithVerifier(func(id trace.TraceID) bool {
+						asked = append(asked, id)
+						return accept
+					})))
+				ctx := p.Extract(context.Background(), propagation.HeaderCarrier(h))
+				if len(asked) != 1 || asked[0] != traceID(t, want) {
+					t.Errorf("%s, %s: the verifier was called with %v, want one call with %s", c.name, parent, asked, want)
+				}
+				got := trace.SpanContextFromContext(ctx)
+				if accept && (got.TraceID() != traceID(t, want) || !got.IsRemote()) {
+					t.Errorf("%s, %s: accepted, got %s, want trace %s", c.name, parent, show(got), want)
+				}
+				if accept {
+					continue
+				}
+				out := propagation.MapCarrier{}
+				p.Inject(ctx, out)
+				if !got.Equal(trace.SpanContext{}) || len(out) > 0 {
+					t.Errorf("%s, %s: refused, got %s and forwards %v, want nothing", c.name, parent, show(got), out)
+				}
+			}
+		}
+	}
+}
+
 func TestExtractDeferredSampled(t *testing.T) {
 	open := func(id string) []string { return multi(id, spanS, "") }
 	cases := []extractCase{
@@ -303,6 +347,7 @@ func TestExtractB3State(t *testing.T) {
 		{"debug", with(multi(lowT, spanS, ""), "x-trace-id", traceT, "X-B3-Flags", "1"), nil, debug},
 		{"debug without IDs", []string{"x-trace-id", traceT, "b3", "d"}, nil, debug},
 		{"debug without IDs and x-trace-id", []string{"X-B3-Flags", "1"}, nil, debug},
+		{"debug without any ID to verify", []string{"X-B3-Flags", "1"}, []xtraceid.Option{xtraceid.WithVerifier(func(trace.TraceID) bool { return true })}, decided},
 		{"x-trace-id alone", []string{"x-trace-id", traceT}, nil, decided},
 		{"another trace, open", with(multi(traceU, spanS, ""), "x-trace-id", traceT), nil, decided},
 		{"another trace, debug", with(multi(traceU, spanS, ""), "x-trace-id", traceT, "X-B3-Flags", "1"), nil, decided},

@@ -176,9 +176,13 @@ func (in input) expect() trace.SpanContext {
 		cfg.TraceID = parent.TraceID()
 		use()
 	default:
-		return in.here
+		cfg = trace.SpanContextConfig{TraceID: in.here.TraceID(), SpanID: in.here.SpanID(),
+			TraceFlags: in.here.TraceFlags(), Remote: in.here.IsRemote()}
 	}
-	if in.refuse || in.here.TraceID() == cfg.TraceID &&
+	if in.refuse {
+		return trace.SpanContext{} // in.here is remote
+	}
+	if in.here.TraceID() == cfg.TraceID &&
 		(!cfg.SpanID.IsValid() || in.here.IsRemote() && in.here.SpanID() == cfg.SpanID) {
 		return in.here
 	}

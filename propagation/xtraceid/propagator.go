@@ -65,7 +65,8 @@ func (p *propagator) injectB3(ctx context.Context, sc trace.SpanContext, carrier
 }
 
 // Extract returns ctx with the remote span context that results from the carrier's headers (see
-// the table in the package doc), or with the span it had if there is none.
+// the table in the package doc). If there is none, ctx keeps the span it had, unless that is remote
+// and a verifier refuses it.
 func (p *propagator) Extract(ctx context.Context, carrier propagation.TextMapCarrier) context.Context {
 	ctx = p.extract(ctx, carrier)
 	if p.randomFlag {
@@ -80,10 +81,12 @@ func (p *propagator) extract(ctx context.Context, carrier propagation.TextMapCar
 	b3ctx, sc := p.extractB3(ctx, current, carrier)
 
 	switch {
-	case !id.IsValid():
-		if !sc.IsValid() {
-			return trace.ContextWithSpan(b3ctx, trace.SpanFromContext(ctx))
+	case !id.IsValid() && !sc.IsValid():
+		if p.verify != nil && !(current.IsRemote() && current.HasTraceID() && p.verify(current.TraceID())) {
+			return withoutRemote(ctx) // also without the debug flag of an unknown caller
 		}
+		return trace.ContextWithSpan(b3ctx, trace.SpanFromContext(ctx))
+	case !id.IsValid():
 	case !sc.IsValid():
 		sc = trace.SpanContext{}.WithTraceID(id).WithTraceFlags(flagsWithoutIDs(carrier))
 	case sc.TraceID() == id, is64(sc.TraceID()):
@@ -94,7 +97,7 @@ func (p *propagator) extract(ctx context.Context, carrier propagation.TextMapCar
 	}
 
 	if p.verify != nil && !p.verify(sc.TraceID()) {
-		return ctx
+		return withoutRemote(ctx)
 	}
 	if current.TraceID() == sc.TraceID() &&
 		(!sc.HasSpanID() || current.IsRemote() && current.SpanID() == sc.SpanID()) {
@@ -102,6 +105,15 @@ func (p *propagator) extract(ctx context.Context, carrier propagation.TextMapCar
 		return trace.ContextWithSpan(b3ctx, trace.SpanFromContext(ctx))
 	}
 	return trace.ContextWithRemoteSpanContext(b3ctx, sc)
+}
+
+// withoutRemote returns ctx without the span context of a propagator that is listed before this
+// one. A span of this process stays.
+func withoutRemote(ctx context.Context) context.Context {
+	if !trace.SpanContextFromContext(ctx).IsRemote() {
+		return ctx
+	}
+	return trace.ContextWithSpanContext(ctx, trace.SpanContext{})
 }
 
 // extractB3 returns the context that the b3 package returns and the span context that the package

@@ -17,8 +17,7 @@ var now = time.Date(2026, 11, 21, 12, 0, 0, 123e6, time.UTC)
 
 type clock struct{}
 
-func (clock) Now() time.Time         { return now }
-func (clock) Elapsed() time.Duration { return 0 }
+func (clock) Now() time.Time { return now }
 
 func keyring(t *testing.T, secrets ...string) *randflake.Keyring {
 	t.Helper()
@@ -70,7 +69,7 @@ func TestOurs(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := randflake.ID(mustUint(t, span.String(), 16)).String()
-	signed := strconv.FormatInt(randflake.ID(mustUint(t, span.String(), 16)).Int64(), 10)
+	signed := strconv.FormatInt(int64(mustUint(t, span.String(), 16)), 10)
 	raw := fmt.Sprintf("%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:])
 	const second = "2026-11-21T12:00:00Z"
 	for _, c := range []struct {

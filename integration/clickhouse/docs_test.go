@@ -1,0 +1,75 @@
+package clickhouse_test
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/traceflake/traceflake/clickhouse"
+)
+
+var sqlBlock = regexp.MustCompile("(?ms)^ *```sql\n(.*?)```")
+
+// documented returns the statements of the block of docs/clickhouse.md that begins
+// like this.
+func documented(t *testing.T, prefix string) []string {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/clickhouse.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, block := range sqlBlock.FindAllStringSubmatch(string(text), -1) {
+		if strings.HasPrefix(block[1], prefix) {
+			return strings.Split(strings.TrimSuffix(strings.TrimSpace(block[1]), ";"), ";\n")
+		}
+	}
+	t.Fatalf("docs/clickhouse.md has no block that begins with %s", prefix)
+	return nil
+}
+
+// TestDocumentedSQL runs what docs/clickhouse.md shows, on both tables.
+func TestDocumentedSQL(t *testing.T) {
+	text, err := os.ReadFile("../../docs/clickhouse.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	params := []clickhouse.Param{{Name: "id", Value: random(1)[0].String()}, {Name: "ids", Value: "['" + random(1)[0].String() + "']"},
+		{Name: "before", Value: random(1)[0].String()}, {Name: "service", Value: "a"}, {Name: "name", Value: "b"},
+		{Name: "from", Value: "2026-10-15 10:00:00"}, {Name: "to", Value: "2026-10-15 11:00:00"}}
+	for _, layout := range []clickhouse.Layout{clickhouse.Owned, clickhouse.Overlay} {
+		e := newEngine(t)
+		if layout == clickhouse.Overlay {
+			e.run(collectorTable("otel_traces")[:1], nil)
+		}
+		statements, err := clickhouse.Schema{Layout: layout}.Statements()
+		e.run(statements, err)
+		queries := 0
+		for _, block := range sqlBlock.FindAllStringSubmatch(string(text), -1) {
+			sql := strings.TrimSpace(block[1])
+			switch {
+			case strings.HasPrefix(sql, "PROJECTION"):
+				all := strings.Join(strings.Fields(strings.Join(statements, " ")), "")
+				if layout == clickhouse.Owned && !strings.Contains(all, strings.Join(strings.Fields(sql), "")) {
+					t.Errorf("the table has no %s", sql)
+				}
+				continue
+			case layout == clickhouse.Overlay && strings.HasPrefix(sql, "ALTER"): // it has no projection
+				continue
+			case strings.HasPrefix(sql, "reinterpretAsUInt64"):
+				if cluster, err := (clickhouse.Schema{Cluster: "c"}).Statements(); err != nil || !strings.Contains(strings.Join(cluster, "\n"), sql+")") {
+					t.Errorf("the Distributed table is not sharded by %s (%v)", sql, err)
+				}
+				continue
+			}
+			sql = strings.ReplaceAll(sql, "${traceId}", params[0].Value)
+			for statement := range strings.SplitSeq(strings.TrimSuffix(sql, ";"), ";\n") {
+				e.http(clickhouse.Query{SQL: statement, Params: params})
+			}
+			queries++
+		}
+		if queries < 6 {
+			t.Errorf("only %d queries in the page", queries)
+		}
+	}
+}

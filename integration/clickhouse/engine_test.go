@@ -1,0 +1,102 @@
+package clickhouse_test
+
+import (
+	"database/sql"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	chgo "github.com/ClickHouse/clickhouse-go/v2"
+
+	"github.com/traceflake/traceflake/clickhouse"
+	"github.com/traceflake/traceflake/integration/servers"
+)
+
+// engine is a fresh database, and database/sql over it.
+type engine struct {
+	*servers.Engine
+	t  *testing.T
+	db *sql.DB
+}
+
+func newEngine(t *testing.T) *engine {
+	t.Helper()
+	e := &engine{servers.ClickHouseForTest(t), t, nil}
+	e.db = e.open("")
+	return e
+}
+
+// open returns database/sql with settings as in a URL.
+func (e *engine) open(settings string) *sql.DB {
+	e.t.Helper()
+	options, err := chgo.ParseDSN(e.DSN() + "?" + settings)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	db := chgo.OpenDB(options)
+	e.t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+// exec runs a statement and returns its rows.
+func (e *engine) exec(statement string) [][]string {
+	e.t.Helper()
+	r, err := e.Query(e.t.Context(), statement)
+	if err != nil {
+		e.t.Fatalf("%s: %v", statement, err)
+	}
+	return r.Rows
+}
+
+// one returns the only value of a query.
+func (e *engine) one(query string) string {
+	e.t.Helper()
+	rows := e.exec(query)
+	if len(rows) != 1 || len(rows[0]) != 1 {
+		e.t.Fatalf("%s: %d rows", query, len(rows))
+	}
+	return rows[0][0]
+}
+
+// run runs statements of the package.
+func (e *engine) run(statements []string, err error) {
+	e.t.Helper()
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	for _, statement := range statements {
+		e.exec(statement)
+	}
+}
+
+// fails runs a statement that must fail with a message.
+func (e *engine) fails(statement, message string) {
+	e.t.Helper()
+	if _, err := e.Query(e.t.Context(), statement); err == nil || !strings.Contains(err.Error(), message) {
+		e.t.Errorf("%s: error %v, want %q", statement, err, message)
+	}
+}
+
+// http runs a statement as any HTTP client does.
+func (e *engine) http(q clickhouse.Query) string {
+	e.t.Helper()
+	at, err := url.Parse(e.DSN())
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	values := q.Values()
+	values.Set("database", e.Database())
+	at.Path, at.RawQuery = "/", values.Encode()
+	answer, err := http.Post(at.String(), "text/plain", strings.NewReader(q.SQL))
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode != http.StatusOK {
+		e.t.Fatalf("%s: %v", body, err)
+	}
+	return string(body)
+}

@@ -1,0 +1,390 @@
+package clickhouse_test
+
+import (
+	"database/sql"
+	"fmt"
+	"math"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+
+	"github.com/traceflake/traceflake/clickhouse"
+	"github.com/traceflake/traceflake/clickhouse/migrate"
+	"github.com/traceflake/traceflake/idgen"
+)
+
+func TestCreateAgainAndElsewhere(t *testing.T) {
+	e := newEngine(t)
+	for _, s := range []clickhouse.Schema{
+		{},
+		{Database: e.Database(), Table: "odd-name", TTL: 24 * time.Hour},
+		{Layout: clickhouse.Overlay},
+		{Layout: clickhouse.Overlay, Table: "not_there_yet"},
+	} {
+		for range 2 {
+			if err := s.Create(t.Context(), e.db); err != nil {
+				t.Errorf("%+v: %v", s, err)
+			}
+		}
+	}
+	if got := e.one("SELECT engine_full FROM system.tables WHERE database = currentDatabase() AND name = 'odd-name'"); !strings.Contains(got, "TTL toDateTime(Timestamp) + toIntervalSecond(86400)") {
+		t.Errorf("TTL: %s", got)
+	}
+	longer := clickhouse.Schema{Table: "odd-name", TTL: 48 * time.Hour}
+	e.run(longer.TTLStatements(false))
+	if got := e.one("SELECT engine_full FROM system.tables WHERE database = currentDatabase() AND name = 'odd-name'"); !strings.Contains(got, "toIntervalSecond(172800)") {
+		t.Errorf("TTL: %s", got)
+	}
+	longer.TTL = 0
+	e.run(longer.TTLStatements(false))
+}
+
+// TestOtherShape: a table that is not the schema's is refused before anything is changed.
+func TestOtherShape(t *testing.T) {
+	e := newEngine(t)
+	owned := createTable(t, clickhouse.Schema{Table: "spans"})
+	projection := "SELECT TraceId, SpanKind, Duration, StatusCode, StatusMessage\n        ORDER BY ServiceName, SpanName, Timestamp"
+	if !strings.Contains(owned, projection) {
+		t.Fatal(owned)
+	}
+	with := func(other string) string { return strings.Replace(owned, projection, other, 1) }
+	exporter := collectorTable("spans")[0]
+	local := strings.Replace(owned, "`spans`", "`spans_local`", 1)
+	for name, c := range map[string]struct {
+		schema clickhouse.Schema
+		make   []string
+		want   string // "" if it is right
+	}{
+		"exporter's":                      {clickhouse.Schema{}, []string{exporter}, "spans has another shape"},
+		"exporter's, overlay":             {clickhouse.Schema{Layout: clickhouse.Overlay}, []string{exporter}, ""},
+		"logs":                            {clickhouse.Schema{}, []string{"CREATE TABLE spans (Body String) ENGINE = MergeTree ORDER BY Body"}, "spans has another shape"},
+		"logs, overlay":                   {clickhouse.Schema{Layout: clickhouse.Overlay}, []string{"CREATE TABLE spans (Body String) ENGINE = MergeTree ORDER BY Body"}, "spans has not the columns"},
+		"owned":                           {clickhouse.Schema{}, []string{owned}, ""},
+		"projection without a column":     {clickhouse.Schema{}, []string{with("SELECT TraceId, SpanKind, Duration, StatusCode ORDER BY ServiceName, SpanName, Timestamp")}, "spans has another shape"},
+		"projection in another order":     {clickhouse.Schema{}, []string{with("SELECT TraceId, SpanKind, Duration, StatusCode, StatusMessage ORDER BY SpanName, Timestamp")}, "spans has another shape"},
+		"projection of sums":              {clickhouse.Schema{}, []string{with("SELECT ServiceName, count() GROUP BY ServiceName")}, "spans has another shape"},
+		"projection of more":              {clickhouse.Schema{}, []string{with("SELECT TraceId, SpanId, ParentSpanId, StatusCode, Duration, SpanKind, StatusMessage ORDER BY ServiceName, SpanName, Timestamp")}, ""},
+		"lookup in the way":               {clickhouse.Schema{}, collectorTable("spans")[1:2], "spans_trace_id_ts or spans_trace_id_ts_mv is in the way"},
+		"another view in the way":         {clickhouse.Schema{}, []string{"CREATE VIEW spans_trace_id_ts AS SELECT 1 AS id"}, "spans_trace_id_ts or spans_trace_id_ts_mv is in the way"},
+		"plain for fine":                  {clickhouse.Schema{}, []string{createTable(t, clickhouse.Schema{Table: "spans", Plain: true})}, "spans has another shape"},
+		"fine for plain":                  {clickhouse.Schema{Plain: true}, []string{owned}, ""},
+		"plain":                           {clickhouse.Schema{Plain: true}, []string{createTable(t, clickhouse.Schema{Table: "spans", Plain: true})}, ""},
+		"exporter's, cluster":             {clickhouse.Schema{Cluster: "c"}, []string{exporter}, "spans is not Distributed over spans_local"},
+		"front, but exporter's, cluster":  {clickhouse.Schema{Cluster: "c"}, []string{exporter, local}, "spans is not Distributed over spans_local"},
+		"Distributed over something else": {clickhouse.Schema{Cluster: "c"}, []string{local, "CREATE TABLE spans AS remote('127.0.0.1', currentDatabase(), spans_locally)"}, "spans is not Distributed over spans_local"},
+		"rows of exporter's, cluster":     {clickhouse.Schema{Cluster: "c"}, []string{strings.Replace(exporter, "spans", "spans_local", 1)}, "spans_local has another shape"},
+		"cluster":                         {clickhouse.Schema{Cluster: "c"}, []string{local, "CREATE TABLE spans AS remote('127.0.0.1', currentDatabase(), spans_local)"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := &engine{e.Engine, t, e.db}
+			e.exec(strings.Replace(local, "spans_local", "spans_locally", 1))
+			e.run(c.make, nil)
+			e.exec("DROP FUNCTION IF EXISTS traceIDSeq")
+			c.schema.Table = "spans"
+			before := e.snapshot()
+			err := c.schema.Create(t.Context(), e.faulty(&faulty{rewrite: oneServer}))
+			switch after := e.snapshot(); {
+			case c.want == "" && err != nil:
+				t.Error(err)
+			case c.want != "" && (err == nil || !strings.Contains(err.Error(), "traceflake: table "+c.want)):
+				t.Errorf("error %v, want %q", err, c.want)
+			case c.want != "" && after != before:
+				t.Errorf("changed from %s to %s", before, after)
+			}
+			for _, table := range e.column("SELECT name FROM system.tables WHERE database = currentDatabase()") {
+				e.exec("DROP TABLE " + table + " SYNC")
+			}
+		})
+	}
+	if err := (clickhouse.Schema{Database: "not_there"}).Create(t.Context(), e.db); err == nil || !strings.Contains(err.Error(), "not_there") {
+		t.Errorf("no such database: %v", err)
+	}
+}
+
+// TestVersionGuard runs the guard as a server of another version would.
+func TestVersionGuard(t *testing.T) {
+	e := newEngine(t)
+	for s, cases := range map[clickhouse.Schema]map[string]bool{
+		{}:                           {"26.6.9.1": false, "26.7.1.1": true, "9.12.1": false, "27.1.1.1": true, "25.12.1.1": false},
+		{Plain: true}:                {"25.3.9.1": false, "25.4.1.1": true, "9.12.1": false, "26.1.1.1": true, "25.12.1.1": true},
+		{Layout: clickhouse.Overlay}: {"24.2.9.1": false, "24.3.1.1": true},
+	} {
+		statements, err := s.Statements()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for version, ok := range cases {
+			guard := strings.ReplaceAll(statements[0], "version()", "'"+version+"'")
+			if ok {
+				e.exec(guard)
+			} else {
+				e.fails(guard, "traceflake: the server is too old")
+			}
+			if err := s.CheckVersion(version); (err == nil) != ok {
+				t.Errorf("CheckVersion(%s) = %v", version, err)
+			}
+		}
+	}
+}
+
+// TestRefusedStatement: the error names the statement and the right that is
+// missing, wherever it comes, and after a grant the same goes to its end.
+func TestRefusedStatement(t *testing.T) {
+	e := newEngine(t)
+	const beyond = "CREATE USER somebody" // the embedded engine lets nobody do this
+	if _, err := e.Query(t.Context(), beyond); err == nil {
+		e.exec("DROP USER somebody")
+		if os.Getenv("TRACEFLAKE_CLICKHOUSE_DSN") == "" {
+			t.Fatal("this user may do everything")
+		}
+		t.Skip("the user of TRACEFLAKE_CLICKHOUSE_DSN may do everything")
+	}
+	without := func(statement string) *sql.DB {
+		return e.faulty(&faulty{rewrite: func(query string) string {
+			if strings.HasPrefix(query, statement) {
+				return beyond
+			}
+			return query
+		}})
+	}
+	check := func(statement string, err error) {
+		t.Helper()
+		if err == nil || !strings.Contains(err.Error(), "clickhouse: "+statement) || !strings.Contains(err.Error(), "necessary to have the grant") {
+			t.Errorf("without %s: %v", statement, err)
+		}
+	}
+	for _, statement := range []string{"CREATE OR REPLACE FUNCTION traceIDAt", "CREATE TABLE", "CREATE VIEW"} {
+		s := clickhouse.Schema{Table: "fresh"}
+		check(statement, s.Create(t.Context(), without(statement)))
+		if err := s.Create(t.Context(), e.db); err != nil {
+			t.Error(err)
+		}
+	}
+	old := few()
+	e.template(old)
+	for i, statement := range []string{"CREATE TABLE", "EXCHANGE TABLES", "DETACH TABLE", "ATTACH TABLE", "ALTER TABLE", "INSERT INTO", "DROP VIEW", "DROP TABLE", "CREATE VIEW"} {
+		s := e.exporterTable(fmt.Sprintf("spans_%d", i))
+		check(statement, migrate.Run(t.Context(), without(statement), s, nil))
+		if err := migrate.Run(t.Context(), e.db, s, nil); err != nil {
+			t.Error(err)
+		}
+		e.holds(s.Table, ids(old))
+		e.only(s.Table, "_old")
+	}
+}
+
+// TestRights: the documentation names what every statement needs, and no more.
+func TestRights(t *testing.T) {
+	e := newEngine(t)
+	e.template(few())
+	page, err := os.ReadFile("../../docs/clickhouse.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, paragraph, _ := strings.Cut(string(page), "**Rights.**")
+	paragraph, _, _ = strings.Cut(paragraph, "\n\n")
+	named := map[string]bool{}
+	for _, m := range regexp.MustCompile("`([A-Z ]+)`").FindAllStringSubmatch(paragraph, -1) {
+		named[m[1]] = false
+	}
+	// As ClickHouse's documentation of GRANT and its access checks have it.
+	rights := []struct {
+		statement *regexp.Regexp
+		needs     string
+	}{
+		{regexp.MustCompile(`^SELECT`), "SELECT"},
+		{regexp.MustCompile(`^CREATE OR REPLACE FUNCTION`), "CREATE FUNCTION, DROP FUNCTION"},
+		{regexp.MustCompile(`(?s)^CREATE TABLE.*ENGINE = Distributed`), "CREATE TABLE, REMOTE"},
+		{regexp.MustCompile(`^CREATE TABLE|^ATTACH TABLE`), "CREATE TABLE"},
+		{regexp.MustCompile(`^CREATE VIEW`), "CREATE VIEW, SELECT"},
+		{regexp.MustCompile(`^EXCHANGE TABLES`), "SELECT, INSERT, CREATE TABLE, DROP TABLE"},
+		{regexp.MustCompile(`^DROP TABLE|^DETACH TABLE`), "DROP TABLE"},
+		{regexp.MustCompile(`^DROP VIEW`), "DROP VIEW"},
+		{regexp.MustCompile(`^ALTER TABLE .* MOVE PARTITION`), "SELECT, INSERT, ALTER"},
+		{regexp.MustCompile(`^ALTER TABLE .* REMOVE TTL`), "ALTER"},
+		{regexp.MustCompile(`^INSERT INTO`), "INSERT, SELECT"},
+		{regexp.MustCompile(`^SYSTEM SYNC REPLICA`), "SYSTEM SYNC REPLICA"},
+	}
+	for _, cluster := range []string{"", "c"} {
+		s := e.exporterTable("spans" + cluster)
+		s.Cluster = cluster
+		db := e.faulty(&faulty{rewrite: func(query string) string {
+			needs := ""
+			for _, r := range rights {
+				if r.statement.MatchString(query) {
+					needs = r.needs
+					break
+				}
+			}
+			if needs == "" {
+				t.Errorf("nobody knows what right this needs: %s", query)
+			}
+			if strings.Contains(query, " ON CLUSTER ") {
+				needs += ", CLUSTER"
+			}
+			for right := range strings.SplitSeq(needs, ", ") {
+				if _, ok := named[right]; !ok {
+					t.Errorf("%s is not in the documentation, but needed for %s", right, query)
+				}
+				named[right] = true
+			}
+			return oneServer(query)
+		}})
+		if err := migrate.Run(t.Context(), db, s, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for right, needed := range named {
+		if !needed {
+			t.Errorf("the documentation names %s, which nothing needs", right)
+		}
+	}
+}
+
+// TestClusterStatementsParse: a server without Keeper can read them, if not run them.
+func TestClusterStatementsParse(t *testing.T) {
+	e := newEngine(t)
+	for _, cluster := range []string{"c", "{cluster}"} {
+		s := clickhouse.Schema{Database: "d", Table: "spans", Cluster: cluster, TTL: time.Hour}
+		statements, err := s.Statements()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ttl, err := s.TTLStatements(false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		drop, err := s.DropLookup()
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for _, statement := range append(append(statements, ttl...), drop...) {
+			e.exec("EXPLAIN AST " + statement)
+			if strings.Contains(statement, "ON CLUSTER") {
+				n++
+			}
+		}
+		if n != 7+2+2+1+2+2 { // functions, tables, views, TTL, the lookup dropped, views again
+			t.Errorf("%d statements name the cluster", n)
+		}
+	}
+}
+
+// TestSharding: the expression of the Distributed table spreads a minute's
+// traces evenly over 16 shards, and keeps each on one.
+func TestSharding(t *testing.T) {
+	e := newEngine(t)
+	statements, err := clickhouse.Schema{Cluster: "c"}.Statements()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var expression string
+	for _, statement := range statements {
+		if _, after, ok := strings.Cut(statement, "`otel_traces_local`, "); ok {
+			expression = strings.TrimSuffix(after, ")")
+		}
+	}
+	e.exec("CREATE TABLE ids (TraceId String) ENGINE = MergeTree ORDER BY TraceId")
+	generator := idgen.New()
+	var values strings.Builder
+	const n = 32_000
+	for i := range n {
+		id, err := generator.NewTraceIDAt(noon.Add(time.Duration(i) * time.Minute / n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&values, "('%s')", id)
+	}
+	e.exec("INSERT INTO ids VALUES " + values.String())
+	chi := 0.0
+	rows := e.exec("SELECT count() FROM ids GROUP BY " + expression + " % 16")
+	for _, row := range rows {
+		count, _ := strconv.ParseFloat(row[0], 64)
+		chi += (count - n/16) * (count - n/16) / (n / 16)
+	}
+	if len(rows) != 16 || chi > 50 { // 15 degrees of freedom: above 50 once in 80 000 runs
+		t.Errorf("%d shards, chi-square %.1f", len(rows), chi)
+	}
+	for _, odd := range []string{"", "abc", strings.Repeat("z", 32), strings.Repeat("F", 32)} {
+		e.exec("SELECT " + strings.ReplaceAll(expression, "TraceId", "'"+odd+"'") + " % 16")
+	}
+}
+
+// TestSampleCondition: ClickHouse's share is what the sampler keeps.
+func TestSampleCondition(t *testing.T) {
+	e := withFunctions(t)
+	ids := append(edges(), random(50_000)...)
+	e.exec("CREATE TABLE ids (TraceId String) ENGINE = MergeTree ORDER BY TraceId")
+	var values strings.Builder
+	for _, id := range ids {
+		fmt.Fprintf(&values, "('%s')", id)
+	}
+	e.exec("INSERT INTO ids VALUES " + values.String())
+	for _, ratio := range []float64{-1, 0, 1e-18, 0.001, 0.1, 0.25, 1. / 3, 0.5, 0.999999, 1, 2} {
+		sampler := sdktrace.TraceIDRatioBased(ratio)
+		kept := map[string]bool{}
+		for _, id := range ids {
+			if sampler.ShouldSample(sdktrace.SamplingParameters{ParentContext: t.Context(), TraceID: id}).Decision == sdktrace.RecordAndSample {
+				kept[id.String()] = true
+			}
+		}
+		got := e.column("SELECT DISTINCT TraceId FROM ids WHERE " + clickhouse.SampleCondition(ratio))
+		if len(got) != len(kept) {
+			t.Errorf("ratio %v: %d traces, the sampler keeps %d", ratio, len(got), len(kept))
+		}
+		for _, id := range got {
+			if !kept[id] {
+				t.Fatalf("ratio %v: the sampler drops %s", ratio, id)
+			}
+		}
+	}
+	if clickhouse.SampleCondition(math.NaN()) != "0" {
+		t.Error("NaN keeps something")
+	}
+}
+
+// TestForeignIDsMakeNoPartitions: a block of random IDs goes into one.
+func TestForeignIDsMakeNoPartitions(t *testing.T) {
+	e := newEngine(t)
+	e.run(clickhouse.Schema{Table: "spans"}.Statements())
+	var spans []span
+	for i, id := range random(1000) {
+		spans = append(spans, span{trace: id.String(), id: uint64(i + 1), service: "a", name: "b", start: noon})
+	}
+	e.insert("spans", spans)
+	if got := e.one("SELECT uniqExact(partition_id) FROM system.parts WHERE active AND database = currentDatabase() AND table = 'spans'"); got != "1" {
+		t.Errorf("%s partitions", got)
+	}
+}
+
+// TestEarlierIndexes: a table of the same order and projection with other skip
+// indexes, as earlier versions made it, is used as it is.
+func TestEarlierIndexes(t *testing.T) {
+	e := newEngine(t)
+	s := clickhouse.Schema{Table: "spans"}
+	statements, err := s.Statements()
+	const index = "INDEX idx_span_attr_value mapValues(SpanAttributes) TYPE bloom_filter(0.001) GRANULARITY 2,"
+	for i, statement := range statements {
+		statements[i] = strings.Replace(statement, index, "INDEX idx_span_attr_key mapKeys(SpanAttributes) TYPE bloom_filter(0.01) GRANULARITY 8,\n"+
+			"    INDEX idx_span_attr_value mapValues(SpanAttributes) TYPE bloom_filter(0.01) GRANULARITY 8,", 1)
+	}
+	e.run(statements, err)
+	if got := e.one("SELECT count() FROM system.data_skipping_indices WHERE database = currentDatabase() AND table = 'spans' AND name = 'idx_span_attr_key'"); got != "1" {
+		t.Fatal("the table has today's indexes")
+	}
+	spans := few()
+	e.insert("spans", spans)
+	if err := s.Create(t.Context(), e.db); err != nil {
+		t.Error(err)
+	}
+	if err := migrate.Run(t.Context(), e.db, s, nil); err != nil {
+		t.Error(err)
+	}
+	e.agree("with earlier indexes", s, spans)
+}

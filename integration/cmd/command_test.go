@@ -1,0 +1,178 @@
+package cmd_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/traceflake/traceflake/integration/servers"
+	"github.com/traceflake/traceflake/integration/servers/etcd"
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
+	_ "github.com/traceflake/traceflake/lease/etcdstore"
+	_ "github.com/traceflake/traceflake/lease/pgstore"
+	"github.com/traceflake/traceflake/setup"
+	"github.com/traceflake/traceflake/traceid"
+)
+
+func TestMain(m *testing.M) {
+	etcd.Main()
+	os.Exit(m.Run())
+}
+
+const secret = "dffd6021bb2bd5b0af676290809ec3a5"
+
+// program is the built command with its settings in the environment.
+type program struct {
+	path string
+	env  []string
+}
+
+func build(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "traceflake")
+	cmd := exec.Command("go", "build", "-o", path, "github.com/traceflake/traceflake/cmd/traceflake")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return path
+}
+
+// run checks the command's exit code and returns its output.
+func (p program) run(t *testing.T, code int, args ...string) string {
+	t.Helper()
+	cmd := exec.Command(p.path, args...)
+	cmd.Env = append(os.Environ(), p.env...)
+	var out, errOut bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errOut
+	var exit *exec.ExitError
+	if err := cmd.Run(); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	if got := cmd.ProcessState.ExitCode(); got != code {
+		t.Fatalf("%q: code %d, want %d\n%s%s", args, got, code, out.String(), errOut.String())
+	}
+	if strings.Contains(out.String()+errOut.String(), secret) {
+		t.Errorf("%q shows the secret", args)
+	}
+	return out.String()
+}
+
+// An operator's work with each of the stores: while a service holds a lease, the operator makes
+// IDs, looks up who made an ID, and raises the store.
+func TestStores(t *testing.T) {
+	path := build(t)
+	secretFile := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secretFile, []byte(secret+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, url := range map[string]func(*testing.T) string{
+		"PostgreSQL": func(t *testing.T) string { return servers.PostgresForTest(t).DSN() },
+		"etcd": func(t *testing.T) string {
+			return "etcd://" + strings.TrimPrefix(etcd.ForTest(t, 1).Endpoints()[0], "http://")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := url(t)
+			p := program{path, []string{setup.StoreVar + "=" + store, setup.SecretFileVar + "=" + secretFile}}
+
+			// Listing an unused store creates nothing in it.
+			if out := p.run(t, 0, "lease", "list"); out != "" {
+				t.Errorf("a new store has leases:\n%s", out)
+			}
+			if tables := tablesOf(t, store); name == "PostgreSQL" && tables != 0 {
+				t.Errorf("lease list created %d tables", tables)
+			}
+			ids, err := setup.Config{Store: store, SecretFile: secretFile, TTL: time.Minute}.Open(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = ids.Shutdown(context.Background()) }() // fails after the raise
+			id, span := ids.NewIDs(t.Context())
+			if ids.Fallbacks() > 0 {
+				t.Fatal("the service has no lease")
+			}
+
+			keyring, err := setup.LoadKeyring(secretFile)
+			if err != nil {
+				t.Fatal(err)
+			}
+			node := traceid.Inspect(keyring, id).Parts.Node
+			block := fmt.Sprintf("lease now block %d+8, held by ", node&^7)
+			for _, text := range []string{id.String(), span.String()} {
+				if out := p.run(t, 0, "inspect", text); !strings.Contains(out, block) {
+					t.Errorf("inspect prints\n%s", out)
+				}
+			}
+			made := strings.Fields(p.run(t, 0, "new", "-n", "3"))
+			p.run(t, 0, append([]string{"verify", id.String()}, made...)...)
+			if out := p.run(t, 0, "inspect", made[0]); strings.Contains(out, block) || !strings.Contains(out, ", free since ") && !strings.Contains(out, ", without an owner") {
+				t.Errorf("inspect prints\n%s", out)
+			}
+			if out := p.run(t, 0, "lease", "list", "-o", "json"); strings.Count(out, "\n") != 2 {
+				t.Errorf("leases\n%s", out)
+			}
+			if out := p.run(t, 0, "lease", "show", fmt.Sprint(node)); !strings.Contains(out, "held by ") {
+				t.Errorf("lease\n%s", out)
+			}
+
+			until := time.Now().Add(2 * time.Hour).UTC().Truncate(time.Second)
+			p.run(t, 0, "lease", "raise", until.Format(time.RFC3339))
+			if out := p.run(t, 0, "lease", "show", fmt.Sprint(node)); !strings.Contains(out, "without a holder, free from "+until.Format(time.RFC3339)) {
+				t.Errorf("lease after the raise:\n%s", out)
+			}
+			p.run(t, 2, "new")
+			s, err := driver.Open(t.Context(), store, driver.NodeRange{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			if _, err := s.Acquire(t.Context(), lease.Request{Holder: lease.NewHolder(), Now: time.Now(), TTL: time.Minute}); !errors.Is(err, lease.ErrNoFreeNode) {
+				t.Errorf("a raised store grants a lease: %v", err)
+			}
+		})
+	}
+}
+
+// tablesOf returns how many tables a database has; 0 for another store.
+func tablesOf(t *testing.T, dsn string) (n int) {
+	t.Helper()
+	if !strings.HasPrefix(dsn, "postgres") {
+		return 0
+	}
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(t.Context())) }()
+	err = conn.QueryRow(t.Context(), "SELECT count(*) FROM pg_tables WHERE schemaname NOT IN ('pg_catalog', 'information_schema')").Scan(&n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// psql accepts the output of `sql postgres`.
+func TestSQLPostgres(t *testing.T) {
+	psql, err := exec.LookPath("psql")
+	if err != nil {
+		t.Skip("psql is not installed")
+	}
+	p := program{path: build(t)}
+	script := p.run(t, 0, "sql", "postgres")
+	cmd := exec.Command(psql, "-v", "ON_ERROR_STOP=1", "-X", servers.PostgresForTest(t).DSN())
+	cmd.Stdin = strings.NewReader(script + fmt.Sprintf("SELECT trace_id_time('%s');\n", "0eb4dcf8440000000000000000000001"))
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "2024-01-02") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}

@@ -1,0 +1,2 @@
+// Package command runs the command line against real stores.
+package cmd

@@ -1,0 +1,76 @@
+package collector
+
+import (
+	"testing"
+
+	"github.com/open-telemetry/opentelemetry-collector-contrib/exporter/clickhouseexporter"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/confmap"
+	"go.opentelemetry.io/collector/confmap/provider/envprovider"
+	"go.opentelemetry.io/collector/confmap/provider/fileprovider"
+	"go.opentelemetry.io/collector/exporter"
+	"go.opentelemetry.io/collector/otelcol"
+	"go.opentelemetry.io/collector/processor"
+	"go.opentelemetry.io/collector/processor/batchprocessor"
+	"go.opentelemetry.io/collector/receiver"
+	"go.opentelemetry.io/collector/receiver/otlpreceiver"
+	"go.opentelemetry.io/collector/service/telemetry"
+)
+
+// examples is the folder of the configurations.
+const examples = "../../examples/collector/"
+
+// load reads a configuration as the Collector does.
+func load(t *testing.T, file string) *otelcol.Config {
+	t.Helper()
+	receivers, err := otelcol.MakeFactoryMap[receiver.Factory](otlpreceiver.NewFactory())
+	if err != nil {
+		t.Fatal(err)
+	}
+	processors, err := otelcol.MakeFactoryMap[processor.Factory](batchprocessor.NewFactory())
+	if err != nil {
+		t.Fatal(err)
+	}
+	exporters, err := otelcol.MakeFactoryMap[exporter.Factory](clickhouseexporter.NewFactory())
+	if err != nil {
+		t.Fatal(err)
+	}
+	provider, err := otelcol.NewConfigProvider(otelcol.ConfigProviderSettings{ResolverSettings: confmap.ResolverSettings{
+		URIs:              []string{"file:" + file},
+		ProviderFactories: []confmap.ProviderFactory{fileprovider.NewFactory(), envprovider.NewFactory()},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = provider.Shutdown(t.Context()) })
+	config, err := provider.Get(t.Context(), otelcol.Factories{Receivers: receivers, Processors: processors, Exporters: exporters,
+		Telemetry: telemetry.NewFactory(func() component.Config { return &struct{}{} })})
+	if err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+	if err := config.Validate(); err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+	return config
+}
+
+func exporterConfig(t *testing.T, file string) *clickhouseexporter.Config {
+	t.Helper()
+	config, ok := load(t, file).Exporters[component.MustNewID("clickhouse")].(*clickhouseexporter.Config)
+	if !ok {
+		t.Fatalf("%s has no clickhouse exporter", file)
+	}
+	return config
+}
+
+func TestConfigurationsParse(t *testing.T) {
+	t.Setenv("CLICKHOUSE_ENDPOINT", "http://u:p@127.0.0.1:8123")
+	t.Setenv("CLICKHOUSE_DATABASE", "otel")
+	owned, overlay := exporterConfig(t, examples+"owned.yaml"), exporterConfig(t, examples+"overlay.yaml")
+	if owned.CreateSchema || !overlay.CreateSchema {
+		t.Error("create_schema must be false for the owned table and true for the exporter's")
+	}
+	if owned.Database != "otel" || owned.TracesTableName != "otel_traces" || overlay.TTL.Hours() != 720 {
+		t.Errorf("%+v, %+v", owned, overlay)
+	}
+}

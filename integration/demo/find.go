@@ -1,0 +1,195 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+	"go.opentelemetry.io/otel/trace"
+
+	traces "github.com/traceflake/traceflake/clickhouse"
+	"github.com/traceflake/traceflake/integration/servers"
+	"github.com/traceflake/traceflake/traceid"
+)
+
+// finder queries traces and measures the queries.
+type finder struct {
+	engine *servers.Engine
+	ids    *source
+	conn   driver.Conn
+	server string // its description
+
+	since     time.Time // the end of the history
+	atStart   []costs   // measured before serving starts
+	merged    bool      // parts were merged before serving started
+	measuring sync.Mutex
+}
+
+func newFinder(engine *servers.Engine, ids *source) (*finder, error) {
+	options, err := clickhouse.ParseDSN(engine.DSN())
+	if err != nil {
+		return nil, err
+	}
+	conn, err := clickhouse.Open(options)
+	if err != nil {
+		return nil, err
+	}
+	version, err := conn.ServerVersion()
+	if err != nil {
+		return nil, fmt.Errorf("ClickHouse at %s: %w", options.Addr[0], err)
+	}
+	return &finder{engine: engine, ids: ids, conn: conn, server: version.Version.String() + " at " + options.Addr[0]}, nil
+}
+
+func (f *finder) close() error { return f.conn.Close() }
+
+// summaries returns summaries of all traces in the table except the history.
+func (f *finder) summaries(ctx context.Context) (all []summary, err error) {
+	const sql = `SELECT TraceId, count() AS Spans, uniqExact(SpanId) AS Distinct, uniqExact(ServiceName) AS Services,
+		argMin(ParentSpanId, (ServiceName != 'edge', Timestamp)) AS Parent
+		FROM otel_traces GROUP BY TraceId HAVING toUnixTimestamp64Milli(min(Timestamp)) >= {since:Int64}`
+	return all, f.conn.Select(ctx, &all, sql, clickhouse.Named("since", strconv.FormatInt(f.since.UnixMilli(), 10)))
+}
+
+// span is a row of the table.
+type span struct {
+	Timestamp     time.Time
+	SpanID        string `ch:"SpanId"`
+	ParentSpanID  string `ch:"ParentSpanId"`
+	SpanName      string
+	SpanKind      string
+	ServiceName   string
+	Duration      uint64 // nanoseconds
+	StatusCode    string
+	StatusMessage string
+
+	TraceState, ScopeName, ScopeVersion string
+	SpanAttributes, ResourceAttributes  map[string]string
+
+	EventTimes      []time.Time         `ch:"Events.Timestamp"`
+	EventNames      []string            `ch:"Events.Name"`
+	EventAttributes []map[string]string `ch:"Events.Attributes"`
+	LinkTraceIDs    []string            `ch:"Links.TraceId"`
+	LinkSpanIDs     []string            `ch:"Links.SpanId"`
+	LinkAttributes  []map[string]string `ch:"Links.Attributes"`
+}
+
+// columns are the columns of span.
+const columns = `Timestamp, SpanId, ParentSpanId, SpanName, SpanKind, ServiceName, Duration, StatusCode, StatusMessage,
+	TraceState, ScopeName, ScopeVersion, SpanAttributes, ResourceAttributes,
+	Events.Timestamp, Events.Name, Events.Attributes, Links.TraceId, Links.SpanId, Links.Attributes`
+
+// found is a trace and what finding it cost.
+type found struct {
+	id       trace.TraceID
+	decoded  string // a description of the low half
+	spans    []span
+	dated    bool // the ID's time is near the spans', as in our IDs
+	costs    []costs
+	measured string // the conditions of the measurement
+}
+
+var errNoTrace = errors.New("found no trace")
+
+// trace finds a trace by its ID, whether our generator made the ID or not.
+func (f *finder) trace(ctx context.Context, id trace.TraceID) (t found, err error) {
+	t.id, t.decoded = id, f.ids.decode(id)
+	const lookup = "SELECT " + columns + "\n\tFROM %s WHERE TraceId = '%s' ORDER BY Timestamp"
+	if err := f.conn.Select(ctx, &t.spans, fmt.Sprintf(lookup, "otel_traces", id)); err != nil {
+		return t, err
+	}
+	if len(t.spans) == 0 {
+		return t, fmt.Errorf("%w %s", errNoTrace, id)
+	}
+	one, err := f.measure(ctx, "One trace by its ID", fmt.Sprintf(lookup, "%s", id))
+	if err != nil {
+		return t, err
+	}
+	t.costs = append([]costs{one}, f.atStart...)
+	if t.measured, err = f.conditions(ctx); err != nil {
+		return t, err
+	}
+	began := t.spans[0].Timestamp
+	t.dated = traceid.Plausible(id, began, time.Hour, time.Minute)
+	return t, nil
+}
+
+// compare copies each span into the exporter's own table, to measure the same look-up there. Only
+// a demonstration needs it.
+func (f *finder) compare(ctx context.Context) error {
+	err := f.conn.Exec(ctx, "CREATE MATERIALIZED VIEW "+exporterTable+"_copy TO "+exporterTable+" AS SELECT * FROM otel_traces")
+	if err != nil {
+		return fmt.Errorf("ClickHouse: prepare: %w", err)
+	}
+	return nil
+}
+
+// table is sorted by trace ID.
+var table = traces.Schema{Table: "otel_traces"}
+
+// prepare creates the table that the exporter writes into, and the functions.
+func (f *finder) prepare(ctx context.Context) error {
+	statements, err := table.Statements()
+	if err != nil {
+		return err
+	}
+	for _, sql := range statements {
+		if err := f.conn.Exec(ctx, sql); err != nil {
+			return fmt.Errorf("ClickHouse: prepare: %w", err)
+		}
+	}
+	return nil
+}
+
+// listed is a trace in a list.
+type listed struct {
+	TraceID       string `ch:"TraceId"`
+	Start, End    time.Time
+	Spans, Errors uint64
+	Service, Name string // of the root, or of the first span if there is no root
+}
+
+// newest lists up to n traces in descending order of their IDs, only those below before unless
+// before is zero, and reports whether there are more. It looks further back only if it finds too
+// few.
+func (f *finder) newest(ctx context.Context, before trace.TraceID, n int) (list []listed, more bool, err error) {
+	epoch := time.UnixMilli(traceid.EpochMillis)
+	to := time.Now().Add(time.Minute) // other clocks may be ahead
+	if before.IsValid() {
+		to = traceid.Time(before).Add(time.Millisecond)
+	}
+	for back := time.Hour; ; back *= 24 {
+		from := to.Add(-back)
+		if back > 1000*time.Hour || from.Before(epoch) {
+			from = epoch
+		}
+		query, err := table.Newest(from, to, before, n+1)
+		if err != nil {
+			return nil, false, err
+		}
+		list = nil
+		if err := f.conn.Select(ctx, &list, query.SQL, arguments(query)...); err != nil {
+			return nil, false, err
+		}
+		if len(list) > n {
+			return list[:n], true, nil
+		}
+		if from.Equal(epoch) {
+			return list, false, nil
+		}
+	}
+}
+
+// arguments returns the parameters of a query for clickhouse-go.
+func arguments(query traces.Query) []any {
+	args := make([]any, len(query.Params))
+	for i, p := range query.Params {
+		args[i] = clickhouse.Named(p.Name, p.Value)
+	}
+	return args
+}

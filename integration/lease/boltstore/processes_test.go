@@ -1,0 +1,41 @@
+//go:build unix
+
+package boltstore
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/traceflake/traceflake/integration/faults"
+	"github.com/traceflake/traceflake/lease/leasetest"
+)
+
+func TestMain(m *testing.M) {
+	leasetest.Worker()
+	os.Exit(m.Run())
+}
+
+// Processes of one host. While the store is unreachable another process locks
+// the file.
+func TestProcesses(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	path := filepath.Join(t.TempDir(), "leases.db")
+	leasetest.Processes{
+		URL: "bolt:" + path,
+		IDs: faults.IDs(t),
+		Outage: func(during func()) error {
+			db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: 10 * time.Second})
+			if err != nil {
+				return err
+			}
+			during()
+			return db.Close()
+		},
+	}.Run(t)
+}

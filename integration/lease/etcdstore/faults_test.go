@@ -1,0 +1,91 @@
+package etcdstore_test
+
+import (
+	"context"
+	"errors"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/traceflake/traceflake/integration/servers/etcd"
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/leasetest"
+)
+
+// What clients see while members fail is linearizable, with those calls whose
+// answer was lost carried out or not.
+func TestFaults(t *testing.T) {
+	const members = 3
+	few := driver.NodeRange{First: 0, Nodes: 1 << 17, BlockSize: 1 << 15}
+	cluster := etcd.ForTest(t, members)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	leader := func() int {
+		t.Helper()
+		i, err := cluster.Leader(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return i
+	}
+	sleep := func() error { time.Sleep(700 * time.Millisecond); return nil }
+	for _, c := range []struct {
+		name  string
+		fault func() error
+	}{
+		{"one member down", func() error {
+			follower := (leader() + 1) % members
+			return errors.Join(cluster.Kill(follower), sleep(), cluster.Run(follower))
+		}},
+		{"the leader killed", func() error {
+			i := leader()
+			return errors.Join(cluster.Kill(i), sleep(), cluster.Run(i))
+		}},
+		{"the leader stopped, to wake up as one no more", func() error {
+			i := leader()
+			return errors.Join(cluster.Signal(i, syscall.SIGSTOP), sleep(), sleep(), cluster.Signal(i, syscall.SIGCONT))
+		}},
+		{"all down and back", func() error {
+			var errs []error
+			for i := range members {
+				errs = append(errs, cluster.Kill(i))
+			}
+			for i := range members {
+				errs = append(errs, cluster.Run(i))
+			}
+			return errors.Join(append(errs, cluster.Wait(ctx))...)
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if err := cluster.Wait(ctx); err != nil {
+				t.Fatal(err)
+			}
+			history := leasetest.NewHistory(few)
+			var clients []lease.Store
+			for range 5 {
+				s, err := open(cluster.ClientForTest(t), "/fault/"+c.name, few)
+				if err != nil {
+					t.Fatal(err)
+				}
+				clients = append(clients, history.Client(s))
+			}
+			loaded := make(chan struct{})
+			go func() {
+				defer close(loaded)
+				leasetest.Load{Calls: 50, Seed: 1, Timeout: time.Second, Pause: 60 * time.Millisecond}.Run(clients, few)
+			}()
+			time.Sleep(300 * time.Millisecond)
+			if err := c.fault(); err != nil {
+				t.Error(err)
+			}
+			<-loaded
+			calls, unknown := history.Len()
+			t.Logf("%d calls, %d without an answer", calls, unknown)
+			if unknown > calls/2 {
+				t.Errorf("%d of %d calls have no answer; that shows little", unknown, calls)
+			}
+			history.Check(t)
+		})
+	}
+}

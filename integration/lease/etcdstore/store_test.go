@@ -1,0 +1,347 @@
+package etcdstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/traceflake/traceflake/integration/servers/etcd"
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/etcdstore"
+	"github.com/traceflake/traceflake/randflake"
+)
+
+// counted counts round trips.
+type counted struct {
+	clientv3.KV
+	n atomic.Int64
+}
+
+func (c *counted) Txn(ctx context.Context) clientv3.Txn {
+	c.n.Add(1)
+	return c.KV.Txn(ctx)
+}
+
+func (c *counted) Do(ctx context.Context, op clientv3.Op) (clientv3.OpResponse, error) {
+	c.n.Add(1)
+	return c.KV.Do(ctx, op)
+}
+
+func (c *counted) Get(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.GetResponse, error) {
+	c.n.Add(1)
+	return c.KV.Get(ctx, key, opts...)
+}
+
+func request(now time.Time) lease.Request {
+	return lease.Request{Holder: lease.NewHolder(), Now: now, TTL: time.Minute}
+}
+
+func TestRoundTrips(t *testing.T) {
+	client := etcd.ForTest(t, 1).ClientForTest(t)
+	ctx, now := context.Background(), time.Now()
+	kv := &counted{KV: client}
+	// The next process, which knows nothing.
+	fresh := func() *etcdstore.Store {
+		t.Helper()
+		s, err := etcdstore.New(kv)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	s := fresh()
+	var g lease.Grant
+	acquire := func(s *etcdstore.Store) func() error {
+		return func() (err error) { g, err = s.Acquire(ctx, request(now)); return err }
+	}
+	count := func(what string, want int64, call func() error) {
+		t.Helper()
+		before := kv.n.Load()
+		if err := call(); err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		if got := kv.n.Load() - before; got != want {
+			t.Errorf("%s: %d round trips, want %d", what, got, want)
+		}
+	}
+	count("the first acquire of all", 3, acquire(s)) // no config; write it; take a block
+	count("acquire", 1, acquire(s))
+	count("renew", 1, func() (err error) { g, err = s.Renew(ctx, g, lease.NewHolder(), g.End.Add(time.Minute)); return err })
+	count("renew to no later end", 1, func() (err error) { g, err = s.Renew(ctx, g, lease.NewHolder(), now); return err })
+	count("get", 1, func() error { _, err := s.Get(ctx, g); return err })
+	bare := lease.Grant{Lease: randflake.Lease{Node: g.Node, Nodes: g.Nodes}, Holder: g.Holder, Version: g.Version}
+	count("renew by node, holder and version", 2, func() (err error) { g, err = s.Renew(ctx, bare, lease.NewHolder(), g.End.Add(time.Minute)); return err })
+	count("release", 1, func() error { return s.Release(ctx, g, lease.NewHolder(), now) })
+
+	// Every block has been granted once.
+	if err := s.Raise(ctx, now.Truncate(time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	s = fresh()
+	count("acquire where every block was granted before", 2, acquire(s))
+	count("and again", 1, acquire(s))
+}
+
+func wantError(t *testing.T, what string, err, sentinel error, texts ...string) {
+	t.Helper()
+	if err == nil || sentinel != nil && !errors.Is(err, sentinel) {
+		t.Errorf("%s: got error %v, want %v", what, err, sentinel)
+		return
+	}
+	for _, text := range append(texts, "etcdstore: ") {
+		if !strings.Contains(err.Error(), text) {
+			t.Errorf("%s: error %q does not say %q", what, err, text)
+		}
+	}
+	if strings.Contains(err.Error(), "secret") {
+		t.Errorf("%s: error %q has the password", what, err)
+	}
+}
+
+func TestKeysOfAnotherKind(t *testing.T) {
+	client := etcd.ForTest(t, 1).ClientForTest(t)
+	ctx, now := context.Background(), time.Now()
+	put := func(key, value string) {
+		t.Helper()
+		if _, err := client.Put(ctx, key, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	one := driver.NodeRange{First: 8, Nodes: 8, BlockSize: 8}
+	for i, c := range []struct {
+		name, key, value string
+		want             error
+		text             string
+	}{
+		{"a newer schema", "config", `{"schema":3,"shape":"new"}`, lease.ErrSchemaVersion, "schema 3"},
+		{"no config", "config", `hello`, lease.ErrSchemaVersion, "hello"},
+		{"an empty config", "config", `{}`, lease.ErrSchemaVersion, "{}"},
+		{"a config by hand", "config", `{"schema": 2, "block_size": 8}`, lease.ErrSchemaVersion, "spelt"},
+		{"another size", "config", `{"schema":2,"block_size":16}`, lease.ErrBlockSize, "16 nodes, not 8"},
+		{"no block", "block/000008", `hello`, nil, "block/000008"},
+		{"half a block", "block/000008", `{"from":"2026-01-01T00:00:00Z"}`, nil, "until"},
+		{"another block", "block/000012", `{"until":"2026-01-01T00:00:00Z"}`, lease.ErrSchemaVersion, "block/000012"},
+	} {
+		prefix := fmt.Sprintf("/kind/%d/", i)
+		put(prefix+c.key, c.value)
+		s, err := open(client, prefix, one)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = s.Acquire(ctx, request(now)); c.key != "block/000012" {
+			wantError(t, c.name+": acquire", err, c.want, c.text)
+			_, err = s.Get(ctx, one.Block(0).Grant())
+			wantError(t, c.name+": get", err, c.want, c.text)
+		}
+		if c.key != "block/000012" {
+			_, err = s.List(ctx)
+			wantError(t, c.name+": list", err, c.want, c.text)
+			wantError(t, c.name+": raise", s.Raise(ctx, now), c.want, c.text)
+			continue
+		}
+		if s, err = open(client, prefix, driver.AllNodes); err != nil {
+			t.Fatal(err)
+		}
+		_, err = s.List(ctx)
+		wantError(t, c.name+": list", err, c.want, c.text)
+	}
+
+	// A key of a holder that leads nowhere, as only a hand can write it.
+	s, err := open(client, "/kind/holder", one)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Acquire(ctx, request(now.Add(-time.Hour))); err != nil {
+		t.Fatal(err)
+	}
+	r := request(now)
+	for _, value := range []string{"000008", "000016", "many"} {
+		put("/kind/holder/holder/"+r.Holder, value)
+		_, err = s.Acquire(ctx, r)
+		wantError(t, "a holder's key by hand", err, nil, r.Holder)
+	}
+
+	// Fractions, written by hand, count against the next grant.
+	put("/kind/holder/block/000008", `{"until":"`+now.UTC().Truncate(time.Second).Add(time.Millisecond).Format(time.RFC3339Nano)+`"}`)
+	_, err = s.Acquire(ctx, request(now.Truncate(time.Second).Add(500*time.Millisecond)))
+	wantError(t, "a fraction of a second", err, lease.ErrNoFreeNode)
+	if _, err = s.Acquire(ctx, request(now.Add(time.Second))); err != nil {
+		t.Error(err)
+	}
+}
+
+// Someone deleted the keys and started again with another block size, while a
+// process held a grant.
+func TestKeysMadeAnew(t *testing.T) {
+	client := etcd.ForTest(t, 1).ClientForTest(t)
+	ctx, now := context.Background(), time.Now()
+	old, err := open(client, "/new/", driver.AllNodes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := old.Acquire(ctx, request(now))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Delete(ctx, "/new/", clientv3.WithPrefix()); err != nil {
+		t.Fatal(err)
+	}
+	anew, err := open(client, "/new/", driver.NodeRange{First: 0, Nodes: 1 << 17, BlockSize: 16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := anew.Acquire(ctx, request(now)); err != nil {
+		t.Fatal(err)
+	}
+	_, err = old.Renew(ctx, g, lease.NewHolder(), now.Add(time.Hour))
+	wantError(t, "renew", err, lease.ErrBlockSize)
+	_, err = old.Acquire(ctx, request(now))
+	wantError(t, "acquire", err, lease.ErrBlockSize)
+}
+
+func TestBadOptions(t *testing.T) {
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{"127.0.0.1:1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = client.Close() }()
+	for _, c := range []struct {
+		name string
+		opt  etcdstore.Option
+	}{
+		{"block size", etcdstore.WithBlockSize(3)},
+		{"negative block size", etcdstore.WithBlockSize(-8)},
+		{"nodes", etcdstore.WithNodes(1<<17, 8)},
+		{"no nodes", etcdstore.WithNodes(0, 0)},
+		{"too many nodes", etcdstore.WithNodes(0, 1<<40)},
+		{"prefix", etcdstore.WithPrefix("")},
+	} {
+		_, err := etcdstore.New(client, c.opt)
+		wantError(t, c.name, err, lease.ErrInvalidRequest)
+	}
+	for _, none := range []clientv3.KV{nil, (*clientv3.Client)(nil)} {
+		_, err := etcdstore.New(none)
+		wantError(t, "no client", err, lease.ErrInvalidRequest)
+	}
+}
+
+func TestDriver(t *testing.T) {
+	cluster := etcd.ForTest(t, 1)
+	ctx, now := context.Background(), time.Now()
+	address := "etcd://" + strings.Join(cluster.Endpoints(), ",")
+	small := driver.NodeRange{First: 0, Nodes: 1 << 17, BlockSize: 1}
+	for _, c := range []struct {
+		url   string
+		nodes driver.NodeRange
+		size  uint32
+	}{
+		{address, driver.NodeRange{}, driver.DefaultBlockSize},
+		{address + "/a/fleet/", small, 1},
+		{address + "/a/fleet", driver.NodeRange{}, 1},
+	} {
+		s, err := driver.Open(ctx, c.url, c.nodes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, err := s.Acquire(ctx, request(now))
+		if err != nil || g.Nodes != c.size {
+			t.Errorf("%s: got %+v, %v", c.url, g, err)
+		}
+		if err := errors.Join(s.Close(), s.Close()); err != nil {
+			t.Errorf("%s: close: %v", c.url, err)
+		}
+		_, err = s.Get(ctx, g)
+		wantError(t, "after close", err, nil, "closed")
+	}
+	got, err := cluster.ClientForTest(t).Get(ctx, "/a/fleet/config")
+	if err != nil || len(got.Kvs) != 1 {
+		t.Errorf("the prefix of the URL is not used: %v, %v", got, err)
+	}
+
+	for _, url := range []string{
+		"etcd:", "etcd:host:2379", "etcd:///prefix", "etcd://user:secret@a:port", "etcd://a:1,,b:2",
+		"etcd://a:2379/?timeout=3", "etcd://a:2379/?ca=file", "etcds://a:2379/?ca=/no/such/file", "etcds://a:2379/?cert=/no/such/file",
+	} {
+		_, err := driver.Open(ctx, url, driver.NodeRange{})
+		wantError(t, url, err, nil)
+	}
+	_, err = driver.Open(ctx, address, driver.NodeRange{First: 1, Nodes: 8, BlockSize: 8})
+	wantError(t, "bad nodes", err, lease.ErrInvalidRequest)
+
+	// An unreachable or silent server does not delay Open.
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	for _, host := range []string{"127.0.0.1:1", l.Addr().String()} {
+		for _, user := range []string{"", "user:secret@"} {
+			began := time.Now()
+			s, err := driver.Open(ctx, "etcd://"+user+host, driver.NodeRange{})
+			if err != nil {
+				t.Fatalf("a dead server: %v", err)
+			}
+			call, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
+			_, err = s.Acquire(call, request(now))
+			cancel()
+			wantError(t, "a dead server", err, context.DeadlineExceeded)
+			if took := time.Since(began); took > 5*time.Second {
+				t.Errorf("a dead server: an answer after %s, with a deadline of 0.3 s", took)
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// With the least rights that the documentation requires, and with none.
+func TestRights(t *testing.T) {
+	cluster := etcd.ForTest(t, 1)
+	client := cluster.ClientForTest(t)
+	ctx, now := context.Background(), time.Now()
+	end := clientv3.GetPrefixRangeEnd("/fleet/")
+	steps := []func() error{
+		func() error { _, err := client.RoleAdd(ctx, "fleet"); return err },
+		func() error {
+			_, err := client.RoleGrantPermission(ctx, "fleet", "/fleet/", end, clientv3.PermissionType(clientv3.PermReadWrite))
+			return err
+		},
+		func() error { _, err := client.UserAdd(ctx, "user", "secret"); return err },
+		func() error { _, err := client.UserGrantRole(ctx, "user", "fleet"); return err },
+		func() error { _, err := client.UserAdd(ctx, "root", "secret"); return err },
+		func() error { _, err := client.UserGrantRole(ctx, "root", "root"); return err },
+		func() error { _, err := client.AuthEnable(ctx); return err },
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	try := func(url string) error {
+		s, err := driver.Open(ctx, url, driver.NodeRange{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = s.Close() }()
+		if _, err := s.Acquire(ctx, request(now)); err != nil {
+			return err
+		}
+		return s.Raise(ctx, now)
+	}
+	host := cluster.Endpoints()[0]
+	if err := try("etcd://user:secret@" + host + "/fleet/"); err != nil {
+		t.Errorf("with the rights it needs: %v", err)
+	}
+	wantError(t, "another prefix", try("etcd://user:secret@"+host+"/other/"), nil, "permission denied", "read and write")
+	wantError(t, "nobody", try("etcd://"+host+"/fleet/"), nil)
+	wantError(t, "a wrong password", try("etcd://user:wrong@"+host+"/fleet/"), nil)
+}

@@ -1,0 +1,160 @@
+package k8sstore_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/traceflake/traceflake/integration/servers/kubernetes"
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/k8sstore"
+	"github.com/traceflake/traceflake/lease/leasetest"
+)
+
+func TestMain(m *testing.M) {
+	leasetest.Worker()
+	kubernetes.Main(m)
+}
+
+// namespace has the stores of the tests, each with a name of its own.
+const namespace = "fleet"
+
+var (
+	names atomic.Int64
+	setUp sync.Once
+)
+
+func newName() string { return fmt.Sprintf("store-%d", names.Add(1)) }
+
+// server returns the server of all tests that leave it alone, with a namespace.
+func server(tb testing.TB) *kubernetes.Server {
+	tb.Helper()
+	s := kubernetes.Shared(tb)
+	setUp.Do(func() { apply(tb, s, namespaceObject) })
+	return s
+}
+
+const namespaceObject = "apiVersion: v1\nkind: Namespace\nmetadata: {name: " + namespace + "}\n"
+
+func apply(tb testing.TB, s *kubernetes.Server, objects string) {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	if err := s.Apply(ctx, objects); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// open opens a store at a URL and closes it when the test ends.
+func open(tb testing.TB, url string, nodes driver.NodeRange) driver.Store {
+	tb.Helper()
+	s, err := driver.Open(context.Background(), url, nodes)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// harness makes each storage a name of its own.
+func harness(client *http.Client, server string) leasetest.Harness {
+	return leasetest.Harness{KnowsTime: true, New: func(testing.TB) leasetest.Open {
+		name := newName()
+		return func(nodes driver.NodeRange) (lease.Store, error) {
+			return k8sstore.New(client, server, namespace, k8sstore.WithName(name),
+				k8sstore.WithBlockSize(int(nodes.BlockSize)), k8sstore.WithNodes(int(nodes.First), int(nodes.Nodes)))
+		}
+	}}
+}
+
+func TestConformance(t *testing.T) {
+	s := server(t)
+	leasetest.Run(t, harness(&http.Client{Transport: flawOf(s.Client(kubernetes.Admin).Transport)}, s.URL()))
+}
+
+func request(now time.Time) lease.Request {
+	return lease.Request{Holder: lease.NewHolder(), Now: now, TTL: time.Minute}
+}
+
+// counted counts requests by method, and responses that say that the server
+// throttles.
+type counted struct {
+	http.RoundTripper
+	mu sync.Mutex
+	n  map[string]int
+}
+
+const throttled = "429"
+
+func count(client *http.Client) *counted {
+	return &counted{RoundTripper: client.Transport, n: map[string]int{}}
+}
+
+func (c *counted) RoundTrip(r *http.Request) (*http.Response, error) {
+	c.add(r.Method)
+	res, err := c.RoundTripper.RoundTrip(r)
+	if err == nil && res.StatusCode == http.StatusTooManyRequests {
+		c.add(throttled)
+	}
+	return res, err
+}
+
+func (c *counted) add(what string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.n[what]++
+}
+
+// take returns the counts, and begins anew.
+func (c *counted) take() map[string]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := c.n
+	c.n = map[string]int{}
+	return n
+}
+
+func TestRequests(t *testing.T) {
+	s := server(t)
+	ctx, now := context.Background(), time.Now()
+	c := count(s.Client(kubernetes.Admin))
+	check := func(what, want string, call func() error) {
+		t.Helper()
+		c.take()
+		if err := call(); err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		if got := fmt.Sprint(c.take()); got != want {
+			t.Errorf("%s: %s requests, want %s", what, got, want)
+		}
+	}
+	name := newName()
+	fresh := func() *k8sstore.Store {
+		t.Helper()
+		store, err := k8sstore.New(&http.Client{Transport: c}, s.URL(), namespace, k8sstore.WithName(name), k8sstore.WithNodes(0, 128))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return store
+	}
+	store := fresh()
+	var g lease.Grant
+	acquire := func() (err error) { g, err = store.Acquire(ctx, request(now)); return err }
+	// No configuration, a list which shows that there are no pages either, its
+	// creation, and reading it before the page is created.
+	check("the first acquire of all", "map[GET:5 POST:2]", acquire)
+	check("acquire", "map[GET:1 PUT:1]", acquire)
+	check("renew", "map[GET:1 PUT:1]", func() (err error) {
+		g, err = store.Renew(ctx, g, lease.NewHolder(), g.End.Add(time.Minute))
+		return err
+	})
+	check("get", "map[GET:1]", func() error { _, err := store.Get(ctx, g); return err })
+	check("release", "map[GET:1 PUT:1]", func() error { return store.Release(ctx, g, lease.NewHolder(), now) })
+	store = fresh()
+	check("the first acquire of a process", "map[GET:2 PUT:1]", acquire)
+}

@@ -1,0 +1,473 @@
+package k8sstore_test
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/traceflake/traceflake/integration/servers/kubernetes"
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/k8sstore"
+)
+
+func wantError(t *testing.T, what string, err, sentinel error, texts ...string) {
+	t.Helper()
+	if err == nil || sentinel != nil && !errors.Is(err, sentinel) {
+		t.Errorf("%s: got error %v, want %v", what, err, sentinel)
+		return
+	}
+	for _, text := range append(texts, "k8sstore: ") {
+		if !strings.Contains(err.Error(), text) {
+			t.Errorf("%s: error %q does not say %q", what, err, text)
+		}
+	}
+	if strings.Contains(err.Error(), "secret-of-") {
+		t.Errorf("%s: error %q has a token", what, err)
+	}
+}
+
+// everything does once what a store can be asked for, on one block.
+func everything(s *k8sstore.Store) error {
+	ctx, now := context.Background(), time.Now()
+	g, err := s.Acquire(ctx, request(now))
+	if err != nil {
+		return err
+	}
+	if g, err = s.Renew(ctx, g, lease.NewHolder(), g.End.Add(time.Second)); err != nil {
+		return err
+	}
+	if _, err := s.Get(ctx, g); err != nil {
+		return err
+	}
+	if _, err := s.Acquire(ctx, request(now)); !errors.Is(err, lease.ErrNoFreeNode) {
+		return err
+	}
+	if err := s.Release(ctx, g, lease.NewHolder(), now); err != nil {
+		return err
+	}
+	if _, err := s.List(ctx); err != nil {
+		return err
+	}
+	return s.Raise(ctx, now)
+}
+
+// The four verbs are enough, and each is needed: without it the error says which.
+func TestRights(t *testing.T) {
+	s := server(t)
+	verbs := []string{"get", "list", "create", "update"}
+	for _, missing := range append(verbs, "none") {
+		have := slices.DeleteFunc(slices.Clone(verbs), func(v string) bool { return v == missing })
+		in := "without-" + missing
+		grantRights(t, s, in, have)
+		store, err := k8sstore.New(s.Client(kubernetes.Limited), s.URL(), in, k8sstore.WithNodes(0, 8))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err = everything(store); missing == "none" {
+			if err != nil {
+				t.Errorf("with all four verbs: %v", err)
+			}
+			continue
+		}
+		wantError(t, in, err, lease.ErrMisconfigured, fmt.Sprintf("may not %s leases.coordination.k8s.io in namespace %q", missing, in))
+	}
+	apply(t, s, "apiVersion: v1\nkind: Namespace\nmetadata: {name: no-rights}\n")
+	store, err := k8sstore.New(s.Client(kubernetes.Limited), s.URL(), "no-rights")
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantError(t, "without a role", everything(store), lease.ErrMisconfigured, "may not get", "get, list, create and update")
+}
+
+// grantRights makes a namespace in which the limited user has rights to Leases.
+func grantRights(t *testing.T, s *kubernetes.Server, namespace string, verbs []string) {
+	t.Helper()
+	apply(t, s, fmt.Sprintf(`
+apiVersion: v1
+kind: Namespace
+metadata: {name: %[1]s}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: leases, namespace: %[1]s}
+rules:
+- {apiGroups: [coordination.k8s.io], resources: [leases], verbs: [%[2]s]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: leases, namespace: %[1]s}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: leases}
+subjects:
+- {kind: User, apiGroup: rbac.authorization.k8s.io, name: %[3]s}
+`, namespace, strings.Join(verbs, ", "), kubernetes.Limited))
+	// The server takes up a role after a moment.
+	body := fmt.Sprintf(`{"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": {"user": %q, "resourceAttributes":
+		{"verb": %q, "group": "coordination.k8s.io", "resource": "leases", "namespace": %q}}}`, kubernetes.Limited, verbs[0], namespace)
+	for range 200 {
+		answer, err := s.Do(t.Context(), http.MethodPost, "/apis/authorization.k8s.io/v1/subjectaccessreviews", "application/json", []byte(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(answer), `"allowed":true`) {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Fatalf("%s may not %s in %s after 10 s", kubernetes.Limited, verbs[0], namespace)
+}
+
+// before calls a function before each request of a method is sent.
+type before struct {
+	http.RoundTripper
+	method string
+	call   func(*http.Request)
+}
+
+func (b before) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method == b.method {
+		b.call(r)
+	}
+	return b.RoundTripper.RoundTrip(r)
+}
+
+// Somebody deletes an object, or replaces it by another of the same name, between
+// a read and the write that follows. The write makes nothing.
+func TestDeletedObjects(t *testing.T) {
+	s := server(t)
+	ctx, now := t.Context(), time.Now()
+	name := newName()
+	options := []k8sstore.Option{k8sstore.WithName(name), k8sstore.WithNodes(0, 128)}
+	path := "/apis/coordination.k8s.io/v1/namespaces/" + namespace + "/leases"
+	object := path + "/" + name + ".page-0000"
+	store, err := k8sstore.New(s.Client(kubernetes.Admin), s.URL(), namespace, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, again := range []bool{false, true} {
+		empty := []byte{} // the page before there was a grant on it
+		g, err := store.Acquire(ctx, request(now))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again {
+			// As a page of no grants: the first one was released in the past.
+			if err := store.Release(ctx, g, lease.NewHolder(), g.Start); err != nil {
+				t.Fatal(err)
+			}
+			if empty, err = s.Do(ctx, http.MethodGet, object, "", nil); err != nil {
+				t.Fatal(err)
+			}
+			var o map[string]any
+			if err := json.Unmarshal(empty, &o); err != nil {
+				t.Fatal(err)
+			}
+			metadata := o["metadata"].(map[string]any)
+			delete(metadata, "uid")
+			delete(metadata, "resourceVersion")
+			if empty, err = json.Marshal(o); err != nil {
+				t.Fatal(err)
+			}
+			if g, err = store.Acquire(ctx, request(now)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		writes := 0
+		client := &http.Client{Transport: before{s.Client(kubernetes.Admin).Transport, http.MethodPut, func(*http.Request) {
+			if writes++; writes > 1 {
+				return
+			}
+			if _, err := s.Do(ctx, http.MethodDelete, object, "", nil); err != nil {
+				t.Error(err)
+			}
+			if !again {
+				return
+			}
+			if _, err := s.Do(ctx, http.MethodPost, path, "application/json", empty); err != nil {
+				t.Error(err)
+			}
+		}}}
+		raced, err := k8sstore.New(client, s.URL(), namespace, options...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = raced.Renew(ctx, g, lease.NewHolder(), g.End.Add(time.Minute))
+		wantError(t, "renew a grant on an object that was deleted", err, lease.ErrLost)
+		if writes != 1 {
+			t.Errorf("%d writes, want 1", writes)
+		}
+		_, err = s.Do(ctx, http.MethodGet, object, "", nil)
+		if f := (*kubernetes.Failure)(nil); !again && (!errors.As(err, &f) || f.Code != http.StatusNotFound) {
+			t.Errorf("the object that was deleted is there: %v", err)
+		}
+		wantError(t, "release it", raced.Release(ctx, g, lease.NewHolder(), now), lease.ErrLost)
+	}
+}
+
+func TestNoNamespace(t *testing.T) {
+	s := server(t)
+	store, err := k8sstore.New(s.Client(kubernetes.Admin), s.URL(), "nowhere")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = store.Acquire(t.Context(), request(time.Now()))
+	wantError(t, "acquire", err, lease.ErrMisconfigured, `there is no namespace "nowhere": create it`)
+}
+
+// Somebody changed an object.
+func TestEditedObjects(t *testing.T) {
+	s := server(t)
+	ctx, now := t.Context(), time.Now()
+	for _, c := range []struct {
+		patch string
+		want  error
+		text  string
+	}{
+		{`{"metadata": {"labels": null}}`, lease.ErrSchemaVersion, "no label traceflake.github.io/leases"},
+		{`{"metadata": {"annotations": null}}`, lease.ErrSchemaVersion, "no annotation traceflake.github.io/page"},
+		{`{"metadata": {"annotations": {"traceflake.github.io/page": "{}"}}}`, nil, "page-0000"},
+	} {
+		name := newName()
+		store, err := k8sstore.New(s.Client(kubernetes.Admin), s.URL(), namespace, k8sstore.WithName(name), k8sstore.WithNodes(0, 128))
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, err := store.Acquire(ctx, request(now))
+		if err != nil {
+			t.Fatal(err)
+		}
+		object := "/apis/coordination.k8s.io/v1/namespaces/" + namespace + "/leases/" + name + ".page-0000"
+		if _, err := s.Do(ctx, http.MethodPatch, object, "application/merge-patch+json", []byte(c.patch)); err != nil {
+			t.Fatal(err)
+		}
+		_, err = store.Renew(ctx, g, lease.NewHolder(), g.End)
+		wantError(t, c.patch+": renew", err, c.want, c.text)
+		_, err = store.Acquire(ctx, request(now))
+		wantError(t, c.patch+": acquire", err, c.want, c.text)
+	}
+}
+
+// What operators see, and how large it is.
+func TestObjects(t *testing.T) {
+	s := server(t)
+	ctx, now := t.Context(), time.Now()
+	name := newName()
+	store, err := k8sstore.New(s.Client(kubernetes.Admin), s.URL(), namespace, k8sstore.WithName(name), k8sstore.WithNodes(1024, 128))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 16 {
+		r := request(now)
+		r.Owner = "orders-7c9d8b6f5-x2x4z/1/2026-11-22T02:00:00Z"
+		if _, err := store.Acquire(ctx, r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	data, err := s.Do(ctx, http.MethodGet, "/apis/coordination.k8s.io/v1/namespaces/"+namespace+
+		"/leases?labelSelector=traceflake.github.io/leases="+name, "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list struct {
+		Items []struct {
+			Metadata struct {
+				Name                string
+				Labels, Annotations map[string]string
+			}
+			Spec map[string]any
+		}
+	}
+	if err := json.Unmarshal(data, &list); err != nil {
+		t.Fatal(err)
+	}
+	if len(list.Items) != 2 || list.Items[0].Metadata.Name != name+".config" || list.Items[1].Metadata.Name != name+".page-0008" {
+		t.Fatalf("the objects are %s", data)
+	}
+	page := list.Items[1]
+	if len(page.Metadata.Labels) != 1 || len(page.Metadata.Annotations) != 1 || len(page.Spec) != 0 {
+		t.Errorf("a page is %+v", page)
+	}
+	n := len(page.Metadata.Annotations["traceflake.github.io/page"])
+	t.Logf("a full page has %d bytes, a list of it and the configuration %d", n, len(data))
+	if n > 4096 {
+		t.Errorf("a full page has %d bytes, the documentation says 4 kB", n)
+	}
+}
+
+// Without a free block every page is read, and listed once.
+func TestRequestsWithoutAFreeBlock(t *testing.T) {
+	s := server(t)
+	ctx, now := t.Context(), time.Now()
+	name := newName()
+	c := count(s.Client(kubernetes.Admin))
+	store, err := k8sstore.New(&http.Client{Transport: c}, s.URL(), namespace, k8sstore.WithName(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	if err := store.Raise(ctx, now.Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("raise: %v requests in %s", c.take(), time.Since(began))
+	began = time.Now()
+	_, err = store.Acquire(ctx, request(now))
+	wantError(t, "acquire", err, lease.ErrNoFreeNode)
+	got := fmt.Sprint(c.take())
+	t.Logf("acquire without a free block: %s requests in %s", got, time.Since(began))
+	// The home page, all of them, and three parts of a list.
+	if got != "map[GET:1028]" {
+		t.Errorf("acquire without a free block: %s requests, want 1028 GET", got)
+	}
+}
+
+// The ways in which a kubeconfig can authenticate, on the real server.
+func TestCredentials(t *testing.T) {
+	s := server(t)
+	ctx, now, dir := t.Context(), time.Now(), t.TempDir()
+	cert, key, err := s.Certificate("somebody", "system:masters")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(name string, data []byte) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("cert", cert)
+	write("key", key)
+	write("ca", s.CA())
+	write("token", []byte(s.Token(kubernetes.Admin)))
+	data := base64.StdEncoding.EncodeToString
+	url := func(cluster, user string) string {
+		t.Helper()
+		write("config", fmt.Appendf(nil, `
+current-context: a
+contexts: [{name: a, context: {cluster: b, user: c, namespace: %s}}]
+clusters: [{name: b, cluster: {server: "%s", %s}}]
+users: [{name: c, user: {%s}}]
+`, namespace, s.URL(), cluster, user))
+		return "k8s:///" + newName() + "?kubeconfig=" + filepath.Join(dir, "config")
+	}
+	for _, user := range []string{
+		"token: " + s.Token(kubernetes.Admin),
+		"tokenFile: token",
+		"client-certificate: cert, client-key: key",
+		"client-certificate-data: " + data(cert) + ", client-key-data: " + data(key),
+	} {
+		for _, cluster := range []string{"certificate-authority: ca", "certificate-authority-data: " + data(s.CA()), "insecure-skip-tls-verify: true"} {
+			if _, err := open(t, url(cluster, user), driver.NodeRange{}).Acquire(ctx, request(now)); err != nil {
+				t.Errorf("%.40s, %.40s: %v", cluster, user, err)
+			}
+		}
+	}
+	_, err = open(t, url("", "tokenFile: token"), driver.NodeRange{}).Acquire(ctx, request(now))
+	wantError(t, "an unknown authority", err, nil, "certificate")
+	_, err = open(t, url("certificate-authority: ca", "token: nonsense"), driver.NodeRange{}).Acquire(ctx, request(now))
+	wantError(t, "a wrong token", err, lease.ErrMisconfigured, "credentials", "401")
+
+	// A token that is over is replaced, without a restart of the process.
+	store := open(t, url("certificate-authority: ca", "tokenFile: token"), driver.NodeRange{})
+	write("token", []byte("over"))
+	if _, err := store.Acquire(ctx, request(now)); err != nil {
+		t.Errorf("the token that was read first: %v", err)
+	}
+	store = open(t, url("certificate-authority: ca", "tokenFile: token"), driver.NodeRange{})
+	write("token", []byte(s.Token(kubernetes.Admin)))
+	if _, err := store.Acquire(ctx, request(now)); err != nil {
+		t.Errorf("a token that was replaced: %v", err)
+	}
+}
+
+func TestBadOptions(t *testing.T) {
+	client := &http.Client{}
+	for _, c := range []struct {
+		name              string
+		client            *http.Client
+		server, namespace string
+		opt               k8sstore.Option
+	}{
+		{"client", nil, "https://host", "a", nil},
+		{"server", client, "host:6443", "a", nil},
+		{"server", client, "etcd://host", "a", nil},
+		{"namespace", client, "https://host", "", nil},
+		{"namespace", client, "https://host", "A", nil},
+		{"name", client, "https://host", "a", k8sstore.WithName("a.b")},
+		{"name", client, "https://host", "a", k8sstore.WithName("")},
+		{"block size", client, "https://host", "a", k8sstore.WithBlockSize(3)},
+		{"nodes", client, "https://host", "a", k8sstore.WithNodes(0, 0)},
+	} {
+		var opts []k8sstore.Option
+		if c.opt != nil {
+			opts = append(opts, c.opt)
+		}
+		_, err := k8sstore.New(c.client, c.server, c.namespace, opts...)
+		wantError(t, c.name, err, lease.ErrInvalidRequest, c.name)
+	}
+}
+
+// What is not Kubernetes, or no server at all.
+func TestOtherServers(t *testing.T) {
+	s := server(t)
+	// A server of another kind: the API of a real one, without the group.
+	client := &http.Client{Transport: before{s.Client(kubernetes.Admin).Transport, http.MethodGet, func(r *http.Request) {
+		r.URL.Path = strings.Replace(r.URL.Path, "/coordination.k8s.io/", "/other.k8s.io/", 1)
+	}}}
+	store, err := k8sstore.New(client, s.URL(), namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = store.Acquire(t.Context(), request(time.Now()))
+	wantError(t, "without the group", err, lease.ErrMisconfigured, "no API server of Kubernetes with coordination.k8s.io/v1")
+
+	if store, err = k8sstore.New(&http.Client{}, "https://127.0.0.1:1", namespace); err != nil {
+		t.Fatal(err)
+	}
+	_, err = store.Acquire(t.Context(), request(time.Now()))
+	wantError(t, "no server", err, nil, "127.0.0.1:1")
+	if errors.Is(err, lease.ErrMisconfigured) || errors.Is(err, io.EOF) {
+		t.Errorf("a server that is away: %v", err)
+	}
+}
+
+// A server that takes one request at a time refuses others for a second. All
+// calls succeed in the end.
+func TestThrottlingServer(t *testing.T) {
+	s := kubernetes.ForTest(t, "--enable-priority-and-fairness=false", "--max-requests-inflight=1", "--max-mutating-requests-inflight=1")
+	grantRights(t, s, namespace, []string{"get", "list", "create", "update"}) // an admin is not throttled
+	c := count(s.Client(kubernetes.Limited))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			store, err := k8sstore.New(&http.Client{Transport: c}, s.URL(), namespace)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			for range 10 {
+				if _, err := store.Acquire(ctx, request(time.Now())); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	n := c.take()
+	t.Logf("requests and throttling responses: %v", n)
+	if n[throttled] == 0 {
+		t.Error("the server did not throttle: that shows nothing")
+	}
+}

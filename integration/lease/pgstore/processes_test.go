@@ -1,0 +1,73 @@
+//go:build unix
+
+package pgstore
+
+import (
+	"context"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/traceflake/traceflake/integration/faults"
+	"github.com/traceflake/traceflake/integration/servers"
+	"github.com/traceflake/traceflake/lease/leasetest"
+)
+
+// Processes reach the server through a bad network. While it is shut the server
+// crashes, and forgets each commit that did not wait for the disk: as is the
+// default in this database.
+func TestProcesses(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	server := servers.PostgresForTest(t)
+	pool := connect(t, server.DSN())
+	execute(t, pool, "ALTER DATABASE "+value[string](t, pool, "SELECT quote_ident(current_database())")+" SET synchronous_commit = off")
+	proxy := faults.Postgres(t, server.DSN())
+	leasetest.Processes{
+		URL: proxy.DSN(),
+		IDs: faults.IDs(t),
+		Outage: func(during func()) error {
+			proxy.Shut()
+			defer proxy.Open()
+			if ownServer {
+				if err := crash(server.DSN()); err != nil {
+					return err
+				}
+			}
+			during()
+			return answers(server.DSN())
+		},
+	}.Run(t)
+	proxy.Check(t)
+}
+
+// crash kills one of the server's processes, upon which it ends all others and
+// recovers from its log.
+func crash(dsn string) error {
+	ctx := context.Background()
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	var pid int
+	if err := conn.QueryRow(ctx, "SELECT pg_backend_pid()").Scan(&pid); err != nil {
+		return err
+	}
+	return syscall.Kill(pid, syscall.SIGKILL)
+}
+
+func answers(dsn string) error {
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		conn, err := pgx.Connect(context.Background(), dsn)
+		if err == nil {
+			return conn.Close(context.Background())
+		}
+		if time.Now().After(deadline) {
+			return err
+		}
+	}
+}

@@ -1,0 +1,123 @@
+//go:build unix
+
+package s3store_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/traceflake/traceflake/integration/faults"
+	"github.com/traceflake/traceflake/integration/servers/s3"
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/leasetest"
+)
+
+// few is a range of four blocks, all of them on one page.
+var few = driver.NodeRange{First: 0, Nodes: 1 << 17, BlockSize: 1 << 15}
+
+// loaded returns what n clients see, while fault happens.
+func loaded(t *testing.T, cfg aws.Config, prefix string, n int, fault func() error) *leasetest.History {
+	t.Helper()
+	history := leasetest.NewHistory(few)
+	var clients []lease.Store
+	for range n {
+		s, err := open(cfg, prefix, few)
+		if err != nil {
+			t.Fatal(err)
+		}
+		clients = append(clients, history.Client(s))
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		leasetest.Load{Calls: 50, Seed: 1, Timeout: time.Second, Pause: 60 * time.Millisecond}.Run(clients, few)
+	}()
+	time.Sleep(300 * time.Millisecond)
+	if err := fault(); err != nil {
+		t.Error(err)
+	}
+	<-done
+	calls, unknown := history.Len()
+	t.Logf("%d calls, %d without an answer", calls, unknown)
+	if unknown > calls/2 {
+		t.Errorf("%d of %d calls have no answer; that shows little", unknown, calls)
+	}
+	return history
+}
+
+// What clients see while the server fails is linearizable, with those calls
+// whose answer was lost carried out or not.
+func TestFaults(t *testing.T) {
+	server := started(t)
+	for _, c := range []struct {
+		name    string
+		clients int // few, if many calls may or may not be carried out: the check tries them all
+		fault   func() error
+	}{
+		{"killed", 3, func() error {
+			if err := server.Kill(); err != nil {
+				return err
+			}
+			time.Sleep(100 * time.Millisecond)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			return errors.Join(server.Run(), server.Wait(ctx))
+		}},
+		{"stopped", 5, func() error {
+			if err := server.Signal(syscall.SIGSTOP); err != nil {
+				return err
+			}
+			time.Sleep(1400 * time.Millisecond)
+			return server.Signal(syscall.SIGCONT)
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			loaded(t, config(server.Endpoint(), s3.Root), "fault/"+c.name, c.clients, c.fault).Check(t)
+		})
+	}
+	t.Run("a bad network", func(t *testing.T) {
+		proxy := faults.HTTP(t, http.DefaultTransport, server.Endpoint())
+		loaded(t, config(proxy.Endpoint(), s3.Root), "fault/network", 5, func() error { return nil }).Check(t)
+		proxy.Check(t)
+	})
+}
+
+// A server that honours conditions on the probe's objects and ignores them on
+// pages is none: the history of its clients shows it.
+func TestFaultsOfAWrongServer(t *testing.T) {
+	server := started(t)
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.URL.Path, "/page-") {
+			forward(t, w, r, server.Endpoint(), true, "If-Match", "If-None-Match")
+			return
+		}
+		forward(t, w, r, server.Endpoint(), true)
+	}))
+	t.Cleanup(proxy.Close)
+	seen := &judge{TB: t}
+	loaded(t, config(proxy.URL, s3.Root), "wrong", 5, func() error { return nil }).Check(seen)
+	if !seen.failed {
+		t.Error("the history of a server that ignores conditions is linearizable")
+	}
+}
+
+// judge notes that a check failed.
+type judge struct {
+	testing.TB
+	failed bool
+}
+
+func (j *judge) Error(...any)          { j.failed = true }
+func (j *judge) Errorf(string, ...any) { j.failed = true }
+func (j *judge) Fatal(...any)          { j.failed = true }
+func (j *judge) Fatalf(string, ...any) { j.failed = true }
+func (j *judge) Logf(string, ...any)   {}

@@ -1,0 +1,390 @@
+package s3store_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/traceflake/traceflake/integration/servers/s3"
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/s3store"
+)
+
+// forward sends a request on to a server, without the headers named. It is
+// signed anew if the proxy is one that has keys of its own.
+func forward(t *testing.T, w http.ResponseWriter, r *http.Request, endpoint string, sign bool, without ...string) {
+	target, err := url.Parse(endpoint)
+	if err != nil {
+		t.Error(err)
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return
+	}
+	out := r.Clone(r.Context())
+	out.URL.Scheme, out.URL.Host, out.RequestURI = target.Scheme, target.Host, ""
+	out.Body = io.NopCloser(bytes.NewReader(body))
+	for _, name := range without {
+		out.Header.Del(name)
+	}
+	if sign {
+		out.Header.Del("Authorization")
+		if err := s3.Sign(out, body); err != nil {
+			t.Error(err)
+		}
+	}
+	res, err := http.DefaultTransport.RoundTrip(out)
+	if err != nil {
+		w.WriteHeader(http.StatusBadGateway)
+		return
+	}
+	defer func() { _ = res.Body.Close() }()
+	for name, values := range res.Header {
+		w.Header()[name] = values
+	}
+	w.WriteHeader(res.StatusCode)
+	_, _ = io.Copy(w, res.Body)
+}
+
+// The store refuses a server that ignores conditions, and writes nothing there
+// but the probe's objects.
+func TestConditionsIgnored(t *testing.T) {
+	const ignores = "this server ignores conditional writes"
+	server := started(t)
+	for _, c := range []struct {
+		without []string
+		sign    bool
+		texts   []string
+	}{
+		{[]string{"If-Match", "If-None-Match"}, true, []string{ignores}},
+		{[]string{"If-None-Match"}, true, []string{ignores, "If-None-Match: *"}},
+		{[]string{"If-Match"}, true, []string{ignores, "If-Match"}},
+		{[]string{"If-None-Match"}, false, []string{"SignatureDoesNotMatch"}}, // the headers are signed
+	} {
+		what := fmt.Sprintf("without %s, signed %t", c.without, c.sign)
+		proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method != http.MethodPut {
+				forward(t, w, r, server.Endpoint(), true)
+				return
+			}
+			forward(t, w, r, server.Endpoint(), c.sign, c.without...)
+		}))
+		prefix := fmt.Sprintf("ignored/%d/", prefixes.Add(1))
+		s, err := s3store.New(config(proxy.URL, s3.Root), bucket, s3store.WithPrefix(prefix))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 { // a second call does not go through either
+			_, err := s.Acquire(t.Context(), request(time.Now()))
+			wantError(t, what, err, lease.ErrMisconfigured, c.texts...)
+			wantError(t, what, s.Raise(t.Context(), time.Now()), lease.ErrMisconfigured, c.texts...)
+		}
+		list := string(server.MustDo(t, http.MethodGet, "/"+bucket+"?list-type=2&prefix="+url.QueryEscape(prefix), nil))
+		if strings.Contains(list, prefix+"config") || strings.Contains(list, prefix+"page") {
+			t.Errorf("%s: it wrote more than the probe: %s", what, list)
+		}
+		proxy.Close()
+	}
+}
+
+// The probe is made once for each store: by many at once, it is right for all.
+func TestProbe(t *testing.T) {
+	server := started(t)
+	var probes, lists atomic.Int64
+	cfg := config(server.Endpoint(), s3.Root)
+	if s, err := s3store.New(cfg, bucket); err != nil {
+		t.Fatal(err)
+	} else if _, err := s.Acquire(t.Context(), request(time.Now())); err != nil { // configures it, after a list
+		t.Fatal(err)
+	}
+	cfg.HTTPClient = &http.Client{Transport: tripper(func(r *http.Request) (*http.Response, error) {
+		if strings.Contains(r.URL.Path, "/probe/") {
+			probes.Add(1)
+		} else if strings.Contains(r.URL.Query().Get("prefix"), "/probe/") {
+			lists.Add(1)
+		}
+		return http.DefaultTransport.RoundTrip(r)
+	})}
+	const stores, calls = 8, 4
+	var all sync.WaitGroup
+	for range stores {
+		s, err := s3store.New(cfg, bucket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range calls {
+			all.Go(func() {
+				if _, err := s.Acquire(t.Context(), request(time.Now())); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+	all.Wait()
+	// The first store at an object also creates it, and reads it again. Lists of the probe are
+	// counted alone.
+	if n, l := probes.Load(), lists.Load(); n < 4*stores || n > 6*stores || l != stores {
+		t.Errorf("%d stores made %d requests for the probe's objects and %d lists", stores, n, l)
+	}
+}
+
+// With the rights that the documentation lists, and with each of them missing.
+func TestRights(t *testing.T) {
+	server := started(t)
+	doc, err := os.ReadFile("../../../lease/s3store/doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := regexp.MustCompile(`(?m)^//\s*`).ReplaceAllString(string(doc), "")
+	policies := regexp.MustCompile(`(?s)\{"Version".*?\n\]\}`).FindAllString(text, -1)
+	if len(policies) != 2 {
+		t.Fatalf("the documentation has %d policies", len(policies))
+	}
+	var policy struct {
+		Version   string
+		Statement []map[string]any
+	}
+	if err := json.Unmarshal([]byte(strings.NewReplacer("BUCKET", bucket, "PREFIX", "fleet").Replace(policies[0])), &policy); err != nil {
+		t.Fatal(err)
+	}
+	// It is the user's own there, and one of the bucket here.
+	allow := func(without string) {
+		t.Helper()
+		p := policy
+		p.Statement = nil
+		for _, s := range policy.Statement {
+			var actions []string
+			switch a := s["Action"].(type) {
+			case string:
+				actions = []string{a}
+			case []any:
+				for _, action := range a {
+					actions = append(actions, action.(string))
+				}
+			}
+			for _, action := range actions {
+				if action != without {
+					p.Statement = append(p.Statement, map[string]any{
+						"Effect": s["Effect"], "Resource": s["Resource"], "Action": action,
+						"Principal": map[string]any{"AWS": []string{s3.User.AccessKey}},
+					})
+				}
+			}
+		}
+		data, err := json.Marshal(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		server.MustDo(t, http.MethodPut, "/"+bucket+"?policy", data)
+	}
+	ctx, now := t.Context(), time.Now()
+	try := func() error {
+		const blocks = 4
+		s, err := s3store.New(config(server.Endpoint(), s3.User), bucket, s3store.WithPrefix("fleet"),
+			s3store.WithBlockSize(8), s3store.WithNodes(0, 8*blocks))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Raise(ctx, now.Add(-time.Hour)); err != nil {
+			return err
+		}
+		var g lease.Grant
+		for range blocks {
+			if g, err = s.Acquire(ctx, request(now)); err != nil {
+				return err
+			}
+		}
+		_, err = s.Acquire(ctx, request(now))
+		wantError(t, "no free block", err, lease.ErrNoFreeNode)
+		if g, err = s.Renew(ctx, g, lease.NewHolder(), g.End); err != nil {
+			return err
+		}
+		if err := s.Release(ctx, g, lease.NewHolder(), now); err != nil {
+			return err
+		}
+		if list, err := s.List(ctx); err != nil || len(list) != blocks {
+			return fmt.Errorf("%d blocks, %w", len(list), err)
+		}
+		now = now.Add(2 * time.Minute) // all are free again
+		return nil
+	}
+	for _, right := range []string{"s3:GetObject", "s3:PutObject", "s3:ListBucket"} {
+		allow(right)
+		wantError(t, "without "+right, try(), lease.ErrMisconfigured, right+" on s3://"+bucket, "AccessDenied")
+	}
+	allow("")
+	if err := try(); err != nil {
+		t.Errorf("with all rights: %v", err)
+	}
+}
+
+// A bucket that is not there, and keys that the server does not know.
+func TestWrongBucketOrKeys(t *testing.T) {
+	server := s3.ForTest(t)
+	try := func(keys s3.Keys) error {
+		s, err := s3store.New(config(server.Endpoint(), keys), bucket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = s.Acquire(t.Context(), request(time.Now()))
+		return err
+	}
+	wantError(t, "no bucket", try(s3.Root), lease.ErrMisconfigured, "no bucket "+bucket)
+	wantError(t, "a wrong key", try(s3.Keys{AccessKey: "nobody00000000000000", SecretKey: "x"}), lease.ErrMisconfigured, "InvalidAccessKeyId")
+	wantError(t, "a wrong secret", try(s3.Keys{AccessKey: s3.Root.AccessKey, SecretKey: "x"}), lease.ErrMisconfigured, "SignatureDoesNotMatch")
+}
+
+// The bucket's name may be in the host's name.
+func TestHostStyle(t *testing.T) {
+	server := started(t)
+	cfg := config(strings.Replace(server.Endpoint(), "127.0.0.1", "localhost", 1), s3.Root)
+	cfg.HTTPClient = &http.Client{Transport: tripper(func(r *http.Request) (*http.Response, error) {
+		if !strings.HasPrefix(r.URL.Host, bucket+".localhost:") {
+			t.Errorf("a request to %s", r.URL)
+		}
+		r.Host, r.URL.Host = r.URL.Host, strings.TrimPrefix(server.Endpoint(), "http://")
+		return http.DefaultTransport.RoundTrip(r)
+	})}
+	s, err := s3store.New(cfg, bucket, s3store.WithPathStyle(false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Acquire(t.Context(), request(time.Now())); err != nil {
+		t.Error(err)
+	}
+}
+
+// A list has at most 1000 objects: the store reads on.
+func TestLongList(t *testing.T) {
+	server := started(t)
+	cfg := config(server.Endpoint(), s3.Root)
+	var lists atomic.Int64
+	cfg.HTTPClient = &http.Client{Transport: tripper(func(r *http.Request) (*http.Response, error) {
+		if q := r.URL.Query(); q.Has("list-type") {
+			lists.Add(1)
+			q.Set("max-keys", "2")
+			r = r.Clone(r.Context())
+			r.URL.RawQuery = q.Encode()
+			if err := s3.Sign(r, nil); err != nil {
+				t.Error(err)
+			}
+		}
+		return http.DefaultTransport.RoundTrip(r)
+	})}
+	// 16 blocks of 8 nodes on each of 5 pages, all raised: none is free.
+	s, err := s3store.New(cfg, bucket, s3store.WithBlockSize(8), s3store.WithNodes(0, 5*64*8))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Raise(t.Context(), time.Now().Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	before := lists.Load()
+	_, err = s.Acquire(t.Context(), request(time.Now()))
+	wantError(t, "all raised", err, lease.ErrNoFreeNode)
+	if n := lists.Load() - before; n < 4 { // config, 5 pages and an object of the probe
+		t.Errorf("%d requests for the list, want 4", n)
+	}
+}
+
+// through returns a store whose requests pass f, which answers them itself or
+// returns nil.
+func through(t *testing.T, server *s3.Server, f func(r *http.Request) *stub) *s3store.Store {
+	t.Helper()
+	cfg := config(server.Endpoint(), s3.Root)
+	cfg.HTTPClient = &http.Client{Transport: tripper(func(r *http.Request) (*http.Response, error) {
+		s := f(r)
+		if s == nil {
+			return http.DefaultTransport.RoundTrip(r)
+		}
+		w := httptest.NewRecorder()
+		w.Header().Set("Date", time.Now().UTC().Format(http.TimeFormat))
+		s.ServeHTTP(w, r)
+		return w.Result(), nil
+	})}
+	s, err := s3store.New(cfg, bucket, s3store.WithPrefix(fmt.Sprintf("through/%d/", prefixes.Add(1))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// A server that refuses what it should take, or does not show what it has.
+func TestUnfitServer(t *testing.T) {
+	server := started(t)
+	for _, c := range []struct {
+		text  string
+		wrong func(r *http.Request) bool
+		with  *stub
+	}{
+		{"refuses a write whose If-Match is the object's ETag", func(r *http.Request) bool { return r.Header.Get("If-Match") != "" }, &stub{status: 412, code: "PreconditionFailed"}},
+		{"just written is not there", func(r *http.Request) bool { return r.Method == http.MethodGet }, &stub{status: 404, code: "NoSuchKey"}},
+		{`lists the ETag ""`, func(r *http.Request) bool { return r.URL.Query().Has("list-type") }, nil},
+	} {
+		with := c.with
+		if with == nil {
+			with = &stub{after: 1 << 20} // an empty list
+		}
+		s := through(t, server, func(r *http.Request) *stub {
+			if c.wrong(r) && (strings.Contains(r.URL.Path, "/probe/") || r.URL.Query().Has("list-type") && c.with == nil) {
+				return with
+			}
+			return nil
+		})
+		_, err := s.Acquire(t.Context(), request(time.Now()))
+		wantError(t, c.text, err, lease.ErrMisconfigured, c.text)
+	}
+}
+
+// After a write that was refused because the object has changed, or because
+// another write is in progress, the object is read again.
+func TestReadAgain(t *testing.T) {
+	server := started(t)
+	for _, answer := range []*stub{
+		{status: http.StatusPreconditionFailed, code: "PreconditionFailed"},
+		{status: http.StatusNotFound, code: "NoSuchKey"},
+		{status: http.StatusConflict, code: "ConditionalRequestConflict"},
+		{status: http.StatusConflict, code: "OperationAborted"},
+	} {
+		var mu sync.Mutex
+		refused := map[string]bool{}
+		s := through(t, server, func(r *http.Request) *stub {
+			mu.Lock()
+			defer mu.Unlock()
+			what := r.URL.Path + r.Header.Get("If-Match")
+			switch {
+			case r.Method != http.MethodPut || refused[what]:
+				return nil
+			case answer.status == http.StatusConflict: // once to each, to those of the probe, too
+			case answer.status == http.StatusNotFound && r.Header.Get("If-Match") == "":
+				return nil
+			case !strings.Contains(r.URL.Path, "/page-"):
+				return nil
+			}
+			refused[what] = true
+			return &stub{status: answer.status, code: answer.code}
+		})
+		g, err := s.Acquire(t.Context(), request(time.Now()))
+		if err == nil {
+			_, err = s.Renew(t.Context(), g, lease.NewHolder(), g.End)
+		}
+		if err != nil {
+			t.Errorf("%s: %v", answer.code, err)
+		}
+		want := map[int]int{http.StatusPreconditionFailed: 2, http.StatusNotFound: 1, http.StatusConflict: 2 + 1 + 3}[answer.status]
+		if len(refused) != want {
+			t.Errorf("%s: %d writes were refused, want %d", answer.code, len(refused), want)
+		}
+	}
+}

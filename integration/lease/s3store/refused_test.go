@@ -1,0 +1,395 @@
+package s3store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/traceflake/traceflake/integration/servers/s3"
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/s3store"
+)
+
+func request(now time.Time) lease.Request {
+	return lease.Request{Holder: lease.NewHolder(), Now: now, TTL: time.Minute, Owner: "a test"}
+}
+
+// wantError wants an error that is want, has the texts and none of the keys.
+func wantError(t *testing.T, what string, err, want error, texts ...string) {
+	t.Helper()
+	if err == nil || want != nil && !errors.Is(err, want) {
+		t.Errorf("%s: got error %v, want %v", what, err, want)
+		return
+	}
+	for _, text := range texts {
+		if !strings.Contains(err.Error(), text) {
+			t.Errorf("%s: the error %q does not say %q", what, err, text)
+		}
+	}
+	for _, keys := range []s3.Keys{s3.Root, s3.User} {
+		if strings.Contains(err.Error(), keys.SecretKey) || strings.Contains(err.Error(), "sessiontoken") {
+			t.Errorf("%s: the error %q has a key", what, err)
+		}
+	}
+}
+
+func TestURL(t *testing.T) {
+	s3.Root.Setenv(t)
+	for _, c := range []struct {
+		url   string
+		texts []string
+	}{
+		{"s3:bucket", []string{"s3://bucket/prefix"}},
+		{"s3:///prefix?region=eu-west-1", []string{"s3://bucket/prefix"}},
+		{"s3://key:secret@bucket?region=eu-west-1", []string{"s3://bucket/prefix"}},
+		{"s3://Bucket?region=eu-west-1", []string{`"Bucket"`}},
+		{"s3://bucket", []string{"region", "AWS_REGION"}},
+		{"s3://bucket?region=", []string{`"region"`}},
+		{"s3://bucket?region=a&region=b", []string{`"region"`}},
+		{"s3://bucket?region=evil.example/", []string{`"evil.example/"`, "region"}},
+		{"s3://bucket?region=eu-west-1&endpiont=x", []string{`"endpiont"`}},
+		{"s3://bucket?endpoint=host:9000", []string{"https://host:port"}},
+		{"s3://bucket?endpoint=http://key:secret@host:9000", []string{"https://host:port"}},
+		{"s3://bucket?endpoint=http://host&style=virtual", []string{`"virtual"`, "path or host"}},
+		{"s3://bucket/a//b?region=eu-west-1", []string{`"a//b/"`}},
+		{"s3://bucket/../b?region=eu-west-1", []string{`"../b/"`}},
+		{"s3://bucket/a%20b?region=eu-west-1", []string{`"a b/"`}},
+	} {
+		s, err := driver.Open(t.Context(), c.url, driver.NodeRange{})
+		wantError(t, c.url, err, nil, c.texts...)
+		if err != nil && strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: the error %q has a password", c.url, err)
+		}
+		if err == nil {
+			_ = s.Close()
+		}
+	}
+	for _, url := range []string{"s3://bucket?region=eu-west-1", "s3://my.bucket/a/b/?region=cn-north-1&style=path", "s3://bucket?endpoint=http://127.0.0.1:1"} {
+		s, err := driver.Open(t.Context(), url, driver.AllNodes)
+		if err != nil {
+			t.Errorf("%s: %v", url, err)
+			continue
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := driver.Open(t.Context(), "s3://bucket?region=eu-west-1", driver.NodeRange{First: 3, Nodes: 8, BlockSize: 8}); !errors.Is(err, lease.ErrInvalidRequest) {
+		t.Errorf("a range that does not begin at a block: got error %v, want ErrInvalidRequest", err)
+	}
+}
+
+// The URLs that requests have, by the settings.
+func TestRequestURL(t *testing.T) {
+	s3.Root.Setenv(t)
+	for _, c := range []struct {
+		bucket, region, endpoint string
+		style                    []s3store.Option
+		want                     string
+	}{
+		{"bucket", "eu-west-1", "", nil, "https://bucket.s3.eu-west-1.amazonaws.com/p/config"},
+		{"my.bucket", "eu-west-1", "", nil, "https://s3.eu-west-1.amazonaws.com/my.bucket/p/config"},
+		{"bucket", "cn-north-1", "", nil, "https://bucket.s3.cn-north-1.amazonaws.com.cn/p/config"},
+		{"bucket", "eu-west-1", "", []s3store.Option{s3store.WithPathStyle(true)}, "https://s3.eu-west-1.amazonaws.com/bucket/p/config"},
+		{"bucket", "", "http://host:9000/s3/", nil, "http://host:9000/s3/bucket/p/config"},
+		{"bucket", "", "http://host:9000", []s3store.Option{s3store.WithPathStyle(false)}, "http://bucket.host:9000/p/config"},
+	} {
+		var got string
+		cfg := config(c.endpoint, s3.Root)
+		cfg.Region = c.region
+		if c.endpoint == "" {
+			cfg.BaseEndpoint = nil
+		}
+		cfg.HTTPClient = doer(func(r *http.Request) (*http.Response, error) {
+			got = r.URL.String()
+			return nil, errors.New("nothing is sent")
+		})
+		s, err := s3store.New(cfg, c.bucket, append(c.style, s3store.WithPrefix("p"))...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = s.List(t.Context())
+		wantError(t, c.want, err, nil, "nothing is sent")
+		if got != c.want {
+			t.Errorf("%+v: %s", c, got)
+		}
+	}
+}
+
+type doer func(*http.Request) (*http.Response, error)
+
+func (f doer) Do(r *http.Request) (*http.Response, error) { return f(r) }
+
+// stub answers every request with what a server of S3 would answer.
+type stub struct {
+	status int
+	code   string
+	header http.Header
+	after  int64 // so many requests that are answered as of an empty bucket
+
+	asked, puts atomic.Int64
+}
+
+func (s *stub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	n := s.asked.Add(1)
+	if r.Method == http.MethodPut {
+		s.puts.Add(1)
+	}
+	status, code := s.status, s.code
+	if n <= s.after {
+		if r.URL.Query().Has("list-type") {
+			_, _ = io.WriteString(w, "<ListBucketResult></ListBucketResult>")
+			return
+		}
+		status, code = http.StatusNotFound, "NoSuchKey"
+	} else {
+		for name, values := range s.header {
+			w.Header()[name] = values
+		}
+	}
+	w.WriteHeader(status)
+	if code != "" {
+		_, _ = fmt.Fprintf(w, `<?xml version="1.0"?><Error><Code>%s</Code><Message>a message</Message>`+
+			`<AWSAccessKeyId>%s</AWSAccessKeyId><StringToSign>%s</StringToSign></Error>`, code, s3.Root.AccessKey, s3.Root.SecretKey)
+	}
+}
+
+func (s *stub) store(t *testing.T) *s3store.Store {
+	t.Helper()
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	store, err := s3store.New(config(server.URL, s3.Root), bucket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store
+}
+
+// What a server answers, and what the error says.
+func TestRefusals(t *testing.T) {
+	now := time.Now()
+	date := func(d time.Duration) http.Header {
+		return http.Header{"Date": {now.Add(d).UTC().Format(http.TimeFormat)}}
+	}
+	// A new store reads the configuration and a page. Before it writes the configuration it reads
+	// it again, lists the pages, and reads the object of the probe, which it creates first.
+	const reads, writes = 0, 5
+	for _, c := range []struct {
+		*stub
+		want  error
+		texts []string
+	}{
+		{&stub{status: 403, code: "AccessDenied", after: reads}, lease.ErrMisconfigured, []string{"s3:GetObject on s3://leases/traceflake/leases/config", "s3:ListBucket on s3://leases", "a message"}},
+		{&stub{status: 403, code: "AccessDenied", after: writes}, lease.ErrMisconfigured, []string{"s3:PutObject on s3://leases/traceflake/leases/"}},
+		{&stub{status: 404, code: "NoSuchBucket"}, lease.ErrMisconfigured, []string{"no bucket leases", "us-east-1"}},
+		{&stub{status: 404}, nil, []string{"404"}},
+		{&stub{status: 403, code: "RequestTimeTooSkewed", header: date(-90 * time.Minute)}, lease.ErrClockAhead, []string{"clock is 1h", "set it"}},
+		{&stub{status: 403, code: "RequestTimeTooSkewed", header: date(90 * time.Minute)}, lease.ErrMisconfigured, []string{"clock is 1h", "set it"}},
+		{&stub{status: 400, code: "ExpiredToken"}, lease.ErrMisconfigured, []string{"credentials are expired"}},
+		{&stub{status: 403, code: "SignatureDoesNotMatch"}, lease.ErrMisconfigured, []string{"credentials"}},
+		{&stub{status: 403, code: "InvalidAccessKeyId"}, lease.ErrMisconfigured, []string{"credentials"}},
+		{&stub{status: 301, code: "PermanentRedirect", header: http.Header{"X-Amz-Bucket-Region": {"eu-west-3"}}}, lease.ErrMisconfigured, []string{"eu-west-3", "us-east-1"}},
+		{&stub{status: 307, code: "TemporaryRedirect", header: http.Header{"Location": {"http://127.0.0.1:1/"}}}, nil, []string{"307"}},
+		{&stub{status: 501, code: "NotImplemented", after: writes}, lease.ErrMisconfigured, []string{"ignores conditional writes"}},
+		{&stub{status: 500, code: "InternalError", after: writes}, nil, []string{"500", "s3:PutObject"}},
+		{&stub{status: 503, code: "ServiceUnavailable", after: writes}, nil, []string{"503", "s3:PutObject"}},
+		{&stub{status: 409, code: "InvalidBucketState", after: writes}, nil, []string{"409"}},
+		{&stub{status: 200}, nil, []string{"no ETag"}},
+		{&stub{status: 200, after: writes}, nil, []string{"no ETag"}},
+		{&stub{status: 200, header: http.Header{"Etag": {`W/"abc"`}}}, nil, []string{"weak"}},
+		{&stub{status: 200, header: http.Header{"Date": nil, "Etag": {`"abc"`}}}, nil, []string{"Date"}},
+	} {
+		what := fmt.Sprintf("%d %s after %d", c.status, c.code, c.after)
+		_, err := c.store(t).Acquire(t.Context(), request(now))
+		wantError(t, what, err, c.want, append(c.texts, "s3store: acquire")...)
+		if c.want == nil && errors.Is(err, lease.ErrMisconfigured) {
+			t.Errorf("%s: %v", what, err)
+		}
+		if asked := c.asked.Load(); asked != c.after+1 {
+			t.Errorf("%s: %d requests, want none repeated", what, asked)
+		}
+	}
+}
+
+// Throttled requests are repeated until the context is over.
+func TestThrottled(t *testing.T) {
+	for _, c := range []*stub{{status: 503, code: "SlowDown"}, {status: 429}} {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		_, err := c.store(t).Acquire(ctx, request(time.Now()))
+		wantError(t, c.code, err, context.DeadlineExceeded, "throttles requests", fmt.Sprint(c.status))
+		if n := c.asked.Load(); n < 3 || n > 10 {
+			t.Errorf("%s: %d requests in 2 s", c.code, n)
+		}
+	}
+	// A server that is busy now and then.
+	server := started(t)
+	var n atomic.Int64
+	cfg := config(server.Endpoint(), s3.Root)
+	cfg.HTTPClient = &http.Client{Transport: tripper(func(r *http.Request) (*http.Response, error) {
+		if n.Add(1)%3 == 0 {
+			w := httptest.NewRecorder()
+			w.Header().Set("Date", time.Now().UTC().Format(http.TimeFormat))
+			(&stub{status: 503, code: "SlowDown"}).ServeHTTP(w, r)
+			return w.Result(), nil
+		}
+		return http.DefaultTransport.RoundTrip(r)
+	})}
+	s, err := s3store.New(cfg, bucket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Acquire(t.Context(), request(time.Now())); err != nil {
+		t.Error(err)
+	}
+}
+
+type tripper func(*http.Request) (*http.Response, error)
+
+func (f tripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// A write whose connection breaks before the answer is not repeated, whether
+// the connection is new or was used before.
+func TestNoWriteIsRepeated(t *testing.T) {
+	for _, fresh := range []bool{true, false} {
+		server := started(t)
+		var broken atomic.Bool
+		var puts atomic.Int64
+		proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodPut && broken.Load() {
+				puts.Add(1)
+				panic(http.ErrAbortHandler)
+			}
+			forward(t, w, r, server.Endpoint(), false)
+		}))
+		t.Cleanup(proxy.Close)
+		cfg := config(proxy.URL, s3.Root)
+		cfg.HTTPClient = &http.Client{Transport: &http.Transport{DisableKeepAlives: fresh}}
+		s, err := s3store.New(cfg, bucket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, err := s.Acquire(t.Context(), request(time.Now()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		broken.Store(true)
+		_, err = s.Renew(t.Context(), g, lease.NewHolder(), g.End)
+		wantError(t, "a broken connection", err, nil, "EOF")
+		if n := puts.Load(); n != 1 {
+			t.Errorf("%d writes were sent, want 1", n)
+		}
+	}
+}
+
+// Credentials that were expired are retrieved again.
+func TestExpiredCredentials(t *testing.T) {
+	var retrieved atomic.Int64
+	cfg := config("", s3.Root)
+	cfg.Credentials = aws.NewCredentialsCache(aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+		retrieved.Add(1)
+		return aws.Credentials{AccessKeyID: s3.Root.AccessKey, SecretAccessKey: s3.Root.SecretKey, SessionToken: "sessiontoken"}, nil
+	}))
+	server := httptest.NewServer(&stub{status: 400, code: "ExpiredToken"})
+	t.Cleanup(server.Close)
+	cfg.BaseEndpoint = aws.String(server.URL)
+	s, err := s3store.New(cfg, bucket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want := range int64(3) {
+		_, err := s.Acquire(t.Context(), request(time.Now()))
+		wantError(t, "expired", err, lease.ErrMisconfigured, "expired")
+		if n := retrieved.Load(); n != want+1 {
+			t.Errorf("retrieved %d times, want %d", n, want+1)
+		}
+	}
+	cfg.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+		return aws.Credentials{}, errors.New("the source is away")
+	})
+	if s, err = s3store.New(cfg, bucket); err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.Acquire(t.Context(), request(time.Now()))
+	wantError(t, "no credentials", err, nil, "no credentials", "the source is away")
+	cfg.Credentials = nil
+	_, err = s3store.New(cfg, bucket)
+	wantError(t, "nil credentials", err, lease.ErrInvalidRequest, "no credentials")
+}
+
+// An Opener does not wait for a server, and calls honour their context.
+func TestServerAway(t *testing.T) {
+	s3.Root.Setenv(t)
+	s, err := driver.Open(t.Context(), "s3://bucket?endpoint=http://127.0.0.1:1", driver.NodeRange{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.Acquire(t.Context(), request(time.Now()))
+	wantError(t, "nothing listens", err, nil, "127.0.0.1:1")
+	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	t.Cleanup(silent.Close)
+	if s, err = driver.Open(t.Context(), "s3://bucket?endpoint="+silent.URL, driver.NodeRange{}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	_, err = s.Acquire(ctx, request(time.Now()))
+	wantError(t, "a silent server", err, context.DeadlineExceeded, silent.URL)
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+type client func(*http.Request) (*http.Response, error)
+
+func (c client) Do(r *http.Request) (*http.Response, error) { return c(r) }
+
+// A transport of HTTP/2 sends a body again after some errors, if it can get it again: the server
+// may have taken the first one.
+func TestBodiesCannotBeSentAgain(t *testing.T) {
+	server := started(t)
+	puts := 0
+	cfg := config(server.Endpoint(), s3.Root)
+	cfg.HTTPClient = client(func(r *http.Request) (*http.Response, error) {
+		if r.Method == http.MethodPut {
+			puts++
+			if r.GetBody != nil {
+				t.Errorf("PUT %s can be sent again", r.URL.Path)
+			}
+		}
+		return http.DefaultClient.Do(r)
+	})
+	s, err := s3store.New(cfg, bucket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Acquire(t.Context(), request(time.Now())); err != nil || puts == 0 {
+		t.Errorf("%d PUTs, %v", puts, err)
+	}
+}
+
+// A server that failed may have written something, whatever else its response says.
+func TestFailureIsNotDefinite(t *testing.T) {
+	cfg := config("http://host", s3.Root)
+	cfg.HTTPClient = client(func(*http.Request) (*http.Response, error) {
+		header := http.Header{"Date": {time.Now().UTC().Format(http.TimeFormat)}, "X-Amz-Bucket-Region": {"mars-1"}}
+		return &http.Response{StatusCode: http.StatusInternalServerError, Header: header, Body: http.NoBody}, nil
+	})
+	s, err := s3store.New(cfg, bucket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Acquire(t.Context(), request(time.Now())); err == nil || errors.Is(err, lease.ErrMisconfigured) {
+		t.Errorf("got error %v, want one that is not ErrMisconfigured", err)
+	}
+}

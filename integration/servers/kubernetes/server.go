@@ -1,0 +1,328 @@
+package kubernetes
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/traceflake/traceflake/integration/servers/child"
+	"github.com/traceflake/traceflake/integration/servers/etcd"
+)
+
+// Version is that of Kubernetes, as in the go.mod of apiserver.
+const Version = "v1.36.3"
+
+// The users of the server.
+const (
+	Admin   = "admin"   // may do everything
+	Limited = "limited" // may do what roles allow
+)
+
+// Server is a running API server with its own etcd.
+type Server struct {
+	dir, binary string
+	flags       []string // of the caller
+	etcd        *etcd.Cluster
+	address     string // host:port
+	ca          authority
+	transport   *http.Transport // trusts ca
+
+	child *child.Server
+}
+
+// ForTest starts a server for a test, with flags of kube-apiserver, which ends
+// with it. The test is skipped if the server was not built; `make kubernetes`
+// builds it.
+func ForTest(tb testing.TB, flags ...string) *Server {
+	tb.Helper()
+	binary, err := find()
+	if err != nil {
+		tb.Skip(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	s, err := start(ctx, binary, flags...)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return s
+}
+
+var shared struct {
+	sync.Mutex
+	server *Server
+}
+
+// Shared is ForTest for tests that can use one server, which [Main] ends.
+func Shared(tb testing.TB) *Server {
+	tb.Helper()
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.server != nil {
+		return shared.server
+	}
+	binary, err := find()
+	if err != nil {
+		tb.Skip(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	if shared.server, err = start(ctx, binary); err != nil {
+		tb.Fatal(err)
+	}
+	return shared.server
+}
+
+// Main runs the tests of a package and ends the process.
+func Main(m *testing.M) {
+	etcd.Main()
+	code := m.Run()
+	if shared.server != nil {
+		if err := shared.server.Close(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+// find returns the path of the server, which is in .cache of the repository.
+func find() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for !exists(filepath.Join(dir, "go.work")) {
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return "", errors.New("the tests of Kubernetes run inside of the repository only")
+		}
+		dir = parent
+	}
+	binary := filepath.Join(dir, ".cache", "kubernetes", "kube-apiserver-"+Version)
+	if !exists(binary) {
+		return "", fmt.Errorf("kube-apiserver %s was not built: run make kubernetes", Version)
+	}
+	return binary, nil
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+func start(ctx context.Context, binary string, flags ...string) (_ *Server, err error) {
+	s := &Server{binary: binary, flags: flags}
+	s.child = child.New("kube-apiserver", s.command)
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.Close())
+		}
+	}()
+	if s.dir, err = os.MkdirTemp("", "traceflake-kubernetes-"); err != nil {
+		return nil, err
+	}
+	if s.ca, err = newAuthority(); err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	pool.AddCert(s.ca.cert)
+	s.transport = &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, MaxIdleConnsPerHost: 64}
+	if err := s.files(); err != nil {
+		return nil, err
+	}
+	if s.etcd, err = etcd.Start(ctx, 1); err != nil {
+		return nil, err
+	}
+	addresses, err := child.Addresses(1)
+	if err != nil {
+		return nil, err
+	}
+	s.address = addresses[0]
+	if err := s.Run(); err != nil {
+		return nil, err
+	}
+	return s, s.Wait(ctx)
+}
+
+// files writes what the server reads when it starts.
+func (s *Server) files() error {
+	serving, servingKey, err := s.ca.issue("kube-apiserver", nil)
+	if err != nil {
+		return err
+	}
+	accounts, err := newKey()
+	if err != nil {
+		return err
+	}
+	tokens := "secret-of-admin,admin,1,system:masters\nsecret-of-limited,limited,2\n"
+	for name, data := range map[string][]byte{
+		"ca.crt": s.ca.pem, "serving.crt": serving, "serving.key": servingKey,
+		"accounts.key": accounts, "tokens.csv": []byte(tokens),
+	} {
+		if err := os.WriteFile(s.path(name), data, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Server) path(name string) string { return filepath.Join(s.dir, name) }
+
+// command starts the server with the data it had.
+func (s *Server) command() *exec.Cmd {
+	_, port, _ := strings.Cut(s.address, ":")
+	return exec.Command(s.binary, append([]string{
+		"--etcd-servers=http://" + s.etcd.Endpoints()[0],
+		"--bind-address=127.0.0.1", "--secure-port=" + port,
+		"--tls-cert-file=" + s.path("serving.crt"), "--tls-private-key-file=" + s.path("serving.key"),
+		"--client-ca-file=" + s.path("ca.crt"),
+		"--token-auth-file=" + s.path("tokens.csv"),
+		"--authorization-mode=RBAC",
+		"--service-account-issuer=https://kubernetes.default.svc",
+		"--service-account-key-file=" + s.path("accounts.key"),
+		"--service-account-signing-key-file=" + s.path("accounts.key"),
+		"--disable-admission-plugins=ServiceAccount", // nothing makes accounts here
+		"--endpoint-reconciler-type=none",
+		"--service-cluster-ip-range=10.0.0.0/24",
+	}, s.flags...)...)
+}
+
+// Run starts the server, with the data it had. It does nothing if the server
+// runs.
+func (s *Server) Run() error { return s.child.Run() }
+
+// Kill ends the server as a crash does. Its etcd goes on.
+func (s *Server) Kill() error { return s.child.Kill() }
+
+// Wait returns when the server is ready.
+func (s *Server) Wait(ctx context.Context) error {
+	return child.Ready(ctx, func(ctx context.Context) error {
+		_, err := s.Do(ctx, http.MethodGet, "/readyz", "", nil)
+		if err == nil {
+			_, err = s.Do(ctx, http.MethodGet, "/api/v1/namespaces/default", "", nil)
+		}
+		return err
+	}, s.child)
+}
+
+// Close ends the server and removes its data.
+func (s *Server) Close() error {
+	err := s.Kill()
+	if s.transport != nil {
+		s.transport.CloseIdleConnections()
+	}
+	if s.etcd != nil {
+		err = errors.Join(err, s.etcd.Close())
+	}
+	if s.dir != "" {
+		err = errors.Join(err, os.RemoveAll(s.dir))
+	}
+	return err
+}
+
+// URL is that of the server.
+func (s *Server) URL() string { return "https://" + s.address }
+
+// CA is the certificate, in PEM form, that signs the server's.
+func (s *Server) CA() []byte { return s.ca.pem }
+
+// Token is the token of a user, Admin or Limited.
+func (s *Server) Token(user string) string { return "secret-of-" + user }
+
+// Certificate returns a new certificate of a user and its key, in PEM form.
+func (s *Server) Certificate(user string, groups ...string) (cert, key []byte, err error) {
+	return s.ca.issue(user, groups)
+}
+
+// Kubeconfig writes a kubeconfig of a user into a folder that is removed with
+// the server, and returns its path.
+func (s *Server) Kubeconfig(user string) (string, error) {
+	return s.KubeconfigAt(s.URL(), user)
+}
+
+// KubeconfigAt is Kubeconfig for a proxy in front of the server.
+func (s *Server) KubeconfigAt(url, user string) (string, error) {
+	config, err := json.MarshalIndent(map[string]any{
+		"apiVersion": "v1", "kind": "Config", "current-context": "test",
+		"clusters": []any{map[string]any{"name": "test", "cluster": map[string]any{
+			"server": url, "certificate-authority-data": s.CA(),
+		}}},
+		"users":    []any{map[string]any{"name": user, "user": map[string]any{"token": s.Token(user)}}},
+		"contexts": []any{map[string]any{"name": "test", "context": map[string]any{"cluster": "test", "user": user}}},
+	}, "", "  ") // JSON is YAML
+	if err != nil {
+		return "", err
+	}
+	f, err := os.CreateTemp(s.dir, "kubeconfig-*")
+	if err != nil {
+		return "", err
+	}
+	_, err = f.Write(config)
+	return f.Name(), errors.Join(err, f.Close())
+}
+
+// Failure is an answer that is not 2xx.
+type Failure struct {
+	Code int
+	Body string
+}
+
+func (f *Failure) Error() string { return fmt.Sprintf("status %d: %s", f.Code, f.Body) }
+
+// Do sends a request of the admin's and returns the body of the answer. An
+// answer that is not 2xx is a [*Failure].
+func (s *Server) Do(ctx context.Context, method, path, contentType string, body []byte) ([]byte, error) {
+	r, err := http.NewRequestWithContext(ctx, method, s.URL()+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	if contentType != "" {
+		r.Header.Set("Content-Type", contentType)
+	}
+	answer, err := s.Client(Admin).Do(r)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	data, err := io.ReadAll(answer.Body)
+	if err == nil && answer.StatusCode/100 != 2 {
+		err = &Failure{answer.StatusCode, strings.TrimSpace(string(data))}
+	}
+	return data, err
+}
+
+// Client returns a client that authenticates as a user, Admin or Limited.
+func (s *Server) Client(user string) *http.Client {
+	return &http.Client{Transport: authorized{s.transport, "Bearer " + s.Token(user)}}
+}
+
+// authorized adds a token to each request.
+type authorized struct {
+	http.RoundTripper
+	header string
+}
+
+func (a authorized) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", a.header)
+	return a.RoundTripper.RoundTrip(r)
+}

@@ -1,0 +1,189 @@
+package setup_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"go.opentelemetry.io/otel"
+
+	"github.com/traceflake/traceflake/integration/servers"
+	"github.com/traceflake/traceflake/integration/servers/etcd"
+	"github.com/traceflake/traceflake/lease"
+	_ "github.com/traceflake/traceflake/lease/etcdstore"
+	_ "github.com/traceflake/traceflake/lease/pgstore"
+	"github.com/traceflake/traceflake/setup"
+)
+
+func TestMain(m *testing.M) {
+	etcd.Main()
+	os.Exit(m.Run())
+}
+
+// fleet returns strict settings for a store.
+func fleet(t testing.TB, store string) setup.Config {
+	t.Helper()
+	handler := otel.GetErrorHandler()
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(error) {}))
+	t.Cleanup(func() { otel.SetErrorHandler(handler) })
+	path := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(path, []byte("dffd6021bb2bd5b0af676290809ec3a5\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return setup.Config{Store: store, SecretFile: path, Strict: true}
+}
+
+// opens opens the settings and fails the test if that is an error.
+func opens(t *testing.T, c setup.Config) *setup.IDs {
+	t.Helper()
+	ids, err := c.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = ids.Shutdown(context.Background()) }) // fails while the store is unreachable
+	return ids
+}
+
+// refused checks that a strict start fails with an error that contains all of the texts, and that
+// a start that is not strict succeeds.
+func refused(t *testing.T, c setup.Config, want error, texts ...string) {
+	t.Helper()
+	ids, err := c.Open(t.Context())
+	if err == nil {
+		_ = ids.Shutdown(context.Background())
+	}
+	if !errors.Is(err, want) {
+		t.Fatalf("got %v, want %v", err, want)
+	}
+	for _, text := range texts {
+		if !strings.Contains(err.Error(), text) {
+			t.Errorf("it lacks %q: %v", text, err)
+		}
+	}
+	if strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("the error shows the password: %v", err)
+	}
+	c.Strict = false
+	if ids := opens(t, c); ids.Ready(canceled()) == nil {
+		t.Error("the process has a lease")
+	}
+}
+
+func canceled() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}
+
+func TestStrictPostgreSQL(t *testing.T) {
+	dsn := servers.PostgresForTest(t).DSN()
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	exec := func(sql string) {
+		t.Helper()
+		if _, err := conn.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// with returns the address with one part changed.
+	with := func(change func(*url.URL)) string {
+		u, err := url.Parse(dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		change(u)
+		return u.String()
+	}
+	u, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	host := "TRACEFLAKE_STORE=postgres://" + u.Host
+
+	refused(t, fleet(t, with(func(u *url.URL) { u.Path = "/nosuch" })), lease.ErrMisconfigured,
+		host+"/nosuch: ", `database "nosuch" does not exist`)
+	refused(t, fleet(t, with(func(u *url.URL) { u.User = url.UserPassword("nobody", "hunter2") })), lease.ErrMisconfigured,
+		host+u.Path+": ", "nobody")
+	exec("CREATE ROLE traceflake_strict LOGIN PASSWORD 'hunter2'")
+	t.Cleanup(func() { _, _ = conn.Exec(context.Background(), "DROP ROLE traceflake_strict") })
+	role := with(func(u *url.URL) { u.User = url.UserPassword("traceflake_strict", "hunter2") })
+	refused(t, fleet(t, role), lease.ErrMisconfigured, host, "permission denied", "CREATE on the schema")
+
+	exec("CREATE TABLE traceflake_leases (id int)")
+	refused(t, fleet(t, dsn), lease.ErrSchemaVersion, host, "not a table of leases")
+	exec("DROP TABLE traceflake_leases")
+
+	ids := opens(t, fleet(t, dsn))
+	if err := ids.Ready(canceled()); err != nil {
+		t.Error(err)
+	}
+	refused(t, fleet(t, role), lease.ErrMisconfigured, host, "permission denied", "SELECT and UPDATE")
+	size := fleet(t, dsn)
+	size.Nodes.BlockSize = 16
+	refused(t, size, lease.ErrBlockSize, "TRACEFLAKE_BLOCK_SIZE=16", "unset it", host)
+}
+
+// closed returns a loopback address on which nothing listens.
+func closed(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// An unreachable store is not an error, and the probe reports the reason.
+func TestStrictUnreachable(t *testing.T) {
+	for _, scheme := range []string{"postgres", "etcd"} {
+		t.Run(scheme, func(t *testing.T) {
+			address := closed(t)
+			ids := opens(t, fleet(t, scheme+"://user:hunter2@"+address+"/leases"))
+			w := httptest.NewRecorder()
+			ids.ReadyHandler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/ready", http.NoBody))
+			text := w.Body.String()
+			if w.Code != http.StatusServiceUnavailable || !strings.Contains(text, address) || strings.Contains(text, "hunter2") {
+				t.Errorf("%d %s", w.Code, text)
+			}
+			if ids.NewIDs(t.Context()); ids.Fallbacks() != 1 {
+				t.Error("the process has a lease")
+			}
+		})
+	}
+}
+
+func TestStrictEtcd(t *testing.T) {
+	cluster := etcd.ForTest(t, 1)
+	client := cluster.ClientForTest(t)
+	ctx := t.Context()
+	host := strings.TrimPrefix(cluster.Endpoints()[0], "http://")
+	opens(t, fleet(t, "etcd://"+host))
+	for _, change := range []func() error{
+		func() error { _, err := client.UserAdd(ctx, "reader", "hunter2"); return err },
+		func() error { _, err := client.RoleAdd(ctx, "root"); return err },
+		func() error { _, err := client.UserAdd(ctx, "root", "hunter2"); return err },
+		func() error { _, err := client.UserGrantRole(ctx, "root", "root"); return err },
+		func() error { _, err := client.AuthEnable(ctx); return err },
+	} {
+		if err := change(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	store := "TRACEFLAKE_STORE=etcd://" + host + ": "
+	refused(t, fleet(t, "etcd://"+host), lease.ErrMisconfigured, store, "set the user")
+	refused(t, fleet(t, "etcd://reader:hunter2hunter2@"+host), lease.ErrMisconfigured, store)
+	refused(t, fleet(t, "etcd://reader:hunter2@"+host), lease.ErrMisconfigured, store, "permission denied", "/traceflake/leases/")
+	opens(t, fleet(t, "etcd://root:hunter2@"+host))
+}

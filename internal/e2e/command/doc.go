@@ -1,2 +1,0 @@
-// Package command runs the command line against real stores.
-package command

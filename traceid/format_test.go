@@ -1,0 +1,164 @@
+package traceid_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/traceflake/traceflake/randflake"
+	"github.com/traceflake/traceflake/traceid"
+)
+
+// vector is a known answer of testdata/format.json. Programs in other languages and stored data
+// rely on them.
+type vector struct {
+	Name, ID, Low, Wrong, Min, Max string
+	UnixMS                         int64 `json:"unix_ms"`
+	Sequence                       uint32
+	Kinds                          []string
+	TimeMS                         *int64 `json:"time_ms"`
+	NotBeforeMS                    *int64 `json:"not_before_ms"`
+}
+
+type format struct {
+	EpochMS          int64 `json:"epoch_ms"`
+	IDs, Bounds      []vector
+	NoID             []vector `json:"no_id"`
+	Order, Malformed []string
+	KindsNowMS       int64 `json:"kinds_now_ms"`
+	Kinds            []vector
+}
+
+func vectors(t *testing.T) (f format) {
+	t.Helper()
+	text, err := os.ReadFile("../testdata/format.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &f); err != nil {
+		t.Fatal(err)
+	}
+	if f.EpochMS != traceid.EpochMillis || len(f.IDs)*len(f.NoID)*len(f.Bounds)*len(f.Order)*len(f.Malformed)*len(f.Kinds) == 0 {
+		t.Fatalf("the vectors are incomplete or of another format: %+v", f)
+	}
+	return f
+}
+
+func (v vector) make(t *testing.T, zone *time.Location, beyond time.Duration) (trace.TraceID, error) {
+	low, err := strconv.ParseUint(v.Low, 16, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return traceid.New(time.UnixMilli(v.UnixMS).Add(beyond).In(zone), v.Sequence, randflake.ID(low))
+}
+
+func TestFormat(t *testing.T) {
+	for _, v := range vectors(t).IDs {
+		for _, zone := range []*time.Location{time.UTC, time.FixedZone("", 3600)} {
+			id, err := v.make(t, zone, 999_999)
+			if err != nil || id.String() != v.ID {
+				t.Errorf("%s: %s, %v, want %s", v.Name, id, err, v.ID)
+			}
+		}
+		id := parse(t, v.ID)
+		if at := traceid.Time(id); at.UnixMilli() != v.UnixMS || at.Location() != time.UTC {
+			t.Errorf("%s: time %s, want %d ms", v.Name, at, v.UnixMS)
+		}
+		if got := fmt.Sprintf("%016x", uint64(traceid.Low(id))); traceid.Sequence(id) != v.Sequence || got != v.Low {
+			t.Errorf("%s: sequence %d, low half %s", v.Name, traceid.Sequence(id), got)
+		}
+	}
+}
+
+func TestFormatNoID(t *testing.T) {
+	f := vectors(t)
+	for _, v := range f.NoID {
+		id, err := v.make(t, time.UTC, 0)
+		want := traceid.ErrInvalidParts
+		if v.Wrong == "time" {
+			if want = traceid.ErrBeforeEpoch; v.UnixMS > f.EpochMS {
+				want = traceid.ErrAfterEnd
+			}
+		}
+		if !errors.Is(err, want) || id.IsValid() {
+			t.Errorf("%s: %s, %v, want %v", v.Name, id, err, want)
+		}
+	}
+	for _, text := range f.Malformed {
+		if id, err := trace.TraceIDFromHex(text); err == nil {
+			t.Errorf("%q is read as %s", text, id)
+		}
+	}
+}
+
+func TestFormatBounds(t *testing.T) {
+	f := vectors(t)
+	for _, v := range f.Bounds {
+		at := time.UnixMilli(v.UnixMS)
+		if low, high := traceid.Min(at), traceid.Max(at); low.String() != v.Min || high.String() != v.Max {
+			t.Errorf("%s: %s to %s, want %s to %s", v.Name, low, high, v.Min, v.Max)
+		}
+	}
+	for i := 1; i < len(f.Order); i++ {
+		a, b := parse(t, f.Order[i-1]), parse(t, f.Order[i])
+		if bytes.Compare(a[:], b[:]) >= 0 || traceid.Time(a).After(traceid.Time(b)) {
+			t.Errorf("%s is not before %s", a, b)
+		}
+	}
+}
+
+func TestKinds(t *testing.T) {
+	f := vectors(t)
+	now := time.UnixMilli(f.KindsNowMS)
+	for _, v := range f.Kinds {
+		id := parse(t, v.ID)
+		kinds := traceid.Kinds(id, now)
+		names := make([]string, len(kinds))
+		for i, k := range kinds {
+			if names[i] = k.Name; k.Time.IsZero() != (k.Name == traceid.KindShort || k.Name == traceid.KindRandom) || i > 0 && k.Chance <= kinds[i-1].Chance {
+				t.Errorf("%s: %+v", v.Name, kinds)
+			}
+		}
+		if !slices.Equal(names, v.Kinds) || !same(kinds[0].Time, v.TimeMS) {
+			t.Errorf("%s: %+v, want %s and %d ms", v.Name, kinds, v.Kinds, v.TimeMS)
+		}
+		if kinds := traceid.Kinds(id, time.Unix(0, 0)); len(kinds) != 1 || !kinds[0].Time.IsZero() {
+			t.Errorf("%s, with a clock in 1970: %v", v.Name, kinds)
+		}
+	}
+}
+
+func TestNotBefore(t *testing.T) {
+	f := vectors(t)
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(time.UnixMilli(f.KindsNowMS))) // the bubble's clock starts in 2000
+		for _, v := range f.Kinds {
+			if got := traceid.NotBefore(parse(t, v.ID), time.Hour); !same(got, v.NotBeforeMS) {
+				t.Errorf("%s: %s, want %d ms", v.Name, got, v.NotBeforeMS)
+			}
+		}
+		if got := traceid.NotBefore(traceid.Min(noon), -time.Hour); !got.Equal(noon) {
+			t.Errorf("a negative slack gives %s, want the ID's time", got)
+		}
+		if got := traceid.NotBefore(trace.TraceID{}, time.Hour); !got.IsZero() {
+			t.Errorf("the invalid ID gives %s", got)
+		}
+	})
+}
+
+// same reports whether the time is that millisecond, or zero if there is none.
+func same(t time.Time, ms *int64) bool {
+	if ms == nil {
+		return t.IsZero()
+	}
+	return t.Equal(time.UnixMilli(*ms)) && t.Location() == time.UTC
+}
