@@ -276,8 +276,8 @@ func TestLease(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	holder := lease.NewHolder()
-	g, err := s.Acquire(t.Context(), lease.Request{Holder: holder, Now: time.Now().Add(time.Second), TTL: 5 * time.Minute, Owner: "checkout-7"})
+	holder := lease.NewNonce()
+	g, err := s.Acquire(t.Context(), lease.Request{Nonce: holder, Now: time.Now().Add(time.Second), TTL: 5 * time.Minute, Owner: "checkout-7"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -285,7 +285,7 @@ func TestLease(t *testing.T) {
 	command(t, "", "lease", "show", "3").want(t, 0, "held by checkout-7 ("+holder+") until "+g.End.UTC().Format(time.RFC3339), "")
 	command(t, "", "lease", "show", "3", "-o", "json").want(t, 0, `"holder":"`+holder+`"`, "")
 	// After its release it has no holder, even in its last remaining second.
-	next := lease.NewHolder()
+	next := lease.NewNonce()
 	if err := s.Release(t.Context(), g, next, g.End.Add(-time.Second)); err != nil {
 		t.Fatal(err)
 	}
@@ -307,7 +307,7 @@ func TestLease(t *testing.T) {
 	if n := strings.Count(command(t, "", "lease", "list", "-o", "json").out, until.Format(time.RFC3339)); n != 16384 {
 		t.Errorf("%d blocks raised", n)
 	}
-	if _, err := s.Renew(t.Context(), g, lease.NewHolder(), time.Now().Add(10*time.Minute)); !errors.Is(err, lease.ErrLost) {
+	if _, err := s.Renew(t.Context(), g, lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: 10 * time.Minute}); !errors.Is(err, lease.ErrLost) {
 		t.Errorf("a lease is renewed after the raise: %v", err)
 	}
 	command(t, "", "new").want(t, 2, "", "no leased node")
@@ -320,8 +320,8 @@ func TestInspectOwner(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	holder := lease.NewHolder()
-	if _, err := s.Acquire(t.Context(), lease.Request{Holder: holder, Now: time.Now(), TTL: time.Minute, Owner: "checkout-7"}); err != nil {
+	holder := lease.NewNonce()
+	if _, err := s.Acquire(t.Context(), lease.Request{Nonce: holder, Now: time.Now(), TTL: time.Minute, Owner: "checkout-7"}); err != nil {
 		t.Fatal(err)
 	}
 	for node, want := range map[uint32]string{5: "block 0+8, held by checkout-7 (" + holder, 9: "lease now never granted"} {

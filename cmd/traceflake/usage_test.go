@@ -167,8 +167,8 @@ func TestRaise(t *testing.T) {
 			t.Fatal("the command did not return its block")
 		}
 	}
-	holder := lease.NewHolder()
-	if _, err := s.Acquire(t.Context(), lease.Request{Holder: holder, Now: time.Now(), TTL: 5 * time.Minute, Owner: "checkout-7"}); err != nil {
+	holder := lease.NewNonce()
+	if _, err := s.Acquire(t.Context(), lease.Request{Nonce: holder, Now: time.Now(), TTL: 5 * time.Minute, Owner: "checkout-7"}); err != nil {
 		t.Fatal(err)
 	}
 	file := func() string {

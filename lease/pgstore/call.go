@@ -36,7 +36,7 @@ func scan(r pgx.CollectableRow) (row, error) {
 	}
 	b := driver.Block{Node: node, Nodes: nodes, Version: uint64(version)}
 	if nonce != nil {
-		b.Holder = *nonce
+		b.Nonce = *nonce
 	}
 	if owner != nil {
 		b.Owner = *owner
@@ -74,7 +74,7 @@ func (s *Store) write(ctx context.Context, blocks ...driver.Block) ([]uint32, er
 		if !b.Start.IsZero() {
 			from[i] = b.Start.Unix()
 		}
-		nonce[i], owner[i] = b.Holder, b.Owner
+		nonce[i], owner[i] = b.Nonce, b.Owner
 	}
 	return query(ctx, s, func(r pgx.CollectableRow) (node uint32, err error) {
 		var durable string

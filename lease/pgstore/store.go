@@ -112,7 +112,7 @@ func (s *Store) acquire(ctx context.Context, r lease.Request, nodes driver.NodeR
 	for try := 0; ; try++ {
 		limit := int64(1) << min(2*try, 6) // more to choose from after a conflict
 		from := first + rand.Int64N(last-first+1)
-		found, err := query(ctx, s, scan, s.sql.free, r.Holder, r.Now.Unix(), first, last, from, limit)
+		found, err := query(ctx, s, scan, s.sql.free, r.Nonce, r.Now.Unix(), first, last, from, limit)
 		if err != nil {
 			return lease.Grant{}, err
 		}
@@ -120,13 +120,13 @@ func (s *Store) acquire(ctx context.Context, r lease.Request, nodes driver.NodeR
 			return lease.Grant{}, fmt.Errorf("%w: all %d of the table are granted", lease.ErrNoFreeNode, nodes.Blocks())
 		}
 		one := found[rand.IntN(len(found))]
-		if found[0].block.Holder == r.Holder {
+		if found[0].block.Nonce == r.Nonce {
 			one, err = s.read(ctx, s.sql.getDurable, found[0].block.Node)
 		}
 		if err == nil {
 			err = driver.CheckRequest(r, one.now)
 		}
-		if err != nil || one.block.Holder == r.Holder {
+		if err != nil || one.block.Nonce == r.Nonce {
 			return one.block.Grant(), err
 		}
 		next, err := one.block.Acquire(r)
@@ -151,42 +151,42 @@ func (s *Store) acquire(ctx context.Context, r lease.Request, nodes driver.NodeR
 
 // Renew implements [lease.Store]. It is two statements: one reads the block,
 // the other writes it.
-func (s *Store) Renew(ctx context.Context, g lease.Grant, next string, end time.Time) (lease.Grant, error) {
+func (s *Store) Renew(ctx context.Context, g lease.Grant, r lease.Request) (lease.Grant, error) {
 	return s.change(ctx, "renew", g, func(b driver.Block, now time.Time) (driver.Block, error) {
-		if err := driver.CheckRenewal(end, now); err != nil {
+		if err := driver.CheckRequest(r, now); err != nil {
 			return b, err
 		}
-		return b.Renew(g, next, end)
+		return b.Renew(g, r)
 	})
 }
 
 // Release implements [lease.Store].
-func (s *Store) Release(ctx context.Context, g lease.Grant, next string, unused time.Time) error {
+func (s *Store) Release(ctx context.Context, g lease.Grant, nonce string, unused time.Time) error {
 	_, err := s.change(ctx, "release", g, func(b driver.Block, _ time.Time) (driver.Block, error) {
-		return b.Release(g, next, unused)
+		return b.Release(g, nonce, unused)
 	})
 	return err
 }
 
 // Get implements [lease.Store]. It needs the primary, too: it waits for what
 // it reads to be durable.
-func (s *Store) Get(ctx context.Context, g lease.Grant) (lease.Grant, error) {
-	err := s.find(ctx, g)
+func (s *Store) Get(ctx context.Context, node uint32) (lease.Grant, error) {
+	err := s.find(ctx, node)
 	var r row
 	if err == nil {
-		r, err = s.read(ctx, s.sql.getDurable, g.Node)
+		r, err = s.read(ctx, s.sql.getDurable, node)
 	}
 	if err != nil {
-		return lease.Grant{}, s.failed(ctx, fmt.Sprintf("get node %d", g.Node), err)
+		return lease.Grant{}, s.failed(ctx, fmt.Sprintf("get node %d", node), err)
 	}
 	return r.block.Grant(), nil
 }
 
-// find checks that the store has the block of g.
-func (s *Store) find(ctx context.Context, g lease.Grant) error {
+// find checks that a block of the store starts at node.
+func (s *Store) find(ctx context.Context, node uint32) error {
 	nodes, err := s.setup(ctx)
 	if err == nil {
-		_, err = nodes.Index(g.Node)
+		_, err = nodes.Index(node)
 	}
 	return err
 }
@@ -195,7 +195,7 @@ func (s *Store) find(ctx context.Context, g lease.Grant) error {
 func (s *Store) change(ctx context.Context, what string, g lease.Grant,
 	rule func(b driver.Block, now time.Time) (driver.Block, error)) (lease.Grant, error) {
 	next, err := func() (next driver.Block, err error) {
-		if err := s.find(ctx, g); err != nil {
+		if err := s.find(ctx, g.Node); err != nil {
 			return next, err
 		}
 		for try, refused := 0, uint64(0); ; try++ {

@@ -26,7 +26,7 @@ func TestDriver(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", c.name, err)
 		}
-		g, err := s.Acquire(ctx, lease.Request{Holder: lease.NewHolder(), Now: time.Now(), TTL: time.Minute})
+		g, err := s.Acquire(ctx, lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: time.Minute})
 		if err != nil || g.Nodes != c.size {
 			t.Errorf("%s: got %+v, %v", c.name, g, err)
 		}

@@ -41,7 +41,7 @@ func TestSynchronousCommitIsForcedOn(t *testing.T) {
 			}
 			s := mustOpen(t, pool, few)
 			ctx, now := context.Background(), time.Now()
-			g, err := s.Acquire(ctx, lease.Request{Holder: lease.NewHolder(), Now: now, TTL: time.Minute})
+			g, err := s.Acquire(ctx, lease.Request{Nonce: lease.NewNonce(), Now: now, TTL: time.Minute})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -68,10 +68,13 @@ func TestSynchronousCommitIsForcedOn(t *testing.T) {
 				_, err := pool.Exec(ctx, "UPDATE traceflake_leases SET version = version WHERE node = 0")
 				return err
 			})
-			logged("renew", c.want, func() (err error) { g, err = s.Renew(ctx, g, lease.NewHolder(), g.End.Add(time.Minute)); return err })
-			logged("release", c.want, func() error { return s.Release(ctx, g, lease.NewHolder(), now) })
+			logged("renew", c.want, func() (err error) {
+				g, err = s.Renew(ctx, g, renewal(lease.NewNonce(), g.End.Add(time.Minute)))
+				return err
+			})
+			logged("release", c.want, func() error { return s.Release(ctx, g, lease.NewNonce(), now) })
 			logged("acquire", c.want, func() error {
-				_, err := s.Acquire(ctx, lease.Request{Holder: lease.NewHolder(), Now: now, TTL: time.Minute})
+				_, err := s.Acquire(ctx, lease.Request{Nonce: lease.NewNonce(), Now: now, TTL: time.Minute})
 				return err
 			})
 			logged("raise", c.want, func() error { return s.Raise(ctx, now) })
@@ -88,7 +91,7 @@ func TestAnswersAreFlushed(t *testing.T) {
 	server := servers.PostgresForTest(t)
 	ctx, pool := context.Background(), connect(t, server.DSN())
 	s := mustOpen(t, pool, few)
-	r := lease.Request{Holder: lease.NewHolder(), Now: time.Now(), TTL: time.Minute}
+	r := lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: time.Minute}
 	g, err := s.Acquire(ctx, r)
 	if err != nil {
 		t.Fatal(err)
@@ -125,7 +128,7 @@ func TestAnswersAreFlushed(t *testing.T) {
 	}
 	for range 10 {
 		for what, call := range map[string]func() error{
-			"get":           func() error { _, err := s.Get(ctx, g); return err },
+			"get":           func() error { _, err := s.Get(ctx, g.Node); return err },
 			"acquire again": func() error { _, err := s.Acquire(ctx, r); return err },
 		} {
 			lsn := unflushed()
@@ -144,13 +147,13 @@ func TestFailedCommitIsNoGrant(t *testing.T) {
 	server := servers.PostgresForTest(t)
 	ctx, pool := context.Background(), connect(t, server.DSN())
 	s := mustOpen(t, pool, few)
-	if _, err := s.Get(ctx, lease.Grant{}); err != nil { // makes the table
+	if _, err := s.Get(ctx, 0); err != nil { // makes the table
 		t.Fatal(err)
 	}
 	execute(t, pool, `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'the commit fails'; END $$`)
 	execute(t, pool, `CREATE CONSTRAINT TRIGGER refuse AFTER UPDATE ON traceflake_leases
 		DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION refuse()`)
-	g, err := s.Acquire(ctx, lease.Request{Holder: lease.NewHolder(), Now: time.Now(), TTL: time.Minute})
+	g, err := s.Acquire(ctx, lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: time.Minute})
 	if err == nil {
 		t.Errorf("a grant that was never committed: %+v", g)
 	}
@@ -165,19 +168,19 @@ func TestSuppressedUpdate(t *testing.T) {
 	ctx, pool := context.Background(), connect(t, server.DSN())
 	s := mustOpen(t, pool, few)
 	now := time.Now()
-	g, err := s.Acquire(ctx, lease.Request{Holder: lease.NewHolder(), Now: now, TTL: time.Minute})
+	g, err := s.Acquire(ctx, lease.Request{Nonce: lease.NewNonce(), Now: now, TTL: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
 	execute(t, pool, `CREATE FUNCTION swallow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$`)
 	execute(t, pool, `CREATE TRIGGER swallow BEFORE UPDATE ON traceflake_leases FOR EACH ROW EXECUTE FUNCTION swallow()`)
-	if got, err := s.Renew(ctx, g, lease.NewHolder(), g.End.Add(time.Minute)); err == nil {
+	if got, err := s.Renew(ctx, g, renewal(lease.NewNonce(), g.End.Add(time.Minute))); err == nil {
 		t.Errorf("renew: got %+v", got)
 	}
-	if err := s.Release(ctx, g, lease.NewHolder(), now); err == nil {
+	if err := s.Release(ctx, g, lease.NewNonce(), now); err == nil {
 		t.Error("release: no error")
 	}
-	if got, err := s.Acquire(ctx, lease.Request{Holder: lease.NewHolder(), Now: now, TTL: time.Minute}); err == nil {
+	if got, err := s.Acquire(ctx, lease.Request{Nonce: lease.NewNonce(), Now: now, TTL: time.Minute}); err == nil {
 		t.Errorf("acquire: got %+v", got)
 	}
 	if err := s.Raise(ctx, now.Add(time.Hour)); err == nil {
@@ -196,7 +199,7 @@ func TestCancelledWaitForTheStandby(t *testing.T) {
 		c.ConnConfig.RuntimeParams["application_name"] = "waits"
 	}), few)
 	acquire := func() (lease.Grant, error) {
-		return s.Acquire(ctx, lease.Request{Holder: lease.NewHolder(), Now: time.Now(), TTL: time.Minute})
+		return s.Acquire(ctx, lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: time.Minute})
 	}
 	g, err := acquire()
 	if err != nil {
@@ -229,21 +232,21 @@ func TestCancelledWaitForTheStandby(t *testing.T) {
 			}
 		}
 	}
-	next := lease.NewHolder()
+	next := lease.NewNonce()
 	for what, call := range map[string]func() error{
 		"acquire": func() error { _, err := acquire(); return err },
-		"renew":   func() error { _, err := s.Renew(ctx, g, next, g.End.Add(time.Minute)); return err },
-		"get":     func() error { _, err := s.Get(ctx, g); return err },
+		"renew":   func() error { _, err := s.Renew(ctx, g, renewal(next, g.End.Add(time.Minute))); return err },
+		"get":     func() error { _, err := s.Get(ctx, g.Node); return err },
 	} {
 		wantError(t, what, cancelled(call), nil, "unknown")
 	}
 	short, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
 	defer cancel()
-	_, err = s.Get(short, g)
+	_, err = s.Get(short, g.Node)
 	wantError(t, "get while the standby is away", err, context.DeadlineExceeded)
 
 	standby("")
-	if got, err := s.Get(ctx, g); err != nil || got.Holder != next || got.Version != g.Version+1 {
+	if got, err := s.Get(ctx, g.Node); err != nil || got.Nonce != next || got.Version != g.Version+1 {
 		t.Errorf("with the standby: %+v, %v; want the renewal as %s", got, err, next)
 	}
 }

@@ -26,7 +26,7 @@ func TestTheStoresOwnBlockSize(t *testing.T) {
 	}
 	defer func() { _ = again.Close() }()
 	for _, s := range []lease.Store{share, again} {
-		g, err := s.Acquire(ctx, lease.Request{Holder: lease.NewHolder(), Now: time.Now(), TTL: time.Minute})
+		g, err := s.Acquire(ctx, lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: time.Minute})
 		if err != nil || g.Nodes != 1<<15 || g.Node < 1<<15 || g.Node >= 3<<15 {
 			t.Errorf("got %+v, %v", g, err)
 		}

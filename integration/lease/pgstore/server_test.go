@@ -60,24 +60,27 @@ func TestStatementsOfACall(t *testing.T) {
 	s := mustOpen(t, pool, driver.NodeRange{})
 	ctx, now := context.Background(), time.Now()
 	var g lease.Grant
-	again := lease.Request{Holder: lease.NewHolder(), Now: now, TTL: time.Minute}
+	again := lease.Request{Nonce: lease.NewNonce(), Now: now, TTL: time.Minute}
 	for _, c := range []struct {
 		what string
 		want int64
 		call func() error
 	}{
 		{"acquire, the first call", 5, func() (err error) { // is there a table, make it, and now?
-			g, err = s.Acquire(ctx, lease.Request{Holder: lease.NewHolder(), Now: now, TTL: time.Minute})
+			g, err = s.Acquire(ctx, lease.Request{Nonce: lease.NewNonce(), Now: now, TTL: time.Minute})
 			return err
 		}},
 		{"acquire", 2, func() error {
 			_, err := s.Acquire(ctx, again)
 			return err
 		}},
-		{"renew", 2, func() (err error) { g, err = s.Renew(ctx, g, lease.NewHolder(), g.End.Add(time.Minute)); return err }},
+		{"renew", 2, func() (err error) {
+			g, err = s.Renew(ctx, g, renewal(lease.NewNonce(), g.End.Add(time.Minute)))
+			return err
+		}},
 		{"acquire again, without an answer to the first", 2, func() error { _, err := s.Acquire(ctx, again); return err }},
-		{"get", 1, func() error { _, err := s.Get(ctx, g); return err }},
-		{"release", 2, func() error { return s.Release(ctx, g, lease.NewHolder(), now) }},
+		{"get", 1, func() error { _, err := s.Get(ctx, g.Node); return err }},
+		{"release", 2, func() error { return s.Release(ctx, g, lease.NewNonce(), now) }},
 		{"raise", 2, func() error { return s.Raise(ctx, now) }},
 	} {
 		before := statements.n.Load()
@@ -209,7 +212,7 @@ server_reset_query_always = 0
 func use(s *pgstore.Store) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	_, err := s.Acquire(ctx, lease.Request{Holder: lease.NewHolder(), Now: time.Now(), TTL: time.Minute})
+	_, err := s.Acquire(ctx, lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: time.Minute})
 	return err
 }
 
@@ -269,7 +272,7 @@ func TestServersThatDoNotServe(t *testing.T) {
 	})
 	s = mustOpen(t, readOnly, driver.NodeRange{})
 	wantError(t, "a standby", use(s), nil, "connect to the primary")
-	_, err := s.Get(context.Background(), lease.Grant{})
+	_, err := s.Get(context.Background(), 0)
 	wantError(t, "get from a standby", err, nil, "connect to the primary")
 
 	wrong, err := url.Parse(server.DSN())
@@ -288,7 +291,7 @@ func TestServersThatDoNotServe(t *testing.T) {
 	s = mustOpen(t, connect(t, wrong.String()), driver.NodeRange{})
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
-	_, err = s.Acquire(ctx, lease.Request{Holder: lease.NewHolder(), Now: time.Now(), TTL: time.Minute})
+	_, err = s.Acquire(ctx, lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: time.Minute})
 	wantError(t, "a server that says nothing", err, context.DeadlineExceeded)
 	_ = l.Close()
 	wantError(t, "a dead server", use(s), nil, "refused")
@@ -328,7 +331,7 @@ func TestTablesOfAnotherKind(t *testing.T) {
 		t.Fatal(err)
 	}
 	execute(t, pool, "DELETE FROM good WHERE node = 0")
-	_, err := good.Get(context.Background(), lease.Grant{})
+	_, err := good.Get(context.Background(), 0)
 	wantError(t, "a deleted row", err, nil, "missing")
 	wantError(t, "raise with a deleted row", good.Raise(context.Background(), time.Now()), nil, "missing")
 	execute(t, pool, "DROP TABLE good")
@@ -358,4 +361,9 @@ func TestBadOptions(t *testing.T) {
 	wantError(t, "nodes", err, lease.ErrInvalidRequest, "multiples")
 	_, err = pgstore.New(nil, driver.NodeRange{})
 	wantError(t, "no configuration", err, lease.ErrInvalidRequest, "configuration")
+}
+
+// renewal returns the request that moves a grant's end to end.
+func renewal(nonce string, end time.Time) lease.Request {
+	return lease.Request{Nonce: nonce, Now: end.Add(-lease.MaxTTL), TTL: lease.MaxTTL}
 }
