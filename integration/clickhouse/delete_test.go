@@ -64,6 +64,7 @@ func TestDelete(t *testing.T) {
 			t.Fatalf("12 traces of one day are in partitions %v", in)
 		}
 		before := untouched()
+		e.exec("SYSTEM START MERGES spans") // mutations too
 		e.run(d.Statements(in), nil)
 		if left := e.one("SELECT count() FROM spans"); left != fmt.Sprint(days*(2*each+1)-12) {
 			t.Errorf("layout %d: %s spans left", layout, left)
