@@ -110,7 +110,7 @@ internal/release/...:  STD OTHERS ROOT STORES ~/propagation/xtraceid/xtraceidgrp
                        ~/lease/leasetest ~/integration/servers/...
 cmd/...:               STD OTHERS ROOT STORES ~/cmd/... ~/internal/vmclock
 bench/...:             STD OTHERS ROOT ~/integration/servers/... ~/bench/...
-examples/otelhttp:     STD OTHERS ROOT STORES
+examples/otelhttp/...: STD OTHERS ROOT STORES
 
 # Tests of the root module bring in no module that a user of it has not.
 test: STD ROOT @/otel/... @/contrib/propagators/b3 go.etcd.io/bbolt golang.org/x/sys/cpu golang.org/x/sys/unix
