@@ -63,11 +63,12 @@ func (s Schema) validate() error {
 // maxSlack is longer than any clock is wrong and keeps the bound after 1900.
 const maxSlack = 365 * 24 * time.Hour
 
-// Statements returns the statements that create the functions and, for the
-// layouts other than Overlay, the tables and the views named like the exporter's lookup table, in order and to be
-// run one by one. They can be run again at any time. Before anything is changed,
-// the first fails on a server that is too old, and the next ones on a table of
-// another shape, each with an explanation.
+// Statements returns the statements that create the functions and, for the layouts
+// other than Overlay, the tables and the views named like the exporter's lookup
+// table, in order and to be run one by one. To an Overlay, whose table must exist,
+// they add the index on ranges of trace IDs. They can be run again at any time.
+// Before anything is changed, the first fails on a server that is too old, and the
+// next ones on a table of another shape, each with an explanation.
 //
 // Statements does not change the TTL of an existing table: see
 // [Schema.TTLStatements].
