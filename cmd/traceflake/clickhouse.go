@@ -45,7 +45,7 @@ func schemaFlags(cmd *cobra.Command, s *clickhouse.Schema) {
 	cmd.Flags().StringVar(&s.Database, "database", "", "database (default the connection's)")
 	cmd.Flags().StringVar(&s.Table, "table", "", "table (default otel_traces)")
 	cmd.Flags().StringVar(&s.Cluster, "cluster", "", "cluster (default one server)")
-	cmd.Flags().DurationVar(&s.TTL, "ttl", 0, "how long spans are kept, as in 720h (default forever)")
+	durationFlag(cmd, &s.TTL, "ttl", 0, "how long spans are kept, as in 30d (default forever)")
 	cmd.Flags().BoolFunc("trace-first", "sort by hour and trace, not by service: for looking up traces and exporting time ranges", func(value string) error {
 		on, err := strconv.ParseBool(value)
 		if on {
@@ -104,7 +104,8 @@ the new table from the start; the old ones follow partition by partition. The
 old rows stay in the table with the suffix _old: drop it when you are satisfied.
 
 After an error or an interruption run the same command again: it continues where
-it stopped. With --dry-run it prints the statements that remain.`,
+it stopped. With --dry-run it prints the statements that remain; that needs the
+server, too, because they depend on its table. create --dry-run needs none.`,
 		Example: `  traceflake clickhouse migrate --dry-run --dsn clickhouse://localhost:9000/otel
   traceflake clickhouse migrate --dsn clickhouse://localhost:9000/otel`,
 		Args: cobra.NoArgs,
