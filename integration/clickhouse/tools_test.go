@@ -79,7 +79,7 @@ var exceptions = map[string]float64{
 // ends of the six ranges of four hours are then much of what is read of a service.
 func TestTools(t *testing.T) {
 	e := newEngine(t)
-	e.run(clickhouse.Schema{Layout: clickhouse.Overlay}.Statements())
+	e.run(clickhouse.Schema{Table: "functions"}.Statements())
 	e.fill(*toolSpans)
 	day, _ := strconv.ParseFloat(e.one("SELECT count() FROM source"), 64)
 	for _, random := range []int{0, 50} {
@@ -107,6 +107,7 @@ func (e *engine) tools(random int, day float64) {
 		e.run(clickhouse.Schema{Table: "trace", Layout: clickhouse.TraceFirst}.Statements())
 		e.run(collectorTable("overlay")[:1], nil)
 		e.run(clickhouse.Schema{Table: "overlay", Layout: clickhouse.Overlay}.DropLookup())
+		e.run(clickhouse.Schema{Table: "overlay", Layout: clickhouse.Overlay}.Statements())
 	}
 	const columns = "SpanId, ParentSpanId, SpanName, SpanKind, ServiceName, ResourceAttributes, SpanAttributes, Duration, StatusCode, StatusMessage"
 	id := fmt.Sprintf("if(h1 %% 100 < %d, lower(leftPad(hex(h1), 16, '0') || leftPad(hex(h2), 16, '0')), assumeNotNull(traceIDAt(fromUnixTimestamp64Milli(ms), 0, h2)))", random)
