@@ -21,10 +21,6 @@ GOLANGCI_LINT         := $(CURDIR)/.cache/bin/golangci-lint-$(GOLANGCI_LINT_VERS
 KUBERNETES_VERSION := $(shell awk '$$1 == "k8s.io/kubernetes" { print $$2; exit }' integration/servers/kubernetes/apiserver/go.mod)
 API_SERVER         := $(CURDIR)/.cache/kubernetes/kube-apiserver-$(KUBERNETES_VERSION)
 
-# MinIO, built once from a module outside of go.work: its dependencies are many.
-MINIO_VERSION := $(shell awk '$$1 == "github.com/minio/minio" || $$2 == "github.com/minio/minio" { print $$NF; exit }' integration/servers/s3/minio/go.mod)
-MINIO         := $(CURDIR)/.cache/minio/minio-$(MINIO_VERSION)
-
 # The build tags without assembly and without linkname.
 PORTABLE := purego,nolinkname
 
@@ -43,18 +39,18 @@ screenshots: engines ## take the demo's screenshots in docs again; needs Chromiu
 	go test ./integration/demo -count=1 -run TestScreenshots -timeout 10m -screenshots $(CURDIR)/docs
 
 .PHONY: test
-test: engines ## every test of every module; those of Kubernetes only if its API server was built
+test: engines js ## every test of every module; those of Kubernetes only if its API server was built
 	go test work
 	[[ -x $(API_SERVER) ]] || echo "not run, since there is no API server: the tests of Kubernetes; make kubernetes"
-	[[ -x $(MINIO) ]] || echo "not run, since it was not built: the tests of leases on MinIO; make minio"
+
+JS := clients/js/node_modules/.package-lock.json
+.PHONY: js
+js: $(JS) ## the tests of the JavaScript client in Node; those of integration/demo run it in Chromium
+	cd clients/js && npm test
 
 .PHONY: kubernetes
 kubernetes: $(API_SERVER) ## build Kubernetes' API server, once in about 5 minutes, and run the tests that need it
 	go test -count=1 ./integration/servers/kubernetes ./integration/lease/k8sstore ./integration/deploy
-
-.PHONY: minio
-minio: $(MINIO) ## build MinIO, once in about 3 minutes, and run the tests that need it
-	go test -count=1 -run 'MinIO|TestServers' ./integration/servers/s3 ./integration/lease/s3store
 
 .PHONY: bench-clickhouse
 bench-clickhouse: engines ## granules and bytes read in ClickHouse, by layout and kind of ID; ARGS="-spans 1" for a short run
@@ -79,12 +75,6 @@ soak: engines ## IDS IDs by processes that are killed, stopped and restarted, on
 .PHONY: model
 model: ## check the model of the lease rule: it holds, and every wrong variant gives a counterexample; needs spin and gcc
 	lease/model/check
-
-# Only what changed is tried again; docs/testing.md says how to read the output.
-.PHONY: mutants
-mutants: ## small changes to the code, each of which a test is to notice; hours; ARGS="-only idgen -for 5m" goes on for a while
-	go run ./internal/mutants -named
-	go run ./internal/mutants $(ARGS)
 
 .PHONY: gigabyte
 gigabyte: ## backfill a gigabyte in each format and report the memory that it takes
@@ -203,12 +193,12 @@ $(GOLANGCI_LINT):
 	GOBIN=$(@D) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
 	mv $(@D)/golangci-lint $@
 
+$(JS): clients/js/package-lock.json
+	cd clients/js && npm ci --loglevel=error
+	touch node_modules/.package-lock.json
+
 $(API_SERVER): integration/servers/kubernetes/apiserver/main.go integration/servers/kubernetes/apiserver/go.mod
 	cd integration/servers/kubernetes/apiserver
-	GOWORK=off go build -trimpath -o $@ .
-
-$(MINIO): integration/servers/s3/minio/main.go integration/servers/s3/minio/go.mod
-	cd integration/servers/s3/minio
 	GOWORK=off go build -trimpath -o $@ .
 
 # A recipe is one shell script.

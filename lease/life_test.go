@@ -35,11 +35,11 @@ func (s during) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 	return s.Store.Acquire(ctx, r)
 }
 
-func (s during) Renew(ctx context.Context, g lease.Grant, next string, end time.Time) (lease.Grant, error) {
+func (s during) Renew(ctx context.Context, g lease.Grant, r lease.Request) (lease.Grant, error) {
 	if s.renew != nil {
 		s.renew()
 	}
-	return s.Store.Renew(ctx, g, next, end)
+	return s.Store.Renew(ctx, g, r)
 }
 
 // restorable simulates restores of the Keeper's machine: one whenever life grows.
@@ -92,6 +92,29 @@ func TestRestoredMachine(t *testing.T) {
 				t.Errorf("reported %v", b.reports)
 			}
 		})
+	}
+}
+
+// A Keeper that is told of a restore makes no ID with an earlier grant once Restored has returned,
+// does not give the grant back, and takes another.
+func TestRestored(t *testing.T) {
+	b := newBench(t)
+	b.pass(0)
+	b.mustOne()
+	before := b.block(0)
+	for n := uint64(1); n <= 2; n++ {
+		b.Restored()
+		if b.Generation() != n {
+			t.Errorf("generation %d, want %d", b.Generation(), n)
+		}
+		b.wantError(lease.ErrNoLease)
+		b.pass(0)
+		if p := b.mustOne(); p.Node == 0 {
+			t.Error("the Keeper continues with the same block")
+		}
+	}
+	if got := b.Drops(); !maps.Equal(got, map[string]int64{"restored": 2}) || b.block(0) != before {
+		t.Errorf("dropped %v; the first block is %+v, was %+v", got, b.block(0), before)
 	}
 }
 
@@ -152,7 +175,7 @@ func TestCopiesDrawTheSameNonces(t *testing.T) {
 	b := newBench(t)
 	life := b.restorable()
 	b.pass(time.Second)
-	copies, same := []*bench{}, []string{lease.NewHolder(), lease.NewHolder()}
+	copies, same := []*bench{}, []string{lease.NewNonce(), lease.NewNonce()}
 	for range 2 {
 		c := &bench{t: t, codec: b.codec, clock: b.clock, store: b.store}
 		var err error
@@ -165,7 +188,7 @@ func TestCopiesDrawTheSameNonces(t *testing.T) {
 			if drawn++; drawn <= len(same) {
 				return same[drawn-1]
 			}
-			return lease.NewHolder()
+			return lease.NewNonce()
 		})
 		copies = append(copies, c)
 	}

@@ -3,7 +3,6 @@
 // their client gave up, after the end of the lease that they request, and after
 // the client's end.
 //
-// [Postgres], [Etcd] and [HTTP] stand between a client and a server and speak its
-// protocol. [Store] does the same within a process, for a store without a
-// server.
+// [HTTP] and [Postgres] stand between a client and its servers: the first for S3, Kubernetes and
+// etcd, the second for PostgreSQL's own protocol.
 package faults

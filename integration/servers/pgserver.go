@@ -6,25 +6,24 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/traceflake/traceflake/integration/servers/child"
 )
 
 // postgres is a PostgreSQL that runs as a child of this process.
 type postgres struct {
-	dsn   string
-	dir   string
-	lock  *os.File
-	stdin io.Closer
-	done  chan struct{} // closed when the child has ended
+	dsn    string
+	dir    string
+	lock   *os.File
+	server *child.Server // nil until it is started
 }
 
 // nobody is the user of the server if this process is root, which PostgreSQL refuses.
@@ -94,73 +93,44 @@ func (p *postgres) command(ctx context.Context, name string, args ...string) *ex
 }
 
 func (p *postgres) serve(ctx context.Context, binary, data, password string) error {
-	port, err := freePort()
+	addresses, err := child.Addresses(1)
 	if err != nil {
 		return err
 	}
-	logFile, err := os.Create(filepath.Join(p.dir, "log"))
-	if err != nil {
-		return fmt.Errorf("servers: PostgreSQL: %w", err)
+	_, port, _ := strings.Cut(addresses[0], ":")
+	p.server = child.New("PostgreSQL", func() *exec.Cmd {
+		// Not bound to ctx, which only bounds the start.
+		return p.command(context.Background(), "/bin/sh", "-c", supervise, "postgres",
+			binary, "-D", data, "-h", "127.0.0.1", "-p", port, "-k", "", "-c", "logging_collector=off")
+	})
+	if err := p.server.Run(); err != nil {
+		return err
 	}
-	defer func() { _ = logFile.Close() }()
-	// Not bound to ctx, which only bounds the start.
-	server := p.command(context.Background(), "/bin/sh", "-c", supervise, "postgres",
-		binary, "-D", data, "-h", "127.0.0.1", "-p", strconv.Itoa(port), "-k", "", "-c", "logging_collector=off")
-	server.Stdout, server.Stderr = logFile, logFile
-	if p.stdin, err = server.StdinPipe(); err != nil {
-		return fmt.Errorf("servers: PostgreSQL: %w", err)
-	}
-	if err := server.Start(); err != nil {
-		return fmt.Errorf("servers: PostgreSQL: %w", err)
-	}
-	done := make(chan struct{})
-	p.done = done
-	go func() {
-		_ = server.Wait()
-		close(done)
-	}()
-	p.dsn = fmt.Sprintf("postgres://postgres:%s@127.0.0.1:%d/postgres?sslmode=disable", password, port)
-
+	p.dsn = fmt.Sprintf("postgres://postgres:%s@%s/postgres?sslmode=disable", password, addresses[0])
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	for {
+	err = child.Ready(ctx, func(ctx context.Context) error {
 		conn, err := pgx.Connect(ctx, p.dsn)
-		if err == nil {
-			return conn.Close(ctx)
+		if err != nil {
+			return err
 		}
-		select {
-		case <-done:
-			err = errors.New("the server ended")
-		case <-ctx.Done():
-		case <-time.After(20 * time.Millisecond):
-			continue
-		}
-		_ = p.stdin.Close()
-		<-done
-		text, _ := os.ReadFile(logFile.Name())
-		return fmt.Errorf("servers: PostgreSQL does not start: %w\n%s", err, bytes.TrimSpace(text))
+		return conn.Close(ctx)
+	}, p.server)
+	if err != nil {
+		err = errors.Join(err, p.server.Stop())
 	}
-}
-
-// stop ends the server, if it runs, and removes its data. A nil p has neither.
-func (p *postgres) stop() error {
-	if p == nil || p.lock == nil {
-		return nil
-	}
-	if p.done != nil {
-		_ = p.stdin.Close()
-		<-p.done
-	}
-	err := errors.Join(os.RemoveAll(p.dir), p.lock.Close())
-	p.lock = nil
 	return err
 }
 
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, fmt.Errorf("servers: PostgreSQL: %w", err)
+// stop ends the server, if it runs, and removes its data. A nil p has neither.
+func (p *postgres) stop() (err error) {
+	if p == nil || p.lock == nil {
+		return nil
 	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().(*net.TCPAddr).Port, nil
+	if p.server != nil {
+		err = p.server.Stop()
+	}
+	err = errors.Join(err, os.RemoveAll(p.dir), p.lock.Close())
+	p.lock = nil
+	return err
 }

@@ -283,7 +283,7 @@ func startEngines(ctx context.Context) (e engines, err error) {
 	if e.etcd, err = etcd.Start(ctx, 1); err != nil {
 		return e, err
 	}
-	if e.s3, err = s3.Start(ctx, s3.Versity); err != nil {
+	if e.s3, err = s3.Start(ctx); err != nil {
 		return e, err
 	}
 	const bucket = "consumers"

@@ -60,7 +60,7 @@ func openTree(dir string) (*tree, error) {
 
 // apart are the modules outside of the workspace: servers for tests, with the versions of
 // dependencies that they require.
-var apart = []string{"integration/servers/kubernetes/apiserver", "integration/servers/s3/minio"}
+var apart = []string{"integration/servers/kubernetes/apiserver"}
 
 // forUsers reports whether a module is released. The others only serve this repository.
 func (m mod) forUsers() bool {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/boltstore"
+	"github.com/traceflake/traceflake/lease/driver"
 )
 
 // TestFullDisk runs in a process that may write no file beyond a size. What
@@ -32,12 +33,12 @@ func TestFullDisk(t *testing.T) {
 		return
 	}
 	path := filepath.Join(t.TempDir(), "leases.db")
-	store, err := boltstore.Open(path)
+	store, err := boltstore.Open(path, driver.NodeRange{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	request := func() lease.Request {
-		return lease.Request{Holder: lease.NewHolder(), Now: time.Now(), TTL: time.Minute}
+		return lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: time.Minute}
 	}
 	first, err := store.Acquire(t.Context(), request())
 	if err != nil {
@@ -65,7 +66,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	for name, err := range map[string]error{
 		"raise": store.Raise(t.Context(), time.Now().Add(time.Hour)),
-		"open":  errorOf(boltstore.Open(filepath.Join(t.TempDir(), "other.db"))),
+		"open":  errorOf(boltstore.Open(filepath.Join(t.TempDir(), "other.db"), driver.NodeRange{})),
 	} {
 		if err == nil || !strings.Contains(err.Error(), "file too large") {
 			t.Errorf("%s gives %v, want the system's error", name, err)
@@ -78,7 +79,7 @@ func TestFullDisk(t *testing.T) {
 	if blocks, err := store.List(t.Context()); err != nil || len(blocks) != granted {
 		t.Errorf("%d blocks are granted, %v; want %d", len(blocks), err, granted)
 	}
-	if got, err := store.Get(t.Context(), first); err != nil || got != first {
+	if got, err := store.Get(t.Context(), first.Node); err != nil || got != first {
 		t.Errorf("the first grant is %v, %v; want %v", got, err, first)
 	}
 	if _, err := store.Acquire(t.Context(), request()); err != nil {

@@ -40,7 +40,7 @@ func TestAnswersAreSynced(t *testing.T) {
 	pages, ok := unsynced(t, scratch)
 	counts := ok && pages > 0 // or a file that was not synced looks like one that was
 
-	path, c := file(t), newClock()
+	path, c := newPath(t), newClock()
 	var s *Store
 	var g lease.Grant
 	for _, step := range []struct {
@@ -50,10 +50,10 @@ func TestAnswersAreSynced(t *testing.T) {
 		{"open", func() error { s = open(t, path, WithClock(c)); return nil }},
 		{"acquire", func() (err error) { g, err = s.Acquire(t.Context(), request(start)); return err }},
 		{"renew", func() (err error) {
-			g, err = s.Renew(t.Context(), g, lease.NewHolder(), g.End.Add(time.Minute))
+			g, err = s.Renew(t.Context(), g, renewal(lease.NewNonce(), g.End.Add(time.Minute)))
 			return err
 		}},
-		{"release", func() error { return s.Release(t.Context(), g, lease.NewHolder(), start) }},
+		{"release", func() error { return s.Release(t.Context(), g, lease.NewNonce(), start) }},
 		{"raise", func() error { return s.Raise(t.Context(), start.Add(time.Hour)) }},
 	} {
 		if err := step.write(); err != nil {
@@ -65,7 +65,7 @@ func TestAnswersAreSynced(t *testing.T) {
 	}
 	// Where the kernel does not count, what bbolt was told must do.
 	var f *os.File
-	db, err := s.open(t.Context(), write, &f)
+	db, err := s.file.open(t.Context(), write, &f)
 	if err != nil {
 		t.Fatal(err)
 	}

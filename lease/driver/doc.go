@@ -8,11 +8,15 @@
 // implements the rules in another language, such as SQL, also applies the
 // method to what it read, and compares the results.
 //
-//	lease.Store  checks before it                    the rule
-//	Acquire      [CheckRequest]                      [Block.Acquire]
-//	Renew        [CheckRenewal] if it knows the time [Block.Renew]
-//	Release      -                                   [Block.Release]
-//	Raise        [CheckRaise]                        [Block.Raise]
+//	lease.Store  checks before it  the rule
+//	Acquire      [CheckRequest]    [Block.Acquire]
+//	Renew        [CheckRequest]    [Block.Renew]
+//	Release      -                 [Block.Release]
+//	Raise        [CheckRaise]      [Block.Raise]
+//
+// Most servers can keep small objects and replace one only if nobody else has
+// written it: for them package pages has everything but three methods. PostgreSQL
+// keeps a row for each block, and applies the rules itself.
 //
 // Package leasetest checks that a store follows these rules. [Memory] is the
 // smallest store that does.

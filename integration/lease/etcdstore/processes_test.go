@@ -5,6 +5,7 @@ package etcdstore_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,9 +22,13 @@ func TestProcesses(t *testing.T) {
 	}
 	const members = 3
 	cluster := etcd.ForTest(t, members)
-	proxy := faults.Etcd(t, cluster.ClientForTest(t))
+	var endpoints []string
+	for _, address := range cluster.Endpoints() {
+		endpoints = append(endpoints, "http://"+address)
+	}
+	proxy := faults.HTTP(t, faults.GRPC(), endpoints...)
 	leasetest.Processes{
-		URL: "etcd://" + proxy.Address(),
+		URL: "etcd://" + strings.Join(proxy.Addresses(), ","),
 		IDs: faults.IDs(t),
 		Outage: func(during func()) error {
 			var errs []error

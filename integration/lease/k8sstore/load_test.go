@@ -12,6 +12,8 @@ import (
 
 	"github.com/traceflake/traceflake/integration/servers/kubernetes"
 	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/driver/pages"
 	"github.com/traceflake/traceflake/lease/k8sstore"
 	"github.com/traceflake/traceflake/lease/leasetest"
 )
@@ -31,16 +33,16 @@ func measure(tb testing.TB, processes, atOnce int) load {
 	s := server(tb)
 	c := count(s.Client(kubernetes.Admin))
 	ctx, now, name := context.Background(), time.Now(), newName()
-	stores, grants := make([]*k8sstore.Store, processes), make([]lease.Grant, processes)
+	stores, grants := make([]*pages.Store, processes), make([]lease.Grant, processes)
 	var l load
 	l.start = inParallel(tb, processes, atOnce, c, func(i int) (err error) {
-		if stores[i], err = k8sstore.New(&http.Client{Transport: c}, s.URL(), namespace, k8sstore.WithName(name)); err == nil {
+		if stores[i], err = k8sstore.New(&http.Client{Transport: c}, s.URL(), namespace, driver.NodeRange{}, k8sstore.WithName(name)); err == nil {
 			grants[i], err = stores[i].Acquire(ctx, request(now))
 		}
 		return err
 	})
 	l.renew = inParallel(tb, processes, atOnce, c, func(i int) (err error) {
-		grants[i], err = stores[i].Renew(ctx, grants[i], lease.NewHolder(), now.Add(time.Hour))
+		grants[i], err = stores[i].Renew(ctx, grants[i], renewal(lease.NewNonce(), now.Add(time.Hour)))
 		return err
 	})
 	return l
@@ -98,13 +100,13 @@ func BenchmarkLoad(b *testing.B) {
 func BenchmarkNearlyFull(b *testing.B) {
 	s := server(b)
 	c := count(s.Client(kubernetes.Admin))
-	store, err := k8sstore.New(&http.Client{Transport: c}, s.URL(), namespace, k8sstore.WithName(newName()))
+	store, err := k8sstore.New(&http.Client{Transport: c}, s.URL(), namespace, driver.NodeRange{}, k8sstore.WithName(newName()))
 	if err != nil {
 		b.Fatal(err)
 	}
 	ctx, now := context.Background(), time.Now()
 	acquire := func() (lease.Grant, error) {
-		return store.Acquire(ctx, lease.Request{Holder: lease.NewHolder(), Now: now, TTL: time.Hour})
+		return store.Acquire(ctx, lease.Request{Nonce: lease.NewNonce(), Now: now, TTL: time.Hour})
 	}
 	inParallel(b, 16_000, 64, c, func(int) error { _, err := acquire(); return err })
 	for b.Loop() {
@@ -113,7 +115,7 @@ func BenchmarkNearlyFull(b *testing.B) {
 			if err != nil {
 				return err
 			}
-			return store.Release(ctx, g, lease.NewHolder(), g.Start)
+			return store.Release(ctx, g, lease.NewNonce(), g.Start)
 		}), "requests/pair")
 	}
 }

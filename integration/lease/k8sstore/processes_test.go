@@ -20,13 +20,9 @@ func TestProcesses(t *testing.T) {
 	}
 	s := kubernetes.ForTest(t)
 	apply(t, s, namespaceObject)
-	proxy := faults.HTTP(t, s.URL(), s.Client(kubernetes.Admin).Transport)
-	config, err := s.KubeconfigAt(proxy.Endpoint(), kubernetes.Admin)
-	if err != nil {
-		t.Fatal(err)
-	}
+	proxy := faults.HTTP(t, s.Client(kubernetes.Admin).Transport, s.URL())
 	leasetest.Processes{
-		URL: "k8s://" + namespace + "/processes?kubeconfig=" + config,
+		URL: "k8s://" + namespace + "/processes?server=" + proxy.Endpoint(),
 		IDs: faults.IDs(t),
 		Outage: func(during func()) error {
 			killed := s.Kill()

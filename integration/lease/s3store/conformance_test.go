@@ -12,6 +12,7 @@ import (
 	"github.com/traceflake/traceflake/integration/servers/s3"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/driver/pages"
 	"github.com/traceflake/traceflake/lease/leasetest"
 	"github.com/traceflake/traceflake/lease/s3store"
 )
@@ -25,9 +26,9 @@ func TestMain(m *testing.M) {
 const bucket = "leases"
 
 // started returns a server that has a bucket.
-func started(tb testing.TB, kind s3.Kind) *s3.Server {
+func started(tb testing.TB) *s3.Server {
 	tb.Helper()
-	s := s3.ForTest(tb, kind)
+	s := s3.ForTest(tb)
 	s.Bucket(tb, bucket)
 	return s
 }
@@ -49,19 +50,14 @@ func harness(c aws.Config) leasetest.Harness {
 	}}
 }
 
-func open(c aws.Config, prefix string, nodes driver.NodeRange) (*s3store.Store, error) {
-	return s3store.New(c, bucket, s3store.WithPrefix(prefix),
-		s3store.WithBlockSize(int(nodes.BlockSize)), s3store.WithNodes(int(nodes.First), int(nodes.Nodes)))
+func open(c aws.Config, prefix string, nodes driver.NodeRange) (*pages.Store, error) {
+	return s3store.New(c, bucket, nodes, s3store.WithPrefix(prefix))
 }
 
 func TestConformance(t *testing.T) {
-	leasetest.Run(t, harness(config(started(t, s3.Versity).Endpoint(), s3.Root)))
-}
-
-func TestConformanceMinIO(t *testing.T) {
-	leasetest.Run(t, harness(config(started(t, s3.MinIO).Endpoint(), s3.Root)))
+	leasetest.Run(t, harness(config(started(t).Endpoint(), s3.Root)))
 }
 
 func BenchmarkAcquire(b *testing.B) {
-	leasetest.MeasureAcquire(b, harness(config(started(b, s3.Versity).Endpoint(), s3.Root)))
+	leasetest.MeasureAcquire(b, harness(config(started(b).Endpoint(), s3.Root)))
 }

@@ -57,7 +57,7 @@ func loaded(t *testing.T, cfg aws.Config, prefix string, n int, fault func() err
 // What clients see while the server fails is linearizable, with those calls
 // whose answer was lost carried out or not.
 func TestFaults(t *testing.T) {
-	server := started(t, s3.Versity)
+	server := started(t)
 	for _, c := range []struct {
 		name    string
 		clients int // few, if many calls may or may not be carried out: the check tries them all
@@ -85,7 +85,7 @@ func TestFaults(t *testing.T) {
 		})
 	}
 	t.Run("a bad network", func(t *testing.T) {
-		proxy := faults.HTTP(t, server.Endpoint(), http.DefaultTransport)
+		proxy := faults.HTTP(t, http.DefaultTransport, server.Endpoint())
 		loaded(t, config(proxy.Endpoint(), s3.Root), "fault/network", 5, func() error { return nil }).Check(t)
 		proxy.Check(t)
 	})
@@ -94,7 +94,7 @@ func TestFaults(t *testing.T) {
 // A server that honours conditions on the probe's objects and ignores them on
 // pages is none: the history of its clients shows it.
 func TestFaultsOfAWrongServer(t *testing.T) {
-	server := started(t, s3.Versity)
+	server := started(t)
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.Contains(r.URL.Path, "/page-") {
 			forward(t, w, r, server.Endpoint(), true, "If-Match", "If-None-Match")

@@ -18,6 +18,8 @@ import (
 
 	"github.com/traceflake/traceflake/integration/servers/s3"
 	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/driver/pages"
 	"github.com/traceflake/traceflake/lease/s3store"
 )
 
@@ -60,93 +62,47 @@ func forward(t *testing.T, w http.ResponseWriter, r *http.Request, endpoint stri
 // The store refuses a server that ignores conditions, and writes nothing there
 // but the probe's objects.
 func TestConditionsIgnored(t *testing.T) {
-	const ignores = "this server ignores conditional writes"
-	for _, kind := range []s3.Kind{s3.Versity, s3.GoFakeS3} {
-		server := started(t, kind)
-		for _, c := range []struct {
-			without []string
-			sign    bool
-			texts   []string
-		}{
-			{[]string{"If-Match", "If-None-Match"}, true, []string{ignores}},
-			{[]string{"If-None-Match"}, true, []string{ignores, "If-None-Match: *"}},
-			{[]string{"If-Match"}, true, []string{ignores, "If-Match"}},
-			{[]string{"If-None-Match"}, false, []string{map[s3.Kind]string{
-				s3.Versity:  "SignatureDoesNotMatch", // which the headers are part of
-				s3.GoFakeS3: ignores,                 // it checks no signature
-			}[kind]}},
-		} {
-			what := fmt.Sprintf("%s without %s, signed %t", kind, c.without, c.sign)
-			proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if r.Method != http.MethodPut {
-					forward(t, w, r, server.Endpoint(), true)
-					return
-				}
-				forward(t, w, r, server.Endpoint(), c.sign, c.without...)
-			}))
-			prefix := fmt.Sprintf("ignored/%d/", prefixes.Add(1))
-			s, err := s3store.New(config(proxy.URL, s3.Root), bucket, s3store.WithPrefix(prefix))
-			if err != nil {
-				t.Fatal(err)
+	const ignores = "does not honour conditional writes"
+	server := started(t)
+	for _, c := range []struct {
+		without []string
+		sign    bool
+		texts   []string
+	}{
+		{[]string{"If-Match", "If-None-Match"}, true, []string{ignores}},
+		{[]string{"If-None-Match"}, true, []string{ignores, "on condition that there is no such object"}},
+		{[]string{"If-Match"}, true, []string{ignores, "on condition that the object has the version"}},
+		{[]string{"If-None-Match"}, false, []string{"SignatureDoesNotMatch"}}, // the headers are signed
+	} {
+		what := fmt.Sprintf("without %s, signed %t", c.without, c.sign)
+		proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method != http.MethodPut {
+				forward(t, w, r, server.Endpoint(), true)
+				return
 			}
-			for range 2 { // a second call does not go through either
-				_, err := s.Acquire(t.Context(), request(time.Now()))
-				wantError(t, what, err, lease.ErrMisconfigured, c.texts...)
-				wantError(t, what, s.Raise(t.Context(), time.Now()), lease.ErrMisconfigured, c.texts...)
-			}
-			list := string(server.MustDo(t, http.MethodGet, "/"+bucket+"?list-type=2&prefix="+url.QueryEscape(prefix), nil))
-			if strings.Contains(list, prefix+"config") || strings.Contains(list, prefix+"page") {
-				t.Errorf("%s: it wrote more than the probe: %s", what, list)
-			}
-			proxy.Close()
-		}
-	}
-}
-
-// The probe is made once for each store: by many at once, it is right for all.
-func TestProbe(t *testing.T) {
-	server := started(t, s3.Versity)
-	var probes, lists atomic.Int64
-	cfg := config(server.Endpoint(), s3.Root)
-	if s, err := s3store.New(cfg, bucket); err != nil {
-		t.Fatal(err)
-	} else if _, err := s.Acquire(t.Context(), request(time.Now())); err != nil { // configures it, after a list
-		t.Fatal(err)
-	}
-	cfg.HTTPClient = &http.Client{Transport: tripper(func(r *http.Request) (*http.Response, error) {
-		if strings.Contains(r.URL.Path, "/probe/") {
-			probes.Add(1)
-		} else if strings.Contains(r.URL.Query().Get("prefix"), "/probe/") {
-			lists.Add(1)
-		}
-		return http.DefaultTransport.RoundTrip(r)
-	})}
-	const stores, calls = 8, 4
-	var all sync.WaitGroup
-	for range stores {
-		s, err := s3store.New(cfg, bucket)
+			forward(t, w, r, server.Endpoint(), c.sign, c.without...)
+		}))
+		prefix := fmt.Sprintf("ignored/%d/", prefixes.Add(1))
+		s, err := s3store.New(config(proxy.URL, s3.Root), bucket, driver.NodeRange{}, s3store.WithPrefix(prefix))
 		if err != nil {
 			t.Fatal(err)
 		}
-		for range calls {
-			all.Go(func() {
-				if _, err := s.Acquire(t.Context(), request(time.Now())); err != nil {
-					t.Error(err)
-				}
-			})
+		for range 2 { // a second call does not go through either
+			_, err := s.Acquire(t.Context(), request(time.Now()))
+			wantError(t, what, err, lease.ErrMisconfigured, c.texts...)
+			wantError(t, what, s.Raise(t.Context(), time.Now()), lease.ErrMisconfigured, c.texts...)
 		}
-	}
-	all.Wait()
-	// The first store at an object also creates it, and reads it again. Lists of the probe are
-	// counted alone.
-	if n, l := probes.Load(), lists.Load(); n < 4*stores || n > 6*stores || l != stores {
-		t.Errorf("%d stores made %d requests for the probe's objects and %d lists", stores, n, l)
+		list := string(server.MustDo(t, http.MethodGet, "/"+bucket+"?list-type=2&prefix="+url.QueryEscape(prefix), nil))
+		if strings.Contains(list, prefix+"config") || strings.Contains(list, prefix+"page") {
+			t.Errorf("%s: it wrote more than the probe: %s", what, list)
+		}
+		proxy.Close()
 	}
 }
 
 // With the rights that the documentation lists, and with each of them missing.
 func TestRights(t *testing.T) {
-	server := started(t, s3.Versity)
+	server := started(t)
 	doc, err := os.ReadFile("../../../lease/s3store/doc.go")
 	if err != nil {
 		t.Fatal(err)
@@ -196,8 +152,7 @@ func TestRights(t *testing.T) {
 	ctx, now := t.Context(), time.Now()
 	try := func() error {
 		const blocks = 4
-		s, err := s3store.New(config(server.Endpoint(), s3.User), bucket, s3store.WithPrefix("fleet"),
-			s3store.WithBlockSize(8), s3store.WithNodes(0, 8*blocks))
+		s, err := s3store.New(config(server.Endpoint(), s3.User), bucket, driver.NodeRange{Nodes: 8 * blocks}, s3store.WithPrefix("fleet"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -212,10 +167,10 @@ func TestRights(t *testing.T) {
 		}
 		_, err = s.Acquire(ctx, request(now))
 		wantError(t, "no free block", err, lease.ErrNoFreeNode)
-		if g, err = s.Renew(ctx, g, lease.NewHolder(), g.End); err != nil {
+		if g, err = s.Renew(ctx, g, renewal(lease.NewNonce(), g.End)); err != nil {
 			return err
 		}
-		if err := s.Release(ctx, g, lease.NewHolder(), now); err != nil {
+		if err := s.Release(ctx, g, lease.NewNonce(), now); err != nil {
 			return err
 		}
 		if list, err := s.List(ctx); err != nil || len(list) != blocks {
@@ -236,28 +191,23 @@ func TestRights(t *testing.T) {
 
 // A bucket that is not there, and keys that the server does not know.
 func TestWrongBucketOrKeys(t *testing.T) {
-	for _, kind := range []s3.Kind{s3.Versity, s3.GoFakeS3} {
-		server := s3.ForTest(t, kind)
-		try := func(keys s3.Keys) error {
-			s, err := s3store.New(config(server.Endpoint(), keys), bucket)
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, err = s.Acquire(t.Context(), request(time.Now()))
-			return err
+	server := s3.ForTest(t)
+	try := func(keys s3.Keys) error {
+		s, err := s3store.New(config(server.Endpoint(), keys), bucket, driver.NodeRange{})
+		if err != nil {
+			t.Fatal(err)
 		}
-		wantError(t, "no bucket", try(s3.Root), lease.ErrMisconfigured, "no bucket "+bucket)
-		if kind == s3.GoFakeS3 {
-			continue
-		}
-		wantError(t, "a wrong key", try(s3.Keys{AccessKey: "nobody00000000000000", SecretKey: "x"}), lease.ErrMisconfigured, "InvalidAccessKeyId")
-		wantError(t, "a wrong secret", try(s3.Keys{AccessKey: s3.Root.AccessKey, SecretKey: "x"}), lease.ErrMisconfigured, "SignatureDoesNotMatch")
+		_, err = s.Acquire(t.Context(), request(time.Now()))
+		return err
 	}
+	wantError(t, "no bucket", try(s3.Root), lease.ErrMisconfigured, "no bucket "+bucket)
+	wantError(t, "a wrong key", try(s3.Keys{AccessKey: "nobody00000000000000", SecretKey: "x"}), lease.ErrMisconfigured, "InvalidAccessKeyId")
+	wantError(t, "a wrong secret", try(s3.Keys{AccessKey: s3.Root.AccessKey, SecretKey: "x"}), lease.ErrMisconfigured, "SignatureDoesNotMatch")
 }
 
 // The bucket's name may be in the host's name.
 func TestHostStyle(t *testing.T) {
-	server := started(t, s3.Versity)
+	server := started(t)
 	cfg := config(strings.Replace(server.Endpoint(), "127.0.0.1", "localhost", 1), s3.Root)
 	cfg.HTTPClient = &http.Client{Transport: tripper(func(r *http.Request) (*http.Response, error) {
 		if !strings.HasPrefix(r.URL.Host, bucket+".localhost:") {
@@ -266,7 +216,7 @@ func TestHostStyle(t *testing.T) {
 		r.Host, r.URL.Host = r.URL.Host, strings.TrimPrefix(server.Endpoint(), "http://")
 		return http.DefaultTransport.RoundTrip(r)
 	})}
-	s, err := s3store.New(cfg, bucket, s3store.WithPathStyle(false))
+	s, err := s3store.New(cfg, bucket, driver.NodeRange{}, s3store.WithPathStyle(false))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -277,7 +227,7 @@ func TestHostStyle(t *testing.T) {
 
 // A list has at most 1000 objects: the store reads on.
 func TestLongList(t *testing.T) {
-	server := started(t, s3.Versity)
+	server := started(t)
 	cfg := config(server.Endpoint(), s3.Root)
 	var lists atomic.Int64
 	cfg.HTTPClient = &http.Client{Transport: tripper(func(r *http.Request) (*http.Response, error) {
@@ -293,7 +243,7 @@ func TestLongList(t *testing.T) {
 		return http.DefaultTransport.RoundTrip(r)
 	})}
 	// 16 blocks of 8 nodes on each of 5 pages, all raised: none is free.
-	s, err := s3store.New(cfg, bucket, s3store.WithBlockSize(8), s3store.WithNodes(0, 5*64*8))
+	s, err := s3store.New(cfg, bucket, driver.NodeRange{Nodes: 5 * 64 * 8})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -310,7 +260,7 @@ func TestLongList(t *testing.T) {
 
 // through returns a store whose requests pass f, which answers them itself or
 // returns nil.
-func through(t *testing.T, server *s3.Server, f func(r *http.Request) *stub) *s3store.Store {
+func through(t *testing.T, server *s3.Server, f func(r *http.Request) *stub) *pages.Store {
 	t.Helper()
 	cfg := config(server.Endpoint(), s3.Root)
 	cfg.HTTPClient = &http.Client{Transport: tripper(func(r *http.Request) (*http.Response, error) {
@@ -323,44 +273,17 @@ func through(t *testing.T, server *s3.Server, f func(r *http.Request) *stub) *s3
 		s.ServeHTTP(w, r)
 		return w.Result(), nil
 	})}
-	s, err := s3store.New(cfg, bucket, s3store.WithPrefix(fmt.Sprintf("through/%d/", prefixes.Add(1))))
+	s, err := s3store.New(cfg, bucket, driver.NodeRange{}, s3store.WithPrefix(fmt.Sprintf("through/%d/", prefixes.Add(1))))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
-// A server that refuses what it should take, or does not show what it has.
-func TestUnfitServer(t *testing.T) {
-	server := started(t, s3.GoFakeS3)
-	for _, c := range []struct {
-		text  string
-		wrong func(r *http.Request) bool
-		with  *stub
-	}{
-		{"refuses a write whose If-Match is the object's ETag", func(r *http.Request) bool { return r.Header.Get("If-Match") != "" }, &stub{status: 412, code: "PreconditionFailed"}},
-		{"just written is not there", func(r *http.Request) bool { return r.Method == http.MethodGet }, &stub{status: 404, code: "NoSuchKey"}},
-		{`lists the ETag ""`, func(r *http.Request) bool { return r.URL.Query().Has("list-type") }, nil},
-	} {
-		with := c.with
-		if with == nil {
-			with = &stub{after: 1 << 20} // an empty list
-		}
-		s := through(t, server, func(r *http.Request) *stub {
-			if c.wrong(r) && (strings.Contains(r.URL.Path, "/probe/") || r.URL.Query().Has("list-type") && c.with == nil) {
-				return with
-			}
-			return nil
-		})
-		_, err := s.Acquire(t.Context(), request(time.Now()))
-		wantError(t, c.text, err, lease.ErrMisconfigured, c.text)
-	}
-}
-
 // After a write that was refused because the object has changed, or because
 // another write is in progress, the object is read again.
 func TestReadAgain(t *testing.T) {
-	server := started(t, s3.GoFakeS3)
+	server := started(t)
 	for _, answer := range []*stub{
 		{status: http.StatusPreconditionFailed, code: "PreconditionFailed"},
 		{status: http.StatusNotFound, code: "NoSuchKey"},
@@ -372,11 +295,10 @@ func TestReadAgain(t *testing.T) {
 		s := through(t, server, func(r *http.Request) *stub {
 			mu.Lock()
 			defer mu.Unlock()
-			what := r.URL.Path + r.Header.Get("If-Match")
+			what := r.URL.Path
 			switch {
 			case r.Method != http.MethodPut || refused[what]:
 				return nil
-			case answer.status == http.StatusConflict: // once to each, to those of the probe, too
 			case answer.status == http.StatusNotFound && r.Header.Get("If-Match") == "":
 				return nil
 			case !strings.Contains(r.URL.Path, "/page-"):
@@ -387,14 +309,18 @@ func TestReadAgain(t *testing.T) {
 		})
 		g, err := s.Acquire(t.Context(), request(time.Now()))
 		if err == nil {
-			_, err = s.Renew(t.Context(), g, lease.NewHolder(), g.End)
+			_, err = s.Renew(t.Context(), g, renewal(lease.NewNonce(), g.End))
 		}
 		if err != nil {
 			t.Errorf("%s: %v", answer.code, err)
 		}
-		want := map[int]int{http.StatusPreconditionFailed: 2, http.StatusNotFound: 1, http.StatusConflict: 2 + 1 + 3}[answer.status]
-		if len(refused) != want {
-			t.Errorf("%s: %d writes were refused, want %d", answer.code, len(refused), want)
+		if len(refused) != 1 { // its page, the first time
+			t.Errorf("%s: %d pages were refused, want 1", answer.code, len(refused))
 		}
 	}
+}
+
+// renewal returns the request that moves a grant's end to end.
+func renewal(nonce string, end time.Time) lease.Request {
+	return lease.Request{Nonce: nonce, Now: end.Add(-lease.MaxTTL), TTL: lease.MaxTTL}
 }

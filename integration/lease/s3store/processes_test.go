@@ -16,20 +16,12 @@ import (
 
 // Processes reach the server through a bad network. The server is killed.
 func TestProcesses(t *testing.T) {
-	testProcesses(t, s3.Versity)
-}
-
-func TestProcessesMinIO(t *testing.T) {
-	testProcesses(t, s3.MinIO)
-}
-
-func testProcesses(t *testing.T, kind s3.Kind) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
-	s := started(t, kind)
+	s := started(t)
 	s3.Root.Setenv(t)
-	proxy := faults.HTTP(t, s.Endpoint(), http.DefaultTransport)
+	proxy := faults.HTTP(t, http.DefaultTransport, s.Endpoint())
 	leasetest.Processes{
 		URL: "s3://" + bucket + "/processes?endpoint=" + proxy.Endpoint(),
 		IDs: faults.IDs(t),

@@ -2,56 +2,35 @@ package etcd
 
 import (
 	"errors"
-	"fmt"
-	"io"
 	"net/url"
-	"os"
 	"time"
 
 	"go.etcd.io/etcd/server/v3/embed"
+
+	"github.com/traceflake/traceflake/integration/servers/child"
 )
 
-// The environment variables of a member.
-const (
-	envName    = "TRACEFLAKE_ETCD_MEMBER"
-	envDir     = "TRACEFLAKE_ETCD_DIR"
-	envClient  = "TRACEFLAKE_ETCD_CLIENT_URL"
-	envPeer    = "TRACEFLAKE_ETCD_PEER_URL"
-	envCluster = "TRACEFLAKE_ETCD_CLUSTER"
-)
+// kind is what a member is started as.
+const kind = "etcd"
 
 // Main returns at once, unless this process was started to be a member.
-func Main() {
-	name := os.Getenv(envName)
-	if name == "" {
-		return
-	}
-	if err := member(name); err != nil {
-		fmt.Fprintln(os.Stderr, "etcd:", err)
-		os.Exit(1)
-	}
-	os.Exit(0)
-}
+func Main() { child.Main(kind, member) }
 
-func member(name string) error {
-	// A member ends with the process that started it, even if that is killed.
-	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin)
-		os.Exit(0)
-	}()
-	client, err := url.Parse(os.Getenv(envClient))
+// member serves with a name, a folder, its URLs for clients and peers, and the cluster's members.
+func member(args []string) error {
+	client, err := url.Parse(args[2])
 	if err != nil {
 		return err
 	}
-	peer, err := url.Parse(os.Getenv(envPeer))
+	peer, err := url.Parse(args[3])
 	if err != nil {
 		return err
 	}
 	cfg := embed.NewConfig()
-	cfg.Name, cfg.Dir = name, os.Getenv(envDir)
+	cfg.Name, cfg.Dir = args[0], args[1]
 	cfg.ListenClientUrls, cfg.AdvertiseClientUrls = []url.URL{*client}, []url.URL{*client}
 	cfg.ListenPeerUrls, cfg.AdvertisePeerUrls = []url.URL{*peer}, []url.URL{*peer}
-	cfg.InitialCluster = os.Getenv(envCluster)
+	cfg.InitialCluster = args[4]
 	cfg.InitialClusterToken = "traceflake-test"
 	cfg.LogLevel = "error"
 	cfg.TickMs, cfg.ElectionMs = 50, 500

@@ -5,12 +5,13 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/integration/servers/etcd"
 )
 
@@ -40,10 +42,7 @@ type Server struct {
 	ca          authority
 	transport   *http.Transport // trusts ca
 
-	mu    sync.Mutex
-	cmd   *exec.Cmd // nil when it is not running
-	log   *bytes.Buffer
-	ended chan struct{}
+	child *child.Server
 }
 
 // ForTest starts a server for a test, with flags of kube-apiserver, which ends
@@ -134,6 +133,7 @@ func exists(path string) bool {
 
 func start(ctx context.Context, binary string, flags ...string) (_ *Server, err error) {
 	s := &Server{binary: binary, flags: flags}
+	s.child = child.New("kube-apiserver", s.command)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Close())
@@ -154,9 +154,11 @@ func start(ctx context.Context, binary string, flags ...string) (_ *Server, err 
 	if s.etcd, err = etcd.Start(ctx, 1); err != nil {
 		return nil, err
 	}
-	if s.address, err = freeAddress(); err != nil {
+	addresses, err := child.Addresses(1)
+	if err != nil {
 		return nil, err
 	}
+	s.address = addresses[0]
 	if err := s.Run(); err != nil {
 		return nil, err
 	}
@@ -187,28 +189,10 @@ func (s *Server) files() error {
 
 func (s *Server) path(name string) string { return filepath.Join(s.dir, name) }
 
-// freeAddress is host:port of a port that is free now.
-func freeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
-}
-
-// Run starts the server, with the data it had. It does nothing if the server
-// runs.
-func (s *Server) Run() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.cmd != nil {
-		return nil
-	}
-	_, port, err := net.SplitHostPort(s.address)
-	if err != nil {
-		return err
-	}
-	cmd := exec.Command(s.binary, append([]string{
+// command starts the server with the data it had.
+func (s *Server) command() *exec.Cmd {
+	_, port, _ := strings.Cut(s.address, ":")
+	return exec.Command(s.binary, append([]string{
 		"--etcd-servers=http://" + s.etcd.Endpoints()[0],
 		"--bind-address=127.0.0.1", "--secure-port=" + port,
 		"--tls-cert-file=" + s.path("serving.crt"), "--tls-private-key-file=" + s.path("serving.key"),
@@ -222,62 +206,24 @@ func (s *Server) Run() error {
 		"--endpoint-reconciler-type=none",
 		"--service-cluster-ip-range=10.0.0.0/24",
 	}, s.flags...)...)
-	s.log = new(bytes.Buffer)
-	cmd.Stdout, cmd.Stderr = s.log, s.log
-	if _, err := cmd.StdinPipe(); err != nil { // open while this process lives
-		return err
-	}
-	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("kube-apiserver: %w", err)
-	}
-	ended := make(chan struct{})
-	go func() {
-		_ = cmd.Wait()
-		close(ended)
-	}()
-	s.cmd, s.ended = cmd, ended
-	return nil
 }
 
+// Run starts the server, with the data it had. It does nothing if the server
+// runs.
+func (s *Server) Run() error { return s.child.Run() }
+
 // Kill ends the server as a crash does. Its etcd goes on.
-func (s *Server) Kill() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.cmd == nil {
-		return nil
-	}
-	err := s.cmd.Process.Kill()
-	<-s.ended
-	s.cmd = nil
-	if errors.Is(err, os.ErrProcessDone) {
-		return fmt.Errorf("kube-apiserver ended by itself: %s", s.log)
-	}
-	return err
-}
+func (s *Server) Kill() error { return s.child.Kill() }
 
 // Wait returns when the server is ready.
 func (s *Server) Wait(ctx context.Context) error {
-	for {
-		call, cancel := context.WithTimeout(ctx, 2*time.Second)
-		_, err := s.Do(call, http.MethodGet, "/readyz", "", nil)
+	return child.Ready(ctx, func(ctx context.Context) error {
+		_, err := s.Do(ctx, http.MethodGet, "/readyz", "", nil)
 		if err == nil {
-			_, err = s.Do(call, http.MethodGet, "/api/v1/namespaces/default", "", nil)
+			_, err = s.Do(ctx, http.MethodGet, "/api/v1/namespaces/default", "", nil)
 		}
-		cancel()
-		if err == nil {
-			return nil
-		}
-		s.mu.Lock()
-		ended := s.ended
-		s.mu.Unlock()
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("kube-apiserver: %w: %w", ctx.Err(), err)
-		case <-ended:
-			return fmt.Errorf("kube-apiserver ended: %s", s.log)
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
+		return err
+	}, s.child)
 }
 
 // Close ends the server and removes its data.
@@ -304,36 +250,20 @@ func (s *Server) CA() []byte { return s.ca.pem }
 // Token is the token of a user, Admin or Limited.
 func (s *Server) Token(user string) string { return "secret-of-" + user }
 
-// Certificate returns a new certificate of a user and its key, in PEM form.
-func (s *Server) Certificate(user string, groups ...string) (cert, key []byte, err error) {
-	return s.ca.issue(user, groups)
-}
-
-// Kubeconfig writes a kubeconfig of a user into a folder that is removed with
-// the server, and returns its path.
-func (s *Server) Kubeconfig(user string) (string, error) {
-	return s.KubeconfigAt(s.URL(), user)
-}
-
-// KubeconfigAt is Kubeconfig for a proxy in front of the server.
-func (s *Server) KubeconfigAt(url, user string) (string, error) {
-	config, err := json.MarshalIndent(map[string]any{
-		"apiVersion": "v1", "kind": "Config", "current-context": "test",
-		"clusters": []any{map[string]any{"name": "test", "cluster": map[string]any{
-			"server": url, "certificate-authority-data": s.CA(),
-		}}},
-		"users":    []any{map[string]any{"name": user, "user": map[string]any{"token": s.Token(user)}}},
-		"contexts": []any{map[string]any{"name": "test", "context": map[string]any{"cluster": "test", "user": user}}},
-	}, "", "  ") // JSON is YAML
+// Proxy returns the URL of a proxy in front of the server, until the test ends,
+// that authenticates with a token, as kubectl proxy does with a kubeconfig.
+func (s *Server) Proxy(tb testing.TB, token string) string {
+	tb.Helper()
+	target, err := url.Parse(s.URL())
 	if err != nil {
-		return "", err
+		tb.Fatal(err)
 	}
-	f, err := os.CreateTemp(s.dir, "kubeconfig-*")
-	if err != nil {
-		return "", err
-	}
-	_, err = f.Write(config)
-	return f.Name(), errors.Join(err, f.Close())
+	proxy := httptest.NewServer(&httputil.ReverseProxy{
+		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(target) },
+		Transport: authorized{s.transport, "Bearer " + token},
+	})
+	tb.Cleanup(proxy.Close)
+	return proxy.URL
 }
 
 // Failure is an answer that is not 2xx.

@@ -3,53 +3,22 @@ package s3
 import (
 	"context"
 	"fmt"
-	"io"
-	"net/http"
-	"os"
-	"path/filepath"
-	"time"
 
-	"github.com/johannesboyne/gofakes3"
-	"github.com/johannesboyne/gofakes3/backend/s3bolt"
 	"github.com/versity/versitygw/auth"
 	"github.com/versity/versitygw/backend/meta"
 	"github.com/versity/versitygw/backend/posix"
 	"github.com/versity/versitygw/embedgw"
+
+	"github.com/traceflake/traceflake/integration/servers/child"
 )
 
-// The environment variables of a server.
-const (
-	envKind    = "TRACEFLAKE_S3_SERVER"
-	envDir     = "TRACEFLAKE_S3_DIR"
-	envAddress = "TRACEFLAKE_S3_ADDRESS"
-)
+// kind is what a server is started as.
+const kind = "s3"
 
 // Main returns at once, unless this process was started to be a server.
-func Main() {
-	var serve func(dir, address string) error
-	switch kind := Kind(os.Getenv(envKind)); kind {
-	case "":
-		return
-	case Versity:
-		serve = serveVersity
-	case GoFakeS3:
-		serve = serveGoFakeS3
-	default:
-		serve = func(string, string) error { return fmt.Errorf("there is no server %q", kind) }
-	}
-	// A server ends with the process that started it, even if that is killed.
-	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin)
-		os.Exit(0)
-	}()
-	if err := serve(os.Getenv(envDir), os.Getenv(envAddress)); err != nil {
-		fmt.Fprintln(os.Stderr, "s3:", err)
-		os.Exit(1)
-	}
-	os.Exit(0)
-}
+func Main() { child.Main(kind, func(args []string) error { return serve(args[0], args[1]) }) }
 
-func serveVersity(dir, address string) error {
+func serve(dir, address string) error {
 	if err := (meta.XattrMeta{}).Test(dir); err != nil {
 		return fmt.Errorf("the file system of %s has no extended attributes (TMPDIR names another place): %w", dir, err)
 	}
@@ -85,13 +54,4 @@ func (a accounts) ResolveAccounts(keys []string) (missing []string, err error) {
 		}
 	}
 	return missing, nil
-}
-
-func serveGoFakeS3(dir, address string) error {
-	be, err := s3bolt.NewFile(filepath.Join(dir, "objects.db"))
-	if err != nil {
-		return err
-	}
-	server := http.Server{Addr: address, Handler: gofakes3.New(be).Server(), ReadHeaderTimeout: time.Minute}
-	return server.ListenAndServe()
 }

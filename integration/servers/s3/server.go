@@ -8,36 +8,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"strings"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+
+	"github.com/traceflake/traceflake/integration/servers/child"
 )
 
-// Kind is a program that serves S3.
-type Kind string
-
-const (
-	// Versity is Versity's S3 gateway, on files. It checks signatures and
-	// policies.
-	Versity Kind = "versitygw"
-	// GoFakeS3 is a small server on a bbolt file. It checks no signature, and its responses may be
-	// torn if the file is written meanwhile: send it one request at a time.
-	GoFakeS3 Kind = "gofakes3"
-	// MinIO is MinIO, on files. It checks signatures.
-	MinIO Kind = "minio"
-)
-
-// Region is that of every server.
+// Region is the server's.
 const Region = "us-east-1"
 
 // Keys are those of a user.
@@ -46,7 +29,7 @@ type Keys struct{ AccessKey, SecretKey string }
 var (
 	// Root may do everything.
 	Root = Keys{"rootaccesskey0000000", "root+secret/of+the+tests"}
-	// User may do what a bucket's policy says. Only Versity has it.
+	// User may do what a bucket's policy says.
 	User = Keys{"useraccesskey0000000", "user+secret/of+the+tests"}
 )
 
@@ -63,72 +46,44 @@ func (k Keys) Setenv(tb testing.TB) {
 	}
 }
 
-// Server is a server of S3 on this machine.
+// Server is a server of S3 on this machine: Run starts it with the data that it had, Kill ends it
+// as a crash does.
 type Server struct {
-	kind          Kind
-	program       string
+	*child.Server
 	dir, endpoint string
-
-	mu    sync.Mutex
-	cmd   *exec.Cmd // nil when it is not running
-	log   *bytes.Buffer
-	ended chan struct{}
 }
-
-// ErrNotBuilt is returned if a server's program was not built.
-var ErrNotBuilt = errors.New("s3: it was not built")
 
 // Start starts a server, and returns when it answers. Its data is in a folder
 // that Close removes.
-func Start(ctx context.Context, kind Kind) (_ *Server, err error) {
-	s := &Server{kind: kind}
-	if s.program, err = program(kind); err != nil {
+func Start(ctx context.Context) (_ *Server, err error) {
+	dir, err := os.MkdirTemp("", "traceflake-s3-")
+	if err != nil {
 		return nil, err
 	}
+	s := &Server{dir: dir}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Close())
 		}
 	}()
-	if s.dir, err = os.MkdirTemp("", "traceflake-s3-"); err != nil {
-		return nil, err
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	addresses, err := child.Addresses(1)
 	if err != nil {
 		return nil, err
 	}
-	s.endpoint = "http://" + l.Addr().String()
-	if err := errors.Join(l.Close(), s.Run()); err != nil {
+	s.endpoint = "http://" + addresses[0]
+	s.Server = child.New("s3", func() *exec.Cmd { return child.Self(kind, dir, addresses[0]) })
+	if err := s.Run(); err != nil {
 		return nil, err
 	}
 	return s, s.Wait(ctx)
 }
 
-func program(kind Kind) (string, error) {
-	if kind != MinIO {
-		return os.Executable()
-	}
-	wd, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for dir := wd; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
-		if found, _ := filepath.Glob(filepath.Join(dir, ".cache", "minio", "minio-*")); len(found) > 0 {
-			return found[len(found)-1], nil
-		}
-	}
-	return "", fmt.Errorf("%w: %s; make minio", ErrNotBuilt, kind)
-}
-
 // ForTest is Start for a test, and Close when it ends.
-func ForTest(tb testing.TB, kind Kind) *Server {
+func ForTest(tb testing.TB) *Server {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	s, err := Start(ctx, kind)
-	if errors.Is(err, ErrNotBuilt) {
-		tb.Skip(err)
-	}
+	s, err := Start(ctx)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -143,78 +98,15 @@ func ForTest(tb testing.TB, kind Kind) *Server {
 // Endpoint is the server's address, as a URL.
 func (s *Server) Endpoint() string { return s.endpoint }
 
-// Run starts the server, with the data that it had.
-func (s *Server) Run() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.cmd != nil {
-		return nil
-	}
-	address := strings.TrimPrefix(s.endpoint, "http://")
-	cmd := exec.Command(s.program)
-	cmd.Env = append(os.Environ(), envKind+"="+string(s.kind), envDir+"="+s.dir, envAddress+"="+address)
-	if s.kind == MinIO {
-		cmd = exec.Command(s.program, "server", s.dir, "--address", address, "--quiet")
-		cmd.Env = append(os.Environ(), "MINIO_ROOT_USER="+Root.AccessKey, "MINIO_ROOT_PASSWORD="+Root.SecretKey, "MINIO_BROWSER=off")
-	}
-	s.log = new(bytes.Buffer)
-	cmd.Stdout, cmd.Stderr = s.log, s.log
-	if _, err := cmd.StdinPipe(); err != nil { // open while this process lives
-		return err
-	}
-	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("s3: %s: %w", s.kind, err)
-	}
-	ended := make(chan struct{})
-	go func() {
-		_ = cmd.Wait()
-		close(ended)
-	}()
-	s.cmd, s.ended = cmd, ended
-	return nil
-}
-
-// Kill ends the server as a crash does.
-func (s *Server) Kill() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.cmd == nil {
-		return nil
-	}
-	err := s.cmd.Process.Kill()
-	<-s.ended
-	s.cmd = nil
-	return err
-}
-
-// Signal sends a signal to the server, SIGSTOP or SIGCONT for instance.
-func (s *Server) Signal(signal syscall.Signal) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.cmd == nil {
-		return fmt.Errorf("s3: %s is not running", s.kind)
-	}
-	return s.cmd.Process.Signal(signal)
-}
-
 // Wait returns when the server answers.
 func (s *Server) Wait(ctx context.Context) error {
-	for {
+	return child.Ready(ctx, func(ctx context.Context) error {
 		status, _, err := s.Do(ctx, http.MethodGet, "/", nil)
-		if err == nil && status == http.StatusOK {
-			return nil
+		if err == nil && status != http.StatusOK {
+			err = fmt.Errorf("status %d", status)
 		}
-		s.mu.Lock()
-		ended := s.ended
-		s.mu.Unlock()
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("s3: %s: %w: status %d, %w", s.kind, ctx.Err(), status, err)
-		case <-ended:
-			return fmt.Errorf("s3: %s ended: %s", s.kind, s.log)
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
+		return err
+	}, s.Server)
 }
 
 // Bucket makes a bucket for a test.
@@ -263,9 +155,9 @@ func Sign(r *http.Request, body []byte) error {
 
 // Close kills the server and removes its data.
 func (s *Server) Close() error {
-	err := s.Kill()
-	if s.dir != "" {
-		err = errors.Join(err, os.RemoveAll(s.dir))
+	var err error
+	if s.Server != nil {
+		err = s.Kill()
 	}
-	return err
+	return errors.Join(err, os.RemoveAll(s.dir))
 }

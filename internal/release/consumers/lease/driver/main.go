@@ -13,7 +13,7 @@ import (
 func main() {
 	fmt.Println(driver.AllNodes.Blocks(), "blocks")
 	store := driver.NewMemory(driver.WithNodeRange(driver.NodeRange{Nodes: 64, BlockSize: 8}))
-	request := lease.Request{Holder: lease.NewHolder(), Now: time.Now(), TTL: time.Minute}
+	request := lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: time.Minute}
 	grant, err := store.Acquire(context.Background(), request)
 	fmt.Println(grant.Nodes, "nodes are leased,", err)
 }

@@ -1,0 +1,174 @@
+// Package child starts, watches and stops the servers that tests run as child processes.
+//
+// A child's standard input is a pipe from this process. It closes even if this process is killed,
+// and a child ends when it does: see [Main].
+package child
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Server is a server that can be killed and started again with the data it had. It is safe for
+// concurrent use.
+type Server struct {
+	name    string
+	command func() *exec.Cmd
+
+	mu    sync.Mutex
+	cmd   *exec.Cmd // nil if it does not run
+	stdin io.Closer
+	log   *bytes.Buffer // what it wrote; complete once it has ended
+	ended chan struct{}
+}
+
+// New returns a server that is not running yet. Each start runs a new command.
+func New(name string, command func() *exec.Cmd) *Server {
+	return &Server{name: name, command: command}
+}
+
+// Run starts the server. It does nothing if the server runs.
+func (s *Server) Run() (err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cmd != nil {
+		return nil
+	}
+	cmd, log, ended := s.command(), new(bytes.Buffer), make(chan struct{})
+	cmd.Stdout, cmd.Stderr = log, log
+	if s.stdin, err = cmd.StdinPipe(); err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("%s: %w", s.name, err)
+	}
+	go func() {
+		_ = cmd.Wait()
+		close(ended)
+	}()
+	s.cmd, s.log, s.ended = cmd, log, ended
+	return nil
+}
+
+// Ready waits until try succeeds. It fails at once if one of the servers has ended by itself, and
+// the error then includes what the server wrote.
+func Ready(ctx context.Context, try func(context.Context) error, servers ...*Server) error {
+	for {
+		call, cancel := context.WithTimeout(ctx, 2*time.Second)
+		err := try(call)
+		cancel()
+		if err == nil {
+			return nil
+		}
+		for _, s := range servers {
+			if ended := s.failure(); ended != nil {
+				return ended
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("a server is not ready: %w: %w", ctx.Err(), err)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// failure reports a server that has ended by itself.
+func (s *Server) failure() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cmd == nil {
+		return nil
+	}
+	select {
+	case <-s.ended:
+		return fmt.Errorf("%s ended by itself: %s", s.name, bytes.TrimSpace(s.log.Bytes()))
+	default:
+		return nil
+	}
+}
+
+// Kill ends the server as a crash does. The error reports a server that had ended by itself.
+func (s *Server) Kill() error { return s.end(func() error { return s.cmd.Process.Kill() }) }
+
+// Stop closes the server's standard input and waits for its end.
+func (s *Server) Stop() error { return s.end(func() error { return s.stdin.Close() }) }
+
+func (s *Server) end(how func() error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cmd == nil {
+		return nil
+	}
+	err := how()
+	<-s.ended
+	if errors.Is(err, os.ErrProcessDone) {
+		err = fmt.Errorf("%s ended by itself: %s", s.name, bytes.TrimSpace(s.log.Bytes()))
+	}
+	s.cmd = nil
+	return err
+}
+
+// Signal sends a signal to the server, such as SIGSTOP or SIGCONT.
+func (s *Server) Signal(signal syscall.Signal) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cmd == nil {
+		return fmt.Errorf("%s is not running", s.name)
+	}
+	return s.cmd.Process.Signal(signal)
+}
+
+// self is the variable that tells a new process of this program which server it is.
+const self = "TRACEFLAKE_CHILD"
+
+// Self returns a command that runs this program again as a server: its [Main] must call serve for
+// the kind. The arguments are passed to serve.
+func Self(kind string, args ...string) *exec.Cmd {
+	program, err := os.Executable()
+	if err != nil {
+		program = os.Args[0]
+	}
+	cmd := exec.Command(program, args...)
+	cmd.Env = append(os.Environ(), self+"="+kind)
+	return cmd
+}
+
+// Main returns immediately unless this process was started by [Self] to be a server of the kind.
+// Otherwise it serves until standard input is closed, and ends the process.
+func Main(kind string, serve func(args []string) error) {
+	if os.Getenv(self) != kind {
+		return
+	}
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(0)
+	}()
+	if err := serve(os.Args[1:]); err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", kind, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// Addresses returns n addresses on loopback, host:port, whose ports are free now.
+func Addresses(n int) (addresses []string, err error) {
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = l.Close() }() // all at the end, so that they differ
+		addresses = append(addresses, l.Addr().String())
+	}
+	return addresses, nil
+}
