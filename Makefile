@@ -85,12 +85,20 @@ fuzz: ## every fuzz target of every module for FUZZTIME each
 	done <<<"$$targets"
 
 .PHONY: bench
-bench: engines ## measure the cost of IDs, in 8 minutes: bench/RESULTS.md and bench/plots; on a quiet machine; ARGS=-short prints quick figures
-	cd bench && go run . $(ARGS)
+bench: engines ## measure IDs and what their order saves, in about 20 minutes: bench/RESULTS.md and bench/plots; on a quiet machine
+	bench/run all $(ARGS) | tee bench/runs.txt
+	go run ./bench/report bench/runs.txt
 
 .PHONY: bench-check
-bench-check: ## check the speed targets, in 3 minutes; fails if one is missed by more than the run's noise
-	cd bench && go run . -check $(ARGS)
+bench-check: ## check the speed targets, in about 3 minutes; fails if one is missed by more than the run's noise
+	@tmp=$$(mktemp)
+	trap 'rm -f "$$tmp"' EXIT
+	bench/run targets $(ARGS) >"$$tmp"
+	go run ./bench/report -check "$$tmp"
+
+.PHONY: bench-cpus
+bench-cpus: ## NewIDs and NewSpanID on 1, 2, 4, 8 and 16 CPUs, for benchstat -col /gen
+	@bench/run cpus $(ARGS)
 
 .PHONY: lint
 lint: $(GOLANGCI_LINT) ## golangci-lint in every module
