@@ -56,7 +56,7 @@ bench-clickhouse: engines ## granules and bytes read in ClickHouse, by layout an
 .PHONY: race
 race: engines ## the tests under the race detector, without examples, demo and bench
 	@packages=$$(go list work)
-	go test -race $$(grep -vE '^[^/]+/[^/]+/[^/]+/(examples|bench|internal/release|integration/(demo|collector))(/|$$)' <<<"$$packages")
+	go test -race $$(grep -vE '^[^/]+/[^/]+/[^/]+/(examples|bench|integration/(demo|collector))(/|$$)' <<<"$$packages")
 
 .PHONY: sim
 sim: ## the simulator of leases with SEEDS seeds; -seed N of its test replays one
@@ -149,19 +149,19 @@ alerts: ## check the alert rules and run their tests with promtool
 	deploy/prometheus/check
 
 .PHONY: consumers
-consumers: engines ## use each package outside of the repository as users do, served as the next version
-	go run ./internal/release consumers
+consumers: ## use each package outside of the repository as users do, served as the next version
+	.ci/release consumers
 
 .PHONY: release
-release: engines ## VERSION=v0.1.0: show what a release would do; PUBLISH=yes makes its commit and tags
+release: ## VERSION=v0.1.0: show what a release would do; PUBLISH=yes creates its commit and tags
 	@[[ -n "$(VERSION)" ]] || { echo "say which: make release VERSION=v0.1.0"; exit 1; }
-	go run ./internal/release $(if $(filter yes,$(PUBLISH)),-publish) "$(VERSION)"
+	.ci/release "$(VERSION)" $(if $(filter yes,$(PUBLISH)),publish)
 
 # The modules for users require each other by a version that may not be
 # published yet: the tool serves it to go mod tidy.
 .PHONY: tidy
 tidy: ## go mod tidy in the modules for users and in others that replace none of them
-	go run ./internal/release tidy
+	.ci/release tidy
 
 .PHONY: clone-check
 clone-check: ## in a fresh clone go list, go vet and go doc change no file

@@ -213,7 +213,7 @@ func fetchDuckDB(tb testing.TB) string {
 	}
 	write(filepath.Join(dir, "package.json"), packages)
 	write(filepath.Join(dir, "package-lock.json"), lock)
-	run(tb, dir, nil, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
+	run(tb, dir, nil, "npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
 	write(done, lock)
 	return dir
 }
