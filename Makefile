@@ -39,24 +39,32 @@ screenshots: engines ## take the demo's screenshots in docs again; needs Chromiu
 	go test ./integration/demo -count=1 -run TestScreenshots -timeout 10m -screenshots $(CURDIR)/docs
 
 .PHONY: test
-test: engines ## every test of every module; those of Kubernetes only if its API server was built
+test: engines test-js ## every test of every module; those of Kubernetes only if its API server was built
 	go test work
 	[[ -x $(API_SERVER) ]] || echo "not run, since there is no API server: the tests of Kubernetes; make kubernetes"
 
+.PHONY: test-js
+test-js: ## the tests of the JavaScript packages in clients/js
+	@[[ ! -f clients/js/package.json ]] || { cd clients/js && npm test; }
+
+.PHONY: api-server
+api-server: $(API_SERVER) ## build Kubernetes' API server, once in about 5 minutes
+
 .PHONY: kubernetes
-kubernetes: $(API_SERVER) ## build Kubernetes' API server, once in about 5 minutes, and run the tests that need it
+kubernetes: $(API_SERVER) ## the tests that need Kubernetes' API server
 	go test -count=1 ./integration/servers/kubernetes ./integration/lease/k8sstore ./integration/deploy
 
 .PHONY: bench-clickhouse
 bench-clickhouse: engines ## granules and bytes read in ClickHouse, by layout and kind of ID; ARGS="-spans 1" for a short run
 	go run ./bench/clickhouse -out bench/clickhouse $(ARGS)
 
-# bench, the examples, the demo and the tests of the Collector have no concurrency of their own, and the
-# collector that they require takes minutes to build with the race detector.
+# What services link, and the stores on real servers. The other tests with servers have no
+# concurrency of their own, and what they require takes minutes to build with the race detector.
 .PHONY: race
-race: engines ## the tests under the race detector, without examples, demo and bench
+race: engines ## the tests under the race detector: of the packages for users, and of the stores with their servers
 	@packages=$$(go list work)
-	go test -race $$(grep -vE '^[^/]+/[^/]+/[^/]+/(examples|bench|integration/(demo|collector))(/|$$)' <<<"$$packages")
+	go test -race $$(grep -vE '^[^/]+/[^/]+/[^/]+/(examples|bench|integration|sparx64/_asm)(/|$$)' <<<"$$packages")
+	go test -race -run 'Conformance|Faults' ./integration/lease/...
 
 .PHONY: sim
 sim: ## the simulator of leases with SEEDS seeds; -seed N of its test replays one
@@ -118,9 +126,9 @@ vet-cross: ## go vet of the root module for arm64 and for 386; for js/wasm a bui
 	GOOS=js GOARCH=wasm go build $$(go list ./... | grep -vE '/(setup|boltstore|internal/.*)$$')
 
 .PHONY: portable
-portable: ## build and test the root module without assembly and linkname
+portable: ## build the root module without assembly and linkname, and test what then has other files, and its users
 	go vet -tags $(PORTABLE) ./...
-	go test -tags $(PORTABLE) ./...
+	go test -tags $(PORTABLE) ./sparx64 ./randflake ./traceid ./idgen ./setup
 
 # The long tests read TRACEFLAKE_NIGHTLY: any non-empty value makes them try more.
 .PHONY: nightly
