@@ -39,13 +39,14 @@ screenshots: engines ## take the demo's screenshots in docs again; needs Chromiu
 	go test ./integration/demo -count=1 -run TestScreenshots -timeout 10m -screenshots $(CURDIR)/docs
 
 .PHONY: test
-test: engines test-js ## every test of every module; those of Kubernetes only if its API server was built
+test: engines js ## every test of every module; those of Kubernetes only if its API server was built
 	go test work
 	[[ -x $(API_SERVER) ]] || echo "not run, since there is no API server: the tests of Kubernetes; make kubernetes"
 
-.PHONY: test-js
-test-js: ## the tests of the JavaScript packages in clients/js
-	@[[ ! -f clients/js/package.json ]] || { cd clients/js && npm test; }
+JS := clients/js/node_modules/.package-lock.json
+.PHONY: js
+js: $(JS) ## the tests of the JavaScript client in Node; those of integration/demo run it in Chromium
+	cd clients/js && npm test
 
 .PHONY: api-server
 api-server: $(API_SERVER) ## build Kubernetes' API server, once in about 5 minutes
@@ -203,6 +204,10 @@ engines: ## fetch ClickHouse and PostgreSQL into .cache, once
 $(GOLANGCI_LINT):
 	GOBIN=$(@D) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
 	mv $(@D)/golangci-lint $@
+
+$(JS): clients/js/package-lock.json
+	cd clients/js && npm ci --loglevel=error
+	touch node_modules/.package-lock.json
 
 $(API_SERVER): integration/servers/kubernetes/apiserver/main.go integration/servers/kubernetes/apiserver/go.mod
 	cd integration/servers/kubernetes/apiserver

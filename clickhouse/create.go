@@ -10,7 +10,7 @@ import (
 // Create runs [Schema.Statements] on the ClickHouse of db, for example from
 // clickhouse-go's OpenDB. It can be run again at any time.
 //
-// Errors: those of [Schema.CheckVersion], a table of another shape, and
+// Errors: those of [CheckVersion], a table of another shape, and
 // ClickHouse's own, which name a missing privilege.
 func (s Schema) Create(ctx context.Context, db *sql.DB) error {
 	statements, err := s.Statements()
@@ -21,7 +21,7 @@ func (s Schema) Create(ctx context.Context, db *sql.DB) error {
 	if err != nil {
 		return err
 	}
-	if err := s.CheckVersion(version); err != nil {
+	if err := CheckVersion(version); err != nil {
 		return err
 	}
 	return ddl.Exec(ctx, db, statements...)

@@ -12,9 +12,13 @@ import (
 type Layout int
 
 const (
-	// Owned is a table sorted by trace ID, created by [Schema.Statements].
-	Owned Layout = iota
-	// Overlay is the table that the Collector's exporter created, unchanged.
+	// ServiceFirst is sorted by four hours, service, trace and time: the default.
+	// Services, time ranges and single traces are found by the sort key.
+	ServiceFirst Layout = iota
+	// TraceFirst is sorted by hour, trace and time: for those who look up traces and
+	// export time ranges. A search by service reads its whole range of time.
+	TraceFirst
+	// Overlay is the table that the Collector's exporter created.
 	Overlay
 )
 
@@ -27,31 +31,33 @@ type Schema struct {
 	Layout   Layout
 	TTL      time.Duration // whole seconds after a span's start; 0 keeps spans for ever
 
-	// Plain is an Owned table with granules of 8192 spans, in place of 1024.
-	// Storing takes less CPU, and servers from
-	// MinPlainVersion on support it, but it reads more: see docs/clickhouse.md.
-	Plain bool
+	// Slack is how long before the time of its trace ID a span may begin: by how much
+	// the clocks of a fleet differ. 0 is an hour. Queries do not read what is older.
+	Slack time.Duration
 }
 
 func (s Schema) ddl() ddl.Table {
-	return ddl.Table{Database: s.Database, Name: s.Table, Cluster: s.Cluster, TTL: s.TTL, Plain: s.Plain}
+	return ddl.Table{Database: s.Database, Name: s.Table, Cluster: s.Cluster, TTL: s.TTL, TraceFirst: s.Layout == TraceFirst}
 }
 
 func (s Schema) validate() error {
 	if err := s.ddl().Validate(); err != nil {
 		return err
 	}
-	if s.Layout != Owned && s.Layout != Overlay {
-		return fmt.Errorf("clickhouse: layout %d: it is Owned or Overlay", s.Layout)
+	if s.Layout < ServiceFirst || s.Layout > Overlay {
+		return fmt.Errorf("clickhouse: layout %d: it is ServiceFirst, TraceFirst or Overlay", s.Layout)
 	}
-	if s.Plain && s.Layout != Owned {
-		return fmt.Errorf("clickhouse: Plain is for the layout Owned only")
+	if s.Slack < 0 || s.Slack > maxSlack {
+		return fmt.Errorf("clickhouse: slack %v: it is 0, for an hour, to %v", s.Slack, maxSlack)
 	}
 	return nil
 }
 
-// Statements returns the statements that create the functions and, for Owned, the
-// tables and the views named like the exporter's lookup table, in order and to be
+// maxSlack is longer than any clock is wrong and keeps the bound after 1900.
+const maxSlack = 365 * 24 * time.Hour
+
+// Statements returns the statements that create the functions and, for the
+// layouts other than Overlay, the tables and the views named like the exporter's lookup table, in order and to be
 // run one by one. They can be run again at any time. Before anything is changed,
 // the first fails on a server that is too old, and the next ones on a table of
 // another shape, each with an explanation.
@@ -63,7 +69,7 @@ func (s Schema) Statements() ([]string, error) {
 		return nil, err
 	}
 	t := s.ddl()
-	all := []string{ddl.VersionGuard(s.oldest())}
+	all := []string{ddl.VersionGuard(MinVersion)}
 	if s.Layout == Overlay {
 		return append(append(all, t.ColumnsGuard()), t.Functions()...), nil
 	}
@@ -88,11 +94,8 @@ func (s Schema) TTLStatements(withLookup bool) ([]string, error) {
 		}
 		return "ALTER TABLE " + t.Quoted(suffix) + t.OnCluster() + " " + change
 	}
-	if s.Layout == Owned {
-		return []string{alter(t.Rows(), "Timestamp")}, nil
-	}
-	all := []string{alter("", "Timestamp")}
-	if withLookup {
+	all := []string{alter(t.Rows(), "Timestamp")}
+	if withLookup && s.Layout == Overlay {
 		all = append(all, alter(ddl.Lookup, "Start"))
 	}
 	return all, nil

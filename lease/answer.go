@@ -48,17 +48,17 @@ func (c confirmed) read(stored Grant) answer {
 	mine := c.grant
 	sameStart := stored.Start.Equal(mine.Start)
 	next := stored.Version == mine.Version+1
-	proposed := c.find(stored.Holder)
+	proposed := c.find(stored.Nonce)
 	switch {
 	case stored.Version < mine.Version || stored.End.Before(mine.End):
 		return forgotten
-	case stored.Holder == mine.Holder && stored.Version == mine.Version && sameStart:
+	case stored.Nonce == mine.Nonce && stored.Version == mine.Version && sameStart:
 		return unwritten
-	case stored.Holder == mine.Holder:
+	case stored.Nonce == mine.Nonce:
 		return regranted
-	case stored.Holder == "" && next:
+	case stored.Nonce == "" && next:
 		return raised
-	case stored.Holder == "":
+	case stored.Nonce == "":
 		return lost // a copy may have written before the operator
 	case proposed != nil && !proposed.denied && sameStart && next:
 		return late

@@ -15,24 +15,25 @@ import (
 // scripted is a store whose answers to renewals and Gets are set by the test.
 type scripted struct {
 	*flakyStore
-	nonces []string // proposed by renewals
+	nonces []string    // proposed by renewals
+	about  lease.Grant // of the last renewal
 	renew  func(g lease.Grant, next string) (lease.Grant, error)
 	get    func(g lease.Grant) (lease.Grant, error)
 }
 
-func (s *scripted) Renew(ctx context.Context, g lease.Grant, next string, end time.Time) (lease.Grant, error) {
-	s.nonces = append(s.nonces, next)
+func (s *scripted) Renew(ctx context.Context, g lease.Grant, r lease.Request) (lease.Grant, error) {
+	s.about, s.nonces = g, append(s.nonces, r.Nonce)
 	if s.renew != nil {
-		return s.renew(g, next)
+		return s.renew(g, r.Nonce)
 	}
-	return s.flakyStore.Renew(ctx, g, next, end)
+	return s.flakyStore.Renew(ctx, g, r)
 }
 
-func (s *scripted) Get(ctx context.Context, g lease.Grant) (lease.Grant, error) {
+func (s *scripted) Get(ctx context.Context, node uint32) (lease.Grant, error) {
 	if s.get != nil {
-		return s.get(g)
+		return s.get(s.about)
 	}
-	return s.flakyStore.Get(ctx, g)
+	return s.flakyStore.Get(ctx, node)
 }
 
 // TestAnswers has each row of the table of answers. Two renewals are proposed: the first gets no
@@ -43,12 +44,12 @@ func TestAnswers(t *testing.T) {
 		extends = "extends"
 		raised  = "raised"
 	)
-	stranger := lease.NewHolder()
+	stranger := lease.NewNonce()
 	lost := func(lease.Grant, string) (lease.Grant, error) { return lease.Grant{}, lease.ErrLost }
 	noAnswer := func(lease.Grant, string) (lease.Grant, error) { return lease.Grant{}, errAway }
 	// block returns the block as it was confirmed, with a later version and another holder.
 	block := func(g lease.Grant, holder string, versions uint64) lease.Grant {
-		g.Holder, g.Version = holder, g.Version+versions
+		g.Nonce, g.Version = holder, g.Version+versions
 		return g
 	}
 	moved := func(g lease.Grant) lease.Grant {
@@ -83,9 +84,9 @@ func TestAnswers(t *testing.T) {
 			return longer(block(g, second, 1), -time.Second)
 		}, "store_contradiction"},
 		{"my holder, an earlier end", noAnswer, func(g lease.Grant, _, _ string) lease.Grant { return longer(g, -time.Second) }, "store_contradiction"},
-		{"my holder, a newer version", lost, func(g lease.Grant, _, _ string) lease.Grant { return longer(block(g, g.Holder, 1), 5*time.Second) }, "taken"},
+		{"my holder, a newer version", lost, func(g lease.Grant, _, _ string) lease.Grant { return longer(block(g, g.Nonce, 1), 5*time.Second) }, "taken"},
 		{"my holder, another start", lost, func(g lease.Grant, _, _ string) lease.Grant { return moved(g) }, "taken"},
-		{"my holder, another start and version", lost, func(g lease.Grant, _, _ string) lease.Grant { return moved(block(g, g.Holder, 2)) }, "taken"},
+		{"my holder, another start and version", lost, func(g lease.Grant, _, _ string) lease.Grant { return moved(block(g, g.Nonce, 2)) }, "taken"},
 		{"the nonce that was lost", lost, func(g lease.Grant, _, second string) lease.Grant {
 			return longer(block(g, second, 1), 5*time.Second)
 		}, "cloned"},
@@ -187,7 +188,7 @@ func TestUnwrittenStaysPending(t *testing.T) {
 	if len(store.nonces) != 3 || store.nonces[0] == store.nonces[1] || store.nonces[1] == store.nonces[2] {
 		t.Fatalf("nonces %q", store.nonces)
 	}
-	late, err := b.store.Memory.Renew(t.Context(), mine, store.nonces[0], mine.End.Add(7*time.Second))
+	late, err := b.store.Memory.Renew(t.Context(), mine, renewal(store.nonces[0], mine.End.Add(7*time.Second)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +201,7 @@ func TestUnwrittenStaysPending(t *testing.T) {
 	}
 	// A copy may have sent it too, so the next renewal follows at once.
 	b.Step(t.Context())
-	if got := b.Terms()[0].Grant(); len(store.nonces) != 5 || got.Holder != store.nonces[4] || got.Version != late.Version+1 {
+	if got := b.Terms()[0].Grant(); len(store.nonces) != 5 || got.Nonce != store.nonces[4] || got.Version != late.Version+1 {
 		t.Errorf("after %d attempts the grant is %+v", len(store.nonces), got)
 	}
 }
@@ -215,7 +216,7 @@ func TestConfirmedClearsPending(t *testing.T) {
 	b.next()
 	store.renew = func(lease.Grant, string) (lease.Grant, error) { return lease.Grant{}, lease.ErrLost }
 	store.get = func(g lease.Grant) (lease.Grant, error) {
-		g.Holder, g.Version = old, g.Version+1
+		g.Nonce, g.Version = old, g.Version+1
 		return g, nil
 	}
 	term := b.Terms()[0]
@@ -241,7 +242,7 @@ func TestUnprovenIsNotShown(t *testing.T) {
 		renew:      func(lease.Grant, string) (lease.Grant, error) { return lease.Grant{}, lease.ErrLost },
 		get: func(g lease.Grant) (lease.Grant, error) {
 			if g.Node == 0 {
-				g.Holder, g.Version = lease.NewHolder(), g.Version+1
+				g.Nonce, g.Version = lease.NewNonce(), g.Version+1
 				return g, nil
 			}
 			return g, errAway
@@ -289,7 +290,7 @@ func TestRepeatedAcquireIsProven(t *testing.T) {
 		if refused {
 			return lease.Grant{}, errAway
 		}
-		return b.store.Renew(t.Context(), g, next, b.clock.Now().Add(10*time.Second))
+		return b.store.Renew(t.Context(), g, renewal(next, b.clock.Now().Add(10*time.Second)))
 	}
 	b.next()
 	b.wantError(lease.ErrNoLease)
@@ -298,7 +299,7 @@ func TestRepeatedAcquireIsProven(t *testing.T) {
 	}
 	// A renewal that was written but not answered is not acknowledged.
 	store.renew = func(g lease.Grant, next string) (lease.Grant, error) {
-		if _, err := b.store.Renew(t.Context(), g, next, g.End); err != nil {
+		if _, err := b.store.Renew(t.Context(), g, renewal(next, g.End)); err != nil {
 			t.Fatal(err)
 		}
 		return lease.Grant{}, errAway
@@ -315,7 +316,7 @@ func TestRepeatedAcquireIsProven(t *testing.T) {
 
 // If its release is refused, a Keeper releases only a state that its own late renewal wrote.
 func TestReleaseDenied(t *testing.T) {
-	stranger := lease.NewHolder()
+	stranger := lease.NewNonce()
 	for _, tt := range []struct {
 		name     string
 		nonce    func(pending string) string
@@ -330,7 +331,7 @@ func TestReleaseDenied(t *testing.T) {
 			mine := b.Terms()[0].Grant()
 			store.renew = func(lease.Grant, string) (lease.Grant, error) { return lease.Grant{}, errAway }
 			b.next()
-			stored, err := b.store.Memory.Renew(t.Context(), mine, tt.nonce(store.nonces[0]), mine.End.Add(9*time.Second))
+			stored, err := b.store.Memory.Renew(t.Context(), mine, renewal(tt.nonce(store.nonces[0]), mine.End.Add(9*time.Second)))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -341,7 +342,7 @@ func TestReleaseDenied(t *testing.T) {
 				if err != nil || block.Owner != "" || block.Version != stored.Version+1 || !block.GrantedUntil.Before(mine.End) {
 					t.Errorf("%v, the block is %+v", err, block)
 				}
-			} else if !errors.Is(err, lease.ErrLost) || block.Version != stored.Version || block.Holder != stored.Holder {
+			} else if !errors.Is(err, lease.ErrLost) || block.Version != stored.Version || block.Nonce != stored.Nonce {
 				t.Errorf("%v, the block is %+v", err, block)
 			}
 		})

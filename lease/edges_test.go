@@ -74,7 +74,7 @@ func TestOwnBlockWonAtItsEnd(t *testing.T) {
 	b.borrow()
 	b.SetNonces(func() string {
 		b.clock.Add(200 * time.Millisecond)
-		return lease.NewHolder()
+		return lease.NewNonce()
 	})
 	b.Step(t.Context())
 	if got := b.Drops(); got["cloned"] != 0 {
@@ -249,7 +249,7 @@ func TestUnprovenReplacesNothing(t *testing.T) {
 		if g.Node == 1 {
 			return lease.Grant{}, errAway
 		}
-		return b.store.Renew(t.Context(), g, next, b.clock.Now().Add(10*time.Second))
+		return b.store.Renew(t.Context(), g, renewal(next, b.clock.Now().Add(10*time.Second)))
 	}})
 	b.pass(5 * time.Second) // the first is renewed
 	if len(b.Terms()) != 2 || b.Terms()[1].Proven() {
@@ -392,18 +392,18 @@ func (s *calls) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 	return s.Store.Acquire(ctx, r)
 }
 
-func (s *calls) Renew(ctx context.Context, g lease.Grant, next string, end time.Time) (lease.Grant, error) {
+func (s *calls) Renew(ctx context.Context, g lease.Grant, r lease.Request) (lease.Grant, error) {
 	if err := s.note(ctx); err != nil {
 		return lease.Grant{}, err
 	}
-	return s.Store.Renew(ctx, g, next, end)
+	return s.Store.Renew(ctx, g, r)
 }
 
-func (s *calls) Get(ctx context.Context, g lease.Grant) (lease.Grant, error) {
+func (s *calls) Get(ctx context.Context, node uint32) (lease.Grant, error) {
 	if err := s.note(ctx); err != nil {
 		return lease.Grant{}, err
 	}
-	return s.Store.Get(ctx, g)
+	return s.Store.Get(ctx, node)
 }
 
 func (s *calls) Release(ctx context.Context, g lease.Grant, next string, unused time.Time) error {

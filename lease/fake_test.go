@@ -91,8 +91,8 @@ func (s *flakyStore) Acquire(ctx context.Context, r lease.Request) (lease.Grant,
 	return s.call(func() (lease.Grant, error) { s.acquires++; return s.Memory.Acquire(ctx, r) })
 }
 
-func (s *flakyStore) Renew(ctx context.Context, g lease.Grant, next string, end time.Time) (lease.Grant, error) {
-	return s.call(func() (lease.Grant, error) { s.renewals++; return s.Memory.Renew(ctx, g, next, end) })
+func (s *flakyStore) Renew(ctx context.Context, g lease.Grant, r lease.Request) (lease.Grant, error) {
+	return s.call(func() (lease.Grant, error) { s.renewals++; return s.Memory.Renew(ctx, g, r) })
 }
 
 func (s *flakyStore) Release(ctx context.Context, g lease.Grant, next string, unused time.Time) error {
@@ -100,13 +100,13 @@ func (s *flakyStore) Release(ctx context.Context, g lease.Grant, next string, un
 	return err
 }
 
-func (s *flakyStore) Get(ctx context.Context, g lease.Grant) (lease.Grant, error) {
+func (s *flakyStore) Get(ctx context.Context, node uint32) (lease.Grant, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.away != nil {
 		return lease.Grant{}, s.away
 	}
-	return s.Memory.Get(ctx, g)
+	return s.Memory.Get(ctx, node)
 }
 
 // bench is a Keeper without a goroutine: the test takes its steps.
@@ -221,3 +221,8 @@ func (b *bench) change(i int, change func(*lease.Block)) {
 
 // few is a range of four blocks of one node.
 var few = driver.NodeRange{Nodes: 4, BlockSize: 1}
+
+// renewal returns the request that moves a grant's end to end.
+func renewal(nonce string, end time.Time) lease.Request {
+	return lease.Request{Nonce: nonce, Now: end.Add(-lease.MaxTTL), TTL: lease.MaxTTL}
+}

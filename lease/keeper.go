@@ -126,7 +126,7 @@ func newKeeper(s Store, c *randflake.Codec, opts ...Option) (*Keeper, error) {
 		used:    make(map[uint32]time.Time),
 		noLease: ErrNoLease,
 		jitter:  rand.Float64,
-		nonce:   NewHolder,
+		nonce:   NewNonce,
 		askAt:   cfg.clock.Elapsed(), // Elapsed may count from any moment
 		counts:  new(counts),
 	}

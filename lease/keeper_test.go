@@ -216,8 +216,9 @@ func (s shortStore) Acquire(ctx context.Context, r lease.Request) (lease.Grant, 
 	return s.Store.Acquire(ctx, r)
 }
 
-func (s shortStore) Renew(ctx context.Context, g lease.Grant, next string, end time.Time) (lease.Grant, error) {
-	return s.Store.Renew(ctx, g, next, end.Add(-7*time.Second))
+func (s shortStore) Renew(ctx context.Context, g lease.Grant, r lease.Request) (lease.Grant, error) {
+	r.TTL = 3 * time.Second
+	return s.Store.Renew(ctx, g, r)
 }
 
 func TestAdoptsTheStoredEnd(t *testing.T) {
@@ -548,7 +549,7 @@ type hangingStore struct {
 	heeds bool
 }
 
-func (s hangingStore) Renew(ctx context.Context, _ lease.Grant, _ string, _ time.Time) (lease.Grant, error) {
+func (s hangingStore) Renew(ctx context.Context, _ lease.Grant, r lease.Request) (lease.Grant, error) {
 	if s.heeds {
 		<-ctx.Done()
 		return lease.Grant{}, ctx.Err()

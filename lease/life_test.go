@@ -35,11 +35,11 @@ func (s during) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 	return s.Store.Acquire(ctx, r)
 }
 
-func (s during) Renew(ctx context.Context, g lease.Grant, next string, end time.Time) (lease.Grant, error) {
+func (s during) Renew(ctx context.Context, g lease.Grant, r lease.Request) (lease.Grant, error) {
 	if s.renew != nil {
 		s.renew()
 	}
-	return s.Store.Renew(ctx, g, next, end)
+	return s.Store.Renew(ctx, g, r)
 }
 
 // restorable simulates restores of the Keeper's machine: one whenever life grows.
@@ -152,7 +152,7 @@ func TestCopiesDrawTheSameNonces(t *testing.T) {
 	b := newBench(t)
 	life := b.restorable()
 	b.pass(time.Second)
-	copies, same := []*bench{}, []string{lease.NewHolder(), lease.NewHolder()}
+	copies, same := []*bench{}, []string{lease.NewNonce(), lease.NewNonce()}
 	for range 2 {
 		c := &bench{t: t, codec: b.codec, clock: b.clock, store: b.store}
 		var err error
@@ -165,7 +165,7 @@ func TestCopiesDrawTheSameNonces(t *testing.T) {
 			if drawn++; drawn <= len(same) {
 				return same[drawn-1]
 			}
-			return lease.NewHolder()
+			return lease.NewNonce()
 		})
 		copies = append(copies, c)
 	}

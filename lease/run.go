@@ -58,7 +58,7 @@ func (k *Keeper) step(ctx context.Context) time.Duration {
 				k.failed(ctx, "release", err)
 			}
 		default:
-			k.renew(ctx, t, now.wall.Add(k.cfg.ttl))
+			k.renew(ctx, t, now.wall)
 		}
 	}
 	k.sweep()
@@ -159,7 +159,7 @@ func (k *Keeper) acquire(ctx context.Context) {
 	k.bid.tries++
 	before := read(k.cfg.clock)
 	call, cancel := context.WithTimeout(ctx, callTimeout)
-	g, err := k.store.Acquire(call, Request{Holder: k.bid.nonce, Now: before.wall, TTL: k.cfg.ttl, Owner: k.cfg.owner})
+	g, err := k.store.Acquire(call, Request{Nonce: k.bid.nonce, Now: before.wall, TTL: k.cfg.ttl, Owner: k.cfg.owner})
 	cancel()
 	k.counts.request(acquire, err)
 	longest := maxBackoff
@@ -227,18 +227,18 @@ func (k *Keeper) prove(t *term) {
 // renew moves a term's end, under a fresh nonce. Without an acknowledgement the
 // stored block decides: the response may have been lost, or an earlier renewal
 // may have been late.
-func (k *Keeper) renew(ctx context.Context, t *term, end time.Time) {
+func (k *Keeper) renew(ctx context.Context, t *term, now time.Time) {
 	next := k.nonce()
 	t.pending = append(t.pending, proposal{nonce: next})
 	call, cancel := context.WithTimeout(ctx, callTimeout)
-	g, err := k.store.Renew(call, t.grant, next, end)
+	g, err := k.store.Renew(call, t.grant, Request{Nonce: next, Now: now, TTL: k.cfg.ttl, Owner: k.cfg.owner})
 	cancel()
 	k.counts.request(renew, err)
 	said := written
 	if err != nil {
 		t.find(next).denied = errors.Is(err, ErrLost)
 		call, cancel = context.WithTimeout(ctx, callTimeout)
-		stored, getErr := k.store.Get(call, t.grant)
+		stored, getErr := k.store.Get(call, t.node)
 		cancel()
 		k.counts.request(get, getErr)
 		if getErr != nil {
@@ -294,7 +294,7 @@ func (k *Keeper) giveBack(ctx context.Context, t *term) error {
 	defer cancel()
 	err := k.store.Release(ctx, t.grant, k.nonce(), unused)
 	if errors.Is(err, ErrLost) {
-		if stored, getErr := k.store.Get(ctx, t.grant); getErr == nil && t.read(stored) == late {
+		if stored, getErr := k.store.Get(ctx, t.node); getErr == nil && t.read(stored) == late {
 			err = k.store.Release(ctx, stored, k.nonce(), unused)
 		}
 	}

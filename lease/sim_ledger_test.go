@@ -104,12 +104,12 @@ func newLedger(w *world, c *randflake.Codec) *ledger {
 // wrote records what a store wrote now or had written before.
 func (l *ledger) wrote(g lease.Grant, acquired bool) *granted {
 	now := l.current[g.Node]
-	if now == nil || acquired && now.holder != g.Holder {
+	if now == nil || acquired && now.holder != g.Nonce {
 		now = &granted{node: g.Node, nodes: g.Nodes, start: g.Start.Unix()}
 		l.current[g.Node] = now
 	}
-	now.end, now.holder = max(now.end, g.End.Unix()), g.Holder
-	l.byNonce[g.Holder] = now
+	now.end, now.holder = max(now.end, g.End.Unix()), g.Nonce
+	l.byNonce[g.Nonce] = now
 	return now
 }
 

@@ -45,11 +45,12 @@ type process struct {
 	steps   []step
 	parted  time.Duration // when it was last copied
 
-	asked    []string // the holders of its Acquires
-	again    string   // the next nonce, in a wrong variant
-	proposed []string // the nonces of its renewals
-	saved    []string // the nonces of its former life
-	dead     bool     // killed, or ended
+	asked    []string    // the holders of its Acquires
+	again    string      // the next nonce, in a wrong variant
+	proposed []string    // the nonces of its renewals
+	about    lease.Grant // of its last Renew or Release
+	saved    []string    // the nonces of its former life
+	dead     bool        // killed, or ended
 	closing  bool
 	armed    bool          // will be copied during its next call to the store
 	ahead    time.Duration // how far the clock is ahead when the first Acquire is sent
@@ -143,7 +144,7 @@ func (p *process) nonce() string {
 		return again
 	}
 	return ask(p, func() string {
-		nonce := lease.NewHolder()
+		nonce := lease.NewNonce()
 		p.w.ledger.drawn[nonce] = p.life
 		return nonce
 	})

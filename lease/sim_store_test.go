@@ -183,9 +183,9 @@ func (p *process) tell(f func()) {
 func (c client) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
 	w, p := c.w, c.p
 	if w.variant.resumes {
-		r.Holder = p.resume(r.Holder)
+		r.Nonce = p.resume(r.Nonce)
 	}
-	p.asked = append(p.asked, r.Holder)
+	p.asked = append(p.asked, r.Nonce)
 	acquire := func(s *server, r lease.Request) reply {
 		g, err := s.store.Acquire(context.Background(), r)
 		if err != nil {
@@ -208,10 +208,10 @@ func (c client) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 	if got.err == nil {
 		p.tell(func() {
 			p.grants = append(p.grants, got.of)
-			w.ledger.acknowledged(p, got.of, r.Holder)
+			w.ledger.acknowledged(p, got.of, r.Nonce)
 		})
 	} else if w.variant.trusts {
-		p.again = r.Holder
+		p.again = r.Nonce
 		p.src.(*lease.Keeper).ForgetTries()
 	}
 	if w.variant.inclusive {
@@ -220,12 +220,12 @@ func (c client) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 	return got.grant, got.err
 }
 
-func (c client) Renew(ctx context.Context, g lease.Grant, next string, end time.Time) (lease.Grant, error) {
+func (c client) Renew(ctx context.Context, g lease.Grant, r lease.Request) (lease.Grant, error) {
 	w, p := c.w, c.p
-	p.proposed = append(p.proposed, next)
+	p.about, p.proposed = g, append(p.proposed, r.Nonce)
 	got := c.call(ctx, func(s *server) reply {
-		before, _ := s.store.Get(context.Background(), g)
-		renewed, err := s.store.Renew(context.Background(), g, next, end)
+		before, _ := s.store.Get(context.Background(), g.Node)
+		renewed, err := s.store.Renew(context.Background(), g, r)
 		if err != nil {
 			return reply{err: err}
 		}
@@ -238,19 +238,20 @@ func (c client) Renew(ctx context.Context, g lease.Grant, next string, end time.
 			if !got.wrote {
 				w.ledger.hears(p, got.of)
 			}
-			w.ledger.acknowledged(p, got.of, next)
+			w.ledger.acknowledged(p, got.of, r.Nonce)
 		})
 	case w.variant.reads != nil && errors.Is(got.err, lease.ErrLost):
 		got.err = errNoAnswer // a refusal tells nothing about this renewal
 	case w.variant.assumes && errors.Is(got.err, errNoAnswer):
 		got.err, got.grant = nil, g
-		got.grant.End, got.grant.Version, got.grant.Holder = end.Truncate(time.Second), g.Version+1, next
+		got.grant.End, got.grant.Version, got.grant.Nonce = r.Now.Add(r.TTL).Truncate(time.Second), g.Version+1, r.Nonce
 	}
 	return got.grant, got.err
 }
 
 func (c client) Release(ctx context.Context, g lease.Grant, next string, unused time.Time) error {
 	w, p := c.w, c.p
+	p.about = g
 	if w.variant.givesBack {
 		unused = unused.Add(-time.Second)
 	}
@@ -265,23 +266,23 @@ func (c client) Release(ctx context.Context, g lease.Grant, next string, unused 
 	return got.err
 }
 
-func (c client) Get(ctx context.Context, g lease.Grant) (lease.Grant, error) {
+func (c client) Get(ctx context.Context, node uint32) (lease.Grant, error) {
 	w, p := c.w, c.p
 	got := c.call(ctx, func(s *server) reply {
-		stored, err := s.store.Get(context.Background(), g)
-		return reply{grant: stored, of: w.ledger.current[g.Node], err: err}
+		stored, err := s.store.Get(context.Background(), node)
+		return reply{grant: stored, of: w.ledger.current[node], err: err}
 	})
 	if got.err != nil {
 		return got.grant, got.err
 	}
 	p.tell(func() {
-		mine := w.ledger.byNonce[g.Holder]
-		if w.ledger.foreign(p, got.grant.Holder) || got.of != nil && got.of == mine && got.of.returned(p) {
+		mine := w.ledger.byNonce[p.about.Nonce]
+		if w.ledger.foreign(p, got.grant.Nonce) || got.of != nil && got.of == mine && got.of.returned(p) {
 			w.ledger.hears(p, mine)
 		}
 	})
 	if lie := w.variant.reads; lie != nil && len(p.proposed) > 0 {
-		return lie(p, g, got.grant), nil
+		return lie(p, p.about, got.grant), nil
 	}
 	return got.grant, nil
 }

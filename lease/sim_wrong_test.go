@@ -57,7 +57,7 @@ var wrongVariants = []variant{
 		return stored
 	}},
 	{name: "the start is not compared", reads: func(p *process, mine, stored lease.Grant) lease.Grant {
-		if slices.Contains(p.asked, stored.Holder) || slices.Contains(p.proposed, stored.Holder) {
+		if slices.Contains(p.asked, stored.Nonce) || slices.Contains(p.proposed, stored.Nonce) {
 			return adopted(p, mine, stored)
 		}
 		return stored
@@ -78,7 +78,7 @@ var wrongVariants = []variant{
 // adopted makes a newer version look like a renewal that p proposed.
 func adopted(p *process, mine, stored lease.Grant) lease.Grant {
 	if stored.Version > mine.Version {
-		stored.Start, stored.Holder, stored.Version = mine.Start, p.proposed[len(p.proposed)-1], mine.Version+1
+		stored.Start, stored.Nonce, stored.Version = mine.Start, p.proposed[len(p.proposed)-1], mine.Version+1
 	}
 	return stored
 }
@@ -122,7 +122,7 @@ func (s *wrongStore) Acquire(_ context.Context, r lease.Request) (lease.Grant, e
 		return lease.Grant{}, err
 	}
 	for _, b := range s.blocks {
-		if b.Holder == r.Holder {
+		if b.Nonce == r.Nonce {
 			return b.Grant(), nil
 		}
 	}
@@ -137,18 +137,18 @@ func (s *wrongStore) Acquire(_ context.Context, r lease.Request) (lease.Grant, e
 	return lease.Grant{}, lease.ErrNoFreeNode
 }
 
-func (s *wrongStore) Renew(_ context.Context, g lease.Grant, next string, end time.Time) (lease.Grant, error) {
-	if err := driver.CheckRenewal(end, s.w.time()); err != nil {
+func (s *wrongStore) Renew(_ context.Context, g lease.Grant, r lease.Request) (lease.Grant, error) {
+	if err := driver.CheckRequest(r, s.w.time()); err != nil {
 		return lease.Grant{}, err
 	}
 	b := s.block(g.Node)
 	if s.unchecked {
-		g.Holder, g.Version = b.Holder, b.Version
+		g.Nonce, g.Version = b.Nonce, b.Version
 	}
-	if s.idempotent && b.Holder == next {
+	if s.idempotent && b.Nonce == r.Nonce {
 		return b.Grant(), nil
 	}
-	after, err := b.Renew(g, next, end)
+	after, err := b.Renew(g, r)
 	if s.lazy && err == nil && after.GrantedUntil.Equal(b.GrantedUntil) {
 		return b.Grant(), nil
 	}
@@ -158,7 +158,7 @@ func (s *wrongStore) Renew(_ context.Context, g lease.Grant, next string, end ti
 func (s *wrongStore) Release(_ context.Context, g lease.Grant, next string, unused time.Time) error {
 	after, err := s.block(g.Node).Release(g, next, unused)
 	if s.emptied {
-		after.Holder = ""
+		after.Nonce = ""
 	}
 	_, err = s.put(after, err)
 	return err
@@ -172,8 +172,8 @@ func (s *wrongStore) put(b driver.Block, err error) (lease.Grant, error) {
 	return b.Grant(), nil
 }
 
-func (s *wrongStore) Get(_ context.Context, g lease.Grant) (lease.Grant, error) {
-	return s.block(g.Node).Grant(), nil
+func (s *wrongStore) Get(_ context.Context, node uint32) (lease.Grant, error) {
+	return s.block(node).Grant(), nil
 }
 
 func (s *wrongStore) List(context.Context) ([]lease.Block, error) {
@@ -192,6 +192,8 @@ func (s *wrongStore) Raise(_ context.Context, until time.Time) error {
 	}
 	return nil
 }
+
+func (s *wrongStore) Time(context.Context) (time.Time, error) { return time.Time{}, nil }
 
 // filler is a generator.
 type filler interface {
@@ -229,7 +231,7 @@ func (k *twinKeeper) Step(ctx context.Context) time.Duration {
 	if k.holder == "" {
 		k.holder = k.p.nonce()
 	}
-	g, err := k.store.Acquire(ctx, lease.Request{Holder: k.holder, Now: clock.Now(), TTL: w.ttl})
+	g, err := k.store.Acquire(ctx, lease.Request{Nonce: k.holder, Now: clock.Now(), TTL: w.ttl})
 	if err == nil && !k.closed {
 		k.grant, k.gen, k.holder = g, w.variant.generator(k.p, g), ""
 	}

@@ -33,10 +33,10 @@ var (
 	// clock if the client's clock is ahead of it by more than MaxClockAhead.
 	// Set the client's clock.
 	ErrClockAhead = errors.New("lease: the clock is ahead of the store's")
-	// ErrLost is returned by Renew and Release if the block's holder or version
+	// ErrLost is returned by Renew and Release if the block's nonce or version
 	// is no longer the grant's. Get returns the current state.
 	ErrLost = errors.New("lease: the grant is lost")
-	// ErrInvalidRequest is returned if an argument is invalid: a holder that is
+	// ErrInvalidRequest is returned if an argument is invalid: a nonce that is
 	// not 32 hex digits, a TTL out of range, a node that is not the first of a
 	// block.
 	ErrInvalidRequest = errors.New("lease: invalid request")
@@ -64,9 +64,13 @@ var (
 // clocks of clients or the store are wrong.
 //
 // Every write can be identified: an Acquire, a Renew and a Release each have a
-// fresh nonce of [NewHolder], drawn immediately before the call, which becomes
-// the block's holder. So a client that got no response can read the block and
-// see who wrote it last.
+// fresh nonce of [NewNonce], drawn immediately before the call, which the block
+// then has. So a client that got no response can read the block and see who
+// wrote it last.
+//
+// A store that has a clock refuses, with [ErrClockAhead], an Acquire and a Renew
+// whose r.Now is later than its own time plus MaxClockAhead. So no grant ends
+// later than the longest TTL in use plus MaxClockAhead from the store's time.
 //
 // A store returns a sentinel of this package if one applies, wrapped with what
 // it was doing. It honours ctx: if ctx is cancelled, the error wraps ctx.Err().
@@ -78,43 +82,40 @@ type Store interface {
 	// last one. The store chooses the block. A store may grant less than r.TTL,
 	// never more.
 	//
-	// It is idempotent by r.Holder: while some block has this holder, its grant
-	// is returned as stored, even if it was extended or is over, and nothing is
+	// It is idempotent by r.Nonce: while some block has this nonce, its grant is
+	// returned as stored, even if it was extended or is over, and nothing is
 	// written. So a request without a response is simply repeated.
 	//
 	// Errors: [ErrNoFreeNode], [ErrClockAhead], [ErrInvalidRequest],
 	// [randflake.ErrBeforeEpoch], [randflake.ErrEndOfLife].
 	Acquire(ctx context.Context, r Request) (Grant, error)
 
-	// Renew moves the end of g to end and makes next the block's holder. It
-	// compares holder and version. It never shortens a grant, but it always
-	// writes, even if the end stays the same: next becomes the holder and the
-	// version is raised. It is not idempotent: a repeated call with the same
-	// next is refused like any call with an old holder. A grant that is over
-	// may be renewed if no one else has the block.
+	// Renew moves the end of g to r.Now plus r.TTL, truncated to a whole second.
+	// It compares nonce and version. It never shortens a grant, but it always
+	// writes, even if the end stays the same: the block gets r.Nonce and the
+	// next version; the owner stays. It is not idempotent: a repeated call with
+	// the same r.Nonce is refused like any call with an old nonce. A grant that
+	// is over may be renewed if no one else has the block. A store may set an
+	// earlier end than requested; it returns the grant as stored.
 	//
-	// A store that has a clock refuses an end later than its own time plus
-	// MaxTTL plus MaxClockAhead. A store may set an earlier end than requested;
-	// it returns the grant as stored.
-	//
-	// Errors: [ErrLost], [ErrClockAhead], [ErrInvalidRequest].
-	Renew(ctx context.Context, g Grant, next string, end time.Time) (Grant, error)
+	// Errors: [ErrLost] and those of Acquire, except [ErrNoFreeNode].
+	Renew(ctx context.Context, g Grant, r Request) (Grant, error)
 
-	// Release gives back the seconds from unused on. It compares holder and
-	// version, and leaves next as the block's holder: no client holds it, and a
-	// copy of this client can see that the grant was released, not raised. The
+	// Release gives back the seconds from unused on. It compares nonce and
+	// version, and leaves the block with the given nonce, which no client holds:
+	// a copy of this client can see that the grant was released, not raised. The
 	// generator must have been sealed: the seconds before unused are never
 	// granted again.
 	//
 	// Errors: [ErrLost] (even if it was released already), [ErrInvalidRequest].
-	Release(ctx context.Context, g Grant, next string, unused time.Time) error
+	Release(ctx context.Context, g Grant, nonce string, unused time.Time) error
 
-	// Get returns the stored block of g, of which only Node is read: its last
-	// grant's start and end, its holder ("" if it was raised or never granted),
-	// version and owner. It writes nothing.
+	// Get returns the block that starts at node, as stored: its last grant's
+	// start and end, its nonce ("" if it was raised or never granted), version
+	// and owner. It writes nothing.
 	//
-	// Errors: [ErrInvalidRequest] if no block starts at g.Node.
-	Get(ctx context.Context, g Grant) (Grant, error)
+	// Errors: [ErrInvalidRequest] if no block starts at node.
+	Get(ctx context.Context, node uint32) (Grant, error)
 }
 
 // Admin has the calls for operators; every store here implements it.
@@ -122,7 +123,7 @@ type Admin interface {
 	// List returns all blocks that have been written, in node order.
 	List(ctx context.Context) ([]Block, error)
 	// Raise makes GrantedUntil of every block in the store's node range at
-	// least until, even of those never granted, and clears every holder:
+	// least until, even of those never granted, and clears every nonce:
 	// nothing before until is granted any more, and no earlier grant can be
 	// extended. It is for a store that was restored from a backup and may have
 	// forgotten grants: raise it to a time after the end of all of them, which
@@ -131,6 +132,11 @@ type Admin interface {
 	//
 	// Errors: [randflake.ErrBeforeEpoch], [randflake.ErrEndOfLife].
 	Raise(ctx context.Context, until time.Time) error
+
+	// Time returns the time on the store's clock, with which it compares the
+	// clocks of its clients, or the zero Time if it has no clock or that of the
+	// caller's machine. It writes nothing.
+	Time(ctx context.Context) (time.Time, error)
 }
 
 // Block is what a store keeps for a block of nodes. Times are whole seconds.
@@ -141,10 +147,10 @@ type Block struct {
 	// GrantedUntil is the first second never granted, the zero Time before the
 	// first grant. It only grows, except that a Release moves it back.
 	GrantedUntil time.Time
-	// Holder is the nonce of the last write: the holder's if the block was
-	// acquired or renewed, that of no client if it was released. It is "" if
-	// the block was raised or never granted.
-	Holder string
+	// Nonce is that of the last write: the holder knows it if the block was
+	// acquired or renewed, and no client holds it if it was released. It is ""
+	// if the block was raised or never granted.
+	Nonce string
 	// Version is raised by every write; a block never written has version 0.
 	Version uint64
 	// Owner tells operators who holds the block; see [Request.Owner]. It is ""
@@ -152,33 +158,35 @@ type Block struct {
 	Owner string
 }
 
-// Request is a request for a block.
+// Request asks for the time from Now to Now plus TTL: for a block, or for more
+// time of a block that is held.
 type Request struct {
-	// Holder identifies the grant: 128 random bits as 32 lower-case hex digits,
-	// fresh for each grant; see [NewHolder].
-	Holder string
+	// Nonce identifies the write: 128 random bits as 32 lower-case hex digits,
+	// fresh for each; see [NewNonce]. Only an Acquire whose response was lost is
+	// repeated with the same one.
+	Nonce string
 	// Now is the client's wall clock.
 	Now time.Time
-	// TTL is the duration of the grant, from MinTTL to MaxTTL, truncated to
-	// whole seconds.
+	// TTL is how long the grant lasts from Now, from MinTTL to MaxTTL. An Acquire
+	// truncates it to whole seconds.
 	TTL time.Duration
 	// Owner tells operators who holds the block: at most 128 bytes of printable
-	// UTF-8, or empty. No rule depends on it. A Renew keeps it.
+	// UTF-8, or empty. No rule depends on it. A Renew ignores it.
 	Owner string
 }
 
 // Grant is a lease that a store gave to a holder.
 type Grant struct {
 	randflake.Lease
-	Holder  string
+	Nonce   string
 	Version uint64
 	Owner   string
 }
 
-// NewHolder returns a fresh nonce, which identifies a write and its grant.
+// NewNonce returns a fresh nonce, which identifies a write.
 // Copies of a machine draw different ones even if their kernels have not noticed
 // that they were restored.
-func NewHolder() string {
+func NewNonce() string {
 	var nonce [16]byte
 	entropy.Read(nonce[:])
 	return hex.EncodeToString(nonce[:])

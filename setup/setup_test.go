@@ -42,11 +42,11 @@ func (s fakeStore) Acquire(ctx context.Context, r lease.Request) (lease.Grant, e
 	return s.Memory.Acquire(ctx, r)
 }
 
-func (s fakeStore) Renew(ctx context.Context, g lease.Grant, nonce string, end time.Time) (lease.Grant, error) {
+func (s fakeStore) Renew(ctx context.Context, g lease.Grant, r lease.Request) (lease.Grant, error) {
 	if opened.away.Load() {
 		return lease.Grant{}, errAway
 	}
-	return s.Memory.Renew(ctx, g, nonce, end)
+	return s.Memory.Renew(ctx, g, r)
 }
 
 func (s fakeStore) Release(ctx context.Context, g lease.Grant, next string, unused time.Time) error {

@@ -25,10 +25,12 @@ type layout struct {
 	main        bool // measured at every size
 }
 
-func owned(table string) ([]string, error) { return clickhouse.Schema{Table: table}.Statements() }
+func serviceFirst(table string) ([]string, error) {
+	return clickhouse.Schema{Table: table}.Statements()
+}
 
-func plain(table string) ([]string, error) {
-	return clickhouse.Schema{Table: table, Plain: true}.Statements()
+func traceFirst(table string) ([]string, error) {
+	return clickhouse.Schema{Table: table, Layout: clickhouse.TraceFirst}.Statements()
 }
 
 func collector(table string) ([]string, error) {
@@ -45,8 +47,7 @@ func collectorWithLookup(table string) ([]string, error) {
 var layouts = []layout{
 	{"collector", "the exporter's table and its lookup table", "random", collectorWithLookup, byLookup, byBloom, "the same, the bloom filter alone", true},
 	{"overlay", "the exporter's table, the window from the ID", "ours", collector, bySchema(clickhouse.Overlay), nil, "", true},
-	{"owned", "sorted by trace and time, granules of 1024, a projection for search", "ours", owned, bySchema(clickhouse.Owned), nil, "", true},
-	{"plain", "the same with granules of 8192", "ours", plain, bySchema(clickhouse.Owned), nil, "", true},
-	{"owned", "with random IDs", "random", owned, randomOwned, nil, "", false},
-	{"owned", "with UUIDv7", "UUIDv7", owned, randomOwned, nil, "", false},
+	{"service", "sorted by four hours, service, trace and time", "ours", serviceFirst, bySchema(clickhouse.ServiceFirst), nil, "", true},
+	{"trace", "sorted by hour, trace and time", "ours", traceFirst, bySchema(clickhouse.TraceFirst), nil, "", true},
+	{"service", "with random IDs", "random", serviceFirst, withRandomIDs, nil, "", false},
 }

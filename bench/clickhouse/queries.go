@@ -39,7 +39,7 @@ func bySchema(layout clickhouse.Layout) asker {
 		var err error
 		switch q.kind {
 		case oneTrace, manyTraces:
-			query, err = s.Traces(q.ids)
+			query, err = clickhouse.Traces(s, q.ids)
 		case allTraces:
 			query, err = s.SpansOfTraces(q.from, q.to)
 		case allSpans:
@@ -53,9 +53,9 @@ func bySchema(layout clickhouse.Layout) asker {
 	}
 }
 
-// randomOwned asks an owned table with IDs whose bounds the functions do not know.
-func randomOwned(table string, q question) (string, error) {
-	return bySchema(clickhouse.Owned)(table, withoutBounds(q))
+// withRandomIDs asks for IDs whose bounds the functions do not know.
+func withRandomIDs(table string, q question) (string, error) {
+	return bySchema(clickhouse.ServiceFirst)(table, withoutBounds(q))
 }
 
 // withoutBounds: random IDs have no range, so that all traces of a time are at
@@ -85,7 +85,7 @@ func byBloom(table string, q question) (string, error) {
 		return fmt.Sprintf("SELECT TraceId, ServiceName, SpanName, Timestamp, Duration FROM %s\nWHERE Timestamp >= '%s' AND Timestamp < '%s' AND ParentSpanId = ''\nORDER BY Timestamp DESC LIMIT 100",
 			table, q.from.UTC().Format(time.DateTime), q.to.UTC().Format(time.DateTime)), nil
 	}
-	return bySchema(clickhouse.Owned)(table, withoutBounds(q))
+	return bySchema(clickhouse.ServiceFirst)(table, withoutBounds(q))
 }
 
 // bind puts the values into the text.

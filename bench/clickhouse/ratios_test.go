@@ -12,7 +12,7 @@ func TestRatios(t *testing.T) {
 	if testing.Short() {
 		t.Skip("generates and stores two million spans three times")
 	}
-	if layouts[0].Name != "collector" || layouts[2].Name != "owned" || layouts[3].Name != "plain" {
+	if layouts[0].Name != "collector" || layouts[2].Name != "service" || layouts[3].Name != "trace" {
 		t.Fatal("other layouts than meant")
 	}
 	e := servers.ClickHouseForTest(t)

@@ -74,19 +74,19 @@ type migration struct {
 }
 
 func open(ctx context.Context, db *sql.DB, s clickhouse.Schema) (migration, error) {
-	t := ddl.Table{Database: s.Database, Name: s.Table, Cluster: s.Cluster, TTL: s.TTL, Plain: s.Plain}
+	t := ddl.Table{Database: s.Database, Name: s.Table, Cluster: s.Cluster, TTL: s.TTL, TraceFirst: s.Layout == clickhouse.TraceFirst}
 	m := migration{Table: t, schema: s, db: db, mark: "traceflake: migration of " + t.Named("")}
 	if _, err := s.Statements(); err != nil {
 		return m, err
 	}
-	if s.Layout != clickhouse.Owned {
+	if s.Layout == clickhouse.Overlay {
 		return m, errors.New("clickhouse: migrate: the layout Overlay is the exporter's own table; there is nothing to migrate")
 	}
 	version, err := ddl.Version(ctx, db)
 	if err != nil {
 		return m, err
 	}
-	if err := s.CheckVersion(version); err != nil || s.Cluster == "" {
+	if err := clickhouse.CheckVersion(version); err != nil || s.Cluster == "" {
 		return m, err
 	}
 	// The copy is on all servers, and each server's migration has its own.

@@ -177,7 +177,7 @@ func wouldRaise(ctx context.Context, cmd *cobra.Command, s driver.Store, until t
 		if b.GrantedUntil.After(until) {
 			later++
 		}
-		if b.Holder != "" && !driver.Block(b).Free(now) {
+		if b.Nonce != "" && !driver.Block(b).Free(now) {
 			held = append(held, b)
 		}
 	}
@@ -222,20 +222,20 @@ func state(b lease.Block, now time.Time) string {
 		return "never granted"
 	case driver.Block(b).Free(now):
 		return "free since " + until
-	case b.Holder == "":
+	case b.Nonce == "":
 		return "without a holder, free from " + until
 	}
 	if b.Owner == "" { // it was released recently, or its owner is empty
-		return "without an owner (" + b.Holder + "), free from " + until
+		return "without an owner (" + b.Nonce + "), free from " + until
 	}
-	return "held by " + b.Owner + " (" + b.Holder + ") until " + until
+	return "held by " + b.Owner + " (" + b.Nonce + ") until " + until
 }
 
 // alike reports whether two blocks differ only in their nodes. After a raise
 // there are thousands of such blocks.
 func alike(a, b lease.Block) bool {
-	return a.Holder == "" && a.Start.Equal(b.Start) && a.GrantedUntil.Equal(b.GrantedUntil) && a.Nodes == b.Nodes &&
-		a.Holder == b.Holder && a.Version == b.Version
+	return a.Nonce == "" && a.Start.Equal(b.Start) && a.GrantedUntil.Equal(b.GrantedUntil) && a.Nodes == b.Nodes &&
+		a.Nonce == b.Nonce && a.Version == b.Version
 }
 
 func writeBlocks(cmd *cobra.Command, output string, blocks []lease.Block) error {
@@ -253,11 +253,11 @@ func writeBlocks(cmd *cobra.Command, output string, blocks []lease.Block) error 
 				Nodes        uint32    `json:"nodes"`
 				Start        time.Time `json:"start,omitzero"`
 				GrantedUntil time.Time `json:"granted_until,omitzero"`
-				Holder       string    `json:"holder"`
+				Nonce        string    `json:"holder"`
 				Owner        string    `json:"owner,omitempty"`
 				Version      uint64    `json:"version"`
 				Free         bool      `json:"free"`
-			}{b.Node, b.Nodes, b.Start.UTC(), b.GrantedUntil.UTC(), b.Holder, b.Owner, b.Version, driver.Block(b).Free(now)}
+			}{b.Node, b.Nodes, b.Start.UTC(), b.GrantedUntil.UTC(), b.Nonce, b.Owner, b.Version, driver.Block(b).Free(now)}
 			if err := enc.Encode(row); err != nil {
 				return err
 			}

@@ -115,7 +115,7 @@ func TestMigrateFromAnyPoint(t *testing.T) {
 			}
 		}
 		e.only(table, "_old")
-		if key := e.one("SELECT sorting_key FROM system.tables WHERE database = currentDatabase() AND name = '" + table + "'"); key != "TraceId, Timestamp" {
+		if key := e.one("SELECT sorting_key FROM system.tables WHERE database = currentDatabase() AND name = '" + table + "'"); !strings.HasSuffix(key, ", ServiceName, TraceId, Timestamp") {
 			t.Errorf("sorting key %s", key)
 		}
 		if t.Failed() {
@@ -127,7 +127,7 @@ func TestMigrateFromAnyPoint(t *testing.T) {
 }
 
 // TestMigrateToCluster runs the statements for a cluster on one server, broken
-// before each, from the exporter's table and, now and then, from an Owned one.
+// before each, from the exporter's table and, now and then, from one of ours.
 func TestMigrateToCluster(t *testing.T) {
 	e := newEngine(t)
 	old := few()[:100]
@@ -454,7 +454,7 @@ func TestMigrateRefuses(t *testing.T) {
 		"a column of nothing": {in1, []string{"ALTER TABLE spans ADD COLUMN Tenant String EPHEMERAL"}, "the EPHEMERAL column Tenant"},
 		"more, rows there":    {onCluster, []string{"ALTER TABLE spans ADD COLUMN Tenant String", createTable(t, clickhouse.Schema{Table: "spans_local"})}, "the column Tenant"},
 		"other columns":       {in1, []string{"-", "CREATE TABLE spans (Body String) ENGINE = MergeTree ORDER BY Body"}, "column Timestamp"},
-		"sorted alike":        {in1, []string{"-", "CREATE TABLE spans (TraceId String, Timestamp DateTime) ENGINE = MergeTree ORDER BY (TraceId, Timestamp)"}, "column Timestamp"},
+		"sorted alike":        {clickhouse.Schema{Layout: clickhouse.TraceFirst}, []string{"-", "CREATE TABLE spans (TraceId String, Timestamp DateTime) ENGINE = MergeTree ORDER BY (toStartOfHour(Timestamp), TraceId, Timestamp)"}, "column Timestamp"},
 		"Memory":              {in1, []string{"-", with("Memory")}, "engine Memory"},
 		"Log":                 {in1, []string{"-", with("Log")}, "engine Log"},
 		"ReplacingMergeTree":  {in1, []string{"-", with("ReplacingMergeTree ORDER BY TraceState")}, "engine ReplacingMergeTree"},
@@ -465,7 +465,7 @@ func TestMigrateRefuses(t *testing.T) {
 		"a backup":            {in1, []string{"CREATE TABLE spans_remaining AS template", "INSERT INTO spans_remaining SELECT * FROM template"}, "spans_remaining exists"},
 		"an empty backup":     {in1, []string{"CREATE TABLE spans_remaining AS template"}, "spans_remaining exists"},
 		"a copy":              {in1, []string{"CREATE TABLE spans_moving AS template"}, "spans_moving exists"},
-		"another's Owned":     {in1, append([]string{createTable(t, clickhouse.Schema{Table: "spans_copy"})}, "INSERT INTO spans_copy SELECT * FROM template"), "spans_copy exists"},
+		"another's table":     {in1, append([]string{createTable(t, clickhouse.Schema{Table: "spans_copy"})}, "INSERT INTO spans_copy SELECT * FROM template"), "spans_copy exists"},
 		"staging":             {onCluster, []string{"CREATE TABLE spans_copy AS template"}, "spans_copy exists"},
 		"another server's":    {onCluster, []string{"CREATE TABLE spans_copy_local AS template COMMENT 'traceflake: migration of spans of server x'"}, "spans_copy_local exists"},
 		"begun, not its own":  {onCluster, []string{"CREATE TABLE spans_moving AS spans COMMENT 'traceflake: migration of spans of server 00000000-0000-0000-0000-000000000000'", "CREATE TABLE spans_copy_local AS template"}, "spans_copy_local exists"},
@@ -518,16 +518,16 @@ func createTable(t *testing.T, s clickhouse.Schema) string {
 	return ""
 }
 
-// TestMigratePlain: a Plain table becomes one with fine granules, and keeps its spans.
-func TestMigratePlain(t *testing.T) {
+// TestMigrateLayouts: a table of one layout becomes one of the other, and keeps its spans.
+func TestMigrateLayouts(t *testing.T) {
 	e := newEngine(t)
 	old := few()
-	s := clickhouse.Schema{Table: "spans", Plain: true}
+	s := clickhouse.Schema{Table: "spans", Layout: clickhouse.TraceFirst}
 	e.run(s.Statements())
 	e.insert("spans", old)
-	s.Plain = false
+	s.Layout = clickhouse.ServiceFirst
 	if err := s.Create(t.Context(), e.db); err == nil || !strings.Contains(err.Error(), "migrate it") {
-		t.Errorf("create over a plain table: %v", err)
+		t.Errorf("create over a table of the other layout: %v", err)
 	}
 	if err := migrate.Run(t.Context(), e.db, s, nil); err != nil {
 		t.Fatal(err)

@@ -136,7 +136,7 @@ func TestStores(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer s.Close()
-			if _, err := s.Acquire(t.Context(), lease.Request{Holder: lease.NewHolder(), Now: time.Now(), TTL: time.Minute}); !errors.Is(err, lease.ErrNoFreeNode) {
+			if _, err := s.Acquire(t.Context(), lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: time.Minute}); !errors.Is(err, lease.ErrNoFreeNode) {
 				t.Errorf("a raised store grants a lease: %v", err)
 			}
 		})

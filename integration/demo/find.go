@@ -164,11 +164,7 @@ func (f *finder) newest(ctx context.Context, before trace.TraceID, n int) (list 
 	if before.IsValid() {
 		to = traceid.Time(before).Add(time.Millisecond)
 	}
-	for back := time.Hour; ; back *= 24 {
-		from := to.Add(-back)
-		if back > 1000*time.Hour || from.Before(epoch) {
-			from = epoch
-		}
+	for from := range traces.Doubling(epoch, to) {
 		query, err := table.Newest(from, to, before, n+1)
 		if err != nil {
 			return nil, false, err
@@ -180,10 +176,8 @@ func (f *finder) newest(ctx context.Context, before trace.TraceID, n int) (list 
 		if len(list) > n {
 			return list[:n], true, nil
 		}
-		if from.Equal(epoch) {
-			return list, false, nil
-		}
 	}
+	return list, false, nil
 }
 
 // arguments returns the parameters of a query for clickhouse-go.

@@ -34,7 +34,7 @@ PURE: STD -context -database/... -net/... -os/... -syscall/... -log/syslog -plug
 # What services import. None of it may import what is not on this line.
 ROOT:   ~/sparx64 ~/randflake ~/lease ~/lease/driver
         ~/lease/boltstore ~/idgen ~/traceid
-        ~/lookup ~/propagation/xtraceid ~/clickhouse ~/clickhouse/migrate ~/postgres ~/setup
+        ~/lookup ~/propagation/xtraceid ~/clients/js ~/clickhouse ~/clickhouse/migrate ~/postgres ~/setup
 STORES: ~/lease/pgstore ~/lease/etcdstore ~/lease/k8sstore
         ~/lease/s3store
 METRIC: @/otel @/otel/attribute @/otel/metric @/otel/metric/...
@@ -79,6 +79,9 @@ lookup: STD ~/traceid ~/internal/version METRIC @/otel/trace
 propagation/xtraceid: STD METRIC @/otel/trace @/otel/propagation @/contrib/propagators/b3
 propagation/xtraceid/xtraceidgrpc: STD ~/propagation/xtraceid @/otel/trace google.golang.org/grpc/...
 
+# The JavaScript client as a text.
+clients/js: STD
+
 # SQL and text.
 clickhouse:              STD ~/clickhouse/internal/ddl
 clickhouse/migrate:      STD ~/clickhouse ~/clickhouse/internal/ddl
@@ -105,7 +108,7 @@ internal/rooms:        STD
 internal/version:      STD
 cmd/...:               STD OTHERS ROOT STORES ~/cmd/... ~/internal/vmclock
 bench/...:             STD OTHERS ROOT ~/integration/servers/... ~/bench/...
-examples/otelhttp:     STD OTHERS ROOT STORES
+examples/otelhttp/...: STD OTHERS ROOT STORES
 
 # Tests of the root module bring in no module that a user of it has not.
 test: STD ROOT @/otel/... @/contrib/propagators/b3 go.etcd.io/bbolt golang.org/x/sys/cpu golang.org/x/sys/unix
@@ -132,6 +135,7 @@ var planted = map[string]string{
 	"idgen":                "net/http os ~/sparx64 ~/lease ~/propagation/xtraceid @/otel/sdk/metric @/otel/baggage",
 	"traceid":              "context net/http os ~/idgen ~/sparx64 @/otel/sdk/trace @/otel",
 	"propagation/xtraceid": "~/idgen ~/randflake @/otel/sdk/trace @/contrib/propagators/autoprop",
+	"clients/js":           "~/traceid @/otel",
 	"clickhouse":           "~/idgen @/otel github.com/ClickHouse/clickhouse-go/v2",
 	"postgres":             "~/idgen @/otel github.com/jackc/pgx/v5",
 	"setup":                "~/sparx64 ~/propagation/xtraceid ~/lease/pgstore go.etcd.io/bbolt @/otel/sdk/trace",

@@ -49,7 +49,7 @@ func open(t *testing.T, path string, opts ...Option) *Store {
 }
 
 func request(now time.Time) lease.Request {
-	return lease.Request{Holder: lease.NewHolder(), Now: now, TTL: time.Minute}
+	return lease.Request{Nonce: lease.NewNonce(), Now: now, TTL: time.Minute}
 }
 
 func acquire(t *testing.T, s *Store, r lease.Request) lease.Grant {
@@ -74,7 +74,7 @@ func TestGrantsOutliveTheProcess(t *testing.T) {
 	if want := start.Add(time.Minute); !first.End.Equal(want) {
 		t.Fatalf("granted until %s, want %s", first.End, want)
 	}
-	if err := s.Release(t.Context(), first, lease.NewHolder(), start.Add(1500*time.Millisecond)); err != nil {
+	if err := s.Release(t.Context(), first, lease.NewNonce(), start.Add(1500*time.Millisecond)); err != nil {
 		t.Fatal(err)
 	}
 
@@ -85,15 +85,15 @@ func TestGrantsOutliveTheProcess(t *testing.T) {
 	if g := acquire(t, s, request(start.Add(2*time.Second))); g.Node != 0 {
 		t.Errorf("granted node %d after the release, want 0", g.Node)
 	}
-	renewed, err := s.Renew(t.Context(), second, lease.NewHolder(), start.Add(90*time.Second))
+	renewed, err := s.Renew(t.Context(), second, lease.Request{Nonce: lease.NewNonce(), Now: start.Add(30 * time.Second), TTL: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := s.Get(t.Context(), second); err != nil || got != renewed {
+	if got, err := s.Get(t.Context(), second.Node); err != nil || got != renewed {
 		t.Errorf("Get gives %v, %v; Renew gave %v", got, err, renewed)
 	}
 	blocks, err := s.List(t.Context())
-	if err != nil || len(blocks) != 3 || blocks[1].Holder != renewed.Holder {
+	if err != nil || len(blocks) != 3 || blocks[1].Nonce != renewed.Nonce {
 		t.Errorf("List gives %v, %v; want 3 blocks", blocks, err)
 	}
 }
@@ -129,7 +129,7 @@ func TestLongestTTL(t *testing.T) {
 		t.Errorf("granted until %s, want %s", g.End, want)
 	}
 	c.Add(5 * time.Second)
-	g, err := s.Renew(t.Context(), g, lease.NewHolder(), start.Add(time.Hour))
+	g, err := s.Renew(t.Context(), g, lease.Request{Nonce: lease.NewNonce(), Now: c.Now(), TTL: time.Hour})
 	if want := start.Add(15 * time.Second); err != nil || !g.End.Equal(want) {
 		t.Errorf("renewed until %s, %v; want %s", g.End, err, want)
 	}
@@ -141,7 +141,7 @@ func TestClockAhead(t *testing.T) {
 		t.Errorf("Acquire two minutes ahead: %v", err)
 	}
 	// Nothing reaches further than the longest TTL from the store's time.
-	if g := acquire(t, s, lease.Request{Holder: lease.NewHolder(), Now: start.Add(30 * time.Second), TTL: lease.DefaultTTL}); g.End.After(start.Add(lease.DefaultTTL)) {
+	if g := acquire(t, s, lease.Request{Nonce: lease.NewNonce(), Now: start.Add(30 * time.Second), TTL: lease.DefaultTTL}); g.End.After(start.Add(lease.DefaultTTL)) {
 		t.Errorf("granted until %s to a clock that is ahead", g.End)
 	}
 	short := open(t, file(t), WithClock(newClock()), WithMaxTTL(10*time.Second))
@@ -149,8 +149,8 @@ func TestClockAhead(t *testing.T) {
 		t.Errorf("Acquire further ahead than the longest TTL: %v", err)
 	}
 	g := acquire(t, s, request(start))
-	if _, err := s.Renew(t.Context(), g, lease.NewHolder(), start.Add(48*time.Hour)); !errors.Is(err, lease.ErrClockAhead) {
-		t.Errorf("Renew for two days: %v", err)
+	if _, err := s.Renew(t.Context(), g, request(start.Add(2*time.Minute))); !errors.Is(err, lease.ErrClockAhead) {
+		t.Errorf("Renew two minutes ahead: %v", err)
 	}
 }
 
@@ -206,7 +206,7 @@ func TestRaise(t *testing.T) {
 	if err := s.Raise(t.Context(), until); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Renew(t.Context(), g, lease.NewHolder(), until); !errors.Is(err, lease.ErrLost) {
+	if _, err := s.Renew(t.Context(), g, request(start)); !errors.Is(err, lease.ErrLost) {
 		t.Errorf("Renew after Raise: %v", err)
 	}
 	if _, err := s.Acquire(t.Context(), request(start)); !errors.Is(err, lease.ErrNoFreeNode) {
@@ -224,7 +224,7 @@ func TestRaise(t *testing.T) {
 func TestBadFiles(t *testing.T) {
 	good := func(t *testing.T) string {
 		path := file(t)
-		acquire(t, open(t, path), lease.Request{Holder: lease.NewHolder(), Now: time.Now(), TTL: time.Minute})
+		acquire(t, open(t, path), lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: time.Minute})
 		return path
 	}
 	edit := func(t *testing.T, change func(*bbolt.Tx) error) string {
@@ -312,7 +312,7 @@ func TestBadFiles(t *testing.T) {
 			path := tt.path(t)
 			s, err := Open(path, tt.opts...)
 			if err == nil {
-				_, err = s.Acquire(t.Context(), lease.Request{Holder: lease.NewHolder(), Now: time.Now(), TTL: time.Minute})
+				_, err = s.Acquire(t.Context(), lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: time.Minute})
 			}
 			if err == nil || tt.want != nil && !errors.Is(err, tt.want) {
 				t.Fatalf("got %v, want %v", err, tt.want)
@@ -384,9 +384,9 @@ func TestCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err1 := s.Acquire(ctx, request(start))
-	_, err2 := s.Renew(ctx, g, lease.NewHolder(), g.End.Add(time.Second))
-	_, err3 := s.Get(ctx, g)
-	err4 := s.Release(ctx, g, lease.NewHolder(), start)
+	_, err2 := s.Renew(ctx, g, renewal(lease.NewNonce(), g.End.Add(time.Second)))
+	_, err3 := s.Get(ctx, g.Node)
+	err4 := s.Release(ctx, g, lease.NewNonce(), start)
 	_, err5 := s.List(ctx)
 	err6 := s.Raise(ctx, start)
 	for i, err := range []error{err1, err2, err3, err4, err5, err6} {
@@ -394,7 +394,7 @@ func TestCancelled(t *testing.T) {
 			t.Errorf("call %d: %v, want context.Canceled", i+1, err)
 		}
 	}
-	if got, err := s.Get(t.Context(), g); err != nil || got != g {
+	if got, err := s.Get(t.Context(), g.Node); err != nil || got != g {
 		t.Errorf("the block is now %v, %v; want it untouched", got, err)
 	}
 }
@@ -482,4 +482,9 @@ func TestConcurrentAcquire(t *testing.T) {
 	if len(seen) != stores*each {
 		t.Errorf("%d blocks were granted, want %d", len(seen), stores*each)
 	}
+}
+
+// renewal returns the request that moves a grant's end to end.
+func renewal(nonce string, end time.Time) lease.Request {
+	return lease.Request{Nonce: nonce, Now: end.Add(-time.Minute), TTL: time.Minute}
 }

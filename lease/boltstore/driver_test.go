@@ -10,7 +10,6 @@ import (
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
-	"github.com/traceflake/traceflake/randflake"
 )
 
 func TestDriver(t *testing.T) {
@@ -27,7 +26,7 @@ func TestDriver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := s.Acquire(t.Context(), lease.Request{Holder: lease.NewHolder(), Now: time.Now(), TTL: time.Minute})
+	g, err := s.Acquire(t.Context(), lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: time.Minute})
 	if err != nil || g.Nodes != driver.DefaultBlockSize {
 		t.Errorf("grant %+v, %v", g, err)
 	}
@@ -46,11 +45,11 @@ func TestDriver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Get(t.Context(), lease.Grant{Lease: randflake.Lease{Node: 112}}); err != nil {
+	if _, err := s.Get(t.Context(), 112); err != nil {
 		t.Errorf("block 112+16: %v", err)
 	}
 	for _, node := range []uint32{0, 72, 128} {
-		if _, err := s.Get(t.Context(), lease.Grant{Lease: randflake.Lease{Node: node}}); !errors.Is(err, lease.ErrInvalidRequest) {
+		if _, err := s.Get(t.Context(), node); !errors.Is(err, lease.ErrInvalidRequest) {
 			t.Errorf("block %d: %v", node, err)
 		}
 	}

@@ -37,7 +37,7 @@ func TestFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	request := func() lease.Request {
-		return lease.Request{Holder: lease.NewHolder(), Now: time.Now(), TTL: time.Minute}
+		return lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: time.Minute}
 	}
 	first, err := store.Acquire(t.Context(), request())
 	if err != nil {
@@ -78,7 +78,7 @@ func TestFullDisk(t *testing.T) {
 	if blocks, err := store.List(t.Context()); err != nil || len(blocks) != granted {
 		t.Errorf("%d blocks are granted, %v; want %d", len(blocks), err, granted)
 	}
-	if got, err := store.Get(t.Context(), first); err != nil || got != first {
+	if got, err := store.Get(t.Context(), first.Node); err != nil || got != first {
 		t.Errorf("the first grant is %v, %v; want %v", got, err, first)
 	}
 	if _, err := store.Acquire(t.Context(), request()); err != nil {

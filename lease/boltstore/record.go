@@ -13,9 +13,9 @@ import (
 
 const (
 	keyLen    = 4
-	holderLen = 16
+	nonceLen  = 16
 	sumLen    = 4
-	ownerAt   = 8 + 8 + 8 + holderLen
+	ownerAt   = 8 + 8 + 8 + nonceLen
 	recordLen = ownerAt + sumLen // without the owner
 	maxOwner  = 128
 )
@@ -30,10 +30,10 @@ func encode(b driver.Block) ([]byte, error) {
 	v = binary.BigEndian.AppendUint64(v, uint64(unixOf(b.Start)))
 	v = binary.BigEndian.AppendUint64(v, uint64(unixOf(b.GrantedUntil)))
 	v = binary.BigEndian.AppendUint64(v, b.Version)
-	var holder [holderLen]byte
-	if b.Holder != "" {
-		if n, err := hex.Decode(holder[:], []byte(b.Holder)); err != nil || n != holderLen {
-			return nil, fmt.Errorf("%w: holder %q", lease.ErrInvalidRequest, b.Holder)
+	var holder [nonceLen]byte
+	if b.Nonce != "" {
+		if n, err := hex.Decode(holder[:], []byte(b.Nonce)); err != nil || n != nonceLen {
+			return nil, fmt.Errorf("%w: holder %q", lease.ErrInvalidRequest, b.Nonce)
 		}
 	}
 	v = append(v, holder[:]...)
@@ -58,8 +58,8 @@ func decode(b driver.Block, v []byte) (driver.Block, error) {
 	b.Start = timeOf(binary.BigEndian.Uint64(v))
 	b.GrantedUntil = timeOf(binary.BigEndian.Uint64(v[8:]))
 	b.Version = binary.BigEndian.Uint64(v[16:])
-	if holder := body[24:ownerAt]; [holderLen]byte(holder) != [holderLen]byte{} {
-		b.Holder = hex.EncodeToString(holder)
+	if holder := body[24:ownerAt]; [nonceLen]byte(holder) != [nonceLen]byte{} {
+		b.Nonce = hex.EncodeToString(holder)
 	}
 	b.Owner = string(body[ownerAt:])
 	return b, nil

@@ -75,7 +75,7 @@ func TestFileOfTheVersionBefore(t *testing.T) {
 	block := func(node uint32, granted time.Duration, holder string, version uint64) lease.Block {
 		return lease.Block{
 			Node: node, Nodes: 16, Start: start, GrantedUntil: start.Add(granted),
-			Holder: holder, Version: version,
+			Nonce: holder, Version: version,
 		}
 	}
 	want := []lease.Block{
@@ -181,9 +181,9 @@ func TestRestoredMachine(t *testing.T) {
 	g := acquire(t, s, request(time.Now()))
 	life++
 	_, acquired := s.Acquire(t.Context(), request(time.Now()))
-	_, renewed := s.Renew(t.Context(), g, lease.NewHolder(), g.End)
-	_, got := s.Get(t.Context(), g)
-	released := s.Release(t.Context(), g, lease.NewHolder(), g.Start)
+	_, renewed := s.Renew(t.Context(), g, renewal(lease.NewNonce(), g.End))
+	_, got := s.Get(t.Context(), g.Node)
+	released := s.Release(t.Context(), g, lease.NewNonce(), g.Start)
 	for name, err := range map[string]error{"acquire": acquired, "renew": renewed, "get": got, "release": released} {
 		if !errors.Is(err, ErrCopied) {
 			t.Errorf("%s: %v, want %v", name, err, ErrCopied)

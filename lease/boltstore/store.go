@@ -75,23 +75,17 @@ func (s *Store) Codec() *randflake.Codec { return s.codec }
 // Acquire implements [lease.Store]. It takes the free block with the lowest
 // nodes, for at most the longest TTL.
 func (s *Store) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
-	now := s.cfg.now()
-	if err := driver.CheckRequest(r, now); err != nil {
+	r, err := s.limit(r)
+	if err != nil {
 		return lease.Grant{}, s.wrap("acquire", err)
 	}
-	// No grant ends later than the longest TTL from now: that is how long the
-	// next file waits if this one is lost.
-	ahead := max(r.Now.Sub(now), 0)
-	if r.TTL = min(r.TTL, s.cfg.maxTTL-ahead); r.TTL < lease.MinTTL {
-		return lease.Grant{}, s.wrap("acquire", fmt.Errorf("%w by %s, and the longest TTL is %s", lease.ErrClockAhead, ahead, s.cfg.maxTTL))
-	}
 	var g lease.Grant
-	err := s.update(ctx, func(tx *bbolt.Tx) error {
+	err = s.update(ctx, func(tx *bbolt.Tx) error {
 		b, err := s.find(tx, r)
 		if err != nil {
 			return err
 		}
-		if b.Holder != r.Holder {
+		if b.Nonce != r.Nonce {
 			if b, err = b.Acquire(r); err != nil {
 				return err
 			}
@@ -103,7 +97,21 @@ func (s *Store) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 	return result(g, s.wrap("acquire", err))
 }
 
-// find returns the block that the request's holder has, or otherwise a free
+// limit checks a request and shortens it: no grant ends later than the longest TTL
+// from now, which is how long the next file waits if this one is lost.
+func (s *Store) limit(r lease.Request) (lease.Request, error) {
+	now := s.cfg.now()
+	if err := driver.CheckRequest(r, now); err != nil {
+		return r, err
+	}
+	ahead := max(r.Now.Sub(now), 0)
+	if r.TTL = min(r.TTL, s.cfg.maxTTL-ahead); r.TTL < lease.MinTTL {
+		return r, fmt.Errorf("%w by %s, and the longest TTL is %s", lease.ErrClockAhead, ahead, s.cfg.maxTTL)
+	}
+	return r, nil
+}
+
+// find returns the block that has the request's nonce, or otherwise a free
 // one.
 func (s *Store) find(tx *bbolt.Tx, r lease.Request) (driver.Block, error) {
 	var free, soonest driver.Block
@@ -111,7 +119,7 @@ func (s *Store) find(tx *bbolt.Tx, r lease.Request) (driver.Block, error) {
 	blocks, written := s.nodes.Blocks(), 0
 	err := s.each(tx, func(i int, b driver.Block) error {
 		switch {
-		case b.Holder == r.Holder:
+		case b.Nonce == r.Nonce:
 			free, found = b, true
 			return errStop
 		case !found && i > written: // there is a gap before it
@@ -137,28 +145,25 @@ func (s *Store) find(tx *bbolt.Tx, r lease.Request) (driver.Block, error) {
 }
 
 // Renew implements [lease.Store]. The end is at most the longest TTL from now.
-func (s *Store) Renew(ctx context.Context, g lease.Grant, next string, end time.Time) (lease.Grant, error) {
-	now := s.cfg.now()
-	if err := driver.CheckRenewal(end, now); err != nil {
+func (s *Store) Renew(ctx context.Context, g lease.Grant, r lease.Request) (lease.Grant, error) {
+	r, err := s.limit(r)
+	if err != nil {
 		return lease.Grant{}, s.wrap("renew", err)
 	}
-	if latest := now.Add(s.cfg.maxTTL); end.After(latest) {
-		end = latest
-	}
-	return s.change(ctx, "renew", g.Node, func(b driver.Block) (driver.Block, error) { return b.Renew(g, next, end) })
+	return s.change(ctx, "renew", g.Node, func(b driver.Block) (driver.Block, error) { return b.Renew(g, r) })
 }
 
 // Release implements [lease.Store].
-func (s *Store) Release(ctx context.Context, g lease.Grant, next string, unused time.Time) error {
-	_, err := s.change(ctx, "release", g.Node, func(b driver.Block) (driver.Block, error) { return b.Release(g, next, unused) })
+func (s *Store) Release(ctx context.Context, g lease.Grant, nonce string, unused time.Time) error {
+	_, err := s.change(ctx, "release", g.Node, func(b driver.Block) (driver.Block, error) { return b.Release(g, nonce, unused) })
 	return err
 }
 
 // Get implements [lease.Store].
-func (s *Store) Get(ctx context.Context, g lease.Grant) (lease.Grant, error) {
+func (s *Store) Get(ctx context.Context, node uint32) (lease.Grant, error) {
 	var b driver.Block
 	err := s.view(ctx, func(tx *bbolt.Tx) (err error) {
-		b, err = s.block(tx, g.Node)
+		b, err = s.block(tx, node)
 		return err
 	})
 	return result(b.Grant(), s.wrap("get", err))
@@ -186,6 +191,9 @@ func (s *Store) Raise(ctx context.Context, until time.Time) error {
 	}
 	return s.wrap("raise", s.update(ctx, func(tx *bbolt.Tx) error { return s.raise(tx, until) }))
 }
+
+// Time implements [lease.Admin]: a file has no clock of its own.
+func (s *Store) Time(context.Context) (time.Time, error) { return time.Time{}, nil }
 
 func (s *Store) raise(tx *bbolt.Tx, until time.Time) error {
 	for i := range s.nodes.Blocks() {

@@ -50,10 +50,10 @@ func TestAnswersAreSynced(t *testing.T) {
 		{"open", func() error { s = open(t, path, WithClock(c)); return nil }},
 		{"acquire", func() (err error) { g, err = s.Acquire(t.Context(), request(start)); return err }},
 		{"renew", func() (err error) {
-			g, err = s.Renew(t.Context(), g, lease.NewHolder(), g.End.Add(time.Minute))
+			g, err = s.Renew(t.Context(), g, renewal(lease.NewNonce(), g.End.Add(time.Minute)))
 			return err
 		}},
-		{"release", func() error { return s.Release(t.Context(), g, lease.NewHolder(), start) }},
+		{"release", func() error { return s.Release(t.Context(), g, lease.NewNonce(), start) }},
 		{"raise", func() error { return s.Raise(t.Context(), start.Add(time.Hour)) }},
 	} {
 		if err := step.write(); err != nil {

@@ -17,7 +17,7 @@ type Block lease.Block
 func (b Block) Grant() lease.Grant {
 	return lease.Grant{
 		Lease:   randflake.Lease{Node: b.Node, Nodes: b.Nodes, Start: b.Start, End: b.GrantedUntil},
-		Holder:  b.Holder,
+		Nonce:   b.Nonce,
 		Version: b.Version,
 		Owner:   b.Owner,
 	}
@@ -32,40 +32,40 @@ func (b Block) Free(now time.Time) bool {
 // Acquire grants the block for [now, now+TTL). The request must have passed
 // [CheckRequest]. Errors: [lease.ErrNoFreeNode] if the block is not free.
 //
-// The store must check whether some block already has the holder.
+// The store must check whether some block already has the nonce.
 func (b Block) Acquire(r lease.Request) (Block, error) {
 	if !b.Free(r.Now) {
 		return b, fmt.Errorf("%w: node %d is granted until %s", lease.ErrNoFreeNode, b.Node, text(b.GrantedUntil))
 	}
 	b.Start = second(r.Now)
 	b.GrantedUntil = capEnd(b.Start.Add(r.TTL))
-	b.Holder, b.Owner = r.Holder, r.Owner
+	b.Nonce, b.Owner = r.Nonce, r.Owner
 	b.Version++
 	return b, nil
 }
 
-// Renew moves the block's end to end, truncated to a whole second and limited
-// to the end of life, unless it is that late already, and makes next its
-// holder. The block always changes: if two clients hold one grant, only one can
-// renew. Errors: [lease.ErrLost], [lease.ErrInvalidRequest].
-func (b Block) Renew(g lease.Grant, next string, end time.Time) (Block, error) {
-	if err := b.held(g, next); err != nil {
+// Renew moves the block's end to now+TTL, truncated to a whole second and limited
+// to the end of life, unless it is that late already. The request must have
+// passed [CheckRequest]. The block always changes: if two clients hold one grant,
+// only one can renew. Errors: [lease.ErrLost], [lease.ErrInvalidRequest].
+func (b Block) Renew(g lease.Grant, r lease.Request) (Block, error) {
+	if err := b.allows(g, r.Nonce); err != nil {
 		return b, err
 	}
-	if end = capEnd(end); end.After(b.GrantedUntil) {
+	if end := capEnd(r.Now.Add(r.TTL)); end.After(b.GrantedUntil) {
 		b.GrantedUntil = end
 	}
-	b.Holder = next
+	b.Nonce = r.Nonce
 	b.Version++
 	return b, nil
 }
 
 // Release takes back the seconds from unused on, rounded up to a whole second.
-// The end stays within [Start, GrantedUntil]. It leaves next as the holder,
-// which no client is, so that another client with the same grant can see which
-// write ended it. Errors: [lease.ErrLost], [lease.ErrInvalidRequest].
-func (b Block) Release(g lease.Grant, next string, unused time.Time) (Block, error) {
-	if err := b.held(g, next); err != nil {
+// The end stays within [Start, GrantedUntil]. The block keeps the nonce of the
+// release, so that another client with the same grant can see which write ended
+// it. Errors: [lease.ErrLost], [lease.ErrInvalidRequest].
+func (b Block) Release(g lease.Grant, nonce string, unused time.Time) (Block, error) {
+	if err := b.allows(g, nonce); err != nil {
 		return b, err
 	}
 	unused = roundUp(unused)
@@ -75,41 +75,40 @@ func (b Block) Release(g lease.Grant, next string, unused time.Time) (Block, err
 	if unused.Before(b.GrantedUntil) {
 		b.GrantedUntil = unused
 	}
-	b.Holder, b.Owner = next, ""
+	b.Nonce, b.Owner = nonce, ""
 	b.Version++
 	return b, nil
 }
 
 // Raise moves GrantedUntil to until, rounded up to a whole second, unless it is
-// later, and clears the holder, which nothing else does.
+// later, and clears the nonce, which nothing else does.
 func (b Block) Raise(until time.Time) Block {
 	if until = roundUp(until); until.After(b.GrantedUntil) {
 		b.GrantedUntil = until
 	}
-	b.Holder, b.Owner = "", ""
+	b.Nonce, b.Owner = "", ""
 	b.Version++
 	return b
 }
 
-// held refuses a write by a client that does not hold the block, or that has no
+// allows refuses a write by a client that does not hold the block, or that has no
 // fresh nonce for its write.
-func (b Block) held(g lease.Grant, next string) error {
+func (b Block) allows(g lease.Grant, nonce string) error {
 	switch {
 	case b.Node != g.Node || b.Nodes != g.Nodes:
 		return fmt.Errorf("%w: nodes %d+%d are not the block %d+%d",
 			lease.ErrInvalidRequest, g.Node, g.Nodes, b.Node, b.Nodes)
-	case g.Holder == "":
-		return fmt.Errorf("%w: the grant has no holder", lease.ErrInvalidRequest)
-	case next == g.Holder:
-		return fmt.Errorf("%w: the next holder is the current one, want a fresh one",
-			lease.ErrInvalidRequest)
+	case g.Nonce == "":
+		return fmt.Errorf("%w: the grant has no nonce", lease.ErrInvalidRequest)
+	case nonce == g.Nonce:
+		return fmt.Errorf("%w: the nonce is the grant's, want a fresh one", lease.ErrInvalidRequest)
 	}
-	if err := checkHolder(next); err != nil {
+	if err := checkNonce(nonce); err != nil {
 		return err
 	}
 	switch {
-	case b.Holder != g.Holder:
-		return fmt.Errorf("%w: node %d has another holder, or none", lease.ErrLost, b.Node)
+	case b.Nonce != g.Nonce:
+		return fmt.Errorf("%w: node %d has another nonce, or none", lease.ErrLost, b.Node)
 	case b.Version != g.Version:
 		return fmt.Errorf("%w: node %d has version %d, not %d", lease.ErrLost, b.Node, b.Version, g.Version)
 	}

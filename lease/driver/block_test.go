@@ -12,18 +12,18 @@ import (
 
 var testStart = time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
 
-var fresh = strings.Repeat("f", holderLen)
+var fresh = strings.Repeat("f", nonceLen)
 
 func at(d time.Duration) time.Time { return testStart.Add(d) }
 
 // held is a block granted for [testStart, testStart+10s), at version 3.
 func heldBlock() (Block, lease.Grant) {
-	b := Block{Node: 8, Nodes: 8, Start: testStart, GrantedUntil: at(10 * time.Second), Holder: strings.Repeat("a", holderLen), Version: 3, Owner: "web-1"}
+	b := Block{Node: 8, Nodes: 8, Start: testStart, GrantedUntil: at(10 * time.Second), Nonce: strings.Repeat("a", nonceLen), Version: 3, Owner: "web-1"}
 	return b, b.Grant()
 }
 
 func TestBlockAcquire(t *testing.T) {
-	other := strings.Repeat("b", holderLen)
+	other := strings.Repeat("b", nonceLen)
 	b, _ := heldBlock()
 	for _, tt := range []struct {
 		now  time.Duration
@@ -32,7 +32,7 @@ func TestBlockAcquire(t *testing.T) {
 		{-time.Hour, false}, {0, false}, {9999 * time.Millisecond, false},
 		{10 * time.Second, true}, {10500 * time.Millisecond, true}, {time.Hour, true},
 	} {
-		got, err := b.Acquire(lease.Request{Holder: other, Now: at(tt.now), TTL: 3500 * time.Millisecond, Owner: "web-2"})
+		got, err := b.Acquire(lease.Request{Nonce: other, Now: at(tt.now), TTL: 3500 * time.Millisecond, Owner: "web-2"})
 		if !tt.free {
 			if !errors.Is(err, lease.ErrNoFreeNode) || got != b {
 				t.Errorf("at %s: %+v, %v; want it refused", tt.now, got, err)
@@ -40,13 +40,13 @@ func TestBlockAcquire(t *testing.T) {
 			continue
 		}
 		start := at(tt.now.Truncate(time.Second))
-		want := Block{Node: 8, Nodes: 8, Start: start, GrantedUntil: start.Add(3 * time.Second), Holder: other, Version: 4, Owner: "web-2"}
+		want := Block{Node: 8, Nodes: 8, Start: start, GrantedUntil: start.Add(3 * time.Second), Nonce: other, Version: 4, Owner: "web-2"}
 		if err != nil || got != want {
 			t.Errorf("at %s: %+v, %v; want %+v", tt.now, got, err, want)
 		}
 	}
 	last := time.Unix(randflake.EndOfLife-2, 0)
-	if got, err := (Block{Nodes: 8}).Acquire(lease.Request{Holder: other, Now: last, TTL: time.Hour}); err != nil || got.GrantedUntil.Unix() != randflake.EndOfLife {
+	if got, err := (Block{Nodes: 8}).Acquire(lease.Request{Nonce: other, Now: last, TTL: time.Hour}); err != nil || got.GrantedUntil.Unix() != randflake.EndOfLife {
 		t.Errorf("at the end of life: %+v, %v", got, err)
 	}
 }
@@ -59,13 +59,13 @@ func TestBlockRenew(t *testing.T) {
 		{20 * time.Second, 20 * time.Second}, {20999 * time.Millisecond, 20 * time.Second},
 		{10 * time.Second, 10 * time.Second}, {10900 * time.Millisecond, 10 * time.Second}, {-time.Hour, 10 * time.Second},
 	} {
-		got, err := b.Renew(g, fresh, at(tt.end))
+		got, err := b.Renew(g, renewal(fresh, at(tt.end)))
 		want := b
-		want.GrantedUntil, want.Holder, want.Version = at(tt.want), fresh, 4
+		want.GrantedUntil, want.Nonce, want.Version = at(tt.want), fresh, 4
 		if err != nil || got != want {
 			t.Errorf("to %s: %+v, %v; want %+v", tt.end, got, err, want)
 		}
-		if again, err := got.Renew(g, fresh, at(tt.end)); !errors.Is(err, lease.ErrLost) || again != got {
+		if again, err := got.Renew(g, renewal(fresh, at(tt.end))); !errors.Is(err, lease.ErrLost) || again != got {
 			t.Errorf("the same renewal again: %+v, %v; want it refused", again, err)
 		}
 	}
@@ -79,7 +79,7 @@ func TestBlockRelease(t *testing.T) {
 	} {
 		got, err := b.Release(g, fresh, at(tt.unused))
 		want := b
-		want.GrantedUntil, want.Holder, want.Version, want.Owner = at(tt.want), fresh, 4, ""
+		want.GrantedUntil, want.Nonce, want.Version, want.Owner = at(tt.want), fresh, 4, ""
 		if err != nil || got != want {
 			t.Errorf("from %s: %+v, %v; want %+v", tt.unused, got, err, want)
 		}
@@ -92,7 +92,7 @@ func TestBlockRaise(t *testing.T) {
 		{0, 10 * time.Second}, {10 * time.Second, 10 * time.Second}, {10001 * time.Millisecond, 11 * time.Second}, {time.Hour, time.Hour},
 	} {
 		want := b
-		want.GrantedUntil, want.Holder, want.Version, want.Owner = at(tt.want), "", 4, ""
+		want.GrantedUntil, want.Nonce, want.Version, want.Owner = at(tt.want), "", 4, ""
 		if got := b.Raise(at(tt.until)); got != want {
 			t.Errorf("to %s: %+v; want %+v", tt.until, got, want)
 		}
@@ -105,16 +105,16 @@ func TestBlockComparesHolderAndVersion(t *testing.T) {
 		change func(*lease.Grant)
 		want   error
 	}{
-		"holder":        {func(g *lease.Grant) { g.Holder = strings.Repeat("b", holderLen) }, lease.ErrLost},
+		"holder":        {func(g *lease.Grant) { g.Nonce = strings.Repeat("b", nonceLen) }, lease.ErrLost},
 		"older version": {func(g *lease.Grant) { g.Version-- }, lease.ErrLost},
 		"newer version": {func(g *lease.Grant) { g.Version++ }, lease.ErrLost},
-		"no holder":     {func(g *lease.Grant) { g.Holder = "" }, lease.ErrInvalidRequest},
+		"no holder":     {func(g *lease.Grant) { g.Nonce = "" }, lease.ErrInvalidRequest},
 		"node":          {func(g *lease.Grant) { g.Node = 16 }, lease.ErrInvalidRequest},
 		"nodes":         {func(g *lease.Grant) { g.Nodes = 16 }, lease.ErrInvalidRequest},
 	} {
 		g := g
 		tt.change(&g)
-		if got, err := b.Renew(g, fresh, at(time.Hour)); !errors.Is(err, tt.want) || got != b {
+		if got, err := b.Renew(g, renewal(fresh, at(time.Hour))); !errors.Is(err, tt.want) || got != b {
 			t.Errorf("%s: Renew gives %+v, %v; want %v", name, got, err, tt.want)
 		}
 		if got, err := b.Release(g, fresh, at(0)); !errors.Is(err, tt.want) || got != b {
@@ -125,8 +125,8 @@ func TestBlockComparesHolderAndVersion(t *testing.T) {
 
 func TestBlockWantsAFreshHolder(t *testing.T) {
 	b, g := heldBlock()
-	for _, next := range []string{"", g.Holder, fresh[1:], strings.Repeat("F", holderLen)} {
-		if got, err := b.Renew(g, next, at(time.Hour)); !errors.Is(err, lease.ErrInvalidRequest) || got != b {
+	for _, next := range []string{"", g.Nonce, fresh[1:], strings.Repeat("F", nonceLen)} {
+		if got, err := b.Renew(g, renewal(next, at(time.Hour))); !errors.Is(err, lease.ErrInvalidRequest) || got != b {
 			t.Errorf("Renew with %q gives %+v, %v", next, got, err)
 		}
 		if got, err := b.Release(g, next, at(0)); !errors.Is(err, lease.ErrInvalidRequest) || got != b {
@@ -136,14 +136,14 @@ func TestBlockWantsAFreshHolder(t *testing.T) {
 }
 
 func TestCheckRequest(t *testing.T) {
-	good := lease.Request{Holder: lease.NewHolder(), Now: testStart, TTL: lease.DefaultTTL}
+	good := lease.Request{Nonce: lease.NewNonce(), Now: testStart, TTL: lease.DefaultTTL}
 	for name, tt := range map[string]struct {
 		change func(*lease.Request)
 		want   error
 	}{
 		"good":             {func(*lease.Request) {}, nil},
-		"short holder":     {func(r *lease.Request) { r.Holder = r.Holder[1:] }, lease.ErrInvalidRequest},
-		"upper case":       {func(r *lease.Request) { r.Holder = strings.Repeat("A", holderLen) }, lease.ErrInvalidRequest},
+		"short holder":     {func(r *lease.Request) { r.Nonce = r.Nonce[1:] }, lease.ErrInvalidRequest},
+		"upper case":       {func(r *lease.Request) { r.Nonce = strings.Repeat("A", nonceLen) }, lease.ErrInvalidRequest},
 		"long owner":       {func(r *lease.Request) { r.Owner = strings.Repeat("a", 129) }, lease.ErrInvalidRequest},
 		"control owner":    {func(r *lease.Request) { r.Owner = "a\x1b[2J" }, lease.ErrInvalidRequest},
 		"no TTL":           {func(r *lease.Request) { r.TTL = 0 }, lease.ErrInvalidRequest},
@@ -160,7 +160,7 @@ func TestCheckRequest(t *testing.T) {
 			t.Errorf("%s: %v, want %v", name, err, tt.want)
 		}
 	}
-	far := lease.Request{Holder: lease.NewHolder(), Now: at(time.Hour), TTL: lease.DefaultTTL}
+	far := lease.Request{Nonce: lease.NewNonce(), Now: at(time.Hour), TTL: lease.DefaultTTL}
 	if err := CheckRequest(far, time.Time{}); err != nil {
 		t.Errorf("a store that knows no time: %v", err)
 	}
@@ -191,4 +191,9 @@ func TestNodeRange(t *testing.T) {
 			t.Errorf("node %d has index %d, %v", node, i, err)
 		}
 	}
+}
+
+// renewal returns the request that moves a grant's end to end.
+func renewal(nonce string, end time.Time) lease.Request {
+	return lease.Request{Nonce: nonce, Now: end.Add(-lease.MaxTTL), TTL: lease.MaxTTL}
 }

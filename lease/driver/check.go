@@ -9,12 +9,12 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// CheckRequest refuses a request that no store may grant. storeNow is the
-// store's own time, or the zero Time if it has none. Errors:
+// CheckRequest refuses an Acquire or a Renew that no store may grant. storeNow is
+// the store's own time, or the zero Time if it has none. Errors:
 // [lease.ErrInvalidRequest], [lease.ErrClockAhead], [randflake.ErrBeforeEpoch],
 // [randflake.ErrEndOfLife].
 func CheckRequest(r lease.Request, storeNow time.Time) error {
-	if err := checkHolder(r.Holder); err != nil {
+	if err := checkNonce(r.Nonce); err != nil {
 		return err
 	}
 	if err := owner.Check(r.Owner); err != nil {
@@ -26,22 +26,11 @@ func CheckRequest(r lease.Request, storeNow time.Time) error {
 	}
 	switch {
 	case r.Now.Unix() < randflake.Epoch:
-		return fmt.Errorf("lease: acquire: %w", randflake.ErrBeforeEpoch)
+		return fmt.Errorf("lease: the client's clock: %w", randflake.ErrBeforeEpoch)
 	case r.Now.Unix() >= randflake.EndOfLife:
-		return fmt.Errorf("lease: acquire: %w", randflake.ErrEndOfLife)
+		return fmt.Errorf("lease: the client's clock: %w", randflake.ErrEndOfLife)
 	case !storeNow.IsZero() && r.Now.After(storeNow.Add(lease.MaxClockAhead)):
 		return fmt.Errorf("%w by %s", lease.ErrClockAhead, r.Now.Sub(storeNow).Round(time.Second))
-	}
-	return nil
-}
-
-// CheckRenewal refuses an end that a client with a correct clock would not
-// request: one later than the store's own time plus MaxTTL plus MaxClockAhead.
-// Errors: [lease.ErrClockAhead].
-func CheckRenewal(end, storeNow time.Time) error {
-	if end.After(storeNow.Add(lease.MaxTTL + lease.MaxClockAhead)) {
-		return fmt.Errorf("%w: it requests an end in %s",
-			lease.ErrClockAhead, end.Sub(storeNow).Round(time.Second))
 	}
 	return nil
 }
@@ -58,17 +47,17 @@ func CheckRaise(until time.Time) error {
 	return nil
 }
 
-// holderLen is the length of what lease.NewHolder returns.
-const holderLen = 32
+// nonceLen is the length of what lease.NewNonce returns.
+const nonceLen = 32
 
-func checkHolder(holder string) error {
-	good := len(holder) == holderLen
-	for _, c := range holder {
+func checkNonce(nonce string) error {
+	good := len(nonce) == nonceLen
+	for _, c := range nonce {
 		good = good && (c >= '0' && c <= '9' || c >= 'a' && c <= 'f')
 	}
 	if !good {
-		return fmt.Errorf("%w: holder %q, want %d lower-case hex digits",
-			lease.ErrInvalidRequest, holder, holderLen)
+		return fmt.Errorf("%w: nonce %q, want %d lower-case hex digits",
+			lease.ErrInvalidRequest, nonce, nonceLen)
 	}
 	return nil
 }

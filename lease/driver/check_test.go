@@ -14,7 +14,7 @@ import (
 func TestHolderHasHexDigits(t *testing.T) {
 	r := lease.Request{Now: testStart, TTL: lease.DefaultTTL}
 	for c := range 0x100 {
-		r.Holder = strings.Repeat("0", holderLen-1) + string(rune(c))
+		r.Nonce = strings.Repeat("0", nonceLen-1) + string(rune(c))
 		good := strings.ContainsRune("0123456789abcdef", rune(c))
 		if err := CheckRequest(r, testStart); (err == nil) != good {
 			t.Errorf("a holder with %q: %v", rune(c), err)
@@ -98,7 +98,7 @@ func TestMemoryOfACopy(t *testing.T) {
 
 func TestErrorsSayWhen(t *testing.T) {
 	b, _ := heldBlock()
-	_, err := b.Acquire(lease.Request{Holder: fresh, Now: testStart, TTL: lease.DefaultTTL})
+	_, err := b.Acquire(lease.Request{Nonce: fresh, Now: testStart, TTL: lease.DefaultTTL})
 	if err == nil || !strings.Contains(err.Error(), "2026-05-04T03:02:11Z") {
 		t.Errorf("got %v, want the time at which the block is free", err)
 	}
@@ -107,7 +107,7 @@ func TestErrorsSayWhen(t *testing.T) {
 func TestMemoryTakesTheLowestNodes(t *testing.T) {
 	m := NewMemory(WithNodeRange(NodeRange{Nodes: 32, BlockSize: 8}))
 	for i := range uint32(4) {
-		r := lease.Request{Holder: lease.NewHolder(), Now: testStart, TTL: lease.DefaultTTL}
+		r := lease.Request{Nonce: lease.NewNonce(), Now: testStart, TTL: lease.DefaultTTL}
 		if g, err := m.Acquire(t.Context(), r); err != nil || g.Node != 8*i {
 			t.Errorf("grant %d is of node %d, %v", i, g.Node, err)
 		}

@@ -8,11 +8,11 @@
 // implements the rules in another language, such as SQL, also applies the
 // method to what it read, and compares the results.
 //
-//	lease.Store  checks before it                    the rule
-//	Acquire      [CheckRequest]                      [Block.Acquire]
-//	Renew        [CheckRenewal] if it knows the time [Block.Renew]
-//	Release      -                                   [Block.Release]
-//	Raise        [CheckRaise]                        [Block.Raise]
+//	lease.Store  checks before it  the rule
+//	Acquire      [CheckRequest]    [Block.Acquire]
+//	Renew        [CheckRequest]    [Block.Renew]
+//	Release      -                 [Block.Release]
+//	Raise        [CheckRaise]      [Block.Raise]
 //
 // Package leasetest checks that a store follows these rules. [Memory] is the
 // smallest store that does.

@@ -25,29 +25,29 @@ func (s *one) Acquire(_ context.Context, r lease.Request) (lease.Grant, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.block.Holder == r.Holder { // asked for again
+	if s.block.Nonce == r.Nonce { // asked for again
 		return s.block.Grant(), nil
 	}
 	return s.write(s.block.Acquire(r))
 }
 
-func (s *one) Renew(_ context.Context, g lease.Grant, next string, end time.Time) (lease.Grant, error) {
-	if err := driver.CheckRenewal(end, time.Now()); err != nil {
+func (s *one) Renew(_ context.Context, g lease.Grant, r lease.Request) (lease.Grant, error) {
+	if err := driver.CheckRequest(r, time.Now()); err != nil {
 		return lease.Grant{}, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.write(s.block.Renew(g, next, end))
+	return s.write(s.block.Renew(g, r))
 }
 
-func (s *one) Release(_ context.Context, g lease.Grant, next string, unused time.Time) error {
+func (s *one) Release(_ context.Context, g lease.Grant, nonce string, unused time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, err := s.write(s.block.Release(g, next, unused))
+	_, err := s.write(s.block.Release(g, nonce, unused))
 	return err
 }
 
-func (s *one) Get(context.Context, lease.Grant) (lease.Grant, error) {
+func (s *one) Get(context.Context, uint32) (lease.Grant, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.block.Grant(), nil
@@ -77,7 +77,7 @@ func Example() {
 		panic(err)
 	}
 
-	_, err = store.Acquire(ctx, lease.Request{Holder: lease.NewHolder(), Now: time.Now(), TTL: time.Minute})
+	_, err = store.Acquire(ctx, lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: time.Minute})
 	fmt.Println(errors.Is(err, lease.ErrNoFreeNode), keeper.Close(ctx))
 	// Output: true <nil>
 }

@@ -73,11 +73,7 @@ func NewMemory(opts ...MemoryOption) *Memory {
 
 // Acquire implements [lease.Store]. It takes the free block with the lowest nodes.
 func (m *Memory) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
-	var now time.Time
-	if m.clock != nil {
-		now = m.clock.Now()
-	}
-	if err := CheckRequest(r, now); err != nil {
+	if err := CheckRequest(r, m.now()); err != nil {
 		return lease.Grant{}, err
 	}
 	unlock, err := m.begin(ctx, "acquire")
@@ -87,7 +83,7 @@ func (m *Memory) Acquire(ctx context.Context, r lease.Request) (lease.Grant, err
 	defer unlock()
 	free := -1
 	for i, b := range m.blocks {
-		if b.Holder == r.Holder {
+		if b.Nonce == r.Nonce {
 			return b.Grant(), nil
 		}
 		if free < 0 && b.Free(r.Now) {
@@ -101,11 +97,9 @@ func (m *Memory) Acquire(ctx context.Context, r lease.Request) (lease.Grant, err
 }
 
 // Renew implements [lease.Store].
-func (m *Memory) Renew(ctx context.Context, g lease.Grant, next string, end time.Time) (lease.Grant, error) {
-	if m.clock != nil {
-		if err := CheckRenewal(end, m.clock.Now()); err != nil {
-			return lease.Grant{}, err
-		}
+func (m *Memory) Renew(ctx context.Context, g lease.Grant, r lease.Request) (lease.Grant, error) {
+	if err := CheckRequest(r, m.now()); err != nil {
+		return lease.Grant{}, err
 	}
 	unlock, err := m.begin(ctx, "renew")
 	if err != nil {
@@ -116,11 +110,11 @@ func (m *Memory) Renew(ctx context.Context, g lease.Grant, next string, end time
 	if err != nil {
 		return lease.Grant{}, err
 	}
-	return m.put(m.blocks[i].Renew(g, next, end))
+	return m.put(m.blocks[i].Renew(g, r))
 }
 
 // Release implements [lease.Store].
-func (m *Memory) Release(ctx context.Context, g lease.Grant, next string, unused time.Time) error {
+func (m *Memory) Release(ctx context.Context, g lease.Grant, nonce string, unused time.Time) error {
 	unlock, err := m.begin(ctx, "release")
 	if err != nil {
 		return err
@@ -130,18 +124,18 @@ func (m *Memory) Release(ctx context.Context, g lease.Grant, next string, unused
 	if err != nil {
 		return err
 	}
-	_, err = m.put(m.blocks[i].Release(g, next, unused))
+	_, err = m.put(m.blocks[i].Release(g, nonce, unused))
 	return err
 }
 
 // Get implements [lease.Store].
-func (m *Memory) Get(ctx context.Context, g lease.Grant) (lease.Grant, error) {
+func (m *Memory) Get(ctx context.Context, node uint32) (lease.Grant, error) {
 	unlock, err := m.begin(ctx, "get")
 	if err != nil {
 		return lease.Grant{}, err
 	}
 	defer unlock()
-	i, err := m.nodes.Index(g.Node)
+	i, err := m.nodes.Index(node)
 	if err != nil {
 		return lease.Grant{}, err
 	}
@@ -178,6 +172,17 @@ func (m *Memory) Raise(ctx context.Context, until time.Time) error {
 		m.blocks[i] = b.Raise(until)
 	}
 	return nil
+}
+
+// Time implements [lease.Admin].
+func (m *Memory) Time(context.Context) (time.Time, error) { return m.now(), nil }
+
+// now returns the store's time, or the zero Time if it has no clock.
+func (m *Memory) now() time.Time {
+	if m.clock == nil {
+		return time.Time{}
+	}
+	return m.clock.Now()
 }
 
 func (m *Memory) begin(ctx context.Context, what string) (unlock func(), err error) {

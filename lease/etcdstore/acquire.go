@@ -53,12 +53,12 @@ func (s *Store) acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 		from, to := span(rand.IntN(nodes.Blocks()), chunk, nodes.Blocks())
 		answer, err := kv.Txn(ctx).If(append(s.unchanged(candidate),
 			s.hasConfig(nodes),
-			clientv3.Compare(clientv3.CreateRevision(s.holderKey(r.Holder)), "=", 0),
+			clientv3.Compare(clientv3.CreateRevision(s.holderKey(r.Nonce)), "=", 0),
 		)...).Then(
 			s.write(candidate.block, next)...,
 		).Else(
 			clientv3.OpGet(s.configKey()),
-			clientv3.OpGet(s.holderKey(r.Holder)),
+			clientv3.OpGet(s.holderKey(r.Nonce)),
 			s.getBlocks(nodes, from, to),
 		).Commit()
 		if err != nil {
@@ -83,7 +83,7 @@ func (s *Store) acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 			continue // the blocks in the response have another size or schema
 		}
 		if held := answer.Responses[1].GetResponseRange().Kvs; len(held) > 0 {
-			g, ok, err := s.held(ctx, nodes, r.Holder, held[0])
+			g, ok, err := s.held(ctx, nodes, r.Nonce, held[0])
 			if err != nil || ok {
 				return g, err
 			}
@@ -184,7 +184,7 @@ func (s *Store) held(ctx context.Context, nodes driver.NodeRange, holder string,
 		return lease.Grant{}, false, err
 	}
 	r, err := one(driver.Block{Node: uint32(node), Nodes: nodes.BlockSize}, answer.Responses[0].GetResponseRange().Kvs)
-	if err == nil && r.block.Holder != holder {
+	if err == nil && r.block.Nonce != holder {
 		err = fmt.Errorf("key %q names a block that has another holder; was one of them written by hand? Delete it", key.Key)
 	}
 	return r.block.Grant(), err == nil, err

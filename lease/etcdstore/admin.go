@@ -132,3 +132,6 @@ func (s *Store) raise(ctx context.Context, until time.Time) error {
 	}
 	return nil
 }
+
+// Time implements [lease.Admin]: etcd does not expose its clock.
+func (s *Store) Time(context.Context) (time.Time, error) { return time.Time{}, nil }

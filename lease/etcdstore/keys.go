@@ -42,7 +42,7 @@ type value struct {
 }
 
 func encode(b driver.Block) string {
-	v := value{Nonce: b.Holder, Owner: b.Owner}
+	v := value{Nonce: b.Nonce, Owner: b.Owner}
 	if !b.Start.IsZero() {
 		from := b.Start.UTC()
 		v.From = &from
@@ -69,7 +69,7 @@ func decode(never driver.Block, kv *mvccpb.KeyValue) (record, error) {
 		return record{}, fmt.Errorf("key %q does not hold a block: until is missing", kv.Key)
 	}
 	b := never
-	b.Holder, b.Owner, b.Version = v.Nonce, v.Owner, uint64(kv.Version)
+	b.Nonce, b.Owner, b.Version = v.Nonce, v.Owner, uint64(kv.Version)
 	if v.From != nil {
 		b.Start = v.From.UTC().Truncate(time.Second)
 	}

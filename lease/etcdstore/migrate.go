@@ -14,7 +14,7 @@ import (
 type valueV1 struct {
 	GrantedFrom  *time.Time `json:"granted_from,omitempty"`
 	GrantedUntil *time.Time `json:"granted_until,omitempty"`
-	Holder       string     `json:"holder,omitempty"`
+	Nonce        string     `json:"holder,omitempty"`
 }
 
 // migrate brings a store of schema 1 to the current schema, or continues where
@@ -113,6 +113,6 @@ func rewritten(kv *mvccpb.KeyValue) (text string, old bool, err error) {
 	if v.GrantedUntil == nil {
 		return "", false, nil
 	}
-	after, err := json.Marshal(value{From: v.GrantedFrom, Until: v.GrantedUntil, Nonce: v.Holder})
+	after, err := json.Marshal(value{From: v.GrantedFrom, Until: v.GrantedUntil, Nonce: v.Nonce})
 	return string(after), true, err
 }

@@ -97,8 +97,11 @@ func newStore(kv func(context.Context) (clientv3.KV, error), endpoints []string,
 }
 
 // Renew implements [lease.Store].
-func (s *Store) Renew(ctx context.Context, g lease.Grant, nonce string, end time.Time) (lease.Grant, error) {
-	b, err := s.change(ctx, g, func(b driver.Block) (driver.Block, error) { return b.Renew(g, nonce, end) })
+func (s *Store) Renew(ctx context.Context, g lease.Grant, r lease.Request) (lease.Grant, error) {
+	if err := driver.CheckRequest(r, time.Time{}); err != nil {
+		return lease.Grant{}, fmt.Errorf("etcdstore: renew node %d: %w", g.Node, err)
+	}
+	b, err := s.change(ctx, g, func(b driver.Block) (driver.Block, error) { return b.Renew(g, r) })
 	if err != nil {
 		return lease.Grant{}, s.failed(ctx, fmt.Sprintf("renew node %d", g.Node), err)
 	}
@@ -114,10 +117,10 @@ func (s *Store) Release(ctx context.Context, g lease.Grant, nonce string, unused
 }
 
 // Get implements [lease.Store].
-func (s *Store) Get(ctx context.Context, g lease.Grant) (lease.Grant, error) {
-	r, err := s.get(ctx, g.Node)
+func (s *Store) Get(ctx context.Context, node uint32) (lease.Grant, error) {
+	r, err := s.get(ctx, node)
 	if err != nil {
-		return lease.Grant{}, s.failed(ctx, fmt.Sprintf("get node %d", g.Node), err)
+		return lease.Grant{}, s.failed(ctx, fmt.Sprintf("get node %d", node), err)
 	}
 	return r.block.Grant(), nil
 }
@@ -163,7 +166,7 @@ func (s *Store) change(ctx context.Context, g lease.Grant, rule func(driver.Bloc
 	}
 	never := nodes.Block(i)
 	before := never
-	before.Start, before.GrantedUntil, before.Holder, before.Owner, before.Version = g.Start, g.End, g.Holder, g.Owner, g.Version
+	before.Start, before.GrantedUntil, before.Nonce, before.Owner, before.Version = g.Start, g.End, g.Nonce, g.Owner, g.Version
 	after, err := rule(before)
 	if err != nil {
 		return driver.Block{}, err // an invalid request, whatever is stored
@@ -221,12 +224,12 @@ func (s *Store) unchanged(r record) []clientv3.Cmp {
 // write puts a block, and updates the keys of holders accordingly.
 func (s *Store) write(before, after driver.Block) []clientv3.Op {
 	ops := []clientv3.Op{clientv3.OpPut(s.blockKey(after.Node), encode(after))}
-	if before.Holder != after.Holder {
-		if before.Holder != "" {
-			ops = append(ops, clientv3.OpDelete(s.holderKey(before.Holder)))
+	if before.Nonce != after.Nonce {
+		if before.Nonce != "" {
+			ops = append(ops, clientv3.OpDelete(s.holderKey(before.Nonce)))
 		}
-		if after.Holder != "" {
-			ops = append(ops, clientv3.OpPut(s.holderKey(after.Holder), nodeText(after.Node)))
+		if after.Nonce != "" {
+			ops = append(ops, clientv3.OpPut(s.holderKey(after.Nonce), nodeText(after.Node)))
 		}
 	}
 	return ops

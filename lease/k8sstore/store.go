@@ -111,8 +111,8 @@ func (s *Store) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 }
 
 // Renew implements [lease.Store].
-func (s *Store) Renew(ctx context.Context, g lease.Grant, next string, end time.Time) (lease.Grant, error) {
-	return s.pages.Renew(ctx, g, next, end)
+func (s *Store) Renew(ctx context.Context, g lease.Grant, r lease.Request) (lease.Grant, error) {
+	return s.pages.Renew(ctx, g, r)
 }
 
 // Release implements [lease.Store].
@@ -121,8 +121,8 @@ func (s *Store) Release(ctx context.Context, g lease.Grant, next string, unused 
 }
 
 // Get implements [lease.Store].
-func (s *Store) Get(ctx context.Context, g lease.Grant) (lease.Grant, error) {
-	return s.pages.Get(ctx, g)
+func (s *Store) Get(ctx context.Context, node uint32) (lease.Grant, error) {
+	return s.pages.Get(ctx, node)
 }
 
 // List implements [lease.Admin]. It reads every object, one request each.
@@ -135,3 +135,6 @@ func (s *Store) List(ctx context.Context) ([]lease.Block, error) {
 func (s *Store) Raise(ctx context.Context, until time.Time) error {
 	return s.pages.Raise(ctx, until)
 }
+
+// Time implements [lease.Admin]. It is one request.
+func (s *Store) Time(ctx context.Context) (time.Time, error) { return s.pages.Time(ctx) }

@@ -71,29 +71,29 @@ func (l *loader) call(ctx context.Context, now time.Time) {
 	}
 	kind := l.rand.IntN(10)
 	switch {
-	case g.Holder == "" || kind < 4:
-		if l.last.Holder == "" || l.rand.IntN(4) > 0 {
+	case g.Nonce == "" || kind < 4:
+		if l.last.Nonce == "" || l.rand.IntN(4) > 0 {
 			l.last = request(now, time.Duration(1+l.rand.IntN(20))*time.Second)
 		}
 		got, err := l.store.Acquire(ctx, l.last)
 		l.saw(got, err)
 	case kind < 7:
-		got, err := l.store.Renew(ctx, g, lease.NewHolder(), now.Add(time.Duration(l.rand.IntN(20))*time.Second))
+		got, err := l.store.Renew(ctx, g, renewal(lease.NewNonce(), now.Add(time.Duration(l.rand.IntN(20))*time.Second)))
 		if errors.Is(err, lease.ErrLost) && l.rand.IntN(2) == 0 {
 			l.mine = lease.Grant{}
 			return
 		}
 		l.saw(got, err)
 	case kind < 9:
-		_ = l.store.Release(ctx, g, lease.NewHolder(), now)
+		_ = l.store.Release(ctx, g, lease.NewNonce(), now)
 	default:
-		got, err := l.store.Get(ctx, g)
+		got, err := l.store.Get(ctx, g.Node)
 		l.saw(got, err)
 	}
 }
 
 func (l *loader) saw(g lease.Grant, err error) {
-	if err != nil || g.Holder == "" {
+	if err != nil || g.Nonce == "" {
 		return
 	}
 	l.old, l.mine = l.mine, g
@@ -160,7 +160,7 @@ func sameHolderAtOnce(tb testing.TB, h Harness) {
 		}
 		holds := 0
 		for _, b := range mustList(tb, clients[0]) {
-			if b.Holder == r.Holder {
+			if b.Nonce == r.Nonce {
 				holds++
 			}
 		}

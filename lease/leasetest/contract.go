@@ -42,8 +42,8 @@ func acquire(tb testing.TB, h Harness) {
 			tb.Errorf("%s: %v", c.name, err)
 		}
 		wantGrant(tb, c.name, g, lease.Grant{
-			Lease:  randflake.Lease{Node: g.Node, Nodes: c.nodes.BlockSize, Start: t0, End: c.end},
-			Holder: r.Holder, Owner: r.Owner, Version: versions[g.Node] + 1,
+			Lease: randflake.Lease{Node: g.Node, Nodes: c.nodes.BlockSize, Start: t0, End: c.end},
+			Nonce: r.Nonce, Owner: r.Owner, Version: versions[g.Node] + 1,
 		})
 		wantGrant(tb, c.name+": get", mustGet(tb, s, g), g)
 	}
@@ -64,15 +64,15 @@ func acquireAgain(tb testing.TB, h Harness) {
 	// This holds only until a renewal replaces the holder.
 	renewed := mustRenew(tb, s, g, t0.Add(2*time.Minute))
 	again := request(t0, time.Minute)
-	again.Holder = renewed.Holder
+	again.Nonce = renewed.Nonce
 	wantGrant(tb, "the holder that a renewal made", mustAcquire(tb, s, again), renewed)
 	other := mustAcquire(tb, s, r)
-	if other.Node == g.Node || other.Holder != r.Holder || !other.Start.Equal(t0) {
+	if other.Node == g.Node || other.Nonce != r.Nonce || !other.Start.Equal(t0) {
 		tb.Errorf("a replaced holder: got %+v, want another block from %s", other, t0)
 	}
 
 	// After a release or a raise the nonce can be used again.
-	if err := s.Release(ctx, renewed, lease.NewHolder(), t0.Add(time.Minute)); err != nil {
+	if err := s.Release(ctx, renewed, lease.NewNonce(), t0.Add(time.Minute)); err != nil {
 		tb.Fatalf("release: %v", err)
 	}
 	again.Now = t0.Add(time.Hour)
@@ -101,7 +101,7 @@ func acquireAll(tb testing.TB, h Harness) {
 	}
 	for _, g := range grants {
 		next := mustAcquire(tb, s, request(g.End, time.Minute))
-		want := renewed(g, next.Holder, g.End.Add(time.Minute))
+		want := renewed(g, next.Nonce, g.End.Add(time.Minute))
 		want.Start = g.End
 		wantGrant(tb, "acquire at the end of a grant", next, want)
 	}
@@ -114,17 +114,17 @@ func renew(tb testing.TB, h Harness) {
 	g := mustAcquire(tb, s, r)
 	extend := func(what string, end, want time.Time) {
 		tb.Helper()
-		next := lease.NewHolder()
-		got, err := s.Renew(ctx, g, next, end)
+		next := lease.NewNonce()
+		got, err := s.Renew(ctx, g, renewal(next, end))
 		if err != nil {
 			tb.Fatalf("%s: %v", what, err)
 		}
 		wantGrant(tb, what, got, renewed(g, next, want))
 		wantGrant(tb, what+": get", mustGet(tb, s, g), got)
 		// Of two copies that hold one grant, only one can renew.
-		_, err = s.Renew(ctx, g, lease.NewHolder(), end)
+		_, err = s.Renew(ctx, g, renewal(lease.NewNonce(), end))
 		wantErr(tb, what+": again by a copy of the client", err, lease.ErrLost)
-		_, err = s.Renew(ctx, g, next, end)
+		_, err = s.Renew(ctx, g, renewal(next, end))
 		wantErr(tb, what+": again with the same nonce", err, lease.ErrLost)
 		wantGrant(tb, what+": get after both", mustGet(tb, s, g), got)
 		g = got
@@ -132,13 +132,13 @@ func renew(tb testing.TB, h Harness) {
 	extend("renew", t0.Add(2*time.Minute), t0.Add(2*time.Minute))
 	extend("renew with a fraction", t0.Add(3*time.Minute+999*time.Millisecond), t0.Add(3*time.Minute))
 
-	for _, end := range []time.Time{g.End, g.End.Add(999 * time.Millisecond), g.End.Add(-time.Second), t0, t0.Add(-time.Hour), {}} {
+	for _, end := range []time.Time{g.End, g.End.Add(999 * time.Millisecond), g.End.Add(-time.Second), t0, t0.Add(-time.Hour)} {
 		extend("renew with an end that is not later", end, g.End)
 	}
 	// Only node, nodes, holder and version count.
-	bare := lease.Grant{Lease: randflake.Lease{Node: g.Node, Nodes: g.Nodes}, Holder: g.Holder, Version: g.Version}
-	next := lease.NewHolder()
-	if got, err := s.Renew(ctx, bare, next, g.End.Add(time.Second)); err != nil {
+	bare := lease.Grant{Lease: randflake.Lease{Node: g.Node, Nodes: g.Nodes}, Nonce: g.Nonce, Version: g.Version}
+	next := lease.NewNonce()
+	if got, err := s.Renew(ctx, bare, renewal(next, g.End.Add(time.Second))); err != nil {
 		tb.Errorf("renew by node, holder and version: %v", err)
 	} else {
 		wantGrant(tb, "renew by node, holder and version", got, renewed(g, next, g.End.Add(time.Second)))
@@ -151,12 +151,12 @@ func renew(tb testing.TB, h Harness) {
 	lost := func(what string, g lease.Grant) {
 		tb.Helper()
 		before := mustGet(tb, s, g)
-		_, err := s.Renew(ctx, g, lease.NewHolder(), t0.Add(5*time.Hour))
+		_, err := s.Renew(ctx, g, renewal(lease.NewNonce(), t0.Add(5*time.Hour)))
 		wantErr(tb, what, err, lease.ErrLost)
 		wantGrant(tb, what+": get", mustGet(tb, s, g), before)
 	}
 	other := g
-	other.Holder = lease.NewHolder()
+	other.Nonce = lease.NewNonce()
 	lost("renew by another holder", other)
 	for _, v := range []uint64{0, g.Version - 1, g.Version + 1} {
 		other = g
@@ -191,7 +191,7 @@ func release(tb testing.TB, h Harness) {
 		r := request(t0, time.Minute)
 		r.Owner = "a pod"
 		g := mustAcquire(tb, s, r)
-		next := lease.NewHolder()
+		next := lease.NewNonce()
 		if err := s.Release(ctx, g, next, c.unused); err != nil {
 			tb.Fatalf("%s: %v", c.name, err)
 		}
@@ -200,7 +200,7 @@ func release(tb testing.TB, h Harness) {
 		want.Owner = ""
 		wantGrant(tb, c.name, mustGet(tb, s, g), want)
 		wantErr(tb, c.name+": release again", s.Release(ctx, g, next, c.unused), lease.ErrLost)
-		_, err := s.Renew(ctx, g, lease.NewHolder(), t0.Add(time.Hour))
+		_, err := s.Renew(ctx, g, renewal(lease.NewNonce(), t0.Add(time.Hour)))
 		wantErr(tb, c.name+": renew", err, lease.ErrLost)
 		wantGrant(tb, c.name+": get", mustGet(tb, s, g), want)
 	}
@@ -208,19 +208,19 @@ func release(tb testing.TB, h Harness) {
 	s := h.open(tb, few)
 	g := mustAcquire(tb, s, request(t0, time.Minute))
 	other := g
-	other.Holder = lease.NewHolder()
-	wantErr(tb, "release by another holder", s.Release(ctx, other, lease.NewHolder(), t0), lease.ErrLost)
+	other.Nonce = lease.NewNonce()
+	wantErr(tb, "release by another holder", s.Release(ctx, other, lease.NewNonce(), t0), lease.ErrLost)
 	for _, v := range []uint64{0, g.Version + 1} {
 		other = g
 		other.Version = v
-		wantErr(tb, "release of another version", s.Release(ctx, other, lease.NewHolder(), t0), lease.ErrLost)
+		wantErr(tb, "release of another version", s.Release(ctx, other, lease.NewNonce(), t0), lease.ErrLost)
 	}
 	wantGrant(tb, "after releases by others", mustGet(tb, s, g), g)
 	// The returned seconds are granted again, but none before them.
 	for range few.Blocks() - 1 {
 		mustAcquire(tb, s, request(t0, time.Hour))
 	}
-	if err := s.Release(ctx, g, lease.NewHolder(), t0.Add(20*time.Second)); err != nil {
+	if err := s.Release(ctx, g, lease.NewNonce(), t0.Add(20*time.Second)); err != nil {
 		tb.Fatal(err)
 	}
 	_, err := s.Acquire(ctx, request(t0.Add(20*time.Second-1), time.Minute))
@@ -242,7 +242,7 @@ func get(tb testing.TB, h Harness) {
 		}
 	}
 	for _, node := range []uint32{1, few.BlockSize - 1, few.BlockSize + 1, few.Nodes, 1 << 31} {
-		_, err := s.Get(context.Background(), lease.Grant{Lease: randflake.Lease{Node: node, Nodes: few.BlockSize}})
+		_, err := s.Get(context.Background(), node)
 		wantErr(tb, "get of a node that does not start a block", err, lease.ErrInvalidRequest)
 	}
 }
@@ -286,13 +286,13 @@ func list(tb testing.TB, h Harness) {
 	var grants []lease.Grant
 	for range few.Blocks() {
 		r := request(t0, time.Minute)
-		r.Owner = "host/" + r.Holder[:4]
+		r.Owner = "host/" + r.Nonce[:4]
 		grants = append(grants, mustAcquire(tb, s, r))
 		wantList(tb, "after acquire", s, grants)
 	}
 	grants[1] = mustRenew(tb, s, grants[1], t0.Add(time.Hour))
 	wantList(tb, "after renew", s, grants)
-	next := lease.NewHolder()
+	next := lease.NewNonce()
 	if err := s.Release(ctx, grants[2], next, t0.Add(time.Second)); err != nil {
 		tb.Fatal(err)
 	}
@@ -328,15 +328,15 @@ func raise(tb testing.TB, h Harness) {
 		tb.Errorf("list after raise: got %d blocks, want %d", got, few.Blocks())
 	}
 	for _, g := range []lease.Grant{short, long} {
-		_, err := s.Renew(ctx, g, lease.NewHolder(), t0.Add(3*time.Hour))
+		_, err := s.Renew(ctx, g, renewal(lease.NewNonce(), t0.Add(3*time.Hour)))
 		wantErr(tb, "renew after raise", err, lease.ErrLost)
-		wantErr(tb, "release after raise", s.Release(ctx, g, lease.NewHolder(), t0), lease.ErrLost)
+		wantErr(tb, "release after raise", s.Release(ctx, g, lease.NewNonce(), t0), lease.ErrLost)
 	}
 	_, err := s.Acquire(ctx, request(until.Add(-1), time.Minute))
 	wantErr(tb, "acquire before the raised time", err, lease.ErrNoFreeNode)
 	// The nonce of a holder that a raise cleared can be used again.
 	r := request(until, time.Minute)
-	r.Holder = short.Holder
+	r.Nonce = short.Nonce
 	for range few.Blocks() - 1 {
 		g := mustAcquire(tb, s, r)
 		if !g.Start.Equal(until) || g.Node == long.Node {
@@ -371,10 +371,10 @@ func badRequests(tb testing.TB, h Harness) {
 		change func(r *lease.Request)
 		want   error
 	}{
-		{"no holder", func(r *lease.Request) { r.Holder = "" }, lease.ErrInvalidRequest},
-		{"a short holder", func(r *lease.Request) { r.Holder = r.Holder[1:] }, lease.ErrInvalidRequest},
-		{"a holder in capitals", func(r *lease.Request) { r.Holder = "ABCDEF0123456789ABCDEF0123456789" }, lease.ErrInvalidRequest},
-		{"a holder that is SQL", func(r *lease.Request) { r.Holder = "'; DROP TABLE traceflake_leases;-" }, lease.ErrInvalidRequest},
+		{"no holder", func(r *lease.Request) { r.Nonce = "" }, lease.ErrInvalidRequest},
+		{"a short holder", func(r *lease.Request) { r.Nonce = r.Nonce[1:] }, lease.ErrInvalidRequest},
+		{"a holder in capitals", func(r *lease.Request) { r.Nonce = "ABCDEF0123456789ABCDEF0123456789" }, lease.ErrInvalidRequest},
+		{"a holder that is SQL", func(r *lease.Request) { r.Nonce = "'; DROP TABLE traceflake_leases;-" }, lease.ErrInvalidRequest},
 		{"an owner too long", func(r *lease.Request) { r.Owner = strings.Repeat("x", 129) }, lease.ErrInvalidRequest},
 		{"an owner that is not UTF-8", func(r *lease.Request) { r.Owner = "\xff" }, lease.ErrInvalidRequest},
 		{"an owner with a line break", func(r *lease.Request) { r.Owner = "a\nb" }, lease.ErrInvalidRequest},
@@ -400,7 +400,7 @@ func badRequests(tb testing.TB, h Harness) {
 		name   string
 		change func(g *lease.Grant)
 	}{
-		{"no holder", func(g *lease.Grant) { g.Holder = "" }},
+		{"no holder", func(g *lease.Grant) { g.Nonce = "" }},
 		{"a node that does not start a block", func(g *lease.Grant) { g.Node++ }},
 		{"an invalid node", func(g *lease.Grant) { g.Node = 1 << 31 }},
 		{"a block of another size", func(g *lease.Grant) { g.Nodes /= 2 }},
@@ -408,12 +408,12 @@ func badRequests(tb testing.TB, h Harness) {
 	} {
 		bad := g
 		c.change(&bad)
-		_, err := s.Renew(ctx, bad, lease.NewHolder(), t0.Add(time.Hour))
+		_, err := s.Renew(ctx, bad, renewal(lease.NewNonce(), t0.Add(time.Hour)))
 		wantErr(tb, "renew: "+c.name, err, lease.ErrInvalidRequest)
-		wantErr(tb, "release: "+c.name, s.Release(ctx, bad, lease.NewHolder(), t0), lease.ErrInvalidRequest)
+		wantErr(tb, "release: "+c.name, s.Release(ctx, bad, lease.NewNonce(), t0), lease.ErrInvalidRequest)
 	}
-	for _, next := range []string{"", "short", strings.ToUpper(lease.NewHolder()), g.Holder} {
-		_, err := s.Renew(ctx, g, next, t0.Add(time.Hour))
+	for _, next := range []string{"", "short", strings.ToUpper(lease.NewNonce()), g.Nonce} {
+		_, err := s.Renew(ctx, g, renewal(next, t0.Add(time.Hour)))
 		wantErr(tb, "renew: next holder "+next, err, lease.ErrInvalidRequest)
 		wantErr(tb, "release: next holder "+next, s.Release(ctx, g, next, t0), lease.ErrInvalidRequest)
 	}
@@ -444,8 +444,8 @@ func endOfLife(tb testing.TB, h Harness) {
 		wantGrant(tb, "get", mustGet(tb, s, g), g)
 	}
 	g = mustAcquire(tb, s, request(start(), time.Minute))
-	next := lease.NewHolder()
-	r, err := s.Renew(ctx, g, next, eol.Add(time.Hour))
+	next := lease.NewNonce()
+	r, err := s.Renew(ctx, g, lease.Request{Nonce: next, Now: eol.Add(-time.Second), TTL: time.Hour})
 	if !h.ahead(tb, "renew past the end of life", err) {
 		wantGrant(tb, "renew past the end of life", r, renewed(g, next, eol))
 		wantGrant(tb, "get", mustGet(tb, s, g), r)
@@ -459,21 +459,26 @@ func clockAhead(tb testing.TB, h Harness) {
 	const slack = 10 * time.Second // between the store's clock and ours
 	now := time.Now()
 	g := mustAcquire(tb, s, request(now.Add(lease.MaxClockAhead-slack), time.Minute))
-	r, err := s.Renew(ctx, g, lease.NewHolder(), now.Add(lease.MaxTTL+lease.MaxClockAhead-slack))
-	if err != nil {
+	renew := func(ahead, ttl time.Duration) error {
+		got, err := s.Renew(ctx, g, lease.Request{Nonce: lease.NewNonce(), Now: now.Add(ahead), TTL: ttl})
+		if err == nil {
+			g = got
+		}
+		return err
+	}
+	if err := renew(lease.MaxClockAhead-slack, lease.MaxTTL); err != nil {
 		tb.Fatalf("renew for the longest TTL: %v", err)
 	}
 	// A clock that is behind is harmless. This needs a block that was not granted yet, so it is
 	// tried before the clocks that a store need not refuse.
 	mustAcquire(tb, s, request(time.Unix(randflake.Epoch, 0), time.Minute))
 	before := mustList(tb, s)
+	for _, ahead := range []time.Duration{lease.MaxClockAhead + slack, time.Hour, 23 * time.Hour, 10 * 365 * 24 * time.Hour} {
+		h.ahead(tb, "renew from "+ahead.String()+" ahead", renew(ahead, time.Minute))
+	}
 	for _, ahead := range []time.Duration{lease.MaxClockAhead + slack, 24 * time.Hour, 10 * 365 * 24 * time.Hour} {
 		_, err := s.Acquire(ctx, request(now.Add(ahead), time.Minute))
-		if !h.ahead(tb, "acquire from "+ahead.String()+" ahead", err) {
-			continue
-		}
-		_, err = s.Renew(ctx, r, lease.NewHolder(), now.Add(lease.MaxTTL+ahead))
-		h.ahead(tb, "renew from "+ahead.String()+" ahead", err)
+		h.ahead(tb, "acquire from "+ahead.String()+" ahead", err)
 	}
 	if after := mustList(tb, s); h.KnowsTime && !slices.Equal(before, after) {
 		tb.Errorf("a refused call wrote %+v, before it was %+v", after, before)
@@ -491,10 +496,10 @@ func cancelled(tb testing.TB, h Harness) {
 	for _, ctx := range []context.Context{done, late} {
 		_, err := s.Acquire(ctx, request(t0, time.Minute))
 		wantErr(tb, "acquire", err, ctx.Err())
-		_, err = s.Renew(ctx, g, lease.NewHolder(), t0.Add(time.Hour))
+		_, err = s.Renew(ctx, g, renewal(lease.NewNonce(), t0.Add(time.Hour)))
 		wantErr(tb, "renew", err, ctx.Err())
-		wantErr(tb, "release", s.Release(ctx, g, lease.NewHolder(), t0), ctx.Err())
-		_, err = s.Get(ctx, g)
+		wantErr(tb, "release", s.Release(ctx, g, lease.NewNonce(), t0), ctx.Err())
+		_, err = s.Get(ctx, g.Node)
 		wantErr(tb, "get", err, ctx.Err())
 		_, err = admin(tb, s).List(ctx)
 		wantErr(tb, "list", err, ctx.Err())
@@ -551,7 +556,7 @@ func ranges(tb testing.TB, h Harness) {
 		all = append(all, g)
 		_, err := s.Acquire(ctx, request(t0, time.Minute))
 		wantErr(tb, "acquire outside the range", err, lease.ErrNoFreeNode)
-		_, err = s.Get(ctx, few.Block((i+1)%few.Blocks()).Grant())
+		_, err = s.Get(ctx, few.Block((i+1)%few.Blocks()).Node)
 		wantErr(tb, "get outside the range", err, lease.ErrInvalidRequest)
 	}
 	for _, g := range all {
@@ -578,16 +583,16 @@ func severalClients(tb testing.TB, h Harness) {
 	r := request(t0, time.Minute)
 	g := mustAcquire(tb, clients[0], r)
 	for i := range 12 {
-		r.Holder = g.Holder
+		r.Nonce = g.Nonce
 		wantGrant(tb, "the same request elsewhere", mustAcquire(tb, clients[i%3], r), g)
 		next := mustRenew(tb, clients[i%3], g, g.End.Add(time.Second))
 		wantGrant(tb, "get elsewhere", mustGet(tb, clients[(i+1)%3], g), next)
-		_, err := clients[(i+2)%3].Renew(ctx, g, lease.NewHolder(), g.End.Add(time.Hour))
+		_, err := clients[(i+2)%3].Renew(ctx, g, renewal(lease.NewNonce(), g.End.Add(time.Hour)))
 		wantErr(tb, "renew of an old version elsewhere", err, lease.ErrLost)
 		g = next
 	}
-	if err := clients[1].Release(ctx, g, lease.NewHolder(), t0.Add(time.Second)); err != nil {
+	if err := clients[1].Release(ctx, g, lease.NewNonce(), t0.Add(time.Second)); err != nil {
 		tb.Fatal(err)
 	}
-	wantErr(tb, "release elsewhere", clients[2].Release(ctx, g, lease.NewHolder(), t0), lease.ErrLost)
+	wantErr(tb, "release elsewhere", clients[2].Release(ctx, g, lease.NewNonce(), t0), lease.ErrLost)
 }

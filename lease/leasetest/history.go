@@ -95,25 +95,25 @@ func (c *recorded) Acquire(ctx context.Context, r lease.Request) (g lease.Grant,
 	return g, err
 }
 
-func (c *recorded) Renew(ctx context.Context, g lease.Grant, next string, end time.Time) (got lease.Grant, err error) {
-	c.record(input{op: opRenew, grant: g, next: next, time: end}, func() (lease.Grant, error) {
-		got, err = c.Store.Renew(ctx, g, next, end)
+func (c *recorded) Renew(ctx context.Context, g lease.Grant, r lease.Request) (got lease.Grant, err error) {
+	c.record(input{op: opRenew, grant: g, request: r}, func() (lease.Grant, error) {
+		got, err = c.Store.Renew(ctx, g, r)
 		return got, err
 	})
 	return got, err
 }
 
-func (c *recorded) Release(ctx context.Context, g lease.Grant, next string, unused time.Time) (err error) {
-	c.record(input{op: opRelease, grant: g, next: next, time: unused}, func() (lease.Grant, error) {
-		err = c.Store.Release(ctx, g, next, unused)
+func (c *recorded) Release(ctx context.Context, g lease.Grant, nonce string, unused time.Time) (err error) {
+	c.record(input{op: opRelease, grant: g, request: lease.Request{Nonce: nonce}, unused: unused}, func() (lease.Grant, error) {
+		err = c.Store.Release(ctx, g, nonce, unused)
 		return lease.Grant{}, err
 	})
 	return err
 }
 
-func (c *recorded) Get(ctx context.Context, g lease.Grant) (got lease.Grant, err error) {
-	c.record(input{op: opGet, grant: g}, func() (lease.Grant, error) {
-		got, err = c.Store.Get(ctx, g)
+func (c *recorded) Get(ctx context.Context, node uint32) (got lease.Grant, err error) {
+	c.record(input{op: opGet, grant: lease.Grant{Lease: randflake.Lease{Node: node}}}, func() (lease.Grant, error) {
+		got, err = c.Store.Get(ctx, node)
 		return got, err
 	})
 	return got, err
@@ -148,10 +148,9 @@ const (
 
 type input struct {
 	op      op
-	request lease.Request
-	grant   lease.Grant
-	next    string
-	time    time.Time // end, or unused
+	request lease.Request // of a release only its nonce
+	grant   lease.Grant   // of a get only its node
+	unused  time.Time
 }
 
 type verdict string
@@ -205,9 +204,9 @@ func model(nodes driver.NodeRange) porcupine.Model {
 		DescribeOperation: func(in, out any) string {
 			i, o := in.(input), out.(output)
 			if i.op == opAcquire {
-				return fmt.Sprintf("acquire(%s for %s by %.6s) → %s %s", clock(i.request.Now), i.request.TTL, i.request.Holder, o.verdict, show(o.grant))
+				return fmt.Sprintf("acquire(%s for %s by %.6s) → %s %s", clock(i.request.Now), i.request.TTL, i.request.Nonce, o.verdict, show(o.grant))
 			}
-			return fmt.Sprintf("%s(%s, %s) → %s %s", i.op, show(i.grant), clock(i.time), o.verdict, show(o.grant))
+			return fmt.Sprintf("%s(%s, %+v, %s) → %s %s", i.op, show(i.grant), i.request, clock(i.unused), o.verdict, show(o.grant))
 		},
 	}
 	return m.ToModel()
@@ -219,7 +218,7 @@ func show(g lease.Grant) string {
 	if g == (lease.Grant{}) {
 		return ""
 	}
-	return fmt.Sprintf("[node %d, %s to %s, %.6s, version %d]", g.Node, clock(g.Start), clock(g.End), g.Holder, g.Version)
+	return fmt.Sprintf("[node %d, %s to %s, %.6s, version %d]", g.Node, clock(g.Start), clock(g.End), g.Nonce, g.Version)
 }
 
 // step returns the states that a call with this output may leave, or none if the output is wrong.
@@ -237,9 +236,9 @@ func step(s state, n int, nodes driver.NodeRange, in input, out output) []any {
 	next := s[i]
 	switch in.op {
 	case opRenew:
-		next, err = s[i].Renew(in.grant, in.next, in.time)
+		next, err = s[i].Renew(in.grant, in.request)
 	case opRelease:
-		next, err = s[i].Release(in.grant, in.next, in.time)
+		next, err = s[i].Release(in.grant, in.request.Nonce, in.unused)
 	}
 	if out.verdict == unanswered {
 		if err != nil || next == s[i] {
@@ -264,7 +263,7 @@ func step(s state, n int, nodes driver.NodeRange, in input, out output) []any {
 
 func stepAcquire(s state, n int, r lease.Request, out output) []any {
 	for _, b := range s[:n] {
-		if b.Holder == r.Holder {
+		if b.Nonce == r.Nonce {
 			if out.verdict == unanswered || out.verdict == granted && out.grant == b.Grant() {
 				return []any{s}
 			}

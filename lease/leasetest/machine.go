@@ -53,11 +53,11 @@ func (m *machine) acquire(t *rapid.T) {
 	r := request(m.skewed(t), lease.MinTTL+m.step(t))
 	r.Owner = rapid.SampledFrom([]string{"", "a", "host/1"}).Draw(t, "owner")
 	if len(m.grants) > 0 && rapid.IntRange(0, 3).Draw(t, "again") == 0 {
-		r.Holder = rapid.SampledFrom(m.grants).Draw(t, "grant").Holder
+		r.Nonce = rapid.SampledFrom(m.grants).Draw(t, "grant").Nonce
 	}
 	g, err := m.store.Acquire(context.Background(), r)
 	for _, b := range m.blocks {
-		if b.Holder == r.Holder {
+		if b.Nonce == r.Nonce {
 			if err != nil || !equal(g, b.Grant()) {
 				t.Fatalf("acquire by a holder: got %+v, %v; want %+v", g, err, b.Grant())
 			}
@@ -101,7 +101,7 @@ func (m *machine) some(t *rapid.T) (lease.Grant, int) {
 	case 1:
 		g.Version--
 	case 2:
-		g.Holder = lease.NewHolder()
+		g.Nonce = lease.NewNonce()
 	case 3, 4:
 		g = m.blocks[must(few.Index(g.Node))].Grant() // the newest one, possibly another holder's
 	}
@@ -117,9 +117,9 @@ func must(i int, err error) int {
 
 func (m *machine) renew(t *rapid.T) {
 	g, i := m.some(t)
-	end, next := m.skewed(t).Add(m.step(t)), m.nonce(t, g)
-	got, err := m.store.Renew(context.Background(), g, next, end)
-	after, want := m.blocks[i].Renew(g, next, end)
+	r := renewal(m.nonce(t, g), m.skewed(t).Add(m.step(t)))
+	got, err := m.store.Renew(context.Background(), g, r)
+	after, want := m.blocks[i].Renew(g, r)
 	sameError(t, "renew", err, want)
 	if want != nil {
 		return
@@ -141,10 +141,10 @@ func (m *machine) renew(t *rapid.T) {
 // nonce returns a new nonce, or sometimes that of the block's last write, as in a repeated
 // message.
 func (m *machine) nonce(t *rapid.T, g lease.Grant) string {
-	if b := m.blocks[must(few.Index(g.Node))]; b.Holder != "" && rapid.IntRange(0, 4).Draw(t, "repeat") == 0 {
-		return b.Holder
+	if b := m.blocks[must(few.Index(g.Node))]; b.Nonce != "" && rapid.IntRange(0, 4).Draw(t, "repeat") == 0 {
+		return b.Nonce
 	}
-	return lease.NewHolder()
+	return lease.NewNonce()
 }
 
 func (m *machine) release(t *rapid.T) {

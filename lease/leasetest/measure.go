@@ -95,7 +95,7 @@ func (c *crowd) acquire(n int, now time.Time, ttl time.Duration, giveBack bool) 
 				return
 			}
 			if giveBack {
-				if err := c.clients[id].Release(ctx, g, lease.NewHolder(), g.Start); err != nil {
+				if err := c.clients[id].Release(ctx, g, lease.NewNonce(), g.Start); err != nil {
 					c.b.Errorf("release: %v", err)
 					return
 				}
@@ -126,7 +126,7 @@ func (c *crowd) renew(n int, now time.Time) took {
 	atOnce(len(c.clients), func(id int) {
 		for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
 			called := time.Now()
-			g, err := c.clients[id].Renew(ctx, grants[id], lease.NewHolder(), grants[id].End.Add(time.Second))
+			g, err := c.clients[id].Renew(ctx, grants[id], renewal(lease.NewNonce(), grants[id].End.Add(time.Second)))
 			each[i] = time.Since(called)
 			if err != nil {
 				c.b.Errorf("renew: %v", err)

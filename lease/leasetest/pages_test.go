@@ -50,7 +50,7 @@ func (s renewedHolders) Acquire(ctx context.Context, r lease.Request) (lease.Gra
 			return lease.Grant{}, err
 		}
 		for _, b := range blocks {
-			if b.Holder == r.Holder {
+			if b.Nonce == r.Nonce {
 				return driver.Block(b).Grant(), nil
 			}
 		}

@@ -145,7 +145,7 @@ func (w witness) note(g lease.Grant, end time.Time, released bool) error {
 }
 
 func (w witness) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
-	w.nonces.Store(r.Holder, nil)
+	w.nonces.Store(r.Nonce, nil)
 	g, err := w.Store.Acquire(ctx, r)
 	if err == nil {
 		err = w.note(g, g.End, false)
@@ -153,9 +153,9 @@ func (w witness) Acquire(ctx context.Context, r lease.Request) (lease.Grant, err
 	return g, err
 }
 
-func (w witness) Renew(ctx context.Context, g lease.Grant, next string, end time.Time) (lease.Grant, error) {
-	w.nonces.Store(next, nil)
-	g, err := w.Store.Renew(ctx, g, next, end)
+func (w witness) Renew(ctx context.Context, g lease.Grant, r lease.Request) (lease.Grant, error) {
+	w.nonces.Store(r.Nonce, nil)
+	g, err := w.Store.Renew(ctx, g, r)
 	if err == nil {
 		err = w.note(g, g.End, false)
 	}
@@ -163,9 +163,9 @@ func (w witness) Renew(ctx context.Context, g lease.Grant, next string, end time
 }
 
 // Get records what an unanswered write changed, if this life made the write.
-func (w witness) Get(ctx context.Context, g lease.Grant) (lease.Grant, error) {
-	stored, err := w.Store.Get(ctx, g)
-	if _, own := w.nonces.Load(stored.Holder); err == nil && own {
+func (w witness) Get(ctx context.Context, node uint32) (lease.Grant, error) {
+	stored, err := w.Store.Get(ctx, node)
+	if _, own := w.nonces.Load(stored.Nonce); err == nil && own {
 		err = w.note(stored, stored.End, false)
 	}
 	return stored, err

@@ -102,7 +102,7 @@ func mustOpen(tb testing.TB, open Open, nodes driver.NodeRange) lease.Store {
 }
 
 func request(now time.Time, ttl time.Duration) lease.Request {
-	return lease.Request{Holder: lease.NewHolder(), Now: now, TTL: ttl}
+	return lease.Request{Nonce: lease.NewNonce(), Now: now, TTL: ttl}
 }
 
 func mustAcquire(tb testing.TB, s lease.Store, r lease.Request) lease.Grant {
@@ -116,7 +116,7 @@ func mustAcquire(tb testing.TB, s lease.Store, r lease.Request) lease.Grant {
 
 func mustGet(tb testing.TB, s lease.Store, g lease.Grant) lease.Grant {
 	tb.Helper()
-	g, err := s.Get(context.Background(), g)
+	g, err := s.Get(context.Background(), g.Node)
 	if err != nil {
 		tb.Fatalf("get: %v", err)
 	}
@@ -140,25 +140,30 @@ func wantGrant(tb testing.TB, what string, got, want lease.Grant) {
 // equal reports whether two grants are equal, with times compared as instants.
 func equal(a, b lease.Grant) bool {
 	return a.Node == b.Node && a.Nodes == b.Nodes && a.Start.Equal(b.Start) && a.End.Equal(b.End) &&
-		a.Holder == b.Holder && a.Version == b.Version && a.Owner == b.Owner
+		a.Nonce == b.Nonce && a.Version == b.Version && a.Owner == b.Owner
 }
 
 // renewed returns g after a renewal.
 func renewed(g lease.Grant, next string, end time.Time) lease.Grant {
-	g.Holder, g.End = next, end
+	g.Nonce, g.End = next, end
 	g.Version++
 	return g
 }
 
 func mustRenew(tb testing.TB, s lease.Store, g lease.Grant, end time.Time) lease.Grant {
 	tb.Helper()
-	next := lease.NewHolder()
-	got, err := s.Renew(context.Background(), g, next, end)
+	next := lease.NewNonce()
+	got, err := s.Renew(context.Background(), g, renewal(next, end))
 	if err != nil {
 		tb.Fatalf("renew: %v", err)
 	}
-	if got.Holder != next {
-		tb.Fatalf("renew: the holder is %q, want %q", got.Holder, next)
+	if got.Nonce != next {
+		tb.Fatalf("renew: the holder is %q, want %q", got.Nonce, next)
 	}
 	return got
+}
+
+// renewal returns the request that moves a grant's end to end.
+func renewal(nonce string, end time.Time) lease.Request {
+	return lease.Request{Nonce: nonce, Now: end.Add(-lease.MaxTTL), TTL: lease.MaxTTL}
 }

@@ -101,11 +101,11 @@ func (w *wrong) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 	}
 	return w.change(ctx, func(blocks []driver.Block) (driver.Block, error) {
 		for _, b := range blocks {
-			if b.Holder == r.Holder && w.flaw != "not idempotent" {
+			if b.Nonce == r.Nonce && w.flaw != "not idempotent" {
 				return b, nil
 			}
 		}
-		if node, ok := w.first[r.Holder]; ok && w.flaw == "keeps a replaced holder" {
+		if node, ok := w.first[r.Nonce]; ok && w.flaw == "keeps a replaced holder" {
 			return blocks[must(w.nodes.Index(node))], nil
 		}
 		for _, b := range blocks {
@@ -135,7 +135,7 @@ func (w *wrong) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 				}
 			}
 			if err == nil {
-				w.first[r.Holder] = b.Node
+				w.first[r.Nonce] = b.Node
 				return next, nil
 			}
 		}
@@ -143,7 +143,7 @@ func (w *wrong) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 	})
 }
 
-func (w *wrong) Renew(ctx context.Context, g lease.Grant, nonce string, end time.Time) (lease.Grant, error) {
+func (w *wrong) Renew(ctx context.Context, g lease.Grant, r lease.Request) (lease.Grant, error) {
 	return w.change(ctx, func(blocks []driver.Block) (driver.Block, error) {
 		i, err := w.nodes.Index(g.Node)
 		if err != nil {
@@ -151,15 +151,15 @@ func (w *wrong) Renew(ctx context.Context, g lease.Grant, nonce string, end time
 		}
 		b := blocks[i]
 		switch {
-		case w.flaw == "renews any version" && b.Holder == g.Holder:
+		case w.flaw == "renews any version" && b.Nonce == g.Nonce:
 			g.Version = b.Version
-		case w.flaw == "renews for any holder" && b.Holder != "" && g.Holder != "":
-			g.Holder = b.Holder
-		case w.flaw == "renewal needs a live grant" && end.Sub(b.GrantedUntil) > 5*time.Second:
+		case w.flaw == "renews for any holder" && b.Nonce != "" && g.Nonce != "":
+			g.Nonce = b.Nonce
+		case w.flaw == "renewal needs a live grant" && r.Now.Add(r.TTL).Sub(b.GrantedUntil) > 5*time.Second:
 			return b, lease.ErrLost
 		}
-		next, err := b.Renew(g, nonce, end)
-		if w.flaw == "renewal idempotent by its nonce" && errors.Is(err, lease.ErrLost) && b.Holder == nonce {
+		next, err := b.Renew(g, r)
+		if w.flaw == "renewal idempotent by its nonce" && errors.Is(err, lease.ErrLost) && b.Nonce == r.Nonce {
 			return b, nil
 		}
 		if err != nil {
@@ -167,13 +167,13 @@ func (w *wrong) Renew(ctx context.Context, g lease.Grant, nonce string, end time
 		}
 		switch w.flaw {
 		case "renewal shortens":
-			if end.Unix() < b.GrantedUntil.Unix() && end.After(b.Start) {
+			if end := r.Now.Add(r.TTL); end.Unix() < b.GrantedUntil.Unix() && end.After(b.Start) {
 				next.GrantedUntil = time.Unix(end.Unix(), 0).UTC()
 			}
 		case "renewal keeps the version":
 			next.Version = b.Version
 		case "renewal keeps the holder":
-			next.Holder = b.Holder
+			next.Nonce = b.Nonce
 		case "renewal loses the owner":
 			next.Owner = ""
 		case "renewal writes only if the end grows":
@@ -199,10 +199,10 @@ func (w *wrong) Release(ctx context.Context, g lease.Grant, nonce string, unused
 			unused = unused.Truncate(time.Second)
 		}
 		switch b := blocks[i]; {
-		case w.flaw == "releases any version" && b.Holder == g.Holder:
+		case w.flaw == "releases any version" && b.Nonce == g.Nonce:
 			g.Version = b.Version
-		case w.flaw == "releases for any holder" && b.Holder != "" && g.Holder != "":
-			g.Holder = b.Holder
+		case w.flaw == "releases for any holder" && b.Nonce != "" && g.Nonce != "":
+			g.Nonce = b.Nonce
 		}
 		next, err := blocks[i].Release(g, nonce, unused)
 		if err != nil {
@@ -212,9 +212,9 @@ func (w *wrong) Release(ctx context.Context, g lease.Grant, nonce string, unused
 		case "release returns used seconds":
 			next.GrantedUntil = blocks[i].Start
 		case "release keeps the holder":
-			next.Holder = g.Holder
+			next.Nonce = g.Nonce
 		case "release empties the holder":
-			next.Holder = ""
+			next.Nonce = ""
 		case "release keeps the owner":
 			next.Owner = blocks[i].Owner
 		}
@@ -223,13 +223,13 @@ func (w *wrong) Release(ctx context.Context, g lease.Grant, nonce string, unused
 	return err
 }
 
-func (w *wrong) Get(ctx context.Context, g lease.Grant) (lease.Grant, error) {
+func (w *wrong) Get(ctx context.Context, node uint32) (lease.Grant, error) {
 	if err := w.context(ctx); err != nil {
 		return lease.Grant{}, err
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	i, err := w.nodes.Index(g.Node)
+	i, err := w.nodes.Index(node)
 	if err != nil && w.flaw != "accepts any node" {
 		return lease.Grant{}, err
 	}
@@ -258,6 +258,8 @@ func (w *wrong) List(ctx context.Context) ([]lease.Block, error) {
 	return written, nil
 }
 
+func (w *wrong) Time(context.Context) (time.Time, error) { return time.Time{}, nil }
+
 func (w *wrong) Raise(ctx context.Context, until time.Time) error {
 	if err := driver.CheckRaise(until); err != nil {
 		return err
@@ -273,9 +275,9 @@ func (w *wrong) Raise(ctx context.Context, until time.Time) error {
 		case w.flaw == "raise spares unused blocks" && b.Version == 0:
 			continue
 		case w.flaw == "raise keeps the holders":
-			next.Holder = b.Holder
+			next.Nonce = b.Nonce
 		case w.flaw == "raise leaves a nonce":
-			next.Holder = lease.NewHolder()
+			next.Nonce = lease.NewNonce()
 		case w.flaw == "raise lowers":
 			next.GrantedUntil = time.Unix(until.Unix(), 0).UTC()
 		}
@@ -415,6 +417,27 @@ func TestTheSuiteCatchesIdleClocks(t *testing.T) {
 	}
 }
 
+// Memory checks the clients' clocks, but here only those of Acquires.
+type lateChecker struct{ *driver.Memory }
+
+func (s lateChecker) Renew(ctx context.Context, g lease.Grant, r lease.Request) (lease.Grant, error) {
+	if ahead := time.Until(r.Now); ahead > 0 {
+		r.Now, r.TTL = time.Now(), min(r.TTL+ahead, lease.MaxTTL)
+	}
+	return s.Memory.Renew(ctx, g, r)
+}
+
+func TestTheSuiteCatchesUncheckedRenewals(t *testing.T) {
+	h := Harness{KnowsTime: true, New: func(testing.TB) Open {
+		return func(nodes driver.NodeRange) (lease.Store, error) {
+			return lateChecker{driver.NewMemory(driver.WithNodeRange(nodes), driver.WithClock(randflake.SystemClock))}, nil
+		}
+	}}
+	if !judged(t, check{run: clockAhead}, h).Failed() {
+		t.Error("a client that is ahead may renew")
+	}
+}
+
 // Storages that behave differently from what several clients expect.
 func TestTheSuiteCatchesWrongStorages(t *testing.T) {
 	apart := Harness{New: func(testing.TB) Open {
@@ -439,8 +462,8 @@ func TestTheSuiteCatchesWrongStorages(t *testing.T) {
 func TestHistoryOfUnansweredCalls(t *testing.T) {
 	t0 := start()
 	r := request(t0, time.Minute)
-	first := lease.Grant{Lease: randflake.Lease{Node: 0, Nodes: few.BlockSize, Start: t0, End: t0.Add(time.Minute)}, Holder: r.Holder, Version: 1}
-	longer := renewed(first, lease.NewHolder(), t0.Add(time.Hour))
+	first := lease.Grant{Lease: randflake.Lease{Node: 0, Nodes: few.BlockSize, Start: t0, End: t0.Add(time.Minute)}, Nonce: r.Nonce, Version: 1}
+	longer := renewed(first, lease.NewNonce(), t0.Add(time.Hour))
 	for _, c := range []struct {
 		name string
 		get  lease.Grant
@@ -448,16 +471,16 @@ func TestHistoryOfUnansweredCalls(t *testing.T) {
 	}{
 		{"not executed", first, true},
 		{"carried out", longer, true},
-		{"by half", renewed(first, longer.Holder, first.End), false},
-		{"to another end", renewed(first, longer.Holder, t0.Add(time.Minute+1)), false},
-		{"by another nonce", renewed(first, lease.NewHolder(), longer.End), false},
+		{"by half", renewed(first, longer.Nonce, first.End), false},
+		{"to another end", renewed(first, longer.Nonce, t0.Add(time.Minute+1)), false},
+		{"by another nonce", renewed(first, lease.NewNonce(), longer.End), false},
 	} {
 		h := NewHistory(few)
 		record := func(in input, g lease.Grant, err error) {
 			h.Client(nil).(*recorded).record(in, func() (lease.Grant, error) { return g, err })
 		}
 		record(input{op: opAcquire, request: r}, first, nil)
-		record(input{op: opRenew, grant: first, next: longer.Holder, time: longer.End}, lease.Grant{}, context.DeadlineExceeded)
+		record(input{op: opRenew, grant: first, request: renewal(longer.Nonce, longer.End)}, lease.Grant{}, context.DeadlineExceeded)
 		record(input{op: opGet, grant: first}, c.get, nil)
 		v := judged(t, check{run: func(tb testing.TB, _ Harness) { h.Check(tb) }}, Harness{})
 		if v.Failed() == c.ok {

@@ -10,16 +10,91 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 )
 
-// answer is the row that every statement returns.
-type answer struct {
+// row is what a statement reads of a block.
+type row struct {
 	now   time.Time // the server's clock
-	ok    bool
-	block driver.Block // zero if there is none
+	block driver.Block
+}
+
+func scan(r pgx.CollectableRow) (row, error) {
+	var (
+		now, version int64
+		node, nodes  uint32
+		nonce, owner *string
+		from, until  *int64
+		durable      string // only some statements return it
+	)
+	columns := []any{&now, &node, &nodes, &version, &nonce, &owner, &from, &until, &durable}
+	if err := r.Scan(columns[:len(r.FieldDescriptions())]...); err != nil {
+		return row{}, err
+	}
+	b := driver.Block{Node: node, Nodes: nodes, Version: uint64(version)}
+	if nonce != nil {
+		b.Nonce = *nonce
+	}
+	if owner != nil {
+		b.Owner = *owner
+	}
+	if from != nil {
+		b.Start = time.Unix(*from, 0).UTC()
+	}
+	if until != nil {
+		b.GrantedUntil = time.Unix(*until, 0).UTC()
+	}
+	return row{time.UnixMicro(now), b}, nil
+}
+
+// read reads a block.
+func (s *Store) read(ctx context.Context, sql string, node uint32) (row, error) {
+	rows, err := query(ctx, s, scan, sql, int64(node))
+	if err != nil {
+		return row{}, err
+	}
+	if len(rows) == 0 {
+		return row{}, errors.New("the block's row is missing; was it deleted?")
+	}
+	return rows[0], nil
+}
+
+// write is a block as it was read and as it shall be.
+type write struct{ before, after driver.Block }
+
+// write makes those writes whose block no one else has written since it was
+// read, in one statement, once the server's clock has reached a time. It returns
+// the nodes written.
+func (s *Store) write(ctx context.Context, reached time.Time, writes ...write) (map[uint32]bool, error) {
+	var node, version []int64
+	for _, w := range writes {
+		node, version = append(node, int64(w.before.Node)), append(version, int64(w.before.Version))
+	}
+	args := []any{node, version}
+	for _, side := range []func(write) driver.Block{
+		func(w write) driver.Block { return w.before }, func(w write) driver.Block { return w.after },
+	} {
+		var nonce, owner []string
+		var from, until []int64 // 0 before the first grant
+		for _, w := range writes {
+			b := side(w)
+			nonce, owner = append(nonce, b.Nonce), append(owner, b.Owner)
+			from, until = append(from, max(b.Start.Unix(), 0)), append(until, max(b.GrantedUntil.Unix(), 0))
+		}
+		args = append(args, nonce, owner, from, until)
+	}
+	rows, err := query(ctx, s, func(r pgx.CollectableRow) (node uint32, err error) {
+		var durable string
+		return node, r.Scan(&node, &durable)
+	}, s.sql.write, append(args, max(reached.UnixMicro(), 0))...)
+	written := make(map[uint32]bool)
+	for _, n := range rows {
+		written[n] = true
+	}
+	return written, err
 }
 
 // tries bounds how often a statement is retried after a serialization failure.
@@ -27,66 +102,64 @@ type answer struct {
 // there concurrent clients acquire blocks one after another.
 const tries = 200
 
-// call runs one statement after setup, in its own transaction, and retries it
-// if the server rolled it back in favour of another.
-func (s *Store) call(ctx context.Context, what, sql string, args ...any) (answer, error) {
-	for try := 0; ; try++ {
-		a, err := s.once(ctx, sql, args...)
-		if err != nil && try < tries && rolledBack(err) {
-			err = pause(ctx, try)
-			if err == nil {
-				continue
-			}
-		}
+// query runs one statement in its own transaction, and returns its rows. It
+// retries it if the server rolled it back in favour of another.
+func query[T any](ctx context.Context, s *Store, scan pgx.RowToFunc[T], sql string, args ...any) ([]T, error) {
+	once := func() ([]T, error) {
+		conn, err := s.pool.Acquire(ctx)
 		if err != nil {
-			return answer{}, s.failed(ctx, what, err)
+			return nil, err
 		}
-		return a, nil
+		defer conn.Release()
+		heard := conn.Conn().PgConn().CustomData()
+		delete(heard, warning)
+		rows, err := conn.Query(ctx, sql, args...)
+		if err != nil {
+			return nil, err
+		}
+		all, err := pgx.CollectRows(rows, scan)
+		if text, warned := heard[warning]; err == nil && warned {
+			err = fmt.Errorf("%w: %s", errWarned, text)
+		}
+		return all, err
+	}
+	for try := 0; ; try++ {
+		all, err := once()
+		if err == nil || try == tries || !rolledBack(err) {
+			return all, err
+		}
+		if err := pause(ctx, try); err != nil {
+			return nil, err
+		}
 	}
 }
 
-func (s *Store) once(ctx context.Context, sql string, args ...any) (answer, error) {
-	rows, err := s.query(ctx, sql, args...)
-	if err != nil {
-		return answer{}, err
-	}
-	return pgx.CollectExactlyOneRow(rows, scan)
-}
+// errWarned is returned for a statement after which the server warned. If the
+// wait for a synchronous standby is cancelled, the server commits with a
+// warning: a failover may lose that commit.
+var errWarned = errors.New("the server warned, and it is unknown whether the commit is durable")
 
-// query sends a statement in one round trip, unnamed, so that it leaves
-// nothing behind in a session that pgbouncer gives to another client next.
-func (s *Store) query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
-	return s.pool.Query(ctx, sql, append([]any{pgx.QueryExecModeExec}, args...)...)
-}
+// warning is the key of the last warning among a connection's data.
+const warning = "traceflake: warning"
 
-func scan(row pgx.CollectableRow) (a answer, err error) {
-	var (
-		now, version, from, until *int64
-		node, nodes               *int32
-		nonce, owner              *string
-		durable                   string
-	)
-	if err := row.Scan(&now, &durable, &a.ok, &node, &nodes, &version, &nonce, &owner, &from, &until); err != nil {
-		return a, err
+// own returns config with few connections, which keep the server's warnings. A
+// statement is sent in one round trip and unnamed, so that it leaves nothing
+// behind in a session that pgbouncer gives to another client next.
+func own(config *pgxpool.Config) *pgxpool.Config {
+	config = config.Copy()
+	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
+	config.MinConns, config.MinIdleConns, config.MaxConns = 0, 0, 2
+	config.MaxConnIdleTime, config.HealthCheckPeriod = 30*time.Second, 30*time.Second
+	pass := config.ConnConfig.OnNotice
+	config.ConnConfig.OnNotice = func(c *pgconn.PgConn, n *pgconn.Notice) {
+		if n.SeverityUnlocalized == "WARNING" {
+			c.CustomData()[warning] = n.Message
+		}
+		if pass != nil {
+			pass(c, n)
+		}
 	}
-	a.now = time.UnixMicro(*now)
-	if node == nil {
-		return a, nil
-	}
-	a.block = driver.Block{Node: uint32(*node), Nodes: uint32(*nodes), Version: uint64(*version)}
-	if nonce != nil {
-		a.block.Holder = *nonce
-	}
-	if owner != nil {
-		a.block.Owner = *owner
-	}
-	if from != nil {
-		a.block.Start = time.Unix(*from, 0).UTC()
-	}
-	if until != nil {
-		a.block.GrantedUntil = time.Unix(*until, 0).UTC()
-	}
-	return a, nil
+	return config
 }
 
 // The server's error codes, from appendix A of its manual.
@@ -110,14 +183,9 @@ func misconfigured(code string) bool {
 }
 
 // rolledBack reports whether the server undid a statement because of another
-// one. A unique violation means that one client sent the same request twice at
-// once.
+// one.
 func rolledBack(err error) bool {
-	switch code(err) {
-	case serializationFailure, deadlockDetected, uniqueViolation:
-		return true
-	}
-	return false
+	return code(err) == serializationFailure || code(err) == deadlockDetected
 }
 
 func code(err error) string {
@@ -142,14 +210,11 @@ func (s *Store) failed(ctx context.Context, what string, err error) error {
 	case readOnlyTransaction:
 		hint = " (the server is read-only, a standby perhaps; connect to the primary)"
 	case insufficientPrivilege:
-		hint = " (the role needs SELECT and UPDATE on the table; if there is no table yet, or one of an older " +
-			"version of this library, it needs CREATE on the schema and must own the table, or an operator runs Store.Schema)"
+		hint = " (the role needs SELECT and UPDATE on the table; if there is no table yet, it needs CREATE on the " +
+			"schema, or an operator runs Store.Schema)"
 	case undefinedTable:
 		s.nodes.Store(nil)
 		hint = " (was it dropped? all grants are forgotten then; see the package documentation)"
-	}
-	if errors.Is(err, pgx.ErrNoRows) {
-		err = errors.New("the block's row is missing; was it deleted?")
 	}
 	return fmt.Errorf("pgstore: %s in table %s: %w%s", what, s.name, err, hint)
 }

@@ -1,14 +1,16 @@
-// Package pgstore keeps leases of nodes in PostgreSQL, for a fleet: a
-// [github.com/traceflake/traceflake/lease.Store] on a pool of
-// github.com/jackc/pgx/v5.
+// Package pgstore keeps leases of nodes in PostgreSQL, for a fleet, through
+// github.com/jackc/pgx/v5. It reads rows, applies the rule of package
+// [github.com/traceflake/traceflake/lease/driver], and writes the rows that no
+// one else has written meanwhile.
 //
 // # What it needs
 //
 // PostgreSQL 12 or newer, and its primary: a standby is read-only and returns
-// an error that says so. Each call is one statement and one round trip, without
-// session state or named prepared statements, so that it works through
-// pgbouncer in transaction mode. The default isolation level, read committed,
-// is best; with a stricter one calls are retried after serialization failures.
+// an error that says so. Acquire, Renew and Release are two statements and two
+// round trips, Get is one, and each statement is a transaction, without session
+// state or named prepared statements: they work through pgbouncer in transaction
+// mode. The default isolation level, read committed, is best; with a stricter
+// one statements are retried after serialization failures.
 //
 // The role needs SELECT and UPDATE on the table. The role that uses the store
 // first also needs CREATE on the schema; or an operator runs [Store.Schema]
@@ -26,12 +28,9 @@
 //	target_session_attrs=read-write        of several hosts, the primary
 //	search_path=fleet_a                    the schema of the table, a fleet's own
 //	connect_timeout=5                      seconds
-//	pool_max_conns=2                       connections at most
-//	pool_max_conn_idle_time=30s            after which an idle one is closed
 //
-// The values of the last two are the defaults here: a process needs few
-// connections, and rarely. The caller sizes a pool given to [New]; with
-// thousands of processes set short idle times, or use pgbouncer.
+// The store has at most two connections, whatever the parameters say, and
+// closes them after 30 s without a call.
 //
 // # The table
 //
@@ -48,7 +47,7 @@
 //	version        bigint       raised by every write
 //
 // The comment on the table holds the version of the schema and the block size,
-// which is fixed when the table is made: "traceflake leases, schema 2, blocks
+// which is fixed when the table is made: "traceflake leases, schema 1, blocks
 // of 8 nodes". All rows are inserted then: 16384 for blocks of 8 nodes, about 2
 // MB.
 //
@@ -58,22 +57,17 @@
 //
 //	SELECT node, owner, granted_until FROM traceflake_leases WHERE granted_until > now();
 //
-// # Older versions
-//
-// A table of schema 1 is migrated to schema 2, in one transaction, by the first
-// call of this version, except List, which is read-only and refuses it. Every
-// grant is kept. That client's role must own the table; otherwise an operator
-// runs [Store.Schema], which does nothing if the table is current. From then on
-// the server refuses processes of the older version: their statements use a
-// column that has been renamed. They can use their current grants but get no
-// others, so restart them with this version within one TTL.
-//
 // # Durability and failover
 //
 // A grant that the server forgets can be granted twice. So each write sets
 // synchronous_commit to on for its own transaction, whatever the default of the
 // database or role is (remote_apply, which waits for more, stays), and a call
-// that reads waits until what it read is durable.
+// that returns a grant waits until what it read is durable.
+//
+// If the wait for a synchronous standby is cancelled, by statement_timeout or
+// pg_cancel_backend, the server commits with a warning. Any warning is therefore
+// an error of the call, whose outcome is unknown: the Keeper then reads the
+// block, and that read waits for the standby, too.
 //
 // After a crash of the primary, and after a failover to a synchronous standby
 // (synchronous_standby_names), every acknowledged grant is still there, and
@@ -91,8 +85,8 @@
 // # Clocks
 //
 // A client whose clock is ahead of the server's by more than
-// [github.com/traceflake/traceflake/lease.MaxClockAhead] is refused,
-// so that it cannot take blocks for years. Uniqueness needs no clock.
+// [github.com/traceflake/traceflake/lease.MaxClockAhead] is refused. Uniqueness
+// needs no clock; to raise a restored table does: see docs/operating.md.
 //
 // The repository tests this package against a real PostgreSQL in integration/lease/pgstore.
 package pgstore

@@ -21,10 +21,11 @@ func Example() {
 		panic(err)
 	}
 	defer pool.Close()
-	store, err := pgstore.New(pool)
+	store, err := pgstore.New(pool.Config(), driver.NodeRange{}) // with connections of its own
 	if err != nil {
 		panic(err)
 	}
+	defer store.Close()
 	codec, err := randflake.NewCodec([]byte("the fleet's code"))
 	if err != nil {
 		panic(err)
@@ -57,14 +58,14 @@ func Example_url() {
 
 // The statement with which an operator makes the table, for roles that may not.
 func ExampleStore_Schema() {
-	pool, err := pgxpool.New(context.Background(), "postgres://owner@db.example/fleet") // does not connect yet
+	config, err := pgxpool.ParseConfig("postgres://owner@db.example/fleet")
 	if err != nil {
 		panic(err)
 	}
-	defer pool.Close()
-	store, err := pgstore.New(pool, pgstore.WithTable("fleet_a.leases"), pgstore.WithBlockSize(16))
+	store, err := pgstore.New(config, driver.NodeRange{BlockSize: 16}, pgstore.WithTable("fleet_a.leases"))
 	if err != nil {
 		panic(err)
 	}
+	defer store.Close()
 	fmt.Print(store.Schema())
 }

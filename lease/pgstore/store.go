@@ -16,7 +16,6 @@ import (
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
-	"github.com/traceflake/traceflake/randflake"
 )
 
 // DefaultTable is the name of the table unless [WithTable] gives another.
@@ -32,54 +31,38 @@ type Store struct {
 	nodes atomic.Pointer[driver.NodeRange] // set when the table has been checked
 }
 
-var _ interface {
-	lease.Store
-	lease.Admin
-} = (*Store)(nil)
+var _ driver.Store = (*Store)(nil)
 
 // Option configures a [Store].
-type Option interface{ apply(*Store) }
-
-type optionFunc func(*Store)
-
-func (f optionFunc) apply(s *Store) { f(s) }
-
-// WithBlockSize sets how many nodes a block has, a power of two from 1 to
-//  131072. It is fixed when the table is created. The default is the table's
-//     block size, and [driver.DefaultBlockSize] for a new one.
-func WithBlockSize(nodes int) Option {
-	return optionFunc(func(s *Store) { s.asked.BlockSize = driver.Count(nodes, 1) })
-}
-
-// WithNodes limits this client to nodes [first, first+n); the default is every
-// node. Both are multiples of the block size. Clients of one table may differ;
-// fleets that share a secret but no store must not overlap.
-func WithNodes(first, n int) Option {
-	return optionFunc(func(s *Store) { s.asked.First, s.asked.Nodes = driver.Count(first, 0), driver.Count(n, 1) })
-}
+type Option func(*Store)
 
 // WithTable names the table, with its schema if it is not the first one of the
 // search path: "name" or "schema.name", letters, digits and underscores. Fleets
 // with different secrets need different tables.
-func WithTable(name string) Option {
-	return optionFunc(func(s *Store) { s.name = name })
-}
+func WithTable(name string) Option { return func(s *Store) { s.name = name } }
 
 // At most 50 characters leave room for the names of constraints and indexes.
 var tableName = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]{0,49}\.)?[A-Za-z_][A-Za-z0-9_]{0,49}$`)
 
-// New returns a store in the database of pool. It does not connect: the first
-// call that reaches the server looks up the table, and creates it if necessary.
-// Errors of invalid options wrap [lease.ErrInvalidRequest].
+// New returns a store with at most two connections of its own, which it closes
+// after 30 s without a call. config is that of [pgxpool.ParseConfig], or of the
+// program's own pool: pool.Config(). New does not connect: the first call that
+// reaches the server looks up the table, and creates it if necessary. Errors of
+// invalid arguments wrap [lease.ErrInvalidRequest].
 //
-// The caller must close the pool.
-func New(pool *pgxpool.Pool, opts ...Option) (*Store, error) {
-	s := &Store{pool: pool, name: DefaultTable}
+// Zero fields of nodes are the store's own: every node, in blocks of
+// [driver.DefaultBlockSize] in a new table. Clients of one table may have
+// different nodes; fleets that share a secret but no store must not overlap.
+//
+// It has its own connections to see the server's warnings: a commit that was
+// not replicated is no error of the server's.
+func New(config *pgxpool.Config, nodes driver.NodeRange, opts ...Option) (*Store, error) {
+	s := &Store{asked: nodes, name: DefaultTable}
 	for _, opt := range opts {
-		opt.apply(s)
+		opt(s)
 	}
-	if pool == nil {
-		return nil, fmt.Errorf("pgstore: %w: no pool", lease.ErrInvalidRequest)
+	if config == nil {
+		return nil, fmt.Errorf("pgstore: %w: no configuration", lease.ErrInvalidRequest)
 	}
 	if !tableName.MatchString(s.name) {
 		return nil, fmt.Errorf("pgstore: %w: table %q, want name or schema.name of letters, digits and underscores, up to 50 each",
@@ -89,163 +72,159 @@ func New(pool *pgxpool.Pool, opts ...Option) (*Store, error) {
 		return nil, fmt.Errorf("pgstore: %w", err)
 	}
 	s.sql = statementsFor(pgx.Identifier(strings.Split(s.name, ".")).Sanitize(), cmp.Or(s.asked.BlockSize, driver.DefaultBlockSize))
+	var err error
+	if s.pool, err = pgxpool.NewWithConfig(context.Background(), own(config)); err != nil {
+		return nil, fmt.Errorf("pgstore: %w", err)
+	}
 	return s, nil
 }
 
+// Close implements [driver.Store]. It waits for calls and closes the
+// connections.
+func (s *Store) Close() error {
+	s.pool.Close()
+	return nil
+}
+
+// maxConflicts is how often others may take the block that an Acquire found.
+const maxConflicts = 50
+
 // Acquire implements [lease.Store]. It takes the first free block after a
-// random one.
+// random one, and if others do so at the same time any free one. It is two
+// statements: one finds the block, the other takes it.
 func (s *Store) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
-	r.Now = r.Now.Truncate(time.Microsecond) // as PostgreSQL counts
 	if err := driver.CheckRequest(r, time.Time{}); err != nil {
 		return lease.Grant{}, fmt.Errorf("pgstore: %w", err)
 	}
-	next, err := driver.Block{}.Acquire(r)
-	if err != nil {
-		return lease.Grant{}, fmt.Errorf("pgstore: acquire: %w", err)
-	}
 	nodes, err := s.setup(ctx)
+	var g lease.Grant
+	if err == nil {
+		g, err = s.acquire(ctx, r, nodes)
+	}
 	if err != nil {
 		return lease.Grant{}, s.failed(ctx, "acquire", err)
 	}
+	return g, nil
+}
+
+func (s *Store) acquire(ctx context.Context, r lease.Request, nodes driver.NodeRange) (lease.Grant, error) {
 	first, last := bounds(nodes)
-	args := []any{
-		r.Holder, r.Now.UnixMicro(), next.Start.Unix(), next.GrantedUntil.Unix(),
-		first, last, lease.MaxClockAhead.Microseconds(), r.Owner, int64(0),
-	}
 	for try := 0; ; try++ {
-		args[len(args)-1] = first + rand.Int64N(last-first+1) // where the search begins
-		a, err := s.call(ctx, "acquire", s.sql.acquire, args...)
+		limit := int64(1) << min(2*try, 6) // more to choose from after a conflict
+		from := first + rand.Int64N(last-first+1)
+		found, err := query(ctx, s, scan, s.sql.free, r.Nonce, r.Now.Unix(), first, last, from, limit)
 		if err != nil {
 			return lease.Grant{}, err
 		}
-		if err := driver.CheckRequest(r, a.now); err != nil {
-			return lease.Grant{}, fmt.Errorf("pgstore: %w", err)
+		if len(found) == 0 {
+			return lease.Grant{}, fmt.Errorf("%w: all %d of the table are granted", lease.ErrNoFreeNode, nodes.Blocks())
 		}
-		if a.block.Nodes > 0 {
-			return a.block.Grant(), nil
+		one := found[rand.IntN(len(found))]
+		if found[0].block.Nonce == r.Nonce {
+			one, err = s.read(ctx, s.sql.getDurable, found[0].block.Node)
 		}
-		if !a.ok {
-			return lease.Grant{}, fmt.Errorf("pgstore: acquire: %w: all %d of table %s are granted", lease.ErrNoFreeNode, nodes.Blocks(), s.name)
+		if err == nil {
+			err = driver.CheckRequest(r, one.now)
 		}
-		// There are free blocks, but others have just taken them, or are about to.
-		if try == 50 {
-			return lease.Grant{}, fmt.Errorf("pgstore: acquire: %w: the free ones have been locked by other transactions for a while", lease.ErrNoFreeNode)
+		if err != nil || one.block.Nonce == r.Nonce {
+			return one.block.Grant(), err
+		}
+		next, err := one.block.Acquire(r)
+		if err == nil {
+			var written map[uint32]bool
+			if written, err = s.write(ctx, time.Time{}, write{one.block, next}); err == nil && len(written) == 1 {
+				return next.Grant(), nil
+			}
+		}
+		// Or the same request was sent twice, and the other one took a block.
+		if err != nil && !errors.Is(err, lease.ErrNoFreeNode) && code(err) != uniqueViolation {
+			return lease.Grant{}, err
+		}
+		if try == maxConflicts {
+			return lease.Grant{}, fmt.Errorf("%w: others took %d free ones first, one after another", lease.ErrNoFreeNode, try)
 		}
 		if err := pause(ctx, try); err != nil {
-			return lease.Grant{}, fmt.Errorf("pgstore: acquire: %w", err)
+			return lease.Grant{}, err
 		}
 	}
 }
 
-// Renew implements [lease.Store].
-func (s *Store) Renew(ctx context.Context, g lease.Grant, nonce string, end time.Time) (lease.Grant, error) {
-	if err := s.findOwn(ctx, "renew", g, nonce); err != nil {
-		return lease.Grant{}, err
-	}
-	end = bounded(end).Truncate(time.Microsecond)
-	a, err := s.call(ctx, "renew", s.sql.renew, append(identify(g, nonce),
-		min(end.Unix(), randflake.EndOfLife), end.UnixMicro(), (lease.MaxTTL+lease.MaxClockAhead).Microseconds())...)
-	if err != nil {
-		return lease.Grant{}, err
-	}
-	if err := driver.CheckRenewal(end, a.now); err != nil {
-		return lease.Grant{}, fmt.Errorf("pgstore: renew node %d: %w", g.Node, err)
-	}
-	next, err := a.block.Renew(g, nonce, end)
-	if err == nil && !a.ok {
-		err = errNotWritten
-	}
-	if err != nil {
-		return lease.Grant{}, fmt.Errorf("pgstore: renew node %d: %w", g.Node, err)
-	}
-	return next.Grant(), nil
+// Renew implements [lease.Store]. It is one statement if the row is still what
+// the grant says, and the client's clock is not ahead.
+func (s *Store) Renew(ctx context.Context, g lease.Grant, r lease.Request) (lease.Grant, error) {
+	return s.change(ctx, "renew", g, r.Now.Add(-lease.MaxClockAhead), func(b driver.Block, now time.Time) (driver.Block, error) {
+		if err := driver.CheckRequest(r, now); err != nil {
+			return b, err
+		}
+		return b.Renew(g, r)
+	})
 }
 
-// Release implements [lease.Store].
+// Release implements [lease.Store]. It is one statement, as Renew is.
 func (s *Store) Release(ctx context.Context, g lease.Grant, nonce string, unused time.Time) error {
-	if err := s.findOwn(ctx, "release", g, nonce); err != nil {
-		return err
-	}
-	a, err := s.call(ctx, "release", s.sql.release, append(identify(g, nonce), ceil(bounded(unused)))...)
-	if err != nil {
-		return err
-	}
-	_, err = a.block.Release(g, nonce, unused)
-	if err == nil && !a.ok {
-		err = errNotWritten
-	}
-	if err != nil {
-		return fmt.Errorf("pgstore: release node %d: %w", g.Node, err)
-	}
-	return nil
+	_, err := s.change(ctx, "release", g, time.Time{}, func(b driver.Block, _ time.Time) (driver.Block, error) {
+		return b.Release(g, nonce, unused)
+	})
+	return err
 }
 
 // Get implements [lease.Store]. It needs the primary, too: it waits for what
 // it reads to be durable.
-func (s *Store) Get(ctx context.Context, g lease.Grant) (lease.Grant, error) {
-	if err := s.find(ctx, "get", g); err != nil {
-		return lease.Grant{}, err
+func (s *Store) Get(ctx context.Context, node uint32) (lease.Grant, error) {
+	_, err := s.find(ctx, node)
+	var r row
+	if err == nil {
+		r, err = s.read(ctx, s.sql.getDurable, node)
 	}
-	a, err := s.call(ctx, "get", s.sql.get, int64(g.Node))
 	if err != nil {
-		return lease.Grant{}, err
+		return lease.Grant{}, s.failed(ctx, fmt.Sprintf("get node %d", node), err)
 	}
-	return a.block.Grant(), nil
+	return r.block.Grant(), nil
 }
 
-// errNotWritten is returned if the statement and the rule of driver.Block,
-// which it repeats, disagree.
-var errNotWritten = errors.New("the row was not written as it should have been; does a rule, trigger or policy of the table interfere?")
-
-// find checks that the store has the block of g and returns its node range.
-func (s *Store) find(ctx context.Context, what string, g lease.Grant) error {
+// find returns the nodes of the store if one of its blocks starts at node.
+func (s *Store) find(ctx context.Context, node uint32) (driver.NodeRange, error) {
 	nodes, err := s.setup(ctx)
-	if err != nil {
-		return s.failed(ctx, what, err)
+	if err == nil {
+		_, err = nodes.Index(node)
 	}
-	if _, err = nodes.Index(g.Node); err != nil {
-		return fmt.Errorf("pgstore: %s: %w", what, err)
-	}
-	return nil
+	return nodes, err
 }
 
-// findOwn is find for a write by the holder of g, which the rule must not refuse
-// whatever is stored.
-func (s *Store) findOwn(ctx context.Context, what string, g lease.Grant, nonce string) error {
-	own := driver.Block{Node: g.Node, Nodes: g.Nodes, Holder: g.Holder, Version: g.Version}
-	if _, err := own.Renew(g, nonce, g.End); err != nil {
-		return fmt.Errorf("pgstore: %s: %w", what, err)
+// change replaces the block of g by what rule returns for it. It begins with the
+// block that g says there is, once the server's clock has reached a time. If the
+// row differs or the time has not come, nothing is written, and rule decides on
+// the row and the time that are read then.
+func (s *Store) change(ctx context.Context, what string, g lease.Grant, reached time.Time,
+	rule func(b driver.Block, now time.Time) (driver.Block, error)) (lease.Grant, error) {
+	nodes, err := s.find(ctx, g.Node)
+	b := driver.Block{Node: g.Node, Nodes: nodes.BlockSize, Start: g.Start, GrantedUntil: g.End,
+		Nonce: g.Nonce, Version: g.Version, Owner: g.Owner}
+	var r row
+	for try := 0; err == nil; try++ {
+		var next driver.Block
+		if next, err = rule(b, r.now); err != nil {
+			break
+		}
+		var written map[uint32]bool
+		if written, err = s.write(ctx, reached, write{b, next}); err == nil && len(written) == 1 {
+			return next.Grant(), nil
+		}
+		if err == nil {
+			r, err = s.read(ctx, s.sql.get, g.Node)
+		}
+		if err == nil && try > 0 && r.block == b {
+			err = errNotWritten
+		}
+		b, reached = r.block, time.Time{}
 	}
-	return s.find(ctx, what, g)
+	return lease.Grant{}, s.failed(ctx, fmt.Sprintf("%s node %d", what, g.Node), err)
 }
+
+// errNotWritten is returned if a row keeps its version and is not written.
+var errNotWritten = errors.New("the row was not written; does a rule, trigger or policy of the table interfere?")
 
 // bounds returns the first and the last node.
 func bounds(r driver.NodeRange) (first, last int64) {
 	return int64(r.First), int64(r.First) + int64(r.Nodes) - 1
-}
-
-// identify returns the arguments by which a statement finds a grant's block,
-// checks that it is still the grant's, and names its write.
-func identify(g lease.Grant, nonce string) []any {
-	return []any{int64(g.Node), int64(g.Nodes), g.Holder, int64(g.Version), nonce}
-}
-
-// bounded returns t, or the nearest time that PostgreSQL can represent with the
-// same meaning here.
-func bounded(t time.Time) time.Time {
-	const far = randflake.EndOfLife + 1<<32
-	if t.Unix() < 0 {
-		return time.Unix(0, 0)
-	}
-	if t.Unix() > far {
-		return time.Unix(far, 0)
-	}
-	return t
-}
-
-func ceil(t time.Time) int64 {
-	if t.Nanosecond() > 0 {
-		return t.Unix() + 1
-	}
-	return t.Unix()
 }

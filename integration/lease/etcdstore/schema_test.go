@@ -94,7 +94,7 @@ func wantBlocks(t *testing.T, s lease.Admin, renewed time.Duration, migrations u
 	block := func(node uint32, until time.Duration, holder string, version uint64) lease.Block {
 		return lease.Block{
 			Node: node, Nodes: size1, Start: start1, GrantedUntil: start1.Add(until),
-			Holder: holder, Version: version + migrations,
+			Nonce: holder, Version: version + migrations,
 		}
 	}
 	want := []lease.Block{
@@ -144,7 +144,7 @@ func TestKeysOfTheVersionBefore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		go func() { _, err := s.Get(ctx, lease.Grant{}); atOnce <- err }()
+		go func() { _, err := s.Get(ctx, 0); atOnce <- err }()
 	}
 	for range 4 {
 		if err := <-atOnce; err != nil {
@@ -161,7 +161,7 @@ func TestKeysOfTheVersionBefore(t *testing.T) {
 		t.Errorf("the config is %s", got)
 	}
 
-	if took, err := before.acquire(lease.NewHolder()); took || err != nil {
+	if took, err := before.acquire(lease.NewNonce()); took || err != nil {
 		t.Errorf("the version before took a block: %v", err)
 	}
 	if wrote, err := before.renew(); wrote || err != nil {
@@ -214,7 +214,7 @@ func TestMigrationDies(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Get(ctx, lease.Grant{}); !errors.Is(err, errDied) {
+		if _, err := s.Get(ctx, 0); !errors.Is(err, errDied) {
 			t.Errorf("after %d transactions: %v", after, err)
 		}
 		want := []string{
@@ -233,7 +233,7 @@ func TestMigrationDies(t *testing.T) {
 			_, err = s.List(ctx)
 			wantError(t, "list", err, lease.ErrSchemaVersion)
 		}
-		if _, err := s.Get(ctx, lease.Grant{}); err != nil {
+		if _, err := s.Get(ctx, 0); err != nil {
 			t.Fatal(err)
 		}
 		wantBlocks(t, s, 0, 1)
@@ -257,13 +257,13 @@ func TestANewerVersionTakesOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := at(t, client, "/newer/block/"+fmt.Sprintf("%06d", g.Node))
-	_, err = s.Renew(ctx, g, lease.NewHolder(), g.End.Add(time.Minute))
+	_, err = s.Renew(ctx, g, renewal(lease.NewNonce(), g.End.Add(time.Minute)))
 	wantError(t, "renew", err, lease.ErrSchemaVersion, "newer")
-	wantError(t, "release", s.Release(ctx, g, lease.NewHolder(), now), lease.ErrSchemaVersion)
+	wantError(t, "release", s.Release(ctx, g, lease.NewNonce(), now), lease.ErrSchemaVersion)
 	wantError(t, "raise", s.Raise(ctx, now.Add(time.Hour)), lease.ErrSchemaVersion)
 	_, err = s.Acquire(ctx, request(now))
 	wantError(t, "acquire", err, lease.ErrSchemaVersion)
-	_, err = s.Get(ctx, g)
+	_, err = s.Get(ctx, g.Node)
 	wantError(t, "get", err, lease.ErrSchemaVersion)
 	if after := at(t, client, "/newer/block/"+fmt.Sprintf("%06d", g.Node)); after != before {
 		t.Errorf("the block was %s and is %s", before, after)
@@ -286,7 +286,7 @@ func TestMigrationLeftHalfWay(t *testing.T) {
 		}
 	}
 	before := old{client, "/half/"}
-	if took, err := before.acquire(lease.NewHolder()); took || err != nil {
+	if took, err := before.acquire(lease.NewNonce()); took || err != nil {
 		t.Errorf("the version before took a block: %v", err)
 	}
 	if wrote, err := before.renew(); !wrote || err != nil {
@@ -305,11 +305,11 @@ func TestMigrationLeftHalfWay(t *testing.T) {
 	if wrote, err := before.renew(); wrote || err != nil {
 		t.Errorf("the version before renewed: %v", err)
 	}
-	g, err := s.Get(ctx, lease.Grant{}) // of node 0
+	g, err := s.Get(ctx, 0) // of node 0
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Release(ctx, g, lease.NewHolder(), start1); err != nil {
+	if err := s.Release(ctx, g, lease.NewNonce(), start1); err != nil {
 		t.Fatal(err)
 	}
 	blocks, err := s.List(ctx)

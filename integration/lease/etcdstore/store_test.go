@@ -41,7 +41,7 @@ func (c *counted) Get(ctx context.Context, key string, opts ...clientv3.OpOption
 }
 
 func request(now time.Time) lease.Request {
-	return lease.Request{Holder: lease.NewHolder(), Now: now, TTL: time.Minute}
+	return lease.Request{Nonce: lease.NewNonce(), Now: now, TTL: time.Minute}
 }
 
 func TestRoundTrips(t *testing.T) {
@@ -74,12 +74,18 @@ func TestRoundTrips(t *testing.T) {
 	}
 	count("the first acquire of all", 3, acquire(s)) // no config; write it; take a block
 	count("acquire", 1, acquire(s))
-	count("renew", 1, func() (err error) { g, err = s.Renew(ctx, g, lease.NewHolder(), g.End.Add(time.Minute)); return err })
-	count("renew to no later end", 1, func() (err error) { g, err = s.Renew(ctx, g, lease.NewHolder(), now); return err })
-	count("get", 1, func() error { _, err := s.Get(ctx, g); return err })
-	bare := lease.Grant{Lease: randflake.Lease{Node: g.Node, Nodes: g.Nodes}, Holder: g.Holder, Version: g.Version}
-	count("renew by node, holder and version", 2, func() (err error) { g, err = s.Renew(ctx, bare, lease.NewHolder(), g.End.Add(time.Minute)); return err })
-	count("release", 1, func() error { return s.Release(ctx, g, lease.NewHolder(), now) })
+	count("renew", 1, func() (err error) {
+		g, err = s.Renew(ctx, g, renewal(lease.NewNonce(), g.End.Add(time.Minute)))
+		return err
+	})
+	count("renew to no later end", 1, func() (err error) { g, err = s.Renew(ctx, g, renewal(lease.NewNonce(), now)); return err })
+	count("get", 1, func() error { _, err := s.Get(ctx, g.Node); return err })
+	bare := lease.Grant{Lease: randflake.Lease{Node: g.Node, Nodes: g.Nodes}, Nonce: g.Nonce, Version: g.Version}
+	count("renew by node, holder and version", 2, func() (err error) {
+		g, err = s.Renew(ctx, bare, renewal(lease.NewNonce(), g.End.Add(time.Minute)))
+		return err
+	})
+	count("release", 1, func() error { return s.Release(ctx, g, lease.NewNonce(), now) })
 
 	// Every block has been granted once.
 	if err := s.Raise(ctx, now.Truncate(time.Second)); err != nil {
@@ -138,7 +144,7 @@ func TestKeysOfAnotherKind(t *testing.T) {
 		}
 		if _, err = s.Acquire(ctx, request(now)); c.key != "block/000012" {
 			wantError(t, c.name+": acquire", err, c.want, c.text)
-			_, err = s.Get(ctx, one.Block(0).Grant())
+			_, err = s.Get(ctx, one.Block(0).Node)
 			wantError(t, c.name+": get", err, c.want, c.text)
 		}
 		if c.key != "block/000012" {
@@ -164,9 +170,9 @@ func TestKeysOfAnotherKind(t *testing.T) {
 	}
 	r := request(now)
 	for _, value := range []string{"000008", "000016", "many"} {
-		put("/kind/holder/holder/"+r.Holder, value)
+		put("/kind/holder/holder/"+r.Nonce, value)
 		_, err = s.Acquire(ctx, r)
-		wantError(t, "a holder's key by hand", err, nil, r.Holder)
+		wantError(t, "a holder's key by hand", err, nil, r.Nonce)
 	}
 
 	// Fractions, written by hand, count against the next grant.
@@ -201,7 +207,7 @@ func TestKeysMadeAnew(t *testing.T) {
 	if _, err := anew.Acquire(ctx, request(now)); err != nil {
 		t.Fatal(err)
 	}
-	_, err = old.Renew(ctx, g, lease.NewHolder(), now.Add(time.Hour))
+	_, err = old.Renew(ctx, g, renewal(lease.NewNonce(), now.Add(time.Hour)))
 	wantError(t, "renew", err, lease.ErrBlockSize)
 	_, err = old.Acquire(ctx, request(now))
 	wantError(t, "acquire", err, lease.ErrBlockSize)
@@ -258,7 +264,7 @@ func TestDriver(t *testing.T) {
 		if err := errors.Join(s.Close(), s.Close()); err != nil {
 			t.Errorf("%s: close: %v", c.url, err)
 		}
-		_, err = s.Get(ctx, g)
+		_, err = s.Get(ctx, g.Node)
 		wantError(t, "after close", err, nil, "closed")
 	}
 	got, err := cluster.ClientForTest(t).Get(ctx, "/a/fleet/config")
@@ -344,4 +350,9 @@ func TestRights(t *testing.T) {
 	wantError(t, "another prefix", try("etcd://user:secret@"+host+"/other/"), nil, "permission denied", "read and write")
 	wantError(t, "nobody", try("etcd://"+host+"/fleet/"), nil)
 	wantError(t, "a wrong password", try("etcd://user:wrong@"+host+"/fleet/"), nil)
+}
+
+// renewal returns the request that moves a grant's end to end.
+func renewal(nonce string, end time.Time) lease.Request {
+	return lease.Request{Nonce: nonce, Now: end.Add(-lease.MaxTTL), TTL: lease.MaxTTL}
 }

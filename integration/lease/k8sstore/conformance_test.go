@@ -78,7 +78,7 @@ func TestConformance(t *testing.T) {
 }
 
 func request(now time.Time) lease.Request {
-	return lease.Request{Holder: lease.NewHolder(), Now: now, TTL: time.Minute}
+	return lease.Request{Nonce: lease.NewNonce(), Now: now, TTL: time.Minute}
 }
 
 // counted counts requests by method, and responses that say that the server
@@ -150,11 +150,11 @@ func TestRequests(t *testing.T) {
 	check("the first acquire of all", "map[GET:5 POST:2]", acquire)
 	check("acquire", "map[GET:1 PUT:1]", acquire)
 	check("renew", "map[GET:1 PUT:1]", func() (err error) {
-		g, err = store.Renew(ctx, g, lease.NewHolder(), g.End.Add(time.Minute))
+		g, err = store.Renew(ctx, g, renewal(lease.NewNonce(), g.End.Add(time.Minute)))
 		return err
 	})
-	check("get", "map[GET:1]", func() error { _, err := store.Get(ctx, g); return err })
-	check("release", "map[GET:1 PUT:1]", func() error { return store.Release(ctx, g, lease.NewHolder(), now) })
+	check("get", "map[GET:1]", func() error { _, err := store.Get(ctx, g.Node); return err })
+	check("release", "map[GET:1 PUT:1]", func() error { return store.Release(ctx, g, lease.NewNonce(), now) })
 	store = fresh()
 	check("the first acquire of a process", "map[GET:2 PUT:1]", acquire)
 }

@@ -40,7 +40,7 @@ func measure(tb testing.TB, processes, atOnce int) load {
 		return err
 	})
 	l.renew = inParallel(tb, processes, atOnce, c, func(i int) (err error) {
-		grants[i], err = stores[i].Renew(ctx, grants[i], lease.NewHolder(), now.Add(time.Hour))
+		grants[i], err = stores[i].Renew(ctx, grants[i], renewal(lease.NewNonce(), now.Add(time.Hour)))
 		return err
 	})
 	return l
@@ -104,7 +104,7 @@ func BenchmarkNearlyFull(b *testing.B) {
 	}
 	ctx, now := context.Background(), time.Now()
 	acquire := func() (lease.Grant, error) {
-		return store.Acquire(ctx, lease.Request{Holder: lease.NewHolder(), Now: now, TTL: time.Hour})
+		return store.Acquire(ctx, lease.Request{Nonce: lease.NewNonce(), Now: now, TTL: time.Hour})
 	}
 	inParallel(b, 16_000, 64, c, func(int) error { _, err := acquire(); return err })
 	for b.Loop() {
@@ -113,7 +113,7 @@ func BenchmarkNearlyFull(b *testing.B) {
 			if err != nil {
 				return err
 			}
-			return store.Release(ctx, g, lease.NewHolder(), g.Start)
+			return store.Release(ctx, g, lease.NewNonce(), g.Start)
 		}), "requests/pair")
 	}
 }

@@ -45,16 +45,16 @@ func everything(s *k8sstore.Store) error {
 	if err != nil {
 		return err
 	}
-	if g, err = s.Renew(ctx, g, lease.NewHolder(), g.End.Add(time.Second)); err != nil {
+	if g, err = s.Renew(ctx, g, renewal(lease.NewNonce(), g.End.Add(time.Second))); err != nil {
 		return err
 	}
-	if _, err := s.Get(ctx, g); err != nil {
+	if _, err := s.Get(ctx, g.Node); err != nil {
 		return err
 	}
 	if _, err := s.Acquire(ctx, request(now)); !errors.Is(err, lease.ErrNoFreeNode) {
 		return err
 	}
-	if err := s.Release(ctx, g, lease.NewHolder(), now); err != nil {
+	if err := s.Release(ctx, g, lease.NewNonce(), now); err != nil {
 		return err
 	}
 	if _, err := s.List(ctx); err != nil {
@@ -163,7 +163,7 @@ func TestDeletedObjects(t *testing.T) {
 		}
 		if again {
 			// As a page of no grants: the first one was released in the past.
-			if err := store.Release(ctx, g, lease.NewHolder(), g.Start); err != nil {
+			if err := store.Release(ctx, g, lease.NewNonce(), g.Start); err != nil {
 				t.Fatal(err)
 			}
 			if empty, err = s.Do(ctx, http.MethodGet, object, "", nil); err != nil {
@@ -202,7 +202,7 @@ func TestDeletedObjects(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = raced.Renew(ctx, g, lease.NewHolder(), g.End.Add(time.Minute))
+		_, err = raced.Renew(ctx, g, renewal(lease.NewNonce(), g.End.Add(time.Minute)))
 		wantError(t, "renew a grant on an object that was deleted", err, lease.ErrLost)
 		if writes != 1 {
 			t.Errorf("%d writes, want 1", writes)
@@ -211,7 +211,7 @@ func TestDeletedObjects(t *testing.T) {
 		if f := (*kubernetes.Failure)(nil); !again && (!errors.As(err, &f) || f.Code != http.StatusNotFound) {
 			t.Errorf("the object that was deleted is there: %v", err)
 		}
-		wantError(t, "release it", raced.Release(ctx, g, lease.NewHolder(), now), lease.ErrLost)
+		wantError(t, "release it", raced.Release(ctx, g, lease.NewNonce(), now), lease.ErrLost)
 	}
 }
 
@@ -251,7 +251,7 @@ func TestEditedObjects(t *testing.T) {
 		if _, err := s.Do(ctx, http.MethodPatch, object, "application/merge-patch+json", []byte(c.patch)); err != nil {
 			t.Fatal(err)
 		}
-		_, err = store.Renew(ctx, g, lease.NewHolder(), g.End)
+		_, err = store.Renew(ctx, g, renewal(lease.NewNonce(), g.End))
 		wantError(t, c.patch+": renew", err, c.want, c.text)
 		_, err = store.Acquire(ctx, request(now))
 		wantError(t, c.patch+": acquire", err, c.want, c.text)
@@ -470,4 +470,9 @@ func TestThrottlingServer(t *testing.T) {
 	if n[throttled] == 0 {
 		t.Error("the server did not throttle: that shows nothing")
 	}
+}
+
+// renewal returns the request that moves a grant's end to end.
+func renewal(nonce string, end time.Time) lease.Request {
+	return lease.Request{Nonce: nonce, Now: end.Add(-lease.MaxTTL), TTL: lease.MaxTTL}
 }

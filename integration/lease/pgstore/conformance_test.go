@@ -31,15 +31,35 @@ func connect(tb testing.TB, dsn string) *pgxpool.Pool {
 func harness(pool *pgxpool.Pool) leasetest.Harness {
 	return leasetest.Harness{
 		KnowsTime: true,
-		New: func(testing.TB) leasetest.Open {
+		New: func(tb testing.TB) leasetest.Open {
 			table := fmt.Sprintf("leases_%d", tables.Add(1))
-			return func(nodes driver.NodeRange) (lease.Store, error) { return open(pool, table, nodes) }
+			return func(nodes driver.NodeRange) (lease.Store, error) {
+				if err := nodes.Check(); err != nil {
+					return nil, err // what is missing here is not to be taken from the table
+				}
+				return open(tb, pool, nodes, pgstore.WithTable(table))
+			}
 		},
 	}
 }
 
-func open(pool *pgxpool.Pool, table string, nodes driver.NodeRange) (*pgstore.Store, error) {
-	return pgstore.New(pool, pgstore.WithTable(table), pgstore.WithBlockSize(int(nodes.BlockSize)), pgstore.WithNodes(int(nodes.First), int(nodes.Nodes)))
+// open opens a store with the settings of a pool until the end of the test.
+func open(tb testing.TB, pool *pgxpool.Pool, nodes driver.NodeRange, opts ...pgstore.Option) (*pgstore.Store, error) {
+	tb.Helper()
+	s, err := pgstore.New(pool.Config(), nodes, opts...)
+	if err == nil {
+		tb.Cleanup(func() { _ = s.Close() })
+	}
+	return s, err
+}
+
+func mustOpen(tb testing.TB, pool *pgxpool.Pool, nodes driver.NodeRange, opts ...pgstore.Option) *pgstore.Store {
+	tb.Helper()
+	s, err := open(tb, pool, nodes, opts...)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return s
 }
 
 func TestConformance(t *testing.T) {

@@ -9,7 +9,6 @@ import (
 	"github.com/traceflake/traceflake/integration/servers"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
-	"github.com/traceflake/traceflake/lease/pgstore"
 )
 
 func TestDriver(t *testing.T) {
@@ -27,7 +26,7 @@ func TestDriver(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", c.name, err)
 		}
-		g, err := s.Acquire(ctx, lease.Request{Holder: lease.NewHolder(), Now: time.Now(), TTL: time.Minute})
+		g, err := s.Acquire(ctx, lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: time.Minute})
 		if err != nil || g.Nodes != c.size {
 			t.Errorf("%s: got %+v, %v", c.name, g, err)
 		}
@@ -58,14 +57,4 @@ func TestDriver(t *testing.T) {
 	defer func() { _ = s.Close() }()
 	_, err = s.List(ctx)
 	wantError(t, "a dead server", err, nil, "refused")
-}
-
-func TestNodesOutOfRange(t *testing.T) {
-	pool := connect(t, "postgres://nobody@127.0.0.1:1/none")
-	for _, n := range []int{-1, 1 << 40} {
-		for _, opt := range []pgstore.Option{pgstore.WithBlockSize(n), pgstore.WithNodes(n, 8), pgstore.WithNodes(0, n)} {
-			_, err := pgstore.New(pool, opt)
-			wantError(t, "out of range", err, lease.ErrInvalidRequest)
-		}
-	}
 }

@@ -39,12 +39,9 @@ func TestSynchronousCommitIsForcedOn(t *testing.T) {
 			if got := value[string](t, pool, "SHOW synchronous_commit"); got != c.byDefault {
 				t.Fatalf("synchronous_commit is %s", got)
 			}
-			s, err := open(pool, "traceflake_leases", few)
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := mustOpen(t, pool, few)
 			ctx, now := context.Background(), time.Now()
-			g, err := s.Acquire(ctx, lease.Request{Holder: lease.NewHolder(), Now: now, TTL: time.Minute})
+			g, err := s.Acquire(ctx, lease.Request{Nonce: lease.NewNonce(), Now: now, TTL: time.Minute})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -71,10 +68,13 @@ func TestSynchronousCommitIsForcedOn(t *testing.T) {
 				_, err := pool.Exec(ctx, "UPDATE traceflake_leases SET version = version WHERE node = 0")
 				return err
 			})
-			logged("renew", c.want, func() (err error) { g, err = s.Renew(ctx, g, lease.NewHolder(), g.End.Add(time.Minute)); return err })
-			logged("release", c.want, func() error { return s.Release(ctx, g, lease.NewHolder(), now) })
+			logged("renew", c.want, func() (err error) {
+				g, err = s.Renew(ctx, g, renewal(lease.NewNonce(), g.End.Add(time.Minute)))
+				return err
+			})
+			logged("release", c.want, func() error { return s.Release(ctx, g, lease.NewNonce(), now) })
 			logged("acquire", c.want, func() error {
-				_, err := s.Acquire(ctx, lease.Request{Holder: lease.NewHolder(), Now: now, TTL: time.Minute})
+				_, err := s.Acquire(ctx, lease.Request{Nonce: lease.NewNonce(), Now: now, TTL: time.Minute})
 				return err
 			})
 			logged("raise", c.want, func() error { return s.Raise(ctx, now) })
@@ -90,11 +90,8 @@ func TestSynchronousCommitIsForcedOn(t *testing.T) {
 func TestAnswersAreFlushed(t *testing.T) {
 	server := servers.PostgresForTest(t)
 	ctx, pool := context.Background(), connect(t, server.DSN())
-	s, err := open(pool, "traceflake_leases", few)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := lease.Request{Holder: lease.NewHolder(), Now: time.Now(), TTL: time.Minute}
+	s := mustOpen(t, pool, few)
+	r := lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: time.Minute}
 	g, err := s.Acquire(ctx, r)
 	if err != nil {
 		t.Fatal(err)
@@ -131,7 +128,7 @@ func TestAnswersAreFlushed(t *testing.T) {
 	}
 	for range 10 {
 		for what, call := range map[string]func() error{
-			"get":           func() error { _, err := s.Get(ctx, g); return err },
+			"get":           func() error { _, err := s.Get(ctx, g.Node); return err },
 			"acquire again": func() error { _, err := s.Acquire(ctx, r); return err },
 		} {
 			lsn := unflushed()
@@ -149,17 +146,14 @@ func TestAnswersAreFlushed(t *testing.T) {
 func TestFailedCommitIsNoGrant(t *testing.T) {
 	server := servers.PostgresForTest(t)
 	ctx, pool := context.Background(), connect(t, server.DSN())
-	s, err := open(pool, "traceflake_leases", few)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Get(ctx, lease.Grant{}); err != nil { // makes the table
+	s := mustOpen(t, pool, few)
+	if _, err := s.Get(ctx, 0); err != nil { // makes the table
 		t.Fatal(err)
 	}
 	execute(t, pool, `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'the commit fails'; END $$`)
 	execute(t, pool, `CREATE CONSTRAINT TRIGGER refuse AFTER UPDATE ON traceflake_leases
 		DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION refuse()`)
-	g, err := s.Acquire(ctx, lease.Request{Holder: lease.NewHolder(), Now: time.Now(), TTL: time.Minute})
+	g, err := s.Acquire(ctx, lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: time.Minute})
 	if err == nil {
 		t.Errorf("a grant that was never committed: %+v", g)
 	}
@@ -172,27 +166,87 @@ func TestFailedCommitIsNoGrant(t *testing.T) {
 func TestSuppressedUpdate(t *testing.T) {
 	server := servers.PostgresForTest(t)
 	ctx, pool := context.Background(), connect(t, server.DSN())
-	s, err := open(pool, "traceflake_leases", few)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := mustOpen(t, pool, few)
 	now := time.Now()
-	g, err := s.Acquire(ctx, lease.Request{Holder: lease.NewHolder(), Now: now, TTL: time.Minute})
+	g, err := s.Acquire(ctx, lease.Request{Nonce: lease.NewNonce(), Now: now, TTL: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
 	execute(t, pool, `CREATE FUNCTION swallow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$`)
 	execute(t, pool, `CREATE TRIGGER swallow BEFORE UPDATE ON traceflake_leases FOR EACH ROW EXECUTE FUNCTION swallow()`)
-	if got, err := s.Renew(ctx, g, lease.NewHolder(), g.End.Add(time.Minute)); err == nil {
+	if got, err := s.Renew(ctx, g, renewal(lease.NewNonce(), g.End.Add(time.Minute))); err == nil {
 		t.Errorf("renew: got %+v", got)
 	}
-	if err := s.Release(ctx, g, lease.NewHolder(), now); err == nil {
+	if err := s.Release(ctx, g, lease.NewNonce(), now); err == nil {
 		t.Error("release: no error")
 	}
-	if got, err := s.Acquire(ctx, lease.Request{Holder: lease.NewHolder(), Now: now, TTL: time.Minute}); err == nil {
+	if got, err := s.Acquire(ctx, lease.Request{Nonce: lease.NewNonce(), Now: now, TTL: time.Minute}); err == nil {
 		t.Errorf("acquire: got %+v", got)
 	}
 	if err := s.Raise(ctx, now.Add(time.Hour)); err == nil {
 		t.Error("raise: no error")
+	}
+}
+
+// While the synchronous standby is away a commit waits for it. If that wait is
+// cancelled, the server commits with a warning: nothing is granted that a
+// failover could forget, and the block tells what was written once the standby
+// is back.
+func TestCancelledWaitForTheStandby(t *testing.T) {
+	server := servers.PostgresForTest(t)
+	ctx, admin := context.Background(), connect(t, server.DSN())
+	s := mustOpen(t, connectWith(t, server.DSN(), func(c *pgxpool.Config) {
+		c.ConnConfig.RuntimeParams["application_name"] = "waits"
+	}), few)
+	acquire := func() (lease.Grant, error) {
+		return s.Acquire(ctx, lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: time.Minute})
+	}
+	g, err := acquire()
+	if err != nil {
+		t.Fatal(err)
+	}
+	standby := func(name string) {
+		execute(t, admin, "ALTER SYSTEM SET synchronous_standby_names = '"+name+"'")
+		execute(t, admin, "SELECT pg_reload_conf()")
+		for deadline := time.Now().Add(10 * time.Second); value[string](t, admin, "SHOW synchronous_standby_names") != name; {
+			if time.Now().After(deadline) {
+				t.Fatalf("synchronous_standby_names is not %q", name)
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+	standby("absent")
+	defer standby("")
+	cancelled := func(call func() error) error {
+		done := make(chan error, 1)
+		go func() { done <- call() }()
+		for deadline := time.After(20 * time.Second); ; {
+			select {
+			case err := <-done:
+				return err
+			case <-deadline:
+				t.Fatal("no call waits for the standby")
+			case <-time.After(10 * time.Millisecond):
+				execute(t, admin, `SELECT pg_cancel_backend(pid) FROM pg_stat_activity
+					WHERE application_name = 'waits' AND wait_event = 'SyncRep'`)
+			}
+		}
+	}
+	next := lease.NewNonce()
+	for what, call := range map[string]func() error{
+		"acquire": func() error { _, err := acquire(); return err },
+		"renew":   func() error { _, err := s.Renew(ctx, g, renewal(next, g.End.Add(time.Minute))); return err },
+		"get":     func() error { _, err := s.Get(ctx, g.Node); return err },
+	} {
+		wantError(t, what, cancelled(call), nil, "unknown")
+	}
+	short, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
+	defer cancel()
+	_, err = s.Get(short, g.Node)
+	wantError(t, "get while the standby is away", err, context.DeadlineExceeded)
+
+	standby("")
+	if got, err := s.Get(ctx, g.Node); err != nil || got.Nonce != next || got.Version != g.Version+1 {
+		t.Errorf("with the standby: %+v, %v; want the renewal as %s", got, err, next)
 	}
 }

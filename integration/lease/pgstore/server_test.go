@@ -53,33 +53,35 @@ func connectWith(tb testing.TB, dsn string, change func(*pgxpool.Config)) *pgxpo
 	return pool
 }
 
-func TestOneStatementACall(t *testing.T) {
+func TestStatementsOfACall(t *testing.T) {
 	server := servers.PostgresForTest(t)
 	var statements counter
 	pool := connectWith(t, server.DSN(), func(c *pgxpool.Config) { c.ConnConfig.Tracer = &statements })
-	s, err := pgstore.New(pool)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := mustOpen(t, pool, driver.NodeRange{})
 	ctx, now := context.Background(), time.Now()
 	var g lease.Grant
+	again := lease.Request{Nonce: lease.NewNonce(), Now: now, TTL: time.Minute}
 	for _, c := range []struct {
 		what string
 		want int64
 		call func() error
 	}{
-		{"acquire, the first call", 4, func() (err error) { // is there a table, make it, and now?
-			g, err = s.Acquire(ctx, lease.Request{Holder: lease.NewHolder(), Now: now, TTL: time.Minute})
+		{"acquire, the first call", 5, func() (err error) { // is there a table, make it, and now?
+			g, err = s.Acquire(ctx, lease.Request{Nonce: lease.NewNonce(), Now: now, TTL: time.Minute})
 			return err
 		}},
-		{"acquire", 1, func() error {
-			_, err := s.Acquire(ctx, lease.Request{Holder: lease.NewHolder(), Now: now, TTL: time.Minute})
+		{"acquire", 2, func() error {
+			_, err := s.Acquire(ctx, again)
 			return err
 		}},
-		{"renew", 1, func() (err error) { g, err = s.Renew(ctx, g, lease.NewHolder(), g.End.Add(time.Minute)); return err }},
-		{"get", 1, func() error { _, err := s.Get(ctx, g); return err }},
-		{"release", 1, func() error { return s.Release(ctx, g, lease.NewHolder(), now) }},
-		{"raise", 1, func() error { return s.Raise(ctx, now) }},
+		{"renew", 1, func() (err error) {
+			g, err = s.Renew(ctx, g, renewal(lease.NewNonce(), g.End.Add(time.Minute)))
+			return err
+		}},
+		{"acquire again, without an answer to the first", 2, func() error { _, err := s.Acquire(ctx, again); return err }},
+		{"get", 1, func() error { _, err := s.Get(ctx, g.Node); return err }},
+		{"release", 1, func() error { return s.Release(ctx, g, lease.NewNonce(), now) }},
+		{"raise", 2, func() error { return s.Raise(ctx, now) }},
 	} {
 		before := statements.n.Load()
 		if err := c.call(); err != nil {
@@ -210,7 +212,7 @@ server_reset_query_always = 0
 func use(s *pgstore.Store) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	_, err := s.Acquire(ctx, lease.Request{Holder: lease.NewHolder(), Now: time.Now(), TTL: time.Minute})
+	_, err := s.Acquire(ctx, lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: time.Minute})
 	return err
 }
 
@@ -243,11 +245,7 @@ func TestServersThatDoNotServe(t *testing.T) {
 			t.Fatal(err)
 		}
 		u.User = url.UserPassword(role, "secret")
-		s, err := pgstore.New(connect(t, u.String()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return s
+		return mustOpen(t, connect(t, u.String()), driver.NodeRange{})
 	}
 	t.Cleanup(func() {
 		execute(t, admin, "DROP TABLE IF EXISTS traceflake_leases")
@@ -258,10 +256,7 @@ func TestServersThatDoNotServe(t *testing.T) {
 	wantError(t, "no right to make the table", use(as("traceflake_none")), nil, "permission denied", "CREATE")
 
 	// Made by an operator, as Schema says; the role has no more than it needs.
-	s, err := pgstore.New(admin)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := mustOpen(t, admin, driver.NodeRange{})
 	execute(t, admin, s.Schema())
 	execute(t, admin, s.Schema())
 	reader, user := as("traceflake_reader"), as("traceflake_user")
@@ -275,11 +270,9 @@ func TestServersThatDoNotServe(t *testing.T) {
 	readOnly := connectWith(t, server.DSN(), func(c *pgxpool.Config) {
 		c.ConnConfig.RuntimeParams["default_transaction_read_only"] = "on"
 	})
-	if s, err = pgstore.New(readOnly); err != nil {
-		t.Fatal(err)
-	}
+	s = mustOpen(t, readOnly, driver.NodeRange{})
 	wantError(t, "a standby", use(s), nil, "connect to the primary")
-	_, err = s.Get(context.Background(), lease.Grant{})
+	_, err := s.Get(context.Background(), 0)
 	wantError(t, "get from a standby", err, nil, "connect to the primary")
 
 	wrong, err := url.Parse(server.DSN())
@@ -287,9 +280,7 @@ func TestServersThatDoNotServe(t *testing.T) {
 		t.Fatal(err)
 	}
 	wrong.User = url.UserPassword("traceflake_user", "not the secret")
-	if s, err = pgstore.New(connect(t, wrong.String())); err != nil {
-		t.Fatal(err)
-	}
+	s = mustOpen(t, connect(t, wrong.String()), driver.NodeRange{})
 	wantError(t, "a wrong password", use(s), nil, "traceflake_user")
 
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -297,12 +288,10 @@ func TestServersThatDoNotServe(t *testing.T) {
 		t.Fatal(err)
 	}
 	wrong.Host = l.Addr().String()
-	if s, err = pgstore.New(connect(t, wrong.String())); err != nil {
-		t.Fatal(err)
-	}
+	s = mustOpen(t, connect(t, wrong.String()), driver.NodeRange{})
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
-	_, err = s.Acquire(ctx, lease.Request{Holder: lease.NewHolder(), Now: time.Now(), TTL: time.Minute})
+	_, err = s.Acquire(ctx, lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: time.Minute})
 	wantError(t, "a server that says nothing", err, context.DeadlineExceeded)
 	_ = l.Close()
 	wantError(t, "a dead server", use(s), nil, "refused")
@@ -318,30 +307,23 @@ func execute(tb testing.TB, pool *pgxpool.Pool, sql string) {
 func TestTablesOfAnotherKind(t *testing.T) {
 	server := servers.PostgresForTest(t)
 	pool := connect(t, server.DSN())
-	good, err := pgstore.New(pool, pgstore.WithTable("good"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	good := mustOpen(t, pool, driver.NodeRange{}, pgstore.WithTable("good"))
 	execute(t, pool, good.Schema())
 	for _, c := range []struct {
 		name, sql string
 		want      error
 		texts     []string
 	}{
-		{"newer", "CREATE TABLE %s (what text); COMMENT ON TABLE %[1]s IS 'traceflake leases, schema 3, in a new way'", lease.ErrSchemaVersion, []string{"schema 3", "supports 2"}},
+		{"newer", "CREATE TABLE %s (what text); COMMENT ON TABLE %[1]s IS 'traceflake leases, schema 2, in a new way'", lease.ErrSchemaVersion, []string{"schema 2", "supports 1"}},
 		{"customers", "CREATE TABLE %s (id text); COMMENT ON TABLE %[1]s IS 'our customers'", lease.ErrSchemaVersion, []string{"our customers"}},
 		{"uncommented", "CREATE TABLE %s (LIKE good INCLUDING ALL)", lease.ErrSchemaVersion, []string{"comment"}},
-		{"larger", "CREATE TABLE %s (); COMMENT ON TABLE %[1]s IS 'traceflake leases, schema 2, blocks of 16 nodes'", lease.ErrBlockSize, []string{"16 nodes, not 8"}},
-		{"larger_and_old", "CREATE TABLE %s (); COMMENT ON TABLE %[1]s IS 'traceflake leases, schema 1, blocks of 16 nodes'", lease.ErrBlockSize, []string{"16 nodes, not 8"}},
-		{"strange", "CREATE TABLE %s (); COMMENT ON TABLE %[1]s IS 'traceflake leases, schema 2, blocks of many nodes'", lease.ErrSchemaVersion, []string{"many"}},
+		{"larger", "CREATE TABLE %s (); COMMENT ON TABLE %[1]s IS 'traceflake leases, schema 1, blocks of 16 nodes'", lease.ErrBlockSize, []string{"16 nodes, not 8"}},
+		{"strange", "CREATE TABLE %s (); COMMENT ON TABLE %[1]s IS 'traceflake leases, schema 1, blocks of many nodes'", lease.ErrSchemaVersion, []string{"many"}},
 	} {
 		execute(t, pool, fmt.Sprintf(c.sql, c.name))
-		s, err := pgstore.New(pool, pgstore.WithTable(c.name), pgstore.WithBlockSize(8))
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := mustOpen(t, pool, driver.NodeRange{BlockSize: 8}, pgstore.WithTable(c.name))
 		wantError(t, c.name, use(s), c.want, append(c.texts, c.name)...)
-		_, err = s.List(context.Background())
+		_, err := s.List(context.Background())
 		wantError(t, c.name+": list", err, c.want)
 	}
 
@@ -349,7 +331,7 @@ func TestTablesOfAnotherKind(t *testing.T) {
 		t.Fatal(err)
 	}
 	execute(t, pool, "DELETE FROM good WHERE node = 0")
-	_, err = good.Get(context.Background(), lease.Grant{})
+	_, err := good.Get(context.Background(), 0)
 	wantError(t, "a deleted row", err, nil, "missing")
 	wantError(t, "raise with a deleted row", good.Raise(context.Background(), time.Now()), nil, "missing")
 	execute(t, pool, "DROP TABLE good")
@@ -357,10 +339,7 @@ func TestTablesOfAnotherKind(t *testing.T) {
 
 	execute(t, pool, "CREATE SCHEMA other")
 	for _, name := range []string{"other.leases", "Mixed_Case", "a123456789a123456789a123456789a123456789a123456789"} {
-		s, err := pgstore.New(pool, pgstore.WithTable(name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := mustOpen(t, pool, driver.NodeRange{}, pgstore.WithTable(name))
 		if err := use(s); err != nil {
 			t.Errorf("table %s: %v", name, err)
 		}
@@ -373,13 +352,18 @@ func TestTablesOfAnotherKind(t *testing.T) {
 func TestBadOptions(t *testing.T) {
 	pool := connect(t, "postgres://nobody@127.0.0.1:1/none") // does not connect
 	for _, name := range []string{"", "a b", "a.b.c", "1a", ".a", "a.", "x; DROP TABLE x", `"x"`, strings.Repeat("x", 51)} {
-		_, err := pgstore.New(pool, pgstore.WithTable(name))
+		_, err := pgstore.New(pool.Config(), driver.NodeRange{}, pgstore.WithTable(name))
 		wantError(t, "table "+name, err, lease.ErrInvalidRequest, "table")
 	}
-	_, err := pgstore.New(pool, pgstore.WithBlockSize(3))
+	_, err := pgstore.New(pool.Config(), driver.NodeRange{BlockSize: 3})
 	wantError(t, "block size", err, lease.ErrInvalidRequest, "power of two")
-	_, err = pgstore.New(pool, pgstore.WithNodes(4, 8), pgstore.WithBlockSize(8))
+	_, err = pgstore.New(pool.Config(), driver.NodeRange{First: 4, Nodes: 8, BlockSize: 8})
 	wantError(t, "nodes", err, lease.ErrInvalidRequest, "multiples")
-	_, err = pgstore.New(nil)
-	wantError(t, "no pool", err, lease.ErrInvalidRequest, "pool")
+	_, err = pgstore.New(nil, driver.NodeRange{})
+	wantError(t, "no configuration", err, lease.ErrInvalidRequest, "configuration")
+}
+
+// renewal returns the request that moves a grant's end to end.
+func renewal(nonce string, end time.Time) lease.Request {
+	return lease.Request{Nonce: nonce, Now: end.Add(-lease.MaxTTL), TTL: lease.MaxTTL}
 }

@@ -207,10 +207,10 @@ func TestRights(t *testing.T) {
 		}
 		_, err = s.Acquire(ctx, request(now))
 		wantError(t, "no free block", err, lease.ErrNoFreeNode)
-		if g, err = s.Renew(ctx, g, lease.NewHolder(), g.End); err != nil {
+		if g, err = s.Renew(ctx, g, renewal(lease.NewNonce(), g.End)); err != nil {
 			return err
 		}
-		if err := s.Release(ctx, g, lease.NewHolder(), now); err != nil {
+		if err := s.Release(ctx, g, lease.NewNonce(), now); err != nil {
 			return err
 		}
 		if list, err := s.List(ctx); err != nil || len(list) != blocks {
@@ -377,7 +377,7 @@ func TestReadAgain(t *testing.T) {
 		})
 		g, err := s.Acquire(t.Context(), request(time.Now()))
 		if err == nil {
-			_, err = s.Renew(t.Context(), g, lease.NewHolder(), g.End)
+			_, err = s.Renew(t.Context(), g, renewal(lease.NewNonce(), g.End))
 		}
 		if err != nil {
 			t.Errorf("%s: %v", answer.code, err)

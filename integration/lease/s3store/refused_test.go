@@ -21,7 +21,7 @@ import (
 )
 
 func request(now time.Time) lease.Request {
-	return lease.Request{Holder: lease.NewHolder(), Now: now, TTL: time.Minute, Owner: "a test"}
+	return lease.Request{Nonce: lease.NewNonce(), Now: now, TTL: time.Minute, Owner: "a test"}
 }
 
 // wantError wants an error that is want, has the texts and none of the keys.
@@ -284,7 +284,7 @@ func TestNoWriteIsRepeated(t *testing.T) {
 			t.Fatal(err)
 		}
 		broken.Store(true)
-		_, err = s.Renew(t.Context(), g, lease.NewHolder(), g.End)
+		_, err = s.Renew(t.Context(), g, renewal(lease.NewNonce(), g.End))
 		wantError(t, "a broken connection", err, nil, "EOF")
 		if n := puts.Load(); n != 1 {
 			t.Errorf("%d writes were sent, want 1", n)

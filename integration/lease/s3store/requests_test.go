@@ -91,9 +91,9 @@ func TestRequests(t *testing.T) {
 		// Of the puts, two are to be refused: they are the probe's.
 		{"the first acquire", acquire, counts{gets: 1 + 1 + 1, puts: 3 + 1, lists: 1, refused: 2}},
 		{"acquire", acquire, counts{gets: 1, puts: 1}},
-		{"renew", func() (err error) { g, err = s.Renew(ctx, g, lease.NewHolder(), g.End); return err }, counts{gets: 1, puts: 1}},
-		{"get", func() error { _, err := s.Get(ctx, g); return err }, counts{gets: 1}},
-		{"release", func() error { return s.Release(ctx, g, lease.NewHolder(), now) }, counts{gets: 1, puts: 1}},
+		{"renew", func() (err error) { g, err = s.Renew(ctx, g, renewal(lease.NewNonce(), g.End)); return err }, counts{gets: 1, puts: 1}},
+		{"get", func() error { _, err := s.Get(ctx, g.Node); return err }, counts{gets: 1}},
+		{"release", func() error { return s.Release(ctx, g, lease.NewNonce(), now) }, counts{gets: 1, puts: 1}},
 	} {
 		before := c.now()
 		if err := step.do(); err != nil {
@@ -151,7 +151,7 @@ func load(tb testing.TB, c *counter, s lease.Store, atOnce, blocks, renewals int
 		locks[order[i]].Lock()
 		defer locks[order[i]].Unlock()
 		g := &grants[order[i]]
-		*g, err = s.Renew(ctx, *g, lease.NewHolder(), g.End)
+		*g, err = s.Renew(ctx, *g, renewal(lease.NewNonce(), g.End))
 		return err
 	})
 	return c.now().minus(before).over(renewals)
@@ -188,9 +188,9 @@ func BenchmarkRequests(b *testing.B) {
 	take := func(b *testing.B, atOnce, n int, giveBack bool) {
 		before, now := c.now(), time.Now()
 		each(b, atOnce, n, func(ctx context.Context, _ int) error {
-			g, err := s.Acquire(ctx, lease.Request{Holder: lease.NewHolder(), Now: now, TTL: 12 * time.Hour})
+			g, err := s.Acquire(ctx, lease.Request{Nonce: lease.NewNonce(), Now: now, TTL: 12 * time.Hour})
 			if err == nil && giveBack {
-				err = s.Release(ctx, g, lease.NewHolder(), g.Start)
+				err = s.Release(ctx, g, lease.NewNonce(), g.Start)
 			}
 			return err
 		})
@@ -216,4 +216,9 @@ func BenchmarkRequests(b *testing.B) {
 	for _, atOnce := range []int{1, 64} {
 		b.Run(fmt.Sprintf("16000 taken, %d at once", atOnce), func(b *testing.B) { take(b, atOnce, 1000, true) })
 	}
+}
+
+// renewal returns the request that moves a grant's end to end.
+func renewal(nonce string, end time.Time) lease.Request {
+	return lease.Request{Nonce: nonce, Now: end.Add(-lease.MaxTTL), TTL: lease.MaxTTL}
 }

@@ -36,21 +36,21 @@ func (s *Store) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 }
 
 func (s *Store) acquire(ctx context.Context, sh shape, r lease.Request) (lease.Grant, error) {
-	at, step := sh.home(r.Holder), 0
+	at, step := sh.home(r.Nonce), 0
 	refused, since := false, uint64(0) // a write of this page, which had so many
 	for try := 0; ; {
 		p, err := s.read(ctx, sh, at)
 		if err != nil {
 			return lease.Grant{}, err
 		}
-		if b, held := p.held(sh, r.Holder); held {
+		if b, held := p.held(sh, r.Nonce); held {
 			return b.Grant(), nil
 		}
-		if m := p.mark(r.Holder); m.Step > step {
+		if m := p.mark(r.Nonce); m.Step > step {
 			at, step, refused = m.To, m.Step, false
 			continue
 		}
-		if refused && slices.Contains(p.since(since), r.Holder) {
+		if refused && slices.Contains(p.since(since), r.Nonce) {
 			return lease.Grant{}, errRepeated // and somebody else has the block by now
 		}
 		if err := driver.CheckRequest(r, p.latest()); err != nil {
@@ -77,10 +77,10 @@ func (s *Store) acquire(ctx context.Context, sh shape, r lease.Request) (lease.G
 			if to == at {
 				continue
 			}
-			p.setMark(mark{Nonce: r.Holder, Step: step + 1, To: to, Until: markUntil(p.now, r)})
+			p.setMark(mark{Nonce: r.Nonce, Step: step + 1, To: to, Until: markUntil(p.now, r)})
 		}
 		since = p.Writes
-		switch err := s.write(ctx, p, r.Holder); {
+		switch err := s.write(ctx, p, r.Nonce); {
 		case err == nil && free:
 			return b.Grant(), nil
 		case err == nil:
@@ -122,7 +122,7 @@ func (s *Store) search(ctx context.Context, sh shape, r lease.Request) (int, err
 			return 0, false, err
 		}
 		for _, p := range all {
-			_, held := p.held(sh, r.Holder)
+			_, held := p.held(sh, r.Nonce)
 			if _, free := p.free(sh, r.Now); free || held {
 				return p.Number, false, nil
 			}

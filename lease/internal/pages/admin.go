@@ -134,3 +134,12 @@ func eachAtOnce(ctx context.Context, n int, f func(ctx context.Context, i int) e
 	all.Wait()
 	return context.Cause(ctx)
 }
+
+// Time implements [lease.Admin]. It is one request.
+func (s *Store) Time(ctx context.Context) (time.Time, error) {
+	o, err := s.server.Read(ctx, configName)
+	if err != nil {
+		return time.Time{}, s.failed(ctx, "time", err)
+	}
+	return o.Time, nil
+}

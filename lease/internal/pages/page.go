@@ -150,7 +150,7 @@ func (p *page) get(node uint32) driver.Block {
 	b := p.Blocks[i]
 	return driver.Block{
 		Node: node, Nodes: p.BlockSize, Start: b.From, GrantedUntil: b.Until,
-		Holder: b.Nonce, Version: b.Version, Owner: b.Owner,
+		Nonce: b.Nonce, Version: b.Version, Owner: b.Owner,
 	}
 }
 
@@ -158,7 +158,7 @@ func (p *page) get(node uint32) driver.Block {
 func (p *page) put(b driver.Block) {
 	stored := block{
 		Node: b.Node, Version: b.Version, From: b.Start, Until: b.GrantedUntil,
-		Nonce: b.Holder, Owner: b.Owner,
+		Nonce: b.Nonce, Owner: b.Owner,
 	}
 	if i, found := p.find(b.Node); found {
 		p.Blocks[i] = stored

@@ -75,7 +75,7 @@ func open(s pages.Server, perPage uint32, nodes driver.NodeRange) *pages.Store {
 }
 
 func request(now time.Time) lease.Request {
-	return lease.Request{Holder: lease.NewHolder(), Now: now, TTL: time.Minute, Owner: "pod-1"}
+	return lease.Request{Nonce: lease.NewNonce(), Now: now, TTL: time.Minute, Owner: "pod-1"}
 }
 
 func mustAcquire(t *testing.T, s lease.Store, r lease.Request) lease.Grant {
@@ -118,7 +118,7 @@ func TestFormat(t *testing.T) {
 	s := open(server, 2, few(4))
 	r := request(t0)
 	for i, holder := range []string{"00", "01", "02", "04"} {
-		r.Holder, r.Owner = strings.Repeat(holder, 16), fmt.Sprintf(`pod<%d>`, i)
+		r.Nonce, r.Owner = strings.Repeat(holder, 16), fmt.Sprintf(`pod<%d>`, i)
 		mustAcquire(t, s, r)
 	}
 	for name, want := range map[string]string{
@@ -232,10 +232,10 @@ func TestEdited(t *testing.T) {
 				t.Errorf("the error does not name %s: %v", c.object, err)
 			}
 			t.Log(err)
-			_, err = s.Renew(t.Context(), g, lease.NewHolder(), t0.Add(time.Hour))
+			_, err = s.Renew(t.Context(), g, renewal(lease.NewNonce(), t0.Add(time.Hour)))
 			wantErr(t, "renew", err, c.want)
-			wantErr(t, "release", s.Release(t.Context(), g, lease.NewHolder(), t0), c.want)
-			_, err = s.Get(t.Context(), g)
+			wantErr(t, "release", s.Release(t.Context(), g, lease.NewNonce(), t0), c.want)
+			_, err = s.Get(t.Context(), g.Node)
 			wantErr(t, "get", err, c.want)
 			_, err = s.List(t.Context())
 			wantErr(t, "list", err, c.want)
@@ -341,18 +341,18 @@ func TestRequests(t *testing.T) {
 	var g lease.Grant
 	count("the first acquire of a store", 4, 2, 1, func() { g = mustAcquire(t, s, r) })
 	count("the same again", 1, 0, 0, func() { mustAcquire(t, s, r) })
-	r.Holder = r.Holder[:16] + lease.NewHolder()[16:]
+	r.Nonce = r.Nonce[:16] + lease.NewNonce()[16:]
 	count("acquire", 1, 1, 0, func() { mustAcquire(t, s, r) })
 	count("renew", 1, 1, 0, func() {
 		var err error
-		g, err = s.Renew(t.Context(), g, lease.NewHolder(), t0.Add(time.Hour))
+		g, err = s.Renew(t.Context(), g, renewal(lease.NewNonce(), t0.Add(time.Hour)))
 		check(err)
 	})
 	count("get", 1, 0, 0, func() {
-		_, err := s.Get(t.Context(), g)
+		_, err := s.Get(t.Context(), g.Node)
 		check(err)
 	})
-	count("release", 1, 1, 0, func() { check(s.Release(t.Context(), g, lease.NewHolder(), t0)) })
+	count("release", 1, 1, 0, func() { check(s.Release(t.Context(), g, lease.NewNonce(), t0)) })
 	count("list", 257, 0, 0, func() {
 		_, err := s.List(t.Context())
 		check(err)
@@ -403,7 +403,7 @@ func TestTwoWriters(t *testing.T) {
 	a := open(server, 64, few(64))
 	var other lease.Grant
 	b := open(&wire{Server: server, write: func(name string, do func() (pages.Object, error)) (pages.Object, error) {
-		if name == "page-0000" && other.Holder == "" {
+		if name == "page-0000" && other.Nonce == "" {
 			other = mustAcquire(t, a, request(t0))
 		}
 		return do()
@@ -427,7 +427,7 @@ func TestAcquireAgainOnAnotherPage(t *testing.T) {
 		r := request(t0)
 		r.TTL = time.Hour
 		home := r
-		home.Holder = r.Holder[:16] + lease.NewHolder()[16:]
+		home.Nonce = r.Nonce[:16] + lease.NewNonce()[16:]
 		taken := mustAcquire(t, s, home)
 		writes := 0
 		lost := open(&wire{Server: server, edit: edit, write: func(_ string, do func() (pages.Object, error)) (pages.Object, error) {
@@ -443,7 +443,7 @@ func TestAcquireAgainOnAnotherPage(t *testing.T) {
 		if wantErr(t, "acquire", err, errLost); server.Writes != before+2 {
 			t.Errorf("%d writes, want a mark and a grant", server.Writes-before)
 		}
-		if err := s.Release(t.Context(), taken, lease.NewHolder(), t0); err != nil {
+		if err := s.Release(t.Context(), taken, lease.NewNonce(), t0); err != nil {
 			t.Fatal(err)
 		}
 		g := mustAcquire(t, s, r)
@@ -469,7 +469,7 @@ func TestMarksThatLeadBack(t *testing.T) {
 		others := open(server, 1, few(2))
 		r := request(t0)
 		onHome := r
-		onHome.Holder = r.Holder[:16] + lease.NewHolder()[16:]
+		onHome.Nonce = r.Nonce[:16] + lease.NewNonce()[16:]
 		atHome := mustAcquire(t, others, onHome)
 		home, away := pages.PageName(int(atHome.Node/8)), pages.PageName(int(1-atHome.Node/8))
 		var first lease.Grant
@@ -479,15 +479,15 @@ func TestMarksThatLeadBack(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if name != away || first.Holder != "" || !bytes.Contains(o.Data, []byte(`"marks"`)) {
+			if name != away || first.Nonce != "" || !bytes.Contains(o.Data, []byte(`"marks"`)) {
 				return
 			}
 			atAway := mustAcquire(t, others, request(t0))
-			if err := others.Release(t.Context(), atHome, lease.NewHolder(), t0); err != nil {
+			if err := others.Release(t.Context(), atHome, lease.NewNonce(), t0); err != nil {
 				t.Fatal(err)
 			}
 			first = mustAcquire(t, open(&wire{Server: server, edit: edit}, 1, few(2)), r)
-			if err := others.Release(t.Context(), atAway, lease.NewHolder(), t0); err != nil {
+			if err := others.Release(t.Context(), atAway, lease.NewNonce(), t0); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -509,7 +509,7 @@ func TestMarks(t *testing.T) {
 	s := open(server, 64, nodes)
 	at := func(home int) lease.Request {
 		for {
-			if r := request(now); s.Home(r.Holder) == home {
+			if r := request(now); s.Home(r.Nonce) == home {
 				return r
 			}
 		}
@@ -517,7 +517,7 @@ func TestMarks(t *testing.T) {
 	r := request(now)
 	r.TTL = lease.MaxTTL
 	g := mustAcquire(t, s, r)
-	home := s.Home(r.Holder)
+	home := s.Home(r.Nonce)
 	for range 63 {
 		r = at(home)
 		r.TTL = lease.MaxTTL
@@ -529,14 +529,14 @@ func TestMarks(t *testing.T) {
 		if want := min(i+1, pages.MaxMarks); marks() != want {
 			t.Fatalf("after %d: %d marks, want %d", i+1, marks(), want)
 		}
-		if err := s.Release(t.Context(), away, lease.NewHolder(), now); err != nil {
+		if err := s.Release(t.Context(), away, lease.NewNonce(), now); err != nil {
 			t.Fatal(err)
 		}
 	}
 	now = now.Add(time.Minute + pages.MarkFor)
 	renew := func() {
 		var err error
-		if g, err = s.Renew(t.Context(), g, lease.NewHolder(), now); err != nil {
+		if g, err = s.Renew(t.Context(), g, renewal(lease.NewNonce(), now)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -595,11 +595,11 @@ func TestFreeBlockThatMoves(t *testing.T) {
 			if name == pages.PageName(1) {
 				at = 1
 			}
-			if held[at].Holder == "" {
+			if held[at].Nonce == "" {
 				take()
 			}
-			if g := held[1-at]; g.Holder != "" {
-				if err := others.Release(t.Context(), g, lease.NewHolder(), t0); err != nil {
+			if g := held[1-at]; g.Nonce != "" {
+				if err := others.Release(t.Context(), g, lease.NewNonce(), t0); err != nil {
 					t.Fatal(err)
 				}
 				held[1-at] = lease.Grant{}
@@ -641,7 +641,7 @@ func TestFullStoreThatIsRenewed(t *testing.T) {
 	}
 	w := &wire{Server: server, before: func(string) {
 		for name, g := range held {
-			g, err := s.Renew(t.Context(), g, lease.NewHolder(), t0)
+			g, err := s.Renew(t.Context(), g, renewal(lease.NewNonce(), t0))
 			if err != nil {
 				t.Error(err)
 			}
@@ -671,14 +671,14 @@ func TestRepeatedWrite(t *testing.T) {
 	if err != nil || server.Writes != 4 { // the configuration, too
 		t.Errorf("acquire: %v after %d writes", err, server.Writes)
 	}
-	next := lease.NewHolder()
-	if _, err := bad.Renew(t.Context(), g, next, t0.Add(time.Hour)); err == nil || definite(err) {
+	next := lease.NewNonce()
+	if _, err := bad.Renew(t.Context(), g, renewal(next, t0.Add(time.Hour))); err == nil || definite(err) {
 		t.Errorf("renew: got error %v, want one that is not definite", err)
 	} else {
 		t.Log(err)
 	}
-	got, err := good.Get(t.Context(), g)
-	if err != nil || got.Holder != next || got.Version != 2 {
+	got, err := good.Get(t.Context(), g.Node)
+	if err != nil || got.Nonce != next || got.Version != 2 {
 		t.Errorf("get: %+v, %v", got, err)
 	}
 	// The block is granted again before the release reads the page.
@@ -687,7 +687,7 @@ func TestRepeatedWrite(t *testing.T) {
 		mustAcquire(t, good, request(t0))
 		return o, err
 	}}, 1, few(1))
-	if err := bad.Release(t.Context(), got, lease.NewHolder(), t0); err == nil || definite(err) {
+	if err := bad.Release(t.Context(), got, lease.NewNonce(), t0); err == nil || definite(err) {
 		t.Errorf("release: got error %v, want one that is not definite", err)
 	}
 }
@@ -703,13 +703,13 @@ func TestRepeatedWriteAmongMany(t *testing.T) {
 		}
 		for range 40 {
 			var err error
-			if other, err = good.Renew(t.Context(), other, lease.NewHolder(), t0.Add(time.Hour)); err != nil {
+			if other, err = good.Renew(t.Context(), other, renewal(lease.NewNonce(), t0.Add(time.Hour))); err != nil {
 				t.Fatal(err)
 			}
 		}
 		return do()
 	}}, 64, few(64))
-	if _, err := bad.Renew(t.Context(), g, lease.NewHolder(), t0.Add(time.Hour)); err == nil || definite(err) {
+	if _, err := bad.Renew(t.Context(), g, renewal(lease.NewNonce(), t0.Add(time.Hour))); err == nil || definite(err) {
 		t.Errorf("got error %v, want one that is not definite", err)
 	}
 }
@@ -720,19 +720,19 @@ func TestCopies(t *testing.T) {
 	s := open(server, 64, few(64))
 	for name, renew := range map[string]func(s lease.Store, g lease.Grant, next string) error{
 		"": func(s lease.Store, g lease.Grant, next string) error {
-			_, err := s.Renew(t.Context(), g, next, t0.Add(time.Hour))
+			_, err := s.Renew(t.Context(), g, renewal(next, t0.Add(time.Hour)))
 			return err
 		},
 		"who finds its nonce says yes": func(s lease.Store, g lease.Grant, next string) error {
-			_, err := s.Renew(t.Context(), g, next, t0.Add(time.Hour))
-			if got, getErr := s.Get(t.Context(), g); getErr == nil && got.Holder == next {
+			_, err := s.Renew(t.Context(), g, renewal(next, t0.Add(time.Hour)))
+			if got, getErr := s.Get(t.Context(), g.Node); getErr == nil && got.Nonce == next {
 				return nil
 			}
 			return err
 		},
 	} {
 		g := mustAcquire(t, s, request(t0))
-		next := lease.NewHolder()
+		next := lease.NewNonce()
 		var first error
 		other := open(&wire{Server: server, write: func(_ string, do func() (pages.Object, error)) (pages.Object, error) {
 			first = renew(s, g, next)
@@ -797,8 +797,8 @@ func TestUnknownWritesAreNotRepeated(t *testing.T) {
 		}}, 64, few(64))
 		for name, call := range map[string]func() error{
 			"acquire": func() error { _, err := s.Acquire(t.Context(), request(t0)); return err },
-			"renew":   func() error { _, err := s.Renew(t.Context(), g, lease.NewHolder(), t0); return err },
-			"release": func() error { return s.Release(t.Context(), g, lease.NewHolder(), t0) },
+			"renew":   func() error { _, err := s.Renew(t.Context(), g, renewal(lease.NewNonce(), t0)); return err },
+			"release": func() error { return s.Release(t.Context(), g, lease.NewNonce(), t0) },
 			"raise":   func() error { return s.Raise(t.Context(), t0) },
 		} {
 			b := mustAcquire(t, good, request(t0))
@@ -819,10 +819,10 @@ func TestClock(t *testing.T) {
 	_, err := s.Acquire(t.Context(), request(t0.Add(lease.MaxClockAhead+1001*time.Millisecond)))
 	wantErr(t, "acquire", err, lease.ErrClockAhead)
 	latest := t0.Add(lease.MaxTTL + lease.MaxClockAhead + time.Second)
-	if g, err = s.Renew(t.Context(), g, lease.NewHolder(), latest); err != nil {
+	if g, err = s.Renew(t.Context(), g, renewal(lease.NewNonce(), latest)); err != nil {
 		t.Error(err)
 	}
-	_, err = s.Renew(t.Context(), g, lease.NewHolder(), latest.Add(time.Millisecond))
+	_, err = s.Renew(t.Context(), g, renewal(lease.NewNonce(), latest.Add(time.Millisecond)))
 	wantErr(t, "renew", err, lease.ErrClockAhead)
 
 	server.Now = nil
@@ -857,13 +857,13 @@ func goneAfter(t *testing.T, requests int, fate string, full bool) bool {
 	s, other := open(g, 1, few(3)), open(server, 1, few(3))
 	r := request(t0)
 	stays := r
-	stays.Holder = r.Holder[:16] + lease.NewHolder()[16:] // with the same home
+	stays.Nonce = r.Nonce[:16] + lease.NewNonce()[16:] // with the same home
 	if full {
 		mustAcquire(t, other, stays)
 	}
 	held := func() (n int) {
 		for _, b := range mustList(t, other) {
-			if b.Holder == r.Holder {
+			if b.Nonce == r.Nonce {
 				n++
 			}
 		}
@@ -879,35 +879,35 @@ func goneAfter(t *testing.T, requests int, fate string, full bool) bool {
 		fail("%d blocks, %+v and %+v", held(), grant, got)
 	}
 	change := func(what string, call func(s *pages.Store, g lease.Grant, next string) (lease.Grant, error)) {
-		next := lease.NewHolder()
+		next := lease.NewNonce()
 		var got lease.Grant
 		if got, err = call(s, grant, next); err != nil {
 			if definite(err) {
 				fail("%s: %v", what, err)
 			}
-			if got, _ = other.Get(t.Context(), grant); got.Holder != next {
+			if got, _ = other.Get(t.Context(), grant.Node); got.Nonce != next {
 				if got != grant {
 					fail("%s: %+v, was %+v", what, got, grant)
 				}
-				if got, err = call(other, grant, lease.NewHolder()); err != nil {
+				if got, err = call(other, grant, lease.NewNonce()); err != nil {
 					fail("%s again: %v", what, err)
 				}
 			}
 			g.late()
 		}
-		if grant, _ = other.Get(t.Context(), got); grant != got {
+		if grant, _ = other.Get(t.Context(), got.Node); grant != got {
 			fail("%s: %+v, was %+v", what, grant, got)
 		}
 	}
 	change("renew", func(s *pages.Store, g lease.Grant, next string) (lease.Grant, error) {
-		return s.Renew(t.Context(), g, next, t0.Add(time.Hour))
+		return s.Renew(t.Context(), g, renewal(next, t0.Add(time.Hour)))
 	})
 	change("release", func(s *pages.Store, g lease.Grant, next string) (lease.Grant, error) {
 		err := s.Release(t.Context(), g, next, t0.Add(time.Second))
 		if err != nil {
 			return lease.Grant{}, err
 		}
-		return s.Get(t.Context(), g)
+		return s.Get(t.Context(), g.Node)
 	})
 	if full {
 		if got := mustAcquire(t, other, stays); got.Version != 1 || !got.Start.Equal(t0) {
@@ -922,7 +922,7 @@ func goneAfter(t *testing.T, requests int, fate string, full bool) bool {
 	}
 	g.late()
 	if blocks := mustList(t, other); len(blocks) != 3 || slices.ContainsFunc(blocks, func(b lease.Block) bool {
-		return b.GrantedUntil.Before(until) || b.Holder != ""
+		return b.GrantedUntil.Before(until) || b.Nonce != ""
 	}) {
 		fail("raised: %+v", blocks)
 	}
@@ -992,4 +992,9 @@ func (g *gate) Versions(ctx context.Context) (all map[string]string, err error) 
 		return nil, lost
 	}
 	return got, err
+}
+
+// renewal returns the request that moves a grant's end to end.
+func renewal(nonce string, end time.Time) lease.Request {
+	return lease.Request{Nonce: nonce, Now: end.Add(-lease.MaxTTL), TTL: lease.MaxTTL}
 }

@@ -165,7 +165,7 @@ func (w *world) judge(name string, data []byte) {
 	}
 	changed := 0
 	for _, b := range p.Blocks {
-		now := driver.Block{Node: b.Node, Nodes: w.nodes.BlockSize, Start: b.From, GrantedUntil: b.Until, Holder: b.Nonce, Version: b.Version, Owner: b.Owner}
+		now := driver.Block{Node: b.Node, Nodes: w.nodes.BlockSize, Start: b.From, GrantedUntil: b.Until, Nonce: b.Nonce, Version: b.Version, Owner: b.Owner}
 		was, ok := w.stored[b.Node]
 		if !ok {
 			was = driver.Block{Node: b.Node, Nodes: w.nodes.BlockSize}
@@ -194,10 +194,10 @@ func (w *world) judge(name string, data []byte) {
 	}
 	holders := map[string]uint32{}
 	for node, b := range w.stored {
-		if other, twice := holders[b.Holder]; twice && b.Holder != "" {
-			w.fail("%.6s holds nodes %d and %d", b.Holder, node, other)
+		if other, twice := holders[b.Nonce]; twice && b.Nonce != "" {
+			w.fail("%.6s holds nodes %d and %d", b.Nonce, node, other)
 		}
-		holders[b.Holder] = node
+		holders[b.Nonce] = node
 	}
 	for a := range w.acquires {
 		a.wasFull = a.wasFull || w.full(a.now)
@@ -294,9 +294,9 @@ func (w *world) live(ctx context.Context, c *simClient, seed uint64) {
 			_, _ = s.List(call)
 		case len(held) == 0 || ask != "" || kind < 8:
 			if ask == "" {
-				ask = lease.NewHolder()
+				ask = lease.NewNonce()
 			}
-			r := lease.Request{Holder: ask, Now: now, TTL: time.Duration(1+rng.IntN(30)) * time.Second, Owner: "a"}
+			r := lease.Request{Nonce: ask, Now: now, TTL: time.Duration(1+rng.IntN(30)) * time.Second, Owner: "a"}
 			a := &acquiring{now: now}
 			w.do(func() {
 				w.counts["acquires"]++
@@ -307,8 +307,8 @@ func (w *world) live(ctx context.Context, c *simClient, seed uint64) {
 			w.do(func() {
 				delete(w.acquires, a)
 				switch {
-				case err == nil && !w.written[r.Holder]:
-					w.fail("%.6s was granted node %d, which was not written", r.Holder, g.Node)
+				case err == nil && !w.written[r.Nonce]:
+					w.fail("%.6s was granted node %d, which was not written", r.Nonce, g.Node)
 				case err == nil:
 					w.acks = append(w.acks, g)
 				case !errors.Is(err, lease.ErrNoFreeNode):
@@ -325,8 +325,8 @@ func (w *world) live(ctx context.Context, c *simClient, seed uint64) {
 			}
 		case kind < 17:
 			i := rng.IntN(len(held))
-			next := lease.NewHolder()
-			g, err := s.Renew(call, held[i], next, now.Add(time.Duration(rng.IntN(30))*time.Second))
+			next := lease.NewNonce()
+			g, err := s.Renew(call, held[i], renewal(next, now.Add(time.Duration(rng.IntN(30))*time.Second)))
 			w.do(func() { w.heard(next, g, err) })
 			switch {
 			case err == nil:
@@ -334,13 +334,13 @@ func (w *world) live(ctx context.Context, c *simClient, seed uint64) {
 			case errors.Is(err, lease.ErrLost):
 				held = slices.Delete(held, i, i+1)
 			default:
-				if stored, err := s.Get(call, held[i]); err == nil && stored.Holder == next {
+				if stored, err := s.Get(call, held[i].Node); err == nil && stored.Nonce == next {
 					held[i] = stored
 				}
 			}
 		default:
 			i := rng.IntN(len(held))
-			next := lease.NewHolder()
+			next := lease.NewNonce()
 			err := s.Release(call, held[i], next, now)
 			w.do(func() { w.heard(next, lease.Grant{}, err) })
 			held = slices.Delete(held, i, i+1)
@@ -362,7 +362,7 @@ func (w *world) heard(next string, g lease.Grant, err error) {
 		w.refused[next] = err.Error()
 	case err != nil:
 		w.unexpected(err)
-	case g.Holder != "":
+	case g.Nonce != "":
 		w.acks = append(w.acks, g)
 	}
 }

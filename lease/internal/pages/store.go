@@ -53,14 +53,15 @@ func New(server Server, layout Layout, nodes driver.NodeRange) *Store {
 
 // Renew implements [lease.Store]. It is two requests, or more if others write
 // the page at this moment.
-func (s *Store) Renew(ctx context.Context, g lease.Grant, next string, end time.Time) (lease.Grant, error) {
-	b, err := s.change(ctx, g, next, func(p *page, b driver.Block) (driver.Block, error) {
-		if now := p.latest(); !now.IsZero() {
-			if err := driver.CheckRenewal(end, now); err != nil {
-				return b, err
-			}
+func (s *Store) Renew(ctx context.Context, g lease.Grant, r lease.Request) (lease.Grant, error) {
+	if err := driver.CheckRequest(r, time.Time{}); err != nil {
+		return lease.Grant{}, fmt.Errorf("%s: renew node %d: %w", s.layout.Name, g.Node, err)
+	}
+	b, err := s.change(ctx, g, r.Nonce, func(p *page, b driver.Block) (driver.Block, error) {
+		if err := driver.CheckRequest(r, p.latest()); err != nil {
+			return b, err
 		}
-		return b.Renew(g, next, end)
+		return b.Renew(g, r)
 	})
 	if err != nil {
 		return lease.Grant{}, s.failed(ctx, fmt.Sprintf("renew node %d", g.Node), err)
@@ -81,12 +82,12 @@ func (s *Store) Release(ctx context.Context, g lease.Grant, next string, unused 
 }
 
 // Get implements [lease.Store].
-func (s *Store) Get(ctx context.Context, g lease.Grant) (lease.Grant, error) {
-	p, err := s.pageOf(ctx, g)
+func (s *Store) Get(ctx context.Context, node uint32) (lease.Grant, error) {
+	p, err := s.pageOf(ctx, node)
 	if err != nil {
-		return lease.Grant{}, s.failed(ctx, fmt.Sprintf("get node %d", g.Node), err)
+		return lease.Grant{}, s.failed(ctx, fmt.Sprintf("get node %d", node), err)
 	}
-	return p.get(g.Node).Grant(), nil
+	return p.get(node).Grant(), nil
 }
 
 // rule returns the next state of a block on a page.
@@ -101,12 +102,12 @@ type rule func(*page, driver.Block) (driver.Block, error)
 func (s *Store) change(ctx context.Context, g lease.Grant, next string, rule rule) (driver.Block, error) {
 	var since uint64 // how many writes the page had
 	for try := 0; ; try++ {
-		p, err := s.pageOf(ctx, g)
+		p, err := s.pageOf(ctx, g.Node)
 		if err != nil {
 			return driver.Block{}, err
 		}
 		before := p.get(g.Node)
-		if try > 0 && (before.Holder == next || slices.Contains(p.since(since), next)) {
+		if try > 0 && (before.Nonce == next || slices.Contains(p.since(since), next)) {
 			return driver.Block{}, errRepeated
 		}
 		since = p.Writes
@@ -127,16 +128,16 @@ func (s *Store) change(ctx context.Context, g lease.Grant, next string, rule rul
 var errRepeated = errors.New("a write was refused, and may have been made: " +
 	"the network repeated it, or a copy of this process has the same nonce")
 
-// pageOf reads the page of g.
-func (s *Store) pageOf(ctx context.Context, g lease.Grant) (*page, error) {
+// pageOf reads the page of a node.
+func (s *Store) pageOf(ctx context.Context, node uint32) (*page, error) {
 	sh, err := s.setup(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := sh.nodes.Index(g.Node); err != nil {
+	if _, err := sh.nodes.Index(node); err != nil {
 		return nil, err
 	}
-	return s.read(ctx, sh, sh.page(g.Node))
+	return s.read(ctx, sh, sh.page(node))
 }
 
 func (s *Store) read(ctx context.Context, sh shape, number int) (*page, error) {

@@ -1,6 +1,6 @@
 // Prints what HyperDX sends for a search page, a waterfall and a services page,
 // made by its own published generator: npm install @hyperdx/common-utils@0.1.0,
-// then node hyperdx.cjs > hyperdx.json.
+// then node hyperdx.cjs. Its output is in tools.sql.
 const { renderChartConfig } = require("@hyperdx/common-utils/dist/renderChartConfig");
 const { parameterizedQueryToSql } = require("@hyperdx/common-utils/dist/clickhouse");
 
@@ -38,9 +38,8 @@ const queries = {
   "service map of errors, 1 h": { ...source, select: count, where: "StatusCode = 'Error'", whereLanguage: "sql", groupBy: "ServiceName", dateRange: ago(60) },
 };
 (async () => {
-  const out = {};
   for (const [name, config] of Object.entries(queries)) {
-    out[name] = parameterizedQueryToSql(await renderChartConfig(config, metadata)).replace(/\s+/g, " ");
+    const sql = parameterizedQueryToSql(await renderChartConfig(config, metadata)).replace(/\s+/g, " ").replace("{database}.", "");
+    console.log(`-- HyperDX: ${name}\n${sql.trim()};`);
   }
-  console.log(JSON.stringify(out, null, "\t"));
 })();
