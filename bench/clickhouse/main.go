@@ -19,6 +19,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -59,7 +60,7 @@ var schemas = map[string]clickhouse.Schema{
 	"overlay": {Table: table, Layout: clickhouse.Overlay},
 }
 
-// results are everything measured, and where.
+// results are everything measured with so many spans, and where.
 type results struct {
 	Date, Machine, ClickHouse, Commit, Command string
 	Spans, Day                                 int // in all, and of the day that is queried
@@ -81,22 +82,20 @@ func run(ctx context.Context, args []string) error {
 		return fmt.Errorf("unexpected argument %q, or fewer than 100 thousand spans: see -h", flags.Args())
 	}
 	file := filepath.Join(*out, "results.json")
-	var r results
-	if *report || *only != "" || *rounds > 0 {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return err
-		}
-		if err := json.Unmarshal(text, &r); err != nil {
-			return fmt.Errorf("%s: %w", file, err)
-		}
+	var runs []*results // by size
+	text, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(text, &runs)
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("%s: %w", file, err)
 	}
 	save := func() error { // after every layout: what is measured is kept, should a later step fail
-		text, err := json.MarshalIndent(r, "", "\t")
+		text, err := json.MarshalIndent(runs, "", "\t")
 		if err != nil {
 			return err
 		}
-		return errors.Join(os.WriteFile(file, append(text, '\n'), 0o644), os.WriteFile(filepath.Join(*out, "RESULTS.md"), []byte(r.markdown()), 0o644))
+		return errors.Join(os.WriteFile(file, append(text, '\n'), 0o644), os.WriteFile(filepath.Join(*out, "RESULTS.md"), []byte(markdown(runs)), 0o644))
 	}
 	if *report {
 		return save()
@@ -106,23 +105,30 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	defer func() { _ = d.Close() }()
+	r := &results{}
+	if i := slices.IndexFunc(runs, func(r *results) bool { return r.Spans == d.spans }); i >= 0 {
+		r = runs[i]
+	} else {
+		runs = append(runs, r)
+		slices.SortFunc(runs, func(a, b *results) int { return b.Spans - a.Spans })
+	}
+	if *only == "" {
+		commit, err := exec.CommandContext(ctx, "git", "rev-parse", "--short", "HEAD").Output()
+		if err != nil {
+			return fmt.Errorf("the results name the commit: %w", err)
+		}
+		*r = results{Date: time.Now().UTC().Format(time.DateOnly), Machine: fmt.Sprintf("%s, %d cores", cpuName(), runtime.NumCPU()),
+			Commit: strings.TrimSpace(string(commit)), Command: fmt.Sprintf("make bench-clickhouse ARGS=\"-spans %d\"", *spans),
+			Spans: d.spans, Day: d.day, CPU: r.CPU, Measured: r.Measured}
+		if err := d.scan(ctx, "SELECT version()", &r.ClickHouse); err != nil {
+			return err
+		}
+	}
 	if *rounds > 0 {
 		if r.CPU, err = d.cpu(ctx, *rounds); err != nil {
 			return err
 		}
 		return save()
-	}
-	if *only == "" {
-		r = results{Date: time.Now().UTC().Format(time.DateOnly), Machine: fmt.Sprintf("%s, %d cores", cpuName(), runtime.NumCPU()),
-			Command: fmt.Sprintf("make bench-clickhouse ARGS=\"-spans %d\"", *spans), Spans: d.spans, Day: d.day, CPU: r.CPU}
-		commit, err := exec.CommandContext(ctx, "git", "rev-parse", "--short", "HEAD").Output()
-		if err != nil {
-			return fmt.Errorf("the results name the commit: %w", err)
-		}
-		r.Commit = strings.TrimSpace(string(commit))
-		if err := d.scan(ctx, "SELECT version()", &r.ClickHouse); err != nil {
-			return err
-		}
 	}
 	for _, l := range layouts {
 		if *only != "" && !strings.Contains(","+*only+",", ","+l.Name+",") {

@@ -6,21 +6,25 @@ import (
 )
 
 // markdown is RESULTS.md.
-func (r results) markdown() string {
+func markdown(runs []*results) string {
+	text := `# What the layouts cost and save in ClickHouse
+
+Generated spans of three days, 60 % of them on the day that is queried, with 50 services of 8 names;
+merged. "exporter" is the table of the Collector's exporter with its lookup table and random IDs;
+"overlay" the same table without the lookup table; "service" and "trace" are the layouts ServiceFirst
+and TraceFirst. The percentage is the share of random trace IDs, the rest are ours. Rows and bytes are
+what ClickHouse counted in system.events while a query ran with its caches empty.
+`
+	for _, r := range runs {
+		text += r.markdown()
+	}
+	return text
+}
+
+func (r *results) markdown() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, `# What the layouts cost and save in ClickHouse
-
-Written by `+"`%s`"+` on %s: commit %s, ClickHouse %s, %s.
-
-%.1f million generated spans of three days, %.1f million of them on the day that is queried, with 50
-services of 8 names; merged. "exporter" is the table of the Collector's exporter with its lookup table
-and random IDs; "overlay" the same table without the lookup table; "service" and "trace" are the layouts
-ServiceFirst and TraceFirst. The percentage is the share of random trace IDs, the rest are ours.
-Rows and bytes are what ClickHouse counted in system.events while a query ran with its caches empty.
-
-## Bytes on disk a span
-
-`, r.Command, r.Date, r.Commit, r.ClickHouse, r.Machine, float64(r.Spans)/1e6, float64(r.Day)/1e6)
+	fmt.Fprintf(&b, "\n## %.2f million spans\n\nWritten by `%s` on %s: commit %s, ClickHouse %s, %s.\n\n### Bytes on disk a span\n\n",
+		float64(r.Spans)/1e6, r.Command, r.Date, r.Commit, r.ClickHouse, r.Machine)
 	row := func(first string, value func(m measured) string) {
 		b.WriteString("| " + first)
 		for _, m := range r.Measured {
@@ -35,7 +39,7 @@ Rows and bytes are what ClickHouse counted in system.events while a query ran wi
 	head("")
 	row("bytes", func(m measured) string { return fmt.Sprintf("%.1f", m.Bytes) })
 	if len(r.CPU) > 0 {
-		b.WriteString("\n## CPU time to load and merge, for one of the exporter's\n\nMedian of interleaved rounds, and each round.\n\n| layout | spans | ratio | rounds |\n|---|---|---|---|\n")
+		b.WriteString("\n### CPU time to load and merge, for one of the exporter's\n\nMedian of interleaved rounds, and each round.\n\n| layout | spans | ratio | rounds |\n|---|---|---|---|\n")
 		for _, c := range r.CPU {
 			fmt.Fprintf(&b, "| %s | %d k | %.2f | %.2f |\n", c.Layout, c.Spans/1000, c.Ratio, c.Rounds)
 		}
@@ -43,7 +47,7 @@ Rows and bytes are what ClickHouse counted in system.events while a query ran wi
 	if len(r.Measured) == 0 {
 		return b.String()
 	}
-	b.WriteString("\n## Thousands of rows read, and kilobytes from disk\n\nIn brackets: for one row that the exporter's table reads.\n\n")
+	b.WriteString("\n### Thousands of rows read, and kilobytes from disk\n\nIn brackets: for one row that the exporter's table reads.\n\n")
 	head("query")
 	for i, base := range r.Measured[0].Costs {
 		row(base.Name, func(m measured) string {
@@ -55,7 +59,7 @@ Rows and bytes are what ClickHouse counted in system.events while a query ran wi
 			return text
 		})
 	}
-	b.WriteString("\n## Above 1.2 times the exporter's rows\n\nExcept for queries that read less than 1 % of the day's spans.\n\n")
+	b.WriteString("\n### Above 1.2 times the exporter's rows\n\nExcept for queries that read less than 1 % of the day's spans.\n\n")
 	for _, m := range r.Measured[1:] {
 		var all []string
 		for i, c := range m.Costs {
