@@ -330,6 +330,18 @@ func TestLease(t *testing.T) {
 	command(t, "", "new").want(t, 2, "", "no leased node")
 }
 
+// A mistyped variable is reported once, in whatever number of places the environment is needed.
+func TestUnknownVariable(t *testing.T) {
+	store := "bolt:" + filepath.Join(t.TempDir(), "leases.db")
+	command(t, "", "new", "--store", store).want(t, 0, something, "")
+	t.Setenv("TRACEFLAKE_STROE", store)
+	for _, args := range [][]string{{"new"}, {"inspect", "4bf92f3577b34da6a3ce929d0e0e4736", "--store", store}, {"lease", "list", "--store", store}} {
+		if r := command(t, "", args...); r.code != 0 || strings.Count(r.errOut, "did you mean TRACEFLAKE_STORE?") != 1 {
+			t.Errorf("%q: %+v", args, r)
+		}
+	}
+}
+
 func TestInspectOwner(t *testing.T) {
 	secret, store := write(t, "secret", secretA), "bolt:"+filepath.Join(t.TempDir(), "leases.db")
 	t.Setenv(setup.NodesVar, "64+64")
