@@ -86,4 +86,23 @@ func checkClient(t *testing.T, b *browser, engine *servers.Engine, database stri
 	if names := b.texts(".waterfall .name"); len(names) != 8 {
 		t.Errorf("found by its ID, the trace has the spans %q", names)
 	}
+	checkRoots(t, engine, database)
+}
+
+// checkRoots runs the query of docs/roots.md. Of the demo's roots, those of edge have ordered IDs.
+func checkRoots(t *testing.T, engine *servers.Engine, database string) {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/roots.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, sql, _ := strings.Cut(string(text), "```sql\n")
+	sql, _, _ = strings.Cut(sql, "```")
+	r, err := engine.Query(t.Context(), strings.Replace(sql, "FROM otel_traces", "FROM "+database+".otel_traces", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Rows) != 1 || r.Rows[0][0] != "edge" || r.Rows[0][1] == "0" || r.Rows[0][1] != r.Rows[0][2] {
+		t.Errorf("the roots of each service, and the ordered ones: %v", r.Rows)
+	}
 }
