@@ -21,7 +21,7 @@ const null = "ᴺᵁᴸᴸ"
 func withFunctions(t *testing.T) *engine {
 	e := newEngine(t)
 	for range 2 { // creating them is idempotent
-		e.run(clickhouse.Schema{Layout: clickhouse.Overlay}.Statements())
+		e.run(clickhouse.Schema{Table: "functions"}.Statements())
 	}
 	return e
 }
