@@ -118,6 +118,7 @@ type reply struct {
 	grant lease.Grant
 	of    *granted // the grant whose state this is
 	wrote bool
+	freed bool // a copy of the client returned it: then, not when the answer arrives
 	err   error
 
 	sent time.Duration // when it was sent
@@ -270,14 +271,15 @@ func (c client) Get(ctx context.Context, node uint32) (lease.Grant, error) {
 	w, p := c.w, c.p
 	got := c.call(ctx, func(s *server) reply {
 		stored, err := s.store.Get(context.Background(), node)
-		return reply{grant: stored, of: w.ledger.current[node], err: err}
+		of := w.ledger.current[node]
+		return reply{grant: stored, of: of, freed: of != nil && of.returned(p), err: err}
 	})
 	if got.err != nil {
 		return got.grant, got.err
 	}
 	p.tell(func() {
 		mine := w.ledger.byNonce[p.about.Nonce]
-		if w.ledger.foreign(p, got.grant.Nonce) || got.of != nil && got.of == mine && got.of.returned(p) {
+		if w.ledger.foreign(p, got.grant.Nonce) || got.freed && got.of == mine {
 			w.ledger.hears(p, mine)
 		}
 	})
