@@ -36,7 +36,6 @@ type Keeper struct {
 	store   Store
 	codec   *randflake.Codec
 	cfg     config
-	life    uint64 // the machine's at the start
 	counts  *counts
 	metrics metric.Registration // of the leases held
 
@@ -58,10 +57,14 @@ type Keeper struct {
 	used     map[uint32]time.Time // by node, the end of what earlier terms used
 	noLease  error                // why none is left
 	bid      bid
+	life     uint64        // the machine's, as far as the Keeper knows
 	askAt    time.Duration // not before this on the monotonic clock
 	failures int           // Acquires in a row
-	jitter   func() float64
-	nonce    func() string
+
+	// What tests replace.
+	jitter    func() float64
+	nonce     func() string
+	reseeding time.Duration
 }
 
 // held is the state with which IDs are made. Apart from turn it is replaced,
@@ -115,20 +118,21 @@ func newKeeper(s Store, c *randflake.Codec, opts ...Option) (*Keeper, error) {
 		return nil, err
 	}
 	k := &Keeper{
-		store:   s,
-		codec:   c,
-		cfg:     cfg,
-		life:    cfg.machine(),
-		kick:    make(chan struct{}, 1),
-		ready:   make(chan struct{}),
-		stop:    func() {},
-		stopped: make(chan struct{}),
-		used:    make(map[uint32]time.Time),
-		noLease: ErrNoLease,
-		jitter:  rand.Float64,
-		nonce:   NewNonce,
-		askAt:   cfg.clock.Elapsed(), // Elapsed may count from any moment
-		counts:  new(counts),
+		store:     s,
+		codec:     c,
+		cfg:       cfg,
+		life:      cfg.machine(),
+		kick:      make(chan struct{}, 1),
+		ready:     make(chan struct{}),
+		stop:      func() {},
+		stopped:   make(chan struct{}),
+		used:      make(map[uint32]time.Time),
+		noLease:   ErrNoLease,
+		jitter:    rand.Float64,
+		nonce:     NewNonce,
+		reseeding: reseeding,
+		askAt:     cfg.clock.Elapsed(), // Elapsed may count from any moment
+		counts:    new(counts),
 	}
 	k.held.Store(&held{err: k.noLease})
 	if k.metrics, err = k.register(cfg.meters); err != nil {
