@@ -144,14 +144,20 @@ func newKeeper(s Store, c *randflake.Codec, opts ...Option) (*Keeper, error) {
 // Ready waits for the first grant. The error wraps that of ctx, and the store's
 // last error, if any; after Close it is [ErrClosed].
 func (k *Keeper) Ready(ctx context.Context) error {
+	closed := func() error {
+		if err := k.held.Load().err; errors.Is(err, ErrClosed) {
+			return err
+		}
+		return nil
+	}
 	select {
 	case <-k.ready:
-		return nil
+		return closed()
 	default:
 	}
 	select {
 	case <-k.ready:
-		return nil
+		return closed()
 	case <-k.stopped:
 		return ErrClosed
 	case <-ctx.Done():
@@ -220,11 +226,10 @@ func (k *Keeper) overflow(h *held, first int, dst []randflake.ID, n int, second 
 		}
 		if i = (i + 1) % len(h.terms); i == first {
 			next := k.held.Load()
-			switch {
-			case len(next.terms) == 0:
-				refusal = next.err
-				fallthrough
-			case next == h:
+			if len(next.terms) == 0 {
+				return 0, time.Time{}, next.err
+			}
+			if next == h {
 				return 0, time.Time{}, refusal
 			}
 			// The terms were replaced meanwhile.
