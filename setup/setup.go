@@ -12,7 +12,7 @@ import (
 
 	"github.com/traceflake/traceflake/idgen"
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/boltstore" // also registers bolt:PATH
+	_ "github.com/traceflake/traceflake/lease/boltstore" // registers bolt:PATH
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/traceid"
@@ -85,11 +85,11 @@ func (c Config) open(ctx context.Context, ids *IDs) (err error) {
 			return fmt.Errorf("setup: %s: %w", SecretFileVar, err)
 		}
 	}
-	if err := boltstore.CheckUse(c.Store, c.Nodes, ids.keyring != nil, c.TTL); err != nil {
-		return fmt.Errorf("%w: %s=%s: %w; see %s, %s and %s",
-			ErrConfig, StoreVar, c.store(), err, SecretFileVar, NodesVar, TTLVar)
+	secret := driver.OwnSecret
+	if ids.keyring != nil {
+		secret = driver.SharedSecret
 	}
-	if ids.store, err = driver.Open(ctx, c.Store, c.Nodes); err != nil {
+	if ids.store, err = driver.Open(ctx, c.Store, c.Nodes, driver.WithLongestTTL(c.TTL), driver.WithSecret(secret)); err != nil {
 		ids.store = nil
 		return c.explain(err)
 	}
@@ -170,7 +170,7 @@ func (c Config) explain(err error) error {
 		return fmt.Errorf("%w: %s=%s, %s=%s: %w",
 			ErrConfig, StoreVar, c.store(), NodesVar, c.nodes(), err)
 	case errors.Is(err, lease.ErrInvalidRequest):
-		return bad(StoreVar, c.store(), err)
+		return bad(StoreVar, c.store(), fmt.Errorf("%w; see %s and %s", err, SecretFileVar, NodesVar))
 	}
 	return fmt.Errorf("setup: %s=%s: %w", StoreVar, c.store(), err)
 }

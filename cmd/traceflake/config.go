@@ -79,8 +79,10 @@ var errNoOwnSecret = errors.New("no secret: this store has no secret of its own;
 
 var errNoStore = errors.New("no store: give --store or set TRACEFLAKE_STORE")
 
-// openStore opens a store for reading. It does not create a bolt file.
-func (f *flags) openStore(ctx context.Context) (driver.Store, error) {
+// openStore opens the store of the flags or the environment. A store that is
+// opened for reading is never written, whatever the environment says: its nodes
+// and its block size are its own.
+func (f *flags) openStore(ctx context.Context, use access) (driver.Store, error) {
 	c, err := f.config()
 	switch {
 	case err != nil:
@@ -88,13 +90,28 @@ func (f *flags) openStore(ctx context.Context) (driver.Store, error) {
 	case c.Store == "":
 		return nil, errNoStore
 	}
-	if path, ok := strings.CutPrefix(c.Store, "bolt:"); ok {
-		// Opening it would create it.
+	return openURL(ctx, c.Store, c.Nodes, use)
+}
+
+// access says what a store is opened for.
+type access int
+
+const (
+	reading  access = iota
+	writing         // which does not create a bolt file
+	creating        // also a bolt file
+)
+
+func openURL(ctx context.Context, url string, nodes driver.NodeRange, use access) (driver.Store, error) {
+	if path, ok := strings.CutPrefix(url, "bolt:"); ok && use != creating {
 		if _, err := os.Stat(path); err != nil {
 			return nil, fmt.Errorf("store: %w", err)
 		}
 	}
-	s, err := driver.Open(ctx, c.Store, c.Nodes)
+	if use == reading {
+		nodes = driver.NodeRange{}
+	}
+	s, err := driver.Open(ctx, url, nodes)
 	if err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}

@@ -9,7 +9,6 @@ require (
 	github.com/spf13/pflag v1.0.10
 	github.com/traceflake/traceflake v0.1.0
 	github.com/traceflake/traceflake/lease/etcdstore v0.1.0
-	github.com/traceflake/traceflake/lease/k8sstore v0.1.0
 	github.com/traceflake/traceflake/lease/pgstore v0.1.0
 	github.com/traceflake/traceflake/lease/s3store v0.1.0
 	go.opentelemetry.io/otel v1.47.0

@@ -86,7 +86,7 @@ func (f *flags) looking(cmd *cobra.Command) (*randflake.Keyring, *owners, error)
 		k, err := f.keyring()
 		return k, nil, err
 	}
-	s, err := f.openStore(cmd.Context())
+	s, err := f.openStore(cmd.Context(), reading)
 	if err != nil {
 		return nil, nil, err
 	}

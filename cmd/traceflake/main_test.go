@@ -371,7 +371,7 @@ func TestUsage(t *testing.T) {
 		{`unknown command "inspct" for "traceflake"; did you mean inspect?`, []string{"inspct"}},
 		{`did you mean new or verify or version?`, []string{"ver"}},
 		{"unknown flag", []string{"new", "--nope"}},
-		{`unknown command "nope" for "traceflake lease"; traceflake lease --help lists them`, []string{"lease", "nope"}},
+		{`unknown command "neither" for "traceflake lease"; traceflake lease --help lists them`, []string{"lease", "neither"}},
 		{`unknown command "rais" for "traceflake lease"; did you mean raise?`, []string{"lease", "rais"}},
 		{`did you mean postgres?`, []string{"sql", "postgre"}},
 		{"-n: 0", []string{"new", "-n", "0"}},

@@ -120,7 +120,7 @@ func (f *flags) verifying(cmd *cobra.Command) (*randflake.Keyring, error) {
 	if err != nil || k != nil {
 		return k, err
 	}
-	s, err := f.openStore(cmd.Context())
+	s, err := f.openStore(cmd.Context(), reading)
 	if errors.Is(err, errNoStore) {
 		return nil, errNoSecret
 	}

@@ -14,8 +14,8 @@ import (
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
-	"github.com/traceflake/traceflake/lease/internal/pages"
-	"github.com/traceflake/traceflake/lease/internal/pages/pagestest"
+	"github.com/traceflake/traceflake/lease/driver/pages"
+	"github.com/traceflake/traceflake/lease/driver/pages/pagestest"
 	"github.com/traceflake/traceflake/randflake"
 )
 
@@ -28,6 +28,23 @@ type wire struct {
 	before func(name string) // each read, one at a time
 	write  func(name string, do func() (pages.Object, error)) (pages.Object, error)
 	edit   func(p map[string]any) // each page that is written
+	bare   bool                   // lists have no data
+}
+
+func (w *wire) List(ctx context.Context) (map[string]pages.Object, error) {
+	all, err := w.Server.List(ctx)
+	if w.bare {
+		all = bare(all)
+	}
+	return all, err
+}
+
+// bare is what a server lists that lists versions only.
+func bare(all map[string]pages.Object) map[string]pages.Object {
+	for name, o := range all {
+		all[name] = pages.Object{Version: o.Version}
+	}
+	return all
 }
 
 func (w *wire) Read(ctx context.Context, name string) (pages.Object, error) {
@@ -41,7 +58,7 @@ func (w *wire) Read(ctx context.Context, name string) (pages.Object, error) {
 
 func (w *wire) Write(ctx context.Context, name string, data []byte, version string) (pages.Object, error) {
 	if w.edit != nil && name != "config" {
-		data = edited(name, data, w.edit)
+		data = pages.Edit(data, w.edit)
 	}
 	do := func() (pages.Object, error) { return w.Server.Write(ctx, name, data, version) }
 	if w.write == nil {
@@ -50,28 +67,20 @@ func (w *wire) Write(ctx context.Context, name string, data []byte, version stri
 	return w.write(name, do)
 }
 
-// edited returns an object with a change, and the right checksum.
-func edited(name string, data []byte, edit func(map[string]any)) []byte {
-	var o map[string]any
-	if err := pages.Open(name, data, &o); err != nil {
-		panic(err)
-	}
-	delete(o, "checksum")
-	edit(o)
-	data, err := pages.Seal(o)
-	if err != nil {
-		panic(err)
-	}
-	return data
-}
-
 // few is blocks on pages of one block each.
 func few(blocks uint32) driver.NodeRange {
 	return driver.NodeRange{First: 0, Nodes: blocks << 3, BlockSize: 8}
 }
 
 func open(s pages.Server, perPage uint32, nodes driver.NodeRange) *pages.Store {
-	return pages.New(s, pages.Layout{Name: "teststore", BlocksPerPage: perPage}, nodes)
+	return must(pages.New(s, pages.Layout{Name: "teststore", BlocksPerPage: perPage}, nodes))
+}
+
+func must(s *pages.Store, err error) *pages.Store {
+	if err != nil {
+		panic(err)
+	}
+	return s
 }
 
 func request(now time.Time) lease.Request {
@@ -93,10 +102,19 @@ func mustRead(t *testing.T, s pages.Server, name string) (p pages.Page) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := pages.Open(name, o.Data, &p); err != nil {
+	if p, err = pages.Parse(o.Data); err != nil {
 		t.Fatal(err)
 	}
 	return p
+}
+
+// sameHome returns a fresh holder that tries the same page first.
+func sameHome(s *pages.Store, holder string) string {
+	for {
+		if other := lease.NewNonce(); s.Order(other)[0] == s.Order(holder)[0] {
+			return other
+		}
+	}
 }
 
 func wantErr(t *testing.T, what string, err, want error) {
@@ -122,37 +140,18 @@ func TestFormat(t *testing.T) {
 		mustAcquire(t, s, r)
 	}
 	for name, want := range map[string]string{
-		"config": `{"format":1,"block_size":8,"blocks_per_page":2,"checksum":"13dc4d28"}
+		"config": `{"format":1,"block_size":8,"blocks_per_page":2}
+{"crc32c":"f92ad377"}
 `,
-		"page-0000": `{"format":1,"block_size":8,"blocks_per_page":2,"page":0,"writes":3,"recent":["00000000000000000000000000000000","02020202020202020202020202020202","04040404040404040404040404040404"],"releases":0,"blocks":[
-{"node":0,"version":1,"from":"2026-05-04T03:02:01Z","until":"2026-05-04T03:03:01Z","nonce":"00000000000000000000000000000000","owner":"pod\u003c0\u003e"},
-{"node":8,"version":1,"from":"2026-05-04T03:02:01Z","until":"2026-05-04T03:03:01Z","nonce":"02020202020202020202020202020202","owner":"pod\u003c2\u003e"}],"marks":[
-{"nonce":"04040404040404040404040404040404","step":1,"to":1,"until":"2026-05-04T04:03:01Z"}],"checksum":"fc77024e"}
-`,
-		"page-0001": `{"format":1,"block_size":8,"blocks_per_page":2,"page":1,"writes":2,"recent":["01010101010101010101010101010101","04040404040404040404040404040404"],"releases":0,"blocks":[
-{"node":16,"version":1,"from":"2026-05-04T03:02:01Z","until":"2026-05-04T03:03:01Z","nonce":"01010101010101010101010101010101","owner":"pod\u003c1\u003e"},
-{"node":24,"version":1,"from":"2026-05-04T03:02:01Z","until":"2026-05-04T03:03:01Z","nonce":"04040404040404040404040404040404","owner":"pod\u003c3\u003e"}],"checksum":"846513ec"}
+		"page-0000": `{"format":1,"block_size":8,"blocks_per_page":2,"page":0,"writes":2,"recent":["01010101010101010101010101010101","04040404040404040404040404040404"],"releases":0}
+{"node":0,"version":1,"from":"2026-05-04T03:02:01Z","until":"2026-05-04T03:03:01Z","nonce":"01010101010101010101010101010101","owner":"pod<1>"}
+{"node":8,"version":1,"from":"2026-05-04T03:02:01Z","until":"2026-05-04T03:03:01Z","nonce":"04040404040404040404040404040404","owner":"pod<3>"}
+{"crc32c":"00d9ca43"}
 `,
 	} {
 		o, err := server.Read(t.Context(), name)
 		if err != nil || string(o.Data) != want {
 			t.Errorf("%s: got\n%swant\n%s", name, o.Data, want)
-		}
-	}
-}
-
-// A holder's home page is the same in every version.
-func TestHome(t *testing.T) {
-	s := open(&pagestest.Server{}, 64, driver.NodeRange{})
-	mustAcquire(t, s, request(t0))
-	for holder, want := range map[string]int{
-		"00000000000000000000000000000000": 0,
-		"00000000000000ff0000000000000000": 255,
-		"0123456789abcdef0123456789abcdef": 0xef,
-		"fedcba98765432100000000000000000": 0x10,
-	} {
-		if got := s.Home(holder); got != want {
-			t.Errorf("%s: got page %d, want %d", holder, got, want)
 		}
 	}
 }
@@ -192,7 +191,7 @@ func TestEdited(t *testing.T) {
 		{"an owner", "page-0000", replace("pod-1", "pod-2"), pages.ErrEdited},
 		{"cut off", "page-0000", func(b []byte) []byte { return b[:len(b)/2] }, pages.ErrEdited},
 		{"empty", "page-0000", func([]byte) []byte { return []byte("\n") }, pages.ErrEdited},
-		{"no checksum", "page-0000", func([]byte) []byte { return []byte(`{"format":1}`) }, pages.ErrEdited},
+		{"no checksum", "page-0000", func([]byte) []byte { return []byte(`{"format":1,"page":0}`) }, pages.ErrEdited},
 		{"not ours", "page-0000", func([]byte) []byte { return []byte(`{"kind":"Lease"}`) }, lease.ErrSchemaVersion},
 		{"not JSON", "page-0000", func([]byte) []byte { return []byte("<html>") }, pages.ErrEdited},
 		{"newer", "page-0000", func([]byte) []byte { return []byte(`{"format":2}`) }, lease.ErrSchemaVersion},
@@ -207,11 +206,8 @@ func TestEdited(t *testing.T) {
 		{"an end before the start", "page-0000", withBlock(func(b map[string]any) { b["until"] = "2026-01-01T00:00:00Z" }), pages.ErrEdited},
 		{"half a second", "page-0000", withBlock(func(b map[string]any) { b["until"] = "2027-01-01T00:00:00.5Z" }), pages.ErrEdited},
 		{"a block twice", "page-0000", with(func(o map[string]any) {
-			blocks := o["blocks"].([]any)
+			blocks := o["blocks"].([]map[string]any)
 			o["blocks"] = append(blocks, blocks[0])
-		}), pages.ErrEdited},
-		{"a mark to nowhere", "page-0000", with(func(o map[string]any) {
-			o["marks"] = []map[string]any{{"to": 1 << 30}}
 		}), pages.ErrEdited},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -252,11 +248,11 @@ func replace(old, with string) func([]byte) []byte {
 }
 
 func with(edit func(map[string]any)) func([]byte) []byte {
-	return func(b []byte) []byte { return edited("the object", b, edit) }
+	return func(b []byte) []byte { return pages.Edit(b, edit) }
 }
 
 func withBlock(edit func(map[string]any)) func([]byte) []byte {
-	return with(func(o map[string]any) { edit(o["blocks"].([]any)[0].(map[string]any)) })
+	return with(func(o map[string]any) { edit(o["blocks"].([]map[string]any)[0]) })
 }
 
 // A process that was started before the store was replaced writes nothing.
@@ -321,7 +317,7 @@ func TestDeletedConfiguration(t *testing.T) {
 
 // A store that is not nearly full takes two requests for each call.
 func TestRequests(t *testing.T) {
-	server := &pagestest.Server{}
+	server := &pagestest.Server{Now: func() time.Time { return t0 }}
 	s := open(server, 64, driver.NodeRange{})
 	count := func(what string, reads, writes, lists int, f func()) {
 		t.Helper()
@@ -341,7 +337,7 @@ func TestRequests(t *testing.T) {
 	var g lease.Grant
 	count("the first acquire of a store", 4, 2, 1, func() { g = mustAcquire(t, s, r) })
 	count("the same again", 1, 0, 0, func() { mustAcquire(t, s, r) })
-	r.Nonce = r.Nonce[:16] + lease.NewNonce()[16:]
+	r.Nonce = sameHome(s, r.Nonce)
 	count("acquire", 1, 1, 0, func() { mustAcquire(t, s, r) })
 	count("renew", 1, 1, 0, func() {
 		var err error
@@ -353,7 +349,7 @@ func TestRequests(t *testing.T) {
 		check(err)
 	})
 	count("release", 1, 1, 0, func() { check(s.Release(t.Context(), g, lease.NewNonce(), t0)) })
-	count("list", 257, 0, 0, func() {
+	count("list", 1, 0, 1, func() {
 		_, err := s.List(t.Context())
 		check(err)
 	})
@@ -367,6 +363,32 @@ func TestRequests(t *testing.T) {
 		_, err := s.Acquire(t.Context(), request(t0))
 		wantErr(t, "acquire", err, lease.ErrNoFreeNode)
 	})
+	bare := open(&wire{Server: server, bare: true}, 64, driver.NodeRange{})
+	count("list by versions", 257, 0, 1, func() {
+		_, err := bare.List(t.Context())
+		check(err)
+	})
+
+	// What this process wrote last is known, unless the time must be read.
+	server = &pagestest.Server{}
+	s = open(server, 64, driver.NodeRange{})
+	g = mustAcquire(t, s, request(t0))
+	count("renew without a clock", 0, 1, 0, func() {
+		var err error
+		g, err = s.Renew(t.Context(), g, renewal(lease.NewNonce(), t0.Add(time.Hour)))
+		check(err)
+	})
+	other := request(t0)
+	for s.Order(other.Nonce)[0] != int(g.Node)/8/64 {
+		other.Nonce = lease.NewNonce()
+	}
+	mustAcquire(t, open(server, 64, driver.NodeRange{}), other)
+	count("renew after another process wrote the page", 0, 2, 0, func() {
+		var err error
+		g, err = s.Renew(t.Context(), g, renewal(lease.NewNonce(), t0.Add(time.Hour)))
+		check(err)
+	})
+	count("release without a clock", 0, 1, 0, func() { check(s.Release(t.Context(), g, lease.NewNonce(), t0)) })
 }
 
 // A fleet that has 61 % of the blocks takes little more than two requests each,
@@ -416,136 +438,31 @@ func TestTwoWriters(t *testing.T) {
 
 var errLost = errors.New("the answer was lost")
 
-// An Acquire whose first copy was granted a block on another page finds it
-// there, even if home has a free block now.
-func TestAcquireAgainOnAnotherPage(t *testing.T) {
-	for name, edit := range map[string]func(map[string]any){
-		"": nil, "without marks": func(p map[string]any) { delete(p, "marks") },
-	} {
-		server := &pagestest.Server{}
-		s := open(server, 1, few(4))
-		r := request(t0)
-		r.TTL = time.Hour
-		home := r
-		home.Nonce = r.Nonce[:16] + lease.NewNonce()[16:]
-		taken := mustAcquire(t, s, home)
-		writes := 0
-		lost := open(&wire{Server: server, edit: edit, write: func(_ string, do func() (pages.Object, error)) (pages.Object, error) {
+// A request without an answer that is repeated finds its block, whatever page it
+// is on.
+func TestAcquireAgain(t *testing.T) {
+	server := &pagestest.Server{}
+	s := open(server, 1, few(16))
+	for range 16 {
+		r, writes := request(t0), 0
+		lost := open(&wire{Server: server, write: func(name string, do func() (pages.Object, error)) (pages.Object, error) {
 			o, err := do()
-			if writes++; err == nil && writes > 1 {
-				err = errLost
+			if name == "config" || err != nil {
+				return o, err
 			}
-			return o, err
-		}}, 1, few(4))
-		before := server.Writes
+			writes++
+			return o, errLost
+		}}, 1, few(16))
 		_, err := lost.Acquire(t.Context(), r)
-		// A page was created as well, which takes no write but its own.
-		if wantErr(t, "acquire", err, errLost); server.Writes != before+2 {
-			t.Errorf("%d writes, want a mark and a grant", server.Writes-before)
-		}
-		if err := s.Release(t.Context(), taken, lease.NewNonce(), t0); err != nil {
-			t.Fatal(err)
-		}
-		g := mustAcquire(t, s, r)
-		if twice := g.Node == taken.Node; twice != (edit != nil) {
-			t.Errorf("%s: granted a second block: %t", name, twice)
+		wantErr(t, "acquire", err, errLost)
+		if g := mustAcquire(t, s, r); writes != 1 || g.Nonce != r.Nonce || g.Version != 1 {
+			t.Errorf("%d writes, then %+v", writes, g)
 		}
 	}
-}
-
-// A search may return to a page that it left. A copy of the request that is
-// still on its way to the other page follows it.
-func TestMarksThatLeadBack(t *testing.T) {
-	for name, edit := range map[string]func(map[string]any){
-		"": nil,
-		"steps are not counted": func(p map[string]any) {
-			marks, _ := p["marks"].([]any)
-			for _, m := range marks {
-				m.(map[string]any)["step"] = 1
-			}
-		},
-	} {
-		server := &pagestest.Server{}
-		others := open(server, 1, few(2))
-		r := request(t0)
-		onHome := r
-		onHome.Nonce = r.Nonce[:16] + lease.NewNonce()[16:]
-		atHome := mustAcquire(t, others, onHome)
-		home, away := pages.PageName(int(atHome.Node/8)), pages.PageName(int(1-atHome.Node/8))
-		var first lease.Grant
-		slow := &wire{Server: server, edit: edit}
-		slow.before = func(name string) {
-			o, err := server.Read(t.Context(), home)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if name != away || first.Nonce != "" || !bytes.Contains(o.Data, []byte(`"marks"`)) {
-				return
-			}
-			atAway := mustAcquire(t, others, request(t0))
-			if err := others.Release(t.Context(), atHome, lease.NewNonce(), t0); err != nil {
-				t.Fatal(err)
-			}
-			first = mustAcquire(t, open(&wire{Server: server, edit: edit}, 1, few(2)), r)
-			if err := others.Release(t.Context(), atAway, lease.NewNonce(), t0); err != nil {
-				t.Fatal(err)
-			}
+	for _, b := range mustList(t, s) {
+		if b.Version != 1 {
+			t.Errorf("node %d has version %d", b.Node, b.Version)
 		}
-		second := mustAcquire(t, open(slow, 1, few(2)), r)
-		if first.Node != atHome.Node {
-			t.Errorf("%s: the first copy was granted %+v", name, first)
-		}
-		if twice := second != first; twice != (edit != nil) {
-			t.Errorf("%s: granted %+v and %+v", name, first, second)
-		}
-	}
-}
-
-// Marks are removed when they are over, and when there are too many.
-func TestMarks(t *testing.T) {
-	now := t0
-	server := &pagestest.Server{Now: func() time.Time { return now }}
-	nodes := few(128)
-	s := open(server, 64, nodes)
-	at := func(home int) lease.Request {
-		for {
-			if r := request(now); s.Home(r.Nonce) == home {
-				return r
-			}
-		}
-	}
-	r := request(now)
-	r.TTL = lease.MaxTTL
-	g := mustAcquire(t, s, r)
-	home := s.Home(r.Nonce)
-	for range 63 {
-		r = at(home)
-		r.TTL = lease.MaxTTL
-		mustAcquire(t, s, r)
-	}
-	marks := func() int { return len(mustRead(t, server, pages.PageName(home)).Marks) }
-	for i := range 3 * pages.MaxMarks {
-		away := mustAcquire(t, s, at(home))
-		if want := min(i+1, pages.MaxMarks); marks() != want {
-			t.Fatalf("after %d: %d marks, want %d", i+1, marks(), want)
-		}
-		if err := s.Release(t.Context(), away, lease.NewNonce(), now); err != nil {
-			t.Fatal(err)
-		}
-	}
-	now = now.Add(time.Minute + pages.MarkFor)
-	renew := func() {
-		var err error
-		if g, err = s.Renew(t.Context(), g, renewal(lease.NewNonce(), now)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if renew(); marks() != pages.MaxMarks {
-		t.Errorf("%d marks in their last second", marks())
-	}
-	now = now.Add(time.Second)
-	if renew(); marks() != 0 {
-		t.Errorf("%d marks after it", marks())
 	}
 }
 
@@ -604,9 +521,9 @@ func TestFreeBlockThatMoves(t *testing.T) {
 				}
 				held[1-at] = lease.Grant{}
 			}
-		}}
+		}, bare: true}
 		if wrong.deaf {
-			s = &deaf{s, map[string]string{}}
+			s = &deaf{s, map[string]pages.Object{}}
 		}
 		_, err := open(s, 1, few(2)).Acquire(t.Context(), request(t0))
 		if none := errors.Is(err, lease.ErrNoFreeNode); none != (name != "") || err != nil && !none {
@@ -618,16 +535,16 @@ func TestFreeBlockThatMoves(t *testing.T) {
 // deaf is told that nothing has changed since it read.
 type deaf struct {
 	pages.Server
-	read map[string]string
+	read map[string]pages.Object
 }
 
 func (d *deaf) Read(ctx context.Context, name string) (pages.Object, error) {
 	o, err := d.Server.Read(ctx, name)
-	d.read[name] = o.Version
+	d.read[name] = o
 	return o, err
 }
 
-func (d *deaf) Versions(context.Context) (map[string]string, error) { return d.read, nil }
+func (d *deaf) List(context.Context) (map[string]pages.Object, error) { return bare(d.read), nil }
 
 // Renewals change the pages of a full store all the time. It is full all the
 // same.
@@ -857,8 +774,9 @@ func goneAfter(t *testing.T, requests int, fate string, full bool) bool {
 	s, other := open(g, 1, few(3)), open(server, 1, few(3))
 	r := request(t0)
 	stays := r
-	stays.Nonce = r.Nonce[:16] + lease.NewNonce()[16:] // with the same home
 	if full {
+		mustAcquire(t, other, request(t0)) // configures it
+		stays.Nonce = sameHome(other, r.Nonce)
 		mustAcquire(t, other, stays)
 	}
 	held := func() (n int) {
@@ -986,9 +904,9 @@ func (g *gate) Write(ctx context.Context, name string, data []byte, version stri
 	return got, err
 }
 
-func (g *gate) Versions(ctx context.Context) (all map[string]string, err error) {
-	var got map[string]string
-	if lost := g.pass(func() { got, err = g.server.Versions(ctx) }); lost != nil {
+func (g *gate) List(ctx context.Context) (all map[string]pages.Object, err error) {
+	var got map[string]pages.Object
+	if lost := g.pass(func() { got, err = g.server.List(ctx) }); lost != nil {
 		return nil, lost
 	}
 	return got, err

@@ -11,8 +11,9 @@ import (
 	"github.com/traceflake/traceflake/lease/driver"
 )
 
-// List implements [lease.Admin]. It reads the configuration and every page, and
-// writes nothing. The pages are not read at one moment.
+// List implements [lease.Admin]. It lists the objects, reads every page whose
+// data is not in the list, and writes nothing. The pages are not read at one
+// moment unless the server lists their data.
 func (s *Store) List(ctx context.Context) ([]lease.Block, error) {
 	blocks, err := s.list(ctx)
 	if err != nil {
@@ -24,13 +25,23 @@ func (s *Store) List(ctx context.Context) ([]lease.Block, error) {
 func (s *Store) list(ctx context.Context) ([]lease.Block, error) {
 	sh, err := s.readConfig(ctx)
 	if errors.Is(err, errNoConfig) && s.known.Load() == nil {
-		_, err := s.asked.FitNew()
+		_, err := s.asked.Resolve(0)
 		return nil, err // a page is created after it
 	}
 	if err != nil {
 		return nil, err
 	}
-	all, err := s.readAll(ctx, sh, sh.numbers())
+	listed, err := s.server.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var numbers []int
+	for _, number := range sh.numbers() {
+		if listed[pageName(number)].Version != "" {
+			numbers = append(numbers, number)
+		}
+	}
+	all, err := s.readAll(ctx, sh, numbers, listed)
 	if err != nil {
 		return nil, err
 	}
@@ -72,24 +83,19 @@ func (s *Store) raise(ctx context.Context, until time.Time) error {
 }
 
 func (s *Store) raisePage(ctx context.Context, sh shape, number int, until time.Time) error {
-	for try := 0; ; try++ {
-		p, err := s.read(ctx, sh, number)
-		if err != nil {
-			return err
-		}
+	p, err := s.read(ctx, sh, number)
+	for try := 0; err == nil; try++ {
 		for i := range p.nodes.Blocks() {
 			b := p.get(p.nodes.Block(i).Node)
 			if _, err := sh.nodes.Index(b.Node); err == nil {
 				p.put(b.Raise(until))
 			}
 		}
-		if err := s.write(ctx, p, ""); !errors.Is(err, ErrChanged) {
-			return err
-		}
-		if err := pause(ctx, try); err != nil {
+		if p, err = s.write(ctx, sh, p, "", try); p == nil {
 			return err
 		}
 	}
+	return err
 }
 
 // numbers returns the numbers of the client's pages, in order.
@@ -100,16 +106,6 @@ func (sh shape) numbers() []int {
 		numbers[i] = first + i
 	}
 	return numbers
-}
-
-// readAll reads pages, and returns them in the same order.
-func (s *Store) readAll(ctx context.Context, sh shape, numbers []int) ([]*page, error) {
-	all := make([]*page, len(numbers))
-	err := eachAtOnce(ctx, len(numbers), func(ctx context.Context, i int) (err error) {
-		all[i], err = s.read(ctx, sh, numbers[i])
-		return err
-	})
-	return all, err
 }
 
 // atOnce is how many requests a call makes at once.

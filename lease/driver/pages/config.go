@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/traceflake/traceflake/lease"
@@ -49,14 +48,6 @@ func (sh shape) blocks(number int) driver.NodeRange {
 	return driver.NodeRange{First: before * size, Nodes: n * size, BlockSize: size}
 }
 
-// home returns the page on which the search for a holder's block begins. It
-// must not change: processes of different versions agree on it.
-func (sh shape) home(holder string) int {
-	first, n := sh.pages()
-	hash, _ := strconv.ParseUint(holder[:16], 16, 64) // 128 random bits: CheckRequest saw to it
-	return first + int(hash%uint64(n))
-}
-
 var errNoConfig = fmt.Errorf("the object %q is missing; was it deleted? Put it back", configName)
 
 // setup returns the shape of the store. Until there is a configuration it is
@@ -67,7 +58,7 @@ func (s *Store) setup(ctx context.Context) (shape, error) {
 	}
 	sh, err := s.readConfig(ctx)
 	if errors.Is(err, errNoConfig) {
-		nodes, err := s.asked.FitNew()
+		nodes, err := s.asked.Resolve(0)
 		return shape{nodes, s.layout.BlocksPerPage}, err
 	}
 	return sh, err
@@ -83,13 +74,13 @@ func (s *Store) readConfig(ctx context.Context) (shape, error) {
 		return shape{}, errNoConfig
 	}
 	var c header
-	if err := open(configName, o.Data, &c); err != nil {
+	if _, err := open(configName, o.Data, &c); err != nil {
 		return shape{}, err
 	}
-	if c.BlocksPerPage < 1 || c.BlocksPerPage > randflake.MaxNode+1 {
-		return shape{}, fmt.Errorf("%w: %s has %d blocks a page", ErrEdited, configName, c.BlocksPerPage)
+	if c.BlockSize < 1 || c.BlocksPerPage < 1 || c.BlocksPerPage > randflake.MaxNode+1 {
+		return shape{}, fmt.Errorf("%w: %s has blocks of %d nodes, %d on a page", ErrEdited, configName, c.BlockSize, c.BlocksPerPage)
 	}
-	nodes, err := s.asked.Fit(c.BlockSize)
+	nodes, err := s.asked.Resolve(c.BlockSize)
 	if err != nil {
 		return shape{}, err
 	}
@@ -110,16 +101,19 @@ func (s *Store) configure(ctx context.Context, sh shape) (shape, error) {
 	if !isNew || !errors.Is(err, errNoConfig) {
 		return got, err
 	}
-	versions, err := s.server.Versions(ctx)
+	listed, err := s.server.List(ctx)
 	if err != nil {
 		return shape{}, err
 	}
-	for name := range versions {
+	for name := range listed {
 		if strings.HasPrefix(name, pagePrefix) {
 			return s.readConfig(ctx) // it was created just now, or deleted
 		}
 	}
 	data, err := seal(sh.header())
+	if err == nil {
+		err = s.trustNew(ctx)
+	}
 	if err != nil {
 		return shape{}, err
 	}

@@ -32,25 +32,29 @@ type header struct {
 
 // page is a page as it is stored, with what the server said of it.
 type page struct {
-	header
-	Number int `json:"page"`
-	// Writes counts the writes of the page, so that its bytes never recur: on
-	// some servers the version is a hash of them.
-	Writes uint64 `json:"writes"`
-	// Recent has the nonces of the last writes, "" for a raise.
-	Recent []string `json:"recent"`
-	// Releases counts the releases on the page. While it stays the same, no end
-	// was moved back: a block that was not free at a time is not free at it now.
-	Releases uint64  `json:"releases"`
-	Blocks   []block `json:"blocks"` // those that were written, in order
-	Marks    []mark  `json:"marks,omitempty"`
+	pageHeader
+	Blocks []block // those that were written, in order
 
 	version string
 	now     time.Time // the server's
 	nodes   driver.NodeRange
 }
 
-// block is a block that was written.
+// pageHeader is the first line of a page.
+type pageHeader struct {
+	header
+	Number int `json:"page"`
+	// Writes counts the writes of the page, so that its bytes never recur: on
+	// some servers the version is a hash of them, or they are the version.
+	Writes uint64 `json:"writes"`
+	// Recent has the nonces of the last writes, "" for a raise.
+	Recent []string `json:"recent"`
+	// Releases counts the releases on the page. While it stays the same, no end
+	// was moved back: a block that was not free at a time is not free at it now.
+	Releases uint64 `json:"releases"`
+}
+
+// block is a block that was written: a line of a page.
 type block struct {
 	Node    uint32    `json:"node"`
 	Version uint64    `json:"version"`
@@ -59,29 +63,6 @@ type block struct {
 	Nonce   string    `json:"nonce,omitempty"`
 	Owner   string    `json:"owner,omitempty"`
 }
-
-// mark says that no block on this page is for a holder any more, because it was
-// full: the search went on to another page. Each step of the search has a
-// higher number, so that it may return to a page.
-type mark struct {
-	Nonce string    `json:"nonce"`
-	Step  int       `json:"step"`
-	To    int       `json:"to"`
-	Until time.Time `json:"until"`
-}
-
-// Marks are removed when they are over, or when a page has too many. The cost of
-// one that is removed too early is small: if its holder asks once more, because
-// it had no answer, it may be given a second block, and the first one is unused
-// until its grant's end. No second is granted twice.
-//
-// A mark lasts as long as the grant that it leads to, so that the second block
-// costs nothing, and markFor longer, for a holder that asks again until it has
-// one. They are counted in case the whole fleet does so.
-const (
-	markFor  = time.Hour
-	maxMarks = 64
-)
 
 // maxRecent is more writes than others make before a client whose write was
 // refused reads the page.
@@ -96,8 +77,18 @@ func parse(sh shape, number int, o Object) (*page, error) {
 	p := &page{version: o.Version, now: o.Time, nodes: sh.blocks(number)}
 	if o.Version == "" {
 		p.header, p.Number = sh.header(), number
-	} else if err := open(pageName(number), o.Data, p); err != nil {
+		return p, nil
+	}
+	name := pageName(number)
+	lines, err := open(name, o.Data, &p.pageHeader)
+	if err != nil {
 		return nil, err
+	}
+	p.Blocks = make([]block, len(lines))
+	for i, line := range lines {
+		if err := json.Unmarshal(line, &p.Blocks[i]); err != nil {
+			return nil, fmt.Errorf("%w: %s: %w", ErrEdited, name, err)
+		}
 	}
 	return p, p.check(sh, number)
 }
@@ -128,12 +119,6 @@ func (p *page) check(sh shape, number int) error {
 		}
 		if err != nil {
 			return fmt.Errorf("%w: %s: the block of node %d: %w", ErrEdited, pageName(number), b.Node, err)
-		}
-	}
-	for _, m := range p.Marks {
-		if last := sh.page(randflake.MaxNode); m.To < 0 || m.To > last {
-			return fmt.Errorf("%w: %s has a mark to page %d, and the last one is %d",
-				ErrEdited, pageName(number), m.To, last)
 		}
 	}
 	return nil
@@ -173,46 +158,6 @@ func (p *page) find(node uint32) (i int, found bool) {
 	})
 }
 
-// held returns the block of a holder.
-func (p *page) held(sh shape, holder string) (driver.Block, bool) {
-	for _, b := range p.Blocks {
-		if _, err := sh.nodes.Index(b.Node); err == nil && b.Nonce == holder {
-			return p.get(b.Node), true
-		}
-	}
-	return driver.Block{}, false
-}
-
-// free returns the block that has been free longest.
-func (p *page) free(sh shape, now time.Time) (best driver.Block, ok bool) {
-	for i := range p.nodes.Blocks() {
-		b := p.get(p.nodes.Block(i).Node)
-		if _, err := sh.nodes.Index(b.Node); err != nil || !b.Free(now) {
-			continue
-		}
-		if !ok || b.GrantedUntil.Before(best.GrantedUntil) {
-			best, ok = b, true
-		}
-	}
-	return best, ok
-}
-
-// mark returns the mark of a holder, or one of step 0.
-func (p *page) mark(holder string) mark {
-	for _, m := range p.Marks {
-		if m.Nonce == holder {
-			return m
-		}
-	}
-	return mark{}
-}
-
-// setMark replaces the mark of a holder.
-func (p *page) setMark(m mark) {
-	p.Marks = slices.DeleteFunc(p.Marks, func(old mark) bool { return old.Nonce == m.Nonce })
-	p.Marks = append(p.Marks, m)
-}
-
 // since returns the nonces of the writes after the first n, as far as the page
 // has them.
 func (p *page) since(n uint64) []string {
@@ -224,54 +169,62 @@ func (p *page) bytes(nonce string) ([]byte, error) {
 	p.Writes++
 	p.Recent = append(p.Recent, nonce)
 	p.Recent = p.Recent[max(0, len(p.Recent)-maxRecent):]
-	p.Marks = slices.DeleteFunc(p.Marks, func(m mark) bool { return m.Until.Before(p.now) })
-	p.Marks = p.Marks[max(0, len(p.Marks)-maxMarks):] // the oldest are first
-	return seal(p)
+	return seal(p.pageHeader, p.Blocks...)
 }
 
-const (
-	sumBegins = `,"checksum":"`
-	sumEnds   = `"}`
-	sumLen    = len(sumBegins) + 8 + len(sumEnds)
-)
+// sum is the last line of an object: the checksum of the lines before it.
+type sum struct {
+	CRC32C string `json:"crc32c"`
+}
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// seal returns an object's data: JSON whose last member is the checksum of all
-// that is before it. Each block and each mark has a line.
-func seal(v any) ([]byte, error) {
-	data, err := json.Marshal(v)
-	if err != nil {
-		return nil, err // a year past 9999, which no block has
-	}
-	// In strings quotes are escaped, so this text is between objects.
-	data = bytes.ReplaceAll(data, []byte(`{"no`), []byte("\n{\"no"))
-	data = data[:len(data)-1]
-	return fmt.Appendf(data, "%s%08x%s\n", sumBegins, crc32.Checksum(data, castagnoli), sumEnds), nil
+func sumOf(lines []byte) sum {
+	return sum{fmt.Sprintf("%08x", crc32.Checksum(lines, castagnoli))}
 }
 
-// open reads an object's data.
-func open(name string, data []byte, v any) error {
-	var h header
-	if err := json.Unmarshal(data, &h); err != nil {
+// seal returns an object's data: a line of JSON for the header, one for each
+// block, and one for the checksum.
+func seal(header any, blocks ...block) ([]byte, error) {
+	var lines bytes.Buffer
+	encoder := json.NewEncoder(&lines)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(header)
+	for i := range blocks {
+		err = errors.Join(err, encoder.Encode(&blocks[i]))
+	}
+	err = errors.Join(err, encoder.Encode(sumOf(lines.Bytes())))
+	return lines.Bytes(), err // a year past 9999, which no block has
+}
+
+// open reads the header of an object and returns the lines of its blocks.
+func open(name string, data []byte, first any) (lines [][]byte, err error) {
+	damaged := func(err error) error {
 		return fmt.Errorf("%w: %s: %w; put back what it had", ErrEdited, name, err)
+	}
+	data = append(bytes.TrimSpace(data), '\n')
+	line, _, _ := bytes.Cut(data, []byte("\n"))
+	var h header
+	if err := json.Unmarshal(line, &h); err != nil {
+		return nil, damaged(err)
+	}
+	if h.Format < format {
+		return nil, fmt.Errorf("%w: %s has no format %d: it is not an object of this store", lease.ErrSchemaVersion, name, format)
 	}
 	if h.Format > format {
-		return fmt.Errorf("%w: %s has format %d, this version of the library supports %d; use a newer one",
+		return nil, fmt.Errorf("%w: %s has format %d, this version of the library supports %d; use a newer one",
 			lease.ErrSchemaVersion, name, h.Format, format)
 	}
-	if h.Format < 1 {
-		return fmt.Errorf("%w: %s has no format: it is not an object of leases", lease.ErrSchemaVersion, name)
+	lines = bytes.SplitAfter(data[:len(data)-1], []byte("\n"))
+	last := len(lines) - 1
+	var s sum
+	want := sumOf(data[:len(data)-1-len(lines[last])])
+	if err := json.Unmarshal(lines[last], &s); err != nil || s != want {
+		return nil, fmt.Errorf("%w: %s does not end with the checksum %s: put back what it had, "+
+			"or set this checksum after every \"until\" was raised past all grants", ErrEdited, name, want.CRC32C)
 	}
-	data = bytes.TrimSpace(data)
-	body := data[:max(0, len(data)-sumLen)]
-	sum := fmt.Sprintf("%s%08x%s", sumBegins, crc32.Checksum(body, castagnoli), sumEnds)
-	if !bytes.HasSuffix(data, []byte(sum)) {
-		return fmt.Errorf("%w: %s does not end with %s: put back what it had, "+
-			"or set this checksum after every \"until\" was raised past all grants", ErrEdited, name, sum[1:])
+	if err := json.Unmarshal(line, first); err != nil {
+		return nil, damaged(err)
 	}
-	if err := json.Unmarshal(data, v); err != nil {
-		return fmt.Errorf("%w: %s: %w; put back what it had", ErrEdited, name, err)
-	}
-	return nil
+	return lines[1:last], nil
 }

@@ -11,8 +11,8 @@ import (
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
-	"github.com/traceflake/traceflake/lease/internal/pages"
-	"github.com/traceflake/traceflake/lease/internal/pages/pagestest"
+	"github.com/traceflake/traceflake/lease/driver/pages"
+	"github.com/traceflake/traceflake/lease/driver/pages/pagestest"
 	"github.com/traceflake/traceflake/randflake"
 )
 
@@ -77,7 +77,7 @@ func TestKeepers(t *testing.T) {
 		}
 		t.Logf("seed %d: %d IDs", seed, made)
 	}
-	if _, twice := runKeepers(t, 1, &pagestest.Server{Now: time.Now, IgnoresVersions: true}); twice == 0 {
+	if _, twice := runKeepers(t, 1, &pagestest.Server{Now: time.Now, Ignores: func(string) bool { return true }}); twice == 0 {
 		t.Error("a server that ignores versions is not seen")
 	}
 }
