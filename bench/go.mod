@@ -71,7 +71,6 @@ replace (
 	github.com/traceflake/traceflake => ..
 	github.com/traceflake/traceflake/integration => ../integration
 	github.com/traceflake/traceflake/lease/etcdstore => ../lease/etcdstore
-	github.com/traceflake/traceflake/lease/k8sstore => ../lease/k8sstore
 	github.com/traceflake/traceflake/lease/leasetest => ../lease/leasetest
 	github.com/traceflake/traceflake/lease/pgstore => ../lease/pgstore
 	github.com/traceflake/traceflake/lease/s3store => ../lease/s3store

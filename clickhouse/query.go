@@ -78,33 +78,52 @@ func traces[ID ~[16]byte](s Schema, ids []ID, bounded bool) (Query, error) {
 	if err := s.validate(); err != nil {
 		return Query{}, err
 	}
-	switch {
-	case len(ids) == 0:
-		return Query{}, errors.New("clickhouse: no trace ID: give at least one")
-	case len(ids) > maxTraces:
-		return Query{}, fmt.Errorf("clickhouse: %d trace IDs: give at most %d", len(ids), maxTraces)
+	l, err := listed(ids)
+	if err != nil {
+		return Query{}, err
 	}
-	where, first, last, order := "TraceId = {id:String}", "{id:String}", "{id:String}", "Timestamp, SpanId"
-	param := Param{"id", hexadecimal(ids[0])}
-	if len(ids) > 1 {
-		where, first, last = "TraceId IN {ids:Array(String)}", "arrayMin({ids:Array(String)})", "arrayMax({ids:Array(String)})"
-		order = "TraceId, " + order
-		list := make([]string, len(ids))
-		for i, id := range ids {
-			list[i] = hexadecimal(id)
-		}
-		param = Param{"ids", "['" + strings.Join(list, "','") + "']"}
-	}
+	where := l.where
 	if bounded {
-		where += fmt.Sprintf(" AND Timestamp >= traceIDNotBefore(%s, %s)", first, s.slack())
+		where += fmt.Sprintf(" AND Timestamp >= traceIDNotBefore(%s, %s)", l.first, s.slack())
 		if s.Layout == Overlay {
-			where += " AND Timestamp < traceIDTime(" + last + ")" + windowTo
+			where += " AND Timestamp < traceIDTime(" + l.last + ")" + windowTo
 		}
 	}
 	return Query{
-		SQL:    fmt.Sprintf("SELECT %s\nFROM %s\nWHERE %s\nORDER BY %s", ddl.ColumnNames(), s.name(), where, order),
-		Params: []Param{param},
+		SQL:    fmt.Sprintf("SELECT %s\nFROM %s\nWHERE %s\nORDER BY %sTimestamp, SpanId", ddl.ColumnNames(), s.name(), where, l.order),
+		Params: l.params,
 	}, nil
+}
+
+// list is a list of IDs in a query.
+type list struct {
+	where       string // the condition on TraceId
+	first, last string // the lowest and the highest ID
+	order       string // what distinguishes the traces in an ORDER BY
+	params      []Param
+}
+
+func listed[ID ~[16]byte](ids []ID) (list, error) {
+	switch {
+	case len(ids) == 0:
+		return list{}, errors.New("clickhouse: no trace ID: give at least one")
+	case len(ids) > maxTraces:
+		return list{}, fmt.Errorf("clickhouse: %d trace IDs: give at most %d", len(ids), maxTraces)
+	case len(ids) == 1:
+		return list{"TraceId = {id:String}", "{id:String}", "{id:String}", "", []Param{{"id", hexadecimal(ids[0])}}}, nil
+	}
+	return list{
+		"TraceId IN {ids:Array(String)}", "arrayMin({ids:Array(String)})", "arrayMax({ids:Array(String)})", "TraceId, ",
+		[]Param{{"ids", "[" + quotedIDs(ids) + "]"}},
+	}, nil
+}
+
+func quotedIDs[ID ~[16]byte](ids []ID) string {
+	texts := make([]string, len(ids))
+	for i, id := range ids {
+		texts[i] = ddl.QuoteText(hexadecimal(id))
+	}
+	return strings.Join(texts, ",")
 }
 
 func hexadecimal[ID ~[16]byte](id ID) string {

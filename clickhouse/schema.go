@@ -31,6 +31,10 @@ type Schema struct {
 	Layout   Layout
 	TTL      time.Duration // whole seconds after a span's start; 0 keeps spans for ever
 
+	// LogsTable is the exporter's table of logs, for [Logs]; "" is otel_logs. If it is
+	// set, Create adds the index on ranges of trace IDs to it, too.
+	LogsTable string
+
 	// Slack is how long before the time of its trace ID a span may begin: by how much
 	// the clocks of a fleet differ. 0 is an hour. Queries do not read what is older.
 	Slack time.Duration
@@ -42,6 +46,9 @@ func (s Schema) ddl() ddl.Table {
 
 func (s Schema) validate() error {
 	if err := s.ddl().Validate(); err != nil {
+		return err
+	}
+	if err := s.logs().Validate(); err != nil {
 		return err
 	}
 	if s.Layout < ServiceFirst || s.Layout > Overlay {
@@ -56,11 +63,12 @@ func (s Schema) validate() error {
 // maxSlack is longer than any clock is wrong and keeps the bound after 1900.
 const maxSlack = 365 * 24 * time.Hour
 
-// Statements returns the statements that create the functions and, for the
-// layouts other than Overlay, the tables and the views named like the exporter's lookup table, in order and to be
-// run one by one. They can be run again at any time. Before anything is changed,
-// the first fails on a server that is too old, and the next ones on a table of
-// another shape, each with an explanation.
+// Statements returns the statements that create the functions and, for the layouts
+// other than Overlay, the tables and the views named like the exporter's lookup
+// table, in order and to be run one by one. To an Overlay, whose table must exist,
+// they add the index on ranges of trace IDs. They can be run again at any time.
+// Before anything is changed, the first fails on a server that is too old, and the
+// next ones on a table of another shape, each with an explanation.
 //
 // Statements does not change the TTL of an existing table: see
 // [Schema.TTLStatements].
@@ -71,11 +79,32 @@ func (s Schema) Statements() ([]string, error) {
 	t := s.ddl()
 	all := []string{ddl.VersionGuard(MinVersion)}
 	if s.Layout == Overlay {
-		return append(append(all, t.ColumnsGuard()), t.Functions()...), nil
+		all = append(append(all, t.ColumnsGuard()), t.Functions()...)
+		return append(all, s.indexes(ddl.Table.AddRangeIndex)...), nil
 	}
 	all = append(append(all, t.Guards()...), t.Functions()...)
 	all = append(all, t.Create(t.Rows(), "", s.TTL, "")...)
-	return append(all, t.Views()...), nil
+	return append(append(all, t.Views()...), s.indexes(ddl.Table.AddRangeIndex)...), nil
+}
+
+// indexes returns the statement for each table of others that has the index on ranges of trace IDs.
+func (s Schema) indexes(statement func(ddl.Table) string) (all []string) {
+	if s.Layout == Overlay {
+		all = append(all, statement(s.ddl()))
+	}
+	if s.LogsTable != "" {
+		all = append(all, statement(s.logs()))
+	}
+	return all
+}
+
+// logs is the table of logs.
+func (s Schema) logs() ddl.Table {
+	name := s.LogsTable
+	if name == "" {
+		name = "otel_logs"
+	}
+	return ddl.Table{Database: s.Database, Name: name, Cluster: s.Cluster}
 }
 
 // TTLStatements returns the statements that set the schema's TTL on an existing

@@ -17,7 +17,6 @@ require (
 	github.com/rs/cors v1.11.1
 	github.com/traceflake/traceflake v0.1.0
 	github.com/traceflake/traceflake/lease/etcdstore v0.1.0
-	github.com/traceflake/traceflake/lease/k8sstore v0.1.0
 	github.com/traceflake/traceflake/lease/leasetest v0.1.0
 	github.com/traceflake/traceflake/lease/pgstore v0.1.0
 	github.com/traceflake/traceflake/lease/s3store v0.1.0
@@ -289,7 +288,6 @@ require (
 replace (
 	github.com/traceflake/traceflake => ..
 	github.com/traceflake/traceflake/lease/etcdstore => ../lease/etcdstore
-	github.com/traceflake/traceflake/lease/k8sstore => ../lease/k8sstore
 	github.com/traceflake/traceflake/lease/leasetest => ../lease/leasetest
 	github.com/traceflake/traceflake/lease/pgstore => ../lease/pgstore
 	github.com/traceflake/traceflake/lease/s3store => ../lease/s3store

@@ -44,3 +44,5 @@ CREATE OR REPLACE FUNCTION traceIDAt AS (t, seq, low) ->
            bitAnd(toUInt64(seq), 8388607)), 1))))),
            lower(hex(reverse(reinterpretAsFixedString(toUInt64(low)))))),
        NULL);
+
+ALTER TABLE `otel`.`otel_traces` ADD INDEX IF NOT EXISTS idx_trace_id_range TraceId TYPE minmax GRANULARITY 1 FIRST;

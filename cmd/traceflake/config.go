@@ -48,7 +48,7 @@ func (f *flags) config() (setup.Config, error) {
 }
 
 // keyring returns the secrets, or nil when no file is given.
-func (f *flags) keyring(cmd *cobra.Command) (*randflake.Keyring, error) {
+func (f *flags) keyring() (*randflake.Keyring, error) {
 	path := f.secretFile
 	if path == "" {
 		path = os.Getenv(setup.SecretFileVar)
@@ -65,8 +65,8 @@ func (f *flags) keyring(cmd *cobra.Command) (*randflake.Keyring, error) {
 
 // decoding returns the secrets that decode IDs: those of the file, otherwise the store's own,
 // otherwise nil. s may be nil.
-func (f *flags) decoding(cmd *cobra.Command, s any) (*randflake.Keyring, error) {
-	k, err := f.keyring(cmd)
+func (f *flags) decoding(s any) (*randflake.Keyring, error) {
+	k, err := f.keyring()
 	if own, ok := s.(driver.CodecStore); ok && k == nil && err == nil {
 		k = randflake.NewKeyring(own.Codec())
 	}

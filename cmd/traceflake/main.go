@@ -44,6 +44,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	out := newOutput(stdout)
 	root.SetOut(out)
 	root.SetErr(stderr)
+	addCompletion(root)
 	err := root.ExecuteContext(ctx)
 	if flushErr := out.flush(); flushErr != nil && (err == nil || errors.Is(err, errReported)) {
 		err = flushErr
@@ -81,6 +82,9 @@ understood; 2, wrong usage, an unreadable secret or an unreachable store.`,
 		inspectCommand(&f), newCommand(&f), rangeCommand(), keygenCommand(), verifyCommand(&f),
 		backfillCommand(&f), leaseCommand(&f), proxyCommand(&f), sqlCommand(), clickhouseCommand(), versionCommand(),
 	)
+	root.SetHelpCommand(helpCommand(root))
+	root.SetFlagErrorFunc(explainFlag)
+	explainArgs(root)
 	root.PersistentFlags().StringVar(&f.secretFile, "secret-file", "", "file with the secrets, one per line; the first makes IDs (default $TRACEFLAKE_SECRET_FILE)")
 	return root
 }

@@ -121,11 +121,15 @@ func TestNewVerifyInspect(t *testing.T) {
 	if r := command(t, "", "verify", "-q", ids[0]); r != (result{}) {
 		t.Errorf("quiet: %+v", r)
 	}
-	command(t, r.out, "verify", "--secret-file", write(t, "other", secretB)).want(t, 1, ids[0]+"\tnot verified\n", "")
+	command(t, r.out, "verify", "--secret-file", write(t, "other", secretB)).want(t, 1, ids[0]+"\tnot verified\thalves: under none of the secrets", "")
 	command(t, r.out, "verify", "--secret-file", write(t, "both", secretB+"\n"+secretA+"\n")).want(t, 0, ids[0]+"\tverified\n", "")
 	// Truncated, foreign and mixed input.
-	command(t, ids[0]+"\n"+ids[1][:31]+"\nb3: 0\n\n4bf92f3577b34da6a3ce929d0e0e4736\n", "verify").want(t, 1, "4bf92f3577b34da6a3ce929d0e0e4736\tnot verified\n", "line 2: ")
-	command(t, "", "verify", "--max-age", "1ns", ids[0]).want(t, 1, "not verified", "")
+	command(t, ids[0]+"\n"+ids[1][:31]+"\nb3: 0\n\n4bf92f3577b34da6a3ce929d0e0e4736\n", "verify").want(t, 1, "4bf92f3577b34da6a3ce929d0e0e4736\tnot verified\tfuture: its time is ", "line 2: ")
+	command(t, "", "verify", "--max-age", "1ns", ids[0]).want(t, 1, "not verified\tage: its time is ", "")
+	command(t, "", "verify", traceid.Max(time.Now().Add(time.Hour)).String()).want(t, 1, "not verified\tfuture: its time is ", "")
+	if r := command(t, "xyz\n"+secretB, "verify", "-q"); r != (result{code: 1}) {
+		t.Errorf("quiet, with invalid input: %+v", r)
+	}
 
 	command(t, "", "inspect", ids[0]).want(t, 0, "halves agree", "")
 	command(t, "", "inspect", ids[0]).want(t, 0, "traceflake trace ID  "+traceid.Time(traceID(t, ids[0])).Format("2006-01-02T15:04:05"), "")
@@ -218,7 +222,12 @@ func TestRange(t *testing.T) {
 	command(t, "", "range", "now", "now-1h").want(t, 2, "", "is before FROM")
 	command(t, "", "range", "soon", "now").want(t, 2, "", `FROM: "soon" is not a time`)
 	command(t, "", "range", "now", "nowish").want(t, 2, "", "not an offset from now")
-	command(t, "", "range", "now").want(t, 2, "", "accepts 2 arg")
+	command(t, "", "range", "soon", "now").want(t, 2, "", `want "now", an offset such as now-90m or now-7d, a date, RFC 3339`)
+	command(t, "", "range", "now-7x", "now").want(t, 2, "", "the units are ms, s, m, h and d")
+	command(t, "", "range", "now").want(t, 2, "", `["now"] does not fit; usage: traceflake range FROM TO`)
+	command(t, "", "range", "-1h", "now").want(t, 2, "", "-1h is not a flag; for a time in the past write now-1h")
+	week := traceid.Min(time.Now().Add(-7 * 24 * time.Hour)).String()
+	command(t, "", "range", "now-7d", "now").want(t, 0, week[:7], "")
 }
 
 func TestKeygen(t *testing.T) {
@@ -231,6 +240,14 @@ func TestKeygen(t *testing.T) {
 	}
 	keyring(t, path)
 	command(t, "", "keygen", path).want(t, 2, "", "exists")
+	command(t, "", "keygen", "--secret-file", path+"2").want(t, 2, "", "give the new file as an argument: traceflake keygen FILE")
+	t.Chdir(t.TempDir())
+	if r := command(t, "", "keygen", "-"); r.code != 0 || len(r.out) != 33 {
+		t.Errorf("keygen -: %+v", r)
+	}
+	if _, err := os.Stat("-"); err == nil {
+		t.Error("keygen - wrote a file of that name")
+	}
 	a, b := command(t, "", "keygen").out, command(t, "", "keygen").out
 	if !regexp.MustCompile(`^[0-9a-f]{32}\n$`).MatchString(a) || a == b {
 		t.Errorf("%q, %q", a, b)
@@ -358,13 +375,19 @@ func TestUsage(t *testing.T) {
 		{`unknown command "rais" for "traceflake lease"; did you mean raise?`, []string{"lease", "rais"}},
 		{`did you mean postgres?`, []string{"sql", "postgre"}},
 		{"-n: 0", []string{"new", "-n", "0"}},
-		{"unknown command", []string{"new", "x"}},
+		{`["x"] does not fit; usage: traceflake new`, []string{"new", "x"}},
+		{`--number: "x" is not a whole number`, []string{"new", "-n", "x"}},
+		{`--max-age: "1 day": want a duration such as 90s, 10m, 1h30m or 30d`, []string{"verify", "--max-age", "1 day", "x"}},
+		{`unknown command "nope" for "traceflake"`, []string{"help", "nope"}},
+		{`unknown command "nope" for "traceflake lease"`, []string{"help", "lease", "nope"}},
+		{`unknown command "tcsh" for "traceflake completion"`, []string{"completion", "tcsh"}},
 		{"--at is for trace IDs", []string{"new", "--span", "--at", "now"}},
 		{`--output: "xml" is not one of table, json`, []string{"inspect", "-o", "xml", "x"}},
 		{`--output: "table" is not one of text, json`, []string{"verify", "-o", "table", "x"}},
 		{`--output: "xml" is not one of text, sql, json`, []string{"range", "-o", "xml", "now", "now"}},
 		{`--output: "text" is not one of table, json`, []string{"lease", "list", "-o", "text"}},
-		{"--time and --id-field", []string{"backfill"}},
+		{"--time is missing", []string{"backfill"}},
+		{"--id-field must not be empty", []string{"backfill", "--time", "ts", "--id-field", ""}},
 		{"not ndjson or csv", []string{"backfill", "--time", "ts", "--format", "xml"}},
 		{"no such file", []string{"backfill", "--time", "ts", "/nonexistent"}},
 		{"--time-format", []string{"backfill", "--time", "ts", "--time-format", "minutes"}},
@@ -386,6 +409,8 @@ func TestCompletionAndVersion(t *testing.T) {
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
 		command(t, "", "completion", shell).want(t, 0, "traceflake", "")
 	}
+	command(t, "", "help", "lease", "raise").want(t, 0, "traceflake lease raise UNTIL", "")
+	command(t, "", "help").want(t, 0, "Available Commands:", "")
 	command(t, "", "--version").want(t, 0, "traceflake version ", "")
 	for _, args := range [][]string{{"--help"}, {"inspect", "--help"}, {"lease", "raise", "--help"}, {"backfill", "--help"}} {
 		command(t, "", args...).want(t, 0, "Usage:", "")
@@ -440,6 +465,12 @@ func TestBackfill(t *testing.T) {
 	path = write(t, "old.tsv", "ts\tk\n1704164645\ta\n")
 	command(t, "", "backfill", "--time", "ts", "--comma", `\t`, path).want(t, 0, "ts\tk\ttrace_id\n1704164645\ta\t0eb4dcf844", "1 got an ID")
 	command(t, "ts\n1704164645\n", "backfill", "--time", "ts", "--format", "csv", "--time-format", "ms").want(t, 1, "ts,trace_id\n1704164645,\n", "line 2: ")
+	// Without a name or --format the input must begin with an object; one error, not one per line.
+	r = command(t, strings.Repeat("1704164645,x\n", 2000), "backfill", "--time", "ts")
+	r.want(t, 2, "", "give --format csv or --format ndjson")
+	if r.out != "" || strings.Count(r.errOut, "\n") != 1 {
+		t.Errorf("%+v", r)
+	}
 	// Nodes are leased from the store, and an unreachable store ends the run.
 	store := "bolt:" + filepath.Join(t.TempDir(), "leases.db")
 	command(t, in[:38], "backfill", "--time", "ts", "--store", store).want(t, 0, "trace_id", "1 got an ID")

@@ -121,7 +121,7 @@ func (f *flags) generator(cmd *cobra.Command) (generator, func() error, error) {
 		return generator{}, nil, err
 	}
 	if c.Store == "" && c.SecretFile != "" {
-		keyring, err := f.keyring(cmd)
+		keyring, err := f.keyring()
 		if err != nil {
 			return generator{}, nil, err
 		}

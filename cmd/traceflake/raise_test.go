@@ -65,7 +65,7 @@ type shared struct{ *driver.Memory }
 func (shared) Close() error { return nil }
 
 func init() {
-	driver.Register("test", func(_ context.Context, url string, _ driver.NodeRange) (driver.Store, error) {
+	driver.Register("test", func(_ context.Context, url string, _ driver.Options) (driver.Store, error) {
 		return shared{named[strings.TrimPrefix(url, "test:")]}, nil
 	})
 }

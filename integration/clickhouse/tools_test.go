@@ -68,7 +68,7 @@ var exceptions = map[string]float64{}
 // a share has random IDs: no error, the same rows, and few of them read.
 func TestTools(t *testing.T) {
 	e := newEngine(t)
-	e.run(clickhouse.Schema{Layout: clickhouse.Overlay}.Statements())
+	e.run(clickhouse.Schema{Table: "functions"}.Statements())
 	e.fill(*toolSpans)
 	day, _ := strconv.ParseFloat(e.one("SELECT count() FROM source"), 64)
 	for _, random := range []int{0, 50} {
@@ -91,6 +91,7 @@ func (e *engine) tools(random int, day float64) {
 	e.run(collectorTable("exporter"), nil)
 	e.run(collectorTable("overlay")[:1], nil)
 	e.run(clickhouse.Schema{Table: "overlay", Layout: clickhouse.Overlay}.DropLookup())
+	e.run(clickhouse.Schema{Table: "overlay", Layout: clickhouse.Overlay}.Statements())
 	e.run(clickhouse.Schema{Table: "service"}.Statements())
 	e.run(clickhouse.Schema{Table: "trace", Layout: clickhouse.TraceFirst}.Statements())
 	tables := []string{"exporter", "service", "trace", "overlay"}

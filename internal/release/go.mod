@@ -111,7 +111,6 @@ require (
 	github.com/spf13/pflag v1.0.10 // indirect
 	github.com/tinylib/msgp v1.6.4 // indirect
 	github.com/tmc/grpc-websocket-proxy v0.0.0-20220101234140-673ab2c3ae75 // indirect
-	github.com/traceflake/traceflake/lease/k8sstore v0.1.0
 	github.com/valyala/bytebufferpool v1.0.0 // indirect
 	github.com/valyala/fasthttp v1.73.0 // indirect
 	github.com/versity/versitygw v1.8.0 // indirect
@@ -165,4 +164,3 @@ replace (
 
 tool golang.org/x/exp/cmd/apidiff
 
-replace github.com/traceflake/traceflake/lease/k8sstore => ../../lease/k8sstore

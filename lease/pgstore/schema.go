@@ -65,5 +65,5 @@ func (s *Store) look(ctx context.Context) (driver.NodeRange, error) {
 	if _, err := fmt.Sscanf(comment, commentFormat, &version, &size); err != nil {
 		return driver.NodeRange{}, fmt.Errorf("%w: its comment is %q, which has no block size", lease.ErrSchemaVersion, comment)
 	}
-	return s.asked.Fit(size)
+	return s.asked.Resolve(size)
 }

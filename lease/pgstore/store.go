@@ -68,7 +68,7 @@ func New(config *pgxpool.Config, nodes driver.NodeRange, opts ...Option) (*Store
 		return nil, fmt.Errorf("pgstore: %w: table %q, want name or schema.name of letters, digits and underscores, up to 50 each",
 			lease.ErrInvalidRequest, s.name)
 	}
-	if err := s.asked.CheckAsked(); err != nil {
+	if _, err := s.asked.Resolve(cmp.Or(s.asked.BlockSize, 1)); err != nil {
 		return nil, fmt.Errorf("pgstore: %w", err)
 	}
 	s.sql = statementsFor(pgx.Identifier(strings.Split(s.name, ".")).Sanitize(), cmp.Or(s.asked.BlockSize, driver.DefaultBlockSize))

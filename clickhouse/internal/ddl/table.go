@@ -138,3 +138,18 @@ func (t Table) DropLookup() []string {
 		"DROP TABLE IF EXISTS " + t.Quoted(Lookup) + t.OnCluster() + " SYNC SETTINGS max_table_size_to_drop = 0",
 	}
 }
+
+// RangeIndex has the lowest and the highest trace ID of each granule: with ordered IDs it excludes
+// all granules of other times, without a condition on the time.
+const RangeIndex = "idx_trace_id_range"
+
+// AddRangeIndex returns the statement that adds RangeIndex to a table that others created. It must
+// be the first index: ClickHouse reads indexes in their order, and the bloom filter is larger.
+func (t Table) AddRangeIndex() string {
+	return "ALTER TABLE " + t.Quoted("") + t.OnCluster() + " ADD INDEX IF NOT EXISTS " + RangeIndex + " TraceId TYPE minmax GRANULARITY 1 FIRST"
+}
+
+// MaterializeRangeIndex returns the statement that starts to build RangeIndex for old parts.
+func (t Table) MaterializeRangeIndex() string {
+	return "ALTER TABLE " + t.Quoted("") + t.OnCluster() + " MATERIALIZE INDEX " + RangeIndex + " SETTINGS mutations_sync = 0"
+}

@@ -11,6 +11,7 @@ import (
 	"github.com/traceflake/traceflake/integration/servers/etcd"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/driver/pages"
 	"github.com/traceflake/traceflake/lease/etcdstore"
 	"github.com/traceflake/traceflake/lease/leasetest"
 )
@@ -31,9 +32,8 @@ func harness(client *clientv3.Client) leasetest.Harness {
 	}}
 }
 
-func open(client clientv3.KV, prefix string, nodes driver.NodeRange) (*etcdstore.Store, error) {
-	return etcdstore.New(client, etcdstore.WithPrefix(prefix),
-		etcdstore.WithBlockSize(int(nodes.BlockSize)), etcdstore.WithNodes(int(nodes.First), int(nodes.Nodes)))
+func open(client clientv3.KV, prefix string, nodes driver.NodeRange) (*pages.Store, error) {
+	return etcdstore.New(client, nodes, etcdstore.WithPrefix(prefix))
 }
 
 func TestConformance(t *testing.T) {

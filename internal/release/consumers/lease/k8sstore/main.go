@@ -29,18 +29,12 @@ func main() {
 	defer os.RemoveAll(dir)
 	server := httptest.NewServer(&leases{objects: map[string]object{}})
 	defer server.Close()
-	kubeconfig, secret := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "secret")
-	for file, text := range map[string]string{
-		secret: "000102030405060708090a0b0c0d0e0f\n",
-		kubeconfig: `{"current-context": "a", "contexts": [{"name": "a", "context": {"cluster": "b", "user": "c"}}],
-			"clusters": [{"name": "b", "cluster": {"server": "` + server.URL + `"}}], "users": [{"name": "c"}]}`,
-	} {
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			panic(err)
-		}
+	secret := filepath.Join(dir, "secret")
+	if err := os.WriteFile(secret, []byte("000102030405060708090a0b0c0d0e0f\n"), 0o600); err != nil {
+		panic(err)
 	}
 	ctx := context.Background()
-	config := setup.Config{Store: "k8s://fleet/orders?kubeconfig=" + kubeconfig, SecretFile: secret, Nodes: driver.NodeRange{Nodes: 64}}
+	config := setup.Config{Store: "k8s://fleet/orders?server=" + server.URL, SecretFile: secret, Nodes: driver.NodeRange{Nodes: 64}}
 	ids, err := config.Open(ctx)
 	if err != nil {
 		panic(err)
