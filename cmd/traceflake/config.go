@@ -38,7 +38,9 @@ func storeURLs() []string {
 	return urls
 }
 
-func storeForms() string { return strings.Join(storeURLs(), "…, ") + "… (default $TRACEFLAKE_STORE)" }
+func storeForms() string {
+	return strings.Join(storeURLs(), "…, ") + "… (default $TRACEFLAKE_STORE)"
+}
 
 func completeStore(cmd *cobra.Command) {
 	err := cmd.RegisterFlagCompletionFunc("store", cobra.FixedCompletions(storeURLs(), cobra.ShellCompDirectiveNoSpace))
