@@ -117,15 +117,16 @@ const (
 )
 
 func openURL(ctx context.Context, url string, nodes driver.NodeRange, use access) (driver.Store, error) {
-	if path, ok := strings.CutPrefix(url, "bolt:"); ok && use != creating {
+	if path, ok := strings.CutPrefix(url, "bolt:"); ok && use == writing {
 		if _, err := os.Stat(path); err != nil {
 			return nil, fmt.Errorf("store: %w", err)
 		}
 	}
+	var opts []driver.Option
 	if use == reading {
-		nodes = driver.NodeRange{}
+		nodes, opts = driver.NodeRange{}, []driver.Option{driver.ReadOnly()}
 	}
-	s, err := driver.Open(ctx, url, nodes)
+	s, err := driver.Open(ctx, url, nodes, opts...)
 	if err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
