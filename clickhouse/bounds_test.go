@@ -27,13 +27,14 @@ func TestBounds(t *testing.T) {
 		_, err := clickhouse.Schema{TTL: ttl}.TTLStatements(false)
 		return err
 	}
+	slack := func(slack time.Duration) error { return second(clickhouse.Schema{Slack: slack}.Trace([16]byte{1})) }
 	const years50 = 50 * 365 * 24 * time.Hour
 	for _, c := range []struct {
 		name string
 		err  error
 		good bool
 	}{
-		{"3000 traces", second(s.Traces(make([][16]byte, 3000))), true},
+		{"3000 traces", second(clickhouse.Traces(s, make([][16]byte, 3000))), true},
 		{"no newest", newest(0), false},
 		{"one newest", newest(1), true},
 		{"10000 newest", newest(10_000), true},
@@ -56,6 +57,10 @@ func TestBounds(t *testing.T) {
 		{"a negative TTL", keep(-time.Second), false},
 		{"a TTL of 50 years", keep(years50), true},
 		{"a longer TTL", keep(years50 + time.Second), false},
+		{"no slack", slack(0), true},
+		{"a slack of a year", slack(365 * 24 * time.Hour), true},
+		{"a longer slack", slack(365*24*time.Hour + 1), false},
+		{"a negative slack", slack(-1), false},
 	} {
 		if (c.err == nil) != c.good {
 			t.Errorf("%s: %v", c.name, c.err)
@@ -75,7 +80,7 @@ func TestSampleConditionOfNoRatio(t *testing.T) {
 }
 
 func TestThreeTraces(t *testing.T) {
-	q, err := clickhouse.Schema{}.Traces([][16]byte{{15: 1}, {15: 2}, {15: 3}})
+	q, err := clickhouse.Traces(clickhouse.Schema{}, [][16]byte{{15: 1}, {15: 2}, {15: 3}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,6 +102,38 @@ func TestNewestRoundsUp(t *testing.T) {
 		if err != nil || !strings.HasSuffix(q.Params[0].Value, want) {
 			t.Errorf("from %s: %v, %v; want %s", from, q.Params, err, want)
 		}
+	}
+}
+
+// The last range is the one that was asked for, and each is twice as long as the
+// one before.
+func TestDoubling(t *testing.T) {
+	for _, c := range []struct {
+		from time.Duration
+		want []time.Duration
+	}{
+		{0, nil},
+		{-time.Second, nil},
+		{time.Second, []time.Duration{time.Second}},
+		{time.Minute, []time.Duration{time.Minute}},
+		{5 * time.Minute, []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute, 5 * time.Minute}},
+	} {
+		var got []time.Duration
+		for start := range clickhouse.Doubling(day.Add(-c.from), day) {
+			got = append(got, day.Sub(start))
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("of %v: %v, want %v", c.from, got, c.want)
+		}
+	}
+	n := 0 // ranges of two centuries: no overflow
+	for range clickhouse.Doubling(time.Date(1900, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2261, 1, 1, 0, 0, 0, 0, time.UTC)) {
+		if n++; n == 3 {
+			break
+		}
+	}
+	if n != 3 {
+		t.Errorf("%d ranges", n)
 	}
 }
 

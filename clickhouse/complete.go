@@ -1,8 +1,11 @@
 package clickhouse
 
-import "time"
+import (
+	"encoding/binary"
+	"time"
+)
 
-// Span has the fields of a returned span that [Schema.Incomplete] needs.
+// Span has the fields of a returned span that [Incomplete] needs.
 type Span struct {
 	TraceID              [16]byte
 	SpanID, ParentSpanID string
@@ -10,19 +13,16 @@ type Span struct {
 	Duration             time.Duration
 }
 
-// Incomplete returns the requested traces that may have spans outside the window
-// of an Overlay: those of which no span was found, as for a foreign ID, or no
-// root, or a span whose parent is missing, or a span that ends past the window, so
-// that its children may begin there. Query them with [Schema.TracesEverywhere]. The window is that of all ids together, as in
-// [Schema.Traces]. For an Owned table it returns nothing: it has no window.
+// Incomplete returns the requested traces that may have spans outside the bounds
+// of [Traces]: those of which no span was found, as for some foreign IDs, or no
+// root, or a span whose parent is missing, and on an Overlay those with a span
+// that ends past its window, so that its children may begin there. Query them with
+// [TracesEverywhere]. The bounds are those of all ids together, as in [Traces].
 //
-// It cannot detect spans outside the window that no span within it indicates: a
-// leaf whose clock is two minutes behind, or one that begins more than an hour
-// after the rest of its trace has ended.
-func (s Schema) Incomplete(ids [][16]byte, found []Span) [][16]byte {
-	if s.Layout == Owned {
-		return nil
-	}
+// It cannot detect spans outside the bounds that no span within them indicates: a
+// leaf whose clock is behind by more than Slack or, on an Overlay, one that begins
+// over an hour after the rest of its trace has ended.
+func Incomplete[ID ~[16]byte](s Schema, ids []ID, found []Span) []ID {
 	type seen struct {
 		spans   map[string]bool
 		parents map[string]bool
@@ -60,14 +60,15 @@ func (s Schema) Incomplete(ids [][16]byte, found []Span) [][16]byte {
 		}
 		return false
 	}
-	var again [][16]byte
-	asked := map[[16]byte]bool{}
+	late := func(t *seen) bool { return s.Layout == Overlay && !t.end.Before(last.Add(windowEnd)) }
+	var again []ID
+	asked := map[ID]bool{}
 	for _, id := range ids {
 		if asked[id] {
 			continue
 		}
 		asked[id] = true
-		if t := traces[id]; t == nil || !t.root || orphan(t) || !t.end.Before(last.Add(windowEnd)) {
+		if t := traces[id]; t == nil || !t.root || orphan(t) || late(t) {
 			again = append(again, id)
 		}
 	}
@@ -76,10 +77,6 @@ func (s Schema) Incomplete(ids [][16]byte, found []Span) [][16]byte {
 
 // clearTime is the time of an ID's clear half, as returned by traceIDTime.
 func clearTime(id [16]byte) time.Time {
-	var half uint64
-	for _, b := range id[:8] {
-		half = half<<8 | uint64(b)
-	}
 	const epoch = 1_577_836_800_000 // 2020-01-01, in milliseconds
-	return time.UnixMilli(int64(half>>23) + epoch)
+	return time.UnixMilli(int64(binary.BigEndian.Uint64(id[:])>>23) + epoch)
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/traceflake/traceflake/clickhouse"
 )
 
@@ -19,27 +21,29 @@ func TestIncomplete(t *testing.T) {
 	other.TraceID[15] = 2
 	overlay := clickhouse.Schema{Layout: clickhouse.Overlay}
 	for name, c := range map[string]struct {
-		found []clickhouse.Span
-		again bool
+		found                []clickhouse.Span
+		again, onOverlayOnly bool
 	}{
-		"whole":          {[]clickhouse.Span{child, root}, false},
-		"nothing":        {nil, true},
-		"another trace":  {[]clickhouse.Span{other}, true},
-		"no root":        {[]clickhouse.Span{child}, true},
-		"no parent":      {[]clickhouse.Span{root, {TraceID: id, SpanID: "3", ParentSpanID: "2", Start: at}}, true},
-		"ends later":     {[]clickhouse.Span{long}, true},
-		"ends just then": {[]clickhouse.Span{{TraceID: id, SpanID: "1", Start: at, Duration: time.Hour - 1}}, false},
+		"whole":          {found: []clickhouse.Span{child, root}},
+		"nothing":        {again: true},
+		"another trace":  {found: []clickhouse.Span{other}, again: true},
+		"no root":        {found: []clickhouse.Span{child}, again: true},
+		"no parent":      {found: []clickhouse.Span{root, {TraceID: id, SpanID: "3", ParentSpanID: "2", Start: at}}, again: true},
+		"ends later":     {found: []clickhouse.Span{long}, again: true, onOverlayOnly: true},
+		"ends just then": {found: []clickhouse.Span{{TraceID: id, SpanID: "1", Start: at, Duration: time.Hour - 1}}},
 	} {
-		got := overlay.Incomplete([][16]byte{id, id}, c.found)
-		if want := [][16]byte{id}; c.again && !slices.Equal(got, want) || !c.again && got != nil {
-			t.Errorf("%s: look again for %x", name, got)
-		}
-		if got := (clickhouse.Schema{}).Incomplete([][16]byte{id}, c.found); got != nil {
-			t.Errorf("%s: Owned has no window, but look again for %x", name, got)
+		for _, s := range []clickhouse.Schema{overlay, {}} {
+			want := []trace.TraceID{id}
+			if !c.again || c.onOverlayOnly && s != overlay {
+				want = nil
+			}
+			if got := clickhouse.Incomplete(s, []trace.TraceID{id, id}, c.found); !slices.Equal(got, want) {
+				t.Errorf("%s, layout %d: look again for %x", name, s.Layout, got)
+			}
 		}
 	}
 	later := [16]byte{0x1a, 15: 1} // moves the end of the window of both
-	if got := overlay.Incomplete([][16]byte{id, later}, []clickhouse.Span{long}); !slices.Equal(got, [][16]byte{later}) {
+	if got := clickhouse.Incomplete(overlay, [][16]byte{id, later}, []clickhouse.Span{long}); !slices.Equal(got, [][16]byte{later}) {
 		t.Errorf("with a later ID: %x", got)
 	}
 }

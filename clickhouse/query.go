@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"net/url"
 	"strings"
@@ -47,78 +48,100 @@ func (q Query) Values() url.Values {
 const (
 	instant = "DateTime64(9, 'UTC')"
 
-	// An overlay looks from one minute before the ID's time to one hour after.
-	windowFrom = " - INTERVAL 1 MINUTE"
-	windowTo   = " + INTERVAL 1 HOUR"
-	windowEnd  = time.Hour
+	// A query on an Overlay ends so long after the newest ID's time. The other
+	// layouts need no end: their sort key excludes the granules after it.
+	windowEnd = time.Hour
+	windowTo  = " + INTERVAL 1 HOUR"
 )
 
-// Trace finds the spans of a trace, ordered by time. The columns are those of
-// the exporter's table.
-//
-// Owned: it reads one granule by the sort key. It also finds late and very long
-// spans, and foreign IDs.
-//
-// Overlay: it uses the exporter's bloom filter in a window from one minute before
-// the ID's time to one hour after it. Pass the result to [Schema.Incomplete], and
-// query the traces that it returns with [Schema.TracesEverywhere].
-func (s Schema) Trace(id [16]byte) (Query, error) { return s.Traces([][16]byte{id}) }
+// Trace finds the spans of a trace, ordered by time: see [Traces].
+func (s Schema) Trace(id [16]byte) (Query, error) { return Traces(s, [][16]byte{id}) }
 
 // maxTraces keeps the list below 128 KiB, the server's limit for a parameter over
 // HTTP (http_max_field_value_size).
 const maxTraces = 3000
 
-// Traces finds the spans of up to 3000 traces, by trace and time, as Trace does.
-// On an Overlay the window covers all the IDs together, so request IDs of about
-// the same time.
-func (s Schema) Traces(ids [][16]byte) (Query, error) {
-	return s.traces(ids, s.Layout == Overlay)
-}
+// Traces finds the spans of up to 3000 traces, by trace and time, with the columns
+// of the exporter's table. IDs are [16]byte or a type of it, such as trace.TraceID.
+//
+// Spans that begin more than the schema's Slack before the earliest of the IDs'
+// times are not found, unless that time is in the future, as of most foreign IDs.
+// On an Overlay neither are spans that begin over an hour after the latest, so
+// request IDs of about the same time. Pass the result to [Incomplete], and query
+// the traces that it returns with [TracesEverywhere].
+func Traces[ID ~[16]byte](s Schema, ids []ID) (Query, error) { return traces(s, ids, true) }
 
-// TracesEverywhere is Traces without a window.
-func (s Schema) TracesEverywhere(ids [][16]byte) (Query, error) {
-	return s.traces(ids, false)
-}
+// TracesEverywhere is Traces without bounds on time.
+func TracesEverywhere[ID ~[16]byte](s Schema, ids []ID) (Query, error) { return traces(s, ids, false) }
 
-func (s Schema) traces(ids [][16]byte, window bool) (Query, error) {
+func traces[ID ~[16]byte](s Schema, ids []ID, bounded bool) (Query, error) {
 	if err := s.validate(); err != nil {
 		return Query{}, err
 	}
-	switch {
-	case len(ids) == 0:
-		return Query{}, errors.New("clickhouse: no trace ID: give at least one")
-	case len(ids) > maxTraces:
-		return Query{}, fmt.Errorf("clickhouse: %d trace IDs: give at most %d", len(ids), maxTraces)
+	l, err := listed(ids)
+	if err != nil {
+		return Query{}, err
 	}
-	where, first, last, order := "TraceId = {id:String}", "{id:String}", "{id:String}", "Timestamp, SpanId"
-	param := Param{"id", hex.EncodeToString(ids[0][:])}
-	if len(ids) > 1 {
-		where, first, last = "TraceId IN {ids:Array(String)}", "arrayMin({ids:Array(String)})", "arrayMax({ids:Array(String)})"
-		order = "TraceId, " + order
-		var list strings.Builder
-		for i, id := range ids {
-			list.WriteString([]string{"['", "','"}[min(i, 1)] + hex.EncodeToString(id[:]))
+	where := l.where
+	if bounded {
+		where += fmt.Sprintf(" AND Timestamp >= traceIDNotBefore(%s, %s)", l.first, s.slack())
+		if s.Layout == Overlay {
+			where += " AND Timestamp < traceIDTime(" + l.last + ")" + windowTo
 		}
-		param = Param{"ids", list.String() + "']"}
-	}
-	if window {
-		where += " AND Timestamp >= traceIDTime(" + first + ")" + windowFrom + " AND Timestamp < traceIDTime(" + last + ")" + windowTo
 	}
 	return Query{
-		SQL:    fmt.Sprintf("SELECT %s\nFROM %s\nWHERE %s\nORDER BY %s", ddl.ColumnNames(), s.name(), where, order),
-		Params: []Param{param},
+		SQL:    fmt.Sprintf("SELECT %s\nFROM %s\nWHERE %s\nORDER BY %sTimestamp, SpanId", ddl.ColumnNames(), s.name(), where, l.order),
+		Params: l.params,
 	}, nil
+}
+
+// list is a list of IDs in a query.
+type list struct {
+	where       string // the condition on TraceId
+	first, last string // the lowest and the highest ID
+	order       string // what distinguishes the traces in an ORDER BY
+	params      []Param
+}
+
+func listed[ID ~[16]byte](ids []ID) (list, error) {
+	switch {
+	case len(ids) == 0:
+		return list{}, errors.New("clickhouse: no trace ID: give at least one")
+	case len(ids) > maxTraces:
+		return list{}, fmt.Errorf("clickhouse: %d trace IDs: give at most %d", len(ids), maxTraces)
+	case len(ids) == 1:
+		return list{"TraceId = {id:String}", "{id:String}", "{id:String}", "", []Param{{"id", hexadecimal(ids[0])}}}, nil
+	}
+	return list{
+		"TraceId IN {ids:Array(String)}", "arrayMin({ids:Array(String)})", "arrayMax({ids:Array(String)})", "TraceId, ",
+		[]Param{{"ids", "[" + quotedIDs(ids) + "]"}},
+	}, nil
+}
+
+func quotedIDs[ID ~[16]byte](ids []ID) string {
+	texts := make([]string, len(ids))
+	for i, id := range ids {
+		texts[i] = ddl.QuoteText(hexadecimal(id))
+	}
+	return strings.Join(texts, ",")
+}
+
+func hexadecimal[ID ~[16]byte](id ID) string {
+	bytes := [16]byte(id)
+	return hex.EncodeToString(bytes[:])
 }
 
 // Newest lists traces whose ID's time lies in [from, to), newest first, in the
 // order of their IDs: TraceId, Start, End, Spans, Errors, Service and Name, the
 // last two of the root or otherwise of the first span. There are at most limit
-// traces, fewer if they have very many spans. The last TraceId is the cursor: pass it as before for
-// the next page; the zero ID starts, an empty page ends.
+// traces. The last TraceId is the cursor: pass it as before for the next page; the
+// zero ID starts, an empty page ends.
+//
+// It reads all of the range. [Doubling] returns short ranges to try first.
 //
 // Traces with foreign IDs have no place in this order and are left out;
-// [Schema.Spans] and [Schema.Search] find them. On an Overlay, spans that begin
-// over an hour after the ID's time do not count.
+// [Schema.Spans] and [Schema.Search] find them. Spans that begin more than Slack
+// before from do not count, nor on an Overlay those over an hour after to.
 func (s Schema) Newest(from, to time.Time, before [16]byte, limit int) (Query, error) {
 	params, err := s.betweenIDs(from, to)
 	if err != nil {
@@ -127,57 +150,69 @@ func (s Schema) Newest(from, to time.Time, before [16]byte, limit int) (Query, e
 	if limit < 1 || limit > 10_000 {
 		return Query{}, fmt.Errorf("clickhouse: limit %d: it is 1 to 10000", limit)
 	}
-	in := "TraceId >= traceIDMin({from:" + instant + "}) AND TraceId < traceIDMin({to:" + instant + "})"
-	end := "{to:" + instant + "}"
+	ids, window := s.idsBetween()
 	if before != ([16]byte{}) {
-		params = append(params, Param{"before", hex.EncodeToString(before[:])})
-		in += " AND TraceId < {before:String}"
-		end = "least({to:" + instant + "}, traceIDTime({before:String}) + INTERVAL 1 MILLISECOND)"
+		params = append(params, Param{"before", hexadecimal(before)})
+		ids += " AND TraceId < {before:String}"
 	}
-	var window string
-	if s.Layout == Overlay {
-		window = " AND Timestamp >= {from:" + instant + "}" + windowFrom + " AND Timestamp < " + end + windowTo
-	}
-	// The inner LIMIT lets the sort key stop after a granule or two.
 	return Query{
 		SQL: fmt.Sprintf(`SELECT TraceId, min(Timestamp) AS Start, max(Timestamp + toIntervalNanosecond(Duration)) AS End,
     count() AS Spans, countIf(StatusCode IN ('STATUS_CODE_ERROR', 'Error')) AS Errors,
     argMin(ServiceName, (ParentSpanId != '', Timestamp)) AS Service, argMin(SpanName, (ParentSpanId != '', Timestamp)) AS Name
 FROM %[1]s
-WHERE TraceId IN (
-    SELECT DISTINCT TraceId
-    FROM (SELECT TraceId FROM %[1]s WHERE %[2]s%[3]s ORDER BY TraceId DESC LIMIT %[4]d)
-    ORDER BY TraceId DESC LIMIT %[5]d)%[3]s
+WHERE TraceId IN (SELECT DISTINCT TraceId FROM %[1]s WHERE %[2]s%[3]s ORDER BY TraceId DESC LIMIT %[4]d)%[3]s
 GROUP BY TraceId
-ORDER BY TraceId DESC
-LIMIT %[5]d%[6]s`, s.name(), in, window, 64*limit, limit, s.newestSettings()),
+ORDER BY TraceId DESC%[5]s`, s.name(), ids, window, limit, s.shardSettings()),
 		Params: params,
 	}, nil
 }
 
+// Doubling returns the starts of ranges that end at to: a minute before it, two
+// minutes, four, and so on, the last one being from. Query [Schema.Newest] from
+// each of them until a page is full: a page of a busy hour then reads minutes and
+// not the hour.
+func Doubling(from, to time.Time) iter.Seq[time.Time] {
+	return func(yield func(time.Time) bool) {
+		for length := time.Minute; length > 0 && length < to.Sub(from); length *= 2 {
+			if !yield(to.Add(-length)) {
+				return
+			}
+		}
+		if from.Before(to) {
+			yield(from)
+		}
+	}
+}
+
 // SpansOfTraces finds all spans of the traces whose ID's time lies in [from, to),
-// by trace and time. On an Owned table it includes late spans, and reads only
-// these traces. Foreign IDs have no time: see [Schema.Spans].
-// On an Overlay, spans that begin over an hour after to are missing.
+// by trace and time, late spans too. Foreign IDs have no time: see [Schema.Spans].
+// Spans that begin more than Slack before from are missing, and on an Overlay
+// those over an hour after to.
 func (s Schema) SpansOfTraces(from, to time.Time) (Query, error) {
 	params, err := s.betweenIDs(from, to)
 	if err != nil {
 		return Query{}, err
 	}
-	var window string
-	if s.Layout == Overlay {
-		window = " AND Timestamp >= {from:" + instant + "}" + windowFrom + " AND Timestamp < {to:" + instant + "}" + windowTo
-	}
+	ids, window := s.idsBetween()
 	return Query{
-		SQL: fmt.Sprintf("SELECT %s\nFROM %s\nWHERE TraceId >= traceIDMin({from:%[3]s}) AND TraceId < traceIDMin({to:%[3]s})%[4]s\nORDER BY TraceId, Timestamp, SpanId",
-			ddl.ColumnNames(), s.name(), instant, window),
+		SQL:    fmt.Sprintf("SELECT %s\nFROM %s\nWHERE %s%s\nORDER BY TraceId, Timestamp, SpanId", ddl.ColumnNames(), s.name(), ids, window),
 		Params: params,
 	}, nil
 }
 
+// idsBetween are the conditions for the traces whose ID's time lies in [from, to):
+// that on the ID, and that on the times of their spans.
+func (s Schema) idsBetween() (ids, window string) {
+	ids = "TraceId >= traceIDMin({from:" + instant + "}) AND TraceId < traceIDMin({to:" + instant + "})"
+	window = " AND Timestamp >= {from:" + instant + "} - " + s.slack()
+	if s.Layout == Overlay {
+		window += " AND Timestamp < {to:" + instant + "}" + windowTo
+	}
+	return ids, window
+}
+
 // Spans finds all spans that began in [from, to), ordered by time, whatever
-// their IDs. On an Owned table, it also reads the granules of traces with spans
-// that begin long after the trace.
+// their IDs.
 func (s Schema) Spans(from, to time.Time) (Query, error) {
 	params, err := s.between(from, to)
 	if err != nil {
@@ -216,15 +251,13 @@ func (s Schema) betweenIDs(from, to time.Time) ([]Param, error) {
 
 func text(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000000000") }
 
-// newestSettings are those of Newest. No projection serves it, but ClickHouse may
-// choose one for the subquery and read all of it. Over a Distributed table each
-// shard queries itself, since a trace is on one shard.
-func (s Schema) newestSettings() string {
-	settings := "\nSETTINGS optimize_use_projections = 0"
-	if s.Cluster != "" {
-		settings += ", distributed_product_mode = 'local'"
+// shardSettings make each shard below a Distributed table query itself, since a
+// trace is on one shard.
+func (s Schema) shardSettings() string {
+	if s.Cluster == "" {
+		return ""
 	}
-	return settings
+	return "\nSETTINGS distributed_product_mode = 'local'"
 }
 
 // SampleCondition returns a condition that holds for exactly the traces that
@@ -241,3 +274,12 @@ func SampleCondition(ratio float64) string {
 
 // name is the quoted name of the table.
 func (s Schema) name() string { return s.ddl().Quoted("") }
+
+// slack is the schema's Slack as an interval.
+func (s Schema) slack() string {
+	slack := s.Slack
+	if slack == 0 {
+		slack = time.Hour
+	}
+	return fmt.Sprintf("INTERVAL %d SECOND", int64((slack+time.Second-1)/time.Second))
+}

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/traceflake/traceflake/clickhouse"
 )
 
@@ -19,11 +21,11 @@ func TestQueries(t *testing.T) {
 		}
 		fmt.Fprintf(&text, "%s\n-- %q\n\n", q.SQL, q.Params)
 	}
-	for _, s := range []clickhouse.Schema{{}, {Layout: clickhouse.Overlay}, {Database: "otel", Table: "spans", Cluster: "main"}} {
+	for _, s := range []clickhouse.Schema{{}, {Layout: clickhouse.Overlay, Slack: time.Minute}, {Database: "otel", Table: "spans", Cluster: "main"}} {
 		fmt.Fprintf(&text, "-- %+v\n\n", s)
 		show(s.Trace([16]byte{0x19, 15: 1}))
-		show(s.Traces([][16]byte{{0x19, 15: 1}, {0x19, 15: 2}}))
-		show(s.TracesEverywhere([][16]byte{{0x19, 15: 1}}))
+		show(clickhouse.Traces(s, []trace.TraceID{{0x19, 15: 1}, {0x19, 15: 2}}))
+		show(clickhouse.TracesEverywhere(s, []trace.TraceID{{0x19, 15: 1}}))
 		show(s.Newest(day, day.Add(time.Hour), [16]byte{}, 100))
 		show(s.Newest(day, day.Add(time.Hour), [16]byte{0x19}, 100))
 		show(s.SpansOfTraces(day, day.Add(time.Hour)))
@@ -54,8 +56,8 @@ func TestParameters(t *testing.T) {
 func TestBadQueries(t *testing.T) {
 	var s clickhouse.Schema
 	for message, err := range map[string]error{
-		"no trace ID":              second(s.Traces(nil)),
-		"3001 trace IDs":           second(s.Traces(make([][16]byte, 3001))),
+		"no trace ID":              second(clickhouse.Traces[[16]byte](s, nil)),
+		"3001 trace IDs":           second(clickhouse.Traces(s, make([][16]byte, 3001))),
 		"the end must be after":    second(s.Spans(day, day)),
 		"times range from 1900":    second(s.Spans(time.Time{}, day)),
 		"times range from 1900 to": second(s.Newest(day, day.AddDate(400, 0, 0), [16]byte{}, 1)),

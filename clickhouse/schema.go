@@ -12,9 +12,13 @@ import (
 type Layout int
 
 const (
-	// Owned is a table sorted by trace ID, created by [Schema.Statements].
-	Owned Layout = iota
-	// Overlay is the table that the Collector's exporter created, unchanged.
+	// ServiceFirst is sorted by four hours, service, trace and time: the default.
+	// Services, time ranges and single traces are found by the sort key.
+	ServiceFirst Layout = iota
+	// TraceFirst is sorted by hour, trace and time: for those who look up traces and
+	// export time ranges. A search by service reads its whole range of time.
+	TraceFirst
+	// Overlay is the table that the Collector's exporter created.
 	Overlay
 )
 
@@ -27,34 +31,44 @@ type Schema struct {
 	Layout   Layout
 	TTL      time.Duration // whole seconds after a span's start; 0 keeps spans for ever
 
-	// Plain is an Owned table with granules of 8192 spans, in place of 1024.
-	// Storing takes less CPU, and servers from
-	// MinPlainVersion on support it, but it reads more: see docs/clickhouse.md.
-	Plain bool
+	// LogsTable is the exporter's table of logs, for [Logs]; "" is otel_logs. If it is
+	// set, Create adds the index on ranges of trace IDs to it, too.
+	LogsTable string
+
+	// Slack is how long before the time of its trace ID a span may begin: by how much
+	// the clocks of a fleet differ. 0 is an hour. Queries do not read what is older.
+	Slack time.Duration
 }
 
 func (s Schema) ddl() ddl.Table {
-	return ddl.Table{Database: s.Database, Name: s.Table, Cluster: s.Cluster, TTL: s.TTL, Plain: s.Plain}
+	return ddl.Table{Database: s.Database, Name: s.Table, Cluster: s.Cluster, TTL: s.TTL, TraceFirst: s.Layout == TraceFirst}
 }
 
 func (s Schema) validate() error {
 	if err := s.ddl().Validate(); err != nil {
 		return err
 	}
-	if s.Layout != Owned && s.Layout != Overlay {
-		return fmt.Errorf("clickhouse: layout %d: it is Owned or Overlay", s.Layout)
+	if err := s.logs().Validate(); err != nil {
+		return err
 	}
-	if s.Plain && s.Layout != Owned {
-		return fmt.Errorf("clickhouse: Plain is for the layout Owned only")
+	if s.Layout < ServiceFirst || s.Layout > Overlay {
+		return fmt.Errorf("clickhouse: layout %d: it is ServiceFirst, TraceFirst or Overlay", s.Layout)
+	}
+	if s.Slack < 0 || s.Slack > maxSlack {
+		return fmt.Errorf("clickhouse: slack %v: it is 0, for an hour, to %v", s.Slack, maxSlack)
 	}
 	return nil
 }
 
-// Statements returns the statements that create the functions and, for Owned, the
-// tables and the views named like the exporter's lookup table, in order and to be
-// run one by one. They can be run again at any time. Before anything is changed,
-// the first fails on a server that is too old, and the next ones on a table of
-// another shape, each with an explanation.
+// maxSlack is longer than any clock is wrong and keeps the bound after 1900.
+const maxSlack = 365 * 24 * time.Hour
+
+// Statements returns the statements that create the functions and, for the layouts
+// other than Overlay, the tables and the views named like the exporter's lookup
+// table, in order and to be run one by one. To an Overlay, whose table must exist,
+// they add the index on ranges of trace IDs. They can be run again at any time.
+// Before anything is changed, the first fails on a server that is too old, and the
+// next ones on a table of another shape, each with an explanation.
 //
 // Statements does not change the TTL of an existing table: see
 // [Schema.TTLStatements].
@@ -63,13 +77,34 @@ func (s Schema) Statements() ([]string, error) {
 		return nil, err
 	}
 	t := s.ddl()
-	all := []string{ddl.VersionGuard(s.oldest())}
+	all := []string{ddl.VersionGuard(MinVersion)}
 	if s.Layout == Overlay {
-		return append(append(all, t.ColumnsGuard()), t.Functions()...), nil
+		all = append(append(all, t.ColumnsGuard()), t.Functions()...)
+		return append(all, s.indexes(ddl.Table.AddRangeIndex)...), nil
 	}
 	all = append(append(all, t.Guards()...), t.Functions()...)
 	all = append(all, t.Create(t.Rows(), "", s.TTL, "")...)
-	return append(all, t.Views()...), nil
+	return append(append(all, t.Views()...), s.indexes(ddl.Table.AddRangeIndex)...), nil
+}
+
+// indexes returns the statement for each table of others that has the index on ranges of trace IDs.
+func (s Schema) indexes(statement func(ddl.Table) string) (all []string) {
+	if s.Layout == Overlay {
+		all = append(all, statement(s.ddl()))
+	}
+	if s.LogsTable != "" {
+		all = append(all, statement(s.logs()))
+	}
+	return all
+}
+
+// logs is the table of logs.
+func (s Schema) logs() ddl.Table {
+	name := s.LogsTable
+	if name == "" {
+		name = "otel_logs"
+	}
+	return ddl.Table{Database: s.Database, Name: name, Cluster: s.Cluster}
 }
 
 // TTLStatements returns the statements that set the schema's TTL on an existing
@@ -88,11 +123,8 @@ func (s Schema) TTLStatements(withLookup bool) ([]string, error) {
 		}
 		return "ALTER TABLE " + t.Quoted(suffix) + t.OnCluster() + " " + change
 	}
-	if s.Layout == Owned {
-		return []string{alter(t.Rows(), "Timestamp")}, nil
-	}
-	all := []string{alter("", "Timestamp")}
-	if withLookup {
+	all := []string{alter(t.Rows(), "Timestamp")}
+	if withLookup && s.Layout == Overlay {
 		all = append(all, alter(ddl.Lookup, "Start"))
 	}
 	return all, nil

@@ -33,8 +33,8 @@ func golden(t *testing.T, name, got string) {
 
 func TestStatements(t *testing.T) {
 	for name, s := range map[string]clickhouse.Schema{
-		"owned.sql":   {TTL: 30 * 24 * time.Hour},
-		"plain.sql":   {Plain: true},
+		"service.sql": {TTL: 30 * 24 * time.Hour},
+		"trace.sql":   {Layout: clickhouse.TraceFirst},
 		"overlay.sql": {Database: "otel", Layout: clickhouse.Overlay},
 		"cluster.sql": {Database: "otel", Table: "spans", Cluster: "main"},
 		"macro.sql":   {Database: "otel", Cluster: "{cluster}"},
@@ -48,7 +48,7 @@ func TestStatements(t *testing.T) {
 }
 
 func TestFunctionsIsAScript(t *testing.T) {
-	if got := strings.Count(clickhouse.Functions(), "CREATE OR REPLACE FUNCTION "); got != 7 || !strings.HasSuffix(clickhouse.Functions(), ";\n") {
+	if got := strings.Count(clickhouse.Functions(), "CREATE OR REPLACE FUNCTION "); got != 8 || !strings.HasSuffix(clickhouse.Functions(), ";\n") {
 		t.Errorf("%d functions", got)
 	}
 }
@@ -63,7 +63,7 @@ func TestTTLAndLookup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.TTL, s.Layout, s.Cluster = 0, clickhouse.Owned, "main"
+	s.TTL, s.Layout, s.Cluster = 0, clickhouse.ServiceFirst, "main"
 	remove, err := s.TTLStatements(true)
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +82,7 @@ func TestBadSchemas(t *testing.T) {
 		`cluster "{a"`:           {Cluster: "{a"},
 		`cluster "a' b"`:         {Cluster: "a' b"},
 		"layout 7":               {Layout: 7},
-		"Plain is for":           {Layout: clickhouse.Overlay, Plain: true},
+		"slack -1h":              {Slack: -time.Hour},
 		"TTL -1h":                {TTL: -time.Hour},
 		"TTL 1.5s":               {TTL: 1500 * time.Millisecond},
 		"TTL 2562047h":           {TTL: 2562047 * time.Hour},
@@ -113,18 +113,12 @@ var (
 
 func TestCheckVersion(t *testing.T) {
 	for version, message := range map[string]string{
-		"26.7.2.1": "", "26.10.1.1": "", "26.3.9.9": "is ClickHouse 26.3.9.9, which is too old: the table's projections need", "9.99": "too old",
+		"26.7.2.1": "", "26.10.1.1": "", "25.3.9.9": "is ClickHouse 25.3.9.9, which is too old: upgrade it to 25.4", "9.99": "too old",
 		"": "not a version", "new": "not a version",
 	} {
-		err := clickhouse.Schema{}.CheckVersion(version)
+		err := clickhouse.CheckVersion(version)
 		if message == "" && err != nil || message != "" && (err == nil || !strings.Contains(err.Error(), message)) {
 			t.Errorf("%q: %v", version, err)
 		}
-	}
-	if err := (clickhouse.Schema{Layout: clickhouse.Overlay}).CheckVersion("24.8.1.1"); err != nil {
-		t.Error(err)
-	}
-	if err := (clickhouse.Schema{Plain: true}).CheckVersion("25.4.1.1"); err != nil {
-		t.Error(err)
 	}
 }

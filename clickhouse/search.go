@@ -25,9 +25,8 @@ type Search struct {
 // columns see [Schema.Trace]. For the next page set To to the last Timestamp: all
 // spans of exactly that time are on the previous page, even beyond its limit.
 //
-// An Owned table uses its projection, which has these columns sorted by service,
-// name and time. With attributes the table itself is read within the time range,
-// using its bloom filters, as the exporter's table is.
+// With a service, ServiceFirst reads the spans of that service within the time
+// range. With attributes, bloom filters exclude granules without such values.
 func (s Schema) Search(q Search) (Query, error) {
 	params, err := s.between(q.From, q.To)
 	if err != nil {

@@ -51,10 +51,14 @@ func (s *server) newFile() []lease.Block {
 	}
 	defer os.RemoveAll(dir)
 	// Memory allows clients to be ahead, a bolt file does not: add that to its TTL.
-	file, err := boltstore.Open(filepath.Join(dir, "leases"), boltstore.WithBlockSize(int(s.nodes.BlockSize)),
-		boltstore.WithNodes(int(s.nodes.First), int(s.nodes.Nodes)), boltstore.WithMaxTTL(s.w.ttl+lease.MaxClockAhead),
-		boltstore.WithClock(trueTime{s.w}))
+	file, err := boltstore.Open(filepath.Join(dir, "leases"), s.nodes,
+		boltstore.WithMaxTTL(s.w.ttl+lease.MaxClockAhead), boltstore.WithClock(trueTime{s.w}))
 	if err != nil {
+		panic(err)
+	}
+	// Its first Acquire reserves the nodes.
+	r := lease.Request{Nonce: lease.NewNonce(), Now: trueTime{s.w}.Now(), TTL: lease.MinTTL}
+	if _, err := file.Acquire(context.Background(), r); !errors.Is(err, lease.ErrNoFreeNode) {
 		panic(err)
 	}
 	blocks, err := file.List(context.Background())

@@ -82,9 +82,10 @@ type Store interface {
 	// last one. The store chooses the block. A store may grant less than r.TTL,
 	// never more.
 	//
-	// It is idempotent by r.Nonce: while some block has this nonce, its grant is
-	// returned as stored, even if it was extended or is over, and nothing is
-	// written. So a request without a response is simply repeated.
+	// If some block has this nonce, its grant may be returned as stored, even if
+	// it was extended or is over, and nothing is written. So a request without a
+	// response is simply repeated: usually it finds the grant, and otherwise it is
+	// granted another block, and the first one is unused until its grant's end.
 	//
 	// Errors: [ErrNoFreeNode], [ErrClockAhead], [ErrInvalidRequest],
 	// [randflake.ErrBeforeEpoch], [randflake.ErrEndOfLife].

@@ -12,7 +12,7 @@ import (
 
 	"github.com/traceflake/traceflake/idgen"
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/boltstore" // also registers bolt:PATH
+	_ "github.com/traceflake/traceflake/lease/boltstore" // registers bolt:PATH
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/traceid"
@@ -75,6 +75,10 @@ func (ids *IDs) NewSpanID(ctx context.Context, id trace.TraceID) trace.SpanID {
 // NewTraceIDAt returns a trace ID for an old record; see [idgen.Generator.NewTraceIDAt].
 func (ids *IDs) NewTraceIDAt(t time.Time) (trace.TraceID, error) { return ids.gen.NewTraceIDAt(t) }
 
+// Restored tells IDs that this process was restored from a snapshot. When it returns, everything
+// that was generated, leased or drawn before is discarded; see [idgen.Generator.Restored].
+func (ids *IDs) Restored() { ids.gen.Restored() }
+
 // Fallbacks returns how many IDs were made without a lease; see [idgen.Generator.Fallbacks].
 func (ids *IDs) Fallbacks() int64 { return ids.gen.Fallbacks() }
 
@@ -85,11 +89,11 @@ func (c Config) open(ctx context.Context, ids *IDs) (err error) {
 			return fmt.Errorf("setup: %s: %w", SecretFileVar, err)
 		}
 	}
-	if err := boltstore.CheckUse(c.Store, c.Nodes, ids.keyring != nil, c.TTL); err != nil {
-		return fmt.Errorf("%w: %s=%s: %w; see %s, %s and %s",
-			ErrConfig, StoreVar, c.store(), err, SecretFileVar, NodesVar, TTLVar)
+	secret := driver.OwnSecret
+	if ids.keyring != nil {
+		secret = driver.SharedSecret
 	}
-	if ids.store, err = driver.Open(ctx, c.Store, c.Nodes); err != nil {
+	if ids.store, err = driver.Open(ctx, c.Store, c.Nodes, driver.WithLongestTTL(c.TTL), driver.WithSecret(secret)); err != nil {
 		ids.store = nil
 		return c.explain(err)
 	}
@@ -170,7 +174,7 @@ func (c Config) explain(err error) error {
 		return fmt.Errorf("%w: %s=%s, %s=%s: %w",
 			ErrConfig, StoreVar, c.store(), NodesVar, c.nodes(), err)
 	case errors.Is(err, lease.ErrInvalidRequest):
-		return bad(StoreVar, c.store(), err)
+		return bad(StoreVar, c.store(), fmt.Errorf("%w; see %s and %s", err, SecretFileVar, NodesVar))
 	}
 	return fmt.Errorf("setup: %s=%s: %w", StoreVar, c.store(), err)
 }

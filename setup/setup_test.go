@@ -92,15 +92,15 @@ var opened struct {
 }
 
 func init() {
-	driver.Register("setup-test", func(_ context.Context, url string, nodes driver.NodeRange) (driver.Store, error) {
+	driver.Register("setup-test", func(_ context.Context, url string, use driver.Options) (driver.Store, error) {
 		if strings.Contains(url, "refuse") {
 			return nil, errors.New("the driver refuses")
 		}
-		r := nodes
+		r := use.Nodes
 		if r.Nodes == 0 {
 			r = driver.AllNodes
 		}
-		opened.url, opened.nodes, opened.closed, opened.memory = url, nodes, 0, driver.NewMemory(driver.WithNodeRange(r))
+		opened.url, opened.nodes, opened.closed, opened.memory = url, use.Nodes, 0, driver.NewMemory(driver.WithNodeRange(r))
 		return fakeStore{opened.memory, &opened.closed}, nil
 	})
 }
@@ -205,6 +205,41 @@ func TestBolt(t *testing.T) {
 	id[15] ^= 1
 	if g.Verifier().Verify(id) {
 		t.Error("the verifier accepts a foreign ID")
+	}
+}
+
+// After Restored no ID is of the lease from before: the next ones are random, then of another block.
+func TestRestored(t *testing.T) {
+	old := otel.GetErrorHandler()
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(error) {}))
+	defer otel.SetErrorHandler(old)
+	g, err := setup.Config{Store: "bolt:" + filepath.Join(t.TempDir(), "leases.db")}.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = g.Shutdown(t.Context()) }()
+	const random = 1 << 31
+	block := func() uint32 {
+		id, _ := g.NewIDs(t.Context())
+		if info := traceid.Inspect(g.Keyring(), id); info.Agree {
+			return info.Parts.Node / 8
+		}
+		return random
+	}
+	first := block()
+	if first == random {
+		t.Fatal("the first ID is random: the test is meaningless")
+	}
+	g.Restored()
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		switch b := block(); {
+		case b == first:
+			t.Fatal("an ID of the block from before")
+		case b != random:
+			return
+		case time.Now().After(end):
+			t.Fatal("no other block was taken")
+		}
 	}
 }
 
@@ -341,7 +376,7 @@ func TestStrict(t *testing.T) {
 // The settings of an existing file need not be repeated.
 func TestBlockSizeOfTheFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "leases.db")
-	if _, err := boltstore.Open(path, boltstore.WithBlockSize(64)); err != nil {
+	if _, err := boltstore.Open(path, driver.NodeRange{BlockSize: 64}); err != nil {
 		t.Fatal(err)
 	}
 	env(t, map[string]string{setup.StoreVar: "bolt:" + path})
@@ -363,8 +398,12 @@ func (yesterday) Now() time.Time { return time.Now().Add(-24 * time.Hour) }
 func TestBoltInAFleet(t *testing.T) {
 	path, secretFile := filepath.Join(t.TempDir(), "leases.db"), file(t, secret)
 	// A new file waits before it grants its nodes; this one is old.
-	own, err := boltstore.Open(path, boltstore.WithNodes(256, 64), boltstore.WithClock(yesterday{}))
+	own, err := boltstore.Open(path, driver.NodeRange{First: 256, Nodes: 64}, boltstore.WithClock(yesterday{}))
 	if err != nil {
+		t.Fatal(err)
+	}
+	r := lease.Request{Nonce: lease.NewNonce(), Now: yesterday{}.Now(), TTL: time.Minute}
+	if _, err := own.Acquire(t.Context(), r); !errors.Is(err, lease.ErrNoFreeNode) {
 		t.Fatal(err)
 	}
 	keyring, err := setup.LoadKeyring(secretFile)
@@ -427,7 +466,7 @@ func TestShutdownAfterTheContextIsOver(t *testing.T) {
 		if err := ids.Shutdown(ctx); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		s, err := boltstore.Open(path)
+		s, err := boltstore.Open(path, driver.NodeRange{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -462,7 +501,11 @@ func TestBadValues(t *testing.T) {
 	dir := t.TempDir()
 	bolt := "bolt:" + filepath.Join(dir, "leases.db")
 	used := filepath.Join(dir, "used.db")
-	if _, err := boltstore.Open(used); err != nil {
+	inUse, err := boltstore.Open(used, driver.NodeRange{})
+	if err == nil {
+		_, err = inUse.Acquire(t.Context(), lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: time.Minute})
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	fleet := func(vars ...string) map[string]string {
@@ -503,15 +546,13 @@ func TestBadValues(t *testing.T) {
 		{"TTL not a duration", fleet(setup.TTLVar, "10"), `TRACEFLAKE_TTL="10": want a duration such as 10m`},
 		{"TTL short", fleet(setup.TTLVar, "1s"), `TRACEFLAKE_TTL="1s": want 2s to 24h0m0s`},
 		{"TTL long", fleet(setup.TTLVar, "25h"), `TRACEFLAKE_TTL="25h": want 2s to`},
-		{"TTL too long for bolt", map[string]string{setup.StoreVar: bolt, setup.TTLVar: "11m"},
-			"a TTL of 11m0s is more than the 10m0s that a file grants"},
 		{"no blocks", fleet(setup.MaxBlocksVar, "0"), `TRACEFLAKE_MAX_BLOCKS="0": want a number of at least 1`},
 		{"nodes", fleet(setup.NodesVar, "0-8"), `TRACEFLAKE_NODES="0-8": want FIRST+COUNT, such as 0+1024`},
 		{"too many nodes", fleet(setup.NodesVar, "8+131072"), `TRACEFLAKE_NODES="8+131072": want FIRST+COUNT`},
 		{"unaligned nodes", fleet(setup.NodesVar, "4+8", setup.BlockSizeVar, "8"),
 			"TRACEFLAKE_NODES=4+8: want multiples of 8, which is TRACEFLAKE_BLOCK_SIZE"},
 		{"nodes unaligned in a new file", map[string]string{setup.StoreVar: bolt, setup.NodesVar: "4+8"},
-			"TRACEFLAKE_NODES=4+8: boltstore: lease: invalid request: nodes 4+8, want multiples of the block size, 8"},
+			"lease: invalid request: nodes 4+8, want multiples of the block size, 8"},
 		{"block size", fleet(setup.BlockSizeVar, "3"), `TRACEFLAKE_BLOCK_SIZE="3": want a power of two from 1 to 131072`},
 		{"block size too large", fleet(setup.BlockSizeVar, "262144"), `TRACEFLAKE_BLOCK_SIZE="262144": want a power of two from 1 to 131072`},
 		{"block size not a number", fleet(setup.BlockSizeVar, "-8"), `TRACEFLAKE_BLOCK_SIZE="-8": want a power of two`},

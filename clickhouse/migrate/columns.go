@@ -3,7 +3,6 @@ package migrate
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/traceflake/traceflake/clickhouse/internal/ddl"
@@ -68,7 +67,7 @@ func (m *migration) learnIndexes(ctx context.Context, suffix string) error {
 	err := m.rows(ctx, fmt.Sprintf("SELECT name, expr, type_full, toString(granularity)\n"+
 		"FROM system.data_skipping_indices WHERE database = %s AND table = %s",
 		m.InDatabase(), ddl.QuoteText(m.Named(suffix))), 4, func(c []string) error {
-		if !strings.HasPrefix(c[0], "auto_") && !strings.Contains(ours, "INDEX "+c[0]+" ") && !slices.Contains(ddl.KeyIndexes, c[0]) {
+		if !strings.HasPrefix(c[0], "auto_") && !strings.Contains(ours, "INDEX "+c[0]+" ") {
 			m.skip = append(m.skip, index{c[0], fmt.Sprintf("(%s) TYPE %s GRANULARITY %s", c[1], c[2], c[3])})
 		}
 		return nil

@@ -84,7 +84,10 @@ func Statements(ctx context.Context, db *sql.DB, s clickhouse.Schema) ([]string,
 	if err != nil {
 		return nil, err
 	}
-	if reached == notNeeded {
+	switch reached {
+	case noTable:
+		return nil, m.noTable(ctx)
+	case notNeeded:
 		return s.Statements()
 	}
 	var all []string

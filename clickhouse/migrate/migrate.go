@@ -30,10 +30,13 @@ type Progress struct {
 // Columns that the exporter does not write are kept with their defaults and
 // indexes, and so are those of kind MATERIALIZED and ALIAS.
 //
-// A table that cannot be migrated, or another table under a name that the
-// migration needs, is refused before anything is changed. After an error or an
-// interruption run it again: it continues from any point and moves no span twice. Run one migration of a table at a time; on a cluster run
-// it on each server that holds an old table, one by one.
+// A table that is missing ([ErrNoTable]) or cannot be migrated, a disk without
+// space for the copy, or another table under a name that the migration needs is
+// refused before anything is changed. After an error or an
+// interruption run it again: it continues from any point and moves no span twice.
+// If two run at once, the later one goes on and the earlier one ends with
+// [ErrTakenOver]. On a cluster run it on each server that holds an old table, one
+// by one.
 func Run(ctx context.Context, db *sql.DB, s clickhouse.Schema, progress func(Progress)) error {
 	m, err := open(ctx, db, s)
 	if err != nil {
@@ -43,8 +46,24 @@ func Run(ctx context.Context, db *sql.DB, s clickhouse.Schema, progress func(Pro
 	if err != nil {
 		return err
 	}
-	if reached == notNeeded {
+	switch reached {
+	case noTable:
+		return m.noTable(ctx)
+	case notNeeded:
 		return s.Create(ctx, db)
+	case notBegun:
+		if err := m.checkSpace(ctx); err != nil {
+			return err
+		}
+		if err := m.exec(ctx, m.like(moving, "")); err != nil {
+			return err
+		}
+	}
+	if err := m.takeOver(ctx); err != nil {
+		return err
+	}
+	if reached, err = m.look(ctx); err != nil { // another run may have changed it until now
+		return err
 	}
 	if reached == notBegun {
 		if err := m.exec(ctx, m.exchange()...); err != nil {
@@ -69,24 +88,25 @@ type migration struct {
 	schema clickhouse.Schema
 	db     *sql.DB
 	mark   string  // the comment on its tables
+	run    string  // the name of this run, once it has taken over
 	extra  []extra // columns that the exporter does not write
 	skip   []index // skip indexes that the new table lacks
 }
 
 func open(ctx context.Context, db *sql.DB, s clickhouse.Schema) (migration, error) {
-	t := ddl.Table{Database: s.Database, Name: s.Table, Cluster: s.Cluster, TTL: s.TTL, Plain: s.Plain}
+	t := ddl.Table{Database: s.Database, Name: s.Table, Cluster: s.Cluster, TTL: s.TTL, TraceFirst: s.Layout == clickhouse.TraceFirst}
 	m := migration{Table: t, schema: s, db: db, mark: "traceflake: migration of " + t.Named("")}
 	if _, err := s.Statements(); err != nil {
 		return m, err
 	}
-	if s.Layout != clickhouse.Owned {
+	if s.Layout == clickhouse.Overlay {
 		return m, errors.New("clickhouse: migrate: the layout Overlay is the exporter's own table; there is nothing to migrate")
 	}
 	version, err := ddl.Version(ctx, db)
 	if err != nil {
 		return m, err
 	}
-	if err := s.CheckVersion(version); err != nil || s.Cluster == "" {
+	if err := clickhouse.CheckVersion(version); err != nil || s.Cluster == "" {
 		return m, err
 	}
 	// The copy is on all servers, and each server's migration has its own.
@@ -99,7 +119,15 @@ func open(ctx context.Context, db *sql.DB, s clickhouse.Schema) (migration, erro
 }
 
 func (m migration) exec(ctx context.Context, statements ...string) error {
-	return ddl.Exec(ctx, m.db, statements...)
+	for _, statement := range statements {
+		if err := m.stillAlone(ctx); err != nil {
+			return err
+		}
+		if err := ddl.Exec(ctx, m.db, statement); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (m migration) number(ctx context.Context, query string) (n uint64, err error) {

@@ -20,7 +20,8 @@ const (
 type reach int
 
 const (
-	notNeeded reach = iota // there is no table, or it has the new layout
+	noTable   reach = iota // there is none
+	notNeeded              // it has the new layout
 	notBegun               // the old table has its name
 	exchanged              // the new table has the old one's name
 )
@@ -49,7 +50,10 @@ func (m *migration) look(ctx context.Context) (reach, error) {
 			"its spans are in %s and %s; rename the one to be migrated",
 			m.Named(""), m.Named(remaining), m.Named(old))
 	}
-	if !begun && (!there || live.isNew) {
+	switch {
+	case !begun && !there:
+		return noTable, nil
+	case !begun && live.isNew:
 		return notNeeded, nil
 	}
 	if err := m.checkNames(tables, begun); err != nil {
@@ -123,9 +127,9 @@ func (m *migration) tables(ctx context.Context) (map[string]facts, error) {
 		suffixes[m.Named(suffix)] = suffix
 		names = append(names, ddl.QuoteText(m.Named(suffix)))
 	}
-	rows, err := m.db.QueryContext(ctx, fmt.Sprintf("SELECT name, engine, comment = %s, %s, partition_key, ifNull(total_rows, 0)\n"+
+	rows, err := m.db.QueryContext(ctx, fmt.Sprintf("SELECT name, engine, %s, %s, partition_key, ifNull(total_rows, 0)\n"+
 		"FROM system.tables WHERE database = %s AND name IN (%s)",
-		ddl.QuoteText(m.mark), isNew, m.InDatabase(), strings.Join(names, ", ")))
+		m.isMine(), isNew, m.InDatabase(), strings.Join(names, ", ")))
 	if err != nil {
 		return nil, err
 	}

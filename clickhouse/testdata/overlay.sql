@@ -1,4 +1,4 @@
-SELECT throwIf(toUInt32(splitByChar('.', version())[1]) * 100 + toUInt32(splitByChar('.', version())[2]) < 2403, 'traceflake: the server is too old: the functions need 24.3 or newer');
+SELECT throwIf(toUInt32(splitByChar('.', version())[1]) * 100 + toUInt32(splitByChar('.', version())[2]) < 2504, 'traceflake: the server is too old: upgrade it to 25.4 or newer');
 
 SELECT throwIf(countIf(NOT (1)) > 0 OR count() > 0 AND (SELECT countIf((name, type) IN (('Timestamp', 'DateTime64(9)'), ('TraceId', 'String'), ('SpanId', 'String'), ('ParentSpanId', 'String'), ('TraceState', 'String'), ('SpanName', 'LowCardinality(String)'), ('SpanKind', 'LowCardinality(String)'), ('ServiceName', 'LowCardinality(String)'), ('ResourceAttributes', 'Map(LowCardinality(String), String)'), ('ScopeName', 'String'), ('ScopeVersion', 'String'), ('SpanAttributes', 'Map(LowCardinality(String), String)'), ('Duration', 'UInt64'), ('StatusCode', 'LowCardinality(String)'), ('StatusMessage', 'String'), ('Events.Timestamp', 'Array(DateTime64(9))'), ('Events.Name', 'Array(LowCardinality(String))'), ('Events.Attributes', 'Array(Map(LowCardinality(String), String))'), ('Links.TraceId', 'Array(String)'), ('Links.SpanId', 'Array(String)'), ('Links.TraceState', 'Array(String)'), ('Links.Attributes', 'Array(Map(LowCardinality(String), String))'))) FROM system.columns WHERE database = 'otel' AND table = 'otel_traces') != 22, 'traceflake: table otel_traces has not the columns of the Collector\'s exporter: name the table that it writes into')
 FROM system.tables WHERE database = 'otel' AND name = 'otel_traces';
@@ -34,6 +34,9 @@ CREATE OR REPLACE FUNCTION traceIDIsOurs AS (id, now, max_age, skew) ->
     ifNull(substring(id, 1, 16) != '0000000000000000' AND traceIDTime(id) >= toDateTime64(now, 9, 'UTC') - max_age
            AND traceIDTime(id) <= toDateTime64(now, 9, 'UTC') + skew, 0);
 
+CREATE OR REPLACE FUNCTION traceIDNotBefore AS (id, slack) ->
+    if(ifNull(traceIDTime(id) <= now64(3, 'UTC') + slack, 0), assumeNotNull(traceIDTime(id)) - slack, toDateTime64(0, 3, 'UTC'));
+
 CREATE OR REPLACE FUNCTION traceIDAt AS (t, seq, low) ->
     if(ifNull(toUnixTimestamp64Milli(toDateTime64(t, 3, 'UTC')), 0) BETWEEN 1577836800000 AND 3776860055551,
        concat(lower(hex(reverse(reinterpretAsFixedString(greatest(bitOr(
@@ -41,3 +44,5 @@ CREATE OR REPLACE FUNCTION traceIDAt AS (t, seq, low) ->
            bitAnd(toUInt64(seq), 8388607)), 1))))),
            lower(hex(reverse(reinterpretAsFixedString(toUInt64(low)))))),
        NULL);
+
+ALTER TABLE `otel`.`otel_traces` ADD INDEX IF NOT EXISTS idx_trace_id_range TraceId TYPE minmax GRANULARITY 1 FIRST;

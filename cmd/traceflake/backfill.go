@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"compress/gzip"
 	"context"
@@ -20,9 +21,7 @@ import (
 )
 
 func backfillCommand(f *flags) *cobra.Command {
-	var o backfill.Options
-	var format, unit, comma string
-	var deterministic, quiet bool
+	var b backfillFlags
 	cmd := &cobra.Command{
 		Use:   "backfill --time FIELD [FILE]",
 		Short: "Add trace IDs to records that predate tracing",
@@ -35,8 +34,8 @@ the last column. A record that already has an ID keeps it; an empty ID field is
 filled.
 
 --key gives all records with the same value in that field one trace ID, with the
-time of the first of them. The keys are kept in a temporary file, at most 90
-bytes each; memory does not grow. Each record without a key gets its own ID.
+time of the first of them. Keys are kept in memory, about 60 bytes each. Each
+record without a key gets its own ID.
 
 IDs are made as by "new": with a store and a secret they are unique in the fleet
 and decode as IDs given to old records. --deterministic instead derives them
@@ -56,109 +55,114 @@ code is then 1.`,
   traceflake backfill --time ts --key request_id --secret-file secret old.csv.gz >new.csv
   traceflake backfill --time ts --deterministic --secret-file secret old.ndjson`,
 		Args: cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if o.TimeField == "" || o.IDField == "" {
-				return errors.New("--time and --id-field must name a field")
-			}
-			if o.TimeUnit, err = stamp.ParseUnit(unit); err != nil {
-				return fmt.Errorf("--time-format: %w", err)
-			}
-			if comma == `\t` {
-				comma = "\t"
-			}
-			if len(comma) != 1 || strings.ContainsAny(comma, "\"\r\n") || comma[0] >= 0x80 {
-				return fmt.Errorf("--comma: %q is not a single character that can separate fields", comma)
-			}
-			o.Comma = comma[0]
-			in, name, size, err := openInput(cmd, args)
-			if err != nil {
-				return err
-			}
-			defer in.Close()
-			copyAll, err := formatOf(format, strings.TrimSuffix(name, ".gz"))
-			if err != nil {
-				return err
-			}
-			stop := func() error { return nil }
-			if deterministic {
-				keyring, err := f.keyring(cmd)
-				if err != nil {
-					return err
-				}
-				if keyring == nil {
-					return fmt.Errorf("--deterministic: %w", errNoSecret)
-				}
-				o.NewID = backfill.Deterministic(keyring)
-			} else {
-				var g generator
-				if g, stop, err = f.generator(cmd); err != nil {
-					return err
-				}
-				o.NewID = func(t time.Time, _ []byte) (trace.TraceID, error) { return g.at(t) }
-			}
-			o.Report = func(line int64, err error) {
-				fmt.Fprintf(cmd.ErrOrStderr(), "traceflake: line %d: %v\n", line, err)
-			}
-			p := &progress{w: cmd.ErrOrStderr(), size: size, start: time.Now(), quiet: quiet}
-			o.Progress = p.show
-			stats, err := copyAll(cmd.Context(), cmd.OutOrStdout(), in, o)
-			p.done(stats)
-			if err = errors.Join(err, stop()); err == nil && stats.Failed > 0 {
-				err = errReported
-			}
-			return err
-		},
+		RunE: func(cmd *cobra.Command, args []string) error { return b.run(cmd, f, args) },
 	}
 	f.addStore(cmd, "store to lease nodes from")
-	cmd.Flags().StringVar(&o.TimeField, "time", "", "field with the record's time (required)")
-	cmd.Flags().StringVar(&unit, "time-format", "auto", "format of the time: "+strings.Join(stamp.Names, ", "))
-	cmd.Flags().StringVar(&o.KeyField, "key", "", "field with the correlation key")
-	cmd.Flags().StringVar(&o.IDField, "id-field", "trace_id", "field that gets the trace ID")
-	cmd.Flags().BoolVar(&deterministic, "deterministic", false, "derive IDs from time and key")
-	cmd.Flags().StringVar(&format, "format", "", "ndjson or csv (default from the file's name, otherwise ndjson)")
+	cmd.Flags().StringVar(&b.options.TimeField, "time", "", "field with the record's time (required)")
+	cmd.Flags().StringVar(&b.unit, "time-format", "auto", "format of the time: "+strings.Join(stamp.Names, ", "))
+	cmd.Flags().StringVar(&b.options.KeyField, "key", "", "field with the correlation key")
+	cmd.Flags().StringVar(&b.options.IDField, "id-field", "trace_id", "field that gets the trace ID")
+	cmd.Flags().BoolVar(&b.deterministic, "deterministic", false, "derive IDs from time and key")
+	cmd.Flags().StringVar(&b.format, "format", "", "ndjson or csv (default from the file's name)")
 	complete(cmd, "format", "ndjson", "csv")
 	complete(cmd, "time-format", stamp.Names...)
-	cmd.Flags().StringVar(&comma, "comma", ",", `separator of CSV fields; \t is a tab`)
-	cmd.Flags().StringVar(&o.TempDir, "temp-dir", "", "directory for the temporary file of keys (default the system's)")
-	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "report only problems, not progress")
+	cmd.Flags().StringVar(&b.comma, "comma", ",", `separator of CSV fields; \t is a tab`)
+	cmd.Flags().BoolVarP(&b.quiet, "quiet", "q", false, "report only problems, not progress")
 	return cmd
 }
 
-// openInput returns the decompressed input, its name and its size; an unknown size is 0.
-func openInput(cmd *cobra.Command, args []string) (io.ReadCloser, string, int64, error) {
-	raw, name, size := io.NopCloser(cmd.InOrStdin()), "", int64(0)
-	if len(args) > 0 && args[0] != "-" {
-		file, err := os.Open(args[0])
-		if err != nil {
-			return nil, "", 0, err
-		}
-		raw, name = file, args[0]
-		info, err := file.Stat()
-		if err != nil {
-			return nil, "", 0, errors.Join(err, file.Close())
-		}
-		size = info.Size()
+// backfillFlags are the flags as given, and the options that they result in.
+type backfillFlags struct {
+	unit, format, comma  string
+	deterministic, quiet bool
+	options              backfill.Options
+}
+
+func (b *backfillFlags) run(cmd *cobra.Command, f *flags, args []string) (err error) {
+	if err := b.check(); err != nil {
+		return err
 	}
-	text, err := decompressed(raw)
+	in, err := openInput(cmd, args)
 	if err != nil {
-		return nil, "", 0, errors.Join(err, raw.Close())
+		return err
 	}
-	if _, ok := text.(*gzip.Reader); ok {
-		size = 0 // the decompressed size is not known
+	defer in.close()
+	copyAll, err := b.copier(in)
+	if err != nil {
+		return err
 	}
-	return struct {
-		io.Reader
-		io.Closer
-	}{text, raw}, name, size, nil
+	stop, err := b.setNewID(cmd, f)
+	if err != nil {
+		return err
+	}
+	b.options.Report = func(line int64, err error) {
+		fmt.Fprintf(cmd.ErrOrStderr(), "traceflake: line %d: %v\n", line, err)
+	}
+	p := &progress{w: cmd.ErrOrStderr(), size: in.size, start: time.Now(), quiet: b.quiet}
+	b.options.Progress = p.show
+	stats, err := copyAll(cmd.Context(), cmd.OutOrStdout(), in.text, b.options)
+	p.done(stats)
+	if err = errors.Join(err, stop()); err == nil && stats.Failed > 0 {
+		err = errReported
+	}
+	return err
+}
+
+// check checks the flags and sets the options that they determine.
+func (b *backfillFlags) check() (err error) {
+	switch {
+	case b.options.TimeField == "":
+		return errors.New("--time is missing: give the field with each record's time")
+	case b.options.IDField == "":
+		return errors.New("--id-field must not be empty: give the field that gets the trace ID")
+	}
+	if b.options.TimeUnit, err = stamp.ParseUnit(b.unit); err != nil {
+		return fmt.Errorf("--time-format: %w", err)
+	}
+	if b.comma == `\t` {
+		b.comma = "\t"
+	}
+	if len(b.comma) != 1 || strings.ContainsAny(b.comma, "\"\r\n") || b.comma[0] >= 0x80 {
+		return fmt.Errorf("--comma: %q is not a single character that can separate fields", b.comma)
+	}
+	b.options.Comma = b.comma[0]
+	return nil
+}
+
+// setNewID sets what makes the IDs. It returns a function that ends it.
+func (b *backfillFlags) setNewID(cmd *cobra.Command, f *flags) (stop func() error, err error) {
+	if !b.deterministic {
+		g, stop, err := f.generator(cmd)
+		b.options.NewID = func(t time.Time, _ []byte) (trace.TraceID, error) { return g.at(t) }
+		return stop, err
+	}
+	keyring, err := f.keyring()
+	if err != nil {
+		return nil, err
+	}
+	if keyring == nil {
+		return nil, fmt.Errorf("--deterministic: %w", errNoSecret)
+	}
+	b.options.NewID = backfill.Deterministic(keyring)
+	return func() error { return nil }, nil
 }
 
 type copyFunc func(context.Context, io.Writer, io.Reader, backfill.Options) (backfill.Stats, error)
 
-func formatOf(format, name string) (copyFunc, error) {
+// copier returns the function for the input's format.
+func (b *backfillFlags) copier(in *input) (copyFunc, error) {
+	format := b.format
 	if format == "" {
-		format = "ndjson"
-		if ext := strings.ToLower(filepath.Ext(name)); ext == ".csv" || ext == ".tsv" {
+		switch strings.ToLower(filepath.Ext(strings.TrimSuffix(in.name, ".gz"))) {
+		case ".csv", ".tsv":
 			format = "csv"
+		case ".ndjson", ".jsonl", ".json":
+			format = "ndjson"
+		default:
+			if !in.beginsWithObject() {
+				return nil, errors.New("the input does not begin with a JSON object: give --format csv or --format ndjson")
+			}
+			format = "ndjson"
 		}
 	}
 	switch format {
@@ -168,6 +172,45 @@ func formatOf(format, name string) (copyFunc, error) {
 		return backfill.CSV, nil
 	}
 	return nil, fmt.Errorf("--format: %q is not ndjson or csv", format)
+}
+
+// input is the decompressed input.
+type input struct {
+	text  *bufio.Reader
+	close func() error
+	name  string
+	size  int64 // 0 if it is not known
+}
+
+func openInput(cmd *cobra.Command, args []string) (*input, error) {
+	in := &input{close: func() error { return nil }}
+	raw := cmd.InOrStdin()
+	if len(args) > 0 && args[0] != "-" {
+		file, err := os.Open(args[0])
+		if err != nil {
+			return nil, err
+		}
+		raw, in.name, in.close = file, args[0], file.Close
+		if info, err := file.Stat(); err == nil && info.Mode().IsRegular() {
+			in.size = info.Size()
+		}
+	}
+	text, err := decompressed(raw)
+	if err != nil {
+		return nil, errors.Join(err, in.close())
+	}
+	if _, ok := text.(*gzip.Reader); ok {
+		in.size = 0
+	}
+	in.text = bufio.NewReader(text)
+	return in, nil
+}
+
+// beginsWithObject reports whether the input begins like NDJSON, or is empty.
+func (in *input) beginsWithObject() bool {
+	head, _ := in.text.Peek(in.text.Size()) // an error is returned again by the next read
+	head = bytes.TrimSpace(bytes.TrimPrefix(head, []byte("\uFEFF")))
+	return len(head) == 0 || head[0] == '{'
 }
 
 // progress reports the progress of a run every few seconds.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -44,13 +45,21 @@ func schemaFlags(cmd *cobra.Command, s *clickhouse.Schema) {
 	cmd.Flags().StringVar(&s.Database, "database", "", "database (default the connection's)")
 	cmd.Flags().StringVar(&s.Table, "table", "", "table (default otel_traces)")
 	cmd.Flags().StringVar(&s.Cluster, "cluster", "", "cluster (default one server)")
-	cmd.Flags().DurationVar(&s.TTL, "ttl", 0, "how long spans are kept, as in 720h (default forever)")
-	cmd.Flags().BoolVar(&s.Plain, "plain", false, "granules of 8192 spans and one projection, for ClickHouse "+clickhouse.MinPlainVersion+" or the least CPU time")
+	durationFlag(cmd, &s.TTL, "ttl", 0, "how long spans are kept, as in 30d (default forever)")
+	cmd.Flags().BoolFunc("trace-first", "sort by hour and trace, not by service: for looking up traces and exporting time ranges", func(value string) error {
+		on, err := strconv.ParseBool(value)
+		if on {
+			s.Layout = clickhouse.TraceFirst
+		}
+		return err
+	})
 }
 
 // overlayFlag is for commands that can leave the exporter's table unchanged.
 func overlayFlag(cmd *cobra.Command) *bool {
-	return cmd.Flags().Bool("overlay", false, "leave the exporter's table unchanged")
+	overlay := cmd.Flags().Bool("overlay", false, "leave the exporter's table unchanged")
+	cmd.MarkFlagsMutuallyExclusive("overlay", "trace-first")
+	return overlay
 }
 
 func clickhouseCreateCommand(s *server) *cobra.Command {
@@ -60,16 +69,27 @@ func clickhouseCreateCommand(s *server) *cobra.Command {
 		Short: "Create functions, table and views",
 		Long: `create creates the functions on trace IDs, the table of spans and the views named
 like the exporter's lookup table. It can be run again at any time, and refuses a
-table of another shape: see migrate.`,
+table of another shape: see migrate.
+
+With --overlay the exporter's table stays and gets one small index, on ranges of
+trace IDs; with --logs so does the exporter's table of logs. --materialize builds
+the index for what is already stored, too.`,
 		Example: `  traceflake clickhouse create --dry-run
-  traceflake clickhouse create --dsn clickhouse://localhost:9000/otel --ttl 720h`,
+  traceflake clickhouse create --dsn clickhouse://localhost:9000/otel --ttl 720h
+  traceflake clickhouse create --overlay --logs otel_logs --materialize`,
 		Args: cobra.NoArgs,
 	}
 	schemaFlags(cmd, &schema)
 	overlay := overlayFlag(cmd)
+	var materialize bool
+	cmd.Flags().StringVar(&schema.LogsTable, "logs", "", "add the index to this table of logs, too")
+	cmd.Flags().BoolVar(&materialize, "materialize", false, "with --overlay or --logs, build the index for old parts and wait for it")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if *overlay {
 			schema.Layout = clickhouse.Overlay
+		}
+		if materialize && !*overlay && schema.LogsTable == "" {
+			return errors.New("--materialize needs --overlay or --logs: other tables are created with the index")
 		}
 		if s.dryRun {
 			statements, err := schema.Statements()
@@ -79,7 +99,14 @@ table of another shape: see migrate.`,
 			_, err = fmt.Fprint(cmd.OutOrStdout(), clickhouse.Script(statements))
 			return err
 		}
-		return s.with(func(db *sql.DB) error { return schema.Create(cmd.Context(), db) })
+		return s.with(func(db *sql.DB) error {
+			if err := schema.Create(cmd.Context(), db); err != nil || !materialize {
+				return err
+			}
+			return schema.MaterializeIndexes(cmd.Context(), db, func(left uint64) {
+				fmt.Fprintf(cmd.ErrOrStderr(), "the index: %d parts left\n", left)
+			})
+		})
 	}
 	return cmd
 }
@@ -88,14 +115,15 @@ func clickhouseMigrateCommand(s *server) *cobra.Command {
 	var schema clickhouse.Schema
 	cmd := &cobra.Command{
 		Use:   "migrate",
-		Short: "Sort an existing table of spans by trace ID",
+		Short: "Turn an existing table of spans into that of create",
 		Long: `migrate turns the exporter's table, or one derived from it, into the table that
 create creates, under the same name and with all of its spans. New spans go into
 the new table from the start; the old ones follow partition by partition. The
 old rows stay in the table with the suffix _old: drop it when you are satisfied.
 
 After an error or an interruption run the same command again: it continues where
-it stopped. With --dry-run it prints the statements that remain.`,
+it stopped. With --dry-run it prints the statements that remain; that needs the
+server, too, because they depend on its table. create --dry-run needs none.`,
 		Example: `  traceflake clickhouse migrate --dry-run --dsn clickhouse://localhost:9000/otel
   traceflake clickhouse migrate --dsn clickhouse://localhost:9000/otel`,
 		Args: cobra.NoArgs,

@@ -11,8 +11,8 @@ func TestClickHouseDryRun(t *testing.T) {
 	if sql := command(t, "", "sql", "clickhouse", "--table", "spans", "--ttl", "720h"); sql.out != r.out {
 		t.Error("sql clickhouse prints other statements")
 	}
-	if plain := command(t, "", "clickhouse", "create", "--dry-run", "--plain"); !strings.Contains(plain.out, "SETTINGS index_granularity = 8192") {
-		t.Error("a plain table has the wrong granules")
+	if trace := command(t, "", "clickhouse", "create", "--dry-run", "--trace-first"); !strings.Contains(trace.out, "ORDER BY (toStartOfHour(Timestamp), TraceId, Timestamp)") {
+		t.Error("--trace-first has another order")
 	}
 }
 
@@ -28,7 +28,7 @@ func TestClickHouseBadInput(t *testing.T) {
 		{"the address is invalid", []string{"clickhouse", "migrate", "--dsn", "nonsense://u:" + secret + "@"}},
 		{"connection refused", []string{"clickhouse", "migrate", "--dsn", "clickhouse://u:" + secret + "@127.0.0.1:1/otel"}},
 		{"table \"a`b\"", []string{"clickhouse", "create", "--dry-run", "--table", "a`b"}},
-		{"Plain is for the layout Owned", []string{"clickhouse", "create", "--dry-run", "--plain", "--overlay"}},
+		{"[overlay trace-first] were all set", []string{"clickhouse", "create", "--dry-run", "--trace-first", "--overlay"}},
 	} {
 		r := command(t, "", c.args...)
 		if r.want(t, 2, "", c.message); strings.Contains(r.errOut, secret) {

@@ -18,18 +18,32 @@ import (
 type flags struct {
 	secretFile string
 	store      string
+	env        func() (setup.Config, error) // of the environment, which is read and reported once
 }
 
 func (f *flags) addStore(cmd *cobra.Command, what string) {
-	cmd.Flags().StringVar(&f.store, "store", "", what+": "+storeForms)
+	cmd.Flags().StringVar(&f.store, "store", "", what+": "+storeForms())
 	completeStore(cmd)
 }
 
-const storeForms = "bolt:PATH, postgres://…, etcd://…, k8s://… or s3://… (default $TRACEFLAKE_STORE)"
+// storeURLs returns how URLs of stores begin.
+func storeURLs() []string {
+	urls := driver.Schemes()
+	for i, scheme := range urls {
+		urls[i] = scheme + "://"
+		if scheme == "bolt" {
+			urls[i] = "bolt:"
+		}
+	}
+	return urls
+}
+
+func storeForms() string {
+	return strings.Join(storeURLs(), "…, ") + "… (default $TRACEFLAKE_STORE)"
+}
 
 func completeStore(cmd *cobra.Command) {
-	err := cmd.RegisterFlagCompletionFunc("store", cobra.FixedCompletions(
-		[]string{"bolt:", "postgres://", "etcd://", "etcds://", "k8s://", "s3://"}, cobra.ShellCompDirectiveNoSpace))
+	err := cmd.RegisterFlagCompletionFunc("store", cobra.FixedCompletions(storeURLs(), cobra.ShellCompDirectiveNoSpace))
 	if err != nil {
 		panic(err) // the flag is missing
 	}
@@ -37,7 +51,7 @@ func completeStore(cmd *cobra.Command) {
 
 // config is the environment, overridden by the flags.
 func (f *flags) config() (setup.Config, error) {
-	c, err := setup.Env()
+	c, err := f.env()
 	if f.secretFile != "" {
 		c.SecretFile = f.secretFile
 	}
@@ -48,7 +62,7 @@ func (f *flags) config() (setup.Config, error) {
 }
 
 // keyring returns the secrets, or nil when no file is given.
-func (f *flags) keyring(cmd *cobra.Command) (*randflake.Keyring, error) {
+func (f *flags) keyring() (*randflake.Keyring, error) {
 	path := f.secretFile
 	if path == "" {
 		path = os.Getenv(setup.SecretFileVar)
@@ -65,8 +79,8 @@ func (f *flags) keyring(cmd *cobra.Command) (*randflake.Keyring, error) {
 
 // decoding returns the secrets that decode IDs: those of the file, otherwise the store's own,
 // otherwise nil. s may be nil.
-func (f *flags) decoding(cmd *cobra.Command, s any) (*randflake.Keyring, error) {
-	k, err := f.keyring(cmd)
+func (f *flags) decoding(s any) (*randflake.Keyring, error) {
+	k, err := f.keyring()
 	if own, ok := s.(driver.CodecStore); ok && k == nil && err == nil {
 		k = randflake.NewKeyring(own.Codec())
 	}
@@ -79,8 +93,10 @@ var errNoOwnSecret = errors.New("no secret: this store has no secret of its own;
 
 var errNoStore = errors.New("no store: give --store or set TRACEFLAKE_STORE")
 
-// openStore opens a store for reading. It does not create a bolt file.
-func (f *flags) openStore(ctx context.Context) (driver.Store, error) {
+// openStore opens the store of the flags or the environment. A store that is
+// opened for reading is never written, whatever the environment says: its nodes
+// and its block size are its own.
+func (f *flags) openStore(ctx context.Context, use access) (driver.Store, error) {
 	c, err := f.config()
 	switch {
 	case err != nil:
@@ -88,13 +104,29 @@ func (f *flags) openStore(ctx context.Context) (driver.Store, error) {
 	case c.Store == "":
 		return nil, errNoStore
 	}
-	if path, ok := strings.CutPrefix(c.Store, "bolt:"); ok {
-		// Opening it would create it.
+	return openURL(ctx, c.Store, c.Nodes, use)
+}
+
+// access says what a store is opened for.
+type access int
+
+const (
+	reading  access = iota
+	writing         // which does not create a bolt file
+	creating        // also a bolt file
+)
+
+func openURL(ctx context.Context, url string, nodes driver.NodeRange, use access) (driver.Store, error) {
+	if path, ok := strings.CutPrefix(url, "bolt:"); ok && use == writing {
 		if _, err := os.Stat(path); err != nil {
 			return nil, fmt.Errorf("store: %w", err)
 		}
 	}
-	s, err := driver.Open(ctx, c.Store, c.Nodes)
+	var opts []driver.Option
+	if use == reading {
+		nodes, opts = driver.NodeRange{}, []driver.Option{driver.ReadOnly()}
+	}
+	s, err := driver.Open(ctx, url, nodes, opts...)
 	if err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}

@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
-	"sync/atomic"
+	"io"
+	"strings"
+	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,7 +25,9 @@ func inspectCommand(f *flags) *cobra.Command {
 		Short: "Show the content of IDs, and what may have made them",
 		Long: `inspect decodes IDs: time, sequence, node, and whether the halves agree.
 It reads trace and span IDs in hex, Randflake IDs in base 32 or as numbers, and
-lines of traceparent, b3 and its parts, x-trace-id and X-Amzn-Trace-Id headers; from standard input, one per line, if there are no arguments.
+lines of traceparent, b3 and its parts, x-trace-id and X-Amzn-Trace-Id headers,
+and log records in JSON with fields such as trace_id; from standard input, one
+per line, if there are no arguments.
 
 Without a secret only the clear half is decoded. With a store it shows which
 lease owns an ID's node now. The store's own secret, if it has one, is used if no
@@ -79,15 +83,15 @@ func (f *flags) looking(cmd *cobra.Command) (*randflake.Keyring, *owners, error)
 		return nil, nil, err
 	}
 	if c.Store == "" {
-		k, err := f.keyring(cmd)
+		k, err := f.keyring()
 		return k, nil, err
 	}
-	s, err := f.openStore(cmd.Context())
+	s, err := f.openStore(cmd.Context(), reading)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer s.Close()
-	k, err := f.decoding(cmd, s)
+	k, err := f.decoding(s)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -129,127 +133,73 @@ type inspection struct {
 	json       bool
 }
 
-// inputLine is a line and its number, 0 for an argument.
-type inputLine struct {
-	number int
-	text   string
-}
-
-// linesAtOnce is how many lines are inspected in one batch. In a table, the column widths are the
-// same throughout a batch.
+// linesAtOnce is how many lines make up one table, with columns of the same width.
 const linesAtOnce = 200
 
 // all inspects arguments or standard input, and reports whether every line was
 // understood.
 func (in inspection) all(cmd *cobra.Command, args []string) (understood bool, err error) {
-	var strange atomic.Bool
-	out := newInParallel(cmd.OutOrStdout(), cmd.ErrOrStderr())
-	var lines []inputLine
-	start := func() error {
-		these := lines
-		lines = make([]inputLine, 0, linesAtOnce)
-		return out.start(func() *piece {
-			p := in.some(these)
-			if len(p.errOut) > 0 {
-				strange.Store(true)
-			}
-			return p
-		})
-	}
+	understood = true
+	enc := json.NewEncoder(cmd.OutOrStdout())
+	table := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+	lines := 0
 	err = eachLine(cmd, args, func(number int, line string) error {
-		lines = append(lines, inputLine{number, line})
-		if len(lines) < linesAtOnce {
-			return nil
-		}
-		return start()
-	})
-	if len(lines) > 0 {
-		err = errors.Join(err, start())
-	}
-	if writeErr := out.wait(); err == nil {
-		err = writeErr
-	}
-	return !strange.Load(), err
-}
-
-// some inspects a batch of lines.
-func (in inspection) some(lines []inputLine) *piece {
-	p := newPiece()
-	t := &p.table
-	t.columns = 5
-	for _, line := range lines {
-		found, err := in.identifier.Line(line.text)
+		found, err := in.identifier.Line(line)
 		if err != nil {
-			p.errOut = fmt.Appendf(p.errOut, "traceflake: %s%v\n", place(line.number), err)
+			understood = false
+			fmt.Fprintf(cmd.ErrOrStderr(), "traceflake: %s%v\n", place(number), err)
 		}
 		for _, f := range found {
 			in.owners.tell(f.Candidates)
 			if in.json {
-				p.out = appendJSON(p.out, line.number, f)
+				err := enc.Encode(struct {
+					Line int `json:"line,omitempty"`
+					identify.Found
+				}{number, f})
+				if err != nil {
+					return err
+				}
 				continue
 			}
-			if len(t.ends) == 0 {
-				t.add("ID", "KIND", "TIME", "BY CHANCE", "PARTS")
+			if lines == 0 {
+				fmt.Fprintln(table, "ID\tKIND\tTIME\tBY CHANCE\tPARTS")
 			}
-			addRows(t, f)
+			addRows(table, f)
+			if lines++; lines == linesAtOnce {
+				lines = 0
+				if err := table.Flush(); err != nil {
+					return err
+				}
+			}
 		}
-	}
-	p.out = t.appendTo(p.out)
-	return p
-}
-
-func appendJSON(b []byte, number int, f identify.Found) []byte {
-	b = append(b, '{')
-	if number > 0 {
-		b = strconv.AppendInt(append(b, `"line":`...), int64(number), 10)
-		b = append(b, ',')
-	}
-	return append(f.AppendJSON(b), "}\n"...)
+		return nil
+	})
+	return understood, errors.Join(table.Flush(), err)
 }
 
 // addRows adds a row for each kind that an ID may be.
-func addRows(t *table, f identify.Found) {
+func addRows(table io.Writer, f identify.Found) {
 	for i, c := range f.Candidates {
-		id := "or"
+		id, at := "or", "-"
 		if i == 0 {
 			if id = f.ID; f.Role != "" {
 				id = f.Role + " " + id
 			}
 		}
-		t.add(id, c.Kind)
-		if c.Time == nil {
-			t.text = append(t.text, '-')
-		} else {
-			t.text = c.Time.AppendFormat(t.text, time.RFC3339Nano)
+		if c.Time != nil {
+			at = c.Time.Format(time.RFC3339Nano)
 		}
-		t.end()
-		t.text = strconv.AppendFloat(t.text, c.Chance, 'g', 2, 64)
-		t.end()
-		t.text = appendDetails(t.text, c)
-		t.end()
+		fmt.Fprintf(table, "%s\t%s\t%s\t%.2g\t%s\n", id, c.Kind, at, c.Chance, details(c))
 	}
 }
 
-func appendDetails(b []byte, c identify.Candidate) []byte {
-	for i, p := range c.Parts {
-		if i > 0 {
-			b = append(b, ", "...)
-		}
-		b = append(append(b, p.Name...), ' ')
-		switch v := p.Value.(type) {
-		case string:
-			b = append(b, v...)
-		case uint32:
-			b = strconv.AppendUint(b, uint64(v), 10)
-		default:
-			b = fmt.Append(b, v)
-		}
+func details(c identify.Candidate) string {
+	var all []string
+	for _, p := range c.Parts {
+		all = append(all, fmt.Sprint(p.Name, " ", p.Value))
 	}
-	if c.Note == "" {
-		return b
+	if c.Note != "" {
+		all = append(all, "("+c.Note+")")
 	}
-	if len(c.Parts) > 0 {
-		b = append(b, ", "...)
-	}
-	return append(append(append(b, '('), c.Note...), ')')
+	return strings.Join(all, ", ")
 }

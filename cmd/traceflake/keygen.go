@@ -13,9 +13,9 @@ import (
 func keygenCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "keygen [FILE]",
-		Short: "Make a secret",
-		Long: `keygen makes a secret of 128 random bits and writes it to FILE, which must not
-exist and gets mode 0600, or to standard output.`,
+		Short: "Generate a secret",
+		Long: `keygen generates a secret of 128 random bits and writes it to FILE, which must
+not exist and gets mode 0600, or to standard output if FILE is missing or "-".`,
 		Example: `  traceflake keygen /etc/traceflake/secret
   traceflake keygen | kubectl create secret generic traceflake --from-file=secret=/dev/stdin`,
 		Args: cobra.MaximumNArgs(1),
@@ -23,7 +23,10 @@ exist and gets mode 0600, or to standard output.`,
 			var secret [16]byte
 			_, _ = rand.Read(secret[:]) // never fails
 			text := hex.EncodeToString(secret[:]) + "\n"
-			if len(args) == 0 {
+			if cmd.Flags().Changed("secret-file") {
+				return errors.New("--secret-file names a file to read; give the new file as an argument: traceflake keygen FILE")
+			}
+			if len(args) == 0 || args[0] == "-" {
 				_, err := fmt.Fprint(cmd.OutOrStdout(), text)
 				return err
 			}

@@ -1,4 +1,4 @@
-// Command traceflake decodes, makes and verifies trace and span IDs, adds them to
+// Command traceflake decodes, generates and verifies trace and span IDs, adds them to
 // old records, and manages secrets and leases.
 //
 //	go install github.com/traceflake/traceflake/cmd/traceflake@latest
@@ -15,9 +15,12 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"sync"
 
 	"github.com/spf13/cobra"
 	"go.opentelemetry.io/otel"
+
+	"github.com/traceflake/traceflake/setup"
 
 	_ "github.com/traceflake/traceflake/lease/etcdstore" // etcd://, etcds://
 	_ "github.com/traceflake/traceflake/lease/k8sstore"  // k8s://
@@ -44,6 +47,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	out := newOutput(stdout)
 	root.SetOut(out)
 	root.SetErr(stderr)
+	addCompletion(root)
 	err := root.ExecuteContext(ctx)
 	if flushErr := out.flush(); flushErr != nil && (err == nil || errors.Is(err, errReported)) {
 		err = flushErr
@@ -62,12 +66,12 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 var errReported = errors.New("reported")
 
 func newRoot() *cobra.Command {
-	var f flags
+	f := flags{env: sync.OnceValues(setup.Env)}
 	root := group(&cobra.Command{
 		Use:   "traceflake",
-		Short: "Show, make and verify trace and span IDs that sort by time",
-		Long: `traceflake decodes, makes and verifies trace and span IDs, adds them to old
-records, and manages secrets and leases.
+		Short: "Show, generate and verify trace and span IDs that sort by time",
+		Long: `traceflake decodes, generates and verifies trace and span IDs, adds them to
+old records, and manages secrets and leases.
 
 Exit codes: 0, success; 1, an ID is not verified or some input was not
 understood; 2, wrong usage, an unreadable secret or an unreachable store.`,
@@ -81,7 +85,10 @@ understood; 2, wrong usage, an unreadable secret or an unreachable store.`,
 		inspectCommand(&f), newCommand(&f), rangeCommand(), keygenCommand(), verifyCommand(&f),
 		backfillCommand(&f), leaseCommand(&f), proxyCommand(&f), sqlCommand(), clickhouseCommand(), versionCommand(),
 	)
-	root.PersistentFlags().StringVar(&f.secretFile, "secret-file", "", "file with the secrets, one per line; the first makes IDs (default $TRACEFLAKE_SECRET_FILE)")
+	root.SetHelpCommand(helpCommand(root))
+	root.SetFlagErrorFunc(explainFlag)
+	explainArgs(root)
+	root.PersistentFlags().StringVar(&f.secretFile, "secret-file", "", "file with the secrets, one per line; the first one is for new IDs (default $TRACEFLAKE_SECRET_FILE)")
 	return root
 }
 

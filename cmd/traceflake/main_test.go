@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -121,11 +123,15 @@ func TestNewVerifyInspect(t *testing.T) {
 	if r := command(t, "", "verify", "-q", ids[0]); r != (result{}) {
 		t.Errorf("quiet: %+v", r)
 	}
-	command(t, r.out, "verify", "--secret-file", write(t, "other", secretB)).want(t, 1, ids[0]+"\tnot verified\n", "")
+	command(t, r.out, "verify", "--secret-file", write(t, "other", secretB)).want(t, 1, ids[0]+"\tnot verified\thalves: under none of the secrets", "")
 	command(t, r.out, "verify", "--secret-file", write(t, "both", secretB+"\n"+secretA+"\n")).want(t, 0, ids[0]+"\tverified\n", "")
 	// Truncated, foreign and mixed input.
-	command(t, ids[0]+"\n"+ids[1][:31]+"\nb3: 0\n\n4bf92f3577b34da6a3ce929d0e0e4736\n", "verify").want(t, 1, "4bf92f3577b34da6a3ce929d0e0e4736\tnot verified\n", "line 2: ")
-	command(t, "", "verify", "--max-age", "1ns", ids[0]).want(t, 1, "not verified", "")
+	command(t, ids[0]+"\n"+ids[1][:31]+"\nb3: 0\n\n4bf92f3577b34da6a3ce929d0e0e4736\n", "verify").want(t, 1, "4bf92f3577b34da6a3ce929d0e0e4736\tnot verified\tfuture: its time is ", "line 2: ")
+	command(t, "", "verify", "--max-age", "1ns", ids[0]).want(t, 1, "not verified\tage: its time is ", "")
+	command(t, "", "verify", traceid.Max(time.Now().Add(time.Hour)).String()).want(t, 1, "not verified\tfuture: its time is ", "")
+	if r := command(t, "xyz\n"+secretB, "verify", "-q"); r != (result{code: 1}) {
+		t.Errorf("quiet, with invalid input: %+v", r)
+	}
 
 	command(t, "", "inspect", ids[0]).want(t, 0, "halves agree", "")
 	command(t, "", "inspect", ids[0]).want(t, 0, "traceflake trace ID  "+traceid.Time(traceID(t, ids[0])).Format("2006-01-02T15:04:05"), "")
@@ -218,7 +224,12 @@ func TestRange(t *testing.T) {
 	command(t, "", "range", "now", "now-1h").want(t, 2, "", "is before FROM")
 	command(t, "", "range", "soon", "now").want(t, 2, "", `FROM: "soon" is not a time`)
 	command(t, "", "range", "now", "nowish").want(t, 2, "", "not an offset from now")
-	command(t, "", "range", "now").want(t, 2, "", "accepts 2 arg")
+	command(t, "", "range", "soon", "now").want(t, 2, "", `want "now", an offset such as now-90m or now-7d, a date, RFC 3339`)
+	command(t, "", "range", "now-7x", "now").want(t, 2, "", "the units are ms, s, m, h and d")
+	command(t, "", "range", "now").want(t, 2, "", `["now"] does not fit; usage: traceflake range FROM TO`)
+	command(t, "", "range", "-1h", "now").want(t, 2, "", "-1h is not a flag; for a time in the past write now-1h")
+	week := traceid.Min(time.Now().Add(-7 * 24 * time.Hour)).String()
+	command(t, "", "range", "now-7d", "now").want(t, 0, week[:7], "")
 }
 
 func TestKeygen(t *testing.T) {
@@ -231,6 +242,14 @@ func TestKeygen(t *testing.T) {
 	}
 	keyring(t, path)
 	command(t, "", "keygen", path).want(t, 2, "", "exists")
+	command(t, "", "keygen", "--secret-file", path+"2").want(t, 2, "", "give the new file as an argument: traceflake keygen FILE")
+	t.Chdir(t.TempDir())
+	if r := command(t, "", "keygen", "-"); r.code != 0 || len(r.out) != 33 {
+		t.Errorf("keygen -: %+v", r)
+	}
+	if _, err := os.Stat("-"); err == nil {
+		t.Error("keygen - wrote a file of that name")
+	}
 	a, b := command(t, "", "keygen").out, command(t, "", "keygen").out
 	if !regexp.MustCompile(`^[0-9a-f]{32}\n$`).MatchString(a) || a == b {
 		t.Errorf("%q, %q", a, b)
@@ -269,7 +288,9 @@ func TestLease(t *testing.T) {
 	r := command(t, "", "new", "--store", store)
 	r.want(t, 0, something, "")
 	id := strings.TrimSpace(r.out)
-	command(t, "", "lease", "list", "--store", store).want(t, 0, "0-7    1 ", "")
+	if r := command(t, "", "lease", "list", "--store", store); r.code != 0 || len(lines(r.out)) != 2 {
+		t.Errorf("one block was granted, the list is\n%s", r.out)
+	}
 
 	// A process holds a block.
 	s, err := driver.Open(t.Context(), store, driver.NodeRange{})
@@ -282,15 +303,27 @@ func TestLease(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv(setup.StoreVar, store)
-	command(t, "", "lease", "show", "3").want(t, 0, "held by checkout-7 ("+holder+") until "+g.End.UTC().Format(time.RFC3339), "")
-	command(t, "", "lease", "show", "3", "-o", "json").want(t, 0, `"holder":"`+holder+`"`, "")
+	node := fmt.Sprint(g.Node + 3)
+	command(t, "", "lease", "show", node).want(t, 0, "held by checkout-7 ("+holder+") until "+g.End.UTC().Format(time.RFC3339), "")
+	command(t, "", "lease", "show", node, "-o", "json").want(t, 0, `"holder":"`+holder+`"`, "")
 	// After its release it has no holder, even in its last remaining second.
 	next := lease.NewNonce()
 	if err := s.Release(t.Context(), g, next, g.End.Add(-time.Second)); err != nil {
 		t.Fatal(err)
 	}
-	command(t, "", "lease", "show", "3").want(t, 0, "without an owner ("+next+"), free from ", "")
-	command(t, "", "lease", "show", "8").want(t, 1, "", "node 8 was never granted")
+	command(t, "", "lease", "show", node).want(t, 0, "without an owner ("+next+"), free from ", "")
+	blocks, err := s.List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	granted := func(node uint32) bool {
+		return slices.ContainsFunc(blocks, func(b lease.Block) bool { return b.Node == node })
+	}
+	never := uint32(0)
+	for granted(never) {
+		never += 8
+	}
+	command(t, "", "lease", "show", fmt.Sprint(never)).want(t, 1, "", fmt.Sprintf("node %d was never granted", never))
 	command(t, "", "lease", "show", "131072").want(t, 2, "", "is not a node")
 
 	// The owner is shown for an ID of that node; the file's own secret decodes it.
@@ -303,7 +336,7 @@ func TestLease(t *testing.T) {
 	command(t, "", "lease", "raise", "1999-01-01", "--force").want(t, 2, "", "before the epoch")
 	until := time.Now().Add(24 * time.Hour).Truncate(time.Second).UTC()
 	command(t, "", "lease", "raise", until.Format(time.RFC3339)).want(t, 0, "nothing before "+until.Format(time.RFC3339), "")
-	command(t, "", "lease", "list").want(t, 0, "8-131071  16383 ", "")
+	command(t, "", "lease", "list").want(t, 0, "without a holder, free from "+until.Format(time.RFC3339), "")
 	if n := strings.Count(command(t, "", "lease", "list", "-o", "json").out, until.Format(time.RFC3339)); n != 16384 {
 		t.Errorf("%d blocks raised", n)
 	}
@@ -311,6 +344,18 @@ func TestLease(t *testing.T) {
 		t.Errorf("a lease is renewed after the raise: %v", err)
 	}
 	command(t, "", "new").want(t, 2, "", "no leased node")
+}
+
+// A mistyped variable is reported once, in whatever number of places the environment is needed.
+func TestUnknownVariable(t *testing.T) {
+	store := "bolt:" + filepath.Join(t.TempDir(), "leases.db")
+	command(t, "", "new", "--store", store).want(t, 0, something, "")
+	t.Setenv("TRACEFLAKE_STROE", store)
+	for _, args := range [][]string{{"new"}, {"inspect", "4bf92f3577b34da6a3ce929d0e0e4736", "--store", store}, {"lease", "list", "--store", store}} {
+		if r := command(t, "", args...); r.code != 0 || strings.Count(r.errOut, "did you mean TRACEFLAKE_STORE?") != 1 {
+			t.Errorf("%q: %+v", args, r)
+		}
+	}
 }
 
 func TestInspectOwner(t *testing.T) {
@@ -321,10 +366,13 @@ func TestInspectOwner(t *testing.T) {
 		t.Fatal(err)
 	}
 	holder := lease.NewNonce()
-	if _, err := s.Acquire(t.Context(), lease.Request{Nonce: holder, Now: time.Now(), TTL: time.Minute, Owner: "checkout-7"}); err != nil {
+	g, err := s.Acquire(t.Context(), lease.Request{Nonce: holder, Now: time.Now(), TTL: time.Minute, Owner: "checkout-7"})
+	if err != nil {
 		t.Fatal(err)
 	}
-	for node, want := range map[uint32]string{5: "block 0+8, held by checkout-7 (" + holder, 9: "lease now never granted"} {
+	for node, want := range map[uint32]string{
+		g.Node + 5: fmt.Sprintf("block %d+8, held by checkout-7 (%s", g.Node, holder), g.Node ^ 8: "lease now never granted",
+	} {
 		low, err := keyring(t, secret).Codec().Encode(randflake.Parts{Time: time.Now(), Node: node})
 		if err != nil {
 			t.Fatal(err)
@@ -354,17 +402,23 @@ func TestUsage(t *testing.T) {
 		{`unknown command "inspct" for "traceflake"; did you mean inspect?`, []string{"inspct"}},
 		{`did you mean new or verify or version?`, []string{"ver"}},
 		{"unknown flag", []string{"new", "--nope"}},
-		{`unknown command "nope" for "traceflake lease"; traceflake lease --help lists them`, []string{"lease", "nope"}},
+		{`unknown command "neither" for "traceflake lease"; traceflake lease --help lists them`, []string{"lease", "neither"}},
 		{`unknown command "rais" for "traceflake lease"; did you mean raise?`, []string{"lease", "rais"}},
 		{`did you mean postgres?`, []string{"sql", "postgre"}},
 		{"-n: 0", []string{"new", "-n", "0"}},
-		{"unknown command", []string{"new", "x"}},
+		{`["x"] does not fit; usage: traceflake new`, []string{"new", "x"}},
+		{`--number: "x" is not a whole number`, []string{"new", "-n", "x"}},
+		{`--max-age: "1 day": want a duration such as 90s, 10m, 1h30m or 30d`, []string{"verify", "--max-age", "1 day", "x"}},
+		{`unknown command "nope" for "traceflake"`, []string{"help", "nope"}},
+		{`unknown command "nope" for "traceflake lease"`, []string{"help", "lease", "nope"}},
+		{`unknown command "tcsh" for "traceflake completion"`, []string{"completion", "tcsh"}},
 		{"--at is for trace IDs", []string{"new", "--span", "--at", "now"}},
 		{`--output: "xml" is not one of table, json`, []string{"inspect", "-o", "xml", "x"}},
 		{`--output: "table" is not one of text, json`, []string{"verify", "-o", "table", "x"}},
 		{`--output: "xml" is not one of text, sql, json`, []string{"range", "-o", "xml", "now", "now"}},
 		{`--output: "text" is not one of table, json`, []string{"lease", "list", "-o", "text"}},
-		{"--time and --id-field", []string{"backfill"}},
+		{"--time is missing", []string{"backfill"}},
+		{"--id-field must not be empty", []string{"backfill", "--time", "ts", "--id-field", ""}},
 		{"not ndjson or csv", []string{"backfill", "--time", "ts", "--format", "xml"}},
 		{"no such file", []string{"backfill", "--time", "ts", "/nonexistent"}},
 		{"--time-format", []string{"backfill", "--time", "ts", "--time-format", "minutes"}},
@@ -386,6 +440,8 @@ func TestCompletionAndVersion(t *testing.T) {
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
 		command(t, "", "completion", shell).want(t, 0, "traceflake", "")
 	}
+	command(t, "", "help", "lease", "raise").want(t, 0, "traceflake lease raise UNTIL", "")
+	command(t, "", "help").want(t, 0, "Available Commands:", "")
 	command(t, "", "--version").want(t, 0, "traceflake version ", "")
 	for _, args := range [][]string{{"--help"}, {"inspect", "--help"}, {"lease", "raise", "--help"}, {"backfill", "--help"}} {
 		command(t, "", args...).want(t, 0, "Usage:", "")
@@ -440,6 +496,12 @@ func TestBackfill(t *testing.T) {
 	path = write(t, "old.tsv", "ts\tk\n1704164645\ta\n")
 	command(t, "", "backfill", "--time", "ts", "--comma", `\t`, path).want(t, 0, "ts\tk\ttrace_id\n1704164645\ta\t0eb4dcf844", "1 got an ID")
 	command(t, "ts\n1704164645\n", "backfill", "--time", "ts", "--format", "csv", "--time-format", "ms").want(t, 1, "ts,trace_id\n1704164645,\n", "line 2: ")
+	// Without a name or --format the input must begin with an object; one error, not one per line.
+	r = command(t, strings.Repeat("1704164645,x\n", 2000), "backfill", "--time", "ts")
+	r.want(t, 2, "", "give --format csv or --format ndjson")
+	if r.out != "" || strings.Count(r.errOut, "\n") != 1 {
+		t.Errorf("%+v", r)
+	}
 	// Nodes are leased from the store, and an unreachable store ends the run.
 	store := "bolt:" + filepath.Join(t.TempDir(), "leases.db")
 	command(t, in[:38], "backfill", "--time", "ts", "--store", store).want(t, 0, "trace_id", "1 got an ID")

@@ -67,7 +67,7 @@ Prometheus at /metrics.`,
 				lookup.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(exporter))),
 			}
 			if verify {
-				keyring, err := f.keyring(cmd)
+				keyring, err := f.keyring()
 				if err != nil {
 					return err
 				}
@@ -92,9 +92,9 @@ Prometheus at /metrics.`,
 	choice(cmd, &backend, "backend", "b", "kind of the server", lookup.Tempo.String(), lookup.Jaeger.String())
 	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:3201", "address to serve on")
 	cmd.Flags().StringVar(&metrics, "metrics", "", "address to serve metrics on")
-	cmd.Flags().DurationVar(&slack, "slack", lookup.DefaultSlack, "how much earlier than the time in its ID a trace may have spans")
+	durationFlag(cmd, &slack, "slack", lookup.DefaultSlack, "how much earlier than the time in its ID a trace may have spans")
 	cmd.Flags().BoolVar(&verify, "verify", false, "use only the times of IDs that this fleet made")
-	cmd.Flags().DurationVar(&maxAge, "max-age", tracesKept, "with --verify, the age of the oldest traces")
+	durationFlag(cmd, &maxAge, "max-age", tracesKept, "with --verify, the age of the oldest traces")
 	return cmd
 }
 

@@ -80,7 +80,7 @@ lose spans of long traces. If a search finds nothing, repeat it without the boun
 	}
 	choice(cmd, &output, "output", "o", "form of the bounds", outputs...)
 	cmd.Flags().StringVar(&traceID, "trace", "", "a trace ID, in place of FROM and TO")
-	cmd.Flags().DurationVar(&slack, "slack", lookup.DefaultSlack, "with --trace, how much earlier than its ID a trace may have spans")
+	durationFlag(cmd, &slack, "slack", lookup.DefaultSlack, "with --trace, how much earlier than its ID a trace may have spans")
 	cmd.Flags().StringVar(&timeColumn, "time-column", "Timestamp", "with --trace, the column for the SQL condition")
 	cmd.Flags().StringVar(&column, "column", "TraceId", "column for the SQL condition")
 	return cmd

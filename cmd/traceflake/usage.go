@@ -1,12 +1,16 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/traceflake/traceflake/internal/vmclock"
 )
@@ -29,6 +33,87 @@ func group(cmd *cobra.Command, subcommands ...*cobra.Command) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	cmd.AddCommand(subcommands...)
 	return cmd
+}
+
+// helpCommand replaces cobra's, which succeeds for a command that does not exist.
+func helpCommand(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use:     "help [COMMAND]",
+		Short:   "Show the help of a command",
+		Example: "  traceflake help inspect",
+		RunE: func(_ *cobra.Command, args []string) error {
+			cmd, rest, err := root.Find(args)
+			if err == nil && len(rest) > 0 {
+				err = fmt.Errorf("unknown command %q for %q", rest[0], cmd.CommandPath())
+			}
+			if err != nil {
+				return err
+			}
+			return cmd.Help()
+		},
+	}
+}
+
+// addCompletion adds cobra's command, which takes its output from root. Unlike cobra it refuses
+// unknown shells.
+func addCompletion(root *cobra.Command) {
+	root.InitDefaultCompletionCmd("completion") // it is added only if it is called
+	for _, cmd := range root.Commands() {
+		if cmd.Name() == "completion" {
+			group(cmd)
+		}
+	}
+}
+
+// explainArgs makes errors about the number of arguments show what a command takes.
+func explainArgs(cmd *cobra.Command) {
+	for _, sub := range cmd.Commands() {
+		explainArgs(sub)
+	}
+	check := cmd.Args
+	if check == nil || cmd.HasSubCommands() {
+		return
+	}
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if check(cmd, args) == nil {
+			return nil
+		}
+		return fmt.Errorf("%q does not fit; usage: %s %s", args, cmd.Parent().CommandPath(), cmd.Use)
+	}
+}
+
+// explainFlag makes an error about a flag say what to write.
+func explainFlag(cmd *cobra.Command, err error) error {
+	var number *strconv.NumError
+	var invalid *pflag.InvalidValueError
+	var unknown *pflag.NotExistError
+	switch {
+	case errors.As(err, &invalid) && errors.As(err, &number):
+		return fmt.Errorf("--%s: %q is not a whole number", invalid.GetFlag().Name, invalid.GetValue())
+	case errors.As(err, &invalid):
+		return fmt.Errorf("--%s: %w", invalid.GetFlag().Name, invalid.Unwrap())
+	case errors.As(err, &unknown):
+		if short := unknown.GetSpecifiedShortnames(); short != "" && '0' <= short[0] && short[0] <= '9' {
+			return fmt.Errorf("-%s is not a flag; for a time in the past write now-%s", short, short)
+		}
+	}
+	return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
+}
+
+// duration is a flag like pflag's, which also reads days.
+type duration struct{ *time.Duration }
+
+func (d duration) Set(s string) (err error) {
+	*d.Duration, err = parseDuration(s)
+	return err
+}
+
+func (d duration) Type() string { return "duration" }
+
+// durationFlag adds a flag for a duration.
+func durationFlag(cmd *cobra.Command, p *time.Duration, name string, value time.Duration, what string) {
+	*p = value
+	cmd.Flags().Var(duration{p}, name, what)
 }
 
 // choice adds a flag that takes one of several values, the first by default, and completes them.

@@ -27,7 +27,8 @@ func verifyCommand(f *flags) *cobra.Command {
 		Long: `verify reports for each trace ID whether its halves agree under one of the
 secrets and its time is plausible. It reads the same input as inspect; of headers
 it verifies the trace ID. The exit code is 0 if all are verified, and 1
-otherwise. Without a secret file, the secret of a bolt file can be used.
+otherwise, with the reason after the ID. Without a secret file, the secret of a
+bolt file can be used.
 
 It is a hint of origin, not authentication: an ID can be replayed. IDs of
 clients, of the random fallback and of old records do not verify.
@@ -47,10 +48,12 @@ With -o json each ID is an object on its own line. gzip input is decompressed.`,
 			if err != nil {
 				return err
 			}
-			v := traceid.NewVerifier(keyring, traceid.WithMaxAge(maxAge), traceid.WithSkew(skew), traceid.WithTolerance(tolerance))
+			check := checker{maxAge, skew, traceid.NewVerifier(keyring,
+				traceid.WithMaxAge(maxAge), traceid.WithSkew(skew), traceid.WithTolerance(tolerance))}
 			write := verdicts(cmd, output)
 			if quiet {
 				write = func(verdict) error { return nil }
+				cmd.SetErr(io.Discard)
 			}
 			none, failed := true, false
 			err = eachLine(cmd, args, func(number int, line string) error {
@@ -58,7 +61,7 @@ With -o json each ID is an object on its own line. gzip input is decompressed.`,
 				this := verdict{Line: number, ID: identify.TraceIDOf(line)}
 				id, err := trace.TraceIDFromHex(strings.ToLower(strings.ReplaceAll(this.ID, "-", "")))
 				if err == nil {
-					this.Verified = v.Verify(id)
+					this.Verified, this.Reason = check.verify(id, time.Now())
 				} else {
 					this.Error = fmt.Sprintf("%.60q has no trace ID of 32 hex digits that are not all zero", strings.TrimSpace(line))
 					fmt.Fprintf(cmd.ErrOrStderr(), "traceflake: %s%s\n", place(number), this.Error)
@@ -79,9 +82,9 @@ With -o json each ID is an object on its own line. gzip input is decompressed.`,
 	}
 	f.addStore(cmd, "store whose own secret verifies IDs")
 	choice(cmd, &output, "output", "o", "lines of text or JSON", outputs...)
-	cmd.Flags().DurationVar(&maxAge, "max-age", 24*time.Hour, "how old an ID may be")
-	cmd.Flags().DurationVar(&skew, "skew", time.Minute, "how far in the future an ID may lie")
-	cmd.Flags().DurationVar(&tolerance, "tolerance", traceid.DefaultTolerance, "by how much the halves may disagree")
+	durationFlag(cmd, &maxAge, "max-age", 24*time.Hour, "how old an ID may be")
+	durationFlag(cmd, &skew, "skew", time.Minute, "how far in the future an ID may lie")
+	durationFlag(cmd, &tolerance, "tolerance", traceid.DefaultTolerance, "by how much the halves may disagree")
 	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "print nothing, set only the exit code")
 	for _, name := range []string{"max-age", "skew", "tolerance"} {
 		complete(cmd, name, "2s", "1m", "1h", "24h", "720h")
@@ -89,14 +92,35 @@ With -o json each ID is an object on its own line. gzip input is decompressed.`,
 	return cmd
 }
 
+// checker verifies IDs and says why one is not verified.
+type checker struct {
+	maxAge, skew time.Duration
+	verifier     *traceid.Verifier
+}
+
+func (c checker) verify(id trace.TraceID, now time.Time) (ok bool, reason string) {
+	if c.verifier.Verify(id) {
+		return true, ""
+	}
+	t := traceid.Time(id)
+	at := t.UTC().Format(time.RFC3339)
+	switch age := now.Sub(t); {
+	case age > c.maxAge:
+		return false, fmt.Sprintf("age: its time is %s, more than %s ago (--max-age)", at, c.maxAge)
+	case -age > c.skew:
+		return false, fmt.Sprintf("future: its time is %s, more than %s ahead (--skew)", at, c.skew)
+	}
+	return false, fmt.Sprintf("halves: under none of the secrets does the low half have the time of the high half, %s", at)
+}
+
 // verifying returns the secrets with which IDs are verified. It opens the store only if the
 // store's own secret is needed.
 func (f *flags) verifying(cmd *cobra.Command) (*randflake.Keyring, error) {
-	k, err := f.keyring(cmd)
+	k, err := f.keyring()
 	if err != nil || k != nil {
 		return k, err
 	}
-	s, err := f.openStore(cmd.Context())
+	s, err := f.openStore(cmd.Context(), reading)
 	if errors.Is(err, errNoStore) {
 		return nil, errNoSecret
 	}
@@ -104,7 +128,7 @@ func (f *flags) verifying(cmd *cobra.Command) (*randflake.Keyring, error) {
 		return nil, err
 	}
 	defer s.Close()
-	if k, err = f.decoding(cmd, s); err == nil && k == nil {
+	if k, err = f.decoding(s); err == nil && k == nil {
 		err = errNoOwnSecret
 	}
 	return k, err
@@ -115,6 +139,7 @@ type verdict struct {
 	Line     int    `json:"line,omitempty"`
 	ID       string `json:"id"`
 	Verified bool   `json:"verified"`
+	Reason   string `json:"reason,omitempty"` // why it is not verified
 	Error    string `json:"error,omitempty"`
 }
 
@@ -127,9 +152,12 @@ func verdicts(cmd *cobra.Command, format string) func(verdict) error {
 	}
 	verified, refused := paint(cmd, green, "verified"), paint(cmd, red, "not verified")
 	return func(v verdict) error {
-		answer := refused
-		if v.Verified {
-			answer = verified
+		answer := verified
+		if !v.Verified {
+			answer = refused
+			if v.Reason != "" {
+				answer += "\t" + v.Reason
+			}
 		}
 		_, err := io.WriteString(out, v.ID+"\t"+answer+"\n")
 		return err

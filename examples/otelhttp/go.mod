@@ -4,7 +4,6 @@ go 1.26.0
 
 require (
 	github.com/traceflake/traceflake v0.1.0
-	github.com/traceflake/traceflake/lease/k8sstore v0.1.0
 	github.com/traceflake/traceflake/lease/pgstore v0.1.0
 	github.com/traceflake/traceflake/lease/s3store v0.1.0
 	go.opentelemetry.io/contrib/exporters/autoexport v0.72.0

@@ -17,9 +17,9 @@ import (
 	"github.com/traceflake/traceflake/traceid"
 )
 
-// agree compares every way to see the spans of a table with what must be in it:
-// the table by trace, its range of time, the projection for search, and the
-// views of trace times.
+// agree compares every way to see the spans of a table with what must be in it: by
+// trace, by time, by service, by the place of rows in parts, and through the view of
+// trace times.
 func (e *engine) agree(when string, s clickhouse.Schema, want []span) {
 	e.t.Helper()
 	from, to := noon.Add(-time.Hour), noon.Add(200*time.Hour)
@@ -32,8 +32,8 @@ func (e *engine) agree(when string, s clickhouse.Schema, want []span) {
 	all := func(span) bool { return true }
 	same("time", e.find("SpanId")(s.Spans(from, to)), names(want, all))
 	same("search", e.find(listed)(s.Search(clickhouse.Search{From: from, To: to, Limit: 10_000})), list(want))
-	// ClickHouse reads in the projection's order; no filter hides what is left in it.
-	same("projection in order", e.column("SELECT "+listed+" FROM "+s.Table+" ORDER BY ServiceName, SpanName, Timestamp LIMIT 10000"), list(want))
+	same("place", e.column("WITH places AS (SELECT (_part, _part_offset) FROM "+s.Table+" WHERE ServiceName = 'service-2') SELECT "+listed+" FROM "+s.Table+
+		" WHERE ServiceName = 'service-2' AND (_part, _part_offset) IN places"), list(slices.DeleteFunc(slices.Clone(want), func(s span) bool { return s.service != "service-2" })))
 	traces := map[string]int{}
 	var roots []span
 	var ids [][16]byte
@@ -49,9 +49,6 @@ func (e *engine) agree(when string, s clickhouse.Schema, want []span) {
 		is := func(s span) bool { return s.service == service }
 		same("search "+service, e.find(listed)(s.Search(clickhouse.Search{From: from, To: to, Service: service, Limit: 10_000})),
 			list(slices.DeleteFunc(slices.Clone(want), func(s span) bool { return !is(s) })))
-		// However small the table is, from the projections.
-		same("projection, "+service, e.column("SELECT "+listed+" FROM "+s.Table+" WHERE ServiceName = '"+service+"' SETTINGS preferred_optimize_projection_name = 'search'"),
-			list(slices.DeleteFunc(slices.Clone(want), func(s span) bool { return !is(s) })))
 		same("roots of "+service, e.column("SELECT "+listed+" FROM "+s.Table+" WHERE ParentSpanId = '' AND ServiceName = '"+service+"'"),
 			list(slices.DeleteFunc(slices.Clone(roots), func(s span) bool { return !is(s) })))
 		same("count of "+service, e.column("SELECT toString(count()) FROM "+s.Table+" WHERE ServiceName = '"+service+"'"),
@@ -62,7 +59,7 @@ func (e *engine) agree(when string, s clickhouse.Schema, want []span) {
 		for _, id := range ids {
 			in[trace.TraceID(id).String()] = true
 		}
-		same("traces", e.find("SpanId")(s.Traces(ids)), names(want, func(s span) bool { return in[s.trace] }))
+		same("traces", e.find("SpanId")(clickhouse.TracesEverywhere(s, ids)), names(want, func(s span) bool { return in[s.trace] }))
 	}
 	same("lookup", e.column("SELECT TraceId FROM "+s.Table+"_trace_id_ts"), keys(traces))
 	if text := e.find("TraceId || ' ' || toString(Spans)"); len(want) > 0 {
@@ -92,7 +89,7 @@ func TestChangesShowAtOnce(t *testing.T) {
 		return slices.DeleteFunc(slices.Clone(spans), func(s span) bool { return !keep(s) })
 	}
 	notService1 := func(s span) bool { return s.service != "service-1" }
-	for name, schema := range map[string]clickhouse.Schema{"fine": {}, "plain": {Plain: true}} {
+	for name, schema := range map[string]clickhouse.Schema{"service first": {}, "trace first": {Layout: clickhouse.TraceFirst}} {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine(t)
 			schema.Table = "spans"
@@ -120,12 +117,6 @@ func TestChangesShowAtOnce(t *testing.T) {
 					e.exec("DELETE FROM spans WHERE 1")
 					return nil
 				},
-				"lightweight DELETE, projection made again": func() []span {
-					e.exec("DELETE FROM spans WHERE ServiceName = 'service-1'")
-					e.exec("ALTER TABLE spans APPLY DELETED MASK SETTINGS mutations_sync = 1")
-					e.exec("ALTER TABLE spans MATERIALIZE PROJECTION search SETTINGS mutations_sync = 1")
-					return keep(all, notService1)
-				},
 				"ALTER DELETE": func() []span {
 					e.exec("ALTER TABLE spans DELETE WHERE ServiceName = 'service-1' SETTINGS mutations_sync = 1")
 					return keep(all, notService1)
@@ -139,6 +130,15 @@ func TestChangesShowAtOnce(t *testing.T) {
 						}
 					}
 					return changed
+				},
+				"DROP COLUMN": func() []span {
+					e.exec("ALTER TABLE spans DROP COLUMN TraceState SETTINGS mutations_sync = 1")
+					return all
+				},
+				"the same spans again, OPTIMIZE DEDUPLICATE": func() []span {
+					e.insert("spans", all[:500])
+					e.exec("OPTIMIZE TABLE spans FINAL DEDUPLICATE")
+					return all
 				},
 				"late span": func() []span {
 					e.insert("spans", []span{late})
@@ -182,7 +182,7 @@ func TestTTLDropsOldSpans(t *testing.T) {
 // no span that was there before and stays, show none twice, and none that was
 // deleted before, while others insert, merge and delete.
 func TestPagesWhileTheTableChanges(t *testing.T) {
-	for name, schema := range map[string]clickhouse.Schema{"fine": {}, "plain": {Plain: true}} {
+	for name, schema := range map[string]clickhouse.Schema{"service first": {}, "trace first": {Layout: clickhouse.TraceFirst}} {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine(t)
 			schema.Table = "spans"

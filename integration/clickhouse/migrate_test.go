@@ -89,8 +89,8 @@ func TestMigrateFromAnyPoint(t *testing.T) {
 	live := world()[1000:1010]
 	e.template(old)
 	for at, ended := 1, false; !ended; at++ {
-		if at == 2 {
-			at = 8 // between two functions is nothing new
+		if at == 4 {
+			at = 9 // between two functions is nothing new
 		}
 		table := fmt.Sprintf("spans_%d", at)
 		s := e.exporterTable(table)
@@ -115,7 +115,7 @@ func TestMigrateFromAnyPoint(t *testing.T) {
 			}
 		}
 		e.only(table, "_old")
-		if key := e.one("SELECT sorting_key FROM system.tables WHERE database = currentDatabase() AND name = '" + table + "'"); key != "TraceId, Timestamp" {
+		if key := e.one("SELECT sorting_key FROM system.tables WHERE database = currentDatabase() AND name = '" + table + "'"); !strings.HasSuffix(key, ", ServiceName, TraceId, Timestamp") {
 			t.Errorf("sorting key %s", key)
 		}
 		if t.Failed() {
@@ -127,7 +127,7 @@ func TestMigrateFromAnyPoint(t *testing.T) {
 }
 
 // TestMigrateToCluster runs the statements for a cluster on one server, broken
-// before each, from the exporter's table and, now and then, from an Owned one.
+// before each, from the exporter's table and, now and then, from one of ours.
 func TestMigrateToCluster(t *testing.T) {
 	e := newEngine(t)
 	old := few()[:100]
@@ -454,7 +454,7 @@ func TestMigrateRefuses(t *testing.T) {
 		"a column of nothing": {in1, []string{"ALTER TABLE spans ADD COLUMN Tenant String EPHEMERAL"}, "the EPHEMERAL column Tenant"},
 		"more, rows there":    {onCluster, []string{"ALTER TABLE spans ADD COLUMN Tenant String", createTable(t, clickhouse.Schema{Table: "spans_local"})}, "the column Tenant"},
 		"other columns":       {in1, []string{"-", "CREATE TABLE spans (Body String) ENGINE = MergeTree ORDER BY Body"}, "column Timestamp"},
-		"sorted alike":        {in1, []string{"-", "CREATE TABLE spans (TraceId String, Timestamp DateTime) ENGINE = MergeTree ORDER BY (TraceId, Timestamp)"}, "column Timestamp"},
+		"sorted alike":        {clickhouse.Schema{Layout: clickhouse.TraceFirst}, []string{"-", "CREATE TABLE spans (TraceId String, Timestamp DateTime) ENGINE = MergeTree ORDER BY (toStartOfHour(Timestamp), TraceId, Timestamp)"}, "column Timestamp"},
 		"Memory":              {in1, []string{"-", with("Memory")}, "engine Memory"},
 		"Log":                 {in1, []string{"-", with("Log")}, "engine Log"},
 		"ReplacingMergeTree":  {in1, []string{"-", with("ReplacingMergeTree ORDER BY TraceState")}, "engine ReplacingMergeTree"},
@@ -465,7 +465,7 @@ func TestMigrateRefuses(t *testing.T) {
 		"a backup":            {in1, []string{"CREATE TABLE spans_remaining AS template", "INSERT INTO spans_remaining SELECT * FROM template"}, "spans_remaining exists"},
 		"an empty backup":     {in1, []string{"CREATE TABLE spans_remaining AS template"}, "spans_remaining exists"},
 		"a copy":              {in1, []string{"CREATE TABLE spans_moving AS template"}, "spans_moving exists"},
-		"another's Owned":     {in1, append([]string{createTable(t, clickhouse.Schema{Table: "spans_copy"})}, "INSERT INTO spans_copy SELECT * FROM template"), "spans_copy exists"},
+		"another's table":     {in1, append([]string{createTable(t, clickhouse.Schema{Table: "spans_copy"})}, "INSERT INTO spans_copy SELECT * FROM template"), "spans_copy exists"},
 		"staging":             {onCluster, []string{"CREATE TABLE spans_copy AS template"}, "spans_copy exists"},
 		"another server's":    {onCluster, []string{"CREATE TABLE spans_copy_local AS template COMMENT 'traceflake: migration of spans of server x'"}, "spans_copy_local exists"},
 		"begun, not its own":  {onCluster, []string{"CREATE TABLE spans_moving AS spans COMMENT 'traceflake: migration of spans of server 00000000-0000-0000-0000-000000000000'", "CREATE TABLE spans_copy_local AS template"}, "spans_copy_local exists"},
@@ -518,16 +518,16 @@ func createTable(t *testing.T, s clickhouse.Schema) string {
 	return ""
 }
 
-// TestMigratePlain: a Plain table becomes one with fine granules, and keeps its spans.
-func TestMigratePlain(t *testing.T) {
+// TestMigrateLayouts: a table of one layout becomes one of the other, and keeps its spans.
+func TestMigrateLayouts(t *testing.T) {
 	e := newEngine(t)
 	old := few()
-	s := clickhouse.Schema{Table: "spans", Plain: true}
+	s := clickhouse.Schema{Table: "spans", Layout: clickhouse.TraceFirst}
 	e.run(s.Statements())
 	e.insert("spans", old)
-	s.Plain = false
+	s.Layout = clickhouse.ServiceFirst
 	if err := s.Create(t.Context(), e.db); err == nil || !strings.Contains(err.Error(), "migrate it") {
-		t.Errorf("create over a plain table: %v", err)
+		t.Errorf("create over a table of the other layout: %v", err)
 	}
 	if err := migrate.Run(t.Context(), e.db, s, nil); err != nil {
 		t.Fatal(err)
@@ -562,6 +562,9 @@ func TestNothingToMigrate(t *testing.T) {
 		t.Error("there is no migration to an overlay")
 	}
 	s := clickhouse.Schema{Table: "fresh"}
+	if err := s.Create(t.Context(), e.db); err != nil {
+		t.Fatal(err)
+	}
 	for range 2 {
 		if err := migrate.Run(t.Context(), e.db, s, nil); err != nil {
 			t.Errorf("nothing to migrate: %v", err)
@@ -577,5 +580,91 @@ func TestNothingToMigrate(t *testing.T) {
 	}
 	if got := e.one("SELECT count() FROM fresh_remaining"); got != "10" {
 		t.Errorf("%s rows of a table of that name", got)
+	}
+}
+
+// TestMigrateTypo: a table that does not exist is not created.
+func TestMigrateTypo(t *testing.T) {
+	e := newEngine(t)
+	e.template(few()[:10])
+	before := e.snapshot()
+	s := clickhouse.Schema{Table: "templaet"}
+	err := migrate.Run(t.Context(), e.db, s, nil)
+	if !errors.Is(err, migrate.ErrNoTable) || !strings.Contains(err.Error(), "templaet") || !strings.Contains(err.Error(), "are template.") {
+		t.Errorf("error %v", err)
+	}
+	if _, err := migrate.Statements(t.Context(), e.db, s); !errors.Is(err, migrate.ErrNoTable) {
+		t.Errorf("dry run: %v", err)
+	}
+	if after := e.snapshot(); after != before {
+		t.Errorf("changed from %s to %s", before, after)
+	}
+}
+
+// TestMigrateNeedsSpace: a migration whose copy would not fit does not begin. The free space is
+// made up, since a test cannot fill a disk.
+func TestMigrateNeedsSpace(t *testing.T) {
+	e := newEngine(t)
+	e.template(few())
+	s := e.exporterTable("spans")
+	before := e.snapshot()
+	full := e.faulty(&faulty{rewrite: func(query string) string {
+		return strings.ReplaceAll(query, "toFloat64(unreserved_space)", "toFloat64(unreserved_space) * 0 + 1000")
+	}})
+	err := migrate.Run(t.Context(), full, s, nil)
+	if err == nil || !strings.Contains(err.Error(), "0.0 MiB free: free space and run it again; nothing was changed") {
+		t.Errorf("error %v", err)
+	}
+	if after := e.snapshot(); after != before {
+		t.Errorf("changed from %s to %s", before, after)
+	}
+	if err := migrate.Run(t.Context(), e.db, s, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestMigrateTwoAtOnce starts a second migration before each statement of the first: the second
+// one ends, the first one says why it does not go on, and no span is lost.
+func TestMigrateTwoAtOnce(t *testing.T) {
+	e := newEngine(t)
+	old := few()[:100]
+	e.template(old)
+	for at, ended := 1, false; !ended; at++ {
+		if at == 4 {
+			at = 9 // between two functions is nothing new
+		}
+		s := e.exporterTable("spans")
+		count, second := 0, error(nil)
+		first := migrate.Run(t.Context(), e.faulty(&faulty{rewrite: func(query string) string {
+			if strings.HasPrefix(query, "SELECT") {
+				return query
+			}
+			if count++; count == at {
+				second = migrate.Run(t.Context(), e.db, s, nil)
+			}
+			return query
+		}}), s, nil)
+		ended = count < at
+		if second != nil {
+			t.Errorf("before statement %d: the second one: %v", at, second)
+		}
+		if first != nil && !errors.Is(first, migrate.ErrTakenOver) {
+			// The statement that was already on its way may fail by itself.
+			t.Logf("before statement %d: the first one: %v", at, first)
+			first = migrate.Run(t.Context(), e.db, s, nil)
+			if first != nil {
+				t.Errorf("again: %v", first)
+			}
+		}
+		if err := migrate.Run(t.Context(), e.db, s, nil); err != nil {
+			t.Errorf("before statement %d: a third one: %v", at, err)
+		}
+		e.holds("spans", ids(old))
+		for _, table := range e.column("SELECT name FROM system.tables WHERE database = currentDatabase() AND startsWith(name, 'spans') ORDER BY name DESC") {
+			e.exec("DROP TABLE `" + table + "` SYNC")
+		}
+		if t.Failed() {
+			t.Fatalf("second migration before statement %d of the first", at)
+		}
 	}
 }

@@ -98,7 +98,7 @@ func sorted(s []string) []string { s = slices.Clone(s); slices.Sort(s); return s
 
 func TestQueriesFindWhatWasStored(t *testing.T) {
 	spans := world()
-	for _, layout := range []clickhouse.Layout{clickhouse.Owned, clickhouse.Overlay} {
+	for _, layout := range []clickhouse.Layout{clickhouse.ServiceFirst, clickhouse.TraceFirst, clickhouse.Overlay} {
 		t.Run(fmt.Sprint(layout), func(t *testing.T) {
 			e := newEngine(t)
 			s := clickhouse.Schema{Database: e.Database(), Table: "spans", Layout: layout}
@@ -148,7 +148,7 @@ func testTraces(t *testing.T, e *engine, s clickhouse.Schema, spans []span) {
 		if got := sorted(e.whole(s, parse(id))); !reflect.DeepEqual(got, want) {
 			t.Errorf("trace %d %s: %v, want %v", i, id, got, want)
 		}
-		if got := sorted(find(s.TracesEverywhere([][16]byte{parse(id)}))); !reflect.DeepEqual(got, want) {
+		if got := sorted(find(clickhouse.TracesEverywhere(s, []trace.TraceID{parse(id)}))); !reflect.DeepEqual(got, want) {
 			t.Errorf("trace %d %s everywhere: %v, want %v", i, id, got, want)
 		}
 	}
@@ -197,7 +197,7 @@ func testNewest(t *testing.T, e *engine, s clickhouse.Schema, spans []span) {
 		for _, row := range page {
 			id, count, _ := strings.Cut(row, " ")
 			got = append(got, id)
-			if complete := s.Layout == clickhouse.Owned; complete && count != fmt.Sprint(want[id]) {
+			if complete := s.Layout != clickhouse.Overlay; complete && count != fmt.Sprint(want[id]) {
 				t.Errorf("%s has %s spans, want %d", id, count, want[id])
 			}
 		}
@@ -212,8 +212,8 @@ func testSpans(t *testing.T, e *engine, s clickhouse.Schema, spans []span) {
 	from, to := noon.Add(55*time.Minute), noon.Add(65*time.Minute) // across two partitions
 	of := sorted(names(spans, func(span span) bool {
 		at := traceid.Time(parse(span.trace))
-		inWindow := !span.start.Before(from.Add(-time.Minute)) && span.start.Before(to.Add(time.Hour))
-		return !at.Before(from) && at.Before(to) && (s.Layout == clickhouse.Owned || inWindow)
+		inWindow := !span.start.Before(from.Add(-time.Hour)) && span.start.Before(to.Add(time.Hour))
+		return !at.Before(from) && at.Before(to) && (s.Layout != clickhouse.Overlay || inWindow)
 	}))
 	if got := sorted(e.find("SpanId")(s.SpansOfTraces(from, to))); !reflect.DeepEqual(got, of) || len(of) < 500 {
 		t.Errorf("spans of the traces of ten minutes: %d, want %d", len(got), len(of))

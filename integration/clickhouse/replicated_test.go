@@ -93,7 +93,7 @@ func TestReplicatedTables(t *testing.T) {
 func replicatedTables(t *testing.T) {
 	e := newEngine(t)
 	here := regexp.MustCompile(" ON CLUSTER `c`")
-	for name, s := range map[string]clickhouse.Schema{"spans": {Table: "spans", Cluster: "c", TTL: time.Hour}, "plain": {Table: "plain", Cluster: "c", Plain: true}} {
+	for name, s := range map[string]clickhouse.Schema{"spans": {Table: "spans", Cluster: "c", TTL: time.Hour}, "trace": {Table: "trace", Layout: clickhouse.TraceFirst, Cluster: "c"}} {
 		statements, err := s.Statements()
 		if err != nil {
 			t.Fatal(err)

@@ -166,10 +166,10 @@ func (e *engine) whole(s clickhouse.Schema, ids ...[16]byte) []string {
 		}
 		return spans
 	}
-	spans := read(s.Traces(ids))
-	if again := s.Incomplete(ids, spans); len(again) > 0 {
+	spans := read(clickhouse.Traces(s, ids))
+	if again := clickhouse.Incomplete(s, ids, spans); len(again) > 0 {
 		spans = slices.DeleteFunc(spans, func(s clickhouse.Span) bool { return slices.Contains(again, s.TraceID) })
-		spans = append(spans, read(s.TracesEverywhere(again))...)
+		spans = append(spans, read(clickhouse.TracesEverywhere(s, again))...)
 	}
 	var found []string
 	for _, span := range spans {

@@ -241,7 +241,7 @@ func TestWriterAndQueries(t *testing.T) {
 	for _, c := range []struct {
 		file   string
 		layout clickhouse.Layout
-	}{{examples + "owned.yaml", clickhouse.Owned}, {examples + "overlay.yaml", clickhouse.Overlay}} {
+	}{{examples + "owned.yaml", clickhouse.ServiceFirst}, {examples + "overlay.yaml", clickhouse.Overlay}} {
 		t.Run(c.file, func(t *testing.T) {
 			e := servers.ClickHouseForTest(t)
 			t.Setenv("CLICKHOUSE_ENDPOINT", e.DSN())
@@ -253,7 +253,7 @@ func TestWriterAndQueries(t *testing.T) {
 			db := chgo.OpenDB(options)
 			defer func() { _ = db.Close() }()
 			s := clickhouse.Schema{Database: e.Database(), Layout: c.layout}
-			if c.layout == clickhouse.Owned {
+			if c.layout == clickhouse.ServiceFirst {
 				if err := s.Create(t.Context(), db); err != nil {
 					t.Fatal(err)
 				}
@@ -302,7 +302,7 @@ func check(t *testing.T, s clickhouse.Schema, db *sql.DB, sent tracetest.SpanStu
 	for id := range traces {
 		of := func(r row) bool { return r.trace == id.String() }
 		same("Trace", whole(t, s, db, id), want(sent, true, of))
-		q, err := s.TracesEverywhere([][16]byte{id})
+		q, err := clickhouse.TracesEverywhere(s, [][16]byte{id})
 		same("TracesEverywhere", ask(t, db, true, q, err), want(sent, true, of))
 		ids = append(ids, id)
 	}
@@ -345,7 +345,7 @@ func check(t *testing.T, s clickhouse.Schema, db *sql.DB, sent tracetest.SpanStu
 // whole finds the spans of traces and queries again for traces that may be incomplete.
 func whole(t *testing.T, s clickhouse.Schema, db *sql.DB, ids ...[16]byte) map[string]row {
 	t.Helper()
-	q, err := s.Traces(ids)
+	q, err := clickhouse.Traces(s, ids)
 	found := ask(t, db, true, q, err)
 	var spans []clickhouse.Span
 	for _, r := range found {
@@ -356,8 +356,8 @@ func whole(t *testing.T, s clickhouse.Schema, db *sql.DB, ids ...[16]byte) map[s
 		spans = append(spans, clickhouse.Span{TraceID: id, SpanID: r.id, ParentSpanID: r.parent,
 			Start: time.Unix(0, r.start), Duration: time.Duration(r.duration)})
 	}
-	if again := s.Incomplete(ids, spans); len(again) > 0 {
-		q, err := s.TracesEverywhere(again)
+	if again := clickhouse.Incomplete(s, ids, spans); len(again) > 0 {
+		q, err := clickhouse.TracesEverywhere(s, again)
 		maps.Copy(found, ask(t, db, true, q, err))
 	}
 	return found
@@ -425,7 +425,7 @@ func newestPage(t *testing.T, db *sql.DB, q clickhouse.Query, err error) (page [
 // With create_schema: true the exporter adds nothing to our table, nor to its own without the
 // lookup table, and writes into it.
 func TestExporterStartsAgain(t *testing.T) {
-	for name, layout := range map[string]clickhouse.Layout{"owned": clickhouse.Owned, "overlay": clickhouse.Overlay} {
+	for name, layout := range map[string]clickhouse.Layout{"owned": clickhouse.ServiceFirst, "overlay": clickhouse.Overlay} {
 		t.Run(name, func(t *testing.T) {
 			e := servers.ClickHouseForTest(t)
 			t.Setenv("CLICKHOUSE_ENDPOINT", e.DSN())

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/traceflake/traceflake/clients/js"
 )
 
 // page shows the stored traces in a browser, and lets the browser start new ones.
@@ -43,6 +45,9 @@ func startPage(listener net.Listener, spans *pipeline, find *finder, edge *servi
 	mux.HandleFunc("GET /open", p.open)
 	mux.HandleFunc("GET /search", p.search)
 	mux.Handle("GET /static/", http.FileServerFS(static))
+	mux.HandleFunc("GET /static/traceflake.js", func(w http.ResponseWriter, r *http.Request) {
+		http.ServeContent(w, r, "traceflake.js", time.Time{}, strings.NewReader(js.Source))
+	})
 	mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {
 		p.fail(w, http.StatusNotFound, "There is no page "+r.URL.Path+".")
 	})

@@ -76,7 +76,8 @@ func TestPage(t *testing.T) {
 		{"/search?before=1950-01-01T00:00:00Z", html, 400, "text/html", "Bad Request"},
 		{"/favicon.ico", html, 404, "text/html", "no page /favicon.ico"},
 		{"/static/style.css", "", 200, "text/css", "color-scheme"},
-		{"/static/script.js", "", 200, "text/javascript", "getRandomValues"},
+		{"/static/script.js", "", 200, "text/javascript", "generateTraceId"},
+		{"/static/traceflake.js", "", 200, "text/javascript", "getRandomValues"},
 		{"/static/icon.svg", "", 200, "image/svg+xml", "<svg"},
 	} {
 		response, body := ask(t, http.MethodGet, demo.page+c.path, "Accept", c.accept)

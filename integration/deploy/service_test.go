@@ -88,7 +88,7 @@ func TestServiceRuns(t *testing.T) {
 			around := surround(t, objects, here)
 			secret := secretFile(t)
 			cmd := command(t, here, c)
-			cmd.Env = slices.Concat(around.env, environment(t, c, around.secrets, secret))
+			cmd.Env = slices.Concat(environment(t, c, around.secrets, secret), around.env) // of two values the last one counts
 			url := start(t, cmd)
 			get(t, url+c.StartupProbe.HTTPGet.Path)
 			id, err := trace.TraceIDFromHex(get(t, url+"/").Header.Get("x-trace-id"))
@@ -162,20 +162,26 @@ func onKubernetes(t *testing.T, objects resmap.ResMap, program string) surroundi
 			t.Fatal(err)
 		}
 	}
-	admin, err := s.Kubeconfig(kubernetes.Admin)
-	if err != nil {
-		t.Fatal(err)
-	}
-
 	_, c := service(t, objects)
+	env := environment(t, c, nil, secretFile(t))
+	// In a pod the kubelet mounts the account's token.
+	as := func(account string) string {
+		const pods = setup.StoreVar + "=k8s:///"
+		i := slices.IndexFunc(env, func(v string) bool { return strings.HasPrefix(v, pods) })
+		if i < 0 {
+			t.Fatalf("no %s in %q", pods, env)
+		}
+		name := strings.TrimPrefix(env[i], pods)
+		return setup.StoreVar + "=k8s://" + namespace + "/" + name + "?server=" + s.Proxy(t, tokenOf(ctx, t, s, namespace, account))
+	}
 	cmd := command(t, program, c)
-	cmd.Env = append(environment(t, c, nil, secretFile(t)), "KUBECONFIG="+kubeconfig(ctx, t, s, namespace, "other"))
+	cmd.Env = append(env, as("other"))
 	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "forbidden") {
 		t.Errorf("an account without the Role: %v\n%s", err, out)
 	}
 	return surroundings{
-		env:   []string{"KUBECONFIG=" + kubeconfig(ctx, t, s, namespace, "orders")},
-		store: "k8s://" + namespace + "/traceflake?kubeconfig=" + admin,
+		env:   []string{as("orders")},
+		store: "k8s://" + namespace + "/traceflake?server=" + s.Proxy(t, s.Token(kubernetes.Admin)),
 	}
 }
 
@@ -253,9 +259,8 @@ func theBlock(t *testing.T, address string) lease.Block {
 	return blocks[0]
 }
 
-// kubeconfig returns the path of a file for a pod's service account. In a pod the kubelet
-// mounts such a token.
-func kubeconfig(ctx context.Context, t *testing.T, s *kubernetes.Server, namespace, account string) string {
+// tokenOf returns a token of a service account, as the kubelet mounts it in a pod.
+func tokenOf(ctx context.Context, t *testing.T, s *kubernetes.Server, namespace, account string) string {
 	t.Helper()
 	answer, err := s.Do(ctx, "POST", "/api/v1/namespaces/"+namespace+"/serviceaccounts/"+account+"/token",
 		"application/json", []byte(`{"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}`))
@@ -266,24 +271,7 @@ func kubeconfig(ctx context.Context, t *testing.T, s *kubernetes.Server, namespa
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, err := json.Marshal(map[string]any{
-		"current-context": "pod",
-		"clusters": []any{map[string]any{"name": "pod", "cluster": map[string]any{
-			"server": s.URL(), "certificate-authority-data": s.CA(),
-		}}},
-		"users": []any{map[string]any{"name": "pod", "user": map[string]any{"token": token.Status.Token}}},
-		"contexts": []any{map[string]any{"name": "pod", "context": map[string]any{
-			"cluster": "pod", "user": "pod", "namespace": namespace,
-		}}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	name := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(name, config, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return name
+	return token.Status.Token
 }
 
 // command is the container's, on a free port.

@@ -31,11 +31,8 @@ func BenchmarkStart(b *testing.B) {
 			return "etcd://" + strings.TrimPrefix(etcd.ForTest(b, 1).Endpoints()[0], "http://")
 		}},
 		{"Kubernetes", func(b *testing.B) string {
-			admin, err := kubernetes.Shared(b).Kubeconfig(kubernetes.Admin)
-			if err != nil {
-				b.Fatal(err)
-			}
-			return "k8s://default/start?kubeconfig=" + admin
+			s := kubernetes.Shared(b)
+			return "k8s://default/start?server=" + s.Proxy(b, s.Token(kubernetes.Admin))
 		}},
 		{"S3", func(b *testing.B) string {
 			server := s3.ForTest(b)

@@ -7,41 +7,72 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/traceflake/traceflake/integration/servers"
 )
 
-// TestQuickStart builds the README's program, sends it a request and stops it.
-func TestQuickStart(t *testing.T) {
-	readme, err := os.ReadFile("../../README.md")
+// readme returns the README's quick start and its section on leases.
+func readme(t *testing.T) (program, leases string) {
+	t.Helper()
+	text, err := os.ReadFile("../../README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, program, _ := strings.Cut(string(readme), "```go\npackage main\n")
+	_, program, _ = strings.Cut(string(text), "```go\npackage main\n")
 	program, _, ok := strings.Cut("package main\n"+program, "```")
-	if lines := strings.Count(program, "\n"); !ok || lines > 30 {
-		t.Errorf("the quick start has %d lines, want at most 30:\n%s", lines, program)
+	_, leases, found := strings.Cut(string(text), "\n## Leases for a fleet\n")
+	leases, _, _ = strings.Cut(leases, "\n## ")
+	if !ok || !found {
+		t.Fatal("the README has no quick start or no section on leases")
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	return program, leases
+}
+
+// build compiles a file, or a package of the workspace.
+func build(t *testing.T, what string) (binary string) {
+	t.Helper()
+	binary = filepath.Join(t.TempDir(), "program")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, what).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
 	}
-	address := listener.Addr().String()
-	if err := listener.Close(); err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	source, binary := filepath.Join(dir, "main.go"), filepath.Join(dir, "quickstart")
+	return binary
+}
+
+// buildProgram compiles the README's program and makes it serve address.
+func buildProgram(t *testing.T, program, address string) (binary string) {
+	t.Helper()
+	source := filepath.Join(t.TempDir(), "main.go")
 	program = strings.Replace(program, "127.0.0.1:8080", address, 1)
 	if err := os.WriteFile(source, []byte(program), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, source).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	return build(t, source)
+}
 
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+// TestQuickStart builds the README's program, sends it a request and stops it. If the port is
+// taken, the program says so and ends.
+func TestQuickStart(t *testing.T) {
+	program, _ := readme(t)
+	if lines := strings.Count(program, "\n"); lines > 36 {
+		t.Errorf("the quick start has %d lines, want at most 36:\n%s", lines, program)
+	}
+	address := freeAddress(t)
+	binary := buildProgram(t, program, address)
 	var stdout bytes.Buffer
 	service := exec.CommandContext(t.Context(), binary)
 	service.Stdout = &stdout
@@ -49,6 +80,10 @@ func TestQuickStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := traceIDOf(t, "http://"+address)
+	second, err := exec.CommandContext(t.Context(), binary).CombinedOutput()
+	if err != nil || !strings.Contains(string(second), "address already in use") {
+		t.Errorf("the port is taken: %v, %s", err, second)
+	}
 	if err := service.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
@@ -57,6 +92,69 @@ func TestQuickStart(t *testing.T) {
 	}
 	if id == "" || !strings.Contains(stdout.String(), `"TraceID":"`+id+`"`) {
 		t.Errorf("the response has the trace ID %q; the spans are\n%s", id, &stdout)
+	}
+}
+
+// TestQuickStartWithLeases applies the changes that the README shows for leases and runs its
+// commands: the service holds a lease while it runs, and has given it back after SIGTERM.
+func TestQuickStartWithLeases(t *testing.T) {
+	program, leases := readme(t)
+	store := servers.PostgresForTest(t).DSN()
+	for _, diff := range regexp.MustCompile("(?s)```diff\n(.*?)```").FindAllStringSubmatch(leases, -1) {
+		var before, after string
+		for line := range strings.Lines(diff[1]) {
+			if line[0] != '+' {
+				before += line[1:]
+			}
+			if line[0] != '-' {
+				after += line[1:]
+			}
+		}
+		if strings.Count(program, before) != 1 {
+			t.Fatalf("the quick start does not have these lines:\n%s", before)
+		}
+		program = strings.Replace(program, before, after, 1)
+	}
+	_, commands, _ := strings.Cut(leases, "```sh\n")
+	commands, _, _ = strings.Cut(commands, "```")
+	install, commands, _ := strings.Cut(commands, "\n")
+	const shown = "postgres://user:password@host/db"
+	if !strings.HasPrefix(install, "go install ") || strings.Count(commands, shown) != 1 {
+		t.Fatalf("unexpected commands:\n%s\n%s", install, commands)
+	}
+	commands = strings.Replace(commands, shown, "'"+store+"'", 1)
+
+	address := freeAddress(t)
+	binary := buildProgram(t, program, address)
+	traceflake := build(t, "github.com/traceflake/traceflake/cmd/traceflake")
+	service := exec.CommandContext(t.Context(), "bash", "-ec",
+		"traceflake() { "+traceflake+" \"$@\"; }\n"+commands+"\nexec "+binary)
+	service.Dir = t.TempDir()
+	var out bytes.Buffer
+	service.Stdout, service.Stderr = &out, &out
+	if err := service.Start(); err != nil {
+		t.Fatal(err)
+	}
+	list := func() string {
+		t.Helper()
+		text, err := exec.CommandContext(t.Context(), traceflake, "lease", "list", "--store", store).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+		return string(text)
+	}
+	traceIDOf(t, "http://"+address)
+	if text := list(); strings.Count(text, "held by") != 1 {
+		t.Errorf("while the service runs, lease list shows\n%s", text)
+	}
+	if err := service.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := service.Wait(); err != nil {
+		t.Errorf("%v\n%s", err, &out)
+	}
+	if text := list(); strings.Contains(text, "held by") {
+		t.Errorf("after SIGTERM, lease list shows\n%s\n%s", text, &out)
 	}
 }
 

@@ -32,11 +32,10 @@ const rules = `
 PURE: STD -context -database/... -net/... -os/... -syscall/... -log/syslog -plugin
 
 # What services import. None of it may import what is not on this line.
-ROOT:   ~/sparx64 ~/randflake ~/lease ~/lease/driver
-        ~/lease/boltstore ~/idgen ~/traceid
-        ~/lookup ~/propagation/xtraceid ~/clickhouse ~/clickhouse/migrate ~/postgres ~/setup
-STORES: ~/lease/pgstore ~/lease/etcdstore ~/lease/k8sstore
-        ~/lease/s3store
+ROOT:   ~/sparx64 ~/randflake ~/lease ~/lease/driver ~/lease/driver/pages
+        ~/lease/boltstore ~/lease/k8sstore ~/idgen ~/traceid
+        ~/lookup ~/propagation/xtraceid ~/clients/js ~/clickhouse ~/clickhouse/migrate ~/postgres ~/setup
+STORES: ~/lease/pgstore ~/lease/etcdstore ~/lease/s3store
 METRIC: @/otel @/otel/attribute @/otel/metric @/otel/metric/...
 
 # Blocks and keys: no time, no IDs.
@@ -51,17 +50,17 @@ lease: PURE context ~/randflake ~/lease/internal/owner ~/internal/version
 lease/internal/owner: STD
 
 # The side of the stores' authors: the rule of granting, and the stores. Services import lease.
-STORE: STD ~/randflake ~/lease ~/lease/driver
+STORE: STD ~/randflake ~/lease ~/lease/driver ~/lease/driver/pages
 lease/driver:    STD ~/randflake ~/lease ~/lease/internal/owner
 lease/boltstore: STORE ~/internal/vmclock go.etcd.io/bbolt/...
 lease/pgstore:   STORE github.com/jackc/pgx/v5/...
 lease/etcdstore: STORE go.uber.org/zap google.golang.org/grpc/...
                            go.etcd.io/etcd/api/v3/... go.etcd.io/etcd/client/v3/...
-lease/k8sstore:  STORE ~/lease/internal/pages go.yaml.in/yaml/v3
-lease/s3store:   STORE ~/lease/internal/pages github.com/aws/aws-sdk-go-v2/aws/...
+lease/k8sstore:  STORE
+lease/s3store:   STORE github.com/aws/aws-sdk-go-v2/aws/...
                            github.com/aws/aws-sdk-go-v2/config
-lease/internal/pages: STORE
-lease/internal/pages/pagestest: STD ~/lease/internal/pages
+lease/driver/pages: STD ~/randflake ~/lease ~/lease/driver
+lease/driver/pages/pagestest: STD ~/lease/driver/pages
 lease/leasetest: STORE github.com/anishathalye/porcupine pgregory.net/rapid
 
 # Makes IDs. It knows a source of them, not leases.
@@ -78,6 +77,9 @@ lookup: STD ~/traceid ~/internal/version METRIC @/otel/trace
 # Does not know how IDs are born.
 propagation/xtraceid: STD METRIC @/otel/trace @/otel/propagation @/contrib/propagators/b3
 propagation/xtraceid/xtraceidgrpc: STD ~/propagation/xtraceid @/otel/trace google.golang.org/grpc/...
+
+# The JavaScript client as a text.
+clients/js: STD
 
 # SQL and text.
 clickhouse:              STD ~/clickhouse/internal/ddl
@@ -100,21 +102,19 @@ integration/servers/...: STD OTHERS ~/integration/servers/...
 integration/faults:    STD OTHERS ROOT
 integration/demo:      STD OTHERS ROOT STORES ~/integration/servers/...
 integration/...:       STD OTHERS ROOT STORES ~/propagation/xtraceid/xtraceidgrpc ~/lease/leasetest
-                       ~/integration/servers/... ~/integration/faults
+                       ~/integration/servers/... ~/integration/faults ~/integration/lease/crowd
 internal/rooms:        STD
 internal/version:      STD
-internal/release/...:  STD OTHERS ROOT STORES ~/propagation/xtraceid/xtraceidgrpc
-                       ~/lease/leasetest ~/integration/servers/...
 cmd/...:               STD OTHERS ROOT STORES ~/cmd/... ~/internal/vmclock
 bench/...:             STD OTHERS ROOT ~/integration/servers/... ~/bench/...
-examples/otelhttp:     STD OTHERS ROOT STORES
+examples/otelhttp/...: STD OTHERS ROOT STORES
 
 # Tests of the root module bring in no module that a user of it has not.
 test: STD ROOT @/otel/... @/contrib/propagators/b3 go.etcd.io/bbolt golang.org/x/sys/cpu golang.org/x/sys/unix
 # Tests of stores that start engines are in integration/lease.
 lease/leasetest test: STD ROOT ~/lease/leasetest
-                                ~/lease/internal/pages/...
-lease/internal/pages test: STD ROOT ~/lease/internal/pages/...
+                                ~/lease/driver/pages/...
+lease/driver/pages test: STD ROOT ~/lease/driver/pages/...
 
 # Not even in tests.
 NEVER: math/rand github.com/stretchr/testify/...
@@ -134,6 +134,7 @@ var planted = map[string]string{
 	"idgen":                "net/http os ~/sparx64 ~/lease ~/propagation/xtraceid @/otel/sdk/metric @/otel/baggage",
 	"traceid":              "context net/http os ~/idgen ~/sparx64 @/otel/sdk/trace @/otel",
 	"propagation/xtraceid": "~/idgen ~/randflake @/otel/sdk/trace @/contrib/propagators/autoprop",
+	"clients/js":           "~/traceid @/otel",
 	"clickhouse":           "~/idgen @/otel github.com/ClickHouse/clickhouse-go/v2",
 	"postgres":             "~/idgen @/otel github.com/jackc/pgx/v5",
 	"setup":                "~/sparx64 ~/propagation/xtraceid ~/lease/pgstore go.etcd.io/bbolt @/otel/sdk/trace",

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +15,8 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/driver/pages"
 	"github.com/traceflake/traceflake/randflake"
 )
 
@@ -41,12 +44,20 @@ func (c *clock) Add(d time.Duration) {
 
 func open(t *testing.T, path string, opts ...Option) *Store {
 	t.Helper()
-	s, err := Open(path, opts...)
+	return openNodes(t, path, driver.NodeRange{}, opts...)
+}
+
+func openNodes(t *testing.T, path string, nodes driver.NodeRange, opts ...Option) *Store {
+	t.Helper()
+	s, err := Open(path, nodes, opts...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
+
+// share is nodes of a fleet.
+func share(first, n uint32) driver.NodeRange { return driver.NodeRange{First: first, Nodes: n} }
 
 func request(now time.Time) lease.Request {
 	return lease.Request{Nonce: lease.NewNonce(), Now: now, TTL: time.Minute}
@@ -61,69 +72,41 @@ func acquire(t *testing.T, s *Store, r lease.Request) lease.Grant {
 	return g
 }
 
-func file(t *testing.T) string { return filepath.Join(t.TempDir(), "leases.db") }
+func newPath(t *testing.T) string { return filepath.Join(t.TempDir(), "leases.db") }
 
 func TestGrantsOutliveTheProcess(t *testing.T) {
-	path, c := file(t), newClock()
-	s := open(t, path, WithClock(c))
-	first := acquire(t, s, request(start))
-	second := acquire(t, s, request(start))
-	if first.Node != 0 || second.Node != 8 || first.Nodes != 8 {
-		t.Fatalf("granted nodes %d+%d and %d+%d, want 0+8 and 8+8", first.Node, first.Nodes, second.Node, second.Nodes)
+	path, c := newPath(t), newClock()
+	one := driver.NodeRange{First: 8, Nodes: 8}
+	s := openNodes(t, path, one, WithClock(c), WithOwnSecret())
+	g := acquire(t, s, request(start))
+	if want := start.Add(time.Minute); g.Node != 8 || g.Nodes != 8 || !g.End.Equal(want) {
+		t.Fatalf("granted %+v, want nodes 8+8 until %s", g, want)
 	}
-	if want := start.Add(time.Minute); !first.End.Equal(want) {
-		t.Fatalf("granted until %s, want %s", first.End, want)
-	}
-	if err := s.Release(t.Context(), first, lease.NewNonce(), start.Add(1500*time.Millisecond)); err != nil {
+	if err := s.Release(t.Context(), g, lease.NewNonce(), start.Add(1500*time.Millisecond)); err != nil {
 		t.Fatal(err)
 	}
 
-	s = open(t, path, WithClock(c)) // another process
-	if g := acquire(t, s, request(start.Add(time.Second))); g.Node != 16 {
-		t.Errorf("granted node %d within the seconds used, want 16", g.Node)
+	s = openNodes(t, path, one, WithClock(c), WithOwnSecret()) // another process
+	if _, err := s.Acquire(t.Context(), request(start.Add(time.Second))); !errors.Is(err, lease.ErrNoFreeNode) {
+		t.Errorf("within the seconds used: %v", err)
 	}
-	if g := acquire(t, s, request(start.Add(2*time.Second))); g.Node != 0 {
-		t.Errorf("granted node %d after the release, want 0", g.Node)
-	}
-	renewed, err := s.Renew(t.Context(), second, lease.Request{Nonce: lease.NewNonce(), Now: start.Add(30 * time.Second), TTL: time.Minute})
+	g = acquire(t, s, request(start.Add(2*time.Second)))
+	renewed, err := s.Renew(t.Context(), g, renewal(lease.NewNonce(), start.Add(90*time.Second)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := s.Get(t.Context(), second.Node); err != nil || got != renewed {
+	if got, err := s.Get(t.Context(), g.Node); err != nil || got != renewed {
 		t.Errorf("Get gives %v, %v; Renew gave %v", got, err, renewed)
 	}
-	blocks, err := s.List(t.Context())
-	if err != nil || len(blocks) != 3 || blocks[1].Nonce != renewed.Nonce {
-		t.Errorf("List gives %v, %v; want 3 blocks", blocks, err)
-	}
-}
-
-func TestFillsGaps(t *testing.T) {
-	c := newClock()
-	s := open(t, file(t), WithClock(c), WithNodes(0, 32), WithMaxTTL(time.Second))
-	if _, err := s.Acquire(t.Context(), request(start)); !errors.Is(err, lease.ErrNoFreeNode) {
-		t.Fatalf("a new file with nodes of a fleet granted one: %v", err)
-	}
-	c.Add(time.Second)
-	now := c.Now()
-	// Delete the middle block's record: it counts as never granted.
-	if err := s.update(t.Context(), func(tx *bbolt.Tx) error { return tx.Bucket(blocksBucket).Delete(keyOf(8)) }); err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []uint32{0, 8, 16, 24} {
-		if g := acquire(t, s, request(now)); g.Node != want {
-			t.Fatalf("granted node %d, want %d", g.Node, want)
-		}
-	}
-	_, err := s.Acquire(t.Context(), request(now))
-	if !errors.Is(err, lease.ErrNoFreeNode) || !strings.Contains(err.Error(), "2026-01-02T03:04:07Z") {
-		t.Fatalf("the fifth of four gives %v, want ErrNoFreeNode and when", err)
+	blocks, err := open(t, path, WithClock(c)).List(t.Context())
+	if err != nil || len(blocks) != 1 || blocks[0].Nonce != renewed.Nonce {
+		t.Errorf("List gives %v, %v; want one block", blocks, err)
 	}
 }
 
 func TestLongestTTL(t *testing.T) {
 	c := newClock()
-	s := open(t, file(t), WithClock(c), WithMaxTTL(10*time.Second))
+	s := open(t, newPath(t), WithClock(c), WithMaxTTL(10*time.Second))
 	g := acquire(t, s, request(start))
 	if want := start.Add(10 * time.Second); !g.End.Equal(want) {
 		t.Errorf("granted until %s, want %s", g.End, want)
@@ -136,7 +119,7 @@ func TestLongestTTL(t *testing.T) {
 }
 
 func TestClockAhead(t *testing.T) {
-	s := open(t, file(t), WithClock(newClock()))
+	s := open(t, newPath(t), WithClock(newClock()))
 	if _, err := s.Acquire(t.Context(), request(start.Add(2*time.Minute))); !errors.Is(err, lease.ErrClockAhead) {
 		t.Errorf("Acquire two minutes ahead: %v", err)
 	}
@@ -144,18 +127,18 @@ func TestClockAhead(t *testing.T) {
 	if g := acquire(t, s, lease.Request{Nonce: lease.NewNonce(), Now: start.Add(30 * time.Second), TTL: lease.DefaultTTL}); g.End.After(start.Add(lease.DefaultTTL)) {
 		t.Errorf("granted until %s to a clock that is ahead", g.End)
 	}
-	short := open(t, file(t), WithClock(newClock()), WithMaxTTL(10*time.Second))
+	short := open(t, newPath(t), WithClock(newClock()), WithMaxTTL(10*time.Second))
 	if _, err := short.Acquire(t.Context(), request(start.Add(20*time.Second))); !errors.Is(err, lease.ErrClockAhead) {
 		t.Errorf("Acquire further ahead than the longest TTL: %v", err)
 	}
 	g := acquire(t, s, request(start))
-	if _, err := s.Renew(t.Context(), g, request(start.Add(2*time.Minute))); !errors.Is(err, lease.ErrClockAhead) {
-		t.Errorf("Renew two minutes ahead: %v", err)
+	if _, err := s.Renew(t.Context(), g, renewal(lease.NewNonce(), start.Add(48*time.Hour))); !errors.Is(err, lease.ErrClockAhead) {
+		t.Errorf("Renew for two days: %v", err)
 	}
 }
 
 func TestSecrets(t *testing.T) {
-	path := file(t)
+	path := newPath(t)
 	id := func(s *Store) randflake.ID {
 		id, err := s.Codec().Encode(randflake.Parts{Time: start})
 		if err != nil {
@@ -167,7 +150,7 @@ func TestSecrets(t *testing.T) {
 	if again := id(open(t, path)); again != first {
 		t.Error("the secret changed when the file was opened again")
 	}
-	if other := id(open(t, file(t))); other == first {
+	if other := id(open(t, newPath(t))); other == first {
 		t.Error("two files have one secret")
 	}
 	info, err := os.Stat(path)
@@ -179,34 +162,131 @@ func TestSecrets(t *testing.T) {
 // A fleet's secret outlives a host's file, so a new file must wait until
 // nothing that the lost one granted can go on.
 func TestShareOfAFleetWaits(t *testing.T) {
-	path, c := file(t), newClock()
-	share := []Option{WithClock(c), WithNodes(64, 16), WithMaxTTL(time.Minute)}
-	open(t, path, share...)
-	c.Add(30 * time.Second)
-	s := open(t, path, share...) // opening it again does not restart the wait
-	if _, err := s.Acquire(t.Context(), request(c.Now())); !errors.Is(err, lease.ErrNoFreeNode) {
-		t.Fatalf("granted within the longest TTL: %v", err)
+	path, c := newPath(t), newClock()
+	opts := []Option{WithClock(c), WithMaxTTL(time.Minute)}
+	waits := func(s *Store, until string) {
+		t.Helper()
+		_, err := s.Acquire(t.Context(), request(c.Now()))
+		if !errors.Is(err, lease.ErrNoFreeNode) {
+			t.Fatalf("granted within the longest TTL: %v", err)
+		}
+		for _, text := range []string{"until " + until, "is new to nodes", "own secret does not wait"} {
+			if !strings.Contains(err.Error(), text) {
+				t.Errorf("%v does not say %q", err, text)
+			}
+		}
 	}
+	waits(openNodes(t, path, share(64, 16), opts...), "2026-01-02T03:05:05Z")
 	c.Add(30 * time.Second)
-	if g := acquire(t, s, request(c.Now())); g.Node != 64 {
-		t.Errorf("granted node %d, want 64", g.Node)
+	s := openNodes(t, path, share(64, 16), opts...) // opening it again does not restart the wait
+	waits(s, "2026-01-02T03:05:05Z")
+	c.Add(30 * time.Second)
+	for range 2 {
+		if g := acquire(t, s, request(c.Now())); g.Node != 64 && g.Node != 72 {
+			t.Errorf("granted node %d, want 64 or 72", g.Node)
+		}
+	}
+	if _, err := s.Acquire(t.Context(), request(c.Now())); !errors.Is(err, lease.ErrNoFreeNode) || strings.Contains(err.Error(), "is new") {
+		t.Errorf("the third of two: %v", err)
 	}
 
-	// Other nodes are new to the file, too.
-	s = open(t, path, WithClock(c), WithNodes(0, 16), WithMaxTTL(time.Minute))
-	if _, err := s.Acquire(t.Context(), request(c.Now())); !errors.Is(err, lease.ErrNoFreeNode) {
-		t.Errorf("granted new nodes within the longest TTL: %v", err)
+	// Other nodes are new to the file, too, and so are more nodes.
+	waits(openNodes(t, path, share(0, 16), opts...), "2026-01-02T03:06:05Z")
+	waits(openNodes(t, path, share(64, 32), opts...), "2026-01-02T03:06:05Z")
+	// With the file's own secret no lost file matters.
+	acquire(t, openNodes(t, path, share(128, 8), append(opts, WithOwnSecret())...), request(c.Now()))
+}
+
+// Listing leases with nodes that are new to the file writes nothing: whoever has
+// a grant keeps it.
+func TestListWritesNothing(t *testing.T) {
+	path, c := newPath(t), newClock()
+	s := open(t, path, WithClock(c))
+	g := acquire(t, s, request(start))
+	before, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := openNodes(t, path, share(0, 1<<17), WithClock(c), ReadOnly())
+	if blocks, err := other.List(t.Context()); err != nil || len(blocks) != 1 {
+		t.Errorf("%d blocks, %v", len(blocks), err)
+	}
+	if after, err := os.ReadFile(path); err != nil || !bytes.Equal(before, after) {
+		t.Errorf("the file changed, %v", err)
+	}
+	if _, err := s.Renew(t.Context(), g, renewal(lease.NewNonce(), start.Add(time.Hour))); err != nil {
+		t.Error(err)
+	}
+	path = newPath(t)
+	if _, err := Open(path, driver.NodeRange{}, ReadOnly()); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a missing file that is only read: %v", err)
+	}
+	if _, err := os.Stat(path); err == nil {
+		t.Error("it was created")
+	}
+}
+
+// A panic that is not the file's fault is not taken for damage.
+func TestPanicOfAClock(t *testing.T) {
+	path := newPath(t)
+	g := acquire(t, open(t, path, WithClock(newClock())), request(start))
+	s := openNodes(t, path, share(0, 64), WithClock(brokenClock{}))
+	for name, call := range map[string]func(){
+		"acquire": func() { _, _ = s.Acquire(t.Context(), request(start)) },
+		"renew":   func() { _, _ = s.Renew(t.Context(), g, renewal(lease.NewNonce(), start)) },
+	} {
+		func() {
+			defer func() {
+				if r := recover(); r != "no clock" {
+					t.Errorf("%s: %v", name, r)
+				}
+			}()
+			call()
+		}()
+	}
+	acquire(t, open(t, path, WithClock(newClock())), request(start)) // nothing is left locked
+}
+
+type brokenClock struct{}
+
+func (brokenClock) Now() time.Time         { panic("no clock") }
+func (brokenClock) Elapsed() time.Duration { panic("no clock") }
+
+// The file's block size is used unless another one is asked for.
+func TestTheFilesOwnBlockSize(t *testing.T) {
+	path, c := newPath(t), newClock()
+	acquire(t, openNodes(t, path, driver.NodeRange{BlockSize: 32}, WithClock(c)), request(start))
+	if g := acquire(t, open(t, path, WithClock(c)), request(start)); g.Nodes != 32 {
+		t.Errorf("granted %d nodes, want 32", g.Nodes)
+	}
+	if _, err := Open(path, driver.NodeRange{BlockSize: 8}); !errors.Is(err, lease.ErrBlockSize) {
+		t.Errorf("another block size: %v", err)
+	}
+}
+
+// A machine that was restored from a snapshot may not be the only one with this
+// file.
+func TestRestoredMachine(t *testing.T) {
+	s := open(t, newPath(t), WithClock(newClock()))
+	g := acquire(t, s, request(start))
+	s.file.machine = func() uint64 { return s.file.life + 1 }
+	_, err1 := s.Acquire(t.Context(), request(start))
+	_, err2 := s.Renew(t.Context(), g, renewal(lease.NewNonce(), start.Add(time.Hour)))
+	for _, err := range []error{err1, err2, s.Release(t.Context(), g, lease.NewNonce(), start)} {
+		if !errors.Is(err, ErrCopied) {
+			t.Errorf("got %v, want ErrCopied", err)
+		}
 	}
 }
 
 func TestRaise(t *testing.T) {
-	s := open(t, file(t), WithClock(newClock()), WithBlockSize(1<<13))
+	s := openNodes(t, newPath(t), driver.NodeRange{BlockSize: 1 << 13}, WithClock(newClock()))
 	g := acquire(t, s, request(start))
 	until := start.Add(time.Hour)
 	if err := s.Raise(t.Context(), until); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Renew(t.Context(), g, request(start)); !errors.Is(err, lease.ErrLost) {
+	if _, err := s.Renew(t.Context(), g, renewal(lease.NewNonce(), until)); !errors.Is(err, lease.ErrLost) {
 		t.Errorf("Renew after Raise: %v", err)
 	}
 	if _, err := s.Acquire(t.Context(), request(start)); !errors.Is(err, lease.ErrNoFreeNode) {
@@ -223,7 +303,7 @@ func TestRaise(t *testing.T) {
 
 func TestBadFiles(t *testing.T) {
 	good := func(t *testing.T) string {
-		path := file(t)
+		path := newPath(t)
 		acquire(t, open(t, path), lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: time.Minute})
 		return path
 	}
@@ -254,47 +334,42 @@ func TestBadFiles(t *testing.T) {
 		name string
 		path func(*testing.T) string
 		want error
-		opts []Option
 	}{
-		{"other block size", func(t *testing.T) string {
-			path := file(t)
-			open(t, path, WithBlockSize(16))
-			return path
-		}, lease.ErrBlockSize, []Option{WithBlockSize(8)}},
-		{"newer schema", func(t *testing.T) string {
-			return edit(t, func(tx *bbolt.Tx) error { return tx.Bucket(metaBucket).Put(schemaKey, uint64Bytes(3)) })
-		}, lease.ErrSchemaVersion, nil},
+		{"newer format", func(t *testing.T) string {
+			return edit(t, func(tx *bbolt.Tx) error {
+				return tx.Bucket(metaBucket).Put(identityKey, []byte(`{"format":9}`))
+			})
+		}, lease.ErrSchemaVersion},
 		{"someone else's", func(t *testing.T) string {
 			return edit(t, func(tx *bbolt.Tx) error {
 				_, err := tx.CreateBucket([]byte("a"))
 				return errors.Join(err, tx.DeleteBucket(metaBucket))
 			})
-		}, lease.ErrSchemaVersion, nil},
+		}, lease.ErrSchemaVersion},
 		{"no secret", func(t *testing.T) string {
-			return edit(t, func(tx *bbolt.Tx) error { return tx.Bucket(metaBucket).Delete(secretKey) })
-		}, ErrCorrupt, nil},
-		{"changed record", func(t *testing.T) string {
 			return edit(t, func(tx *bbolt.Tx) error {
-				v := bytes.Clone(tx.Bucket(blocksBucket).Get(keyOf(0)))
-				v[10]++
-				return tx.Bucket(blocksBucket).Put(keyOf(0), v)
+				return tx.Bucket(metaBucket).Put(identityKey, []byte(`{"format":1}`))
 			})
-		}, ErrCorrupt, nil},
-		{"short record", func(t *testing.T) string {
-			return edit(t, func(tx *bbolt.Tx) error { return tx.Bucket(blocksBucket).Put(keyOf(0), []byte{1}) })
-		}, ErrCorrupt, nil},
-		{"no node", func(t *testing.T) string {
-			return edit(t, func(tx *bbolt.Tx) error { return tx.Bucket(blocksBucket).Put(keyOf(3), make([]byte, recordLen)) })
-		}, ErrCorrupt, nil},
+		}, ErrCorrupt},
+		{"no identity", func(t *testing.T) string {
+			return edit(t, func(tx *bbolt.Tx) error { return tx.Bucket(metaBucket).Delete(identityKey) })
+		}, ErrCorrupt},
+		{"changed page", func(t *testing.T) string {
+			return edit(t, func(tx *bbolt.Tx) error {
+				all := tx.Bucket(pagesBucket)
+				name, data := all.Cursor().Seek([]byte("page-"))
+				return all.Put(name, bytes.Replace(data, []byte(`"version":1`), []byte(`"version":2`), 1))
+			})
+		}, pages.ErrEdited},
 		{"text", func(t *testing.T) string {
 			return rewrite(t, func([]byte) []byte { return bytes.Repeat([]byte("no database\n"), 4000) })
-		}, ErrCorrupt, nil},
+		}, ErrCorrupt},
 		{"zeros", func(t *testing.T) string {
 			return rewrite(t, func(b []byte) []byte { return make([]byte, len(b)) })
-		}, ErrCorrupt, nil},
+		}, ErrCorrupt},
 		{"cut off", func(t *testing.T) string {
 			return rewrite(t, func(b []byte) []byte { return b[:2*os.Getpagesize()] })
-		}, ErrCorrupt, nil},
+		}, ErrCorrupt},
 		{"pages overwritten", func(t *testing.T) string {
 			return rewrite(t, func(b []byte) []byte {
 				for i := 2 * os.Getpagesize(); i < len(b); i++ {
@@ -302,15 +377,15 @@ func TestBadFiles(t *testing.T) {
 				}
 				return b
 			})
-		}, ErrCorrupt, nil},
-		{"a directory", func(t *testing.T) string { return t.TempDir() }, nil, nil},
-		{"below a file", func(t *testing.T) string { return filepath.Join(good(t), "leases.db") }, nil, nil},
-		{"not writable", func(*testing.T) string { return "/proc/leases/leases.db" }, nil, nil},
+		}, ErrCorrupt},
+		{"a directory", func(t *testing.T) string { return t.TempDir() }, nil},
+		{"below a file", func(t *testing.T) string { return filepath.Join(good(t), "leases.db") }, nil},
+		{"not writable", func(*testing.T) string { return "/proc/leases/leases.db" }, nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			path := tt.path(t)
-			s, err := Open(path, tt.opts...)
+			s, err := Open(path, driver.NodeRange{})
 			if err == nil {
 				_, err = s.Acquire(t.Context(), lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: time.Minute})
 			}
@@ -322,7 +397,7 @@ func TestBadFiles(t *testing.T) {
 			}
 			t.Log(err)
 			// Nothing is left locked.
-			if _, err := Open(path); errors.Is(err, ErrLocked) {
+			if _, err := Open(path, driver.NodeRange{}); errors.Is(err, ErrLocked) {
 				t.Error(err)
 			}
 		})
@@ -330,19 +405,19 @@ func TestBadFiles(t *testing.T) {
 }
 
 func TestBadOptions(t *testing.T) {
-	for name, opt := range map[string]Option{
-		"block size 3":    WithBlockSize(3),
-		"block size 0":    WithBlockSize(0),
-		"block size -8":   WithBlockSize(-8),
-		"unaligned nodes": WithNodes(4, 8),
-		"negative node":   WithNodes(-8, 8),
-		"no nodes":        WithNodes(0, 0),
-		"too many nodes":  WithNodes(8, 1<<17),
-		"no TTL":          WithMaxTTL(0),
-		"no timeout":      WithTimeout(0),
+	for name, c := range map[string]struct {
+		nodes driver.NodeRange
+		opts  []Option
+	}{
+		"block size 3":    {nodes: driver.NodeRange{BlockSize: 3}},
+		"unaligned nodes": {nodes: share(4, 8)},
+		"no nodes":        {nodes: driver.NodeRange{First: 8}},
+		"too many nodes":  {nodes: share(8, 1<<17)},
+		"no TTL":          {opts: []Option{WithMaxTTL(0)}},
+		"no timeout":      {opts: []Option{WithTimeout(0)}},
 	} {
-		path := file(t)
-		if _, err := Open(path, opt); err == nil {
+		path := newPath(t)
+		if _, err := Open(path, c.nodes, c.opts...); err == nil {
 			t.Errorf("%s is taken", name)
 		}
 		if _, err := os.Stat(path); err == nil {
@@ -352,7 +427,7 @@ func TestBadOptions(t *testing.T) {
 }
 
 func TestLocked(t *testing.T) {
-	path := file(t)
+	path := newPath(t)
 	s := open(t, path, WithClock(newClock()), WithTimeout(100*time.Millisecond))
 	db, err := bbolt.Open(path, 0o600, nil)
 	if err != nil {
@@ -363,23 +438,16 @@ func TestLocked(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Millisecond)
 	defer cancel()
-	slow := open2(s, time.Minute)
-	if _, err := slow.Acquire(ctx, request(start)); !errors.Is(err, context.DeadlineExceeded) {
+	s.file.timeout = time.Minute
+	if _, err := s.Acquire(ctx, request(start)); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v, want the context's error", err)
 	}
 	db.Close()
 	acquire(t, s, request(start))
 }
 
-// open2 is s with another timeout.
-func open2(s *Store, timeout time.Duration) *Store {
-	other := *s
-	other.cfg.timeout = timeout
-	return &other
-}
-
 func TestCancelled(t *testing.T) {
-	s := open(t, file(t), WithClock(newClock()))
+	s := open(t, newPath(t), WithClock(newClock()))
 	g := acquire(t, s, request(start))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -402,7 +470,7 @@ func TestCancelled(t *testing.T) {
 // A running process must not continue with another file: its codec has the old
 // one's secret, and what others of the old file were granted is unknown to it.
 func TestReplaced(t *testing.T) {
-	path := file(t)
+	path := newPath(t)
 	s := open(t, path, WithClock(newClock()))
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
@@ -421,7 +489,7 @@ func TestReplaced(t *testing.T) {
 
 // A file put in place while a call waits for the lock of the old one.
 func TestReplacedWhileWaiting(t *testing.T) {
-	path, copied := file(t), file(t)
+	path, copied := newPath(t), newPath(t)
 	s := open(t, path, WithClock(newClock()))
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -453,7 +521,7 @@ func TestReplacedWhileWaiting(t *testing.T) {
 }
 
 func TestConcurrentAcquire(t *testing.T) {
-	path, c := file(t), newClock()
+	path, c := newPath(t), newClock()
 	const stores, each = 4, 10
 	grants := make(chan lease.Grant, stores*each)
 	var wg sync.WaitGroup
@@ -486,5 +554,5 @@ func TestConcurrentAcquire(t *testing.T) {
 
 // renewal returns the request that moves a grant's end to end.
 func renewal(nonce string, end time.Time) lease.Request {
-	return lease.Request{Nonce: nonce, Now: end.Add(-time.Minute), TTL: time.Minute}
+	return lease.Request{Nonce: nonce, Now: end.Add(-lease.MaxTTL), TTL: lease.MaxTTL}
 }

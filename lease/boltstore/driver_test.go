@@ -58,14 +58,44 @@ func TestDriver(t *testing.T) {
 	}
 }
 
-// The least block and the least range are not taken for none.
-func TestDriverWithOneNode(t *testing.T) {
-	s, err := driver.Open(t.Context(), "bolt:"+file(t), driver.NodeRange{First: 5, Nodes: 1, BlockSize: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	blocks, err := s.List(t.Context()) // they are reserved at first
-	if err != nil || len(blocks) != 1 || blocks[0].Node != 5 || blocks[0].Nodes != 1 {
-		t.Errorf("blocks %+v, %v; want 5+1", blocks, err)
+// What a program says of its use is checked before there is a file.
+func TestUse(t *testing.T) {
+	own := driver.NodeRange{First: 64, Nodes: 64}
+	for _, c := range []struct {
+		nodes  driver.NodeRange
+		secret driver.Secret
+		ttl    time.Duration
+		waits  time.Duration
+		bad    bool
+	}{
+		{driver.NodeRange{}, driver.AnySecret, 0, 0, false},
+		{driver.NodeRange{}, driver.SharedSecret, 0, 0, true},
+		{own, driver.AnySecret, 0, lease.DefaultTTL, false},
+		{own, driver.SharedSecret, 0, lease.DefaultTTL, false},
+		{own, driver.SharedSecret, 2 * time.Hour, 2 * time.Hour, false},
+		{own, driver.SharedSecret, time.Minute, time.Minute, false},
+		{own, driver.OwnSecret, 2 * time.Hour, 0, false},
+	} {
+		path := newPath(t)
+		s, err := driver.Open(t.Context(), "bolt:"+path, c.nodes, driver.WithSecret(c.secret), driver.WithLongestTTL(c.ttl))
+		if _, statErr := os.Stat(path); c.bad != errors.Is(err, lease.ErrInvalidRequest) || c.bad != (statErr != nil) {
+			t.Errorf("%+v: %v", c, err)
+		}
+		if c.bad {
+			continue
+		}
+		now := time.Now()
+		g, err := s.Acquire(t.Context(), lease.Request{Nonce: lease.NewNonce(), Now: now, TTL: 3 * time.Hour})
+		if c.waits == 0 {
+			if want := max(c.ttl, lease.DefaultTTL); err != nil || g.End.Sub(g.Start) < want-2*time.Second || g.End.Sub(g.Start) > want {
+				t.Errorf("%+v: %s, %v", c, g.End.Sub(g.Start), err)
+			}
+			continue
+		}
+		blocks, listErr := s.List(t.Context())
+		if !errors.Is(err, lease.ErrNoFreeNode) || listErr != nil || len(blocks) != 8 ||
+			blocks[0].GrantedUntil.Sub(now).Round(10*time.Second) != c.waits {
+			t.Errorf("%+v: %v; %d blocks, %v", c, err, len(blocks), listErr)
+		}
 	}
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/boltstore"
+	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/randflake"
 )
 
 // The processes of one host share a file, and through its secret the space of
@@ -20,7 +22,7 @@ func Example() {
 	}
 	defer os.RemoveAll(dir)
 
-	store, err := boltstore.Open(filepath.Join(dir, "leases.db"))
+	store, err := boltstore.Open(filepath.Join(dir, "leases.db"), driver.NodeRange{})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -41,6 +43,6 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println("made by node", store.Codec().Decode(id).Node)
-	// Output: made by node 0
+	fmt.Println("made with a lease:", store.Codec().Decode(id).Node < randflake.MaxNode)
+	// Output: made with a lease: true
 }

@@ -1,14 +1,12 @@
 package boltstore
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
-	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"os"
 	"runtime/debug"
 	"time"
@@ -17,7 +15,7 @@ import (
 	bolterrors "go.etcd.io/bbolt/errors"
 
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/driver/pages"
 )
 
 // Errors of the file, besides lease.ErrBlockSize and lease.ErrSchemaVersion.
@@ -39,21 +37,190 @@ var (
 )
 
 const (
-	schema    = 2
+	format    = 1
 	secretLen = 16
 	fileMode  = 0o600
 )
 
 var (
 	metaBucket   = []byte("meta")
-	rangesBucket = []byte("ranges")
-	blocksBucket = []byte("blocks")
+	sharesBucket = []byte("shares")
+	pagesBucket  = []byte("pages")
 
-	schemaKey    = []byte("schema")
-	blockSizeKey = []byte("block_size")
-	idKey        = []byte("id")
-	secretKey    = []byte("secret")
+	identityKey = []byte("identity")
 )
+
+// identity tells one file from another.
+type identity struct {
+	Format int    `json:"format"`
+	ID     []byte `json:"id"`
+	Secret []byte `json:"secret"`
+}
+
+// file is a [pages.Server] on a bbolt file, which is open and locked only during
+// a call. The version of a page is its data, which never recurs.
+type file struct {
+	path    string
+	timeout time.Duration
+	machine func() uint64
+	life    uint64        // the machine's, when the file was opened
+	turn    chan struct{} // one transaction at a time in this process
+	id      []byte        // nil until the file was identified
+}
+
+func newFile(path string, cfg config) *file {
+	return &file{
+		path: path, timeout: cfg.timeout, machine: cfg.machine, life: cfg.machine(),
+		turn: make(chan struct{}, 1),
+	}
+}
+
+// Read implements [pages.Server].
+func (f *file) Read(ctx context.Context, name string) (o pages.Object, err error) {
+	err = f.use(ctx, read, func(tx *bbolt.Tx) error {
+		o = object(tx.Bucket(pagesBucket).Get([]byte(name)))
+		return nil
+	})
+	return o, err
+}
+
+// Write implements [pages.Server].
+func (f *file) Write(ctx context.Context, name string, data []byte, version string) (o pages.Object, err error) {
+	err = f.use(ctx, write, func(tx *bbolt.Tx) error {
+		all := tx.Bucket(pagesBucket)
+		if o = object(all.Get([]byte(name))); o.Version != version {
+			return pages.ErrChanged
+		}
+		return all.Put([]byte(name), data)
+	})
+	if err != nil {
+		return o, err
+	}
+	return pages.Object{Version: string(data)}, nil
+}
+
+// List implements [pages.Server].
+func (f *file) List(ctx context.Context) (map[string]pages.Object, error) {
+	all := map[string]pages.Object{}
+	err := f.use(ctx, read, func(tx *bbolt.Tx) error {
+		return tx.Bucket(pagesBucket).ForEach(func(name, data []byte) error {
+			all[string(name)] = object(data)
+			return nil
+		})
+	})
+	return all, err
+}
+
+// object copies data, which is valid during a transaction only.
+func object(data []byte) pages.Object {
+	return pages.Object{Data: []byte(string(data)), Version: string(data)}
+}
+
+// share returns until when nodes are reserved that the file was used with.
+func (f *file) share(ctx context.Context, name string) (until time.Time, known bool, err error) {
+	var text string
+	err = f.use(ctx, read, func(tx *bbolt.Tx) error {
+		text = string(tx.Bucket(sharesBucket).Get([]byte(name)))
+		return nil
+	})
+	if err != nil || text == "" {
+		return until, false, err
+	}
+	if until, err = time.Parse(time.RFC3339, text); err != nil {
+		err = fmt.Errorf("%w: the share %s: %w", ErrCorrupt, name, err)
+	}
+	return until, true, err
+}
+
+func (f *file) putShare(ctx context.Context, name string, until time.Time) error {
+	return f.use(ctx, write, func(tx *bbolt.Tx) error {
+		return tx.Bucket(sharesBucket).Put([]byte(name), []byte(until.UTC().Format(time.RFC3339)))
+	})
+}
+
+// identify learns which file it is, and returns its secret. It makes the file if
+// it may. A file that is there is only read, so that listing leases writes
+// nothing.
+func (f *file) identify(ctx context.Context, mayCreate bool) (secret []byte, err error) {
+	var i identity
+	look := func(tx *bbolt.Tx) error {
+		if tx.Bucket(metaBucket) == nil && tx.Writable() {
+			if err := fill(tx); err != nil {
+				return err
+			}
+		}
+		i, err = identityOf(tx)
+		return err
+	}
+	err = f.transact(ctx, read, look)
+	if mayCreate && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, errEmpty)) {
+		err = f.transact(ctx, create, look)
+	}
+	if err != nil {
+		return nil, err
+	}
+	f.id = i.ID
+	return i.Secret, nil
+}
+
+// errEmpty is returned if nothing was written to the file yet.
+var errEmpty = errors.New("the file is empty")
+
+func identityOf(tx *bbolt.Tx) (i identity, err error) {
+	meta := tx.Bucket(metaBucket)
+	if meta == nil {
+		if name, _ := tx.Cursor().First(); name != nil {
+			return i, fmt.Errorf("%w: it is a bbolt file with a bucket %q, not one of leases", lease.ErrSchemaVersion, name)
+		}
+		return i, errEmpty
+	}
+	if err := json.Unmarshal(meta.Get(identityKey), &i); err != nil {
+		return i, fmt.Errorf("%w: its identity: %w", ErrCorrupt, err)
+	}
+	if i.Format != format {
+		return i, fmt.Errorf("%w: %d, this library supports %d; use a newer one", lease.ErrSchemaVersion, i.Format, format)
+	}
+	if len(i.ID) != secretLen || len(i.Secret) != secretLen || tx.Bucket(pagesBucket) == nil || tx.Bucket(sharesBucket) == nil {
+		return i, fmt.Errorf("%w: its id, its secret or a bucket is missing", ErrCorrupt)
+	}
+	return i, nil
+}
+
+func fill(tx *bbolt.Tx) error {
+	if name, _ := tx.Cursor().First(); name != nil {
+		return nil // identityOf says so
+	}
+	i := identity{Format: format, ID: make([]byte, secretLen), Secret: make([]byte, secretLen)}
+	_, _ = rand.Read(i.ID) // never fails
+	_, _ = rand.Read(i.Secret)
+	data, err := json.Marshal(i)
+	if err != nil {
+		return err
+	}
+	for _, name := range [][]byte{metaBucket, sharesBucket, pagesBucket} {
+		if _, err := tx.CreateBucket(name); err != nil {
+			return err
+		}
+	}
+	return tx.Bucket(metaBucket).Put(identityKey, data)
+}
+
+// use is transact on the file that was identified, and on no other.
+func (f *file) use(ctx context.Context, how access, do func(*bbolt.Tx) error) error {
+	if f.machine() != f.life {
+		return ErrCopied
+	}
+	return f.transact(ctx, how, func(tx *bbolt.Tx) error {
+		i, err := identityOf(tx)
+		if errors.Is(err, errEmpty) || err == nil && string(i.ID) != string(f.id) {
+			return ErrReplaced
+		}
+		if err != nil {
+			return err
+		}
+		return do(tx)
+	})
+}
 
 // access is how a transaction opens the file.
 type access int
@@ -64,47 +231,47 @@ const (
 	read
 )
 
-// transact runs f in a transaction on the file, which is open and locked only
-// for that long. A damaged file is an error, even if bbolt panics on it or
-// faults in the mapped memory.
-func (s *Store) transact(ctx context.Context, how access, f func(*bbolt.Tx) error) (err error) {
+// transact runs do in a transaction on the file. A damaged file is an error, even
+// if bbolt panics on it or faults in the mapped memory; so do must not run code
+// that can panic for another reason, such as a rule or a clock.
+func (f *file) transact(ctx context.Context, how access, do func(*bbolt.Tx) error) (err error) {
 	select {
-	case s.turn <- struct{}{}:
-		defer func() { <-s.turn }()
+	case f.turn <- struct{}{}:
+		defer func() { <-f.turn }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	var file *os.File
+	var opened *os.File
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("%w: %v", ErrCorrupt, r)
-			unlock(file)
+			unlock(opened)
 		}
 	}()
-	db, err := s.open(ctx, how, &file)
+	db, err := f.open(ctx, how, &opened)
 	if err != nil {
-		return s.explain(ctx, err)
+		return f.explain(ctx, err)
 	}
 	if how == read {
-		err = db.View(f)
+		err = db.View(do)
 	} else {
-		err = db.Update(f)
+		err = db.Update(do)
 	}
-	return s.explain(ctx, errors.Join(err, db.Close()))
+	return f.explain(ctx, errors.Join(err, db.Close()))
 }
 
 // open opens and locks the file that is at the path at that moment.
-func (s *Store) open(ctx context.Context, how access, file **os.File) (*bbolt.DB, error) {
+func (f *file) open(ctx context.Context, how access, opened **os.File) (*bbolt.DB, error) {
 	for {
-		timeout := s.cfg.timeout
+		timeout := f.timeout
 		if deadline, ok := ctx.Deadline(); ok {
 			timeout = min(timeout, max(time.Until(deadline), time.Nanosecond))
 		}
-		db, err := bbolt.Open(s.path, fileMode, &bbolt.Options{
+		db, err := bbolt.Open(f.path, fileMode, &bbolt.Options{
 			Timeout:      timeout,
 			ReadOnly:     how == read,
 			FreelistType: bbolt.FreelistMapType,
@@ -112,19 +279,19 @@ func (s *Store) open(ctx context.Context, how access, file **os.File) (*bbolt.DB
 				if how != create {
 					flag &^= os.O_CREATE
 				}
-				f, err := os.OpenFile(name, flag, mode)
-				*file = f
-				return f, err
+				file, err := os.OpenFile(name, flag, mode)
+				*opened = file
+				return file, err
 			},
 		})
 		if err != nil {
 			return nil, err
 		}
 		// While we waited for the lock the file may have been replaced.
-		opened, err := (*file).Stat()
+		locked, err := (*opened).Stat()
 		if err == nil {
 			var named fs.FileInfo
-			if named, err = os.Stat(s.path); err == nil && os.SameFile(opened, named) {
+			if named, err = os.Stat(f.path); err == nil && os.SameFile(locked, named) {
 				return db, nil
 			}
 		}
@@ -136,7 +303,7 @@ func (s *Store) open(ctx context.Context, how access, file **os.File) (*bbolt.DB
 }
 
 // explain maps errors of bbolt and the system to ours.
-func (s *Store) explain(ctx context.Context, err error) error {
+func (f *file) explain(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
 		return nil
@@ -144,11 +311,11 @@ func (s *Store) explain(ctx context.Context, err error) error {
 		if ctx.Err() != nil || deadlinePassed(ctx) {
 			return fmt.Errorf("%w: %w", ErrLocked, context.DeadlineExceeded)
 		}
-		return fmt.Errorf("%w for %s", ErrLocked, s.cfg.timeout)
+		return fmt.Errorf("%w for %s", ErrLocked, f.timeout)
 	case errors.Is(err, bolterrors.ErrInvalid), errors.Is(err, bolterrors.ErrChecksum),
 		errors.Is(err, bolterrors.ErrVersionMismatch), errors.Is(err, bolterrors.ErrInvalidMapping):
 		return fmt.Errorf("%w: %w", ErrCorrupt, err)
-	case errors.Is(err, fs.ErrNotExist) && s.id != nil:
+	case errors.Is(err, fs.ErrNotExist) && f.id != nil:
 		return fmt.Errorf("%w: %w", ErrReplaced, err)
 	}
 	return err
@@ -158,141 +325,4 @@ func (s *Store) explain(ctx context.Context, err error) error {
 func deadlinePassed(ctx context.Context) bool {
 	deadline, ok := ctx.Deadline()
 	return ok && time.Until(deadline) < 100*time.Millisecond
-}
-
-// prepare makes the file ready for this configuration: it initializes a new one
-// and checks an existing one.
-func (s *Store) prepare(tx *bbolt.Tx) error {
-	meta := tx.Bucket(metaBucket)
-	if meta == nil {
-		if name, _ := tx.Cursor().First(); name != nil {
-			return fmt.Errorf("%w: it is a bbolt file with a bucket %q, not one of leases", lease.ErrSchemaVersion, name)
-		}
-		nodes, err := s.cfg.nodes.FitNew()
-		if err != nil {
-			return err
-		}
-		if meta, err = fill(tx, nodes.BlockSize); err != nil {
-			return err
-		}
-	}
-	if bytes.Equal(meta.Get(schemaKey), uint64Bytes(1)) {
-		if err := migrate(meta); err != nil {
-			return err
-		}
-	}
-	if err := checkSchema(meta); err != nil {
-		return err
-	}
-	nodes, err := s.cfg.nodes.Fit(uint32(min(uint64Of(meta.Get(blockSizeKey)), math.MaxUint32)))
-	if err != nil {
-		return err
-	}
-	s.nodes = nodes
-	id, secret := meta.Get(idKey), meta.Get(secretKey)
-	if len(id) != secretLen || len(secret) != secretLen || tx.Bucket(blocksBucket) == nil || tx.Bucket(rangesBucket) == nil {
-		return fmt.Errorf("%w: its id, its secret or a bucket is missing", ErrCorrupt)
-	}
-	s.id, s.secret = bytes.Clone(id), bytes.Clone(secret)
-	return s.wait(tx)
-}
-
-// migrate brings a file of schema 1 to the current schema. Its records are
-// valid as blocks without an owner. Its processes renew without a nonce for
-// each write: they are refused from now on, since they identify the file by its
-// id.
-func migrate(meta *bbolt.Bucket) error {
-	if err := meta.Put(idKey, random()); err != nil {
-		return err
-	}
-	return meta.Put(schemaKey, uint64Bytes(schema))
-}
-
-func checkSchema(meta *bbolt.Bucket) error {
-	if got := meta.Get(schemaKey); !bytes.Equal(got, uint64Bytes(schema)) {
-		return fmt.Errorf("%w: %d, this library supports %d; use a newer one", lease.ErrSchemaVersion, uint64Of(got), schema)
-	}
-	return nil
-}
-
-func random() []byte {
-	b := make([]byte, secretLen)
-	_, _ = rand.Read(b) // never fails
-	return b
-}
-
-func fill(tx *bbolt.Tx, blockSize uint32) (*bbolt.Bucket, error) {
-	meta, err := tx.CreateBucket(metaBucket)
-	if err != nil {
-		return nil, err
-	}
-	for _, kv := range [][2][]byte{
-		{schemaKey, uint64Bytes(schema)},
-		{blockSizeKey, uint64Bytes(uint64(blockSize))},
-		{idKey, random()},
-		{secretKey, random()},
-	} {
-		if err := meta.Put(kv[0], kv[1]); err != nil {
-			return nil, err
-		}
-	}
-	for _, name := range [][]byte{rangesBucket, blocksBucket} {
-		if _, err := tx.CreateBucket(name); err != nil {
-			return nil, err
-		}
-	}
-	return meta, nil
-}
-
-// wait reserves a host's share of a fleet's nodes for one longest TTL if the
-// file has not been used with them: a lost file may have granted them.
-func (s *Store) wait(tx *bbolt.Tx) error {
-	if !s.cfg.share {
-		return nil
-	}
-	key := append(keyOf(s.nodes.First), keyOf(s.nodes.Nodes)...)
-	ranges := tx.Bucket(rangesBucket)
-	if ranges.Get(key) != nil {
-		return nil
-	}
-	now := s.cfg.now()
-	if err := driver.CheckRaise(now.Add(s.cfg.maxTTL)); err != nil {
-		return err
-	}
-	if err := ranges.Put(key, uint64Bytes(uint64(now.Unix()))); err != nil {
-		return err
-	}
-	return s.raise(tx, now.Add(s.cfg.maxTTL))
-}
-
-// same refuses a file that is not the one that Open saw, or one of several.
-func (s *Store) same(tx *bbolt.Tx) error {
-	if s.cfg.machine() != s.life {
-		return ErrCopied
-	}
-	meta := tx.Bucket(metaBucket)
-	if meta == nil || !bytes.Equal(meta.Get(idKey), s.id) {
-		return ErrReplaced
-	}
-	if err := checkSchema(meta); err != nil {
-		return err
-	}
-	if tx.Bucket(blocksBucket) == nil {
-		return fmt.Errorf("%w: a bucket is missing", ErrCorrupt)
-	}
-	return nil
-}
-
-func isDir(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.IsDir()
-}
-
-func uint64Bytes(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
-
-func uint64Of(b []byte) uint64 {
-	if len(b) != 8 {
-		return 0
-	}
-	return binary.BigEndian.Uint64(b)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/boltstore"
+	"github.com/traceflake/traceflake/lease/driver"
 )
 
 // TestFullDisk runs in a process that may write no file beyond a size. What
@@ -32,7 +33,7 @@ func TestFullDisk(t *testing.T) {
 		return
 	}
 	path := filepath.Join(t.TempDir(), "leases.db")
-	store, err := boltstore.Open(path)
+	store, err := boltstore.Open(path, driver.NodeRange{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +66,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	for name, err := range map[string]error{
 		"raise": store.Raise(t.Context(), time.Now().Add(time.Hour)),
-		"open":  errorOf(boltstore.Open(filepath.Join(t.TempDir(), "other.db"))),
+		"open":  errorOf(boltstore.Open(filepath.Join(t.TempDir(), "other.db"), driver.NodeRange{})),
 	} {
 		if err == nil || !strings.Contains(err.Error(), "file too large") {
 			t.Errorf("%s gives %v, want the system's error", name, err)

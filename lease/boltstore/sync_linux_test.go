@@ -40,7 +40,7 @@ func TestAnswersAreSynced(t *testing.T) {
 	pages, ok := unsynced(t, scratch)
 	counts := ok && pages > 0 // or a file that was not synced looks like one that was
 
-	path, c := file(t), newClock()
+	path, c := newPath(t), newClock()
 	var s *Store
 	var g lease.Grant
 	for _, step := range []struct {
@@ -65,7 +65,7 @@ func TestAnswersAreSynced(t *testing.T) {
 	}
 	// Where the kernel does not count, what bbolt was told must do.
 	var f *os.File
-	db, err := s.open(t.Context(), write, &f)
+	db, err := s.file.open(t.Context(), write, &f)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,6 @@ package driver
 
 import (
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -40,76 +39,27 @@ func TestCheckRaise(t *testing.T) {
 	}
 }
 
-// What an option asks for is checked before a store says what is missing.
-func TestCheckAsked(t *testing.T) {
+// Zero fields of a range take the store's values.
+func TestResolve(t *testing.T) {
 	for _, tt := range []struct {
 		r    NodeRange
-		want error
+		size uint32 // the store's, 0 for a new one
+		want NodeRange
+		err  error
 	}{
-		{NodeRange{}, nil},
-		{NodeRange{BlockSize: 16}, nil},
-		{NodeRange{BlockSize: 3}, lease.ErrInvalidRequest},
-		{NodeRange{First: 3, Nodes: 5}, nil}, // of a store with blocks of one node
-		{NodeRange{First: 3, Nodes: 5, BlockSize: 2}, lease.ErrInvalidRequest},
-		{NodeRange{Nodes: randflake.MaxNode + 2}, lease.ErrInvalidRequest},
+		{NodeRange{}, 0, AllNodes, nil},
+		{NodeRange{}, 16, NodeRange{Nodes: AllNodes.Nodes, BlockSize: 16}, nil},
+		{NodeRange{BlockSize: 16}, 0, NodeRange{Nodes: AllNodes.Nodes, BlockSize: 16}, nil},
+		{NodeRange{BlockSize: 16}, 8, NodeRange{}, lease.ErrBlockSize},
+		{NodeRange{BlockSize: 3}, 0, NodeRange{}, lease.ErrInvalidRequest},
+		{NodeRange{First: 3, Nodes: 5}, 1, NodeRange{First: 3, Nodes: 5, BlockSize: 1}, nil},
+		{NodeRange{First: 3, Nodes: 5}, 0, NodeRange{}, lease.ErrInvalidRequest},
+		{NodeRange{First: 3, Nodes: 5, BlockSize: 2}, 0, NodeRange{}, lease.ErrInvalidRequest},
+		{NodeRange{First: 8}, 0, NodeRange{}, lease.ErrInvalidRequest},
+		{NodeRange{Nodes: randflake.MaxNode + 2}, 0, NodeRange{}, lease.ErrInvalidRequest},
 	} {
-		if err := tt.r.CheckAsked(); !errors.Is(err, tt.want) {
-			t.Errorf("%+v: %v, want %v", tt.r, err, tt.want)
-		}
-	}
-}
-
-// A number that no range can have stays one that every check refuses.
-func TestCount(t *testing.T) {
-	const none = 1<<32 - 1
-	for n, want := range map[int]uint32{
-		-1: none, 0: none, 1: 1, 2: 2, randflake.MaxNode + 2: randflake.MaxNode + 2,
-	} {
-		if got := Count(n, 1); got != want {
-			t.Errorf("%d counts as %d, want %d", n, got, want)
-		}
-	}
-	if got := Count(0, 0); got != 0 {
-		t.Errorf("0 counts as %d", got)
-	}
-}
-
-func TestMemoryOfACopy(t *testing.T) {
-	few := NodeRange{First: 8, Nodes: 16, BlockSize: 8}
-	held, _ := heldBlock() // of node 8
-	outside, wide, last := held, held, held
-	outside.Node, wide.Node, wide.Nodes, last.Node = 64, 16, 16, 16
-	for name, tt := range map[string]struct{ blocks, want []lease.Block }{
-		"both":           {[]lease.Block{lease.Block(held), lease.Block(last)}, []lease.Block{lease.Block(held), lease.Block(last)}},
-		"one outside":    {[]lease.Block{lease.Block(outside), lease.Block(held)}, []lease.Block{lease.Block(held)}},
-		"another size":   {[]lease.Block{lease.Block(wide)}, nil},
-		"nothing to see": {nil, nil},
-	} {
-		got, err := NewMemory(WithNodeRange(few), WithBlocks(tt.blocks)).List(t.Context())
-		if err != nil || !slices.Equal(got, tt.want) {
-			t.Errorf("%s: %+v, %v", name, got, err)
-		}
-	}
-	bad := NewMemory(WithNodeRange(NodeRange{Nodes: 8}), WithBlocks([]lease.Block{lease.Block(held)}))
-	if _, err := bad.List(t.Context()); !errors.Is(err, lease.ErrInvalidRequest) {
-		t.Errorf("a range that makes no sense: %v", err)
-	}
-}
-
-func TestErrorsSayWhen(t *testing.T) {
-	b, _ := heldBlock()
-	_, err := b.Acquire(lease.Request{Nonce: fresh, Now: testStart, TTL: lease.DefaultTTL})
-	if err == nil || !strings.Contains(err.Error(), "2026-05-04T03:02:11Z") {
-		t.Errorf("got %v, want the time at which the block is free", err)
-	}
-}
-
-func TestMemoryTakesTheLowestNodes(t *testing.T) {
-	m := NewMemory(WithNodeRange(NodeRange{Nodes: 32, BlockSize: 8}))
-	for i := range uint32(4) {
-		r := lease.Request{Nonce: lease.NewNonce(), Now: testStart, TTL: lease.DefaultTTL}
-		if g, err := m.Acquire(t.Context(), r); err != nil || g.Node != 8*i {
-			t.Errorf("grant %d is of node %d, %v", i, g.Node, err)
+		if got, err := tt.r.Resolve(tt.size); !errors.Is(err, tt.err) || err == nil && got != tt.want {
+			t.Errorf("%+v of blocks of %d: %+v, %v", tt.r, tt.size, got, err)
 		}
 	}
 }

@@ -14,6 +14,10 @@
 //	Release      -                 [Block.Release]
 //	Raise        [CheckRaise]      [Block.Raise]
 //
+// Most servers can keep small objects and replace one only if nobody else has
+// written it: for them package pages has everything but three methods. PostgreSQL
+// keeps a row for each block, and applies the rules itself.
+//
 // Package leasetest checks that a store follows these rules. [Memory] is the
 // smallest store that does.
 package driver

@@ -15,8 +15,8 @@ func (nothingToClose) Close() error { return nil }
 // The package of a store registers it in its init function. A service that
 // imports the package opens the store by URL.
 func ExampleRegister() {
-	driver.Register("example", func(_ context.Context, _ string, nodes driver.NodeRange) (driver.Store, error) {
-		return nothingToClose{driver.NewMemory(driver.WithNodeRange(nodes))}, nil
+	driver.Register("example", func(_ context.Context, _ string, o driver.Options) (driver.Store, error) {
+		return nothingToClose{driver.NewMemory(driver.WithNodeRange(o.Nodes))}, nil
 	})
 
 	store, err := driver.Open(context.Background(), "example:", driver.AllNodes)

@@ -1,13 +1,16 @@
 package driver
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// NodeRange is the nodes that a store grants, and how many a block has.
+// NodeRange is the nodes that a store grants, and how many a block has. Fields
+// that are zero stand for the store's own: every node, and the block size with
+// which the store was created.
 type NodeRange struct {
 	First, Nodes uint32 // nodes [First, First+Nodes)
 	BlockSize    uint32 // nodes a block
@@ -34,6 +37,23 @@ func (r NodeRange) Check() error {
 		return fmt.Errorf("%w: nodes %d+%d, want multiples of the block size, %d", lease.ErrInvalidRequest, r.First, r.Nodes, r.BlockSize)
 	}
 	return nil
+}
+
+// Resolve fills in the fields of r that are zero, for a store with blocks of the
+// given size, or, if that is 0, for a store that does not exist yet: it gets
+// DefaultBlockSize unless r has a block size. Errors: [lease.ErrBlockSize] if r
+// has another block size than the store, and those of [NodeRange.Check].
+func (r NodeRange) Resolve(blockSize uint32) (NodeRange, error) {
+	if blockSize == 0 {
+		blockSize = cmp.Or(r.BlockSize, DefaultBlockSize)
+	}
+	if r.BlockSize != 0 && r.BlockSize != blockSize {
+		return r, fmt.Errorf("%w: %d nodes, not %d", lease.ErrBlockSize, blockSize, r.BlockSize)
+	}
+	if r.BlockSize = blockSize; r == (NodeRange{BlockSize: blockSize}) {
+		r.Nodes = AllNodes.Nodes
+	}
+	return r, r.Check()
 }
 
 // Blocks is the number of blocks in the range.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/randflake"
@@ -45,11 +46,50 @@ type CodecStore interface {
 	Codec() *randflake.Codec
 }
 
-// Opener opens the store at a URL with the scheme for which it is registered.
-// With a zero NodeRange it uses that of the store, or the store's default. It
+// Options is what a program that opens a store by URL says of its use.
+type Options struct {
+	// Nodes limits the store to some nodes; the zero NodeRange is the store's own.
+	Nodes NodeRange
+	// LongestTTL is the longest TTL that will be requested, or 0 if that is
+	// [lease.DefaultTTL] at most.
+	LongestTTL time.Duration
+	// Secret is with which secret IDs of the store's leases are made.
+	Secret Secret
+	// ReadOnly is set if only Get and List will be called: a store that does not
+	// exist is not created.
+	ReadOnly bool
+}
+
+// Secret says with which secret IDs of a store's leases are made. It matters to a
+// [CodecStore].
+type Secret int
+
+const (
+	// AnySecret is the store's own, or another one.
+	AnySecret Secret = iota
+	// OwnSecret is that of [CodecStore].
+	OwnSecret
+	// SharedSecret is one that does not end with the store: IDs of other stores,
+	// and of the store before this one, are made with it too.
+	SharedSecret
+)
+
+// Option sets one of the [Options], for [Open].
+type Option func(*Options)
+
+// WithLongestTTL sets [Options.LongestTTL].
+func WithLongestTTL(ttl time.Duration) Option { return func(o *Options) { o.LongestTTL = ttl } }
+
+// WithSecret sets [Options.Secret].
+func WithSecret(s Secret) Option { return func(o *Options) { o.Secret = s } }
+
+// ReadOnly sets [Options.ReadOnly].
+func ReadOnly() Option { return func(o *Options) { o.ReadOnly = true } }
+
+// Opener opens the store at a URL with the scheme for which it is registered. It
 // must not wait for a server: one that is unreachable now may come back. Errors
 // never contain the URL, which may contain a password.
-type Opener func(ctx context.Context, url string, nodes NodeRange) (Store, error)
+type Opener func(ctx context.Context, url string, o Options) (Store, error)
 
 var openers struct {
 	sync.RWMutex
@@ -71,8 +111,8 @@ func Register(scheme string, open Opener) {
 	openers.byScheme[scheme] = open
 }
 
-// schemes returns the schemes that are registered, sorted.
-func schemes() []string {
+// Schemes returns the schemes that are registered, sorted.
+func Schemes() []string {
 	openers.RLock()
 	defer openers.RUnlock()
 	return slices.Sorted(maps.Keys(openers.byScheme))
@@ -81,13 +121,13 @@ func schemes() []string {
 // Open opens the store at url, such as "bolt:PATH" or "postgres://…",
 // depending on the imported packages. The zero NodeRange stands for that of the
 // store. Errors: [ErrUnknownScheme] and those of the store's package.
-func Open(ctx context.Context, url string, nodes NodeRange) (Store, error) {
+func Open(ctx context.Context, url string, nodes NodeRange, opts ...Option) (Store, error) {
 	scheme, _, ok := strings.Cut(url, ":")
 	openers.RLock()
 	open := openers.byScheme[scheme]
 	openers.RUnlock()
 	if !ok || open == nil {
-		imported := strings.Join(schemes(), ", ")
+		imported := strings.Join(Schemes(), ", ")
 		if name := packages[scheme]; ok && name != "" {
 			return nil, fmt.Errorf("%w: %s: import _ %q in the program, which has %s",
 				ErrUnknownScheme, scheme, "github.com/traceflake/traceflake/lease/"+name, imported)
@@ -95,5 +135,9 @@ func Open(ctx context.Context, url string, nodes NodeRange) (Store, error) {
 		// The text may be a path or a password, so it is not repeated.
 		return nil, fmt.Errorf("%w; its URL must begin with one of: %s", ErrUnknownScheme, imported)
 	}
-	return open(ctx, url, nodes)
+	o := Options{Nodes: nodes}
+	for _, opt := range opts {
+		opt(&o)
+	}
+	return open(ctx, url, o)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/traceflake/traceflake/lease/driver"
 )
@@ -15,15 +16,16 @@ func (memory) Close() error { return nil }
 
 func TestOpen(t *testing.T) {
 	var gotURL string
-	var gotNodes driver.NodeRange
-	driver.Register("driver-test", func(_ context.Context, url string, nodes driver.NodeRange) (driver.Store, error) {
-		gotURL, gotNodes = url, nodes
+	var got driver.Options
+	driver.Register("driver-test", func(_ context.Context, url string, o driver.Options) (driver.Store, error) {
+		gotURL, got = url, o
 		return memory{driver.NewMemory()}, nil
 	})
 	nodes := driver.NodeRange{First: 8, Nodes: 8, BlockSize: 8}
-	s, err := driver.Open(t.Context(), "driver-test:a:b", nodes)
-	if err != nil || s == nil || gotURL != "driver-test:a:b" || gotNodes != nodes {
-		t.Errorf("store %v, error %v, URL %q, nodes %v", s, err, gotURL, gotNodes)
+	want := driver.Options{Nodes: nodes, LongestTTL: time.Hour, Secret: driver.SharedSecret, ReadOnly: true}
+	s, err := driver.Open(t.Context(), "driver-test:a:b", nodes, driver.WithLongestTTL(time.Hour), driver.WithSecret(driver.SharedSecret), driver.ReadOnly())
+	if err != nil || s == nil || gotURL != "driver-test:a:b" || got != want {
+		t.Errorf("store %v, error %v, URL %q, nodes %v", s, err, gotURL, got)
 	}
 	for _, url := range []string{"", "driver-test", "other://user:hunter2@host", "Driver-Test:x"} {
 		_, err := driver.Open(t.Context(), url, nodes)
@@ -36,5 +38,5 @@ func TestOpen(t *testing.T) {
 			t.Error("a second driver for the scheme does not panic")
 		}
 	}()
-	driver.Register("driver-test", func(context.Context, string, driver.NodeRange) (driver.Store, error) { return nil, nil })
+	driver.Register("driver-test", func(context.Context, string, driver.Options) (driver.Store, error) { return nil, nil })
 }

@@ -8,10 +8,9 @@
 // Every change is one transaction that compares what it changes; every read is
 // linearizable. Nothing relies on etcd's leases, their TTL or any clock.
 //
-// Release and Renew take one round trip. So does Acquire, for a block that was
-// never granted, or that the client knows to be free from an earlier response;
-// otherwise the first round trip reads 128 blocks, and the second takes one of
-// them. It reads more only if most blocks are taken.
+// A renewal takes one round trip if nobody else has written the same page since
+// this process did, and otherwise two. So does an Acquire whose page has a free
+// block, which nearly all have until most blocks are taken.
 //
 // # By URL
 //
@@ -35,34 +34,20 @@
 //
 // Under the prefix, /traceflake/leases/ unless [WithPrefix] gives another:
 //
-//	config          {"schema":2,"block_size":8}
-//	block/000008    {"from":"2027-01-02T15:04:05Z","until":"2027-01-02T15:14:05Z","nonce":"…","owner":"…"}
-//	holder/NONCE    000008
+//	config      {"format":1,"block_size":8,"blocks_per_page":16} and a checksum
+//	page-0000   the blocks of nodes 0 to 127
+//	page-0001   …
 //
-// config is written with the first grant and fixes the block size. The key of a
-// block has the number of its first node; it does not exist before the first
-// grant. until is exclusive. nonce identifies the last write: its client may
-// renew, unless it was a release; it is missing after Raise. owner tells
-// operators who holds the block. holder/NONCE names the block with that nonce,
-// and exists while there is one. 10000 processes take about 3 MB.
+// Each page is one value: lines of JSON with the node, version, from, until, nonce
+// and owner of each block, and a checksum. Package
+// [github.com/traceflake/traceflake/lease/driver/pages] describes them. There are
+// 1024 pages for all nodes; a full one has 3 kB. until is exclusive.
 //
-// A block is free if until is not after the client's time. Its version is
-// etcd's version of its key. So never delete a block's key or set its until
-// back while processes run: grants would be forgotten and IDs made twice.
-// Reading is harmless:
+// A block is free if until is not after the client's time. So never delete a
+// page or set an until back while processes run: grants would be forgotten and
+// IDs made twice. Reading is harmless:
 //
-//	etcdctl get --prefix /traceflake/leases/block/
-//
-// # Older versions
-//
-// Keys of schema 1 are migrated to schema 2 by the first call of this version,
-// except List, which is read-only and refuses them. One transaction changes
-// config; from then on an older process cannot acquire a block. Then the blocks
-// are rewritten, as they are at that moment, in transactions of 63; from then
-// on an older process cannot renew. Only then is the store used. No grant is
-// lost if a client is stopped during the migration: the next one continues it.
-// Older processes can use their current grants but get no others, so restart
-// them with this version within one TTL.
+//	etcdctl get --prefix /traceflake/leases/page-
 //
 // # Durability and failover
 //
@@ -71,7 +56,7 @@
 // and a crash of all members; while there is no majority no call is answered,
 // and processes use their grants to the end. Grants are forgotten after
 //
-//   - a restore from a snapshot: call [Store.Raise] before any process reaches it;
+//   - a restore from a snapshot: call Raise before any process reaches it;
 //   - members started with --force-new-cluster: the same;
 //   - members started with --unsafe-no-fsync, if power fails.
 //

@@ -23,10 +23,9 @@ func init() {
 	driver.Register("etcds", openURL)
 }
 
-// opened is a Store with its own client, which the first call makes: with a
-// password, making one contacts the server, which may be down.
-type opened struct {
-	*Store
+// dialed is the client of a URL, which the first call makes: with a password,
+// making one contacts the server, which may be down.
+type dialed struct {
 	config clientv3.Config
 
 	mu     sync.Mutex
@@ -36,18 +35,18 @@ type opened struct {
 
 var errClosed = errors.New("the store is closed")
 
-func (o *opened) connect(ctx context.Context) (clientv3.KV, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+func (d *dialed) kv(ctx context.Context) (clientv3.KV, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
-	case o.closed:
+	case d.closed:
 		return nil, errClosed
-	case o.client != nil:
-		return o.client, nil
+	case d.client != nil:
+		return d.client, nil
 	}
-	config := o.config
+	config := d.config
 	if deadline, ok := ctx.Deadline(); ok {
 		config.DialTimeout = min(config.DialTimeout, time.Until(deadline))
 	}
@@ -55,20 +54,20 @@ func (o *opened) connect(ctx context.Context) (clientv3.KV, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.client = client
+	d.client = client
 	return client, nil
 }
 
 // Close implements [driver.Store].
-func (o *opened) Close() error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.closed = true
-	if o.client == nil {
+func (d *dialed) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.closed = true
+	if d.client == nil {
 		return nil
 	}
-	err := o.client.Close()
-	o.client = nil
+	err := d.client.Close()
+	d.client = nil
 	return err
 }
 
@@ -76,12 +75,12 @@ const urlForm = "etcd://user:password@host:port,host:port/prefix, or etcds://…
 
 // openURL is the [driver.Opener] of etcd and etcds. Query parameters of etcds
 // name files in PEM form: ca, cert, key.
-func openURL(_ context.Context, text string, nodes driver.NodeRange) (driver.Store, error) {
+func openURL(_ context.Context, text string, use driver.Options) (driver.Store, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Opaque != "" {
 		return nil, errors.New("etcdstore: not an address of etcd, want " + urlForm) // err may hold the password
 	}
-	o := &opened{config: clientv3.Config{
+	d := &dialed{config: clientv3.Config{
 		DialTimeout:          5 * time.Second,
 		DialKeepAliveTime:    10 * time.Second, // detects a member that vanished without closing the connection
 		DialKeepAliveTimeout: 5 * time.Second,
@@ -91,7 +90,7 @@ func openURL(_ context.Context, text string, nodes driver.NodeRange) (driver.Sto
 	query := u.Query()
 	if u.Scheme == "etcds" {
 		scheme = "https://"
-		if o.config.TLS, err = tlsConfig(query.Get("ca"), query.Get("cert"), query.Get("key")); err != nil {
+		if d.config.TLS, err = tlsConfig(query.Get("ca"), query.Get("cert"), query.Get("key")); err != nil {
 			return nil, fmt.Errorf("etcdstore: TLS: %w", err)
 		}
 		query.Del("ca")
@@ -105,20 +104,18 @@ func openURL(_ context.Context, text string, nodes driver.NodeRange) (driver.Sto
 		if host == "" {
 			return nil, errors.New("etcdstore: not an address of etcd, want " + urlForm)
 		}
-		o.config.Endpoints = append(o.config.Endpoints, scheme+host)
+		d.config.Endpoints = append(d.config.Endpoints, scheme+host)
 	}
 	if u.User != nil {
-		o.config.Username = u.User.Username()
-		o.config.Password, _ = u.User.Password()
+		d.config.Username = u.User.Username()
+		d.config.Password, _ = u.User.Password()
 	}
-	opts := []Option{optionFunc(func(s *Store) { s.asked = nodes })}
+	var opts []Option
 	if strings.Trim(u.Path, "/") != "" {
 		opts = append(opts, WithPrefix(u.Path))
 	}
-	if o.Store, err = newStore(o.connect, o.config.Endpoints, opts...); err != nil {
-		return nil, err
-	}
-	return o, nil
+	s := &server{connection: d, endpoints: d.config.Endpoints}
+	return s.store(use.Nodes, opts)
 }
 
 func tlsConfig(ca, cert, key string) (*tls.Config, error) {

@@ -21,7 +21,7 @@ func Example() {
 		panic(err)
 	}
 	defer client.Close()
-	store, err := etcdstore.New(client, etcdstore.WithPrefix("/fleet-a/leases/"))
+	store, err := etcdstore.New(client, driver.NodeRange{}, etcdstore.WithPrefix("/fleet-a/leases/"))
 	if err != nil {
 		panic(err)
 	}

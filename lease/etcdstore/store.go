@@ -5,69 +5,35 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
-	"sync/atomic"
-	"time"
 
-	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/driver/pages"
 )
 
 // DefaultPrefix begins every key unless [WithPrefix] gives another.
 const DefaultPrefix = "/traceflake/leases/"
 
-// Store keeps leases under one prefix in etcd. It is safe for concurrent use.
-type Store struct {
-	kv     func(context.Context) (clientv3.KV, error)
-	prefix string
-	// endpoints names the servers in errors.
-	endpoints string
+// blocksPerPage fixes how many blocks of a new store share a key: few processes
+// write the same one, and a value is small.
+const blocksPerPage = 16
 
-	asked driver.NodeRange                 // zero fields are taken from the config
-	nodes atomic.Pointer[driver.NodeRange] // nil until the config has been read
-
-	mu   sync.Mutex
-	free []record // blocks that were free a while ago
-}
-
-var _ interface {
-	lease.Store
-	lease.Admin
-} = (*Store)(nil)
-
-// Option configures a [Store].
-type Option interface{ apply(*Store) }
-
-type optionFunc func(*Store)
-
-func (f optionFunc) apply(s *Store) { f(s) }
-
-// WithBlockSize sets how many nodes a block has, a power of two from 1 to
-//  131072. It is fixed by the first grant. The default is the store's block
-//     size, and [driver.DefaultBlockSize] for a new one.
-func WithBlockSize(nodes int) Option {
-	return optionFunc(func(s *Store) { s.asked.BlockSize = driver.Count(nodes, 1) })
-}
-
-// WithNodes limits this client to nodes [first, first+n); the default is every
-// node. Both are multiples of the block size. Clients of one prefix may differ;
-// fleets that share a secret but no store must not overlap.
-func WithNodes(first, n int) Option {
-	return optionFunc(func(s *Store) { s.asked.First, s.asked.Nodes = driver.Count(first, 0), driver.Count(n, 1) })
-}
+// Option configures a store.
+type Option func(*server)
 
 // WithPrefix sets the prefix of every key. Fleets with different secrets need
 // different prefixes, none of which is a prefix of another.
-func WithPrefix(prefix string) Option {
-	return optionFunc(func(s *Store) { s.prefix = prefix })
-}
+func WithPrefix(prefix string) Option { return func(s *server) { s.prefix = prefix } }
 
 // New returns a store in the etcd of client, which the caller must close. It
-// does not connect. Errors of invalid options wrap [lease.ErrInvalidRequest].
-func New(client clientv3.KV, opts ...Option) (*Store, error) {
+// does not connect. Zero fields of nodes are the store's own: every node, in
+// blocks of [driver.DefaultBlockSize] in a new store. Clients of one prefix may
+// have different nodes; fleets that share a secret but no store must not overlap.
+func New(client clientv3.KV, nodes driver.NodeRange, opts ...Option) (*pages.Store, error) {
 	c, ok := client.(*clientv3.Client)
 	if client == nil || ok && c == nil {
 		return nil, fmt.Errorf("etcdstore: %w: no client", lease.ErrInvalidRequest)
@@ -76,13 +42,34 @@ func New(client clientv3.KV, opts ...Option) (*Store, error) {
 	if ok {
 		endpoints = c.Endpoints()
 	}
-	return newStore(func(context.Context) (clientv3.KV, error) { return client, nil }, endpoints, opts...)
+	s := &server{connection: fixed{client}, endpoints: endpoints}
+	return s.store(nodes, opts)
 }
 
-func newStore(kv func(context.Context) (clientv3.KV, error), endpoints []string, opts ...Option) (*Store, error) {
-	s := &Store{kv: kv, prefix: DefaultPrefix, endpoints: strings.Join(endpoints, ", ")}
+// connection is a client, which may have to be made.
+type connection interface {
+	kv(context.Context) (clientv3.KV, error)
+	Close() error
+}
+
+// fixed is the client of [New], which the caller closes.
+type fixed struct{ client clientv3.KV }
+
+func (f fixed) kv(context.Context) (clientv3.KV, error) { return f.client, nil }
+func (fixed) Close() error                              { return nil }
+
+// server is a [pages.Server] on the keys below a prefix. The version of a page is
+// its value, which never recurs; etcd's revisions may, after a restore.
+type server struct {
+	connection
+	prefix    string
+	endpoints []string // for errors
+}
+
+func (s *server) store(nodes driver.NodeRange, opts []Option) (*pages.Store, error) {
+	s.prefix = DefaultPrefix
 	for _, opt := range opts {
-		opt.apply(s)
+		opt(s)
 	}
 	if s.prefix == "" {
 		return nil, fmt.Errorf("etcdstore: %w: the prefix is empty", lease.ErrInvalidRequest)
@@ -90,147 +77,85 @@ func newStore(kv func(context.Context) (clientv3.KV, error), endpoints []string,
 	if !strings.HasSuffix(s.prefix, "/") {
 		s.prefix += "/" // or it might be a prefix of another
 	}
-	if err := s.asked.CheckAsked(); err != nil {
-		return nil, fmt.Errorf("etcdstore: %w", err)
-	}
-	return s, nil
+	return pages.New(s, pages.Layout{Name: "etcdstore", BlocksPerPage: blocksPerPage}, nodes)
 }
 
-// Renew implements [lease.Store].
-func (s *Store) Renew(ctx context.Context, g lease.Grant, r lease.Request) (lease.Grant, error) {
-	if err := driver.CheckRequest(r, time.Time{}); err != nil {
-		return lease.Grant{}, fmt.Errorf("etcdstore: renew node %d: %w", g.Node, err)
-	}
-	b, err := s.change(ctx, g, func(b driver.Block) (driver.Block, error) { return b.Renew(g, r) })
-	if err != nil {
-		return lease.Grant{}, s.failed(ctx, fmt.Sprintf("renew node %d", g.Node), err)
-	}
-	return b.Grant(), nil
-}
-
-// Release implements [lease.Store].
-func (s *Store) Release(ctx context.Context, g lease.Grant, nonce string, unused time.Time) error {
-	if _, err := s.change(ctx, g, func(b driver.Block) (driver.Block, error) { return b.Release(g, nonce, unused) }); err != nil {
-		return s.failed(ctx, fmt.Sprintf("release node %d", g.Node), err)
-	}
-	return nil
-}
-
-// Get implements [lease.Store].
-func (s *Store) Get(ctx context.Context, node uint32) (lease.Grant, error) {
-	r, err := s.get(ctx, node)
-	if err != nil {
-		return lease.Grant{}, s.failed(ctx, fmt.Sprintf("get node %d", node), err)
-	}
-	return r.block.Grant(), nil
-}
-
-// get returns what is stored for the block that starts at node.
-func (s *Store) get(ctx context.Context, node uint32) (record, error) {
-	nodes, err := s.setup(ctx)
-	if err != nil {
-		return record{}, err
-	}
-	i, err := nodes.Index(node)
-	if err != nil {
-		return record{}, err
-	}
+// Read implements [pages.Server].
+func (s *server) Read(ctx context.Context, name string) (pages.Object, error) {
 	kv, err := s.kv(ctx)
 	if err != nil {
-		return record{}, err
+		return pages.Object{}, s.failed(err)
 	}
-	answer, err := kv.Txn(ctx).Then(clientv3.OpGet(s.configKey()), clientv3.OpGet(s.blockKey(node))).Commit()
+	got, err := kv.Get(ctx, s.prefix+name)
 	if err != nil {
-		return record{}, err
+		return pages.Object{}, s.failed(err)
 	}
-	if err := s.check(ctx, answer.Responses[0]); err != nil {
-		return record{}, err
-	}
-	return one(nodes.Block(i), answer.Responses[1].GetResponseRange().Kvs)
+	return object(got.Kvs), nil
 }
 
-// change applies a rule to the block of g, in one round trip if g is current,
-// and otherwise in a second one to what is stored.
-func (s *Store) change(ctx context.Context, g lease.Grant, rule func(driver.Block) (driver.Block, error)) (driver.Block, error) {
-	nodes, err := s.setup(ctx)
-	if err != nil {
-		return driver.Block{}, err
-	}
-	i, err := nodes.Index(g.Node)
-	if err != nil {
-		return driver.Block{}, err
-	}
+// Write implements [pages.Server].
+func (s *server) Write(ctx context.Context, name string, data []byte, version string) (pages.Object, error) {
 	kv, err := s.kv(ctx)
 	if err != nil {
-		return driver.Block{}, err
+		return pages.Object{}, s.failed(err)
 	}
-	never := nodes.Block(i)
-	before := never
-	before.Start, before.GrantedUntil, before.Nonce, before.Owner, before.Version = g.Start, g.End, g.Nonce, g.Owner, g.Version
-	after, err := rule(before)
+	key := s.prefix + name
+	unchanged := clientv3.Compare(clientv3.Value(key), "=", version)
+	if version == "" {
+		unchanged = clientv3.Compare(clientv3.CreateRevision(key), "=", 0)
+	}
+	answer, err := kv.Txn(ctx).If(unchanged).
+		Then(clientv3.OpPut(key, string(data))).
+		Else(clientv3.OpGet(key)).
+		Commit()
 	if err != nil {
-		return driver.Block{}, err // an invalid request, whatever is stored
+		return pages.Object{}, s.failed(err)
 	}
-	same := []clientv3.Cmp{
-		clientv3.Compare(clientv3.Version(s.blockKey(g.Node)), "=", int64(g.Version)),
-		clientv3.Compare(clientv3.Value(s.blockKey(g.Node)), "=", encode(before)),
+	if !answer.Succeeded {
+		return object(answer.Responses[0].GetResponseRange().Kvs), pages.ErrChanged
 	}
-	for {
-		answer, err := kv.Txn(ctx).
-			If(append(same, s.hasConfig(nodes))...).
-			Then(s.write(before, after)...).
-			Else(clientv3.OpGet(s.configKey()), clientv3.OpGet(s.blockKey(g.Node))).
-			Commit()
-		if err != nil {
-			return driver.Block{}, err
-		}
-		if answer.Succeeded {
-			return after, nil
-		}
-		if nodes, err = s.read(ctx, answer.Responses[0].GetResponseRange().Kvs); err != nil {
-			return driver.Block{}, err
-		}
-		stored, err := one(never, answer.Responses[1].GetResponseRange().Kvs)
-		if err != nil {
-			return driver.Block{}, err
-		}
-		if after, err = rule(stored.block); err != nil {
-			return driver.Block{}, err
-		}
-		before, same = stored.block, s.unchanged(stored)
-	}
+	return pages.Object{Version: string(data)}, nil
 }
 
-// check checks the config in a response, if there is one.
-func (s *Store) check(ctx context.Context, config *etcdserverpb.ResponseOp) error {
-	_, err := s.read(ctx, config.GetResponseRange().Kvs)
-	if errors.Is(err, errNoConfig) {
-		return nil // nothing was granted yet
+// List implements [pages.Server]. It lists the data too, all of one moment.
+func (s *server) List(ctx context.Context) (map[string]pages.Object, error) {
+	kv, err := s.kv(ctx)
+	if err != nil {
+		return nil, s.failed(err)
 	}
-	return err
+	got, err := kv.Get(ctx, s.prefix, clientv3.WithPrefix())
+	if err != nil {
+		return nil, s.failed(err)
+	}
+	all := make(map[string]pages.Object, len(got.Kvs))
+	for _, kv := range got.Kvs {
+		all[strings.TrimPrefix(string(kv.Key), s.prefix)] = object([]*mvccpb.KeyValue{kv})
+	}
+	return all, nil
 }
 
-// unchanged is true if the block has not been written since. A revision alone
-// may recur after a restore.
-func (s *Store) unchanged(r record) []clientv3.Cmp {
-	key := s.blockKey(r.block.Node)
-	same := []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", r.revision)}
-	if r.revision > 0 { // a missing key has no value to compare
-		same = append(same, clientv3.Compare(clientv3.Value(key), "=", r.text))
+// object is the value of one key, or of none.
+func object(kvs []*mvccpb.KeyValue) pages.Object {
+	if len(kvs) == 0 {
+		return pages.Object{}
 	}
-	return same
+	return pages.Object{Data: kvs[0].Value, Version: string(kvs[0].Value)}
 }
 
-// write puts a block, and updates the keys of holders accordingly.
-func (s *Store) write(before, after driver.Block) []clientv3.Op {
-	ops := []clientv3.Op{clientv3.OpPut(s.blockKey(after.Node), encode(after))}
-	if before.Nonce != after.Nonce {
-		if before.Nonce != "" {
-			ops = append(ops, clientv3.OpDelete(s.holderKey(before.Nonce)))
-		}
-		if after.Nonce != "" {
-			ops = append(ops, clientv3.OpPut(s.holderKey(after.Nonce), nodeText(after.Node)))
-		}
+// failed adds to err how an operator can fix the cause.
+func (s *server) failed(err error) error {
+	hint := ""
+	switch {
+	case errors.Is(err, rpctypes.ErrPermissionDenied):
+		err = fmt.Errorf("%w: %w", lease.ErrMisconfigured, err)
+		hint = " (the user needs to read and write every key of " + s.prefix + ")"
+	case errors.Is(err, rpctypes.ErrAuthFailed), errors.Is(err, rpctypes.ErrUserEmpty):
+		err = fmt.Errorf("%w: %w", lease.ErrMisconfigured, err)
+		hint = " (set the user and the password: " + urlForm + ")"
+	case errors.Is(err, context.DeadlineExceeded):
+		hint = " (no answer from " + strings.Join(s.endpoints, ", ") + ")"
+	case errors.Is(err, rpctypes.ErrNoSpace):
+		hint = " (etcd's quota is used up: compact and defragment it, then disarm the alarm)"
 	}
-	return ops
+	return fmt.Errorf("%w%s", err, hint)
 }

@@ -1,7 +1,7 @@
 // Package k8sstore keeps leases of nodes in a Kubernetes cluster, for the fleet
 // that runs there: a [github.com/traceflake/traceflake/lease.Store] on
-// Lease objects of its API server. It needs nothing but the API server, and this
-// module nothing but a reader of YAML: client-go would link 39 modules.
+// Lease objects of its API server. It needs nothing but the API server and the
+// standard library.
 //
 // # By URL
 //
@@ -9,23 +9,22 @@
 //
 //	k8s://namespace/name
 //	k8s:///name
-//	k8s://namespace/name?kubeconfig=FILE&context=NAME
+//	k8s://namespace/name?server=http://127.0.0.1:8001
 //
-// Without a namespace it is that of the pod or of the kubeconfig's context. The
-// names of all objects begin with name; the default is [DefaultName]. Fleets with
-// different secrets need different names or namespaces. Any other parameter is an
-// error.
+// Without a namespace it is that of the pod. The names of all objects begin with
+// name; the default is [DefaultName]. Fleets with different secrets need different
+// names or namespaces.
 //
 // In a pod the store uses the pod's service account. Its token is read again
-// every minute, and when the server refuses it. With kubeconfig, with KUBECONFIG
-// set, and outside of pods with ~/.kube/config, the store uses these files:
-// tokens, files with tokens, client certificates and exec plugins, with the
-// current context or another one. For other settings, pass your own client to
-// [New], for example one of client-go:
+// every minute, and when the server refuses it. Elsewhere server is a URL that
+// needs no credentials, such as that of `kubectl proxy`, which uses those of your
+// kubeconfig; without a namespace it is then "default". Any other parameter is an
+// error. For other settings, pass your own client to [New], for example one of
+// client-go:
 //
 //	client, err := rest.HTTPClientFor(config)
 //	…
-//	store, err := k8sstore.New(client, config.Host, "namespace")
+//	store, err := k8sstore.New(client, config.Host, "namespace", driver.NodeRange{})
 //
 // # Rights
 //
@@ -40,11 +39,12 @@
 //
 // # The objects
 //
-// Each Lease object of the store is a page of 16 blocks, as JSON in the
-// annotation traceflake.github.io/page. It has the label
+// Each Lease object of the store is a page of 16 blocks, as package driver/pages
+// describes it, in the annotation traceflake.github.io/page. It has the label
 // traceflake.github.io/leases=NAME; its spec is empty.
 //
 //	traceflake.config      the format, the block size and the blocks of a page
+//	traceflake.probe-00    what the probe below wrote
 //	traceflake.page-0000   the blocks of nodes 0 to 127
 //	traceflake.page-0001   …
 //
@@ -56,7 +56,7 @@
 //
 // So never delete one of these objects, or the namespace, or set an until back
 // while processes run: grants would be forgotten and IDs made twice. If it
-// happened, call [Store.Raise] before any process is started, as after a restore.
+// happened, call Raise before any process is started, as after a restore.
 // Let no tool prune objects by this label.
 //
 // # Load on the API server
@@ -72,6 +72,11 @@
 // Retry-After says, or later, until its call ends. The keeper renews when half of
 // the lease is left, so minutes of throttling are harmless.
 //
+// Before a store is created, its first process tries out the server's conditional
+// writes, with some 50 requests: of eight at once exactly one must be taken. An
+// API server on etcd passes; one whose storage is something else, with a fault,
+// is refused.
+//
 // Requests use HTTP/1.1. A write is never sent twice, except after a response
 // which says that nothing was written.
 //
@@ -81,7 +86,7 @@
 // disk. So a crash or an upgrade of the control plane forgets nothing; while
 // there is none, processes use their grants to the end. Grants are forgotten when
 // etcd is restored from a backup, and when a namespace with these objects is
-// copied from a backup of objects: call [Store.Raise] before any process reaches
+// copied from a backup of objects: call Raise before any process reaches
 // it. A copy that lives beside the original is another store: two fleets with one
 // secret need different node ranges.
 //

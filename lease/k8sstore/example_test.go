@@ -35,7 +35,7 @@ func Example() {
 // A program that has a client already: here the one of `kubectl proxy`.
 func ExampleNew() {
 	ctx := context.Background()
-	store, err := k8sstore.New(http.DefaultClient, "http://127.0.0.1:8001", "shop", k8sstore.WithName("orders"))
+	store, err := k8sstore.New(http.DefaultClient, "http://127.0.0.1:8001", "shop", driver.NodeRange{}, k8sstore.WithName("orders"))
 	if err != nil {
 		panic(err)
 	}

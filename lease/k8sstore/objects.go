@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/internal/pages"
+	"github.com/traceflake/traceflake/lease/driver/pages"
 )
 
 const (
@@ -24,7 +24,7 @@ const (
 
 // objects is the Leases of one store, a [pages.Server].
 type objects struct {
-	api
+	connector
 	namespace string
 	name      string // that of the store
 }
@@ -95,7 +95,7 @@ func (o *objects) Write(ctx context.Context, name string, data []byte, version s
 		return pages.Object{}, err
 	}
 	var written object
-	at, err := o.do(ctx, r, &written)
+	_, err = o.do(ctx, r, &written)
 	if s := (*status)(nil); errors.As(err, &s) {
 		switch {
 		case s.Code == http.StatusConflict, s.Code == http.StatusNotFound && s.Details.Kind == "leases":
@@ -108,7 +108,7 @@ func (o *objects) Write(ctx context.Context, name string, data []byte, version s
 	if err != nil {
 		return pages.Object{}, o.failed(r, err)
 	}
-	return pages.Object{Version: written.Metadata.version(), Time: at}, nil
+	return pages.Object{Version: written.Metadata.version()}, nil
 }
 
 // check refuses a Lease that is not a page of this store, and a response that is
@@ -129,9 +129,10 @@ func (o *objects) check(l object, page string) error {
 	return nil
 }
 
-// Versions implements [pages.Server]. All responses of one list are of one moment.
-func (o *objects) Versions(ctx context.Context) (map[string]string, error) {
-	all := map[string]string{}
+// List implements [pages.Server]. It lists the data too, which is metadata. All
+// responses of one list are of one moment.
+func (o *objects) List(ctx context.Context) (map[string]pages.Object, error) {
+	all := map[string]pages.Object{}
 	for next := ""; ; {
 		query := url.Values{"labelSelector": {fleetLabel + "=" + o.name}, "limit": {fmt.Sprint(listLimit)}}
 		if next != "" {
@@ -160,7 +161,11 @@ func (o *objects) Versions(ctx context.Context) (map[string]string, error) {
 		}
 		for _, l := range list.Items {
 			if page, ok := strings.CutPrefix(l.Metadata.Name, o.nameOf("")); ok {
-				all[page] = l.Metadata.version()
+				o := pages.Object{Version: l.Metadata.version()}
+				if text, ok := l.Metadata.Annotations[pageAnnotation]; ok && l.Metadata.DeletionTimestamp == "" {
+					o.Data = []byte(text) // otherwise Read says what is wrong
+				}
+				all[page] = o
 			}
 		}
 		if next = list.Metadata.Continue; next == "" {

@@ -16,11 +16,11 @@ import (
 	"github.com/traceflake/traceflake/lease"
 )
 
-// api sends requests to an API server.
-type api struct {
-	// connect returns how to reach the server. With refused the server did not
-	// accept the last credentials.
-	connect func(ctx context.Context, refused bool) (connection, error)
+// connector returns how to reach an API server. With refused the server did not
+// accept the last credentials.
+type connector interface {
+	connect(ctx context.Context, refused bool) (connection, error)
+	Close() error
 }
 
 // connection is how to reach the server at this moment.
@@ -72,10 +72,10 @@ const (
 // time. It sends the request again only after a response which says that the
 // server did nothing: that it throttles, or does not know the credentials, after
 // which they are read again, once.
-func (a api) do(ctx context.Context, r request, v any) (time.Time, error) {
+func (o *objects) do(ctx context.Context, r request, v any) (time.Time, error) {
 	refused, throttled := false, 0
 	for backoff := time.Second; ; {
-		c, err := a.connect(ctx, refused)
+		c, err := o.connect(ctx, refused)
 		if err != nil {
 			return time.Time{}, err
 		}

@@ -10,13 +10,14 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/internal/pages"
+	"github.com/traceflake/traceflake/lease/driver/pages"
 )
 
 // at returns the objects of a server that answers with h.
@@ -24,9 +25,8 @@ func at(t *testing.T, h http.HandlerFunc) *objects {
 	t.Helper()
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
-	c := connection{client: &http.Client{CheckRedirect: noRedirect}, server: server.URL}
-	connect := func(context.Context, bool) (connection, error) { return c, nil }
-	return &objects{api: api{connect}, namespace: "shop", name: "orders"}
+	c := fixed{client: &http.Client{CheckRedirect: noRedirect}, server: server.URL}
+	return &objects{connector: c, namespace: "shop", name: "orders"}
 }
 
 const aLease = `{"kind": "Lease", "apiVersion": "coordination.k8s.io/v1", "metadata": {"name": "orders.page-0001", "uid": "u", ` +
@@ -112,7 +112,7 @@ func TestTimeIsTheServers(t *testing.T) {
 		t.Errorf("read: got %+v, %v", read, err)
 	}
 	written, err := o.Write(t.Context(), "page-0001", []byte("data"), "u/6")
-	if err != nil || !written.Time.Equal(want) || written.Version != "u/7" {
+	if err != nil || written.Version != "u/7" {
 		t.Errorf("write: got %+v, %v", written, err)
 	}
 }
@@ -211,7 +211,9 @@ func TestLongList(t *testing.T) {
 				list("old", item("orders.page-0001", "0")+","+item("orders.page-0004", "0"))
 				return
 			}
-			list("old", item("orders.page-0001", "1")+","+item("orders.page-0002", "1"))
+			whole := strings.Replace(item("orders.page-0002", "1"), `"metadata": {`, `"metadata": {"annotations": {"traceflake.github.io/page": "data"}, `, 1)
+			gone := strings.Replace(strings.Replace(whole, "page-0002", "page-0001", 1), `{"annotations"`, `{"deletionTimestamp": "2026-11-22T01:02:03Z", "annotations"`, 1)
+			list("old", gone+","+whole)
 		case "old":
 			if !forgot {
 				forgot = true
@@ -222,9 +224,12 @@ func TestLongList(t *testing.T) {
 			list("", item("orders.page-0003", "3")+","+item("by-hand", "1"))
 		}
 	})
-	got, err := o.Versions(t.Context())
-	if want := "map[page-0001:u/1 page-0002:u/1 page-0003:u/3]"; err != nil || fmt.Sprint(got) != want {
-		t.Errorf("got %v, %v, want %s", got, err, want)
+	got, err := o.List(t.Context())
+	want := map[string]pages.Object{
+		"page-0001": {Version: "u/1"}, "page-0002": {Version: "u/1", Data: []byte("data")}, "page-0003": {Version: "u/3"},
+	}
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, %v, want %v", got, err, want)
 	}
 }
 
@@ -233,7 +238,7 @@ func TestTokenIsReadAgain(t *testing.T) {
 	var valid atomic.Value
 	valid.Store("one")
 	requests := 0
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		requests++
 		if r.Header.Get("Authorization") != "Bearer "+valid.Load().(string) {
 			w.WriteHeader(http.StatusUnauthorized)
@@ -243,15 +248,13 @@ func TestTokenIsReadAgain(t *testing.T) {
 		_, _ = io.WriteString(w, aLease)
 	}))
 	defer server.Close()
-	dir := t.TempDir()
-	token := write(t, filepath.Join(dir, "token"), "one")
-	file := write(t, filepath.Join(dir, "config"), strings.Replace(config("", "tokenFile: token"), "https://host:6443/", server.URL, 1))
-	s, err := newSession(func() (access, error) { return fromKubeconfig([]string{file}, "") })
+	dir := inPod(t, server)
+	token, ca := filepath.Join(dir, "token"), filepath.Join(dir, "ca.crt")
+	p, err := newPod(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.close()
-	o := &objects{api: api{s.connect}, namespace: "shop", name: "orders"}
+	o := &objects{connector: p, namespace: "shop", name: "orders"}
 	read := func(what string, want int) error {
 		t.Helper()
 		requests = 0
@@ -284,22 +287,29 @@ func TestTokenIsReadAgain(t *testing.T) {
 	if err := os.Remove(token); err != nil {
 		t.Fatal(err)
 	}
-	s.since = s.since.Add(-2 * reread)
+	p.since = p.since.Add(-2 * reread)
 	if err := read("the file is missing", 1); err != nil {
 		t.Error(err)
 	}
-	whole := strings.Replace(config("", "tokenFile: token"), "https://host:6443/", server.URL, 1)
-	write(t, file, strings.Replace(whole, "cluster: {", "cluster: {certificate-authority-data: aGFsZg==, ", 2))
+	whole, err := os.ReadFile(ca)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, ca, "half")
 	write(t, token, "two")
 	if err := read("half a certificate", 1); err != nil {
 		t.Error(err)
 	}
-	write(t, file, whole)
+	write(t, ca, string(whole))
 	write(t, token, "four")
 	valid.Store("four")
 	if err := read("after a minute", 1); err != nil {
 		t.Error(err)
 	}
+	if err := p.Close(); err != nil {
+		t.Error(err)
+	}
+	wantText(t, "after close", read("after close", 0), "closed")
 }
 
 // A silent server costs the time of the call, not more.
@@ -310,8 +320,7 @@ func TestSilentServer(t *testing.T) {
 	}
 	defer func() { _ = l.Close() }()
 	o := at(t, nil)
-	c := connection{client: http.DefaultClient, server: "http://" + l.Addr().String()}
-	o.connect = func(context.Context, bool) (connection, error) { return c, nil }
+	o.connector = fixed{client: http.DefaultClient, server: "http://" + l.Addr().String()}
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	began := time.Now()

@@ -144,32 +144,6 @@ func atOnce(n int, f func(i int)) {
 	all.Wait()
 }
 
-func sameHolderAtOnce(tb testing.TB, h Harness) {
-	t0 := start()
-	clients := clientsOf(tb, h.New(tb), few, 4)
-	for round := range 10 {
-		r := request(t0.Add(time.Duration(round)*time.Minute), time.Minute)
-		grants := make([]lease.Grant, len(clients))
-		errs := make([]error, len(clients))
-		atOnce(len(clients), func(i int) { grants[i], errs[i] = clients[i].Acquire(context.Background(), r) })
-		for i, g := range grants {
-			if errs[i] != nil {
-				tb.Fatalf("acquire: %v", errs[i])
-			}
-			wantGrant(tb, "acquire by one holder at once", g, grants[0])
-		}
-		holds := 0
-		for _, b := range mustList(tb, clients[0]) {
-			if b.Nonce == r.Nonce {
-				holds++
-			}
-		}
-		if holds != 1 {
-			tb.Fatalf("the holder has %d blocks, want 1", holds)
-		}
-	}
-}
-
 func everyBlockAtOnce(tb testing.TB, h Harness) {
 	nodes := driver.NodeRange{First: 0, Nodes: randflake.MaxNode + 1, BlockSize: (randflake.MaxNode + 1) / 64}
 	clients := clientsOf(tb, h.New(tb), nodes, 16)

@@ -262,17 +262,15 @@ func step(s state, n int, nodes driver.NodeRange, in input, out output) []any {
 }
 
 func stepAcquire(s state, n int, r lease.Request, out output) []any {
-	for _, b := range s[:n] {
-		if b.Nonce == r.Nonce {
-			if out.verdict == unanswered || out.verdict == granted && out.grant == b.Grant() {
-				return []any{s}
-			}
-			return nil
-		}
-	}
+	// A holder that has a block may be given its grant again, or another block.
 	var states []any
 	if out.verdict == unanswered {
 		states = append(states, s)
+	}
+	for _, b := range s[:n] {
+		if b.Nonce == r.Nonce && out.verdict == granted && out.grant == b.Grant() {
+			states = append(states, s)
+		}
 	}
 	free := 0
 	for i, b := range s[:n] {

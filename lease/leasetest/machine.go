@@ -57,11 +57,8 @@ func (m *machine) acquire(t *rapid.T) {
 	}
 	g, err := m.store.Acquire(context.Background(), r)
 	for _, b := range m.blocks {
-		if b.Nonce == r.Nonce {
-			if err != nil || !equal(g, b.Grant()) {
-				t.Fatalf("acquire by a holder: got %+v, %v; want %+v", g, err, b.Grant())
-			}
-			return
+		if b.Nonce == r.Nonce && err == nil && equal(g, b.Grant()) {
+			return // it may be given its grant again, or another block
 		}
 	}
 	free := 0

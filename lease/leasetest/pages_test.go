@@ -13,8 +13,8 @@ import (
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
-	"github.com/traceflake/traceflake/lease/internal/pages"
-	"github.com/traceflake/traceflake/lease/internal/pages/pagestest"
+	"github.com/traceflake/traceflake/lease/driver/pages"
+	"github.com/traceflake/traceflake/lease/driver/pages/pagestest"
 	"github.com/traceflake/traceflake/lease/leasetest"
 	"github.com/traceflake/traceflake/randflake"
 )
@@ -26,36 +26,10 @@ func onPages(perPage uint32, now func() time.Time) leasetest.Harness {
 		New: func(testing.TB) leasetest.Open {
 			server := &pagestest.Server{Now: now}
 			return func(nodes driver.NodeRange) (lease.Store, error) {
-				if err := nodes.Check(); err != nil {
-					return nil, err // zero fields are the store's
-				}
-				s := pages.New(server, pages.Layout{Name: "pages", BlocksPerPage: perPage}, nodes)
-				if perPage >= 4 {
-					return s, nil
-				}
-				return renewedHolders{s}, nil
+				return pages.New(server, pages.Layout{Name: "pages", BlocksPerPage: perPage}, nodes)
 			}
 		},
 	}
-}
-
-// renewedHolders finds the holders that a Renew made on every page. Pages alone
-// find those that an Acquire made, and no Keeper asks for others.
-type renewedHolders struct{ *pages.Store }
-
-func (s renewedHolders) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
-	if driver.CheckRequest(r, time.Now()) == nil {
-		blocks, err := s.List(ctx)
-		if err != nil {
-			return lease.Grant{}, err
-		}
-		for _, b := range blocks {
-			if b.Nonce == r.Nonce {
-				return driver.Block(b).Grant(), nil
-			}
-		}
-	}
-	return s.Store.Acquire(ctx, r)
 }
 
 func TestPages(t *testing.T) {
@@ -126,11 +100,19 @@ func TestPagesOverABadNetwork(t *testing.T) {
 	t.Logf("%d calls without an answer", unanswered)
 }
 
+func server(ignoresVersions bool) *pagestest.Server {
+	s := &pagestest.Server{Now: time.Now}
+	if ignoresVersions {
+		s.Ignores = func(string) bool { return true }
+	}
+	return s
+}
+
 func overABadNetwork(t *testing.T, seed uint64, ignoresVersions bool) (h *leasetest.History, unknown int) {
 	t.Helper()
 	nodes := driver.NodeRange{First: 0, Nodes: randflake.MaxNode + 1, BlockSize: (randflake.MaxNode + 1) / 4}
 	network := &badNetwork{
-		Server: &pagestest.Server{Now: time.Now, IgnoresVersions: ignoresVersions},
+		Server: server(ignoresVersions),
 		rng:    rand.New(rand.NewPCG(seed, 0)),
 	}
 	synctest.Test(t, func(t *testing.T) { // so that every goroutine has its time
@@ -139,7 +121,11 @@ func overABadNetwork(t *testing.T, seed uint64, ignoresVersions bool) (h *leaset
 		var clients []lease.Store
 		for range 4 {
 			layout := pages.Layout{Name: "pages", BlocksPerPage: uint32(1 + seed%3)}
-			clients = append(clients, h.Client(pages.New(network, layout, nodes)))
+			s, err := pages.New(network, layout, nodes)
+			if err != nil {
+				t.Fatal(err)
+			}
+			clients = append(clients, h.Client(s))
 		}
 		leasetest.Load{Calls: 20, Seed: seed, Timeout: time.Minute}.Run(clients, nodes)
 		network.late.Wait()

@@ -53,7 +53,6 @@ type check struct {
 func (h Harness) checks() []check {
 	list := []check{
 		{"acquire", acquire},
-		{"acquire is idempotent by holder", acquireAgain},
 		{"acquire until none is free", acquireAll},
 		{"renew", renew},
 		{"release", release},
@@ -64,7 +63,6 @@ func (h Harness) checks() []check {
 		{"end of life", endOfLife},
 		{"clock ahead", clockAhead},
 		{"cancelled context", cancelled},
-		{"one holder at once", sameHolderAtOnce},
 		{"every block at once", everyBlockAtOnce},
 		{"state machine", stateMachine},
 		{"linearizable", linearizable},

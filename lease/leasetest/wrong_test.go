@@ -55,7 +55,6 @@ var flaws = map[string][]string{
 	"frees blocks at their start": {"acquire until none is free", "state machine", "linearizable"},
 	"inclusive end":               {"acquire until none is free", "state machine"},
 	"free one second early":       {"acquire until none is free", "state machine"},
-	"not idempotent":              {"acquire is idempotent by holder", "one holder at once", "state machine", "linearizable"},
 	"grants more than requested":  {"acquire", "state machine"},
 	"rounds the clock up":         {"acquire"},
 	"loses every seventh write":   {"state machine", "linearizable"},
@@ -71,7 +70,7 @@ var flaws = map[string][]string{
 	"renewal writes the holder but no unchanged end": {"renew", "state machine"},
 	"renewal idempotent by its nonce":                {"renew", "state machine"},
 
-	"keeps a replaced holder":      {"acquire is idempotent by holder", "state machine"},
+	"keeps a replaced holder":      {"state machine"},
 	"loses the owner":              {"acquire", "state machine"},
 	"release returns used seconds": {"release", "state machine"},
 	"release keeps the holder":     {"release", "state machine"},
@@ -101,7 +100,7 @@ func (w *wrong) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 	}
 	return w.change(ctx, func(blocks []driver.Block) (driver.Block, error) {
 		for _, b := range blocks {
-			if b.Nonce == r.Nonce && w.flaw != "not idempotent" {
+			if b.Nonce == r.Nonce {
 				return b, nil
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -61,22 +62,17 @@ func (s *Store) raise(ctx context.Context, nodes driver.NodeRange, until time.Ti
 		if len(rows) < nodes.Blocks() {
 			return errors.New("rows of blocks are missing; were they deleted?")
 		}
-		var left []driver.Block
+		var left []write
 		for _, r := range rows {
 			if !raised[r.block.Node] {
-				left = append(left, r.block.Raise(until))
+				left = append(left, write{r.block, r.block.Raise(until)})
 			}
 		}
-		written, err := s.write(ctx, left...)
-		if err != nil {
+		written, err := s.write(ctx, time.Time{}, left...)
+		if err != nil || len(written) == len(left) {
 			return err
 		}
-		for _, node := range written {
-			raised[node] = true
-		}
-		if len(written) == len(left) {
-			return nil
-		}
+		maps.Copy(raised, written)
 		if try == tries {
 			return errNotWritten
 		}

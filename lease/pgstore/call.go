@@ -62,24 +62,39 @@ func (s *Store) read(ctx context.Context, sql string, node uint32) (row, error) 
 	return rows[0], nil
 }
 
-// write writes blocks that no one else has written since they were read, in one
-// transaction, and returns their nodes.
-func (s *Store) write(ctx context.Context, blocks ...driver.Block) ([]uint32, error) {
-	n := len(blocks)
-	node, version := make([]int32, n), make([]int64, n)
-	from, until := make([]int64, n), make([]int64, n)
-	nonce, owner := make([]string, n), make([]string, n)
-	for i, b := range blocks {
-		node[i], version[i], until[i] = int32(b.Node), int64(b.Version), b.GrantedUntil.Unix()
-		if !b.Start.IsZero() {
-			from[i] = b.Start.Unix()
-		}
-		nonce[i], owner[i] = b.Nonce, b.Owner
+// write is a block as it was read and as it shall be.
+type write struct{ before, after driver.Block }
+
+// write makes those writes whose block no one else has written since it was
+// read, in one statement, once the server's clock has reached a time. It returns
+// the nodes written.
+func (s *Store) write(ctx context.Context, reached time.Time, writes ...write) (map[uint32]bool, error) {
+	var node, version []int64
+	for _, w := range writes {
+		node, version = append(node, int64(w.before.Node)), append(version, int64(w.before.Version))
 	}
-	return query(ctx, s, func(r pgx.CollectableRow) (node uint32, err error) {
+	args := []any{node, version}
+	for _, side := range []func(write) driver.Block{
+		func(w write) driver.Block { return w.before }, func(w write) driver.Block { return w.after },
+	} {
+		var nonce, owner []string
+		var from, until []int64 // 0 before the first grant
+		for _, w := range writes {
+			b := side(w)
+			nonce, owner = append(nonce, b.Nonce), append(owner, b.Owner)
+			from, until = append(from, max(b.Start.Unix(), 0)), append(until, max(b.GrantedUntil.Unix(), 0))
+		}
+		args = append(args, nonce, owner, from, until)
+	}
+	rows, err := query(ctx, s, func(r pgx.CollectableRow) (node uint32, err error) {
 		var durable string
 		return node, r.Scan(&node, &durable)
-	}, s.sql.write, node, version, from, until, nonce, owner)
+	}, s.sql.write, append(args, max(reached.UnixMicro(), 0))...)
+	written := make(map[uint32]bool)
+	for _, n := range rows {
+		written[n] = true
+	}
+	return written, err
 }
 
 // tries bounds how often a statement is retried after a serialization failure.
@@ -89,9 +104,6 @@ const tries = 200
 
 // query runs one statement in its own transaction, and returns its rows. It
 // retries it if the server rolled it back in favour of another.
-//
-// The statement is sent in one round trip and unnamed, so that it leaves
-// nothing behind in a session that pgbouncer gives to another client next.
 func query[T any](ctx context.Context, s *Store, scan pgx.RowToFunc[T], sql string, args ...any) ([]T, error) {
 	once := func() ([]T, error) {
 		conn, err := s.pool.Acquire(ctx)
@@ -101,7 +113,7 @@ func query[T any](ctx context.Context, s *Store, scan pgx.RowToFunc[T], sql stri
 		defer conn.Release()
 		heard := conn.Conn().PgConn().CustomData()
 		delete(heard, warning)
-		rows, err := conn.Query(ctx, sql, append([]any{pgx.QueryExecModeExec}, args...)...)
+		rows, err := conn.Query(ctx, sql, args...)
 		if err != nil {
 			return nil, err
 		}
@@ -130,9 +142,12 @@ var errWarned = errors.New("the server warned, and it is unknown whether the com
 // warning is the key of the last warning among a connection's data.
 const warning = "traceflake: warning"
 
-// watched returns config with few connections, which keep the server's warnings.
-func watched(config *pgxpool.Config) *pgxpool.Config {
+// own returns config with few connections, which keep the server's warnings. A
+// statement is sent in one round trip and unnamed, so that it leaves nothing
+// behind in a session that pgbouncer gives to another client next.
+func own(config *pgxpool.Config) *pgxpool.Config {
 	config = config.Copy()
+	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
 	config.MinConns, config.MinIdleConns, config.MaxConns = 0, 0, 2
 	config.MaxConnIdleTime, config.HealthCheckPeriod = 30*time.Second, 30*time.Second
 	pass := config.ConnConfig.OnNotice

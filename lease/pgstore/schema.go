@@ -23,7 +23,7 @@ func (s *Store) setup(ctx context.Context) (driver.NodeRange, error) {
 	}
 	nodes, err := s.look(ctx)
 	if errors.Is(err, errNoTable) {
-		if _, err = s.pool.Exec(ctx, s.sql.create, pgx.QueryExecModeExec); err != nil {
+		if _, err = s.pool.Exec(ctx, s.sql.create); err != nil {
 			return nodes, fmt.Errorf("create the table: %w", err)
 		}
 		if nodes, err = s.look(ctx); errors.Is(err, errNoTable) {
@@ -65,5 +65,5 @@ func (s *Store) look(ctx context.Context) (driver.NodeRange, error) {
 	if _, err := fmt.Sscanf(comment, commentFormat, &version, &size); err != nil {
 		return driver.NodeRange{}, fmt.Errorf("%w: its comment is %q, which has no block size", lease.ErrSchemaVersion, comment)
 	}
-	return s.asked.Fit(size)
+	return s.asked.Resolve(size)
 }

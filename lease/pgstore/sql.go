@@ -8,7 +8,7 @@ import (
 )
 
 // statements are the store's statements for one table. They only read rows and
-// write whole rows; driver.Block decides what is written. Times are passed as
+// replace whole rows; driver.Block decides what is written. Times are passed as
 // numbers, whose format no setting of the server changes.
 type statements struct {
 	inspect, create              string
@@ -108,12 +108,15 @@ const freeSQL = `WITH stock AS MATERIALIZED (
 		AND granted_until <= to_timestamp($2::bigint) AND node BETWEEN $3 AND $5 - 1 ORDER BY node LIMIT $6)
 ) AS b LIMIT $6`
 
-// writeSQL replaces the rows whose version is still the one that was read, and
-// returns their nodes.
-const writeSQL = `UPDATE {table} AS t SET granted_from = to_timestamp(nullif(b.granted_from, 0)),
-	granted_until = to_timestamp(b.granted_until), nonce = nullif(b.nonce, ''), owner = nullif(b.owner, ''),
-	version = b.version
-FROM unnest($1::integer[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::text[])
-	AS b (node, version, granted_from, granted_until, nonce, owner)
-WHERE t.node = b.node AND t.version = b.version - 1
+// writeSQL replaces the rows that are still as they were read, if the server's
+// clock has reached microsecond $11. It returns their nodes.
+const writeSQL = `UPDATE {table} AS t SET version = t.version + 1, nonce = nullif(new_nonce, ''), owner = nullif(new_owner, ''),
+	granted_from = to_timestamp(nullif(new_from, 0)), granted_until = to_timestamp(new_until)
+FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::bigint[], $6::bigint[],
+	$7::text[], $8::text[], $9::bigint[], $10::bigint[])
+	AS b (node, version, nonce, owner, "from", until, new_nonce, new_owner, new_from, new_until)
+WHERE t.node = b.node AND t.version = b.version AND clock_timestamp() >= to_timestamp($11::bigint / 1000000.0)
+	AND coalesce(t.nonce, '') = b.nonce AND coalesce(t.owner, '') = b.owner
+	AND t.granted_from IS NOT DISTINCT FROM to_timestamp(nullif("from", 0))
+	AND t.granted_until = coalesce(to_timestamp(nullif(until, 0)), '-infinity')
 RETURNING t.node, ` + durableSQL

@@ -68,12 +68,12 @@ func New(config *pgxpool.Config, nodes driver.NodeRange, opts ...Option) (*Store
 		return nil, fmt.Errorf("pgstore: %w: table %q, want name or schema.name of letters, digits and underscores, up to 50 each",
 			lease.ErrInvalidRequest, s.name)
 	}
-	if err := s.asked.CheckAsked(); err != nil {
+	if _, err := s.asked.Resolve(cmp.Or(s.asked.BlockSize, 1)); err != nil {
 		return nil, fmt.Errorf("pgstore: %w", err)
 	}
 	s.sql = statementsFor(pgx.Identifier(strings.Split(s.name, ".")).Sanitize(), cmp.Or(s.asked.BlockSize, driver.DefaultBlockSize))
 	var err error
-	if s.pool, err = pgxpool.NewWithConfig(context.Background(), watched(config)); err != nil {
+	if s.pool, err = pgxpool.NewWithConfig(context.Background(), own(config)); err != nil {
 		return nil, fmt.Errorf("pgstore: %w", err)
 	}
 	return s, nil
@@ -131,8 +131,8 @@ func (s *Store) acquire(ctx context.Context, r lease.Request, nodes driver.NodeR
 		}
 		next, err := one.block.Acquire(r)
 		if err == nil {
-			var written []uint32
-			if written, err = s.write(ctx, next); err == nil && len(written) == 1 {
+			var written map[uint32]bool
+			if written, err = s.write(ctx, time.Time{}, write{one.block, next}); err == nil && len(written) == 1 {
 				return next.Grant(), nil
 			}
 		}
@@ -149,10 +149,10 @@ func (s *Store) acquire(ctx context.Context, r lease.Request, nodes driver.NodeR
 	}
 }
 
-// Renew implements [lease.Store]. It is two statements: one reads the block,
-// the other writes it.
+// Renew implements [lease.Store]. It is one statement if the row is still what
+// the grant says, and the client's clock is not ahead.
 func (s *Store) Renew(ctx context.Context, g lease.Grant, r lease.Request) (lease.Grant, error) {
-	return s.change(ctx, "renew", g, func(b driver.Block, now time.Time) (driver.Block, error) {
+	return s.change(ctx, "renew", g, r.Now.Add(-lease.MaxClockAhead), func(b driver.Block, now time.Time) (driver.Block, error) {
 		if err := driver.CheckRequest(r, now); err != nil {
 			return b, err
 		}
@@ -160,9 +160,9 @@ func (s *Store) Renew(ctx context.Context, g lease.Grant, r lease.Request) (leas
 	})
 }
 
-// Release implements [lease.Store].
+// Release implements [lease.Store]. It is one statement, as Renew is.
 func (s *Store) Release(ctx context.Context, g lease.Grant, nonce string, unused time.Time) error {
-	_, err := s.change(ctx, "release", g, func(b driver.Block, _ time.Time) (driver.Block, error) {
+	_, err := s.change(ctx, "release", g, time.Time{}, func(b driver.Block, _ time.Time) (driver.Block, error) {
 		return b.Release(g, nonce, unused)
 	})
 	return err
@@ -171,7 +171,7 @@ func (s *Store) Release(ctx context.Context, g lease.Grant, nonce string, unused
 // Get implements [lease.Store]. It needs the primary, too: it waits for what
 // it reads to be durable.
 func (s *Store) Get(ctx context.Context, node uint32) (lease.Grant, error) {
-	err := s.find(ctx, node)
+	_, err := s.find(ctx, node)
 	var r row
 	if err == nil {
 		r, err = s.read(ctx, s.sql.getDurable, node)
@@ -182,44 +182,43 @@ func (s *Store) Get(ctx context.Context, node uint32) (lease.Grant, error) {
 	return r.block.Grant(), nil
 }
 
-// find checks that a block of the store starts at node.
-func (s *Store) find(ctx context.Context, node uint32) error {
+// find returns the nodes of the store if one of its blocks starts at node.
+func (s *Store) find(ctx context.Context, node uint32) (driver.NodeRange, error) {
 	nodes, err := s.setup(ctx)
 	if err == nil {
 		_, err = nodes.Index(node)
 	}
-	return err
+	return nodes, err
 }
 
-// change replaces the block of g by what rule returns for it.
-func (s *Store) change(ctx context.Context, what string, g lease.Grant,
+// change replaces the block of g by what rule returns for it. It begins with the
+// block that g says there is, once the server's clock has reached a time. If the
+// row differs or the time has not come, nothing is written, and rule decides on
+// the row and the time that are read then.
+func (s *Store) change(ctx context.Context, what string, g lease.Grant, reached time.Time,
 	rule func(b driver.Block, now time.Time) (driver.Block, error)) (lease.Grant, error) {
-	next, err := func() (next driver.Block, err error) {
-		if err := s.find(ctx, g.Node); err != nil {
-			return next, err
+	nodes, err := s.find(ctx, g.Node)
+	b := driver.Block{Node: g.Node, Nodes: nodes.BlockSize, Start: g.Start, GrantedUntil: g.End,
+		Nonce: g.Nonce, Version: g.Version, Owner: g.Owner}
+	var r row
+	for try := 0; err == nil; try++ {
+		var next driver.Block
+		if next, err = rule(b, r.now); err != nil {
+			break
 		}
-		for try, refused := 0, uint64(0); ; try++ {
-			r, err := s.read(ctx, s.sql.get, g.Node)
-			if err == nil {
-				next, err = rule(r.block, r.now)
-			}
-			if err == nil && try > 0 && next.Version == refused {
-				err = errNotWritten
-			}
-			if err != nil {
-				return next, err
-			}
-			written, err := s.write(ctx, next)
-			if err != nil || len(written) == 1 {
-				return next, err
-			}
-			refused = next.Version
+		var written map[uint32]bool
+		if written, err = s.write(ctx, reached, write{b, next}); err == nil && len(written) == 1 {
+			return next.Grant(), nil
 		}
-	}()
-	if err != nil {
-		return lease.Grant{}, s.failed(ctx, fmt.Sprintf("%s node %d", what, g.Node), err)
+		if err == nil {
+			r, err = s.read(ctx, s.sql.get, g.Node)
+		}
+		if err == nil && try > 0 && r.block == b {
+			err = errNotWritten
+		}
+		b, reached = r.block, time.Time{}
 	}
-	return next.Grant(), nil
+	return lease.Grant{}, s.failed(ctx, fmt.Sprintf("%s node %d", what, g.Node), err)
 }
 
 // errNotWritten is returned if a row keeps its version and is not written.

@@ -4,18 +4,34 @@
 //
 // # What it needs
 //
-// A server whose PutObject honours If-Match and If-None-Match. Amazon S3,
-// Cloudflare R2, MinIO, Versity's gateway and recent versions of SeaweedFS do,
-// by their documentation. The XML API of Google Cloud Storage and Garage do
-// not. The tests of this package run on Versity's gateway, 1.8.0.
+// A server whose PutObject honours If-Match and If-None-Match, also among writes
+// that arrive at once, and that acknowledges only what is durable:
 //
-// A server that ignores these headers would grant leases twice. So before its
-// first write a process tries it, with five requests: a write with
-// If-None-Match to an object that exists and one with a wrong If-Match must be
-// refused, one with the right If-Match must be taken, and lists must show the
-// same ETag. Otherwise every call that writes returns an error. The objects
-// below probe/ are for that. The headers are also signed: a proxy that drops
-// them breaks the signature.
+//	Amazon S3            yes
+//	Cloudflare R2        yes, by its documentation
+//	Versity's gateway    1.8.0 or newer; 1.6.0 and 1.7.0 check If-Match before they take the
+//	                     body, and take several of the writes that arrive at once
+//	SeaweedFS            newer than 4.16, which has the same fault (its issue 8800)
+//	MinIO                yes, by its documentation
+//	Google Cloud Storage no: its XML API ignores both headers
+//	Garage               no
+//
+// The tests of this package run on Versity's gateway 1.8.0.
+//
+// A server that takes two writes which require the same version grants leases
+// twice. So before its first write a process tries the server out, with some 55
+// requests: of eight writes at once that require the same version exactly one must
+// be taken, five times; writes that require an old version, or no object, must be
+// refused; and lists must show the ETag of the object. Otherwise every call that
+// writes returns an error, which says what was tried and what came back. The
+// objects that begin with probe- are for that. The headers are also signed: a
+// proxy that drops them breaks the signature. A server whose fault shows more
+// seldom passes, so use the versions above.
+//
+// No probe can tell whether an acknowledged write survives a power failure. Ask
+// for it: the posix backend of Versity's gateway, for one, does not sync files, so
+// it needs a file system that does (ZFS with sync=always, or a mount option such
+// as sync), or disks that lose nothing.
 //
 // On the bucket and on the objects below the prefix the store needs these
 // rights, and none to delete:
@@ -72,9 +88,9 @@
 //
 // Below the prefix, traceflake/leases/ unless [WithPrefix] gives another:
 //
-//	config     {"format":1,"block_size":8,"blocks_per_page":64,"checksum":"…"}
-//	page-0000  64 blocks: node, version, from, until, nonce and owner of each
-//	probe/00   the text of the probe
+//	config     {"format":1,"block_size":8,"blocks_per_page":64} and a checksum
+//	page-0000  64 blocks, as package driver/pages describes them
+//	probe-00   what the probe wrote last
 //
 // With blocks of 8 nodes there are 256 pages, of about 12 kB when all their
 // blocks are taken. Each object has a checksum: what somebody edited is
@@ -87,7 +103,7 @@
 // A renewal is a GET and a PUT, and so is an Acquire whose first page has a
 // free block, which nearly all have until most blocks are taken. If another
 // process writes the same page at this moment, both are repeated. A process
-// starts with five requests of the probe and one for the configuration. So
+// starts with some 55 requests of the probe and one for the configuration. So
 // 10000 processes that renew every 5 minutes make 67 requests a second, which
 // is 86.4 million GETs and as many PUTs in 30 days: at 0.4 and 5 dollars a
 // million (S3 Standard in us-east-1, an assumption of November 2026) 470
@@ -112,7 +128,7 @@
 //   - an older version of an object is restored;
 //   - the fleet moves to another bucket, or to a replica after a failover.
 //
-// In each case call Raise of [Store] before any process uses the bucket.
+// In each case call Raise before any process uses the bucket.
 // Versioning of the bucket is no harm, but keeps every page that was ever
 // written: let a lifecycle rule expire noncurrent versions, and nothing else,
 // below the prefix.

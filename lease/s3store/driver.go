@@ -21,7 +21,7 @@ func init() {
 const urlForm = "s3://bucket/prefix?region=REGION&endpoint=URL&style=path"
 
 // openURL is the [driver.Opener] of s3.
-func openURL(ctx context.Context, text string, nodes driver.NodeRange) (driver.Store, error) {
+func openURL(ctx context.Context, text string, use driver.Options) (driver.Store, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Opaque != "" || u.User != nil || u.Fragment != "" {
 		return nil, errors.New("s3store: not an address of S3, want " + urlForm) // which may hold a key
@@ -30,7 +30,7 @@ func openURL(ctx context.Context, text string, nodes driver.NodeRange) (driver.S
 	if err != nil {
 		return nil, errors.New("s3store: the parameters of the address cannot be parsed, want " + urlForm)
 	}
-	opts := []Option{optionFunc(func(o *options) { o.nodes = nodes })}
+	var opts []Option
 	if strings.Trim(u.Path, "/") != "" {
 		opts = append(opts, WithPrefix(strings.TrimPrefix(u.Path, "/")))
 	}
@@ -65,5 +65,5 @@ func openURL(ctx context.Context, text string, nodes driver.NodeRange) (driver.S
 	if endpoint != "" {
 		loaded.BaseEndpoint = aws.String(endpoint)
 	}
-	return New(loaded, u.Host, opts...)
+	return New(loaded, u.Host, use.Nodes, opts...)
 }

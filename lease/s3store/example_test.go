@@ -20,7 +20,7 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	store, err := s3store.New(aws, "my-bucket", s3store.WithPrefix("fleet-a/leases/"))
+	store, err := s3store.New(aws, "my-bucket", driver.NodeRange{}, s3store.WithPrefix("fleet-a/leases/"))
 	if err != nil {
 		panic(err)
 	}

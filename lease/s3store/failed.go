@@ -76,7 +76,7 @@ func (s *server) hint(right string, a answer) (text string, known bool) {
 		}
 		return text, true
 	case a.status == http.StatusNotImplemented && right == putObject:
-		return ignores, true
+		return "this server does not support conditional writes, use one that honours If-Match and If-None-Match in PutObject", true
 	}
 	return "", false
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 
-	"github.com/traceflake/traceflake/lease/internal/pages"
+	"github.com/traceflake/traceflake/lease/driver/pages"
 )
 
 // server is a [pages.Server] on the objects of a bucket whose keys begin with a
@@ -31,8 +31,6 @@ type server struct {
 	base        *url.URL // of the bucket, without a slash at the end
 	bucket      string
 	prefix      string
-
-	probing chan struct{} // holds an element until the probe has succeeded
 }
 
 var _ pages.Server = (*server)(nil)
@@ -56,19 +54,16 @@ func (s *server) Read(ctx context.Context, name string) (pages.Object, error) {
 	return pages.Object{Data: a.body, Version: version, Time: a.time}, nil
 }
 
-// Write implements [pages.Server]. The first call probes the server.
-func (s *server) Write(ctx context.Context, name string, data []byte, version string) (pages.Object, error) {
-	if err := s.probed(ctx); err != nil {
-		return pages.Object{}, err
+// Close closes idle connections.
+func (s *server) Close() error {
+	if c, ok := s.client.(*http.Client); ok {
+		c.CloseIdleConnections()
 	}
-	return s.put(ctx, name, data, version)
+	return nil
 }
 
-// errConflict is a [pages.ErrChanged] that does not say that the condition was
-// evaluated.
-var errConflict = fmt.Errorf("%w: another write is in progress", pages.ErrChanged)
-
-func (s *server) put(ctx context.Context, name string, data []byte, version string) (pages.Object, error) {
+// Write implements [pages.Server].
+func (s *server) Write(ctx context.Context, name string, data []byte, version string) (pages.Object, error) {
 	r := request{method: http.MethodPut, key: s.prefix + name, body: data, header: http.Header{
 		"Content-Type":  {"application/json"},
 		"Cache-Control": {"no-store"},
@@ -88,25 +83,14 @@ func (s *server) put(ctx context.Context, name string, data []byte, version stri
 		if err != nil {
 			return pages.Object{}, s.failed(putObject, name, err)
 		}
-		return pages.Object{Version: written, Time: a.time}, nil
+		return pages.Object{Version: written}, nil
 	case a.status == http.StatusPreconditionFailed,
 		a.status == http.StatusNotFound && a.code == noSuchKey && version != "":
 		return pages.Object{}, pages.ErrChanged
-	case a.conflict():
-		return pages.Object{}, errConflict
+	case a.conflict(): // another write is in progress
+		return pages.Object{}, pages.ErrChanged
 	}
 	return pages.Object{}, s.refused(putObject, name, a)
-}
-
-// Versions implements [pages.Server].
-func (s *server) Versions(ctx context.Context) (map[string]string, error) {
-	all, err := s.list(ctx, s.prefix)
-	for name := range all {
-		if strings.HasPrefix(name, probes) {
-			delete(all, name)
-		}
-	}
-	return all, err
 }
 
 // listing is the part of ListObjectsV2's response that is used.
@@ -120,11 +104,10 @@ type listing struct {
 	NextContinuationToken string
 }
 
-// list returns the versions of all objects whose keys begin with prefix, by
-// name.
-func (s *server) list(ctx context.Context, prefix string) (map[string]string, error) {
-	versions := make(map[string]string)
-	query := url.Values{"list-type": {"2"}, "prefix": {prefix}}
+// List implements [pages.Server]. It lists versions only.
+func (s *server) List(ctx context.Context) (map[string]pages.Object, error) {
+	all := make(map[string]pages.Object)
+	query := url.Values{"list-type": {"2"}, "prefix": {s.prefix}}
 	for {
 		a, err := s.ask(ctx, request{method: http.MethodGet, query: query})
 		if err != nil {
@@ -146,10 +129,10 @@ func (s *server) list(ctx context.Context, prefix string) (map[string]string, er
 			if err != nil {
 				return nil, s.failed(listBucket, "", err)
 			}
-			versions[name] = version
+			all[name] = pages.Object{Version: version}
 		}
 		if !l.IsTruncated {
-			return versions, nil
+			return all, nil
 		}
 		if l.NextContinuationToken == "" || l.NextContinuationToken == query.Get("continuation-token") {
 			return nil, s.failed(listBucket, "", errors.New("the list does not end"))

@@ -15,7 +15,7 @@ import (
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
-	"github.com/traceflake/traceflake/lease/internal/pages"
+	"github.com/traceflake/traceflake/lease/driver/pages"
 )
 
 const (
@@ -26,87 +26,48 @@ const (
 	blocksPerPage = 64
 )
 
-// Store keeps leases under one prefix in a bucket. It is a [driver.Store], with
-// the methods of [lease.Store] and [lease.Admin]. It is safe for concurrent use.
-type Store struct {
-	*onPages
-	server *server
-}
-
-type onPages = pages.Store
-
-var _ driver.Store = (*Store)(nil)
-
-// Option configures a [Store].
-type Option interface{ apply(*options) }
-
-type optionFunc func(*options)
-
-func (f optionFunc) apply(o *options) { f(o) }
+// Option configures a store.
+type Option func(*options)
 
 type options struct {
 	prefix    string
 	pathStyle *bool
-	nodes     driver.NodeRange // zero fields are taken from the store
-}
-
-// WithBlockSize sets how many nodes a block has, a power of two from 1 to
-//  131072. It is fixed by the first grant. The default is the store's block
-//     size, and [driver.DefaultBlockSize] for a new one.
-func WithBlockSize(nodes int) Option {
-	return optionFunc(func(o *options) { o.nodes.BlockSize = driver.Count(nodes, 1) })
-}
-
-// WithNodes limits this client to nodes [first, first+n); the default is every
-// node. Both are multiples of the block size. Clients of one prefix may differ;
-// fleets that share a secret but no store must not overlap.
-func WithNodes(first, n int) Option {
-	return optionFunc(func(o *options) { o.nodes.First, o.nodes.Nodes = driver.Count(first, 0), driver.Count(n, 1) })
 }
 
 // WithPrefix sets the prefix of every key. It may have letters, digits and the
 // characters -_./ in it. Fleets with different secrets need different prefixes,
 // none of which is a prefix of another.
 func WithPrefix(prefix string) Option {
-	return optionFunc(func(o *options) { o.prefix = prefix })
+	return func(o *options) { o.prefix = prefix }
 }
 
 // WithPathStyle sets whether the bucket's name is in the path of URLs, or in
 // the host's name. The default is the path for a server with an endpoint of its
 // own and for a bucket with a dot in its name, and the host otherwise.
 func WithPathStyle(path bool) Option {
-	return optionFunc(func(o *options) { o.pathStyle = &path })
+	return func(o *options) { o.pathStyle = &path }
 }
 
 // New returns a store in a bucket. It uses the region, the credentials, the
 // BaseEndpoint and the HTTPClient of config, which package
 // github.com/aws/aws-sdk-go-v2/config loads. The client must not repeat a
-// request, as those of config and of net/http do not. New makes no request.
-// Errors of invalid arguments wrap [lease.ErrInvalidRequest].
-func New(config aws.Config, bucket string, opts ...Option) (*Store, error) {
+// request, as those of config and of net/http do not. New makes no request. Zero
+// fields of nodes are the store's own: every node, in blocks of
+// [driver.DefaultBlockSize] in a new store. Clients of one prefix may have
+// different nodes; fleets that share a secret but no store must not overlap.
+// Errors of invalid arguments wrap [lease.ErrInvalidRequest]. Close closes idle
+// connections of the store's own client.
+func New(config aws.Config, bucket string, nodes driver.NodeRange, opts ...Option) (*pages.Store, error) {
 	o := options{prefix: DefaultPrefix}
 	for _, opt := range opts {
-		opt.apply(&o)
+		opt(&o)
 	}
-	err := o.nodes.CheckAsked()
-	var s *server
-	if err == nil {
-		s, err = newServer(config, bucket, o)
-	}
+	s, err := newServer(config, bucket, o)
 	if err != nil {
 		return nil, fmt.Errorf("s3store: %w", err)
 	}
-	layout := pages.Layout{Name: "s3store", BlocksPerPage: blocksPerPage}
-	return &Store{onPages: pages.New(s, layout, o.nodes), server: s}, nil
-}
-
-// Close implements [driver.Store]. It closes idle connections of the store's
-// own client.
-func (s *Store) Close() error {
-	if c, ok := s.server.client.(*http.Client); ok {
-		c.CloseIdleConnections()
-	}
-	return nil
+	layout := pages.Layout{Name: "s3store", BlocksPerPage: blocksPerPage, Probe: pages.ProbeEachStart}
+	return pages.New(s, layout, nodes)
 }
 
 var (
@@ -162,7 +123,7 @@ func newServer(config aws.Config, bucket string, o options) (*server, error) {
 	if _, cached := credentials.(*aws.CredentialsCache); !cached {
 		credentials = aws.NewCredentialsCache(credentials) // or every request may fetch new ones
 	}
-	s := &server{
+	return &server{
 		client:      httpClient(config.HTTPClient),
 		credentials: credentials,
 		signer:      v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true }), // as S3 wants it
@@ -170,10 +131,7 @@ func newServer(config aws.Config, bucket string, o options) (*server, error) {
 		base:        base,
 		bucket:      bucket,
 		prefix:      o.prefix,
-		probing:     make(chan struct{}, 1),
-	}
-	s.probing <- struct{}{}
-	return s, nil
+	}, nil
 }
 
 func parseEndpoint(text string) (*url.URL, error) {

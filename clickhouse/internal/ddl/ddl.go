@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// Table is a table of spans sorted by trace ID, with its views and functions.
+// Table is a table of spans with its views and functions.
 type Table struct {
-	Database string // "" is the connection's
-	Name     string // "" is otel_traces
-	Cluster  string // "" is one server
-	TTL      time.Duration
-	Plain    bool // granules of 8192 spans and one projection, for older servers
+	Database   string // "" is the connection's
+	Name       string // "" is otel_traces
+	Cluster    string // "" is one server
+	TTL        time.Duration
+	TraceFirst bool // sorted by trace within the hour; otherwise by service
 }
 
 // Exec runs statements in order. Its error names the one that failed.

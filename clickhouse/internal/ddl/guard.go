@@ -20,20 +20,14 @@ func (t Table) ColumnsGuard() string {
 	return t.guard("", "1", "has not the columns of the Collector's exporter: name the table that it writes into")
 }
 
-// RowsGuard is for the table that holds the rows. Its projections may have more
-// columns than those created here, but not fewer: searches would read the table.
+// RowsGuard is for the table that holds the rows.
 func (t Table) RowsGuard() string {
 	return t.guard(t.Rows(), t.IsShaped(), "has another shape and was left as it is: migrate it or choose another name")
 }
 
-// IsShaped is a condition for the table that holds the rows.
-func (t Table) IsShaped() string {
-	shaped := "sorting_key = " + QuoteText(SortingKey) + " AND " + t.projection().isThere()
-	if !t.Plain {
-		shaped += fmt.Sprintf(" AND position(create_table_query, 'SETTINGS index_granularity = %d') > 0", fineGranule)
-	}
-	return shaped
-}
+// IsShaped is a condition for the table that holds the rows. A table with other
+// indexes or granules is accepted: it returns the same rows.
+func (t Table) IsShaped() string { return "sorting_key = " + QuoteText(t.SortingKey()) }
 
 // IsFront is a condition for the Distributed table over the rows.
 func (t Table) IsFront() string {

@@ -54,15 +54,17 @@ func ColumnNames(more ...string) string {
 // text. The high half would send all of a minute to one shard.
 const shard = "reinterpretAsUInt64(reverse(unhex(substring(TraceId, 17, 16))))"
 
-// SortingKey is that of the table, as system.tables shows it.
-const SortingKey = "TraceId, Timestamp"
+// SortingKey is that of the table, as system.tables shows it. Time comes first, in
+// coarse steps, so that traces with random IDs stay among those of their time.
+func (t Table) SortingKey() string {
+	if t.TraceFirst {
+		return "toStartOfHour(Timestamp), TraceId, Timestamp"
+	}
+	return "toStartOfInterval(Timestamp, toIntervalHour(4), 'UTC'), ServiceName, TraceId, Timestamp"
+}
 
 // PartitionKey is that of the table, as system.tables shows it.
 const PartitionKey = "toDate(Timestamp)"
-
-// KeyIndexes are the exporter's indexes on the names of attributes. The table has
-// none: sorted by trace, nearly every granule has nearly every name.
-var KeyIndexes = []string{"idx_res_attr_key", "idx_span_attr_key"}
 
 // Create returns the statements for the table that holds the rows and, on a cluster, the Distributed
 // table in front of it. Both are given by their suffix. note is the first
@@ -79,13 +81,12 @@ func (t Table) Create(rows, front string, ttl time.Duration, note string) []stri
 	if note != "" {
 		note = "\nCOMMENT " + QuoteText(note)
 	}
-	// Projections have no codecs of their own: they use the default codec.
 	table := fmt.Sprintf(`CREATE TABLE IF NOT EXISTS %s%s (
 %s) ENGINE = %s
 PARTITION BY %s
 ORDER BY (%s)%s
-SETTINGS %s%s`,
-		t.Quoted(rows), t.OnCluster(), t.columns(), engine, PartitionKey, SortingKey, ttlClause, t.settings(), note)
+SETTINGS index_granularity = 1024, min_compress_block_size = 16384, ttl_only_drop_parts = 1, default_compression_codec = 'ZSTD(1)'%s`,
+		t.Quoted(rows), t.OnCluster(), columns, engine, PartitionKey, t.SortingKey(), ttlClause, note)
 	if t.Cluster == "" {
 		return []string{table}
 	}
@@ -136,4 +137,19 @@ func (t Table) DropLookup() []string {
 		"DROP VIEW IF EXISTS " + t.Quoted(LookupFeed) + t.OnCluster() + " SYNC",
 		"DROP TABLE IF EXISTS " + t.Quoted(Lookup) + t.OnCluster() + " SYNC SETTINGS max_table_size_to_drop = 0",
 	}
+}
+
+// RangeIndex has the lowest and the highest trace ID of each granule: with ordered IDs it excludes
+// all granules of other times, without a condition on the time.
+const RangeIndex = "idx_trace_id_range"
+
+// AddRangeIndex returns the statement that adds RangeIndex to a table that others created. It must
+// be the first index: ClickHouse reads indexes in their order, and the bloom filter is larger.
+func (t Table) AddRangeIndex() string {
+	return "ALTER TABLE " + t.Quoted("") + t.OnCluster() + " ADD INDEX IF NOT EXISTS " + RangeIndex + " TraceId TYPE minmax GRANULARITY 1 FIRST"
+}
+
+// MaterializeRangeIndex returns the statement that starts to build RangeIndex for old parts.
+func (t Table) MaterializeRangeIndex() string {
+	return "ALTER TABLE " + t.Quoted("") + t.OnCluster() + " MATERIALIZE INDEX " + RangeIndex + " SETTINGS mutations_sync = 0"
 }

@@ -11,14 +11,14 @@ import (
 var versionPrefix = regexp.MustCompile(`^(\d+)\.(\d+)`)
 
 // CheckVersion returns an error if a server's version, as SELECT version()
-// returns it, is older than least. tooOld is the advice for that case.
-func CheckVersion(version, least, tooOld string) error {
+// returns it, is older than least.
+func CheckVersion(version, least string) error {
 	have, ok := number(version)
 	if !ok {
 		return fmt.Errorf("clickhouse: %q is not a version of ClickHouse: give the result of SELECT version()", version)
 	}
 	if want, _ := number(least); have < want {
-		return fmt.Errorf("clickhouse: the server is ClickHouse %s, which is too old: %s", version, tooOld)
+		return fmt.Errorf("clickhouse: the server is ClickHouse %s, which is too old: upgrade it to %s or newer", version, least)
 	}
 	return nil
 }
@@ -35,10 +35,10 @@ func number(version string) (int, bool) {
 }
 
 // VersionGuard is a statement that fails on a server older than least.
-func VersionGuard(least, tooOld string) string {
+func VersionGuard(least string) string {
 	want, _ := number(least)
 	return fmt.Sprintf("SELECT throwIf(toUInt32(splitByChar('.', version())[1]) * 100 + toUInt32(splitByChar('.', version())[2]) < %d, %s)",
-		want, QuoteText("traceflake: the server is too old: "+tooOld))
+		want, QuoteText("traceflake: the server is too old: upgrade it to "+least+" or newer"))
 }
 
 // Version queries the server's version.

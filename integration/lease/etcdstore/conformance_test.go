@@ -8,9 +8,11 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/traceflake/traceflake/integration/lease/crowd"
 	"github.com/traceflake/traceflake/integration/servers/etcd"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/driver/pages"
 	"github.com/traceflake/traceflake/lease/etcdstore"
 	"github.com/traceflake/traceflake/lease/leasetest"
 )
@@ -31,9 +33,8 @@ func harness(client *clientv3.Client) leasetest.Harness {
 	}}
 }
 
-func open(client clientv3.KV, prefix string, nodes driver.NodeRange) (*etcdstore.Store, error) {
-	return etcdstore.New(client, etcdstore.WithPrefix(prefix),
-		etcdstore.WithBlockSize(int(nodes.BlockSize)), etcdstore.WithNodes(int(nodes.First), int(nodes.Nodes)))
+func open(client clientv3.KV, prefix string, nodes driver.NodeRange) (*pages.Store, error) {
+	return etcdstore.New(client, nodes, etcdstore.WithPrefix(prefix))
 }
 
 func TestConformance(t *testing.T) {
@@ -43,7 +44,7 @@ func TestConformance(t *testing.T) {
 func BenchmarkAcquire(b *testing.B) {
 	for _, members := range []int{1, 3} {
 		b.Run(fmt.Sprintf("%d members", members), func(b *testing.B) {
-			leasetest.MeasureAcquire(b, harness(etcd.ForTest(b, members).ClientForTest(b)))
+			crowd.Measure(b, harness(etcd.ForTest(b, members).ClientForTest(b)))
 		})
 	}
 }

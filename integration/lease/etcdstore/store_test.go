@@ -15,8 +15,8 @@ import (
 	"github.com/traceflake/traceflake/integration/servers/etcd"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/driver/pages"
 	"github.com/traceflake/traceflake/lease/etcdstore"
-	"github.com/traceflake/traceflake/randflake"
 )
 
 // counted counts round trips.
@@ -49,9 +49,9 @@ func TestRoundTrips(t *testing.T) {
 	ctx, now := context.Background(), time.Now()
 	kv := &counted{KV: client}
 	// The next process, which knows nothing.
-	fresh := func() *etcdstore.Store {
+	fresh := func() *pages.Store {
 		t.Helper()
-		s, err := etcdstore.New(kv)
+		s, err := etcdstore.New(kv, driver.NodeRange{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,7 +59,7 @@ func TestRoundTrips(t *testing.T) {
 	}
 	s := fresh()
 	var g lease.Grant
-	acquire := func(s *etcdstore.Store) func() error {
+	acquire := func(s *pages.Store) func() error {
 		return func() (err error) { g, err = s.Acquire(ctx, request(now)); return err }
 	}
 	count := func(what string, want int64, call func() error) {
@@ -72,28 +72,21 @@ func TestRoundTrips(t *testing.T) {
 			t.Errorf("%s: %d round trips, want %d", what, got, want)
 		}
 	}
-	count("the first acquire of all", 3, acquire(s)) // no config; write it; take a block
-	count("acquire", 1, acquire(s))
+	count("the first acquire of all", 7, acquire(s)) // config, page; config, list, write config, read config; write page
+	count("acquire on a new page", 3, acquire(s))    // page; config; write page
 	count("renew", 1, func() (err error) {
 		g, err = s.Renew(ctx, g, renewal(lease.NewNonce(), g.End.Add(time.Minute)))
 		return err
 	})
 	count("renew to no later end", 1, func() (err error) { g, err = s.Renew(ctx, g, renewal(lease.NewNonce(), now)); return err })
 	count("get", 1, func() error { _, err := s.Get(ctx, g.Node); return err })
-	bare := lease.Grant{Lease: randflake.Lease{Node: g.Node, Nodes: g.Nodes}, Nonce: g.Nonce, Version: g.Version}
-	count("renew by node, holder and version", 2, func() (err error) {
-		g, err = s.Renew(ctx, bare, renewal(lease.NewNonce(), g.End.Add(time.Minute)))
+	other := fresh()
+	count("the first renewal by a process", 3, func() (err error) {
+		g, err = other.Renew(ctx, g, renewal(lease.NewNonce(), g.End.Add(time.Minute)))
 		return err
 	})
-	count("release", 1, func() error { return s.Release(ctx, g, lease.NewNonce(), now) })
-
-	// Every block has been granted once.
-	if err := s.Raise(ctx, now.Truncate(time.Second)); err != nil {
-		t.Fatal(err)
-	}
-	s = fresh()
-	count("acquire where every block was granted before", 2, acquire(s))
-	count("and again", 1, acquire(s))
+	count("release", 1, func() error { return other.Release(ctx, g, lease.NewNonce(), now) })
+	count("list", 2, func() error { _, err := other.List(ctx); return err })
 }
 
 func wantError(t *testing.T, what string, err, sentinel error, texts ...string) {
@@ -125,62 +118,31 @@ func TestKeysOfAnotherKind(t *testing.T) {
 	for i, c := range []struct {
 		name, key, value string
 		want             error
-		text             string
 	}{
-		{"a newer schema", "config", `{"schema":3,"shape":"new"}`, lease.ErrSchemaVersion, "schema 3"},
-		{"no config", "config", `hello`, lease.ErrSchemaVersion, "hello"},
-		{"an empty config", "config", `{}`, lease.ErrSchemaVersion, "{}"},
-		{"a config by hand", "config", `{"schema": 2, "block_size": 8}`, lease.ErrSchemaVersion, "spelt"},
-		{"another size", "config", `{"schema":2,"block_size":16}`, lease.ErrBlockSize, "16 nodes, not 8"},
-		{"no block", "block/000008", `hello`, nil, "block/000008"},
-		{"half a block", "block/000008", `{"from":"2026-01-01T00:00:00Z"}`, nil, "until"},
-		{"another block", "block/000012", `{"until":"2026-01-01T00:00:00Z"}`, lease.ErrSchemaVersion, "block/000012"},
+		{"a newer format", "config", `{"format":9}`, lease.ErrSchemaVersion},
+		{"not JSON", "config", `hello`, pages.ErrEdited},
+		{"not a configuration", "config", `{}`, lease.ErrSchemaVersion},
+		{"not a page", "page-0000", `hello`, pages.ErrEdited},
 	} {
 		prefix := fmt.Sprintf("/kind/%d/", i)
-		put(prefix+c.key, c.value)
 		s, err := open(client, prefix, one)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err = s.Acquire(ctx, request(now)); c.key != "block/000012" {
-			wantError(t, c.name+": acquire", err, c.want, c.text)
-			_, err = s.Get(ctx, one.Block(0).Node)
-			wantError(t, c.name+": get", err, c.want, c.text)
-		}
-		if c.key != "block/000012" {
-			_, err = s.List(ctx)
-			wantError(t, c.name+": list", err, c.want, c.text)
-			wantError(t, c.name+": raise", s.Raise(ctx, now), c.want, c.text)
-			continue
-		}
-		if s, err = open(client, prefix, driver.AllNodes); err != nil {
+		if _, err := s.Acquire(ctx, request(now.Add(-time.Hour))); err != nil {
 			t.Fatal(err)
 		}
+		put(prefix+c.key, c.value)
+		if s, err = open(client, prefix, one); err != nil {
+			t.Fatal(err)
+		}
+		_, err = s.Acquire(ctx, request(now))
+		wantError(t, c.name+": acquire", err, c.want, c.key)
+		_, err = s.Get(ctx, one.Block(0).Grant().Node)
+		wantError(t, c.name+": get", err, c.want, c.key)
 		_, err = s.List(ctx)
-		wantError(t, c.name+": list", err, c.want, c.text)
-	}
-
-	// A key of a holder that leads nowhere, as only a hand can write it.
-	s, err := open(client, "/kind/holder", one)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Acquire(ctx, request(now.Add(-time.Hour))); err != nil {
-		t.Fatal(err)
-	}
-	r := request(now)
-	for _, value := range []string{"000008", "000016", "many"} {
-		put("/kind/holder/holder/"+r.Nonce, value)
-		_, err = s.Acquire(ctx, r)
-		wantError(t, "a holder's key by hand", err, nil, r.Nonce)
-	}
-
-	// Fractions, written by hand, count against the next grant.
-	put("/kind/holder/block/000008", `{"until":"`+now.UTC().Truncate(time.Second).Add(time.Millisecond).Format(time.RFC3339Nano)+`"}`)
-	_, err = s.Acquire(ctx, request(now.Truncate(time.Second).Add(500*time.Millisecond)))
-	wantError(t, "a fraction of a second", err, lease.ErrNoFreeNode)
-	if _, err = s.Acquire(ctx, request(now.Add(time.Second))); err != nil {
-		t.Error(err)
+		wantError(t, c.name+": list", err, c.want, c.key)
+		wantError(t, c.name+": raise", s.Raise(ctx, now), c.want, c.key)
 	}
 }
 
@@ -207,8 +169,9 @@ func TestKeysMadeAnew(t *testing.T) {
 	if _, err := anew.Acquire(ctx, request(now)); err != nil {
 		t.Fatal(err)
 	}
-	_, err = old.Renew(ctx, g, renewal(lease.NewNonce(), now.Add(time.Hour)))
-	wantError(t, "renew", err, lease.ErrBlockSize)
+	if _, err = old.Renew(ctx, g, renewal(lease.NewNonce(), now.Add(time.Hour))); !errors.Is(err, lease.ErrBlockSize) {
+		wantError(t, "renew", err, lease.ErrLost) // its page is not there
+	}
 	_, err = old.Acquire(ctx, request(now))
 	wantError(t, "acquire", err, lease.ErrBlockSize)
 }
@@ -220,21 +183,20 @@ func TestBadOptions(t *testing.T) {
 	}
 	defer func() { _ = client.Close() }()
 	for _, c := range []struct {
-		name string
-		opt  etcdstore.Option
+		name  string
+		nodes driver.NodeRange
+		opts  []etcdstore.Option
 	}{
-		{"block size", etcdstore.WithBlockSize(3)},
-		{"negative block size", etcdstore.WithBlockSize(-8)},
-		{"nodes", etcdstore.WithNodes(1<<17, 8)},
-		{"no nodes", etcdstore.WithNodes(0, 0)},
-		{"too many nodes", etcdstore.WithNodes(0, 1<<40)},
-		{"prefix", etcdstore.WithPrefix("")},
+		{"block size", driver.NodeRange{BlockSize: 3}, nil},
+		{"nodes", driver.NodeRange{First: 1 << 17, Nodes: 8}, nil},
+		{"no nodes", driver.NodeRange{First: 8}, nil},
+		{"prefix", driver.NodeRange{}, []etcdstore.Option{etcdstore.WithPrefix("")}},
 	} {
-		_, err := etcdstore.New(client, c.opt)
+		_, err := etcdstore.New(client, c.nodes, c.opts...)
 		wantError(t, c.name, err, lease.ErrInvalidRequest)
 	}
 	for _, none := range []clientv3.KV{nil, (*clientv3.Client)(nil)} {
-		_, err := etcdstore.New(none)
+		_, err := etcdstore.New(none, driver.NodeRange{})
 		wantError(t, "no client", err, lease.ErrInvalidRequest)
 	}
 }

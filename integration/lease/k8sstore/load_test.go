@@ -10,15 +10,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/traceflake/traceflake/integration/lease/crowd"
 	"github.com/traceflake/traceflake/integration/servers/kubernetes"
 	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/driver/pages"
 	"github.com/traceflake/traceflake/lease/k8sstore"
-	"github.com/traceflake/traceflake/lease/leasetest"
 )
 
 func BenchmarkAcquire(b *testing.B) {
 	s := server(b)
-	leasetest.MeasureAcquire(b, harness(s.Client(kubernetes.Admin), s.URL()))
+	crowd.Measure(b, harness(s.Client(kubernetes.Admin), s.URL()))
 }
 
 // load is how many requests the processes of a fleet send.
@@ -31,10 +33,10 @@ func measure(tb testing.TB, processes, atOnce int) load {
 	s := server(tb)
 	c := count(s.Client(kubernetes.Admin))
 	ctx, now, name := context.Background(), time.Now(), newName()
-	stores, grants := make([]*k8sstore.Store, processes), make([]lease.Grant, processes)
+	stores, grants := make([]*pages.Store, processes), make([]lease.Grant, processes)
 	var l load
 	l.start = inParallel(tb, processes, atOnce, c, func(i int) (err error) {
-		if stores[i], err = k8sstore.New(&http.Client{Transport: c}, s.URL(), namespace, k8sstore.WithName(name)); err == nil {
+		if stores[i], err = k8sstore.New(&http.Client{Transport: c}, s.URL(), namespace, driver.NodeRange{}, k8sstore.WithName(name)); err == nil {
 			grants[i], err = stores[i].Acquire(ctx, request(now))
 		}
 		return err
@@ -98,7 +100,7 @@ func BenchmarkLoad(b *testing.B) {
 func BenchmarkNearlyFull(b *testing.B) {
 	s := server(b)
 	c := count(s.Client(kubernetes.Admin))
-	store, err := k8sstore.New(&http.Client{Transport: c}, s.URL(), namespace, k8sstore.WithName(newName()))
+	store, err := k8sstore.New(&http.Client{Transport: c}, s.URL(), namespace, driver.NodeRange{}, k8sstore.WithName(newName()))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -21,12 +21,8 @@ func TestProcesses(t *testing.T) {
 	s := kubernetes.ForTest(t)
 	apply(t, s, namespaceObject)
 	proxy := faults.HTTP(t, s.Client(kubernetes.Admin).Transport, s.URL())
-	config, err := s.KubeconfigAt(proxy.Endpoint(), kubernetes.Admin)
-	if err != nil {
-		t.Fatal(err)
-	}
 	leasetest.Processes{
-		URL: "k8s://" + namespace + "/processes?kubeconfig=" + config,
+		URL: "k8s://" + namespace + "/processes?server=" + proxy.Endpoint(),
 		IDs: faults.IDs(t),
 		Outage: func(during func()) error {
 			killed := s.Kill()

@@ -2,14 +2,11 @@ package k8sstore_test
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -19,6 +16,7 @@ import (
 	"github.com/traceflake/traceflake/integration/servers/kubernetes"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/driver/pages"
 	"github.com/traceflake/traceflake/lease/k8sstore"
 )
 
@@ -39,7 +37,7 @@ func wantError(t *testing.T, what string, err, sentinel error, texts ...string) 
 }
 
 // everything does once what a store can be asked for, on one block.
-func everything(s *k8sstore.Store) error {
+func everything(s *pages.Store) error {
 	ctx, now := context.Background(), time.Now()
 	g, err := s.Acquire(ctx, request(now))
 	if err != nil {
@@ -71,7 +69,7 @@ func TestRights(t *testing.T) {
 		have := slices.DeleteFunc(slices.Clone(verbs), func(v string) bool { return v == missing })
 		in := "without-" + missing
 		grantRights(t, s, in, have)
-		store, err := k8sstore.New(s.Client(kubernetes.Limited), s.URL(), in, k8sstore.WithNodes(0, 8))
+		store, err := k8sstore.New(s.Client(kubernetes.Limited), s.URL(), in, driver.NodeRange{Nodes: 8})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,7 +82,7 @@ func TestRights(t *testing.T) {
 		wantError(t, in, err, lease.ErrMisconfigured, fmt.Sprintf("may not %s leases.coordination.k8s.io in namespace %q", missing, in))
 	}
 	apply(t, s, "apiVersion: v1\nkind: Namespace\nmetadata: {name: no-rights}\n")
-	store, err := k8sstore.New(s.Client(kubernetes.Limited), s.URL(), "no-rights")
+	store, err := k8sstore.New(s.Client(kubernetes.Limited), s.URL(), "no-rights", driver.NodeRange{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,10 +146,10 @@ func TestDeletedObjects(t *testing.T) {
 	s := server(t)
 	ctx, now := t.Context(), time.Now()
 	name := newName()
-	options := []k8sstore.Option{k8sstore.WithName(name), k8sstore.WithNodes(0, 128)}
+	nodes, named := driver.NodeRange{Nodes: 128}, k8sstore.WithName(name)
 	path := "/apis/coordination.k8s.io/v1/namespaces/" + namespace + "/leases"
 	object := path + "/" + name + ".page-0000"
-	store, err := k8sstore.New(s.Client(kubernetes.Admin), s.URL(), namespace, options...)
+	store, err := k8sstore.New(s.Client(kubernetes.Admin), s.URL(), namespace, nodes, named)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,7 +196,7 @@ func TestDeletedObjects(t *testing.T) {
 				t.Error(err)
 			}
 		}}}
-		raced, err := k8sstore.New(client, s.URL(), namespace, options...)
+		raced, err := k8sstore.New(client, s.URL(), namespace, nodes, named)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -217,7 +215,7 @@ func TestDeletedObjects(t *testing.T) {
 
 func TestNoNamespace(t *testing.T) {
 	s := server(t)
-	store, err := k8sstore.New(s.Client(kubernetes.Admin), s.URL(), "nowhere")
+	store, err := k8sstore.New(s.Client(kubernetes.Admin), s.URL(), "nowhere", driver.NodeRange{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -239,7 +237,7 @@ func TestEditedObjects(t *testing.T) {
 		{`{"metadata": {"annotations": {"traceflake.github.io/page": "{}"}}}`, nil, "page-0000"},
 	} {
 		name := newName()
-		store, err := k8sstore.New(s.Client(kubernetes.Admin), s.URL(), namespace, k8sstore.WithName(name), k8sstore.WithNodes(0, 128))
+		store, err := k8sstore.New(s.Client(kubernetes.Admin), s.URL(), namespace, driver.NodeRange{Nodes: 128}, k8sstore.WithName(name))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -263,7 +261,7 @@ func TestObjects(t *testing.T) {
 	s := server(t)
 	ctx, now := t.Context(), time.Now()
 	name := newName()
-	store, err := k8sstore.New(s.Client(kubernetes.Admin), s.URL(), namespace, k8sstore.WithName(name), k8sstore.WithNodes(1024, 128))
+	store, err := k8sstore.New(s.Client(kubernetes.Admin), s.URL(), namespace, driver.NodeRange{First: 1024, Nodes: 128}, k8sstore.WithName(name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -291,7 +289,8 @@ func TestObjects(t *testing.T) {
 	if err := json.Unmarshal(data, &list); err != nil {
 		t.Fatal(err)
 	}
-	if len(list.Items) != 2 || list.Items[0].Metadata.Name != name+".config" || list.Items[1].Metadata.Name != name+".page-0008" {
+	if len(list.Items) != 3 || list.Items[0].Metadata.Name != name+".config" || list.Items[1].Metadata.Name != name+".page-0008" ||
+		list.Items[2].Metadata.Name != name+".probe-00" {
 		t.Fatalf("the objects are %s", data)
 	}
 	page := list.Items[1]
@@ -311,7 +310,7 @@ func TestRequestsWithoutAFreeBlock(t *testing.T) {
 	ctx, now := t.Context(), time.Now()
 	name := newName()
 	c := count(s.Client(kubernetes.Admin))
-	store, err := k8sstore.New(&http.Client{Transport: c}, s.URL(), namespace, k8sstore.WithName(name))
+	store, err := k8sstore.New(&http.Client{Transport: c}, s.URL(), namespace, driver.NodeRange{}, k8sstore.WithName(name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -325,69 +324,33 @@ func TestRequestsWithoutAFreeBlock(t *testing.T) {
 	wantError(t, "acquire", err, lease.ErrNoFreeNode)
 	got := fmt.Sprint(c.take())
 	t.Logf("acquire without a free block: %s requests in %s", got, time.Since(began))
-	// The home page, all of them, and three parts of a list.
+	// The first page, all of them, and three parts of a list.
 	if got != "map[GET:1028]" {
 		t.Errorf("acquire without a free block: %s requests, want 1028 GET", got)
 	}
+	blocks, err := store.List(ctx)
+	if got := fmt.Sprint(c.take()); err != nil || len(blocks) != 16384 || got != "map[GET:4]" {
+		t.Errorf("a list of %d blocks took %s requests, %v; want 4 GET", len(blocks), got, err)
+	}
 }
 
-// The ways in which a kubeconfig can authenticate, on the real server.
-func TestCredentials(t *testing.T) {
+// With the URL of a proxy that authenticates, such as that of kubectl proxy, and
+// without.
+func TestServerInTheURL(t *testing.T) {
 	s := server(t)
-	ctx, now, dir := t.Context(), time.Now(), t.TempDir()
-	cert, key, err := s.Certificate("somebody", "system:masters")
+	proxy := s.Proxy(t, s.Token(kubernetes.Admin))
+	url := "k8s://" + namespace + "/" + newName() + "?server="
+	if _, err := open(t, url+proxy, driver.NodeRange{}).Acquire(t.Context(), request(time.Now())); err != nil {
+		t.Error(err)
+	}
+	_, err := open(t, url+s.URL(), driver.NodeRange{}).Acquire(t.Context(), request(time.Now()))
+	wantError(t, "an unknown authority", err, nil, "certificate")
+	store, err := k8sstore.New(s.Client("nobody"), s.URL(), namespace, driver.NodeRange{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	write := func(name string, data []byte) {
-		t.Helper()
-		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write("cert", cert)
-	write("key", key)
-	write("ca", s.CA())
-	write("token", []byte(s.Token(kubernetes.Admin)))
-	data := base64.StdEncoding.EncodeToString
-	url := func(cluster, user string) string {
-		t.Helper()
-		write("config", fmt.Appendf(nil, `
-current-context: a
-contexts: [{name: a, context: {cluster: b, user: c, namespace: %s}}]
-clusters: [{name: b, cluster: {server: "%s", %s}}]
-users: [{name: c, user: {%s}}]
-`, namespace, s.URL(), cluster, user))
-		return "k8s:///" + newName() + "?kubeconfig=" + filepath.Join(dir, "config")
-	}
-	for _, user := range []string{
-		"token: " + s.Token(kubernetes.Admin),
-		"tokenFile: token",
-		"client-certificate: cert, client-key: key",
-		"client-certificate-data: " + data(cert) + ", client-key-data: " + data(key),
-	} {
-		for _, cluster := range []string{"certificate-authority: ca", "certificate-authority-data: " + data(s.CA()), "insecure-skip-tls-verify: true"} {
-			if _, err := open(t, url(cluster, user), driver.NodeRange{}).Acquire(ctx, request(now)); err != nil {
-				t.Errorf("%.40s, %.40s: %v", cluster, user, err)
-			}
-		}
-	}
-	_, err = open(t, url("", "tokenFile: token"), driver.NodeRange{}).Acquire(ctx, request(now))
-	wantError(t, "an unknown authority", err, nil, "certificate")
-	_, err = open(t, url("certificate-authority: ca", "token: nonsense"), driver.NodeRange{}).Acquire(ctx, request(now))
+	_, err = store.Acquire(t.Context(), request(time.Now()))
 	wantError(t, "a wrong token", err, lease.ErrMisconfigured, "credentials", "401")
-
-	// A token that is over is replaced, without a restart of the process.
-	store := open(t, url("certificate-authority: ca", "tokenFile: token"), driver.NodeRange{})
-	write("token", []byte("over"))
-	if _, err := store.Acquire(ctx, request(now)); err != nil {
-		t.Errorf("the token that was read first: %v", err)
-	}
-	store = open(t, url("certificate-authority: ca", "tokenFile: token"), driver.NodeRange{})
-	write("token", []byte(s.Token(kubernetes.Admin)))
-	if _, err := store.Acquire(ctx, request(now)); err != nil {
-		t.Errorf("a token that was replaced: %v", err)
-	}
 }
 
 func TestBadOptions(t *testing.T) {
@@ -396,23 +359,19 @@ func TestBadOptions(t *testing.T) {
 		name              string
 		client            *http.Client
 		server, namespace string
-		opt               k8sstore.Option
+		blockSize         uint32
+		opts              []k8sstore.Option
 	}{
-		{"client", nil, "https://host", "a", nil},
-		{"server", client, "host:6443", "a", nil},
-		{"server", client, "etcd://host", "a", nil},
-		{"namespace", client, "https://host", "", nil},
-		{"namespace", client, "https://host", "A", nil},
-		{"name", client, "https://host", "a", k8sstore.WithName("a.b")},
-		{"name", client, "https://host", "a", k8sstore.WithName("")},
-		{"block size", client, "https://host", "a", k8sstore.WithBlockSize(3)},
-		{"nodes", client, "https://host", "a", k8sstore.WithNodes(0, 0)},
+		{"client", nil, "https://host", "a", 0, nil},
+		{"server", client, "host:6443", "a", 0, nil},
+		{"server", client, "etcd://host", "a", 0, nil},
+		{"namespace", client, "https://host", "", 0, nil},
+		{"namespace", client, "https://host", "A", 0, nil},
+		{"name", client, "https://host", "a", 0, []k8sstore.Option{k8sstore.WithName("a.b")}},
+		{"name", client, "https://host", "a", 0, []k8sstore.Option{k8sstore.WithName("")}},
+		{"block size", client, "https://host", "a", 3, nil},
 	} {
-		var opts []k8sstore.Option
-		if c.opt != nil {
-			opts = append(opts, c.opt)
-		}
-		_, err := k8sstore.New(c.client, c.server, c.namespace, opts...)
+		_, err := k8sstore.New(c.client, c.server, c.namespace, driver.NodeRange{BlockSize: c.blockSize}, c.opts...)
 		wantError(t, c.name, err, lease.ErrInvalidRequest, c.name)
 	}
 }
@@ -424,14 +383,14 @@ func TestOtherServers(t *testing.T) {
 	client := &http.Client{Transport: before{s.Client(kubernetes.Admin).Transport, http.MethodGet, func(r *http.Request) {
 		r.URL.Path = strings.Replace(r.URL.Path, "/coordination.k8s.io/", "/other.k8s.io/", 1)
 	}}}
-	store, err := k8sstore.New(client, s.URL(), namespace)
+	store, err := k8sstore.New(client, s.URL(), namespace, driver.NodeRange{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = store.Acquire(t.Context(), request(time.Now()))
 	wantError(t, "without the group", err, lease.ErrMisconfigured, "no API server of Kubernetes with coordination.k8s.io/v1")
 
-	if store, err = k8sstore.New(&http.Client{}, "https://127.0.0.1:1", namespace); err != nil {
+	if store, err = k8sstore.New(&http.Client{}, "https://127.0.0.1:1", namespace, driver.NodeRange{}); err != nil {
 		t.Fatal(err)
 	}
 	_, err = store.Acquire(t.Context(), request(time.Now()))
@@ -452,7 +411,7 @@ func TestThrottlingServer(t *testing.T) {
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			store, err := k8sstore.New(&http.Client{Transport: c}, s.URL(), namespace)
+			store, err := k8sstore.New(&http.Client{Transport: c}, s.URL(), namespace, driver.NodeRange{})
 			if err != nil {
 				t.Error(err)
 				return
@@ -470,9 +429,4 @@ func TestThrottlingServer(t *testing.T) {
 	if n[throttled] == 0 {
 		t.Error("the server did not throttle: that shows nothing")
 	}
-}
-
-// renewal returns the request that moves a grant's end to end.
-func renewal(nonce string, end time.Time) lease.Request {
-	return lease.Request{Nonce: nonce, Now: end.Add(-lease.MaxTTL), TTL: lease.MaxTTL}
 }

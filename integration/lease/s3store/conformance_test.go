@@ -9,9 +9,11 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
+	"github.com/traceflake/traceflake/integration/lease/crowd"
 	"github.com/traceflake/traceflake/integration/servers/s3"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/driver/pages"
 	"github.com/traceflake/traceflake/lease/leasetest"
 	"github.com/traceflake/traceflake/lease/s3store"
 )
@@ -49,9 +51,8 @@ func harness(c aws.Config) leasetest.Harness {
 	}}
 }
 
-func open(c aws.Config, prefix string, nodes driver.NodeRange) (*s3store.Store, error) {
-	return s3store.New(c, bucket, s3store.WithPrefix(prefix),
-		s3store.WithBlockSize(int(nodes.BlockSize)), s3store.WithNodes(int(nodes.First), int(nodes.Nodes)))
+func open(c aws.Config, prefix string, nodes driver.NodeRange) (*pages.Store, error) {
+	return s3store.New(c, bucket, nodes, s3store.WithPrefix(prefix))
 }
 
 func TestConformance(t *testing.T) {
@@ -59,5 +60,5 @@ func TestConformance(t *testing.T) {
 }
 
 func BenchmarkAcquire(b *testing.B) {
-	leasetest.MeasureAcquire(b, harness(config(started(b).Endpoint(), s3.Root)))
+	crowd.Measure(b, harness(config(started(b).Endpoint(), s3.Root)))
 }

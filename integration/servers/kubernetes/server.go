@@ -5,11 +5,13 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -248,36 +250,20 @@ func (s *Server) CA() []byte { return s.ca.pem }
 // Token is the token of a user, Admin or Limited.
 func (s *Server) Token(user string) string { return "secret-of-" + user }
 
-// Certificate returns a new certificate of a user and its key, in PEM form.
-func (s *Server) Certificate(user string, groups ...string) (cert, key []byte, err error) {
-	return s.ca.issue(user, groups)
-}
-
-// Kubeconfig writes a kubeconfig of a user into a folder that is removed with
-// the server, and returns its path.
-func (s *Server) Kubeconfig(user string) (string, error) {
-	return s.KubeconfigAt(s.URL(), user)
-}
-
-// KubeconfigAt is Kubeconfig for a proxy in front of the server.
-func (s *Server) KubeconfigAt(url, user string) (string, error) {
-	config, err := json.MarshalIndent(map[string]any{
-		"apiVersion": "v1", "kind": "Config", "current-context": "test",
-		"clusters": []any{map[string]any{"name": "test", "cluster": map[string]any{
-			"server": url, "certificate-authority-data": s.CA(),
-		}}},
-		"users":    []any{map[string]any{"name": user, "user": map[string]any{"token": s.Token(user)}}},
-		"contexts": []any{map[string]any{"name": "test", "context": map[string]any{"cluster": "test", "user": user}}},
-	}, "", "  ") // JSON is YAML
+// Proxy returns the URL of a proxy in front of the server, until the test ends,
+// that authenticates with a token, as kubectl proxy does with a kubeconfig.
+func (s *Server) Proxy(tb testing.TB, token string) string {
+	tb.Helper()
+	target, err := url.Parse(s.URL())
 	if err != nil {
-		return "", err
+		tb.Fatal(err)
 	}
-	f, err := os.CreateTemp(s.dir, "kubeconfig-*")
-	if err != nil {
-		return "", err
-	}
-	_, err = f.Write(config)
-	return f.Name(), errors.Join(err, f.Close())
+	proxy := httptest.NewServer(&httputil.ReverseProxy{
+		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(target) },
+		Transport: authorized{s.transport, "Bearer " + token},
+	})
+	tb.Cleanup(proxy.Close)
+	return proxy.URL
 }
 
 // Failure is an answer that is not 2xx.

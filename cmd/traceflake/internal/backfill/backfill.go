@@ -1,13 +1,15 @@
 // Package backfill adds trace IDs to records that predate tracing: a different ID to each record,
 // or the same ID to all records with one correlation key.
 //
-// The ID is inserted into the record's text; every other byte is kept. Memory is bounded whatever
-// the input's size.
+// The ID is inserted into the record's text; every other byte is kept. Memory grows only with the
+// number of keys.
 package backfill
 
 import (
 	"bufio"
+	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -30,7 +32,6 @@ type Options struct {
 	IDField   string     // gets the trace ID
 	KeyField  string     // "": each record has its own trace
 	Comma     byte       // of CSV; 0 is a comma
-	TempDir   string     // for the keys; "" is the system's
 
 	// NewID returns the trace ID of a record, or of a key's first record. key
 	// is the correlation key, or the whole record if there is no key; it is
@@ -60,10 +61,31 @@ type Stats struct {
 type run struct {
 	Options
 	Stats
-	in    *lines
+	in    *input
 	out   *bufio.Writer
 	times stamp.Reader
-	keys  *keyTable // nil: no correlation
+	keys  map[hash]trace.TraceID
+}
+
+// hash is the beginning of a key's SHA-256, so that long keys take no more memory than short ones.
+type hash [16]byte
+
+// input counts what is read, and can unread.
+type input struct {
+	src  io.Reader
+	read int64
+	back []byte // to be read again
+}
+
+func (in *input) Read(p []byte) (n int, err error) {
+	if len(in.back) > 0 {
+		n = copy(p, in.back)
+		in.back = in.back[n:]
+		return n, nil
+	}
+	n, err = in.src.Read(p)
+	in.read += int64(n)
+	return n, err
 }
 
 // NDJSON copies records of one JSON object per line from src to dst. Blank lines are copied. It
@@ -80,25 +102,39 @@ func CSV(ctx context.Context, dst io.Writer, src io.Reader, o Options) (Stats, e
 	return start(ctx, dst, src, o, (*run).csv)
 }
 
-func start(ctx context.Context, dst io.Writer, src io.Reader, o Options, copyAll func(*run, context.Context) error) (s Stats, err error) {
+func start(ctx context.Context, dst io.Writer, src io.Reader, o Options, copyAll func(*run, context.Context) error) (Stats, error) {
 	r := &run{
 		Options: o,
-		in:      &lines{src: bufio.NewReaderSize(src, 1<<18)},
-		out:     bufio.NewWriterSize(dst, 1<<18),
+		in:      &input{src: src},
+		out:     bufio.NewWriterSize(dst, 1<<16),
 		times:   stamp.Reader{Unit: o.TimeUnit},
+		keys:    make(map[hash]trace.TraceID),
 	}
-	if o.KeyField != "" {
-		if r.keys, err = newKeyTable(o.TempDir); err != nil {
-			return s, err
-		}
-		defer func() { err = errors.Join(err, r.keys.close()) }()
+	err := r.byteOrderMark()
+	if err == nil {
+		err = copyAll(r, ctx)
 	}
-	err = copyAll(r, ctx)
 	if flushErr := r.out.Flush(); err == nil {
 		err = flushErr
 	}
 	r.progress()
 	return r.Stats, err
+}
+
+// byteOrderMark copies the mark at the beginning of the input, if there is one.
+func (r *run) byteOrderMark() error {
+	const mark = "\uFEFF"
+	var head [len(mark)]byte
+	n, err := io.ReadFull(r.in, head[:])
+	if string(head[:n]) == mark {
+		_, err = r.out.WriteString(mark)
+		return err
+	}
+	r.in.back = head[:n]
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil
+	}
+	return err
 }
 
 const progressEvery = 1 << 12 // records
@@ -114,10 +150,7 @@ func (r *run) done(ctx context.Context) error {
 }
 
 func (r *run) progress() {
-	r.Bytes = r.in.read
-	if r.keys != nil {
-		r.Keys = r.keys.n
-	}
+	r.Bytes, r.Keys = r.in.read, int64(len(r.keys))
 	if r.Progress != nil {
 		r.Progress(r.Stats)
 	}
@@ -141,13 +174,21 @@ func (r *run) id(text string, key, record []byte) (id trace.TraceID, err error) 
 	if err != nil {
 		return id, badRecord{fmt.Errorf("field %q: %w", r.TimeField, err)}
 	}
-	if r.keys == nil || len(key) == 0 {
-		if id, err = r.newID(t, record); err == nil && r.keys != nil {
+	if len(key) == 0 {
+		if id, err = r.newID(t, record); err == nil && r.KeyField != "" {
 			r.Keyless++
 		}
 		return id, err
 	}
-	return r.keys.get(key, func() (trace.TraceID, error) { return r.newID(t, key) })
+	sum := sha256.Sum256(key)
+	short := hash(sum[:len(hash{})])
+	id, ok := r.keys[short]
+	if !ok {
+		if id, err = r.newID(t, key); err == nil {
+			r.keys[short] = id
+		}
+	}
+	return id, err
 }
 
 func (r *run) newID(t time.Time, key []byte) (trace.TraceID, error) {
@@ -157,3 +198,11 @@ func (r *run) newID(t time.Time, key []byte) (trace.TraceID, error) {
 	}
 	return id, err
 }
+
+// content returns a record without its line end.
+func content(record []byte) []byte {
+	record = bytes.TrimSuffix(record, []byte("\n"))
+	return bytes.TrimSuffix(record, []byte("\r"))
+}
+
+var errLong = errors.New("the record is longer than 16 MiB; it is copied unchanged")

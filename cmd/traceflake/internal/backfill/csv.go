@@ -10,96 +10,102 @@ import (
 	"slices"
 )
 
-// csvFile has the columns of a file.
+// csvFile copies a file. The parser says where records end; what it has read is kept until then,
+// and copied as it is.
 type csvFile struct {
 	*run
-	comma         byte
+	parser        *csv.Reader
+	unread        bytes.Buffer // what the parser has read of the following records, and read ahead
+	parsed        int64        // the parser's offset at the beginning of unread
+	line          int64        // of the beginning of unread
 	columns       int
 	when, key, id int // columns; id is -1 if it is added, key if there is none
-	feed          *feed
-	parser        *csv.Reader
 }
 
 func (r *run) csv(ctx context.Context) error {
-	f := &csvFile{run: r, comma: r.Comma}
-	if f.comma == 0 {
-		f.comma = ','
+	f := &csvFile{run: r, line: 1}
+	if f.Comma == 0 {
+		f.Comma = ','
 	}
 	f.reset()
-	if _, err := r.out.Write(r.in.bom()); err != nil {
-		return err
-	}
-	if err := f.header(); err != nil {
-		return err
-	}
-	for {
-		record, err := r.in.next()
+	for header := true; ; header = false {
+		fields, err := f.parser.Read()
 		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if len(content(record)) == 0 {
-			if _, err := r.out.Write(record); err != nil {
-				return err
+			if header {
+				return errors.New("there is no header")
 			}
-			continue
+			return f.write(f.unread.Bytes()) // blank lines
 		}
-		if r.in.long {
-			r.failed(r.in.number, errLong)
-			err = r.copyLong(record)
-		} else {
-			err = f.record(record)
-		}
-		if err != nil {
+		if err := f.copyBlank(); err != nil {
 			return err
 		}
-		if err := r.done(ctx); err != nil {
+		switch {
+		case header:
+			err = f.header(fields, err)
+		default:
+			err = f.record(fields, err)
+			if err == nil {
+				err = f.done(ctx)
+			}
+		}
+		if err != nil {
 			return err
 		}
 	}
 }
 
-// feed passes one record to the parser.
-type feed struct{ bytes.Reader }
+// Read is the parser's input.
+func (f *csvFile) Read(p []byte) (int, error) {
+	if f.unread.Len() > MaxRecord {
+		return 0, errLong
+	}
+	n, err := f.in.Read(p)
+	f.unread.Write(p[:n])
+	return n, err
+}
 
+// reset starts the parser anew, with unread empty.
 func (f *csvFile) reset() {
-	f.feed = new(feed)
-	f.parser = csv.NewReader(f.feed)
-	f.parser.Comma = rune(f.comma)
+	f.unread.Reset()
+	f.parsed = 0
+	f.parser = csv.NewReader(f)
+	f.parser.Comma = rune(f.Comma)
 	f.parser.FieldsPerRecord = -1
 	f.parser.ReuseRecord = true
 }
 
-// parse returns the fields of a record.
-func (f *csvFile) parse(record []byte) ([]string, error) {
-	f.feed.Reset(record)
-	fields, err := f.parser.Read()
-	if err != nil || f.feed.Len() > 0 {
-		f.reset() // the parser may hold the rest of the record
-	}
-	var parseErr *csv.ParseError
-	switch {
-	case errors.As(err, &parseErr):
-		return nil, parseErr.Err // without the parser's line number, which counts within the record
-	case errors.Is(err, io.EOF):
-		return nil, errors.New("it has no fields")
-	}
-	return fields, err
+// next returns the bytes of the record that the parser has read.
+func (f *csvFile) next() []byte {
+	end := f.parser.InputOffset()
+	record := f.unread.Next(int(end - f.parsed))
+	f.parsed = end
+	f.line += int64(bytes.Count(record, []byte{'\n'}))
+	return record
 }
 
-func (f *csvFile) header() error {
-	line, err := f.in.next()
-	if errors.Is(err, io.EOF) {
-		return errors.New("there is no header")
+// copyBlank copies the blank lines before a record, which the parser skips.
+func (f *csvFile) copyBlank() error {
+	for {
+		text, n := f.unread.Bytes(), 0
+		switch {
+		case bytes.HasPrefix(text, []byte("\n")):
+			n = 1
+		case bytes.HasPrefix(text, []byte("\r\n")):
+			n = 2
+		default:
+			return nil
+		}
+		f.line++
+		f.parsed += int64(n)
+		if err := f.write(f.unread.Next(n)); err != nil {
+			return err
+		}
 	}
+}
+
+func (f *csvFile) header(names []string, err error) error {
 	if err != nil {
-		return err
-	}
-	names, err := f.parse(line)
-	if err != nil {
-		return fmt.Errorf("the header in line 1: %w", err)
+		return fmt.Errorf("the header in line %d: %w", f.line, reason(err))
 	}
 	f.columns = len(names)
 	f.when, f.id, f.key = slices.Index(names, f.TimeField), slices.Index(names, f.IDField), -1
@@ -112,66 +118,59 @@ func (f *csvFile) header() error {
 		}
 	}
 	if f.id >= 0 {
-		_, err = f.out.Write(line)
-		return err
+		return f.write(f.next())
 	}
 	var name bytes.Buffer
 	w := csv.NewWriter(&name)
-	w.Comma = rune(f.comma)
+	w.Comma = rune(f.Comma)
 	if err := w.Write([]string{f.IDField}); err != nil {
 		return err
 	}
 	w.Flush()
-	return f.appendCell(line, content(name.Bytes()))
+	return f.appendCell(f.next(), content(name.Bytes()))
 }
 
-// record copies the record that starts with this line.
-func (f *csvFile) record(line []byte) error {
-	number, count := f.in.number, int64(1)
-	record, err := f.complete(line, &count)
+// reason returns an error of the parser without its line numbers, which count from reset.
+func reason(err error) error {
+	var parseErr *csv.ParseError
+	if errors.As(err, &parseErr) {
+		return parseErr.Err
+	}
+	return err
+}
+
+// record copies a record.
+func (f *csvFile) record(fields []string, err error) error {
+	var parseErr *csv.ParseError
 	switch {
-	case errors.Is(err, errLong):
-		f.failed(number, err)
-		return f.copyLong(record)
-	case err != nil && !errors.Is(err, io.EOF):
+	case errors.As(err, &parseErr), errors.Is(err, errLong):
+		return f.skipLine(reason(err))
+	case err != nil:
 		return err
+	case len(fields) != f.columns:
+		return f.skipLine(fmt.Errorf("it has %d fields, the header has %d; was it truncated?", len(fields), f.columns))
 	}
-	fields, err := f.parse(record)
-	if err == nil && len(fields) != f.columns {
-		err = fmt.Errorf("it has %d fields, the header has %d; was it truncated?", len(fields), f.columns)
-	}
-	if err != nil {
-		// An unclosed quote is an error in the first line.
-		first := record
-		if n := bytes.IndexByte(record, '\n') + 1; n > 0 && n < len(record) {
-			first = record[:n]
-			f.in.takeBack(record[n:], count-1)
-		}
-		f.failed(number, err)
-		_, err = f.out.Write(first)
-		return err
-	}
+	line := f.line
+	record := f.next()
 	if f.id >= 0 && fields[f.id] != "" {
 		f.Kept++
-		_, err = f.out.Write(record)
-		return err
+		return f.write(record)
 	}
 	var key []byte
 	if f.key >= 0 {
 		key = []byte(fields[f.key])
 	}
 	id, err := f.run.id(fields[f.when], key, content(record))
-	if err != nil {
-		var bad badRecord
-		if !errors.As(err, &bad) {
-			return err
-		}
-		f.failed(number, bad.error)
-		if f.id >= 0 {
-			_, err = f.out.Write(record)
-			return err
-		}
+	var bad badRecord
+	switch {
+	case errors.As(err, &bad) && f.id >= 0:
+		f.failed(line, bad.error)
+		return f.write(record)
+	case errors.As(err, &bad):
+		f.failed(line, bad.error)
 		return f.appendCell(record, nil)
+	case err != nil:
+		return err
 	}
 	f.Added++
 	if f.id < 0 {
@@ -180,64 +179,51 @@ func (f *csvFile) record(line []byte) error {
 	return f.fillCell(record, id.String())
 }
 
-// complete adds lines to the first until no quote is open.
-func (f *csvFile) complete(line []byte, count *int64) ([]byte, error) {
-	quotes := bytes.Count(line, []byte{'"'})
-	if quotes%2 == 0 {
-		return line, nil
-	}
-	record := append([]byte(nil), line...)
-	for quotes%2 != 0 && len(record) < maxOpen {
-		line, err := f.in.next()
+// skipLine reports a record, copies its first line and goes on with the second: an open quote may
+// have swallowed good records.
+func (f *csvFile) skipLine(err error) error {
+	f.failed(f.line, err)
+	line := bytes.Clone(f.unread.Bytes())
+	f.reset()
+	end := bytes.IndexByte(line, '\n') + 1
+	for end == 0 { // the line is longer than what was read
+		if err := f.write(line); err != nil {
+			return err
+		}
+		line = line[:cap(line)]
+		n, err := f.in.Read(line)
+		line = line[:n]
+		end = bytes.IndexByte(line, '\n') + 1
+		if errors.Is(err, io.EOF) {
+			end = n
+			break
+		}
 		if err != nil {
-			return record, err
-		}
-		*count++
-		quotes += bytes.Count(line, []byte{'"'})
-		record = append(record, line...)
-		if f.in.long {
-			return record, errLong
+			return err
 		}
 	}
-	return record, nil
+	f.in.back = slices.Concat(line[end:], f.in.back)
+	f.line++
+	return f.write(line[:end])
 }
-
-// maxOpen is the longest quoted text in bytes. For a record truncated within quotes, reading stops
-// there.
-const maxOpen = 1 << 20
 
 // appendCell writes the record with one more cell.
 func (f *csvFile) appendCell(record, cell []byte) error {
 	body := content(record)
-	for _, part := range [][]byte{body, {f.comma}, cell, record[len(body):]} {
-		if _, err := f.out.Write(part); err != nil {
-			return err
-		}
-	}
-	return nil
+	return f.write(body, []byte{f.Comma}, cell, record[len(body):])
 }
 
 // fillCell writes the record with the empty cell of the ID filled.
 func (f *csvFile) fillCell(record []byte, id string) error {
-	at, column := f.parser.FieldPos(f.id)
-	offset := 0
-	for range at - f.firstLine() {
-		offset += bytes.IndexByte(record[offset:], '\n') + 1
+	first, _ := f.parser.FieldPos(0)
+	line, column := f.parser.FieldPos(f.id)
+	at := column - 1
+	for rest := record; line > first; line-- {
+		n := bytes.IndexByte(rest, '\n') + 1
+		at, rest = at+n, rest[n:]
 	}
-	offset += column - 1
-	if offset < len(record) && record[offset] == '"' {
-		offset++
+	if at < len(record) && record[at] == '"' {
+		at++
 	}
-	for _, part := range [][]byte{record[:offset], []byte(id), record[offset:]} {
-		if _, err := f.out.Write(part); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// firstLine is the parser's number for the record's first line.
-func (f *csvFile) firstLine() int {
-	line, _ := f.parser.FieldPos(0)
-	return line
+	return f.write(record[:at], []byte(id), record[at:])
 }

@@ -1,15 +1,13 @@
 package backfill
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"strings"
-
-	"github.com/tidwall/gjson"
 )
 
 func (r *run) ndjson(ctx context.Context) error {
@@ -17,147 +15,167 @@ func (r *run) ndjson(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := r.out.Write(r.in.bom()); err != nil {
-		return err
-	}
-	for {
-		line, err := r.in.next()
-		if errors.Is(err, io.EOF) {
-			return nil
+	in := bufio.NewReaderSize(r.in, 1<<16)
+	var long []byte // a line longer than in's buffer
+	for number := int64(1); ; number++ {
+		line, readErr := in.ReadSlice('\n')
+		if errors.Is(readErr, bufio.ErrBufferFull) {
+			long = append(long[:0], line...)
+			for errors.Is(readErr, bufio.ErrBufferFull) && len(long) < MaxRecord {
+				line, readErr = in.ReadSlice('\n')
+				long = append(long, line...)
+			}
+			line = long
+		}
+		if readErr != nil && !errors.Is(readErr, io.EOF) && !errors.Is(readErr, bufio.ErrBufferFull) {
+			return readErr
+		}
+		switch {
+		case errors.Is(readErr, bufio.ErrBufferFull):
+			r.failed(number, errLong)
+			for errors.Is(readErr, bufio.ErrBufferFull) && err == nil {
+				_, err = r.out.Write(line)
+				line, readErr = in.ReadSlice('\n')
+			}
+			if _, writeErr := r.out.Write(line); err == nil {
+				err = writeErr
+			}
+		case len(bytes.TrimSpace(line)) == 0:
+			_, err = r.out.Write(line)
+			r.Records-- // a blank line is no record
+		default:
+			err = r.object(number, line, name)
+		}
+		if err == nil {
+			err = r.done(ctx)
 		}
 		if err != nil {
 			return err
 		}
-		if len(bytes.TrimSpace(line)) == 0 {
-			if _, err := r.out.Write(line); err != nil {
-				return err
-			}
-			continue
-		}
-		if r.in.long {
-			r.failed(r.in.number, errLong)
-			if err := r.copyLong(line); err != nil {
-				return err
-			}
-		} else if err := r.object(line, name); err != nil {
-			return err
-		}
-		if err := r.done(ctx); err != nil {
-			return err
-		}
-	}
-}
-
-// copyLong copies the rest of a line that is too long.
-func (r *run) copyLong(line []byte) error {
-	for {
-		if _, err := r.out.Write(line); err != nil || !r.in.long {
-			return err
-		}
-		var err error
-		if line, err = r.in.next(); err != nil && !errors.Is(err, io.EOF) {
-			return err
+		if errors.Is(readErr, io.EOF) {
+			return nil
 		}
 	}
 }
 
 // object copies one line and inserts the ID.
-func (r *run) object(line, name []byte) error {
-	at, insert, err := r.splice(line, name)
+func (r *run) object(number int64, line, name []byte) error {
+	at, insert, err := r.splice(content(line), name)
 	if err != nil {
 		var bad badRecord
 		if !errors.As(err, &bad) {
 			return err
 		}
-		r.failed(r.in.number, bad.error)
+		r.failed(number, bad.error)
 		_, err = r.out.Write(line)
 		return err
 	}
-	for _, part := range [][]byte{line[:at[0]], insert, line[at[1]:]} {
-		if _, err := r.out.Write(part); err != nil {
-			return err
+	return r.write(line[:at[0]], insert, line[at[1]:])
+}
+
+var errNoObject = badRecord{errors.New("the line is not a JSON object; was it truncated?")}
+
+// splice returns which bytes of the object to replace, and with what.
+func (r *run) splice(text, name []byte) (at [2]int, insert []byte, err error) {
+	if !json.Valid(text) { // also limits the nesting depth
+		return at, nil, errNoObject
+	}
+	object := make(map[string]json.RawMessage)
+	in := json.NewDecoder(bytes.NewReader(text))
+	if first, err := in.Token(); err != nil || first != json.Delim('{') {
+		return at, nil, errNoObject
+	}
+	var end int // of the last field
+	for in.More() {
+		key, err := in.Token()
+		if err != nil {
+			return at, nil, badRecord{err}
+		}
+		field := key.(string)
+		var value json.RawMessage
+		if err := in.Decode(&value); err != nil {
+			return at, nil, badRecord{err}
+		}
+		end = int(in.InputOffset())
+		if field == r.IDField {
+			at = [2]int{end - len(value), end}
+		}
+		object[field] = value // the last of several with the same name, as in most JSON readers
+	}
+	present := string(object[r.IDField])
+	if present != "" && present != "null" && present != `""` {
+		r.Kept++
+		return [2]int{}, nil, nil
+	}
+	when, err := r.time(object)
+	if err != nil {
+		return at, nil, err
+	}
+	id, err := r.id(when, key(lookup(object, r.KeyField)), text)
+	if err != nil {
+		return at, nil, err
+	}
+	r.Added++
+	if present != "" {
+		return at, fmt.Appendf(nil, `"%s"`, id), nil
+	}
+	return [2]int{end, end}, fmt.Appendf(nil, `,%s:"%s"`, name, id), nil
+}
+
+// time returns the text of the object's time.
+func (r *run) time(object map[string]json.RawMessage) (text string, err error) {
+	value := lookup(object, r.TimeField)
+	switch {
+	case value == nil:
+		return "", badRecord{fmt.Errorf("it has no field %q", r.TimeField)}
+	case value[0] == '"':
+		err = json.Unmarshal(value, &text)
+		return text, err
+	case value[0] == '-', '0' <= value[0] && value[0] <= '9':
+		return string(value), nil
+	}
+	return "", badRecord{fmt.Errorf("field %q is neither text nor a number", r.TimeField)}
+}
+
+// lookup returns the field with this name, or nil. If there is none, dots in the name lead into
+// nested objects.
+func lookup(object map[string]json.RawMessage, name string) json.RawMessage {
+	if value, ok := object[name]; ok {
+		return value
+	}
+	for i, c := range name {
+		if c != '.' {
+			continue
+		}
+		var inner map[string]json.RawMessage
+		if value, ok := object[name[:i]]; !ok || json.Unmarshal(value, &inner) != nil {
+			continue
+		}
+		if found := lookup(inner, name[i+1:]); found != nil {
+			return found
 		}
 	}
 	return nil
 }
 
-var errNoObject = errors.New("the line is not a JSON object; was it truncated?")
-
-// splice returns which bytes of the line to replace, and with what.
-func (r *run) splice(line, name []byte) (at [2]int, insert []byte, err error) {
-	// Valid also limits the nesting depth.
-	text := content(line)
-	if !json.Valid(text) {
-		return at, nil, badRecord{errNoObject}
-	}
-	object := gjson.ParseBytes(text)
-	if !object.IsObject() {
-		return at, nil, badRecord{errNoObject}
-	}
-	var present gjson.Result
-	end := -1
-	object.ForEach(func(field, value gjson.Result) bool {
-		end = value.Index + len(value.Raw)
-		if field.Str == r.IDField {
-			present = value
-		}
-		return true
-	})
-	if present.Exists() && present.Type != gjson.Null && present.Raw != `""` {
-		r.Kept++
-		return at, nil, nil
-	}
-	var key gjson.Result
-	if r.KeyField != "" {
-		key = lookup(object, r.KeyField)
-	}
-	when := lookup(object, r.TimeField)
+// key returns the correlation key in a value: the same for a text and a number of its digits, and
+// none for null.
+func key(value json.RawMessage) []byte {
+	var text string
 	switch {
-	case !when.Exists():
-		return at, nil, badRecord{fmt.Errorf("it has no field %q", r.TimeField)}
-	case when.Type == gjson.String:
-	case when.Type == gjson.Number:
-		when.Str = when.Raw
-	default:
-		return at, nil, badRecord{fmt.Errorf("field %q is neither text nor a number", r.TimeField)}
-	}
-	id, err := r.id(when.Str, keyBytes(key), text)
-	if err != nil {
-		return at, nil, err
-	}
-	r.Added++
-	if present.Exists() {
-		return [2]int{present.Index, present.Index + len(present.Raw)}, fmt.Appendf(nil, `"%s"`, id), nil
-	}
-	return [2]int{end, end}, fmt.Appendf(nil, `,%s:"%s"`, name, id), nil
-}
-
-// lookup returns the field with this name. If there is none, dots in the name lead into nested
-// objects. If several fields have the name, it returns the last one, as most JSON readers do.
-func lookup(object gjson.Result, name string) (found gjson.Result) {
-	object.ForEach(func(field, value gjson.Result) bool {
-		if field.Str == name {
-			found = value
-		}
-		return true
-	})
-	for i := 0; !found.Exists() && i < len(name); i++ {
-		if dot := strings.IndexByte(name[i:], '.'); dot >= 0 {
-			i += dot
-			if outer := lookup(object, name[:i]); outer.IsObject() {
-				found = lookup(outer, name[i+1:])
-			}
-		}
-	}
-	return found
-}
-
-func keyBytes(key gjson.Result) []byte {
-	switch key.Type {
-	case gjson.Null:
+	case len(value) == 0, string(value) == "null":
 		return nil
-	case gjson.String:
-		return []byte(key.Str)
+	case json.Unmarshal(value, &text) == nil:
+		return []byte(text)
 	}
-	return []byte(key.Raw)
+	return value
+}
+
+func (r *run) write(parts ...[]byte) error {
+	for _, part := range parts {
+		if _, err := r.out.Write(part); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -7,6 +7,7 @@
 package identify
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -18,18 +19,18 @@ import (
 
 // Candidate is one kind that an ID may be.
 type Candidate struct {
-	Kind string
+	Kind string `json:"kind"`
 	// Time is when the ID was made, if it encodes that.
-	Time *time.Time
+	Time *time.Time `json:"time,omitempty"`
 	// Parts are its other fields.
-	Parts Parts
+	Parts Parts `json:"parts,omitempty"`
 	// Note is further information.
-	Note string
+	Note string `json:"note,omitempty"`
 	// Chance is the fraction of random IDs of the same form that look like this
 	// kind; 1 if the form is the only criterion.
-	Chance float64
+	Chance float64 `json:"chance"`
 	// Node is the node of a Randflake ID that one of the secrets decodes.
-	Node *uint32
+	Node *uint32 `json:"-"`
 }
 
 // Parts are named values in the order in which the ID holds them.
@@ -39,6 +40,15 @@ type Parts []Part
 type Part struct {
 	Name  string
 	Value any
+}
+
+// MarshalJSON returns an object with underscores for the spaces in names.
+func (p Parts) MarshalJSON() ([]byte, error) {
+	object := make(map[string]any, len(p))
+	for _, part := range p {
+		object[strings.ReplaceAll(part.Name, " ", "_")] = part.Value
+	}
+	return json.Marshal(object)
 }
 
 func (p *Parts) add(name string, value any) {

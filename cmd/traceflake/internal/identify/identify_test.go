@@ -230,23 +230,45 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// encoding/json reads the output of AppendJSON, in the same order.
-func TestAppendJSON(t *testing.T) {
+func TestJSON(t *testing.T) {
 	c := Candidate{Kind: "k", Note: "n", Chance: 4.6e-10, Time: at(now)}
-	c.Parts.add("z", 1)
 	c.Parts.add("y y", uint32(7))
-	c.Parts.add(`a "`, "<b>\xff\n")
 	c.Parts.add("x", randflake.ID(31))
-	f := Found{Role: "trace", ID: "a\\b\u2028", Candidates: []Candidate{c, {Kind: "only", Chance: 1}}}
-	b := append(f.AppendJSON([]byte("{")), '}')
-	const want = `{"role":"trace","id":"a\\b\u2028","candidates":[{"kind":"k","time":"2026-11-21T12:00:00.123Z",` +
-		`"parts":{"z":1,"y_y":7,"a_\"":"\u003cb\u003e\ufffd\n","x":"v"},"note":"n","chance":4.6e-10},{"kind":"only","chance":1}]}`
-	if string(b) != want {
-		t.Errorf("got  %s\nwant %s", b, want)
+	got, err := json.Marshal(Found{Role: "trace", ID: "a", Candidates: []Candidate{c, {Kind: "only", Chance: 1}}})
+	const want = `{"role":"trace","id":"a","candidates":[{"kind":"k","time":"2026-11-21T12:00:00.123Z",` +
+		`"parts":{"x":"v","y_y":7},"note":"n","chance":4.6e-10},{"kind":"only","chance":1}]}`
+	if err != nil || string(got) != want {
+		t.Errorf("%v\ngot  %s\nwant %s", err, got, want)
 	}
-	var back map[string]any
-	if err := json.Unmarshal(b, &back); err != nil {
-		t.Error(err)
+}
+
+// IDs as logs have them.
+func TestLogs(t *testing.T) {
+	const traceT, span = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+	for line, want := range map[string]string{
+		"0x" + traceT: " " + traceT,
+		"0X" + span:   " " + span,
+		`{"time":"2026-01-02T03:04:05Z","msg":"a: b","trace_id":"` + traceT + `","span_id":"` + span + `"}`: "span " + span + ";trace " + traceT,
+		`{"TraceId":"` + traceT + `","SpanId":""}`:                                                          "trace " + traceT,
+		`{"dd.trace_id":"1541815603606036480","trace":{"id":"` + traceT + `","n":1}}`:                       "trace 1541815603606036480;trace " + traceT,
+		`{"ctx":{"traceId":"` + traceT + `","parentSpanId":"` + span + `"}}`:                                "parent " + span + ";trace " + traceT,
+		`{"spanId":1541815603606036480}`:                                                                    "span 1541815603606036480",
+		`{"msg":"x"}`:                                                                                       "the JSON object has no field such as trace_id",
+		`{"trace_id":"` + traceT:                                                                            "was it truncated?",
+		`{"trace_id":null}`:                                                                                 "the JSON object has no field",
+		`{"trace_id":["` + traceT + `"]}`:                                                                   "trace: not an ID",
+	} {
+		found, err := Identifier{Now: now}.Line(line)
+		var got []string
+		for _, f := range found {
+			got = append(got, f.Role+" "+f.ID)
+		}
+		if text := strings.Join(got, ";"); err == nil && text != want || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %q, %v; want %q", line, got, err, want)
+		}
+	}
+	if got := TraceIDOf(`{"span_id":"` + span + `","trace_id":"` + traceT + `"}`); got != traceT {
+		t.Errorf("the trace ID of a log record is %q", got)
 	}
 }
 
@@ -254,6 +276,7 @@ func FuzzLine(f *testing.F) {
 	f.Add("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
 	f.Add("1-58406520-a006649127e371903a2de979")
 	f.Add("-9223372036854775808")
+	f.Add(`{"trace_id":"4bf92f3577b34da6a3ce929d0e0e4736","b":{"SpanId":1}}`)
 	k, err := randflake.ParseKeyring(strings.NewReader(secretA))
 	if err != nil {
 		f.Fatal(err)
@@ -264,8 +287,8 @@ func FuzzLine(f *testing.F) {
 			t.Error("nothing found and no error")
 		}
 		for _, id := range found {
-			if text := append(id.AppendJSON([]byte("{")), '}'); !json.Valid(text) {
-				t.Errorf("%q returns %s", line, text)
+			if _, err := json.Marshal(id); err != nil {
+				t.Errorf("%q: %v", line, err)
 			}
 			for _, c := range id.Candidates {
 				if c.Kind == "" || c.Chance <= 0 || c.Chance > 1 {

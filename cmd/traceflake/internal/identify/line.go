@@ -1,20 +1,24 @@
 package identify
 
 import (
+	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 )
 
 // Found is an ID in a line.
 type Found struct {
-	Role       string // trace, span or parent, if a header names it
-	ID         string
-	Candidates []Candidate
+	Role       string      `json:"role,omitempty"` // trace, span or parent, if the line says so
+	ID         string      `json:"id"`
+	Candidates []Candidate `json:"candidates"`
 }
 
-// Line reads a line that holds one ID, or a header: traceparent, b3 or one of its parts,
-// x-trace-id or X-Amzn-Trace-Id, with or without its name. The error wraps [ErrUnknown]; the
-// parts that were understood are returned with it.
+// Line reads a line that holds one ID, which may begin with 0x, a header (traceparent, b3 or one of
+// its parts, x-trace-id or X-Amzn-Trace-Id, with or without its name), or a log record in JSON with
+// fields such as trace_id and spanId. The error wraps [ErrUnknown]; the parts that were understood
+// are returned with it.
 func (x Identifier) Line(line string) ([]Found, error) {
 	ids, err := split(strings.TrimSpace(line))
 	if err != nil {
@@ -44,6 +48,9 @@ var roles = map[string]string{
 }
 
 func split(line string) ([]Found, error) {
+	if strings.HasPrefix(line, "{") && !strings.HasSuffix(line, "-") && strings.Contains(line, ":") {
+		return record(line)
+	}
 	name, value, isHeader := strings.Cut(line, ":")
 	name = strings.ToLower(strings.TrimSpace(name))
 	value = strings.TrimSpace(value)
@@ -61,6 +68,9 @@ func split(line string) ([]Found, error) {
 		}
 	}
 	line = unquote(line)
+	if digits, ok := strings.CutPrefix(strings.ToLower(line), "0x"); ok && isHex(digits) {
+		line = digits
+	}
 	switch fields := strings.Split(line, "-"); {
 	case len(fields) == 4 && len(fields[0]) == 2 && len(fields[1]) == 32:
 		return traceparent(line)
@@ -70,6 +80,46 @@ func split(line string) ([]Found, error) {
 		return amazon(line)
 	}
 	return []Found{{ID: line}}, nil
+}
+
+// record reads the IDs in the fields of a JSON object and of the objects in it.
+func record(line string) ([]Found, error) {
+	var object map[string]any
+	in := json.NewDecoder(strings.NewReader(line))
+	in.UseNumber()
+	if err := in.Decode(&object); err != nil {
+		return nil, fmt.Errorf("%w: the line is not a JSON object; was it truncated?", ErrUnknown)
+	}
+	found := idFields(nil, "", object)
+	if len(found) == 0 {
+		return nil, fmt.Errorf("%w: the JSON object has no field such as trace_id or span_id", ErrUnknown)
+	}
+	return found, nil
+}
+
+// idFields adds the IDs in fields whose names end as those of IDs do, whatever their case and
+// punctuation: trace_id, dd.traceId, trace: {id: …}.
+func idFields(found []Found, path string, object map[string]any) []Found {
+	for _, field := range slices.Sorted(maps.Keys(object)) {
+		name := path + strings.NewReplacer("_", "", ".", "", "-", "").Replace(strings.ToLower(field))
+		if inner, ok := object[field].(map[string]any); ok {
+			found = idFields(found, name, inner)
+			continue
+		}
+		role := ""
+		switch {
+		case strings.HasSuffix(name, "traceid"):
+			role = "trace"
+		case strings.HasSuffix(name, "parentid"), strings.HasSuffix(name, "parentspanid"):
+			role = "parent"
+		case strings.HasSuffix(name, "spanid"):
+			role = "span"
+		}
+		if value := fmt.Sprint(object[field]); role != "" && object[field] != nil && value != "" {
+			found = append(found, Found{Role: role, ID: value})
+		}
+	}
+	return found
 }
 
 func unquote(s string) string { return strings.Trim(s, `"', `) }

@@ -57,7 +57,8 @@ type Reader struct {
 	last int
 }
 
-var errForm = errors.New("not a time: want RFC 3339 or a Unix time")
+// ErrForm is returned for text that has no form of a time.
+var ErrForm = errors.New("not a time: want RFC 3339 or a Unix time")
 
 // Read returns the time in s.
 func (r *Reader) Read(s string) (time.Time, error) {
@@ -77,7 +78,7 @@ func (r *Reader) Read(s string) (time.Time, error) {
 			return t, nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("%s is %w", quote(s), errForm)
+	return time.Time{}, fmt.Errorf("%s is %w", quote(s), ErrForm)
 }
 
 // numeric reports whether s is a number, and not the start of a date.
@@ -98,11 +99,11 @@ func numeric(s string) bool {
 func (r *Reader) number(s string) (time.Time, error) {
 	// A Rat of "1e999999999" would fill the memory.
 	if i := strings.IndexAny(s, "eE"); len(s) > 40 || i >= 0 && len(s)-i > 4 {
-		return time.Time{}, fmt.Errorf("%s is %w", quote(s), errForm)
+		return time.Time{}, fmt.Errorf("%s is %w", quote(s), ErrForm)
 	}
 	n, ok := new(big.Rat).SetString(s)
 	if !ok {
-		return time.Time{}, fmt.Errorf("%s is %w", quote(s), errForm)
+		return time.Time{}, fmt.Errorf("%s is %w", quote(s), ErrForm)
 	}
 	unit := r.Unit
 	if unit == Auto {

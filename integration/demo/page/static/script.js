@@ -1,5 +1,5 @@
 // Copies IDs, and lets the browser start a traced request as the first service of the trace.
-'use strict';
+import { TraceflakeIdGenerator } from './traceflake.js';
 
 (() => {
   const said = document.getElementById('said');
@@ -40,28 +40,7 @@
   const status = document.getElementById('status');
   const button = form.querySelector('button');
 
-  const epoch = 1577836800000n; // 2020-01-01T00:00:00Z
-  let high = 0n; // of the last trace ID
-
-  // random returns 64 random bits that are not all zero.
-  function random() {
-    const word = new BigUint64Array(1);
-    do crypto.getRandomValues(word); while (word[0] === 0n);
-    return word[0];
-  }
-
-  const hex = (word) => word.toString(16).padStart(16, '0');
-
-  // traceID returns 41 bits of milliseconds, a sequence of 23 bits, and 64
-  // random bits, because browsers must not have the secret. The first half always
-  // grows, even within a millisecond and when the clock steps back.
-  function traceID() {
-    const ms = BigInt(Date.now()) - epoch;
-    if (ms <= 0n || ms >> 41n) return hex(random()) + hex(random()); // with a wrong time, all such IDs would sort into one place
-    const now = ms << 23n;
-    high = now > high ? now : high + 1n;
-    return hex(high) + hex(random());
-  }
+  const ids = new TraceflakeIdGenerator();
 
   const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
@@ -78,7 +57,7 @@
   }
 
   async function start(method, path) {
-    const id = traceID();
+    const id = ids.generateTraceId();
     status.textContent = 'Trace ' + id + ': sent, waiting for the response.';
     try {
       const answer = await fetch(form.dataset.edge + path, {
@@ -86,7 +65,7 @@
         headers: {
           'x-trace-id': id,
           'X-B3-TraceId': id,
-          'X-B3-SpanId': hex(random()),
+          'X-B3-SpanId': ids.generateSpanId(),
           'X-B3-Sampled': '1',
         },
       });

@@ -1,0 +1,4 @@
+import { WebTracerProvider } from '@opentelemetry/sdk-trace-web';
+import { client } from './client.js';
+
+globalThis.client = client(WebTracerProvider);

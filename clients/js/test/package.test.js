@@ -1,0 +1,31 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { it } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { buildSync } from 'esbuild';
+
+const folder = fileURLToPath(new URL('..', import.meta.url));
+const read = (name) => readFileSync(folder + name, 'utf8');
+
+it('is small and imports nothing', () => {
+  const { outputFiles: [{ contents }], metafile } = buildSync({
+    entryPoints: [folder + 'traceflake.js'], bundle: true, minify: true, format: 'esm', platform: 'browser',
+    write: false, metafile: true,
+  });
+  assert.ok(contents.length <= 2048, `${contents.length} bytes minified`);
+  assert.equal(Object.keys(metafile.inputs).length, 1);
+  const lines = read('traceflake.js').split('\n').length + read('traceflake.d.ts').split('\n').length;
+  assert.ok(lines <= 200, `${lines} lines`);
+});
+
+it('has types that fit the SDKs', () => {
+  execFileSync(folder + 'node_modules/.bin/tsc', ['--noEmit', '--strict', '--skipLibCheck', '--module', 'nodenext', '--lib', 'es2022,dom', folder + 'test/types.ts'],
+    { cwd: folder, stdio: ['ignore', 'inherit', 'inherit'] });
+});
+
+it('depends on nothing, and its lock file names no registry', () => {
+  const { dependencies, peerDependencies } = JSON.parse(read('package.json'));
+  assert.deepEqual([dependencies, peerDependencies], [undefined, undefined]);
+  assert.doesNotMatch(read('package-lock.json'), /"resolved"|https?:/);
+});

@@ -1,0 +1,13 @@
+// The types fit those of the SDKs: tsc compiles this file.
+import { NodeTracerProvider } from '@opentelemetry/sdk-trace-node';
+import { type IdGenerator, WebTracerProvider } from '@opentelemetry/sdk-trace-web';
+import { TraceflakeIdGenerator, notBefore, timeOf, traceIdAt } from '@traceflake/otel';
+
+const idGenerator: IdGenerator = new TraceflakeIdGenerator();
+new NodeTracerProvider({ idGenerator });
+new WebTracerProvider({ idGenerator });
+const id: string = traceIdAt(Date.now(), 0, '0123456789abcdef');
+const bounds: (Date | null)[] = [timeOf(id), notBefore(id), notBefore(id, 5000)];
+// @ts-expect-error a trace ID is a string
+timeOf(7);
+export { bounds };

@@ -1,0 +1,145 @@
+package clickhouse_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/traceflake/traceflake/clickhouse"
+)
+
+// exporterLogs is the table of logs of the Collector's exporter v0.161.0, without its
+// materialized columns.
+const exporterLogs = `CREATE TABLE %s (
+    Timestamp DateTime64(9) CODEC(Delta(8), ZSTD(1)),
+    TraceId String CODEC(ZSTD(1)),
+    SpanId String CODEC(ZSTD(1)),
+    TraceFlags UInt8,
+    SeverityText LowCardinality(String) CODEC(ZSTD(1)),
+    SeverityNumber UInt8,
+    ServiceName LowCardinality(String) CODEC(ZSTD(1)),
+    Body String CODEC(ZSTD(1)),
+    ResourceSchemaUrl LowCardinality(String) CODEC(ZSTD(1)),
+    ResourceAttributes Map(LowCardinality(String), String) CODEC(ZSTD(1)),
+    ScopeSchemaUrl LowCardinality(String) CODEC(ZSTD(1)),
+    ScopeName String CODEC(ZSTD(1)),
+    ScopeVersion LowCardinality(String) CODEC(ZSTD(1)),
+    ScopeAttributes Map(LowCardinality(String), String) CODEC(ZSTD(1)),
+    LogAttributes Map(LowCardinality(String), String) CODEC(ZSTD(1)),
+    EventName String CODEC(ZSTD(1)),
+    INDEX idx_trace_id TraceId TYPE bloom_filter(0.001) GRANULARITY 1,
+    INDEX idx_lower_body lower(Body) TYPE tokenbf_v1(32768, 3, 0) GRANULARITY 8
+) ENGINE = MergeTree PARTITION BY toDate(Timestamp)
+ORDER BY (toStartOfFiveMinutes(Timestamp), ServiceName, Timestamp)
+SETTINGS index_granularity = 8192, ttl_only_drop_parts = 1`
+
+// fillLogs stores records of three days until now: 20 to a trace, of 8 services,
+// each up to a minute after its trace began.
+func (e *engine) fillLogs(table string, records int) {
+	e.t.Helper()
+	e.exec(fmt.Sprintf(exporterLogs, table))
+	e.exec(fmt.Sprintf(`INSERT INTO %s (Timestamp, TraceId, SpanId, SeverityText, SeverityNumber, ServiceName, Body)
+SELECT began + toIntervalMillisecond(cityHash64(number) %% 60000) AS Timestamp,
+    traceIDAt(began, intDiv(number, 20), cityHash64(intDiv(number, 20), 1)) AS TraceId,
+    hex(cityHash64(number, 2)), 'INFO', 9, concat('service-', toString(number %% 8)), concat('handled request ', toString(cityHash64(number, 3)))
+FROM (SELECT number, toDateTime64(now() - 3 * 86400, 3, 'UTC') + toIntervalMillisecond(intDiv(number, 20) * intDiv(3 * 86400000 * 20, %d)) AS began
+    FROM numbers(%d))
+SETTINGS max_partitions_per_insert_block = 0`, table, records, records))
+}
+
+func (e *engine) traceIDs(query string) (ids []trace.TraceID) {
+	e.t.Helper()
+	for _, text := range e.column(query) {
+		id, err := trace.TraceIDFromHex(text)
+		if err != nil {
+			e.t.Fatal(err)
+		}
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// disk returns how many bytes a query reads from disk with empty caches.
+func (e *engine) disk(query string) uint64 {
+	e.t.Helper()
+	for _, cache := range []string{"MARK", "UNCOMPRESSED", "INDEX MARK", "INDEX UNCOMPRESSED"} {
+		e.exec("SYSTEM DROP " + cache + " CACHE")
+	}
+	_, reads, err := e.Reads(e.t.Context(), query)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	return reads.Disk
+}
+
+// TestLogs: the records of traces are all found, and with the index on ranges of trace IDs a
+// search by ID alone reads less.
+func TestLogs(t *testing.T) {
+	e := newEngine(t)
+	overlay := clickhouse.Schema{Table: "spans", Layout: clickhouse.Overlay, LogsTable: "logs"}
+	e.run(collectorTable("spans"), nil)
+	e.run(clickhouse.Schema{Table: "other"}.Statements()) // for the functions
+	const records = 400_000
+	e.fillLogs("logs", records)
+	one := e.traceIDs("SELECT TraceId FROM logs ORDER BY TraceId LIMIT 1 OFFSET 300000")
+	many := e.traceIDs("SELECT DISTINCT TraceId FROM logs WHERE Timestamp > now() - 3600 ORDER BY TraceId LIMIT 100")
+	byID := func(id string) uint64 { return e.disk("SELECT * FROM logs WHERE TraceId = '" + id + "'") }
+	missing := one[0].String()[:31] + "x"
+	before := [2]uint64{byID(one[0].String()), byID(missing)}
+	if err := overlay.Create(t.Context(), e.db); err != nil {
+		t.Fatal(err)
+	}
+	var progress []uint64
+	if err := overlay.MaterializeIndexes(t.Context(), e.db, func(left uint64) { progress = append(progress, left) }); err != nil {
+		t.Fatal(err)
+	}
+	after := [2]uint64{byID(one[0].String()), byID(missing)}
+	if after[0] > before[0] || after[1]*2 > before[1] {
+		t.Errorf("bytes read for an ID, and for one that does not exist: %v with the index, %v without", after, before)
+	}
+	t.Logf("bytes read for an ID, and for one that does not exist: %v without the index, %v with it; progress %v", before, after, progress)
+	for _, ids := range [][]trace.TraceID{one, many} {
+		if got := e.find("SpanId")(clickhouse.Logs(overlay, ids)); len(got) != 20*len(ids) {
+			t.Errorf("%d traces have %d records, want %d", len(ids), len(got), 20*len(ids))
+		}
+	}
+	// The index is the first one, and everything can be run again.
+	if create := e.one("SHOW CREATE TABLE logs"); strings.Index(create, "idx_trace_id_range") > strings.Index(create, "INDEX idx_trace_id ") {
+		t.Errorf("the index is not the first: %s", create)
+	}
+	if err := overlay.Create(t.Context(), e.db); err != nil {
+		t.Error(err)
+	}
+	if err := overlay.MaterializeIndexes(t.Context(), e.db, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestOverlayIndex: on the exporter's table of spans, the overlay's index makes a lookup by ID
+// alone, and by an ID that does not exist, read less.
+func TestOverlayIndex(t *testing.T) {
+	e := newEngine(t)
+	e.run(collectorTable("spans"), nil)
+	s := clickhouse.Schema{Table: "spans", Layout: clickhouse.Overlay}
+	e.run(clickhouse.Schema{Table: "other"}.Statements())
+	e.exec(`INSERT INTO spans (Timestamp, TraceId, SpanId, ServiceName, SpanName)
+SELECT toDateTime64(now(), 9) - toIntervalSecond(86400 - intDiv(number, 5)) AS Timestamp, traceIDAt(Timestamp, number, cityHash64(intDiv(number, 8))),
+    hex(cityHash64(number)), concat('service-', toString(number % 3)), 'GET' FROM numbers(400000) SETTINGS max_partitions_per_insert_block = 0`)
+	id := e.one("SELECT TraceId FROM spans ORDER BY TraceId LIMIT 1 OFFSET 200000")
+	missing := id[:31] + "x"
+	query := "SELECT count() FROM spans WHERE TraceId = '%s'"
+	before := [2]uint64{e.disk(fmt.Sprintf(query, id)), e.disk(fmt.Sprintf(query, missing))}
+	if err := s.Create(t.Context(), e.db); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.MaterializeIndexes(t.Context(), e.db, nil); err != nil {
+		t.Fatal(err)
+	}
+	after := [2]uint64{e.disk(fmt.Sprintf(query, id)), e.disk(fmt.Sprintf(query, missing))}
+	if after[0] > before[0] || after[1]*2 > before[1] {
+		t.Errorf("read %v with the index, %v without", after, before)
+	}
+	t.Logf("an ID, and one that does not exist: %v without the index, %v with it", before, after)
+}

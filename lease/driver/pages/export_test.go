@@ -1,0 +1,59 @@
+package pages
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// For tests of package pages_test.
+type (
+	Page  = page
+	Block = block
+)
+
+var PageName = pageName
+
+// Order returns the order in which a holder's Acquire tries the pages.
+func (s *Store) Order(holder string) []int { return s.known.Load().order(holder) }
+
+// Parse reads a page as it is stored.
+func Parse(data []byte) (p Page, err error) {
+	lines, err := open("the page", data, &p.pageHeader)
+	for _, line := range lines {
+		var b block
+		if err := json.Unmarshal(line, &b); err != nil {
+			return p, err
+		}
+		p.Blocks = append(p.Blocks, b)
+	}
+	return p, err
+}
+
+// Edit changes an object and gives it the right checksum. Its blocks are the
+// member "blocks".
+func Edit(data []byte, edit func(o map[string]any)) []byte {
+	var all []map[string]any
+	for line := range bytes.Lines(data) {
+		var o map[string]any
+		if err := json.Unmarshal(line, &o); err != nil {
+			panic(err)
+		}
+		all = append(all, o)
+	}
+	o := all[0]
+	o["blocks"] = all[1 : len(all)-1]
+	edit(o)
+	blocks := o["blocks"].([]map[string]any)
+	delete(o, "blocks")
+	var edited bytes.Buffer
+	encoder := json.NewEncoder(&edited)
+	for _, o := range append([]map[string]any{o}, blocks...) {
+		if err := encoder.Encode(o); err != nil {
+			panic(err)
+		}
+	}
+	if err := encoder.Encode(sumOf(edited.Bytes())); err != nil {
+		panic(err)
+	}
+	return edited.Bytes()
+}

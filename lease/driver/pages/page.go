@@ -1,0 +1,230 @@
+package pages
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"slices"
+	"time"
+
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/randflake"
+)
+
+// format is raised when an older version of this package could damage the
+// objects.
+const format = 1
+
+// ErrEdited is returned if an object is not as this package wrote it. Nothing
+// was written.
+var ErrEdited = errors.New("the object was edited or damaged")
+
+// header begins every object.
+type header struct {
+	Format        int    `json:"format"`
+	BlockSize     uint32 `json:"block_size"`
+	BlocksPerPage uint32 `json:"blocks_per_page"`
+}
+
+// page is a page as it is stored, with what the server said of it.
+type page struct {
+	pageHeader
+	Blocks []block // those that were written, in order
+
+	version string
+	now     time.Time // the server's
+	nodes   driver.NodeRange
+}
+
+// pageHeader is the first line of a page.
+type pageHeader struct {
+	header
+	Number int `json:"page"`
+	// Writes counts the writes of the page, so that its bytes never recur: on
+	// some servers the version is a hash of them, or they are the version.
+	Writes uint64 `json:"writes"`
+	// Recent has the nonces of the last writes, "" for a raise.
+	Recent []string `json:"recent"`
+	// Releases counts the releases on the page. While it stays the same, no end
+	// was moved back: a block that was not free at a time is not free at it now.
+	Releases uint64 `json:"releases"`
+}
+
+// block is a block that was written: a line of a page.
+type block struct {
+	Node    uint32    `json:"node"`
+	Version uint64    `json:"version"`
+	From    time.Time `json:"from,omitzero"`
+	Until   time.Time `json:"until"`
+	Nonce   string    `json:"nonce,omitempty"`
+	Owner   string    `json:"owner,omitempty"`
+}
+
+// maxRecent is more writes than others make before a client whose write was
+// refused reads the page.
+const maxRecent = 16
+
+const pagePrefix = "page-"
+
+func pageName(number int) string { return fmt.Sprintf("%s%04d", pagePrefix, number) }
+
+// parse reads a page. One that was never written has no blocks.
+func parse(sh shape, number int, o Object) (*page, error) {
+	p := &page{version: o.Version, now: o.Time, nodes: sh.blocks(number)}
+	if o.Version == "" {
+		p.header, p.Number = sh.header(), number
+		return p, nil
+	}
+	name := pageName(number)
+	lines, err := open(name, o.Data, &p.pageHeader)
+	if err != nil {
+		return nil, err
+	}
+	p.Blocks = make([]block, len(lines))
+	for i, line := range lines {
+		if err := json.Unmarshal(line, &p.Blocks[i]); err != nil {
+			return nil, fmt.Errorf("%w: %s: %w", ErrEdited, name, err)
+		}
+	}
+	return p, p.check(sh, number)
+}
+
+// check refuses a page that this package would not have written.
+func (p *page) check(sh shape, number int) error {
+	if p.header != sh.header() {
+		return fmt.Errorf("%w: %s has blocks of %d nodes, %d on a page, and the store had %s: "+
+			"was it replaced? Restart this process",
+			lease.ErrBlockSize, pageName(number), p.BlockSize, p.BlocksPerPage, sh)
+	}
+	if p.Number != number {
+		return fmt.Errorf("%w: %s is a copy of %s", ErrEdited, pageName(number), pageName(p.Number))
+	}
+	for i, b := range p.Blocks {
+		var err error
+		switch _, outside := p.nodes.Index(b.Node); {
+		case outside != nil:
+			err = errors.New("it is not on this page")
+		case i > 0 && p.Blocks[i-1].Node >= b.Node:
+			err = errors.New("it is not in order")
+		case b.Version == 0:
+			err = errors.New("it has no version")
+		case b.Until.IsZero() || b.Until.Unix() > randflake.EndOfLife || b.From.After(b.Until):
+			err = errors.New("its times are wrong")
+		case !whole(b.From) || !whole(b.Until):
+			err = errors.New("its times are not whole seconds")
+		}
+		if err != nil {
+			return fmt.Errorf("%w: %s: the block of node %d: %w", ErrEdited, pageName(number), b.Node, err)
+		}
+	}
+	return nil
+}
+
+func whole(t time.Time) bool { return t.Nanosecond() == 0 }
+
+// get returns a block of the page.
+func (p *page) get(node uint32) driver.Block {
+	i, found := p.find(node)
+	if !found {
+		return driver.Block{Node: node, Nodes: p.BlockSize}
+	}
+	b := p.Blocks[i]
+	return driver.Block{
+		Node: node, Nodes: p.BlockSize, Start: b.From, GrantedUntil: b.Until,
+		Nonce: b.Nonce, Version: b.Version, Owner: b.Owner,
+	}
+}
+
+// put replaces a block of the page.
+func (p *page) put(b driver.Block) {
+	stored := block{
+		Node: b.Node, Version: b.Version, From: b.Start, Until: b.GrantedUntil,
+		Nonce: b.Nonce, Owner: b.Owner,
+	}
+	if i, found := p.find(b.Node); found {
+		p.Blocks[i] = stored
+	} else {
+		p.Blocks = slices.Insert(p.Blocks, i, stored)
+	}
+}
+
+func (p *page) find(node uint32) (i int, found bool) {
+	return slices.BinarySearchFunc(p.Blocks, node, func(b block, node uint32) int {
+		return cmp.Compare(b.Node, node)
+	})
+}
+
+// since returns the nonces of the writes after the first n, as far as the page
+// has them.
+func (p *page) since(n uint64) []string {
+	return p.Recent[len(p.Recent)-int(min(p.Writes-n, uint64(len(p.Recent)))):]
+}
+
+// bytes returns the page's next state as it is stored.
+func (p *page) bytes(nonce string) ([]byte, error) {
+	p.Writes++
+	p.Recent = append(p.Recent, nonce)
+	p.Recent = p.Recent[max(0, len(p.Recent)-maxRecent):]
+	return seal(p.pageHeader, p.Blocks...)
+}
+
+// sum is the last line of an object: the checksum of the lines before it.
+type sum struct {
+	CRC32C string `json:"crc32c"`
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func sumOf(lines []byte) sum {
+	return sum{fmt.Sprintf("%08x", crc32.Checksum(lines, castagnoli))}
+}
+
+// seal returns an object's data: a line of JSON for the header, one for each
+// block, and one for the checksum.
+func seal(header any, blocks ...block) ([]byte, error) {
+	var lines bytes.Buffer
+	encoder := json.NewEncoder(&lines)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(header)
+	for i := range blocks {
+		err = errors.Join(err, encoder.Encode(&blocks[i]))
+	}
+	err = errors.Join(err, encoder.Encode(sumOf(lines.Bytes())))
+	return lines.Bytes(), err // a year past 9999, which no block has
+}
+
+// open reads the header of an object and returns the lines of its blocks.
+func open(name string, data []byte, first any) (lines [][]byte, err error) {
+	damaged := func(err error) error {
+		return fmt.Errorf("%w: %s: %w; put back what it had", ErrEdited, name, err)
+	}
+	data = append(bytes.TrimSpace(data), '\n')
+	line, _, _ := bytes.Cut(data, []byte("\n"))
+	var h header
+	if err := json.Unmarshal(line, &h); err != nil {
+		return nil, damaged(err)
+	}
+	if h.Format < format {
+		return nil, fmt.Errorf("%w: %s has no format %d: it is not an object of this store", lease.ErrSchemaVersion, name, format)
+	}
+	if h.Format > format {
+		return nil, fmt.Errorf("%w: %s has format %d, this version of the library supports %d; use a newer one",
+			lease.ErrSchemaVersion, name, h.Format, format)
+	}
+	lines = bytes.SplitAfter(data[:len(data)-1], []byte("\n"))
+	last := len(lines) - 1
+	var s sum
+	want := sumOf(data[:len(data)-1-len(lines[last])])
+	if err := json.Unmarshal(lines[last], &s); err != nil || s != want {
+		return nil, fmt.Errorf("%w: %s does not end with the checksum %s: put back what it had, "+
+			"or set this checksum after every \"until\" was raised past all grants", ErrEdited, name, want.CRC32C)
+	}
+	if err := json.Unmarshal(line, first); err != nil {
+		return nil, damaged(err)
+	}
+	return lines[1:last], nil
+}

@@ -1,0 +1,94 @@
+// Package pagestest has a server of pages in memory: an example for authors of
+// stores, which the tests of package pages also use.
+package pagestest
+
+import (
+	"context"
+	"maps"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/traceflake/traceflake/lease/driver/pages"
+)
+
+// Server is a [pages.Server] in memory. The version of an object is its data. It
+// is safe for concurrent use.
+type Server struct {
+	// Now is the server's clock. Without one it has none.
+	Now func() time.Time
+	// Ignores, if not nil, reports whether the server writes although the version
+	// of the object is another than the given one, as some do with conditional
+	// requests.
+	Ignores func(name string) bool
+	// Checked, if not nil, is called by each Write after it has compared the
+	// versions and before it writes, without excluding other writes.
+	Checked func(name string)
+
+	// Reads, Writes and Lists count the requests.
+	Reads, Writes, Lists int
+
+	mu      sync.Mutex
+	objects map[string]string
+}
+
+var _ pages.Server = (*Server)(nil)
+
+// Read implements [pages.Server].
+func (s *Server) Read(ctx context.Context, name string) (pages.Object, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.Reads++
+	o := s.object(name)
+	if s.Now != nil {
+		o.Time = s.Now().Truncate(time.Second)
+	}
+	return o, ctx.Err()
+}
+
+func (s *Server) object(name string) pages.Object {
+	data := s.objects[name]
+	return pages.Object{Data: []byte(data), Version: data}
+}
+
+// Write implements [pages.Server].
+func (s *Server) Write(ctx context.Context, name string, data []byte, version string) (pages.Object, error) {
+	if err := ctx.Err(); err != nil {
+		return pages.Object{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.Writes++
+	if s.objects[name] != version && (s.Ignores == nil || !s.Ignores(name)) {
+		return s.object(name), pages.ErrChanged
+	}
+	if s.Checked != nil {
+		s.mu.Unlock()
+		s.Checked(name)
+		s.mu.Lock()
+	}
+	if s.objects == nil {
+		s.objects = map[string]string{}
+	}
+	s.objects[name] = string(data)
+	return pages.Object{Version: string(data)}, nil
+}
+
+// List implements [pages.Server].
+func (s *Server) List(ctx context.Context) (map[string]pages.Object, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.Lists++
+	all := map[string]pages.Object{}
+	for name := range s.objects {
+		all[name] = s.object(name)
+	}
+	return all, ctx.Err()
+}
+
+// Delete deletes every object whose name begins with prefix, as no client does.
+func (s *Server) Delete(prefix string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.objects, func(name string, _ string) bool { return strings.HasPrefix(name, prefix) })
+}

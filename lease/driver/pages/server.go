@@ -1,0 +1,80 @@
+// Package pages is for authors of stores: it grants blocks of nodes on any
+// server that keeps small objects and replaces one only if nobody else has
+// written it since it was read. A store is then a [Server] of three methods and a
+// URL; [Store] does the rest, with the rules of package driver.
+//
+// Blocks are kept on pages, a fixed number of blocks on each, and every page is
+// one object:
+//
+//	config     {"format":1,"block_size":8,"blocks_per_page":64}
+//	           {"crc32c":"…"}
+//	page-0000  {"format":1,"block_size":8,"blocks_per_page":64,"page":0,"writes":3,"recent":[…],"releases":0}
+//	           {"node":0,"version":1,"from":"…","until":"…","nonce":"…","owner":"…"}
+//	           …
+//	           {"crc32c":"…"}
+//
+// The object config is created before the first page and fixes how nodes are
+// divided. Every change is one conditional write of one page. If the page has
+// changed meanwhile, it is read again. A write whose outcome is unknown is never
+// repeated: its error is returned, and the caller has the nonce by which to find
+// out.
+//
+// # Writing a store
+//
+//  1. Implement [Server]. Package pagestest has one in memory, in 60 lines.
+//  2. Return [New] of it from a function New of your package, and from the
+//     [driver.Opener] that you register with [driver.Register].
+//  3. Choose [Layout.BlocksPerPage]: few processes should write the same page,
+//     and few pages should have to be read when blocks run out. If the server has
+//     several implementations, or may sit behind a proxy, set [Layout.Probe].
+//  4. Run leasetest.Run against it and, with a real server, leasetest.Processes.
+//  5. Document what makes the server forget acknowledged writes: a failover, a
+//     restored backup, a cache, a disk that is not synced.
+package pages
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// ErrChanged is returned by [Server.Write] if the object no longer has the
+// given version. Nothing was written.
+var ErrChanged = errors.New("the object has changed")
+
+// Server holds objects. It is linearizable and durable: an acknowledged write
+// is never forgotten, and every call sees all writes acknowledged before it
+// began. It is safe for concurrent use. If it is an io.Closer, [Store.Close]
+// closes it.
+//
+// It tries each request once, or waits and tries again where a server says that
+// it did nothing (throttling). It never repeats a write whose outcome is
+// unknown. Its errors say what was being done, and contain no secret. They wrap
+// lease.ErrMisconfigured if an operator must change something.
+type Server interface {
+	// Read returns an object. The object of a name that was never written has
+	// the version "" and is no error.
+	Read(ctx context.Context, name string) (Object, error)
+
+	// Write replaces the data of an object if it still has this version, or
+	// creates it if the version is "" and there is no such object. It returns
+	// the object's new version. With ErrChanged it may return the object as it
+	// is now, if it knows. After any error other than ErrChanged and
+	// lease.ErrMisconfigured it is unknown whether it was written.
+	Write(ctx context.Context, name string, data []byte, version string) (Object, error)
+
+	// List returns every object, by name. Data may be nil if the server lists
+	// versions only.
+	List(ctx context.Context) (map[string]Object, error)
+}
+
+// Object is what a [Server] returns of an object.
+type Object struct {
+	Data []byte
+	// Version changes with every write. It says nothing else, and may be the
+	// data itself, which never recurs. It is "" if the object does not exist.
+	Version string
+	// Time is the server's at the response, in whole seconds, or zero if the
+	// server has no clock. Only Read sets it.
+	Time time.Time
+}
