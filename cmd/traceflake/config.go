@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -28,8 +27,14 @@ func (f *flags) addStore(cmd *cobra.Command, what string) {
 const storeForms = "bolt:PATH, postgres://…, etcd://…, k8s://… or s3://… (default $TRACEFLAKE_STORE)"
 
 func completeStore(cmd *cobra.Command) {
-	err := cmd.RegisterFlagCompletionFunc("store", cobra.FixedCompletions(
-		[]string{"bolt:", "postgres://", "etcd://", "etcds://", "k8s://", "s3://"}, cobra.ShellCompDirectiveNoSpace))
+	var begins []string
+	for _, scheme := range driver.Schemes() {
+		if scheme += ":"; scheme != "bolt:" {
+			scheme += "//"
+		}
+		begins = append(begins, scheme)
+	}
+	err := cmd.RegisterFlagCompletionFunc("store", cobra.FixedCompletions(begins, cobra.ShellCompDirectiveNoSpace))
 	if err != nil {
 		panic(err) // the flag is missing
 	}
@@ -103,15 +108,14 @@ const (
 )
 
 func openURL(ctx context.Context, url string, nodes driver.NodeRange, use access) (driver.Store, error) {
-	if path, ok := strings.CutPrefix(url, "bolt:"); ok && use != creating {
-		if _, err := os.Stat(path); err != nil {
-			return nil, fmt.Errorf("store: %w", err)
-		}
+	var opts []driver.Option
+	if use != creating {
+		opts = append(opts, driver.Existing())
 	}
 	if use == reading {
 		nodes = driver.NodeRange{}
 	}
-	s, err := driver.Open(ctx, url, nodes)
+	s, err := driver.Open(ctx, url, nodes, opts...)
 	if err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}

@@ -153,8 +153,10 @@ func TestCompletion(t *testing.T) {
 func TestRaise(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "leases.db")
 	t.Setenv(setup.StoreVar, "bolt:"+path)
+	t.Setenv(setup.NodesVar, "0+8") // one block
 	command(t, "", "new").want(t, 0, something, "")
-	s, err := driver.Open(t.Context(), "bolt:"+path, driver.NodeRange{})
+	t.Setenv(setup.NodesVar, "")
+	s, err := driver.Open(t.Context(), "bolt:"+path, driver.NodeRange{Nodes: 8}, driver.WithSecret(driver.OwnSecret))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,7 +227,7 @@ func TestStoreSecret(t *testing.T) {
 	dead := "postgres://user:hunter2@127.0.0.1:1/db"
 	command(t, "", "verify", "--store", dead, "--secret-file", secret, id).want(t, 1, "not verified", "")
 	command(t, "", "verify", "--store", dead, id).want(t, 2, "", "this store has no secret of its own; give --secret-file")
-	command(t, "", "verify", "--store", "bolt:/nonexistent/leases.db", id).want(t, 2, "", "no such file")
+	command(t, "", "verify", "--store", "bolt:/nonexistent/leases.db", id).want(t, 2, "", "/nonexistent is not there")
 }
 
 func TestVerifyJSON(t *testing.T) {
