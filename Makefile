@@ -48,20 +48,24 @@ JS := clients/js/node_modules/.package-lock.json
 js: $(JS) ## the tests of the JavaScript client in Node; those of integration/demo run it in Chromium
 	cd clients/js && npm test
 
+.PHONY: api-server
+api-server: $(API_SERVER) ## build Kubernetes' API server, once in about 5 minutes
+
 .PHONY: kubernetes
-kubernetes: $(API_SERVER) ## build Kubernetes' API server, once in about 5 minutes, and run the tests that need it
+kubernetes: $(API_SERVER) ## the tests that need Kubernetes' API server
 	go test -count=1 ./integration/servers/kubernetes ./integration/lease/k8sstore ./integration/deploy
 
 .PHONY: bench-clickhouse
 bench-clickhouse: engines ## granules and bytes read in ClickHouse, by layout and kind of ID; ARGS="-spans 1" for a short run
 	go run ./bench/clickhouse -out bench/clickhouse $(ARGS)
 
-# bench, the examples, the demo and the tests of the Collector have no concurrency of their own, and the
-# collector that they require takes minutes to build with the race detector.
+# What services link, and the stores on real servers. The other tests with servers have no
+# concurrency of their own, and what they require takes minutes to build with the race detector.
 .PHONY: race
-race: engines ## the tests under the race detector, without examples, demo and bench
+race: engines ## the tests under the race detector: of the packages for users, and of the stores with their servers
 	@packages=$$(go list work)
-	go test -race $$(grep -vE '^[^/]+/[^/]+/[^/]+/(examples|bench|internal/release|integration/(demo|collector))(/|$$)' <<<"$$packages")
+	go test -race $$(grep -vE '^[^/]+/[^/]+/[^/]+/(examples|bench|integration|sparx64/_asm)(/|$$)' <<<"$$packages")
+	go test -race -run 'Conformance|Faults' ./integration/lease/...
 
 .PHONY: sim
 sim: ## the simulator of leases with SEEDS seeds; -seed N of its test replays one
@@ -90,12 +94,20 @@ fuzz: ## every fuzz target of every module for FUZZTIME each
 	done <<<"$$targets"
 
 .PHONY: bench
-bench: engines ## measure the cost of IDs, in 8 minutes: bench/RESULTS.md and bench/plots; on a quiet machine; ARGS=-short prints quick figures
-	cd bench && go run . $(ARGS)
+bench: engines ## measure IDs and what their order saves, in about 20 minutes: bench/RESULTS.md and bench/plots; on a quiet machine
+	bench/run all $(ARGS) | tee bench/runs.txt
+	go run ./bench/report bench/runs.txt
 
 .PHONY: bench-check
-bench-check: ## check the speed targets, in 3 minutes; fails if one is missed by more than the run's noise
-	cd bench && go run . -check $(ARGS)
+bench-check: ## check the speed targets, in about 3 minutes; fails if one is missed by more than the run's noise
+	@tmp=$$(mktemp)
+	trap 'rm -f "$$tmp"' EXIT
+	bench/run targets $(ARGS) >"$$tmp"
+	go run ./bench/report -check "$$tmp"
+
+.PHONY: bench-cpus
+bench-cpus: ## NewIDs and NewSpanID on 1, 2, 4, 8 and 16 CPUs, for benchstat -col /gen
+	@bench/run cpus $(ARGS)
 
 .PHONY: lint
 lint: $(GOLANGCI_LINT) ## golangci-lint in every module
@@ -115,9 +127,9 @@ vet-cross: ## go vet of the root module for arm64 and for 386; for js/wasm a bui
 	GOOS=js GOARCH=wasm go build $$(go list ./... | grep -vE '/(setup|boltstore|internal/.*)$$')
 
 .PHONY: portable
-portable: ## build and test the root module without assembly and linkname
+portable: ## build the root module without assembly and linkname, and test what then has other files, and its users
 	go vet -tags $(PORTABLE) ./...
-	go test -tags $(PORTABLE) ./...
+	go test -tags $(PORTABLE) ./sparx64 ./randflake ./traceid ./idgen ./setup
 
 # The long tests read TRACEFLAKE_NIGHTLY: any non-empty value makes them try more.
 .PHONY: nightly
@@ -146,19 +158,19 @@ alerts: ## check the alert rules and run their tests with promtool
 	deploy/prometheus/check
 
 .PHONY: consumers
-consumers: engines ## use each package outside of the repository as users do, served as the next version
-	go run ./internal/release consumers
+consumers: ## use each package outside of the repository as users do, served as the next version
+	.ci/release consumers
 
 .PHONY: release
-release: engines ## VERSION=v0.1.0: show what a release would do; PUBLISH=yes makes its commit and tags
+release: ## VERSION=v0.1.0: show what a release would do; PUBLISH=yes creates its commit and tags
 	@[[ -n "$(VERSION)" ]] || { echo "say which: make release VERSION=v0.1.0"; exit 1; }
-	go run ./internal/release $(if $(filter yes,$(PUBLISH)),-publish) "$(VERSION)"
+	.ci/release "$(VERSION)" $(if $(filter yes,$(PUBLISH)),publish)
 
 # The modules for users require each other by a version that may not be
 # published yet: the tool serves it to go mod tidy.
 .PHONY: tidy
 tidy: ## go mod tidy in the modules for users and in others that replace none of them
-	go run ./internal/release tidy
+	.ci/release tidy
 
 .PHONY: clone-check
 clone-check: ## in a fresh clone go list, go vet and go doc change no file

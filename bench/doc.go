@@ -1,20 +1,17 @@
-// Command bench runs the packages beside it, each of which answers one question,
-// and writes the results:
+// Package bench measures IDs. Everything is a benchmark of Go whose sub-benchmarks benchstat
+// compares:
 //
-//	make bench                     # 8 minutes: RESULTS.md and plots/
-//	make bench-check               # 3 minutes: the table of targets; fails if one is missed
-//	make bench ARGS="-short"       # a minute: every measurement once, printed only
-//	go run . -only rates,sharing   # some sections, printed only
+//	go test -bench 'NewIDs/rate=flat' -cpu 1,2,4,8,16 -count 10 | tee ids.txt
+//	benchstat -col /gen ids.txt
 //
-//	rates    What does an ID cost at the rates of real services, on one CPU and on all?
-//	spans    What does the generator add to a whole span?
-//	sharing  How many calls write memory that two CPUs both write?
-//	idle     What does a process pay while it makes few IDs or none?
-//	builds   What do the assembly and the linkname gain?
-//	rivals   What do other ways to make IDs cost, and what do they guarantee?
-//	btree    What do different kinds of keys cost in a B-tree?
-//	pruning  What does the order save if only a block's minimum and maximum are known?
+// On a machine with other load, compare what ran in turns: ./run starts the benchmarks again and
+// again, each time for some milliseconds, and report compares the generators within each turn.
 //
-// Compared code takes short alternating turns, so that other load on the machine affects all of it
-// alike. See internal/turns.
-package main
+//	make bench            # everything, in about 15 minutes: runs.txt, RESULTS.md and plots/
+//	make bench-check      # only what has a target, in about 3 minutes; fails if one is missed
+//	bench/run cpus        # NewIDs and NewSpanID on 1, 2, 4, 8, 16 CPUs, to standard output
+//
+// NewIDs and NewSpanID measure the cost of an ID at the rates of real services, Span that of a root
+// span, Rival that of other kinds of IDs. BTree and Blocks count what the order of IDs saves in
+// PostgreSQL and in Parquet files. The folder clickhouse has its own program.
+package bench

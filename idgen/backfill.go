@@ -10,8 +10,9 @@ import (
 
 // NewTraceIDAt returns a trace ID for a record that predates tracing: its clear half encodes t, to
 // the millisecond, and its low half is a current ID. So it sorts among the IDs of its time, is as
-// unique as any other, and decodes to both times; a [traceid.Verifier] refuses it. Within a
-// millisecond the IDs follow the order of the calls, up to 2^23 of them.
+// unique as any other, and decodes to both times; a [traceid.Verifier] refuses it. The IDs of a
+// millisecond follow the order of the calls, except that the sequence, which all milliseconds
+// share, starts again after every 2^23 calls.
 //
 // Errors: [traceid.ErrBeforeEpoch], [traceid.ErrAfterEnd].
 func (g *Generator) NewTraceIDAt(t time.Time) (trace.TraceID, error) {
@@ -19,13 +20,7 @@ func (g *Generator) NewTraceIDAt(t time.Time) (trace.TraceID, error) {
 	if err != nil {
 		return trace.TraceID{}, err
 	}
-	s := g.shards.take(g.shards.pin())
-	low, _, err := g.more(s, 1, 1, g.clock.counter.read())
-	g.shards.put(s)
-	if err != nil {
-		g.refused(err)
-		low = randomID()
-	}
-	sequence := g.old.Add(1) & maxSequence
+	low := g.newID(g.locals.take(g.locals.pin()))
+	sequence := g.backfilled.Add(1) & maxSequence
 	return join(max(ms<<sequenceBits|sequence, 1), low), nil
 }

@@ -1,4 +1,4 @@
-package idgen_test
+package idgen
 
 import (
 	"bytes"
@@ -9,7 +9,6 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/traceflake/traceflake/idgen"
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/traceid"
 )
@@ -23,7 +22,7 @@ var (
 func TestNewTraceIDAt(t *testing.T) {
 	clock := newClock(noon)
 	source := newSource(t, clock)
-	g := idgen.New(idgen.WithSource(source), idgen.WithClock(clock))
+	g := New(WithSource(source), WithClock(clock))
 	keyring := randflake.NewKeyring(newCodec(t, fleetSecret))
 	verifier := traceid.NewVerifier(keyring, traceid.WithClock(clock), traceid.WithMaxAge(100*365*24*time.Hour))
 	live, _ := g.NewIDs(t.Context())

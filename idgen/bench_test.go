@@ -1,4 +1,4 @@
-package idgen_test
+package idgen
 
 import (
 	"context"
@@ -8,8 +8,6 @@ import (
 
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
-
-	"github.com/traceflake/traceflake/idgen"
 )
 
 // sdkDefault is a copy of the SDK's default generator, which is not exported.
@@ -41,7 +39,7 @@ func (sdkDefault) NewIDs(context.Context) (id trace.TraceID, span trace.SpanID) 
 }
 
 func benchmarks() map[string]sdktrace.IDGenerator {
-	return map[string]sdktrace.IDGenerator{"default": sdkDefault{}, "traceflake": idgen.New()}
+	return map[string]sdktrace.IDGenerator{"default": sdkDefault{}, "traceflake": New()}
 }
 
 func BenchmarkNewIDs(b *testing.B) {

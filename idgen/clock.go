@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	// trust is for how many milliseconds a processor relies on its counter
-	// after it has read the clock. Drift or a step of the clock is detected
-	// after that at the latest.
-	trust = 16
-	// agreement is the fraction by which the counter may differ from the clock.
-	agreement = 1. / 64
-	// apart is how many milliseconds may pass between reading the counter and reading the clock.
-	apart = 1. / 32
+	// trusted is for how many milliseconds a processor relies on its counter after it has read the
+	// clock. Drift or a step of the clock is detected after that at the latest.
+	trusted = 16
+	// The counter may differ from the clock by maxDrift milliseconds in each, and by maxNoise
+	// milliseconds in addition.
+	maxDrift, maxNoise = 1. / 64, 1. / 2
+	// maxPause is how many milliseconds may pass between reading the counter and the clock.
+	maxPause = 1. / 32
 )
 
 // counter counts at a constant rate while the machine runs, and reading it is
@@ -27,112 +27,107 @@ type counter struct {
 	slowest, fastest float64 // ticks a millisecond; other rates are not plausible
 }
 
-// clock provides milliseconds to stocks. It reads the system clock together
+// clock provides milliseconds to processors. It reads the system clock together
 // with the counter, and derives the counter's rate from two such readings:
 // nothing is measured in advance. A counter that has disagreed with the clock
 // once is never used again.
 type clock struct {
 	randflake.Clock
 	counter counter
-
-	rate  atomic.Uint64 // ticks a millisecond; 0 if not known
-	wrong atomic.Bool   // the counter disagreed with the clock
-
-	// epoch changes when every stock must check the clock, its source and the
-	// machine again. The timer changes it at the end of a second in which IDs
-	// are made, so that ready IDs do not outlive it.
-	epoch   atomic.Uint64
-	armed   atomic.Bool
-	untimed atomic.Bool // no timer: the clock is read for each ID
-	timer   *time.Timer
+	rate    atomic.Uint64 // ticks a millisecond; 0 if not known
+	wrong   atomic.Bool   // the counter disagreed with the clock, or there is none
 }
 
-func newClock(c randflake.Clock, n counter) *clock {
-	k := &clock{Clock: c, counter: n}
-	moved := c != randflake.SystemClock // a test's clock
-	k.untimed.Store(moved)
-	if moved || n.read == nil {
+// start sets the clock c. The counter is only used with the system clock, whose time it counts.
+func (k *clock) start(c randflake.Clock, n counter) {
+	k.Clock, k.counter = c, n
+	if c != randflake.SystemClock || n.read == nil {
 		k.counter.read = func() uint64 { return 0 }
 		k.wrong.Store(true)
 	}
-	k.epoch.Store(1)
-	k.timer = time.AfterFunc(time.Hour, func() {
-		k.armed.Store(false) // first: a goroutine that sees the new epoch must arm it again
-		k.epoch.Add(1)
-	})
-	k.timer.Stop()
-	return k
 }
 
-// arm sets the timer to the end of ms's second. It reports false if the epoch
-// will not change then.
-func (k *clock) arm(ms int64) bool {
-	if k.untimed.Load() {
+// reading is one processor's view of the time: it is ms, in Unix milliseconds, while the counter is
+// in [since, since+ticks).
+type reading struct {
+	ms           int64
+	since, ticks uint64
+	trust        uint64 // the counter is trusted before this value
+	compared     moment
+}
+
+// moment is a reading of the clock and of the counter at the same time.
+type moment struct {
+	at    time.Time // zero: never
+	count uint64
+}
+
+// advance moves r to the millisecond of the counter. It reports false if the clock must be read.
+func (r *reading) advance(count uint64) bool {
+	if r.ticks == 0 || count-r.since >= r.trust-r.since {
 		return false
 	}
-	if !k.armed.Load() && k.armed.CompareAndSwap(false, true) {
-		k.timer.Reset(time.Duration(1000-ms%1000) * time.Millisecond)
-		if k.untimed.Load() { // closed in the meantime
-			k.timer.Stop()
+	n := (count - r.since) / r.ticks
+	r.ms += int64(n)
+	r.since += n * r.ticks
+	return true
+}
+
+// read reads the clock. count is the counter's value a moment ago. It reports false if the counter
+// has turned out to be wrong.
+func (k *clock) read(r *reading, count uint64) (right bool) {
+	now := moment{k.Now(), count}
+	r.ms, r.ticks = now.at.UnixMilli(), 0
+	if k.wrong.Load() {
+		return true
+	}
+	rate, since := k.rate.Load(), now.since(r.compared)
+	if rate == 0 || since.drift(rate) > maxPause {
+		if float64(k.counter.read()-count) > maxPause*k.counter.slowest {
+			return true // the goroutine was stopped between the two readings: they tell nothing
 		}
+		if !r.compared.at.IsZero() {
+			if rate, right = k.judge(rate, since); !right {
+				k.wrong.Store(true)
+				return false
+			}
+			if rate == 0 {
+				return true
+			}
+		}
+	}
+	r.compared = now
+	if rate != 0 {
+		r.ticks = rate
+		r.since = count - uint64(now.at.Nanosecond()%1e6)*rate/1e6
+		r.trust = r.since + uint64(trusted)*rate
 	}
 	return true
 }
 
-func (k *clock) close() {
-	k.untimed.Store(true)
-	k.timer.Stop()
-	k.epoch.Add(1)
+// span is the time between two moments by the clock, in milliseconds, and by the counter.
+type span struct{ passed, ticks float64 }
+
+func (m moment) since(before moment) span {
+	return span{
+		passed: float64(m.at.Sub(before.at)) / float64(time.Millisecond),
+		ticks:  float64(int64(m.count - before.count)), // negative if it jumped back
+	}
 }
 
-// reading is one processor's view of the time: it is ms, in Unix milliseconds,
-// while the counter is in [since, since+ticks).
-type reading struct {
-	ms           int64
-	since, ticks uint64
+// drift returns by how many milliseconds the counter differs from the clock.
+func (s span) drift(rate uint64) float64 { return math.Abs(s.ticks/float64(rate) - s.passed) }
 
-	at     time.Time // of the last reading that the counter was compared with
-	count  uint64    // the counter at that time
-	origin uint64    // the counter when the millisecond of the last reading began
-	first  int64     // that millisecond
-}
-
-// read reads the clock. count is the counter's value a moment ago.
-func (k *clock) read(r *reading, count uint64) {
-	now := k.Now()
-	r.ms, r.ticks = now.UnixMilli(), 0
-	if k.wrong.Load() {
-		return
-	}
-	rate, right := k.rate.Load(), true
-	passed := float64(now.Sub(r.at)) / 1e6
-	counted := float64(int64(count - r.count)) // negative if it jumped back
-	off := math.Abs(counted/float64(rate) - passed)
-	if rate == 0 || off > apart { // otherwise they agree, and the counter need not be read again
-		if float64(k.counter.read()-count) > apart*k.counter.slowest {
-			return // the goroutine was stopped between the two readings: they tell nothing
-		}
-	}
+// judge returns the counter's rate, measured in s if it is not known and s is long enough, and
+// whether the counter can be right.
+func (k *clock) judge(rate uint64, s span) (_ uint64, right bool) {
 	switch {
-	case r.at.IsZero():
 	case rate != 0:
-		right = off <= passed*agreement+0.5
-	case passed < trust: // too short to measure
-		return
-	default:
-		rate = uint64(max(counted/passed, 0))
-		right = float64(rate) >= k.counter.slowest && float64(rate) <= k.counter.fastest
-		k.rate.Store(rate)
+		return rate, s.drift(rate) <= maxNoise+s.passed*maxDrift
+	case s.passed < trusted:
+		return 0, true
 	}
-	if !right {
-		k.wrong.Store(true)
-		k.epoch.Add(1)
-		return
-	}
-	r.at, r.count = now, count
-	if rate != 0 {
-		r.first, r.ticks = r.ms, rate
-		r.origin = count - uint64(now.Nanosecond()%1e6)*rate/1e6
-		r.since = r.origin
-	}
+	rate = uint64(max(s.ticks/s.passed, 0))
+	k.rate.Store(rate)
+	return rate, float64(rate) >= k.counter.slowest && float64(rate) <= k.counter.fastest
 }

@@ -3,19 +3,19 @@ package idgen
 import (
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/metric"
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
+	"github.com/traceflake/traceflake/internal/entropy"
 	"github.com/traceflake/traceflake/internal/vmclock"
 	"github.com/traceflake/traceflake/randflake"
 )
 
 type config struct {
-	source   Source
-	fallback sdktrace.IDGenerator
-	clock    randflake.Clock
-	counter  counter
-	machine  *vmclock.Machine
-	meters   metric.MeterProvider
+	source  Source
+	clock   randflake.Clock
+	counter counter
+	machine *vmclock.Machine
+	entropy func([]byte)
+	meters  metric.MeterProvider
 }
 
 func newConfig(opts []Option) config {
@@ -23,6 +23,7 @@ func newConfig(opts []Option) config {
 		clock:   randflake.SystemClock,
 		counter: systemCounter(),
 		machine: vmclock.System(),
+		entropy: entropy.Read,
 		meters:  otel.GetMeterProvider(),
 	}
 	for _, opt := range opts {
@@ -44,16 +45,6 @@ func (f optionFunc) apply(c config) config { return f(c) }
 func WithSource(s Source) Option {
 	return optionFunc(func(c config) config {
 		c.source = s
-		return c
-	})
-}
-
-// WithFallback sets the generator that is used while the source refuses. The
-// default, and nil, is random bits after the clear half. An invalid ID from g
-// is replaced.
-func WithFallback(g sdktrace.IDGenerator) Option {
-	return optionFunc(func(c config) config {
-		c.fallback = g
 		return c
 	})
 }

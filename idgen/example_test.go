@@ -65,13 +65,13 @@ func ExampleWithMeterProvider() {
 		panic(err)
 	}
 	for _, m := range metrics.ScopeMetrics[0].Metrics {
-		if m.Name == "traceflake.id.created" {
+		if m.Name == "traceflake.id.fallbacks" {
 			fmt.Println(m.Name, m.Unit)
 		}
 	}
 	fmt.Println(ids.Fallbacks())
 	// Output:
-	// traceflake.id.created {id}
+	// traceflake.id.fallbacks {call}
 	// 0
 }
 

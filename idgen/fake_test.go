@@ -1,34 +1,143 @@
-package idgen_test
+package idgen
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+	"unsafe"
 
 	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/trace"
 
-	"github.com/traceflake/traceflake/idgen"
+	"github.com/traceflake/traceflake/internal/entropy"
 	"github.com/traceflake/traceflake/randflake"
+	"github.com/traceflake/traceflake/traceid"
 )
 
 // noon is a time at which everything works.
 var noon = time.Date(2026, 3, 14, 12, 0, 0, 500_000_000, time.UTC)
 
-// fakeClock is a clock that tests move by hand, both ways.
-type fakeClock struct{ nanos atomic.Int64 }
-
-func newClock(t time.Time) *fakeClock {
-	c := &fakeClock{}
-	c.set(t)
-	return c
+// fakeClock is a wall clock, a monotonic clock and a counter, which tests move by hand.
+type fakeClock struct {
+	mu    sync.Mutex
+	wall  time.Time
+	mono  time.Duration
+	ticks float64
+	rate  float64 // of the counter, in ticks a nanosecond
+	reads int     // of the clock
+	hook  func()  // called when the clock is read, once the time is known
 }
 
-func (c *fakeClock) set(t time.Time)     { c.nanos.Store(t.UnixNano()) }
-func (c *fakeClock) add(d time.Duration) { c.nanos.Add(int64(d)) }
-func (c *fakeClock) Now() time.Time      { return time.Unix(0, c.nanos.Load()) }
+func newClock(t time.Time) *fakeClock { return &fakeClock{wall: t, ticks: 1e15, rate: 2.5} }
+
+// pass lets time pass.
+func (c *fakeClock) pass(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.wall, c.mono, c.ticks = c.wall.Add(d), c.mono+d, c.ticks+c.rate*float64(d)
+}
+
+// add and set step the wall clock, and nothing else.
+func (c *fakeClock) add(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.wall = c.wall.Add(d)
+}
+
+func (c *fakeClock) set(t time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.wall = t
+}
+
+func (c *fakeClock) time() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.wall
+}
+
+func (c *fakeClock) count() uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return uint64(c.ticks)
+}
+
+// Now returns a time with a monotonic part, in package time's own encoding: package time has no
+// function for a wall clock that is stepped.
+func (c *fakeClock) Now() time.Time {
+	c.mu.Lock()
+	c.reads++
+	t, hook := c.wall, c.hook
+	if year := t.Year(); year > 1885 && year < 2150 {
+		now := monotonic.Add(c.mono)
+		seconds := t.Unix() - time.Date(1885, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
+		*(*uint64)(unsafe.Pointer(&now)) = 1<<63 | uint64(seconds)<<30 | uint64(t.Nanosecond())
+		t = now
+	}
+	c.mu.Unlock()
+	if hook != nil {
+		hook()
+	}
+	return t
+}
+
+var monotonic = time.Now()
+
+// unread is the clock for a source: its readings are not counted.
+type unread struct{ *fakeClock }
+
+func (u unread) Now() time.Time { return u.time() }
+
+// counted makes a generator trust the fake clock's counter, as it trusts the system's.
+func (c *fakeClock) counted(opts ...Option) *Generator {
+	g := New(append([]Option{WithClock(c), WithSource(newPrivate(unread{c}, entropy.Read))}, opts...)...)
+	g.valid.untimed.Store(false)
+	g.clock.counter = counter{read: c.count, slowest: 0.5e6, fastest: 10e6}
+	g.clock.wrong.Store(false)
+	return g
+}
+
+// late returns how far the next ID's time is behind c's.
+func (c *fakeClock) late(t *testing.T, g *Generator) time.Duration {
+	t.Helper()
+	id, _ := g.NewIDs(t.Context())
+	return c.time().Truncate(time.Millisecond).Sub(traceid.Time(id))
+}
+
+// learn lets g measure the counter's rate.
+func (c *fakeClock) learn(t *testing.T, g *Generator) {
+	t.Helper()
+	for range 2 {
+		c.late(t, g)
+		c.pass(trusted * time.Millisecond)
+	}
+	c.late(t, g)
+	if g.clock.rate.Load() == 0 || g.clock.wrong.Load() {
+		t.Fatal("the counter is not used")
+	}
+}
+
+// onOne keeps the test on one processor. The function that it returns simulates, for the generator,
+// a move to another processor or back.
+func onOne(t *testing.T, g *Generator) (other func()) {
+	old := runtime.GOMAXPROCS(1)
+	t.Cleanup(func() { runtime.GOMAXPROCS(old) })
+	away := new(local)
+	return func() {
+		here := g.locals.take(g.locals.pin())
+		g.locals.put(away)
+		away = here
+	}
+}
+
+func half(id trace.TraceID) uint64 { return binary.BigEndian.Uint64(id[:8]) }
+
+func idOf(b []byte) randflake.ID { return randflake.ID(binary.BigEndian.Uint64(b)) }
 
 func newCodec(t testing.TB, secret string) *randflake.Codec {
 	t.Helper()
@@ -42,7 +151,7 @@ func newCodec(t testing.TB, secret string) *randflake.Codec {
 const fleetSecret = "the fleet secret"
 
 // newSource returns a leased generator: eight nodes for a day around noon.
-func newSource(t testing.TB, clock *fakeClock) *randflake.Generator {
+func newSource(t testing.TB, clock randflake.Clock) *randflake.Generator {
 	t.Helper()
 	g, err := randflake.NewGenerator(newCodec(t, fleetSecret),
 		randflake.Lease{Node: 64, Nodes: 8, Start: noon.Add(-12 * time.Hour), End: noon.Add(12 * time.Hour)},
@@ -55,7 +164,7 @@ func newSource(t testing.TB, clock *fakeClock) *randflake.Generator {
 
 // switched is a source that can be made to refuse.
 type switched struct {
-	idgen.Source
+	Source
 	refuse    atomic.Bool
 	leaseless atomic.Bool
 	calls     atomic.Int64
@@ -72,6 +181,30 @@ func (s *switched) Fill(dst []randflake.ID) (int, time.Time, error) {
 		return 0, time.Time{}, fmt.Errorf("a keeper: %w", randflake.ErrNoLease)
 	}
 	return s.Source.Fill(dst)
+}
+
+// tagged is a source whose IDs tell their generation, which is the upper half, and are numbered. A
+// test's function is called after each Fill.
+type tagged struct {
+	clock      randflake.Clock
+	generation atomic.Uint64
+	n          atomic.Uint64
+	fills      atomic.Int64
+	filled     func()
+}
+
+func (s *tagged) Generation() uint64 { return s.generation.Load() }
+
+func (s *tagged) Fill(dst []randflake.ID) (int, time.Time, error) {
+	generation, now := s.generation.Load(), s.clock.Now()
+	for i := range dst {
+		dst[i] = randflake.ID(generation<<32 | s.n.Add(1))
+	}
+	s.fills.Add(1)
+	if s.filled != nil {
+		s.filled()
+	}
+	return len(dst), now.Truncate(time.Second), nil
 }
 
 // handled collects the errors passed to otel.Handle until the test ends. OpenTelemetry has one

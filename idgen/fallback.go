@@ -1,7 +1,6 @@
 package idgen
 
 import (
-	"context"
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
@@ -9,17 +8,17 @@ import (
 	"sync/atomic"
 
 	"go.opentelemetry.io/otel"
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-	"go.opentelemetry.io/otel/trace"
 
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// refusals counts calls that the source refused, and reports changes.
+// refusals counts the calls that are served with random bits, and reports when that begins and
+// ends. The source and the clock fail separately, or the health of one would end the trouble of the
+// other with each call.
 type refusals struct {
-	fallback sdktrace.IDGenerator // nil: random bits after the clear half
-	reasons  [len(reasons) + 1]atomic.Int64
-	falling  atomic.Bool
+	reasons    [len(reasons) + 1]atomic.Int64
+	fromSource trouble
+	inRange    trouble
 }
 
 // Fallbacks returns how many calls were served without the source so far.
@@ -33,52 +32,29 @@ func (r *refusals) Fallbacks() (n int64) {
 // refused counts a refusal, and reports it if it is the first in a row.
 func (r *refusals) refused(err error) {
 	r.reasons[reason(err)].Add(1)
-	if !r.falling.Load() && r.falling.CompareAndSwap(false, true) {
+	if err == errClock {
+		r.inRange.begins(err)
+	} else {
+		r.fromSource.begins(err)
+	}
+}
+
+// trouble is whether something fails. Its beginning and its end are reported once.
+type trouble struct{ on atomic.Bool }
+
+func (t *trouble) begins(err error) {
+	if !t.on.Load() && t.on.CompareAndSwap(false, true) {
 		otel.Handle(fmt.Errorf("idgen: IDs are random from now on: %w", err))
 	}
 }
 
-// recovered reports the end of a series of refusals.
-func (r *refusals) recovered() {
-	if r.falling.Load() && r.falling.CompareAndSwap(true, false) {
+func (t *trouble) ends() {
+	if t.on.Load() && t.on.CompareAndSwap(true, false) {
 		otel.Handle(errRecovered)
 	}
 }
 
 var errRecovered = errors.New("idgen: IDs come from the source again")
-
-// randomIDs returns IDs without the source. While the clock is out of range
-// high is 0, and the clear half is random: such IDs sort anywhere, whereas a
-// wrong time would sort all of them into one place.
-func (g *Generator) randomIDs(ctx context.Context, high uint64, err error) (trace.TraceID, trace.SpanID) {
-	g.refused(err)
-	var id trace.TraceID
-	var span trace.SpanID
-	if g.fallback != nil {
-		id, span = g.fallback.NewIDs(ctx)
-	}
-	if !id.IsValid() {
-		if high == 0 {
-			high = uint64(randomID())
-		}
-		id = join(high, randomID())
-	}
-	if !span.IsValid() {
-		span = spanID(randomID())
-	}
-	return id, span
-}
-
-func (g *Generator) randomSpanID(ctx context.Context, id trace.TraceID, err error) (span trace.SpanID) {
-	g.refused(err)
-	if g.fallback != nil {
-		span = g.fallback.NewSpanID(ctx, id)
-	}
-	if !span.IsValid() {
-		span = spanID(randomID())
-	}
-	return span
-}
 
 // randomID returns random bits that are not all zero.
 func randomID() randflake.ID {

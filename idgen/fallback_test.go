@@ -1,15 +1,11 @@
-package idgen_test
+package idgen
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
 	"time"
 
-	"go.opentelemetry.io/otel/trace"
-
-	"github.com/traceflake/traceflake/idgen"
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/traceid"
 )
@@ -21,7 +17,7 @@ func TestSourceRefuses(t *testing.T) {
 	clock := newClock(noon)
 	source := &switched{Source: newSource(t, clock)}
 	codec := newCodec(t, fleetSecret)
-	g := idgen.New(idgen.WithClock(clock), idgen.WithSource(source))
+	g := New(WithClock(clock), WithSource(source))
 	verifier := traceid.NewVerifier(randflake.NewKeyring(codec), traceid.WithClock(clock))
 	c := newChecker(t, g)
 	for round := range 3 {
@@ -35,7 +31,7 @@ func TestSourceRefuses(t *testing.T) {
 		source.refuse.Store(true)
 		clock.add(time.Second)
 		for range 500 {
-			if id := c.trace(); !traceid.Time(id).Equal(clock.Now().UTC()) {
+			if id := c.trace(); !traceid.Time(id).Equal(clock.time().UTC()) {
 				t.Fatalf("round %d, refusing: the ID's time is %v", round, traceid.Time(id))
 			}
 			c.span()
@@ -73,7 +69,7 @@ func TestLeaseRefuses(t *testing.T) {
 	} {
 		errs := collectErrors(t)
 		clock := newClock(tt.at)
-		c := newChecker(t, idgen.New(idgen.WithClock(clock), idgen.WithSource(newSource(t, clock))))
+		c := newChecker(t, New(WithClock(clock), WithSource(newSource(t, clock))))
 		for range 100 {
 			if id := c.trace(); !traceid.Time(id).Equal(tt.at) {
 				t.Errorf("%s: the ID's time is %v", tt.name, traceid.Time(id))
@@ -92,7 +88,7 @@ func TestClockOutOfRange(t *testing.T) {
 	for _, at := range []time.Time{time.Unix(0, 0), epoch.Add(-1), last.Add(time.Millisecond), time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC)} {
 		errs := collectErrors(t)
 		clock := newClock(at)
-		g := idgen.New(idgen.WithClock(clock))
+		g := New(WithClock(clock))
 		highs := map[time.Time]bool{}
 		for range 100 {
 			id, span := g.NewIDs(t.Context())
@@ -119,35 +115,6 @@ func TestClockOutOfRange(t *testing.T) {
 		if n := g.Fallbacks(); n != 200 || len(errs.all()) != 2 {
 			t.Errorf("corrected: %d fallbacks, %v", n, errs.all())
 		}
-	}
-}
-
-type fixed struct {
-	id   trace.TraceID
-	span trace.SpanID
-}
-
-func (f fixed) NewIDs(context.Context) (trace.TraceID, trace.SpanID)  { return f.id, f.span }
-func (f fixed) NewSpanID(context.Context, trace.TraceID) trace.SpanID { return f.span }
-
-func TestWithFallback(t *testing.T) {
-	collectErrors(t)
-	clock := newClock(noon)
-	source := &switched{Source: newSource(t, clock)}
-	source.refuse.Store(true)
-	want := fixed{trace.TraceID{1}, trace.SpanID{2}}
-	g := idgen.New(idgen.WithClock(clock), idgen.WithSource(source), idgen.WithFallback(want))
-	if id, span := g.NewIDs(t.Context()); id != want.id || span != want.span {
-		t.Errorf("NewIDs: %s, %s", id, span)
-	}
-	if span := g.NewSpanID(t.Context(), trace.TraceID{}); span != want.span {
-		t.Errorf("NewSpanID: %s", span)
-	}
-	// If the fallback fails too, IDs are still valid.
-	c := newChecker(t, idgen.New(idgen.WithClock(clock), idgen.WithSource(source), idgen.WithFallback(fixed{})))
-	for range 100 {
-		c.trace()
-		c.span()
 	}
 }
 
@@ -192,7 +159,7 @@ func TestOddSources(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			collectErrors(t)
-			g := idgen.New(idgen.WithClock(newClock(noon)), idgen.WithSource(tt.source))
+			g := New(WithClock(newClock(noon)), WithSource(tt.source))
 			c := newChecker(t, g)
 			for range 1000 {
 				c.trace()
@@ -206,8 +173,8 @@ func TestOddSources(t *testing.T) {
 }
 
 func TestNilOptions(t *testing.T) {
-	c := newChecker(t, idgen.New(idgen.WithSource(nil), idgen.WithFallback(nil), idgen.WithClock(nil),
-		idgen.WithMeterProvider(nil)))
+	c := newChecker(t, New(WithSource(nil), WithClock(nil),
+		WithMeterProvider(nil)))
 	c.trace()
 	c.span()
 }
@@ -221,9 +188,9 @@ func TestWithPlausibleAcceptsIDsMadeWithoutTheSecret(t *testing.T) {
 	keyring := randflake.NewKeyring(newCodec(t, fleetSecret))
 	strict := traceid.NewVerifier(keyring, traceid.WithClock(clock))
 	lenient := traceid.NewVerifier(keyring, traceid.WithClock(clock), traceid.WithPlausible(time.Minute))
-	for name, g := range map[string]*idgen.Generator{
-		"zero configuration": idgen.New(idgen.WithClock(clock)),
-		"the fallback":       idgen.New(idgen.WithClock(clock), idgen.WithSource(source)),
+	for name, g := range map[string]*Generator{
+		"zero configuration": New(WithClock(clock)),
+		"the fallback":       New(WithClock(clock), WithSource(source)),
 	} {
 		if id, _ := g.NewIDs(t.Context()); strict.Verify(id) || !lenient.Verify(id) {
 			t.Errorf("%s: strict %v, lenient %v; want false, true", name, strict.Verify(id), lenient.Verify(id))

@@ -8,16 +8,14 @@ import (
 	"sync/atomic"
 	"time"
 
-	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/metric"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/traceflake/traceflake/internal/vmclock"
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// Source makes Randflake IDs. A randflake.Generator is one, and so is a
+// Source generates Randflake IDs. A randflake.Generator is one, and so is a
 // lease.Keeper.
 //
 // Fill writes up to len(dst) IDs of one second and returns how many, and the
@@ -25,76 +23,90 @@ import (
 // goroutines whenever spans start: it must be safe for concurrent use and never
 // wait.
 //
-// A source may also be [Generational].
+// A source may also be [Generational] and a [Restorer].
 type Source interface {
 	Fill(dst []randflake.ID) (n int, second time.Time, err error)
 }
 
-// Generational is a [Source] that can invalidate the IDs it made before. A
+// Generational is a [Source] that can invalidate the IDs it returned before. A
 // lease.Keeper is one: its generation changes when the machine seems to have
 // been suspended or cloned.
 //
 // When the number changes, the IDs that a [Generator] has ready are discarded.
 // Generation is called after each Fill, at least every 16 ms while trace IDs
-// are made and every second while span IDs are. It must be safe for concurrent
-// use, never wait, and not use the Generator.
+// are generated and every second while span IDs are. It must be safe for
+// concurrent use, never wait, and not use the Generator.
 type Generational interface {
 	Source
 	Generation() uint64
 }
 
-// Generator makes trace and span IDs; it implements [sdktrace.IDGenerator]. It
-// is safe for concurrent use, never waits and never fails. Make one per
+// Restorer is a [Source] that can be told that this process was restored from a
+// snapshot. When Restored returns, Fill returns no ID that depends on anything
+// from before the call: no lease and no secret. It must be safe for concurrent
+// use and not use the Generator.
+type Restorer interface {
+	Source
+	Restored()
+}
+
+// Generator generates trace and span IDs; it implements [sdktrace.IDGenerator].
+// It is safe for concurrent use, never waits and never fails. Create one per
 // process: order holds only among the trace IDs of one generator.
 type Generator struct {
-	source  Source
-	private *private     // the source, if it is the zero-configuration one
-	ages    Generational // the source, if it is Generational
-	clock   *clock
-	shards  *shards
-	machine *vmclock.Machine
-	order   order
-	old     atomic.Uint64 // IDs made for old records
-
-	// life changes when the IDs made before must no longer be used: the
-	// source's generation or the machine's has changed.
-	life                 atomic.Uint64
-	changing             sync.Mutex
-	generation, machines atomic.Uint64 // the last known
-
-	counts  counts
-	metrics metric.Registration
+	source Source
+	clock  clock
+	valid  validity
+	locals locals
+	order  order
 	refusals
+
+	backfilled atomic.Uint64 // IDs for old records
+	borrowed   atomic.Int64  // ms by which the newest batch is ahead of the clock
+	steps      atomic.Int64  // steps of the clock back by more than hold
+	metrics    metric.Registration
 }
 
 var _ sdktrace.IDGenerator = (*Generator)(nil)
+
+// local is what one processor has ready, so that most IDs write nothing that
+// another processor reads. It has one owner at a time.
+type local struct {
+	seen          // when this was last checked
+	now   reading // the millisecond
+	run   run     // clear halves of it
+	batch batch   // IDs of its second
+}
+
+func spareOf(p *sync.Pool) *local {
+	if l, ok := p.Get().(*local); ok {
+		return l
+	}
+	return new(local)
+}
 
 // New returns a generator. Without options it needs no configuration and no
 // store: see the package documentation for what that guarantees.
 func New(opts ...Option) *Generator {
 	cfg := newConfig(opts)
-	g := &Generator{
-		source:  cfg.source,
-		clock:   newClock(cfg.clock, cfg.counter),
-		machine: cfg.machine,
-	}
-	g.machines.Store(g.machine.Generation()) // before a secret is drawn
-	g.shards = newShards(&g.counts)
-	g.fallback = cfg.fallback
+	g := &Generator{source: cfg.source}
+	g.clock.start(cfg.clock, cfg.counter)
+	g.valid.start(cfg.machine, cfg.source, cfg.clock == randflake.SystemClock)
+	g.valid.life.Store(new(g.valid.generations())) // before a secret is drawn
 	if g.source == nil {
-		g.private = newPrivate(cfg.clock)
-		g.source = g.private
+		p := newPrivate(cfg.clock, cfg.entropy)
+		g.source, g.valid.renew = p, p.Restored
 	}
-	g.ages, _ = g.source.(Generational)
-	g.generation.Store(g.sourceGeneration())
+	g.locals.start()
 	g.register(cfg.meters)
 	return g
 }
 
-// Close unregisters the metrics and stops the timer. The generator still makes
-// IDs, but more slowly: it reads the clock for each. Close may be called again.
+// Close unregisters the metrics and stops the timer. The generator still
+// generates IDs, but more slowly: it reads the clock for each. Close may be
+// called again.
 func (g *Generator) Close() error {
-	g.clock.close()
+	g.valid.close()
 	if g.metrics == nil {
 		return nil
 	}
@@ -104,188 +116,174 @@ func (g *Generator) Close() error {
 	return nil
 }
 
-// NewIDs returns the IDs of a new trace's root span. Both are valid. ctx is
-// only passed to the fallback.
-func (g *Generator) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
-	s, p := g.shards.pin()
+// Restored tells the generator that this process was restored from a snapshot.
+// When it returns, whatever was generated, leased or drawn before is discarded:
+// ready IDs, the secret of zero configuration, and the leases of a source that
+// is a [Restorer], as a lease.Keeper is. Call it in the platform's hook that
+// runs after a restore, before the process serves anything. If Linux's vmclock
+// reports restores, the call is not needed.
+func (g *Generator) Restored() {
+	if s, ok := g.source.(Restorer); ok {
+		s.Restored()
+	}
+	g.valid.change(true)
+}
+
+// NewIDs returns the IDs of a new trace's root span. Both are valid. ctx is not
+// used.
+func (g *Generator) NewIDs(context.Context) (trace.TraceID, trace.SpanID) {
+	l, p := g.locals.pin()
 	count := g.clock.counter.read()
-	if g.ready(s, 2) && s.at(count) && (s.word < s.last || s.run(&g.order)) {
-		high := s.word
-		s.word++
-		low, span := s.take(2, 1)
-		g.shards.unpin(s, p)
+	if l != nil && g.valid.holds(l.seen) && l.at(count) && l.batch.has(2) &&
+		(l.run.has(l.now.ms) || l.run.extend(&g.order, l.now.ms)) {
+		high := l.run.next()
+		low, span := l.batch.take(2)
+		g.locals.unpin(l, p)
 		return join(high, low), spanID(span)
 	}
-	return g.newIDs(ctx, g.shards.take(s, p), count)
+	return g.newIDs(g.locals.take(l, p), count)
 }
 
 // NewSpanID returns the ID of a further span. It is valid. ctx and traceID are
-// only passed to the fallback.
-func (g *Generator) NewSpanID(ctx context.Context, traceID trace.TraceID) trace.SpanID {
-	s, p := g.shards.pin()
-	if g.ready(s, 1) {
-		id, _ := s.take(1, 0)
-		g.shards.unpin(s, p)
+// not used.
+func (g *Generator) NewSpanID(context.Context, trace.TraceID) trace.SpanID {
+	l, p := g.locals.pin()
+	if l != nil && g.valid.holds(l.seen) && l.batch.has(1) {
+		id, _ := l.batch.take(1)
+		g.locals.unpin(l, p)
 		return spanID(id)
 	}
-	s = g.shards.take(s, p)
-	id, _, err := g.more(s, 1, 0, g.clock.counter.read())
-	g.shards.put(s)
-	if err != nil {
-		return g.randomSpanID(ctx, traceID, err)
+	return spanID(g.newID(g.locals.take(l, p)))
+}
+
+// at moves l to the millisecond of the counter. It reports false if the clock must be read, or if
+// the ready IDs belong to another second.
+func (l *local) at(count uint64) bool {
+	return count-l.now.since < l.now.ticks || l.advance(count)
+}
+
+func (l *local) advance(count uint64) bool {
+	return l.now.advance(count) && l.batch.covers(l.now.ms)
+}
+
+// newIDs is NewIDs if l is not ready. The caller has read count from the counter, and owns l.
+func (g *Generator) newIDs(l *local, count uint64) (trace.TraceID, trace.SpanID) {
+	high, err := g.prepare(l, 2, true, count)
+	var low, span randflake.ID
+	if err == nil {
+		low, span = l.batch.take(2)
 	}
-	return spanID(id)
-}
-
-// ready reports whether s, which may be nil, has n usable IDs.
-func (g *Generator) ready(s *stock, n int) bool {
-	return s != nil && s.next+n <= s.end && g.current(s)
-}
-
-// current reports whether nothing has changed since s was last checked.
-func (g *Generator) current(s *stock) bool {
-	return s.epoch == g.clock.epoch.Load() && s.version == g.machine.Version()
-}
-
-// newIDs is the slow path of NewIDs, taken when s is not ready. The caller has read count from the
-// counter.
-func (g *Generator) newIDs(ctx context.Context, s *stock, count uint64) (trace.TraceID, trace.SpanID) {
-	low, span, err := g.more(s, 2, 1, count)
-	high := g.high(s)
-	g.shards.put(s)
-	if err == nil && high == 0 {
-		err = errClock
+	g.locals.put(l)
+	if high == 0 {
+		// A wrong time would sort all such IDs into one place; random ones sort anywhere.
+		high = uint64(randomID())
+		if err == nil {
+			err = errClock
+		}
 	}
 	if err != nil {
-		return g.randomIDs(ctx, high, err)
+		g.refused(err)
+		low, span = randomID(), randomID()
 	}
 	return join(high, low), spanID(span)
 }
 
-// more takes n IDs from s, of which traces are for trace IDs, and returns the first and the last.
-// It makes new IDs first if necessary, and uses them whatever their second, which may be borrowed.
-func (g *Generator) more(s *stock, n, traces int, count uint64) (first, last randflake.ID, err error) {
-	if !g.current(s) || !s.at(count) {
-		g.look(s, count)
+// newID returns an ID of the source, and puts l back, which the caller owns.
+func (g *Generator) newID(l *local) (id randflake.ID) {
+	_, err := g.prepare(l, 1, false, g.clock.counter.read())
+	if err == nil {
+		id, _ = l.batch.take(1)
 	}
-	if s.next+n <= s.end && s.life == g.life.Load() && s.from <= s.ms && s.ms < s.until {
-		first, last = s.take(n, traces)
-		return first, last, nil
+	g.locals.put(l)
+	if err != nil {
+		g.refused(err)
+		id = randomID()
 	}
-	g.counts.used(s)
-	for range 3 {
-		s.life = g.life.Load()
-		if err := s.fill(g.source, n); err != nil {
-			return 0, 0, err
-		}
-		g.recovered()
-		second := s.until - time.Second.Milliseconds()
-		if s.ms < second || s.ms >= s.until { // the process may have been stopped
-			g.look(s, g.clock.counter.read())
-		}
-		g.counts.borrowed.Store(max(second-s.ms, 0))
-		g.check()
-		if s.life == g.life.Load() {
-			first, last = s.take(n, traces)
-			return first, last, nil
-		}
-	}
-	return 0, 0, errChanging
+	return id
 }
 
-// look reads the clock for s, after it has checked whether the ready IDs of s may be used. The
-// next call notices any change made in the meantime. count is the counter's value a moment ago.
-func (g *Generator) look(s *stock, count uint64) {
-	ms, epoch := s.ms, s.epoch
-	s.version, s.epoch = g.machine.Version(), g.clock.epoch.Load()
-	g.check()
-	g.clock.read(&s.reading, count)
-	if s.ms != ms || s.epoch != epoch { // the order may have started again
-		s.drop()
+// attempts is how often IDs are made for one call, if they are outdated as soon as they are made:
+// the process was stopped meanwhile, or the machine restored.
+const attempts = 3
+
+// prepare brings l up to date: n IDs of the current second are ready. It returns the next clear
+// half too if a trace needs one; that is 0 if the clock is out of range.
+func (g *Generator) prepare(l *local, n int, trace bool, count uint64) (high uint64, err error) {
+	if !g.valid.holds(l.seen) || !l.at(count) {
+		g.refresh(l, count)
 	}
-	if !g.clock.arm(s.ms) {
-		s.epoch = 0
+	for range attempts {
+		if !l.batch.has(n) || !l.batch.covers(l.now.ms) {
+			err = g.fill(l, n)
+		}
+		if trace {
+			high = g.high(l)
+		}
+		if err != nil || l.batch.has(n) && l.batch.covers(l.now.ms) {
+			return high, err
+		}
+	}
+	if !l.batch.has(n) {
+		return high, errChanging
+	}
+	return high, nil // the source's clock disagrees with ours: its IDs are unique all the same
+}
+
+// fill makes new IDs for l: n, or none if it returns an error. It drops them at once if a new life
+// has begun.
+func (g *Generator) fill(l *local, n int) error {
+	l.batch.life = g.valid.current()
+	if err := l.batch.fill(g.source, n); err != nil {
+		return err
+	}
+	g.fromSource.ends()
+	if !l.batch.current(l.now.ms) { // borrowed, or the process was stopped meanwhile
+		g.refresh(l, g.clock.counter.read())
+	}
+	g.borrowed.Store(max(l.batch.ahead(l.now.ms), 0))
+	if g.valid.current() != l.batch.life {
+		l.batch.drop()
+	}
+	return nil
+}
+
+// refresh checks whether the ready IDs of l may still be used, and reads the clock. count is the
+// counter's value a moment ago.
+func (g *Generator) refresh(l *local, count uint64) {
+	now := g.valid.see() // first: the next call notices whatever changes from here on
+	if l.batch.life != g.valid.current() {
+		l.batch.drop()
+	}
+	if l.seen.epoch != now.epoch { // the order may have started again
+		l.run = run{}
+	}
+	if right := g.clock.read(&l.now, count); !right {
+		g.valid.end() // the others must not use the counter either
+	}
+	l.seen = now
+	if !g.valid.endAfter(l.now.ms) {
+		l.seen = seen{}
 	}
 }
 
-// high returns the next clear half of s, or 0 if the clock is out of range.
-func (g *Generator) high(s *stock) uint64 {
-	for s.word >= s.last && !s.run(&g.order) {
+// high returns the next clear half of l, or 0 if the clock is out of range.
+func (g *Generator) high(l *local) uint64 {
+	for !l.run.has(l.now.ms) && !l.run.extend(&g.order, l.now.ms) {
 		next := g.order.next.Load()
-		g.look(s, g.clock.counter.read())
-		if floorOf(s.ms) == 0 {
+		g.refresh(l, g.clock.counter.read())
+		if floorOf(l.now.ms) == 0 {
 			return 0
 		}
-		if g.order.follow(next, s.ms) {
-			g.counts.steps.Add(1)
-			g.clock.epoch.Add(1) // other processors may still have the old time
+		if g.order.follow(next, l.now.ms) {
+			g.steps.Add(1)
+			g.valid.end() // the others may still have the old time
 		}
 	}
-	s.word++
-	return s.word - 1
-}
-
-// check invalidates the earlier IDs if the machine's generation or the source's
-// has changed. When it returns they are invalid, whichever goroutine noticed
-// first.
-func (g *Generator) check() {
-	machines, generation := g.machines.Load(), g.generation.Load() // before the values they are compared with
-	if g.machine.Generation() == machines && g.sourceGeneration() == generation {
-		return
-	}
-	if g.change() {
-		otel.Handle(errRestored)
-	}
-}
-
-// change reports whether the machine was restored.
-func (g *Generator) change() (restored bool) {
-	g.changing.Lock()
-	defer g.changing.Unlock()
-	machines, generation := g.machine.Generation(), g.sourceGeneration()
-	restored = machines != g.machines.Load()
-	if !restored && generation == g.generation.Load() {
-		return false // another goroutine was first
-	}
-	if restored {
-		g.counts.restores.Add(1)
-		if g.private != nil {
-			g.private.renew()
-			time.AfterFunc(redrawAfter, g.redraw)
-		}
-	}
-	g.life.Add(1)
-	g.clock.epoch.Add(1)
-	g.machines.Store(machines) // last: from here on others need not wait
-	g.generation.Store(generation)
-	return restored
-}
-
-// redrawAfter is the delay after a restore before a second secret is drawn: the kernel is notified
-// of the restore a moment later than this process notices it. Until then it may return the same
-// bytes in every copy.
-const redrawAfter = time.Second
-
-// redraw takes a new secret.
-func (g *Generator) redraw() {
-	g.changing.Lock()
-	defer g.changing.Unlock()
-	g.private.renew()
-	g.life.Add(1)
-	g.clock.epoch.Add(1)
-}
-
-func (g *Generator) sourceGeneration() uint64 {
-	if g.ages == nil {
-		return 0
-	}
-	return g.ages.Generation()
+	g.inRange.ends()
+	return l.run.next()
 }
 
 var (
-	errNoIDs    = errors.New("idgen: the source returned no IDs and no error")
 	errClock    = errors.New("idgen: the clock is outside the range 2020 to 2089: set it")
 	errChanging = errors.New("idgen: the generation changed during each of three attempts to make IDs")
-	errRestored = errors.New("idgen: this machine was restored from a snapshot: " +
-		"IDs made before it are discarded")
 )

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel"
@@ -16,26 +15,6 @@ import (
 )
 
 const scope = "github.com/traceflake/traceflake/idgen"
-
-// counts holds the values of the metrics. Handing out a ready ID does not write them: a stock is
-// counted when it is refilled (but see shards_pool.go).
-type counts struct {
-	traces, spans atomic.Int64
-	borrowed      atomic.Int64 // ms by which the newest batch ran ahead of the clock
-	steps         atomic.Int64 // steps of the clock back by more than hold
-	restores      atomic.Int64 // restores of the machine
-}
-
-// used counts the IDs taken from s since s was last counted.
-func (c *counts) used(s *stock) {
-	if traces := int64(s.traces); traces != 0 {
-		c.traces.Add(traces)
-	}
-	if spans := int64(s.next - s.counted - s.traces); spans != 0 {
-		c.spans.Add(spans)
-	}
-	s.counted, s.traces = s.next, 0
-}
 
 // reasons are the known refusals and their values of the attribute error.type;
 // specific errors precede general ones.
@@ -81,11 +60,6 @@ func (g *Generator) register(mp metric.MeterProvider) {
 }
 
 func (g *Generator) instruments(m metric.Meter) error {
-	ids, err := m.Int64ObservableCounter("traceflake.id.created", metric.WithUnit("{id}"),
-		metric.WithDescription("IDs made by the source, by kind; those of the current batches are not counted yet."))
-	if err != nil {
-		return err
-	}
 	fallbacks, err := m.Int64ObservableCounter("traceflake.id.fallbacks", metric.WithUnit("{call}"),
 		metric.WithDescription("Calls served without the source, by reason."))
 	if err != nil {
@@ -106,10 +80,6 @@ func (g *Generator) instruments(m metric.Meter) error {
 	if err != nil {
 		return err
 	}
-	kind := func(k string) metric.MeasurementOption {
-		return metric.WithAttributeSet(attribute.NewSet(attribute.String("traceflake.id.kind", k)))
-	}
-	traces, spans := kind("trace"), kind("span")
 	// All series exist from the start: a rate misses the first count of a series that begins with
 	// it.
 	var byReason [len(reasons) + 1]metric.MeasurementOption
@@ -118,17 +88,15 @@ func (g *Generator) instruments(m metric.Meter) error {
 		byReason[i] = metric.WithAttributeSet(attribute.NewSet(name))
 	}
 	g.metrics, err = m.RegisterCallback(func(_ context.Context, o metric.Observer) error {
-		o.ObserveInt64(ids, g.counts.traces.Load(), traces)
-		o.ObserveInt64(ids, g.counts.spans.Load(), spans)
-		o.ObserveInt64(steps, g.counts.steps.Load())
-		source, _ := g.machine.Status()
-		o.ObserveInt64(restores, g.counts.restores.Load(),
+		o.ObserveInt64(steps, g.steps.Load())
+		source, _ := g.valid.machine.Status()
+		o.ObserveInt64(restores, g.valid.restores.Load(),
 			metric.WithAttributes(attribute.String("traceflake.vmclock", source.String())))
-		o.ObserveFloat64(borrowed, time.Duration(g.counts.borrowed.Load()*int64(time.Millisecond)).Seconds())
+		o.ObserveFloat64(borrowed, (time.Duration(g.borrowed.Load()) * time.Millisecond).Seconds())
 		for i := range g.reasons {
 			o.ObserveInt64(fallbacks, g.reasons[i].Load(), byReason[i])
 		}
 		return nil
-	}, ids, fallbacks, steps, restores, borrowed)
+	}, fallbacks, steps, restores, borrowed)
 	return err
 }

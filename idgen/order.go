@@ -23,8 +23,8 @@ type order struct {
 	_    [56]byte
 }
 
-// take takes a run of n words at ms, in Unix milliseconds, and returns the first word, which is
-// never zero. It fails if ms is out of range, or if the next word is ahead of it by hold or more.
+// take takes n words at ms, in Unix milliseconds, and returns the first, which is never zero. It
+// fails if ms is out of range, or if the next word is ahead of it by hold or more.
 func (o *order) take(ms int64, n uint64) (first uint64, ok bool) {
 	floor := floorOf(ms)
 	if floor == 0 {
@@ -57,3 +57,38 @@ func floorOf(ms int64) uint64 {
 	}
 	return max(since<<sequenceBits, 1)
 }
+
+// longest is the length of the longest run.
+const longest = 128
+
+// run is one processor's share of the clear halves of a millisecond: [word, last).
+type run struct {
+	ms         int64 // of the clock when it was taken
+	word, last uint64
+	taken      uint64 // words taken in this millisecond
+}
+
+// has reports whether a word of ms is left.
+func (r *run) has(ms int64) bool { return r.ms == ms && r.word < r.last }
+
+func (r *run) next() uint64 {
+	r.word++
+	return r.word - 1
+}
+
+// extend takes as many words as all earlier runs of this millisecond together: a process that makes
+// few trace IDs keeps them in order; one that makes many rarely writes the shared word.
+func (r *run) extend(o *order, ms int64) bool {
+	if r.ms != ms {
+		*r = run{ms: ms}
+	}
+	n := min(max(r.taken, 1), longest)
+	first, ok := o.take(ms, n)
+	if ok {
+		r.word, r.last, r.taken = first, first+n, r.taken+n
+	}
+	return ok
+}
+
+// abandon gives up what is left.
+func (r *run) abandon() { r.last = r.word }

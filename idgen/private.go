@@ -1,7 +1,7 @@
 package idgen
 
 import (
-	"crypto/rand"
+	"encoding/binary"
 	"errors"
 	"sync/atomic"
 	"time"
@@ -10,15 +10,21 @@ import (
 )
 
 // private is the zero-configuration source. Its random secret is not known to any other process,
-// so this process owns every node and every second.
+// so this process owns every node and every second. Under one secret no ID repeats: the word of
+// its generator only grows.
+//
+// A copy of the process has the same secret. So the generator begins each second at a place that is
+// drawn when the clock reaches the second: the IDs of a second are an arc of its 2^34 words, and
+// two copies make the same ID only if their arcs overlap.
 type private struct {
 	clock     randflake.Clock
+	draw      func([]byte) // fills it with bytes that differ between copies of a machine
 	generator atomic.Pointer[randflake.Generator]
 }
 
-func newPrivate(c randflake.Clock) *private {
-	p := &private{clock: c}
-	p.generator.Store(p.fresh())
+func newPrivate(c randflake.Clock, draw func([]byte)) *private {
+	p := &private{clock: c, draw: draw}
+	p.Restored()
 	return p
 }
 
@@ -29,28 +35,36 @@ func newPrivate(c randflake.Clock) *private {
 func (p *private) Fill(dst []randflake.ID) (n int, second time.Time, err error) {
 	g := p.generator.Load()
 	n, second, err = g.Fill(dst)
-	if n == 0 && errors.Is(err, randflake.ErrClockBehind) || errors.Is(err, randflake.ErrExhausted) {
+	if n == 0 && (errors.Is(err, randflake.ErrClockBehind) || errors.Is(err, randflake.ErrExhausted)) {
 		p.generator.CompareAndSwap(g, p.fresh())
 		n, second, err = p.generator.Load().Fill(dst)
 	}
 	return n, second, err
 }
 
-// renew draws a new secret, since a clone of this process has the current one.
-func (p *private) renew() { p.generator.Store(p.fresh()) }
+// Restored draws a new secret, since a copy of this process may have the old one.
+func (p *private) Restored() { p.generator.Store(p.fresh()) }
 
 func (p *private) fresh() *randflake.Generator {
 	var secret [16]byte
-	_, _ = rand.Read(secret[:]) // never fails
+	p.draw(secret[:])
 	codec, err := randflake.NewCodec(secret[:])
 	if err != nil {
 		panic(err) // the secret has the right length
 	}
-	g, err := randflake.NewGenerator(codec, everything, randflake.WithClock(p.clock), randflake.WithBorrow(hold))
+	g, err := randflake.NewGenerator(codec, everything,
+		randflake.WithClock(p.clock), randflake.WithBorrow(hold), randflake.WithStart(p.place))
 	if err != nil {
 		panic(err) // the lease is a constant
 	}
 	return g
+}
+
+// place draws where a second begins.
+func (p *private) place() uint64 {
+	var b [8]byte
+	p.draw(b[:])
+	return binary.LittleEndian.Uint64(b[:])
 }
 
 // everything covers all of Randflake's nodes and time.

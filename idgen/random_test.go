@@ -1,16 +1,12 @@
-package idgen_test
+package idgen
 
 import (
-	"context"
 	"encoding/binary"
 	"math"
 	"math/rand/v2"
 	"testing"
 
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
-
-	"github.com/traceflake/traceflake/idgen"
 )
 
 const randomBits = 56 // the low bits, by W3C Trace Context level 2
@@ -53,22 +49,19 @@ func worstBit(n int, next func() trace.TraceID) float64 {
 	return worst
 }
 
-// This tests the claim of GeneratesRandomTraceIDs. One of 4732 counts lies beyond six standard
+// W3C Trace Context level 2 requires it of traces with the random flag. One of 4732 counts lies beyond six standard
 // deviations once in 100 000 runs.
-func TestGeneratesRandomTraceIDs(t *testing.T) {
+func TestLowBitsAreRandom(t *testing.T) {
 	const n, limit = 50_000, 6
 	clock := newClock(noon)
 	collectErrors(t)
 	refusing := &switched{Source: newSource(t, clock)}
 	refusing.refuse.Store(true)
-	for name, g := range map[string]*idgen.Generator{
-		"leased":   idgen.New(idgen.WithClock(clock), idgen.WithSource(newSource(t, clock))),
-		"private":  idgen.New(idgen.WithClock(clock)),
-		"refusing": idgen.New(idgen.WithClock(clock), idgen.WithSource(refusing)),
+	for name, g := range map[string]*Generator{
+		"leased":   New(WithClock(clock), WithSource(newSource(t, clock))),
+		"private":  New(WithClock(clock)),
+		"refusing": New(WithClock(clock), WithSource(refusing)),
 	} {
-		if !g.GeneratesRandomTraceIDs() {
-			t.Errorf("%s: the generator does not claim to be random", name)
-		}
 		worst := worstBit(n, func() trace.TraceID {
 			id, _ := g.NewIDs(t.Context())
 			return id
@@ -77,9 +70,6 @@ func TestGeneratesRandomTraceIDs(t *testing.T) {
 		if worst > limit {
 			t.Errorf("%s: a bit or a pair of bits is %.1f standard deviations off", name, worst)
 		}
-	}
-	if idgen.New(idgen.WithFallback(counting{})).GeneratesRandomTraceIDs() {
-		t.Error("a generator with another fallback claims to be random")
 	}
 
 	// IDs that are not random are detected, even if each bit is fair.
@@ -99,11 +89,4 @@ func TestGeneratesRandomTraceIDs(t *testing.T) {
 			t.Errorf("%s passes with %.1f standard deviations", name, worst)
 		}
 	}
-}
-
-// counting is another kind of ID generator.
-type counting struct{ sdktrace.IDGenerator }
-
-func (counting) NewIDs(context.Context) (trace.TraceID, trace.SpanID) {
-	return trace.TraceID{15: 1}, trace.SpanID{7: 1}
 }

@@ -1,4 +1,4 @@
-package idgen_test
+package idgen
 
 import (
 	"context"
@@ -10,8 +10,6 @@ import (
 
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
-
-	"github.com/traceflake/traceflake/idgen"
 )
 
 // turns are short; each returns the nanoseconds per call.
@@ -76,7 +74,7 @@ func onEvery(f func()) float64 {
 // BenchmarkRates compares with the SDK's default generator, in turns: bare loops over the
 // interface, the median and the minimum of the turns of each.
 func BenchmarkRates(b *testing.B) {
-	g := idgen.New()
+	g := New()
 	for name, turn := range turns {
 		b.Run(name, func(b *testing.B) {
 			var ours, theirs []float64

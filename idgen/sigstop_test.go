@@ -17,7 +17,7 @@ func TestSIGSTOP(t *testing.T) {
 	if os.Getenv("TRACEFLAKE_TEST_STOPPED") != "" {
 		g := New()
 		for start := time.Now(); time.Since(start) < 2*time.Second; {
-			if err := outside(g, time.Millisecond, (trust+1)*time.Millisecond); err != nil {
+			if err := outside(g, time.Millisecond, (trusted+1)*time.Millisecond); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -1,4 +1,4 @@
-package idgen_test
+package idgen
 
 import (
 	"encoding/binary"
@@ -7,15 +7,13 @@ import (
 
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
-
-	"github.com/traceflake/traceflake/idgen"
 )
 
 // lowHalves returns n trace IDs made under a fixed secret, so that the result is the same in every
 // run.
 func lowHalves(t *testing.T, n int) []trace.TraceID {
 	clock := newClock(noon)
-	g := idgen.New(idgen.WithClock(clock), idgen.WithSource(newSource(t, clock)))
+	g := New(WithClock(clock), WithSource(newSource(t, clock)))
 	ids := make([]trace.TraceID, n)
 	for i := range ids {
 		ids[i], _ = g.NewIDs(t.Context())

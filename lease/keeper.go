@@ -40,6 +40,7 @@ type Keeper struct {
 	counts  *counts
 	metrics metric.Registration // of the leases held
 
+	restores   atomic.Uint64 // of which the Keeper was told
 	held       atomic.Pointer[held]
 	kick       chan struct{} // wakes the goroutine
 	generation atomic.Uint64
@@ -129,6 +130,9 @@ func newKeeper(s Store, c *randflake.Codec, opts ...Option) (*Keeper, error) {
 		nonce:   NewNonce,
 		askAt:   cfg.clock.Elapsed(), // Elapsed may count from any moment
 		counts:  new(counts),
+	}
+	k.cfg.machine = func() uint64 {
+		return cfg.machine() + k.restores.Load()*0x9e3779b97f4a7c15 // a step of either changes the sum
 	}
 	k.held.Store(&held{err: k.noLease})
 	if k.metrics, err = k.register(cfg.meters); err != nil {
@@ -248,6 +252,16 @@ func (k *Keeper) note(t *term, err error) {
 // cloned or its clock stepped, or the store granted the block to another
 // process. Discard IDs that Fill returned before and that are not used yet.
 func (k *Keeper) Generation() uint64 { return k.generation.Load() }
+
+// Restored tells the Keeper that this process was restored from a snapshot. When
+// it returns, no ID is made with a grant that was requested before, and answers
+// to earlier requests are not used. The next grant follows as after a start.
+func (k *Keeper) Restored() {
+	k.restores.Add(1)
+	for _, t := range k.held.Load().terms {
+		t.alive()
+	}
+}
 
 // Close seals the generators, so that no ID is made after it, ends the
 // goroutine and the metrics, and gives the unused seconds back to the store. If

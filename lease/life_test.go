@@ -95,6 +95,29 @@ func TestRestoredMachine(t *testing.T) {
 	}
 }
 
+// A Keeper that is told of a restore makes no ID with an earlier grant once Restored has returned,
+// does not give the grant back, and takes another.
+func TestRestored(t *testing.T) {
+	b := newBench(t)
+	b.pass(0)
+	b.mustOne()
+	before := b.block(0)
+	for n := uint64(1); n <= 2; n++ {
+		b.Restored()
+		if b.Generation() != n {
+			t.Errorf("generation %d, want %d", b.Generation(), n)
+		}
+		b.wantError(lease.ErrNoLease)
+		b.pass(0)
+		if p := b.mustOne(); p.Node == 0 {
+			t.Error("the Keeper continues with the same block")
+		}
+	}
+	if got := b.Drops(); !maps.Equal(got, map[string]int64{"restored": 2}) || b.block(0) != before {
+		t.Errorf("dropped %v; the first block is %+v, was %+v", got, b.block(0), before)
+	}
+}
+
 // Each reservation checks the machine, not only the first one in a second.
 func TestRestoredWithinASecond(t *testing.T) {
 	b := newBench(t)

@@ -55,6 +55,7 @@ type Generator struct {
 	now    func() time.Time
 	guard  func(now time.Time) bool // nil: none
 	borrow time.Duration
+	start  func(room uint64) uint64
 	shift  uint   // bits below the second: 17+k
 	node   uint64 // the first node, in its place in the raw word
 	first  uint64 // the first word of the lease
@@ -107,6 +108,21 @@ func WithBorrow(d time.Duration) Option {
 	return optionFunc(func(g *Generator) { g.borrow = min(max(d, 0), time.Hour) })
 }
 
+// WithStart sets where in a second's space the generator begins when its clock
+// reaches the second; the default is the first sequence number of the first
+// node. The place is draw() modulo seven eighths of the space, which is 131072
+// times the lease's nodes: so at least an eighth is left before the next second
+// is borrowed.
+//
+// If draw returns random numbers, copies of a generator, which would otherwise
+// repeat each other's IDs for ever, part when the next second begins. draw is
+// called by many goroutines at once, more than once for some seconds.
+func WithStart(draw func() uint64) Option {
+	return optionFunc(func(g *Generator) {
+		g.start = func(room uint64) uint64 { return draw() % (room - room/8) }
+	})
+}
+
 // NewGenerator returns the generator of a lease. It returns [ErrInvalidLease]
 // if the lease is invalid.
 func NewGenerator(c *Codec, l Lease, opts ...Option) (*Generator, error) {
@@ -121,6 +137,7 @@ func NewGenerator(c *Codec, l Lease, opts ...Option) (*Generator, error) {
 		codec:  c,
 		now:    time.Now,
 		borrow: DefaultBorrow,
+		start:  func(uint64) uint64 { return 0 },
 		shift:  sequenceBits + uint(bits.TrailingZeros32(l.Nodes)),
 		node:   uint64(l.Node) << sequenceBits,
 	}
@@ -223,7 +240,10 @@ func (g *Generator) reserve(n uint64) (word, count uint64, err error) {
 		}
 		latest := second + uint64((time.Duration(now.Nanosecond())+g.borrow)/time.Second)
 
-		word = max(old, second<<g.shift)
+		word = old
+		if first := second << g.shift; word <= first { // the first reservation of this second
+			word = first + g.start(room)
+		}
 		if err := g.check(word, latest); err != nil {
 			return 0, 0, err
 		}

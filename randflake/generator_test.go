@@ -3,6 +3,7 @@ package randflake
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -896,3 +897,67 @@ func BenchmarkFill(b *testing.B) {
 }
 
 var sink ID
+
+// With a start, the IDs of each second are one arc, which begins at the place that is drawn when
+// the clock reaches the second, and has an eighth of the space; words grow all the same.
+func TestWithStart(t *testing.T) {
+	const room = 2 * perNode
+	l := lease(2, time.Minute)
+	for _, drawn := range []uint64{0, 1, room / 2, room*7/8 - 1, room * 7 / 8, math.MaxUint64} {
+		clock := newClock(base)
+		draws := 0
+		g := newGenerator(t, l, WithClock(clock), WithStart(func() uint64 { draws++; return drawn }))
+		check := newChecker(t, g, l)
+		for second := range 3 {
+			want := drawn % (room * 7 / 8)
+			for n := range uint64(room / 8) {
+				id := mustNext(t, g)
+				if n%1000 == 0 || n < 10 {
+					check.add(id)
+				}
+				if p := g.codec.Decode(id); uint64(p.Node)<<17|uint64(p.Sequence) != want+n || !p.Time.Equal(clock.Now().UTC()) {
+					t.Fatalf("second %d, ID %d from %d: %+v", second, n, want, p)
+				}
+			}
+			if draws != second+1 {
+				t.Errorf("%d draws in %d seconds", draws, second+1)
+			}
+			clock.add(-time.Second)
+			if check.add(mustNext(t, g)); draws != second+1 {
+				t.Error("a held second was drawn again")
+			}
+			clock.add(2 * time.Second)
+		}
+	}
+}
+
+// No ID reserved is at or after the second that Seal returns, even if it was reserved at that
+// moment: a lost reservation would be granted to another.
+func TestSealWhileReserving(t *testing.T) {
+	l := lease(1, 20*365*24*time.Hour)
+	var seconds atomic.Int64
+	clock := ClockFunc(func() time.Time { return base.Add(time.Duration(seconds.Add(1)) * time.Second) })
+	for range 20_000 {
+		seconds.Store(0)
+		g := newGenerator(t, l, WithClock(clock))
+		last, started := make(chan ID), make(chan bool)
+		go func() {
+			var id ID
+			for n := 0; ; n++ {
+				next, err := g.Next() // each in a second of its own
+				if err != nil {
+					last <- id
+					return
+				}
+				if id = next; n == 0 {
+					close(started)
+				}
+			}
+		}()
+		<-started
+		unused := g.Seal()
+		if p := g.codec.Decode(<-last); !p.Time.Before(unused) {
+			t.Fatalf("%+v was reserved, and Seal returned %v as unused", p, unused)
+		}
+	}
+}

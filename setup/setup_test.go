@@ -208,6 +208,41 @@ func TestBolt(t *testing.T) {
 	}
 }
 
+// After Restored no ID is of the lease from before: the next ones are random, then of another block.
+func TestRestored(t *testing.T) {
+	old := otel.GetErrorHandler()
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(error) {}))
+	defer otel.SetErrorHandler(old)
+	g, err := setup.Config{Store: "bolt:" + filepath.Join(t.TempDir(), "leases.db")}.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = g.Shutdown(t.Context()) }()
+	const random = 1 << 31
+	block := func() uint32 {
+		id, _ := g.NewIDs(t.Context())
+		if info := traceid.Inspect(g.Keyring(), id); info.Agree {
+			return info.Parts.Node / 8
+		}
+		return random
+	}
+	first := block()
+	if first == random {
+		t.Fatal("the first ID is random: the test is meaningless")
+	}
+	g.Restored()
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		switch b := block(); {
+		case b == first:
+			t.Fatal("an ID of the block from before")
+		case b != random:
+			return
+		case time.Now().After(end):
+			t.Fatal("no other block was taken")
+		}
+	}
+}
+
 // The secret of zero configuration is not available, so nothing verifies.
 func TestVerifierOfZeroConfiguration(t *testing.T) {
 	env(t, nil)

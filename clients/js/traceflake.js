@@ -26,6 +26,9 @@ function hex(a, b) {
 // clear returns the first half of a trace ID. Bit operations have 32 bits, the division all 53.
 const clear = (millis, sequence) => hex(millis / 512, millis % 512 * SEQUENCES + sequence);
 
+const isHex = (text, digits) => typeof text === 'string' && text.length === digits
+  && /^[0-9a-f]*[1-9a-f][0-9a-f]*$/.test(text);
+
 export class TraceflakeIdGenerator {
   #millis = 0; // of the last trace ID
   #sequence = 0;
@@ -62,20 +65,25 @@ export class TraceflakeIdGenerator {
 
 export function traceIdAt(unixMillis, sequence, low) {
   const millis = Math.floor(unixMillis) - EPOCH;
-  if (!(millis >= 0 && millis <= MAX_MILLIS)) throw new RangeError('traceflake: the time is not from 2020 to 2089');
-  if (!(Number.isInteger(sequence) && sequence >= (millis ? 0 : 1) && sequence < SEQUENCES)) {
-    throw new RangeError('traceflake: the sequence is not from 0 to 8388607, or it is 0 in the first millisecond');
+  if (!(millis >= 0 && millis <= MAX_MILLIS)) {
+    throw new RangeError('traceflake: the time is not from 2020 to 2089');
   }
-  if (!/^[0-9a-f]{16}$/.test(low) || /^0+$/.test(low)) throw new RangeError('traceflake: the low half is not 16 hex digits, or all zeros');
+  if (!(Number.isInteger(sequence) && sequence >= (millis ? 0 : 1) && sequence < SEQUENCES)) {
+    throw new RangeError('traceflake: the sequence is not from 0 (1 in the first ms) to 8388607');
+  }
+  if (!isHex(low, 16)) {
+    throw new RangeError('traceflake: the low half is not 16 lower-case hex digits, or is 0');
+  }
   return clear(millis, sequence) + low;
 }
 
 export function timeOf(id) {
-  if (!/^[0-9a-f]{32}$/.test(id) || /^0+$/.test(id)) {
-    throw new TypeError('traceflake: a trace ID has 32 lower-case hex digits, not all zeros');
+  if (!isHex(id, 32)) {
+    throw new TypeError('traceflake: a trace ID has 32 lower-case hex digits, not all 0');
   }
   if (id.startsWith('0000000000000000')) return null;
-  return new Date(parseInt(id.slice(0, 8), 16) * 512 + (parseInt(id.slice(8, 16), 16) >>> 23) + EPOCH);
+  const millis = parseInt(id.slice(0, 8), 16) * 512 + (parseInt(id.slice(8, 16), 16) >>> 23);
+  return new Date(millis + EPOCH);
 }
 
 export function notBefore(id, slackMillis = HOUR) {

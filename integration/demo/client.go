@@ -76,8 +76,8 @@ func (p plan) String() string {
 	return text
 }
 
-// send sends all requests and returns them by their trace IDs. It calls done after each one.
-func (p plan) send(ctx context.Context, url string, done func(n int)) (map[trace.TraceID]request, error) {
+// send sends all requests and returns them by their trace IDs.
+func (p plan) send(ctx context.Context, url string) (map[trace.TraceID]request, error) {
 	var (
 		app    = idgen.New() // the apps' own, apart from the services'
 		client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: concurrency}}
@@ -102,7 +102,6 @@ func (p plan) send(ctx context.Context, url string, done func(n int)) (map[trace
 				return fmt.Errorf("two requests have the trace ID %s", id)
 			}
 			sent[id] = r
-			done(1)
 			return nil
 		})
 	}

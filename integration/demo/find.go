@@ -14,13 +14,14 @@ import (
 
 	traces "github.com/traceflake/traceflake/clickhouse"
 	"github.com/traceflake/traceflake/integration/servers"
+	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/traceid"
 )
 
 // finder queries traces and measures the queries.
 type finder struct {
 	engine *servers.Engine
-	ids    *source
+	ring   *randflake.Keyring
 	conn   driver.Conn
 	server string // its description
 
@@ -30,7 +31,7 @@ type finder struct {
 	measuring sync.Mutex
 }
 
-func newFinder(engine *servers.Engine, ids *source) (*finder, error) {
+func newFinder(engine *servers.Engine, ring *randflake.Keyring) (*finder, error) {
 	options, err := clickhouse.ParseDSN(engine.DSN())
 	if err != nil {
 		return nil, err
@@ -43,7 +44,7 @@ func newFinder(engine *servers.Engine, ids *source) (*finder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ClickHouse at %s: %w", options.Addr[0], err)
 	}
-	return &finder{engine: engine, ids: ids, conn: conn, server: version.Version.String() + " at " + options.Addr[0]}, nil
+	return &finder{engine: engine, ring: ring, conn: conn, server: version.Version.String() + " at " + options.Addr[0]}, nil
 }
 
 func (f *finder) close() error { return f.conn.Close() }
@@ -98,7 +99,7 @@ var errNoTrace = errors.New("found no trace")
 
 // trace finds a trace by its ID, whether our generator made the ID or not.
 func (f *finder) trace(ctx context.Context, id trace.TraceID) (t found, err error) {
-	t.id, t.decoded = id, f.ids.decode(id)
+	t.id, t.decoded = id, decode(f.ring, id)
 	const lookup = "SELECT " + columns + "\n\tFROM %s WHERE TraceId = '%s' ORDER BY Timestamp"
 	if err := f.conn.Select(ctx, &t.spans, fmt.Sprintf(lookup, "otel_traces", id)); err != nil {
 		return t, err

@@ -35,7 +35,7 @@ func (f *finder) merge(ctx context.Context) error {
 // tables have a partition for each day: with a history of two days, the second partition would be
 // nearly empty shortly after midnight. The IDs have the form of ours: time and a number in the
 // clear, and 64 random bits. merge builds the skip indexes.
-func (f *finder) fill(ctx context.Context, spans int, until time.Time, step func(spans int)) error {
+func (f *finder) fill(ctx context.Context, spans int, until time.Time) error {
 	from := until.Truncate(day)
 	if earliest := until.Add(-shortest); earliest.Before(from) { // just after midnight
 		from = earliest
@@ -73,7 +73,6 @@ func (f *finder) fill(ctx context.Context, spans int, until time.Time, step func
 			if _, err := f.engine.Query(ctx, sql); err != nil {
 				return fmt.Errorf("ClickHouse: history: %w", err)
 			}
-			step(n * fourTraces / 4)
 			return nil
 		})
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,33 +19,36 @@ import (
 	"github.com/traceflake/traceflake/traceid"
 )
 
-// bundle is the JavaScript client with OpenTelemetry's SDK for browsers, as one script.
-func bundle(t *testing.T) string {
+// inClient runs a program in the folder of the JavaScript client, with its dependencies, and returns
+// its output.
+func inClient(t *testing.T, name string, args ...string) string {
 	t.Helper()
-	const folder = "../../clients/js"
-	run := func(name string, args ...string) string {
-		cmd := exec.CommandContext(t.Context(), name, args...)
-		cmd.Dir = folder
-		var problems strings.Builder
-		cmd.Stderr = &problems
-		out, err := cmd.Output()
-		if err != nil {
-			t.Fatalf("%s (needs Node 20 and npm): %v\n%s", cmd, err, problems.String())
-		}
-		return string(out)
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Dir = "../../clients/js"
+	if _, err := os.Stat(filepath.Join(cmd.Dir, "node_modules/.package-lock.json")); err != nil && name != "npm" {
+		inClient(t, "npm", "ci", "--loglevel=error")
 	}
-	if _, err := os.Stat(filepath.Join(folder, "node_modules/.package-lock.json")); err != nil {
-		run("npm", "ci", "--loglevel=error")
+	var problems strings.Builder
+	cmd.Stderr = &problems
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s (needs Node 20 and npm): %v\n%s", cmd, err, problems.String())
 	}
-	return run("node_modules/.bin/esbuild", "test/browser.js", "--bundle", "--format=iife")
+	return string(out)
 }
 
-// checkClient runs the JavaScript client with OpenTelemetry's SDK for browsers in this browser: its
-// vectors, its order, and a trace from the browser through the services into ClickHouse.
+// sent is a request of a JavaScript client within a root span.
+type sent struct {
+	Trace, Span, Child, Response string
+	NotBefore                    int64
+}
+
+// checkClient runs the JavaScript client with OpenTelemetry's SDKs in this browser and in Node: its
+// vectors, its order, and traces from both through the services into ClickHouse.
 func checkClient(t *testing.T, b *browser, engine *servers.Engine, database string, demo *demo) {
 	t.Helper()
 	b.do(chromedp.Navigate(demo.page))
-	value[bool](b, bundle(t)+"; true")
+	value[bool](b, inClient(t, "node_modules/.bin/esbuild", "test/browser.js", "--bundle", "--format=iife")+"; true")
 
 	vectors, err := os.ReadFile("../../testdata/format.json")
 	if err != nil {
@@ -66,24 +70,64 @@ func checkClient(t *testing.T, b *browser, engine *servers.Engine, database stri
 		}
 	}
 
-	sent := value[struct {
-		Trace, Span, Child, Response string
-		NotBefore                    int64
-	}](b, fmt.Sprintf("client.request(%q)", demo.edge+"/orders/latest"))
-	if sent.Child != sent.Trace || sent.Response != sent.Trace || sent.Trace <= roots[999] {
-		t.Errorf("the spans and the response disagree about the trace: %+v", sent)
+	url := demo.edge + "/orders/latest"
+	fromBrowser := value[sent](b, fmt.Sprintf("client.request(%q)", url))
+	var fromNode sent
+	if err := json.Unmarshal([]byte(inClient(t, "node", "test/node.js", url)), &fromNode); err != nil {
+		t.Fatal(err)
 	}
-	b.do(chromedp.Navigate(demo.page + "/traces/" + sent.Trace)) // stores what is pending
-	r, err := engine.Query(t.Context(), fmt.Sprintf(
-		`SELECT count(), countIf(ParentSpanId = '%s'), countIf(Timestamp >= fromUnixTimestamp64Milli(%d)) FROM %s.otel_traces WHERE TraceId = '%s'`,
-		sent.Span, sent.NotBefore, database, sent.Trace))
+	r, err := http.Get(url) // its root is in Go
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.Join(r.Rows[0], " "); got != "8 1 8" {
-		t.Errorf("spans stored, children of the browser's, and those not before its bound: %s", got)
-	}
+	_ = r.Body.Close()
+	fromGo := r.Header.Get("x-trace-id")
+	b.do(chromedp.Navigate(demo.page + "/traces/" + fromBrowser.Trace)) // stores what is pending
 	if names := b.texts(".waterfall .name"); len(names) != 8 {
 		t.Errorf("found by its ID, the trace has the spans %q", names)
+	}
+
+	for _, s := range []sent{fromBrowser, fromNode} {
+		if s.Child != s.Trace || s.Response != s.Trace || s.Trace <= roots[999] {
+			t.Errorf("the spans and the response disagree about the trace: %+v", s)
+		}
+		stored, err := engine.Query(t.Context(), fmt.Sprintf(
+			`SELECT count(), countIf(ParentSpanId = '%s'), countIf(Timestamp >= fromUnixTimestamp64Milli(%d)) FROM %s.otel_traces WHERE TraceId = '%s'`,
+			s.Span, s.NotBefore, database, s.Trace))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(stored.Rows[0], " "); got != "8 1 8" {
+			t.Errorf("of %+v, spans stored, children of the client's, and those not before its bound: %s", s, got)
+		}
+	}
+	// By their time, the three are found together and in their order.
+	found, err := engine.Query(t.Context(), fmt.Sprintf(
+		`SELECT DISTINCT TraceId FROM %s.otel_traces WHERE TraceId BETWEEN traceIDMin(traceIDTime('%s')) AND traceIDMax(now64(3)) ORDER BY TraceId`,
+		database, fromBrowser.Trace))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := fmt.Sprint(found.Rows), fmt.Sprintf("[[%s] [%s] [%s]]", fromBrowser.Trace, fromNode.Trace, fromGo); got != want {
+		t.Errorf("found by time: %s, want those of the browser, Node and Go: %s", got, want)
+	}
+	checkRoots(t, engine, database)
+}
+
+// checkRoots runs the query of docs/roots.md. Of the demo's roots, those of edge have ordered IDs.
+func checkRoots(t *testing.T, engine *servers.Engine, database string) {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/roots.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, sql, _ := strings.Cut(string(text), "```sql\n")
+	sql, _, _ = strings.Cut(sql, "```")
+	r, err := engine.Query(t.Context(), strings.Replace(sql, "FROM otel_traces", "FROM "+database+".otel_traces", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Rows) != 1 || r.Rows[0][0] != "edge" || r.Rows[0][1] == "0" || r.Rows[0][1] != r.Rows[0][2] {
+		t.Errorf("the roots of each service, and the ordered ones: %v", r.Rows)
 	}
 }

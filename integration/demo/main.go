@@ -5,10 +5,8 @@
 // It needs no server: ClickHouse runs inside the process, downloaded by `make engines`. If
 // TRACEFLAKE_CLICKHOUSE_DSN is set, the demo uses that server.
 //
-// The services' IDs come from nodes leased from a store, by default a file in the user's cache
-// folder that all runs share. -store names another store, or none. A file has its own secret. For
-// servers, TRACEFLAKE_SECRET_FILE names the file with the fleet's secret; without it each run
-// draws a new one.
+// The services' IDs come from package setup, so the environment says where nodes are leased. Without
+// TRACEFLAKE_STORE it is a file in the user's cache folder that all runs share.
 package main
 
 import (
@@ -20,6 +18,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -42,7 +41,6 @@ func main() {
 type options struct {
 	requests int
 	history  int
-	store    string
 	serve    string
 	host     string // of edge, the same as in serve
 }
@@ -51,7 +49,6 @@ func parse(args []string) (o options, err error) {
 	flags := flag.NewFlagSet("demo", flag.ContinueOnError)
 	flags.IntVar(&o.requests, "requests", 200, "send this `number` of requests and check the stored spans")
 	flags.IntVar(&o.history, "history", 2_000_000, "first fill the table with this `number` of spans, dated today")
-	flags.StringVar(&o.store, "store", "", "lease nodes from `URL`: bolt:PATH, postgres://…, etcd://…, or none (default a file in the user's cache folder)")
 	flags.StringVar(&o.serve, "serve", "", "serve a page with the traces on this `address`, such as 127.0.0.1:8080, until Ctrl-C")
 	if err := flags.Parse(args); err != nil {
 		return o, err
@@ -78,140 +75,160 @@ func parse(args []string) (o options, err error) {
 // closing limits how long the shutdown may take.
 const closing = 30 * time.Second
 
+// program is what runs, in the order in which it started.
+type program struct {
+	options
+	out      *screen
+	listener net.Listener // of the page, or nil
+	find     *finder
+	spans    *pipeline
+	services *services
+	closers  []func(context.Context) error
+}
+
+// atEnd adds what close has to do.
+func (d *program) atEnd(f func(context.Context) error) { d.closers = append(d.closers, f) }
+
+// close ends everything, the latest first, even if ctx is over.
+func (d *program) close(ctx context.Context) (err error) {
+	for _, f := range slices.Backward(d.closers) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing)
+		err = errors.Join(err, f(ctx))
+		cancel()
+	}
+	return err
+}
+
 // run runs the demo and writes its output to stdout.
 func run(ctx context.Context, args []string, stdout io.Writer) (err error) {
-	o, err := parse(args)
-	if err != nil {
+	d := &program{out: newScreen(stdout)}
+	if d.options, err = parse(args); err != nil {
 		return err
 	}
-	out := newScreen(stdout)
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { out.phase("Note", "%s", strings.ReplaceAll(err.Error(), "\n\t", " ")) }))
-
-	var listener net.Listener // of the page
-	if o.serve != "" {
-		if listener, err = net.Listen("tcp", o.serve); err != nil {
-			return fmt.Errorf("cannot serve on %s: %w", o.serve, err)
-		}
-		defer func() { _ = listener.Close() }() // if serving never started
-	}
-
-	ids, err := openSource(ctx, o.store)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing)
-		defer cancel()
-		err = errors.Join(err, ids.close(ctx))
-		if n := ids.ids.Fallbacks(); n > 0 {
-			out.phase("IDs", "%d traces or spans got random IDs because there was no lease", n)
-		}
-	}()
-	out.phase("IDs", "from %s", ids.name)
-
-	engine, err := servers.ClickHouse(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, engine.Close()) }()
-	find, err := newFinder(engine, ids)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, find.close()) }()
-	out.phase("ClickHouse", "%s, in the new database %s", find.server, engine.Database())
-
-	if ids.ready(ctx) != nil && ctx.Err() == nil {
-		out.phase("IDs", "random until the store grants a lease")
-	}
-
-	if err := find.prepare(ctx); err != nil {
-		return err
-	}
-	spans, err := newPipeline(ctx, engine.DSN(), ids.ids)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing)
-		defer cancel()
-		if lost := spans.close(ctx); !errors.Is(err, errLost) {
-			err = errors.Join(err, lost)
-		}
-		out.phase("Spans", "%d stored, %d lost", spans.stored.Load(), spans.lost.Load())
-	}()
-
-	if err := find.compare(ctx); err != nil {
-		return err
-	}
-	if o.history > 0 {
-		begun := time.Now()
-		out.phase("History", "%d spans since midnight UTC, made by ClickHouse", o.history)
-		bar := out.progress(o.history)
-		err := find.fill(ctx, o.history, begun.Add(-time.Second), bar.add)
-		find.since = begun
-		bar.done()
-		if err != nil {
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { d.out.phase("Note", "%s", strings.ReplaceAll(err.Error(), "\n\t", " ")) }))
+	defer func() { err = errors.Join(err, d.close(ctx)) }()
+	for _, step := range []func(context.Context) error{d.listen, d.store, d.fill, d.start, d.demonstrate, d.show} {
+		if err := step(ctx); err != nil {
 			return err
 		}
-		out.printf("%11sin %.1f s\n", "", time.Since(begun).Seconds())
-		if o.requests == 0 {
-			if err := find.merge(ctx); err != nil {
-				return err
-			}
-		}
-	}
-	services, err := startServices(spans, o.host)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing)
-		defer cancel()
-		err = errors.Join(err, services.close(ctx))
-	}()
-	out.phase("Services", "edge at %s calls orders at %s", services.edge.url, services.orders.url)
-
-	if o.requests > 0 {
-		if err := demonstrate(ctx, out, o.requests, services.edge.url, spans, find); err != nil {
-			return err
-		}
-	}
-	if listener != nil {
-		return serve(ctx, out, listener, services.edge, spans, find)
 	}
 	return nil
 }
 
-// serve shows a page with the traces until ctx ends.
-func serve(ctx context.Context, out *screen, listener net.Listener, edge *service, spans *pipeline, find *finder) error {
-	page, err := startPage(listener, spans, find, edge)
+// listen takes the page's address first, so that a wrong one is reported at once.
+func (d *program) listen(context.Context) (err error) {
+	if d.serve == "" {
+		return nil
+	}
+	if d.listener, err = net.Listen("tcp", d.serve); err != nil {
+		return fmt.Errorf("cannot serve on %s: %w", d.serve, err)
+	}
+	d.atEnd(func(context.Context) error {
+		_ = d.listener.Close() // the page may have closed it
+		return nil
+	})
+	return nil
+}
+
+// store starts the IDs, ClickHouse with its tables, and the pipeline between them.
+func (d *program) store(ctx context.Context) error {
+	ids, err := openIDs(ctx)
 	if err != nil {
 		return err
 	}
-	out.phase("Serving", "until Ctrl-C: %s lists the traces and can start new ones from the browser", page.url)
-	out.printf("%11sor try this, with the x-trace-id of the response in the second line:\n", "")
-	out.printf("  curl -i -X POST %s/checkout\n", edge.url)
-	out.printf("  curl %s/traces/TRACE_ID\n", page.url)
+	d.atEnd(func(ctx context.Context) error {
+		err := ids.Shutdown(ctx)
+		if n := ids.Fallbacks(); n > 0 {
+			d.out.phase("IDs", "%d traces or spans got random IDs because there was no lease", n)
+		}
+		return err
+	})
+	engine, err := servers.ClickHouse(ctx)
+	if err != nil {
+		return err
+	}
+	d.atEnd(func(context.Context) error { return engine.Close() })
+	if d.find, err = newFinder(engine, ids.Keyring()); err != nil {
+		return err
+	}
+	d.atEnd(func(context.Context) error { return d.find.close() })
+	d.out.phase("ClickHouse", "%s, in the new database %s", d.find.server, engine.Database())
+	if err := d.find.prepare(ctx); err != nil {
+		return err
+	}
+	if d.spans, err = newPipeline(ctx, engine.DSN(), ids); err != nil {
+		return err
+	}
+	d.atEnd(func(ctx context.Context) error {
+		err := d.spans.close(ctx)
+		d.out.phase("Spans", "%d stored, %d lost", d.spans.stored.Load(), d.spans.lost.Load())
+		if errors.Is(err, errLost) {
+			return nil // flush has returned it
+		}
+		return err
+	})
+	return d.find.compare(ctx)
+}
+
+// fill makes the history.
+func (d *program) fill(ctx context.Context) error {
+	if d.history == 0 {
+		return nil
+	}
+	begun := time.Now()
+	d.out.phase("History", "%d spans since midnight UTC, generated by ClickHouse", d.history)
+	if err := d.find.fill(ctx, d.history, begun.Add(-time.Second)); err != nil {
+		return err
+	}
+	d.find.since = begun
+	d.out.printf("%11sin %.1f s\n", "", time.Since(begun).Seconds())
+	if d.requests == 0 {
+		return d.find.merge(ctx)
+	}
+	return nil
+}
+
+func (d *program) start(context.Context) (err error) {
+	if d.services, err = startServices(d.spans, d.host); err != nil {
+		return err
+	}
+	d.atEnd(d.services.close)
+	d.out.phase("Services", "edge at %s calls orders at %s", d.services.edge.url, d.services.orders.url)
+	return nil
+}
+
+// show serves a page with the traces until ctx ends.
+func (d *program) show(ctx context.Context) error {
+	if d.listener == nil {
+		return nil
+	}
+	page, err := startPage(d.listener, d.spans, d.find, d.services.edge)
+	if err != nil {
+		return err
+	}
+	d.atEnd(page.close)
+	d.out.phase("Serving", "until Ctrl-C: %s lists the traces and can start new ones from the browser", page.url)
+	d.out.printf("%11sor try this, with the x-trace-id of the response in the second line:\n", "")
+	d.out.printf("  curl -i -X POST %s/checkout\n", d.services.edge.url)
+	d.out.printf("  curl %s/traces/TRACE_ID\n", page.url)
 	<-ctx.Done()
-	out.printf("\n")
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing)
-	defer cancel()
-	return page.close(ctx)
+	d.out.printf("\n")
+	return nil
 }
 
 // demonstrate sends requests, checks that each left the expected spans, and shows one trace.
-func demonstrate(ctx context.Context, out *screen, n int, url string, spans *pipeline, find *finder) error {
-	plan := newPlan(n)
+func (d *program) demonstrate(ctx context.Context) error {
+	if d.requests == 0 {
+		return nil
+	}
+	out, find, plan := d.out, d.find, newPlan(d.requests)
 	out.phase("Requests", "%s", plan)
-	bar := out.progress(n)
-	sent, err := plan.send(ctx, url, bar.add)
-	bar.done()
+	sent, err := plan.send(ctx, d.services.edge.url)
 	if err != nil {
 		return err
 	}
 
-	if err := spans.flush(ctx); err != nil {
+	if err := d.spans.flush(ctx); err != nil {
 		return err
 	}
 	stored, err := find.summaries(ctx)

@@ -67,8 +67,7 @@ func TestRun(t *testing.T) {
 		`15 spans in `,
 		`(?m)^  One trace by its ID$`,
 		`Spans +\d+ stored, 0 lost`,
-		`IDs +from nodes leased from bolt:/.*/traceflake/example.db, with the file's secret`,
-		`Decoded: node \d+, second 20.*Z, sequence \d+, with the file's secret`,
+		`Decoded: node \d+, second 20.*Z, sequence \d+`,
 	} {
 		if !regexp.MustCompile(want).Match(out.Bytes()) {
 			t.Errorf("no %q in the output", want)
@@ -287,45 +286,22 @@ func TestStores(t *testing.T) {
 	if err := os.WriteFile(secret, []byte("000102030405060708090a0b0c0d0e0f\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	noFolder := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(noFolder, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	const leased = `Decoded: node \d+, second 20.*Z, sequence \d+, with `
+	t.Setenv("TRACEFLAKE_SECRET_FILE", secret)
+	const leased = `Decoded: node \d+, second 20.*Z, sequence \d+`
 	for _, c := range []struct {
-		name        string
-		store       func(t *testing.T) string
-		cache, file string
-		want        []string
+		name  string
+		store func(t *testing.T) string
+		want  []string
 	}{
-		{name: "a file", store: func(t *testing.T) string { return "bolt:" + filepath.Join(t.TempDir(), "leases") },
-			want: []string{`IDs +from nodes leased from bolt:/.*/leases, with the file's secret`, leased + "the file's secret"}},
-		{name: "PostgreSQL", store: func(t *testing.T) string { return servers.PostgresForTest(t).DSN() }, file: secret,
-			want: []string{`IDs +from nodes leased from postgres://127\.0\.0\.1:\d+/traceflake_\w+, with the secret of /.*/secret\n`, leased + "the secret of "}},
-		{name: "etcd", store: func(t *testing.T) string {
-			return "etcd://" + strings.Join(etcd.ForTest(t, 1).Endpoints(), ",")
-		}, want: []string{`IDs +from nodes leased from etcd://\S+, with a secret drawn for this run`, leased + "a secret drawn"}},
-		{name: "a server that is down", store: func(*testing.T) string { return "postgres://me:hunter2@127.0.0.1:1/db" },
-			want: []string{`postgres://127\.0\.0\.1:1/db, with a secret drawn for this run \(TRACEFLAKE_SECRET_FILE names a file with the fleet's\)`,
-				`Note +lease: acquire: pgstore: .*connection refused`, `IDs +random until the store grants a lease`,
-				`Decoded: not made with a secret drawn for this run`, `IDs +69 traces or spans got random IDs`}},
-		{name: "none", store: func(*testing.T) string { return "none" },
-			want: []string{`IDs +from a secret of this process alone, without a store`, `Decoded: hidden`}},
-		{name: "no place for the default file", cache: noFolder,
-			want: []string{`IDs +from a secret of this process alone, without a store because of: .*not a directory`, `Decoded: hidden`}},
+		{"PostgreSQL", func(t *testing.T) string { return servers.PostgresForTest(t).DSN() }, []string{leased}},
+		{"etcd", func(t *testing.T) string { return "etcd://" + strings.Join(etcd.ForTest(t, 1).Endpoints(), ",") }, []string{leased}},
+		{"a server that is down", func(*testing.T) string { return "postgres://me:hunter2@127.0.0.1:1/db" },
+			[]string{`Note +lease: acquire: pgstore: .*connection refused`, `Decoded: nothing`, `IDs +69 traces or spans got random IDs`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			args := []string{"-history", "0", "-requests", "6"}
-			if c.store != nil {
-				args = append(args, "-store", c.store(t))
-			}
-			if c.cache != "" {
-				t.Setenv("XDG_CACHE_HOME", c.cache)
-				t.Setenv("HOME", c.cache)
-			}
-			t.Setenv("TRACEFLAKE_SECRET_FILE", c.file)
+			t.Setenv(storeVariable, c.store(t))
 			var out bytes.Buffer
-			if err := run(t.Context(), args, &out); err != nil {
+			if err := run(t.Context(), []string{"-history", "0", "-requests", "6"}, &out); err != nil {
 				t.Fatalf("%v\n%s", err, &out)
 			}
 			for _, want := range append(c.want, `all 6 sampled traces are stored`, `69 stored, 0 lost`) {
@@ -341,11 +317,7 @@ func TestStores(t *testing.T) {
 }
 
 func TestBadInput(t *testing.T) {
-	corrupt := filepath.Join(t.TempDir(), "corrupt")
-	if err := os.WriteFile(corrupt, bytes.Repeat([]byte("no bolt"), 5000), 0o600); err != nil {
-		t.Fatal(err)
-	}
-
+	t.Setenv(storeVariable, "")
 	t.Setenv("TRACEFLAKE_CLICKHOUSE_DSN", "http://127.0.0.1:1")
 	taken, err := net.Listen("tcp", loopback+":0")
 	if err != nil {
@@ -353,11 +325,9 @@ func TestBadInput(t *testing.T) {
 	}
 	defer func() { _ = taken.Close() }()
 	for want, args := range map[string][]string{
-		"127.0.0.1:1":             {"-store", "none"},
+		"127.0.0.1:1":             {},
 		"-requests -1":            {"-requests", "-1"},
 		"-history -1":             {"-history", "-1"},
-		"none needs no store":     {"-store", "redis://127.0.0.1"},
-		"corrupt: open":           {"-store", "bolt:" + corrupt},
 		"nothing to do":           {"-requests", "0"},
 		`unexpected argument "x"`: {"x"},
 		"want host:port":          {"-serve", "8080"},

@@ -23,14 +23,12 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"go.uber.org/zap"
 	"google.golang.org/protobuf/proto"
-
-	"github.com/traceflake/traceflake/idgen"
 )
 
 // pipeline carries spans from the services' SDK to ClickHouse, through the SDK's OTLP exporter and
 // the Collector's ClickHouse exporter, without a network or a Collector between them.
 type pipeline struct {
-	ids       *idgen.Generator
+	ids       sdktrace.IDGenerator
 	collector exporter.Traces
 	providers []*sdktrace.TracerProvider
 
@@ -42,7 +40,7 @@ type pipeline struct {
 const exporterTable = "otel_traces_exporter"
 
 // newPipeline stores spans in the table otel_traces, which must exist.
-func newPipeline(ctx context.Context, dsn string, ids *idgen.Generator) (*pipeline, error) {
+func newPipeline(ctx context.Context, dsn string, ids sdktrace.IDGenerator) (*pipeline, error) {
 	// This one only creates the exporter's own table, for comparison.
 	beside, err := startExporter(ctx, dsn, func(c *clickhouseexporter.Config) { c.TracesTableName = exporterTable })
 	if err == nil {

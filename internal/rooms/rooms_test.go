@@ -105,8 +105,6 @@ integration/...:       STD OTHERS ROOT STORES ~/propagation/xtraceid/xtraceidgrp
                        ~/integration/servers/... ~/integration/faults
 internal/rooms:        STD
 internal/version:      STD
-internal/release/...:  STD OTHERS ROOT STORES ~/propagation/xtraceid/xtraceidgrpc
-                       ~/lease/leasetest ~/integration/servers/...
 cmd/...:               STD OTHERS ROOT STORES ~/cmd/... ~/internal/vmclock
 bench/...:             STD OTHERS ROOT ~/integration/servers/... ~/bench/...
 examples/otelhttp/...: STD OTHERS ROOT STORES

@@ -63,7 +63,7 @@ func TestFaults(t *testing.T) {
 		clients int // few, if many calls may or may not be carried out: the check tries them all
 		fault   func() error
 	}{
-		{"killed", 3, func() error {
+		{"killed", 2, func() error {
 			if err := server.Kill(); err != nil {
 				return err
 			}

@@ -1,0 +1,368 @@
+package bench
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	_ "embed"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/traceflake/traceflake/idgen"
+	"github.com/traceflake/traceflake/integration/servers"
+)
+
+var spans = flag.Int("spans", 400_000, "spans in each table of BenchmarkBlocks")
+
+// asked is the number of queries of each kind; figures are medians.
+const asked = 25
+
+// BenchmarkBlocks counts what the order of IDs saves if only the minimum and maximum of a block are
+// known: PostgreSQL's BRIN index keeps them for each range of pages, and a Parquet file for each row
+// group. Both are small, and useful only if adjacent rows have similar values. The same spans are
+// stored in the order in which they arrive, and queries for one trace, and for the traces of five
+// minutes, report what they read. With random IDs, five minutes are a range of the time column. The
+// time has no meaning: run it with -benchtime 1x.
+func BenchmarkBlocks(b *testing.B) {
+	duckDB, conn := fetchDuckDB(b), connect(b)
+	for _, k := range kinds() {
+		b.Run("id="+k.name, func(b *testing.B) {
+			for range b.N {
+				for unit, value := range k.costs(b, duckDB, conn, *spans) {
+					b.ReportMetric(value, unit)
+				}
+			}
+		})
+	}
+}
+
+func TestOrderSavesBlocks(t *testing.T) {
+	conn := connect(t)
+	duckDB := fetchDuckDB(t)
+	for _, k := range kinds() {
+		c := k.costs(t, duckDB, conn, 160_000)
+		if all, one := c["pages"], c["trace-pages"]; k.ordered != (one < all/4) {
+			t.Errorf("%s: one trace reads %g of %g pages", k.name, one, all)
+		}
+		if all, one := c["groups"], c["trace-groups"]; all < 2 || k.ordered != (one < all) {
+			t.Errorf("%s: one trace reads %g of %g row groups", k.name, one, all)
+		}
+	}
+}
+
+func connect(tb testing.TB) *pgx.Conn {
+	tb.Helper()
+	conn, err := pgx.Connect(tb.Context(), servers.PostgresForTest(tb).DSN())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
+}
+
+// costs stores spans with one kind of ID and returns what the queries read.
+func (k kind) costs(tb testing.TB, duckDB string, conn *pgx.Conn, spans int) map[string]float64 {
+	tb.Helper()
+	csv := filepath.Join(tb.TempDir(), "spans.csv")
+	order := arrival(spans / perTrace)
+	ids, err := k.ids(spans / perTrace)
+	if err == nil {
+		err = writeCSV(csv, order, ids)
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+	one, windows := k.questions(ids, asked)
+	costs := make(map[string]float64)
+	brin(tb, conn, csv, one, windows, costs)
+	parquet(tb, duckDB, csv, one, windows, costs)
+	return costs
+}
+
+// brin stores the spans in a table with BRIN indexes.
+func brin(tb testing.TB, conn *pgx.Conn, csv string, one, windows []query, costs map[string]float64) {
+	tb.Helper()
+	execute(tb, conn, "DROP TABLE IF EXISTS spans", `CREATE UNLOGGED TABLE spans
+		(trace_id uuid, span_id bigint, ms bigint, service text, name text, duration bigint)`)
+	file, err := os.Open(csv)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	if _, err := conn.PgConn().CopyFrom(tb.Context(), file, "COPY spans FROM STDIN (FORMAT csv)"); err != nil {
+		tb.Fatal(err)
+	}
+	execute(tb, conn, "CREATE INDEX by_id ON spans USING brin (trace_id)", "CREATE INDEX by_time ON spans USING brin (ms)",
+		"SET max_parallel_workers_per_gather = 0", "VACUUM ANALYZE spans")
+	costs["trace-pages"], costs["window-pages"] = pages(tb, conn, one), pages(tb, conn, windows)
+	execute(tb, conn, "CREATE INDEX tree ON spans (trace_id)")
+	var all, index, tree float64
+	scan(tb, conn, `SELECT pg_relation_size('spans') / current_setting('block_size')::int, pg_relation_size('by_id'),
+		pg_relation_size('tree')`, nil, &all, &index, &tree)
+	costs["pages"], costs["brin-KiB"], costs["btree-KiB"] = all, index/1024, tree/1024
+}
+
+// pages returns the median number of pages that the queries read.
+func pages(tb testing.TB, conn *pgx.Conn, queries []query) float64 {
+	tb.Helper()
+	var all []float64
+	for _, q := range queries {
+		var plan []struct {
+			Plan struct {
+				Hit  float64 `json:"Shared Hit Blocks"`
+				Read float64 `json:"Shared Read Blocks"`
+			}
+		}
+		scan(tb, conn, fmt.Sprintf("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) SELECT count(*), sum(duration) FROM spans WHERE %s BETWEEN '%s' AND '%s'",
+			q.Column, q.Low, q.High), nil, &plan)
+		all = append(all, plan[0].Plan.Hit+plan[0].Plan.Read)
+	}
+	return median(all)
+}
+
+func median(values []float64) float64 {
+	slices.Sort(values)
+	return values[len(values)/2]
+}
+
+//go:embed parquet.mjs
+var script string
+
+// parquet stores the spans in a Parquet file. Bytes are what DuckDB read from the file.
+func parquet(tb testing.TB, duckDB, csv string, one, windows []query, costs map[string]float64) {
+	tb.Helper()
+	job, err := json.Marshal(map[string]any{"engine": duckDB, "csv": csv, "parquet": csv + ".parquet", "queries": append(slices.Clone(one), windows...)})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var answer struct {
+		Groups  float64
+		Queries []struct{ Groups, Bytes, Spans float64 }
+	}
+	out := run(tb, "", job, "node", "--input-type=module", "--eval", script)
+	if err := json.Unmarshal(out, &answer); err != nil || len(answer.Queries) != len(one)+len(windows) {
+		tb.Fatalf("%q: %v", out, err)
+	}
+	found := map[string][]float64{}
+	for i, q := range answer.Queries {
+		if q.Spans < perTrace {
+			tb.Fatalf("query %d found %g spans, want at least %d", i, q.Spans, perTrace)
+		}
+		what := "trace"
+		if i >= len(one) {
+			what = "window"
+		}
+		found[what+"-groups"] = append(found[what+"-groups"], q.Groups)
+		found[what+"-KiB"] = append(found[what+"-KiB"], q.Bytes/1024)
+	}
+	costs["groups"] = answer.Groups
+	for unit, values := range found {
+		costs[unit] = median(values)
+	}
+}
+
+func run(tb testing.TB, dir string, input []byte, name string, args ...string) []byte {
+	tb.Helper()
+	cmd := exec.CommandContext(tb.Context(), name, args...)
+	cmd.Dir, cmd.Stdin, cmd.Stderr = dir, bytes.NewReader(input), os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		tb.Fatalf("%s: %v", cmd, err)
+	}
+	return out
+}
+
+var (
+	//go:embed package.json
+	packages []byte
+	//go:embed package-lock.json
+	lock []byte
+)
+
+// fetchDuckDB installs DuckDB for Node unless it is installed. It needs Node 20 and npm.
+func fetchDuckDB(tb testing.TB) string {
+	tb.Helper()
+	dir, err := filepath.Abs("../.cache/duckdb")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	done := filepath.Join(dir, "fetched.json")
+	if was, err := os.ReadFile(done); err == nil && bytes.Equal(was, lock) {
+		return dir
+	}
+	write := func(name string, content []byte) {
+		if err := os.WriteFile(name, content, 0o644); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		tb.Fatal(err)
+	}
+	write(filepath.Join(dir, "package.json"), packages)
+	write(filepath.Join(dir, "package-lock.json"), lock)
+	run(tb, dir, nil, "npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
+	write(done, lock)
+	return dir
+}
+
+// perTrace is how many spans a trace has.
+const perTrace = 8
+
+// day is the time over which the traces are spread, and its begin.
+const day = 24 * time.Hour
+
+var midnight = time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
+
+// kind is a kind of trace ID. ordered is set if IDs begin with the time.
+type kind struct {
+	name    string
+	ordered bool
+	at      func(time.Time) ([16]byte, error)
+}
+
+func kinds() []kind {
+	random := rand.New(rand.NewPCG(1, 2))
+	fill := func(b []byte) {
+		for i := 0; i < len(b); i += 8 {
+			binary.BigEndian.PutUint64(b[i:], random.Uint64())
+		}
+	}
+	g := idgen.New()
+	return []kind{
+		{"uuidv4", false, func(time.Time) (id [16]byte, _ error) {
+			fill(id[:])
+			id[6], id[8] = 0x40|id[6]&0x0f, 0x80|id[8]&0x3f
+			return id, nil
+		}},
+		{"uuidv7", true, func(t time.Time) (id [16]byte, _ error) {
+			fill(id[:])
+			low := binary.BigEndian.Uint64(id[:]) & 0xffff
+			binary.BigEndian.PutUint64(id[:], uint64(t.UnixMilli())<<16|low)
+			id[6], id[8] = 0x70|id[6]&0x0f, 0x80|id[8]&0x3f
+			return id, nil
+		}},
+		{"traceflake", true, func(t time.Time) ([16]byte, error) {
+			id, err := g.NewTraceIDAt(t)
+			return id, err
+		}},
+	}
+}
+
+// span holds the trace of a span and when the span ended, which is when it arrives.
+type span struct {
+	trace int
+	ms    int64
+}
+
+// arrival returns the spans in the order in which they arrive: spans of overlapping traces are
+// mixed.
+func arrival(traces int) []span {
+	random := rand.New(rand.NewPCG(3, 4))
+	spans := make([]span, 0, traces*perTrace)
+	for i := range traces {
+		for range perTrace {
+			took := time.Duration(random.ExpFloat64() * float64(500*time.Millisecond))
+			spans = append(spans, span{i, begin(i, traces).Add(took).UnixMilli()})
+		}
+	}
+	slices.SortFunc(spans, func(a, b span) int { return int(a.ms - b.ms) })
+	return spans
+}
+
+// begin returns when a trace begins.
+func begin(i, traces int) time.Time {
+	return midnight.Add(time.Duration(float64(day) * float64(i) / float64(traces)))
+}
+
+// ids returns the IDs of the traces.
+func (k kind) ids(traces int) ([][16]byte, error) {
+	ids := make([][16]byte, traces)
+	for i := range ids {
+		var err error
+		if ids[i], err = k.at(begin(i, traces)); err != nil {
+			return nil, err
+		}
+	}
+	return ids, nil
+}
+
+// writeCSV writes the spans with these IDs: trace_id, span_id, ms, service, name, duration.
+func writeCSV(path string, spans []span, ids [][16]byte) error {
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	random := rand.New(rand.NewPCG(5, 6))
+	w := bufio.NewWriterSize(file, 1<<20)
+	for _, s := range spans {
+		name := random.IntN(200)
+		_, err = fmt.Fprintf(w, "%s,%d,%d,service-%d,operation-%d,%d\n",
+			hex.EncodeToString(ids[s.trace][:]), random.Int64(), s.ms, name%20, name, random.Int64N(1_000_000))
+		if err != nil {
+			break
+		}
+	}
+	return errors.Join(err, w.Flush(), file.Close())
+}
+
+// window is five minutes; its traces are those that begin in it.
+const window = 5 * time.Minute
+
+// query selects one trace, or the traces of a window.
+type query struct {
+	Column string `json:"column"` // trace_id or ms
+	Low    string `json:"low"`
+	High   string `json:"high"`
+}
+
+// questions returns n queries for one trace each, and n for windows. Windows use the time column
+// if the IDs have no time.
+func (k kind) questions(ids [][16]byte, n int) (one, windows []query) {
+	random := rand.New(rand.NewPCG(7, 8))
+	long := int(float64(len(ids)) * float64(window) / float64(day))
+	for range n {
+		i := random.IntN(len(ids) - long)
+		id := hex.EncodeToString(ids[i][:])
+		one = append(one, query{"trace_id", id, id})
+		if k.ordered {
+			windows = append(windows, query{"trace_id", id, hex.EncodeToString(ids[i+long-1][:])})
+			continue
+		}
+		from := begin(i, len(ids))
+		windows = append(windows, query{"ms", fmt.Sprint(from.UnixMilli()), fmt.Sprint(from.Add(window).UnixMilli())})
+	}
+	return one, windows
+}
+
+// The spans are the same for every kind of ID, in the order of their ends.
+func TestArrival(t *testing.T) {
+	spans := arrival(1000)
+	count := make(map[int]int)
+	for i, s := range spans {
+		count[s.trace]++
+		if i > 0 && s.ms < spans[i-1].ms {
+			t.Fatalf("span %d ends before the previous one", i)
+		}
+		if at := begin(s.trace, 1000).UnixMilli(); s.ms < at {
+			t.Errorf("span %d ends before its trace begins", i)
+		}
+	}
+	for trace, n := range count {
+		if n != perTrace {
+			t.Errorf("%d spans of trace %d", n, trace)
+		}
+	}
+}

@@ -1,5 +1,0 @@
-//go:build purego
-
-package main
-
-func cipherName() string { return "portable" }

@@ -1,0 +1,225 @@
+package bench
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"reflect"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+	"unsafe"
+
+	"go.opentelemetry.io/contrib/propagators/aws/xray"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/traceflake/traceflake/idgen"
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/randflake"
+)
+
+// generator is what is compared: the SDK's twice, which shows the noise.
+type generator struct {
+	name string
+	sdktrace.IDGenerator
+}
+
+// newGenerators returns a new generator of each kind: their place in memory makes a difference of a
+// few per cent, so each run has others. At the end it fails if an ID was a random one of the
+// fallback.
+func newGenerators(tb testing.TB) []generator {
+	tb.Helper()
+	var secret [16]byte
+	_, _ = rand.Read(secret[:]) // never fails
+	codec, err := randflake.NewCodec(secret[:])
+	if err != nil {
+		tb.Fatal(err)
+	}
+	// One block of all nodes: a flat-out loop needs more IDs in a second than 8 nodes have.
+	nodes := driver.NodeRange{Nodes: randflake.MaxNode + 1, BlockSize: randflake.MaxNode + 1}
+	keeper, err := lease.Start(tb.Context(), driver.NewMemory(driver.WithNodeRange(nodes)), codec, lease.WithTTL(time.Hour))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if err := keeper.Ready(tb.Context()); err != nil {
+		tb.Fatal(err)
+	}
+	private, leased := idgen.New(), idgen.New(idgen.WithSource(keeper))
+	tb.Cleanup(func() {
+		if n := private.Fallbacks() + leased.Fallbacks(); n > 0 {
+			tb.Errorf("%d calls got random IDs of the fallback: the figures are not the generator's", n)
+		}
+		if err := keeper.Close(context.Background()); err != nil {
+			tb.Error(err)
+		}
+	})
+	sdk := inside(tb, sdktrace.NewTracerProvider())
+	return []generator{{"sdk", sdk}, {"traceflake", private}, {"leased", leased}, {"again", sdk}, {"xray", xray.NewIDGenerator()}}
+}
+
+// inside returns the generator inside a provider. The SDK does not export its default generator,
+// and a copy might differ.
+func inside(tb testing.TB, p *sdktrace.TracerProvider) sdktrace.IDGenerator {
+	tb.Helper()
+	field := reflect.ValueOf(p).Elem().FieldByName("idGenerator")
+	if !field.IsValid() || field.Type() != reflect.TypeFor[sdktrace.IDGenerator]() {
+		tb.Fatalf("this version of the SDK has no TracerProvider.idGenerator: %T", p)
+	}
+	return *(*sdktrace.IDGenerator)(unsafe.Pointer(field.UnsafeAddr()))
+}
+
+// The loops call the SDK's interface and do nothing else. The same machine code calls all
+// generators.
+
+//go:noinline
+func loopNewIDs(g sdktrace.IDGenerator, n int) {
+	ctx := context.Background()
+	for range n {
+		g.NewIDs(ctx)
+	}
+}
+
+//go:noinline
+func loopNewSpanID(g sdktrace.IDGenerator, n int) {
+	ctx := context.Background()
+	var id trace.TraceID
+	for range n {
+		g.NewSpanID(ctx, id)
+	}
+}
+
+// rate is how often an ID is generated, in each of GOMAXPROCS goroutines. A loop that runs flat out
+// shows the cost in a program that does nothing else. A service generates some IDs each
+// millisecond, or only a few a second, so that a generator may have to read the clock.
+type rate struct {
+	name   string
+	burst  int // calls one after the other; 0: as many as possible
+	every  time.Duration
+	asleep bool // between bursts, with cold caches afterwards, instead of watching the clock
+}
+
+var rates = []rate{
+	{name: "flat"},
+	{name: "1000-a-ms", burst: 1000, every: time.Millisecond},
+	{name: "32-a-ms", burst: 32, every: time.Millisecond},
+	{name: "1-a-ms", burst: 1, every: time.Millisecond},
+	{name: "1-each-20ms", burst: 1, every: 20 * time.Millisecond},
+	{name: "1-each-20ms-asleep", burst: 1, every: 20 * time.Millisecond, asleep: true},
+}
+
+func BenchmarkNewIDs(b *testing.B)    { atAllRates(b, loopNewIDs) }
+func BenchmarkNewSpanID(b *testing.B) { atAllRates(b, loopNewSpanID) }
+
+func atAllRates(b *testing.B, loop func(sdktrace.IDGenerator, int)) {
+	for _, r := range rates {
+		b.Run("rate="+r.name, func(b *testing.B) {
+			for _, g := range newGenerators(b) {
+				b.Run("gen="+g.name, func(b *testing.B) { r.measure(b, func(n int) { loop(g.IDGenerator, n) }) })
+			}
+		})
+	}
+}
+
+// BenchmarkSpan measures Start and End of a root span.
+func BenchmarkSpan(b *testing.B) {
+	for _, sampled := range []string{"never", "always"} {
+		for _, r := range []rate{rates[0], {name: "1000-a-s", burst: 1, every: time.Millisecond}} {
+			b.Run(fmt.Sprintf("sampled=%s/rate=%s", sampled, r.name), func(b *testing.B) {
+				sampler := map[string]sdktrace.Sampler{"never": sdktrace.NeverSample(), "always": sdktrace.AlwaysSample()}[sampled]
+				for _, g := range newGenerators(b)[:4] {
+					tracer := sdktrace.NewTracerProvider(sdktrace.WithSampler(sampler), sdktrace.WithIDGenerator(g.IDGenerator)).Tracer("bench")
+					b.Run("gen="+g.name, func(b *testing.B) { r.measure(b, func(n int) { startEnd(tracer, n) }) })
+				}
+			})
+		}
+	}
+}
+
+//go:noinline
+func startEnd(t trace.Tracer, n int) {
+	ctx := context.Background()
+	for range n {
+		_, span := t.Start(ctx, "span")
+		span.End()
+	}
+}
+
+// measure reports the time of one call in its goroutine.
+func (r rate) measure(b *testing.B, loop func(n int)) {
+	b.ReportAllocs()
+	runtime.GC() // no generator pays for another's garbage
+	loop(1000)
+	each := make([]float64, runtime.GOMAXPROCS(0))
+	var ready atomic.Int64
+	var all sync.WaitGroup
+	b.ResetTimer()
+	for i := range each {
+		all.Go(func() {
+			for ready.Add(1); ready.Load() < int64(len(each)); { // all begin at once
+			}
+			if r.burst > 0 {
+				each[i] = r.bursts(b.N, loop)
+			} else {
+				start := time.Now()
+				loop(b.N)
+				each[i] = float64(time.Since(start)) / float64(b.N)
+			}
+		})
+	}
+	all.Wait()
+	sum := 0.0
+	for _, ns := range each {
+		sum += ns
+	}
+	b.ReportMetric(sum/float64(len(each)), "ns/op")
+}
+
+// bursts returns the time of one call in n bursts, less that of empty bursts, which are as many.
+func (r rate) bursts(n int, loop func(n int)) float64 {
+	var full, empty []float64
+	begin := time.Now()
+	for i := range 2 * n {
+		due := begin.Add(time.Duration(i) * r.every)
+		if r.asleep {
+			time.Sleep(time.Until(due))
+		} else {
+			for time.Now().Before(due) {
+			}
+		}
+		calls := r.burst * (i % 2)
+		start := time.Now()
+		loop(calls)
+		took := float64(time.Since(start))
+		if calls == 0 {
+			empty = append(empty, took)
+		} else {
+			full = append(full, took)
+		}
+	}
+	return (middle(full) - middle(empty)) / float64(r.burst)
+}
+
+// middle returns the mean of the middle half: clocks have steps, and some bursts are interrupted.
+func middle(values []float64) float64 {
+	slices.Sort(values)
+	half := values[len(values)/4 : len(values)-len(values)/4]
+	sum := 0.0
+	for _, v := range half {
+		sum += v
+	}
+	return sum / float64(len(half))
+}
+
+// No call allocates, whatever it is compared with.
+func TestNoAllocation(t *testing.T) {
+	for _, g := range newGenerators(t)[1:3] {
+		if n := testing.AllocsPerRun(1000, func() { loopNewIDs(g.IDGenerator, 10); loopNewSpanID(g.IDGenerator, 10) }); n != 0 {
+			t.Errorf("%s: %g allocations in 20 calls", g.name, n)
+		}
+	}
+}

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// sample has ten rounds in which traceflake takes the given part of the SDK's time, which is equal
+// to itself within one per cent.
+func sample(t *testing.T, part float64) string {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString("commit: 0123\ncpu: a CPU\nwithout: nothing\n")
+	line := func(name string, ns float64, more string) {
+		fmt.Fprintf(&b, "Benchmark%s 100 %g ns/op%s\n", name, ns, more)
+	}
+	for round := range 10 {
+		sdk := 100 * (1 + float64(round))
+		for _, l := range limits {
+			for gen, ns := range map[string]float64{"sdk": sdk, "again": sdk * (1 + float64(round%3-1)/100), "traceflake": part * sdk, "xray": 2 * sdk} {
+				line(strings.Replace(l.name, "*", gen, 1), ns, " 0 allocs/op")
+			}
+		}
+		line("Rival/id=rs.xid", 57, " 0 allocs/op")
+		line("BTree/key=uuidv7/column=uuid", 1e9, " 15.1 index-MiB 1923 splits")
+		for _, id := range []string{"uuidv4", "uuidv7", "traceflake"} {
+			line("Blocks/id="+id, 1, " 132 trace-pages 1 trace-groups")
+		}
+	}
+	b.WriteString("without: `-tags purego`\n")
+	for range 10 {
+		line("NewIDs/rate=flat/gen=sdk", 20, "")
+		line("NewIDs/rate=flat/gen=traceflake", 124, "")
+	}
+	file := filepath.Join(t.TempDir(), "runs.txt")
+	if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func TestTargets(t *testing.T) {
+	for part, missed := range map[float64]string{0.7: "", 0.805: "", 0.82: "1 targets", 3: "7 targets"} {
+		var out strings.Builder
+		err := run([]string{"-check", sample(t, part)}, &out)
+		if missed == "" && err != nil || missed != "" && (err == nil || !strings.HasPrefix(err.Error(), missed)) {
+			t.Errorf("%g of the SDK's time: %v, want %q\n%s", part, err, missed, out.String())
+		}
+	}
+}
+
+// A target that was not measured must not pass as met.
+func TestMissingBenchmarks(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "runs.txt")
+	for text, want := range map[string]string{"": "contains no benchmark", "BenchmarkOther 1 1 ns/op\n": "9 targets were missed"} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := run([]string{"-check", file}, io.Discard); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}
+
+func TestReport(t *testing.T) {
+	file := sample(t, 0.75)
+	if err := run([]string{file}, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	for name, wants := range map[string][]string{
+		"RESULTS.md": {
+			"| commit | 0123 |", "| NewIDs/rate=flat-2 |", "0.75 (0.75–0.75)", "| rs/xid | by 24-bit hash", "| 57 ns | 0 |",
+			"| key=uuidv7/column=uuid | 15.1 | – | 1923 |", "| `-tags purego` | 124 ns | 6.20 (6.20–6.20) |", "| id=traceflake | 132 |",
+		},
+		"plots/cost.svg":    {"<svg", "NewIDs, two CPUs", "flat out", "xray"},
+		"plots/pruning.svg": {"<svg", "uuidv7", "132"},
+	} {
+		text, err := os.ReadFile(filepath.Join(filepath.Dir(file), name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range wants {
+			if !strings.Contains(string(text), want) {
+				t.Errorf("no %q in %s:\n%.4000s", want, name, text)
+			}
+		}
+	}
+}

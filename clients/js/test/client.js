@@ -1,0 +1,41 @@
+// What integration/demo runs in Chromium (browser.js) and in Node (node.js), with the SDK for each.
+import { ROOT_CONTEXT, trace } from '@opentelemetry/api';
+import { InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-web';
+import { TraceflakeIdGenerator, notBefore, timeOf, traceIdAt } from '../traceflake.js';
+
+export function client(TracerProvider) {
+  const exporter = new InMemorySpanExporter();
+  const tracer = new TracerProvider({
+    idGenerator: new TraceflakeIdGenerator(),
+    spanProcessors: [new SimpleSpanProcessor(exporter)],
+  }).getTracer('client');
+  return {
+    // vectors returns the vectors that do not hold here.
+    vectors: (format) => format.ids.filter((v) => traceIdAt(v.unix_ms, v.sequence, v.low) !== v.id || timeOf(v.id).getTime() !== v.unix_ms),
+
+    // roots returns the trace IDs of n root spans.
+    roots: (n) => Array.from({ length: n }, () => {
+      const span = tracer.startSpan('root', {}, ROOT_CONTEXT);
+      span.end();
+      return span.spanContext().traceId;
+    }),
+
+    // request sends a request within a root span. It returns the IDs of the spans as they are
+    // exported, the trace ID of the response, and the bound of the trace.
+    async request(url) {
+      exporter.reset();
+      const root = tracer.startSpan('request', {}, ROOT_CONTEXT);
+      const { traceId, spanId, traceFlags } = root.spanContext();
+      const response = await fetch(url, {
+        headers: { 'x-trace-id': traceId, 'X-B3-TraceId': traceId, 'X-B3-SpanId': spanId, 'X-B3-Sampled': String(traceFlags & 1) },
+      });
+      tracer.startSpan('read', {}, trace.setSpan(ROOT_CONTEXT, root)).end();
+      root.end();
+      const [child, sent] = exporter.getFinishedSpans().map((s) => s.spanContext());
+      return {
+        trace: sent.traceId, span: sent.spanId, child: child.traceId,
+        response: response.headers.get('x-trace-id'), notBefore: notBefore(traceId, 1000).getTime(),
+      };
+    },
+  };
+}

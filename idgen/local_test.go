@@ -1,0 +1,157 @@
+//go:build !nolinkname
+
+package idgen
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+)
+
+// Few calls that make trace IDs write what other processors write: the order's word, the epoch, the
+// borrowed time, or what a fill writes. Only one goroutine runs here, so any change after a call is
+// its own. With more processors each has its own run and its own batch: the cost stays the same.
+func TestSharedWritesAreFew(t *testing.T) {
+	c := newClock(noon)
+	s := &tagged{clock: unread{c}}
+	g := c.counted(WithSource(s))
+	type state struct {
+		next, epoch     uint64
+		borrowed, fills int64
+		armed           bool
+		life            *life
+	}
+	now := func() state {
+		return state{g.order.next.Load(), g.valid.epoch.Load(), g.borrowed.Load(), s.fills.Load(),
+			g.valid.armed.Load(), g.valid.life.Load()}
+	}
+	onOne(t, g)
+	c.learn(t, g)
+	const calls = 1_000_000
+	writes, before := 0, now()
+	for range calls {
+		c.pass(20 * time.Nanosecond)
+		g.NewIDs(t.Context())
+		if after := now(); after != before {
+			writes, before = writes+1, after
+		}
+	}
+	if share := float64(writes) / calls; share > 0.02 {
+		t.Errorf("%.2f %% of the calls write something shared, want at most 2 %%", 100*share)
+	}
+}
+
+// A goroutine that stays on its processor gets increasing IDs, even if what it used before returns
+// with the rest of its run; and no clear half repeats when the order starts again.
+func TestRunEndsWhenItIsTakenAway(t *testing.T) {
+	c := newClock(noon)
+	g := c.counted()
+	other := onOne(t, g)
+	c.learn(t, g)
+	c.pass(time.Millisecond)
+	for range 100 { // so that a long run is left
+		g.NewIDs(t.Context())
+	}
+	away := g.locals.take(g.locals.pin())
+	before, _ := g.NewIDs(t.Context()) // with another
+	here := g.locals.take(g.locals.pin())
+	g.locals.put(away)
+	g.locals.put(here)
+	if after, _ := g.NewIDs(t.Context()); half(after) <= half(before) {
+		t.Errorf("%s after %s", after, before)
+	}
+
+	seen := map[uint64]bool{}
+	take := func(n int) {
+		t.Helper()
+		for range n {
+			id, _ := g.NewIDs(t.Context())
+			if seen[half(id)] {
+				t.Fatalf("the clear half of %s is a duplicate", id)
+			}
+			seen[half(id)] = true
+		}
+	}
+	c.pass(time.Millisecond)
+	take(100)
+	other()
+	c.add(-time.Hour)
+	c.pass(20 * time.Millisecond)
+	if c.late(t, g); g.steps.Load() != 1 {
+		t.Fatal("the order did not start again")
+	}
+	clear(seen)
+	c.add(time.Hour - 20*time.Millisecond) // the clock is where it was, to the millisecond
+	g.valid.end()                          // the timer has run
+	take(500)
+	other()
+	take(100)
+}
+
+// Processors added later share what is spare, and waste no IDs of a lease.
+func TestProcessorsAddedLater(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	c := newClock(noon)
+	s := &switched{Source: newSource(t, c)}
+	g := New(WithSource(s), WithClock(c))
+	runtime.GOMAXPROCS(4 * max(runtime.NumCPU(), runtime.GOMAXPROCS(0)))
+	const workers, each = 16, 20_000
+	var wg sync.WaitGroup
+	for range workers {
+		wg.Go(func() {
+			for i := range each {
+				g.NewSpanID(t.Context(), trace.TraceID{})
+				if i%100 == 0 {
+					runtime.Gosched()
+				}
+			}
+		})
+	}
+	wg.Wait()
+	// The pool drops batches at a collection, and at random under the race detector.
+	if fills := s.calls.Load(); fills > 4*workers*each/256 && !RaceEnabled {
+		t.Errorf("%d fills for %d IDs", fills, workers*each)
+	}
+}
+
+// While a batch is being filled it has no other user: neither another goroutine that runs on the
+// processor in the meantime nor one that calls from within the source.
+func TestOneOwnerWhileFilling(t *testing.T) {
+	c := newClock(noon)
+	s := &tagged{clock: c}
+	g := New(WithSource(s))
+	var mu sync.Mutex
+	seen := map[trace.SpanID]bool{}
+	span := func() {
+		id := g.NewSpanID(t.Context(), trace.TraceID{})
+		mu.Lock()
+		defer mu.Unlock()
+		if seen[id] {
+			t.Errorf("%s is a duplicate", id)
+		}
+		seen[id] = true
+	}
+	var depth atomic.Int64
+	s.filled = func() {
+		if depth.Add(1) == 1 {
+			span() // from within the source
+			var wg sync.WaitGroup
+			wg.Go(span)
+			wg.Wait()
+		}
+		depth.Add(-1)
+	}
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 4 * batchSize {
+				span()
+			}
+		})
+	}
+	wg.Wait()
+}

@@ -1,0 +1,229 @@
+package lease_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.opentelemetry.io/otel/metric/noop"
+
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/randflake"
+)
+
+// The recipes for operators, as docs/operating.md has them, are played here by the book, with
+// clocks that are wrong by hours and clocks that run too fast or too slow, and once wrongly, which
+// must show.
+
+// wrongClock differs from the right time: by a constant, and by more with each second.
+type wrongClock struct {
+	began time.Time
+	ahead time.Duration
+	slew  float64 // seconds a second; NTP slews by 0.0005
+}
+
+// rightTime maps the bubble's time, which begins in 2000, to a time that can be leased.
+func rightTime() time.Time { return time.Now().AddDate(26, 0, 0) }
+
+func (c wrongClock) Elapsed() time.Duration { return time.Since(c.began) }
+
+func (c wrongClock) Now() time.Time {
+	return rightTime().Add(c.ahead + time.Duration(c.slew*float64(c.Elapsed())))
+}
+
+// fleet is what processes under one secret made.
+type fleet struct {
+	t       *testing.T
+	codec   *randflake.Codec
+	made    map[randflake.ID]bool
+	equal   int
+	running []func(burst []randflake.ID) int
+}
+
+const recipeTTL = 10 * time.Minute
+
+// few blocks, so that a process gets one that another one had.
+var recipeNodes = driver.NodeRange{Nodes: 16, BlockSize: 1}
+
+func newFleet(t *testing.T) *fleet {
+	t.Helper()
+	codec, err := randflake.NewCodec([]byte("a fleet's secret"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &fleet{t: t, codec: codec, made: map[randflake.ID]bool{}}
+}
+
+// start starts a process for each clock. They run until the test is over.
+func (f *fleet) start(store lease.Store, ahead ...time.Duration) {
+	f.t.Helper()
+	for i, d := range ahead {
+		clock := wrongClock{began: time.Now(), ahead: d, slew: []float64{5e-3, 0, -5e-3}[i%3]}
+		k, err := lease.Start(context.Background(), store, f.codec, lease.WithTTL(recipeTTL), lease.WithMaxBlocks(1),
+			lease.WithClock(clock), lease.WithErrorHandler(func(error) {}), lease.WithMeterProvider(noop.NewMeterProvider()))
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		f.running = append(f.running, func(burst []randflake.ID) int {
+			n, _, _ := k.Fill(burst)
+			return n
+		})
+		f.t.Cleanup(func() { _ = k.Close(context.Background()) })
+		f.run(time.Second)
+	}
+}
+
+// run lets the processes make IDs every second for some time.
+func (f *fleet) run(d time.Duration) {
+	var burst [4]randflake.ID
+	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(time.Second) {
+		for _, fill := range f.running {
+			for _, id := range burst[:fill(burst[:])] {
+				if f.made[id] {
+					f.equal++
+				}
+				f.made[id] = true
+			}
+		}
+	}
+}
+
+// reachable is a store that processes may lose sight of.
+type reachable struct {
+	*driver.Memory
+	away *bool
+}
+
+func (r reachable) Acquire(ctx context.Context, q lease.Request) (lease.Grant, error) {
+	if *r.away {
+		return lease.Grant{}, errAway
+	}
+	return r.Memory.Acquire(ctx, q)
+}
+
+func (r reachable) Renew(ctx context.Context, g lease.Grant, q lease.Request) (lease.Grant, error) {
+	if *r.away {
+		return lease.Grant{}, errAway
+	}
+	return r.Memory.Renew(ctx, g, q)
+}
+
+func (r reachable) Get(ctx context.Context, node uint32) (lease.Grant, error) {
+	if *r.away {
+		return lease.Grant{}, errAway
+	}
+	return r.Memory.Get(ctx, node)
+}
+
+// wrongClocks are hours behind and as far ahead as the store lets them, and then run too fast.
+var wrongClocks = []time.Duration{55 * time.Second, 0, -3 * time.Hour, 50 * time.Second, -20 * time.Minute, time.Second, 3 * time.Hour}
+
+// A store with a clock is restored from a backup, and raised to its time plus the longest TTL plus
+// two minutes. Processes that the store has forgotten use their leases to the end meanwhile.
+func TestRestoreRecipe(t *testing.T) {
+	played := func(sum time.Duration) (equal int) {
+		synctest.Test(t, func(t *testing.T) {
+			f, away := newFleet(t), false
+			clock := wrongClock{began: time.Now()}
+			store := reachable{driver.NewMemory(driver.WithNodeRange(recipeNodes), driver.WithClock(clock)), &away}
+			f.start(store, wrongClocks[:3]...)
+			f.run(time.Minute)
+			backup, err := store.List(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.start(store, wrongClocks[3:]...)
+			f.run(4*time.Hour + 7*time.Minute) // a clock that is 50 s ahead and too fast passes the minute
+			away = true
+			restored := driver.NewMemory(driver.WithNodeRange(recipeNodes), driver.WithClock(clock), driver.WithBlocks(backup))
+			now, err := restored.Time(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := restored.Raise(t.Context(), now.Add(sum)); err != nil {
+				t.Fatal(err)
+			}
+			f.start(restored, wrongClocks...)
+			f.run(4 * time.Hour)
+			equal = f.equal
+			if len(f.made) < 100_000 {
+				t.Errorf("only %d IDs were made", len(f.made))
+			}
+		})
+		return equal
+	}
+	if n := played(recipeTTL + 2*time.Minute); n > 0 {
+		t.Errorf("%d equal IDs", n)
+	}
+	if played(time.Minute) == 0 {
+		t.Error("no equal IDs with a raise that is too low: this test shows nothing")
+	}
+}
+
+// The nodes of a store, with a clock or without, are moved to another one with another block size.
+func TestMoveRecipe(t *testing.T) {
+	played := func(clocked, byTheBook bool) (equal int) {
+		synctest.Test(t, func(t *testing.T) {
+			f, away := newFleet(t), false
+			opts := []driver.MemoryOption{driver.WithNodeRange(recipeNodes)}
+			if clocked {
+				opts = append(opts, driver.WithClock(wrongClock{began: time.Now()}))
+			}
+			store := reachable{driver.NewMemory(opts...), &away}
+			f.start(store, wrongClocks...)
+			f.run(time.Hour)
+			opts[0] = driver.WithNodeRange(driver.NodeRange{Nodes: 16, BlockSize: 2})
+			next := driver.NewMemory(opts...)
+			if byTheBook {
+				if _, err := driver.Move(t.Context(), store, next); err != nil {
+					t.Fatal(err)
+				}
+			} else { // as the recipe once was: end the processes, and wait
+				f.running = nil
+				time.Sleep(recipeTTL + time.Minute)
+			}
+			f.start(next, 0, -20*time.Minute, -3*time.Hour)
+			f.run(4 * time.Hour)
+			equal = f.equal
+		})
+		return equal
+	}
+	for _, clocked := range []bool{true, false} {
+		if n := played(clocked, true); n > 0 {
+			t.Errorf("clocked %v: %d equal IDs", clocked, n)
+		}
+		if played(clocked, false) == 0 {
+			t.Errorf("clocked %v: no equal IDs if one only waits: this test shows nothing", clocked)
+		}
+	}
+}
+
+// A host's file under the fleet's secret is lost with the host. The new host's clock is an hour
+// behind: a new file waits for one TTL, by that clock, which is not enough for the same nodes.
+func TestReplacedHostRecipe(t *testing.T) {
+	played := func(first uint32) (equal int) {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFleet(t)
+			f.start(driver.NewMemory(driver.WithNodeRange(recipeNodes)), 0, 0)
+			f.run(2 * time.Hour)
+			f.running = nil
+			behind := wrongClock{began: time.Now(), ahead: -time.Hour}
+			file := driver.NewMemory(driver.WithNodeRange(driver.NodeRange{First: first, Nodes: 16, BlockSize: 1}))
+			if err := file.Raise(t.Context(), behind.Now().Add(recipeTTL)); err != nil {
+				t.Fatal(err)
+			}
+			f.start(file, behind.ahead, behind.ahead)
+			f.run(2 * time.Hour)
+			equal = f.equal
+		})
+		return equal
+	}
+	if n := played(16); n > 0 {
+		t.Errorf("%d equal IDs with nodes that no host had", n)
+	}
+	if played(0) == 0 {
+		t.Error("no equal IDs with the nodes of the lost host: this test shows nothing")
+	}
+}
