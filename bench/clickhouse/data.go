@@ -3,11 +3,10 @@ package main
 import (
 	"context"
 	_ "embed" // the SQL
-	"errors"
 	"fmt"
+	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/traceflake/traceflake/clickhouse"
@@ -19,102 +18,125 @@ var (
 	createSource string
 	//go:embed sql/generate.sql
 	generate string
+	//go:embed sql/collector.sql
+	collectorTable string
+	//go:embed sql/lookup.sql
+	lookupTable string
 )
 
-// day is when the data begins.
+// day is the one that is queried.
 var day = time.Date(2026, 10, 14, 0, 0, 0, 0, time.UTC)
 
-// block is how many spans go into an INSERT, as a busy Collector's batches do.
-const block = 100_000
+const (
+	table = "spans"
+	block = 100_000 // spans of an INSERT, as of a busy Collector
+)
 
-// dataset is one day of spans in the order in which they arrive.
+// dataset is the table source: three days of spans in the order in which they arrive.
 type dataset struct {
 	*servers.Engine
-	spans int // there are, about what was asked for
+	spans, day int
 }
 
-// newDataset fills the table source. The same seed gives the same spans.
-func newDataset(ctx context.Context, e *servers.Engine, spans, seed int, bar *bar) (*dataset, error) {
-	statements, err := clickhouse.Schema{Layout: clickhouse.Overlay}.Statements() // the functions
+func newDataset(ctx context.Context, spans int) (*dataset, error) {
+	e, err := servers.ClickHouse(ctx)
 	if err != nil {
 		return nil, err
 	}
-	for _, statement := range append(statements, "DROP TABLE IF EXISTS source SYNC", createSource) {
-		if _, err := e.Query(ctx, statement); err != nil {
-			return nil, err
-		}
-	}
-	traces, step := spans/8, block/8
-	for from := 0; from < traces; from += step {
-		_, err := e.Query(ctx, strings.NewReplacer(
-			"{seed}", fmt.Sprint(seed), "{start}", fmt.Sprint(day.UnixMilli()), "{traces}", fmt.Sprint(traces),
-			"{from}", fmt.Sprint(from), "{count}", fmt.Sprint(min(step, traces-from))).Replace(generate))
-		if err != nil {
-			return nil, err
-		}
-		bar.show(from+step, traces)
-	}
 	d := &dataset{Engine: e}
-	_, err = scan(ctx, e, "SELECT count() FROM source", &d.spans)
-	return d, err
-}
-
-// ids are expressions that make each trace's ID from the columns of source.
-var ids = map[string]string{
-	"ours":   "assumeNotNull(traceIDAt(fromUnixTimestamp64Milli(ms), 0, h2))",
-	"random": "lower(hex(reverse(reinterpretAsFixedString(h1)))) || lower(hex(reverse(reinterpretAsFixedString(h2))))",
-	"UUIDv7": "substring(lower(hex(reverse(reinterpretAsFixedString(ms)))), 5) || '7' || substring(lower(hex(reverse(reinterpretAsFixedString(h1)))), 1, 3)" +
-		" || ['8','9','a','b'][1 + h1 % 4] || substring(lower(hex(reverse(reinterpretAsFixedString(h2)))), 2)",
-	"ULID": "substring(lower(hex(reverse(reinterpretAsFixedString(ms)))), 5) || substring(lower(hex(reverse(reinterpretAsFixedString(h1)))), 1, 4)" +
-		" || lower(hex(reverse(reinterpretAsFixedString(h2))))",
-}
-
-const copied = "SpanId, ParentSpanId, SpanName, SpanKind, ServiceName, ResourceAttributes, SpanAttributes, Duration, StatusCode, StatusMessage"
-
-// insert stores all spans in a table with one kind of ID, block by block, two
-// at a time, as from two Collectors.
-func (d *dataset) insert(ctx context.Context, table, kind string, bar *bar) error {
-	var next, done atomic.Int64
-	var showing sync.Mutex
-	work := func() error {
-		for {
-			from := int(next.Add(block)) - block
-			if from >= d.spans {
-				return nil
-			}
-			if err := d.insertBlock(ctx, table, kind, from, block); err != nil {
-				return err
-			}
-			showing.Lock()
-			bar.show(int(done.Add(block)), d.spans)
-			showing.Unlock()
+	statements, err := clickhouse.Schema{Table: "unused"}.Statements() // for the functions
+	if err != nil {
+		return nil, err
+	}
+	for i, share := range []int{20, 20, 60} {
+		start, traces := day.AddDate(0, 0, i-2), spans*share/100/8
+		for from := 0; from < traces; from += block / 8 {
+			statements = append(statements, strings.NewReplacer("{seed}", fmt.Sprint(i+1), "{start}", fmt.Sprint(start.UnixMilli()),
+				"{traces}", fmt.Sprint(traces), "{from}", fmt.Sprint(from), "{count}", fmt.Sprint(min(block/8, traces-from))).Replace(generate))
 		}
 	}
-	other := make(chan error, 1)
-	go func() { other <- work() }()
-	return errors.Join(work(), <-other)
+	if err := d.exec(ctx, slices.Insert(statements, 0, createSource)...); err != nil {
+		return nil, err
+	}
+	if err := d.scan(ctx, "SELECT count() FROM source", &d.spans); err != nil {
+		return nil, err
+	}
+	return d, d.scan(ctx, fmt.Sprintf("SELECT count() FROM source WHERE toDate(Timestamp, 'UTC') = '%s'", day.Format(time.DateOnly)), &d.day)
 }
 
-func (d *dataset) insertBlock(ctx context.Context, table, kind string, from, spans int) error {
-	_, err := d.Query(ctx, fmt.Sprintf(`INSERT INTO %s (Timestamp, TraceId, %s) SELECT Timestamp, %s, %s FROM source
-		WHERE _part_starting_offset + _part_offset >= %d AND _part_starting_offset + _part_offset < %d SETTINGS max_threads = 1, max_insert_threads = 1`,
-		table, copied, ids[kind], copied, from, from+spans))
+func (d *dataset) exec(ctx context.Context, statements ...string) error {
+	for _, s := range statements {
+		if _, err := d.Query(ctx, s); err != nil {
+			return fmt.Errorf("%.200s: %w", s, err)
+		}
+	}
+	return nil
+}
+
+// scan reads the only value of a query.
+func (d *dataset) scan(ctx context.Context, query string, into any) error {
+	r, err := d.Query(ctx, query)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Sscan(r.Rows[0][0], into)
 	return err
 }
 
-// scan reads the only row of a query.
-func scan(ctx context.Context, e *servers.Engine, query string, into ...any) (servers.Result, error) {
-	r, err := e.Query(ctx, query)
+// create replaces the table by an empty one of a layout.
+func (d *dataset) create(ctx context.Context, l layout) error {
+	statements := []string{"DROP VIEW IF EXISTS spans_trace_id_ts_mv SYNC", "DROP TABLE IF EXISTS spans_trace_id_ts SYNC", "DROP TABLE IF EXISTS spans SYNC"}
+	named := func(script string) []string {
+		return strings.Split(strings.ReplaceAll(script, "{table}", table), ";\n")
+	}
+	if l.Name == exporter || l.Name == "overlay" {
+		statements = append(statements, named(collectorTable)...)
+	}
+	if l.Name == exporter {
+		return d.exec(ctx, append(statements, named(lookupTable)...)...)
+	}
+	all, err := schemas[l.Name].Statements()
 	if err != nil {
-		return r, err
+		return err
 	}
-	if len(r.Rows) != 1 || len(r.Rows[0]) != len(into) {
-		return r, fmt.Errorf("%s: %d rows", query, len(r.Rows))
+	statements = append(statements, all...)
+	if l.Name == "overlay" {
+		drop, err := schemas[l.Name].DropLookup()
+		if err != nil {
+			return err
+		}
+		statements = append(statements, drop...)
 	}
-	for i, value := range r.Rows[0] {
-		if _, err := fmt.Sscan(value, into[i]); err != nil {
-			return r, fmt.Errorf("%s: %q: %w", query, value, err)
+	return d.exec(ctx, statements...)
+}
+
+// load stores all spans block by block, merges them, and returns the CPU seconds
+// that this process, in which the engine runs, has used.
+func (d *dataset) load(ctx context.Context, l layout) (seconds float64, err error) {
+	const columns = "SpanId, ParentSpanId, SpanName, SpanKind, ServiceName, ResourceAttributes, SpanAttributes, Duration, StatusCode, StatusMessage"
+	id := fmt.Sprintf("if(h1 %% 100 < %d, lower(hex(reverse(reinterpretAsFixedString(h1)))) || lower(hex(reverse(reinterpretAsFixedString(h2)))), "+
+		"assumeNotNull(traceIDAt(fromUnixTimestamp64Milli(ms), 0, h2)))", l.Random)
+	if err := d.create(ctx, l); err != nil {
+		return 0, err
+	}
+	start := used()
+	for from := 0; from < d.spans; from += block {
+		if err := d.exec(ctx, fmt.Sprintf(`INSERT INTO spans (Timestamp, TraceId, %[1]s) SELECT Timestamp, %[2]s, %[1]s FROM source
+			WHERE _part_starting_offset + _part_offset >= %[3]d AND _part_starting_offset + _part_offset < %[4]d SETTINGS max_threads = 1, max_insert_threads = 1`,
+			columns, id, from, from+block)); err != nil {
+			return 0, err
 		}
 	}
-	return r, nil
+	merge := []string{"OPTIMIZE TABLE spans FINAL"}
+	if l.Name == exporter {
+		merge = append(merge, "OPTIMIZE TABLE spans_trace_id_ts FINAL")
+	}
+	err = d.exec(ctx, merge...)
+	return used() - start, err
+}
+
+func used() float64 {
+	var u syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // cannot fail for oneself
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
 }

@@ -1,11 +1,11 @@
-// Command clickhouse measures what the order of trace IDs saves: it stores the
-// same generated spans in several layouts and with several kinds of IDs, runs the
-// queries of a trace page, and counts what ClickHouse actually read.
+// Command clickhouse measures what the layouts of a table of spans cost and save: it
+// stores the same generated spans in each, with a share of random trace IDs, runs
+// the queries of tools.sql and our own, and counts what ClickHouse actually read.
 //
 //	make bench-clickhouse
 //
-// writes RESULTS.md, results.json and the plots. Rows and bytes carry over to other
-// machines; times do not.
+// writes results.json and RESULTS.md. Rows and bytes carry over to other machines;
+// of CPU time only the ratios do.
 package main
 
 import (
@@ -15,12 +15,15 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"strconv"
+	"runtime"
+	"slices"
 	"strings"
+	"time"
 
-	"github.com/traceflake/traceflake/integration/servers"
+	"github.com/traceflake/traceflake/clickhouse"
 )
 
 func main() {
@@ -33,100 +36,134 @@ func main() {
 	}
 }
 
-type options struct {
-	sizes  []int // millions of spans, ascending
-	seed   int
-	out    string
-	layout string // "" is all
-	report bool
+// exporter is the name of the layout to which the others are compared: the table
+// of the Collector's exporter, with its lookup table and random IDs.
+const exporter = "exporter"
+
+// layout is a table and the share of random trace IDs in it, in percent.
+type layout struct {
+	Name   string
+	Random int
 }
 
-// mostOfAll is the largest size, in millions of spans, at which all layouts are
-// measured and not the main ones only.
-const mostOfAll = 5
+func (l layout) String() string { return fmt.Sprintf("%s, %d %% random", l.Name, l.Random) }
 
-func parse(args []string) (o options, err error) {
-	flags := flag.NewFlagSet("bench/clickhouse", flag.ContinueOnError)
-	sizes := flags.String("spans", "5,20", "sizes to measure, in `millions` of spans, ascending; only the first, and none above 5, with all layouts")
-	flags.IntVar(&o.seed, "seed", 1, "`number` that all data follows from")
-	flags.StringVar(&o.out, "out", ".", "`folder` for the results")
-	flags.StringVar(&o.layout, "layout", "", "measure only layouts of this `name` and keep the other results in results.json")
-	flags.BoolVar(&o.report, "report", false, "only write RESULTS.md and the plots again, from results.json")
-	if err := flags.Parse(args); err != nil {
-		return o, err
-	}
-	if flags.NArg() > 0 {
-		return o, fmt.Errorf("unexpected argument %q: there are only flags, see -h", flags.Arg(0))
-	}
-	for field := range strings.SplitSeq(*sizes, ",") {
-		n, err := strconv.Atoi(field)
-		if err != nil || n < 1 || n > 1000 || len(o.sizes) > 0 && n <= o.sizes[len(o.sizes)-1] {
-			return o, fmt.Errorf("-spans %s: give ascending whole millions, 1 to 1000", *sizes)
-		}
-		o.sizes = append(o.sizes, n)
-	}
-	return o, nil
+var layouts = []layout{
+	{exporter, 100},
+	{"service", 0}, {"service", 50}, {"service", 100}, {"service", 10},
+	{"trace", 0}, {"trace", 50}, {"overlay", 0}, {"overlay", 50},
+}
+
+var schemas = map[string]clickhouse.Schema{
+	"service": {Table: table},
+	"trace":   {Table: table, Layout: clickhouse.TraceFirst},
+	"overlay": {Table: table, Layout: clickhouse.Overlay},
+}
+
+// results are everything measured with so many spans, and where.
+type results struct {
+	Date, Machine, ClickHouse, Commit, Command string
+	Spans, Day                                 int // in all, and of the day that is queried
+	Measured                                   []measured
+	CPU                                        []cpuRatio
 }
 
 func run(ctx context.Context, args []string) error {
-	o, err := parse(args)
-	if err != nil {
+	flags := flag.NewFlagSet("bench/clickhouse", flag.ContinueOnError)
+	spans := flags.Int("spans", 5000, "`thousands` of spans, 60 % of them on the day that is queried and the rest on the two days before")
+	out := flags.String("out", ".", "`folder` for the results")
+	only := flags.String("layouts", "", "measure only these `names`, separated by commas, and keep the other results")
+	rounds := flags.Int("cpu", 0, "instead of queries, measure the CPU time to load and merge, in `n` interleaved rounds")
+	report := flags.Bool("report", false, "only write RESULTS.md again, from results.json")
+	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	file := filepath.Join(o.out, "results.json")
-	var r results
-	if o.report || o.layout != "" {
-		text, err := os.ReadFile(file)
+	if flags.NArg() > 0 || *spans < 100 {
+		return fmt.Errorf("unexpected argument %q, or fewer than 100 thousand spans: see -h", flags.Args())
+	}
+	file := filepath.Join(*out, "results.json")
+	var runs []*results // by size
+	text, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(text, &runs)
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	save := func() error { // after every layout: what is measured is kept, should a later step fail
+		text, err := json.MarshalIndent(runs, "", "\t")
 		if err != nil {
 			return err
 		}
-		if err := json.Unmarshal(text, &r); err != nil {
-			return fmt.Errorf("%s: %w", file, err)
-		}
+		return errors.Join(os.WriteFile(file, append(text, '\n'), 0o644), os.WriteFile(filepath.Join(*out, "RESULTS.md"), []byte(markdown(runs)), 0o644))
 	}
-	if o.report {
-		return r.write(o.out)
+	if *report {
+		return save()
 	}
-	e, err := servers.ClickHouse(ctx)
+	d, err := newDataset(ctx, *spans*1000)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = e.Close() }()
-	now, err := newResults(ctx, e, o)
-	if err != nil {
-		return err
-	}
-	if o.layout == "" {
-		r = now
+	defer func() { _ = d.Close() }()
+	r := &results{}
+	if i := slices.IndexFunc(runs, func(r *results) bool { return r.Spans == d.spans }); i >= 0 {
+		r = runs[i]
 	} else {
-		r.Commit += fmt.Sprintf(", %s again at %s", o.layout, now.Commit)
+		runs = append(runs, r)
+		slices.SortFunc(runs, func(a, b *results) int { return b.Spans - a.Spans })
 	}
-	for i, millions := range o.sizes {
-		d, err := newDataset(ctx, e, millions*1_000_000, o.seed, newBar(os.Stderr, fmt.Sprintf("generate %d M spans", millions)))
+	if *only == "" {
+		commit, err := exec.CommandContext(ctx, "git", "rev-parse", "--short", "HEAD").Output()
 		if err != nil {
+			return fmt.Errorf("the results name the commit: %w", err)
+		}
+		*r = results{Date: time.Now().UTC().Format(time.DateOnly), Machine: fmt.Sprintf("%s, %d cores", cpuName(), runtime.NumCPU()),
+			Commit: strings.TrimSpace(string(commit)), Command: fmt.Sprintf("make bench-clickhouse ARGS=\"-spans %d\"", *spans),
+			Spans: d.spans, Day: d.day, CPU: r.CPU, Measured: r.Measured}
+		if err := d.scan(ctx, "SELECT version()", &r.ClickHouse); err != nil {
 			return err
 		}
-		for _, l := range layouts {
-			if o.layout != "" && l.Name != o.layout {
-				continue
-			}
-			if (i > 0 || millions > mostOfAll) && !l.main {
-				continue
-			}
-			m, err := d.run(ctx, l, os.Stderr)
-			if err != nil {
-				return err
-			}
-			r.add(m)
-			// What is measured is kept, should a later step fail.
-			text, err := json.MarshalIndent(r, "", "\t")
-			if err != nil {
-				return err
-			}
-			if err := os.WriteFile(file, append(text, '\n'), 0o644); err != nil {
-				return err
-			}
+	}
+	if *rounds > 0 {
+		if r.CPU, err = d.cpu(ctx, *rounds); err != nil {
+			return err
+		}
+		return save()
+	}
+	for _, l := range layouts {
+		if *only != "" && !strings.Contains(","+*only+",", ","+l.Name+",") {
+			continue
+		}
+		fmt.Fprintln(os.Stderr, time.Now().Format(time.TimeOnly), l)
+		m, err := d.measure(ctx, l)
+		if err != nil {
+			return fmt.Errorf("%v: %w", l, err)
+		}
+		r.add(m)
+		if err := save(); err != nil {
+			return err
 		}
 	}
-	return r.write(o.out)
+	return nil
+}
+
+// add takes a measurement in, in the place of an earlier one of the same layout.
+func (r *results) add(m measured) {
+	for i, old := range r.Measured {
+		if old.layout() == m.layout() {
+			r.Measured[i] = m
+			return
+		}
+	}
+	r.Measured = append(r.Measured, m)
+}
+
+func cpuName() string {
+	text, _ := os.ReadFile("/proc/cpuinfo")
+	_, name, _ := strings.Cut(string(text), "model name\t: ")
+	name, _, _ = strings.Cut(name, "\n")
+	if name == "" {
+		return "unknown CPU"
+	}
+	return name
 }

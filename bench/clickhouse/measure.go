@@ -2,198 +2,173 @@ package main
 
 import (
 	"context"
+	_ "embed" // the SQL
+	"encoding/hex"
 	"fmt"
-	"io"
-	"math/rand/v2"
+	"regexp"
+	"slices"
 	"strings"
-	"syscall"
 	"time"
+
+	"github.com/traceflake/traceflake/clickhouse"
 )
 
-// measured is one layout at one size.
-type measured struct {
-	Layout, About, IDs string
-	Spans              int
-	Load, Merge        float64 // CPU seconds
-	Wall               float64 // seconds of both
-	Parts, MergedParts int
-	Bytes              map[string]float64 // on disk, a span, once merged: of the columns of interest and "all"
-	Fresh, Merged      map[string]cost    // by kind of query
-	Times              map[string]times   // once merged
+//go:embed sql/tools.sql
+var toolsSQL string
+
+// cost is what a query read, with ClickHouse's caches empty.
+type cost struct {
+	Name  string
+	Rows  uint64
+	Disk  uint64 // bytes from files: columns, marks and indexes
+	Found int    // rows of the result
 }
 
-// page is how many spans a search lists.
-const page = 20
+// measured is one layout, merged.
+type measured struct {
+	Name   string
+	Random int
+	Bytes  float64 // on disk, a span, with the lookup table
+	Costs  []cost
+}
 
-// run loads one layout, measures it, merges it, measures it again and drops it.
-func (d *dataset) run(ctx context.Context, l layout, out io.Writer) ([]measured, error) {
-	title := fmt.Sprintf("%s, %s, %.3g M", l.Name, l.IDs, float64(d.spans)/1e6)
-	const table = "spans"
-	if err := d.create(ctx, l, table); err != nil {
-		return nil, err
+func (m measured) layout() layout { return layout{m.Name, m.Random} }
+
+// cpuRatio is the CPU time to load and merge a layout, for one of the exporter's:
+// the median of interleaved rounds, and all of them.
+type cpuRatio struct {
+	Layout string
+	Spans  int
+	Ratio  float64
+	Rounds []float64
+}
+
+// question is one query; several statements if the next depends on what is found.
+type question struct {
+	name, sql string
+	until     int      // rows that end it
+	next      []string // asked in turn until there are so many
+}
+
+func (d *dataset) measure(ctx context.Context, l layout) (m measured, err error) {
+	m = measured{Name: l.Name, Random: l.Random}
+	if _, err := d.load(ctx, l); err != nil {
+		return m, err
 	}
-	all := []measured{{Layout: l.Name, About: l.About, IDs: l.IDs, Spans: d.spans}}
-	ways := []asker{l.ask}
-	if l.other != nil {
-		all, ways = append(all, all[0]), append(ways, l.other)
-		all[1].About = l.otherAbout
+	if err := d.scan(ctx, "SELECT sum(bytes_on_disk) FROM system.parts WHERE active AND database = currentDatabase() AND startsWith(table, 'spans')", &m.Bytes); err != nil {
+		return m, err
 	}
-	m := &all[0]
-	start, wall := cpu(), time.Now()
-	if err := d.insert(ctx, table, l.IDs, newBar(out, title)); err != nil {
-		return nil, err
+	m.Bytes /= float64(d.spans)
+	questions, err := d.questions(ctx, l)
+	if err != nil {
+		return m, err
 	}
-	if err := d.settle(ctx); err != nil {
-		return nil, err
+	for _, q := range questions {
+		c := cost{Name: q.name}
+		for _, sql := range append([]string{q.sql}, q.next...) {
+			if err := d.exec(ctx, "SYSTEM DROP MARK CACHE", "SYSTEM DROP UNCOMPRESSED CACHE", "SYSTEM DROP INDEX MARK CACHE", "SYSTEM DROP INDEX UNCOMPRESSED CACHE"); err != nil {
+				return m, err
+			}
+			found, read, err := d.Reads(ctx, sql+"\nSETTINGS use_query_condition_cache = 0")
+			if err != nil {
+				return m, fmt.Errorf("%s: %w", q.name, err)
+			}
+			c.Rows, c.Disk, c.Found = c.Rows+read.Rows, c.Disk+read.Disk, len(found.Rows)
+			if c.Found >= q.until {
+				break
+			}
+		}
+		m.Costs = append(m.Costs, c)
 	}
-	m.Load, m.Wall = cpu()-start, time.Since(wall).Seconds()
-	const active = "FROM system.parts WHERE active AND database = currentDatabase() AND startsWith(table, 'spans')"
-	if _, err := scan(ctx, d.Engine, "SELECT count() "+active, &m.Parts); err != nil {
-		return nil, err
-	}
-	questions, err := d.questions(ctx, l.IDs)
+	return m, nil
+}
+
+// questions are our own queries, and those of tools.sql. On the exporter's table
+// ours find the time in its lookup table first, as its documentation has it.
+func (d *dataset) questions(ctx context.Context, l layout) ([]question, error) {
+	noon := day.Add(12*time.Hour + 30*time.Minute)
+	rows, err := d.Query(ctx, "SELECT TraceId, any(SpanId) FROM spans WHERE Timestamp >= '2026-10-14 12:30:00' AND Timestamp < '2026-10-14 12:35:00'\n"+
+		"GROUP BY TraceId HAVING count() = 8 AND countIf(ParentSpanId = '') = 1 ORDER BY cityHash64(any(SpanId)) LIMIT 1")
 	if err != nil {
 		return nil, err
 	}
-	b := newBar(out, title+", queries, fresh")
-	for i, ask := range ways {
-		if all[i].Fresh, err = d.reads(ctx, ask, table, questions); err != nil {
-			return nil, fmt.Errorf("%s: %w", title, err)
+	one := rows.Rows[0]
+	many, err := d.Query(ctx, "SELECT TraceId FROM spans WHERE Timestamp >= '2026-10-14 12:30:00' AND Timestamp < '2026-10-14 12:35:00' AND ParentSpanId = '' ORDER BY SpanId LIMIT 100")
+	if err != nil {
+		return nil, err
+	}
+	var ids [][16]byte
+	for _, row := range append([][]string{one}, many.Rows...) {
+		id, err := hex.DecodeString(row[0])
+		if err != nil || len(id) != 16 {
+			return nil, fmt.Errorf("%s is not a trace ID", row[0])
 		}
-		b.show(i+1, len(ways))
+		ids = append(ids, [16]byte(id))
 	}
 
-	start, wall = cpu(), time.Now()
-	b = newBar(out, title+", merge")
-	b.show(0, 1)
-	for _, name := range []string{table, table + "_trace_id_ts"} {
-		if _, err := d.Query(ctx, "OPTIMIZE TABLE "+name+" FINAL"); err != nil && !strings.Contains(err.Error(), "UNKNOWN_TABLE") && !strings.Contains(err.Error(), "NOT_IMPLEMENTED") {
-			return nil, err
+	s := schemas[l.Name]
+	s.Table = table
+	byID := func(ids [][16]byte) string { return bind(clickhouse.Traces(s, ids)) }
+	newest := question{name: "ours: newest 100 traces", until: 100}
+	for from := range clickhouse.Doubling(day, noon) {
+		newest.next = append(newest.next, bind(s.Newest(from, noon, [16]byte{}, 100)))
+	}
+	newest.sql, newest.next = newest.next[0], newest.next[1:]
+	if l.Name == exporter {
+		byID = func(ids [][16]byte) string {
+			sql := bind(clickhouse.TracesEverywhere(s, ids))
+			_, where, _ := strings.Cut(sql, "\nWHERE ")
+			where, _, _ = strings.Cut(where, "\n")
+			return strings.Replace(sql, "\nWHERE ", fmt.Sprintf("\nWHERE Timestamp >= (SELECT min(Start) FROM spans_trace_id_ts WHERE %[1]s) AND Timestamp <= (SELECT max(End) + 1 FROM spans_trace_id_ts WHERE %[1]s) AND ", where), 1)
 		}
+		newest = question{name: newest.name, sql: "SELECT TraceId, ServiceName, SpanName, Timestamp, Duration FROM spans\n" + // its newest roots, as Grafana lists them
+			"WHERE Timestamp >= '2026-10-14 00:00:00' AND Timestamp < '2026-10-14 12:30:00' AND ParentSpanId = ''\nORDER BY Timestamp DESC LIMIT 100"}
 	}
-	b.show(1, 1)
-	m.Merge = cpu() - start
-	m.Wall += time.Since(wall).Seconds()
-	if _, err := scan(ctx, d.Engine, "SELECT count() "+active, &m.MergedParts); err != nil {
-		return nil, err
+	all := []question{
+		{name: "ours: one trace", sql: byID(ids[:1])},
+		{name: "ours: 100 traces of 5 min", sql: byID(ids[1:])},
+		newest,
+		{name: "ours: spans of 5 min", sql: bind(s.Spans(noon, noon.Add(5*time.Minute)))},
 	}
-	if m.Bytes, err = d.sizes(ctx); err != nil {
-		return nil, err
-	}
-	b = newBar(out, title+", queries, merged")
-	for i, ask := range ways {
-		if all[i].Merged, err = d.reads(ctx, ask, table, questions); err != nil {
-			return nil, fmt.Errorf("%s: %w", title, err)
-		}
-		if o := &all[i]; i > 0 {
-			o.Load, o.Merge, o.Wall, o.Parts, o.MergedParts, o.Bytes = m.Load, m.Merge, m.Wall, m.Parts, m.MergedParts, m.Bytes
-		}
-		b.show(i+1, len(ways))
-	}
-	// Last, as spans come in meanwhile.
-	if m.Times, err = d.times(ctx, l, table, questions); err != nil {
-		return nil, fmt.Errorf("%s: %w", title, err)
+	for _, m := range regexp.MustCompile(`(?m)^-- (\w.*: .*)\n(.*);$`).FindAllStringSubmatch(toolsSQL, -1) {
+		all = append(all, question{name: m[1], sql: strings.NewReplacer("{table}", table, "{trace}", one[0], "{span}", one[1]).Replace(m[2])})
 	}
 	return all, nil
 }
 
-// create replaces the previous table by that of a layout.
-func (d *dataset) create(ctx context.Context, l layout, table string) error {
-	statements, err := l.create(table)
+// bind puts the values into the text. The queries here are valid by construction.
+func bind(q clickhouse.Query, err error) string {
 	if err != nil {
-		return err
+		panic(err)
 	}
-	var drop []string
-	for _, name := range []string{table + "_trace_id_ts_mv", table + "_trace_id_ts", table} {
-		drop = append(drop, "DROP TABLE IF EXISTS "+name+" SYNC")
+	for _, p := range q.Params {
+		quoted := "'" + p.Value + "'"
+		q.SQL = strings.NewReplacer("{"+p.Name+":String}", quoted, "{"+p.Name+":Array(String)}", p.Value,
+			"{"+p.Name+":DateTime64(9, 'UTC')}", "toDateTime64("+quoted+", 9, 'UTC')").Replace(q.SQL)
 	}
-	for _, statement := range append(drop, statements...) {
-		if _, err := d.Query(ctx, statement); err != nil {
-			return err
-		}
-	}
-	return nil
+	return q.SQL
 }
 
-// settle waits until background merges have ended.
-func (d *dataset) settle(ctx context.Context) error {
-	for quiet := 0; quiet < 5; {
-		var merges int
-		if _, err := scan(ctx, d.Engine, "SELECT count() FROM system.merges", &merges); err != nil {
-			return err
-		}
-		quiet++
-		if merges > 0 {
-			quiet = 0
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
-	return nil
-}
-
-// cpu is what this process, which the engine runs in, has used in seconds.
-func cpu() float64 {
-	var u syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // cannot fail for oneself
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
-}
-
-// sizes are bytes on disk a span.
-func (d *dataset) sizes(ctx context.Context) (map[string]float64, error) {
-	sizes := map[string]float64{}
-	for name, query := range map[string]string{
-		"all":        "SELECT sum(bytes_on_disk) FROM system.parts WHERE active AND database = currentDatabase() AND startsWith(table, 'spans')",
-		"lookup":     "SELECT sum(bytes_on_disk) FROM system.parts WHERE active AND database = currentDatabase() AND table = 'spans_trace_id_ts'",
-		"projection": "SELECT sum(bytes_on_disk) FROM system.projection_parts WHERE active AND database = currentDatabase() AND table = 'spans'",
-		"TraceId":    "SELECT sum(column_data_compressed_bytes) FROM system.parts_columns WHERE active AND database = currentDatabase() AND table = 'spans' AND column = 'TraceId'",
-		"attributes": "SELECT sum(column_data_compressed_bytes) FROM system.parts_columns WHERE active AND database = currentDatabase() AND table = 'spans' AND column LIKE '%Attributes'",
-		"indexes":    "SELECT sum(data_compressed_bytes) FROM system.data_skipping_indices WHERE database = currentDatabase() AND table = 'spans'",
-	} {
-		var bytes float64
-		if _, err := scan(ctx, d.Engine, query, &bytes); err != nil {
-			return nil, err
-		}
-		sizes[name] = bytes / float64(d.spans)
-	}
-	return sizes, nil
-}
-
-// questions are the same for every layout, except for the IDs.
-func (d *dataset) questions(ctx context.Context, kind string) (map[string][]question, error) {
-	r := rand.New(rand.NewPCG(5, 6))
-	pairs, err := d.Query(ctx, "SELECT ServiceName, SpanName FROM source GROUP BY 1, 2 ORDER BY count(), 1, 2")
-	if err != nil {
-		return nil, err
-	}
-	all := map[string][]question{}
-	for range samples {
-		from := day.Add(time.Hour + time.Duration(r.Int64N(int64(22*time.Hour))))
-		const minutes = 5 * time.Minute
-		q := question{kind: manyTraces, from: from, to: from.Add(minutes)}
-		rows, err := d.Query(ctx, fmt.Sprintf("SELECT DISTINCT %s FROM source WHERE ParentSpanId = '' AND ms >= %d AND ms < %d ORDER BY h2 LIMIT 100", // from all of the window
-			ids[kind], from.UnixMilli(), q.to.UnixMilli()))
+// cpu loads the exporter's table and ours in turn, so that a busy machine slows
+// all of them down alike.
+func (d *dataset) cpu(ctx context.Context, rounds int) ([]cpuRatio, error) {
+	all := []cpuRatio{{Layout: "service", Spans: d.spans}, {Layout: "trace", Spans: d.spans}}
+	for range rounds {
+		base, err := d.load(ctx, layout{exporter, 100})
 		if err != nil {
 			return nil, err
 		}
-		for _, row := range rows.Rows {
-			var id []byte
-			if _, err := fmt.Sscanf(row[0], "%x", &id); err != nil || len(id) != 16 {
-				return nil, fmt.Errorf("%s is not a trace ID", row[0])
+		for i := range all {
+			ours, err := d.load(ctx, layout{all[i].Layout, 0})
+			if err != nil {
+				return nil, err
 			}
-			q.ids = append(q.ids, [16]byte(id))
+			all[i].Rounds = append(all[i].Rounds, ours/base)
 		}
-		all[manyTraces] = append(all[manyTraces], q)
-		one := q
-		one.kind, one.ids = oneTrace, q.ids[:1]
-		all[oneTrace] = append(all[oneTrace], one)
-		for _, q.kind = range []string{allTraces, allSpans} {
-			q.ids = nil
-			all[q.kind] = append(all[q.kind], q)
-		}
-		pair := pairs.Rows[r.IntN(len(pairs.Rows))]
-		all[newest] = append(all[newest], question{kind: newest, from: day, to: from})
-		all[searchHour] = append(all[searchHour], question{kind: searchHour, from: from, to: from.Add(time.Hour), service: pair[0], name: pair[1]})
-		all[searchDay] = append(all[searchDay], question{kind: searchDay, from: day, to: day.Add(24 * time.Hour), service: pair[0], name: pair[1]})
+	}
+	for i := range all {
+		sorted := slices.Sorted(slices.Values(all[i].Rounds))
+		all[i].Ratio = (sorted[(rounds-1)/2] + sorted[rounds/2]) / 2
 	}
 	return all, nil
 }

@@ -17,6 +17,7 @@ import (
 type flags struct {
 	secretFile string
 	store      string
+	env        func() (setup.Config, error) // of the environment, which is read and reported once
 }
 
 func (f *flags) addStore(cmd *cobra.Command, what string) {
@@ -24,17 +25,13 @@ func (f *flags) addStore(cmd *cobra.Command, what string) {
 	completeStore(cmd)
 }
 
-const storeForms = "bolt:PATH, postgres://…, etcd://…, k8s://… or s3://… (default $TRACEFLAKE_STORE)"
+// storeURLs are how URLs of stores begin.
+var storeURLs = []string{"bolt:", "postgres://", "etcd://", "etcds://", "k8s://", "s3://"}
+
+var storeForms = strings.Join(storeURLs, "…, ") + "… (default $TRACEFLAKE_STORE)"
 
 func completeStore(cmd *cobra.Command) {
-	var begins []string
-	for _, scheme := range driver.Schemes() {
-		if scheme += ":"; scheme != "bolt:" {
-			scheme += "//"
-		}
-		begins = append(begins, scheme)
-	}
-	err := cmd.RegisterFlagCompletionFunc("store", cobra.FixedCompletions(begins, cobra.ShellCompDirectiveNoSpace))
+	err := cmd.RegisterFlagCompletionFunc("store", cobra.FixedCompletions(storeURLs, cobra.ShellCompDirectiveNoSpace))
 	if err != nil {
 		panic(err) // the flag is missing
 	}
@@ -42,7 +39,7 @@ func completeStore(cmd *cobra.Command) {
 
 // config is the environment, overridden by the flags.
 func (f *flags) config() (setup.Config, error) {
-	c, err := setup.Env()
+	c, err := f.env()
 	if f.secretFile != "" {
 		c.SecretFile = f.secretFile
 	}

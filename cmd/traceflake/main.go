@@ -15,9 +15,12 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"sync"
 
 	"github.com/spf13/cobra"
 	"go.opentelemetry.io/otel"
+
+	"github.com/traceflake/traceflake/setup"
 
 	_ "github.com/traceflake/traceflake/lease/etcdstore" // etcd://, etcds://
 	_ "github.com/traceflake/traceflake/lease/k8sstore"  // k8s://
@@ -63,7 +66,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 var errReported = errors.New("reported")
 
 func newRoot() *cobra.Command {
-	var f flags
+	f := flags{env: sync.OnceValues(setup.Env)}
 	root := group(&cobra.Command{
 		Use:   "traceflake",
 		Short: "Show, make and verify trace and span IDs that sort by time",

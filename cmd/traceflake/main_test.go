@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -288,7 +290,9 @@ func TestLease(t *testing.T) {
 	t.Setenv(setup.NodesVar, "")
 	r.want(t, 0, something, "")
 	id := strings.TrimSpace(r.out)
-	command(t, "", "lease", "list", "--store", store).want(t, 0, "0-7    1 ", "")
+	if r := command(t, "", "lease", "list", "--store", store); r.code != 0 || len(lines(r.out)) != 2 {
+		t.Errorf("one block was granted, the list is\n%s", r.out)
+	}
 
 	// A process holds the block.
 	s, err := driver.Open(t.Context(), store, driver.NodeRange{Nodes: 8}, driver.WithSecret(driver.OwnSecret))
@@ -301,15 +305,27 @@ func TestLease(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv(setup.StoreVar, store)
-	command(t, "", "lease", "show", "3").want(t, 0, "held by checkout-7 ("+holder+") until "+g.End.UTC().Format(time.RFC3339), "")
-	command(t, "", "lease", "show", "3", "-o", "json").want(t, 0, `"holder":"`+holder+`"`, "")
+	node := fmt.Sprint(g.Node + 3)
+	command(t, "", "lease", "show", node).want(t, 0, "held by checkout-7 ("+holder+") until "+g.End.UTC().Format(time.RFC3339), "")
+	command(t, "", "lease", "show", node, "-o", "json").want(t, 0, `"holder":"`+holder+`"`, "")
 	// After its release it has no holder, even in its last remaining second.
 	next := lease.NewNonce()
 	if err := s.Release(t.Context(), g, next, g.End.Add(-time.Second)); err != nil {
 		t.Fatal(err)
 	}
-	command(t, "", "lease", "show", "3").want(t, 0, "without an owner ("+next+"), free from ", "")
-	command(t, "", "lease", "show", "8").want(t, 1, "", "node 8 was never granted")
+	command(t, "", "lease", "show", node).want(t, 0, "without an owner ("+next+"), free from ", "")
+	blocks, err := s.List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	granted := func(node uint32) bool {
+		return slices.ContainsFunc(blocks, func(b lease.Block) bool { return b.Node == node })
+	}
+	never := uint32(0)
+	for granted(never) {
+		never += 8
+	}
+	command(t, "", "lease", "show", fmt.Sprint(never)).want(t, 1, "", fmt.Sprintf("node %d was never granted", never))
 	command(t, "", "lease", "show", "131072").want(t, 2, "", "is not a node")
 
 	// The owner is shown for an ID of that node; the file's own secret decodes it.
@@ -322,7 +338,7 @@ func TestLease(t *testing.T) {
 	command(t, "", "lease", "raise", "1999-01-01", "--force").want(t, 2, "", "before the epoch")
 	until := time.Now().Add(24 * time.Hour).Truncate(time.Second).UTC()
 	command(t, "", "lease", "raise", until.Format(time.RFC3339)).want(t, 0, "nothing before "+until.Format(time.RFC3339), "")
-	command(t, "", "lease", "list").want(t, 0, "8-131071  16383 ", "")
+	command(t, "", "lease", "list").want(t, 0, "without a holder, free from "+until.Format(time.RFC3339), "")
 	if n := strings.Count(command(t, "", "lease", "list", "-o", "json").out, until.Format(time.RFC3339)); n != 16384 {
 		t.Errorf("%d blocks raised", n)
 	}
@@ -330,6 +346,18 @@ func TestLease(t *testing.T) {
 		t.Errorf("a lease is renewed after the raise: %v", err)
 	}
 	command(t, "", "new").want(t, 2, "", "no leased node")
+}
+
+// A mistyped variable is reported once, in whatever number of places the environment is needed.
+func TestUnknownVariable(t *testing.T) {
+	store := "bolt:" + filepath.Join(t.TempDir(), "leases.db")
+	command(t, "", "new", "--store", store).want(t, 0, something, "")
+	t.Setenv("TRACEFLAKE_STROE", store)
+	for _, args := range [][]string{{"new"}, {"inspect", "4bf92f3577b34da6a3ce929d0e0e4736", "--store", store}, {"lease", "list", "--store", store}} {
+		if r := command(t, "", args...); r.code != 0 || strings.Count(r.errOut, "did you mean TRACEFLAKE_STORE?") != 1 {
+			t.Errorf("%q: %+v", args, r)
+		}
+	}
 }
 
 func TestInspectOwner(t *testing.T) {
@@ -340,10 +368,13 @@ func TestInspectOwner(t *testing.T) {
 		t.Fatal(err)
 	}
 	holder := lease.NewNonce()
-	if _, err := s.Acquire(t.Context(), lease.Request{Nonce: holder, Now: time.Now(), TTL: time.Minute, Owner: "checkout-7"}); err != nil {
+	g, err := s.Acquire(t.Context(), lease.Request{Nonce: holder, Now: time.Now(), TTL: time.Minute, Owner: "checkout-7"})
+	if err != nil {
 		t.Fatal(err)
 	}
-	for node, want := range map[uint32]string{5: "block 0+8, held by checkout-7 (" + holder, 9: "lease now never granted"} {
+	for node, want := range map[uint32]string{
+		g.Node + 5: fmt.Sprintf("block %d+8, held by checkout-7 (%s", g.Node, holder), g.Node ^ 8: "lease now never granted",
+	} {
 		low, err := keyring(t, secret).Codec().Encode(randflake.Parts{Time: time.Now(), Node: node})
 		if err != nil {
 			t.Fatal(err)

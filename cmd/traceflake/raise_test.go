@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -43,7 +44,7 @@ func TestReadingWritesNothing(t *testing.T) {
 			t.Setenv(setup.NodesVar, nodes)
 			t.Setenv(setup.BlockSizeVar, size)
 			command(t, "", "lease", "list").want(t, 0, "held by checkout-7", "")
-			command(t, "", "lease", "show", "3").want(t, 0, "held by checkout-7", "")
+			command(t, "", "lease", "show", fmt.Sprint(g.Node)).want(t, 0, "held by checkout-7", "")
 			command(t, "", "lease", "raise", "now+11m", "--dry-run").want(t, 0, "nothing is written", "")
 			command(t, "", "inspect", "1950fb0f8880000086cdcca4ab608495").want(t, 0, something, "")
 			command(t, "", "verify", "1950fb0f8880000086cdcca4ab608495").want(t, 1, something, "")

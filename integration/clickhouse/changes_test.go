@@ -131,6 +131,15 @@ func TestChangesShowAtOnce(t *testing.T) {
 					}
 					return changed
 				},
+				"DROP COLUMN": func() []span {
+					e.exec("ALTER TABLE spans DROP COLUMN TraceState SETTINGS mutations_sync = 1")
+					return all
+				},
+				"the same spans again, OPTIMIZE DEDUPLICATE": func() []span {
+					e.insert("spans", all[:500])
+					e.exec("OPTIMIZE TABLE spans FINAL DEDUPLICATE")
+					return all
+				},
 				"late span": func() []span {
 					e.insert("spans", []span{late})
 					return append(slices.Clone(all), late)

@@ -131,7 +131,7 @@ func (f *finder) compare(ctx context.Context) error {
 }
 
 // table is sorted by trace ID.
-var table = traces.Schema{Table: "otel_traces"}
+var table = traces.Schema{Table: "otel_traces", Layout: traces.TraceFirst}
 
 // prepare creates the table that the exporter writes into, and the functions.
 func (f *finder) prepare(ctx context.Context) error {
