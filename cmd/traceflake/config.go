@@ -22,17 +22,28 @@ type flags struct {
 }
 
 func (f *flags) addStore(cmd *cobra.Command, what string) {
-	cmd.Flags().StringVar(&f.store, "store", "", what+": "+storeForms)
+	cmd.Flags().StringVar(&f.store, "store", "", what+": "+storeForms())
 	completeStore(cmd)
 }
 
-// storeURLs are how URLs of stores begin.
-var storeURLs = []string{"bolt:", "postgres://", "etcd://", "etcds://", "k8s://", "s3://"}
+// storeURLs returns how URLs of stores begin.
+func storeURLs() []string {
+	urls := driver.Schemes()
+	for i, scheme := range urls {
+		urls[i] = scheme + "://"
+		if scheme == "bolt" {
+			urls[i] = "bolt:"
+		}
+	}
+	return urls
+}
 
-var storeForms = strings.Join(storeURLs, "…, ") + "… (default $TRACEFLAKE_STORE)"
+func storeForms() string {
+	return strings.Join(storeURLs(), "…, ") + "… (default $TRACEFLAKE_STORE)"
+}
 
 func completeStore(cmd *cobra.Command) {
-	err := cmd.RegisterFlagCompletionFunc("store", cobra.FixedCompletions(storeURLs, cobra.ShellCompDirectiveNoSpace))
+	err := cmd.RegisterFlagCompletionFunc("store", cobra.FixedCompletions(storeURLs(), cobra.ShellCompDirectiveNoSpace))
 	if err != nil {
 		panic(err) // the flag is missing
 	}

@@ -26,7 +26,7 @@ and move are for the nodes given by TRACEFLAKE_NODES, as setup.FromEnv is.`,
   traceflake lease raise now+12m --dry-run --store postgres://db/traceflake
   traceflake lease move --store etcd://host:2379 --to postgres://db/traceflake`,
 	}, leaseListCommand(f), leaseShowCommand(f), leaseRaiseCommand(f), leaseMoveCommand(f))
-	cmd.PersistentFlags().StringVar(&f.store, "store", "", storeForms)
+	cmd.PersistentFlags().StringVar(&f.store, "store", "", storeForms())
 	completeStore(cmd)
 	return cmd
 }

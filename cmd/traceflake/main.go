@@ -1,4 +1,4 @@
-// Command traceflake decodes, makes and verifies trace and span IDs, adds them to
+// Command traceflake decodes, generates and verifies trace and span IDs, adds them to
 // old records, and manages secrets and leases.
 //
 //	go install github.com/traceflake/traceflake/cmd/traceflake@latest
@@ -69,9 +69,9 @@ func newRoot() *cobra.Command {
 	f := flags{env: sync.OnceValues(setup.Env)}
 	root := group(&cobra.Command{
 		Use:   "traceflake",
-		Short: "Show, make and verify trace and span IDs that sort by time",
-		Long: `traceflake decodes, makes and verifies trace and span IDs, adds them to old
-records, and manages secrets and leases.
+		Short: "Show, generate and verify trace and span IDs that sort by time",
+		Long: `traceflake decodes, generates and verifies trace and span IDs, adds them to
+old records, and manages secrets and leases.
 
 Exit codes: 0, success; 1, an ID is not verified or some input was not
 understood; 2, wrong usage, an unreadable secret or an unreachable store.`,
@@ -88,7 +88,7 @@ understood; 2, wrong usage, an unreadable secret or an unreachable store.`,
 	root.SetHelpCommand(helpCommand(root))
 	root.SetFlagErrorFunc(explainFlag)
 	explainArgs(root)
-	root.PersistentFlags().StringVar(&f.secretFile, "secret-file", "", "file with the secrets, one per line; the first makes IDs (default $TRACEFLAKE_SECRET_FILE)")
+	root.PersistentFlags().StringVar(&f.secretFile, "secret-file", "", "file with the secrets, one per line; the first one is for new IDs (default $TRACEFLAKE_SECRET_FILE)")
 	return root
 }
 

@@ -20,15 +20,15 @@ func newCommand(f *flags) *cobra.Command {
 	var span bool
 	cmd := &cobra.Command{
 		Use:   "new",
-		Short: "Make trace IDs",
-		Long: `new makes trace IDs, or span IDs with --span, one per line.
+		Short: "Generate trace IDs",
+		Long: `new generates trace IDs, or span IDs with --span, one per line.
 
-With a store they are made on leased nodes and unique in the fleet. With only a
+With a store their nodes are leased, and they are unique in the fleet. With only a
 secret they decode and verify, but their nodes are random: they are unique by
-chance only. With neither they are made with a random secret that is not kept.
+chance only. Without both, the secret is random and is not kept.
 
---at makes trace IDs for records of that time; they decode as such and do not
-verify. ` + timeHelp,
+--at generates trace IDs for records of that time; they decode as such and do
+not verify. ` + timeHelp,
 		Example: `  traceflake new -n 1000 --store bolt:/var/lib/traceflake/leases.db
   traceflake new --at 2021-05-06T07:08:09Z --secret-file secret
   traceflake new --span`,
