@@ -102,7 +102,7 @@ integration/servers/...: STD OTHERS ~/integration/servers/...
 integration/faults:    STD OTHERS ROOT
 integration/demo:      STD OTHERS ROOT STORES ~/integration/servers/...
 integration/...:       STD OTHERS ROOT STORES ~/propagation/xtraceid/xtraceidgrpc ~/lease/leasetest
-                       ~/integration/servers/... ~/integration/faults
+                       ~/integration/servers/... ~/integration/faults ~/integration/lease/crowd
 internal/rooms:        STD
 internal/version:      STD
 cmd/...:               STD OTHERS ROOT STORES ~/cmd/... ~/internal/vmclock

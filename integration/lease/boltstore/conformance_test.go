@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/traceflake/traceflake/integration/lease/crowd"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/boltstore"
 	"github.com/traceflake/traceflake/lease/driver"
@@ -24,7 +25,7 @@ func TestConformance(t *testing.T) {
 }
 
 func BenchmarkAcquire(b *testing.B) {
-	leasetest.MeasureAcquire(b, leasetest.Harness{KnowsTime: true, New: func(tb testing.TB) leasetest.Open {
+	crowd.Measure(b, leasetest.Harness{KnowsTime: true, New: func(tb testing.TB) leasetest.Open {
 		path := filepath.Join(tb.TempDir(), "leases.db")
 		return func(nodes driver.NodeRange) (lease.Store, error) {
 			return boltstore.Open(path, nodes, boltstore.WithOwnSecret(),

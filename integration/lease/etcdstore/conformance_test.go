@@ -8,6 +8,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/traceflake/traceflake/integration/lease/crowd"
 	"github.com/traceflake/traceflake/integration/servers/etcd"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
@@ -43,7 +44,7 @@ func TestConformance(t *testing.T) {
 func BenchmarkAcquire(b *testing.B) {
 	for _, members := range []int{1, 3} {
 		b.Run(fmt.Sprintf("%d members", members), func(b *testing.B) {
-			leasetest.MeasureAcquire(b, harness(etcd.ForTest(b, members).ClientForTest(b)))
+			crowd.Measure(b, harness(etcd.ForTest(b, members).ClientForTest(b)))
 		})
 	}
 }

@@ -10,17 +10,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/traceflake/traceflake/integration/lease/crowd"
 	"github.com/traceflake/traceflake/integration/servers/kubernetes"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/driver/pages"
 	"github.com/traceflake/traceflake/lease/k8sstore"
-	"github.com/traceflake/traceflake/lease/leasetest"
 )
 
 func BenchmarkAcquire(b *testing.B) {
 	s := server(b)
-	leasetest.MeasureAcquire(b, harness(s.Client(kubernetes.Admin), s.URL()))
+	crowd.Measure(b, harness(s.Client(kubernetes.Admin), s.URL()))
 }
 
 // load is how many requests the processes of a fleet send.

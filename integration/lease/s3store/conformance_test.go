@@ -9,6 +9,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
+	"github.com/traceflake/traceflake/integration/lease/crowd"
 	"github.com/traceflake/traceflake/integration/servers/s3"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
@@ -59,5 +60,5 @@ func TestConformance(t *testing.T) {
 }
 
 func BenchmarkAcquire(b *testing.B) {
-	leasetest.MeasureAcquire(b, harness(config(started(b).Endpoint(), s3.Root)))
+	crowd.Measure(b, harness(config(started(b).Endpoint(), s3.Root)))
 }
