@@ -10,5 +10,5 @@ func frequency() uint64
 
 func systemCounter() counter {
 	perMilli := float64(frequency()) / 1000
-	return counter{read: readCounter, slowest: perMilli * (1 - agreement), fastest: perMilli * (1 + agreement)}
+	return counter{read: readCounter, slowest: perMilli * (1 - maxDrift), fastest: perMilli * (1 + maxDrift)}
 }

@@ -47,7 +47,7 @@ const sealed = ^uint64(0)
 //	second << (17+k) | node offset << 17 | sequence
 //
 // for a lease of 2^k nodes. The word only grows. When the clock has moved on
-// it jumps to the clock's second; when a second is used up the carry runs into
+// it jumps to the clock's second, see [WithStart]; when a second is used up the carry runs into
 // the next one, which is borrowed; when the clock steps back the word stays,
 // which holds the second.
 type Generator struct {
