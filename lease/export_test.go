@@ -16,6 +16,7 @@ const (
 	MinKeeperTTL = minKeeperTTL
 	MaxBackoff   = maxBackoff
 	LookEvery    = lookEvery
+	Reseeding    = reseeding
 )
 
 // Term is a grant that a Keeper holds.
@@ -40,6 +41,9 @@ func (k *Keeper) Published() int                         { return len(k.held.Loa
 func (k *Keeper) SetStore(s Store)                       { k.store = s }
 func (k *Keeper) SetJitter(f func() float64)             { k.jitter = f }
 func (k *Keeper) SetNonces(f func() string)              { k.nonce = f }
+
+// SetReseeding sets how long nothing is drawn after a restore.
+func (k *Keeper) SetReseeding(d time.Duration) { k.reseeding = d }
 
 // SetMachine sets the function that reports restores.
 func (k *Keeper) SetMachine(f func() uint64) { k.cfg.machine, k.life = f, f() }

@@ -36,7 +36,6 @@ type Keeper struct {
 	store   Store
 	codec   *randflake.Codec
 	cfg     config
-	life    uint64 // the machine's at the start
 	counts  *counts
 	metrics metric.Registration // of the leases held
 
@@ -59,10 +58,14 @@ type Keeper struct {
 	used     map[uint32]time.Time // by node, the end of what earlier terms used
 	noLease  error                // why none is left
 	bid      bid
+	life     uint64        // the machine's, as far as the Keeper knows
 	askAt    time.Duration // not before this on the monotonic clock
 	failures int           // Acquires in a row
-	jitter   func() float64
-	nonce    func() string
+
+	// What tests replace.
+	jitter    func() float64
+	nonce     func() string
+	reseeding time.Duration
 }
 
 // held is the state with which IDs are made. Apart from turn it is replaced,
@@ -116,20 +119,21 @@ func newKeeper(s Store, c *randflake.Codec, opts ...Option) (*Keeper, error) {
 		return nil, err
 	}
 	k := &Keeper{
-		store:   s,
-		codec:   c,
-		cfg:     cfg,
-		life:    cfg.machine(),
-		kick:    make(chan struct{}, 1),
-		ready:   make(chan struct{}),
-		stop:    func() {},
-		stopped: make(chan struct{}),
-		used:    make(map[uint32]time.Time),
-		noLease: ErrNoLease,
-		jitter:  rand.Float64,
-		nonce:   NewNonce,
-		askAt:   cfg.clock.Elapsed(), // Elapsed may count from any moment
-		counts:  new(counts),
+		store:     s,
+		codec:     c,
+		cfg:       cfg,
+		life:      cfg.machine(),
+		kick:      make(chan struct{}, 1),
+		ready:     make(chan struct{}),
+		stop:      func() {},
+		stopped:   make(chan struct{}),
+		used:      make(map[uint32]time.Time),
+		noLease:   ErrNoLease,
+		jitter:    rand.Float64,
+		nonce:     NewNonce,
+		reseeding: reseeding,
+		askAt:     cfg.clock.Elapsed(), // Elapsed may count from any moment
+		counts:    new(counts),
 	}
 	k.cfg.machine = func() uint64 {
 		return cfg.machine() + k.restores.Load()*0x9e3779b97f4a7c15 // a step of either changes the sum
@@ -144,14 +148,20 @@ func newKeeper(s Store, c *randflake.Codec, opts ...Option) (*Keeper, error) {
 // Ready waits for the first grant. The error wraps that of ctx, and the store's
 // last error, if any; after Close it is [ErrClosed].
 func (k *Keeper) Ready(ctx context.Context) error {
+	closed := func() error {
+		if err := k.held.Load().err; errors.Is(err, ErrClosed) {
+			return err
+		}
+		return nil
+	}
 	select {
 	case <-k.ready:
-		return nil
+		return closed()
 	default:
 	}
 	select {
 	case <-k.ready:
-		return nil
+		return closed()
 	case <-k.stopped:
 		return ErrClosed
 	case <-ctx.Done():
@@ -220,11 +230,10 @@ func (k *Keeper) overflow(h *held, first int, dst []randflake.ID, n int, second 
 		}
 		if i = (i + 1) % len(h.terms); i == first {
 			next := k.held.Load()
-			switch {
-			case len(next.terms) == 0:
-				refusal = next.err
-				fallthrough
-			case next == h:
+			if len(next.terms) == 0 {
+				return 0, time.Time{}, next.err
+			}
+			if next == h {
 				return 0, time.Time{}, refusal
 			}
 			// The terms were replaced meanwhile.

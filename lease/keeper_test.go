@@ -462,6 +462,49 @@ func inTime(t *testing.T, f func(*testing.T)) {
 	})
 }
 
+func TestReadyAfterClose(t *testing.T) {
+	b := newBench(t)
+	b.pass(0)
+	if err := b.Ready(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.Seal()
+	if err := b.Ready(t.Context()); !errors.Is(err, lease.ErrClosed) {
+		t.Errorf("after Close: %v, want %v", err, lease.ErrClosed)
+	}
+}
+
+// A clock that runs ahead while a grant is held is refused at the next renewal, as it would be by
+// an Acquire. The grant is used to its end, and the refusal reported once.
+func TestClockRunsAhead(t *testing.T) {
+	b := newBench(t)
+	store := driver.NewMemory(driver.WithNodeRange(few), driver.WithClock(trueClock{b.clock}))
+	b.SetStore(store)
+	b.clock.drift = 0.2
+	for b.clock.Now().Sub(trueClock{b.clock}.Now()) <= lease.MaxClockAhead {
+		b.pass(time.Second)
+		b.mustOne()
+	}
+	end := b.Terms()[0].Grant().End
+	if len(b.reports) > 0 || end.After(trueClock{b.clock}.Now().Add(lease.MaxClockAhead+10*time.Second)) {
+		t.Fatalf("reported %v, granted until %s", b.reports, end)
+	}
+	for b.clock.Now().Add(2 * time.Second).Before(end) {
+		b.pass(time.Second)
+		b.mustOne()
+	}
+	b.pass(5 * time.Second)
+	b.wantError(randflake.ErrLeaseExpired)
+	if len(b.reports) != 1 || !errors.Is(b.reports[0], lease.ErrClockAhead) || !errors.Is(b.Failure(), lease.ErrClockAhead) {
+		t.Errorf("reported %v, failure %v; want one %v", b.reports, b.Failure(), lease.ErrClockAhead)
+	}
+}
+
+// trueClock is a clock that does not drift.
+type trueClock struct{ *fakeClock }
+
+func (c trueClock) Now() time.Time { return testStart.Add(c.Elapsed()) }
+
 func TestReady(t *testing.T) {
 	inTime(t, func(t *testing.T) {
 		store := &flakyStore{Memory: driver.NewMemory(), away: errAway}

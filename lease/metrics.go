@@ -47,12 +47,17 @@ var outcomes = [...]struct {
 }
 
 func outcome(err error) int {
-	for i, known := range outcomes {
-		if errors.Is(err, known.err) { // nil is nil
+	const success = 0
+	if err == nil {
+		return success
+	}
+	other := len(outcomes) - 1
+	for i, known := range outcomes[:other] {
+		if i != success && errors.Is(err, known.err) {
 			return i
 		}
 	}
-	return len(outcomes) - 1
+	return other
 }
 
 // counts are a Keeper's counters. They are counted here and read on collection,

@@ -18,6 +18,9 @@ const (
 	maxFull = time.Minute
 	// callTimeout bounds one call to the store.
 	callTimeout = 5 * time.Second
+	// reseeding is how long no nonce is drawn after a restore was noticed. A
+	// kernel learns of it within some tens of milliseconds.
+	reseeding = 500 * time.Millisecond
 	// lookEvery is the longest time between two comparisons of the clocks:
 	// clocks that drift apart over days are not a step.
 	lookEvery = time.Minute
@@ -143,18 +146,24 @@ func (k *Keeper) untilNext() time.Duration {
 // a grant is found again if the response was lost.
 type bid struct {
 	nonce string
-	life  uint64 // the machine's, read before the nonce was drawn
 	tries int
 }
 
 // acquire requests one more block. A grant acquired with a repeated nonce may
 // have been found by a copy of this process as well, so its term is proven only
-// by a renewal that the store acknowledges. The same holds on a restored
-// machine: until its kernel learns of the restore, its copies draw the same
-// nonces.
+// by a renewal that the store acknowledges.
+//
+// After a restore it waits, and then draws a new nonce: copies may draw the same
+// ones until their kernels learn of it. The life is read before the nonce is
+// drawn, so that a grant requested in an unnoticed restore makes no IDs.
 func (k *Keeper) acquire(ctx context.Context) {
-	if life := k.cfg.machine(); k.bid.tries == 0 || k.bid.life != life {
-		k.bid = bid{life: life, nonce: k.nonce()}
+	if life := k.cfg.machine(); life != k.life {
+		k.life, k.bid = life, bid{}
+		k.askAt = k.cfg.clock.Elapsed() + k.reseeding
+		return
+	}
+	if k.bid.tries == 0 {
+		k.bid.nonce = k.nonce()
 	}
 	k.bid.tries++
 	before := read(k.cfg.clock)
@@ -171,7 +180,7 @@ func (k *Keeper) acquire(ctx context.Context) {
 		k.failed(ctx, "acquire", err)
 		return
 	}
-	won := k.bid
+	tries := k.bid.tries
 	k.bid = bid{}
 	if !before.wall.Before(g.End) {
 		return // over already: the nonce may have been granted long ago
@@ -179,13 +188,13 @@ func (k *Keeper) acquire(ctx context.Context) {
 	if k.holds(g) {
 		return
 	}
-	t, err := k.newTerm(g, before, won.life)
+	t, err := k.newTerm(g, before, k.life)
 	if err != nil {
 		k.failed(ctx, "acquire", err)
 		return
 	}
 	k.terms = append(k.terms, t)
-	if won.tries > 1 || won.life != k.life {
+	if tries > 1 {
 		t.renewAt = k.cfg.clock.Elapsed()
 		return
 	}

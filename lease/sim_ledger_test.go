@@ -29,7 +29,7 @@ type ledger struct {
 	shared  int                 // IDs made twice by copies that did not know of each other
 	current map[uint32]*granted // the last grant of a block, by first node
 	byNonce map[string]*granted // the grant for which a nonce was written
-	drawn   map[string]*life    // the life that drew a nonce
+	drawn   map[string][]*life  // the lives that drew a nonce
 	pages   map[page][]*maker
 }
 
@@ -97,7 +97,7 @@ type maker struct {
 func newLedger(w *world, c *randflake.Codec) *ledger {
 	return &ledger{
 		w: w, codec: c,
-		current: map[uint32]*granted{}, byNonce: map[string]*granted{}, drawn: map[string]*life{}, pages: map[page][]*maker{},
+		current: map[uint32]*granted{}, byNonce: map[string]*granted{}, drawn: map[string][]*life{}, pages: map[page][]*maker{},
 	}
 }
 
@@ -125,7 +125,7 @@ func (l *ledger) released(g lease.Grant, p *process, unused time.Time) {
 
 // acknowledged records that the store answered p's own write with nonce.
 func (l *ledger) acknowledged(p *process, g *granted, nonce string) {
-	if g != nil && l.drawn[nonce] == p.life {
+	if g != nil && slices.Contains(l.drawn[nonce], p.life) {
 		p.life.proven[g] = true
 	}
 }
@@ -139,8 +139,7 @@ func (l *ledger) hears(p *process, g *granted) {
 
 // foreign reports whether a nonce was drawn by neither p nor its original.
 func (l *ledger) foreign(p *process, nonce string) bool {
-	drawer := l.drawn[nonce]
-	return nonce != "" && drawer != nil && !p.life.descends(drawer)
+	return len(l.drawn[nonce]) > 0 && !slices.ContainsFunc(l.drawn[nonce], p.life.descends)
 }
 
 func (l *ledger) add(p *process, ids []randflake.ID, second time.Time) {

@@ -30,6 +30,7 @@ type process struct {
 	w      *world
 	id     int
 	host   *host
+	server *server
 	plan   plan
 	src    source
 	kick   chan struct{}
@@ -63,6 +64,8 @@ type process struct {
 type plan struct {
 	maxBlocks, workers int
 	ahead              time.Duration
+	pid                int
+	mixed              bool // its nonces depend on more than the kernel
 	saved              []string
 }
 
@@ -91,11 +94,14 @@ func (p *process) do(f func(*process)) {
 }
 
 func (w *world) start(h *host, former *process) *process {
-	made := plan{maxBlocks: 1 + w.rng.IntN(3), workers: 1 + w.rng.IntN(3)}
+	h.pids++
+	// A Keeper made before the kernel learns of a restore cannot know of it.
+	restored := h.kernel.reseeds > w.now && !w.variant.kernelAlone
+	made := plan{maxBlocks: 1 + w.rng.IntN(3), workers: 1 + w.rng.IntN(3), pid: h.pids, mixed: w.mixed || restored}
 	if former != nil {
 		made.saved = former.asked
 	}
-	p := w.newProcess(h, made, false)
+	p := w.newProcess(h, h.server, made, false)
 	p.life = newLife(p, nil)
 	p.build()
 	for _, t := range p.tasks {
@@ -105,8 +111,8 @@ func (w *world) start(h *host, former *process) *process {
 	return p
 }
 
-func (w *world) newProcess(h *host, made plan, copying bool) *process {
-	p := &process{w: w, id: len(w.processes), host: h, plan: made, saved: made.saved, ahead: made.ahead, copying: copying}
+func (w *world) newProcess(h *host, s *server, made plan, copying bool) *process {
+	p := &process{w: w, id: len(w.processes), host: h, server: s, plan: made, saved: made.saved, ahead: made.ahead, copying: copying}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	w.processes = append(w.processes, p)
 	return p
@@ -124,6 +130,9 @@ func (p *process) build() {
 		}
 		k.SetJitter(func() float64 { return ask(p, w.rng.Float64) })
 		k.SetNonces(p.nonce)
+		if w.variant.hasty {
+			k.SetReseeding(0)
+		}
 		k.SetMachine(func() uint64 {
 			if w.variant.deaf {
 				return 0
@@ -144,8 +153,8 @@ func (p *process) nonce() string {
 		return again
 	}
 	return ask(p, func() string {
-		nonce := lease.NewNonce()
-		p.w.ledger.drawn[nonce] = p.life
+		nonce := p.draw()
+		p.w.ledger.drawn[nonce] = append(p.w.ledger.drawn[nonce], p.life)
 		return nonce
 	})
 }
@@ -274,7 +283,7 @@ func (p *process) resume(holder string) string {
 // copy copies the process to another host, with its state and pending calls.
 func (p *process) copy(h *host) *process {
 	w := p.w
-	q := w.newProcess(h, p.plan, true)
+	q := w.newProcess(h, p.server, p.plan, true)
 	q.answers = slices.Clone(p.answers)
 	q.build()
 	running := w.current

@@ -20,6 +20,8 @@ type server struct {
 	nodes driver.NodeRange
 	store simStore
 	down  time.Duration // down until this time
+
+	retired bool // another store replaced it
 }
 
 type simStore interface {
@@ -94,8 +96,49 @@ func (s *server) backup() (restore func()) {
 
 func (s *server) has(node uint32) bool { return node-s.nodes.First < s.nodes.Nodes }
 
+// move replaces the store by another one, which knows none of its grants: nothing is granted by
+// the old one any more, and nothing by the new one until all grants are over.
+func (s *server) move() {
+	if err := s.store.Raise(context.Background(), time.Unix(randflake.EndOfLife, 0)); err != nil {
+		panic(err)
+	}
+	next := &server{w: s.w, nodes: s.nodes}
+	next.restore(nil)
+	if !s.w.variant.moves {
+		next.raise()
+	}
+	for i := range s.w.servers {
+		if s.w.servers[i] == s {
+			s.w.servers[i] = next
+		}
+	}
+	for _, h := range s.w.hosts {
+		if h.server == s {
+			h.server = next
+		}
+	}
+	maps.DeleteFunc(s.w.ledger.current, func(node uint32, _ *granted) bool { return s.has(node) })
+	s.retired = true
+	s.w.logf("a store is moved")
+	for _, p := range s.w.processes {
+		if p.server == s && !p.dead && !p.closing {
+			s.w.after(s.w.between(0, 3*s.w.ttl), func() { // its settings are changed
+				if !p.dead && !p.closing {
+					p.close()
+					s.w.start(p.host, nil)
+				}
+			})
+		}
+	}
+}
+
+// raise follows the recipe of a restored backup, by the store's clock.
 func (s *server) raise() {
-	if err := s.store.Raise(context.Background(), s.w.time().Add(s.w.ttl+lease.MaxClockAhead)); err != nil {
+	now := s.w.time()
+	if s.w.variant.behind {
+		now = now.Add(-2 * lease.MaxClockAhead)
+	}
+	if err := s.store.Raise(context.Background(), now.Add(s.w.ttl+lease.MaxClockAhead)); err != nil {
 		panic(err)
 	}
 	s.w.logf("a store is raised")
@@ -122,6 +165,7 @@ type reply struct {
 	grant lease.Grant
 	of    *granted // the grant whose state this is
 	wrote bool
+	freed bool // a copy of the client returned it: then, not when the answer arrives
 	err   error
 
 	sent time.Duration // when it was sent
@@ -139,7 +183,7 @@ func (c client) call(ctx context.Context, apply func(*server) reply) reply {
 		return w.between(0, 10*time.Millisecond)
 	}))
 	r := ask(p, func() reply {
-		s := p.host.server
+		s := p.server
 		lost := reply{err: errNoAnswer, sent: w.now, wait: w.between(10*time.Millisecond, simTimeout)}
 		again := func() { _ = apply(s) }
 		if p.host.cut > w.now || s.down > w.now || w.chance(0.08) {
@@ -203,7 +247,7 @@ func (c client) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 		early := r
 		early.Now = r.Now.Add(p.ahead)
 		p.tell(func() {
-			w.after(w.between(0, w.ttl), func() { _ = acquire(p.host.server, early) })
+			w.after(w.between(0, w.ttl), func() { _ = acquire(p.server, early) })
 		})
 		p.ahead = 0
 		return lease.Grant{}, errNoAnswer
@@ -230,6 +274,9 @@ func (c client) Renew(ctx context.Context, g lease.Grant, r lease.Request) (leas
 	got := c.call(ctx, func(s *server) reply {
 		before, _ := s.store.Get(context.Background(), g.Node)
 		renewed, err := s.store.Renew(context.Background(), g, r)
+		if w.readers && errors.Is(err, lease.ErrLost) && before.Nonce == r.Nonce {
+			err = errNoAnswer // its write was refused, and may have been made
+		}
 		if err != nil {
 			return reply{err: err}
 		}
@@ -274,14 +321,15 @@ func (c client) Get(ctx context.Context, node uint32) (lease.Grant, error) {
 	w, p := c.w, c.p
 	got := c.call(ctx, func(s *server) reply {
 		stored, err := s.store.Get(context.Background(), node)
-		return reply{grant: stored, of: w.ledger.current[node], err: err}
+		of := w.ledger.current[node]
+		return reply{grant: stored, of: of, freed: of != nil && of.returned(p), err: err}
 	})
 	if got.err != nil {
 		return got.grant, got.err
 	}
 	p.tell(func() {
 		mine := w.ledger.byNonce[p.about.Nonce]
-		if w.ledger.foreign(p, got.grant.Nonce) || got.of != nil && got.of == mine && got.of.returned(p) {
+		if w.ledger.foreign(p, got.grant.Nonce) || got.freed && got.of == mine {
 			w.ledger.hears(p, mine)
 		}
 	})

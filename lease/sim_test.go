@@ -33,6 +33,13 @@ func newWorld(seed uint64, v variant) *world {
 	}
 	w.ledger = newLedger(w, codec)
 	w.vmclock = w.rng.IntN(3) == 0 || v.deaf
+	w.mixed = !w.vmclock || w.rng.IntN(2) == 0
+	if v.kernelAlone || v.hasty {
+		w.vmclock, w.mixed = v.hasty || w.vmclock, false
+	}
+	w.readers = w.rng.IntN(2) == 0
+	w.operators = w.rng.IntN(3) == 0 || v.operated
+	w.fast = w.rng.IntN(8) == 0 || v.fast
 	w.pauses = pick(w, 0.002, 0.01, 0.03)
 	w.ttl = w.between(lease.MinKeeperTTL, 15*time.Second)
 
@@ -52,9 +59,15 @@ func newWorld(seed uint64, v variant) *world {
 	for i := range hosts {
 		skew := w.between(-3*time.Second, 3*time.Second)
 		if w.rng.IntN(4) == 0 {
-			skew = w.between(-time.Minute, 30*time.Second)
+			skew = pick(w, w.between(-time.Minute, 30*time.Second), -w.between(0, 26*time.Hour), w.between(0, 26*time.Hour),
+				w.between(50*time.Second, lease.MaxClockAhead))
 		}
-		w.hosts = append(w.hosts, &host{id: i, skew: skew, asleep: -w.between(0, time.Hour), server: w.servers[i%len(w.servers)]})
+		h := &host{id: i, life: firstLife, asleep: -w.between(0, time.Hour), server: w.servers[i%len(w.servers)], kernel: w.newKernel()}
+		h.set(0, skew, w.slew())
+		if w.fast && i > 0 {
+			h.set(0, w.between(50*time.Second, lease.MaxClockAhead), 0.2)
+		}
+		w.hosts = append(w.hosts, h)
 	}
 	w.processesAtFirst = processes
 	for i := range processes {
@@ -99,16 +112,23 @@ func (w *world) chaos() {
 			}
 			w.logf("host %d is suspended for %s", h.id, d)
 		case 9, 10, 11:
+			if w.fast {
+				continue
+			}
 			d := pick(w, w.between(0, time.Second), w.between(0, 5*time.Second), w.between(0, 5*time.Minute))
 			if w.rng.IntN(2) == 0 {
 				d = -d
 			}
-			if h.skew += d; h.skew.Abs() > 10*time.Minute {
-				h.skew = 0
+			if d += h.ahead(w.now); d.Abs() > 30*time.Hour {
+				d = 0
 			}
+			h.set(w.now, d, w.slew())
 			w.logf("host %d: clock stepped by %s", h.id, d)
 		case 12:
-			h.skew = 0
+			if w.fast {
+				continue
+			}
+			h.set(w.now, 0, 0)
 			w.logf("host %d: clock corrected", h.id)
 		case 13, 14:
 			h.cut = w.now + w.between(0, 2*w.ttl)
@@ -136,7 +156,13 @@ func (w *world) chaos() {
 			p.kill()
 			w.start(h, nil).armed = true
 		case 27:
-			s.raise()
+			switch {
+			case !w.operators:
+			case w.rng.IntN(2) == 0 || w.variant.operated:
+				s.move()
+			default:
+				s.raise()
+			}
 		case 30:
 			// A copy uses up its seconds and returns the rest.
 			w.copySome(p)
@@ -152,7 +178,8 @@ func (w *world) chaos() {
 			// The first Acquire is sent while the clock is ahead and arrives late; then the clock
 			// is set back so far that the block is free for the late Acquire.
 			if w.room() {
-				slow := &host{id: len(w.hosts), server: h.server, skew: -w.between(w.ttl, 2*w.ttl)}
+				slow := &host{id: len(w.hosts), life: firstLife, server: h.server, kernel: w.newKernel()}
+				slow.set(w.now, -w.between(w.ttl, 2*w.ttl), 0)
 				w.hosts = append(w.hosts, slow)
 				p := w.start(slow, nil)
 				p.plan.ahead = w.between(0, w.ttl/2) - slow.skew
@@ -166,6 +193,12 @@ func (w *world) chaos() {
 			}
 		}
 	}
+}
+
+// slew returns how fast a wall clock is corrected, or wrong by itself.
+func (w *world) slew() float64 {
+	rate := pick(w, 0, 0, 500e-6, 0.02, 0.2)
+	return pick(w, rate, -rate)
 }
 
 // maxCopies is how many processes more than at the start may run.
@@ -185,6 +218,8 @@ func (w *world) room() bool {
 // copySome makes one or two copies of a process, as of a machine that is restored from a snapshot:
 // at once or later, with clocks that continued or stood still.
 func (w *world) copySome(p *process) {
+	w.lives++
+	life := pick(w, firstLife+w.lives, firstLife-w.lives)
 	for range 1 + w.rng.IntN(2) {
 		if p.dead || w.calm || !w.room() || w.variant.generator != nil {
 			return // the twin of a Keeper does not handle copies
@@ -196,13 +231,14 @@ func (w *world) copySome(p *process) {
 			h.frozen = max(h.frozen, w.now+later)
 			if w.rng.IntN(2) == 0 { // both clocks stood still
 				h.asleep += later
-				h.skew -= later
+				h.set(w.now, h.ahead(w.now)-later, h.slew)
 			} else if w.rng.IntN(2) == 0 { // the wall clock is corrected
 				h.asleep += later
 			}
 		}
-		if w.vmclock {
-			h.life += uint64(h.id)
+		if w.vmclock { // it may fall, and be the same in all copies
+			h.life = life
+			h.kernel.reseeds = w.now + later + 1 + w.between(0, slowestReseed)
 		}
 		w.hosts = append(w.hosts, &h)
 		p.copy(&h)
@@ -216,11 +252,11 @@ func (w *world) copySome(p *process) {
 // store.
 func (w *world) failOver(s *server) {
 	restore := s.backup()
-	if w.rng.IntN(4) > 0 && !w.variant.forgets {
+	if !w.variant.forgets && (!w.operators || w.rng.IntN(4) > 0) {
 		return
 	}
 	w.after(w.between(0, w.ttl), func() {
-		if w.calm {
+		if w.calm || s.retired {
 			return
 		}
 		restore()
@@ -246,7 +282,8 @@ func (w *world) loseStore(s *server) {
 func (w *world) heal() {
 	w.calm = true
 	for _, h := range w.hosts {
-		h.skew, h.cut, h.frozen = 0, 0, 0
+		h.set(w.now, 0, 0)
+		h.cut, h.frozen = 0, 0
 	}
 	for _, s := range w.servers {
 		s.down = 0
@@ -260,7 +297,7 @@ func (w *world) heal() {
 		return
 	}
 	for _, p := range w.processes {
-		if !p.dead && !p.closing && p.lastID < w.now-5*time.Second {
+		if !p.dead && !p.closing && !p.server.retired && p.lastID < w.now-5*time.Second {
 			w.fail("stuck", "process %d has made no ID since %.3fs", p.id, p.lastID.Seconds())
 		}
 	}
@@ -276,6 +313,9 @@ func simulate(seed uint64, v variant) *world {
 		}
 	}()
 	w.run(simLength)
+	if w.operators && w.failed == nil {
+		w.run(simLength + w.ttl + lease.MaxClockAhead + simLength/4)
+	}
 	if w.failed == nil && v.name == "" {
 		w.heal()
 	}

@@ -2,12 +2,15 @@ package lease_test
 
 import (
 	"container/heap"
+	"encoding/binary"
+	"encoding/hex"
 	"fmt"
 	"iter"
 	"math/rand/v2"
 	"runtime/debug"
 	"time"
 
+	"github.com/traceflake/traceflake/internal/entropy"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 )
@@ -37,6 +40,11 @@ type world struct {
 	ttl              time.Duration
 	nodes            driver.NodeRange
 	vmclock          bool // machines report restores
+	mixed            bool // nonces depend on more than the kernel
+	operators        bool // stores are restored, raised and moved
+	fast             bool // clocks are ahead, and run ahead further
+	readers          bool // stores read a block before they write it
+	kernels, lives   uint64
 	servers          []*server
 	hosts            []*host
 	processes        []*process
@@ -186,11 +194,75 @@ func (q *queue) Pop() any {
 type host struct {
 	id     int
 	server *server
-	skew   time.Duration // wall clock minus true time
+	skew   time.Duration // wall clock minus true time, when it was last set
+	slew   float64       // by how much the wall clock is too fast
+	since  time.Duration // when it was last set
 	asleep time.Duration // how long the monotonic clock stood still
 	frozen time.Duration // suspended until this time
 	cut    time.Duration // cut off from the store until this time
-	life   uint64        // grows when the machine is restored from a snapshot
+	life   uint64        // changes when the machine is restored from a snapshot
+	pids   int
+	kernel kernel
+}
+
+// set sets the wall clock.
+func (h *host) set(now, skew time.Duration, slew float64) { h.skew, h.slew, h.since = skew, slew, now }
+
+// ahead returns how far the wall clock is ahead.
+func (h *host) ahead(now time.Duration) time.Duration {
+	return h.skew + time.Duration(h.slew*float64(now-h.since))
+}
+
+// kernel is a host's source of random numbers. The kernels of copies, and of the original, return
+// the same numbers until they learn of the restore, which takes less than the time that a Keeper
+// waits for.
+type kernel struct {
+	seed, drawn uint64
+	reseeds     time.Duration // when it learns of a restore, 0: it was not restored, or knows
+}
+
+const firstLife = 1 << 32
+
+const slowestReseed = lease.Reseeding * 4 / 5
+
+func (w *world) newKernel() kernel { w.kernels++; return kernel{seed: w.kernels} }
+
+// read fills b with the host's next random bytes.
+func (h *host) read(w *world, b []byte) {
+	if h.kernel.reseeds != 0 && w.now >= h.kernel.reseeds {
+		h.kernel = w.newKernel()
+	}
+	h.kernel.drawn++
+	clear(b)
+	binary.LittleEndian.PutUint64(b, h.kernel.seed)
+	binary.LittleEndian.PutUint64(b[8:], h.kernel.drawn)
+}
+
+// source returns what package entropy reads on a host. Nothing but the ticks need differ between
+// copies that draw at the same time: what remains is copies for which those are equal, too.
+func (p *process) source() *entropy.Source {
+	w, h := p.w, p.host
+	return &entropy.Source{
+		Kernel:    func(b []byte) { h.read(w, b) },
+		Processor: func() (none [4]uint64) { return none },
+		Page:      func() []byte { return binary.LittleEndian.AppendUint64(nil, h.life) },
+		Now:       func() time.Time { return w.time().Add(h.ahead(w.now)) },
+		Elapsed:   func() time.Duration { return w.now - h.asleep },
+		Ticks:     w.rng.Uint64,
+		PID:       p.plan.pid,
+	}
+}
+
+// draw draws a nonce. Without the mixture, the kernel's numbers alone must suffice for Keepers
+// that know of their machine's restore.
+func (p *process) draw() string {
+	var b [16]byte
+	if p.plan.mixed {
+		p.source().Read(b[:])
+	} else {
+		p.host.read(p.w, b[:])
+	}
+	return hex.EncodeToString(b[:])
 }
 
 // clock is a process's view of its host's clocks. A process may be stopped right after reading a
@@ -203,7 +275,7 @@ type clock struct {
 var _ lease.Clock = clock{}
 
 func (c clock) Now() time.Time {
-	t := ask(c.p, func() time.Time { return c.w.time().Add(c.p.host.skew) })
+	t := ask(c.p, func() time.Time { return c.w.time().Add(c.p.host.ahead(c.w.now)) })
 	c.p.pause()
 	return t
 }

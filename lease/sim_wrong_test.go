@@ -13,20 +13,26 @@ import (
 
 // variant is a wrong variant of the code. The zero variant is the production code.
 type variant struct {
-	name      string
-	store     func(*server, []lease.Block) simStore
-	reads     func(p *process, mine, stored lease.Grant) lease.Grant // how a client interprets Get
-	generator func(*process, lease.Grant) filler
-	bursts    bool // many bursts
-	resumes   bool // a restarted process asks with its former life's holder
-	inclusive bool // the second at a grant's end is used
-	assumes   bool // a renewal without an answer counts as done
-	trusts    bool // a grant from a repeated nonce is used at once
-	givesBack bool // the last used second is returned
-	deaf      bool // a reported restore is ignored
-	forgets   bool // a store fails over to a copy without the last writes
-	oneSecret bool // two hosts with separate files, one secret, the same nodes
-	impatient bool // a new file in place of a lost one grants at once
+	name        string
+	store       func(*server, []lease.Block) simStore
+	reads       func(p *process, mine, stored lease.Grant) lease.Grant // how a client interprets Get
+	generator   func(*process, lease.Grant) filler
+	bursts      bool // many bursts
+	resumes     bool // a restarted process asks with its former life's holder
+	inclusive   bool // the second at a grant's end is used
+	assumes     bool // a renewal without an answer counts as done
+	trusts      bool // a grant from a repeated nonce is used at once
+	givesBack   bool // the last used second is returned
+	deaf        bool // a reported restore is ignored
+	kernelAlone bool // nonces depend on the kernel alone, which may not have learnt of a restore
+	hasty       bool // nonces are drawn at once after a restore
+	operated    bool // operators are busy
+	fast        bool // clocks are ahead, and run ahead further
+	behind      bool // an operator goes by a clock that is behind
+	moves       bool // a new store replaces another one at once
+	forgets     bool // a store fails over to a copy without the last writes
+	oneSecret   bool // two hosts with separate files, one secret, the same nodes
+	impatient   bool // a new file in place of a lost one grants at once
 }
 
 // wrongVariants must all be caught. They do not include a store that compares only holders and not
@@ -71,6 +77,11 @@ var wrongVariants = []variant{
 	{name: "a repeated Acquire is used at once", trusts: true},
 	{name: "used seconds are returned", givesBack: true, bursts: true},
 	{name: "a restored machine continues", deaf: true},
+	{name: "nonces of the kernel alone", kernelAlone: true},
+	{name: "nonces drawn at once after a restore", hasty: true},
+	{name: "a new store in place of another one", operated: true, moves: true},
+	{name: "the operator's own clock", operated: true, behind: true},
+	{name: "renewals from a clock ahead", operated: true, fast: true, store: wrongly(func(s *wrongStore) { s.timeless = true })},
 	{name: "two new files with one secret", oneSecret: true},
 	{name: "a new file that does not wait", impatient: true},
 }
@@ -93,6 +104,7 @@ type wrongStore struct {
 	lazy       bool
 	idempotent bool
 	emptied    bool
+	timeless   bool // a renewal is not compared with the store's clock
 }
 
 func wrongly(how func(*wrongStore)) func(*server, []lease.Block) simStore {
@@ -138,7 +150,11 @@ func (s *wrongStore) Acquire(_ context.Context, r lease.Request) (lease.Grant, e
 }
 
 func (s *wrongStore) Renew(_ context.Context, g lease.Grant, r lease.Request) (lease.Grant, error) {
-	if err := driver.CheckRequest(r, s.w.time()); err != nil {
+	now := s.w.time()
+	if s.timeless {
+		now = time.Time{}
+	}
+	if err := driver.CheckRequest(r, now); err != nil {
 		return lease.Grant{}, err
 	}
 	b := s.block(g.Node)
