@@ -117,14 +117,12 @@ const (
 )
 
 func openURL(ctx context.Context, url string, nodes driver.NodeRange, use access) (driver.Store, error) {
-	if path, ok := strings.CutPrefix(url, "bolt:"); ok && use == writing {
-		if _, err := os.Stat(path); err != nil {
-			return nil, fmt.Errorf("store: %w", err)
-		}
-	}
 	var opts []driver.Option
+	if use != creating {
+		opts = append(opts, driver.Existing())
+	}
 	if use == reading {
-		nodes, opts = driver.NodeRange{}, []driver.Option{driver.ReadOnly()}
+		nodes = driver.NodeRange{}
 	}
 	s, err := driver.Open(ctx, url, nodes, opts...)
 	if err != nil {

@@ -285,15 +285,17 @@ func TestLease(t *testing.T) {
 	if _, err := os.Stat(path); err == nil {
 		t.Error("listing leases made a file")
 	}
+	t.Setenv(setup.NodesVar, "0+8") // one block
 	r := command(t, "", "new", "--store", store)
+	t.Setenv(setup.NodesVar, "")
 	r.want(t, 0, something, "")
 	id := strings.TrimSpace(r.out)
 	if r := command(t, "", "lease", "list", "--store", store); r.code != 0 || len(lines(r.out)) != 2 {
 		t.Errorf("one block was granted, the list is\n%s", r.out)
 	}
 
-	// A process holds a block.
-	s, err := driver.Open(t.Context(), store, driver.NodeRange{})
+	// A process holds the block.
+	s, err := driver.Open(t.Context(), store, driver.NodeRange{Nodes: 8}, driver.WithSecret(driver.OwnSecret))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -361,7 +363,7 @@ func TestUnknownVariable(t *testing.T) {
 func TestInspectOwner(t *testing.T) {
 	secret, store := write(t, "secret", secretA), "bolt:"+filepath.Join(t.TempDir(), "leases.db")
 	t.Setenv(setup.NodesVar, "64+64")
-	s, err := driver.Open(t.Context(), store, driver.NodeRange{})
+	s, err := driver.Open(t.Context(), store, driver.NodeRange{Nodes: 8}, driver.WithSecret(driver.OwnSecret))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ import (
 func TestReadingWritesNothing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "leases.db")
 	store := "bolt:" + path
-	s, err := driver.Open(t.Context(), store, driver.NodeRange{})
+	s, err := driver.Open(t.Context(), store, driver.NodeRange{Nodes: 8}, driver.WithSecret(driver.OwnSecret))
 	if err != nil {
 		t.Fatal(err)
 	}

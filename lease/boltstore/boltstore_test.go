@@ -207,7 +207,7 @@ func TestListWritesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other := openNodes(t, path, share(0, 1<<17), WithClock(c), ReadOnly())
+	other := openNodes(t, path, share(0, 1<<17), WithClock(c), Existing())
 	if blocks, err := other.List(t.Context()); err != nil || len(blocks) != 1 {
 		t.Errorf("%d blocks, %v", len(blocks), err)
 	}
@@ -218,8 +218,8 @@ func TestListWritesNothing(t *testing.T) {
 		t.Error(err)
 	}
 	path = newPath(t)
-	if _, err := Open(path, driver.NodeRange{}, ReadOnly()); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a missing file that is only read: %v", err)
+	if _, err := Open(path, driver.NodeRange{}, Existing()); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a missing file that must exist: %v", err)
 	}
 	if _, err := os.Stat(path); err == nil {
 		t.Error("it was created")

@@ -29,8 +29,8 @@ func openURL(_ context.Context, url string, use driver.Options) (driver.Store, e
 	if use.Secret == driver.OwnSecret {
 		opts = append(opts, WithOwnSecret())
 	}
-	if use.ReadOnly {
-		opts = append(opts, ReadOnly())
+	if use.Existing {
+		opts = append(opts, Existing())
 	}
 	return Open(path, use.Nodes, opts...)
 }

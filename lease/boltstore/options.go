@@ -15,7 +15,7 @@ type Option func(*config)
 
 type config struct {
 	ownSecret bool // IDs are made with the file's own secret
-	readOnly  bool
+	existing  bool // the file is not created
 	maxTTL    time.Duration
 	timeout   time.Duration
 	now       func() time.Time
@@ -29,9 +29,8 @@ const DefaultTimeout = 2 * time.Second
 // has some nodes only: then a new file, which has a new secret, need not wait.
 func WithOwnSecret() Option { return func(c *config) { c.ownSecret = true } }
 
-// ReadOnly does not create a missing file. It is for a Store of which only Get and
-// List are called.
-func ReadOnly() Option { return func(c *config) { c.readOnly = true } }
+// Existing does not create a missing file.
+func Existing() Option { return func(c *config) { c.existing = true } }
 
 // WithMaxTTL sets the longest TTL of a grant, from [lease.MinTTL] to
 // [lease.MaxTTL]; the default is [lease.DefaultTTL]. Longer requests are

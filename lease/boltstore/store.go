@@ -68,13 +68,13 @@ func (s *Store) open(path string, opts []Option) (err error) {
 		return fmt.Errorf("the folder %s is not there; make it, on a local disk that "+
 			"all processes of the host see: %w", dir, fs.ErrNotExist)
 	}
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) && !s.cfg.readOnly {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) && !s.cfg.existing {
 		if _, err := s.nodes.Resolve(0); err != nil { // before there is a file
 			return err
 		}
 	}
 	ctx := context.Background()
-	secret, err := s.file.identify(ctx, !s.cfg.readOnly)
+	secret, err := s.file.identify(ctx, !s.cfg.existing)
 	if err != nil {
 		return err
 	}

@@ -55,9 +55,8 @@ type Options struct {
 	LongestTTL time.Duration
 	// Secret is with which secret IDs of the store's leases are made.
 	Secret Secret
-	// ReadOnly is set if only Get and List will be called: a store that does not
-	// exist is not created.
-	ReadOnly bool
+	// Existing is set if a store that does not exist must not be created.
+	Existing bool
 }
 
 // Secret says with which secret IDs of a store's leases are made. It matters to a
@@ -83,8 +82,8 @@ func WithLongestTTL(ttl time.Duration) Option { return func(o *Options) { o.Long
 // WithSecret sets [Options.Secret].
 func WithSecret(s Secret) Option { return func(o *Options) { o.Secret = s } }
 
-// ReadOnly sets [Options.ReadOnly].
-func ReadOnly() Option { return func(o *Options) { o.ReadOnly = true } }
+// Existing sets [Options.Existing].
+func Existing() Option { return func(o *Options) { o.Existing = true } }
 
 // Opener opens the store at a URL with the scheme for which it is registered. It
 // must not wait for a server: one that is unreachable now may come back. Errors

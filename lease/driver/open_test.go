@@ -22,8 +22,8 @@ func TestOpen(t *testing.T) {
 		return memory{driver.NewMemory()}, nil
 	})
 	nodes := driver.NodeRange{First: 8, Nodes: 8, BlockSize: 8}
-	want := driver.Options{Nodes: nodes, LongestTTL: time.Hour, Secret: driver.SharedSecret, ReadOnly: true}
-	s, err := driver.Open(t.Context(), "driver-test:a:b", nodes, driver.WithLongestTTL(time.Hour), driver.WithSecret(driver.SharedSecret), driver.ReadOnly())
+	want := driver.Options{Nodes: nodes, LongestTTL: time.Hour, Secret: driver.SharedSecret, Existing: true}
+	s, err := driver.Open(t.Context(), "driver-test:a:b", nodes, driver.WithLongestTTL(time.Hour), driver.WithSecret(driver.SharedSecret), driver.Existing())
 	if err != nil || s == nil || gotURL != "driver-test:a:b" || got != want {
 		t.Errorf("store %v, error %v, URL %q, nodes %v", s, err, gotURL, got)
 	}

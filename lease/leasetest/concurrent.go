@@ -54,7 +54,6 @@ type loader struct {
 	rand   *rand.Rand
 	shared *sync.Map
 	nodes  driver.NodeRange
-	last   lease.Request
 	mine   lease.Grant
 	old    lease.Grant // my grant before its last change
 }
@@ -72,10 +71,7 @@ func (l *loader) call(ctx context.Context, now time.Time) {
 	kind := l.rand.IntN(10)
 	switch {
 	case g.Nonce == "" || kind < 4:
-		if l.last.Nonce == "" || l.rand.IntN(4) > 0 {
-			l.last = request(now, time.Duration(1+l.rand.IntN(20))*time.Second)
-		}
-		got, err := l.store.Acquire(ctx, l.last)
+		got, err := l.store.Acquire(ctx, request(now, time.Duration(1+l.rand.IntN(20))*time.Second))
 		l.saw(got, err)
 	case kind < 7:
 		got, err := l.store.Renew(ctx, g, renewal(lease.NewNonce(), now.Add(time.Duration(l.rand.IntN(20))*time.Second)))

@@ -103,7 +103,7 @@ func (s *Store) probe(ctx context.Context) error {
 // other processes on the same object can only make it try more often.
 func (p *probed) probe(ctx context.Context, server Server) (err error) {
 	for refused := 0; p.rounds < probeRounds; {
-		before, err := server.Read(ctx, p.name)
+		before, err := patiently(ctx, func() (Object, error) { return server.Read(ctx, p.name) })
 		if err != nil {
 			return err
 		}
@@ -111,7 +111,7 @@ func (p *probed) probe(ctx context.Context, server Server) (err error) {
 		if err != nil {
 			return err
 		}
-		if p.last, err = server.Read(ctx, p.name); err != nil {
+		if p.last, err = patiently(ctx, func() (Object, error) { return server.Read(ctx, p.name) }); err != nil {
 			return err
 		}
 		p.old = before.Version
@@ -133,7 +133,7 @@ func (p *probed) probe(ctx context.Context, server Server) (err error) {
 		}
 	}
 	for _, condition := range []string{"", p.old} {
-		_, err := server.Write(ctx, p.name, probeData(), condition)
+		_, err := patiently(ctx, func() (Object, error) { return server.Write(ctx, p.name, probeData(), condition) })
 		switch {
 		case err == nil && condition == "":
 			return unfit("it replaced an object on condition that there is no such object")
@@ -144,7 +144,7 @@ func (p *probed) probe(ctx context.Context, server Server) (err error) {
 		}
 	}
 	for range probeRounds {
-		listed, err := server.List(ctx)
+		listed, err := patiently(ctx, func() (map[string]Object, error) { return server.List(ctx) })
 		if err != nil {
 			return err
 		}
@@ -157,6 +157,18 @@ func (p *probed) probe(ctx context.Context, server Server) (err error) {
 		}
 	}
 	return nil // others write it all the time
+}
+
+// patiently makes a request of the probe, which may be made again, up to three
+// times until it has a definite answer.
+func patiently[T any](ctx context.Context, request func() (T, error)) (answer T, err error) {
+	for range 3 {
+		answer, err = request()
+		if err == nil || errors.Is(err, ErrChanged) || errors.Is(err, lease.ErrMisconfigured) || ctx.Err() != nil {
+			break
+		}
+	}
+	return answer, err
 }
 
 // writeAtOnce makes several writes that require the same version, and returns
