@@ -127,8 +127,9 @@ type Admin interface {
 	// least until, even of those never granted, and clears every nonce:
 	// nothing before until is granted any more, and no earlier grant can be
 	// extended. It is for a store that was restored from a backup and may have
-	// forgotten grants: raise it to a time after the end of all of them, which
-	// is the time of the restore plus the longest TTL in use and MaxClockAhead.
+	// forgotten grants: raise it to a time after the end of all of them. On a
+	// store with a clock that is Time plus the longest TTL in use and
+	// MaxClockAhead, plus what the clock may be behind that of the store before.
 	// If it fails halfway, call it again.
 	//
 	// Errors: [randflake.ErrBeforeEpoch], [randflake.ErrEndOfLife].

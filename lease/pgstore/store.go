@@ -89,8 +89,8 @@ func (s *Store) Close() error {
 // maxConflicts is how often others may take the block that an Acquire found.
 const maxConflicts = 50
 
-// Acquire implements [lease.Store]. It takes the first free block after a
-// random one, and if others do so at the same time any free one. It is two
+// Acquire implements [lease.Store]. It takes one of the first free blocks after a
+// random one. It is two
 // statements: one finds the block, the other takes it.
 func (s *Store) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
 	if err := driver.CheckRequest(r, time.Time{}); err != nil {
@@ -110,7 +110,7 @@ func (s *Store) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 func (s *Store) acquire(ctx context.Context, r lease.Request, nodes driver.NodeRange) (lease.Grant, error) {
 	first, last := bounds(nodes)
 	for try := 0; ; try++ {
-		limit := int64(1) << min(2*try, 6) // more to choose from after a conflict
+		limit := int64(8) << min(try, 3) // to choose from, more after a conflict
 		from := first + rand.Int64N(last-first+1)
 		found, err := query(ctx, s, scan, s.sql.free, r.Nonce, r.Now.Unix(), first, last, from, limit)
 		if err != nil {
