@@ -40,7 +40,7 @@
 // Any request may be lost, late or repeated, and any response lost. That is
 // harmless because every write has a nonce that is never drawn twice:
 //
-//   - A late Renew or Release compares the holder and the version for which it
+//   - A late Renew or Release compares the nonce and the version for which it
 //     was sent. It succeeds only if nothing was written since then, and then
 //     the Keeper still knows its nonce: it continues only with a nonce that it
 //     proposed for this very grant, and with the stored end.
@@ -58,10 +58,12 @@
 //
 // A copy of a running process holds the same grants (I2 is broken from
 // outside). If Linux reports a restore, through vmclock, no ID is made with a
-// grant that was requested before it, and the grant is not given back. The next
-// one is used only after the store has acknowledged a renewal, because a kernel
-// learns of the restore a moment later and may draw the same nonce in every copy
-// until then. IDs that were being handed out at that moment are handed out by
+// grant that was requested before it, and the grant is not given back. A
+// kernel learns of the restore some tens of milliseconds later, and until then
+// returns the same random bytes in every copy. So after it noticed a restore a
+// Keeper draws no nonce for half a second, and nonces are drawn from more than the
+// kernel: package internal/entropy lists what, and which copies may still draw the
+// same. A Keeper started in that moment relies on the latter alone. IDs that were being handed out at that moment are handed out by
 // both copies. Otherwise each renewal changes the holder, so only one of two
 // copies can renew. The other drops the grant at the store's first response
 // after that, reports [ErrCloned], and acquires another. These gaps remain, the
@@ -78,8 +80,9 @@
 //     renewal.
 //   - If the store is raised meanwhile, both use their grant to its end.
 //   - IDs that were reserved before the clone are handed out by both.
-//   - If both draw the same random numbers, which is possible with kernels
-//     before 5.18, they are never detected.
+//   - If both draw the same nonces, they are never detected. That takes equal
+//     random bytes of the kernel, which is possible with kernels before 5.18, no
+//     random numbers of the processor, and clocks equal to the nanosecond.
 //
 // A shorter TTL ([WithTTL]) shortens the first three. All of this holds if the
 // copies use one store. A store that is copied with the machine, as a bolt file

@@ -14,7 +14,21 @@ import (
 const maxClockGap = time.Second
 
 // term is one grant in use, from its acquisition to its end: one grant, one
-// generator, once.
+// generator, once. Its states:
+//
+//	bid (no term yet): an Acquire without a response is repeated with its nonce
+//	 │ granted at the first try              │ granted to a repeated nonce
+//	 ▼                                       ▼
+//	proven ◀── a renewal is acknowledged ── unproven: makes no IDs
+//	 │ ▲
+//	 │ └ renewal: written → the next at half the time left
+//	 │            late    → the next at once (hurried), once without a pause
+//	 │            no answer, not written → again after a pause
+//	 ├─▶ raised: makes IDs to its end, is not renewed
+//	 ▼
+//	over: at its end or given back, or dropped (see reason)
+//
+// A proposal that the store denied was not written and never will be.
 type term struct {
 	gen     *randflake.Generator
 	clock   Clock
