@@ -65,20 +65,30 @@ func (h *History) Len() (calls, unknown int) {
 // Check fails tb if the history is not linearizable, or if that cannot be decided within a minute.
 func (h *History) Check(tb testing.TB) {
 	tb.Helper()
+	if !h.CheckWithin(tb, time.Minute) {
+		tb.Errorf("linearizability of %d calls: not decided within a minute", len(h.calls))
+	}
+}
+
+// CheckWithin fails tb if the history is not linearizable. It reports whether that could be decided
+// within the timeout: the time grows exponentially with the calls that had no answer, so that a test
+// may try again with another history.
+func (h *History) CheckWithin(tb testing.TB, timeout time.Duration) (decided bool) {
+	tb.Helper()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	m := model(h.nodes)
-	switch porcupine.CheckOperationsTimeout(m, h.calls, time.Minute) {
+	switch porcupine.CheckOperationsTimeout(m, h.calls, timeout) {
 	case porcupine.Ok:
-		return
+		return true
 	case porcupine.Unknown:
-		tb.Errorf("linearizability of %d calls: not decided within a minute", len(h.calls))
-		return
+		return false
 	}
 	tb.Errorf("the history of %d calls is not linearizable:", len(h.calls))
 	for _, c := range h.calls {
 		tb.Logf("client %d %6d–%6d µs: %s", c.ClientId, c.Call/1000, min(c.Return, c.Call+math.MaxInt32)/1000, m.DescribeOperation(c.Input, c.Output))
 	}
+	return true
 }
 
 type recorded struct {

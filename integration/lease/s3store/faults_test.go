@@ -5,6 +5,7 @@ package s3store_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -81,7 +82,15 @@ func TestFaults(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			loaded(t, config(server.Endpoint(), s3.Root), "fault/"+c.name, c.clients, c.fault).Check(t)
+			// On a busy machine so many calls may have no answer that a history cannot be decided.
+			const tries = 4
+			for try := range tries {
+				history := loaded(t, config(server.Endpoint(), s3.Root), fmt.Sprintf("fault/%s-%d", c.name, try), c.clients, c.fault)
+				if history.CheckWithin(t, 20*time.Second) {
+					return
+				}
+			}
+			t.Errorf("none of %d histories could be decided", tries)
 		})
 	}
 	t.Run("a bad network", func(t *testing.T) {
