@@ -1,13 +1,14 @@
 package main
 
 import (
-	"crypto/rand"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
+
+	"github.com/traceflake/traceflake/internal/entropy"
 )
 
 func keygenCommand() *cobra.Command {
@@ -21,7 +22,7 @@ not exist and gets mode 0600, or to standard output if FILE is missing or "-".`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var secret [16]byte
-			_, _ = rand.Read(secret[:]) // never fails
+			entropy.Read(secret[:])
 			text := hex.EncodeToString(secret[:]) + "\n"
 			if cmd.Flags().Changed("secret-file") {
 				return errors.New("--secret-file names a file to read; give the new file as an argument: traceflake keygen FILE")

@@ -2,7 +2,6 @@ package boltstore
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +13,7 @@ import (
 	"go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
 
+	"github.com/traceflake/traceflake/internal/entropy"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver/pages"
 )
@@ -191,8 +191,8 @@ func fill(tx *bbolt.Tx) error {
 		return nil // identityOf says so
 	}
 	i := identity{Format: format, ID: make([]byte, secretLen), Secret: make([]byte, secretLen)}
-	_, _ = rand.Read(i.ID) // never fails
-	_, _ = rand.Read(i.Secret)
+	entropy.Read(i.ID)
+	entropy.Read(i.Secret)
 	data, err := json.Marshal(i)
 	if err != nil {
 		return err
