@@ -40,7 +40,7 @@ screenshots: engines ## take the demo's screenshots in docs again; needs Chromiu
 
 .PHONY: test
 test: engines js ## every test of every module; those of Kubernetes only if its API server was built
-	go test work
+	go test -timeout 20m work
 	[[ -x $(API_SERVER) ]] || echo "not run, since there is no API server: the tests of Kubernetes; make kubernetes"
 
 JS := clients/js/node_modules/.package-lock.json

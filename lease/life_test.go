@@ -108,7 +108,7 @@ func TestRestored(t *testing.T) {
 			t.Errorf("generation %d, want %d", b.Generation(), n)
 		}
 		b.wantError(lease.ErrNoLease)
-		b.pass(0)
+		b.pass(2 * lease.Reseeding)
 		if p := b.mustOne(); p.Node == 0 {
 			t.Error("the Keeper continues with the same block")
 		}

@@ -12,9 +12,9 @@ func (m *migration) like(suffix, original string) string {
 	return "CREATE TABLE IF NOT EXISTS " + m.Quoted(suffix) + " AS " + m.Quoted(original) + " COMMENT " + ddl.QuoteText(m.mark)
 }
 
-// exchange gives the new table the old one's name.
+// exchange gives the new table the old one's name. The table _moving exists.
 func (m *migration) exchange() []string {
-	statements := append(m.Functions(), m.like(moving, ""))
+	statements := m.Functions()
 	if m.Cluster == "" {
 		statements = append(statements, m.Create(remaining, "", m.TTL, "")...)
 		statements = append(statements, m.addColumns(remaining)...)

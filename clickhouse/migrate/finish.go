@@ -93,7 +93,7 @@ func Statements(ctx context.Context, db *sql.DB, s clickhouse.Schema) ([]string,
 	var all []string
 	source := remaining
 	if reached == notBegun {
-		all, source = m.exchange(), ""
+		all, source = append([]string{m.like(moving, "")}, m.exchange()...), ""
 	} else if n, err := m.detached(ctx, remaining); err != nil {
 		return nil, err
 	} else if n > 0 {

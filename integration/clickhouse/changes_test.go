@@ -132,7 +132,9 @@ func TestChangesShowAtOnce(t *testing.T) {
 					return changed
 				},
 				"DROP COLUMN": func() []span {
-					e.exec("ALTER TABLE spans DROP COLUMN TraceState SETTINGS mutations_sync = 1")
+					e.exec("ALTER TABLE spans ADD COLUMN Tenant String DEFAULT ServiceName")
+					e.exec("ALTER TABLE spans MATERIALIZE COLUMN Tenant SETTINGS mutations_sync = 1")
+					e.exec("ALTER TABLE spans DROP COLUMN Tenant SETTINGS mutations_sync = 1")
 					return all
 				},
 				"the same spans again, OPTIMIZE DEDUPLICATE": func() []span {

@@ -32,7 +32,7 @@ func TestDelete(t *testing.T) {
 			t.Fatal(err)
 		}
 		e.exec("SYSTEM STOP MERGES spans")
-		const days, each = 10, 100 // in two parts a day
+		const days, each = 6, 50 // in two parts a day
 		var traces []trace.TraceID
 		for day := range days {
 			for part := range 2 {

@@ -454,7 +454,7 @@ func TestMigrateRefuses(t *testing.T) {
 		"a column of nothing": {in1, []string{"ALTER TABLE spans ADD COLUMN Tenant String EPHEMERAL"}, "the EPHEMERAL column Tenant"},
 		"more, rows there":    {onCluster, []string{"ALTER TABLE spans ADD COLUMN Tenant String", createTable(t, clickhouse.Schema{Table: "spans_local"})}, "the column Tenant"},
 		"other columns":       {in1, []string{"-", "CREATE TABLE spans (Body String) ENGINE = MergeTree ORDER BY Body"}, "column Timestamp"},
-		"sorted alike":        {clickhouse.Schema{Layout: clickhouse.TraceFirst}, []string{"-", "CREATE TABLE spans (TraceId String, Timestamp DateTime) ENGINE = MergeTree ORDER BY (toStartOfHour(Timestamp), TraceId, Timestamp)"}, "column Timestamp"},
+		"sorted alike":        {clickhouse.Schema{Layout: clickhouse.TraceFirst}, []string{"-", "CREATE TABLE spans (TraceId String, Timestamp DateTime) ENGINE = MergeTree ORDER BY (toStartOfHour(Timestamp), TraceId, Timestamp)"}, "has another shape"},
 		"Memory":              {in1, []string{"-", with("Memory")}, "engine Memory"},
 		"Log":                 {in1, []string{"-", with("Log")}, "engine Log"},
 		"ReplacingMergeTree":  {in1, []string{"-", with("ReplacingMergeTree ORDER BY TraceState")}, "engine ReplacingMergeTree"},
@@ -629,9 +629,9 @@ func TestMigrateTwoAtOnce(t *testing.T) {
 	e := newEngine(t)
 	old := few()[:100]
 	e.template(old)
-	for at, ended := 1, false; !ended; at++ {
-		if at == 4 {
-			at = 9 // between two functions is nothing new
+	for at, ended := 1, false; !ended; at += 2 {
+		if at == 5 {
+			at = 11 // between two functions is nothing new
 		}
 		s := e.exporterTable("spans")
 		count, second := 0, error(nil)

@@ -116,7 +116,11 @@ func TestMigrateOtherShapes(t *testing.T) {
 func TestDryRun(t *testing.T) {
 	e := newEngine(t)
 	e.template(few())
-	for _, at := range []int{0, 1, 9, 12, 16, 20, 24} {
+	attach := 0 // the number of the first ATTACH
+	for _, at := range []int{0, 1, 9, -1, 17, 21, 25} {
+		if at < 0 {
+			at = attach
+		}
 		s := e.exporterTable("spans")
 		broken := false
 		if at > 0 {
@@ -125,7 +129,7 @@ func TestDryRun(t *testing.T) {
 		}
 		before := e.snapshot()
 		shown, err := migrate.Statements(t.Context(), e.db, s)
-		if interrupted := at == 12; interrupted != (err != nil && strings.Contains(err.Error(), "spans_remaining was detached")) || err != nil && !interrupted {
+		if interrupted := at > 0 && at == attach; interrupted != (err != nil && strings.Contains(err.Error(), "spans_remaining was detached")) || err != nil && !interrupted {
 			t.Fatal(at, err)
 		}
 		if after := e.snapshot(); after != before {
@@ -133,7 +137,8 @@ func TestDryRun(t *testing.T) {
 		}
 		var ran []string
 		db := e.faulty(&faulty{rewrite: func(query string) string {
-			if !strings.HasPrefix(query, "SELECT") {
+			// The comment with the name of a run is none of those that an operator would run.
+			if !strings.HasPrefix(query, "SELECT") && !strings.Contains(query, " MODIFY COMMENT ") {
 				ran = append(ran, query)
 			}
 			return query
@@ -142,6 +147,8 @@ func TestDryRun(t *testing.T) {
 			t.Fatal(err)
 		}
 		if at == 0 {
+			// Counted from 1, and after the comment.
+			attach = 2 + slices.IndexFunc(ran, func(query string) bool { return strings.HasPrefix(query, "ATTACH") })
 			if !slices.Equal(ran, shown) {
 				t.Errorf("shown\n%s\nran\n%s", strings.Join(shown, "\n"), strings.Join(ran, "\n"))
 			}

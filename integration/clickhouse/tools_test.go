@@ -210,7 +210,7 @@ func (e *engine) ownQueries(day float64) {
 				most = 1. / 6 // of a small table; the benchmark has large ones
 			}
 			ours := reads(bound(clickhouse.Traces(s, ids[:n])))
-			if float64(ours.Rows) > most*float64(lookup.Rows) || float64(ours.Bytes) > 1.01*float64(lookup.Bytes) {
+			if float64(ours.Rows) > most*float64(lookup.Rows) || float64(ours.Bytes) > 1.05*float64(lookup.Bytes) {
 				e.t.Errorf("%s: %d traces read %+v, with the lookup table %+v", s.Table, n, ours, lookup)
 			}
 		}

@@ -441,7 +441,7 @@ func checkOwnTrace(t *testing.T, b *browser, engine *servers.Engine, database st
 	if got, want := strings.Join(r.Rows[0], " "), "6 9 "+header("x-b3-spanid"); got != want {
 		t.Errorf("spans of edge, of orders, parent: %q, want %q", got, want)
 	}
-	if decoded := b.texts(".b64 dd"); len(decoded) != 1 || !strings.HasPrefix(decoded[0], "not made with") {
+	if decoded := b.texts(".b64 dd"); len(decoded) != 1 || !strings.HasPrefix(decoded[0], "nothing: ") {
 		t.Errorf("the page describes the browser's random low half as %q", decoded)
 	}
 }
