@@ -32,7 +32,7 @@ func (r *refusals) Fallbacks() (n int64) {
 // refused counts a refusal, and reports it if it is the first in a row.
 func (r *refusals) refused(err error) {
 	r.reasons[reason(err)].Add(1)
-	if err == errClock {
+	if errors.Is(err, errClock) {
 		r.inRange.begins(err)
 	} else {
 		r.fromSource.begins(err)

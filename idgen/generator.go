@@ -254,7 +254,7 @@ func (g *Generator) refresh(l *local, count uint64) {
 	if l.batch.life != g.valid.current() {
 		l.batch.drop()
 	}
-	if l.seen.epoch != now.epoch { // the order may have started again
+	if l.epoch != now.epoch { // the order may have started again
 		l.run = run{}
 	}
 	if right := g.clock.read(&l.now, count); !right {

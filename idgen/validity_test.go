@@ -145,14 +145,14 @@ func TestClockForABubble(t *testing.T) {
 // that second ends; so none of it is used after a larger step of the clock.
 func TestBatchIsValidForItsSecond(t *testing.T) {
 	for _, tt := range []struct {
-		step time.Duration
+		step int // in milliseconds
 		used bool
 	}{{-2001, false}, {-2000, true}, {0, true}, {999, true}, {1000, false}} {
 		c := newClock(noon.Truncate(time.Second))
 		s := &tagged{clock: c}
 		g := New(WithSource(s), WithClock(c))
 		g.NewSpanID(t.Context(), trace.TraceID{})
-		c.add(tt.step * time.Millisecond)
+		c.add(time.Duration(tt.step) * time.Millisecond)
 		if g.NewSpanID(t.Context(), trace.TraceID{}); (s.fills.Load() == 1) != tt.used {
 			t.Errorf("at %d ms: used %v, want %v", tt.step, !tt.used, tt.used)
 		}

@@ -242,14 +242,15 @@ func (ids *IDs) Verifier(opts ...traceid.VerifierOption) *traceid.Verifier {
 // [signal.NotifyContext]: https://pkg.go.dev/os/signal#NotifyContext
 func (ids *IDs) Shutdown(ctx context.Context) error {
 	ids.shutdown.Do(func() {
+		giveBack := ctx
 		if deadline, ok := ctx.Deadline(); ctx.Err() != nil || ok && time.Until(deadline) < leastToGiveBack {
-			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), leastToGiveBack)
+			least, cancel := context.WithTimeout(context.WithoutCancel(ctx), leastToGiveBack)
 			defer cancel()
+			giveBack = least
 		}
 		var errs []error
 		if ids.keeper != nil {
-			errs = append(errs, ids.keeper.Close(ctx))
+			errs = append(errs, ids.keeper.Close(giveBack))
 		}
 		if ids.store != nil {
 			errs = append(errs, ids.store.Close())

@@ -86,7 +86,7 @@ func (b *backfillFlags) run(cmd *cobra.Command, f *flags, args []string) (err er
 	if err != nil {
 		return err
 	}
-	defer in.close()
+	defer func() { _ = in.close() }()
 	copyAll, err := b.copier(in)
 	if err != nil {
 		return err

@@ -1,2 +1,2 @@
-// Package command runs the command line against real stores.
+// Package cmd runs the command line against real stores.
 package cmd

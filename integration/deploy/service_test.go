@@ -175,7 +175,7 @@ func onKubernetes(t *testing.T, objects resmap.ResMap, program string) surroundi
 		return setup.StoreVar + "=k8s://" + namespace + "/" + name + "?server=" + s.Proxy(t, tokenOf(ctx, t, s, namespace, account))
 	}
 	cmd := command(t, program, c)
-	cmd.Env = append(env, as("other"))
+	cmd.Env = slices.Concat(env, []string{as("other")})
 	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "forbidden") {
 		t.Errorf("an account without the Role: %v\n%s", err, out)
 	}

@@ -82,7 +82,7 @@ func (p *propagator) extract(ctx context.Context, carrier propagation.TextMapCar
 
 	switch {
 	case !id.IsValid() && !sc.IsValid():
-		if p.verify != nil && !(current.IsRemote() && current.HasTraceID() && p.verify(current.TraceID())) {
+		if p.verify != nil && (!current.IsRemote() || !current.HasTraceID() || !p.verify(current.TraceID())) {
 			return withoutRemote(ctx) // also without the debug flag of an unknown caller
 		}
 		return trace.ContextWithSpan(b3ctx, trace.SpanFromContext(ctx))

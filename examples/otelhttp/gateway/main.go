@@ -72,11 +72,11 @@ func run(ctx context.Context, address, backend string) error {
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
 	err := errors.New("usage: gateway ADDRESS URL")
 	if len(os.Args) == 3 {
 		err = run(ctx, os.Args[1], os.Args[2])
 	}
+	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "gateway:", err)
 		os.Exit(1)

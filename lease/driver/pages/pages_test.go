@@ -96,18 +96,6 @@ func mustAcquire(t *testing.T, s lease.Store, r lease.Request) lease.Grant {
 	return g
 }
 
-func mustRead(t *testing.T, s pages.Server, name string) (p pages.Page) {
-	t.Helper()
-	o, err := s.Read(t.Context(), name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if p, err = pages.Parse(o.Data); err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
-
 // sameHome returns a fresh holder that tries the same page first.
 func sameHome(s *pages.Store, holder string) string {
 	for {

@@ -86,8 +86,8 @@ func (f *csvFile) next() []byte {
 // copyBlank copies the blank lines before a record, which the parser skips.
 func (f *csvFile) copyBlank() error {
 	for {
-		text, n := f.unread.Bytes(), 0
-		switch {
+		var n int
+		switch text := f.unread.Bytes(); {
 		case bytes.HasPrefix(text, []byte("\n")):
 			n = 1
 		case bytes.HasPrefix(text, []byte("\r\n")):
