@@ -2,6 +2,7 @@ package lease_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -93,25 +94,25 @@ func (f *fleet) run(d time.Duration) {
 // reachable is a store that processes may lose sight of.
 type reachable struct {
 	*driver.Memory
-	away *bool
+	away *atomic.Bool
 }
 
 func (r reachable) Acquire(ctx context.Context, q lease.Request) (lease.Grant, error) {
-	if *r.away {
+	if r.away.Load() {
 		return lease.Grant{}, errAway
 	}
 	return r.Memory.Acquire(ctx, q)
 }
 
 func (r reachable) Renew(ctx context.Context, g lease.Grant, q lease.Request) (lease.Grant, error) {
-	if *r.away {
+	if r.away.Load() {
 		return lease.Grant{}, errAway
 	}
 	return r.Memory.Renew(ctx, g, q)
 }
 
 func (r reachable) Get(ctx context.Context, node uint32) (lease.Grant, error) {
-	if *r.away {
+	if r.away.Load() {
 		return lease.Grant{}, errAway
 	}
 	return r.Memory.Get(ctx, node)
@@ -125,9 +126,9 @@ var wrongClocks = []time.Duration{55 * time.Second, 0, -3 * time.Hour, 50 * time
 func TestRestoreRecipe(t *testing.T) {
 	played := func(sum time.Duration) (equal int) {
 		synctest.Test(t, func(t *testing.T) {
-			f, away := newFleet(t), false
+			f, away := newFleet(t), new(atomic.Bool)
 			clock := wrongClock{began: time.Now()}
-			store := reachable{driver.NewMemory(driver.WithNodeRange(recipeNodes), driver.WithClock(clock)), &away}
+			store := reachable{driver.NewMemory(driver.WithNodeRange(recipeNodes), driver.WithClock(clock)), away}
 			f.start(store, wrongClocks[:3]...)
 			f.run(time.Minute)
 			backup, err := store.List(t.Context())
@@ -136,7 +137,7 @@ func TestRestoreRecipe(t *testing.T) {
 			}
 			f.start(store, wrongClocks[3:]...)
 			f.run(4*time.Hour + 7*time.Minute) // a clock that is 50 s ahead and too fast passes the minute
-			away = true
+			away.Store(true)
 			restored := driver.NewMemory(driver.WithNodeRange(recipeNodes), driver.WithClock(clock), driver.WithBlocks(backup))
 			now, err := restored.Time(t.Context())
 			if err != nil {
@@ -166,12 +167,12 @@ func TestRestoreRecipe(t *testing.T) {
 func TestMoveRecipe(t *testing.T) {
 	played := func(clocked, byTheBook bool) (equal int) {
 		synctest.Test(t, func(t *testing.T) {
-			f, away := newFleet(t), false
+			f, away := newFleet(t), new(atomic.Bool)
 			opts := []driver.MemoryOption{driver.WithNodeRange(recipeNodes)}
 			if clocked {
 				opts = append(opts, driver.WithClock(wrongClock{began: time.Now()}))
 			}
-			store := reachable{driver.NewMemory(opts...), &away}
+			store := reachable{driver.NewMemory(opts...), away}
 			f.start(store, wrongClocks...)
 			f.run(time.Hour)
 			opts[0] = driver.WithNodeRange(driver.NodeRange{Nodes: 16, BlockSize: 2})
