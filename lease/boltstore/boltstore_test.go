@@ -197,6 +197,23 @@ func TestShareOfAFleetWaits(t *testing.T) {
 	acquire(t, openNodes(t, path, share(128, 8), append(opts, WithOwnSecret())...), request(c.Now()))
 }
 
+// An empty file is one that another process has just created.
+func TestEmptyFile(t *testing.T) {
+	path := newPath(t)
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := newConfig(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = newFile(path, cfg).transact(t.Context(), read, func(*bbolt.Tx) error { return nil })
+	if info, statErr := os.Stat(path); !errors.Is(err, errEmpty) || statErr != nil || info.Size() != 0 {
+		t.Errorf("reading an empty file: %v; %v, %v", err, info, statErr)
+	}
+	open(t, path)
+}
+
 // Listing leases with nodes that are new to the file writes nothing: whoever has
 // a grant keeps it.
 func TestListWritesNothing(t *testing.T) {

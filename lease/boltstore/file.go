@@ -1,6 +1,7 @@
 package boltstore
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -280,8 +281,16 @@ func (f *file) open(ctx context.Context, how access, opened **os.File) (*bbolt.D
 					flag &^= os.O_CREATE
 				}
 				file, err := os.OpenFile(name, flag, mode)
+				if err != nil {
+					return nil, err
+				}
+				// bbolt would write into an empty file, also one that is only read: another
+				// process has just created it, and is about to.
+				if info, err := file.Stat(); how == read && (err != nil || info.Size() == 0) {
+					return nil, errors.Join(cmp.Or(err, errEmpty), file.Close())
+				}
 				*opened = file
-				return file, err
+				return file, nil
 			},
 		})
 		if err != nil {
