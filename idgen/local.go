@@ -78,7 +78,7 @@ func (s *locals) take(l *local, p int) *local {
 func (s *locals) put(l *local) {
 	other, p := s.pin()
 	if p >= len(s.slots) || s.slots[p].away != l {
-		l.run.abandon()
+		l.run.last = l.run.word // gives up what is left
 	}
 	if p < len(s.slots) {
 		s.slots[p].away = nil

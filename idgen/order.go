@@ -89,6 +89,3 @@ func (r *run) extend(o *order, ms int64) bool {
 	}
 	return ok
 }
-
-// abandon gives up what is left.
-func (r *run) abandon() { r.last = r.word }

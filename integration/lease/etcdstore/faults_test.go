@@ -3,6 +3,7 @@ package etcdstore_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"syscall"
 	"testing"
 	"time"
@@ -58,34 +59,36 @@ func TestFaults(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if err := cluster.Wait(ctx); err != nil {
-				t.Fatal(err)
-			}
-			history := leasetest.NewHistory(few)
-			var clients []lease.Store
-			for range 5 {
-				s, err := open(cluster.ClientForTest(t), "/fault/"+c.name, few)
-				if err != nil {
+			leasetest.Decided(t, func(n int) *leasetest.History {
+				if err := cluster.Wait(ctx); err != nil {
 					t.Fatal(err)
 				}
-				clients = append(clients, history.Client(s))
-			}
-			loaded := make(chan struct{})
-			go func() {
-				defer close(loaded)
-				leasetest.Load{Calls: 50, Seed: 1, Timeout: time.Second, Pause: 60 * time.Millisecond}.Run(clients, few)
-			}()
-			time.Sleep(300 * time.Millisecond)
-			if err := c.fault(); err != nil {
-				t.Error(err)
-			}
-			<-loaded
-			calls, unknown := history.Len()
-			t.Logf("%d calls, %d without an answer", calls, unknown)
-			if unknown > calls/2 {
-				t.Errorf("%d of %d calls have no answer; that shows little", unknown, calls)
-			}
-			history.Check(t)
+				history := leasetest.NewHistory(few)
+				var clients []lease.Store
+				for range 5 {
+					s, err := open(cluster.ClientForTest(t), fmt.Sprintf("/fault/%s-%d", c.name, n), few)
+					if err != nil {
+						t.Fatal(err)
+					}
+					clients = append(clients, history.Client(s))
+				}
+				loaded := make(chan struct{})
+				go func() {
+					defer close(loaded)
+					leasetest.Load{Calls: 50, Seed: 1, Timeout: time.Second, Pause: 60 * time.Millisecond}.Run(clients, few)
+				}()
+				time.Sleep(300 * time.Millisecond)
+				if err := c.fault(); err != nil {
+					t.Error(err)
+				}
+				<-loaded
+				calls, unknown := history.Len()
+				t.Logf("%d calls, %d without an answer", calls, unknown)
+				if unknown > calls/2 {
+					t.Errorf("%d of %d calls have no answer; that shows little", unknown, calls)
+				}
+				return history
+			})
 		})
 	}
 }
