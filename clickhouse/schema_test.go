@@ -113,7 +113,7 @@ var (
 
 func TestCheckVersion(t *testing.T) {
 	for version, message := range map[string]string{
-		"26.7.2.1": "", "26.10.1.1": "", "25.3.9.9": "is ClickHouse 25.3.9.9, which is too old: upgrade it to 25.4", "9.99": "too old",
+		"26.7.2.1": "", "26.10.1.1": "", "25.3.9.9": "is ClickHouse 25.3.9.9, which is too old: upgrade it to 25.9", "9.99": "too old",
 		"": "not a version", "new": "not a version",
 	} {
 		err := clickhouse.CheckVersion(version)

@@ -105,7 +105,7 @@ func TestVersionGuard(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for version, ok := range map[string]bool{"25.3.9.1": false, "25.4.1.1": true, "9.12.1": false, "26.1.1.1": true, "25.12.1.1": true} {
+	for version, ok := range map[string]bool{"25.8.9.1": false, "25.9.1.1": true, "9.12.1": false, "26.1.1.1": true, "25.12.1.1": true} {
 		guard := strings.ReplaceAll(statements[0], "version()", "'"+version+"'")
 		if ok {
 			e.exec(guard)
