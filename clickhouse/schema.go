@@ -83,7 +83,7 @@ func (s Schema) Statements() ([]string, error) {
 		return nil, err
 	}
 	t := s.ddl()
-	all := []string{ddl.VersionGuard(MinVersion)}
+	all := []string{ddl.VersionGuard()}
 	if s.Layout == Overlay {
 		all = append(append(all, t.ColumnsGuard()), t.Functions()...)
 		return append(all, s.indexes(ddl.Table.AddRangeIndex)...), nil
