@@ -476,10 +476,10 @@ func TestMigrateRefuses(t *testing.T) {
 				return oneServer(query)
 			}})
 			_, shown := migrate.Statements(t.Context(), db, c.schema)
-			for _, err := range []error{migrate.Run(t.Context(), db, c.schema, nil), shown} {
-				if name == "a full disk" && err == nil {
-					continue // it can be shown
-				}
+			if shown == nil { // it may show statements of which a guard fails
+				shown = migrate.Run(t.Context(), db, c.schema, nil)
+			}
+			for _, err := range []error{shown, migrate.Run(t.Context(), db, c.schema, nil)} {
 				if err == nil || !strings.Contains(err.Error(), c.want) || (name == "a typo") != errors.Is(err, migrate.ErrNoTable) {
 					t.Errorf("error %v, want %q", err, c.want)
 				}
