@@ -59,13 +59,14 @@ kubernetes: $(API_SERVER) ## the tests that need Kubernetes' API server
 bench-clickhouse: engines ## granules and bytes read in ClickHouse, by layout and kind of ID; ARGS="-spans 1" for a short run
 	go run ./bench/clickhouse -out bench/clickhouse $(ARGS)
 
-# What services link, and the stores on real servers. The other tests with servers have no
-# concurrency of their own, and what they require takes minutes to build with the race detector.
+# What services link, and the stores on real servers, as far as they do several things at once: the
+# tests that are skipped do one after another. The other tests with servers have no concurrency of
+# their own, and what they require takes minutes to build with the race detector.
 .PHONY: race
 race: engines ## the tests under the race detector: of the packages for users, and of the stores with their servers
 	@packages=$$(go list work)
-	go test -race $$(grep -vE '^[^/]+/[^/]+/[^/]+/(examples|bench|integration|sparx64/_asm)(/|$$)' <<<"$$packages")
-	go test -race -run 'Conformance|Faults' ./integration/lease/...
+	go test -race -skip '^Test(SimulationReplays|RequestsOfAFleet|\w*Recipe)$$' $$(grep -vE '^[^/]+/[^/]+/[^/]+/(examples|bench|integration|sparx64/_asm)(/|$$)' <<<"$$packages")
+	go test -race -run '^TestConformance$$/^(every_block_at_once|linearizable|several_clients|first_use_at_once)$$|Faults' ./integration/lease/...
 
 .PHONY: sim
 sim: ## the simulator of leases with SEEDS seeds; -seed N of its test replays one
