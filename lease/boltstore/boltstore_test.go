@@ -167,10 +167,10 @@ func TestShareOfAFleetWaits(t *testing.T) {
 	waits := func(s *Store, until string) {
 		t.Helper()
 		_, err := s.Acquire(t.Context(), request(c.Now()))
-		if !errors.Is(err, lease.ErrNoFreeNode) {
+		if !errors.Is(err, lease.ErrNoFreeNode) || !errors.Is(err, ErrNewFile) {
 			t.Fatalf("granted within the longest TTL: %v", err)
 		}
-		for _, text := range []string{"until " + until, "is new to nodes", "own secret does not wait"} {
+		for _, text := range []string{"until " + until, "is new to its nodes", "own secret does not wait"} {
 			if !strings.Contains(err.Error(), text) {
 				t.Errorf("%v does not say %q", err, text)
 			}

@@ -30,6 +30,9 @@ var (
 	// ErrReplaced is returned if the file is gone or is not the one that was
 	// opened. Restart the process.
 	ErrReplaced = errors.New("boltstore: the file was removed or replaced")
+	// ErrNewFile is returned by Acquire, with lease.ErrNoFreeNode, while a file
+	// waits because a lost one may have granted its nodes: see [Open].
+	ErrNewFile = errors.New("the file is new to its nodes")
 	// ErrCopied is returned if this machine was restored from a snapshot since
 	// Open: another machine may have a copy of the file, and both would grant the
 	// same nodes. If one has, move the file away, and with a fleet's secret give

@@ -39,7 +39,7 @@ var _ driver.CodecStore = (*Store)(nil)
 // Other nodes are this host's share of a fleet's nodes: with a secret that the
 // fleet shares, each host needs nodes of its own. A file that is used with them
 // for the first time may replace a lost one, so it grants nothing for one longest
-// TTL, unless [WithOwnSecret] is given.
+// TTL ([ErrNewFile]), unless [WithOwnSecret] is given.
 //
 // Errors: [ErrCorrupt], [ErrLocked], [lease.ErrBlockSize], [lease.ErrSchemaVersion],
 // [lease.ErrInvalidRequest] for invalid options, and those of the file system.
@@ -105,9 +105,9 @@ func (s *Store) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 	}
 	g, err := s.Store.Acquire(ctx, r)
 	if errors.Is(err, lease.ErrNoFreeNode) && until.After(r.Now) {
-		return fail(fmt.Errorf("%w until %s: the file is new to nodes %d+%d, and another one, now lost, may have granted them "+
+		return fail(fmt.Errorf("%w until %s: %w, %d+%d, and another one, now lost, may have granted them "+
 			"for a TTL (up to %s); a file with its own secret does not wait",
-			lease.ErrNoFreeNode, until.Format(time.RFC3339), s.nodes.First, s.nodes.Nodes, s.cfg.maxTTL))
+			lease.ErrNoFreeNode, until.Format(time.RFC3339), ErrNewFile, s.nodes.First, s.nodes.Nodes, s.cfg.maxTTL))
 	}
 	return g, err
 }
