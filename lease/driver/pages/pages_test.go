@@ -94,10 +94,10 @@ func mustAcquire(t *testing.T, s lease.Store, r lease.Request) lease.Grant {
 	return g
 }
 
-// sameHome returns a fresh holder that tries the same page first.
-func sameHome(s *pages.Store, holder string) string {
+// sameHome returns a fresh nonce that tries the same page first.
+func sameHome(s *pages.Store, nonce string) string {
 	for {
-		if other := lease.NewNonce(); s.Order(other)[0] == s.Order(holder)[0] {
+		if other := lease.NewNonce(); s.Order(other)[0] == s.Order(nonce)[0] {
 			return other
 		}
 	}
@@ -121,8 +121,8 @@ func TestFormat(t *testing.T) {
 	server := &pagestest.Server{}
 	s := open(server, 2, few(4))
 	r := request(t0)
-	for i, holder := range []string{"00", "01", "02", "04"} {
-		r.Nonce, r.Owner = strings.Repeat(holder, 16), fmt.Sprintf(`pod<%d>`, i)
+	for i, nonce := range []string{"00", "01", "02", "04"} {
+		r.Nonce, r.Owner = strings.Repeat(nonce, 16), fmt.Sprintf(`pod<%d>`, i)
 		mustAcquire(t, s, r)
 	}
 	for name, want := range map[string]string{
@@ -533,7 +533,7 @@ func TestRepeatedWrite(t *testing.T) {
 	}
 }
 
-// A page remembers few writes, but a block's holder stays.
+// A page remembers few writes, but a block's nonce stays.
 func TestRepeatedWriteAmongMany(t *testing.T) {
 	server := &pagestest.Server{}
 	good := open(server, 64, few(64))
