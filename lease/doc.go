@@ -13,7 +13,7 @@
 //
 // # Why IDs are unique
 //
-// A lease is the sole right to a rectangle of nodes × seconds.
+// A lease gives exclusive use of a rectangle of nodes × seconds.
 //
 //	I1 For one block the granted seconds never overlap: a grant starts at or
 //	   after the end of the last one. The store keeps {granted_until, holder,

@@ -105,7 +105,7 @@ func (w *wrong) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 			}
 		}
 		if node, ok := w.first[r.Nonce]; ok && w.flaw == "keeps a replaced holder" {
-			return blocks[must(w.nodes.Index(node))], nil
+			return blocks[node/w.nodes.BlockSize], nil
 		}
 		for _, b := range blocks {
 			next, err := b.Acquire(r)
