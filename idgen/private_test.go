@@ -1,13 +1,10 @@
 package idgen
 
 import (
-	"encoding/binary"
 	"math/rand/v2"
 	"sync"
 	"testing"
 	"time"
-
-	"go.opentelemetry.io/otel/trace"
 
 	"github.com/traceflake/traceflake/internal/entropy"
 	"github.com/traceflake/traceflake/randflake"
@@ -95,40 +92,31 @@ func TestPrivateSourceHasAllTime(t *testing.T) {
 	}
 }
 
-// twins returns two generators with one secret, as of a machine that was copied: everything that
-// was drawn until then is equal. What is drawn later comes from draw.
-func twins(c *fakeClock, draw ...func([]byte)) (a, b *Generator) {
-	both := make([]*Generator, 2)
-	for i := range both {
-		both[i] = New(WithClock(c), optionFunc(func(cfg config) config {
-			copied, drawn := repeating(-1), false
-			cfg.entropy = func(b []byte) {
-				if !drawn { // the secret
-					drawn = true
-					copied(b)
-					return
-				}
-				draw[i](b)
-			}
-			return cfg
-		}))
-	}
-	return both[0], both[1]
+// twins returns the sources of two copies of a process: their secret is equal. What they draw after
+// the copy comes from the two functions.
+func twins(c *fakeClock, drawA, drawB func([]byte)) (a, b *private) {
+	a, b = newPrivate(c, repeating(-1)), newPrivate(c, repeating(-1))
+	a.draw, b.draw = drawA, drawB
+	return a, b
 }
 
-// equal counts the low halves and span IDs that both generators make in a second.
-func equal(t *testing.T, a, b *Generator, n int) (count int) {
+const each = 2000 // IDs that a source makes in a second
+
+// equal counts the IDs that both sources make in this second. It asks the sources themselves: a
+// generator that moves to another processor leaves some of its IDs on the first.
+func equal(t *testing.T, a, b *private) (count int) {
 	t.Helper()
 	seen := map[randflake.ID]bool{}
-	for _, g := range []*Generator{a, b} {
-		for range n {
-			id, span := g.NewIDs(t.Context())
-			for _, id := range []randflake.ID{idOf(id[8:]), idOf(span[:])} {
-				if seen[id] {
-					count++
-				}
-				seen[id] = true
+	for _, p := range []*private{a, b} {
+		var ids [each]randflake.ID
+		if _, _, err := p.Fill(ids[:]); err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range ids {
+			if seen[id] {
+				count++
 			}
+			seen[id] = true
 		}
 	}
 	return count
@@ -137,61 +125,44 @@ func equal(t *testing.T, a, b *Generator, n int) (count int) {
 // Copies of a process whose kernels differ after the copy make different IDs from the next second
 // on, without any sign that they were copied. If nothing differs at all, they never part.
 func TestCopiesPart(t *testing.T) {
-	const most = 1000 // not all, if the scheduler moves the test to another processor
 	c := newClock(noon)
-	same, other := repeating(-1), repeating(3)
-	a, b := twins(c, same, repeating(-1))
-	if n := equal(t, a, b, 1000); n < most {
-		t.Fatalf("%d of 2000 IDs are equal although all draws are: the test is meaningless", n)
-	}
-	same = repeating(-1)
-	parting := noon.Add(time.Second)
-	until := func(before, after func([]byte)) func([]byte) {
-		return func(b []byte) {
-			if c.time().Before(parting) {
-				before(b)
-			} else {
-				after(b)
-			}
+	a, b := twins(c, repeating(-1), repeating(-1))
+	for range 3 {
+		if n := equal(t, a, b); n != each {
+			t.Fatalf("%d of %d IDs are equal although all draws are: the test is meaningless", n, each)
 		}
-	}
-	a, b = twins(c, until(repeating(-1), entropy.Read), until(same, other))
-	if n := equal(t, a, b, 1000); n < most {
-		t.Errorf("%d of 2000 IDs of the copy's second are equal: want most, as the documentation says", n)
-	}
-	for range 60 {
 		c.pass(time.Second)
-		if n := equal(t, a, b, 1000); n != 0 {
-			t.Fatalf("%v: %d of 2000 IDs are equal", c.time(), n)
+	}
+	a.draw = entropy.Read
+	for range 60 {
+		if n := equal(t, a, b); n != 0 {
+			t.Fatalf("%v: %d of %d IDs are equal", c.time(), n, each)
 		}
+		c.pass(time.Second)
+	}
+	// In the second of the copy all are equal, as the documentation says.
+	a, b = twins(c, repeating(-1), repeating(-1))
+	firstID(t, a)
+	firstID(t, b)
+	a.draw = entropy.Read
+	if n := equal(t, a, b); n != each {
+		t.Errorf("%d of %d IDs of the copy's second are equal: want all", n, each)
 	}
 }
 
-// copyable stands in for the SDK's default generator, which draws from the runtime's ChaCha8: that
-// state lies in the process's memory and cannot be copied here, so two equal seeds stand for it.
-func copyable() func() trace.SpanID {
-	r := rand.New(rand.NewChaCha8([32]byte{1}))
-	return func() (id trace.SpanID) {
-		binary.NativeEndian.PutUint64(id[:], r.Uint64())
-		return id
-	}
-}
-
-// The documentation's figures for two copies of a process, alongside the SDK's default.
+// The documentation's figures for two copies of a process, alongside the SDK's default. That draws
+// from the runtime's ChaCha8, whose state lies in the process's memory and cannot be copied here, so
+// two equal seeds stand in for it.
 func TestTwoCopiesBesideTheSDK(t *testing.T) {
-	const seconds, each = 100, 1000
+	const seconds = 100
 	c := newClock(noon)
 	a, b := twins(c, entropy.Read, entropy.Read)
-	x, y := copyable(), copyable()
+	x, y := rand.NewChaCha8([32]byte{1}), rand.NewChaCha8([32]byte{1})
 	ours, theirs := 0, 0
 	for range seconds {
-		ours += equal(t, a, b, each)
-		seen := map[trace.SpanID]bool{}
+		ours += equal(t, a, b)
 		for range each {
-			seen[x()] = true
-		}
-		for range each {
-			if seen[y()] {
+			if x.Uint64() == y.Uint64() {
 				theirs++
 			}
 		}

@@ -299,15 +299,24 @@ func TestRestored(t *testing.T) {
 		t.Errorf("%d restores are counted, want 3: %v", g.valid.restores.Load(), got)
 	}
 
-	// Zero configuration: of two copies, the one that is told makes none of the other's IDs, not
-	// even in the second of the copy.
-	draws := repeating(-1)
-	a, b := twins(newClock(noon), draws, repeating(5))
-	a.NewIDs(t.Context())
-	b.NewIDs(t.Context())
-	b.Restored()
-	if n := equal(t, a, b, 1000); n != 0 {
-		t.Errorf("%d of 2000 IDs are equal after Restored", n)
+	// Zero configuration: a copy that is told makes none of the original's IDs, not even in the second
+	// of the copy.
+	c = newClock(noon)
+	original, seen := make([]randflake.ID, 16*batchSize), map[randflake.ID]bool{}
+	if _, _, err := newPrivate(c, repeating(-1)).Fill(original); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range original {
+		seen[id] = true
+	}
+	copied := New(WithClock(c), optionFunc(func(cfg config) config { cfg.entropy = repeating(-1); return cfg }))
+	for i := range 2 * batchSize {
+		if i == batchSize/2 {
+			copied.Restored()
+		}
+		if id := copied.NewSpanID(t.Context(), trace.TraceID{}); seen[idOf(id[:])] != (i < batchSize/2) {
+			t.Fatalf("ID %d is the original's: %v", i, seen[idOf(id[:])])
+		}
 	}
 }
 

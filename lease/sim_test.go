@@ -106,7 +106,7 @@ func (w *world) chaos() {
 			w.logf("process %d is stopped until %.3fs", p.id, p.frozen.Seconds())
 		case 8:
 			d := w.between(0, 2*w.ttl)
-			h.frozen = w.now + d
+			h.frozen = max(h.frozen, w.now+d)
 			if w.rng.IntN(2) == 0 {
 				h.asleep += d
 			}
@@ -283,6 +283,9 @@ func (w *world) heal() {
 	w.calm = true
 	for _, h := range w.hosts {
 		h.set(w.now, 0, 0)
+		if early := h.frozen - w.now; early > 0 {
+			h.kernel.reseeds = max(0, h.kernel.reseeds-early) // it learns of a restore once it runs
+		}
 		h.cut, h.frozen = 0, 0
 	}
 	for _, s := range w.servers {

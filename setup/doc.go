@@ -37,8 +37,9 @@
 //
 // With TRACEFLAKE_STRICT=1 the start also waits for the store's first answer. It fails if the
 // store refuses for a reason that waiting does not solve: a missing database, role or right, a
-// foreign table or key, another block size. An unreachable store, or one without a free block, is
-// still not an error.
+// foreign table or key, another block size. It also fails while a new bolt file waits for one TTL,
+// which it does if TRACEFLAKE_NODES and a fleet's secret are set: a lost file may have granted
+// those nodes. An unreachable store, or one without a free block, is still not an error.
 //
 // # Probes
 //

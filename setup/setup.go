@@ -12,7 +12,7 @@ import (
 
 	"github.com/traceflake/traceflake/idgen"
 	"github.com/traceflake/traceflake/lease"
-	_ "github.com/traceflake/traceflake/lease/boltstore" // registers bolt:PATH
+	"github.com/traceflake/traceflake/lease/boltstore" // registers bolt:PATH
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/traceid"
@@ -75,7 +75,7 @@ func (ids *IDs) NewSpanID(ctx context.Context, id trace.TraceID) trace.SpanID {
 // NewTraceIDAt returns a trace ID for an old record; see [idgen.Generator.NewTraceIDAt].
 func (ids *IDs) NewTraceIDAt(t time.Time) (trace.TraceID, error) { return ids.gen.NewTraceIDAt(t) }
 
-// Restored tells IDs that this process was restored from a snapshot. When it returns, everything
+// Restored must be called after this process was restored from a snapshot. When it returns, everything
 // that was generated, leased or drawn before is discarded; see [idgen.Generator.Restored].
 func (ids *IDs) Restored() { ids.gen.Restored() }
 
@@ -126,7 +126,8 @@ const (
 )
 
 // wait waits for the first lease. The Keeper reports why there is none, and keeps trying. Only a
-// strict start returns an error, and only if further attempts are pointless.
+// strict start returns an error, and only if further attempts are pointless, or for as long as a
+// new bolt file waits: its TTL is much longer than any other wait for a free block.
 func (c Config) wait(ctx context.Context, k *lease.Keeper) error {
 	first, cancel := context.WithTimeout(ctx, firstLease)
 	defer cancel()
@@ -144,7 +145,7 @@ func (c Config) wait(ctx context.Context, k *lease.Keeper) error {
 		switch failure := k.Failure(); {
 		case err == nil:
 			return nil
-		case permanent(failure):
+		case permanent(failure), errors.Is(failure, boltstore.ErrNewFile):
 			return c.explain(failure)
 		case answer.Err() != nil, failure != nil && first.Err() != nil:
 			return nil
@@ -175,6 +176,10 @@ func (c Config) explain(err error) error {
 			ErrConfig, StoreVar, c.store(), NodesVar, c.nodes(), err)
 	case errors.Is(err, lease.ErrInvalidRequest):
 		return bad(StoreVar, c.store(), fmt.Errorf("%w; see %s and %s", err, SecretFileVar, NodesVar))
+	}
+	if errors.Is(err, boltstore.ErrNewFile) {
+		err = fmt.Errorf("%w; start again then, or unset %s to use the file's own secret, or unset %s to begin with random IDs",
+			err, SecretFileVar, StrictVar)
 	}
 	return fmt.Errorf("setup: %s=%s: %w", StoreVar, c.store(), err)
 }

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -387,6 +388,52 @@ func TestBlockSizeOfTheFile(t *testing.T) {
 	defer func() { _ = g.Shutdown(t.Context()) }()
 	if err := g.Ready(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// A new file with a fleet's secret waits for one TTL: a strict start says why, until when, and how to
+// do without; one that is not strict has the same reason in its probe.
+func TestNewFileOfAFleet(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "leases.db")
+	vars := map[string]string{
+		setup.StoreVar: "bolt:" + path, setup.SecretFileVar: file(t, secret), setup.NodesVar: "256+64", setup.StrictVar: "1",
+	}
+	env(t, vars)
+	texts := reported(t)
+	start := time.Now()
+	g, err := setup.FromEnv(t.Context())
+	if g != nil || !errors.Is(err, boltstore.ErrNewFile) {
+		t.Fatalf("started: %t, %v", g != nil, err)
+	}
+	if d := time.Since(start); d > 3*time.Second {
+		t.Errorf("it took %s", d)
+	}
+	until := regexp.MustCompile(`until (\S+):`).FindStringSubmatch(err.Error())
+	if until == nil {
+		t.Fatalf("no time in %v", err)
+	}
+	if at, err := time.Parse(time.RFC3339, until[1]); err != nil || at.Sub(start) < lease.DefaultTTL || at.Sub(start) > lease.DefaultTTL+5*time.Second {
+		t.Errorf("until %s, %v", until[1], err)
+	}
+	for _, want := range []string{"TRACEFLAKE_STORE=bolt:" + path, "new to its nodes, 256+64", "another one, now lost, may have granted them",
+		"unset TRACEFLAKE_SECRET_FILE to use the file's own secret", "unset TRACEFLAKE_STRICT"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("it lacks %q: %v", want, err)
+		}
+	}
+	vars[setup.StrictVar] = ""
+	env(t, vars)
+	if g, err = setup.FromEnv(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = g.Shutdown(t.Context()) }()
+	// The second start does not begin the wait anew.
+	if code, text := probe(g.ReadyHandler()); code != http.StatusServiceUnavailable || !strings.Contains(text, "until "+until[1]) {
+		t.Errorf("%d %s", code, text)
+	}
+	// The store has answered, so no text may suggest that it did not.
+	if all := strings.Join(texts(), "\n"); strings.Contains(all, "reach") || !strings.Contains(all, "until "+until[1]) {
+		t.Errorf("reported: %s", all)
 	}
 }
 

@@ -32,32 +32,6 @@ func TestAutoprop(t *testing.T) {
 	}
 }
 
-// Beside W3C's propagators, the last one listed decides.
-func TestAutopropBesideTraceContext(t *testing.T) {
-	const parent = "00f067aa0ba902b7"
-	traceparent := func(id string) []string { return []string{"traceparent", "00-" + id + "-" + parent + "-01"} }
-	for _, c := range []struct {
-		name, list string
-		headers    []string
-		want       string
-	}{
-		{"traceparent only", "tracecontext,baggage,xtraceid", traceparent(traceU), traceU + "-" + parent},
-		{"x-trace-id of the same trace", "tracecontext,baggage,xtraceid", append(traceparent(traceT), "x-trace-id", traceT), traceT + "-" + parent},
-		{"x-trace-id of another trace", "tracecontext,baggage,xtraceid", append(traceparent(traceU), "x-trace-id", traceT), traceT + "-" + noSpan},
-		{"tracecontext last", "xtraceid,tracecontext", append(traceparent(traceU), "x-trace-id", traceT), traceU + "-" + parent},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Setenv("OTEL_PROPAGATORS", c.list)
-			s := startService(t, http.HandlerFunc(ok), serviceConfig{propagator: autoprop.NewTextMapPropagator()})
-			get(t, s.Client(), s.URL, c.headers...)
-			span := s.ended(t, 1)[0]
-			if got := span.SpanContext().TraceID().String() + "-" + span.Parent().SpanID().String(); got != c.want {
-				t.Errorf("got %s, want %s", got, c.want)
-			}
-		})
-	}
-}
-
 // Mistakes that the package documentation warns of.
 func TestAutopropMistakes(t *testing.T) {
 	t.Run("registered twice", func(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
-	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
@@ -51,132 +51,128 @@ func (healthService) Watch(r *grpc_health_v1.HealthCheckRequest, s grpc.ServerSt
 	return nil
 }
 
-// A trace from an x-trace-id continues over gRPC. Each response, even a failed or an empty one,
-// has the trace ID in its header.
-func TestGRPC(t *testing.T) {
-	for name, propagator := range map[string]propagation.TextMapPropagator{
-		"xtraceid": xtraceid.New(),
-		"composite": propagation.NewCompositeTextMapPropagator(
-			propagation.TraceContext{}, propagation.Baggage{}, xtraceid.New()),
-	} {
-		t.Run(name, func(t *testing.T) {
-			spans := tracetest.NewSpanRecorder()
-			provider := sdktrace.NewTracerProvider(sdktrace.WithIDGenerator(idgen.New()), sdktrace.WithSpanProcessor(spans))
-			defer func() { _ = provider.Shutdown(context.WithoutCancel(t.Context())) }()
-			opts := []otelgrpc.Option{otelgrpc.WithTracerProvider(provider), otelgrpc.WithPropagators(propagator)}
-			server := grpc.NewServer(
-				grpc.StatsHandler(otelgrpc.NewServerHandler(opts...)),
-				grpc.ChainUnaryInterceptor(xtraceidgrpc.UnaryServerInterceptor()),
-				grpc.ChainStreamInterceptor(xtraceidgrpc.StreamServerInterceptor()),
-			)
-			defer server.Stop()
-			grpc_health_v1.RegisterHealthServer(server, healthService{})
-			listener, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			go func() { _ = server.Serve(listener) }()
-			dial := func(opts ...grpc.DialOption) grpc_health_v1.HealthClient {
-				conn, err := grpc.NewClient(listener.Addr().String(),
-					append(opts, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
-				if err != nil {
-					t.Fatal(err)
-				}
-				t.Cleanup(func() { conn.Close() })
-				return grpc_health_v1.NewHealthClient(conn)
-			}
-			traced := dial(grpc.WithStatsHandler(otelgrpc.NewClientHandler(opts...)))
-			plain := dial()
-
-			for _, c := range []struct {
-				name   string
-				client grpc_health_v1.HealthClient
-				ctx    context.Context
-				want   string // if empty, a new trace
-			}{
-				{"begins in the client", traced, t.Context(), ""},
-				{"begins in the server", plain, t.Context(), ""},
-				{"comes in", plain, metadata.AppendToOutgoingContext(t.Context(), "x-trace-id", traceT, "b3", lowT+"-"+spanS+"-1"), traceT},
-			} {
-				for _, answer := range []string{"", "fails", "empty"} {
-					check := func(kind string, header metadata.MD) {
-						t.Helper()
-						want := c.want
-						if want == "" {
-							want = serverTrace(t, spans)
-						}
-						if got := header.Get("x-trace-id"); !slices.Equal(got, []string{want}) {
-							t.Errorf("%s, %s %q: x-trace-id %q, want %s", c.name, kind, answer, got, want)
-						}
-						spans.Reset()
-					}
-					request := &grpc_health_v1.HealthCheckRequest{Service: answer}
-					var header metadata.MD
-					_, err := c.client.Check(c.ctx, request, grpc.Header(&header))
-					if (err != nil) != (answer == "fails") {
-						t.Errorf("%s: %v", c.name, err)
-					}
-					check("unary", header)
-
-					stream, err := c.client.Watch(c.ctx, request)
-					if err != nil {
-						t.Fatal(err)
-					}
-					if header, err = stream.Header(); err != nil {
-						t.Fatal(err)
-					}
-					for err == nil {
-						_, err = stream.Recv()
-					}
-					check("stream", header)
-				}
-			}
-		})
-	}
-}
-
-// serverTrace waits for the server's span and returns its trace.
-func serverTrace(t *testing.T, spans *tracetest.SpanRecorder) string {
+// serve runs a server with the health service until the test ends, and returns its address.
+func serve(t *testing.T, server *grpc.Server) (address string) {
 	t.Helper()
-	for range 3000 {
-		for _, s := range spans.Started() {
-			if s.SpanKind() == trace.SpanKindServer {
-				return s.SpanContext().TraceID().String()
-			}
-		}
-		time.Sleep(time.Millisecond)
-	}
-	t.Fatal("the server has no span")
-	return ""
-}
-
-// Without tracing the interceptors add nothing and break nothing.
-func TestGRPCWithoutTracing(t *testing.T) {
-	server := grpc.NewServer(grpc.UnaryInterceptor(xtraceidgrpc.UnaryServerInterceptor()),
-		grpc.StreamInterceptor(xtraceidgrpc.StreamServerInterceptor()))
-	defer server.Stop()
+	t.Cleanup(server.Stop)
 	grpc_health_v1.RegisterHealthServer(server, healthService{})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	go func() { _ = server.Serve(listener) }()
-	conn, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	return listener.Addr().String()
+}
+
+// plainClient returns a client without tracing.
+func plainClient(t *testing.T, address string) grpc_health_v1.HealthClient {
+	t.Helper()
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return grpc_health_v1.NewHealthClient(conn)
+}
+
+// headersOf makes a unary call and a stream, and returns the header of each response.
+func headersOf(ctx context.Context, t *testing.T, client grpc_health_v1.HealthClient, answer string) (unary, stream metadata.MD) {
+	t.Helper()
+	request := &grpc_health_v1.HealthCheckRequest{Service: answer}
+	if _, err := client.Check(ctx, request, grpc.Header(&unary)); (err != nil) != (answer == "fails") {
+		t.Errorf("%q: %v", answer, err)
+	}
+	s, err := client.Watch(ctx, request)
+	if err == nil {
+		stream, err = s.Header()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for err == nil {
+		_, err = s.Recv()
+	}
+	return unary, stream
+}
+
+// With the interceptors and OpenTelemetry's globals, a trace continues over gRPC. Each response,
+// even a failed or an empty one, has the trace ID in its header.
+func TestGRPC(t *testing.T) {
+	before, beforeProvider := otel.GetTextMapPropagator(), otel.GetTracerProvider()
+	defer func() {
+		otel.SetTextMapPropagator(before)
+		otel.SetTracerProvider(beforeProvider)
+	}()
+	spans := tracetest.NewSpanRecorder()
+	otel.SetTextMapPropagator(xtraceid.New())
+	otel.SetTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithIDGenerator(idgen.New()), sdktrace.WithSpanProcessor(spans)))
+
+	server := grpc.NewServer(
+		grpc.StatsHandler(otelgrpc.NewServerHandler()),
+		grpc.ChainUnaryInterceptor(xtraceidgrpc.UnaryServerInterceptor()),
+		grpc.ChainStreamInterceptor(xtraceidgrpc.StreamServerInterceptor()),
+	)
+	address := serve(t, server)
+	conn, err := grpc.NewClient(address, grpc.WithStatsHandler(otelgrpc.NewClientHandler()),
+		grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	client := grpc_health_v1.NewHealthClient(conn)
-	var header metadata.MD
-	if _, err := client.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{}, grpc.Header(&header)); err != nil || header.Len() == 0 {
-		t.Fatalf("%v, %v", header, err)
+	traced, plain := grpc_health_v1.NewHealthClient(conn), plainClient(t, address)
+
+	ctx, span := otel.Tracer("test").Start(t.Context(), "call")
+	defer span.End()
+	incoming := metadata.AppendToOutgoingContext(t.Context(), "x-trace-id", traceT, "b3", lowT+"-"+spanS+"-1")
+	for _, c := range []struct {
+		name   string
+		client grpc_health_v1.HealthClient
+		ctx    context.Context
+		want   string // if empty, new traces
+	}{
+		{"begins in the client", traced, ctx, span.SpanContext().TraceID().String()},
+		{"begins in the server", plain, t.Context(), ""},
+		{"comes in", plain, incoming, traceT},
+	} {
+		for _, answer := range []string{"", "fails", "empty"} {
+			spans.Reset()
+			unary, stream := headersOf(c.ctx, t, c.client, answer)
+			traces := serverTraces(t, spans)
+			for i, header := range []metadata.MD{unary, stream} {
+				got := header.Get("x-trace-id")
+				if !slices.Equal(got, traces[i:i+1]) || c.want != "" && got[0] != c.want {
+					t.Errorf("%s, %q: x-trace-id %q, want the span's %s, %s", c.name, answer, got, traces[i], c.want)
+				}
+			}
+		}
 	}
-	stream, err := client.Watch(t.Context(), &grpc_health_v1.HealthCheckRequest{})
-	if err != nil {
-		t.Fatal(err)
+}
+
+// serverTraces waits for the server's two spans and returns their traces.
+func serverTraces(t *testing.T, spans *tracetest.SpanRecorder) (traces []string) {
+	t.Helper()
+	for range 3000 {
+		traces = nil
+		for _, s := range spans.Started() {
+			if s.SpanKind() == trace.SpanKindServer {
+				traces = append(traces, s.SpanContext().TraceID().String())
+			}
+		}
+		if len(traces) == 2 {
+			return traces
+		}
+		time.Sleep(time.Millisecond)
 	}
-	more, err := stream.Header()
-	if err != nil || len(header.Get("x-trace-id"))+len(more.Get("x-trace-id")) != 0 {
-		t.Errorf("%v, %v, %v", header, more, err)
+	t.Fatalf("the server has the spans %q, want two", traces)
+	return nil
+}
+
+// Without tracing the interceptors add nothing and break nothing.
+func TestGRPCWithoutTracing(t *testing.T) {
+	address := serve(t, grpc.NewServer(grpc.UnaryInterceptor(xtraceidgrpc.UnaryServerInterceptor()),
+		grpc.StreamInterceptor(xtraceidgrpc.StreamServerInterceptor())))
+	unary, stream := headersOf(t.Context(), t, plainClient(t, address), "")
+	if unary.Len() == 0 || len(unary.Get("x-trace-id"))+len(stream.Get("x-trace-id")) != 0 {
+		t.Errorf("%v, %v", unary, stream)
 	}
 }

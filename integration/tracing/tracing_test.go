@@ -26,8 +26,7 @@ const (
 	low64  = "00f067aa0ba902b7" // a 64-bit trace ID that is not T's low half
 	spanS  = "53995c3f42cd8ad8"
 
-	noTrace = "00000000000000000000000000000000"
-	noSpan  = "0000000000000000"
+	noSpan = "0000000000000000"
 )
 
 // rootSampler samples all roots and counts its calls.
@@ -113,12 +112,7 @@ func (s *service) ended(t *testing.T, n int) []sdktrace.ReadOnlySpan {
 // get sends a request without an SDK, as a foreign client does. It reads the whole body.
 func get(t *testing.T, c *http.Client, url string, header ...string) *http.Response {
 	t.Helper()
-	return do(t, c, http.MethodGet, url, header...)
-}
-
-func do(t *testing.T, c *http.Client, method, url string, header ...string) *http.Response {
-	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, url, http.NoBody)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,7 +39,7 @@ var _ driver.CodecStore = (*Store)(nil)
 // Other nodes are this host's share of a fleet's nodes: with a secret that the
 // fleet shares, each host needs nodes of its own. A file that is used with them
 // for the first time may replace a lost one, so it grants nothing for one longest
-// TTL, unless [WithOwnSecret] is given.
+// TTL ([ErrNewFile]), unless [WithOwnSecret] is given.
 //
 // Errors: [ErrCorrupt], [ErrLocked], [lease.ErrBlockSize], [lease.ErrSchemaVersion],
 // [lease.ErrInvalidRequest] for invalid options, and those of the file system.
@@ -105,9 +105,9 @@ func (s *Store) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 	}
 	g, err := s.Store.Acquire(ctx, r)
 	if errors.Is(err, lease.ErrNoFreeNode) && until.After(r.Now) {
-		return fail(fmt.Errorf("%w until %s: the file is new to nodes %d+%d, and another one, now lost, may have granted them "+
+		return fail(fmt.Errorf("%w until %s: %w, %d+%d, and another one, now lost, may have granted them "+
 			"for a TTL (up to %s); a file with its own secret does not wait",
-			lease.ErrNoFreeNode, until.Format(time.RFC3339), s.nodes.First, s.nodes.Nodes, s.cfg.maxTTL))
+			lease.ErrNoFreeNode, until.Format(time.RFC3339), ErrNewFile, s.nodes.First, s.nodes.Nodes, s.cfg.maxTTL))
 	}
 	return g, err
 }
@@ -136,22 +136,29 @@ func (s *Store) share(ctx context.Context, now time.Time) (until time.Time, err 
 	if known := s.until.Load(); known != nil {
 		return *known, nil
 	}
-	name := fmt.Sprintf("%d+%d", s.nodes.First, s.nodes.Nodes)
-	until, known, err := s.file.share(ctx, name)
-	if err == nil && !known {
-		// Whoever is stopped in between raises them again.
-		if until = now.Add(s.cfg.maxTTL); until.Nanosecond() > 0 {
-			until = until.Truncate(time.Second).Add(time.Second)
+	name := fmt.Sprintf("share-%d+%d", s.nodes.First, s.nodes.Nodes)
+	o, err := s.file.Read(ctx, name)
+	switch {
+	case err != nil:
+		return until, err
+	case o.Version != "":
+		if until, err = time.Parse(time.RFC3339, string(o.Data)); err != nil {
+			return until, fmt.Errorf("%w: %s: %w", ErrCorrupt, name, err)
 		}
-		if err = s.Raise(ctx, until); err == nil {
-			err = s.file.putShare(ctx, name, until)
-		}
+		s.until.Store(&until)
+		return until, nil
 	}
-	if err != nil {
+	if until = now.Add(s.cfg.maxTTL); until.Nanosecond() > 0 {
+		until = until.Truncate(time.Second).Add(time.Second)
+	}
+	// Whoever is stopped in between raises them again.
+	if err := s.Raise(ctx, until); err != nil {
 		return until, err
 	}
-	s.until.Store(&until)
-	return until, nil
+	if _, err := s.file.Write(ctx, name, []byte(until.UTC().Format(time.RFC3339)), ""); err != nil && !errors.Is(err, pages.ErrChanged) {
+		return until, err
+	}
+	return s.share(ctx, now)
 }
 
 // Renew implements [lease.Store]. The end is at most the longest TTL from now.

@@ -240,11 +240,12 @@ func (s *server) once(ctx context.Context, r request) (answer, error) {
 	u := *s.base
 	u.Path += "/" + r.key
 	u.RawQuery = strings.ReplaceAll(r.query.Encode(), "+", "%20") // as it is signed
-	req, err := http.NewRequestWithContext(ctx, r.method, u.String(), bytes.NewReader(r.body))
+	// Without GetBody the transport cannot send a body again that the server has taken.
+	req, err := http.NewRequestWithContext(ctx, r.method, u.String(), inParts(ctx, r.body))
 	if err != nil {
 		return answer{}, err
 	}
-	req.GetBody = nil // or the transport may send a body again that the server has taken
+	req.ContentLength = int64(len(r.body))
 	req.Header.Set("Cache-Control", "no-cache")
 	for name, values := range r.header {
 		req.Header[name] = values
@@ -278,6 +279,22 @@ func (s *server) once(ctx context.Context, r request) (answer, error) {
 		a.explain()
 	}
 	return a, nil
+}
+
+// inParts returns a body that calls [pages.Halfway] in its middle.
+func inParts(ctx context.Context, data []byte) io.Reader {
+	if len(data) == 0 {
+		return http.NoBody
+	}
+	middle := len(data) / 2
+	return io.MultiReader(bytes.NewReader(data[:middle]), halfway{ctx}, bytes.NewReader(data[middle:]))
+}
+
+type halfway struct{ context.Context }
+
+func (h halfway) Read([]byte) (int, error) {
+	pages.Halfway(h)
+	return 0, io.EOF
 }
 
 // explain reads what an error says.

@@ -40,6 +40,7 @@ func TestInject(t *testing.T) {
 		{"no span", context.Background(), nil, fields{}},
 		{"no span, single", context.Background(), single, fields{}},
 		{"span ID only", local(t, "", spanS, true), nil, fields{}},
+		{"span ID only, remote", trace.ContextWithRemoteSpanContext(t.Context(), spanContext(t, "", spanS, true)), nil, fields{}},
 		{"trace ID only, made here", local(t, traceT, "", true), nil, fields{}},
 		{"trace ID only, forwarded", extract(headers("x-trace-id", traceT)), nil, fields{"x-trace-id": traceT}},
 		{"trace ID only, forwarded, single", extract(headers("x-trace-id", traceT, "b3", "0")), single, fields{"x-trace-id": traceT}},
@@ -214,9 +215,7 @@ func TestBadOptions(t *testing.T) {
 	}{
 		{"empty header", xtraceid.WithHeader(""), `""`},
 		{"header with a space", xtraceid.WithHeader("x trace id"), `"x trace id": it is not an HTTP field name`},
-		{"header with a colon", xtraceid.WithHeader("x-trace-id:"), `"x-trace-id:"`},
 		{"header with a line break", xtraceid.WithHeader("x\r\ny"), `"x\r\ny"`},
-		{"header not ASCII", xtraceid.WithHeader("x-träce"), `"x-träce"`},
 		{"header of B3", xtraceid.WithHeader("X-B3-TraceId"), "B3"},
 		{"header of single B3", xtraceid.WithHeader("B3"), "B3 uses it"},
 		{"header of B3's span", xtraceid.WithHeader("x-b3-spanid"), "B3 uses it"},
@@ -260,14 +259,5 @@ func TestHeaderNames(t *testing.T) {
 		if good := strings.IndexByte(token, byte(c)) >= 0; (got == name) != good {
 			t.Errorf("with the name %q, %q is used", name, got)
 		}
-	}
-}
-
-// A remote span context without a trace ID is not forwarded.
-func TestInjectNothingRemote(t *testing.T) {
-	ctx := trace.ContextWithRemoteSpanContext(t.Context(), trace.SpanContext{}.WithSpanID(trace.SpanID{1}))
-	out := propagation.MapCarrier{}
-	if xtraceid.New().Inject(ctx, out); len(out) != 0 {
-		t.Errorf("injected %v", out)
 	}
 }

@@ -1,4 +1,4 @@
-package xtraceid
+package xtraceid_test
 
 import (
 	"context"
@@ -6,40 +6,33 @@ import (
 
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/traceflake/traceflake/propagation/xtraceid"
 )
 
 // The flag is set only where a trace begins.
 func TestWithRandomFlag(t *testing.T) {
-	const (
-		id   = "32d1f0a9c8000005a1b2c3d4e5f60718"
-		span = "53995c3f42cd8ad8"
-	)
-	tid, err := trace.TraceIDFromHex(id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	local := trace.ContextWithSpanContext(t.Context(),
-		trace.NewSpanContext(trace.SpanContextConfig{TraceID: tid, SpanID: trace.SpanID{1}}))
-	refuse := WithVerifier(func(trace.TraceID) bool { return false })
+	random := []xtraceid.Option{xtraceid.WithRandomFlag()}
+	refuse := xtraceid.WithVerifier(func(trace.TraceID) bool { return false })
 	for _, c := range []struct {
 		name string
 		ctx  context.Context
 		in   propagation.MapCarrier
-		opts []Option
+		opts []xtraceid.Option
 		want bool
 	}{
-		{"no headers", t.Context(), nil, []Option{WithRandomFlag()}, true},
+		{"no headers", t.Context(), nil, random, true},
 		{"without the option", t.Context(), nil, nil, false},
-		{"a malformed ID", t.Context(), propagation.MapCarrier{"x-trace-id": "1"}, []Option{WithRandomFlag()}, true},
-		{"a decision without IDs", t.Context(), propagation.MapCarrier{"b3": "1"}, []Option{WithRandomFlag()}, true},
-		{"a refused ID", t.Context(), propagation.MapCarrier{"x-trace-id": id}, []Option{WithRandomFlag(), refuse}, true},
-		{"an ID alone", t.Context(), propagation.MapCarrier{"x-trace-id": id}, []Option{WithRandomFlag()}, false},
-		{"an ID and B3", t.Context(), propagation.MapCarrier{"x-trace-id": id, "b3": id + "-" + span + "-1"}, []Option{WithRandomFlag()}, false},
-		{"B3", t.Context(), propagation.MapCarrier{"b3": id + "-" + span + "-1"}, []Option{WithRandomFlag()}, false},
-		{"a span in the context", local, nil, []Option{WithRandomFlag()}, false},
+		{"a malformed ID", t.Context(), propagation.MapCarrier{"x-trace-id": "1"}, random, true},
+		{"a decision without IDs", t.Context(), propagation.MapCarrier{"b3": "1"}, random, true},
+		{"a refused ID", t.Context(), propagation.MapCarrier{"x-trace-id": traceT}, []xtraceid.Option{xtraceid.WithRandomFlag(), refuse}, true},
+		{"an ID alone", t.Context(), propagation.MapCarrier{"x-trace-id": traceT}, random, false},
+		{"an ID and B3", t.Context(), propagation.MapCarrier{"x-trace-id": traceT, "b3": traceT + "-" + spanS + "-1"}, random, false},
+		{"B3", t.Context(), propagation.MapCarrier{"b3": traceT + "-" + spanS + "-1"}, random, false},
+		{"a span in the context", local(t, traceT, spanS, false), nil, random, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p := New(c.opts...)
+			p := xtraceid.New(c.opts...)
 			ctx := p.Extract(c.ctx, c.in)
 			if got := trace.SpanContextFromContext(ctx).TraceFlags().IsRandom(); got != c.want {
 				t.Errorf("random flag %v, want %v", got, c.want)
@@ -59,40 +52,41 @@ func TestWithRandomFlag(t *testing.T) {
 }
 
 func TestWithDashes(t *testing.T) {
-	const id, dashed = "32d1f0a9c8000005a1b2c3d4e5f60718", "32d1f0a9-c800-0005-a1b2-c3d4e5f60718"
+	const dashed = "32d1f0a9-c800-0005-a1b2-c3d4e5f60718"
+	dashes := []xtraceid.Option{xtraceid.WithDashes()}
 	for _, c := range []struct {
 		name, value string
-		opts        []Option
+		opts        []xtraceid.Option
 		want        bool
 	}{
-		{"dashes", dashed, []Option{WithDashes()}, true},
+		{"dashes", dashed, dashes, true},
 		{"not by default", dashed, nil, false},
-		{"digits", id, []Option{WithDashes()}, true},
-		{"upper case", "32D1F0A9-C800-0005-A1B2-C3D4E5F60718", []Option{WithDashes()}, true},
-		{"the same twice", dashed + ", " + id, []Option{WithDashes()}, true},
-		{"two IDs", dashed + ",42d1f0a9-c800-0005-a1b2-c3d4e5f60718", []Option{WithDashes()}, false},
-		{"dashes elsewhere", "32d1f0a9c800-0005-a1b2-c3d4e5f6071-8", []Option{WithDashes()}, false},
-		{"one dash too many", "32d1f0a9-c800-0005-a1b2-c3d4e5f6071-", []Option{WithDashes()}, false},
-		{"braces", "{" + dashed + "}", []Option{WithDashes()}, false},
-		{"all zero", "00000000-0000-0000-0000-000000000000", []Option{WithDashes()}, false},
-		{"too short", "32d1f0a9", []Option{WithDashes()}, false},
-		{"one digit too many", dashed + "0", []Option{WithDashes()}, false},
-		{"no first dash", dashed[:8] + "0" + dashed[9:], []Option{WithDashes()}, false},
-		{"no second dash", dashed[:13] + "0" + dashed[14:], []Option{WithDashes()}, false},
-		{"no third dash", dashed[:18] + "0" + dashed[19:], []Option{WithDashes()}, false},
-		{"no fourth dash", dashed[:23] + "0" + dashed[24:], []Option{WithDashes()}, false},
-		{"dashes only", "------------------------------------", []Option{WithDashes()}, false},
+		{"digits", traceT, dashes, true},
+		{"upper case", "32D1F0A9-C800-0005-A1B2-C3D4E5F60718", dashes, true},
+		{"the same twice", dashed + ", " + traceT, dashes, true},
+		{"two IDs", dashed + ",42d1f0a9-c800-0005-a1b2-c3d4e5f60718", dashes, false},
+		{"dashes elsewhere", "32d1f0a9c800-0005-a1b2-c3d4e5f6071-8", dashes, false},
+		{"one dash too many", "32d1f0a9-c800-0005-a1b2-c3d4e5f6071-", dashes, false},
+		{"braces", "{" + dashed + "}", dashes, false},
+		{"all zero", "00000000-0000-0000-0000-000000000000", dashes, false},
+		{"too short", "32d1f0a9", dashes, false},
+		{"one digit too many", dashed + "0", dashes, false},
+		{"no first dash", dashed[:8] + "0" + dashed[9:], dashes, false},
+		{"no second dash", dashed[:13] + "0" + dashed[14:], dashes, false},
+		{"no third dash", dashed[:18] + "0" + dashed[19:], dashes, false},
+		{"no fourth dash", dashed[:23] + "0" + dashed[24:], dashes, false},
+		{"dashes only", "------------------------------------", dashes, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p := New(append(c.opts, WithHeader("x-request-id"))...)
+			p := xtraceid.New(append(c.opts, xtraceid.WithHeader("x-request-id"))...)
 			ctx := p.Extract(t.Context(), propagation.MapCarrier{"x-request-id": c.value})
 			sc := trace.SpanContextFromContext(ctx)
-			if got := sc.TraceID().String() == id; got != c.want || sc.HasTraceID() != c.want {
+			if got := sc.TraceID().String() == traceT; got != c.want || sc.HasTraceID() != c.want {
 				t.Errorf("trace %s, want an ID: %v", sc.TraceID(), c.want)
 			}
 			out := propagation.MapCarrier{}
 			p.Inject(ctx, out)
-			if c.want && out["x-request-id"] != id {
+			if c.want && out["x-request-id"] != traceT {
 				t.Errorf("injected %v, want 32 digits", out)
 			}
 		})
@@ -110,7 +104,7 @@ func TestContextWithRandomFlag(t *testing.T) {
 		"trace ID only": {trace.SpanContext{}.WithTraceID(trace.TraceID{1}), 0},
 		"span ID only":  {trace.SpanContext{}.WithSpanID(trace.SpanID{1}), 0},
 	} {
-		ctx := ContextWithRandomFlag(trace.ContextWithSpanContext(t.Context(), c.sc))
+		ctx := xtraceid.ContextWithRandomFlag(trace.ContextWithSpanContext(t.Context(), c.sc))
 		if got := trace.SpanContextFromContext(ctx).TraceFlags(); got != c.want {
 			t.Errorf("%s: flags %s, want %s", name, got, c.want)
 		}

@@ -1,7 +1,6 @@
 package xtraceid_test
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"io"
@@ -101,13 +100,18 @@ func TestResponseHandlerOtherHeaders(t *testing.T) {
 	if got := h.Values("x-trace-id"); !slices.Equal(got, []string{traceT}) {
 		t.Errorf("x-trace-id set outside: %q, want the request's", got)
 	}
+	h = respond(sc, set(xtraceid.ResponseHandler(end, xtraceid.WithServerTiming()), "Server-Timing", "db;dur=5"))
+	if got := h.Values("Server-Timing"); len(got) != 2 || got[0] != "db;dur=5" {
+		t.Errorf("Server-Timing set outside: %q, want both", got)
+	}
 	h = respond(sc, xtraceid.ResponseHandler(xtraceid.ResponseHandler(end)))
 	if got := h.Values("x-trace-id"); !slices.Equal(got, []string{traceT}) {
 		t.Errorf("two handlers: %q, want one ID", got)
 	}
 }
 
-// The handler gets the server's own writer, with all of its features.
+// The handler gets the server's own writer, with all of its features and with the headers: whatever
+// it does, also streaming or hijacking the connection, they are sent.
 func TestResponseHandlerWriter(t *testing.T) {
 	type server interface {
 		http.Flusher
@@ -120,6 +124,9 @@ func TestResponseHandlerWriter(t *testing.T) {
 		inside = w
 		if _, ok := w.(server); !ok {
 			t.Errorf("%T lacks features of net/http's writer", w)
+		}
+		if got := w.Header().Get("x-trace-id"); got != traceT {
+			t.Errorf("when the handler is called, x-trace-id is %q, want %s", got, traceT)
 		}
 	}))
 	sc := spanContext(t, traceT, spanS, true)
@@ -141,43 +148,11 @@ func TestResponseHandlerWriter(t *testing.T) {
 	}
 }
 
-// A handler that hijacks the connection and sends the writer's headers, as websocket libraries
-// allow.
-func TestResponseHandlerHijack(t *testing.T) {
-	sc := spanContext(t, traceT, spanS, true)
-	h := xtraceid.ResponseHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		conn, rw, err := http.NewResponseController(w).Hijack()
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		defer conn.Close()
-		resp := http.Response{StatusCode: http.StatusSwitchingProtocols, ProtoMajor: 1, ProtoMinor: 1, Header: w.Header()}
-		if err := errors.Join(resp.Write(rw), rw.Flush()); err != nil {
-			t.Error(err)
-		}
-	}))
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h.ServeHTTP(w, r.WithContext(trace.ContextWithSpanContext(r.Context(), sc)))
-	}))
-	defer s.Close()
-	resp, err := s.Client().Get(s.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusSwitchingProtocols || resp.Header.Get("x-trace-id") != traceT {
-		t.Errorf("%s, x-trace-id %q, want 101 and %s", resp.Status, resp.Header.Get("x-trace-id"), traceT)
-	}
-	if _, err := bufio.NewReader(resp.Body).ReadByte(); err == nil {
-		t.Error("the connection is still open")
-	}
-}
-
 func TestServerTiming(t *testing.T) {
 	nothing := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 	span := spanContext(t, traceT, spanS, true)
-	metric := `traceparent;desc="00-` + traceT + "-" + spanS + `-01"`
+	span = span.WithTraceFlags(span.TraceFlags() | trace.FlagsRandom)
+	metric := `traceparent;desc="00-` + traceT + "-" + spanS + `-03"`
 	for _, c := range []struct {
 		name    string
 		sc      trace.SpanContext

@@ -100,6 +100,48 @@ func TestConditionsIgnored(t *testing.T) {
 	}
 }
 
+// A gateway that checks the condition when the headers are there and writes when
+// the body is, as Versity's 1.6.0 and 1.7.0 do. Writes whose body comes with the
+// headers are right: only one that arrives in parts shows the fault.
+func TestConditionsCheckedEarly(t *testing.T) {
+	server := started(t)
+	var mu sync.Mutex
+	gateway := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		if r.Method == http.MethodPut && r.Header.Get("If-None-Match") != "" {
+			status, _, err := server.Do(r.Context(), http.MethodGet, r.URL.RequestURI(), nil)
+			if err != nil || status == http.StatusOK {
+				w.Header().Set("Date", time.Now().UTC().Format(http.TimeFormat))
+				(&stub{status: http.StatusPreconditionFailed, code: "PreconditionFailed"}).ServeHTTP(w, r)
+				return
+			}
+		}
+		whole := make(chan []byte, 1)
+		go func() {
+			body, _ := io.ReadAll(r.Body)
+			whole <- body
+		}()
+		var body []byte
+		select {
+		case body = <-whole:
+		case <-time.After(10 * time.Millisecond):
+			mu.Unlock()
+			body = <-whole
+			mu.Lock()
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		forward(t, w, r, server.Endpoint(), true, "If-Match", "If-None-Match")
+	}))
+	defer gateway.Close()
+	s, err := s3store.New(config(gateway.URL, s3.Root), bucket, driver.NodeRange{}, s3store.WithPrefix("early/"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.Acquire(t.Context(), request(time.Now()))
+	wantError(t, "acquire", err, lease.ErrMisconfigured, "of 8 writes at once, each on condition that there is no such object")
+}
+
 // With the rights that the documentation lists, and with each of them missing.
 func TestRights(t *testing.T) {
 	server := started(t)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/traceflake/traceflake/lease"
 )
@@ -33,13 +34,48 @@ const (
 	// may limit how often one object is written. The objects stay, because a
 	// store needs no right to delete.
 	probeObjects = 256
-	// In each of probeRounds rounds probeWriters write at once. Versity's gateway
-	// 1.6.0, whose window is a few milliseconds, grants about one round in two twice.
+	// In each of probeRounds rounds probeWriters write at once.
 	probeRounds  = 5
 	probeWriters = 8
-	// probeSize is that of a page with many blocks.
-	probeSize = 8 << 10
+	// probeSize is large enough for [Halfway]: servers read some kilobytes before
+	// they look at a request.
+	probeSize = 32 << 10
+	// halfwayWait is how long a write waits for the others, one of which may have
+	// been refused before it came so far, and halfwayPause how long it then gives
+	// the server to look at all of them.
+	halfwayWait  = 250 * time.Millisecond
+	halfwayPause = 50 * time.Millisecond
 )
+
+// Halfway is for a [Server] that sends data over a network. Write calls it after
+// it has sent a part of the data. In a probe it returns when all writes at once
+// have come so far, otherwise at once. A server that checks conditions when a
+// write begins, and not when it ends, then takes them all: Versity's gateway
+// 1.6.0, whose window is a millisecond or two, passed half of the probes without.
+func Halfway(ctx context.Context) {
+	if meet, ok := ctx.Value(halfwayKey{}).(func()); ok {
+		meet()
+	}
+}
+
+type halfwayKey struct{}
+
+// meeting returns a context whose writes wait for each other in Halfway.
+func meeting(ctx context.Context, writers int64) context.Context {
+	var here atomic.Int64
+	all := make(chan struct{})
+	return context.WithValue(ctx, halfwayKey{}, func() {
+		if here.Add(1) == writers {
+			close(all)
+		}
+		select {
+		case <-all:
+			time.Sleep(halfwayPause)
+		case <-ctx.Done():
+		case <-time.After(halfwayWait):
+		}
+	})
+}
 
 // probed is the state of a store's probe.
 type probed struct {
@@ -177,6 +213,7 @@ func patiently[T any](ctx context.Context, request func() (T, error)) (answer T,
 func (p *probed) writeAtOnce(ctx context.Context, server Server, version string) (acknowledged int, err error) {
 	var errs [probeWriters]error
 	var all sync.WaitGroup
+	ctx = meeting(ctx, probeWriters)
 	for i := range errs {
 		all.Go(func() { _, errs[i] = server.Write(ctx, p.name, probeData(), version) })
 	}

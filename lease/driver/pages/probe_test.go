@@ -53,6 +53,9 @@ func TestProbeRefuses(t *testing.T) {
 			&pagestest.Server{Checked: func(string) { time.Sleep(2 * time.Millisecond) }},
 			"8 writes at once, each on condition that",
 		},
+		"checks before the data is there": {
+			&broken{Server: &pagestest.Server{}, write: early()}, "it acknowledged 8; exactly one may be",
+		},
 		"ignores conditions": {
 			&pagestest.Server{Ignores: func(string) bool { return true }}, "it acknowledged 8; exactly one may be",
 		},
@@ -89,6 +92,27 @@ func TestProbeRefuses(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// early makes a server that checks conditions when the first data arrives, and
+// is too quick to be caught by writes that are not held up.
+func early() func(context.Context, string, []byte, string, func(string) (pages.Object, error)) (pages.Object, error) {
+	var mu sync.Mutex
+	now := map[string]string{} // versions
+	return func(ctx context.Context, name string, _ []byte, version string, do func(string) (pages.Object, error)) (pages.Object, error) {
+		mu.Lock()
+		same := now[name] == version
+		mu.Unlock()
+		if !same {
+			return pages.Object{}, pages.ErrChanged
+		}
+		pages.Halfway(ctx)
+		mu.Lock()
+		defer mu.Unlock()
+		o, err := do(now[name])
+		now[name] = o.Version
+		return o, err
 	}
 }
 
