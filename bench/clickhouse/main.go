@@ -87,15 +87,24 @@ func run(ctx context.Context, args []string) error {
 	out := flags.String("out", ".", "`folder` for the results")
 	only := flags.String("layouts", "", "measure only these `names`, separated by commas, each or with :share, and keep the other results")
 	rounds := flags.Int("cpu", 0, "instead of queries, measure the CPU time to load and merge, in `n` interleaved rounds")
-	report := flags.Bool("report", false, "only write RESULTS.md again, from results.json")
+	report := flags.Bool("report", false, "only write RESULTS.md again, from results.json and those of the `folders` given as arguments")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
+	if *report {
+		for _, folder := range append(flags.Args(), *out) {
+			runs, err := load(folder)
+			if err != nil {
+				return err
+			}
+			if err := save(*out, runs...); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 	if flags.NArg() > 0 || *spans < 100 {
 		return fmt.Errorf("unexpected argument %q, or fewer than 100 thousand spans: see -h", flags.Args())
-	}
-	if *report {
-		return save(*out, nil)
 	}
 	runs, err := load(*out)
 	if err != nil {
@@ -157,17 +166,33 @@ func load(folder string) (runs []*results, err error) {
 	return runs, err
 }
 
-// save writes the results of a size, if any, next to those of others: several
-// sizes may be measured at once.
-func save(folder string, r *results) error {
+// save adds results to those of a folder: other processes may measure other
+// sizes or layouts.
+func save(folder string, more ...*results) error {
 	runs, err := load(folder)
 	if err != nil {
 		return err
 	}
-	if r != nil {
-		runs = slices.DeleteFunc(runs, func(old *results) bool { return old.Spans == r.Spans })
-		runs = append(runs, r)
-		slices.SortFunc(runs, func(a, b *results) int { return b.Spans - a.Spans })
+	for _, r := range more {
+		i := slices.IndexFunc(runs, func(old *results) bool { return old.Spans == r.Spans })
+		if i < 0 {
+			runs = append(runs, r)
+			continue
+		}
+		old := runs[i]
+		runs[i] = r
+		for _, m := range old.Measured {
+			if !slices.ContainsFunc(r.Measured, func(n measured) bool { return n.layout() == m.layout() }) {
+				r.Measured = append(r.Measured, m)
+			}
+		}
+		if len(r.CPU) == 0 {
+			r.CPU = old.CPU
+		}
+	}
+	slices.SortFunc(runs, func(a, b *results) int { return b.Spans - a.Spans })
+	for _, r := range runs { // the exporter's first
+		slices.SortStableFunc(r.Measured, func(a, b measured) int { return slices.Index(layouts, a.layout()) - slices.Index(layouts, b.layout()) })
 	}
 	text, err := json.MarshalIndent(runs, "", "\t")
 	if err != nil {
