@@ -53,6 +53,9 @@ var exceptions = map[string]float64{
 	// An attribute that goes with a span name: in a table as small as this one, all
 	// names of a service are within the reach of one filter.
 	"Operators: a service by an attribute, 24 h": 3,
+	// No span has this value. One filter in a hundred errs, so a hundredth of the day
+	// is read, more or less; of the exporter's larger filters none errs here.
+	"Operators: a user, 24 h": 1e5,
 	// Where this search ends is chance; the benchmark has the mean of many.
 	"Operators: the trace of a span ID": 10,
 	// The view computes the times of all traces.
@@ -198,7 +201,10 @@ func (e *engine) ownQueries(day float64) {
 			}
 			ours := reads(bound(clickhouse.Traces(s, ids[:n])))
 			e.t.Logf("%s: %d traces: %+v, with the lookup table %+v", s.Table, n, ours, lookup)
-			if float64(ours.Rows) > most*float64(lookup.Rows) || float64(ours.Bytes) > 1.01*float64(lookup.Bytes) {
+			// An Overlay reads the same granules of the table, and none of the lookup table:
+			// fewer rows. Of one trace it may yet read a little more uncompressed bytes, as it
+			// compares Timestamp in all of those granules' rows (1.018 measured), and fewer from disk.
+			if float64(ours.Rows) > most*float64(lookup.Rows) || float64(ours.Bytes) > 1.03*float64(lookup.Bytes) || ours.Disk > lookup.Disk {
 				e.t.Errorf("%s: %d traces read %+v, with the lookup table %+v", s.Table, n, ours, lookup)
 			}
 		}
