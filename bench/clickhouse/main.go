@@ -110,6 +110,12 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	var given []string // which make them again, wherever they are written to
+	flags.Visit(func(f *flag.Flag) {
+		if f.Name != "out" {
+			given = append(given, "-"+f.Name+" "+f.Value.String())
+		}
+	})
 	d, err := newDataset(ctx, *spans*1000)
 	if err != nil {
 		return err
@@ -125,7 +131,7 @@ func run(ctx context.Context, args []string) error {
 			return fmt.Errorf("the results name the commit: %w", err)
 		}
 		*r = results{Date: time.Now().UTC().Format(time.DateOnly), Machine: fmt.Sprintf("%s, %d cores", cpuName(), runtime.NumCPU()),
-			Commit: strings.TrimSpace(string(commit)), Command: fmt.Sprintf("make bench-clickhouse ARGS=%q", strings.Join(args, " ")),
+			Commit: strings.TrimSpace(string(commit)), Command: "make bench-clickhouse ARGS=\"" + strings.Join(given, " ") + "\"",
 			Spans: d.spans, Day: d.day, CPU: r.CPU, Measured: r.Measured}
 		if err := d.scan(ctx, "SELECT version()", &r.ClickHouse); err != nil {
 			return err
