@@ -25,8 +25,9 @@ API_SERVER         := $(CURDIR)/.cache/kubernetes/kube-apiserver-$(KUBERNETES_VE
 JAEGER_VERSION := v1.76.0
 JAEGER         := $(CURDIR)/.cache/jaeger/jaeger-$(JAEGER_VERSION)
 
-# The build tags without assembly and without linkname.
-PORTABLE := purego,nolinkname
+# The build tags without assembly and without linkname, and the packages that then have other files.
+PORTABLE          := purego,nolinkname
+PORTABLE_PACKAGES := ./sparx64 ./internal/entropy ./idgen
 
 MODULES := go list -m -f '{{.Dir}}'
 
@@ -67,13 +68,14 @@ jaeger: $(JAEGER) ## lookups by ID on a real Jaeger, whose first build takes man
 bench-clickhouse: engines ## granules and bytes read in ClickHouse, by layout and kind of ID; ARGS="-spans 1" for a short run
 	go run ./bench/clickhouse -out bench/clickhouse $(ARGS)
 
-# What services link, and the stores on real servers. The other tests with servers have no
-# concurrency of their own, and what they require takes minutes to build with the race detector.
+# What services link, and the stores on real servers, as far as they do several things at once: the
+# tests that are skipped do one after another. The other tests with servers have no concurrency of
+# their own, and what they require takes minutes to build with the race detector.
 .PHONY: race
 race: engines ## the tests under the race detector: of the packages for users, and of the stores with their servers
 	@packages=$$(go list work)
-	go test -race $$(grep -vE '^[^/]+/[^/]+/[^/]+/(examples|bench|integration|sparx64/_asm)(/|$$)' <<<"$$packages")
-	go test -race -run 'Conformance|Faults' ./integration/lease/...
+	go test -race -skip '^Test(SimulationReplays|RequestsOfAFleet|\w*Recipe)$$' $$(grep -vE '^[^/]+/[^/]+/[^/]+/(examples|bench|integration|sparx64/_asm)(/|$$)' <<<"$$packages")
+	go test -race -run '^TestConformance$$/^(every_block_at_once|linearizable|several_clients|first_use_at_once)$$|Faults' ./integration/lease/...
 
 .PHONY: sim
 sim: ## the simulator of leases with SEEDS seeds; -seed N of its test replays one
@@ -126,18 +128,17 @@ lint: $(GOLANGCI_LINT) ## golangci-lint in every module
 	done
 	[[ $$failed == 0 ]] || exit 1
 	echo "lint $(CURDIR) with the tags of the portable code"
-	$(GOLANGCI_LINT) run --build-tags $(PORTABLE) ./...
+	$(GOLANGCI_LINT) run --build-tags $(PORTABLE) $(PORTABLE_PACKAGES)
 
 .PHONY: vet-cross
-vet-cross: ## go vet of the root module for arm64 and for 386; for js/wasm a build of what needs no bbolt
-	GOARCH=arm64 go vet ./...
+vet-cross: ## go vet of the root module for 386; for js/wasm a build of what needs no bbolt
 	GOARCH=386 go vet ./...
 	GOOS=js GOARCH=wasm go build $$(go list ./... | grep -vE '/(setup|boltstore|internal/.*)$$')
 
 .PHONY: portable
-portable: ## build the root module without assembly and linkname, and test what then has other files, and its users
-	go vet -tags $(PORTABLE) ./...
-	go test -tags $(PORTABLE) ./sparx64 ./randflake ./traceid ./idgen ./setup
+portable: ## vet and test, without assembly and linkname, the packages that then have other files
+	go vet -tags $(PORTABLE) $(PORTABLE_PACKAGES)
+	go test -tags $(PORTABLE) $(PORTABLE_PACKAGES)
 
 # The long tests read TRACEFLAKE_NIGHTLY: any non-empty value makes them try more.
 .PHONY: nightly
@@ -145,9 +146,9 @@ nightly: engines ## the tests again, with many more tries and other random numbe
 	TRACEFLAKE_NIGHTLY=1 go test -count=1 -timeout 1h work
 
 .PHONY: arm64
-arm64: ## the tests of the cipher, the IDs and the page that tells of restores for arm64, in an emulator
+arm64: ## the tests of the packages with files of their own for arm64, in an emulator
 	@command -v qemu-aarch64 >/dev/null || { echo "there is no qemu-aarch64 here: apt-get install qemu-user"; exit 1; }
-	GOARCH=arm64 go test -exec qemu-aarch64 ./sparx64 ./randflake ./idgen ./internal/vmclock
+	GOARCH=arm64 go test -exec qemu-aarch64 $(PORTABLE_PACKAGES) ./internal/vmclock
 
 .PHONY: asm
 asm: ## generate the amd64 assembly of the cipher

@@ -116,7 +116,7 @@ func (g *Generator) Close() error {
 	return nil
 }
 
-// Restored tells the generator that this process was restored from a snapshot.
+// Restored must be called after this process was restored from a snapshot.
 // When it returns, whatever was generated, leased or drawn before is discarded:
 // ready IDs, the secret of zero configuration, and the leases of a source that
 // is a [Restorer], as a lease.Keeper is. Call it in the platform's hook that

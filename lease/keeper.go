@@ -14,7 +14,7 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// Errors with which a [Keeper] refuses, besides those of its generators.
+// Errors with which a [Keeper] refuses, in addition to those of its generators.
 var (
 	// ErrNoLease is returned if no grant is held: the store has not answered
 	// yet, or the grant was dropped. Wait; the Keeper retries by itself. It
@@ -244,7 +244,7 @@ func (k *Keeper) overflow(h *held, first int, dst []randflake.ID, n int, second 
 	}
 }
 
-// note tells the goroutine what a term's error means for it.
+// note passes on what a term's error means for the goroutine.
 func (k *Keeper) note(t *term, err error) {
 	switch {
 	case errors.Is(err, randflake.ErrClockBehind):
@@ -262,7 +262,7 @@ func (k *Keeper) note(t *term, err error) {
 // process. Discard IDs that Fill returned before and that are not used yet.
 func (k *Keeper) Generation() uint64 { return k.generation.Load() }
 
-// Restored tells the Keeper that this process was restored from a snapshot. When
+// Restored must be called after this process was restored from a snapshot. When
 // it returns, no ID is made with a grant that was requested before, and answers
 // to earlier requests are not used. The next grant follows as after a start.
 func (k *Keeper) Restored() {

@@ -36,7 +36,7 @@ const minKeeperTTL = 2 * time.Second
 // WithTTL sets how long a grant lasts, and thus how long IDs are made while the
 // store is unreachable. The block of a crashed process stays unused for as
 // long. Copies of a machine that does not report restores share IDs for about
-// half of it, or all of it if the store is away. A grant is renewed at half its
+// half of it, or all of it if the store is unavailable. A grant is renewed at half its
 // TTL, which takes a bolt file some milliseconds and a server one or two round
 // trips, so a TTL of a minute burdens neither. The range is 2 s to [MaxTTL], the
 // default [DefaultTTL].
@@ -50,7 +50,7 @@ func WithMaxBlocks(n int) Option {
 	return optionFunc(func(c *config) { c.maxBlocks = n })
 }
 
-// WithOwner sets the text that tells operators who holds a block, at most 128
+// WithOwner sets the text that shows operators who holds a block, at most 128
 // bytes of printable UTF-8; the default is the name of the host or pod, the
 // process ID and the start time. It has no other effect.
 func WithOwner(text string) Option {

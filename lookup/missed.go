@@ -13,7 +13,7 @@ import (
 const emptyLen = 512
 
 // missed reports whether the server may have found nothing because of the bound. Where it cannot
-// tell, it says yes, which costs a request. It leaves the body of a response that it does not
+// tell, it returns true, which costs a request. It leaves the body of a response that it does not
 // count as missed complete.
 func missed(resp *http.Response) bool {
 	switch resp.StatusCode {

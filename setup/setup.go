@@ -75,7 +75,7 @@ func (ids *IDs) NewSpanID(ctx context.Context, id trace.TraceID) trace.SpanID {
 // NewTraceIDAt returns a trace ID for an old record; see [idgen.Generator.NewTraceIDAt].
 func (ids *IDs) NewTraceIDAt(t time.Time) (trace.TraceID, error) { return ids.gen.NewTraceIDAt(t) }
 
-// Restored tells IDs that this process was restored from a snapshot. When it returns, everything
+// Restored must be called after this process was restored from a snapshot. When it returns, everything
 // that was generated, leased or drawn before is discarded; see [idgen.Generator.Restored].
 func (ids *IDs) Restored() { ids.gen.Restored() }
 

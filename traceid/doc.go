@@ -10,7 +10,7 @@
 //
 // The high half is clear: [Time], [Sequence], [Min] and [Max] need no secret.
 // Any 16 bytes decode to some time: [Plausible] reports whether it makes sense, and
-// [Kinds] tells IDs in this format from other ordered IDs. [NotBefore] bounds a search.
+// [Kinds] distinguishes IDs in this format from other ordered IDs. [NotBefore] bounds a search.
 // The low half is decoded with a [randflake.Keyring]: see [Inspect] and, for
 // IDs that callers send, [Verifier].
 package traceid

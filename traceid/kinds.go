@@ -32,7 +32,7 @@ type Kind struct {
 // Kinds returns the kinds that id may be, the likeliest first: the one that the fewest random IDs
 // look like. It returns at least one kind, and only one if its Chance is below one in a million.
 //
-// Apart from a UUID's version, no bit says what an ID is. A kind is listed if its time is
+// Apart from a UUID's version, no bit shows what an ID is. A kind is listed if its time is
 // plausible: from the year of the kind's first use to an hour after now. So several may be listed:
 // a ULID of 2026, for example, may also be a traceflake ID of 2020. [Inspect] is more certain about
 // traceflake IDs, but needs a secret.

@@ -60,7 +60,7 @@ func New(t time.Time, sequence uint32, low randflake.ID) (trace.TraceID, error) 
 }
 
 // Time returns the time of the clear half: a whole millisecond from 2020 to
-// 2089, UTC. It does not check whether the ID is ours; see [Plausible].
+// 2089, UTC. It does not check whether the ID is in this format; see [Plausible].
 func Time(id trace.TraceID) time.Time {
 	return time.UnixMilli(EpochMillis + int64(high(id)>>SequenceBits)).UTC()
 }
@@ -71,10 +71,10 @@ func Sequence(id trace.TraceID) uint32 {
 	return uint32(high(id) & MaxSequence)
 }
 
-// Low returns the low half: a Randflake ID if the trace ID is ours.
+// Low returns the low half: a Randflake ID if the trace ID is in this format.
 func Low(id trace.TraceID) randflake.ID { return randflake.ID(binary.BigEndian.Uint64(id[8:])) }
 
-// Plausible reports whether id might be ours: its high half is not zero, as
+// Plausible reports whether id might be in this format: its high half is not zero, as
 // that of a 64-bit ID is, and its time lies in [now-maxAge, now+skew]. A
 // fraction of (maxAge+skew) / 69.7 years of random IDs passes.
 func Plausible(id trace.TraceID, now time.Time, maxAge, skew time.Duration) bool {

@@ -98,7 +98,7 @@ func NewVerifier(k *randflake.Keyring, opts ...VerifierOption) *Verifier {
 	return v
 }
 
-// Verify reports whether id looks like one of ours: its time is plausible and
+// Verify reports whether id looks genuine: its time is plausible and
 // its halves agree under one of the secrets, or [WithPlausible] accepts it.
 func (v *Verifier) Verify(id trace.TraceID) bool {
 	if v == nil || v.clock == nil {
