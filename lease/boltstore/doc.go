@@ -43,10 +43,10 @@
 // It has mode 0600: anyone who can read the secret can decode the IDs, and
 // anyone who can write the file can break their uniqueness.
 //
-//	bucket  key              value
-//	meta    identity         {"format":1,"id":"…","secret":"…"}: 16 random bytes each, in base64
-//	shares  FIRST+COUNT      until when the file grants nothing of these nodes
-//	pages   config, page-…   the blocks, as package driver/pages describes them
+//	bucket  key                 value
+//	meta    identity            {"format":1,"id":"…","secret":"…"}: 16 random bytes each, in base64
+//	pages   config, page-…      the blocks, as package driver/pages describes them
+//	pages   share-FIRST+COUNT   until when the file grants nothing of these nodes
 //
 // A block that is not on its page was never granted. Only a Release moves its end
 // back. Use List to read the blocks; `bbolt` of go.etcd.io/bbolt/cmd reads and
