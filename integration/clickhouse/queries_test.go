@@ -180,7 +180,7 @@ func testNewest(t *testing.T, e *engine, s clickhouse.Schema, spans []span) {
 	slices.SortFunc(ids, func(a, b string) int { return cmp.Compare(b, a) })
 	var got []string
 	var before trace.TraceID
-	for pages := 0; ; pages++ {
+	for pages := 0; pages < 100; pages++ {
 		page := e.find("TraceId || ' ' || toString(Spans)")(s.Newest(from, to, before, 100))
 		if len(page) == 0 {
 			if pages != (len(ids)+99)/100 {
