@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/clickhouse"
-	"github.com/traceflake/traceflake/clickhouse/internal/ddl"
 )
 
 // finish compares the table with what has been moved, replaces the lookup table
@@ -114,25 +113,40 @@ func Statements(ctx context.Context, db *sql.DB, s clickhouse.Schema) ([]string,
 		return nil, err
 	}
 	for _, p := range partitions {
-		all = append(all, m.movePartition(remaining, "", p, moving))
+		all = append(all, m.movePartition(remaining, "", p.id, moving))
 		all = append(all, m.copyStatements()...)
-		all = append(all, m.movePartition(moving, "", p, old),
-			m.movePartition(copied+m.Rows(), m.OnCluster(), p, m.Rows()))
+		all = append(all, m.movePartition(moving, "", p.id, old))
+		for _, day := range p.days {
+			all = append(all, m.movePartition(copied+m.Rows(), m.OnCluster(), day, m.Rows()))
+		}
 	}
 	return append(all, m.finishStatements()...), nil
 }
 
-// partitions are the IDs of the partitions still to be moved, newest first.
-func (m *migration) partitions(ctx context.Context, reached reach) ([]string, error) {
-	names := []string{m.Named("")}
+// partition is one of the old table, which may be partitioned in any way, and the
+// days in it, which are the copy's partitions.
+type partition struct {
+	id   string
+	days []string
+}
+
+// partitions returns those still to be moved, newest first.
+func (m *migration) partitions(ctx context.Context, reached reach) (all []partition, err error) {
+	suffixes := []string{""}
 	if reached == exchanged {
-		names = []string{m.Named(moving), m.Named(remaining)}
+		suffixes = []string{moving, remaining}
 	}
-	var all []string
-	for _, name := range names {
-		err := m.rows(ctx, fmt.Sprintf("SELECT DISTINCT partition_id FROM system.parts\n"+
-			"WHERE active AND database = %s AND table = %s ORDER BY partition_id DESC", m.InDatabase(), ddl.QuoteText(name)), 1,
-			func(c []string) error { all = append(all, c[0]); return nil })
+	for _, suffix := range suffixes {
+		others := len(all)
+		err := m.rows(ctx, "SELECT _partition_id, toString(toYYYYMMDD(Timestamp)) AS day FROM "+m.Quoted(suffix)+
+			"\nGROUP BY _partition_id, day ORDER BY _partition_id DESC, day DESC", 2, func(c []string) error {
+			if len(all) == others || all[len(all)-1].id != c[0] {
+				all = append(all, partition{id: c[0]})
+			}
+			last := &all[len(all)-1]
+			last.days = append(last.days, c[1])
+			return nil
+		})
 		if err != nil {
 			return nil, err
 		}

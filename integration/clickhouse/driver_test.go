@@ -11,7 +11,8 @@ import (
 	chgo "github.com/ClickHouse/clickhouse-go/v2"
 )
 
-// faulty is a database in which statements fail, or that rewrites them.
+// faulty is a database in which statements fail, or that rewrites them, and one in
+// which an INSERT may touch only one partition.
 type faulty struct {
 	driver.Connector
 	fail    func(string) bool // of statements, not of queries
@@ -26,6 +27,7 @@ func (e *engine) faulty(f *faulty) *sql.DB {
 	if err != nil {
 		e.t.Fatal(err)
 	}
+	options.Settings = chgo.Settings{"max_partitions_per_insert_block": 1}
 	f.Connector = chgo.Connector(options)
 	db := sql.OpenDB(f)
 	e.t.Cleanup(func() { _ = db.Close() })

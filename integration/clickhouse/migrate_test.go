@@ -2,7 +2,6 @@ package clickhouse_test
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"reflect"
@@ -351,42 +350,6 @@ func TestMigrateComparesAtTheEnd(t *testing.T) {
 	}
 	e.holds("spans", ids(old))
 	e.only("spans", "_old")
-}
-
-// TestMigrateOtherPartitions: one partition of more days than an insert may
-// have, and a table without a sort key, like a Distributed one.
-func TestMigrateOtherPartitions(t *testing.T) {
-	e := newEngine(t)
-	create := collectorTable("spans")[0]
-	for _, c := range []struct {
-		cluster string
-		db      *sql.DB
-		create  string
-	}{
-		{"", e.open("max_partitions_per_insert_block=4"), strings.Replace(create, "PARTITION BY toDate(Timestamp)\n", "", 1)},
-		{"c", e.faulty(&faulty{rewrite: oneServer}), strings.NewReplacer("BY (ServiceName, SpanName, toDateTime(Timestamp))", "BY tuple()", "BY toDate(Timestamp)", "BY toYear(Timestamp)").Replace(create)},
-	} {
-		var old []span
-		for i, s := range world()[:300] {
-			s.start = noon.Add(time.Duration(i%6) * 24 * time.Hour)
-			old = append(old, s)
-		}
-		e.exec(c.create)
-		e.insert("spans", old)
-		s := clickhouse.Schema{Table: "spans", Cluster: c.cluster}
-		var moved uint64
-		if err := migrate.Run(t.Context(), c.db, s, func(p migrate.Progress) { moved += p.Rows }); err != nil {
-			t.Fatal(err)
-		}
-		if moved != 300 {
-			t.Errorf("progress of %d rows", moved)
-		}
-		e.holds("spans", ids(old))
-		if c.cluster != "" {
-			e.holds("spans_local", ids(old))
-		}
-		e.empty()
-	}
 }
 
 // TestMigrateSyncsReplicas: what is counted through the Distributed table, every replica has.
