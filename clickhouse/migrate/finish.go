@@ -108,11 +108,27 @@ func Statements(ctx context.Context, db *sql.DB, s clickhouse.Schema) ([]string,
 	if ttl {
 		all = append(all, m.removeTTL())
 	}
-	partitions, err := m.partitions(ctx, reached)
+	var left []partition
+	if reached == notBegun {
+		left, err = m.partitions(ctx, "")
+	} else {
+		var complete []partition // in a copy that has only to be moved
+		if left, err = m.partitions(ctx, moving); err == nil && len(left) == 0 {
+			complete, err = m.partitions(ctx, copied)
+		}
+		for _, p := range complete {
+			all = append(all, m.movePartition(copied+m.Rows(), m.OnCluster(), p.id, m.Rows()))
+		}
+		var more []partition
+		if err == nil {
+			more, err = m.partitions(ctx, remaining)
+		}
+		left = append(left, more...)
+	}
 	if err != nil {
 		return nil, err
 	}
-	for _, p := range partitions {
+	for _, p := range left {
 		all = append(all, m.movePartition(remaining, "", p.id, moving))
 		all = append(all, m.copyStatements()...)
 		all = append(all, m.movePartition(moving, "", p.id, old))
@@ -130,26 +146,19 @@ type partition struct {
 	days []string
 }
 
-// partitions returns those still to be moved, newest first.
-func (m *migration) partitions(ctx context.Context, reached reach) (all []partition, err error) {
-	suffixes := []string{""}
-	if reached == exchanged {
-		suffixes = []string{moving, remaining}
+// partitions returns those of a table, newest first, or none if it does not exist.
+func (m *migration) partitions(ctx context.Context, suffix string) (all []partition, err error) {
+	if there, err := m.isThere(ctx, suffix); err != nil || !there {
+		return nil, err
 	}
-	for _, suffix := range suffixes {
-		others := len(all)
-		err := m.rows(ctx, "SELECT _partition_id, toString(toYYYYMMDD(Timestamp)) AS day FROM "+m.Quoted(suffix)+
-			"\nGROUP BY _partition_id, day ORDER BY _partition_id DESC, day DESC", 2, func(c []string) error {
-			if len(all) == others || all[len(all)-1].id != c[0] {
-				all = append(all, partition{id: c[0]})
-			}
-			last := &all[len(all)-1]
-			last.days = append(last.days, c[1])
-			return nil
-		})
-		if err != nil {
-			return nil, err
+	err = m.rows(ctx, "SELECT _partition_id, toString(toYYYYMMDD(Timestamp)) AS day FROM "+m.Quoted(suffix)+
+		"\nGROUP BY _partition_id, day ORDER BY _partition_id DESC, day DESC", 2, func(c []string) error {
+		if len(all) == 0 || all[len(all)-1].id != c[0] {
+			all = append(all, partition{id: c[0]})
 		}
-	}
-	return all, nil
+		last := &all[len(all)-1]
+		last.days = append(last.days, c[1])
+		return nil
+	})
+	return all, err
 }
