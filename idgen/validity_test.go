@@ -309,7 +309,7 @@ func TestRestored(t *testing.T) {
 	for _, id := range original {
 		seen[id] = true
 	}
-	copied := New(WithClock(c), optionFunc(func(cfg config) config { cfg.entropy = repeating(-1); return cfg }))
+	copied := New(WithClock(c), func(cfg *config) { cfg.entropy = repeating(-1) })
 	for i := range 2 * batchSize {
 		if i == batchSize/2 {
 			copied.Restored()
@@ -332,7 +332,7 @@ func TestNewSecretBeforeTheNewLife(t *testing.T) {
 			b[i] = bytes
 		}
 	}
-	g := New(WithClock(c), optionFunc(func(cfg config) config { cfg.entropy = draw; return cfg }))
+	g := New(WithClock(c), func(cfg *config) { cfg.entropy = draw })
 	onOne(t, g)
 	old := map[randflake.ID]bool{}
 	ids := make([]randflake.ID, 16*batchSize)
