@@ -48,9 +48,9 @@ func TestAnswers(t *testing.T) {
 	stranger := lease.NewNonce()
 	lost := func(lease.Grant, string) (lease.Grant, error) { return lease.Grant{}, lease.ErrLost }
 	noAnswer := func(lease.Grant, string) (lease.Grant, error) { return lease.Grant{}, errAway }
-	// block returns the block as it was confirmed, with a later version and another holder.
-	block := func(g lease.Grant, holder string, versions uint64) lease.Grant {
-		g.Nonce, g.Version = holder, g.Version+versions
+	// block returns the block as it was confirmed, with a later version and another nonce.
+	block := func(g lease.Grant, nonce string, versions uint64) lease.Grant {
+		g.Nonce, g.Version = nonce, g.Version+versions
 		return g
 	}
 	moved := func(g lease.Grant) lease.Grant {
@@ -84,10 +84,10 @@ func TestAnswers(t *testing.T) {
 		{"an earlier end", noAnswer, func(g lease.Grant, _, second string) lease.Grant {
 			return longer(block(g, second, 1), -time.Second)
 		}, "store_contradiction"},
-		{"my holder, an earlier end", noAnswer, func(g lease.Grant, _, _ string) lease.Grant { return longer(g, -time.Second) }, "store_contradiction"},
-		{"my holder, a newer version", lost, func(g lease.Grant, _, _ string) lease.Grant { return longer(block(g, g.Nonce, 1), 5*time.Second) }, "taken"},
-		{"my holder, another start", lost, func(g lease.Grant, _, _ string) lease.Grant { return moved(g) }, "taken"},
-		{"my holder, another start and version", lost, func(g lease.Grant, _, _ string) lease.Grant { return moved(block(g, g.Nonce, 2)) }, "taken"},
+		{"my nonce, an earlier end", noAnswer, func(g lease.Grant, _, _ string) lease.Grant { return longer(g, -time.Second) }, "store_contradiction"},
+		{"my nonce, a newer version", lost, func(g lease.Grant, _, _ string) lease.Grant { return longer(block(g, g.Nonce, 1), 5*time.Second) }, "taken"},
+		{"my nonce, another start", lost, func(g lease.Grant, _, _ string) lease.Grant { return moved(g) }, "taken"},
+		{"my nonce, another start and version", lost, func(g lease.Grant, _, _ string) lease.Grant { return moved(block(g, g.Nonce, 2)) }, "taken"},
 		{"the nonce that was lost", lost, func(g lease.Grant, _, second string) lease.Grant {
 			return longer(block(g, second, 1), 5*time.Second)
 		}, "cloned"},

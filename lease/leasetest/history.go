@@ -291,7 +291,7 @@ func step(s state, nodes driver.NodeRange, in input, out output) []any {
 }
 
 func stepAcquire(s state, n int, r lease.Request, out output) []any {
-	// A holder that has a block may be given its grant again, or another block.
+	// A client whose nonce a block has may be given its grant again, or another block.
 	var states []any
 	if out.verdict == unanswered {
 		states = append(states, s)
