@@ -328,7 +328,7 @@ func TestRandomIDsOfCopies(t *testing.T) {
 	seen := map[randflake.ID]int{}
 	for copied := range 2 {
 		kernel := rand.NewPCG(1, 2)
-		g := New(WithSource(refused{}), optionFunc(func(cfg config) config { cfg.kernel = kernel.Uint64; return cfg }))
+		g := New(WithSource(refused{}), func(cfg *config) { cfg.kernel = kernel.Uint64 })
 		g.random.mask.Store(0) // the original's
 		g.Restored()
 		for range 100 {
