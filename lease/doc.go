@@ -81,8 +81,8 @@
 //   - If the store is raised meanwhile, both use their grant to its end.
 //   - IDs that were reserved before the clone are handed out by both.
 //   - If both draw the same nonces, they are never detected. That takes equal
-//     random bytes of the kernel, which is possible with kernels before 5.18, no
-//     random numbers of the processor, and clocks equal to the nanosecond.
+//     random bytes of a kernel that has not learned of the restore, no random
+//     numbers of the processor, and clocks equal to the nanosecond.
 //
 // A shorter TTL ([WithTTL]) shortens the first three. All of this holds if the
 // copies use one store. A store that is copied with the machine, as a bolt file

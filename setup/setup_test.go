@@ -214,7 +214,7 @@ func TestRestored(t *testing.T) {
 	old := otel.GetErrorHandler()
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(error) {}))
 	defer otel.SetErrorHandler(old)
-	g, err := setup.Config{Store: "bolt:" + filepath.Join(t.TempDir(), "leases.db")}.Open(t.Context())
+	g, err := setup.Config{Store: "setup-test://host", SecretFile: file(t, secret)}.Open(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -241,6 +241,53 @@ func TestRestored(t *testing.T) {
 		case time.Now().After(end):
 			t.Fatal("no other block was taken")
 		}
+	}
+}
+
+// A lease file is copied with its machine. Once they are told of the restore, copies
+// make no IDs with leases of their files, which grant the same nodes under one secret.
+func TestRestoredWithACopyOfTheFile(t *testing.T) {
+	old := otel.GetErrorHandler()
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(error) {}))
+	defer otel.SetErrorHandler(old)
+	paths := [2]string{filepath.Join(t.TempDir(), "leases.db"), filepath.Join(t.TempDir(), "leases.db")}
+	var machines [2]*setup.IDs
+	for i, path := range paths {
+		// Few blocks, so that the copies take the same one at once.
+		c := setup.Config{Store: "bolt:" + path, Nodes: driver.NodeRange{BlockSize: 1 << 15}}
+		ids, err := c.Open(t.Context())
+		if err == nil {
+			err = ids.Ready(t.Context())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = ids.Shutdown(context.Background()) })
+		machines[i] = ids
+		data, err := os.ReadFile(path)
+		if err == nil {
+			err = os.WriteFile(paths[1-i], data, 0o600) // both have one file in the end
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, ids := range machines {
+		ids.Restored()
+	}
+	seen := map[[8]byte]bool{}
+	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		for i, ids := range machines {
+			id, _ := ids.NewIDs(t.Context())
+			low := [8]byte(id[8:])
+			if seen[low] {
+				t.Fatalf("machine %d: the low half %x occurs twice", i, low)
+			}
+			seen[low] = true
+		}
+	}
+	if err := machines[0].Ready(t.Context()); !errors.Is(err, boltstore.ErrCopied) {
+		t.Errorf("ready: %v, want %v", err, boltstore.ErrCopied)
 	}
 }
 

@@ -90,7 +90,7 @@ func (f *finder) conditions(ctx context.Context) (string, error) {
 	}
 	row := r.Rows[0]
 	text := fmt.Sprintf("Each table holds %s spans. Parts: %s sorted by trace ID, %s in the Collector's schema. ", row[0], row[1], row[2]) +
-		"A granule is 1024 spans in the first and 8192 in the second. ClickHouse counted the granules and uncompressed bytes; milliseconds are the shortest of three runs."
+		"A granule is 512 spans in the first and 8192 in the second. ClickHouse counted the granules and uncompressed bytes; milliseconds are the shortest of three runs."
 	if f.merged {
 		text += " OPTIMIZE FINAL ran first; without it ClickHouse merges the parts later in the background. " +
 			"In a small part, one new trace costs about the same in both."

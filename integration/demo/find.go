@@ -208,7 +208,7 @@ func (f *finder) newest(ctx context.Context, before trace.TraceID, n int) (list 
 	if before.IsValid() {
 		to = traceid.Time(before).Add(time.Millisecond)
 	}
-	for from := range traces.Doubling(epoch, to) {
+	for from := range traces.Widening(epoch, to) {
 		query, err := table.Newest(from, to, before, n+1)
 		if err != nil {
 			return nil, false, err

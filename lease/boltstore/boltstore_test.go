@@ -272,14 +272,19 @@ func (brokenClock) Elapsed() time.Duration { panic("no clock") }
 // A machine that was restored from a snapshot may not be the only one with this
 // file.
 func TestRestoredMachine(t *testing.T) {
-	s := open(t, newPath(t), WithClock(newClock()))
-	g := acquire(t, s, request(start))
-	s.file.machine = func() uint64 { return s.file.life + 1 }
-	_, err1 := s.Acquire(t.Context(), request(start))
-	_, err2 := s.Renew(t.Context(), g, renewal(lease.NewNonce(), start.Add(time.Hour)))
-	for _, err := range []error{err1, err2, s.Release(t.Context(), g, lease.NewNonce(), start)} {
-		if !errors.Is(err, ErrCopied) {
-			t.Errorf("got %v, want ErrCopied", err)
+	for what, restore := range map[string]func(*Store){
+		"vmclock":  func(s *Store) { s.file.machine = func() uint64 { return s.file.life + 1 } },
+		"Restored": (*Store).Restored,
+	} {
+		s := open(t, newPath(t), WithClock(newClock()))
+		g := acquire(t, s, request(start))
+		restore(s)
+		_, err1 := s.Acquire(t.Context(), request(start))
+		_, err2 := s.Renew(t.Context(), g, renewal(lease.NewNonce(), start.Add(time.Hour)))
+		for _, err := range []error{err1, err2, s.Release(t.Context(), g, lease.NewNonce(), start)} {
+			if !errors.Is(err, ErrCopied) {
+				t.Errorf("%s: got %v, want ErrCopied", what, err)
+			}
 		}
 	}
 }

@@ -32,11 +32,11 @@
 // A machine that is restored from a snapshot more than once, or beside the one
 // that the snapshot was taken of, has a copy of the file. So has one that is
 // started from an image with a file in it. The copies have one secret and grant
-// the same nodes. Where Linux's vmclock has a generation counter, a process that
-// was running refuses the file after the restore, with [ErrCopied]; one that is
-// started later cannot tell. Before such a machine makes IDs move the file away,
-// and with a fleet's secret give the machine other nodes; or use a store that the
-// machines share.
+// the same nodes. Where Linux's vmclock has a generation counter, and where
+// [Store.Restored] is called, a process that was running refuses the file after the
+// restore, with [ErrCopied]; one that is started later cannot tell. Before such a
+// machine makes IDs move the file away, and with a fleet's secret give the machine
+// other nodes; or use a store that the machines share.
 //
 // # The file
 //

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -34,8 +35,8 @@ var (
 	// waits because a lost one may have granted its nodes: see [Open].
 	ErrNewFile = errors.New("the file is new to its nodes")
 	// ErrCopied is returned if this machine was restored from a snapshot since
-	// Open: another machine may have a copy of the file, and both would grant the
-	// same nodes. If one has, move the file away, and with a fleet's secret give
+	// Open, or [Store.Restored] was called: another machine may have a copy of the
+	// file, and both would grant the same nodes. If one has, move the file away, and with a fleet's secret give
 	// this host other nodes. Then start the process again.
 	ErrCopied = errors.New("boltstore: the machine was restored from a snapshot, and may not be the only one with this file")
 )
@@ -66,6 +67,7 @@ type file struct {
 	timeout time.Duration
 	machine func() uint64
 	life    uint64        // the machine's, when the file was opened
+	copied  atomic.Bool   // Restored was called
 	turn    chan struct{} // one transaction at a time in this process
 	id      []byte        // nil until the file was identified
 }
@@ -187,7 +189,7 @@ func fill(tx *bbolt.Tx) error {
 
 // use is transact on the file that was identified, and on no other.
 func (f *file) use(ctx context.Context, how access, do func(*bbolt.Tx) error) error {
-	if f.machine() != f.life {
+	if f.copied.Load() || f.machine() != f.life {
 		return ErrCopied
 	}
 	return f.transact(ctx, how, func(tx *bbolt.Tx) error {

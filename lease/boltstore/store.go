@@ -87,6 +87,11 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
+// Restored must be called after this process was restored from a snapshot, before
+// [lease.Keeper.Restored]: every later call returns [ErrCopied], because another
+// machine may have a copy of the file.
+func (s *Store) Restored() { s.file.copied.Store(true) }
+
 // Codec returns the codec of the file's own secret.
 func (s *Store) Codec() *randflake.Codec { return s.codec }
 
