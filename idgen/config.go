@@ -14,7 +14,8 @@ type config struct {
 	clock   randflake.Clock
 	counter counter
 	machine *vmclock.Machine
-	entropy func([]byte)
+	entropy func([]byte)  // fills it with bytes that differ between copies
+	kernel  func() uint64 // random, but perhaps equal in copies
 	meters  metric.MeterProvider
 }
 
@@ -24,6 +25,7 @@ func newConfig(opts []Option) config {
 		counter: systemCounter(),
 		machine: vmclock.System(),
 		entropy: entropy.Read,
+		kernel:  kernelBits,
 		meters:  otel.GetMeterProvider(),
 	}
 	for _, opt := range opts {

@@ -2,6 +2,7 @@ package idgen
 
 import (
 	"errors"
+	"math/rand/v2"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -316,6 +317,28 @@ func TestRestored(t *testing.T) {
 		}
 		if id := copied.NewSpanID(t.Context(), trace.TraceID{}); seen[idOf(id[:])] != (i < batchSize/2) {
 			t.Fatalf("ID %d is the original's: %v", i, seen[idOf(id[:])])
+		}
+	}
+}
+
+// After a restore leases are gone and IDs random. Copies that know of it make different ones, even
+// if their kernels repeat themselves.
+func TestRandomIDsOfCopies(t *testing.T) {
+	collectErrors(t)
+	seen := map[randflake.ID]int{}
+	for copied := range 2 {
+		kernel := rand.NewPCG(1, 2)
+		g := New(WithSource(refused{}), optionFunc(func(cfg config) config { cfg.kernel = kernel.Uint64; return cfg }))
+		g.random.mask.Store(0) // the original's
+		g.Restored()
+		for range 100 {
+			id, span := g.NewIDs(t.Context())
+			for _, half := range []randflake.ID{idOf(id[8:]), idOf(span[:])} {
+				if first, equal := seen[half]; equal {
+					t.Fatalf("copies %d and %d made %s", first, copied, half)
+				}
+				seen[half] = copied
+			}
 		}
 	}
 }
