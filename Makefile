@@ -21,6 +21,10 @@ GOLANGCI_LINT         := $(CURDIR)/.cache/bin/golangci-lint-$(GOLANGCI_LINT_VERS
 KUBERNETES_VERSION := $(shell awk '$$1 == "k8s.io/kubernetes" { print $$2; exit }' integration/servers/kubernetes/apiserver/go.mod)
 API_SERVER         := $(CURDIR)/.cache/kubernetes/kube-apiserver-$(KUBERNETES_VERSION)
 
+# Jaeger, built once from its module: go install refuses it for its replace lines.
+JAEGER_VERSION := v1.76.0
+JAEGER         := $(CURDIR)/.cache/jaeger/jaeger-$(JAEGER_VERSION)
+
 # The build tags without assembly and without linkname, and the packages that then have other files.
 PORTABLE          := purego,nolinkname
 PORTABLE_PACKAGES := ./sparx64 ./internal/entropy ./idgen
@@ -56,17 +60,22 @@ api-server: $(API_SERVER) ## build Kubernetes' API server, once in about 5 minut
 kubernetes: $(API_SERVER) ## the tests that need Kubernetes' API server
 	go test -count=1 ./integration/servers/kubernetes ./integration/lease/k8sstore ./integration/deploy
 
+.PHONY: jaeger
+jaeger: $(JAEGER) ## lookups by ID on a real Jaeger, whose first build takes many minutes
+	TRACEFLAKE_JAEGER=$(JAEGER) go test -count=1 -tags jaeger ./integration/lookup
+
 .PHONY: bench-clickhouse
 bench-clickhouse: engines ## granules and bytes read in ClickHouse, by layout and kind of ID; ARGS="-spans 1" for a short run
 	go run ./bench/clickhouse -out bench/clickhouse $(ARGS)
 
-# What services link, and the stores on real servers. The other tests with servers have no
-# concurrency of their own, and what they require takes minutes to build with the race detector.
+# What services link, and the stores on real servers, as far as they do several things at once: the
+# tests that are skipped do one after another. The other tests with servers have no concurrency of
+# their own, and what they require takes minutes to build with the race detector.
 .PHONY: race
 race: engines ## the tests under the race detector: of the packages for users, and of the stores with their servers
 	@packages=$$(go list work)
-	go test -race $$(grep -vE '^[^/]+/[^/]+/[^/]+/(examples|bench|integration|sparx64/_asm)(/|$$)' <<<"$$packages")
-	go test -race -run 'Conformance|Faults' ./integration/lease/...
+	go test -race -skip '^Test(SimulationReplays|RequestsOfAFleet|\w*Recipe)$$' $$(grep -vE '^[^/]+/[^/]+/[^/]+/(examples|bench|integration|sparx64/_asm)(/|$$)' <<<"$$packages")
+	go test -race -run '^TestConformance$$/^(every_block_at_once|linearizable|several_clients|first_use_at_once)$$|Faults' ./integration/lease/...
 
 .PHONY: sim
 sim: ## the simulator of leases with SEEDS seeds; -seed N of its test replays one
@@ -212,6 +221,16 @@ $(JS): clients/js/package-lock.json
 $(API_SERVER): integration/servers/kubernetes/apiserver/main.go integration/servers/kubernetes/apiserver/go.mod
 	cd integration/servers/kubernetes/apiserver
 	GOWORK=off go build -trimpath -o $@ .
+
+$(JAEGER):
+	tmp=$$(mktemp -d)
+	trap 'chmod -R u+w "$$tmp"; rm -rf "$$tmp"' EXIT
+	cd "$$tmp"
+	module=$$(GOWORK=off go mod download -json github.com/jaegertracing/jaeger@$(JAEGER_VERSION) | sed -n 's/^\t"Dir": "\(.*\)",/\1/p')
+	cp -r "$$module" jaeger
+	chmod -R u+w jaeger
+	cd jaeger
+	GOWORK=off GOFLAGS=-mod=mod nice go build -trimpath -o $@ ./cmd/jaeger
 
 # A recipe is one shell script.
 .ONESHELL:

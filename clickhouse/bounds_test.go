@@ -105,9 +105,9 @@ func TestNewestRoundsUp(t *testing.T) {
 	}
 }
 
-// The last range is the one that was asked for, and each is twice as long as the
-// one before.
-func TestDoubling(t *testing.T) {
+// The last range is the one that was asked for, and each is four times as long as
+// the one before.
+func TestWidening(t *testing.T) {
 	for _, c := range []struct {
 		from time.Duration
 		want []time.Duration
@@ -116,10 +116,10 @@ func TestDoubling(t *testing.T) {
 		{-time.Second, nil},
 		{time.Second, []time.Duration{time.Second}},
 		{time.Minute, []time.Duration{time.Minute}},
-		{5 * time.Minute, []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute, 5 * time.Minute}},
+		{5 * time.Minute, []time.Duration{time.Minute, 4 * time.Minute, 5 * time.Minute}},
 	} {
 		var got []time.Duration
-		for start := range clickhouse.Doubling(day.Add(-c.from), day) {
+		for start := range clickhouse.Widening(day.Add(-c.from), day) {
 			got = append(got, day.Sub(start))
 		}
 		if !slices.Equal(got, c.want) {
@@ -127,7 +127,7 @@ func TestDoubling(t *testing.T) {
 		}
 	}
 	n := 0 // ranges of two centuries: no overflow
-	for range clickhouse.Doubling(time.Date(1900, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2261, 1, 1, 0, 0, 0, 0, time.UTC)) {
+	for range clickhouse.Widening(time.Date(1900, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2261, 1, 1, 0, 0, 0, 0, time.UTC)) {
 		if n++; n == 3 {
 			break
 		}

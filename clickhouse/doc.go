@@ -4,7 +4,8 @@
 // A [Schema] has one of three layouts:
 //
 //   - [ServiceFirst], the default: a table with the exporter's columns, so that the
-//     exporter can write into it, sorted by four hours, service, trace and time.
+//     exporter can write into it, sorted by four hours, service, span name, trace
+//     and time.
 //   - [TraceFirst]: the same sorted by hour, trace and time.
 //   - [Overlay]: the table that the OpenTelemetry Collector's ClickHouse exporter
 //     created. A window around a trace ID's time replaces its lookup table.

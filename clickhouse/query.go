@@ -52,6 +52,7 @@ const (
 	// layouts need no end: their sort key excludes the granules after it.
 	windowEnd = time.Hour
 	windowTo  = " + INTERVAL 1 HOUR"
+	until     = " AND Timestamp < {to:" + instant + "}" + windowTo
 )
 
 // Trace finds the spans of a trace, ordered by time: see [Traces].
@@ -90,7 +91,7 @@ func traces[ID ~[16]byte](s Schema, ids []ID, bounded bool) (Query, error) {
 		}
 	}
 	return Query{
-		SQL:    fmt.Sprintf("SELECT %s\nFROM %s\nWHERE %s\nORDER BY %sTimestamp, SpanId", ddl.ColumnNames(), s.name(), where, l.order),
+		SQL:    fmt.Sprintf("SELECT %s\nFROM %s\nWHERE %s\nORDER BY %sTimestamp, SpanId%s", ddl.ColumnNames(), s.name(), where, l.order, s.settings()),
 		Params: l.params,
 	}, nil
 }
@@ -137,11 +138,12 @@ func hexadecimal[ID ~[16]byte](id ID) string {
 // traces. The last TraceId is the cursor: pass it as before for the next page; the
 // zero ID starts, an empty page ends.
 //
-// It reads all of the range. [Doubling] returns short ranges to try first.
+// It reads all of the range. [Widening] returns short ranges to try first.
 //
 // Traces with foreign IDs have no place in this order and are left out;
 // [Schema.Spans] and [Schema.Search] find them. Spans that begin more than Slack
-// before from do not count, nor on an Overlay those over an hour after to.
+// before from do not count, nor on an Overlay those over an hour after to; a trace
+// all of whose spans begin there is not listed.
 func (s Schema) Newest(from, to time.Time, before [16]byte, limit int) (Query, error) {
 	params, err := s.betweenIDs(from, to)
 	if err != nil {
@@ -151,6 +153,10 @@ func (s Schema) Newest(from, to time.Time, before [16]byte, limit int) (Query, e
 		return Query{}, fmt.Errorf("clickhouse: limit %d: it is 1 to 10000", limit)
 	}
 	ids, window := s.idsBetween()
+	listed := window // a trace is found by any span, so by an early one
+	if s.Layout != Overlay {
+		listed += until
+	}
 	if before != ([16]byte{}) {
 		params = append(params, Param{"before", hexadecimal(before)})
 		ids += " AND TraceId < {before:String}"
@@ -160,20 +166,20 @@ func (s Schema) Newest(from, to time.Time, before [16]byte, limit int) (Query, e
     count() AS Spans, countIf(StatusCode IN ('STATUS_CODE_ERROR', 'Error')) AS Errors,
     argMin(ServiceName, (ParentSpanId != '', Timestamp)) AS Service, argMin(SpanName, (ParentSpanId != '', Timestamp)) AS Name
 FROM %[1]s
-WHERE TraceId IN (SELECT DISTINCT TraceId FROM %[1]s WHERE %[2]s%[3]s ORDER BY TraceId DESC LIMIT %[4]d)%[3]s
+WHERE TraceId IN (SELECT DISTINCT TraceId FROM %[1]s WHERE %[2]s%[3]s ORDER BY TraceId DESC LIMIT %[4]d)%[5]s
 GROUP BY TraceId
-ORDER BY TraceId DESC%[5]s`, s.name(), ids, window, limit, s.shardSettings()),
+ORDER BY TraceId DESC%[6]s`, s.name(), ids, listed, limit, window, s.settings("distributed_product_mode = 'local'")),
 		Params: params,
 	}, nil
 }
 
-// Doubling returns the starts of ranges that end at to: a minute before it, two
-// minutes, four, and so on, the last one being from. Query [Schema.Newest] from
+// Widening returns the starts of ranges that end at to: a minute before it, four
+// minutes, sixteen, and so on, the last one being from. Query [Schema.Newest] from
 // each of them until a page is full: a page of a busy hour then reads minutes and
 // not the hour.
-func Doubling(from, to time.Time) iter.Seq[time.Time] {
+func Widening(from, to time.Time) iter.Seq[time.Time] {
 	return func(yield func(time.Time) bool) {
-		for length := time.Minute; length > 0 && length < to.Sub(from); length *= 2 {
+		for length := time.Minute; length > 0 && length < to.Sub(from); length *= 4 {
 			if !yield(to.Add(-length)) {
 				return
 			}
@@ -206,7 +212,7 @@ func (s Schema) idsBetween() (ids, window string) {
 	ids = "TraceId >= traceIDMin({from:" + instant + "}) AND TraceId < traceIDMin({to:" + instant + "})"
 	window = " AND Timestamp >= {from:" + instant + "} - " + s.slack()
 	if s.Layout == Overlay {
-		window += " AND Timestamp < {to:" + instant + "}" + windowTo
+		window += until
 	}
 	return ids, window
 }
@@ -251,13 +257,21 @@ func (s Schema) betweenIDs(from, to time.Time) ([]Param, error) {
 
 func text(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000000000") }
 
-// shardSettings make each shard below a Distributed table query itself, since a
-// trace is on one shard.
-func (s Schema) shardSettings() string {
-	if s.Cluster == "" {
+// settings returns the clause for a query by ID: the range of IDs of a granule then
+// excludes it before its bloom filter is read. onCluster, if given, is for a Distributed
+// table: each shard queries itself, since a trace is on one shard.
+func (s Schema) settings(onCluster ...string) string {
+	var all []string
+	if !s.ReadOnly {
+		all = append(all, "use_skip_indexes_on_data_read = 0")
+	}
+	if s.Cluster != "" {
+		all = append(all, onCluster...)
+	}
+	if len(all) == 0 {
 		return ""
 	}
-	return "\nSETTINGS distributed_product_mode = 'local'"
+	return "\nSETTINGS " + strings.Join(all, ", ")
 }
 
 // SampleCondition returns a condition that holds for exactly the traces that

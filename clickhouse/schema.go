@@ -12,8 +12,9 @@ import (
 type Layout int
 
 const (
-	// ServiceFirst is sorted by four hours, service, trace and time: the default.
-	// Services, time ranges and single traces are found by the sort key.
+	// ServiceFirst is sorted by four hours, service, span name, trace and time: the
+	// default.
+	// Services, their operations, time ranges and single traces are found by the sort key.
 	ServiceFirst Layout = iota
 	// TraceFirst is sorted by hour, trace and time: for those who look up traces and
 	// export time ranges. A search by service reads its whole range of time.
@@ -38,6 +39,11 @@ type Schema struct {
 	// Slack is how long before the time of its trace ID a span may begin: by how much
 	// the clocks of a fleet differ. 0 is an hour. Queries do not read what is older.
 	Slack time.Duration
+
+	// ReadOnly is for users of ClickHouse who may not change settings (readonly = 1):
+	// queries by ID then send none, and read up to three times the bytes from disk.
+	// On a cluster Newest cannot do without.
+	ReadOnly bool
 }
 
 func (s Schema) ddl() ddl.Table {
@@ -77,7 +83,7 @@ func (s Schema) Statements() ([]string, error) {
 		return nil, err
 	}
 	t := s.ddl()
-	all := []string{ddl.VersionGuard(MinVersion)}
+	all := []string{ddl.VersionGuard()}
 	if s.Layout == Overlay {
 		all = append(append(all, t.ColumnsGuard()), t.Functions()...)
 		return append(all, s.indexes(ddl.Table.AddRangeIndex)...), nil

@@ -2,10 +2,6 @@ package clickhouse
 
 import "github.com/traceflake/traceflake/clickhouse/internal/ddl"
 
-// MinVersion is the oldest ClickHouse for tables, functions and queries, by its
-// changelog. Tests run with 26.7.
-const MinVersion = "25.4"
-
-// CheckVersion returns an error if a server, which gave version as SELECT
-// version() does, is too old.
-func CheckVersion(version string) error { return ddl.CheckVersion(version, MinVersion) }
+// MinVersion is the oldest ClickHouse for tables, functions and queries. Tests run
+// with 26.7.
+const MinVersion = ddl.MinVersion

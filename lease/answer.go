@@ -42,8 +42,8 @@ const (
 
 // read returns what the stored block means. Our grant continues only if the
 // block has a nonce that we proposed for this very grant. The start is compared
-// as well as the holder and version: a late Acquire may have granted the block
-// again to a holder that we once proposed.
+// as well as the nonce and version: a late Acquire may have granted the block
+// again under a nonce that we once proposed.
 func (c confirmed) read(stored Grant) answer {
 	mine := c.grant
 	sameStart := stored.Start.Equal(mine.Start)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"strings"
 	"testing"
 	"time"
 
@@ -47,9 +48,9 @@ func TestAnswers(t *testing.T) {
 	stranger := lease.NewNonce()
 	lost := func(lease.Grant, string) (lease.Grant, error) { return lease.Grant{}, lease.ErrLost }
 	noAnswer := func(lease.Grant, string) (lease.Grant, error) { return lease.Grant{}, errAway }
-	// block returns the block as it was confirmed, with a later version and another holder.
-	block := func(g lease.Grant, holder string, versions uint64) lease.Grant {
-		g.Nonce, g.Version = holder, g.Version+versions
+	// block returns the block as it was confirmed, with a later version and another nonce.
+	block := func(g lease.Grant, nonce string, versions uint64) lease.Grant {
+		g.Nonce, g.Version = nonce, g.Version+versions
 		return g
 	}
 	moved := func(g lease.Grant) lease.Grant {
@@ -83,10 +84,10 @@ func TestAnswers(t *testing.T) {
 		{"an earlier end", noAnswer, func(g lease.Grant, _, second string) lease.Grant {
 			return longer(block(g, second, 1), -time.Second)
 		}, "store_contradiction"},
-		{"my holder, an earlier end", noAnswer, func(g lease.Grant, _, _ string) lease.Grant { return longer(g, -time.Second) }, "store_contradiction"},
-		{"my holder, a newer version", lost, func(g lease.Grant, _, _ string) lease.Grant { return longer(block(g, g.Nonce, 1), 5*time.Second) }, "taken"},
-		{"my holder, another start", lost, func(g lease.Grant, _, _ string) lease.Grant { return moved(g) }, "taken"},
-		{"my holder, another start and version", lost, func(g lease.Grant, _, _ string) lease.Grant { return moved(block(g, g.Nonce, 2)) }, "taken"},
+		{"my nonce, an earlier end", noAnswer, func(g lease.Grant, _, _ string) lease.Grant { return longer(g, -time.Second) }, "store_contradiction"},
+		{"my nonce, a newer version", lost, func(g lease.Grant, _, _ string) lease.Grant { return longer(block(g, g.Nonce, 1), 5*time.Second) }, "taken"},
+		{"my nonce, another start", lost, func(g lease.Grant, _, _ string) lease.Grant { return moved(g) }, "taken"},
+		{"my nonce, another start and version", lost, func(g lease.Grant, _, _ string) lease.Grant { return moved(block(g, g.Nonce, 2)) }, "taken"},
 		{"the nonce that was lost", lost, func(g lease.Grant, _, second string) lease.Grant {
 			return longer(block(g, second, 1), 5*time.Second)
 		}, "cloned"},
@@ -134,12 +135,15 @@ func TestAnswers(t *testing.T) {
 			if got := b.Drops(); !maps.Equal(got, drops) || b.Generation() != uint64(len(drops)) || term.Over() != (len(drops) > 0) {
 				t.Errorf("dropped %v, generation %d, over %v; want %v", got, b.Generation(), term.Over(), drops)
 			}
-			isClone := false
+			isClone, said := false, errors.Join(b.reports...)
 			for _, err := range b.reports {
 				isClone = isClone || errors.Is(err, lease.ErrCloned)
 			}
 			if isClone != (tt.want == "cloned") {
-				t.Errorf("reported: %v", b.reports)
+				t.Errorf("reported: %v", said)
+			}
+			if want := "a grant until " + mine.End.Format(time.RFC3339) + " that it acknowledged; is it an old copy"; tt.want == "store_contradiction" && !strings.Contains(said.Error(), want) {
+				t.Errorf("reported %v, want %q", said, want)
 			}
 			store.renew, store.get = noAnswer, func(lease.Grant) (lease.Grant, error) { return lease.Grant{}, errAway }
 			b.store.set(errAway, nil)
@@ -391,20 +395,6 @@ func (m made) fill(t *testing.T, name string, b *bench) int {
 	return n
 }
 
-// delayed holds its first Acquire back.
-type delayed struct {
-	*flakyStore
-	late func()
-}
-
-func (s *delayed) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
-	if s.late == nil {
-		s.late = func() { _, _ = s.Memory.Acquire(context.Background(), r) }
-		return lease.Grant{}, errAway
-	}
-	return s.flakyStore.Acquire(ctx, r)
-}
-
 // A late Acquire grants the block again, with a nonce that its sender used before: the sender must
 // not mistake that for a renewal of its grant. The clock is set back between the Acquire and its
 // repetition.
@@ -412,8 +402,14 @@ func TestLateAcquire(t *testing.T) {
 	p, q := newBench(t, lease.WithMaxBlocks(1)), newBench(t, lease.WithMaxBlocks(1))
 	p.store.Memory = driver.NewMemory(driver.WithNodeRange(driver.NodeRange{Nodes: 1, BlockSize: 1}))
 	q.store.Memory = p.store.Memory
-	store := &delayed{flakyStore: p.store}
-	p.SetStore(store)
+	var late func() // makes P's first Acquire
+	p.SetStore(hooked{p.store, func(c call, do func(call) (lease.Grant, error)) (lease.Grant, error) {
+		if late == nil {
+			late = func() { _, _ = p.store.Memory.Acquire(context.Background(), c.request) }
+			return lease.Grant{}, errAway
+		}
+		return do(c)
+	}})
 	ids := made{}
 
 	p.clock.Step(40 * time.Second)
@@ -431,7 +427,7 @@ func TestLateAcquire(t *testing.T) {
 		}
 		q.clock.Add(time.Second)
 	}
-	store.late() // grants [40 s, 50 s) for P's first nonce
+	late() // grants [40 s, 50 s) for P's first nonce
 	if block := p.block(0); !block.Start.Equal(testStart.Add(40 * time.Second)) {
 		t.Fatalf("after the late Acquire the block is %+v", block)
 	}
@@ -450,12 +446,7 @@ func TestCopiesSeparate(t *testing.T) {
 	b := newBench(t)
 	b.pass(time.Second)
 	b.mustOne()
-	c := &bench{t: t, codec: b.codec, clock: b.clock, store: b.store}
-	var err error
-	if c.Keeper, err = b.Remember(lease.WithClock(b.clock), lease.WithTTL(10*time.Second),
-		lease.WithErrorHandler(func(err error) { c.reports = append(c.reports, err) })); err != nil {
-		t.Fatal(err)
-	}
+	c := b.copied()
 	for range 60 {
 		b.Step(t.Context())
 		c.Step(t.Context())
@@ -488,12 +479,7 @@ func TestCopiesOfAPendingAcquire(t *testing.T) {
 	b.store.set(nil, errAway)
 	b.next()
 	b.store.set(nil, nil)
-	c := &bench{t: t, codec: b.codec, clock: b.clock, store: b.store}
-	var err error
-	if c.Keeper, err = b.Remember(lease.WithClock(b.clock), lease.WithTTL(10*time.Second),
-		lease.WithErrorHandler(func(error) {})); err != nil {
-		t.Fatal(err)
-	}
+	c := b.copied()
 	ids := made{}
 	for range 300 {
 		ids.fill(t, "the original", b)
@@ -513,12 +499,7 @@ func TestOwnBlockWonAgain(t *testing.T) {
 	b := newBench(t, lease.WithMaxBlocks(2))
 	b.pass(time.Second)
 	b.mustOne()
-	c := &bench{t: t, codec: b.codec, clock: b.clock, store: b.store}
-	var err error
-	if c.Keeper, err = b.Remember(lease.WithClock(b.clock), lease.WithTTL(10*time.Second), lease.WithMaxBlocks(2),
-		lease.WithErrorHandler(func(err error) { c.reports = append(c.reports, err) })); err != nil {
-		t.Fatal(err)
-	}
+	c := b.copied(lease.WithMaxBlocks(2))
 	b.Seal()
 	if err := b.GiveBackAll(t.Context()); err != nil {
 		t.Fatal(err)
@@ -546,12 +527,7 @@ func TestOwnBlockWonAfterTheDrop(t *testing.T) {
 	b := newBench(t)
 	b.pass(time.Second)
 	b.mustOne()
-	c := &bench{t: t, codec: b.codec, clock: b.clock, store: b.store}
-	var err error
-	if c.Keeper, err = b.Remember(lease.WithClock(b.clock), lease.WithTTL(10*time.Second),
-		lease.WithErrorHandler(func(err error) { c.reports = append(c.reports, err) })); err != nil {
-		t.Fatal(err)
-	}
+	c := b.copied()
 	b.Seal()
 	if err := b.GiveBackAll(t.Context()); err != nil {
 		t.Fatal(err)

@@ -16,9 +16,9 @@
 // A lease gives exclusive use of a rectangle of nodes × seconds.
 //
 //	I1 For one block the granted seconds never overlap: a grant starts at or
-//	   after the end of the last one. The store keeps {granted_until, holder,
+//	   after the end of the last one. The store keeps {granted_until, nonce,
 //	   version} a block. Every write raises the version and, except for Raise,
-//	   leaves a fresh nonce as the holder. granted_until only grows, except that
+//	   leaves a fresh nonce. granted_until only grows, except that
 //	   a holder that has sealed its generator gives unused seconds back.
 //	I2 One grant feeds one generator in one process. It is never saved, copied
 //	   or taken up again after a restart.
@@ -64,7 +64,7 @@
 // Keeper draws no nonce for half a second, and nonces are drawn from more than the
 // kernel: package internal/entropy lists what, and which copies may still draw the
 // same. A Keeper started in that moment relies on the latter alone. IDs that were being handed out at that moment are handed out by
-// both copies. Otherwise each renewal changes the holder, so only one of two
+// both copies. Otherwise each renewal changes the nonce, so only one of two
 // copies can renew. The other drops the grant at the store's first response
 // after that, reports [ErrCloned], and acquires another. These gaps remain, the
 // likeliest first:
@@ -81,8 +81,8 @@
 //   - If the store is raised meanwhile, both use their grant to its end.
 //   - IDs that were reserved before the clone are handed out by both.
 //   - If both draw the same nonces, they are never detected. That takes equal
-//     random bytes of the kernel, which is possible with kernels before 5.18, no
-//     random numbers of the processor, and clocks equal to the nanosecond.
+//     random bytes of a kernel that has not learned of the restore, no random
+//     numbers of the processor, and clocks equal to the nanosecond.
 //
 // A shorter TTL ([WithTTL]) shortens the first three. All of this holds if the
 // copies use one store. A store that is copied with the machine, as a bolt file

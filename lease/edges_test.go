@@ -33,12 +33,7 @@ func (b *bench) borrow() {
 func TestOwnBlockWonWhileDropped(t *testing.T) {
 	b := newBench(t, lease.WithMaxBlocks(2))
 	b.pass(time.Second)
-	c := &bench{t: t, codec: b.codec, clock: b.clock, store: b.store}
-	var err error
-	if c.Keeper, err = b.Remember(lease.WithClock(b.clock), lease.WithTTL(10*time.Second),
-		lease.WithMaxBlocks(2), lease.WithErrorHandler(func(error) {})); err != nil {
-		t.Fatal(err)
-	}
+	c := b.copied(lease.WithMaxBlocks(2))
 	b.Seal()
 	if err := b.GiveBackAll(t.Context()); err != nil {
 		t.Fatal(err)
@@ -56,7 +51,7 @@ func TestOwnBlockWonWhileDropped(t *testing.T) {
 	}
 	fill()
 	fill() // it borrows, and acquires a second block
-	c.SetStore(during{Store: b.store, acquire: func() { c.Drop(c.Terms()[0]) }})
+	c.during("acquire", func() { c.Drop(c.Terms()[0]) })
 	c.Step(t.Context())
 	if g := b.block(0); !g.Start.Equal(testStart.Add(2 * time.Second)) {
 		t.Fatalf("the block is %+v, want it granted again", g)
@@ -85,17 +80,6 @@ func TestOwnBlockWonAtItsEnd(t *testing.T) {
 	}
 }
 
-// A goroutine that still has the terms from before Close cannot make IDs with them.
-func TestCloseSealsTheGenerators(t *testing.T) {
-	b := newBench(t)
-	b.pass(0)
-	g := b.Terms()[0].Generator()
-	b.Seal()
-	if id, err := g.Next(); !errors.Is(err, randflake.ErrSealed) {
-		t.Errorf("got %v, %v, want ErrSealed", id, err)
-	}
-}
-
 // A grant that is dropped while another one is acquired is not used again.
 func TestDroppedIsNotShown(t *testing.T) {
 	published := -1
@@ -103,7 +87,7 @@ func TestDroppedIsNotShown(t *testing.T) {
 	b = newBench(t, lease.WithErrorHandler(func(error) { published = b.Published() }))
 	b.pass(0)
 	b.borrow()
-	b.SetStore(during{Store: b.store, acquire: func() { b.Drop(b.Terms()[0]) }})
+	b.during("acquire", func() { b.Drop(b.Terms()[0]) })
 	b.Step(t.Context())
 	if published != 1 {
 		t.Errorf("%d grants were in use when the drop was reported, want 1", published)
@@ -202,7 +186,7 @@ func TestReturnsBlocksAfterHalfATTL(t *testing.T) {
 	if len(b.reports) != 0 {
 		t.Errorf("reported %v", b.reports)
 	}
-	b.SetStore(during{Store: b.store, release: func() { b.store.set(errAway, nil) }})
+	b.during("release", func() { b.store.set(errAway, nil) })
 	b.pass(5 * time.Second)
 	if got := b.Published(); got != 1 {
 		t.Errorf("%d blocks are held after the second, want 1", got)
@@ -228,7 +212,7 @@ func TestKeepsTheLastBlock(t *testing.T) {
 		t.Fatalf("%d blocks are held, want 3", len(terms))
 	}
 	b.pass(6 * time.Second) // renewed
-	b.SetStore(during{Store: b.store, release: func() { b.Drop(terms[2]) }})
+	b.during("release", func() { b.Drop(terms[2]) })
 	b.clock.Add(6 * time.Second)
 	b.Step(t.Context())
 	if !terms[0].Over() || terms[1].Over() || !terms[2].Over() {
@@ -301,7 +285,7 @@ func TestAcquireIsNotRepeatedTooOften(t *testing.T) {
 	b := newBench(t)
 	b.store.set(errAway, nil)
 	calls := 0
-	b.SetStore(during{Store: b.store, acquire: func() { calls++ }})
+	b.during("acquire", func() { calls++ })
 	wait := b.Step(t.Context())
 	b.Step(t.Context())
 	if calls != 1 {
@@ -325,7 +309,7 @@ func TestRenewsOnlyRemainingGrants(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			calls := 0
-			b.SetStore(during{Store: b.store, renew: func() { calls++; happen(b, cancel) }})
+			b.during("renew", func() { calls++; happen(b, cancel) })
 			b.clock.Add(5 * time.Second)
 			b.Step(ctx)
 			if calls != 1 {
@@ -335,18 +319,13 @@ func TestRenewsOnlyRemainingGrants(t *testing.T) {
 	}
 }
 
-// ofNothing grants no nodes.
-type ofNothing struct{ lease.Store }
-
-func (s ofNothing) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
-	g, err := s.Store.Acquire(ctx, r)
-	g.Nodes = 0
-	return g, err
-}
-
 func TestEmptyGrant(t *testing.T) {
 	b := newBench(t)
-	b.SetStore(ofNothing{b.store})
+	b.SetStore(hooked{b.store, func(c call, do func(call) (lease.Grant, error)) (lease.Grant, error) {
+		g, err := do(c)
+		g.Nodes = 0
+		return g, err
+	}})
 	b.Step(t.Context())
 	b.wantError(lease.ErrNoLease)
 	if len(b.reports) != 1 || !strings.Contains(b.reports[0].Error(), "acquire") {
@@ -367,71 +346,34 @@ func TestClockFromAnyMoment(t *testing.T) {
 	b.mustOne()
 }
 
-// calls records the contexts of calls to an unreachable store.
-type calls struct {
-	lease.Store
-	away bool
-	ctxs []context.Context
-}
-
-func (s *calls) note(ctx context.Context) error {
-	if until, ok := ctx.Deadline(); !ok || time.Until(until) != 5*time.Second {
-		return errors.New("a call without a timeout of 5 s")
-	}
-	s.ctxs = append(s.ctxs, ctx)
-	if s.away {
-		return errAway
-	}
-	return nil
-}
-
-func (s *calls) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
-	if err := s.note(ctx); err != nil {
-		return lease.Grant{}, err
-	}
-	return s.Store.Acquire(ctx, r)
-}
-
-func (s *calls) Renew(ctx context.Context, g lease.Grant, r lease.Request) (lease.Grant, error) {
-	if err := s.note(ctx); err != nil {
-		return lease.Grant{}, err
-	}
-	return s.Store.Renew(ctx, g, r)
-}
-
-func (s *calls) Get(ctx context.Context, node uint32) (lease.Grant, error) {
-	if err := s.note(ctx); err != nil {
-		return lease.Grant{}, err
-	}
-	return s.Store.Get(ctx, node)
-}
-
-func (s *calls) Release(ctx context.Context, g lease.Grant, next string, unused time.Time) error {
-	if err := s.note(ctx); err != nil {
-		return err
-	}
-	return s.Store.Release(ctx, g, next, unused)
-}
-
 // Each call to the store has five seconds, and its context ends with the call.
 func TestCallsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
-		store := &calls{Store: b.store}
-		b.SetStore(store)
+		var ctxs []context.Context
+		away := false
+		b.SetStore(hooked{b.store, func(c call, do func(call) (lease.Grant, error)) (lease.Grant, error) {
+			if until, ok := c.ctx.Deadline(); !ok || time.Until(until) != 5*time.Second {
+				t.Errorf("%s has until %s, want 5 s", c.op, until)
+			}
+			if ctxs = append(ctxs, c.ctx); away {
+				return lease.Grant{}, errAway
+			}
+			return do(c)
+		}})
 		b.pass(0)
-		store.away = true
+		away = true
 		b.clock.Add(5 * time.Second)
 		b.Step(t.Context())
-		store.away = false
+		away = false
 		b.Seal()
 		if err := b.GiveBackAll(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if len(store.ctxs) != 4 {
-			t.Errorf("%d calls, want Acquire, Renew, Get and Release", len(store.ctxs))
+		if len(ctxs) != 4 {
+			t.Errorf("%d calls, want Acquire, Renew, Get and Release", len(ctxs))
 		}
-		for i, ctx := range store.ctxs {
+		for i, ctx := range ctxs {
 			if ctx.Err() == nil {
 				t.Errorf("the context of call %d has not ended", i)
 			}
@@ -574,22 +516,13 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// If its first block refuses, a Keeper continues with the second.
-func TestContinuesWithTheSecondBlock(t *testing.T) {
-	b, _ := twoBlocks(t)
-	b.Drop(b.Terms()[0])
-	if p := b.mustOne(); p.Node != 1 {
-		t.Errorf("made an ID of node %d, want 1", p.Node)
-	}
-}
-
-// hooked is a clock that calls a function once when it is read.
-type hooked struct {
+// hookedClock is a clock that calls a function once when it is read.
+type hookedClock struct {
 	*fakeClock
 	hook func()
 }
 
-func (c *hooked) Now() time.Time {
+func (c *hookedClock) Now() time.Time {
 	if hook := c.hook; hook != nil {
 		c.hook = nil
 		hook()
@@ -599,7 +532,7 @@ func (c *hooked) Now() time.Time {
 
 // The grants are replaced, or the Keeper is closed, while an ID is being made.
 func TestChangesWhileAnIDIsMade(t *testing.T) {
-	clock := &hooked{fakeClock: newFakeClock()}
+	clock := &hookedClock{fakeClock: newFakeClock()}
 	b := newBench(t, lease.WithClock(clock))
 	b.clock = clock.fakeClock
 	b.pass(0)

@@ -109,6 +109,71 @@ func (s *flakyStore) Get(ctx context.Context, node uint32) (lease.Grant, error) 
 	return s.Memory.Get(ctx, node)
 }
 
+// call is a call of a store.
+type call struct {
+	ctx     context.Context
+	op      string        // acquire, renew, get or release
+	grant   lease.Grant   // of a get only its node
+	request lease.Request // of a release only its nonce
+	unused  time.Time
+}
+
+// hooked is a store with a function between it and its Keeper.
+type hooked struct {
+	lease.Store
+	on func(c call, do func(call) (lease.Grant, error)) (lease.Grant, error)
+}
+
+func (s hooked) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
+	return s.on(call{ctx: ctx, op: "acquire", request: r}, func(c call) (lease.Grant, error) { return s.Store.Acquire(ctx, c.request) })
+}
+
+func (s hooked) Renew(ctx context.Context, g lease.Grant, r lease.Request) (lease.Grant, error) {
+	return s.on(call{ctx: ctx, op: "renew", grant: g, request: r}, func(c call) (lease.Grant, error) { return s.Store.Renew(ctx, g, c.request) })
+}
+
+func (s hooked) Release(ctx context.Context, g lease.Grant, nonce string, unused time.Time) error {
+	_, err := s.on(call{ctx, "release", g, lease.Request{Nonce: nonce}, unused}, func(call) (lease.Grant, error) {
+		return lease.Grant{}, s.Store.Release(ctx, g, nonce, unused)
+	})
+	return err
+}
+
+func (s hooked) Get(ctx context.Context, node uint32) (lease.Grant, error) {
+	return s.on(call{ctx: ctx, op: "get"}, func(call) (lease.Grant, error) { return s.Store.Get(ctx, node) })
+}
+
+// during has the Keeper use its store with f called at the beginning of each call of one kind.
+func (b *bench) during(op string, f func()) {
+	b.SetStore(hooked{b.store, func(c call, do func(call) (lease.Grant, error)) (lease.Grant, error) {
+		if c.op == op {
+			f()
+		}
+		return do(c)
+	}})
+}
+
+// asking has the Keeper's requests for time changed.
+func (b *bench) asking(change func(*lease.Request)) {
+	b.SetStore(hooked{b.store, func(c call, do func(call) (lease.Grant, error)) (lease.Grant, error) {
+		change(&c.request)
+		return do(c)
+	}})
+}
+
+// copied returns a copy of b, as on a copy of its machine, that uses the same store and clock.
+func (b *bench) copied(opts ...lease.Option) *bench {
+	b.t.Helper()
+	c := &bench{t: b.t, codec: b.codec, clock: b.clock, store: b.store}
+	opts = append([]lease.Option{lease.WithClock(b.clock), lease.WithTTL(10 * time.Second),
+		lease.WithErrorHandler(func(err error) { c.reports = append(c.reports, err) })}, opts...)
+	var err error
+	if c.Keeper, err = b.Remember(opts...); err != nil {
+		b.t.Fatal(err)
+	}
+	return c
+}
+
 // bench is a Keeper without a goroutine: the test takes its steps.
 type bench struct {
 	*lease.Keeper

@@ -3,7 +3,6 @@ package lease_test
 import (
 	"context"
 	"errors"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -130,20 +129,6 @@ func TestFullStoreIsAskedRarely(t *testing.T) {
 	b.mustOne()
 }
 
-// A grant whose answer was lost is found again by its holder.
-func TestLostAnswerOfAcquire(t *testing.T) {
-	b := newBench(t)
-	b.store.set(nil, errAway)
-	b.pass(100 * time.Millisecond)
-	b.wantError(lease.ErrNoLease)
-	b.store.set(nil, nil)
-	b.pass(time.Second)
-	b.mustOne()
-	if blocks, err := b.store.List(t.Context()); err != nil || len(blocks) != 1 {
-		t.Errorf("%d blocks are granted, %v; want 1", len(blocks), err)
-	}
-}
-
 // Before the store's first answer, the error contains only the context's.
 func TestReadyBeforeAnyAnswer(t *testing.T) {
 	b := newBench(t)
@@ -177,53 +162,10 @@ func TestFillReturnsTheRest(t *testing.T) {
 	}
 }
 
-// If the grant has ended by the time it is found again, another one is requested.
-func TestLostAnswerFoundTooLate(t *testing.T) {
-	b := newBench(t)
-	b.store.set(nil, errAway)
-	b.pass(100 * time.Millisecond)
-	b.store.set(errAway, nil)
-	b.pass(time.Minute)
-	b.store.set(nil, nil)
-	b.pass(lease.MaxBackoff * 2)
-	if p := b.mustOne(); p.Time.Before(testStart.Add(time.Minute)) {
-		t.Errorf("made an ID of second %s", p.Time)
-	}
-}
-
-// The stored end of a renewal counts, even if its answer was lost.
-func TestLostAnswerOfRenew(t *testing.T) {
-	b := newBench(t)
-	b.pass(0)
-	b.store.set(nil, errAway)
-	b.pass(5 * time.Second)
-	b.store.set(errAway, nil) // no more renewals
-	end := b.block(0).GrantedUntil
-	if want := testStart.Add(15 * time.Second); !end.Equal(want) {
-		t.Fatalf("the store has the end %s, want %s", end, want)
-	}
-	b.clock.Add(9 * time.Second)
-	b.mustOne()
-	b.clock.Add(time.Second)
-	b.wantError(randflake.ErrLeaseExpired)
-}
-
-// shortStore grants less than requested.
-type shortStore struct{ lease.Store }
-
-func (s shortStore) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
-	r.TTL = 3 * time.Second
-	return s.Store.Acquire(ctx, r)
-}
-
-func (s shortStore) Renew(ctx context.Context, g lease.Grant, r lease.Request) (lease.Grant, error) {
-	r.TTL = 3 * time.Second
-	return s.Store.Renew(ctx, g, r)
-}
-
+// A store may grant less than requested.
 func TestAdoptsTheStoredEnd(t *testing.T) {
 	b := newBench(t)
-	b.SetStore(shortStore{b.store})
+	b.asking(func(r *lease.Request) { r.TTL = 3 * time.Second })
 	b.pass(0)
 	b.clock.Add(2 * time.Second)
 	b.mustOne()
@@ -234,49 +176,6 @@ func TestAdoptsTheStoredEnd(t *testing.T) {
 	b.mustOne()
 	if b.store.acquires != 2 {
 		t.Errorf("%d grants were requested, want 2", b.store.acquires)
-	}
-}
-
-func TestLostGrantIsUsedUntilItsEnd(t *testing.T) {
-	b := newBench(t)
-	b.pass(0)
-	b.mustOne()
-	if err := b.store.Raise(t.Context(), testStart.Add(13*time.Second)); err != nil {
-		t.Fatal(err)
-	}
-	for range 10 {
-		b.mustOne()
-		b.pass(time.Second)
-	}
-	b.wantError(randflake.ErrLeaseExpired)
-	b.pass(lease.MaxBackoff * 2)
-	if p := b.mustOne(); p.Time.Before(testStart.Add(13 * time.Second)) {
-		t.Errorf("made an ID of second %s, which the raise excludes", p.Time)
-	}
-}
-
-// A store that has forgotten a grant may have granted the block to others.
-func TestContradictionDropsTheGrant(t *testing.T) {
-	for name, forget := range map[string]func(*lease.Block){
-		"the block is empty":    func(b *lease.Block) { *b = lease.Block(few.Block(0)) },
-		"the version is older":  func(b *lease.Block) { b.Version = 0 },
-		"a later write, no end": func(b *lease.Block) { b.Version, b.GrantedUntil = 9, b.Start },
-	} {
-		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
-			b.pass(0)
-			s := b.Terms()[0]
-			b.change(0, forget)
-			b.pass(6 * time.Second)
-			if !s.Over() || b.Drops()["store_contradiction"] != 1 || b.Generation() != 1 {
-				t.Errorf("the grant was not dropped: %v, generation %d", b.Drops(), b.Generation())
-			}
-			if len(b.reports) != 1 || !strings.Contains(b.reports[0].Error(), "old copy") ||
-				!strings.Contains(b.reports[0].Error(), "until 2026-05-04T03:02:11Z") {
-				t.Errorf("told %v", b.reports)
-			}
-			b.mustOne() // of another grant
-		})
 	}
 }
 
@@ -313,37 +212,6 @@ func TestClockStep(t *testing.T) {
 				t.Errorf("the dropped block was changed to %+v", after)
 			}
 		})
-	}
-}
-
-// Close does not return a dropped grant either, because its clone may use it.
-func TestCloseAfterClockStep(t *testing.T) {
-	b := newBench(t)
-	b.pass(0)
-	b.mustOne()
-	before := b.block(0)
-	b.clock.Step(5 * time.Second)
-	if p, err := b.one(); err == nil {
-		t.Fatalf("made an ID of second %s", p.Time)
-	}
-	b.Seal()
-	if err := b.GiveBackAll(t.Context()); err != nil {
-		t.Error(err)
-	}
-	if after := b.block(0); after != before {
-		t.Errorf("the dropped block was changed to %+v", after)
-	}
-}
-
-func TestSlewedClockIsNotAStep(t *testing.T) {
-	b := newBench(t)
-	for range 100 {
-		b.pass(time.Second)
-		b.clock.Step(50 * time.Millisecond)
-		b.mustOne()
-	}
-	if b.Generation() != 0 {
-		t.Error("a slewed clock dropped the grant")
 	}
 }
 
@@ -418,30 +286,6 @@ func TestMoreBlocksWhenBusy(t *testing.T) {
 		t.Errorf("%d blocks were returned, want 2; reported %v", released, b.reports)
 	}
 	b.mustOne()
-}
-
-// The IDs of a call are of one second, whichever block they come from.
-func TestEmptyFill(t *testing.T) {
-	b := newBench(t)
-	if n, _, err := b.Fill(nil); n != 0 || !errors.Is(err, lease.ErrNoLease) {
-		t.Errorf("got %d, %v", n, err)
-	}
-	b.pass(0)
-	if n, _, err := b.Fill(nil); n != 0 || err != nil {
-		t.Errorf("got %d, %v", n, err)
-	}
-}
-
-func TestNext(t *testing.T) {
-	b := newBench(t)
-	if _, err := b.Next(); !errors.Is(err, lease.ErrNoLease) {
-		t.Fatalf("got %v", err)
-	}
-	b.pass(0)
-	id, err := b.Next()
-	if err != nil || !b.codec.Decode(id).Time.Equal(testStart) {
-		t.Errorf("got %v of %v, %v", id, b.codec.Decode(id), err)
-	}
 }
 
 func openTest(t *testing.T, s lease.Store, opts ...lease.Option) *lease.Keeper {
@@ -537,11 +381,19 @@ func TestReady(t *testing.T) {
 	})
 }
 
-// The Keeper of a process that is idle for days keeps its lease.
+// The Keeper of a process that is idle for days keeps its lease, whatever becomes of the context
+// passed to Start.
 func TestKeepsForDays(t *testing.T) {
 	inTime(t, func(t *testing.T) {
 		store := &flakyStore{Memory: driver.NewMemory()}
-		k := openTest(t, store)
+		ctx, cancel := context.WithCancel(t.Context())
+		k, err := lease.Start(ctx, store, testCodec(t), lease.WithMeterProvider(noop.NewMeterProvider()),
+			lease.WithErrorHandler(func(err error) { t.Error(err) }))
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		cancel()
 		time.Sleep(48 * time.Hour)
 		if _, err := k.Next(); err != nil {
 			t.Error(err)
@@ -585,26 +437,22 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// hangingStore answers when the context ends, or never.
-type hangingStore struct {
-	*driver.Memory
-	hang  chan struct{}
-	heeds bool
-}
-
-func (s hangingStore) Renew(ctx context.Context, _ lease.Grant, r lease.Request) (lease.Grant, error) {
-	if s.heeds {
-		<-ctx.Done()
-		return lease.Grant{}, ctx.Err()
-	}
-	<-s.hang
-	return lease.Grant{}, errAway
-}
-
+// The store answers when the context ends, or never.
 func TestCloseWhileTheStoreHangs(t *testing.T) {
 	inTime(t, func(t *testing.T) {
 		for _, heeds := range []bool{true, false} {
-			store := hangingStore{driver.NewMemory(), make(chan struct{}), heeds}
+			hang := make(chan struct{})
+			store := hooked{driver.NewMemory(), func(c call, do func(call) (lease.Grant, error)) (lease.Grant, error) {
+				switch {
+				case c.op != "renew":
+					return do(c)
+				case heeds:
+					<-c.ctx.Done()
+				default:
+					<-hang
+				}
+				return lease.Grant{}, errAway
+			}}
 			k := openTest(t, store, lease.WithTTL(4*time.Second))
 			if err := k.Ready(t.Context()); err != nil {
 				t.Fatal(err)
@@ -625,28 +473,10 @@ func TestCloseWhileTheStoreHangs(t *testing.T) {
 			if _, err := k.Next(); !errors.Is(err, lease.ErrClosed) {
 				t.Errorf("got %v, want ErrClosed", err)
 			}
-			close(store.hang)
+			close(hang)
 			synctest.Wait()
 		}
 	})
-}
-
-func TestNoGoroutineIsLeft(t *testing.T) {
-	before := runtime.NumGoroutine()
-	for range 20 {
-		k := openTest(t, driver.NewMemory())
-		if err := k.Ready(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if err := k.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for deadline := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > before; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d goroutines, %d before", runtime.NumGoroutine(), before)
-		}
-	}
 }
 
 // Many goroutines make IDs while grants are acquired, dropped and closed.

@@ -1,46 +1,15 @@
 package lease_test
 
 import (
-	"context"
 	"errors"
 	"maps"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
-
-	"go.opentelemetry.io/otel/metric/noop"
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/randflake"
 )
-
-// during is a store that calls functions during its calls.
-type during struct {
-	lease.Store
-	acquire, renew, release func()
-}
-
-func (s during) Release(ctx context.Context, g lease.Grant, next string, unused time.Time) error {
-	if s.release != nil {
-		s.release()
-	}
-	return s.Store.Release(ctx, g, next, unused)
-}
-
-func (s during) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
-	if s.acquire != nil {
-		s.acquire()
-	}
-	return s.Store.Acquire(ctx, r)
-}
-
-func (s during) Renew(ctx context.Context, g lease.Grant, r lease.Request) (lease.Grant, error) {
-	if s.renew != nil {
-		s.renew()
-	}
-	return s.Store.Renew(ctx, g, r)
-}
 
 // restorable simulates restores of the Keeper's machine: one whenever life grows.
 func (b *bench) restorable() (life *uint64) {
@@ -136,37 +105,18 @@ func TestRestoredDuringAcquire(t *testing.T) {
 	b := newBench(t)
 	life := b.restorable()
 	once := true
-	b.SetStore(during{Store: b.store, acquire: func() {
+	b.during("acquire", func() {
 		if once {
 			*life++
 		}
 		once = false
-	}})
+	})
 	b.pass(2 * lease.Reseeding)
 	if p := b.mustOne(); p.Node == 0 {
 		t.Error("made an ID of the grant that was requested before")
 	}
 	if got := b.Drops(); !maps.Equal(got, map[string]int64{"restored": 1}) {
 		t.Errorf("dropped %v", got)
-	}
-}
-
-// A nonce is not used again if the answer was lost and the machine restored.
-func TestRestoredBetweenAcquires(t *testing.T) {
-	b := newBench(t)
-	life := b.restorable()
-	b.store.set(nil, errAway)
-	b.next()
-	before := b.block(0)
-	b.store.set(nil, nil)
-	*life++
-	b.next()
-	b.pass(2 * lease.Reseeding)
-	if p := b.mustOne(); p.Node == 0 {
-		t.Error("made an ID of the grant that was requested before")
-	}
-	if after := b.block(0); after != before {
-		t.Errorf("its block was changed to %+v", after)
 	}
 }
 
@@ -192,18 +142,6 @@ func TestRestoredToALowerGeneration(t *testing.T) {
 	}
 }
 
-// reader is a store that reads a block before it writes it. If a write is refused, and the block
-// has its nonce, it cannot know whose write that was.
-type reader struct{ *flakyStore }
-
-func (s reader) Renew(ctx context.Context, g lease.Grant, r lease.Request) (lease.Grant, error) {
-	renewed, err := s.flakyStore.Renew(ctx, g, r)
-	if stored, getErr := s.Get(ctx, g.Node); errors.Is(err, lease.ErrLost) && getErr == nil && stored.Nonce == r.Nonce {
-		err = errors.New("refused, and may have been written")
-	}
-	return renewed, err
-}
-
 // copies returns copies of a Keeper on a machine that is just restored. Until kernels learn of it
 // they draw the same nonces, as the original does, which was not restored.
 func (b *bench) copies(life *uint64, store lease.Store) (original *bench, copies []*bench) {
@@ -211,12 +149,7 @@ func (b *bench) copies(life *uint64, store lease.Store) (original *bench, copies
 	restored := b.clock.Elapsed()
 	var same []string
 	copied := func() *bench {
-		c := &bench{t: b.t, codec: b.codec, clock: b.clock, store: b.store}
-		var err error
-		if c.Keeper, err = b.Remember(lease.WithClock(b.clock), lease.WithTTL(10*time.Second),
-			lease.WithErrorHandler(func(err error) { c.reports = append(c.reports, err) })); err != nil {
-			b.t.Fatal(err)
-		}
+		c := b.copied()
 		c.SetStore(store)
 		drawn := 0
 		c.SetNonces(func() string {
@@ -245,7 +178,16 @@ func TestCopiesDrawTheSameNonces(t *testing.T) {
 			b := newBench(t)
 			life := b.restorable()
 			b.pass(time.Second)
-			original, copies := b.copies(life, reader{b.store})
+			// The store reads a block before it writes it. If a write is refused, and the block has
+			// its nonce, it cannot know whose write that was.
+			original, copies := b.copies(life, hooked{b.store, func(c call, do func(call) (lease.Grant, error)) (lease.Grant, error) {
+				g, err := do(c)
+				if stored, getErr := b.store.Get(c.ctx, c.grant.Node); errors.Is(err, lease.ErrLost) && c.op == "renew" &&
+					getErr == nil && stored.Nonce == c.request.Nonce {
+					err = errors.New("refused, and may have been written")
+				}
+				return g, err
+			}})
 			for _, c := range copies {
 				c.wantError(lease.ErrNoLease)
 			}
@@ -273,12 +215,12 @@ func TestCopiesDrawTheSameNonces(t *testing.T) {
 func TestSuspendedDuringAcquire(t *testing.T) {
 	b := newBench(t)
 	once := true
-	b.SetStore(during{Store: b.store, acquire: func() {
+	b.during("acquire", func() {
 		if once {
 			b.clock.Step(5 * time.Second)
 		}
 		once = false
-	}})
+	})
 	b.Step(t.Context())
 	if p, err := b.one(); err == nil && p.Node == 0 {
 		t.Errorf("made an ID of the grant: %+v", p)
@@ -309,10 +251,10 @@ func twoBlocks(t *testing.T) (b *bench, life *uint64) {
 func TestSteppedClockDoesNotRenew(t *testing.T) {
 	b, _ := twoBlocks(t)
 	renewals, before := 0, b.block(1)
-	b.SetStore(during{Store: b.store, renew: func() {
+	b.during("renew", func() {
 		renewals++
 		b.clock.Step(-2 * time.Second)
-	}})
+	})
 	b.clock.Add(5 * time.Second)
 	b.Step(t.Context())
 	if renewals != 1 {
@@ -333,7 +275,7 @@ func TestRestoredDuringClose(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b, life := twoBlocks(t)
 			before, second := b.block(1), b.Terms()[1]
-			b.SetStore(during{Store: b.store, release: func() { happen(b, second, life) }})
+			b.during("release", func() { happen(b, second, life) })
 			b.Seal()
 			if err := b.GiveBackAll(t.Context()); err != nil {
 				t.Error(err)
@@ -349,7 +291,10 @@ func TestRestoredDuringClose(t *testing.T) {
 func TestExpiredGrants(t *testing.T) {
 	b := newBench(t)
 	calls := 0
-	b.SetStore(past{during{Store: b.store, acquire: func() { calls++ }}})
+	b.asking(func(r *lease.Request) {
+		calls++
+		r.Now = r.Now.Add(-time.Hour)
+	})
 	b.pass(10 * time.Second)
 	b.wantError(lease.ErrNoLease)
 	if calls == 0 || calls > 50 {
@@ -357,18 +302,10 @@ func TestExpiredGrants(t *testing.T) {
 	}
 }
 
-// past grants leases that ended over an hour ago.
-type past struct{ during }
-
-func (s past) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
-	r.Now = r.Now.Add(-time.Hour)
-	return s.during.Acquire(ctx, r)
-}
-
 // A grant that arrives during Close makes no IDs, and is returned.
 func TestAcquireDuringClose(t *testing.T) {
 	b := newBench(t)
-	b.SetStore(during{Store: b.store, acquire: b.Seal})
+	b.during("acquire", b.Seal)
 	b.Step(t.Context())
 	b.wantError(lease.ErrClosed)
 	if len(b.Terms()) != 1 {
@@ -397,35 +334,6 @@ func TestDriftIsNotAStep(t *testing.T) {
 			t.Errorf("drift %g: dropped %v, %d grants", drift, b.Drops(), b.store.acquires)
 		}
 	}
-}
-
-// The context passed to Start does not end the Keeper or its renewals.
-func TestOutlivesTheContextOfStart(t *testing.T) {
-	inTime(t, func(t *testing.T) {
-		store := newMemory()
-		ctx, cancel := context.WithCancel(t.Context())
-		k, err := lease.Start(ctx, store, testCodec(t), lease.WithMeterProvider(noop.NewMeterProvider()),
-			lease.WithErrorHandler(func(err error) { t.Error(err) }))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := k.Ready(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		cancel()
-		synctest.Wait()
-		time.Sleep(10 * lease.DefaultTTL)
-		if _, err := k.Next(); err != nil {
-			t.Error(err)
-		}
-		blocks, err := store.List(t.Context())
-		if err != nil || len(blocks) != 1 || blocks[0].Version < 10 {
-			t.Errorf("%+v, %v; want one block that was renewed throughout", blocks, err)
-		}
-		if err := k.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
-	})
 }
 
 // The store keeps the block's owner, for operators.

@@ -91,33 +91,6 @@ func (f *fleet) run(d time.Duration) {
 	}
 }
 
-// reachable is a store that processes may lose sight of.
-type reachable struct {
-	*driver.Memory
-	away *atomic.Bool
-}
-
-func (r reachable) Acquire(ctx context.Context, q lease.Request) (lease.Grant, error) {
-	if r.away.Load() {
-		return lease.Grant{}, errAway
-	}
-	return r.Memory.Acquire(ctx, q)
-}
-
-func (r reachable) Renew(ctx context.Context, g lease.Grant, q lease.Request) (lease.Grant, error) {
-	if r.away.Load() {
-		return lease.Grant{}, errAway
-	}
-	return r.Memory.Renew(ctx, g, q)
-}
-
-func (r reachable) Get(ctx context.Context, node uint32) (lease.Grant, error) {
-	if r.away.Load() {
-		return lease.Grant{}, errAway
-	}
-	return r.Memory.Get(ctx, node)
-}
-
 // wrongClocks are hours behind and as far ahead as the store lets them, and then run too fast.
 var wrongClocks = []time.Duration{55 * time.Second, 0, -3 * time.Hour, 50 * time.Second, -20 * time.Minute, time.Second, 3 * time.Hour}
 
@@ -128,10 +101,16 @@ func TestRestoreRecipe(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f, away := newFleet(t), new(atomic.Bool)
 			clock := wrongClock{began: time.Now()}
-			store := reachable{driver.NewMemory(driver.WithNodeRange(recipeNodes), driver.WithClock(clock)), away}
+			memory := driver.NewMemory(driver.WithNodeRange(recipeNodes), driver.WithClock(clock))
+			store := hooked{memory, func(c call, do func(call) (lease.Grant, error)) (lease.Grant, error) {
+				if away.Load() {
+					return lease.Grant{}, errAway
+				}
+				return do(c)
+			}}
 			f.start(store, wrongClocks[:3]...)
 			f.run(time.Minute)
-			backup, err := store.List(t.Context())
+			backup, err := memory.List(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -167,12 +146,12 @@ func TestRestoreRecipe(t *testing.T) {
 func TestMoveRecipe(t *testing.T) {
 	played := func(clocked, byTheBook bool) (equal int) {
 		synctest.Test(t, func(t *testing.T) {
-			f, away := newFleet(t), new(atomic.Bool)
+			f := newFleet(t)
 			opts := []driver.MemoryOption{driver.WithNodeRange(recipeNodes)}
 			if clocked {
 				opts = append(opts, driver.WithClock(wrongClock{began: time.Now()}))
 			}
-			store := reachable{driver.NewMemory(opts...), away}
+			store := driver.NewMemory(opts...)
 			f.start(store, wrongClocks...)
 			f.run(time.Hour)
 			opts[0] = driver.WithNodeRange(driver.NodeRange{Nodes: 16, BlockSize: 2})

@@ -77,7 +77,13 @@ func (ids *IDs) NewTraceIDAt(t time.Time) (trace.TraceID, error) { return ids.ge
 
 // Restored must be called after this process was restored from a snapshot. When it returns, everything
 // that was generated, leased or drawn before is discarded; see [idgen.Generator.Restored].
-func (ids *IDs) Restored() { ids.gen.Restored() }
+// A bolt file is refused from then on, with [boltstore.ErrCopied]: it may have been copied as well.
+func (ids *IDs) Restored() {
+	if file, ok := ids.store.(*boltstore.Store); ok {
+		file.Restored()
+	}
+	ids.gen.Restored()
+}
 
 // Fallbacks returns how many IDs were made without a lease; see [idgen.Generator.Fallbacks].
 func (ids *IDs) Fallbacks() int64 { return ids.gen.Fallbacks() }

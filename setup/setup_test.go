@@ -123,20 +123,6 @@ func env(t *testing.T, vars map[string]string) {
 	}
 }
 
-func TestZeroConfiguration(t *testing.T) {
-	env(t, nil)
-	g, err := setup.FromEnv(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if id, span := g.NewIDs(t.Context()); !id.IsValid() || !span.IsValid() || g.Fallbacks() != 0 {
-		t.Errorf("%v, %v, %d fallbacks", id, span, g.Fallbacks())
-	}
-	if err := g.Shutdown(t.Context()); err != nil {
-		t.Error(err)
-	}
-}
-
 func TestFleet(t *testing.T) {
 	path := file(t, secret+"\n")
 	k, err := setup.LoadKeyring(path)
@@ -214,7 +200,7 @@ func TestRestored(t *testing.T) {
 	old := otel.GetErrorHandler()
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(error) {}))
 	defer otel.SetErrorHandler(old)
-	g, err := setup.Config{Store: "bolt:" + filepath.Join(t.TempDir(), "leases.db")}.Open(t.Context())
+	g, err := setup.Config{Store: "setup-test://host", SecretFile: file(t, secret)}.Open(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -241,6 +227,53 @@ func TestRestored(t *testing.T) {
 		case time.Now().After(end):
 			t.Fatal("no other block was taken")
 		}
+	}
+}
+
+// A lease file is copied with its machine. Once they are told of the restore, copies
+// make no IDs with leases of their files, which grant the same nodes under one secret.
+func TestRestoredWithACopyOfTheFile(t *testing.T) {
+	old := otel.GetErrorHandler()
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(error) {}))
+	defer otel.SetErrorHandler(old)
+	paths := [2]string{filepath.Join(t.TempDir(), "leases.db"), filepath.Join(t.TempDir(), "leases.db")}
+	var machines [2]*setup.IDs
+	for i, path := range paths {
+		// Few blocks, so that the copies take the same one at once.
+		c := setup.Config{Store: "bolt:" + path, Nodes: driver.NodeRange{BlockSize: 1 << 15}}
+		ids, err := c.Open(t.Context())
+		if err == nil {
+			err = ids.Ready(t.Context())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = ids.Shutdown(context.Background()) })
+		machines[i] = ids
+		data, err := os.ReadFile(path)
+		if err == nil {
+			err = os.WriteFile(paths[1-i], data, 0o600) // both have one file in the end
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, ids := range machines {
+		ids.Restored()
+	}
+	seen := map[[8]byte]bool{}
+	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		for i, ids := range machines {
+			id, _ := ids.NewIDs(t.Context())
+			low := [8]byte(id[8:])
+			if seen[low] {
+				t.Fatalf("machine %d: the low half %x occurs twice", i, low)
+			}
+			seen[low] = true
+		}
+	}
+	if err := machines[0].Ready(t.Context()); !errors.Is(err, boltstore.ErrCopied) {
+		t.Errorf("ready: %v, want %v", err, boltstore.ErrCopied)
 	}
 }
 
@@ -692,22 +725,6 @@ func TestEnvBounds(t *testing.T) {
 				t.Errorf("%v does not name %s", err, c.name)
 			}
 		})
-	}
-}
-
-// Without a store, every other setting is a mistake, and the error names it.
-func TestSettingsWithoutAStore(t *testing.T) {
-	for name, c := range map[string]setup.Config{
-		setup.SecretFileVar: {SecretFile: "x"},
-		setup.NodesVar:      {Nodes: driver.NodeRange{Nodes: 8}},
-		setup.BlockSizeVar:  {Nodes: driver.NodeRange{BlockSize: 8}},
-		setup.TTLVar:        {TTL: time.Minute},
-		setup.MaxBlocksVar:  {MaxBlocks: 1},
-	} {
-		_, err := c.Open(t.Context())
-		if !errors.Is(err, setup.ErrConfig) || !strings.Contains(err.Error(), name) {
-			t.Errorf("%s: %v", name, err)
-		}
 	}
 }
 

@@ -3,9 +3,7 @@ package traceid_test
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"net/http"
-	"os"
 	"strings"
 	"time"
 
@@ -90,40 +88,4 @@ func ExampleVerifier() {
 	r := new(http.Request).WithContext(trace.ContextWithSpanContext(context.Background(), sc))
 	fmt.Println(untrusted(r))
 	// Output: true
-}
-
-// tracing adds the trace ID to each record that is logged with a context.
-type tracing struct{ slog.Handler }
-
-func (h tracing) Handle(ctx context.Context, r slog.Record) error {
-	if sc := trace.SpanContextFromContext(ctx); sc.HasTraceID() {
-		r.AddAttrs(slog.Any("trace_id", sc.TraceID()), slog.Any("span_id", sc.SpanID()))
-	}
-	return h.Handler.Handle(ctx, r)
-}
-
-func (h tracing) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return tracing{h.Handler.WithAttrs(attrs)}
-}
-
-func (h tracing) WithGroup(name string) slog.Handler { return tracing{h.Handler.WithGroup(name)} }
-
-// A handler of log/slog adds the trace ID to the records of a request.
-func Example_logs() {
-	log := slog.New(tracing{slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{
-		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr { // omit the time, which changes
-			if a.Key == slog.TimeKey {
-				return slog.Attr{}
-			}
-			return a
-		},
-	})})
-	id, err := trace.TraceIDFromHex("16c6e867fa0000050123456789abcdef")
-	if err != nil {
-		panic(err)
-	}
-	sc := trace.NewSpanContext(trace.SpanContextConfig{TraceID: id, SpanID: trace.SpanID{1}})
-	ctx := trace.ContextWithSpanContext(context.Background(), sc) // in a service, the request's context has it
-	log.InfoContext(ctx, "order placed", "order", 7)
-	// Output: level=INFO msg="order placed" order=7 trace_id=16c6e867fa0000050123456789abcdef span_id=0100000000000000
 }

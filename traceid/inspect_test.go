@@ -51,22 +51,3 @@ func TestInspect(t *testing.T) {
 		t.Errorf("of the invalid ID: %+v", zero)
 	}
 }
-
-// The halves agree if they differ by no more than a generator with the default bound allows.
-func TestInspectTolerates(t *testing.T) {
-	k := newKeyring(t, fleetSecret)
-	second := noon.Truncate(time.Second)
-	for _, c := range []struct {
-		ahead time.Duration // of the clear half
-		agree bool
-	}{
-		{-2001 * time.Millisecond, false},
-		{-2 * time.Second, true},
-		{2999 * time.Millisecond, true},
-		{3 * time.Second, false},
-	} {
-		if got := traceid.Inspect(k, assemble(t, k, second.Add(c.ahead), second)); got.Agree != c.agree {
-			t.Errorf("the clear half %s ahead: %+v", c.ahead, got)
-		}
-	}
-}

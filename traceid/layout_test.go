@@ -43,22 +43,22 @@ func TestBounds(t *testing.T) {
 			t.Fatalf("%s, %s and %s are not in order", lo, hi, after)
 		}
 	}
-	first := traceid.Min(epoch)
-	top := traceid.Max(last)
-	for _, at := range []time.Time{{}, time.Unix(0, 0), epoch.Add(-1), time.Unix(math.MinInt64, 0)} {
-		if got := traceid.Min(at); got != first {
-			t.Errorf("Min(%v) = %s, want %s", at, got, first)
-		}
-		if got, want := traceid.Max(at), traceid.Max(epoch); got != want {
-			t.Errorf("Max(%v) = %s, want %s", at, got, want)
-		}
-	}
-	for _, at := range []time.Time{last.Add(time.Millisecond), time.Unix(math.MaxInt64, 0), time.Unix(1<<40, 0)} {
-		if got := traceid.Max(at); got != top {
-			t.Errorf("Max(%v) = %s, want %s", at, got, top)
-		}
-		if got, want := traceid.Min(at), traceid.Min(last); got != want {
-			t.Errorf("Min(%v) = %s, want %s", at, got, want)
+}
+
+// Far years are clamped like near ones, also where their milliseconds overflow and look valid.
+func TestFarYears(t *testing.T) {
+	const wrap = 18_446_744_073_709_552 // seconds: the first one after 2^64 ms
+	for want, far := range map[time.Time][]time.Time{
+		epoch: {{}, time.Unix(math.MinInt64, 0), time.Unix(noon.Unix()-wrap, 0)},
+		last:  {time.Unix(math.MaxInt64, 0), time.Unix(1<<40, 0), time.Unix(noon.Unix()+wrap, 0)},
+	} {
+		for _, at := range far {
+			if ms, err := traceid.Millis(at); err == nil {
+				t.Errorf("year %d is millisecond %d", at.Year(), ms)
+			}
+			if lo, hi := traceid.Min(at), traceid.Max(at); lo != traceid.Min(want) || hi != traceid.Max(want) {
+				t.Errorf("bounds of the year %d: %s, %s, want those of %s", at.Year(), lo, hi, want)
+			}
 		}
 	}
 }
@@ -84,17 +84,6 @@ func TestPlausible(t *testing.T) {
 	} {
 		if got := traceid.Plausible(tt.id, tt.now, day, time.Minute); got != tt.want {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
-		}
-	}
-}
-
-// Milliseconds of far years overflow, and may look like valid ones.
-func TestMillisOfAFarYear(t *testing.T) {
-	const wrap = 18_446_744_073_709_552 // seconds: the first one after 2^64 ms
-	for _, s := range []int64{wrap, -wrap} {
-		far := time.Unix(s+noon.Unix(), 0)
-		if ms, err := traceid.Millis(far); err == nil {
-			t.Errorf("year %d is millisecond %d", far.Year(), ms)
 		}
 	}
 }

@@ -83,16 +83,23 @@ func (d *dataset) scan(ctx context.Context, query string, into any) error {
 	return err
 }
 
+// isExporters reports whether the table has the exporter's order and lookup table.
+func (l layout) isExporters() bool { return l.Name == exporter || l.Name == textIndex }
+
 // create replaces the table by an empty one of a layout.
 func (d *dataset) create(ctx context.Context, l layout) error {
 	statements := []string{"DROP VIEW IF EXISTS spans_trace_id_ts_mv SYNC", "DROP TABLE IF EXISTS spans_trace_id_ts SYNC", "DROP TABLE IF EXISTS spans SYNC"}
 	named := func(script string) []string {
 		return strings.Split(strings.ReplaceAll(script, "{table}", table), ";\n")
 	}
-	if l.Name == exporter || l.Name == "overlay" {
-		statements = append(statements, named(collectorTable)...)
+	exporters := collectorTable
+	if l.Name == textIndex {
+		exporters = strings.Replace(exporters, "INDEX idx_trace_id TraceId TYPE bloom_filter(0.001) GRANULARITY 1", "INDEX idx_trace_id TraceId TYPE text(tokenizer = 'array')", 1)
 	}
-	if l.Name == exporter {
+	if l.isExporters() || l.Name == "overlay" {
+		statements = append(statements, named(exporters)...)
+	}
+	if l.isExporters() {
 		return d.exec(ctx, append(statements, named(lookupTable)...)...)
 	}
 	all, err := schemas[l.Name].Statements()
@@ -100,6 +107,9 @@ func (d *dataset) create(ctx context.Context, l layout) error {
 		return err
 	}
 	statements = append(statements, all...)
+	if l.Name == bucketed { // of small maps, too
+		statements = append(statements, "ALTER TABLE spans MODIFY SETTING map_serialization_version = 'with_buckets', map_buckets_min_avg_size = 0")
+	}
 	if l.Name == "overlay" {
 		drop, err := schemas[l.Name].DropLookup()
 		if err != nil {
@@ -128,7 +138,7 @@ func (d *dataset) load(ctx context.Context, l layout) (seconds float64, err erro
 		}
 	}
 	merge := []string{"OPTIMIZE TABLE spans FINAL"}
-	if l.Name == exporter {
+	if l.isExporters() {
 		merge = append(merge, "OPTIMIZE TABLE spans_trace_id_ts FINAL")
 	}
 	err = d.exec(ctx, merge...)

@@ -48,16 +48,29 @@ type layout struct {
 
 func (l layout) String() string { return fmt.Sprintf("%s, %d %% random", l.Name, l.Random) }
 
+// isOneOf reports whether a list has the layout, as name or name:share. The empty one has all.
+func (l layout) isOneOf(list string) bool {
+	names := strings.Split(list, ",")
+	return list == "" || slices.Contains(names, l.Name) || slices.Contains(names, fmt.Sprintf("%s:%d", l.Name, l.Random))
+}
+
 var layouts = []layout{
 	{exporter, 100},
-	{"service", 0}, {"service", 50}, {"service", 100}, {"service", 10},
-	{"trace", 0}, {"trace", 50}, {"overlay", 0}, {"overlay", 50},
+	{"service", 0}, {"service", 50}, {"trace", 0}, {"trace", 50}, {"overlay", 0}, {"overlay", 50},
+	{"service", 10}, {"service", 100}, {"text", 100}, {"buckets", 0},
 }
+
+// textIndex is what others propose for the exporter's TraceId, and bucketed for maps.
+const (
+	textIndex = "text"
+	bucketed  = "buckets"
+)
 
 var schemas = map[string]clickhouse.Schema{
 	"service": {Table: table},
 	"trace":   {Table: table, Layout: clickhouse.TraceFirst},
 	"overlay": {Table: table, Layout: clickhouse.Overlay},
+	bucketed:  {Table: table},
 }
 
 // results are everything measured with so many spans, and where.
@@ -72,34 +85,37 @@ func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("bench/clickhouse", flag.ContinueOnError)
 	spans := flags.Int("spans", 5000, "`thousands` of spans, 60 % of them on the day that is queried and the rest on the two days before")
 	out := flags.String("out", ".", "`folder` for the results")
-	only := flags.String("layouts", "", "measure only these `names`, separated by commas, and keep the other results")
+	only := flags.String("layouts", "", "measure only these `names`, separated by commas, each or with :share, and keep the other results")
 	rounds := flags.Int("cpu", 0, "instead of queries, measure the CPU time to load and merge, in `n` interleaved rounds")
-	report := flags.Bool("report", false, "only write RESULTS.md again, from results.json")
+	report := flags.Bool("report", false, "only write RESULTS.md again, from results.json and those of the `folders` given as arguments")
 	if err := flags.Parse(args); err != nil {
 		return err
+	}
+	if *report {
+		for _, folder := range append(flags.Args(), *out) {
+			runs, err := load(folder)
+			if err != nil {
+				return err
+			}
+			if err := save(*out, runs...); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 	if flags.NArg() > 0 || *spans < 100 {
 		return fmt.Errorf("unexpected argument %q, or fewer than 100 thousand spans: see -h", flags.Args())
 	}
-	file := filepath.Join(*out, "results.json")
-	var runs []*results // by size
-	text, err := os.ReadFile(file)
-	if err == nil {
-		err = json.Unmarshal(text, &runs)
+	runs, err := load(*out)
+	if err != nil {
+		return err
 	}
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("%s: %w", file, err)
-	}
-	save := func() error { // after every layout: what is measured is kept, should a later step fail
-		text, err := json.MarshalIndent(runs, "", "\t")
-		if err != nil {
-			return err
+	var given []string // which make them again, wherever they are written to
+	flags.Visit(func(f *flag.Flag) {
+		if f.Name != "out" {
+			given = append(given, "-"+f.Name+" "+f.Value.String())
 		}
-		return errors.Join(os.WriteFile(file, append(text, '\n'), 0o644), os.WriteFile(filepath.Join(*out, "RESULTS.md"), []byte(markdown(runs)), 0o644))
-	}
-	if *report {
-		return save()
-	}
+	})
 	d, err := newDataset(ctx, *spans*1000)
 	if err != nil {
 		return err
@@ -108,30 +124,27 @@ func run(ctx context.Context, args []string) error {
 	r := &results{}
 	if i := slices.IndexFunc(runs, func(r *results) bool { return r.Spans == d.spans }); i >= 0 {
 		r = runs[i]
-	} else {
-		runs = append(runs, r)
-		slices.SortFunc(runs, func(a, b *results) int { return b.Spans - a.Spans })
 	}
-	if *only == "" {
+	if r.Commit == "" || *only == "" {
 		commit, err := exec.CommandContext(ctx, "git", "rev-parse", "--short", "HEAD").Output()
 		if err != nil {
 			return fmt.Errorf("the results name the commit: %w", err)
 		}
 		*r = results{Date: time.Now().UTC().Format(time.DateOnly), Machine: fmt.Sprintf("%s, %d cores", cpuName(), runtime.NumCPU()),
-			Commit: strings.TrimSpace(string(commit)), Command: fmt.Sprintf("make bench-clickhouse ARGS=\"-spans %d\"", *spans),
+			Commit: strings.TrimSpace(string(commit)), Command: "make bench-clickhouse ARGS=\"" + strings.Join(given, " ") + "\"",
 			Spans: d.spans, Day: d.day, CPU: r.CPU, Measured: r.Measured}
 		if err := d.scan(ctx, "SELECT version()", &r.ClickHouse); err != nil {
 			return err
 		}
 	}
 	if *rounds > 0 {
-		if r.CPU, err = d.cpu(ctx, *rounds); err != nil {
+		if r.CPU, err = d.cpu(ctx, *rounds, *only); err != nil {
 			return err
 		}
-		return save()
+		return save(*out, r)
 	}
 	for _, l := range layouts {
-		if *only != "" && !strings.Contains(","+*only+",", ","+l.Name+",") {
+		if !l.isOneOf(*only) {
 			continue
 		}
 		fmt.Fprintln(os.Stderr, time.Now().Format(time.TimeOnly), l)
@@ -140,11 +153,59 @@ func run(ctx context.Context, args []string) error {
 			return fmt.Errorf("%v: %w", l, err)
 		}
 		r.add(m)
-		if err := save(); err != nil {
+		if err := save(*out, r); err != nil { // what is measured is kept, should a later step fail
 			return err
 		}
 	}
 	return nil
+}
+
+// load reads the results of a folder, one of each size.
+func load(folder string) (runs []*results, err error) {
+	text, err := os.ReadFile(filepath.Join(folder, "results.json"))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &runs)
+	}
+	return runs, err
+}
+
+// save adds results to those of a folder: other processes may measure other
+// sizes or layouts.
+func save(folder string, more ...*results) error {
+	runs, err := load(folder)
+	if err != nil {
+		return err
+	}
+	for _, r := range more {
+		i := slices.IndexFunc(runs, func(old *results) bool { return old.Spans == r.Spans })
+		if i < 0 {
+			runs = append(runs, r)
+			continue
+		}
+		old := runs[i]
+		runs[i] = r
+		for _, m := range old.Measured {
+			if !slices.ContainsFunc(r.Measured, func(n measured) bool { return n.layout() == m.layout() }) {
+				r.Measured = append(r.Measured, m)
+			}
+		}
+		if len(r.CPU) == 0 {
+			r.CPU = old.CPU
+		}
+	}
+	slices.SortFunc(runs, func(a, b *results) int { return b.Spans - a.Spans })
+	for _, r := range runs { // the exporter's first
+		slices.SortStableFunc(r.Measured, func(a, b measured) int { return slices.Index(layouts, a.layout()) - slices.Index(layouts, b.layout()) })
+	}
+	text, err := json.MarshalIndent(runs, "", "\t")
+	if err != nil {
+		return err
+	}
+	return errors.Join(os.WriteFile(filepath.Join(folder, "results.json"), append(text, '\n'), 0o644),
+		os.WriteFile(filepath.Join(folder, "RESULTS.md"), []byte(markdown(runs)), 0o644))
 }
 
 // add takes a measurement in, in the place of an earlier one of the same layout.

@@ -38,6 +38,7 @@ func (m measured) layout() layout { return layout{m.Name, m.Random} }
 // the median of interleaved rounds, and all of them.
 type cpuRatio struct {
 	Layout string
+	Random int
 	Spans  int
 	Ratio  float64
 	Rounds []float64
@@ -48,6 +49,7 @@ type question struct {
 	name, sql string
 	until     int      // rows that end it
 	next      []string // asked in turn until there are so many
+	mean      bool     // of all of them
 }
 
 func (d *dataset) measure(ctx context.Context, l layout) (m measured, err error) {
@@ -69,14 +71,21 @@ func (d *dataset) measure(ctx context.Context, l layout) (m measured, err error)
 			if err := d.exec(ctx, "SYSTEM DROP MARK CACHE", "SYSTEM DROP UNCOMPRESSED CACHE", "SYSTEM DROP INDEX MARK CACHE", "SYSTEM DROP INDEX UNCOMPRESSED CACHE"); err != nil {
 				return m, err
 			}
-			found, read, err := d.Reads(ctx, sql+"\nSETTINGS use_query_condition_cache = 0")
+			settings := "\nSETTINGS "
+			if strings.Contains(sql, settings) {
+				settings = ", "
+			}
+			found, read, err := d.Reads(ctx, sql+settings+"use_query_condition_cache = 0")
 			if err != nil {
 				return m, fmt.Errorf("%s: %w", q.name, err)
 			}
 			c.Rows, c.Disk, c.Found = c.Rows+read.Rows, c.Disk+read.Disk, len(found.Rows)
-			if c.Found >= q.until {
+			if c.Found >= q.until && !q.mean {
 				break
 			}
+		}
+		if n := uint64(1 + len(q.next)); q.mean {
+			c.Rows, c.Disk = c.Rows/n, c.Disk/n
 		}
 		m.Costs = append(m.Costs, c)
 	}
@@ -110,11 +119,12 @@ func (d *dataset) questions(ctx context.Context, l layout) ([]question, error) {
 	s.Table = table
 	byID := func(ids [][16]byte) string { return bind(clickhouse.Traces(s, ids)) }
 	newest := question{name: "ours: newest 100 traces", until: 100}
-	for from := range clickhouse.Doubling(day, noon) {
+	for from := range clickhouse.Widening(day, noon) {
 		newest.next = append(newest.next, bind(s.Newest(from, noon, [16]byte{}, 100)))
 	}
 	newest.sql, newest.next = newest.next[0], newest.next[1:]
-	if l.Name == exporter {
+	if l.isExporters() {
+		s.ReadOnly = true // its documentation sends no settings
 		byID = func(ids [][16]byte) string {
 			sql := bind(clickhouse.TracesEverywhere(s, ids))
 			_, where, _ := strings.Cut(sql, "\nWHERE ")
@@ -130,8 +140,22 @@ func (d *dataset) questions(ctx context.Context, l layout) ([]question, error) {
 		newest,
 		{name: "ours: spans of 5 min", sql: bind(s.Spans(noon, noon.Add(5*time.Minute)))},
 	}
+	// A search without a time ends where the span is found: the mean of many tells
+	// the layouts apart, one would be chance.
+	some, err := d.Query(ctx, "SELECT SpanId FROM spans WHERE toDate(Timestamp, 'UTC') = '2026-10-14' ORDER BY cityHash64(SpanId) LIMIT 24")
+	if err != nil {
+		return nil, err
+	}
 	for _, m := range regexp.MustCompile(`(?m)^-- (\w.*: .*)\n(.*);$`).FindAllStringSubmatch(toolsSQL, -1) {
-		all = append(all, question{name: m[1], sql: strings.NewReplacer("{table}", table, "{trace}", one[0], "{span}", one[1]).Replace(m[2])})
+		q := question{name: m[1], sql: strings.NewReplacer("{table}", table, "{trace}", one[0], "{span}", one[1]).Replace(m[2])}
+		if strings.Contains(m[2], "WHERE SpanId = '{span}'") {
+			q.name, q.mean = fmt.Sprintf("%s (mean of %d)", q.name, len(some.Rows)), true
+			for _, row := range some.Rows[1:] {
+				q.next = append(q.next, strings.NewReplacer("{table}", table, "{span}", row[0]).Replace(m[2]))
+			}
+			q.sql = strings.NewReplacer("{table}", table, "{span}", some.Rows[0][0]).Replace(m[2])
+		}
+		all = append(all, q)
 	}
 	return all, nil
 }
@@ -151,15 +175,20 @@ func bind(q clickhouse.Query, err error) string {
 
 // cpu loads the exporter's table and ours in turn, so that a busy machine slows
 // all of them down alike.
-func (d *dataset) cpu(ctx context.Context, rounds int) ([]cpuRatio, error) {
-	all := []cpuRatio{{Layout: "service", Spans: d.spans}, {Layout: "trace", Spans: d.spans}}
+func (d *dataset) cpu(ctx context.Context, rounds int, only string) ([]cpuRatio, error) {
+	var all []cpuRatio
+	for _, l := range []layout{{"service", 0}, {"trace", 0}, {textIndex, 100}, {bucketed, 0}} {
+		if l.isOneOf(only) {
+			all = append(all, cpuRatio{Layout: l.Name, Random: l.Random, Spans: d.spans})
+		}
+	}
 	for range rounds {
 		base, err := d.load(ctx, layout{exporter, 100})
 		if err != nil {
 			return nil, err
 		}
 		for i := range all {
-			ours, err := d.load(ctx, layout{all[i].Layout, 0})
+			ours, err := d.load(ctx, layout{all[i].Layout, all[i].Random})
 			if err != nil {
 				return nil, err
 			}

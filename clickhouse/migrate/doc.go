@@ -1,7 +1,7 @@
 // Package migrate turns an existing table of spans into the one of a
 // [clickhouse.Schema], under the same name and with all of its spans: the
-// exporter's table, or one derived from it such as ClickStack's, or an Owned
-// table of one server into an Owned one, or any of them into one on a cluster.
+// exporter's table, or one derived from it such as ClickStack's, or a table of the
+// other layout, or any of them into one on a cluster.
 //
 // Its tables, by their suffix:
 //

@@ -102,11 +102,7 @@ func open(ctx context.Context, db *sql.DB, s clickhouse.Schema) (migration, erro
 	if s.Layout == clickhouse.Overlay {
 		return m, errors.New("clickhouse: migrate: the layout Overlay is the exporter's own table; there is nothing to migrate")
 	}
-	version, err := ddl.Version(ctx, db)
-	if err != nil {
-		return m, err
-	}
-	if err := clickhouse.CheckVersion(version); err != nil || s.Cluster == "" {
+	if err := ddl.Exec(ctx, db, ddl.VersionGuard()); err != nil || s.Cluster == "" {
 		return m, err
 	}
 	// The copy is on all servers, and each server's migration has its own.

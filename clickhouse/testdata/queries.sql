@@ -1,39 +1,44 @@
--- {Database: Table: Cluster: Layout:0 TTL:0s LogsTable: Slack:0s}
+-- {Database: Table: Cluster: Layout:0 TTL:0s LogsTable: Slack:0s ReadOnly:false}
 
 SELECT `Timestamp`, `TraceId`, `SpanId`, `ParentSpanId`, `TraceState`, `SpanName`, `SpanKind`, `ServiceName`, `ResourceAttributes`, `ScopeName`, `ScopeVersion`, `SpanAttributes`, `Duration`, `StatusCode`, `StatusMessage`, `Events.Timestamp`, `Events.Name`, `Events.Attributes`, `Links.TraceId`, `Links.SpanId`, `Links.TraceState`, `Links.Attributes`
 FROM `otel_traces`
 WHERE TraceId = {id:String} AND Timestamp >= traceIDNotBefore({id:String}, INTERVAL 3600 SECOND)
 ORDER BY Timestamp, SpanId
+SETTINGS use_skip_indexes_on_data_read = 0
 -- [{"id" "19000000000000000000000000000001"}]
 
 SELECT `Timestamp`, `TraceId`, `SpanId`, `ParentSpanId`, `TraceState`, `SpanName`, `SpanKind`, `ServiceName`, `ResourceAttributes`, `ScopeName`, `ScopeVersion`, `SpanAttributes`, `Duration`, `StatusCode`, `StatusMessage`, `Events.Timestamp`, `Events.Name`, `Events.Attributes`, `Links.TraceId`, `Links.SpanId`, `Links.TraceState`, `Links.Attributes`
 FROM `otel_traces`
 WHERE TraceId IN {ids:Array(String)} AND Timestamp >= traceIDNotBefore(arrayMin({ids:Array(String)}), INTERVAL 3600 SECOND)
 ORDER BY TraceId, Timestamp, SpanId
+SETTINGS use_skip_indexes_on_data_read = 0
 -- [{"ids" "['19000000000000000000000000000001','19000000000000000000000000000002']"}]
 
 SELECT `Timestamp`, `TraceId`, `SpanId`, `ParentSpanId`, `TraceState`, `SpanName`, `SpanKind`, `ServiceName`, `ResourceAttributes`, `ScopeName`, `ScopeVersion`, `SpanAttributes`, `Duration`, `StatusCode`, `StatusMessage`, `Events.Timestamp`, `Events.Name`, `Events.Attributes`, `Links.TraceId`, `Links.SpanId`, `Links.TraceState`, `Links.Attributes`
 FROM `otel_traces`
 WHERE TraceId = {id:String}
 ORDER BY Timestamp, SpanId
+SETTINGS use_skip_indexes_on_data_read = 0
 -- [{"id" "19000000000000000000000000000001"}]
 
 SELECT TraceId, min(Timestamp) AS Start, max(Timestamp + toIntervalNanosecond(Duration)) AS End,
     count() AS Spans, countIf(StatusCode IN ('STATUS_CODE_ERROR', 'Error')) AS Errors,
     argMin(ServiceName, (ParentSpanId != '', Timestamp)) AS Service, argMin(SpanName, (ParentSpanId != '', Timestamp)) AS Name
 FROM `otel_traces`
-WHERE TraceId IN (SELECT DISTINCT TraceId FROM `otel_traces` WHERE TraceId >= traceIDMin({from:DateTime64(9, 'UTC')}) AND TraceId < traceIDMin({to:DateTime64(9, 'UTC')}) AND Timestamp >= {from:DateTime64(9, 'UTC')} - INTERVAL 3600 SECOND ORDER BY TraceId DESC LIMIT 100) AND Timestamp >= {from:DateTime64(9, 'UTC')} - INTERVAL 3600 SECOND
+WHERE TraceId IN (SELECT DISTINCT TraceId FROM `otel_traces` WHERE TraceId >= traceIDMin({from:DateTime64(9, 'UTC')}) AND TraceId < traceIDMin({to:DateTime64(9, 'UTC')}) AND Timestamp >= {from:DateTime64(9, 'UTC')} - INTERVAL 3600 SECOND AND Timestamp < {to:DateTime64(9, 'UTC')} + INTERVAL 1 HOUR ORDER BY TraceId DESC LIMIT 100) AND Timestamp >= {from:DateTime64(9, 'UTC')} - INTERVAL 3600 SECOND
 GROUP BY TraceId
 ORDER BY TraceId DESC
+SETTINGS use_skip_indexes_on_data_read = 0
 -- [{"from" "2026-10-15 00:00:00.000000000"} {"to" "2026-10-15 01:00:00.000000000"}]
 
 SELECT TraceId, min(Timestamp) AS Start, max(Timestamp + toIntervalNanosecond(Duration)) AS End,
     count() AS Spans, countIf(StatusCode IN ('STATUS_CODE_ERROR', 'Error')) AS Errors,
     argMin(ServiceName, (ParentSpanId != '', Timestamp)) AS Service, argMin(SpanName, (ParentSpanId != '', Timestamp)) AS Name
 FROM `otel_traces`
-WHERE TraceId IN (SELECT DISTINCT TraceId FROM `otel_traces` WHERE TraceId >= traceIDMin({from:DateTime64(9, 'UTC')}) AND TraceId < traceIDMin({to:DateTime64(9, 'UTC')}) AND TraceId < {before:String} AND Timestamp >= {from:DateTime64(9, 'UTC')} - INTERVAL 3600 SECOND ORDER BY TraceId DESC LIMIT 100) AND Timestamp >= {from:DateTime64(9, 'UTC')} - INTERVAL 3600 SECOND
+WHERE TraceId IN (SELECT DISTINCT TraceId FROM `otel_traces` WHERE TraceId >= traceIDMin({from:DateTime64(9, 'UTC')}) AND TraceId < traceIDMin({to:DateTime64(9, 'UTC')}) AND TraceId < {before:String} AND Timestamp >= {from:DateTime64(9, 'UTC')} - INTERVAL 3600 SECOND AND Timestamp < {to:DateTime64(9, 'UTC')} + INTERVAL 1 HOUR ORDER BY TraceId DESC LIMIT 100) AND Timestamp >= {from:DateTime64(9, 'UTC')} - INTERVAL 3600 SECOND
 GROUP BY TraceId
 ORDER BY TraceId DESC
+SETTINGS use_skip_indexes_on_data_read = 0
 -- [{"from" "2026-10-15 00:00:00.000000000"} {"to" "2026-10-15 01:00:00.000000000"} {"before" "19000000000000000000000000000000"}]
 
 SELECT `Timestamp`, `TraceId`, `SpanId`, `ParentSpanId`, `TraceState`, `SpanName`, `SpanKind`, `ServiceName`, `ResourceAttributes`, `ScopeName`, `ScopeVersion`, `SpanAttributes`, `Duration`, `StatusCode`, `StatusMessage`, `Events.Timestamp`, `Events.Name`, `Events.Attributes`, `Links.TraceId`, `Links.SpanId`, `Links.TraceState`, `Links.Attributes`
@@ -68,24 +73,27 @@ WHERE Timestamp >= {from:DateTime64(9, 'UTC')} AND Timestamp < {to:DateTime64(9,
 ORDER BY Timestamp DESC LIMIT 5 WITH TIES
 -- [{"from" "2026-10-15 00:00:00.000000000"} {"to" "2026-10-15 01:00:00.000000000"} {"span_key0" "a"} {"span_value0" "x"} {"span_key1" "b"} {"span_value1" "it's"} {"resource_key0" "host.name"} {"resource_value0" "h"}]
 
--- {Database: Table: Cluster: Layout:2 TTL:0s LogsTable: Slack:1m0s}
+-- {Database: Table: Cluster: Layout:2 TTL:0s LogsTable: Slack:1m0s ReadOnly:false}
 
 SELECT `Timestamp`, `TraceId`, `SpanId`, `ParentSpanId`, `TraceState`, `SpanName`, `SpanKind`, `ServiceName`, `ResourceAttributes`, `ScopeName`, `ScopeVersion`, `SpanAttributes`, `Duration`, `StatusCode`, `StatusMessage`, `Events.Timestamp`, `Events.Name`, `Events.Attributes`, `Links.TraceId`, `Links.SpanId`, `Links.TraceState`, `Links.Attributes`
 FROM `otel_traces`
 WHERE TraceId = {id:String} AND Timestamp >= traceIDNotBefore({id:String}, INTERVAL 60 SECOND) AND Timestamp < traceIDTime({id:String}) + INTERVAL 1 HOUR
 ORDER BY Timestamp, SpanId
+SETTINGS use_skip_indexes_on_data_read = 0
 -- [{"id" "19000000000000000000000000000001"}]
 
 SELECT `Timestamp`, `TraceId`, `SpanId`, `ParentSpanId`, `TraceState`, `SpanName`, `SpanKind`, `ServiceName`, `ResourceAttributes`, `ScopeName`, `ScopeVersion`, `SpanAttributes`, `Duration`, `StatusCode`, `StatusMessage`, `Events.Timestamp`, `Events.Name`, `Events.Attributes`, `Links.TraceId`, `Links.SpanId`, `Links.TraceState`, `Links.Attributes`
 FROM `otel_traces`
 WHERE TraceId IN {ids:Array(String)} AND Timestamp >= traceIDNotBefore(arrayMin({ids:Array(String)}), INTERVAL 60 SECOND) AND Timestamp < traceIDTime(arrayMax({ids:Array(String)})) + INTERVAL 1 HOUR
 ORDER BY TraceId, Timestamp, SpanId
+SETTINGS use_skip_indexes_on_data_read = 0
 -- [{"ids" "['19000000000000000000000000000001','19000000000000000000000000000002']"}]
 
 SELECT `Timestamp`, `TraceId`, `SpanId`, `ParentSpanId`, `TraceState`, `SpanName`, `SpanKind`, `ServiceName`, `ResourceAttributes`, `ScopeName`, `ScopeVersion`, `SpanAttributes`, `Duration`, `StatusCode`, `StatusMessage`, `Events.Timestamp`, `Events.Name`, `Events.Attributes`, `Links.TraceId`, `Links.SpanId`, `Links.TraceState`, `Links.Attributes`
 FROM `otel_traces`
 WHERE TraceId = {id:String}
 ORDER BY Timestamp, SpanId
+SETTINGS use_skip_indexes_on_data_read = 0
 -- [{"id" "19000000000000000000000000000001"}]
 
 SELECT TraceId, min(Timestamp) AS Start, max(Timestamp + toIntervalNanosecond(Duration)) AS End,
@@ -95,6 +103,7 @@ FROM `otel_traces`
 WHERE TraceId IN (SELECT DISTINCT TraceId FROM `otel_traces` WHERE TraceId >= traceIDMin({from:DateTime64(9, 'UTC')}) AND TraceId < traceIDMin({to:DateTime64(9, 'UTC')}) AND Timestamp >= {from:DateTime64(9, 'UTC')} - INTERVAL 60 SECOND AND Timestamp < {to:DateTime64(9, 'UTC')} + INTERVAL 1 HOUR ORDER BY TraceId DESC LIMIT 100) AND Timestamp >= {from:DateTime64(9, 'UTC')} - INTERVAL 60 SECOND AND Timestamp < {to:DateTime64(9, 'UTC')} + INTERVAL 1 HOUR
 GROUP BY TraceId
 ORDER BY TraceId DESC
+SETTINGS use_skip_indexes_on_data_read = 0
 -- [{"from" "2026-10-15 00:00:00.000000000"} {"to" "2026-10-15 01:00:00.000000000"}]
 
 SELECT TraceId, min(Timestamp) AS Start, max(Timestamp + toIntervalNanosecond(Duration)) AS End,
@@ -104,6 +113,7 @@ FROM `otel_traces`
 WHERE TraceId IN (SELECT DISTINCT TraceId FROM `otel_traces` WHERE TraceId >= traceIDMin({from:DateTime64(9, 'UTC')}) AND TraceId < traceIDMin({to:DateTime64(9, 'UTC')}) AND TraceId < {before:String} AND Timestamp >= {from:DateTime64(9, 'UTC')} - INTERVAL 60 SECOND AND Timestamp < {to:DateTime64(9, 'UTC')} + INTERVAL 1 HOUR ORDER BY TraceId DESC LIMIT 100) AND Timestamp >= {from:DateTime64(9, 'UTC')} - INTERVAL 60 SECOND AND Timestamp < {to:DateTime64(9, 'UTC')} + INTERVAL 1 HOUR
 GROUP BY TraceId
 ORDER BY TraceId DESC
+SETTINGS use_skip_indexes_on_data_read = 0
 -- [{"from" "2026-10-15 00:00:00.000000000"} {"to" "2026-10-15 01:00:00.000000000"} {"before" "19000000000000000000000000000000"}]
 
 SELECT `Timestamp`, `TraceId`, `SpanId`, `ParentSpanId`, `TraceState`, `SpanName`, `SpanKind`, `ServiceName`, `ResourceAttributes`, `ScopeName`, `ScopeVersion`, `SpanAttributes`, `Duration`, `StatusCode`, `StatusMessage`, `Events.Timestamp`, `Events.Name`, `Events.Attributes`, `Links.TraceId`, `Links.SpanId`, `Links.TraceState`, `Links.Attributes`
@@ -138,44 +148,47 @@ WHERE Timestamp >= {from:DateTime64(9, 'UTC')} AND Timestamp < {to:DateTime64(9,
 ORDER BY Timestamp DESC LIMIT 5 WITH TIES
 -- [{"from" "2026-10-15 00:00:00.000000000"} {"to" "2026-10-15 01:00:00.000000000"} {"span_key0" "a"} {"span_value0" "x"} {"span_key1" "b"} {"span_value1" "it's"} {"resource_key0" "host.name"} {"resource_value0" "h"}]
 
--- {Database:otel Table:spans Cluster:main Layout:0 TTL:0s LogsTable: Slack:0s}
+-- {Database:otel Table:spans Cluster:main Layout:0 TTL:0s LogsTable: Slack:0s ReadOnly:false}
 
 SELECT `Timestamp`, `TraceId`, `SpanId`, `ParentSpanId`, `TraceState`, `SpanName`, `SpanKind`, `ServiceName`, `ResourceAttributes`, `ScopeName`, `ScopeVersion`, `SpanAttributes`, `Duration`, `StatusCode`, `StatusMessage`, `Events.Timestamp`, `Events.Name`, `Events.Attributes`, `Links.TraceId`, `Links.SpanId`, `Links.TraceState`, `Links.Attributes`
 FROM `otel`.`spans`
 WHERE TraceId = {id:String} AND Timestamp >= traceIDNotBefore({id:String}, INTERVAL 3600 SECOND)
 ORDER BY Timestamp, SpanId
+SETTINGS use_skip_indexes_on_data_read = 0
 -- [{"id" "19000000000000000000000000000001"}]
 
 SELECT `Timestamp`, `TraceId`, `SpanId`, `ParentSpanId`, `TraceState`, `SpanName`, `SpanKind`, `ServiceName`, `ResourceAttributes`, `ScopeName`, `ScopeVersion`, `SpanAttributes`, `Duration`, `StatusCode`, `StatusMessage`, `Events.Timestamp`, `Events.Name`, `Events.Attributes`, `Links.TraceId`, `Links.SpanId`, `Links.TraceState`, `Links.Attributes`
 FROM `otel`.`spans`
 WHERE TraceId IN {ids:Array(String)} AND Timestamp >= traceIDNotBefore(arrayMin({ids:Array(String)}), INTERVAL 3600 SECOND)
 ORDER BY TraceId, Timestamp, SpanId
+SETTINGS use_skip_indexes_on_data_read = 0
 -- [{"ids" "['19000000000000000000000000000001','19000000000000000000000000000002']"}]
 
 SELECT `Timestamp`, `TraceId`, `SpanId`, `ParentSpanId`, `TraceState`, `SpanName`, `SpanKind`, `ServiceName`, `ResourceAttributes`, `ScopeName`, `ScopeVersion`, `SpanAttributes`, `Duration`, `StatusCode`, `StatusMessage`, `Events.Timestamp`, `Events.Name`, `Events.Attributes`, `Links.TraceId`, `Links.SpanId`, `Links.TraceState`, `Links.Attributes`
 FROM `otel`.`spans`
 WHERE TraceId = {id:String}
 ORDER BY Timestamp, SpanId
+SETTINGS use_skip_indexes_on_data_read = 0
 -- [{"id" "19000000000000000000000000000001"}]
 
 SELECT TraceId, min(Timestamp) AS Start, max(Timestamp + toIntervalNanosecond(Duration)) AS End,
     count() AS Spans, countIf(StatusCode IN ('STATUS_CODE_ERROR', 'Error')) AS Errors,
     argMin(ServiceName, (ParentSpanId != '', Timestamp)) AS Service, argMin(SpanName, (ParentSpanId != '', Timestamp)) AS Name
 FROM `otel`.`spans`
-WHERE TraceId IN (SELECT DISTINCT TraceId FROM `otel`.`spans` WHERE TraceId >= traceIDMin({from:DateTime64(9, 'UTC')}) AND TraceId < traceIDMin({to:DateTime64(9, 'UTC')}) AND Timestamp >= {from:DateTime64(9, 'UTC')} - INTERVAL 3600 SECOND ORDER BY TraceId DESC LIMIT 100) AND Timestamp >= {from:DateTime64(9, 'UTC')} - INTERVAL 3600 SECOND
+WHERE TraceId IN (SELECT DISTINCT TraceId FROM `otel`.`spans` WHERE TraceId >= traceIDMin({from:DateTime64(9, 'UTC')}) AND TraceId < traceIDMin({to:DateTime64(9, 'UTC')}) AND Timestamp >= {from:DateTime64(9, 'UTC')} - INTERVAL 3600 SECOND AND Timestamp < {to:DateTime64(9, 'UTC')} + INTERVAL 1 HOUR ORDER BY TraceId DESC LIMIT 100) AND Timestamp >= {from:DateTime64(9, 'UTC')} - INTERVAL 3600 SECOND
 GROUP BY TraceId
 ORDER BY TraceId DESC
-SETTINGS distributed_product_mode = 'local'
+SETTINGS use_skip_indexes_on_data_read = 0, distributed_product_mode = 'local'
 -- [{"from" "2026-10-15 00:00:00.000000000"} {"to" "2026-10-15 01:00:00.000000000"}]
 
 SELECT TraceId, min(Timestamp) AS Start, max(Timestamp + toIntervalNanosecond(Duration)) AS End,
     count() AS Spans, countIf(StatusCode IN ('STATUS_CODE_ERROR', 'Error')) AS Errors,
     argMin(ServiceName, (ParentSpanId != '', Timestamp)) AS Service, argMin(SpanName, (ParentSpanId != '', Timestamp)) AS Name
 FROM `otel`.`spans`
-WHERE TraceId IN (SELECT DISTINCT TraceId FROM `otel`.`spans` WHERE TraceId >= traceIDMin({from:DateTime64(9, 'UTC')}) AND TraceId < traceIDMin({to:DateTime64(9, 'UTC')}) AND TraceId < {before:String} AND Timestamp >= {from:DateTime64(9, 'UTC')} - INTERVAL 3600 SECOND ORDER BY TraceId DESC LIMIT 100) AND Timestamp >= {from:DateTime64(9, 'UTC')} - INTERVAL 3600 SECOND
+WHERE TraceId IN (SELECT DISTINCT TraceId FROM `otel`.`spans` WHERE TraceId >= traceIDMin({from:DateTime64(9, 'UTC')}) AND TraceId < traceIDMin({to:DateTime64(9, 'UTC')}) AND TraceId < {before:String} AND Timestamp >= {from:DateTime64(9, 'UTC')} - INTERVAL 3600 SECOND AND Timestamp < {to:DateTime64(9, 'UTC')} + INTERVAL 1 HOUR ORDER BY TraceId DESC LIMIT 100) AND Timestamp >= {from:DateTime64(9, 'UTC')} - INTERVAL 3600 SECOND
 GROUP BY TraceId
 ORDER BY TraceId DESC
-SETTINGS distributed_product_mode = 'local'
+SETTINGS use_skip_indexes_on_data_read = 0, distributed_product_mode = 'local'
 -- [{"from" "2026-10-15 00:00:00.000000000"} {"to" "2026-10-15 01:00:00.000000000"} {"before" "19000000000000000000000000000000"}]
 
 SELECT `Timestamp`, `TraceId`, `SpanId`, `ParentSpanId`, `TraceState`, `SpanName`, `SpanKind`, `ServiceName`, `ResourceAttributes`, `ScopeName`, `ScopeVersion`, `SpanAttributes`, `Duration`, `StatusCode`, `StatusMessage`, `Events.Timestamp`, `Events.Name`, `Events.Attributes`, `Links.TraceId`, `Links.SpanId`, `Links.TraceState`, `Links.Attributes`

@@ -1,6 +1,6 @@
-SELECT throwIf(toUInt32(splitByChar('.', version())[1]) * 100 + toUInt32(splitByChar('.', version())[2]) < 2504, 'traceflake: the server is too old: upgrade it to 25.4 or newer');
+SELECT throwIf(toUInt32(splitByChar('.', version())[1]) * 100 + toUInt32(splitByChar('.', version())[2]) < 2509, concat('traceflake: the server is ClickHouse ', version(), ', which is too old: upgrade it to 25.9 or newer'));
 
-SELECT throwIf(countIf(NOT (sorting_key = 'toStartOfInterval(Timestamp, toIntervalHour(4), \'UTC\'), ServiceName, TraceId, Timestamp')) > 0 OR count() > 0 AND (SELECT countIf((name, type) IN (('Timestamp', 'DateTime64(9)'), ('TraceId', 'String'), ('SpanId', 'String'), ('ParentSpanId', 'String'), ('TraceState', 'String'), ('SpanName', 'LowCardinality(String)'), ('SpanKind', 'LowCardinality(String)'), ('ServiceName', 'LowCardinality(String)'), ('ResourceAttributes', 'Map(LowCardinality(String), String)'), ('ScopeName', 'String'), ('ScopeVersion', 'String'), ('SpanAttributes', 'Map(LowCardinality(String), String)'), ('Duration', 'UInt64'), ('StatusCode', 'LowCardinality(String)'), ('StatusMessage', 'String'), ('Events.Timestamp', 'Array(DateTime64(9))'), ('Events.Name', 'Array(LowCardinality(String))'), ('Events.Attributes', 'Array(Map(LowCardinality(String), String))'), ('Links.TraceId', 'Array(String)'), ('Links.SpanId', 'Array(String)'), ('Links.TraceState', 'Array(String)'), ('Links.Attributes', 'Array(Map(LowCardinality(String), String))'))) FROM system.columns WHERE database = currentDatabase() AND table = 'otel_traces') != 22, 'traceflake: table otel_traces has another shape and was left as it is: migrate it or choose another name')
+SELECT throwIf(countIf(NOT (sorting_key = 'toStartOfInterval(Timestamp, toIntervalHour(4), \'UTC\'), ServiceName, SpanName, TraceId, Timestamp')) > 0 OR count() > 0 AND (SELECT countIf((name, type) IN (('Timestamp', 'DateTime64(9)'), ('TraceId', 'String'), ('SpanId', 'String'), ('ParentSpanId', 'String'), ('TraceState', 'String'), ('SpanName', 'LowCardinality(String)'), ('SpanKind', 'LowCardinality(String)'), ('ServiceName', 'LowCardinality(String)'), ('ResourceAttributes', 'Map(LowCardinality(String), String)'), ('ScopeName', 'String'), ('ScopeVersion', 'String'), ('SpanAttributes', 'Map(LowCardinality(String), String)'), ('Duration', 'UInt64'), ('StatusCode', 'LowCardinality(String)'), ('StatusMessage', 'String'), ('Events.Timestamp', 'Array(DateTime64(9))'), ('Events.Name', 'Array(LowCardinality(String))'), ('Events.Attributes', 'Array(Map(LowCardinality(String), String))'), ('Links.TraceId', 'Array(String)'), ('Links.SpanId', 'Array(String)'), ('Links.TraceState', 'Array(String)'), ('Links.Attributes', 'Array(Map(LowCardinality(String), String))'))) FROM system.columns WHERE database = currentDatabase() AND table = 'otel_traces') != 22, 'traceflake: table otel_traces has another shape and was left as it is: migrate it or choose another name')
 FROM system.tables WHERE database = currentDatabase() AND name = 'otel_traces';
 
 SELECT throwIf(count() > 0, 'traceflake: table otel_traces_trace_id_ts or otel_traces_trace_id_ts_mv is in the way of a view of that name: drop it (Schema.DropLookup) or choose another name')
@@ -78,16 +78,16 @@ CREATE TABLE IF NOT EXISTS `otel_traces` (
     INDEX idx_timestamp Timestamp TYPE minmax GRANULARITY 1,
     INDEX idx_trace_id_range TraceId TYPE minmax GRANULARITY 1,
     INDEX idx_trace_id TraceId TYPE bloom_filter(0.001) GRANULARITY 1,
-    INDEX idx_res_attr_key mapKeys(ResourceAttributes) TYPE bloom_filter(0.01) GRANULARITY 8,
-    INDEX idx_res_attr_value mapValues(ResourceAttributes) TYPE bloom_filter(0.01) GRANULARITY 8,
-    INDEX idx_span_attr_key mapKeys(SpanAttributes) TYPE bloom_filter(0.01) GRANULARITY 8,
-    INDEX idx_span_attr_value mapValues(SpanAttributes) TYPE bloom_filter(0.01) GRANULARITY 2,
-    INDEX idx_duration Duration TYPE minmax GRANULARITY 8
+    INDEX idx_res_attr_key mapKeys(ResourceAttributes) TYPE bloom_filter(0.01) GRANULARITY 16,
+    INDEX idx_res_attr_value mapValues(ResourceAttributes) TYPE bloom_filter(0.01) GRANULARITY 16,
+    INDEX idx_span_attr_key mapKeys(SpanAttributes) TYPE bloom_filter(0.01) GRANULARITY 16,
+    INDEX idx_span_attr_value mapValues(SpanAttributes) TYPE bloom_filter(0.01) GRANULARITY 4,
+    INDEX idx_duration Duration TYPE minmax GRANULARITY 16
 ) ENGINE = MergeTree
 PARTITION BY toDate(Timestamp)
-ORDER BY (toStartOfInterval(Timestamp, toIntervalHour(4), 'UTC'), ServiceName, TraceId, Timestamp)
+ORDER BY (toStartOfInterval(Timestamp, toIntervalHour(4), 'UTC'), ServiceName, SpanName, TraceId, Timestamp)
 TTL toDateTime(Timestamp) + toIntervalSecond(2592000)
-SETTINGS index_granularity = 1024, min_compress_block_size = 16384, ttl_only_drop_parts = 1, default_compression_codec = 'ZSTD(1)';
+SETTINGS index_granularity = 512, min_compress_block_size = 16384, ttl_only_drop_parts = 1, default_compression_codec = 'ZSTD(1)';
 
 CREATE VIEW IF NOT EXISTS `otel_traces_trace_id_ts` AS
 SELECT TraceId, toDateTime(min(Timestamp)) AS Start, toDateTime(max(Timestamp)) AS End

@@ -168,18 +168,21 @@ func raised(ctx context.Context, cmd *cobra.Command, s driver.Store, until time.
 	if len(blocks) == 0 {
 		return errors.New("the store has no blocks after the raise; was it replaced in the meantime?")
 	}
-	first := blocks[0].GrantedUntil
+	first, unused := blocks[0].GrantedUntil, "; none of them was ever granted: is this the store that was restored?"
 	for _, b := range blocks {
 		if b.GrantedUntil.Before(first) {
 			first = b.GrantedUntil
+		}
+		if !b.Start.IsZero() {
+			unused = ""
 		}
 	}
 	if first.Before(until) {
 		return fmt.Errorf("after the raise to %[2]s a block can be granted from %[1]s on; was the store replaced?",
 			first.UTC().Format(time.RFC3339), until.UTC().Format(time.RFC3339))
 	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "nothing before %s is granted any more: %s\n",
-		first.UTC().Format(time.RFC3339), count(len(blocks), "block raised", "blocks raised"))
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "nothing before %s is granted any more: %s%s\n",
+		first.UTC().Format(time.RFC3339), count(len(blocks), "block raised", "blocks raised"), unused)
 	return err
 }
 
@@ -192,7 +195,7 @@ func leaseMoveCommand(f *flags) *cobra.Command {
 machine show: the new store grants nothing before the end of the last lease in
 the old one, and the old one grants and renews nothing any more. Processes use
 the leases that they have to the end. It cannot be undone; to move back, move to
-a store without data.
+another table, prefix, name or file there.
 
 With TRACEFLAKE_NODES only those nodes are moved. TRACEFLAKE_BLOCK_SIZE is the
 block size of the new store, if that has no data yet.`,
@@ -210,6 +213,9 @@ block size of the new store, if that has no data yet.`,
 				return errors.New("no new store: give --to")
 			case to == c.Store:
 				return errors.New("--to is the old store")
+			}
+			if err := used(cmd.Context(), c.Store); err != nil {
+				return err
 			}
 			old := c.Nodes
 			old.BlockSize = 0 // its own
@@ -235,4 +241,21 @@ block size of the new store, if that has no data yet.`,
 	}
 	cmd.Flags().StringVar(&to, "to", "", "URL of the new store")
 	return cmd
+}
+
+// used returns an error if nothing was ever granted by the store at url, which then
+// is probably not the one that was meant.
+func used(ctx context.Context, url string) error {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	s, err := openURL(ctx, url, driver.NodeRange{}, reading)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	blocks, err := s.List(ctx)
+	if err == nil && len(blocks) == 0 {
+		return errors.New("nothing was ever granted by the old store: is its URL right? If it is, use the new one at once")
+	}
+	return err
 }

@@ -136,5 +136,20 @@ func TestMove(t *testing.T) {
 			t.Fatalf("the new store can grant seconds before %s, from %s on", g.End, b.GrantedUntil)
 		}
 	}
-	command(t, "", "lease", "move", "--store", "test:new", "--to", "test:old").want(t, 2, "", "remove this store's data first")
+	command(t, "", "lease", "move", "--store", "test:new", "--to", "test:old").want(t, 2, "", "to a new table, prefix, name or file")
+}
+
+// With the URL of another store, which was never used, a command that protects against
+// forgotten grants would protect against nothing.
+func TestWrongStore(t *testing.T) {
+	for _, name := range []string{"empty", "new"} {
+		named[name] = driver.NewMemory()
+	}
+	command(t, "", "lease", "move", "--store", "test:empty", "--to", "test:new").want(t, 2, "", "nothing was ever granted")
+	for _, name := range []string{"empty", "new"} {
+		if blocks, err := named[name].List(t.Context()); err != nil || len(blocks) > 0 {
+			t.Errorf("%s was written: %d blocks, %v", name, len(blocks), err)
+		}
+	}
+	command(t, "", "lease", "raise", "now+12m", "--store", "test:empty").want(t, 0, "none of them was ever granted: is this the store that was restored?", "")
 }

@@ -32,7 +32,7 @@ func TestDelete(t *testing.T) {
 			t.Fatal(err)
 		}
 		e.exec("SYSTEM STOP MERGES spans")
-		const days, each = 6, 50 // in two parts a day
+		const days, each = 4, 50 // in two parts a day
 		var traces []trace.TraceID
 		for day := range days {
 			for part := range 2 {
@@ -47,7 +47,7 @@ func TestDelete(t *testing.T) {
 					spans = append(spans, span{trace: "18000000000000000000000000000001", id: uint64(900_000 + day), service: "a", name: "long", start: noon.Add(time.Duration(day*24) * time.Hour)})
 				}
 				e.insert("spans", spans)
-				if day == 4 && part == 0 {
+				if day == 2 && part == 0 {
 					for _, s := range spans[:12] {
 						id, _ := trace.TraceIDFromHex(s.trace)
 						traces = append(traces, id)

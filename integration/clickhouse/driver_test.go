@@ -11,11 +11,10 @@ import (
 	chgo "github.com/ClickHouse/clickhouse-go/v2"
 )
 
-// faulty is a database in which one statement fails, and that may rewrite statements.
+// faulty is a database in which statements fail, or that rewrites them.
 type faulty struct {
 	driver.Connector
-	failAt  int // the number of the statement that fails; 0 is none
-	count   int
+	fail    func(string) bool // of statements, not of queries
 	rewrite func(string) string
 }
 
@@ -46,8 +45,7 @@ type faultyConn struct {
 
 // ExecContext implements driver.ExecerContext.
 func (c faultyConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
-	c.count++
-	if c.count == c.failAt {
+	if c.fail != nil && c.fail(query) {
 		return nil, errFaulty
 	}
 	if c.rewrite != nil {

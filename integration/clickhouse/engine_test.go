@@ -1,10 +1,15 @@
 package clickhouse_test
 
 import (
+	"context"
 	"database/sql"
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,6 +18,20 @@ import (
 	"github.com/traceflake/traceflake/clickhouse"
 	"github.com/traceflake/traceflake/integration/servers"
 )
+
+// TestMain keeps the engine running between tests: it would start again for each.
+func TestMain(m *testing.M) {
+	e, err := servers.ClickHouse(context.Background())
+	code := m.Run() // which says what is wrong with the engine
+	if err == nil {
+		err = e.Close()
+	}
+	if code == 0 && err != nil && !errors.Is(err, servers.ErrNotInstalled) {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
 
 // engine is a fresh database, and database/sql over it.
 type engine struct {
@@ -76,6 +95,16 @@ func (e *engine) fails(statement, message string) {
 	e.t.Helper()
 	if _, err := e.Query(e.t.Context(), statement); err == nil || !strings.Contains(err.Error(), message) {
 		e.t.Errorf("%s: error %v, want %q", statement, err, message)
+	}
+}
+
+// empty drops all tables of the database but these.
+func (e *engine) empty(but ...string) {
+	e.t.Helper()
+	for _, table := range e.column("SELECT name FROM system.tables WHERE database = currentDatabase() ORDER BY name DESC") {
+		if !slices.Contains(but, table) { // views first: their names are longer
+			e.exec("DROP TABLE IF EXISTS `" + table + "` SYNC")
+		}
 	}
 }
 

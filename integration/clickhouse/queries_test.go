@@ -96,17 +96,26 @@ func list(spans []span) []string {
 
 func sorted(s []string) []string { s = slices.Clone(s); slices.Sort(s); return s }
 
+// TestQueriesFindWhatWasStored compares them with the spans in Go, also through a Distributed table over one
+// shard, which such an engine has at 127.0.0.1.
 func TestQueriesFindWhatWasStored(t *testing.T) {
 	spans := world()
-	for _, layout := range []clickhouse.Layout{clickhouse.ServiceFirst, clickhouse.TraceFirst, clickhouse.Overlay} {
-		t.Run(fmt.Sprint(layout), func(t *testing.T) {
+	for name, s := range map[string]clickhouse.Schema{"service first": {}, "trace first": {Layout: clickhouse.TraceFirst, ReadOnly: true},
+		"overlay": {Layout: clickhouse.Overlay}, "distributed": {Cluster: "c"}} {
+		t.Run(name, func(t *testing.T) {
 			e := newEngine(t)
-			s := clickhouse.Schema{Database: e.Database(), Table: "spans", Layout: layout}
-			if layout == clickhouse.Overlay {
+			s.Database, s.Table = e.Database(), "spans"
+			switch {
+			case s.Cluster != "":
+				e.run(clickhouse.Schema{Table: "spans_local"}.Statements())
+				e.exec("CREATE TABLE spans AS remote('127.0.0.1', currentDatabase(), spans_local)")
+			case s.Layout == clickhouse.Overlay:
 				e.run(collectorTable("spans")[:1], nil)
+				fallthrough
+			default:
+				e.run(s.Statements())
 			}
-			e.run(s.Statements())
-			e.insert("spans", spans)
+			e.insert("spans"+map[bool]string{true: "_local"}[s.Cluster != ""], spans)
 			testTraces(t, e, s, spans)
 			testNewest(t, e, s, spans)
 			testSpans(t, e, s, spans)
@@ -114,21 +123,6 @@ func TestQueriesFindWhatWasStored(t *testing.T) {
 			testPages(t, e, s, spans)
 		})
 	}
-}
-
-// TestQueriesThroughDistributed: over one shard, which such an engine has at 127.0.0.1.
-func TestQueriesThroughDistributed(t *testing.T) {
-	spans := world()
-	e := newEngine(t)
-	e.run(clickhouse.Schema{Database: e.Database(), Table: "spans_local"}.Statements())
-	e.exec("CREATE TABLE spans AS remote('127.0.0.1', currentDatabase(), spans_local)")
-	e.insert("spans_local", spans)
-	s := clickhouse.Schema{Database: e.Database(), Table: "spans", Cluster: "c"}
-	testTraces(t, e, s, spans)
-	testNewest(t, e, s, spans)
-	testSpans(t, e, s, spans)
-	testSearch(t, e, s, spans)
-	testPages(t, e, s, spans)
 }
 
 func testTraces(t *testing.T, e *engine, s clickhouse.Schema, spans []span) {

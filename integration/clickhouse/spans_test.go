@@ -2,6 +2,7 @@ package clickhouse_test
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,46 +16,17 @@ import (
 // collectorTable is the table of the Collector's exporter v0.161.0, with its
 // lookup table and view.
 func collectorTable(table string) []string {
-	return []string{
-		"CREATE TABLE " + table + ` (
-    Timestamp DateTime64(9) CODEC(Delta, ZSTD(1)),
-    TraceId String CODEC(ZSTD(1)),
-    SpanId String CODEC(ZSTD(1)),
-    ParentSpanId String CODEC(ZSTD(1)),
-    TraceState String CODEC(ZSTD(1)),
-    SpanName LowCardinality(String) CODEC(ZSTD(1)),
-    SpanKind LowCardinality(String) CODEC(ZSTD(1)),
-    ServiceName LowCardinality(String) CODEC(ZSTD(1)),
-    ResourceAttributes Map(LowCardinality(String), String) CODEC(ZSTD(1)),
-    ScopeName String CODEC(ZSTD(1)),
-    ScopeVersion String CODEC(ZSTD(1)),
-    SpanAttributes Map(LowCardinality(String), String) CODEC(ZSTD(1)),
-    Duration UInt64 CODEC(ZSTD(1)),
-    StatusCode LowCardinality(String) CODEC(ZSTD(1)),
-    StatusMessage String CODEC(ZSTD(1)),
-    Events Nested (Timestamp DateTime64(9), Name LowCardinality(String), Attributes Map(LowCardinality(String), String)) CODEC(ZSTD(1)),
-    Links Nested (TraceId String, SpanId String, TraceState String, Attributes Map(LowCardinality(String), String)) CODEC(ZSTD(1)),
-    INDEX idx_trace_id TraceId TYPE bloom_filter(0.001) GRANULARITY 1,
-    INDEX idx_res_attr_key mapKeys(ResourceAttributes) TYPE bloom_filter(0.01) GRANULARITY 1,
-    INDEX idx_res_attr_value mapValues(ResourceAttributes) TYPE bloom_filter(0.01) GRANULARITY 1,
-    INDEX idx_span_attr_key mapKeys(SpanAttributes) TYPE bloom_filter(0.01) GRANULARITY 1,
-    INDEX idx_span_attr_value mapValues(SpanAttributes) TYPE bloom_filter(0.01) GRANULARITY 1,
-    INDEX idx_duration Duration TYPE minmax GRANULARITY 1
-) ENGINE = MergeTree()
-PARTITION BY toDate(Timestamp)
-ORDER BY (ServiceName, SpanName, toDateTime(Timestamp))
-TTL toDateTime(Timestamp) + toIntervalDay(3650)
-SETTINGS index_granularity = 8192, ttl_only_drop_parts = 1`,
-		"CREATE TABLE " + table + `_trace_id_ts (
-    TraceId String CODEC(ZSTD(1)),
-    Start DateTime CODEC(Delta, ZSTD(1)),
-    End DateTime CODEC(Delta, ZSTD(1)),
-    INDEX idx_trace_id TraceId TYPE bloom_filter(0.01) GRANULARITY 1
-) ENGINE = MergeTree() PARTITION BY toDate(Start) ORDER BY (TraceId, Start)
-SETTINGS index_granularity = 8192, ttl_only_drop_parts = 1`,
-		"CREATE MATERIALIZED VIEW " + table + "_trace_id_ts_mv TO " + table + "_trace_id_ts AS SELECT TraceId, min(Timestamp) AS Start, max(Timestamp) AS End FROM " +
-			table + " WHERE TraceId != '' GROUP BY TraceId",
+	create := strings.Replace(read("collector.sql"), "\nSETTINGS", "\nTTL toDateTime(Timestamp) + toIntervalDay(3650)\nSETTINGS", 1)
+	return strings.Split(strings.ReplaceAll(create+";\n"+read("lookup.sql"), "{table}", table), ";\n")
+}
+
+// read returns a file of the benchmark, which has the same tables, spans and queries.
+func read(file string) string {
+	text, err := os.ReadFile("../../bench/clickhouse/sql/" + file)
+	if err != nil {
+		panic(err)
 	}
+	return strings.TrimSpace(string(text))
 }
 
 type span struct {

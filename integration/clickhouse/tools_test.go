@@ -3,7 +3,6 @@ package clickhouse_test
 import (
 	"flag"
 	"fmt"
-	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -19,16 +18,6 @@ import (
 
 var toolSpans = flag.Int("tool-spans", 600_000, "spans of the day that TestTools asks for")
 
-// read returns a file of the benchmark, which has the same spans and queries.
-func read(t *testing.T, file string) string {
-	t.Helper()
-	text, err := os.ReadFile("../../bench/clickhouse/sql/" + file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
-
 // tool is a query of tools.sql.
 type tool struct {
 	name, sql   string
@@ -37,7 +26,7 @@ type tool struct {
 
 func tools(t *testing.T) (all []tool) {
 	t.Helper()
-	for _, m := range regexp.MustCompile(`(?m)^-- (\w.*: .*)\n(.*);$`).FindAllStringSubmatch(read(t, "tools.sql"), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^-- (\w.*: .*)\n(.*);$`).FindAllStringSubmatch(read("tools.sql"), -1) {
 		all = append(all, tool{m[1], m[2], strings.Contains(m[1], "(by ID)"), strings.Contains(m[1], "(any rows)")})
 	}
 	if len(all) < 80 {
@@ -49,8 +38,8 @@ func tools(t *testing.T) (all []tool) {
 // fill stores a day of spans in the table source, as the benchmark has them.
 func (e *engine) fill(spans int) {
 	e.t.Helper()
-	e.exec(read(e.t, "source.sql"))
-	generate := read(e.t, "generate.sql")
+	e.exec(read("source.sql"))
+	generate := read("generate.sql")
 	const step = 12_500
 	for from, traces := 0, spans/8; from < traces; from += step {
 		e.exec(strings.NewReplacer("{seed}", "1", "{start}", fmt.Sprint(time.Date(2026, 10, 14, 0, 0, 0, 0, time.UTC).UnixMilli()),
@@ -61,13 +50,13 @@ func (e *engine) fill(spans int) {
 // exceptions may read more than 1.2 times the rows that the exporter's table reads,
 // and more than a hundredth of the day: so many times at most.
 var exceptions = map[string]float64{
-	// One of a service's eight names, or an attribute that goes with it: the whole
-	// service is read, where the exporter's table is sorted by name, too.
-	"Operators: a service and name, 24 h":                 8,
-	"Operators: p99 of a service and name a minute, 24 h": 8,
-	"Operators: error rate of a service and name, 6 h":    8,
-	"Operators: a service by an attribute, 24 h":          8,
-	// Both read until they meet the span, which lies elsewhere in each.
+	// An attribute that goes with a span name: in a table as small as this one, all
+	// names of a service are within the reach of one filter.
+	"Operators: a service by an attribute, 24 h": 3,
+	// No span has this value. One filter in a hundred errs, so a hundredth of the day
+	// is read, more or less; of the exporter's larger filters none errs here.
+	"Operators: a user, 24 h": 1e5,
+	// Where this search ends is chance; the benchmark has the mean of many.
 	"Operators: the trace of a span ID": 10,
 	// The view computes the times of all traces.
 	"Operators: join with the lookup name, 1 h": 20,
@@ -89,9 +78,7 @@ func TestTools(t *testing.T) {
 			if random == 0 {
 				e.ownQueries(day)
 			}
-			for _, table := range e.column("SELECT name FROM system.tables WHERE database = currentDatabase() AND name != 'source' ORDER BY name DESC") {
-				e.exec("DROP TABLE " + table + " SYNC")
-			}
+			e.empty("source")
 		})
 	}
 }
@@ -173,10 +160,13 @@ func (e *engine) tools(random int, day float64) {
 // of a day nor an attribute's value are looked for in all of it.
 func (e *engine) ownQueries(day float64) {
 	e.t.Helper()
-	const forgetful = "\nSETTINGS use_query_condition_cache = 0"
 	reads := func(sql string) servers.Reads {
 		e.t.Helper()
-		_, read, err := e.Reads(e.t.Context(), sql+forgetful)
+		settings := "\nSETTINGS "
+		if strings.Contains(sql, settings) {
+			settings = ", "
+		}
+		_, read, err := e.Reads(e.t.Context(), sql+settings+"use_query_condition_cache = 0")
 		if err != nil {
 			e.t.Fatalf("%s: %v", sql, err)
 		}
@@ -199,7 +189,7 @@ func (e *engine) ownQueries(day float64) {
 		ids = append(ids, parse(id))
 	}
 	for _, n := range []int{1, len(ids)} {
-		everywhere := bound(clickhouse.TracesEverywhere(clickhouse.Schema{Table: "exporter"}, ids[:n]))
+		everywhere := bound(clickhouse.TracesEverywhere(clickhouse.Schema{Table: "exporter", ReadOnly: true}, ids[:n]))
 		_, where, _ := strings.Cut(everywhere, "\nWHERE ")
 		where, _, _ = strings.Cut(where, "\n")
 		lookup := reads(strings.Replace(everywhere, "\nWHERE ", "\nWHERE Timestamp >= (SELECT min(Start) FROM exporter_trace_id_ts WHERE "+where+
@@ -210,7 +200,11 @@ func (e *engine) ownQueries(day float64) {
 				most = 1. / 6 // of a small table; the benchmark has large ones
 			}
 			ours := reads(bound(clickhouse.Traces(s, ids[:n])))
-			if float64(ours.Rows) > most*float64(lookup.Rows) || float64(ours.Bytes) > 1.05*float64(lookup.Bytes) {
+			e.t.Logf("%s: %d traces: %+v, with the lookup table %+v", s.Table, n, ours, lookup)
+			// An Overlay reads the same granules of the table, and none of the lookup table:
+			// fewer rows. Of one trace it may yet read a little more uncompressed bytes, as it
+			// compares Timestamp in all of those granules' rows (1.018 measured), and fewer from disk.
+			if float64(ours.Rows) > most*float64(lookup.Rows) || float64(ours.Bytes) > 1.03*float64(lookup.Bytes) || ours.Disk > lookup.Disk {
 				e.t.Errorf("%s: %d traces read %+v, with the lookup table %+v", s.Table, n, ours, lookup)
 			}
 		}
@@ -226,7 +220,7 @@ func (e *engine) ownQueries(day float64) {
 	from, to := time.Date(2026, 10, 14, 0, 0, 0, 0, time.UTC), time.Date(2026, 10, 14, 12, 0, 0, 0, time.UTC)
 	for _, s := range []clickhouse.Schema{{Table: "service"}, {Table: "trace", Layout: clickhouse.TraceFirst}} {
 		var all servers.Reads
-		for start := range clickhouse.Doubling(from, to) {
+		for start := range clickhouse.Widening(from, to) {
 			read := reads(bound(s.Newest(start, to, trace.TraceID{}, 100)))
 			all.Rows += read.Rows
 			if n := e.one("SELECT count() FROM (\n" + bound(s.Newest(start, to, trace.TraceID{}, 100)) + "\n)"); n == "100" {

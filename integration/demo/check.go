@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"go.opentelemetry.io/otel/trace"
 )
@@ -19,62 +21,52 @@ type summary struct {
 // check compares what was sent with what is stored, trace by trace.
 func check(sent map[trace.TraceID]request, stored []summary) (verdict string, err error) {
 	var (
-		wrong []error
-		seen  = make(map[trace.TraceID]bool, len(stored))
-		spans uint64
+		missing = make(map[string]summary, len(sent)) // by trace ID
+		spans   uint64
+		wrong   []error
 	)
-	for _, s := range stored {
-		id, err := trace.TraceIDFromHex(s.TraceID)
-		if err != nil {
-			wrong = append(wrong, fmt.Errorf("stored trace ID %q: %w", s.TraceID, err))
-			continue
-		}
-		seen[id] = true
-		spans += s.Spans
-		r, ok := sent[id]
-		want := summary{TraceID: s.TraceID, Spans: uint64(r.route.spans), Distinct: uint64(r.route.spans), Services: 2}
-		if r.parent.IsValid() {
-			want.Parent = r.parent.String()
-		}
-		switch {
-		case !ok:
-			wrong = append(wrong, fmt.Errorf("trace %s is stored but was not sent", id))
-		case !r.sampled:
-			wrong = append(wrong, fmt.Errorf("trace %s is stored but was sent as unsampled", id))
-		case s != want:
-			wrong = append(wrong, fmt.Errorf("trace %s from %s: stored %+v, want %+v", id, r.kind, s, want))
+	for id, r := range sent {
+		if r.sampled {
+			want := summary{TraceID: id.String(), Spans: r.route.spans, Distinct: r.route.spans, Services: 2}
+			if r.parent.IsValid() {
+				want.Parent = r.parent.String()
+			}
+			missing[want.TraceID] = want
 		}
 	}
-	unsampled := 0
-	for id, r := range sent {
-		switch {
-		case !r.sampled:
-			unsampled++
-		case !seen[id]:
-			wrong = append(wrong, fmt.Errorf("trace %s from %s: not stored", id, r.kind))
+	sampled := len(missing)
+	for _, s := range stored {
+		switch want, ok := missing[s.TraceID]; {
+		case !ok:
+			wrong = append(wrong, fmt.Errorf("trace %q is stored but was not sent, or only as unsampled", s.TraceID))
+		case s != want:
+			wrong = append(wrong, fmt.Errorf("trace %s: stored %+v, want %+v", s.TraceID, s, want))
 		}
+		delete(missing, s.TraceID)
+		spans += s.Spans
+	}
+	for _, id := range slices.Sorted(maps.Keys(missing)) {
+		wrong = append(wrong, fmt.Errorf("trace %s is not stored", id))
 	}
 	if len(wrong) > 0 {
 		return "", fmt.Errorf("%d of %d traces are not stored as they were sent:\n%w",
 			len(wrong), len(sent), errors.Join(wrong[:min(len(wrong), 5)]...))
 	}
 	return fmt.Sprintf("all %d sampled traces are stored under the expected IDs, with all of their %d spans; none of the %d unsampled ones is stored",
-		len(sent)-unsampled, spans, unsampled), nil
+		sampled, spans, len(sent)-sampled), nil
 }
 
-// mostTelling picks the trace to show: one with an ID of our generator, which can be decoded, and
-// with the most spans.
+// mostTelling picks the trace to show: the latest one of edge's own IDs, which can be decoded, with
+// the most spans.
 func mostTelling(sent map[trace.TraceID]request) (best trace.TraceID) {
-	value := func(id trace.TraceID) int {
-		r, ok := sent[id]
-		if !ok || !r.sampled {
-			return 0
+	value := func(id trace.TraceID) string {
+		if r := sent[id]; r.sampled {
+			return fmt.Sprintf("%d %02d %s", r.kind, r.route.spans, id)
 		}
-		return 1 + r.route.spans*int(1+r.kind)
+		return ""
 	}
 	for id := range sent {
-		// Of equal ones it takes the latest, which has the greatest ID.
-		if v, b := value(id), value(best); v > b || v == b && id.String() > best.String() {
+		if value(id) > value(best) {
 			best = id
 		}
 	}

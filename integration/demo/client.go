@@ -115,7 +115,7 @@ func (p plan) send(ctx context.Context, url string) (map[trace.TraceID]request, 
 // send returns the trace ID of the response. It must be the ID that was sent or, for a client
 // without headers, one made during the request.
 func (r *request) send(ctx context.Context, client *http.Client, url string, app *idgen.Generator) (trace.TraceID, error) {
-	q, err := http.NewRequestWithContext(ctx, r.route.method, url+r.route.path, nil)
+	q, err := http.NewRequestWithContext(ctx, r.route.Method, url+r.route.Path, nil)
 	if err != nil {
 		return trace.TraceID{}, err
 	}
@@ -143,7 +143,7 @@ func (r *request) send(ctx context.Context, client *http.Client, url string, app
 		return trace.TraceID{}, err
 	}
 	if response.StatusCode != http.StatusOK {
-		return trace.TraceID{}, fmt.Errorf("%s %s: %s", r.route.method, r.route.path, response.Status)
+		return trace.TraceID{}, fmt.Errorf("%s %s: %s", r.route.Method, r.route.Path, response.Status)
 	}
 	got, err := trace.TraceIDFromHex(response.Header.Get(xtraceid.DefaultHeader))
 	switch {

@@ -10,34 +10,49 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// cost is what ClickHouse reports to have read for a query.
-type cost struct {
-	granules, bytes uint64 // bytes are uncompressed
-	took            time.Duration
+// costs are what ClickHouse reports to have read for one query on our table and on the exporter's.
+type costs struct {
+	What string
+	Rows []costRow
 }
 
-// costs are those of one query on our table and on the exporter's table.
-type costs struct {
-	what           string
-	ours, exporter cost
+// costRow is one kind of cost in both tables.
+type costRow struct {
+	Kind, Format   string
+	Ours, Exporter float64
+}
+
+// Share returns the length of a bar for v, in percent of the longer one.
+func (r costRow) Share(v float64) int {
+	if v == 0 {
+		return 0
+	}
+	return max(int(100*v/max(r.Ours, r.Exporter)+0.5), 1)
 }
 
 // measure runs a query, with %s in place of the table, on both tables.
-func (f *finder) measure(ctx context.Context, what, query string) (c costs, err error) {
-	c.what = what
-	if c.ours, err = f.cost(ctx, fmt.Sprintf(query, "otel_traces")); err != nil {
-		return c, err
+func (f *finder) measure(ctx context.Context, what, query string) (costs, error) {
+	ours, err := f.cost(ctx, fmt.Sprintf(query, "otel_traces"))
+	if err != nil {
+		return costs{}, err
 	}
-	c.exporter, err = f.cost(ctx, fmt.Sprintf(query, exporterTable))
-	return c, err
+	exporter, err := f.cost(ctx, fmt.Sprintf(query, exporterTable))
+	return costs{what, []costRow{
+		{"granules", "%.0f", ours.granules, exporter.granules},
+		{"megabytes", "%.1f", ours.megabytes, exporter.megabytes},
+		{"milliseconds", "%.1f", ours.milliseconds, exporter.milliseconds},
+	}}, err
 }
+
+type cost struct{ granules, megabytes, milliseconds float64 } // uncompressed
 
 // cost runs a query three times. Each run reads the same amount; the shortest time is the least
 // disturbed by other load.
 func (f *finder) cost(ctx context.Context, query string) (c cost, err error) {
 	f.measuring.Lock()
 	defer f.measuring.Unlock()
-	for i := range 3 {
+	shortest := time.Duration(1<<63 - 1)
+	for range 3 {
 		before, err := f.selectedMarks(ctx)
 		if err != nil {
 			return c, err
@@ -50,21 +65,19 @@ func (f *finder) cost(ctx context.Context, query string) (c cost, err error) {
 		if err != nil {
 			return c, err
 		}
-		if i == 0 || result.Elapsed < c.took {
-			c.took = result.Elapsed
-		}
-		c.granules, c.bytes = after-before, result.BytesRead
+		shortest = min(shortest, result.Elapsed)
+		c = cost{after - before, float64(result.BytesRead) / 1e6, shortest.Seconds() * 1e3}
 	}
 	return c, nil
 }
 
 // selectedMarks returns how many granules ClickHouse has read since it started.
-func (f *finder) selectedMarks(ctx context.Context) (uint64, error) {
+func (f *finder) selectedMarks(ctx context.Context) (float64, error) {
 	r, err := f.engine.Query(ctx, "SELECT sum(value) FROM system.events WHERE event = 'SelectedMarks'")
 	if err != nil {
 		return 0, err
 	}
-	return strconv.ParseUint(r.Rows[0][0], 10, 64)
+	return strconv.ParseFloat(r.Rows[0][0], 64)
 }
 
 // conditions describes the state in which the costs are measured.
@@ -77,7 +90,7 @@ func (f *finder) conditions(ctx context.Context) (string, error) {
 	}
 	row := r.Rows[0]
 	text := fmt.Sprintf("Each table holds %s spans. Parts: %s sorted by trace ID, %s in the Collector's schema. ", row[0], row[1], row[2]) +
-		"A granule is 1024 spans in the first and 8192 in the second. ClickHouse counted the granules and uncompressed bytes; milliseconds are the shortest of three runs."
+		"A granule is 512 spans in the first and 8192 in the second. ClickHouse counted the granules and uncompressed bytes; milliseconds are the shortest of three runs."
 	if f.merged {
 		text += " OPTIMIZE FINAL ran first; without it ClickHouse merges the parts later in the background. " +
 			"In a small part, one new trace costs about the same in both."
@@ -106,47 +119,4 @@ func (f *finder) recent(ctx context.Context) (costs, error) {
 	}
 	return f.measure(ctx, fmt.Sprintf("%d traces of the last five minutes", len(ids)),
 		"SELECT * FROM %s WHERE TraceId IN ("+strings.Join(ids, ",")+")")
-}
-
-// costRow is one kind of cost in both tables, with bars as shares of the larger one.
-type costRow struct {
-	Kind, Ours, Exporter     string
-	OursShare, ExporterShare int
-}
-
-func (c costs) rows() []costRow {
-	row := func(kind string, ours, exporter float64, text func(float64) string) costRow {
-		most := max(ours, exporter)
-		share := func(v float64) int {
-			if most == 0 {
-				return 0
-			}
-			return max(int(100*v/most+0.5), 1)
-		}
-		return costRow{kind, text(ours), text(exporter), share(ours), share(exporter)}
-	}
-	whole := func(v float64) string { return strconv.FormatFloat(v, 'f', 0, 64) }
-	return []costRow{
-		row("granules", float64(c.ours.granules), float64(c.exporter.granules), whole),
-		row("megabytes", float64(c.ours.bytes), float64(c.exporter.bytes),
-			func(v float64) string { return fmt.Sprintf("%.1f", v/1e6) }),
-		row("milliseconds", float64(c.ours.took), float64(c.exporter.took),
-			func(v float64) string { return fmt.Sprintf("%.1f", v/1e6) }),
-	}
-}
-
-// costs draws both tables side by side.
-func (s *screen) costs(c costs) {
-	cells := max(min((s.width-14-2*10)/2, 30), 4)
-	bar := func(st style, percent int) string {
-		n := max(percent*cells/100, 1)
-		return s.paint(st, strings.Repeat("█", n)) + strings.Repeat(" ", cells-n)
-	}
-	s.printf("  %s\n  %-12s %s  %s\n", s.paint(bold, c.what), "",
-		pad("sorted by trace ID", cells+8), "the Collector's own schema")
-	for _, r := range c.rows() {
-		s.printf("  %-12s %7s %s  %7s %s\n", r.Kind, r.Ours, bar(blue, r.OursShare),
-			r.Exporter, strings.TrimRight(bar(magenta, r.ExporterShare), " "))
-	}
-	s.printf("\n")
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -60,6 +61,7 @@ func (f *finder) summaries(ctx context.Context) (all []summary, err error) {
 // span is a row of the table.
 type span struct {
 	Timestamp     time.Time
+	TraceID       string `ch:"TraceId"`
 	SpanID        string `ch:"SpanId"`
 	ParentSpanID  string `ch:"ParentSpanId"`
 	SpanName      string
@@ -80,44 +82,77 @@ type span struct {
 	LinkAttributes  []map[string]string `ch:"Links.Attributes"`
 }
 
-// columns are the columns of span.
-const columns = `Timestamp, SpanId, ParentSpanId, SpanName, SpanKind, ServiceName, Duration, StatusCode, StatusMessage,
+// Took is how long the span lasted.
+func (s span) Took() time.Duration { return time.Duration(s.Duration) }
+
+// Failed reports whether the status is an error, as any version of the exporter writes it.
+func (s span) Failed() bool { return s.StatusCode == "Error" || s.StatusCode == "STATUS_CODE_ERROR" }
+
+// allColumns are the columns of span.
+const allColumns = `Timestamp, TraceId, SpanId, ParentSpanId, SpanName, SpanKind, ServiceName, Duration, StatusCode, StatusMessage,
 	TraceState, ScopeName, ScopeVersion, SpanAttributes, ResourceAttributes,
 	Events.Timestamp, Events.Name, Events.Attributes, Links.TraceId, Links.SpanId, Links.Attributes`
 
 // found is a trace and what finding it cost.
 type found struct {
-	id       trace.TraceID
-	decoded  string // a description of the low half
-	spans    []span
-	dated    bool // the ID's time is near the spans', as in our IDs
-	costs    []costs
-	measured string // the conditions of the measurement
+	drawing
+	ID       trace.TraceID
+	Decoded  string // a description of the low half
+	Dated    bool   // the ID's time is near the spans', as in our IDs
+	Costs    []costs
+	Measured string // the conditions of the measurement
+}
+
+// Made is the time in the ID.
+func (t found) Made() time.Time { return traceid.Time(t.ID) }
+
+// Sequence is the number in the ID.
+func (t found) Sequence() uint32 { return traceid.Sequence(t.ID) }
+
+// Lag is how long after its ID the trace began.
+func (t found) Lag() time.Duration { return t.Start.Sub(t.Made()) }
+
+// Errors counts the spans with an error.
+func (t found) Errors() (n int) {
+	for _, l := range t.Lines {
+		if l.Failed() {
+			n++
+		}
+	}
+	return n
+}
+
+// Services returns the services of the trace, sorted.
+func (t found) Services() []string {
+	names := make([]string, len(t.Lines))
+	for i, l := range t.Lines {
+		names[i] = l.ServiceName
+	}
+	return slices.Compact(slices.Sorted(slices.Values(names)))
 }
 
 var errNoTrace = errors.New("found no trace")
 
 // trace finds a trace by its ID, whether our generator made the ID or not.
 func (f *finder) trace(ctx context.Context, id trace.TraceID) (t found, err error) {
-	t.id, t.decoded = id, decode(f.ring, id)
-	const lookup = "SELECT " + columns + "\n\tFROM %s WHERE TraceId = '%s' ORDER BY Timestamp"
-	if err := f.conn.Select(ctx, &t.spans, fmt.Sprintf(lookup, "otel_traces", id)); err != nil {
+	t.ID, t.Decoded = id, decode(f.ring, id)
+	const lookup = "SELECT " + allColumns + "\n\tFROM %s WHERE TraceId = '%s' ORDER BY Timestamp"
+	var spans []span
+	if err := f.conn.Select(ctx, &spans, fmt.Sprintf(lookup, "otel_traces", id)); err != nil {
 		return t, err
 	}
-	if len(t.spans) == 0 {
+	if len(spans) == 0 {
 		return t, fmt.Errorf("%w %s", errNoTrace, id)
 	}
+	t.drawing = draw(spans)
+	t.Dated = traceid.Plausible(id, t.Start, time.Hour, time.Minute)
 	one, err := f.measure(ctx, "One trace by its ID", fmt.Sprintf(lookup, "%s", id))
 	if err != nil {
 		return t, err
 	}
-	t.costs = append([]costs{one}, f.atStart...)
-	if t.measured, err = f.conditions(ctx); err != nil {
-		return t, err
-	}
-	began := t.spans[0].Timestamp
-	t.dated = traceid.Plausible(id, began, time.Hour, time.Minute)
-	return t, nil
+	t.Costs = append([]costs{one}, f.atStart...)
+	t.Measured, err = f.conditions(ctx)
+	return t, err
 }
 
 // compare copies each span into the exporter's own table, to measure the same look-up there. Only
@@ -155,6 +190,15 @@ type listed struct {
 	Service, Name string // of the root, or of the first span if there is no root
 }
 
+// Took is how long the trace lasted.
+func (l listed) Took() time.Duration { return l.End.Sub(l.Start) }
+
+// Made is the time in the ID.
+func (l listed) Made() time.Time {
+	id, _ := trace.TraceIDFromHex(l.TraceID) // the list shows valid IDs only
+	return traceid.Time(id)
+}
+
 // newest lists up to n traces in descending order of their IDs, only those below before unless
 // before is zero, and reports whether there are more. It looks further back only if it finds too
 // few.
@@ -164,7 +208,7 @@ func (f *finder) newest(ctx context.Context, before trace.TraceID, n int) (list 
 	if before.IsValid() {
 		to = traceid.Time(before).Add(time.Millisecond)
 	}
-	for from := range traces.Doubling(epoch, to) {
+	for from := range traces.Widening(epoch, to) {
 		query, err := table.Newest(from, to, before, n+1)
 		if err != nil {
 			return nil, false, err

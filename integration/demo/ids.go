@@ -16,36 +16,25 @@ import (
 	"github.com/traceflake/traceflake/traceid"
 )
 
-const storeVariable = "TRACEFLAKE_STORE"
-
-// patience is how long to wait for the first lease.
-const patience = 2 * time.Second
-
 // openIDs does what a service does. If the environment has no store, nodes are leased from a file
 // in the user's cache folder, which all runs share.
 func openIDs(ctx context.Context) (*setup.IDs, error) {
-	if _, set := os.LookupEnv(storeVariable); !set {
+	config, err := setup.Env()
+	if _, set := os.LookupEnv(setup.StoreVar); !set && err == nil {
 		folder, err := os.UserCacheDir()
 		if err == nil {
 			folder = filepath.Join(folder, "traceflake")
 			err = os.MkdirAll(folder, 0o700)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("no place for leases: %w; %s= needs none", err, storeVariable)
+			return nil, fmt.Errorf("no place for leases: %w; %s= needs none", err, setup.StoreVar)
 		}
-		if err := os.Setenv(storeVariable, "bolt:"+filepath.Join(folder, "demo.db")); err != nil {
-			return nil, err
-		}
-		defer func() { _ = os.Unsetenv(storeVariable) }()
+		config.Store = "bolt:" + filepath.Join(folder, "demo.db")
 	}
-	ids, err := setup.FromEnv(ctx)
 	if err != nil {
 		return nil, err
 	}
-	waiting, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	_ = ids.Ready(waiting) // without a lease, IDs are random for now
-	return ids, nil
+	return config.Open(ctx)
 }
 
 // decode describes what the secrets reveal in a trace ID.

@@ -6,6 +6,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"html/template"
 	"io/fs"
 	"net"
@@ -40,16 +41,16 @@ func startPage(listener net.Listener, spans *pipeline, find *finder, edge *servi
 		return nil, err
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{$}", p.list)
-	mux.HandleFunc("GET /traces/{id}", p.trace)
+	mux.HandleFunc("GET /{$}", p.shows("list.html", p.list))
+	mux.HandleFunc("GET /traces/{id}", p.traceOrText)
 	mux.HandleFunc("GET /open", p.open)
-	mux.HandleFunc("GET /search", p.search)
+	mux.HandleFunc("GET /search", p.shows("search.html", p.search))
 	mux.Handle("GET /static/", http.FileServerFS(static))
 	mux.HandleFunc("GET /static/traceflake.js", func(w http.ResponseWriter, r *http.Request) {
 		http.ServeContent(w, r, "traceflake.js", time.Time{}, strings.NewReader(js.Source))
 	})
 	mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {
-		p.fail(w, http.StatusNotFound, "There is no page "+r.URL.Path+".")
+		p.fail(w, fmt.Errorf("%w%s", errNoPage, r.URL.Path))
 	})
 	p.server = &http.Server{Handler: p.secured(mux), ReadHeaderTimeout: time.Minute}
 	go func() { _ = p.server.Serve(listener) }() // ends with Shutdown
@@ -57,11 +58,6 @@ func startPage(listener net.Listener, spans *pipeline, find *finder, edge *servi
 }
 
 func (p *page) close(ctx context.Context) error { return p.server.Shutdown(ctx) }
-
-//go:embed page
-var files embed.FS
-
-var templates = template.Must(template.ParseFS(files, "page/*.html"))
 
 var hostname = regexp.MustCompile(`^[0-9A-Za-z.:-]+$`)
 
@@ -91,63 +87,138 @@ func (p *page) secured(next http.Handler) http.Handler {
 	})
 }
 
-// list shows the newest traces, or those before a cursor.
-func (p *page) list(w http.ResponseWriter, r *http.Request) {
-	var before trace.TraceID
-	if cursor := r.URL.Query().Get("before"); cursor != "" {
-		var err error
-		if before, err = trace.TraceIDFromHex(cursor); err != nil {
-			p.fail(w, http.StatusBadRequest, fmt.Sprintf("The cursor %q is not a trace ID: %v.", cursor, err))
-			return
-		}
-	}
-	lost := p.spans.flush(r.Context())
-	traces, more, err := p.find.newest(r.Context(), before, perPage)
-	if err != nil {
-		p.fail(w, http.StatusBadGateway, err.Error())
-		return
-	}
-	services, err := p.find.services(r.Context())
-	if err != nil {
-		p.fail(w, http.StatusBadGateway, err.Error())
-		return
-	}
-	p.show(w, http.StatusOK, "list.html", newListView(traces, more, before, newSearchForm(services), p.edgeFor(r), lost))
+//go:embed page
+var files embed.FS
+
+var templates = template.Must(template.New("").Funcs(template.FuncMap{
+	"ms":     milliseconds,
+	"after":  func(at, start time.Time) string { return milliseconds(at.Sub(start)) },
+	"min":    func(a, b int) int { return min(a, b) },
+	"valid":  func(id string) bool { _, err := trace.TraceIDFromHex(id); return err == nil },
+	"colour": func(service string) uint32 { return crc32.ChecksumIEEE([]byte(service)) % 6 }, // of those in style.css
+}).ParseFS(files, "page/*.html"))
+
+// view is what a template shows.
+type view struct {
+	Title string
+	Lost  error // why some spans are missing, or nil
+	Data  any
 }
 
-// trace shows one trace: to browsers as a page, to other clients as text.
-func (p *page) trace(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Vary", "Accept")
-	asPage := strings.Contains(r.Header.Get("Accept"), "text/html")
-	fail := func(status int, reason string) {
-		if asPage {
-			p.fail(w, status, reason)
+// shows serves a template with what get returns. Spans that ended before are stored first.
+func (p *page) shows(name string, get func(*http.Request) (title string, data any, err error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		lost := p.spans.flush(r.Context())
+		title, data, err := get(r)
+		if err != nil {
+			p.fail(w, err)
 			return
 		}
-		http.Error(w, reason, status)
+		p.show(w, http.StatusOK, name, view{title, lost, data})
 	}
+}
+
+var (
+	errNoPage = errors.New("there is no page ")
+	errInput  = errors.New("")
+)
+
+// badInput returns an error about what the user typed. The text is a sentence.
+func badInput(format string, args ...any) error {
+	return fmt.Errorf("%w%s", errInput, fmt.Sprintf(format, args...))
+}
+
+func status(err error) int {
+	switch {
+	case errors.Is(err, errInput):
+		return http.StatusBadRequest
+	case errors.Is(err, errNoTrace), errors.Is(err, errNoPage):
+		return http.StatusNotFound
+	}
+	return http.StatusBadGateway
+}
+
+func (p *page) fail(w http.ResponseWriter, err error) {
+	p.show(w, status(err), "error.html", view{Title: http.StatusText(status(err)), Data: err})
+}
+
+func (p *page) show(w http.ResponseWriter, status int, name string, v view) {
+	var text bytes.Buffer
+	if err := templates.ExecuteTemplate(&text, name, v); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = text.WriteTo(w) // fails only if the browser has disconnected
+}
+
+// perPage is the number of traces on a page of the list.
+const perPage = 20
+
+type listView struct {
+	Before trace.TraceID // the cursor of this page
+	Older  string        // the cursor of the next page
+	Edge   string        // its URL for the browser
+	Routes []route
+	Traces []listed
+	Form   searchForm
+}
+
+// list shows the newest traces, or those before a cursor.
+func (p *page) list(r *http.Request) (_ string, _ any, err error) {
+	v := listView{Edge: p.edgeFor(r), Routes: routes}
+	if cursor := r.URL.Query().Get("before"); cursor != "" {
+		if v.Before, err = trace.TraceIDFromHex(cursor); err != nil {
+			return "", nil, badInput("The cursor %q is not a trace ID: %v.", cursor, err)
+		}
+	}
+	more := false
+	if v.Traces, more, err = p.find.newest(r.Context(), v.Before, perPage); err != nil {
+		return "", nil, err
+	}
+	if more {
+		v.Older = v.Traces[perPage-1].TraceID
+	}
+	v.Form, err = p.newSearchForm(r.Context(), nil)
+	return "Traces", v, err
+}
+
+// trace shows one trace.
+func (p *page) trace(r *http.Request) (string, any, error) {
+	t, err := p.lookUp(r)
+	if err != nil {
+		return "", nil, err
+	}
+	return t.Lines[0].SpanName + ", trace " + t.ID.String(), t, nil
+}
+
+func (p *page) lookUp(r *http.Request) (found, error) {
 	id, err := trace.TraceIDFromHex(r.PathValue("id"))
 	if err != nil {
-		fail(http.StatusBadRequest, fmt.Sprintf("%q is not a trace ID: %v", r.PathValue("id"), err))
+		return found{}, badInput("%q is not a trace ID: %v.", r.PathValue("id"), err)
+	}
+	return p.find.trace(r.Context(), id)
+}
+
+// traceOrText shows one trace: to browsers as a page, to other clients as text.
+func (p *page) traceOrText(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Vary", "Accept")
+	if strings.Contains(r.Header.Get("Accept"), "text/html") {
+		p.shows("trace.html", p.trace)(w, r)
 		return
 	}
 	lost := p.spans.flush(r.Context())
-	t, err := p.find.trace(r.Context(), id)
-	switch {
-	case errors.Is(err, errNoTrace):
-		fail(http.StatusNotFound, err.Error())
-	case err != nil:
-		fail(http.StatusBadGateway, err.Error())
-	case asPage:
-		p.show(w, http.StatusOK, "trace.html", newTraceView(t, lost))
-	default:
-		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		out := newScreen(w)
-		if lost != nil {
-			out.printf("%v\n", lost)
-		}
-		out.waterfall(t)
+	t, err := p.lookUp(r)
+	if err != nil {
+		http.Error(w, err.Error(), status(err))
+		return
 	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	if lost != nil {
+		fmt.Fprintln(w, lost)
+	}
+	waterfall(w, t)
 }
 
 // open redirects to the trace whose ID was typed.
@@ -155,23 +226,8 @@ func (p *page) open(w http.ResponseWriter, r *http.Request) {
 	text := strings.ToLower(strings.TrimSpace(r.URL.Query().Get("id")))
 	id, err := trace.TraceIDFromHex(text)
 	if err != nil {
-		p.fail(w, http.StatusBadRequest, fmt.Sprintf("%q is not a trace ID: %v.", text, err))
+		p.fail(w, badInput("%q is not a trace ID: %v.", text, err))
 		return
 	}
 	http.Redirect(w, r, "/traces/"+id.String(), http.StatusSeeOther)
-}
-
-func (p *page) fail(w http.ResponseWriter, status int, reason string) {
-	p.show(w, status, "error.html", errorView{head: head{Title: http.StatusText(status)}, Reason: reason})
-}
-
-func (p *page) show(w http.ResponseWriter, status int, name string, view any) {
-	var text bytes.Buffer
-	if err := templates.ExecuteTemplate(&text, name, view); err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
-	}
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.WriteHeader(status)
-	_, _ = text.WriteTo(w) // fails only if the browser has disconnected
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"net/http"
@@ -11,8 +10,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"go.opentelemetry.io/otel/trace"
 
 	"github.com/traceflake/traceflake/integration/servers"
 )
@@ -141,28 +138,28 @@ func TestPageFindsEdgeOnItsOwnHost(t *testing.T) {
 	}
 }
 
-func TestTraceView(t *testing.T) {
-	found := sample()
-	found.spans[0].SpanName = `<script>alert("x")</script>`
-	found.spans[0].StatusMessage = `" onload="x`
-	found.spans[0].SpanAttributes = map[string]string{"<key>": "<value>"}
-	found.spans[0].EventNames, found.spans[0].EventAttributes = []string{"<event>"}, []map[string]string{{}}
-	found.spans[0].EventTimes = []time.Time{found.spans[1].Timestamp.Add(3 * time.Millisecond)}
-	found.spans[0].LinkTraceIDs, found.spans[0].LinkSpanIDs, found.spans[0].LinkAttributes = []string{`">`}, []string{"7"}, []map[string]string{nil}
+func TestTracePage(t *testing.T) {
+	trace := sample(func(spans []span) {
+		s := &spans[1] // the root
+		s.SpanName = `<script>alert("x")</script>`
+		s.StatusCode, s.StatusMessage = "Error", `" onload="x`
+		s.SpanAttributes = map[string]string{"<key>": "<value>"}
+		s.EventNames, s.EventAttributes = []string{"<event>"}, []map[string]string{{}}
+		s.EventTimes = []time.Time{s.Timestamp.Add(3 * time.Millisecond)}
+		s.LinkTraceIDs, s.LinkSpanIDs, s.LinkAttributes = []string{`">`}, []string{"7"}, []map[string]string{nil}
+	})
 	render := func(lost error) string {
-		var out bytes.Buffer
-		if err := templates.ExecuteTemplate(&out, "trace.html", newTraceView(found, lost)); err != nil {
-			t.Fatal(err)
-		}
-		return out.String()
+		w := httptest.NewRecorder()
+		new(page).show(w, http.StatusOK, "trace.html", view{"<Title>", lost, trace})
+		return w.Body.String()
 	}
 	page := render(errors.New("7 <spans> were lost"))
 	for _, want := range []string{
-		"5 spans in 10.00 ms, <strong class=\"error\">1 with an error</strong>",
+		"<title>&lt;Title&gt;</title>", "5 spans in 10.00 ms, <strong class=\"error\">2 with an error</strong>",
 		`<details class="failed">`, `&lt;script&gt;alert(&#34;x&#34;)&lt;/script&gt; <strong class="error">Error: &#34; onload=&#34;x</strong>`,
 		`<span class="name d2">select</span>`, // below GET / and call
-		`<rect class="s1" x="30.00%" width="20.00%"`,
-		`<rect class="s0" x="90.00%" width="0.40%"`, // took no time, and is visible
+		`<rect class="s2" x="30.00%" width="20.00%"`,
+		`<rect class="s4" x="90.00%" width="0.40%"`, // took no time, and is visible
 		"2026-01-02 03:04:04.998 UTC", "the first span began 2.00 ms later", "node 7",
 		`<th scope="row">granules</th>`, `<rect class="s0" width="25%"`, `<rect class="s1" width="100%"`,
 		`<caption>One trace by its ID</caption>`, `<p class="faint">Measured so.</p>`,
@@ -173,12 +170,8 @@ func TestTraceView(t *testing.T) {
 			t.Errorf("no %s in:\n%s", want, page)
 		}
 	}
-
-	found.id, found.dated = trace.TraceID{0xff}, false
+	trace.Dated = false // a foreign ID
 	page = render(nil)
-	if !strings.Contains(page, `<th scope="row">granules</th>`) {
-		t.Errorf("no granules in:\n%s", page)
-	}
 	for _, no := range []string{"the first span began", `role="alert"`} {
 		if strings.Contains(page, no) {
 			t.Errorf("%s for a foreign ID, with nothing lost:\n%s", no, page)

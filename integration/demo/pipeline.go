@@ -8,20 +8,17 @@ import (
 	"sync/atomic"
 
 	"github.com/open-telemetry/opentelemetry-collector-contrib/exporter/clickhouseexporter"
-	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/exporter"
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
-	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/exporter/exportertest"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
-	metricnoop "go.opentelemetry.io/otel/metric/noop"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
-	tracenoop "go.opentelemetry.io/otel/trace/noop"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
-	"go.uber.org/zap"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -39,55 +36,39 @@ type pipeline struct {
 // exporterTable is the table that the exporter creates by default.
 const exporterTable = "otel_traces_exporter"
 
-// newPipeline stores spans in the table otel_traces, which must exist.
+// newPipeline stores spans in the table otel_traces, which must exist. The exporter also creates its
+// own table, for comparison.
 func newPipeline(ctx context.Context, dsn string, ids sdktrace.IDGenerator) (*pipeline, error) {
-	// This one only creates the exporter's own table, for comparison.
-	beside, err := startExporter(ctx, dsn, func(c *clickhouseexporter.Config) { c.TracesTableName = exporterTable })
+	own, err := startExporter(ctx, dsn, exporterTable, true)
 	if err == nil {
-		err = beside.Shutdown(ctx)
+		err = own.Shutdown(ctx)
+	}
+	p := &pipeline{ids: ids}
+	if err == nil {
+		p.collector, err = startExporter(ctx, dsn, "otel_traces", false)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the Collector's exporter: %w", err)
 	}
-	collector, err := startExporter(ctx, dsn, func(c *clickhouseexporter.Config) { c.CreateSchema = false })
-	if err != nil {
-		return nil, fmt.Errorf("the Collector's exporter: %w", err)
-	}
-	return &pipeline{ids: ids, collector: collector}, nil
+	return p, nil
 }
 
-func startExporter(ctx context.Context, dsn string, change func(*clickhouseexporter.Config)) (exporter.Traces, error) {
+func startExporter(ctx context.Context, dsn, table string, create bool) (exporter.Traces, error) {
 	factory := clickhouseexporter.NewFactory()
-	config, ok := factory.CreateDefaultConfig().(*clickhouseexporter.Config)
-	if !ok {
-		return nil, errors.New("its configuration is not a *clickhouseexporter.Config")
-	}
-	config.Endpoint = dsn
+	config := factory.CreateDefaultConfig().(*clickhouseexporter.Config) //nolint:revive // its documented type
+	config.Endpoint, config.TracesTableName, config.CreateSchema = dsn, table, create
 	config.AsyncInsert = false                                                    // an acknowledged batch is stored
 	config.QueueSettings = configoptional.None[exporterhelper.QueueBatchConfig]() // the SDK's batches are enough
 	config.BackOffConfig.Enabled = false                                          // the user must see errors, and a retry may store spans twice
-	change(config)
 	if err := config.Validate(); err != nil {
 		return nil, err
 	}
-	e, err := factory.CreateTraces(ctx, exporter.Settings{
-		ID: component.NewID(factory.Type()),
-		TelemetrySettings: component.TelemetrySettings{
-			Logger:         zap.NewNop(), // failures are returned as errors
-			TracerProvider: tracenoop.NewTracerProvider(),
-			MeterProvider:  metricnoop.NewMeterProvider(),
-			Resource:       pcommon.NewResource(),
-		},
-	}, config)
+	e, err := factory.CreateTraces(ctx, exportertest.NewNopSettings(factory.Type()), config)
 	if err != nil {
 		return nil, err
 	}
-	return e, e.Start(ctx, noExtensions{})
+	return e, e.Start(ctx, componenttest.NewNopHost())
 }
-
-type noExtensions struct{}
-
-func (noExtensions) GetExtensions() map[component.ID]component.Component { return nil }
 
 // provider returns the TracerProvider of one service. The services share one ID generator, as
 // parts of one process should.
@@ -144,23 +125,6 @@ func (client) Stop(context.Context) error { return nil }
 
 // UploadTraces implements otlptrace.Client.
 func (c client) UploadTraces(ctx context.Context, spans []*tracepb.ResourceSpans) error {
-	n := int64(0)
-	for _, resource := range spans {
-		for _, scope := range resource.ScopeSpans {
-			n += int64(len(scope.Spans))
-		}
-	}
-	err := c.upload(ctx, spans)
-	if err != nil {
-		c.failure.CompareAndSwap(nil, &err)
-		c.lost.Add(n)
-		return err
-	}
-	c.stored.Add(n)
-	return nil
-}
-
-func (c client) upload(ctx context.Context, spans []*tracepb.ResourceSpans) error {
 	wire, err := proto.Marshal(&tracepb.TracesData{ResourceSpans: spans})
 	if err != nil {
 		return err
@@ -169,5 +133,12 @@ func (c client) upload(ctx context.Context, spans []*tracepb.ResourceSpans) erro
 	if err != nil {
 		return err
 	}
-	return c.collector.ConsumeTraces(ctx, traces)
+	n := int64(traces.SpanCount())
+	if err := c.collector.ConsumeTraces(ctx, traces); err != nil {
+		c.failure.CompareAndSwap(nil, &err)
+		c.lost.Add(n)
+		return err
+	}
+	c.stored.Add(n)
+	return nil
 }

@@ -20,8 +20,8 @@ import (
 
 // route is a request that edge serves.
 type route struct {
-	method, path string
-	spans        int // of both services, if the trace is sampled
+	Method, Path string
+	spans        uint64 // of both services, if the trace is sampled
 }
 
 var routes = []route{

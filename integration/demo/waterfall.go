@@ -3,93 +3,83 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
+	"text/tabwriter"
 	"time"
 	"unicode/utf8"
-
-	"github.com/traceflake/traceflake/traceid"
 )
 
-// waterfall draws a trace: one line per span, children below their parents, with a bar for the
-// time in which it ran.
-func (s *screen) waterfall(t found) {
-	rows := arrange(t.spans)
-	start, total := extent(rows)
-	names, services := 0, map[string]int{}
-	for _, r := range rows {
-		names = max(names, utf8.RuneCountInString(r.label()))
-		if _, ok := services[r.ServiceName]; !ok {
-			services[r.ServiceName] = len(services)
-		}
-	}
-	service := 0
-	for name := range services {
-		service = max(service, len(name))
-	}
-	names = max(min(names, s.width-service-14-10), 8) // leaves room for bars on a narrow terminal
-	cells := max(s.width-service-names-14, 10)
+// columns is how wide the output is.
+const columns = 110
 
-	s.printf("\n")
-	for _, r := range rows {
-		colour := []style{blue, magenta}[services[r.ServiceName]%2]
-		bar, note := colour, ""
-		if r.failed() {
-			bar, note = failed, " "+r.StatusMessage
+// waterfall draws a trace: one line per span, children below their parents, with a bar for the
+// time in which it ran. The costs of finding it follow.
+func waterfall(w io.Writer, t found) {
+	names, services := 0, 0
+	for _, l := range t.Lines {
+		names = max(names, utf8.RuneCountInString(l.branch+l.SpanName))
+		services = max(services, len(l.ServiceName))
+	}
+	names = min(names, 50)
+	cells := max(columns-services-names-14, 10)
+	fmt.Fprintln(w)
+	for _, l := range t.Lines {
+		name, note := []rune(l.branch+l.SpanName), ""
+		if len(name) > names {
+			name = append(name[:names-1], '…')
 		}
-		left := int(int64(cells) * int64(r.Timestamp.Sub(start)) / int64(total))
-		left = min(left, cells-1)
-		long := min(max(int(int64(cells)*int64(r.Duration)/int64(total)), 1), cells-left)
-		s.printf("%s  %s %9s  %s%s%s\n",
-			s.paint(colour, fmt.Sprintf("%-*s", service, r.ServiceName)), pad(r.label(), names), milliseconds(time.Duration(r.Duration)),
-			strings.Repeat(" ", left), s.paint(bar, strings.Repeat("━", long)), s.paint(failed, note))
+		if l.Failed() {
+			note = " " + l.StatusMessage
+		}
+		left := min(int(l.Left)*cells/100, cells-1)
+		long := max(int(l.Width)*cells/100, 1)
+		fmt.Fprintf(w, "%-*s  %-*s %9s  %s%s%s\n", services, l.ServiceName, names, string(name), milliseconds(l.Took()),
+			strings.Repeat(" ", left), strings.Repeat("━", long), note)
 	}
-	s.printf("\n%d spans in %s.\n", len(rows), milliseconds(total))
-	if made := traceid.Time(t.id); t.dated {
-		s.printf("The ID was made at %s; the first span began %s later. Decoded: %s.\n", made.Format("2006-01-02 15:04:05.000 MST"), milliseconds(start.Sub(made)), t.decoded)
+	fmt.Fprintf(w, "\n%d spans in %s.\n", len(t.Lines), milliseconds(t.Total))
+	if t.Dated {
+		fmt.Fprintf(w, "The ID was made at %s; the first span began %s later. Decoded: %s.\n",
+			t.Made().Format("2006-01-02 15:04:05.000 MST"), milliseconds(t.Lag()), t.Decoded)
 	}
-	s.printf("\n")
-	for _, c := range t.costs {
-		s.costs(c)
+	for _, c := range t.Costs {
+		table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		fmt.Fprintf(table, "\n  %s\tsorted by trace ID\tthe Collector's own schema\n", c.What)
+		for _, r := range c.Rows {
+			fmt.Fprintf(table, "  %s\t%s\t%s\n", r.Kind, fmt.Sprintf(r.Format, r.Ours), fmt.Sprintf(r.Format, r.Exporter))
+		}
+		_ = table.Flush()
 	}
-	s.printf("  %s\n\n", t.measured)
+	fmt.Fprintf(w, "\n  %s\n\n", t.Measured)
 }
 
-// line is a span and its place in the tree.
+// drawing is a trace as it is drawn.
+type drawing struct {
+	Lines []line
+	Start time.Time     // of the first span
+	Total time.Duration // until the end of the last one
+}
+
+// line is a span and its place in the drawing.
 type line struct {
 	span
-	branch string
-	depth  int
+	branch      string // of the tree, in text
+	Depth       int
+	Begins      time.Duration // after the start
+	Left, Width float64       // of the bar, in percent
 }
 
-func (l line) label() string { return l.branch + l.SpanName }
-
-func (s span) failed() bool { return isError(s.StatusCode) }
-
-// isError reports whether a status is an error, as any version of the exporter writes it.
-func isError(status string) bool { return status == "Error" || status == "STATUS_CODE_ERROR" }
-
-// extent returns when the first span began and how long it took until the last one ended.
-func extent(lines []line) (start time.Time, total time.Duration) {
-	var end time.Time
-	for _, l := range lines {
-		if stop := l.Timestamp.Add(time.Duration(l.Duration)); end.Before(stop) {
-			end = stop
-		}
-		if start.IsZero() || l.Timestamp.Before(start) {
-			start = l.Timestamp
-		}
-	}
-	return start, max(end.Sub(start), 1)
-}
-
-// arrange puts children below their parents, each in order of time. A span whose parent is not
-// stored, such as an app's, is at the top level.
-func arrange(spans []span) []line {
+// draw puts children below their parents, each in order of time. A span whose parent is not stored,
+// such as an app's, is at the top level.
+func draw(spans []span) drawing {
 	stored := make(map[string]bool, len(spans))
 	for _, s := range spans {
 		stored[s.SpanID] = true
 	}
+	slices.SortFunc(spans, func(a, b span) int {
+		return cmp.Or(a.Timestamp.Compare(b.Timestamp), cmp.Compare(a.SpanID, b.SpanID))
+	})
 	children := make(map[string][]span)
 	for _, s := range spans {
 		parent := s.ParentSpanID
@@ -98,12 +88,12 @@ func arrange(spans []span) []line {
 		}
 		children[parent] = append(children[parent], s)
 	}
-	lines := make([]line, 0, len(spans))
+	var d drawing
 	placed := make(map[string]bool, len(spans))
 	var place func(s span, depth int, indent, branch string)
 	place = func(s span, depth int, indent, branch string) {
 		placed[s.SpanID] = true
-		lines = append(lines, line{s, indent + branch, depth})
+		d.Lines = append(d.Lines, line{span: s, branch: indent + branch, Depth: depth})
 		switch branch {
 		case "├ ":
 			indent += "│ "
@@ -111,16 +101,14 @@ func arrange(spans []span) []line {
 			indent += "  "
 		}
 		list := slices.DeleteFunc(children[s.SpanID], func(child span) bool { return placed[child.SpanID] })
-		byTime(list)
 		for i, child := range list {
+			branch := "├ "
 			if i == len(list)-1 {
-				place(child, depth+1, indent, "└ ")
-			} else {
-				place(child, depth+1, indent, "├ ")
+				branch = "└ "
 			}
+			place(child, depth+1, indent, branch)
 		}
 	}
-	byTime(children[""])
 	for _, s := range children[""] {
 		place(s, 0, "", "")
 	}
@@ -129,21 +117,23 @@ func arrange(spans []span) []line {
 			place(s, 0, "", "")
 		}
 	}
-	return lines
+	d.scale(spans)
+	return d
 }
 
-func byTime(spans []span) {
-	slices.SortFunc(spans, func(a, b span) int {
-		return cmp.Or(a.Timestamp.Compare(b.Timestamp), cmp.Compare(a.SpanID, b.SpanID))
-	})
-}
-
-// pad pads s with spaces to the width, or truncates it.
-func pad(s string, width int) string {
-	if runes := []rune(s); len(runes) > width {
-		return string(runes[:width-1]) + "…"
+// scale computes the bars of spans, which are sorted by time.
+func (d *drawing) scale(spans []span) {
+	d.Start, d.Total = spans[0].Timestamp, 1
+	for _, s := range spans {
+		d.Total = max(d.Total, s.Timestamp.Sub(d.Start)+s.Took())
 	}
-	return s + strings.Repeat(" ", max(width-utf8.RuneCountInString(s), 0))
+	for i := range d.Lines {
+		l := &d.Lines[i]
+		percent := func(part time.Duration) float64 { return 100 * float64(part) / float64(d.Total) }
+		l.Begins = l.Timestamp.Sub(d.Start)
+		l.Width = max(percent(l.Took()), 0.4) // otherwise it would be invisible
+		l.Left = min(percent(l.Begins), 100-l.Width)
+	}
 }
 
 func milliseconds(d time.Duration) string {

@@ -30,21 +30,21 @@ func TestPagesNameWhatThereIs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"docs/kubernetes.md", "docs/operating.md"} {
-		page, err := os.ReadFile(filepath.Join(root, name))
+	pages, err := filepath.Glob(filepath.Join(root, "docs/*.md"))
+	if err != nil || len(pages) == 0 {
+		t.Fatalf("pages: %v, %v", pages, err)
+	}
+	for _, name := range pages {
+		page, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		tests := regexp.MustCompile("`(Test\\w+)`").FindAllSubmatch(page, -1)
-		if len(tests) == 0 {
-			t.Errorf("%s names no test", name)
-		}
-		for _, m := range tests {
+		for _, m := range regexp.MustCompile("`(Test\\w+)`").FindAllSubmatch(page, -1) {
 			if !defined[string(m[1])] {
 				t.Errorf("%s names %s, which is not there", name, m[1])
 			}
 		}
-		for _, m := range regexp.MustCompile(`\]\(([^)#:]+)`).FindAllSubmatch(page, -1) {
+		for _, m := range regexp.MustCompile(`\]\(([^)#:]+)[)#]`).FindAllSubmatch(page, -1) {
 			if _, err := os.Stat(filepath.Join(root, "docs", string(m[1]))); err != nil {
 				t.Errorf("%s has a link to nothing: %v", name, err)
 			}

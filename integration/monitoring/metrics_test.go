@@ -238,31 +238,6 @@ func hasKey(m map[string][]string, key string) bool {
 	return ok
 }
 
-// A Keeper without a lease is distinguished from other errors.
-func TestNoLease(t *testing.T) {
-	reader := metric.NewManualReader()
-	ids := start(t, metric.WithReader(reader))
-	ids.NewIDs(t.Context())
-	var data metricdata.ResourceMetrics
-	if err := reader.Collect(t.Context(), &data); err != nil {
-		t.Fatal(err)
-	}
-	counts := make(map[string]int64)
-	for _, scope := range data.ScopeMetrics {
-		for _, m := range scope.Metrics {
-			if sum, ok := m.Data.(metricdata.Sum[int64]); ok && m.Name == "traceflake.id.fallbacks" {
-				for _, p := range sum.DataPoints {
-					v, _ := p.Attributes.Value("error.type")
-					counts[v.AsString()] = p.Value
-				}
-			}
-		}
-	}
-	if counts["no_lease"] != 1 || counts["_OTHER"] != 0 {
-		t.Errorf("fallbacks: %v", counts)
-	}
-}
-
 var (
 	selector = regexp.MustCompile(`(traceflake_\w+)(?:\{([^}]*)\})?`)
 	matcher  = regexp.MustCompile(`(\w+)\s*(=~|!~|!=|=)\s*"([^"]*)"`)

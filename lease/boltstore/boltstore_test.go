@@ -269,52 +269,23 @@ type brokenClock struct{}
 func (brokenClock) Now() time.Time         { panic("no clock") }
 func (brokenClock) Elapsed() time.Duration { panic("no clock") }
 
-// The file's block size is used unless another one is asked for.
-func TestTheFilesOwnBlockSize(t *testing.T) {
-	path, c := newPath(t), newClock()
-	acquire(t, openNodes(t, path, driver.NodeRange{BlockSize: 32}, WithClock(c)), request(start))
-	if g := acquire(t, open(t, path, WithClock(c)), request(start)); g.Nodes != 32 {
-		t.Errorf("granted %d nodes, want 32", g.Nodes)
-	}
-	if _, err := Open(path, driver.NodeRange{BlockSize: 8}); !errors.Is(err, lease.ErrBlockSize) {
-		t.Errorf("another block size: %v", err)
-	}
-}
-
 // A machine that was restored from a snapshot may not be the only one with this
 // file.
 func TestRestoredMachine(t *testing.T) {
-	s := open(t, newPath(t), WithClock(newClock()))
-	g := acquire(t, s, request(start))
-	s.file.machine = func() uint64 { return s.file.life + 1 }
-	_, err1 := s.Acquire(t.Context(), request(start))
-	_, err2 := s.Renew(t.Context(), g, renewal(lease.NewNonce(), start.Add(time.Hour)))
-	for _, err := range []error{err1, err2, s.Release(t.Context(), g, lease.NewNonce(), start)} {
-		if !errors.Is(err, ErrCopied) {
-			t.Errorf("got %v, want ErrCopied", err)
+	for what, restore := range map[string]func(*Store){
+		"vmclock":  func(s *Store) { s.file.machine = func() uint64 { return s.file.life + 1 } },
+		"Restored": (*Store).Restored,
+	} {
+		s := open(t, newPath(t), WithClock(newClock()))
+		g := acquire(t, s, request(start))
+		restore(s)
+		_, err1 := s.Acquire(t.Context(), request(start))
+		_, err2 := s.Renew(t.Context(), g, renewal(lease.NewNonce(), start.Add(time.Hour)))
+		for _, err := range []error{err1, err2, s.Release(t.Context(), g, lease.NewNonce(), start)} {
+			if !errors.Is(err, ErrCopied) {
+				t.Errorf("%s: got %v, want ErrCopied", what, err)
+			}
 		}
-	}
-}
-
-func TestRaise(t *testing.T) {
-	s := openNodes(t, newPath(t), driver.NodeRange{BlockSize: 1 << 13}, WithClock(newClock()))
-	g := acquire(t, s, request(start))
-	until := start.Add(time.Hour)
-	if err := s.Raise(t.Context(), until); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Renew(t.Context(), g, renewal(lease.NewNonce(), until)); !errors.Is(err, lease.ErrLost) {
-		t.Errorf("Renew after Raise: %v", err)
-	}
-	if _, err := s.Acquire(t.Context(), request(start)); !errors.Is(err, lease.ErrNoFreeNode) {
-		t.Errorf("Acquire after Raise: %v", err)
-	}
-	blocks, err := s.List(t.Context())
-	if err != nil || len(blocks) != 16 {
-		t.Fatalf("List gives %d blocks, %v; want all 16", len(blocks), err)
-	}
-	if err := s.Raise(t.Context(), time.Unix(randflake.EndOfLife+1, 0)); !errors.Is(err, randflake.ErrEndOfLife) {
-		t.Errorf("Raise past the end of life: %v", err)
 	}
 }
 
@@ -463,27 +434,6 @@ func TestLocked(t *testing.T) {
 	acquire(t, s, request(start))
 }
 
-func TestCancelled(t *testing.T) {
-	s := open(t, newPath(t), WithClock(newClock()))
-	g := acquire(t, s, request(start))
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, err1 := s.Acquire(ctx, request(start))
-	_, err2 := s.Renew(ctx, g, renewal(lease.NewNonce(), g.End.Add(time.Second)))
-	_, err3 := s.Get(ctx, g.Node)
-	err4 := s.Release(ctx, g, lease.NewNonce(), start)
-	_, err5 := s.List(ctx)
-	err6 := s.Raise(ctx, start)
-	for i, err := range []error{err1, err2, err3, err4, err5, err6} {
-		if !errors.Is(err, context.Canceled) {
-			t.Errorf("call %d: %v, want context.Canceled", i+1, err)
-		}
-	}
-	if got, err := s.Get(t.Context(), g.Node); err != nil || got != g {
-		t.Errorf("the block is now %v, %v; want it untouched", got, err)
-	}
-}
-
 // A running process must not continue with another file: its codec has the old
 // one's secret, and what others of the old file were granted is unknown to it.
 func TestReplaced(t *testing.T) {
@@ -534,38 +484,6 @@ func TestReplacedWhileWaiting(t *testing.T) {
 	}
 	if blocks, err := open(t, path, WithClock(newClock())).List(t.Context()); err != nil || len(blocks) != 1 {
 		t.Errorf("the file in place has %d grants, %v; want the one that was answered", len(blocks), err)
-	}
-}
-
-func TestConcurrentAcquire(t *testing.T) {
-	path, c := newPath(t), newClock()
-	const stores, each = 4, 10
-	grants := make(chan lease.Grant, stores*each)
-	var wg sync.WaitGroup
-	for range stores {
-		s := open(t, path, WithClock(c), WithTimeout(time.Minute))
-		wg.Go(func() {
-			for range each {
-				g, err := s.Acquire(t.Context(), request(start))
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				grants <- g
-			}
-		})
-	}
-	wg.Wait()
-	close(grants)
-	seen := map[uint32]bool{}
-	for g := range grants {
-		if seen[g.Node] {
-			t.Errorf("node %d was granted twice", g.Node)
-		}
-		seen[g.Node] = true
-	}
-	if len(seen) != stores*each {
-		t.Errorf("%d blocks were granted, want %d", len(seen), stores*each)
 	}
 }
 

@@ -32,21 +32,21 @@
 // A machine that is restored from a snapshot more than once, or beside the one
 // that the snapshot was taken of, has a copy of the file. So has one that is
 // started from an image with a file in it. The copies have one secret and grant
-// the same nodes. Where Linux's vmclock has a generation counter, a process that
-// was running refuses the file after the restore, with [ErrCopied]; one that is
-// started later cannot tell. Before such a machine makes IDs move the file away,
-// and with a fleet's secret give the machine other nodes; or use a store that the
-// machines share.
+// the same nodes. Where Linux's vmclock has a generation counter, and where
+// [Store.Restored] is called, a process that was running refuses the file after the
+// restore, with [ErrCopied]; one that is started later cannot tell. Before such a
+// machine makes IDs move the file away, and with a fleet's secret give the machine
+// other nodes; or use a store that the machines share.
 //
 // # The file
 //
 // It has mode 0600: anyone who can read the secret can decode the IDs, and
 // anyone who can write the file can break their uniqueness.
 //
-//	bucket  key              value
-//	meta    identity         {"format":1,"id":"…","secret":"…"}: 16 random bytes each, in base64
-//	shares  FIRST+COUNT      until when the file grants nothing of these nodes
-//	pages   config, page-…   the blocks, as package driver/pages describes them
+//	bucket  key                 value
+//	meta    identity            {"format":1,"id":"…","secret":"…"}: 16 random bytes each, in base64
+//	pages   config, page-…      the blocks, as package driver/pages describes them
+//	pages   share-FIRST+COUNT   until when the file grants nothing of these nodes
 //
 // A block that is not on its page was never granted. Only a Release moves its end
 // back. Use List to read the blocks; `bbolt` of go.etcd.io/bbolt/cmd reads and

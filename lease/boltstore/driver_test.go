@@ -40,19 +40,6 @@ func TestDriver(t *testing.T) {
 		t.Error(err)
 	}
 
-	path = filepath.Join(t.TempDir(), "leases.db")
-	s, err = driver.Open(t.Context(), "bolt:"+path, driver.NodeRange{First: 64, Nodes: 64, BlockSize: 16})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Get(t.Context(), 112); err != nil {
-		t.Errorf("block 112+16: %v", err)
-	}
-	for _, node := range []uint32{0, 72, 128} {
-		if _, err := s.Get(t.Context(), node); !errors.Is(err, lease.ErrInvalidRequest) {
-			t.Errorf("block %d: %v", node, err)
-		}
-	}
 	if _, err := driver.Open(t.Context(), "bolt:", driver.NodeRange{}); !errors.Is(err, lease.ErrInvalidRequest) {
 		t.Errorf("no path: %v", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -34,8 +35,8 @@ var (
 	// waits because a lost one may have granted its nodes: see [Open].
 	ErrNewFile = errors.New("the file is new to its nodes")
 	// ErrCopied is returned if this machine was restored from a snapshot since
-	// Open: another machine may have a copy of the file, and both would grant the
-	// same nodes. If one has, move the file away, and with a fleet's secret give
+	// Open, or [Store.Restored] was called: another machine may have a copy of the
+	// file, and both would grant the same nodes. If one has, move the file away, and with a fleet's secret give
 	// this host other nodes. Then start the process again.
 	ErrCopied = errors.New("boltstore: the machine was restored from a snapshot, and may not be the only one with this file")
 )
@@ -47,10 +48,8 @@ const (
 )
 
 var (
-	metaBucket   = []byte("meta")
-	sharesBucket = []byte("shares")
-	pagesBucket  = []byte("pages")
-
+	metaBucket  = []byte("meta")
+	pagesBucket = []byte("pages")
 	identityKey = []byte("identity")
 )
 
@@ -68,6 +67,7 @@ type file struct {
 	timeout time.Duration
 	machine func() uint64
 	life    uint64        // the machine's, when the file was opened
+	copied  atomic.Bool   // Restored was called
 	turn    chan struct{} // one transaction at a time in this process
 	id      []byte        // nil until the file was identified
 }
@@ -120,28 +120,6 @@ func object(data []byte) pages.Object {
 	return pages.Object{Data: []byte(string(data)), Version: string(data)}
 }
 
-// share returns until when nodes are reserved that the file was used with.
-func (f *file) share(ctx context.Context, name string) (until time.Time, known bool, err error) {
-	var text string
-	err = f.use(ctx, read, func(tx *bbolt.Tx) error {
-		text = string(tx.Bucket(sharesBucket).Get([]byte(name)))
-		return nil
-	})
-	if err != nil || text == "" {
-		return until, false, err
-	}
-	if until, err = time.Parse(time.RFC3339, text); err != nil {
-		err = fmt.Errorf("%w: the share %s: %w", ErrCorrupt, name, err)
-	}
-	return until, true, err
-}
-
-func (f *file) putShare(ctx context.Context, name string, until time.Time) error {
-	return f.use(ctx, write, func(tx *bbolt.Tx) error {
-		return tx.Bucket(sharesBucket).Put([]byte(name), []byte(until.UTC().Format(time.RFC3339)))
-	})
-}
-
 // identify learns which file it is, and returns its secret. It makes the file if
 // it may. A file that is there is only read, so that listing leases writes
 // nothing.
@@ -184,7 +162,7 @@ func identityOf(tx *bbolt.Tx) (i identity, err error) {
 	if i.Format != format {
 		return i, fmt.Errorf("%w: %d, this library supports %d; use a newer one", lease.ErrSchemaVersion, i.Format, format)
 	}
-	if len(i.ID) != secretLen || len(i.Secret) != secretLen || tx.Bucket(pagesBucket) == nil || tx.Bucket(sharesBucket) == nil {
+	if len(i.ID) != secretLen || len(i.Secret) != secretLen || tx.Bucket(pagesBucket) == nil {
 		return i, fmt.Errorf("%w: its id, its secret or a bucket is missing", ErrCorrupt)
 	}
 	return i, nil
@@ -201,7 +179,7 @@ func fill(tx *bbolt.Tx) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range [][]byte{metaBucket, sharesBucket, pagesBucket} {
+	for _, name := range [][]byte{metaBucket, pagesBucket} {
 		if _, err := tx.CreateBucket(name); err != nil {
 			return err
 		}
@@ -211,7 +189,7 @@ func fill(tx *bbolt.Tx) error {
 
 // use is transact on the file that was identified, and on no other.
 func (f *file) use(ctx context.Context, how access, do func(*bbolt.Tx) error) error {
-	if f.machine() != f.life {
+	if f.copied.Load() || f.machine() != f.life {
 		return ErrCopied
 	}
 	return f.transact(ctx, how, func(tx *bbolt.Tx) error {

@@ -87,6 +87,11 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
+// Restored must be called after this process was restored from a snapshot, before
+// [lease.Keeper.Restored]: every later call returns [ErrCopied], because another
+// machine may have a copy of the file.
+func (s *Store) Restored() { s.file.copied.Store(true) }
+
 // Codec returns the codec of the file's own secret.
 func (s *Store) Codec() *randflake.Codec { return s.codec }
 
@@ -136,22 +141,29 @@ func (s *Store) share(ctx context.Context, now time.Time) (until time.Time, err 
 	if known := s.until.Load(); known != nil {
 		return *known, nil
 	}
-	name := fmt.Sprintf("%d+%d", s.nodes.First, s.nodes.Nodes)
-	until, known, err := s.file.share(ctx, name)
-	if err == nil && !known {
-		// Whoever is stopped in between raises them again.
-		if until = now.Add(s.cfg.maxTTL); until.Nanosecond() > 0 {
-			until = until.Truncate(time.Second).Add(time.Second)
+	name := fmt.Sprintf("share-%d+%d", s.nodes.First, s.nodes.Nodes)
+	o, err := s.file.Read(ctx, name)
+	switch {
+	case err != nil:
+		return until, err
+	case o.Version != "":
+		if until, err = time.Parse(time.RFC3339, string(o.Data)); err != nil {
+			return until, fmt.Errorf("%w: %s: %w", ErrCorrupt, name, err)
 		}
-		if err = s.Raise(ctx, until); err == nil {
-			err = s.file.putShare(ctx, name, until)
-		}
+		s.until.Store(&until)
+		return until, nil
 	}
-	if err != nil {
+	if until = now.Add(s.cfg.maxTTL); until.Nanosecond() > 0 {
+		until = until.Truncate(time.Second).Add(time.Second)
+	}
+	// Whoever is stopped in between raises them again.
+	if err := s.Raise(ctx, until); err != nil {
 		return until, err
 	}
-	s.until.Store(&until)
-	return until, nil
+	if _, err := s.file.Write(ctx, name, []byte(until.UTC().Format(time.RFC3339)), ""); err != nil && !errors.Is(err, pages.ErrChanged) {
+		return until, err
+	}
+	return s.share(ctx, now)
 }
 
 // Renew implements [lease.Store]. The end is at most the longest TTL from now.

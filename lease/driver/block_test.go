@@ -51,7 +51,7 @@ func TestBlockAcquire(t *testing.T) {
 	}
 }
 
-// A renewal is written and changes the holder even if the end stays the same:
+// A renewal is written and changes the nonce even if the end stays the same:
 // or two clients that hold one grant would both be told yes.
 func TestBlockRenew(t *testing.T) {
 	b, g := heldBlock()
@@ -99,16 +99,16 @@ func TestBlockRaise(t *testing.T) {
 	}
 }
 
-func TestBlockComparesHolderAndVersion(t *testing.T) {
+func TestBlockComparesNonceAndVersion(t *testing.T) {
 	b, g := heldBlock()
 	for name, tt := range map[string]struct {
 		change func(*lease.Grant)
 		want   error
 	}{
-		"holder":        {func(g *lease.Grant) { g.Nonce = strings.Repeat("b", nonceLen) }, lease.ErrLost},
+		"nonce":         {func(g *lease.Grant) { g.Nonce = strings.Repeat("b", nonceLen) }, lease.ErrLost},
 		"older version": {func(g *lease.Grant) { g.Version-- }, lease.ErrLost},
 		"newer version": {func(g *lease.Grant) { g.Version++ }, lease.ErrLost},
-		"no holder":     {func(g *lease.Grant) { g.Nonce = "" }, lease.ErrInvalidRequest},
+		"no nonce":      {func(g *lease.Grant) { g.Nonce = "" }, lease.ErrInvalidRequest},
 		"node":          {func(g *lease.Grant) { g.Node = 16 }, lease.ErrInvalidRequest},
 		"nodes":         {func(g *lease.Grant) { g.Nodes = 16 }, lease.ErrInvalidRequest},
 	} {
@@ -123,7 +123,7 @@ func TestBlockComparesHolderAndVersion(t *testing.T) {
 	}
 }
 
-func TestBlockWantsAFreshHolder(t *testing.T) {
+func TestBlockWantsAFreshNonce(t *testing.T) {
 	b, g := heldBlock()
 	for _, next := range []string{"", g.Nonce, fresh[1:], strings.Repeat("F", nonceLen)} {
 		if got, err := b.Renew(g, renewal(next, at(time.Hour))); !errors.Is(err, lease.ErrInvalidRequest) || got != b {
@@ -142,7 +142,7 @@ func TestCheckRequest(t *testing.T) {
 		want   error
 	}{
 		"good":             {func(*lease.Request) {}, nil},
-		"short holder":     {func(r *lease.Request) { r.Nonce = r.Nonce[1:] }, lease.ErrInvalidRequest},
+		"short nonce":      {func(r *lease.Request) { r.Nonce = r.Nonce[1:] }, lease.ErrInvalidRequest},
 		"upper case":       {func(r *lease.Request) { r.Nonce = strings.Repeat("A", nonceLen) }, lease.ErrInvalidRequest},
 		"long owner":       {func(r *lease.Request) { r.Owner = strings.Repeat("a", 129) }, lease.ErrInvalidRequest},
 		"control owner":    {func(r *lease.Request) { r.Owner = "a\x1b[2J" }, lease.ErrInvalidRequest},

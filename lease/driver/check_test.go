@@ -16,7 +16,7 @@ func TestHolderHasHexDigits(t *testing.T) {
 		r.Nonce = strings.Repeat("0", nonceLen-1) + string(rune(c))
 		good := strings.ContainsRune("0123456789abcdef", rune(c))
 		if err := CheckRequest(r, testStart); (err == nil) != good {
-			t.Errorf("a holder with %q: %v", rune(c), err)
+			t.Errorf("a nonce with %q: %v", rune(c), err)
 		}
 	}
 }

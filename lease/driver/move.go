@@ -17,8 +17,13 @@ var closed = time.Unix(randflake.EndOfLife, 0).UTC()
 // nodes were moved to another store.
 func (b Block) Closed() bool { return !b.GrantedUntil.Before(closed) }
 
-// quiet is how long after the last grant's end nothing is granted during a Move.
-const quiet = 2 * time.Minute
+const (
+	// quiet is how long after the last grant's end nothing is granted during a Move.
+	quiet = 2 * time.Minute
+	// longest is what one write can add to a block's end: a client renews a lease
+	// before its end, apart from some seconds in which it waits for its store.
+	longest = lease.MaxTTL + time.Minute
+)
 
 // Move moves nodes to another store, for good: from grants and renews none of
 // them any more, and to grants none of their seconds before the time that Move
@@ -26,12 +31,14 @@ const quiet = 2 * time.Minute
 // leases of from to the end. The result depends on no clock.
 //
 // The stores must be opened with the same nodes; their block sizes may differ.
-// If Move fails, call it again with the same stores. (If its last call failed,
-// and from has no clock, and a client whose clock was 2 minutes ahead acquired a
-// block during the Move, the second Move does not see that grant.)
+// If Move fails, call it again with the same stores. (If it failed after it began to
+// close from, the second Move does not see what a client acquired during the first.
+// That takes a from without a clock, or a first Move of more than a minute; and a
+// client whose clock is ahead, or no lease of from that is not over.)
 func Move(ctx context.Context, from, to lease.Admin) (time.Time, error) {
 	// Nobody can renew after the first raise. It also keeps clients with correct
-	// clocks from acquiring blocks until the second.
+	// clocks from acquiring blocks until the second, unless from has no clock and
+	// all of its leases are over.
 	now, err := from.Time(ctx)
 	if err != nil {
 		return now, err
@@ -86,18 +93,25 @@ func Move(ctx context.Context, from, to lease.Admin) (time.Time, error) {
 		return end, err
 	}
 
-	// A client whose clock is far ahead may have acquired a block in between. Its
-	// grant's start is known, and how long it lasts at most.
+	// A client whose clock is ahead may have acquired a block in between, or renewed
+	// one that it acquired after the first raise. The ends are lost, but the last
+	// grant's start is known, and how often the block was written.
 	after, err := from.List(ctx)
 	if err != nil {
 		return end, err
 	}
 	missed := end
 	for i, b := range after {
-		if i < len(before) && b.Version != before[i].Version+1 && b.Start != before[i].Start {
-			if until := b.Start.Add(lease.MaxTTL); until.After(missed) {
-				missed = until
-			}
+		if i >= len(before) || b.Version <= before[i].Version+1 {
+			continue // nobody wrote it but this Move
+		}
+		until := b.Start
+		if until.Before(before[i].GrantedUntil) {
+			until = before[i].GrantedUntil
+		}
+		writes := time.Duration(b.Version - before[i].Version - 1)
+		if until = until.Add(writes * longest); until.After(missed) {
+			missed = until
 		}
 	}
 	if missed.After(end) {
@@ -132,13 +146,13 @@ func movable(from, to []lease.Block) error {
 	for _, b := range to {
 		if Block(b).Closed() {
 			return fmt.Errorf("%w: node %d of the new store was moved to another one before; move it from there, "+
-				"or remove this store's data first", lease.ErrInvalidRequest, b.Node)
+				"to a new table, prefix, name or file", lease.ErrInvalidRequest, b.Node)
 		}
 	}
 	for _, b := range from {
-		if Block(b).Closed() && nodesOf(to).Nodes == 0 {
-			return fmt.Errorf("%w: node %d of the old store was moved to another store before, and this one is empty",
-				lease.ErrInvalidRequest, b.Node)
+		if Block(b).Closed() && nodesOf(to) != nodesOf(from) { // a Move raises all of them before it closes one
+			return fmt.Errorf("%w: node %d of the old store was moved to another store before, and not to this one; "+
+				"move the other nodes only", lease.ErrInvalidRequest, b.Node)
 		}
 	}
 	return nil

@@ -83,10 +83,15 @@ type interrupted struct {
 	calls int
 	at    int
 	do    func() error
+	each  func() // in every call, if it is not nil
 }
 
 func (s *interrupted) call() error {
-	if s.calls++; s.calls == s.at {
+	s.calls++
+	if s.each != nil {
+		s.each()
+	}
+	if s.calls == s.at {
 		return s.do()
 	}
 	return nil
@@ -155,6 +160,66 @@ func TestMoveInterrupted(t *testing.T) {
 				t.Errorf("call %d broke: the new store grants %+v", at, got)
 			}
 		}
+	}
+}
+
+// A client that acquired a block between any two steps of a move may renew it between any other
+// two. Its clock need not be wrong: all leases of a store without a clock may be over.
+func TestMoveDuringRenewals(t *testing.T) {
+	for _, ttl := range []time.Duration{lease.MinTTL, 10 * time.Minute, lease.MaxTTL} {
+		for acquired := 1; acquired < 8; acquired++ {
+			from, to := driver.NewMemory(driver.WithNodeRange(moved)), driver.NewMemory(driver.WithNodeRange(moved))
+			var held lease.Grant
+			now := noon
+			s := &interrupted{Admin: from, at: -1}
+			s.each = func() {
+				var g lease.Grant
+				var err error
+				r := lease.Request{Nonce: lease.NewNonce(), Now: now, TTL: ttl}
+				if s.calls == acquired {
+					g, err = from.Acquire(t.Context(), r)
+				} else {
+					g, err = from.Renew(t.Context(), held, r)
+				}
+				if err == nil {
+					held, now = g, g.End.Add(-time.Second) // it renews as late as possible
+				}
+			}
+			end, err := driver.Move(t.Context(), s, to)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if held.End.After(end) {
+				t.Errorf("acquired before call %d for %s: the grant ends at %s, the new store begins at %s", acquired, ttl, held.End, end)
+			}
+			if got := grantAt(t, to, noon.Add(1000*time.Hour)); got.Start.Before(held.End) {
+				t.Errorf("the new store grants %+v", got)
+			}
+		}
+	}
+}
+
+// Nodes that were moved before are not moved again with the rest of the store.
+func TestMoveTheRest(t *testing.T) {
+	list := func(s lease.Admin) []lease.Block {
+		blocks, err := s.List(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return blocks
+	}
+	whole := driver.NewMemory(driver.WithNodeRange(moved))
+	held := grantAt(t, whole, noon)
+	part := driver.NodeRange{First: held.Node, Nodes: held.Nodes, BlockSize: held.Nodes}
+	from := driver.NewMemory(driver.WithNodeRange(part), driver.WithBlocks(list(whole)))
+	if _, err := driver.Move(t.Context(), from, driver.NewMemory(driver.WithNodeRange(part))); err != nil {
+		t.Fatal(err)
+	}
+	whole = driver.NewMemory(driver.WithNodeRange(moved), driver.WithBlocks(append(list(whole), list(from)...)))
+	other := driver.NewMemory(driver.WithNodeRange(moved))
+	grantAt(t, other, noon) // it is in use
+	if end, err := driver.Move(t.Context(), whole, other); !errors.Is(err, lease.ErrInvalidRequest) {
+		t.Errorf("two stores grant node %d from %s on: %v", held.Node, end, err)
 	}
 }
 

@@ -102,13 +102,13 @@ func renew(tb testing.TB, h Harness) {
 	for _, end := range []time.Time{g.End, g.End.Add(999 * time.Millisecond), g.End.Add(-time.Second), t0, t0.Add(-time.Hour)} {
 		extend("renew with an end that is not later", end, g.End)
 	}
-	// Only node, nodes, holder and version count.
+	// Only node, nodes, nonce and version count.
 	bare := lease.Grant{Lease: randflake.Lease{Node: g.Node, Nodes: g.Nodes}, Nonce: g.Nonce, Version: g.Version}
 	next := lease.NewNonce()
 	if got, err := s.Renew(ctx, bare, renewal(next, g.End.Add(time.Second))); err != nil {
-		tb.Errorf("renew by node, holder and version: %v", err)
+		tb.Errorf("renew by node, nonce and version: %v", err)
 	} else {
-		wantGrant(tb, "renew by node, holder and version", got, renewed(g, next, g.End.Add(time.Second)))
+		wantGrant(tb, "renew by node, nonce and version", got, renewed(g, next, g.End.Add(time.Second)))
 		g = got
 	}
 
@@ -124,7 +124,7 @@ func renew(tb testing.TB, h Harness) {
 	}
 	other := g
 	other.Nonce = lease.NewNonce()
-	lost("renew by another holder", other)
+	lost("renew by another nonce", other)
 	for _, v := range []uint64{0, g.Version - 1, g.Version + 1} {
 		other = g
 		other.Version = v
@@ -176,7 +176,7 @@ func release(tb testing.TB, h Harness) {
 	g := mustAcquire(tb, s, request(t0, time.Minute))
 	other := g
 	other.Nonce = lease.NewNonce()
-	wantErr(tb, "release by another holder", s.Release(ctx, other, lease.NewNonce(), t0), lease.ErrLost)
+	wantErr(tb, "release by another nonce", s.Release(ctx, other, lease.NewNonce(), t0), lease.ErrLost)
 	for _, v := range []uint64{0, g.Version + 1} {
 		other = g
 		other.Version = v
@@ -301,7 +301,7 @@ func raise(tb testing.TB, h Harness) {
 	}
 	_, err := s.Acquire(ctx, request(until.Add(-1), time.Minute))
 	wantErr(tb, "acquire before the raised time", err, lease.ErrNoFreeNode)
-	// The nonce of a holder that a raise cleared can be used again.
+	// A nonce that a raise cleared can be used again.
 	r := request(until, time.Minute)
 	r.Nonce = short.Nonce
 	for range few.Blocks() - 1 {
@@ -338,10 +338,10 @@ func badRequests(tb testing.TB, h Harness) {
 		change func(r *lease.Request)
 		want   error
 	}{
-		{"no holder", func(r *lease.Request) { r.Nonce = "" }, lease.ErrInvalidRequest},
-		{"a short holder", func(r *lease.Request) { r.Nonce = r.Nonce[1:] }, lease.ErrInvalidRequest},
-		{"a holder in capitals", func(r *lease.Request) { r.Nonce = "ABCDEF0123456789ABCDEF0123456789" }, lease.ErrInvalidRequest},
-		{"a holder that is SQL", func(r *lease.Request) { r.Nonce = "'; DROP TABLE traceflake_leases;-" }, lease.ErrInvalidRequest},
+		{"no nonce", func(r *lease.Request) { r.Nonce = "" }, lease.ErrInvalidRequest},
+		{"a short nonce", func(r *lease.Request) { r.Nonce = r.Nonce[1:] }, lease.ErrInvalidRequest},
+		{"a nonce in capitals", func(r *lease.Request) { r.Nonce = "ABCDEF0123456789ABCDEF0123456789" }, lease.ErrInvalidRequest},
+		{"a nonce that is SQL", func(r *lease.Request) { r.Nonce = "'; DROP TABLE traceflake_leases;-" }, lease.ErrInvalidRequest},
 		{"an owner too long", func(r *lease.Request) { r.Owner = strings.Repeat("x", 129) }, lease.ErrInvalidRequest},
 		{"an owner that is not UTF-8", func(r *lease.Request) { r.Owner = "\xff" }, lease.ErrInvalidRequest},
 		{"an owner with a line break", func(r *lease.Request) { r.Owner = "a\nb" }, lease.ErrInvalidRequest},
@@ -367,7 +367,7 @@ func badRequests(tb testing.TB, h Harness) {
 		name   string
 		change func(g *lease.Grant)
 	}{
-		{"no holder", func(g *lease.Grant) { g.Nonce = "" }},
+		{"no nonce", func(g *lease.Grant) { g.Nonce = "" }},
 		{"a node that does not start a block", func(g *lease.Grant) { g.Node++ }},
 		{"an invalid node", func(g *lease.Grant) { g.Node = 1 << 31 }},
 		{"a block of another size", func(g *lease.Grant) { g.Nodes /= 2 }},
@@ -381,8 +381,8 @@ func badRequests(tb testing.TB, h Harness) {
 	}
 	for _, next := range []string{"", "short", strings.ToUpper(lease.NewNonce()), g.Nonce} {
 		_, err := s.Renew(ctx, g, renewal(next, t0.Add(time.Hour)))
-		wantErr(tb, "renew: next holder "+next, err, lease.ErrInvalidRequest)
-		wantErr(tb, "release: next holder "+next, s.Release(ctx, g, next, t0), lease.ErrInvalidRequest)
+		wantErr(tb, "renew: next nonce "+next, err, lease.ErrInvalidRequest)
+		wantErr(tb, "release: next nonce "+next, s.Release(ctx, g, next, t0), lease.ErrInvalidRequest)
 	}
 	wantList(tb, "after bad grants", s, []lease.Grant{g})
 }

@@ -181,7 +181,8 @@ const (
 	granted    verdict = "ok"
 	noFreeNode verdict = "no free node"
 	lost       verdict = "lost"
-	refused    verdict = "refused" // wrote nothing, whatever the state
+	invalid    verdict = "invalid"
+	ahead      verdict = "clock ahead" // wrote nothing, whatever the state
 	unanswered verdict = "no answer"
 )
 
@@ -193,8 +194,10 @@ func judge(err error) verdict {
 		return noFreeNode
 	case errors.Is(err, lease.ErrLost):
 		return lost
-	case errors.Is(err, lease.ErrClockAhead), errors.Is(err, lease.ErrInvalidRequest):
-		return refused
+	case errors.Is(err, lease.ErrInvalidRequest):
+		return invalid
+	case errors.Is(err, lease.ErrClockAhead):
+		return ahead
 	}
 	return unanswered
 }
@@ -215,23 +218,27 @@ type state [maxBlocks]driver.Block
 
 // model returns the behaviour of a storage by the rules of driver.Block.
 func model(nodes driver.NodeRange) porcupine.Model {
-	n := nodes.Blocks()
-	var empty state
-	for i := range n {
-		empty[i] = nodes.Block(i)
-	}
 	m := porcupine.NondeterministicModel{
-		Init: func() []any { return []any{empty} },
-		Step: func(s, in, out any) []any { return step(s.(state), n, nodes, in.(input), out.(output)) },
-		DescribeOperation: func(in, out any) string {
-			i, o := in.(input), out.(output)
-			if i.op == opAcquire {
-				return fmt.Sprintf("acquire(%s for %s by %.6s) → %s %s", clock(i.request.Now), i.request.TTL, i.request.Nonce, o.verdict, show(o.grant))
-			}
-			return fmt.Sprintf("%s(%s, %+v, %s) → %s %s", i.op, show(i.grant), i.request, clock(i.unused), o.verdict, show(o.grant))
-		},
+		Init:              func() []any { return []any{unwritten(nodes)} },
+		Step:              func(s, in, out any) []any { return step(s.(state), nodes, in.(input), out.(output)) },
+		DescribeOperation: func(in, out any) string { return describe(in.(input), out.(output)) },
 	}
 	return m.ToModel()
+}
+
+// unwritten returns the state of an empty store.
+func unwritten(nodes driver.NodeRange) (s state) {
+	for i := range nodes.Blocks() {
+		s[i] = nodes.Block(i)
+	}
+	return s
+}
+
+func describe(i input, o output) string {
+	if i.op == opAcquire {
+		return fmt.Sprintf("acquire(%s for %s by %.6s) → %s %s", clock(i.request.Now), i.request.TTL, i.request.Nonce, o.verdict, show(o.grant))
+	}
+	return fmt.Sprintf("%s(%s, %+v, %s) → %s %s", i.op, show(i.grant), i.request, clock(i.unused), o.verdict, show(o.grant))
 }
 
 func clock(t time.Time) string { return t.UTC().Format(time.TimeOnly) }
@@ -244,12 +251,12 @@ func show(g lease.Grant) string {
 }
 
 // step returns the states that a call with this output may leave, or none if the output is wrong.
-func step(s state, n int, nodes driver.NodeRange, in input, out output) []any {
-	if out.verdict == refused {
+func step(s state, nodes driver.NodeRange, in input, out output) []any {
+	if out.verdict == ahead {
 		return []any{s}
 	}
 	if in.op == opAcquire {
-		return stepAcquire(s, n, in.request, out)
+		return stepAcquire(s, nodes.Blocks(), in.request, out)
 	}
 	i, err := nodes.Index(in.grant.Node)
 	if err != nil {
@@ -284,7 +291,7 @@ func step(s state, n int, nodes driver.NodeRange, in input, out output) []any {
 }
 
 func stepAcquire(s state, n int, r lease.Request, out output) []any {
-	// A holder that has a block may be given its grant again, or another block.
+	// A client whose nonce a block has may be given its grant again, or another block.
 	var states []any
 	if out.verdict == unanswered {
 		states = append(states, s)

@@ -2,7 +2,6 @@ package leasetest
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -13,13 +12,11 @@ import (
 )
 
 // stateMachine makes random calls, one at a time, and compares every answer with the rule of
-// driver.Block. If they differ, it looks for a short sequence of calls that shows it.
+// driver.Block, as a [History] does. If they differ, it looks for a short sequence of calls that
+// shows it.
 func stateMachine(tb testing.TB, h Harness) {
 	rapid.Check(tb, func(t *rapid.T) {
-		m := machine{store: h.open(tb, few), now: start(), seconds: secondsOf{}}
-		for i := range few.Blocks() {
-			m.blocks = append(m.blocks, few.Block(i))
-		}
+		m := machine{store: h.open(tb, few), now: start(), blocks: unwritten(few)}
 		t.Repeat(map[string]func(*rapid.T){
 			"acquire": m.acquire,
 			"renew":   m.renew,
@@ -32,11 +29,24 @@ func stateMachine(tb testing.TB, h Harness) {
 }
 
 type machine struct {
-	store   lease.Store
-	now     time.Time
-	blocks  []driver.Block
-	grants  []lease.Grant // all grants seen, including those that are over
-	seconds secondsOf     // granted and not returned
+	store  lease.Store
+	now    time.Time
+	blocks state
+	grants []lease.Grant // all grants seen, including those that are over
+}
+
+// call makes a call. The state of the store follows from the rule and the answer.
+func (m *machine) call(t *rapid.T, in input, call func() (lease.Grant, error)) {
+	g, err := call()
+	out := output{grant: pin(g), verdict: judge(err)}
+	next := step(m.blocks, few, in, out)
+	if out.verdict == unanswered || len(next) == 0 {
+		t.Fatalf("%s: %v; the blocks were %+v", describe(in, out), err, m.blocks[:few.Blocks()])
+	}
+	m.blocks = next[0].(state)
+	if err == nil && in.op != opRelease {
+		m.grants = append(m.grants, out.grant)
+	}
 }
 
 // step returns a short time, sometimes a fraction of a second.
@@ -55,39 +65,14 @@ func (m *machine) acquire(t *rapid.T) {
 	if len(m.grants) > 0 && rapid.IntRange(0, 3).Draw(t, "again") == 0 {
 		r.Nonce = rapid.SampledFrom(m.grants).Draw(t, "grant").Nonce
 	}
-	g, err := m.store.Acquire(context.Background(), r)
-	for _, b := range m.blocks {
-		if b.Nonce == r.Nonce && err == nil && equal(g, b.Grant()) {
-			return // it may be given its grant again, or another block
-		}
-	}
-	free := 0
-	for i, b := range m.blocks {
-		next, refusal := b.Acquire(r)
-		if refusal != nil {
-			continue
-		}
-		free++
-		if err == nil && g.Node == b.Node {
-			if !equal(g, next.Grant()) && !shorter(pin(g), pin(next.Grant())) {
-				t.Fatalf("acquire: got %+v, want %+v", g, next.Grant())
-			}
-			next.GrantedUntil = g.End
-			m.blocks[i] = next
-			m.grants = append(m.grants, g)
-			if other, overlaps := m.seconds.add(g.Lease); overlaps {
-				t.Fatalf("granted twice: %+v and %+v", g.Lease, other)
-			}
-			return
-		}
-	}
-	if free > 0 || !errors.Is(err, lease.ErrNoFreeNode) {
-		t.Fatalf("acquire at %s: got %+v, %v; %d of %+v are free", r.Now, g, err, free, m.blocks)
-	}
+	m.call(t, input{op: opAcquire, request: r}, func() (lease.Grant, error) { return m.store.Acquire(context.Background(), r) })
 }
 
+// block returns the block that starts at a node.
+func (m *machine) block(node uint32) driver.Block { return m.blocks[node/few.BlockSize] }
+
 // some returns a grant seen before, sometimes changed.
-func (m *machine) some(t *rapid.T) (lease.Grant, int) {
+func (m *machine) some(t *rapid.T) lease.Grant {
 	if len(m.grants) == 0 {
 		t.Skip("no grant yet")
 	}
@@ -100,70 +85,32 @@ func (m *machine) some(t *rapid.T) (lease.Grant, int) {
 	case 2:
 		g.Nonce = lease.NewNonce()
 	case 3, 4:
-		g = m.blocks[must(few.Index(g.Node))].Grant() // the newest one, possibly another holder's
+		g = m.block(g.Node).Grant() // the newest one, possibly another holder's
 	}
-	return g, must(few.Index(g.Node))
-}
-
-func must(i int, err error) int {
-	if err != nil {
-		panic(err) // every grant added has a block
-	}
-	return i
+	return g
 }
 
 func (m *machine) renew(t *rapid.T) {
-	g, i := m.some(t)
+	g := m.some(t)
 	r := renewal(m.nonce(t, g), m.skewed(t).Add(m.step(t)))
-	got, err := m.store.Renew(context.Background(), g, r)
-	after, want := m.blocks[i].Renew(g, r)
-	sameError(t, "renew", err, want)
-	if want != nil {
-		return
-	}
-	if !equal(got, after.Grant()) {
-		t.Fatalf("renew: got %+v, want %+v", got, after.Grant())
-	}
-	if before := m.blocks[i]; after.GrantedUntil.After(before.GrantedUntil) {
-		longer := after.Grant().Lease
-		longer.Start = before.GrantedUntil
-		if other, overlaps := m.seconds.add(longer); overlaps {
-			t.Fatalf("granted twice: %+v and %+v", longer, other)
-		}
-	}
-	m.blocks[i] = after
-	m.grants = append(m.grants, got)
+	m.call(t, input{op: opRenew, grant: g, request: r}, func() (lease.Grant, error) { return m.store.Renew(context.Background(), g, r) })
 }
 
 // nonce returns a new nonce, or sometimes that of the block's last write, as in a repeated
 // message.
 func (m *machine) nonce(t *rapid.T, g lease.Grant) string {
-	if b := m.blocks[must(few.Index(g.Node))]; b.Nonce != "" && rapid.IntRange(0, 4).Draw(t, "repeat") == 0 {
+	if b := m.block(g.Node); b.Nonce != "" && rapid.IntRange(0, 4).Draw(t, "repeat") == 0 {
 		return b.Nonce
 	}
 	return lease.NewNonce()
 }
 
 func (m *machine) release(t *rapid.T) {
-	g, i := m.some(t)
+	g := m.some(t)
 	unused, nonce := m.skewed(t), m.nonce(t, g)
-	err := m.store.Release(context.Background(), g, nonce, unused)
-	next, want := m.blocks[i].Release(g, nonce, unused)
-	sameError(t, "release", err, want)
-	if want != nil {
-		return
-	}
-	m.blocks[i] = next
-	kept := m.seconds[g.Node][:0]
-	for _, l := range m.seconds[g.Node] {
-		if l.Start.Before(next.GrantedUntil) {
-			if l.End.After(next.GrantedUntil) {
-				l.End = next.GrantedUntil
-			}
-			kept = append(kept, l)
-		}
-	}
-	m.seconds[g.Node] = kept
+	m.call(t, input{op: opRelease, grant: g, request: lease.Request{Nonce: nonce}, unused: unused}, func() (lease.Grant, error) {
+		return lease.Grant{}, m.store.Release(context.Background(), g, nonce, unused)
+	})
 }
 
 func (m *machine) raise(t *rapid.T) {
@@ -178,7 +125,7 @@ func (m *machine) raise(t *rapid.T) {
 	if err := a.Raise(context.Background(), until); err != nil {
 		t.Fatalf("raise: %v", err)
 	}
-	for i, b := range m.blocks {
+	for i, b := range m.blocks[:few.Blocks()] {
 		m.blocks[i] = b.Raise(until)
 	}
 }
@@ -188,7 +135,7 @@ func (m *machine) compare(t *rapid.T) {
 	if err != nil {
 		t.Fatalf("list: %v", err)
 	}
-	for _, want := range m.blocks {
+	for _, want := range m.blocks[:few.Blocks()] {
 		if want.Version == 0 {
 			continue
 		}
@@ -199,11 +146,5 @@ func (m *machine) compare(t *rapid.T) {
 	}
 	if len(blocks) > 0 {
 		t.Fatalf("list: %+v were never written", blocks)
-	}
-}
-
-func sameError(t *rapid.T, what string, got, want error) {
-	if judge(got) != judge(want) || judge(got) == unanswered {
-		t.Fatalf("%s: got error %v, want %v", what, got, want)
 	}
 }

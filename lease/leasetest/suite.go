@@ -156,7 +156,7 @@ func mustRenew(tb testing.TB, s lease.Store, g lease.Grant, end time.Time) lease
 		tb.Fatalf("renew: %v", err)
 	}
 	if got.Nonce != next {
-		tb.Fatalf("renew: the holder is %q, want %q", got.Nonce, next)
+		tb.Fatalf("renew: the nonce is %q, want %q", got.Nonce, next)
 	}
 	return got
 }

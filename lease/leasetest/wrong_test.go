@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 // wrong is a store with one flaw.
 type wrong struct {
 	flaw   string
-	first  map[string]uint32 // the node of the block that a holder acquired
+	first  map[string]uint32 // the node of the block that a nonce acquired
 	nodes  driver.NodeRange
 	mu     sync.Mutex
 	blocks []driver.Block
@@ -59,28 +59,28 @@ var flaws = map[string][]string{
 	"rounds the clock up":         {"acquire"},
 	"loses every seventh write":   {"state machine", "linearizable"},
 	"renews any version":          {"renew", "state machine"},
-	"renews for any holder":       {"renew", "state machine"},
+	"renews for any nonce":        {"renew", "state machine"},
 	"renewal shortens":            {"renew", "state machine"},
 	"renewal keeps the version":   {"renew", "state machine"},
 	"renewal needs a live grant":  {"renew", "state machine"},
-	"renewal keeps the holder":    {"renew", "state machine"},
+	"renewal keeps the nonce":     {"renew", "state machine"},
 	"renewal loses the owner":     {"renew", "state machine"},
 
-	"renewal writes only if the end grows":           {"renew", "state machine"},
-	"renewal writes the holder but no unchanged end": {"renew", "state machine"},
-	"renewal idempotent by its nonce":                {"renew", "state machine"},
+	"renewal writes only if the end grows":          {"renew", "state machine"},
+	"renewal writes the nonce but no unchanged end": {"renew", "state machine"},
+	"renewal idempotent by its nonce":               {"renew", "state machine"},
 
-	"keeps a replaced holder":      {"state machine"},
+	"keeps a replaced nonce":       {"state machine"},
 	"loses the owner":              {"acquire", "state machine"},
 	"release returns used seconds": {"release", "state machine"},
-	"release keeps the holder":     {"release", "state machine"},
+	"release keeps the nonce":      {"release", "state machine"},
 	"release rounds down":          {"release", "state machine"},
-	"release empties the holder":   {"release", "state machine"},
+	"release empties the nonce":    {"release", "state machine"},
 	"release keeps the owner":      {"release", "state machine"},
 	"releases any version":         {"release", "state machine"},
-	"releases for any holder":      {"release", "state machine"},
+	"releases for any nonce":       {"release", "state machine"},
 	"raise spares unused blocks":   {"raise"},
-	"raise keeps the holders":      {"raise"},
+	"raise keeps the nonces":       {"raise"},
 	"raise leaves a nonce":         {"raise"},
 	"raise lowers":                 {"raise"},
 	"returns stale reads":          {"state machine", "linearizable"},
@@ -104,8 +104,8 @@ func (w *wrong) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 				return b, nil
 			}
 		}
-		if node, ok := w.first[r.Nonce]; ok && w.flaw == "keeps a replaced holder" {
-			return blocks[must(w.nodes.Index(node))], nil
+		if node, ok := w.first[r.Nonce]; ok && w.flaw == "keeps a replaced nonce" {
+			return blocks[node/w.nodes.BlockSize], nil
 		}
 		for _, b := range blocks {
 			next, err := b.Acquire(r)
@@ -152,7 +152,7 @@ func (w *wrong) Renew(ctx context.Context, g lease.Grant, r lease.Request) (leas
 		switch {
 		case w.flaw == "renews any version" && b.Nonce == g.Nonce:
 			g.Version = b.Version
-		case w.flaw == "renews for any holder" && b.Nonce != "" && g.Nonce != "":
+		case w.flaw == "renews for any nonce" && b.Nonce != "" && g.Nonce != "":
 			g.Nonce = b.Nonce
 		case w.flaw == "renewal needs a live grant" && r.Now.Add(r.TTL).Sub(b.GrantedUntil) > 5*time.Second:
 			return b, lease.ErrLost
@@ -171,7 +171,7 @@ func (w *wrong) Renew(ctx context.Context, g lease.Grant, r lease.Request) (leas
 			}
 		case "renewal keeps the version":
 			next.Version = b.Version
-		case "renewal keeps the holder":
+		case "renewal keeps the nonce":
 			next.Nonce = b.Nonce
 		case "renewal loses the owner":
 			next.Owner = ""
@@ -179,7 +179,7 @@ func (w *wrong) Renew(ctx context.Context, g lease.Grant, r lease.Request) (leas
 			if next.GrantedUntil.Equal(b.GrantedUntil) {
 				return b, nil
 			}
-		case "renewal writes the holder but no unchanged end":
+		case "renewal writes the nonce but no unchanged end":
 			if next.GrantedUntil.Equal(b.GrantedUntil) {
 				next.Version = b.Version
 			}
@@ -200,7 +200,7 @@ func (w *wrong) Release(ctx context.Context, g lease.Grant, nonce string, unused
 		switch b := blocks[i]; {
 		case w.flaw == "releases any version" && b.Nonce == g.Nonce:
 			g.Version = b.Version
-		case w.flaw == "releases for any holder" && b.Nonce != "" && g.Nonce != "":
+		case w.flaw == "releases for any nonce" && b.Nonce != "" && g.Nonce != "":
 			g.Nonce = b.Nonce
 		}
 		next, err := blocks[i].Release(g, nonce, unused)
@@ -210,9 +210,9 @@ func (w *wrong) Release(ctx context.Context, g lease.Grant, nonce string, unused
 		switch w.flaw {
 		case "release returns used seconds":
 			next.GrantedUntil = blocks[i].Start
-		case "release keeps the holder":
+		case "release keeps the nonce":
 			next.Nonce = g.Nonce
-		case "release empties the holder":
+		case "release empties the nonce":
 			next.Nonce = ""
 		case "release keeps the owner":
 			next.Owner = blocks[i].Owner
@@ -273,7 +273,7 @@ func (w *wrong) Raise(ctx context.Context, until time.Time) error {
 		switch {
 		case w.flaw == "raise spares unused blocks" && b.Version == 0:
 			continue
-		case w.flaw == "raise keeps the holders":
+		case w.flaw == "raise keeps the nonces":
 			next.Nonce = b.Nonce
 		case w.flaw == "raise leaves a nonce":
 			next.Nonce = lease.NewNonce()

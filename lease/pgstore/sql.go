@@ -92,7 +92,7 @@ const getSQL = rowSQL + ` FROM {table} AS b WHERE node = $1`
 // its client was disconnected.
 const getDurableSQL = rowSQL + `, ` + durableSQL + ` FROM {table} AS b WHERE node = $1 FOR UPDATE`
 
-// freeSQL returns the block that the holder $1 has, or up to $6 blocks of nodes
+// freeSQL returns the block that has the nonce $1, or up to $6 blocks of nodes
 // $3 to $4 that are free at $2: the first ones from node $5 on, or from $3. The
 // check for any free block avoids a search if there is none.
 const freeSQL = `WITH stock AS MATERIALIZED (

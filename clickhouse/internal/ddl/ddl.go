@@ -17,7 +17,7 @@ type Table struct {
 	Name       string // "" is otel_traces
 	Cluster    string // "" is one server
 	TTL        time.Duration
-	TraceFirst bool // sorted by trace within the hour; otherwise by service
+	TraceFirst bool // sorted by trace within the hour; otherwise by service and name
 }
 
 // Exec runs statements in order. Its error names the one that failed.

@@ -60,7 +60,7 @@ func (t Table) SortingKey() string {
 	if t.TraceFirst {
 		return "toStartOfHour(Timestamp), TraceId, Timestamp"
 	}
-	return "toStartOfInterval(Timestamp, toIntervalHour(4), 'UTC'), ServiceName, TraceId, Timestamp"
+	return "toStartOfInterval(Timestamp, toIntervalHour(4), 'UTC'), ServiceName, SpanName, TraceId, Timestamp"
 }
 
 // PartitionKey is that of the table, as system.tables shows it.
@@ -85,7 +85,7 @@ func (t Table) Create(rows, front string, ttl time.Duration, note string) []stri
 %s) ENGINE = %s
 PARTITION BY %s
 ORDER BY (%s)%s
-SETTINGS index_granularity = 1024, min_compress_block_size = 16384, ttl_only_drop_parts = 1, default_compression_codec = 'ZSTD(1)'%s`,
+SETTINGS index_granularity = 512, min_compress_block_size = 16384, ttl_only_drop_parts = 1, default_compression_codec = 'ZSTD(1)'%s`,
 		t.Quoted(rows), t.OnCluster(), columns, engine, PartitionKey, t.SortingKey(), ttlClause, note)
 	if t.Cluster == "" {
 		return []string{table}

@@ -19,6 +19,12 @@ it('is small and imports nothing', () => {
   assert.ok(lines <= 200, `${lines} lines`);
 });
 
+it('is packed with nothing but the module, its types, its page and the license', () => {
+  const [{ files }] = JSON.parse(execFileSync('npm', ['pack', '--dry-run', '--json'], { cwd: folder, stdio: ['ignore', 'pipe', 'ignore'] }));
+  assert.deepEqual(files.map((f) => f.path).sort(), ['LICENSE', 'README.md', 'package.json', 'traceflake.d.ts', 'traceflake.js']);
+  assert.equal(read('LICENSE'), read('../../LICENSE'));
+});
+
 it('has types that fit the SDKs', () => {
   execFileSync(folder + 'node_modules/.bin/tsc', ['--noEmit', '--strict', '--skipLibCheck', '--module', 'nodenext', '--lib', 'es2022,dom', folder + 'test/types.ts'],
     { cwd: folder, stdio: ['ignore', 'inherit', 'inherit'] });

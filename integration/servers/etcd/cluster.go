@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -26,8 +27,9 @@ type Cluster struct {
 }
 
 // Start starts an etcd of n members, and returns when it answers. Its data is
-// in a folder that Close removes.
-func Start(ctx context.Context, n int) (_ *Cluster, err error) {
+// in a folder that Close removes. Unless it is synced, only a crash of the
+// machine loses data, not that of a member.
+func Start(ctx context.Context, n int, synced bool) (_ *Cluster, err error) {
 	c := &Cluster{}
 	defer func() {
 		if err != nil {
@@ -49,7 +51,7 @@ func Start(ctx context.Context, n int) (_ *Cluster, err error) {
 	for i, peer := range ports[n:] {
 		name := fmt.Sprintf("member%d", i)
 		c.members = append(c.members, child.New("etcd "+name, func() *exec.Cmd {
-			return child.Self(kind, name, filepath.Join(c.dir, name), "http://"+c.endpoints[i], "http://"+peer, strings.Join(initial, ","))
+			return child.Self(kind, name, filepath.Join(c.dir, name), "http://"+c.endpoints[i], "http://"+peer, strings.Join(initial, ","), strconv.FormatBool(synced))
 		}))
 		if err := c.Run(i); err != nil {
 			return nil, err
@@ -58,12 +60,13 @@ func Start(ctx context.Context, n int) (_ *Cluster, err error) {
 	return c, c.Wait(ctx)
 }
 
-// ForTest is Start for a test, and Close when it ends.
+// ForTest is Start for a test, and Close when it ends. Only benchmarks wait for the disk.
 func ForTest(tb testing.TB, n int) *Cluster {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	c, err := Start(ctx, n)
+	_, measures := tb.(*testing.B)
+	c, err := Start(ctx, n, measures)
 	if err != nil {
 		tb.Fatal(err)
 	}

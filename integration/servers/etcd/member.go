@@ -16,7 +16,8 @@ const kind = "etcd"
 // Main returns at once, unless this process was started to be a member.
 func Main() { child.Main(kind, member) }
 
-// member serves with a name, a folder, its URLs for clients and peers, and the cluster's members.
+// member serves with a name, a folder, its URLs for clients and peers, the cluster's members, and
+// whether it syncs what it writes.
 func member(args []string) error {
 	client, err := url.Parse(args[2])
 	if err != nil {
@@ -33,6 +34,7 @@ func member(args []string) error {
 	cfg.InitialCluster = args[4]
 	cfg.InitialClusterToken = "traceflake-test"
 	cfg.LogLevel = "error"
+	cfg.UnsafeNoFsync = args[5] == "false"
 	cfg.TickMs, cfg.ElectionMs = 50, 500
 	cfg.BcryptCost = 4 // a login in milliseconds, even under the race detector
 	server, err := embed.StartEtcd(cfg)

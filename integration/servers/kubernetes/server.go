@@ -151,7 +151,7 @@ func start(ctx context.Context, binary string, flags ...string) (_ *Server, err 
 	if err := s.files(); err != nil {
 		return nil, err
 	}
-	if s.etcd, err = etcd.Start(ctx, 1); err != nil {
+	if s.etcd, err = etcd.Start(ctx, 1, false); err != nil {
 		return nil, err
 	}
 	addresses, err := child.Addresses(1)

@@ -13,10 +13,10 @@ import (
 )
 
 // Acquire implements [lease.Store]. It is two requests if the first page in the
-// holder's order has a free block and no one else writes it at this moment.
+// nonce's order has a free block and no one else writes it at this moment.
 // Without a free block it reads every page, and lists them once.
 //
-// Each holder has its own order of the pages and takes a block on the first one
+// Each nonce has its own order of the pages and takes a block on the first one
 // that offers one. So a request that is repeated finds its block again, unless a
 // block on an earlier page became free in between: then it is granted that one
 // too, and the other is unused until its grant's end.
@@ -84,7 +84,7 @@ func granted(b driver.Block, err error) (lease.Grant, error) {
 }
 
 // order returns the numbers of the client's pages in an order that depends on
-// the holder alone, so that holders spread over the pages.
+// the nonce alone, so that clients spread over the pages.
 func (sh shape) order(nonce string) []int {
 	half := func(text string) uint64 {
 		n, _ := strconv.ParseUint(text, 16, 64) // CheckRequest saw to it
@@ -98,7 +98,7 @@ func (sh shape) order(nonce string) []int {
 	return order
 }
 
-// offer returns the block that the holder of a request has on the page, or
+// offer returns the block of the page that has the request's nonce, or
 // otherwise the one that has been free longest.
 func (p *page) offer(sh shape, r lease.Request) (best driver.Block, ok bool) {
 	for i := range p.nodes.Blocks() {

@@ -13,8 +13,8 @@ type (
 
 var PageName = pageName
 
-// Order returns the order in which a holder's Acquire tries the pages.
-func (s *Store) Order(holder string) []int { return s.known.Load().order(holder) }
+// Order returns the order in which an Acquire with a nonce tries the pages.
+func (s *Store) Order(nonce string) []int { return s.known.Load().order(nonce) }
 
 // Parse reads a page as it is stored.
 func Parse(data []byte) (p Page, err error) {

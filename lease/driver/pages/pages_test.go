@@ -9,14 +9,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/driver/pages"
 	"github.com/traceflake/traceflake/lease/driver/pages/pagestest"
-	"github.com/traceflake/traceflake/randflake"
 )
 
 var t0 = time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
@@ -96,10 +94,10 @@ func mustAcquire(t *testing.T, s lease.Store, r lease.Request) lease.Grant {
 	return g
 }
 
-// sameHome returns a fresh holder that tries the same page first.
-func sameHome(s *pages.Store, holder string) string {
+// sameHome returns a fresh nonce that tries the same page first.
+func sameHome(s *pages.Store, nonce string) string {
 	for {
-		if other := lease.NewNonce(); s.Order(other)[0] == s.Order(holder)[0] {
+		if other := lease.NewNonce(); s.Order(other)[0] == s.Order(nonce)[0] {
 			return other
 		}
 	}
@@ -123,8 +121,8 @@ func TestFormat(t *testing.T) {
 	server := &pagestest.Server{}
 	s := open(server, 2, few(4))
 	r := request(t0)
-	for i, holder := range []string{"00", "01", "02", "04"} {
-		r.Nonce, r.Owner = strings.Repeat(holder, 16), fmt.Sprintf(`pod<%d>`, i)
+	for i, nonce := range []string{"00", "01", "02", "04"} {
+		r.Nonce, r.Owner = strings.Repeat(nonce, 16), fmt.Sprintf(`pod<%d>`, i)
 		mustAcquire(t, s, r)
 	}
 	for name, want := range map[string]string{
@@ -407,69 +405,7 @@ func TestRequestsOfAFleet(t *testing.T) {
 	}
 }
 
-// Of two that write one page at once, each gets a block.
-func TestTwoWriters(t *testing.T) {
-	server := &pagestest.Server{}
-	a := open(server, 64, few(64))
-	var other lease.Grant
-	b := open(&wire{Server: server, write: func(name string, do func() (pages.Object, error)) (pages.Object, error) {
-		if name == "page-0000" && other.Nonce == "" {
-			other = mustAcquire(t, a, request(t0))
-		}
-		return do()
-	}}, 64, few(64))
-	g := mustAcquire(t, b, request(t0))
-	if g.Node == other.Node {
-		t.Errorf("both have node %d", g.Node)
-	}
-}
-
 var errLost = errors.New("the answer was lost")
-
-// A request without an answer that is repeated finds its block, whatever page it
-// is on.
-func TestAcquireAgain(t *testing.T) {
-	server := &pagestest.Server{}
-	s := open(server, 1, few(16))
-	for range 16 {
-		r, writes := request(t0), 0
-		lost := open(&wire{Server: server, write: func(name string, do func() (pages.Object, error)) (pages.Object, error) {
-			o, err := do()
-			if name == "config" || err != nil {
-				return o, err
-			}
-			writes++
-			return o, errLost
-		}}, 1, few(16))
-		_, err := lost.Acquire(t.Context(), r)
-		wantErr(t, "acquire", err, errLost)
-		if g := mustAcquire(t, s, r); writes != 1 || g.Nonce != r.Nonce || g.Version != 1 {
-			t.Errorf("%d writes, then %+v", writes, g)
-		}
-	}
-	for _, b := range mustList(t, s) {
-		if b.Version != 1 {
-			t.Errorf("node %d has version %d", b.Node, b.Version)
-		}
-	}
-}
-
-// A search that fails leaves nothing behind.
-func TestFullStoreIsNotWritten(t *testing.T) {
-	server := &pagestest.Server{}
-	s := open(server, 1, few(4))
-	for range 4 {
-		mustAcquire(t, s, request(t0))
-	}
-	writes := server.Writes
-	for range 20 {
-		_, err := s.Acquire(t.Context(), request(t0))
-		wantErr(t, "acquire", err, lease.ErrNoFreeNode)
-	}
-	if server.Writes != writes {
-		t.Errorf("%d writes", server.Writes-writes)
-	}
-}
 
 // While there always is a free block, on another page than the one that is read
 // next, an Acquire does not say that there is none.
@@ -597,7 +533,7 @@ func TestRepeatedWrite(t *testing.T) {
 	}
 }
 
-// A page remembers few writes, but a block's holder stays.
+// A page remembers few writes, but a block's nonce stays.
 func TestRepeatedWriteAmongMany(t *testing.T) {
 	server := &pagestest.Server{}
 	good := open(server, 64, few(64))
@@ -648,43 +584,6 @@ func TestCopies(t *testing.T) {
 			t.Errorf("%s: %v and %v", name, first, second)
 		}
 	}
-}
-
-// A Keeper goes on with its grant if the network repeats its renewals.
-func TestKeeperOverRepeatedWrites(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		time.Sleep(time.Until(t0))
-		codec, err := randflake.NewCodec([]byte("sixteen byte key"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		n, repeated := 0, 0
-		w := &wire{Server: &pagestest.Server{Now: time.Now}, write: func(name string, do func() (pages.Object, error)) (pages.Object, error) {
-			if n++; n%2 == 0 && name != "config" {
-				repeated++
-				return twice(name, do)
-			}
-			return do()
-		}}
-		k, err := lease.Start(t.Context(), open(w, 64, driver.NodeRange{}), codec, lease.WithErrorHandler(func(err error) { t.Error(err) }))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := k.Ready(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		for range 24 * 60 {
-			time.Sleep(time.Minute)
-			if _, err := k.Next(); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if k.Generation() != 0 || repeated < 100 {
-			t.Errorf("%d grants dropped, %d writes repeated", k.Generation(), repeated)
-		}
-		t.Logf("%d of %d writes were repeated", repeated, n)
-		_ = k.Close(t.Context()) // a release that is repeated says so
-	})
 }
 
 // A write without an answer is not made again.

@@ -141,22 +141,6 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-// If an ID may be of several kinds, all of them are listed.
-func TestAmbiguous(t *testing.T) {
-	all, err := Identifier{Now: now}.ID("017f22e279b07cc398c4dc0c0c07398f")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(all) != 4 || all[0].Kind != "UUID v7" || all[3].Kind != "random 128 bits" {
-		t.Errorf("candidates %v", all)
-	}
-	for i := 1; i < len(all); i++ {
-		if all[i].Chance < all[i-1].Chance {
-			t.Errorf("%s with chance %g follows %s with %g", all[i].Kind, all[i].Chance, all[i-1].Kind, all[i-1].Chance)
-		}
-	}
-}
-
 func TestUnknown(t *testing.T) {
 	for _, c := range []struct{ id, want string }{
 		{"", "empty"},

@@ -1,7 +1,7 @@
 package identify
 
 import (
-	"encoding/hex"
+	"encoding/binary"
 	"fmt"
 	"strconv"
 	"strings"
@@ -98,15 +98,8 @@ func (x Identifier) randflake(id randflake.ID) (all []Candidate) {
 
 // hex128 reads 32 hex digits.
 func (x Identifier) hex128(s string) []Candidate {
-	if len(s) != 32 || !isHex(s) {
-		return nil
-	}
-	raw, err := hex.DecodeString(s)
+	id, err := trace.TraceIDFromHex(strings.ToLower(s))
 	if err != nil {
-		return nil
-	}
-	id := trace.TraceID(raw)
-	if !id.IsValid() {
 		return nil
 	}
 	if [8]byte(id[:8]) == [8]byte{} {
@@ -129,18 +122,15 @@ func (x Identifier) hex128(s string) []Candidate {
 
 // hex64 reads 16 hex digits.
 func (x Identifier) hex64(s string) []Candidate {
-	if len(s) != 16 {
-		return nil
-	}
-	n, err := strconv.ParseUint(s, 16, 64)
-	if err != nil || !isHex(s) || n == 0 {
+	id, err := trace.SpanIDFromHex(strings.ToLower(s))
+	if err != nil {
 		return nil
 	}
 	c := Candidate{Kind: traceid.KindShort, Note: "a B3 trace ID or a span ID from any tracer", Chance: 1}
 	if x.Keyring == nil {
 		c.Note += "; a secret would identify ours"
 	}
-	return append(x.randflake(randflake.ID(n)), c)
+	return append(x.randflake(randflake.ID(binary.BigEndian.Uint64(id[:]))), c)
 }
 
 // decimal reads a number of 64 bits, signed or not.

@@ -1,0 +1,297 @@
+//go:build jaeger
+
+package lookup_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/traceflake/traceflake/integration/servers/child"
+	"github.com/traceflake/traceflake/lookup"
+	"github.com/traceflake/traceflake/randflake"
+	"github.com/traceflake/traceflake/traceid"
+)
+
+const config = `
+service:
+  extensions: [jaeger_storage, jaeger_query]
+  pipelines:
+    traces: {receivers: [otlp], exporters: [jaeger_storage_exporter]}
+  telemetry: {metrics: {level: none}, logs: {level: warn}}
+extensions:
+  jaeger_query:
+    storage: {traces: store}
+    http: {endpoint: %q}
+    grpc: {endpoint: %q}
+  jaeger_storage:
+    backends:
+      store: %s
+receivers:
+  otlp: {protocols: {http: {endpoint: %q}}}
+exporters:
+  jaeger_storage_exporter: {trace_storage: store}
+`
+
+// jaeger runs a server with a storage and returns the addresses of its queries and of its OTLP
+// receiver.
+func jaeger(t *testing.T, storage string) (queries, otlp string) {
+	t.Helper()
+	at, err := child.Addresses(3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "jaeger.yaml")
+	if err := os.WriteFile(file, fmt.Appendf(nil, config, at[0], at[1], storage, at[2]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	binary := os.Getenv("TRACEFLAKE_JAEGER")
+	if binary == "" {
+		t.Fatal("TRACEFLAKE_JAEGER is not set: run make jaeger")
+	}
+	run(t, "jaeger", exec.Command(binary, "--config", file), func(ctx context.Context) error {
+		return answers(ctx, "http://"+at[0]+"/api/services")
+	})
+	return "http://" + at[0], at[2]
+}
+
+// run runs a server until the test ends, and returns when it is ready.
+func run(t *testing.T, name string, cmd *exec.Cmd, ready func(context.Context) error) {
+	t.Helper()
+	server := child.New(name, func() *exec.Cmd { return cmd })
+	if err := server.Run(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Kill(); err != nil {
+			t.Error(err)
+		}
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := child.Ready(ctx, ready, server); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func answers(ctx context.Context, address string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err == nil {
+		_ = resp.Body.Close()
+	}
+	return err
+}
+
+// stored is a trace that was sent to the server.
+type stored struct {
+	id    trace.TraceID
+	spans int
+}
+
+// given is a generator of the IDs that the test wants.
+type given struct{ id trace.TraceID }
+
+func (g *given) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
+	return g.id, g.NewSpanID(ctx, g.id)
+}
+
+func (*given) NewSpanID(context.Context, trace.TraceID) (id trace.SpanID) {
+	for i := range id {
+		id[i] = byte(1 + rand.IntN(255))
+	}
+	return id
+}
+
+// send sends a trace whose root starts at the given time and whose spans go on for hours.
+func send(t *testing.T, exporter sdktrace.SpanExporter, id trace.TraceID, at time.Time) stored {
+	t.Helper()
+	provider := sdktrace.NewTracerProvider(sdktrace.WithIDGenerator(&given{id}), sdktrace.WithSyncer(exporter))
+	ctx, root := provider.Tracer("").Start(t.Context(), "root", trace.WithTimestamp(at))
+	const children = 3
+	for i := range children {
+		_, span := provider.Tracer("").Start(ctx, "child", trace.WithTimestamp(at.Add(time.Duration(i)*time.Hour)))
+		span.End(trace.WithTimestamp(at.Add(time.Duration(i)*time.Hour + time.Second)))
+	}
+	root.End(trace.WithTimestamp(at.Add(children * time.Hour)))
+	return stored{id, children + 1}
+}
+
+// recorder records the queries that reach the server.
+type recorder struct{ queries []string }
+
+func (r *recorder) RoundTrip(req *http.Request) (*http.Response, error) {
+	r.queries = append(r.queries, req.URL.RawQuery)
+	return http.DefaultTransport.RoundTrip(req)
+}
+
+// get returns an answer in a form that can be compared: Jaeger does not order the spans.
+func get(t *testing.T, tripper http.RoundTripper, address string) (status int, spans []string) {
+	t.Helper()
+	resp, err := (&http.Client{Transport: tripper}).Get(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		return resp.StatusCode, nil
+	}
+	var answer any
+	if err := json.Unmarshal(body, &answer); err != nil {
+		t.Fatalf("%s: %v: %.200s", address, err, body)
+	}
+	collect(answer, &spans)
+	slices.Sort(spans)
+	return resp.StatusCode, spans
+}
+
+// collect finds the spans in an answer of either API.
+func collect(answer any, spans *[]string) {
+	switch a := answer.(type) {
+	case []any:
+		for _, e := range a {
+			collect(e, spans)
+		}
+	case map[string]any:
+		if a["spanId"] != nil || a["operationName"] != nil { // v3, v1
+			text, _ := json.Marshal(a) // sorts the keys
+			*spans = append(*spans, string(text))
+			return
+		}
+		for _, e := range a {
+			collect(e, spans)
+		}
+	}
+}
+
+// Looked up with the time in its ID, a trace of any age has the spans that it has without, in both
+// of Jaeger's APIs, through the transport and through the command's proxy. One that does not exist
+// is not found, with the bound nor without it. These storages ignore the bound, so no request for a
+// trace that exists is repeated.
+func TestJaeger(t *testing.T) {
+	command := filepath.Join(t.TempDir(), "traceflake")
+	build := exec.Command("go", "build", "-o", command, "github.com/traceflake/traceflake/cmd/traceflake")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for name, storage := range map[string]string{
+		"memory": "{memory: {max_traces: 1000}}",
+		"badger": fmt.Sprintf("{badger: {ephemeral: false, directories: {keys: %[1]q, values: %[1]q}, ttl: {spans: 720h}}}", t.TempDir()),
+	} {
+		t.Run(name, func(t *testing.T) {
+			server, otlp := jaeger(t, storage)
+			exporter, err := otlptracehttp.New(t.Context(), otlptracehttp.WithInsecure(), otlptracehttp.WithEndpoint(otlp))
+			if err != nil {
+				t.Fatal(err)
+			}
+			newID := func(at time.Time) trace.TraceID {
+				id, err := traceid.New(at, 1, randflake.ID(rand.Uint64()|1))
+				if err != nil {
+					t.Fatal(err)
+				}
+				return id
+			}
+			now := time.Now()
+			traces := make(map[string]stored)
+			for _, age := range []time.Duration{4 * time.Hour, 26 * time.Hour, 5 * 24 * time.Hour, 20 * 24 * time.Hour} {
+				traces[age.String()] = send(t, exporter, newID(now.Add(-age)), now.Add(-age))
+			}
+			day := now.Add(-24 * time.Hour)
+			traces["clock ahead"] = send(t, exporter, newID(day.Add(8*time.Hour)), day)
+			random := trace.TraceID{0xf5, 1, 2, 3, 4, 5, 6, 7, 0xff, 1, 2, 3, 4, 5, 6, byte(rand.IntN(255))}
+			traces["foreign"] = send(t, exporter, random, day)
+			traces["64 bits"] = send(t, exporter, trace.TraceID{15: 7, 8: 9}, day)
+			absent := newID(day)
+
+			proxy := startProxy(t, command, server)
+			for _, path := range []string{"/api/v3/traces/", "/api/traces/"} {
+				for name, tr := range traces {
+					address := path + tr.id.String()
+					status, want := get(t, http.DefaultTransport, server+address)
+					if status != http.StatusOK || len(want) != tr.spans {
+						t.Fatalf("%s, %s: without a bound %d, %d spans, want %d", path, name, status, len(want), tr.spans)
+					}
+					queries := check(t, server+address, http.StatusOK, want)
+					if _, got := get(t, http.DefaultTransport, proxy+address); !slices.Equal(got, want) {
+						t.Errorf("%s, %s, proxy: %d spans, want %d", path, name, len(got), len(want))
+					}
+					// Once: the server refuses times that it cannot read, and the request would be repeated.
+					bounded := !slices.Contains([]string{"foreign", "64 bits"}, name)
+					if len(queries) != 1 || strings.Contains(queries[0], "start") != bounded {
+						t.Errorf("%s, %s: queries %q, want one, with a bound: %v", path, name, queries, bounded)
+					}
+				}
+				queries := check(t, server+path+absent.String(), http.StatusNotFound, nil)
+				if len(queries) != 2 || queries[0] == "" || queries[1] != "" {
+					t.Errorf("%s, absent: queries %q, want one with a bound and one without", path, queries)
+				}
+				if status, _ := get(t, http.DefaultTransport, proxy+path+absent.String()); status != http.StatusNotFound {
+					t.Errorf("%s, absent, proxy: %d", path, status)
+				}
+			}
+			checkForms(t, server, traces["26h0m0s"].id)
+		})
+	}
+}
+
+// check looks a trace up through the transport and returns the queries that it sent.
+func check(t *testing.T, address string, status int, want []string) []string {
+	t.Helper()
+	var r recorder
+	transport, err := lookup.New(lookup.Jaeger, lookup.WithTransport(&r))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code, got := get(t, transport, address); code != status || !slices.Equal(got, want) {
+		t.Errorf("%s: %d, %d spans, want %d, %d spans", address, code, len(got), status, len(want))
+	}
+	return r.queries
+}
+
+// checkForms shows which parameters this server reads: it refuses them if they are not times.
+func checkForms(t *testing.T, server string, id trace.TraceID) {
+	t.Helper()
+	for query, status := range map[string]int{
+		"/api/v3/traces/%s?start_time=x": http.StatusBadRequest,
+		"/api/v3/traces/%s?startTime=x":  http.StatusOK, // read by later versions
+		"/api/traces/%s?start=x":         http.StatusBadRequest,
+	} {
+		if got, _ := get(t, http.DefaultTransport, server+fmt.Sprintf(query, id)); got != status {
+			t.Errorf("%s: %d, want %d", query, got, status)
+		}
+	}
+}
+
+// startProxy runs the command's proxy in front of the server and returns its address.
+func startProxy(t *testing.T, command, server string) string {
+	t.Helper()
+	at, err := child.Addresses(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := "http://" + at[0]
+	run(t, "proxy", exec.Command(command, "proxy", "--backend", "jaeger", "--listen", at[0], server),
+		func(ctx context.Context) error { return answers(ctx, proxy) })
+	return proxy
+}
