@@ -9,6 +9,7 @@ import (
 
 	"go.opentelemetry.io/otel"
 
+	"github.com/traceflake/traceflake/internal/entropy"
 	"github.com/traceflake/traceflake/randflake"
 )
 
@@ -56,13 +57,31 @@ func (t *trouble) ends() {
 
 var errRecovered = errors.New("idgen: IDs come from the source again")
 
-// randomID returns random bits that are not all zero.
-func randomID() randflake.ID {
+// random makes random IDs. The kernel's bytes are the same in all copies of a machine until it
+// learns of the restore, and this is when leases are gone. So the bytes are combined with a mask,
+// which is drawn again once a restore was noticed.
+type random struct {
+	kernel func() uint64
+	mask   atomic.Uint64
+}
+
+func (r *random) renew() {
 	var b [8]byte
+	entropy.Read(b[:])
+	r.mask.Store(binary.BigEndian.Uint64(b[:]))
+}
+
+// id returns random bits that are not all zero.
+func (r *random) id() randflake.ID {
 	for {
-		_, _ = rand.Read(b[:]) // never fails
-		if id := randflake.ID(binary.BigEndian.Uint64(b[:])); id != 0 {
+		if id := randflake.ID(r.kernel() ^ r.mask.Load()); id != 0 {
 			return id
 		}
 	}
+}
+
+func kernelBits() uint64 {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return binary.BigEndian.Uint64(b[:])
 }

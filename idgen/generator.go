@@ -60,6 +60,7 @@ type Generator struct {
 	locals locals
 	order  order
 	refusals
+	random random
 
 	backfilled atomic.Uint64 // IDs for old records
 	borrowed   atomic.Int64  // ms by which the newest batch is ahead of the clock
@@ -96,6 +97,13 @@ func New(opts ...Option) *Generator {
 	if g.source == nil {
 		p := newPrivate(cfg.clock, cfg.entropy)
 		g.source, g.valid.renew = p, p.Restored
+	}
+	g.random.kernel = cfg.kernel
+	g.random.renew()
+	renew := g.valid.renew
+	g.valid.renew = func() {
+		renew()
+		g.random.renew()
 	}
 	g.locals.start()
 	g.register(cfg.meters)
@@ -176,14 +184,14 @@ func (g *Generator) newIDs(l *local, count uint64) (trace.TraceID, trace.SpanID)
 	g.locals.put(l)
 	if high == 0 {
 		// A wrong time would sort all such IDs into one place; random ones sort anywhere.
-		high = uint64(randomID())
+		high = uint64(g.random.id())
 		if err == nil {
 			err = errClock
 		}
 	}
 	if err != nil {
 		g.refused(err)
-		low, span = randomID(), randomID()
+		low, span = g.random.id(), g.random.id()
 	}
 	return join(high, low), spanID(span)
 }
@@ -197,7 +205,7 @@ func (g *Generator) newID(l *local) (id randflake.ID) {
 	g.locals.put(l)
 	if err != nil {
 		g.refused(err)
-		id = randomID()
+		id = g.random.id()
 	}
 	return id
 }

@@ -2,6 +2,7 @@ package idgen
 
 import (
 	"errors"
+	"math/rand/v2"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -309,13 +310,35 @@ func TestRestored(t *testing.T) {
 	for _, id := range original {
 		seen[id] = true
 	}
-	copied := New(WithClock(c), optionFunc(func(cfg config) config { cfg.entropy = repeating(-1); return cfg }))
+	copied := New(WithClock(c), func(cfg *config) { cfg.entropy = repeating(-1) })
 	for i := range 2 * batchSize {
 		if i == batchSize/2 {
 			copied.Restored()
 		}
 		if id := copied.NewSpanID(t.Context(), trace.TraceID{}); seen[idOf(id[:])] != (i < batchSize/2) {
 			t.Fatalf("ID %d is the original's: %v", i, seen[idOf(id[:])])
+		}
+	}
+}
+
+// After a restore leases are gone and IDs random. Copies that know of it make different ones, even
+// if their kernels repeat themselves.
+func TestRandomIDsOfCopies(t *testing.T) {
+	collectErrors(t)
+	seen := map[randflake.ID]int{}
+	for copied := range 2 {
+		kernel := rand.NewPCG(1, 2)
+		g := New(WithSource(refused{}), func(cfg *config) { cfg.kernel = kernel.Uint64 })
+		g.random.mask.Store(0) // the original's
+		g.Restored()
+		for range 100 {
+			id, span := g.NewIDs(t.Context())
+			for _, half := range []randflake.ID{idOf(id[8:]), idOf(span[:])} {
+				if first, equal := seen[half]; equal {
+					t.Fatalf("copies %d and %d made %s", first, copied, half)
+				}
+				seen[half] = copied
+			}
 		}
 	}
 }
@@ -332,7 +355,7 @@ func TestNewSecretBeforeTheNewLife(t *testing.T) {
 			b[i] = bytes
 		}
 	}
-	g := New(WithClock(c), optionFunc(func(cfg config) config { cfg.entropy = draw; return cfg }))
+	g := New(WithClock(c), func(cfg *config) { cfg.entropy = draw })
 	onOne(t, g)
 	old := map[randflake.ID]bool{}
 	ids := make([]randflake.ID, 16*batchSize)

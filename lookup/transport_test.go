@@ -1,4 +1,4 @@
-package lookup_test
+package lookup
 
 import (
 	"bytes"
@@ -11,11 +11,11 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/traceflake/traceflake/lookup"
 	"github.com/traceflake/traceflake/traceid"
 )
 
@@ -76,12 +76,12 @@ func server(t *testing.T, bounded, plain answer) (address string, queries *[]str
 	return s.URL, queries
 }
 
-func client(t *testing.T, b lookup.Backend, opts ...lookup.Option) *http.Client {
+func client(t *testing.T, b Backend, opts ...Option) *http.Client {
 	t.Helper()
 	raw := http.DefaultTransport.(*http.Transport).Clone()
 	raw.DisableCompression = true // encodings are the client's
 	t.Cleanup(raw.CloseIdleConnections)
-	tr, err := lookup.New(b, append([]lookup.Option{lookup.WithTransport(raw)}, opts...)...)
+	tr, err := New(b, append([]Option{WithTransport(raw)}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func TestRepeats(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			plain := answer{status: 200, media: "application/json", body: `{"batches":["the whole trace"]}`}
 			address, queries := server(t, tt.bounded, plain)
-			resp, err := client(t, lookup.Tempo).Get(address + "/api/v2/traces/" + newID(t, time.Now()).String())
+			resp, err := client(t, Tempo).Get(address + "/api/v2/traces/" + newID(t, time.Now()).String())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -145,16 +145,16 @@ func TestRepeats(t *testing.T) {
 // The parameters are those that each API reads.
 func TestParameters(t *testing.T) {
 	at := time.Now().Add(-48 * time.Hour).Truncate(time.Millisecond)
-	start := at.Add(-lookup.DefaultSlack)
+	start := at.Add(-DefaultSlack)
 	for _, tt := range []struct {
-		backend    lookup.Backend
+		backend    Backend
 		path, more string
 		want       url.Values
 	}{
-		{lookup.Tempo, "/api/traces/", "", url.Values{"start": {unix(start, time.Second)}, "end": {"4102444800"}}},
-		{lookup.Tempo, "/tempo/api/v2/traces/", "mode=blocks&x=%20", url.Values{"start": {unix(start, time.Second)}, "end": {"4102444800"}, "mode": {"blocks"}, "x": {" "}}},
-		{lookup.Jaeger, "/api/traces/", "prettyPrint=true", url.Values{"start": {unix(start, time.Microsecond)}, "prettyPrint": {"true"}}},
-		{lookup.Jaeger, "/jaeger/api/v3/traces/", "", url.Values{
+		{Tempo, "/api/traces/", "", url.Values{"start": {unix(start, time.Second)}, "end": {"4102444800"}}},
+		{Tempo, "/tempo/api/v2/traces/", "mode=blocks&x=%20", url.Values{"start": {unix(start, time.Second)}, "end": {"4102444800"}, "mode": {"blocks"}, "x": {" "}}},
+		{Jaeger, "/api/traces/", "prettyPrint=true", url.Values{"start": {unix(start, time.Microsecond)}, "prettyPrint": {"true"}}},
+		{Jaeger, "/jaeger/api/v3/traces/", "", url.Values{
 			"start_time": {start.UTC().Format(time.RFC3339Nano)}, "startTime": {start.UTC().Format(time.RFC3339Nano)},
 		}},
 	} {
@@ -179,25 +179,25 @@ func TestUnchanged(t *testing.T) {
 	ours := newID(t, time.Now()).String()
 	future := newID(t, time.Now().Add(48*time.Hour)).String()
 	for _, tt := range []struct {
-		backend      lookup.Backend
+		backend      Backend
 		method, path string
 		body         io.Reader
 	}{
-		{lookup.Tempo, "GET", "/api/v2/traces/" + ours + "?start=1&end=2", nil}, // Grafana with timeShiftEnabled
-		{lookup.Tempo, "GET", "/api/v2/traces/" + ours + "?end=2", nil},
-		{lookup.Tempo, "GET", "/api/v2/traces/" + ours + "?a=%zz", nil},
-		{lookup.Tempo, "GET", "/api/search?q={}", nil},
-		{lookup.Tempo, "GET", "/api/v3/traces/" + ours, nil},
-		{lookup.Tempo, "GET", "/" + ours, nil},
-		{lookup.Tempo, "GET", "/api/traces/" + future, nil},
-		{lookup.Tempo, "GET", "/api/traces/4bf92f3577b34da6", nil}, // 64 bits: no time
-		{lookup.Tempo, "GET", "/api/traces/xyz", nil},
-		{lookup.Tempo, "GET", "/api/traces/" + ours + ours, nil},
-		{lookup.Tempo, "POST", "/api/traces/" + ours, nil},
-		{lookup.Tempo, "GET", "/api/traces/" + ours, strings.NewReader("body")},
-		{lookup.Jaeger, "GET", "/api/traces?service=a&start=1", nil},
-		{lookup.Jaeger, "GET", "/api/v3/traces/" + ours + "?endTime=2026-01-01T00:00:00Z", nil},
-		{lookup.Jaeger, "GET", "/api/v2/traces/" + ours, nil},
+		{Tempo, "GET", "/api/v2/traces/" + ours + "?start=1&end=2", nil}, // Grafana with timeShiftEnabled
+		{Tempo, "GET", "/api/v2/traces/" + ours + "?end=2", nil},
+		{Tempo, "GET", "/api/v2/traces/" + ours + "?a=%zz", nil},
+		{Tempo, "GET", "/api/search?q={}", nil},
+		{Tempo, "GET", "/api/v3/traces/" + ours, nil},
+		{Tempo, "GET", "/" + ours, nil},
+		{Tempo, "GET", "/api/traces/" + future, nil},
+		{Tempo, "GET", "/api/traces/4bf92f3577b34da6", nil}, // 64 bits: no time
+		{Tempo, "GET", "/api/traces/xyz", nil},
+		{Tempo, "GET", "/api/traces/" + ours + ours, nil},
+		{Tempo, "POST", "/api/traces/" + ours, nil},
+		{Tempo, "GET", "/api/traces/" + ours, strings.NewReader("body")},
+		{Jaeger, "GET", "/api/traces?service=a&start=1", nil},
+		{Jaeger, "GET", "/api/v3/traces/" + ours + "?endTime=2026-01-01T00:00:00Z", nil},
+		{Jaeger, "GET", "/api/v2/traces/" + ours, nil},
 	} {
 		address, queries := server(t, failed, notFound)
 		req, err := http.NewRequestWithContext(t.Context(), tt.method, address+tt.path, tt.body)
@@ -220,7 +220,7 @@ func TestVerifier(t *testing.T) {
 	address, queries := server(t, small, small)
 	ours, foreign := newID(t, time.Now()), newID(t, time.Now())
 	foreign[15]++
-	c := client(t, lookup.Tempo, lookup.WithVerifier(func(id trace.TraceID) bool { return id == ours }))
+	c := client(t, Tempo, WithVerifier(func(id trace.TraceID) bool { return id == ours }))
 	for _, id := range []trace.TraceID{ours, foreign} {
 		resp, err := c.Get(address + "/api/traces/" + id.String())
 		if err != nil {
@@ -237,12 +237,12 @@ func TestVerifier(t *testing.T) {
 func TestErrors(t *testing.T) {
 	broken := errors.New("connection reset")
 	path := "http://127.0.0.1/api/traces/" + newID(t, time.Now()).String()
-	c := client(t, lookup.Tempo, lookup.WithTransport(tripper(func(*http.Request) (*http.Response, error) { return nil, broken })))
+	c := client(t, Tempo, WithTransport(roundTrip(func(*http.Request) (*http.Response, error) { return nil, broken })))
 	if _, err := c.Get(path); !errors.Is(err, broken) {
 		t.Errorf("got %v", err)
 	}
-	c = client(t, lookup.Tempo, lookup.WithTransport(tripper(func(*http.Request) (*http.Response, error) {
-		body := io.MultiReader(strings.NewReader(`{"batches":`), reader(func([]byte) (int, error) { return 0, broken }))
+	c = client(t, Tempo, WithTransport(roundTrip(func(*http.Request) (*http.Response, error) {
+		body := io.MultiReader(strings.NewReader(`{"batches":`), iotest.ErrReader(broken))
 		return &http.Response{StatusCode: 200, ContentLength: -1, Body: io.NopCloser(body), Header: http.Header{}}, nil
 	})))
 	resp, err := c.Get(path)
@@ -254,31 +254,23 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-type tripper func(*http.Request) (*http.Response, error)
-
-func (f tripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
-type reader func([]byte) (int, error)
-
-func (f reader) Read(b []byte) (int, error) { return f(b) }
-
 func TestNew(t *testing.T) {
-	for _, opts := range [][]lookup.Option{
-		{lookup.WithSlack(-1)}, {lookup.WithTransport(nil)}, {lookup.WithMeterProvider(nil)},
+	for _, opts := range [][]Option{
+		{WithSlack(-1)}, {WithTransport(nil)}, {WithMeterProvider(nil)},
 	} {
-		if _, err := lookup.New(lookup.Tempo, opts...); err == nil {
+		if _, err := New(Tempo, opts...); err == nil {
 			t.Errorf("%v: no error", opts)
 		}
 	}
-	if _, err := lookup.New(0); err == nil {
+	if _, err := New(0); err == nil {
 		t.Error("backend 0: no error")
 	}
 	for _, name := range []string{"tempo", "jaeger"} {
-		if b, err := lookup.ParseBackend(name); err != nil || b.String() != name {
+		if b, err := ParseBackend(name); err != nil || b.String() != name {
 			t.Errorf("%s: %v, %v", name, b, err)
 		}
 	}
-	if _, err := lookup.ParseBackend("zipkin"); err == nil || !strings.Contains(err.Error(), "tempo or jaeger") {
+	if _, err := ParseBackend("zipkin"); err == nil || !strings.Contains(err.Error(), "tempo or jaeger") {
 		t.Errorf("zipkin: %v", err)
 	}
 }

@@ -170,132 +170,119 @@ func service(t *testing.T, objects resmap.ResMap) (template, container) {
 
 var reference = regexp.MustCompile(`\$\(([^)]*)\)`)
 
-// setup reads every variable of ours, and the kubelet expands every reference: it leaves
-// $(NAME) as it is unless NAME stands before it.
-func TestEnvironment(t *testing.T) {
+// What the manifests of each store refer to exists.
+func TestManifests(t *testing.T) {
+	for _, store := range stores {
+		t.Run(store, func(t *testing.T) {
+			objects := render(t, store)
+			spec, c := service(t, objects)
+			checkEnvironment(t, c)
+			checkSecret(t, objects, spec, c)
+			checkSelectors(t, objects, spec, c)
+			// A token of the service account is in the pod only if the store needs it.
+			if got := spec.Spec.AutomountServiceAccountToken; got != (store == "kubernetes") {
+				t.Errorf("automountServiceAccountToken is %t", got)
+			}
+			// A pod has time to serve its last requests and to give its lease back:
+			// TestCollectorIsStuck of examples/otelhttp holds the service to 16 s.
+			const end = 16 * time.Second
+			grace := time.Duration(spec.Spec.TerminationGracePeriodSeconds) * time.Second
+			sleep := time.Duration(c.Lifecycle.PreStop.Sleep.Seconds) * time.Second
+			if sleep <= 0 || grace < sleep+end {
+				t.Errorf("a grace of %s, want %s before the signal and %s after it", grace, sleep, end)
+			}
+		})
+	}
+}
+
+// checkEnvironment: setup reads every variable of ours, and the kubelet expands every reference: it
+// leaves $(NAME) as it is unless NAME stands before it.
+func checkEnvironment(t *testing.T, c container) {
+	t.Helper()
 	read := []string{
 		setup.StoreVar, setup.SecretFileVar, setup.NodesVar, setup.BlockSizeVar,
 		setup.TTLVar, setup.MaxBlocksVar, setup.StrictVar,
 	}
-	for _, store := range stores {
-		t.Run(store, func(t *testing.T) {
-			_, c := service(t, render(t, store))
-			var names, used []string
-			for _, v := range c.Env {
-				for _, m := range reference.FindAllStringSubmatch(v.Value, -1) {
-					if used = append(used, m[1]); !slices.Contains(names, m[1]) {
-						t.Errorf("%s=%s: %s is not set before it", v.Name, v.Value, m[1])
-					}
-				}
-				names = append(names, v.Name)
+	var names, used []string
+	for _, v := range c.Env {
+		for _, m := range reference.FindAllStringSubmatch(v.Value, -1) {
+			if used = append(used, m[1]); !slices.Contains(names, m[1]) {
+				t.Errorf("%s=%s: %s is not set before it", v.Name, v.Value, m[1])
 			}
-			for _, name := range names {
-				if !slices.Contains(read, name) && !slices.Contains(used, name) {
-					t.Errorf("%s: nothing reads it", name)
-				}
-			}
-			for _, name := range []string{setup.StoreVar, setup.SecretFileVar} {
-				if !slices.Contains(names, name) {
-					t.Errorf("%s is not set", name)
-				}
-			}
-		})
+		}
+		names = append(names, v.Name)
 	}
-}
-
-// The file of secrets is a key of a secret which nobody but an operator makes.
-func TestSecret(t *testing.T) {
-	for _, store := range stores {
-		t.Run(store, func(t *testing.T) {
-			objects := render(t, store)
-			for _, r := range objects.Resources() {
-				if r.GetKind() == "Secret" {
-					t.Errorf("the manifests have the secret %s: somebody would run with it", r.GetName())
-				}
-			}
-			spec, c := service(t, objects)
-			i := slices.IndexFunc(c.Env, func(v variable) bool { return v.Name == setup.SecretFileVar })
-			var files []string
-			for _, mount := range c.VolumeMounts {
-				for _, v := range spec.Spec.Volumes {
-					for _, item := range v.Secret.Items {
-						if v.Name == mount.Name && v.Secret.SecretName == "traceflake" && item.Key == "secret" {
-							files = append(files, path.Join(mount.MountPath, item.Path))
-						}
-					}
-				}
-			}
-			if i < 0 || !slices.Contains(files, c.Env[i].Value) {
-				t.Errorf("%s is none of the secret's files %q: %+v", setup.SecretFileVar, files, c.Env)
-			}
-		})
-	}
-}
-
-// A pod has time to serve its last requests and to give its lease back:
-// TestCollectorIsStuck of examples/otelhttp holds the service to 16 s.
-func TestGrace(t *testing.T) {
-	const end = 16 * time.Second
-	spec, c := service(t, render(t, "kubernetes"))
-	grace := time.Duration(spec.Spec.TerminationGracePeriodSeconds) * time.Second
-	sleep := time.Duration(c.Lifecycle.PreStop.Sleep.Seconds) * time.Second
-	if sleep <= 0 || grace < sleep+end {
-		t.Errorf("a grace of %s, want %s before the signal and %s after it", grace, sleep, end)
-	}
-}
-
-// A token of the service account is in the pod only if the store needs it.
-func TestToken(t *testing.T) {
-	for _, store := range stores {
-		spec, _ := service(t, render(t, store))
-		if got := spec.Spec.AutomountServiceAccountToken; got != (store == "kubernetes") {
-			t.Errorf("%s: automountServiceAccountToken is %t", store, got)
+	for _, name := range names {
+		if !slices.Contains(read, name) && !slices.Contains(used, name) {
+			t.Errorf("%s: nothing reads it", name)
 		}
 	}
+	if !slices.Contains(names, setup.StoreVar) {
+		t.Errorf("%s is not set", setup.StoreVar)
+	}
 }
 
-// What the Service, the budget and the probes name is there.
-func TestReferences(t *testing.T) {
-	for _, store := range stores {
-		t.Run(store, func(t *testing.T) {
-			objects := render(t, store)
-			spec, c := service(t, objects)
-			var svc struct {
-				Spec struct {
-					Selector map[string]string
-					Ports    []struct{ TargetPort string }
+// checkSecret: the file of secrets is a key of a secret which nobody but an operator makes.
+func checkSecret(t *testing.T, objects resmap.ResMap, spec template, c container) {
+	t.Helper()
+	for _, r := range objects.Resources() {
+		if r.GetKind() == "Secret" {
+			t.Errorf("the manifests have the secret %s: somebody would run with it", r.GetName())
+		}
+	}
+	i := slices.IndexFunc(c.Env, func(v variable) bool { return v.Name == setup.SecretFileVar })
+	var files []string
+	for _, mount := range c.VolumeMounts {
+		for _, v := range spec.Spec.Volumes {
+			for _, item := range v.Secret.Items {
+				if v.Name == mount.Name && v.Secret.SecretName == "traceflake" && item.Key == "secret" {
+					files = append(files, path.Join(mount.MountPath, item.Path))
 				}
 			}
-			object(t, objects, "Service", &svc)
-			var budget struct {
-				Spec struct {
-					Selector struct{ MatchLabels map[string]string }
-				}
+		}
+	}
+	if i < 0 || !slices.Contains(files, c.Env[i].Value) {
+		t.Errorf("%s is none of the secret's files %q: %+v", setup.SecretFileVar, files, c.Env)
+	}
+}
+
+// checkSelectors: what the Service, the budget and the probes name is there.
+func checkSelectors(t *testing.T, objects resmap.ResMap, spec template, c container) {
+	t.Helper()
+	var svc struct {
+		Spec struct {
+			Selector map[string]string
+			Ports    []struct{ TargetPort string }
+		}
+	}
+	object(t, objects, "Service", &svc)
+	var budget struct {
+		Spec struct {
+			Selector struct{ MatchLabels map[string]string }
+		}
+	}
+	object(t, objects, "PodDisruptionBudget", &budget)
+	for what, selector := range map[string]map[string]string{
+		"Service": svc.Spec.Selector, "PodDisruptionBudget": budget.Spec.Selector.MatchLabels,
+	} {
+		if len(selector) == 0 {
+			t.Errorf("the %s selects every pod", what)
+		}
+		for k, v := range selector {
+			if spec.Metadata.Labels[k] != v {
+				t.Errorf("the %s selects %s=%s; the pods have %v", what, k, v, spec.Metadata.Labels)
 			}
-			object(t, objects, "PodDisruptionBudget", &budget)
-			for what, selector := range map[string]map[string]string{
-				"Service": svc.Spec.Selector, "PodDisruptionBudget": budget.Spec.Selector.MatchLabels,
-			} {
-				if len(selector) == 0 {
-					t.Errorf("the %s selects every pod", what)
-				}
-				for k, v := range selector {
-					if spec.Metadata.Labels[k] != v {
-						t.Errorf("the %s selects %s=%s; the pods have %v", what, k, v, spec.Metadata.Labels)
-					}
-				}
-			}
-			if len(c.Ports) != 1 || len(svc.Spec.Ports) != 1 || c.StartupProbe == nil || c.ReadinessProbe == nil {
-				t.Fatalf("got %+v, %+v", c, svc)
-			}
-			for _, port := range []string{
-				svc.Spec.Ports[0].TargetPort, c.StartupProbe.HTTPGet.Port, c.ReadinessProbe.TCPSocket.Port,
-			} {
-				if port != c.Ports[0].Name {
-					t.Errorf("port %q, want %q", port, c.Ports[0].Name)
-				}
-			}
-		})
+		}
+	}
+	if len(c.Ports) != 1 || len(svc.Spec.Ports) != 1 || c.StartupProbe == nil || c.ReadinessProbe == nil {
+		t.Fatalf("got %+v, %+v", c, svc)
+	}
+	for _, port := range []string{
+		svc.Spec.Ports[0].TargetPort, c.StartupProbe.HTTPGet.Port, c.ReadinessProbe.TCPSocket.Port,
+	} {
+		if port != c.Ports[0].Name {
+			t.Errorf("port %q, want %q", port, c.Ports[0].Name)
+		}
 	}
 }
 

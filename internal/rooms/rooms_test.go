@@ -102,7 +102,7 @@ integration/servers/...: STD OTHERS ~/integration/servers/...
 integration/faults:    STD OTHERS ROOT
 integration/demo:      STD OTHERS ROOT STORES ~/integration/servers/...
 integration/...:       STD OTHERS ROOT STORES ~/propagation/xtraceid/xtraceidgrpc ~/lease/leasetest
-                       ~/integration/servers/... ~/integration/faults ~/integration/lease/crowd
+                       ~/integration/servers/... ~/integration/faults ~/integration/lease/crowd ~/integration/lease/calls
 internal/rooms:        STD
 internal/version:      STD
 cmd/...:               STD OTHERS ROOT STORES ~/cmd/... ~/internal/entropy ~/internal/vmclock

@@ -3,7 +3,6 @@ package etcdstore_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"strings"
 	"sync/atomic"
@@ -12,12 +11,15 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/traceflake/traceflake/integration/lease/calls"
 	"github.com/traceflake/traceflake/integration/servers/etcd"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/driver/pages"
 	"github.com/traceflake/traceflake/lease/etcdstore"
 )
+
+var wantError = calls.WantError("etcdstore", "secret")
 
 // counted counts round trips.
 type counted struct {
@@ -40,10 +42,6 @@ func (c *counted) Get(ctx context.Context, key string, opts ...clientv3.OpOption
 	return c.KV.Get(ctx, key, opts...)
 }
 
-func request(now time.Time) lease.Request {
-	return lease.Request{Nonce: lease.NewNonce(), Now: now, TTL: time.Minute}
-}
-
 func TestRoundTrips(t *testing.T) {
 	client := etcd.ForTest(t, 1).ClientForTest(t)
 	ctx, now := context.Background(), time.Now()
@@ -60,7 +58,7 @@ func TestRoundTrips(t *testing.T) {
 	s := fresh()
 	var g lease.Grant
 	acquire := func(s *pages.Store) func() error {
-		return func() (err error) { g, err = s.Acquire(ctx, request(now)); return err }
+		return func() (err error) { g, err = s.Acquire(ctx, calls.Request(now)); return err }
 	}
 	count := func(what string, want int64, call func() error) {
 		t.Helper()
@@ -75,105 +73,18 @@ func TestRoundTrips(t *testing.T) {
 	count("the first acquire of all", 7, acquire(s)) // config, page; config, list, write config, read config; write page
 	count("acquire on a new page", 3, acquire(s))    // page; config; write page
 	count("renew", 1, func() (err error) {
-		g, err = s.Renew(ctx, g, renewal(lease.NewNonce(), g.End.Add(time.Minute)))
+		g, err = s.Renew(ctx, g, calls.Renewal(lease.NewNonce(), g.End.Add(time.Minute)))
 		return err
 	})
-	count("renew to no later end", 1, func() (err error) { g, err = s.Renew(ctx, g, renewal(lease.NewNonce(), now)); return err })
+	count("renew to no later end", 1, func() (err error) { g, err = s.Renew(ctx, g, calls.Renewal(lease.NewNonce(), now)); return err })
 	count("get", 1, func() error { _, err := s.Get(ctx, g.Node); return err })
 	other := fresh()
 	count("the first renewal by a process", 3, func() (err error) {
-		g, err = other.Renew(ctx, g, renewal(lease.NewNonce(), g.End.Add(time.Minute)))
+		g, err = other.Renew(ctx, g, calls.Renewal(lease.NewNonce(), g.End.Add(time.Minute)))
 		return err
 	})
 	count("release", 1, func() error { return other.Release(ctx, g, lease.NewNonce(), now) })
 	count("list", 2, func() error { _, err := other.List(ctx); return err })
-}
-
-func wantError(t *testing.T, what string, err, sentinel error, texts ...string) {
-	t.Helper()
-	if err == nil || sentinel != nil && !errors.Is(err, sentinel) {
-		t.Errorf("%s: got error %v, want %v", what, err, sentinel)
-		return
-	}
-	for _, text := range append(texts, "etcdstore: ") {
-		if !strings.Contains(err.Error(), text) {
-			t.Errorf("%s: error %q does not say %q", what, err, text)
-		}
-	}
-	if strings.Contains(err.Error(), "secret") {
-		t.Errorf("%s: error %q has the password", what, err)
-	}
-}
-
-func TestKeysOfAnotherKind(t *testing.T) {
-	client := etcd.ForTest(t, 1).ClientForTest(t)
-	ctx, now := context.Background(), time.Now()
-	put := func(key, value string) {
-		t.Helper()
-		if _, err := client.Put(ctx, key, value); err != nil {
-			t.Fatal(err)
-		}
-	}
-	one := driver.NodeRange{First: 8, Nodes: 8, BlockSize: 8}
-	for i, c := range []struct {
-		name, key, value string
-		want             error
-	}{
-		{"a newer format", "config", `{"format":9}`, lease.ErrSchemaVersion},
-		{"not JSON", "config", `hello`, pages.ErrEdited},
-		{"not a configuration", "config", `{}`, lease.ErrSchemaVersion},
-		{"not a page", "page-0000", `hello`, pages.ErrEdited},
-	} {
-		prefix := fmt.Sprintf("/kind/%d/", i)
-		s, err := open(client, prefix, one)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.Acquire(ctx, request(now.Add(-time.Hour))); err != nil {
-			t.Fatal(err)
-		}
-		put(prefix+c.key, c.value)
-		if s, err = open(client, prefix, one); err != nil {
-			t.Fatal(err)
-		}
-		_, err = s.Acquire(ctx, request(now))
-		wantError(t, c.name+": acquire", err, c.want, c.key)
-		_, err = s.Get(ctx, one.Block(0).Grant().Node)
-		wantError(t, c.name+": get", err, c.want, c.key)
-		_, err = s.List(ctx)
-		wantError(t, c.name+": list", err, c.want, c.key)
-		wantError(t, c.name+": raise", s.Raise(ctx, now), c.want, c.key)
-	}
-}
-
-// Someone deleted the keys and started again with another block size, while a
-// process held a grant.
-func TestKeysMadeAnew(t *testing.T) {
-	client := etcd.ForTest(t, 1).ClientForTest(t)
-	ctx, now := context.Background(), time.Now()
-	old, err := open(client, "/new/", driver.AllNodes)
-	if err != nil {
-		t.Fatal(err)
-	}
-	g, err := old.Acquire(ctx, request(now))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := client.Delete(ctx, "/new/", clientv3.WithPrefix()); err != nil {
-		t.Fatal(err)
-	}
-	anew, err := open(client, "/new/", driver.NodeRange{First: 0, Nodes: 1 << 17, BlockSize: 16})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := anew.Acquire(ctx, request(now)); err != nil {
-		t.Fatal(err)
-	}
-	if _, err = old.Renew(ctx, g, renewal(lease.NewNonce(), now.Add(time.Hour))); !errors.Is(err, lease.ErrBlockSize) {
-		wantError(t, "renew", err, lease.ErrLost) // its page is not there
-	}
-	_, err = old.Acquire(ctx, request(now))
-	wantError(t, "acquire", err, lease.ErrBlockSize)
 }
 
 func TestBadOptions(t *testing.T) {
@@ -219,7 +130,7 @@ func TestDriver(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		g, err := s.Acquire(ctx, request(now))
+		g, err := s.Acquire(ctx, calls.Request(now))
 		if err != nil || g.Nodes != c.size {
 			t.Errorf("%s: got %+v, %v", c.url, g, err)
 		}
@@ -258,7 +169,7 @@ func TestDriver(t *testing.T) {
 				t.Fatalf("a dead server: %v", err)
 			}
 			call, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
-			_, err = s.Acquire(call, request(now))
+			_, err = s.Acquire(call, calls.Request(now))
 			cancel()
 			wantError(t, "a dead server", err, context.DeadlineExceeded)
 			if took := time.Since(began); took > 5*time.Second {
@@ -300,7 +211,7 @@ func TestRights(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer func() { _ = s.Close() }()
-		if _, err := s.Acquire(ctx, request(now)); err != nil {
+		if _, err := s.Acquire(ctx, calls.Request(now)); err != nil {
 			return err
 		}
 		return s.Raise(ctx, now)
@@ -312,9 +223,4 @@ func TestRights(t *testing.T) {
 	wantError(t, "another prefix", try("etcd://user:secret@"+host+"/other/"), nil, "permission denied", "read and write")
 	wantError(t, "nobody", try("etcd://"+host+"/fleet/"), nil)
 	wantError(t, "a wrong password", try("etcd://user:wrong@"+host+"/fleet/"), nil)
-}
-
-// renewal returns the request that moves a grant's end to end.
-func renewal(nonce string, end time.Time) lease.Request {
-	return lease.Request{Nonce: nonce, Now: end.Add(-lease.MaxTTL), TTL: lease.MaxTTL}
 }

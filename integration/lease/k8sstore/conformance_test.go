@@ -13,7 +13,6 @@ import (
 	"github.com/traceflake/traceflake/integration/servers/kubernetes"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
-	"github.com/traceflake/traceflake/lease/driver/pages"
 	"github.com/traceflake/traceflake/lease/k8sstore"
 	"github.com/traceflake/traceflake/lease/leasetest"
 )
@@ -83,10 +82,6 @@ func TestConformance(t *testing.T) {
 	leasetest.Run(t, harness(s.Client(kubernetes.Admin), s.URL()))
 }
 
-func request(now time.Time) lease.Request {
-	return lease.Request{Nonce: lease.NewNonce(), Now: now, TTL: time.Minute}
-}
-
 // counted counts requests by method, and responses that say that the server
 // throttles.
 type counted struct {
@@ -123,50 +118,4 @@ func (c *counted) take() map[string]int {
 	n := c.n
 	c.n = map[string]int{}
 	return n
-}
-
-func TestRequests(t *testing.T) {
-	s := server(t)
-	ctx, now := context.Background(), time.Now()
-	c := count(s.Client(kubernetes.Admin))
-	check := func(what, want string, call func() error) {
-		t.Helper()
-		c.take()
-		if err := call(); err != nil {
-			t.Fatalf("%s: %v", what, err)
-		}
-		if got := fmt.Sprint(c.take()); got != want {
-			t.Errorf("%s: %s requests, want %s", what, got, want)
-		}
-	}
-	name := newName()
-	fresh := func() *pages.Store {
-		t.Helper()
-		store, err := k8sstore.New(&http.Client{Transport: c}, s.URL(), namespace, driver.NodeRange{Nodes: 128}, k8sstore.WithName(name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return store
-	}
-	store := fresh()
-	var g lease.Grant
-	acquire := func() (err error) { g, err = store.Acquire(ctx, request(now)); return err }
-	// The probe's are counted in package pages.
-	if err := acquire(); err != nil {
-		t.Fatal(err)
-	}
-	check("acquire", "map[GET:1 PUT:1]", acquire)
-	check("renew", "map[GET:1 PUT:1]", func() (err error) {
-		g, err = store.Renew(ctx, g, renewal(lease.NewNonce(), g.End.Add(time.Minute)))
-		return err
-	})
-	check("get", "map[GET:1]", func() error { _, err := store.Get(ctx, g.Node); return err })
-	check("release", "map[GET:1 PUT:1]", func() error { return store.Release(ctx, g, lease.NewNonce(), now) })
-	store = fresh()
-	check("the first acquire of a process", "map[GET:2 PUT:1]", acquire)
-}
-
-// renewal returns the request that moves a grant's end to end.
-func renewal(nonce string, end time.Time) lease.Request {
-	return lease.Request{Nonce: nonce, Now: end.Add(-lease.MaxTTL), TTL: lease.MaxTTL}
 }

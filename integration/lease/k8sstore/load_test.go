@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/traceflake/traceflake/integration/lease/calls"
 	"github.com/traceflake/traceflake/integration/lease/crowd"
 	"github.com/traceflake/traceflake/integration/servers/kubernetes"
 	"github.com/traceflake/traceflake/lease"
@@ -37,12 +38,12 @@ func measure(tb testing.TB, processes, atOnce int) load {
 	var l load
 	l.start = inParallel(tb, processes, atOnce, c, func(i int) (err error) {
 		if stores[i], err = k8sstore.New(&http.Client{Transport: c}, s.URL(), namespace, driver.NodeRange{}, k8sstore.WithName(name)); err == nil {
-			grants[i], err = stores[i].Acquire(ctx, request(now))
+			grants[i], err = stores[i].Acquire(ctx, calls.Request(now))
 		}
 		return err
 	})
 	l.renew = inParallel(tb, processes, atOnce, c, func(i int) (err error) {
-		grants[i], err = stores[i].Renew(ctx, grants[i], renewal(lease.NewNonce(), now.Add(time.Hour)))
+		grants[i], err = stores[i].Renew(ctx, grants[i], calls.Renewal(lease.NewNonce(), now.Add(time.Hour)))
 		return err
 	})
 	return l

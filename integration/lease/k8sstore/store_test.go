@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/traceflake/traceflake/integration/lease/calls"
 	"github.com/traceflake/traceflake/integration/servers/kubernetes"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
@@ -20,36 +21,22 @@ import (
 	"github.com/traceflake/traceflake/lease/k8sstore"
 )
 
-func wantError(t *testing.T, what string, err, sentinel error, texts ...string) {
-	t.Helper()
-	if err == nil || sentinel != nil && !errors.Is(err, sentinel) {
-		t.Errorf("%s: got error %v, want %v", what, err, sentinel)
-		return
-	}
-	for _, text := range append(texts, "k8sstore: ") {
-		if !strings.Contains(err.Error(), text) {
-			t.Errorf("%s: error %q does not say %q", what, err, text)
-		}
-	}
-	if strings.Contains(err.Error(), "secret-of-") {
-		t.Errorf("%s: error %q has a token", what, err)
-	}
-}
+var wantError = calls.WantError("k8sstore", "secret-of-")
 
 // everything does once what a store can be asked for, on one block.
 func everything(s *pages.Store) error {
 	ctx, now := context.Background(), time.Now()
-	g, err := s.Acquire(ctx, request(now))
+	g, err := s.Acquire(ctx, calls.Request(now))
 	if err != nil {
 		return err
 	}
-	if g, err = s.Renew(ctx, g, renewal(lease.NewNonce(), g.End.Add(time.Second))); err != nil {
+	if g, err = s.Renew(ctx, g, calls.Renewal(lease.NewNonce(), g.End.Add(time.Second))); err != nil {
 		return err
 	}
 	if _, err := s.Get(ctx, g.Node); err != nil {
 		return err
 	}
-	if _, err := s.Acquire(ctx, request(now)); !errors.Is(err, lease.ErrNoFreeNode) {
+	if _, err := s.Acquire(ctx, calls.Request(now)); !errors.Is(err, lease.ErrNoFreeNode) {
 		return err
 	}
 	if err := s.Release(ctx, g, lease.NewNonce(), now); err != nil {
@@ -155,7 +142,7 @@ func TestDeletedObjects(t *testing.T) {
 	}
 	for _, again := range []bool{false, true} {
 		empty := []byte{} // the page before there was a grant on it
-		g, err := store.Acquire(ctx, request(now))
+		g, err := store.Acquire(ctx, calls.Request(now))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -177,7 +164,7 @@ func TestDeletedObjects(t *testing.T) {
 			if empty, err = json.Marshal(o); err != nil {
 				t.Fatal(err)
 			}
-			if g, err = store.Acquire(ctx, request(now)); err != nil {
+			if g, err = store.Acquire(ctx, calls.Request(now)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -200,7 +187,7 @@ func TestDeletedObjects(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = raced.Renew(ctx, g, renewal(lease.NewNonce(), g.End.Add(time.Minute)))
+		_, err = raced.Renew(ctx, g, calls.Renewal(lease.NewNonce(), g.End.Add(time.Minute)))
 		wantError(t, "renew a grant on an object that was deleted", err, lease.ErrLost)
 		if writes != 1 {
 			t.Errorf("%d writes, want 1", writes)
@@ -219,41 +206,8 @@ func TestNoNamespace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = store.Acquire(t.Context(), request(time.Now()))
+	_, err = store.Acquire(t.Context(), calls.Request(time.Now()))
 	wantError(t, "acquire", err, lease.ErrMisconfigured, `there is no namespace "nowhere": create it`)
-}
-
-// Somebody changed an object.
-func TestEditedObjects(t *testing.T) {
-	s := server(t)
-	ctx, now := t.Context(), time.Now()
-	for _, c := range []struct {
-		patch string
-		want  error
-		text  string
-	}{
-		{`{"metadata": {"labels": null}}`, lease.ErrSchemaVersion, "no label traceflake.github.io/leases"},
-		{`{"metadata": {"annotations": null}}`, lease.ErrSchemaVersion, "no annotation traceflake.github.io/page"},
-		{`{"metadata": {"annotations": {"traceflake.github.io/page": "{}"}}}`, nil, "page-0000"},
-	} {
-		name := newName()
-		store, err := k8sstore.New(s.Client(kubernetes.Admin), s.URL(), namespace, driver.NodeRange{Nodes: 128}, k8sstore.WithName(name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		g, err := store.Acquire(ctx, request(now))
-		if err != nil {
-			t.Fatal(err)
-		}
-		object := "/apis/coordination.k8s.io/v1/namespaces/" + namespace + "/leases/" + name + ".page-0000"
-		if _, err := s.Do(ctx, http.MethodPatch, object, "application/merge-patch+json", []byte(c.patch)); err != nil {
-			t.Fatal(err)
-		}
-		_, err = store.Renew(ctx, g, renewal(lease.NewNonce(), g.End))
-		wantError(t, c.patch+": renew", err, c.want, c.text)
-		_, err = store.Acquire(ctx, request(now))
-		wantError(t, c.patch+": acquire", err, c.want, c.text)
-	}
 }
 
 // What operators see, and how large it is.
@@ -266,7 +220,7 @@ func TestObjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 16 {
-		r := request(now)
+		r := calls.Request(now)
 		r.Owner = "orders-7c9d8b6f5-x2x4z/1/2026-11-22T02:00:00Z"
 		if _, err := store.Acquire(ctx, r); err != nil {
 			t.Fatal(err)
@@ -320,7 +274,7 @@ func TestRequestsWithoutAFreeBlock(t *testing.T) {
 	}
 	t.Logf("raise: %v requests in %s", c.take(), time.Since(began))
 	began = time.Now()
-	_, err = store.Acquire(ctx, request(now))
+	_, err = store.Acquire(ctx, calls.Request(now))
 	wantError(t, "acquire", err, lease.ErrNoFreeNode)
 	got := fmt.Sprint(c.take())
 	t.Logf("acquire without a free block: %s requests in %s", got, time.Since(began))
@@ -340,16 +294,16 @@ func TestServerInTheURL(t *testing.T) {
 	s := server(t)
 	proxy := s.Proxy(t, s.Token(kubernetes.Admin))
 	url := "k8s://" + namespace + "/" + newName() + "?server="
-	if _, err := open(t, url+proxy, driver.NodeRange{}).Acquire(t.Context(), request(time.Now())); err != nil {
+	if _, err := open(t, url+proxy, driver.NodeRange{}).Acquire(t.Context(), calls.Request(time.Now())); err != nil {
 		t.Error(err)
 	}
-	_, err := open(t, url+s.URL(), driver.NodeRange{}).Acquire(t.Context(), request(time.Now()))
+	_, err := open(t, url+s.URL(), driver.NodeRange{}).Acquire(t.Context(), calls.Request(time.Now()))
 	wantError(t, "an unknown authority", err, nil, "certificate")
 	store, err := k8sstore.New(s.Client("nobody"), s.URL(), namespace, driver.NodeRange{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = store.Acquire(t.Context(), request(time.Now()))
+	_, err = store.Acquire(t.Context(), calls.Request(time.Now()))
 	wantError(t, "a wrong token", err, lease.ErrMisconfigured, "credentials", "401")
 }
 
@@ -387,13 +341,13 @@ func TestOtherServers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = store.Acquire(t.Context(), request(time.Now()))
+	_, err = store.Acquire(t.Context(), calls.Request(time.Now()))
 	wantError(t, "without the group", err, lease.ErrMisconfigured, "no API server of Kubernetes with coordination.k8s.io/v1")
 
 	if store, err = k8sstore.New(&http.Client{}, "https://127.0.0.1:1", namespace, driver.NodeRange{}); err != nil {
 		t.Fatal(err)
 	}
-	_, err = store.Acquire(t.Context(), request(time.Now()))
+	_, err = store.Acquire(t.Context(), calls.Request(time.Now()))
 	wantError(t, "no server", err, nil, "127.0.0.1:1")
 	if errors.Is(err, lease.ErrMisconfigured) || errors.Is(err, io.EOF) {
 		t.Errorf("a server that is away: %v", err)
@@ -413,7 +367,7 @@ func TestThrottlingServer(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		if _, err := store.Acquire(ctx, request(time.Now())); err != nil {
+		if _, err := store.Acquire(ctx, calls.Request(time.Now())); err != nil {
 			t.Error(err)
 		}
 	}

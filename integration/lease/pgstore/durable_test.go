@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/traceflake/traceflake/integration/lease/calls"
 	"github.com/traceflake/traceflake/integration/servers"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
@@ -69,7 +70,7 @@ func TestSynchronousCommitIsForcedOn(t *testing.T) {
 				return err
 			})
 			logged("renew", c.want, func() (err error) {
-				g, err = s.Renew(ctx, g, renewal(lease.NewNonce(), g.End.Add(time.Minute)))
+				g, err = s.Renew(ctx, g, calls.Renewal(lease.NewNonce(), g.End.Add(time.Minute)))
 				return err
 			})
 			logged("release", c.want, func() error { return s.Release(ctx, g, lease.NewNonce(), now) })
@@ -174,7 +175,7 @@ func TestSuppressedUpdate(t *testing.T) {
 	}
 	execute(t, pool, `CREATE FUNCTION swallow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$`)
 	execute(t, pool, `CREATE TRIGGER swallow BEFORE UPDATE ON traceflake_leases FOR EACH ROW EXECUTE FUNCTION swallow()`)
-	if got, err := s.Renew(ctx, g, renewal(lease.NewNonce(), g.End.Add(time.Minute))); err == nil {
+	if got, err := s.Renew(ctx, g, calls.Renewal(lease.NewNonce(), g.End.Add(time.Minute))); err == nil {
 		t.Errorf("renew: got %+v", got)
 	}
 	if err := s.Release(ctx, g, lease.NewNonce(), now); err == nil {
@@ -235,7 +236,7 @@ func TestCancelledWaitForTheStandby(t *testing.T) {
 	next := lease.NewNonce()
 	for what, call := range map[string]func() error{
 		"acquire": func() error { _, err := acquire(); return err },
-		"renew":   func() error { _, err := s.Renew(ctx, g, renewal(next, g.End.Add(time.Minute))); return err },
+		"renew":   func() error { _, err := s.Renew(ctx, g, calls.Renewal(next, g.End.Add(time.Minute))); return err },
 		"get":     func() error { _, err := s.Get(ctx, g.Node); return err },
 	} {
 		wantError(t, what, cancelled(call), nil, "unknown")

@@ -21,12 +21,15 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/traceflake/traceflake/integration/lease/calls"
 	"github.com/traceflake/traceflake/integration/servers"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/leasetest"
 	"github.com/traceflake/traceflake/lease/pgstore"
 )
+
+var wantError = calls.WantError("pgstore", "secret")
 
 // counter counts statements.
 type counter struct{ n atomic.Int64 }
@@ -75,7 +78,7 @@ func TestStatementsOfACall(t *testing.T) {
 			return err
 		}},
 		{"renew", 1, func() (err error) {
-			g, err = s.Renew(ctx, g, renewal(lease.NewNonce(), g.End.Add(time.Minute)))
+			g, err = s.Renew(ctx, g, calls.Renewal(lease.NewNonce(), g.End.Add(time.Minute)))
 			return err
 		}},
 		{"acquire again, without an answer to the first", 2, func() error { _, err := s.Acquire(ctx, again); return err }},
@@ -216,22 +219,6 @@ func use(s *pgstore.Store) error {
 	return err
 }
 
-func wantError(t *testing.T, what string, err, sentinel error, texts ...string) {
-	t.Helper()
-	if err == nil || sentinel != nil && !errors.Is(err, sentinel) {
-		t.Errorf("%s: got error %v, want %v", what, err, sentinel)
-		return
-	}
-	for _, text := range append(texts, "pgstore: ") {
-		if !strings.Contains(err.Error(), text) {
-			t.Errorf("%s: error %q does not say %q", what, err, text)
-		}
-	}
-	if strings.Contains(err.Error(), "secret") {
-		t.Errorf("%s: error %q has the password", what, err)
-	}
-}
-
 func TestServersThatDoNotServe(t *testing.T) {
 	server := servers.PostgresForTest(t)
 	admin := connect(t, server.DSN())
@@ -361,9 +348,4 @@ func TestBadOptions(t *testing.T) {
 	wantError(t, "nodes", err, lease.ErrInvalidRequest, "multiples")
 	_, err = pgstore.New(nil, driver.NodeRange{})
 	wantError(t, "no configuration", err, lease.ErrInvalidRequest, "configuration")
-}
-
-// renewal returns the request that moves a grant's end to end.
-func renewal(nonce string, end time.Time) lease.Request {
-	return lease.Request{Nonce: nonce, Now: end.Add(-lease.MaxTTL), TTL: lease.MaxTTL}
 }

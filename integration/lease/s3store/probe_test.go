@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/traceflake/traceflake/integration/lease/calls"
 	"github.com/traceflake/traceflake/integration/servers/s3"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
@@ -88,7 +89,7 @@ func TestConditionsIgnored(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 2 { // a second call does not go through either
-			_, err := s.Acquire(t.Context(), request(time.Now()))
+			_, err := s.Acquire(t.Context(), calls.Request(time.Now()))
 			wantError(t, what, err, lease.ErrMisconfigured, c.texts...)
 			wantError(t, what, s.Raise(t.Context(), time.Now()), lease.ErrMisconfigured, c.texts...)
 		}
@@ -138,7 +139,7 @@ func TestConditionsCheckedEarly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = s.Acquire(t.Context(), request(time.Now()))
+	_, err = s.Acquire(t.Context(), calls.Request(time.Now()))
 	wantError(t, "acquire", err, lease.ErrMisconfigured, "of 8 writes at once, each on condition that there is no such object")
 }
 
@@ -203,13 +204,13 @@ func TestRights(t *testing.T) {
 		}
 		var g lease.Grant
 		for range blocks {
-			if g, err = s.Acquire(ctx, request(now)); err != nil {
+			if g, err = s.Acquire(ctx, calls.Request(now)); err != nil {
 				return err
 			}
 		}
-		_, err = s.Acquire(ctx, request(now))
+		_, err = s.Acquire(ctx, calls.Request(now))
 		wantError(t, "no free block", err, lease.ErrNoFreeNode)
-		if g, err = s.Renew(ctx, g, renewal(lease.NewNonce(), g.End)); err != nil {
+		if g, err = s.Renew(ctx, g, calls.Renewal(lease.NewNonce(), g.End)); err != nil {
 			return err
 		}
 		if err := s.Release(ctx, g, lease.NewNonce(), now); err != nil {
@@ -239,7 +240,7 @@ func TestWrongBucketOrKeys(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = s.Acquire(t.Context(), request(time.Now()))
+		_, err = s.Acquire(t.Context(), calls.Request(time.Now()))
 		return err
 	}
 	wantError(t, "no bucket", try(s3.Root), lease.ErrMisconfigured, "no bucket "+bucket)
@@ -262,7 +263,7 @@ func TestHostStyle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Acquire(t.Context(), request(time.Now())); err != nil {
+	if _, err := s.Acquire(t.Context(), calls.Request(time.Now())); err != nil {
 		t.Error(err)
 	}
 }
@@ -293,7 +294,7 @@ func TestLongList(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := lists.Load()
-	_, err = s.Acquire(t.Context(), request(time.Now()))
+	_, err = s.Acquire(t.Context(), calls.Request(time.Now()))
 	wantError(t, "all raised", err, lease.ErrNoFreeNode)
 	if n := lists.Load() - before; n < 4 { // config, 5 pages and an object of the probe
 		t.Errorf("%d requests for the list, want 4", n)
@@ -349,9 +350,9 @@ func TestReadAgain(t *testing.T) {
 			refused[what] = true
 			return &stub{status: answer.status, code: answer.code}
 		})
-		g, err := s.Acquire(t.Context(), request(time.Now()))
+		g, err := s.Acquire(t.Context(), calls.Request(time.Now()))
 		if err == nil {
-			_, err = s.Renew(t.Context(), g, renewal(lease.NewNonce(), g.End))
+			_, err = s.Renew(t.Context(), g, calls.Renewal(lease.NewNonce(), g.End))
 		}
 		if err != nil {
 			t.Errorf("%s: %v", answer.code, err)
@@ -360,9 +361,4 @@ func TestReadAgain(t *testing.T) {
 			t.Errorf("%s: %d pages were refused, want 1", answer.code, len(refused))
 		}
 	}
-}
-
-// renewal returns the request that moves a grant's end to end.
-func renewal(nonce string, end time.Time) lease.Request {
-	return lease.Request{Nonce: nonce, Now: end.Add(-lease.MaxTTL), TTL: lease.MaxTTL}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
+	"github.com/traceflake/traceflake/integration/lease/calls"
 	"github.com/traceflake/traceflake/integration/servers/s3"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
@@ -21,28 +22,7 @@ import (
 	"github.com/traceflake/traceflake/lease/s3store"
 )
 
-func request(now time.Time) lease.Request {
-	return lease.Request{Nonce: lease.NewNonce(), Now: now, TTL: time.Minute, Owner: "a test"}
-}
-
-// wantError wants an error that is want, has the texts and none of the keys.
-func wantError(t *testing.T, what string, err, want error, texts ...string) {
-	t.Helper()
-	if err == nil || want != nil && !errors.Is(err, want) {
-		t.Errorf("%s: got error %v, want %v", what, err, want)
-		return
-	}
-	for _, text := range texts {
-		if !strings.Contains(err.Error(), text) {
-			t.Errorf("%s: the error %q does not say %q", what, err, text)
-		}
-	}
-	for _, keys := range []s3.Keys{s3.Root, s3.User} {
-		if strings.Contains(err.Error(), keys.SecretKey) || strings.Contains(err.Error(), "sessiontoken") {
-			t.Errorf("%s: the error %q has a key", what, err)
-		}
-	}
-}
+var wantError = calls.WantError("s3store", s3.Root.SecretKey, s3.User.SecretKey, "sessiontoken")
 
 func TestURL(t *testing.T) {
 	s3.Root.Setenv(t)
@@ -202,7 +182,7 @@ func TestRefusals(t *testing.T) {
 		{&stub{status: 301, code: "PermanentRedirect", header: http.Header{"X-Amz-Bucket-Region": {"eu-west-3"}}}, lease.ErrMisconfigured, []string{"eu-west-3", "us-east-1"}},
 		{&stub{status: 307, code: "TemporaryRedirect", header: http.Header{"Location": {"http://127.0.0.1:1/"}}}, nil, []string{"307"}},
 		{&stub{status: 501, code: "NotImplemented", after: writes}, lease.ErrMisconfigured, []string{"does not support conditional writes"}},
-		{&stub{status: 500, code: "InternalError", after: writes}, nil, []string{"500", "s3:PutObject"}},
+		{&stub{status: 500, code: "InternalError", header: http.Header{"X-Amz-Bucket-Region": {"mars-1"}}, after: writes}, nil, []string{"500", "s3:PutObject"}},
 		{&stub{status: 503, code: "ServiceUnavailable", after: writes}, nil, []string{"503", "s3:PutObject"}},
 		{&stub{status: 409, code: "InvalidBucketState", after: writes}, nil, []string{"409"}},
 		{&stub{status: 200}, nil, []string{"no ETag"}},
@@ -211,7 +191,7 @@ func TestRefusals(t *testing.T) {
 		{&stub{status: 200, header: http.Header{"Date": nil, "Etag": {`"abc"`}}}, nil, []string{"Date"}},
 	} {
 		what := fmt.Sprintf("%d %s after %d", c.status, c.code, c.after)
-		_, err := c.store(t).Acquire(t.Context(), request(now))
+		_, err := c.store(t).Acquire(t.Context(), calls.Request(now))
 		wantError(t, what, err, c.want, append(c.texts, "s3store: acquire")...)
 		if c.want == nil && errors.Is(err, lease.ErrMisconfigured) {
 			t.Errorf("%s: %v", what, err)
@@ -231,7 +211,7 @@ func TestThrottled(t *testing.T) {
 	for _, c := range []*stub{{status: 503, code: "SlowDown"}, {status: 429}} {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
-		_, err := c.store(t).Acquire(ctx, request(time.Now()))
+		_, err := c.store(t).Acquire(ctx, calls.Request(time.Now()))
 		wantError(t, c.code, err, context.DeadlineExceeded, "throttles requests", fmt.Sprint(c.status))
 		if n := c.asked.Load(); n < 3 || n > 10 {
 			t.Errorf("%s: %d requests in 2 s", c.code, n)
@@ -254,7 +234,7 @@ func TestThrottled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Acquire(t.Context(), request(time.Now())); err != nil {
+	if _, err := s.Acquire(t.Context(), calls.Request(time.Now())); err != nil {
 		t.Error(err)
 	}
 }
@@ -284,12 +264,12 @@ func TestNoWriteIsRepeated(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		g, err := s.Acquire(t.Context(), request(time.Now()))
+		g, err := s.Acquire(t.Context(), calls.Request(time.Now()))
 		if err != nil {
 			t.Fatal(err)
 		}
 		broken.Store(true)
-		_, err = s.Renew(t.Context(), g, renewal(lease.NewNonce(), g.End))
+		_, err = s.Renew(t.Context(), g, calls.Renewal(lease.NewNonce(), g.End))
 		wantError(t, "a broken connection", err, nil, "EOF")
 		if n := puts.Load(); n != 1 {
 			t.Errorf("%d writes were sent, want 1", n)
@@ -313,7 +293,7 @@ func TestExpiredCredentials(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want := range int64(3) {
-		_, err := s.Acquire(t.Context(), request(time.Now()))
+		_, err := s.Acquire(t.Context(), calls.Request(time.Now()))
 		wantError(t, "expired", err, lease.ErrMisconfigured, "expired")
 		if n := retrieved.Load(); n != want+1 {
 			t.Errorf("retrieved %d times, want %d", n, want+1)
@@ -325,7 +305,7 @@ func TestExpiredCredentials(t *testing.T) {
 	if s, err = s3store.New(cfg, bucket, driver.NodeRange{}); err != nil {
 		t.Fatal(err)
 	}
-	_, err = s.Acquire(t.Context(), request(time.Now()))
+	_, err = s.Acquire(t.Context(), calls.Request(time.Now()))
 	wantError(t, "no credentials", err, nil, "no credentials", "the source is away")
 	cfg.Credentials = nil
 	_, err = s3store.New(cfg, bucket, driver.NodeRange{})
@@ -339,7 +319,7 @@ func TestServerAway(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = s.Acquire(t.Context(), request(time.Now()))
+	_, err = s.Acquire(t.Context(), calls.Request(time.Now()))
 	wantError(t, "nothing listens", err, nil, "127.0.0.1:1")
 	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	t.Cleanup(silent.Close)
@@ -348,16 +328,12 @@ func TestServerAway(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	_, err = s.Acquire(ctx, request(time.Now()))
+	_, err = s.Acquire(ctx, calls.Request(time.Now()))
 	wantError(t, "a silent server", err, context.DeadlineExceeded, silent.URL)
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
 }
-
-type client func(*http.Request) (*http.Response, error)
-
-func (c client) Do(r *http.Request) (*http.Response, error) { return c(r) }
 
 // A transport of HTTP/2 sends a body again after some errors, if it can get it again: the server
 // may have taken the first one.
@@ -365,7 +341,7 @@ func TestBodiesCannotBeSentAgain(t *testing.T) {
 	server := started(t)
 	puts := 0
 	cfg := config(server.Endpoint(), s3.Root)
-	cfg.HTTPClient = client(func(r *http.Request) (*http.Response, error) {
+	cfg.HTTPClient = doer(func(r *http.Request) (*http.Response, error) {
 		if r.Method == http.MethodPut {
 			puts++
 			if r.GetBody != nil {
@@ -378,23 +354,7 @@ func TestBodiesCannotBeSentAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Acquire(t.Context(), request(time.Now())); err != nil || puts == 0 {
+	if _, err := s.Acquire(t.Context(), calls.Request(time.Now())); err != nil || puts == 0 {
 		t.Errorf("%d PUTs, %v", puts, err)
-	}
-}
-
-// A server that failed may have written something, whatever else its response says.
-func TestFailureIsNotDefinite(t *testing.T) {
-	cfg := config("http://host", s3.Root)
-	cfg.HTTPClient = client(func(*http.Request) (*http.Response, error) {
-		header := http.Header{"Date": {time.Now().UTC().Format(http.TimeFormat)}, "X-Amz-Bucket-Region": {"mars-1"}}
-		return &http.Response{StatusCode: http.StatusInternalServerError, Header: header, Body: http.NoBody}, nil
-	})
-	s, err := s3store.New(cfg, bucket, driver.NodeRange{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Acquire(t.Context(), request(time.Now())); err == nil || errors.Is(err, lease.ErrMisconfigured) {
-		t.Errorf("got error %v, want one that is not ErrMisconfigured", err)
 	}
 }

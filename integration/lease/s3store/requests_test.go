@@ -12,6 +12,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
+	"github.com/traceflake/traceflake/integration/lease/calls"
 	"github.com/traceflake/traceflake/integration/servers/s3"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
@@ -71,7 +72,7 @@ func TestRequests(t *testing.T) {
 		return err
 	}
 	acquire := func() (err error) {
-		g, err = s.Acquire(ctx, request(now))
+		g, err = s.Acquire(ctx, calls.Request(now))
 		return err
 	}
 	if err := reopen(); err != nil {
@@ -92,7 +93,7 @@ func TestRequests(t *testing.T) {
 		// refused, and 2 more at the end, and a list and a get.
 		{"the first acquire", acquire, counts{gets: 1 + 11 + 1, puts: 42 + 1, lists: 1, refused: 37}},
 		{"acquire", acquire, counts{gets: 1, puts: 1}},
-		{"renew", func() (err error) { g, err = s.Renew(ctx, g, renewal(lease.NewNonce(), g.End)); return err }, counts{gets: 1, puts: 1}},
+		{"renew", func() (err error) { g, err = s.Renew(ctx, g, calls.Renewal(lease.NewNonce(), g.End)); return err }, counts{gets: 1, puts: 1}},
 		{"get", func() error { _, err := s.Get(ctx, g.Node); return err }, counts{gets: 1}},
 		{"release", func() error { return s.Release(ctx, g, lease.NewNonce(), now) }, counts{gets: 1, puts: 1}},
 	} {
@@ -136,7 +137,7 @@ func load(tb testing.TB, c *counter, s lease.Store, atOnce, blocks, renewals int
 	tb.Helper()
 	grants := make([]lease.Grant, blocks)
 	each(tb, atOnce, blocks, func(ctx context.Context, i int) (err error) {
-		grants[i], err = s.Acquire(ctx, request(time.Now()))
+		grants[i], err = s.Acquire(ctx, calls.Request(time.Now()))
 		return err
 	})
 	order := make([]int, renewals)
@@ -149,7 +150,7 @@ func load(tb testing.TB, c *counter, s lease.Store, atOnce, blocks, renewals int
 		locks[order[i]].Lock()
 		defer locks[order[i]].Unlock()
 		g := &grants[order[i]]
-		*g, err = s.Renew(ctx, *g, renewal(lease.NewNonce(), g.End))
+		*g, err = s.Renew(ctx, *g, calls.Renewal(lease.NewNonce(), g.End))
 		return err
 	})
 	return c.now().minus(before).over(renewals)
