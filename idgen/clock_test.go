@@ -157,34 +157,6 @@ func TestWrongCounters(t *testing.T) {
 	}
 }
 
-// A counter is never used if its rate is implausible or changes while it is being measured.
-func TestCountersThatAreNeverUsed(t *testing.T) {
-	for name, rate := range map[string]func(i int) float64{
-		"stopped":   func(int) float64 { return 0 },
-		"too slow":  func(int) float64 { return 0.4 },
-		"too fast":  func(int) float64 { return 11 },
-		"backwards": func(int) float64 { return -2 },
-		"changing":  func(i int) float64 { return 1 + float64(i)/100 },
-	} {
-		t.Run(name, func(t *testing.T) {
-			c := newClock(noon)
-			g := c.counted()
-			onOne(t, g)
-			for i := range 300 {
-				c.rate = rate(i)
-				c.pass(1100 * time.Microsecond)
-				// Only a counter that could be right for 16 ms is trusted for that long.
-				if late := c.late(t, g); late != 0 && (name != "changing" || late.Abs() > 17*time.Millisecond) {
-					t.Fatalf("call %d: late by %v", i, late)
-				}
-			}
-			if g.clock.rate.Load() != 0 && !g.clock.wrong.Load() {
-				t.Error("the counter is used")
-			}
-		})
-	}
-}
-
 // The rate is measured over at least 16 ms, and may be the slowest or the fastest plausible one.
 // A counter may then differ from the clock by half a millisecond and a 64th.
 func TestLimitsOfTheCounter(t *testing.T) {
@@ -193,7 +165,7 @@ func TestLimitsOfTheCounter(t *testing.T) {
 		counted uint64 // in the 32 ms after it
 		right   bool
 	}{
-		{1e6 - 1, 0, false}, {1e6, 32e6, true}, {2e6, 64e6, true}, {2e6 + 1, 0, false},
+		{1e6 - 1, 32 * (1e6 - 1), false}, {1e6, 32e6, true}, {2e6, 64e6, true}, {2e6 + 1, 32 * (2e6 + 1), false},
 		{1e6, 33e6, true}, {1e6, 33e6 + 1, false}, {1e6, 31e6, true}, {1e6, 31e6 - 1, false},
 	} {
 		count := uint64(1e15)

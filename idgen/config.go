@@ -29,37 +29,29 @@ func newConfig(opts []Option) config {
 		meters:  otel.GetMeterProvider(),
 	}
 	for _, opt := range opts {
-		cfg = opt.apply(cfg)
+		opt(&cfg)
 	}
 	return cfg
 }
 
 // Option configures a [Generator].
-type Option interface{ apply(config) config }
-
-type optionFunc func(config) config
-
-func (f optionFunc) apply(c config) config { return f(c) }
+type Option func(*config)
 
 // WithSource sets the source of low halves and span IDs: one with leased nodes,
 // so that IDs are unique in the fleet. The default, and nil, is a random secret
 // drawn by this process.
 func WithSource(s Source) Option {
-	return optionFunc(func(c config) config {
-		c.source = s
-		return c
-	})
+	return func(c *config) { c.source = s }
 }
 
 // WithMeterProvider sets the provider of the metrics listed in the package
 // documentation; the default, and nil, is the global one.
 func WithMeterProvider(mp metric.MeterProvider) Option {
-	return optionFunc(func(c config) config {
+	return func(c *config) {
 		if mp != nil {
 			c.meters = mp
 		}
-		return c
-	})
+	}
 }
 
 // WithClock sets the clock, for tests. It is read for every ID, and the
@@ -67,10 +59,9 @@ func WithMeterProvider(mp metric.MeterProvider) Option {
 // own clock. With it all trace IDs are strictly ordered. The default, and nil,
 // is [randflake.SystemClock].
 func WithClock(clock randflake.Clock) Option {
-	return optionFunc(func(c config) config {
+	return func(c *config) {
 		if clock != nil {
 			c.clock = clock
 		}
-		return c
-	})
+	}
 }

@@ -55,33 +55,6 @@ func TestSourceRefuses(t *testing.T) {
 	}
 }
 
-// Every refusal of a leased generator still yields valid IDs.
-func TestLeaseRefuses(t *testing.T) {
-	for _, tt := range []struct {
-		name string
-		at   time.Time
-		want error
-	}{
-		{"before the lease", noon.Add(-24 * time.Hour), randflake.ErrLeaseNotStarted},
-		{"after the lease", noon.Add(24 * time.Hour), randflake.ErrLeaseExpired},
-		{"before Randflake's epoch", time.Date(2021, 1, 1, 0, 0, 0, 0, time.UTC), randflake.ErrBeforeEpoch},
-		{"after Randflake's end", time.Date(2060, 1, 1, 0, 0, 0, 0, time.UTC), randflake.ErrEndOfLife},
-	} {
-		errs := collectErrors(t)
-		clock := newClock(tt.at)
-		c := newChecker(t, New(WithClock(clock), WithSource(newSource(t, clock))))
-		for range 100 {
-			if id := c.trace(); !traceid.Time(id).Equal(tt.at) {
-				t.Errorf("%s: the ID's time is %v", tt.name, traceid.Time(id))
-			}
-			c.span()
-		}
-		if got := errs.all(); len(got) != 1 || !errors.Is(got[0], tt.want) || c.g.Fallbacks() != 200 {
-			t.Errorf("%s: %d fallbacks, %v; want %v", tt.name, c.g.Fallbacks(), got, tt.want)
-		}
-	}
-}
-
 // A clock that must be wrong yields entirely random IDs, so that they do not cluster; correcting
 // the clock restores the order.
 func TestClockOutOfRange(t *testing.T) {
@@ -177,23 +150,4 @@ func TestNilOptions(t *testing.T) {
 		WithMeterProvider(nil)))
 	c.trace()
 	c.span()
-}
-
-// The plausibility rule is for the IDs of clients and fallbacks.
-func TestWithPlausibleAcceptsIDsMadeWithoutTheSecret(t *testing.T) {
-	clock := newClock(noon)
-	source := &switched{Source: newSource(t, clock)}
-	source.refuse.Store(true)
-	collectErrors(t)
-	keyring := randflake.NewKeyring(newCodec(t, fleetSecret))
-	strict := traceid.NewVerifier(keyring, traceid.WithClock(clock))
-	lenient := traceid.NewVerifier(keyring, traceid.WithClock(clock), traceid.WithPlausible(time.Minute))
-	for name, g := range map[string]*Generator{
-		"zero configuration": New(WithClock(clock)),
-		"the fallback":       New(WithClock(clock), WithSource(source)),
-	} {
-		if id, _ := g.NewIDs(t.Context()); strict.Verify(id) || !lenient.Verify(id) {
-			t.Errorf("%s: strict %v, lenient %v; want false, true", name, strict.Verify(id), lenient.Verify(id))
-		}
-	}
 }

@@ -60,24 +60,15 @@ func (g *Generator) register(mp metric.MeterProvider) {
 }
 
 func (g *Generator) instruments(m metric.Meter) error {
-	fallbacks, err := m.Int64ObservableCounter("traceflake.id.fallbacks", metric.WithUnit("{call}"),
+	fallbacks, err1 := m.Int64ObservableCounter("traceflake.id.fallbacks", metric.WithUnit("{call}"),
 		metric.WithDescription("Calls served without the source, by reason."))
-	if err != nil {
-		return err
-	}
-	steps, err := m.Int64ObservableCounter("traceflake.id.clock_steps", metric.WithUnit("{step}"),
+	steps, err2 := m.Int64ObservableCounter("traceflake.id.clock_steps", metric.WithUnit("{step}"),
 		metric.WithDescription("Steps of the clock back by more than 2 s; the order of trace IDs started again."))
-	if err != nil {
-		return err
-	}
-	restores, err := m.Int64ObservableCounter("traceflake.id.restores", metric.WithUnit("{restore}"),
+	restores, err3 := m.Int64ObservableCounter("traceflake.id.restores", metric.WithUnit("{restore}"),
 		metric.WithDescription("Restores of this machine from a snapshot, by the mechanism that detects them, or off."))
-	if err != nil {
-		return err
-	}
-	borrowed, err := m.Float64ObservableGauge("traceflake.id.borrowed", metric.WithUnit("s"),
+	borrowed, err4 := m.Float64ObservableGauge("traceflake.id.borrowed", metric.WithUnit("s"),
 		metric.WithDescription("By how much the second of the newest batch was ahead of the clock."))
-	if err != nil {
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		return err
 	}
 	// All series exist from the start: a rate misses the first count of a series that begins with
@@ -87,6 +78,7 @@ func (g *Generator) instruments(m metric.Meter) error {
 		name := attribute.String("error.type", reasonName(i))
 		byReason[i] = metric.WithAttributeSet(attribute.NewSet(name))
 	}
+	var err error
 	g.metrics, err = m.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		o.ObserveInt64(steps, g.steps.Load())
 		source, _ := g.valid.machine.Status()

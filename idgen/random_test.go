@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 )
 
@@ -89,32 +88,5 @@ func TestLowBitsAreRandom(t *testing.T) {
 		}); worst <= limit {
 			t.Errorf("%s passes with %.1f standard deviations", name, worst)
 		}
-	}
-}
-
-// keepsShare checks the number of samples: it must lie within five standard deviations of a
-// binomial distribution.
-func keepsShare(t *testing.T, what string, kept, n int, share float64) {
-	t.Helper()
-	want := float64(n) * share
-	if d := math.Abs(float64(kept) - want); d > 5*math.Sqrt(want*(1-share))+1 {
-		t.Errorf("%s: kept %d of %d, want about %.0f", what, kept, n, want)
-	}
-}
-
-func TestTraceIDRatioBasedKeepsItsShare(t *testing.T) {
-	const n = 200_000
-	clock := newClock(noon)
-	g := New(WithClock(clock), WithSource(newSource(t, clock))) // a fixed secret: each run is the same
-	for _, share := range []float64{0.001, 0.01, 0.1, 0.5, 0.9} {
-		sampler := sdktrace.TraceIDRatioBased(share)
-		var kept int
-		for range n {
-			id, _ := g.NewIDs(t.Context())
-			if sampler.ShouldSample(sdktrace.SamplingParameters{TraceID: id}).Decision == sdktrace.RecordAndSample {
-				kept++
-			}
-		}
-		keepsShare(t, sampler.Description(), kept, n, share)
 	}
 }

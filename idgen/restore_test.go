@@ -45,7 +45,7 @@ func newMachine(t *testing.T) (*machine, Option) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return m, optionFunc(func(c config) config { c.machine = opened; return c })
+	return m, func(c *config) { c.machine = opened }
 }
 
 // The fields of the page that change with a restore.
@@ -147,23 +147,6 @@ func TestRestoredMachine(t *testing.T) {
 	got := collected(t, reader)["traceflake.id.restores {restore}"]["traceflake.vmclock=generation_counter"]
 	if len(errs.all()) != restores || got != float64(restores) {
 		t.Errorf("%d reports and %v in the metric for %d restores", len(errs.all()), got, restores)
-	}
-}
-
-// A copy made in the middle of a fill does not use the filled IDs.
-func TestRestoredDuringTheFill(t *testing.T) {
-	collectErrors(t)
-	m, onMachine := newMachine(t)
-	c := newClock(noon)
-	s := &tagged{clock: c}
-	s.filled = func() {
-		if s.fills.Load() == 1 {
-			m.restore()
-		}
-	}
-	g := New(onMachine, WithSource(s), WithClock(c))
-	if id := g.NewSpanID(t.Context(), trace.TraceID{}); s.fills.Load() != 2 || idOf(id[:]) <= batchSize {
-		t.Errorf("%d fills, want 2; the ID is number %d", s.fills.Load(), idOf(id[:]))
 	}
 }
 

@@ -310,7 +310,7 @@ func TestRestored(t *testing.T) {
 	for _, id := range original {
 		seen[id] = true
 	}
-	copied := New(WithClock(c), optionFunc(func(cfg config) config { cfg.entropy = repeating(-1); return cfg }))
+	copied := New(WithClock(c), func(cfg *config) { cfg.entropy = repeating(-1) })
 	for i := range 2 * batchSize {
 		if i == batchSize/2 {
 			copied.Restored()
@@ -328,7 +328,7 @@ func TestRandomIDsOfCopies(t *testing.T) {
 	seen := map[randflake.ID]int{}
 	for copied := range 2 {
 		kernel := rand.NewPCG(1, 2)
-		g := New(WithSource(refused{}), optionFunc(func(cfg config) config { cfg.kernel = kernel.Uint64; return cfg }))
+		g := New(WithSource(refused{}), func(cfg *config) { cfg.kernel = kernel.Uint64 })
 		g.random.mask.Store(0) // the original's
 		g.Restored()
 		for range 100 {
@@ -355,7 +355,7 @@ func TestNewSecretBeforeTheNewLife(t *testing.T) {
 			b[i] = bytes
 		}
 	}
-	g := New(WithClock(c), optionFunc(func(cfg config) config { cfg.entropy = draw; return cfg }))
+	g := New(WithClock(c), func(cfg *config) { cfg.entropy = draw })
 	onOne(t, g)
 	old := map[randflake.ID]bool{}
 	ids := make([]randflake.ID, 16*batchSize)

@@ -18,8 +18,8 @@
 //	I1 For one block the granted seconds never overlap: a grant starts at or
 //	   after the end of the last one. The store keeps {granted_until, nonce,
 //	   version} a block. Every write raises the version and, except for Raise,
-//	   leaves a fresh nonce. granted_until only grows, except that
-//	   a holder that has sealed its generator gives unused seconds back.
+//	   leaves a fresh nonce. granted_until only grows, except that a holder that
+//	   has sealed its generator gives unused seconds back.
 //	I2 One grant feeds one generator in one process. It is never saved, copied
 //	   or taken up again after a restart.
 //	I3 Inside a generator the word of second, node and sequence only grows.

@@ -269,21 +269,6 @@ func (b *bench) block(i int) lease.Block {
 	return lease.Block(few.Block(i))
 }
 
-// change changes a block directly in the store.
-func (b *bench) change(i int, change func(*lease.Block)) {
-	b.t.Helper()
-	blocks, err := b.store.List(b.t.Context())
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	for j := range blocks {
-		if int(blocks[j].Node) == i {
-			change(&blocks[j])
-		}
-	}
-	b.store.Memory = driver.NewMemory(driver.WithNodeRange(few), driver.WithBlocks(blocks))
-}
-
 // few is a range of four blocks of one node.
 var few = driver.NodeRange{Nodes: 4, BlockSize: 1}
 

@@ -3,7 +3,6 @@ package lease_test
 import (
 	"context"
 	"errors"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -515,52 +514,5 @@ func TestConcurrentUse(t *testing.T) {
 	wg.Wait()
 	if len(seen) < 1000 {
 		t.Errorf("only %d IDs", len(seen))
-	}
-}
-
-// BenchmarkFill compares a Keeper with the generator inside it, in turns, because a machine is
-// never quiet for long. It reports the minimum time of each and their ratio, which should be at
-// most 1.05.
-func BenchmarkFill(b *testing.B) {
-	nodes := driver.NodeRange{Nodes: 1 << 17, BlockSize: 1 << 17}
-	g, err := randflake.NewGenerator(testCodec(b), randflake.Lease{
-		Nodes: nodes.Nodes, Start: time.Now().Add(-time.Second), End: time.Now().Add(time.Hour),
-	})
-	if err != nil {
-		b.Fatal(err)
-	}
-	k, err := lease.Start(b.Context(), driver.NewMemory(driver.WithNodeRange(nodes)), testCodec(b))
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer k.Close(b.Context())
-	if err := k.Ready(b.Context()); err != nil {
-		b.Fatal(err)
-	}
-	for _, n := range []int{1, 16, 64, 256, 1024} {
-		b.Run(strconv.Itoa(n), func(b *testing.B) {
-			const calls = 300
-			dst := make([]randflake.ID, n)
-			generator, keeper := time.Hour, time.Hour
-			for b.Loop() {
-				start := time.Now()
-				for range calls {
-					if _, _, err := g.Fill(dst); err != nil {
-						b.Fatal(err)
-					}
-				}
-				between := time.Now()
-				for range calls {
-					if _, _, err := k.Fill(dst); err != nil {
-						b.Fatal(err)
-					}
-				}
-				generator, keeper = min(generator, between.Sub(start)), min(keeper, time.Since(between))
-			}
-			b.ReportMetric(float64(generator)/calls, "generator-ns")
-			b.ReportMetric(float64(keeper)/calls, "keeper-ns")
-			b.ReportMetric(float64(keeper)/float64(generator), "ratio")
-			b.ReportMetric(0, "ns/op")
-		})
 	}
 }

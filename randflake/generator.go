@@ -72,20 +72,16 @@ type Generator struct {
 }
 
 // Option configures a [Generator].
-type Option interface{ apply(*Generator) }
-
-type optionFunc func(*Generator)
-
-func (f optionFunc) apply(g *Generator) { f(g) }
+type Option func(*Generator)
 
 // WithClock sets the clock; the default, and nil, is [SystemClock]. It must be
 // safe for concurrent use.
 func WithClock(clock Clock) Option {
-	return optionFunc(func(g *Generator) {
+	return func(g *Generator) {
 		if clock != nil {
 			g.now = clock.Now
 		}
-	})
+	}
 }
 
 // WithGuard sets a function that decides whether the lease may still be used;
@@ -98,14 +94,14 @@ func WithClock(clock Clock) Option {
 // the call returns [ErrSealed]. It is called by many goroutines at once, for
 // every ID, and may use the generator only to seal it.
 func WithGuard(guard func(now time.Time) bool) Option {
-	return optionFunc(func(g *Generator) { g.guard = guard })
+	return func(g *Generator) { g.guard = guard }
 }
 
 // WithBorrow sets how far IDs may run ahead of the clock, in a burst or when
 // the clock steps back; the default is [DefaultBorrow]. The range is 0, which
 // allows neither, to an hour; other values are clamped.
 func WithBorrow(d time.Duration) Option {
-	return optionFunc(func(g *Generator) { g.borrow = min(max(d, 0), time.Hour) })
+	return func(g *Generator) { g.borrow = min(max(d, 0), time.Hour) }
 }
 
 // WithStart sets where in a second's space the generator begins when its clock
@@ -118,9 +114,9 @@ func WithBorrow(d time.Duration) Option {
 // repeat each other's IDs for ever, part when the next second begins. draw is
 // called by many goroutines at once, more than once for some seconds.
 func WithStart(draw func() uint64) Option {
-	return optionFunc(func(g *Generator) {
+	return func(g *Generator) {
 		g.start = func(room uint64) uint64 { return draw() % (room - room/8) }
-	})
+	}
 }
 
 // NewGenerator returns the generator of a lease. It returns [ErrInvalidLease]
@@ -142,7 +138,7 @@ func NewGenerator(c *Codec, l Lease, opts ...Option) (*Generator, error) {
 		node:   uint64(l.Node) << sequenceBits,
 	}
 	for _, opt := range opts {
-		opt.apply(g)
+		opt(g)
 	}
 	g.first = start << g.shift
 	g.next.Store(g.first)

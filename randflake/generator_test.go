@@ -238,20 +238,6 @@ func TestBorrow(t *testing.T) {
 	}
 }
 
-// By default up to 2 s may be borrowed.
-func TestBorrowDefault(t *testing.T) {
-	g := newGenerator(t, lease(1, time.Minute), WithClock(newClock(base)))
-	ids := make([]ID, perNode)
-	for range 3 {
-		if n, _, err := g.Fill(ids); n != perNode || err != nil {
-			t.Fatal(n, err)
-		}
-	}
-	if n, _, err := g.Fill(ids); n != 0 || !errors.Is(err, ErrExhausted) || errors.Is(err, ErrClockBehind) {
-		t.Errorf("%d, %v", n, err)
-	}
-}
-
 func TestFill(t *testing.T) {
 	l := lease(1, time.Minute)
 	clock := newClock(base)
@@ -286,6 +272,7 @@ func TestFill(t *testing.T) {
 	fill(perNode+1, perNode, ErrExhausted, base.Add(2*time.Second)) // longer than a second
 	g.Seal()
 	fill(1, 0, ErrSealed, time.Time{})
+	fill(0, 0, nil, time.Time{})
 }
 
 // Known mistake of other implementations: 31 071 duplicates when a busy second follows one that
@@ -420,22 +407,6 @@ func TestStallBetweenClockAndSequence(t *testing.T) {
 	check.add(<-late)
 }
 
-// A generator refuses if its lease ended unnoticed, as in a process that slept, or if it was
-// sealed.
-func TestExpiryIsNoticedAfterSleep(t *testing.T) {
-	clock := newClock(base)
-	g := newGenerator(t, lease(1, time.Minute), WithClock(clock))
-	mustNext(t, g)
-	clock.add(time.Hour)
-	if _, err := g.Next(); !errors.Is(err, ErrLeaseExpired) {
-		t.Errorf("after an hour: %v", err)
-	}
-	if err := g.Extend(base.Add(2 * time.Hour)); err != nil {
-		t.Fatal(err)
-	}
-	mustNext(t, g)
-}
-
 // Known mistake of other implementations: a restart within the same second, with the same node,
 // repeats IDs. Here the next lease starts at the time that Seal returns.
 func TestRestartWithinTheSecond(t *testing.T) {
@@ -552,40 +523,6 @@ func TestConcurrentExtend(t *testing.T) {
 	wg.Wait()
 }
 
-func TestEmptyFill(t *testing.T) {
-	g := newGenerator(t, lease(1, time.Second))
-	g.Seal()
-	if n, second, err := g.Fill(nil); n != 0 || !second.IsZero() || err != nil {
-		t.Errorf("got %d, %v, %v, want nothing", n, second, err)
-	}
-}
-
-// The second after the last one cannot be borrowed.
-func TestNoBorrowingPastTheEndOfLife(t *testing.T) {
-	end := time.Unix(EndOfLife, 0).UTC()
-	g := newGenerator(t, Lease{Nodes: 1, Start: end.Add(-time.Second), End: end}, WithClock(newClock(end.Add(-time.Second))))
-	ids := make([]ID, perNode)
-	if n, _, err := g.Fill(ids); n != perNode || err != nil {
-		t.Fatalf("the last second: %d IDs, %v", n, err)
-	}
-	if id, err := g.Next(); !errors.Is(err, ErrLeaseExpired) {
-		t.Errorf("past it: %v, %v", id, err)
-	}
-}
-
-func TestTheLastNode(t *testing.T) {
-	l := lease(1, time.Second)
-	l.Node = MaxNode
-	g := newGenerator(t, l, WithClock(newClock(base)))
-	if p := g.codec.Decode(mustNext(t, g)); p.Node != MaxNode {
-		t.Errorf("the ID's node is %d", p.Node)
-	}
-	l.Node++
-	if _, err := NewGenerator(g.codec, l); !errors.Is(err, ErrInvalidLease) {
-		t.Errorf("node %d: %v", l.Node, err)
-	}
-}
-
 // At the end of life nothing wraps, whether with one node or with all.
 func TestEndOfLife(t *testing.T) {
 	end := time.Unix(EndOfLife, 0).UTC()
@@ -596,7 +533,7 @@ func TestEndOfLife(t *testing.T) {
 		{1, end.Add(-time.Second)},
 		{MaxNode + 1, end.Add(-2 * time.Second)},
 	} {
-		l := Lease{Nodes: tt.nodes, Start: end.Add(-10 * time.Second), End: end}
+		l := Lease{Node: MaxNode + 1 - tt.nodes, Nodes: tt.nodes, Start: end.Add(-10 * time.Second), End: end}
 		clock := newClock(l.Start)
 		g := newGenerator(t, l, WithClock(clock))
 		check := newChecker(t, g, l)
@@ -614,16 +551,16 @@ func TestEndOfLife(t *testing.T) {
 		if got := g.Seal(); got.After(end) {
 			t.Errorf("unused from %v", got)
 		}
-	}
-	// The very last words, one by one.
-	l := Lease{Nodes: MaxNode + 1, Start: end.Add(-2 * time.Second), End: end}
-	g := newGenerator(t, l, WithClock(newClock(l.Start)), WithBorrow(time.Hour))
-	g.next.Store(g.end.Load() - 3)
-	for range 3 {
-		mustNext(t, g)
-	}
-	if id, err := g.Next(); !errors.Is(err, ErrLeaseExpired) {
-		t.Errorf("past the last word: %v, %v", id, err)
+		// The very last words, one by one.
+		clock.set(end.Add(-2 * time.Second))
+		g = newGenerator(t, l, WithClock(clock), WithBorrow(time.Hour))
+		g.next.Store(g.end.Load() - 3)
+		for range 3 {
+			mustNext(t, g)
+		}
+		if id, err := g.Next(); !errors.Is(err, ErrLeaseExpired) {
+			t.Errorf("%d nodes, past the last word: %v, %v", tt.nodes, id, err)
+		}
 	}
 }
 
@@ -867,36 +804,6 @@ func TestSystemClock(t *testing.T) {
 		t.Errorf("the ID's time is %s: the last clock option is not used", p.Time)
 	}
 }
-
-func BenchmarkRandUint64(b *testing.B) {
-	for b.Loop() {
-		sink = ID(rand.Uint64())
-	}
-}
-
-func benchGenerator(b *testing.B) *Generator {
-	return newGenerator(b, Lease{Nodes: MaxNode + 1, Start: base, End: time.Unix(EndOfLife, 0)})
-}
-
-func BenchmarkNext(b *testing.B) {
-	g := benchGenerator(b)
-	for b.Loop() {
-		sink, _ = g.Next()
-	}
-}
-
-func BenchmarkFill(b *testing.B) {
-	g := benchGenerator(b)
-	ids := make([]ID, 256)
-	for b.Loop() {
-		if _, _, err := g.Fill(ids); err != nil {
-			b.Fatal(err)
-		}
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(ids)), "ns/ID")
-}
-
-var sink ID
 
 // With a start, the IDs of each second are one arc, which begins at the place that is drawn when
 // the clock reaches the second, and has an eighth of the space; words grow all the same.

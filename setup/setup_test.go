@@ -123,20 +123,6 @@ func env(t *testing.T, vars map[string]string) {
 	}
 }
 
-func TestZeroConfiguration(t *testing.T) {
-	env(t, nil)
-	g, err := setup.FromEnv(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if id, span := g.NewIDs(t.Context()); !id.IsValid() || !span.IsValid() || g.Fallbacks() != 0 {
-		t.Errorf("%v, %v, %d fallbacks", id, span, g.Fallbacks())
-	}
-	if err := g.Shutdown(t.Context()); err != nil {
-		t.Error(err)
-	}
-}
-
 func TestFleet(t *testing.T) {
 	path := file(t, secret+"\n")
 	k, err := setup.LoadKeyring(path)
@@ -739,22 +725,6 @@ func TestEnvBounds(t *testing.T) {
 				t.Errorf("%v does not name %s", err, c.name)
 			}
 		})
-	}
-}
-
-// Without a store, every other setting is a mistake, and the error names it.
-func TestSettingsWithoutAStore(t *testing.T) {
-	for name, c := range map[string]setup.Config{
-		setup.SecretFileVar: {SecretFile: "x"},
-		setup.NodesVar:      {Nodes: driver.NodeRange{Nodes: 8}},
-		setup.BlockSizeVar:  {Nodes: driver.NodeRange{BlockSize: 8}},
-		setup.TTLVar:        {TTL: time.Minute},
-		setup.MaxBlocksVar:  {MaxBlocks: 1},
-	} {
-		_, err := c.Open(t.Context())
-		if !errors.Is(err, setup.ErrConfig) || !strings.Contains(err.Error(), name) {
-			t.Errorf("%s: %v", name, err)
-		}
 	}
 }
 

@@ -230,19 +230,3 @@ func benchmarkBatch(b *testing.B, crypt func(c *Cipher, dst, src []uint64)) {
 		}
 	}
 }
-
-// BenchmarkRandUint64 is the baseline for the others.
-func BenchmarkRandUint64(b *testing.B) {
-	for b.Loop() {
-		sinkWord = rand.Uint64()
-	}
-}
-
-func BenchmarkEncryptUint64(b *testing.B) {
-	c := mustCipher(b, make([]byte, KeySize))
-	for i := uint64(0); b.Loop(); i++ {
-		sinkWord = c.EncryptUint64(i)
-	}
-}
-
-var sinkWord uint64

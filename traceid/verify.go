@@ -8,10 +8,10 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// DefaultTolerance is by how much the halves of an ID may disagree, beyond the
-// second to which the low one is truncated. It is also how far a generator of
-// package idgen runs ahead of its clock, and how far it lets the clock step
-// back.
+// DefaultTolerance is the largest difference between the times of an ID's two
+// halves with which the ID still verifies, not counting that the low half has
+// whole seconds only. A generator of package idgen keeps within it: it runs
+// ahead of its clock, and goes on after the clock was stepped back, by no more.
 const DefaultTolerance = 2 * time.Second
 
 const (

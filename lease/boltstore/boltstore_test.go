@@ -104,20 +104,6 @@ func TestGrantsOutliveTheProcess(t *testing.T) {
 	}
 }
 
-func TestLongestTTL(t *testing.T) {
-	c := newClock()
-	s := open(t, newPath(t), WithClock(c), WithMaxTTL(10*time.Second))
-	g := acquire(t, s, request(start))
-	if want := start.Add(10 * time.Second); !g.End.Equal(want) {
-		t.Errorf("granted until %s, want %s", g.End, want)
-	}
-	c.Add(5 * time.Second)
-	g, err := s.Renew(t.Context(), g, lease.Request{Nonce: lease.NewNonce(), Now: c.Now(), TTL: time.Hour})
-	if want := start.Add(15 * time.Second); err != nil || !g.End.Equal(want) {
-		t.Errorf("renewed until %s, %v; want %s", g.End, err, want)
-	}
-}
-
 func TestClockAhead(t *testing.T) {
 	s := open(t, newPath(t), WithClock(newClock()))
 	if _, err := s.Acquire(t.Context(), request(start.Add(2*time.Minute))); !errors.Is(err, lease.ErrClockAhead) {

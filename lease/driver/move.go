@@ -109,8 +109,8 @@ func Move(ctx context.Context, from, to lease.Admin) (time.Time, error) {
 		if until.Before(before[i].GrantedUntil) {
 			until = before[i].GrantedUntil
 		}
-		writes := time.Duration(b.Version - before[i].Version - 1)
-		if until = until.Add(writes * longest); until.After(missed) {
+		writes := b.Version - before[i].Version - 1
+		if until = until.Add(time.Duration(writes) * longest); until.After(missed) {
 			missed = until
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -310,22 +309,4 @@ func TestTokenIsReadAgain(t *testing.T) {
 		t.Error(err)
 	}
 	wantText(t, "after close", read("after close", 0), "closed")
-}
-
-// A silent server costs the time of the call, not more.
-func TestSilentServer(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	o := at(t, nil)
-	o.connector = fixed{client: http.DefaultClient, server: "http://" + l.Addr().String()}
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-	defer cancel()
-	began := time.Now()
-	_, err = o.Read(ctx, "page-0001")
-	if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > 3*time.Second {
-		t.Errorf("got %v after %s", err, time.Since(began))
-	}
 }

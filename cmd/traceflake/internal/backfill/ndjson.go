@@ -77,30 +77,9 @@ var errNoObject = badRecord{errors.New("the line is not a JSON object; was it tr
 
 // splice returns which bytes of the object to replace, and with what.
 func (r *run) splice(text, name []byte) (at [2]int, insert []byte, err error) {
-	if !json.Valid(text) { // also limits the nesting depth
+	var object map[string]json.RawMessage // the last of several with the same name, as in most JSON readers
+	if begin := bytes.TrimSpace(text); len(begin) == 0 || begin[0] != '{' || json.Unmarshal(text, &object) != nil {
 		return at, nil, errNoObject
-	}
-	object := make(map[string]json.RawMessage)
-	in := json.NewDecoder(bytes.NewReader(text))
-	if first, err := in.Token(); err != nil || first != json.Delim('{') {
-		return at, nil, errNoObject
-	}
-	var end int // of the last field
-	for in.More() {
-		key, err := in.Token()
-		if err != nil {
-			return at, nil, badRecord{err}
-		}
-		field := key.(string)
-		var value json.RawMessage
-		if err := in.Decode(&value); err != nil {
-			return at, nil, badRecord{err}
-		}
-		end = int(in.InputOffset())
-		if field == r.IDField {
-			at = [2]int{end - len(value), end}
-		}
-		object[field] = value // the last of several with the same name, as in most JSON readers
 	}
 	present := string(object[r.IDField])
 	if present != "" && present != "null" && present != `""` {
@@ -117,9 +96,25 @@ func (r *run) splice(text, name []byte) (at [2]int, insert []byte, err error) {
 	}
 	r.Added++
 	if present != "" {
-		return at, fmt.Appendf(nil, `"%s"`, id), nil
+		return locate(text, r.IDField), fmt.Appendf(nil, `"%s"`, id), nil
 	}
+	end := len(bytes.TrimRight(text[:bytes.LastIndexByte(text, '}')], " \t\r\n")) // of the last field
 	return [2]int{end, end}, fmt.Appendf(nil, `,%s:"%s"`, name, id), nil
+}
+
+// locate returns where the value of a field is in a valid object.
+func locate(text []byte, field string) (at [2]int) {
+	in := json.NewDecoder(bytes.NewReader(text))
+	_, _ = in.Token() // the brace
+	for in.More() {
+		name, _ := in.Token()
+		var value json.RawMessage
+		_ = in.Decode(&value)
+		if end := int(in.InputOffset()); name == field {
+			at = [2]int{end - len(value), end}
+		}
+	}
+	return at
 }
 
 // time returns the text of the object's time.
