@@ -45,7 +45,7 @@ func TestVerifier(t *testing.T) {
 			t.Errorf("%s: %v", tt.name, got)
 		}
 		// Inspect knows no age and has the default tolerance.
-		if got := traceid.Inspect(keyring, tt.id).Agree; tt.now == noon && tt.opts == nil && got != tt.wants {
+		if got := traceid.Inspect(keyring, tt.id).Agree; tt.now.Equal(noon) && tt.opts == nil && got != tt.wants {
 			t.Errorf("%s: Inspect says %v", tt.name, got)
 		}
 	}
