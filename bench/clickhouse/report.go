@@ -25,7 +25,7 @@ with its caches empty.
 
 func (r *results) markdown() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n## %.2f million spans\n\nWritten by `%s` on %s: commit %s, ClickHouse %s, %s.\n\n### Bytes on disk a span\n\n",
+	fmt.Fprintf(&b, "\n## %.2f million spans\n\nWritten by `%s` on %s: commit %s, ClickHouse %s, %s.\n",
 		float64(r.Spans)/1e6, r.Command, r.Date, r.Commit, r.ClickHouse, r.Machine)
 	row := func(first string, value func(m measured) string) {
 		b.WriteString("| " + first)
@@ -38,8 +38,11 @@ func (r *results) markdown() string {
 		row(first, func(m measured) string { return m.layout().String() })
 		row("---", func(measured) string { return "---" })
 	}
-	head("")
-	row("bytes", func(m measured) string { return fmt.Sprintf("%.1f", m.Bytes) })
+	if len(r.Measured) > 0 {
+		b.WriteString("\n### Bytes on disk a span\n\n")
+		head("")
+		row("bytes", func(m measured) string { return fmt.Sprintf("%.1f", m.Bytes) })
+	}
 	if len(r.CPU) > 0 {
 		b.WriteString("\n### CPU time to load and merge, for one of the exporter's\n\nMedian of interleaved rounds, and each round.\n\n| layout | spans | ratio | rounds |\n|---|---|---|---|\n")
 		for _, c := range r.CPU {
