@@ -173,7 +173,7 @@ func (p *page) list(r *http.Request) (_ string, _ any, err error) {
 			return "", nil, badInput("The cursor %q is not a trace ID: %v.", cursor, err)
 		}
 	}
-	more := false
+	var more bool
 	if v.Traces, more, err = p.find.newest(r.Context(), v.Before, perPage); err != nil {
 		return "", nil, err
 	}

@@ -55,7 +55,7 @@ func newPipeline(ctx context.Context, dsn string, ids sdktrace.IDGenerator) (*pi
 
 func startExporter(ctx context.Context, dsn, table string, create bool) (exporter.Traces, error) {
 	factory := clickhouseexporter.NewFactory()
-	config := factory.CreateDefaultConfig().(*clickhouseexporter.Config) //nolint:revive // its documented type
+	config := factory.CreateDefaultConfig().(*clickhouseexporter.Config)
 	config.Endpoint, config.TracesTableName, config.CreateSchema = dsn, table, create
 	config.AsyncInsert = false                                                    // an acknowledged batch is stored
 	config.QueueSettings = configoptional.None[exporterhelper.QueueBatchConfig]() // the SDK's batches are enough
