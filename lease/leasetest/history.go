@@ -103,6 +103,10 @@ func Decided(tb testing.TB, try func(n int) *History) {
 	tb.Errorf("linearizability: not decided of any of %d histories", tries)
 }
 
+// pauseUnanswered is how long a client waits after a call without an answer. Each such call doubles
+// what a check may have to try, and while a server is down every call is one.
+const pauseUnanswered = 300 * time.Millisecond
+
 type recorded struct {
 	lease.Store
 	history *History
@@ -151,6 +155,7 @@ func (c *recorded) record(in input, call func() (lease.Grant, error)) {
 			return // it has no information
 		}
 		ended = math.MaxInt64
+		defer time.Sleep(pauseUnanswered)
 	}
 	c.history.mu.Lock()
 	defer c.history.mu.Unlock()

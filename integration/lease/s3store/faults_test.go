@@ -73,7 +73,7 @@ func TestFaults(t *testing.T) {
 			defer cancel()
 			return errors.Join(server.Run(), server.Wait(ctx))
 		}},
-		{"stopped", 5, func() error {
+		{"stopped", 3, func() error {
 			if err := server.Signal(syscall.SIGSTOP); err != nil {
 				return err
 			}
