@@ -1,4 +1,5 @@
-// Package calls has what the tests of all stores need for single calls.
+// Package calls has what the tests of all stores need for single calls, and for many while a
+// server fails.
 package calls
 
 import (
@@ -8,6 +9,8 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/leasetest"
 )
 
 // Request returns a request for a minute.
@@ -40,4 +43,35 @@ func WantError(name string, secrets ...string) func(tb testing.TB, what string, 
 			}
 		}
 	}
+}
+
+// Loaded returns what n clients of a new store with four blocks see while fault happens.
+func Loaded(tb testing.TB, n int, open func(driver.NodeRange) (lease.Store, error), fault func() error) *leasetest.History {
+	tb.Helper()
+	few := driver.NodeRange{First: 0, Nodes: 1 << 17, BlockSize: 1 << 15}
+	history := leasetest.NewHistory(few)
+	var clients []lease.Store
+	for range n {
+		s, err := open(few)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		clients = append(clients, history.Client(s))
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		leasetest.Load{Calls: 50, Seed: 1, Timeout: time.Second, Pause: 60 * time.Millisecond}.Run(clients, few)
+	}()
+	time.Sleep(300 * time.Millisecond)
+	if err := fault(); err != nil {
+		tb.Error(err)
+	}
+	<-done
+	calls, unknown := history.Len()
+	tb.Logf("%d calls, %d without an answer", calls, unknown)
+	if unknown > calls/2 {
+		tb.Errorf("%d of %d calls have no answer; that shows little", unknown, calls)
+	}
+	return history
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/traceflake/traceflake/integration/lease/calls"
 	"github.com/traceflake/traceflake/integration/servers/etcd"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
@@ -18,7 +19,6 @@ import (
 // answer was lost carried out or not.
 func TestFaults(t *testing.T) {
 	const members = 3
-	few := driver.NodeRange{First: 0, Nodes: 1 << 17, BlockSize: 1 << 15}
 	cluster := etcd.ForTest(t, members)
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
@@ -63,31 +63,9 @@ func TestFaults(t *testing.T) {
 				if err := cluster.Wait(ctx); err != nil {
 					t.Fatal(err)
 				}
-				history := leasetest.NewHistory(few)
-				var clients []lease.Store
-				for range 5 {
-					s, err := open(cluster.ClientForTest(t), fmt.Sprintf("/fault/%s-%d", c.name, n), few)
-					if err != nil {
-						t.Fatal(err)
-					}
-					clients = append(clients, history.Client(s))
-				}
-				loaded := make(chan struct{})
-				go func() {
-					defer close(loaded)
-					leasetest.Load{Calls: 50, Seed: 1, Timeout: time.Second, Pause: 60 * time.Millisecond}.Run(clients, few)
-				}()
-				time.Sleep(300 * time.Millisecond)
-				if err := c.fault(); err != nil {
-					t.Error(err)
-				}
-				<-loaded
-				calls, unknown := history.Len()
-				t.Logf("%d calls, %d without an answer", calls, unknown)
-				if unknown > calls/2 {
-					t.Errorf("%d of %d calls have no answer; that shows little", unknown, calls)
-				}
-				return history
+				return calls.Loaded(t, 5, func(nodes driver.NodeRange) (lease.Store, error) {
+					return open(cluster.ClientForTest(t), fmt.Sprintf("/fault/%s-%d", c.name, n), nodes)
+				}, c.fault)
 			})
 		})
 	}

@@ -16,43 +16,17 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/traceflake/traceflake/integration/faults"
+	"github.com/traceflake/traceflake/integration/lease/calls"
 	"github.com/traceflake/traceflake/integration/servers/s3"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/leasetest"
 )
 
-// few is a range of four blocks, all of them on one page.
-var few = driver.NodeRange{First: 0, Nodes: 1 << 17, BlockSize: 1 << 15}
-
 // loaded returns what n clients see, while fault happens.
 func loaded(t *testing.T, cfg aws.Config, prefix string, n int, fault func() error) *leasetest.History {
 	t.Helper()
-	history := leasetest.NewHistory(few)
-	var clients []lease.Store
-	for range n {
-		s, err := open(cfg, prefix, few)
-		if err != nil {
-			t.Fatal(err)
-		}
-		clients = append(clients, history.Client(s))
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		leasetest.Load{Calls: 50, Seed: 1, Timeout: time.Second, Pause: 60 * time.Millisecond}.Run(clients, few)
-	}()
-	time.Sleep(300 * time.Millisecond)
-	if err := fault(); err != nil {
-		t.Error(err)
-	}
-	<-done
-	calls, unknown := history.Len()
-	t.Logf("%d calls, %d without an answer", calls, unknown)
-	if unknown > calls/2 {
-		t.Errorf("%d of %d calls have no answer; that shows little", unknown, calls)
-	}
-	return history
+	return calls.Loaded(t, n, func(nodes driver.NodeRange) (lease.Store, error) { return open(cfg, prefix, nodes) }, fault)
 }
 
 // What clients see while the server fails is linearizable, with those calls
