@@ -12,7 +12,7 @@ import (
 
 	"github.com/traceflake/traceflake/idgen"
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/boltstore" // registers bolt:PATH
+	"github.com/traceflake/traceflake/lease/boltstore" // also registers bolt:PATH
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/traceid"
@@ -75,12 +75,13 @@ func (ids *IDs) NewSpanID(ctx context.Context, id trace.TraceID) trace.SpanID {
 // NewTraceIDAt returns a trace ID for an old record; see [idgen.Generator.NewTraceIDAt].
 func (ids *IDs) NewTraceIDAt(t time.Time) (trace.TraceID, error) { return ids.gen.NewTraceIDAt(t) }
 
-// Restored must be called after this process was restored from a snapshot. When it returns, everything
-// that was generated, leased or drawn before is discarded; see [idgen.Generator.Restored].
-// A bolt file is refused from then on, with [boltstore.ErrCopied]: it may have been copied as well.
+// Restored must be called after this process was restored from a snapshot. When it returns,
+// everything that was generated, leased or drawn before is discarded; see
+// [idgen.Generator.Restored]. A bolt file is refused from then on, with [boltstore.ErrCopied]: it
+// may have been copied as well.
 func (ids *IDs) Restored() {
-	if file, ok := ids.store.(*boltstore.Store); ok {
-		file.Restored()
+	if store, ok := ids.store.(interface{ Restored() }); ok {
+		store.Restored()
 	}
 	ids.gen.Restored()
 }
