@@ -13,8 +13,8 @@ type Layout int
 
 const (
 	// ServiceFirst is sorted by four hours, service, span name, trace and time: the
-	// default.
-	// Services, their operations, time ranges and single traces are found by the sort key.
+	// default. Services, their operations, time ranges and single traces are found by
+	// the sort key.
 	ServiceFirst Layout = iota
 	// TraceFirst is sorted by hour, trace and time: for those who look up traces and
 	// export time ranges. A search by service reads its whole range of time.

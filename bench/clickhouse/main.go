@@ -57,7 +57,7 @@ func (l layout) isOneOf(list string) bool {
 var layouts = []layout{
 	{exporter, 100},
 	{"service", 0}, {"service", 50}, {"trace", 0}, {"trace", 50}, {"overlay", 0}, {"overlay", 50},
-	{"service", 10}, {"service", 100}, {"text", 100}, {"buckets", 0},
+	{"service", 10}, {"service", 100}, {textIndex, 100}, {bucketed, 0},
 }
 
 // textIndex is what others propose for the exporter's TraceId, and bucketed for maps.

@@ -222,7 +222,7 @@ func checkEnvironment(t *testing.T, c container) {
 	}
 }
 
-// checkSecret: the file of secrets is a key of a secret which nobody but an operator makes.
+// checkSecret checks that the secret file is a key of a Secret that only the operator creates.
 func checkSecret(t *testing.T, objects resmap.ResMap, spec template, c container) {
 	t.Helper()
 	for _, r := range objects.Resources() {

@@ -36,8 +36,8 @@ var (
 	ErrNewFile = errors.New("the file is new to its nodes")
 	// ErrCopied is returned if this machine was restored from a snapshot since
 	// Open, or [Store.Restored] was called: another machine may have a copy of the
-	// file, and both would grant the same nodes. If one has, move the file away, and with a fleet's secret give
-	// this host other nodes. Then start the process again.
+	// file, and both would grant the same nodes. If one has, move the file away, and
+	// with a fleet's secret give this host other nodes. Then start the process again.
 	ErrCopied = errors.New("boltstore: the machine was restored from a snapshot, and may not be the only one with this file")
 )
 

@@ -22,9 +22,10 @@
 // twice. So before its first write a process tries the server out, with some 55
 // requests: of eight writes at once that require the same version exactly one must
 // be taken, five times, with half of each body held back until all have arrived;
-// writes that require an old version, or no object, must be refused; and lists must show the ETag of the object. Otherwise every call that
-// writes returns an error, which says what was tried and what came back. The
-// objects that begin with probe- are for that. The headers are also signed: a
+// writes that require an old version, or no object, must be refused; and lists
+// must show the ETag of the object. Otherwise every call that writes returns an
+// error, which says what was tried and what came back. The objects that begin with
+// probe- are for that. The headers are also signed: a
 // proxy that drops them breaks the signature. Versity's gateway 1.6.0 was refused
 // in 200 of 200 starts. A server whose fault shows more rarely passes, so use the
 // versions above.
