@@ -253,6 +253,8 @@ func TestNoWriteIsRepeated(t *testing.T) {
 		proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.Method == http.MethodPut && broken.Load() {
 				puts.Add(1)
+				// A connection that is closed with unread bytes is reset.
+				_, _ = io.Copy(io.Discard, r.Body)
 				panic(http.ErrAbortHandler)
 			}
 			forward(t, w, r, server.Endpoint(), false)
