@@ -122,7 +122,7 @@ func (e *engine) tools(random int, day float64) {
 		var first [][]string
 		var reads []servers.Reads
 		for i, table := range tables {
-			sql := strings.NewReplacer("{table}", table, "{trace}", one[0], "{span}", one[1]).Replace(q.sql) + "\nSETTINGS use_query_condition_cache = 0"
+			sql := strings.NewReplacer("{table}", table, "{trace}", one[0], "{span}", one[1]).Replace(q.sql)
 			result, read, err := e.Reads(t.Context(), sql)
 			if err != nil {
 				t.Fatalf("%s on %s: %v", q.name, table, err)
@@ -162,11 +162,7 @@ func (e *engine) ownQueries(day float64) {
 	e.t.Helper()
 	reads := func(sql string) servers.Reads {
 		e.t.Helper()
-		settings := "\nSETTINGS "
-		if strings.Contains(sql, settings) {
-			settings = ", "
-		}
-		_, read, err := e.Reads(e.t.Context(), sql+settings+"use_query_condition_cache = 0")
+		_, read, err := e.Reads(e.t.Context(), sql)
 		if err != nil {
 			e.t.Fatalf("%s: %v", sql, err)
 		}
