@@ -108,8 +108,9 @@ func (e *engine) empty(but ...string) {
 	}
 }
 
-// http runs a statement as any HTTP client does.
-func (e *engine) http(q clickhouse.Query) string {
+// http runs a statement as any HTTP client does, with readonly of that value: a user of 1
+// may change no settings.
+func (e *engine) http(q clickhouse.Query, readonly string) (string, error) {
 	e.t.Helper()
 	at, err := url.Parse(e.DSN())
 	if err != nil {
@@ -117,6 +118,7 @@ func (e *engine) http(q clickhouse.Query) string {
 	}
 	values := q.Values()
 	values.Set("database", e.Database())
+	values.Set("readonly", readonly)
 	at.Path, at.RawQuery = "/", values.Encode()
 	answer, err := http.Post(at.String(), "text/plain", strings.NewReader(q.SQL))
 	if err != nil {
@@ -124,8 +126,8 @@ func (e *engine) http(q clickhouse.Query) string {
 	}
 	defer func() { _ = answer.Body.Close() }()
 	body, err := io.ReadAll(answer.Body)
-	if err != nil || answer.StatusCode != http.StatusOK {
-		e.t.Fatalf("%s: %v", body, err)
+	if err == nil && answer.StatusCode != http.StatusOK {
+		err = errors.New(string(body))
 	}
-	return string(body)
+	return string(body), err
 }
