@@ -38,7 +38,7 @@ func TestDocumentedSQL(t *testing.T) {
 			}
 			sql = strings.ReplaceAll(sql, "${traceId}", params[0].Value)
 			for statement := range strings.SplitSeq(strings.TrimSuffix(sql, ";"), ";\n") {
-				if _, err := e.http(clickhouse.Query{SQL: statement, Params: params}, "0"); err != nil {
+				if _, err := e.http(clickhouse.Query{SQL: statement, Params: params}, nil); err != nil {
 					t.Errorf("%s: %v", statement, err)
 				}
 			}

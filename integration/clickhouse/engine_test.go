@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
@@ -108,9 +109,8 @@ func (e *engine) empty(but ...string) {
 	}
 }
 
-// http runs a statement as any HTTP client does, with readonly of that value: a user of 1
-// may change no settings.
-func (e *engine) http(q clickhouse.Query, readonly string) (string, error) {
+// http runs a statement as any HTTP client does.
+func (e *engine) http(q clickhouse.Query, settings url.Values) (string, error) {
 	e.t.Helper()
 	at, err := url.Parse(e.DSN())
 	if err != nil {
@@ -118,7 +118,7 @@ func (e *engine) http(q clickhouse.Query, readonly string) (string, error) {
 	}
 	values := q.Values()
 	values.Set("database", e.Database())
-	values.Set("readonly", readonly)
+	maps.Copy(values, settings)
 	at.Path, at.RawQuery = "/", values.Encode()
 	answer, err := http.Post(at.String(), "text/plain", strings.NewReader(q.SQL))
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math/rand/v2"
+	"net/url"
 	"reflect"
 	"slices"
 	"strconv"
@@ -307,8 +308,9 @@ func TestReadOnlyUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	view := clickhouse.Query{SQL: "SELECT * FROM spans_trace_id_ts WHERE TraceId = '" + odd.trace + "'"}
+	readOnly := url.Values{"readonly": {"1"}}
 	for _, q := range []clickhouse.Query{search, byID, view} {
-		if got, err := e.http(q, "1"); err != nil || !strings.Contains(got, odd.trace) {
+		if got, err := e.http(q, readOnly); err != nil || !strings.Contains(got, odd.trace) {
 			t.Errorf("%s: %q, %v", q.SQL, got, err)
 		}
 	}
@@ -316,7 +318,11 @@ func TestReadOnlyUser(t *testing.T) {
 	if byID, err = s.Trace(parse(odd.trace)); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := e.http(byID, "1"); err == nil || !strings.Contains(err.Error(), "READONLY") {
+	if got, err := e.http(byID, readOnly); err == nil || !strings.Contains(err.Error(), "READONLY") {
 		t.Errorf("with a setting of its own: %q, %v", got, err)
+	}
+	readOnly.Set("enable_analyzer", "0") // checks a view's settings, too
+	if got, err := e.http(view, readOnly); err == nil || !strings.Contains(err.Error(), "READONLY") {
+		t.Errorf("the view without the analyzer: %q, %v", got, err)
 	}
 }
