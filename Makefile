@@ -41,7 +41,7 @@ demo: engines ## two services, their traces in ClickHouse, one found by its ID; 
 
 .PHONY: screenshots
 screenshots: engines ## take the demo's screenshots in docs again; needs Chromium
-	go test ./integration/demo -count=1 -run TestScreenshots -timeout 10m -screenshots $(CURDIR)/docs
+	TRACEFLAKE_SCREENSHOTS=$(CURDIR)/docs go test ./integration/demo -count=1 -run TestScreenshots -timeout 10m
 
 .PHONY: test
 test: engines js ## every test of every module; those of Kubernetes only if its API server was built

@@ -55,8 +55,6 @@ func TestLowBitsAreRandom(t *testing.T) {
 	const n, limit = 50_000, 6
 	clock := newClock(noon)
 	collectErrors(t)
-	refusing := &switched{Source: newSource(t, clock)}
-	refusing.refuse.Store(true)
 	for name, g := range map[string]*Generator{
 		"leased":   New(WithClock(clock), WithSource(newSource(t, clock))),
 		"private":  New(WithClock(clock)),

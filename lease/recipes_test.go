@@ -2,7 +2,6 @@ package lease_test
 
 import (
 	"context"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -99,16 +98,11 @@ var wrongClocks = []time.Duration{55 * time.Second, 0, -3 * time.Hour, 50 * time
 func TestRestoreRecipe(t *testing.T) {
 	played := func(sum time.Duration) (equal int) {
 		synctest.Test(t, func(t *testing.T) {
-			f, away := newFleet(t), new(atomic.Bool)
+			f := newFleet(t)
 			clock := wrongClock{began: time.Now()}
 			behind := wrongClock{began: clock.began, ahead: -62 * time.Second} // two of which are S3's whole seconds
 			memory := driver.NewMemory(driver.WithNodeRange(recipeNodes), driver.WithClock(clock))
-			store := hooked{memory, func(c call, do func(call) (lease.Grant, error)) (lease.Grant, error) {
-				if away.Load() {
-					return lease.Grant{}, errAway
-				}
-				return do(c)
-			}}
+			store := &fakeStore{Store: memory}
 			f.start(store, wrongClocks[:3]...)
 			f.run(time.Minute)
 			backup, err := memory.List(t.Context())
@@ -117,7 +111,7 @@ func TestRestoreRecipe(t *testing.T) {
 			}
 			f.start(store, wrongClocks[3:]...)
 			f.run(4*time.Hour + 7*time.Minute) // a clock that is 50 s ahead and too fast passes the minute
-			away.Store(true)
+			store.set(errAway, nil)
 			restored := driver.NewMemory(driver.WithNodeRange(recipeNodes), driver.WithClock(behind), driver.WithBlocks(backup))
 			now, err := restored.Time(t.Context())
 			if err != nil {

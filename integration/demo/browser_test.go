@@ -1,14 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"flag"
 	"fmt"
-	"image"
-	"image/color"
-	"image/png"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	cdpbrowser "github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
@@ -31,9 +24,6 @@ import (
 	"github.com/traceflake/traceflake/integration/servers"
 	"github.com/traceflake/traceflake/traceid"
 )
-
-// go test ./integration/demo -run TestScreenshots -screenshots ../../docs
-var screenshots = flag.String("screenshots", "", "save screenshots of the page in this `folder`")
 
 // browser is a headless Chromium with one tab.
 type browser struct {
@@ -160,83 +150,29 @@ func (b *browser) opened(pattern string) string {
 
 const width, height = 1160, 900 // of the window
 
-// picture saves a screenshot of the whole page as a PNG with a palette, if -screenshots is set.
-func (b *browser) picture(name string, width int64) {
+// scheme sets the colour scheme that the browser prefers.
+func (b *browser) scheme(name string) {
 	b.t.Helper()
-	if *screenshots == "" {
-		return
-	}
-	b.do(chromedp.EmulateViewport(width, height))
-	b.do(chromedp.EmulateViewport(width, value[int64](b, "document.documentElement.scrollHeight")))
-	full, err := png.Decode(bytes.NewReader(result(b, chromedp.CaptureScreenshot())))
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	b.do(chromedp.EmulateViewport(width, height))
-	var out bytes.Buffer
-	if err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&out, reduce(full)); err != nil {
-		b.t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(*screenshots, name), out.Bytes(), 0o644); err != nil {
-		b.t.Fatal(err)
-	}
+	call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name}}})
 }
 
-// reduce converts an image to a palette. It repeatedly adds the colour that the palette so far
-// represents worst, weighted by how common the colour is.
-func reduce(full image.Image) image.Image {
-	out := image.NewPaletted(full.Bounds(), nil)
-	badness := make(map[color.RGBA]float64) // the number of pixels, later times their distance from the palette
-	at := func(i int) color.RGBA {
-		return color.RGBAModel.Convert(full.At(i%out.Stride, i/out.Stride)).(color.RGBA)
-	}
-	for i := range out.Pix {
-		badness[at(i)]++
-	}
-	counts := maps.Clone(badness)
-	for len(out.Palette) < min(len(counts), 256) {
-		var worst color.RGBA
-		for c, b := range badness {
-			if b > badness[worst] {
-				worst = c
-			}
-		}
-		out.Palette = append(out.Palette, worst)
-		for c, n := range counts {
-			r, g, b := float64(c.R)-float64(worst.R), float64(c.G)-float64(worst.G), float64(c.B)-float64(worst.B)
-			if off := n * (r*r + g*g + b*b); len(out.Palette) == 1 || off < badness[c] {
-				badness[c] = off
-			}
-		}
-	}
-	index := make(map[color.RGBA]uint8, len(counts))
-	for c := range counts {
-		index[c] = uint8(out.Palette.Index(c))
-	}
-	for i := range out.Pix {
-		out.Pix[i] = index[at(i)]
-	}
-	return out
-}
-
-// TestScreenshots takes the screenshots for docs, of a page with a history.
+// TestScreenshots takes the screenshots of the page with a history: make screenshots.
 func TestScreenshots(t *testing.T) {
-	if *screenshots == "" {
-		t.Skip("-screenshots is not set")
+	folder := os.Getenv("TRACEFLAKE_SCREENSHOTS")
+	if folder == "" {
+		t.Skip("TRACEFLAKE_SCREENSHOTS, the folder for them, is not set")
 	}
 	use(t, servers.ClickHouseForTest(t), nil)
 	demo := startDemo(t, "-history", "1000000", "-requests", "120")
 	b := openBrowser(t)
-	id := demo.find(`trace ([0-9a-f]{32}), `)
-	b.do(chromedp.Navigate(demo.page))
-	b.picture("page-list.png", width)
-	b.do(chromedp.Navigate(demo.page + "/search?service=orders&shortest=3&within=1h"))
-	b.picture("page-search.png", width)
-	b.do(chromedp.Navigate(demo.page+"/traces/"+id), chromedp.Click("//summary[contains(., 'publish order.created')]"))
-	b.picture("page-trace.png", width)
-	b.scheme("dark")
-	b.picture("page-dark.png", width)
-	b.picture("page-narrow.png", 400)
+	for name, path := range map[string]string{"page-list.png": "/", "page-trace.png": "/traces/" + demo.find(`trace ([0-9a-f]{32}), `)} {
+		b.do(chromedp.Navigate(demo.page + path))
+		b.do(chromedp.EmulateViewport(width, value[int64](b, "document.querySelector('main').getBoundingClientRect().bottom | 0")))
+		if err := os.WriteFile(filepath.Join(folder, name), result(b, chromedp.CaptureScreenshot()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
 	demo.end()
 }
 
@@ -244,14 +180,19 @@ func TestBrowser(t *testing.T) {
 	engine := servers.ClickHouseForTest(t)
 	b := openBrowser(t)
 	use(t, engine, nil)
-	demo := startDemo(t, "-requests", "66")
+	demo := startDemo(t, "-requests", "64")
 	database := demo.find(`database (\S+)`)
+	play := func(name string, f func(t *testing.T)) {
+		t.Run(name, func(t *testing.T) {
+			b.t = t
+			f(t)
+		})
+	}
 
-	t.Run("list", func(t *testing.T) {
-		b.t = t
+	play("list", func(t *testing.T) {
 		b.do(chromedp.Navigate(demo.page))
 		var ids []string
-		for _, rows := range []int{20, 20, 20, 4} { // 66 requests, 2 of them not sampled
+		for _, rows := range []int{20, 20, 20, 4} {
 			got := b.texts(".list tbody code")
 			if len(got) != rows {
 				t.Fatalf("%d rows, want %d", len(got), rows)
@@ -269,47 +210,8 @@ func TestBrowser(t *testing.T) {
 		}
 	})
 
-	t.Run("waterfall", func(t *testing.T) {
-		b.t = t
-		b.do(chromedp.Navigate(demo.page))
-		row := `tr[contains(., "/checkout")]`
-		if len(b.texts(".list strong.error")) > 0 {
-			row = "tr[.//strong]" // a trace with an error shows more
-		}
-		b.do(chromedp.Click("//" + row + "//a"))
-		id := b.opened(`/traces/([0-9a-f]{32})$`)
-		names := b.texts(".waterfall .name")
-		if len(names) != 15 || names[0] != "POST /checkout" || names[14] != "render receipt" {
-			t.Errorf("spans %q", names)
-		}
-		if got := b.texts(".whole code"); len(got) != 1 || got[0] != id {
-			t.Errorf("the page shows the ID %q, want %s", got, id)
-		}
-		main := strings.Join(b.texts("main"), "")
-		for _, want := range []string{`15 spans in \d+\.\d\d ms`, `the first span began -?\d+\.\d\d ms later`, `granules\s+\d+\s+\d+`} {
-			if !regexp.MustCompile(want).MatchString(main) {
-				t.Errorf("no %q in the page", want)
-			}
-		}
-		// The bars are drawn, in the colours of two services, each inside its parent's.
-		type box struct{ Left, Right, Top float64 }
-		bars := value[[]box](b, "[...document.querySelectorAll('.waterfall rect')].map(r => r.getBoundingClientRect()).map(r => ({Left: r.left, Right: r.right, Top: r.top}))")
-		for i, bar := range bars {
-			if bar.Right <= bar.Left || bar.Left < bars[0].Left-1 || bar.Right > bars[0].Right+1 || i > 0 && bar.Top <= bars[i-1].Top {
-				t.Errorf("bar %d of %v is out of place", i, bars)
-			}
-		}
-		if fills := value[[]string](b, "[...new Set([...document.querySelectorAll('.waterfall details:not(.failed) rect')].map(r => getComputedStyle(r).fill))]"); len(bars) != 15 || len(fills) != 2 {
-			t.Errorf("%d bars in the colours %q", len(bars), fills)
-		}
-	})
-
 	var started string
-	t.Run("request", func(t *testing.T) {
-		b.t = t
-		if demo.page == demo.edge {
-			t.Fatal("page and edge have the same origin")
-		}
+	play("request", func(t *testing.T) {
 		b.do(chromedp.Navigate(demo.page), chromedp.WaitVisible("#start"), chromedp.Click("#start button"))
 		started = b.opened(`/traces/([0-9a-f]{32})$`)
 		checkOwnTrace(t, b, engine, database, demo, started)
@@ -317,7 +219,7 @@ func TestBrowser(t *testing.T) {
 		b.do(chromedp.Navigate(demo.page), chromedp.WaitVisible("#start"), chromedp.SetValue("#route", "GET /orders/latest"))
 		b.press("#start button", " ")
 		second := b.opened(`/traces/([0-9a-f]{32})$`)
-		if spans := b.texts(".waterfall .name"); len(spans) != 8 || second <= started {
+		if spans := b.texts(".waterfall .name"); len(spans) != 7 || second <= started {
 			t.Errorf("the second trace %s after %s has the spans %q", second, started, spans)
 		}
 		b.do(chromedp.Navigate(demo.page))
@@ -326,78 +228,61 @@ func TestBrowser(t *testing.T) {
 		}
 	})
 
-	t.Run("client", func(t *testing.T) {
-		b.t = t
-		checkClient(t, b, engine, database, demo)
-	})
-
-	t.Run("details", func(t *testing.T) {
-		b.t = t
-		checkDetails(t, b, demo.page, started)
-	})
-
-	t.Run("search", func(t *testing.T) {
-		b.t = t
-		checkSearch(t, b, demo.page)
-	})
-
-	t.Run("copy", func(t *testing.T) {
-		b.t = t
-		call(b, cdpbrowser.SetPermission, cdpbrowser.SetPermissionParams{Origin: demo.page, Setting: cdpbrowser.PermissionSettingGranted,
-			Permission: &cdpbrowser.PermissionDescriptor{Name: "clipboard-read"}})
-		b.do(chromedp.Navigate(demo.page+"/traces/"+started), chromedp.Click(".whole button.copy"))
-		b.eventually("document.getElementById('said').textContent", "Copied "+started)
-		if got := value[string](b, "navigator.clipboard.readText()"); got != started {
-			t.Errorf("the clipboard holds %q, want %s", got, started)
+	play("waterfall", func(t *testing.T) {
+		b.do(chromedp.Navigate(demo.page), chromedp.Click(`//tr[contains(., "/checkout")]//a`))
+		id := b.opened(`/traces/([0-9a-f]{32})$`)
+		if names := b.texts(".waterfall .name"); len(names) != 12 || names[0] != "POST /checkout" || names[11] != "render receipt" {
+			t.Errorf("spans %q", names)
 		}
-	})
-
-	t.Run("narrow, by keyboard", func(t *testing.T) {
-		b.t = t
-		checkOperable(t, b, demo.page, started)
-	})
-
-	t.Run("accessible", func(t *testing.T) {
-		b.t = t
-		checkAccessible(t, b, []string{demo.page + "/nowhere", demo.page + "/search?service=nobody",
-			demo.page + "/search?service=orders", demo.page, demo.page + "/traces/" + started})
-	})
-
-	t.Run("dark and narrow", func(t *testing.T) {
-		b.t = t
-		b.scheme("dark")
-		b.do(chromedp.Navigate(demo.page + "/traces/" + started))
-		if ground := value[string](b, "getComputedStyle(document.body).backgroundColor"); ground != "rgb(20, 24, 29)" {
-			t.Errorf("the background is %s in dark mode", ground)
+		if got := b.texts(".whole code"); len(got) != 1 || got[0] != id {
+			t.Errorf("the page shows the ID %q, want %s", got, id)
 		}
-		b.do(chromedp.EmulateViewport(320, 700))
-		for _, at := range []string{"/", "/traces/" + started} {
-			b.do(chromedp.Navigate(demo.page + at))
-			if wide := value[int](b, "document.documentElement.scrollWidth"); wide > 320 {
-				t.Errorf("%s is %d pixels wide on a screen of 320", at, wide)
+		contains(t, strings.Join(b.texts("main"), ""), `12 spans in \d+\.\d\d ms`, `rows read\s*\d+\s*\d+`)
+		// The bars are drawn, in the colours of two services, each inside its parent's.
+		type box struct{ Left, Right, Top float64 }
+		bars := value[[]box](b, "[...document.querySelectorAll('.waterfall rect')].map(r => r.getBoundingClientRect()).map(r => ({Left: r.left, Right: r.right, Top: r.top}))")
+		for i, bar := range bars {
+			if bar.Right <= bar.Left || bar.Left < bars[0].Left-1 || bar.Right > bars[0].Right+1 || i > 0 && bar.Top <= bars[i-1].Top {
+				t.Errorf("bar %d of %v is out of place", i, bars)
 			}
 		}
-		b.do(chromedp.EmulateViewport(width, height))
-		b.scheme("")
+		if fills := value[[]string](b, "[...new Set([...document.querySelectorAll('.waterfall rect')].map(r => getComputedStyle(r).fill))]"); len(bars) != 12 || len(fills) != 2 {
+			t.Errorf("%d bars in the colours %q", len(bars), fills)
+		}
 	})
 
-	t.Run("without script", func(t *testing.T) {
-		b.t = t
+	play("client", func(t *testing.T) { checkClient(t, b, engine, database, demo) })
+
+	play("search, by keyboard", func(t *testing.T) {
+		b.do(chromedp.Navigate(demo.page), chromedp.SetValue("#service", "orders"), chromedp.SendKeys("#name", "load prices"))
+		b.press(".search button", "\r")
+		b.opened(`/search\?service=orders&name=load\+prices&within=1h$`)
+		rows := b.texts(".list .what")
+		for _, row := range rows {
+			if strings.TrimSpace(row) != "orders load prices" {
+				t.Errorf("found %q", row)
+			}
+		}
+		if form := value[string](b, "new URLSearchParams(new FormData(document.querySelector('.search'))).toString()"); len(rows) != perPage || form != "service=orders&name=load+prices&within=1h" {
+			t.Errorf("%d rows; the form holds %q", len(rows), form)
+		}
+		b.do(chromedp.Navigate(demo.page + "/search?service=nobody"))
+		contains(t, strings.Join(b.texts("main"), ""), "No span matches")
+	})
+
+	play("accessible", func(t *testing.T) {
+		checkAccessible(t, b, demo.page+"/traces/nowhere", demo.page+"/search?service=orders", demo.page, demo.page+"/traces/"+started)
+	})
+
+	play("without script", func(t *testing.T) {
 		call(b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
 		b.do(chromedp.Navigate(demo.page), chromedp.WaitVisible("noscript p"),
 			chromedp.WaitNotVisible("#start"), chromedp.SendKeys("#id", " "+strings.ToUpper(started)+"\r"))
-		b.do(chromedp.WaitVisible(".waterfall"), chromedp.WaitVisible("rect"), chromedp.WaitNotVisible("button.copy"))
-		b.do(chromedp.Click("summary"), chromedp.WaitVisible(".pairs"))
-		b.do(chromedp.Navigate(demo.page), chromedp.SendKeys("#service", "orders\r"), chromedp.WaitVisible(`.search input[value=orders]`))
-		if url := result(b, chromedp.Location()); !strings.Contains(url, "/search?service=orders") {
-			t.Errorf("the search leads to %s", url)
-		}
+		b.do(chromedp.WaitVisible(".waterfall"), chromedp.WaitVisible("rect"))
 		call(b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: false})
 	})
 
-	if log := demo.end(); !strings.Contains(log, " 0 lost") {
-		t.Errorf("spans were lost:\n%s", log)
-	}
+	demo.end()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, fault := range b.faults {
@@ -438,10 +323,51 @@ func checkOwnTrace(t *testing.T, b *browser, engine *servers.Engine, database st
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := strings.Join(r.Rows[0], " "), "6 9 "+header("x-b3-spanid"); got != want {
+	if got, want := strings.Join(r.Rows[0], " "), "5 7 "+header("x-b3-spanid"); got != want {
 		t.Errorf("spans of edge, of orders, parent: %q, want %q", got, want)
 	}
 	if decoded := b.texts(".b64 dd"); len(decoded) != 1 || !strings.HasPrefix(decoded[0], "nothing: ") {
 		t.Errorf("the page describes the browser's random low half as %q", decoded)
 	}
+}
+
+// checkAccessible runs every rule of axe-core on each page: light and dark, wide and narrow. A
+// narrow screen must not scroll sideways.
+func checkAccessible(t *testing.T, b *browser, addresses ...string) {
+	inNode(t, "axe", "true") // which fetches it
+	axe, err := os.ReadFile("axe/node_modules/axe-core/axe.min.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The page's content security policy does not apply to scripts of the test.
+	violations := func() []string {
+		value[bool](b, string(axe)+"; true")
+		return value[[]string](b, `axe.run(document, {resultTypes: ['violations'], rules: {'target-size': {enabled: true}}})
+			.then(r => r.violations.flatMap(v => v.nodes.map(n => v.id + ': ' + n.target + ': ' + n.failureSummary)))`)
+	}
+	for _, scheme := range []string{"light", "dark"} {
+		b.scheme(scheme)
+		for _, wide := range []int64{width, 320} {
+			b.do(chromedp.EmulateViewport(wide, height))
+			for _, at := range addresses {
+				b.do(chromedp.Navigate(at))
+				if found := violations(); len(found) > 0 {
+					t.Errorf("%s, %s, %d pixels:\n%s", at, scheme, wide, strings.Join(found, "\n"))
+				}
+				if got := value[int64](b, "document.documentElement.scrollWidth"); got > wide {
+					t.Errorf("%s is %d pixels wide on a screen of %d", at, got, wide)
+				}
+			}
+		}
+	}
+	if ground := value[string](b, "getComputedStyle(document.body).backgroundColor"); ground != "rgb(20, 24, 29)" {
+		t.Errorf("the background is %s in dark mode", ground)
+	}
+	b.scheme("light")
+	b.do(chromedp.EmulateViewport(width, height))
+
+	// The rules can fail: text in too light a grey, an image without alternative text.
+	value[bool](b, `document.querySelector('main').insertAdjacentHTML('beforeend',
+		'<p class="low" id="pale">pale</p><img src="/static/icon.svg">'), document.getElementById('pale').style.color = '#ccc', true`)
+	contains(t, strings.Join(violations(), "\n"), "color-contrast: #pale", "image-alt: ")
 }

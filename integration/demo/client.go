@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -17,91 +16,44 @@ import (
 	"github.com/traceflake/traceflake/traceid"
 )
 
-// kind is a sort of client.
-type kind int
-
-const (
-	oldApp kind = iota // knows 64-bit B3; x-trace-id was added to it
-	newApp             // 128-bit B3 and x-trace-id
-	bare               // sends no trace headers
-	kinds
-)
-
-func (k kind) String() string {
-	return [...]string{"an old app (64-bit B3 and x-trace-id)", "a new app (128-bit B3 and x-trace-id)", "a client without headers"}[k]
+// client is a sort of client: it knows B3 with trace IDs of so many bits, or no headers.
+type client struct {
+	name string
+	bits int
 }
 
-// request is one call of edge and what ClickHouse must store of it.
+var clients = []client{
+	{"a client without headers", 0},
+	{"an old app (64-bit B3 and x-trace-id)", 64},
+	{"a new app (128-bit B3 and x-trace-id)", 128},
+}
+
+// request is one call of edge.
 type request struct {
-	kind    kind
-	route   route
-	sampled bool
-	parent  trace.SpanID // the wanted parent of edge's span; zero for none
+	client client
+	route  route
+	id     trace.TraceID
+	parent trace.SpanID // the wanted parent of edge's span; zero for none
 }
-
-// plan is a list of requests, every kind of client with every route.
-type plan []request
 
 // concurrency is the number of requests in flight.
 const concurrency = 16
 
-func newPlan(n int) plan {
-	p := make(plan, n)
-	for i := range p {
-		p[i] = request{kind: kind(i % int(kinds)), route: routes[i/int(kinds)%len(routes)], sampled: true}
-		// Some requests of new apps ask for no sampling.
-		if p[i].kind == newApp && i%30 == 28 {
-			p[i].sampled = false
-		}
-	}
-	return p
-}
-
-// String describes the plan: how many requests each kind of client sends.
-func (p plan) String() string {
-	var count, unsampled [kinds]int
-	for _, r := range p {
-		count[r.kind]++
-		if !r.sampled {
-			unsampled[r.kind]++
-		}
-	}
-	text := fmt.Sprintf("%d to edge, %d at a time", len(p), concurrency)
-	for k := range kinds {
-		text += fmt.Sprintf("\n%15d from %s", count[k], k)
-		if n := unsampled[k]; n > 0 {
-			text += fmt.Sprintf(", %d of them unsampled", n)
-		}
-	}
-	return text
-}
-
-// send sends all requests and returns them by their trace IDs.
-func (p plan) send(ctx context.Context, url string) (map[trace.TraceID]request, error) {
-	var (
-		app    = idgen.New() // the apps' own, apart from the services'
-		client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: concurrency}}
-		mu     sync.Mutex
-		sent   = make(map[trace.TraceID]request, len(p))
-	)
-	defer client.CloseIdleConnections()
+// send sends n requests, from every kind of client to every route, and returns them.
+func send(ctx context.Context, url string, n int) ([]request, error) {
+	app := idgen.New() // the apps' own, apart from the services'
+	caller := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: concurrency}}
+	defer caller.CloseIdleConnections()
+	sent := make([]request, n)
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(concurrency)
-	for _, r := range p {
-		if groupCtx.Err() != nil {
-			break
-		}
+	for i := range sent {
+		r := &sent[i]
+		r.client, r.route = clients[i%len(clients)], routes[i/len(clients)%len(routes)]
 		group.Go(func() error {
-			id, err := r.send(groupCtx, client, url, app)
-			if err != nil {
-				return fmt.Errorf("request from %s: %w", r.kind, err)
+			if err := r.send(groupCtx, caller, url, app); err != nil {
+				return fmt.Errorf("request from %s: %w", r.client.name, err)
 			}
-			mu.Lock()
-			defer mu.Unlock()
-			if _, twice := sent[id]; twice {
-				return fmt.Errorf("two requests have the trace ID %s", id)
-			}
-			sent[id] = r
 			return nil
 		})
 	}
@@ -112,47 +64,77 @@ func (p plan) send(ctx context.Context, url string) (map[trace.TraceID]request, 
 	return sent, err
 }
 
-// send returns the trace ID of the response. It must be the ID that was sent or, for a client
-// without headers, one made during the request.
-func (r *request) send(ctx context.Context, client *http.Client, url string, app *idgen.Generator) (trace.TraceID, error) {
+// send sets the trace ID to that of the response. It must be the ID that was sent or, for a client
+// without headers, one generated during the request.
+func (r *request) send(ctx context.Context, caller *http.Client, url string, app *idgen.Generator) error {
 	q, err := http.NewRequestWithContext(ctx, r.route.Method, url+r.route.Path, nil)
 	if err != nil {
-		return trace.TraceID{}, err
+		return err
 	}
 	var want trace.TraceID
-	if r.kind != bare {
+	if r.client.bits > 0 {
 		want, r.parent = app.NewIDs(ctx)
-		b3 := want.String()
-		if r.kind == oldApp {
-			b3 = b3[16:]
-		}
 		q.Header.Set(xtraceid.DefaultHeader, want.String())
-		q.Header.Set("X-B3-TraceId", b3)
+		q.Header.Set("X-B3-TraceId", want.String()[32-r.client.bits/4:])
 		q.Header.Set("X-B3-SpanId", r.parent.String())
 		q.Header.Set("X-B3-Sampled", "1")
-		if !r.sampled {
-			q.Header.Set("X-B3-Sampled", "0")
-		}
 	}
-	response, err := client.Do(q)
+	response, err := caller.Do(q)
 	if err != nil {
-		return trace.TraceID{}, err
+		return err
 	}
 	_, err = io.Copy(io.Discard, response.Body)
 	if err = errors.Join(err, response.Body.Close()); err != nil {
-		return trace.TraceID{}, err
+		return err
 	}
 	if response.StatusCode != http.StatusOK {
-		return trace.TraceID{}, fmt.Errorf("%s %s: %s", r.route.Method, r.route.Path, response.Status)
+		return fmt.Errorf("%s %s: %s", r.route.Method, r.route.Path, response.Status)
 	}
-	got, err := trace.TraceIDFromHex(response.Header.Get(xtraceid.DefaultHeader))
+	r.id, err = trace.TraceIDFromHex(response.Header.Get(xtraceid.DefaultHeader))
 	switch {
 	case err != nil:
-		return got, fmt.Errorf("the answer's %s: %w", xtraceid.DefaultHeader, err)
-	case r.kind != bare && got != want:
-		return got, fmt.Errorf("the response's %s is %s, want %s", xtraceid.DefaultHeader, got, want)
-	case r.kind == bare && !traceid.Plausible(got, time.Now(), time.Minute, 5*time.Second):
-		return got, fmt.Errorf("the response's %s is %s, which was not made during the request", xtraceid.DefaultHeader, got)
+		return fmt.Errorf("the response's %s: %w", xtraceid.DefaultHeader, err)
+	case want.IsValid() && r.id != want:
+		return fmt.Errorf("the response's %s is %s, want %s", xtraceid.DefaultHeader, r.id, want)
+	case !traceid.Plausible(r.id, time.Now(), time.Minute, 5*time.Second):
+		return fmt.Errorf("the response's %s is %s, which was not generated during the request", xtraceid.DefaultHeader, r.id)
 	}
-	return got, nil
+	return nil
+}
+
+// summary is what ClickHouse stores of one trace.
+type summary struct {
+	TraceID  string `ch:"TraceId"`
+	Spans    uint64
+	Distinct uint64 // span IDs
+	Services uint64
+	Parent   string // of edge's first span
+}
+
+// check compares what was sent with what is stored, trace by trace.
+func check(sent []request, stored []summary) (verdict string, err error) {
+	missing := make(map[string]summary, len(sent)) // by trace ID
+	for _, r := range sent {
+		want := summary{TraceID: r.id.String(), Spans: r.route.spans, Distinct: r.route.spans, Services: 2}
+		if r.parent.IsValid() {
+			want.Parent = r.parent.String()
+		}
+		missing[want.TraceID] = want
+	}
+	spans := uint64(0)
+	for _, s := range stored {
+		want, ok := missing[s.TraceID]
+		switch {
+		case !ok:
+			return "", fmt.Errorf("trace %q is stored but was not sent", s.TraceID)
+		case s != want:
+			return "", fmt.Errorf("trace %s: stored %+v, want %+v", s.TraceID, s, want)
+		}
+		delete(missing, s.TraceID)
+		spans += s.Spans
+	}
+	for id := range missing {
+		return "", fmt.Errorf("%d traces are not stored, such as %s", len(missing), id)
+	}
+	return fmt.Sprintf("all %d traces are stored under the expected IDs, with all of their %d spans", len(sent), spans), nil
 }

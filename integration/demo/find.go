@@ -4,9 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
-	"sync"
+	"strings"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
@@ -24,12 +23,7 @@ type finder struct {
 	engine *servers.Engine
 	ring   *randflake.Keyring
 	conn   driver.Conn
-	server string // its description
-
-	since     time.Time // the end of the history
-	atStart   []costs   // measured before serving starts
-	merged    bool      // parts were merged before serving started
-	measuring sync.Mutex
+	recent []costs // of many traces, measured before serving starts
 }
 
 func newFinder(engine *servers.Engine, ring *randflake.Keyring) (*finder, error) {
@@ -38,148 +32,99 @@ func newFinder(engine *servers.Engine, ring *randflake.Keyring) (*finder, error)
 		return nil, err
 	}
 	conn, err := clickhouse.Open(options)
-	if err != nil {
-		return nil, err
-	}
-	version, err := conn.ServerVersion()
-	if err != nil {
-		return nil, fmt.Errorf("ClickHouse at %s: %w", options.Addr[0], err)
-	}
-	return &finder{engine: engine, ring: ring, conn: conn, server: version.Version.String() + " at " + options.Addr[0]}, nil
+	return &finder{engine: engine, ring: ring, conn: conn}, err
 }
 
-func (f *finder) close() error { return f.conn.Close() }
+// table is sorted by hour and trace ID.
+var table = traces.Schema{Table: "otel_traces", Layout: traces.TraceFirst}
 
-// summaries returns summaries of all traces in the table except the history.
-func (f *finder) summaries(ctx context.Context) (all []summary, err error) {
+// createTables creates the table for the exporter, and the one that the exporter would create by
+// default. A view copies each span into it, so that the same lookups can be measured in both.
+func (f *finder) createTables(ctx context.Context) error {
+	statements, err := table.Statements()
+	if err != nil {
+		return err
+	}
+	own, err := startExporter(ctx, f.engine.DSN(), exporterTable, true)
+	if err == nil {
+		err = own.Shutdown(ctx)
+	}
+	for _, sql := range append(statements, "CREATE MATERIALIZED VIEW "+exporterTable+"_copy TO "+exporterTable+" AS SELECT * FROM otel_traces") {
+		if err == nil {
+			err = f.conn.Exec(ctx, sql)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("create the tables: %w", err)
+	}
+	return nil
+}
+
+// summaries returns summaries of all traces whose IDs were generated after a time.
+func (f *finder) summaries(ctx context.Context, after time.Time) (all []summary, err error) {
 	const sql = `SELECT TraceId, count() AS Spans, uniqExact(SpanId) AS Distinct, uniqExact(ServiceName) AS Services,
 		argMin(ParentSpanId, (ServiceName != 'edge', Timestamp)) AS Parent
-		FROM otel_traces GROUP BY TraceId HAVING toUnixTimestamp64Milli(min(Timestamp)) >= {since:Int64}`
-	return all, f.conn.Select(ctx, &all, sql, clickhouse.Named("since", strconv.FormatInt(f.since.UnixMilli(), 10)))
+		FROM otel_traces GROUP BY TraceId HAVING toUnixTimestamp64Milli(min(Timestamp)) >= {after:Int64}`
+	return all, f.conn.Select(ctx, &all, sql, clickhouse.Named("after", strconv.FormatInt(after.UnixMilli(), 10)))
 }
 
 // span is a row of the table.
 type span struct {
-	Timestamp     time.Time
-	TraceID       string `ch:"TraceId"`
-	SpanID        string `ch:"SpanId"`
-	ParentSpanID  string `ch:"ParentSpanId"`
-	SpanName      string
-	SpanKind      string
-	ServiceName   string
-	Duration      uint64 // nanoseconds
-	StatusCode    string
-	StatusMessage string
-
-	TraceState, ScopeName, ScopeVersion string
-	SpanAttributes, ResourceAttributes  map[string]string
-
-	EventTimes      []time.Time         `ch:"Events.Timestamp"`
-	EventNames      []string            `ch:"Events.Name"`
-	EventAttributes []map[string]string `ch:"Events.Attributes"`
-	LinkTraceIDs    []string            `ch:"Links.TraceId"`
-	LinkSpanIDs     []string            `ch:"Links.SpanId"`
-	LinkAttributes  []map[string]string `ch:"Links.Attributes"`
+	Timestamp    time.Time
+	TraceID      string `ch:"TraceId"`
+	SpanID       string `ch:"SpanId"`
+	ParentSpanID string `ch:"ParentSpanId"`
+	SpanName     string
+	SpanKind     string
+	ServiceName  string
+	Duration     uint64 // nanoseconds
+	StatusCode   string
 }
 
 // Took is how long the span lasted.
 func (s span) Took() time.Duration { return time.Duration(s.Duration) }
 
-// Failed reports whether the status is an error, as any version of the exporter writes it.
-func (s span) Failed() bool { return s.StatusCode == "Error" || s.StatusCode == "STATUS_CODE_ERROR" }
-
-// allColumns are the columns of span.
-const allColumns = `Timestamp, TraceId, SpanId, ParentSpanId, SpanName, SpanKind, ServiceName, Duration, StatusCode, StatusMessage,
-	TraceState, ScopeName, ScopeVersion, SpanAttributes, ResourceAttributes,
-	Events.Timestamp, Events.Name, Events.Attributes, Links.TraceId, Links.SpanId, Links.Attributes`
-
 // found is a trace and what finding it cost.
 type found struct {
 	drawing
-	ID       trace.TraceID
-	Decoded  string // a description of the low half
-	Dated    bool   // the ID's time is near the spans', as in our IDs
-	Costs    []costs
-	Measured string // the conditions of the measurement
+	ID      trace.TraceID
+	Decoded string // a description of the low half
+	Costs   []costs
 }
 
-// Made is the time in the ID.
-func (t found) Made() time.Time { return traceid.Time(t.ID) }
+// Began is the time in the ID.
+func (t found) Began() time.Time { return traceid.Time(t.ID) }
 
 // Sequence is the number in the ID.
 func (t found) Sequence() uint32 { return traceid.Sequence(t.ID) }
 
-// Lag is how long after its ID the trace began.
-func (t found) Lag() time.Duration { return t.Start.Sub(t.Made()) }
-
-// Errors counts the spans with an error.
-func (t found) Errors() (n int) {
-	for _, l := range t.Lines {
-		if l.Failed() {
-			n++
-		}
-	}
-	return n
-}
-
-// Services returns the services of the trace, sorted.
-func (t found) Services() []string {
-	names := make([]string, len(t.Lines))
-	for i, l := range t.Lines {
-		names[i] = l.ServiceName
-	}
-	return slices.Compact(slices.Sorted(slices.Values(names)))
-}
-
 var errNoTrace = errors.New("found no trace")
 
-// trace finds a trace by its ID, whether our generator made the ID or not.
+// trace finds a trace by its ID, whether our generator created the ID or not.
 func (f *finder) trace(ctx context.Context, id trace.TraceID) (t found, err error) {
 	t.ID, t.Decoded = id, decode(f.ring, id)
-	const lookup = "SELECT " + allColumns + "\n\tFROM %s WHERE TraceId = '%s' ORDER BY Timestamp"
 	var spans []span
-	if err := f.conn.Select(ctx, &spans, fmt.Sprintf(lookup, "otel_traces", id)); err != nil {
+	const columns = "Timestamp, TraceId, SpanId, ParentSpanId, SpanName, SpanKind, ServiceName, Duration, StatusCode"
+	if err := f.conn.Select(ctx, &spans, fmt.Sprintf("SELECT "+columns+" FROM otel_traces WHERE TraceId = '%s'", id)); err != nil {
 		return t, err
 	}
 	if len(spans) == 0 {
 		return t, fmt.Errorf("%w %s", errNoTrace, id)
 	}
 	t.drawing = draw(spans)
-	t.Dated = traceid.Plausible(id, t.Start, time.Hour, time.Minute)
-	one, err := f.measure(ctx, "One trace by its ID", fmt.Sprintf(lookup, "%s", id))
-	if err != nil {
-		return t, err
-	}
-	t.Costs = append([]costs{one}, f.atStart...)
-	t.Measured, err = f.conditions(ctx)
+	one, err := f.measure(ctx, "One trace by its ID", id.String())
+	t.Costs = append([]costs{one}, f.recent...)
 	return t, err
 }
 
-// compare copies each span into the exporter's own table, to measure the same look-up there. Only
-// a demonstration needs it.
-func (f *finder) compare(ctx context.Context) error {
-	err := f.conn.Exec(ctx, "CREATE MATERIALIZED VIEW "+exporterTable+"_copy TO "+exporterTable+" AS SELECT * FROM otel_traces")
-	if err != nil {
-		return fmt.Errorf("ClickHouse: prepare: %w", err)
+// decode describes what the secrets reveal in a trace ID.
+func decode(ring *randflake.Keyring, id trace.TraceID) string {
+	info := traceid.Inspect(ring, id)
+	if !info.Agree {
+		return "nothing: it is random, or from another secret"
 	}
-	return nil
-}
-
-// table is sorted by trace ID.
-var table = traces.Schema{Table: "otel_traces", Layout: traces.TraceFirst}
-
-// prepare creates the table that the exporter writes into, and the functions.
-func (f *finder) prepare(ctx context.Context) error {
-	statements, err := table.Statements()
-	if err != nil {
-		return err
-	}
-	for _, sql := range statements {
-		if err := f.conn.Exec(ctx, sql); err != nil {
-			return fmt.Errorf("ClickHouse: prepare: %w", err)
-		}
-	}
-	return nil
+	return fmt.Sprintf("node %d, second %s, sequence %d",
+		info.Parts.Node, info.Parts.Time.UTC().Format(time.RFC3339), info.Parts.Sequence)
 }
 
 // listed is a trace in a list.
@@ -193,8 +138,8 @@ type listed struct {
 // Took is how long the trace lasted.
 func (l listed) Took() time.Duration { return l.End.Sub(l.Start) }
 
-// Made is the time in the ID.
-func (l listed) Made() time.Time {
+// Began is the time in the ID.
+func (l listed) Began() time.Time {
 	id, _ := trace.TraceIDFromHex(l.TraceID) // the list shows valid IDs only
 	return traceid.Time(id)
 }
@@ -224,6 +169,15 @@ func (f *finder) newest(ctx context.Context, before trace.TraceID, n int) (list 
 	return list, false, nil
 }
 
+// search returns the newest spans that match.
+func (f *finder) search(ctx context.Context, s traces.Search) (spans []span, err error) {
+	query, err := table.Search(s)
+	if err != nil {
+		return nil, err
+	}
+	return spans, f.conn.Select(ctx, &spans, query.SQL, arguments(query)...)
+}
+
 // arguments returns the parameters of a query for clickhouse-go.
 func arguments(query traces.Query) []any {
 	args := make([]any, len(query.Params))
@@ -231,4 +185,67 @@ func arguments(query traces.Query) []any {
 		args[i] = clickhouse.Named(p.Name, p.Value)
 	}
 	return args
+}
+
+// costs are what ClickHouse reports to have read for one query on our table and on the exporter's.
+type costs struct {
+	What string
+	Rows []costRow
+}
+
+// costRow is one kind of cost in both tables.
+type costRow struct {
+	Kind, Ours, Exporter string
+}
+
+// measure looks up traces by their IDs in both tables, three times: each time reads the same amount,
+// and the shortest is the least disturbed by other load.
+func (f *finder) measure(ctx context.Context, what string, ids ...string) (costs, error) {
+	var texts [2][3]string
+	for i, name := range []string{"otel_traces", exporterTable} {
+		sql := "SELECT * FROM " + name + " WHERE TraceId IN ('" + strings.Join(ids, "', '") + "')"
+		shortest := time.Hour
+		for range 3 {
+			r, err := f.engine.Query(ctx, sql)
+			if err != nil {
+				return costs{}, err
+			}
+			shortest = min(shortest, r.Elapsed)
+			texts[i] = [3]string{fmt.Sprint(r.RowsRead), fmt.Sprintf("%.2f", float64(r.BytesRead)/1e6), milliseconds(shortest)}
+		}
+	}
+	c := costs{What: what}
+	for i, kind := range []string{"rows read", "megabytes, uncompressed", "time"} {
+		c.Rows = append(c.Rows, costRow{kind, texts[0][i], texts[1][i]})
+	}
+	return c, nil
+}
+
+// measureRecent measures a lookup of up to 100 traces of the last five minutes, such as for a list
+// of IDs from a log.
+func (f *finder) measureRecent(ctx context.Context) error {
+	r, err := f.engine.Query(ctx, `SELECT DISTINCT TraceId FROM otel_traces
+		WHERE TraceId BETWEEN traceIDMin(now64(3) - INTERVAL 5 MINUTE) AND traceIDMax(now64(3))
+		ORDER BY cityHash64(TraceId) LIMIT 100`)
+	if err != nil {
+		return err
+	}
+	var ids []string
+	for _, row := range r.Rows {
+		ids = append(ids, row[0])
+	}
+	c, err := f.measure(ctx, fmt.Sprintf("%d traces of the last five minutes", len(ids)), ids...)
+	f.recent = []costs{c}
+	return err
+}
+
+// merge merges the parts of each partition. New spans are in small parts at first, where every
+// lookup is fast, whatever the order.
+func (f *finder) merge(ctx context.Context) error {
+	for _, name := range []string{"otel_traces", exporterTable} {
+		if _, err := f.engine.Query(ctx, "OPTIMIZE TABLE "+name+" FINAL"); err != nil {
+			return fmt.Errorf("merge the parts: %w", err)
+		}
+	}
+	return nil
 }

@@ -19,14 +19,14 @@ import (
 	"github.com/traceflake/traceflake/traceid"
 )
 
-// inClient runs a program in the folder of the JavaScript client, with its dependencies, and returns
-// its output.
-func inClient(t *testing.T, name string, args ...string) string {
+// inNode runs a program in the folder of an npm package, with its dependencies, and returns its
+// output.
+func inNode(t *testing.T, folder, name string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), name, args...)
-	cmd.Dir = "../../clients/js"
-	if _, err := os.Stat(filepath.Join(cmd.Dir, "node_modules/.package-lock.json")); err != nil && name != "npm" {
-		inClient(t, "npm", "ci", "--loglevel=error")
+	cmd.Dir = folder
+	if _, err := os.Stat(filepath.Join(folder, "node_modules/.package-lock.json")); err != nil && name != "npm" {
+		inNode(t, folder, "npm", "ci", "--loglevel=error")
 	}
 	var problems strings.Builder
 	cmd.Stderr = &problems
@@ -36,6 +36,8 @@ func inClient(t *testing.T, name string, args ...string) string {
 	}
 	return string(out)
 }
+
+const jsClient = "../../clients/js"
 
 // sent is a request of a JavaScript client within a root span.
 type sent struct {
@@ -48,7 +50,7 @@ type sent struct {
 func checkClient(t *testing.T, b *browser, engine *servers.Engine, database string, demo *demo) {
 	t.Helper()
 	b.do(chromedp.Navigate(demo.page))
-	value[bool](b, inClient(t, "node_modules/.bin/esbuild", "test/browser.js", "--bundle", "--format=iife")+"; true")
+	value[bool](b, inNode(t, jsClient, "node_modules/.bin/esbuild", "test/browser.js", "--bundle", "--format=iife")+"; true")
 
 	vectors, err := os.ReadFile("../../testdata/format.json")
 	if err != nil {
@@ -73,7 +75,7 @@ func checkClient(t *testing.T, b *browser, engine *servers.Engine, database stri
 	url := demo.edge + "/orders/latest"
 	fromBrowser := value[sent](b, fmt.Sprintf("client.request(%q)", url))
 	var fromNode sent
-	if err := json.Unmarshal([]byte(inClient(t, "node", "test/node.js", url)), &fromNode); err != nil {
+	if err := json.Unmarshal([]byte(inNode(t, jsClient, "node", "test/node.js", url)), &fromNode); err != nil {
 		t.Fatal(err)
 	}
 	r, err := http.Get(url) // its root is in Go
@@ -83,7 +85,7 @@ func checkClient(t *testing.T, b *browser, engine *servers.Engine, database stri
 	_ = r.Body.Close()
 	fromGo := r.Header.Get("x-trace-id")
 	b.do(chromedp.Navigate(demo.page + "/traces/" + fromBrowser.Trace)) // stores what is pending
-	if names := b.texts(".waterfall .name"); len(names) != 8 {
+	if names := b.texts(".waterfall .name"); len(names) != 7 {
 		t.Errorf("found by its ID, the trace has the spans %q", names)
 	}
 
@@ -97,7 +99,7 @@ func checkClient(t *testing.T, b *browser, engine *servers.Engine, database stri
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Join(stored.Rows[0], " "); got != "8 1 8" {
+		if got := strings.Join(stored.Rows[0], " "); got != "7 1 7" {
 			t.Errorf("of %+v, spans stored, children of the client's, and those not before its bound: %s", s, got)
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -27,6 +28,9 @@ import (
 	"go.opentelemetry.io/otel"
 
 	"github.com/traceflake/traceflake/integration/servers"
+	_ "github.com/traceflake/traceflake/lease/etcdstore" // etcd://
+	_ "github.com/traceflake/traceflake/lease/pgstore"   // postgres://
+	"github.com/traceflake/traceflake/setup"
 )
 
 func main() {
@@ -43,7 +47,6 @@ type options struct {
 	requests int
 	history  int
 	serve    string
-	host     string // of edge, the same as in serve
 }
 
 func parse(args []string) (o options, err error) {
@@ -57,30 +60,18 @@ func parse(args []string) (o options, err error) {
 	switch {
 	case flags.NArg() > 0:
 		return o, fmt.Errorf("unexpected argument %q: there are only flags, see -h", flags.Arg(0))
-	case o.requests < 0:
-		return o, fmt.Errorf("-requests %d: must not be negative", o.requests)
-	case o.history < 0:
-		return o, fmt.Errorf("-history %d: must not be negative", o.history)
+	case o.requests < 0 || o.history < 0:
+		return o, fmt.Errorf("-requests %d -history %d: neither can be negative", o.requests, o.history)
 	case o.requests == 0 && o.serve == "":
 		return o, errors.New("-requests 0 without -serve: nothing to do")
-	case o.serve == "":
-		o.host = loopback
-		return o, nil
-	}
-	if o.host, _, err = net.SplitHostPort(o.serve); err != nil {
-		return o, fmt.Errorf("-serve %s: %w, want host:port", o.serve, err)
 	}
 	return o, nil
 }
 
-// closing limits how long the shutdown may take.
-const closing = 30 * time.Second
-
-// program is what runs, in the order in which it started.
+// program is what runs.
 type program struct {
-	options
-	out      *log.Logger  // safe for concurrent use
-	listener net.Listener // of the page, or nil
+	out      *log.Logger // safe for concurrent use
+	ids      *setup.IDs
 	find     *finder
 	spans    *pipeline
 	services *services
@@ -97,8 +88,9 @@ func (d *program) atEnd(f func(context.Context) error) { d.closers = append(d.cl
 
 // close ends everything, the latest first, even if ctx is over.
 func (d *program) close(ctx context.Context) (err error) {
+	const limit = 30 * time.Second // for each
 	for _, f := range slices.Backward(d.closers) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 		err = errors.Join(err, f(ctx))
 		cancel()
 	}
@@ -107,62 +99,102 @@ func (d *program) close(ctx context.Context) (err error) {
 
 // run runs the demo and writes its output to stdout.
 func run(ctx context.Context, args []string, stdout io.Writer) (err error) {
-	d := &program{out: log.New(stdout, "", 0)}
-	if d.options, err = parse(args); err != nil {
-		return err
-	}
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { d.phase("Note", "%s", strings.ReplaceAll(err.Error(), "\n\t", " ")) }))
-	defer func() { err = errors.Join(err, d.close(ctx)) }()
-	for _, step := range []func(context.Context) error{d.listen, d.store, d.fill, d.start, d.demonstrate, d.show} {
-		if err := step(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// listen takes the page's address first, so that a wrong one is reported at once.
-func (d *program) listen(context.Context) (err error) {
-	if d.serve == "" {
-		return nil
-	}
-	if d.listener, err = net.Listen("tcp", d.serve); err != nil {
-		return fmt.Errorf("cannot serve on %s: %w", d.serve, err)
-	}
-	d.atEnd(func(context.Context) error {
-		_ = d.listener.Close() // the page may have closed it
-		return nil
-	})
-	return nil
-}
-
-// store starts the IDs, ClickHouse with its tables, and the pipeline between them.
-func (d *program) store(ctx context.Context) error {
-	ids, err := openIDs(ctx)
+	o, err := parse(args)
 	if err != nil {
 		return err
 	}
+	d := &program{out: log.New(stdout, "", 0)}
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { d.phase("Note", "%s", strings.ReplaceAll(err.Error(), "\n\t", " ")) }))
+	defer func() { err = errors.Join(err, d.close(ctx)) }()
+	var listener net.Listener // first, so that a wrong address is reported at once
+	if o.serve != "" {
+		if listener, err = net.Listen("tcp", o.serve); err != nil {
+			return fmt.Errorf("-serve: %w", err)
+		}
+		d.atEnd(func(context.Context) error {
+			_ = listener.Close() // the page may have closed it
+			return nil
+		})
+	}
+	if err := d.openIDs(ctx); err != nil {
+		return err
+	}
+	if err := d.openClickHouse(ctx, o.history); err != nil {
+		return err
+	}
+	if d.services, err = startServices(d.spans, host(listener)); err != nil {
+		return err
+	}
+	d.atEnd(d.services.close)
+	d.phase("Services", "edge at %s calls orders at %s", d.services.edge.url, d.services.orders.url)
+	if o.requests > 0 {
+		if err := d.demonstrate(ctx, o.requests); err != nil {
+			return err
+		}
+	} else if err := d.find.merge(ctx); err != nil {
+		return err
+	}
+	if listener != nil {
+		return d.show(ctx, listener)
+	}
+	return nil
+}
+
+// host returns the address on which edge listens: that of the page, which calls it.
+func host(page net.Listener) string {
+	if page == nil {
+		return loopback
+	}
+	return page.Addr().(*net.TCPAddr).IP.String()
+}
+
+// openIDs does what a service does. If the environment has no store, nodes are leased from a file
+// in the user's cache folder, which all runs share.
+func (d *program) openIDs(ctx context.Context) error {
+	config, err := setup.Env()
+	if err != nil {
+		return err
+	}
+	if _, set := os.LookupEnv(setup.StoreVar); !set {
+		folder, err := os.UserCacheDir()
+		if err == nil {
+			folder = filepath.Join(folder, "traceflake")
+			err = os.MkdirAll(folder, 0o700)
+		}
+		if err != nil {
+			return fmt.Errorf("no folder for leases: %w; set %s= to run without leases", err, setup.StoreVar)
+		}
+		config.Store = "bolt:" + filepath.Join(folder, "demo.db")
+	}
+	if d.ids, err = config.Open(ctx); err != nil {
+		return err
+	}
 	d.atEnd(func(ctx context.Context) error {
-		err := ids.Shutdown(ctx)
-		if n := ids.Fallbacks(); n > 0 {
+		err := d.ids.Shutdown(ctx)
+		if n := d.ids.Fallbacks(); n > 0 {
 			d.phase("IDs", "%d traces or spans got random IDs because there was no lease", n)
 		}
 		return err
 	})
+	return nil
+}
+
+// openClickHouse starts ClickHouse with its tables, the pipeline into it, and the history.
+func (d *program) openClickHouse(ctx context.Context, history int) error {
 	engine, err := servers.ClickHouse(ctx)
 	if err != nil {
 		return err
 	}
 	d.atEnd(func(context.Context) error { return engine.Close() })
-	if d.find, err = newFinder(engine, ids.Keyring()); err != nil {
+	if d.find, err = newFinder(engine, d.ids.Keyring()); err != nil {
 		return err
 	}
-	d.atEnd(func(context.Context) error { return d.find.close() })
-	d.phase("ClickHouse", "%s, in the new database %s", d.find.server, engine.Database())
-	if err := d.find.prepare(ctx); err != nil {
+	d.atEnd(func(context.Context) error { return d.find.conn.Close() })
+	d.phase("ClickHouse", "in the new database %s", engine.Database())
+	if err := d.find.createTables(ctx); err != nil {
 		return err
 	}
-	if d.spans, err = newPipeline(ctx, engine.DSN(), ids); err != nil {
+	if d.spans, err = newPipeline(ctx, engine.DSN(), d.ids); err != nil {
 		return err
 	}
 	d.atEnd(func(ctx context.Context) error {
@@ -173,69 +205,33 @@ func (d *program) store(ctx context.Context) error {
 		}
 		return err
 	})
-	return d.find.compare(ctx)
-}
-
-// fill makes the history.
-func (d *program) fill(ctx context.Context) error {
-	if d.history == 0 {
+	if history == 0 {
 		return nil
 	}
 	begun := time.Now()
-	d.phase("History", "%d spans since midnight UTC, generated by ClickHouse", d.history)
-	if err := d.find.fill(ctx, d.history, begun.Add(-time.Second)); err != nil {
+	d.phase("History", "%d spans since midnight UTC, generated by ClickHouse", history)
+	if err := d.find.fill(ctx, history, begun.Add(-time.Second)); err != nil {
 		return err
 	}
-	d.find.since = begun
 	d.phase("", "in %.1f s", time.Since(begun).Seconds())
-	if d.requests == 0 {
-		return d.find.merge(ctx)
-	}
-	return nil
-}
-
-func (d *program) start(context.Context) (err error) {
-	if d.services, err = startServices(d.spans, d.host); err != nil {
-		return err
-	}
-	d.atEnd(d.services.close)
-	d.phase("Services", "edge at %s calls orders at %s", d.services.edge.url, d.services.orders.url)
-	return nil
-}
-
-// show serves a page with the traces until ctx ends.
-func (d *program) show(ctx context.Context) error {
-	if d.listener == nil {
-		return nil
-	}
-	page, err := startPage(d.listener, d.spans, d.find, d.services.edge)
-	if err != nil {
-		return err
-	}
-	d.atEnd(page.close)
-	d.phase("Serving", "until Ctrl-C: %s lists the traces and can start new ones from the browser", page.url)
-	d.phase("", "or try this, with the x-trace-id of the response in the second line:")
-	d.out.Printf("  curl -i -X POST %s/checkout\n  curl %s/traces/TRACE_ID", d.services.edge.url, page.url)
-	<-ctx.Done()
 	return nil
 }
 
 // demonstrate sends requests, checks that each left the expected spans, and shows one trace.
-func (d *program) demonstrate(ctx context.Context) error {
-	if d.requests == 0 {
-		return nil
-	}
-	find, plan := d.find, newPlan(d.requests)
-	d.phase("Requests", "%s", plan)
-	sent, err := plan.send(ctx, d.services.edge.url)
+func (d *program) demonstrate(ctx context.Context, requests int) error {
+	begun := time.Now()
+	d.phase("Requests", "%d to edge, %d at a time", requests, concurrency)
+	sent, err := send(ctx, d.services.edge.url, requests)
 	if err != nil {
 		return err
 	}
-
+	for i, c := range clients {
+		d.phase("", "%d from %s", (requests+len(clients)-1-i)/len(clients), c.name)
+	}
 	if err := d.spans.flush(ctx); err != nil {
 		return err
 	}
-	stored, err := find.summaries(ctx)
+	stored, err := d.find.summaries(ctx, begun)
 	if err != nil {
 		return err
 	}
@@ -244,30 +240,32 @@ func (d *program) demonstrate(ctx context.Context) error {
 		return err
 	}
 	d.phase("Check", "%s", verdict)
-
 	d.phase("Merge", "merging the new spans with the rest, as ClickHouse would do later in the background")
-	if err := find.merge(ctx); err != nil {
+	if err := d.find.merge(ctx); err != nil {
 		return err
 	}
-	recent, err := find.recent(ctx)
+	if err := d.find.measureRecent(ctx); err != nil {
+		return err
+	}
+	first := sent[0] // its ID is edge's, which the secret decodes
+	t, err := d.find.trace(ctx, first.id)
 	if err != nil {
 		return err
 	}
-	if recent.What != "" {
-		find.atStart = []costs{recent}
-	}
-	id := mostTelling(sent)
-	t, err := find.trace(ctx, id)
-	if err != nil {
-		return err
-	}
-	whose := "sent by " + sent[id].kind.String()
-	if sent[id].kind == bare {
-		whose = "made by edge for " + bare.String()
-	}
-	d.phase("Find", "trace %s, %s", id, whose)
+	d.phase("Find", "trace %s, started by edge for %s", first.id, first.client.name)
 	var text strings.Builder
 	waterfall(&text, t)
 	d.out.Print(text.String())
+	return nil
+}
+
+// show serves a page with the traces until ctx ends.
+func (d *program) show(ctx context.Context, listener net.Listener) error {
+	page := startPage(listener, d.spans, d.find, d.services.edge)
+	d.atEnd(page.Shutdown)
+	d.phase("Serving", "until Ctrl-C: http://%s lists the traces and can start new ones from the browser", listener.Addr())
+	d.phase("", "or start one here, and open the ID in the response's x-trace-id on the page:")
+	d.out.Printf("  curl -i -X POST %s/checkout", d.services.edge.url)
+	<-ctx.Done()
 	return nil
 }

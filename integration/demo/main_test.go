@@ -2,9 +2,7 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -21,11 +19,9 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/traceflake/traceflake/idgen"
 	"github.com/traceflake/traceflake/integration/servers"
 	"github.com/traceflake/traceflake/integration/servers/etcd"
 	"github.com/traceflake/traceflake/setup"
-	"github.com/traceflake/traceflake/traceid"
 )
 
 func TestMain(m *testing.M) {
@@ -51,210 +47,90 @@ func use(t *testing.T, engine *servers.Engine, through func(http.Handler) http.H
 	t.Setenv("HOME", t.TempDir())           // on other systems
 }
 
-func TestRun(t *testing.T) {
-	use(t, servers.ClickHouseForTest(t), nil)
+// output runs the demo and returns what it prints.
+func output(t *testing.T, args ...string) string {
+	t.Helper()
 	var out bytes.Buffer
-	if err := run(t.Context(), []string{"-history", "0", "-requests", "66"}, &out); err != nil {
+	if err := run(t.Context(), args, &out); err != nil {
 		t.Fatalf("%v\n%s", err, &out)
 	}
-	for _, want := range []string{
-		`22 from an old app`,
-		`22 from a new app .*, 2 of them unsampled`,
-		`22 from a client without headers`,
-		`all 64 sampled traces are stored under the expected IDs, with all of their \d+ spans; none of the 2 unsampled ones is stored`,
-		`Find +trace [0-9a-f]{32}, made by edge for a client without headers`,
-		`(?m)^edge    POST /checkout +\d+\.\d\d ms  ━+$`,
-		`(?m)^orders  │   │ └ compute tax +\d+\.\d\d ms   +━+$`,
-		`15 spans in `,
-		`(?m)^  One trace by its ID +sorted by trace ID +the Collector's own schema$`,
-		`Spans +\d+ stored, 0 lost`,
-		`Decoded: node \d+, second 20.*Z, sequence \d+`,
-	} {
-		if !regexp.MustCompile(want).Match(out.Bytes()) {
-			t.Errorf("no %q in the output", want)
+	return out.String()
+}
+
+func contains(t *testing.T, text string, patterns ...string) {
+	t.Helper()
+	for _, p := range patterns {
+		if !regexp.MustCompile(p).MatchString(text) {
+			t.Errorf("no %q in:\n%s", p, text)
 		}
-	}
-	if t.Failed() {
-		t.Log(out.String())
 	}
 }
 
 // With a day of history the order pays, and the output shows how much.
-func TestHistory(t *testing.T) {
-	engine := servers.ClickHouseForTest(t)
-	use(t, engine, nil)
-	var out bytes.Buffer
-	if err := run(t.Context(), []string{"-history", "400000", "-requests", "30"}, &out); err != nil {
-		t.Fatalf("%v\n%s", err, &out)
-	}
-	rows := regexp.MustCompile(`(?m)^  (?:granules|megabytes) +([\d.]+) +([\d.]+)$`).FindAllStringSubmatch(out.String(), -1)
+func TestRun(t *testing.T) {
+	use(t, servers.ClickHouseForTest(t), nil)
+	out := output(t, "-history", "400000", "-requests", "64")
+	contains(t, out,
+		`History +400000 spans since midnight UTC`, `22 from a client without headers`, `21 from a new app`,
+		`all 64 traces are stored under the expected IDs, with all of their 613 spans`,
+		`Find +trace [0-9a-f]{32}, started by edge for a client without headers`,
+		`(?m)^edge +POST /checkout +\d+\.\d\d ms  ━{40,50}$`, `(?m)^orders {10}compute tax +\d+\.\d\d ms +━+$`,
+		`12 spans in `, `Decoded: node \d+, second 20.*Z, sequence \d+`, `Spans +613 stored, 0 lost`)
+	rows := regexp.MustCompile(`(?m)^  (?:rows read|megabytes).*? +([\d.]+) +([\d.]+)$`).FindAllStringSubmatch(out, -1)
 	if len(rows) != 4 {
-		t.Fatalf("%d rows of costs:\n%s", len(rows), &out)
+		t.Fatalf("%d rows of costs:\n%s", len(rows), out)
 	}
-	for i, atLeast := range []float64{1.9, 5, 1, 4} { // one trace: granules, megabytes; 100 traces
+	for i, atLeast := range []float64{10, 5, 5, 4} { // one trace: rows, megabytes; 64 traces
 		ours, err := strconv.ParseFloat(rows[i][1], 64)
 		if err != nil {
 			t.Fatal(err)
 		}
-		exporter, err := strconv.ParseFloat(rows[i][2], 64)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if exporter < atLeast*ours {
-			t.Errorf("%s: less than %g times as much in the exporter's schema", rows[i][0], atLeast)
+		if exporter, err := strconv.ParseFloat(rows[i][2], 64); err != nil || exporter < atLeast*ours {
+			t.Errorf("%s: less than %g times as much in the exporter's schema, %v", rows[i][0], atLeast, err)
 		}
 	}
-	for _, want := range []string{
-		`History +400000 spans since midnight UTC`, `Each table holds (39|40)\d{4} spans. Parts: \d+ sorted`, `OPTIMIZE FINAL`, `100 traces of the last five minutes`, `all 29 sampled traces are stored`,
+}
+
+func TestCheckDetectsEachFault(t *testing.T) {
+	id, parent := trace.TraceID{1}, trace.SpanID{7}
+	n := routes[0].spans
+	good := summary{id.String(), n, n, 2, parent.String()}
+	for want, stored := range map[string][]summary{
+		"":                        {good},
+		"are not stored":          {},
+		"was not sent":            {good, {TraceID: trace.TraceID{2}.String()}},
+		"Spans:11":                {{id.String(), n - 1, n - 1, 2, parent.String()}},
+		"Distinct:11":             {{id.String(), n, n - 1, 2, parent.String()}},
+		"Services:1":              {{id.String(), n, n, 1, parent.String()}},
+		"Parent:0800000000000000": {{id.String(), n, n, 2, "0800000000000000"}},
 	} {
-		if !regexp.MustCompile(want).Match(out.Bytes()) {
-			t.Errorf("no %q", want)
-		}
-	}
-	if t.Failed() {
-		t.Log(out.String())
-	}
-}
-
-// TestClients sends by hand what each client sends, and queries the Collector's table directly.
-func TestClients(t *testing.T) {
-	engine := servers.ClickHouseForTest(t)
-	use(t, engine, nil)
-	demo := startDemo(t, "-requests", "0")
-	database := demo.find(`database (\S+)`)
-
-	made, parent := idgen.New().NewIDs(t.Context())
-	foreign := "463ac35c9f6413ad48485a3953bb6124"
-	for _, c := range []struct {
-		name, want, parent string
-		headers            map[string]string
-	}{
-		{"old", made.String(), parent.String(), map[string]string{
-			"x-trace-id": made.String(), "X-B3-TraceId": made.String()[16:], "X-B3-SpanId": parent.String(), "X-B3-Sampled": "1"}},
-		{"new", foreign, "00000000000000aa", map[string]string{
-			"x-trace-id": foreign, "X-B3-TraceId": foreign, "X-B3-SpanId": "00000000000000aa", "X-B3-Sampled": "1"}},
-		{"no headers", "", "", nil},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			began := time.Now().Add(-time.Second)
-			header, _ := get(t, http.MethodPost, demo.edge+"/checkout", c.headers)
-			id := header.Get("x-trace-id")
-			if c.want != "" && id != c.want {
-				t.Errorf("x-trace-id %s, want %s", id, c.want)
-			}
-			if tid, err := trace.TraceIDFromHex(id); err != nil || c.want == "" && traceid.Time(tid).Before(began) {
-				t.Errorf("x-trace-id %q: %v", id, err)
-			}
-			_, page := get(t, http.MethodGet, demo.page+"/traces/"+id, nil) // this also flushes the services' spans
-			if !strings.Contains(page, "publish order.created") || !strings.Contains(page, "15 spans") {
-				t.Errorf("waterfall:\n%s", page)
-			}
-			r, err := engine.Query(t.Context(), fmt.Sprintf(
-				"SELECT count(), anyIf(ParentSpanId, SpanKind = 'Server' AND ServiceName = 'edge'), uniqExactIf(SpanId, ServiceName = 'orders') FROM %s.otel_traces WHERE TraceId = '%s'",
-				database, id))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got, want := strings.Join(r.Rows[0], " "), "15 "+c.parent+" 9"; got != want {
-				t.Errorf("spans, parent, spans of orders: %q, want %q", got, want)
-			}
-		})
-	}
-	_, page := get(t, http.MethodGet, demo.page+"/traces/"+strings.Repeat("1", 32), nil)
-	if !strings.Contains(page, "found no trace 1111") {
-		t.Errorf("unknown trace: %s", page)
-	}
-
-	if log := demo.end(); !strings.Contains(log, "45 stored, 0 lost") {
-		t.Errorf("want 45 spans stored:\n%s", log)
-	}
-}
-
-// demo is a run of the demo that serves the page.
-type demo struct {
-	t          *testing.T
-	edge, page string
-	log        bytes.Buffer
-	began      string // the log until serving started
-	interrupt  func()
-	ended      chan error
-	rest       chan struct{}
-}
-
-func startDemo(t *testing.T, args ...string) *demo {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	reader, writer := io.Pipe()
-	d := &demo{t: t, interrupt: cancel, ended: make(chan error, 1), rest: make(chan struct{})}
-	go func() {
-		err := run(ctx, append([]string{"-history", "0", "-serve", loopback + ":0"}, args...), writer)
-		d.ended <- errors.Join(err, writer.Close())
-	}()
-	d.page = waitFor(t, io.TeeReader(reader, &d.log), `curl (http://\S+)/traces/`)
-	d.began = d.log.String()
-	d.edge = d.find(`POST (http://\S+)/checkout`)
-	go func() {
-		_, _ = io.Copy(&d.log, reader)
-		close(d.rest)
-	}()
-	return d
-}
-
-// find searches the log until serving started.
-func (d *demo) find(pattern string) string {
-	m := regexp.MustCompile(pattern).FindStringSubmatch(d.began)
-	if m == nil {
-		d.t.Fatalf("no %q in:\n%s", pattern, d.began)
-	}
-	return m[1]
-}
-
-// end interrupts the demo and returns its whole log.
-func (d *demo) end() string {
-	d.interrupt()
-	if err := <-d.ended; err != nil {
-		d.t.Errorf("run ended with %v after the interrupt", err)
-	}
-	<-d.rest
-	return d.log.String()
-}
-
-// waitFor reads until the text matches, and returns the first group.
-func waitFor(t *testing.T, r io.Reader, pattern string) string {
-	t.Helper()
-	var text []byte
-	buffer := make([]byte, 1024)
-	for {
-		n, err := r.Read(buffer)
-		text = append(text, buffer[:n]...)
-		if m := regexp.MustCompile(pattern).FindSubmatch(text); m != nil {
-			return string(m[1])
-		}
-		if err != nil {
-			t.Fatalf("%v before %q:\n%s", err, pattern, text)
+		_, err := check([]request{{route: routes[0], id: id, parent: parent}}, stored)
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("want %q, got %v", want, err)
 		}
 	}
 }
 
-func get(t *testing.T, method, url string, headers map[string]string) (http.Header, string) {
-	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, url, nil)
-	if err != nil {
-		t.Fatal(err)
+func TestDraw(t *testing.T) {
+	start := time.Now()
+	at := func(ms int, id, parent string, took time.Duration) span {
+		return span{Timestamp: start.Add(time.Duration(ms) * time.Millisecond), SpanID: id, ParentSpanID: parent, Duration: uint64(took)}
 	}
-	for name, value := range headers {
-		r.Header.Set(name, value)
+	ms := time.Millisecond
+	d := draw([]span{
+		at(6, "d", "b", 2*ms), at(0, "a", "elsewhere", 10*ms), at(2, "b", "a", 7*ms), at(3, "c", "b", 2*ms), at(2, "b2", "b", ms),
+		at(9, "e", "a", 0), at(9, "own", "own", ms), at(10, "f", "late", 0), at(11, "late", "f", 0),
+	})
+	var got strings.Builder
+	for _, l := range d.Lines {
+		got.WriteString(strings.Repeat(">", l.Depth) + l.SpanID + " ")
 	}
-	response, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
+	if want := "a >b >>b2 >>c >>d >e own f >late "; got.String() != want {
+		t.Errorf("got %q, want %q", &got, want)
 	}
-	defer func() { _ = response.Body.Close() }()
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
+	if b, e := d.Lines[1], d.Lines[5]; d.Total != 11*ms || b.Left < 18 || b.Left > 19 || b.Width < 63 || b.Width > 64 || e.Width < 0.4 {
+		t.Errorf("%s, bars %+v and %+v", d.Total, b, e)
 	}
-	return response.Header, string(body)
 }
 
 func TestLostSpansAreReported(t *testing.T) {
@@ -273,9 +149,7 @@ func TestLostSpansAreReported(t *testing.T) {
 	if !errors.Is(err, errLost) || !strings.Contains(err.Error(), "not enough space") {
 		t.Errorf("got %v, want errLost and the reason", err)
 	}
-	if !regexp.MustCompile(`0 stored, [1-9]\d* lost`).Match(out.Bytes()) {
-		t.Errorf("no lost spans in the output:\n%s", &out)
-	}
+	contains(t, out.String(), `0 stored, [1-9]\d* lost`)
 }
 
 func TestStores(t *testing.T) {
@@ -284,7 +158,7 @@ func TestStores(t *testing.T) {
 	if err := os.WriteFile(secret, []byte("000102030405060708090a0b0c0d0e0f\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("TRACEFLAKE_SECRET_FILE", secret)
+	t.Setenv(setup.SecretFileVar, secret)
 	const leased = `Decoded: node \d+, second 20.*Z, sequence \d+`
 	for _, c := range []struct {
 		name  string
@@ -294,21 +168,14 @@ func TestStores(t *testing.T) {
 		{"PostgreSQL", func(t *testing.T) string { return servers.PostgresForTest(t).DSN() }, []string{leased}},
 		{"etcd", func(t *testing.T) string { return "etcd://" + strings.Join(etcd.ForTest(t, 1).Endpoints(), ",") }, []string{leased}},
 		{"a server that is down", func(*testing.T) string { return "postgres://me:hunter2@127.0.0.1:1/db" },
-			[]string{`Note +lease: acquire: pgstore: .*connection refused`, `Decoded: nothing`, `IDs +69 traces or spans got random IDs`}},
+			[]string{`Note +lease: acquire: pgstore: .*connection refused`, `Decoded: nothing`, `IDs +57 traces or spans got random IDs`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Setenv(setup.StoreVar, c.store(t))
-			var out bytes.Buffer
-			if err := run(t.Context(), []string{"-history", "0", "-requests", "6"}, &out); err != nil {
-				t.Fatalf("%v\n%s", err, &out)
-			}
-			for _, want := range append(c.want, `all 6 sampled traces are stored`, `69 stored, 0 lost`) {
-				if !regexp.MustCompile(want).Match(out.Bytes()) {
-					t.Errorf("no %q in:\n%s", want, &out)
-				}
-			}
-			if strings.Contains(out.String(), "hunter2") {
-				t.Errorf("the password is in the output:\n%s", &out)
+			out := output(t, "-history", "0", "-requests", "6")
+			contains(t, out, append(c.want, `all 6 traces are stored`, `57 stored, 0 lost`)...)
+			if strings.Contains(out, "hunter2") {
+				t.Errorf("the password is in the output:\n%s", out)
 			}
 		})
 	}
@@ -324,12 +191,11 @@ func TestBadInput(t *testing.T) {
 	defer func() { _ = taken.Close() }()
 	for want, args := range map[string][]string{
 		"127.0.0.1:1":             {},
-		"-requests -1":            {"-requests", "-1"},
-		"-history -1":             {"-history", "-1"},
+		"neither can be negative": {"-history", "-1"},
 		"nothing to do":           {"-requests", "0"},
 		`unexpected argument "x"`: {"x"},
-		"want host:port":          {"-serve", "8080"},
-		"cannot serve on":         {"-serve", taken.Addr().String()},
+		"missing port":            {"-serve", "8080"},
+		"address already in use":  {"-serve", taken.Addr().String()},
 		`invalid value "many"`:    {"-requests", "many"},
 	} {
 		if err := run(t.Context(), args, io.Discard); err == nil || !strings.Contains(err.Error(), want) {

@@ -36,21 +36,10 @@ type pipeline struct {
 // exporterTable is the table that the exporter creates by default.
 const exporterTable = "otel_traces_exporter"
 
-// newPipeline stores spans in the table otel_traces, which must exist. The exporter also creates its
-// own table, for comparison.
+// newPipeline stores spans in the table otel_traces, which must exist.
 func newPipeline(ctx context.Context, dsn string, ids sdktrace.IDGenerator) (*pipeline, error) {
-	own, err := startExporter(ctx, dsn, exporterTable, true)
-	if err == nil {
-		err = own.Shutdown(ctx)
-	}
-	p := &pipeline{ids: ids}
-	if err == nil {
-		p.collector, err = startExporter(ctx, dsn, "otel_traces", false)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("the Collector's exporter: %w", err)
-	}
-	return p, nil
+	collector, err := startExporter(ctx, dsn, "otel_traces", false)
+	return &pipeline{ids: ids, collector: collector}, err
 }
 
 func startExporter(ctx context.Context, dsn, table string, create bool) (exporter.Traces, error) {
@@ -60,20 +49,20 @@ func startExporter(ctx context.Context, dsn, table string, create bool) (exporte
 	config.AsyncInsert = false                                                    // an acknowledged batch is stored
 	config.QueueSettings = configoptional.None[exporterhelper.QueueBatchConfig]() // the SDK's batches are enough
 	config.BackOffConfig.Enabled = false                                          // the user must see errors, and a retry may store spans twice
-	if err := config.Validate(); err != nil {
-		return nil, err
-	}
 	e, err := factory.CreateTraces(ctx, exportertest.NewNopSettings(factory.Type()), config)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = e.Start(ctx, componenttest.NewNopHost())
 	}
-	return e, e.Start(ctx, componenttest.NewNopHost())
+	if err != nil {
+		return nil, fmt.Errorf("the Collector's exporter: %w", err)
+	}
+	return e, nil
 }
 
 // provider returns the TracerProvider of one service. The services share one ID generator, as
 // parts of one process should.
 func (p *pipeline) provider(ctx context.Context, service string) (*sdktrace.TracerProvider, error) {
-	otlp, err := otlptrace.New(ctx, client{p})
+	otlp, err := otlptrace.New(ctx, direct{p})
 	if err != nil {
 		return nil, err
 	}
@@ -114,17 +103,17 @@ func (p *pipeline) loss() error {
 	return nil
 }
 
-// client is an OTLP client that calls the exporter directly.
-type client struct{ *pipeline }
+// direct is an OTLP client that calls the exporter directly.
+type direct struct{ *pipeline }
 
 // Start implements otlptrace.Client.
-func (client) Start(context.Context) error { return nil }
+func (direct) Start(context.Context) error { return nil }
 
 // Stop implements otlptrace.Client.
-func (client) Stop(context.Context) error { return nil }
+func (direct) Stop(context.Context) error { return nil }
 
 // UploadTraces implements otlptrace.Client.
-func (c client) UploadTraces(ctx context.Context, spans []*tracepb.ResourceSpans) error {
+func (c direct) UploadTraces(ctx context.Context, spans []*tracepb.ResourceSpans) error {
 	wire, err := proto.Marshal(&tracepb.TracesData{ResourceSpans: spans})
 	if err != nil {
 		return err
