@@ -474,18 +474,16 @@ func TestDeadStore(t *testing.T) {
 // two seconds, not forever.
 func TestShutdownAfterTheContextIsOver(t *testing.T) {
 	quiet(t)
-	over, cancel := context.WithCancel(t.Context())
-	cancel()
-	soon, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
 	for name, c := range map[string]struct {
-		ctx   context.Context
+		ends  time.Duration // of the context, from the call
 		hangs bool
-	}{"over": {over, false}, "over, the store hangs": {over, true}, "soon, the store hangs": {soon, true}} {
+	}{"over": {0, false}, "over, the store hangs": {0, true}, "soon, the store hangs": {time.Second, true}} {
 		ids := fromEnv(t, fleet(t, "setup-test:host"))
 		opened.hangs.Store(c.hangs)
 		start := time.Now()
-		err := ids.Shutdown(c.ctx)
+		ctx, cancel := context.WithTimeout(t.Context(), c.ends)
+		defer cancel()
+		err := ids.Shutdown(ctx)
 		opened.hangs.Store(false)
 		if d := time.Since(start); c.hangs && (!errors.Is(err, context.DeadlineExceeded) || d < 2*time.Second || d > 4*time.Second) {
 			t.Errorf("%s: after %s: %v", name, d, err)
