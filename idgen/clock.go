@@ -46,8 +46,8 @@ func (k *clock) start(c randflake.Clock, n counter) {
 	}
 }
 
-// reading is one processor's view of the time: it is ms, in Unix milliseconds, while the counter is
-// in [since, since+ticks).
+// reading is one processor's view of the time: it is ms, in Unix milliseconds, while the counter
+// is in [since, since+ticks).
 type reading struct {
 	ms           int64
 	since, ticks uint64
@@ -101,8 +101,8 @@ const (
 	differs
 )
 
-// judge compares the counter with the clock between two moments, and returns the counter's rate, or
-// 0 if it is not known yet.
+// judge compares the counter with the clock between two moments, and returns the counter's rate,
+// or 0 if it is not known yet.
 func (k *clock) judge(before, now moment) (rate uint64, _ verdict) {
 	rate = k.rate.Load()
 	s := now.since(before)

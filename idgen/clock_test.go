@@ -192,8 +192,9 @@ func TestLimitsOfTheCounter(t *testing.T) {
 	}
 }
 
-// A goroutine that is stopped after it has read the counter, or the clock, draws no conclusion: the
-// counter is not wrong, and the next ID reads the clock. Nor are short interruptions blamed on it.
+// A goroutine that is stopped after it has read the counter, or the clock, draws no conclusion:
+// the counter is not wrong, and the next ID reads the clock. Nor are short interruptions blamed on
+// it.
 func TestStoppedWhileReading(t *testing.T) {
 	for name, stop := range map[string]func(c *fakeClock, once func()){
 		"after the counter": func(c *fakeClock, once func()) { c.counted = once },

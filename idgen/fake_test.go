@@ -125,8 +125,8 @@ func (c *fakeClock) learn(t *testing.T, g *Generator) {
 	}
 }
 
-// onOne keeps the test on one processor. The function that it returns simulates, for the generator,
-// a move to another processor or back.
+// onOne keeps the test on one processor. The function that it returns simulates, for the
+// generator, a move to another processor or back.
 func onOne(t *testing.T, g *Generator) (other func()) {
 	old := runtime.GOMAXPROCS(1)
 	t.Cleanup(func() { runtime.GOMAXPROCS(old) })
@@ -197,8 +197,8 @@ type sourceFunc func(dst []randflake.ID) (int, time.Time, error)
 
 func (f sourceFunc) Fill(dst []randflake.ID) (int, time.Time, error) { return f(dst) }
 
-// tagged is a source whose IDs are numbered; the upper half is its generation. A test's function is
-// called after each Fill.
+// tagged is a source whose IDs are numbered; the upper half is its generation. A test's function
+// is called after each Fill.
 type tagged struct {
 	clock      randflake.Clock
 	generation atomic.Uint64

@@ -240,8 +240,8 @@ func (g *Generator) prepare(l *local, n int, trace bool, count uint64) (high uin
 	return high, nil // the source's clock disagrees with ours: its IDs are unique all the same
 }
 
-// fill generates new IDs for l: at least n, or none if it returns an error. It drops them at once if
-// a new life has begun.
+// fill generates new IDs for l: at least n, or none if it returns an error. It drops them at once
+// if a new life has begun.
 func (g *Generator) fill(l *local, n int) error {
 	l.batch.life = g.valid.current()
 	if err := l.batch.fill(g.source, n); err != nil {

@@ -47,8 +47,8 @@ type pinned struct {
 	slot  *slot  // nil on processors that were added later
 }
 
-// pin keeps the goroutine on its processor until unpin or take is called. Code between the two must
-// not wait.
+// pin keeps the goroutine on its processor until unpin or take is called. Code between the two
+// must not wait.
 func (s *locals) pin() pinned {
 	p := procPin()
 	if p >= len(s.slots) {

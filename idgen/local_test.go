@@ -10,9 +10,10 @@ import (
 	"time"
 )
 
-// Few calls that make trace IDs write what other processors write: the order's word, the epoch, the
-// borrowed time, or what a fill writes. Only one goroutine runs here, so any change after a call is
-// its own. With more processors each has its own run and its own batch: the cost stays the same.
+// Few calls that make trace IDs write what other processors write: the order's word, the epoch,
+// the borrowed time, or what a fill writes. Only one goroutine runs here, so any change after a
+// call is its own. With more processors each has its own run and its own batch: the cost stays the
+// same.
 func TestSharedWritesAreFew(t *testing.T) {
 	c := newClock(noon)
 	s := &tagged{clock: unread{c}}

@@ -13,9 +13,9 @@ import (
 // so this process owns every node and every second. Under one secret no ID repeats: the word of
 // its generator only grows.
 //
-// A copy of the process has the same secret. So the generator begins each second at a place that is
-// drawn when the clock reaches the second: the IDs of a second are an arc of its 2^34 words, and
-// two copies make the same ID only if their arcs overlap.
+// A copy of the process has the same secret. So the generator begins each second at a place that
+// is drawn when the clock reaches the second: the IDs of a second are an arc of its 2^34 words,
+// and two copies make the same ID only if their arcs overlap.
 type private struct {
 	clock     randflake.Clock
 	draw      func([]byte) // fills it with bytes that differ between copies of a machine

@@ -9,8 +9,8 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// repeating returns a draw of a machine whose randomness repeats itself: all of its copies draw the
-// same.
+// repeating returns a draw of a machine whose randomness repeats itself: all of its copies draw
+// the same.
 func repeating() func([]byte) {
 	draws := byte(0)
 	return func(b []byte) {

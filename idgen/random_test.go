@@ -49,8 +49,8 @@ func worstBit(n int, next func() trace.TraceID) float64 {
 	return worst
 }
 
-// W3C Trace Context level 2 requires it of traces with the random flag. One of 4732 counts lies beyond six standard
-// deviations once in 100 000 runs.
+// W3C Trace Context level 2 requires it of traces with the random flag. One of 4732 counts lies
+// beyond six standard deviations once in 100 000 runs.
 func TestLowBitsAreRandom(t *testing.T) {
 	const n, limit = 50_000, 6
 	clock := newClock(noon)
