@@ -12,24 +12,16 @@ import (
 	"github.com/traceflake/traceflake/lease/leasetest"
 )
 
-func TestConformance(t *testing.T) {
-	leasetest.Run(t, leasetest.Harness{
-		KnowsTime: true,
-		New: func(tb testing.TB) leasetest.Open {
-			path := filepath.Join(tb.TempDir(), "leases.db")
-			return func(nodes driver.NodeRange) (lease.Store, error) {
-				return boltstore.Open(path, nodes, boltstore.WithMaxTTL(lease.MaxTTL), boltstore.WithOwnSecret())
-			}
-		},
-	})
+func harness(opts ...boltstore.Option) leasetest.Harness {
+	opts = append(opts, boltstore.WithMaxTTL(lease.MaxTTL), boltstore.WithOwnSecret())
+	return leasetest.Harness{KnowsTime: true, New: func(tb testing.TB) leasetest.Open {
+		path := filepath.Join(tb.TempDir(), "leases.db")
+		return func(nodes driver.NodeRange) (lease.Store, error) { return boltstore.Open(path, nodes, opts...) }
+	}}
 }
 
+func TestConformance(t *testing.T) { leasetest.Run(t, harness()) }
+
 func BenchmarkAcquire(b *testing.B) {
-	crowd.Measure(b, leasetest.Harness{KnowsTime: true, New: func(tb testing.TB) leasetest.Open {
-		path := filepath.Join(tb.TempDir(), "leases.db")
-		return func(nodes driver.NodeRange) (lease.Store, error) {
-			return boltstore.Open(path, nodes, boltstore.WithOwnSecret(),
-				boltstore.WithMaxTTL(lease.MaxTTL), boltstore.WithTimeout(5*time.Minute))
-		}
-	}})
+	crowd.Measure(b, harness(boltstore.WithTimeout(5*time.Minute)), nil)
 }
