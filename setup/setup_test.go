@@ -410,7 +410,7 @@ func TestStrict(t *testing.T) {
 // The settings of an existing file need not be repeated.
 func TestBlockSizeOfTheFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "leases.db")
-	if _, err := boltstore.Open(path, driver.NodeRange{BlockSize: 64}); err != nil {
+	if _, err := boltstore.Open(path, driver.Options{Nodes: driver.NodeRange{BlockSize: 64}}); err != nil {
 		t.Fatal(err)
 	}
 	env(t, map[string]string{setup.StoreVar: "bolt:" + path})
@@ -478,7 +478,7 @@ func (yesterday) Now() time.Time { return time.Now().Add(-24 * time.Hour) }
 func TestBoltInAFleet(t *testing.T) {
 	path, secretFile := filepath.Join(t.TempDir(), "leases.db"), file(t, secret)
 	// A new file waits before it grants its nodes; this one is old.
-	own, err := boltstore.Open(path, driver.NodeRange{First: 256, Nodes: 64}, boltstore.WithClock(yesterday{}))
+	own, err := boltstore.Open(path, driver.Options{Nodes: driver.NodeRange{First: 256, Nodes: 64}}, boltstore.WithClock(yesterday{}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -546,7 +546,7 @@ func TestShutdownAfterTheContextIsOver(t *testing.T) {
 		if err := ids.Shutdown(ctx); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		s, err := boltstore.Open(path, driver.NodeRange{})
+		s, err := boltstore.Open(path, driver.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -581,7 +581,7 @@ func TestBadValues(t *testing.T) {
 	dir := t.TempDir()
 	bolt := "bolt:" + filepath.Join(dir, "leases.db")
 	used := filepath.Join(dir, "used.db")
-	inUse, err := boltstore.Open(used, driver.NodeRange{})
+	inUse, err := boltstore.Open(used, driver.Options{})
 	if err == nil {
 		_, err = inUse.Acquire(t.Context(), lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: time.Minute})
 	}

@@ -22,7 +22,7 @@ func Example() {
 	}
 	defer os.RemoveAll(dir)
 
-	store, err := boltstore.Open(filepath.Join(dir, "leases.db"), driver.NodeRange{})
+	store, err := boltstore.Open(filepath.Join(dir, "leases.db"), driver.Options{})
 	if err != nil {
 		fmt.Println(err)
 		return

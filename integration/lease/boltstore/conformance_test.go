@@ -13,10 +13,11 @@ import (
 )
 
 func harness(opts ...boltstore.Option) leasetest.Harness {
-	opts = append(opts, boltstore.WithMaxTTL(lease.MaxTTL), boltstore.WithOwnSecret())
 	return leasetest.Harness{KnowsTime: true, New: func(tb testing.TB) leasetest.Open {
 		path := filepath.Join(tb.TempDir(), "leases.db")
-		return func(nodes driver.NodeRange) (lease.Store, error) { return boltstore.Open(path, nodes, opts...) }
+		return func(nodes driver.NodeRange) (lease.Store, error) {
+			return boltstore.Open(path, driver.Options{Nodes: nodes, LongestTTL: lease.MaxTTL, Secret: driver.OwnSecret}, opts...)
+		}
 	}}
 }
 
