@@ -23,7 +23,7 @@ func leaseCommand(f *flags) *cobra.Command {
 another store. list and show always read the whole store and write nothing. raise
 and move are for the nodes given by TRACEFLAKE_NODES, as setup.FromEnv is.`,
 		Example: `  traceflake lease list --store bolt:/var/lib/traceflake/leases.db
-  traceflake lease raise now+12m --dry-run --store postgres://db/traceflake
+  traceflake lease raise now+13m --dry-run --store postgres://db/traceflake
   traceflake lease move --store etcd://host:2379 --to postgres://db/traceflake`,
 	}, leaseListCommand(f), leaseShowCommand(f), leaseRaiseCommand(f), leaseMoveCommand(f))
 	cmd.PersistentFlags().StringVar(&f.store, "store", "", storeForms())

@@ -20,7 +20,7 @@ func leaseRaiseCommand(f *flags) *cobra.Command {
 		Long: `raise ensures that nothing before UNTIL is granted any more and that no current
 lease can be renewed. It is for a store that was restored from a backup and may
 lack leases granted later: before the store is used again, raise it to the time
-of the restore plus the longest TTL in use plus two minutes.
+of the restore plus the longest TTL in use plus three minutes.
 
 "now" is the store's time. etcd and bolt have none: there it is the time of this
 machine, whose clock you must check, and with etcd also those of its clients.
@@ -30,8 +30,8 @@ time that is past, or further ahead than a missing lease can last, unless
 --force is given. --dry-run shows what it would do.
 
 ` + timeHelp,
-		Example: `  traceflake lease raise now+12m --dry-run --store postgres://db/traceflake
-  traceflake lease raise now+12m --store postgres://db/traceflake`,
+		Example: `  traceflake lease raise now+13m --dry-run --store postgres://db/traceflake
+  traceflake lease raise now+13m --store postgres://db/traceflake`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
