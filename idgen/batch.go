@@ -9,10 +9,10 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// batchSize is how many IDs are made at once.
+// batchSize is how many IDs are generated at once.
 const batchSize = 256
 
-// batch holds ready IDs of one second, made in one life: ids[next:end].
+// batch holds ready IDs of one second, generated in one life: ids[next:end].
 type batch struct {
 	next, end int
 	from      int64 // Unix milliseconds: they may be used in [from, from+usable)
@@ -44,7 +44,7 @@ func (b *batch) take(n int) (first, last randflake.ID) {
 
 func (b *batch) drop() { b.next, b.end = 0, 0 }
 
-// fill makes at least n new IDs, or none if it returns an error.
+// fill generates at least n new IDs, or none if it returns an error.
 func (b *batch) fill(source Source, n int) error {
 	b.drop()
 	count, second, err := source.Fill(b.ids[:])

@@ -38,17 +38,16 @@ type clock struct {
 	wrong   atomic.Bool   // the counter disagreed with the clock, or there is none
 }
 
-// start sets the clock c. The counter is only used with the system clock, whose time it counts.
 func (k *clock) start(c randflake.Clock, n counter) {
 	k.Clock, k.counter = c, n
-	if c != randflake.SystemClock || n.read == nil {
+	if n.read == nil {
 		k.counter.read = func() uint64 { return 0 }
 		k.wrong.Store(true)
 	}
 }
 
-// reading is one processor's view of the time: it is ms, in Unix milliseconds, while the counter is
-// in [since, since+ticks).
+// reading is one processor's view of the time: it is ms, in Unix milliseconds, while the counter
+// is in [since, since+ticks).
 type reading struct {
 	ms           int64
 	since, ticks uint64
@@ -81,28 +80,52 @@ func (k *clock) read(r *reading, count uint64) (right bool) {
 	if k.wrong.Load() {
 		return true
 	}
-	rate, since := k.rate.Load(), now.since(r.compared)
-	if rate == 0 || since.drift(rate) > maxPause {
-		if float64(k.counter.read()-count) > maxPause*k.counter.slowest {
-			return true // the goroutine was stopped between the two readings: they tell nothing
-		}
-		if !r.compared.at.IsZero() {
-			if rate, right = k.judge(rate, since); !right {
-				k.wrong.Store(true)
-				return false
-			}
-			if rate == 0 {
-				return true
-			}
-		}
-	}
-	r.compared = now
-	if rate != 0 {
-		r.ticks = rate
+	rate, found := k.judge(r.compared, now)
+	switch found {
+	case differs:
+		k.wrong.Store(true)
+	case agrees:
+		r.compared, r.ticks = now, rate
 		r.since = count - uint64(now.at.Nanosecond()%1e6)*rate/1e6
 		r.trust = r.since + uint64(trusted)*rate
 	}
-	return true
+	return found != differs
+}
+
+// verdict is what a comparison of the counter with the clock shows.
+type verdict int
+
+const (
+	nothing verdict = iota
+	agrees
+	differs
+)
+
+// judge compares the counter with the clock between two moments, and returns the counter's rate,
+// or 0 if it is not known yet.
+func (k *clock) judge(before, now moment) (rate uint64, _ verdict) {
+	rate = k.rate.Load()
+	s := now.since(before)
+	switch {
+	case rate != 0 && s.drift(rate) <= maxPause:
+		return rate, agrees
+	case float64(k.counter.read()-now.count) > maxPause*k.counter.slowest:
+		return 0, nothing // the goroutine was stopped between the readings of counter and clock
+	case before.at.IsZero():
+		return rate, agrees // this is the first reading
+	case rate != 0 && s.drift(rate) <= maxNoise+s.passed*maxDrift:
+		return rate, agrees
+	case rate != 0:
+		return 0, differs
+	case s.passed < trusted:
+		return 0, nothing // too short to measure the rate
+	}
+	rate = uint64(max(s.ticks/s.passed, 0))
+	k.rate.Store(rate)
+	if float64(rate) < k.counter.slowest || float64(rate) > k.counter.fastest {
+		return 0, differs
+	}
+	return rate, agrees
 }
 
 // span is the time between two moments by the clock, in milliseconds, and by the counter.
@@ -117,17 +140,3 @@ func (m moment) since(before moment) span {
 
 // drift returns by how many milliseconds the counter differs from the clock.
 func (s span) drift(rate uint64) float64 { return math.Abs(s.ticks/float64(rate) - s.passed) }
-
-// judge returns the counter's rate, measured in s if it is not known and s is long enough, and
-// whether the counter can be right.
-func (k *clock) judge(rate uint64, s span) (_ uint64, right bool) {
-	switch {
-	case rate != 0:
-		return rate, s.drift(rate) <= maxNoise+s.passed*maxDrift
-	case s.passed < trusted:
-		return 0, true
-	}
-	rate = uint64(max(s.ticks/s.passed, 0))
-	k.rate.Store(rate)
-	return rate, float64(rate) >= k.counter.slowest && float64(rate) <= k.counter.fastest
-}

@@ -12,7 +12,8 @@ import (
 type config struct {
 	source  Source
 	clock   randflake.Clock
-	counter counter
+	counter counter // of the clock's time
+	timed   bool    // timers run by the clock's time
 	machine *vmclock.Machine
 	entropy func([]byte)  // fills it with bytes that differ between copies
 	kernel  func() uint64 // random, but perhaps equal in copies
@@ -21,13 +22,12 @@ type config struct {
 
 func newConfig(opts []Option) config {
 	cfg := config{
-		clock:   randflake.SystemClock,
-		counter: systemCounter(),
 		machine: vmclock.System(),
 		entropy: entropy.Read,
 		kernel:  kernelBits,
 		meters:  otel.GetMeterProvider(),
 	}
+	WithClock(randflake.SystemClock)(&cfg)
 	for _, opt := range opts {
 		opt(&cfg)
 	}
@@ -60,8 +60,12 @@ func WithMeterProvider(mp metric.MeterProvider) Option {
 // is [randflake.SystemClock].
 func WithClock(clock randflake.Clock) Option {
 	return func(c *config) {
-		if clock != nil {
-			c.clock = clock
+		switch clock {
+		case nil:
+		case randflake.SystemClock:
+			c.clock, c.counter, c.timed = clock, systemCounter(), true
+		default:
+			c.clock, c.counter, c.timed = clock, counter{}, false
 		}
 	}
 }

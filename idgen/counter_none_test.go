@@ -13,9 +13,7 @@ func TestNoCounter(t *testing.T) {
 		t.Error("a counter was found")
 	}
 	c := newClock(noon)
-	g := c.counted()
-	g.clock.wrong.Store(true)
-	c.reads = 0
+	g := c.counting(noCounter)
 	const calls = 100
 	for range calls {
 		c.pass(time.Nanosecond)

@@ -27,8 +27,8 @@
 // processor (a P of Go's scheduler) takes runs of the sequence, so that most
 // calls write no memory that another processor writes. In each millisecond a
 // processor's runs have 1, 1, 2, 4, 8 … 128 numbers. What is left of a run is
-// given up when its millisecond ends, or when the goroutine that made new low
-// halves comes back on another processor. The exact guarantees are:
+// given up when its millisecond ends, or when the goroutine that fetched new
+// low halves comes back on another processor. The exact guarantees are:
 //
 //   - A goroutine that stays on its processor gets strictly increasing IDs. The
 //     build tag nolinkname weakens this: a call may then be preempted.
@@ -61,7 +61,7 @@
 //
 // # What makes the IDs unique
 //
-// Without configuration, a generator draws a secret for this process alone, and
+// Without configuration, a generator draws a random secret for this process alone and
 // encrypts numbers that only grow. So low halves and span IDs never repeat within
 // the process, and collide with those of other processes only as 64-bit random
 // numbers would; two trace IDs are equal only if their low halves collide in the

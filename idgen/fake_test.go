@@ -1,10 +1,11 @@
 package idgen
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -30,7 +31,8 @@ type fakeClock struct {
 	ticks float64
 	rate  float64 // of the counter, in ticks a nanosecond
 	reads int     // of the clock
-	hook  func()  // called when the clock is read, once the time is known
+	// called when the clock or the counter is read, once the result is known
+	hook, counted func()
 }
 
 func newClock(t time.Time) *fakeClock { return &fakeClock{wall: t, ticks: 1e15, rate: 2.5} }
@@ -49,11 +51,7 @@ func (c *fakeClock) add(d time.Duration) {
 	c.wall = c.wall.Add(d)
 }
 
-func (c *fakeClock) set(t time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.wall = t
-}
+func (c *fakeClock) set(t time.Time) { c.add(t.Sub(c.time())) }
 
 func (c *fakeClock) time() time.Time {
 	c.mu.Lock()
@@ -63,8 +61,12 @@ func (c *fakeClock) time() time.Time {
 
 func (c *fakeClock) count() uint64 {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	return uint64(c.ticks)
+	n, hook := uint64(c.ticks), c.counted
+	c.mu.Unlock()
+	if hook != nil {
+		hook()
+	}
+	return n
 }
 
 // Now returns a time with a monotonic part, in package time's own encoding: package time has no
@@ -93,14 +95,15 @@ type unread struct{ *fakeClock }
 
 func (u unread) Now() time.Time { return u.time() }
 
-// counted makes a generator trust the fake clock's counter, as it trusts the system's.
-func (c *fakeClock) counted(opts ...Option) *Generator {
-	g := New(append([]Option{WithClock(c), WithSource(newPrivate(unread{c}, entropy.Read))}, opts...)...)
-	g.valid.untimed.Store(false)
-	g.clock.counter = counter{read: c.count, slowest: 0.5e6, fastest: 10e6}
-	g.clock.wrong.Store(false)
-	return g
+// counting returns a generator that trusts the fake clock's counter, as it trusts the system's.
+func (c *fakeClock) counting(opts ...Option) *Generator {
+	return New(append([]Option{WithSource(newPrivate(unread{c}, entropy.Read)), func(cfg *config) {
+		cfg.clock, cfg.counter, cfg.timed = c, counter{read: c.count, slowest: 0.5e6, fastest: 10e6}, true
+	}}, opts...)...)
 }
+
+// noCounter makes a generator read the clock.
+func noCounter(cfg *config) { cfg.counter = counter{} }
 
 // late returns how far the next ID's time is behind c's.
 func (c *fakeClock) late(t *testing.T, g *Generator) time.Duration {
@@ -122,8 +125,8 @@ func (c *fakeClock) learn(t *testing.T, g *Generator) {
 	}
 }
 
-// onOne keeps the test on one processor. The function that it returns simulates, for the generator,
-// a move to another processor or back.
+// onOne keeps the test on one processor. The function that it returns simulates, for the
+// generator, a move to another processor or back.
 func onOne(t *testing.T, g *Generator) (other func()) {
 	old := runtime.GOMAXPROCS(1)
 	t.Cleanup(func() { runtime.GOMAXPROCS(old) })
@@ -138,6 +141,18 @@ func onOne(t *testing.T, g *Generator) (other func()) {
 func half(id trace.TraceID) uint64 { return binary.BigEndian.Uint64(id[:8]) }
 
 func idOf(b []byte) randflake.ID { return randflake.ID(binary.BigEndian.Uint64(b)) }
+
+// spanOf returns g's next span ID.
+func spanOf(g *Generator) randflake.ID {
+	id := g.NewSpanID(context.Background(), trace.TraceID{})
+	return idOf(id[:])
+}
+
+// idsOf returns g's next trace ID and the Randflake IDs in it and in its span ID.
+func idsOf(g *Generator) (id trace.TraceID, low, span randflake.ID) {
+	id, s := g.NewIDs(context.Background())
+	return id, idOf(id[8:]), idOf(s[:])
+}
 
 func newCodec(t testing.TB, secret string) *randflake.Codec {
 	t.Helper()
@@ -162,29 +177,28 @@ func newSource(t testing.TB, clock randflake.Clock) *randflake.Generator {
 	return g
 }
 
-// switched is a source that can be made to refuse.
+// switched is a source that refuses while err is set.
 type switched struct {
 	Source
-	refuse    atomic.Bool
-	leaseless atomic.Bool
-	calls     atomic.Int64
+	err error
 }
 
 var errRefused = errors.New("refused for a test")
 
 func (s *switched) Fill(dst []randflake.ID) (int, time.Time, error) {
-	s.calls.Add(1)
-	if s.refuse.Load() {
-		return 0, time.Time{}, errRefused
-	}
-	if s.leaseless.Load() {
-		return 0, time.Time{}, fmt.Errorf("a keeper: %w", randflake.ErrNoLease)
+	if s.err != nil {
+		return 0, time.Time{}, s.err
 	}
 	return s.Source.Fill(dst)
 }
 
-// tagged is a source whose IDs tell their generation, which is the upper half, and are numbered. A
-// test's function is called after each Fill.
+// sourceFunc is a source, perhaps one that breaks the contract.
+type sourceFunc func(dst []randflake.ID) (int, time.Time, error)
+
+func (f sourceFunc) Fill(dst []randflake.ID) (int, time.Time, error) { return f(dst) }
+
+// tagged is a source whose IDs are numbered; the upper half is its generation. A test's function
+// is called after each Fill.
 type tagged struct {
 	clock      randflake.Clock
 	generation atomic.Uint64
@@ -231,5 +245,5 @@ func (h *handled) Handle(err error) {
 func (h *handled) all() []error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return append([]error(nil), h.errs...)
+	return slices.Clone(h.errs)
 }

@@ -9,29 +9,28 @@ import (
 
 	"go.opentelemetry.io/otel"
 
-	"github.com/traceflake/traceflake/internal/entropy"
 	"github.com/traceflake/traceflake/randflake"
 )
 
 // refusals counts the calls that are served with random bits, and reports when that begins and
-// ends. The source and the clock fail separately, or the health of one would end the trouble of the
-// other with each call.
+// ends. The source and the clock are reported separately: otherwise each call in which one of them
+// works would end the trouble of the other.
 type refusals struct {
 	reasons    [len(reasons) + 1]atomic.Int64
 	fromSource trouble
 	inRange    trouble
 }
 
-// Fallbacks returns how many calls were served without the source so far.
-func (r *refusals) Fallbacks() (n int64) {
-	for i := range r.reasons {
-		n += r.reasons[i].Load()
+// Fallbacks returns how many calls have been served with random bits.
+func (g *Generator) Fallbacks() (n int64) {
+	for i := range g.refusals.reasons {
+		n += g.refusals.reasons[i].Load()
 	}
 	return n
 }
 
-// refused counts a refusal, and reports it if it is the first in a row.
-func (r *refusals) refused(err error) {
+// add counts a refusal, and reports it if it is the first in a row.
+func (r *refusals) add(err error) {
 	r.reasons[reason(err)].Add(1)
 	if errors.Is(err, errClock) {
 		r.inRange.begins(err)
@@ -57,17 +56,18 @@ func (t *trouble) ends() {
 
 var errRecovered = errors.New("idgen: IDs come from the source again")
 
-// random makes random IDs. The kernel's bytes are the same in all copies of a machine until it
-// learns of the restore, and this is when leases are gone. So the bytes are combined with a mask,
-// which is drawn again once a restore was noticed.
+// random generates random IDs. Until the kernel learns of a restore, its bytes are the same in all
+// copies of a machine, and that is when leases are gone. So they are combined with a mask, which
+// differs between copies once they have noticed the restore.
 type random struct {
 	kernel func() uint64
 	mask   atomic.Uint64
 }
 
-func (r *random) renew() {
+// renew draws another mask.
+func (r *random) renew(draw func([]byte)) {
 	var b [8]byte
-	entropy.Read(b[:])
+	draw(b[:])
 	r.mask.Store(binary.BigEndian.Uint64(b[:]))
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/traceflake/traceflake/internal/entropy"
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/traceid"
 )
@@ -16,33 +17,28 @@ func TestSourceRefuses(t *testing.T) {
 	errs := collectErrors(t)
 	clock := newClock(noon)
 	source := &switched{Source: newSource(t, clock)}
-	codec := newCodec(t, fleetSecret)
+	keyring := randflake.NewKeyring(newCodec(t, fleetSecret))
 	g := New(WithClock(clock), WithSource(source))
-	verifier := traceid.NewVerifier(randflake.NewKeyring(codec), traceid.WithClock(clock))
+	verifier := traceid.NewVerifier(keyring, traceid.WithClock(clock))
 	c := newChecker(t, g)
-	for round := range 3 {
-		clock.add(time.Second) // the ready-made IDs end with their second
-		for range 500 {
-			if id := c.trace(); !verifier.Verify(id) {
-				t.Fatalf("round %d, healthy: %+v", round, traceid.Inspect(randflake.NewKeyring(codec), id))
-			}
-			c.span()
-		}
-		source.refuse.Store(true)
-		clock.add(time.Second)
-		for range 500 {
-			if id := c.trace(); !traceid.Time(id).Equal(clock.time().UTC()) {
-				t.Fatalf("round %d, refusing: the ID's time is %v", round, traceid.Time(id))
-			}
-			c.span()
-			if _, err := g.NewTraceIDAt(noon); err != nil {
-				t.Fatal(err)
+	const calls = 500
+	for round := range int64(3) {
+		for _, source.err = range []error{nil, errRefused} {
+			clock.add(time.Second) // the ready IDs end with their second
+			for range calls {
+				id := c.trace()
+				if !traceid.Time(id).Equal(clock.time()) || source.err == nil && !verifier.Verify(id) {
+					t.Fatalf("round %d, %v: %+v", round, source.err, traceid.Inspect(keyring, id))
+				}
+				c.span()
+				if _, err := g.NewTraceIDAt(noon); err != nil {
+					t.Fatal(err)
+				}
 			}
 		}
-		if got, want := g.Fallbacks(), int64(1500*(round+1)); got != want {
+		if got, want := g.Fallbacks(), 3*calls*(round+1); got != want {
 			t.Fatalf("round %d: %d fallbacks, want %d", round, got, want)
 		}
-		source.refuse.Store(false)
 	}
 	got := errs.all()
 	if len(got) != 5 { // refused three times, recovered twice
@@ -56,53 +52,60 @@ func TestSourceRefuses(t *testing.T) {
 }
 
 // A clock that must be wrong yields entirely random IDs, so that they do not cluster; correcting
-// the clock restores the order.
+// the clock restores the order. Each call counts as a refusal. The change is reported once, and so
+// is the return, whatever other calls succeed in between.
 func TestClockOutOfRange(t *testing.T) {
+	const calls = 100
 	for _, at := range []time.Time{time.Unix(0, 0), epoch.Add(-1), last.Add(time.Millisecond), time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC)} {
-		errs := collectErrors(t)
-		clock := newClock(at)
-		g := New(WithClock(clock))
-		highs := map[time.Time]bool{}
-		for range 100 {
-			id, span := g.NewIDs(t.Context())
-			if !id.IsValid() || !span.IsValid() || !g.NewSpanID(t.Context(), id).IsValid() {
-				t.Fatalf("at %v: %s, %s", at, id, span)
+		clock := newClock(noon)
+		for name, tt := range map[string]struct {
+			source    Source
+			refused   error
+			fallbacks int64
+		}{
+			"the source's clock too": {newPrivate(clock, entropy.Read), nil, 2 * calls},
+			"the source works":       {&tagged{clock: newClock(noon)}, errClock, calls},
+		} {
+			errs := collectErrors(t)
+			clock.set(at)
+			g := New(WithClock(clock), WithSource(tt.source))
+			highs := map[time.Time]bool{}
+			for range calls {
+				id, low, span := idsOf(g)
+				if !id.IsValid() || low == 0 || span == 0 || spanOf(g) == 0 {
+					t.Fatalf("%s, at %v: %s, %s", name, at, id, span)
+				}
+				highs[traceid.Time(id)] = true
 			}
-			highs[traceid.Time(id)] = true
-		}
-		if len(highs) < 99 {
-			t.Errorf("at %v: only %d different times", at, len(highs))
-		}
-		if n := g.Fallbacks(); n != 200 || len(errs.all()) != 1 {
-			t.Errorf("at %v: %d fallbacks, %v", at, n, errs.all())
-		} else if err := errs.all()[0]; !errors.Is(err, randflake.ErrBeforeEpoch) && !errors.Is(err, randflake.ErrEndOfLife) {
-			t.Errorf("at %v: %v, want the source's error", at, err)
-		}
-		clock.set(noon)
-		c := newChecker(t, g)
-		for range 100 {
-			if id := c.trace(); !traceid.Time(id).Equal(noon) {
-				t.Fatalf("corrected: the ID's time is %v", traceid.Time(id))
+			if len(highs) < calls-1 {
+				t.Errorf("%s, at %v: only %d different times", name, at, len(highs))
 			}
-		}
-		if n := g.Fallbacks(); n != 200 || len(errs.all()) != 2 {
-			t.Errorf("corrected: %d fallbacks, %v", n, errs.all())
+			got := errs.all()
+			if n := g.Fallbacks(); n != tt.fallbacks || len(got) != 1 {
+				t.Errorf("%s, at %v: %d fallbacks, want %d: %v", name, at, n, tt.fallbacks, got)
+			} else if tt.refused != nil && !errors.Is(got[0], tt.refused) ||
+				tt.refused == nil && !errors.Is(got[0], randflake.ErrBeforeEpoch) && !errors.Is(got[0], randflake.ErrEndOfLife) {
+				t.Errorf("%s, at %v: %v", name, at, got[0])
+			}
+			clock.set(noon)
+			for c := newChecker(t, g); len(c.highs) < calls; {
+				if id := c.trace(); !traceid.Time(id).Equal(noon) {
+					t.Fatalf("%s, corrected: the ID's time is %v", name, traceid.Time(id))
+				}
+			}
+			if n := g.Fallbacks(); n != tt.fallbacks || len(errs.all()) != 2 {
+				t.Errorf("%s, corrected: %d fallbacks, %v", name, n, errs.all())
+			}
 		}
 	}
 }
 
-// sourceFunc is a source that breaks the contract in some way.
-type sourceFunc func(dst []randflake.ID) (int, time.Time, error)
-
-func (f sourceFunc) Fill(dst []randflake.ID) (int, time.Time, error) { return f(dst) }
-
 func TestOddSources(t *testing.T) {
 	var n randflake.ID
-	count := func(dst []randflake.ID, every int) {
+	// number fills dst with numbers, the first and every further one of so many zero.
+	number := func(dst []randflake.ID, every int) {
 		for i := range dst {
-			if n++; i%every == 0 {
-				dst[i] = 0
-			} else {
+			if n++; i%every != 0 {
 				dst[i] = n
 			}
 		}
@@ -113,26 +116,26 @@ func TestOddSources(t *testing.T) {
 		fallbacks bool
 	}{
 		{"no IDs and no error", func([]randflake.ID) (int, time.Time, error) { return 0, noon, nil }, true},
-		{"one at a time", func(dst []randflake.ID) (int, time.Time, error) {
-			count(dst[:1], 2)
-			dst[0] = n
-			return 1, noon, nil
-		}, true}, // a trace needs two
+		{"one, but a trace needs two", func(dst []randflake.ID) (int, time.Time, error) {
+			number(dst[:2], 2)
+			return 2, noon, nil
+		}, true},
 		{"few, with an error", func(dst []randflake.ID) (int, time.Time, error) {
-			count(dst[:3], 4)
-			dst[0] = n + 1<<40
+			number(dst[:3], 4)
 			return 3, noon, randflake.ErrExhausted
 		}, false},
-		{"zeros", func(dst []randflake.ID) (int, time.Time, error) { count(dst, 2); return len(dst), noon, nil }, false},
-		{"only zeros", func(dst []randflake.ID) (int, time.Time, error) { clear(dst); return len(dst), noon, nil }, true},
-		{"no second", func(dst []randflake.ID) (int, time.Time, error) {
-			count(dst, 300)
-			return len(dst), time.Time{}, nil
-		}, false},
+		{"more than requested", func(dst []randflake.ID) (int, time.Time, error) { return len(dst) + 1, noon, nil }, true},
+		{"fewer than none", func([]randflake.ID) (int, time.Time, error) { return -1, noon, nil }, true},
+		{"zeros", func(dst []randflake.ID) (int, time.Time, error) { number(dst, 2); return len(dst), noon, nil }, false},
+		{"only zeros", func(dst []randflake.ID) (int, time.Time, error) { return len(dst), noon, nil }, true},
+		{"no second", func(dst []randflake.ID) (int, time.Time, error) { number(dst, 300); return len(dst), time.Time{}, nil }, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			collectErrors(t)
-			g := New(WithClock(newClock(noon)), WithSource(tt.source))
+			g := New(WithClock(newClock(noon)), WithSource(sourceFunc(func(dst []randflake.ID) (int, time.Time, error) {
+				clear(dst)
+				return tt.source(dst)
+			})))
 			c := newChecker(t, g)
 			for range 1000 {
 				c.trace()

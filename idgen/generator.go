@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/metric"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
@@ -59,9 +60,9 @@ type Generator struct {
 	valid  validity
 	locals locals
 	order  order
-	refusals
 	random random
 
+	refusals   refusals
 	backfilled atomic.Uint64 // IDs for old records
 	borrowed   atomic.Int64  // ms by which the newest batch is ahead of the clock
 	steps      atomic.Int64  // steps of the clock back by more than hold
@@ -70,7 +71,7 @@ type Generator struct {
 
 var _ sdktrace.IDGenerator = (*Generator)(nil)
 
-// local is what one processor has ready, so that most IDs write nothing that
+// local is what one processor has ready, so that most calls write nothing that
 // another processor reads. It has one owner at a time.
 type local struct {
 	seen          // when this was last checked
@@ -92,21 +93,23 @@ func New(opts ...Option) *Generator {
 	cfg := newConfig(opts)
 	g := &Generator{source: cfg.source}
 	g.clock.start(cfg.clock, cfg.counter)
-	g.valid.start(cfg.machine, cfg.source, cfg.clock == randflake.SystemClock)
+	g.valid.start(cfg.machine, cfg.source, cfg.timed)
 	g.valid.life.Store(new(g.valid.generations())) // before a secret is drawn
-	if g.source == nil {
-		p := newPrivate(cfg.clock, cfg.entropy)
-		g.source, g.valid.renew = p, p.Restored
-	}
 	g.random.kernel = cfg.kernel
-	g.random.renew()
-	renew := g.valid.renew
+	g.random.renew(cfg.entropy)
+	if g.source == nil {
+		g.source = newPrivate(cfg.clock, cfg.entropy)
+	}
 	g.valid.renew = func() {
-		renew()
-		g.random.renew()
+		if own, ok := g.source.(*private); ok {
+			own.renew()
+		}
+		g.random.renew(cfg.entropy)
 	}
 	g.locals.start()
-	g.register(cfg.meters)
+	if err := g.register(cfg.meters); err != nil { // it works without metrics
+		otel.Handle(fmt.Errorf("idgen: metrics: %w", err))
+	}
 	return g
 }
 
@@ -140,28 +143,28 @@ func (g *Generator) Restored() {
 // NewIDs returns the IDs of a new trace's root span. Both are valid. ctx is not
 // used.
 func (g *Generator) NewIDs(context.Context) (trace.TraceID, trace.SpanID) {
-	l, p := g.locals.pin()
-	count := g.clock.counter.read()
+	here := g.locals.pin()
+	l, count := here.local, g.clock.counter.read()
 	if l != nil && g.valid.holds(l.seen) && l.at(count) && l.batch.has(2) &&
 		(l.run.has(l.now.ms) || l.run.extend(&g.order, l.now.ms)) {
 		high := l.run.next()
 		low, span := l.batch.take(2)
-		g.locals.unpin(l, p)
+		g.locals.unpin(here)
 		return join(high, low), spanID(span)
 	}
-	return g.newIDs(g.locals.take(l, p), count)
+	return g.newIDs(g.locals.take(here), count)
 }
 
 // NewSpanID returns the ID of a further span. It is valid. ctx and traceID are
 // not used.
 func (g *Generator) NewSpanID(context.Context, trace.TraceID) trace.SpanID {
-	l, p := g.locals.pin()
-	if l != nil && g.valid.holds(l.seen) && l.batch.has(1) {
+	here := g.locals.pin()
+	if l := here.local; l != nil && g.valid.holds(l.seen) && l.batch.has(1) {
 		id, _ := l.batch.take(1)
-		g.locals.unpin(l, p)
+		g.locals.unpin(here)
 		return spanID(id)
 	}
-	return spanID(g.newID(g.locals.take(l, p)))
+	return spanID(g.newID(g.locals.take(here)))
 }
 
 // at moves l to the millisecond of the counter. It reports false if the clock must be read, or if
@@ -190,7 +193,7 @@ func (g *Generator) newIDs(l *local, count uint64) (trace.TraceID, trace.SpanID)
 		}
 	}
 	if err != nil {
-		g.refused(err)
+		g.refusals.add(err)
 		low, span = g.random.id(), g.random.id()
 	}
 	return join(high, low), spanID(span)
@@ -204,14 +207,14 @@ func (g *Generator) newID(l *local) (id randflake.ID) {
 	}
 	g.locals.put(l)
 	if err != nil {
-		g.refused(err)
+		g.refusals.add(err)
 		id = g.random.id()
 	}
 	return id
 }
 
-// attempts is how often IDs are made for one call, if they are outdated as soon as they are made:
-// the process was stopped meanwhile, or the machine restored.
+// attempts is how often a call generates IDs if they are outdated at once: the process was stopped
+// in the meantime, or the machine was restored.
 const attempts = 3
 
 // prepare brings l up to date: n IDs of the current second are ready. It returns the next clear
@@ -237,14 +240,14 @@ func (g *Generator) prepare(l *local, n int, trace bool, count uint64) (high uin
 	return high, nil // the source's clock disagrees with ours: its IDs are unique all the same
 }
 
-// fill makes new IDs for l: n, or none if it returns an error. It drops them at once if a new life
-// has begun.
+// fill generates new IDs for l: at least n, or none if it returns an error. It drops them at once
+// if a new life has begun.
 func (g *Generator) fill(l *local, n int) error {
 	l.batch.life = g.valid.current()
 	if err := l.batch.fill(g.source, n); err != nil {
 		return err
 	}
-	g.fromSource.ends()
+	g.refusals.fromSource.ends()
 	if !l.batch.current(l.now.ms) { // borrowed, or the process was stopped meanwhile
 		g.refresh(l, g.clock.counter.read())
 	}
@@ -287,11 +290,11 @@ func (g *Generator) high(l *local) uint64 {
 			g.valid.end() // the others may still have the old time
 		}
 	}
-	g.inRange.ends()
+	g.refusals.inRange.ends()
 	return l.run.next()
 }
 
 var (
 	errClock    = errors.New("idgen: the clock is outside the range 2020 to 2089: set it")
-	errChanging = errors.New("idgen: the generation changed during each of three attempts to make IDs")
+	errChanging = fmt.Errorf("idgen: the source's generation changed during each of %d attempts to generate IDs", attempts)
 )

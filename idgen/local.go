@@ -41,52 +41,59 @@ func procPin() int
 //go:linkname procUnpin runtime.procUnpin
 func procUnpin()
 
-// pin returns this processor's local, which may be nil, and keeps the goroutine on the processor
-// until unpin is called with the returned number. Code between the two must not wait. Processors
-// added later have no local.
-func (s *locals) pin() (*local, int) {
-	p := procPin()
-	if p >= len(s.slots) {
-		return nil, p
-	}
-	acquire(&s.slots[p])
-	return s.slots[p].local, p
+// pinned is what a goroutine that is pinned to its processor may use.
+type pinned struct {
+	local *local // may be nil
+	slot  *slot  // nil on processors that were added later
 }
 
-func (s *locals) unpin(_ *local, p int) {
-	if p < len(s.slots) {
-		release(&s.slots[p])
+// pin keeps the goroutine on its processor until unpin or take is called. Code between the two
+// must not wait.
+func (s *locals) pin() pinned {
+	p := procPin()
+	if p >= len(s.slots) {
+		return pinned{}
+	}
+	here := &s.slots[p]
+	acquire(here)
+	return pinned{here.local, here}
+}
+
+func (s *locals) unpin(here pinned) {
+	if here.slot != nil {
+		release(here.slot)
 	}
 	procUnpin()
 }
 
-// take ends the pinning that pin began and removes the local l from the processor. If l is nil, it
-// returns another local that is not in use.
-func (s *locals) take(l *local, p int) *local {
-	if p < len(s.slots) {
-		s.slots[p].local, s.slots[p].away = nil, l
+// take unpins the goroutine and removes the local from the processor. If there is none, it returns
+// another that is not in use.
+func (s *locals) take(here pinned) *local {
+	if here.slot != nil {
+		here.slot.local, here.slot.away = nil, here.local
 	}
-	s.unpin(l, p)
-	if l == nil {
-		l = spareOf(&s.spare)
+	s.unpin(here)
+	if here.local == nil {
+		return spareOf(&s.spare)
 	}
-	return l
+	return here.local
 }
 
-// put makes l this processor's local, unless the processor has a local again. The rest of its run
-// is abandoned if another local may have taken a later one here in the meantime.
+// put makes l this processor's local, unless the processor has one again. The rest of l's run is
+// given up if another local may have taken a later one here in the meantime.
 func (s *locals) put(l *local) {
-	other, p := s.pin()
-	if p >= len(s.slots) || s.slots[p].away != l {
-		l.run.last = l.run.word // gives up what is left
+	here := s.pin()
+	slot := here.slot
+	if slot == nil || slot.away != l {
+		l.run.last = l.run.word
 	}
-	if p < len(s.slots) {
-		s.slots[p].away = nil
-		if other == nil {
-			s.slots[p].local, l = l, nil
+	if slot != nil {
+		slot.away = nil
+		if slot.local == nil {
+			slot.local, l = l, nil
 		}
 	}
-	s.unpin(other, p)
+	s.unpin(here)
 	if l != nil {
 		s.spare.Put(l)
 	}

@@ -8,17 +8,16 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"go.opentelemetry.io/otel/trace"
 )
 
-// Few calls that make trace IDs write what other processors write: the order's word, the epoch, the
-// borrowed time, or what a fill writes. Only one goroutine runs here, so any change after a call is
-// its own. With more processors each has its own run and its own batch: the cost stays the same.
+// Few calls that make trace IDs write what other processors write: the order's word, the epoch,
+// the borrowed time, or what a fill writes. Only one goroutine runs here, so any change after a
+// call is its own. With more processors each has its own run and its own batch: the cost stays the
+// same.
 func TestSharedWritesAreFew(t *testing.T) {
 	c := newClock(noon)
 	s := &tagged{clock: unread{c}}
-	g := c.counted(WithSource(s))
+	g := c.counting(WithSource(s))
 	type state struct {
 		next, epoch     uint64
 		borrowed, fills int64
@@ -46,11 +45,11 @@ func TestSharedWritesAreFew(t *testing.T) {
 }
 
 // A goroutine that stays on its processor gets increasing IDs, even if what it used before returns
-// with the rest of its run; and no clear half repeats when the order starts again.
+// with the rest of its run.
 func TestRunEndsWhenItIsTakenAway(t *testing.T) {
 	c := newClock(noon)
-	g := c.counted()
-	other := onOne(t, g)
+	g := c.counting()
+	onOne(t, g)
 	c.learn(t, g)
 	c.pass(time.Millisecond)
 	for range 100 { // so that a long run is left
@@ -64,7 +63,14 @@ func TestRunEndsWhenItIsTakenAway(t *testing.T) {
 	if after, _ := g.NewIDs(t.Context()); half(after) <= half(before) {
 		t.Errorf("%s after %s", after, before)
 	}
+}
 
+// No clear half repeats when the order starts again.
+func TestRunEndsWithTheOrder(t *testing.T) {
+	c := newClock(noon)
+	g := c.counting()
+	other := onOne(t, g)
+	c.learn(t, g)
 	seen := map[uint64]bool{}
 	take := func(n int) {
 		t.Helper()
@@ -96,7 +102,7 @@ func TestRunEndsWhenItIsTakenAway(t *testing.T) {
 func TestProcessorsAddedLater(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	c := newClock(noon)
-	s := &switched{Source: newSource(t, c)}
+	s := &tagged{clock: c}
 	g := New(WithSource(s), WithClock(c))
 	runtime.GOMAXPROCS(4 * max(runtime.NumCPU(), runtime.GOMAXPROCS(0)))
 	const workers, each = 16, 20_000
@@ -104,7 +110,7 @@ func TestProcessorsAddedLater(t *testing.T) {
 	for range workers {
 		wg.Go(func() {
 			for i := range each {
-				g.NewSpanID(t.Context(), trace.TraceID{})
+				spanOf(g)
 				if i%100 == 0 {
 					runtime.Gosched()
 				}
@@ -113,7 +119,7 @@ func TestProcessorsAddedLater(t *testing.T) {
 	}
 	wg.Wait()
 	// The pool drops batches at a collection, and at random under the race detector.
-	if fills := s.calls.Load(); fills > 4*workers*each/256 && !RaceEnabled {
+	if fills := s.fills.Load(); fills > 4*workers*each/256 && !RaceEnabled {
 		t.Errorf("%d fills for %d IDs", fills, workers*each)
 	}
 }
@@ -124,16 +130,11 @@ func TestOneOwnerWhileFilling(t *testing.T) {
 	c := newClock(noon)
 	s := &tagged{clock: c}
 	g := New(WithSource(s))
-	var mu sync.Mutex
-	seen := map[trace.SpanID]bool{}
+	var seen sync.Map
 	span := func() {
-		id := g.NewSpanID(t.Context(), trace.TraceID{})
-		mu.Lock()
-		defer mu.Unlock()
-		if seen[id] {
-			t.Errorf("%s is a duplicate", id)
+		if id, twice := seen.Swap(spanOf(g), true); twice {
+			t.Errorf("%v: an ID is a duplicate", id)
 		}
-		seen[id] = true
 	}
 	var depth atomic.Int64
 	s.filled = func() {

@@ -3,10 +3,8 @@ package idgen
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
-	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
@@ -50,16 +48,9 @@ func reasonName(i int) string {
 	return "_OTHER"
 }
 
-// register makes the instruments, which are only read on collection. An error of the meter is
-// reported, and the generator works without metrics.
-func (g *Generator) register(mp metric.MeterProvider) {
+// register creates the instruments, which are only read on collection.
+func (g *Generator) register(mp metric.MeterProvider) (err error) {
 	m := mp.Meter(scope, metric.WithInstrumentationVersion(version.Library()))
-	if err := g.instruments(m); err != nil {
-		otel.Handle(fmt.Errorf("idgen: metrics: %w", err))
-	}
-}
-
-func (g *Generator) instruments(m metric.Meter) error {
 	fallbacks, err1 := m.Int64ObservableCounter("traceflake.id.fallbacks", metric.WithUnit("{call}"),
 		metric.WithDescription("Calls served without the source, by reason."))
 	steps, err2 := m.Int64ObservableCounter("traceflake.id.clock_steps", metric.WithUnit("{step}"),
@@ -67,7 +58,7 @@ func (g *Generator) instruments(m metric.Meter) error {
 	restores, err3 := m.Int64ObservableCounter("traceflake.id.restores", metric.WithUnit("{restore}"),
 		metric.WithDescription("Restores of this machine from a snapshot, by the mechanism that detects them, or off."))
 	borrowed, err4 := m.Float64ObservableGauge("traceflake.id.borrowed", metric.WithUnit("s"),
-		metric.WithDescription("By how much the second of the newest batch was ahead of the clock."))
+		metric.WithDescription("How far the second of the newest batch was ahead of the clock."))
 	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		return err
 	}
@@ -78,15 +69,14 @@ func (g *Generator) instruments(m metric.Meter) error {
 		name := attribute.String("error.type", reasonName(i))
 		byReason[i] = metric.WithAttributeSet(attribute.NewSet(name))
 	}
-	var err error
 	g.metrics, err = m.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		o.ObserveInt64(steps, g.steps.Load())
 		source, _ := g.valid.machine.Status()
 		o.ObserveInt64(restores, g.valid.restores.Load(),
 			metric.WithAttributes(attribute.String("traceflake.vmclock", source.String())))
 		o.ObserveFloat64(borrowed, (time.Duration(g.borrowed.Load()) * time.Millisecond).Seconds())
-		for i := range g.reasons {
-			o.ObserveInt64(fallbacks, g.reasons[i].Load(), byReason[i])
+		for i := range g.refusals.reasons {
+			o.ObserveInt64(fallbacks, g.refusals.reasons[i].Load(), byReason[i])
 		}
 		return nil
 	}, fallbacks, steps, restores, borrowed)

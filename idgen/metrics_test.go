@@ -2,6 +2,8 @@ package idgen
 
 import (
 	"errors"
+	"fmt"
+	"maps"
 	"testing"
 	"time"
 
@@ -10,7 +12,6 @@ import (
 	"go.opentelemetry.io/otel/metric/noop"
 	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
-	"go.opentelemetry.io/otel/trace"
 
 	"github.com/traceflake/traceflake/randflake"
 )
@@ -23,29 +24,23 @@ func collected(t *testing.T, r metric.Reader) map[string]map[string]float64 {
 		t.Fatal(err)
 	}
 	out := map[string]map[string]float64{}
-	put := func(name, unit string, attrs attribute.Set, value float64) {
-		if out[name+" "+unit] == nil {
-			out[name+" "+unit] = map[string]float64{}
-		}
-		out[name+" "+unit][attrs.Encoded(attribute.DefaultEncoder())] = value
-	}
 	for _, scope := range data.ScopeMetrics {
+		if scope.Scope.Version == "" {
+			t.Errorf("the scope %s has no version", scope.Scope.Name)
+		}
 		for _, m := range scope.Metrics {
+			points := map[string]float64{}
+			out[m.Name+" "+m.Unit] = points
 			switch d := m.Data.(type) {
 			case metricdata.Sum[int64]:
-				if scope.Scope.Version == "" {
-					t.Errorf("the scope of %s has no version", m.Name)
-				}
 				if !d.IsMonotonic {
 					t.Errorf("%s is not monotonic", m.Name)
 				}
 				for _, p := range d.DataPoints {
-					put(m.Name, m.Unit, p.Attributes, float64(p.Value))
+					points[p.Attributes.Encoded(attribute.DefaultEncoder())] = float64(p.Value)
 				}
 			case metricdata.Gauge[float64]:
-				for _, p := range d.DataPoints {
-					put(m.Name, m.Unit, p.Attributes, p.Value)
-				}
+				points[""] = d.DataPoints[0].Value
 			default:
 				t.Errorf("%s has data of %T", m.Name, d)
 			}
@@ -54,6 +49,8 @@ func collected(t *testing.T, r metric.Reader) map[string]map[string]float64 {
 	return out
 }
 
+// Every series exists from the start. Refusals are counted by their reason, and steps of the clock
+// back.
 func TestMetrics(t *testing.T) {
 	collectErrors(t)
 	reader := metric.NewManualReader()
@@ -61,45 +58,42 @@ func TestMetrics(t *testing.T) {
 	source := &switched{Source: newSource(t, clock)}
 	g := New(WithClock(clock), WithSource(source),
 		WithMeterProvider(metric.NewMeterProvider(metric.WithReader(reader))))
-	const each = 10_000
-	for range each {
+	want := map[string]float64{}
+	for _, reason := range []string{"no_lease", "before_epoch", "lease_not_started", "lease_expired", "clock_behind",
+		"exhausted", "sealed", "end_of_life", "clock_out_of_range", "_OTHER"} {
+		want["error.type="+reason] = 0
+	}
+	check := func(steps float64) {
+		t.Helper()
+		got := collected(t, reader)
+		if fallbacks := got["traceflake.id.fallbacks {call}"]; !maps.Equal(fallbacks, want) {
+			t.Errorf("fallbacks %v, want %v", fallbacks, want)
+		}
+		if n := got["traceflake.id.clock_steps {step}"][""]; n != steps {
+			t.Errorf("%v clock steps, want %v", n, steps)
+		}
+	}
+	for range 1000 {
 		g.NewIDs(t.Context())
-		g.NewSpanID(t.Context(), trace.TraceID{})
-		g.NewSpanID(t.Context(), trace.TraceID{})
+		spanOf(g)
 		if _, err := g.NewTraceIDAt(noon); err != nil {
 			t.Fatal(err)
 		}
 	}
-	got := collected(t, reader)
-	reasons := []string{"no_lease", "before_epoch", "lease_not_started", "lease_expired", "clock_behind",
-		"exhausted", "sealed", "end_of_life", "clock_out_of_range", "_OTHER"}
-	for _, reason := range reasons { // all exist from the start
-		if n, ok := got["traceflake.id.fallbacks {call}"]["error.type="+reason]; !ok || n != 0 {
-			t.Errorf("healthy, but %v fallbacks for %s, %t", n, reason, ok)
-		}
-	}
-	if n := len(got["traceflake.id.fallbacks {call}"]); n != len(reasons) || got["traceflake.id.clock_steps {step}"][""] != 0 {
-		t.Errorf("healthy: %v", got)
-	}
+	check(0)
 
-	clock.set(noon.Add(13 * time.Hour)) // past the lease
+	clock.add(13 * time.Hour) // past the lease
 	g.NewIDs(t.Context())
-	g.NewSpanID(t.Context(), trace.TraceID{})
-	source.refuse.Store(true)
-	g.NewSpanID(t.Context(), trace.TraceID{})
-	source.refuse.Store(false)
-	source.leaseless.Store(true)
-	g.NewSpanID(t.Context(), trace.TraceID{})
-	source.leaseless.Store(false)
-	clock.set(noon.Add(time.Hour)) // a step back
+	spanOf(g)
+	source.err = errRefused
+	spanOf(g)
+	source.err = fmt.Errorf("a keeper: %w", randflake.ErrNoLease)
+	spanOf(g)
+	source.err = nil
+	clock.add(-12 * time.Hour)
 	g.NewIDs(t.Context())
-	got = collected(t, reader)
-	if n := got["traceflake.id.fallbacks {call}"]; n["error.type=lease_expired"] != 2 || n["error.type=_OTHER"] != 1 || n["error.type=no_lease"] != 1 {
-		t.Errorf("fallbacks: %v", n)
-	}
-	if n := got["traceflake.id.clock_steps {step}"][""]; n != 1 {
-		t.Errorf("%v clock steps", n)
-	}
+	want["error.type=lease_expired"], want["error.type=_OTHER"], want["error.type=no_lease"] = 2, 1, 1
+	check(1)
 }
 
 // A burst larger than a node's capacity borrows from the next second, and reports that.
@@ -117,89 +111,73 @@ func TestMetricsOfABurst(t *testing.T) {
 	g := New(WithClock(clock), WithSource(source),
 		WithMeterProvider(metric.NewMeterProvider(metric.WithReader(reader))))
 	for range randflake.MaxSequence + 1000 {
-		g.NewSpanID(t.Context(), trace.TraceID{})
+		spanOf(g)
 	}
 	if s := collected(t, reader)["traceflake.id.borrowed s"][""]; s != 1 {
 		t.Errorf("borrowed %v s", s)
 	}
 }
 
-// A closed generator has no metrics; those of others remain.
+// A closed generator has no metrics; those of others remain. Close may be called again.
 func TestCloseUnregistersTheMetrics(t *testing.T) {
 	reader := metric.NewManualReader()
 	provider := WithMeterProvider(metric.NewMeterProvider(metric.WithReader(reader)))
-	g := New(WithClock(newClock(noon)), provider)
-	g.NewIDs(t.Context())
-	if got := collected(t, reader); len(got) != 4 {
-		t.Fatalf("before Close: %v", got)
+	check := func(want int) {
+		t.Helper()
+		if got := collected(t, reader); len(got) != want {
+			t.Errorf("%d metrics, want %d: %v", len(got), want, got)
+		}
 	}
-	for range 2 {
+	first, second := New(provider), New(provider)
+	check(4)
+	for _, g := range []*Generator{first, first, second} {
 		if err := g.Close(); err != nil {
 			t.Error(err)
 		}
+		if g != second {
+			check(4)
+		}
 	}
-	if got := collected(t, reader); len(got) != 0 {
-		t.Errorf("after Close: %v", got)
-	}
-	other := New(WithClock(newClock(noon)), provider)
-	if err := g.Close(); err != nil {
-		t.Error(err)
-	}
-	if got := collected(t, reader); len(got) != 4 {
-		t.Errorf("another generator, after Close: %v", got)
-	}
-	if err := other.Close(); err != nil {
-		t.Error(err)
-	}
+	check(0)
 }
 
-// badMeter is a meter that refuses one instrument, or the callback, or its unregistration.
+type noopMeter = noop.Meter
+
+// badMeter is a provider and its meter, which refuses one instrument, or the callback, or its
+// unregistration.
 type badMeter struct {
-	noop.Meter
+	noop.MeterProvider
+	noopMeter
+	noop.Registration
 	refuses string
 }
 
-// badProvider returns a badMeter.
-type badProvider struct {
-	noop.MeterProvider
-	meter *badMeter
-}
-
-func (p badProvider) Meter(string, ...api.MeterOption) api.Meter { return p.meter }
-
-// badRegistration is a registration of a badMeter.
-type badRegistration struct {
-	noop.Registration
-	meter *badMeter
-}
-
-func (r badRegistration) Unregister() error { return r.meter.may("unregister") }
-
 var errMeter = errors.New("refused by the test's meter")
 
-func (m *badMeter) may(name string) error {
+func (m badMeter) may(name string) error {
 	if name == m.refuses {
 		return errMeter
 	}
 	return nil
 }
 
-func (m *badMeter) Float64ObservableGauge(string, ...api.Float64ObservableGaugeOption) (api.Float64ObservableGauge, error) {
+func (m badMeter) Meter(string, ...api.MeterOption) api.Meter { return m }
+
+func (m badMeter) Float64ObservableGauge(string, ...api.Float64ObservableGaugeOption) (api.Float64ObservableGauge, error) {
 	return noop.Float64ObservableGauge{}, m.may("instrument")
 }
 
-func (m *badMeter) RegisterCallback(api.Callback, ...api.Observable) (api.Registration, error) {
-	if err := m.may("callback"); err != nil {
-		return nil, err
-	}
-	return badRegistration{meter: m}, nil
+func (m badMeter) RegisterCallback(api.Callback, ...api.Observable) (api.Registration, error) {
+	return m, m.may("callback")
 }
+
+func (m badMeter) Unregister() error { return m.may("unregister") }
 
 // An error of the meter is reported, and the generator works without metrics.
 func TestMeterRefuses(t *testing.T) {
 	for _, what := range []string{"instrument", "callback", "unregister"} {
 		errs := collectErrors(t)
-		g := New(WithClock(newClock(noon)), WithMeterProvider(badProvider{meter: &badMeter{refuses: what}}))
+		g := New(WithClock(newClock(noon)), WithMeterProvider(badMeter{refuses: what}))
 		atClose := what == "unregister"
 		if got := errs.all(); !atClose && (len(got) != 1 || !errors.Is(got[0], errMeter)) || atClose && len(got) != 0 {
 			t.Errorf("%s: reported %v", what, got)

@@ -76,8 +76,9 @@ func (r *run) next() uint64 {
 	return r.word - 1
 }
 
-// extend takes as many words as all earlier runs of this millisecond together: a process that makes
-// few trace IDs keeps them in order; one that makes many rarely writes the shared word.
+// extend takes as many words as all earlier runs of this millisecond together: a process that
+// generates few trace IDs keeps them in order; one that generates many rarely writes the shared
+// word.
 func (r *run) extend(o *order, ms int64) bool {
 	if r.ms != ms {
 		*r = run{ms: ms}

@@ -10,46 +10,62 @@ import (
 	"github.com/traceflake/traceflake/traceid"
 )
 
-const someMillis = 1_800_000_000_000
-
-// The order may be ahead of the clock by less than the hold; a step back by the hold is a step.
-func TestOrderIsAhead(t *testing.T) {
-	o := new(order)
-	floor := floorOf(someMillis)
-	o.next.Store(floor + holdWords - 1)
-	if first, ok := o.take(someMillis, 1); !ok || first != floor+holdWords-1 {
-		t.Errorf("%d ahead, %v; want %d", first-floor, ok, holdWords-1)
-	}
-	if first, ok := o.take(someMillis, 1); ok {
-		t.Errorf("%d ahead, which is the hold", first-floor)
-	}
-	for _, next := range []uint64{floor - 1, floor, floor + holdWords - 1} {
-		o.next.Store(next)
-		if o.follow(next, someMillis) {
-			t.Errorf("being %d words ahead was taken for a step back", int64(next-floor))
+// The order may be ahead of the clock by less than the hold; a step back by the hold is a step. A
+// used-up sequence runs into the next millisecond, and no word is zero.
+func TestOrder(t *testing.T) {
+	const perMilli = maxSequence + 1
+	for _, at := range []int64{traceid.EpochMillis, 1_800_000_000_000} {
+		o := new(order)
+		floor := max(uint64(at-traceid.EpochMillis)*perMilli, 1)
+		take := func(ms int64, n, want uint64) {
+			t.Helper()
+			if first, ok := o.take(ms, n); ok != (want != 0) || first != want {
+				t.Errorf("%d, %v; want %d", first, ok, want)
+			}
 		}
-	}
-	o.next.Store(floor + holdWords)
-	if !o.follow(o.next.Load(), someMillis) || o.next.Load() != floor {
-		t.Errorf("%d ahead, want 0", o.next.Load()-floor)
+		take(at, perMilli, floor)
+		take(at+1, 1, floor+perMilli)
+		take(at, holdWords-perMilli-2, floor+perMilli+1)
+		for _, next := range []uint64{floor - 1, floor, o.next.Load()} {
+			if o.follow(next, at) {
+				t.Errorf("being %d words ahead was taken for a step back", int64(next-floor))
+			}
+		}
+		take(at, 1, floor+holdWords-1)
+		take(at, 1, 0)
+		before := o.next.Load()
+		take(at+1, 1, before)
+		if o.follow(before, at) {
+			t.Error("the progress of others was taken for a step back")
+		}
+		if !o.follow(o.next.Load(), at) {
+			t.Error("a step back by the hold was not noticed")
+		}
+		take(at, 1, floor)
 	}
 }
 
-// No word is zero, and a used-up sequence runs into the next millisecond.
-func TestOrderAtItsEdges(t *testing.T) {
-	o := new(order)
-	for range 3 {
-		if first, ok := o.take(traceid.EpochMillis, 1); first == 0 || !ok {
-			t.Error(first, ok)
-		}
+// No word is in two runs, even if many goroutines take runs at once.
+func TestRunsAreDisjoint(t *testing.T) {
+	const workers, each, n = 4, 200_000, 3
+	var o order
+	var firsts [workers][each]uint64
+	var wg sync.WaitGroup
+	for w := range firsts {
+		wg.Go(func() {
+			for i := range firsts[w] {
+				firsts[w][i], _ = o.take(traceid.EpochMillis, n)
+			}
+		})
 	}
-	if !o.follow(o.next.Add(10*holdWords), traceid.EpochMillis) || o.next.Load() != 1 {
-		t.Errorf("after a step back to the epoch: %d", o.next.Load())
-	}
-	o.next.Store(5<<sequenceBits | maxSequence)
-	for _, want := range []uint64{5<<sequenceBits | maxSequence, 6<<sequenceBits | 3} {
-		if got, ok := o.take(traceid.EpochMillis+5, 4); got != want || !ok {
-			t.Errorf("%x, %v, want %x", got, ok, want)
+	wg.Wait()
+	seen := map[uint64]bool{}
+	for w := range firsts {
+		for _, first := range firsts[w] {
+			if seen[first] || first%n != 1 {
+				t.Fatalf("two runs contain %d", first)
+			}
+			seen[first] = true
 		}
 	}
 }
@@ -67,30 +83,6 @@ func TestOrderAtItsEnd(t *testing.T) {
 	c.pass(time.Millisecond)
 	if g.NewIDs(t.Context()); g.Fallbacks() != 1 {
 		t.Errorf("%d fallbacks a millisecond later, want 1", g.Fallbacks())
-	}
-}
-
-// No word is in two runs, even if many goroutines take runs at once.
-func TestRunsAreDisjoint(t *testing.T) {
-	const workers, each, n = 4, 200_000, 3
-	o := new(order)
-	var starts [workers][]uint64
-	var wg sync.WaitGroup
-	for w := range workers {
-		starts[w] = make([]uint64, each)
-		wg.Go(func() {
-			for i := range each {
-				starts[w][i], _ = o.take(someMillis, n)
-			}
-		})
-	}
-	wg.Wait()
-	all := slices.Concat(starts[:]...)
-	slices.Sort(all)
-	for i, first := range all {
-		if want := floorOf(someMillis) + uint64(i)*n; first != want {
-			t.Fatalf("run %d begins at %d, want %d", i, first, want)
-		}
 	}
 }
 
@@ -116,7 +108,7 @@ func TestRuns(t *testing.T) {
 // A run survives a refill: as many clear halves are used as trace IDs are made.
 func TestRunSurvivesARefill(t *testing.T) {
 	c := newClock(noon)
-	g := c.counted()
+	g := c.counting()
 	onOne(t, g)
 	first, _ := g.NewIDs(t.Context())
 	const n = 2000
@@ -132,8 +124,7 @@ func TestRunSurvivesARefill(t *testing.T) {
 // step of the clock. A real step is followed.
 func TestOrderWhileTheClockIsRead(t *testing.T) {
 	c := newClock(noon)
-	s := &tagged{clock: c}
-	g := New(WithClock(c), WithSource(s))
+	g := New(WithClock(c), WithSource(&tagged{clock: c}))
 	first, _ := g.NewIDs(t.Context())
 	var during uint64
 	c.hook = func() {

@@ -13,9 +13,9 @@ import (
 // so this process owns every node and every second. Under one secret no ID repeats: the word of
 // its generator only grows.
 //
-// A copy of the process has the same secret. So the generator begins each second at a place that is
-// drawn when the clock reaches the second: the IDs of a second are an arc of its 2^34 words, and
-// two copies make the same ID only if their arcs overlap.
+// A copy of the process has the same secret. So the generator begins each second at a place that
+// is drawn when the clock reaches the second: the IDs of a second are an arc of its 2^34 words,
+// and two copies make the same ID only if their arcs overlap.
 type private struct {
 	clock     randflake.Clock
 	draw      func([]byte) // fills it with bytes that differ between copies of a machine
@@ -24,7 +24,7 @@ type private struct {
 
 func newPrivate(c randflake.Clock, draw func([]byte)) *private {
 	p := &private{clock: c, draw: draw}
-	p.Restored()
+	p.renew()
 	return p
 }
 
@@ -42,8 +42,8 @@ func (p *private) Fill(dst []randflake.ID) (n int, second time.Time, err error) 
 	return n, second, err
 }
 
-// Restored draws a new secret, since a copy of this process may have the old one.
-func (p *private) Restored() { p.generator.Store(p.fresh()) }
+// renew draws a new secret. It is called when a copy of this process may have the old one.
+func (p *private) renew() { p.generator.Store(p.fresh()) }
 
 func (p *private) fresh() *randflake.Generator {
 	var secret [16]byte
@@ -67,7 +67,8 @@ func (p *private) place() uint64 {
 	return binary.LittleEndian.Uint64(b[:])
 }
 
-// everything covers all of Randflake's nodes and time.
+// everything covers all nodes, and all of Randflake's time except its last second, which no lease
+// of all nodes contains.
 var everything = randflake.Lease{
 	Nodes: randflake.MaxNode + 1,
 	Start: time.Unix(randflake.Epoch, 0),

@@ -49,14 +49,12 @@ func worstBit(n int, next func() trace.TraceID) float64 {
 	return worst
 }
 
-// W3C Trace Context level 2 requires it of traces with the random flag. One of 4732 counts lies beyond six standard
-// deviations once in 100 000 runs.
+// W3C Trace Context level 2 requires it of traces with the random flag. One of 4732 counts lies
+// beyond six standard deviations once in 100 000 runs.
 func TestLowBitsAreRandom(t *testing.T) {
 	const n, limit = 50_000, 6
 	clock := newClock(noon)
 	collectErrors(t)
-	refusing := &switched{Source: newSource(t, clock)}
-	refusing.refuse.Store(true)
 	for name, g := range map[string]*Generator{
 		"leased":   New(WithClock(clock), WithSource(newSource(t, clock))),
 		"private":  New(WithClock(clock)),

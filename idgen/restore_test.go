@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/sdk/metric"
-	"go.opentelemetry.io/otel/trace"
 
 	"github.com/traceflake/traceflake/internal/vmclock"
 	"github.com/traceflake/traceflake/randflake"
@@ -77,12 +76,14 @@ func TestRestoredMachine(t *testing.T) {
 	m, onMachine := newMachine(t)
 	m.restore()
 	c := newClock(noon)
-	g := New(onMachine, WithClock(c), WithMeterProvider(metric.NewMeterProvider(metric.WithReader(reader))))
-	g.valid.untimed.Store(false) // so that ready IDs are used without a check of the clock
+	s := &tagged{clock: unread{c}}
+	g := c.counting(onMachine, WithSource(sourceFunc(s.Fill)), // the generator does not see the generation
+		WithMeterProvider(metric.NewMeterProvider(metric.WithReader(reader))))
 	other := onOne(t, g)
-	callers := map[string]func() randflake.ID{
-		"NewIDs":    func() randflake.ID { id, _ := g.NewIDs(t.Context()); return idOf(id[8:]) },
-		"NewSpanID": func() randflake.ID { id := g.NewSpanID(t.Context(), trace.TraceID{}); return idOf(id[:]) },
+	restores := 0
+	for name, call := range map[string]func() randflake.ID{
+		"NewIDs":    func() randflake.ID { _, low, span := idsOf(g); return min(low, span) },
+		"NewSpanID": func() randflake.ID { return spanOf(g) },
 		"NewTraceIDAt": func() randflake.ID {
 			id, err := g.NewTraceIDAt(noon)
 			if err != nil {
@@ -90,9 +91,7 @@ func TestRestoredMachine(t *testing.T) {
 			}
 			return idOf(id[8:])
 		},
-	}
-	restores := 0
-	for name, call := range callers {
+	} {
 		for restore, n := range map[string]struct {
 			begin, end func()
 			counted    int
@@ -105,32 +104,13 @@ func TestRestoredMachine(t *testing.T) {
 				call()
 				other()
 			}
-			var next [8 * batchSize]randflake.ID // the original would make these next
-			secret := g.source.(*private).generator.Load()
-			if _, _, err := secret.Fill(next[:]); err != nil {
-				t.Fatal(err)
-			}
-			originals := map[randflake.ID]bool{}
-			for _, id := range next {
-				originals[id] = true
-			}
-			for range 2 {
-				l := g.locals.take(g.locals.pin())
-				for _, id := range l.batch.ids[l.batch.next:l.batch.end] {
-					originals[id] = true
-				}
-				g.locals.put(l)
-				other()
-			}
-			if len(originals) < len(next)+2 {
-				t.Fatal("a processor has no IDs ready: the test is meaningless")
-			}
+			life := s.generation.Add(1)
 			n.begin()
 			for i := range 3 * batchSize {
 				if i%100 == 99 {
 					other()
 				}
-				if originals[call()] {
+				if id := call(); uint64(id>>32) != life {
 					t.Fatalf("%s, %s: call %d returned an ID from before", name, restore, i)
 				}
 			}
@@ -164,11 +144,10 @@ func TestRestoresAndManyGoroutines(t *testing.T) {
 		wg.Go(func() {
 			for !stop.Load() {
 				least := restored.Load()
-				span := g.NewSpanID(t.Context(), trace.TraceID{})
-				id := idOf(span[:])
+				id := spanOf(g)
 				if w%2 == 0 {
-					traceID, span := g.NewIDs(t.Context())
-					id = min(idOf(traceID[8:]), idOf(span[:]))
+					_, low, span := idsOf(g)
+					id = min(low, span)
 				}
 				if got := uint64(id >> 32); got < least && id>>48 == 0 { // a random ID is no failure
 					t.Errorf("an ID of life %d was handed out in life %d", got, least)

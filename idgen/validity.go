@@ -14,7 +14,7 @@ import (
 // validity decides whether what a processor has ready may still be used. Whatever ends that changes
 // one of the two numbers in [seen], so all that is checked for each ID is two numbers:
 //
-//   - A timer ends the epoch with each second in which IDs are made: ready IDs do not outlive it.
+//   - A timer ends the epoch with each second in which IDs are generated: ready IDs do not outlive it.
 //   - A step of the clock or a wrong counter ends the epoch: every processor reads the clock again.
 //   - A restore changes the machine's page. Whoever notices it first begins a new life.
 //   - So does whoever notices a new generation of the source, which is checked with the clock.
@@ -40,12 +40,12 @@ type seen struct {
 	machine uint32 // the version of its page
 }
 
-// life holds the generations under which IDs are made. IDs of an earlier life are not handed out.
+// life holds the generations under which IDs are generated. IDs of an earlier life are not handed out.
 // Lives are compared by their addresses: each is a new one, even if the numbers return.
 type life struct{ machine, source uint64 }
 
 func (v *validity) start(m *vmclock.Machine, source Source, timed bool) {
-	v.machine, v.renew = m, func() {}
+	v.machine = m
 	v.source, _ = source.(Generational)
 	v.epoch.Store(1)
 	v.untimed.Store(!timed)
@@ -118,7 +118,7 @@ func (v *validity) begin(told bool) (l *life, restored bool) {
 		return l, false // another goroutine was first
 	}
 	if restored {
-		v.renew() // before the life begins: none of its IDs may be made with the old secret
+		v.renew() // before the life begins: none of its IDs may be of the old secret
 	}
 	l = &now
 	v.life.Store(l)
@@ -135,4 +135,4 @@ func (v *validity) generations() life {
 }
 
 var errRestored = errors.New("idgen: this machine was restored from a snapshot: " +
-	"IDs made before it are discarded")
+	"IDs generated before it are discarded")

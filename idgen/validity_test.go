@@ -21,57 +21,34 @@ func in2026(t *testing.T, f func(t *testing.T)) {
 	})
 }
 
-// withoutCounter makes g read the clock: the counter does not know a bubble's time.
-func withoutCounter(g *Generator) *Generator {
-	g.clock.wrong.Store(true)
-	return g
-}
-
-// The timer runs at the end of each second in which IDs are made, however many, and never
-// otherwise.
+// The timer runs once in each second in which IDs are made, however many, and never otherwise. When
+// it runs is seen in TestIDsHaveTheCurrentSecond.
 func TestTimer(t *testing.T) {
 	in2026(t, func(t *testing.T) {
-		g := withoutCounter(New())
-		ran := func() func() uint64 {
+		g := New(noCounter)
+		runs := func(want uint64, during func()) {
+			t.Helper()
 			before := g.valid.epoch.Load()
-			return func() uint64 { return g.valid.epoch.Load() - before }
+			during()
+			time.Sleep(3 * time.Hour)
+			if n := g.valid.epoch.Load() - before; n != want {
+				t.Errorf("the timer ran %d times, want %d", n, want)
+			}
 		}
-		idle := ran()
-		time.Sleep(3 * time.Hour)
-		if idle() != 0 {
-			t.Errorf("the timer ran %d times without an ID", idle())
-		}
+		runs(0, func() {})
 		for range 3 {
-			g.NewIDs(t.Context())
-			second := ran()
-			time.Sleep(time.Hour)
-			if second() != 1 {
-				t.Errorf("the timer ran %d times for one ID, want 1", second())
-			}
+			runs(1, func() { g.NewIDs(t.Context()) })
 		}
-		busy := ran()
 		const seconds = 10
-		for range seconds * 100 {
-			for range 50 {
-				g.NewIDs(t.Context())
-				g.NewSpanID(t.Context(), trace.TraceID{})
+		runs(seconds, func() {
+			for range seconds * 100 {
+				for range 50 {
+					g.NewIDs(t.Context())
+					g.NewSpanID(t.Context(), trace.TraceID{})
+				}
+				time.Sleep(10 * time.Millisecond)
 			}
-			time.Sleep(10 * time.Millisecond)
-		}
-		if n := busy(); n < seconds-1 || n > seconds+1 {
-			t.Errorf("the timer ran %d times in %d s", n, seconds)
-		}
-		time.Sleep(time.Hour + 400*time.Millisecond)
-		g.NewSpanID(t.Context(), trace.TraceID{})
-		second := ran()
-		time.Sleep(600*time.Millisecond - time.Microsecond)
-		if second() != 0 {
-			t.Error("the timer ran before the end of the second")
-		}
-		time.Sleep(2 * time.Microsecond)
-		if second() != 1 {
-			t.Error("the timer did not run at the end of the second")
-		}
+		})
 	})
 }
 
@@ -92,11 +69,10 @@ func seconds(clock randflake.Clock) sourceFunc {
 // no timer.
 func TestIDsHaveTheCurrentSecond(t *testing.T) {
 	in2026(t, func(t *testing.T) {
-		g := New(WithSource(seconds(randflake.SystemClock)))
+		g := New(WithSource(seconds(randflake.SystemClock)), noCounter)
 		span := func() {
 			t.Helper()
-			id := g.NewSpanID(t.Context(), trace.TraceID{})
-			if got, want := int64(idOf(id[:])>>32), time.Now().Unix(); got != want {
+			if got, want := int64(spanOf(g)>>32), time.Now().Unix(); got != want {
 				t.Fatalf("the ID's second is %d, want %d", got, want)
 			}
 		}
@@ -110,7 +86,6 @@ func TestIDsHaveTheCurrentSecond(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		withoutCounter(g)
 		closed := g.valid.epoch.Load()
 		for range 10 {
 			time.Sleep(700 * time.Millisecond)
@@ -152,9 +127,9 @@ func TestBatchIsValidForItsSecond(t *testing.T) {
 		c := newClock(noon.Truncate(time.Second))
 		s := &tagged{clock: c}
 		g := New(WithSource(s), WithClock(c))
-		g.NewSpanID(t.Context(), trace.TraceID{})
+		spanOf(g)
 		c.add(time.Duration(tt.step) * time.Millisecond)
-		if g.NewSpanID(t.Context(), trace.TraceID{}); (s.fills.Load() == 1) != tt.used {
+		if spanOf(g); (s.fills.Load() == 1) != tt.used {
 			t.Errorf("at %d ms: used %v, want %v", tt.step, !tt.used, tt.used)
 		}
 	}
@@ -172,24 +147,22 @@ func TestGeneration(t *testing.T) {
 			c := newClock(noon.Truncate(time.Second))
 			s := &tagged{clock: c}
 			s.generation.Store(7)
-			g := c.counted(WithSource(s))
+			g := c.counting(WithSource(s))
 			other := onOne(t, g)
 			c.learn(t, g)
 			other()
 			c.learn(t, g)
-			life := g.valid.life.Load()
 			for generation := uint64(8); generation < 12; generation++ {
 				s.generation.Store(generation)
 				read(c, g)
 				for range 2 {
 					other()
-					id := g.NewSpanID(t.Context(), trace.TraceID{})
-					if got := uint64(idOf(id[:]) >> 32); got != generation {
+					if got := uint64(spanOf(g) >> 32); got != generation {
 						t.Errorf("a span ID of generation %d, want %d", got, generation)
 					}
 				}
 			}
-			if g.valid.life.Load() == life || len(errs.all()) != 0 || g.valid.restores.Load() != 0 {
+			if len(errs.all()) != 0 || g.valid.restores.Load() != 0 {
 				t.Errorf("%d restores, %v: want none", g.valid.restores.Load(), errs.all())
 			}
 		})
@@ -208,14 +181,14 @@ func TestGenerationChangesDuringTheFill(t *testing.T) {
 			s.generation.Add(1)
 		}
 	}
-	if id := g.NewSpanID(t.Context(), trace.TraceID{}); s.fills.Load() != 2 || idOf(id[:])>>32 != 1 {
+	if id := spanOf(g); s.fills.Load() != 2 || id>>32 != 1 {
 		t.Errorf("%d fills, want 2; the ID is %v", s.fills.Load(), id)
 	}
 	s.fills.Store(0)
 	s.filled = func() { s.generation.Add(1) }
 	s.generation.Add(1)
-	if id := g.NewSpanID(t.Context(), trace.TraceID{}); !id.IsValid() || g.Fallbacks() != 1 || s.fills.Load() != 3 {
-		t.Errorf("%v, %d fallbacks, %d fills; want 1 and 3", id, g.Fallbacks(), s.fills.Load())
+	if id := spanOf(g); id == 0 || g.Fallbacks() != 1 || s.fills.Load() != attempts {
+		t.Errorf("%v, %d fallbacks, %d fills; want 1 and %d", id, g.Fallbacks(), s.fills.Load(), attempts)
 	}
 }
 
@@ -257,17 +230,13 @@ func TestStoppedAroundAFill(t *testing.T) {
 // After a refusal in the second of the last batch, no ID of that batch is handed out again.
 func TestRefusalInTheSameSecond(t *testing.T) {
 	collectErrors(t)
-	c := newClock(noon)
-	s := &switched{Source: &tagged{clock: c}}
-	g := New(WithClock(c), WithSource(s))
-	seen := map[trace.SpanID]bool{}
-	for i := range 8 * batchSize {
-		s.refuse.Store(i >= 10)
-		id := g.NewSpanID(t.Context(), trace.TraceID{})
-		if seen[id] {
-			t.Fatalf("call %d returned a duplicate", i)
-		}
-		seen[id] = true
+	clock := newClock(noon)
+	s := &switched{Source: &tagged{clock: clock}}
+	c := newChecker(t, New(WithClock(clock), WithSource(s)))
+	c.span()
+	s.err = errRefused
+	for range 8 * batchSize {
+		c.span()
 	}
 }
 
@@ -276,76 +245,35 @@ type told struct{ tagged }
 
 func (s *told) Restored() { s.generation.Add(1) }
 
-// After Restored, nothing is handed out that was made, leased or drawn before.
+// After Restored, no ID of the source from before is handed out, on any processor. Each restore is
+// counted and reported.
 func TestRestored(t *testing.T) {
 	errs := collectErrors(t)
 	c := newClock(noon)
 	s := &told{tagged{clock: unread{c}}}
-	g := c.counted(WithSource(s))
+	g := c.counting(WithSource(s))
 	other := onOne(t, g)
 	c.learn(t, g)
 	other()
 	c.learn(t, g)
-	for generation := uint64(1); generation < 4; generation++ {
+	for generation := randflake.ID(1); generation < 4; generation++ {
 		g.Restored()
 		for range 2 * batchSize {
 			other()
-			id, span := g.NewIDs(t.Context())
-			if low := idOf(id[8:]); uint64(low>>32) != generation || uint64(idOf(span[:])>>32) != generation {
-				t.Fatalf("generation %d: %s, %s", generation, id, span)
+			if _, low, span := idsOf(g); low>>32 != generation || span>>32 != generation {
+				t.Fatalf("generation %d: %s, %s", generation, low, span)
 			}
 		}
 	}
 	if got := errs.all(); len(got) != 3 || !errors.Is(got[0], errRestored) || g.valid.restores.Load() != 3 {
 		t.Errorf("%d restores are counted, want 3: %v", g.valid.restores.Load(), got)
 	}
-
-	// Zero configuration: a copy that is told makes none of the original's IDs, not even in the second
-	// of the copy.
-	c = newClock(noon)
-	original, seen := make([]randflake.ID, 16*batchSize), map[randflake.ID]bool{}
-	if _, _, err := newPrivate(c, repeating(-1)).Fill(original); err != nil {
-		t.Fatal(err)
-	}
-	for _, id := range original {
-		seen[id] = true
-	}
-	copied := New(WithClock(c), func(cfg *config) { cfg.entropy = repeating(-1) })
-	for i := range 2 * batchSize {
-		if i == batchSize/2 {
-			copied.Restored()
-		}
-		if id := copied.NewSpanID(t.Context(), trace.TraceID{}); seen[idOf(id[:])] != (i < batchSize/2) {
-			t.Fatalf("ID %d is the original's: %v", i, seen[idOf(id[:])])
-		}
-	}
 }
 
-// After a restore leases are gone and IDs random. Copies that know of it make different ones, even
-// if their kernels repeat themselves.
-func TestRandomIDsOfCopies(t *testing.T) {
-	collectErrors(t)
-	seen := map[randflake.ID]int{}
-	for copied := range 2 {
-		kernel := rand.NewPCG(1, 2)
-		g := New(WithSource(refused{}), func(cfg *config) { cfg.kernel = kernel.Uint64 })
-		g.random.mask.Store(0) // the original's
-		g.Restored()
-		for range 100 {
-			id, span := g.NewIDs(t.Context())
-			for _, half := range []randflake.ID{idOf(id[8:]), idOf(span[:])} {
-				if first, equal := seen[half]; equal {
-					t.Fatalf("copies %d and %d made %s", first, copied, half)
-				}
-				seen[half] = copied
-			}
-		}
-	}
-}
-
-// IDs that are made while the new secret is drawn are of the old one, and are not handed out once
-// Restored has returned: the new life begins after the new secret is in place.
-func TestNewSecretBeforeTheNewLife(t *testing.T) {
+// After Restored, a copy without configuration generates none of the original's IDs, not even in the
+// second of the copy. That includes IDs of the old secret that are made while the new one is drawn:
+// the new life begins after the new secret is in place.
+func TestRestoredWithoutConfiguration(t *testing.T) {
 	collectErrors(t)
 	c := newClock(noon)
 	bytes, drawing := byte(1), func() {}
@@ -357,31 +285,45 @@ func TestNewSecretBeforeTheNewLife(t *testing.T) {
 	}
 	g := New(WithClock(c), func(cfg *config) { cfg.entropy = draw })
 	onOne(t, g)
-	old := map[randflake.ID]bool{}
-	ids := make([]randflake.ID, 16*batchSize)
-	if _, _, err := newPrivate(c, draw).Fill(ids); err != nil {
-		t.Fatal(err)
+	originals := map[randflake.ID]bool{}
+	for _, id := range fill(t, newPrivate(c, draw), 16*batchSize) {
+		originals[id] = true
 	}
-	for _, id := range ids {
-		old[id] = true
-	}
-	span := func() bool {
-		id := g.NewSpanID(t.Context(), trace.TraceID{})
-		return old[idOf(id[:])]
-	}
-	span() // draws the place of this second
+	spanOf(g) // draws the place of this second
 	drawing = func() {
 		drawing, bytes = func() {}, 2
 		for range batchSize + 1 {
-			if !span() {
+			if !originals[spanOf(g)] {
 				t.Error("the old secret is not in use: the test is meaningless")
 			}
 		}
 	}
-	g.valid.change(true)
+	g.Restored()
 	for i := range 2 * batchSize {
-		if span() {
+		if originals[spanOf(g)] {
 			t.Fatalf("ID %d after the restore is of the old secret", i)
+		}
+	}
+}
+
+// After a restore leases are gone and IDs random. Copies that know of it make different ones, even
+// if their kernels repeat themselves.
+func TestRandomIDsOfCopies(t *testing.T) {
+	collectErrors(t)
+	seen := map[randflake.ID]bool{}
+	for copied := range byte(2) {
+		kernel, bytes := rand.NewPCG(1, 2), byte(0)
+		g := New(WithSource(refusing), func(cfg *config) {
+			cfg.kernel, cfg.entropy = kernel.Uint64, func(b []byte) { b[0] = bytes }
+		})
+		bytes = copied
+		g.Restored()
+		for range 100 {
+			_, low, span := idsOf(g)
+			if seen[low] || seen[span] {
+				t.Fatalf("both copies made %s or %s", low, span)
+			}
+			seen[low], seen[span] = true, true
 		}
 	}
 }

@@ -34,7 +34,6 @@ var NewKeeper = newKeeper
 func (k *Keeper) Step(ctx context.Context) time.Duration { return k.step(ctx) }
 func (k *Keeper) Seal()                                  { k.seal() }
 func (k *Keeper) GiveBackAll(ctx context.Context) error  { return k.giveBackAll(ctx) }
-func (k *Keeper) Unregister()                            { _ = k.metrics.Unregister() }
 func (k *Keeper) Kick() chan struct{}                    { return k.kick }
 func (k *Keeper) Terms() []*Term                         { return k.terms }
 func (k *Keeper) Published() int                         { return len(k.held.Load().terms) }
@@ -45,8 +44,8 @@ func (k *Keeper) SetNonces(f func() string)              { k.nonce = f }
 // SetReseeding sets how long nothing is drawn after a restore.
 func (k *Keeper) SetReseeding(d time.Duration) { k.reseeding = d }
 
-// SetMachine sets the function that reports restores.
-func (k *Keeper) SetMachine(f func() uint64) { k.cfg.machine, k.life = f, f() }
+// WithMachine sets the function that reports restores.
+func WithMachine(f func() uint64) Option { return optionFunc(func(c *config) { c.machine = f }) }
 
 // ForgetTries makes the next Acquire count as the first with its nonce.
 func (k *Keeper) ForgetTries() { k.bid.tries = 0 }
@@ -66,7 +65,7 @@ func (k *Keeper) Drops() map[string]int64 {
 }
 
 // Remember returns a Keeper with k's state, as on a copy of its machine: the grants, the proposed
-// nonces and the pending Acquire. Its generators make IDs from the present second on.
+// nonces and the pending Acquire. Its options include WithMachine. Its generators make IDs from the present second on.
 func (k *Keeper) Remember(opts ...Option) (*Keeper, error) {
 	c, err := newKeeper(k.store, k.codec, append([]Option{WithMeterProvider(noop.NewMeterProvider())}, opts...)...)
 	if err != nil {
@@ -74,8 +73,7 @@ func (k *Keeper) Remember(opts ...Option) (*Keeper, error) {
 	}
 	c.bid, c.askAt, c.failures, c.noLease = k.bid, k.askAt, k.failures, k.noLease
 	maps.Copy(c.used, k.used)
-	c.jitter, c.nonce, c.cfg.machine = k.jitter, k.nonce, k.cfg.machine
-	c.life = k.life
+	c.jitter, c.nonce, c.life = k.jitter, k.nonce, k.life
 	for _, t := range k.terms {
 		twin, err := c.newTerm(t.grant, read(k.cfg.clock), t.life)
 		if err != nil {

@@ -3,6 +3,7 @@ package lease_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"sync"
 	"testing"
 	"time"
@@ -52,63 +53,6 @@ func (c *fakeClock) Step(d time.Duration) {
 	c.wall = c.wall.Add(d)
 }
 
-func newMemory() *driver.Memory { return driver.NewMemory() }
-
-// flakyStore is a driver.Memory that can be unreachable and lose responses.
-type flakyStore struct {
-	*driver.Memory
-	mu       sync.Mutex
-	away     error // returned without calling the store
-	lose     error // returned after calling the store
-	asked    int   // calls of Acquire, those away included
-	acquires int
-	renewals int
-}
-
-func (s *flakyStore) set(away, lose error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.away, s.lose = away, lose
-}
-
-func (s *flakyStore) call(f func() (lease.Grant, error)) (lease.Grant, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.away != nil {
-		return lease.Grant{}, s.away
-	}
-	g, err := f()
-	if s.lose != nil {
-		return lease.Grant{}, s.lose
-	}
-	return g, err
-}
-
-func (s *flakyStore) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
-	s.mu.Lock()
-	s.asked++
-	s.mu.Unlock()
-	return s.call(func() (lease.Grant, error) { s.acquires++; return s.Memory.Acquire(ctx, r) })
-}
-
-func (s *flakyStore) Renew(ctx context.Context, g lease.Grant, r lease.Request) (lease.Grant, error) {
-	return s.call(func() (lease.Grant, error) { s.renewals++; return s.Memory.Renew(ctx, g, r) })
-}
-
-func (s *flakyStore) Release(ctx context.Context, g lease.Grant, next string, unused time.Time) error {
-	_, err := s.call(func() (lease.Grant, error) { return g, s.Memory.Release(ctx, g, next, unused) })
-	return err
-}
-
-func (s *flakyStore) Get(ctx context.Context, node uint32) (lease.Grant, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.away != nil {
-		return lease.Grant{}, s.away
-	}
-	return s.Memory.Get(ctx, node)
-}
-
 // call is a call of a store.
 type call struct {
 	ctx     context.Context
@@ -118,60 +62,81 @@ type call struct {
 	unused  time.Time
 }
 
-// hooked is a store with a function between it and its Keeper.
-type hooked struct {
+// fakeStore is a store behind a connection that can break.
+type fakeStore struct {
 	lease.Store
-	on func(c call, do func(call) (lease.Grant, error)) (lease.Grant, error)
+	// on, if it is not nil, is called in place of do, which makes the call.
+	on func(c *call, do func() (lease.Grant, error)) (lease.Grant, error)
+
+	mu    sync.Mutex
+	away  error // returned without calling the store
+	lose  error // returned after a call that may have written
+	calls []call
 }
 
-func (s hooked) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
-	return s.on(call{ctx: ctx, op: "acquire", request: r}, func(c call) (lease.Grant, error) { return s.Store.Acquire(ctx, c.request) })
+func (s *fakeStore) set(away, lose error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.away, s.lose = away, lose
 }
 
-func (s hooked) Renew(ctx context.Context, g lease.Grant, r lease.Request) (lease.Grant, error) {
-	return s.on(call{ctx: ctx, op: "renew", grant: g, request: r}, func(c call) (lease.Grant, error) { return s.Store.Renew(ctx, g, c.request) })
+// asked returns the calls of one kind, those without a response included.
+func (s *fakeStore) asked(op string) (calls []call) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.calls {
+		if c.op == op {
+			calls = append(calls, c)
+		}
+	}
+	return calls
 }
 
-func (s hooked) Release(ctx context.Context, g lease.Grant, nonce string, unused time.Time) error {
-	_, err := s.on(call{ctx, "release", g, lease.Request{Nonce: nonce}, unused}, func(call) (lease.Grant, error) {
+func (s *fakeStore) call(c call, do func(c call) (lease.Grant, error)) (lease.Grant, error) {
+	s.mu.Lock()
+	s.calls = append(s.calls, c)
+	s.mu.Unlock()
+	send := func() (lease.Grant, error) {
+		s.mu.Lock()
+		away, lose := s.away, s.lose
+		s.mu.Unlock()
+		if away != nil {
+			return lease.Grant{}, away
+		}
+		g, err := do(c)
+		if lose != nil && c.op != "get" {
+			return lease.Grant{}, lose
+		}
+		return g, err
+	}
+	if s.on == nil {
+		return send()
+	}
+	return s.on(&c, send)
+}
+
+func (s *fakeStore) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
+	return s.call(call{ctx: ctx, op: "acquire", request: r}, func(c call) (lease.Grant, error) {
+		return s.Store.Acquire(ctx, c.request)
+	})
+}
+
+func (s *fakeStore) Renew(ctx context.Context, g lease.Grant, r lease.Request) (lease.Grant, error) {
+	return s.call(call{ctx: ctx, op: "renew", grant: g, request: r}, func(c call) (lease.Grant, error) {
+		return s.Store.Renew(ctx, g, c.request)
+	})
+}
+
+func (s *fakeStore) Release(ctx context.Context, g lease.Grant, nonce string, unused time.Time) error {
+	_, err := s.call(call{ctx, "release", g, lease.Request{Nonce: nonce}, unused}, func(call) (lease.Grant, error) {
 		return lease.Grant{}, s.Store.Release(ctx, g, nonce, unused)
 	})
 	return err
 }
 
-func (s hooked) Get(ctx context.Context, node uint32) (lease.Grant, error) {
-	return s.on(call{ctx: ctx, op: "get"}, func(call) (lease.Grant, error) { return s.Store.Get(ctx, node) })
-}
-
-// during has the Keeper use its store with f called at the beginning of each call of one kind.
-func (b *bench) during(op string, f func()) {
-	b.SetStore(hooked{b.store, func(c call, do func(call) (lease.Grant, error)) (lease.Grant, error) {
-		if c.op == op {
-			f()
-		}
-		return do(c)
-	}})
-}
-
-// asking has the Keeper's requests for time changed.
-func (b *bench) asking(change func(*lease.Request)) {
-	b.SetStore(hooked{b.store, func(c call, do func(call) (lease.Grant, error)) (lease.Grant, error) {
-		change(&c.request)
-		return do(c)
-	}})
-}
-
-// copied returns a copy of b, as on a copy of its machine, that uses the same store and clock.
-func (b *bench) copied(opts ...lease.Option) *bench {
-	b.t.Helper()
-	c := &bench{t: b.t, codec: b.codec, clock: b.clock, store: b.store}
-	opts = append([]lease.Option{lease.WithClock(b.clock), lease.WithTTL(10 * time.Second),
-		lease.WithErrorHandler(func(err error) { c.reports = append(c.reports, err) })}, opts...)
-	var err error
-	if c.Keeper, err = b.Remember(opts...); err != nil {
-		b.t.Fatal(err)
-	}
-	return c
+func (s *fakeStore) Get(ctx context.Context, node uint32) (lease.Grant, error) {
+	c := call{ctx: ctx, op: "get", grant: lease.Grant{Lease: randflake.Lease{Node: node}}}
+	return s.call(c, func(call) (lease.Grant, error) { return s.Store.Get(ctx, node) })
 }
 
 // bench is a Keeper without a goroutine: the test takes its steps.
@@ -180,7 +145,9 @@ type bench struct {
 	t       *testing.T
 	codec   *randflake.Codec
 	clock   *fakeClock
-	store   *flakyStore
+	memory  *driver.Memory // shared by copies
+	store   *fakeStore     // the bench's connection to it
+	life    *uint64        // changes when the machine is restored from a snapshot
 	reports []error
 }
 
@@ -193,19 +160,86 @@ func testCodec(t testing.TB) *randflake.Codec {
 	return c
 }
 
+// few is a range of four blocks of one node.
+var few = driver.NodeRange{Nodes: 4, BlockSize: 1}
+
+// newBench returns a Keeper with leases of 10 s, which holds none yet.
 func newBench(t *testing.T, opts ...lease.Option) *bench {
 	t.Helper()
-	b := &bench{t: t, codec: testCodec(t), clock: newFakeClock()}
-	b.store = &flakyStore{Memory: driver.NewMemory(driver.WithNodeRange(few))}
-	opts = append([]lease.Option{lease.WithClock(b.clock), lease.WithTTL(10 * time.Second), lease.WithMeterProvider(noop.NewMeterProvider()),
-		lease.WithErrorHandler(func(err error) { b.reports = append(b.reports, err) })}, opts...)
-	k, err := lease.NewKeeper(b.store, b.codec, opts...)
+	memory := driver.NewMemory(driver.WithNodeRange(few))
+	b := &bench{t: t, codec: testCodec(t), clock: newFakeClock(), memory: memory, store: &fakeStore{Store: memory}, life: new(uint64)}
+	k, err := lease.NewKeeper(b.store, b.codec, b.options(opts)...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	k.SetJitter(func() float64 { return 0.5 })
 	b.Keeper = k
 	return b
+}
+
+// newHeld returns a Keeper that holds a lease of the first block.
+func newHeld(t *testing.T, opts ...lease.Option) *bench {
+	t.Helper()
+	b := newBench(t, opts...)
+	b.pass(0)
+	return b
+}
+
+// newBusy returns a Keeper that has used up some blocks and so holds as many.
+func newBusy(t *testing.T, blocks int) *bench {
+	t.Helper()
+	b := newHeld(t, lease.WithMaxBlocks(blocks))
+	for range 8 {
+		b.second()
+		b.Step(t.Context())
+		if len(b.Terms()) == blocks {
+			return b
+		}
+	}
+	t.Fatalf("%d blocks are held, want %d", len(b.Terms()), blocks)
+	return nil
+}
+
+func (b *bench) options(opts []lease.Option) []lease.Option {
+	return append([]lease.Option{
+		lease.WithClock(b.clock), lease.WithTTL(10 * time.Second), lease.WithMeterProvider(noop.NewMeterProvider()),
+		lease.WithErrorHandler(func(err error) { b.reports = append(b.reports, err) }),
+		lease.WithMachine(func() uint64 { return *b.life }),
+	}, opts...)
+}
+
+// copied returns a copy of b, as on a copy of its machine, which has the same clock and a
+// connection of its own to the same store.
+func (b *bench) copied(opts ...lease.Option) *bench {
+	b.t.Helper()
+	c := &bench{t: b.t, codec: b.codec, clock: b.clock, memory: b.memory, store: &fakeStore{Store: b.memory}, life: b.life}
+	var err error
+	if c.Keeper, err = b.Remember(c.options(opts)...); err != nil {
+		b.t.Fatal(err)
+	}
+	c.SetStore(c.store)
+	return c
+}
+
+// during calls f at the beginning of each call of one kind.
+func (b *bench) during(op string, f func()) {
+	b.store.on = func(c *call, do func() (lease.Grant, error)) (lease.Grant, error) {
+		if c.op == op {
+			f()
+		}
+		return do()
+	}
+}
+
+// once calls f at the beginning of the first call of one kind.
+func (b *bench) once(op string, f func()) { b.during(op, sync.OnceFunc(f)) }
+
+// asking changes the Keeper's requests.
+func (b *bench) asking(change func(*lease.Request)) {
+	b.store.on = func(c *call, do func() (lease.Grant, error)) (lease.Grant, error) {
+		change(&c.request)
+		return do()
+	}
 }
 
 // pass lets d pass and takes the steps that are due.
@@ -220,6 +254,21 @@ func (b *bench) pass(d time.Duration) {
 			return
 		}
 		b.clock.Add(max(wait, time.Millisecond))
+	}
+}
+
+// next takes a step and lets the time pass until the next one is due.
+func (b *bench) next() {
+	b.t.Helper()
+	b.clock.Add(b.Step(b.t.Context()))
+}
+
+// close does what Close does.
+func (b *bench) close() {
+	b.t.Helper()
+	b.Seal()
+	if err := b.GiveBackAll(b.t.Context()); err != nil {
+		b.t.Error(err)
 	}
 }
 
@@ -247,6 +296,26 @@ func (b *bench) mustOne() randflake.Parts {
 	return p
 }
 
+// second makes as many IDs as a block of one node has in a second.
+func (b *bench) second() (ids []randflake.ID, at time.Time) {
+	ids = make([]randflake.ID, 1<<17)
+	n, at, _ := b.Fill(ids)
+	return ids[:n], at
+}
+
+// borrow makes IDs until the first block must borrow from the next second.
+func (b *bench) borrow() {
+	b.second()
+	b.second()
+}
+
+func (b *bench) wantNode(want uint32) {
+	b.t.Helper()
+	if p := b.mustOne(); p.Node != want {
+		b.t.Errorf("made an ID of node %d, want %d", p.Node, want)
+	}
+}
+
 func (b *bench) wantError(want error) {
 	b.t.Helper()
 	if p, err := b.one(); !errors.Is(err, want) {
@@ -254,10 +323,33 @@ func (b *bench) wantError(want error) {
 	}
 }
 
+// wantDrops checks how many grants were dropped, by reason.
+func (b *bench) wantDrops(want map[string]int64) {
+	b.t.Helper()
+	total := uint64(0)
+	for _, n := range want {
+		total += uint64(n)
+	}
+	if got := b.Drops(); !maps.Equal(got, want) || b.Generation() != total {
+		b.t.Errorf("dropped %v, generation %d; want %v", got, b.Generation(), want)
+	}
+}
+
+func (b *bench) wantReports(want ...error) {
+	b.t.Helper()
+	ok := len(b.reports) == len(want)
+	for i := range want {
+		ok = ok && errors.Is(b.reports[i], want[i])
+	}
+	if !ok {
+		b.t.Errorf("reported %v, want %v", b.reports, want)
+	}
+}
+
 // block returns the store's state of a block.
 func (b *bench) block(i int) lease.Block {
 	b.t.Helper()
-	blocks, err := b.store.List(b.t.Context())
+	blocks, err := b.memory.List(b.t.Context())
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -269,8 +361,36 @@ func (b *bench) block(i int) lease.Block {
 	return lease.Block(few.Block(i))
 }
 
-// few is a range of four blocks of one node.
-var few = driver.NodeRange{Nodes: 4, BlockSize: 1}
+// wantBlock checks that the store's state of a block is still what it was.
+func (b *bench) wantBlock(was lease.Block) {
+	b.t.Helper()
+	if now := b.block(int(was.Node)); now != was {
+		b.t.Errorf("the block was changed to %+v, it was %+v", now, was)
+	}
+}
+
+// made records the process that made each ID.
+type made map[randflake.ID]string
+
+// add fails if an ID was made before.
+func (m made) add(b *bench, name string, ids []randflake.ID) {
+	b.t.Helper()
+	for _, id := range ids {
+		if other, twice := m[id]; twice {
+			b.t.Fatalf("%s made the ID %+v, which %s had made", name, b.codec.Decode(id), other)
+		}
+		m[id] = name
+	}
+}
+
+// fill makes up to three IDs, and returns how many.
+func (m made) fill(b *bench, name string) int {
+	b.t.Helper()
+	var ids [3]randflake.ID
+	n, _, _ := b.Fill(ids[:])
+	m.add(b, name, ids[:n])
+	return n
+}
 
 // renewal returns the request that moves a grant's end to end.
 func renewal(nonce string, end time.Time) lease.Request {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,63 +15,84 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-func TestStartRefusesBadConfiguration(t *testing.T) {
-	tests := []struct {
+func TestConfiguration(t *testing.T) {
+	memory, codec := driver.NewMemory(), testCodec(t)
+	for _, tt := range []struct {
 		name  string
 		store lease.Store
 		codec *randflake.Codec
 		opt   lease.Option
+		good  bool
 	}{
-		{"no store", nil, testCodec(t), lease.WithMaxBlocks(1)},
-		{"no codec", driver.NewMemory(), nil, lease.WithMaxBlocks(1)},
-		{"TTL too short", driver.NewMemory(), testCodec(t), lease.WithTTL(time.Second)},
-		{"TTL too long", driver.NewMemory(), testCodec(t), lease.WithTTL(25 * time.Hour)},
-		{"no blocks", driver.NewMemory(), testCodec(t), lease.WithMaxBlocks(0)},
-		{"long owner", driver.NewMemory(), testCodec(t), lease.WithOwner(strings.Repeat("a", 129))},
-	}
-	for _, tt := range tests {
-		if k, err := lease.Start(t.Context(), tt.store, tt.codec, tt.opt); err == nil {
-			t.Errorf("%s is taken", tt.name)
+		{"no store", nil, codec, lease.WithMaxBlocks(1), false},
+		{"no codec", memory, nil, lease.WithMaxBlocks(1), false},
+		{"TTL too short", memory, codec, lease.WithTTL(lease.MinKeeperTTL - 1), false},
+		{"shortest TTL", memory, codec, lease.WithTTL(2 * time.Second), true},
+		{"longest TTL", memory, codec, lease.WithTTL(lease.MaxTTL), true},
+		{"TTL too long", memory, codec, lease.WithTTL(lease.MaxTTL + 1), false},
+		{"no blocks", memory, codec, lease.WithMaxBlocks(0), false},
+		{"long owner", memory, codec, lease.WithOwner(strings.Repeat("a", 129)), false},
+	} {
+		k, err := lease.Start(t.Context(), tt.store, tt.codec, tt.opt)
+		if (err == nil) != tt.good {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+		if err == nil {
 			_ = k.Close(t.Context())
 		}
 	}
 }
 
-// The TTL may be 2 s to MaxTTL; the default is DefaultTTL.
-func TestTTLBounds(t *testing.T) {
-	for _, ttl := range []time.Duration{2 * time.Second, lease.MaxTTL} {
-		k := openTest(t, driver.NewMemory(), lease.WithTTL(ttl))
-		if err := k.Close(t.Context()); err != nil {
-			t.Errorf("%s: %v", ttl, err)
-		}
-	}
-	b := newBench(t, lease.WithTTL(lease.DefaultTTL))
-	k, err := lease.NewKeeper(b.store, b.codec, lease.WithClock(b.clock))
+// By default a grant lasts 10 minutes, the owner is this process, and a busy one holds four blocks.
+func TestDefaults(t *testing.T) {
+	clock, memory := newFakeClock(), driver.NewMemory(driver.WithNodeRange(driver.NodeRange{Nodes: 8, BlockSize: 1}))
+	k, err := lease.NewKeeper(memory, testCodec(t), lease.WithClock(clock))
 	if err != nil {
 		t.Fatal(err)
 	}
 	k.Step(t.Context())
-	if end := b.block(0).GrantedUntil; !end.Equal(testStart.Add(lease.DefaultTTL)) {
-		t.Errorf("by default a grant ends at %s, want %s after %s", end, lease.DefaultTTL, testStart)
+	blocks, err := memory.List(t.Context())
+	if err != nil || len(blocks) != 1 {
+		t.Fatal(blocks, err)
+	}
+	if b := blocks[0]; !b.GrantedUntil.Equal(testStart.Add(lease.DefaultTTL)) || strings.Count(b.Owner, "/") != 2 {
+		t.Errorf("the first grant is %+v", b)
+	}
+	ids := make([]randflake.ID, 1<<17)
+	for range 15 {
+		_, _, _ = k.Fill(ids)
+		k.Step(t.Context())
+	}
+	if got := k.Published(); got != 4 {
+		t.Errorf("%d blocks are held, want 4", got)
+	}
+}
+
+// The store keeps the block's owner, for operators.
+func TestOwner(t *testing.T) {
+	b := newBench(t, lease.WithOwner("web-7/größe"))
+	b.pass(20 * time.Second)
+	if got := b.block(0); got.Owner != "web-7/größe" || got.Version < 3 {
+		t.Errorf("the block is %+v", got)
 	}
 }
 
 func TestRenewsAtHalfTheTTL(t *testing.T) {
 	b := newBench(t)
 	b.pass(4900 * time.Millisecond)
-	if b.store.renewals != 0 {
+	if len(b.store.asked("renew")) != 0 {
 		t.Fatal("renewed before half the TTL")
 	}
 	b.pass(200 * time.Millisecond)
-	if b.store.renewals != 1 {
-		t.Fatalf("%d renewals after half the TTL, want 1", b.store.renewals)
+	if n := len(b.store.asked("renew")); n != 1 {
+		t.Fatalf("%d renewals after half the TTL, want 1", n)
 	}
 	for range 1000 {
 		b.pass(100 * time.Millisecond)
 		b.mustOne()
 	}
-	if b.store.acquires != 1 {
-		t.Errorf("%d grants were requested, want 1", b.store.acquires)
+	if n := len(b.store.asked("acquire")); n != 1 {
+		t.Errorf("%d grants were requested, want 1", n)
 	}
 }
 
@@ -85,26 +105,27 @@ func TestStoreAway(t *testing.T) {
 	b.store.set(nil, nil)
 	b.pass(15 * time.Second)
 	b.mustOne()
-	if len(b.reports) != 1 || !errors.Is(b.reports[0], errAway) {
-		t.Errorf("reported %v, want the store's error once", b.reports)
-	}
+	b.wantReports(errAway) // once
 
 	b.store.set(errAway, nil)
-	end := b.block(0).GrantedUntil
-	for b.clock.Now().Before(end) {
+	for end := b.block(0).GrantedUntil; b.clock.Now().Before(end); {
 		b.mustOne() // until the lease's end
 		b.pass(100 * time.Millisecond)
 	}
 	b.wantError(randflake.ErrLeaseExpired)
 	b.pass(time.Minute)
 	b.wantError(randflake.ErrLeaseExpired)
-	if len(b.reports) != 2 {
-		t.Errorf("reported %v, want one more", b.reports)
-	}
+	b.wantReports(errAway, errAway)
 
 	b.store.set(nil, nil)
 	b.pass(lease.MaxBackoff * 2)
 	b.mustOne()
+
+	// The last reason counts: an expired lease no longer matters after a drop.
+	b.store.set(errAway, nil)
+	b.Drop(b.Terms()[0])
+	b.pass(0)
+	b.wantError(lease.ErrNoLease)
 }
 
 // A store without a free block may have to read everything to say so: it is asked rarely.
@@ -115,11 +136,12 @@ func TestFullStoreIsAskedRarely(t *testing.T) {
 		about int
 	}{{lease.ErrNoFreeNode, 60}, {errAway, 360}} {
 		b.store.set(c.err, nil)
-		before := b.store.asked
+		before := len(b.store.asked("acquire"))
 		for range 3600 {
 			b.pass(time.Second)
+			b.Step(t.Context()) // woken before the due time
 		}
-		if n := b.store.asked - before; n > c.about*3/2 || n < c.about*2/3 {
+		if n := len(b.store.asked("acquire")) - before; n > c.about*3/2 || n < c.about*2/3 {
 			t.Errorf("%v: asked %d times in an hour, want about %d", c.err, n, c.about)
 		}
 	}
@@ -128,36 +150,28 @@ func TestFullStoreIsAskedRarely(t *testing.T) {
 	b.mustOne()
 }
 
-// Before the store's first answer, the error contains only the context's.
-func TestReadyBeforeAnyAnswer(t *testing.T) {
+// A store that grants expired leases is not called continuously.
+func TestExpiredGrants(t *testing.T) {
 	b := newBench(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := b.Ready(ctx); !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "store") {
-		t.Errorf("got %v", err)
+	b.asking(func(r *lease.Request) { r.Now = r.Now.Add(-time.Hour) })
+	b.pass(10 * time.Second)
+	b.wantError(lease.ErrNoLease)
+	if n := len(b.store.asked("acquire")); n == 0 || n > 50 {
+		t.Errorf("%d calls in 10 s", n)
 	}
 }
 
-// Fill returns the remaining IDs together with the error.
-func TestFillReturnsTheRest(t *testing.T) {
-	b := newBench(t, lease.WithMaxBlocks(1))
-	b.pass(0)
-	size := int(b.Terms()[0].Grant().Nodes) << 17 // the number of IDs in a second
-	for range 2 {
-		if n, _, err := b.Fill(make([]randflake.ID, size)); n != size || err != nil {
-			t.Fatalf("got %d, %v", n, err)
-		}
+func TestEmptyGrant(t *testing.T) {
+	b := newBench(t)
+	b.store.on = func(_ *call, do func() (lease.Grant, error)) (lease.Grant, error) {
+		g, err := do()
+		g.Nodes = 0
+		return g, err
 	}
-	if n, _, err := b.Fill(make([]randflake.ID, size-1)); n != size-1 || err != nil {
-		t.Fatalf("got %d, %v", n, err)
-	}
-	ids := make([]randflake.ID, 5)
-	n, at, err := b.Fill(ids)
-	if n != 1 || !errors.Is(err, randflake.ErrExhausted) {
-		t.Errorf("got %d, %v, want one ID and ErrExhausted", n, err)
-	}
-	if p := b.codec.Decode(ids[0]); !p.Time.Equal(at) {
-		t.Errorf("the ID %+v is not of second %s", p, at)
+	b.Step(t.Context())
+	b.wantError(lease.ErrNoLease)
+	if len(b.reports) != 1 || !strings.Contains(b.reports[0].Error(), "acquire") {
+		t.Errorf("reported %v", b.reports)
 	}
 }
 
@@ -173,118 +187,113 @@ func TestAdoptsTheStoredEnd(t *testing.T) {
 
 	b.pass(20 * time.Second) // another grant, renewed often enough
 	b.mustOne()
-	if b.store.acquires != 2 {
-		t.Errorf("%d grants were requested, want 2", b.store.acquires)
+	if n := len(b.store.asked("acquire")); n != 2 {
+		t.Errorf("%d grants were requested, want 2", n)
 	}
 }
 
-// A step of the clock drops the grant before an ID is made with the new time; the block is not
-// returned, because a clone may use it.
-func TestClockStep(t *testing.T) {
-	for name, d := range map[string]time.Duration{
-		"forward":    90 * time.Second,
-		"back":       -90 * time.Second,
-		"a bit":      1100 * time.Millisecond,
-		"a bit back": -1100 * time.Millisecond,
-	} {
-		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
-			b.pass(0)
-			b.mustOne()
-			before := b.block(0)
-			b.clock.Step(d)
-			if p, err := b.one(); err == nil {
-				t.Fatalf("made an ID of second %s", p.Time)
+// Each call to the store has five seconds, and its context ends with the call.
+func TestCallsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.store.on = func(c *call, do func() (lease.Grant, error)) (lease.Grant, error) {
+			if until, ok := c.ctx.Deadline(); !ok || time.Until(until) != 5*time.Second {
+				t.Errorf("%s has until %s, want 5 s", c.op, until)
 			}
-			b.wantError(lease.ErrNoLease)
-			if b.Generation() != 1 {
-				t.Errorf("generation %d, want 1", b.Generation())
+			return do()
+		}
+		b.pass(0)
+		b.store.set(errAway, nil)
+		b.clock.Add(5 * time.Second)
+		b.Step(t.Context())
+		b.store.set(nil, nil)
+		b.close()
+		for i, op := range []string{"acquire", "renew", "get", "release"} {
+			if c := b.store.calls[i]; c.op != op || c.ctx.Err() == nil {
+				t.Errorf("call %d is %s, its context has %v; want %s", i, c.op, c.ctx.Err(), op)
 			}
-			b.pass(0)
-			switch p := b.mustOne(); {
-			case d < time.Minute && p.Node != 1:
-				t.Errorf("the ID's node is %d, want 1", p.Node)
-			case !p.Time.Equal(testStart.Add(d).Truncate(time.Second)):
-				t.Errorf("the ID's second is %s, want %s", p.Time, testStart.Add(d))
-			}
-			if after := b.block(0); d < time.Minute && after != before {
-				t.Errorf("the dropped block was changed to %+v", after)
-			}
-		})
+		}
+		b.wantReports(errAway)
+	})
+}
+
+// Fill returns the remaining IDs together with the error, Next takes the numbers one by one.
+func TestFillReturnsTheRest(t *testing.T) {
+	b := newHeld(t, lease.WithMaxBlocks(1))
+	const size = 1 << 17
+	for want := range uint32(3) {
+		id, err := b.Next()
+		if got := b.codec.Decode(id).Sequence; err != nil || got != want {
+			t.Errorf("sequence %d, %v, want %d", got, err, want)
+		}
+	}
+	for _, n := range []int{size - 3, size, size - 1} {
+		if got, _, err := b.Fill(make([]randflake.ID, n)); got != n || err != nil {
+			t.Fatalf("got %d, %v, want %d", got, err, n)
+		}
+	}
+	ids := make([]randflake.ID, 5)
+	n, at, err := b.Fill(ids)
+	if n != 1 || !errors.Is(err, randflake.ErrExhausted) {
+		t.Errorf("got %d, %v, want one ID and ErrExhausted", n, err)
+	}
+	if p := b.codec.Decode(ids[0]); !p.Time.Equal(at) {
+		t.Errorf("the ID %+v is not of second %s", p, at)
+	}
+	if n, _, err := b.Fill(nil); n != 0 || err != nil {
+		t.Errorf("of nothing %d, %v", n, err)
 	}
 }
 
-func TestClockBehindDropsTheGrant(t *testing.T) {
-	b := newBench(t)
-	b.pass(0)
-	// Ahead by borrowing, then twice back by less than a gap.
-	ids := make([]randflake.ID, 1<<17)
-	for range 3 {
-		if _, _, err := b.Terms()[0].Generator().Fill(ids); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for range 2 {
-		b.clock.Step(-900 * time.Millisecond)
-		b.Terms()[0].Slew(-900 * time.Millisecond) // as if slewed
-	}
-	if _, err := b.one(); !errors.Is(err, randflake.ErrClockBehind) {
-		t.Fatalf("got %v, want ErrClockBehind", err)
-	}
-	b.pass(0)
-	if p := b.mustOne(); p.Node == 0 {
-		t.Error("the Keeper continues with the same block")
-	}
-	if b.Generation() != 1 || b.Drops()["clock_behind"] != 1 {
-		t.Errorf("generation %d, dropped %v, want 1", b.Generation(), b.Drops())
-	}
+// hookedClock is a clock that calls a function once when it is read.
+type hookedClock struct {
+	*fakeClock
+	hook func()
 }
 
-func TestMoreBlocksWhenBusy(t *testing.T) {
-	b := newBench(t, lease.WithMaxBlocks(3))
-	b.pass(0)
-	ids := make([]randflake.ID, 1<<16)
-	burst := func() (made int, nodes map[uint32]bool) {
-		nodes = map[uint32]bool{}
-		for range 40 {
-			n, _, err := b.Fill(ids)
-			if n > 0 {
-				nodes[b.codec.Decode(ids[0]).Node] = true
-				made += n
-			}
-			if err != nil {
-				break
-			}
-			if len(b.Kick()) > 0 {
-				<-b.Kick()
-				b.Step(t.Context())
-			}
-		}
-		return made, nodes
+func (c *hookedClock) Now() time.Time {
+	if hook := c.hook; hook != nil {
+		c.hook = nil
+		hook()
 	}
-	// Borrowing acquires the next block: IDs are refused only when all three blocks have borrowed
-	// all that they may.
-	made, nodes := burst()
-	if len(nodes) != 3 || made != 3*3<<17 {
-		t.Errorf("%d IDs of %d nodes, want %d of 3", made, len(nodes), 3*3<<17)
-	}
-	if got := b.Published(); got != 3 {
-		t.Fatalf("%d blocks are held, want 3", got)
-	}
-	b.pass(time.Minute)
-	if got := b.Published(); got != 1 {
-		t.Errorf("%d blocks are held when idle, want 1", got)
-	}
-	released := 0
-	for i := range 4 {
-		if blk := b.block(i); blk.Version > 0 && blk.Owner == "" {
-			released++
-		}
-	}
-	if released != 2 || len(b.reports) != 0 {
-		t.Errorf("%d blocks were returned, want 2; reported %v", released, b.reports)
-	}
+	return c.fakeClock.Now()
+}
+
+// The grants are replaced, or the Keeper is closed, while an ID is being made.
+func TestChangesWhileAnIDIsMade(t *testing.T) {
+	clock := &hookedClock{fakeClock: newFakeClock()}
+	b := newHeld(t, lease.WithClock(clock))
 	b.mustOne()
+	clock.hook = func() {
+		b.Drop(b.Terms()[0])
+		b.Step(t.Context())
+	}
+	b.wantNode(1)
+	clock.hook = b.Seal
+	b.wantError(lease.ErrClosed)
+}
+
+func TestReady(t *testing.T) {
+	b := newBench(t)
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := b.Ready(cancelled); !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "store") {
+		t.Errorf("before any response: %v", err)
+	}
+	b.store.set(errAway, nil)
+	b.pass(time.Second)
+	if err := b.Ready(cancelled); !errors.Is(err, context.Canceled) || !errors.Is(err, errAway) {
+		t.Errorf("got %v, want the context's error and the store's", err)
+	}
+	b.store.set(nil, nil)
+	b.pass(time.Second)
+	if err := b.Ready(cancelled); err != nil {
+		t.Error(err)
+	}
+	b.Seal()
+	if err := b.Ready(cancelled); !errors.Is(err, lease.ErrClosed) {
+		t.Errorf("after Close: %v, want %v", err, lease.ErrClosed)
+	}
 }
 
 func openTest(t *testing.T, s lease.Store, opts ...lease.Option) *lease.Keeper {
@@ -305,71 +314,10 @@ func inTime(t *testing.T, f func(*testing.T)) {
 	})
 }
 
-func TestReadyAfterClose(t *testing.T) {
-	b := newBench(t)
-	b.pass(0)
-	if err := b.Ready(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	b.Seal()
-	if err := b.Ready(t.Context()); !errors.Is(err, lease.ErrClosed) {
-		t.Errorf("after Close: %v, want %v", err, lease.ErrClosed)
-	}
-}
-
-// A clock that runs ahead while a grant is held is refused at the next renewal, as it would be by
-// an Acquire. The grant is used to its end, and the refusal reported once.
-func TestClockRunsAhead(t *testing.T) {
-	b := newBench(t)
-	store := driver.NewMemory(driver.WithNodeRange(few), driver.WithClock(trueClock{b.clock}))
-	b.SetStore(store)
-	b.clock.drift = 0.2
-	for b.clock.Now().Sub(trueClock{b.clock}.Now()) <= lease.MaxClockAhead {
-		b.pass(time.Second)
-		b.mustOne()
-	}
-	end := b.Terms()[0].Grant().End
-	if len(b.reports) > 0 || end.After(trueClock{b.clock}.Now().Add(lease.MaxClockAhead+10*time.Second)) {
-		t.Fatalf("reported %v, granted until %s", b.reports, end)
-	}
-	for b.clock.Now().Add(2 * time.Second).Before(end) {
-		b.pass(time.Second)
-		b.mustOne()
-	}
-	b.pass(5 * time.Second)
-	b.wantError(randflake.ErrLeaseExpired)
-	if len(b.reports) != 1 || !errors.Is(b.reports[0], lease.ErrClockAhead) || !errors.Is(b.Failure(), lease.ErrClockAhead) {
-		t.Errorf("reported %v, failure %v; want one %v", b.reports, b.Failure(), lease.ErrClockAhead)
-	}
-}
-
-// trueClock is a clock that does not drift.
-type trueClock struct{ *fakeClock }
-
-func (c trueClock) Now() time.Time { return testStart.Add(c.Elapsed()) }
-
-func TestReady(t *testing.T) {
+// Close ends Ready while the store is unreachable.
+func TestReadyEndsWithClose(t *testing.T) {
 	inTime(t, func(t *testing.T) {
-		store := &flakyStore{Memory: driver.NewMemory(), away: errAway}
-		k := openTest(t, store)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		if err := k.Ready(ctx); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, errAway) {
-			t.Errorf("got %v, want the context's error and the store's", err)
-		}
-		store.set(nil, nil)
-		if err := k.Ready(t.Context()); err != nil {
-			t.Error(err)
-		}
-		if _, err := k.Next(); err != nil {
-			t.Error(err)
-		}
-		if err := k.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
-
-		store.set(errAway, nil)
-		k = openTest(t, store)
+		k := openTest(t, &fakeStore{Store: driver.NewMemory(), away: errAway})
 		done := make(chan error)
 		go func() { done <- k.Ready(t.Context()) }()
 		synctest.Wait()
@@ -384,7 +332,7 @@ func TestReady(t *testing.T) {
 // passed to Start.
 func TestKeepsForDays(t *testing.T) {
 	inTime(t, func(t *testing.T) {
-		store := &flakyStore{Memory: driver.NewMemory()}
+		store := &fakeStore{Store: driver.NewMemory()}
 		ctx, cancel := context.WithCancel(t.Context())
 		k, err := lease.Start(ctx, store, testCodec(t), lease.WithMeterProvider(noop.NewMeterProvider()),
 			lease.WithErrorHandler(func(err error) { t.Error(err) }))
@@ -397,8 +345,8 @@ func TestKeepsForDays(t *testing.T) {
 		if _, err := k.Next(); err != nil {
 			t.Error(err)
 		}
-		if store.acquires != 1 || store.renewals < 500 || store.renewals > 700 {
-			t.Errorf("%d grants and %d renewals in 48 h, want 1 and about 576", store.acquires, store.renewals)
+		if a, r := len(store.asked("acquire")), len(store.asked("renew")); a != 1 || r < 500 || r > 700 {
+			t.Errorf("%d grants and %d renewals in 48 h, want 1 and about 576", a, r)
 		}
 		_ = k.Close(t.Context())
 	})
@@ -441,10 +389,10 @@ func TestCloseWhileTheStoreHangs(t *testing.T) {
 	inTime(t, func(t *testing.T) {
 		for _, heeds := range []bool{true, false} {
 			hang := make(chan struct{})
-			store := hooked{driver.NewMemory(), func(c call, do func(call) (lease.Grant, error)) (lease.Grant, error) {
+			store := &fakeStore{Store: driver.NewMemory(), on: func(c *call, do func() (lease.Grant, error)) (lease.Grant, error) {
 				switch {
 				case c.op != "renew":
-					return do(c)
+					return do()
 				case heeds:
 					<-c.ctx.Done()
 				default:
@@ -453,12 +401,7 @@ func TestCloseWhileTheStoreHangs(t *testing.T) {
 				return lease.Grant{}, errAway
 			}}
 			k := openTest(t, store, lease.WithTTL(4*time.Second))
-			if err := k.Ready(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := k.Next(); err != nil {
-				t.Fatal(err)
-			}
+			synctest.Wait()
 			time.Sleep(3 * time.Second) // during the renewal
 			if _, err := k.Next(); err != nil {
 				t.Errorf("no IDs while a renewal hangs: %v", err)
@@ -478,6 +421,38 @@ func TestCloseWhileTheStoreHangs(t *testing.T) {
 	})
 }
 
+// A grant that arrives during Close makes no IDs, and is returned.
+func TestAcquireDuringClose(t *testing.T) {
+	b := newBench(t)
+	b.during("acquire", b.Seal)
+	b.Step(t.Context())
+	b.wantError(lease.ErrClosed)
+	if len(b.Terms()) != 1 {
+		t.Fatalf("%d grants arrived, want 1", len(b.Terms()))
+	}
+	if id, err := b.Terms()[0].Generator().Next(); !errors.Is(err, randflake.ErrSealed) {
+		t.Errorf("the generator made %v, %v", id, err)
+	}
+	b.close()
+	if block := b.block(0); !block.GrantedUntil.Equal(block.Start) {
+		t.Errorf("the block is %+v", block)
+	}
+}
+
+// A Keeper returns the seconds after its last ID, even if it has borrowed.
+func TestUsedSecondsAreNotReturned(t *testing.T) {
+	b := newHeld(t)
+	b.second()
+	_, last := b.second()
+	if !last.After(b.clock.Now()) {
+		t.Fatalf("nothing was borrowed until %s", last)
+	}
+	b.close()
+	if got, want := b.block(0).GrantedUntil, last.Add(time.Second); !got.Equal(want) {
+		t.Errorf("returned from %s, want %s", got, want)
+	}
+}
+
 // Many goroutines make IDs while grants are acquired, dropped and closed.
 func TestConcurrentUse(t *testing.T) {
 	store := driver.NewMemory(driver.WithNodeRange(driver.NodeRange{Nodes: 64, BlockSize: 1}))
@@ -485,33 +460,32 @@ func TestConcurrentUse(t *testing.T) {
 	if err := k.Ready(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	var mu sync.Mutex
-	seen := map[randflake.ID]bool{}
-	var wg sync.WaitGroup
+	all := make(chan []randflake.ID)
 	for range 4 {
-		wg.Go(func() {
-			ids := make([]randflake.ID, 500)
-			for {
+		go func() {
+			var own []randflake.ID
+			for ids := make([]randflake.ID, 500); ; {
 				n, _, err := k.Fill(ids)
-				mu.Lock()
-				for _, id := range ids[:n] {
-					if seen[id] {
-						t.Errorf("%s was made twice", id)
-					}
-					seen[id] = true
-				}
-				mu.Unlock()
-				if errors.Is(err, lease.ErrClosed) {
+				if own = append(own, ids[:n]...); errors.Is(err, lease.ErrClosed) {
+					all <- own
 					return
 				}
 			}
-		})
+		}()
 	}
-	time.Sleep(100 * time.Millisecond)
+	time.Sleep(50 * time.Millisecond)
 	if err := k.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-	wg.Wait()
+	seen := map[randflake.ID]bool{}
+	for range 4 {
+		for _, id := range <-all {
+			if seen[id] {
+				t.Fatalf("%s was made twice", id)
+			}
+			seen[id] = true
+		}
+	}
 	if len(seen) < 1000 {
 		t.Errorf("only %d IDs", len(seen))
 	}

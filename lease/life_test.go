@@ -1,65 +1,50 @@
 package lease_test
 
 import (
+	"context"
 	"errors"
-	"maps"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// restorable simulates restores of the Keeper's machine: one whenever life grows.
-func (b *bench) restorable() (life *uint64) {
-	life = new(uint64)
-	*life = 1
-	b.SetMachine(func() uint64 { return *life })
-	return life
-}
+// Tests of machines that are restored or copied, and of clocks that are wrong.
 
 // After a restore from a snapshot, a machine neither makes IDs of an earlier grant nor returns it:
-// the original machine may continue with it.
+// the original machine may continue with it. Each reservation checks the machine, not only the
+// first one in a second.
 func TestRestoredMachine(t *testing.T) {
 	for name, notice := range map[string]func(*bench){
 		"by an ID": func(b *bench) { b.wantError(lease.ErrNoLease) },
+		"by Next": func(b *bench) {
+			if id, err := b.Next(); err == nil {
+				b.t.Errorf("made %+v", b.codec.Decode(id))
+			}
+		},
 		"by a step": func(b *bench) {
 			if wait := b.Step(b.t.Context()); wait > lease.LookEvery {
 				b.t.Errorf("the next step is in %s", wait)
 			}
 		},
-		"by Close": func(b *bench) {
-			b.Seal()
-			if err := b.GiveBackAll(b.t.Context()); err != nil {
-				b.t.Error(err)
-			}
-		},
+		"by Close": func(b *bench) { b.close() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
-			life := b.restorable()
-			b.pass(0)
+			b := newHeld(t)
 			b.mustOne()
 			before := b.block(0)
-			*life++
+			*b.life++
 			notice(b)
-			if got := b.Drops(); !maps.Equal(got, map[string]int64{"restored": 1}) || b.Generation() != 1 {
-				t.Errorf("dropped %v, generation %d", got, b.Generation())
-			}
-			if after := b.block(0); after != before {
-				t.Errorf("the dropped block was changed to %+v", after)
-			}
+			b.wantDrops(map[string]int64{"restored": 1})
+			b.wantBlock(before)
 			if name == "by Close" {
 				return
 			}
 			b.pass(lease.Reseeding)
-			if p := b.mustOne(); p.Node == 0 {
-				t.Error("the Keeper continues with the same block")
-			}
-			if len(b.reports) != 1 || !errors.Is(b.reports[0], lease.ErrCloned) {
-				t.Errorf("reported %v", b.reports)
-			}
+			b.wantNode(1)
+			b.wantReports(lease.ErrCloned)
 		})
 	}
 }
@@ -67,68 +52,26 @@ func TestRestoredMachine(t *testing.T) {
 // A Keeper that is told of a restore makes no ID with an earlier grant once Restored has returned,
 // does not give the grant back, and takes another.
 func TestRestored(t *testing.T) {
-	b := newBench(t)
-	b.pass(0)
+	b := newHeld(t)
 	b.mustOne()
 	before := b.block(0)
-	for n := uint64(1); n <= 2; n++ {
+	for n := range int64(2) {
 		b.Restored()
-		if b.Generation() != n {
-			t.Errorf("generation %d, want %d", b.Generation(), n)
-		}
+		b.wantDrops(map[string]int64{"restored": n + 1})
 		b.wantError(lease.ErrNoLease)
 		b.pass(2 * lease.Reseeding)
-		if p := b.mustOne(); p.Node == 0 {
-			t.Error("the Keeper continues with the same block")
-		}
+		b.wantNode(uint32(n) + 1)
 	}
-	if got := b.Drops(); !maps.Equal(got, map[string]int64{"restored": 2}) || b.block(0) != before {
-		t.Errorf("dropped %v; the first block is %+v, was %+v", got, b.block(0), before)
-	}
-}
-
-// Each reservation checks the machine, not only the first one in a second.
-func TestRestoredWithinASecond(t *testing.T) {
-	b := newBench(t)
-	life := b.restorable()
-	b.pass(0)
-	b.mustOne()
-	b.mustOne()
-	*life++
-	if id, err := b.Next(); err == nil {
-		t.Errorf("made %+v", b.codec.Decode(id))
-	}
-}
-
-// A grant is not used if the machine was restored after its Acquire began.
-func TestRestoredDuringAcquire(t *testing.T) {
-	b := newBench(t)
-	life := b.restorable()
-	once := true
-	b.during("acquire", func() {
-		if once {
-			*life++
-		}
-		once = false
-	})
-	b.pass(2 * lease.Reseeding)
-	if p := b.mustOne(); p.Node == 0 {
-		t.Error("made an ID of the grant that was requested before")
-	}
-	if got := b.Drops(); !maps.Equal(got, map[string]int64{"restored": 1}) {
-		t.Errorf("dropped %v", got)
-	}
+	b.wantBlock(before)
 }
 
 // The generation of the machine may also fall: a restore of another snapshot.
 func TestRestoredToALowerGeneration(t *testing.T) {
 	b := newBench(t)
-	life := b.restorable()
-	*life = 7
-	b.SetMachine(func() uint64 { return *life })
-	b.pass(0)
+	*b.life = 7
+	b.pass(2 * lease.Reseeding) // the bench began at 0
 	b.mustOne()
-	*life = 3
+	*b.life = 3
 	b.wantError(lease.ErrNoLease)
 	drawn := 0
 	b.SetNonces(func() string { drawn++; return lease.NewNonce() })
@@ -137,20 +80,36 @@ func TestRestoredToALowerGeneration(t *testing.T) {
 		t.Error("a nonce was drawn at once")
 	}
 	b.pass(lease.Reseeding)
-	if p := b.mustOne(); p.Node == 0 {
-		t.Error("the Keeper continues with the same block")
+	b.wantNode(1)
+}
+
+// A grant is not used if the machine was restored, or suspended, after its Acquire began.
+func TestChangesDuringAcquire(t *testing.T) {
+	for reason, happen := range map[string]func(*bench){
+		"restored":  func(b *bench) { *b.life++ },
+		"clock_gap": func(b *bench) { b.clock.Step(5 * time.Second) },
+	} {
+		b := newBench(t)
+		b.once("acquire", func() { happen(b) })
+		b.Step(t.Context())
+		if p, err := b.one(); err == nil {
+			t.Errorf("%s: made an ID of the grant that was requested before: %+v", reason, p)
+		}
+		b.pass(2 * lease.Reseeding)
+		b.mustOne()
+		b.wantDrops(map[string]int64{reason: 1})
 	}
 }
 
 // copies returns copies of a Keeper on a machine that is just restored. Until kernels learn of it
 // they draw the same nonces, as the original does, which was not restored.
-func (b *bench) copies(life *uint64, store lease.Store) (original *bench, copies []*bench) {
+func (b *bench) copies(on func(c *call, do func() (lease.Grant, error)) (lease.Grant, error)) (original *bench, copies []*bench) {
 	b.t.Helper()
 	restored := b.clock.Elapsed()
 	var same []string
-	copied := func() *bench {
-		c := b.copied()
-		c.SetStore(store)
+	copied := func(opts ...lease.Option) *bench {
+		c := b.copied(opts...)
+		c.store.on = on
 		drawn := 0
 		c.SetNonces(func() string {
 			if b.clock.Elapsed() >= restored+400*time.Millisecond {
@@ -163,10 +122,9 @@ func (b *bench) copies(life *uint64, store lease.Store) (original *bench, copies
 		})
 		return c
 	}
-	original, copies = copied(), []*bench{copied(), copied()}
-	before := *life
-	original.SetMachine(func() uint64 { return before })
-	*life++
+	before := *b.life
+	original, copies = copied(lease.WithMachine(func() uint64 { return before })), []*bench{copied(), copied()}
+	*b.life++
 	return original, copies
 }
 
@@ -176,18 +134,17 @@ func TestCopiesDrawTheSameNonces(t *testing.T) {
 	for name, lost := range map[string]bool{"": false, "a response is lost": true} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
-			life := b.restorable()
 			b.pass(time.Second)
 			// The store reads a block before it writes it. If a write is refused, and the block has
 			// its nonce, it cannot know whose write that was.
-			original, copies := b.copies(life, hooked{b.store, func(c call, do func(call) (lease.Grant, error)) (lease.Grant, error) {
-				g, err := do(c)
-				if stored, getErr := b.store.Get(c.ctx, c.grant.Node); errors.Is(err, lease.ErrLost) && c.op == "renew" &&
+			original, copies := b.copies(func(c *call, do func() (lease.Grant, error)) (lease.Grant, error) {
+				g, err := do()
+				if stored, getErr := b.memory.Get(c.ctx, c.grant.Node); errors.Is(err, lease.ErrLost) && c.op == "renew" &&
 					getErr == nil && stored.Nonce == c.request.Nonce {
 					err = errors.New("refused, and may have been written")
 				}
 				return g, err
-			}})
+			})
 			for _, c := range copies {
 				c.wantError(lease.ErrNoLease)
 			}
@@ -196,11 +153,11 @@ func TestCopiesDrawTheSameNonces(t *testing.T) {
 			for i := range 300 {
 				for j, c := range append(copies, original) {
 					if lost && i < 20 && j == i%2 {
-						b.store.set(nil, errAway)
+						c.store.set(nil, errAway)
 					}
 					c.Step(t.Context())
-					b.store.set(nil, nil)
-					ids.fill(t, "one of the copies", c)
+					c.store.set(nil, nil)
+					ids.fill(c, "one of the copies")
 				}
 				b.clock.Add(50 * time.Millisecond)
 			}
@@ -211,141 +168,267 @@ func TestCopiesDrawTheSameNonces(t *testing.T) {
 	}
 }
 
-// Changes of the machine during a call to the store count.
-func TestSuspendedDuringAcquire(t *testing.T) {
-	b := newBench(t)
-	once := true
-	b.during("acquire", func() {
-		if once {
-			b.clock.Step(5 * time.Second)
+// together takes steps of a Keeper and its copy, with clocks that agree, and has both make IDs.
+func together(b, c *bench, steps int, ids made) {
+	for range steps {
+		for name, k := range map[string]*bench{"the original": b, "the copy": c} {
+			if ids != nil {
+				ids.fill(k, name)
+			}
 		}
-		once = false
-	})
-	b.Step(t.Context())
-	if p, err := b.one(); err == nil && p.Node == 0 {
-		t.Errorf("made an ID of the grant: %+v", p)
-	}
-	if got := b.Drops(); !maps.Equal(got, map[string]int64{"clock_gap": 1}) {
-		t.Errorf("dropped %v", got)
+		b.Step(b.t.Context())
+		c.Step(b.t.Context())
+		b.clock.Add(100 * time.Millisecond)
 	}
 }
 
-// twoBlocks returns a Keeper that holds two blocks, and its machine's life.
-func twoBlocks(t *testing.T) (b *bench, life *uint64) {
+// Two copies of a process renew in turn. The second one stops at the store's first answer and
+// acquires another grant.
+func TestCopiesSeparate(t *testing.T) {
+	b := newBench(t)
+	b.pass(time.Second)
+	b.mustOne()
+	c := b.copied()
+	together(b, c, 60, nil)
+	ids := made{}
+	together(b, c, 300, ids)
+	if want := 2 * 300 * 3; len(ids) != want {
+		t.Errorf("%d IDs, want %d", len(ids), want)
+	}
+	c.wantDrops(map[string]int64{"cloned": 1})
+	c.wantReports(lease.ErrCloned)
+	b.wantDrops(map[string]int64{})
+	b.wantReports()
+}
+
+// Two copies of a golden image repeat the Acquire that was pending when the image was made: only
+// one of them uses the grant.
+func TestCopiesOfAPendingAcquire(t *testing.T) {
+	b := newBench(t)
+	b.store.set(nil, errAway)
+	b.next()
+	b.store.set(nil, nil)
+	together(b, b.copied(), 300, made{})
+	if b.block(0).Owner == "" || b.block(1).Owner == "" {
+		t.Error("they do not have different blocks")
+	}
+}
+
+// returned returns a copy of a Keeper which has since returned the grant that both had.
+func returned(t *testing.T) *bench {
 	t.Helper()
-	b = newBench(t, lease.WithMaxBlocks(2))
-	life = b.restorable()
-	b.pass(0)
-	ids := make([]randflake.ID, 1<<17)
+	b := newBench(t, lease.WithMaxBlocks(2))
+	b.pass(time.Second)
+	b.mustOne()
+	c := b.copied(lease.WithMaxBlocks(2))
+	b.close()
+	b.clock.Add(time.Second)
+	return c
+}
+
+// A copy returned the grant, and the other copy wins the same block as a second grant: it must not
+// make the same IDs with both.
+func TestOwnBlockWonAgain(t *testing.T) {
+	c, seen := returned(t), made{}
+	for range 4 { // busy, so that it acquires a second block
+		ids, _ := c.second()
+		seen.add(c, "the copy", ids)
+		c.Step(t.Context())
+	}
+	c.wantDrops(map[string]int64{"cloned": 1})
+	c.wantReports(lease.ErrCloned)
+}
+
+// It wins the same block just after another goroutine dropped the grant: the seconds still count as
+// used.
+func TestOwnBlockWonWhileDropped(t *testing.T) {
+	c, seen := returned(t), made{}
+	fill := func() {
+		ids, _ := c.second()
+		seen.add(c, "the copy", ids)
+	}
+	fill()
+	fill() // it borrows, and acquires a second block
+	c.once("acquire", func() { c.Drop(c.Terms()[0]) })
+	c.Step(t.Context())
+	if g := c.block(0); !g.Start.Equal(testStart.Add(2 * time.Second)) {
+		t.Fatalf("the block is %+v, want it granted again", g)
+	}
+	fill()
+}
+
+// It notices, drops the grant and wins the same block again: it must not make the same IDs as
+// before.
+func TestOwnBlockWonAfterTheDrop(t *testing.T) {
+	c, ids := returned(t), made{}
+	for range 100 {
+		ids.fill(c, "the copy")
+		c.Step(t.Context())
+		c.clock.Add(100 * time.Millisecond)
+	}
+	c.wantDrops(map[string]int64{"store_contradiction": 1})
+	c.mustOne()
+}
+
+// The lease ends between two readings of the clock, and its block is free again although no process
+// returned it.
+func TestOwnBlockWonAtItsEnd(t *testing.T) {
+	b := newHeld(t)
+	b.clock.Add(9900 * time.Millisecond)
+	b.borrow()
+	b.SetNonces(func() string {
+		b.clock.Add(200 * time.Millisecond)
+		return lease.NewNonce()
+	})
+	b.Step(t.Context())
+	b.wantDrops(map[string]int64{})
+	if p := b.mustOne(); p.Node != 0 || p.Time.Before(testStart.Add(10*time.Second)) {
+		t.Errorf("made an ID of node %d and second %s", p.Node, p.Time)
+	}
+}
+
+// A late Acquire grants the block again, with a nonce that its sender used before: the sender must
+// not mistake that for a renewal of its grant. The clock is set back between the Acquire and its
+// repetition.
+func TestLateAcquire(t *testing.T) {
+	p, q := newBench(t, lease.WithMaxBlocks(1)), newBench(t, lease.WithMaxBlocks(1))
+	memory := driver.NewMemory(driver.WithNodeRange(driver.NodeRange{Nodes: 1, BlockSize: 1}))
+	p.memory, p.store.Store, q.store.Store = memory, memory, memory
+	var late func() // makes P's first Acquire
+	p.store.on = func(c *call, do func() (lease.Grant, error)) (lease.Grant, error) {
+		if late == nil {
+			late = func() { _, _ = memory.Acquire(context.Background(), c.request) }
+			return lease.Grant{}, errAway
+		}
+		return do()
+	}
+	ids := made{}
+
+	p.clock.Step(40 * time.Second)
+	p.next()
+	p.clock.Step(-40 * time.Second)
+	p.next() // is granted [0 s, 10 s)
+	if ids.fill(p, "P") != 3 {
+		t.Fatal("P has no lease")
+	}
+	q.clock.Add(20 * time.Second)
+	q.Step(t.Context()) // is granted [20 s, 30 s)
+	for range 9 {
+		if ids.fill(q, "Q") != 3 {
+			t.Fatal("Q has no lease")
+		}
+		q.clock.Add(time.Second)
+	}
+	late() // grants [40 s, 50 s) for P's first nonce
+	if block := p.block(0); !block.Start.Equal(testStart.Add(40 * time.Second)) {
+		t.Fatalf("after the late Acquire the block is %+v", block)
+	}
+	for range 60 {
+		p.pass(time.Second)
+		ids.fill(p, "P")
+	}
+	p.wantDrops(map[string]int64{"taken": 1}) // the first grant
+}
+
+// A step of the clock drops the grant before an ID is made with the new time; the block is not
+// returned, because a clone may use it.
+func TestClockStep(t *testing.T) {
+	for _, d := range []time.Duration{90 * time.Second, -90 * time.Second, 1100 * time.Millisecond, -1100 * time.Millisecond} {
+		b := newHeld(t)
+		b.mustOne()
+		before := b.block(0)
+		b.clock.Step(d)
+		b.wantError(lease.ErrNoLease)
+		b.wantError(lease.ErrNoLease)
+		b.wantDrops(map[string]int64{"clock_gap": 1})
+		b.pass(0)
+		p, free := b.mustOne(), d > time.Minute // the old grant is over by this clock
+		if !free && p.Node != 1 || !p.Time.Equal(testStart.Add(d).Truncate(time.Second)) {
+			t.Errorf("%s: made an ID of node %d, second %s", d, p.Node, p.Time)
+		}
+		if !free {
+			b.wantBlock(before)
+		}
+	}
+}
+
+func TestClockBehindDropsTheGrant(t *testing.T) {
+	b := newHeld(t)
+	// Ahead by borrowing, then twice back by less than a gap.
+	for range 3 {
+		if _, _, err := b.Terms()[0].Generator().Fill(make([]randflake.ID, 1<<17)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for range 2 {
-		_, _, _ = b.Fill(ids)
-		b.Step(t.Context())
+		b.clock.Step(-900 * time.Millisecond)
+		b.Terms()[0].Slew(-900 * time.Millisecond) // as if slewed
 	}
-	if len(b.Terms()) != 2 {
-		t.Fatalf("%d blocks are held, want 2", len(b.Terms()))
-	}
-	return b, life
+	b.wantError(randflake.ErrClockBehind)
+	b.pass(0)
+	b.wantNode(1)
+	b.wantDrops(map[string]int64{"clock_behind": 1})
 }
 
-// With a stepped clock no grant is renewed, even right after the step.
-func TestSteppedClockDoesNotRenew(t *testing.T) {
-	b, _ := twoBlocks(t)
-	renewals, before := 0, b.block(1)
-	b.during("renew", func() {
-		renewals++
-		b.clock.Step(-2 * time.Second)
-	})
-	b.clock.Add(5 * time.Second)
-	b.Step(t.Context())
-	if renewals != 1 {
-		t.Errorf("%d renewals were requested, want only the first", renewals)
-	}
-	if after := b.block(1); after != before {
-		t.Errorf("the second block was changed to %+v", after)
-	}
-}
+// trueClock is a clock that does not drift.
+type trueClock struct{ *fakeClock }
 
-// If the machine is restored during Close, nothing more is returned, not even a grant that is
-// dropped in the meantime.
-func TestRestoredDuringClose(t *testing.T) {
-	for name, happen := range map[string]func(b *bench, second *lease.Term, life *uint64){
-		"restored": func(_ *bench, _ *lease.Term, life *uint64) { *life++ },
-		"dropped":  func(b *bench, second *lease.Term, _ *uint64) { b.Drop(second) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			b, life := twoBlocks(t)
-			before, second := b.block(1), b.Terms()[1]
-			b.during("release", func() { happen(b, second, life) })
-			b.Seal()
-			if err := b.GiveBackAll(t.Context()); err != nil {
-				t.Error(err)
-			}
-			if after := b.block(1); after != before {
-				t.Errorf("the second block was changed to %+v", after)
-			}
-		})
-	}
-}
+func (c trueClock) Now() time.Time { return testStart.Add(c.Elapsed()) }
 
-// A store that grants expired leases is not called continuously.
-func TestExpiredGrants(t *testing.T) {
+// A clock that runs ahead while a grant is held is refused at the next renewal, as it would be by
+// an Acquire. The grant is used to its end, and the refusal reported once.
+func TestClockRunsAhead(t *testing.T) {
 	b := newBench(t)
-	calls := 0
-	b.asking(func(r *lease.Request) {
-		calls++
-		r.Now = r.Now.Add(-time.Hour)
-	})
-	b.pass(10 * time.Second)
-	b.wantError(lease.ErrNoLease)
-	if calls == 0 || calls > 50 {
-		t.Errorf("%d calls in 10 s", calls)
+	right := trueClock{b.clock}
+	b.store.Store = driver.NewMemory(driver.WithNodeRange(few), driver.WithClock(right))
+	b.clock.drift = 0.2
+	for b.clock.Now().Sub(right.Now()) <= lease.MaxClockAhead {
+		b.pass(time.Second)
+		b.mustOne()
 	}
-}
-
-// A grant that arrives during Close makes no IDs, and is returned.
-func TestAcquireDuringClose(t *testing.T) {
-	b := newBench(t)
-	b.during("acquire", b.Seal)
-	b.Step(t.Context())
-	b.wantError(lease.ErrClosed)
-	if len(b.Terms()) != 1 {
-		t.Fatalf("%d grants arrived, want 1", len(b.Terms()))
+	end := b.Terms()[0].Grant().End
+	if len(b.reports) > 0 || end.After(right.Now().Add(lease.MaxClockAhead+10*time.Second)) {
+		t.Fatalf("reported %v, granted until %s", b.reports, end)
 	}
-	if id, err := b.Terms()[0].Generator().Next(); !errors.Is(err, randflake.ErrSealed) {
-		t.Errorf("the generator made %v, %v", id, err)
+	for b.clock.Now().Add(2 * time.Second).Before(end) {
+		b.pass(time.Second)
+		b.mustOne()
 	}
-	if err := b.GiveBackAll(t.Context()); err != nil {
-		t.Error(err)
-	}
-	if block := b.block(0); !block.GrantedUntil.Equal(block.Start) {
-		t.Errorf("the block is %+v", block)
+	b.pass(5 * time.Second)
+	b.wantError(randflake.ErrLeaseExpired)
+	b.wantReports(lease.ErrClockAhead)
+	if !errors.Is(b.Failure(), lease.ErrClockAhead) {
+		t.Errorf("the last failure is %v", b.Failure())
 	}
 }
 
 // The wall clock and the monotonic clock of an idle process drift apart by seconds within days;
-// that is not a step.
+// that is not a step. So they are compared every minute.
 func TestDriftIsNotAStep(t *testing.T) {
 	for _, drift := range []float64{1e-4, -1e-4} {
 		b := newBench(t, lease.WithTTL(lease.MaxTTL))
 		b.clock.drift = drift
 		b.pass(72 * time.Hour)
 		b.mustOne()
-		if b.Generation() != 0 || b.store.acquires != 1 {
-			t.Errorf("drift %g: dropped %v, %d grants", drift, b.Drops(), b.store.acquires)
+		b.wantDrops(map[string]int64{})
+		if n := len(b.store.asked("acquire")); n != 1 {
+			t.Errorf("drift %g: %d grants", drift, n)
+		}
+		if wait := b.Step(t.Context()); wait != lease.LookEvery {
+			t.Errorf("the next step is in %s, want %s", wait, lease.LookEvery)
 		}
 	}
 }
 
-// The store keeps the block's owner, for operators.
-func TestOwner(t *testing.T) {
-	b := newBench(t, lease.WithOwner("web-7/größe"))
-	b.pass(20 * time.Second)
-	if got := b.block(0); got.Owner != "web-7/größe" || got.Version < 3 {
-		t.Errorf("the block is %+v", got)
-	}
-	b = newBench(t)
+// An unproven grant is renewed at once, whatever the origin of the monotonic clock.
+func TestClockFromAnyMoment(t *testing.T) {
+	clock := newFakeClock()
+	clock.elapsed = -time.Hour
+	b := newBench(t, lease.WithClock(clock))
+	b.clock = clock
+	b.store.set(nil, errAway)
 	b.pass(0)
-	if got := b.block(0).Owner; strings.Count(got, "/") != 2 {
-		t.Errorf("the default is %q", got)
-	}
+	b.store.set(nil, nil)
+	b.pass(2 * time.Second)
+	b.mustOne()
 }

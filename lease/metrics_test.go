@@ -9,16 +9,25 @@ import (
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/metric/embedded"
+	"go.opentelemetry.io/otel/metric/noop"
+	sdk "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
-	"github.com/traceflake/traceflake/randflake"
 )
 
-// collect returns the values of all metrics by name, unit and attributes.
-func collect(t *testing.T, r metric.Reader) map[string]float64 {
+// metered returns an option that provides meters, and a function that returns the values of all
+// metrics by name, unit and attributes.
+func metered(t *testing.T) (lease.Option, func() map[string]float64) {
+	t.Helper()
+	reader := sdk.NewManualReader()
+	return lease.WithMeterProvider(sdk.NewMeterProvider(sdk.WithReader(reader))), func() map[string]float64 { return collect(t, reader) }
+}
+
+func collect(t *testing.T, r sdk.Reader) map[string]float64 {
 	t.Helper()
 	var data metricdata.ResourceMetrics
 	if err := r.Collect(t.Context(), &data); err != nil {
@@ -50,109 +59,93 @@ func collect(t *testing.T, r metric.Reader) map[string]float64 {
 	return got
 }
 
+const (
+	blocks    = "traceflake.lease.blocks {block}"
+	remaining = "traceflake.lease.remaining s"
+	drops     = "traceflake.lease.drops {grant} traceflake.lease.drop.reason="
+)
+
+// requests is the name of the series of an operation and an outcome.
+func requests(operation, outcome string) string {
+	if outcome != "" {
+		outcome = "error.type=" + outcome + ","
+	}
+	return "traceflake.lease.requests {request} " + outcome + "traceflake.lease.operation=" + operation
+}
+
 func TestMetrics(t *testing.T) {
-	reader := metric.NewManualReader()
-	b := newBench(t, lease.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(reader))))
+	option, collect := metered(t)
+	b := newBench(t, option)
 	want := func(wanted map[string]float64) {
 		t.Helper()
-		got := collect(t, reader)
+		got := collect()
 		for name, v := range wanted {
 			if got[name] != v {
 				t.Errorf("%s is %v, want %v", name, got[name], v)
 			}
 		}
 	}
-	const blocks = "traceflake.lease.blocks {block}"
-	const acquire, renew, get = "traceflake.lease.requests {request} traceflake.lease.operation=acquire",
-		"traceflake.lease.requests {request} traceflake.lease.operation=renew",
-		"traceflake.lease.requests {request} traceflake.lease.operation=get"
-
 	b.store.set(lease.ErrNoFreeNode, nil)
 	b.Step(t.Context())
-	want(map[string]float64{
-		"traceflake.lease.requests {request} error.type=no_free_node,traceflake.lease.operation=acquire": 1,
-		blocks:                         0,
-		"traceflake.lease.remaining s": 0,
-	})
+	want(map[string]float64{requests("acquire", "no_free_node"): 1, blocks: 0, remaining: 0})
 	b.store.set(nil, nil)
 	b.pass(time.Second)
 	b.pass(5 * time.Second)
 	want(map[string]float64{
-		acquire: 1,
-		renew:   2, // the first one proves the grant, whose nonce was repeated
-		blocks:  1,
+		requests("acquire", ""): 1, requests("renew", ""): 2, // the first proves the grant, whose nonce was repeated
+		blocks: 1, remaining: b.block(0).GrantedUntil.Sub(b.clock.Now()).Seconds(),
 	})
-	if left := collect(t, reader)["traceflake.lease.remaining s"]; left < 5 || left > 10 {
-		t.Errorf("%v s remain, want 5 to 10", left)
-	}
 	b.store.set(errAway, nil)
 	b.pass(5 * time.Second)
-	if got := collect(t, reader); got["traceflake.lease.requests {request} error.type=_OTHER,traceflake.lease.operation=renew"] < 1 ||
-		got["traceflake.lease.requests {request} error.type=_OTHER,traceflake.lease.operation=get"] < 1 || got[get] != 0 {
+	if got := collect(); got[requests("renew", "_OTHER")] < 1 || got[requests("get", "_OTHER")] < 1 || got[requests("get", "")] != 0 {
 		t.Errorf("failures are not counted: %v", got)
 	}
 	b.store.set(lease.ErrLost, nil)
 	b.pass(time.Second)
-	if got := collect(t, reader); got["traceflake.lease.requests {request} error.type=lost,traceflake.lease.operation=renew"] < 1 {
+	if got := collect(); got[requests("renew", "lost")] < 1 {
 		t.Errorf("a refusal is not counted: %v", got)
 	}
 	b.clock.Step(time.Hour)
 	b.pass(0)
-	want(map[string]float64{
-		"traceflake.lease.drops {grant} traceflake.lease.drop.reason=clock_gap":    1,
-		"traceflake.lease.drops {grant} traceflake.lease.drop.reason=clock_behind": 0,
-		blocks: 0,
-	})
-	b.Unregister()
-	for name := range collect(t, reader) {
-		t.Errorf("%s is still observed after Close", name)
-	}
+	want(map[string]float64{drops + "clock_gap": 1, drops + "clock_behind": 0, blocks: 0})
 }
 
-// A rate misses the first count of a series unless the series existed before, at 0.
+// A rate misses the first count of a series unless the series existed before, at 0. Close ends the
+// metrics.
 func TestSeriesBeginAtZero(t *testing.T) {
-	reader := metric.NewManualReader()
-	newBench(t, lease.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(reader))))
-	got := collect(t, reader)
-	const requests, drops = "traceflake.lease.requests {request} ", "traceflake.lease.drops {grant} traceflake.lease.drop.reason="
+	option, collect := metered(t)
+	b := newBench(t, option)
+	want := []string{blocks, remaining}
 	for _, reason := range []string{"clock_gap", "clock_behind", "store_contradiction", "cloned", "restored", "taken"} {
-		if n, ok := got[drops+reason]; !ok || n != 0 {
-			t.Errorf("drops for %s: %v, %v", reason, n, ok)
-		}
+		want = append(want, drops+reason)
 	}
 	for _, operation := range []string{"acquire", "renew", "get", "release"} {
 		for _, outcome := range []string{"", "no_free_node", "clock_ahead", "lost", "block_size", "schema_version",
 			"invalid_request", "misconfigured", "timeout", "_OTHER"} {
-			name := requests
-			if outcome != "" {
-				name += "error.type=" + outcome + ","
-			}
-			name += "traceflake.lease.operation=" + operation
-			if n, ok := got[name]; !ok || n != 0 {
-				t.Errorf("%s: %v, %v", name, n, ok)
-			}
+			want = append(want, requests(operation, outcome))
 		}
 	}
-	if want := 2 + 6 + 4*10; len(got) != want {
-		t.Errorf("%d series, want %d: %v", len(got), want, got)
+	got := collect()
+	for _, name := range want {
+		if n, ok := got[name]; !ok || n != 0 {
+			t.Errorf("%s: %v, %v", name, n, ok)
+		}
 	}
-}
-
-// newer is a store with an error that no other test uses.
-type newer struct{ *driver.Memory }
-
-func (newer) Acquire(context.Context, lease.Request) (lease.Grant, error) {
-	return lease.Grant{}, lease.ErrSchemaVersion
+	if len(got) != len(want) {
+		t.Errorf("%d series, want %d: %v", len(got), len(want), got)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel() // a bench has no goroutine to wait for
+	_ = b.Close(ended)
+	if got := collect(); len(got) != 0 {
+		t.Errorf("after Close the metrics are %v", got)
+	}
 }
 
 // A program may set its meter provider after starting the Keeper.
 func TestRequestsBeforeTheProvider(t *testing.T) {
-	codec, err := randflake.NewCodec(make([]byte, 16))
-	if err != nil {
-		t.Fatal(err)
-	}
 	failed := make(chan error, 1)
-	k, err := lease.Start(t.Context(), newer{driver.NewMemory()}, codec,
+	k, err := lease.Start(t.Context(), &fakeStore{away: lease.ErrSchemaVersion}, testCodec(t),
 		lease.WithErrorHandler(func(err error) { failed <- err }))
 	if err != nil {
 		t.Fatal(err)
@@ -160,14 +153,77 @@ func TestRequestsBeforeTheProvider(t *testing.T) {
 	if err := <-failed; !errors.Is(err, lease.ErrSchemaVersion) || !errors.Is(k.Failure(), err) {
 		t.Errorf("%v, and the last failure is %v", err, k.Failure())
 	}
-	reader, before := metric.NewManualReader(), otel.GetMeterProvider()
-	otel.SetMeterProvider(metric.NewMeterProvider(metric.WithReader(reader)))
+	reader, before := sdk.NewManualReader(), otel.GetMeterProvider()
+	otel.SetMeterProvider(sdk.NewMeterProvider(sdk.WithReader(reader)))
 	defer otel.SetMeterProvider(before)
-	const refused = "traceflake.lease.requests {request} error.type=schema_version,traceflake.lease.operation=acquire"
-	if n := collect(t, reader)[refused]; n < 1 {
+	if n := collect(t, reader)[requests("acquire", "schema_version")]; n < 1 {
 		t.Errorf("%v requests are counted, want at least one", n)
 	}
 	if err := k.Close(t.Context()); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Nil options change nothing.
+func TestNilOptions(t *testing.T) {
+	option, collect := metered(t)
+	b := newBench(t, option, lease.WithMeterProvider(nil), lease.WithClock(nil), lease.WithErrorHandler(nil))
+	b.store.set(errAway, nil)
+	b.Step(t.Context())
+	b.wantReports(errAway)
+	if len(collect()) == 0 {
+		t.Error("no metrics")
+	}
+}
+
+// broken is a meter provider that fails for one instrument, or for the callback.
+type broken struct {
+	embedded.MeterProvider
+	name string
+}
+
+func (p broken) Meter(string, ...metric.MeterOption) metric.Meter { return brokenMeter{name: p.name} }
+
+type brokenMeter struct {
+	noop.Meter
+	name string
+}
+
+func (m brokenMeter) fail(name string) error {
+	if strings.HasSuffix(name, m.name) {
+		return errAway
+	}
+	return nil
+}
+
+func (m brokenMeter) Int64ObservableCounter(
+	name string, _ ...metric.Int64ObservableCounterOption,
+) (metric.Int64ObservableCounter, error) {
+	return noop.Int64ObservableCounter{}, m.fail(name)
+}
+
+func (m brokenMeter) Int64ObservableUpDownCounter(
+	name string, _ ...metric.Int64ObservableUpDownCounterOption,
+) (metric.Int64ObservableUpDownCounter, error) {
+	return noop.Int64ObservableUpDownCounter{}, m.fail(name)
+}
+
+func (m brokenMeter) Float64ObservableGauge(
+	name string, _ ...metric.Float64ObservableGaugeOption,
+) (metric.Float64ObservableGauge, error) {
+	return noop.Float64ObservableGauge{}, m.fail(name)
+}
+
+func (m brokenMeter) RegisterCallback(metric.Callback, ...metric.Observable) (metric.Registration, error) {
+	return noop.Registration{}, m.fail("callback")
+}
+
+func TestMetricsThatFail(t *testing.T) {
+	for _, name := range []string{"requests", "drops", "remaining", "blocks", "callback"} {
+		k, err := lease.Start(t.Context(), driver.NewMemory(), testCodec(t), lease.WithMeterProvider(broken{name: name}))
+		if !errors.Is(err, errAway) {
+			t.Errorf("%s: %v, want the meter's error", name, err)
+			_ = k.Close(t.Context())
+		}
 	}
 }

@@ -124,7 +124,13 @@ func (p *process) build() {
 		p.src, p.kick = &twinKeeper{p: p, store: client{w, p}}, make(chan struct{})
 	} else {
 		k, err := lease.NewKeeper(client{w, p}, w.ledger.codec, lease.WithTTL(w.ttl), lease.WithMaxBlocks(p.plan.maxBlocks),
-			lease.WithClock(clock{w, p}), lease.WithMeterProvider(noop.NewMeterProvider()), lease.WithErrorHandler(func(error) {}))
+			lease.WithClock(clock{w, p}), lease.WithMeterProvider(noop.NewMeterProvider()), lease.WithErrorHandler(func(error) {}),
+			lease.WithMachine(func() uint64 {
+				if w.variant.deaf {
+					return 0
+				}
+				return ask(p, func() uint64 { return p.host.life })
+			}))
 		if err != nil {
 			panic(err)
 		}
@@ -133,12 +139,6 @@ func (p *process) build() {
 		if w.variant.hasty {
 			k.SetReseeding(0)
 		}
-		k.SetMachine(func() uint64 {
-			if w.variant.deaf {
-				return 0
-			}
-			return ask(p, func() uint64 { return p.host.life })
-		})
 		p.src, p.kick = k, k.Kick()
 	}
 	p.tasks = append(p.tasks, w.spawn(p, p.keep))

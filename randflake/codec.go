@@ -99,8 +99,8 @@ func (c *Codec) Decode(id ID) Parts {
 }
 
 // Derive returns 32 bytes that depend on the secret and on purpose, and reveal
-// nothing about the secret: HKDF-SHA256. It is for keys that are needed beside
-// the IDs.
+// nothing about the secret: HKDF-SHA256. It is for keys that have other uses
+// than encrypting IDs.
 func (c *Codec) Derive(purpose string) [32]byte {
 	secret := c.secret()
 	key, err := hkdf.Key(sha256.New, secret[:], nil, "traceflake "+purpose, 32)

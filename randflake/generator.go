@@ -38,18 +38,18 @@ const DefaultBorrow = 2 * time.Second
 // sealed is not a word of any lease: NewGenerator keeps ends below it.
 const sealed = ^uint64(0)
 
-// Generator makes the IDs of one lease. It is safe for concurrent use, never
-// blocks, and makes no ID twice and none outside its lease, whatever the clock
-// does.
+// Generator generates the IDs of one lease. It is safe for concurrent use, never
+// blocks, and generates no ID twice and none outside its lease, whatever the
+// clock does.
 //
 // Its whole state is one word:
 //
 //	second << (17+k) | node offset << 17 | sequence
 //
-// for a lease of 2^k nodes. The word only grows. When the clock has moved on
-// it jumps to the clock's second, see [WithStart]; when a second is used up the carry runs into
-// the next one, which is borrowed; when the clock steps back the word stays,
-// which holds the second.
+// for a lease of 2^k nodes. The word only grows. When the clock has moved on it
+// jumps to the clock's second, see [WithStart]; when a second is used up the
+// carry runs into the next one, which is borrowed; when the clock steps back the
+// word stays, which holds the second.
 type Generator struct {
 	codec  *Codec
 	now    func() time.Time
@@ -86,7 +86,7 @@ func WithClock(clock Clock) Option {
 
 // WithGuard sets a function that decides whether the lease may still be used;
 // by default it may. guard is called for every reservation, after the clock is
-// read and before a word is taken, with that reading: no ID is made from a
+// read and before a word is taken, with that reading: no ID is generated from a
 // reading that guard has not accepted. So it can check, each time or once for
 // each new second, what may have happened to the machine since the last call.
 //
@@ -111,7 +111,7 @@ func WithBorrow(d time.Duration) Option {
 // is borrowed.
 //
 // If draw returns random numbers, copies of a generator, which would otherwise
-// repeat each other's IDs for ever, part when the next second begins. draw is
+// repeat each other's IDs for ever, diverge when the next second begins. draw is
 // called by many goroutines at once, more than once for some seconds.
 func WithStart(draw func() uint64) Option {
 	return func(g *Generator) {
@@ -147,7 +147,7 @@ func NewGenerator(c *Codec, l Lease, opts ...Option) (*Generator, error) {
 	return g, nil
 }
 
-// Next makes one ID. Errors: [ErrLeaseNotStarted], [ErrLeaseExpired],
+// Next generates one ID. Errors: [ErrLeaseNotStarted], [ErrLeaseExpired],
 // [ErrExhausted], [ErrClockBehind], [ErrSealed], [ErrBeforeEpoch],
 // [ErrEndOfLife].
 func (g *Generator) Next() (ID, error) {
@@ -158,7 +158,7 @@ func (g *Generator) Next() (ID, error) {
 	return g.codec.encrypt(g.raw(word)), nil
 }
 
-// Fill makes len(dst) IDs of one second, in one reservation and one batch
+// Fill generates len(dst) IDs of one second, in one reservation and one batch
 // encryption, which is far cheaper than as many calls of Next. If the second
 // has too few left, the next second is used.
 //
@@ -213,7 +213,6 @@ func (g *Generator) Seal() (unused time.Time) {
 // reserve takes n consecutive words of one second, or fewer and an error. No
 // other reservation of this generator gets any of them.
 func (g *Generator) reserve(n uint64) (word, count uint64, err error) {
-	room := uint64(1) << g.shift
 	for {
 		// The word is read before the clock: so the clock is never older than the word, and a
 		// goroutine that was descheduled here is not refused because of reservations made in the
@@ -227,32 +226,8 @@ func (g *Generator) reserve(n uint64) (word, count uint64, err error) {
 			g.Seal()
 			return 0, 0, ErrSealed
 		}
-		second, err := secondOf(now)
-		if err != nil {
+		if word, count, err = g.choose(old, n, now); count == 0 {
 			return 0, 0, err
-		}
-		if old == g.first && second < g.first>>g.shift {
-			return 0, 0, ErrLeaseNotStarted
-		}
-		latest := second + uint64((time.Duration(now.Nanosecond())+g.borrow)/time.Second)
-
-		word = old
-		if first := second << g.shift; word <= first { // the first reservation of this second
-			word = first + g.start(room)
-		}
-		if err := g.check(word, latest); err != nil {
-			return 0, 0, err
-		}
-		count, err = min(n, room), nil
-		if count < n {
-			err = ErrExhausted
-		}
-		if left := room - word%room; count > left {
-			if short := g.check(word+left, latest); short != nil {
-				count, err = left, short
-			} else {
-				word += left
-			}
 		}
 		if g.zero-word < count {
 			// One of them would be zero: skip it and those before it.
@@ -263,6 +238,36 @@ func (g *Generator) reserve(n uint64) (word, count uint64, err error) {
 			return word, count, err
 		}
 	}
+}
+
+// choose returns the words that follow old at a reading of the clock: n of one second, or fewer and
+// an error.
+func (g *Generator) choose(old, n uint64, now time.Time) (word, count uint64, err error) {
+	second, err := secondOf(now)
+	if err != nil {
+		return 0, 0, err
+	}
+	first, room := second<<g.shift, uint64(1)<<g.shift
+	if old == g.first && first < g.first {
+		return 0, 0, ErrLeaseNotStarted
+	}
+	if word = old; word <= first { // the first reservation of this second
+		word = first + g.start(room)
+	}
+	latest := second + uint64((time.Duration(now.Nanosecond())+g.borrow)/time.Second)
+	if err := g.check(word, latest); err != nil {
+		return 0, 0, err
+	}
+	if count = n; count > room {
+		count, err = room, ErrExhausted
+	}
+	if left := room - word%room; count > left {
+		if short := g.check(word+left, latest); short != nil {
+			return word, left, short
+		}
+		word += left
+	}
+	return word, count, err
 }
 
 // check returns nil if word may be used, where seconds up to latest are allowed.

@@ -10,7 +10,7 @@ import (
 // [ID.String] writes it.
 var ErrInvalidID = errors.New("randflake: invalid ID")
 
-// ID is a Randflake ID, encrypted. A [Generator] never makes the ID zero.
+// ID is a Randflake ID, encrypted. A [Generator] never generates the ID zero.
 type ID uint64
 
 const (

@@ -19,7 +19,7 @@ const (
 	maxSecrets = 16
 )
 
-// Keyring is a fleet's secrets: the first makes IDs, all of them are accepted.
+// Keyring holds a fleet's secrets: the first is used for new IDs, and IDs of all are accepted.
 // It is immutable and safe for concurrent use, and like [Codec] it never
 // exposes its secrets. The zero Keyring and a nil one have no secret.
 type Keyring struct {
@@ -81,7 +81,7 @@ func ParseKeyring(r io.Reader) (*Keyring, error) {
 	return k, nil
 }
 
-// Codec returns the codec of the secret that makes IDs, or nil without one.
+// Codec returns the codec of the first secret, which is used for new IDs, or nil without one.
 func (k *Keyring) Codec() *Codec {
 	if k == nil || len(k.codecs) == 0 {
 		return nil

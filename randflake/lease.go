@@ -11,9 +11,9 @@ import (
 // not after the start.
 var ErrInvalidLease = errors.New("randflake: invalid lease")
 
-// Lease is the sole right to make IDs for nodes [Node, Node+Nodes) in the
-// seconds [Start, End). One lease is for one generator in one process, once:
-// never save, copy or reuse it.
+// Lease gives one generator exclusive use of the nodes [Node, Node+Nodes) in the
+// seconds [Start, End). It is for one generator in one process, once: never
+// save, copy or reuse it.
 //
 // Nodes is a power of two up to 131072 and Node a multiple of it. Start and End
 // lie within [Epoch, EndOfLife]; a Start within a second is rounded up to the

@@ -18,8 +18,8 @@
 //	TRACEFLAKE_MAX_BLOCKS   how many blocks this process may hold; default 4
 //	TRACEFLAKE_STRICT       1: problems that waiting does not solve are errors at the start
 //
-// A variable that begins with TRACEFLAKE_ and does not exist is reported to otel.Handle, and so is a
-// secret file that every user can read.
+// A variable that begins with TRACEFLAKE_ and does not exist is reported to otel.Handle, and so is
+// a secret file that every user can read.
 //
 // Without any of them it is zero configuration: a random secret of this process, and no lease. A
 // store of one host (bolt) has its own secret; the others need the fleet's.

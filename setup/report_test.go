@@ -27,6 +27,8 @@ import (
 func reported(t *testing.T) func() []string {
 	var mu sync.Mutex
 	var texts []string
+	old := otel.GetErrorHandler()
+	t.Cleanup(func() { otel.SetErrorHandler(old) })
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -57,16 +59,9 @@ func TestUnknownVariables(t *testing.T) {
 		"OTEL_TRACEFLAKE_STORE_SECRET": "",
 	} {
 		t.Run(name, func(t *testing.T) {
-			env(t, nil)
 			t.Setenv(name, "hunter2")
 			texts := reported(t)
-			ids, err := setup.FromEnv(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := ids.Shutdown(t.Context()); err != nil {
-				t.Error(err)
-			}
+			fromEnv(t, nil)
 			switch got := texts(); {
 			case want == "" && len(got) > 0:
 				t.Errorf("reported %q", got)
@@ -83,19 +78,13 @@ func TestUnknownVariables(t *testing.T) {
 func TestReadableSecret(t *testing.T) {
 	for mode, want := range map[os.FileMode]int{0o644: 1, 0o604: 1, 0o640: 0, 0o400: 0} {
 		t.Run(mode.String(), func(t *testing.T) {
-			path := file(t, secret)
+			vars := fleet(t, "setup-test://host")
+			path := vars[setup.SecretFileVar]
 			if err := os.Chmod(path, mode); err != nil {
 				t.Fatal(err)
 			}
-			env(t, map[string]string{setup.StoreVar: "setup-test://host", setup.SecretFileVar: path})
 			texts := reported(t)
-			ids, err := setup.FromEnv(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := ids.Shutdown(t.Context()); err != nil {
-				t.Error(err)
-			}
+			fromEnv(t, vars)
 			got := texts()
 			if len(got) != want || want > 0 && (!strings.Contains(got[0], path) || !strings.Contains(got[0], "chmod")) {
 				t.Errorf("reported %q, want %d", got, want)

@@ -248,8 +248,9 @@ func (ids *IDs) Verifier(opts ...traceid.VerifierOption) *traceid.Verifier {
 // last counts. IDs made after it are random if they were leased before. Further calls return the
 // same error.
 //
-// The store gets at least two seconds to take the leases back, even if ctx is already over, as that
-// of [signal.NotifyContext] is at the end of a program, or if an exporter has used up its time.
+// The store gets at least two seconds to take the leases back, even if ctx is already over, as
+// that of [signal.NotifyContext] is at the end of a program, or if an exporter has used up its
+// time.
 //
 // [signal.NotifyContext]: https://pkg.go.dev/os/signal#NotifyContext
 func (ids *IDs) Shutdown(ctx context.Context) error {

@@ -8,10 +8,10 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// DefaultTolerance is the largest difference between the times of an ID's two
-// halves with which the ID still verifies, not counting that the low half has
-// whole seconds only. A generator of package idgen keeps within it: it runs
-// ahead of its clock, and goes on after the clock was stepped back, by no more.
+// DefaultTolerance is by how much the times of an ID's two halves may differ,
+// beyond the second to which the low one is truncated. It is also how far a
+// generator of package idgen runs ahead of its clock, and how large a step back
+// of the clock it bridges.
 const DefaultTolerance = 2 * time.Second
 
 const (

@@ -68,14 +68,7 @@ func (d *dataset) measure(ctx context.Context, l layout) (m measured, err error)
 	for _, q := range questions {
 		c := cost{Name: q.name}
 		for _, sql := range append([]string{q.sql}, q.next...) {
-			if err := d.exec(ctx, "SYSTEM DROP MARK CACHE", "SYSTEM DROP UNCOMPRESSED CACHE", "SYSTEM DROP INDEX MARK CACHE", "SYSTEM DROP INDEX UNCOMPRESSED CACHE"); err != nil {
-				return m, err
-			}
-			settings := "\nSETTINGS "
-			if strings.Contains(sql, settings) {
-				settings = ", "
-			}
-			found, read, err := d.Reads(ctx, sql+settings+"use_query_condition_cache = 0")
+			found, read, err := d.Reads(ctx, sql)
 			if err != nil {
 				return m, fmt.Errorf("%s: %w", q.name, err)
 			}

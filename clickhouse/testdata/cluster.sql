@@ -96,7 +96,8 @@ ENGINE = Distributed(`main`, `otel`, `spans_local`, reinterpretAsUInt64(reverse(
 
 CREATE VIEW IF NOT EXISTS `otel`.`spans_trace_id_ts` ON CLUSTER `main` AS
 SELECT TraceId, toDateTime(min(Timestamp)) AS Start, toDateTime(max(Timestamp)) AS End
-FROM `otel`.`spans` WHERE TraceId != '' GROUP BY TraceId;
+FROM `otel`.`spans` WHERE TraceId != '' GROUP BY TraceId
+SETTINGS use_skip_indexes_on_data_read = 0;
 
 CREATE VIEW IF NOT EXISTS `otel`.`spans_trace_id_ts_mv` ON CLUSTER `main` AS
 SELECT TraceId, Start, End FROM `otel`.`spans_trace_id_ts`;

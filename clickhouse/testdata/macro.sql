@@ -96,7 +96,8 @@ ENGINE = Distributed('{cluster}', `otel`, `otel_traces_local`, reinterpretAsUInt
 
 CREATE VIEW IF NOT EXISTS `otel`.`otel_traces_trace_id_ts` ON CLUSTER '{cluster}' AS
 SELECT TraceId, toDateTime(min(Timestamp)) AS Start, toDateTime(max(Timestamp)) AS End
-FROM `otel`.`otel_traces` WHERE TraceId != '' GROUP BY TraceId;
+FROM `otel`.`otel_traces` WHERE TraceId != '' GROUP BY TraceId
+SETTINGS use_skip_indexes_on_data_read = 0;
 
 CREATE VIEW IF NOT EXISTS `otel`.`otel_traces_trace_id_ts_mv` ON CLUSTER '{cluster}' AS
 SELECT TraceId, Start, End FROM `otel`.`otel_traces_trace_id_ts`;

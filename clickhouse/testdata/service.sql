@@ -91,7 +91,8 @@ SETTINGS index_granularity = 512, min_compress_block_size = 16384, ttl_only_drop
 
 CREATE VIEW IF NOT EXISTS `otel_traces_trace_id_ts` AS
 SELECT TraceId, toDateTime(min(Timestamp)) AS Start, toDateTime(max(Timestamp)) AS End
-FROM `otel_traces` WHERE TraceId != '' GROUP BY TraceId;
+FROM `otel_traces` WHERE TraceId != '' GROUP BY TraceId
+SETTINGS use_skip_indexes_on_data_read = 0;
 
 CREATE VIEW IF NOT EXISTS `otel_traces_trace_id_ts_mv` AS
 SELECT TraceId, Start, End FROM `otel_traces_trace_id_ts`;

@@ -24,7 +24,7 @@ func leaseCommand(f *flags) *cobra.Command {
 another store. list and show read the whole store and write nothing. raise and
 move apply to the nodes in TRACEFLAKE_NODES, as setup.FromEnv does.`,
 		Example: `  traceflake lease list --store bolt:/var/lib/traceflake/leases.db
-  traceflake lease raise now+12m --dry-run --store postgres://db/traceflake
+  traceflake lease raise now+13m --dry-run --store postgres://db/traceflake
   traceflake lease move --store etcd://host:2379 --to postgres://db/traceflake`,
 	}, leaseListCommand(f), leaseShowCommand(f), leaseRaiseCommand(f), leaseMoveCommand(f))
 	f.addStore(cmd, cmd.PersistentFlags(), "store of the leases")

@@ -21,7 +21,7 @@ func leaseRaiseCommand(f *flags) *cobra.Command {
 		Long: `raise ensures that nothing before UNTIL is granted any more and that no current
 lease can be renewed. Use it after a store was restored from a backup, which may
 lack leases granted later: before the store is used again, raise it to the time
-of the restore plus the longest TTL in use plus two minutes.
+of the restore plus the longest TTL in use plus three minutes.
 
 "now" is the store's time. etcd and bolt have no clock: with them it is the time of
 this machine, so check its clock, and with etcd also the clocks of all clients.
@@ -31,8 +31,8 @@ past, or later than a missing lease can end, is refused without --force.
 --dry-run shows what a raise would do.
 
 ` + timeHelp,
-		Example: `  traceflake lease raise now+12m --dry-run --store postgres://db/traceflake
-  traceflake lease raise now+12m --store postgres://db/traceflake`,
+		Example: `  traceflake lease raise now+13m --dry-run --store postgres://db/traceflake
+  traceflake lease raise now+13m --store postgres://db/traceflake`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -38,7 +38,9 @@ func TestDocumentedSQL(t *testing.T) {
 			}
 			sql = strings.ReplaceAll(sql, "${traceId}", params[0].Value)
 			for statement := range strings.SplitSeq(strings.TrimSuffix(sql, ";"), ";\n") {
-				e.http(clickhouse.Query{SQL: statement, Params: params})
+				if _, err := e.http(clickhouse.Query{SQL: statement, Params: params}, nil); err != nil {
+					t.Errorf("%s: %v", statement, err)
+				}
 			}
 			queries++
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
@@ -109,7 +110,7 @@ func (e *engine) empty(but ...string) {
 }
 
 // http runs a statement as any HTTP client does.
-func (e *engine) http(q clickhouse.Query) string {
+func (e *engine) http(q clickhouse.Query, settings url.Values) (string, error) {
 	e.t.Helper()
 	at, err := url.Parse(e.DSN())
 	if err != nil {
@@ -117,6 +118,7 @@ func (e *engine) http(q clickhouse.Query) string {
 	}
 	values := q.Values()
 	values.Set("database", e.Database())
+	maps.Copy(values, settings)
 	at.Path, at.RawQuery = "/", values.Encode()
 	answer, err := http.Post(at.String(), "text/plain", strings.NewReader(q.SQL))
 	if err != nil {
@@ -124,8 +126,8 @@ func (e *engine) http(q clickhouse.Query) string {
 	}
 	defer func() { _ = answer.Body.Close() }()
 	body, err := io.ReadAll(answer.Body)
-	if err != nil || answer.StatusCode != http.StatusOK {
-		e.t.Fatalf("%s: %v", body, err)
+	if err == nil && answer.StatusCode != http.StatusOK {
+		err = errors.New(string(body))
 	}
-	return string(body)
+	return string(body), err
 }

@@ -64,9 +64,6 @@ func (e *engine) traceIDs(query string) (ids []trace.TraceID) {
 // disk returns how many bytes a query reads from disk with empty caches.
 func (e *engine) disk(query string) uint64 {
 	e.t.Helper()
-	for _, cache := range []string{"MARK", "UNCOMPRESSED", "INDEX MARK", "INDEX UNCOMPRESSED"} {
-		e.exec("SYSTEM DROP " + cache + " CACHE")
-	}
 	_, reads, err := e.Reads(e.t.Context(), query)
 	if err != nil {
 		e.t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math/rand/v2"
+	"net/url"
 	"reflect"
 	"slices"
 	"strconv"
@@ -290,18 +291,38 @@ func testPages(t *testing.T, e *engine, s clickhouse.Schema, spans []span) {
 	}
 }
 
-// TestOverHTTP: the same parameters as the HTTP interface takes them.
-func TestQueriesOverHTTP(t *testing.T) {
+// TestReadOnlyUser: the same parameters as the HTTP interface takes them, of a user who may
+// change no settings. The view with the lookup table's name has one of its own.
+func TestReadOnlyUser(t *testing.T) {
 	e := newEngine(t)
-	s := clickhouse.Schema{Table: "spans"}
+	s := clickhouse.Schema{Table: "spans", ReadOnly: true}
 	e.run(s.Statements())
 	odd := span{trace: traceid.Min(noon).String(), id: 5, service: "a", name: "b", start: noon, user: "tab\tback\\\\slash"}
 	e.insert("spans", []span{odd})
-	q, err := s.Search(clickhouse.Search{From: noon, To: noon.Add(time.Second), Attributes: map[string]string{"user.id": "tab\tback\\slash"}})
+	search, err := s.Search(clickhouse.Search{From: noon, To: noon.Add(time.Second), Attributes: map[string]string{"user.id": "tab\tback\\slash"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := e.http(q); !strings.Contains(got, odd.trace) {
-		t.Errorf("over HTTP: %q", got)
+	byID, err := s.Trace(parse(odd.trace))
+	if err != nil {
+		t.Fatal(err)
+	}
+	view := clickhouse.Query{SQL: "SELECT * FROM spans_trace_id_ts WHERE TraceId = '" + odd.trace + "'"}
+	readOnly := url.Values{"readonly": {"1"}}
+	for _, q := range []clickhouse.Query{search, byID, view} {
+		if got, err := e.http(q, readOnly); err != nil || !strings.Contains(got, odd.trace) {
+			t.Errorf("%s: %q, %v", q.SQL, got, err)
+		}
+	}
+	s.ReadOnly = false
+	if byID, err = s.Trace(parse(odd.trace)); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := e.http(byID, readOnly); err == nil || !strings.Contains(err.Error(), "READONLY") {
+		t.Errorf("with a setting of its own: %q, %v", got, err)
+	}
+	readOnly.Set("enable_analyzer", "0") // checks a view's settings, too
+	if got, err := e.http(view, readOnly); err == nil || !strings.Contains(err.Error(), "READONLY") {
+		t.Errorf("the view without the analyzer: %q, %v", got, err)
 	}
 }

@@ -16,6 +16,8 @@ import (
 
 	"github.com/traceflake/traceflake/integration/servers"
 	"github.com/traceflake/traceflake/integration/servers/etcd"
+	"github.com/traceflake/traceflake/integration/servers/kubernetes"
+	"github.com/traceflake/traceflake/integration/servers/s3"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	_ "github.com/traceflake/traceflake/lease/etcdstore"
@@ -25,8 +27,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	etcd.Main()
-	os.Exit(m.Run())
+	s3.Main()
+	kubernetes.Main(m)
 }
 
 const secret = "dffd6021bb2bd5b0af676290809ec3a5"

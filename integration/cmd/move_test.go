@@ -9,15 +9,32 @@ import (
 
 	"github.com/traceflake/traceflake/integration/servers"
 	"github.com/traceflake/traceflake/integration/servers/etcd"
+	"github.com/traceflake/traceflake/integration/servers/kubernetes"
+	"github.com/traceflake/traceflake/integration/servers/s3"
 	"github.com/traceflake/traceflake/lease"
 	_ "github.com/traceflake/traceflake/lease/boltstore"
 	"github.com/traceflake/traceflake/lease/driver"
+	_ "github.com/traceflake/traceflake/lease/k8sstore"
+	_ "github.com/traceflake/traceflake/lease/s3store"
 	"github.com/traceflake/traceflake/setup"
 )
 
-// A fleet moves from a file to PostgreSQL, and at once on to etcd. Whatever their clocks show, no
-// client gets a second of a node that another store granted.
+// A fleet moves from a file to other stores, one after the other, and at last to etcd. Whatever
+// their clocks show, no client gets a second of a node that another store granted.
 func TestMoveBetweenStores(t *testing.T) {
+	t.Run("PostgreSQL and S3", func(t *testing.T) {
+		s3.Root.Setenv(t)
+		server := s3.ForTest(t)
+		server.Bucket(t, "leases")
+		testMove(t, servers.PostgresForTest(t).DSN(), "s3://leases/moved?endpoint="+server.Endpoint())
+	})
+	t.Run("Kubernetes", func(t *testing.T) {
+		server := kubernetes.ForTest(t)
+		testMove(t, "k8s://default/moved?server="+server.Proxy(t, server.Token(kubernetes.Admin)))
+	})
+}
+
+func testMove(t *testing.T, stores ...string) {
 	const blocks = 4 // so that clients of etcd get every node that clients of the file had
 	now := time.Now()
 	acquire := func(url string, at time.Time) (lease.Grant, error) {
@@ -61,15 +78,17 @@ func TestMoveBetweenStores(t *testing.T) {
 		refused(from, -3*time.Hour, 0, 50*time.Second)
 		return begins
 	}
-	database := servers.PostgresForTest(t).DSN()
 	cluster := "etcd://" + strings.TrimPrefix(etcd.ForTest(t, 1).Endpoints()[0], "http://")
-	first := move(file, database)
-	refused(database, -3*time.Hour, 0, 50*time.Second)
-	begins := move(database, cluster)
-	if begins.Before(first) {
-		t.Errorf("etcd begins at %s, PostgreSQL was to begin at %s", begins, first)
+	from, begins := file, last
+	for _, to := range append(stores, cluster) {
+		next := move(from, to)
+		if next.Before(begins) {
+			t.Errorf("%s begins at %s, the store before it was to begin at %s", to, next, begins)
+		}
+		refused(to, -3*time.Hour, 0, 50*time.Second)
+		from, begins = to, next
 	}
-	refused(cluster, -3*time.Hour, 0, time.Minute, begins.Sub(now)-time.Second)
+	refused(cluster, time.Minute, begins.Sub(now)-time.Second)
 	for range blocks {
 		if g, err := acquire(cluster, begins); err != nil || g.Start.Before(last) {
 			t.Errorf("etcd grants %+v, %v; the file granted seconds until %s", g, err, last)

@@ -157,13 +157,12 @@ func (g *gateway) run(ctx context.Context, q *request) (answer, error) {
 	case <-ctx.Done():
 		return answer{}, ctx.Err()
 	}
-	defer func() { g.idle <- conn }()
+	defer func() { g.idle <- conn.reset(g.dir, q.settings) }()
 
 	// Always, as the last statement may have been USE.
 	if _, err := conn.query("USE "+quoteName(q.database), "Null", nil); err != nil {
 		return answer{}, err
 	}
-	defer conn.reset(q.settings)
 	for i := 0; i < len(q.settings); i += 2 {
 		if _, err := conn.query("SET "+quoteName(q.settings[i])+" = "+quoteText(q.settings[i+1]), "Null", nil); err != nil {
 			return answer{}, err
@@ -172,11 +171,19 @@ func (g *gateway) run(ctx context.Context, q *request) (answer, error) {
 	return conn.query(q.sql, q.format, q.params)
 }
 
-// reset resets a request's settings. A name that the engine refused needs no reset.
-func (c *connection) reset(settings []string) {
+// reset resets a request's settings, or returns another connection if this one may
+// change no setting any more. A name that the engine refused needs no reset.
+func (c *connection) reset(dir string, settings []string) *connection {
 	for i := 0; i < len(settings); i += 2 {
+		if settings[i] == "readonly" {
+			if fresh, err := c.lib.open(dir); err == nil {
+				c.close()
+				return fresh
+			}
+		}
 		_, _ = c.query("SET "+quoteName(settings[i])+" = DEFAULT", "Null", nil)
 	}
+	return c
 }
 
 // spool writes the rows of an INSERT into a file for the engine to read, so

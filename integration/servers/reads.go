@@ -22,8 +22,13 @@ const readEvents = `SELECT sumIf(value, event = 'SelectedRows'), sumIf(value, ev
 FROM system.events`
 
 // Reads runs one statement without a FORMAT clause, holds its result and counts
-// what it read. The cost of reading the counts is subtracted.
+// what it read with ClickHouse's caches empty. The cost of reading the counts is subtracted.
 func (e *Engine) Reads(ctx context.Context, statement string) (Result, Reads, error) {
+	for _, cache := range []string{"MARK", "UNCOMPRESSED", "INDEX MARK", "INDEX UNCOMPRESSED", "QUERY CONDITION"} {
+		if _, err := e.Query(ctx, "SYSTEM DROP "+cache+" CACHE"); err != nil {
+			return Result{}, Reads{}, err
+		}
+	}
 	var before, again, after [4]uint64
 	if err := e.events(ctx, &before); err != nil {
 		return Result{}, Reads{}, err

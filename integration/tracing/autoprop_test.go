@@ -2,7 +2,6 @@ package tracing
 
 import (
 	"errors"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -13,27 +12,10 @@ import (
 	"github.com/traceflake/traceflake/propagation/xtraceid"
 )
 
-// The registration of the package documentation. autoprop's registry lasts as long as the process.
-func init() {
-	autoprop.RegisterTextMapPropagator("xtraceid", xtraceid.New())
-}
-
-func TestAutoprop(t *testing.T) {
-	t.Setenv("OTEL_PROPAGATORS", "xtraceid")
-	p := autoprop.NewTextMapPropagator()
-	if got, want := p.Fields(), xtraceid.New().Fields(); !slices.Equal(got, want) {
-		t.Fatalf("fields %q, want %q", got, want)
-	}
-	s := startService(t, http.HandlerFunc(ok), serviceConfig{propagator: p})
-	get(t, s.Client(), s.URL, "x-trace-id", traceT, "X-B3-TraceId", low64, "X-B3-SpanId", spanS, "X-B3-Sampled", "1")
-	span := s.ended(t, 1)[0]
-	if got := span.SpanContext().TraceID().String() + "-" + span.Parent().SpanID().String(); got != traceT+"-"+spanS {
-		t.Errorf("got %s, want %s-%s", got, traceT, spanS)
-	}
-}
-
-// Mistakes that the package documentation warns of.
+// Mistakes that the package documentation warns of. What it advises is in Example_autoprop of
+// integration/setup.
 func TestAutopropMistakes(t *testing.T) {
+	autoprop.RegisterTextMapPropagator("xtraceid", xtraceid.New()) // for as long as the process lives
 	t.Run("registered twice", func(t *testing.T) {
 		defer func() {
 			if recover() == nil {

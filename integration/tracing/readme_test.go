@@ -2,7 +2,6 @@ package tracing
 
 import (
 	"bytes"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/integration/servers"
+	"github.com/traceflake/traceflake/integration/servers/child"
 )
 
 // readme returns the README's quick start and its section on leases.
@@ -43,25 +43,30 @@ func build(t *testing.T, what string) (binary string) {
 	return binary
 }
 
-// buildProgram compiles the README's program and makes it serve address.
-func buildProgram(t *testing.T, program, address string) (binary string) {
+// buildProgram compiles the README's program, which then serves url.
+func buildProgram(t *testing.T, program string) (binary, url string) {
 	t.Helper()
-	source := filepath.Join(t.TempDir(), "main.go")
-	program = strings.Replace(program, "127.0.0.1:8080", address, 1)
-	if err := os.WriteFile(source, []byte(program), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return build(t, source)
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	at, err := child.Addresses(1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close()
-	return listener.Addr().String()
+	source := filepath.Join(t.TempDir(), "main.go")
+	program = strings.Replace(program, "127.0.0.1:8080", at[0], 1)
+	if err := os.WriteFile(source, []byte(program), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return build(t, source), "http://" + at[0]
+}
+
+// terminate stops a service as a deployment does.
+func terminate(t *testing.T, service *exec.Cmd) {
+	t.Helper()
+	if err := service.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := service.Wait(); err != nil {
+		t.Errorf("%v\n%s", err, service.Stdout)
+	}
 }
 
 // TestQuickStart builds the README's program, sends it a request and stops it. If the port is
@@ -71,25 +76,19 @@ func TestQuickStart(t *testing.T) {
 	if lines := strings.Count(program, "\n"); lines > 36 {
 		t.Errorf("the quick start has %d lines, want at most 36:\n%s", lines, program)
 	}
-	address := freeAddress(t)
-	binary := buildProgram(t, program, address)
+	binary, url := buildProgram(t, program)
 	var stdout bytes.Buffer
 	service := exec.CommandContext(t.Context(), binary)
 	service.Stdout = &stdout
 	if err := service.Start(); err != nil {
 		t.Fatal(err)
 	}
-	id := traceIDOf(t, "http://"+address)
+	id := traceIDOf(t, url)
 	second, err := exec.CommandContext(t.Context(), binary).CombinedOutput()
 	if err != nil || !strings.Contains(string(second), "address already in use") {
 		t.Errorf("the port is taken: %v, %s", err, second)
 	}
-	if err := service.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if err := service.Wait(); err != nil {
-		t.Error(err)
-	}
+	terminate(t, service)
 	if id == "" || !strings.Contains(stdout.String(), `"TraceID":"`+id+`"`) {
 		t.Errorf("the response has the trace ID %q; the spans are\n%s", id, &stdout)
 	}
@@ -124,8 +123,7 @@ func TestQuickStartWithLeases(t *testing.T) {
 	}
 	commands = strings.Replace(commands, shown, "'"+store+"'", 1)
 
-	address := freeAddress(t)
-	binary := buildProgram(t, program, address)
+	binary, url := buildProgram(t, program)
 	traceflake := build(t, "github.com/traceflake/traceflake/cmd/traceflake")
 	service := exec.CommandContext(t.Context(), "bash", "-ec",
 		"traceflake() { "+traceflake+" \"$@\"; }\n"+commands+"\nexec "+binary)
@@ -143,16 +141,11 @@ func TestQuickStartWithLeases(t *testing.T) {
 		}
 		return string(text)
 	}
-	traceIDOf(t, "http://"+address)
+	traceIDOf(t, url)
 	if text := list(); strings.Count(text, "held by") != 1 {
 		t.Errorf("while the service runs, lease list shows\n%s", text)
 	}
-	if err := service.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if err := service.Wait(); err != nil {
-		t.Errorf("%v\n%s", err, &out)
-	}
+	terminate(t, service)
 	if text := list(); strings.Contains(text, "held by") {
 		t.Errorf("after SIGTERM, lease list shows\n%s\n%s", text, &out)
 	}

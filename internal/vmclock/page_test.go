@@ -74,108 +74,50 @@ func (d *device) open() *Machine {
 
 func TestLayout(t *testing.T) {
 	var p page
-	for _, tt := range []struct {
-		name      string
-		got, want uintptr
+	got := [...]uintptr{unsafe.Offsetof(p.size), unsafe.Offsetof(p.version), unsafe.Offsetof(p.seq), unsafe.Offsetof(p.marker),
+		unsafe.Offsetof(p.flags), unsafe.Offsetof(p.generation), unsafe.Sizeof(p)}
+	if want := [...]uintptr{4, 8, 12, 16, 24, 104, sizeGeneration}; got != want {
+		t.Errorf("size, version, seq_count, disruption_marker, flags, vm_generation_counter and the end are at %d, want %d", got, want)
+	}
+}
+
+// A page's own size field and its flags decide what is read from it.
+func TestSources(t *testing.T) {
+	for name, tt := range map[string]struct {
+		size  uint32
+		flags uint64
+		want  Source
 	}{
-		{"size", unsafe.Offsetof(p.size), 4},
-		{"version", unsafe.Offsetof(p.version), 8},
-		{"seq_count", unsafe.Offsetof(p.seq), 12},
-		{"disruption_marker", unsafe.Offsetof(p.marker), 16},
-		{"flags", unsafe.Offsetof(p.flags), 24},
-		{"vm_generation_counter", unsafe.Offsetof(p.generation), 104},
-		{"the end", unsafe.Sizeof(p), sizeGeneration},
-	} {
-		if tt.got != tt.want {
-			t.Errorf("%s is at %d, want %d", tt.name, tt.got, tt.want)
-		}
-	}
-}
-
-func TestGenerationCounter(t *testing.T) {
-	d := newDevice(t)
-	d.update(5, 7)
-	c := d.open()
-	if source, err := c.Status(); source != GenerationCounter || err != nil {
-		t.Errorf("%v, %v", source, err)
-	}
-	if got := c.Generation(); got != 7 {
-		t.Errorf("generation %d, want 7", got)
-	}
-	d.update(6, 7) // a live migration
-	if got := c.Generation(); got != 7 {
-		t.Errorf("generation %d after a migration, want 7", got)
-	}
-	d.update(7, 8)
-	if got := c.Generation(); got != 8 {
-		t.Errorf("generation %d after a restore, want 8", got)
-	}
-}
-
-// A page's own size field decides what is read from it.
-func TestSizes(t *testing.T) {
-	for _, tt := range []struct {
-		size uint32
-		want Source
-		good bool
-	}{
-		{sizeFlags - 1, Off, false},
-		{sizeFlags, DisruptionMarker, true},
-		{sizeGeneration - 1, DisruptionMarker, true},
-		{sizeGeneration, GenerationCounter, true},
-	} {
-		d := newDevice(t)
-		d.size = tt.size
-		c, err := Open(d.path)
-		if (err == nil) != tt.good {
-			t.Errorf("%d bytes: %v", tt.size, err)
-		}
-		if err != nil {
-			continue
-		}
-		if got, _ := c.Status(); got != tt.want {
-			t.Errorf("%d bytes: %v, want %v", tt.size, got, tt.want)
-		}
-	}
-	d := newDevice(t)
-	d.flags.Store(^uint64(flagGeneration))
-	if got, _ := d.open().Status(); got != DisruptionMarker {
-		t.Errorf("with every flag except the counter's: %v", got)
-	}
-	d.cut(int64(unsafe.Sizeof(page{})))
-	d.open() // as long as required
-}
-
-func TestVersion(t *testing.T) {
-	d := newDevice(t)
-	c := d.open()
-	before := c.Version()
-	d.update(1, 1)
-	if got := c.Version(); got != before+2 {
-		t.Errorf("version %d after an update, %d before", got, before)
-	}
-}
-
-// Without the flag, or with a page that ends before the counter.
-func TestDisruptionMarker(t *testing.T) {
-	for name, change := range map[string]func(d *device){
-		"no flag":    func(d *device) { d.flags.Store(0) },
-		"short page": func(d *device) { d.size = 104 },
+		"a whole page":               {4096, flagGeneration, GenerationCounter},
+		"all other flags":            {4096, ^uint64(flagGeneration), DisruptionMarker},
+		"as long as required":        {sizeGeneration, flagGeneration, GenerationCounter},
+		"it ends before the counter": {sizeGeneration - 1, flagGeneration, DisruptionMarker},
+		"it ends with its flags":     {sizeFlags, flagGeneration, DisruptionMarker},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDevice(t)
-			change(d)
+			d.cut(int64(unsafe.Sizeof(page{})))
+			d.size = tt.size
+			d.flags.Store(tt.flags)
 			d.update(5, 7)
-			c := d.open()
-			if source, err := c.Status(); source != DisruptionMarker || err != nil {
+			m := d.open()
+			if source, err := m.Status(); source != tt.want || err != nil {
 				t.Errorf("%v, %v", source, err)
 			}
-			if got := c.Generation(); got != 5 {
-				t.Errorf("generation %d, want 5", got)
-			}
-			d.update(6, 7)
-			if got := c.Generation(); got != 6 {
-				t.Errorf("generation %d after a disruption, want 6", got)
+			for _, u := range []struct{ marker, generation uint64 }{{5, 7}, {6, 7}, {7, 8}} { // a migration, a restore
+				before := m.Version()
+				d.update(u.marker, u.generation)
+				want := u.generation
+				if tt.want == DisruptionMarker {
+					want = u.marker
+				}
+				if got := m.Generation(); got != want || m.Version() != before+2 {
+					t.Errorf("%+v: generation %d, want %d; version %d, %d before", u, got, want, m.Version(), before)
+				}
+				// Every field that changes with a restore is in the raw bytes, at its place.
+				if p := m.Page(); len(p) != sizeGeneration || p[12] != byte(m.Version()) || p[16] != byte(u.marker) || p[104] != byte(u.generation) {
+					t.Errorf("%+v: the page is %x", u, p)
+				}
 			}
 		})
 	}
@@ -186,15 +128,13 @@ func TestSourceChanges(t *testing.T) {
 	d := newDevice(t)
 	d.flags.Store(0)
 	d.update(5, 7)
-	c := d.open()
+	m := d.open()
 	d.begin()
 	d.flags.Store(flagGeneration)
 	d.end()
-	if got := c.Generation(); got != 7 {
-		t.Errorf("generation %d, want 7", got)
-	}
-	if source, _ := c.Status(); source != GenerationCounter {
-		t.Errorf("source %v", source)
+	got := m.Generation()
+	if source, _ := m.Status(); source != GenerationCounter || got != 7 {
+		t.Errorf("generation %d of %v, want 7", got, source)
 	}
 }
 
@@ -341,18 +281,6 @@ func TestTheEnvironmentNamesAFile(t *testing.T) {
 	t.Setenv(PathVariable, d.path)
 	if c := open(); c.Generation() != 4 {
 		t.Errorf("generation %d, want 4", c.Generation())
-	}
-}
-
-// Every field that changes with a restore is in the bytes, at its place.
-func TestPage(t *testing.T) {
-	d := newDevice(t)
-	m := d.open()
-	before := m.Page()
-	d.update(5, 7)
-	after := m.Page()
-	if len(after) != sizeGeneration || after[16] != 5 || after[104] != 7 || after[12] == before[12] {
-		t.Errorf("%x, then %x", before, after)
 	}
 }
 

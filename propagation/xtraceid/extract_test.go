@@ -95,52 +95,39 @@ var rows = []extractCase{
 	{"nothing", nil, "", "", false},
 
 	{"x-trace-id, B3 with 64-bit ID, its low half", with(multi(lowT, spanS, "1"), "x-trace-id", traceT), traceT, spanS, true},
-	{"x-trace-id, B3 with 64-bit ID, not sampled", with(multi(lowT, spanS, "0"), "x-trace-id", traceT), traceT, spanS, false},
 	{"x-trace-id, B3 with 64-bit ID, sampling open", with(multi(lowT, spanS, ""), "x-trace-id", traceT), traceT, spanS, false},
-	{"x-trace-id, B3 with 64-bit ID, debug", with(multi(lowT, spanS, ""), "x-trace-id", traceT, "X-B3-Flags", "1"), traceT, spanS, true},
 	{"x-trace-id, B3 with 64-bit ID, not its low half", with(multi(low64, spanS, "1"), "x-trace-id", traceT), traceT, spanS, true},
 	{"x-trace-id, B3 with 64-bit ID, padded", with(multi("0000000000000000"+low64, spanS, "1"), "x-trace-id", traceT), traceT, spanS, true},
 	{"x-trace-id, single B3 with 64-bit ID", []string{"x-trace-id", traceT, "b3", lowT + "-" + spanS + "-1-" + spanP}, traceT, spanS, true},
-	{"x-trace-id, single B3 with 64-bit ID, not sampled", []string{"x-trace-id", traceT, "b3", lowT + "-" + spanS + "-0"}, traceT, spanS, false},
-	{"x-trace-id, single B3 with 64-bit ID, debug", []string{"x-trace-id", traceT, "b3", lowT + "-" + spanS + "-d"}, traceT, spanS, true},
 
 	{"x-trace-id, B3 with the same ID", with(multi(traceT, spanS, "1"), "x-trace-id", traceT), traceT, spanS, true},
-	{"x-trace-id, B3 with the same ID, not sampled", with(multi(traceT, spanS, "0"), "x-trace-id", traceT), traceT, spanS, false},
 	{"x-trace-id, single B3 with the same ID", []string{"x-trace-id", traceT, "b3", traceT + "-" + spanS + "-1"}, traceT, spanS, true},
 	{"x-trace-id in upper case, B3 with the same ID", with(multi(traceT, spanS, "1"), "x-trace-id", strings.ToUpper(traceT)), traceT, spanS, true},
 
 	{"x-trace-id, B3 with another ID", with(multi(traceU, spanS, "1"), "x-trace-id", traceT), traceT, "", false},
-	{"x-trace-id, B3 with another ID, debug", with(multi(traceU, spanS, ""), "x-trace-id", traceT, "X-B3-Flags", "1"), traceT, "", false},
 	{"x-trace-id, B3 with another ID of the same low half", with(multi("1"+traceT[1:], spanS, "1"), "x-trace-id", traceT), traceT, "", false},
 	{"x-trace-id, B3 with another ID of the same high half", with(multi(traceT[:31]+"9", spanS, "1"), "x-trace-id", traceT), traceT, "", false},
 	{"x-trace-id, single B3 with another ID", []string{"x-trace-id", traceT, "b3", traceU + "-" + spanS + "-1"}, traceT, "", false},
 
 	{"x-trace-id alone", []string{"x-trace-id", traceT}, traceT, "", false},
-	{"x-trace-id alone, upper case", []string{"x-trace-id", strings.ToUpper(traceT)}, traceT, "", false},
 	{"x-trace-id alone, 64-bit padded", []string{"x-trace-id", "0000000000000000" + low64}, "0000000000000000" + low64, "", false},
 	{"x-trace-id, B3 without IDs: sampled", []string{"x-trace-id", traceT, "X-B3-Sampled", "1"}, traceT, "", true},
 	{"x-trace-id, B3 without IDs: sampled, old form", []string{"x-trace-id", traceT, "X-B3-Sampled", "True"}, traceT, "", true},
-	{"x-trace-id, B3 without IDs: not sampled", []string{"x-trace-id", traceT, "X-B3-Sampled", "0"}, traceT, "", false},
 	{"x-trace-id, B3 without IDs: debug", []string{"x-trace-id", traceT, "X-B3-Flags", "1"}, traceT, "", true},
 	{"x-trace-id, B3 without IDs: debug over not sampled", []string{"x-trace-id", traceT, "X-B3-Flags", "1", "X-B3-Sampled", "0"}, traceT, "", true},
 	{"x-trace-id, single B3 without IDs: sampled", []string{"x-trace-id", traceT, "b3", "1"}, traceT, "", true},
-	{"x-trace-id, single B3 without IDs: not sampled", []string{"x-trace-id", traceT, "b3", "0"}, traceT, "", false},
 	{"x-trace-id, single B3 without IDs: not sampled, over multiple headers", []string{"x-trace-id", traceT, "b3", "0", "X-B3-Sampled", "1"}, traceT, "", false},
 	{"x-trace-id, single B3 without IDs: debug", []string{"x-trace-id", traceT, "b3", "d"}, traceT, "", true},
 	{"x-trace-id, B3 malformed: no span ID", []string{"x-trace-id", traceT, "X-B3-TraceId", traceT, "X-B3-Sampled", "1"}, traceT, "", false},
 	{"x-trace-id, B3 malformed: no trace ID", []string{"x-trace-id", traceT, "X-B3-SpanId", spanS, "X-B3-Sampled", "1"}, traceT, "", false},
-	{"x-trace-id, B3 malformed: zero span ID", with(multi(traceT, "0000000000000000", "1"), "x-trace-id", traceT), traceT, "", false},
 	{"x-trace-id, single B3 malformed", []string{"x-trace-id", traceT, "b3", traceT}, traceT, "", false},
 
 	{"B3 alone", multi(traceU, spanS, "1"), traceU, spanS, true},
-	{"B3 alone, not sampled", multi(traceU, spanS, "0"), traceU, spanS, false},
 	{"B3 alone, sampling open", multi(traceU, spanS, ""), traceU, spanS, false},
 	{"B3 alone, 64-bit", multi(low64, spanS, "1"), "0000000000000000" + low64, spanS, true},
-	{"B3 alone, single", []string{"b3", traceU + "-" + spanS + "-1"}, traceU, spanS, true},
 	{"B3 alone, without IDs", []string{"b3", "1"}, "", "", false},
 	{"B3 alone, malformed", multi("xyz", spanS, "1"), "", "", false},
 
-	{"x-trace-id repeated, same", with(multi(lowT, spanS, "1"), "x-trace-id", traceT, "x-trace-id", traceT), traceT, spanS, true},
 	{"x-trace-id repeated, same except for case", []string{"x-trace-id", traceT, "x-trace-id", strings.ToUpper(traceT)}, traceT, "", false},
 	{"x-trace-id repeated, same, joined", []string{"x-trace-id", traceT + ", " + traceT}, traceT, "", false},
 	{"x-trace-id repeated, same, joined without space", []string{"x-trace-id", traceT + "," + traceT, "x-trace-id", traceT}, traceT, "", false},
@@ -164,14 +151,11 @@ var malformed = []struct {
 	{"traceparent", []string{"00-" + traceT + "-" + spanS + "-01"}},
 	{"space inside", []string{traceT[:16] + " " + traceT[17:]}},
 	{"repeated, different", []string{traceT, traceU}},
-	{"repeated, different in the third", []string{traceT, traceT, traceU}},
 	{"repeated, the second malformed", []string{traceT, "x"}},
 	{"repeated, the second empty", []string{traceT, ""}},
 	{"repeated, the first empty", []string{"", traceT}},
-	{"repeated, the first zero", []string{strings.Repeat("0", 32), traceT}},
 	{"joined, different", []string{traceT + "," + traceU}},
 	{"joined, an empty part", []string{traceT + ","}},
-	{"joined, then different", []string{traceT + "," + traceT, traceU}},
 }
 
 func TestExtract(t *testing.T) {
@@ -212,47 +196,20 @@ func TestExtractMalformed(t *testing.T) {
 	}
 }
 
-// A verifier that refuses is called once, with the resulting trace ID. An existing span remains,
-// and B3's debug flag is ignored.
+// Every row once more through the propagators that README recommends, with and without a
+// traceparent. The verifier is called once, with the resulting trace ID; if it refuses, nothing of
+// the request remains, although traceparent was read by another propagator.
 func TestExtractVerifier(t *testing.T) {
-	here := trace.NewSpanContext(trace.SpanContextConfig{TraceID: traceID(t, "1"+traceT[1:]), SpanID: spanID(t, spanP)})
-	for _, c := range rows {
-		if c.trace == "" {
-			continue
-		}
-		for _, start := range []context.Context{
-			context.Background(),
-			trace.ContextWithSpanContext(context.Background(), here),
-		} {
-			var asked []trace.TraceID
-			p := xtraceid.New(xtraceid.WithVerifier(func(id trace.TraceID) bool {
-				asked = append(asked, id)
-				return false
-			}))
-			if got := p.Extract(start, propagation.HeaderCarrier(headers(c.headers...))); got != start {
-				t.Errorf("%s: the context was changed", c.name)
-			}
-			if len(asked) != 1 || asked[0] != traceID(t, c.trace) {
-				t.Errorf("%s: the verifier was called with %v, want one call with %s", c.name, asked, c.trace)
-			}
-		}
-	}
-}
-
-// Every row once more through the propagators that README recommends, with a traceparent. The
-// verifier is called once, with the resulting trace ID; if it refuses, nothing of the request
-// remains, although traceparent was read by another propagator.
-func TestExtractVerifierInComposite(t *testing.T) {
 	const traceW = "4bf92f3577b34da6a3ce929d0e0e4736" // only in traceparent
 	parents := []string{
-		"00-" + traceT + "-" + spanS + "-01", "00-" + traceT + "-" + spanP + "-03",
+		"", "00-" + traceT + "-" + spanS + "-01", "00-" + traceT + "-" + spanP + "-03",
 		"00-" + traceU + "-" + spanS + "-01", "00-" + traceW + "-" + spanS + "-01",
 	}
-	for _, c := range append(rows, extractCase{name: "traceparent alone"}) {
+	for _, c := range rows {
 		for _, parent := range parents {
 			h := headers(with(c.headers, "traceparent", parent, "tracestate", "v=1")...)
 			want := c.trace
-			if want == "" {
+			if want == "" && parent != "" {
 				want = parent[3:35]
 			}
 			for _, accept := range []bool{false, true} {
@@ -263,50 +220,43 @@ func TestExtractVerifierInComposite(t *testing.T) {
 						return accept
 					})))
 				ctx := p.Extract(context.Background(), propagation.HeaderCarrier(h))
-				if len(asked) != 1 || asked[0] != traceID(t, want) {
-					t.Errorf("%s, %s: the verifier was called with %v, want one call with %s", c.name, parent, asked, want)
+				if want != "" && (len(asked) != 1 || asked[0] != traceID(t, want)) || want == "" && len(asked) > 0 {
+					t.Errorf("%s, %s: the verifier was called with %v, want one call with %q", c.name, parent, asked, want)
 				}
 				got := trace.SpanContextFromContext(ctx)
-				if accept && (got.TraceID() != traceID(t, want) || !got.IsRemote()) {
-					t.Errorf("%s, %s: accepted, got %s, want trace %s", c.name, parent, show(got), want)
-				}
-				if accept {
+				if accept && want != "" {
+					if got.TraceID() != traceID(t, want) || !got.IsRemote() {
+						t.Errorf("%s, %s: accepted, got %s, want trace %s", c.name, parent, show(got), want)
+					}
 					continue
 				}
 				out := propagation.MapCarrier{}
 				p.Inject(ctx, out)
 				if !got.Equal(trace.SpanContext{}) || len(out) > 0 {
-					t.Errorf("%s, %s: refused, got %s and forwards %v, want nothing", c.name, parent, show(got), out)
+					t.Errorf("%s, %s: got %s and forwards %v, want nothing", c.name, parent, show(got), out)
 				}
 			}
 		}
 	}
 }
 
+// FuzzExtract's seeds are every row with this option, too.
 func TestExtractDeferredSampled(t *testing.T) {
 	open := func(id string) []string { return multi(id, spanS, "") }
-	cases := []extractCase{
+	for _, c := range []extractCase{
 		{"multiple headers", open(traceT), traceT, spanS, true},
 		{"multiple headers, 64-bit, x-trace-id", with(open(lowT), "x-trace-id", traceT), traceT, spanS, true},
 		{"single header", []string{"b3", traceT + "-" + spanS}, traceT, spanS, true},
 		{"single header, 64-bit", []string{"b3", low64 + "-" + spanS}, "0000000000000000" + low64, spanS, true},
-		{"single header, 64-bit, x-trace-id", []string{"b3", low64 + "-" + spanS, "x-trace-id", traceT}, traceT, spanS, true},
 		{"not sampled", multi(traceT, spanS, "0"), traceT, spanS, false},
-		{"not sampled in a single header", []string{"b3", traceT + "-" + spanS + "-0"}, traceT, spanS, false},
 		{"not sampled in the single header, open in multiple headers", with(open(traceU), "b3", traceT+"-"+spanS+"-0"), traceT, spanS, false},
-		{"sampled", multi(traceT, spanS, "1"), traceT, spanS, true},
 		{"invalid is not open", multi(traceT, spanS, "2"), "", "", false},
-		{"another trace", with(open(traceU), "x-trace-id", traceT), traceT, "", false},
 		{"x-trace-id alone", []string{"x-trace-id", traceT}, traceT, "", false},
-		{"nothing", nil, "", "", false},
-	}
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			sc := trace.SpanContextFromContext(extract(headers(c.headers...), xtraceid.WithDeferredSampled()))
-			if want := spanContext(t, c.trace, c.span, c.sampled); !sc.Equal(want) {
-				t.Errorf("got %s, want %s", show(sc), show(want))
-			}
-		})
+	} {
+		sc := trace.SpanContextFromContext(extract(headers(c.headers...), xtraceid.WithDeferredSampled()))
+		if want := spanContext(t, c.trace, c.span, c.sampled); !sc.Equal(want) {
+			t.Errorf("%s: got %s, want %s", c.name, show(sc), show(want))
+		}
 	}
 }
 
@@ -314,6 +264,7 @@ func TestExtractDeferredSampled(t *testing.T) {
 // injects for a remote span.
 func TestExtractB3State(t *testing.T) {
 	const open, debug, decided = "-", "d", "0/1"
+	refuse := []xtraceid.Option{xtraceid.WithVerifier(func(trace.TraceID) bool { return false })}
 	cases := []struct {
 		name    string
 		headers []string
@@ -328,11 +279,10 @@ func TestExtractB3State(t *testing.T) {
 		{"debug", with(multi(lowT, spanS, ""), "x-trace-id", traceT, "X-B3-Flags", "1"), nil, debug},
 		{"debug without IDs", []string{"x-trace-id", traceT, "b3", "d"}, nil, debug},
 		{"debug without IDs and x-trace-id", []string{"X-B3-Flags", "1"}, nil, debug},
-		{"debug without any ID to verify", []string{"X-B3-Flags", "1"}, []xtraceid.Option{xtraceid.WithVerifier(func(trace.TraceID) bool { return true })}, decided},
-		{"x-trace-id alone", []string{"x-trace-id", traceT}, nil, decided},
+		{"debug without any ID to verify", []string{"X-B3-Flags", "1"}, refuse, decided},
+		{"debug, refused", []string{"x-trace-id", traceT, "b3", "d"}, refuse, decided},
 		{"another trace, open", with(multi(traceU, spanS, ""), "x-trace-id", traceT), nil, decided},
 		{"another trace, debug", with(multi(traceU, spanS, ""), "x-trace-id", traceT, "X-B3-Flags", "1"), nil, decided},
-		{"another trace, debug in a single header", []string{"x-trace-id", traceT, "b3", traceU + "-" + spanS + "-d"}, nil, decided},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -354,11 +304,13 @@ func TestExtractB3State(t *testing.T) {
 	}
 }
 
-// A span is already in the context.
+// A span is already in the context. If it is this process's own, it stays when a verifier refuses.
 func TestExtractIntoSpan(t *testing.T) {
 	local := trace.NewSpanContext(trace.SpanContextConfig{TraceID: traceID(t, traceT), SpanID: spanID(t, spanP), TraceFlags: trace.FlagsSampled})
 	remote := local.WithRemote(true)
 	idOnly := spanContext(t, traceT, "", false)
+	refused := "1" + traceT[1:]
+	verify := xtraceid.WithVerifier(func(id trace.TraceID) bool { return id != traceID(t, refused) })
 	broken := idOnly.WithTraceID(trace.TraceID{}).WithSpanID(local.SpanID()).WithTraceFlags(trace.FlagsSampled)
 	cases := []struct {
 		name    string
@@ -381,11 +333,13 @@ func TestExtractIntoSpan(t *testing.T) {
 		{"x-trace-id of this trace", local, []string{"x-trace-id", traceT}, local},
 		{"x-trace-id of this trace, remote", remote, []string{"x-trace-id", traceT}, remote},
 		{"x-trace-id of this trace, B3 of another", remote, with(multi(traceU, spanS, "0"), "x-trace-id", traceT), remote},
+		{"refused", local, []string{"x-trace-id", refused}, local},
+		{"refused, remote", remote, []string{"x-trace-id", refused}, trace.SpanContext{}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			ctx := trace.ContextWithSpanContext(context.Background(), c.here)
-			ctx = xtraceid.New().Extract(ctx, propagation.HeaderCarrier(headers(c.headers...)))
+			ctx = xtraceid.New(verify).Extract(ctx, propagation.HeaderCarrier(headers(c.headers...)))
 			if got := trace.SpanContextFromContext(ctx); !got.Equal(c.want) {
 				t.Errorf("got %s, want %s", show(got), show(c.want))
 			}
