@@ -147,11 +147,7 @@ func TestGeneration(t *testing.T) {
 			c := newClock(noon.Truncate(time.Second))
 			s := &tagged{clock: c}
 			s.generation.Store(7)
-			g := c.counting(WithSource(s))
-			other := onOne(t, g)
-			c.learn(t, g)
-			other()
-			c.learn(t, g)
+			g, other := c.learned(t, WithSource(s))
 			for generation := uint64(8); generation < 12; generation++ {
 				s.generation.Store(generation)
 				read(c, g)
@@ -251,11 +247,7 @@ func TestRestored(t *testing.T) {
 	errs := collectErrors(t)
 	c := newClock(noon)
 	s := &told{tagged{clock: unread{c}}}
-	g := c.counting(WithSource(s))
-	other := onOne(t, g)
-	c.learn(t, g)
-	other()
-	c.learn(t, g)
+	g, other := c.learned(t, WithSource(s))
 	for generation := randflake.ID(1); generation < 4; generation++ {
 		g.Restored()
 		for range 2 * batchSize {
