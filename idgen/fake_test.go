@@ -112,8 +112,8 @@ func (c *fakeClock) late(t *testing.T, g *Generator) time.Duration {
 	return c.time().Truncate(time.Millisecond).Sub(traceid.Time(id))
 }
 
-// learned returns a counting generator that has measured the counter's rate and has IDs ready, here
-// and on another processor.
+// learned returns a counting generator that has measured the counter's rate and has IDs ready,
+// here and on another processor.
 func (c *fakeClock) learned(t *testing.T, opts ...Option) (g *Generator, other func()) {
 	t.Helper()
 	g = c.counting(opts...)
