@@ -4,12 +4,12 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,28 +28,27 @@ func backfillCommand(f *flags) *cobra.Command {
 		Long: `backfill copies records from FILE or standard input to standard output and adds
 a trace ID for each record's time. It changes no other byte of a record.
 
-NDJSON has one object a line; the ID becomes its last field. Dots in field names
-lead into nested objects. CSV follows RFC 4180 and has a header; the ID becomes
-the last column. A record that already has an ID keeps it; an empty ID field is
-filled.
+NDJSON has one object per line; the ID becomes its last field. Dots in field names
+select nested fields. CSV follows RFC 4180 and has a header; the ID becomes the
+last column. Records that already have an ID keep it; an empty ID field is filled.
 
 --key gives all records with the same value in that field one trace ID, with the
-time of the first of them. Keys are kept in memory, about 60 bytes each. Each
-record without a key gets its own ID.
+time of the first of them. Keys are kept in memory, about 60 bytes each. Records
+without a key get an ID each.
 
-IDs are made as by "new": with a store and a secret they are unique in the fleet
-and decode as IDs given to old records. --deterministic instead derives them
-from time and key (without --key, the whole record) with the first secret: the
-same input yields the same output, and the IDs do not decode. Neither kind verifies.
+IDs are generated as by "new": with a store and a secret they are unique in the
+fleet and decode as IDs of old records. --deterministic instead derives them from
+the time and the key (without --key, the whole record) with the first secret: the
+same input gives the same output, and the IDs do not decode. Neither kind verifies.
 
-Numbers are read as Unix seconds below 10^11, milliseconds below 10^14,
-microseconds below 10^17 and otherwise nanoseconds, unless --time-format is set.
-Text is RFC 3339; a space may replace the T, and without a zone it is UTC.
+Numbers are Unix seconds below 10^11, milliseconds below 10^14, microseconds below
+10^17 and otherwise nanoseconds, unless --time-format is set. Text is RFC 3339; a
+space may replace the T, and a time without a zone is UTC.
 
 gzip input is decompressed; the format is derived from the name without .gz.
 
-Records that get no ID (before 2020, no time, truncated) are reported with
-their line and copied unchanged; in CSV, complete ones get an empty cell. The exit
+Records that get no ID (before 2020, no time, truncated) are reported with their
+line number and copied unchanged; in CSV, complete ones get an empty cell. The exit
 code is then 1.`,
 		Example: `  traceflake backfill --time created_at --store bolt:leases.db <orders.ndjson >new.ndjson
   traceflake backfill --time ts --key request_id --secret-file secret old.csv.gz >new.csv
@@ -57,15 +56,13 @@ code is then 1.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return b.run(cmd, f, args) },
 	}
-	f.addStore(cmd, "store to lease nodes from")
+	f.addStore(cmd, cmd.Flags(), "store to lease nodes from")
 	cmd.Flags().StringVar(&b.options.TimeField, "time", "", "field with the record's time (required)")
-	cmd.Flags().StringVar(&b.unit, "time-format", "auto", "format of the time: "+strings.Join(stamp.Names, ", "))
+	b.unit = choiceFlag(cmd, "time-format", "", "format of the time", stamp.Names...)
 	cmd.Flags().StringVar(&b.options.KeyField, "key", "", "field with the correlation key")
 	cmd.Flags().StringVar(&b.options.IDField, "id-field", "trace_id", "field that gets the trace ID")
 	cmd.Flags().BoolVar(&b.deterministic, "deterministic", false, "derive IDs from time and key")
-	cmd.Flags().StringVar(&b.format, "format", "", "ndjson or csv (default from the file's name)")
-	complete(cmd, "format", "ndjson", "csv")
-	complete(cmd, "time-format", stamp.Names...)
+	b.format = choiceFlag(cmd, "format", "", "input format, derived from the file's name or content by default", "auto", "ndjson", "csv")
 	cmd.Flags().StringVar(&b.comma, "comma", ",", `separator of CSV fields; \t is a tab`)
 	cmd.Flags().BoolVarP(&b.quiet, "quiet", "q", false, "report only problems, not progress")
 	return cmd
@@ -73,7 +70,8 @@ code is then 1.`,
 
 // backfillFlags are the flags as given, and the options that they result in.
 type backfillFlags struct {
-	unit, format, comma  string
+	unit, format         *string
+	comma                string
 	deterministic, quiet bool
 	options              backfill.Options
 }
@@ -87,9 +85,11 @@ func (b *backfillFlags) run(cmd *cobra.Command, f *flags, args []string) (err er
 		return err
 	}
 	defer func() { _ = in.close() }()
-	copyAll, err := b.copier(in)
-	if err != nil {
+	copyAll := backfill.NDJSON
+	if isCSV, err := b.isCSV(in); err != nil {
 		return err
+	} else if isCSV {
+		copyAll = backfill.CSV
 	}
 	stop, err := b.setNewID(cmd, f)
 	if err != nil {
@@ -98,7 +98,10 @@ func (b *backfillFlags) run(cmd *cobra.Command, f *flags, args []string) (err er
 	b.options.Report = func(line int64, err error) {
 		fmt.Fprintf(cmd.ErrOrStderr(), "traceflake: line %d: %v\n", line, err)
 	}
-	p := &progress{w: cmd.ErrOrStderr(), size: in.size, start: time.Now(), quiet: b.quiet}
+	p := &progress{w: cmd.ErrOrStderr(), size: in.size, start: time.Now(), last: time.Now()}
+	if b.quiet {
+		p.w = io.Discard
+	}
 	b.options.Progress = p.show
 	stats, err := copyAll(cmd.Context(), cmd.OutOrStdout(), in.text, b.options)
 	p.done(stats)
@@ -109,27 +112,25 @@ func (b *backfillFlags) run(cmd *cobra.Command, f *flags, args []string) (err er
 }
 
 // check checks the flags and sets the options that they determine.
-func (b *backfillFlags) check() (err error) {
+func (b *backfillFlags) check() error {
 	switch {
 	case b.options.TimeField == "":
 		return errors.New("--time is missing: give the field with each record's time")
 	case b.options.IDField == "":
 		return errors.New("--id-field must not be empty: give the field that gets the trace ID")
 	}
-	if b.options.TimeUnit, err = stamp.ParseUnit(b.unit); err != nil {
-		return fmt.Errorf("--time-format: %w", err)
-	}
+	b.options.TimeUnit = stamp.Unit(slices.Index(stamp.Names, *b.unit))
 	if b.comma == `\t` {
 		b.comma = "\t"
 	}
 	if len(b.comma) != 1 || strings.ContainsAny(b.comma, "\"\r\n") || b.comma[0] >= 0x80 {
-		return fmt.Errorf("--comma: %q is not a single character that can separate fields", b.comma)
+		return fmt.Errorf("--comma: %q is not a single ASCII character that can separate fields", b.comma)
 	}
 	b.options.Comma = b.comma[0]
 	return nil
 }
 
-// setNewID sets what makes the IDs. It returns a function that ends it.
+// setNewID sets the function that generates IDs. It returns another one that ends it.
 func (b *backfillFlags) setNewID(cmd *cobra.Command, f *flags) (stop func() error, err error) {
 	if !b.deterministic {
 		g, stop, err := f.generator(cmd)
@@ -137,41 +138,33 @@ func (b *backfillFlags) setNewID(cmd *cobra.Command, f *flags) (stop func() erro
 		return stop, err
 	}
 	keyring, err := f.keyring()
+	if err == nil && keyring == nil {
+		err = fmt.Errorf("--deterministic: %w", errNoSecret)
+	}
 	if err != nil {
 		return nil, err
-	}
-	if keyring == nil {
-		return nil, fmt.Errorf("--deterministic: %w", errNoSecret)
 	}
 	b.options.NewID = backfill.Deterministic(keyring)
 	return func() error { return nil }, nil
 }
 
-type copyFunc func(context.Context, io.Writer, io.Reader, backfill.Options) (backfill.Stats, error)
-
-// copier returns the function for the input's format.
-func (b *backfillFlags) copier(in *input) (copyFunc, error) {
-	format := b.format
-	if format == "" {
-		switch strings.ToLower(filepath.Ext(strings.TrimSuffix(in.name, ".gz"))) {
-		case ".csv", ".tsv":
-			format = "csv"
-		case ".ndjson", ".jsonl", ".json":
-			format = "ndjson"
-		default:
-			if !in.beginsWithObject() {
-				return nil, errors.New("the input does not begin with a JSON object: give --format csv or --format ndjson")
-			}
-			format = "ndjson"
-		}
+// isCSV reports whether the input is CSV, and not NDJSON.
+func (b *backfillFlags) isCSV(in *input) (bool, error) {
+	if *b.format != "auto" {
+		return *b.format == "csv", nil
 	}
-	switch format {
-	case "ndjson":
-		return backfill.NDJSON, nil
-	case "csv":
-		return backfill.CSV, nil
+	switch strings.ToLower(filepath.Ext(strings.TrimSuffix(in.name, ".gz"))) {
+	case ".csv", ".tsv":
+		return true, nil
+	case ".ndjson", ".jsonl", ".json":
+		return false, nil
 	}
-	return nil, fmt.Errorf("--format: %q is not ndjson or csv", format)
+	head, _ := in.text.Peek(in.text.Size()) // an error is returned again by the next read
+	head = bytes.TrimSpace(bytes.TrimPrefix(head, []byte("\uFEFF")))
+	if len(head) > 0 && head[0] != '{' {
+		return false, errors.New("the input does not begin with a JSON object: give --format csv or --format ndjson")
+	}
+	return false, nil
 }
 
 // input is the decompressed input.
@@ -206,45 +199,29 @@ func openInput(cmd *cobra.Command, args []string) (*input, error) {
 	return in, nil
 }
 
-// beginsWithObject reports whether the input begins like NDJSON, or is empty.
-func (in *input) beginsWithObject() bool {
-	head, _ := in.text.Peek(in.text.Size()) // an error is returned again by the next read
-	head = bytes.TrimSpace(bytes.TrimPrefix(head, []byte("\uFEFF")))
-	return len(head) == 0 || head[0] == '{'
-}
-
 // progress reports the progress of a run every few seconds.
 type progress struct {
 	w           io.Writer
 	size        int64
 	start, last time.Time
-	quiet       bool
 }
 
 const progressEvery = 5 * time.Second
 
 func (p *progress) show(s backfill.Stats) {
-	now := time.Now()
-	if p.last.IsZero() {
-		p.last = p.start
-	}
-	if p.quiet || now.Sub(p.last) < progressEvery {
+	if time.Since(p.last) < progressEvery {
 		return
 	}
-	p.last = now
-	var b bytes.Buffer
-	fmt.Fprintf(&b, "traceflake: %d records, %d MB", s.Records, s.Bytes/1e6)
+	p.last = time.Now()
+	of := ""
 	if p.size > 0 {
-		fmt.Fprintf(&b, " of %d (%d %%)", p.size/1e6, 100*s.Bytes/p.size)
+		of = fmt.Sprintf(" of %d (%d %%)", p.size/1e6, 100*s.Bytes/p.size)
 	}
-	fmt.Fprintf(&b, ", %.0f MB/s\n", float64(s.Bytes)/1e6/now.Sub(p.start).Seconds())
-	_, _ = p.w.Write(b.Bytes())
+	fmt.Fprintf(p.w, "traceflake: %d records, %d MB%s, %.0f MB/s\n",
+		s.Records, s.Bytes/1e6, of, float64(s.Bytes)/1e6/time.Since(p.start).Seconds())
 }
 
 func (p *progress) done(s backfill.Stats) {
-	if p.quiet {
-		return
-	}
 	keys := ""
 	if s.Keys > 0 {
 		keys = fmt.Sprintf(" (%d keys, %d records without one)", s.Keys, s.Keyless)

@@ -25,7 +25,7 @@ func clickhouseCommand() *cobra.Command {
 	var s server
 	cmd := group(&cobra.Command{
 		Use:   "clickhouse",
-		Short: "Create the table of spans in ClickHouse, or migrate one",
+		Short: "Create the spans table in ClickHouse, or migrate one",
 		Example: `  traceflake clickhouse create --dsn clickhouse://localhost:9000/otel
   traceflake clickhouse migrate --dry-run --dsn clickhouse://localhost:9000/otel`,
 	}, clickhouseCreateCommand(&s), clickhouseMigrateCommand(&s))
@@ -40,14 +40,14 @@ type server struct {
 	dryRun bool
 }
 
-// schemaFlags are the flags that name a table and its shape.
+// schemaFlags adds the flags for a table and its schema.
 func schemaFlags(cmd *cobra.Command, s *clickhouse.Schema) {
 	cmd.Flags().StringVar(&s.Database, "database", "", "database (default the connection's)")
 	cmd.Flags().StringVar(&s.Table, "table", "", "table (default otel_traces)")
 	cmd.Flags().StringVar(&s.Cluster, "cluster", "", "cluster (default one server)")
 	cmd.Flags().BoolVar(&s.KeepLookup, "keep-lookup", false, "keep the exporter's lookup table, for fleets with many random IDs, instead of a view")
 	durationFlag(cmd, &s.TTL, "ttl", 0, "how long spans are kept, as in 30d (default forever)")
-	cmd.Flags().BoolFunc("trace-first", "sort by hour and trace, not by service: for looking up traces and exporting time ranges", func(value string) error {
+	cmd.Flags().BoolFunc("trace-first", "sort by hour and trace instead of service: for trace lookups and exports of time ranges", func(value string) error {
 		on, err := strconv.ParseBool(value)
 		if on {
 			s.Layout = clickhouse.TraceFirst
@@ -56,9 +56,9 @@ func schemaFlags(cmd *cobra.Command, s *clickhouse.Schema) {
 	})
 }
 
-// overlayFlag is for commands that can leave the exporter's table unchanged.
+// overlayFlag adds the flag that keeps the exporter's table.
 func overlayFlag(cmd *cobra.Command) *bool {
-	overlay := cmd.Flags().Bool("overlay", false, "leave the exporter's table unchanged")
+	overlay := cmd.Flags().Bool("overlay", false, "keep the exporter's table")
 	cmd.MarkFlagsMutuallyExclusive("overlay", "trace-first")
 	return overlay
 }
@@ -68,13 +68,13 @@ func clickhouseCreateCommand(s *server) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create",
 		Short: "Create functions, table and views",
-		Long: `create creates the functions on trace IDs, the table of spans and the views named
-like the exporter's lookup table. It can be run again at any time, and refuses a
-table of another shape: see migrate.
+		Long: `create creates the functions on trace IDs, the spans table, and views with the
+names of the exporter's lookup table. It can be run again at any time. A table with
+another schema is refused: see migrate.
 
-With --overlay the exporter's table stays and gets one small index, on ranges of
-trace IDs; with --logs so does the exporter's table of logs. --materialize builds
-the index for what is already stored, too.`,
+With --overlay the exporter's table stays and gets one small index on trace ID
+ranges; with --logs the exporter's logs table gets one, too. --materialize also
+builds the index for the rows that are already stored.`,
 		Example: `  traceflake clickhouse create --dry-run
   traceflake clickhouse create --dsn clickhouse://localhost:9000/otel --ttl 720h
   traceflake clickhouse create --overlay --logs otel_logs --materialize`,
@@ -83,8 +83,8 @@ the index for what is already stored, too.`,
 	schemaFlags(cmd, &schema)
 	overlay := overlayFlag(cmd)
 	var materialize bool
-	cmd.Flags().StringVar(&schema.LogsTable, "logs", "", "add the index to this table of logs, too")
-	cmd.Flags().BoolVar(&materialize, "materialize", false, "with --overlay or --logs, build the index for old parts and wait for it")
+	cmd.Flags().StringVar(&schema.LogsTable, "logs", "", "also add the index to this logs table")
+	cmd.Flags().BoolVar(&materialize, "materialize", false, "with --overlay or --logs, build the index for stored rows and wait for it")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if *overlay {
 			schema.Layout = clickhouse.Overlay
@@ -105,7 +105,7 @@ the index for what is already stored, too.`,
 				return err
 			}
 			return schema.MaterializeIndexes(cmd.Context(), db, func(left uint64) {
-				fmt.Fprintf(cmd.ErrOrStderr(), "the index: %d parts left\n", left)
+				fmt.Fprintf(cmd.ErrOrStderr(), "building the index: %d parts left\n", left)
 			})
 		})
 	}
@@ -116,15 +116,15 @@ func clickhouseMigrateCommand(s *server) *cobra.Command {
 	var schema clickhouse.Schema
 	cmd := &cobra.Command{
 		Use:   "migrate",
-		Short: "Turn an existing table of spans into that of create",
+		Short: "Migrate an existing spans table to the schema of create",
 		Long: `migrate turns the exporter's table, or one derived from it, into the table that
-create creates, under the same name and with all of its spans. New spans go into
-the new table from the start; the old ones follow partition by partition. The
-old rows stay in the table with the suffix _old: drop it when you are satisfied.
+create creates, with the same name and all spans. New spans go into the new table
+from the start; the old ones follow partition by partition. The old rows stay in a
+table with the suffix _old: drop it when you are satisfied.
 
 After an error or an interruption run the same command again: it continues where
-it stopped. With --dry-run it prints the statements that remain; that needs the
-server, too, because they depend on its table. create --dry-run needs none.`,
+it stopped. --dry-run prints the remaining statements; it needs the server, because
+they depend on the table there. create --dry-run does not.`,
 		Example: `  traceflake clickhouse migrate --dry-run --dsn clickhouse://localhost:9000/otel
   traceflake clickhouse migrate --dsn clickhouse://localhost:9000/otel`,
 		Args: cobra.NoArgs,
@@ -140,9 +140,7 @@ server, too, because they depend on its table. create --dry-run needs none.`,
 				_, err = fmt.Fprint(cmd.OutOrStdout(), clickhouse.Script(statements))
 				return err
 			}
-			bar := newProgressBar(cmd.ErrOrStderr())
-			err := migrate.Run(cmd.Context(), db, schema, bar.show)
-			bar.end()
+			err := migrate.Run(cmd.Context(), db, schema, progressOf(cmd.ErrOrStderr()))
 			if errors.Is(err, context.Canceled) {
 				return fmt.Errorf("interrupted; run the same command again to continue: %w", err)
 			}
@@ -179,40 +177,12 @@ func (s *server) with(call func(*sql.DB) error) error {
 	return err
 }
 
-// progressBar shows a migration: as one line on a terminal, otherwise as one line per partition.
-type progressBar struct {
-	out      io.Writer
-	terminal bool
-	since    time.Time
-	shown    bool
-}
-
-func newProgressBar(out io.Writer) *progressBar {
-	b := &progressBar{out: out, since: time.Now()}
-	if file, ok := out.(*os.File); ok {
-		info, err := file.Stat()
-		b.terminal = err == nil && info.Mode()&os.ModeCharDevice != 0
-	}
-	return b
-}
-
-func (b *progressBar) show(p migrate.Progress) {
-	all := max(p.Moved+p.Left, 1)
-	const width = 30
-	full := int(width * p.Moved / all)
-	line := fmt.Sprintf("[%s%s] %3d %%  %d of %d spans, partition %s, %s", strings.Repeat("=", full), strings.Repeat(" ", width-full),
-		100*p.Moved/all, p.Moved, all, p.Partition, time.Since(b.since).Round(time.Second))
-	if b.terminal {
-		fmt.Fprintf(b.out, "\r%s\033[K", line)
-		b.shown = true
-		return
-	}
-	fmt.Fprintln(b.out, line)
-}
-
-// end ends the line.
-func (b *progressBar) end() {
-	if b.shown {
-		fmt.Fprintln(b.out)
+// progressOf returns a function that shows a migration, one line for each partition.
+func progressOf(out io.Writer) func(migrate.Progress) {
+	begun := time.Now()
+	return func(p migrate.Progress) {
+		all := max(p.Moved+p.Left, 1)
+		fmt.Fprintf(out, "%3d %%  %d of %d spans, partition %s, %s\n",
+			100*p.Moved/all, p.Moved, all, p.Partition, time.Since(begun).Round(time.Second))
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/randflake"
@@ -21,32 +22,10 @@ type flags struct {
 	env        func() (setup.Config, error) // of the environment, which is read and reported once
 }
 
-func (f *flags) addStore(cmd *cobra.Command, what string) {
-	cmd.Flags().StringVar(&f.store, "store", "", what+": "+storeForms())
-	completeStore(cmd)
-}
-
-// storeURLs returns how URLs of stores begin.
-func storeURLs() []string {
-	urls := driver.Schemes()
-	for i, scheme := range urls {
-		urls[i] = scheme + "://"
-		if scheme == "bolt" {
-			urls[i] = "bolt:"
-		}
-	}
-	return urls
-}
-
-func storeForms() string {
-	return strings.Join(storeURLs(), "…, ") + "… (default $TRACEFLAKE_STORE)"
-}
-
-func completeStore(cmd *cobra.Command) {
-	err := cmd.RegisterFlagCompletionFunc("store", cobra.FixedCompletions(storeURLs(), cobra.ShellCompDirectiveNoSpace))
-	if err != nil {
-		panic(err) // the flag is missing
-	}
+// addStore adds the flag --store to a command, or to all commands below a group.
+func (f *flags) addStore(cmd *cobra.Command, to *pflag.FlagSet, what string) {
+	to.StringVar(&f.store, "store", "", what+": "+strings.Join(driver.Schemes(), "…, ")+"… (default $TRACEFLAKE_STORE)")
+	complete(cmd, "store", cobra.ShellCompDirectiveNoSpace, driver.Schemes()...)
 }
 
 // config is the environment, overridden by the flags.
@@ -61,7 +40,7 @@ func (f *flags) config() (setup.Config, error) {
 	return c, err
 }
 
-// keyring returns the secrets, or nil when no file is given.
+// keyring returns the secrets, or nil if there is no secret file.
 func (f *flags) keyring() (*randflake.Keyring, error) {
 	path := f.secretFile
 	if path == "" {
@@ -78,7 +57,7 @@ func (f *flags) keyring() (*randflake.Keyring, error) {
 }
 
 // decoding returns the secrets that decode IDs: those of the file, otherwise the store's own,
-// otherwise nil. s may be nil.
+// otherwise nil.
 func (f *flags) decoding(s any) (*randflake.Keyring, error) {
 	k, err := f.keyring()
 	if own, ok := s.(driver.CodecStore); ok && k == nil && err == nil {
@@ -87,11 +66,10 @@ func (f *flags) decoding(s any) (*randflake.Keyring, error) {
 	return k, err
 }
 
-var errNoSecret = errors.New("no secret: give --secret-file or set TRACEFLAKE_SECRET_FILE")
-
-var errNoOwnSecret = errors.New("no secret: this store has no secret of its own; give --secret-file or set TRACEFLAKE_SECRET_FILE")
-
-var errNoStore = errors.New("no store: give --store or set TRACEFLAKE_STORE")
+var (
+	errNoSecret = errors.New("no secret: give --secret-file or set TRACEFLAKE_SECRET_FILE")
+	errNoStore  = errors.New("no store: give --store or set TRACEFLAKE_STORE")
+)
 
 // openStore opens the store of the flags or the environment. A store that is
 // opened for reading is never written, whatever the environment says: its nodes

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -18,54 +19,48 @@ import (
 )
 
 func inspectCommand(f *flags) *cobra.Command {
-	var output string
-	outputs := []string{"table", "json"}
+	var output *string
 	cmd := &cobra.Command{
 		Use:   "inspect [ID…]",
-		Short: "Show the content of IDs, and what may have made them",
-		Long: `inspect decodes IDs: time, sequence, node, and whether the halves agree.
-It reads trace and span IDs in hex, Randflake IDs in base 32 or as numbers, and
-lines of traceparent, b3 and its parts, x-trace-id and X-Amzn-Trace-Id headers,
-and log records in JSON with fields such as trace_id; from standard input, one
-per line, if there are no arguments.
+		Short: "Decode IDs, and identify those of other systems",
+		Long: `inspect decodes IDs: time, sequence, node, and whether the halves agree. It reads
+trace and span IDs in hex, Randflake IDs in base 32 or as numbers, the headers
+traceparent, b3, X-B3-…, x-trace-id and X-Amzn-Trace-Id, and JSON log records
+with fields such as trace_id. Without arguments it reads standard input, one per
+line; gzip is decompressed.
 
-Without a secret only the clear half is decoded. With a store it shows which
-lease owns an ID's node now. The store's own secret, if it has one, is used if no
-secret file is given.
+Without a secret only the clear half is decoded. A store that has its own secret
+supplies one if there is no secret file. With a store, inspect also shows which
+lease an ID's node belongs to now.
 
-Foreign IDs are identified as far as their form allows: UUID v7, ULID, X-Ray,
-Datadog, 64-bit B3. Where an ID may be of several kinds, all are listed, the
+IDs of other systems (UUID v7, ULID, X-Ray, Datadog, 64-bit B3) are identified as
+far as their form allows. If an ID may be of several kinds, all are listed, the
 likeliest first; "by chance" is the fraction of random IDs of the same form that
-look like that kind.
-
-With -o json each ID is an object on its own line. gzip input is decompressed.`,
+look like that kind.`,
 		Example: `  traceflake inspect 1950fb0f8880000086cdcca4ab608495
   traceflake inspect --store bolt:/var/lib/traceflake/leases.db 1950fb0f8880000086cdcca4ab608495
   traceflake inspect --secret-file secret -o json <ids.gz
   traceflake inspect "traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkChoice("output", output, outputs...); err != nil {
-				return err
-			}
-			in := inspection{identifier: identify.Identifier{Now: time.Now()}, json: output == "json"}
-			failed := false
+			in := inspection{identifier: identify.Identifier{Now: time.Now()}, json: *output == "json"}
 			var err error
-			if in.identifier.Keyring, in.owners, err = f.looking(cmd); errors.Is(err, errStoreAway) {
-				// The IDs are shown without owners.
-				failed = true
+			if in.identifier.Keyring, in.owners, err = f.looking(cmd); errors.Is(err, errUnreachable) {
+				in.failed = true // the IDs are shown without owners
 				fmt.Fprintln(cmd.ErrOrStderr(), "traceflake:", err)
 			} else if err != nil {
 				return err
 			}
-			allFound, err := in.all(cmd, args)
-			if err == nil && (failed || !allFound) {
-				err = errReported
+			if err := in.all(cmd, args); err != nil {
+				return err
 			}
-			return err
+			if in.failed {
+				return errReported
+			}
+			return nil
 		},
 	}
-	f.addStore(cmd, "store whose leases show the nodes' owners")
-	choice(cmd, &output, "output", "o", "a table or lines of JSON", outputs...)
+	f.addStore(cmd, cmd.Flags(), "store that shows the leases of nodes")
+	output = choiceFlag(cmd, "output", "o", "table, or one JSON object per line", "table", "json")
 	return cmd
 }
 
@@ -76,7 +71,7 @@ type owners struct {
 }
 
 // looking returns the secrets that decode IDs and, if there is a store, its leases. If the store
-// does not answer, it returns the secrets with errStoreAway.
+// does not answer, it returns the secrets with errUnreachable.
 func (f *flags) looking(cmd *cobra.Command) (*randflake.Keyring, *owners, error) {
 	c, err := f.config()
 	if err != nil {
@@ -99,30 +94,27 @@ func (f *flags) looking(cmd *cobra.Command) (*randflake.Keyring, *owners, error)
 	defer cancel()
 	blocks, err := s.List(ctx)
 	if err != nil {
-		return k, nil, fmt.Errorf("%w: %w", errStoreAway, err)
+		return k, nil, fmt.Errorf("%w: %w", errUnreachable, err)
 	}
 	return k, &owners{blocks, time.Now()}, nil
 }
 
-var errStoreAway = errors.New("owners of nodes are not shown: the store does not answer")
+var errUnreachable = errors.New("leases are not shown: the store does not answer")
 
-// tell adds, to each candidate that has a node, the lease that the node is in now.
-func (o *owners) tell(candidates []identify.Candidate) {
+// addTo adds, to each candidate that has a node, the lease that the node is in now.
+func (o *owners) addTo(candidates []identify.Candidate) {
 	if o == nil {
 		return
 	}
 	for i := range candidates {
-		c := &candidates[i]
-		if c.Node == nil {
+		p := &candidates[i].Parts
+		if p.Node == nil {
 			continue
 		}
-		text := "never granted"
-		for _, b := range o.blocks {
-			if *c.Node >= b.Node && *c.Node-b.Node < b.Nodes {
-				text = fmt.Sprintf("block %d+%d, %s", b.Node, b.Nodes, state(b, o.now))
-			}
+		p.Lease = "never granted"
+		if b, ok := blockOf(o.blocks, *p.Node); ok {
+			p.Lease = fmt.Sprintf("block %d+%d, %s", b.Node, b.Nodes, state(b, o.now))
 		}
-		c.Parts = append(c.Parts, identify.Part{Name: "lease now", Value: text})
 	}
 }
 
@@ -131,26 +123,25 @@ type inspection struct {
 	identifier identify.Identifier
 	owners     *owners
 	json       bool
+	failed     bool // something was not understood
 }
 
-// linesAtOnce is how many lines make up one table, with columns of the same width.
+// linesAtOnce is how many lines form one table, with columns of the same width.
 const linesAtOnce = 200
 
-// all inspects arguments or standard input, and reports whether every line was
-// understood.
-func (in inspection) all(cmd *cobra.Command, args []string) (understood bool, err error) {
-	understood = true
+// all inspects arguments or standard input.
+func (in *inspection) all(cmd *cobra.Command, args []string) error {
 	enc := json.NewEncoder(cmd.OutOrStdout())
 	table := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 	lines := 0
-	err = eachLine(cmd, args, func(number int, line string) error {
+	err := eachLine(cmd, args, func(number int, line string) error {
 		found, err := in.identifier.Line(line)
 		if err != nil {
-			understood = false
+			in.failed = true
 			fmt.Fprintf(cmd.ErrOrStderr(), "traceflake: %s%v\n", place(number), err)
 		}
 		for _, f := range found {
-			in.owners.tell(f.Candidates)
+			in.owners.addTo(f.Candidates)
 			if in.json {
 				err := enc.Encode(struct {
 					Line int `json:"line,omitempty"`
@@ -161,20 +152,18 @@ func (in inspection) all(cmd *cobra.Command, args []string) (understood bool, er
 				}
 				continue
 			}
-			if lines == 0 {
-				fmt.Fprintln(table, "ID\tKIND\tTIME\tBY CHANCE\tPARTS")
-			}
-			addRows(table, f)
-			if lines++; lines == linesAtOnce {
-				lines = 0
+			if lines%linesAtOnce == 0 {
 				if err := table.Flush(); err != nil {
 					return err
 				}
+				fmt.Fprintln(table, "ID\tKIND\tTIME\tBY CHANCE\tPARTS")
 			}
+			addRows(table, f)
+			lines++
 		}
 		return nil
 	})
-	return understood, errors.Join(table.Flush(), err)
+	return errors.Join(table.Flush(), err)
 }
 
 // addRows adds a row for each kind that an ID may be.
@@ -182,21 +171,38 @@ func addRows(table io.Writer, f identify.Found) {
 	for i, c := range f.Candidates {
 		id, at := "or", "-"
 		if i == 0 {
-			if id = f.ID; f.Role != "" {
-				id = f.Role + " " + id
-			}
+			id = strings.TrimSpace(f.Role + " " + f.ID)
 		}
-		if c.Time != nil {
+		if !c.Time.IsZero() {
 			at = c.Time.Format(time.RFC3339Nano)
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%.2g\t%s\n", id, c.Kind, at, c.Chance, details(c))
+		chance := strconv.FormatFloat(c.Chance, 'g', 2, 64)
+		_, _ = io.WriteString(table, strings.Join([]string{id, c.Kind, at, chance, details(c) + "\n"}, "\t"))
 	}
 }
 
+// details lists the parts that an ID has, and the note.
 func details(c identify.Candidate) string {
-	var all []string
-	for _, p := range c.Parts {
-		all = append(all, fmt.Sprint(p.Name, " ", p.Value))
+	number := func(n *uint32) string {
+		if n == nil {
+			return ""
+		}
+		return strconv.FormatUint(uint64(*n), 10)
+	}
+	p, secret := c.Parts, ""
+	if p.Secret > 0 {
+		secret = strconv.Itoa(p.Secret)
+	}
+	all := make([]string, 0, 8)
+	for _, part := range [...]struct{ name, value string }{
+		{"sequence ", number(p.Sequence)}, {"second ", p.Second},
+		{"node ", number(p.Node)}, {"node sequence ", number(p.NodeSequence)}, {"secret ", secret},
+		{"halves ", p.Halves}, {"text ", p.Text}, {"hex ", p.Hex}, {"X-Ray form ", p.XRayForm},
+		{"_dd.p.tid ", p.DatadogHigh}, {"low 64 bits ", p.Low}, {"lease now ", p.Lease},
+	} {
+		if part.value != "" {
+			all = append(all, part.name+part.value)
+		}
 	}
 	if c.Note != "" {
 		all = append(all, "("+c.Note+")")

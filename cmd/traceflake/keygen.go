@@ -15,18 +15,18 @@ func keygenCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "keygen [FILE]",
 		Short: "Generate a secret",
-		Long: `keygen generates a secret of 128 random bits and writes it to FILE, which must
-not exist and gets mode 0600, or to standard output if FILE is missing or "-".`,
+		Long: `keygen generates a secret of 128 random bits and writes it to FILE, or to standard
+output if FILE is missing or "-". The file must not exist; its mode will be 0600.`,
 		Example: `  traceflake keygen /etc/traceflake/secret
   traceflake keygen | kubectl create secret generic traceflake --from-file=secret=/dev/stdin`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("secret-file") {
+				return errors.New("--secret-file is for reading; give the new file as an argument: traceflake keygen FILE")
+			}
 			var secret [16]byte
 			entropy.Read(secret[:])
 			text := hex.EncodeToString(secret[:]) + "\n"
-			if cmd.Flags().Changed("secret-file") {
-				return errors.New("--secret-file names a file to read; give the new file as an argument: traceflake keygen FILE")
-			}
 			if len(args) == 0 || args[0] == "-" {
 				_, err := fmt.Fprint(cmd.OutOrStdout(), text)
 				return err

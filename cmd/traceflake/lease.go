@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"text/tabwriter"
 	"time"
@@ -20,83 +21,92 @@ func leaseCommand(f *flags) *cobra.Command {
 		Use:   "lease",
 		Short: "List leases, raise them, move them to another store",
 		Long: `lease lists the leases in a store, raises them after a restore, and moves them to
-another store. list and show always read the whole store and write nothing. raise
-and move are for the nodes given by TRACEFLAKE_NODES, as setup.FromEnv is.`,
+another store. list and show read the whole store and write nothing. raise and
+move apply to the nodes in TRACEFLAKE_NODES, as setup.FromEnv does.`,
 		Example: `  traceflake lease list --store bolt:/var/lib/traceflake/leases.db
   traceflake lease raise now+13m --dry-run --store postgres://db/traceflake
   traceflake lease move --store etcd://host:2379 --to postgres://db/traceflake`,
 	}, leaseListCommand(f), leaseShowCommand(f), leaseRaiseCommand(f), leaseMoveCommand(f))
-	cmd.PersistentFlags().StringVar(&f.store, "store", "", storeForms())
-	completeStore(cmd)
+	f.addStore(cmd, cmd.PersistentFlags(), "store of the leases")
 	return cmd
 }
 
-// withBlocks opens the store for reading, and calls f with its blocks.
-func (f *flags) withBlocks(cmd *cobra.Command, call func([]lease.Block) error) error {
-	s, err := f.openStore(cmd.Context(), reading)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	ctx, cancel := context.WithTimeout(cmd.Context(), storeTimeout)
-	defer cancel()
-	blocks, err := s.List(ctx)
-	if err != nil {
-		return fmt.Errorf("store: %w", err)
-	}
-	return call(blocks)
-}
-
 func leaseListCommand(f *flags) *cobra.Command {
-	var output string
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the granted blocks and their holders",
 		Long: `list shows the blocks of nodes that have been granted: from when, until when and
-to which process. It never writes: it creates neither a file nor a table.`,
+to which process. It writes nothing and creates neither a file nor a table.`,
 		Example: `  traceflake lease list --store bolt:/var/lib/traceflake/leases.db
   traceflake lease list --store etcd://host:2379/leases -o json`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkChoice("output", output, blockOutputs...); err != nil {
-				return err
-			}
-			return f.withBlocks(cmd, func(blocks []lease.Block) error { return writeBlocks(cmd, output, blocks) })
-		},
 	}
-	choice(cmd, &output, "output", "o", "a table or lines of JSON", blockOutputs...)
+	output := blocksOutput(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		blocks, err := f.blocks(cmd)
+		if err != nil {
+			return err
+		}
+		if len(blocks) == 0 {
+			fmt.Fprintln(cmd.ErrOrStderr(), "traceflake: no block has been granted yet")
+			return nil
+		}
+		return writeBlocks(cmd, *output, blocks)
+	}
 	return cmd
 }
 
 func leaseShowCommand(f *flags) *cobra.Command {
-	var output string
 	cmd := &cobra.Command{
 		Use:               "show NODE",
 		Short:             "Show the block that a node belongs to",
 		Example:           `  traceflake lease show 4711 --store bolt:/var/lib/traceflake/leases.db`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkChoice("output", output, blockOutputs...); err != nil {
-				return err
-			}
-			node, err := strconv.ParseUint(args[0], 10, 32)
-			if err != nil || node > randflake.MaxNode {
-				return fmt.Errorf("%q is not a node from 0 to %d", args[0], randflake.MaxNode)
-			}
-			return f.withBlocks(cmd, func(blocks []lease.Block) error {
-				for _, b := range blocks {
-					if uint32(node) >= b.Node && uint32(node)-b.Node < b.Nodes {
-						return writeBlocks(cmd, output, []lease.Block{b})
-					}
-				}
-				fmt.Fprintf(cmd.ErrOrStderr(), "traceflake: node %d was never granted\n", node)
-				return errReported
-			})
-		},
 	}
-	choice(cmd, &output, "output", "o", "a table or lines of JSON", blockOutputs...)
+	output := blocksOutput(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		node, err := strconv.ParseUint(args[0], 10, 32)
+		if err != nil || node > randflake.MaxNode {
+			return fmt.Errorf("%q is not a node from 0 to %d", args[0], randflake.MaxNode)
+		}
+		blocks, err := f.blocks(cmd)
+		if err != nil {
+			return err
+		}
+		b, ok := blockOf(blocks, uint32(node))
+		if !ok {
+			fmt.Fprintf(cmd.ErrOrStderr(), "traceflake: node %d was never granted\n", node)
+			return errReported
+		}
+		return writeBlocks(cmd, *output, []lease.Block{b})
+	}
 	return cmd
+}
+
+// blocks returns the blocks of the store, which is opened for reading.
+func (f *flags) blocks(cmd *cobra.Command) ([]lease.Block, error) {
+	s, err := f.openStore(cmd.Context(), reading)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	ctx, cancel := context.WithTimeout(cmd.Context(), storeTimeout)
+	defer cancel()
+	blocks, err := s.List(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	return blocks, nil
+}
+
+// blockOf returns the block that a node belongs to, if that was ever granted.
+func blockOf(blocks []lease.Block, node uint32) (lease.Block, bool) {
+	i := slices.IndexFunc(blocks, func(b lease.Block) bool { return node >= b.Node && node-b.Node < b.Nodes })
+	if i < 0 {
+		return lease.Block{}, false
+	}
+	return blocks[i], true
 }
 
 // state describes the holder of a block at now.
@@ -118,56 +128,58 @@ func state(b lease.Block, now time.Time) string {
 	return "held by " + b.Owner + " (" + b.Nonce + ") until " + until
 }
 
-// alike reports whether two blocks differ only in their nodes. After a raise
-// there are thousands of such blocks.
-func alike(a, b lease.Block) bool {
-	return a.Nonce == "" && a.Start.Equal(b.Start) && a.GrantedUntil.Equal(b.GrantedUntil) && a.Nodes == b.Nodes &&
-		a.Nonce == b.Nonce && a.Version == b.Version
+func blocksOutput(cmd *cobra.Command) *string {
+	return choiceFlag(cmd, "output", "o", "table, or one JSON object per line", "table", "json")
 }
 
 func writeBlocks(cmd *cobra.Command, output string, blocks []lease.Block) error {
+	if output == "json" {
+		return writeJSON(cmd, blocks)
+	}
 	now := time.Now()
-	if len(blocks) == 0 {
-		fmt.Fprintln(cmd.ErrOrStderr(), "traceflake: no block has been granted yet")
-		return nil
-	}
-	switch output {
-	case "json":
-		enc := json.NewEncoder(cmd.OutOrStdout())
-		for _, b := range blocks {
-			row := struct {
-				Node         uint32    `json:"node"`
-				Nodes        uint32    `json:"nodes"`
-				Start        time.Time `json:"start,omitzero"`
-				GrantedUntil time.Time `json:"granted_until,omitzero"`
-				Nonce        string    `json:"holder"`
-				Owner        string    `json:"owner,omitempty"`
-				Version      uint64    `json:"version"`
-				Free         bool      `json:"free"`
-			}{b.Node, b.Nodes, b.Start.UTC(), b.GrantedUntil.UTC(), b.Nonce, b.Owner, b.Version, driver.Block(b).Free(now)}
-			if err := enc.Encode(row); err != nil {
-				return err
-			}
+	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "NODES\tBLOCKS\tSTART\tVERSION\tSTATE")
+	for len(blocks) > 0 {
+		first := blocks[0]
+		n := 1
+		for n < len(blocks) && alike(first, blocks[n]) && blocks[n].Node == blocks[n-1].Node+first.Nodes {
+			n++
 		}
-		return nil
-	case "table":
-		w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-		fmt.Fprintln(w, "NODES\tBLOCKS\tSTART\tVERSION\tSTATE")
-		for i := 0; i < len(blocks); {
-			b := blocks[i]
-			last := b.Node + b.Nodes - 1
-			for i++; i < len(blocks) && blocks[i].Node == last+1 && alike(blocks[i], b); i++ {
-				last += blocks[i].Nodes
-			}
-			start := "-"
-			if !b.Start.IsZero() {
-				start = b.Start.UTC().Format(time.RFC3339)
-			}
-			fmt.Fprintf(w, "%d-%d\t%d\t%s\t%d\t%s\n", b.Node, last, (last-b.Node+1)/b.Nodes, start, b.Version, state(b, now))
+		start := "-"
+		if !first.Start.IsZero() {
+			start = first.Start.UTC().Format(time.RFC3339)
 		}
-		return w.Flush()
+		last := blocks[n-1].Node + first.Nodes - 1
+		fmt.Fprintf(w, "%d-%d\t%d\t%s\t%d\t%s\n", first.Node, last, n, start, first.Version, state(first, now))
+		blocks = blocks[n:]
 	}
-	return checkChoice("output", output, blockOutputs...)
+	return w.Flush()
 }
 
-var blockOutputs = []string{"table", "json"}
+// alike reports whether two blocks differ only in their nodes. After a raise
+// there are thousands of such blocks.
+func alike(a, b lease.Block) bool {
+	return a.Nonce == "" && b.Nonce == "" && a.Start.Equal(b.Start) && a.GrantedUntil.Equal(b.GrantedUntil) &&
+		a.Nodes == b.Nodes && a.Version == b.Version
+}
+
+func writeJSON(cmd *cobra.Command, blocks []lease.Block) error {
+	now := time.Now()
+	enc := json.NewEncoder(cmd.OutOrStdout())
+	for _, b := range blocks {
+		err := enc.Encode(struct {
+			Node         uint32    `json:"node"`
+			Nodes        uint32    `json:"nodes"`
+			Start        time.Time `json:"start,omitzero"`
+			GrantedUntil time.Time `json:"granted_until,omitzero"`
+			Nonce        string    `json:"holder"`
+			Owner        string    `json:"owner,omitempty"`
+			Version      uint64    `json:"version"`
+			Free         bool      `json:"free"`
+		}{b.Node, b.Nodes, b.Start.UTC(), b.GrantedUntil.UTC(), b.Nonce, b.Owner, b.Version, driver.Block(b).Free(now)})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

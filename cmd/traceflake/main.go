@@ -1,9 +1,9 @@
-// Command traceflake decodes, generates and verifies trace and span IDs, adds them to
+// Command traceflake decodes, generates and verifies trace and span IDs, adds trace IDs to
 // old records, and manages secrets and leases.
 //
 //	go install github.com/traceflake/traceflake/cmd/traceflake@latest
 //
-// Exit codes: 0, success; 1, an ID is not verified, or some input was not
+// Exit codes: 0, success; 1, an ID was not verified or some input was not
 // understood; 2, wrong usage, an unreadable secret or an unreachable store.
 package main
 
@@ -29,7 +29,7 @@ import (
 )
 
 func main() {
-	const ample = 400 // a run is short, so it may use more memory than a server
+	const ample = 400 // a run is short, so it can use more memory than a server
 	debug.SetGCPercent(ample)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	context.AfterFunc(ctx, stop) // so that a second interrupt ends the process
@@ -62,18 +62,18 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return 2
 }
 
-// errReported makes the exit code 1: some input is wrong, and the output has reported it.
+// errReported sets the exit code to 1: some input was wrong, and that has been reported.
 var errReported = errors.New("reported")
 
 func newRoot() *cobra.Command {
 	f := flags{env: sync.OnceValues(setup.Env)}
 	root := group(&cobra.Command{
 		Use:   "traceflake",
-		Short: "Show, generate and verify trace and span IDs that sort by time",
-		Long: `traceflake decodes, generates and verifies trace and span IDs, adds them to
+		Short: "Decode, generate and verify trace IDs that sort by time",
+		Long: `traceflake decodes, generates and verifies trace and span IDs, adds trace IDs to
 old records, and manages secrets and leases.
 
-Exit codes: 0, success; 1, an ID is not verified or some input was not
+Exit codes: 0, success; 1, an ID was not verified or some input was not
 understood; 2, wrong usage, an unreadable secret or an unreachable store.`,
 		Example: `  traceflake new -n 3
   traceflake inspect 1950fb0f8880000086cdcca4ab608495
@@ -88,7 +88,7 @@ understood; 2, wrong usage, an unreadable secret or an unreachable store.`,
 	root.SetHelpCommand(helpCommand(root))
 	root.SetFlagErrorFunc(explainFlag)
 	explainArgs(root)
-	root.PersistentFlags().StringVar(&f.secretFile, "secret-file", "", "file with the secrets, one per line; the first one is for new IDs (default $TRACEFLAKE_SECRET_FILE)")
+	root.PersistentFlags().StringVar(&f.secretFile, "secret-file", "", "secret file: one secret per line, the first for new IDs (default $TRACEFLAKE_SECRET_FILE)")
 	return root
 }
 

@@ -23,12 +23,12 @@ func newCommand(f *flags) *cobra.Command {
 		Short: "Generate trace IDs",
 		Long: `new generates trace IDs, or span IDs with --span, one per line.
 
-With a store their nodes are leased, and they are unique in the fleet. With only a
-secret they decode and verify, but their nodes are random: they are unique by
-chance only. Without both, the secret is random and is not kept.
+With a store the nodes are leased, and the IDs are unique in the fleet. With only
+a secret file the IDs decode and verify, but their nodes are random, so that
+uniqueness is only probabilistic. With neither, the secret is random and not kept.
 
---at generates trace IDs for records of that time; they decode as such and do
-not verify. ` + timeHelp,
+--at generates trace IDs for records of that time; they decode but do not verify.
+` + timeHelp,
 		Example: `  traceflake new -n 1000 --store bolt:/var/lib/traceflake/leases.db
   traceflake new --at 2021-05-06T07:08:09Z --secret-file secret
   traceflake new --span`,
@@ -38,7 +38,7 @@ not verify. ` + timeHelp,
 			case n < 1:
 				return fmt.Errorf("-n: %d is less than 1", n)
 			case at != "" && span:
-				return errors.New("--at is for trace IDs; a span ID has the time when it was made")
+				return errors.New("--at is for trace IDs; a span ID always has the current time")
 			}
 			var t time.Time
 			if at != "" {
@@ -64,14 +64,14 @@ not verify. ` + timeHelp,
 			return nil
 		},
 	}
-	f.addStore(cmd, "store to lease nodes from")
-	cmd.Flags().IntVarP(&n, "number", "n", 1, "how many")
-	cmd.Flags().StringVar(&at, "at", "", "make IDs for records of this time")
-	cmd.Flags().BoolVar(&span, "span", false, "span IDs")
+	f.addStore(cmd, cmd.Flags(), "store to lease nodes from")
+	cmd.Flags().IntVarP(&n, "number", "n", 1, "how many IDs")
+	cmd.Flags().StringVar(&at, "at", "", "generate IDs for records of this time")
+	cmd.Flags().BoolVar(&span, "span", false, "generate span IDs")
 	return cmd
 }
 
-// generator makes IDs. It fails instead of making random ones.
+// generator generates IDs. It fails where a service would use random IDs.
 type generator struct{ ids }
 
 // ids are those of a setup, or of a generator without leases.
@@ -83,7 +83,7 @@ type ids interface {
 }
 
 // errFallback follows the Keeper's report of why there is no lease.
-var errFallback = errors.New("no leased node to make IDs on; the store's answer is above")
+var errFallback = errors.New("no leased node to generate IDs on; the store's answer is above")
 
 func (g generator) one(ctx context.Context, at time.Time, span bool) (id fmt.Stringer, err error) {
 	switch {
@@ -129,7 +129,7 @@ func (f *flags) generator(cmd *cobra.Command) (generator, func() error, error) {
 		if err != nil {
 			return generator{}, nil, err
 		}
-		fmt.Fprintln(cmd.ErrOrStderr(), "traceflake: warning: no store: the nodes are random, so the IDs are unique by chance only")
+		fmt.Fprintln(cmd.ErrOrStderr(), "traceflake: warning: without a store the nodes are random, and uniqueness is only probabilistic")
 		return generator{idgen.New(idgen.WithSource(source))}, func() error { return nil }, nil
 	}
 	ids, err := c.Open(cmd.Context())

@@ -22,38 +22,38 @@ import (
 )
 
 const (
-	proxyGrace      = 5 * time.Second // for requests under way at the end
+	proxyGrace      = 5 * time.Second // for requests that are being served at the end
 	readHeaderLimit = 10 * time.Second
 	tracesKept      = 30 * 24 * time.Hour
 )
 
 func proxyCommand(f *flags) *cobra.Command {
-	var backend, listen, metrics string
+	var listen, metrics string
+	var backend *string
 	var slack, maxAge time.Duration
 	var verify bool
 	cmd := &cobra.Command{
 		Use:   "proxy URL",
-		Short: "Serve Tempo or Jaeger with cheaper lookups of a trace by its ID",
-		Long: `proxy passes requests to the server at URL. To a lookup of a trace by its ID it
-adds the earliest time at which the trace can have spans, which the ID contains.
-If the server finds nothing, the request is repeated as it came. Other requests,
-and lookups with times of their own, are passed on unchanged. Point Grafana's
-data source at the proxy.
+		Short: "Make lookups of a trace by its ID cheaper in Tempo and Jaeger",
+		Long: `proxy forwards requests to the server at URL. When a trace is looked up by its ID,
+it adds the earliest time at which the trace can have spans, which the ID contains.
+If the server finds nothing, the original request is repeated. Other requests,
+and lookups with a time range, are forwarded unchanged. Point Grafana's data
+source at the proxy.
 
-With --verify only IDs that this fleet made are given a time. The secret is
-that of --secret-file. --metrics serves traceflake_lookup_requests_total for
-Prometheus at /metrics.`,
+With --verify a time is added only for IDs that verify under --secret-file.
+--metrics serves traceflake_lookup_requests_total for Prometheus at /metrics.`,
 		Example: `  traceflake proxy --backend tempo http://tempo:3200
   traceflake proxy --backend jaeger --listen :16687 --metrics :9464 http://jaeger:16686`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			kind, err := lookup.ParseBackend(backend)
+			kind, err := lookup.ParseBackend(*backend)
 			if err != nil {
-				return fmt.Errorf("--backend: %q is not one of tempo, jaeger", backend)
+				return err
 			}
 			target, err := url.Parse(args[0])
 			if err != nil || target.Host == "" || target.Scheme != "http" && target.Scheme != "https" {
-				return fmt.Errorf("URL: want http://HOST:PORT or https://HOST:PORT of the %s server", kind)
+				return fmt.Errorf("URL: want the address of the %s server, http://HOST:PORT or https://HOST:PORT", kind)
 			}
 			raw := http.DefaultTransport.(*http.Transport).Clone()
 			raw.DisableCompression = true // the client's encoding is passed on
@@ -72,7 +72,7 @@ Prometheus at /metrics.`,
 					return err
 				}
 				if keyring == nil {
-					return errors.New("--verify needs a secret: --secret-file or $TRACEFLAKE_SECRET_FILE")
+					return fmt.Errorf("--verify: %w", errNoSecret)
 				}
 				opts = append(opts, lookup.WithVerifier(traceid.NewVerifier(keyring, traceid.WithMaxAge(maxAge)).Verify))
 			}
@@ -89,12 +89,12 @@ Prometheus at /metrics.`,
 			return serve(cmd, servers...)
 		},
 	}
-	choice(cmd, &backend, "backend", "b", "kind of the server", lookup.Tempo.String(), lookup.Jaeger.String())
+	backend = choiceFlag(cmd, "backend", "b", "kind of server", lookup.Tempo.String(), lookup.Jaeger.String())
 	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:3201", "address to serve on")
 	cmd.Flags().StringVar(&metrics, "metrics", "", "address to serve metrics on")
-	durationFlag(cmd, &slack, "slack", lookup.DefaultSlack, "how much earlier than the time in its ID a trace may have spans")
-	cmd.Flags().BoolVar(&verify, "verify", false, "use only the times of IDs that this fleet made")
-	durationFlag(cmd, &maxAge, "max-age", tracesKept, "with --verify, the age of the oldest traces")
+	durationFlag(cmd, &slack, "slack", lookup.DefaultSlack, "how long before the time of its ID a trace may have spans")
+	cmd.Flags().BoolVar(&verify, "verify", false, "use only the times of IDs that verify")
+	durationFlag(cmd, &maxAge, "max-age", tracesKept, "with --verify, how old a trace may be")
 	return cmd
 }
 

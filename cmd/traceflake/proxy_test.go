@@ -112,36 +112,3 @@ func TestProxyVerifies(t *testing.T) {
 		}
 	}
 }
-
-func TestProxyRefuses(t *testing.T) {
-	for want, args := range map[string][]string{
-		"does not fit; usage: traceflake proxy URL": {},
-		"URL: want http://":                         {"tempo:3200"},
-		"not one of tempo, jaeger":                  {"--backend", "zipkin", "http://x"},
-		"--verify needs a secret":                   {"--verify", "http://x"},
-		"must not be negative":                      {"--slack", "-1s", "http://x"},
-		"listen: ":                                  {"--listen", "256.0.0.1:1", "http://x"},
-	} {
-		command(t, "", append([]string{"proxy"}, args...)...).want(t, 2, "", want)
-	}
-}
-
-func TestRangeOfTrace(t *testing.T) {
-	const id = "1950fb0f8880000086cdcca4ab608495"
-	for output, want := range map[string]string{
-		"text":   "2026-11-21T22:07:06.385Z\n",
-		"json":   `{"not_before":"2026-11-21T22:07:06.385Z"}`,
-		"sql":    "TraceId = '" + id + "' AND Timestamp >= toDateTime64('2026-11-21 22:07:06.385', 3, 'UTC')\n",
-		"tempo":  "end=4102444800&start=1795298826\n",
-		"jaeger": "startTime=2026-11-21T22%3A07%3A06.385Z",
-		"logsql": "_time:>=2026-11-21T22:07:06.385Z trace_id:=" + id + "\n",
-	} {
-		command(t, "", "range", "--trace", id, "-o", output).want(t, 0, want, "")
-	}
-	command(t, "", "range", "--trace", id, "--slack", "0s").want(t, 0, "2026-11-21T23:07:06.385Z\n", "")
-	command(t, "", "range", "--trace", id, "now-1h", "now").want(t, 2, "", "does not fit; usage: traceflake range")
-	command(t, "", "range", "--trace", "xyz").want(t, 2, "", "not a trace ID of 32 hex digits")
-	command(t, "", "range", "--trace", "000000000000000086cdcca4ab608495").want(t, 2, "", "has no time in it")
-	command(t, "", "range", "--trace", id, "--slack", "-1s").want(t, 2, "", "must not be negative")
-	command(t, "", "range", "now-1h", "now", "-o", "tempo").want(t, 2, "", "is for --trace ID")
-}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,18 +17,18 @@ func leaseRaiseCommand(f *flags) *cobra.Command {
 	var force, dryRun bool
 	cmd := &cobra.Command{
 		Use:   "raise UNTIL",
-		Short: "Grant no seconds before a time, and renew no lease",
+		Short: "Grant nothing before a time, and renew no lease",
 		Long: `raise ensures that nothing before UNTIL is granted any more and that no current
-lease can be renewed. It is for a store that was restored from a backup and may
+lease can be renewed. Use it after a store was restored from a backup, which may
 lack leases granted later: before the store is used again, raise it to the time
 of the restore plus the longest TTL in use plus three minutes.
 
-"now" is the store's time. etcd and bolt have none: there it is the time of this
-machine, whose clock you must check, and with etcd also those of its clients.
+"now" is the store's time. etcd and bolt have no clock: with them it is the time of
+this machine, so check its clock, and with etcd also the clocks of all clients.
 
-It cannot be undone, and until then no process gets a lease. So it refuses a
-time that is past, or further ahead than a missing lease can last, unless
---force is given. --dry-run shows what it would do.
+A raise cannot be undone, and no process gets a lease before UNTIL. A time that is
+past, or later than a missing lease can end, is refused without --force.
+--dry-run shows what a raise would do.
 
 ` + timeHelp,
 		Example: `  traceflake lease raise now+13m --dry-run --store postgres://db/traceflake
@@ -49,7 +50,7 @@ time that is past, or further ahead than a missing lease can last, unless
 			defer s.Close()
 			ctx, cancel := context.WithTimeout(cmd.Context(), raiseTimeout)
 			defer cancel()
-			at, err := tellTime(ctx, cmd, s)
+			at, err := storeTime(ctx, cmd, s)
 			if err != nil {
 				return err
 			}
@@ -77,22 +78,21 @@ time that is past, or further ahead than a missing lease can last, unless
 	return cmd
 }
 
-// raiseTimeout bounds the writes of every block of a store.
+// raiseTimeout limits how long it may take to write every block of a store.
 const raiseTimeout = 2 * time.Minute
 
 // now is this machine's clock.
 var now = time.Now
 
-// tellTime returns the store's time, or this machine's if the store has none,
-// and says which of them it is.
-func tellTime(ctx context.Context, cmd *cobra.Command, s driver.Store) (time.Time, error) {
+// storeTime returns and prints the store's time, or this machine's if the store has no clock.
+func storeTime(ctx context.Context, cmd *cobra.Command, s driver.Store) (time.Time, error) {
 	at, err := s.Time(ctx)
 	if err != nil {
 		return at, fmt.Errorf("store: %w", err)
 	}
 	whose := "by the store's clock"
 	if at.IsZero() {
-		at, whose = now(), "by this machine's clock, since the store has none; check it"
+		at, whose = now(), "by this machine's clock, because the store has none; check it"
 	}
 	_, err = fmt.Fprintf(cmd.OutOrStdout(), "now is %s, %s\n", at.UTC().Format(time.RFC3339), whose)
 	return at, err
@@ -108,7 +108,7 @@ func checkRaise(until, now time.Time) error {
 	case ahead < 0:
 		return fmt.Errorf("%s is %s ago; give a time in the future, or --force", at, (-ahead).Round(time.Second))
 	case ahead > furthest:
-		return fmt.Errorf("%s is %s ahead, and until then no process would get a lease; every lease ends within %s, so give at most now+%s, or --force",
+		return fmt.Errorf("%s is %s ahead, and no process would get a lease before it; every lease ends within %s, so give at most now+%s, or --force",
 			at, ahead.Round(time.Second), furthest, furthest)
 	}
 	return nil
@@ -140,23 +140,14 @@ func (f *flags) wouldRaise(ctx context.Context, cmd *cobra.Command, s driver.Sto
 			held = append(held, b)
 		}
 	}
-	out := cmd.OutOrStdout()
-	fmt.Fprintf(out, "dry run, nothing is written: nothing before %s would be granted any more\n", until.UTC().Format(time.RFC3339))
-	_, err = fmt.Fprintf(out, "%s ever granted; %s already unavailable until later\n",
-		count(granted, "block was", "blocks were"), count(later, "block is", "blocks are"))
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), `dry run, nothing is written: nothing before %s would be granted any more
+blocks ever granted: %d; already unavailable until later: %d
+current leases that could not be renewed any more: %d
+`, until.UTC().Format(time.RFC3339), granted, later, len(held))
 	if len(held) == 0 || err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%s held now could not be renewed any more:\n", count(len(held), "lease", "leases"))
 	return writeBlocks(cmd, "table", held)
-}
-
-// count returns n with the singular or the plural of what is counted.
-func count(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprint(n, " ", many)
 }
 
 // raised reports the state of the store after a raise.
@@ -168,21 +159,17 @@ func raised(ctx context.Context, cmd *cobra.Command, s driver.Store, until time.
 	if len(blocks) == 0 {
 		return errors.New("the store has no blocks after the raise; was it replaced in the meantime?")
 	}
-	first, unused := blocks[0].GrantedUntil, "; none of them was ever granted: is this the store that was restored?"
-	for _, b := range blocks {
-		if b.GrantedUntil.Before(first) {
-			first = b.GrantedUntil
-		}
-		if !b.Start.IsZero() {
-			unused = ""
-		}
-	}
+	first := slices.MinFunc(blocks, func(a, b lease.Block) int { return a.GrantedUntil.Compare(b.GrantedUntil) }).GrantedUntil
 	if first.Before(until) {
 		return fmt.Errorf("after the raise to %[2]s a block can be granted from %[1]s on; was the store replaced?",
 			first.UTC().Format(time.RFC3339), until.UTC().Format(time.RFC3339))
 	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "nothing before %s is granted any more: %s%s\n",
-		first.UTC().Format(time.RFC3339), count(len(blocks), "block raised", "blocks raised"), unused)
+	unused := "; none of them was ever granted: is this the store that was restored?"
+	if slices.ContainsFunc(blocks, func(b lease.Block) bool { return !b.Start.IsZero() }) {
+		unused = ""
+	}
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "nothing before %s is granted any more; blocks raised: %d%s\n",
+		first.UTC().Format(time.RFC3339), len(blocks), unused)
 	return err
 }
 
@@ -191,14 +178,14 @@ func leaseMoveCommand(f *flags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "move --to URL",
 		Short: "Move nodes to another store, or to another block size",
-		Long: `move moves the nodes of a store to another store, whatever the clocks of any
-machine show: the new store grants nothing before the end of the last lease in
-the old one, and the old one grants and renews nothing any more. Processes use
-the leases that they have to the end. It cannot be undone; to move back, move to
-another table, prefix, name or file there.
+		Long: `move moves the nodes of a store to another store. The new store grants nothing
+before the end of the last lease in the old one, and the old one grants and renews
+nothing any more, whatever any machine's clock shows. Processes keep their current
+leases to the end. A move cannot be undone; to move back, use another table,
+prefix, name or file in the first store.
 
 With TRACEFLAKE_NODES only those nodes are moved. TRACEFLAKE_BLOCK_SIZE is the
-block size of the new store, if that has no data yet.`,
+block size of the new store if that has no data yet.`,
 		Example: `  traceflake lease move --store etcd://host:2379 --to postgres://db/traceflake
   traceflake lease move --store bolt:old.db --to bolt:new.db`,
 		Args: cobra.NoArgs,
@@ -233,7 +220,7 @@ block size of the new store, if that has no data yet.`,
 			defer cancel()
 			end, err := driver.Move(ctx, from, next)
 			if err != nil {
-				return fmt.Errorf("%w; nothing is granted twice, so give the same command again", err)
+				return fmt.Errorf("%w; nothing is granted twice: run the same command again", err)
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "the old store is closed; the new one grants leases from %s on\n", end.UTC().Format(time.RFC3339))
 			return err
@@ -255,7 +242,7 @@ func used(ctx context.Context, url string) error {
 	defer s.Close()
 	blocks, err := s.List(ctx)
 	if err == nil && len(blocks) == 0 {
-		return errors.New("nothing was ever granted by the old store: is its URL right? If it is, use the new one at once")
+		return errors.New("nothing was ever granted by the old store: is its URL right? If so, just use the new store")
 	}
 	return err
 }

@@ -16,20 +16,20 @@ import (
 )
 
 func rangeCommand() *cobra.Command {
-	var output, column, timeColumn, traceID string
+	var output *string
+	var column, timeColumn, traceID string
 	var slack time.Duration
-	outputs := []string{"text", "sql", "json", "tempo", "jaeger", "logsql"}
 	cmd := &cobra.Command{
 		Use:   "range FROM TO | range --trace ID",
-		Short: "Print the trace IDs of a time span, or the time of a trace, as bounds for queries",
+		Short: "Print bounds for queries: the trace IDs of a period, or the time of a trace",
 		Long: `range prints the lowest trace ID of FROM and the highest of TO, both inclusive,
-to the millisecond. Times before 2020 or past 2089 are clamped to the range of
+to the millisecond. Times before 2020 or after 2089 are clamped to the range of
 trace IDs. The last hour is "now-1h now".
 
 With --trace it prints the earliest time at which that trace can have spans, as
-text, JSON, an SQL condition for ClickHouse, query parameters of Tempo or
-Jaeger, or a LogsQL filter. There is no upper bound: a window with an end would
-lose spans of long traces. If a search finds nothing, repeat it without the bound.
+text, JSON, an SQL condition for ClickHouse, query parameters for Tempo or
+Jaeger, or a LogsQL filter. There is no upper bound, because it would exclude
+spans of long traces. If a search finds nothing, repeat it without the bound.
 
 ` + timeHelp,
 		Example: `  traceflake range now-1h now
@@ -42,16 +42,13 @@ lose spans of long traces. If a search finds nothing, repeat it without the boun
 			}
 			return cobra.ExactArgs(2)(cmd, args)
 		},
-		ValidArgsFunction: completeTimes(2),
+		ValidArgsFunction: cobra.FixedCompletions([]string{"now", "now-5m", "now-1h", "now-24h"}, cobra.ShellCompDirectiveNoFileComp),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkChoice("output", output, outputs...); err != nil {
-				return err
-			}
 			if traceID != "" {
-				return printBound(cmd, traceID, slack, output, column, timeColumn)
+				return printBound(cmd, traceID, slack, *output, column, timeColumn)
 			}
-			if slices.Contains([]string{"tempo", "jaeger", "logsql"}, output) {
-				return fmt.Errorf("--output %s is for --trace ID", output)
+			if slices.Contains([]string{"tempo", "jaeger", "logsql"}, *output) {
+				return fmt.Errorf("--output %s needs --trace ID", *output)
 			}
 			now := time.Now()
 			from, err := parseTime(args[0], now)
@@ -67,7 +64,7 @@ lose spans of long traces. If a search finds nothing, repeat it without the boun
 			}
 			low, high := traceid.Min(from).String(), traceid.Max(to).String()
 			out := cmd.OutOrStdout()
-			switch output {
+			switch *output {
 			case "text":
 				_, err = fmt.Fprintf(out, "%s\n%s\n", low, high)
 			case "sql":
@@ -78,11 +75,11 @@ lose spans of long traces. If a search finds nothing, repeat it without the boun
 			return err
 		},
 	}
-	choice(cmd, &output, "output", "o", "form of the bounds", outputs...)
-	cmd.Flags().StringVar(&traceID, "trace", "", "a trace ID, in place of FROM and TO")
-	durationFlag(cmd, &slack, "slack", lookup.DefaultSlack, "with --trace, how much earlier than its ID a trace may have spans")
-	cmd.Flags().StringVar(&timeColumn, "time-column", "Timestamp", "with --trace, the column for the SQL condition")
-	cmd.Flags().StringVar(&column, "column", "TraceId", "column for the SQL condition")
+	output = choiceFlag(cmd, "output", "o", "form of the bounds", "text", "sql", "json", "tempo", "jaeger", "logsql")
+	cmd.Flags().StringVar(&traceID, "trace", "", "trace ID to search for, instead of FROM and TO")
+	durationFlag(cmd, &slack, "slack", lookup.DefaultSlack, "with --trace, how long before the time of its ID a trace may have spans")
+	cmd.Flags().StringVar(&timeColumn, "time-column", "Timestamp", "with --trace, the time column in the SQL condition")
+	cmd.Flags().StringVar(&column, "column", "TraceId", "trace ID column in the SQL condition")
 	return cmd
 }
 
@@ -97,7 +94,7 @@ func printBound(cmd *cobra.Command, digits string, slack time.Duration, output, 
 	}
 	t := traceid.NotBefore(id, slack)
 	if t.IsZero() {
-		return fmt.Errorf("--trace: %s has no time in it, search without a bound", id)
+		return fmt.Errorf("--trace: %s contains no time; search without a bound", id)
 	}
 	text := t.UTC().Format("2006-01-02T15:04:05.000Z")
 	out := cmd.OutOrStdout()

@@ -23,8 +23,8 @@ func sqlClickHouseCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "clickhouse",
 		Short: "Print functions and tables for ClickHouse",
-		Long: `clickhouse prints the statements for clickhouse-client that create the functions
-and the table of spans. They can be run again at any time.`,
+		Long: `clickhouse prints statements for clickhouse-client that create the functions and
+the spans table. They can be run again at any time.`,
 		Example: `  traceflake sql clickhouse --ttl 720h | clickhouse-client --multiquery
   traceflake sql clickhouse --functions | clickhouse-client --multiquery`,
 		Args: cobra.NoArgs,
@@ -55,8 +55,8 @@ func sqlPostgresCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "postgres",
 		Short: "Print functions for PostgreSQL",
-		Long: `postgres prints the statements for psql that create the functions. They can be
-run again at any time.`,
+		Long: `postgres prints statements for psql that create the functions. They can be run
+again at any time.`,
 		Example: "  traceflake sql postgres --schema tools | psql",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -72,6 +72,6 @@ run again at any time.`,
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&schema, "schema", "", "schema (default the first of the search path)")
+	cmd.Flags().StringVar(&schema, "schema", "", "schema (default the first in the search path)")
 	return cmd
 }

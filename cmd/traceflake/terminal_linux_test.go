@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/traceflake/traceflake/setup"
 )
 
 // onTerminal runs f with a pseudo-terminal and returns the text that it shows.
@@ -40,44 +42,24 @@ func onTerminal(t *testing.T, f func(*os.File)) string {
 	return <-shown
 }
 
-// Colours are only for terminals, and not with NO_COLOR.
-func TestColours(t *testing.T) {
-	secret := write(t, "secret", secretA)
-	id := strings.TrimSpace(command(t, "", "new", "--secret-file", secret).out)
-	args := []string{"verify", "--secret-file", secret, id, "4bf92f3577b34da6a3ce929d0e0e4736"}
-	show := func() string {
-		return onTerminal(t, func(tty *os.File) {
-			if code := run(t.Context(), args, strings.NewReader(""), tty, io.Discard); code != 1 {
-				t.Errorf("code %d", code)
+// Colours are only for terminals, and not with NO_COLOR. A terminal shows each line at once.
+func TestTerminal(t *testing.T) {
+	t.Setenv(setup.SecretFileVar, write(t, "secret", secretA))
+	id := strings.TrimSpace(command(t, "", "new").out)
+	for _, c := range []struct{ term, noColor, want string }{
+		{"xterm", "", "\x1b[32mverified\x1b[0m\r\n" + random + "\t\x1b[31mnot verified\x1b[0m\tfuture"},
+		{"xterm", "1", "\tverified\r\n" + random + "\tnot verified\tfuture"},
+		{"dumb", "", "\tverified\r\n" + random + "\tnot verified\tfuture"},
+	} {
+		t.Setenv("TERM", c.term)
+		t.Setenv("NO_COLOR", c.noColor)
+		got := onTerminal(t, func(tty *os.File) {
+			if code := run(t.Context(), []string{"verify", id, random}, nil, tty, io.Discard); code != 1 || newOutput(tty).buffer != nil {
+				t.Errorf("code %d, or the output is buffered", code)
 			}
 		})
-	}
-	t.Setenv("TERM", "xterm")
-	t.Setenv("NO_COLOR", "")
-	if got := show(); !strings.Contains(got, "\x1b[32mverified\x1b[0m") || !strings.Contains(got, "\x1b[31mnot verified\x1b[0m") {
-		t.Errorf("on a terminal: %q", got)
-	}
-	t.Setenv("NO_COLOR", "1")
-	if got := show(); strings.Contains(got, "\x1b") || !strings.Contains(got, "not verified") {
-		t.Errorf("with NO_COLOR: %q", got)
-	}
-	t.Setenv("NO_COLOR", "")
-	t.Setenv("TERM", "dumb")
-	if got := show(); strings.Contains(got, "\x1b") {
-		t.Errorf("on a dumb terminal: %q", got)
-	}
-	t.Setenv("TERM", "xterm")
-	if r := command(t, "", args...); strings.Contains(r.out, "\x1b") {
-		t.Errorf("in a pipe: %q", r.out)
-	}
-}
-
-// A terminal shows each line at once.
-func TestTerminalIsNotBuffered(t *testing.T) {
-	onTerminal(t, func(tty *os.File) {
-		o := newOutput(tty)
-		if _, err := io.WriteString(o, "now"); err != nil || o.buffer != nil {
-			t.Errorf("%v, a buffer: %v", err, o.buffer != nil)
+		if !strings.Contains(got, c.want) {
+			t.Errorf("TERM=%s NO_COLOR=%s: %q, want %q", c.term, c.noColor, got, c.want)
 		}
-	})
+	}
 }

@@ -24,15 +24,19 @@ func group(cmd *cobra.Command, subcommands ...*cobra.Command) *cobra.Command {
 		if len(args) == 0 {
 			return nil
 		}
-		text := fmt.Sprintf("unknown command %q for %q", args[0], cmd.CommandPath())
-		if names := cmd.SuggestionsFor(args[0]); len(names) > 0 {
-			return fmt.Errorf("%s; did you mean %s?", text, strings.Join(names, " or "))
-		}
-		return fmt.Errorf("%s; %s --help lists them", text, cmd.CommandPath())
+		return unknown(cmd, args[0])
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	cmd.AddCommand(subcommands...)
 	return cmd
+}
+
+func unknown(cmd *cobra.Command, name string) error {
+	text := fmt.Sprintf("unknown command %q for %q", name, cmd.CommandPath())
+	if names := cmd.SuggestionsFor(name); len(names) > 0 {
+		return fmt.Errorf("%s; did you mean %s?", text, strings.Join(names, " or "))
+	}
+	return fmt.Errorf("%s; %s --help lists all commands", text, cmd.CommandPath())
 }
 
 // helpCommand replaces cobra's, which succeeds for a command that does not exist.
@@ -44,7 +48,7 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 		RunE: func(_ *cobra.Command, args []string) error {
 			cmd, rest, err := root.Find(args)
 			if err == nil && len(rest) > 0 {
-				err = fmt.Errorf("unknown command %q for %q", rest[0], cmd.CommandPath())
+				err = unknown(cmd, rest[0])
 			}
 			if err != nil {
 				return err
@@ -78,7 +82,7 @@ func explainArgs(cmd *cobra.Command) {
 		if check(cmd, args) == nil {
 			return nil
 		}
-		return fmt.Errorf("%q does not fit; usage: %s %s", args, cmd.Parent().CommandPath(), cmd.Use)
+		return fmt.Errorf("the arguments %q do not fit; usage: %s %s", args, cmd.Parent().CommandPath(), cmd.Use)
 	}
 }
 
@@ -114,44 +118,46 @@ func (d duration) Type() string { return "duration" }
 func durationFlag(cmd *cobra.Command, p *time.Duration, name string, value time.Duration, what string) {
 	*p = value
 	cmd.Flags().Var(duration{p}, name, what)
+	complete(cmd, name, cobra.ShellCompDirectiveNoFileComp, "2s", "1m", "1h", "24h", "30d")
 }
 
-// choice adds a flag that takes one of several values, the first by default, and completes them.
-func choice(cmd *cobra.Command, p *string, name, short, what string, values ...string) {
-	cmd.Flags().StringVarP(p, name, short, values[0], what+": "+strings.Join(values, ", "))
-	complete(cmd, name, values...)
+// choice is a flag that takes one of several values.
+type choice struct {
+	value string
+	among []string
 }
 
-// checkChoice returns an error if a flag of choice has another value.
-func checkChoice(name, value string, values ...string) error {
-	if slices.Contains(values, value) {
-		return nil
+func (c *choice) String() string { return c.value }
+func (c *choice) Type() string   { return "string" }
+
+func (c *choice) Set(s string) error {
+	if !slices.Contains(c.among, s) {
+		return fmt.Errorf("%q is not one of %s", s, strings.Join(c.among, ", "))
 	}
-	return fmt.Errorf("--%s: %q is not one of %s", name, value, strings.Join(values, ", "))
+	c.value = s
+	return nil
+}
+
+// choiceFlag adds a flag that takes one of several values, the first by default, and returns where
+// its value is.
+func choiceFlag(cmd *cobra.Command, name, short, what string, values ...string) *string {
+	c := &choice{values[0], values}
+	cmd.Flags().VarP(c, name, short, what+": "+strings.Join(values, ", "))
+	complete(cmd, name, cobra.ShellCompDirectiveNoFileComp, values...)
+	return &c.value
 }
 
 // complete makes the shell complete the values of a flag.
-func complete(cmd *cobra.Command, flag string, values ...string) {
-	err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
-	if err != nil {
+func complete(cmd *cobra.Command, flag string, directive cobra.ShellCompDirective, values ...string) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, directive)); err != nil {
 		panic(err) // the flag is missing, or has completions already
-	}
-}
-
-// completeTimes completes up to n arguments that are times.
-func completeTimes(n int) cobra.CompletionFunc {
-	return func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		if len(args) >= n {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		return []string{"now", "now-5m", "now-1h", "now-24h"}, cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
 func versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
-		Short:   "Print the version, and how restored machines are detected here",
+		Short:   "Print the version, and how a restored machine is detected",
 		Example: "  traceflake version",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -162,7 +168,7 @@ func versionCommand() *cobra.Command {
 	}
 }
 
-// machine describes how a restore of the machine from a snapshot is detected here.
+// machine describes how a restore of the machine from a snapshot is detected.
 func machine(c *vmclock.Machine) string {
 	source, err := c.Status()
 	if err != nil {

@@ -117,6 +117,7 @@ func TestStores(t *testing.T) {
 			}
 			made := strings.Fields(p.run(t, 0, "new", "-n", "3"))
 			p.run(t, 0, append([]string{"verify", id.String()}, made...)...)
+			p.run(t, 1, "verify", strings.Repeat("1", 32))
 			if out := p.run(t, 0, "inspect", made[0]); strings.Contains(out, block) || !strings.Contains(out, ", free since ") && !strings.Contains(out, ", without an owner") {
 				t.Errorf("inspect prints\n%s", out)
 			}
@@ -161,6 +162,27 @@ func tablesOf(t *testing.T, dsn string) (n int) {
 		t.Fatal(err)
 	}
 	return n
+}
+
+// If the reader closes the pipe, the program ends instead of running forever.
+func TestClosedPipe(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, build(t), "new", "-n", "2000000000")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_, err = out.Read(make([]byte, 10))
+	if err = errors.Join(err, out.Close()); err != nil {
+		t.Error(err)
+	}
+	if err := cmd.Wait(); err == nil || ctx.Err() != nil {
+		t.Errorf("it ended with %v, %v", err, ctx.Err())
+	}
 }
 
 // psql accepts the output of `sql postgres`.

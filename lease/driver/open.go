@@ -110,11 +110,18 @@ func Register(scheme string, open Opener) {
 	openers.byScheme[scheme] = open
 }
 
-// Schemes returns the schemes that are registered, sorted.
+// Schemes returns how the URLs of the registered stores begin, sorted: "bolt:", "postgres://".
 func Schemes() []string {
 	openers.RLock()
 	defer openers.RUnlock()
-	return slices.Sorted(maps.Keys(openers.byScheme))
+	schemes := slices.Sorted(maps.Keys(openers.byScheme))
+	for i, scheme := range schemes {
+		schemes[i] += "://"
+		if scheme == "bolt" {
+			schemes[i] = "bolt:" // and a path
+		}
+	}
+	return schemes
 }
 
 // Open opens the store at url, such as "bolt:PATH" or "postgres://…",

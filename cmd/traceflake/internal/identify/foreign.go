@@ -10,37 +10,84 @@ import (
 	"github.com/oklog/ulid/v2"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/traceid"
 )
 
-// candidate returns an ID as another kind than ours.
-func candidate(k traceid.Kind, id trace.TraceID) Candidate {
-	c := Candidate{Kind: k.Name, Chance: k.Chance}
-	if !k.Time.IsZero() {
-		c.Time = &k.Time
-	}
+// candidate returns an ID as one of the kinds that it may be.
+func (x Identifier) candidate(k traceid.Kind, id trace.TraceID) Candidate {
+	c := Candidate{Kind: k.Name, Time: k.Time, Chance: k.Chance}
 	switch k.Name {
+	case traceid.KindTraceflake:
+		return x.ours(k, id)
 	case traceid.KindULID:
-		c.Parts.add("text", ulid.ULID(id))
+		c.Parts.Text = ulid.ULID(id).String()
 		c.Note = "by its time only"
 	case traceid.KindXRay:
-		c.Parts.add("X-Ray form", fmt.Sprintf("1-%x-%x", id[:4], id[4:]))
+		c.Parts.XRayForm = fmt.Sprintf("1-%x-%x", id[:4], id[4:])
 		c.Note = "by its time only; Brave's IDs begin with Unix seconds, too"
 	case traceid.KindDatadog:
-		c.Parts.add("_dd.p.tid", hex.EncodeToString(id[:8]))
-		// As text: JSON readers may round such a number.
-		c.Parts.add("low 64 bits", strconv.FormatUint(binary.BigEndian.Uint64(id[8:]), 10))
+		c.Parts.DatadogHigh = hex.EncodeToString(id[:8])
+		c.Parts.Low = strconv.FormatUint(binary.BigEndian.Uint64(id[8:]), 10)
 	case traceid.KindRandom:
 		c.Note = "W3C trace context or B3, from any tracer"
 	}
 	return c
 }
 
+// hex128 reads 32 hex digits.
+func (x Identifier) hex128(s string) (all []Candidate) {
+	id, err := trace.TraceIDFromHex(strings.ToLower(s))
+	if err != nil {
+		return nil
+	}
+	if [8]byte(id[:8]) == [8]byte{} {
+		all = x.hex64(s[16:])
+		for i := range all {
+			all[i].Note += "; padded to 128 bits with zeros"
+		}
+		return all
+	}
+	for _, k := range traceid.Kinds(id, x.Now) {
+		all = append(all, x.candidate(k, id))
+	}
+	return all
+}
+
+// hex64 reads 16 hex digits.
+func (x Identifier) hex64(s string) []Candidate {
+	id, err := trace.SpanIDFromHex(strings.ToLower(s))
+	if err != nil {
+		return nil
+	}
+	c := Candidate{Kind: traceid.KindShort, Note: "a B3 trace ID or a span ID from any tracer", Chance: 1}
+	if x.Keyring == nil {
+		c.Note += "; a secret would identify ours"
+	}
+	return append(x.randflake(randflake.ID(binary.BigEndian.Uint64(id[:]))), c)
+}
+
+// decimal reads a number of 64 bits, signed or not.
+func (x Identifier) decimal(s string) []Candidate {
+	if len(s) > len("18446744073709551615") {
+		return nil
+	}
+	n, err := strconv.ParseUint(s, 10, 64)
+	if signed, signedErr := strconv.ParseInt(s, 10, 64); signedErr == nil && signed < 0 {
+		n, err = uint64(signed), nil
+	}
+	if err != nil || n == 0 {
+		return nil
+	}
+	return append(x.randflake(randflake.ID(n)),
+		Candidate{Kind: traceid.KindShort, Note: "in decimal, as Datadog and others write B3's trace and span IDs", Chance: 1})
+}
+
 // written returns the kind of an ID in a text form that only that kind has.
 func (x Identifier) written(kind string, id trace.TraceID) []Candidate {
 	for _, k := range traceid.Kinds(id, x.Now) {
 		if k.Name == kind {
-			c := candidate(k, id)
+			c := x.candidate(k, id)
 			c.Note = ""
 			return []Candidate{c}
 		}
@@ -54,14 +101,11 @@ func (x Identifier) uuid(s string) []Candidate {
 	if len(s) != 36 || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
 		return nil
 	}
-	return x.hex128(s[:8] + s[9:13] + s[14:18] + s[19:23] + s[24:])
+	return x.hex128(strings.ReplaceAll(s, "-", ""))
 }
 
 // ulid reads the text form of ULIDs.
 func (x Identifier) ulid(s string) []Candidate {
-	if len(s) != ulid.EncodedSize {
-		return nil
-	}
 	id, err := ulid.ParseStrict(s)
 	if err != nil || id == (ulid.ULID{}) {
 		return nil

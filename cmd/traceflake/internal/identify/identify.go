@@ -1,13 +1,13 @@
-// Package identify reads IDs as text: the kinds that each may be, with the time and the parts that
-// it encodes. Package traceid tells the kinds of trace IDs apart; with a secret, ours are certain.
+// Package identify finds the IDs in a line of text and lists the kinds that each may be, with the
+// time and the other fields that it encodes. Package traceid distinguishes the kinds of trace IDs;
+// with a secret, those of traceflake are certain.
 //
 // The form of an ID rarely determines its kind: 32 hex digits may be anything. So there may be
-// several candidates; the less likely a random ID looks like a kind, the earlier the kind is
-// listed.
+// several candidates. The fewer random IDs look like a kind, the earlier it is listed.
 package identify
 
 import (
-	"encoding/json"
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -20,42 +20,30 @@ import (
 // Candidate is one kind that an ID may be.
 type Candidate struct {
 	Kind string `json:"kind"`
-	// Time is when the ID was made, if it encodes that.
-	Time *time.Time `json:"time,omitempty"`
-	// Parts are its other fields.
-	Parts Parts `json:"parts,omitempty"`
+	// Time is when the ID was generated, if it encodes that.
+	Time  time.Time `json:"time,omitzero"`
+	Parts Parts     `json:"parts,omitzero"`
 	// Note is further information.
 	Note string `json:"note,omitempty"`
 	// Chance is the fraction of random IDs of the same form that look like this
 	// kind; 1 if the form is the only criterion.
 	Chance float64 `json:"chance"`
-	// Node is the node of a Randflake ID that one of the secrets decodes.
-	Node *uint32 `json:"-"`
 }
 
-// Parts are named values in the order in which the ID holds them.
-type Parts []Part
-
-// Part is one named value: a text, a number, or an encoding.TextMarshaler.
-type Part struct {
-	Name  string
-	Value any
-}
-
-// MarshalJSON returns an object with underscores for the spaces in names.
-func (p Parts) MarshalJSON() ([]byte, error) {
-	object := make(map[string]any, len(p))
-	for _, part := range p {
-		object[strings.ReplaceAll(part.Name, " ", "_")] = part.Value
-	}
-	return json.Marshal(object)
-}
-
-func (p *Parts) add(name string, value any) {
-	if *p == nil {
-		*p = make(Parts, 0, 8) // no kind has more
-	}
-	*p = append(*p, Part{name, value})
+// Parts are the other fields that an ID encodes, and other ways to write it.
+type Parts struct {
+	Sequence     *uint32 `json:"sequence,omitempty"` // of a trace ID
+	Second       string  `json:"second,omitempty"`   // this and the next three: of a Randflake ID
+	Node         *uint32 `json:"node,omitempty"`
+	NodeSequence *uint32 `json:"node_sequence,omitempty"`
+	Secret       int     `json:"secret,omitempty"` // the secret that decodes it, from 1
+	Halves       string  `json:"halves,omitempty"`
+	Text         string  `json:"text,omitempty"`
+	Hex          string  `json:"hex,omitempty"`
+	XRayForm     string  `json:"X-Ray_form,omitempty"`
+	DatadogHigh  string  `json:"_dd.p.tid,omitempty"`
+	Low          string  `json:"low_64_bits,omitempty"` // as text: JSON readers may round such a number
+	Lease        string  `json:"lease_now,omitempty"`   // for the caller: the lease that the node is in
 }
 
 // Identifier identifies IDs.
@@ -73,40 +61,28 @@ var ErrUnknown = errors.New("not an ID")
 // [ErrUnknown].
 func (x Identifier) ID(s string) ([]Candidate, error) {
 	var all []Candidate
-	for _, form := range []func(string) []Candidate{
-		x.hex128, x.hex64, x.uuid, x.ulid, x.xray, x.decimal, x.base32,
+	for _, form := range []func(Identifier, string) []Candidate{
+		Identifier.hex128, Identifier.hex64, Identifier.uuid, Identifier.ulid, Identifier.xray, Identifier.decimal, Identifier.base32,
 	} {
-		all = append(all, form(s)...)
+		all = append(all, form(x, s)...)
 	}
 	if len(all) == 0 {
 		return nil, fmt.Errorf("%w: %s", ErrUnknown, complaint(s))
 	}
-	slices.SortStableFunc(all, func(a, b Candidate) int {
-		switch {
-		case a.Chance < b.Chance:
-			return -1
-		case a.Chance > b.Chance:
-			return 1
-		}
-		return 0
-	})
-	// If one candidate is certain, the others are coincidences.
-	for i, c := range all {
-		if c.Chance < certain {
-			return all[:i+1], nil
-		}
+	slices.SortStableFunc(all, func(a, b Candidate) int { return cmp.Compare(a.Chance, b.Chance) })
+	const certain = 1e-6
+	if all[0].Chance < certain { // the others are coincidences
+		all = all[:1]
 	}
 	return all, nil
 }
 
-// certain is the chance below which other candidates are not listed.
-const certain = 1e-6
-
 // complaint returns why s is not an ID.
 func complaint(s string) string {
+	const shown = 60
 	short := s
-	if len(short) > 60 {
-		short = short[:60] + "…"
+	if len(short) > shown {
+		short = short[:shown] + "…"
 	}
 	switch {
 	case s == "":
@@ -120,37 +96,5 @@ func complaint(s string) string {
 }
 
 func isHex(s string) bool {
-	for _, c := range []byte(s) {
-		if (c < '0' || c > '9') && (c < 'a' || c > 'f') && (c < 'A' || c > 'F') {
-			return false
-		}
-	}
-	return s != ""
-}
-
-func isDigits(s string) bool {
-	for _, c := range []byte(s) {
-		if c < '0' || c > '9' {
-			return false
-		}
-	}
-	return s != ""
-}
-
-// share returns the fraction of a time field's range that lies between from and
-// now, or 0 if t is not between them: then the ID is not of that kind.
-func (x Identifier) share(t, from time.Time, wholeYears float64) float64 {
-	limit := x.Now.Add(clockSkew)
-	if t.Before(from) || t.After(limit) {
-		return 0
-	}
-	return limit.Sub(from).Hours() / (24 * 365.2425) / wholeYears
-}
-
-// clockSkew is how far the clock that dated an ID may be ahead of ours.
-const clockSkew = time.Hour
-
-func at(t time.Time) *time.Time {
-	t = t.UTC()
-	return &t
+	return s != "" && strings.Trim(s, "0123456789abcdefABCDEF") == ""
 }

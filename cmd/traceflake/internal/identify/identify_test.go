@@ -1,10 +1,10 @@
 package identify
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -41,24 +41,18 @@ func fleet(t *testing.T, k *randflake.Keyring) *idgen.Generator {
 	return idgen.New(idgen.WithSource(source), idgen.WithClock(clock{}))
 }
 
-func (c Candidate) String() string {
+// show returns a candidate as text: its kind, its time and its parts in JSON.
+func show(t *testing.T, c Candidate) string {
+	t.Helper()
+	parts, err := json.Marshal(c.Parts)
+	if err != nil {
+		t.Fatal(err)
+	}
 	s := c.Kind
-	if c.Time != nil {
+	if !c.Time.IsZero() {
 		s += " " + c.Time.Format(time.RFC3339Nano)
 	}
-	for _, p := range c.Parts {
-		s += " " + p.Name + "=" + fmt.Sprint(p.Value)
-	}
-	return s
-}
-
-func first(t *testing.T, x Identifier, id string) Candidate {
-	t.Helper()
-	all, err := x.ID(id)
-	if err != nil {
-		t.Fatalf("%s: %v", id, err)
-	}
-	return all[0]
+	return strings.TrimSpace(s + " " + strings.Trim(string(parts), "{}"))
 }
 
 func TestOurs(t *testing.T) {
@@ -68,10 +62,15 @@ func TestOurs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := randflake.ID(mustUint(t, span.String(), 16)).String()
-	signed := strconv.FormatInt(int64(mustUint(t, span.String(), 16)), 10)
+	bits := binary.BigEndian.Uint64(span[:])
+	text, signed := randflake.ID(bits).String(), fmt.Sprint(int64(bits))
 	raw := fmt.Sprintf("%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:])
-	const second = "2026-11-21T12:00:00Z"
+	const (
+		second  = "2026-11-21T12:00:00Z"
+		ofTrace = "traceflake trace ID 2026-11-21T12:00:00.123Z "
+		low     = `"second":"` + second + `","node":42,"node_sequence":0,"secret":`
+	)
+	ofSpan := "Randflake ID " + second + ` "node":42,"node_sequence":1,"secret":1,"text":"` + text + `"`
 	for _, c := range []struct {
 		name    string
 		keyring *randflake.Keyring
@@ -80,17 +79,18 @@ func TestOurs(t *testing.T) {
 		note    string
 		rest    bool // other candidates follow
 	}{
-		{"trace ID", k, id.String(), "traceflake trace ID 2026-11-21T12:00:00.123Z sequence=0 second=" + second + " node=42 node sequence=0 secret=1 halves=agree", "", false},
-		{"upper case", k, strings.ToUpper(id.String()), "traceflake trace ID 2026-11-21T12:00:00.123Z sequence=0 second=" + second + " node=42 node sequence=0 secret=1 halves=agree", "", false},
-		{"as a UUID", k, raw, "traceflake trace ID 2026-11-21T12:00:00.123Z sequence=0 second=" + second + " node=42 node sequence=0 secret=1 halves=agree", "", false},
-		{"older secret", keyring(t, secretB, secretA), id.String(), "traceflake trace ID 2026-11-21T12:00:00.123Z sequence=0 second=" + second + " node=42 node sequence=0 secret=2 halves=agree", "", false},
-		{"no secret", nil, id.String(), "traceflake trace ID 2026-11-21T12:00:00.123Z sequence=0", "by its time only", true},
-		{"another secret", keyring(t, secretB), id.String(), "traceflake trace ID 2026-11-21T12:00:00.123Z sequence=0 halves=disagree", "does not match these secrets", true},
-		{"backfilled", k, old.String(), "traceflake trace ID 2021-02-03T04:05:06.007Z sequence=1 second=" + second + " node=42 node sequence=0 secret=1 halves=disagree", "given to an old record at " + second, true},
-		{"span ID", k, span.String(), "Randflake ID " + second + " node=42 node sequence=1 secret=1 text=" + text, "no check", true},
-		{"base-32", k, text, "Randflake ID " + second + " node=42 node sequence=1 secret=1 text=" + text, "no check", false},
-		{"signed", k, signed, "Randflake ID " + second + " node=42 node sequence=1 secret=1 text=" + text, "no check", true},
-		{"base-32 without a secret", nil, text, "Randflake ID hex=" + span.String(), "a secret would decide", false},
+		{"trace ID", k, id.String(), ofTrace + `"sequence":0,` + low + `1,"halves":"agree"`, "", false},
+		{"upper case", k, strings.ToUpper(id.String()), ofTrace + `"sequence":0,` + low + `1,"halves":"agree"`, "", false},
+		{"as a UUID", k, raw, ofTrace + `"sequence":0,` + low + `1,"halves":"agree"`, "", false},
+		{"older secret", keyring(t, secretB, secretA), id.String(), ofTrace + `"sequence":0,` + low + `2,"halves":"agree"`, "", false},
+		{"no secret", nil, id.String(), ofTrace + `"sequence":0`, "by its time only", true},
+		{"another secret", keyring(t, secretB), id.String(), ofTrace + `"sequence":0,"halves":"disagree"`, "does not match these secrets", true},
+		{"backfilled", k, old.String(), `traceflake trace ID 2021-02-03T04:05:06.007Z "sequence":1,` + low + `1,"halves":"disagree"`, "given to an old record at " + second, true},
+		{"span ID", k, span.String(), ofSpan, "no check", true},
+		{"base-32", k, text, ofSpan, "no check", false},
+		{"signed", k, signed, ofSpan, "no check", true},
+		{"base-32 without a secret", nil, text, `Randflake ID "hex":"` + span.String() + `"`, "a secret would decide", false},
+		{"base-32 of the future", k, "fvvvvvvvvvvvv", `Randflake ID "hex":"ffffffffffffffff"`, "under no secret", false},
 		{"span ID without a secret", nil, span.String(), "64 bits", "a secret would identify ours", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -98,65 +98,43 @@ func TestOurs(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := all[0].String(); got != c.want {
+			if got := show(t, all[0]); got != c.want {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}
-			if !strings.Contains(all[0].Note, c.note) {
-				t.Errorf("note %q, want %q", all[0].Note, c.note)
-			}
-			if len(all) > 1 != c.rest {
-				t.Errorf("candidates %v", all)
+			if !strings.Contains(all[0].Note, c.note) || len(all) > 1 != c.rest {
+				t.Errorf("candidates %+v, want the note %q", all, c.note)
 			}
 		})
 	}
 }
 
-// Foreign IDs are listed as their kind first, even if we have a secret.
+// Foreign IDs are listed as their kind first, even with a secret.
 func TestForeign(t *testing.T) {
-	for _, c := range []struct{ name, id, want string }{
+	const ulid, xray = `ULID 2016-07-30T23:54:10.259Z "text":"01ARZ3NDEKTSV4RRFFQ69G5FAV"`, `X-Ray 2016-12-01T18:00:00Z "X-Ray_form":"1-58406520-a006649127e371903a2de979"`
+	for id, want := range map[string]string{
 		// The examples of RFC 9562, appendix A.
-		{"UUID v7", "017f22e2-79b0-7cc3-98c4-dc0c0c07398f", "UUID v7 2022-02-22T19:22:22Z"},
-		{"UUID v7 without dashes", "017F22E279B07CC398C4DC0C0C07398F", "UUID v7 2022-02-22T19:22:22Z"},
-		{"URN", "urn:uuid:017f22e2-79b0-7cc3-98c4-dc0c0c07398f", "UUID v7 2022-02-22T19:22:22Z"},
-		{"braces", "{017f22e2-79b0-7cc3-98c4-dc0c0c07398f}", "UUID v7 2022-02-22T19:22:22Z"},
-		{"ULID", "01ARZ3NDEKTSV4RRFFQ69G5FAV", "ULID 2016-07-30T23:54:10.259Z text=01ARZ3NDEKTSV4RRFFQ69G5FAV"},
-		{"ULID in lower case", "01arz3ndektsv4rrffq69g5fav", "ULID 2016-07-30T23:54:10.259Z text=01ARZ3NDEKTSV4RRFFQ69G5FAV"},
-		{"ULID in hex", "01563e3ab5d3d6764c61efb99302bd5b", "ULID 2016-07-30T23:54:10.259Z text=01ARZ3NDEKTSV4RRFFQ69G5FAV"},
-		{"X-Ray", "1-58406520-a006649127e371903a2de979", "X-Ray 2016-12-01T18:00:00Z X-Ray form=1-58406520-a006649127e371903a2de979"},
-		{"X-Ray as W3C", "58406520a006649127e371903a2de979", "X-Ray 2016-12-01T18:00:00Z X-Ray form=1-58406520-a006649127e371903a2de979"},
-		{"Datadog", "640cfd8d00000000abcdefab12345678", "Datadog 128-bit 2023-03-11T22:15:41Z _dd.p.tid=640cfd8d00000000 low 64 bits=12379814468735227512"},
-		{"B3, 64 bits", "80f198ee56343ba8", "64 bits"},
-		{"B3, padded", "000000000000000080f198ee56343ba8", "64 bits"},
-		{"W3C's example", "4bf92f3577b34da6a3ce929d0e0e4736", "random 128 bits"},
-		{"random", "fbf92f3577b3cda6a3ce929d0e0e4736", "random 128 bits"},
-		{"decimal", "12379814468735227512", "64 bits"},
+		"017f22e2-79b0-7cc3-98c4-dc0c0c07398f":          "UUID v7 2022-02-22T19:22:22Z",
+		"urn:uuid:017f22e2-79b0-7cc3-98c4-dc0c0c07398f": "UUID v7 2022-02-22T19:22:22Z",
+		"{017f22e2-79b0-7cc3-98c4-dc0c0c07398f}":        "UUID v7 2022-02-22T19:22:22Z",
+		"01arz3ndektsv4rrffq69g5fav":                    ulid,
+		"01563e3ab5d3d6764c61efb99302bd5b":              ulid,
+		"7ZZZZZZZZZZZZZZZZZZZZZZZZZ":                    "ULID",
+		"1-58406520-a006649127e371903a2de979":           xray,
+		"58406520a006649127e371903a2de979":              xray,
+		"640cfd8d00000000abcdefab12345678":              `Datadog 128-bit 2023-03-11T22:15:41Z "_dd.p.tid":"640cfd8d00000000","low_64_bits":"12379814468735227512"`,
+		"80f198ee56343ba8":                              "64 bits",
+		"000000000000000080f198ee56343ba8":              "64 bits",
+		"4bf92f3577b34da6a3ce929d0e0e4736":              "random 128 bits",
+		"12379814468735227512":                          "64 bits",
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			for name, k := range map[string]*randflake.Keyring{"without a secret": nil, "with one": keyring(t, secretA)} {
-				if got := first(t, Identifier{Keyring: k, Now: time.Now()}, c.id).String(); got != c.want {
-					t.Errorf("%s: got  %s\nwant %s", name, got, c.want)
-				}
+		for name, k := range map[string]*randflake.Keyring{"without a secret": nil, "with one": keyring(t, secretA)} {
+			all, err := Identifier{Keyring: k, Now: time.Now()}.ID(id)
+			if err != nil {
+				t.Fatalf("%s: %v", id, err)
 			}
-		})
-	}
-}
-
-func TestUnknown(t *testing.T) {
-	for _, c := range []struct{ id, want string }{
-		{"", "empty"},
-		{"4bf92f3577b34da6a3ce929d0e0e473", "has 31 hex digits"},
-		{"4bf92f3577b34da6a3ce929d0e0e4736a", "has 33 hex digits"},
-		{"00000000000000000000000000000000", "all zeros"},
-		{"0000000000000000", "all zeros"},
-		{"hello world", "a known ID"},
-		{"nonsense", "a known ID"},
-		{"1-58406520-a006649127e371903a2de97", "a known ID"},
-		{"01ARZ3NDEKTSV4RRFFQ69G5FAU!", "a known ID"},
-		{strings.Repeat("x", 10_000), "…"},
-	} {
-		_, err := Identifier{Now: now}.ID(c.id)
-		if !errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), c.want) || len(err.Error()) > 250 {
-			t.Errorf("%.40q: %v, want %q", c.id, err, c.want)
+			if got := show(t, all[0]); got != want {
+				t.Errorf("%s, %s: got  %s\nwant %s", id, name, got, want)
+			}
 		}
 	}
 }
@@ -179,7 +157,12 @@ func TestLine(t *testing.T) {
 		{"X-Amzn-Trace-Id: Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1", "trace 1-5759e988-bd862e3fe1be46a994272793, span 53995c3f42cd8ad8"},
 		{"Root=1-5759e988-bd862e3fe1be46a994272793", "trace 1-5759e988-bd862e3fe1be46a994272793"},
 		{"017f22e2-79b0-7cc3-98c4-dc0c0c07398f", " 017f22e2-79b0-7cc3-98c4-dc0c0c07398f"},
-		{"urn:uuid:017f22e2-79b0-7cc3-98c4-dc0c0c07398f", " urn:uuid:017f22e2-79b0-7cc3-98c4-dc0c0c07398f"},
+		{"0X" + spanS, " " + spanS},
+		{`{"time":"2026-01-02T03:04:05Z","msg":"a: b","trace_id":"` + traceT + `","span_id":"` + spanS + `"}`, "span " + spanS + ", trace " + traceT},
+		{`{"TraceId":"` + traceT + `","SpanId":""}`, "trace " + traceT},
+		{`{"dd.trace_id":"1541815603606036480","trace":{"id":"` + traceT + `","n":1}}`, "trace 1541815603606036480, trace " + traceT},
+		{`{"ctx":{"traceId":"` + traceT + `","parentSpanId":"` + spanS + `"}}`, "parent " + spanS + ", trace " + traceT},
+		{`{"spanId":1541815603606036480}`, "span 1541815603606036480"},
 	} {
 		found, err := Identifier{Now: now}.Line(c.line)
 		var got []string
@@ -202,57 +185,25 @@ func TestLine(t *testing.T) {
 		{"X-Amzn-Trace-Id: Sampled=1", "no Root and no Parent"},
 		{"x-trace-id: " + traceT[:30], "30 hex digits"},
 		{"time=12:00 level=INFO", "not an ID"},
+		{"", "empty"},
+		{traceT[:31], "has 31 hex digits"},
+		{strings.Repeat("0", 16), "all zeros"},
+		{"hello world", "a known ID"},
+		{"01ARZ3NDEKTSV4RRFFQ69G5FAU!", "a known ID"},
+		{strings.Repeat("x", 10_000), "…"},
+		{`{"msg":"x"}`, "the JSON object has no field such as trace_id"},
+		{`{"trace_id":null}`, "the JSON object has no field"},
+		{`{"trace_id":"` + traceT, "was it truncated?"},
+		{`{"trace_id":["` + traceT + `"]}`, "trace: not an ID"},
 	} {
-		if _, err := (Identifier{Now: now}).Line(c.line); !errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%q: %v, want %q", c.line, err, c.want)
+		if _, err := (Identifier{Now: now}).Line(c.line); !errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), c.want) || len(err.Error()) > 250 {
+			t.Errorf("%.40q: %v, want %q", c.line, err, c.want)
 		}
 	}
 	// The valid part of a header is returned all the same.
 	found, err := Identifier{Now: now}.Line("traceparent: 00-" + traceT + "-" + strings.Repeat("0", 16) + "-01")
 	if err == nil || len(found) != 1 || found[0].Role != "trace" {
 		t.Errorf("%v, %v", found, err)
-	}
-}
-
-func TestJSON(t *testing.T) {
-	c := Candidate{Kind: "k", Note: "n", Chance: 4.6e-10, Time: at(now)}
-	c.Parts.add("y y", uint32(7))
-	c.Parts.add("x", randflake.ID(31))
-	got, err := json.Marshal(Found{Role: "trace", ID: "a", Candidates: []Candidate{c, {Kind: "only", Chance: 1}}})
-	const want = `{"role":"trace","id":"a","candidates":[{"kind":"k","time":"2026-11-21T12:00:00.123Z",` +
-		`"parts":{"x":"v","y_y":7},"note":"n","chance":4.6e-10},{"kind":"only","chance":1}]}`
-	if err != nil || string(got) != want {
-		t.Errorf("%v\ngot  %s\nwant %s", err, got, want)
-	}
-}
-
-// IDs as logs have them.
-func TestLogs(t *testing.T) {
-	const traceT, span = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
-	for line, want := range map[string]string{
-		"0x" + traceT: " " + traceT,
-		"0X" + span:   " " + span,
-		`{"time":"2026-01-02T03:04:05Z","msg":"a: b","trace_id":"` + traceT + `","span_id":"` + span + `"}`: "span " + span + ";trace " + traceT,
-		`{"TraceId":"` + traceT + `","SpanId":""}`:                                                          "trace " + traceT,
-		`{"dd.trace_id":"1541815603606036480","trace":{"id":"` + traceT + `","n":1}}`:                       "trace 1541815603606036480;trace " + traceT,
-		`{"ctx":{"traceId":"` + traceT + `","parentSpanId":"` + span + `"}}`:                                "parent " + span + ";trace " + traceT,
-		`{"spanId":1541815603606036480}`:                                                                    "span 1541815603606036480",
-		`{"msg":"x"}`:                                                                                       "the JSON object has no field such as trace_id",
-		`{"trace_id":"` + traceT:                                                                            "was it truncated?",
-		`{"trace_id":null}`:                                                                                 "the JSON object has no field",
-		`{"trace_id":["` + traceT + `"]}`:                                                                   "trace: not an ID",
-	} {
-		found, err := Identifier{Now: now}.Line(line)
-		var got []string
-		for _, f := range found {
-			got = append(got, f.Role+" "+f.ID)
-		}
-		if text := strings.Join(got, ";"); err == nil && text != want || err != nil && !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %q, %v; want %q", line, got, err, want)
-		}
-	}
-	if got := TraceIDOf(`{"span_id":"` + span + `","trace_id":"` + traceT + `"}`); got != traceT {
-		t.Errorf("the trace ID of a log record is %q", got)
 	}
 }
 
@@ -281,13 +232,4 @@ func FuzzLine(f *testing.F) {
 			}
 		}
 	})
-}
-
-func mustUint(t *testing.T, s string, base int) uint64 {
-	t.Helper()
-	n, err := strconv.ParseUint(s, base, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
 }

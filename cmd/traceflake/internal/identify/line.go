@@ -15,57 +15,65 @@ type Found struct {
 	Candidates []Candidate `json:"candidates"`
 }
 
-// Line reads a line that holds one ID, which may begin with 0x, a header (traceparent, b3 or one of
-// its parts, x-trace-id or X-Amzn-Trace-Id, with or without its name), or a log record in JSON with
-// fields such as trace_id and spanId. The error wraps [ErrUnknown]; the parts that were understood
+// Line reads a line with one ID, which may begin with 0x; or a header (traceparent, b3 or one of
+// its parts, x-trace-id or X-Amzn-Trace-Id, with or without its name); or a log record in JSON with
+// fields such as trace_id and spanId. The error wraps [ErrUnknown]; the IDs that were understood
 // are returned with it.
-func (x Identifier) Line(line string) ([]Found, error) {
-	ids, err := split(strings.TrimSpace(line))
+func (x Identifier) Line(line string) (found []Found, err error) {
+	ids, err := split(line)
 	if err != nil {
 		return nil, err
 	}
-	var found []Found
 	for _, f := range ids {
 		candidates, idErr := x.ID(f.ID)
-		if idErr != nil {
-			if f.Role != "" {
-				idErr = fmt.Errorf("%s: %w", f.Role, idErr)
-			}
+		switch {
+		case idErr == nil:
+			f.Candidates = candidates
+			found = append(found, f)
+		case f.Role != "":
+			err = fmt.Errorf("%s: %w", f.Role, idErr)
+		default:
 			err = idErr
-			continue
 		}
-		f.Candidates = candidates
-		found = append(found, f)
 	}
 	return found, err
 }
 
-var roles = map[string]string{
-	"x-trace-id":        "trace",
-	"x-b3-traceid":      "trace",
-	"x-b3-spanid":       "span",
-	"x-b3-parentspanid": "parent",
+// TraceIDOf returns the text of the trace ID in a line that [Identifier.Line]
+// reads, or the line itself if its form is unknown.
+func TraceIDOf(line string) string {
+	ids, _ := split(line)
+	for _, f := range ids {
+		if f.Role == "trace" || f.Role == "" {
+			return f.ID
+		}
+	}
+	return strings.TrimSpace(line)
+}
+
+// headers are the functions that read the value of a header.
+var headers = map[string]func(string) ([]Found, error){
+	"traceparent":       traceparent,
+	"b3":                b3,
+	"x-amzn-trace-id":   amazon,
+	"x-trace-id":        single("trace"),
+	"x-b3-traceid":      single("trace"),
+	"x-b3-spanid":       single("span"),
+	"x-b3-parentspanid": single("parent"),
+}
+
+func single(role string) func(string) ([]Found, error) {
+	return func(value string) ([]Found, error) { return []Found{{Role: role, ID: value}}, nil }
 }
 
 func split(line string) ([]Found, error) {
-	if strings.HasPrefix(line, "{") && !strings.HasSuffix(line, "-") && strings.Contains(line, ":") {
+	line = strings.TrimSpace(line)
+	name, value, colon := strings.Cut(line, ":")
+	if colon && line[0] == '{' {
 		return record(line)
 	}
-	name, value, isHeader := strings.Cut(line, ":")
-	name = strings.ToLower(strings.TrimSpace(name))
-	value = strings.TrimSpace(value)
-	if isHeader {
-		switch name {
-		case "traceparent":
-			return traceparent(value)
-		case "b3":
-			return b3(value)
-		case "x-amzn-trace-id":
-			return amazon(value)
-		}
-		if role, ok := roles[name]; ok {
-			return []Found{{Role: role, ID: unquote(value)}}, nil
-		}
+	if read := headers[strings.ToLower(strings.TrimSpace(name))]; colon && read != nil {
+		return read(unquote(value))
 	}
 	line = unquote(line)
 	if digits, ok := strings.CutPrefix(strings.ToLower(line), "0x"); ok && isHex(digits) {
@@ -81,6 +89,8 @@ func split(line string) ([]Found, error) {
 	}
 	return []Found{{ID: line}}, nil
 }
+
+func unquote(s string) string { return strings.Trim(s, "\"', \t") }
 
 // record reads the IDs in the fields of a JSON object and of the objects in it.
 func record(line string) ([]Found, error) {
@@ -122,11 +132,9 @@ func idFields(found []Found, path string, object map[string]any) []Found {
 	return found
 }
 
-func unquote(s string) string { return strings.Trim(s, `"', `) }
-
 // traceparent reads version-trace-parent-flags. Later versions may have more.
 func traceparent(s string) ([]Found, error) {
-	fields := strings.Split(unquote(s), "-")
+	fields := strings.Split(s, "-")
 	if len(fields) < 4 || len(fields[0]) != 2 || len(fields[1]) != 32 || len(fields[2]) != 16 || !isHex(fields[0]) {
 		return nil, fmt.Errorf("%w: the traceparent is not of the form 00-TRACE-SPAN-FLAGS with 32 and 16 hex digits", ErrUnknown)
 	}
@@ -135,7 +143,7 @@ func traceparent(s string) ([]Found, error) {
 
 // b3 reads trace-span, trace-span-sampled and trace-span-sampled-parent.
 func b3(s string) ([]Found, error) {
-	fields := strings.Split(unquote(s), "-")
+	fields := strings.Split(s, "-")
 	if len(fields) == 1 && len(fields[0]) <= 1 {
 		return nil, fmt.Errorf("%w: this b3 header carries a sampling decision only", ErrUnknown)
 	}
@@ -152,7 +160,7 @@ func b3(s string) ([]Found, error) {
 // amazon reads Root=…;Parent=…;Sampled=….
 func amazon(s string) ([]Found, error) {
 	var found []Found
-	for field := range strings.SplitSeq(unquote(s), ";") {
+	for field := range strings.SplitSeq(s, ";") {
 		switch name, value, _ := strings.Cut(strings.TrimSpace(field), "="); name {
 		case "Root":
 			found = append(found, Found{Role: "trace", ID: value})
@@ -164,20 +172,4 @@ func amazon(s string) ([]Found, error) {
 		return nil, fmt.Errorf("%w: the X-Amzn-Trace-Id header has no Root and no Parent", ErrUnknown)
 	}
 	return found, nil
-}
-
-// TraceIDOf returns the text of the trace ID in a line that [Identifier.Line]
-// reads, or the line itself if its form is unknown.
-func TraceIDOf(line string) string {
-	line = strings.TrimSpace(line)
-	ids, err := split(line)
-	if err != nil {
-		return line
-	}
-	for _, f := range ids {
-		if f.Role == "trace" || f.Role == "" {
-			return f.ID
-		}
-	}
-	return line
 }

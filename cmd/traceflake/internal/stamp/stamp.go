@@ -24,18 +24,8 @@ const (
 	Nanoseconds
 )
 
-// Names are the names of the units in flags.
+// Names are the names of the units in flags, in their order.
 var Names = []string{"auto", "rfc3339", "s", "ms", "us", "ns"}
-
-// ParseUnit reads one of Names.
-func ParseUnit(s string) (Unit, error) {
-	for i, name := range Names {
-		if s == name {
-			return Unit(i), nil
-		}
-	}
-	return 0, fmt.Errorf("unknown time format %q, want one of %s", s, strings.Join(Names, ", "))
-}
 
 // The layouts of text. A time without a zone is UTC.
 var layouts = []string{
@@ -57,7 +47,7 @@ type Reader struct {
 	last int
 }
 
-// ErrForm is returned for text that has no form of a time.
+// ErrForm is returned for text that does not have the form of a time.
 var ErrForm = errors.New("not a time: want RFC 3339 or a Unix time")
 
 // Read returns the time in s.

@@ -80,14 +80,3 @@ func TestReadMixed(t *testing.T) {
 		}
 	}
 }
-
-func TestParseUnit(t *testing.T) {
-	for i, name := range Names {
-		if u, err := ParseUnit(name); err != nil || u != Unit(i) {
-			t.Errorf("%s: %v, %v", name, u, err)
-		}
-	}
-	if _, err := ParseUnit("minutes"); err == nil {
-		t.Error("minutes are accepted as a unit")
-	}
-}
