@@ -133,6 +133,10 @@ func (e *engine) tools(random int, day float64) {
 	for _, q := range tools(t) {
 		var first [][]string
 		var reads []servers.Reads
+		tables := tables
+		if !strings.Contains(q.sql, "_trace_id_ts") {
+			tables = slices.DeleteFunc(slices.Clone(tables), func(table string) bool { return table == "lookup" }) // it is like service
+		}
 		for i, table := range tables {
 			result, read, err := e.Reads(t.Context(), q.on(table, one))
 			if err != nil {
