@@ -31,12 +31,12 @@ var spans = flag.Int("spans", 400_000, "spans in each table of BenchmarkBlocks")
 // asked is the number of queries of each kind; figures are medians.
 const asked = 25
 
-// BenchmarkBlocks counts what the order of IDs saves if only the minimum and maximum of a block are
-// known: PostgreSQL's BRIN index keeps them for each range of pages, and a Parquet file for each row
-// group. Both are small, and useful only if adjacent rows have similar values. The same spans are
-// stored in the order in which they arrive, and queries for one trace, and for the traces of five
-// minutes, report what they read. With random IDs, five minutes are a range of the time column. The
-// time has no meaning: run it with -benchtime 1x.
+// BenchmarkBlocks counts what the order of IDs saves if only the minimum and maximum of a block
+// are known: PostgreSQL's BRIN index keeps them for each range of pages, and a Parquet file for
+// each row group. Both are small, and useful only if adjacent rows have similar values. The same
+// spans are stored in the order in which they arrive, and queries for one trace, and for the
+// traces of five minutes, report what they read. With random IDs, five minutes are a range of the
+// time column. The time has no meaning: run it with -benchtime 1x.
 func BenchmarkBlocks(b *testing.B) {
 	duckDB, conn := fetchDuckDB(b), connect(b)
 	for _, k := range kinds() {

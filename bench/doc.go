@@ -11,7 +11,7 @@
 //	make bench-check      # only what has a target, in about 3 minutes; fails if one is missed
 //	bench/run cpus        # NewIDs and NewSpanID on 1, 2, 4, 8, 16 CPUs, to standard output
 //
-// NewIDs and NewSpanID measure the cost of an ID at the rates of real services, Span that of a root
-// span, Rival that of other kinds of IDs. BTree and Blocks count what the order of IDs saves in
-// PostgreSQL and in Parquet files. The folder clickhouse has its own program.
+// NewIDs and NewSpanID measure the cost of an ID at the rates of real services, Span that of a
+// root span, Rival that of other kinds of IDs. BTree and Blocks count what the order of IDs saves
+// in PostgreSQL and in Parquet files. The folder clickhouse has its own program.
 package bench

@@ -29,8 +29,8 @@ type generator struct {
 	sdktrace.IDGenerator
 }
 
-// newGenerators returns a new generator of each kind: their place in memory makes a difference of a
-// few per cent, so each run has others. At the end it fails if an ID was a random one of the
+// newGenerators returns a new generator of each kind: their place in memory makes a difference of
+// a few per cent, so each run has others. At the end it fails if an ID was a random one of the
 // fallback.
 func newGenerators(tb testing.TB) []generator {
 	tb.Helper()
@@ -93,8 +93,8 @@ func loopNewSpanID(g sdktrace.IDGenerator, n int) {
 	}
 }
 
-// rate is how often an ID is generated, in each of GOMAXPROCS goroutines. A loop that runs flat out
-// shows the cost in a program that does nothing else. A service generates some IDs each
+// rate is how often an ID is generated, in each of GOMAXPROCS goroutines. A loop that runs flat
+// out shows the cost in a program that does nothing else. A service generates some IDs each
 // millisecond, or only a few a second, so that a generator may have to read the clock.
 type rate struct {
 	name   string

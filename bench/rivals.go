@@ -1,7 +1,7 @@
 package bench
 
-// Rival is another way to generate IDs, and its properties. Tests compare Bits and Ordered with its
-// IDs.
+// Rival is another way to generate IDs, and its properties. Tests compare Bits and Ordered with
+// its IDs.
 type Rival struct{ Who, Unique, Ordered, Hidden, Bits, Decodes string }
 
 // Rivals are OpenTelemetry generators, each ID of which is a trace ID and a span ID, and libraries

@@ -83,8 +83,8 @@ func traceID(g sdktrace.IDGenerator) func() []byte {
 	}
 }
 
-// BenchmarkRival measures one goroutine flat out. bwmarrin/snowflake spins and sony/sonyflake sleeps
-// once their sequence is used up: their time is their limit.
+// BenchmarkRival measures one goroutine flat out. bwmarrin/snowflake spins and sony/sonyflake
+// sleeps once their sequence is used up: their time is their limit.
 func BenchmarkRival(b *testing.B) {
 	all := newRivals(b)
 	for _, r := range Rivals {

@@ -21,6 +21,6 @@ func (g *Generator) NewTraceIDAt(t time.Time) (trace.TraceID, error) {
 		return trace.TraceID{}, err
 	}
 	low := g.newID(g.locals.take(g.locals.pin()))
-	sequence := g.backfilled.Add(1) & maxSequence
-	return join(max(ms<<sequenceBits|sequence, 1), low), nil
+	sequence := g.backfilled.Add(1) & traceid.MaxSequence
+	return join(max(ms<<traceid.SequenceBits|sequence, 1), low), nil
 }

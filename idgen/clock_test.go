@@ -18,9 +18,7 @@ func TestTimeByTheCounter(t *testing.T) {
 	for _, rate := range []float64{0.6, 1, 2.5, 9.9} {
 		c := newClock(noon)
 		c.rate = rate
-		g := c.counting()
-		other := onOne(t, g)
-		c.learn(t, g)
+		g, other := c.learned(t)
 		r := rand.New(rand.NewPCG(1, 1))
 		c.reads = 0
 		began := c.mono
@@ -52,9 +50,7 @@ func TestTimeByTheCounter(t *testing.T) {
 func TestSecondEndsByTheCounter(t *testing.T) {
 	c := newClock(noon)
 	s := &tagged{clock: unread{c}}
-	g := c.counting(WithSource(s))
-	onOne(t, g)
-	c.learn(t, g)
+	g, _ := c.learned(t, WithSource(s))
 	c.pass(time.Second - c.time().Sub(c.time().Truncate(time.Second)) - 3*time.Millisecond)
 	c.late(t, g)
 	for i, fills := range []int64{0, 1} {
@@ -70,11 +66,7 @@ func TestSecondEndsByTheCounter(t *testing.T) {
 func TestStepsOfTheClock(t *testing.T) {
 	for _, step := range []time.Duration{time.Second, 5 * time.Second, time.Hour, -3 * time.Second, -time.Hour} {
 		c := newClock(noon)
-		g := c.counting()
-		other := onOne(t, g)
-		c.learn(t, g)
-		other()
-		c.learn(t, g)
+		g, other := c.learned(t)
 		// This processor reads the clock, and the other one does so 10 ms later. So the other one
 		// still trusts its counter when this one notices the step.
 		c.pass(20 * time.Millisecond)
@@ -124,11 +116,7 @@ func TestWrongCounters(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newClock(noon)
-			g := c.counting()
-			other := onOne(t, g)
-			c.learn(t, g)
-			other()
-			c.learn(t, g)
+			g, other := c.learned(t)
 			harm(c)
 			for i := range 2000 {
 				c.pass(777 * time.Microsecond)
@@ -201,9 +189,7 @@ func TestStoppedWhileReading(t *testing.T) {
 		"after the clock":   func(c *fakeClock, once func()) { c.hook = once },
 	} {
 		c := newClock(noon)
-		g := c.counting()
-		onOne(t, g)
-		c.learn(t, g)
+		g, _ := c.learned(t)
 		c.pass(20 * time.Millisecond)
 		stop(c, func() {
 			c.counted, c.hook = nil, nil

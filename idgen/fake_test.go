@@ -112,17 +112,24 @@ func (c *fakeClock) late(t *testing.T, g *Generator) time.Duration {
 	return c.time().Truncate(time.Millisecond).Sub(traceid.Time(id))
 }
 
-// learn lets g measure the counter's rate.
-func (c *fakeClock) learn(t *testing.T, g *Generator) {
+// learned returns a counting generator that has measured the counter's rate and has IDs ready,
+// here and on another processor.
+func (c *fakeClock) learned(t *testing.T, opts ...Option) (g *Generator, other func()) {
 	t.Helper()
+	g = c.counting(opts...)
+	other = onOne(t, g)
 	for range 2 {
+		for range 2 {
+			c.late(t, g)
+			c.pass(trusted * time.Millisecond)
+		}
 		c.late(t, g)
-		c.pass(trusted * time.Millisecond)
+		other()
 	}
-	c.late(t, g)
 	if g.clock.rate.Load() == 0 || g.clock.wrong.Load() {
 		t.Fatal("the counter is not used")
 	}
+	return g, other
 }
 
 // onOne keeps the test on one processor. The function that it returns simulates, for the

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -78,13 +77,6 @@ type local struct {
 	now   reading // the millisecond
 	run   run     // clear halves of it
 	batch batch   // IDs of its second
-}
-
-func spareOf(p *sync.Pool) *local {
-	if l, ok := p.Get().(*local); ok {
-		return l
-	}
-	return new(local)
 }
 
 // New returns a generator. Without options it needs no configuration and no

@@ -6,16 +6,9 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/traceflake/traceflake/randflake"
-	"github.com/traceflake/traceflake/traceid"
 )
 
-// The layout is defined by package traceid; this package writes it.
-const (
-	sequenceBits = traceid.SequenceBits
-	maxSequence  = traceid.MaxSequence
-	maxMillis    = traceid.MaxMillis
-)
-
+// join returns the trace ID of two halves, in the layout that package traceid defines.
 func join(high uint64, low randflake.ID) (id trace.TraceID) {
 	binary.BigEndian.PutUint64(id[:8], high)
 	binary.BigEndian.PutUint64(id[8:], uint64(low))

@@ -32,6 +32,7 @@ type owned struct {
 }
 
 func (s *locals) start() {
+	s.spare.New = func() any { return new(local) }
 	s.slots = make([]slot, max(runtime.NumCPU(), runtime.GOMAXPROCS(0)))
 }
 
@@ -74,7 +75,7 @@ func (s *locals) take(here pinned) *local {
 	}
 	s.unpin(here)
 	if here.local == nil {
-		return spareOf(&s.spare)
+		return s.spare.Get().(*local)
 	}
 	return here.local
 }

@@ -17,7 +17,7 @@ import (
 func TestSharedWritesAreFew(t *testing.T) {
 	c := newClock(noon)
 	s := &tagged{clock: unread{c}}
-	g := c.counting(WithSource(s))
+	g, _ := c.learned(t, WithSource(s))
 	type state struct {
 		next, epoch     uint64
 		borrowed, fills int64
@@ -28,8 +28,6 @@ func TestSharedWritesAreFew(t *testing.T) {
 		return state{g.order.next.Load(), g.valid.epoch.Load(), g.borrowed.Load(), s.fills.Load(),
 			g.valid.armed.Load(), g.valid.life.Load()}
 	}
-	onOne(t, g)
-	c.learn(t, g)
 	const calls = 1_000_000
 	writes, before := 0, now()
 	for range calls {
@@ -48,9 +46,7 @@ func TestSharedWritesAreFew(t *testing.T) {
 // with the rest of its run.
 func TestRunEndsWhenItIsTakenAway(t *testing.T) {
 	c := newClock(noon)
-	g := c.counting()
-	onOne(t, g)
-	c.learn(t, g)
+	g, _ := c.learned(t)
 	c.pass(time.Millisecond)
 	for range 100 { // so that a long run is left
 		g.NewIDs(t.Context())
@@ -68,9 +64,7 @@ func TestRunEndsWhenItIsTakenAway(t *testing.T) {
 // No clear half repeats when the order starts again.
 func TestRunEndsWithTheOrder(t *testing.T) {
 	c := newClock(noon)
-	g := c.counting()
-	other := onOne(t, g)
-	c.learn(t, g)
+	g, other := c.learned(t)
 	seen := map[uint64]bool{}
 	take := func(n int) {
 		t.Helper()

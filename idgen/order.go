@@ -11,7 +11,7 @@ import (
 // the bound of randflake's generators, so that the halves of an ID agree.
 const hold = traceid.DefaultTolerance
 
-const holdWords = uint64(hold/time.Millisecond) << sequenceBits
+const holdWords = uint64(hold/time.Millisecond) << traceid.SequenceBits
 
 // order hands out clear halves, milliseconds << 23 | sequence, in runs. No word
 // is in two runs, except after the clock has stepped back by more than hold.
@@ -52,10 +52,10 @@ func (o *order) follow(next uint64, ms int64) bool {
 // floorOf returns the least word of ms, or 0 if ms is out of range.
 func floorOf(ms int64) uint64 {
 	since := uint64(ms - traceid.EpochMillis)
-	if since > maxMillis { // before the epoch or after the end
+	if since > traceid.MaxMillis { // before the epoch or after the end
 		return 0
 	}
-	return max(since<<sequenceBits, 1)
+	return max(since<<traceid.SequenceBits, 1)
 }
 
 // longest is the length of the longest run.

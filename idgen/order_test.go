@@ -13,7 +13,7 @@ import (
 // The order may be ahead of the clock by less than the hold; a step back by the hold is a step. A
 // used-up sequence runs into the next millisecond, and no word is zero.
 func TestOrder(t *testing.T) {
-	const perMilli = maxSequence + 1
+	const perMilli = traceid.MaxSequence + 1
 	for _, at := range []int64{traceid.EpochMillis, 1_800_000_000_000} {
 		o := new(order)
 		floor := max(uint64(at-traceid.EpochMillis)*perMilli, 1)
@@ -72,11 +72,11 @@ func TestRunsAreDisjoint(t *testing.T) {
 
 // The last millisecond of the layout starts again when its sequence is used up.
 func TestOrderAtItsEnd(t *testing.T) {
-	c := newClock(time.UnixMilli(traceid.EpochMillis + maxMillis))
+	c := newClock(time.UnixMilli(traceid.EpochMillis + traceid.MaxMillis))
 	g := New(WithClock(c), WithSource(&tagged{clock: c}))
 	g.order.next.Store(math.MaxUint64 - 10)
 	for i := range 3 * longest {
-		if id, _ := g.NewIDs(t.Context()); half(id)>>sequenceBits != maxMillis || g.Fallbacks() != 0 {
+		if id, _ := g.NewIDs(t.Context()); half(id)>>traceid.SequenceBits != traceid.MaxMillis || g.Fallbacks() != 0 {
 			t.Fatalf("call %d: %s", i, id)
 		}
 	}

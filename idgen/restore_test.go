@@ -21,49 +21,49 @@ import (
 
 // machine is a file that stands in for the device that reports restores.
 type machine struct {
-	t    *testing.T
-	file *os.File
-	page [4096]byte
+	t               *testing.T
+	file            *os.File
+	seq, generation uint32
 }
 
 func newMachine(t *testing.T) (*machine, Option) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "vmclock")
-	f, err := os.Create(path)
+	f, err := os.Create(filepath.Join(t.TempDir(), "vmclock"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = f.Close() })
-	m := &machine{t: t, file: f}
-	binary.LittleEndian.PutUint32(m.page[0:], 0x4b4c4356)
-	binary.LittleEndian.PutUint32(m.page[4:], uint32(len(m.page)))
-	binary.LittleEndian.PutUint16(m.page[8:], 1)
-	binary.LittleEndian.PutUint64(m.page[24:], 1<<8)
-	m.set(generation, 1000)
-	opened, err := vmclock.Open(path)
+	m := &machine{t: t, file: f, generation: 1000}
+	const size, hasGeneration = 4096, 1 << 8
+	for offset, n := range map[int64]uint32{0: 0x4b4c4356, 4: size, 8: 1, 24: hasGeneration, size - 4: 0} {
+		m.write(offset, n)
+	}
+	m.restore()
+	opened, err := vmclock.Open(f.Name())
 	if err != nil {
 		t.Fatal(err)
 	}
 	return m, func(c *config) { c.machine = opened }
 }
 
-// The fields of the page that change with a restore.
-const updates, generation = 12, 104
-
-func (m *machine) set(field int, n uint32) {
-	binary.LittleEndian.PutUint32(m.page[field:], n)
-	if _, err := m.file.WriteAt(m.page[:], 0); err != nil {
+func (m *machine) write(offset int64, n uint32) {
+	if _, err := m.file.WriteAt(binary.LittleEndian.AppendUint32(nil, n), offset); err != nil {
 		m.t.Error(err)
 	}
 }
 
-func (m *machine) add(field int, n uint32) {
-	m.set(field, binary.LittleEndian.Uint32(m.page[field:])+n)
+// begin and end delimit an update in which the machine was restored.
+func (m *machine) begin() {
+	m.seq, m.generation = m.seq+1, m.generation+1
+	m.write(12, m.seq)
+	m.write(104, m.generation)
 }
 
-// begin and end delimit an update in which the machine was restored.
-func (m *machine) begin()   { m.add(updates, 1); m.add(generation, 1) }
-func (m *machine) end()     { m.add(updates, 1) }
+func (m *machine) end() {
+	m.seq++
+	m.write(12, m.seq)
+}
+
 func (m *machine) restore() { m.begin(); m.end() }
 
 // A copy continues with the machine's memory: it would make the same IDs as the original. After a
@@ -74,7 +74,6 @@ func TestRestoredMachine(t *testing.T) {
 	errs := collectErrors(t)
 	reader := metric.NewManualReader()
 	m, onMachine := newMachine(t)
-	m.restore()
 	c := newClock(noon)
 	s := &tagged{clock: unread{c}}
 	g := c.counting(onMachine, WithSource(sourceFunc(s.Fill)), // the generator does not see the generation
@@ -97,7 +96,7 @@ func TestRestoredMachine(t *testing.T) {
 			counted    int
 		}{
 			"a restore":                {m.restore, func() {}, 1},
-			"a falling generation":     {func() { m.add(updates, 1); m.add(generation, ^uint32(99)); m.add(updates, 1) }, func() {}, 1},
+			"a falling generation":     {func() { m.generation -= 100; m.restore() }, func() {}, 1},
 			"during the page's update": {m.begin, m.end, 2}, // an update that takes long counts, and so does its end
 		} {
 			for range 2 { // both processors have IDs ready

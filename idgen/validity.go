@@ -11,8 +11,8 @@ import (
 	"github.com/traceflake/traceflake/internal/vmclock"
 )
 
-// validity decides whether what a processor has ready may still be used. Whatever ends that changes
-// one of the two numbers in [seen], so all that is checked for each ID is two numbers:
+// validity decides whether what a processor has ready may still be used. Whatever ends that
+// changes one of the two numbers in [seen], so all that is checked for each ID is two numbers:
 //
 //   - A timer ends the epoch with each second in which IDs are generated: ready IDs do not outlive it.
 //   - A step of the clock or a wrong counter ends the epoch: every processor reads the clock again.
@@ -33,15 +33,15 @@ type validity struct {
 	untimed atomic.Bool // no timer: everything is checked for each ID
 }
 
-// seen is what a processor saw when it last checked what it has ready. The zero value means that it
-// must check again.
+// seen is what a processor saw when it last checked what it has ready. The zero value means that
+// it must check again.
 type seen struct {
 	epoch   uint64
 	machine uint32 // the version of its page
 }
 
-// life holds the generations under which IDs are generated. IDs of an earlier life are not handed out.
-// Lives are compared by their addresses: each is a new one, even if the numbers return.
+// life holds the generations under which IDs are generated. IDs of an earlier life are not handed
+// out. Lives are compared by their addresses: each is a new one, even if the numbers return.
 type life struct{ machine, source uint64 }
 
 func (v *validity) start(m *vmclock.Machine, source Source, timed bool) {
@@ -61,8 +61,8 @@ func (v *validity) holds(s seen) bool {
 	return s.epoch == v.epoch.Load() && s.machine == v.machine.Version()
 }
 
-// see returns what a processor must load before it checks what it has ready: whatever changes in the
-// meantime differs from it.
+// see returns what a processor must load before it checks what it has ready: whatever changes in
+// the meantime differs from it.
 func (v *validity) see() seen { return seen{v.epoch.Load(), v.machine.Version()} }
 
 // end ends the epoch.

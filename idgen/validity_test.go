@@ -21,8 +21,8 @@ func in2026(t *testing.T, f func(t *testing.T)) {
 	})
 }
 
-// The timer runs once in each second in which IDs are made, however many, and never otherwise. When
-// it runs is seen in TestIDsHaveTheCurrentSecond.
+// The timer runs once in each second in which IDs are made, however many, and never otherwise.
+// When it runs is seen in TestIDsHaveTheCurrentSecond.
 func TestTimer(t *testing.T) {
 	in2026(t, func(t *testing.T) {
 		g := New(noCounter)
@@ -135,8 +135,8 @@ func TestBatchIsValidForItsSecond(t *testing.T) {
 	}
 }
 
-// When the source's generation changes, the ready IDs of all processors are discarded the next time
-// that one of them reads the clock. The generation at the start is no change.
+// When the source's generation changes, the ready IDs of all processors are discarded the next
+// time that one of them reads the clock. The generation at the start is no change.
 func TestGeneration(t *testing.T) {
 	for name, read := range map[string]func(c *fakeClock, g *Generator){
 		"by the counter": func(c *fakeClock, g *Generator) { c.pass((trusted + 1) * time.Millisecond); g.NewIDs(t.Context()) },
@@ -147,11 +147,7 @@ func TestGeneration(t *testing.T) {
 			c := newClock(noon.Truncate(time.Second))
 			s := &tagged{clock: c}
 			s.generation.Store(7)
-			g := c.counting(WithSource(s))
-			other := onOne(t, g)
-			c.learn(t, g)
-			other()
-			c.learn(t, g)
+			g, other := c.learned(t, WithSource(s))
 			for generation := uint64(8); generation < 12; generation++ {
 				s.generation.Store(generation)
 				read(c, g)
@@ -192,8 +188,8 @@ func TestGenerationChangesDuringTheFill(t *testing.T) {
 	}
 }
 
-// However long the process is stopped around a fill, before the source reads the clock or after it,
-// and whichever way the clock is stepped meanwhile, both halves of a trace ID agree.
+// However long the process is stopped around a fill, before the source reads the clock or after
+// it, and whichever way the clock is stepped meanwhile, both halves of a trace ID agree.
 func TestStoppedAroundAFill(t *testing.T) {
 	stops := []time.Duration{0, 900 * time.Millisecond, 10 * time.Second, -1500 * time.Millisecond, -time.Minute}
 	codec := newCodec(t, fleetSecret)
@@ -251,11 +247,7 @@ func TestRestored(t *testing.T) {
 	errs := collectErrors(t)
 	c := newClock(noon)
 	s := &told{tagged{clock: unread{c}}}
-	g := c.counting(WithSource(s))
-	other := onOne(t, g)
-	c.learn(t, g)
-	other()
-	c.learn(t, g)
+	g, other := c.learned(t, WithSource(s))
 	for generation := randflake.ID(1); generation < 4; generation++ {
 		g.Restored()
 		for range 2 * batchSize {
@@ -270,9 +262,9 @@ func TestRestored(t *testing.T) {
 	}
 }
 
-// After Restored, a copy without configuration generates none of the original's IDs, not even in the
-// second of the copy. That includes IDs of the old secret that are made while the new one is drawn:
-// the new life begins after the new secret is in place.
+// After Restored, a copy without configuration generates none of the original's IDs, not even in
+// the second of the copy. That includes IDs of the old secret that are made while the new one is
+// drawn: the new life begins after the new secret is in place.
 func TestRestoredWithoutConfiguration(t *testing.T) {
 	collectErrors(t)
 	c := newClock(noon)

@@ -51,8 +51,8 @@ func (s *server) newFile() []lease.Block {
 	}
 	defer os.RemoveAll(dir)
 	// Memory allows clients to be ahead, a bolt file does not: add that to its TTL.
-	file, err := boltstore.Open(filepath.Join(dir, "leases"), s.nodes,
-		boltstore.WithMaxTTL(s.w.ttl+lease.MaxClockAhead), boltstore.WithClock(trueTime{s.w}))
+	file, err := boltstore.Open(filepath.Join(dir, "leases"),
+		driver.Options{Nodes: s.nodes, LongestTTL: s.w.ttl + lease.MaxClockAhead}, boltstore.WithClock(trueTime{s.w}))
 	if err != nil {
 		panic(err)
 	}

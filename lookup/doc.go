@@ -1,12 +1,12 @@
-// Package lookup makes lookups of a trace by its ID cheaper in Tempo and Jaeger, whose APIs take a
-// time: a [Transport] adds the earliest time at which the trace can have spans, which it reads from
-// the ID, and asks again without it if the server found nothing.
+// Package lookup reduces the cost of finding a trace by its ID in Tempo and Jaeger, whose APIs
+// take a time: a [Transport] adds the earliest time at which the trace can have spans, which it
+// reads from the ID, and asks again without it if the server found nothing.
 //
 //	client := &http.Client{Transport: transport} // or httputil.ReverseProxy.Transport
 //
 // Only a lower bound is added. An upper bound would cut the spans of long traces, and the answer
-// would not show it. The bound is the ID's time less a slack, an hour by default, which must exceed
-// twice the error of the worst clock in the fleet.
+// would not show it. The bound is the ID's time less a slack, an hour by default, which must
+// exceed twice the error of the worst clock in the fleet.
 //
 // What a lookup may miss: spans that were recorded before the bound, if the server found others
 // after it. So a foreign ID whose bits happen to read as a time in the middle of its own trace
@@ -15,6 +15,6 @@
 //
 // Facts about the servers: Tempo reads start and end in Unix seconds, only together, and excludes
 // the blocks outside (tempodb includeBlock); Jaeger's v3 API reads startTime (start_time up to
-// v1.76) in RFC 3339, its older API start in Unix microseconds. docs/lookup.md has what each
+// v1.76) in RFC 3339, its older API start in Unix microseconds. docs/lookup.md lists what each
 // saves.
 package lookup

@@ -42,7 +42,7 @@ func missed(resp *http.Response) bool {
 	return false
 }
 
-// hasNoSpans reports whether a whole body has no spans or cannot be read.
+// hasNoSpans reports whether a whole body contains no spans or cannot be read.
 func hasNoSpans(body []byte, h http.Header) bool {
 	switch h.Get("Content-Encoding") {
 	case "", "identity":
@@ -64,8 +64,8 @@ func hasNoSpans(body []byte, h http.Header) bool {
 		// Every span has an ID: spanId in OTLP, spanID in Jaeger's older API.
 		return !bytes.Contains(bytes.ToLower(body), []byte(`"spanid"`))
 	case "application/protobuf":
-		// Tempo's v1 message is the trace; v2's has the trace as field 1. Both begin with the tag of
-		// field 1 and a length, which is not zero if there is anything.
+		// Tempo's v1 message is the trace; v2's has the trace as field 1. Both begin with the tag
+		// of field 1 and a length, which is not zero if there is anything.
 		const field1 = 1<<3 | 2
 		return len(body) < 2 || body[0] != field1 || body[1] == 0
 	}

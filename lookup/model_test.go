@@ -94,8 +94,8 @@ func seconds(text string) time.Time {
 
 // newModel fills a model with traces: short ones and some of up to two days, with spans that
 // arrive hours late, IDs of ours, random ones, UUIDv7, X-Ray's, 64 bits, some of them by a clock
-// that is six hours ahead, and, if adversarial, IDs with a time of the attacker's choice near their
-// own trace.
+// that is six hours ahead, and, if adversarial, IDs with a time of the attacker's choice near
+// their own trace.
 func newModel(traces int, adversarial bool) *tempoModel {
 	rng := rand.New(rand.NewPCG(1, 2))
 	m := &tempoModel{

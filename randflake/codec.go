@@ -87,7 +87,7 @@ func (c *Codec) Encode(p Parts) (ID, error) {
 	return c.encrypt(second<<secondShift | uint64(p.Node)<<sequenceBits | uint64(p.Sequence)), nil
 }
 
-// Decode returns the parts of id. It cannot fail: an ID made under another
+// Decode returns the parts of id. It cannot fail: an ID generated under another
 // secret, or at random, decodes to random parts.
 func (c *Codec) Decode(id ID) Parts {
 	raw := c.decrypt(id)

@@ -81,9 +81,9 @@ func TestKnownAnswers(t *testing.T) {
 	}
 }
 
-// Encode truncates fractions of a second and refuses what does not fit. Each ID decodes, also after
-// 2041-10-31, when the known Go implementation, which reads its 30 bits of seconds as signed, cannot
-// decode its own.
+// Encode truncates fractions of a second and refuses what does not fit. Each ID decodes, also
+// after 2041-10-31, when the known Go implementation, which reads its 30 bits of seconds as
+// signed, cannot decode its own.
 func TestEncode(t *testing.T) {
 	c := newCodec(t, "0123456789abcdef")
 	now := time.Unix(Epoch+1, 0)
@@ -128,7 +128,8 @@ func TestSecretSize(t *testing.T) {
 	}
 }
 
-// What fmt, JSON and slog show of a codec, a keyring or a generator is the same under both secrets.
+// What fmt, JSON and slog show of a codec, a keyring or a generator is the same under both
+// secrets.
 func TestSecretIsNeverShown(t *testing.T) {
 	noTime := &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		if a.Key == slog.TimeKey {

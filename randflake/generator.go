@@ -215,7 +215,7 @@ func (g *Generator) Seal() (unused time.Time) {
 func (g *Generator) reserve(n uint64) (word, count uint64, err error) {
 	for {
 		// The word is read before the clock: so the clock is never older than the word, and a
-		// goroutine that was descheduled here is not refused because of reservations made in the
+		// goroutine that was descheduled here is not refused because of reservations in the
 		// meantime.
 		old := g.next.Load()
 		if old == sealed {
@@ -240,8 +240,8 @@ func (g *Generator) reserve(n uint64) (word, count uint64, err error) {
 	}
 }
 
-// choose returns the words that follow old at a reading of the clock: n of one second, or fewer and
-// an error.
+// choose returns the words that follow old at a reading of the clock: n of one second, or fewer
+// and an error.
 func (g *Generator) choose(old, n uint64, now time.Time) (word, count uint64, err error) {
 	second, err := secondOf(now)
 	if err != nil {

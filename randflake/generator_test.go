@@ -287,8 +287,8 @@ func TestBusySecondsAndAStepBack(t *testing.T) {
 	}
 }
 
-// A step back is held up to the bound, before the lease's start too; beyond it IDs are refused until
-// the clock has caught up.
+// A step back is held up to the bound, before the lease's start too; beyond it IDs are refused
+// until the clock has caught up.
 func TestHold(t *testing.T) {
 	for _, tt := range []struct {
 		at, step time.Duration
@@ -319,8 +319,8 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// stalls returns a clock and a function that makes its next reading return late: meanwhile is called
-// before it.
+// stalls returns a clock and a function that makes its next reading return late: meanwhile is
+// called before it.
 func stalls(c *fakeClock) (_ Clock, stall func(meanwhile func())) {
 	meanwhile := func() {}
 	return ClockFunc(func() time.Time {

@@ -11,7 +11,7 @@
 //
 //	TRACEFLAKE_STORE        where nodes are leased: bolt:PATH, postgres://…, etcd://…,
 //	                        k8s://…, s3://…
-//	TRACEFLAKE_SECRET_FILE  the fleet's secrets, one per line; the first makes IDs
+//	TRACEFLAKE_SECRET_FILE  the fleet's secrets, one per line; new IDs use the first
 //	TRACEFLAKE_NODES        the share of nodes that this store grants, FIRST+COUNT; default all
 //	TRACEFLAKE_BLOCK_SIZE   nodes per block, a power of two; default the store's, 8 in a new one
 //	TRACEFLAKE_TTL          how long a lease lasts, such as 10m; default 10m
@@ -31,9 +31,9 @@
 //
 // # What is an error
 //
-// Telemetry does not stop its host: if the store cannot be reached, the process starts, makes IDs
-// that are random after the clear half, and uses a lease as soon as the store grants one. Invalid
-// settings are always an error.
+// Telemetry does not stop its host: if the store cannot be reached, the process starts, generates
+// IDs that are random after the clear half, and uses a lease as soon as the store grants one.
+// Invalid settings are always an error.
 //
 // With TRACEFLAKE_STRICT=1 the start also waits for the store's first answer. It fails if the
 // store refuses for a reason that waiting does not solve: a missing database, role or right, a
@@ -43,7 +43,7 @@
 //
 // # Probes
 //
-// [IDs.Ready] reports whether IDs are now made with a lease, and [IDs.ReadyHandler] reports it to
+// [IDs.Ready] reports whether a lease is held now, and [IDs.ReadyHandler] reports it to
 // a probe:
 //
 //	mux.Handle("/ready", ids.ReadyHandler())

@@ -36,7 +36,7 @@ type IDs struct {
 // that of the TracerProvider.
 //
 // It waits for the first lease for at most a second; see the package documentation for the effect
-// of TRACEFLAKE_STRICT. IDs made without a lease are random after the clear half; they are
+// of TRACEFLAKE_STRICT. IDs generated without a lease are random after the clear half; they are
 // counted, and reported to otel.Handle. Errors: [ErrConfig], and those of reading the secret and
 // of opening the store. Calls to the store get ctx's values; the end of ctx ends the wait, not the
 // generator.
@@ -86,7 +86,7 @@ func (ids *IDs) Restored() {
 	ids.gen.Restored()
 }
 
-// Fallbacks returns how many IDs were made without a lease; see [idgen.Generator.Fallbacks].
+// Fallbacks returns how many IDs were generated without a lease; see [idgen.Generator.Fallbacks].
 func (ids *IDs) Fallbacks() int64 { return ids.gen.Fallbacks() }
 
 // open opens what a lease needs. If it fails, ids holds what must be closed.
@@ -109,7 +109,7 @@ func (c Config) open(ctx context.Context, ids *IDs) (err error) {
 	}
 	if ids.keyring == nil {
 		return fmt.Errorf("%w: %s=%s: this store has no secret of its own; "+
-			"set %s to a file made by `traceflake keygen`", ErrConfig, StoreVar, c.store(), SecretFileVar)
+			"set %s to a file that `traceflake keygen` has written", ErrConfig, StoreVar, c.store(), SecretFileVar)
 	}
 	opts := []lease.Option{lease.WithMeterProvider(c.MeterProvider)}
 	if c.TTL != 0 {
@@ -191,7 +191,7 @@ func (c Config) explain(err error) error {
 	return fmt.Errorf("setup: %s=%s: %w", StoreVar, c.store(), err)
 }
 
-// Ready returns nil if IDs are now made with a lease; without leases it returns nil at once.
+// Ready returns nil if a lease is held now; without leases it returns nil at once.
 // Before the first lease it waits for one; the error wraps that of ctx and the store's last error.
 // After the first lease it does not wait: the error says why there is no lease.
 func (ids *IDs) Ready(ctx context.Context) error {
@@ -201,7 +201,7 @@ func (ids *IDs) Ready(ctx context.Context) error {
 	if err := ids.keeper.Ready(ctx); err != nil {
 		return fmt.Errorf("setup: not ready: %w", err)
 	}
-	// Making an ID and discarding it is the only exact check.
+	// Generating an ID and discarding it is the only exact check.
 	_, err := ids.keeper.Next()
 	switch {
 	case err == nil:
@@ -232,11 +232,11 @@ func (ids *IDs) ReadyHandler() http.Handler {
 	})
 }
 
-// Keyring returns the secrets with which IDs are made and decoded: those of the file, or the
+// Keyring returns the secrets with which IDs are generated and decoded: those of the file, or the
 // store's own. It is nil in zero configuration, whose secret is not available.
 func (ids *IDs) Keyring() *randflake.Keyring { return ids.keyring }
 
-// Verifier returns a verifier of IDs made under the secrets of [IDs.Keyring]. In
+// Verifier returns a verifier of IDs generated under the secrets of [IDs.Keyring]. In
 // zero configuration it refuses everything except what
 // [traceid.WithPlausible] accepts.
 func (ids *IDs) Verifier(opts ...traceid.VerifierOption) *traceid.Verifier {
@@ -245,8 +245,8 @@ func (ids *IDs) Verifier(opts ...traceid.VerifierOption) *traceid.Verifier {
 
 // Shutdown returns the leases, closes the store and ends the metrics of IDs. Call it after
 // Shutdown of the TracerProvider, which ends spans, and of the MeterProvider, which exports the
-// last counts. IDs made after it are random if they were leased before. Further calls return the
-// same error.
+// last counts. IDs generated after it are random if they were leased before. Further calls return
+// the same error.
 //
 // The store gets at least two seconds to take the leases back, even if ctx is already over, as
 // that of [signal.NotifyContext] is at the end of a program, or if an exporter has used up its

@@ -187,7 +187,7 @@ func TestFleet(t *testing.T) {
 // file need not be repeated.
 func TestBolt(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "leases.db")
-	own, err := boltstore.Open(path, driver.NodeRange{BlockSize: 64})
+	own, err := boltstore.Open(path, driver.Options{Nodes: driver.NodeRange{BlockSize: 64}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -434,7 +434,7 @@ func (yesterday) Now() time.Time { return time.Now().Add(-24 * time.Hour) }
 func TestBoltInAFleet(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "leases.db")
 	// A new file waits before it grants its nodes; this one is old.
-	own, err := boltstore.Open(path, driver.NodeRange{First: 256, Nodes: 64}, boltstore.WithClock(yesterday{}))
+	own, err := boltstore.Open(path, driver.Options{Nodes: driver.NodeRange{First: 256, Nodes: 64}}, boltstore.WithClock(yesterday{}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -500,7 +500,7 @@ func TestBadValues(t *testing.T) {
 	dir := t.TempDir()
 	bolt := "bolt:" + filepath.Join(dir, "leases.db")
 	used := filepath.Join(dir, "used.db")
-	inUse, err := boltstore.Open(used, driver.NodeRange{})
+	inUse, err := boltstore.Open(used, driver.Options{})
 	if err == nil {
 		_, err = inUse.Acquire(t.Context(), lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: time.Minute})
 	}

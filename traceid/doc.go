@@ -1,6 +1,6 @@
-// Package traceid reads the trace IDs that package idgen makes: their time, their place in the
-// millisecond, the bounds of a time in a sorted table and, with the fleet's secrets, the node that
-// made them. It needs only OpenTelemetry's API, not its SDK, and makes no IDs.
+// Package traceid reads the trace IDs that package idgen generates: their time, their place in the
+// millisecond, the bounds of a time range in a sorted table and, with the fleet's secrets, the
+// node that generated them. It needs only OpenTelemetry's API, not its SDK.
 //
 //	trace ID, 16 bytes, big-endian
 //	 127                         87 86              64 63                                            0
@@ -9,7 +9,7 @@
 //	+------------------------------+------------------+-----------------------------------------------+
 //
 // The high half is clear: [Time], [Sequence], [Min] and [Max] need no secret.
-// Any 16 bytes decode to some time: [Plausible] reports whether it makes sense, and
+// Any 16 bytes decode to some time: [Plausible] reports whether it is credible, and
 // [Kinds] distinguishes IDs in this format from other ordered IDs. [NotBefore] bounds a search.
 // The low half is decoded with a [randflake.Keyring]: see [Inspect] and, for
 // IDs that callers send, [Verifier].

@@ -173,38 +173,3 @@ func short(x float64) string {
 	}
 	return fmt.Sprintf("%.1g", x)
 }
-
-// The second rule at its limits.
-func TestWithPlausible(t *testing.T) {
-	keyring, another := newKeyring(t, fleetSecret), newKeyring(t, "another secret!!")
-	ms := noon.Truncate(time.Millisecond)
-	foreign := func(at time.Time) trace.TraceID { return assemble(t, another, at, at) }
-	old := assemble(t, keyring, ms.Add(-time.Hour), ms.Add(-time.Hour).Truncate(time.Second))
-	rule := traceid.WithPlausible(5 * time.Minute)
-	for _, tt := range []struct {
-		name  string
-		id    trace.TraceID
-		opts  []traceid.VerifierOption
-		wants bool
-	}{
-		{"without the rule", foreign(ms), nil, false},
-		{"now", foreign(ms), []traceid.VerifierOption{rule}, true},
-		{"just young enough", foreign(ms.Add(-5 * time.Minute)), []traceid.VerifierOption{rule}, true},
-		{"too old", foreign(ms.Add(-5*time.Minute - time.Millisecond)), []traceid.VerifierOption{rule}, false},
-		{"a minute ahead", foreign(ms.Add(time.Minute)), []traceid.VerifierOption{rule}, true},
-		{"further ahead", foreign(ms.Add(time.Minute + time.Millisecond)), []traceid.VerifierOption{rule}, false},
-		{"further ahead, allowed", foreign(ms.Add(time.Hour)), []traceid.VerifierOption{rule, traceid.WithSkew(time.Hour)}, true},
-		{"ours, older than the rule allows", old, []traceid.VerifierOption{rule}, true},
-		{"ours, too old for us, but not for the rule", old, []traceid.VerifierOption{traceid.WithMaxAge(time.Minute), traceid.WithPlausible(2 * time.Hour)}, true},
-		{"no age", foreign(ms), []traceid.VerifierOption{traceid.WithPlausible(-1)}, true},
-		{"no age, a millisecond old", foreign(ms.Add(-time.Millisecond)), []traceid.VerifierOption{traceid.WithPlausible(-1)}, false},
-	} {
-		v := traceid.NewVerifier(keyring, append(tt.opts, traceid.WithClock(fixed(ms)))...)
-		if got := v.Verify(tt.id); got != tt.wants {
-			t.Errorf("%s: %v", tt.name, got)
-		}
-	}
-	if !traceid.NewVerifier(nil, rule, traceid.WithClock(fixed(ms))).Verify(foreign(ms)) {
-		t.Error("the rule needs a secret")
-	}
-}

@@ -16,8 +16,8 @@ type Info struct {
 	Low      randflake.ID    // the low half, undecoded
 	Parts    randflake.Parts // the low half decoded; zero without a secret
 	// Agree is whether the times of the two halves differ by no more than they may in IDs of a
-	// generator. It is false for an ID made under another secret, for a foreign or a random one,
-	// and for one made by NewTraceIDAt, whose Parts.Time is when the record got its ID.
+	// generator. It is false for an ID generated under another secret, for a foreign or a random
+	// one, and for one from NewTraceIDAt, whose Parts.Time is when the record got its ID.
 	Agree bool
 	// Secret is the number, from 0, of the secret under which the halves
 	// agree, or -1.
@@ -26,7 +26,7 @@ type Info struct {
 
 // Inspect decodes both halves of a trace ID under each secret of k and returns
 // the result of the first under which they agree. If there is none, Parts are
-// decoded with the secret that makes IDs. If k is nil, only the clear half is
+// decoded with the first secret. If k is nil, only the clear half is
 // decoded.
 func Inspect(k *randflake.Keyring, id trace.TraceID) Info {
 	info := Info{TraceID: id, Time: Time(id), Sequence: Sequence(id), Low: Low(id), Secret: -1}

@@ -16,7 +16,7 @@ const (
 	KindULID       = "ULID"
 	KindXRay       = "X-Ray" // and others that begin with Unix seconds, such as Brave's
 	KindDatadog    = "Datadog 128-bit"
-	KindShort      = "64 bits" // B3, padded with zeros: it has no time
+	KindShort      = "64 bits" // B3, padded with zeros: it contains no time
 	KindRandom     = "random 128 bits"
 )
 
@@ -34,8 +34,8 @@ type Kind struct {
 //
 // Apart from a UUID's version, no bit shows what an ID is. A kind is listed if its time is
 // plausible: from the year of the kind's first use to an hour after now. So several may be listed:
-// a ULID of 2026, for example, may also be a traceflake ID of 2020. [Inspect] is more certain about
-// traceflake IDs, but needs a secret.
+// a ULID of 2026, for example, may also be a traceflake ID of 2020. [Inspect] is more certain
+// about traceflake IDs, but needs a secret.
 func Kinds(id trace.TraceID, now time.Time) []Kind {
 	if high(id) == 0 {
 		return []Kind{{Name: KindShort, Chance: 0x1p-64}}
@@ -68,14 +68,15 @@ func Kinds(id trace.TraceID, now time.Time) []Kind {
 }
 
 var (
-	// foreignFrom is when ULID, X-Ray and Brave's 128 bits appeared. UUIDv7 and Datadog's are younger.
+	// foreignFrom is when ULID, X-Ray and Brave's 128 bits appeared. UUIDv7 and Datadog's are
+	// younger.
 	foreignFrom = time.Date(2016, 1, 1, 0, 0, 0, 0, time.UTC)
 	clockSkew   = time.Hour
 )
 
-// NotBefore returns the lower bound of a search for the spans of a trace: the time of the likeliest
-// of the [Kinds] that id may be, less slack. If that has no time, it returns the zero Time, which
-// excludes nothing.
+// NotBefore returns the lower bound of a search for the spans of a trace: the time of the
+// likeliest of the [Kinds] that id may be, less slack. If that kind contains no time, it returns
+// the zero Time, which excludes nothing.
 //
 // No span of the trace was recorded before the bound if id was generated at the trace's start and
 // slack exceeds the sum of the errors of the two clocks involved. An hour is ample and costs a

@@ -1,9 +1,7 @@
 package traceid_test
 
 import (
-	"bytes"
 	"math"
-	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -25,25 +23,6 @@ var (
 	epoch = time.UnixMilli(traceid.EpochMillis).UTC()
 	last  = time.UnixMilli(traceid.EpochMillis + traceid.MaxMillis).UTC()
 )
-
-func TestBounds(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2))
-	for range 10_000 {
-		at := epoch.Add(time.Duration(r.Int64N(int64(last.Sub(epoch)))))
-		lo, hi := traceid.Min(at), traceid.Max(at)
-		ms := at.Truncate(time.Millisecond)
-		if !traceid.Time(lo).Equal(ms) || !traceid.Time(hi).Equal(ms) {
-			t.Fatalf("bounds of %v: %v and %v", at, traceid.Time(lo), traceid.Time(hi))
-		}
-		before, after := traceid.Max(at.Add(-time.Millisecond)), traceid.Min(at.Add(time.Millisecond))
-		if !at.Before(epoch.Add(time.Millisecond)) && bytes.Compare(before[:], lo[:]) >= 0 {
-			t.Fatalf("%s is not before %s", before, lo)
-		}
-		if bytes.Compare(lo[:], hi[:]) >= 0 || bytes.Compare(hi[:], after[:]) >= 0 {
-			t.Fatalf("%s, %s and %s are not in order", lo, hi, after)
-		}
-	}
-}
 
 // Far years are clamped like near ones, also where their milliseconds overflow and look valid.
 func TestFarYears(t *testing.T) {

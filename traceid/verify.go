@@ -19,14 +19,14 @@ const (
 	defaultSkew   = time.Minute
 )
 
-// Verifier distinguishes trace IDs that this fleet made from others. It is safe
+// Verifier distinguishes trace IDs of this fleet from others. It is safe
 // for concurrent use. The zero Verifier refuses everything.
 //
 // Its answer is a hint of origin, not authentication. It stops garbage and IDs
 // made up at random: 5 in 2^30 of those pass for each secret. It does not stop
 // a replayed ID, nor one that combines the low half of a real trace ID, or a
-// real span ID, with a matching clear half. It also refuses IDs made by the
-// random fallback, by NewTraceIDAt, and by clients, which have no secret;
+// real span ID, with a matching clear half. It also refuses IDs of the random
+// fallback, of NewTraceIDAt, and of clients, which have no secret;
 // [WithPlausible] lets those pass.
 type Verifier struct {
 	codecs                  []*randflake.Codec
@@ -56,17 +56,17 @@ func WithMaxAge(d time.Duration) VerifierOption {
 }
 
 // WithSkew sets how far in the future an ID may lie, because the clock of the
-// machine that made it runs ahead of this one's; the default is a minute.
+// machine that generated it runs ahead of this one's; the default is a minute.
 func WithSkew(d time.Duration) VerifierOption {
 	return verifierOptionFunc(func(v *Verifier) { v.skew = max(d, 0) })
 }
 
 // WithPlausible also accepts every ID whose time lies in [now-maxAge,
-// now+skew], whatever its low half: those that clients make themselves in this
+// now+skew], whatever its low half: those that clients generate themselves in this
 // layout, those of the random fallback and of zero configuration. Without this
 // option they are refused. A negative maxAge is 0.
 //
-// It gives up the hint of origin: anyone who knows the layout can make any
+// It gives up the hint of origin: anyone who knows the layout can forge any
 // number of IDs that pass. It still refuses IDs that are old or not of this
 // layout: 64-bit IDs, UUIDs and ULIDs, whose time reads as years ago, and all
 // random bits except a fraction of (maxAge+skew) / 69.7 years. Choose minutes,
@@ -85,7 +85,7 @@ func WithClock(clock randflake.Clock) VerifierOption {
 	})
 }
 
-// NewVerifier returns a verifier of IDs made under any of k's secrets. If k is
+// NewVerifier returns a verifier of IDs generated under any of k's secrets. If k is
 // nil, it refuses everything except what [WithPlausible] accepts.
 func NewVerifier(k *randflake.Keyring, opts ...VerifierOption) *Verifier {
 	v := &Verifier{

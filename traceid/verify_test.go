@@ -14,29 +14,45 @@ func TestVerifier(t *testing.T) {
 	keyring := newKeyring(t, fleetSecret, "the last secret!")
 	old := newKeyring(t, "the last secret!")
 	second := noon.Truncate(time.Second)
+	ours := assemble(t, keyring, noon, second)
+	foreign := assemble(t, newKeyring(t, "another secret!!"), noon, noon)
+	const ms, hour = time.Millisecond, time.Hour
+	type options = []traceid.VerifierOption
+	rule, ageless := traceid.WithPlausible(5*time.Minute), traceid.WithPlausible(-1)
 	for _, tt := range []struct {
 		name  string
 		id    trace.TraceID
 		now   time.Time
-		opts  []traceid.VerifierOption
+		opts  options
 		wants bool
 	}{
-		{"made now", assemble(t, keyring, noon, second), noon, nil, true},
+		{"made now", ours, noon, nil, true},
 		{"made under the last secret", assemble(t, old, noon, second), noon, nil, true},
 		{"low half borrowed", assemble(t, keyring, second, second.Add(2*time.Second)), noon, nil, true},
 		{"low half borrowed too far", assemble(t, keyring, second, second.Add(3*time.Second)), noon, nil, false},
 		{"clear half held", assemble(t, keyring, second.Add(2999*time.Millisecond), second), noon, nil, true},
 		{"clear half held too far", assemble(t, keyring, second.Add(3*time.Second), second), noon, nil, false},
 		{"held, with a larger tolerance", assemble(t, keyring, second.Add(3*time.Second), second), noon,
-			[]traceid.VerifierOption{traceid.WithTolerance(3 * time.Second)}, true},
-		{"a day old", assemble(t, keyring, noon, second), noon.Add(24 * time.Hour), nil, true},
-		{"older", assemble(t, keyring, noon, second), noon.Add(24*time.Hour + time.Millisecond), nil, false},
-		{"older, allowed", assemble(t, keyring, noon, second), noon.Add(72 * time.Hour),
-			[]traceid.VerifierOption{traceid.WithMaxAge(73 * time.Hour)}, true},
-		{"a minute ahead", assemble(t, keyring, noon, second), noon.Add(-time.Minute), nil, true},
-		{"further ahead", assemble(t, keyring, noon, second), noon.Add(-time.Minute - time.Millisecond), nil, false},
-		{"further ahead, allowed", assemble(t, keyring, noon, second), noon.Add(-time.Hour),
-			[]traceid.VerifierOption{traceid.WithSkew(time.Hour)}, true},
+			options{traceid.WithTolerance(3 * time.Second)}, true},
+		{"a day old", ours, noon.Add(24 * hour), nil, true},
+		{"older", ours, noon.Add(24*hour + ms), nil, false},
+		{"older, allowed", ours, noon.Add(72 * hour), options{traceid.WithMaxAge(73 * hour)}, true},
+		{"a minute ahead", ours, noon.Add(-time.Minute), nil, true},
+		{"further ahead", ours, noon.Add(-time.Minute - ms), nil, false},
+		{"further ahead, allowed", ours, noon.Add(-hour), options{traceid.WithSkew(hour)}, true},
+		// The second rule.
+		{"foreign", foreign, noon, nil, false},
+		{"plausible", foreign, noon, options{rule}, true},
+		{"just young enough", foreign, noon.Add(5 * time.Minute), options{rule}, true},
+		{"too old", foreign, noon.Add(5*time.Minute + ms), options{rule}, false},
+		{"plausible, a minute ahead", foreign, noon.Add(-time.Minute), options{rule}, true},
+		{"plausible, further ahead", foreign, noon.Add(-time.Minute - ms), options{rule}, false},
+		{"plausible, further ahead, allowed", foreign, noon.Add(-hour), options{rule, traceid.WithSkew(hour)}, true},
+		{"ours, older than the rule allows", ours, noon.Add(hour), options{rule}, true},
+		{"ours, too old for us, but not for the rule", ours, noon.Add(hour),
+			options{traceid.WithMaxAge(time.Minute), traceid.WithPlausible(2 * hour)}, true},
+		{"no age", foreign, noon, options{ageless}, true},
+		{"no age, a millisecond old", foreign, noon.Add(ms), options{ageless}, false},
 		{"64 bits", trace.TraceID{8: 1}, noon, nil, false},
 		{"zero", trace.TraceID{}, noon, nil, false},
 	} {
@@ -68,6 +84,9 @@ func TestVerifierWithoutSecrets(t *testing.T) {
 				t.Errorf("%s: %s passes", name, id)
 			}
 		}
+	}
+	if !traceid.NewVerifier(nil, traceid.WithPlausible(time.Minute)).Verify(id) {
+		t.Error("the second rule needs a secret")
 	}
 	for _, opts := range [][]traceid.VerifierOption{nil, {traceid.WithClock(nil)}} {
 		if !traceid.NewVerifier(newKeyring(t, fleetSecret), opts...).Verify(id) {

@@ -1,6 +1,6 @@
 // Command report turns the output of bench/run into the tables and plots that the documents cite.
 //
-//	report runs.txt          # writes RESULTS.md and plots/ beside it
+//	report runs.txt          # writes RESULTS.md and plots/ next to it
 //	report -check runs.txt   # prints the targets; fails if one is missed
 //
 // A ratio is the median of the ratios of all rounds. The noise is the same ratio of the SDK's

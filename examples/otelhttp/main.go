@@ -67,7 +67,7 @@ func run(ctx context.Context, args []string) error {
 	return errors.Join(err, server.Shutdown(ctx), stopTelemetry(ctx)) // requests end before spans
 }
 
-// client makes a span for each request and sends its IDs along.
+// client starts a span for each request and sends its IDs along.
 var client = http.Client{Transport: otelhttp.NewTransport(http.DefaultTransport)}
 
 // checkout is the shop's: it calls orders.

@@ -245,7 +245,7 @@ func TestServices(t *testing.T) {
 // checkGivenBack checks that this many processes held leases and none does any more.
 func checkGivenBack(t *testing.T, file string, processes int) {
 	t.Helper()
-	store, err := boltstore.Open(file, driver.NodeRange{})
+	store, err := boltstore.Open(file, driver.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

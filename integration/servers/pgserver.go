@@ -29,14 +29,6 @@ type postgres struct {
 // nobody is the user of the server if this process is root, which PostgreSQL refuses.
 const nobody = 65534
 
-// The server lives as long as its standard input, so that it also ends when
-// this process is killed and cannot stop it.
-const supervise = `exec 3<&0
-"$@" </dev/null 3<&- & server=$!
-{ cat <&3 >/dev/null; kill -INT $server; } 2>/dev/null &
-exec 3<&-
-wait $server`
-
 func startPostgres(ctx context.Context) (_ *postgres, err error) {
 	binary, err := engineFile("PostgreSQL", "@embedded-postgres/*/native/bin/postgres", "TRACEFLAKE_POSTGRES_DSN")
 	if err != nil {
@@ -67,8 +59,8 @@ func startPostgres(ctx context.Context) (_ *postgres, err error) {
 		bin = filepath.Join(copied, "bin")
 	}
 	data := filepath.Join(p.dir, "data")
-	initdb := p.command(ctx, filepath.Join(bin, "initdb"), "--pgdata", data, "--username", "postgres", "--pwfile", secret,
-		"--auth", "scram-sha-256", "--encoding", "UTF8", "--locale", "C", "--no-sync")
+	initdb := p.command(exec.CommandContext(ctx, filepath.Join(bin, "initdb"), "--pgdata", data, "--username", "postgres", "--pwfile", secret,
+		"--auth", "scram-sha-256", "--encoding", "UTF8", "--locale", "C", "--no-sync"))
 	if out, err := initdb.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("servers: PostgreSQL: initdb: %w\n%s", err, bytes.TrimSpace(out))
 	}
@@ -82,8 +74,7 @@ func startPostgres(ctx context.Context) (_ *postgres, err error) {
 	}
 }
 
-func (p *postgres) command(ctx context.Context, name string, args ...string) *exec.Cmd {
-	c := exec.CommandContext(ctx, name, args...)
+func (p *postgres) command(c *exec.Cmd) *exec.Cmd {
 	c.Dir = p.dir
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for this process to handle
 	if os.Geteuid() == 0 {
@@ -99,9 +90,7 @@ func (p *postgres) serve(ctx context.Context, binary, data, password string) err
 	}
 	_, port, _ := strings.Cut(addresses[0], ":")
 	p.server = child.New("PostgreSQL", func() *exec.Cmd {
-		// Not bound to ctx, which only bounds the start.
-		return p.command(context.Background(), "/bin/sh", "-c", supervise, "postgres",
-			binary, "-D", data, "-h", "127.0.0.1", "-p", port, "-k", "", "-c", "logging_collector=off")
+		return p.command(child.Foreign(binary, "-D", data, "-h", "127.0.0.1", "-p", port, "-k", "", "-c", "logging_collector=off"))
 	})
 	if err := p.server.Run(); err != nil {
 		return err

@@ -16,29 +16,34 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// TestRecipes checks that the Go code of docs/recipes.md is code that is compiled and run: here
-// or in the propagator's examples.
+// TestRecipes checks that the Go code of these pages, except for some pieces, is code that is
+// compiled and run: here or in the propagator's examples.
 func TestRecipes(t *testing.T) {
-	page, err := os.ReadFile("../../docs/recipes.md")
-	if err != nil {
-		t.Fatal(err)
-	}
 	indent := regexp.MustCompile(`(?m)^\s+`)
 	var sources strings.Builder
-	for _, path := range []string{"recipes_test.go", "grpc_test.go", "hops_test.go", "../../propagation/xtraceid/example_test.go"} {
+	for _, path := range []string{"recipes_test.go", "grpc_test.go", "hops_test.go", "migrating_test.go", "../../propagation/xtraceid/example_test.go"} {
 		source, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}
 		sources.WriteString(indent.ReplaceAllString(string(source), ""))
 	}
-	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(page), -1)
-	if len(blocks) < 8 {
-		t.Errorf("only %d pieces of code", len(blocks))
-	}
-	for _, block := range blocks {
-		if code := indent.ReplaceAllString(block[1], ""); !strings.Contains(sources.String(), code) {
-			t.Errorf("this code is in no test:\n%s", block[1])
+	for page, untested := range map[string]int{"recipes": 0, "migrating": 2} {
+		text, err := os.ReadFile("../../docs/" + page + ".md")
+		if err != nil {
+			t.Fatal(err)
+		}
+		tested := 0
+		var missing []string
+		for _, block := range regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
+			if strings.Contains(sources.String(), indent.ReplaceAllString(block[1], "")) {
+				tested++
+			} else {
+				missing = append(missing, block[1])
+			}
+		}
+		if tested == 0 || len(missing) != untested {
+			t.Errorf("%s: %d pieces of code are in a test; these are in none, want %d:\n%s", page, tested, untested, strings.Join(missing, "\n"))
 		}
 	}
 }

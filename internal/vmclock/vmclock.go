@@ -32,7 +32,7 @@ const (
 	// GenerationCounter changes when the machine is restored from a snapshot.
 	GenerationCounter
 	// DisruptionMarker also changes on a live migration. It is read if the
-	// hypervisor has no generation counter.
+	// hypervisor provides no generation counter.
 	DisruptionMarker
 )
 

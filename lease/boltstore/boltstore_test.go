@@ -44,12 +44,12 @@ func (c *clock) Add(d time.Duration) {
 
 func open(t *testing.T, path string, opts ...Option) *Store {
 	t.Helper()
-	return openNodes(t, path, driver.NodeRange{}, opts...)
+	return openFor(t, path, driver.Options{}, opts...)
 }
 
-func openNodes(t *testing.T, path string, nodes driver.NodeRange, opts ...Option) *Store {
+func openFor(t *testing.T, path string, use driver.Options, opts ...Option) *Store {
 	t.Helper()
-	s, err := Open(path, nodes, opts...)
+	s, err := Open(path, use, opts...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,8 +76,8 @@ func newPath(t *testing.T) string { return filepath.Join(t.TempDir(), "leases.db
 
 func TestGrantsOutliveTheProcess(t *testing.T) {
 	path, c := newPath(t), newClock()
-	one := driver.NodeRange{First: 8, Nodes: 8}
-	s := openNodes(t, path, one, WithClock(c), WithOwnSecret())
+	one := driver.Options{Nodes: share(8, 8), Secret: driver.OwnSecret}
+	s := openFor(t, path, one, WithClock(c))
 	g := acquire(t, s, request(start))
 	if want := start.Add(time.Minute); g.Node != 8 || g.Nodes != 8 || !g.End.Equal(want) {
 		t.Fatalf("granted %+v, want nodes 8+8 until %s", g, want)
@@ -86,7 +86,7 @@ func TestGrantsOutliveTheProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	s = openNodes(t, path, one, WithClock(c), WithOwnSecret()) // another process
+	s = openFor(t, path, one, WithClock(c)) // another process
 	if _, err := s.Acquire(t.Context(), request(start.Add(time.Second))); !errors.Is(err, lease.ErrNoFreeNode) {
 		t.Errorf("within the seconds used: %v", err)
 	}
@@ -113,7 +113,7 @@ func TestClockAhead(t *testing.T) {
 	if g := acquire(t, s, lease.Request{Nonce: lease.NewNonce(), Now: start.Add(30 * time.Second), TTL: lease.DefaultTTL}); g.End.After(start.Add(lease.DefaultTTL)) {
 		t.Errorf("granted until %s to a clock that is ahead", g.End)
 	}
-	short := open(t, newPath(t), WithClock(newClock()), WithMaxTTL(10*time.Second))
+	short := openFor(t, newPath(t), driver.Options{LongestTTL: 10 * time.Second}, WithClock(newClock()))
 	if _, err := short.Acquire(t.Context(), request(start.Add(20*time.Second))); !errors.Is(err, lease.ErrClockAhead) {
 		t.Errorf("Acquire further ahead than the longest TTL: %v", err)
 	}
@@ -149,7 +149,9 @@ func TestSecrets(t *testing.T) {
 // nothing that the lost one granted can go on.
 func TestShareOfAFleetWaits(t *testing.T) {
 	path, c := newPath(t), newClock()
-	opts := []Option{WithClock(c), WithMaxTTL(time.Minute)}
+	with := func(first, n uint32) *Store {
+		return openFor(t, path, driver.Options{Nodes: share(first, n), LongestTTL: time.Minute}, WithClock(c))
+	}
 	waits := func(s *Store, until string) {
 		t.Helper()
 		_, err := s.Acquire(t.Context(), request(c.Now()))
@@ -162,9 +164,9 @@ func TestShareOfAFleetWaits(t *testing.T) {
 			}
 		}
 	}
-	waits(openNodes(t, path, share(64, 16), opts...), "2026-01-02T03:05:05Z")
+	waits(with(64, 16), "2026-01-02T03:05:05Z")
 	c.Add(30 * time.Second)
-	s := openNodes(t, path, share(64, 16), opts...) // opening it again does not restart the wait
+	s := with(64, 16) // opening it again does not restart the wait
 	waits(s, "2026-01-02T03:05:05Z")
 	c.Add(30 * time.Second)
 	for range 2 {
@@ -177,10 +179,10 @@ func TestShareOfAFleetWaits(t *testing.T) {
 	}
 
 	// Other nodes are new to the file, too, and so are more nodes.
-	waits(openNodes(t, path, share(0, 16), opts...), "2026-01-02T03:06:05Z")
-	waits(openNodes(t, path, share(64, 32), opts...), "2026-01-02T03:06:05Z")
+	waits(with(0, 16), "2026-01-02T03:06:05Z")
+	waits(with(64, 32), "2026-01-02T03:06:05Z")
 	// With the file's own secret no lost file matters.
-	acquire(t, openNodes(t, path, share(128, 8), append(opts, WithOwnSecret())...), request(c.Now()))
+	acquire(t, openFor(t, path, driver.Options{Nodes: share(128, 8), Secret: driver.OwnSecret}, WithClock(c)), request(c.Now()))
 }
 
 // An empty file is one that another process has just created.
@@ -189,7 +191,7 @@ func TestEmptyFile(t *testing.T) {
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := newConfig(nil)
+	cfg, err := newConfig(driver.Options{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,7 +212,7 @@ func TestListWritesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other := openNodes(t, path, share(0, 1<<17), WithClock(c), Existing())
+	other := openFor(t, path, driver.Options{Nodes: share(0, 1<<17), Existing: true}, WithClock(c))
 	if blocks, err := other.List(t.Context()); err != nil || len(blocks) != 1 {
 		t.Errorf("%d blocks, %v", len(blocks), err)
 	}
@@ -221,7 +223,7 @@ func TestListWritesNothing(t *testing.T) {
 		t.Error(err)
 	}
 	path = newPath(t)
-	if _, err := Open(path, driver.NodeRange{}, Existing()); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := Open(path, driver.Options{Existing: true}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a missing file that must exist: %v", err)
 	}
 	if _, err := os.Stat(path); err == nil {
@@ -233,7 +235,7 @@ func TestListWritesNothing(t *testing.T) {
 func TestPanicOfAClock(t *testing.T) {
 	path := newPath(t)
 	g := acquire(t, open(t, path, WithClock(newClock())), request(start))
-	s := openNodes(t, path, share(0, 64), WithClock(brokenClock{}))
+	s := openFor(t, path, driver.Options{Nodes: share(0, 64)}, WithClock(brokenClock{}))
 	for name, call := range map[string]func(){
 		"acquire": func() { _, _ = s.Acquire(t.Context(), request(start)) },
 		"renew":   func() { _, _ = s.Renew(t.Context(), g, renewal(lease.NewNonce(), start)) },
@@ -278,90 +280,71 @@ func TestRestoredMachine(t *testing.T) {
 func TestBadFiles(t *testing.T) {
 	good := func(t *testing.T) string {
 		path := newPath(t)
-		acquire(t, open(t, path), lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: time.Minute})
+		acquire(t, open(t, path), request(time.Now()))
 		return path
 	}
-	edit := func(t *testing.T, change func(*bbolt.Tx) error) string {
-		path := good(t)
-		db, err := bbolt.Open(path, 0o600, nil)
-		if err != nil {
-			t.Fatal(err)
+	edit := func(change func(*bbolt.Tx, *bbolt.Bucket) error) func(*testing.T) string {
+		return func(t *testing.T) string {
+			path := good(t)
+			db, err := bbolt.Open(path, 0o600, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close()
+			if err := db.Update(func(tx *bbolt.Tx) error { return change(tx, tx.Bucket(bucket)) }); err != nil {
+				t.Fatal(err)
+			}
+			return path
 		}
-		defer db.Close()
-		if err := db.Update(change); err != nil {
-			t.Fatal(err)
-		}
-		return path
 	}
-	rewrite := func(t *testing.T, change func([]byte) []byte) string {
-		path := good(t)
-		b, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, change(b), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
+	identity := func(text string) func(*testing.T) string {
+		return edit(func(_ *bbolt.Tx, b *bbolt.Bucket) error { return b.Put(identityKey, []byte(text)) })
 	}
-	tests := []struct {
+	rewrite := func(change func([]byte) []byte) func(*testing.T) string {
+		return func(t *testing.T) string {
+			path := good(t)
+			b, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, change(b), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			return path
+		}
+	}
+	for _, tt := range []struct {
 		name string
 		path func(*testing.T) string
 		want error
 	}{
-		{"newer format", func(t *testing.T) string {
-			return edit(t, func(tx *bbolt.Tx) error {
-				return tx.Bucket(metaBucket).Put(identityKey, []byte(`{"format":9}`))
-			})
-		}, lease.ErrSchemaVersion},
-		{"someone else's", func(t *testing.T) string {
-			return edit(t, func(tx *bbolt.Tx) error {
-				_, err := tx.CreateBucket([]byte("a"))
-				return errors.Join(err, tx.DeleteBucket(metaBucket))
-			})
-		}, lease.ErrSchemaVersion},
-		{"no secret", func(t *testing.T) string {
-			return edit(t, func(tx *bbolt.Tx) error {
-				return tx.Bucket(metaBucket).Put(identityKey, []byte(`{"format":1}`))
-			})
-		}, ErrCorrupt},
-		{"no identity", func(t *testing.T) string {
-			return edit(t, func(tx *bbolt.Tx) error { return tx.Bucket(metaBucket).Delete(identityKey) })
-		}, ErrCorrupt},
-		{"changed page", func(t *testing.T) string {
-			return edit(t, func(tx *bbolt.Tx) error {
-				all := tx.Bucket(pagesBucket)
-				name, data := all.Cursor().Seek([]byte("page-"))
-				return all.Put(name, bytes.Replace(data, []byte(`"version":1`), []byte(`"version":2`), 1))
-			})
-		}, pages.ErrEdited},
-		{"text", func(t *testing.T) string {
-			return rewrite(t, func([]byte) []byte { return bytes.Repeat([]byte("no database\n"), 4000) })
-		}, ErrCorrupt},
-		{"zeros", func(t *testing.T) string {
-			return rewrite(t, func(b []byte) []byte { return make([]byte, len(b)) })
-		}, ErrCorrupt},
-		{"cut off", func(t *testing.T) string {
-			return rewrite(t, func(b []byte) []byte { return b[:2*os.Getpagesize()] })
-		}, ErrCorrupt},
-		{"pages overwritten", func(t *testing.T) string {
-			return rewrite(t, func(b []byte) []byte {
-				for i := 2 * os.Getpagesize(); i < len(b); i++ {
-					b[i] = 0xff
-				}
-				return b
-			})
-		}, ErrCorrupt},
+		{"newer format", identity(`{"format":9}`), lease.ErrSchemaVersion},
+		{"no secret", identity(`{"format":1}`), ErrCorrupt},
+		{"no identity", identity(""), ErrCorrupt},
+		{"someone else's", edit(func(tx *bbolt.Tx, _ *bbolt.Bucket) error {
+			_, err := tx.CreateBucket([]byte("a"))
+			return errors.Join(err, tx.DeleteBucket(bucket))
+		}), lease.ErrSchemaVersion},
+		{"changed page", edit(func(_ *bbolt.Tx, b *bbolt.Bucket) error {
+			name, data := b.Cursor().Seek([]byte("page-"))
+			return b.Put(name, bytes.Replace(data, []byte(`"version":1`), []byte(`"version":2`), 1))
+		}), pages.ErrEdited},
+		{"text", rewrite(func([]byte) []byte { return bytes.Repeat([]byte("no database\n"), 4000) }), ErrCorrupt},
+		{"zeros", rewrite(func(b []byte) []byte { return make([]byte, len(b)) }), ErrCorrupt},
+		{"cut off", rewrite(func(b []byte) []byte { return b[:2*os.Getpagesize()] }), ErrCorrupt},
+		{"pages overwritten", rewrite(func(b []byte) []byte {
+			head := 2 * os.Getpagesize()
+			return append(b[:head:head], bytes.Repeat([]byte{0xff}, len(b)-head)...)
+		}), ErrCorrupt},
 		{"a directory", func(t *testing.T) string { return t.TempDir() }, nil},
 		{"below a file", func(t *testing.T) string { return filepath.Join(good(t), "leases.db") }, nil},
 		{"not writable", func(*testing.T) string { return "/proc/leases/leases.db" }, nil},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			path := tt.path(t)
-			s, err := Open(path, driver.NodeRange{})
+			s, err := Open(path, driver.Options{})
 			if err == nil {
-				_, err = s.Acquire(t.Context(), lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: time.Minute})
+				_, err = s.Acquire(t.Context(), request(time.Now()))
 			}
 			if err == nil || tt.want != nil && !errors.Is(err, tt.want) {
 				t.Fatalf("got %v, want %v", err, tt.want)
@@ -369,9 +352,8 @@ func TestBadFiles(t *testing.T) {
 			if !strings.Contains(err.Error(), path) && tt.name != "not writable" {
 				t.Errorf("%v does not name the file", err)
 			}
-			t.Log(err)
 			// Nothing is left locked.
-			if _, err := Open(path, driver.NodeRange{}); errors.Is(err, ErrLocked) {
+			if _, err := Open(path, driver.Options{}); errors.Is(err, ErrLocked) {
 				t.Error(err)
 			}
 		})
@@ -380,18 +362,20 @@ func TestBadFiles(t *testing.T) {
 
 func TestBadOptions(t *testing.T) {
 	for name, c := range map[string]struct {
-		nodes driver.NodeRange
-		opts  []Option
+		use  driver.Options
+		opts []Option
 	}{
-		"block size 3":    {nodes: driver.NodeRange{BlockSize: 3}},
-		"unaligned nodes": {nodes: share(4, 8)},
-		"no nodes":        {nodes: driver.NodeRange{First: 8}},
-		"too many nodes":  {nodes: share(8, 1<<17)},
-		"no TTL":          {opts: []Option{WithMaxTTL(0)}},
-		"no timeout":      {opts: []Option{WithTimeout(0)}},
+		"block size 3":            {driver.Options{Nodes: driver.NodeRange{BlockSize: 3}}, nil},
+		"unaligned nodes":         {driver.Options{Nodes: share(4, 8)}, nil},
+		"no nodes":                {driver.Options{Nodes: driver.NodeRange{First: 8}}, nil},
+		"too many nodes":          {driver.Options{Nodes: share(8, 1<<17)}, nil},
+		"a fleet's secret":        {driver.Options{Secret: driver.SharedSecret}, nil},
+		"longest TTL below 1 s":   {driver.Options{LongestTTL: time.Millisecond}, nil},
+		"longest TTL above a day": {driver.Options{LongestTTL: 48 * time.Hour}, nil},
+		"no timeout":              {driver.Options{}, []Option{WithTimeout(0)}},
 	} {
 		path := newPath(t)
-		if _, err := Open(path, c.nodes, c.opts...); err == nil {
+		if _, err := Open(path, c.use, c.opts...); err == nil {
 			t.Errorf("%s is taken", name)
 		}
 		if _, err := os.Stat(path); err == nil {

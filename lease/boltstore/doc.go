@@ -21,13 +21,13 @@
 // To use a fleet's secret instead, give each host its own nodes; two hosts with
 // the same secret and nodes make duplicates. A file that is used with its nodes
 // for the first time may replace a lost one, so it grants nothing for one longest
-// TTL ([WithMaxTTL]; by URL, what [driver.WithLongestTTL] says, which package
-// setup takes from TRACEFLAKE_TTL). That wait is measured by the host's clock: do
-// not step it back while a file is lost. A store that is opened by URL for a
-// fleet's secret ([driver.SharedSecret]) is refused without nodes.
+// TTL ([driver.Options.LongestTTL], which package setup takes from
+// TRACEFLAKE_TTL). That wait is measured by the host's clock: do not step it back
+// while a file is lost. A store that is opened for a fleet's secret
+// ([driver.SharedSecret]) is refused without nodes.
 //
-// Nothing waits with the file's own secret ([WithOwnSecret], or
-// [driver.OwnSecret]), whatever the nodes: a new file has a new secret.
+// Nothing waits with the file's own secret ([driver.OwnSecret]), whatever the
+// nodes: a new file has a new secret.
 //
 // A machine that is restored from a snapshot more than once, or beside the one
 // that the snapshot was taken of, has a copy of the file. So has one that is
@@ -43,10 +43,11 @@
 // It has mode 0600: anyone who can read the secret can decode the IDs, and
 // anyone who can write the file can break their uniqueness.
 //
-//	bucket  key                 value
-//	meta    identity            {"format":1,"id":"…","secret":"…"}: 16 random bytes each, in base64
-//	pages   config, page-…      the blocks, as package driver/pages describes them
-//	pages   share-FIRST+COUNT   until when the file grants nothing of these nodes
+// It has one bucket, traceflake:
+//
+//	identity            {"format":1,"id":"…","secret":"…"}: 16 random bytes each, in base64
+//	config, page-…      the blocks, as package driver/pages describes them
+//	share-FIRST+COUNT   until when the file grants nothing of these nodes
 //
 // A block that is not on its page was never granted. Only a Release moves its end
 // back. Use List to read the blocks; `bbolt` of go.etcd.io/bbolt/cmd reads and

@@ -14,35 +14,26 @@ import (
 
 // The processes of one host share a file, and through its secret the space of
 // IDs.
-func Example() {
+func ExampleOpen() {
 	dir, err := os.MkdirTemp("", "traceflake")
 	if err != nil {
-		fmt.Println(err)
-		return
+		panic(err)
 	}
 	defer os.RemoveAll(dir)
-
-	store, err := boltstore.Open(filepath.Join(dir, "leases.db"), driver.NodeRange{})
+	store, err := boltstore.Open(filepath.Join(dir, "leases.db"), driver.Options{})
 	if err != nil {
-		fmt.Println(err)
-		return
+		panic(err)
 	}
 	ctx := context.Background()
 	keeper, err := lease.Start(ctx, store, store.Codec())
 	if err != nil {
-		fmt.Println(err)
-		return
+		panic(err)
 	}
 	defer keeper.Close(ctx)
 	if err := keeper.Ready(ctx); err != nil {
-		fmt.Println(err)
-		return
+		panic(err)
 	}
 	id, err := keeper.Next()
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	fmt.Println("made with a lease:", store.Codec().Decode(id).Node < randflake.MaxNode)
+	fmt.Println("made with a lease:", err == nil && store.Codec().Decode(id).Node < randflake.MaxNode)
 	// Output: made with a lease: true
 }

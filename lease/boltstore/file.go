@@ -47,9 +47,9 @@ const (
 	fileMode  = 0o600
 )
 
+// The file has one bucket: the pages, and its identity.
 var (
-	metaBucket  = []byte("meta")
-	pagesBucket = []byte("pages")
+	bucket      = []byte("traceflake")
 	identityKey = []byte("identity")
 )
 
@@ -82,7 +82,7 @@ func newFile(path string, cfg config) *file {
 // Read implements [pages.Server].
 func (f *file) Read(ctx context.Context, name string) (o pages.Object, err error) {
 	err = f.use(ctx, read, func(tx *bbolt.Tx) error {
-		o = object(tx.Bucket(pagesBucket).Get([]byte(name)))
+		o = object(tx.Bucket(bucket).Get([]byte(name)))
 		return nil
 	})
 	return o, err
@@ -91,7 +91,7 @@ func (f *file) Read(ctx context.Context, name string) (o pages.Object, err error
 // Write implements [pages.Server].
 func (f *file) Write(ctx context.Context, name string, data []byte, version string) (o pages.Object, err error) {
 	err = f.use(ctx, write, func(tx *bbolt.Tx) error {
-		all := tx.Bucket(pagesBucket)
+		all := tx.Bucket(bucket)
 		if o = object(all.Get([]byte(name))); o.Version != version {
 			return pages.ErrChanged
 		}
@@ -107,7 +107,7 @@ func (f *file) Write(ctx context.Context, name string, data []byte, version stri
 func (f *file) List(ctx context.Context) (map[string]pages.Object, error) {
 	all := map[string]pages.Object{}
 	err := f.use(ctx, read, func(tx *bbolt.Tx) error {
-		return tx.Bucket(pagesBucket).ForEach(func(name, data []byte) error {
+		return tx.Bucket(bucket).ForEach(func(name, data []byte) error {
 			all[string(name)] = object(data)
 			return nil
 		})
@@ -125,18 +125,9 @@ func object(data []byte) pages.Object {
 // nothing.
 func (f *file) identify(ctx context.Context, mayCreate bool) (secret []byte, err error) {
 	var i identity
-	look := func(tx *bbolt.Tx) error {
-		if tx.Bucket(metaBucket) == nil && tx.Writable() {
-			if err := fill(tx); err != nil {
-				return err
-			}
-		}
-		i, err = identityOf(tx)
-		return err
-	}
-	err = f.transact(ctx, read, look)
+	err = f.transact(ctx, read, func(tx *bbolt.Tx) error { i, err = identityOf(tx); return err })
 	if mayCreate && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, errEmpty)) {
-		err = f.transact(ctx, create, look)
+		err = f.transact(ctx, create, func(tx *bbolt.Tx) error { i, err = fill(tx); return err })
 	}
 	if err != nil {
 		return nil, err
@@ -149,42 +140,42 @@ func (f *file) identify(ctx context.Context, mayCreate bool) (secret []byte, err
 var errEmpty = errors.New("the file is empty")
 
 func identityOf(tx *bbolt.Tx) (i identity, err error) {
-	meta := tx.Bucket(metaBucket)
-	if meta == nil {
+	all := tx.Bucket(bucket)
+	if all == nil {
 		if name, _ := tx.Cursor().First(); name != nil {
 			return i, fmt.Errorf("%w: it is a bbolt file with a bucket %q, not one of leases", lease.ErrSchemaVersion, name)
 		}
 		return i, errEmpty
 	}
-	if err := json.Unmarshal(meta.Get(identityKey), &i); err != nil {
+	if err := json.Unmarshal(all.Get(identityKey), &i); err != nil {
 		return i, fmt.Errorf("%w: its identity: %w", ErrCorrupt, err)
 	}
 	if i.Format != format {
 		return i, fmt.Errorf("%w: %d, this library supports %d; use a newer one", lease.ErrSchemaVersion, i.Format, format)
 	}
-	if len(i.ID) != secretLen || len(i.Secret) != secretLen || tx.Bucket(pagesBucket) == nil {
-		return i, fmt.Errorf("%w: its id, its secret or a bucket is missing", ErrCorrupt)
+	if len(i.ID) != secretLen || len(i.Secret) != secretLen {
+		return i, fmt.Errorf("%w: its id or its secret is missing", ErrCorrupt)
 	}
 	return i, nil
 }
 
-func fill(tx *bbolt.Tx) error {
-	if name, _ := tx.Cursor().First(); name != nil {
-		return nil // identityOf says so
+// fill writes an identity unless another process has done so meanwhile.
+func fill(tx *bbolt.Tx) (i identity, err error) {
+	if i, err = identityOf(tx); !errors.Is(err, errEmpty) {
+		return i, err
 	}
-	i := identity{Format: format, ID: make([]byte, secretLen), Secret: make([]byte, secretLen)}
+	i = identity{Format: format, ID: make([]byte, secretLen), Secret: make([]byte, secretLen)}
 	entropy.Read(i.ID)
 	entropy.Read(i.Secret)
 	data, err := json.Marshal(i)
 	if err != nil {
-		return err
+		return i, err
 	}
-	for _, name := range [][]byte{metaBucket, pagesBucket} {
-		if _, err := tx.CreateBucket(name); err != nil {
-			return err
-		}
+	all, err := tx.CreateBucket(bucket)
+	if err != nil {
+		return i, err
 	}
-	return tx.Bucket(metaBucket).Put(identityKey, data)
+	return i, all.Put(identityKey, data)
 }
 
 // use is transact on the file that was identified, and on no other.
@@ -236,22 +227,22 @@ func (f *file) transact(ctx context.Context, how access, do func(*bbolt.Tx) erro
 	}()
 	db, err := f.open(ctx, how, &opened)
 	if err != nil {
-		return f.explain(ctx, err)
+		return f.explain(err)
 	}
 	if how == read {
 		err = db.View(do)
 	} else {
 		err = db.Update(do)
 	}
-	return f.explain(ctx, errors.Join(err, db.Close()))
+	return f.explain(errors.Join(err, db.Close()))
 }
 
 // open opens and locks the file that is at the path at that moment.
 func (f *file) open(ctx context.Context, how access, opened **os.File) (*bbolt.DB, error) {
 	for {
-		timeout := f.timeout
-		if deadline, ok := ctx.Deadline(); ok {
-			timeout = min(timeout, max(time.Until(deadline), time.Nanosecond))
+		timeout, late := f.timeout, fmt.Errorf("%w for %s", ErrLocked, f.timeout)
+		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < timeout {
+			timeout, late = max(time.Until(deadline), time.Nanosecond), fmt.Errorf("%w: %w", ErrLocked, context.DeadlineExceeded)
 		}
 		db, err := bbolt.Open(f.path, fileMode, &bbolt.Options{
 			Timeout:      timeout,
@@ -274,6 +265,9 @@ func (f *file) open(ctx context.Context, how access, opened **os.File) (*bbolt.D
 				return file, nil
 			},
 		})
+		if errors.Is(err, bolterrors.ErrTimeout) {
+			return nil, late
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -293,15 +287,10 @@ func (f *file) open(ctx context.Context, how access, opened **os.File) (*bbolt.D
 }
 
 // explain maps errors of bbolt and the system to ours.
-func (f *file) explain(ctx context.Context, err error) error {
+func (f *file) explain(err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, bolterrors.ErrTimeout):
-		if ctx.Err() != nil || deadlinePassed(ctx) {
-			return fmt.Errorf("%w: %w", ErrLocked, context.DeadlineExceeded)
-		}
-		return fmt.Errorf("%w for %s", ErrLocked, f.timeout)
 	case errors.Is(err, bolterrors.ErrInvalid), errors.Is(err, bolterrors.ErrChecksum),
 		errors.Is(err, bolterrors.ErrVersionMismatch), errors.Is(err, bolterrors.ErrInvalidMapping):
 		return fmt.Errorf("%w: %w", ErrCorrupt, err)
@@ -309,10 +298,4 @@ func (f *file) explain(ctx context.Context, err error) error {
 		return fmt.Errorf("%w: %w", ErrReplaced, err)
 	}
 	return err
-}
-
-// deadlinePassed reports whether ctx's deadline ended the wait for the lock.
-func deadlinePassed(ctx context.Context) bool {
-	deadline, ok := ctx.Deadline()
-	return ok && time.Until(deadline) < 100*time.Millisecond
 }

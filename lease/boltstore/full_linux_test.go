@@ -33,7 +33,7 @@ func TestFullDisk(t *testing.T) {
 		return
 	}
 	path := filepath.Join(t.TempDir(), "leases.db")
-	store, err := boltstore.Open(path, driver.NodeRange{})
+	store, err := boltstore.Open(path, driver.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	for name, err := range map[string]error{
 		"raise": store.Raise(t.Context(), time.Now().Add(time.Hour)),
-		"open":  errorOf(boltstore.Open(filepath.Join(t.TempDir(), "other.db"), driver.NodeRange{})),
+		"open":  errorOf(boltstore.Open(filepath.Join(t.TempDir(), "other.db"), driver.Options{})),
 	} {
 		if err == nil || !strings.Contains(err.Error(), "file too large") {
 			t.Errorf("%s gives %v, want the system's error", name, err)

@@ -1,12 +1,14 @@
 package boltstore
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/traceflake/traceflake/internal/vmclock"
 	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/randflake"
 )
 
@@ -14,30 +16,14 @@ import (
 type Option func(*config)
 
 type config struct {
-	ownSecret bool // IDs are made with the file's own secret
-	existing  bool // the file is not created
-	maxTTL    time.Duration
-	timeout   time.Duration
-	now       func() time.Time
-	machine   func() uint64 // changes when this machine is restored from a snapshot
+	driver.Options
+	timeout time.Duration
+	now     func() time.Time
+	machine func() uint64 // changes when this machine is restored from a snapshot
 }
 
 // DefaultTimeout is how long a call waits for the file's lock.
 const DefaultTimeout = 2 * time.Second
-
-// WithOwnSecret says that IDs are made with [Store.Codec] only, even if the store
-// has some nodes only: then a new file, which has a new secret, need not wait.
-func WithOwnSecret() Option { return func(c *config) { c.ownSecret = true } }
-
-// Existing does not create a missing file.
-func Existing() Option { return func(c *config) { c.existing = true } }
-
-// WithMaxTTL sets the longest TTL of a grant, from [lease.MinTTL] to
-// [lease.MaxTTL]; the default is [lease.DefaultTTL]. Longer requests are
-// shortened to it. All processes of the host must agree on it, and if a file
-// with a share of a fleet's nodes is lost, the next one must use the longest TTL
-// that was in use.
-func WithMaxTTL(d time.Duration) Option { return func(c *config) { c.maxTTL = d } }
 
 // WithTimeout sets how long a call waits for the file's lock; the default is
 // [DefaultTimeout].
@@ -64,17 +50,22 @@ func restores() uint64 {
 	return generation
 }
 
-func newConfig(opts []Option) (config, error) {
-	c := config{maxTTL: lease.DefaultTTL, timeout: DefaultTimeout, now: randflake.SystemClock.Now, machine: restores}
+func newConfig(use driver.Options, opts []Option) (config, error) {
+	c := config{Options: use, timeout: DefaultTimeout, now: randflake.SystemClock.Now, machine: restores}
 	for _, opt := range opts {
 		opt(&c)
 	}
+	c.LongestTTL = cmp.Or(c.LongestTTL, lease.DefaultTTL)
 	var errs []error
-	if c.maxTTL < lease.MinTTL || c.maxTTL > lease.MaxTTL {
-		errs = append(errs, fmt.Errorf("longest TTL %s, want %s to %s", c.maxTTL, lease.MinTTL, lease.MaxTTL))
+	if c.LongestTTL < lease.MinTTL || c.LongestTTL > lease.MaxTTL {
+		errs = append(errs, fmt.Errorf("longest TTL %s, want %s to %s", c.LongestTTL, lease.MinTTL, lease.MaxTTL))
 	}
 	if c.timeout <= 0 {
 		errs = append(errs, fmt.Errorf("timeout %s, want more than 0", c.timeout))
+	}
+	if c.Secret == driver.SharedSecret && c.Nodes.Nodes == 0 {
+		errs = append(errs, fmt.Errorf("%w: a file serves one host, so with a fleet's secret this host needs nodes of its own; "+
+			"reserve some for it, or use the file's own secret", lease.ErrInvalidRequest))
 	}
 	return c, errors.Join(errs...)
 }

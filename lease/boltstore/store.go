@@ -25,27 +25,30 @@ type Store struct {
 	*pages.Store
 	file  *file
 	cfg   config
-	nodes driver.NodeRange
 	codec *randflake.Codec
 	until atomic.Pointer[time.Time] // when the wait for a lost file is over, once that is known
 }
 
 var _ driver.CodecStore = (*Store)(nil)
 
-// Open creates the file if it is missing, but not its directory, and checks the
-// file. Zero fields of nodes are the file's own: every node, in blocks of
-// [driver.DefaultBlockSize] in a new file.
+// Open creates the file if it is missing and need not be [driver.Options.Existing],
+// but not its directory, and checks the file. Zero fields of the nodes are the
+// file's own: every node, in blocks of [driver.DefaultBlockSize] in a new file.
 //
 // Other nodes are this host's share of a fleet's nodes: with a secret that the
 // fleet shares, each host needs nodes of its own. A file that is used with them
 // for the first time may replace a lost one, so it grants nothing for one longest
-// TTL ([ErrNewFile]), unless [WithOwnSecret] is given.
+// TTL ([ErrNewFile]), unless IDs are made with [driver.OwnSecret].
+//
+// Requests for longer than the longest TTL are shortened to it. All processes of
+// the host must agree on it, and if a file with a share of a fleet's nodes is
+// lost, the next one must use the longest TTL that was in use.
 //
 // Errors: [ErrCorrupt], [ErrLocked], [lease.ErrBlockSize], [lease.ErrSchemaVersion],
 // [lease.ErrInvalidRequest] for invalid options, and those of the file system.
-func Open(path string, nodes driver.NodeRange, opts ...Option) (*Store, error) {
-	s := &Store{nodes: nodes}
-	if err := s.open(path, opts); err != nil {
+func Open(path string, use driver.Options, opts ...Option) (*Store, error) {
+	s := new(Store)
+	if err := s.open(path, use, opts); err != nil {
 		return nil, fmt.Errorf("boltstore: %s: open: %w", path, err)
 	}
 	// Is it sound, and has it blocks of this size?
@@ -55,26 +58,25 @@ func Open(path string, nodes driver.NodeRange, opts ...Option) (*Store, error) {
 	return s, nil
 }
 
-func (s *Store) open(path string, opts []Option) (err error) {
-	if s.cfg, err = newConfig(opts); err != nil {
+func (s *Store) open(path string, use driver.Options, opts []Option) (err error) {
+	if s.cfg, err = newConfig(use, opts); err != nil {
 		return err
 	}
 	s.file = newFile(path, s.cfg)
 	layout := pages.Layout{Name: "boltstore: " + path, BlocksPerPage: blocksPerPage}
-	if s.Store, err = pages.New(s.file, layout, s.nodes); err != nil {
+	if s.Store, err = pages.New(s.file, layout, use.Nodes); err != nil {
 		return err
 	}
 	if dir := filepath.Dir(path); !isDir(dir) {
 		return fmt.Errorf("the folder %s is not there; make it, on a local disk that "+
 			"all processes of the host see: %w", dir, fs.ErrNotExist)
 	}
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) && !s.cfg.existing {
-		if _, err := s.nodes.Resolve(0); err != nil { // before there is a file
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) && !use.Existing {
+		if _, err := use.Nodes.Resolve(0); err != nil { // before there is a file
 			return err
 		}
 	}
-	ctx := context.Background()
-	secret, err := s.file.identify(ctx, !s.cfg.existing)
+	secret, err := s.file.identify(context.Background(), !use.Existing)
 	if err != nil {
 		return err
 	}
@@ -112,7 +114,7 @@ func (s *Store) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 	if errors.Is(err, lease.ErrNoFreeNode) && until.After(r.Now) {
 		return fail(fmt.Errorf("%w until %s: %w, %d+%d, and another one, now lost, may have granted them "+
 			"for a TTL (up to %s); a file with its own secret does not wait",
-			lease.ErrNoFreeNode, until.Format(time.RFC3339), ErrNewFile, s.nodes.First, s.nodes.Nodes, s.cfg.maxTTL))
+			lease.ErrNoFreeNode, until.Format(time.RFC3339), ErrNewFile, s.cfg.Nodes.First, s.cfg.Nodes.Nodes, s.cfg.LongestTTL))
 	}
 	return g, err
 }
@@ -125,8 +127,8 @@ func (s *Store) limit(r lease.Request) (lease.Request, error) {
 		return r, err
 	}
 	ahead := max(r.Now.Sub(now), 0)
-	if r.TTL = min(r.TTL, s.cfg.maxTTL-ahead); r.TTL < lease.MinTTL {
-		return r, fmt.Errorf("%w by %s, and the longest TTL is %s", lease.ErrClockAhead, ahead, s.cfg.maxTTL)
+	if r.TTL = min(r.TTL, s.cfg.LongestTTL-ahead); r.TTL < lease.MinTTL {
+		return r, fmt.Errorf("%w by %s, and the longest TTL is %s", lease.ErrClockAhead, ahead, s.cfg.LongestTTL)
 	}
 	return r, nil
 }
@@ -135,13 +137,13 @@ func (s *Store) limit(r lease.Request) (lease.Request, error) {
 // file has not granted them before: a lost file may have. It returns the end of
 // that wait.
 func (s *Store) share(ctx context.Context, now time.Time) (until time.Time, err error) {
-	if s.nodes.Nodes == 0 || s.cfg.ownSecret {
+	if s.cfg.Nodes.Nodes == 0 || s.cfg.Secret == driver.OwnSecret {
 		return until, nil
 	}
 	if known := s.until.Load(); known != nil {
 		return *known, nil
 	}
-	name := fmt.Sprintf("share-%d+%d", s.nodes.First, s.nodes.Nodes)
+	name := fmt.Sprintf("share-%d+%d", s.cfg.Nodes.First, s.cfg.Nodes.Nodes)
 	o, err := s.file.Read(ctx, name)
 	switch {
 	case err != nil:
@@ -153,7 +155,7 @@ func (s *Store) share(ctx context.Context, now time.Time) (until time.Time, err 
 		s.until.Store(&until)
 		return until, nil
 	}
-	if until = now.Add(s.cfg.maxTTL); until.Nanosecond() > 0 {
+	if until = now.Add(s.cfg.LongestTTL); until.Nanosecond() > 0 {
 		until = until.Truncate(time.Second).Add(time.Second)
 	}
 	// Whoever is stopped in between raises them again.

@@ -99,38 +99,31 @@ func TestBlockRaise(t *testing.T) {
 	}
 }
 
-func TestBlockComparesNonceAndVersion(t *testing.T) {
-	b, g := heldBlock()
+// Renew and Release refuse a grant that is not the block's, and a nonce that is not fresh.
+func TestBlockRefuses(t *testing.T) {
 	for name, tt := range map[string]struct {
-		change func(*lease.Grant)
+		change func(g *lease.Grant, nonce *string)
 		want   error
 	}{
-		"nonce":         {func(g *lease.Grant) { g.Nonce = strings.Repeat("b", nonceLen) }, lease.ErrLost},
-		"older version": {func(g *lease.Grant) { g.Version-- }, lease.ErrLost},
-		"newer version": {func(g *lease.Grant) { g.Version++ }, lease.ErrLost},
-		"no nonce":      {func(g *lease.Grant) { g.Nonce = "" }, lease.ErrInvalidRequest},
-		"node":          {func(g *lease.Grant) { g.Node = 16 }, lease.ErrInvalidRequest},
-		"nodes":         {func(g *lease.Grant) { g.Nodes = 16 }, lease.ErrInvalidRequest},
+		"nonce":                {func(g *lease.Grant, _ *string) { g.Nonce = strings.Repeat("b", nonceLen) }, lease.ErrLost},
+		"older version":        {func(g *lease.Grant, _ *string) { g.Version-- }, lease.ErrLost},
+		"newer version":        {func(g *lease.Grant, _ *string) { g.Version++ }, lease.ErrLost},
+		"no nonce":             {func(g *lease.Grant, _ *string) { g.Nonce = "" }, lease.ErrInvalidRequest},
+		"node":                 {func(g *lease.Grant, _ *string) { g.Node = 16 }, lease.ErrInvalidRequest},
+		"nodes":                {func(g *lease.Grant, _ *string) { g.Nodes = 16 }, lease.ErrInvalidRequest},
+		"no new nonce":         {func(_ *lease.Grant, next *string) { *next = "" }, lease.ErrInvalidRequest},
+		"the grant's nonce":    {func(g *lease.Grant, next *string) { *next = g.Nonce }, lease.ErrInvalidRequest},
+		"a short nonce":        {func(_ *lease.Grant, next *string) { *next = fresh[1:] }, lease.ErrInvalidRequest},
+		"a nonce in uppercase": {func(_ *lease.Grant, next *string) { *next = strings.ToUpper(fresh) }, lease.ErrInvalidRequest},
 	} {
-		g := g
-		tt.change(&g)
-		if got, err := b.Renew(g, renewal(fresh, at(time.Hour))); !errors.Is(err, tt.want) || got != b {
+		b, g := heldBlock()
+		next := fresh
+		tt.change(&g, &next)
+		if got, err := b.Renew(g, renewal(next, at(time.Hour))); !errors.Is(err, tt.want) || got != b {
 			t.Errorf("%s: Renew gives %+v, %v; want %v", name, got, err, tt.want)
 		}
-		if got, err := b.Release(g, fresh, at(0)); !errors.Is(err, tt.want) || got != b {
+		if got, err := b.Release(g, next, at(0)); !errors.Is(err, tt.want) || got != b {
 			t.Errorf("%s: Release gives %+v, %v; want %v", name, got, err, tt.want)
-		}
-	}
-}
-
-func TestBlockWantsAFreshNonce(t *testing.T) {
-	b, g := heldBlock()
-	for _, next := range []string{"", g.Nonce, fresh[1:], strings.Repeat("F", nonceLen)} {
-		if got, err := b.Renew(g, renewal(next, at(time.Hour))); !errors.Is(err, lease.ErrInvalidRequest) || got != b {
-			t.Errorf("Renew with %q gives %+v, %v", next, got, err)
-		}
-		if got, err := b.Release(g, next, at(0)); !errors.Is(err, lease.ErrInvalidRequest) || got != b {
-			t.Errorf("Release with %q gives %+v, %v", next, got, err)
 		}
 	}
 }

@@ -27,3 +27,20 @@ func ExampleRegister() {
 	fmt.Println(len(blocks), err, store.Close())
 	// Output: 0 <nil> <nil>
 }
+
+// An operator's program lists who holds which block. It imports the package of the store, here
+// pgstore.
+func ExampleOpen() {
+	store, err := driver.Open(context.Background(), "postgres://host1,host2/fleet?target_session_attrs=read-write", driver.NodeRange{})
+	if err != nil {
+		panic(err)
+	}
+	defer store.Close()
+	blocks, err := store.List(context.Background())
+	if err != nil {
+		panic(err)
+	}
+	for _, b := range blocks {
+		fmt.Println(b.Node, b.Owner, b.GrantedUntil)
+	}
+}

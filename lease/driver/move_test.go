@@ -15,9 +15,17 @@ var (
 	noon  = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 )
 
+func newMemory(nodes driver.NodeRange, opts ...driver.MemoryOption) *driver.Memory {
+	return driver.NewMemory(append(opts, driver.WithNodeRange(nodes))...)
+}
+
+func at(now time.Time, ttl time.Duration) lease.Request {
+	return lease.Request{Nonce: lease.NewNonce(), Now: now, TTL: ttl}
+}
+
 func grantAt(t *testing.T, s lease.Store, now time.Time) lease.Grant {
 	t.Helper()
-	g, err := s.Acquire(t.Context(), lease.Request{Nonce: lease.NewNonce(), Now: now, TTL: 10 * time.Minute})
+	g, err := s.Acquire(t.Context(), at(now, 10*time.Minute))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,8 +44,8 @@ func TestMove(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx := t.Context()
-			from := driver.NewMemory(driver.WithNodeRange(moved))
-			to := driver.NewMemory(driver.WithNodeRange(driver.NodeRange{Nodes: 32, BlockSize: 4}))
+			from := newMemory(moved)
+			to := newMemory(driver.NodeRange{Nodes: 32, BlockSize: 4})
 			var held []lease.Grant
 			for _, d := range offsets {
 				held = append(held, grantAt(t, from, noon.Add(d)))
@@ -52,7 +60,7 @@ func TestMove(t *testing.T) {
 				}
 			}
 			for _, d := range []time.Duration{-3 * time.Hour, 0, 3 * time.Hour, 1000 * time.Hour} {
-				r := lease.Request{Nonce: lease.NewNonce(), Now: noon.Add(d), TTL: time.Minute}
+				r := at(noon.Add(d), time.Minute)
 				if g, err := from.Acquire(ctx, r); !errors.Is(err, lease.ErrNoFreeNode) {
 					t.Errorf("the old store grants %+v, %v", g, err)
 				}
@@ -60,16 +68,16 @@ func TestMove(t *testing.T) {
 					t.Errorf("the new store grants seconds from %s on, before %s", g.Start, end)
 				}
 			}
-			if _, err := to.Acquire(ctx, lease.Request{Nonce: lease.NewNonce(), Now: end, TTL: time.Minute}); err != nil {
+			if _, err := to.Acquire(ctx, at(end, time.Minute)); err != nil {
 				t.Errorf("at the end: %v", err)
 			}
-			if _, err := driver.Move(ctx, from, driver.NewMemory(driver.WithNodeRange(moved))); !errors.Is(err, lease.ErrInvalidRequest) {
+			if _, err := driver.Move(ctx, from, newMemory(moved)); !errors.Is(err, lease.ErrInvalidRequest) {
 				t.Errorf("moved to a third store: %v", err)
 			}
 			if _, err := driver.Move(ctx, to, from); !errors.Is(err, lease.ErrInvalidRequest) {
 				t.Errorf("moved back to a closed store: %v", err)
 			}
-			back := driver.NewMemory(driver.WithNodeRange(moved))
+			back := newMemory(moved)
 			if later, err := driver.Move(ctx, to, back); err != nil || later.Before(end) {
 				t.Errorf("moved to an emptied store: %s, %v", later, err)
 			}
@@ -77,35 +85,24 @@ func TestMove(t *testing.T) {
 	}
 }
 
-// interrupted does something before, or fails, in the nth call.
+// interrupted is a store with something before each call, which may fail.
 type interrupted struct {
 	lease.Admin
-	calls int
-	at    int
-	do    func() error
-	each  func() // in every call, if it is not nil
-}
-
-func (s *interrupted) call() error {
-	s.calls++
-	if s.each != nil {
-		s.each()
-	}
-	if s.calls == s.at {
-		return s.do()
-	}
-	return nil
+	calls  int
+	before func(call int) error
 }
 
 func (s *interrupted) List(ctx context.Context) ([]lease.Block, error) {
-	if err := s.call(); err != nil {
+	s.calls++
+	if err := s.before(s.calls); err != nil {
 		return nil, err
 	}
 	return s.Admin.List(ctx)
 }
 
 func (s *interrupted) Raise(ctx context.Context, until time.Time) error {
-	if err := s.call(); err != nil {
+	s.calls++
+	if err := s.before(s.calls); err != nil {
 		return err
 	}
 	return s.Admin.Raise(ctx, until)
@@ -115,49 +112,53 @@ func (s *interrupted) Raise(ctx context.Context, until time.Time) error {
 // and renew, or the operator's connection may break.
 func TestMoveInterrupted(t *testing.T) {
 	errBroken := errors.New("broken")
-	for at := range 8 {
+	for broken := range 8 {
 		for _, ahead := range []time.Duration{-time.Hour, 0, time.Minute, time.Hour, 30 * time.Hour} {
-			from, to := driver.NewMemory(driver.WithNodeRange(moved)), driver.NewMemory(driver.WithNodeRange(moved))
+			from, to := newMemory(moved), newMemory(moved)
 			held := []lease.Grant{grantAt(t, from, noon)}
-			s := &interrupted{Admin: from, at: at, do: func() error {
-				g, err := from.Renew(t.Context(), held[0], lease.Request{Nonce: lease.NewNonce(), Now: noon.Add(5 * time.Minute), TTL: 10 * time.Minute})
-				if err == nil {
+			end, err := driver.Move(t.Context(), &interrupted{Admin: from, before: func(call int) error {
+				if call != broken {
+					return nil
+				}
+				if g, err := from.Renew(t.Context(), held[0], at(noon.Add(5*time.Minute), 10*time.Minute)); err == nil {
 					held[0] = g
 				}
-				r := lease.Request{Nonce: lease.NewNonce(), Now: noon.Add(ahead), TTL: time.Hour}
-				if g, err := from.Acquire(t.Context(), r); err == nil {
+				if g, err := from.Acquire(t.Context(), at(noon.Add(ahead), time.Hour)); err == nil {
 					held = append(held, g)
 				}
 				return nil
-			}}
-			end, err := driver.Move(t.Context(), s, to)
+			}}, to)
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, g := range held {
 				if g.End.After(end) {
-					t.Errorf("call %d, %s ahead: a grant ends at %s, the new store begins at %s", at, ahead, g.End, end)
+					t.Errorf("call %d, %s ahead: a grant ends at %s, the new store begins at %s", broken, ahead, g.End, end)
 				}
 			}
 			if g := grantAt(t, to, noon.Add(100*time.Hour)); g.Start.Before(end) {
 				t.Errorf("the new store begins at %s", g.Start)
 			}
 		}
-		from, to := driver.NewMemory(driver.WithNodeRange(moved)), driver.NewMemory(driver.WithNodeRange(moved))
+		from, to := newMemory(moved), newMemory(moved)
 		g := grantAt(t, from, noon)
-		s := &interrupted{Admin: from, at: at, do: func() error { return errBroken }}
-		if _, err := driver.Move(t.Context(), s, to); err != nil {
-			if !errors.Is(err, errBroken) {
-				t.Fatal(err)
+		_, err := driver.Move(t.Context(), &interrupted{Admin: from, before: func(call int) error {
+			if call == broken {
+				return errBroken
 			}
+			return nil
+		}}, to)
+		if err != nil && !errors.Is(err, errBroken) {
+			t.Fatal(err)
+		}
+		if err != nil {
 			if end, err := driver.Move(t.Context(), from, to); err != nil || end.Before(g.End) {
-				t.Errorf("call %d broke, again: %s, %v", at, end, err)
+				t.Errorf("call %d broke, again: %s, %v", broken, end, err)
 			}
 		}
 		for _, d := range []time.Duration{0, time.Hour} {
-			r := lease.Request{Nonce: lease.NewNonce(), Now: noon.Add(d), TTL: time.Minute}
-			if got, err := to.Acquire(t.Context(), r); err == nil && got.Start.Before(g.End) {
-				t.Errorf("call %d broke: the new store grants %+v", at, got)
+			if got, err := to.Acquire(t.Context(), at(noon.Add(d), time.Minute)); err == nil && got.Start.Before(g.End) {
+				t.Errorf("call %d broke: the new store grants %+v", broken, got)
 			}
 		}
 	}
@@ -168,24 +169,21 @@ func TestMoveInterrupted(t *testing.T) {
 func TestMoveDuringRenewals(t *testing.T) {
 	for _, ttl := range []time.Duration{lease.MinTTL, 10 * time.Minute, lease.MaxTTL} {
 		for acquired := 1; acquired < 8; acquired++ {
-			from, to := driver.NewMemory(driver.WithNodeRange(moved)), driver.NewMemory(driver.WithNodeRange(moved))
+			from, to := newMemory(moved), newMemory(moved)
 			var held lease.Grant
 			now := noon
-			s := &interrupted{Admin: from, at: -1}
-			s.each = func() {
+			end, err := driver.Move(t.Context(), &interrupted{Admin: from, before: func(call int) (err error) {
 				var g lease.Grant
-				var err error
-				r := lease.Request{Nonce: lease.NewNonce(), Now: now, TTL: ttl}
-				if s.calls == acquired {
-					g, err = from.Acquire(t.Context(), r)
+				if call == acquired {
+					g, err = from.Acquire(t.Context(), at(now, ttl))
 				} else {
-					g, err = from.Renew(t.Context(), held, r)
+					g, err = from.Renew(t.Context(), held, at(now, ttl))
 				}
 				if err == nil {
 					held, now = g, g.End.Add(-time.Second) // it renews as late as possible
 				}
-			}
-			end, err := driver.Move(t.Context(), s, to)
+				return nil
+			}}, to)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -208,15 +206,15 @@ func TestMoveTheRest(t *testing.T) {
 		}
 		return blocks
 	}
-	whole := driver.NewMemory(driver.WithNodeRange(moved))
+	whole := newMemory(moved)
 	held := grantAt(t, whole, noon)
 	part := driver.NodeRange{First: held.Node, Nodes: held.Nodes, BlockSize: held.Nodes}
-	from := driver.NewMemory(driver.WithNodeRange(part), driver.WithBlocks(list(whole)))
-	if _, err := driver.Move(t.Context(), from, driver.NewMemory(driver.WithNodeRange(part))); err != nil {
+	from := newMemory(part, driver.WithBlocks(list(whole)))
+	if _, err := driver.Move(t.Context(), from, newMemory(part)); err != nil {
 		t.Fatal(err)
 	}
-	whole = driver.NewMemory(driver.WithNodeRange(moved), driver.WithBlocks(append(list(whole), list(from)...)))
-	other := driver.NewMemory(driver.WithNodeRange(moved))
+	whole = newMemory(moved, driver.WithBlocks(append(list(whole), list(from)...)))
+	other := newMemory(moved)
 	grantAt(t, other, noon) // it is in use
 	if end, err := driver.Move(t.Context(), whole, other); !errors.Is(err, lease.ErrInvalidRequest) {
 		t.Errorf("two stores grant node %d from %s on: %v", held.Node, end, err)
@@ -224,8 +222,8 @@ func TestMoveTheRest(t *testing.T) {
 }
 
 func TestMoveRefused(t *testing.T) {
-	store := driver.NewMemory(driver.WithNodeRange(moved))
-	other := driver.NewMemory(driver.WithNodeRange(driver.NodeRange{First: 32, Nodes: 32, BlockSize: 8}))
+	store := newMemory(moved)
+	other := newMemory(driver.NodeRange{First: 32, Nodes: 32, BlockSize: 8})
 	later := noon
 	for what, to := range map[string]lease.Admin{"itself": store, "other nodes": other} {
 		if _, err := driver.Move(t.Context(), store, to); !errors.Is(err, lease.ErrInvalidRequest) {

@@ -1,7 +1,6 @@
 package leasetest
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -16,36 +15,27 @@ import (
 // shows it.
 func stateMachine(tb testing.TB, h Harness) {
 	rapid.Check(tb, func(t *rapid.T) {
-		m := machine{store: h.open(tb, few), now: start(), blocks: unwritten(few)}
+		m := machine{caller: h.caller(t, mustOpen(tb, h.New(tb), few), few), now: start()}
 		t.Repeat(map[string]func(*rapid.T){
 			"acquire": m.acquire,
 			"renew":   m.renew,
 			"release": m.release,
 			"raise":   m.raise,
 			"wait":    func(t *rapid.T) { m.now = m.now.Add(m.step(t)) },
-			"":        m.compare,
 		})
 	})
 }
 
 type machine struct {
-	store  lease.Store
+	*caller
 	now    time.Time
-	blocks state
 	grants []lease.Grant // all grants seen, including those that are over
 }
 
-// call makes a call. The state of the store follows from the rule and the answer.
-func (m *machine) call(t *rapid.T, in input, call func() (lease.Grant, error)) {
-	g, err := call()
-	out := output{grant: pin(g), verdict: judge(err)}
-	next := step(m.blocks, few, in, out)
-	if out.verdict == unanswered || len(next) == 0 {
-		t.Fatalf("%s: %v; the blocks were %+v", describe(in, out), err, m.blocks[:few.Blocks()])
-	}
-	m.blocks = next[0].(state)
-	if err == nil && in.op != opRelease {
-		m.grants = append(m.grants, out.grant)
+// saw keeps a grant.
+func (m *machine) saw(g lease.Grant, err error) {
+	if err == nil {
+		m.grants = append(m.grants, pin(g))
 	}
 }
 
@@ -65,7 +55,7 @@ func (m *machine) acquire(t *rapid.T) {
 	if len(m.grants) > 0 && rapid.IntRange(0, 3).Draw(t, "again") == 0 {
 		r.Nonce = rapid.SampledFrom(m.grants).Draw(t, "grant").Nonce
 	}
-	m.call(t, input{op: opAcquire, request: r}, func() (lease.Grant, error) { return m.store.Acquire(context.Background(), r) })
+	m.saw(m.caller.acquire(r))
 }
 
 // block returns the block that starts at a node.
@@ -92,8 +82,7 @@ func (m *machine) some(t *rapid.T) lease.Grant {
 
 func (m *machine) renew(t *rapid.T) {
 	g := m.some(t)
-	r := renewal(m.nonce(t, g), m.skewed(t).Add(m.step(t)))
-	m.call(t, input{op: opRenew, grant: g, request: r}, func() (lease.Grant, error) { return m.store.Renew(context.Background(), g, r) })
+	m.saw(m.caller.renew(g, renewal(m.nonce(t, g), m.skewed(t).Add(m.step(t)))))
 }
 
 // nonce returns a new nonce, or sometimes that of the block's last write, as in a repeated
@@ -107,44 +96,12 @@ func (m *machine) nonce(t *rapid.T, g lease.Grant) string {
 
 func (m *machine) release(t *rapid.T) {
 	g := m.some(t)
-	unused, nonce := m.skewed(t), m.nonce(t, g)
-	m.call(t, input{op: opRelease, grant: g, request: lease.Request{Nonce: nonce}, unused: unused}, func() (lease.Grant, error) {
-		return lease.Grant{}, m.store.Release(context.Background(), g, nonce, unused)
-	})
+	m.caller.release(g, m.nonce(t, g), m.skewed(t))
 }
 
 func (m *machine) raise(t *rapid.T) {
 	if rapid.IntRange(0, 9).Draw(t, "raise") > 0 {
 		t.Skip("seldom")
 	}
-	until := m.skewed(t)
-	a, ok := m.store.(lease.Admin)
-	if !ok {
-		t.Fatalf("%T does not implement lease.Admin", m.store)
-	}
-	if err := a.Raise(context.Background(), until); err != nil {
-		t.Fatalf("raise: %v", err)
-	}
-	for i, b := range m.blocks[:few.Blocks()] {
-		m.blocks[i] = b.Raise(until)
-	}
-}
-
-func (m *machine) compare(t *rapid.T) {
-	blocks, err := m.store.(lease.Admin).List(context.Background())
-	if err != nil {
-		t.Fatalf("list: %v", err)
-	}
-	for _, want := range m.blocks[:few.Blocks()] {
-		if want.Version == 0 {
-			continue
-		}
-		if len(blocks) == 0 || !equal(driver.Block(blocks[0]).Grant(), want.Grant()) {
-			t.Fatalf("list: got %+v, want %+v first", blocks, want)
-		}
-		blocks = blocks[1:]
-	}
-	if len(blocks) > 0 {
-		t.Fatalf("list: %+v were never written", blocks)
-	}
+	m.caller.raise(m.skewed(t))
 }

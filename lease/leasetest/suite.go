@@ -11,8 +11,6 @@
 package leasetest
 
 import (
-	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -57,7 +55,6 @@ func (h Harness) checks() []check {
 		{"renew", renew},
 		{"release", release},
 		{"get", get},
-		{"list", list},
 		{"raise", raise},
 		{"bad requests", badRequests},
 		{"end of life", endOfLife},
@@ -85,9 +82,10 @@ var few = driver.NodeRange{First: 0, Nodes: randflake.MaxNode + 1, BlockSize: (r
 // ahead of a store's clock.
 func start() time.Time { return time.Now().Add(-6 * time.Hour).UTC().Truncate(time.Second) }
 
-func (h Harness) open(tb testing.TB, nodes driver.NodeRange) lease.Store {
+// open returns a caller of a new storage.
+func (h Harness) open(tb testing.TB, nodes driver.NodeRange) *caller {
 	tb.Helper()
-	return mustOpen(tb, h.New(tb), nodes)
+	return h.caller(tb, mustOpen(tb, h.New(tb), nodes), nodes)
 }
 
 func mustOpen(tb testing.TB, open Open, nodes driver.NodeRange) lease.Store {
@@ -103,62 +101,10 @@ func request(now time.Time, ttl time.Duration) lease.Request {
 	return lease.Request{Nonce: lease.NewNonce(), Now: now, TTL: ttl}
 }
 
-func mustAcquire(tb testing.TB, s lease.Store, r lease.Request) lease.Grant {
-	tb.Helper()
-	g, err := s.Acquire(context.Background(), r)
-	if err != nil {
-		tb.Fatalf("acquire at %s for %s: %v", r.Now, r.TTL, err)
-	}
-	return g
-}
-
-func mustGet(tb testing.TB, s lease.Store, g lease.Grant) lease.Grant {
-	tb.Helper()
-	g, err := s.Get(context.Background(), g.Node)
-	if err != nil {
-		tb.Fatalf("get: %v", err)
-	}
-	return g
-}
-
-func wantErr(tb testing.TB, what string, err, want error) {
-	tb.Helper()
-	if !errors.Is(err, want) {
-		tb.Errorf("%s: got error %v, want %v", what, err, want)
-	}
-}
-
-func wantGrant(tb testing.TB, what string, got, want lease.Grant) {
-	tb.Helper()
-	if !equal(got, want) {
-		tb.Errorf("%s: got %+v, want %+v", what, got, want)
-	}
-}
-
 // equal reports whether two grants are equal, with times compared as instants.
 func equal(a, b lease.Grant) bool {
 	return a.Node == b.Node && a.Nodes == b.Nodes && a.Start.Equal(b.Start) && a.End.Equal(b.End) &&
 		a.Nonce == b.Nonce && a.Version == b.Version && a.Owner == b.Owner
-}
-
-// renewed returns g after a renewal.
-func renewed(g lease.Grant, next string, end time.Time) lease.Grant {
-	g.Nonce, g.End = next, end
-	g.Version++
-	return g
-}
-
-func mustRenew(tb testing.TB, s lease.Store, g lease.Grant, end time.Time) lease.Grant {
-	tb.Helper()
-	next := lease.NewNonce()
-	got, err := s.Renew(context.Background(), g, renewal(next, end))
-	if err != nil {
-		tb.Fatalf("renew: %v", err)
-	}
-	if got.Nonce != next {
-		tb.Fatalf("renew: the nonce is %q, want %q", got.Nonce, next)
-	}
-	return got
 }
 
 // renewal returns the request that moves a grant's end to end.

@@ -6,54 +6,22 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/pgstore"
-	"github.com/traceflake/traceflake/randflake"
 )
 
-// A service that has a pool already. All processes of the fleet share the
-// secret.
-func Example() {
-	ctx := context.Background()
-	pool, err := pgxpool.New(ctx, "postgres://user:password@db.example/fleet")
+// A service that has a pool already: the store has connections of its own. Pass it to lease.Start.
+func ExampleNew() {
+	pool, err := pgxpool.New(context.Background(), "postgres://user:password@db.example/fleet")
 	if err != nil {
 		panic(err)
 	}
 	defer pool.Close()
-	store, err := pgstore.New(pool.Config(), driver.NodeRange{}) // with connections of its own
+	store, err := pgstore.New(pool.Config(), driver.NodeRange{})
 	if err != nil {
 		panic(err)
 	}
 	defer store.Close()
-	codec, err := randflake.NewCodec([]byte("the fleet's code"))
-	if err != nil {
-		panic(err)
-	}
-	keeper, err := lease.Start(ctx, store, codec)
-	if err != nil {
-		panic(err)
-	}
-	defer keeper.Close(ctx)
-	id, err := keeper.Next()
-	fmt.Println(id, err)
-}
-
-// An operator's program lists who holds which block.
-func Example_url() {
-	ctx := context.Background()
-	store, err := driver.Open(ctx, "postgres://host1,host2/fleet?target_session_attrs=read-write", driver.NodeRange{})
-	if err != nil {
-		panic(err)
-	}
-	defer store.Close()
-	blocks, err := store.List(ctx)
-	if err != nil {
-		panic(err)
-	}
-	for _, b := range blocks {
-		fmt.Println(b.Node, b.Owner, b.GrantedUntil)
-	}
 }
 
 // The statement with which an operator makes the table, for roles that may not.

@@ -115,8 +115,8 @@ func WithDashes() Option {
 }
 
 // WithRandomFlag makes Extract apply [ContextWithRandomFlag] to the context of a request without a
-// trace. Use it only if this process's ID generator makes trace IDs whose low 56 bits are random,
-// as traceflake's do.
+// trace. Use it only if this process's ID generator returns trace IDs whose low 56 bits are
+// random, as traceflake's do.
 func WithRandomFlag() Option {
 	return optionFunc(func(c config) config {
 		c.randomFlag = true

@@ -29,7 +29,7 @@
 // # No parent
 //
 // If the trace continues without a parent, the context holds a remote span context with a trace
-// ID and a zero span ID. Its IsValid is false. The SDK keeps the trace ID, makes a span without
+// ID and a zero span ID. Its IsValid is false. The SDK keeps the trace ID, starts a span without
 // a parent, and its ParentBased sampler calls the root sampler, whatever the sampled flag is.
 // The flag is set if B3 has no IDs but a positive sampling decision (b3: 1, b3: d,
 // X-B3-Sampled: 1, X-B3-Flags: 1), for samplers that read it themselves. If the context is
@@ -44,8 +44,8 @@
 //
 // B3 without a sampling field leaves the decision to the receiver. The SDK's ParentBased sampler
 // reads it as "drop", which loses whole traces from clients that send none: [WithDeferredSampled]
-// treats it as "sampled". Once this service has made a span, its decision is sent; the b3 package
-// alone would leave it open again.
+// treats it as "sampled". Once this service has started a span, its decision is sent; the b3
+// package alone would leave it open again.
 //
 // # Untrusted requests
 //

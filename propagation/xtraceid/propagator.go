@@ -54,7 +54,7 @@ func (p *propagator) Inject(ctx context.Context, carrier propagation.TextMapCarr
 
 func (p *propagator) injectB3(ctx context.Context, sc trace.SpanContext, carrier propagation.TextMapCarrier) {
 	if !sc.IsRemote() {
-		// A span was made here, so the sampling decision is no longer deferred. Only the b3
+		// A span was started here, so the sampling decision is no longer deferred. Only the b3
 		// package can clear that mark in the context, and it does so when it finds no B3.
 		ctx = p.b3.Extract(ctx, propagation.MapCarrier(nil))
 	}
@@ -65,8 +65,8 @@ func (p *propagator) injectB3(ctx context.Context, sc trace.SpanContext, carrier
 }
 
 // Extract returns ctx with the remote span context that results from the carrier's headers (see
-// the table in the package doc). If there is none, ctx keeps the span it had, unless that is remote
-// and a verifier refuses it.
+// the table in the package doc). If there is none, ctx keeps the span it had, unless that is
+// remote and a verifier refuses it.
 func (p *propagator) Extract(ctx context.Context, carrier propagation.TextMapCarrier) context.Context {
 	ctx = p.extract(ctx, carrier)
 	if p.randomFlag {

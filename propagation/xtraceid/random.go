@@ -10,7 +10,7 @@ import (
 // Trace Context level 2: traceparent ends in 03 instead of 01, and samplers may rely on the low 56
 // bits of the trace ID. Children and other services keep the flag. It is for roots that are not
 // started by a request, such as those of jobs; for requests use [WithRandomFlag]. Use it only if
-// this process's ID generator makes trace IDs whose low 56 bits are random, as traceflake's do.
+// this process's ID generator returns trace IDs whose low 56 bits are random, as traceflake's do.
 //
 //	ctx, span := tracer.Start(xtraceid.ContextWithRandomFlag(ctx), "nightly job")
 //

@@ -107,8 +107,8 @@ func TestResponseHandlerOtherHeaders(t *testing.T) {
 	}
 }
 
-// The handler gets the server's own writer, with all of its features and with the headers: whatever
-// it does, also streaming or hijacking the connection, they are sent.
+// The handler gets the server's own writer, with all of its features and with the headers:
+// whatever it does, also streaming or hijacking the connection, they are sent.
 func TestResponseHandlerWriter(t *testing.T) {
 	type server interface {
 		http.Flusher

@@ -39,7 +39,7 @@ func gateway(backend *url.URL, provider trace.TracerProvider) http.Handler {
 		},
 		Transport: otelhttp.NewTransport(http.DefaultTransport, telemetry...),
 	}
-	// Clients that make ordered IDs keep them. For others a new trace begins, with a link to theirs.
+	// Ordered IDs of clients are kept. For others a new trace begins, with a link to theirs.
 	ordered := traceid.NewVerifier(nil, traceid.WithPlausible(5*time.Minute))
 	public := otelhttp.WithPublicEndpointFn(xtraceid.Untrusted(ordered.Verify))
 	return otelhttp.NewHandler(xtraceid.ResponseHandler(proxy), "gateway", append(telemetry, public)...)

@@ -12,24 +12,17 @@ import (
 	"github.com/traceflake/traceflake/lease/leasetest"
 )
 
-func TestConformance(t *testing.T) {
-	leasetest.Run(t, leasetest.Harness{
-		KnowsTime: true,
-		New: func(tb testing.TB) leasetest.Open {
-			path := filepath.Join(tb.TempDir(), "leases.db")
-			return func(nodes driver.NodeRange) (lease.Store, error) {
-				return boltstore.Open(path, nodes, boltstore.WithMaxTTL(lease.MaxTTL), boltstore.WithOwnSecret())
-			}
-		},
-	})
-}
-
-func BenchmarkAcquire(b *testing.B) {
-	crowd.Measure(b, leasetest.Harness{KnowsTime: true, New: func(tb testing.TB) leasetest.Open {
+func harness(opts ...boltstore.Option) leasetest.Harness {
+	return leasetest.Harness{KnowsTime: true, New: func(tb testing.TB) leasetest.Open {
 		path := filepath.Join(tb.TempDir(), "leases.db")
 		return func(nodes driver.NodeRange) (lease.Store, error) {
-			return boltstore.Open(path, nodes, boltstore.WithOwnSecret(),
-				boltstore.WithMaxTTL(lease.MaxTTL), boltstore.WithTimeout(5*time.Minute))
+			return boltstore.Open(path, driver.Options{Nodes: nodes, LongestTTL: lease.MaxTTL, Secret: driver.OwnSecret}, opts...)
 		}
-	}})
+	}}
+}
+
+func TestConformance(t *testing.T) { leasetest.Run(t, harness()) }
+
+func BenchmarkAcquire(b *testing.B) {
+	crowd.Measure(b, harness(boltstore.WithTimeout(5*time.Minute)), nil)
 }

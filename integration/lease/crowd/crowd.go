@@ -22,17 +22,18 @@ import (
 //   - Acquire by one client when 16000 are taken;
 //   - Renew by 64 clients at once, and by one.
 //
-// It reports calls per second, the median and the 99th percentile of their durations. Run it with
-// -benchtime 1x for the 10000 alone.
-func Measure(b *testing.B, h leasetest.Harness) {
+// It reports calls per second, the median and the 99th percentile of their durations, and, if requests
+// counts those since it was called last, how many a call takes. Run it with -benchtime 1x for the 10000
+// alone.
+func Measure(b *testing.B, h leasetest.Harness, requests func() int) {
 	now := time.Now().Add(-6 * time.Hour).UTC().Truncate(time.Second)
 	b.Run("10000 start", func(b *testing.B) {
-		c := newCrowd(b, h, 64)
+		c := newCrowd(b, h, requests, 64)
 		c.run(10_000, c.acquire(now, time.Hour, false)).report(b) // regardless of b.N
 	})
 	for _, load := range []struct{ clients, taken int }{{64, 1000}, {64, 16_000}, {1, 16_000}} {
 		b.Run(fmt.Sprintf("%d clients, %d taken", load.clients, load.taken), func(b *testing.B) {
-			c := newCrowd(b, h, 64)
+			c := newCrowd(b, h, requests, 64)
 			c.run(load.taken, c.acquire(now, 5*time.Hour, false))
 			c.clients = c.clients[:load.clients]
 			b.ResetTimer()
@@ -41,7 +42,7 @@ func Measure(b *testing.B, h leasetest.Harness) {
 	}
 	for _, clients := range []int{64, 1} {
 		b.Run(fmt.Sprintf("%d clients renew", clients), func(b *testing.B) {
-			c := newCrowd(b, h, clients)
+			c := newCrowd(b, h, requests, clients)
 			for i, s := range c.clients {
 				var err error
 				if c.grants[i], err = s.Acquire(context.Background(), request(now, time.Minute)); err != nil {
@@ -63,14 +64,18 @@ func request(now time.Time, ttl time.Duration) lease.Request {
 }
 
 type crowd struct {
-	b       *testing.B
-	clients []lease.Store
-	grants  []lease.Grant // of the clients that renew
+	b        *testing.B
+	requests func() int
+	clients  []lease.Store
+	grants   []lease.Grant // of the clients that renew
 }
 
-func newCrowd(b *testing.B, h leasetest.Harness, clients int) *crowd {
+func newCrowd(b *testing.B, h leasetest.Harness, requests func() int, clients int) *crowd {
 	b.Helper()
-	c := &crowd{b: b, grants: make([]lease.Grant, clients)}
+	if requests == nil {
+		requests = func() int { return 0 }
+	}
+	c := &crowd{b: b, requests: requests, grants: make([]lease.Grant, clients)}
 	open := h.New(b)
 	for range clients {
 		s, err := open(driver.AllNodes)
@@ -93,10 +98,11 @@ func (c *crowd) acquire(now time.Time, ttl time.Duration, giveBack bool) func(i 
 	}
 }
 
-// took holds the duration of each call, and of all of them together.
+// took holds the duration of each call, and of all of them together, and their requests.
 type took struct {
-	each []time.Duration
-	all  time.Duration
+	each     []time.Duration
+	all      time.Duration
+	requests int
 }
 
 // run makes n calls with all clients at once.
@@ -105,6 +111,7 @@ func (c *crowd) run(n int, call func(client int) error) took {
 	each := make([]time.Duration, n)
 	var next atomic.Int64
 	var all sync.WaitGroup
+	c.requests()
 	began := time.Now()
 	for client := range c.clients {
 		all.Go(func() {
@@ -119,7 +126,7 @@ func (c *crowd) run(n int, call func(client int) error) took {
 		})
 	}
 	all.Wait()
-	return took{each, time.Since(began)}
+	return took{each, time.Since(began), c.requests()}
 }
 
 func (t took) report(b *testing.B) {
@@ -127,5 +134,8 @@ func (t took) report(b *testing.B) {
 	b.ReportMetric(float64(len(t.each))/t.all.Seconds(), "calls/s")
 	b.ReportMetric(t.each[len(t.each)/2].Seconds()*1000, "ms/median")
 	b.ReportMetric(t.each[len(t.each)*99/100].Seconds()*1000, "ms/p99")
+	if t.requests > 0 {
+		b.ReportMetric(float64(t.requests)/float64(len(t.each)), "requests/call")
+	}
 	b.ReportMetric(0, "ns/op") // meaningless here
 }

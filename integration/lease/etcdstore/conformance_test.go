@@ -44,7 +44,7 @@ func TestConformance(t *testing.T) {
 func BenchmarkAcquire(b *testing.B) {
 	for _, members := range []int{1, 3} {
 		b.Run(fmt.Sprintf("%d members", members), func(b *testing.B) {
-			crowd.Measure(b, harness(etcd.ForTest(b, members).ClientForTest(b)))
+			crowd.Measure(b, harness(etcd.ForTest(b, members).ClientForTest(b)), nil)
 		})
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/traceflake/traceflake/integration/lease/calls"
+	"github.com/traceflake/traceflake/integration/lease/crowd"
 	"github.com/traceflake/traceflake/integration/servers/kubernetes"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
@@ -82,40 +84,8 @@ func TestConformance(t *testing.T) {
 	leasetest.Run(t, harness(s.Client(kubernetes.Admin), s.URL()))
 }
 
-// counted counts requests by method, and responses that say that the server
-// throttles.
-type counted struct {
-	http.RoundTripper
-	mu sync.Mutex
-	n  map[string]int
-}
-
-const throttled = "429"
-
-func count(client *http.Client) *counted {
-	return &counted{RoundTripper: client.Transport, n: map[string]int{}}
-}
-
-func (c *counted) RoundTrip(r *http.Request) (*http.Response, error) {
-	c.add(r.Method)
-	res, err := c.RoundTripper.RoundTrip(r)
-	if err == nil && res.StatusCode == http.StatusTooManyRequests {
-		c.add(throttled)
-	}
-	return res, err
-}
-
-func (c *counted) add(what string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.n[what]++
-}
-
-// take returns the counts, and begins anew.
-func (c *counted) take() map[string]int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	n := c.n
-	c.n = map[string]int{}
-	return n
+func BenchmarkAcquire(b *testing.B) {
+	s := server(b)
+	c := calls.Count(s.Client(kubernetes.Admin).Transport)
+	crowd.Measure(b, harness(&http.Client{Transport: c}, s.URL()), c.Sent)
 }

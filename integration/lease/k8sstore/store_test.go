@@ -5,11 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -200,16 +198,6 @@ func TestDeletedObjects(t *testing.T) {
 	}
 }
 
-func TestNoNamespace(t *testing.T) {
-	s := server(t)
-	store, err := k8sstore.New(s.Client(kubernetes.Admin), s.URL(), "nowhere", driver.NodeRange{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = store.Acquire(t.Context(), calls.Request(time.Now()))
-	wantError(t, "acquire", err, lease.ErrMisconfigured, `there is no namespace "nowhere": create it`)
-}
-
 // What operators see, and how large it is.
 func TestObjects(t *testing.T) {
 	s := server(t)
@@ -258,38 +246,37 @@ func TestObjects(t *testing.T) {
 	}
 }
 
-// Without a free block every page is read, and listed once.
-func TestRequestsWithoutAFreeBlock(t *testing.T) {
+// A fleet of 10000 processes sends at most 70 requests a second.
+func TestRequestsOfAFleet(t *testing.T) {
 	s := server(t)
-	ctx, now := t.Context(), time.Now()
-	name := newName()
-	c := count(s.Client(kubernetes.Admin))
-	store, err := k8sstore.New(&http.Client{Transport: c}, s.URL(), namespace, driver.NodeRange{}, k8sstore.WithName(name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	began := time.Now()
-	if err := store.Raise(ctx, now.Add(time.Hour)); err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("raise: %v requests in %s", c.take(), time.Since(began))
-	began = time.Now()
-	_, err = store.Acquire(ctx, calls.Request(now))
-	wantError(t, "acquire", err, lease.ErrNoFreeNode)
-	got := fmt.Sprint(c.take())
-	t.Logf("acquire without a free block: %s requests in %s", got, time.Since(began))
-	// The first page, all of them, and three parts of a list.
-	if got != "map[GET:1028]" {
-		t.Errorf("acquire without a free block: %s requests, want 1028 GET", got)
-	}
-	blocks, err := store.List(ctx)
-	if got := fmt.Sprint(c.take()); err != nil || len(blocks) != 16384 || got != "map[GET:4]" {
-		t.Errorf("a list of %d blocks took %s requests, %v; want 4 GET", len(blocks), got, err)
+	c, name := calls.Count(s.Client(kubernetes.Admin).Transport), newName()
+	load := calls.Fleet(t, c, 300, 4, func() (lease.Store, error) { // fewer would be at once in a fleet
+		return k8sstore.New(&http.Client{Transport: c}, s.URL(), namespace, driver.NodeRange{}, k8sstore.WithName(name))
+	})
+	if load.PerSecond() > 70 {
+		t.Errorf("10000 processes send %.1f requests a second, want at most 70", load.PerSecond())
 	}
 }
 
-// With the URL of a proxy that authenticates, such as that of kubectl proxy, and
-// without.
+// The requests of an operator: a list has 500 objects in a response.
+func TestRequestsOfAnOperator(t *testing.T) {
+	s := server(t)
+	ctx, c := t.Context(), calls.Count(s.Client(kubernetes.Admin).Transport)
+	store, err := k8sstore.New(&http.Client{Transport: c}, s.URL(), namespace, driver.NodeRange{}, k8sstore.WithName(newName()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Raise(ctx, time.Now().Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("raise: %v", c.Take())
+	blocks, err := store.List(ctx)
+	if got := fmt.Sprint(c.Take()); err != nil || len(blocks) != 16384 || got != "map[GET:1 LIST:3]" {
+		t.Errorf("a list of %d blocks took %s requests, %v; want a GET and 3 LIST", len(blocks), got, err)
+	}
+}
+
+// With the URL of a proxy that authenticates, such as that of kubectl proxy.
 func TestServerInTheURL(t *testing.T) {
 	s := server(t)
 	proxy := s.Proxy(t, s.Token(kubernetes.Admin))
@@ -299,12 +286,6 @@ func TestServerInTheURL(t *testing.T) {
 	}
 	_, err := open(t, url+s.URL(), driver.NodeRange{}).Acquire(t.Context(), calls.Request(time.Now()))
 	wantError(t, "an unknown authority", err, nil, "certificate")
-	store, err := k8sstore.New(s.Client("nobody"), s.URL(), namespace, driver.NodeRange{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = store.Acquire(t.Context(), calls.Request(time.Now()))
-	wantError(t, "a wrong token", err, lease.ErrMisconfigured, "credentials", "401")
 }
 
 func TestBadOptions(t *testing.T) {
@@ -330,57 +311,33 @@ func TestBadOptions(t *testing.T) {
 	}
 }
 
-// What is not Kubernetes, or no server at all.
-func TestOtherServers(t *testing.T) {
+// What a server refuses, and what is no server at all.
+func TestRefusals(t *testing.T) {
 	s := server(t)
+	admin := s.Client(kubernetes.Admin)
 	// A server of another kind: the API of a real one, without the group.
-	client := &http.Client{Transport: before{s.Client(kubernetes.Admin).Transport, http.MethodGet, func(r *http.Request) {
+	other := &http.Client{Transport: before{admin.Transport, http.MethodGet, func(r *http.Request) {
 		r.URL.Path = strings.Replace(r.URL.Path, "/coordination.k8s.io/", "/other.k8s.io/", 1)
 	}}}
-	store, err := k8sstore.New(client, s.URL(), namespace, driver.NodeRange{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = store.Acquire(t.Context(), calls.Request(time.Now()))
-	wantError(t, "without the group", err, lease.ErrMisconfigured, "no API server of Kubernetes with coordination.k8s.io/v1")
-
-	if store, err = k8sstore.New(&http.Client{}, "https://127.0.0.1:1", namespace, driver.NodeRange{}); err != nil {
-		t.Fatal(err)
-	}
-	_, err = store.Acquire(t.Context(), calls.Request(time.Now()))
-	wantError(t, "no server", err, nil, "127.0.0.1:1")
-	if errors.Is(err, lease.ErrMisconfigured) || errors.Is(err, io.EOF) {
-		t.Errorf("a server that is away: %v", err)
-	}
-}
-
-// A server that takes one request at a time refuses others for a second. All
-// calls succeed in the end.
-func TestThrottlingServer(t *testing.T) {
-	s := kubernetes.ForTest(t, "--enable-priority-and-fairness=false", "--max-requests-inflight=1", "--max-mutating-requests-inflight=1")
-	grantRights(t, s, namespace, []string{"get", "list", "create", "update"})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	acquire := func(client *http.Client) {
-		store, err := k8sstore.New(client, s.URL(), namespace, driver.NodeRange{})
+	for _, c := range []struct {
+		what              string
+		client            *http.Client
+		server, namespace string
+		want              error
+		text              string
+	}{
+		{"no namespace", admin, s.URL(), "nowhere", lease.ErrMisconfigured, `there is no namespace "nowhere": create it`},
+		{"a wrong token", s.Client("nobody"), s.URL(), namespace, lease.ErrMisconfigured, "credentials"},
+		{"without the group", other, s.URL(), namespace, lease.ErrMisconfigured, "no API server of Kubernetes with coordination.k8s.io/v1"},
+		{"no server", &http.Client{}, "https://127.0.0.1:1", namespace, nil, "127.0.0.1:1"},
+	} {
+		store, err := k8sstore.New(c.client, c.server, c.namespace, driver.NodeRange{})
 		if err != nil {
-			t.Error(err)
-			return
+			t.Fatal(err)
 		}
-		if _, err := store.Acquire(ctx, calls.Request(time.Now())); err != nil {
-			t.Error(err)
+		_, err = store.Acquire(t.Context(), calls.Request(time.Now()))
+		if wantError(t, c.what, err, c.want, c.text); errors.Is(err, lease.ErrMisconfigured) != (c.want != nil) {
+			t.Errorf("%s: %v", c.what, err)
 		}
-	}
-	acquire(s.Client(kubernetes.Admin)) // an admin, which is not throttled, makes the store
-	c := count(s.Client(kubernetes.Limited))
-	var all sync.WaitGroup
-	for range 8 {
-		all.Go(func() { acquire(&http.Client{Transport: c}) })
-	}
-	all.Wait()
-	n := c.take()
-	t.Logf("requests and throttling responses: %v", n)
-	if n[throttled] == 0 {
-		t.Error("the server did not throttle: that shows nothing")
 	}
 }

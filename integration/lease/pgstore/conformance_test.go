@@ -70,5 +70,5 @@ func TestConformance(t *testing.T) {
 
 func BenchmarkAcquire(b *testing.B) {
 	server := servers.PostgresForTest(b)
-	crowd.Measure(b, harness(connectWith(b, server.DSN(), func(c *pgxpool.Config) { c.MaxConns = 64 })))
+	crowd.Measure(b, harness(connectWith(b, server.DSN(), func(c *pgxpool.Config) { c.MaxConns = 64 })), nil)
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/traceflake/traceflake/integration/lease/calls"
 	"github.com/traceflake/traceflake/integration/servers"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
@@ -26,7 +27,7 @@ func TestDriver(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", c.name, err)
 		}
-		g, err := s.Acquire(ctx, lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: time.Minute})
+		g, err := s.Acquire(ctx, calls.Request(time.Now()))
 		if err != nil || g.Nodes != c.size {
 			t.Errorf("%s: got %+v, %v", c.name, g, err)
 		}
@@ -57,4 +58,21 @@ func TestDriver(t *testing.T) {
 	defer func() { _ = s.Close() }()
 	_, err = s.List(ctx)
 	wantError(t, "a dead server", err, nil, "refused")
+}
+
+// A store is opened without naming its block size again; with a share of its
+// nodes, too.
+func TestTheStoresOwnBlockSize(t *testing.T) {
+	server := servers.PostgresForTest(t)
+	pool := connect(t, server.DSN())
+	if err := use(mustOpen(t, pool, driver.NodeRange{Nodes: 1 << 15, BlockSize: 1 << 15})); err != nil {
+		t.Fatal(err)
+	}
+	share := mustOpen(t, pool, driver.NodeRange{First: 1 << 15, Nodes: 1 << 16})
+	g, err := share.Acquire(t.Context(), calls.Request(time.Now()))
+	if err != nil || g.Nodes != 1<<15 || g.Node < 1<<15 || g.Node >= 3<<15 {
+		t.Errorf("got %+v, %v", g, err)
+	}
+	small := mustOpen(t, pool, driver.NodeRange{First: 8, Nodes: 8})
+	wantError(t, "nodes that are no blocks of the store", use(small), lease.ErrInvalidRequest, "multiples")
 }

@@ -42,7 +42,7 @@ func TestSynchronousCommitIsForcedOn(t *testing.T) {
 			}
 			s := mustOpen(t, pool, few)
 			ctx, now := context.Background(), time.Now()
-			g, err := s.Acquire(ctx, lease.Request{Nonce: lease.NewNonce(), Now: now, TTL: time.Minute})
+			g, err := s.Acquire(ctx, calls.Request(now))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -75,7 +75,7 @@ func TestSynchronousCommitIsForcedOn(t *testing.T) {
 			})
 			logged("release", c.want, func() error { return s.Release(ctx, g, lease.NewNonce(), now) })
 			logged("acquire", c.want, func() error {
-				_, err := s.Acquire(ctx, lease.Request{Nonce: lease.NewNonce(), Now: now, TTL: time.Minute})
+				_, err := s.Acquire(ctx, calls.Request(now))
 				return err
 			})
 			logged("raise", c.want, func() error { return s.Raise(ctx, now) })
@@ -92,7 +92,7 @@ func TestAnswersAreFlushed(t *testing.T) {
 	server := servers.PostgresForTest(t)
 	ctx, pool := context.Background(), connect(t, server.DSN())
 	s := mustOpen(t, pool, few)
-	r := lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: time.Minute}
+	r := calls.Request(time.Now())
 	g, err := s.Acquire(ctx, r)
 	if err != nil {
 		t.Fatal(err)
@@ -154,7 +154,7 @@ func TestFailedCommitIsNoGrant(t *testing.T) {
 	execute(t, pool, `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'the commit fails'; END $$`)
 	execute(t, pool, `CREATE CONSTRAINT TRIGGER refuse AFTER UPDATE ON traceflake_leases
 		DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION refuse()`)
-	g, err := s.Acquire(ctx, lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: time.Minute})
+	g, err := s.Acquire(ctx, calls.Request(time.Now()))
 	if err == nil {
 		t.Errorf("a grant that was never committed: %+v", g)
 	}
@@ -169,7 +169,7 @@ func TestSuppressedUpdate(t *testing.T) {
 	ctx, pool := context.Background(), connect(t, server.DSN())
 	s := mustOpen(t, pool, few)
 	now := time.Now()
-	g, err := s.Acquire(ctx, lease.Request{Nonce: lease.NewNonce(), Now: now, TTL: time.Minute})
+	g, err := s.Acquire(ctx, calls.Request(now))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +181,7 @@ func TestSuppressedUpdate(t *testing.T) {
 	if err := s.Release(ctx, g, lease.NewNonce(), now); err == nil {
 		t.Error("release: no error")
 	}
-	if got, err := s.Acquire(ctx, lease.Request{Nonce: lease.NewNonce(), Now: now, TTL: time.Minute}); err == nil {
+	if got, err := s.Acquire(ctx, calls.Request(now)); err == nil {
 		t.Errorf("acquire: got %+v", got)
 	}
 	if err := s.Raise(ctx, now.Add(time.Hour)); err == nil {
@@ -200,7 +200,7 @@ func TestCancelledWaitForTheStandby(t *testing.T) {
 		c.ConnConfig.RuntimeParams["application_name"] = "waits"
 	}), few)
 	acquire := func() (lease.Grant, error) {
-		return s.Acquire(ctx, lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: time.Minute})
+		return s.Acquire(ctx, calls.Request(time.Now()))
 	}
 	g, err := acquire()
 	if err != nil {

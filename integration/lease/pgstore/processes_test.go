@@ -12,6 +12,7 @@ import (
 
 	"github.com/traceflake/traceflake/integration/faults"
 	"github.com/traceflake/traceflake/integration/servers"
+	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/lease/leasetest"
 )
 
@@ -60,14 +61,15 @@ func crash(dsn string) error {
 	return syscall.Kill(pid, syscall.SIGKILL)
 }
 
-func answers(dsn string) error {
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		conn, err := pgx.Connect(context.Background(), dsn)
-		if err == nil {
-			return conn.Close(context.Background())
-		}
-		if time.Now().After(deadline) {
+// answers waits until a server answers.
+func answers(dsn string, server ...*child.Server) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	return child.Ready(ctx, func(ctx context.Context) error {
+		conn, err := pgx.Connect(ctx, dsn)
+		if err != nil {
 			return err
 		}
-	}
+		return conn.Close(ctx)
+	}, server...)
 }

@@ -3,7 +3,6 @@
 package pgstore
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +22,7 @@ import (
 
 	"github.com/traceflake/traceflake/integration/lease/calls"
 	"github.com/traceflake/traceflake/integration/servers"
+	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/leasetest"
@@ -63,14 +63,14 @@ func TestStatementsOfACall(t *testing.T) {
 	s := mustOpen(t, pool, driver.NodeRange{})
 	ctx, now := context.Background(), time.Now()
 	var g lease.Grant
-	again := lease.Request{Nonce: lease.NewNonce(), Now: now, TTL: time.Minute}
+	again := calls.Request(now)
 	for _, c := range []struct {
 		what string
 		want int64
 		call func() error
 	}{
 		{"acquire, the first call", 5, func() (err error) { // is there a table, make it, and now?
-			g, err = s.Acquire(ctx, lease.Request{Nonce: lease.NewNonce(), Now: now, TTL: time.Minute})
+			g, err = s.Acquire(ctx, calls.Request(now))
 			return err
 		}},
 		{"acquire", 2, func() error {
@@ -138,12 +138,11 @@ func pgbouncer(t *testing.T, dsn string) string {
 		t.Fatal(err)
 	}
 	password, _ := backend.User.Password()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	addresses, err := child.Addresses(1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	port := l.Addr().(*net.TCPAddr).Port
-	_ = l.Close()
+	_, port, _ := strings.Cut(addresses[0], ":")
 	dir, err := os.MkdirTemp("", "pgbouncer-") //nolint:usetesting // t.TempDir is for this user only
 	if err != nil {
 		t.Fatal(err)
@@ -154,7 +153,7 @@ func pgbouncer(t *testing.T, dsn string) string {
 * = host=%s port=%s user=%s password=%s
 [pgbouncer]
 listen_addr = 127.0.0.1
-listen_port = %d
+listen_port = %s
 unix_socket_dir =
 auth_type = any
 pool_mode = transaction
@@ -165,57 +164,30 @@ server_reset_query_always = 0
 	if err := os.WriteFile(ini, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// It ends with its standard input, and so also when this process is killed.
-	bouncer := exec.Command("/bin/sh", "-c", `exec 3<&0; "$@" </dev/null 3<&- & pid=$!
-{ cat <&3 >/dev/null; kill $pid; } 2>/dev/null & exec 3<&-; wait $pid`, "pgbouncer", path, ini)
-	var log bytes.Buffer
-	bouncer.Stdout, bouncer.Stderr = &log, &log
-	bouncer.SysProcAttr = &syscall.SysProcAttr{}
-	stdin, err := bouncer.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	command := child.Foreign(path, ini)
 	if os.Geteuid() == 0 { // which pgbouncer refuses
 		const nobody = 65534
-		bouncer.SysProcAttr.Credential = &syscall.Credential{Uid: nobody, Gid: nobody}
+		command.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 		if err := errors.Join(os.Chown(dir, nobody, nobody), os.Chown(ini, nobody, nobody)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := bouncer.Start(); err != nil {
+	bouncer := child.New("pgbouncer", func() *exec.Cmd { return command })
+	if err := bouncer.Run(); err != nil {
 		t.Fatal(err)
 	}
-	ended := make(chan struct{})
-	go func() {
-		_ = bouncer.Wait()
-		close(ended)
-	}()
-	t.Cleanup(func() {
-		_ = stdin.Close()
-		<-ended
-	})
-	front := fmt.Sprintf("postgres://any:none@127.0.0.1:%d%s?sslmode=disable", port, backend.Path)
-	for deadline := time.Now().Add(20 * time.Second); ; {
-		conn, err := pgx.Connect(context.Background(), front)
-		if err == nil {
-			_ = conn.Close(context.Background())
-			return front
-		}
-		select {
-		case <-ended:
-			t.Fatalf("pgbouncer ended:\n%s", log.String())
-		case <-time.After(20 * time.Millisecond):
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("pgbouncer does not answer: %v", err)
-		}
+	t.Cleanup(func() { _ = bouncer.Stop() })
+	front := fmt.Sprintf("postgres://any:none@%s%s?sslmode=disable", addresses[0], backend.Path)
+	if err := answers(front, bouncer); err != nil {
+		t.Fatal(err)
 	}
+	return front
 }
 
 func use(s *pgstore.Store) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	_, err := s.Acquire(ctx, lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: time.Minute})
+	_, err := s.Acquire(ctx, calls.Request(time.Now()))
 	return err
 }
 
@@ -278,7 +250,7 @@ func TestServersThatDoNotServe(t *testing.T) {
 	s = mustOpen(t, connect(t, wrong.String()), driver.NodeRange{})
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
-	_, err = s.Acquire(ctx, lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: time.Minute})
+	_, err = s.Acquire(ctx, calls.Request(time.Now()))
 	wantError(t, "a server that says nothing", err, context.DeadlineExceeded)
 	_ = l.Close()
 	wantError(t, "a dead server", use(s), nil, "refused")

@@ -55,10 +55,22 @@ func open(c aws.Config, prefix string, nodes driver.NodeRange) (*pages.Store, er
 	return s3store.New(c, bucket, nodes, s3store.WithPrefix(prefix))
 }
 
+// mustOpen opens a store under a prefix of its own.
+func mustOpen(tb testing.TB, c aws.Config, opts ...s3store.Option) *pages.Store {
+	tb.Helper()
+	opts = append([]s3store.Option{s3store.WithPrefix(fmt.Sprintf("own/%d/", prefixes.Add(1)))}, opts...)
+	s, err := s3store.New(c, bucket, driver.NodeRange{}, opts...)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return s
+}
+
 func TestConformance(t *testing.T) {
 	leasetest.Run(t, harness(config(started(t).Endpoint(), s3.Root)))
 }
 
 func BenchmarkAcquire(b *testing.B) {
-	crowd.Measure(b, harness(config(started(b).Endpoint(), s3.Root)))
+	cfg, c := count(config(started(b).Endpoint(), s3.Root))
+	crowd.Measure(b, harness(cfg), c.Sent)
 }

@@ -149,11 +149,7 @@ func (s *stub) store(t *testing.T) *pages.Store {
 	t.Helper()
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
-	store, err := s3store.New(config(server.URL, s3.Root), bucket, driver.NodeRange{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return store
+	return mustOpen(t, config(server.URL, s3.Root), s3store.WithPrefix(s3store.DefaultPrefix))
 }
 
 // What a server answers, and what the error says.
@@ -218,22 +214,13 @@ func TestThrottled(t *testing.T) {
 		}
 	}
 	// A server that is busy now and then.
-	server := started(t)
 	var n atomic.Int64
-	cfg := config(server.Endpoint(), s3.Root)
-	cfg.HTTPClient = &http.Client{Transport: tripper(func(r *http.Request) (*http.Response, error) {
+	s := through(t, started(t), func(*http.Request) *stub {
 		if n.Add(1)%3 == 0 {
-			w := httptest.NewRecorder()
-			w.Header().Set("Date", time.Now().UTC().Format(http.TimeFormat))
-			(&stub{status: 503, code: "SlowDown"}).ServeHTTP(w, r)
-			return w.Result(), nil
+			return &stub{status: 503, code: "SlowDown"}
 		}
-		return http.DefaultTransport.RoundTrip(r)
-	})}
-	s, err := s3store.New(cfg, bucket, driver.NodeRange{})
-	if err != nil {
-		t.Fatal(err)
-	}
+		return nil
+	})
 	if _, err := s.Acquire(t.Context(), calls.Request(time.Now())); err != nil {
 		t.Error(err)
 	}
@@ -244,7 +231,8 @@ type tripper func(*http.Request) (*http.Response, error)
 func (f tripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // A write whose connection breaks before the answer is not repeated, whether
-// the connection is new or was used before.
+// the connection is new or was used before. No transport can send its body again, as one of HTTP/2
+// would after some errors.
 func TestNoWriteIsRepeated(t *testing.T) {
 	for _, fresh := range []bool{true, false} {
 		server := started(t)
@@ -261,11 +249,14 @@ func TestNoWriteIsRepeated(t *testing.T) {
 		}))
 		t.Cleanup(proxy.Close)
 		cfg := config(proxy.URL, s3.Root)
-		cfg.HTTPClient = &http.Client{Transport: &http.Transport{DisableKeepAlives: fresh}}
-		s, err := s3store.New(cfg, bucket, driver.NodeRange{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		transport := &http.Transport{DisableKeepAlives: fresh}
+		cfg.HTTPClient = &http.Client{Transport: tripper(func(r *http.Request) (*http.Response, error) {
+			if r.Method == http.MethodPut && r.GetBody != nil {
+				t.Errorf("PUT %s can be sent again", r.URL.Path)
+			}
+			return transport.RoundTrip(r)
+		})}
+		s := mustOpen(t, cfg)
 		g, err := s.Acquire(t.Context(), calls.Request(time.Now()))
 		if err != nil {
 			t.Fatal(err)
@@ -290,10 +281,7 @@ func TestExpiredCredentials(t *testing.T) {
 	server := httptest.NewServer(&stub{status: 400, code: "ExpiredToken"})
 	t.Cleanup(server.Close)
 	cfg.BaseEndpoint = aws.String(server.URL)
-	s, err := s3store.New(cfg, bucket, driver.NodeRange{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := mustOpen(t, cfg)
 	for want := range int64(3) {
 		_, err := s.Acquire(t.Context(), calls.Request(time.Now()))
 		wantError(t, "expired", err, lease.ErrMisconfigured, "expired")
@@ -304,10 +292,7 @@ func TestExpiredCredentials(t *testing.T) {
 	cfg.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 		return aws.Credentials{}, errors.New("the source is away")
 	})
-	if s, err = s3store.New(cfg, bucket, driver.NodeRange{}); err != nil {
-		t.Fatal(err)
-	}
-	_, err = s.Acquire(t.Context(), calls.Request(time.Now()))
+	_, err := mustOpen(t, cfg).Acquire(t.Context(), calls.Request(time.Now()))
 	wantError(t, "no credentials", err, nil, "no credentials", "the source is away")
 	cfg.Credentials = nil
 	_, err = s3store.New(cfg, bucket, driver.NodeRange{})
@@ -334,29 +319,5 @@ func TestServerAway(t *testing.T) {
 	wantError(t, "a silent server", err, context.DeadlineExceeded, silent.URL)
 	if err := s.Close(); err != nil {
 		t.Error(err)
-	}
-}
-
-// A transport of HTTP/2 sends a body again after some errors, if it can get it again: the server
-// may have taken the first one.
-func TestBodiesCannotBeSentAgain(t *testing.T) {
-	server := started(t)
-	puts := 0
-	cfg := config(server.Endpoint(), s3.Root)
-	cfg.HTTPClient = doer(func(r *http.Request) (*http.Response, error) {
-		if r.Method == http.MethodPut {
-			puts++
-			if r.GetBody != nil {
-				t.Errorf("PUT %s can be sent again", r.URL.Path)
-			}
-		}
-		return http.DefaultClient.Do(r)
-	})
-	s, err := s3store.New(cfg, bucket, driver.NodeRange{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Acquire(t.Context(), calls.Request(time.Now())); err != nil || puts == 0 {
-		t.Errorf("%d PUTs, %v", puts, err)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"sync"
 	"syscall"
+	"testing"
 	"time"
 )
 
@@ -158,6 +159,36 @@ func Main(kind string, serve func(args []string) error) {
 		os.Exit(1)
 	}
 	os.Exit(0)
+}
+
+// supervise runs a program that knows nothing of [Main], and interrupts it when standard input is
+// closed.
+const supervise = `exec 3<&0
+"$@" </dev/null 3<&- & server=$!
+{ cat <&3 >/dev/null; kill -INT $server; } 2>/dev/null &
+exec 3<&-
+wait $server`
+
+// Foreign returns a command that runs a program until standard input is closed.
+func Foreign(program string, args ...string) *exec.Cmd {
+	return exec.Command("/bin/sh", append([]string{"-c", supervise, program, program}, args...)...)
+}
+
+// ForTest starts a server for a test, and closes it when the test ends.
+func ForTest[S io.Closer](tb testing.TB, start func(context.Context) (S, error)) S {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	s, err := start(ctx)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return s
 }
 
 // Addresses returns n addresses on loopback, host:port, whose ports are free now.

@@ -63,19 +63,8 @@ func Start(ctx context.Context, n int, synced bool) (_ *Cluster, err error) {
 // ForTest is Start for a test, and Close when it ends. Only benchmarks wait for the disk.
 func ForTest(tb testing.TB, n int) *Cluster {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
-	defer cancel()
 	_, measures := tb.(*testing.B)
-	c, err := Start(ctx, n, measures)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() {
-		if err := c.Close(); err != nil {
-			tb.Error(err)
-		}
-	})
-	return c
+	return child.ForTest(tb, func(ctx context.Context) (*Cluster, error) { return Start(ctx, n, measures) })
 }
 
 // Endpoints are the addresses of the members, host:port, running or not.

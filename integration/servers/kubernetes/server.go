@@ -50,22 +50,8 @@ type Server struct {
 // builds it.
 func ForTest(tb testing.TB, flags ...string) *Server {
 	tb.Helper()
-	binary, err := find()
-	if err != nil {
-		tb.Skip(err)
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
-	defer cancel()
-	s, err := start(ctx, binary, flags...)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			tb.Error(err)
-		}
-	})
-	return s
+	binary := find(tb)
+	return child.ForTest(tb, func(ctx context.Context) (*Server, error) { return start(ctx, binary, flags...) })
 }
 
 var shared struct {
@@ -81,16 +67,15 @@ func Shared(tb testing.TB) *Server {
 	if shared.server != nil {
 		return shared.server
 	}
-	binary, err := find()
-	if err != nil {
-		tb.Skip(err)
-	}
+	binary := find(tb)
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	if shared.server, err = start(ctx, binary); err != nil {
+	s, err := start(ctx, binary)
+	if err != nil {
 		tb.Fatal(err)
 	}
-	return shared.server
+	shared.server = s
+	return s
 }
 
 // Main runs the tests of a package and ends the process.
@@ -106,29 +91,18 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// find returns the path of the server, which is in .cache of the repository.
-func find() (string, error) {
-	dir, err := os.Getwd()
+// find returns the path of the server, which is in .cache of the repository, or skips the test.
+func find(tb testing.TB) string {
+	tb.Helper()
+	gowork, err := exec.Command("go", "env", "GOWORK").Output()
 	if err != nil {
-		return "", err
+		tb.Fatal(err)
 	}
-	for !exists(filepath.Join(dir, "go.work")) {
-		parent := filepath.Dir(dir)
-		if parent == dir {
-			return "", errors.New("the tests of Kubernetes run inside of the repository only")
-		}
-		dir = parent
+	binary := filepath.Join(filepath.Dir(strings.TrimSpace(string(gowork))), ".cache", "kubernetes", "kube-apiserver-"+Version)
+	if _, err := os.Stat(binary); err != nil {
+		tb.Skipf("kube-apiserver %s was not built, run make kubernetes: %v", Version, err)
 	}
-	binary := filepath.Join(dir, ".cache", "kubernetes", "kube-apiserver-"+Version)
-	if !exists(binary) {
-		return "", fmt.Errorf("kube-apiserver %s was not built: run make kubernetes", Version)
-	}
-	return binary, nil
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
+	return binary
 }
 
 func start(ctx context.Context, binary string, flags ...string) (_ *Server, err error) {

@@ -81,18 +81,7 @@ func Start(ctx context.Context) (_ *Server, err error) {
 // ForTest is Start for a test, and Close when it ends.
 func ForTest(tb testing.TB) *Server {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	s, err := Start(ctx)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			tb.Error(err)
-		}
-	})
-	return s
+	return child.ForTest(tb, Start)
 }
 
 // Endpoint is the server's address, as a URL.

@@ -2,12 +2,10 @@ package pages_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -16,105 +14,6 @@ import (
 	"github.com/traceflake/traceflake/lease/driver/pages"
 	"github.com/traceflake/traceflake/lease/driver/pages/pagestest"
 )
-
-var t0 = time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
-
-// wire is between a client and the server.
-type wire struct {
-	pages.Server
-	mu     sync.Mutex
-	before func(name string) // each read, one at a time
-	write  func(name string, do func() (pages.Object, error)) (pages.Object, error)
-	edit   func(p map[string]any) // each page that is written
-	bare   bool                   // lists have no data
-}
-
-func (w *wire) List(ctx context.Context) (map[string]pages.Object, error) {
-	all, err := w.Server.List(ctx)
-	if w.bare {
-		all = bare(all)
-	}
-	return all, err
-}
-
-// bare is what a server lists that lists versions only.
-func bare(all map[string]pages.Object) map[string]pages.Object {
-	for name, o := range all {
-		all[name] = pages.Object{Version: o.Version}
-	}
-	return all
-}
-
-func (w *wire) Read(ctx context.Context, name string) (pages.Object, error) {
-	if w.before != nil {
-		w.mu.Lock()
-		w.before(name)
-		w.mu.Unlock()
-	}
-	return w.Server.Read(ctx, name)
-}
-
-func (w *wire) Write(ctx context.Context, name string, data []byte, version string) (pages.Object, error) {
-	if w.edit != nil && name != "config" {
-		data = pages.Edit(data, w.edit)
-	}
-	do := func() (pages.Object, error) { return w.Server.Write(ctx, name, data, version) }
-	if w.write == nil {
-		return do()
-	}
-	return w.write(name, do)
-}
-
-// few is blocks on pages of one block each.
-func few(blocks uint32) driver.NodeRange {
-	return driver.NodeRange{First: 0, Nodes: blocks << 3, BlockSize: 8}
-}
-
-func open(s pages.Server, perPage uint32, nodes driver.NodeRange) *pages.Store {
-	return must(pages.New(s, pages.Layout{Name: "teststore", BlocksPerPage: perPage}, nodes))
-}
-
-func must(s *pages.Store, err error) *pages.Store {
-	if err != nil {
-		panic(err)
-	}
-	return s
-}
-
-func request(now time.Time) lease.Request {
-	return lease.Request{Nonce: lease.NewNonce(), Now: now, TTL: time.Minute, Owner: "pod-1"}
-}
-
-func mustAcquire(t *testing.T, s lease.Store, r lease.Request) lease.Grant {
-	t.Helper()
-	g, err := s.Acquire(t.Context(), r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return g
-}
-
-// sameHome returns a fresh nonce that tries the same page first.
-func sameHome(s *pages.Store, nonce string) string {
-	for {
-		if other := lease.NewNonce(); s.Order(other)[0] == s.Order(nonce)[0] {
-			return other
-		}
-	}
-}
-
-func wantErr(t *testing.T, what string, err, want error) {
-	t.Helper()
-	if !errors.Is(err, want) {
-		t.Errorf("%s: got error %v, want %v", what, err, want)
-	}
-}
-
-// definite reports whether an error says that nothing was written.
-func definite(err error) bool {
-	return errors.Is(err, lease.ErrLost) || errors.Is(err, lease.ErrNoFreeNode) ||
-		errors.Is(err, lease.ErrClockAhead) || errors.Is(err, lease.ErrInvalidRequest)
-}
 
 // The bytes are read by other versions of the library.
 func TestFormat(t *testing.T) {
@@ -162,7 +61,6 @@ func TestSize(t *testing.T) {
 		if err != nil || len(o.Data) > c.most {
 			t.Errorf("%d blocks: %d bytes, want at most %d; %v", c.perPage, len(o.Data), c.most, err)
 		}
-		t.Logf("%d blocks: %d bytes", c.perPage, len(o.Data))
 	}
 }
 
@@ -176,21 +74,22 @@ func TestEdited(t *testing.T) {
 		{"an end", "page-0000", replace("03:03:01Z", "03:02:01Z"), pages.ErrEdited},
 		{"an owner", "page-0000", replace("pod-1", "pod-2"), pages.ErrEdited},
 		{"cut off", "page-0000", func(b []byte) []byte { return b[:len(b)/2] }, pages.ErrEdited},
-		{"empty", "page-0000", func([]byte) []byte { return []byte("\n") }, pages.ErrEdited},
-		{"no checksum", "page-0000", func([]byte) []byte { return []byte(`{"format":1,"page":0}`) }, pages.ErrEdited},
-		{"not ours", "page-0000", func([]byte) []byte { return []byte(`{"kind":"Lease"}`) }, lease.ErrSchemaVersion},
-		{"not JSON", "page-0000", func([]byte) []byte { return []byte("<html>") }, pages.ErrEdited},
-		{"newer", "page-0000", func([]byte) []byte { return []byte(`{"format":2}`) }, lease.ErrSchemaVersion},
-		{"newer config", "config", func([]byte) []byte { return []byte(`{"format":2}`) }, lease.ErrSchemaVersion},
+		{"empty", "page-0000", text("\n"), pages.ErrEdited},
+		{"no checksum", "page-0000", text(`{"format":1,"page":0}`), pages.ErrEdited},
+		{"not ours", "page-0000", text(`{"kind":"Lease"}`), lease.ErrSchemaVersion},
+		{"not JSON", "page-0000", text("<html>"), pages.ErrEdited},
+		{"newer", "page-0000", text(`{"format":2}`), lease.ErrSchemaVersion},
+		{"newer, with other members", "page-0000", text(`{"format":2,"page":"a"}`), lease.ErrSchemaVersion},
+		{"newer config", "config", text(`{"format":2}`), lease.ErrSchemaVersion},
 		{"config", "config", replace("8", "16"), pages.ErrEdited},
 		{"config without pages", "config", with(func(o map[string]any) { o["blocks_per_page"] = 0 }), pages.ErrEdited},
 		{"another page", "page-0000", with(func(o map[string]any) { o["page"] = 3 }), pages.ErrEdited},
 		{"another block size", "page-0000", with(func(o map[string]any) { o["block_size"] = 16 }), lease.ErrBlockSize},
-		{"a block of another page", "page-0000", withBlock(func(b map[string]any) { b["node"] = 512 }), pages.ErrEdited},
-		{"no version", "page-0000", withBlock(func(b map[string]any) { b["version"] = 0 }), pages.ErrEdited},
-		{"no end", "page-0000", withBlock(func(b map[string]any) { delete(b, "until") }), pages.ErrEdited},
-		{"an end before the start", "page-0000", withBlock(func(b map[string]any) { b["until"] = "2026-01-01T00:00:00Z" }), pages.ErrEdited},
-		{"half a second", "page-0000", withBlock(func(b map[string]any) { b["until"] = "2027-01-01T00:00:00.5Z" }), pages.ErrEdited},
+		{"a block of another page", "page-0000", withBlock("node", 512), pages.ErrEdited},
+		{"no version", "page-0000", withBlock("version", 0), pages.ErrEdited},
+		{"no end", "page-0000", withBlock("until", nil), pages.ErrEdited},
+		{"an end before the start", "page-0000", withBlock("until", "2026-01-01T00:00:00Z"), pages.ErrEdited},
+		{"half a second", "page-0000", withBlock("until", "2027-01-01T00:00:00.5Z"), pages.ErrEdited},
 		{"a block twice", "page-0000", with(func(o map[string]any) {
 			blocks := o["blocks"].([]map[string]any)
 			o["blocks"] = append(blocks, blocks[0])
@@ -203,31 +102,21 @@ func TestEdited(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			o.Data = c.edit(slices.Clone(o.Data))
-			if _, err := server.Write(t.Context(), c.object, o.Data, o.Version); err != nil {
+			if _, err := server.Write(t.Context(), c.object, c.edit(slices.Clone(o.Data)), o.Version); err != nil {
 				t.Fatal(err)
 			}
-			s, writes := open(server, 64, few(64)), server.Writes
-			_, err = s.Acquire(t.Context(), request(t0))
-			wantErr(t, "acquire", err, c.want)
-			if err != nil && !strings.Contains(err.Error(), c.object) {
-				t.Errorf("the error does not name %s: %v", c.object, err)
-			}
-			t.Log(err)
-			_, err = s.Renew(t.Context(), g, renewal(lease.NewNonce(), t0.Add(time.Hour)))
-			wantErr(t, "renew", err, c.want)
-			wantErr(t, "release", s.Release(t.Context(), g, lease.NewNonce(), t0), c.want)
-			_, err = s.Get(t.Context(), g.Node)
-			wantErr(t, "get", err, c.want)
-			_, err = s.List(t.Context())
-			wantErr(t, "list", err, c.want)
-			wantErr(t, "raise", s.Raise(t.Context(), t0.Add(time.Hour)), c.want)
-			if server.Writes != writes {
-				t.Errorf("%d writes", server.Writes-writes)
-			}
+			wantWrites(t, "all calls", server, 0, func() {
+				for call, err := range everyCall(t, open(server, 64, few(64)), g) {
+					if wantErr(t, call, err, c.want); err != nil && !strings.Contains(err.Error(), c.object) {
+						t.Errorf("%s: the error does not name %s: %v", call, c.object, err)
+					}
+				}
+			})
 		})
 	}
 }
+
+func text(text string) func([]byte) []byte { return func([]byte) []byte { return []byte(text) } }
 
 func replace(old, with string) func([]byte) []byte {
 	return func(b []byte) []byte { return bytes.ReplaceAll(b, []byte(old), []byte(with)) }
@@ -237,17 +126,16 @@ func with(edit func(map[string]any)) func([]byte) []byte {
 	return func(b []byte) []byte { return pages.Edit(b, edit) }
 }
 
-func withBlock(edit func(map[string]any)) func([]byte) []byte {
-	return with(func(o map[string]any) { edit(o["blocks"].([]map[string]any)[0]) })
+func withBlock(member string, value any) func([]byte) []byte {
+	return with(func(o map[string]any) { o["blocks"].([]map[string]any)[0][member] = value })
 }
 
 // A process that was started before the store was replaced writes nothing.
 func TestReplacedStore(t *testing.T) {
 	for _, c := range []struct {
-		name      string
-		perPage   uint32
-		blockSize uint32
-		want      error
+		name               string
+		perPage, blockSize uint32
+		want               error
 	}{
 		{"another block size", 64, 16, lease.ErrBlockSize},
 		{"other pages", 16, 8, lease.ErrBlockSize},
@@ -260,16 +148,14 @@ func TestReplacedStore(t *testing.T) {
 		if c.perPage > 0 {
 			mustAcquire(t, open(server, c.perPage, driver.NodeRange{BlockSize: c.blockSize}), request(t0))
 		}
-		writes := server.Writes
-		for range 50 { // on pages that are there, and on others
-			_, err := old.Acquire(t.Context(), request(t0))
-			if err == nil || c.want != nil && !errors.Is(err, c.want) {
-				t.Fatalf("%s: got error %v, want %v", c.name, err, c.want)
+		wantWrites(t, c.name, server, 0, func() {
+			for range 50 { // on pages that are there, and on others
+				_, err := old.Acquire(t.Context(), request(t0))
+				if err == nil || c.want != nil && !errors.Is(err, c.want) {
+					t.Fatalf("%s: got error %v, want %v", c.name, err, c.want)
+				}
 			}
-		}
-		if server.Writes != writes {
-			t.Errorf("%s: %d writes", c.name, server.Writes-writes)
-		}
+		})
 	}
 }
 
@@ -279,25 +165,21 @@ func TestDeletedConfiguration(t *testing.T) {
 	old := open(server, 64, few(256))
 	mustAcquire(t, old, request(t0))
 	server.Delete("config")
-	writes := server.Writes
-	for name, s := range map[string]*pages.Store{
-		"the old process":    old,
-		"another block size": open(server, 64, driver.NodeRange{BlockSize: 64}),
-	} {
-		refused := 0
+	refused := func(s *pages.Store) (n int) {
 		for range 20 {
 			if _, err := s.Acquire(t.Context(), request(t0)); err != nil {
-				refused++
-				t.Log(err)
+				n++
 			}
 		}
-		if refused == 0 {
-			t.Errorf("%s is not refused", name)
+		return n
+	}
+	wantWrites(t, "another block size", server, 0, func() {
+		if refused(open(server, 64, driver.NodeRange{BlockSize: 64})) == 0 {
+			t.Error("another block size is not refused")
 		}
-		if name == "another block size" && server.Writes != writes {
-			t.Errorf("%s: %d writes", name, server.Writes-writes)
-		}
-		writes = server.Writes
+	})
+	if refused(old) == 0 { // on pages that it would have to create
+		t.Error("the old process is not refused")
 	}
 }
 
@@ -305,76 +187,64 @@ func TestDeletedConfiguration(t *testing.T) {
 func TestRequests(t *testing.T) {
 	server := &pagestest.Server{Now: func() time.Time { return t0 }}
 	s := open(server, 64, driver.NodeRange{})
-	count := func(what string, reads, writes, lists int, f func()) {
+	count := func(what string, reads, writes, lists int, f func() error) {
 		t.Helper()
 		r, w, l := server.Reads, server.Writes, server.Lists
-		if f(); server.Reads-r != reads || server.Writes-w != writes || server.Lists-l != lists {
+		if err := f(); err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		if server.Reads-r != reads || server.Writes-w != writes || server.Lists-l != lists {
 			t.Errorf("%s: %d reads, %d writes, %d lists; want %d, %d, %d",
 				what, server.Reads-r, server.Writes-w, server.Lists-l, reads, writes, lists)
 		}
 	}
-	check := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 	r := request(t0)
 	var g lease.Grant
-	count("the first acquire of a store", 4, 2, 1, func() { g = mustAcquire(t, s, r) })
-	count("the same again", 1, 0, 0, func() { mustAcquire(t, s, r) })
+	acquire := func() (err error) { g, err = s.Acquire(t.Context(), r); return err }
+	renew := func() error { g = mustRenew(t, s, g); return nil }
+	release := func() error { return s.Release(t.Context(), g, lease.NewNonce(), t0) }
+	list := func(s *pages.Store) func() error {
+		return func() error { _, err := s.List(t.Context()); return err }
+	}
+	count("the first acquire of a store", 4, 2, 1, acquire)
+	count("the same again", 1, 0, 0, acquire)
 	r.Nonce = sameHome(s, r.Nonce)
-	count("acquire", 1, 1, 0, func() { mustAcquire(t, s, r) })
-	count("renew", 1, 1, 0, func() {
-		var err error
-		g, err = s.Renew(t.Context(), g, renewal(lease.NewNonce(), t0.Add(time.Hour)))
-		check(err)
-	})
-	count("get", 1, 0, 0, func() {
-		_, err := s.Get(t.Context(), g.Node)
-		check(err)
-	})
-	count("release", 1, 1, 0, func() { check(s.Release(t.Context(), g, lease.NewNonce(), t0)) })
-	count("list", 1, 0, 1, func() {
-		_, err := s.List(t.Context())
-		check(err)
-	})
-	count("raise", 257, 256, 0, func() { check(s.Raise(t.Context(), t0)) })
-	count("acquire by another process", 2, 1, 0, func() {
-		s = open(server, 64, driver.NodeRange{})
-		mustAcquire(t, s, r)
-	})
-	check(s.Raise(t.Context(), t0.Add(time.Hour)))
-	count("no free block", 257, 0, 1, func() {
+	count("acquire", 1, 1, 0, acquire)
+	count("renew", 1, 1, 0, renew)
+	count("get", 1, 0, 0, func() error { _, err := s.Get(t.Context(), g.Node); return err })
+	count("release", 1, 1, 0, release)
+	count("list", 1, 0, 1, list(s))
+	count("raise", 257, 256, 0, func() error { return s.Raise(t.Context(), t0) })
+	s = open(server, 64, driver.NodeRange{})
+	count("acquire by another process", 2, 1, 0, acquire)
+	if err := s.Raise(t.Context(), t0.Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	count("no free block", 257, 0, 1, func() error {
 		_, err := s.Acquire(t.Context(), request(t0))
 		wantErr(t, "acquire", err, lease.ErrNoFreeNode)
+		return nil
 	})
-	bare := open(&wire{Server: server, bare: true}, 64, driver.NodeRange{})
-	count("list by versions", 257, 0, 1, func() {
-		_, err := bare.List(t.Context())
-		check(err)
-	})
+	byVersions := wire{server, func(m *message, do func() answer) answer {
+		a := do()
+		a.listed = bare(a.listed)
+		return a
+	}}
+	count("list by versions", 257, 0, 1, list(open(byVersions, 64, driver.NodeRange{})))
 
 	// What this process wrote last is known, unless the time must be read.
 	server = &pagestest.Server{}
 	s = open(server, 64, driver.NodeRange{})
-	g = mustAcquire(t, s, request(t0))
-	count("renew without a clock", 0, 1, 0, func() {
-		var err error
-		g, err = s.Renew(t.Context(), g, renewal(lease.NewNonce(), t0.Add(time.Hour)))
-		check(err)
-	})
-	other := request(t0)
-	for s.Order(other.Nonce)[0] != int(g.Node)/8/64 {
-		other.Nonce = lease.NewNonce()
+	r = request(t0)
+	if err := acquire(); err != nil {
+		t.Fatal(err)
 	}
+	count("renew without a clock", 0, 1, 0, renew)
+	other := request(t0)
+	other.Nonce = sameHome(s, r.Nonce)
 	mustAcquire(t, open(server, 64, driver.NodeRange{}), other)
-	count("renew after another process wrote the page", 0, 2, 0, func() {
-		var err error
-		g, err = s.Renew(t.Context(), g, renewal(lease.NewNonce(), t0.Add(time.Hour)))
-		check(err)
-	})
-	count("release without a clock", 0, 1, 0, func() { check(s.Release(t.Context(), g, lease.NewNonce(), t0)) })
+	count("renew after another process wrote the page", 0, 2, 0, renew)
+	count("release without a clock", 0, 1, 0, release)
 }
 
 // A fleet that has 61 % of the blocks takes little more than two requests each,
@@ -405,21 +275,17 @@ func TestRequestsOfAFleet(t *testing.T) {
 	}
 }
 
-var errLost = errors.New("the answer was lost")
-
 // While there always is a free block, on another page than the one that is read
 // next, an Acquire does not say that there is none.
 func TestFreeBlockThatMoves(t *testing.T) {
-	for name, wrong := range map[string]struct {
-		deaf bool
-		edit func(map[string]any)
-	}{
-		"":                         {},
-		"without listing":          {deaf: true},
-		"releases are not counted": {edit: func(p map[string]any) { p["releases"] = 0 }},
-	} {
+	for _, wrong := range []string{"", "without listing", "releases are not counted"} {
 		server := &pagestest.Server{}
-		others := open(&wire{Server: server, edit: wrong.edit}, 1, few(2))
+		others := open(writes(server, func(m *message, do func() answer) answer {
+			if wrong == "releases are not counted" && m.name != "config" {
+				m.data = pages.Edit(m.data, func(p map[string]any) { p["releases"] = 0 })
+			}
+			return do()
+		}), 1, few(2))
 		var held [2]lease.Grant // by page
 		take := func() {
 			g := mustAcquire(t, others, request(t0))
@@ -427,110 +293,98 @@ func TestFreeBlockThatMoves(t *testing.T) {
 		}
 		take()
 		take()
-		moves := 0
-		var s pages.Server = &wire{Server: server, before: func(name string) {
-			if moves++; moves > 20 || name == "config" {
-				return
-			}
-			at := 0
-			if name == pages.PageName(1) {
-				at = 1
-			}
-			if held[at].Nonce == "" {
-				take()
-			}
-			if g := held[1-at]; g.Nonce != "" {
-				if err := others.Release(t.Context(), g, lease.NewNonce(), t0); err != nil {
-					t.Fatal(err)
+		moves, read := 0, map[string]pages.Object{}
+		s := wire{server, func(m *message, do func() answer) answer {
+			if m.op == "list" {
+				a := do()
+				if wrong == "without listing" {
+					a.listed = read // nothing has changed since it was read
 				}
-				held[1-at] = lease.Grant{}
+				a.listed = bare(a.listed)
+				return a
 			}
-		}, bare: true}
-		if wrong.deaf {
-			s = &deaf{s, map[string]pages.Object{}}
-		}
+			if moves++; moves <= 20 && m.name != "config" {
+				at := 0
+				if m.name == pages.PageName(1) {
+					at = 1
+				}
+				if held[at].Nonce == "" {
+					take()
+				}
+				if g := held[1-at]; g.Nonce != "" {
+					if err := others.Release(t.Context(), g, lease.NewNonce(), t0); err != nil {
+						t.Fatal(err)
+					}
+					held[1-at] = lease.Grant{}
+				}
+			}
+			a := do()
+			read[m.name] = a.object
+			return a
+		}}
 		_, err := open(s, 1, few(2)).Acquire(t.Context(), request(t0))
-		if none := errors.Is(err, lease.ErrNoFreeNode); none != (name != "") || err != nil && !none {
-			t.Errorf("%s: %v after %d moves", name, err, moves)
+		if none := errors.Is(err, lease.ErrNoFreeNode); none != (wrong != "") || err != nil && !none {
+			t.Errorf("%q: %v after %d moves", wrong, err, moves)
 		}
 	}
 }
-
-// deaf is told that nothing has changed since it read.
-type deaf struct {
-	pages.Server
-	read map[string]pages.Object
-}
-
-func (d *deaf) Read(ctx context.Context, name string) (pages.Object, error) {
-	o, err := d.Server.Read(ctx, name)
-	d.read[name] = o
-	return o, err
-}
-
-func (d *deaf) List(context.Context) (map[string]pages.Object, error) { return bare(d.read), nil }
 
 // Renewals change the pages of a full store all the time. It is full all the
 // same.
 func TestFullStoreThatIsRenewed(t *testing.T) {
 	server := &pagestest.Server{}
 	s := open(server, 1, few(8))
-	held := map[string]lease.Grant{}
+	var held []lease.Grant
 	for range 8 {
-		g := mustAcquire(t, s, request(t0))
-		held[pages.PageName(int(g.Node/8))] = g
+		held = append(held, mustAcquire(t, s, request(t0)))
 	}
-	w := &wire{Server: server, before: func(string) {
-		for name, g := range held {
-			g, err := s.Renew(t.Context(), g, renewal(lease.NewNonce(), t0))
-			if err != nil {
-				t.Error(err)
-			}
-			held[name] = g
+	busy := wire{server, func(m *message, do func() answer) answer {
+		for i, g := range held {
+			held[i] = mustRenew(t, s, g)
 		}
+		return do()
 	}}
 	lists := server.Lists
-	_, err := open(w, 1, few(8)).Acquire(t.Context(), request(t0))
+	_, err := open(oneAtATime(busy), 1, few(8)).Acquire(t.Context(), request(t0))
 	if wantErr(t, "acquire", err, lease.ErrNoFreeNode); server.Lists != lists+1 {
 		t.Errorf("%d lists, want 1", server.Lists-lists)
 	}
 }
 
-// twice makes each write, and answers as a server does to a second copy of it.
-func twice(_ string, do func() (pages.Object, error)) (pages.Object, error) {
-	_, _ = do()
-	return do()
+// oneAtATime returns a wire whose requests exclude each other.
+func oneAtATime(w wire) wire {
+	turn, on := make(chan struct{}, 1), w.on
+	w.on = func(m *message, do func() answer) answer {
+		turn <- struct{}{}
+		defer func() { <-turn }()
+		return on(m, do)
+	}
+	return w
 }
 
 // A renewal or a release that the network repeats was written, and its answer
-// says that it was not: then the call must not say either.
+// says that it was not: then the call must not say either. The block may be
+// granted again before the page is read.
 func TestRepeatedWrite(t *testing.T) {
 	server := &pagestest.Server{}
 	good := open(server, 1, few(1))
-	bad := open(&wire{Server: server, write: twice}, 1, few(1))
-	g, err := bad.Acquire(t.Context(), request(t0))
-	if err != nil || server.Writes != 4 { // the configuration, too
-		t.Errorf("acquire: %v after %d writes", err, server.Writes)
-	}
+	then := func() {}
+	twice := open(writes(server, func(_ *message, do func() answer) answer {
+		_ = do()
+		then()
+		return do()
+	}), 1, few(1))
+	var g lease.Grant
+	wantWrites(t, "acquire", server, 4, func() { g = mustAcquire(t, twice, request(t0)) }) // the configuration, too
 	next := lease.NewNonce()
-	if _, err := bad.Renew(t.Context(), g, renewal(next, t0.Add(time.Hour))); err == nil || definite(err) {
-		t.Errorf("renew: got error %v, want one that is not definite", err)
-	} else {
-		t.Log(err)
-	}
+	_, err := twice.Renew(t.Context(), g, renewal(next, t0.Add(time.Hour)))
+	wantUnknown(t, "renew", err)
 	got, err := good.Get(t.Context(), g.Node)
 	if err != nil || got.Nonce != next || got.Version != 2 {
 		t.Errorf("get: %+v, %v", got, err)
 	}
-	// The block is granted again before the release reads the page.
-	bad = open(&wire{Server: server, write: func(name string, do func() (pages.Object, error)) (pages.Object, error) {
-		o, err := twice(name, do)
-		mustAcquire(t, good, request(t0))
-		return o, err
-	}}, 1, few(1))
-	if err := bad.Release(t.Context(), got, lease.NewNonce(), t0); err == nil || definite(err) {
-		t.Errorf("release: got error %v, want one that is not definite", err)
-	}
+	then = func() { mustAcquire(t, good, request(t0)) }
+	wantUnknown(t, "release", twice.Release(t.Context(), got, lease.NewNonce(), t0))
 }
 
 // A page remembers few writes, but a block's nonce stays.
@@ -538,50 +392,38 @@ func TestRepeatedWriteAmongMany(t *testing.T) {
 	server := &pagestest.Server{}
 	good := open(server, 64, few(64))
 	g, other := mustAcquire(t, good, request(t0)), mustAcquire(t, good, request(t0))
-	bad := open(&wire{Server: server, write: func(_ string, do func() (pages.Object, error)) (pages.Object, error) {
-		if _, err := do(); err != nil {
-			t.Error(err)
-		}
+	bad := open(writes(server, func(_ *message, do func() answer) answer {
+		_ = do()
 		for range 40 {
-			var err error
-			if other, err = good.Renew(t.Context(), other, renewal(lease.NewNonce(), t0.Add(time.Hour))); err != nil {
-				t.Fatal(err)
-			}
+			other = mustRenew(t, good, other)
 		}
 		return do()
-	}}, 64, few(64))
-	if _, err := bad.Renew(t.Context(), g, renewal(lease.NewNonce(), t0.Add(time.Hour))); err == nil || definite(err) {
-		t.Errorf("got error %v, want one that is not definite", err)
-	}
+	}), 64, few(64))
+	_, err := bad.Renew(t.Context(), g, renewal(lease.NewNonce(), t0.Add(time.Hour)))
+	wantUnknown(t, "renew", err)
 }
 
-// Two copies of a process that renew with one nonce are not both told yes.
+// Two copies of a process that renew with one nonce are not both told yes. They
+// would be if a copy that finds its nonce said yes.
 func TestCopies(t *testing.T) {
 	server := &pagestest.Server{}
 	s := open(server, 64, few(64))
-	for name, renew := range map[string]func(s lease.Store, g lease.Grant, next string) error{
-		"": func(s lease.Store, g lease.Grant, next string) error {
+	for _, wrong := range []bool{false, true} {
+		g, next := mustAcquire(t, s, request(t0)), lease.NewNonce()
+		renew := func(s lease.Store) error {
 			_, err := s.Renew(t.Context(), g, renewal(next, t0.Add(time.Hour)))
-			return err
-		},
-		"who finds its nonce says yes": func(s lease.Store, g lease.Grant, next string) error {
-			_, err := s.Renew(t.Context(), g, renewal(next, t0.Add(time.Hour)))
-			if got, getErr := s.Get(t.Context(), g.Node); getErr == nil && got.Nonce == next {
+			if got, getErr := s.Get(t.Context(), g.Node); wrong && getErr == nil && got.Nonce == next {
 				return nil
 			}
 			return err
-		},
-	} {
-		g := mustAcquire(t, s, request(t0))
-		next := lease.NewNonce()
+		}
 		var first error
-		other := open(&wire{Server: server, write: func(_ string, do func() (pages.Object, error)) (pages.Object, error) {
-			first = renew(s, g, next)
+		second := renew(open(writes(server, func(_ *message, do func() answer) answer {
+			first = renew(s)
 			return do()
-		}}, 64, few(64))
-		second := renew(other, g, next)
-		if both := first == nil && second == nil; both != (name != "") {
-			t.Errorf("%s: %v and %v", name, first, second)
+		}), 64, few(64)))
+		if both := first == nil && second == nil; both != wrong {
+			t.Errorf("wrong %t: %v and %v", wrong, first, second)
 		}
 	}
 }
@@ -590,25 +432,24 @@ func TestCopies(t *testing.T) {
 func TestUnknownWritesAreNotRepeated(t *testing.T) {
 	server := &pagestest.Server{}
 	good := open(server, 64, few(64))
-	g := mustAcquire(t, good, request(t0))
 	for _, made := range []bool{true, false} {
-		writes := 0
-		s := open(&wire{Server: server, write: func(_ string, do func() (pages.Object, error)) (pages.Object, error) {
-			if writes++; made {
-				_, _ = do()
+		g := mustAcquire(t, good, request(t0))
+		tries := 0
+		s := open(writes(server, func(_ *message, do func() answer) answer {
+			if tries++; made && tries == 1 {
+				_ = do()
 			}
-			return pages.Object{}, errLost
-		}}, 64, few(64))
+			return answer{err: errLost}
+		}), 64, few(64))
 		for name, call := range map[string]func() error{
 			"acquire": func() error { _, err := s.Acquire(t.Context(), request(t0)); return err },
 			"renew":   func() error { _, err := s.Renew(t.Context(), g, renewal(lease.NewNonce(), t0)); return err },
 			"release": func() error { return s.Release(t.Context(), g, lease.NewNonce(), t0) },
 			"raise":   func() error { return s.Raise(t.Context(), t0) },
 		} {
-			b := mustAcquire(t, good, request(t0))
-			g, writes = b, 0
-			if err := call(); !errors.Is(err, errLost) || definite(err) || writes != 1 {
-				t.Errorf("%s: error %v after %d writes", name, err, writes)
+			g, tries = mustAcquire(t, good, request(t0)), 0
+			if err := call(); !errors.Is(err, errLost) || definite(err) || tries != 1 {
+				t.Errorf("%s: error %v after %d writes", name, err, tries)
 			}
 		}
 	}
@@ -618,8 +459,7 @@ func TestUnknownWritesAreNotRepeated(t *testing.T) {
 func TestClock(t *testing.T) {
 	server := &pagestest.Server{Now: func() time.Time { return t0.Add(900 * time.Millisecond) }}
 	s := open(server, 64, few(64))
-	r := request(t0.Add(lease.MaxClockAhead + 900*time.Millisecond))
-	g := mustAcquire(t, s, r)
+	g := mustAcquire(t, s, request(t0.Add(lease.MaxClockAhead+900*time.Millisecond)))
 	_, err := s.Acquire(t.Context(), request(t0.Add(lease.MaxClockAhead+1001*time.Millisecond)))
 	wantErr(t, "acquire", err, lease.ErrClockAhead)
 	latest := t0.Add(lease.MaxTTL + lease.MaxClockAhead + time.Second)
@@ -631,175 +471,4 @@ func TestClock(t *testing.T) {
 
 	server.Now = nil
 	mustAcquire(t, s, request(t0.Add(9*time.Hour)))
-}
-
-// A client may be gone after any of its requests, the last of which is made, or
-// not, or late. Whoever asks again finds its block, the others lose none, and an
-// operator can always raise the store.
-func TestGoneAfterAnyRequest(t *testing.T) {
-	for _, full := range []bool{false, true} {
-		gone := 0
-		for done := false; !done; gone++ {
-			for _, fate := range []string{"made", "not made", "late"} {
-				done = goneAfter(t, gone, fate, full)
-			}
-		}
-		t.Logf("full home %t: %d requests", full, gone-1)
-	}
-}
-
-// goneAfter has a client gone after so many requests, and reports whether it
-// had made all of them before.
-func goneAfter(t *testing.T, requests int, fate string, full bool) bool {
-	t.Helper()
-	fail := func(format string, args ...any) {
-		t.Helper()
-		t.Errorf("gone after %d requests, full home %t, the last one %s: %s", requests, full, fate, fmt.Sprintf(format, args...))
-	}
-	server := &pagestest.Server{}
-	g := &gate{server: server, left: requests, fate: fate}
-	s, other := open(g, 1, few(3)), open(server, 1, few(3))
-	r := request(t0)
-	stays := r
-	if full {
-		mustAcquire(t, other, request(t0)) // configures it
-		stays.Nonce = sameHome(other, r.Nonce)
-		mustAcquire(t, other, stays)
-	}
-	held := func() (n int) {
-		for _, b := range mustList(t, other) {
-			if b.Nonce == r.Nonce {
-				n++
-			}
-		}
-		return n
-	}
-
-	grant, err := s.Acquire(t.Context(), r)
-	if err != nil {
-		grant = mustAcquire(t, other, r)
-	}
-	g.late()
-	if got := mustAcquire(t, other, r); got != grant || held() != 1 {
-		fail("%d blocks, %+v and %+v", held(), grant, got)
-	}
-	change := func(what string, call func(s *pages.Store, g lease.Grant, next string) (lease.Grant, error)) {
-		next := lease.NewNonce()
-		var got lease.Grant
-		if got, err = call(s, grant, next); err != nil {
-			if definite(err) {
-				fail("%s: %v", what, err)
-			}
-			if got, _ = other.Get(t.Context(), grant.Node); got.Nonce != next {
-				if got != grant {
-					fail("%s: %+v, was %+v", what, got, grant)
-				}
-				if got, err = call(other, grant, lease.NewNonce()); err != nil {
-					fail("%s again: %v", what, err)
-				}
-			}
-			g.late()
-		}
-		if grant, _ = other.Get(t.Context(), got.Node); grant != got {
-			fail("%s: %+v, was %+v", what, grant, got)
-		}
-	}
-	change("renew", func(s *pages.Store, g lease.Grant, next string) (lease.Grant, error) {
-		return s.Renew(t.Context(), g, renewal(next, t0.Add(time.Hour)))
-	})
-	change("release", func(s *pages.Store, g lease.Grant, next string) (lease.Grant, error) {
-		err := s.Release(t.Context(), g, next, t0.Add(time.Second))
-		if err != nil {
-			return lease.Grant{}, err
-		}
-		return s.Get(t.Context(), g.Node)
-	})
-	if full {
-		if got := mustAcquire(t, other, stays); got.Version != 1 || !got.Start.Equal(t0) {
-			fail("another holder has %+v", got)
-		}
-	}
-	until := t0.Add(2 * time.Hour)
-	if err = s.Raise(t.Context(), until); err != nil {
-		if err := other.Raise(t.Context(), until); err != nil {
-			fail("raise: %v", err)
-		}
-	}
-	g.late()
-	if blocks := mustList(t, other); len(blocks) != 3 || slices.ContainsFunc(blocks, func(b lease.Block) bool {
-		return b.GrantedUntil.Before(until) || b.Nonce != ""
-	}) {
-		fail("raised: %+v", blocks)
-	}
-	return g.left > 0
-}
-
-// gate lets some requests pass.
-type gate struct {
-	server pages.Server
-	mu     sync.Mutex // a raise makes several requests at once
-	left   int
-	fate   string // of the last request
-	then   func() // the last request, if it is late
-}
-
-func (g *gate) late() {
-	if g.then != nil {
-		g.then()
-	}
-	g.then = nil
-}
-
-func (g *gate) pass(do func()) error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.left--
-	switch {
-	case g.left > 0:
-		do()
-		return nil
-	case g.left == 0 && g.fate == "made":
-		do()
-	case g.left == 0 && g.fate == "late":
-		g.then = do
-	}
-	return errLost
-}
-
-func mustList(t *testing.T, s *pages.Store) []lease.Block {
-	t.Helper()
-	blocks, err := s.List(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return blocks
-}
-
-func (g *gate) Read(ctx context.Context, name string) (o pages.Object, err error) {
-	var got pages.Object
-	if lost := g.pass(func() { got, err = g.server.Read(ctx, name) }); lost != nil {
-		return o, lost
-	}
-	return got, err
-}
-
-func (g *gate) Write(ctx context.Context, name string, data []byte, version string) (o pages.Object, err error) {
-	var got pages.Object
-	if lost := g.pass(func() { got, err = g.server.Write(ctx, name, data, version) }); lost != nil {
-		return o, lost
-	}
-	return got, err
-}
-
-func (g *gate) List(ctx context.Context) (all map[string]pages.Object, err error) {
-	var got map[string]pages.Object
-	if lost := g.pass(func() { got, err = g.server.List(ctx) }); lost != nil {
-		return nil, lost
-	}
-	return got, err
-}
-
-// renewal returns the request that moves a grant's end to end.
-func renewal(nonce string, end time.Time) lease.Request {
-	return lease.Request{Nonce: nonce, Now: end.Add(-lease.MaxTTL), TTL: lease.MaxTTL}
 }

@@ -2,7 +2,6 @@ package pages_test
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"sync"
 	"testing"
@@ -15,59 +14,34 @@ import (
 )
 
 func probing(s pages.Server, probe pages.Probe) *pages.Store {
-	return must(pages.New(s, pages.Layout{Name: "teststore", BlocksPerPage: 64, Probe: probe}, driver.NodeRange{}))
-}
-
-// broken is a server with a fault in its conditional writes.
-type broken struct {
-	pages.Server
-	write func(ctx context.Context, name string, data []byte, version string, do func(version string) (pages.Object, error)) (pages.Object, error)
-	list  func(map[string]pages.Object)
-}
-
-func (b *broken) Write(ctx context.Context, name string, data []byte, version string) (pages.Object, error) {
-	do := func(version string) (pages.Object, error) { return b.Server.Write(ctx, name, data, version) }
-	if b.write == nil {
-		return do(version)
-	}
-	return b.write(ctx, name, data, version, do)
-}
-
-func (b *broken) List(ctx context.Context) (map[string]pages.Object, error) {
-	all, err := b.Server.List(ctx)
-	if b.list != nil {
-		b.list(all)
-	}
-	return all, err
+	return openLayout(s, pages.Layout{Name: "teststore", BlocksPerPage: 64, Probe: probe}, driver.NodeRange{})
 }
 
 // A server whose conditional writes are not what they should be gets nothing but
 // the probe's objects, however often it is asked.
 func TestProbeRefuses(t *testing.T) {
-	type do = func(version string) (pages.Object, error)
 	for name, c := range map[string]struct {
-		server pages.Server
+		server wire
 		want   string
 	}{
 		"checks first and writes later": {
-			&pagestest.Server{Checked: func(string) { time.Sleep(2 * time.Millisecond) }},
-			"8 writes at once, each on condition that",
+			correct(&pagestest.Server{Checked: func(string) { time.Sleep(2 * time.Millisecond) }}), "8 writes at once, each on condition that",
 		},
-		"checks before the data is there": {
-			&broken{Server: &pagestest.Server{}, write: early()}, "it acknowledged 8; exactly one may be",
-		},
+		"checks before the data is there": {early(), "it acknowledged 8; exactly one may be"},
 		"ignores conditions": {
-			&pagestest.Server{Ignores: func(string) bool { return true }}, "it acknowledged 8; exactly one may be",
+			correct(&pagestest.Server{Ignores: func(string) bool { return true }}), "it acknowledged 8; exactly one may be",
 		},
-		"ignores conditions of writes that are alone": {&broken{Server: &pagestest.Server{}, write: alone(t)}, "it replaced an object on condition that"},
-		"takes none": {&broken{Server: &pagestest.Server{}, write: func(context.Context, string, []byte, string, do) (pages.Object, error) {
-			return pages.Object{}, pages.ErrChanged
-		}}, "it refused all of 8 writes at once"},
-		"acknowledges what it forgets": {&broken{Server: &pagestest.Server{}, write: once()}, "acknowledged one, and then the object still has"},
-		"lists old versions": {&broken{Server: &pagestest.Server{}, list: func(all map[string]pages.Object) {
-			for name := range all {
-				all[name] = pages.Object{Version: "old"}
+		"ignores conditions of writes that are alone": {alone(), "it replaced an object on condition that"},
+		"takes none": {writes(&pagestest.Server{}, func(*message, func() answer) answer {
+			return answer{err: pages.ErrChanged}
+		}), "it refused all of 8 writes at once"},
+		"acknowledges what it forgets": {once(), "acknowledged one, and then the object still has"},
+		"lists old versions": {wire{&pagestest.Server{}, func(_ *message, do func() answer) answer {
+			a := do()
+			for name := range a.listed {
+				a.listed[name] = pages.Object{Version: "old"}
 			}
+			return a
 		}}, `it lists the version "old"`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -81,7 +55,7 @@ func TestProbeRefuses(t *testing.T) {
 					}
 					wantErr(t, "raise", s.Raise(t.Context(), t0), lease.ErrMisconfigured)
 				}
-				all, err := c.server.List(t.Context())
+				all, err := c.server.server.List(t.Context())
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -95,63 +69,64 @@ func TestProbeRefuses(t *testing.T) {
 	}
 }
 
-// early makes a server that checks conditions when the first data arrives, and
-// is too quick to be caught by writes that are not held up.
-func early() func(context.Context, string, []byte, string, func(string) (pages.Object, error)) (pages.Object, error) {
+func correct(s *pagestest.Server) wire {
+	return writes(s, func(_ *message, do func() answer) answer { return do() })
+}
+
+// early is a server that checks conditions when the first data arrives, and is
+// too quick to be caught by writes that are not held up.
+func early() wire {
 	var mu sync.Mutex
 	now := map[string]string{} // versions
-	return func(ctx context.Context, name string, _ []byte, version string, do func(string) (pages.Object, error)) (pages.Object, error) {
+	return writes(&pagestest.Server{}, func(m *message, do func() answer) answer {
 		mu.Lock()
-		same := now[name] == version
+		same := now[m.name] == m.version
 		mu.Unlock()
 		if !same {
-			return pages.Object{}, pages.ErrChanged
+			return answer{err: pages.ErrChanged}
 		}
-		pages.Halfway(ctx)
+		pages.Halfway(m.ctx)
 		mu.Lock()
 		defer mu.Unlock()
-		o, err := do(now[name])
-		now[name] = o.Version
-		return o, err
-	}
+		m.version = now[m.name]
+		a := do()
+		now[m.name] = a.object.Version
+		return a
+	})
 }
 
-// alone makes a server that honours conditions only while another write is in
+// alone is a server that honours conditions only while another write is in
 // progress.
-func alone(t *testing.T) func(context.Context, string, []byte, string, func(string) (pages.Object, error)) (pages.Object, error) {
+func alone() wire {
 	var mu sync.Mutex
-	writes := map[string]int{} // by condition
-	return func(_ context.Context, name string, _ []byte, version string, do func(string) (pages.Object, error)) (pages.Object, error) {
+	seen := map[string]int{} // by condition
+	return writes(&pagestest.Server{}, func(m *message, do func() answer) answer {
 		mu.Lock()
 		defer mu.Unlock()
-		if writes[name+version]++; writes[name+version] <= 8 {
-			return do(version)
+		if seen[m.name+m.version]++; seen[m.name+m.version] > 8 {
+			m.version = "anything"
+			m.version = do().object.Version // what it has
 		}
-		o, err := do("anything")
-		if !errors.Is(err, pages.ErrChanged) {
-			t.Error(err)
-		}
-		return do(o.Version)
-	}
+		return do()
+	})
 }
 
-// once makes a server that acknowledges the first write of several, and makes
-// none.
-func once() func(context.Context, string, []byte, string, func(string) (pages.Object, error)) (pages.Object, error) {
+// once is a server that acknowledges the first write of several, and makes none.
+func once() wire {
 	var mu sync.Mutex
 	seen := map[string]int{}
-	return func(_ context.Context, _ string, _ []byte, version string, do func(string) (pages.Object, error)) (pages.Object, error) {
+	return writes(&pagestest.Server{}, func(m *message, do func() answer) answer {
 		mu.Lock()
 		defer mu.Unlock()
-		if version == "" {
-			return do(version)
+		if m.version == "" {
+			return do()
 		}
-		seen[version]++
-		if seen[version]%8 != 1 {
-			return pages.Object{}, pages.ErrChanged
+		seen[m.version]++
+		if seen[m.version]%8 != 1 {
+			return answer{err: pages.ErrChanged}
 		}
-		return pages.Object{Version: "another"}, nil
-	}
+		return answer{object: pages.Object{Version: "another"}}
+	})
 }
 
 // Probes of many processes at once do not mislead each other, and each process

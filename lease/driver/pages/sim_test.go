@@ -35,8 +35,8 @@ type world struct {
 	pages  uint32 // blocks a page
 
 	mu      sync.Mutex // guards all that follows
-	pending []*message
-	late    []*message // applied when nobody waits any more
+	pending []*pending
+	late    []*pending // applied when nobody waits any more
 
 	// What was seen.
 	stored   map[uint32]driver.Block
@@ -58,21 +58,13 @@ type acquiring struct {
 	wasFull bool
 }
 
-// message is a request on its way, which may be applied more than once.
-type message struct {
+// pending is a request on its way, which may be applied more than once.
+type pending struct {
 	write bool
 	apply func() answer
 	done  chan answer
 	from  *simClient
 }
-
-type answer struct {
-	object pages.Object
-	listed map[string]pages.Object
-	err    error
-}
-
-var errNoAnswer = errors.New("no answer")
 
 func (w *world) logf(format string, args ...any) {
 	w.log = append(w.log, fmt.Sprintf(format, args...))
@@ -92,55 +84,36 @@ type simClient struct {
 	gone context.CancelFunc
 }
 
-func (c *simClient) send(ctx context.Context, write bool, apply func() answer) answer {
-	m := &message{write: write, apply: apply, done: make(chan answer, 1), from: c}
-	c.w.do(func() { c.w.pending = append(c.w.pending, m) })
+// send sends a request, which the world applies when it likes.
+func (c *simClient) send(m *message, do func() answer) answer {
+	ctx := m.ctx
+	m.ctx = context.Background() // the server does not know that a client is gone
+	p := &pending{write: m.op == "write", done: make(chan answer, 1), from: c, apply: func() answer {
+		a := do()
+		if m.op == "write" && a.err == nil {
+			c.w.wrote(m, a.object)
+		}
+		if c.w.bare {
+			a.listed = bare(a.listed)
+		}
+		return a
+	}}
+	c.w.do(func() { c.w.pending = append(c.w.pending, p) })
 	select {
-	case a := <-m.done:
+	case a := <-p.done:
 		return a
 	case <-ctx.Done():
 		return answer{err: ctx.Err()}
 	}
 }
 
-func (c *simClient) Read(ctx context.Context, name string) (pages.Object, error) {
-	a := c.send(ctx, false, func() (a answer) {
-		a.object, a.err = c.w.server.Read(context.Background(), name)
-		return a
-	})
-	return a.object, a.err
-}
-
-func (c *simClient) Write(ctx context.Context, name string, data []byte, version string) (pages.Object, error) {
-	a := c.send(ctx, true, func() (a answer) {
-		a.object, a.err = c.w.put(name, data, version)
-		return a
-	})
-	return a.object, a.err
-}
-
-func (c *simClient) List(ctx context.Context) (map[string]pages.Object, error) {
-	a := c.send(ctx, false, func() (a answer) {
-		a.listed, a.err = c.w.server.List(context.Background())
-		if c.w.bare {
-			a.listed = bare(a.listed)
-		}
-		return a
-	})
-	return a.listed, a.err
-}
-
-// put writes an object, and judges what changed.
-func (w *world) put(name string, data []byte, version string) (pages.Object, error) {
-	o, err := w.server.Write(context.Background(), name, data, version)
-	if err == nil {
-		if w.versions[o.Version] {
-			w.fail("%s has version %s again", name, o.Version)
-		}
-		w.versions[o.Version] = true
-		w.judge(name, data)
+// wrote judges a write that the server made.
+func (w *world) wrote(m *message, o pages.Object) {
+	if w.versions[o.Version] {
+		w.fail("%s has version %s again", m.name, o.Version)
 	}
-	return o, err
+	w.versions[o.Version] = true
+	w.judge(m.name, m.data)
 }
 
 // judge compares each block of a page that was written with what it was, by the
@@ -221,7 +194,7 @@ func (w *world) deliver() {
 	case fate < 4:
 		w.counts["late"]++
 		w.late = append(w.late, m)
-		m.done <- answer{err: errNoAnswer}
+		m.done <- answer{err: errLost}
 	case fate < 12:
 		w.counts["repeated, second answer"]++
 		_ = m.apply()
@@ -234,11 +207,11 @@ func (w *world) deliver() {
 		m.done <- m.apply()
 	case fate < 108:
 		w.counts["lost"]++
-		m.done <- answer{err: errNoAnswer}
+		m.done <- answer{err: errLost}
 	case fate < 116:
 		w.counts["without an answer"]++
 		_ = m.apply()
-		m.done <- answer{err: errNoAnswer}
+		m.done <- answer{err: errLost}
 	default:
 		w.counts["crash"]++
 		if w.rng.IntN(2) == 0 {
@@ -260,10 +233,7 @@ func (w *world) deliver() {
 // after it had no answer, and forgets what it had when it is gone.
 func (w *world) live(ctx context.Context, c *simClient, seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, uint64(c.id)))
-	var s interface {
-		lease.Store
-		lease.Admin
-	} = must(pages.New(c, pages.Layout{Name: "sim", BlocksPerPage: w.pages}, w.nodes))
+	s := open(wire{w.server, c.send}, w.pages, w.nodes)
 	var held []lease.Grant
 	ask := ""
 	for ctx.Err() == nil {
@@ -273,9 +243,11 @@ func (w *world) live(ctx context.Context, c *simClient, seed uint64) {
 		kind := rng.IntN(20)
 		switch {
 		case kind == 0 && rng.IntN(6) == 0:
-			_ = s.Raise(call, now.Add(time.Duration(rng.IntN(10))*time.Second))
+			err := s.Raise(call, now.Add(time.Duration(rng.IntN(10))*time.Second))
+			w.do(func() { w.heard("", lease.Grant{}, err) })
 		case kind < 2:
-			_, _ = s.List(call)
+			_, err := s.List(call)
+			w.do(func() { w.heard("", lease.Grant{}, err) })
 		case len(held) == 0 || ask != "" || kind < 8:
 			if ask == "" {
 				ask = lease.NewNonce()
@@ -339,7 +311,7 @@ func (w *world) do(f func()) {
 	f()
 }
 
-// heard keeps what a Renew or a Release with this nonce was answered.
+// heard keeps what a call was answered that writes with this nonce, if it writes one.
 func (w *world) heard(next string, g lease.Grant, err error) {
 	switch {
 	case errors.Is(err, lease.ErrLost):
@@ -354,7 +326,7 @@ func (w *world) heard(next string, g lease.Grant, err error) {
 // unexpected fails the test if an error is neither the network's nor one of the
 // two that a repeated write makes.
 func (w *world) unexpected(err error) {
-	for _, ok := range []error{errNoAnswer, context.Canceled, context.DeadlineExceeded} {
+	for _, ok := range []error{errLost, context.Canceled, context.DeadlineExceeded} {
 		if errors.Is(err, ok) {
 			return
 		}

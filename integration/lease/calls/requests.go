@@ -1,0 +1,111 @@
+package calls
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/traceflake/traceflake/lease"
+)
+
+// Requests counts the requests of a client: by method, with those that list objects apart, and by
+// the status of responses that refuse them.
+type Requests struct {
+	http.RoundTripper
+	mu sync.Mutex
+	n  map[string]int
+}
+
+// List is the kind of requests that list objects.
+const List = "LIST"
+
+// Count returns a transport that counts.
+func Count(transport http.RoundTripper) *Requests {
+	return &Requests{RoundTripper: transport, n: map[string]int{}}
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (c *Requests) RoundTrip(r *http.Request) (*http.Response, error) {
+	kind := r.Method
+	if q := r.URL.Query(); q.Has("list-type") || q.Has("labelSelector") {
+		kind = List
+	}
+	c.add(kind)
+	res, err := c.RoundTripper.RoundTrip(r)
+	if err == nil && res.StatusCode/100 == 4 && res.StatusCode != http.StatusNotFound {
+		c.add(fmt.Sprint(res.StatusCode))
+	}
+	return res, err
+}
+
+func (c *Requests) add(what string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.n[what]++
+}
+
+// Take returns the counts since the last Take.
+func (c *Requests) Take() map[string]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := c.n
+	c.n = map[string]int{}
+	return n
+}
+
+// Sent returns how many requests were sent since the last Take, of all kinds.
+func (c *Requests) Sent() (sent int) {
+	n := c.Take()
+	return n[http.MethodGet] + n[http.MethodPut] + n[http.MethodPost] + n[List]
+}
+
+// Load is how many requests a process sends to start, and how many to renew its lease.
+type Load struct{ Start, Renew float64 }
+
+// PerSecond is how many requests 10000 processes send that renew every 5 minutes.
+func (l Load) PerSecond() float64 { return 10_000 * l.Renew / (lease.DefaultTTL / 2).Seconds() }
+
+// Fleet has processes acquire a lease each and renew it once, in random order and some at once, and
+// counts their requests. Several may share a store.
+func Fleet(tb testing.TB, c *Requests, processes, atOnce int, open func() (lease.Store, error)) (l Load) {
+	tb.Helper()
+	ctx, now := context.Background(), time.Now()
+	stores, grants := make([]lease.Store, processes), make([]lease.Grant, processes)
+	each := func(f func(i int) error) float64 {
+		tb.Helper()
+		c.Take()
+		order, next := rand.Perm(processes), atomic.Int64{}
+		errs := make([]error, atOnce)
+		var all sync.WaitGroup
+		for id := range atOnce {
+			all.Go(func() {
+				for i := next.Add(1) - 1; i < int64(processes) && errs[id] == nil; i = next.Add(1) - 1 {
+					errs[id] = f(order[i])
+				}
+			})
+		}
+		all.Wait()
+		if err := errors.Join(errs...); err != nil {
+			tb.Fatal(err)
+		}
+		return float64(c.Sent()) / float64(processes)
+	}
+	l.Start = each(func(i int) (err error) {
+		if stores[i], err = open(); err == nil {
+			grants[i], err = stores[i].Acquire(ctx, Request(now))
+		}
+		return err
+	})
+	l.Renew = each(func(i int) (err error) {
+		grants[i], err = stores[i].Renew(ctx, grants[i], Renewal(lease.NewNonce(), now.Add(time.Hour)))
+		return err
+	})
+	tb.Logf("%.3f requests to start, %.3f to renew: %.1f a second of 10000 processes", l.Start, l.Renew, l.PerSecond())
+	return l
+}

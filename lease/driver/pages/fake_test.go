@@ -1,0 +1,179 @@
+package pages_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/driver/pages"
+	"github.com/traceflake/traceflake/lease/driver/pages/pagestest"
+)
+
+var t0 = time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
+
+var errLost = errors.New("the answer was lost")
+
+// message is a request of a client.
+type message struct {
+	ctx           context.Context
+	op            string // read, write or list
+	name, version string
+	data          []byte
+}
+
+type answer struct {
+	object pages.Object
+	listed map[string]pages.Object
+	err    error
+}
+
+// wire is between a client and its server. It calls on with each request and a function that makes
+// it, as often as it is called.
+type wire struct {
+	server *pagestest.Server
+	on     func(m *message, do func() answer) answer
+}
+
+func (w wire) Read(ctx context.Context, name string) (pages.Object, error) {
+	m := &message{ctx: ctx, op: "read", name: name}
+	a := w.on(m, func() (a answer) {
+		a.object, a.err = w.server.Read(m.ctx, name)
+		return a
+	})
+	return a.object, a.err
+}
+
+func (w wire) Write(ctx context.Context, name string, data []byte, version string) (pages.Object, error) {
+	m := &message{ctx: ctx, op: "write", name: name, version: version, data: data}
+	a := w.on(m, func() (a answer) {
+		a.object, a.err = w.server.Write(m.ctx, name, m.data, m.version)
+		return a
+	})
+	return a.object, a.err
+}
+
+func (w wire) List(ctx context.Context) (map[string]pages.Object, error) {
+	m := &message{ctx: ctx, op: "list"}
+	a := w.on(m, func() (a answer) {
+		a.listed, a.err = w.server.List(m.ctx)
+		return a
+	})
+	return a.listed, a.err
+}
+
+// writes returns a wire that calls on with each write only.
+func writes(server *pagestest.Server, on func(m *message, do func() answer) answer) wire {
+	return wire{server, func(m *message, do func() answer) answer {
+		if m.op != "write" {
+			return do()
+		}
+		return on(m, do)
+	}}
+}
+
+// bare is what a server lists that lists versions only.
+func bare(all map[string]pages.Object) map[string]pages.Object {
+	for name, o := range all {
+		all[name] = pages.Object{Version: o.Version}
+	}
+	return all
+}
+
+// few is blocks of 8 nodes.
+func few(blocks uint32) driver.NodeRange {
+	return driver.NodeRange{First: 0, Nodes: blocks << 3, BlockSize: 8}
+}
+
+func open(s pages.Server, perPage uint32, nodes driver.NodeRange) *pages.Store {
+	return openLayout(s, pages.Layout{Name: "teststore", BlocksPerPage: perPage}, nodes)
+}
+
+func openLayout(s pages.Server, layout pages.Layout, nodes driver.NodeRange) *pages.Store {
+	store, err := pages.New(s, layout, nodes)
+	if err != nil {
+		panic(err)
+	}
+	return store
+}
+
+func request(now time.Time) lease.Request {
+	return lease.Request{Nonce: lease.NewNonce(), Now: now, TTL: time.Minute, Owner: "pod-1"}
+}
+
+// renewal returns the request that moves a grant's end to end.
+func renewal(nonce string, end time.Time) lease.Request {
+	return lease.Request{Nonce: nonce, Now: end.Add(-lease.MaxTTL), TTL: lease.MaxTTL}
+}
+
+func mustAcquire(t *testing.T, s lease.Store, r lease.Request) lease.Grant {
+	t.Helper()
+	g, err := s.Acquire(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// mustRenew moves the end of a grant an hour from t0.
+func mustRenew(t *testing.T, s lease.Store, g lease.Grant) lease.Grant {
+	t.Helper()
+	g, err := s.Renew(t.Context(), g, renewal(lease.NewNonce(), t0.Add(time.Hour)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// sameHome returns a fresh nonce that tries the same page first.
+func sameHome(s *pages.Store, nonce string) string {
+	for {
+		if other := lease.NewNonce(); s.Order(other)[0] == s.Order(nonce)[0] {
+			return other
+		}
+	}
+}
+
+// everyCall makes a call of each kind and returns their errors.
+func everyCall(t *testing.T, s *pages.Store, g lease.Grant) map[string]error {
+	_, acquire := s.Acquire(t.Context(), request(t0))
+	_, renew := s.Renew(t.Context(), g, renewal(lease.NewNonce(), t0.Add(time.Hour)))
+	_, get := s.Get(t.Context(), g.Node)
+	_, list := s.List(t.Context())
+	return map[string]error{
+		"acquire": acquire, "renew": renew, "get": get, "list": list,
+		"release": s.Release(t.Context(), g, lease.NewNonce(), t0), "raise": s.Raise(t.Context(), t0.Add(time.Hour)),
+	}
+}
+
+func wantErr(t *testing.T, what string, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("%s: got error %v, want %v", what, err, want)
+	}
+}
+
+// definite reports whether an error says that nothing was written.
+func definite(err error) bool {
+	return errors.Is(err, lease.ErrLost) || errors.Is(err, lease.ErrNoFreeNode) ||
+		errors.Is(err, lease.ErrClockAhead) || errors.Is(err, lease.ErrInvalidRequest)
+}
+
+// wantUnknown checks that an error says neither that something was written nor that it was not.
+func wantUnknown(t *testing.T, what string, err error) {
+	t.Helper()
+	if err == nil || definite(err) {
+		t.Errorf("%s: got error %v, want one that is not definite", what, err)
+	}
+}
+
+// wantWrites checks how many writes f makes.
+func wantWrites(t *testing.T, what string, server *pagestest.Server, want int, f func()) {
+	t.Helper()
+	before := server.Writes
+	if f(); server.Writes-before != want {
+		t.Errorf("%s: %d writes, want %d", what, server.Writes-before, want)
+	}
+}
