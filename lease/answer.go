@@ -40,11 +40,11 @@ const (
 	lost                    // another holder has the block, and may hide a copy of us
 )
 
-// read returns what the stored block means. Our grant continues only if the
+// meaning returns what the stored block means. Our grant continues only if the
 // block has a nonce that we proposed for this very grant. The start is compared
 // as well as the nonce and version: a late Acquire may have granted the block
 // again under a nonce that we once proposed.
-func (c confirmed) read(stored Grant) answer {
+func (c confirmed) meaning(stored Grant) answer {
 	mine := c.grant
 	sameStart := stored.Start.Equal(mine.Start)
 	next := stored.Version == mine.Version+1

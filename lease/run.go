@@ -185,7 +185,7 @@ func (k *Keeper) acquire(ctx context.Context) {
 	if !before.wall.Before(g.End) {
 		return // over already: the nonce may have been granted long ago
 	}
-	if k.holds(g) {
+	if k.collides(g) {
 		return
 	}
 	t, err := k.newTerm(g, before, k.life)
@@ -201,11 +201,11 @@ func (k *Keeper) acquire(ctx context.Context) {
 	k.prove(t)
 }
 
-// holds reports whether a new grant has seconds that an earlier term used or
+// collides reports whether a new grant has seconds that an earlier term used or
 // that belong to one still held: a copy of this process gave them back. Neither
 // grant is used any more. A term that another goroutine has dropped is held
 // until the next sweep.
-func (k *Keeper) holds(g Grant) bool {
+func (k *Keeper) collides(g Grant) bool {
 	if g.Start.Before(k.used[g.Node]) {
 		return true
 	}
@@ -254,7 +254,7 @@ func (k *Keeper) renew(ctx context.Context, t *term, now time.Time) {
 			k.retry(ctx, t, err)
 			return
 		}
-		g, said = stored, t.read(stored)
+		g, said = stored, t.meaning(stored)
 	} else if g.Version < t.grant.Version || g.End.Before(t.grant.End) {
 		said = forgotten
 	}
@@ -303,7 +303,7 @@ func (k *Keeper) giveBack(ctx context.Context, t *term) error {
 	defer cancel()
 	err := k.store.Release(ctx, t.grant, k.nonce(), unused)
 	if errors.Is(err, ErrLost) {
-		if stored, getErr := k.store.Get(ctx, t.node); getErr == nil && t.read(stored) == late {
+		if stored, getErr := k.store.Get(ctx, t.node); getErr == nil && t.meaning(stored) == late {
 			err = k.store.Release(ctx, stored, k.nonce(), unused)
 		}
 	}

@@ -3,6 +3,7 @@ package driver
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -27,27 +28,23 @@ var _ interface {
 } = (*Memory)(nil)
 
 // MemoryOption configures a [Memory].
-type MemoryOption interface{ applyMemory(*Memory) }
-
-type memoryOption func(*Memory)
-
-func (f memoryOption) applyMemory(m *Memory) { f(m) }
+type MemoryOption func(*Memory)
 
 // WithNodeRange sets which nodes the store grants; the default is [AllNodes].
 func WithNodeRange(r NodeRange) MemoryOption {
-	return memoryOption(func(m *Memory) { m.nodes = r })
+	return func(m *Memory) { m.nodes = r }
 }
 
 // WithClock gives the store its own clock, of which only Now is called, so that it refuses
 // clients whose clocks are ahead. By default, and with nil, it trusts every client's clock.
 func WithClock(clock randflake.Clock) MemoryOption {
-	return memoryOption(func(m *Memory) { m.clock = clock })
+	return func(m *Memory) { m.clock = clock }
 }
 
 // WithBlocks starts the store with the blocks of another store's List, as a copy of it would.
 // Blocks outside the range are left out.
 func WithBlocks(blocks []lease.Block) MemoryOption {
-	return memoryOption(func(m *Memory) { m.copied = blocks })
+	return func(m *Memory) { m.copied = blocks }
 }
 
 // NewMemory returns a store that is empty unless [WithBlocks] fills it. If [NodeRange.Check]
@@ -55,7 +52,7 @@ func WithBlocks(blocks []lease.Block) MemoryOption {
 func NewMemory(opts ...MemoryOption) *Memory {
 	m := &Memory{nodes: AllNodes}
 	for _, opt := range opts {
-		opt.applyMemory(m)
+		opt(m)
 	}
 	if m.nodes.Check() == nil {
 		m.blocks = make([]Block, m.nodes.Blocks())
@@ -81,19 +78,14 @@ func (m *Memory) Acquire(ctx context.Context, r lease.Request) (lease.Grant, err
 		return lease.Grant{}, err
 	}
 	defer unlock()
-	free := -1
-	for i, b := range m.blocks {
-		if b.Nonce == r.Nonce {
-			return b.Grant(), nil
-		}
-		if free < 0 && b.Free(r.Now) {
-			free = i
-		}
+	if i := slices.IndexFunc(m.blocks, func(b Block) bool { return b.Nonce == r.Nonce }); i >= 0 {
+		return m.blocks[i].Grant(), nil
 	}
-	if free < 0 {
+	i := slices.IndexFunc(m.blocks, func(b Block) bool { return b.Free(r.Now) })
+	if i < 0 {
 		return lease.Grant{}, fmt.Errorf("%w: all %d are granted", lease.ErrNoFreeNode, len(m.blocks))
 	}
-	return m.put(m.blocks[free].Acquire(r))
+	return m.put(i, func(b Block) (Block, error) { return b.Acquire(r) })
 }
 
 // Renew implements [lease.Store].
@@ -101,45 +93,18 @@ func (m *Memory) Renew(ctx context.Context, g lease.Grant, r lease.Request) (lea
 	if err := CheckRequest(r, m.now()); err != nil {
 		return lease.Grant{}, err
 	}
-	unlock, err := m.begin(ctx, "renew")
-	if err != nil {
-		return lease.Grant{}, err
-	}
-	defer unlock()
-	i, err := m.nodes.Index(g.Node)
-	if err != nil {
-		return lease.Grant{}, err
-	}
-	return m.put(m.blocks[i].Renew(g, r))
+	return m.change(ctx, "renew", g.Node, func(b Block) (Block, error) { return b.Renew(g, r) })
 }
 
 // Release implements [lease.Store].
 func (m *Memory) Release(ctx context.Context, g lease.Grant, nonce string, unused time.Time) error {
-	unlock, err := m.begin(ctx, "release")
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	i, err := m.nodes.Index(g.Node)
-	if err != nil {
-		return err
-	}
-	_, err = m.put(m.blocks[i].Release(g, nonce, unused))
+	_, err := m.change(ctx, "release", g.Node, func(b Block) (Block, error) { return b.Release(g, nonce, unused) })
 	return err
 }
 
 // Get implements [lease.Store].
 func (m *Memory) Get(ctx context.Context, node uint32) (lease.Grant, error) {
-	unlock, err := m.begin(ctx, "get")
-	if err != nil {
-		return lease.Grant{}, err
-	}
-	defer unlock()
-	i, err := m.nodes.Index(node)
-	if err != nil {
-		return lease.Grant{}, err
-	}
-	return m.blocks[i].Grant(), nil
+	return m.change(ctx, "get", node, func(b Block) (Block, error) { return b, nil })
 }
 
 // List implements [lease.Admin].
@@ -196,11 +161,22 @@ func (m *Memory) begin(ctx context.Context, what string) (unlock func(), err err
 	return m.mu.Unlock, nil
 }
 
-func (m *Memory) put(b Block, err error) (lease.Grant, error) {
+// change applies a rule to the block that starts at a node.
+func (m *Memory) change(ctx context.Context, what string, node uint32, rule func(Block) (Block, error)) (lease.Grant, error) {
+	unlock, err := m.begin(ctx, what)
 	if err != nil {
 		return lease.Grant{}, err
 	}
-	i, err := m.nodes.Index(b.Node)
+	defer unlock()
+	i, err := m.nodes.Index(node)
+	if err != nil {
+		return lease.Grant{}, err
+	}
+	return m.put(i, rule)
+}
+
+func (m *Memory) put(i int, rule func(Block) (Block, error)) (lease.Grant, error) {
+	b, err := rule(m.blocks[i])
 	if err != nil {
 		return lease.Grant{}, err
 	}

@@ -23,12 +23,14 @@ const format = 1
 // was written.
 var ErrEdited = errors.New("the object was edited or damaged")
 
-// header begins every object.
+// header begins every object, of this format and of later ones.
 type header struct {
 	Format        int    `json:"format"`
 	BlockSize     uint32 `json:"block_size"`
 	BlocksPerPage uint32 `json:"blocks_per_page"`
 }
+
+func (h header) format() int { return h.Format }
 
 // page is a page as it is stored, with what the server said of it.
 type page struct {
@@ -62,6 +64,8 @@ type block struct {
 	Until   time.Time `json:"until"`
 	Nonce   string    `json:"nonce,omitempty"`
 	Owner   string    `json:"owner,omitempty"`
+
+	line []byte // as it was read, if it was
 }
 
 // maxRecent is more writes than others make before a client whose write was
@@ -89,6 +93,7 @@ func parse(sh shape, number int, o Object) (*page, error) {
 		if err := json.Unmarshal(line, &p.Blocks[i]); err != nil {
 			return nil, fmt.Errorf("%w: %s: %w", ErrEdited, name, err)
 		}
+		p.Blocks[i].line = line
 	}
 	return p, p.check(sh, number)
 }
@@ -191,6 +196,10 @@ func seal(header any, blocks ...block) ([]byte, error) {
 	encoder.SetEscapeHTML(false)
 	err := encoder.Encode(header)
 	for i := range blocks {
+		if line := blocks[i].line; line != nil {
+			lines.Write(line)
+			continue
+		}
 		err = errors.Join(err, encoder.Encode(&blocks[i]))
 	}
 	err = errors.Join(err, encoder.Encode(sumOf(lines.Bytes())))
@@ -198,22 +207,24 @@ func seal(header any, blocks ...block) ([]byte, error) {
 }
 
 // open reads the header of an object and returns the lines of its blocks.
-func open(name string, data []byte, first any) (lines [][]byte, err error) {
-	damaged := func(err error) error {
-		return fmt.Errorf("%w: %s: %w; put back what it had", ErrEdited, name, err)
-	}
+func open(name string, data []byte, first interface{ format() int }) (lines [][]byte, err error) {
 	data = append(bytes.TrimSpace(data), '\n')
 	line, _, _ := bytes.Cut(data, []byte("\n"))
-	var h header
-	if err := json.Unmarshal(line, &h); err != nil {
-		return nil, damaged(err)
+	has := first
+	damaged := json.Unmarshal(line, first)
+	if damaged != nil { // unless a later format has more to read
+		var h header
+		_ = json.Unmarshal(line, &h)
+		has = h
 	}
-	if h.Format < format {
-		return nil, fmt.Errorf("%w: %s has no format %d: it is not an object of this store", lease.ErrSchemaVersion, name, format)
-	}
-	if h.Format > format {
+	switch n := has.format(); {
+	case n > format:
 		return nil, fmt.Errorf("%w: %s has format %d, this version of the library supports %d; use a newer one",
-			lease.ErrSchemaVersion, name, h.Format, format)
+			lease.ErrSchemaVersion, name, n, format)
+	case damaged != nil:
+		return nil, fmt.Errorf("%w: %s: %w; put back what it had", ErrEdited, name, damaged)
+	case n < format:
+		return nil, fmt.Errorf("%w: %s has no format %d: it is not an object of this store", lease.ErrSchemaVersion, name, format)
 	}
 	lines = bytes.SplitAfter(data[:len(data)-1], []byte("\n"))
 	last := len(lines) - 1
@@ -222,9 +233,6 @@ func open(name string, data []byte, first any) (lines [][]byte, err error) {
 	if err := json.Unmarshal(lines[last], &s); err != nil || s != want {
 		return nil, fmt.Errorf("%w: %s does not end with the checksum %s: put back what it had, "+
 			"or set this checksum after every \"until\" was raised past all grants", ErrEdited, name, want.CRC32C)
-	}
-	if err := json.Unmarshal(line, first); err != nil {
-		return nil, damaged(err)
 	}
 	return lines[1:last], nil
 }

@@ -79,6 +79,7 @@ func TestEdited(t *testing.T) {
 		{"not ours", "page-0000", text(`{"kind":"Lease"}`), lease.ErrSchemaVersion},
 		{"not JSON", "page-0000", text("<html>"), pages.ErrEdited},
 		{"newer", "page-0000", text(`{"format":2}`), lease.ErrSchemaVersion},
+		{"newer, with other members", "page-0000", text(`{"format":2,"page":"a"}`), lease.ErrSchemaVersion},
 		{"newer config", "config", text(`{"format":2}`), lease.ErrSchemaVersion},
 		{"config", "config", replace("8", "16"), pages.ErrEdited},
 		{"config without pages", "config", with(func(o map[string]any) { o["blocks_per_page"] = 0 }), pages.ErrEdited},

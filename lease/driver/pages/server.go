@@ -68,7 +68,7 @@ type Server interface {
 	List(ctx context.Context) (map[string]Object, error)
 }
 
-// Object is what a [Server] returns of an object.
+// Object is what a [Server] returns of an object. Its data belongs to the caller.
 type Object struct {
 	Data []byte
 	// Version changes with every write. It says nothing else, and may be the
