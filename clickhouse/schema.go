@@ -1,6 +1,7 @@
 package clickhouse
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -44,10 +45,17 @@ type Schema struct {
 	// queries by ID then send none, and read up to three times the bytes from disk.
 	// On a cluster Newest cannot do without.
 	ReadOnly bool
+
+	// KeepLookup keeps the exporter's lookup table of trace times, or creates it with the
+	// table, in place of a view that computes the times. It is for fleets in which many IDs
+	// are random: their time is not in the ID, so tools that look one up read all of the
+	// bloom filters through the view. It takes two bytes a span. An Overlay keeps the lookup
+	// table anyway, until DropLookup. It is not for clusters.
+	KeepLookup bool
 }
 
 func (s Schema) ddl() ddl.Table {
-	return ddl.Table{Database: s.Database, Name: s.Table, Cluster: s.Cluster, TTL: s.TTL, TraceFirst: s.Layout == TraceFirst}
+	return ddl.Table{Database: s.Database, Name: s.Table, Cluster: s.Cluster, TTL: s.TTL, TraceFirst: s.Layout == TraceFirst, KeepLookup: s.KeepLookup}
 }
 
 func (s Schema) validate() error {
@@ -59,6 +67,9 @@ func (s Schema) validate() error {
 	}
 	if s.Layout < ServiceFirst || s.Layout > Overlay {
 		return fmt.Errorf("clickhouse: layout %d: it is ServiceFirst, TraceFirst or Overlay", s.Layout)
+	}
+	if s.KeepLookup && s.Cluster != "" {
+		return errors.New("clickhouse: KeepLookup is for one server: with Cluster, views replace the lookup table")
 	}
 	if s.Slack < 0 || s.Slack > maxSlack {
 		return fmt.Errorf("clickhouse: slack %v: it is 0, for an hour, to %v", s.Slack, maxSlack)
@@ -90,7 +101,7 @@ func (s Schema) Statements() ([]string, error) {
 	}
 	all = append(append(all, t.Guards()...), t.Functions()...)
 	all = append(all, t.Create(t.Rows(), "", s.TTL, "")...)
-	return append(append(all, t.Views()...), s.indexes(ddl.Table.AddRangeIndex)...), nil
+	return append(append(all, t.TraceTimes()...), s.indexes(ddl.Table.AddRangeIndex)...), nil
 }
 
 // indexes returns the statement for each table of others that has the index on ranges of trace IDs.
@@ -114,9 +125,9 @@ func (s Schema) logs() ddl.Table {
 }
 
 // TTLStatements returns the statements that set the schema's TTL on an existing
-// table, and for Overlay also on its lookup table if withLookup is set. Parts are dropped when
-// all of their spans are too old, as the exporter's tables do; old parts keep
-// their spans until then. A TTL of 0 removes the table's, and fails if it has none.
+// table, and also on the lookup table if withLookup is set and the schema has one. Parts
+// are dropped when all of their spans are too old, as the exporter's tables do; old parts
+// keep their spans until then. A TTL of 0 removes the table's, and fails if it has none.
 func (s Schema) TTLStatements(withLookup bool) ([]string, error) {
 	if err := s.validate(); err != nil {
 		return nil, err
@@ -130,7 +141,7 @@ func (s Schema) TTLStatements(withLookup bool) ([]string, error) {
 		return "ALTER TABLE " + t.Quoted(suffix) + t.OnCluster() + " " + change
 	}
 	all := []string{alter(t.Rows(), "Timestamp")}
-	if withLookup && s.Layout == Overlay {
+	if withLookup && (s.Layout == Overlay || s.KeepLookup) {
 		all = append(all, alter(ddl.Lookup, "Start"))
 	}
 	return all, nil
@@ -145,8 +156,11 @@ func (s Schema) DropLookup() ([]string, error) {
 	if err := s.validate(); err != nil {
 		return nil, err
 	}
+	if s.KeepLookup {
+		return nil, errors.New("clickhouse: DropLookup of a schema with KeepLookup: leave KeepLookup out")
+	}
 	t := s.ddl()
-	return append(t.DropLookup(), t.Views()...), nil
+	return append(t.DropLookup(), t.TraceTimes()...), nil
 }
 
 // Script returns statements as a file for clickhouse-client.

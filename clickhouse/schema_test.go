@@ -35,6 +35,7 @@ func TestStatements(t *testing.T) {
 	for name, s := range map[string]clickhouse.Schema{
 		"service.sql": {TTL: 30 * 24 * time.Hour},
 		"trace.sql":   {Layout: clickhouse.TraceFirst},
+		"lookup.sql":  {TTL: time.Hour, KeepLookup: true},
 		"overlay.sql": {Database: "otel", Layout: clickhouse.Overlay},
 		"cluster.sql": {Database: "otel", Table: "spans", Cluster: "main"},
 		"macro.sql":   {Database: "otel", Cluster: "{cluster}"},
@@ -68,24 +69,29 @@ func TestTTLAndLookup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s = clickhouse.Schema{KeepLookup: true}
+	if _, err := s.DropLookup(); err == nil {
+		t.Error("a lookup table that is to be kept is dropped")
+	}
 	golden(t, "alter.sql", clickhouse.Script(append(append(ttl, drop...), remove...)))
 }
 
 func TestBadSchemas(t *testing.T) {
 	for message, s := range map[string]clickhouse.Schema{
-		`database "a.b"`:         {Database: "a.b"},
-		"database \"a`b\"":       {Database: "a`b"},
-		`table "it's"`:           {Table: "it's"},
-		`table "spans; DROP"`:    {Table: "spans; DROP"},
-		`table "öl"`:             {Table: "öl"},
-		"table \"" + long + "\"": {Table: long},
-		`cluster "{a"`:           {Cluster: "{a"},
-		`cluster "a' b"`:         {Cluster: "a' b"},
-		"layout 7":               {Layout: 7},
-		"slack -1h":              {Slack: -time.Hour},
-		"TTL -1h":                {TTL: -time.Hour},
-		"TTL 1.5s":               {TTL: 1500 * time.Millisecond},
-		"TTL 2562047h":           {TTL: 2562047 * time.Hour},
+		`database "a.b"`:               {Database: "a.b"},
+		"database \"a`b\"":             {Database: "a`b"},
+		`table "it's"`:                 {Table: "it's"},
+		`table "spans; DROP"`:          {Table: "spans; DROP"},
+		`table "öl"`:                   {Table: "öl"},
+		"table \"" + long + "\"":       {Table: long},
+		`cluster "{a"`:                 {Cluster: "{a"},
+		`cluster "a' b"`:               {Cluster: "a' b"},
+		"layout 7":                     {Layout: 7},
+		"slack -1h":                    {Slack: -time.Hour},
+		"KeepLookup is for one server": {KeepLookup: true, Cluster: "c"},
+		"TTL -1h":                      {TTL: -time.Hour},
+		"TTL 1.5s":                     {TTL: 1500 * time.Millisecond},
+		"TTL 2562047h":                 {TTL: 2562047 * time.Hour},
 	} {
 		all := map[string]func() error{
 			"Statements":    func() error { _, err := s.Statements(); return err },

@@ -265,7 +265,7 @@ func TestBusySecondsAndAStepBack(t *testing.T) {
 		clock := newClock(base)
 		g := newGenerator(t, l, WithClock(clock))
 		check := newChecker(t, g, l)
-		for _, busy := range []int{perNode / 2, perNode + 1000, 1000} { // the last is in the borrowed second
+		for _, busy := range []int{1000, perNode + 1000, 1000} { // the last is in the borrowed second
 			for range busy {
 				check.add(mustNext(t, g))
 			}

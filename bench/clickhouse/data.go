@@ -138,7 +138,7 @@ func (d *dataset) load(ctx context.Context, l layout) (seconds float64, err erro
 		}
 	}
 	merge := []string{"OPTIMIZE TABLE spans FINAL"}
-	if l.isExporters() {
+	if l.isExporters() || l.Name == keepLookup {
 		merge = append(merge, "OPTIMIZE TABLE spans_trace_id_ts FINAL")
 	}
 	err = d.exec(ctx, merge...)

@@ -57,8 +57,11 @@ func (l layout) isOneOf(list string) bool {
 var layouts = []layout{
 	{exporter, 100},
 	{"service", 0}, {"service", 50}, {"trace", 0}, {"trace", 50}, {"overlay", 0}, {"overlay", 50},
-	{"service", 10}, {"service", 100}, {textIndex, 100}, {bucketed, 0},
+	{"service", 10}, {"service", 100}, {keepLookup, 0}, {keepLookup, 50}, {keepLookup, 100}, {textIndex, 100}, {bucketed, 0},
 }
+
+// keepLookup is ServiceFirst with the exporter's lookup table.
+const keepLookup = "lookup"
 
 // textIndex is what others propose for the exporter's TraceId, and bucketed for maps.
 const (
@@ -67,10 +70,11 @@ const (
 )
 
 var schemas = map[string]clickhouse.Schema{
-	"service": {Table: table},
-	"trace":   {Table: table, Layout: clickhouse.TraceFirst},
-	"overlay": {Table: table, Layout: clickhouse.Overlay},
-	bucketed:  {Table: table},
+	"service":  {Table: table},
+	"trace":    {Table: table, Layout: clickhouse.TraceFirst},
+	"overlay":  {Table: table, Layout: clickhouse.Overlay},
+	bucketed:   {Table: table},
+	keepLookup: {Table: table, KeepLookup: true},
 }
 
 // results are everything measured with so many spans, and where.

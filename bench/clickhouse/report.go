@@ -12,7 +12,7 @@ func markdown(runs []*results) string {
 Generated spans of three days, 60 % of them on the day that is queried, with 50 services of 8 names;
 merged. "exporter" is the table of the Collector's exporter with its lookup table and random IDs;
 "overlay" the same table without the lookup table; "service" and "trace" are the layouts ServiceFirst
-and TraceFirst. "text" is the exporter's table with a text index on TraceId in place of the bloom
+and TraceFirst, "lookup" is ServiceFirst with KeepLookup. "text" is the exporter's table with a text index on TraceId in place of the bloom
 filter, and "buckets" is ServiceFirst with maps in buckets. The percentage is the share of random trace
 IDs, the rest are ours. Rows and bytes are what ClickHouse counted in system.events while a query ran
 with its caches empty.

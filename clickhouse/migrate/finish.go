@@ -33,9 +33,12 @@ func (m *migration) finish(ctx context.Context) error {
 }
 
 func (m *migration) finishStatements() []string {
-	here := m.Table
-	here.Cluster = "" // the lookup is this server's
-	statements := append(here.DropLookup(), m.Views()...)
+	var statements []string
+	if !m.KeepLookup {
+		here := m.Table
+		here.Cluster = "" // the lookup is this server's
+		statements = append(here.DropLookup(), m.TraceTimes()...)
+	}
 	return append(append(statements, m.dropCopy()...),
 		"DROP TABLE IF EXISTS "+m.Quoted(remaining)+" SYNC",
 		"DROP TABLE IF EXISTS "+m.Quoted(moving)+" SYNC")

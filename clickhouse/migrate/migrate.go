@@ -25,7 +25,8 @@ type Progress struct {
 // until then, queries do not see them. A copy is accepted only if the number of
 // rows and the checksum of all columns match the original. The old rows stay in the
 // table with the suffix _old: drop it, or partitions of it, when you are satisfied.
-// At the end views replace the exporter's lookup table and its view.
+// At the end views replace the exporter's lookup table and its view, unless the
+// schema keeps them.
 //
 // Columns that the exporter does not write are kept with their defaults and
 // indexes, and so are those of kind MATERIALIZED and ALIAS.
@@ -94,7 +95,7 @@ type migration struct {
 }
 
 func open(ctx context.Context, db *sql.DB, s clickhouse.Schema) (migration, error) {
-	t := ddl.Table{Database: s.Database, Name: s.Table, Cluster: s.Cluster, TTL: s.TTL, TraceFirst: s.Layout == clickhouse.TraceFirst}
+	t := ddl.Table{Database: s.Database, Name: s.Table, Cluster: s.Cluster, TTL: s.TTL, TraceFirst: s.Layout == clickhouse.TraceFirst, KeepLookup: s.KeepLookup}
 	m := migration{Table: t, schema: s, db: db, mark: "traceflake: migration of " + t.Named("")}
 	if _, err := s.Statements(); err != nil {
 		return m, err

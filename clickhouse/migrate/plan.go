@@ -69,8 +69,14 @@ func (m *migration) look(ctx context.Context) (reach, error) {
 	if live.isNew {
 		return exchanged, m.exec(ctx, m.ownGuards()...)
 	}
-	if err := m.canBeMigrated(ctx, live); err != nil || m.Cluster == "" {
+	if err := m.canBeMigrated(ctx, live); err != nil {
 		return notBegun, err
+	}
+	if m.KeepLookup {
+		return notBegun, m.exec(ctx, m.LookupGuard())
+	}
+	if m.Cluster == "" {
+		return notBegun, nil
 	}
 	if rows, there := tables[m.Rows()]; there {
 		if rows.partition != ddl.PartitionKey {

@@ -1,4 +1,4 @@
--- {Database: Table: Cluster: Layout:0 TTL:0s LogsTable: Slack:0s ReadOnly:false}
+-- {Database: Table: Cluster: Layout:0 TTL:0s LogsTable: Slack:0s ReadOnly:false KeepLookup:false}
 
 SELECT `Timestamp`, `TraceId`, `SpanId`, `ParentSpanId`, `TraceState`, `SpanName`, `SpanKind`, `ServiceName`, `ResourceAttributes`, `ScopeName`, `ScopeVersion`, `SpanAttributes`, `Duration`, `StatusCode`, `StatusMessage`, `Events.Timestamp`, `Events.Name`, `Events.Attributes`, `Links.TraceId`, `Links.SpanId`, `Links.TraceState`, `Links.Attributes`
 FROM `otel_traces`
@@ -73,7 +73,7 @@ WHERE Timestamp >= {from:DateTime64(9, 'UTC')} AND Timestamp < {to:DateTime64(9,
 ORDER BY Timestamp DESC LIMIT 5 WITH TIES
 -- [{"from" "2026-10-15 00:00:00.000000000"} {"to" "2026-10-15 01:00:00.000000000"} {"span_key0" "a"} {"span_value0" "x"} {"span_key1" "b"} {"span_value1" "it's"} {"resource_key0" "host.name"} {"resource_value0" "h"}]
 
--- {Database: Table: Cluster: Layout:2 TTL:0s LogsTable: Slack:1m0s ReadOnly:false}
+-- {Database: Table: Cluster: Layout:2 TTL:0s LogsTable: Slack:1m0s ReadOnly:false KeepLookup:false}
 
 SELECT `Timestamp`, `TraceId`, `SpanId`, `ParentSpanId`, `TraceState`, `SpanName`, `SpanKind`, `ServiceName`, `ResourceAttributes`, `ScopeName`, `ScopeVersion`, `SpanAttributes`, `Duration`, `StatusCode`, `StatusMessage`, `Events.Timestamp`, `Events.Name`, `Events.Attributes`, `Links.TraceId`, `Links.SpanId`, `Links.TraceState`, `Links.Attributes`
 FROM `otel_traces`
@@ -148,7 +148,7 @@ WHERE Timestamp >= {from:DateTime64(9, 'UTC')} AND Timestamp < {to:DateTime64(9,
 ORDER BY Timestamp DESC LIMIT 5 WITH TIES
 -- [{"from" "2026-10-15 00:00:00.000000000"} {"to" "2026-10-15 01:00:00.000000000"} {"span_key0" "a"} {"span_value0" "x"} {"span_key1" "b"} {"span_value1" "it's"} {"resource_key0" "host.name"} {"resource_value0" "h"}]
 
--- {Database:otel Table:spans Cluster:main Layout:0 TTL:0s LogsTable: Slack:0s ReadOnly:false}
+-- {Database:otel Table:spans Cluster:main Layout:0 TTL:0s LogsTable: Slack:0s ReadOnly:false KeepLookup:false}
 
 SELECT `Timestamp`, `TraceId`, `SpanId`, `ParentSpanId`, `TraceState`, `SpanName`, `SpanKind`, `ServiceName`, `ResourceAttributes`, `ScopeName`, `ScopeVersion`, `SpanAttributes`, `Duration`, `StatusCode`, `StatusMessage`, `Events.Timestamp`, `Events.Name`, `Events.Attributes`, `Links.TraceId`, `Links.SpanId`, `Links.TraceState`, `Links.Attributes`
 FROM `otel`.`spans`

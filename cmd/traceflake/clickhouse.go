@@ -34,7 +34,7 @@ func clickhouseCommand() *cobra.Command {
 	return cmd
 }
 
-// server is how to connect to ClickHouse.
+// server are the flags for a connection to ClickHouse.
 type server struct {
 	dsn    string
 	dryRun bool
@@ -45,6 +45,7 @@ func schemaFlags(cmd *cobra.Command, s *clickhouse.Schema) {
 	cmd.Flags().StringVar(&s.Database, "database", "", "database (default the connection's)")
 	cmd.Flags().StringVar(&s.Table, "table", "", "table (default otel_traces)")
 	cmd.Flags().StringVar(&s.Cluster, "cluster", "", "cluster (default one server)")
+	cmd.Flags().BoolVar(&s.KeepLookup, "keep-lookup", false, "keep the exporter's lookup table, for fleets with many random IDs, instead of a view")
 	durationFlag(cmd, &s.TTL, "ttl", 0, "how long spans are kept, as in 30d (default forever)")
 	cmd.Flags().BoolFunc("trace-first", "sort by hour and trace instead of service: for trace lookups and exports of time ranges", func(value string) error {
 		on, err := strconv.ParseBool(value)

@@ -54,6 +54,27 @@ func (e *engine) shaped(table, shape string) {
 	e.exec(create + s.columns + ", " + s.indexes + ") ENGINE = MergeTree " + s.keys)
 }
 
+// TestMigrateKeepsTheLookupTable: it has the times of all traces, before the migration and after.
+func TestMigrateKeepsTheLookupTable(t *testing.T) {
+	e := newEngine(t)
+	e.template(few())
+	s := e.exporterTable("spans")
+	s.KeepLookup = true
+	if err := migrate.Run(t.Context(), e.db, s, nil); err != nil {
+		t.Fatal(err)
+	}
+	e.holds("spans", ids(few()))
+	e.insert("spans", world()[1000:1010])
+	const times = "SELECT TraceId || ' ' || toString(toDateTime(min(%s))) || ' ' || toString(toDateTime(max(%s))) AS row FROM %s GROUP BY TraceId ORDER BY row"
+	want := e.column(fmt.Sprintf(times, "Timestamp", "Timestamp", "spans"))
+	if got := e.column(fmt.Sprintf(times, "Start", "End", "spans_trace_id_ts")); !slices.Equal(got, want) || len(want) < 20 {
+		t.Errorf("the lookup table has %d traces, want %d, or other times", len(got), len(want))
+	}
+	if err := s.Create(t.Context(), e.db); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestMigrateOtherShapes: columns and indexes that the exporter of v0.161.0 does
 // not have come along, whatever their kind, with their values, also after an
 // interruption. Without one, exactly what the dry run shows is run.

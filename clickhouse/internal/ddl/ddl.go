@@ -18,6 +18,7 @@ type Table struct {
 	Cluster    string // "" is one server
 	TTL        time.Duration
 	TraceFirst bool // sorted by trace within the hour; otherwise by service and name
+	KeepLookup bool // with the exporter's lookup table; otherwise with views of its names
 }
 
 // Exec runs statements in order. Its error names the one that failed.

@@ -12,7 +12,7 @@ func (t Table) Guards() []string {
 		guards = append(guards, t.guard("", t.IsFront(),
 			"is not Distributed over "+t.Named(t.Rows())+" and was left as it is: migrate it or choose another name"))
 	}
-	return append(guards, t.lookupGuard())
+	return append(guards, t.LookupGuard())
 }
 
 // ColumnsGuard fails if a table exists without the exporter's columns.
@@ -49,9 +49,17 @@ func (t Table) guard(suffix, condition, message string) string {
 		QuoteText("traceflake: table "+table+" "+message), t.InDatabase(), QuoteText(table))
 }
 
-// lookupGuard fails if something other than our views has their names. The
-// exporter's own lookup table would remain without a view that fills it.
-func (t Table) lookupGuard() string {
+// LookupGuard fails if something other than our views has their names: the exporter's own
+// lookup table would remain without a view that fills it. If that table is to be kept, it
+// fails if a table of spans has none: tools would not find its spans by trace ID.
+func (t Table) LookupGuard() string {
+	if t.KeepLookup {
+		return fmt.Sprintf("SELECT throwIf(countIf(engine = 'View') > 0 OR countIf(name = %[1]s) > 0 AND countIf(name != %[1]s) < 2, %[2]s)\n"+
+			"FROM system.tables WHERE database = %[3]s AND name IN (%[1]s, %[4]s, %[5]s)",
+			QuoteText(t.Named("")), QuoteText("traceflake: table "+t.Named("")+" has no lookup table "+t.Named(Lookup)+
+				" that a materialized view fills: leave KeepLookup out"),
+			t.InDatabase(), QuoteText(t.Named(Lookup)), QuoteText(t.Named(LookupFeed)))
+	}
 	return fmt.Sprintf("SELECT throwIf(count() > 0, %s)\nFROM system.tables WHERE database = %s AND name IN (%s, %s) AND (engine != 'View' OR NOT match(as_select, 'TraceId.*Start.*End'))",
 		QuoteText("traceflake: table "+t.Named(Lookup)+" or "+t.Named(LookupFeed)+
 			" is in the way of a view of that name: drop it (Schema.DropLookup) or choose another name"),

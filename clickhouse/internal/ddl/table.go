@@ -7,8 +7,12 @@ import (
 	"time"
 )
 
-//go:embed sql/columns.sql
-var columns string
+var (
+	//go:embed sql/columns.sql
+	columns string
+	//go:embed sql/lookup.sql
+	lookupColumns string
+)
 
 // Columns are the columns that the Collector's exporter writes, with their types
 // as in system.columns.
@@ -118,12 +122,30 @@ const (
 	LookupFeed = "_trace_id_ts_mv"
 )
 
-// Views have the names of the exporter's lookup table and of the view that fills
+// TraceTimes returns the statements for the exporter's lookup table and the view that fills it,
+// or for the views in their places.
+func (t Table) TraceTimes() []string {
+	if !t.KeepLookup {
+		return t.views()
+	}
+	ttl := ""
+	if t.TTL > 0 {
+		ttl = "\nTTL " + TTL("Start", t.TTL)
+	}
+	return []string{
+		fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s (\n%s) ENGINE = MergeTree\nPARTITION BY toDate(Start)\nORDER BY (TraceId, Start)%s\nSETTINGS ttl_only_drop_parts = 1",
+			t.Quoted(Lookup), lookupColumns, ttl),
+		fmt.Sprintf("CREATE MATERIALIZED VIEW IF NOT EXISTS %s TO %s AS\nSELECT TraceId, min(Timestamp) AS Start, max(Timestamp) AS End\nFROM %s WHERE TraceId != '' GROUP BY TraceId",
+			t.Quoted(LookupFeed), t.Quoted(Lookup), t.Quoted("")),
+	}
+}
+
+// The views have the names of the exporter's lookup table and of the view that fills
 // it: an exporter that creates its schema at the start then finds everything there
 // and adds nothing. Tools ask the first for the start and then for the end of one trace.
 // With its setting the second question takes the granules from the query condition cache
 // that the first one filled; without it both read the bloom filter.
-func (t Table) Views() []string {
+func (t Table) views() []string {
 	return []string{
 		fmt.Sprintf("CREATE VIEW IF NOT EXISTS %s%s AS\nSELECT TraceId, toDateTime(min(Timestamp)) AS Start, toDateTime(max(Timestamp)) AS End\n"+
 			"FROM %s WHERE TraceId != '' GROUP BY TraceId\nSETTINGS use_skip_indexes_on_data_read = 0", t.Quoted(Lookup), t.OnCluster(), t.Quoted("")),
