@@ -108,7 +108,7 @@ func TestNewVerifyInspect(t *testing.T) {
 	if len(ids) != 3 || ids[0] >= ids[1] || ids[1] >= ids[2] {
 		t.Fatalf("IDs %q", ids)
 	}
-	command(t, r.out, "verify", "--secret-file", write(t, "other", secretB)).want(t, 1, ids[0]+"\tnot verified\thalves: under none of the secrets", "")
+	command(t, r.out, "verify", "--secret-file", write(t, "other", secretB)).want(t, 1, ids[0]+"\tnot verified\thalves: no secret decodes the low half", "")
 	command(t, r.out, "verify", "--secret-file", write(t, "both", secretB+"\n"+secretA+"\n")).want(t, 0, ids[0]+"\tverified\n", "")
 	// Without a secret, with one from the environment; as arguments, with a header.
 	command(t, "", "inspect", ids[0]).want(t, 0, "a secret would decide", "")
@@ -288,7 +288,7 @@ func TestBackfill(t *testing.T) {
 	in := `{"ts":"2024-01-02T03:04:05Z","k":"a"}` + "\n" + `{"ts":"2024-01-02T03:04:06Z","k":"a"}` + "\n" + `{"ts":"2019-01-02T03:04:05Z"}` + "\n" + `{"ts":"20`
 	r := command(t, in, "backfill", "--time", "ts", "--key", "k", "--secret-file", secret)
 	r.want(t, 1, `{"ts":"2019-01-02T03:04:05Z"}`+"\n"+`{"ts":"20`, "line 3: 2019-01-02T03:04:05Z: traceid: the time is before")
-	r.want(t, 1, something, "line 4: the line is not a JSON object; was it truncated?")
+	r.want(t, 1, something, "line 4: not a JSON object; was the line truncated?")
 	if !strings.Contains(r.errOut, "4 records: 2 got an ID (1 keys, 0 records without one), 0 had one, 2 reported") {
 		t.Errorf("summary %q", r.errOut)
 	}

@@ -128,7 +128,7 @@ func (f *flags) wouldRaise(ctx context.Context, cmd *cobra.Command, s driver.Sto
 	granted, later := 0, 0
 	for _, b := range blocks {
 		if c.Nodes.Nodes > 0 && b.Node-c.Nodes.First >= c.Nodes.Nodes {
-			continue // it is not in the range
+			continue // outside of TRACEFLAKE_NODES
 		}
 		if !b.Start.IsZero() {
 			granted++
@@ -230,8 +230,8 @@ block size of the new store if that has no data yet.`,
 	return cmd
 }
 
-// used returns an error if nothing was ever granted by the store at url, which then
-// is probably not the one that was meant.
+// used returns an error if nothing was ever granted by the store at url: it is probably not the
+// one that was meant.
 func used(ctx context.Context, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()

@@ -102,7 +102,7 @@ func TestNDJSON(t *testing.T) {
 			[]string{"1: 2019-12-31T23:59:59.999Z: traceid: the time is before 2020-01-01T00:00:00Z"}},
 		{"truncated and invalid lines", `{"ts":"2024-01-02T03:04:05Z","a":"hal` + "\n" + `{"ts":1704164645}` + "\nnot JSON\n[1]\n{}\n" + `{"ts":null}` + "\n" + `{"ts":{}}` + "\n" + `{"ts":"soon"}` + "\n" + `{"ts":170416`, Options{},
 			`{"ts":"2024-01-02T03:04:05Z","a":"hal` + "\n" + `{"ts":1704164645,"trace_id":"<2024-01-02T03:04:05 1>"}` + "\nnot JSON\n[1]\n{}\n" + `{"ts":null}` + "\n" + `{"ts":{}}` + "\n" + `{"ts":"soon"}` + "\n" + `{"ts":170416`,
-			[]string{"1: the line is not a JSON object; was it truncated?", "3: the line is not", "4: the line is not", `5: it has no field "ts"`, `6: field "ts" is neither text nor a number`, `7: field "ts" is neither`, `8: field "ts": "soon" is not a time`, "9: the line is not"}},
+			[]string{"1: not a JSON object; was the line truncated?", "3: not a JSON object", "4: not a JSON object", `5: there is no field "ts"`, `6: field "ts" is neither text nor a number`, `7: field "ts" is neither`, `8: field "ts": "soon" is not a time`, "9: not a JSON object"}},
 		{"has an ID", `{"trace_id":"x","ts":"never"}` + "\n" + `{"trace_id":"","ts":1704164645}` + "\n" + `{"a":{"trace_id":"x"},"trace_id" : null ,"ts":1704164645}`, Options{},
 			`{"trace_id":"x","ts":"never"}` + "\n" + `{"trace_id":"<2024-01-02T03:04:05 1>","ts":1704164645}` + "\n" + `{"a":{"trace_id":"x"},"trace_id" : "<2024-01-02T03:04:05 2>" ,"ts":1704164645}`, nil},
 		{"escaped and repeated names", `{"\u0074s":"never","ts":0,"ts":1704164645}`, Options{}, `{"\u0074s":"never","ts":0,"ts":1704164645,"trace_id":"<2024-01-02T03:04:05 1>"}`, nil},
@@ -116,7 +116,7 @@ func TestNDJSON(t *testing.T) {
 				`{"ts":1704164651,"k":"","trace_id":"<2024-01-02T03:04:11 5>"}` + "\n" + `{"ts":1704164652,"k":null,"trace_id":"<2024-01-02T03:04:12 6>"}`, nil},
 		{"a key's first valid record counts", `{"ts":"2019-01-01T00:00:00Z","k":"a"}` + "\n" + `{"ts":1704164645,"k":"a"}`, Options{KeyField: "k"},
 			`{"ts":"2019-01-01T00:00:00Z","k":"a"}` + "\n" + `{"ts":1704164645,"k":"a","trace_id":"<2024-01-02T03:04:05 1>"}`, []string{"1: 2019-01-01T00:00:00Z: traceid: the time is before"}},
-		{"nested too deep", strings.Repeat(`{"a":`, 100_000), Options{}, strings.Repeat(`{"a":`, 100_000), []string{"1: the line is not a JSON object"}},
+		{"nested too deep", strings.Repeat(`{"a":`, 100_000), Options{}, strings.Repeat(`{"a":`, 100_000), []string{"1: not a JSON object"}},
 		{"nothing", "", Options{}, "", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -159,10 +159,10 @@ func TestCSV(t *testing.T) {
 			"ts,a,trace_id\n1704164645,\"hal\n1704164645,x," + id1 + "\n\n1704164645,y," + id2 + "\n", []string{`2: extraneous or missing "`}},
 		{"truncated between quotes", "ts,a,b\n1704164645,\"hal\n1704164645\",x,y\n1704164645,\"\",z\n", Options{},
 			"ts,a,b,trace_id\n1704164645,\"hal\n1704164645\",x,y\n1704164645,\"\",z," + id1 + "\n",
-			[]string{"2: it has 4 fields", "3: bare \" in non-quoted-field"}},
+			[]string{"2: 4 fields", "3: bare \" in non-quoted-field"}},
 		{"too few and too many fields", "ts,a\n1704164645\n1704164645,x\n1704164645,x,y\n17041", Options{},
 			"ts,a,trace_id\n1704164645\n1704164645,x," + id1 + "\n1704164645,x,y\n17041",
-			[]string{"2: it has 1 fields, the header has 2; was it truncated?", "4: it has 3 fields", "5: it has 1 fields"}},
+			[]string{"2: 1 fields, but the header has 2; was the record truncated?", "4: 3 fields", "5: 1 fields"}},
 		{"bare quote", "ts,a\n1704164645,5\" pipe\n1704164645,6\" pipe\n1704164645,x\n", Options{},
 			"ts,a,trace_id\n1704164645,5\" pipe\n1704164645,6\" pipe\n1704164645,x," + id1 + "\n", []string{`2: bare " in non-quoted-field`, `3: bare " in`}},
 		{"no time, old time", "ts,a\n,x\nsoon,x\n2019-12-31T23:59:59Z,x\n1704164645,x\n", Options{},
@@ -229,18 +229,17 @@ func TestLongRecords(t *testing.T) {
 }
 
 func TestDeterministic(t *testing.T) {
-	k, err := randflake.ParseKeyring(strings.NewReader("dffd6021bb2bd5b0af676290809ec3a5"))
-	if err != nil {
-		t.Fatal(err)
+	ring := func(secrets string) *randflake.Keyring {
+		k, err := randflake.ParseKeyring(strings.NewReader(secrets))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return k
 	}
-	other, err := randflake.ParseKeyring(strings.NewReader("00112233445566778899aabbccddeeff\ndffd6021bb2bd5b0af676290809ec3a5"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := ring("dffd6021bb2bd5b0af676290809ec3a5")
 	when := time.Date(2024, 1, 2, 3, 4, 5, 6789e3, time.UTC)
-	get := func(k *randflake.Keyring, t2 time.Time, key string) trace.TraceID {
-		t.Helper()
-		id, err := Deterministic(k)(t2, []byte(key))
+	get := func(k *randflake.Keyring, at time.Time, key string) trace.TraceID {
+		id, err := Deterministic(k)(at, []byte(key))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -255,25 +254,21 @@ func TestDeterministic(t *testing.T) {
 		t.Error("times in one millisecond yield different IDs")
 	}
 	for name, got := range map[string]trace.TraceID{
-		"key": get(k, when, "b"), "time": get(k, when.Add(time.Millisecond), "a"), "secret": get(other, when, "a"),
+		"key": get(k, when, "b"), "time": get(k, when.Add(time.Millisecond), "a"),
+		"secret": get(ring("00112233445566778899aabbccddeeff\ndffd6021bb2bd5b0af676290809ec3a5"), when, "a"),
 	} {
 		if [8]byte(got[8:]) == [8]byte(id[8:]) {
 			t.Errorf("with another %s, the low half is the same", name)
 		}
 	}
-	if got := traceid.Time(id); !got.Equal(when.Truncate(time.Millisecond)) {
-		t.Errorf("time %v", got)
-	}
-	if traceid.Inspect(k, id).Agree || traceid.NewVerifier(k, traceid.WithMaxAge(20*365*24*time.Hour)).Verify(id) {
-		t.Error("it verifies")
+	if traceid.Inspect(k, id).Agree || !traceid.Time(id).Equal(when.Truncate(time.Millisecond)) {
+		t.Errorf("%s verifies, or has another time", id)
 	}
 	for at, want := range map[time.Time]error{
 		time.UnixMilli(traceid.EpochMillis - 1):                      traceid.ErrBeforeEpoch,
 		time.UnixMilli(traceid.EpochMillis):                          nil,
 		time.UnixMilli(traceid.EpochMillis + 1<<41 - 1).Add(999_999): nil,
 		time.UnixMilli(traceid.EpochMillis + 1<<41):                  traceid.ErrAfterEnd,
-		time.Date(290000, 1, 1, 0, 0, 0, 0, time.UTC):                traceid.ErrAfterEnd,
-		time.Date(-290000, 1, 1, 0, 0, 0, 0, time.UTC):               traceid.ErrBeforeEpoch,
 	} {
 		if id, err := Deterministic(k)(at, nil); !errors.Is(err, want) || (err == nil) != id.IsValid() {
 			t.Errorf("%v: %v, %v, want %v", at, id, err, want)

@@ -69,7 +69,7 @@ func (r *run) object(number int64, line, name []byte) error {
 	return r.write(line[:at[0]], insert, line[at[1]:])
 }
 
-var errNoObject = badRecord{errors.New("the line is not a JSON object; was it truncated?")}
+var errNoObject = badRecord{errors.New("not a JSON object; was the line truncated?")}
 
 // splice returns which bytes of the object to replace, and with what.
 func (r *run) splice(text, name []byte) (at [2]int, insert []byte, err error) {
@@ -118,7 +118,7 @@ func (r *run) time(object map[string]json.RawMessage) (text string, err error) {
 	value := lookup(object, r.TimeField)
 	switch {
 	case value == nil:
-		return "", badRecord{fmt.Errorf("it has no field %q", r.TimeField)}
+		return "", badRecord{fmt.Errorf("there is no field %q", r.TimeField)}
 	case value[0] == '"':
 		err = json.Unmarshal(value, &text)
 		return text, err

@@ -59,7 +59,7 @@ func (r *Reader) Read(s string) (time.Time, error) {
 		return r.number(s)
 	}
 	if r.Unit > RFC3339 {
-		return time.Time{}, fmt.Errorf("%s is not a number, as the format %s requires", quote(s), Names[r.Unit])
+		return time.Time{}, fmt.Errorf("%s is not a number, but the format is %s", quote(s), Names[r.Unit])
 	}
 	for i := range layouts {
 		layout := (r.last + i) % len(layouts)
