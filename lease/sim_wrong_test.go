@@ -96,9 +96,8 @@ func adopted(p *process, mine, stored lease.Grant) lease.Grant {
 
 // wrongStore is Memory with another rule.
 type wrongStore struct {
-	w          *world
-	nodes      driver.NodeRange
-	blocks     []driver.Block
+	*driver.Memory
+	srv        *server
 	free       func(b driver.Block, now time.Time) bool
 	unchecked  bool
 	lazy       bool
@@ -109,107 +108,90 @@ type wrongStore struct {
 
 func wrongly(how func(*wrongStore)) func(*server, []lease.Block) simStore {
 	return func(srv *server, blocks []lease.Block) simStore {
-		s := &wrongStore{w: srv.w, nodes: srv.nodes, free: driver.Block.Free}
-		for i := range s.nodes.Blocks() {
-			s.blocks = append(s.blocks, s.nodes.Block(i))
-		}
-		for _, b := range blocks {
-			*s.block(b.Node) = driver.Block(b)
-		}
+		s := &wrongStore{srv: srv}
+		s.fill(trueTime{srv.w}, blocks)
 		how(s)
 		return s
 	}
 }
 
-func (s *wrongStore) block(node uint32) *driver.Block {
-	i, err := s.nodes.Index(node)
+// fill replaces the blocks.
+func (s *wrongStore) fill(clock randflake.Clock, blocks []lease.Block) {
+	s.Memory = driver.NewMemory(driver.WithNodeRange(s.srv.nodes), driver.WithClock(clock), driver.WithBlocks(blocks))
+}
+
+func (s *wrongStore) list() []lease.Block {
+	blocks, err := s.List(context.Background())
 	if err != nil {
 		panic(err)
 	}
-	return &s.blocks[i]
+	return blocks
 }
 
-func (s *wrongStore) Acquire(_ context.Context, r lease.Request) (lease.Grant, error) {
-	if err := driver.CheckRequest(r, s.w.time()); err != nil {
-		return lease.Grant{}, err
-	}
-	for _, b := range s.blocks {
-		if b.Nonce == r.Nonce {
-			return b.Grant(), nil
+// change changes the first written block for which change returns true.
+func (s *wrongStore) change(change func(b *lease.Block) bool) {
+	blocks := s.list()
+	for i := range blocks {
+		if change(&blocks[i]) {
+			break
 		}
 	}
-	for i, b := range s.blocks {
-		if s.free(b, r.Now) {
-			b.GrantedUntil = time.Time{}
-			b, err := b.Acquire(r)
-			s.blocks[i] = b
-			return b.Grant(), err
-		}
-	}
-	return lease.Grant{}, lease.ErrNoFreeNode
+	s.fill(trueTime{s.srv.w}, blocks)
 }
 
-func (s *wrongStore) Renew(_ context.Context, g lease.Grant, r lease.Request) (lease.Grant, error) {
-	now := s.w.time()
-	if s.timeless {
-		now = time.Time{}
+func (s *wrongStore) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
+	repeated := slices.ContainsFunc(s.list(), func(b lease.Block) bool { return b.Nonce == r.Nonce })
+	if s.free != nil && !repeated {
+		s.change(func(b *lease.Block) bool {
+			free := s.free(driver.Block(*b), r.Now)
+			if free {
+				b.GrantedUntil = time.Time{}
+			}
+			return free
+		})
 	}
-	if err := driver.CheckRequest(r, now); err != nil {
-		return lease.Grant{}, err
+	return s.Memory.Acquire(ctx, r)
+}
+
+func (s *wrongStore) Renew(ctx context.Context, g lease.Grant, r lease.Request) (lease.Grant, error) {
+	stored, err := s.Get(ctx, g.Node)
+	if err != nil {
+		return stored, err
 	}
-	b := s.block(g.Node)
 	if s.unchecked {
-		g.Nonce, g.Version = b.Nonce, b.Version
+		g.Nonce, g.Version = stored.Nonce, stored.Version
 	}
-	if s.idempotent && b.Nonce == r.Nonce {
-		return b.Grant(), nil
+	if s.idempotent && stored.Nonce == r.Nonce {
+		return stored, nil
 	}
-	after, err := b.Renew(g, r)
-	if s.lazy && err == nil && after.GrantedUntil.Equal(b.GrantedUntil) {
-		return b.Grant(), nil
+	before := s.list()
+	if s.timeless {
+		s.fill(nil, before)
 	}
-	return s.put(after, err)
+	got, err := s.Memory.Renew(ctx, g, r)
+	switch {
+	case s.timeless:
+		s.fill(trueTime{s.srv.w}, s.list())
+	case s.lazy && err == nil && got.End.Equal(stored.End):
+		s.fill(trueTime{s.srv.w}, before)
+		return stored, nil
+	}
+	return got, err
 }
 
-func (s *wrongStore) Release(_ context.Context, g lease.Grant, next string, unused time.Time) error {
-	after, err := s.block(g.Node).Release(g, next, unused)
-	if s.emptied {
-		after.Nonce = ""
+func (s *wrongStore) Release(ctx context.Context, g lease.Grant, next string, unused time.Time) error {
+	err := s.Memory.Release(ctx, g, next, unused)
+	if err == nil && s.emptied {
+		s.change(func(b *lease.Block) bool {
+			mine := b.Node == g.Node
+			if mine {
+				b.Nonce = ""
+			}
+			return mine
+		})
 	}
-	_, err = s.put(after, err)
 	return err
 }
-
-func (s *wrongStore) put(b driver.Block, err error) (lease.Grant, error) {
-	if err != nil {
-		return lease.Grant{}, err
-	}
-	*s.block(b.Node) = b
-	return b.Grant(), nil
-}
-
-func (s *wrongStore) Get(_ context.Context, node uint32) (lease.Grant, error) {
-	return s.block(node).Grant(), nil
-}
-
-func (s *wrongStore) List(context.Context) ([]lease.Block, error) {
-	var written []lease.Block
-	for _, b := range s.blocks {
-		if b.Version > 0 {
-			written = append(written, lease.Block(b))
-		}
-	}
-	return written, nil
-}
-
-func (s *wrongStore) Raise(_ context.Context, until time.Time) error {
-	for i, b := range s.blocks {
-		s.blocks[i] = b.Raise(until)
-	}
-	return nil
-}
-
-func (s *wrongStore) Time(context.Context) (time.Time, error) { return time.Time{}, nil }
 
 // filler is a generator.
 type filler interface {
