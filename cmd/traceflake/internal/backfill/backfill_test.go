@@ -341,8 +341,8 @@ func TestMemory(t *testing.T) {
 			if used := int64(peak) - int64(before.HeapAlloc); peak == 0 || used > 2<<20+128*s.Keys {
 				t.Errorf("%d bytes in use for %d keys in an input of %d", used, s.Keys, s.Bytes)
 			}
-			if s.Added < s.Records*99/100 {
-				t.Errorf("%+v", s)
+			if s.Records != n || s.Added < n*99/100 {
+				t.Errorf("of %d records: %+v", n, s)
 			}
 		})
 	}
