@@ -61,9 +61,6 @@ past, or later than a missing lease can end, is refused without --force.
 			if err != nil {
 				return fmt.Errorf("UNTIL: %w", err)
 			}
-			if until != until.Truncate(time.Second) { // as stores do
-				until = until.Truncate(time.Second).Add(time.Second)
-			}
 			if dryRun {
 				return f.wouldRaise(ctx, cmd, s, until, at)
 			}

@@ -92,8 +92,8 @@ func TestUUIDv1At(t *testing.T) {
 		add(-1, "2026-11-21", sequence)
 	}
 
-	const from = " FROM unnest($1::text[], $2::int[], $3::text[]) WITH ORDINALITY AS i (t, sequence, node, n)"
-	got := column[*string](db, "SELECT uuid_v1_at(t::timestamptz, sequence, node::macaddr)::text"+from+" ORDER BY n", texts, sequences, nodes)
+	got := column[*string](db, `SELECT uuid_v1_at(t::timestamptz, sequence, node::macaddr)::text
+		FROM unnest($1::text[], $2::int[], $3::text[]) WITH ORDINALITY AS i (t, sequence, node, n) ORDER BY n`, texts, sequences, nodes)
 	same(t, "uuid_v1_at", inputs, got, func(i int) *string {
 		if ticks[i] < 0 {
 			return nil
@@ -109,13 +109,4 @@ func TestUUIDv1At(t *testing.T) {
 		}
 		return &want
 	})
-	if wrong := column[string](db, "SELECT t"+from+` WHERE uuid_v1_time(uuid_v1_at(t::timestamptz, sequence, node::macaddr)) <> t::timestamptz`,
-		texts, sequences, nodes); len(wrong) > 0 {
-		t.Errorf("%d times do not survive the round trip, such as %s", len(wrong), wrong[0])
-	}
-	// RFC 9562, appendix A.1.
-	const vector = "c232ab00-9414-11ec-b3c8-9f6bdeced846"
-	if got := one[string](db, "SELECT uuid_v1_at('2022-02-22 14:22:22-05', x'33c8'::int, '9f:6b:de:ce:d8:46')::text"); got != vector {
-		t.Errorf("got %s, want %s", got, vector)
-	}
 }
