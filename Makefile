@@ -90,10 +90,6 @@ soak: engines ## IDS IDs by processes that are killed, stopped and restarted, on
 model: ## check the model of the lease rule: it holds, and every wrong variant gives a counterexample; needs spin and gcc
 	lease/model/check
 
-.PHONY: gigabyte
-gigabyte: ## backfill a gigabyte in each format and report the memory that it takes
-	TRACEFLAKE_BACKFILL_BYTES=1073741824 go test -count 1 -v -timeout 60m -run TestConstantMemory ./cmd/traceflake/internal/backfill
-
 .PHONY: fuzz
 fuzz: ## every fuzz target of every module for FUZZTIME each
 	@files=$$(go list -f '{{$$d := .Dir}}{{range .TestGoFiles}}{{$$d}}/{{.}}{{"\n"}}{{end}}{{range .XTestGoFiles}}{{$$d}}/{{.}}{{"\n"}}{{end}}' work)

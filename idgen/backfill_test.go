@@ -3,7 +3,6 @@ package idgen
 import (
 	"bytes"
 	"errors"
-	"math"
 	"testing"
 	"time"
 
@@ -69,11 +68,8 @@ func TestNewTraceIDAt(t *testing.T) {
 		at   time.Time
 		want error
 	}{
-		{time.Time{}, traceid.ErrBeforeEpoch},
-		{time.Unix(0, 0), traceid.ErrBeforeEpoch},
 		{epoch.Add(-1), traceid.ErrBeforeEpoch},
 		{last.Add(time.Millisecond), traceid.ErrAfterEnd},
-		{time.Unix(math.MaxInt64, 0), traceid.ErrAfterEnd},
 	} {
 		if id, err := g.NewTraceIDAt(tt.at); !errors.Is(err, tt.want) || id.IsValid() {
 			t.Errorf("at %v: %s, %v; want %v", tt.at, id, err, tt.want)

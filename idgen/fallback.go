@@ -16,7 +16,7 @@ import (
 // ends. The source and the clock are reported separately: otherwise each call in which one of them
 // works would end the trouble of the other.
 type refusals struct {
-	reasons    [len(reasons) + 1]atomic.Int64
+	reasons    [len(reasons)]atomic.Int64
 	fromSource trouble
 	inRange    trouble
 }
@@ -65,11 +65,7 @@ type random struct {
 }
 
 // renew draws another mask.
-func (r *random) renew(draw func([]byte)) {
-	var b [8]byte
-	draw(b[:])
-	r.mask.Store(binary.BigEndian.Uint64(b[:]))
-}
+func (r *random) renew(draw func([]byte)) { r.mask.Store(drawn(draw)) }
 
 // id returns random bits that are not all zero.
 func (r *random) id() randflake.ID {

@@ -14,8 +14,8 @@ import (
 
 const scope = "github.com/traceflake/traceflake/idgen"
 
-// reasons are the known refusals and their values of the attribute error.type;
-// specific errors precede general ones.
+// reasons are the refusals and their values of the attribute error.type. Specific errors precede
+// general ones; the last stands for all others.
 var reasons = [...]struct {
 	err  error
 	name string
@@ -29,23 +29,17 @@ var reasons = [...]struct {
 	{randflake.ErrSealed, "sealed"},
 	{randflake.ErrEndOfLife, "end_of_life"},
 	{errClock, "clock_out_of_range"},
+	{nil, "_OTHER"},
 }
 
-// reason returns the index of err in reasons, or len(reasons) if it is unknown.
+// reason returns the index of err in reasons.
 func reason(err error) int {
 	for i, r := range reasons {
 		if errors.Is(err, r.err) {
 			return i
 		}
 	}
-	return len(reasons)
-}
-
-func reasonName(i int) string {
-	if i < len(reasons) {
-		return reasons[i].name
-	}
-	return "_OTHER"
+	return len(reasons) - 1
 }
 
 // register creates the instruments, which are only read on collection.
@@ -64,10 +58,9 @@ func (g *Generator) register(mp metric.MeterProvider) (err error) {
 	}
 	// All series exist from the start: a rate misses the first count of a series that begins with
 	// it.
-	var byReason [len(reasons) + 1]metric.MeasurementOption
-	for i := range byReason {
-		name := attribute.String("error.type", reasonName(i))
-		byReason[i] = metric.WithAttributeSet(attribute.NewSet(name))
+	var byReason [len(reasons)]metric.MeasurementOption
+	for i, r := range reasons {
+		byReason[i] = metric.WithAttributeSet(attribute.NewSet(attribute.String("error.type", r.name)))
 	}
 	g.metrics, err = m.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		o.ObserveInt64(steps, g.steps.Load())

@@ -50,7 +50,7 @@ func collected(t *testing.T, r metric.Reader) map[string]map[string]float64 {
 }
 
 // Every series exists from the start. Refusals are counted by their reason, and steps of the clock
-// back.
+// back. A source that borrows is ahead of the clock.
 func TestMetrics(t *testing.T) {
 	collectErrors(t)
 	reader := metric.NewManualReader()
@@ -63,7 +63,7 @@ func TestMetrics(t *testing.T) {
 		"exhausted", "sealed", "end_of_life", "clock_out_of_range", "_OTHER"} {
 		want["error.type="+reason] = 0
 	}
-	check := func(steps float64) {
+	check := func(steps, borrowed float64) {
 		t.Helper()
 		got := collected(t, reader)
 		if fallbacks := got["traceflake.id.fallbacks {call}"]; !maps.Equal(fallbacks, want) {
@@ -71,6 +71,9 @@ func TestMetrics(t *testing.T) {
 		}
 		if n := got["traceflake.id.clock_steps {step}"][""]; n != steps {
 			t.Errorf("%v clock steps, want %v", n, steps)
+		}
+		if s := got["traceflake.id.borrowed s"][""]; s != borrowed {
+			t.Errorf("borrowed %v s, want %v", s, borrowed)
 		}
 	}
 	for range 1000 {
@@ -80,7 +83,7 @@ func TestMetrics(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	check(0)
+	check(0, 0)
 
 	clock.add(13 * time.Hour) // past the lease
 	g.NewIDs(t.Context())
@@ -93,29 +96,12 @@ func TestMetrics(t *testing.T) {
 	clock.add(-12 * time.Hour)
 	g.NewIDs(t.Context())
 	want["error.type=lease_expired"], want["error.type=_OTHER"], want["error.type=no_lease"] = 2, 1, 1
-	check(1)
-}
+	check(1, 0)
 
-// A burst larger than a node's capacity borrows from the next second, and reports that.
-func TestMetricsOfABurst(t *testing.T) {
-	if RaceEnabled {
-		t.Skip("the race detector makes sync.Pool drop batches, and with them IDs of the second")
-	}
-	clock := newClock(noon.Truncate(time.Second))
-	reader := metric.NewManualReader()
-	source, err := randflake.NewGenerator(newCodec(t, fleetSecret),
-		randflake.Lease{Nodes: 1, Start: noon.Add(-time.Hour), End: noon.Add(time.Hour)}, randflake.WithClock(clock))
-	if err != nil {
-		t.Fatal(err)
-	}
-	g := New(WithClock(clock), WithSource(source),
-		WithMeterProvider(metric.NewMeterProvider(metric.WithReader(reader))))
-	for range randflake.MaxSequence + 1000 {
-		spanOf(g)
-	}
-	if s := collected(t, reader)["traceflake.id.borrowed s"][""]; s != 1 {
-		t.Errorf("borrowed %v s", s)
-	}
+	clock.add(time.Second) // half a second has passed in each
+	source.Source = &tagged{clock: newClock(clock.time().Add(2 * time.Second))}
+	spanOf(g)
+	check(1, 1.5)
 }
 
 // A closed generator has no metrics; those of others remain. Close may be called again.

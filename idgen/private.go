@@ -53,17 +53,17 @@ func (p *private) fresh() *randflake.Generator {
 		panic(err) // the secret has the right length
 	}
 	g, err := randflake.NewGenerator(codec, everything,
-		randflake.WithClock(p.clock), randflake.WithBorrow(hold), randflake.WithStart(p.place))
+		randflake.WithClock(p.clock), randflake.WithBorrow(hold), randflake.WithStart(func() uint64 { return drawn(p.draw) }))
 	if err != nil {
 		panic(err) // the lease is a constant
 	}
 	return g
 }
 
-// place draws where a second begins.
-func (p *private) place() uint64 {
+// drawn returns a random number.
+func drawn(draw func([]byte)) uint64 {
 	var b [8]byte
-	p.draw(b[:])
+	draw(b[:])
 	return binary.LittleEndian.Uint64(b[:])
 }
 

@@ -200,44 +200,48 @@ func (k *Keeper) Next() (randflake.ID, error) {
 // returns how many it wrote and their second; n < len(dst) only with a non-nil
 // error: [ErrNoLease], [ErrClosed] and those of the generator.
 func (k *Keeper) Fill(dst []randflake.ID) (n int, second time.Time, err error) {
-	for h := k.held.Load(); ; {
-		if n, second, err = k.fill(h, dst); err == nil || n > 0 {
-			return n, second, err
-		}
-		now := k.held.Load()
-		if now == h {
-			return 0, time.Time{}, err
-		}
-		h = now // the terms were replaced meanwhile
-	}
-}
-
-// fill makes IDs with the first of the terms that has any. If it borrowed them
-// from the next second, or is not the one whose turn it is, the terms after it
-// come first from now on: they are preferred until they have borrowed, too.
-func (k *Keeper) fill(h *held, dst []randflake.ID) (n int, second time.Time, err error) {
+	h := k.held.Load()
 	if len(h.terms) == 0 {
 		return 0, time.Time{}, h.err
 	}
-	refusal := ErrNoLease // ErrSealed is not for users
 	first := h.first()
-	for tried := range h.terms {
-		at := (first + tried) % len(h.terms)
-		t := h.terms[at]
-		n, second, err = t.gen.Fill(dst)
-		if err == nil && tried == 0 && second.Unix() <= t.second.Load() {
-			return n, second, nil
-		}
+	t := h.terms[first]
+	n, second, err = t.gen.Fill(dst)
+	if err == nil && second.Unix() <= t.second.Load() {
+		return n, second, nil
+	}
+	return k.overflow(h, first, dst, n, second, err)
+}
+
+// overflow continues after a term ran out of IDs: it borrowed from the next
+// second, or refused.
+func (k *Keeper) overflow(h *held, first int, dst []randflake.ID, n int, second time.Time, err error) (int, time.Time, error) {
+	refusal := ErrNoLease // ErrSealed is not for users
+	for i := first; ; {
+		t := h.terms[i]
 		k.note(t, err)
 		if err == nil || n > 0 {
-			h.turn.CompareAndSwap(uint32(first), uint32((at+1)%len(h.terms)))
+			// The other terms are preferred until they have borrowed, too.
+			h.turn.CompareAndSwap(uint32(first), uint32((i+1)%len(h.terms)))
 			return n, second, err
 		}
 		if !errors.Is(err, randflake.ErrSealed) {
 			refusal = err
 		}
+		if i = (i + 1) % len(h.terms); i == first {
+			next := k.held.Load()
+			if len(next.terms) == 0 {
+				return 0, time.Time{}, next.err
+			}
+			if next == h {
+				return 0, time.Time{}, refusal
+			}
+			// The terms were replaced meanwhile.
+			h, first = next, next.first()
+			i = first
+		}
+		n, second, err = h.terms[i].gen.Fill(dst)
 	}
-	return 0, time.Time{}, refusal
 }
 
 // note passes on what a term's error means for the goroutine.

@@ -93,55 +93,63 @@ func (f *fleet) run(d time.Duration) {
 // wrongClocks are hours behind and as far ahead as the store lets them, and then run too fast.
 var wrongClocks = []time.Duration{55 * time.Second, 0, -3 * time.Hour, 50 * time.Second, -20 * time.Minute, time.Second, 3 * time.Hour}
 
-// A store with a clock is restored from a backup, and raised to its time plus the longest TTL plus
-// three minutes. The new one's clock is a minute behind. Processes that the store has forgotten use their leases to the end meanwhile.
-func TestRestoreRecipe(t *testing.T) {
-	played := func(sum time.Duration) (equal int) {
+// playRecipe plays a recipe by the book, which must make no equal IDs, and wrongly, which must make
+// some, or the test shows nothing.
+func playRecipe(t *testing.T, play func(t *testing.T, f *fleet, byTheBook bool)) {
+	t.Helper()
+	for _, byTheBook := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFleet(t)
-			clock := wrongClock{began: time.Now()}
-			behind := wrongClock{began: clock.began, ahead: -62 * time.Second} // two of which are S3's whole seconds
-			memory := driver.NewMemory(driver.WithNodeRange(recipeNodes), driver.WithClock(clock))
-			store := &fakeStore{Store: memory}
-			f.start(store, wrongClocks[:3]...)
-			f.run(time.Minute)
-			backup, err := memory.List(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			f.start(store, wrongClocks[3:]...)
-			f.run(4*time.Hour + 7*time.Minute) // a clock that is 50 s ahead and too fast passes the minute
-			store.set(errAway, nil)
-			restored := driver.NewMemory(driver.WithNodeRange(recipeNodes), driver.WithClock(behind), driver.WithBlocks(backup))
-			now, err := restored.Time(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := restored.Raise(t.Context(), now.Add(sum)); err != nil {
-				t.Fatal(err)
-			}
-			f.start(restored, wrongClocks...)
-			f.run(4 * time.Hour)
-			equal = f.equal
-			if len(f.made) < 100_000 {
-				t.Errorf("only %d IDs were made", len(f.made))
+			if play(t, f, byTheBook); (f.equal == 0) != byTheBook {
+				t.Errorf("by the book %t: %d equal IDs", byTheBook, f.equal)
 			}
 		})
-		return equal
-	}
-	if n := played(recipeTTL + 3*time.Minute); n > 0 {
-		t.Errorf("%d equal IDs", n)
-	}
-	if played(time.Minute) == 0 {
-		t.Error("no equal IDs with a raise that is too low: this test shows nothing")
 	}
 }
 
+// A store with a clock is restored from a backup, and raised to its time plus the longest TTL plus
+// three minutes. The new one's clock is a minute behind. Processes that the store has forgotten use
+// their leases to the end meanwhile.
+func TestRestoreRecipe(t *testing.T) {
+	playRecipe(t, func(t *testing.T, f *fleet, byTheBook bool) {
+		clock := wrongClock{began: time.Now()}
+		behind := wrongClock{began: clock.began, ahead: -62 * time.Second} // two of which are S3's whole seconds
+		memory := driver.NewMemory(driver.WithNodeRange(recipeNodes), driver.WithClock(clock))
+		store := &fakeStore{Store: memory}
+		f.start(store, wrongClocks[:3]...)
+		f.run(time.Minute)
+		backup, err := memory.List(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.start(store, wrongClocks[3:]...)
+		f.run(4*time.Hour + 7*time.Minute) // a clock that is 50 s ahead and too fast passes the minute
+		store.set(errAway, nil)
+		restored := driver.NewMemory(driver.WithNodeRange(recipeNodes), driver.WithClock(behind), driver.WithBlocks(backup))
+		now, err := restored.Time(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum := recipeTTL + 3*time.Minute
+		if !byTheBook {
+			sum = time.Minute
+		}
+		if err := restored.Raise(t.Context(), now.Add(sum)); err != nil {
+			t.Fatal(err)
+		}
+		f.start(restored, wrongClocks...)
+		f.run(4 * time.Hour)
+		if len(f.made) < 100_000 {
+			t.Errorf("only %d IDs were made", len(f.made))
+		}
+	})
+}
+
 // The nodes of a store, with a clock or without, are moved to another one with another block size.
+// It is not enough to end the processes and to wait, as the recipe once was.
 func TestMoveRecipe(t *testing.T) {
-	played := func(clocked, byTheBook bool) (equal int) {
-		synctest.Test(t, func(t *testing.T) {
-			f := newFleet(t)
+	for _, clocked := range []bool{true, false} {
+		playRecipe(t, func(t *testing.T, f *fleet, byTheBook bool) {
 			opts := []driver.MemoryOption{driver.WithNodeRange(recipeNodes)}
 			if clocked {
 				opts = append(opts, driver.WithClock(wrongClock{began: time.Now()}))
@@ -155,50 +163,33 @@ func TestMoveRecipe(t *testing.T) {
 				if _, err := driver.Move(t.Context(), store, next); err != nil {
 					t.Fatal(err)
 				}
-			} else { // as the recipe once was: end the processes, and wait
+			} else {
 				f.running = nil
 				time.Sleep(recipeTTL + time.Minute)
 			}
 			f.start(next, 0, -20*time.Minute, -3*time.Hour)
 			f.run(4 * time.Hour)
-			equal = f.equal
 		})
-		return equal
-	}
-	for _, clocked := range []bool{true, false} {
-		if n := played(clocked, true); n > 0 {
-			t.Errorf("clocked %v: %d equal IDs", clocked, n)
-		}
-		if played(clocked, false) == 0 {
-			t.Errorf("clocked %v: no equal IDs if one only waits: this test shows nothing", clocked)
-		}
 	}
 }
 
 // A host's file under the fleet's secret is lost with the host. The new host's clock is an hour
 // behind: a new file waits for one TTL, by that clock, which is not enough for the same nodes.
 func TestReplacedHostRecipe(t *testing.T) {
-	played := func(first uint32) (equal int) {
-		synctest.Test(t, func(t *testing.T) {
-			f := newFleet(t)
-			f.start(driver.NewMemory(driver.WithNodeRange(recipeNodes)), 0, 0)
-			f.run(2 * time.Hour)
-			f.running = nil
-			behind := wrongClock{began: time.Now(), ahead: -time.Hour}
-			file := driver.NewMemory(driver.WithNodeRange(driver.NodeRange{First: first, Nodes: 16, BlockSize: 1}))
-			if err := file.Raise(t.Context(), behind.Now().Add(recipeTTL)); err != nil {
-				t.Fatal(err)
-			}
-			f.start(file, behind.ahead, behind.ahead)
-			f.run(2 * time.Hour)
-			equal = f.equal
-		})
-		return equal
-	}
-	if n := played(16); n > 0 {
-		t.Errorf("%d equal IDs with nodes that no host had", n)
-	}
-	if played(0) == 0 {
-		t.Error("no equal IDs with the nodes of the lost host: this test shows nothing")
-	}
+	playRecipe(t, func(t *testing.T, f *fleet, byTheBook bool) {
+		f.start(driver.NewMemory(driver.WithNodeRange(recipeNodes)), 0, 0)
+		f.run(2 * time.Hour)
+		f.running = nil
+		nodes := recipeNodes // of the lost host
+		if byTheBook {
+			nodes.First = 16
+		}
+		behind := wrongClock{began: time.Now(), ahead: -time.Hour}
+		file := driver.NewMemory(driver.WithNodeRange(nodes))
+		if err := file.Raise(t.Context(), behind.Now().Add(recipeTTL)); err != nil {
+			t.Fatal(err)
+		}
+		f.start(file, behind.ahead, behind.ahead)
+		f.run(2 * time.Hour)
+	})
 }

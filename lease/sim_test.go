@@ -378,29 +378,21 @@ func TestSimulationCatches(t *testing.T) {
 	}
 }
 
-// TestSimulationTwin shows that the twins of Keeper and Generator, which carry the wrong variants,
-// pass without a mistake.
+// TestSimulationTwin shows that the twins of Keeper, Generator and store, which carry the wrong
+// variants, pass without a mistake.
 func TestSimulationTwin(t *testing.T) {
 	skipUnderRace(t)
 	for _, v := range []variant{
 		{name: "production's generator", generator: rightGenerator},
 		{name: "the twin", generator: wrongGenerator(wrongGen{}), bursts: true},
+		{store: wrongly(func(*wrongStore) {})},
 	} {
-		t.Run(v.name, func(t *testing.T) {
-			for seed := range uint64(20) {
-				if w := simulate(seed+1, v); w.failed != nil {
-					t.Fatalf("seed %d: %s", seed+1, w.failed.text)
-				}
-			}
-		})
-	}
-	t.Run("the twin's store", func(t *testing.T) {
 		for seed := range uint64(20) {
-			if w := simulate(seed+1, variant{store: wrongly(func(*wrongStore) {})}); w.failed != nil {
-				t.Fatalf("seed %d: %s", seed+1, w.failed.text)
+			if w := simulate(seed+1, v); w.failed != nil {
+				t.Fatalf("%s: seed %d: %s", v.name, seed+1, w.failed.text)
 			}
 		}
-	})
+	}
 }
 
 // TestSimulationReplays shows that a seed always results in the same history.

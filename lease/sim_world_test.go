@@ -1,13 +1,13 @@
 package lease_test
 
 import (
-	"container/heap"
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"iter"
 	"math/rand/v2"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/traceflake/traceflake/internal/entropy"
@@ -27,7 +27,7 @@ type world struct {
 	rng     *rand.Rand
 	variant variant
 	now     time.Duration // true time since simStart
-	queue   queue
+	queue   []event       // by time, those of one time in the order in which they were queued
 	order   int
 	current *task
 	tasks   []*task
@@ -118,22 +118,32 @@ func (w *world) sleep(d time.Duration) {
 	}
 }
 
-func (w *world) wakeAt(t *task, at time.Duration) {
+// queueAt queues an event and returns its number.
+func (w *world) queueAt(e event) int {
 	w.order++
-	t.wake, t.at = w.order, at
-	heap.Push(&w.queue, event{at: at, order: w.order, task: t})
+	e.order = w.order
+	i, _ := slices.BinarySearchFunc(w.queue, e.at, func(o event, at time.Duration) int {
+		if o.at <= at {
+			return -1
+		}
+		return 1
+	})
+	w.queue = slices.Insert(w.queue, i, e)
+	return e.order
+}
+
+func (w *world) wakeAt(t *task, at time.Duration) {
+	t.at, t.wake = at, w.queueAt(event{at: at, task: t})
 }
 
 // after runs f after d, outside of any coroutine.
-func (w *world) after(d time.Duration, f func()) {
-	w.order++
-	heap.Push(&w.queue, event{at: w.now + d, order: w.order, f: f})
-}
+func (w *world) after(d time.Duration, f func()) { w.queueAt(event{at: w.now + d, f: f}) }
 
 // run runs until a time, or until the first violation.
 func (w *world) run(until time.Duration) {
 	for w.failed == nil && len(w.queue) > 0 && w.queue[0].at <= until {
-		e := heap.Pop(&w.queue).(event)
+		e := w.queue[0]
+		w.queue = w.queue[1:]
 		w.now = max(w.now, e.at)
 		if e.f != nil {
 			e.f()
@@ -173,21 +183,6 @@ type event struct {
 	order int
 	task  *task
 	f     func()
-}
-
-type queue []event
-
-func (q queue) Len() int { return len(q) }
-func (q queue) Less(i, j int) bool {
-	return q[i].at < q[j].at || q[i].at == q[j].at && q[i].order < q[j].order
-}
-func (q queue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
-func (q *queue) Push(x any)   { *q = append(*q, x.(event)) }
-func (q *queue) Pop() any {
-	old := *q
-	last := old[len(old)-1]
-	*q = old[:len(old)-1]
-	return last
 }
 
 // host is a machine with its clocks and its connection to the store.

@@ -18,7 +18,7 @@ type variant struct {
 	reads       func(p *process, mine, stored lease.Grant) lease.Grant // how a client interprets Get
 	generator   func(*process, lease.Grant) filler
 	bursts      bool // many bursts
-	resumes     bool // a restarted process asks with its former life's holder
+	resumes     bool // a restarted process asks with its former life's nonce
 	inclusive   bool // the second at a grant's end is used
 	assumes     bool // a renewal without an answer counts as done
 	trusts      bool // a grant from a repeated nonce is used at once
@@ -35,7 +35,7 @@ type variant struct {
 	impatient   bool // a new file in place of a lost one grants at once
 }
 
-// wrongVariants must all be caught. They do not include a store that compares only holders and not
+// wrongVariants must all be caught. They do not include a store that compares only nonces and not
 // versions: no nonce is ever written twice, so that is harmless here. The conformance suite
 // refuses it.
 var wrongVariants = []variant{
@@ -51,12 +51,12 @@ var wrongVariants = []variant{
 	{name: "no hold when the clock steps back", generator: wrongGenerator(wrongGen{noHold: true})},
 	{name: "borrowing past the end", generator: wrongGenerator(wrongGen{pastEnd: true}), bursts: true},
 	{name: "a store that forgets acknowledged grants", forgets: true},
-	{name: "renewal checks neither holder nor version", store: wrongly(func(s *wrongStore) { s.unchecked = true })},
+	{name: "renewal checks neither nonce nor version", store: wrongly(func(s *wrongStore) { s.unchecked = true })},
 	{name: "renewal writes nothing if the end stays", store: wrongly(func(s *wrongStore) { s.lazy = true })},
 	{name: "renewal idempotent by its nonce", store: wrongly(func(s *wrongStore) { s.idempotent = true })},
-	{name: "release leaves no holder", store: wrongly(func(s *wrongStore) { s.emptied = true }), bursts: true},
+	{name: "release leaves no nonce", store: wrongly(func(s *wrongStore) { s.emptied = true }), bursts: true},
 	{name: "assuming the requested end", assumes: true},
-	{name: "adopting any holder's renewal", reads: func(p *process, mine, stored lease.Grant) lease.Grant {
+	{name: "adopting anybody's renewal", reads: func(p *process, mine, stored lease.Grant) lease.Grant {
 		if stored.Start.Equal(mine.Start) {
 			return adopted(p, mine, stored)
 		}
@@ -96,9 +96,8 @@ func adopted(p *process, mine, stored lease.Grant) lease.Grant {
 
 // wrongStore is Memory with another rule.
 type wrongStore struct {
-	w          *world
-	nodes      driver.NodeRange
-	blocks     []driver.Block
+	*driver.Memory
+	srv        *server
 	free       func(b driver.Block, now time.Time) bool
 	unchecked  bool
 	lazy       bool
@@ -109,107 +108,90 @@ type wrongStore struct {
 
 func wrongly(how func(*wrongStore)) func(*server, []lease.Block) simStore {
 	return func(srv *server, blocks []lease.Block) simStore {
-		s := &wrongStore{w: srv.w, nodes: srv.nodes, free: driver.Block.Free}
-		for i := range s.nodes.Blocks() {
-			s.blocks = append(s.blocks, s.nodes.Block(i))
-		}
-		for _, b := range blocks {
-			*s.block(b.Node) = driver.Block(b)
-		}
+		s := &wrongStore{srv: srv}
+		s.fill(trueTime{srv.w}, blocks)
 		how(s)
 		return s
 	}
 }
 
-func (s *wrongStore) block(node uint32) *driver.Block {
-	i, err := s.nodes.Index(node)
+// fill replaces the blocks.
+func (s *wrongStore) fill(clock randflake.Clock, blocks []lease.Block) {
+	s.Memory = driver.NewMemory(driver.WithNodeRange(s.srv.nodes), driver.WithClock(clock), driver.WithBlocks(blocks))
+}
+
+func (s *wrongStore) list() []lease.Block {
+	blocks, err := s.List(context.Background())
 	if err != nil {
 		panic(err)
 	}
-	return &s.blocks[i]
+	return blocks
 }
 
-func (s *wrongStore) Acquire(_ context.Context, r lease.Request) (lease.Grant, error) {
-	if err := driver.CheckRequest(r, s.w.time()); err != nil {
-		return lease.Grant{}, err
-	}
-	for _, b := range s.blocks {
-		if b.Nonce == r.Nonce {
-			return b.Grant(), nil
+// change changes the first written block for which change returns true.
+func (s *wrongStore) change(change func(b *lease.Block) bool) {
+	blocks := s.list()
+	for i := range blocks {
+		if change(&blocks[i]) {
+			break
 		}
 	}
-	for i, b := range s.blocks {
-		if s.free(b, r.Now) {
-			b.GrantedUntil = time.Time{}
-			b, err := b.Acquire(r)
-			s.blocks[i] = b
-			return b.Grant(), err
-		}
-	}
-	return lease.Grant{}, lease.ErrNoFreeNode
+	s.fill(trueTime{s.srv.w}, blocks)
 }
 
-func (s *wrongStore) Renew(_ context.Context, g lease.Grant, r lease.Request) (lease.Grant, error) {
-	now := s.w.time()
-	if s.timeless {
-		now = time.Time{}
+func (s *wrongStore) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
+	repeated := slices.ContainsFunc(s.list(), func(b lease.Block) bool { return b.Nonce == r.Nonce })
+	if s.free != nil && !repeated {
+		s.change(func(b *lease.Block) bool {
+			free := s.free(driver.Block(*b), r.Now)
+			if free {
+				b.GrantedUntil = time.Time{}
+			}
+			return free
+		})
 	}
-	if err := driver.CheckRequest(r, now); err != nil {
-		return lease.Grant{}, err
+	return s.Memory.Acquire(ctx, r)
+}
+
+func (s *wrongStore) Renew(ctx context.Context, g lease.Grant, r lease.Request) (lease.Grant, error) {
+	stored, err := s.Get(ctx, g.Node)
+	if err != nil {
+		return stored, err
 	}
-	b := s.block(g.Node)
 	if s.unchecked {
-		g.Nonce, g.Version = b.Nonce, b.Version
+		g.Nonce, g.Version = stored.Nonce, stored.Version
 	}
-	if s.idempotent && b.Nonce == r.Nonce {
-		return b.Grant(), nil
+	if s.idempotent && stored.Nonce == r.Nonce {
+		return stored, nil
 	}
-	after, err := b.Renew(g, r)
-	if s.lazy && err == nil && after.GrantedUntil.Equal(b.GrantedUntil) {
-		return b.Grant(), nil
+	before := s.list()
+	if s.timeless {
+		s.fill(nil, before)
 	}
-	return s.put(after, err)
+	got, err := s.Memory.Renew(ctx, g, r)
+	switch {
+	case s.timeless:
+		s.fill(trueTime{s.srv.w}, s.list())
+	case s.lazy && err == nil && got.End.Equal(stored.End):
+		s.fill(trueTime{s.srv.w}, before)
+		return stored, nil
+	}
+	return got, err
 }
 
-func (s *wrongStore) Release(_ context.Context, g lease.Grant, next string, unused time.Time) error {
-	after, err := s.block(g.Node).Release(g, next, unused)
-	if s.emptied {
-		after.Nonce = ""
+func (s *wrongStore) Release(ctx context.Context, g lease.Grant, next string, unused time.Time) error {
+	err := s.Memory.Release(ctx, g, next, unused)
+	if err == nil && s.emptied {
+		s.change(func(b *lease.Block) bool {
+			mine := b.Node == g.Node
+			if mine {
+				b.Nonce = ""
+			}
+			return mine
+		})
 	}
-	_, err = s.put(after, err)
 	return err
 }
-
-func (s *wrongStore) put(b driver.Block, err error) (lease.Grant, error) {
-	if err != nil {
-		return lease.Grant{}, err
-	}
-	*s.block(b.Node) = b
-	return b.Grant(), nil
-}
-
-func (s *wrongStore) Get(_ context.Context, node uint32) (lease.Grant, error) {
-	return s.block(node).Grant(), nil
-}
-
-func (s *wrongStore) List(context.Context) ([]lease.Block, error) {
-	var written []lease.Block
-	for _, b := range s.blocks {
-		if b.Version > 0 {
-			written = append(written, lease.Block(b))
-		}
-	}
-	return written, nil
-}
-
-func (s *wrongStore) Raise(_ context.Context, until time.Time) error {
-	for i, b := range s.blocks {
-		s.blocks[i] = b.Raise(until)
-	}
-	return nil
-}
-
-func (s *wrongStore) Time(context.Context) (time.Time, error) { return time.Time{}, nil }
 
 // filler is a generator.
 type filler interface {
@@ -224,7 +206,7 @@ type twinKeeper struct {
 
 	gen    filler
 	grant  lease.Grant
-	holder string
+	nonce  string
 	closed bool
 }
 
@@ -244,12 +226,12 @@ func (k *twinKeeper) Step(ctx context.Context) time.Duration {
 	if k.gen != nil && clock.Now().Before(k.grant.End) || k.closed {
 		return 300 * time.Millisecond
 	}
-	if k.holder == "" {
-		k.holder = k.p.nonce()
+	if k.nonce == "" {
+		k.nonce = k.p.nonce()
 	}
-	g, err := k.store.Acquire(ctx, lease.Request{Nonce: k.holder, Now: clock.Now(), TTL: w.ttl})
+	g, err := k.store.Acquire(ctx, lease.Request{Nonce: k.nonce, Now: clock.Now(), TTL: w.ttl})
 	if err == nil && !k.closed {
-		k.grant, k.gen, k.holder = g, w.variant.generator(k.p, g), ""
+		k.grant, k.gen, k.nonce = g, w.variant.generator(k.p, g), ""
 	}
 	return 300 * time.Millisecond
 }

@@ -130,7 +130,7 @@ func (b *backfillFlags) check() error {
 	return nil
 }
 
-// setNewID sets the function that generates IDs. It returns another one that ends it.
+// setNewID sets the function that generates IDs. stop releases what it needs.
 func (b *backfillFlags) setNewID(cmd *cobra.Command, f *flags) (stop func() error, err error) {
 	if !b.deterministic {
 		g, stop, err := f.generator(cmd)
@@ -148,7 +148,7 @@ func (b *backfillFlags) setNewID(cmd *cobra.Command, f *flags) (stop func() erro
 	return func() error { return nil }, nil
 }
 
-// isCSV reports whether the input is CSV, and not NDJSON.
+// isCSV reports whether the input is CSV rather than NDJSON.
 func (b *backfillFlags) isCSV(in *input) (bool, error) {
 	if *b.format != "auto" {
 		return *b.format == "csv", nil

@@ -34,7 +34,7 @@ func clickhouseCommand() *cobra.Command {
 	return cmd
 }
 
-// server is how to connect to ClickHouse.
+// server are the flags for a connection to ClickHouse.
 type server struct {
 	dsn    string
 	dryRun bool

@@ -19,7 +19,7 @@ import (
 type flags struct {
 	secretFile string
 	store      string
-	env        func() (setup.Config, error) // of the environment, which is read and reported once
+	env        func() (setup.Config, error) // the environment, read and reported once
 }
 
 // addStore adds the flag --store to a command, or to all commands below a group.
@@ -85,13 +85,13 @@ func (f *flags) openStore(ctx context.Context, use access) (driver.Store, error)
 	return openURL(ctx, c.Store, c.Nodes, use)
 }
 
-// access says what a store is opened for.
+// access is what a store is opened for.
 type access int
 
 const (
 	reading  access = iota
-	writing         // which does not create a bolt file
-	creating        // also a bolt file
+	writing         // to an existing store
+	creating        // to any store; a bolt file is created
 )
 
 func openURL(ctx context.Context, url string, nodes driver.NodeRange, use access) (driver.Store, error) {

@@ -60,7 +60,7 @@ func eachLine(cmd *cobra.Command, args []string, f func(number int, line string)
 
 const maxLine = 1 << 16
 
-// decompressed returns the content of r, decompressed if it is gzip.
+// decompressed returns a reader of r that decompresses gzip.
 func decompressed(r io.Reader) (io.Reader, error) {
 	buffered := bufio.NewReaderSize(r, maxLine)
 	if head, _ := buffered.Peek(len(gzipMagic)); string(head) != gzipMagic {
@@ -75,7 +75,7 @@ func decompressed(r io.Reader) (io.Reader, error) {
 
 const gzipMagic = "\x1f\x8b\x08" // the third byte is deflate, the only method
 
-// place describes where an input came from.
+// place returns the line number for an error, or "" for an argument.
 func place(number int) string {
 	if number == 0 {
 		return ""

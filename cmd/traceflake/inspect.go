@@ -70,8 +70,8 @@ type owners struct {
 	now    time.Time
 }
 
-// looking returns the secrets that decode IDs and, if there is a store, its leases. If the store
-// does not answer, it returns the secrets with errUnreachable.
+// looking returns the secrets that decode IDs and the leases of the store, if there is one. If
+// the store does not answer, it returns the secrets with errUnreachable.
 func (f *flags) looking(cmd *cobra.Command) (*randflake.Keyring, *owners, error) {
 	c, err := f.config()
 	if err != nil {
@@ -118,7 +118,7 @@ func (o *owners) addTo(candidates []identify.Candidate) {
 	}
 }
 
-// inspection says how to inspect lines.
+// inspection is a run of inspect.
 type inspection struct {
 	identifier identify.Identifier
 	owners     *owners

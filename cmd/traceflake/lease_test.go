@@ -206,7 +206,12 @@ func TestRaise(t *testing.T) {
 		t.Errorf("a lease is renewed after the raise: %v", err)
 	}
 	command(t, "", "new").want(t, 2, "", "no leased node")
-	command(t, "", "lease", "list").want(t, 0, "without a holder, free from "+text(hour), "")
+	r = command(t, "", "lease", "list")
+	r.want(t, 0, "without a holder, free from "+text(hour), "")
+	r.want(t, 0, fmt.Sprintf("\n%d-%d  ", g.Node, g.Node+7), "") // by itself, unlike those never granted
+	if n := len(lines(r.out)); n > 4 {
+		t.Errorf("%d lines, want one for all blocks before that one, and one for all after it", n)
+	}
 	if n := strings.Count(command(t, "", "lease", "list", "-o", "json").out, text(hour)); n != 16384 {
 		t.Errorf("%d blocks raised", n)
 	}

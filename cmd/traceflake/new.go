@@ -74,7 +74,7 @@ uniqueness is only probabilistic. With neither, the secret is random and not kep
 // generator generates IDs. It fails where a service would use random IDs.
 type generator struct{ ids }
 
-// ids are those of a setup, or of a generator without leases.
+// ids is implemented by setup.IDs, and by idgen.Generator without leases.
 type ids interface {
 	NewIDs(context.Context) (trace.TraceID, trace.SpanID)
 	NewSpanID(context.Context, trace.TraceID) trace.SpanID
@@ -113,7 +113,7 @@ func (g generator) fallback() error {
 	return nil
 }
 
-// generator returns a generator as the flags and the environment configure it, and a function that
+// generator returns a generator configured by the flags and the environment, and a function that
 // closes it.
 func (f *flags) generator(cmd *cobra.Command) (generator, func() error, error) {
 	c, err := f.config()
@@ -145,8 +145,7 @@ func (f *flags) generator(cmd *cobra.Command) (generator, func() error, error) {
 
 const storeTimeout = 10 * time.Second
 
-// unleased returns a source on random nodes without a lease: enough of the 131072 nodes in a row
-// for any number of IDs.
+// unleased returns a source on random nodes without a lease, enough of them for any number of IDs.
 func unleased(c *randflake.Codec) (*randflake.Generator, error) {
 	const nodes = 64
 	now := time.Now()

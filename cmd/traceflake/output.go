@@ -10,7 +10,7 @@ import (
 	"golang.org/x/term"
 )
 
-// outputBuffer is the size of a write, except to a terminal.
+// outputBuffer is the size of a write to a pipe or a file.
 const outputBuffer = 64 << 10
 
 // output is a command's output. On a terminal each line is shown at once, and in

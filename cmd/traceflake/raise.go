@@ -61,9 +61,6 @@ past, or later than a missing lease can end, is refused without --force.
 			if err != nil {
 				return fmt.Errorf("UNTIL: %w", err)
 			}
-			if until != until.Truncate(time.Second) { // as stores do
-				until = until.Truncate(time.Second).Add(time.Second)
-			}
 			if dryRun {
 				return f.wouldRaise(ctx, cmd, s, until, at)
 			}
@@ -128,7 +125,7 @@ func (f *flags) wouldRaise(ctx context.Context, cmd *cobra.Command, s driver.Sto
 	granted, later := 0, 0
 	for _, b := range blocks {
 		if c.Nodes.Nodes > 0 && b.Node-c.Nodes.First >= c.Nodes.Nodes {
-			continue // it is not in the range
+			continue // outside of TRACEFLAKE_NODES
 		}
 		if !b.Start.IsZero() {
 			granted++
@@ -230,8 +227,8 @@ block size of the new store if that has no data yet.`,
 	return cmd
 }
 
-// used returns an error if nothing was ever granted by the store at url, which then
-// is probably not the one that was meant.
+// used returns an error if nothing was ever granted by the store at url: it is probably not the
+// one that was meant.
 func used(ctx context.Context, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()

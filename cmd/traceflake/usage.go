@@ -69,7 +69,7 @@ func addCompletion(root *cobra.Command) {
 	}
 }
 
-// explainArgs makes errors about the number of arguments show what a command takes.
+// explainArgs adds the usage to errors about the number of arguments.
 func explainArgs(cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		explainArgs(sub)
@@ -86,7 +86,7 @@ func explainArgs(cmd *cobra.Command) {
 	}
 }
 
-// explainFlag makes an error about a flag say what to write.
+// explainFlag turns an error about a flag into one that says what to write.
 func explainFlag(cmd *cobra.Command, err error) error {
 	var number *strconv.NumError
 	var invalid *pflag.InvalidValueError
@@ -147,7 +147,7 @@ func choiceFlag(cmd *cobra.Command, name, short, what string, values ...string) 
 	return &c.value
 }
 
-// complete makes the shell complete the values of a flag.
+// complete sets the values of a flag that the shell completes.
 func complete(cmd *cobra.Command, flag string, directive cobra.ShellCompDirective, values ...string) {
 	if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, directive)); err != nil {
 		panic(err) // the flag is missing, or has completions already

@@ -79,7 +79,7 @@ clients, random fallback IDs and IDs of old records do not verify.`,
 	return cmd
 }
 
-// checker verifies IDs and says why one is not verified.
+// checker verifies IDs, and gives the reason for each that is not verified.
 type checker struct {
 	maxAge, skew time.Duration
 	verifier     *traceid.Verifier
@@ -113,7 +113,7 @@ func (c checker) verify(line string) verdict {
 	case -age > c.skew:
 		v.Reason = fmt.Sprintf("future: its time is %s, more than %s ahead (--skew)", at, c.skew)
 	default:
-		v.Reason = fmt.Sprintf("halves: under none of the secrets does the low half have the time of the high half, %s", at)
+		v.Reason = fmt.Sprintf("halves: no secret decodes the low half to the time of the high half, %s", at)
 	}
 	return v
 }

@@ -1,9 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"math"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -11,8 +12,8 @@ import (
 	"github.com/traceflake/traceflake/cmd/traceflake/internal/stamp"
 )
 
-const timeHelp = `Times are RFC 3339 (2026-01-02T03:04:05Z), a date, Unix seconds, milli-, micro-
-or nanoseconds, "now", or an offset from now as in now-90m, now-7d or +24h.`
+const timeHelp = `A time is RFC 3339 (2026-01-02T03:04:05Z), a date, Unix time in seconds, milli-,
+micro- or nanoseconds, "now", or an offset such as now-90m, now-7d or +24h.`
 
 // parseTime parses a time in the forms of timeHelp.
 func parseTime(s string, now time.Time) (time.Time, error) {
@@ -35,29 +36,25 @@ func parseTime(s string, now time.Time) (time.Time, error) {
 	return t, err
 }
 
-var errDuration = errors.New("want a duration such as 90s, 10m, 1h30m or 30d; the units are ms, s, m, h and d")
+var days = regexp.MustCompile(`^([+-]?)(?:(\d{1,5})d)?([\d.].*)?$`)
 
 // parseDuration is [time.ParseDuration] with days: 30d, -1d12h.
 func parseDuration(s string) (time.Duration, error) {
-	unsigned := strings.TrimLeft(s, "+-")
-	days, rest, ok := strings.Cut(unsigned, "d")
-	if !ok {
-		days, rest = "0", unsigned
-	}
-	const day, most = 24 * time.Hour, math.MaxInt64 / int64(24*time.Hour) / 2
-	n, err := strconv.ParseInt(days, 10, 64)
-	d := time.Duration(0)
-	if rest != "" || !ok {
-		var restErr error
-		d, restErr = time.ParseDuration(rest)
-		err = errors.Join(err, restErr)
-	}
-	if err != nil || n > most || d > day*time.Duration(most) || len(s)-len(unsigned) > 1 || strings.HasPrefix(rest, "-") {
+	const day, most = 24 * time.Hour, 100 * 365 * 24 * time.Hour
+	parts := days.FindStringSubmatch(s)
+	if parts == nil || parts[2]+parts[3] == "" {
 		return 0, fmt.Errorf("%q: %w", s, errDuration)
 	}
-	d += time.Duration(n) * day
-	if strings.HasPrefix(s, "-") {
+	n, _ := strconv.Atoi(cmp.Or(parts[2], "0")) // the digits that the expression allows
+	rest, err := time.ParseDuration(cmp.Or(parts[3], "0"))
+	if err != nil || rest > most {
+		return 0, fmt.Errorf("%q: %w", s, errDuration)
+	}
+	d := time.Duration(n)*day + rest
+	if parts[1] == "-" {
 		d = -d
 	}
 	return d, nil
 }
+
+var errDuration = errors.New("want a duration such as 90s, 10m, 1h30m or 30d; the units are ms, s, m, h and d")

@@ -91,8 +91,8 @@ func TestStores(t *testing.T) {
 			if out := p.run(t, 0, "lease", "list"); out != "" {
 				t.Errorf("a new store has leases:\n%s", out)
 			}
-			if tables := tablesOf(t, store); name == "PostgreSQL" && tables != 0 {
-				t.Errorf("lease list created %d tables", tables)
+			if name == "PostgreSQL" {
+				checkEmpty(t, store)
 			}
 			ids, err := setup.Config{Store: store, SecretFile: secretFile, TTL: time.Minute}.Open(t.Context())
 			if err != nil {
@@ -124,9 +124,6 @@ func TestStores(t *testing.T) {
 			if out := p.run(t, 0, "lease", "list", "-o", "json"); strings.Count(out, "\n") != 2 {
 				t.Errorf("leases\n%s", out)
 			}
-			if out := p.run(t, 0, "lease", "show", fmt.Sprint(node)); !strings.Contains(out, "held by ") {
-				t.Errorf("lease\n%s", out)
-			}
 
 			until := time.Now().Add(2 * time.Hour).UTC().Truncate(time.Second)
 			p.run(t, 0, "lease", "raise", until.Format(time.RFC3339))
@@ -146,22 +143,19 @@ func TestStores(t *testing.T) {
 	}
 }
 
-// tablesOf returns how many tables a database has; 0 for another store.
-func tablesOf(t *testing.T, dsn string) (n int) {
+// checkEmpty checks that a database has no tables.
+func checkEmpty(t *testing.T, dsn string) {
 	t.Helper()
-	if !strings.HasPrefix(dsn, "postgres") {
-		return 0
-	}
 	conn, err := pgx.Connect(t.Context(), dsn)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(t.Context())) }()
+	var n int
 	err = conn.QueryRow(t.Context(), "SELECT count(*) FROM pg_tables WHERE schemaname NOT IN ('pg_catalog', 'information_schema')").Scan(&n)
-	if err != nil {
-		t.Fatal(err)
+	if err != nil || n != 0 {
+		t.Errorf("%d tables, %v", n, err)
 	}
-	return n
 }
 
 // If the reader closes the pipe, the program ends instead of running forever.

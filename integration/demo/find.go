@@ -23,7 +23,7 @@ type finder struct {
 	engine *servers.Engine
 	ring   *randflake.Keyring
 	conn   driver.Conn
-	recent []costs // of many traces, measured before serving starts
+	many   []costs // of finding many traces, measured before serving starts
 }
 
 func newFinder(engine *servers.Engine, ring *randflake.Keyring) (*finder, error) {
@@ -113,7 +113,7 @@ func (f *finder) trace(ctx context.Context, id trace.TraceID) (t found, err erro
 	}
 	t.drawing = draw(spans)
 	one, err := f.measure(ctx, "One trace by its ID", id.String())
-	t.Costs = append([]costs{one}, f.recent...)
+	t.Costs = append([]costs{one}, f.many...)
 	return t, err
 }
 
@@ -219,24 +219,6 @@ func (f *finder) measure(ctx context.Context, what string, ids ...string) (costs
 		c.Rows = append(c.Rows, costRow{kind, texts[0][i], texts[1][i]})
 	}
 	return c, nil
-}
-
-// measureRecent measures a lookup of up to 100 traces of the last five minutes, such as for a list
-// of IDs from a log.
-func (f *finder) measureRecent(ctx context.Context) error {
-	r, err := f.engine.Query(ctx, `SELECT DISTINCT TraceId FROM otel_traces
-		WHERE TraceId BETWEEN traceIDMin(now64(3) - INTERVAL 5 MINUTE) AND traceIDMax(now64(3))
-		ORDER BY cityHash64(TraceId) LIMIT 100`)
-	if err != nil {
-		return err
-	}
-	var ids []string
-	for _, row := range r.Rows {
-		ids = append(ids, row[0])
-	}
-	c, err := f.measure(ctx, fmt.Sprintf("%d traces of the last five minutes", len(ids)), ids...)
-	f.recent = []costs{c}
-	return err
 }
 
 // merge merges the parts of each partition. New spans are in small parts at first, where every

@@ -70,12 +70,12 @@ func parse(args []string) (o options, err error) {
 
 // program is what runs.
 type program struct {
-	out      *log.Logger // safe for concurrent use
-	ids      *setup.IDs
-	find     *finder
-	spans    *pipeline
-	services *services
-	closers  []func(context.Context) error
+	out     *log.Logger // safe for concurrent use
+	ids     *setup.IDs
+	find    *finder
+	spans   *pipeline
+	edge    *service
+	closers []func(context.Context) error
 }
 
 // phase starts a new part of the output.
@@ -122,11 +122,9 @@ func run(ctx context.Context, args []string, stdout io.Writer) (err error) {
 	if err := d.openClickHouse(ctx, o.history); err != nil {
 		return err
 	}
-	if d.services, err = startServices(d.spans, host(listener)); err != nil {
+	if err := d.startServices(host(listener)); err != nil {
 		return err
 	}
-	d.atEnd(d.services.close)
-	d.phase("Services", "edge at %s calls orders at %s", d.services.edge.url, d.services.orders.url)
 	if o.requests > 0 {
 		if err := d.demonstrate(ctx, o.requests); err != nil {
 			return err
@@ -221,7 +219,7 @@ func (d *program) openClickHouse(ctx context.Context, history int) error {
 func (d *program) demonstrate(ctx context.Context, requests int) error {
 	begun := time.Now()
 	d.phase("Requests", "%d to edge, %d at a time", requests, concurrency)
-	sent, err := send(ctx, d.services.edge.url, requests)
+	sent, err := send(ctx, d.edge.url, requests)
 	if err != nil {
 		return err
 	}
@@ -244,9 +242,15 @@ func (d *program) demonstrate(ctx context.Context, requests int) error {
 	if err := d.find.merge(ctx); err != nil {
 		return err
 	}
-	if err := d.find.measureRecent(ctx); err != nil {
+	var ids []string
+	for _, r := range sent[:min(len(sent), 100)] {
+		ids = append(ids, r.id.String())
+	}
+	many, err := d.find.measure(ctx, fmt.Sprintf("%d traces by their IDs", len(ids)), ids...)
+	if err != nil {
 		return err
 	}
+	d.find.many = []costs{many}
 	first := sent[0] // its ID is edge's, which the secret decodes
 	t, err := d.find.trace(ctx, first.id)
 	if err != nil {
@@ -261,11 +265,11 @@ func (d *program) demonstrate(ctx context.Context, requests int) error {
 
 // show serves a page with the traces until ctx ends.
 func (d *program) show(ctx context.Context, listener net.Listener) error {
-	page := startPage(listener, d.spans, d.find, d.services.edge)
+	page := startPage(listener, d.spans, d.find, d.edge)
 	d.atEnd(page.Shutdown)
 	d.phase("Serving", "until Ctrl-C: http://%s lists the traces and can start new ones from the browser", listener.Addr())
 	d.phase("", "or start one here, and open the ID in the response's x-trace-id on the page:")
-	d.out.Printf("  curl -i -X POST %s/checkout", d.services.edge.url)
+	d.out.Printf("  curl -i -X POST %s/checkout", d.edge.url)
 	<-ctx.Done()
 	return nil
 }

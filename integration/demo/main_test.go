@@ -20,14 +20,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/traceflake/traceflake/integration/servers"
-	"github.com/traceflake/traceflake/integration/servers/etcd"
 	"github.com/traceflake/traceflake/setup"
 )
-
-func TestMain(m *testing.M) {
-	etcd.Main()
-	os.Exit(m.Run())
-}
 
 // use makes run connect to a server that the test can query too.
 func use(t *testing.T, engine *servers.Engine, through func(http.Handler) http.Handler) {
@@ -159,14 +153,13 @@ func TestStores(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv(setup.SecretFileVar, secret)
-	const leased = `Decoded: node \d+, second 20.*Z, sequence \d+`
 	for _, c := range []struct {
 		name  string
 		store func(t *testing.T) string
 		want  []string
 	}{
-		{"PostgreSQL", func(t *testing.T) string { return servers.PostgresForTest(t).DSN() }, []string{leased}},
-		{"etcd", func(t *testing.T) string { return "etcd://" + strings.Join(etcd.ForTest(t, 1).Endpoints(), ",") }, []string{leased}},
+		{"PostgreSQL", func(t *testing.T) string { return servers.PostgresForTest(t).DSN() },
+			[]string{`Decoded: node \d+, second 20.*Z, sequence \d+`}},
 		{"a server that is down", func(*testing.T) string { return "postgres://me:hunter2@127.0.0.1:1/db" },
 			[]string{`Note +lease: acquire: pgstore: .*connection refused`, `Decoded: nothing`, `IDs +57 traces or spans got random IDs`}},
 	} {

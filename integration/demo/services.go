@@ -29,48 +29,44 @@ var routes = []route{
 	{http.MethodGet, "/orders/latest", 7},
 }
 
-// services are edge, which clients call, and orders, which edge calls.
-type services struct{ edge, orders *service }
-
-// startServices starts both on free ports: orders on loopback, edge on host.
-func startServices(spans *pipeline, host string) (s *services, err error) {
-	s = new(services)
-	if s.orders, err = newService(spans, "orders"); err != nil {
-		return nil, err
+// startServices starts edge, which clients call, and orders, which edge calls, on free ports: orders
+// on loopback, edge on host.
+func (d *program) startServices(host string) error {
+	orders, err := newService(d.spans, "orders")
+	if err != nil {
+		return err
 	}
-	if s.edge, err = newService(spans, "edge"); err != nil {
-		return nil, err
+	if d.edge, err = newService(d.spans, "edge"); err != nil {
+		return err
 	}
-	s.orders.handle("POST /orders",
+	d.atEnd(orders.close)
+	d.atEnd(d.edge.close)
+	orders.handle("POST /orders",
 		step("reserve stock", 3*time.Millisecond),
 		step("price order", 500*time.Microsecond,
 			step("load prices", 2*time.Millisecond),
 			step("compute tax", 600*time.Microsecond)),
 		step("charge card", 6*time.Millisecond),
 		step("insert order", 3*time.Millisecond))
-	s.orders.handle("GET /orders/latest",
+	orders.handle("GET /orders/latest",
 		step("select order", 3*time.Millisecond),
 		step("render order", 400*time.Microsecond))
-	if err := s.orders.start(loopback); err != nil {
-		return nil, err
+	if err := orders.start(loopback); err != nil {
+		return err
 	}
 	authenticate := step("authenticate", 400*time.Microsecond, step("load session", 2*time.Millisecond))
-	s.edge.handle("POST /checkout",
+	d.edge.handle("POST /checkout",
 		authenticate,
-		s.edge.call(http.MethodPost, s.orders.url+"/orders"),
+		d.edge.call(http.MethodPost, orders.url+"/orders"),
 		step("render receipt", time.Millisecond))
-	s.edge.handle("GET /orders/latest",
+	d.edge.handle("GET /orders/latest",
 		authenticate,
-		s.edge.call(http.MethodGet, s.orders.url+"/orders/latest"))
-	if err := s.edge.start(host); err != nil {
-		return nil, errors.Join(err, s.orders.close(context.Background()))
+		d.edge.call(http.MethodGet, orders.url+"/orders/latest"))
+	if err := d.edge.start(host); err != nil {
+		return err
 	}
-	return s, nil
-}
-
-// close waits for running requests.
-func (s *services) close(ctx context.Context) error {
-	return errors.Join(s.edge.close(ctx), s.orders.close(ctx))
+	d.phase("Services", "edge at %s calls orders at %s", d.edge.url, orders.url)
+	return nil
 }
 
 // headers is the propagator of both services.
@@ -144,6 +140,7 @@ func (s *service) start(host string) error {
 	return nil
 }
 
+// close waits for running requests.
 func (s *service) close(ctx context.Context) error {
 	s.client.CloseIdleConnections()
 	return s.server.Shutdown(ctx)

@@ -1,13 +1,13 @@
 package deploy
 
 import (
-	"net"
+	iofs "io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -31,36 +31,21 @@ const root = "../.."
 
 var stores = []string{"kubernetes", "postgres", "s3"}
 
-// render returns what `kubectl apply -k` makes of a store's manifests.
-func render(t *testing.T, store string) resmap.ResMap {
-	t.Helper()
-	return build(t, filesys.MakeFsOnDisk(), filepath.Join(root, "deploy/kubernetes/stores", store))
-}
-
-func build(t *testing.T, fs filesys.FileSystem, dir string) resmap.ResMap {
-	t.Helper()
-	objects, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(fs, dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return objects
-}
-
-// renderIn returns a store's manifests in another namespace, with the kustomization that
-// docs/kubernetes.md shows.
-func renderIn(t *testing.T, store, namespace string) resmap.ResMap {
+// render returns what `kubectl apply -k` applies for a store, in a namespace, with the kustomization
+// that docs/kubernetes.md shows.
+func render(t *testing.T, store, namespace string) resmap.ResMap {
 	t.Helper()
 	fs := filesys.MakeFsInMemory()
-	source := filepath.Join(root, "deploy/kubernetes")
-	err := filepath.WalkDir(source, func(name string, entry os.DirEntry, err error) error {
+	manifests := os.DirFS(filepath.Join(root, "deploy/kubernetes"))
+	err := iofs.WalkDir(manifests, ".", func(name string, entry iofs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
-		data, err := os.ReadFile(name)
+		data, err := iofs.ReadFile(manifests, name)
 		if err != nil {
 			return err
 		}
-		return fs.WriteFile("/deploy/kubernetes/"+filepath.ToSlash(strings.TrimPrefix(name, source+"/")), data)
+		return fs.WriteFile("/deploy/kubernetes/"+name, data)
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +56,11 @@ func renderIn(t *testing.T, store, namespace string) resmap.ResMap {
 	if err := fs.WriteFile("/overlay/kustomization.yaml", []byte(overlay)); err != nil {
 		t.Fatal(err)
 	}
-	return build(t, fs, "/overlay")
+	objects, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(fs, "/overlay")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objects
 }
 
 // documented returns the kustomization in docs/kubernetes.md.
@@ -168,17 +157,35 @@ func service(t *testing.T, objects resmap.ResMap) (template, container) {
 	return d.Spec.Template, d.Spec.Template.Spec.Containers[0]
 }
 
-var reference = regexp.MustCompile(`\$\(([^)]*)\)`)
-
-// What the manifests of each store refer to exists.
+// What the manifests of each store refer to exists, and nobody runs with a secret from here.
 func TestManifests(t *testing.T) {
 	for _, store := range stores {
 		t.Run(store, func(t *testing.T) {
-			objects := render(t, store)
+			objects := render(t, store, "orders")
+			for _, r := range objects.Resources() {
+				if r.GetKind() == "Secret" {
+					t.Errorf("the manifests contain the secret %s: somebody would run with it", r.GetName())
+				}
+			}
 			spec, c := service(t, objects)
-			checkEnvironment(t, c)
-			checkSecret(t, objects, spec, c)
 			checkSelectors(t, objects, spec, c)
+			read := []string{
+				setup.StoreVar, setup.SecretFileVar, setup.NodesVar, setup.BlockSizeVar,
+				setup.TTLVar, setup.MaxBlocksVar, setup.StrictVar,
+			}
+			for _, v := range c.Env {
+				if !slices.Contains(read, v.Name) {
+					t.Errorf("%s: nothing reads it", v.Name)
+				}
+			}
+			// The secret file is a key of the secret that the operator creates.
+			i := slices.IndexFunc(c.Env, func(v variable) bool { return v.Name == setup.SecretFileVar })
+			secret := spec.Spec.Volumes[0].Secret
+			if i < 0 || secret.SecretName != "traceflake" || secret.Items[0].Key != "secret" ||
+				spec.Spec.Volumes[0].Name != c.VolumeMounts[0].Name ||
+				c.Env[i].Value != path.Join(c.VolumeMounts[0].MountPath, secret.Items[0].Path) {
+				t.Errorf("%s in %+v is not in %+v, mounted as %+v", setup.SecretFileVar, c.Env, secret, c.VolumeMounts)
+			}
 			// A token of the service account is in the pod only if the store needs it.
 			if got := spec.Spec.AutomountServiceAccountToken; got != (store == "kubernetes") {
 				t.Errorf("automountServiceAccountToken is %t", got)
@@ -195,58 +202,7 @@ func TestManifests(t *testing.T) {
 	}
 }
 
-// checkEnvironment: setup reads every variable of ours, and the kubelet expands every reference: it
-// leaves $(NAME) as it is unless NAME stands before it.
-func checkEnvironment(t *testing.T, c container) {
-	t.Helper()
-	read := []string{
-		setup.StoreVar, setup.SecretFileVar, setup.NodesVar, setup.BlockSizeVar,
-		setup.TTLVar, setup.MaxBlocksVar, setup.StrictVar,
-	}
-	var names, used []string
-	for _, v := range c.Env {
-		for _, m := range reference.FindAllStringSubmatch(v.Value, -1) {
-			if used = append(used, m[1]); !slices.Contains(names, m[1]) {
-				t.Errorf("%s=%s: %s is not set before it", v.Name, v.Value, m[1])
-			}
-		}
-		names = append(names, v.Name)
-	}
-	for _, name := range names {
-		if !slices.Contains(read, name) && !slices.Contains(used, name) {
-			t.Errorf("%s: nothing reads it", name)
-		}
-	}
-	if !slices.Contains(names, setup.StoreVar) {
-		t.Errorf("%s is not set", setup.StoreVar)
-	}
-}
-
-// checkSecret checks that the secret file is a key of a Secret that only the operator creates.
-func checkSecret(t *testing.T, objects resmap.ResMap, spec template, c container) {
-	t.Helper()
-	for _, r := range objects.Resources() {
-		if r.GetKind() == "Secret" {
-			t.Errorf("the manifests have the secret %s: somebody would run with it", r.GetName())
-		}
-	}
-	i := slices.IndexFunc(c.Env, func(v variable) bool { return v.Name == setup.SecretFileVar })
-	var files []string
-	for _, mount := range c.VolumeMounts {
-		for _, v := range spec.Spec.Volumes {
-			for _, item := range v.Secret.Items {
-				if v.Name == mount.Name && v.Secret.SecretName == "traceflake" && item.Key == "secret" {
-					files = append(files, path.Join(mount.MountPath, item.Path))
-				}
-			}
-		}
-	}
-	if i < 0 || !slices.Contains(files, c.Env[i].Value) {
-		t.Errorf("%s is none of the secret's files %q: %+v", setup.SecretFileVar, files, c.Env)
-	}
-}
-
-// checkSelectors: what the Service, the budget and the probes name is there.
+// checkSelectors checks that the Service, the budget and the probes refer to the pods and their port.
 func checkSelectors(t *testing.T, objects resmap.ResMap, spec template, c container) {
 	t.Helper()
 	var svc struct {
@@ -262,37 +218,11 @@ func checkSelectors(t *testing.T, objects resmap.ResMap, spec template, c contai
 		}
 	}
 	object(t, objects, "PodDisruptionBudget", &budget)
-	for what, selector := range map[string]map[string]string{
-		"Service": svc.Spec.Selector, "PodDisruptionBudget": budget.Spec.Selector.MatchLabels,
-	} {
-		if len(selector) == 0 {
-			t.Errorf("the %s selects every pod", what)
-		}
-		for k, v := range selector {
-			if spec.Metadata.Labels[k] != v {
-				t.Errorf("the %s selects %s=%s; the pods have %v", what, k, v, spec.Metadata.Labels)
-			}
-		}
+	if labels := spec.Metadata.Labels; len(labels) == 0 || !maps.Equal(labels, svc.Spec.Selector) || !maps.Equal(labels, budget.Spec.Selector.MatchLabels) {
+		t.Errorf("the pods have %v, the Service selects %v, the PodDisruptionBudget %v", labels, svc.Spec.Selector, budget.Spec.Selector.MatchLabels)
 	}
-	if len(c.Ports) != 1 || len(svc.Spec.Ports) != 1 || c.StartupProbe == nil || c.ReadinessProbe == nil {
-		t.Fatalf("got %+v, %+v", c, svc)
+	port := c.Ports[0].Name
+	if svc.Spec.Ports[0].TargetPort != port || c.StartupProbe.HTTPGet.Port != port || c.ReadinessProbe.TCPSocket.Port != port {
+		t.Errorf("not all use the port %q: %+v, %+v, %+v", port, svc, c.StartupProbe, c.ReadinessProbe)
 	}
-	for _, port := range []string{
-		svc.Spec.Ports[0].TargetPort, c.StartupProbe.HTTPGet.Port, c.ReadinessProbe.TCPSocket.Port,
-	} {
-		if port != c.Ports[0].Name {
-			t.Errorf("port %q, want %q", port, c.Ports[0].Name)
-		}
-	}
-}
-
-// address returns where the service listens, and its port.
-func address(t *testing.T, c container) (arg, port string) {
-	t.Helper()
-	arg = c.Args[len(c.Args)-1]
-	_, port, err := net.SplitHostPort(arg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return arg, port
 }

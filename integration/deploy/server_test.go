@@ -43,7 +43,7 @@ func TestServerTakes(t *testing.T) {
 		t.Run(store, func(t *testing.T) {
 			namespace := "takes-" + store
 			namespaceOf(ctx, t, s, namespace)
-			objects := renderIn(t, store, namespace)
+			objects := render(t, store, namespace)
 			for _, r := range objects.Resources() {
 				if r.GetNamespace() != namespace {
 					t.Errorf("%s %s is in namespace %q", r.GetKind(), r.GetName(), r.GetNamespace())
@@ -106,7 +106,7 @@ func TestRights(t *testing.T) {
 	const namespace = "rights"
 	namespaceOf(ctx, t, s, namespace)
 	namespaceOf(ctx, t, s, "elsewhere")
-	if err := s.Apply(ctx, text(t, renderIn(t, "kubernetes", namespace))); err != nil {
+	if err := s.Apply(ctx, text(t, render(t, "kubernetes", namespace))); err != nil {
 		t.Fatal(err)
 	}
 	const leases = "coordination.k8s.io/leases"
@@ -140,7 +140,8 @@ func TestRights(t *testing.T) {
 func allowed(ctx context.Context, t *testing.T, s *kubernetes.Server, right [3]string) bool {
 	t.Helper()
 	group, resource, _ := strings.Cut(right[1], "/")
-	body, err := json.Marshal(map[string]any{
+	var review struct{ Status struct{ Allowed bool } }
+	post(ctx, t, s, "/apis/authorization.k8s.io/v1/subjectaccessreviews", map[string]any{
 		"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
 		"spec": map[string]any{
 			"user": "system:serviceaccount:rights:orders",
@@ -148,17 +149,6 @@ func allowed(ctx context.Context, t *testing.T, s *kubernetes.Server, right [3]s
 				"verb": right[0], "group": group, "resource": resource, "namespace": right[2],
 			},
 		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer, err := s.Do(ctx, "POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", "application/json", body)
-	var review struct{ Status struct{ Allowed bool } }
-	if err == nil {
-		err = json.Unmarshal(answer, &review)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	}, &review)
 	return review.Status.Allowed
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -12,7 +13,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -76,13 +76,12 @@ func TestServiceRuns(t *testing.T) {
 		"kubernetes": onKubernetes, "postgres": onPostgres, "s3": onS3,
 	} {
 		t.Run(store, func(t *testing.T) {
-			objects := renderIn(t, store, "runs")
+			objects := render(t, store, "runs")
 			_, c := service(t, objects)
 			if len(c.Command) != 1 || c.Command[0] != inImage {
 				t.Errorf("the command is %q, the image has %s", c.Command, inImage)
 			}
-			listen, port := address(t, c)
-			if port != strconv.Itoa(c.Ports[0].ContainerPort) {
+			if listen := c.Args[len(c.Args)-1]; listen != fmt.Sprintf(":%d", c.Ports[0].ContainerPort) {
 				t.Errorf("it listens on %s, the port is %d", listen, c.Ports[0].ContainerPort)
 			}
 			around := surround(t, objects, here)
@@ -262,16 +261,26 @@ func theBlock(t *testing.T, address string) lease.Block {
 // tokenOf returns a token of a service account, as the kubelet mounts it in a pod.
 func tokenOf(ctx context.Context, t *testing.T, s *kubernetes.Server, namespace, account string) string {
 	t.Helper()
-	answer, err := s.Do(ctx, "POST", "/api/v1/namespaces/"+namespace+"/serviceaccounts/"+account+"/token",
-		"application/json", []byte(`{"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}`))
 	var token struct{ Status struct{ Token string } }
+	post(ctx, t, s, "/api/v1/namespaces/"+namespace+"/serviceaccounts/"+account+"/token",
+		map[string]any{"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": map[string]any{}}, &token)
+	return token.Status.Token
+}
+
+// post sends an object to the API server and decodes the answer.
+func post(ctx context.Context, t *testing.T, s *kubernetes.Server, path string, object, into any) {
+	t.Helper()
+	body, err := json.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := s.Do(ctx, "POST", path, "application/json", body)
 	if err == nil {
-		err = json.Unmarshal(answer, &token)
+		err = json.Unmarshal(answer, into)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	return token.Status.Token
 }
 
 // command is the container's, on a free port.
@@ -328,14 +337,9 @@ func start(t *testing.T, cmd *exec.Cmd) (url string) {
 		}
 		close(found)
 	}()
-	select {
-	case url, ok := <-found:
-		if !ok {
-			t.Fatalf("it does not serve:\n%s", &log)
-		}
-		return url
-	case <-time.After(time.Minute):
-		t.Fatal("it does not serve")
-		return ""
+	url, ok := <-found
+	if !ok {
+		t.Fatalf("it does not serve:\n%s", &log)
 	}
+	return url
 }

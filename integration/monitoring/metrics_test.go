@@ -54,8 +54,9 @@ func (away) Acquire(context.Context, lease.Request) (lease.Grant, error) {
 	return lease.Grant{}, errors.New("the store is unreachable")
 }
 
-// start starts a process with an unreachable store, and its metrics.
-func start(t *testing.T, readers ...metric.Option) *idgen.Generator {
+// process starts a process with an unreachable store. It returns its metrics as OpenTelemetry's SDK
+// collects them, and by series name as the Prometheus exporter serves them.
+func process(t *testing.T) (metrics, series map[string]*measured) {
 	t.Helper()
 	handler := otel.GetErrorHandler()
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(error) {}))
@@ -64,7 +65,12 @@ func start(t *testing.T, readers ...metric.Option) *idgen.Generator {
 	if err != nil {
 		t.Fatal(err)
 	}
-	provider := metric.NewMeterProvider(readers...)
+	registry, reader := prometheus.NewRegistry(), metric.NewManualReader()
+	exporter, err := promexporter.New(promexporter.WithRegisterer(registry))
+	if err != nil {
+		t.Fatal(err)
+	}
+	provider := metric.NewMeterProvider(metric.WithReader(reader), metric.WithReader(exporter))
 	keeper, err := lease.Start(t.Context(), away{driver.NewMemory()}, codec, lease.WithMeterProvider(provider))
 	if err != nil {
 		t.Fatal(err)
@@ -75,14 +81,11 @@ func start(t *testing.T, readers ...metric.Option) *idgen.Generator {
 			t.Error(err)
 		}
 	})
-	return ids
+	return collected(t, reader), scraped(t, registry)
 }
 
-// exported returns what OpenTelemetry's SDK collects.
-func exported(t *testing.T) map[string]*measured {
+func collected(t *testing.T, reader metric.Reader) map[string]*measured {
 	t.Helper()
-	reader := metric.NewManualReader()
-	start(t, metric.WithReader(reader))
 	var data metricdata.ResourceMetrics
 	if err := reader.Collect(t.Context(), &data); err != nil {
 		t.Fatal(err)
@@ -116,15 +119,8 @@ func exported(t *testing.T) map[string]*measured {
 	return all
 }
 
-// scraped returns what OpenTelemetry's Prometheus exporter serves, by series name.
-func scraped(t *testing.T) map[string]*measured {
+func scraped(t *testing.T, registry prometheus.Gatherer) map[string]*measured {
 	t.Helper()
-	registry := prometheus.NewRegistry()
-	exporter, err := promexporter.New(promexporter.WithRegisterer(registry))
-	if err != nil {
-		t.Fatal(err)
-	}
-	start(t, metric.WithReader(exporter))
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)
@@ -162,7 +158,7 @@ func sorted(s []string) string {
 
 // The page matches what is exported: names, kinds, units, attributes and their values.
 func TestPage(t *testing.T) {
-	all, inPrometheus := exported(t), scraped(t)
+	all, inPrometheus := process(t)
 	documented := make(map[string]*measured)
 	var of *measured // the current section
 	var attribute string
@@ -180,25 +176,24 @@ func TestPage(t *testing.T) {
 		}
 		cells := strings.Split(line, "|")
 		first := code(cells[1])[0]
-		switch {
-		case of == nil:
-			m := &measured{
-				kind: strings.TrimSpace(cells[3]), unit: code(cells[4])[0], attributes: make(map[string][]string),
+		if of != nil {
+			if _, ok := of.attributes[first]; ok {
+				attribute = first // the head of a table of values
+			} else {
+				of.attributes[attribute] = append(of.attributes[attribute], first)
 			}
-			for _, name := range code(cells[5]) {
-				m.attributes[name] = nil
-			}
-			documented[first] = m
-			series := code(cells[2])[0]
-			if inPrometheus[series] == nil {
-				t.Errorf("%s is not exported to Prometheus", series)
-			}
-			delete(inPrometheus, series)
-		case hasKey(of.attributes, first):
-			attribute = first // the head of a table of values
-		default:
-			of.attributes[attribute] = append(of.attributes[attribute], first)
+			continue
 		}
+		m := &measured{kind: strings.TrimSpace(cells[3]), unit: code(cells[4])[0], attributes: make(map[string][]string)}
+		for _, name := range code(cells[5]) {
+			m.attributes[name] = nil
+		}
+		documented[first] = m
+		series := code(cells[2])[0]
+		if inPrometheus[series] == nil {
+			t.Errorf("%s is not exported to Prometheus", series)
+		}
+		delete(inPrometheus, series)
 	}
 	for name := range inPrometheus {
 		t.Errorf("the page lacks %s", name)
@@ -233,69 +228,55 @@ func TestPage(t *testing.T) {
 	}
 }
 
-func hasKey(m map[string][]string, key string) bool {
-	_, ok := m[key]
-	return ok
-}
-
 var (
-	selector = regexp.MustCompile(`(traceflake_\w+)(?:\{([^}]*)\})?`)
-	matcher  = regexp.MustCompile(`(\w+)\s*(=~|!~|!=|=)\s*"([^"]*)"`)
+	word     = regexp.MustCompile(`traceflake_\w+`)
+	matcher  = regexp.MustCompile(`(\w+)\s*(?:=~|!~|!=|=)\s*"([^"]*)"`)
 	grouping = regexp.MustCompile(`\b(?:by|without)\s*\(([^)]*)\)`)
 )
 
 // check compares a PromQL expression with what is scraped, and returns its series.
 func check(expr string, all map[string]*measured) (series []string, err error) {
+	labels := make(map[string][]string) // of its series, with their values
+	for _, name := range word.FindAllString(expr, -1) {
+		if one := all[name]; one != nil {
+			series = append(series, name)
+			for label, values := range one.attributes {
+				labels[label] = append(labels[label], values...)
+			}
+		}
+	}
 	var errs []error
 	wrong := func(format string, args ...any) {
 		errs = append(errs, fmt.Errorf("%s: %w", expr, fmt.Errorf(format, args...)))
 	}
-	labels := make(map[string]bool)
-	// Labels begin like series.
-	names := grouping.ReplaceAllString(expr, " ")
-	names = matcher.ReplaceAllStringFunc(names, func(m string) string { return "label_" + m })
-	names = strings.ReplaceAll(names, "label_traceflake_", "label__")
-	for _, m := range selector.FindAllStringSubmatch(names, -1) {
-		one := all[m[1]]
-		if one == nil {
-			wrong("there is no series %s", m[1])
-			continue
-		}
-		series = append(series, m[1])
-		for name := range one.attributes {
-			labels[name] = true
-		}
-		for _, l := range matcher.FindAllStringSubmatch(m[2], -1) {
-			name := strings.TrimPrefix(strings.Replace(l[1], "label__", "label_traceflake_", 1), "label_")
-			values, ok := one.attributes[name]
-			if !ok {
-				wrong("%s has no label %s", m[1], name)
-			}
-			if strings.Contains(l[3], "$") || len(values) == 0 { // a variable, or a label of the scrape
-				continue
-			}
-			for value := range strings.SplitSeq(l[3], "|") {
-				if value != "" && !slices.Contains(values, value) {
-					wrong("%s of %s is never %q", name, m[1], value)
-				}
-			}
-		}
-	}
-	for _, m := range grouping.FindAllStringSubmatch(expr, -1) {
-		for name := range strings.SplitSeq(m[1], ",") {
-			if name = strings.TrimSpace(name); !labels[name] {
-				wrong("none of its series has a label %s", name)
-			}
-		}
-	}
 	if len(series) == 0 {
 		wrong("it has no series")
+	}
+	used := word.FindAllString(expr, -1)
+	for _, m := range grouping.FindAllStringSubmatch(expr, -1) {
+		used = append(used, strings.FieldsFunc(m[1], func(r rune) bool { return r == ',' || r == ' ' })...)
+	}
+	for _, m := range matcher.FindAllStringSubmatch(expr, -1) {
+		used = append(used, m[1])
+		if strings.Contains(m[2], "$") || len(labels[m[1]]) == 0 { // a variable, or a label of the scrape
+			continue
+		}
+		for value := range strings.SplitSeq(m[2], "|") {
+			if value != "" && !slices.Contains(labels[m[1]], value) {
+				wrong("%s is never %q", m[1], value)
+			}
+		}
+	}
+	for _, name := range used {
+		if _, ok := labels[name]; !ok && all[name] == nil {
+			wrong("there is no series or label %s", name)
+		}
 	}
 	return series, errors.Join(errs...)
 }
 
 func TestCheck(t *testing.T) {
-	all := scraped(t)
+	_, all := process(t)
 	for _, wrong := range []string{
 		`traceflake_id_fallbacks`,
 		`sum(traceflake_id_fallbacks_total{reason="no_lease"})`,
@@ -314,7 +295,7 @@ func TestCheck(t *testing.T) {
 // Alerts use exported series only, and every alert has a test in which it fires and one in which
 // it does not.
 func TestAlerts(t *testing.T) {
-	all := scraped(t)
+	_, all := process(t)
 	var rules struct {
 		Groups []struct {
 			Rules []struct{ Alert, Expr string }
@@ -397,7 +378,8 @@ func dashboardOf(t *testing.T, name string) (d dashboard) {
 
 // The dashboard of leases shows every series.
 func TestLeasesDashboard(t *testing.T) {
-	all, shown := scraped(t), make(map[string]bool)
+	_, all := process(t)
+	shown := make(map[string]bool)
 	d := dashboardOf(t, "leases.json")
 	for _, p := range d.Panels {
 		if p.Type != "row" && p.Type != "text" && len(p.Targets) == 0 {

@@ -21,7 +21,7 @@ import (
 func TestRecipes(t *testing.T) {
 	indent := regexp.MustCompile(`(?m)^\s+`)
 	var sources strings.Builder
-	for _, path := range []string{"recipes_test.go", "grpc_test.go", "hops_test.go", "migrating_test.go", "../../propagation/xtraceid/example_test.go"} {
+	for _, path := range []string{"recipes_test.go", "grpc_test.go", "hops_test.go", "edge_test.go", "../../propagation/xtraceid/example_test.go"} {
 		source, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -23,24 +22,11 @@ import (
 var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // clock is a store's clock that a test moves.
-type clock struct {
-	mu  sync.Mutex
-	now time.Time
-}
+type clock struct{ now time.Time }
 
 func newClock() *clock { return &clock{now: start} }
 
-func (c *clock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-func (c *clock) Add(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
-}
+func (c *clock) Now() time.Time { return c.now }
 
 func open(t *testing.T, path string, opts ...Option) *Store {
 	t.Helper()
@@ -72,6 +58,14 @@ func acquire(t *testing.T, s *Store, r lease.Request) lease.Grant {
 	return g
 }
 
+// wantRefused checks the error of an Acquire.
+func wantRefused(t *testing.T, what string, s *Store, now time.Time, want error) {
+	t.Helper()
+	if g, err := s.Acquire(t.Context(), request(now)); !errors.Is(err, want) {
+		t.Errorf("%s: granted %+v, %v; want %v", what, g, err, want)
+	}
+}
+
 func newPath(t *testing.T) string { return filepath.Join(t.TempDir(), "leases.db") }
 
 func TestGrantsOutliveTheProcess(t *testing.T) {
@@ -87,9 +81,7 @@ func TestGrantsOutliveTheProcess(t *testing.T) {
 	}
 
 	s = openFor(t, path, one, WithClock(c)) // another process
-	if _, err := s.Acquire(t.Context(), request(start.Add(time.Second))); !errors.Is(err, lease.ErrNoFreeNode) {
-		t.Errorf("within the seconds used: %v", err)
-	}
+	wantRefused(t, "within the seconds used", s, start.Add(time.Second), lease.ErrNoFreeNode)
 	g = acquire(t, s, request(start.Add(2*time.Second)))
 	renewed, err := s.Renew(t.Context(), g, renewal(lease.NewNonce(), start.Add(90*time.Second)))
 	if err != nil {
@@ -106,17 +98,13 @@ func TestGrantsOutliveTheProcess(t *testing.T) {
 
 func TestClockAhead(t *testing.T) {
 	s := open(t, newPath(t), WithClock(newClock()))
-	if _, err := s.Acquire(t.Context(), request(start.Add(2*time.Minute))); !errors.Is(err, lease.ErrClockAhead) {
-		t.Errorf("Acquire two minutes ahead: %v", err)
-	}
+	wantRefused(t, "two minutes ahead", s, start.Add(2*time.Minute), lease.ErrClockAhead)
 	// Nothing reaches further than the longest TTL from the store's time.
 	if g := acquire(t, s, lease.Request{Nonce: lease.NewNonce(), Now: start.Add(30 * time.Second), TTL: lease.DefaultTTL}); g.End.After(start.Add(lease.DefaultTTL)) {
 		t.Errorf("granted until %s to a clock that is ahead", g.End)
 	}
 	short := openFor(t, newPath(t), driver.Options{LongestTTL: 10 * time.Second}, WithClock(newClock()))
-	if _, err := short.Acquire(t.Context(), request(start.Add(20*time.Second))); !errors.Is(err, lease.ErrClockAhead) {
-		t.Errorf("Acquire further ahead than the longest TTL: %v", err)
-	}
+	wantRefused(t, "further ahead than the longest TTL", short, start.Add(20*time.Second), lease.ErrClockAhead)
 	g := acquire(t, s, request(start))
 	if _, err := s.Renew(t.Context(), g, renewal(lease.NewNonce(), start.Add(48*time.Hour))); !errors.Is(err, lease.ErrClockAhead) {
 		t.Errorf("Renew for two days: %v", err)
@@ -154,7 +142,7 @@ func TestShareOfAFleetWaits(t *testing.T) {
 	}
 	waits := func(s *Store, until string) {
 		t.Helper()
-		_, err := s.Acquire(t.Context(), request(c.Now()))
+		_, err := s.Acquire(t.Context(), request(c.now))
 		if !errors.Is(err, lease.ErrNoFreeNode) || !errors.Is(err, ErrNewFile) {
 			t.Fatalf("granted within the longest TTL: %v", err)
 		}
@@ -165,16 +153,16 @@ func TestShareOfAFleetWaits(t *testing.T) {
 		}
 	}
 	waits(with(64, 16), "2026-01-02T03:05:05Z")
-	c.Add(30 * time.Second)
+	c.now = c.now.Add(30 * time.Second)
 	s := with(64, 16) // opening it again does not restart the wait
 	waits(s, "2026-01-02T03:05:05Z")
-	c.Add(30 * time.Second)
+	c.now = c.now.Add(30 * time.Second)
 	for range 2 {
-		if g := acquire(t, s, request(c.Now())); g.Node != 64 && g.Node != 72 {
+		if g := acquire(t, s, request(c.now)); g.Node != 64 && g.Node != 72 {
 			t.Errorf("granted node %d, want 64 or 72", g.Node)
 		}
 	}
-	if _, err := s.Acquire(t.Context(), request(c.Now())); !errors.Is(err, lease.ErrNoFreeNode) || strings.Contains(err.Error(), "is new") {
+	if _, err := s.Acquire(t.Context(), request(c.now)); !errors.Is(err, lease.ErrNoFreeNode) || strings.Contains(err.Error(), "is new") {
 		t.Errorf("the third of two: %v", err)
 	}
 
@@ -182,20 +170,16 @@ func TestShareOfAFleetWaits(t *testing.T) {
 	waits(with(0, 16), "2026-01-02T03:06:05Z")
 	waits(with(64, 32), "2026-01-02T03:06:05Z")
 	// With the file's own secret no lost file matters.
-	acquire(t, openFor(t, path, driver.Options{Nodes: share(128, 8), Secret: driver.OwnSecret}, WithClock(c)), request(c.Now()))
+	acquire(t, openFor(t, path, driver.Options{Nodes: share(128, 8), Secret: driver.OwnSecret}, WithClock(c)), request(c.now))
 }
 
-// An empty file is one that another process has just created.
+// An empty file is one that another process has just created: only Open may write into it.
 func TestEmptyFile(t *testing.T) {
 	path := newPath(t)
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := newConfig(driver.Options{}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = newFile(path, cfg).transact(t.Context(), read, func(*bbolt.Tx) error { return nil })
+	_, err := Open(path, driver.Options{Existing: true})
 	if info, statErr := os.Stat(path); !errors.Is(err, errEmpty) || statErr != nil || info.Size() != 0 {
 		t.Errorf("reading an empty file: %v; %v, %v", err, info, statErr)
 	}
@@ -391,9 +375,7 @@ func TestLocked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Acquire(t.Context(), request(start)); !errors.Is(err, ErrLocked) {
-		t.Errorf("got %v, want ErrLocked", err)
-	}
+	wantRefused(t, "locked", s, start, ErrLocked)
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Millisecond)
 	defer cancel()
 	s.file.timeout = time.Minute
@@ -412,16 +394,12 @@ func TestReplaced(t *testing.T) {
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Acquire(t.Context(), request(start)); !errors.Is(err, ErrReplaced) {
-		t.Errorf("without a file: %v, want ErrReplaced", err)
-	}
+	wantRefused(t, "without a file", s, start, ErrReplaced)
 	if _, err := os.Stat(path); err == nil {
 		t.Error("the file was made again")
 	}
 	open(t, path)
-	if _, err := s.Acquire(t.Context(), request(start)); !errors.Is(err, ErrReplaced) {
-		t.Errorf("with another file: %v, want ErrReplaced", err)
-	}
+	wantRefused(t, "with another file", s, start, ErrReplaced)
 }
 
 // A file put in place while a call waits for the lock of the old one.

@@ -4,9 +4,7 @@
 //
 // A store keeps one [Block] for each block of nodes of its [NodeRange] and
 // answers a call of [lease.Store] in one atomic step: it reads the block,
-// applies the method of the same name and writes the result. A store that
-// implements the rules in another language, such as SQL, also applies the
-// method to what it read, and compares the results.
+// applies the method of the same name and writes the result.
 //
 //	lease.Store  checks before it  the rule
 //	Acquire      [CheckRequest]    [Block.Acquire]
@@ -16,7 +14,7 @@
 //
 // Most servers can keep small objects and replace one only if nobody else has
 // written it: for them package pages has everything but three methods. PostgreSQL
-// keeps a row for each block, and applies the rules itself.
+// keeps a row for each block, which it replaces under the same condition.
 //
 // Package leasetest checks that a store follows these rules. [Memory] is the
 // smallest store that does.

@@ -7,13 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver/pages"
 )
 
 // connector returns how to reach an API server. With refused the server did not
@@ -50,31 +50,19 @@ type status struct {
 
 func (s *status) Error() string { return fmt.Sprintf("status %d: %s", s.Code, shorten(s.Message)) }
 
-var (
-	// errOther is the cause if a response is not one of Kubernetes.
-	errOther = errors.New("this is no API server of Kubernetes with " + apiVersion)
-	// errThrottled is the cause if the server says for too long that it did nothing.
-	errThrottled = errors.New("the server throttles")
-)
+// errOther is the cause if a response is not one of Kubernetes.
+var errOther = errors.New("this is no API server of Kubernetes with " + apiVersion)
 
 const (
 	maxResponse = 64 << 20
 	maxError    = 64 << 10
-	// maxBackoff limits the time between two requests that are throttled, unless
-	// the server requests more.
-	maxBackoff = 8 * time.Second
-	// maxThrottled is how many responses say so before the call fails: its context
-	// may have no deadline.
-	maxThrottled = 10
 )
 
 // do sends a request and decodes the response into v. It returns the server's
-// time. It sends the request again only after a response which says that the
-// server did nothing: that it throttles, or does not know the credentials, after
-// which they are read again, once.
+// time. If the server does not know the credentials, they are read again, once,
+// and the request is sent again.
 func (o *objects) do(ctx context.Context, r request, v any) (time.Time, error) {
-	refused, throttled := false, 0
-	for backoff := time.Second; ; {
+	for refused := false; ; refused = true {
 		c, err := o.connect(ctx, refused)
 		if err != nil {
 			return time.Time{}, err
@@ -86,23 +74,12 @@ func (o *objects) do(ctx context.Context, r request, v any) (time.Time, error) {
 		if err != nil {
 			return time.Time{}, err
 		}
-		switch {
-		case response.StatusCode == http.StatusUnauthorized && !refused:
-			refused = true
+		if response.StatusCode == http.StatusUnauthorized && !refused {
 			discard(response)
-		case response.StatusCode == http.StatusTooManyRequests:
-			discard(response)
-			if throttled++; throttled == maxThrottled {
-				return time.Time{}, fmt.Errorf("%w: %d responses in a row", errThrottled, throttled)
-			}
-			if err := wait(ctx, response, backoff); err != nil {
-				return time.Time{}, err
-			}
-			backoff = min(2*backoff, maxBackoff)
-		default:
-			at, _ := http.ParseTime(response.Header.Get("Date")) // zero if the server does not say it
-			return at, decode(response, v)
+			continue
 		}
+		at, _ := http.ParseTime(response.Header.Get("Date")) // zero if the server does not say it
+		return at, decode(response, v)
 	}
 }
 
@@ -130,24 +107,6 @@ func (c connection) send(ctx context.Context, r request) (*http.Response, error)
 	return c.client.Do(q)
 }
 
-// wait waits before a throttled request is sent again, unless ctx ends before.
-func wait(ctx context.Context, response *http.Response, backoff time.Duration) error {
-	if s, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil && s > 0 {
-		backoff = max(backoff, time.Duration(min(s, 3600))*time.Second)
-	}
-	backoff += rand.N(backoff / 2)
-	if end, ok := ctx.Deadline(); ok && time.Until(end) < backoff {
-		return fmt.Errorf("%w: its next try would be in %s, after the end of this call: %w",
-			errThrottled, backoff.Round(time.Second), context.DeadlineExceeded)
-	}
-	select {
-	case <-ctx.Done():
-		return fmt.Errorf("%w: %w", errThrottled, ctx.Err())
-	case <-time.After(backoff):
-		return nil
-	}
-}
-
 // discard reads a response to its end, so that its connection can be used again.
 func discard(response *http.Response) {
 	_, _ = io.CopyN(io.Discard, response.Body, maxError)
@@ -157,6 +116,10 @@ func discard(response *http.Response) {
 // decode decodes a response into v, or returns it as an error.
 func decode(response *http.Response, v any) error {
 	defer discard(response)
+	if response.StatusCode == http.StatusTooManyRequests {
+		seconds, _ := strconv.Atoi(response.Header.Get("Retry-After"))
+		return &pages.Busy{Err: errors.New("the server throttles"), After: time.Duration(min(max(seconds, 1), 3600)) * time.Second}
+	}
 	if response.StatusCode/100 == 2 {
 		data, err := io.ReadAll(io.LimitReader(response.Body, maxResponse))
 		if err != nil {

@@ -176,7 +176,7 @@ func raise(tb testing.TB, h Harness) {
 
 func badRequests(tb testing.TB, h Harness) {
 	s, t0 := h.open(tb, few), start()
-	good := request(t0, time.Minute)
+	g := s.granted(request(t0, time.Minute))
 	for _, change := range []func(r *lease.Request){
 		func(r *lease.Request) { r.Nonce = "" },
 		func(r *lease.Request) { r.Nonce = r.Nonce[1:] },
@@ -195,11 +195,11 @@ func badRequests(tb testing.TB, h Harness) {
 		func(r *lease.Request) { r.Now = time.Unix(randflake.EndOfLife, 0) },
 		func(r *lease.Request) { r.Now = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC) },
 	} {
-		r := good
+		r := request(t0, time.Minute)
 		change(&r)
 		_, _ = s.acquire(r)
+		_, _ = s.renew(g, r)
 	}
-	g := s.granted(good)
 	for _, change := range []func(g *lease.Grant){
 		func(g *lease.Grant) { g.Nonce = "" },
 		func(g *lease.Grant) { g.Node++ },

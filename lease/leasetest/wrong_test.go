@@ -143,6 +143,9 @@ func (w *wrong) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 }
 
 func (w *wrong) Renew(ctx context.Context, g lease.Grant, r lease.Request) (lease.Grant, error) {
+	if err := driver.CheckRequest(r, time.Time{}); err != nil {
+		return lease.Grant{}, err
+	}
 	return w.change(ctx, func(blocks []driver.Block) (driver.Block, error) {
 		i, err := w.nodes.Index(g.Node)
 		if err != nil {

@@ -23,31 +23,23 @@ type row struct {
 }
 
 func scan(r pgx.CollectableRow) (row, error) {
-	var (
-		now, version int64
-		node, nodes  uint32
-		nonce, owner *string
-		from, until  *int64
-		durable      string // only some statements return it
-	)
-	columns := []any{&now, &node, &nodes, &version, &nonce, &owner, &from, &until, &durable}
+	var now, version, from, until int64
+	var durable string // only some statements return it
+	var b driver.Block
+	columns := []any{&now, &b.Node, &b.Nodes, &version, &b.Nonce, &b.Owner, &from, &until, &durable}
 	if err := r.Scan(columns[:len(r.FieldDescriptions())]...); err != nil {
 		return row{}, err
 	}
-	b := driver.Block{Node: node, Nodes: nodes, Version: uint64(version)}
-	if nonce != nil {
-		b.Nonce = *nonce
-	}
-	if owner != nil {
-		b.Owner = *owner
-	}
-	if from != nil {
-		b.Start = time.Unix(*from, 0).UTC()
-	}
-	if until != nil {
-		b.GrantedUntil = time.Unix(*until, 0).UTC()
-	}
+	b.Version, b.Start, b.GrantedUntil = uint64(version), second(from), second(until)
 	return row{time.UnixMicro(now), b}, nil
+}
+
+// second is the time of a second since 1970, and the zero Time that of 0.
+func second(unix int64) time.Time {
+	if unix == 0 {
+		return time.Time{}
+	}
+	return time.Unix(unix, 0).UTC()
 }
 
 // read reads a block.

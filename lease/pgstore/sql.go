@@ -46,9 +46,10 @@ const (
 	clockSQL = `SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint`
 
 	// What is read of a block, with the server's clock.
-	rowSQL = clockSQL + `, b.node, b.nodes, b.version, b.nonce, b.owner,
-	ceil(extract(epoch FROM b.granted_from))::bigint,
-	ceil(extract(epoch FROM nullif(b.granted_until, '-infinity')))::bigint`
+	// A time of 0 is that before the first grant.
+	rowSQL = clockSQL + `, b.node, b.nodes, b.version, coalesce(b.nonce, ''), coalesce(b.owner, ''),
+	coalesce(ceil(extract(epoch FROM b.granted_from)), 0)::bigint,
+	coalesce(ceil(extract(epoch FROM nullif(b.granted_until, '-infinity'))), 0)::bigint`
 
 	// A commit that is not flushed can be lost, and with it a grant. The
 	// setting lasts until the end of this transaction, including its commit. A

@@ -116,7 +116,7 @@
 // than 256 that start within a second; those wait.
 //
 // A server that limits requests with 429 or SlowDown is asked again, after
-// random times that grow to 5 seconds, within the context of the call. Other
+// random times that grow to 8 seconds, within the context of the call. Other
 // errors are returned at once; no write whose outcome is unknown is repeated.
 //
 // # Durability

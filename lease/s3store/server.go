@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"strings"
@@ -177,40 +176,25 @@ type answer struct {
 // An object is far smaller, and so is a list of 1000.
 const maxBody = 4 << 20
 
-// The server is asked again this often if it is busy: after up to minPause,
-// then up to twice as long, and so on to maxPause.
-const (
-	tries    = 10
-	minPause = 100 * time.Millisecond
-	maxPause = 5 * time.Second
-)
-
-// ask sends a request. It repeats it only if the server says that it did
+// ask sends a request. It reports [*pages.Busy] if the server says that it did
 // nothing, because there are too many requests, or because another process is
 // about to create the same object, which a read may not show yet.
 func (s *server) ask(ctx context.Context, r request) (answer, error) {
-	for try := 1; ; try++ {
-		a, err := s.once(ctx, r)
-		why := "throttles requests"
-		switch {
-		case err != nil:
-			if cause := ctx.Err(); cause != nil && !errors.Is(err, cause) {
-				err = fmt.Errorf("%w: %w", cause, err)
-			}
-			return answer{}, err
-		case a.conflict() && r.header.Get("If-None-Match") != "":
-			why = "is creating " + r.key + " for another process"
-		case !a.busy():
-			return a, nil
+	a, err := s.once(ctx, r)
+	switch {
+	case err != nil:
+		if cause := ctx.Err(); cause != nil && !errors.Is(err, cause) {
+			err = fmt.Errorf("%w: %w", cause, err)
 		}
-		refused := fmt.Errorf("s3://%s %s: it answered %s %d times", s.bucket, why, a, try)
-		if try == tries {
-			return answer{}, refused
-		}
-		if err := pause(ctx, try); err != nil {
-			return answer{}, fmt.Errorf("%w: %w", refused, err)
-		}
+		return answer{}, err
+	case a.conflict() && r.header.Get("If-None-Match") != "":
+		err = fmt.Errorf("s3://%s is creating %s for another process: it answered %s", s.bucket, r.key, a)
+	case a.busy():
+		err = fmt.Errorf("s3://%s throttles requests: it answered %s", s.bucket, a)
+	default:
+		return a, nil
 	}
+	return answer{}, &pages.Busy{Err: err}
 }
 
 // busy reports whether the server refused before it did anything. Other
@@ -223,17 +207,6 @@ func (a answer) busy() bool {
 // the same object is in progress.
 func (a answer) conflict() bool {
 	return a.status == http.StatusConflict && (a.code == "ConditionalRequestConflict" || a.code == "OperationAborted")
-}
-
-// pause waits for a random time before the next try.
-func pause(ctx context.Context, try int) error {
-	longest := min(minPause<<(try-1), maxPause)
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(rand.N(longest) + 1):
-		return nil
-	}
 }
 
 func (s *server) once(ctx context.Context, r request) (answer, error) {

@@ -347,6 +347,33 @@ func TestExtractIntoSpan(t *testing.T) {
 	}
 }
 
+// Services with both propagators send the same span in three forms. B3 has neither tracestate nor
+// random flag and must not remove them.
+func TestExtractKeepsTheTraceContextSpan(t *testing.T) {
+	both := propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, xtraceid.New())
+	const parent, kept = "00-" + traceT + "-" + spanS + "-03", traceT + "-" + spanS + "-03 remote v=1"
+	for _, c := range []struct {
+		name    string
+		headers []string
+		want    string
+	}{
+		{"the same span in three forms", []string{"traceparent", parent, "x-trace-id", traceT, "b3", traceT + "-" + spanS + "-1"}, kept},
+		{"B3 shortened", []string{"traceparent", parent, "x-trace-id", traceT, "b3", lowT + "-" + spanS + "-1"}, kept},
+		{"B3 names another parent", []string{"traceparent", parent, "x-trace-id", traceT, "b3", traceT + "-" + spanP + "-1"},
+			traceT + "-" + spanP + "-01 remote "},
+		{"no B3", []string{"traceparent", parent, "x-trace-id", traceT}, kept},
+		{"traceparent of another trace", []string{"traceparent", "00-" + traceU + "-" + spanS + "-03", "x-trace-id", traceT},
+			traceT + "-0000000000000000-00 remote "},
+		{"traceparent alone", []string{"traceparent", parent}, kept},
+	} {
+		h := headers(with(c.headers, "tracestate", "v=1")...)
+		sc := trace.SpanContextFromContext(both.Extract(t.Context(), propagation.HeaderCarrier(h)))
+		if got := show(sc) + " " + sc.TraceState().String(); got != c.want {
+			t.Errorf("%s: got %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
 func TestExtractCarriers(t *testing.T) {
 	want := spanContext(t, traceT, spanS, true)
 	t.Run("values of another carrier", func(t *testing.T) {

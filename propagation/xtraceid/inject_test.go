@@ -38,12 +38,10 @@ func TestInject(t *testing.T) {
 		want fields
 	}{
 		{"no span", context.Background(), nil, fields{}},
-		{"no span, single", context.Background(), single, fields{}},
 		{"span ID only", local(t, "", spanS, true), nil, fields{}},
 		{"span ID only, remote", trace.ContextWithRemoteSpanContext(t.Context(), spanContext(t, "", spanS, true)), nil, fields{}},
 		{"trace ID only, made here", local(t, traceT, "", true), nil, fields{}},
 		{"trace ID only, forwarded", extract(headers("x-trace-id", traceT)), nil, fields{"x-trace-id": traceT}},
-		{"trace ID only, forwarded, single", extract(headers("x-trace-id", traceT, "b3", "0")), single, fields{"x-trace-id": traceT}},
 		{"another trace's B3, forwarded", extract(headers(with(multi(traceU, spanS, ""), "x-trace-id", traceT)...)), nil, fields{"x-trace-id": traceT}},
 
 		{"sampled", local(t, traceT, spanS, true), nil,
@@ -65,7 +63,6 @@ func TestInject(t *testing.T) {
 			fields{"x-trace-id": traceT, "x-b3-traceid": lowT, "x-b3-spanid": spanS, "x-b3-sampled": "1", "b3": lowT + "-" + spanS + "-1"}},
 		{"64-bit, low half zero", local(t, zeroLow, spanS, true), short,
 			fields{"x-trace-id": zeroLow, "x-b3-traceid": zeroLow, "x-b3-spanid": spanS, "x-b3-sampled": "1"}},
-		{"64-bit, trace ID only", extract(headers("x-trace-id", traceT)), short, fields{"x-trace-id": traceT}},
 
 		{"open, forwarded", extract(headers(multi(traceT, spanS, "")...)), nil,
 			fields{"x-trace-id": traceT, "x-b3-traceid": traceT, "x-b3-spanid": spanS}},
@@ -73,8 +70,6 @@ func TestInject(t *testing.T) {
 			fields{"x-trace-id": traceT, "b3": traceT + "-" + spanS}},
 		{"open, then decided here", span(extract(headers(multi(traceT, spanP, "")...)), t, true), nil,
 			fields{"x-trace-id": traceT, "x-b3-traceid": traceT, "x-b3-spanid": spanS, "x-b3-sampled": "1"}},
-		{"open, then decided here, single", span(extract(headers(multi(traceT, spanP, "")...)), t, false), single,
-			fields{"x-trace-id": traceT, "b3": traceT + "-" + spanS + "-0"}},
 		{"debug", span(extract(headers(with(multi(lowT, spanP, ""), "x-trace-id", traceT, "X-B3-Flags", "1")...)), t, true), nil,
 			fields{"x-trace-id": traceT, "x-b3-traceid": traceT, "x-b3-spanid": spanS, "x-b3-flags": "1"}},
 		{"debug, single", span(extract(headers("x-trace-id", traceT, "b3", "d")), t, true), single,

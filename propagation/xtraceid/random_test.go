@@ -10,34 +10,36 @@ import (
 	"github.com/traceflake/traceflake/propagation/xtraceid"
 )
 
-// The flag is set only where a trace begins.
+// The flag is set only where a trace begins. Other flags are kept.
 func TestWithRandomFlag(t *testing.T) {
-	random := []xtraceid.Option{xtraceid.WithRandomFlag()}
+	const sampled, random = trace.FlagsSampled, trace.FlagsRandom
+	with := func(sc trace.SpanContext) context.Context { return trace.ContextWithSpanContext(t.Context(), sc) }
 	refuse := xtraceid.WithVerifier(func(trace.TraceID) bool { return false })
 	for _, c := range []struct {
 		name string
 		ctx  context.Context
 		in   propagation.MapCarrier
-		opts []xtraceid.Option
-		want bool
+		opts []xtraceid.Option // besides WithRandomFlag
+		want trace.TraceFlags
 	}{
-		{"no headers", t.Context(), nil, random, true},
-		{"without the option", t.Context(), nil, nil, false},
-		{"a malformed ID", t.Context(), propagation.MapCarrier{"x-trace-id": "1"}, random, true},
-		{"a decision without IDs", t.Context(), propagation.MapCarrier{"b3": "1"}, random, true},
-		{"a refused ID", t.Context(), propagation.MapCarrier{"x-trace-id": traceT}, []xtraceid.Option{xtraceid.WithRandomFlag(), refuse}, true},
-		{"an ID alone", t.Context(), propagation.MapCarrier{"x-trace-id": traceT}, random, false},
-		{"an ID and B3", t.Context(), propagation.MapCarrier{"x-trace-id": traceT, "b3": traceT + "-" + spanS + "-1"}, random, false},
-		{"B3", t.Context(), propagation.MapCarrier{"b3": traceT + "-" + spanS + "-1"}, random, false},
-		{"a span in the context", local(t, traceT, spanS, false), nil, random, false},
+		{"no headers", t.Context(), nil, nil, random},
+		{"a malformed ID", t.Context(), propagation.MapCarrier{"x-trace-id": "1"}, nil, random},
+		{"a decision without IDs", t.Context(), propagation.MapCarrier{"b3": "1"}, nil, random},
+		{"a refused ID", t.Context(), propagation.MapCarrier{"x-trace-id": traceT}, []xtraceid.Option{refuse}, random},
+		{"an ID alone", t.Context(), propagation.MapCarrier{"x-trace-id": traceT}, nil, 0},
+		{"an ID and B3", t.Context(), propagation.MapCarrier{"x-trace-id": traceT, "b3": traceT + "-" + spanS + "-1"}, nil, sampled},
+		{"B3", t.Context(), propagation.MapCarrier{"b3": traceT + "-" + spanS + "-0"}, nil, 0},
+		{"a span in the context", local(t, traceT, spanS, true), nil, nil, sampled},
+		{"a span ID in the context", with(trace.SpanContext{}.WithSpanID(trace.SpanID{1})), nil, nil, 0},
+		{"a flag in the context", with(trace.SpanContext{}.WithTraceFlags(sampled)), nil, nil, sampled | random},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p := xtraceid.New(c.opts...)
+			p := xtraceid.New(append(c.opts, xtraceid.WithRandomFlag())...)
 			ctx := p.Extract(c.ctx, c.in)
-			if got := trace.SpanContextFromContext(ctx).TraceFlags().IsRandom(); got != c.want {
-				t.Errorf("random flag %v, want %v", got, c.want)
+			if got := trace.SpanContextFromContext(ctx).TraceFlags(); got != c.want {
+				t.Errorf("flags %s, want %s", got, c.want)
 			}
-			if !c.want {
+			if !c.want.IsRandom() {
 				return
 			}
 			// The flag alone is not sent.
@@ -87,23 +89,5 @@ func TestWithDashes(t *testing.T) {
 				t.Errorf("injected %v, want 32 digits", out)
 			}
 		})
-	}
-}
-
-// Only contexts without a trace get the flag, and no other flag.
-func TestContextWithRandomFlag(t *testing.T) {
-	for name, c := range map[string]struct {
-		sc   trace.SpanContext
-		want trace.TraceFlags
-	}{
-		"nothing":       {trace.SpanContext{}, trace.FlagsRandom},
-		"sampled":       {trace.SpanContext{}.WithTraceFlags(trace.FlagsSampled), trace.FlagsSampled | trace.FlagsRandom},
-		"trace ID only": {trace.SpanContext{}.WithTraceID(trace.TraceID{1}), 0},
-		"span ID only":  {trace.SpanContext{}.WithSpanID(trace.SpanID{1}), 0},
-	} {
-		ctx := xtraceid.ContextWithRandomFlag(trace.ContextWithSpanContext(t.Context(), c.sc))
-		if got := trace.SpanContextFromContext(ctx).TraceFlags(); got != c.want {
-			t.Errorf("%s: flags %s, want %s", name, got, c.want)
-		}
 	}
 }

@@ -84,26 +84,22 @@ func TestResponseHandlerOtherHeaders(t *testing.T) {
 		})
 	}
 	end := http.NotFoundHandler()
-
-	h := respond(sc, set(xtraceid.ResponseHandler(end), expose, "ETag"))
-	if got := h.Values(expose); !slices.Equal(got, []string{"ETag", "x-trace-id"}) {
-		t.Errorf("CORS outside: %q, want both", got)
-	}
-	h = respond(sc, xtraceid.ResponseHandler(set(end, expose, "ETag")))
-	if got := h.Values(expose); !slices.Equal(got, []string{"ETag"}) {
-		t.Errorf("CORS inside: %q, want its own value", got)
-	}
-	h = respond(sc, set(xtraceid.ResponseHandler(end), "x-trace-id", traceU))
-	if got := h.Values("x-trace-id"); !slices.Equal(got, []string{traceT}) {
-		t.Errorf("x-trace-id set outside: %q, want the request's", got)
-	}
-	h = respond(sc, set(xtraceid.ResponseHandler(end, xtraceid.WithServerTiming()), "Server-Timing", "db;dur=5"))
-	if got := h.Values("Server-Timing"); len(got) != 2 || got[0] != "db;dur=5" {
-		t.Errorf("Server-Timing set outside: %q, want both", got)
-	}
-	h = respond(sc, xtraceid.ResponseHandler(xtraceid.ResponseHandler(end)))
-	if got := h.Values("x-trace-id"); !slices.Equal(got, []string{traceT}) {
-		t.Errorf("two handlers: %q, want one ID", got)
+	for _, c := range []struct {
+		name    string
+		handler http.Handler
+		header  string
+		want    []string
+	}{
+		{"CORS outside", set(xtraceid.ResponseHandler(end), expose, "ETag"), expose, []string{"ETag", "x-trace-id"}},
+		{"CORS inside", xtraceid.ResponseHandler(set(end, expose, "ETag")), expose, []string{"ETag"}},
+		{"an ID set outside", set(xtraceid.ResponseHandler(end), "x-trace-id", traceU), "X-Trace-Id", []string{traceT}},
+		{"timing set outside", set(xtraceid.ResponseHandler(end, xtraceid.WithServerTiming()), "Server-Timing", "db;dur=5"), "Server-Timing",
+			[]string{"db;dur=5", `traceparent;desc="00-` + traceT + "-" + spanS + `-01"`}},
+		{"two handlers", xtraceid.ResponseHandler(xtraceid.ResponseHandler(end)), "X-Trace-Id", []string{traceT}},
+	} {
+		if got := respond(sc, c.handler).Values(c.header); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
 	}
 }
 

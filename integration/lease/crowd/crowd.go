@@ -109,24 +109,36 @@ type took struct {
 func (c *crowd) run(n int, call func(client int) error) took {
 	c.b.Helper()
 	each := make([]time.Duration, n)
-	var next atomic.Int64
-	var all sync.WaitGroup
 	c.requests()
 	began := time.Now()
-	for client := range c.clients {
+	inParallel(c.b, len(c.clients), n, func(client, i int) error {
+		called := time.Now()
+		err := call(client)
+		each[i] = time.Since(called)
+		return err
+	})
+	return took{each, time.Since(began), c.requests()}
+}
+
+// inParallel has workers call f with their number and with 0 to n-1, until one call fails.
+func inParallel(tb testing.TB, workers, n int, f func(worker, i int) error) {
+	tb.Helper()
+	var next atomic.Int64
+	var all sync.WaitGroup
+	for worker := range workers {
 		all.Go(func() {
 			for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
-				called := time.Now()
-				if err := call(client); err != nil {
-					c.b.Error(err)
-					return
+				if err := f(worker, int(i)); err != nil {
+					tb.Error(err)
+					next.Store(int64(n))
 				}
-				each[i] = time.Since(called)
 			}
 		})
 	}
 	all.Wait()
-	return took{each, time.Since(began), c.requests()}
+	if tb.Failed() {
+		tb.FailNow()
+	}
 }
 
 func (t took) report(b *testing.B) {

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/traceflake/traceflake/integration/lease/calls"
 	"github.com/traceflake/traceflake/integration/lease/crowd"
 	"github.com/traceflake/traceflake/integration/servers/kubernetes"
 	"github.com/traceflake/traceflake/lease"
@@ -86,6 +85,6 @@ func TestConformance(t *testing.T) {
 
 func BenchmarkAcquire(b *testing.B) {
 	s := server(b)
-	c := calls.Count(s.Client(kubernetes.Admin).Transport)
+	c := crowd.Count(s.Client(kubernetes.Admin).Transport)
 	crowd.Measure(b, harness(&http.Client{Transport: c}, s.URL()), c.Sent)
 }

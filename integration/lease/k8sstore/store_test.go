@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/integration/lease/calls"
+	"github.com/traceflake/traceflake/integration/lease/crowd"
 	"github.com/traceflake/traceflake/integration/servers/kubernetes"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
@@ -249,8 +250,8 @@ func TestObjects(t *testing.T) {
 // A fleet of 10000 processes sends at most 70 requests a second.
 func TestRequestsOfAFleet(t *testing.T) {
 	s := server(t)
-	c, name := calls.Count(s.Client(kubernetes.Admin).Transport), newName()
-	load := calls.Fleet(t, c, 300, 4, func() (lease.Store, error) { // fewer would be at once in a fleet
+	c, name := crowd.Count(s.Client(kubernetes.Admin).Transport), newName()
+	load := crowd.Fleet(t, c, 300, 4, func() (lease.Store, error) { // fewer would be at once in a fleet
 		return k8sstore.New(&http.Client{Transport: c}, s.URL(), namespace, driver.NodeRange{}, k8sstore.WithName(name))
 	})
 	if load.PerSecond() > 70 {
@@ -261,7 +262,7 @@ func TestRequestsOfAFleet(t *testing.T) {
 // The requests of an operator: a list has 500 objects in a response.
 func TestRequestsOfAnOperator(t *testing.T) {
 	s := server(t)
-	ctx, c := t.Context(), calls.Count(s.Client(kubernetes.Admin).Transport)
+	ctx, c := t.Context(), crowd.Count(s.Client(kubernetes.Admin).Transport)
 	store, err := k8sstore.New(&http.Client{Transport: c}, s.URL(), namespace, driver.NodeRange{}, k8sstore.WithName(newName()))
 	if err != nil {
 		t.Fatal(err)

@@ -9,16 +9,17 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/traceflake/traceflake/integration/lease/calls"
+	"github.com/traceflake/traceflake/integration/lease/crowd"
 	"github.com/traceflake/traceflake/integration/servers/s3"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 )
 
 // count counts the requests of the stores of a configuration.
-func count(cfg aws.Config) (aws.Config, *calls.Requests) {
+func count(cfg aws.Config) (aws.Config, *crowd.Requests) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost = 128
-	c := calls.Count(transport)
+	c := crowd.Count(transport)
 	cfg.HTTPClient = &http.Client{Transport: c}
 	return cfg, c
 }
@@ -54,7 +55,7 @@ func TestRequests(t *testing.T) {
 		{"open", reopen, map[string]int{}},
 		// In each of 5 rounds the probe makes two gets and 8 puts, 7 of which are to be
 		// refused, and 2 more at the end, and a list and a get.
-		{"the first acquire", acquire, map[string]int{"GET": 1 + 11 + 1, "PUT": 42 + 1, calls.List: 1, "412": 37}},
+		{"the first acquire", acquire, map[string]int{"GET": 1 + 11 + 1, "PUT": 42 + 1, crowd.List: 1, "412": 37}},
 		{"acquire", acquire, map[string]int{"GET": 1, "PUT": 1}},
 		{"renew", func() (err error) { g, err = s.Renew(ctx, g, calls.Renewal(lease.NewNonce(), g.End)); return err }, map[string]int{"GET": 1, "PUT": 1}},
 		{"get", func() error { _, err := s.Get(ctx, g.Node); return err }, map[string]int{"GET": 1}},
@@ -79,7 +80,7 @@ func TestRequestsOfAFleet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	load := calls.Fleet(t, c, 1500, 4, func() (lease.Store, error) { return s, nil })
+	load := crowd.Fleet(t, c, 1500, 4, func() (lease.Store, error) { return s, nil })
 	if load.PerSecond() > 70 {
 		t.Errorf("10000 processes send %.1f requests a second, want at most 70", load.PerSecond())
 	}

@@ -10,44 +10,6 @@ import (
 
 func TestMain(m *testing.M) { Main(m) }
 
-func TestServerKeepsItsData(t *testing.T) {
-	s := ForTest(t)
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	const objects = `
-# A comment alone is no object.
----
-apiVersion: v1
-kind: Namespace
-metadata:
-  name: fleet
----
-apiVersion: coordination.k8s.io/v1
-kind: Lease
-metadata:
-  name: one
-  namespace: fleet
-spec:
-  holderIdentity: somebody
-`
-	if err := s.Apply(ctx, objects); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Run(); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Wait(ctx); err != nil {
-		t.Fatal(err)
-	}
-	got, err := s.Do(ctx, "GET", "/apis/coordination.k8s.io/v1/namespaces/fleet/leases/one", "", nil)
-	if err != nil || !strings.Contains(string(got), `"somebody"`) {
-		t.Errorf("got %s, %v", got, err)
-	}
-}
-
 func TestApplyIsStrict(t *testing.T) {
 	s := Shared(t)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

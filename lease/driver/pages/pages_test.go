@@ -2,11 +2,13 @@ package pages_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/traceflake/traceflake/lease"
@@ -471,4 +473,43 @@ func TestClock(t *testing.T) {
 
 	server.Now = nil
 	mustAcquire(t, s, request(t0.Add(9*time.Hour)))
+}
+
+// A request of a busy server is made again, not before the server says and within the call's time.
+func TestBusyServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, c := range []struct {
+			busy           int // requests in a row
+			after, timeout time.Duration
+			least, most    time.Duration // of the call
+			want           error
+		}{
+			{1, 2 * time.Second, time.Minute, 2 * time.Second, 3 * time.Second, nil},
+			{9, 0, time.Minute, 0, 52 * time.Second, nil},
+			{10, 0, 2 * time.Minute, 0, 52 * time.Second, errLost},
+			{1, time.Minute, 10 * time.Second, 0, 0, context.DeadlineExceeded},
+		} {
+			requests := 0
+			s := open(writes(&pagestest.Server{}, func(_ *message, do func() answer) answer {
+				if requests++; requests <= c.busy {
+					return answer{err: fmt.Errorf("busy: %w", &pages.Busy{Err: errLost, After: c.after})}
+				}
+				return do()
+			}), 1, few(1))
+			ctx, cancel := context.WithTimeout(t.Context(), c.timeout)
+			began := time.Now()
+			_, err := s.Acquire(ctx, request(t0))
+			if took := time.Since(began); !errors.Is(err, c.want) || took < c.least || took > c.most {
+				t.Errorf("%+v: %v after %s and %d requests", c, err, took, requests)
+			}
+			cancel()
+		}
+		// It ends with its context.
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		_, err := open(wire{&pagestest.Server{}, func(*message, func() answer) answer {
+			return answer{err: &pages.Busy{Err: errLost, After: time.Hour}}
+		}}, 1, few(1)).Acquire(ctx, request(t0))
+		wantErr(t, "cancelled", err, context.Canceled)
+	})
 }

@@ -47,10 +47,10 @@ var ErrChanged = errors.New("the object has changed")
 // began. It is safe for concurrent use. If it is an io.Closer, [Store.Close]
 // closes it.
 //
-// It tries each request once, or waits and tries again where a server says that
-// it did nothing (throttling). It never repeats a write whose outcome is
-// unknown. Its errors say what was being done, and contain no secret. They wrap
-// lease.ErrMisconfigured if an operator must change something.
+// It tries each request once; if the server says that it did nothing (throttling),
+// the error wraps [*Busy], and the [Store] makes the request again. Nobody repeats
+// a write whose outcome is unknown. Errors say what was being done, and contain no
+// secret. They wrap lease.ErrMisconfigured if an operator must change something.
 type Server interface {
 	// Read returns an object. The object of a name that was never written has
 	// the version "" and is no error.

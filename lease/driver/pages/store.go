@@ -30,7 +30,7 @@ type Layout struct {
 // Store keeps leases on the pages of a [Server]. It is a [driver.Store], and
 // safe for concurrent use.
 type Store struct {
-	server Server
+	server waiter
 	layout Layout
 	asked  driver.NodeRange      // zero fields are taken from the configuration
 	known  atomic.Pointer[shape] // nil until the configuration has been read
@@ -50,14 +50,14 @@ func New(server Server, layout Layout, nodes driver.NodeRange) (*Store, error) {
 		return nil, fmt.Errorf("%s: %w", layout.Name, err)
 	}
 	return &Store{
-		server: server, layout: layout, asked: nodes,
+		server: waiter{server}, layout: layout, asked: nodes,
 		probed: probed{turn: make(chan struct{}, 1)}, last: map[int]*page{},
 	}, nil
 }
 
 // Close implements [driver.Store].
 func (s *Store) Close() error {
-	if c, ok := s.server.(io.Closer); ok {
+	if c, ok := s.server.Server.(io.Closer); ok {
 		return c.Close()
 	}
 	return nil

@@ -21,8 +21,8 @@ import (
 	"github.com/traceflake/traceflake/traceid"
 )
 
-// MaxRecord is the longest record in bytes that gets an ID. Longer ones are
-// reported and copied.
+// MaxRecord is the length in bytes up to which a record gets an ID. Longer ones are reported and
+// copied.
 const MaxRecord = 16 << 20
 
 // Options configures a run. TimeField, IDField and NewID are required.
@@ -205,4 +205,4 @@ func content(record []byte) []byte {
 	return bytes.TrimSuffix(record, []byte("\r"))
 }
 
-var errLong = errors.New("the record is longer than 16 MiB; it is copied unchanged")
+var errLong = errors.New("the record is longer than 16 MiB and was copied unchanged")

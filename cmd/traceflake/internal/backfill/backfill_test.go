@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"regexp"
 	"runtime"
 	"slices"
@@ -103,7 +102,7 @@ func TestNDJSON(t *testing.T) {
 			[]string{"1: 2019-12-31T23:59:59.999Z: traceid: the time is before 2020-01-01T00:00:00Z"}},
 		{"truncated and invalid lines", `{"ts":"2024-01-02T03:04:05Z","a":"hal` + "\n" + `{"ts":1704164645}` + "\nnot JSON\n[1]\n{}\n" + `{"ts":null}` + "\n" + `{"ts":{}}` + "\n" + `{"ts":"soon"}` + "\n" + `{"ts":170416`, Options{},
 			`{"ts":"2024-01-02T03:04:05Z","a":"hal` + "\n" + `{"ts":1704164645,"trace_id":"<2024-01-02T03:04:05 1>"}` + "\nnot JSON\n[1]\n{}\n" + `{"ts":null}` + "\n" + `{"ts":{}}` + "\n" + `{"ts":"soon"}` + "\n" + `{"ts":170416`,
-			[]string{"1: the line is not a JSON object; was it truncated?", "3: the line is not", "4: the line is not", `5: it has no field "ts"`, `6: field "ts" is neither text nor a number`, `7: field "ts" is neither`, `8: field "ts": "soon" is not a time`, "9: the line is not"}},
+			[]string{"1: not a JSON object; was the line truncated?", "3: not a JSON object", "4: not a JSON object", `5: there is no field "ts"`, `6: field "ts" is neither text nor a number`, `7: field "ts" is neither`, `8: field "ts": "soon" is not a time`, "9: not a JSON object"}},
 		{"has an ID", `{"trace_id":"x","ts":"never"}` + "\n" + `{"trace_id":"","ts":1704164645}` + "\n" + `{"a":{"trace_id":"x"},"trace_id" : null ,"ts":1704164645}`, Options{},
 			`{"trace_id":"x","ts":"never"}` + "\n" + `{"trace_id":"<2024-01-02T03:04:05 1>","ts":1704164645}` + "\n" + `{"a":{"trace_id":"x"},"trace_id" : "<2024-01-02T03:04:05 2>" ,"ts":1704164645}`, nil},
 		{"escaped and repeated names", `{"\u0074s":"never","ts":0,"ts":1704164645}`, Options{}, `{"\u0074s":"never","ts":0,"ts":1704164645,"trace_id":"<2024-01-02T03:04:05 1>"}`, nil},
@@ -117,7 +116,7 @@ func TestNDJSON(t *testing.T) {
 				`{"ts":1704164651,"k":"","trace_id":"<2024-01-02T03:04:11 5>"}` + "\n" + `{"ts":1704164652,"k":null,"trace_id":"<2024-01-02T03:04:12 6>"}`, nil},
 		{"a key's first valid record counts", `{"ts":"2019-01-01T00:00:00Z","k":"a"}` + "\n" + `{"ts":1704164645,"k":"a"}`, Options{KeyField: "k"},
 			`{"ts":"2019-01-01T00:00:00Z","k":"a"}` + "\n" + `{"ts":1704164645,"k":"a","trace_id":"<2024-01-02T03:04:05 1>"}`, []string{"1: 2019-01-01T00:00:00Z: traceid: the time is before"}},
-		{"nested too deep", strings.Repeat(`{"a":`, 100_000), Options{}, strings.Repeat(`{"a":`, 100_000), []string{"1: the line is not a JSON object"}},
+		{"nested too deep", strings.Repeat(`{"a":`, 100_000), Options{}, strings.Repeat(`{"a":`, 100_000), []string{"1: not a JSON object"}},
 		{"nothing", "", Options{}, "", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -160,10 +159,10 @@ func TestCSV(t *testing.T) {
 			"ts,a,trace_id\n1704164645,\"hal\n1704164645,x," + id1 + "\n\n1704164645,y," + id2 + "\n", []string{`2: extraneous or missing "`}},
 		{"truncated between quotes", "ts,a,b\n1704164645,\"hal\n1704164645\",x,y\n1704164645,\"\",z\n", Options{},
 			"ts,a,b,trace_id\n1704164645,\"hal\n1704164645\",x,y\n1704164645,\"\",z," + id1 + "\n",
-			[]string{"2: it has 4 fields", "3: bare \" in non-quoted-field"}},
+			[]string{"2: 4 fields", "3: bare \" in non-quoted-field"}},
 		{"too few and too many fields", "ts,a\n1704164645\n1704164645,x\n1704164645,x,y\n17041", Options{},
 			"ts,a,trace_id\n1704164645\n1704164645,x," + id1 + "\n1704164645,x,y\n17041",
-			[]string{"2: it has 1 fields, the header has 2; was it truncated?", "4: it has 3 fields", "5: it has 1 fields"}},
+			[]string{"2: 1 fields, but the header has 2; was the record truncated?", "4: 3 fields", "5: 1 fields"}},
 		{"bare quote", "ts,a\n1704164645,5\" pipe\n1704164645,6\" pipe\n1704164645,x\n", Options{},
 			"ts,a,trace_id\n1704164645,5\" pipe\n1704164645,6\" pipe\n1704164645,x," + id1 + "\n", []string{`2: bare " in non-quoted-field`, `3: bare " in`}},
 		{"no time, old time", "ts,a\n,x\nsoon,x\n2019-12-31T23:59:59Z,x\n1704164645,x\n", Options{},
@@ -186,18 +185,12 @@ func TestCSV(t *testing.T) {
 }
 
 func TestCSVHeader(t *testing.T) {
-	for _, c := range []struct {
-		in, want string
-		o        Options
-	}{
-		{"", "no header", Options{}},
-		{"time,a\n", `no column "ts"`, Options{}},
-		{"ts,a\n", `no column "k"`, Options{KeyField: "k"}},
-		{"ts,\"a\n", "the header in line 1", Options{}},
+	o := Options{TimeField: "ts", KeyField: "k", IDField: "trace_id", NewID: counter()}
+	for in, want := range map[string]string{
+		"": "no header", "time,k\n": `no column "ts"`, "ts,a\n": `no column "k"`, "ts,\"k\n": "the header in line 1",
 	} {
-		c.o.TimeField, c.o.IDField, c.o.NewID = "ts", "trace_id", counter()
-		if _, err := CSV(t.Context(), io.Discard, strings.NewReader(c.in), c.o); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%q: %v, want %q", c.in, err, c.want)
+		if _, err := CSV(t.Context(), io.Discard, strings.NewReader(in), o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", in, err, want)
 		}
 	}
 }
@@ -236,18 +229,17 @@ func TestLongRecords(t *testing.T) {
 }
 
 func TestDeterministic(t *testing.T) {
-	k, err := randflake.ParseKeyring(strings.NewReader("dffd6021bb2bd5b0af676290809ec3a5"))
-	if err != nil {
-		t.Fatal(err)
+	ring := func(secrets string) *randflake.Keyring {
+		k, err := randflake.ParseKeyring(strings.NewReader(secrets))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return k
 	}
-	other, err := randflake.ParseKeyring(strings.NewReader("00112233445566778899aabbccddeeff\ndffd6021bb2bd5b0af676290809ec3a5"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := ring("dffd6021bb2bd5b0af676290809ec3a5")
 	when := time.Date(2024, 1, 2, 3, 4, 5, 6789e3, time.UTC)
-	get := func(k *randflake.Keyring, t2 time.Time, key string) trace.TraceID {
-		t.Helper()
-		id, err := Deterministic(k)(t2, []byte(key))
+	get := func(k *randflake.Keyring, at time.Time, key string) trace.TraceID {
+		id, err := Deterministic(k)(at, []byte(key))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -262,56 +254,25 @@ func TestDeterministic(t *testing.T) {
 		t.Error("times in one millisecond yield different IDs")
 	}
 	for name, got := range map[string]trace.TraceID{
-		"key": get(k, when, "b"), "time": get(k, when.Add(time.Millisecond), "a"), "secret": get(other, when, "a"),
+		"key": get(k, when, "b"), "time": get(k, when.Add(time.Millisecond), "a"),
+		"secret": get(ring("00112233445566778899aabbccddeeff\ndffd6021bb2bd5b0af676290809ec3a5"), when, "a"),
 	} {
 		if [8]byte(got[8:]) == [8]byte(id[8:]) {
 			t.Errorf("with another %s, the low half is the same", name)
 		}
 	}
-	if got := traceid.Time(id); !got.Equal(when.Truncate(time.Millisecond)) {
-		t.Errorf("time %v", got)
-	}
-	if traceid.Inspect(k, id).Agree || traceid.NewVerifier(k, traceid.WithMaxAge(20*365*24*time.Hour)).Verify(id) {
-		t.Error("it verifies")
+	if traceid.Inspect(k, id).Agree || !traceid.Time(id).Equal(when.Truncate(time.Millisecond)) {
+		t.Errorf("%s verifies, or has another time", id)
 	}
 	for at, want := range map[time.Time]error{
 		time.UnixMilli(traceid.EpochMillis - 1):                      traceid.ErrBeforeEpoch,
 		time.UnixMilli(traceid.EpochMillis):                          nil,
 		time.UnixMilli(traceid.EpochMillis + 1<<41 - 1).Add(999_999): nil,
 		time.UnixMilli(traceid.EpochMillis + 1<<41):                  traceid.ErrAfterEnd,
-		time.Date(290000, 1, 1, 0, 0, 0, 0, time.UTC):                traceid.ErrAfterEnd,
-		time.Date(-290000, 1, 1, 0, 0, 0, 0, time.UTC):               traceid.ErrBeforeEpoch,
 	} {
 		if id, err := Deterministic(k)(at, nil); !errors.Is(err, want) || (err == nil) != id.IsValid() {
 			t.Errorf("%v: %v, %v, want %v", at, id, err, want)
 		}
-	}
-}
-
-// The same input yields the same output again, and a second pass over the output changes nothing.
-func TestRepeatable(t *testing.T) {
-	k, err := randflake.ParseKeyring(strings.NewReader("dffd6021bb2bd5b0af676290809ec3a5"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	run := func(in string) string {
-		var out strings.Builder
-		o := Options{TimeField: "ts", KeyField: "k", IDField: "trace_id", NewID: Deterministic(k)}
-		if _, err := NDJSON(t.Context(), &out, strings.NewReader(in), o); err != nil {
-			t.Fatal(err)
-		}
-		return out.String()
-	}
-	in := `{"ts":1704164645,"k":"a"}` + "\n" + `{"ts":1704164646,"k":"a"}` + "\n" + `{"ts":1704164646,"k":"b"}` + "\n" + `{"ts":1704164646}` + "\n"
-	out := run(in)
-	if again := run(in); again != out {
-		t.Errorf("first\n%s\nthen\n%s", out, again)
-	}
-	if again := run(out); again != out {
-		t.Errorf("first pass:\n%s\nsecond pass:\n%s", out, again)
-	}
-	if n := len(hex32.FindAllString(out, -1)); n != 4 {
-		t.Errorf("%d IDs, want 4", n)
 	}
 }
 
@@ -325,7 +286,9 @@ func TestErrorsEndTheRun(t *testing.T) {
 	if _, err := CSV(t.Context(), io.Discard, io.MultiReader(strings.NewReader("ts\n1704164645,\"x\n"), iotest.ErrReader(broken)), o); !errors.Is(err, broken) {
 		t.Errorf("reading CSV: %v", err)
 	}
-	if _, err := NDJSON(t.Context(), failingWriter{broken}, strings.NewReader(in), o); !errors.Is(err, broken) {
+	read, write := io.Pipe()
+	_ = read.CloseWithError(broken)
+	if _, err := NDJSON(t.Context(), write, strings.NewReader(in), o); !errors.Is(err, broken) {
 		t.Errorf("writing: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -335,86 +298,54 @@ func TestErrorsEndTheRun(t *testing.T) {
 	}
 }
 
-type failingWriter struct{ err error }
-
-func (w failingWriter) Write([]byte) (int, error) { return 0, w.err }
-
-// records is a file that is generated while it is read.
-type records struct {
-	left int64
-	make func(n int64) string
-	n    int64
-	rest string
-}
-
-func (r *records) Read(p []byte) (int, error) {
-	if r.rest == "" {
-		if r.left <= 0 {
-			return 0, io.EOF
-		}
-		r.n++
-		r.rest = r.make(r.n)
-		r.left -= int64(len(r.rest))
-	}
-	n := copy(p, r.rest)
-	r.rest = r.rest[n:]
-	return n, nil
-}
-
-// TRACEFLAKE_BACKFILL_BYTES sets another size, such as a gigabyte.
 // Memory holds a record and the keys.
 func TestMemory(t *testing.T) {
-	size := int64(12 << 20)
-	if s := os.Getenv("TRACEFLAKE_BACKFILL_BYTES"); s != "" {
-		n, err := strconv.ParseInt(s, 10, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
-		size = n
-	}
+	const n = 80_000 // 10 MB
 	pad := strings.Repeat("x", 100)
+	file := func(header string, record func(i int) string) string {
+		var b strings.Builder
+		b.WriteString(header)
+		for i := range n {
+			b.WriteString(record(i) + "\n")
+		}
+		return b.String()
+	}
+	objects := file("", func(i int) string { return fmt.Sprintf(`{"ts":%d,"k":"%d","pad":%q}`, 1704164645+i, i/2, pad) })
 	for _, c := range []struct {
-		name   string
-		run    format
-		key    string
-		header string
-		make   func(int64) string
+		name, key, in string
+		run           format
 	}{
-		{"NDJSON", NDJSON, "", "", func(n int64) string { return fmt.Sprintf(`{"ts":%d,"k":"%d","pad":%q}`+"\n", 1704164645+n, n/2, pad) }},
-		{"NDJSON with keys", NDJSON, "k", "", func(n int64) string { return fmt.Sprintf(`{"ts":%d,"k":"%d","pad":%q}`+"\n", 1704164645+n, n/2, pad) }},
-		{"CSV with keys", CSV, "k", "ts,k,pad\n", func(n int64) string { return fmt.Sprintf("%d,%d,\"%s\n%d\"\n", 1704164645+n, n/2, pad, n) }},
-		{"CSV, half-written", CSV, "", "ts,k,pad\n", func(n int64) string {
-			return fmt.Sprintf("%d,%d,%s%s\n", 1704164645+n, n/2, strings.Repeat(`"`, int(n%5000/4999)), pad)
-		}},
+		{"NDJSON", "", objects, NDJSON},
+		{"NDJSON with keys", "k", objects, NDJSON},
+		{"CSV with keys", "k", file("ts,k,pad\n", func(i int) string { return fmt.Sprintf("%d,%d,\"%s\n%d\"", 1704164645+i, i/2, pad, i) }), CSV},
+		{"CSV, half-written", "", file("ts,k,pad\n", func(i int) string {
+			if i%5000 == 4999 {
+				return "1704164645"
+			}
+			return fmt.Sprintf("%d,%d,%s%s", 1704164645+i, i/2, strings.Repeat(`"`, i%5000/4998), pad)
+		}), CSV},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			runtime.GC()
 			var before, now runtime.MemStats
 			runtime.ReadMemStats(&before)
 			peak := uint64(0)
-			src := io.MultiReader(strings.NewReader(c.header), &records{left: size, make: c.make})
-			start := time.Now()
-			s, err := c.run(t.Context(), io.Discard, src, Options{
+			s, err := c.run(t.Context(), io.Discard, strings.NewReader(c.in), Options{
 				TimeField: "ts", KeyField: c.key, IDField: "trace_id", NewID: counter(),
-				Progress: func(s Stats) {
-					if s.Records%(progressEvery*8) == 0 {
-						runtime.GC()
-						runtime.ReadMemStats(&now)
-						peak = max(peak, now.HeapAlloc)
-					}
+				Progress: func(Stats) {
+					runtime.GC()
+					runtime.ReadMemStats(&now)
+					peak = max(peak, now.HeapAlloc)
 				},
 			})
 			if err != nil {
 				t.Fatal(err)
 			}
-			used := int64(peak) - int64(before.HeapAlloc)
-			t.Logf("%d MB, %d records, %d keys, %d failed: at most %d kB of memory in use, %.0f MB/s",
-				s.Bytes>>20, s.Records, s.Keys, s.Failed, used>>10, float64(s.Bytes)/1e6/time.Since(start).Seconds())
-			if peak == 0 || used > 6<<20+64*s.Keys {
-				t.Errorf("%d bytes in use for an input of %d", used, s.Bytes)
+			if used := int64(peak) - int64(before.HeapAlloc); peak == 0 || used > 2<<20+128*s.Keys {
+				t.Errorf("%d bytes in use for %d keys in an input of %d", used, s.Keys, s.Bytes)
 			}
-			if s.Added < s.Records*99/100 {
-				t.Errorf("%+v", s)
+			if s.Records != n || s.Added < n*99/100 {
+				t.Errorf("of %d records: %+v", n, s)
 			}
 		})
 	}

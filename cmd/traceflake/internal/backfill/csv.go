@@ -10,8 +10,8 @@ import (
 	"slices"
 )
 
-// csvFile copies a file. The parser says where records end; what it has read is kept until then,
-// and copied as it is.
+// csvFile copies a file. The parser finds the end of each record; what it has read is kept until
+// then, and copied unchanged.
 type csvFile struct {
 	*run
 	parser        *csv.Reader
@@ -32,7 +32,7 @@ func (r *run) csv(ctx context.Context) error {
 		fields, err := f.parser.Read()
 		if errors.Is(err, io.EOF) {
 			if header {
-				return errors.New("there is no header")
+				return errors.New("the input is empty: it has no header")
 			}
 			return f.write(f.unread.Bytes()) // blank lines
 		}
@@ -64,7 +64,7 @@ func (f *csvFile) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// reset starts the parser anew, with unread empty.
+// reset restarts the parser, with unread empty.
 func (f *csvFile) reset() {
 	f.unread.Reset()
 	f.parsed = 0
@@ -110,11 +110,11 @@ func (f *csvFile) header(names []string, err error) error {
 	f.columns = len(names)
 	f.when, f.id, f.key = slices.Index(names, f.TimeField), slices.Index(names, f.IDField), -1
 	if f.when < 0 {
-		return fmt.Errorf("the header has no column %q; it has %q", f.TimeField, names)
+		return fmt.Errorf("there is no column %q in the header %q", f.TimeField, names)
 	}
 	if f.KeyField != "" {
 		if f.key = slices.Index(names, f.KeyField); f.key < 0 {
-			return fmt.Errorf("the header has no column %q; it has %q", f.KeyField, names)
+			return fmt.Errorf("there is no column %q in the header %q", f.KeyField, names)
 		}
 	}
 	if f.id >= 0 {
@@ -148,7 +148,7 @@ func (f *csvFile) record(fields []string, err error) error {
 	case err != nil:
 		return err
 	case len(fields) != f.columns:
-		return f.skipLine(fmt.Errorf("it has %d fields, the header has %d; was it truncated?", len(fields), f.columns))
+		return f.skipLine(fmt.Errorf("%d fields, but the header has %d; was the record truncated?", len(fields), f.columns))
 	}
 	line := f.line
 	record := f.next()

@@ -14,8 +14,8 @@ import (
 )
 
 // Deterministic returns a NewID that returns the same ID for the same key and the same time, to
-// the millisecond, under the keyring's first secret. The clear half has the time; the other 87
-// bits are from HMAC-SHA256 under a key derived from the secret, so they do not decode, and the
+// the millisecond, under the keyring's first secret. The clear half contains the time; the other
+// 87 bits come from HMAC-SHA256 with a key derived from the secret, so they do not decode, and the
 // IDs of a millisecond are in no order. It is not safe for concurrent use.
 //
 // Errors: [traceid.ErrBeforeEpoch], [traceid.ErrAfterEnd].

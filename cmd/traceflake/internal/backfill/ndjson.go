@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 )
 
 func (r *run) ndjson(ctx context.Context) error {
@@ -15,47 +14,44 @@ func (r *run) ndjson(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	in := bufio.NewReaderSize(r.in, 1<<16)
-	var long []byte // a line longer than in's buffer
-	for number := int64(1); ; number++ {
-		line, readErr := in.ReadSlice('\n')
-		if errors.Is(readErr, bufio.ErrBufferFull) {
-			long = append(long[:0], line...)
-			for errors.Is(readErr, bufio.ErrBufferFull) && len(long) < MaxRecord {
-				line, readErr = in.ReadSlice('\n')
-				long = append(long, line...)
-			}
-			line = long
-		}
-		if readErr != nil && !errors.Is(readErr, io.EOF) && !errors.Is(readErr, bufio.ErrBufferFull) {
-			return readErr
-		}
+	lines := bufio.NewScanner(r.in)
+	lines.Buffer(make([]byte, 1<<16), MaxRecord)
+	lines.Split(wholeLines)
+	begins, number := true, int64(1) // whether the next piece begins a line, and which
+	for lines.Scan() {
+		line := lines.Bytes()
+		ends := bytes.HasSuffix(line, []byte("\n"))
 		switch {
-		case errors.Is(readErr, bufio.ErrBufferFull):
+		case !begins: // the rest of a long line
+			err = r.write(line)
+		case !ends && len(line) == MaxRecord:
 			r.failed(number, errLong)
-			for errors.Is(readErr, bufio.ErrBufferFull) && err == nil {
-				_, err = r.out.Write(line)
-				line, readErr = in.ReadSlice('\n')
-			}
-			if _, writeErr := r.out.Write(line); err == nil {
-				err = writeErr
-			}
+			err = errors.Join(r.write(line), r.done(ctx))
 		case len(bytes.TrimSpace(line)) == 0:
-			_, err = r.out.Write(line)
-			r.Records-- // a blank line is no record
+			err = r.write(line)
 		default:
-			err = r.object(number, line, name)
-		}
-		if err == nil {
-			err = r.done(ctx)
+			err = errors.Join(r.object(number, line, name), r.done(ctx))
 		}
 		if err != nil {
 			return err
 		}
-		if errors.Is(readErr, io.EOF) {
-			return nil
+		if begins = ends; ends {
+			number++
 		}
 	}
+	return lines.Err()
+}
+
+// wholeLines splits text into lines with their ends, and a longer one into pieces of MaxRecord.
+func wholeLines(text []byte, atEOF bool) (advance int, line []byte, err error) {
+	n := bytes.IndexByte(text, '\n') + 1
+	if n == 0 && (atEOF || len(text) == MaxRecord) {
+		n = len(text)
+	}
+	if n == 0 {
+		return 0, nil, nil // more is needed
+	}
+	return n, text[:n], nil
 }
 
 // object copies one line and inserts the ID.
@@ -73,7 +69,7 @@ func (r *run) object(number int64, line, name []byte) error {
 	return r.write(line[:at[0]], insert, line[at[1]:])
 }
 
-var errNoObject = badRecord{errors.New("the line is not a JSON object; was it truncated?")}
+var errNoObject = badRecord{errors.New("not a JSON object; was the line truncated?")}
 
 // splice returns which bytes of the object to replace, and with what.
 func (r *run) splice(text, name []byte) (at [2]int, insert []byte, err error) {
@@ -122,7 +118,7 @@ func (r *run) time(object map[string]json.RawMessage) (text string, err error) {
 	value := lookup(object, r.TimeField)
 	switch {
 	case value == nil:
-		return "", badRecord{fmt.Errorf("it has no field %q", r.TimeField)}
+		return "", badRecord{fmt.Errorf("there is no field %q", r.TimeField)}
 	case value[0] == '"':
 		err = json.Unmarshal(value, &text)
 		return text, err

@@ -88,11 +88,11 @@ func complaint(s string) string {
 	case s == "":
 		return "it is empty"
 	case strings.Trim(s, "0-") == "":
-		return fmt.Sprintf("%q is all zeros, which no trace or span may have", short)
+		return fmt.Sprintf("%q is all zeros, which is not a valid ID", short)
 	case isHex(s):
 		return fmt.Sprintf("%q has %d hex digits; a trace ID has 32, a span ID or a short trace ID 16; was it truncated?", short, len(s))
 	}
-	return fmt.Sprintf("%q does not have the form of a known ID", short)
+	return fmt.Sprintf("%q does not look like an ID", short)
 }
 
 func isHex(s string) bool {

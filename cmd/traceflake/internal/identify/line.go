@@ -145,7 +145,7 @@ func traceparent(s string) ([]Found, error) {
 func b3(s string) ([]Found, error) {
 	fields := strings.Split(s, "-")
 	if len(fields) == 1 && len(fields[0]) <= 1 {
-		return nil, fmt.Errorf("%w: this b3 header carries a sampling decision only", ErrUnknown)
+		return nil, fmt.Errorf("%w: this b3 header contains only a sampling decision", ErrUnknown)
 	}
 	if len(fields) < 2 || len(fields) > 4 {
 		return nil, fmt.Errorf("%w: the b3 header is not of the form TRACE-SPAN-SAMPLED-PARENT", ErrUnknown)
@@ -169,7 +169,7 @@ func amazon(s string) ([]Found, error) {
 		}
 	}
 	if len(found) == 0 {
-		return nil, fmt.Errorf("%w: the X-Amzn-Trace-Id header has no Root and no Parent", ErrUnknown)
+		return nil, fmt.Errorf("%w: the X-Amzn-Trace-Id header has neither Root nor Parent", ErrUnknown)
 	}
 	return found, nil
 }

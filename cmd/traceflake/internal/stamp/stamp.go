@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -59,7 +60,7 @@ func (r *Reader) Read(s string) (time.Time, error) {
 		return r.number(s)
 	}
 	if r.Unit > RFC3339 {
-		return time.Time{}, fmt.Errorf("%s is not a number, as the format %s requires", quote(s), Names[r.Unit])
+		return time.Time{}, fmt.Errorf("%s is not a number, but the format is %s", quote(s), Names[r.Unit])
 	}
 	for i := range layouts {
 		layout := (r.last + i) % len(layouts)
@@ -87,6 +88,12 @@ func numeric(s string) bool {
 
 // number reads a Unix time without rounding it through a float.
 func (r *Reader) number(s string) (time.Time, error) {
+	if n, err := strconv.ParseInt(s, 10, 64); err == nil && r.Unit == Auto && n >= 0 && n < 1e14 { // most files
+		if n < 1e11 {
+			return time.Unix(n, 0).UTC(), nil
+		}
+		return time.UnixMilli(n).UTC(), nil
+	}
 	// A Rat of "1e999999999" would fill the memory.
 	if i := strings.IndexAny(s, "eE"); len(s) > 40 || i >= 0 && len(s)-i > 4 {
 		return time.Time{}, fmt.Errorf("%s is %w", quote(s), ErrForm)

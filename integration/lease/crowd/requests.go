@@ -1,13 +1,11 @@
-package calls
+package crowd
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -77,33 +75,21 @@ func Fleet(tb testing.TB, c *Requests, processes, atOnce int, open func() (lease
 	tb.Helper()
 	ctx, now := context.Background(), time.Now()
 	stores, grants := make([]lease.Store, processes), make([]lease.Grant, processes)
+	order := rand.Perm(processes)
 	each := func(f func(i int) error) float64 {
 		tb.Helper()
 		c.Take()
-		order, next := rand.Perm(processes), atomic.Int64{}
-		errs := make([]error, atOnce)
-		var all sync.WaitGroup
-		for id := range atOnce {
-			all.Go(func() {
-				for i := next.Add(1) - 1; i < int64(processes) && errs[id] == nil; i = next.Add(1) - 1 {
-					errs[id] = f(order[i])
-				}
-			})
-		}
-		all.Wait()
-		if err := errors.Join(errs...); err != nil {
-			tb.Fatal(err)
-		}
+		inParallel(tb, atOnce, processes, func(_, i int) error { return f(order[i]) })
 		return float64(c.Sent()) / float64(processes)
 	}
 	l.Start = each(func(i int) (err error) {
 		if stores[i], err = open(); err == nil {
-			grants[i], err = stores[i].Acquire(ctx, Request(now))
+			grants[i], err = stores[i].Acquire(ctx, request(now, time.Minute))
 		}
 		return err
 	})
 	l.Renew = each(func(i int) (err error) {
-		grants[i], err = stores[i].Renew(ctx, grants[i], Renewal(lease.NewNonce(), now.Add(time.Hour)))
+		grants[i], err = stores[i].Renew(ctx, grants[i], request(now, time.Hour))
 		return err
 	})
 	tb.Logf("%.3f requests to start, %.3f to renew: %.1f a second of 10000 processes", l.Start, l.Renew, l.PerSecond())

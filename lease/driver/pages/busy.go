@@ -1,0 +1,66 @@
+package pages
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// Busy is the error of a request with which a [Server] did nothing, because it has too much to do.
+// The [Store] makes the request again.
+type Busy struct {
+	Err error
+	// After is when the server wants to be asked again, at the earliest.
+	After time.Duration
+}
+
+func (b *Busy) Error() string { return b.Err.Error() }
+func (b *Busy) Unwrap() error { return b.Err }
+
+const (
+	// busyTries is how often a request is made: its context may have no deadline.
+	busyTries = 10
+	// The first pause is up to minBusy, the next one up to twice as long, and so on to maxBusy.
+	minBusy = 100 * time.Millisecond
+	maxBusy = 8 * time.Second
+)
+
+// waiter makes requests of a server again while it is busy.
+type waiter struct{ Server }
+
+func (w waiter) Read(ctx context.Context, name string) (Object, error) {
+	return again(ctx, func() (Object, error) { return w.Server.Read(ctx, name) })
+}
+
+func (w waiter) Write(ctx context.Context, name string, data []byte, version string) (Object, error) {
+	return again(ctx, func() (Object, error) { return w.Server.Write(ctx, name, data, version) })
+}
+
+func (w waiter) List(ctx context.Context) (map[string]Object, error) {
+	return again(ctx, func() (map[string]Object, error) { return w.Server.List(ctx) })
+}
+
+func again[T any](ctx context.Context, request func() (T, error)) (answer T, err error) {
+	for try := 1; ; try++ {
+		answer, err = request()
+		busy := (*Busy)(nil)
+		if !errors.As(err, &busy) {
+			return answer, err
+		}
+		if try == busyTries {
+			return answer, fmt.Errorf("%w, %d times in a row", err, try)
+		}
+		wait := max(rand.N(min(minBusy<<(try-1), maxBusy)), busy.After+rand.N(busy.After/2+1))
+		if end, ok := ctx.Deadline(); ok && time.Until(end) < wait {
+			return answer, fmt.Errorf("%w: its next try would be in %s, after the end of this call: %w",
+				err, wait.Round(time.Millisecond), context.DeadlineExceeded)
+		}
+		select {
+		case <-ctx.Done():
+			return answer, fmt.Errorf("%w: %w", err, ctx.Err())
+		case <-time.After(wait):
+		}
+	}
+}
