@@ -68,7 +68,8 @@ const maxTraces = 3000
 // Spans that begin more than the schema's Slack before the earliest of the IDs'
 // times are not found, unless that time is in the future, as of most foreign IDs.
 // On an Overlay neither are spans that begin over an hour after the latest, so
-// request IDs of about the same time. Pass the result to [Incomplete], and query
+// request IDs of about the same time. With KeepLookup the times are those of the lookup
+// table, and no span is missing. Pass the result to [Incomplete], and query
 // the traces that it returns with [TracesEverywhere].
 func Traces[ID ~[16]byte](s Schema, ids []ID) (Query, error) { return traces(s, ids, true) }
 
@@ -84,7 +85,11 @@ func traces[ID ~[16]byte](s Schema, ids []ID, bounded bool) (Query, error) {
 		return Query{}, err
 	}
 	where := l.where
-	if bounded {
+	switch {
+	case bounded && s.KeepLookup:
+		lookup := s.ddl().Quoted(ddl.Lookup)
+		where += fmt.Sprintf(" AND Timestamp >= (SELECT min(Start) FROM %[1]s WHERE %[2]s) AND Timestamp <= (SELECT max(End) + 1 FROM %[1]s WHERE %[2]s)", lookup, l.where)
+	case bounded:
 		where += fmt.Sprintf(" AND Timestamp >= traceIDNotBefore(%s, %s)", l.first, s.slack())
 		if s.Layout == Overlay {
 			where += " AND Timestamp < traceIDTime(" + l.last + ")" + windowTo
