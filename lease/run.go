@@ -237,15 +237,15 @@ func (k *Keeper) prove(t *term) {
 // stored block decides: the response may have been lost, or an earlier renewal
 // may have been late.
 func (k *Keeper) renew(ctx context.Context, t *term, now time.Time) {
-	next := k.nonce()
-	t.pending = append(t.pending, proposal{nonce: next})
+	nonce := k.nonce()
+	t.pending = append(t.pending, proposal{nonce: nonce})
 	call, cancel := context.WithTimeout(ctx, callTimeout)
-	g, err := k.store.Renew(call, t.grant, Request{Nonce: next, Now: now, TTL: k.cfg.ttl, Owner: k.cfg.owner})
+	g, err := k.store.Renew(call, t.grant, Request{Nonce: nonce, Now: now, TTL: k.cfg.ttl, Owner: k.cfg.owner})
 	cancel()
 	k.counts.request(renew, err)
 	said := written
 	if err != nil {
-		t.find(next).denied = errors.Is(err, ErrLost)
+		t.find(nonce).denied = errors.Is(err, ErrLost)
 		call, cancel = context.WithTimeout(ctx, callTimeout)
 		stored, getErr := k.store.Get(call, t.node)
 		cancel()

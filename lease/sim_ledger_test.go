@@ -37,14 +37,14 @@ type ledger struct {
 type granted struct {
 	node, nodes uint32
 	start, end  int64
-	holder      string // the last nonce written
+	nonce       string // the last one written
 	freed       int64  // the first returned second
 	freedBy     *life  // nil: not returned
 }
 
 // returned reports whether a copy of p has just returned the grant.
 func (g *granted) returned(p *process) bool {
-	return g.freedBy != nil && g.holder == "" && !p.life.descends(g.freedBy)
+	return g.freedBy != nil && g.nonce == "" && !p.life.descends(g.freedBy)
 }
 
 // life is a process between two moments at which it is copied.
@@ -104,18 +104,18 @@ func newLedger(w *world, c *randflake.Codec) *ledger {
 // wrote records what a store wrote now or had written before.
 func (l *ledger) wrote(g lease.Grant, acquired bool) *granted {
 	now := l.current[g.Node]
-	if now == nil || acquired && now.holder != g.Nonce {
+	if now == nil || acquired && now.nonce != g.Nonce {
 		now = &granted{node: g.Node, nodes: g.Nodes, start: g.Start.Unix()}
 		l.current[g.Node] = now
 	}
-	now.end, now.holder = max(now.end, g.End.Unix()), g.Nonce
+	now.end, now.nonce = max(now.end, g.End.Unix()), g.Nonce
 	l.byNonce[g.Nonce] = now
 	return now
 }
 
 func (l *ledger) released(g lease.Grant, p *process, unused time.Time) {
 	if now := l.current[g.Node]; now != nil {
-		now.holder = ""
+		now.nonce = ""
 		now.freed, now.freedBy = max(unused.Unix(), now.start), p.life
 		if unused.Nanosecond() > 0 {
 			now.freed++

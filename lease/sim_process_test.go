@@ -46,7 +46,7 @@ type process struct {
 	steps   []step
 	parted  time.Duration // when it was last copied
 
-	asked    []string    // the holders of its Acquires
+	asked    []string    // the nonces of its Acquires
 	again    string      // the next nonce, in a wrong variant
 	proposed []string    // the nonces of its renewals
 	about    lease.Grant // of its last Renew or Release
@@ -273,11 +273,11 @@ func (p *process) close() {
 }
 
 // resume does what a wrong restart does: it continues a grant of its former life.
-func (p *process) resume(holder string) string {
+func (p *process) resume(nonce string) string {
 	if len(p.saved) > 0 {
-		holder, p.saved = p.saved[len(p.saved)-1], p.saved[:len(p.saved)-1]
+		nonce, p.saved = p.saved[len(p.saved)-1], p.saved[:len(p.saved)-1]
 	}
-	return holder
+	return nonce
 }
 
 // copy copies the process to another host, with its state and pending calls.

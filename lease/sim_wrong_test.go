@@ -18,7 +18,7 @@ type variant struct {
 	reads       func(p *process, mine, stored lease.Grant) lease.Grant // how a client interprets Get
 	generator   func(*process, lease.Grant) filler
 	bursts      bool // many bursts
-	resumes     bool // a restarted process asks with its former life's holder
+	resumes     bool // a restarted process asks with its former life's nonce
 	inclusive   bool // the second at a grant's end is used
 	assumes     bool // a renewal without an answer counts as done
 	trusts      bool // a grant from a repeated nonce is used at once
@@ -35,7 +35,7 @@ type variant struct {
 	impatient   bool // a new file in place of a lost one grants at once
 }
 
-// wrongVariants must all be caught. They do not include a store that compares only holders and not
+// wrongVariants must all be caught. They do not include a store that compares only nonces and not
 // versions: no nonce is ever written twice, so that is harmless here. The conformance suite
 // refuses it.
 var wrongVariants = []variant{
@@ -51,12 +51,12 @@ var wrongVariants = []variant{
 	{name: "no hold when the clock steps back", generator: wrongGenerator(wrongGen{noHold: true})},
 	{name: "borrowing past the end", generator: wrongGenerator(wrongGen{pastEnd: true}), bursts: true},
 	{name: "a store that forgets acknowledged grants", forgets: true},
-	{name: "renewal checks neither holder nor version", store: wrongly(func(s *wrongStore) { s.unchecked = true })},
+	{name: "renewal checks neither nonce nor version", store: wrongly(func(s *wrongStore) { s.unchecked = true })},
 	{name: "renewal writes nothing if the end stays", store: wrongly(func(s *wrongStore) { s.lazy = true })},
 	{name: "renewal idempotent by its nonce", store: wrongly(func(s *wrongStore) { s.idempotent = true })},
-	{name: "release leaves no holder", store: wrongly(func(s *wrongStore) { s.emptied = true }), bursts: true},
+	{name: "release leaves no nonce", store: wrongly(func(s *wrongStore) { s.emptied = true }), bursts: true},
 	{name: "assuming the requested end", assumes: true},
-	{name: "adopting any holder's renewal", reads: func(p *process, mine, stored lease.Grant) lease.Grant {
+	{name: "adopting anybody's renewal", reads: func(p *process, mine, stored lease.Grant) lease.Grant {
 		if stored.Start.Equal(mine.Start) {
 			return adopted(p, mine, stored)
 		}
@@ -206,7 +206,7 @@ type twinKeeper struct {
 
 	gen    filler
 	grant  lease.Grant
-	holder string
+	nonce  string
 	closed bool
 }
 
@@ -226,12 +226,12 @@ func (k *twinKeeper) Step(ctx context.Context) time.Duration {
 	if k.gen != nil && clock.Now().Before(k.grant.End) || k.closed {
 		return 300 * time.Millisecond
 	}
-	if k.holder == "" {
-		k.holder = k.p.nonce()
+	if k.nonce == "" {
+		k.nonce = k.p.nonce()
 	}
-	g, err := k.store.Acquire(ctx, lease.Request{Nonce: k.holder, Now: clock.Now(), TTL: w.ttl})
+	g, err := k.store.Acquire(ctx, lease.Request{Nonce: k.nonce, Now: clock.Now(), TTL: w.ttl})
 	if err == nil && !k.closed {
-		k.grant, k.gen, k.holder = g, w.variant.generator(k.p, g), ""
+		k.grant, k.gen, k.nonce = g, w.variant.generator(k.p, g), ""
 	}
 	return 300 * time.Millisecond
 }

@@ -268,13 +268,3 @@ func TestTheEnvironmentNamesAFile(t *testing.T) {
 		t.Errorf("generation %d, want 4", c.Generation())
 	}
 }
-
-// The cost of a call while nothing changes.
-func BenchmarkGeneration(b *testing.B) {
-	c := newDevice(b).open()
-	var sum uint64
-	for b.Loop() {
-		sum += c.Generation()
-	}
-	_ = sum
-}
