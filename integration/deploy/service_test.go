@@ -118,12 +118,12 @@ func TestServiceRuns(t *testing.T) {
 	}
 }
 
-// secretFile is what `traceflake keygen` makes.
-func secretFile(tb testing.TB) string {
-	tb.Helper()
-	name := filepath.Join(tb.TempDir(), "secret")
+// secretFile returns a file such as `traceflake keygen` creates.
+func secretFile(t *testing.T) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(name, []byte("dffd6021bb2bd5b0af676290809ec3a5\n"), 0o600); err != nil {
-		tb.Fatal(err)
+		t.Fatal(err)
 	}
 	return name
 }
