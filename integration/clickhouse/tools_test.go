@@ -158,7 +158,7 @@ func (e *engine) tools(random int, day float64) {
 			if q.byID {
 				most = 0.4 // of a small table; the view reads the spans twice more
 			}
-			if larger, ok := exceptions[q.name]; ok && !(table == "lookup" && strings.Contains(q.name, "join")) {
+			if larger, ok := exceptions[q.name]; ok && (table != "lookup" || !strings.Contains(q.name, "join")) {
 				most = larger
 			}
 			ours := table == "service" || table == "lookup"

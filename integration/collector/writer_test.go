@@ -143,7 +143,7 @@ func rowOf(s tracetest.SpanStub) string {
 	user, _ := attributes.Value("user.id")
 	return fmt.Sprint([]any{s.Parent.SpanID(), s.SpanContext.TraceID(), service.AsString(), host.AsString(), s.Name, s.SpanKind,
 		s.Status.Code, s.Status.Description, s.StartTime.UnixNano(), s.EndTime.UnixNano() - s.StartTime.UnixNano(),
-		attributes.Len(), user.Emit(), len(s.Events), len(s.Links)})
+		attributes.Len(), user.String(), len(s.Events), len(s.Links)})
 }
 
 const columns = `if(ParentSpanId = '', repeat('0', 16), ParentSpanId), TraceId, ServiceName, ResourceAttributes['host.name'], SpanName,

@@ -252,6 +252,7 @@ func cancelled(tb testing.TB, h Harness) {
 	late, cancel := context.WithDeadline(context.Background(), time.Now().Add(-time.Second))
 	defer cancel()
 	for _, ctx := range []context.Context{done, late} {
+		s := *s
 		s.ctx = ctx
 		_, _ = s.acquire(request(t0, time.Minute))
 		_, _ = s.renew(g, renewal(lease.NewNonce(), t0.Add(time.Hour)))
