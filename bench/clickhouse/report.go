@@ -14,7 +14,8 @@ merged. "exporter" is the table of the Collector's exporter with its lookup tabl
 "overlay" the same table without the lookup table; "service" and "trace" are the layouts ServiceFirst
 and TraceFirst, "lookup" is ServiceFirst with KeepLookup. "text" is the exporter's table with a text index on TraceId in place of the bloom
 filter, and "buckets" is ServiceFirst with maps in buckets. The percentage is the share of random trace
-IDs, the rest are ours. Rows and bytes are what ClickHouse counted in system.events while a query ran
+IDs, the rest are ours. A trace asked for by its ID has a random one wherever some have.
+Rows and bytes are what ClickHouse counted in system.events while a query ran
 with its caches empty.
 `
 	for _, r := range runs {
