@@ -135,7 +135,8 @@ func (e *engine) tools(random int, day float64) {
 		var reads []servers.Reads
 		tables := tables
 		if !strings.Contains(q.sql, "_trace_id_ts") {
-			tables = slices.DeleteFunc(slices.Clone(tables), func(table string) bool { return table == "lookup" }) // it is like service
+			// Without it, lookup is like service, and overlay like the exporter's.
+			tables = slices.DeleteFunc(slices.Clone(tables), func(table string) bool { return table == "lookup" || table == "overlay" })
 		}
 		for i, table := range tables {
 			result, read, err := e.Reads(t.Context(), q.on(table, one))
