@@ -373,8 +373,10 @@ func simulate(t *testing.T, seed uint64, flaw func(*world)) *world {
 			if w.failed != "" || w.counts["requests"] == 1000 {
 				break
 			}
-			for ; gone < w.counts["crash"]; gone++ { // another one in its place
+			if gone < w.counts["crash"] { // another one in its place
 				start(clients + gone)
+				gone++
+				continue
 			}
 			w.deliver()
 		}
