@@ -172,7 +172,7 @@ func bind(q clickhouse.Query, err error) string {
 // all of them down alike.
 func (d *dataset) cpu(ctx context.Context, rounds int, only string) ([]cpuRatio, error) {
 	var all []cpuRatio
-	for _, l := range []layout{{"service", 0}, {"trace", 0}, {textIndex, 100}, {bucketed, 0}} {
+	for _, l := range []layout{{"service", 0}, {keepLookup, 0}, {"trace", 0}, {textIndex, 100}, {bucketed, 0}} {
 		if l.isOneOf(only) {
 			all = append(all, cpuRatio{Layout: l.Name, Random: l.Random, Spans: d.spans})
 		}
