@@ -370,13 +370,16 @@ func simulate(t *testing.T, seed uint64, flaw func(*world)) *world {
 		}
 		for gone := 0; ; {
 			synctest.Wait()
-			if w.failed != "" || w.counts["requests"] == 1000 {
+			var over bool
+			var crashes int
+			w.do(func() {
+				over, crashes = w.failed != "" || w.counts["requests"] == 1000, w.counts["crash"]
+			})
+			if over {
 				break
 			}
-			if gone < w.counts["crash"] { // another one in its place
+			for ; gone < crashes; gone++ { // another one in its place
 				start(clients + gone)
-				gone++
-				continue
 			}
 			w.deliver()
 		}
