@@ -40,8 +40,7 @@ type Server struct {
 	flags       []string // of the caller
 	etcd        *etcd.Cluster
 	address     string          // host:port
-	certificate []byte          // in PEM form; it is its own authority
-	transport   *http.Transport // trusts it
+	transport   *http.Transport // trusts the server's certificate
 
 	child *child.Server
 }
@@ -146,9 +145,9 @@ func (s *Server) files() error {
 	if err != nil {
 		return err
 	}
-	s.certificate = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: local.Certificate().Raw})
+	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: local.Certificate().Raw})
 	return errors.Join(
-		os.WriteFile(s.path("serving.crt"), s.certificate, 0o600),
+		os.WriteFile(s.path("serving.crt"), certificate, 0o600),
 		os.WriteFile(s.path("serving.key"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}), 0o600),
 		os.WriteFile(s.path("tokens.csv"), []byte("secret-of-admin,admin,1,system:masters\nsecret-of-limited,limited,2\n"), 0o600))
 }
@@ -208,9 +207,6 @@ func (s *Server) Close() error {
 
 // URL is that of the server.
 func (s *Server) URL() string { return "https://" + s.address }
-
-// CA is the server's certificate in PEM form, which signs itself.
-func (s *Server) CA() []byte { return s.certificate }
 
 // Token is the token of a user, Admin or Limited.
 func (s *Server) Token(user string) string { return "secret-of-" + user }
