@@ -95,6 +95,9 @@ func (n *badNetwork) Write(_ context.Context, name string, data []byte, version 
 }
 
 func (n *badNetwork) List(ctx context.Context) (map[string]pages.Object, error) {
+	if n.fate() == 0 {
+		return nil, errNoAnswer
+	}
 	listed, err := n.Server.List(ctx)
 	for name, o := range listed {
 		if n.bare {
