@@ -27,7 +27,10 @@ type fakeClock struct {
 
 var testStart = time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
 
-func newFakeClock() *fakeClock { return &fakeClock{wall: testStart} }
+// clockOrigin is what the monotonic clock shows first: it may count from any moment.
+const clockOrigin = -time.Hour
+
+func newFakeClock() *fakeClock { return &fakeClock{wall: testStart, elapsed: clockOrigin} }
 
 func (c *fakeClock) Now() time.Time {
 	c.mu.Lock()
@@ -168,6 +171,7 @@ func newBench(t *testing.T, opts ...lease.Option) *bench {
 	t.Helper()
 	memory := driver.NewMemory(driver.WithNodeRange(few))
 	b := &bench{t: t, codec: testCodec(t), clock: newFakeClock(), memory: memory, store: &fakeStore{Store: memory}, life: new(uint64)}
+	*b.life = 7
 	k, err := lease.NewKeeper(b.store, b.codec, b.options(opts)...)
 	if err != nil {
 		t.Fatal(err)

@@ -36,27 +36,23 @@ func lease(nodes uint32, d time.Duration) Lease {
 	return Lease{Nodes: nodes, Start: base, End: base.Add(d)}
 }
 
-func newGenerator(t testing.TB, l Lease, opts ...Option) *Generator {
-	t.Helper()
-	g, err := NewGenerator(newCodec(t, "0123456789abcdef"), l, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return g
-}
-
-// checker checks the guarantee for every ID: it is inside the lease, and later than every ID
-// before it.
+// checker is a generator that checks the guarantee for every ID added to it: it is inside the
+// lease, and later than every ID before it.
 type checker struct {
+	*Generator
 	t     testing.TB
-	codec *Codec
 	lease Lease
 	last  uint64
 	n     int
 }
 
-func newChecker(t testing.TB, g *Generator, l Lease) *checker {
-	return &checker{t: t, codec: g.codec, lease: l}
+func newChecker(t testing.TB, l Lease, opts ...Option) *checker {
+	t.Helper()
+	g, err := NewGenerator(newCodec(t, "0123456789abcdef"), l, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &checker{Generator: g, t: t, lease: l}
 }
 
 func (c *checker) add(ids ...ID) {
@@ -69,21 +65,23 @@ func (c *checker) add(ids ...ID) {
 		if p.Time.Before(c.lease.Start) || !p.Time.Before(c.lease.End) || p.Node < c.lease.Node || p.Node >= c.lease.Node+c.lease.Nodes {
 			c.t.Fatalf("ID %d: %+v is outside of %+v", c.n, p, c.lease)
 		}
-		if raw := c.codec.decrypt(id); c.n > 0 && raw <= c.last {
+		raw := c.codec.decrypt(id)
+		if c.n > 0 && raw <= c.last {
 			c.t.Fatalf("ID %d: raw word %d follows %d", c.n, raw, c.last)
-		} else {
-			c.last = raw
 		}
+		c.last = raw
 		c.n++
 	}
 }
 
-func mustNext(t testing.TB, g *Generator) ID {
-	t.Helper()
-	id, err := g.Next()
+// one returns the next ID.
+func (c *checker) one() ID {
+	c.t.Helper()
+	id, err := c.Next()
 	if err != nil {
-		t.Fatal(err)
+		c.t.Fatal(err)
 	}
+	c.add(id)
 	return id
 }
 
@@ -136,7 +134,7 @@ func TestEveryRefusalHasItsError(t *testing.T) {
 		{"past the end of life", time.Unix(EndOfLife, 0), ErrEndOfLife},
 		{"2^30 s after the lease", base.Add(1 << 30 * time.Second), ErrEndOfLife},
 	} {
-		g := newGenerator(t, l, WithClock(newClock(tt.at)))
+		g := newChecker(t, l, WithClock(newClock(tt.at)))
 		id, err := g.Next()
 		if !errors.Is(err, tt.want) || (err != nil) != (id == 0) {
 			t.Errorf("%s: Next: %v, %v; want %v", tt.name, id, err, tt.want)
@@ -151,34 +149,27 @@ func TestEveryRefusalHasItsError(t *testing.T) {
 // Every ID of a rectangle is made exactly once, and none beyond it.
 func TestWholeRectangle(t *testing.T) {
 	l := Lease{Node: 6, Nodes: 2, Start: base, End: base.Add(3 * time.Second)}
-	for name, take := range map[string]func(*Generator) ([]ID, error){
-		"Next": func(g *Generator) ([]ID, error) { id, err := g.Next(); return []ID{id}, err },
-		"Fill": func(g *Generator) ([]ID, error) {
-			ids := make([]ID, 256)
-			n, _, err := g.Fill(ids)
-			return ids[:n], err
-		},
-	} {
-		clock := newClock(base)
-		g := newGenerator(t, l, WithClock(clock), WithBorrow(0))
-		check := newChecker(t, g, l)
-		for {
-			ids, err := take(g)
-			if errors.Is(err, ErrExhausted) {
-				clock.add(time.Second)
-				continue
+	clock := newClock(base)
+	g := newChecker(t, l, WithClock(clock), WithBorrow(0))
+	for ids := make([]ID, 250); ; {
+		n, _, err := g.Fill(ids)
+		if g.add(ids[:n]...); err == nil { // one by one, too
+			ids[0], err = g.Next()
+			if err == nil {
+				g.add(ids[0])
 			}
-			if err != nil {
-				if !errors.Is(err, ErrLeaseExpired) {
-					t.Errorf("%s: %v", name, err)
-				}
-				break
+		}
+		if errors.Is(err, ErrExhausted) {
+			clock.add(time.Second)
+		} else if err != nil {
+			if !errors.Is(err, ErrLeaseExpired) {
+				t.Error(err)
 			}
-			check.add(ids...)
+			break
 		}
-		if want := 3 * 2 * perNode; check.n != want {
-			t.Errorf("%s: %d IDs, want %d", name, check.n, want)
-		}
+	}
+	if want := 3 * 2 * perNode; g.n != want {
+		t.Errorf("%d IDs, want %d", g.n, want)
 	}
 }
 
@@ -200,20 +191,19 @@ func TestBorrow(t *testing.T) {
 		{-time.Second, time.Minute, 0, 1, ErrExhausted},
 	} {
 		l := lease(1, tt.length)
-		g := newGenerator(t, l, WithClock(newClock(base.Add(tt.at))), WithBorrow(tt.borrow))
-		check := newChecker(t, g, l)
+		g := newChecker(t, l, WithClock(newClock(base.Add(tt.at))), WithBorrow(tt.borrow))
 		ids := make([]ID, 1024)
 		var err error
 		for err == nil {
 			var n int
 			n, _, err = g.Fill(ids)
-			check.add(ids[:n]...)
+			g.add(ids[:n]...)
 		}
-		if !errors.Is(err, tt.want) || check.n != tt.seconds*perNode {
-			t.Errorf("%+v: %d IDs, then %v", tt, check.n, err)
+		if !errors.Is(err, tt.want) || g.n != tt.seconds*perNode {
+			t.Errorf("%+v: %d IDs, then %v", tt, g.n, err)
 		}
 	}
-	g := newGenerator(t, lease(1, time.Minute), WithBorrow(1<<62), WithClock(newClock(base)))
+	g := newChecker(t, lease(1, time.Minute), WithBorrow(1<<62), WithClock(newClock(base)))
 	if g.borrow != time.Hour {
 		t.Errorf("a borrow of 146 years is treated as %v", g.borrow)
 	}
@@ -222,8 +212,7 @@ func TestBorrow(t *testing.T) {
 func TestFill(t *testing.T) {
 	l := lease(1, time.Minute)
 	clock := newClock(base)
-	g := newGenerator(t, l, WithClock(clock), WithBorrow(time.Second))
-	check := newChecker(t, g, l)
+	g := newChecker(t, l, WithClock(clock), WithBorrow(time.Second))
 	fill := func(size, want int, wantErr error, wantSecond time.Time) {
 		t.Helper()
 		ids := make([]ID, size)
@@ -231,7 +220,7 @@ func TestFill(t *testing.T) {
 		if n != want || !errors.Is(err, wantErr) || !second.Equal(wantSecond) {
 			t.Fatalf("Fill of %d: %d, %v, %v; want %d, %v, %v", size, n, second, err, want, wantSecond, wantErr)
 		}
-		check.add(ids[:n]...)
+		g.add(ids[:n]...)
 		for _, id := range ids[:n] {
 			if p := g.codec.Decode(id); !p.Time.Equal(second) {
 				t.Fatalf("an ID of second %v in a Fill of second %v", p.Time, second)
@@ -263,11 +252,10 @@ func TestBusySecondsAndAStepBack(t *testing.T) {
 	for _, step := range []time.Duration{time.Millisecond, time.Second, 1900 * time.Millisecond, 2 * time.Second} {
 		l := lease(1, time.Minute)
 		clock := newClock(base)
-		g := newGenerator(t, l, WithClock(clock))
-		check := newChecker(t, g, l)
+		g := newChecker(t, l, WithClock(clock))
 		for _, busy := range []int{1000, perNode + 1000, 1000} { // the last is in the borrowed second
 			for range busy {
-				check.add(mustNext(t, g))
+				g.one()
 			}
 			clock.add(time.Second)
 		}
@@ -280,10 +268,10 @@ func TestBusySecondsAndAStepBack(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			check.add(id)
+			g.add(id)
 		}
 		clock.add(step + 5*time.Second)
-		check.add(mustNext(t, g))
+		g.one()
 	}
 }
 
@@ -303,19 +291,18 @@ func TestHold(t *testing.T) {
 	} {
 		l := lease(1, time.Minute)
 		clock := newClock(base.Add(tt.at))
-		g := newGenerator(t, l, WithClock(clock))
-		check := newChecker(t, g, l)
-		check.add(mustNext(t, g))
+		g := newChecker(t, l, WithClock(clock))
+		g.one()
 		clock.add(-tt.step)
 		id, err := g.Next()
 		if !errors.Is(err, tt.want) {
 			t.Errorf("back by %v: %v, want %v", tt.step, err, tt.want)
 		}
 		if err == nil {
-			check.add(id)
+			g.add(id)
 		}
 		clock.add(tt.step)
-		check.add(mustNext(t, g))
+		g.one()
 	}
 }
 
@@ -337,41 +324,21 @@ func TestStallBetweenClockAndSequence(t *testing.T) {
 	l := lease(1, time.Minute)
 	clock := newClock(base)
 	stalling, stall := stalls(clock)
-	g := newGenerator(t, l, WithClock(stalling))
-	check := newChecker(t, g, l)
-	check.add(mustNext(t, g))
+	g := newChecker(t, l, WithClock(stalling))
+	g.one()
 	stall(func() { // others continue for longer than may be borrowed
 		for range 3 {
 			for range perNode {
-				check.add(mustNext(t, g))
+				g.one()
 			}
 			clock.add(2 * time.Second)
 		}
-		check.add(mustNext(t, g))
+		g.one()
 	})
-	check.add(mustNext(t, g))
+	g.one()
 }
 
-// Known mistake of other implementations: a restart within the same second, with the same node,
-// repeats IDs. Here the next lease starts at the time that Seal returns.
-func TestRestartWithinTheSecond(t *testing.T) {
-	clock := newClock(base.Add(300 * time.Millisecond))
-	l := lease(1, time.Minute)
-	check := newChecker(t, newGenerator(t, l), l)
-	for life := range 5 {
-		g := newGenerator(t, l, WithClock(clock))
-		if id, err := g.Next(); life > 0 && !errors.Is(err, ErrLeaseNotStarted) {
-			t.Fatalf("life %d begins in the second of the one before: %v, %v", life, id, err)
-		} else if life > 0 {
-			clock.add(time.Second)
-		}
-		for range 1000 {
-			check.add(mustNext(t, g))
-		}
-		l.Start = g.Seal()
-	}
-}
-
+// A lease that begins at Seal's result repeats no ID, even within the same second.
 func TestSeal(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -385,9 +352,9 @@ func TestSeal(t *testing.T) {
 		{"exactly one second", perNode, 0, time.Second},
 		{"borrowed", perNode + 1, 0, 2 * time.Second},
 	} {
-		g := newGenerator(t, lease(1, time.Minute), WithClock(newClock(base.Add(tt.at))))
+		g := newChecker(t, lease(1, time.Minute), WithClock(newClock(base.Add(tt.at))))
 		for range tt.ids {
-			mustNext(t, g)
+			g.one()
 		}
 		for range 2 { // the second call returns the same
 			if got := g.Seal(); !got.Equal(base.Add(tt.want)) {
@@ -405,7 +372,7 @@ func TestSeal(t *testing.T) {
 
 func TestExtendOnlyGrows(t *testing.T) {
 	clock := newClock(base.Add(time.Minute))
-	g := newGenerator(t, lease(1, time.Minute), WithClock(clock))
+	g := newChecker(t, lease(1, time.Minute), WithClock(clock))
 	for _, tt := range []struct {
 		name string
 		to   time.Time
@@ -432,7 +399,7 @@ func TestExtendOnlyGrows(t *testing.T) {
 // If Extend succeeds, the end is at least as late as requested, whatever others do in the
 // meantime.
 func TestConcurrentExtend(t *testing.T) {
-	g := newGenerator(t, lease(1, time.Second))
+	g := newChecker(t, lease(1, time.Second))
 	var next atomic.Int64
 	var wg sync.WaitGroup
 	for range 4 {
@@ -464,18 +431,17 @@ func TestEndOfLife(t *testing.T) {
 	} {
 		l := Lease{Node: MaxNode + 1 - tt.nodes, Nodes: tt.nodes, Start: end.Add(-10 * time.Second), End: end}
 		clock := newClock(l.Start)
-		g := newGenerator(t, l, WithClock(clock), WithBorrow(time.Hour))
-		check := newChecker(t, g, l)
+		g := newChecker(t, l, WithClock(clock), WithBorrow(time.Hour))
 		for ; !clock.Now().After(tt.last); clock.add(100 * time.Millisecond) {
-			check.add(mustNext(t, g))
+			g.one()
 		}
-		if got := timeOf(check.last >> secondShift); !got.Equal(tt.last) {
+		if got := timeOf(g.last >> secondShift); !got.Equal(tt.last) {
 			t.Errorf("%d nodes: the time of the last ID is %v", tt.nodes, got)
 		}
 		// The very last words, one by one, and none after them.
 		g.next.Store(g.end.Load() - 3)
 		for range 3 {
-			check.add(mustNext(t, g))
+			g.one()
 		}
 		for ; clock.Now().Before(end.Add(3 * time.Second)); clock.add(time.Second) {
 			if id, err := g.Next(); err == nil {
@@ -494,13 +460,12 @@ func TestGuard(t *testing.T) {
 	clock := newClock(base)
 	var seen []time.Time
 	good := true
-	g := newGenerator(t, lease(1, time.Minute), WithClock(clock), WithGuard(func(now time.Time) bool {
+	g := newChecker(t, lease(1, time.Minute), WithClock(clock), WithGuard(func(now time.Time) bool {
 		seen = append(seen, now)
 		return good
 	}))
-	check := newChecker(t, g, lease(1, time.Minute))
 	for i := range 4 {
-		check.add(mustNext(t, g))
+		g.one()
 		if len(seen) != i+1 || !seen[i].Equal(clock.Now()) {
 			t.Fatalf("%d IDs, but the guard saw %v", i+1, seen)
 		}
@@ -538,7 +503,7 @@ func TestZeroIsSkipped(t *testing.T) {
 		first := p.Node &^ (nodes - 1)
 		// begin returns a generator that begins a little before the place of the zero tuple, which
 		// must be in the first seven eighths of the second's space.
-		begin := func(node uint32, clock Clock) (*Generator, *checker) {
+		begin := func(node uint32, clock Clock) *checker {
 			l := Lease{Node: node, Nodes: nodes, Start: p.Time, End: p.Time.Add(2 * time.Second)}
 			g, err := NewGenerator(c, l, WithClock(clock), WithStart(func() uint64 {
 				return uint64(p.Node-first)<<sequenceBits | uint64(p.Sequence-before)
@@ -546,44 +511,43 @@ func TestZeroIsSkipped(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			return g, newChecker(t, g, l)
+			return &checker{Generator: g, t: t, lease: l}
 		}
 		clock := newClock(p.Time)
 		for _, node := range []uint32{first, first ^ nodes} {
 			if node > MaxNode {
 				continue
 			}
-			g, check := begin(node, clock)
+			g := begin(node, clock)
 			for i := range uint32(2 * before) {
 				want := p.Sequence - before + i
 				if node == first && want >= p.Sequence {
 					want++
 				}
-				id := mustNext(t, g)
-				if check.add(id); c.Decode(id).Sequence != want {
+				if id := g.one(); c.Decode(id).Sequence != want {
 					t.Errorf("%d nodes from %d, ID %d: %+v, want sequence %d", nodes, node, i, c.Decode(id), want)
 				}
 			}
 		}
-		fill := func(g *Generator, check *checker, n int) {
+		fill := func(g *checker, n int) {
 			ids := make([]ID, n)
 			if n, _, err := g.Fill(ids); n != len(ids) || err != nil {
 				t.Fatalf("%d nodes, Fill of %d: %d, %v", nodes, len(ids), n, err)
 			}
-			check.add(ids...)
+			g.add(ids...)
 		}
 		for _, size := range []int{before, before + 1, 256, 2000} {
-			g, check := begin(first, clock)
+			g := begin(first, clock)
 			for range 3 {
-				fill(g, check, size)
+				fill(g, size)
 			}
 		}
 		// A goroutine that stalls just before the tuple must not undo what others reserved in the
 		// meantime.
 		stalling, stall := stalls(clock)
-		g, check := begin(first, stalling)
-		stall(func() { fill(g, check, before); fill(g, check, 10) })
-		fill(g, check, 10)
+		g := begin(first, stalling)
+		stall(func() { fill(g, before); fill(g, 10) })
+		fill(g, 10)
 	}
 }
 
@@ -595,8 +559,7 @@ func TestRandomClockWalks(t *testing.T) {
 		nodes := uint32(1) << r.IntN(4)
 		l := Lease{Node: nodes * uint32(r.IntN(1000)), Nodes: nodes, Start: base, End: base.Add(time.Duration(1+r.IntN(60)) * time.Second)}
 		clock := newClock(base.Add(time.Duration(r.IntN(4000)-2000) * time.Millisecond))
-		g := newGenerator(t, l, WithClock(clock), WithBorrow(time.Duration(r.IntN(4000))*time.Millisecond))
-		check := newChecker(t, g, l)
+		g := newChecker(t, l, WithClock(clock), WithBorrow(time.Duration(r.IntN(4000))*time.Millisecond))
 		for range 200 {
 			switch r.IntN(6) {
 			case 0:
@@ -607,7 +570,7 @@ func TestRandomClockWalks(t *testing.T) {
 				clock.add(time.Duration(r.IntN(100)) * time.Microsecond)
 			case 3:
 				if id, err := g.Next(); err == nil {
-					check.add(id)
+					g.add(id)
 				}
 			case 4:
 				ids := make([]ID, 1+r.IntN(3000))
@@ -615,7 +578,7 @@ func TestRandomClockWalks(t *testing.T) {
 				if (err == nil && n != len(ids)) || (n > 0 && !g.codec.Decode(ids[n-1]).Time.Equal(second)) {
 					t.Fatalf("seed %d: Fill of %d: %d, %v, %v", seed, len(ids), n, second, err)
 				}
-				check.add(ids[:n]...)
+				g.add(ids[:n]...)
 			case 5: // most of the rest of the second
 				word := g.next.Load()
 				left := 1<<g.shift - word%(1<<g.shift)
@@ -623,12 +586,12 @@ func TestRandomClockWalks(t *testing.T) {
 			}
 			if r.IntN(40) == 0 {
 				if end := l.End.Add(time.Duration(r.IntN(20)) * time.Second); g.Extend(end) == nil {
-					l.End, check.lease.End = end, end
+					l.End, g.lease.End = end, end
 				}
 			}
 		}
-		if unused := g.Seal(); check.n > 0 && !unused.After(timeOf(check.last>>secondShift)) {
-			t.Fatalf("seed %d: unused from %v, but the last ID's second is %v", seed, unused, timeOf(check.last>>secondShift))
+		if unused := g.Seal(); g.n > 0 && !unused.After(timeOf(g.last>>secondShift)) {
+			t.Fatalf("seed %d: unused from %v, but the last ID's second is %v", seed, unused, timeOf(g.last>>secondShift))
 		}
 	}
 }
@@ -638,7 +601,7 @@ func TestRandomClockWalks(t *testing.T) {
 func TestConcurrentUse(t *testing.T) {
 	l := lease(2, 20*time.Second)
 	clock := newClock(base)
-	g := newGenerator(t, l, WithClock(clock))
+	g := newChecker(t, l, WithClock(clock))
 	made := make([][]ID, 2*runtime.GOMAXPROCS(0))
 	var wg sync.WaitGroup
 	for w := range made {
@@ -677,17 +640,6 @@ func TestConcurrentUse(t *testing.T) {
 	}
 }
 
-func TestSystemClock(t *testing.T) {
-	if d := time.Until(SystemClock.Now()); d < -time.Minute || d > time.Minute {
-		t.Errorf("Now is %v off", d)
-	}
-	past := newClock(base)
-	g := newGenerator(t, Lease{Nodes: 1, Start: base, End: time.Now().Add(time.Hour)}, WithClock(past), WithClock(SystemClock))
-	if p := g.codec.Decode(mustNext(t, g)); time.Since(p.Time) > time.Minute {
-		t.Errorf("the ID's time is %s: the last clock option is not used", p.Time)
-	}
-}
-
 // With a start, the IDs of each second are one arc, which begins at the place that is drawn when
 // the clock reaches the second, and has an eighth of the space; words grow all the same.
 func TestWithStart(t *testing.T) {
@@ -696,15 +648,11 @@ func TestWithStart(t *testing.T) {
 	for _, drawn := range []uint64{0, 1, room / 2, room*7/8 - 1, room * 7 / 8, math.MaxUint64} {
 		clock := newClock(base)
 		draws := 0
-		g := newGenerator(t, l, WithClock(clock), WithStart(func() uint64 { draws++; return drawn }))
-		check := newChecker(t, g, l)
+		g := newChecker(t, l, WithClock(clock), WithStart(func() uint64 { draws++; return drawn }))
 		for second := range 3 {
 			want := drawn % (room * 7 / 8)
 			for n := range uint64(room / 8) {
-				id := mustNext(t, g)
-				if n%1000 == 0 || n < 10 {
-					check.add(id)
-				}
+				id := g.one()
 				if p := g.codec.Decode(id); uint64(p.Node)<<17|uint64(p.Sequence) != want+n || !p.Time.Equal(clock.Now().UTC()) {
 					t.Fatalf("second %d, ID %d from %d: %+v", second, n, want, p)
 				}
@@ -713,7 +661,7 @@ func TestWithStart(t *testing.T) {
 				t.Errorf("%d draws in %d seconds", draws, second+1)
 			}
 			clock.add(-time.Second)
-			if check.add(mustNext(t, g)); draws != second+1 {
+			if g.one(); draws != second+1 {
 				t.Error("a held second was drawn again")
 			}
 			clock.add(2 * time.Second)
@@ -729,7 +677,7 @@ func TestSealWhileReserving(t *testing.T) {
 	clock := ClockFunc(func() time.Time { return base.Add(time.Duration(seconds.Add(1)) * time.Second) })
 	for range 20_000 {
 		seconds.Store(0)
-		g := newGenerator(t, l, WithClock(clock))
+		g := newChecker(t, l, WithClock(clock))
 		last, started := make(chan ID), make(chan bool)
 		go func() {
 			var id ID

@@ -99,17 +99,6 @@ func TestKeySize(t *testing.T) {
 	}
 }
 
-// The key is copied: a caller may wipe its own.
-func TestKeyIsCopied(t *testing.T) {
-	key := []byte("0123456789abcdef")
-	c := mustCipher(t, key)
-	want := c.EncryptUint64(1)
-	clear(key)
-	if got := c.EncryptUint64(1); got != want {
-		t.Errorf("after the caller wiped the key: %x, before: %x", got, want)
-	}
-}
-
 // edges are words with which errors in carries, signs and byte order show.
 var edges = []uint64{
 	0, 1, 0x7fff, 0x8000, 0xffff, 0x1_0000, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff, 0x1_0000_0000,

@@ -57,7 +57,7 @@ func run(args []string, out io.Writer) error {
 	if err := os.MkdirAll(filepath.Join(dir, "plots"), 0o755); err != nil {
 		return err
 	}
-	return errors.Join(r.plotRates(filepath.Join(dir, "plots/cost.svg")), r.plotBlocks(filepath.Join(dir, "plots/pruning.svg")),
+	return errors.Join(r.plotRates(filepath.Join(dir, "plots/cost.svg")),
 		os.WriteFile(filepath.Join(dir, "RESULTS.md"), []byte(r.markdown()), 0o644))
 }
 
@@ -218,7 +218,6 @@ func (r *runs) markdown() string {
 		"for five minutes. Pages are those that PostgreSQL reads with a BRIN index, groups are Parquet row groups whose\n"+
 		"minimum and maximum do not exclude the ID, KiB is what DuckDB reads of the file.\n",
 		r.counted("Blocks/", "trace-pages", "window-pages", "pages", "brin-KiB", "btree-KiB", "trace-groups", "window-groups", "groups", "trace-KiB", "window-KiB"))
-	b.WriteString("\n![What one trace reads](plots/pruning.svg)\n")
 	return b.String()
 }
 

@@ -57,44 +57,6 @@ func (r *runs) plotRates(path string) error {
 	return save(path, panels)
 }
 
-// plotBlocks draws how much a query for one trace reads.
-func (r *runs) plotBlocks(path string) error {
-	var panels []*plot.Plot
-	for _, c := range []struct{ title, unit string }{
-		{"PostgreSQL, BRIN: pages read for one trace", "trace-pages"},
-		{"Parquet: row groups left for one trace", "trace-groups"},
-	} {
-		p := plot.New()
-		p.Title.Text = c.title
-		kinds := []string{"uuidv4", "uuidv7", "traceflake"}
-		labels := plotter.XYLabels{}
-		var values plotter.Values
-		for x, kind := range kinds {
-			v := r.median("Blocks/id="+kind, c.unit, nothing)
-			if math.IsNaN(v) {
-				return nil // these benchmarks were not run: the plot stays
-			}
-			values = append(values, v)
-			labels.XYs, labels.Labels = append(labels.XYs, plotter.XY{X: float64(x), Y: v}), append(labels.Labels, number(v, ""))
-			p.Y.Max = max(p.Y.Max, 1.12*v)
-		}
-		bars, err := plotter.NewBarChart(values, 40)
-		if err != nil {
-			return err
-		}
-		text, err := plotter.NewLabels(labels)
-		if err != nil {
-			return err
-		}
-		bars.Color, bars.LineStyle.Width, text.Offset = theirs, 0, vg.Point{Y: 3}
-		p.Add(bars, text)
-		p.NominalX(kinds...)
-		p.Y.Min, p.X.Min, p.X.Max = 0, -0.6, float64(len(kinds))-0.4
-		panels = append(panels, p)
-	}
-	return save(path, panels)
-}
-
 // save draws panels side by side as SVG.
 func save(path string, panels []*plot.Plot) error {
 	svg := vgsvg.New(24*vg.Centimeter, 9*vg.Centimeter)

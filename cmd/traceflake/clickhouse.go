@@ -56,13 +56,6 @@ func schemaFlags(cmd *cobra.Command, s *clickhouse.Schema) {
 	})
 }
 
-// overlayFlag adds the flag that keeps the exporter's table.
-func overlayFlag(cmd *cobra.Command) *bool {
-	overlay := cmd.Flags().Bool("overlay", false, "keep the exporter's table")
-	cmd.MarkFlagsMutuallyExclusive("overlay", "trace-first")
-	return overlay
-}
-
 func clickhouseCreateCommand(s *server) *cobra.Command {
 	var schema clickhouse.Schema
 	cmd := &cobra.Command{
@@ -81,7 +74,8 @@ builds the index for the rows that are already stored.`,
 		Args: cobra.NoArgs,
 	}
 	schemaFlags(cmd, &schema)
-	overlay := overlayFlag(cmd)
+	overlay := cmd.Flags().Bool("overlay", false, "keep the exporter's table")
+	cmd.MarkFlagsMutuallyExclusive("overlay", "trace-first")
 	var materialize bool
 	cmd.Flags().StringVar(&schema.LogsTable, "logs", "", "also add the index to this logs table")
 	cmd.Flags().BoolVar(&materialize, "materialize", false, "with --overlay or --logs, build the index for stored rows and wait for it")

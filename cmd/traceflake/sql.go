@@ -12,42 +12,24 @@ import (
 func sqlCommand() *cobra.Command {
 	return group(&cobra.Command{
 		Use:     "sql",
-		Short:   "Print SQL functions and tables",
+		Short:   "Print SQL functions for trace IDs",
 		Example: "  traceflake sql postgres | psql",
 	}, sqlClickHouseCommand(), sqlPostgresCommand())
 }
 
 func sqlClickHouseCommand() *cobra.Command {
-	var schema clickhouse.Schema
-	var functions bool
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use:   "clickhouse",
-		Short: "Print functions and tables for ClickHouse",
-		Long: `clickhouse prints statements for clickhouse-client that create the functions and
-the spans table. They can be run again at any time.`,
-		Example: `  traceflake sql clickhouse --ttl 720h | clickhouse-client --multiquery
-  traceflake sql clickhouse --functions | clickhouse-client --multiquery`,
-		Args: cobra.NoArgs,
+		Short: "Print functions for ClickHouse",
+		Long: `clickhouse prints statements for clickhouse-client that create the functions. They
+can be run again at any time. "clickhouse create --dry-run" prints those of tables.`,
+		Example: "  traceflake sql clickhouse | clickhouse-client --multiquery",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := fmt.Fprint(cmd.OutOrStdout(), clickhouse.Functions())
+			return err
+		},
 	}
-	cmd.Flags().BoolVar(&functions, "functions", false, "print only the functions")
-	schemaFlags(cmd, &schema)
-	overlay := overlayFlag(cmd)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		script := clickhouse.Functions()
-		if !functions {
-			if *overlay {
-				schema.Layout = clickhouse.Overlay
-			}
-			statements, err := schema.Statements()
-			if err != nil {
-				return err
-			}
-			script = clickhouse.Script(statements)
-		}
-		_, err := fmt.Fprint(cmd.OutOrStdout(), script)
-		return err
-	}
-	return cmd
 }
 
 func sqlPostgresCommand() *cobra.Command {

@@ -257,25 +257,8 @@ func TestBrowser(t *testing.T) {
 
 	play("client", func(t *testing.T) { checkClient(t, b, engine, database, demo) })
 
-	play("search, by keyboard", func(t *testing.T) {
-		b.do(chromedp.Navigate(demo.page), chromedp.SetValue("#service", "orders"), chromedp.SendKeys("#name", "load prices"))
-		b.press(".search button", "\r")
-		b.opened(`/search\?service=orders&name=load\+prices&within=1h$`)
-		rows := b.texts(".list .what")
-		for _, row := range rows {
-			if strings.TrimSpace(row) != "orders load prices" {
-				t.Errorf("found %q", row)
-			}
-		}
-		if form := value[string](b, "new URLSearchParams(new FormData(document.querySelector('.search'))).toString()"); len(rows) != perPage || form != "service=orders&name=load+prices&within=1h" {
-			t.Errorf("%d rows; the form holds %q", len(rows), form)
-		}
-		b.do(chromedp.Navigate(demo.page + "/search?service=nobody"))
-		contains(t, strings.Join(b.texts("main"), ""), "No span matches")
-	})
-
 	play("accessible", func(t *testing.T) {
-		checkAccessible(t, b, demo.page+"/traces/nowhere", demo.page+"/search?service=orders", demo.page, demo.page+"/traces/"+started)
+		checkAccessible(t, b, demo.page+"/traces/nowhere", demo.page, demo.page+"/traces/"+started)
 	})
 
 	play("without script", func(t *testing.T) {

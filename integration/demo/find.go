@@ -71,14 +71,11 @@ func (f *finder) summaries(ctx context.Context, after time.Time) (all []summary,
 // span is a row of the table.
 type span struct {
 	Timestamp    time.Time
-	TraceID      string `ch:"TraceId"`
 	SpanID       string `ch:"SpanId"`
 	ParentSpanID string `ch:"ParentSpanId"`
 	SpanName     string
-	SpanKind     string
 	ServiceName  string
 	Duration     uint64 // nanoseconds
-	StatusCode   string
 }
 
 // Took is how long the span lasted.
@@ -104,7 +101,7 @@ var errNoTrace = errors.New("found no trace")
 func (f *finder) trace(ctx context.Context, id trace.TraceID) (t found, err error) {
 	t.ID, t.Decoded = id, decode(f.ring, id)
 	var spans []span
-	const columns = "Timestamp, TraceId, SpanId, ParentSpanId, SpanName, SpanKind, ServiceName, Duration, StatusCode"
+	const columns = "Timestamp, SpanId, ParentSpanId, SpanName, ServiceName, Duration"
 	if err := f.conn.Select(ctx, &spans, fmt.Sprintf("SELECT "+columns+" FROM otel_traces WHERE TraceId = '%s'", id)); err != nil {
 		return t, err
 	}
@@ -167,15 +164,6 @@ func (f *finder) newest(ctx context.Context, before trace.TraceID, n int) (list 
 		}
 	}
 	return list, false, nil
-}
-
-// search returns the newest spans that match.
-func (f *finder) search(ctx context.Context, s traces.Search) (spans []span, err error) {
-	query, err := table.Search(s)
-	if err != nil {
-		return nil, err
-	}
-	return spans, f.conn.Select(ctx, &spans, query.SQL, arguments(query)...)
 }
 
 // arguments returns the parameters of a query for clickhouse-go.

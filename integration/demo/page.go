@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"embed"
 	"errors"
 	"fmt"
@@ -17,7 +16,6 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
-	traces "github.com/traceflake/traceflake/clickhouse"
 	"github.com/traceflake/traceflake/clients/js"
 )
 
@@ -34,7 +32,6 @@ func startPage(listener net.Listener, spans *pipeline, find *finder, edge *servi
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", p.shows("list.html", p.list))
 	mux.HandleFunc("GET /traces/{id}", p.shows("trace.html", p.trace))
-	mux.HandleFunc("GET /search", p.shows("search.html", p.search))
 	mux.HandleFunc("GET /open", func(w http.ResponseWriter, r *http.Request) {
 		id := strings.ToLower(strings.TrimSpace(r.URL.Query().Get("id")))
 		http.Redirect(w, r, "/traces/"+url.PathEscape(id), http.StatusSeeOther)
@@ -117,7 +114,6 @@ type listView struct {
 	Edge   string        // its port
 	Routes []route
 	Traces []listed
-	Form   searchForm
 }
 
 // list shows the newest traces, or those before a cursor.
@@ -126,7 +122,7 @@ func (p *page) list(r *http.Request) (_ string, _ any, err error) {
 	if err != nil {
 		return "", nil, err
 	}
-	v := listView{Edge: port, Routes: routes, Form: searchForm{Within: periods[0], Periods: periods}}
+	v := listView{Edge: port, Routes: routes}
 	if cursor := r.URL.Query().Get("before"); cursor != "" {
 		if v.Before, err = trace.TraceIDFromHex(cursor); err != nil {
 			return "", nil, fmt.Errorf("%w: the cursor %q: %w", errInput, cursor, err)
@@ -147,33 +143,4 @@ func (p *page) trace(r *http.Request) (string, any, error) {
 	}
 	t, err := p.find.trace(r.Context(), id)
 	return "Trace " + id.String(), t, err
-}
-
-// searchForm holds the user's input, so that the form can show it again.
-type searchForm struct {
-	Service, Name, Within string
-	Periods               []string
-}
-
-var periods = []string{"1h", "5m", "24h"}
-
-type searchView struct {
-	Form    searchForm
-	Matches []span
-}
-
-// search lists the newest spans that match.
-func (p *page) search(r *http.Request) (string, any, error) {
-	q := r.URL.Query()
-	form := searchForm{strings.TrimSpace(q.Get("service")), strings.TrimSpace(q.Get("name")), cmp.Or(q.Get("within"), periods[0]), periods}
-	within, err := time.ParseDuration(form.Within)
-	if err != nil || within <= 0 {
-		return "", nil, fmt.Errorf("%w: the period %q is not a duration such as 1h", errInput, form.Within)
-	}
-	now := time.Now()
-	matches, err := p.find.search(r.Context(), traces.Search{
-		Service: form.Service, Name: form.Name, Limit: perPage,
-		From: now.Add(-within), To: now.Add(time.Minute), // other clocks may be ahead
-	})
-	return "Search", searchView{form, matches}, err
 }

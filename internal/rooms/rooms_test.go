@@ -10,115 +10,113 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"testing/fstest"
 )
 
-// rules is the table. A line names a package and all that it may import; a package without a
-// line may not exist. Imports of a package's tests are checked against its line and that of
-// "test" or, if there is one, its own with " test" after the name.
+// The standard library and other modules are STD and OTHERS. What else has a name:
+const (
+	// No I/O and no waiting.
+	pure = " STD -context -database/... -net/... -os/... -syscall/... -log/syslog -plugin "
+
+	// What services import. None of it may import what is not listed here.
+	root = " ~/sparx64 ~/randflake ~/lease ~/lease/driver ~/lease/driver/pages" +
+		" ~/lease/boltstore ~/lease/k8sstore ~/idgen ~/traceid" +
+		" ~/lookup ~/propagation/xtraceid ~/clients/js ~/clickhouse ~/clickhouse/migrate ~/postgres ~/setup "
+	stores = " ~/lease/pgstore ~/lease/etcdstore ~/lease/s3store "
+	metric = " @/otel @/otel/attribute @/otel/metric @/otel/metric/... "
+
+	// The side of the stores' authors: the rule of granting, and the stores. Services import lease.
+	store = " STD ~/randflake ~/lease ~/lease/driver ~/lease/driver/pages "
+
+	// Not even in tests.
+	never = "math/rand github.com/stretchr/testify/..."
+
+	// Tests of the root module import no module that its users do not need.
+	tests = "STD" + root + "@/otel/... @/contrib/propagators/b3 go.etcd.io/bbolt golang.org/x/sys/cpu golang.org/x/sys/unix"
+)
+
+// rules is the table: all that each package may import. A package without a line may not exist.
+// Imports of a package's tests are checked against its line and against tests or, if there is one,
+// its own line with " test" after the name.
 //
 //	~/x     a package of this repository; @/x one of go.opentelemetry.io
 //	x/...   x and all packages below it
 //	-x      not x, although something before it allows x
-//
-// A name in capitals stands for what its line says. STD is the standard library and OTHERS is
-// every package that is neither in it nor in this repository.
-const rules = `
-# No I/O and no waiting.
-PURE: STD -context -database/... -net/... -os/... -syscall/... -log/syslog -plugin
+var rules = map[string]string{
+	// Blocks and keys: no time, no IDs.
+	"sparx64": pure + "-time golang.org/x/sys/cpu",
 
-# What services import. None of it may import what is not on this line.
-ROOT:   ~/sparx64 ~/randflake ~/lease ~/lease/driver ~/lease/driver/pages
-        ~/lease/boltstore ~/lease/k8sstore ~/idgen ~/traceid
-        ~/lookup ~/propagation/xtraceid ~/clients/js ~/clickhouse ~/clickhouse/migrate ~/postgres ~/setup
-STORES: ~/lease/pgstore ~/lease/etcdstore ~/lease/s3store
-METRIC: @/otel @/otel/attribute @/otel/metric @/otel/metric/...
+	// IDs, leases as values, the clock.
+	"randflake": pure + "~/sparx64",
 
-# Blocks and keys: no time, no IDs.
-sparx64: PURE -time golang.org/x/sys/cpu
+	// Only here are goroutines started, and only stores do I/O.
+	"lease": pure + metric + "context ~/randflake ~/lease/internal/owner" +
+		" ~/internal/version ~/internal/vmclock ~/internal/entropy",
+	"lease/internal/owner": "STD",
 
-# IDs, leases as values, the clock.
-randflake: PURE ~/sparx64
+	"lease/driver":    "STD ~/randflake ~/lease ~/lease/internal/owner",
+	"lease/boltstore": store + "~/internal/entropy ~/internal/vmclock go.etcd.io/bbolt/...",
+	"lease/pgstore":   store + "github.com/jackc/pgx/v5/...",
+	"lease/etcdstore": store + "go.uber.org/zap google.golang.org/grpc/..." +
+		" go.etcd.io/etcd/api/v3/... go.etcd.io/etcd/client/v3/...",
+	"lease/k8sstore":               store,
+	"lease/s3store":                store + "github.com/aws/aws-sdk-go-v2/aws/... github.com/aws/aws-sdk-go-v2/config",
+	"lease/driver/pages":           "STD ~/randflake ~/lease ~/lease/driver",
+	"lease/driver/pages/pagestest": "STD ~/lease/driver/pages",
+	"lease/leasetest":              store + "github.com/anishathalye/porcupine pgregory.net/rapid",
 
-# Only here are goroutines started, and only stores do I/O.
-lease: PURE context ~/randflake ~/lease/internal/owner ~/internal/version
-                 ~/internal/vmclock ~/internal/entropy METRIC
-lease/internal/owner: STD
+	// Makes IDs. It knows a source of them, not leases.
+	"idgen": pure + metric + "context ~/randflake ~/traceid ~/internal/version ~/internal/vmclock" +
+		" ~/internal/entropy @/otel/trace @/otel/sdk/trace",
 
-# The side of the stores' authors: the rule of granting, and the stores. Services import lease.
-STORE: STD ~/randflake ~/lease ~/lease/driver ~/lease/driver/pages
-lease/driver:    STD ~/randflake ~/lease ~/lease/internal/owner
-lease/boltstore: STORE ~/internal/entropy ~/internal/vmclock go.etcd.io/bbolt/...
-lease/pgstore:   STORE github.com/jackc/pgx/v5/...
-lease/etcdstore: STORE go.uber.org/zap google.golang.org/grpc/...
-                           go.etcd.io/etcd/api/v3/... go.etcd.io/etcd/client/v3/...
-lease/k8sstore:  STORE
-lease/s3store:   STORE github.com/aws/aws-sdk-go-v2/aws/...
-                           github.com/aws/aws-sdk-go-v2/config
-lease/driver/pages: STD ~/randflake ~/lease ~/lease/driver
-lease/driver/pages/pagestest: STD ~/lease/driver/pages
-lease/leasetest: STORE github.com/anishathalye/porcupine pgregory.net/rapid
+	// Reads IDs: no SDK, no generator.
+	"traceid": pure + "~/randflake @/otel/trace",
 
-# Makes IDs. It knows a source of them, not leases.
-idgen: PURE context ~/randflake ~/traceid ~/internal/version ~/internal/vmclock
-       ~/internal/entropy METRIC
-       @/otel/trace @/otel/sdk/trace
+	// Adds the time in an ID to lookups over HTTP.
+	"lookup": "STD ~/traceid ~/internal/version @/otel/trace" + metric,
 
-# Reads IDs: no SDK, no generator.
-traceid: PURE ~/randflake @/otel/trace
+	// Does not know how IDs are born.
+	"propagation/xtraceid":              "STD @/otel/trace @/otel/propagation @/contrib/propagators/b3" + metric,
+	"propagation/xtraceid/xtraceidgrpc": "STD ~/propagation/xtraceid @/otel/trace google.golang.org/grpc/...",
 
-# Adds the time in an ID to lookups over HTTP.
-lookup: STD ~/traceid ~/internal/version METRIC @/otel/trace
+	// The JavaScript client as a text.
+	"clients/js": "STD",
 
-# Does not know how IDs are born.
-propagation/xtraceid: STD METRIC @/otel/trace @/otel/propagation @/contrib/propagators/b3
-propagation/xtraceid/xtraceidgrpc: STD ~/propagation/xtraceid @/otel/trace google.golang.org/grpc/...
+	// SQL and text.
+	"clickhouse":              "STD ~/clickhouse/internal/ddl",
+	"clickhouse/migrate":      "STD ~/clickhouse ~/clickhouse/internal/ddl",
+	"clickhouse/internal/ddl": "STD",
+	"postgres":                "STD",
 
-# The JavaScript client as a text.
-clients/js: STD
+	// Puts the parts together.
+	"setup": store + metric + "~/idgen ~/traceid ~/lease/boltstore @/otel/trace",
 
-# SQL and text.
-clickhouse:              STD ~/clickhouse/internal/ddl
-clickhouse/migrate:      STD ~/clickhouse ~/clickhouse/internal/ddl
-clickhouse/internal/ddl: STD
-postgres:                STD
+	// What says whether this machine was cloned.
+	"internal/vmclock": "STD",
 
-# Puts the parts together.
-setup: STORE ~/idgen ~/traceid ~/lease/boltstore METRIC @/otel/trace
+	// Random bytes that differ between copies of a machine.
+	"internal/entropy": "STD ~/internal/vmclock golang.org/x/sys/cpu",
 
-# What says whether this machine was cloned.
-internal/vmclock: STD
+	// Nothing else imports these.
+	"sparx64/_asm":            "STD github.com/mmcloughlin/avo/...",
+	"integration/servers/...": "STD OTHERS ~/integration/servers/...",
+	"integration/faults":      "STD OTHERS" + root,
+	"integration/demo":        "STD OTHERS ~/integration/servers/..." + root + stores,
+	"integration/...": "STD OTHERS ~/propagation/xtraceid/xtraceidgrpc ~/lease/leasetest ~/integration/servers/..." +
+		" ~/integration/faults ~/integration/lease/crowd ~/integration/lease/calls" + root + stores,
+	"internal/rooms":        "STD",
+	"internal/version":      "STD",
+	"cmd/...":               "STD OTHERS ~/cmd/... ~/internal/entropy ~/internal/vmclock" + root + stores,
+	"bench/...":             "STD OTHERS ~/integration/servers/... ~/bench/..." + root,
+	"examples/otelhttp/...": "STD OTHERS" + root + stores,
 
-# Random bytes that differ between copies of a machine.
-internal/entropy: STD ~/internal/vmclock golang.org/x/sys/cpu
-
-# Nothing else imports these.
-sparx64/_asm:         STD github.com/mmcloughlin/avo/...
-integration/servers/...: STD OTHERS ~/integration/servers/...
-integration/faults:    STD OTHERS ROOT
-integration/demo:      STD OTHERS ROOT STORES ~/integration/servers/...
-integration/...:       STD OTHERS ROOT STORES ~/propagation/xtraceid/xtraceidgrpc ~/lease/leasetest
-                       ~/integration/servers/... ~/integration/faults ~/integration/lease/crowd ~/integration/lease/calls
-internal/rooms:        STD
-internal/version:      STD
-cmd/...:               STD OTHERS ROOT STORES ~/cmd/... ~/internal/entropy ~/internal/vmclock
-bench/...:             STD OTHERS ROOT ~/integration/servers/... ~/bench/...
-examples/otelhttp/...: STD OTHERS ROOT STORES
-
-# Tests of the root module bring in no module that a user of it has not.
-test: STD ROOT @/otel/... @/contrib/propagators/b3 go.etcd.io/bbolt golang.org/x/sys/cpu golang.org/x/sys/unix
-# Tests of stores that start engines are in integration/lease.
-lease/leasetest test: STD ROOT ~/lease/leasetest
-                                ~/lease/driver/pages/...
-lease/driver/pages test: STD ROOT ~/lease/driver/pages/...
-
-# Not even in tests.
-NEVER: math/rand github.com/stretchr/testify/...
-`
+	// Tests of stores that start engines are in integration/lease.
+	"lease/leasetest test":    "~/lease/leasetest ~/lease/driver/pages/... STD" + root,
+	"lease/driver/pages test": "~/lease/driver/pages/... STD" + root,
+}
 
 // planted are imports that the table must refuse, or the test of it is worth nothing.
 var planted = map[string]string{
@@ -154,10 +152,6 @@ var planted = map[string]string{
 }
 
 func TestImports(t *testing.T) {
-	table, err := parse(rules)
-	if err != nil {
-		t.Fatal(err)
-	}
 	if _, err := os.Stat("../../go.work"); errors.Is(err, fs.ErrNotExist) {
 		t.Skip("the other modules are not here: this is a copy of the root module alone")
 	}
@@ -167,22 +161,18 @@ func TestImports(t *testing.T) {
 	}
 	used := make(map[string]bool)
 	for _, i := range all {
-		if err := table.check(i, used); err != nil {
+		if err := check(i, used); err != nil {
 			t.Error(err)
 		}
 	}
-	for name := range table {
-		if name != strings.ToUpper(name) && !used[name] {
+	for name := range rules {
+		if !used[name] {
 			t.Errorf("there is no package %s: delete its line", name)
 		}
 	}
 }
 
 func TestPlantedImports(t *testing.T) {
-	table, err := parse(rules)
-	if err != nil {
-		t.Fatal(err)
-	}
 	tree := make(fstest.MapFS)
 	count := 0
 	for room, refused := range planted {
@@ -202,21 +192,8 @@ func TestPlantedImports(t *testing.T) {
 		t.Fatalf("%d of %d planted imports found: %v", len(all), count, err)
 	}
 	for _, i := range all {
-		if table.check(i, nil) == nil {
+		if check(i, map[string]bool{}) == nil {
 			t.Errorf("%s may import %s", i.file, i.path)
-		}
-	}
-}
-
-func TestBadTable(t *testing.T) {
-	for text, want := range map[string]string{
-		"a: STD\na: STD":   "a has two lines",
-		"a STD":            "line 1",
-		"a: PURE":          "PURE is not defined",
-		"X: Y\nY: X\na: X": "defined by itself",
-	} {
-		if _, err := parse(text); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v, want %q", text, err, want)
 		}
 	}
 }
@@ -249,61 +226,10 @@ func matches(pattern, pkg string) bool {
 	return pkg == long(pattern)
 }
 
-// table has the patterns of each line, with the names in capitals resolved.
-type table map[string][]string
-
-func parse(text string) (table, error) {
-	lines := make(table)
-	last := ""
-	for n, line := range strings.Split(text, "\n") {
-		if strings.HasPrefix(line, "#") || strings.TrimSpace(line) == "" {
-			continue
-		}
-		if name, rest, ok := strings.Cut(line, ":"); ok {
-			if _, twice := lines[name]; twice {
-				return nil, fmt.Errorf("%s has two lines", name)
-			}
-			last, line = name, rest
-		} else if last == "" || !strings.HasPrefix(line, " ") {
-			return nil, fmt.Errorf("line %d is not NAME: IMPORTS: %q", n+1, line)
-		}
-		lines[last] = append(lines[last], strings.Fields(line)...)
-	}
-	resolved := make(table)
-	for name := range lines {
-		var err error
-		if resolved[name], err = lines.resolve(name, nil); err != nil {
-			return nil, err
-		}
-	}
-	return resolved, nil
-}
-
-func (t table) resolve(name string, via []string) (patterns []string, err error) {
-	if slices.Contains(via, name) {
-		return nil, fmt.Errorf("%s is defined by itself", name)
-	}
-	for _, p := range t[name] {
-		switch {
-		case p == "STD" || p == "OTHERS" || p != strings.ToUpper(p):
-			patterns = append(patterns, p)
-		case t[p] == nil:
-			return nil, fmt.Errorf("%s is not defined", p)
-		default:
-			more, err := t.resolve(p, append(via, name))
-			if err != nil {
-				return nil, err
-			}
-			patterns = append(patterns, more...)
-		}
-	}
-	return patterns, nil
-}
-
-// line finds the line of a package: its own, or that of the nearest folder with "/...".
-func (t table) line(room, suffix string) string {
+// line returns the name of a package's line: its own, or that of the nearest folder with "/...".
+func line(room, suffix string) string {
 	for name, dir := room, room; ; dir = path.Dir(dir) {
-		if t[name+suffix] != nil {
+		if _, ok := rules[name+suffix]; ok {
 			return name + suffix
 		}
 		if dir == "." {
@@ -313,46 +239,36 @@ func (t table) line(room, suffix string) string {
 	}
 }
 
-// allows reports whether the lines allow the import. The last pattern that matches decides.
-func (t table) allows(pkg string, lines ...string) bool {
-	for _, name := range lines {
-		allowed := false
-		for _, p := range t[name] {
-			if p, not := strings.CutPrefix(p, "-"); matches(p, pkg) {
-				allowed = !not
-			}
-		}
-		if allowed {
-			return true
+// allows reports whether a line allows the import. The last pattern that matches decides.
+func allows(line, pkg string) (allowed bool) {
+	for p := range strings.FieldsSeq(line) {
+		if p, not := strings.CutPrefix(p, "-"); matches(p, pkg) {
+			allowed = !not
 		}
 	}
-	return false
+	return allowed
 }
 
 // check returns an error unless the table allows the import. It notes the lines that it used.
-func (t table) check(i imported, used map[string]bool) error {
+func check(i imported, used map[string]bool) error {
 	room := path.Dir(i.file)
-	lines := []string{t.line(room, "")}
-	if lines[0] == "" {
+	name := line(room, "")
+	if name == "" {
 		return fmt.Errorf("%s: package %s has no line in the table: give it one", i.file, room)
 	}
+	used[name] = true
+	allowed := allows(rules[name], i.path)
 	if strings.HasSuffix(i.file, "_test.go") {
-		test := t.line(room, " test")
-		if test == "" {
-			test = "test"
+		more := tests
+		if test := line(room, " test"); test != "" {
+			used[test] = true
+			more = rules[test]
 		}
-		lines = append(lines, test)
+		// A package may be imported by its own external test.
+		allowed = allowed || allows(more, i.path) || i.path == ours+"/"+room
 	}
-	if used != nil {
-		for _, name := range lines {
-			used[name] = true
-		}
-	}
-	// A package may be imported by its own external test.
-	self := i.path == ours+"/"+room && len(lines) > 1
-	if t.allows(i.path, "NEVER") || !self && !t.allows(i.path, lines...) {
-		return fmt.Errorf("%s imports %s, which the table does not allow: %s may import %s",
-			i.file, i.path, strings.Join(lines, " and "), strings.Join(t[lines[0]], " "))
+	if !allowed || allows(never, i.path) {
+		return fmt.Errorf("%s imports %s, which the table does not allow: %s may import %s", i.file, i.path, name, rules[name])
 	}
 	return nil
 }

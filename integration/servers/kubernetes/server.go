@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -38,9 +39,8 @@ type Server struct {
 	dir, binary string
 	flags       []string // of the caller
 	etcd        *etcd.Cluster
-	address     string // host:port
-	ca          authority
-	transport   *http.Transport // trusts ca
+	address     string          // host:port
+	transport   *http.Transport // trusts the server's certificate
 
 	child *child.Server
 }
@@ -116,12 +116,6 @@ func start(ctx context.Context, binary string, flags ...string) (_ *Server, err 
 	if s.dir, err = os.MkdirTemp("", "traceflake-kubernetes-"); err != nil {
 		return nil, err
 	}
-	if s.ca, err = newAuthority(); err != nil {
-		return nil, err
-	}
-	pool := x509.NewCertPool()
-	pool.AddCert(s.ca.cert)
-	s.transport = &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, MaxIdleConnsPerHost: 64}
 	if err := s.files(); err != nil {
 		return nil, err
 	}
@@ -139,26 +133,23 @@ func start(ctx context.Context, binary string, flags ...string) (_ *Server, err 
 	return s, s.Wait(ctx)
 }
 
-// files writes what the server reads when it starts.
+// files writes what the server reads when it starts: the certificate is that of httptest, for
+// 127.0.0.1, whose key also signs the tokens of service accounts.
 func (s *Server) files() error {
-	serving, servingKey, err := s.ca.issue("kube-apiserver", nil)
+	local := httptest.NewTLSServer(nil)
+	defer local.Close()
+	pool := x509.NewCertPool()
+	pool.AddCert(local.Certificate())
+	s.transport = &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, MaxIdleConnsPerHost: 64}
+	key, err := x509.MarshalPKCS8PrivateKey(local.TLS.Certificates[0].PrivateKey)
 	if err != nil {
 		return err
 	}
-	accounts, err := newKey()
-	if err != nil {
-		return err
-	}
-	tokens := "secret-of-admin,admin,1,system:masters\nsecret-of-limited,limited,2\n"
-	for name, data := range map[string][]byte{
-		"ca.crt": s.ca.pem, "serving.crt": serving, "serving.key": servingKey,
-		"accounts.key": accounts, "tokens.csv": []byte(tokens),
-	} {
-		if err := os.WriteFile(s.path(name), data, 0o600); err != nil {
-			return err
-		}
-	}
-	return nil
+	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: local.Certificate().Raw})
+	return errors.Join(
+		os.WriteFile(s.path("serving.crt"), certificate, 0o600),
+		os.WriteFile(s.path("serving.key"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}), 0o600),
+		os.WriteFile(s.path("tokens.csv"), []byte("secret-of-admin,admin,1,system:masters\nsecret-of-limited,limited,2\n"), 0o600))
 }
 
 func (s *Server) path(name string) string { return filepath.Join(s.dir, name) }
@@ -170,12 +161,11 @@ func (s *Server) command() *exec.Cmd {
 		"--etcd-servers=http://" + s.etcd.Endpoints()[0],
 		"--bind-address=127.0.0.1", "--secure-port=" + port,
 		"--tls-cert-file=" + s.path("serving.crt"), "--tls-private-key-file=" + s.path("serving.key"),
-		"--client-ca-file=" + s.path("ca.crt"),
 		"--token-auth-file=" + s.path("tokens.csv"),
 		"--authorization-mode=RBAC",
 		"--service-account-issuer=https://kubernetes.default.svc",
-		"--service-account-key-file=" + s.path("accounts.key"),
-		"--service-account-signing-key-file=" + s.path("accounts.key"),
+		"--service-account-key-file=" + s.path("serving.key"),
+		"--service-account-signing-key-file=" + s.path("serving.key"),
 		"--disable-admission-plugins=ServiceAccount", // nothing makes accounts here
 		"--endpoint-reconciler-type=none",
 		"--service-cluster-ip-range=10.0.0.0/24",
@@ -217,9 +207,6 @@ func (s *Server) Close() error {
 
 // URL is that of the server.
 func (s *Server) URL() string { return "https://" + s.address }
-
-// CA is the certificate, in PEM form, that signs the server's.
-func (s *Server) CA() []byte { return s.ca.pem }
 
 // Token is the token of a user, Admin or Limited.
 func (s *Server) Token(user string) string { return "secret-of-" + user }

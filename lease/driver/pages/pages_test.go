@@ -387,6 +387,29 @@ func TestRepeatedWrite(t *testing.T) {
 	}
 	then = func() { mustAcquire(t, good, request(t0)) }
 	wantUnknown(t, "release", twice.Release(t.Context(), got, lease.NewNonce(), t0))
+	// What an Acquire wrote is released and granted again: it used a block, and another holder has it.
+	later := t0.Add(time.Hour)
+	then = func() {
+		g, err := good.Get(t.Context(), g.Node)
+		if err = errors.Join(err, good.Release(t.Context(), g, lease.NewNonce(), later)); err != nil {
+			t.Error(err)
+		}
+		mustAcquire(t, good, request(later))
+	}
+	_, err = twice.Acquire(t.Context(), request(later))
+	wantUnknown(t, "acquire", err)
+	// A raise is made again: it raises what was written meanwhile.
+	changing := open(writes(server, func(_ *message, do func() answer) answer {
+		then()
+		then = func() {}
+		return do()
+	}), 1, few(1))
+	then = func() { mustAcquire(t, good, request(later.Add(time.Hour))) }
+	if err := changing.Raise(t.Context(), later.Add(24*time.Hour)); err != nil {
+		t.Error(err)
+	}
+	_, err = good.Acquire(t.Context(), request(later.Add(23*time.Hour)))
+	wantErr(t, "before the end of the raise", err, lease.ErrNoFreeNode)
 }
 
 // A page remembers few writes, but a block's nonce stays.
