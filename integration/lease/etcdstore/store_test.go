@@ -93,19 +93,8 @@ func TestBadOptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = client.Close() }()
-	for _, c := range []struct {
-		name  string
-		nodes driver.NodeRange
-		opts  []etcdstore.Option
-	}{
-		{"block size", driver.NodeRange{BlockSize: 3}, nil},
-		{"nodes", driver.NodeRange{First: 1 << 17, Nodes: 8}, nil},
-		{"no nodes", driver.NodeRange{First: 8}, nil},
-		{"prefix", driver.NodeRange{}, []etcdstore.Option{etcdstore.WithPrefix("")}},
-	} {
-		_, err := etcdstore.New(client, c.nodes, c.opts...)
-		wantError(t, c.name, err, lease.ErrInvalidRequest)
-	}
+	_, err = etcdstore.New(client, driver.NodeRange{}, etcdstore.WithPrefix(""))
+	wantError(t, "prefix", err, lease.ErrInvalidRequest)
 	for _, none := range []clientv3.KV{nil, (*clientv3.Client)(nil)} {
 		_, err := etcdstore.New(none, driver.NodeRange{})
 		wantError(t, "no client", err, lease.ErrInvalidRequest)

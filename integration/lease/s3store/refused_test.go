@@ -65,9 +65,6 @@ func TestURL(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if _, err := driver.Open(t.Context(), "s3://bucket?region=eu-west-1", driver.NodeRange{First: 3, Nodes: 8, BlockSize: 8}); !errors.Is(err, lease.ErrInvalidRequest) {
-		t.Errorf("a range that does not begin at a block: got error %v, want ErrInvalidRequest", err)
-	}
 }
 
 // The URLs that requests have, by the settings.
