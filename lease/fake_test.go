@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -341,11 +342,7 @@ func (b *bench) wantDrops(want map[string]int64) {
 
 func (b *bench) wantReports(want ...error) {
 	b.t.Helper()
-	ok := len(b.reports) == len(want)
-	for i := range want {
-		ok = ok && errors.Is(b.reports[i], want[i])
-	}
-	if !ok {
+	if !slices.EqualFunc(b.reports, want, errors.Is) {
 		b.t.Errorf("reported %v, want %v", b.reports, want)
 	}
 }
@@ -357,10 +354,8 @@ func (b *bench) block(i int) lease.Block {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	for _, block := range blocks {
-		if int(block.Node) == i {
-			return block
-		}
+	if at := slices.IndexFunc(blocks, func(b lease.Block) bool { return int(b.Node) == i }); at >= 0 {
+		return blocks[at]
 	}
 	return lease.Block(few.Block(i))
 }
