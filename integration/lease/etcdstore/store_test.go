@@ -71,12 +71,10 @@ func TestRoundTrips(t *testing.T) {
 		}
 	}
 	count("the first acquire of all", 7, acquire(s)) // config, page; config, list, write config, read config; write page
-	count("acquire on a new page", 3, acquire(s))    // page; config; write page
 	count("renew", 1, func() (err error) {
 		g, err = s.Renew(ctx, g, calls.Renewal(lease.NewNonce(), g.End.Add(time.Minute)))
 		return err
 	})
-	count("renew to no later end", 1, func() (err error) { g, err = s.Renew(ctx, g, calls.Renewal(lease.NewNonce(), now)); return err })
 	count("get", 1, func() error { _, err := s.Get(ctx, g.Node); return err })
 	other := fresh()
 	count("the first renewal by a process", 3, func() (err error) {

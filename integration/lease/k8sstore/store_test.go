@@ -282,21 +282,3 @@ func TestRequestsOfAnOperator(t *testing.T) {
 		t.Errorf("a list of %d blocks took %s requests, %v; want a GET and 3 LIST", len(blocks), got, err)
 	}
 }
-
-func TestBadOptions(t *testing.T) {
-	client := &http.Client{}
-	for _, c := range []struct {
-		what                    string
-		client                  *http.Client
-		server, namespace, name string
-	}{
-		{"client", nil, "https://host", "a", "a"},
-		{"server", client, "host:6443", "a", "a"},
-		{"server", client, "etcd://host", "a", "a"},
-		{"namespace", client, "https://host", "", "a"},
-		{"name", client, "https://host", "a", ""},
-	} {
-		_, err := k8sstore.New(c.client, c.server, c.namespace, driver.NodeRange{}, k8sstore.WithName(c.name))
-		wantError(t, c.what, err, lease.ErrInvalidRequest, c.what)
-	}
-}
