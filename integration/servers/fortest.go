@@ -5,6 +5,8 @@ import (
 	"errors"
 	"os"
 	"testing"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // ClickHouseForTest returns an Engine that is closed when the test ends. If
@@ -33,6 +35,38 @@ func PostgresForTest(tb testing.TB) *PostgresServer {
 		}
 	})
 	return s
+}
+
+// Rows runs a statement for a test, which fails if the statement does, and returns its rows.
+func (e *Engine) Rows(tb testing.TB, statement string) [][]string {
+	tb.Helper()
+	r, err := e.Query(tb.Context(), statement)
+	if err != nil {
+		tb.Fatalf("%s: %v", statement, err)
+	}
+	return r.Rows
+}
+
+// Run runs the statements that a function returned.
+func (e *Engine) Run(tb testing.TB, statements []string, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for _, statement := range statements {
+		e.Rows(tb, statement)
+	}
+}
+
+// Connect returns a connection for a test, closed when the test ends.
+func (s *PostgresServer) Connect(tb testing.TB) *pgx.Conn {
+	tb.Helper()
+	conn, err := pgx.Connect(tb.Context(), s.DSN())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
 }
 
 func need(tb testing.TB, err error) {
