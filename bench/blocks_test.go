@@ -3,7 +3,6 @@ package bench
 import (
 	"bufio"
 	"bytes"
-	"context"
 	_ "embed"
 	"encoding/binary"
 	"encoding/hex"
@@ -38,7 +37,7 @@ const asked = 25
 // traces of five minutes, report what they read. With random IDs, five minutes are a range of the
 // time column. The time has no meaning: run it with -benchtime 1x.
 func BenchmarkBlocks(b *testing.B) {
-	duckDB, conn := fetchDuckDB(b), connect(b)
+	duckDB, conn := fetchDuckDB(b), servers.PostgresForTest(b).Connect(b)
 	for _, k := range kinds() {
 		b.Run("id="+k.name, func(b *testing.B) {
 			for range b.N {
@@ -51,8 +50,7 @@ func BenchmarkBlocks(b *testing.B) {
 }
 
 func TestOrderSavesBlocks(t *testing.T) {
-	conn := connect(t)
-	duckDB := fetchDuckDB(t)
+	duckDB, conn := fetchDuckDB(t), servers.PostgresForTest(t).Connect(t)
 	for _, k := range kinds() {
 		c := k.costs(t, duckDB, conn, 160_000)
 		if all, one := c["pages"], c["trace-pages"]; k.ordered != (one < all/4) {
@@ -62,16 +60,6 @@ func TestOrderSavesBlocks(t *testing.T) {
 			t.Errorf("%s: one trace reads %g of %g row groups", k.name, one, all)
 		}
 	}
-}
-
-func connect(tb testing.TB) *pgx.Conn {
-	tb.Helper()
-	conn, err := pgx.Connect(tb.Context(), servers.PostgresForTest(tb).DSN())
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() { _ = conn.Close(context.Background()) })
-	return conn
 }
 
 // costs stores spans with one kind of ID and returns what the queries read.

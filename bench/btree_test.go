@@ -66,12 +66,7 @@ func BenchmarkBTree(b *testing.B) {
 // same rows for every key.
 func newBTree(tb testing.TB) *pgx.Conn {
 	tb.Helper()
-	server := servers.PostgresForTest(tb)
-	conn, err := pgx.Connect(tb.Context(), server.DSN())
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() { _ = conn.Close(context.Background()) })
+	conn := servers.PostgresForTest(tb).Connect(tb)
 	execute(tb, conn, "CREATE EXTENSION pg_walinspect", "CREATE EXTENSION pgstattuple",
 		// pg_walinspect reads WAL that a checkpoint would remove.
 		"ALTER SYSTEM SET wal_keep_size = '8GB'", "ALTER SYSTEM SET max_wal_size = '64GB'", "ALTER SYSTEM SET checkpoint_timeout = '1d'",

@@ -1,8 +1,6 @@
 package clickhouse_test
 
 import (
-	"database/sql"
-	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -11,10 +9,11 @@ import (
 	"github.com/traceflake/traceflake/clickhouse"
 )
 
-// Every limit is taken as it is documented, and not one more.
+// Every limit is taken as it is documented, and not one more: then the error says which it is.
 func TestBounds(t *testing.T) {
 	var s clickhouse.Schema
 	end := day.Add(time.Hour)
+	traces := func(n int) error { return second(clickhouse.Traces(s, make([][16]byte, n))) }
 	newest := func(limit int) error { return second(s.Newest(day, end, [16]byte{}, limit)) }
 	search := func(q clickhouse.Search) error {
 		q.From, q.To = day, end
@@ -28,68 +27,46 @@ func TestBounds(t *testing.T) {
 		return err
 	}
 	slack := func(slack time.Duration) error { return second(clickhouse.Schema{Slack: slack}.Trace([16]byte{1})) }
-	const years50 = 50 * 365 * 24 * time.Hour
+	const year = 365 * 24 * time.Hour
 	for _, c := range []struct {
 		name string
 		err  error
-		good bool
+		want string // "" if it is taken
 	}{
-		{"3000 traces", second(clickhouse.Traces(s, make([][16]byte, 3000))), true},
-		{"no newest", newest(0), false},
-		{"one newest", newest(1), true},
-		{"10000 newest", newest(10_000), true},
-		{"10001 newest", newest(10_001), false},
-		{"from 1899", spans(1899, 2000), false},
-		{"from 1900", spans(1900, 2000), true},
-		{"to 2261", spans(2000, 2261), true},
-		{"to 2262", spans(2000, 2262), false},
-		{"a search for fewer than none", search(clickhouse.Search{Limit: -1}), false},
-		{"a search for one", search(clickhouse.Search{Limit: 1}), true},
-		{"a search for 10000", search(clickhouse.Search{Limit: 10_000}), true},
-		{"a search for 10001", search(clickhouse.Search{Limit: 10_001}), false},
-		{"the shortest negative", search(clickhouse.Search{MinDuration: -1}), false},
-		{"the longest negative", search(clickhouse.Search{MaxDuration: -1}), false},
-		{"one duration", search(clickhouse.Search{MinDuration: time.Second, MaxDuration: time.Second}), true},
-		{"no duration", search(clickhouse.Search{MinDuration: time.Second, MaxDuration: time.Second - 1}), false},
-		{"a TTL of a second", keep(time.Second), true},
-		{"a TTL of an odd number of seconds", keep(3 * time.Second), true},
-		{"a TTL of half a second", keep(time.Second / 2), false},
-		{"a negative TTL", keep(-time.Second), false},
-		{"a TTL of 50 years", keep(years50), true},
-		{"a longer TTL", keep(years50 + time.Second), false},
-		{"no slack", slack(0), true},
-		{"a slack of a year", slack(365 * 24 * time.Hour), true},
-		{"a longer slack", slack(365*24*time.Hour + 1), false},
-		{"a negative slack", slack(-1), false},
+		{"no traces", traces(0), "no trace ID"},
+		{"3000 traces", traces(3000), ""},
+		{"3001 traces", traces(3001), "3001 trace IDs"},
+		{"no newest", newest(0), "limit 0"},
+		{"one newest", newest(1), ""},
+		{"10000 newest", newest(10_000), ""},
+		{"10001 newest", newest(10_001), "limit 10001"},
+		{"no times", second(s.Search(clickhouse.Search{})), "must be after the"},
+		{"an empty range", second(s.Spans(day, day)), "the end must be after"},
+		{"from 1899", spans(1899, 2000), "times range from 1900 to"},
+		{"from 1900", spans(1900, 2000), ""},
+		{"to 2261", spans(2000, 2261), ""},
+		{"to 2262", spans(2000, 2262), "times range from 1900 to"},
+		{"a search for fewer than none", search(clickhouse.Search{Limit: -1}), "limit -1"},
+		{"a search for one", search(clickhouse.Search{Limit: 1}), ""},
+		{"a search for 10000", search(clickhouse.Search{Limit: 10_000}), ""},
+		{"a search for 10001", search(clickhouse.Search{Limit: 10_001}), "limit 10001"},
+		{"the shortest negative", search(clickhouse.Search{MinDuration: -1}), "they are not negative"},
+		{"the longest negative", search(clickhouse.Search{MaxDuration: -1}), "they are not negative"},
+		{"one duration", search(clickhouse.Search{MinDuration: time.Second, MaxDuration: time.Second}), ""},
+		{"no duration", search(clickhouse.Search{MinDuration: time.Second, MaxDuration: time.Second - 1}), "the longest is shorter"},
+		{"a TTL of a second", keep(time.Second), ""},
+		{"a TTL of an odd number of seconds", keep(3 * time.Second), ""},
+		{"a TTL of half a second", keep(time.Second / 2), "TTL 500ms"},
+		{"a TTL of 50 years", keep(50 * year), ""},
+		{"a longer TTL", keep(50*year + time.Second), "TTL 438000h0m1s"},
+		{"no slack", slack(0), ""},
+		{"a slack of a year", slack(year), ""},
+		{"a longer slack", slack(year + 1), "slack 8760h"},
+		{"a negative slack", slack(-1), "slack -1ns"},
 	} {
-		if (c.err == nil) != c.good {
-			t.Errorf("%s: %v", c.name, c.err)
+		if (c.err == nil) != (c.want == "") || c.err != nil && (!strings.HasPrefix(c.err.Error(), "clickhouse: ") || !strings.Contains(c.err.Error(), c.want)) {
+			t.Errorf("%s: %v, want %q", c.name, c.err, c.want)
 		}
-	}
-}
-
-func TestSampleConditionOfNoRatio(t *testing.T) {
-	for ratio, want := range map[float64]string{0: "0", -1: "0", 1: "1", 2: "1"} {
-		if got := clickhouse.SampleCondition(ratio); got != want {
-			t.Errorf("%g: %s", ratio, got)
-		}
-	}
-	if got := clickhouse.SampleCondition(math.NaN()); got != "0" {
-		t.Errorf("NaN: %s", got)
-	}
-}
-
-func TestThreeTraces(t *testing.T) {
-	q, err := clickhouse.Traces(clickhouse.Schema{}, [][16]byte{{15: 1}, {15: 2}, {15: 3}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	zeros := strings.Repeat("0", 31)
-	if want := "['" + zeros + "1','" + zeros + "2','" + zeros + "3']"; q.Params[0].Value != want {
-		t.Errorf("%s, want %s", q.Params[0].Value, want)
-	}
-	if want := []any{sql.Named("ids", q.Params[0].Value)}; !slices.Equal(q.Args(), want) {
-		t.Errorf("arguments %v", q.Args())
 	}
 }
 
@@ -134,15 +111,5 @@ func TestWidening(t *testing.T) {
 	}
 	if n != 3 {
 		t.Errorf("%d ranges", n)
-	}
-}
-
-func TestTTLOfTheLookupTable(t *testing.T) {
-	s := clickhouse.Schema{Layout: clickhouse.Overlay, TTL: time.Hour}
-	for lookup, want := range map[bool]int{false: 1, true: 2} {
-		got, err := s.TTLStatements(lookup)
-		if err != nil || len(got) != want || !strings.Contains(got[0], "Timestamp") || lookup && !strings.Contains(got[1], "Start") {
-			t.Errorf("lookup table %v: %q, %v", lookup, got, err)
-		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -44,6 +45,14 @@ func TestStatements(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if s.KeepLookup { // only those that differ
+			s.KeepLookup = false
+			others, err := s.Statements()
+			if err != nil {
+				t.Fatal(err)
+			}
+			statements = slices.DeleteFunc(statements, func(statement string) bool { return slices.Contains(others, statement) })
+		}
 		golden(t, name, clickhouse.Script(statements))
 	}
 }
@@ -59,6 +68,9 @@ func TestTTLAndLookup(t *testing.T) {
 	ttl, err := s.TTLStatements(true)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if alone, err := s.TTLStatements(false); err != nil || !slices.Equal(alone, ttl[:1]) {
+		t.Errorf("without the lookup table %q, %v", alone, err)
 	}
 	drop, err := s.DropLookup()
 	if err != nil {

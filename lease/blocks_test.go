@@ -186,46 +186,38 @@ func TestRestoredDuringClose(t *testing.T) {
 	}
 }
 
-// newUnproven returns a Keeper that holds one grant, and another one for which it asked twice and
-// which the store has not confirmed since.
-func newUnproven(t *testing.T) *bench {
-	t.Helper()
-	b := newBench(t, lease.WithMaxBlocks(2))
-	b.SetJitter(func() float64 { return 0 }) // renewals well before the end
-	b.pass(0)
-	b.borrow()
-	b.store.set(nil, errAway)
-	b.Step(t.Context())
-	b.store.set(nil, nil)
-	b.store.on = func(c *call, do func() (lease.Grant, error)) (lease.Grant, error) {
-		if c.op == "renew" && c.grant.Node == 1 {
-			return lease.Grant{}, errAway
-		}
-		return do()
-	}
-	b.pass(2 * time.Second)
-	if len(b.Terms()) != 2 || b.Terms()[1].Proven() {
-		t.Fatalf("%d terms, want a second, unproven one", len(b.Terms()))
-	}
-	return b
-}
-
-// An unproven grant does not replace a proven one.
-func TestUnprovenReplacesNothing(t *testing.T) {
-	b := newUnproven(t)
-	b.pass(3 * time.Second) // the first is renewed
-	b.clock.Add(4 * time.Second)
-	b.Step(t.Context())
-	b.wantNode(0)
-}
-
-// An unproven grant makes no IDs, even when another one is dropped.
+// An unproven grant does not replace a proven one, and makes no IDs even when that is dropped.
 func TestUnprovenIsNotShown(t *testing.T) {
-	b := newUnproven(t)
-	b.Drop(b.Terms()[0])
-	b.Step(t.Context())
-	if len(b.Terms()) != 1 || b.Terms()[0].Proven() {
-		t.Fatalf("%d terms", len(b.Terms()))
+	for _, dropped := range []bool{false, true} {
+		b := newBench(t, lease.WithMaxBlocks(2))
+		b.SetJitter(func() float64 { return 0 }) // renewals well before the end
+		b.pass(0)
+		b.borrow()
+		b.store.set(nil, errAway)
+		b.Step(t.Context()) // asks for another block, and again without an acknowledgement
+		b.store.set(nil, nil)
+		b.store.on = func(c *call, do func() (lease.Grant, error)) (lease.Grant, error) {
+			if c.op == "renew" && c.grant.Node == 1 {
+				return lease.Grant{}, errAway
+			}
+			return do()
+		}
+		b.pass(2 * time.Second)
+		if len(b.Terms()) != 2 || b.Terms()[1].Proven() {
+			t.Fatalf("%d terms, want a second, unproven one", len(b.Terms()))
+		}
+		if !dropped {
+			b.pass(3 * time.Second) // the first is renewed
+			b.clock.Add(4 * time.Second)
+			b.Step(t.Context())
+			b.wantNode(0)
+			continue
+		}
+		b.Drop(b.Terms()[0])
+		b.Step(t.Context())
+		if len(b.Terms()) != 1 || b.Terms()[0].Proven() {
+			t.Fatalf("%d terms", len(b.Terms()))
+		}
+		b.wantError(lease.ErrNoLease)
 	}
-	b.wantError(lease.ErrNoLease)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -27,7 +28,10 @@ type fakeClock struct {
 
 var testStart = time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
 
-func newFakeClock() *fakeClock { return &fakeClock{wall: testStart} }
+// clockOrigin is what the monotonic clock shows first: it may count from any moment.
+const clockOrigin = -time.Hour
+
+func newFakeClock() *fakeClock { return &fakeClock{wall: testStart, elapsed: clockOrigin} }
 
 func (c *fakeClock) Now() time.Time {
 	c.mu.Lock()
@@ -168,6 +172,7 @@ func newBench(t *testing.T, opts ...lease.Option) *bench {
 	t.Helper()
 	memory := driver.NewMemory(driver.WithNodeRange(few))
 	b := &bench{t: t, codec: testCodec(t), clock: newFakeClock(), memory: memory, store: &fakeStore{Store: memory}, life: new(uint64)}
+	*b.life = 7
 	k, err := lease.NewKeeper(b.store, b.codec, b.options(opts)...)
 	if err != nil {
 		t.Fatal(err)
@@ -337,11 +342,7 @@ func (b *bench) wantDrops(want map[string]int64) {
 
 func (b *bench) wantReports(want ...error) {
 	b.t.Helper()
-	ok := len(b.reports) == len(want)
-	for i := range want {
-		ok = ok && errors.Is(b.reports[i], want[i])
-	}
-	if !ok {
+	if !slices.EqualFunc(b.reports, want, errors.Is) {
 		b.t.Errorf("reported %v, want %v", b.reports, want)
 	}
 }
@@ -353,10 +354,8 @@ func (b *bench) block(i int) lease.Block {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	for _, block := range blocks {
-		if int(block.Node) == i {
-			return block
-		}
+	if at := slices.IndexFunc(blocks, func(b lease.Block) bool { return int(b.Node) == i }); at >= 0 {
+		return blocks[at]
 	}
 	return lease.Block(few.Block(i))
 }

@@ -176,32 +176,30 @@ func TestNilOptions(t *testing.T) {
 	}
 }
 
-// broken is a meter provider that fails for an instrument, or for the callback.
+// broken is a meter, and its provider, that fails for an instrument or for the callback.
 type broken struct {
 	embedded.MeterProvider
+	noMeter
 	what string
 }
 
-func (p broken) Meter(string, ...metric.MeterOption) metric.Meter { return brokenMeter{what: p.what} }
+type noMeter = noop.Meter
 
-type brokenMeter struct {
-	noop.Meter
-	what string
-}
+func (b broken) Meter(string, ...metric.MeterOption) metric.Meter { return b }
 
-func (m brokenMeter) fail(what string) error {
-	if what == m.what {
+func (b broken) fail(what string) error {
+	if what == b.what {
 		return errAway
 	}
 	return nil
 }
 
-func (m brokenMeter) Float64ObservableGauge(string, ...metric.Float64ObservableGaugeOption) (metric.Float64ObservableGauge, error) {
-	return noop.Float64ObservableGauge{}, m.fail("gauge")
+func (b broken) Float64ObservableGauge(string, ...metric.Float64ObservableGaugeOption) (metric.Float64ObservableGauge, error) {
+	return noop.Float64ObservableGauge{}, b.fail("gauge")
 }
 
-func (m brokenMeter) RegisterCallback(metric.Callback, ...metric.Observable) (metric.Registration, error) {
-	return noop.Registration{}, m.fail("callback")
+func (b broken) RegisterCallback(metric.Callback, ...metric.Observable) (metric.Registration, error) {
+	return noop.Registration{}, b.fail("callback")
 }
 
 func TestMetricsThatFail(t *testing.T) {

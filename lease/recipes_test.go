@@ -47,15 +47,6 @@ const recipeTTL = 10 * time.Minute
 // few blocks, so that a process gets one that another one had.
 var recipeNodes = driver.NodeRange{Nodes: 16, BlockSize: 1}
 
-func newFleet(t *testing.T) *fleet {
-	t.Helper()
-	codec, err := randflake.NewCodec([]byte("a fleet's secret"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &fleet{t: t, codec: codec, made: map[randflake.ID]bool{}}
-}
-
 // start starts a process for each clock. They run until the test is over.
 func (f *fleet) start(store lease.Store, ahead ...time.Duration) {
 	f.t.Helper()
@@ -99,7 +90,7 @@ func playRecipe(t *testing.T, play func(t *testing.T, f *fleet, byTheBook bool))
 	t.Helper()
 	for _, byTheBook := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
-			f := newFleet(t)
+			f := &fleet{t: t, codec: testCodec(t), made: map[randflake.ID]bool{}}
 			if play(t, f, byTheBook); (f.equal == 0) != byTheBook {
 				t.Errorf("by the book %t: %d equal IDs", byTheBook, f.equal)
 			}

@@ -156,7 +156,7 @@ func run(ctx context.Context, args []string) error {
 		if err != nil {
 			return fmt.Errorf("%v: %w", l, err)
 		}
-		r.add(m)
+		r.Measured = append(slices.DeleteFunc(r.Measured, func(old measured) bool { return old.layout() == l }), m)
 		if err := save(*out, r); err != nil { // what is measured is kept, should a later step fail
 			return err
 		}
@@ -210,17 +210,6 @@ func save(folder string, more ...*results) error {
 	}
 	return errors.Join(os.WriteFile(filepath.Join(folder, "results.json"), append(text, '\n'), 0o644),
 		os.WriteFile(filepath.Join(folder, "RESULTS.md"), []byte(markdown(runs)), 0o644))
-}
-
-// add takes a measurement in, in the place of an earlier one of the same layout.
-func (r *results) add(m measured) {
-	for i, old := range r.Measured {
-		if old.layout() == m.layout() {
-			r.Measured[i] = m
-			return
-		}
-	}
-	r.Measured = append(r.Measured, m)
 }
 
 func cpuName() string {

@@ -72,22 +72,19 @@ func (m *migration) look(ctx context.Context) (reach, error) {
 	if err := m.canBeMigrated(ctx, live); err != nil {
 		return notBegun, err
 	}
-	if m.KeepLookup {
+	rows, there := tables[m.Rows()]
+	switch {
+	case m.KeepLookup:
 		return notBegun, m.exec(ctx, m.LookupGuard())
-	}
-	if m.Cluster == "" {
+	case m.Cluster == "":
 		return notBegun, nil
-	}
-	if rows, there := tables[m.Rows()]; there {
-		if rows.partition != ddl.PartitionKey {
-			return notBegun, fmt.Errorf("clickhouse: migrate: table %s is partitioned by %q, not by %s; nothing was changed",
-				m.Named(m.Rows()), rows.partition, ddl.PartitionKey)
-		}
-		if len(m.extra) > 0 {
-			return notBegun, fmt.Errorf("clickhouse: migrate: table %s has the column %s, which %s may lack: "+
-				"add it there and drop it here, or choose another name; nothing was changed",
-				m.Named(""), m.extra[0].name, m.Named(m.Rows()))
-		}
+	case there && rows.partition != ddl.PartitionKey:
+		return notBegun, fmt.Errorf("clickhouse: migrate: table %s is partitioned by %q, not by %s; nothing was changed",
+			m.Named(m.Rows()), rows.partition, ddl.PartitionKey)
+	case there && len(m.extra) > 0:
+		return notBegun, fmt.Errorf("clickhouse: migrate: table %s has the column %s, which %s may lack: "+
+			"add it there and drop it here, or choose another name; nothing was changed",
+			m.Named(""), m.extra[0].name, m.Named(m.Rows()))
 	}
 	return notBegun, m.exec(ctx, m.RowsGuard())
 }

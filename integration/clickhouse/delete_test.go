@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/traceflake/traceflake/clickhouse"
+	"github.com/traceflake/traceflake/traceid"
 )
 
 // partitions runs the query of a deletion.
@@ -32,33 +33,26 @@ func TestDelete(t *testing.T) {
 			t.Fatal(err)
 		}
 		e.exec("SYSTEM STOP MERGES spans")
-		const days, each = 4, 50 // in two parts a day
+		const days, each = 3, 50           // in two parts a day
+		long := trace.TraceID{0x18, 15: 1} // goes on for days: its spans are not where its ID's time is
 		var traces []trace.TraceID
-		for day := range days {
-			for part := range 2 {
-				var spans []span
-				for i := range each {
-					at := noon.Add(time.Duration(day*24)*time.Hour + time.Duration(part*each+i)*time.Second)
-					id := fmt.Sprintf("%016x%016x", uint64(at.UnixMilli()-1577836800000)<<23, uint64(i+1))
-					spans = append(spans, span{trace: id, id: uint64(day*1000 + part*each + i + 1), service: "a", name: "b", start: at})
-				}
-				// A trace that goes on for days: its spans are not where its ID's time is.
-				if part == 1 {
-					spans = append(spans, span{trace: "18000000000000000000000000000001", id: uint64(900_000 + day), service: "a", name: "long", start: noon.Add(time.Duration(day*24) * time.Hour)})
-				}
-				e.insert("spans", spans)
-				if day == 2 && part == 0 {
-					for _, s := range spans[:12] {
-						id, _ := trace.TraceIDFromHex(s.trace)
-						traces = append(traces, id)
-					}
-				}
+		for part := range 2 * days {
+			day := noon.Add(time.Duration(part/2*24) * time.Hour)
+			var spans []span
+			if part%2 == 1 {
+				spans = append(spans, span{trace: long.String(), id: uint64(900_000 + part), service: "a", name: "long", start: day})
 			}
+			for i := range each {
+				at := day.Add(time.Duration(part%2*each+i) * time.Second)
+				traces = append(traces, traceid.Min(at))
+				spans = append(spans, span{trace: traceid.Min(at).String(), id: uint64(part*1000 + i + 1), service: "a", name: "b", start: at})
+			}
+			e.insert("spans", spans)
 		}
 		untouched := func() string {
 			return e.one("SELECT sum(value) FROM system.events WHERE event = 'MutationUntouchedParts'")
 		}
-		d, err := clickhouse.DeleteTraces(s, traces)
+		d, err := clickhouse.DeleteTraces(s, traces[4*each:4*each+12])
 		in := e.partitions(d, err)
 		if len(in) != 1 {
 			t.Fatalf("12 traces of one day are in partitions %v", in)
@@ -72,7 +66,6 @@ func TestDelete(t *testing.T) {
 		if after := untouched(); after == before {
 			t.Errorf("layout %d: the part without such spans was rewritten", layout)
 		}
-		long, _ := trace.TraceIDFromHex("18000000000000000000000000000001")
 		d, err = clickhouse.DeleteTraces(s, []trace.TraceID{long})
 		if in = e.partitions(d, err); len(in) != days {
 			t.Errorf("layout %d: the long trace is in partitions %v", layout, in)

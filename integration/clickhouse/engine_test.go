@@ -20,8 +20,14 @@ import (
 	"github.com/traceflake/traceflake/integration/servers"
 )
 
+// configVar names the configuration of the engine in this process.
+const configVar = "TRACEFLAKE_CLICKHOUSE_CONFIG"
+
 // TestMain keeps the engine running between tests: it would start again for each.
 func TestMain(m *testing.M) {
+	if os.Getenv(configVar) == "" {
+		_ = os.Setenv(configVar, "testdata/engine.xml") // fails for bad names only
+	}
 	e, err := servers.ClickHouse(context.Background())
 	code := m.Run() // which says what is wrong with the engine
 	if err == nil {
@@ -63,11 +69,7 @@ func (e *engine) open(settings string) *sql.DB {
 // exec runs a statement and returns its rows.
 func (e *engine) exec(statement string) [][]string {
 	e.t.Helper()
-	r, err := e.Query(e.t.Context(), statement)
-	if err != nil {
-		e.t.Fatalf("%s: %v", statement, err)
-	}
-	return r.Rows
+	return e.Rows(e.t, statement)
 }
 
 // one returns the only value of a query.
@@ -83,12 +85,7 @@ func (e *engine) one(query string) string {
 // run runs statements of the package.
 func (e *engine) run(statements []string, err error) {
 	e.t.Helper()
-	if err != nil {
-		e.t.Fatal(err)
-	}
-	for _, statement := range statements {
-		e.exec(statement)
-	}
+	e.Run(e.t, statements, err)
 }
 
 // fails runs a statement that must fail with a message.

@@ -18,6 +18,17 @@ import (
 
 const null = "ᴺᵁᴸᴸ"
 
+// store fills a table with IDs.
+func (e *engine) store(ids []trace.TraceID) {
+	e.t.Helper()
+	var values strings.Builder
+	for i, id := range ids {
+		fmt.Fprintf(&values, "(%d,'%s')", i, id)
+	}
+	e.exec("CREATE TABLE ids (n UInt32, TraceId String, id ALIAS TraceId) ENGINE = MergeTree ORDER BY n")
+	e.exec("INSERT INTO ids VALUES " + values.String())
+}
+
 func withFunctions(t *testing.T) *engine {
 	e := newEngine(t)
 	for range 2 { // creating them is idempotent
@@ -57,12 +68,7 @@ func random(n int) []trace.TraceID {
 func TestFunctionsAgreeWithGo(t *testing.T) {
 	e := withFunctions(t)
 	ids := append(edges(), random(50_000)...)
-	e.exec("CREATE TABLE ids (n UInt32, id String) ENGINE = MergeTree ORDER BY n")
-	var values strings.Builder
-	for i, id := range ids {
-		fmt.Fprintf(&values, "(%d,'%s')", i, id)
-	}
-	e.exec("INSERT INTO ids VALUES " + values.String())
+	e.store(ids)
 	now := time.Date(2026, 10, 15, 11, 0, 0, 123456789, time.UTC)
 	const age, skew = 40 * 365 * 24 * time.Hour, 10 * 365 * 24 * time.Hour
 	got := e.exec(fmt.Sprintf(`SELECT traceIDTime(id), traceIDSeq(id), traceIDLow(id), traceIDMin(traceIDTime(id)), traceIDMax(traceIDTime(id)),

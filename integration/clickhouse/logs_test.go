@@ -78,16 +78,16 @@ func TestOverlayIndexes(t *testing.T) {
 	overlay := clickhouse.Schema{Table: "spans", Layout: clickhouse.Overlay, LogsTable: "logs"}
 	e.run(collectorTable("spans"), nil)
 	e.run(clickhouse.Schema{Table: "other"}.Statements()) // for the functions
-	e.fillLogs("logs", 400_000)
+	e.fillLogs("logs", 200_000)
 	e.exec(`INSERT INTO spans (Timestamp, TraceId, SpanId, ServiceName, SpanName)
 SELECT toDateTime64(now(), 9) - toIntervalSecond(86400 - intDiv(number, 5)) AS Timestamp, traceIDAt(Timestamp, number, cityHash64(intDiv(number, 8))),
     hex(cityHash64(number)), concat('service-', toString(number % 3)), 'GET' FROM numbers(400000) SETTINGS max_partitions_per_insert_block = 0`)
-	one := e.traceIDs("SELECT TraceId FROM logs ORDER BY TraceId LIMIT 1 OFFSET 300000")
+	one := e.traceIDs("SELECT TraceId FROM logs ORDER BY TraceId LIMIT 1 OFFSET 150000")
 	many := e.traceIDs("SELECT DISTINCT TraceId FROM logs WHERE Timestamp > now() - 3600 ORDER BY TraceId LIMIT 100")
 	read := func() (bytes [2][2]uint64) {
 		for i, table := range []string{"spans", "logs"} {
 			e.exec("OPTIMIZE TABLE " + table + " FINAL") // what is read must not depend on merges meanwhile
-			id := e.one("SELECT TraceId FROM " + table + " ORDER BY TraceId LIMIT 1 OFFSET 200000")
+			id := e.one("SELECT TraceId FROM " + table + " ORDER BY TraceId LIMIT 1 OFFSET 100000")
 			for k, id := range []string{id, id[:31] + "x"} {
 				bytes[i][k] = e.disk("SELECT * FROM " + table + " WHERE TraceId = '" + id + "'")
 			}

@@ -74,12 +74,28 @@ func (e *engine) only(table string, suffixes ...string) {
 	}
 }
 
-// snapshot is all that the database's tables are and how much they hold, and
-// the functions.
+// snapshot is all that the database's tables are and how much they hold, and those of databases
+// whose names begin with its own.
 func (e *engine) snapshot() string {
 	e.t.Helper()
-	return fmt.Sprint(e.exec("SELECT name, uuid, create_table_query, total_rows FROM system.tables WHERE database = currentDatabase() ORDER BY name"),
-		e.exec("SELECT name, create_query FROM system.functions WHERE startsWith(name, 'traceID') ORDER BY name"))
+	return fmt.Sprint(e.exec("SELECT database, name, uuid, create_table_query, total_rows FROM system.tables WHERE startsWith(database, currentDatabase()) ORDER BY ALL"))
+}
+
+// refuses checks that each of the calls fails with an error that contains want, and changes
+// nothing, nor creates the functions.
+func (e *engine) refuses(want string, calls ...func() error) {
+	e.t.Helper()
+	e.exec("DROP FUNCTION IF EXISTS traceIDSeq")
+	before := e.snapshot()
+	for _, call := range calls {
+		if err := call(); err == nil || !strings.Contains(err.Error(), want) {
+			e.t.Errorf("error %v, want %q", err, want)
+		}
+	}
+	if after := e.snapshot(); after != before {
+		e.t.Errorf("changed from %s to %s", before, after)
+	}
+	e.fails("SELECT traceIDSeq('')", "UNKNOWN_FUNCTION")
 }
 
 var runName = regexp.MustCompile("; run [A-Z0-9]+")
@@ -390,6 +406,9 @@ func TestMigrateRefuses(t *testing.T) {
 	in1 := clickhouse.Schema{Database: e.Database()}
 	onCluster := in1
 	onCluster.Cluster = "c"
+	notAtomic := e.Database() + "_memory"
+	e.exec("CREATE DATABASE " + notAtomic + " ENGINE = Memory")
+	defer e.exec("DROP DATABASE " + notAtomic)
 	for name, c := range map[string]struct {
 		schema clickhouse.Schema
 		make   []string // besides the exporter's table, which "-" as the first leaves out
@@ -401,6 +420,8 @@ func TestMigrateRefuses(t *testing.T) {
 		"more, rows there":    {onCluster, []string{"ALTER TABLE spans ADD COLUMN Tenant String", createTable(t, clickhouse.Schema{Table: "spans_local"})}, "the column Tenant"},
 		"other columns":       {in1, []string{"-", "CREATE TABLE spans (Body String) ENGINE = MergeTree ORDER BY Body"}, "column Timestamp"},
 		"sorted alike":        {clickhouse.Schema{Layout: clickhouse.TraceFirst}, []string{"-", "CREATE TABLE spans (TraceId String, Timestamp DateTime) ENGINE = MergeTree ORDER BY (toStartOfHour(Timestamp), TraceId, Timestamp)"}, "has another shape"},
+		"an overlay":          {clickhouse.Schema{Layout: clickhouse.Overlay}, []string{"OPTIMIZE TABLE spans"}, "there is nothing to migrate"},
+		"other database":      {clickhouse.Schema{Database: notAtomic}, []string{"-", "CREATE TABLE " + notAtomic + ".spans AS template"}, "engine Memory"},
 		"Memory":              {in1, []string{"-", with("Memory")}, "engine Memory"},
 		"Log":                 {in1, []string{"-", with("Log")}, "engine Log"},
 		"ReplacingMergeTree":  {in1, []string{"-", with("ReplacingMergeTree ORDER BY TraceState")}, "engine ReplacingMergeTree"},
@@ -430,26 +451,25 @@ func TestMigrateRefuses(t *testing.T) {
 				e.exporterTable("spans")
 			}
 			e.run(c.make, nil)
-			e.exec("DROP FUNCTION IF EXISTS traceIDSeq")
-			before := e.snapshot()
 			db := e.faulty(&faulty{rewrite: func(query string) string {
 				if name == "a full disk" {
 					return strings.ReplaceAll(query, "toFloat64(unreserved_space)", "toFloat64(unreserved_space) * 0 + 1000")
 				}
 				return oneServer(query)
 			}})
-			_, shown := migrate.Statements(t.Context(), db, c.schema)
-			if shown == nil { // it may show statements of which a guard fails
-				shown = migrate.Run(t.Context(), db, c.schema, nil)
-			}
-			for _, err := range []error{shown, migrate.Run(t.Context(), db, c.schema, nil)} {
-				if err == nil || !strings.Contains(err.Error(), c.want) || (name == "a typo") != errors.Is(err, migrate.ErrNoTable) {
-					t.Errorf("error %v, want %q", err, c.want)
+			run := func() error {
+				err := migrate.Run(t.Context(), db, c.schema, nil)
+				if (name == "a typo") != errors.Is(err, migrate.ErrNoTable) {
+					t.Errorf("ErrNoTable: %v", err)
 				}
+				return err
 			}
-			if after := e.snapshot(); after != before {
-				t.Errorf("changed from %s to %s", before, after)
-			}
+			e.refuses(c.want, run, func() error {
+				if _, err := migrate.Statements(t.Context(), db, c.schema); err != nil {
+					return err
+				}
+				return run() // it may show statements of which a guard fails
+			})
 			e.empty("template")
 		})
 	}
@@ -466,47 +486,18 @@ func createTable(t *testing.T, s clickhouse.Schema) string {
 	return all[i]
 }
 
-func TestMigrateNeedsAtomic(t *testing.T) {
-	e := newEngine(t)
-	e.template(nil)
-	other := e.Database() + "_other"
-	e.exec("CREATE DATABASE " + other + " ENGINE = Memory")
-	defer e.exec("DROP DATABASE " + other)
-	e.exec("CREATE TABLE " + other + ".spans AS template")
-	err := migrate.Run(t.Context(), e.db, clickhouse.Schema{Database: other, Table: "spans"}, nil)
-	if err == nil || !strings.Contains(err.Error(), "engine Memory") {
-		t.Error(err)
-	}
-	if got := fmt.Sprint(e.column("SELECT name FROM system.tables WHERE database = '" + other + "'")); got != "[spans]" {
-		t.Errorf("tables %s", got)
-	}
-}
-
 func TestNothingToMigrate(t *testing.T) {
 	e := newEngine(t)
 	e.template(few()[:10])
-	if err := migrate.Run(t.Context(), e.db, clickhouse.Schema{Layout: clickhouse.Overlay}, nil); err == nil {
-		t.Error("there is no migration to an overlay")
-	}
 	s := clickhouse.Schema{Table: "fresh"}
-	if err := s.Create(t.Context(), e.db); err != nil {
-		t.Fatal(err)
-	}
-	for range 2 {
-		if err := migrate.Run(t.Context(), e.db, s, nil); err != nil {
-			t.Errorf("nothing to migrate: %v", err)
-		}
-	}
-	e.exec("CREATE TABLE fresh_remaining AS template")
-	e.exec("INSERT INTO fresh_remaining SELECT * FROM template")
+	e.run(s.Statements())
+	e.run([]string{"CREATE TABLE fresh_remaining AS template", "INSERT INTO fresh_remaining SELECT * FROM template"}, nil)
+	before := e.snapshot()
 	if err := migrate.Run(t.Context(), e.db, s, nil); err != nil {
 		t.Errorf("nothing to migrate: %v", err)
 	}
-	if got := e.one("SELECT count() FROM fresh"); got != "0" {
-		t.Errorf("%s rows", got)
-	}
-	if got := e.one("SELECT count() FROM fresh_remaining"); got != "10" {
-		t.Errorf("%s rows of a table of that name", got)
+	if after := e.snapshot(); after != before {
+		t.Errorf("changed from %s to %s", before, after)
 	}
 }
 

@@ -1,7 +1,6 @@
 package clickhouse_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"net"
@@ -14,77 +13,77 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/clickhouse"
+	"github.com/traceflake/traceflake/integration/servers/child"
 )
 
-// keeper starts Debian's ZooKeeper and returns its port.
-func keeper(t *testing.T) int {
+// keeper starts Debian's ZooKeeper and returns its host and port.
+func keeper(t *testing.T) (host, port string) {
 	t.Helper()
-	const server = "/usr/share/java/zookeeper.jar"
+	const jar = "/usr/share/java/zookeeper.jar"
 	java, err := exec.LookPath("java")
-	if _, err2 := os.Stat(server); err != nil || err2 != nil {
+	if _, err2 := os.Stat(jar); err != nil || err2 != nil {
 		if os.Getenv("CI") != "" {
 			t.Fatal("there is no ZooKeeper here: apt-get install zookeeper")
 		}
 		t.Skip("there is no ZooKeeper here: apt-get install zookeeper")
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	at, err := child.Addresses(1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	port := listener.Addr().(*net.TCPAddr).Port
-	_ = listener.Close()
-	dir := t.TempDir()
-	config := filepath.Join(dir, "zoo.cfg")
-	if err := os.WriteFile(config, fmt.Appendf(nil, "tickTime=500\ndataDir=%s\nclientPort=%d\nclientPortAddress=127.0.0.1\nadmin.enableServer=false\n", dir, port), 0o600); err != nil {
+	host, port, _ = net.SplitHostPort(at[0])
+	config := filepath.Join(t.TempDir(), "zoo.cfg")
+	if err := os.WriteFile(config, fmt.Appendf(nil, "tickTime=500\ndataDir=%s\nclientPort=%s\nclientPortAddress=%s\nadmin.enableServer=false\n", t.TempDir(), port, host), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), java, "-Xmx128m", "-cp", server+":/usr/share/java/*", "org.apache.zookeeper.server.quorum.QuorumPeerMain", config)
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Start(); err != nil {
+	server := child.New("ZooKeeper", func() *exec.Cmd {
+		return exec.Command(java, "-Xmx128m", "-cp", jar+":/usr/share/java/*", "org.apache.zookeeper.server.quorum.QuorumPeerMain", config)
+	})
+	if err := server.Run(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
-		conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	t.Cleanup(func() { _ = server.Kill() })
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := child.Ready(ctx, func(context.Context) error {
+		conn, err := net.Dial("tcp", at[0])
 		if err == nil {
 			_ = conn.Close()
-			return port
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("ZooKeeper does not listen: %s", out.String())
-		}
+		return err
+	}, server); err != nil {
+		t.Fatal(err)
 	}
+	return host, port
 }
-
-const configVar = "TRACEFLAKE_CLICKHOUSE_CONFIG"
 
 // TestReplicatedTables creates the tables of a cluster in ZooKeeper. The engine
 // of these tests cannot run ON CLUSTER, and its replicas stay read-only.
 func TestReplicatedTables(t *testing.T) {
-	if os.Getenv(configVar) != "" {
+	const inChild = "TRACEFLAKE_REPLICATED"
+	if os.Getenv(inChild) != "" {
 		replicatedTables(t)
 		return
 	}
 	if os.Getenv("TRACEFLAKE_CLICKHOUSE_DSN") != "" {
 		t.Skip("for the embedded engine only")
 	}
-	port := keeper(t)
+	host, port := keeper(t)
 	config := filepath.Join(t.TempDir(), "config.xml")
 	if err := os.WriteFile(config, fmt.Appendf(nil, `<clickhouse>
-<zookeeper><node><host>127.0.0.1</host><port>%d</port></node></zookeeper>
+<zookeeper><node><host>%s</host><port>%s</port></node></zookeeper>
 <macros><shard>1</shard><replica>r1</replica></macros>
 <default_replica_path>/clickhouse/tables/{database}/{table}/{shard}</default_replica_path>
 <default_replica_name>{replica}</default_replica_name>
 <remote_servers><c><shard><replica><host>127.0.0.1</host><port>9000</port></replica></shard></c></remote_servers>
-</clickhouse>`, port), 0o600); err != nil {
+</clickhouse>`, host, port), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	// One engine a process, and this one has been configured.
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestReplicatedTables$", "-test.v")
-	cmd.Env = append(os.Environ(), configVar+"="+config)
+	cmd.Env = append(os.Environ(), inChild+"=yes", configVar+"="+config)
 	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS: TestReplicatedTables") {
 		t.Errorf("%v\n%s", err, out)
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -120,21 +119,18 @@ func parse(hex string) trace.TraceID {
 // that may not be whole.
 func (e *engine) whole(s clickhouse.Schema, ids ...[16]byte) []string {
 	e.t.Helper()
-	const columns = "TraceId || ' ' || SpanId || ' ' || ParentSpanId || ' ' || toString(toUnixTimestamp64Nano(Timestamp)) || ' ' || toString(Duration)"
+	const columns = "TraceId || ' ' || SpanId || ' \"' || ParentSpanId || '\" ' || toString(toUnixTimestamp64Nano(Timestamp)) || ' ' || toString(Duration)"
 	read := func(q clickhouse.Query, err error) (spans []clickhouse.Span) {
 		e.t.Helper()
 		for _, row := range e.find(columns)(q, err) {
-			fields := strings.Split(row, " ")
-			start, err := strconv.ParseInt(fields[3], 10, 64)
-			if err != nil {
-				e.t.Fatal(err)
+			var s clickhouse.Span
+			var id string
+			var start int64
+			if _, err := fmt.Sscanf(row, "%s %s %q %d %d", &id, &s.SpanID, &s.ParentSpanID, &start, &s.Duration); err != nil {
+				e.t.Fatalf("%s: %v", row, err)
 			}
-			duration, err := strconv.ParseInt(fields[4], 10, 64)
-			if err != nil {
-				e.t.Fatal(err)
-			}
-			spans = append(spans, clickhouse.Span{TraceID: parse(fields[0]), SpanID: fields[1], ParentSpanID: fields[2],
-				Start: time.Unix(0, start), Duration: time.Duration(duration)})
+			s.TraceID, s.Start = parse(id), time.Unix(0, start)
+			spans = append(spans, s)
 		}
 		return spans
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/traceflake/traceflake/integration/servers"
 )
 
-var toolSpans = flag.Int("tool-spans", 600_000, "spans of the day that TestTools asks for")
+var toolSpans = flag.Int("tool-spans", 400_000, "spans of the day that TestTools asks for")
 
 // tool is a query of tools.sql.
 type tool struct {

@@ -197,35 +197,18 @@ func TestWriter(t *testing.T) {
 			e := servers.ClickHouseForTest(t)
 			t.Setenv("CLICKHOUSE_ENDPOINT", e.DSN())
 			t.Setenv("CLICKHOUSE_DATABASE", e.Database())
-			query := func(sql string) string {
-				t.Helper()
-				r, err := e.Query(t.Context(), sql)
-				if err != nil {
-					t.Fatal(err)
-				}
-				return fmt.Sprint(r.Rows)
-			}
-			run := func(statements []string, err error) {
-				t.Helper()
-				if err != nil {
-					t.Fatal(err)
-				}
-				for _, statement := range statements {
-					query(statement)
-				}
-			}
 			s := clickhouse.Schema{Database: e.Database(), Layout: c.layout}
 			if c.layout == clickhouse.Overlay {
 				collector(t, examples+c.file) // creates its tables
-				run(s.Statements())
-				run(s.DropLookup())
-			} else {
-				run(s.Statements())
+				drop, err := s.DropLookup()
+				e.Run(t, drop, err)
 			}
+			statements, err := s.Statements()
+			e.Run(t, statements, err)
 			const tables = "SELECT name, engine, create_table_query FROM system.tables WHERE database = currentDatabase() ORDER BY name"
-			before := query(tables)
+			before := fmt.Sprint(e.Rows(t, tables))
 			sent := append(send(t, collector(t, examples+c.file)), send(t, collector(t, examples+"overlay.yaml"))...)
-			if after := query(tables); after != before {
+			if after := fmt.Sprint(e.Rows(t, tables)); after != before {
 				t.Errorf("the exporter changed\n%s\nto\n%s", before, after)
 			}
 

@@ -93,24 +93,18 @@ func checkClient(t *testing.T, b *browser, engine *servers.Engine, database stri
 		if s.Child != s.Trace || s.Response != s.Trace || s.Trace <= roots[999] {
 			t.Errorf("the spans and the response disagree about the trace: %+v", s)
 		}
-		stored, err := engine.Query(t.Context(), fmt.Sprintf(
+		stored := engine.Rows(t, fmt.Sprintf(
 			`SELECT count(), countIf(ParentSpanId = '%s'), countIf(Timestamp >= fromUnixTimestamp64Milli(%d)) FROM %s.otel_traces WHERE TraceId = '%s'`,
 			s.Span, s.NotBefore, database, s.Trace))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := strings.Join(stored.Rows[0], " "); got != "7 1 7" {
+		if got := strings.Join(stored[0], " "); got != "7 1 7" {
 			t.Errorf("of %+v, spans stored, children of the client's, and those not before its bound: %s", s, got)
 		}
 	}
 	// By their time, the three are found together and in their order.
-	found, err := engine.Query(t.Context(), fmt.Sprintf(
+	found := engine.Rows(t, fmt.Sprintf(
 		`SELECT DISTINCT TraceId FROM %s.otel_traces WHERE TraceId BETWEEN traceIDMin(traceIDTime('%s')) AND traceIDMax(now64(3)) ORDER BY TraceId`,
 		database, fromBrowser.Trace))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, want := fmt.Sprint(found.Rows), fmt.Sprintf("[[%s] [%s] [%s]]", fromBrowser.Trace, fromNode.Trace, fromGo); got != want {
+	if got, want := fmt.Sprint(found), fmt.Sprintf("[[%s] [%s] [%s]]", fromBrowser.Trace, fromNode.Trace, fromGo); got != want {
 		t.Errorf("found by time: %s, want those of the browser, Node and Go: %s", got, want)
 	}
 	checkRoots(t, engine, database)
@@ -125,11 +119,8 @@ func checkRoots(t *testing.T, engine *servers.Engine, database string) {
 	}
 	_, sql, _ := strings.Cut(string(text), "```sql\n")
 	sql, _, _ = strings.Cut(sql, "```")
-	r, err := engine.Query(t.Context(), strings.Replace(sql, "FROM otel_traces", "FROM "+database+".otel_traces", 1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(r.Rows) != 1 || r.Rows[0][0] != "edge" || r.Rows[0][1] == "0" || r.Rows[0][1] != r.Rows[0][2] {
-		t.Errorf("the roots of each service, and the ordered ones: %v", r.Rows)
+	roots := engine.Rows(t, strings.Replace(sql, "FROM otel_traces", "FROM "+database+".otel_traces", 1))
+	if len(roots) != 1 || roots[0][0] != "edge" || roots[0][1] == "0" || roots[0][1] != roots[0][2] {
+		t.Errorf("the roots of each service, and the ordered ones: %v", roots)
 	}
 }

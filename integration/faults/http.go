@@ -3,9 +3,11 @@ package faults
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
 	"net/url"
 	"testing"
 	"time"
@@ -28,7 +30,14 @@ func HTTP(tb testing.TB, transport http.RoundTripper, endpoints ...string) *HTTP
 		if err != nil {
 			tb.Fatal(err)
 		}
-		server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { p.serve(w, r, target) }))
+		server := httptest.NewUnstartedServer(&httputil.ReverseProxy{
+			Rewrite: func(r *httputil.ProxyRequest) {
+				r.SetURL(target)
+				r.Out.Host = r.In.Host // for which it is signed
+			},
+			Transport:    p,
+			ErrorHandler: hangUp,
+		})
 		server.Config.Protocols = new(http.Protocols)
 		server.Config.Protocols.SetHTTP1(true)
 		server.Config.Protocols.SetUnencryptedHTTP2(true)
@@ -57,72 +66,65 @@ func (p *HTTPProxy) Addresses() (addresses []string) {
 	return addresses
 }
 
-func (p *HTTPProxy) serve(w http.ResponseWriter, r *http.Request, target *url.URL) {
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		panic(http.ErrAbortHandler)
+// errGone is what happens to a client whose request or response is lost.
+var errGone = errors.New("the connection is gone")
+
+// RoundTrip implements [http.RoundTripper]: it delivers a request according to its fate.
+func (p *HTTPProxy) RoundTrip(r *http.Request) (*http.Response, error) {
+	var body []byte
+	if r.Body != nil {
+		var err error
+		if body, err = io.ReadAll(r.Body); err != nil {
+			return nil, err
+		}
+	}
+	forward := func(ctx context.Context) (*http.Response, error) {
+		out := r.Clone(ctx)
+		out.Body = io.NopCloser(bytes.NewReader(body))
+		return p.transport.RoundTrip(out)
 	}
 	f := p.draw()
 	switch f {
 	case slow:
 		time.Sleep(moment())
 	case requestLost:
-		hangUp(w, r)
-		return
+		return nil, errGone
 	case late, doubled:
-		go p.replay(r.Clone(context.Background()), body, target)
+		go replay(forward)
 		if f == late {
-			hangUp(w, r)
-			return
+			return nil, errGone
 		}
 	}
-	res, err := p.forward(r, body, target)
-	if err != nil {
-		hangUp(w, r)
-		return
+	res, err := forward(r.Context())
+	if err == nil && f == answerLost {
+		drain(res)
+		err = errGone
 	}
-	defer func() { _ = res.Body.Close() }()
-	answer, err := io.ReadAll(res.Body)
-	if err != nil || f == answerLost {
-		hangUp(w, r)
-		return
+	return res, err
+}
+
+// replay delivers a request after a while. If the server is down by then, it is lost.
+func replay(forward func(context.Context) (*http.Response, error)) {
+	time.Sleep(while())
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	if res, err := forward(ctx); err == nil {
+		drain(res)
 	}
-	for name, values := range res.Header {
-		w.Header()[name] = values
-	}
-	w.WriteHeader(res.StatusCode)
-	_, _ = w.Write(answer)
-	for name, values := range res.Trailer {
-		w.Header()[http.TrailerPrefix+name] = values
-	}
+}
+
+func drain(res *http.Response) {
+	_, _ = io.Copy(io.Discard, res.Body)
+	_ = res.Body.Close()
 }
 
 // hangUp lets a client see what it sees when its connection breaks. In HTTP/2 a connection carries
 // other requests too, so only the response says so, as gRPC clients report it: UNAVAILABLE.
-func hangUp(w http.ResponseWriter, r *http.Request) {
+func hangUp(w http.ResponseWriter, r *http.Request, _ error) {
 	if r.ProtoMajor < 2 {
 		panic(http.ErrAbortHandler) // which closes the connection
 	}
 	w.Header().Set("Content-Type", "application/grpc")
 	w.Header().Set("Grpc-Status", "14")
-	w.Header().Set("Grpc-Message", "the connection is gone")
-}
-
-// forward sends a request to the server, with the host for which it is signed.
-func (p *HTTPProxy) forward(r *http.Request, body []byte, target *url.URL) (*http.Response, error) {
-	out := r.Clone(r.Context())
-	out.URL.Scheme, out.URL.Host, out.RequestURI = target.Scheme, target.Host, ""
-	out.Body = io.NopCloser(bytes.NewReader(body))
-	return p.transport.RoundTrip(out)
-}
-
-// replay delivers a request. If the server is down by then, it is lost.
-func (p *HTTPProxy) replay(r *http.Request, body []byte, target *url.URL) {
-	time.Sleep(while())
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	if res, err := p.forward(r.WithContext(ctx), body, target); err == nil {
-		_, _ = io.Copy(io.Discard, res.Body)
-		_ = res.Body.Close()
-	}
+	w.Header().Set("Grpc-Message", errGone.Error())
 }

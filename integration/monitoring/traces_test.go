@@ -33,11 +33,7 @@ func TestTracesDashboard(t *testing.T) {
 	e := servers.ClickHouseForTest(t)
 	run := func(sql string) [][]string {
 		t.Helper()
-		r, err := e.Query(t.Context(), sql)
-		if err != nil {
-			t.Fatalf("%s:\n%v", sql, err)
-		}
-		return r.Rows
+		return e.Rows(t, sql)
 	}
 	run("DROP DATABASE IF EXISTS otel SYNC")
 	run("CREATE DATABASE otel")
@@ -47,13 +43,7 @@ func TestTracesDashboard(t *testing.T) {
 		}
 	})
 	statements, err := clickhouse.Schema{Database: "otel"}.Statements()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, s := range statements {
-		run(s)
-	}
-	run(spans)
+	e.Run(t, append(statements, spans), err)
 	trace := run("SELECT max(TraceId) FROM otel.otel_traces WHERE ServiceName = 'orders'")[0][0]
 	d := dashboardOf(t, "traces.json")
 	queries := 0

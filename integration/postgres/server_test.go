@@ -36,12 +36,7 @@ type database struct {
 // empty returns a database without our functions; functions returns one with them.
 func empty(t *testing.T) database {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), servers.PostgresForTest(t).DSN())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
-	d := database{t, conn}
+	d := database{t, servers.PostgresForTest(t).Connect(t)}
 	d.exec("SET synchronous_commit = off")
 	return d
 }

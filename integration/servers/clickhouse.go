@@ -91,7 +91,6 @@ type process struct {
 	server *http.Server
 	idle   chan *connection
 	dir    string
-	lock   *os.File
 }
 
 func (p *process) acquire() (*url.URL, error) {
@@ -120,7 +119,7 @@ func (p *process) start() error {
 	if err != nil {
 		return err
 	}
-	if p.dir, p.lock, err = dataFolder("traceflake-clickhouse-"); err != nil {
+	if p.dir, err = dataFolder("traceflake-clickhouse-"); err != nil {
 		return err
 	}
 	p.idle = make(chan *connection, connections)
@@ -152,9 +151,5 @@ func (p *process) stop() error {
 	for len(p.idle) > 0 {
 		(<-p.idle).close()
 	}
-	if p.lock != nil {
-		err = errors.Join(err, os.RemoveAll(p.dir), p.lock.Close())
-		p.lock = nil
-	}
-	return err
+	return errors.Join(err, os.RemoveAll(p.dir))
 }

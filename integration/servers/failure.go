@@ -16,26 +16,6 @@ const (
 	codeUnknown        = 1002
 )
 
-// status follows ClickHouse's exceptionCodeToHTTPStatus.
-func status(code int) int {
-	switch code {
-	case 6, 25, 26, 27, 38, 41, 53, 62, 72, 117, 321: // what was sent cannot be parsed
-		return http.StatusBadRequest
-	case codeAuthentication:
-		return http.StatusForbidden
-	case 46, 47, 50, 56, 60, 61, 63, 73, 78, 81, 115, 336: // unknown function, table, database, setting …
-		return http.StatusNotFound
-	case 159: // TIMEOUT_EXCEEDED
-		return http.StatusRequestTimeout
-	case 229: // QUERY_IS_TOO_LARGE
-		return http.StatusRequestEntityTooLarge
-	case codeNotImplemented:
-		return http.StatusNotImplemented
-	default:
-		return http.StatusInternalServerError
-	}
-}
-
 var codePrefix = regexp.MustCompile(`^Code: (\d+)\.`)
 
 // fail answers as ClickHouse does: status, X-ClickHouse-Exception-Code and the text.
@@ -54,7 +34,7 @@ func fail(w http.ResponseWriter, err error) {
 	}
 	w.Header().Set("X-ClickHouse-Exception-Code", strconv.Itoa(code))
 	w.Header().Set("Content-Type", "text/plain; charset=UTF-8")
-	w.WriteHeader(status(code))
+	w.WriteHeader(http.StatusInternalServerError) // clients go by the code
 	_, _ = w.Write([]byte(message + "\n"))
 }
 

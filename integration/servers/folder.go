@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"syscall"
 	"time"
 )
 
@@ -46,40 +45,18 @@ func engineFolder() (string, error) {
 	}
 }
 
-// dataFolder makes an empty folder below os.TempDir and returns it with its
-// lock, which is held until the process ends. Folders that a killed process
-// left behind have no holder; they are removed first.
-func dataFolder(prefix string) (dir string, lock *os.File, err error) {
-	stale, _ := filepath.Glob(filepath.Join(os.TempDir(), prefix+"*"))
-	for _, old := range stale {
-		removeIfStale(old)
+// dataFolder creates an empty folder below os.TempDir. It first removes those of a day ago, which
+// killed processes left behind.
+func dataFolder(prefix string) (string, error) {
+	old, _ := filepath.Glob(filepath.Join(os.TempDir(), prefix+"*"))
+	for _, dir := range old {
+		if info, err := os.Stat(dir); err == nil && time.Since(info.ModTime()) > 24*time.Hour {
+			_ = os.RemoveAll(dir)
+		}
 	}
-	dir, err = os.MkdirTemp("", prefix)
+	dir, err := os.MkdirTemp("", prefix)
 	if err != nil {
-		return "", nil, fmt.Errorf("servers: data folder: %w (TMPDIR names another place)", err)
+		return "", fmt.Errorf("servers: data folder: %w (TMPDIR names another place)", err)
 	}
-	lock, err = os.Create(filepath.Join(dir, "lock"))
-	if err == nil {
-		err = syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	}
-	if err != nil {
-		_ = os.RemoveAll(dir)
-		return "", nil, fmt.Errorf("servers: data folder: %w (TMPDIR names another place)", err)
-	}
-	return dir, lock, nil
-}
-
-func removeIfStale(dir string) {
-	info, err := os.Stat(dir)
-	if err != nil || time.Since(info.ModTime()) < time.Minute {
-		return // perhaps just made and not locked yet
-	}
-	lock, err := os.Open(filepath.Join(dir, "lock"))
-	if err != nil {
-		return
-	}
-	defer func() { _ = lock.Close() }()
-	if syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
-		_ = os.RemoveAll(dir)
-	}
+	return dir, nil
 }

@@ -3,29 +3,30 @@ package servers
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"testing"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // ClickHouseForTest returns an Engine that is closed when the test ends. If
 // no engine is available it skips the test, or fails it if CI is set.
 func ClickHouseForTest(tb testing.TB) *Engine {
 	tb.Helper()
-	e, err := ClickHouse(context.Background())
-	need(tb, err)
-	tb.Cleanup(func() {
-		if err := e.Close(); err != nil {
-			tb.Error(err)
-		}
-	})
-	return e
+	return forTest(tb, ClickHouse)
 }
 
 // PostgresForTest returns a PostgresServer that is closed when the test ends,
 // by the same rule as ClickHouseForTest.
 func PostgresForTest(tb testing.TB) *PostgresServer {
 	tb.Helper()
-	s, err := Postgres(context.Background())
+	return forTest(tb, Postgres)
+}
+
+func forTest[S io.Closer](tb testing.TB, start func(context.Context) (S, error)) S {
+	tb.Helper()
+	s, err := start(context.Background())
 	need(tb, err)
 	tb.Cleanup(func() {
 		if err := s.Close(); err != nil {
@@ -33,6 +34,38 @@ func PostgresForTest(tb testing.TB) *PostgresServer {
 		}
 	})
 	return s
+}
+
+// Rows runs a statement for a test, which fails if the statement does, and returns its rows.
+func (e *Engine) Rows(tb testing.TB, statement string) [][]string {
+	tb.Helper()
+	r, err := e.Query(tb.Context(), statement)
+	if err != nil {
+		tb.Fatalf("%s: %v", statement, err)
+	}
+	return r.Rows
+}
+
+// Run runs the statements that a function returned.
+func (e *Engine) Run(tb testing.TB, statements []string, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for _, statement := range statements {
+		e.Rows(tb, statement)
+	}
+}
+
+// Connect returns a connection for a test, closed when the test ends.
+func (s *PostgresServer) Connect(tb testing.TB) *pgx.Conn {
+	tb.Helper()
+	conn, err := pgx.Connect(tb.Context(), s.DSN())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
 }
 
 func need(tb testing.TB, err error) {

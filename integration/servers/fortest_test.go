@@ -44,7 +44,7 @@ func TestNotInstalled(t *testing.T) {
 
 func TestDataFolderNotWritable(t *testing.T) {
 	t.Setenv("TMPDIR", "/dev/null/no")
-	_, _, err := dataFolder("traceflake-test-")
+	_, err := dataFolder("traceflake-test-")
 	if err == nil || !strings.Contains(err.Error(), "/dev/null/no") || !strings.Contains(err.Error(), "TMPDIR") {
 		t.Errorf("got %v, want the folder and the variable that names it", err)
 	}

@@ -22,7 +22,6 @@ import (
 type postgres struct {
 	dsn    string
 	dir    string
-	lock   *os.File
 	server *child.Server // nil until it is started
 }
 
@@ -40,7 +39,7 @@ func startPostgres(ctx context.Context) (_ *postgres, err error) {
 			err = errors.Join(err, p.stop())
 		}
 	}()
-	if p.dir, p.lock, err = dataFolder("traceflake-postgres-"); err != nil {
+	if p.dir, err = dataFolder("traceflake-postgres-"); err != nil {
 		return nil, err
 	}
 	password := rand.Text()
@@ -113,13 +112,11 @@ func (p *postgres) serve(ctx context.Context, binary, data, password string) err
 
 // stop ends the server, if it runs, and removes its data. A nil p has neither.
 func (p *postgres) stop() (err error) {
-	if p == nil || p.lock == nil {
+	if p == nil {
 		return nil
 	}
 	if p.server != nil {
 		err = p.server.Stop()
 	}
-	err = errors.Join(err, os.RemoveAll(p.dir), p.lock.Close())
-	p.lock = nil
-	return err
+	return errors.Join(err, os.RemoveAll(p.dir))
 }

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
 	"go.opentelemetry.io/otel"
 
 	"github.com/traceflake/traceflake/integration/servers"
@@ -84,12 +83,8 @@ func canceled() context.Context {
 }
 
 func TestStrictPostgreSQL(t *testing.T) {
-	dsn := servers.PostgresForTest(t).DSN()
-	conn, err := pgx.Connect(t.Context(), dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	server := servers.PostgresForTest(t)
+	dsn, conn := server.DSN(), server.Connect(t)
 	exec := func(sql string) {
 		t.Helper()
 		if _, err := conn.Exec(t.Context(), sql); err != nil {

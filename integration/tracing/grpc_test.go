@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
@@ -24,17 +25,8 @@ import (
 	"github.com/traceflake/traceflake/propagation/xtraceid/xtraceidgrpc"
 )
 
-// healthService answers as the request's service name demands.
-type healthService struct {
-	grpc_health_v1.UnimplementedHealthServer
-}
-
-func (healthService) Check(_ context.Context, r *grpc_health_v1.HealthCheckRequest) (*grpc_health_v1.HealthCheckResponse, error) {
-	if r.GetService() == "fails" {
-		return nil, status.Error(codes.NotFound, "on purpose")
-	}
-	return &grpc_health_v1.HealthCheckResponse{}, nil
-}
+// healthService answers as the request's service name demands: Check fails for unknown ones.
+type healthService struct{ *health.Server }
 
 func (healthService) Watch(r *grpc_health_v1.HealthCheckRequest, s grpc.ServerStreamingServer[grpc_health_v1.HealthCheckResponse]) error {
 	switch r.GetService() {
@@ -43,19 +35,16 @@ func (healthService) Watch(r *grpc_health_v1.HealthCheckRequest, s grpc.ServerSt
 	case "empty":
 		return nil
 	}
-	for range 3 {
-		if err := s.Send(&grpc_health_v1.HealthCheckResponse{}); err != nil {
-			return err
-		}
-	}
-	return nil
+	return s.Send(&grpc_health_v1.HealthCheckResponse{})
 }
 
 // serve runs a server with the health service until the test ends, and returns its address.
 func serve(t *testing.T, server *grpc.Server) (address string) {
 	t.Helper()
 	t.Cleanup(server.Stop)
-	grpc_health_v1.RegisterHealthServer(server, healthService{})
+	service := health.NewServer()
+	service.SetServingStatus("empty", grpc_health_v1.HealthCheckResponse_SERVING)
+	grpc_health_v1.RegisterHealthServer(server, healthService{service})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -1,7 +1,6 @@
 package k8sstore
 
 import (
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -43,17 +42,13 @@ func readAccount(dir string) (a account, err error) {
 	return a, errors.Join(errs...)
 }
 
-// reread is the age at which the files are read again: the kubelet replaces a
-// token long before it expires.
-const reread = time.Minute
-
-// pod is the connection of a pod, whose token is replaced from time to time.
+// pod is the connection of a pod. The kubelet replaces the token long before it expires, so the
+// files are read for each request.
 type pod struct {
 	dir string
 
 	mu     sync.Mutex
 	closed bool
-	since  time.Time // when the files were read
 	account
 	client *http.Client
 }
@@ -64,7 +59,7 @@ func newPod(dir string) (*pod, error) {
 	return p, p.read()
 }
 
-// read reads the files. If it fails, what was read before stays in use.
+// read reads the files.
 func (p *pod) read() error {
 	a, err := readAccount(p.dir)
 	if err != nil {
@@ -80,24 +75,20 @@ func (p *pod) read() error {
 		}
 		p.client = newClient(roots)
 	}
-	p.account, p.since = a, time.Now()
+	p.account = a
 	return nil
 }
 
 var errClosed = errors.New("the store is closed")
 
 // connect implements [connector].
-func (p *pod) connect(_ context.Context, refused bool) (connection, error) {
+func (p *pod) connect() (connection, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
 		return connection{}, errClosed
 	}
-	if refused || time.Since(p.since) >= reread {
-		if err := p.read(); err != nil && refused { // otherwise the kubelet may be replacing them
-			return connection{}, err
-		}
-	}
+	_ = p.read() // if it fails, what was read before is used: the kubelet may be replacing the files
 	return connection{client: p.client, server: p.server, token: p.token}, nil
 }
 

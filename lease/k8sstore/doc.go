@@ -15,12 +15,11 @@
 // name; the default is [DefaultName]. Fleets with different secrets need different
 // names or namespaces.
 //
-// In a pod the store uses the pod's service account. Its token is read again
-// every minute, and when the server refuses it. Elsewhere server is a URL that
-// needs no credentials, such as that of `kubectl proxy`, which uses those of your
-// kubeconfig; without a namespace it is then "default". Any other parameter is an
-// error. For other settings, pass your own client to [New], for example one of
-// client-go:
+// In a pod the store uses the pod's service account, whose token is read for each
+// request. Elsewhere server is a URL that needs no credentials, such as that of
+// `kubectl proxy`, which uses those of your kubeconfig; without a namespace it is
+// then "default". Any other parameter is an error. For other settings, pass your
+// own client to [New], for example one of client-go:
 //
 //	client, err := rest.HTTPClientFor(config)
 //	…

@@ -16,10 +16,9 @@ import (
 	"github.com/traceflake/traceflake/lease/driver/pages"
 )
 
-// connector returns how to reach an API server. With refused the server did not
-// accept the last credentials.
+// connector returns how to reach an API server.
 type connector interface {
-	connect(ctx context.Context, refused bool) (connection, error)
+	connect() (connection, error)
 	Close() error
 }
 
@@ -58,29 +57,21 @@ const (
 	maxError    = 64 << 10
 )
 
-// do sends a request and decodes the response into v. It returns the server's
-// time. If the server does not know the credentials, they are read again, once,
-// and the request is sent again.
+// do sends a request and decodes the response into v. It returns the server's time.
 func (o *objects) do(ctx context.Context, r request, v any) (time.Time, error) {
-	for refused := false; ; refused = true {
-		c, err := o.connect(ctx, refused)
-		if err != nil {
-			return time.Time{}, err
-		}
-		response, err := c.send(ctx, r)
-		if cause := ctx.Err(); err != nil && cause != nil && !errors.Is(err, cause) {
-			err = fmt.Errorf("%w: %w", cause, err)
-		}
-		if err != nil {
-			return time.Time{}, err
-		}
-		if response.StatusCode == http.StatusUnauthorized && !refused {
-			discard(response)
-			continue
-		}
-		at, _ := http.ParseTime(response.Header.Get("Date")) // zero if the server does not say it
-		return at, decode(response, v)
+	c, err := o.connect()
+	if err != nil {
+		return time.Time{}, err
 	}
+	response, err := c.send(ctx, r)
+	if cause := ctx.Err(); err != nil && cause != nil && !errors.Is(err, cause) {
+		err = fmt.Errorf("%w: %w", cause, err)
+	}
+	if err != nil {
+		return time.Time{}, err
+	}
+	at, _ := http.ParseTime(response.Header.Get("Date")) // zero if the server does not say it
+	return at, decode(response, v)
 }
 
 // send sends a request once. Without GetBody no transport sends a body again,
@@ -170,7 +161,7 @@ func (o *objects) failed(r request, err error) error {
 	}
 	switch {
 	case s.Code == http.StatusUnauthorized:
-		err = refuse("it does not accept the credentials, even read again")
+		err = refuse("it does not accept the credentials")
 	case s.Code == http.StatusForbidden && strings.Contains(s.Message, "cannot "+r.verb+" resource"):
 		err = refuse(fmt.Sprintf("the client may not %s; its Role needs get, list, create and update", what))
 		return err

@@ -1,7 +1,6 @@
 package k8sstore
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -51,7 +50,7 @@ func New(client *http.Client, server, namespace string, nodes driver.NodeRange, 
 // fixed is a connection that stays the same.
 type fixed connection
 
-func (f fixed) connect(context.Context, bool) (connection, error) { return connection(f), nil }
+func (f fixed) connect() (connection, error) { return connection(f), nil }
 
 func (f fixed) Close() error {
 	f.client.CloseIdleConnections()

@@ -3,6 +3,7 @@ package leasetest_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -39,12 +40,14 @@ func TestPages(t *testing.T) {
 	t.Run("without a clock", func(t *testing.T) { leasetest.Run(t, onPages(64, nil)) })
 }
 
-// badNetwork loses, repeats and delays requests and answers.
+// badNetwork loses, repeats and delays requests and answers. A write may arrive long after its client
+// gave up.
 type badNetwork struct {
 	pages.Server
 	mu   sync.Mutex
 	rng  *rand.Rand
 	late sync.WaitGroup
+	bare bool // lists have versions only
 }
 
 var errNoAnswer = errors.New("no answer")
@@ -65,8 +68,14 @@ func (n *badNetwork) Read(ctx context.Context, name string) (pages.Object, error
 	return n.Server.Read(ctx, name)
 }
 
-func (n *badNetwork) Write(ctx context.Context, name string, data []byte, version string) (pages.Object, error) {
+func (n *badNetwork) Write(_ context.Context, name string, data []byte, version string) (pages.Object, error) {
 	do := func() (pages.Object, error) { return n.Server.Write(context.Background(), name, data, version) }
+	late := func() {
+		n.late.Go(func() {
+			time.Sleep(rand.N(time.Second))
+			_, _ = do()
+		})
+	}
 	switch n.fate() {
 	case 0:
 		return pages.Object{}, errNoAnswer
@@ -74,25 +83,40 @@ func (n *badNetwork) Write(ctx context.Context, name string, data []byte, versio
 		_, _ = do()
 		return pages.Object{}, errNoAnswer
 	case 2:
-		n.late.Go(func() {
-			time.Sleep(time.Duration(rand.IntN(50_000_000)))
-			_, _ = do()
-		})
+		late()
 		return pages.Object{}, errNoAnswer
-	case 3, 4:
+	case 3:
+		late()
+	case 4, 5, 6:
 		_, _ = do()
+		time.Sleep(rand.N(3 * time.Millisecond)) // others write meanwhile
 	}
 	return do()
 }
 
-// What clients see over a bad network is linearizable, with those calls that
-// had no answer carried out or not.
+func (n *badNetwork) List(ctx context.Context) (map[string]pages.Object, error) {
+	if n.fate() == 0 {
+		return nil, errNoAnswer
+	}
+	listed, err := n.Server.List(ctx)
+	for name, o := range listed {
+		if n.bare {
+			listed[name] = pages.Object{Version: o.Version}
+		}
+	}
+	return listed, err
+}
+
+// What clients see over a bad network is linearizable, with those calls that had no answer carried
+// out or not. Servers have clocks or none, and list data or versions only.
 func TestPagesOverABadNetwork(t *testing.T) {
 	unanswered := 0
-	for seed := range uint64(60) {
+	for seed := range uint64(*seeds) {
 		h, unknown := overABadNetwork(t, seed, false)
 		unanswered += unknown
-		h.Check(t)
+		if h.Check(t); t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
 	}
 	if unanswered == 0 {
 		t.Error("every call was answered")
@@ -100,21 +124,19 @@ func TestPagesOverABadNetwork(t *testing.T) {
 	t.Logf("%d calls without an answer", unanswered)
 }
 
-func server(ignoresVersions bool) *pagestest.Server {
-	s := &pagestest.Server{Now: time.Now}
-	if ignoresVersions {
-		s.Ignores = func(string) bool { return true }
-	}
-	return s
-}
+var seeds = flag.Int("seeds", 400, "how many histories of pages over a bad network to check")
 
 func overABadNetwork(t *testing.T, seed uint64, ignoresVersions bool) (h *leasetest.History, unknown int) {
 	t.Helper()
 	nodes := driver.NodeRange{First: 0, Nodes: randflake.MaxNode + 1, BlockSize: (randflake.MaxNode + 1) / 4}
-	network := &badNetwork{
-		Server: server(ignoresVersions),
-		rng:    rand.New(rand.NewPCG(seed, 0)),
+	server := &pagestest.Server{}
+	if ignoresVersions {
+		server.Ignores = func(string) bool { return true }
 	}
+	if seed%4 > 0 { // without a clock pages are remembered
+		server.Now = time.Now
+	}
+	network := &badNetwork{Server: server, rng: rand.New(rand.NewPCG(seed, 0)), bare: seed%2 > 0}
 	synctest.Test(t, func(t *testing.T) { // so that every goroutine has its time
 		time.Sleep(time.Until(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)))
 		h = leasetest.NewHistory(nodes)

@@ -6,28 +6,10 @@ import (
 )
 
 // For tests of package pages_test.
-type (
-	Page  = page
-	Block = block
-)
-
 var PageName = pageName
 
 // Order returns the order in which an Acquire with a nonce tries the pages.
 func (s *Store) Order(nonce string) []int { return s.known.Load().order(nonce) }
-
-// Parse reads a page as it is stored.
-func Parse(data []byte) (p Page, err error) {
-	lines, err := open("the page", data, &p.pageHeader)
-	for _, line := range lines {
-		var b block
-		if err := json.Unmarshal(line, &b); err != nil {
-			return p, err
-		}
-		p.Blocks = append(p.Blocks, b)
-	}
-	return p, err
-}
 
 // Edit changes an object and gives it the right checksum. Its blocks are the
 // member "blocks".

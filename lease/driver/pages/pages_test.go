@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -340,28 +341,20 @@ func TestFullStoreThatIsRenewed(t *testing.T) {
 	for range 8 {
 		held = append(held, mustAcquire(t, s, request(t0)))
 	}
-	busy := wire{server, func(m *message, do func() answer) answer {
+	var mu sync.Mutex // pages are read at once
+	busy := wire{server, func(_ *message, do func() answer) answer {
+		mu.Lock()
+		defer mu.Unlock()
 		for i, g := range held {
 			held[i] = mustRenew(t, s, g)
 		}
 		return do()
 	}}
 	lists := server.Lists
-	_, err := open(oneAtATime(busy), 1, few(8)).Acquire(t.Context(), request(t0))
+	_, err := open(busy, 1, few(8)).Acquire(t.Context(), request(t0))
 	if wantErr(t, "acquire", err, lease.ErrNoFreeNode); server.Lists != lists+1 {
 		t.Errorf("%d lists, want 1", server.Lists-lists)
 	}
-}
-
-// oneAtATime returns a wire whose requests exclude each other.
-func oneAtATime(w wire) wire {
-	turn, on := make(chan struct{}, 1), w.on
-	w.on = func(m *message, do func() answer) answer {
-		turn <- struct{}{}
-		defer func() { <-turn }()
-		return on(m, do)
-	}
-	return w
 }
 
 // A renewal or a release that the network repeats was written, and its answer
@@ -387,6 +380,29 @@ func TestRepeatedWrite(t *testing.T) {
 	}
 	then = func() { mustAcquire(t, good, request(t0)) }
 	wantUnknown(t, "release", twice.Release(t.Context(), got, lease.NewNonce(), t0))
+	// What an Acquire wrote is released and granted again: it used a block, and another holder has it.
+	later := t0.Add(time.Hour)
+	then = func() {
+		g, err := good.Get(t.Context(), g.Node)
+		if err = errors.Join(err, good.Release(t.Context(), g, lease.NewNonce(), later)); err != nil {
+			t.Error(err)
+		}
+		mustAcquire(t, good, request(later))
+	}
+	_, err = twice.Acquire(t.Context(), request(later))
+	wantUnknown(t, "acquire", err)
+	// A raise is made again: it raises what was written meanwhile.
+	changing := open(writes(server, func(_ *message, do func() answer) answer {
+		then()
+		then = func() {}
+		return do()
+	}), 1, few(1))
+	then = func() { mustAcquire(t, good, request(later.Add(time.Hour))) }
+	if err := changing.Raise(t.Context(), later.Add(24*time.Hour)); err != nil {
+		t.Error(err)
+	}
+	_, err = good.Acquire(t.Context(), request(later.Add(23*time.Hour)))
+	wantErr(t, "before the end of the raise", err, lease.ErrNoFreeNode)
 }
 
 // A page remembers few writes, but a block's nonce stays.
