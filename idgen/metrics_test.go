@@ -115,50 +115,41 @@ func TestMetrics(t *testing.T) {
 
 type noopMeter = noop.Meter
 
-// badMeter is a provider and its meter, which refuses one instrument, or the callback, or its
-// unregistration.
+// badMeter is a provider and its meter, whose instruments, callbacks or unregistration fail.
 type badMeter struct {
 	noop.MeterProvider
 	noopMeter
 	noop.Registration
-	refuses string
-}
-
-var errMeter = errors.New("refused by the test's meter")
-
-func (m badMeter) may(name string) error {
-	if name == m.refuses {
-		return errMeter
-	}
-	return nil
+	instrument, callback, unregister error
 }
 
 func (m badMeter) Meter(string, ...api.MeterOption) api.Meter { return m }
 
 func (m badMeter) Float64ObservableGauge(string, ...api.Float64ObservableGaugeOption) (api.Float64ObservableGauge, error) {
-	return noop.Float64ObservableGauge{}, m.may("instrument")
+	return noop.Float64ObservableGauge{}, m.instrument
 }
 
 func (m badMeter) RegisterCallback(api.Callback, ...api.Observable) (api.Registration, error) {
-	return m, m.may("callback")
+	return m, m.callback
 }
 
-func (m badMeter) Unregister() error { return m.may("unregister") }
+func (m badMeter) Unregister() error { return m.unregister }
 
 // An error of the meter is reported, and the generator works without metrics.
 func TestMeterRefuses(t *testing.T) {
-	for _, what := range []string{"instrument", "callback", "unregister"} {
+	bad := errors.New("refused by the test's meter")
+	for _, m := range []badMeter{{instrument: bad}, {callback: bad}, {unregister: bad}} {
 		errs := collectErrors(t)
-		g := New(WithClock(newClock(noon)), WithMeterProvider(badMeter{refuses: what}))
-		atClose := what == "unregister"
-		if got := errs.all(); !atClose && (len(got) != 1 || !errors.Is(got[0], errMeter)) || atClose && len(got) != 0 {
-			t.Errorf("%s: reported %v", what, got)
+		g := New(WithClock(newClock(noon)), WithMeterProvider(m))
+		atClose := m.unregister != nil
+		if got := errs.all(); !atClose && (len(got) != 1 || !errors.Is(got[0], bad)) || atClose && len(got) != 0 {
+			t.Errorf("%+v: reported %v", m, got)
 		}
 		if id, span := g.NewIDs(t.Context()); !id.IsValid() || !span.IsValid() {
-			t.Errorf("%s: %s, %s", what, id, span)
+			t.Errorf("%+v: %s, %s", m, id, span)
 		}
-		if err := g.Close(); errors.Is(err, errMeter) != atClose || (err != nil) != atClose {
-			t.Errorf("%s: Close: %v", what, err)
+		if err := g.Close(); errors.Is(err, bad) != atClose || (err != nil) != atClose {
+			t.Errorf("%+v: Close: %v", m, err)
 		}
 	}
 }

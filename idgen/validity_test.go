@@ -210,19 +210,6 @@ func TestStoppedAroundAFill(t *testing.T) {
 	}
 }
 
-// After a refusal in the second of the last batch, no ID of that batch is handed out again.
-func TestRefusalInTheSameSecond(t *testing.T) {
-	collectErrors(t)
-	clock := newClock(noon)
-	s := &switched{Source: &tagged{clock: clock}}
-	c := newChecker(t, New(WithClock(clock), WithSource(s)))
-	c.span()
-	s.err = errRefused
-	for range 8 * batchSize {
-		c.span()
-	}
-}
-
 // told is a source that is told of restores, as a lease.Keeper is.
 type told struct{ tagged }
 
