@@ -179,7 +179,8 @@ func TestRandomClockWalks(t *testing.T) {
 	}
 }
 
-// Each goroutine sees trace IDs in the documented order, and no two goroutines get the same ID.
+// Each goroutine sees trace IDs in the documented order, and no two goroutines get the same ID or
+// clear half.
 func TestConcurrentUse(t *testing.T) {
 	clock := newClock(noon)
 	both := generators(t, clock)

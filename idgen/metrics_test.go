@@ -50,14 +50,20 @@ func collected(t *testing.T, r metric.Reader) map[string]map[string]float64 {
 }
 
 // Every series exists from the start. Refusals are counted by their reason, and steps of the clock
-// back. A source that borrows is ahead of the clock.
+// back. A source that borrows is ahead of the clock. A closed generator has no metrics; those of
+// others remain. Close may be called again.
 func TestMetrics(t *testing.T) {
 	collectErrors(t)
 	reader := metric.NewManualReader()
 	clock := newClock(noon)
 	source := &switched{Source: newSource(t, clock)}
-	g := New(WithClock(clock), WithSource(source),
-		WithMeterProvider(metric.NewMeterProvider(metric.WithReader(reader))))
+	provider := WithMeterProvider(metric.NewMeterProvider(metric.WithReader(reader)))
+	closed, g := New(provider), New(WithClock(clock), WithSource(source), provider)
+	for range 2 {
+		if err := closed.Close(); err != nil {
+			t.Error(err)
+		}
+	}
 	want := map[string]float64{}
 	for _, reason := range []string{"no_lease", "before_epoch", "lease_not_started", "lease_expired", "clock_behind",
 		"exhausted", "sealed", "end_of_life", "clock_out_of_range", "_OTHER"} {
@@ -102,29 +108,9 @@ func TestMetrics(t *testing.T) {
 	source.Source = &tagged{clock: newClock(clock.time().Add(2 * time.Second))}
 	spanOf(g)
 	check(1, 1.5)
-}
-
-// A closed generator has no metrics; those of others remain. Close may be called again.
-func TestCloseUnregistersTheMetrics(t *testing.T) {
-	reader := metric.NewManualReader()
-	provider := WithMeterProvider(metric.NewMeterProvider(metric.WithReader(reader)))
-	check := func(want int) {
-		t.Helper()
-		if got := collected(t, reader); len(got) != want {
-			t.Errorf("%d metrics, want %d: %v", len(got), want, got)
-		}
+	if err := g.Close(); err != nil || len(collected(t, reader)) != 0 {
+		t.Errorf("after Close: %v, %v", err, collected(t, reader))
 	}
-	first, second := New(provider), New(provider)
-	check(4)
-	for _, g := range []*Generator{first, first, second} {
-		if err := g.Close(); err != nil {
-			t.Error(err)
-		}
-		if g != second {
-			check(4)
-		}
-	}
-	check(0)
 }
 
 type noopMeter = noop.Meter
