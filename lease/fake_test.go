@@ -206,11 +206,12 @@ func newBusy(t *testing.T, blocks int) *bench {
 }
 
 func (b *bench) options(opts []lease.Option) []lease.Option {
-	return append([]lease.Option{
+	opts = append([]lease.Option{
 		lease.WithClock(b.clock), lease.WithTTL(10 * time.Second), lease.WithMeterProvider(noop.NewMeterProvider()),
 		lease.WithErrorHandler(func(err error) { b.reports = append(b.reports, err) }),
 		lease.WithMachine(func() uint64 { return *b.life }),
 	}, opts...)
+	return append(opts, lease.WithMeterProvider(nil), lease.WithClock(nil), lease.WithErrorHandler(nil)) // which change nothing
 }
 
 // copied returns a copy of b, as on a copy of its machine, which has the same clock and a

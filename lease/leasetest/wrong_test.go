@@ -478,7 +478,7 @@ func TestHistoryOfUnansweredCalls(t *testing.T) {
 	} {
 		h := NewHistory(few)
 		record := func(in input, g lease.Grant, err error) {
-			h.Client(nil).(*recorded).record(in, func() (lease.Grant, error) { return g, err })
+			_, _ = h.Client(nil).(*recorded).record(in, func() (lease.Grant, error) { return g, err })
 		}
 		record(input{op: opAcquire, request: r}, first, nil)
 		record(input{op: opRenew, grant: first, request: renewal(longer.Nonce, longer.End)}, lease.Grant{}, context.DeadlineExceeded)

@@ -257,12 +257,9 @@ func TestObjects(t *testing.T) {
 func TestRequestsOfAFleet(t *testing.T) {
 	s := server(t)
 	c, name := crowd.Count(s.Client(kubernetes.Admin).Transport), newName()
-	load := crowd.Fleet(t, c, 300, 4, func() (lease.Store, error) { // fewer would be at once in a fleet
+	crowd.Fleet(t, c, 300, 4, func() (lease.Store, error) { // fewer would be at once in a fleet
 		return k8sstore.New(&http.Client{Transport: c}, s.URL(), namespace, driver.NodeRange{}, k8sstore.WithName(name))
 	})
-	if load.PerSecond() > 70 {
-		t.Errorf("10000 processes send %.1f requests a second, want at most 70", load.PerSecond())
-	}
 }
 
 // The requests of an operator: a list has 500 objects in a response.

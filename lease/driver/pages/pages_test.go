@@ -228,12 +228,17 @@ func TestRequests(t *testing.T) {
 		wantErr(t, "acquire", err, lease.ErrNoFreeNode)
 		return nil
 	})
-	byVersions := wire{server, func(m *message, do func() answer) answer {
+	lost := error(nil)
+	byVersions := open(wire{server, func(m *message, do func() answer) answer {
 		a := do()
-		a.listed = bare(a.listed)
+		if a.listed = bare(a.listed); m.op == "list" {
+			a.err = lost
+		}
 		return a
-	}}
-	count("list by versions", 257, 0, 1, list(open(byVersions, 64, driver.NodeRange{})))
+	}}, 64, driver.NodeRange{})
+	count("list by versions", 257, 0, 1, list(byVersions))
+	lost = errLost
+	wantErr(t, "list", list(byVersions)(), errLost)
 
 	// What this process wrote last is known, unless the time must be read.
 	server = &pagestest.Server{}
