@@ -221,13 +221,13 @@ func TestStoppedWhileReading(t *testing.T) {
 	}
 }
 
-// The counter is used with the system clock only.
+// The counter is used with the system clock only. Options that are nil change nothing.
 func TestCounterIsForTheSystemClock(t *testing.T) {
 	for name, tt := range map[string]struct {
 		opts []Option
 		used bool
 	}{
-		"default":          {nil, true},
+		"default":          {[]Option{WithSource(nil), WithClock(nil), WithMeterProvider(nil)}, true},
 		"set again":        {[]Option{WithClock(newClock(noon)), WithClock(randflake.SystemClock)}, true},
 		"a test's clock":   {[]Option{WithClock(newClock(noon))}, false},
 		"a clock function": {[]Option{WithClock(randflake.ClockFunc(time.Now))}, false},
@@ -239,7 +239,8 @@ func TestCounterIsForTheSystemClock(t *testing.T) {
 	}
 }
 
-// Millions of IDs are within a millisecond of the clock while all processors are overloaded.
+// Millions of IDs are within a millisecond of the clock while all processors are overloaded. The
+// system's counter is used, if there is one.
 func TestTimeUnderLoad(t *testing.T) {
 	n, workers := 5_000_000, 4*runtime.GOMAXPROCS(0)
 	if RaceEnabled || runtime.GOARCH != "amd64" { // under an emulator, most likely
@@ -261,4 +262,7 @@ func TestTimeUnderLoad(t *testing.T) {
 		})
 	}
 	wg.Wait()
+	if found := systemCounter().read != nil; found != (g.clock.rate.Load() != 0) || found == g.clock.wrong.Load() {
+		t.Errorf("a counter was found: %v; rate %d, wrong: %v", found, g.clock.rate.Load(), g.clock.wrong.Load())
+	}
 }

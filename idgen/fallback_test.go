@@ -147,10 +147,3 @@ func TestOddSources(t *testing.T) {
 		})
 	}
 }
-
-func TestNilOptions(t *testing.T) {
-	c := newChecker(t, New(WithSource(nil), WithClock(nil),
-		WithMeterProvider(nil)))
-	c.trace()
-	c.span()
-}

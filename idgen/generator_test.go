@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/traceflake/traceflake/randflake"
@@ -65,23 +63,6 @@ func (c *checker) unique(id randflake.ID) {
 		c.t.Fatalf("%016x is zero or a duplicate", uint64(id))
 	}
 	c.lows[id] = true
-}
-
-// The SDK uses the generator's IDs for roots and children.
-func TestThroughTracerProvider(t *testing.T) {
-	spans := tracetest.NewSpanRecorder()
-	g := New(WithClock(newClock(noon)), WithSource(&tagged{clock: newClock(noon)})) // numbers its IDs
-	tracer := sdktrace.NewTracerProvider(sdktrace.WithIDGenerator(g), sdktrace.WithSpanProcessor(spans)).Tracer("test")
-	ctx, root := tracer.Start(t.Context(), "root")
-	_, child := tracer.Start(ctx, "child")
-	child.End()
-	root.End()
-	for i, s := range spans.Ended() {
-		id, span := s.SpanContext().TraceID(), s.SpanContext().SpanID()
-		if !traceid.Time(id).Equal(noon) || idOf(id[8:]) != 1 || idOf(span[:]) != randflake.ID(3-i) {
-			t.Errorf("span %d: %s, %s", i, id, span)
-		}
-	}
 }
 
 // Many IDs in one millisecond, and then in the next: time and sequence reflect that.
@@ -179,7 +160,8 @@ func TestRandomClockWalks(t *testing.T) {
 	}
 }
 
-// Each goroutine sees trace IDs in the documented order, and no two goroutines get the same ID.
+// Each goroutine sees trace IDs in the documented order, and no two goroutines get the same ID or
+// clear half.
 func TestConcurrentUse(t *testing.T) {
 	clock := newClock(noon)
 	both := generators(t, clock)

@@ -50,14 +50,20 @@ func collected(t *testing.T, r metric.Reader) map[string]map[string]float64 {
 }
 
 // Every series exists from the start. Refusals are counted by their reason, and steps of the clock
-// back. A source that borrows is ahead of the clock.
+// back. A source that borrows is ahead of the clock. A closed generator has no metrics; those of
+// others remain. Close may be called again.
 func TestMetrics(t *testing.T) {
 	collectErrors(t)
 	reader := metric.NewManualReader()
 	clock := newClock(noon)
 	source := &switched{Source: newSource(t, clock)}
-	g := New(WithClock(clock), WithSource(source),
-		WithMeterProvider(metric.NewMeterProvider(metric.WithReader(reader))))
+	provider := WithMeterProvider(metric.NewMeterProvider(metric.WithReader(reader)))
+	closed, g := New(provider), New(WithClock(clock), WithSource(source), provider)
+	for range 2 {
+		if err := closed.Close(); err != nil {
+			t.Error(err)
+		}
+	}
 	want := map[string]float64{}
 	for _, reason := range []string{"no_lease", "before_epoch", "lease_not_started", "lease_expired", "clock_behind",
 		"exhausted", "sealed", "end_of_life", "clock_out_of_range", "_OTHER"} {
@@ -102,77 +108,48 @@ func TestMetrics(t *testing.T) {
 	source.Source = &tagged{clock: newClock(clock.time().Add(2 * time.Second))}
 	spanOf(g)
 	check(1, 1.5)
-}
-
-// A closed generator has no metrics; those of others remain. Close may be called again.
-func TestCloseUnregistersTheMetrics(t *testing.T) {
-	reader := metric.NewManualReader()
-	provider := WithMeterProvider(metric.NewMeterProvider(metric.WithReader(reader)))
-	check := func(want int) {
-		t.Helper()
-		if got := collected(t, reader); len(got) != want {
-			t.Errorf("%d metrics, want %d: %v", len(got), want, got)
-		}
+	if err := g.Close(); err != nil || len(collected(t, reader)) != 0 {
+		t.Errorf("after Close: %v, %v", err, collected(t, reader))
 	}
-	first, second := New(provider), New(provider)
-	check(4)
-	for _, g := range []*Generator{first, first, second} {
-		if err := g.Close(); err != nil {
-			t.Error(err)
-		}
-		if g != second {
-			check(4)
-		}
-	}
-	check(0)
 }
 
 type noopMeter = noop.Meter
 
-// badMeter is a provider and its meter, which refuses one instrument, or the callback, or its
-// unregistration.
+// badMeter is a provider and its meter, whose instruments, callbacks or unregistration fail.
 type badMeter struct {
 	noop.MeterProvider
 	noopMeter
 	noop.Registration
-	refuses string
-}
-
-var errMeter = errors.New("refused by the test's meter")
-
-func (m badMeter) may(name string) error {
-	if name == m.refuses {
-		return errMeter
-	}
-	return nil
+	instrument, callback, unregister error
 }
 
 func (m badMeter) Meter(string, ...api.MeterOption) api.Meter { return m }
 
 func (m badMeter) Float64ObservableGauge(string, ...api.Float64ObservableGaugeOption) (api.Float64ObservableGauge, error) {
-	return noop.Float64ObservableGauge{}, m.may("instrument")
+	return noop.Float64ObservableGauge{}, m.instrument
 }
 
 func (m badMeter) RegisterCallback(api.Callback, ...api.Observable) (api.Registration, error) {
-	return m, m.may("callback")
+	return m, m.callback
 }
 
-func (m badMeter) Unregister() error { return m.may("unregister") }
+func (m badMeter) Unregister() error { return m.unregister }
 
 // An error of the meter is reported, and the generator works without metrics.
 func TestMeterRefuses(t *testing.T) {
-	for _, what := range []string{"instrument", "callback", "unregister"} {
+	bad := errors.New("refused by the test's meter")
+	for _, m := range []badMeter{{instrument: bad}, {callback: bad}, {unregister: bad}} {
 		errs := collectErrors(t)
-		g := New(WithClock(newClock(noon)), WithMeterProvider(badMeter{refuses: what}))
-		atClose := what == "unregister"
-		if got := errs.all(); !atClose && (len(got) != 1 || !errors.Is(got[0], errMeter)) || atClose && len(got) != 0 {
-			t.Errorf("%s: reported %v", what, got)
+		g := New(WithClock(newClock(noon)), WithMeterProvider(m))
+		atClose := m.unregister != nil
+		if got := errs.all(); !atClose && (len(got) != 1 || !errors.Is(got[0], bad)) || atClose && len(got) != 0 {
+			t.Errorf("%+v: reported %v", m, got)
 		}
 		if id, span := g.NewIDs(t.Context()); !id.IsValid() || !span.IsValid() {
-			t.Errorf("%s: %s, %s", what, id, span)
+			t.Errorf("%+v: %s, %s", m, id, span)
 		}
-		if err := g.Close(); errors.Is(err, errMeter) != atClose || (err != nil) != atClose {
-			t.Errorf("%s: Close: %v", what, err)
+		if err := g.Close(); errors.Is(err, bad) != atClose || (err != nil) != atClose {
+			t.Errorf("%+v: Close: %v", m, err)
 		}
 	}
 }

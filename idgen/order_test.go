@@ -3,7 +3,6 @@ package idgen
 import (
 	"math"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -42,31 +41,6 @@ func TestOrder(t *testing.T) {
 			t.Error("a step back by the hold was not noticed")
 		}
 		take(at, 1, floor)
-	}
-}
-
-// No word is in two runs, even if many goroutines take runs at once.
-func TestRunsAreDisjoint(t *testing.T) {
-	const workers, each, n = 4, 200_000, 3
-	var o order
-	var firsts [workers][each]uint64
-	var wg sync.WaitGroup
-	for w := range firsts {
-		wg.Go(func() {
-			for i := range firsts[w] {
-				firsts[w][i], _ = o.take(traceid.EpochMillis, n)
-			}
-		})
-	}
-	wg.Wait()
-	seen := map[uint64]bool{}
-	for w := range firsts {
-		for _, first := range firsts[w] {
-			if seen[first] || first%n != 1 {
-				t.Fatalf("two runs contain %d", first)
-			}
-			seen[first] = true
-		}
 	}
 }
 

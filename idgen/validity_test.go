@@ -52,28 +52,15 @@ func TestTimer(t *testing.T) {
 	})
 }
 
-// seconds is a source whose IDs are numbered within their second, which is the upper half.
-func seconds(clock randflake.Clock) sourceFunc {
-	n := uint64(0)
-	return func(dst []randflake.ID) (int, time.Time, error) {
-		now := clock.Now()
-		for i := range dst {
-			n++
-			dst[i] = randflake.ID(uint64(now.Unix())<<32 | n)
-		}
-		return len(dst), now.Truncate(time.Second), nil
-	}
-}
-
 // Span IDs, for which no clock is read, have the current second. So have all IDs after Close, with
 // no timer.
 func TestIDsHaveTheCurrentSecond(t *testing.T) {
 	in2026(t, func(t *testing.T) {
-		g := New(WithSource(seconds(randflake.SystemClock)), noCounter)
+		codec, g := newCodec(t, fleetSecret), New(WithSource(newSource(t, randflake.SystemClock)), noCounter)
 		span := func() {
 			t.Helper()
-			if got, want := int64(spanOf(g)>>32), time.Now().Unix(); got != want {
-				t.Fatalf("the ID's second is %d, want %d", got, want)
+			if got, want := codec.Decode(spanOf(g)).Time, time.Now().Truncate(time.Second); !got.Equal(want) {
+				t.Fatalf("the ID's second is %v, want %v", got, want)
 			}
 		}
 		for range 1000 {
@@ -220,19 +207,6 @@ func TestStoppedAroundAFill(t *testing.T) {
 				}
 			}
 		}
-	}
-}
-
-// After a refusal in the second of the last batch, no ID of that batch is handed out again.
-func TestRefusalInTheSameSecond(t *testing.T) {
-	collectErrors(t)
-	clock := newClock(noon)
-	s := &switched{Source: &tagged{clock: clock}}
-	c := newChecker(t, New(WithClock(clock), WithSource(s)))
-	c.span()
-	s.err = errRefused
-	for range 8 * batchSize {
-		c.span()
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -205,11 +206,12 @@ func newBusy(t *testing.T, blocks int) *bench {
 }
 
 func (b *bench) options(opts []lease.Option) []lease.Option {
-	return append([]lease.Option{
+	opts = append([]lease.Option{
 		lease.WithClock(b.clock), lease.WithTTL(10 * time.Second), lease.WithMeterProvider(noop.NewMeterProvider()),
 		lease.WithErrorHandler(func(err error) { b.reports = append(b.reports, err) }),
 		lease.WithMachine(func() uint64 { return *b.life }),
 	}, opts...)
+	return append(opts, lease.WithMeterProvider(nil), lease.WithClock(nil), lease.WithErrorHandler(nil)) // which change nothing
 }
 
 // copied returns a copy of b, as on a copy of its machine, which has the same clock and a
@@ -341,11 +343,7 @@ func (b *bench) wantDrops(want map[string]int64) {
 
 func (b *bench) wantReports(want ...error) {
 	b.t.Helper()
-	ok := len(b.reports) == len(want)
-	for i := range want {
-		ok = ok && errors.Is(b.reports[i], want[i])
-	}
-	if !ok {
+	if !slices.EqualFunc(b.reports, want, errors.Is) {
 		b.t.Errorf("reported %v, want %v", b.reports, want)
 	}
 }
@@ -357,10 +355,8 @@ func (b *bench) block(i int) lease.Block {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	for _, block := range blocks {
-		if int(block.Node) == i {
-			return block
-		}
+	if at := slices.IndexFunc(blocks, func(b lease.Block) bool { return int(b.Node) == i }); at >= 0 {
+		return blocks[at]
 	}
 	return lease.Block(few.Block(i))
 }

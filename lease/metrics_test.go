@@ -164,18 +164,6 @@ func TestRequestsBeforeTheProvider(t *testing.T) {
 	}
 }
 
-// Nil options change nothing.
-func TestNilOptions(t *testing.T) {
-	option, collect := metered(t)
-	b := newBench(t, option, lease.WithMeterProvider(nil), lease.WithClock(nil), lease.WithErrorHandler(nil))
-	b.store.set(errAway, nil)
-	b.Step(t.Context())
-	b.wantReports(errAway)
-	if len(collect()) == 0 {
-		t.Error("no metrics")
-	}
-}
-
 // broken is a meter, and its provider, that fails for an instrument or for the callback.
 type broken struct {
 	embedded.MeterProvider

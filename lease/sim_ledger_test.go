@@ -1,6 +1,7 @@
 package lease_test
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -58,9 +59,7 @@ type life struct {
 func newLife(p *process, parent *life) *life {
 	l := &life{process: p, parent: parent, proven: map[*granted]bool{}, stopped: map[*granted]time.Duration{}}
 	if parent != nil {
-		for g, at := range parent.stopped {
-			l.stopped[g] = at
-		}
+		maps.Copy(l.stopped, parent.stopped)
 	}
 	return l
 }

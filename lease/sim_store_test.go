@@ -18,15 +18,13 @@ import (
 type server struct {
 	w     *world
 	nodes driver.NodeRange
-	store simStore
-	down  time.Duration // down until this time
+	store interface {
+		lease.Store
+		lease.Admin
+	}
+	down time.Duration // down until this time
 
 	retired bool // another store replaced it
-}
-
-type simStore interface {
-	lease.Store
-	lease.Admin
 }
 
 func (w *world) newServer() *server {

@@ -14,7 +14,7 @@ import (
 // variant is a wrong variant of the code. The zero variant is the production code.
 type variant struct {
 	name        string
-	store       func(*server, []lease.Block) simStore
+	store       func(*server, []lease.Block) *wrongStore
 	reads       func(p *process, mine, stored lease.Grant) lease.Grant // how a client interprets Get
 	generator   func(*process, lease.Grant) filler
 	bursts      bool // many bursts
@@ -106,8 +106,8 @@ type wrongStore struct {
 	timeless   bool // a renewal is not compared with the store's clock
 }
 
-func wrongly(how func(*wrongStore)) func(*server, []lease.Block) simStore {
-	return func(srv *server, blocks []lease.Block) simStore {
+func wrongly(how func(*wrongStore)) func(*server, []lease.Block) *wrongStore {
+	return func(srv *server, blocks []lease.Block) *wrongStore {
 		s := &wrongStore{srv: srv}
 		s.fill(trueTime{srv.w}, blocks)
 		how(s)

@@ -12,9 +12,8 @@ import (
 	"testing"
 
 	"go.opentelemetry.io/otel"
-	"go.opentelemetry.io/otel/metric"
-	"go.opentelemetry.io/otel/metric/embedded"
-	"go.opentelemetry.io/otel/metric/noop"
+	"go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/traceflake/traceflake/setup"
 )
@@ -125,22 +124,11 @@ func TestPageListsEveryVariable(t *testing.T) {
 	}
 }
 
-// meters counts the meters that are asked for.
-type meters struct {
-	embedded.MeterProvider
-	names map[string]bool
-}
-
-func (m meters) Meter(name string, _ ...metric.MeterOption) metric.Meter {
-	m.names[name] = true
-	return noop.Meter{}
-}
-
 // Both the generator and the leases use the provider of the Config.
 func TestMeterProvider(t *testing.T) {
 	for name, want := range map[string]int{"": 1, "setup-test://host": 2} {
-		m := meters{names: map[string]bool{}}
-		c := setup.Config{Store: name, MeterProvider: m}
+		reader := metric.NewManualReader()
+		c := setup.Config{Store: name, MeterProvider: metric.NewMeterProvider(metric.WithReader(reader))}
 		if name != "" {
 			c.SecretFile = file(t, secret)
 		}
@@ -148,11 +136,12 @@ func TestMeterProvider(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		var data metricdata.ResourceMetrics
+		if err := reader.Collect(t.Context(), &data); err != nil || len(data.ScopeMetrics) != want {
+			t.Errorf("%q: %d meters, want %d: %v", name, len(data.ScopeMetrics), want, err)
+		}
 		if err := ids.Shutdown(t.Context()); err != nil {
 			t.Error(err)
-		}
-		if len(m.names) != want {
-			t.Errorf("%q: %v, want %d meters", name, m.names, want)
 		}
 	}
 }

@@ -24,33 +24,74 @@ import (
 
 const secret = "dffd6021bb2bd5b0af676290809ec3a5"
 
-// A store that is registered as another module would do it.
+// fakeStore is a store that is registered as another module would do it.
 type fakeStore struct {
 	*driver.Memory
-	closed *int
+	url         string
+	nodes       driver.NodeRange
+	away, hangs atomic.Bool
+	closed      int
 }
 
-func (s fakeStore) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
-	for answer, err := range answers {
-		if strings.HasSuffix(opened.url, answer) {
-			return lease.Grant{}, err(ctx)
+// opened is the store that was opened last.
+var opened *fakeStore
+
+func init() {
+	driver.Register("setup-test", func(_ context.Context, url string, use driver.Options) (driver.Store, error) {
+		if strings.Contains(url, "refuse") {
+			return nil, errors.New("the driver refuses")
+		}
+		all := use.Nodes
+		if all.Nodes == 0 {
+			all = driver.AllNodes
+		}
+		opened = &fakeStore{Memory: driver.NewMemory(driver.WithNodeRange(all)), url: url, nodes: use.Nodes}
+		return opened, nil
+	})
+}
+
+var errAway = errors.New("connection refused")
+
+// answers maps the end of the URL to the result of Acquire.
+var answers = map[string]struct {
+	after time.Duration
+	err   error
+}{
+	"dead":      {time.Hour, nil},
+	"away":      {0, errAway},
+	"full":      {0, lease.ErrNoFreeNode},
+	"role":      {0, lease.ErrMisconfigured},
+	"newer":     {0, lease.ErrSchemaVersion},
+	"blocksize": {0, lease.ErrBlockSize},
+	"slow":      {1500 * time.Millisecond, lease.ErrMisconfigured},
+}
+
+func (s *fakeStore) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
+	for end, answer := range answers {
+		if strings.HasSuffix(s.url, end) {
+			select {
+			case <-time.After(answer.after):
+				return lease.Grant{}, answer.err
+			case <-ctx.Done():
+				return lease.Grant{}, ctx.Err()
+			}
 		}
 	}
-	if opened.away.Load() {
+	if s.away.Load() {
 		return lease.Grant{}, errAway
 	}
 	return s.Memory.Acquire(ctx, r)
 }
 
-func (s fakeStore) Renew(ctx context.Context, g lease.Grant, r lease.Request) (lease.Grant, error) {
-	if opened.away.Load() {
+func (s *fakeStore) Renew(ctx context.Context, g lease.Grant, r lease.Request) (lease.Grant, error) {
+	if s.away.Load() {
 		return lease.Grant{}, errAway
 	}
 	return s.Memory.Renew(ctx, g, r)
 }
 
-func (s fakeStore) Release(ctx context.Context, g lease.Grant, next string, unused time.Time) error {
-	if opened.hangs.Load() {
+func (s *fakeStore) Release(ctx context.Context, g lease.Grant, next string, unused time.Time) error {
+	if s.hangs.Load() {
 		<-ctx.Done()
 	}
 	if ctx.Err() != nil {
@@ -59,52 +100,9 @@ func (s fakeStore) Release(ctx context.Context, g lease.Grant, next string, unus
 	return s.Memory.Release(ctx, g, next, unused)
 }
 
-func (s fakeStore) Close() error {
-	*s.closed++
+func (s *fakeStore) Close() error {
+	s.closed++
 	return nil
-}
-
-var errAway = errors.New("connection refused")
-
-// answers maps the end of the URL to the result of Acquire.
-var answers = map[string]func(context.Context) error{
-	"dead":      func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
-	"away":      func(context.Context) error { return errAway },
-	"full":      func(context.Context) error { return lease.ErrNoFreeNode },
-	"role":      func(context.Context) error { return lease.ErrMisconfigured },
-	"newer":     func(context.Context) error { return lease.ErrSchemaVersion },
-	"blocksize": func(context.Context) error { return lease.ErrBlockSize },
-	"slow": func(ctx context.Context) error {
-		select {
-		case <-time.After(1500 * time.Millisecond):
-			return lease.ErrMisconfigured
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	},
-}
-
-var opened struct {
-	url    string
-	nodes  driver.NodeRange
-	closed int
-	away   atomic.Bool
-	hangs  atomic.Bool
-	memory *driver.Memory
-}
-
-func init() {
-	driver.Register("setup-test", func(_ context.Context, url string, use driver.Options) (driver.Store, error) {
-		if strings.Contains(url, "refuse") {
-			return nil, errors.New("the driver refuses")
-		}
-		r := use.Nodes
-		if r.Nodes == 0 {
-			r = driver.AllNodes
-		}
-		opened.url, opened.nodes, opened.closed, opened.memory = url, use.Nodes, 0, driver.NewMemory(driver.WithNodeRange(r))
-		return fakeStore{opened.memory, &opened.closed}, nil
-	})
 }
 
 func file(t *testing.T, text string) string {
@@ -163,7 +161,7 @@ func TestFleet(t *testing.T) {
 	if info := traceid.Inspect(k, id); info.Secret != 0 || info.Parts.Node < 256 || info.Parts.Node >= 320 {
 		t.Errorf("secret %d, node %d", info.Secret, info.Parts.Node)
 	}
-	blocks, err := opened.memory.List(t.Context())
+	blocks, err := opened.List(t.Context())
 	if err != nil || len(blocks) != 1 {
 		t.Fatalf("%v, %v", blocks, err)
 	}
@@ -178,7 +176,7 @@ func TestFleet(t *testing.T) {
 	if opened.closed != 1 {
 		t.Errorf("the store was closed %d times", opened.closed)
 	}
-	if blocks, err := opened.memory.List(t.Context()); err != nil || blocks[0].Owner != "" {
+	if blocks, err := opened.List(t.Context()); err != nil || blocks[0].Owner != "" {
 		t.Errorf("the lease was not returned: %+v, %v", blocks, err)
 	}
 }
@@ -196,12 +194,8 @@ func TestBolt(t *testing.T) {
 	if !traceid.Inspect(randflake.NewKeyring(own.Codec()), id).Agree {
 		t.Error("the ID was not made with the file's secret")
 	}
-	if !traceid.Inspect(g.Keyring(), id).Agree || !g.Verifier().Verify(id) {
-		t.Error("keyring and verifier do not use the file's secret")
-	}
-	id[15] ^= 1
-	if g.Verifier().Verify(id) {
-		t.Error("the verifier accepts a foreign ID")
+	if !traceid.Inspect(g.Keyring(), id).Agree { // ExampleIDs_Verifier has the verifier
+		t.Error("the keyring does not have the file's secret")
 	}
 }
 
@@ -484,11 +478,10 @@ func TestShutdownAfterTheContextIsOver(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), c.ends)
 		defer cancel()
 		err := ids.Shutdown(ctx)
-		opened.hangs.Store(false)
 		if d := time.Since(start); c.hangs && (!errors.Is(err, context.DeadlineExceeded) || d < 2*time.Second || d > 10*time.Second) {
 			t.Errorf("%s: after %s: %v", name, d, err)
 		}
-		blocks, listErr := opened.memory.List(t.Context())
+		blocks, listErr := opened.List(t.Context())
 		if !c.hangs && (err != nil || listErr != nil || blocks[0].Owner != "") {
 			t.Errorf("%s: %v, %v, %+v", name, err, listErr, blocks)
 		}
@@ -507,9 +500,9 @@ func TestBadValues(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	opened.url = ""
+	opened = &fakeStore{url: "none yet"}
 	fleet := func(vars ...string) map[string]string { return fleet(t, store, vars...) }
-	good := fleet()[setup.SecretFileVar]
+	good, short := fleet()[setup.SecretFileVar], file(t, secret[:30])
 	for _, c := range []struct {
 		name string
 		vars map[string]string
@@ -521,9 +514,9 @@ func TestBadValues(t *testing.T) {
 		{"strict without store", map[string]string{setup.StrictVar: "1"}, "TRACEFLAKE_STRICT is set, but TRACEFLAKE_STORE is not"},
 		{"store without secret", map[string]string{setup.StoreVar: store},
 			"TRACEFLAKE_STORE=setup-test://host: this store has no secret of its own; set TRACEFLAKE_SECRET_FILE"},
-		{"missing secret", fleet(setup.SecretFileVar, filepath.Join(dir, "none")), "TRACEFLAKE_SECRET_FILE: open"},
+		{"missing secret", fleet(setup.SecretFileVar, filepath.Join(dir, "none")), "TRACEFLAKE_SECRET_FILE: open " + dir},
 		{"folder for a secret", fleet(setup.SecretFileVar, dir), "TRACEFLAKE_SECRET_FILE: randflake: keyring: read"},
-		{"bad secret", fleet(setup.SecretFileVar, file(t, secret[:30])), "line 1 has 30 characters"},
+		{"bad secret", fleet(setup.SecretFileVar, short), "TRACEFLAKE_SECRET_FILE: " + short + ": randflake: invalid keyring: line 1 has 30 characters"},
 		{"unknown store", fleet(setup.StoreVar, "redis://user:hunter2@host"),
 			"TRACEFLAKE_STORE=redis://host: lease: unknown kind of store; its URL must begin with one of: bolt:, setup-test://"},
 		{"store not imported", fleet(setup.StoreVar, "postgres://user:hunter2@host/db?sslmode=disable"),
@@ -563,6 +556,9 @@ func TestBadValues(t *testing.T) {
 			if g != nil || opened.url == c.vars[setup.StoreVar] && opened.closed != 1 {
 				t.Errorf("got a generator: %v; the store was closed %d times", g != nil, opened.closed)
 			}
+			if path := c.vars[setup.SecretFileVar]; path != "" && strings.Count(err.Error(), path) > 1 {
+				t.Errorf("it repeats %s: %v", path, err)
+			}
 			for _, hidden := range []string{"hunter2", secret[:8]} {
 				if strings.Contains(err.Error(), hidden) {
 					t.Errorf("it shows %q: %v", hidden, err)
@@ -597,8 +593,6 @@ func TestEnvBounds(t *testing.T) {
 		{setup.NodesVar, "131071+2", setup.Config{}},
 		{setup.NodesVar, "0+0", setup.Config{}},
 		{setup.NodesVar, "8", setup.Config{}},
-		{setup.NodesVar, "a+8", setup.Config{}},
-		{setup.NodesVar, "8+a", setup.Config{}},
 		{setup.NodesVar, "4294967296+8", setup.Config{}},
 		{setup.NodesVar, "8+4294967297", setup.Config{}},
 		{setup.BlockSizeVar, "1", setup.Config{Nodes: driver.NodeRange{BlockSize: 1}}},
@@ -607,7 +601,6 @@ func TestEnvBounds(t *testing.T) {
 		{setup.BlockSizeVar, "3", setup.Config{}},
 		{setup.BlockSizeVar, "262144", setup.Config{}},
 		{setup.BlockSizeVar, "4294967304", setup.Config{}},
-		{setup.BlockSizeVar, "-8", setup.Config{}},
 		{setup.TTLVar, "2s", setup.Config{TTL: 2 * time.Second}},
 		{setup.TTLVar, "24h", setup.Config{TTL: lease.MaxTTL}},
 		{setup.TTLVar, "1999ms", setup.Config{}},
@@ -627,14 +620,6 @@ func TestEnvBounds(t *testing.T) {
 		}
 		if want := fmt.Sprintf("%s=%q: want %s", c.name, c.value, wants[c.name]); bad && !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
-		}
-	}
-}
-
-func TestKeyringErrorsNameTheFile(t *testing.T) {
-	for _, path := range []string{file(t, secret[:30]), filepath.Join(t.TempDir(), "none")} {
-		if _, err := setup.LoadKeyring(path); err == nil || strings.Count(err.Error(), path) != 1 {
-			t.Errorf("got %v, want an error that names %s once", err, path)
 		}
 	}
 }

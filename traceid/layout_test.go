@@ -41,28 +41,3 @@ func TestFarYears(t *testing.T) {
 		}
 	}
 }
-
-func TestPlausible(t *testing.T) {
-	const day = 24 * time.Hour
-	at := traceid.Min(noon)
-	for _, tt := range []struct {
-		name string
-		id   trace.TraceID
-		now  time.Time
-		want bool
-	}{
-		{"now", at, noon, true},
-		{"oldest", at, noon.Add(day), true},
-		{"too old", at, noon.Add(day + time.Millisecond), false},
-		{"ahead", at, noon.Add(-time.Minute), true},
-		{"too far ahead", at, noon.Add(-time.Minute - time.Millisecond), false},
-		{"64 bits, padded", parse(t, "00000000000000000123456789abcdef"), epoch, false},
-		{"the epoch itself", parse(t, "00000000000000010123456789abcdef"), epoch, true},
-		{"UUIDv7 at noon", parse(t, "019cec37b7f47000a000000000000000"), noon, false},
-		{"all zero", trace.TraceID{}, epoch, false},
-	} {
-		if got := traceid.Plausible(tt.id, tt.now, day, time.Minute); got != tt.want {
-			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
-		}
-	}
-}

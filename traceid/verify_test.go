@@ -55,6 +55,10 @@ func TestVerifier(t *testing.T) {
 		{"no age, a millisecond old", foreign, noon.Add(ms), options{ageless}, false},
 		{"64 bits", trace.TraceID{8: 1}, noon, nil, false},
 		{"zero", trace.TraceID{}, noon, nil, false},
+		{"64 bits, at the epoch", trace.TraceID{8: 1}, epoch, options{rule}, false},
+		{"zero, at the epoch", trace.TraceID{}, epoch, options{rule}, false},
+		{"the epoch itself", trace.TraceID{7: 1, 8: 1}, epoch, options{rule}, true},
+		{"UUIDv7 at noon", parse(t, "019cec37b7f47000a000000000000000"), noon, options{rule}, false},
 	} {
 		v := traceid.NewVerifier(keyring, append(tt.opts, traceid.WithClock(fixed(tt.now)))...)
 		if got := v.Verify(tt.id); got != tt.wants {

@@ -227,13 +227,6 @@ func TestSecretFile(t *testing.T) {
 	command(t, "", "verify", id, "--secret-file", filepath.Join(t.TempDir(), "none")).want(t, 2, "", "no such file")
 	command(t, "", "verify", id, "--secret-file", write(t, "bad", "# x\n"+secretA[:30])).want(t, 2, "", "line 2 has 30 characters")
 	command(t, "", "inspect", id, "--secret-file", write(t, "bad", secretA+"x")).want(t, 2, "", "line 1 has 33 characters")
-	open := write(t, "open", secretA)
-	if err := os.Chmod(open, 0o604); err != nil {
-		t.Fatal(err)
-	}
-	if runtime.GOOS != "windows" {
-		command(t, "", "inspect", id, "--secret-file", open).want(t, 0, id, "every user of this machine can read the secret")
-	}
 }
 
 // A mistyped variable is reported once, in whatever number of places the environment is needed.

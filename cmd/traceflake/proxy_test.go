@@ -9,9 +9,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/traceflake/traceflake/traceid"
 )
 
 // proxy runs the command until the test ends and returns the addresses on which it listens.
@@ -61,30 +58,31 @@ func fetch(t *testing.T, address string, headers ...string) (body string) {
 	return string(text)
 }
 
-// The proxy bounds a lookup, repeats it if nothing was found, passes headers, and counts.
+// The proxy bounds a lookup of an ID that it verifies, repeats it if nothing was found, passes
+// headers, and counts.
 func TestProxy(t *testing.T) {
-	recent, err := traceid.New(time.Now().Add(-time.Minute), 1, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	missing := recent
-	missing[15]++
+	secret := write(t, "secret", secretA)
+	ids := lines(command(t, "", "new", "-n", "2", "--secret-file", secret).out)
+	recent, missing := ids[0], ids[1]
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if bounded := r.URL.Query().Has("start"); bounded && strings.HasSuffix(r.URL.Path, missing.String()) {
+		if bounded := r.URL.Query().Has("start"); bounded && strings.HasSuffix(r.URL.Path, missing) {
 			http.Error(w, "trace not found", http.StatusNotFound)
 			return
 		}
 		fmt.Fprintf(w, `%s?%s for %s {"spanId":""}`, r.URL.Path, r.URL.RawQuery, r.Header.Get("X-Scope-OrgID"))
 	}))
 	t.Cleanup(server.Close)
-	at := proxy(t, 2, "--metrics", "127.0.0.1:0", server.URL+"/prefix")
+	at := proxy(t, 2, "--metrics", "127.0.0.1:0", "--verify", "--secret-file", secret, server.URL+"/prefix")
 	path := "/api/v2/traces/"
-	if got := fetch(t, at[0]+path+recent.String(), "X-Scope-OrgID", "team-a"); !strings.Contains(got, "start=") || !strings.Contains(got, "for team-a") ||
+	if got := fetch(t, at[0]+path+recent, "X-Scope-OrgID", "team-a"); !strings.Contains(got, "start=") || !strings.Contains(got, "for team-a") ||
 		!strings.HasPrefix(got, "/prefix/api/v2/traces/") {
 		t.Errorf("recent: %s", got)
 	}
-	if got := fetch(t, at[0]+path+missing.String()); !strings.HasPrefix(got, "/prefix"+path+missing.String()+"? ") {
+	if got := fetch(t, at[0]+path+missing); !strings.HasPrefix(got, "/prefix"+path+missing+"? ") {
 		t.Errorf("repeated: %s", got)
+	}
+	if got := fetch(t, at[0]+path+recent[:16]+"0123456789abcdef"); strings.Contains(got, "start=") {
+		t.Errorf("foreign: %s", got)
 	}
 	if got := fetch(t, at[0]+"/api/search?q=x"); !strings.HasPrefix(got, "/prefix/api/search?q=x ") {
 		t.Errorf("search: %s", got)
@@ -93,22 +91,6 @@ func TestProxy(t *testing.T) {
 	for _, outcome := range []string{"bounded", "repeated"} {
 		if !strings.Contains(metrics, `outcome="`+outcome+`"`) {
 			t.Errorf("no outcome %s:\n%s", outcome, metrics)
-		}
-	}
-}
-
-func TestProxyVerifies(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		fmt.Fprint(w, r.URL.RawQuery, `{"spanId":""}`)
-	}))
-	t.Cleanup(server.Close)
-	secret := write(t, "secret", secretA)
-	made := strings.Fields(command(t, "", "new", "--secret-file", secret).out)[0]
-	foreign := made[:16] + "0123456789abcdef"
-	at := proxy(t, 1, "--verify", "--secret-file", secret, server.URL)
-	for id, bounded := range map[string]bool{made: true, foreign: false} {
-		if got := fetch(t, at[0]+"/api/traces/"+id); strings.Contains(got, "start=") != bounded {
-			t.Errorf("%s: %s", id, got)
 		}
 	}
 }

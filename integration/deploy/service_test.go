@@ -18,7 +18,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"go.opentelemetry.io/otel/trace"
 	"sigs.k8s.io/kustomize/api/resmap"
 
@@ -191,10 +190,7 @@ func onPostgres(t *testing.T, _ resmap.ResMap, _ string) surroundings {
 	if err != nil {
 		t.Fatal(err)
 	}
-	admin, err := pgx.Connect(t.Context(), server.DSN())
-	if err != nil {
-		t.Fatal(err)
-	}
+	admin := server.Connect(t)
 	execute := func(sql string) {
 		if _, err := admin.Exec(context.Background(), sql); err != nil {
 			t.Error(err)
@@ -203,7 +199,6 @@ func onPostgres(t *testing.T, _ resmap.ResMap, _ string) surroundings {
 	execute(strings.Replace(string(sql), ":'password'", "'word'", 1))
 	t.Cleanup(func() {
 		execute("DROP OWNED BY traceflake; DROP ROLE traceflake") // the server may be the tester's
-		_ = admin.Close(context.Background())
 	})
 	u, err := url.Parse(server.DSN())
 	if err != nil {

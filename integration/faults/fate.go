@@ -3,8 +3,6 @@ package faults
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -70,19 +68,4 @@ func (c *Counts) Check(tb testing.TB) {
 			tb.Errorf("no message was %s: that shows little", names[f])
 		}
 	}
-}
-
-// IDs is how many IDs the processes of a test are to make: those of one
-// round, or TRACEFLAKE_SOAK_IDS.
-func IDs(tb testing.TB) int64 {
-	tb.Helper()
-	text := os.Getenv("TRACEFLAKE_SOAK_IDS")
-	if text == "" {
-		return 0
-	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n < 1 {
-		tb.Fatalf("TRACEFLAKE_SOAK_IDS is %q, want a number of IDs", text)
-	}
-	return n
 }

@@ -19,8 +19,8 @@ import (
 // all connections.
 type PostgresProxy struct {
 	Counts
-	dsn, host string
-	listener  net.Listener
+	dsn, host string // of the server
+	front     string // the DSN through the proxy
 
 	mu     sync.Mutex
 	closed bool
@@ -38,7 +38,9 @@ func Postgres(tb testing.TB, dsn string) *PostgresProxy {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	p := &PostgresProxy{dsn: dsn, host: u.Host, listener: l, conns: map[net.Conn]bool{}}
+	p := &PostgresProxy{dsn: dsn, host: u.Host, conns: map[net.Conn]bool{}}
+	u.Host = l.Addr().String()
+	p.front = u.String()
 	tb.Cleanup(func() {
 		_ = l.Close()
 		p.Shut()
@@ -56,14 +58,7 @@ func Postgres(tb testing.TB, dsn string) *PostgresProxy {
 }
 
 // DSN is that of the server through the proxy.
-func (p *PostgresProxy) DSN() string {
-	u, err := url.Parse(p.dsn)
-	if err != nil {
-		panic(err) // it was parsed before
-	}
-	u.Host = p.listener.Addr().String()
-	return u.String()
-}
+func (p *PostgresProxy) DSN() string { return p.front }
 
 // Shut ends all connections and accepts none until Open.
 func (p *PostgresProxy) Shut() {

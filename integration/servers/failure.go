@@ -1,10 +1,9 @@
 package servers
 
 import (
-	"errors"
+	"fmt"
 	"net/http"
 	"regexp"
-	"strconv"
 )
 
 // ClickHouse's error codes that the gateway itself returns.
@@ -18,35 +17,21 @@ const (
 
 var codePrefix = regexp.MustCompile(`^Code: (\d+)\.`)
 
-// fail answers as ClickHouse does: status, X-ClickHouse-Exception-Code and the text.
+// fail answers as ClickHouse does: X-ClickHouse-Exception-Code and the text. Clients go by the code,
+// not by the status.
 func fail(w http.ResponseWriter, err error) {
-	code := codeUnknown
-	message := err.Error()
-	if m := codePrefix.FindStringSubmatch(message); m != nil {
-		code, _ = strconv.Atoi(m[1])
-	} else {
-		message = "Code: 1002. DB::Exception: " + message + ". (UNKNOWN_EXCEPTION)"
+	if !codePrefix.MatchString(err.Error()) {
+		err = refuse(codeUnknown, "UNKNOWN_EXCEPTION", err.Error())
 	}
-	var refused *refusal
-	if errors.As(err, &refused) {
-		code = refused.code
-		message = "Code: " + strconv.Itoa(code) + ". DB::Exception: " + refused.message + ". (" + refused.name + ")"
-	}
-	w.Header().Set("X-ClickHouse-Exception-Code", strconv.Itoa(code))
-	w.Header().Set("Content-Type", "text/plain; charset=UTF-8")
-	w.WriteHeader(http.StatusInternalServerError) // clients go by the code
-	_, _ = w.Write([]byte(message + "\n"))
+	w.Header().Set("X-ClickHouse-Exception-Code", codePrefix.FindStringSubmatch(err.Error())[1])
+	http.Error(w, err.Error(), http.StatusInternalServerError)
 }
 
-// refusal is an error of the gateway, in ClickHouse's terms.
-type refusal struct {
-	code    int
-	name    string
-	message string
+// refuse returns an error of the gateway, in ClickHouse's terms.
+func refuse(code int, name, message string) error {
+	return fmt.Errorf("Code: %d. DB::Exception: %s. (%s)", code, message, name)
 }
-
-func (r *refusal) Error() string { return r.message }
 
 func notImplemented(what string) error {
-	return &refusal{codeNotImplemented, "NOT_IMPLEMENTED", "the gateway does not support " + what}
+	return refuse(codeNotImplemented, "NOT_IMPLEMENTED", "the gateway does not support "+what)
 }

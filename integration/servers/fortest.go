@@ -3,6 +3,7 @@ package servers
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"testing"
 
@@ -13,21 +14,19 @@ import (
 // no engine is available it skips the test, or fails it if CI is set.
 func ClickHouseForTest(tb testing.TB) *Engine {
 	tb.Helper()
-	e, err := ClickHouse(context.Background())
-	need(tb, err)
-	tb.Cleanup(func() {
-		if err := e.Close(); err != nil {
-			tb.Error(err)
-		}
-	})
-	return e
+	return forTest(tb, ClickHouse)
 }
 
 // PostgresForTest returns a PostgresServer that is closed when the test ends,
 // by the same rule as ClickHouseForTest.
 func PostgresForTest(tb testing.TB) *PostgresServer {
 	tb.Helper()
-	s, err := Postgres(context.Background())
+	return forTest(tb, Postgres)
+}
+
+func forTest[S io.Closer](tb testing.TB, start func(context.Context) (S, error)) S {
+	tb.Helper()
+	s, err := start(context.Background())
 	need(tb, err)
 	tb.Cleanup(func() {
 		if err := s.Close(); err != nil {

@@ -80,7 +80,7 @@ type request struct {
 func (g *gateway) parse(r *http.Request) (*request, error) {
 	in := r.URL.Query()
 	if !g.authenticated(r, in) {
-		return nil, &refusal{codeAuthentication, "AUTHENTICATION_FAILED", "the user or the password is wrong"}
+		return nil, refuse(codeAuthentication, "AUTHENTICATION_FAILED", "the user or the password is wrong")
 	}
 	if strings.HasPrefix(r.Header.Get("Content-Type"), "multipart/") {
 		return nil, notImplemented("external tables")
@@ -119,7 +119,7 @@ func (g *gateway) parse(r *http.Request) (*request, error) {
 	}
 	rest, err := io.ReadAll(body)
 	if err != nil {
-		return nil, &refusal{codeNetworkError, "NETWORK_ERROR", "read the request: " + err.Error()}
+		return nil, refuse(codeNetworkError, "NETWORK_ERROR", "read the request: "+err.Error())
 	}
 	if q.sql != "" && len(rest) > 0 {
 		q.sql += "\n"
@@ -193,7 +193,7 @@ func (c *connection) reset(dir string, settings []string) *connection {
 func (g *gateway) spool(rows io.Reader) (path string, err error) {
 	file, err := os.CreateTemp(g.dir, "insert-")
 	if err != nil {
-		return "", &refusal{codeNotEnoughSpace, "NOT_ENOUGH_SPACE", err.Error()}
+		return "", refuse(codeNotEnoughSpace, "NOT_ENOUGH_SPACE", err.Error())
 	}
 	_, err = io.Copy(file, rows)
 	if err = errors.Join(err, file.Close()); err == nil {
@@ -202,9 +202,9 @@ func (g *gateway) spool(rows io.Reader) (path string, err error) {
 	_ = os.Remove(file.Name())
 	var disk *os.PathError
 	if errors.As(err, &disk) {
-		return "", &refusal{codeNotEnoughSpace, "NOT_ENOUGH_SPACE", err.Error()}
+		return "", refuse(codeNotEnoughSpace, "NOT_ENOUGH_SPACE", err.Error())
 	}
-	return "", &refusal{codeNetworkError, "NETWORK_ERROR", "read the rows: " + err.Error()}
+	return "", refuse(codeNetworkError, "NETWORK_ERROR", "read the rows: "+err.Error())
 }
 
 // encode encodes the result in the format that the client requested.

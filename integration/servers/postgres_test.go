@@ -5,17 +5,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/traceflake/traceflake/integration/servers"
 )
 
 func TestPostgres(t *testing.T) {
 	server := servers.PostgresForTest(t)
-	conn, err := pgx.Connect(t.Context(), server.DSN())
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := server.Connect(t)
 	var durable string
 	if err := conn.QueryRow(t.Context(), "SELECT current_setting('fsync') || current_setting('synchronous_commit')").Scan(&durable); err != nil {
 		t.Fatal(err)
@@ -27,11 +22,7 @@ func TestPostgres(t *testing.T) {
 	t.Run("given by its DSN", func(t *testing.T) {
 		t.Setenv("TRACEFLAKE_POSTGRES_DSN", server.DSN())
 		other := servers.PostgresForTest(t)
-		open, err := pgx.Connect(t.Context(), other.DSN())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := open.Exec(t.Context(), "CREATE TABLE t (a int)"); err != nil {
+		if _, err := other.Connect(t).Exec(t.Context(), "CREATE TABLE t (a int)"); err != nil {
 			t.Fatal(err)
 		}
 		if err := other.Close(); err != nil {

@@ -2,6 +2,7 @@ package k8sstore
 
 import (
 	"encoding/pem"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 )
 
@@ -107,6 +109,7 @@ func TestAddress(t *testing.T) {
 		"k8s://shop/a?kubeconfig=x":           `"kubeconfig"`,
 		"k8s://shop/a":                        "this is no pod",
 		"k8s://shop/a?server=host:8001":       "https://host:port",
+		"k8s://shop/a?server=etcd://host":     "https://host:port",
 		"k8s://Shop/a?server=http://a":        `"Shop"`,
 		"k8s://shop/a.b?server=http://a":      `"a.b"`,
 		"k8s://shop/a/b?server=http://a":      `"a/b"`,
@@ -114,5 +117,11 @@ func TestAddress(t *testing.T) {
 	} {
 		_, err := openURL(t.Context(), url, driver.Options{})
 		wantText(t, url, err, "k8sstore: ", want)
+		if strings.Contains(url, "?server=") && !errors.Is(err, lease.ErrInvalidRequest) { // as of New
+			t.Errorf("%s: %v", url, err)
+		}
+	}
+	if _, err := New(nil, "https://host:6443", "shop", driver.NodeRange{}); !errors.Is(err, lease.ErrInvalidRequest) {
+		t.Errorf("no client: %v", err)
 	}
 }

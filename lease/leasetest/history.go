@@ -113,46 +113,33 @@ type recorded struct {
 	id      int
 }
 
-func (c *recorded) Acquire(ctx context.Context, r lease.Request) (g lease.Grant, err error) {
-	c.record(input{op: opAcquire, request: r}, func() (lease.Grant, error) {
-		g, err = c.Store.Acquire(ctx, r)
-		return g, err
-	})
-	return g, err
+func (c *recorded) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
+	return c.record(input{op: opAcquire, request: r}, func() (lease.Grant, error) { return c.Store.Acquire(ctx, r) })
 }
 
-func (c *recorded) Renew(ctx context.Context, g lease.Grant, r lease.Request) (got lease.Grant, err error) {
-	c.record(input{op: opRenew, grant: g, request: r}, func() (lease.Grant, error) {
-		got, err = c.Store.Renew(ctx, g, r)
-		return got, err
-	})
-	return got, err
+func (c *recorded) Renew(ctx context.Context, g lease.Grant, r lease.Request) (lease.Grant, error) {
+	return c.record(input{op: opRenew, grant: g, request: r}, func() (lease.Grant, error) { return c.Store.Renew(ctx, g, r) })
 }
 
-func (c *recorded) Release(ctx context.Context, g lease.Grant, nonce string, unused time.Time) (err error) {
-	c.record(input{op: opRelease, grant: g, request: lease.Request{Nonce: nonce}, unused: unused}, func() (lease.Grant, error) {
-		err = c.Store.Release(ctx, g, nonce, unused)
-		return lease.Grant{}, err
-	})
+func (c *recorded) Release(ctx context.Context, g lease.Grant, nonce string, unused time.Time) error {
+	in := input{op: opRelease, grant: g, request: lease.Request{Nonce: nonce}, unused: unused}
+	_, err := c.record(in, func() (lease.Grant, error) { return lease.Grant{}, c.Store.Release(ctx, g, nonce, unused) })
 	return err
 }
 
-func (c *recorded) Get(ctx context.Context, node uint32) (got lease.Grant, err error) {
-	c.record(input{op: opGet, grant: lease.Grant{Lease: randflake.Lease{Node: node}}}, func() (lease.Grant, error) {
-		got, err = c.Store.Get(ctx, node)
-		return got, err
-	})
-	return got, err
+func (c *recorded) Get(ctx context.Context, node uint32) (lease.Grant, error) {
+	in := input{op: opGet, grant: lease.Grant{Lease: randflake.Lease{Node: node}}}
+	return c.record(in, func() (lease.Grant, error) { return c.Store.Get(ctx, node) })
 }
 
-func (c *recorded) record(in input, call func() (lease.Grant, error)) {
+func (c *recorded) record(in input, call func() (lease.Grant, error)) (lease.Grant, error) {
 	began := time.Since(c.history.zero)
 	g, err := call()
 	ended := time.Since(c.history.zero)
 	out := output{grant: pin(g), verdict: judge(err)}
 	if out.verdict == unanswered {
 		if in.op == opGet {
-			return // it has no information
+			return g, err // it has no information
 		}
 		ended = math.MaxInt64
 		defer time.Sleep(pauseUnanswered)
@@ -162,6 +149,7 @@ func (c *recorded) record(in input, call func() (lease.Grant, error)) {
 	c.history.calls = append(c.history.calls, porcupine.Operation{
 		ClientId: c.id, Input: in, Output: out, Call: int64(began), Return: int64(ended),
 	})
+	return g, err
 }
 
 type op string

@@ -145,16 +145,15 @@ func (w witness) note(g lease.Grant, end time.Time, released bool) error {
 
 func (w witness) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
 	w.nonces.Store(r.Nonce, nil)
-	g, err := w.Store.Acquire(ctx, r)
-	if err == nil {
-		err = w.note(g, g.End, false)
-	}
-	return g, err
+	return w.granted(w.Store.Acquire(ctx, r))
 }
 
 func (w witness) Renew(ctx context.Context, g lease.Grant, r lease.Request) (lease.Grant, error) {
 	w.nonces.Store(r.Nonce, nil)
-	g, err := w.Store.Renew(ctx, g, r)
+	return w.granted(w.Store.Renew(ctx, g, r))
+}
+
+func (w witness) granted(g lease.Grant, err error) (lease.Grant, error) {
 	if err == nil {
 		err = w.note(g, g.End, false)
 	}
@@ -164,8 +163,8 @@ func (w witness) Renew(ctx context.Context, g lease.Grant, r lease.Request) (lea
 // Get records what an unanswered write changed, if this life made the write.
 func (w witness) Get(ctx context.Context, node uint32) (lease.Grant, error) {
 	stored, err := w.Store.Get(ctx, node)
-	if _, own := w.nonces.Load(stored.Nonce); err == nil && own {
-		err = w.note(stored, stored.End, false)
+	if _, own := w.nonces.Load(stored.Nonce); own {
+		return w.granted(stored, err)
 	}
 	return stored, err
 }

@@ -14,13 +14,11 @@ import (
 const DefaultHeader = "x-trace-id"
 
 // Option configures the propagator.
-type Option interface {
-	apply(config) config
-}
+type Option interface{ apply(*config) }
 
-type optionFunc func(config) config
+type optionFunc func(*config)
 
-func (f optionFunc) apply(c config) config { return f(c) }
+func (f optionFunc) apply(c *config) { f(c) }
 
 type config struct {
 	header          string
@@ -35,7 +33,7 @@ type config struct {
 func newConfig(opts []Option) config {
 	c := config{header: DefaultHeader, encoding: b3.B3MultipleHeader}
 	for _, o := range opts {
-		c = o.apply(c)
+		o.apply(&c)
 	}
 	return c
 }
@@ -45,17 +43,14 @@ func newConfig(opts []Option) config {
 // is not an HTTP field name, or that is one of B3's, is reported to [otel.Handle], and the default
 // is used.
 func WithHeader(name string) Option {
-	return optionFunc(func(c config) config {
-		c.header = checkHeader(name)
-		return c
-	})
+	return optionFunc(func(c *config) { c.header = checkHeader(name) })
 }
 
 // WithB3Encoding sets how B3 is written: [b3.B3MultipleHeader] (the default, also for
 // [b3.B3Unspecified]), [b3.B3SingleHeader], or both. Both are always read. Any other encoding is
 // reported to [otel.Handle] and the default is used.
 func WithB3Encoding(e b3.Encoding) Option {
-	return optionFunc(func(c config) config {
+	return optionFunc(func(c *config) {
 		c.encoding = e & (b3.B3MultipleHeader | b3.B3SingleHeader)
 		if c.encoding != e {
 			otel.Handle(fmt.Errorf("xtraceid: unknown B3 encoding %#x: use b3.B3MultipleHeader, b3.B3SingleHeader or both", uint8(e)))
@@ -64,7 +59,6 @@ func WithB3Encoding(e b3.Encoding) Option {
 		if c.encoding == b3.B3Unspecified {
 			c.encoding = b3.B3MultipleHeader
 		}
-		return c
 	})
 }
 
@@ -72,10 +66,7 @@ func WithB3Encoding(e b3.Encoding) Option {
 // support 128 bits; x-trace-id has all 128. A trace ID whose low half is zero cannot be shortened
 // and is written in full.
 func WithB3TraceID64() Option {
-	return optionFunc(func(c config) config {
-		c.b3TraceID64 = true
-		return c
-	})
+	return optionFunc(func(c *config) { c.b3TraceID64 = true })
 }
 
 // WithVerifier makes Extract call ok with the resulting trace ID, whichever header carried it. If
@@ -85,18 +76,12 @@ func WithB3TraceID64() Option {
 // without a trace ID is not used either. A nil ok accepts everything, as without this option. ok
 // is called for each request with a trace ID and must be safe for concurrent use.
 func WithVerifier(ok func(trace.TraceID) bool) Option {
-	return optionFunc(func(c config) config {
-		c.verify = ok
-		return c
-	})
+	return optionFunc(func(c *config) { c.verify = ok })
 }
 
 // WithDeferredSampled makes Extract treat B3 with IDs but without a sampling field as sampled.
 func WithDeferredSampled() Option {
-	return optionFunc(func(c config) config {
-		c.deferredSampled = true
-		return c
-	})
+	return optionFunc(func(c *config) { c.deferredSampled = true })
 }
 
 // WithDashes makes Extract also read a trace ID in the dashed form of a UUID, as Envoy and
@@ -108,20 +93,14 @@ func WithDeferredSampled() Option {
 // its own decision about tracing into the 13th digit of a dashed request ID, unless
 // pack_trace_reason is false.
 func WithDashes() Option {
-	return optionFunc(func(c config) config {
-		c.dashes = true
-		return c
-	})
+	return optionFunc(func(c *config) { c.dashes = true })
 }
 
 // WithRandomFlag makes Extract apply [ContextWithRandomFlag] to the context of a request without a
 // trace. Use it only if this process's ID generator returns trace IDs whose low 56 bits are
 // random, as traceflake's do.
 func WithRandomFlag() Option {
-	return optionFunc(func(c config) config {
-		c.randomFlag = true
-		return c
-	})
+	return optionFunc(func(c *config) { c.randomFlag = true })
 }
 
 // checkHeader returns name if it is valid; otherwise it reports it and returns the default.

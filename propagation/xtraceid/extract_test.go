@@ -113,6 +113,11 @@ var rows = append(malformed(), []extractCase{
 
 	{"B3 alone", multi(traceU, spanS, "1"), traceU, spanS, true},
 	{"B3 alone, sampling open", multi(traceU, spanS, ""), traceU, spanS, false},
+	{"B3 alone, not sampled", multi(traceU, spanS, "0"), traceU, spanS, false},
+	{"B3 alone, sampling malformed", multi(traceU, spanS, "2"), "", "", false},
+	{"single B3 alone, sampling open", []string{"b3", traceU + "-" + spanS}, traceU, spanS, false},
+	{"single B3 alone, 64-bit, sampling open", []string{"b3", low64 + "-" + spanS}, "0000000000000000" + low64, spanS, false},
+	{"single B3 alone, not sampled, over open headers", with(multi(traceT, spanS, ""), "b3", traceU+"-"+spanS+"-0"), traceU, spanS, false},
 	{"B3 alone, 64-bit", multi(low64, spanS, "1"), "0000000000000000" + low64, spanS, true},
 	{"B3 alone, without IDs", []string{"b3", "1"}, "", "", false},
 	{"B3 alone, malformed", multi("xyz", spanS, "1"), "", "", false},
@@ -157,6 +162,7 @@ func malformed() (cases []extractCase) {
 	return cases
 }
 
+// FuzzExtract has more options, also in the context of a span.
 func TestExtract(t *testing.T) {
 	for _, c := range rows {
 		t.Run(c.name, func(t *testing.T) {
@@ -219,26 +225,6 @@ func TestExtractVerifier(t *testing.T) {
 					t.Errorf("%s, %s: got %s and forwards %v, want nothing", c.name, parent, show(got), out)
 				}
 			}
-		}
-	}
-}
-
-// FuzzExtract's seeds are every row with this option, too.
-func TestExtractDeferredSampled(t *testing.T) {
-	open := func(id string) []string { return multi(id, spanS, "") }
-	for _, c := range []extractCase{
-		{"multiple headers", open(traceT), traceT, spanS, true},
-		{"multiple headers, 64-bit, x-trace-id", with(open(lowT), "x-trace-id", traceT), traceT, spanS, true},
-		{"single header", []string{"b3", traceT + "-" + spanS}, traceT, spanS, true},
-		{"single header, 64-bit", []string{"b3", low64 + "-" + spanS}, "0000000000000000" + low64, spanS, true},
-		{"not sampled", multi(traceT, spanS, "0"), traceT, spanS, false},
-		{"not sampled in the single header, open in multiple headers", with(open(traceU), "b3", traceT+"-"+spanS+"-0"), traceT, spanS, false},
-		{"invalid is not open", multi(traceT, spanS, "2"), "", "", false},
-		{"x-trace-id alone", []string{"x-trace-id", traceT}, traceT, "", false},
-	} {
-		sc := trace.SpanContextFromContext(extract(headers(c.headers...), xtraceid.WithDeferredSampled()))
-		if want := spanContext(t, c.trace, c.span, c.sampled); !sc.Equal(want) {
-			t.Errorf("%s: got %s, want %s", c.name, show(sc), show(want))
 		}
 	}
 }

@@ -1,21 +1,18 @@
 package xtraceid_test
 
 import (
-	"context"
-	"encoding/hex"
 	"net/http"
-	"regexp"
 	"strings"
 	"testing"
 
-	"go.opentelemetry.io/contrib/propagators/b3"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/traceflake/traceflake/propagation/xtraceid"
 )
 
-// FuzzExtract compares Extract with a second implementation of the table, in expect.
+// FuzzExtract compares Extract with options, or into the context of a span, with Extract without
+// either, which TestExtract compares with the table.
 func FuzzExtract(f *testing.F) {
 	add := func(h http.Header) {
 		x := append(h.Values("x-trace-id"), "", "")
@@ -31,40 +28,51 @@ func FuzzExtract(f *testing.F) {
 	}
 
 	f.Fuzz(func(t *testing.T, x1, x2, single, id, span, parent, sampled, flags string, opts byte) {
-		in := input{single: single, id: id, span: span, parent: parent, sampled: sampled, flags: flags,
-			deferredSampled: opts&1 != 0, refuse: opts&2 != 0}
-		for _, v := range []string{x1, x2} {
-			if v != "" {
-				in.x = append(in.x, v)
+		h := http.Header{}
+		for _, field := range [][2]string{
+			{"x-trace-id", x1}, {"x-trace-id", x2}, {"b3", single}, {"X-B3-TraceId", id}, {"X-B3-SpanId", span},
+			{"X-B3-ParentSpanId", parent}, {"X-B3-Sampled", sampled}, {"X-B3-Flags", flags},
+		} {
+			if field[1] != "" {
+				h.Add(field[0], field[1])
 			}
 		}
+		deferredSampled, refuse := opts&1 != 0, opts&2 != 0
+		open := sampled == "" && flags != "1"
+		if trace.SpanContextFromContext(extract(headers("b3", single))).IsValid() {
+			open = strings.Count(single, "-") == 1
+		}
+		var here trace.SpanContext
 		if opts&4 != 0 {
-			in.here = spanContext(t, traceT, spanP, opts&8 != 0)
+			here = spanContext(t, traceT, spanP, opts&8 != 0)
 		}
 
-		options := []xtraceid.Option{xtraceid.WithVerifier(func(trace.TraceID) bool { return !in.refuse })}
-		if in.deferredSampled {
+		options := []xtraceid.Option{xtraceid.WithVerifier(func(trace.TraceID) bool { return !refuse })}
+		if deferredSampled {
 			options = append(options, xtraceid.WithDeferredSampled())
 		}
-		start := context.Background()
-		if in.here.IsValid() {
-			start = trace.ContextWithSpanContext(start, in.here)
-		}
 		p := xtraceid.New(options...)
-		ctx := p.Extract(start, propagation.HeaderCarrier(in.header()))
-		got, want := trace.SpanContextFromContext(ctx), in.expect()
+		ctx := p.Extract(trace.ContextWithSpanContext(t.Context(), here), propagation.HeaderCarrier(h))
+		got, want := trace.SpanContextFromContext(ctx), trace.SpanContextFromContext(extract(h))
+		switch {
+		case refuse:
+			want = trace.SpanContext{}
+		case !want.HasTraceID(), want.TraceID() == here.TraceID() && (!want.HasSpanID() || want.SpanID() == here.SpanID()):
+			want = here
+		case deferredSampled && want.HasSpanID() && open:
+			want = want.WithTraceFlags(trace.FlagsSampled)
+		}
 		if !got.Equal(want) {
-			t.Errorf("%+v:\ngot  %s\nwant %s", in, show(got), show(want))
+			t.Errorf("%v, options %b:\ngot  %s\nwant %s", h, opts, show(got), show(want))
 		}
 
-		// Invariants beyond the table.
 		if !got.HasTraceID() && !got.Equal(trace.SpanContext{}) {
 			t.Errorf("a span context without a trace ID: %s", show(got))
 		}
 		if got.HasTraceID() && !got.IsRemote() {
 			t.Errorf("not remote: %s", show(got))
 		}
-		if got.HasTraceID() && !got.HasSpanID() && len(in.x) == 0 {
+		if got.HasTraceID() && !got.HasSpanID() && x1+x2 == "" {
 			t.Errorf("no parent, although there is no x-trace-id: %s", show(got))
 		}
 
@@ -80,106 +88,4 @@ func FuzzExtract(f *testing.F) {
 			}
 		}
 	})
-}
-
-type input struct {
-	x                                        []string
-	single, id, span, parent, sampled, flags string
-	deferredSampled, refuse                  bool
-	here                                     trace.SpanContext
-}
-
-func (in input) header() http.Header {
-	h := http.Header{}
-	for _, v := range in.x {
-		h.Add("x-trace-id", v)
-	}
-	for name, v := range map[string]string{
-		"b3": in.single, "X-B3-TraceId": in.id, "X-B3-SpanId": in.span,
-		"X-B3-ParentSpanId": in.parent, "X-B3-Sampled": in.sampled, "X-B3-Flags": in.flags,
-	} {
-		if v != "" {
-			h.Set(name, v)
-		}
-	}
-	return h
-}
-
-var (
-	digits32 = regexp.MustCompile(`^[ \t]*([0-9a-fA-F]{32})[ \t]*$`)
-	openB3   = regexp.MustCompile(`^([0-9a-f]{16}|[0-9a-f]{32})-[0-9a-f]{16}$`)
-)
-
-// named returns the trace ID that x-trace-id names.
-func (in input) named() (id trace.TraceID) {
-	seen := map[trace.TraceID]bool{}
-	for _, v := range in.x {
-		for _, part := range strings.Split(v, ",") {
-			var one trace.TraceID
-			if m := digits32.FindStringSubmatch(part); m != nil {
-				if _, err := hex.Decode(one[:], []byte(m[1])); err != nil {
-					panic(err)
-				}
-			}
-			seen[one] = true
-			id = one
-		}
-	}
-	if len(seen) != 1 {
-		return trace.TraceID{}
-	}
-	return id // zero if x-trace-id is zero
-}
-
-// b3 returns the span context of B3 alone.
-func (in input) b3() trace.SpanContext {
-	h := in.header()
-	if in.deferredSampled {
-		if in.sampled == "" && in.flags != "1" {
-			h.Set("X-B3-Sampled", "1")
-		}
-		if openB3.MatchString(in.single) {
-			h.Set("b3", in.single+"-1")
-		}
-	}
-	return trace.SpanContextFromContext(b3.New().Extract(context.Background(), propagation.HeaderCarrier(h)))
-}
-
-// sampledAlone reports whether B3 has no IDs but is sampled.
-func (in input) sampledAlone() bool {
-	if in.single == "0" || in.single == "1" || in.single == "d" {
-		return in.single != "0"
-	}
-	return in.id == "" && in.span == "" && (in.flags == "1" || in.sampled == "1" || strings.EqualFold(in.sampled, "true"))
-}
-
-func (in input) expect() trace.SpanContext {
-	x, parent := in.named(), in.b3()
-	cfg := trace.SpanContextConfig{TraceID: x, Remote: true}
-	use := func() {
-		cfg.SpanID, cfg.TraceFlags = parent.SpanID(), parent.TraceFlags()
-	}
-	b3ID := parent.TraceID().String()
-	switch {
-	case x.IsValid() && parent.IsValid():
-		if b3ID[:16] == "0000000000000000" || b3ID == x.String() {
-			use()
-		}
-	case x.IsValid():
-		cfg.TraceFlags = trace.TraceFlags(0).WithSampled(in.sampledAlone())
-	case parent.IsValid():
-		cfg.TraceID = parent.TraceID()
-		use()
-	default:
-		cfg = trace.SpanContextConfig{TraceID: in.here.TraceID(), SpanID: in.here.SpanID(),
-			TraceFlags: in.here.TraceFlags(), Remote: in.here.IsRemote()}
-	}
-	if in.refuse {
-		return trace.SpanContext{} // in.here is remote
-	}
-	if in.here.TraceID() == cfg.TraceID &&
-		(!cfg.SpanID.IsValid() || in.here.IsRemote() && in.here.SpanID() == cfg.SpanID) {
-		return in.here
-	}
-	return trace.NewSpanContext(cfg)
 }

@@ -7,13 +7,11 @@ import (
 )
 
 // ResponseOption configures a [ResponseHandler].
-type ResponseOption interface {
-	applyResponse(responseConfig) responseConfig
-}
+type ResponseOption interface{ applyResponse(*responseConfig) }
 
-type responseOptionFunc func(responseConfig) responseConfig
+type responseOptionFunc func(*responseConfig)
 
-func (f responseOptionFunc) applyResponse(c responseConfig) responseConfig { return f(c) }
+func (f responseOptionFunc) applyResponse(c *responseConfig) { f(c) }
 
 type responseConfig struct {
 	header       string
@@ -24,20 +22,14 @@ type responseConfig struct {
 // WithResponseHeader sets the name of the response header, by default [DefaultHeader].
 // Names are checked as by [WithHeader].
 func WithResponseHeader(name string) ResponseOption {
-	return responseOptionFunc(func(c responseConfig) responseConfig {
-		c.header = checkHeader(name)
-		return c
-	})
+	return responseOptionFunc(func(c *responseConfig) { c.header = checkHeader(name) })
 }
 
 // WithExpose sets whether the response lists the headers that ResponseHandler adds in
 // Access-Control-Expose-Headers, without which scripts of other origins cannot read them. The
 // default is true. This alone does not grant access to any origin.
 func WithExpose(expose bool) ResponseOption {
-	return responseOptionFunc(func(c responseConfig) responseConfig {
-		c.expose = expose
-		return c
-	})
+	return responseOptionFunc(func(c *responseConfig) { c.expose = expose })
 }
 
 // WithServerTiming also sends the span context in Server-Timing, which browsers show in their
@@ -48,10 +40,7 @@ func WithExpose(expose bool) ResponseOption {
 // Browser agents expect this name; W3C's draft of level 3 has "trace" instead. For scripts of
 // other origins, also send Timing-Allow-Origin.
 func WithServerTiming() ResponseOption {
-	return responseOptionFunc(func(c responseConfig) responseConfig {
-		c.serverTiming = true
-		return c
-	})
+	return responseOptionFunc(func(c *responseConfig) { c.serverTiming = true })
 }
 
 // ResponseHandler returns a handler that puts the trace ID on each response of next. It reads the
@@ -78,7 +67,7 @@ func WithServerTiming() ResponseOption {
 func ResponseHandler(next http.Handler, opts ...ResponseOption) http.Handler {
 	c := responseConfig{header: DefaultHeader, expose: true}
 	for _, o := range opts {
-		c = o.applyResponse(c)
+		o.applyResponse(&c)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		sc := trace.SpanContextFromContext(r.Context())

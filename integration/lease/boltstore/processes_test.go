@@ -10,7 +10,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
-	"github.com/traceflake/traceflake/integration/faults"
+	"github.com/traceflake/traceflake/integration/lease/calls"
 	"github.com/traceflake/traceflake/lease/leasetest"
 )
 
@@ -22,20 +22,13 @@ func TestMain(m *testing.M) {
 // Processes of one host. While the store is unreachable another process locks
 // the file.
 func TestProcesses(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes seconds")
-	}
 	path := filepath.Join(t.TempDir(), "leases.db")
-	leasetest.Processes{
-		URL: "bolt:" + path,
-		IDs: faults.IDs(t),
-		Outage: func(during func()) error {
-			db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: 10 * time.Second})
-			if err != nil {
-				return err
-			}
-			during()
-			return db.Close()
-		},
-	}.Run(t)
+	calls.Processes(t, "bolt:"+path, func(during func()) error {
+		db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: 10 * time.Second})
+		if err != nil {
+			return err
+		}
+		during()
+		return db.Close()
+	})
 }

@@ -63,15 +63,10 @@ func (c *Requests) Sent() (sent int) {
 	return n[http.MethodGet] + n[http.MethodPut] + n[http.MethodPost] + n[List]
 }
 
-// Load is how many requests a process sends to start, and how many to renew its lease.
-type Load struct{ Start, Renew float64 }
-
-// PerSecond is how many requests 10000 processes send that renew every 5 minutes.
-func (l Load) PerSecond() float64 { return 10_000 * l.Renew / (lease.DefaultTTL / 2).Seconds() }
-
 // Fleet has processes acquire a lease each and renew it once, in random order and some at once, and
-// counts their requests. Several may share a store.
-func Fleet(tb testing.TB, c *Requests, processes, atOnce int, open func() (lease.Store, error)) (l Load) {
+// fails tb if 10000 that renew every 5 minutes would send more than 70 requests a second. Several may
+// share a store.
+func Fleet(tb testing.TB, c *Requests, processes, atOnce int, open func() (lease.Store, error)) {
 	tb.Helper()
 	ctx, now := context.Background(), time.Now()
 	stores, grants := make([]lease.Store, processes), make([]lease.Grant, processes)
@@ -82,16 +77,19 @@ func Fleet(tb testing.TB, c *Requests, processes, atOnce int, open func() (lease
 		inParallel(tb, atOnce, processes, func(_, i int) error { return f(order[i]) })
 		return float64(c.Sent()) / float64(processes)
 	}
-	l.Start = each(func(i int) (err error) {
+	start := each(func(i int) (err error) {
 		if stores[i], err = open(); err == nil {
 			grants[i], err = stores[i].Acquire(ctx, request(now, time.Minute))
 		}
 		return err
 	})
-	l.Renew = each(func(i int) (err error) {
+	renew := each(func(i int) (err error) {
 		grants[i], err = stores[i].Renew(ctx, grants[i], request(now, time.Hour))
 		return err
 	})
-	tb.Logf("%.3f requests to start, %.3f to renew: %.1f a second of 10000 processes", l.Start, l.Renew, l.PerSecond())
-	return l
+	perSecond := 10_000 * renew / (lease.DefaultTTL / 2).Seconds()
+	tb.Logf("%.3f requests to start, %.3f to renew: %.1f a second of 10000 processes", start, renew, perSecond)
+	if perSecond > 70 {
+		tb.Errorf("10000 processes send %.1f requests a second, want at most 70", perSecond)
+	}
 }

@@ -71,12 +71,10 @@ func TestRoundTrips(t *testing.T) {
 		}
 	}
 	count("the first acquire of all", 7, acquire(s)) // config, page; config, list, write config, read config; write page
-	count("acquire on a new page", 3, acquire(s))    // page; config; write page
 	count("renew", 1, func() (err error) {
 		g, err = s.Renew(ctx, g, calls.Renewal(lease.NewNonce(), g.End.Add(time.Minute)))
 		return err
 	})
-	count("renew to no later end", 1, func() (err error) { g, err = s.Renew(ctx, g, calls.Renewal(lease.NewNonce(), now)); return err })
 	count("get", 1, func() error { _, err := s.Get(ctx, g.Node); return err })
 	other := fresh()
 	count("the first renewal by a process", 3, func() (err error) {
@@ -93,19 +91,8 @@ func TestBadOptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = client.Close() }()
-	for _, c := range []struct {
-		name  string
-		nodes driver.NodeRange
-		opts  []etcdstore.Option
-	}{
-		{"block size", driver.NodeRange{BlockSize: 3}, nil},
-		{"nodes", driver.NodeRange{First: 1 << 17, Nodes: 8}, nil},
-		{"no nodes", driver.NodeRange{First: 8}, nil},
-		{"prefix", driver.NodeRange{}, []etcdstore.Option{etcdstore.WithPrefix("")}},
-	} {
-		_, err := etcdstore.New(client, c.nodes, c.opts...)
-		wantError(t, c.name, err, lease.ErrInvalidRequest)
-	}
+	_, err = etcdstore.New(client, driver.NodeRange{}, etcdstore.WithPrefix(""))
+	wantError(t, "prefix", err, lease.ErrInvalidRequest)
 	for _, none := range []clientv3.KV{nil, (*clientv3.Client)(nil)} {
 		_, err := etcdstore.New(none, driver.NodeRange{})
 		wantError(t, "no client", err, lease.ErrInvalidRequest)

@@ -57,17 +57,6 @@ func apply(tb testing.TB, s *kubernetes.Server, objects string) {
 	}
 }
 
-// open opens a store at a URL and closes it when the test ends.
-func open(tb testing.TB, url string, nodes driver.NodeRange) driver.Store {
-	tb.Helper()
-	s, err := driver.Open(context.Background(), url, nodes)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() { _ = s.Close() })
-	return s
-}
-
 // harness makes each storage a name of its own.
 func harness(client *http.Client, server string) leasetest.Harness {
 	return leasetest.Harness{KnowsTime: true, New: func(testing.TB) leasetest.Open {

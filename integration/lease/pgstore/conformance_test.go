@@ -1,7 +1,6 @@
 package pgstore
 
 import (
-	"context"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -20,12 +19,7 @@ var tables atomic.Int64
 
 func connect(tb testing.TB, dsn string) *pgxpool.Pool {
 	tb.Helper()
-	pool, err := pgxpool.New(context.Background(), dsn)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(pool.Close)
-	return pool
+	return connectWith(tb, dsn, func(*pgxpool.Config) {})
 }
 
 // harness makes each storage a table of its own.

@@ -1,3 +1,5 @@
+//go:build unix
+
 package pgstore
 
 import (
@@ -22,13 +24,14 @@ func TestDriver(t *testing.T) {
 	}{
 		{"the first use", few, few.BlockSize},
 		{"the table's own block size", driver.NodeRange{}, few.BlockSize},
+		{"a share of the nodes", driver.NodeRange{First: few.BlockSize, Nodes: 2 * few.BlockSize}, few.BlockSize},
 	} {
 		s, err := driver.Open(ctx, server.DSN(), c.nodes)
 		if err != nil {
 			t.Fatalf("%s: %v", c.name, err)
 		}
 		g, err := s.Acquire(ctx, calls.Request(time.Now()))
-		if err != nil || g.Nodes != c.size {
+		if err != nil || g.Nodes != c.size || g.Node < c.nodes.First {
 			t.Errorf("%s: got %+v, %v", c.name, g, err)
 		}
 		if err := s.Close(); err != nil {
@@ -42,6 +45,8 @@ func TestDriver(t *testing.T) {
 	defer func() { _ = s.Close() }()
 	_, err = s.List(ctx)
 	wantError(t, "another block size", err, lease.ErrBlockSize)
+	small := mustOpen(t, connect(t, server.DSN()), driver.NodeRange{First: 8, Nodes: 8})
+	wantError(t, "nodes that are no blocks of the store", use(small), lease.ErrInvalidRequest, "multiples")
 
 	for _, url := range []string{"postgres://user:secret@host:port/", "postgres://user:secret@localhost/?sslmode=perhaps"} {
 		_, err := driver.Open(ctx, url, driver.NodeRange{})
@@ -58,21 +63,4 @@ func TestDriver(t *testing.T) {
 	defer func() { _ = s.Close() }()
 	_, err = s.List(ctx)
 	wantError(t, "a dead server", err, nil, "refused")
-}
-
-// A store is opened without naming its block size again; with a share of its
-// nodes, too.
-func TestTheStoresOwnBlockSize(t *testing.T) {
-	server := servers.PostgresForTest(t)
-	pool := connect(t, server.DSN())
-	if err := use(mustOpen(t, pool, driver.NodeRange{Nodes: 1 << 15, BlockSize: 1 << 15})); err != nil {
-		t.Fatal(err)
-	}
-	share := mustOpen(t, pool, driver.NodeRange{First: 1 << 15, Nodes: 1 << 16})
-	g, err := share.Acquire(t.Context(), calls.Request(time.Now()))
-	if err != nil || g.Nodes != 1<<15 || g.Node < 1<<15 || g.Node >= 3<<15 {
-		t.Errorf("got %+v, %v", g, err)
-	}
-	small := mustOpen(t, pool, driver.NodeRange{First: 8, Nodes: 8})
-	wantError(t, "nodes that are no blocks of the store", use(small), lease.ErrInvalidRequest, "multiples")
 }

@@ -143,28 +143,9 @@ func TestAnswersAreFlushed(t *testing.T) {
 	}
 }
 
-// If the commit fails after the row was returned, there is no grant.
-func TestFailedCommitIsNoGrant(t *testing.T) {
-	server := servers.PostgresForTest(t)
-	ctx, pool := context.Background(), connect(t, server.DSN())
-	s := mustOpen(t, pool, few)
-	if _, err := s.Get(ctx, 0); err != nil { // makes the table
-		t.Fatal(err)
-	}
-	execute(t, pool, `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'the commit fails'; END $$`)
-	execute(t, pool, `CREATE CONSTRAINT TRIGGER refuse AFTER UPDATE ON traceflake_leases
-		DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION refuse()`)
-	g, err := s.Acquire(ctx, calls.Request(time.Now()))
-	if err == nil {
-		t.Errorf("a grant that was never committed: %+v", g)
-	}
-	if blocks, err := s.List(ctx); err != nil || len(blocks) > 0 {
-		t.Errorf("list: %v, %v", blocks, err)
-	}
-}
-
-// Rules of the table that swallow an update are noticed.
-func TestSuppressedUpdate(t *testing.T) {
+// If the commit fails after the row was returned, or a trigger of the table swallows the update,
+// nothing was granted, and no call says that it wrote.
+func TestFailedWrites(t *testing.T) {
 	server := servers.PostgresForTest(t)
 	ctx, pool := context.Background(), connect(t, server.DSN())
 	s := mustOpen(t, pool, few)
@@ -173,19 +154,29 @@ func TestSuppressedUpdate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	execute(t, pool, `CREATE FUNCTION swallow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$`)
-	execute(t, pool, `CREATE TRIGGER swallow BEFORE UPDATE ON traceflake_leases FOR EACH ROW EXECUTE FUNCTION swallow()`)
-	if got, err := s.Renew(ctx, g, calls.Renewal(lease.NewNonce(), g.End.Add(time.Minute))); err == nil {
-		t.Errorf("renew: got %+v", got)
-	}
-	if err := s.Release(ctx, g, lease.NewNonce(), now); err == nil {
-		t.Error("release: no error")
-	}
-	if got, err := s.Acquire(ctx, calls.Request(now)); err == nil {
-		t.Errorf("acquire: got %+v", got)
-	}
-	if err := s.Raise(ctx, now.Add(time.Hour)); err == nil {
-		t.Error("raise: no error")
+	for name, trigger := range map[string][2]string{
+		"fails":    {"CONSTRAINT TRIGGER fails AFTER UPDATE ON traceflake_leases DEFERRABLE INITIALLY DEFERRED", "RAISE 'the commit fails'"},
+		"swallows": {"TRIGGER swallows BEFORE UPDATE ON traceflake_leases", "RETURN NULL"},
+	} {
+		execute(t, pool, "CREATE FUNCTION "+name+"() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "+trigger[1]+"; END $$")
+		execute(t, pool, "CREATE "+trigger[0]+" FOR EACH ROW EXECUTE FUNCTION "+name+"()")
+		for call, write := range map[string]func() error{
+			"acquire": func() error { _, err := s.Acquire(ctx, calls.Request(now)); return err },
+			"renew": func() error {
+				_, err := s.Renew(ctx, g, calls.Renewal(lease.NewNonce(), g.End.Add(time.Minute)))
+				return err
+			},
+			"release": func() error { return s.Release(ctx, g, lease.NewNonce(), now) },
+			"raise":   func() error { return s.Raise(ctx, now.Add(time.Hour)) },
+		} {
+			if write() == nil {
+				t.Errorf("%s, %s: no error", name, call)
+			}
+		}
+		if blocks, err := s.List(ctx); err != nil || len(blocks) != 1 || blocks[0].Version != g.Version {
+			t.Errorf("%s: list: %v, %v", name, blocks, err)
+		}
+		execute(t, pool, "DROP FUNCTION "+name+" CASCADE")
 	}
 }
 

@@ -11,37 +11,30 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/traceflake/traceflake/integration/faults"
+	"github.com/traceflake/traceflake/integration/lease/calls"
 	"github.com/traceflake/traceflake/integration/servers"
 	"github.com/traceflake/traceflake/integration/servers/child"
-	"github.com/traceflake/traceflake/lease/leasetest"
 )
 
 // Processes reach the server through a bad network. While it is shut the server
 // crashes, and forgets each commit that did not wait for the disk: as is the
 // default in this database.
 func TestProcesses(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes seconds")
-	}
 	server := servers.PostgresForTest(t)
 	pool := connect(t, server.DSN())
 	execute(t, pool, "ALTER DATABASE "+value[string](t, pool, "SELECT quote_ident(current_database())")+" SET synchronous_commit = off")
 	proxy := faults.Postgres(t, server.DSN())
-	leasetest.Processes{
-		URL: proxy.DSN(),
-		IDs: faults.IDs(t),
-		Outage: func(during func()) error {
-			proxy.Shut()
-			defer proxy.Open()
-			if ownServer {
-				if err := crash(server.DSN()); err != nil {
-					return err
-				}
+	calls.Processes(t, proxy.DSN(), func(during func()) error {
+		proxy.Shut()
+		defer proxy.Open()
+		if ownServer {
+			if err := crash(server.DSN()); err != nil {
+				return err
 			}
-			during()
-			return answers(server.DSN())
-		},
-	}.Run(t)
+		}
+		during()
+		return answers(server.DSN())
+	})
 	proxy.Check(t)
 }
 

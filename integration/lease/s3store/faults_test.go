@@ -3,8 +3,6 @@
 package s3store_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"syscall"
@@ -31,13 +29,7 @@ func TestFaults(t *testing.T) {
 		fault    func() error
 	}{
 		{"killed", server.Endpoint(), 2, func() error {
-			if err := server.Kill(); err != nil {
-				return err
-			}
-			time.Sleep(100 * time.Millisecond)
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			defer cancel()
-			return errors.Join(server.Run(), server.Wait(ctx))
+			return calls.Outage(server)(func() { time.Sleep(100 * time.Millisecond) })
 		}},
 		{"stopped", server.Endpoint(), 3, func() error {
 			if err := server.Signal(syscall.SIGSTOP); err != nil {

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -53,9 +52,9 @@ func Start(ctx context.Context, n int, synced bool) (_ *Cluster, err error) {
 		c.members = append(c.members, child.New("etcd "+name, func() *exec.Cmd {
 			return child.Self(kind, name, filepath.Join(c.dir, name), "http://"+c.endpoints[i], "http://"+peer, strings.Join(initial, ","), strconv.FormatBool(synced))
 		}))
-		if err := c.Run(i); err != nil {
-			return nil, err
-		}
+	}
+	if err := c.Run(); err != nil {
+		return nil, err
 	}
 	return c, c.Wait(ctx)
 }
@@ -70,14 +69,22 @@ func ForTest(tb testing.TB, n int) *Cluster {
 // Endpoints are the addresses of the members, host:port, running or not.
 func (c *Cluster) Endpoints() []string { return c.endpoints }
 
-// Run starts member i, with the data it had.
-func (c *Cluster) Run(i int) error { return c.members[i].Run() }
+// Member returns a member, to end and start it alone.
+func (c *Cluster) Member(i int) *child.Server { return c.members[i] }
 
-// Kill ends member i as a crash does.
-func (c *Cluster) Kill(i int) error { return c.members[i].Kill() }
+// Run starts all members, with the data they had.
+func (c *Cluster) Run() error { return c.each((*child.Server).Run) }
 
-// Signal sends a signal to member i, such as SIGSTOP or SIGCONT.
-func (c *Cluster) Signal(i int, s syscall.Signal) error { return c.members[i].Signal(s) }
+// Kill ends all members as a crash does.
+func (c *Cluster) Kill() error { return c.each((*child.Server).Kill) }
+
+func (c *Cluster) each(call func(*child.Server) error) error {
+	var errs []error
+	for _, m := range c.members {
+		errs = append(errs, call(m))
+	}
+	return errors.Join(errs...)
+}
 
 // Wait returns when the cluster makes progress.
 func (c *Cluster) Wait(ctx context.Context) error {
@@ -135,12 +142,9 @@ func (c *Cluster) ClientForTest(tb testing.TB) *clientv3.Client {
 
 // Close kills every member and removes the data.
 func (c *Cluster) Close() error {
-	var errs []error
-	for _, m := range c.members {
-		errs = append(errs, m.Kill())
-	}
+	err := c.Kill()
 	if c.dir != "" {
-		errs = append(errs, os.RemoveAll(c.dir))
+		err = errors.Join(err, os.RemoveAll(c.dir))
 	}
-	return errors.Join(errs...)
+	return err
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -227,12 +228,17 @@ func TestRequests(t *testing.T) {
 		wantErr(t, "acquire", err, lease.ErrNoFreeNode)
 		return nil
 	})
-	byVersions := wire{server, func(m *message, do func() answer) answer {
+	lost := error(nil)
+	byVersions := open(wire{server, func(m *message, do func() answer) answer {
 		a := do()
-		a.listed = bare(a.listed)
+		if a.listed = bare(a.listed); m.op == "list" {
+			a.err = lost
+		}
 		return a
-	}}
-	count("list by versions", 257, 0, 1, list(open(byVersions, 64, driver.NodeRange{})))
+	}}, 64, driver.NodeRange{})
+	count("list by versions", 257, 0, 1, list(byVersions))
+	lost = errLost
+	wantErr(t, "list", list(byVersions)(), errLost)
 
 	// What this process wrote last is known, unless the time must be read.
 	server = &pagestest.Server{}
@@ -340,28 +346,20 @@ func TestFullStoreThatIsRenewed(t *testing.T) {
 	for range 8 {
 		held = append(held, mustAcquire(t, s, request(t0)))
 	}
-	busy := wire{server, func(m *message, do func() answer) answer {
+	var mu sync.Mutex // pages are read at once
+	busy := wire{server, func(_ *message, do func() answer) answer {
+		mu.Lock()
+		defer mu.Unlock()
 		for i, g := range held {
 			held[i] = mustRenew(t, s, g)
 		}
 		return do()
 	}}
 	lists := server.Lists
-	_, err := open(oneAtATime(busy), 1, few(8)).Acquire(t.Context(), request(t0))
+	_, err := open(busy, 1, few(8)).Acquire(t.Context(), request(t0))
 	if wantErr(t, "acquire", err, lease.ErrNoFreeNode); server.Lists != lists+1 {
 		t.Errorf("%d lists, want 1", server.Lists-lists)
 	}
-}
-
-// oneAtATime returns a wire whose requests exclude each other.
-func oneAtATime(w wire) wire {
-	turn, on := make(chan struct{}, 1), w.on
-	w.on = func(m *message, do func() answer) answer {
-		turn <- struct{}{}
-		defer func() { <-turn }()
-		return on(m, do)
-	}
-	return w
 }
 
 // A renewal or a release that the network repeats was written, and its answer

@@ -2,6 +2,7 @@ package backfill
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/csv"
@@ -54,8 +55,11 @@ func fill(t *testing.T, run format, in string, o Options) (out string, reports [
 	}
 	o.Report = func(line int64, err error) { reports = append(reports, fmt.Sprintf("%d: %v", line, err)) }
 	var b bytes.Buffer
-	// One byte at a time, because no record may depend on where reads end.
-	s, err := run(t.Context(), &b, iotest.OneByteReader(strings.NewReader(in)), o)
+	var r io.Reader = strings.NewReader(in)
+	if len(in) < MaxRecord { // one byte at a time, because no record may depend on where reads end
+		r = iotest.OneByteReader(r)
+	}
+	s, err := run(t.Context(), &b, r, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,13 +84,37 @@ func showIDs(s string) string {
 	})
 }
 
+type fillCase struct {
+	name, in string
+	o        Options
+	want     string
+	reports  []string
+}
+
+// check runs backfills. If nothing was reported, the output must be valid.
+func check(t *testing.T, run format, valid func(out string, o Options) error, cases []fillCase) {
+	t.Helper()
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			out, reports, _ := fill(t, run, c.in, c.o)
+			if out != c.want {
+				t.Errorf("got\n%.2000s\nwant\n%.2000s", out, c.want)
+			}
+			if !slices.EqualFunc(reports, c.reports, strings.HasPrefix) {
+				t.Errorf("reports %q, want %q", reports, c.reports)
+			}
+			if err := valid(out, c.o); err != nil && reports == nil {
+				t.Errorf("the output is invalid: %v", err)
+			}
+		})
+	}
+}
+
+// long is too long for memory: it is copied, and what follows is processed.
+var long = strings.Repeat("x", MaxRecord+MaxRecord/2)
+
 func TestNDJSON(t *testing.T) {
-	for _, c := range []struct {
-		name, in string
-		o        Options
-		want     string
-		reports  []string
-	}{
+	check(t, NDJSON, func(string, Options) error { return nil }, []fillCase{
 		{"one record", `{"ts":"2024-01-02T03:04:05Z","a":1}` + "\n", Options{},
 			`{"ts":"2024-01-02T03:04:05Z","a":1,"trace_id":"<2024-01-02T03:04:05 1>"}` + "\n", nil},
 		{"no line end", `{"ts":"2024-01-02T03:04:05Z"}`, Options{}, `{"ts":"2024-01-02T03:04:05Z","trace_id":"<2024-01-02T03:04:05 1>"}`, nil},
@@ -117,33 +145,20 @@ func TestNDJSON(t *testing.T) {
 		{"a key's first valid record counts", `{"ts":"2019-01-01T00:00:00Z","k":"a"}` + "\n" + `{"ts":1704164645,"k":"a"}`, Options{KeyField: "k"},
 			`{"ts":"2019-01-01T00:00:00Z","k":"a"}` + "\n" + `{"ts":1704164645,"k":"a","trace_id":"<2024-01-02T03:04:05 1>"}`, []string{"1: 2019-01-01T00:00:00Z: traceid: the time is before"}},
 		{"nested too deep", strings.Repeat(`{"a":`, 100_000), Options{}, strings.Repeat(`{"a":`, 100_000), []string{"1: not a JSON object"}},
+		{"too long", `{"ts":1,"a":"` + long + `"}` + "\n" + `{"ts":1704164645}`, Options{},
+			`{"ts":1,"a":"` + long + `"}` + "\n" + `{"ts":1704164645,"trace_id":"<2024-01-02T03:04:05 1>"}`, []string{"1: the record is longer than 16 MiB"}},
 		{"nothing", "", Options{}, "", nil},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			out, reports, _ := fill(t, NDJSON, c.in, c.o)
-			compare(t, out, c.want, reports, c.reports)
-		})
-	}
-}
-
-func compare(t *testing.T, out, want string, reports, wantReports []string) {
-	t.Helper()
-	if out != want {
-		t.Errorf("got\n%s\nwant\n%s", out, want)
-	}
-	if !slices.EqualFunc(reports, wantReports, strings.HasPrefix) {
-		t.Errorf("reports %q, want %q", reports, wantReports)
-	}
+	})
 }
 
 func TestCSV(t *testing.T) {
 	const id1, id2 = "<2024-01-02T03:04:05 1>", "<2024-01-02T03:04:05 2>"
-	for _, c := range []struct {
-		name, in string
-		o        Options
-		want     string
-		reports  []string
-	}{
+	check(t, CSV, func(out string, o Options) error {
+		in := csv.NewReader(strings.NewReader(strings.TrimPrefix(out, "\uFEFF")))
+		in.Comma = rune(cmp.Or(o.Comma, ','))
+		_, err := in.ReadAll()
+		return err
+	}, []fillCase{
 		{"a column more", "ts,a\n1704164645,x\n1704164645,y", Options{}, "ts,a,trace_id\n1704164645,x," + id1 + "\n1704164645,y," + id2, nil},
 		{"every other byte stays", "\uFEFF\"ts\", a ,\"b\"\r\n\r\n\"1704164645\",\" x\"\"y, \",é\xff\r\n1704164645,\"two\r\nlines\n\",\"\"\r\n", Options{},
 			"\uFEFF\"ts\", a ,\"b\",trace_id\r\n\r\n\"1704164645\",\" x\"\"y, \",é\xff," + id1 + "\r\n1704164645,\"two\r\nlines\n\",\"\"," + id2 + "\r\n", nil},
@@ -171,17 +186,10 @@ func TestCSV(t *testing.T) {
 		{"keys", "ts,k\n1704164645,a\n1704164645,b\n1704164646,\"a\"\n1704164645,\n", Options{KeyField: "k"},
 			"ts,k,trace_id\n1704164645,a," + id1 + "\n1704164645,b," + id2 + "\n1704164646,\"a\"," + id1 + "\n1704164645,,<2024-01-02T03:04:05 3>\n", nil},
 		{"only a header", "ts,a", Options{}, "ts,a,trace_id", nil},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			out, reports, s := fill(t, CSV, c.in, c.o)
-			compare(t, out, c.want, reports, c.reports)
-			if s.Failed == 0 && c.o.Comma == 0 {
-				if _, err := csv.NewReader(strings.NewReader(strings.TrimPrefix(out, "\uFEFF"))).ReadAll(); err != nil {
-					t.Errorf("the output is not CSV: %v", err)
-				}
-			}
-		})
-	}
+		{"too long", "ts\n" + long + "\n1704164645", Options{}, "ts,trace_id\n" + long + "\n1704164645," + id1, []string{"2: the record is longer than 16 MiB"}},
+		{"too long within quotes", "ts\n\"a\n" + long + "\n1704164645", Options{}, "ts,trace_id\n\"a\n" + long + "\n1704164645," + id1,
+			[]string{"2: the record is longer than 16 MiB", "3: the record is longer than 16 MiB"}},
+	})
 }
 
 func TestCSVHeader(t *testing.T) {
@@ -192,39 +200,6 @@ func TestCSVHeader(t *testing.T) {
 		if _, err := CSV(t.Context(), io.Discard, strings.NewReader(in), o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", in, err, want)
 		}
-	}
-}
-
-// A line too long for memory is copied, and what follows is processed.
-func TestLongRecords(t *testing.T) {
-	long := strings.Repeat("x", MaxRecord+MaxRecord/2)
-	for _, c := range []struct {
-		name    string
-		run     format
-		in      string
-		numbers []string
-	}{
-		{"NDJSON", NDJSON, `{"ts":1,"a":"` + long + `"}` + "\n" + `{"ts":1704164645}`, []string{"1: "}},
-		{"CSV", CSV, "ts\n" + long + "\n1704164645", []string{"2: "}},
-		{"CSV within quotes", CSV, "ts\n\"a\n" + long + "\n1704164645", []string{"2: ", "3: "}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			var reports []string
-			var out strings.Builder
-			o := Options{TimeField: "ts", IDField: "trace_id", NewID: counter(), Report: func(n int64, err error) {
-				reports = append(reports, fmt.Sprintf("%d: %v", n, err))
-			}}
-			s, err := c.run(t.Context(), &out, strings.NewReader(c.in), o)
-			if err != nil || s.Added != 1 {
-				t.Errorf("%+v, %v, want one record with an ID", s, err)
-			}
-			if got := hex32.ReplaceAllString(out.String(), ""); !strings.Contains(got, long) {
-				t.Error("the long line was not copied")
-			}
-			if !slices.EqualFunc(reports, c.numbers, strings.HasPrefix) || !strings.Contains(reports[0], "16 MiB") {
-				t.Errorf("reports %q", reports)
-			}
-		})
 	}
 }
 

@@ -71,6 +71,7 @@ func TestOurs(t *testing.T) {
 		low     = `"second":"` + second + `","node":42,"node_sequence":0,"secret":`
 	)
 	ofSpan := "Randflake ID " + second + ` "node":42,"node_sequence":1,"secret":1,"text":"` + text + `"`
+	chances := map[string]float64{}
 	for _, c := range []struct {
 		name    string
 		keyring *randflake.Keyring
@@ -86,6 +87,7 @@ func TestOurs(t *testing.T) {
 		{"no secret", nil, id.String(), ofTrace + `"sequence":0`, "by its time only", true},
 		{"another secret", keyring(t, secretB), id.String(), ofTrace + `"sequence":0,"halves":"disagree"`, "does not match these secrets", true},
 		{"backfilled", k, old.String(), `traceflake trace ID 2021-02-03T04:05:06.007Z "sequence":1,` + low + `1,"halves":"disagree"`, "given to an old record at " + second, true},
+		{"backfilled, older secret", keyring(t, secretB, secretA), old.String(), `traceflake trace ID 2021-02-03T04:05:06.007Z "sequence":1,` + low + `2,"halves":"disagree"`, "given to an old record at " + second, true},
 		{"span ID", k, span.String(), ofSpan, "no check", true},
 		{"base-32", k, text, ofSpan, "no check", false},
 		{"signed", k, signed, ofSpan, "no check", true},
@@ -104,7 +106,11 @@ func TestOurs(t *testing.T) {
 			if !strings.Contains(all[0].Note, c.note) || len(all) > 1 != c.rest {
 				t.Errorf("candidates %+v, want the note %q", all, c.note)
 			}
+			chances[c.name] = all[0].Chance
 		})
+	}
+	if chances["older secret"] != 2*chances["trace ID"] || chances["backfilled, older secret"] != 2*chances["backfilled"] {
+		t.Errorf("two secrets do not fit twice as many random IDs: %v", chances)
 	}
 }
 
@@ -135,6 +141,9 @@ func TestForeign(t *testing.T) {
 			if got := show(t, all[0]); got != want {
 				t.Errorf("%s, %s: got  %s\nwant %s", id, name, got, want)
 			}
+			if byTime := len(id) == 32 && (want == ulid || want == xray); strings.HasPrefix(all[0].Note, "by its time only") != byTime {
+				t.Errorf("%s, %s: note %q, but a text form shows the kind", id, name, all[0].Note)
+			}
 		}
 	}
 }
@@ -152,8 +161,8 @@ func TestLine(t *testing.T) {
 		{spanP + "-" + spanS + "-d", "trace " + spanP + ", span " + spanS},
 		{"X-B3-TraceId: " + traceT, "trace " + traceT},
 		{"x-b3-spanid: " + spanS, "span " + spanS},
-		{"X-B3-ParentSpanId: " + spanP, "parent " + spanP},
-		{"X-Trace-Id: " + traceT, "trace " + traceT},
+		{"X-B3-ParentSpanId: '" + spanP + "'", "parent " + spanP},
+		{"X-Trace-Id:\t\"" + traceT + `",`, "trace " + traceT},
 		{"X-Amzn-Trace-Id: Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1", "trace 1-5759e988-bd862e3fe1be46a994272793, span 53995c3f42cd8ad8"},
 		{"Root=1-5759e988-bd862e3fe1be46a994272793", "trace 1-5759e988-bd862e3fe1be46a994272793"},
 		{"017f22e2-79b0-7cc3-98c4-dc0c0c07398f", " 017f22e2-79b0-7cc3-98c4-dc0c0c07398f"},
