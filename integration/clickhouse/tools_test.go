@@ -254,12 +254,7 @@ func thousands(n uint64) string {
 
 // sameRows compares rows without their order.
 func sameRows(a, b [][]string) bool {
-	text := func(rows [][]string) []string {
-		all := make([]string, len(rows))
-		for i, row := range rows {
-			all[i] = strings.Join(row, "\x00")
-		}
-		return sorted(all)
-	}
-	return slices.Equal(text(a), text(b))
+	slices.SortFunc(a, slices.Compare)
+	slices.SortFunc(b, slices.Compare)
+	return slices.EqualFunc(a, b, slices.Equal)
 }
