@@ -108,7 +108,13 @@ func (e *engine) tools(random int, day float64) {
 	const columns = "SpanId, ParentSpanId, SpanName, SpanKind, ServiceName, ResourceAttributes, SpanAttributes, Duration, StatusCode, StatusMessage"
 	id := fmt.Sprintf("if(h1 %% 100 < %d, lower(leftPad(hex(h1), 16, '0') || leftPad(hex(h2), 16, '0')), assumeNotNull(traceIDAt(fromUnixTimestamp64Milli(ms), 0, h2)))", random)
 	for _, table := range tables {
-		e.exec("INSERT INTO " + table + " (Timestamp, TraceId, " + columns + ") SELECT Timestamp, " + id + ", " + columns + " FROM source")
+		if table == "overlay" { // the exporter's table with an index more
+			for _, partition := range e.column("SELECT DISTINCT partition_id FROM system.parts WHERE active AND database = currentDatabase() AND table = 'exporter'") {
+				e.exec("ALTER TABLE overlay ATTACH PARTITION ID '" + partition + "' FROM exporter")
+			}
+		} else {
+			e.exec("INSERT INTO " + table + " (Timestamp, TraceId, " + columns + ") SELECT Timestamp, " + id + ", " + columns + " FROM source")
+		}
 		e.exec("OPTIMIZE TABLE " + table + " FINAL")
 	}
 	e.exec("OPTIMIZE TABLE exporter_trace_id_ts FINAL")
