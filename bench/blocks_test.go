@@ -3,7 +3,6 @@ package bench
 import (
 	"bufio"
 	"bytes"
-	_ "embed"
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
@@ -37,11 +36,12 @@ const asked = 25
 // traces of five minutes, report what they read. With random IDs, five minutes are a range of the
 // time column. The time has no meaning: run it with -benchtime 1x.
 func BenchmarkBlocks(b *testing.B) {
-	duckDB, conn := fetchDuckDB(b), servers.PostgresForTest(b).Connect(b)
+	fetchDuckDB(b)
+	conn := servers.PostgresForTest(b).Connect(b)
 	for _, k := range kinds() {
 		b.Run("id="+k.name, func(b *testing.B) {
 			for range b.N {
-				for unit, value := range k.costs(b, duckDB, conn, *spans) {
+				for unit, value := range k.costs(b, conn, *spans) {
 					b.ReportMetric(value, unit)
 				}
 			}
@@ -50,9 +50,10 @@ func BenchmarkBlocks(b *testing.B) {
 }
 
 func TestOrderSavesBlocks(t *testing.T) {
-	duckDB, conn := fetchDuckDB(t), servers.PostgresForTest(t).Connect(t)
+	fetchDuckDB(t)
+	conn := servers.PostgresForTest(t).Connect(t)
 	for _, k := range kinds() {
-		c := k.costs(t, duckDB, conn, 160_000)
+		c := k.costs(t, conn, 160_000)
 		if all, one := c["pages"], c["trace-pages"]; k.ordered != (one < all/4) {
 			t.Errorf("%s: one trace reads %g of %g pages", k.name, one, all)
 		}
@@ -63,7 +64,7 @@ func TestOrderSavesBlocks(t *testing.T) {
 }
 
 // costs stores spans with one kind of ID and returns what the queries read.
-func (k kind) costs(tb testing.TB, duckDB string, conn *pgx.Conn, spans int) map[string]float64 {
+func (k kind) costs(tb testing.TB, conn *pgx.Conn, spans int) map[string]float64 {
 	tb.Helper()
 	csv := filepath.Join(tb.TempDir(), "spans.csv")
 	order := arrival(spans / perTrace)
@@ -77,7 +78,7 @@ func (k kind) costs(tb testing.TB, duckDB string, conn *pgx.Conn, spans int) map
 	one, windows := k.questions(ids, asked)
 	costs := make(map[string]float64)
 	brin(tb, conn, csv, one, windows, costs)
-	parquet(tb, duckDB, csv, one, windows, costs)
+	parquet(tb, csv, one, windows, costs)
 	return costs
 }
 
@@ -127,13 +128,10 @@ func median(values []float64) float64 {
 	return values[len(values)/2]
 }
 
-//go:embed parquet.mjs
-var script string
-
 // parquet stores the spans in a Parquet file. Bytes are what DuckDB read from the file.
-func parquet(tb testing.TB, duckDB, csv string, one, windows []query, costs map[string]float64) {
+func parquet(tb testing.TB, csv string, one, windows []query, costs map[string]float64) {
 	tb.Helper()
-	job, err := json.Marshal(map[string]any{"engine": duckDB, "csv": csv, "parquet": csv + ".parquet", "queries": append(slices.Clone(one), windows...)})
+	job, err := json.Marshal(map[string]any{"csv": csv, "parquet": csv + ".parquet", "queries": append(slices.Clone(one), windows...)})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -141,7 +139,7 @@ func parquet(tb testing.TB, duckDB, csv string, one, windows []query, costs map[
 		Groups  float64
 		Queries []struct{ Groups, Bytes, Spans float64 }
 	}
-	out := run(tb, "", job, "node", "--input-type=module", "--eval", script)
+	out := run(tb, job, "node", "parquet.mjs")
 	if err := json.Unmarshal(out, &answer); err != nil || len(answer.Queries) != len(one)+len(windows) {
 		tb.Fatalf("%q: %v", out, err)
 	}
@@ -163,10 +161,10 @@ func parquet(tb testing.TB, duckDB, csv string, one, windows []query, costs map[
 	}
 }
 
-func run(tb testing.TB, dir string, input []byte, name string, args ...string) []byte {
+func run(tb testing.TB, input []byte, name string, args ...string) []byte {
 	tb.Helper()
 	cmd := exec.CommandContext(tb.Context(), name, args...)
-	cmd.Dir, cmd.Stdin, cmd.Stderr = dir, bytes.NewReader(input), os.Stderr
+	cmd.Stdin, cmd.Stderr = bytes.NewReader(input), os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
 		tb.Fatalf("%s: %v", cmd, err)
@@ -174,37 +172,12 @@ func run(tb testing.TB, dir string, input []byte, name string, args ...string) [
 	return out
 }
 
-var (
-	//go:embed package.json
-	packages []byte
-	//go:embed package-lock.json
-	lock []byte
-)
-
 // fetchDuckDB installs DuckDB for Node unless it is installed. It needs Node 20 and npm.
-func fetchDuckDB(tb testing.TB) string {
+func fetchDuckDB(tb testing.TB) {
 	tb.Helper()
-	dir, err := filepath.Abs("../.cache/duckdb")
-	if err != nil {
-		tb.Fatal(err)
+	if _, err := os.Stat("node_modules/.package-lock.json"); err != nil {
+		run(tb, nil, "npm", "install", "--no-save", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
 	}
-	done := filepath.Join(dir, "fetched.json")
-	if was, err := os.ReadFile(done); err == nil && bytes.Equal(was, lock) {
-		return dir
-	}
-	write := func(name string, content []byte) {
-		if err := os.WriteFile(name, content, 0o644); err != nil {
-			tb.Fatal(err)
-		}
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		tb.Fatal(err)
-	}
-	write(filepath.Join(dir, "package.json"), packages)
-	write(filepath.Join(dir, "package-lock.json"), lock)
-	run(tb, dir, nil, "npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
-	write(done, lock)
-	return dir
 }
 
 // perTrace is how many spans a trace has.

@@ -1,12 +1,9 @@
 // Writes a CSV file as Parquet with DuckDB, runs queries on it and reports what they read. The
 // job is JSON on standard input, the result is JSON on standard output.
 import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import { join } from 'node:path';
+import { DuckDBInstance } from '@duckdb/node-api';
 
 const job = JSON.parse(readFileSync(0, 'utf8'));
-const require = createRequire(join(job.engine, 'package.json'));
-const { DuckDBInstance } = require('@duckdb/node-api');
 const connection = await (await DuckDBInstance.create(':memory:')).connect();
 const rows = async (sql) => (await connection.runAndReadAll(sql)).getRowsJson();
 

@@ -29,9 +29,7 @@ func TestDelete(t *testing.T) {
 		if layout == clickhouse.Overlay {
 			e.run(collectorTable("spans")[:1], nil)
 		}
-		if err := s.Create(t.Context(), e.db); err != nil {
-			t.Fatal(err)
-		}
+		e.creates(s)
 		e.exec("SYSTEM STOP MERGES spans")
 		const days, each = 3, 50           // in two parts a day
 		long := trace.TraceID{0x18, 15: 1} // goes on for days: its spans are not where its ID's time is
@@ -60,9 +58,7 @@ func TestDelete(t *testing.T) {
 		before := untouched()
 		e.exec("SYSTEM START MERGES spans") // mutations too
 		e.run(d.Statements(in), nil)
-		if left := e.one("SELECT count() FROM spans"); left != fmt.Sprint(days*(2*each+1)-12) {
-			t.Errorf("layout %d: %s spans left", layout, left)
-		}
+		e.is(fmt.Sprint(days*(2*each+1)-12), "SELECT count() FROM spans")
 		if after := untouched(); after == before {
 			t.Errorf("layout %d: the part without such spans was rewritten", layout)
 		}
@@ -71,16 +67,12 @@ func TestDelete(t *testing.T) {
 			t.Errorf("layout %d: the long trace is in partitions %v", layout, in)
 		}
 		e.run(d.Statements(in), nil)
-		if left := e.one("SELECT count() FROM spans WHERE SpanName = 'long'"); left != "0" {
-			t.Errorf("layout %d: %s spans of the long trace left", layout, left)
-		}
+		e.is("0", "SELECT count() FROM spans WHERE SpanName = 'long'")
 		d, err = s.DeleteSpans(noon.Add(-time.Hour), noon.Add(24*time.Hour+10*time.Second))
 		if in = e.partitions(d, err); len(in) != 2 {
 			t.Errorf("layout %d: partitions of a day and ten seconds: %v", layout, in)
 		}
 		e.run(d.Statements(in), nil)
-		if left := e.one("SELECT count() FROM spans"); left != fmt.Sprint(days*2*each-12-2*each-10) {
-			t.Errorf("layout %d: %s spans left at the end", layout, left)
-		}
+		e.is(fmt.Sprint(days*2*each-12-2*each-10), "SELECT count() FROM spans")
 	}
 }

@@ -17,6 +17,7 @@ import (
 	chgo "github.com/ClickHouse/clickhouse-go/v2"
 
 	"github.com/traceflake/traceflake/clickhouse"
+	"github.com/traceflake/traceflake/clickhouse/migrate"
 	"github.com/traceflake/traceflake/integration/servers"
 )
 
@@ -80,6 +81,39 @@ func (e *engine) one(query string) string {
 		e.t.Fatalf("%s: %d rows", query, len(rows))
 	}
 	return rows[0][0]
+}
+
+// is checks the only value of a query.
+func (e *engine) is(want, query string) {
+	e.t.Helper()
+	if got := e.one(query); got != want {
+		e.t.Errorf("%s: %s, want %s", query, got, want)
+	}
+}
+
+// reads returns what a query reads with empty caches.
+func (e *engine) reads(query string) servers.Reads {
+	e.t.Helper()
+	_, reads, err := e.Reads(e.t.Context(), query)
+	if err != nil {
+		e.t.Fatalf("%s: %v", query, err)
+	}
+	return reads
+}
+
+// creates and migrates do what must not fail.
+func (e *engine) creates(s clickhouse.Schema) {
+	e.t.Helper()
+	if err := s.Create(e.t.Context(), e.db); err != nil {
+		e.t.Fatalf("%+v: %v", s, err)
+	}
+}
+
+func (e *engine) migrates(s clickhouse.Schema) {
+	e.t.Helper()
+	if err := migrate.Run(e.t.Context(), e.db, s, nil); err != nil {
+		e.t.Fatal(err)
+	}
 }
 
 // run runs statements of the package.

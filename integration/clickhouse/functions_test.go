@@ -107,12 +107,8 @@ func TestBoundsAgreeWithGo(t *testing.T) {
 	}
 	for _, at := range times {
 		literal := "toDateTime64('" + at.UTC().Format("2006-01-02 15:04:05.000000000") + "', 9, 'UTC')"
-		if got, want := e.one("SELECT traceIDMin("+literal+")"), traceid.Min(at).String(); got != want {
-			t.Errorf("traceIDMin(%v) = %s, in Go %s", at, got, want)
-		}
-		if got, want := e.one("SELECT traceIDMax("+literal+")"), traceid.Max(at).String(); got != want {
-			t.Errorf("traceIDMax(%v) = %s, in Go %s", at, got, want)
-		}
+		e.is(traceid.Min(at).String(), "SELECT traceIDMin("+literal+")")
+		e.is(traceid.Max(at).String(), "SELECT traceIDMax("+literal+")")
 	}
 	for query, want := range map[string]string{
 		"traceIDMin(toDateTime('2026-10-15 10:00:00', 'Asia/Tokyo'))":                    traceid.Min(time.Date(2026, 10, 15, 1, 0, 0, 0, time.UTC)).String(),
@@ -129,9 +125,7 @@ func TestBoundsAgreeWithGo(t *testing.T) {
 		"traceIDNotBefore('" + strings.Repeat("f", 32) + "', INTERVAL 3600 SECOND)":                                              "1970-01-01 00:00:00.000",
 		"traceIDNotBefore('abc', INTERVAL 3600 SECOND)":                                                                          "1970-01-01 00:00:00.000",
 	} {
-		if got := e.one("SELECT " + query); got != want {
-			t.Errorf("%s = %s, want %s", query, got, want)
-		}
+		e.is(want, "SELECT "+query)
 	}
 }
 
@@ -154,16 +148,10 @@ func TestFunctionsOnOtherTexts(t *testing.T) {
 			t.Errorf("%s: %v", row[0], row[1:])
 		}
 	}
-	if got := e.one("SELECT count() FROM texts WHERE traceIDTime(id) > '2020-01-02' OR traceIDSeq(id) >= 0"); got != "1" {
-		t.Errorf("a scan finds %s IDs, want the one", got)
-	}
-	for text, want := range map[string]string{"'" + strings.ToUpper(ours) + "'": null, "''": null, "NULL": null} {
-		if got := e.one("SELECT traceIDTime(" + text + ")"); got != want {
-			t.Errorf("constant %s: %s", text, got)
-		}
+	e.is("1", "SELECT count() FROM texts WHERE traceIDTime(id) > '2020-01-02' OR traceIDSeq(id) >= 0")
+	for _, constant := range []string{"'" + strings.ToUpper(ours) + "'", "''", "NULL"} {
+		e.is(null, "SELECT traceIDTime("+constant+")")
 	}
 	// A 64-bit ID, padded as B3 pads it, is valid but not ours.
-	if got := e.exec("SELECT traceIDTime(x), traceIDIsOurs(x, toDateTime('2020-01-01 00:00:01', 'UTC'), 60, 60) FROM (SELECT '000000000000000000000000000000ff' AS x)"); fmt.Sprint(got) != "[[2020-01-01 00:00:00.000 0]]" {
-		t.Errorf("64-bit ID: %v", got)
-	}
+	e.is("2020-01-01 00:00:00.000 0", "SELECT traceIDTime(x) || ' ' || traceIDIsOurs(x, toDateTime('2020-01-01 00:00:01', 'UTC'), 60, 60) FROM (SELECT '000000000000000000000000000000ff' AS x)")
 }

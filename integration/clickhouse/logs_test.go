@@ -52,23 +52,9 @@ SETTINGS max_partitions_per_insert_block = 0`, table, records, records))
 func (e *engine) traceIDs(query string) (ids []trace.TraceID) {
 	e.t.Helper()
 	for _, text := range e.column(query) {
-		id, err := trace.TraceIDFromHex(text)
-		if err != nil {
-			e.t.Fatal(err)
-		}
-		ids = append(ids, id)
+		ids = append(ids, parse(text))
 	}
 	return ids
-}
-
-// disk returns how many bytes a query reads from disk with empty caches.
-func (e *engine) disk(query string) uint64 {
-	e.t.Helper()
-	_, reads, err := e.Reads(e.t.Context(), query)
-	if err != nil {
-		e.t.Fatal(err)
-	}
-	return reads.Disk
 }
 
 // TestOverlayIndexes: the index on ranges of trace IDs makes a lookup by ID alone, and by an ID that does not
@@ -89,7 +75,7 @@ SELECT toDateTime64(now(), 9) - toIntervalSecond(86400 - intDiv(number, 5)) AS T
 			e.exec("OPTIMIZE TABLE " + table + " FINAL") // what is read must not depend on merges meanwhile
 			id := e.one("SELECT TraceId FROM " + table + " ORDER BY TraceId LIMIT 1 OFFSET 100000")
 			for k, id := range []string{id, id[:31] + "x"} {
-				bytes[i][k] = e.disk("SELECT * FROM " + table + " WHERE TraceId = '" + id + "'")
+				bytes[i][k] = e.reads("SELECT * FROM " + table + " WHERE TraceId = '" + id + "'").Disk
 			}
 		}
 		return bytes
@@ -97,9 +83,7 @@ SELECT toDateTime64(now(), 9) - toIntervalSecond(86400 - intDiv(number, 5)) AS T
 	before := read()
 	var progress []uint64
 	for range 2 { // everything can be run again
-		if err := overlay.Create(t.Context(), e.db); err != nil {
-			t.Fatal(err)
-		}
+		e.creates(overlay)
 		if err := overlay.MaterializeIndexes(t.Context(), e.db, func(left uint64) { progress = append(progress, left) }); err != nil {
 			t.Fatal(err)
 		}

@@ -253,9 +253,7 @@ func TestMigrateBrokenInsideACopy(t *testing.T) {
 	if err := migrate.Run(t.Context(), half, s, nil); err == nil || !strings.Contains(err.Error(), "throwIf") {
 		t.Fatal(err)
 	}
-	if n := e.one("SELECT count() FROM failed_copy"); n != "50" {
-		t.Errorf("the copy has %s rows", n)
-	}
+	e.is("50", "SELECT count() FROM failed_copy")
 	if err := migrate.Run(t.Context(), e.open("max_table_size_to_drop=4096"), s, nil); err != nil { // as if it were a large copy
 		t.Fatal(err)
 	}
@@ -327,12 +325,9 @@ func TestMigrateProvesTheCopy(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := migrate.Run(t.Context(), e.db, s, nil); err != nil {
-		t.Fatal(err)
-	}
-	if n := e.one("SELECT count() FROM (SELECT * FROM spans EXCEPT SELECT * FROM template)"); n != "0" || e.one("SELECT count() FROM spans") != "10" {
-		t.Errorf("%s spans differ", n)
-	}
+	e.migrates(s)
+	e.is("0", "SELECT count() FROM (SELECT * FROM spans EXCEPT SELECT * FROM template)")
+	e.is("10", "SELECT count() FROM spans")
 }
 
 // TestMigrateComparesAtTheEnd: spans that got lost on the way are not passed over.
@@ -361,9 +356,7 @@ func TestMigrateComparesAtTheEnd(t *testing.T) {
 		}
 	}
 	e.exec("INSERT INTO spans SELECT * FROM spans_old WHERE toDate(Timestamp, 'UTC') = '2026-10-15'")
-	if err := migrate.Run(t.Context(), e.db, s, nil); err != nil {
-		t.Fatal(err)
-	}
+	e.migrates(s)
 	e.holds("spans", ids(old))
 	e.only("spans", "_old")
 }
@@ -493,9 +486,7 @@ func TestNothingToMigrate(t *testing.T) {
 	e.run(s.Statements())
 	e.run([]string{"CREATE TABLE fresh_remaining AS template", "INSERT INTO fresh_remaining SELECT * FROM template"}, nil)
 	before := e.snapshot()
-	if err := migrate.Run(t.Context(), e.db, s, nil); err != nil {
-		t.Errorf("nothing to migrate: %v", err)
-	}
+	e.migrates(s)
 	if after := e.snapshot(); after != before {
 		t.Errorf("changed from %s to %s", before, after)
 	}
@@ -532,14 +523,9 @@ func TestMigrateTwoAtOnce(t *testing.T) {
 		if first != nil && !errors.Is(first, migrate.ErrTakenOver) {
 			// The statement that was already on its way may fail by itself.
 			t.Logf("before statement %d: the first one: %v", at, first)
-			first = migrate.Run(t.Context(), e.db, s, nil)
-			if first != nil {
-				t.Errorf("again: %v", first)
-			}
+			e.migrates(s)
 		}
-		if err := migrate.Run(t.Context(), e.db, s, nil); err != nil {
-			t.Errorf("before statement %d: a third one: %v", at, err)
-		}
+		e.migrates(s)
 		e.holds("spans", ids(old))
 		e.empty("template")
 		if t.Failed() {

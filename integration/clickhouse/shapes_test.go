@@ -59,9 +59,7 @@ func TestMigrateKeepsTheLookupTable(t *testing.T) {
 	e.template(few())
 	s := e.exporterTable("spans")
 	s.KeepLookup = true
-	if err := migrate.Run(t.Context(), e.db, s, nil); err != nil {
-		t.Fatal(err)
-	}
+	e.migrates(s)
 	e.holds("spans", ids(few()))
 	e.insert("spans", world()[1000:1010])
 	const times = "SELECT TraceId || ' ' || toString(toDateTime(min(%s))) || ' ' || toString(toDateTime(max(%s))) AS row FROM %s GROUP BY TraceId ORDER BY row"
@@ -69,9 +67,7 @@ func TestMigrateKeepsTheLookupTable(t *testing.T) {
 	if got := e.column(fmt.Sprintf(times, "Start", "End", "spans_trace_id_ts")); !slices.Equal(got, want) || len(want) < 20 {
 		t.Errorf("the lookup table has %d traces, want %d, or other times", len(got), len(want))
 	}
-	if err := s.Create(t.Context(), e.db); err != nil {
-		t.Error(err)
-	}
+	e.creates(s)
 }
 
 // TestMigrateOtherShapes: columns and indexes that the exporter of v0.161.0 does
@@ -145,12 +141,8 @@ func TestMigrateOtherShapes(t *testing.T) {
 				t.Errorf("the indexes %q are lost", lost)
 			}
 			e.insert("spans", world()[1000:1010])
-			if n := e.one("SELECT sum(n) FROM rollup"); n != "10" {
-				t.Errorf("the view saw %s new spans, want 10", n)
-			}
-			if err := s.Create(t.Context(), e.db); err != nil {
-				t.Error(err)
-			}
+			e.is("10", "SELECT sum(n) FROM rollup") // new spans
+			e.creates(s)
 		})
 	}
 }

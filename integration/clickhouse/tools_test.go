@@ -169,10 +169,7 @@ func (e *engine) tools(random int, day float64) {
 			if ours && q.byID {
 				// A tool asks the lookup table twice first. The setting is what an operator may
 				// give the tool's user.
-				_, set, err := e.Reads(t.Context(), q.on(table, one)+"\nSETTINGS use_skip_indexes_on_data_read = 0")
-				if err != nil {
-					t.Fatal(err)
-				}
+				set := e.reads(q.on(table, one) + "\nSETTINGS use_skip_indexes_on_data_read = 0")
 				disk, setDisk := float64(reads[i].Disk)/float64(reads[0].Disk), float64(set.Disk)/float64(reads[0].Disk)
 				fmt.Fprintf(&report, " bytes %.2f, with the setting %.2f |", disk, setDisk)
 				if disk > 0.75 || setDisk > 0.35 {
@@ -190,14 +187,6 @@ func (e *engine) tools(random int, day float64) {
 // of a day nor an attribute's value are looked for in all of it.
 func (e *engine) ownQueries(day float64) {
 	e.t.Helper()
-	reads := func(sql string) servers.Reads {
-		e.t.Helper()
-		_, read, err := e.Reads(e.t.Context(), sql)
-		if err != nil {
-			e.t.Fatalf("%s: %v", sql, err)
-		}
-		return read
-	}
 	bound := func(q clickhouse.Query, err error) string {
 		e.t.Helper()
 		if err != nil {
@@ -210,22 +199,19 @@ func (e *engine) ownQueries(day float64) {
 		}
 		return q.SQL
 	}
-	var ids []trace.TraceID
-	for _, id := range e.column("SELECT TraceId FROM exporter WHERE ParentSpanId = '' AND Timestamp >= '2026-10-14 12:30:00' AND Timestamp < '2026-10-14 13:30:00' ORDER BY Timestamp LIMIT 100") {
-		ids = append(ids, parse(id))
-	}
+	ids := e.traceIDs("SELECT TraceId FROM exporter WHERE ParentSpanId = '' AND Timestamp >= '2026-10-14 12:30:00' AND Timestamp < '2026-10-14 13:30:00' ORDER BY Timestamp LIMIT 100")
 	for _, n := range []int{1, len(ids)} {
 		everywhere := bound(clickhouse.TracesEverywhere(clickhouse.Schema{Table: "exporter", ReadOnly: true}, ids[:n]))
 		_, where, _ := strings.Cut(everywhere, "\nWHERE ")
 		where, _, _ = strings.Cut(where, "\n")
-		lookup := reads(strings.Replace(everywhere, "\nWHERE ", "\nWHERE Timestamp >= (SELECT min(Start) FROM exporter_trace_id_ts WHERE "+where+
+		lookup := e.reads(strings.Replace(everywhere, "\nWHERE ", "\nWHERE Timestamp >= (SELECT min(Start) FROM exporter_trace_id_ts WHERE "+where+
 			") AND Timestamp <= (SELECT max(End) + 1 FROM exporter_trace_id_ts WHERE "+where+") AND ", 1))
 		for _, s := range []clickhouse.Schema{{Table: "overlay", Layout: clickhouse.Overlay}, {Table: "service"}, {Table: "trace", Layout: clickhouse.TraceFirst}} {
 			most := 1.
 			if s.Layout != clickhouse.Overlay {
 				most = 1. / 6 // of a small table; the benchmark has large ones
 			}
-			ours := reads(bound(clickhouse.Traces(s, ids[:n])))
+			ours := e.reads(bound(clickhouse.Traces(s, ids[:n])))
 			e.t.Logf("%s: %d traces: %+v, with the lookup table %+v", s.Table, n, ours, lookup)
 			// An Overlay reads the same granules of the table, and none of the lookup table:
 			// fewer rows. Of one trace it may yet read a little more uncompressed bytes, as it
@@ -240,14 +226,14 @@ func (e *engine) ownQueries(day float64) {
 	// and one filter of a hundred is wrong.
 	const user = "SpanAttributes['user.id']"
 	value := e.one("SELECT " + user + " AS value FROM service GROUP BY value HAVING uniqExact(TraceId) = 1 ORDER BY value LIMIT 1")
-	if read := reads("SELECT * FROM service WHERE " + user + " = '" + value + "'"); float64(read.Rows) > 16*2048+day/50 {
+	if read := e.reads("SELECT * FROM service WHERE " + user + " = '" + value + "'"); float64(read.Rows) > 16*2048+day/50 {
 		e.t.Errorf("service: a search for an attribute's value reads %+v of %.0f spans", read, day)
 	}
 	from, to := time.Date(2026, 10, 14, 0, 0, 0, 0, time.UTC), time.Date(2026, 10, 14, 12, 0, 0, 0, time.UTC)
 	for _, s := range []clickhouse.Schema{{Table: "service"}, {Table: "trace", Layout: clickhouse.TraceFirst}} {
 		var all servers.Reads
 		for start := range clickhouse.Widening(from, to) {
-			read := reads(bound(s.Newest(start, to, trace.TraceID{}, 100)))
+			read := e.reads(bound(s.Newest(start, to, trace.TraceID{}, 100)))
 			all.Rows += read.Rows
 			if n := e.one("SELECT count() FROM (\n" + bound(s.Newest(start, to, trace.TraceID{}, 100)) + "\n)"); n == "100" {
 				break
@@ -268,12 +254,7 @@ func thousands(n uint64) string {
 
 // sameRows compares rows without their order.
 func sameRows(a, b [][]string) bool {
-	text := func(rows [][]string) []string {
-		all := make([]string, len(rows))
-		for i, row := range rows {
-			all[i] = strings.Join(row, "\x00")
-		}
-		return sorted(all)
-	}
-	return slices.Equal(text(a), text(b))
+	slices.SortFunc(a, slices.Compare)
+	slices.SortFunc(b, slices.Compare)
+	return slices.EqualFunc(a, b, slices.Equal)
 }

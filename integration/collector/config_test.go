@@ -20,21 +20,10 @@ import (
 // examples is the folder of the configurations.
 const examples = "../../examples/collector/"
 
-// load reads a configuration as the Collector does.
-func load(t *testing.T, file string) *otelcol.Config {
+// exporterConfig reads a configuration as the Collector does, and returns the exporter's part.
+func exporterConfig(t *testing.T, file string) *clickhouseexporter.Config {
 	t.Helper()
-	receivers, err := otelcol.MakeFactoryMap[receiver.Factory](otlpreceiver.NewFactory())
-	if err != nil {
-		t.Fatal(err)
-	}
-	processors, err := otelcol.MakeFactoryMap[processor.Factory](batchprocessor.NewFactory())
-	if err != nil {
-		t.Fatal(err)
-	}
-	exporters, err := otelcol.MakeFactoryMap[exporter.Factory](clickhouseexporter.NewFactory())
-	if err != nil {
-		t.Fatal(err)
-	}
+	otlp, batch, clickhouse := otlpreceiver.NewFactory(), batchprocessor.NewFactory(), clickhouseexporter.NewFactory()
 	provider, err := otelcol.NewConfigProvider(otelcol.ConfigProviderSettings{ResolverSettings: confmap.ResolverSettings{
 		URIs:              []string{"file:" + file},
 		ProviderFactories: []confmap.ProviderFactory{fileprovider.NewFactory(), envprovider.NewFactory()},
@@ -43,24 +32,23 @@ func load(t *testing.T, file string) *otelcol.Config {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = provider.Shutdown(t.Context()) })
-	config, err := provider.Get(t.Context(), otelcol.Factories{Receivers: receivers, Processors: processors, Exporters: exporters,
-		Telemetry: telemetry.NewFactory(func() component.Config { return &struct{}{} })})
+	config, err := provider.Get(t.Context(), otelcol.Factories{
+		Receivers:  map[component.Type]receiver.Factory{otlp.Type(): otlp},
+		Processors: map[component.Type]processor.Factory{batch.Type(): batch},
+		Exporters:  map[component.Type]exporter.Factory{clickhouse.Type(): clickhouse},
+		Telemetry:  telemetry.NewFactory(func() component.Config { return &struct{}{} }),
+	})
+	if err == nil {
+		err = config.Validate()
+	}
 	if err != nil {
 		t.Fatalf("%s: %v", file, err)
 	}
-	if err := config.Validate(); err != nil {
-		t.Fatalf("%s: %v", file, err)
-	}
-	return config
-}
-
-func exporterConfig(t *testing.T, file string) *clickhouseexporter.Config {
-	t.Helper()
-	config, ok := load(t, file).Exporters[component.MustNewID("clickhouse")].(*clickhouseexporter.Config)
+	part, ok := config.Exporters[component.MustNewID("clickhouse")].(*clickhouseexporter.Config)
 	if !ok {
 		t.Fatalf("%s has no clickhouse exporter", file)
 	}
-	return config
+	return part
 }
 
 func TestConfigurationsParse(t *testing.T) {

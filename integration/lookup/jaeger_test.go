@@ -3,6 +3,7 @@
 package lookup_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -17,8 +18,6 @@ import (
 	"testing"
 	"time"
 
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/traceflake/traceflake/integration/servers/child"
@@ -106,32 +105,29 @@ type stored struct {
 	spans int
 }
 
-// given is a generator of the IDs that the test wants.
-type given struct{ id trace.TraceID }
-
-func (g *given) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
-	return g.id, g.NewSpanID(ctx, g.id)
-}
-
-func (*given) NewSpanID(context.Context, trace.TraceID) (id trace.SpanID) {
-	for i := range id {
-		id[i] = byte(1 + rand.IntN(255))
-	}
-	return id
-}
-
 // send sends a trace whose root starts at the given time and whose spans go on for hours.
-func send(t *testing.T, exporter sdktrace.SpanExporter, id trace.TraceID, at time.Time) stored {
+func send(t *testing.T, otlp string, id trace.TraceID, at time.Time) stored {
 	t.Helper()
-	provider := sdktrace.NewTracerProvider(sdktrace.WithIDGenerator(&given{id}), sdktrace.WithSyncer(exporter))
-	ctx, root := provider.Tracer("").Start(t.Context(), "root", trace.WithTimestamp(at))
-	const children = 3
-	for i := range children {
-		_, span := provider.Tracer("").Start(ctx, "child", trace.WithTimestamp(at.Add(time.Duration(i)*time.Hour)))
-		span.End(trace.WithTimestamp(at.Add(time.Duration(i)*time.Hour + time.Second)))
+	spans := make([]map[string]any, 4)
+	for i := range spans { // the root is the first
+		start := at.Add(time.Duration(max(i-1, 0)) * time.Hour)
+		spans[i] = map[string]any{"traceId": id.String(), "spanId": fmt.Sprintf("%016x", i+1), "name": "work",
+			"startTimeUnixNano": fmt.Sprint(start.UnixNano()), "endTimeUnixNano": fmt.Sprint(start.Add(time.Second).UnixNano())}
+		if i > 0 {
+			spans[i]["parentSpanId"] = spans[0]["spanId"]
+		}
 	}
-	root.End(trace.WithTimestamp(at.Add(children * time.Hour)))
-	return stored{id, children + 1}
+	spans[0]["endTimeUnixNano"] = fmt.Sprint(at.Add(3 * time.Hour).UnixNano())
+	body, err := json.Marshal(map[string]any{"resourceSpans": []any{map[string]any{"scopeSpans": []any{map[string]any{"spans": spans}}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.Post("http://"+otlp+"/v1/traces", "application/json", bytes.NewReader(body))
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("%v, %v", resp, err)
+	}
+	_ = resp.Body.Close()
+	return stored{id, len(spans)}
 }
 
 // recorder records the queries that reach the server.
@@ -201,10 +197,6 @@ func TestJaeger(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			server, otlp := jaeger(t, storage)
-			exporter, err := otlptracehttp.New(t.Context(), otlptracehttp.WithInsecure(), otlptracehttp.WithEndpoint(otlp))
-			if err != nil {
-				t.Fatal(err)
-			}
 			newID := func(at time.Time) trace.TraceID {
 				id, err := traceid.New(at, 1, randflake.ID(rand.Uint64()|1))
 				if err != nil {
@@ -215,13 +207,13 @@ func TestJaeger(t *testing.T) {
 			now := time.Now()
 			traces := make(map[string]stored)
 			for _, age := range []time.Duration{4 * time.Hour, 26 * time.Hour, 5 * 24 * time.Hour, 20 * 24 * time.Hour} {
-				traces[age.String()] = send(t, exporter, newID(now.Add(-age)), now.Add(-age))
+				traces[age.String()] = send(t, otlp, newID(now.Add(-age)), now.Add(-age))
 			}
 			day := now.Add(-24 * time.Hour)
-			traces["clock ahead"] = send(t, exporter, newID(day.Add(8*time.Hour)), day)
+			traces["clock ahead"] = send(t, otlp, newID(day.Add(8*time.Hour)), day)
 			random := trace.TraceID{0xf5, 1, 2, 3, 4, 5, 6, 7, 0xff, 1, 2, 3, 4, 5, 6, byte(rand.IntN(255))}
-			traces["foreign"] = send(t, exporter, random, day)
-			traces["64 bits"] = send(t, exporter, trace.TraceID{15: 7, 8: 9}, day)
+			traces["foreign"] = send(t, otlp, random, day)
+			traces["64 bits"] = send(t, otlp, trace.TraceID{15: 7, 8: 9}, day)
 			absent := newID(day)
 
 			proxy := startProxy(t, command, server)

@@ -31,12 +31,7 @@ FROM (SELECT number, toDateTime64(1791972600, 9, 'UTC') + INTERVAL number - numb
 // Every query of the dashboard runs on the table of clickhouse.Schema and returns rows.
 func TestTracesDashboard(t *testing.T) {
 	e := servers.ClickHouseForTest(t)
-	run := func(sql string) [][]string {
-		t.Helper()
-		return e.Rows(t, sql)
-	}
-	run("DROP DATABASE IF EXISTS otel SYNC")
-	run("CREATE DATABASE otel")
+	e.Run(t, []string{"DROP DATABASE IF EXISTS otel SYNC", "CREATE DATABASE otel"}, nil)
 	t.Cleanup(func() {
 		if _, err := e.Query(context.Background(), "DROP DATABASE otel SYNC"); err != nil {
 			t.Error(err)
@@ -44,7 +39,7 @@ func TestTracesDashboard(t *testing.T) {
 	})
 	statements, err := clickhouse.Schema{Database: "otel"}.Statements()
 	e.Run(t, append(statements, spans), err)
-	trace := run("SELECT max(TraceId) FROM otel.otel_traces WHERE ServiceName = 'orders'")[0][0]
+	trace := e.Rows(t, "SELECT max(TraceId) FROM otel.otel_traces WHERE ServiceName = 'orders'")[0][0]
 	d := dashboardOf(t, "traces.json")
 	queries := 0
 	for _, p := range d.Panels {
@@ -54,7 +49,7 @@ func TestTracesDashboard(t *testing.T) {
 				t.Errorf("%s: an unknown macro is left in\n%s", p.Title, sql)
 				continue
 			}
-			if rows := run(sql); len(rows) == 0 {
+			if rows := e.Rows(t, sql); len(rows) == 0 {
 				t.Errorf("%s finds nothing:\n%s", p.Title, sql)
 			} else {
 				t.Logf("%s: %d rows, the first %q", p.Title, len(rows), rows[0])
@@ -67,7 +62,7 @@ func TestTracesDashboard(t *testing.T) {
 	}
 	for _, v := range d.Templating.List {
 		if v.Type == "query" {
-			run(v.Query)
+			e.Rows(t, v.Query)
 		}
 	}
 }

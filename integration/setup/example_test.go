@@ -4,18 +4,11 @@ import (
 	"context"
 	"fmt"
 	"log"
-	"net/http"
-	"os"
 	"time"
 
 	"go.opentelemetry.io/contrib/otelconf"
-	"go.opentelemetry.io/contrib/propagators/autoprop"
-	"go.opentelemetry.io/otel"
-	"go.opentelemetry.io/otel/propagation"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-	"go.opentelemetry.io/otel/trace"
 
-	"github.com/traceflake/traceflake/propagation/xtraceid"
 	"github.com/traceflake/traceflake/setup"
 	"github.com/traceflake/traceflake/traceid"
 )
@@ -59,40 +52,4 @@ tracer_provider:
 		log.Fatal(err)
 	}
 	// Output: made now: true
-}
-
-// OTEL_PROPAGATORS selects the propagator once its name is registered. Register it once per
-// process, in main or in an init function.
-func Example_autoprop() {
-	if err := os.Setenv("OTEL_PROPAGATORS", "xtraceid,baggage"); err != nil { // as the deployment does
-		log.Fatal(err)
-	}
-	autoprop.RegisterTextMapPropagator("xtraceid", xtraceid.New())
-	otel.SetTextMapPropagator(autoprop.NewTextMapPropagator())
-
-	ctx := context.Background()
-	ids, err := setup.FromEnv(ctx)
-	if err != nil {
-		log.Fatal(err)
-	}
-	provider := sdktrace.NewTracerProvider(sdktrace.WithIDGenerator(ids))
-	otel.SetTracerProvider(provider)
-
-	ctx, span := otel.Tracer("example").Start(ctx, "call")
-	header := make(http.Header)
-	otel.GetTextMapPropagator().Inject(ctx, propagation.HeaderCarrier(header))
-	span.End()
-	id, err := trace.TraceIDFromHex(header.Get("x-trace-id"))
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println("sent:", id == span.SpanContext().TraceID(), header.Get("x-b3-spanid") == span.SpanContext().SpanID().String())
-
-	if err := provider.Shutdown(ctx); err != nil {
-		log.Fatal(err)
-	}
-	if err := ids.Shutdown(ctx); err != nil {
-		log.Fatal(err)
-	}
-	// Output: sent: true true
 }

@@ -2,6 +2,7 @@ package setup_test
 
 import (
 	"net/http"
+	"slices"
 	"testing"
 
 	"go.opentelemetry.io/contrib/otelconf"
@@ -69,4 +70,16 @@ func TestOtelconfPropagators(t *testing.T) {
 			t.Fatalf("OTEL_PROPAGATORS does not keep the order: %s", id)
 		}
 	}
+
+	// The mistakes that xtraceid's documentation warns of.
+	t.Setenv("OTEL_PROPAGATORS", "baggage, x-trace-id")
+	if p := autoprop.NewTextMapPropagator(); slices.Contains(p.Fields(), "x-trace-id") {
+		t.Error("OTEL_PROPAGATORS: a name after a space is accepted: remove the warning")
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("no panic when a name is registered twice")
+		}
+	}()
+	autoprop.RegisterTextMapPropagator("x-trace-id", xtraceid.New())
 }

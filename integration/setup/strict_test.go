@@ -3,7 +3,6 @@ package setup_test
 import (
 	"context"
 	"errors"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -15,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel"
 
 	"github.com/traceflake/traceflake/integration/servers"
+	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/integration/servers/etcd"
 	"github.com/traceflake/traceflake/lease"
 	_ "github.com/traceflake/traceflake/lease/etcdstore"
@@ -91,18 +91,15 @@ func TestStrictPostgreSQL(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// with returns the address with one part changed.
-	with := func(change func(*url.URL)) string {
-		u, err := url.Parse(dsn)
-		if err != nil {
-			t.Fatal(err)
-		}
-		change(u)
-		return u.String()
-	}
 	u, err := url.Parse(dsn)
 	if err != nil {
 		t.Fatal(err)
+	}
+	// with returns the address with one part changed.
+	with := func(change func(*url.URL)) string {
+		changed := *u
+		change(&changed)
+		return changed.String()
 	}
 	host := "TRACEFLAKE_STORE=postgres://" + u.Host
 
@@ -125,27 +122,19 @@ func TestStrictPostgreSQL(t *testing.T) {
 	refused(t, size, lease.ErrBlockSize, "TRACEFLAKE_BLOCK_SIZE=16", "unset it", host)
 }
 
-// closed returns a loopback address on which nothing listens.
-func closed(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
 // An unreachable store is not an error, and the probe reports the reason.
 func TestStrictUnreachable(t *testing.T) {
 	for _, scheme := range []string{"postgres", "etcd"} {
 		t.Run(scheme, func(t *testing.T) {
-			address := closed(t)
-			ids := opens(t, fleet(t, scheme+"://user:hunter2@"+address+"/leases"))
+			nobody, err := child.Addresses(1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ids := opens(t, fleet(t, scheme+"://user:hunter2@"+nobody[0]+"/leases"))
 			w := httptest.NewRecorder()
 			ids.ReadyHandler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/ready", http.NoBody))
 			text := w.Body.String()
-			if w.Code != http.StatusServiceUnavailable || !strings.Contains(text, address) || strings.Contains(text, "hunter2") {
+			if w.Code != http.StatusServiceUnavailable || !strings.Contains(text, nobody[0]) || strings.Contains(text, "hunter2") {
 				t.Errorf("%d %s", w.Code, text)
 			}
 			if ids.NewIDs(t.Context()); ids.Fallbacks() != 1 {
