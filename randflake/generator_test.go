@@ -85,6 +85,17 @@ func (c *checker) one() ID {
 	return id
 }
 
+// rest takes all IDs that are left, and returns the error that says so.
+func (c *checker) rest() error {
+	c.t.Helper()
+	for ids := make([]ID, 1024); ; {
+		n, _, err := c.Fill(ids)
+		if c.add(ids[:n]...); err != nil {
+			return err
+		}
+	}
+}
+
 func TestLeaseIsCheckedFirst(t *testing.T) {
 	end := base.Add(time.Minute)
 	for _, tt := range []struct {
@@ -192,14 +203,7 @@ func TestBorrow(t *testing.T) {
 	} {
 		l := lease(1, tt.length)
 		g := newChecker(t, l, WithClock(newClock(base.Add(tt.at))), WithBorrow(tt.borrow))
-		ids := make([]ID, 1024)
-		var err error
-		for err == nil {
-			var n int
-			n, _, err = g.Fill(ids)
-			g.add(ids[:n]...)
-		}
-		if !errors.Is(err, tt.want) || g.n != tt.seconds*perNode {
+		if err := g.rest(); !errors.Is(err, tt.want) || g.n != tt.seconds*perNode {
 			t.Errorf("%+v: %d IDs, then %v", tt, g.n, err)
 		}
 	}
@@ -260,15 +264,8 @@ func TestBusySecondsAndAStepBack(t *testing.T) {
 			clock.add(time.Second)
 		}
 		clock.add(-step - time.Second)
-		for {
-			id, err := g.Next()
-			if errors.Is(err, ErrExhausted) {
-				break
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			g.add(id)
+		if err := g.rest(); !errors.Is(err, ErrExhausted) {
+			t.Fatal(err)
 		}
 		clock.add(step + 5*time.Second)
 		g.one()

@@ -149,16 +149,12 @@ func quiet(t *testing.T) { reported(t) }
 
 func TestFleet(t *testing.T) {
 	vars := fleet(t, "setup-test://host", setup.NodesVar, "256+64", setup.BlockSizeVar, "16", setup.TTLVar, "1m", setup.MaxBlocksVar, "2")
-	k, err := setup.LoadKeyring(vars[setup.SecretFileVar])
-	if err != nil {
-		t.Fatal(err)
-	}
 	g := fromEnv(t, vars)
 	if want := (driver.NodeRange{First: 256, Nodes: 64, BlockSize: 16}); opened.url != "setup-test://host" || opened.nodes != want {
 		t.Errorf("opened %q with %+v", opened.url, opened.nodes)
 	}
 	id, _ := g.NewIDs(t.Context()) // the first one is already leased
-	if info := traceid.Inspect(k, id); info.Secret != 0 || info.Parts.Node < 256 || info.Parts.Node >= 320 {
+	if info := traceid.Inspect(g.Keyring(), id); info.Secret != 0 || info.Parts.Node < 256 || info.Parts.Node >= 320 {
 		t.Errorf("secret %d, node %d", info.Secret, info.Parts.Node)
 	}
 	blocks, err := opened.List(t.Context())
@@ -268,15 +264,6 @@ func TestRestoredWithACopyOfTheFile(t *testing.T) {
 	}
 }
 
-// The secret of zero configuration is not available, so nothing verifies.
-func TestVerifierOfZeroConfiguration(t *testing.T) {
-	g := fromEnv(t, nil)
-	id, _ := g.NewIDs(t.Context())
-	if g.Keyring() != nil || g.Verifier().Verify(id) || !g.Verifier(traceid.WithPlausible(time.Minute)).Verify(id) {
-		t.Errorf("keyring %v, verified %t", g.Keyring(), g.Verifier().Verify(id))
-	}
-}
-
 func probe(h http.Handler) (code int, text string) {
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/ready", http.NoBody))
@@ -296,6 +283,9 @@ func TestReady(t *testing.T) {
 				vars = nil
 			}
 			g := fromEnv(t, vars)
+			if (g.Keyring() == nil) != (store == "") { // the secret of zero configuration is not available
+				t.Errorf("keyring %v", g.Keyring())
+			}
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 			defer cancel()
 			code, text := probe(g.ReadyHandler())

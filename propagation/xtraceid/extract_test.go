@@ -141,9 +141,7 @@ func malformed() (cases []extractCase) {
 		{"33 digits", []string{traceT + "0"}},
 		{"not hex", []string{traceT[:31] + "g"}},
 		{"not ASCII", []string{traceT[:30] + "é"}},
-		{"UUID", []string{"32d1f0a9-c800-0005-a1b2-c3d4e5f60718"}},
 		{"0x", []string{"0x" + traceT[:30]}},
-		{"traceparent", []string{"00-" + traceT + "-" + spanS + "-01"}},
 		{"space inside", []string{traceT[:16] + " " + traceT[17:]}},
 		{"repeated, different", []string{traceT, traceU}},
 		{"repeated, the second malformed", []string{traceT, "x"}},
@@ -295,7 +293,6 @@ func TestExtractIntoSpan(t *testing.T) {
 		{"no headers, trace ID only", idOnly, nil, idOnly},
 		{"x-trace-id, with a span without a trace in the context", broken, []string{"x-trace-id", traceT}, idOnly},
 		{"x-trace-id, with its trace and another flag in the context", idOnly.WithTraceFlags(trace.FlagsSampled), []string{"x-trace-id", traceU}, spanContext(t, traceU, "", false)},
-		{"malformed", local, []string{"x-trace-id", "x", "b3", "x"}, local},
 		{"B3 without IDs", local, []string{"b3", "0"}, local},
 		{"B3 of this span", local, multi(traceT, spanP, "1"), remote},
 		{"B3", local, multi(traceU, spanS, "0"), spanContext(t, traceU, spanS, false)},
@@ -346,22 +343,11 @@ func TestExtractKeepsTheTraceContextSpan(t *testing.T) {
 	}
 }
 
-// Carriers other than http.Header may have several values of a key, too.
+// Carriers of other types may have several values of a key, too.
 func TestExtractValues(t *testing.T) {
-	c := valuesCarrier{propagation.MapCarrier{"x-trace-id": traceT}, []string{traceT, traceU}}
+	type other struct{ propagation.HeaderCarrier }
+	c := other{propagation.HeaderCarrier(headers("x-trace-id", traceT, "x-trace-id", traceU))}
 	if got := trace.SpanContextFromContext(xtraceid.New().Extract(t.Context(), c)); got.HasTraceID() {
 		t.Errorf("got %s, want nothing: the header has two IDs", show(got))
 	}
-}
-
-type valuesCarrier struct {
-	propagation.MapCarrier
-	values []string
-}
-
-func (c valuesCarrier) Values(key string) []string {
-	if key != "x-trace-id" {
-		return nil
-	}
-	return c.values
 }

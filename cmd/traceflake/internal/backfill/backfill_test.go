@@ -290,7 +290,6 @@ func TestMemory(t *testing.T) {
 		name, key, in string
 		run           format
 	}{
-		{"NDJSON", "", objects, NDJSON},
 		{"NDJSON with keys", "k", objects, NDJSON},
 		{"CSV with keys", "k", file("ts,k,pad\n", func(i int) string { return fmt.Sprintf("%d,%d,\"%s\n%d\"", 1704164645+i, i/2, pad, i) }), CSV},
 		{"CSV, half-written", "", file("ts,k,pad\n", func(i int) string {
