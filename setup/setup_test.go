@@ -307,6 +307,18 @@ func TestReady(t *testing.T) {
 	}
 }
 
+// A process whose IDs of this second are used up still has its lease.
+func TestReadyInABurst(t *testing.T) {
+	quiet(t)
+	g := fromEnv(t, fleet(t, "setup-test://host", setup.BlockSizeVar, "1", setup.MaxBlocksVar, "1"))
+	for g.Fallbacks() == 0 {
+		g.NewIDs(t.Context())
+	}
+	if err := g.Ready(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 // Readiness ends with the lease, and returns with the next one.
 func TestReadyFollowsTheLease(t *testing.T) {
 	quiet(t)

@@ -23,8 +23,18 @@ func at(t *testing.T, h http.HandlerFunc) *objects {
 	t.Helper()
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
-	c := fixed{client: &http.Client{CheckRedirect: noRedirect}, server: server.URL}
+	c := fixed{client: &http.Client{CheckRedirect: noRedirect, Transport: unrepeatable{t}}, server: server.URL}
 	return &objects{connector: c, namespace: "shop", name: "orders"}
+}
+
+// unrepeatable fails the test if a transport could send a body twice.
+type unrepeatable struct{ t *testing.T }
+
+func (u unrepeatable) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Body != nil && r.GetBody != nil {
+		u.t.Errorf("%s can be sent twice", r.Method)
+	}
+	return http.DefaultTransport.RoundTrip(r)
 }
 
 const aLease = `{"kind": "Lease", "apiVersion": "coordination.k8s.io/v1", "metadata": {"name": "orders.page-0001", "uid": "u", ` +
