@@ -176,6 +176,7 @@ func run(tb testing.TB, input []byte, name string, args ...string) []byte {
 func fetchDuckDB(tb testing.TB) {
 	tb.Helper()
 	if _, err := os.Stat("node_modules/.package-lock.json"); err != nil {
+		// Not npm ci, which wants the packages of all systems in the lock file.
 		run(tb, nil, "npm", "install", "--no-save", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
 	}
 }

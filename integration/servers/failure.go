@@ -29,7 +29,7 @@ func fail(w http.ResponseWriter, err error) {
 
 // refuse returns an error of the gateway, in ClickHouse's terms.
 func refuse(code int, name, message string) error {
-	return fmt.Errorf("Code: %d. DB::Exception: %s. (%s)", code, message, name)
+	return fmt.Errorf("Code: %d. DB::Exception: %s. (%s)", code, message, name) //nolint:staticcheck // the text is ClickHouse's
 }
 
 func notImplemented(what string) error {

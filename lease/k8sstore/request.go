@@ -63,7 +63,7 @@ func (o *objects) do(ctx context.Context, r request, v any) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
-	response, err := c.send(ctx, r)
+	response, err := c.send(ctx, r) //nolint:bodyclose // decode closes it
 	if cause := ctx.Err(); err != nil && cause != nil && !errors.Is(err, cause) {
 		err = fmt.Errorf("%w: %w", cause, err)
 	}
