@@ -1,5 +1,6 @@
-// Package rooms holds the rules of who may import whom. It belongs to the root module, since go
-// test takes a result from its cache unless a file below the tested module has changed.
+// Package rooms holds the rules of who may import whom, and checks the names of tests in pages. It
+// belongs to the root module, since go test takes a result from its cache unless a file below the
+// tested module has changed.
 package rooms
 
 import (
