@@ -88,8 +88,8 @@ func (p *pod) connect() (connection, error) {
 	if p.closed {
 		return connection{}, errClosed
 	}
-	_ = p.read() // if it fails, what was read before is used: the kubelet may be replacing the files
-	return connection{client: p.client, server: p.server, token: p.token}, nil
+	stale := p.read() // what was read before is used then: the kubelet may be replacing the files
+	return connection{client: p.client, server: p.server, token: p.token, stale: stale}, nil
 }
 
 func (p *pod) Close() error {

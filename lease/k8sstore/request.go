@@ -27,6 +27,7 @@ type connection struct {
 	client *http.Client
 	server string // its URL, without a slash at the end
 	token  string // "" if the client authenticates
+	stale  error  // why the token could not be read again
 }
 
 type request struct {
@@ -70,8 +71,11 @@ func (o *objects) do(ctx context.Context, r request, v any) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
+	if err = decode(response, v); response.StatusCode == http.StatusUnauthorized && c.stale != nil {
+		err = fmt.Errorf("%w; %w", err, c.stale)
+	}
 	at, _ := http.ParseTime(response.Header.Get("Date")) // zero if the server does not say it
-	return at, decode(response, v)
+	return at, err
 }
 
 // send sends a request once. Without GetBody no transport sends a body again,

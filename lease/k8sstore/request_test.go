@@ -258,6 +258,9 @@ func TestTokenIsReadAgain(t *testing.T) {
 	if err := read(); err != nil {
 		t.Errorf("the file is missing: %v", err)
 	}
+	valid = "three"
+	wantText(t, "the file is missing, the token over", read(), "401", filepath.Join(dir, "token"), "automountServiceAccountToken")
+	valid = "two"
 	write(t, token, "three")
 	write(t, ca, "half")
 	if err := read(); err != nil {
