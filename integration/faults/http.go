@@ -2,6 +2,7 @@ package faults
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -71,12 +72,9 @@ var errGone = errors.New("the connection is gone")
 
 // RoundTrip implements [http.RoundTripper]: it delivers a request according to its fate.
 func (p *HTTPProxy) RoundTrip(r *http.Request) (*http.Response, error) {
-	var body []byte
-	if r.Body != nil {
-		var err error
-		if body, err = io.ReadAll(r.Body); err != nil {
-			return nil, err
-		}
+	body, err := io.ReadAll(cmp.Or(r.Body, io.ReadCloser(http.NoBody)))
+	if err != nil {
+		return nil, err
 	}
 	forward := func(ctx context.Context) (*http.Response, error) {
 		out := r.Clone(ctx)
