@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 )
 
@@ -45,18 +46,34 @@ func engineFolder() (string, error) {
 	}
 }
 
-// dataFolder creates an empty folder below os.TempDir. It first removes those of a day ago, which
-// killed processes left behind.
+// dataFolder creates an empty folder below os.TempDir, which is locked until this process ends. It
+// first removes those that killed processes left behind, which nobody has locked.
 func dataFolder(prefix string) (string, error) {
 	old, _ := filepath.Glob(filepath.Join(os.TempDir(), prefix+"*"))
 	for _, dir := range old {
-		if info, err := os.Stat(dir); err == nil && time.Since(info.ModTime()) > 24*time.Hour {
+		// One of the last minute may not be locked yet.
+		if info, err := os.Stat(dir); err == nil && time.Since(info.ModTime()) > time.Minute && lock(dir) == nil {
 			_ = os.RemoveAll(dir)
 		}
 	}
 	dir, err := os.MkdirTemp("", prefix)
-	if err != nil {
-		return "", fmt.Errorf("servers: data folder: %w (TMPDIR names another place)", err)
+	if err == nil {
+		err = lock(dir)
 	}
-	return dir, nil
+	if err != nil {
+		err = fmt.Errorf("servers: data folder: %w (TMPDIR names another place)", err)
+	}
+	return dir, err
+}
+
+// lock locks a folder until this process ends.
+func lock(dir string) error {
+	fd, err := syscall.Open(filepath.Join(dir, "lock"), syscall.O_RDWR|syscall.O_CREAT|syscall.O_CLOEXEC, 0o600)
+	if err != nil {
+		return err
+	}
+	if err = syscall.Flock(fd, syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		_ = syscall.Close(fd)
+	}
+	return err
 }

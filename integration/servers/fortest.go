@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/traceflake/traceflake/integration/servers/child"
 )
 
 // ClickHouseForTest returns an Engine that is closed when the test ends. If
@@ -26,14 +28,11 @@ func PostgresForTest(tb testing.TB) *PostgresServer {
 
 func forTest[S io.Closer](tb testing.TB, start func(context.Context) (S, error)) S {
 	tb.Helper()
-	s, err := start(context.Background())
-	need(tb, err)
-	tb.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			tb.Error(err)
-		}
+	return child.ForTest(tb, func(ctx context.Context) (S, error) {
+		s, err := start(ctx)
+		need(tb, err)
+		return s, err
 	})
-	return s
 }
 
 // Rows runs a statement for a test, which fails if the statement does, and returns its rows.

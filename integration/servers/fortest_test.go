@@ -2,8 +2,12 @@ package servers
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // outcome records what need does to a test.
@@ -47,6 +51,24 @@ func TestDataFolderNotWritable(t *testing.T) {
 	_, err := dataFolder("traceflake-test-")
 	if err == nil || !strings.Contains(err.Error(), "/dev/null/no") || !strings.Contains(err.Error(), "TMPDIR") {
 		t.Errorf("got %v, want the folder and the variable that names it", err)
+	}
+}
+
+// What a killed process left behind is removed, but no folder in use, however old.
+func TestDataFolder(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	used, err := dataFolder("traceflake-test-")
+	left := filepath.Join(os.TempDir(), "traceflake-test-left")
+	days := time.Now().Add(-72 * time.Hour)
+	if err := errors.Join(err, os.Mkdir(left, 0o700), os.Chtimes(left, days, days), os.Chtimes(used, days, days)); err != nil {
+		t.Fatal(err)
+	}
+	next, err := dataFolder("traceflake-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found, _ := filepath.Glob(filepath.Join(os.TempDir(), "*")); len(found) != 2 || !slices.Contains(found, used) || !slices.Contains(found, next) {
+		t.Errorf("%q are there, want %s and %s", found, used, next)
 	}
 }
 

@@ -192,14 +192,13 @@ func (c *connection) reset(dir string, settings []string) *connection {
 // behind.
 func (g *gateway) spool(rows io.Reader) (path string, err error) {
 	file, err := os.CreateTemp(g.dir, "insert-")
-	if err != nil {
-		return "", refuse(codeNotEnoughSpace, "NOT_ENOUGH_SPACE", err.Error())
+	if err == nil {
+		_, err = io.Copy(file, rows)
+		if err = errors.Join(err, file.Close()); err == nil {
+			return file.Name(), nil
+		}
+		_ = os.Remove(file.Name())
 	}
-	_, err = io.Copy(file, rows)
-	if err = errors.Join(err, file.Close()); err == nil {
-		return file.Name(), nil
-	}
-	_ = os.Remove(file.Name())
 	var disk *os.PathError
 	if errors.As(err, &disk) {
 		return "", refuse(codeNotEnoughSpace, "NOT_ENOUGH_SPACE", err.Error())
