@@ -9,8 +9,8 @@
 //	+------------------------------+------------------+-----------------------------------------------+
 //
 // The high half is clear: [Time], [Sequence], [Min] and [Max] need no secret.
-// Any 16 bytes decode to some time: [Plausible] reports whether it is credible, and
-// [Kinds] distinguishes IDs in this format from other ordered IDs. [NotBefore] bounds a search.
+// Any 16 bytes decode to some time: [Plausible] reports whether it is credible. [NotBefore] bounds
+// a search.
 // The low half is decoded with a [randflake.Keyring]: see [Inspect] and, for
 // IDs that callers send, [Verifier].
 package traceid

@@ -2,17 +2,12 @@ package traceid_test
 
 import (
 	"bytes"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
-	"math/rand/v2"
 	"os"
-	"slices"
 	"strconv"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -27,8 +22,6 @@ type vector struct {
 	Name, ID, Low, Wrong, Min, Max string
 	UnixMS                         int64 `json:"unix_ms"`
 	Sequence                       uint32
-	Kinds                          []string
-	TimeMS                         *int64 `json:"time_ms"`
 	NotBeforeMS                    *int64 `json:"not_before_ms"`
 }
 
@@ -117,76 +110,4 @@ func TestFormatBounds(t *testing.T) {
 			t.Errorf("%s is not before %s", a, b)
 		}
 	}
-}
-
-func TestKinds(t *testing.T) {
-	f := vectors(t)
-	now := time.UnixMilli(f.KindsNowMS)
-	for _, v := range f.Kinds {
-		id := parse(t, v.ID)
-		kinds := traceid.Kinds(id, now)
-		names := make([]string, len(kinds))
-		for i, k := range kinds {
-			if names[i] = k.Name; k.Time.IsZero() != (k.Name == traceid.KindShort || k.Name == traceid.KindRandom) || i > 0 && k.Chance <= kinds[i-1].Chance {
-				t.Errorf("%s: %+v", v.Name, kinds)
-			}
-		}
-		if !slices.Equal(names, v.Kinds) || !same(kinds[0].Time, v.TimeMS) {
-			t.Errorf("%s: %+v, want %s and %d ms", v.Name, kinds, v.Kinds, v.TimeMS)
-		}
-		if kinds := traceid.Kinds(id, time.Unix(0, 0)); len(kinds) != 1 || !kinds[0].Time.IsZero() {
-			t.Errorf("%s, with a clock in 1970: %v", v.Name, kinds)
-		}
-	}
-}
-
-// Of random IDs, as many look like a kind as its Chance says.
-func TestKindsByChance(t *testing.T) {
-	const n = 300_000
-	r := rand.New(rand.NewPCG(1, 2))
-	seen, chance := map[string]float64{}, map[string]float64{}
-	for range n {
-		var id trace.TraceID
-		binary.BigEndian.PutUint64(id[:8], r.Uint64())
-		binary.BigEndian.PutUint64(id[8:], r.Uint64())
-		for _, k := range traceid.Kinds(id, noon) {
-			seen[k.Name]++
-			chance[k.Name] = k.Chance
-		}
-	}
-	for _, name := range []string{traceid.KindTraceflake, traceid.KindULID, traceid.KindXRay, traceid.KindRandom} {
-		want := n * chance[name]
-		if got := seen[name]; got == 0 || math.Abs(got-want) > 6*math.Sqrt(want) {
-			t.Errorf("%s: %g of %d, want %g by its chance", name, got, n, want)
-		}
-	}
-	if seen[traceid.KindDatadog]+seen[traceid.KindShort] > 0 {
-		t.Errorf("random bits look like kinds that they cannot: %v", seen)
-	}
-}
-
-func TestNotBefore(t *testing.T) {
-	f := vectors(t)
-	synctest.Test(t, func(t *testing.T) {
-		time.Sleep(time.Until(time.UnixMilli(f.KindsNowMS))) // the bubble's clock starts in 2000
-		for _, v := range f.Kinds {
-			if got := traceid.NotBefore(parse(t, v.ID), time.Hour); !same(got, v.NotBeforeMS) {
-				t.Errorf("%s: %s, want %d ms", v.Name, got, v.NotBeforeMS)
-			}
-		}
-		if got := traceid.NotBefore(traceid.Min(noon), -time.Hour); !got.Equal(noon) {
-			t.Errorf("a negative slack gives %s, want the ID's time", got)
-		}
-		if got := traceid.NotBefore(trace.TraceID{}, time.Hour); !got.IsZero() {
-			t.Errorf("the invalid ID gives %s", got)
-		}
-	})
-}
-
-// same reports whether the time is that millisecond, or zero if there is none.
-func same(t time.Time, ms *int64) bool {
-	if ms == nil {
-		return t.IsZero()
-	}
-	return t.Equal(time.UnixMilli(*ms)) && t.Location() == time.UTC
 }

@@ -11,25 +11,23 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/traceflake/traceflake/randflake"
-	"github.com/traceflake/traceflake/traceid"
 )
 
-// candidate returns an ID as one of the kinds that it may be.
-func (x Identifier) candidate(k traceid.Kind, id trace.TraceID) Candidate {
-	c := Candidate{Kind: k.Name, Time: k.Time, Chance: k.Chance}
-	switch k.Name {
-	case traceid.KindTraceflake:
-		return x.ours(k, id)
-	case traceid.KindULID:
+// completed returns a candidate of kinds with its other fields.
+func (x Identifier) completed(c Candidate, id trace.TraceID) Candidate {
+	switch c.Kind {
+	case kindTraceflake:
+		return x.ours(c, id)
+	case kindULID:
 		c.Parts.Text = ulid.ULID(id).String()
 		c.Note = "by its time only"
-	case traceid.KindXRay:
+	case kindXRay:
 		c.Parts.XRayForm = fmt.Sprintf("1-%x-%x", id[:4], id[4:])
 		c.Note = "by its time only; Brave's IDs begin with Unix seconds, too"
-	case traceid.KindDatadog:
+	case kindDatadog:
 		c.Parts.DatadogHigh = hex.EncodeToString(id[:8])
 		c.Parts.Low = strconv.FormatUint(binary.BigEndian.Uint64(id[8:]), 10)
-	case traceid.KindRandom:
+	case kindRandom:
 		c.Note = "W3C trace context or B3, from any tracer"
 	}
 	return c
@@ -48,8 +46,8 @@ func (x Identifier) hex128(s string) (all []Candidate) {
 		}
 		return all
 	}
-	for _, k := range traceid.Kinds(id, x.Now) {
-		all = append(all, x.candidate(k, id))
+	for _, c := range kinds(id, x.Now) {
+		all = append(all, x.completed(c, id))
 	}
 	return all
 }
@@ -60,7 +58,7 @@ func (x Identifier) hex64(s string) []Candidate {
 	if err != nil {
 		return nil
 	}
-	c := Candidate{Kind: traceid.KindShort, Note: "a B3 trace ID or a span ID from any tracer", Chance: 1}
+	c := Candidate{Kind: kindShort, Note: "a B3 trace ID or a span ID from any tracer", Chance: 1}
 	if x.Keyring == nil {
 		c.Note += "; a secret would identify ours"
 	}
@@ -80,14 +78,14 @@ func (x Identifier) decimal(s string) []Candidate {
 		return nil
 	}
 	return append(x.randflake(randflake.ID(n)),
-		Candidate{Kind: traceid.KindShort, Note: "in decimal, as Datadog and others write B3's trace and span IDs", Chance: 1})
+		Candidate{Kind: kindShort, Note: "in decimal, as Datadog and others write B3's trace and span IDs", Chance: 1})
 }
 
 // written returns the kind of an ID in a text form that only that kind has.
 func (x Identifier) written(kind string, id trace.TraceID) []Candidate {
-	for _, k := range traceid.Kinds(id, x.Now) {
-		if k.Name == kind {
-			c := x.candidate(k, id)
+	for _, c := range kinds(id, x.Now) {
+		if c.Kind == kind {
+			c = x.completed(c, id)
 			c.Note = ""
 			return []Candidate{c}
 		}
@@ -110,7 +108,7 @@ func (x Identifier) ulid(s string) []Candidate {
 	if err != nil || id == (ulid.ULID{}) {
 		return nil
 	}
-	return x.written(traceid.KindULID, trace.TraceID(id))
+	return x.written(kindULID, trace.TraceID(id))
 }
 
 // xray reads the form 1-SECONDS-RANDOM.
@@ -122,5 +120,5 @@ func (x Identifier) xray(s string) []Candidate {
 	if err != nil {
 		return nil
 	}
-	return x.written(traceid.KindXRay, trace.TraceID(id))
+	return x.written(kindXRay, trace.TraceID(id))
 }

@@ -1,6 +1,5 @@
 // Package identify finds the IDs in a line of text and lists the kinds that each may be, with the
-// time and the other fields that it encodes. Package traceid distinguishes the kinds of trace IDs;
-// with a secret, those of traceflake are certain.
+// time and the other fields that it encodes. With a secret, those of traceflake are certain.
 //
 // The form of an ID rarely determines its kind: 32 hex digits may be anything. So there may be
 // several candidates. The fewer random IDs look like a kind, the earlier it is listed.

@@ -17,9 +17,8 @@ const RandflakeID = "Randflake ID"
 // of 2^30.
 const agreement = 5.0 / (1 << 30)
 
-// ours returns a traceflake trace ID with what the secrets reveal.
-func (x Identifier) ours(k traceid.Kind, id trace.TraceID) Candidate {
-	c := Candidate{Kind: k.Name, Time: k.Time, Chance: k.Chance}
+// ours returns a candidate of our kind with what the secrets reveal.
+func (x Identifier) ours(c Candidate, id trace.TraceID) Candidate {
 	c.Parts.Sequence = new(traceid.Sequence(id))
 	if x.Keyring == nil {
 		c.Note = "by its time only; a secret would decide"
@@ -58,7 +57,6 @@ func (c *Candidate) decoded(p randflake.Parts, secret int) {
 // share returns the fraction of all 2^30 seconds that lies between from and now, or 0 if the ID's
 // is not one of them: then it is not ours.
 func (x Identifier) share(p randflake.Parts, from time.Time) float64 {
-	const ahead = time.Hour // how far the clock that dated an ID may be ahead of ours
 	limit := x.Now.Add(ahead)
 	if epoch := time.Unix(randflake.Epoch, 0); from.Before(epoch) {
 		from = epoch
