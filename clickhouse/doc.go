@@ -16,8 +16,7 @@
 //
 // Everything is SQL text: [Schema.Statements] can be run with any client in
 // order, and fails on a server that is too old or a table of another shape.
-// [Schema.Create] runs it through database/sql, and package migrate turns an
-// existing table into the schema's. A [Query] is text with named parameters.
+// [Schema.Create] runs it through database/sql. A [Query] is text with named parameters.
 //
 // All layouts return the right spans for any IDs. Random IDs are stored among those
 // of their time, since time comes first in the sort key; partitions follow the

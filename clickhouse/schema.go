@@ -100,7 +100,10 @@ func (s Schema) Statements() ([]string, error) {
 		return append(all, s.indexes(ddl.Table.AddRangeIndex)...), nil
 	}
 	all = append(append(all, t.Guards()...), t.Functions()...)
-	all = append(all, t.Create(t.Rows(), "", s.TTL, "")...)
+	all = append(all, t.CreateRows(t.Rows(), ddl.Carried{}))
+	if s.Cluster != "" {
+		all = append(all, t.Front())
+	}
 	return append(append(all, t.TraceTimes()...), s.indexes(ddl.Table.AddRangeIndex)...), nil
 }
 

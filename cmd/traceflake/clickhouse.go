@@ -1,21 +1,16 @@
 package main
 
 import (
-	"context"
 	"database/sql"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strconv"
-	"strings"
-	"time"
 
 	chgo "github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/spf13/cobra"
 
 	"github.com/traceflake/traceflake/clickhouse"
-	"github.com/traceflake/traceflake/clickhouse/migrate"
 )
 
 // clickhouseVar is the variable with the address of ClickHouse, which may contain a password.
@@ -24,11 +19,10 @@ const clickhouseVar = "TRACEFLAKE_CLICKHOUSE_DSN"
 func clickhouseCommand() *cobra.Command {
 	var s server
 	cmd := group(&cobra.Command{
-		Use:   "clickhouse",
-		Short: "Create the spans table in ClickHouse, or migrate one",
-		Example: `  traceflake clickhouse create --dsn clickhouse://localhost:9000/otel
-  traceflake clickhouse migrate --dry-run --dsn clickhouse://localhost:9000/otel`,
-	}, clickhouseCreateCommand(&s), clickhouseMigrateCommand(&s))
+		Use:     "clickhouse",
+		Short:   "Create the spans table in ClickHouse",
+		Example: `  traceflake clickhouse create --dsn clickhouse://localhost:9000/otel`,
+	}, clickhouseCreateCommand(&s))
 	cmd.PersistentFlags().StringVar(&s.dsn, "dsn", "", "clickhouse://user:password@host:9000/database or http://…:8123/database (default $"+clickhouseVar+")")
 	cmd.PersistentFlags().BoolVar(&s.dryRun, "dry-run", false, "print the SQL and change nothing")
 	return cmd
@@ -63,7 +57,7 @@ func clickhouseCreateCommand(s *server) *cobra.Command {
 		Short: "Create functions, table and views",
 		Long: `create creates the functions on trace IDs, the spans table, and views with the
 names of the exporter's lookup table. It can be run again at any time. A table with
-another schema is refused: see migrate.
+another schema is refused.
 
 With --overlay the exporter's table stays and gets one small index on trace ID
 ranges; with --logs the exporter's logs table gets one, too. --materialize also
@@ -106,44 +100,6 @@ builds the index for the rows that are already stored.`,
 	return cmd
 }
 
-func clickhouseMigrateCommand(s *server) *cobra.Command {
-	var schema clickhouse.Schema
-	cmd := &cobra.Command{
-		Use:   "migrate",
-		Short: "Migrate an existing spans table to the schema of create",
-		Long: `migrate turns the exporter's table, or one derived from it, into the table that
-create creates, with the same name and all spans. New spans go into the new table
-from the start; the old ones follow partition by partition. The old rows stay in a
-table with the suffix _old: drop it when you are satisfied.
-
-After an error or an interruption run the same command again: it continues where
-it stopped. --dry-run prints the remaining statements; it needs the server, because
-they depend on the table there. create --dry-run does not.`,
-		Example: `  traceflake clickhouse migrate --dry-run --dsn clickhouse://localhost:9000/otel
-  traceflake clickhouse migrate --dsn clickhouse://localhost:9000/otel`,
-		Args: cobra.NoArgs,
-	}
-	schemaFlags(cmd, &schema)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return s.with(func(db *sql.DB) error {
-			if s.dryRun {
-				statements, err := migrate.Statements(cmd.Context(), db, schema)
-				if err != nil {
-					return err
-				}
-				_, err = fmt.Fprint(cmd.OutOrStdout(), clickhouse.Script(statements))
-				return err
-			}
-			err := migrate.Run(cmd.Context(), db, schema, progressOf(cmd.ErrOrStderr()))
-			if errors.Is(err, context.Canceled) {
-				return fmt.Errorf("interrupted; run the same command again to continue: %w", err)
-			}
-			return err
-		})
-	}
-	return cmd
-}
-
 // with opens a connection for one call.
 func (s *server) with(call func(*sql.DB) error) error {
 	dsn := s.dsn
@@ -157,26 +113,13 @@ func (s *server) with(call func(*sql.DB) error) error {
 	if err != nil { // its text may contain the password
 		return errors.New("clickhouse: the address is invalid: want clickhouse://user:password@host:9000/database or http://user:password@host:8123/database")
 	}
-	if !strings.Contains(dsn, "read_timeout=") {
-		options.ReadTimeout = 24 * time.Hour // a statement may copy a whole partition
-	}
 	db := chgo.OpenDB(options)
 	defer func() { _ = db.Close() }()
 	err = call(db)
 	var refused *chgo.Exception
 	const notEnoughPrivileges = 497
-	if errors.As(err, &refused) && refused.Code == notEnoughPrivileges || err != nil && strings.Contains(err.Error(), "necessary to have the grant") {
+	if errors.As(err, &refused) && refused.Code == notEnoughPrivileges {
 		return fmt.Errorf("%w\ngrant this to the user and run the same command again; it continues where it stopped", err)
 	}
 	return err
-}
-
-// progressOf returns a function that shows a migration, one line for each partition.
-func progressOf(out io.Writer) func(migrate.Progress) {
-	begun := time.Now()
-	return func(p migrate.Progress) {
-		all := max(p.Moved+p.Left, 1)
-		fmt.Fprintf(out, "%3d %%  %d of %d spans, partition %s, %s\n",
-			100*p.Moved/all, p.Moved, all, p.Partition, time.Since(begun).Round(time.Second))
-	}
 }

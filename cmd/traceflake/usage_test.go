@@ -56,7 +56,7 @@ func TestBadUsage(t *testing.T) {
 		{"proxy --listen 256.0.0.1:1 http://x", "listen: "},
 		{"clickhouse create", "no address: set --dsn"},
 		{"clickhouse create --dsn clickhouse://u:hunter2@host:9x00/otel", "the address is invalid"},
-		{"clickhouse migrate --dsn clickhouse://u:hunter2@127.0.0.1:1/otel", "connection refused"},
+		{"clickhouse create --dsn clickhouse://u:hunter2@127.0.0.1:1/otel", "connection refused"},
 		{"clickhouse create --dry-run --table a`b", "table \"a`b\""},
 		{"clickhouse create --dry-run --trace-first --overlay", "[overlay trace-first] were all set"},
 		{"clickhouse create --dry-run --materialize", "--materialize needs --overlay or --logs"},

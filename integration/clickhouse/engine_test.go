@@ -17,7 +17,6 @@ import (
 	chgo "github.com/ClickHouse/clickhouse-go/v2"
 
 	"github.com/traceflake/traceflake/clickhouse"
-	"github.com/traceflake/traceflake/clickhouse/migrate"
 	"github.com/traceflake/traceflake/integration/servers"
 )
 
@@ -101,18 +100,11 @@ func (e *engine) reads(query string) servers.Reads {
 	return reads
 }
 
-// creates and migrates do what must not fail.
+// creates does what must not fail.
 func (e *engine) creates(s clickhouse.Schema) {
 	e.t.Helper()
 	if err := s.Create(e.t.Context(), e.db); err != nil {
 		e.t.Fatalf("%+v: %v", s, err)
-	}
-}
-
-func (e *engine) migrates(s clickhouse.Schema) {
-	e.t.Helper()
-	if err := migrate.Run(e.t.Context(), e.db, s, nil); err != nil {
-		e.t.Fatal(err)
 	}
 }
 

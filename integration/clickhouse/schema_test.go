@@ -3,7 +3,6 @@ package clickhouse_test
 import (
 	"database/sql"
 	"os"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,7 +13,6 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/traceflake/traceflake/clickhouse"
-	"github.com/traceflake/traceflake/clickhouse/migrate"
 	"github.com/traceflake/traceflake/idgen"
 )
 
@@ -140,83 +138,6 @@ func TestRefusedStatement(t *testing.T) {
 		s := clickhouse.Schema{Table: "fresh"}
 		check(statement, s.Create(t.Context(), without(statement)))
 		e.creates(s)
-	}
-	old := few()
-	e.template(old)
-	s := e.exporterTable("spans")
-	for _, statement := range []string{"CREATE TABLE", "ALTER TABLE", "EXCHANGE TABLES", "DETACH TABLE", "ATTACH TABLE", "DROP TABLE", "INSERT INTO", "DROP VIEW", "CREATE VIEW"} {
-		check(statement, migrate.Run(t.Context(), without(statement), s, nil)) // in the order in which they are first needed
-	}
-	e.migrates(s)
-	e.holds("spans", ids(old))
-	e.only("spans", "_old")
-}
-
-// TestRights: the documentation names what every statement needs, and no more.
-func TestRights(t *testing.T) {
-	e := newEngine(t)
-	e.template(few())
-	page, err := os.ReadFile("../../docs/clickhouse.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, paragraph, _ := strings.Cut(string(page), "**Rights.**")
-	paragraph, _, _ = strings.Cut(paragraph, "\n\n")
-	named := map[string]bool{}
-	for _, m := range regexp.MustCompile("`([A-Z ]+)`").FindAllStringSubmatch(paragraph, -1) {
-		named[m[1]] = false
-	}
-	// As ClickHouse's documentation of GRANT and its access checks have it.
-	rights := []struct {
-		statement *regexp.Regexp
-		needs     string
-	}{
-		{regexp.MustCompile(`^SELECT`), "SELECT"},
-		{regexp.MustCompile(`^CREATE OR REPLACE FUNCTION`), "CREATE FUNCTION, DROP FUNCTION"},
-		{regexp.MustCompile(`(?s)^CREATE TABLE.*ENGINE = Distributed`), "CREATE TABLE, REMOTE"},
-		{regexp.MustCompile(`^CREATE TABLE|^ATTACH TABLE`), "CREATE TABLE"},
-		{regexp.MustCompile(`^CREATE VIEW`), "CREATE VIEW, SELECT"},
-		{regexp.MustCompile(`^EXCHANGE TABLES`), "SELECT, INSERT, CREATE TABLE, DROP TABLE"},
-		{regexp.MustCompile(`^DROP TABLE|^DETACH TABLE`), "DROP TABLE"},
-		{regexp.MustCompile(`^DROP VIEW`), "DROP VIEW"},
-		{regexp.MustCompile(`^ALTER TABLE .* MOVE PARTITION`), "SELECT, INSERT, ALTER"},
-		{regexp.MustCompile(`^ALTER TABLE .* (REMOVE TTL|MODIFY COMMENT)`), "ALTER"},
-		{regexp.MustCompile(`^INSERT INTO`), "INSERT, SELECT"},
-		{regexp.MustCompile(`^SYSTEM SYNC REPLICA`), "SYSTEM SYNC REPLICA"},
-	}
-	for _, cluster := range []string{"", "c"} {
-		s := e.exporterTable("spans" + cluster)
-		s.Cluster = cluster
-		db := e.faulty(&faulty{rewrite: func(query string) string {
-			needs := ""
-			for _, r := range rights {
-				if r.statement.MatchString(query) {
-					needs = r.needs
-					break
-				}
-			}
-			if needs == "" {
-				t.Errorf("nobody knows what right this needs: %s", query)
-			}
-			if strings.Contains(query, " ON CLUSTER ") {
-				needs += ", CLUSTER"
-			}
-			for right := range strings.SplitSeq(needs, ", ") {
-				if _, ok := named[right]; !ok {
-					t.Errorf("%s is not in the documentation, but needed for %s", right, query)
-				}
-				named[right] = true
-			}
-			return oneServer(query)
-		}})
-		if err := migrate.Run(t.Context(), db, s, nil); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for right, needed := range named {
-		if !needed {
-			t.Errorf("the documentation names %s, which nothing needs", right)
-		}
 	}
 }
 

@@ -22,7 +22,7 @@ const (
 	// What services import. None of it may import what is not listed here.
 	root = " ~/sparx64 ~/randflake ~/lease ~/lease/driver ~/lease/driver/pages" +
 		" ~/lease/boltstore ~/lease/k8sstore ~/idgen ~/traceid" +
-		" ~/lookup ~/propagation/xtraceid ~/clients/js ~/clickhouse ~/clickhouse/migrate ~/postgres ~/setup "
+		" ~/lookup ~/propagation/xtraceid ~/clients/js ~/clickhouse ~/postgres ~/setup "
 	stores = " ~/lease/pgstore ~/lease/etcdstore ~/lease/s3store "
 	metric = " @/otel @/otel/attribute @/otel/metric @/otel/metric/... "
 
@@ -85,7 +85,6 @@ var rules = map[string]string{
 
 	// SQL and text.
 	"clickhouse":              "STD ~/clickhouse/internal/ddl",
-	"clickhouse/migrate":      "STD ~/clickhouse ~/clickhouse/internal/ddl",
 	"clickhouse/internal/ddl": "STD",
 	"postgres":                "STD",
 

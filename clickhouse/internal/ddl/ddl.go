@@ -1,6 +1,5 @@
 // Package ddl renders the SQL that creates tables of spans: names, columns,
-// tables, views, and the guards that refuse other tables. Packages clickhouse and
-// clickhouse/migrate share it.
+// tables, views, and the guards that refuse other tables.
 package ddl
 
 import (

@@ -10,7 +10,7 @@ func (t Table) Guards() []string {
 	guards := []string{t.RowsGuard()}
 	if t.Cluster != "" {
 		guards = append(guards, t.guard("", t.IsFront(),
-			"is not Distributed over "+t.Named(t.Rows())+" and was left as it is: migrate it or choose another name"))
+			"is not Distributed over "+t.Named(t.Rows())+" and was left as it is: adopt it or choose another name"))
 	}
 	return append(guards, t.LookupGuard())
 }
@@ -22,7 +22,7 @@ func (t Table) ColumnsGuard() string {
 
 // RowsGuard is for the table that holds the rows.
 func (t Table) RowsGuard() string {
-	return t.guard(t.Rows(), t.IsShaped(), "has another shape and was left as it is: migrate it or choose another name")
+	return t.guard(t.Rows(), t.IsShaped(), "has another shape and was left as it is: adopt it or choose another name")
 }
 
 // IsShaped is a condition for the table that holds the rows. A table with other

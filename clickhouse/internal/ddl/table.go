@@ -41,15 +41,11 @@ var Columns = [][2]string{
 	{"Links.Attributes", "Array(Map(LowCardinality(String), String))"},
 }
 
-// ColumnNames is the list for an INSERT and its SELECT, with more names after
-// the exporter's.
-func ColumnNames(more ...string) string {
-	names := make([]string, 0, len(Columns)+len(more))
-	for _, c := range Columns {
-		names = append(names, QuoteName(c[0]))
-	}
-	for _, name := range more {
-		names = append(names, QuoteName(name))
+// ColumnNames is the list of the exporter's columns.
+func ColumnNames() string {
+	names := make([]string, len(Columns))
+	for i, c := range Columns {
+		names[i] = QuoteName(c[0])
 	}
 	return strings.Join(names, ", ")
 }
@@ -70,35 +66,45 @@ func (t Table) SortingKey() string {
 // PartitionKey is that of the table, as system.tables shows it.
 const PartitionKey = "toDate(Timestamp)"
 
-// Create returns the statements for the table that holds the rows and, on a cluster, the Distributed
-// table in front of it. Both are given by their suffix. note is the first
-// one's comment.
-func (t Table) Create(rows, front string, ttl time.Duration, note string) []string {
-	engine := "MergeTree"
-	if t.Cluster != "" {
-		engine = "ReplicatedMergeTree"
-	}
-	var ttlClause string
-	if ttl > 0 {
-		ttlClause = "\nTTL " + TTL("Timestamp", ttl)
-	}
-	if note != "" {
-		note = "\nCOMMENT " + QuoteText(note)
-	}
-	table := fmt.Sprintf(`CREATE TABLE IF NOT EXISTS %s%s (
-%s) ENGINE = %s
-PARTITION BY %s
-ORDER BY (%s)%s
-SETTINGS index_granularity = 512, min_compress_block_size = 16384, ttl_only_drop_parts = 1, default_compression_codec = 'ZSTD(1)'%s`,
-		t.Quoted(rows), t.OnCluster(), columns, engine, PartitionKey, t.SortingKey(), ttlClause, note)
-	if t.Cluster == "" {
-		return []string{table}
-	}
-	return []string{table, t.Front(rows, front, t.OnCluster())}
+// Carried is what a table takes over from the one whose place it takes.
+type Carried struct {
+	Engine   string   // with its arguments; "" is MergeTree, on a cluster ReplicatedMergeTree
+	Elements []string // columns, indexes, constraints and projections besides the layout's own
+	TTL      string   // expressions; "" is by Table.TTL
+	Settings []string // each as in storage_policy = 'cold'
+	Comment  string
 }
 
-// Front returns the statement for the Distributed table.
-func (t Table) Front(rows, front, on string) string {
+// settings of the table that holds the rows.
+const settings = "index_granularity = 512, min_compress_block_size = 16384, ttl_only_drop_parts = 1, default_compression_codec = 'ZSTD(1)'"
+
+// CreateRows returns the statement for the table that holds the rows, under the name with a suffix.
+func (t Table) CreateRows(suffix string, c Carried) string {
+	if c.Engine == "" {
+		c.Engine = "MergeTree"
+		if t.Cluster != "" {
+			c.Engine = "ReplicatedMergeTree"
+		}
+	}
+	if c.TTL == "" && t.TTL > 0 {
+		c.TTL = TTL("Timestamp", t.TTL)
+	}
+	if c.TTL != "" {
+		c.TTL = "\nTTL " + c.TTL
+	}
+	if c.Comment != "" {
+		c.Comment = "\nCOMMENT " + QuoteText(c.Comment)
+	}
+	elements := strings.TrimSuffix(columns, "\n")
+	for _, element := range c.Elements {
+		elements += ",\n    " + element
+	}
+	return fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s%s (\n%s\n) ENGINE = %s\nPARTITION BY %s\nORDER BY (%s)%s\nSETTINGS %s%s",
+		t.Quoted(suffix), t.OnCluster(), elements, c.Engine, PartitionKey, t.SortingKey(), c.TTL, strings.Join(append([]string{settings}, c.Settings...), ", "), c.Comment)
+}
+
+// Front returns the statement for the Distributed table in front of the rows.
+func (t Table) Front() string {
 	database := t.InDatabase()
 	if t.Database != "" {
 		database = QuoteName(t.Database)
@@ -108,7 +114,7 @@ func (t Table) Front(rows, front, on string) string {
 		cluster = QuoteText(t.Cluster)
 	}
 	return fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s%s AS %s\nENGINE = Distributed(%s, %s, %s, %s)",
-		t.Quoted(front), on, t.Quoted(rows), cluster, database, QuoteName(t.Named(rows)), shard)
+		t.Quoted(""), t.OnCluster(), t.Quoted(t.Rows()), cluster, database, QuoteName(t.Named(t.Rows())), shard)
 }
 
 // TTL is the expression for a column of times.
