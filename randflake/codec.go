@@ -57,9 +57,9 @@ type Parts struct {
 // JSON either.
 type Codec struct {
 	cipher *sparx64.Cipher
-	// secret is a function because fmt prints any other kind of field if it
-	// cannot call Format.
-	secret func() [secretLen]byte
+	// extracted returns what HKDF extracts from the secret. It is a function because
+	// fmt prints any other kind of field if it cannot call Format.
+	extracted func() []byte
 }
 
 // NewCodec returns the codec of a secret, which must have 16 bytes; for any
@@ -69,8 +69,11 @@ func NewCodec(secret []byte) (*Codec, error) {
 	if err != nil {
 		return nil, fmt.Errorf("randflake: secret: %w", err)
 	}
-	kept := [secretLen]byte(secret)
-	return &Codec{cipher: c, secret: func() [secretLen]byte { return kept }}, nil
+	extracted, err := hkdf.Extract(sha256.New, secret, nil)
+	if err != nil {
+		return nil, fmt.Errorf("randflake: secret: %w", err)
+	}
+	return &Codec{cipher: c, extracted: func() []byte { return extracted }}, nil
 }
 
 // Encode returns the ID of p; its time is truncated to the second. Errors:
@@ -99,11 +102,10 @@ func (c *Codec) Decode(id ID) Parts {
 }
 
 // Derive returns 32 bytes that depend on the secret and on purpose, and reveal
-// nothing about the secret: HKDF-SHA256. It is for keys that have other uses
-// than encrypting IDs.
+// nothing about the secret: HKDF-SHA256. Use it for keys that do not encrypt
+// IDs.
 func (c *Codec) Derive(purpose string) [32]byte {
-	secret := c.secret()
-	key, err := hkdf.Key(sha256.New, secret[:], nil, "traceflake "+purpose, 32)
+	key, err := hkdf.Expand(sha256.New, c.extracted(), "traceflake "+purpose, 32)
 	if err != nil {
 		panic(err) // HKDF can return 32 bytes
 	}

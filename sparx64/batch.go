@@ -7,10 +7,3 @@ func encryptPortable(s *schedule, dst, src []uint64) {
 		dst[i] = s.encrypt(block)
 	}
 }
-
-// decryptPortable decrypts src into dst, which has the same length.
-func decryptPortable(s *schedule, dst, src []uint64) {
-	for i, block := range src {
-		dst[i] = s.decrypt(block)
-	}
-}

@@ -32,25 +32,10 @@ func encryptBlocks(keys *schedule, dst, src *uint64, n int) {
 	}
 }
 
-// decryptBlocks decrypts n blocks, a multiple of using.width.
-func decryptBlocks(keys *schedule, dst, src *uint64, n int) {
-	if using == avx512 {
-		decryptAVX512(keys, dst, src, n)
-	} else {
-		decryptAVX2(keys, dst, src, n)
-	}
-}
-
 // batch_amd64.s is generated: see the target asm of the Makefile.
 
 //go:noescape
 func encryptAVX512(keys *schedule, dst, src *uint64, n int)
 
 //go:noescape
-func decryptAVX512(keys *schedule, dst, src *uint64, n int)
-
-//go:noescape
 func encryptAVX2(keys *schedule, dst, src *uint64, n int)
-
-//go:noescape
-func decryptAVX2(keys *schedule, dst, src *uint64, n int)

@@ -16,8 +16,3 @@ const maxWidth = 32
 //
 //go:noescape
 func encryptBlocks(keys *schedule, dst, src *uint64, n int)
-
-// decryptBlocks decrypts n blocks, a multiple of maxWidth.
-//
-//go:noescape
-func decryptBlocks(keys *schedule, dst, src *uint64, n int)

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// backend is an implementation of batch encryption and decryption.
+// backend is an implementation of batch encryption.
 type backend struct {
 	name string
 	// have reports whether this processor supports the backend.
@@ -43,21 +43,4 @@ func encryptBatch(s *schedule, dst, src []uint64) {
 		return
 	}
 	encryptPortable(s, dst, src)
-}
-
-func decryptBatch(s *schedule, dst, src []uint64) {
-	width, worthwhile := using.width, using.worthwhile
-	for len(src) >= width {
-		n := min(len(src)/width*width, atOnce)
-		decryptBlocks(s, &dst[0], &src[0], n)
-		dst, src = dst[n:], src[n:]
-	}
-	if len(src) >= worthwhile {
-		var blocks [maxWidth]uint64
-		copy(blocks[:], src)
-		decryptBlocks(s, &blocks[0], &blocks[0], width)
-		copy(dst, blocks[:])
-		return
-	}
-	decryptPortable(s, dst, src)
 }

@@ -3,5 +3,3 @@
 package sparx64
 
 func encryptBatch(s *schedule, dst, src []uint64) { encryptPortable(s, dst, src) }
-
-func decryptBatch(s *schedule, dst, src []uint64) { decryptPortable(s, dst, src) }

@@ -31,7 +31,11 @@ func ExampleCipher_EncryptUint64s() {
 	numbers := []uint64{1, 2, 3}
 	hidden := make([]uint64, len(numbers))
 	c.EncryptUint64s(hidden, numbers)
-	c.DecryptUint64s(hidden, hidden) // in place
-	fmt.Println(hidden)
-	// Output: [1 2 3]
+	for _, h := range hidden {
+		fmt.Println(c.DecryptUint64(h))
+	}
+	// Output:
+	// 1
+	// 2
+	// 3
 }

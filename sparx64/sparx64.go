@@ -67,12 +67,6 @@ func (c *Cipher) EncryptUint64s(dst, src []uint64) {
 	encryptBatch(&c.keys, dst, src)
 }
 
-// DecryptUint64s is the inverse of EncryptUint64s, with the same rules.
-func (c *Cipher) DecryptUint64s(dst, src []uint64) {
-	dst = checkBatch(dst, src)
-	decryptBatch(&c.keys, dst, src)
-}
-
 // Format keeps the round keys, which reveal the key, out of logs.
 func (Cipher) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte("sparx64.Cipher(hidden)")) }
 

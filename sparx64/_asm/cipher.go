@@ -36,7 +36,7 @@ func each(g []group, f func(b branch)) {
 	}
 }
 
-// cipher emits encryption and decryption in the instructions of an isa.
+// cipher emits encryption in the instructions of an isa.
 type cipher struct {
 	isa
 	loop string // the label of the loop over the steps
@@ -76,34 +76,6 @@ func (c cipher) encrypt(keys reg.Register, g []group) {
 	whitening := operand.Mem{Base: k}
 	c.withKeys(whitening, branches*wordSize, g, c.mixX)
 	c.withKeys(whitening.Offset(wordSize), branches*wordSize, g, c.mixY)
-}
-
-// decrypt keeps y^x in the place of y throughout: every round begins with it, and it already
-// includes the key of the round before.
-func (c cipher) decrypt(keys reg.Register, g []group) {
-	whitening := operand.Mem{Base: keys, Disp: steps * stepSize}
-	c.withKeys(whitening, branches*wordSize, g, c.mixX)
-	c.withKeys(whitening.Offset(wordSize), branches*wordSize, g, c.mixXY)
-	k := build.GP64()
-	build.LEAQ(operand.Mem{Base: keys, Disp: (steps - 2) * stepSize}, k)
-	c.twoSteps(func(step int) {
-		for i, w := range g {
-			t := c.register()
-			c.rotateLeft(8, w[3], t)
-			c.xor2(w[2], t, w[0])
-			c.xor(w[3], w[1]) // both include x2 and t
-			g[i] = group{w[2], w[3], w[0], w[1]}
-		}
-		for round := rounds - 1; round >= 0; round-- {
-			key := operand.Mem{Base: k, Disp: (1-step)*stepSize + round*roundSize}
-			each(g, func(b branch) { c.rotateLeft(16-2, b.y, b.y) })
-			each(g, func(b branch) { build.VPSUBW(b.y, b.x, b.x) })
-			each(g, func(b branch) { c.rotateLeft(16-9, b.x, b.x) })
-			c.withKeys(key, branchSize, g, c.mixX)
-			c.withKeys(key.Offset(wordSize), branchSize, g, c.mixXY)
-		}
-	}, func() { build.SUBQ(operand.U32(2*stepSize), k) })
-	each(g, func(b branch) { c.xor(b.x, b.y) })
 }
 
 // twoSteps loops over the steps, two at a time: after two steps every word is back in the register

@@ -43,15 +43,14 @@ type isa interface {
 func main() {
 	build.ConstraintExpr("!purego")
 	for _, m := range []isa{newAVX2(), avx512{}} {
-		batch(m, "encrypt", cipher.encrypt)
-		batch(m, "decrypt", cipher.decrypt)
+		batch(m)
 	}
 	build.Generate()
 }
 
-// batch emits a function that loops over the blocks.
-func batch(m isa, name string, crypt func(c cipher, keys reg.Register, g []group)) {
-	build.TEXT(name+m.name(), attr.NOSPLIT, "func(keys *[100]uint16, dst, src *uint64, n int)")
+// batch emits a function that encrypts in a loop over the blocks.
+func batch(m isa) {
+	build.TEXT("encrypt"+m.name(), attr.NOSPLIT, "func(keys *[100]uint16, dst, src *uint64, n int)")
 	keys := build.Load(build.Param("keys"), build.GP64())
 	dst := build.Load(build.Param("dst"), build.GP64())
 	src := build.Load(build.Param("src"), build.GP64())
@@ -69,7 +68,7 @@ func batch(m isa, name string, crypt func(c cipher, keys reg.Register, g []group
 		for i := range groups {
 			g = append(g, load(m, operand.Mem{Base: src, Disp: i * groupSize}))
 		}
-		crypt(cipher{m, fmt.Sprintf("steps%d", groups)}, keys, g)
+		cipher{m, fmt.Sprintf("steps%d", groups)}.encrypt(keys, g)
 		for i := range groups {
 			store(m, operand.Mem{Base: dst, Disp: i * groupSize}, g[i])
 		}
