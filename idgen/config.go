@@ -27,7 +27,7 @@ func newConfig(opts []Option) config {
 		kernel:  kernelBits,
 		meters:  otel.GetMeterProvider(),
 	}
-	WithClock(randflake.SystemClock)(&cfg)
+	WithClock(randflake.SystemClock{})(&cfg)
 	for _, opt := range opts {
 		opt(&cfg)
 	}
@@ -62,7 +62,7 @@ func WithClock(clock randflake.Clock) Option {
 	return func(c *config) {
 		switch clock {
 		case nil:
-		case randflake.SystemClock:
+		case randflake.SystemClock{}:
 			c.clock, c.counter, c.timed = clock, systemCounter(), true
 		default:
 			c.clock, c.counter, c.timed = clock, counter{}, false

@@ -35,7 +35,7 @@ func newPrivate(c randflake.Clock, draw func([]byte)) *private {
 func (p *private) Fill(dst []randflake.ID) (n int, second time.Time, err error) {
 	g := p.generator.Load()
 	n, second, err = g.Fill(dst)
-	if n == 0 && (errors.Is(err, randflake.ErrClockBehind) || errors.Is(err, randflake.ErrExhausted)) {
+	if n == 0 && errors.Is(err, randflake.ErrClockBehind) {
 		p.generator.CompareAndSwap(g, p.fresh())
 		n, second, err = p.generator.Load().Fill(dst)
 	}

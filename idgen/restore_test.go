@@ -134,7 +134,7 @@ func TestRestoredMachine(t *testing.T) {
 func TestRestoresAndManyGoroutines(t *testing.T) {
 	collectErrors(t)
 	m, onMachine := newMachine(t)
-	s := &tagged{clock: randflake.SystemClock}
+	s := &tagged{clock: randflake.SystemClock{}}
 	g := New(onMachine, WithSource(sourceFunc(s.Fill))) // the generator does not see the generation
 	var restored atomic.Uint64                          // the life that every goroutine must have noticed
 	var stop atomic.Bool

@@ -56,7 +56,7 @@ func TestTimer(t *testing.T) {
 // no timer.
 func TestIDsHaveTheCurrentSecond(t *testing.T) {
 	in2026(t, func(t *testing.T) {
-		codec, g := newCodec(t, fleetSecret), New(WithSource(newSource(t, randflake.SystemClock)), noCounter)
+		codec, g := newCodec(t, fleetSecret), New(WithSource(newSource(t, randflake.SystemClock{})), noCounter)
 		span := func() {
 			t.Helper()
 			if got, want := codec.Decode(spanOf(g)).Time, time.Now().Truncate(time.Second); !got.Equal(want) {

@@ -90,7 +90,7 @@ func WithErrorHandler(handle func(error)) Option {
 }
 
 func newConfig(opts []Option) (config, error) {
-	c := config{ttl: DefaultTTL, maxBlocks: 4, owner: owner.Default(), clock: systemClock{randflake.SystemClock}, report: otel.Handle,
+	c := config{ttl: DefaultTTL, maxBlocks: 4, owner: owner.Default(), clock: systemClock{randflake.SystemClock{}}, report: otel.Handle,
 		machine: vmclock.System().Generation}
 	for _, opt := range opts {
 		opt.apply(&c)

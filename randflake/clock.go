@@ -12,8 +12,7 @@ type ClockFunc func() time.Time
 func (f ClockFunc) Now() time.Time { return f() }
 
 // SystemClock is the machine's clock.
-var SystemClock Clock = systemClock{}
+type SystemClock struct{}
 
-type systemClock struct{}
-
-func (systemClock) Now() time.Time { return time.Now() }
+// Now returns time.Now().
+func (SystemClock) Now() time.Time { return time.Now() }

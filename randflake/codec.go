@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"math/bits"
 	"time"
+	"unsafe"
 
 	"github.com/traceflake/traceflake/sparx64"
 )
 
-// Epoch is the first second of Randflake time, in Unix seconds:
-// 2024-10-27T03:33:20Z.
+// Epoch is the first second of Randflake time, in Unix seconds: 2024-10-27T03:33:20Z.
 const Epoch = 1_730_000_000
 
 // The fields of a raw word, from the left.
@@ -25,8 +25,7 @@ const (
 )
 
 const (
-	// EndOfLife is the first second past Randflake time, in Unix seconds:
-	// 2058-11-05T17:10:24Z.
+	// EndOfLife is the first second past Randflake time, in Unix seconds: 2058-11-05T17:10:24Z.
 	EndOfLife = Epoch + 1<<secondBits
 	// MaxNode is the highest node number.
 	MaxNode = 1<<nodeBits - 1
@@ -35,14 +34,15 @@ const (
 )
 
 var (
-	// ErrBeforeEpoch is returned for a time before [Epoch]. From a Generator it
-	// means that the clock is wrong: set it.
+	// ErrBeforeEpoch is returned for a time before [Epoch]. From a Generator it means that the
+	// clock is wrong: set it.
 	ErrBeforeEpoch = errors.New("randflake: the time is before the epoch, 2024-10-27T03:33:20Z")
 	// ErrEndOfLife is returned for a time at or past [EndOfLife].
 	ErrEndOfLife = errors.New("randflake: the time is past the end of Randflake time, 2058-11-05T17:10:23Z")
-	// ErrInvalidParts is returned by Encode if a node or sequence number does
-	// not fit in 17 bits.
+	// ErrInvalidParts is returned by Encode if a node or sequence number does not fit in 17 bits.
 	ErrInvalidParts = errors.New("randflake: invalid parts")
+
+	errNoSecret = errors.New("randflake: the codec has no secret: use NewCodec")
 )
 
 // Parts are the decoded fields of an ID.
@@ -52,18 +52,18 @@ type Parts struct {
 	Sequence uint32    // 0 to MaxSequence
 }
 
-// Codec turns parts into IDs and back under one secret. It is stateless and
-// safe for concurrent use. It never exposes its secret, not to fmt, slog or
-// JSON either.
+// Codec turns parts into IDs and back under one secret. It is stateless and safe for concurrent
+// use. It never exposes its secret, not to fmt, slog or JSON either. A zero Codec has no secret:
+// it encodes and decodes nothing.
 type Codec struct {
 	cipher *sparx64.Cipher
-	// extracted returns what HKDF extracts from the secret. It is a function because
-	// fmt prints any other kind of field if it cannot call Format.
+	// extracted returns what HKDF extracts from the secret. It is a function because fmt prints
+	// any other kind of field if it cannot call Format.
 	extracted func() []byte
 }
 
-// NewCodec returns the codec of a secret, which must have 16 bytes; for any
-// other length the error is a [sparx64.KeySizeError]. The secret is copied.
+// NewCodec returns the codec of a secret, which must have 16 bytes; for any other length the error
+// is a [sparx64.KeySizeError]. The secret is copied.
 func NewCodec(secret []byte) (*Codec, error) {
 	c, err := sparx64.NewCipher(secret)
 	if err != nil {
@@ -76,10 +76,12 @@ func NewCodec(secret []byte) (*Codec, error) {
 	return &Codec{cipher: c, extracted: func() []byte { return extracted }}, nil
 }
 
-// Encode returns the ID of p; its time is truncated to the second. Errors:
-// [ErrBeforeEpoch], [ErrEndOfLife], [ErrInvalidParts]. Under each secret
-// exactly one tuple of parts encodes to zero.
+// Encode returns the ID of p; its time is truncated to the second. Errors: [ErrBeforeEpoch],
+// [ErrEndOfLife], [ErrInvalidParts]. Under each secret exactly one tuple of parts encodes to zero.
 func (c *Codec) Encode(p Parts) (ID, error) {
+	if c.cipher == nil {
+		return 0, errNoSecret
+	}
 	second, err := secondOf(p.Time)
 	if err != nil {
 		return 0, err
@@ -90,9 +92,12 @@ func (c *Codec) Encode(p Parts) (ID, error) {
 	return c.encrypt(second<<secondShift | uint64(p.Node)<<sequenceBits | uint64(p.Sequence)), nil
 }
 
-// Decode returns the parts of id. It cannot fail: an ID generated under another
-// secret, or at random, decodes to random parts.
+// Decode returns the parts of id. It cannot fail: an ID generated under another secret, or at
+// random, decodes to random parts.
 func (c *Codec) Decode(id ID) Parts {
+	if c.cipher == nil {
+		return Parts{}
+	}
 	raw := c.decrypt(id)
 	return Parts{
 		Time:     timeOf(raw >> secondShift),
@@ -101,9 +106,9 @@ func (c *Codec) Decode(id ID) Parts {
 	}
 }
 
-// Derive returns 32 bytes that depend on the secret and on purpose, and reveal
-// nothing about the secret: HKDF-SHA256. Use it for keys that do not encrypt
-// IDs.
+// Derive returns 32 bytes that depend on the secret and on purpose, and reveal nothing about the
+// secret: HKDF-SHA256. Use it for keys that do not encrypt IDs. It panics for a zero Codec, whose
+// key everyone would know.
 func (c *Codec) Derive(purpose string) [32]byte {
 	key, err := hkdf.Expand(sha256.New, c.extracted(), "traceflake "+purpose, 32)
 	if err != nil {
@@ -125,23 +130,18 @@ func (c *Codec) decrypt(id ID) uint64 {
 
 // encryptRun writes the IDs of len(dst) consecutive raw words.
 func (c *Codec) encryptRun(dst []ID, raw uint64) {
-	var blocks [128]uint64
-	for len(dst) > 0 {
-		run := blocks[:min(len(dst), len(blocks))]
-		for i := range run {
-			run[i] = bits.ReverseBytes64(raw)
-			raw++
-		}
-		c.cipher.EncryptUint64s(run, run)
-		for i, block := range run {
-			dst[i] = ID(bits.ReverseBytes64(block))
-		}
-		dst = dst[len(run):]
+	blocks := unsafe.Slice((*uint64)(unsafe.SliceData(dst)), len(dst)) // an ID is a uint64
+	for i := range blocks {
+		blocks[i] = bits.ReverseBytes64(raw + uint64(i))
+	}
+	c.cipher.EncryptUint64s(blocks, blocks)
+	for i, block := range blocks {
+		blocks[i] = bits.ReverseBytes64(block)
 	}
 }
 
-// secondOf returns the second of t since the epoch. It checks the range before
-// it subtracts: a time in 1970 is refused and does not wrap around.
+// secondOf returns the second of t since the epoch. It checks the range before it subtracts: a
+// time in 1970 is refused and does not wrap around.
 func secondOf(t time.Time) (uint64, error) {
 	unix := t.Unix()
 	if unix < Epoch {

@@ -121,8 +121,37 @@ func TestLeaseIsCheckedFirst(t *testing.T) {
 			t.Errorf("%s: %v; want %v with %q", tt.name, err, tt.want, tt.says)
 		}
 	}
-	if g, err := NewGenerator(nil, lease(1, time.Second)); g != nil || err == nil {
-		t.Errorf("without a codec: %v, %v", g, err)
+	for _, c := range []*Codec{nil, {}} {
+		if g, err := NewGenerator(c, lease(1, time.Second)); g != nil || !errors.Is(err, errNoSecret) {
+			t.Errorf("without a secret: %v, %v", g, err)
+		}
+	}
+}
+
+// Nil options are the defaults, and zero values refuse.
+func TestZeroValues(t *testing.T) {
+	now := time.Now()
+	g := newChecker(t, Lease{Nodes: 1, Start: now.Add(-time.Second), End: now.Add(time.Hour)}, nil, WithClock(nil), WithGuard(nil), WithStart(nil))
+	for range 3 {
+		g.one()
+	}
+	var zero Generator
+	if id, err := zero.Next(); id != 0 || !errors.Is(err, ErrNoLease) {
+		t.Errorf("a zero Generator: %v, %v", id, err)
+	}
+	if n, _, err := zero.Fill(make([]ID, 3)); n != 0 || !errors.Is(err, ErrNoLease) {
+		t.Errorf("a zero Generator: %d IDs, %v", n, err)
+	}
+	if err := zero.Extend(now); err != nil {
+		t.Error(err)
+	}
+	zero.Seal()
+	if id, err := zero.Next(); id != 0 || !errors.Is(err, ErrNoLease) {
+		t.Errorf("a zero Generator, extended and sealed: %v, %v", id, err)
+	}
+	var c Codec
+	if id, err := c.Encode(Parts{Time: now}); id != 0 || !errors.Is(err, errNoSecret) || c.Decode(1) != (Parts{}) {
+		t.Errorf("a zero Codec: %v, %v, %v", id, err, c.Decode(1))
 	}
 }
 
@@ -282,7 +311,7 @@ func TestHold(t *testing.T) {
 		{0, time.Second, nil},
 		{40 * time.Second, 500 * time.Millisecond, nil},
 		{40 * time.Second, 2 * time.Second, nil},
-		{40 * time.Second, 2*time.Second + 1, ErrExhausted},
+		{40 * time.Second, 2*time.Second + 1, ErrClockBehind},
 		{40 * time.Second, 3*time.Second + 1, ErrClockBehind},
 		{40 * time.Second, 30 * time.Second, ErrClockBehind},
 	} {
@@ -578,7 +607,7 @@ func TestRandomClockWalks(t *testing.T) {
 				g.add(ids[:n]...)
 			case 5: // most of the rest of the second
 				word := g.next.Load()
-				left := 1<<g.shift - word%(1<<g.shift)
+				left := 1<<g.space.shift - word%(1<<g.space.shift)
 				g.next.CompareAndSwap(word, word+left*uint64(r.IntN(1000))/1000)
 			}
 			if r.IntN(40) == 0 {

@@ -6,8 +6,7 @@ import (
 	"strconv"
 )
 
-// ErrInvalidID is returned by [Parse] if the text is not a Randflake ID as
-// [ID.String] writes it.
+// ErrInvalidID is returned by [Parse] if the text is not a Randflake ID as [ID.String] writes it.
 var ErrInvalidID = errors.New("randflake: invalid ID")
 
 // ID is a Randflake ID, encrypted. A [Generator] never generates the ID zero.
@@ -19,9 +18,8 @@ const (
 	maxTextLen = 13
 )
 
-// Parse reads what [ID.String] writes, and nothing else: one to 13 digits of
-// 0-9a-v, most significant first, lower case, no leading zero, no padding. The
-// error wraps [ErrInvalidID].
+// Parse reads what [ID.String] writes, and nothing else: one to 13 digits of 0-9a-v, most
+// significant first, lower case, no leading zero, no padding. The error wraps [ErrInvalidID].
 func Parse(s string) (ID, error) {
 	if len(s) == 0 || len(s) > maxTextLen {
 		return 0, fmt.Errorf("%w: %d characters, want 1 to %d", ErrInvalidID, len(s), maxTextLen)
@@ -44,8 +42,8 @@ func (id ID) MarshalText() ([]byte, error) {
 	return strconv.AppendUint(nil, uint64(id), textBase), nil
 }
 
-// UnmarshalText reads what MarshalText writes, as strictly as [Parse]. On an
-// error the ID is unchanged.
+// UnmarshalText reads what MarshalText writes, as strictly as [Parse]. On an error the ID is
+// unchanged.
 func (id *ID) UnmarshalText(text []byte) error {
 	parsed, err := Parse(string(text))
 	if err != nil {

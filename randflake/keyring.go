@@ -19,9 +19,9 @@ const (
 	maxSecrets = 16
 )
 
-// Keyring holds a fleet's secrets: the first is used for new IDs, and IDs of all are accepted.
-// It is immutable and safe for concurrent use, and like [Codec] it never
-// exposes its secrets. The zero Keyring and a nil one have no secret.
+// Keyring holds a fleet's secrets: the first is used for new IDs, and IDs of all are accepted. It
+// is immutable and safe for concurrent use, and like [Codec] it never exposes its secrets. The
+// zero Keyring and a nil one have no secret.
 type Keyring struct {
 	codecs []*Codec
 }

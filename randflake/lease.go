@@ -6,18 +6,16 @@ import (
 	"time"
 )
 
-// ErrInvalidLease is returned by [NewGenerator] if the number of nodes is not a
-// power of two, if the nodes are unaligned or out of range, or if the end is
-// not after the start.
+// ErrInvalidLease is returned by [NewGenerator] if the number of nodes is not a power of two, if
+// the nodes are unaligned or out of range, or if the end is not after the start.
 var ErrInvalidLease = errors.New("randflake: invalid lease")
 
-// Lease gives one generator exclusive use of the nodes [Node, Node+Nodes) in the
-// seconds [Start, End). It is for one generator in one process, once: never
-// save, copy or reuse it.
+// Lease gives one generator exclusive use of the nodes [Node, Node+Nodes) in the seconds [Start,
+// End). It is for one generator in one process, once: never save, copy or reuse it.
 //
-// Nodes is a power of two up to 131072 and Node a multiple of it. Start and End
-// lie within [Epoch, EndOfLife]; a Start within a second is rounded up to the
-// next whole second, an End is rounded down.
+// Nodes is a power of two up to 131072 and Node a multiple of it. Start and End lie within [Epoch,
+// EndOfLife]; a Start within a second is rounded up to the next whole second, an End is rounded
+// down.
 type Lease struct {
 	Node, Nodes uint32
 	Start, End  time.Time
@@ -48,8 +46,7 @@ func (l Lease) seconds() (start, end uint64, err error) {
 	return start, end, nil
 }
 
-// endSecond is secondOf for the exclusive end of a lease, which may be
-// EndOfLife itself.
+// endSecond is secondOf for the exclusive end of a lease, which may be EndOfLife itself.
 func endSecond(t time.Time) (uint64, error) {
 	if t.Unix() == EndOfLife {
 		return 1 << secondBits, nil

@@ -8,98 +8,95 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// DefaultTolerance is by how much the times of an ID's two halves may differ,
-// beyond the second to which the low one is truncated. It is also how far a
-// generator of package idgen runs ahead of its clock, and how large a step back
-// of the clock it bridges.
-const DefaultTolerance = 2 * time.Second
+// DefaultTolerance is by how much the times of an ID's two halves may differ, beyond the second to
+// which the low one is truncated: a generator runs ahead of its clock by at most that, and bridges
+// steps back of the clock up to that.
+const DefaultTolerance = randflake.DefaultBorrow
 
 const (
 	defaultMaxAge = 24 * time.Hour
 	defaultSkew   = time.Minute
 )
 
-// Verifier distinguishes trace IDs of this fleet from others. It is safe
-// for concurrent use. The zero Verifier refuses everything.
+// Verifier distinguishes trace IDs of this fleet from others. It is safe for concurrent use. The
+// zero Verifier refuses everything.
 //
-// Its answer is a hint of origin, not authentication. It stops garbage and IDs
-// made up at random: 5 in 2^30 of those pass for each secret. It does not stop
-// a replayed ID, nor one that combines the low half of a real trace ID, or a
-// real span ID, with a matching clear half. It also refuses IDs of the random
-// fallback, of NewTraceIDAt, and of clients, which have no secret;
+// Its answer is a hint of origin, not authentication. It stops garbage and IDs made up at random:
+// 5 in 2^30 of those pass for each secret. It does not stop a replayed ID, nor one that combines
+// the low half of a real trace ID, or a real span ID, with a matching clear half. It also refuses
+// IDs of the random fallback, of NewTraceIDAt, and of clients, which have no secret;
 // [WithPlausible] lets those pass.
 type Verifier struct {
-	codecs                  []*randflake.Codec
+	codecs []*randflake.Codec
+	verifierConfig
+}
+
+type verifierConfig struct {
 	tolerance, maxAge, skew time.Duration
 	plausible               time.Duration   // the second rule's age; negative without that rule
 	clock                   randflake.Clock // nil in the zero Verifier
 }
 
 // VerifierOption configures a [Verifier].
-type VerifierOption interface{ applyVerifier(*Verifier) }
+type VerifierOption func(*verifierConfig)
 
-type verifierOptionFunc func(*Verifier)
-
-func (f verifierOptionFunc) applyVerifier(v *Verifier) { f(v) }
-
-// WithTolerance sets by how much the two halves may disagree beyond the second
-// to which the low one is truncated; the default is [DefaultTolerance]. A
-// source that borrows further ahead needs a larger bound here. Each second lets
-// two more of 2^30 forgeries pass.
+// WithTolerance sets by how much the two halves may disagree beyond the second to which the low
+// one is truncated; the default is [DefaultTolerance]. A source that borrows further ahead needs a
+// larger bound here. Each second lets two more of 2^30 forgeries pass.
 func WithTolerance(d time.Duration) VerifierOption {
-	return verifierOptionFunc(func(v *Verifier) { v.tolerance = max(d, 0) })
+	return func(c *verifierConfig) { c.tolerance = max(d, 0) }
 }
 
 // WithMaxAge sets how old an ID may be; the default is a day.
 func WithMaxAge(d time.Duration) VerifierOption {
-	return verifierOptionFunc(func(v *Verifier) { v.maxAge = max(d, 0) })
+	return func(c *verifierConfig) { c.maxAge = max(d, 0) }
 }
 
-// WithSkew sets how far in the future an ID may lie, because the clock of the
-// machine that generated it runs ahead of this one's; the default is a minute.
+// WithSkew sets how far in the future an ID may lie, because the clock of the machine that
+// generated it runs ahead of this one's; the default is a minute.
 func WithSkew(d time.Duration) VerifierOption {
-	return verifierOptionFunc(func(v *Verifier) { v.skew = max(d, 0) })
+	return func(c *verifierConfig) { c.skew = max(d, 0) }
 }
 
-// WithPlausible also accepts every ID whose time lies in [now-maxAge,
-// now+skew], whatever its low half: those that clients generate themselves in this
-// layout, those of the random fallback and of zero configuration. Without this
-// option they are refused. A negative maxAge is 0.
+// WithPlausible also accepts every ID whose time lies in [now-maxAge, now+skew], whatever its low
+// half: those that clients generate themselves in this layout, those of the random fallback and of
+// zero configuration. Without this option they are refused. A negative maxAge is 0.
 //
-// It gives up the hint of origin: anyone who knows the layout can forge any
-// number of IDs that pass. It still refuses IDs that are old or not of this
-// layout: 64-bit IDs, UUIDs and ULIDs, whose time reads as years ago, and all
-// random bits except a fraction of (maxAge+skew) / 69.7 years. Choose minutes,
-// and a skew as large as clients' clocks run ahead.
+// It gives up the hint of origin: anyone who knows the layout can forge any number of IDs that
+// pass. It still refuses IDs that are old or not of this layout: 64-bit IDs, UUIDs and ULIDs,
+// whose time reads as years ago, and all random bits except a fraction of (maxAge+skew) / 69.7
+// years. Choose minutes, and a skew as large as clients' clocks run ahead.
 func WithPlausible(maxAge time.Duration) VerifierOption {
-	return verifierOptionFunc(func(v *Verifier) { v.plausible = max(maxAge, 0) })
+	return func(c *verifierConfig) { c.plausible = max(maxAge, 0) }
 }
 
-// WithClock sets the clock; the default, and nil, is [randflake.SystemClock]. It
-// must be safe for concurrent use.
+// WithClock sets the clock; the default, and nil, is [randflake.SystemClock]. It must be safe for
+// concurrent use.
 func WithClock(clock randflake.Clock) VerifierOption {
-	return verifierOptionFunc(func(v *Verifier) {
+	return func(c *verifierConfig) {
 		if clock != nil {
-			v.clock = clock
+			c.clock = clock
 		}
-	})
+	}
 }
 
-// NewVerifier returns a verifier of IDs generated under any of k's secrets. If k is
-// nil, it refuses everything except what [WithPlausible] accepts.
+// NewVerifier returns a verifier of IDs generated under any of k's secrets. If k is nil, it
+// refuses everything except what [WithPlausible] accepts.
 func NewVerifier(k *randflake.Keyring, opts ...VerifierOption) *Verifier {
-	v := &Verifier{
-		codecs: k.Codecs(), tolerance: DefaultTolerance, maxAge: defaultMaxAge, skew: defaultSkew,
-		plausible: -1, clock: randflake.SystemClock,
+	c := verifierConfig{
+		tolerance: DefaultTolerance, maxAge: defaultMaxAge, skew: defaultSkew,
+		plausible: -1, clock: randflake.SystemClock{},
 	}
 	for _, opt := range opts {
-		opt.applyVerifier(v)
+		if opt != nil {
+			opt(&c)
+		}
 	}
-	return v
+	return &Verifier{codecs: k.Codecs(), verifierConfig: c}
 }
 
-// Verify reports whether id looks genuine: its time is plausible and
-// its halves agree under one of the secrets, or [WithPlausible] accepts it.
+// Verify reports whether id looks genuine: its time is plausible and its halves agree under one of
+// the secrets, or [WithPlausible] accepts it.
 func (v *Verifier) Verify(id trace.TraceID) bool {
 	if v == nil || v.clock == nil {
 		return false

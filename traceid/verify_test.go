@@ -92,7 +92,7 @@ func TestVerifierWithoutSecrets(t *testing.T) {
 	if !traceid.NewVerifier(nil, traceid.WithPlausible(time.Minute)).Verify(id) {
 		t.Error("the second rule needs a secret")
 	}
-	for _, opts := range [][]traceid.VerifierOption{nil, {traceid.WithClock(nil)}} {
+	for _, opts := range [][]traceid.VerifierOption{nil, {nil, traceid.WithClock(nil)}} {
 		if !traceid.NewVerifier(newKeyring(t, fleetSecret), opts...).Verify(id) {
 			t.Error("the ID does not pass with the secret either")
 		}

@@ -51,7 +51,7 @@ func restores() uint64 {
 }
 
 func newConfig(use driver.Options, opts []Option) (config, error) {
-	c := config{Options: use, timeout: DefaultTimeout, now: randflake.SystemClock.Now, machine: restores}
+	c := config{Options: use, timeout: DefaultTimeout, now: randflake.SystemClock{}.Now, machine: restores}
 	for _, opt := range opts {
 		opt(&c)
 	}

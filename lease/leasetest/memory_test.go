@@ -27,7 +27,7 @@ func memory(opts ...driver.MemoryOption) leasetest.Harness {
 func TestMemory(t *testing.T) { leasetest.Run(t, memory()) }
 
 func TestMemoryWithClock(t *testing.T) {
-	h := memory(driver.WithClock(randflake.SystemClock))
+	h := memory(driver.WithClock(randflake.SystemClock{}))
 	h.KnowsTime = true
 	leasetest.Run(t, h)
 }

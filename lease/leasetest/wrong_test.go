@@ -424,7 +424,7 @@ func (s lateChecker) Renew(ctx context.Context, g lease.Grant, r lease.Request) 
 func TestTheSuiteCatchesWrongStorages(t *testing.T) {
 	idle := func(nodes driver.NodeRange) lease.Store { return newWrong("none", nodes) }
 	late := func(nodes driver.NodeRange) lease.Store {
-		return lateChecker{driver.NewMemory(driver.WithNodeRange(nodes), driver.WithClock(randflake.SystemClock))}
+		return lateChecker{driver.NewMemory(driver.WithNodeRange(nodes), driver.WithClock(randflake.SystemClock{}))}
 	}
 	for _, c := range []struct {
 		name      string

@@ -1,5 +1,0 @@
-//go:build !race
-
-package traceid_test
-
-const raceEnabled = false
