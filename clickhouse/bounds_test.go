@@ -23,7 +23,7 @@ func TestBounds(t *testing.T) {
 		return second(s.Spans(time.Date(from, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(to, 12, 31, 0, 0, 0, 0, time.UTC)))
 	}
 	keep := func(ttl time.Duration) error {
-		_, err := clickhouse.Schema{TTL: ttl}.TTLStatements(false)
+		_, err := clickhouse.Schema{TTL: ttl}.Statements()
 		return err
 	}
 	slack := func(slack time.Duration) error { return second(clickhouse.Schema{Slack: slack}.Trace([16]byte{1})) }

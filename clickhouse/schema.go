@@ -87,24 +87,43 @@ const maxSlack = 365 * 24 * time.Hour
 // Before anything is changed, the first fails on a server that is too old, and the
 // next ones on a table of another shape, each with an explanation.
 //
-// Statements does not change the TTL of an existing table: see
-// [Schema.TTLStatements].
+// Statements does not change the TTL of an existing table: [Schema.Create] does.
 func (s Schema) Statements() ([]string, error) {
 	if err := s.validate(); err != nil {
 		return nil, err
 	}
+	return append(s.guards(), Plan{Steps: s.steps()}.SQL()...), nil
+}
+
+// guards fail before anything is changed.
+func (s Schema) guards() []string {
+	guards := append([]string{ddl.VersionGuard()}, s.indexes(ddl.Table.IndexGuard)...)
+	if s.Layout != Overlay {
+		guards = append(guards, s.ddl().Guards()...)
+	}
+	return guards
+}
+
+// steps are what Create does.
+func (s Schema) steps() []Step {
 	t := s.ddl()
-	all := []string{ddl.VersionGuard()}
-	if s.Layout == Overlay {
-		all = append(append(all, t.ColumnsGuard()), t.Functions()...)
-		return append(all, s.indexes(ddl.Table.AddRangeIndex)...), nil
+	steps := []Step{{Does: "the functions on trace IDs exist", SQL: t.Functions()}}
+	exists := func(suffix, sql string) {
+		steps = append(steps, Step{Does: t.Named(suffix) + " exists", SQL: []string{sql}})
 	}
-	all = append(append(all, t.Guards()...), t.Functions()...)
-	all = append(all, t.CreateRows(t.Rows(), ddl.Carried{}))
-	if s.Cluster != "" {
-		all = append(all, t.Front())
+	if s.Layout != Overlay {
+		exists(t.Rows(), t.CreateRows(t.Rows(), ddl.Carried{}))
+		if s.Cluster != "" {
+			exists("", t.Front())
+		}
+		for i, suffix := range []string{ddl.Lookup, ddl.LookupFeed} {
+			exists(suffix, t.TraceTimes()[i])
+		}
 	}
-	return append(append(all, t.TraceTimes()...), s.indexes(ddl.Table.AddRangeIndex)...), nil
+	for i, sql := range s.indexes(ddl.Table.AddRangeIndex) {
+		steps = append(steps, Step{Does: "new parts of " + s.indexes(func(t ddl.Table) string { return t.Named("") })[i] + " have the index on ranges of trace IDs", SQL: []string{sql}})
+	}
+	return steps
 }
 
 // indexes returns the statement for each table of others that has the index on ranges of trace IDs.
@@ -125,29 +144,6 @@ func (s Schema) logs() ddl.Table {
 		name = "otel_logs"
 	}
 	return ddl.Table{Database: s.Database, Name: name, Cluster: s.Cluster}
-}
-
-// TTLStatements returns the statements that set the schema's TTL on an existing
-// table, and also on the lookup table if withLookup is set and the schema has one. Parts
-// are dropped when all of their spans are too old, as the exporter's tables do; old parts
-// keep their spans until then. A TTL of 0 removes the table's, and fails if it has none.
-func (s Schema) TTLStatements(withLookup bool) ([]string, error) {
-	if err := s.validate(); err != nil {
-		return nil, err
-	}
-	t := s.ddl()
-	alter := func(suffix, column string) string {
-		change := "REMOVE TTL"
-		if s.TTL > 0 {
-			change = "MODIFY TTL " + ddl.TTL(column, s.TTL)
-		}
-		return "ALTER TABLE " + t.Quoted(suffix) + t.OnCluster() + " " + change
-	}
-	all := []string{alter(t.Rows(), "Timestamp")}
-	if withLookup && (s.Layout == Overlay || s.KeepLookup) {
-		all = append(all, alter(ddl.Lookup, "Start"))
-	}
-	return all, nil
 }
 
 // DropLookup returns the statements that replace the exporter's lookup table of

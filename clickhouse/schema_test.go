@@ -63,29 +63,15 @@ func TestFunctionsIsAScript(t *testing.T) {
 	}
 }
 
-func TestTTLAndLookup(t *testing.T) {
-	s := clickhouse.Schema{Database: "otel", Layout: clickhouse.Overlay, TTL: time.Hour}
-	ttl, err := s.TTLStatements(true)
+func TestDropLookup(t *testing.T) {
+	drop, err := clickhouse.Schema{Database: "otel", Layout: clickhouse.Overlay}.DropLookup()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if alone, err := s.TTLStatements(false); err != nil || !slices.Equal(alone, ttl[:1]) {
-		t.Errorf("without the lookup table %q, %v", alone, err)
-	}
-	drop, err := s.DropLookup()
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.TTL, s.Layout, s.Cluster = 0, clickhouse.ServiceFirst, "main"
-	remove, err := s.TTLStatements(true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s = clickhouse.Schema{KeepLookup: true}
-	if _, err := s.DropLookup(); err == nil {
+	if _, err := (clickhouse.Schema{KeepLookup: true}).DropLookup(); err == nil {
 		t.Error("a lookup table that is to be kept is dropped")
 	}
-	golden(t, "alter.sql", clickhouse.Script(append(append(ttl, drop...), remove...)))
+	golden(t, "alter.sql", clickhouse.Script(drop))
 }
 
 func TestBadSchemas(t *testing.T) {
@@ -107,7 +93,6 @@ func TestBadSchemas(t *testing.T) {
 	} {
 		all := map[string]func() error{
 			"Statements":    func() error { _, err := s.Statements(); return err },
-			"TTLStatements": func() error { _, err := s.TTLStatements(false); return err },
 			"DropLookup":    func() error { _, err := s.DropLookup(); return err },
 			"Trace":         func() error { _, err := s.Trace([16]byte{1}); return err },
 			"Newest":        func() error { _, err := s.Newest(day, day.Add(1), [16]byte{}, 1); return err },

@@ -1,7 +1,3 @@
-ALTER TABLE `otel`.`otel_traces` MODIFY TTL toDateTime(Timestamp) + toIntervalSecond(3600);
-
-ALTER TABLE `otel`.`otel_traces_trace_id_ts` MODIFY TTL toDateTime(Start) + toIntervalSecond(3600);
-
 DROP VIEW IF EXISTS `otel`.`otel_traces_trace_id_ts_mv` SYNC;
 
 DROP TABLE IF EXISTS `otel`.`otel_traces_trace_id_ts` SYNC SETTINGS max_table_size_to_drop = 0;
@@ -13,5 +9,3 @@ SETTINGS use_skip_indexes_on_data_read = 0;
 
 CREATE VIEW IF NOT EXISTS `otel`.`otel_traces_trace_id_ts_mv` AS
 SELECT TraceId, Start, End FROM `otel`.`otel_traces_trace_id_ts`;
-
-ALTER TABLE `otel`.`otel_traces_local` ON CLUSTER `main` REMOVE TTL;

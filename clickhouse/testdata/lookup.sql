@@ -1,4 +1,4 @@
-SELECT throwIf(countIf(engine = 'View') > 0 OR countIf(name = 'otel_traces') > 0 AND countIf(name != 'otel_traces') < 2, 'traceflake: table otel_traces has no lookup table otel_traces_trace_id_ts that a materialized view fills: leave KeepLookup out')
+SELECT throwIf(countIf(engine = 'View') > 0 OR countIf(name = 'otel_traces') > 0 AND countIf(name != 'otel_traces') < 2, 'traceflake: table otel_traces has no lookup table otel_traces_trace_id_ts that a materialized view fills, so it cannot be kept')
 FROM system.tables WHERE database = currentDatabase() AND name IN ('otel_traces', 'otel_traces_trace_id_ts', 'otel_traces_trace_id_ts_mv');
 
 CREATE TABLE IF NOT EXISTS `otel_traces_trace_id_ts` (

@@ -1,11 +1,15 @@
 package main
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strconv"
+	"strings"
+	"time"
 
 	chgo "github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/spf13/cobra"
@@ -19,10 +23,11 @@ const clickhouseVar = "TRACEFLAKE_CLICKHOUSE_DSN"
 func clickhouseCommand() *cobra.Command {
 	var s server
 	cmd := group(&cobra.Command{
-		Use:     "clickhouse",
-		Short:   "Create the spans table in ClickHouse",
-		Example: `  traceflake clickhouse create --dsn clickhouse://localhost:9000/otel`,
-	}, clickhouseCreateCommand(&s))
+		Use:   "clickhouse",
+		Short: "Create the spans table in ClickHouse, or adopt one",
+		Example: `  traceflake clickhouse create --dsn clickhouse://localhost:9000/otel
+  traceflake clickhouse adopt prepare --dry-run`,
+	}, clickhouseCreateCommand(&s), clickhouseAdoptCommand(&s), clickhouseStatusCommand(&s))
 	cmd.PersistentFlags().StringVar(&s.dsn, "dsn", "", "clickhouse://user:password@host:9000/database or http://…:8123/database (default $"+clickhouseVar+")")
 	cmd.PersistentFlags().BoolVar(&s.dryRun, "dry-run", false, "print the SQL and change nothing")
 	return cmd
@@ -34,13 +39,14 @@ type server struct {
 	dryRun bool
 }
 
-// schemaFlags adds the flags for a table and its schema.
-func schemaFlags(cmd *cobra.Command, s *clickhouse.Schema) {
+// tableFlags adds the flags for a table.
+func tableFlags(cmd *cobra.Command, s *clickhouse.Schema) {
 	cmd.Flags().StringVar(&s.Database, "database", "", "database (default the connection's)")
 	cmd.Flags().StringVar(&s.Table, "table", "", "table (default otel_traces)")
 	cmd.Flags().StringVar(&s.Cluster, "cluster", "", "cluster (default one server)")
-	cmd.Flags().BoolVar(&s.KeepLookup, "keep-lookup", false, "keep the exporter's lookup table, for fleets with many random IDs, instead of a view")
-	durationFlag(cmd, &s.TTL, "ttl", 0, "how long spans are kept, as in 30d (default forever)")
+}
+
+func traceFirstFlag(cmd *cobra.Command, s *clickhouse.Schema) {
 	cmd.Flags().BoolFunc("trace-first", "sort by hour and trace instead of service: for trace lookups and exports of time ranges", func(value string) error {
 		on, err := strconv.ParseBool(value)
 		if on {
@@ -56,18 +62,24 @@ func clickhouseCreateCommand(s *server) *cobra.Command {
 		Use:   "create",
 		Short: "Create functions, table and views",
 		Long: `create creates the functions on trace IDs, the spans table, and views with the
-names of the exporter's lookup table. It can be run again at any time. A table with
-another schema is refused.
+names of the exporter's lookup table. It can be run again at any time, with another
+--ttl too. A table with another schema is refused: see adopt.
 
 With --overlay the exporter's table stays and gets one small index on trace ID
 ranges; with --logs the exporter's logs table gets one, too. --materialize also
-builds the index for the rows that are already stored.`,
+builds the index for the rows that are already stored.
+
+--dry-run without an address prints the SQL for a new table; with one it first
+looks at the server.`,
 		Example: `  traceflake clickhouse create --dry-run
   traceflake clickhouse create --dsn clickhouse://localhost:9000/otel --ttl 720h
   traceflake clickhouse create --overlay --logs otel_logs --materialize`,
 		Args: cobra.NoArgs,
 	}
-	schemaFlags(cmd, &schema)
+	tableFlags(cmd, &schema)
+	cmd.Flags().BoolVar(&schema.KeepLookup, "keep-lookup", false, "keep the exporter's lookup table, for fleets with many random IDs, instead of a view")
+	durationFlag(cmd, &schema.TTL, "ttl", 0, "how long spans are kept, as in 30d (default forever, or as in the table that exists)")
+	traceFirstFlag(cmd, &schema)
 	overlay := cmd.Flags().Bool("overlay", false, "keep the exporter's table")
 	cmd.MarkFlagsMutuallyExclusive("overlay", "trace-first")
 	var materialize bool
@@ -80,16 +92,30 @@ builds the index for the rows that are already stored.`,
 		if materialize && !*overlay && schema.LogsTable == "" {
 			return errors.New("--materialize needs --overlay or --logs: other tables are created with the index")
 		}
-		if s.dryRun {
+		build, err := schema.Materialize()
+		if err != nil {
+			return err
+		}
+		if s.dryRun && s.address() == "" {
 			statements, err := schema.Statements()
 			if err != nil {
 				return err
+			}
+			if materialize {
+				statements = append(statements, build.SQL()...)
 			}
 			_, err = fmt.Fprint(cmd.OutOrStdout(), clickhouse.Script(statements))
 			return err
 		}
 		return s.with(func(db *sql.DB) error {
-			if err := schema.Create(cmd.Context(), db); err != nil || !materialize {
+			plan, err := schema.Plan(cmd.Context(), db)
+			if err != nil {
+				return err
+			}
+			if materialize && s.dryRun {
+				plan.Steps = append(plan.Steps, build.Steps...)
+			}
+			if err := s.run(cmd, db, plan); err != nil || !materialize || s.dryRun {
 				return err
 			}
 			return schema.MaterializeIndexes(cmd.Context(), db, func(left uint64) {
@@ -100,12 +126,151 @@ builds the index for the rows that are already stored.`,
 	return cmd
 }
 
+func clickhouseAdoptCommand(s *server) *cobra.Command {
+	var schema clickhouse.Schema
+	cmd := group(&cobra.Command{
+		Use:   "adopt",
+		Short: "Put a new table in the place of the exporter's, without copying",
+		Long: `adopt puts a table like that of create in the place of an existing one, under its
+name and without copying spans: neither the Collector nor the tools change. prepare
+creates the new table beside the old one, with its TTL, storage policy, engine and
+your own columns; swap exchanges their names; undo exchanges them back; finish drops
+the old table when its spans have expired. A view, otel_traces_all, shows both.
+
+Each step can be repeated, prints what it did and how to undo it, and with --dry-run
+prints its SQL and changes nothing.`,
+		Example: `  traceflake clickhouse adopt prepare
+  traceflake clickhouse adopt swap`,
+	},
+		adoptStep(s, &schema, "prepare", "Create the new table and the view of both", clickhouse.Adoption.Prepare, traceFirstFlag),
+		adoptStep(s, &schema, "swap", "Give the new table the name that the Collector writes to", clickhouse.Adoption.Swap),
+		adoptStep(s, &schema, "undo", "Give the old table its name back, or drop what prepare created", clickhouse.Adoption.Undo),
+		clickhouseFinishCommand(s, &schema))
+	return cmd
+}
+
+type makePlan func(clickhouse.Adoption, context.Context, *sql.DB) (clickhouse.Plan, error)
+
+func adoptStep(s *server, schema *clickhouse.Schema, name, short string, plan makePlan, flags ...func(*cobra.Command, *clickhouse.Schema)) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     name,
+		Short:   short,
+		Example: "  traceflake clickhouse adopt " + name + " --dsn clickhouse://localhost:9000/otel",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return s.with(func(db *sql.DB) error {
+				p, err := plan(clickhouse.Adoption(*schema), cmd.Context(), db)
+				if err != nil {
+					return err
+				}
+				return s.run(cmd, db, p)
+			})
+		},
+	}
+	tableFlags(cmd, schema)
+	for _, add := range flags {
+		add(cmd, schema)
+	}
+	return cmd
+}
+
+func clickhouseFinishCommand(s *server, schema *clickhouse.Schema) *cobra.Command {
+	var dropHistory bool
+	return adoptStep(s, schema, "finish", "Drop the old table, when it is empty, and the view of both",
+		func(a clickhouse.Adoption, ctx context.Context, db *sql.DB) (clickhouse.Plan, error) {
+			return a.Finish(ctx, db, dropHistory)
+		},
+		func(cmd *cobra.Command, _ *clickhouse.Schema) {
+			cmd.Flags().BoolVar(&dropHistory, "drop-history", false, "drop the spans that the old table still holds")
+		})
+}
+
+func clickhouseStatusCommand(s *server) *cobra.Command {
+	var schema clickhouse.Schema
+	cmd := &cobra.Command{
+		Use:     "status",
+		Short:   "Show the spans table, and the old one while it is adopted",
+		Example: "  traceflake clickhouse status --dsn clickhouse://localhost:9000/otel",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return s.with(func(db *sql.DB) error {
+				tables, err := clickhouse.Adoption(schema).Status(cmd.Context(), db)
+				for _, t := range tables {
+					printStatus(cmd.OutOrStdout(), t)
+				}
+				return err
+			})
+		},
+	}
+	tableFlags(cmd, &schema)
+	return cmd
+}
+
+func printStatus(out io.Writer, t clickhouse.Status) {
+	or := func(text, otherwise string) string {
+		if text == "" {
+			return otherwise
+		}
+		return text
+	}
+	name, ordered, expires := t.Table, "no spans", "never"
+	if t.New {
+		name += ", the new table of an adoption"
+	}
+	if t.Sampled > 0 {
+		ordered = fmt.Sprintf("%.1f %% of %d spans of the newest partition", 100*t.Ordered, t.Sampled)
+	}
+	if !t.Expires.IsZero() {
+		expires = fmt.Sprintf("in %.1f days (%s)", time.Until(t.Expires).Hours()/24, t.Expires.UTC().Format(time.RFC3339))
+	}
+	fmt.Fprintf(out, `%s
+  sorted by       %s
+  engine          %s
+  TTL             %s
+  storage policy  %s
+  spans           %d, %.1f MiB
+  ordered IDs     %s
+  last expires    %s
+  read by         %s
+`, name, or(t.SortingKey, "nothing"), t.Engine, or(t.TTL, "none"), or(t.StoragePolicy, "none"), t.Rows, float64(t.Bytes)/(1<<20),
+		ordered, expires, or(strings.Join(t.Views, ", "), "no views"))
+}
+
+// run runs a plan and prints each step, or prints the plan.
+func (s *server) run(cmd *cobra.Command, db *sql.DB, p clickhouse.Plan) error {
+	out := cmd.OutOrStdout()
+	if s.dryRun {
+		_, err := fmt.Fprint(out, p.Script())
+		return err
+	}
+	if len(p.Steps) == 0 {
+		fmt.Fprintln(out, "nothing is left to do")
+	}
+	err := p.Run(cmd.Context(), db, func(step clickhouse.Step) {
+		fmt.Fprintln(out, step.Does)
+		for _, undo := range step.Undo {
+			fmt.Fprintln(out, "  to undo this:", strings.ReplaceAll(undo, "\n", " "))
+		}
+	})
+	if err != nil {
+		return err
+	}
+	for _, note := range p.Notes {
+		fmt.Fprintln(out, "note:", note)
+	}
+	return nil
+}
+
+func (s *server) address() string {
+	if s.dsn != "" {
+		return s.dsn
+	}
+	return os.Getenv(clickhouseVar)
+}
+
 // with opens a connection for one call.
 func (s *server) with(call func(*sql.DB) error) error {
-	dsn := s.dsn
-	if dsn == "" {
-		dsn = os.Getenv(clickhouseVar)
-	}
+	dsn := s.address()
 	if dsn == "" {
 		return errors.New("clickhouse: no address: set --dsn or $" + clickhouseVar)
 	}

@@ -1,8 +1,11 @@
 package clickhouse_test
 
 import (
+	"context"
+	"database/sql"
 	"fmt"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -88,4 +91,205 @@ func createTable(t *testing.T, s clickhouse.Schema) string {
 		t.Fatalf("no table: %v", err)
 	}
 	return all[i]
+}
+
+// adoptable is the exporter's table with what an adoption carries over, the lookup table, and
+// materialized views of users on both.
+func (e *engine) adoptable(shape string) {
+	e.t.Helper()
+	columns, _, _ := strings.Cut(collectorTable("spans")[0], ",\n    INDEX")
+	s := shapes[shape]
+	e.exec(columns + s.columns + ", " + s.indexes + `,
+		CONSTRAINT named CHECK SpanName != 'a, (b', PROJECTION counts (SELECT ServiceName, count() GROUP BY ServiceName)) ENGINE = MergeTree ` + s.keys + `
+		TTL toDateTime(Timestamp) + toIntervalDay(1) TO VOLUME 'cold', toDateTime(Timestamp) + toIntervalDay(3650)
+		SETTINGS ttl_only_drop_parts = 0, storage_policy = 'tiered', merge_with_ttl_timeout = 7, index_granularity = 8192 COMMENT 'ours, (not TTL x'`)
+	e.run(collectorTable("spans")[1:], nil)
+	e.exec("CREATE TABLE rollup (SpanId String) ENGINE = MergeTree ORDER BY SpanId")
+	e.exec("CREATE MATERIALIZED VIEW rollup_mv TO rollup AS SELECT SpanId FROM spans")
+	e.exec("CREATE TABLE traces (TraceId String) ENGINE = ReplacingMergeTree ORDER BY TraceId")
+	e.exec("CREATE MATERIALIZED VIEW traces_mv TO traces AS SELECT TraceId FROM spans_trace_id_ts")
+}
+
+type operation = func(clickhouse.Adoption, context.Context, *sql.DB) (clickhouse.Plan, error)
+
+var operations = map[string]operation{
+	"prepare": clickhouse.Adoption.Prepare,
+	"swap":    clickhouse.Adoption.Swap,
+	"undo":    clickhouse.Adoption.Undo,
+	"finish": func(a clickhouse.Adoption, ctx context.Context, db *sql.DB) (clickhouse.Plan, error) {
+		return a.Finish(ctx, db, false)
+	},
+	"drop-history": func(a clickhouse.Adoption, ctx context.Context, db *sql.DB) (clickhouse.Plan, error) {
+		return a.Finish(ctx, db, true)
+	},
+}
+
+// adopts runs an operation on the table spans.
+func (e *engine) adopts(operation string) (clickhouse.Plan, error) {
+	e.t.Helper()
+	plan, err := operations[operation](clickhouse.Adoption{Table: "spans"}, e.t.Context(), e.db)
+	if err == nil {
+		err = plan.Run(e.t.Context(), e.db, nil)
+	}
+	return plan, err
+}
+
+// must runs an operation that succeeds, which changes nothing when it is run again but for the
+// functions and the lookup table.
+func (e *engine) must(operation string) clickhouse.Plan {
+	e.t.Helper()
+	plan, err := e.adopts(operation)
+	if err != nil {
+		e.t.Fatalf("%s: %v", operation, err)
+	}
+	if operation != "undo" { // the second one may drop the new table
+		before := e.definitions()
+		if _, err := e.adopts(operation); err != nil || e.definitions() != before {
+			e.t.Fatalf("%s again: %v; from %s to %s", operation, err, before, e.definitions())
+		}
+	}
+	return plan
+}
+
+func (e *engine) definitions() string {
+	e.t.Helper()
+	return fmt.Sprint(e.exec("SELECT name, uuid, create_table_query FROM system.tables WHERE database = currentDatabase() ORDER BY name"))
+}
+
+// stored checks that each span is in one of the two tables, and what views show of them.
+func (e *engine) stored(when string, want []string) {
+	e.t.Helper()
+	want = sorted(want)
+	of := func(what, query string, want []string) {
+		e.t.Helper()
+		if got := e.column(query); !slices.Equal(got, want) {
+			e.t.Fatalf("%s: %s has %d rows, want %d, or others", when, what, len(got), len(want))
+		}
+	}
+	if n := e.one("SELECT count() FROM system.tables WHERE database = currentDatabase() AND name IN ('spans_other', 'spans_all')"); n == "2" {
+		of("spans_all", "SELECT SpanId FROM spans_all ORDER BY SpanId", want)
+		of("spans_all_trace_id_ts", "SELECT DISTINCT TraceId FROM spans_all_trace_id_ts ORDER BY TraceId", e.column("SELECT DISTINCT TraceId FROM spans_all ORDER BY TraceId"))
+	} else {
+		of("spans", "SELECT SpanId FROM spans ORDER BY SpanId", want)
+	}
+	of("a materialized view", "SELECT SpanId FROM rollup ORDER BY SpanId", want)
+	of("a materialized view of the lookup table", "SELECT TraceId FROM traces FINAL ORDER BY TraceId", e.column("SELECT DISTINCT TraceId FROM spans_trace_id_ts ORDER BY TraceId"))
+}
+
+// status checks one line of the status of each table.
+func (e *engine) status(want ...string) {
+	e.t.Helper()
+	all, err := clickhouse.Adoption{Table: "spans"}.Status(e.t.Context(), e.db)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	var got []string
+	for _, s := range all {
+		_, name, _ := strings.Cut(s.Table, ".")
+		got = append(got, fmt.Sprintf("%s new=%v rows=%d ordered=%v policy=%s expires=%v views=%d", name, s.New, s.Rows, s.Ordered > 0.85 || s.Sampled < 10, s.StoragePolicy, !s.Expires.IsZero(), len(s.Views)))
+		if s.TTL != "toDateTime(Timestamp) + toIntervalDay(1) TO VOLUME 'cold', toDateTime(Timestamp) + toIntervalDay(3650)" {
+			e.t.Errorf("%s: TTL %s", name, s.TTL)
+		}
+	}
+	if !slices.Equal(got, want) {
+		e.t.Errorf("status %q, want %q", got, want)
+	}
+}
+
+// TestAdopt adopts tables of several shapes, goes back, adopts again and finishes, while spans are
+// stored: each is in one table once, and the new table has what the old one had.
+func TestAdopt(t *testing.T) {
+	for shape := range shapes {
+		t.Run(shape, func(t *testing.T) {
+			e := newEngine(t)
+			e.adoptable(shape)
+			const columnsOf = "SELECT name || ' ' || type || ' ' || default_kind || ' ' || default_expression || comment FROM system.columns WHERE database = currentDatabase() AND table = 'spans' ORDER BY name"
+			columns := e.column(columnsOf)
+			spans, want := world()[:2400], []string{}
+			store := func() {
+				t.Helper()
+				e.insert("spans", spans[:100])
+				want, spans = append(want, ids(spans[:100])...), spans[100:]
+			}
+			store()
+			if _, err := e.adopts("swap"); err == nil || !strings.Contains(err.Error(), "run prepare first") {
+				t.Errorf("swap without prepare: %v", err)
+			}
+			before := e.snapshot()
+			if plan := e.must("undo"); len(plan.Steps) > 0 || before != e.snapshot() {
+				t.Errorf("undo of nothing: %+v", plan)
+			}
+			e.must("prepare")
+			e.must("undo")
+			if after := e.snapshot(); after != before {
+				t.Errorf("prepare and undo turned %s into %s", before, after)
+			}
+			e.must("prepare")
+			store()
+			e.stored("prepared", want)
+			e.status("spans new=false rows=200 ordered=true policy=tiered expires=true views=3", "spans_other new=true rows=0 ordered=true policy=tiered expires=false views=1")
+			if _, err := e.adopts("finish"); err == nil || !strings.Contains(err.Error(), "run swap first") {
+				t.Errorf("finish before swap: %v", err)
+			}
+			if plan := e.must("swap"); len(plan.Notes) != 1 || !strings.Contains(plan.Notes[0], "rollup_mv") {
+				t.Errorf("notes of swap: %q", plan.Notes)
+			}
+			store()
+			e.stored("swapped", want)
+			e.is("100", "SELECT count() FROM spans")
+			if _, err := e.adopts("finish"); err == nil || !strings.Contains(err.Error(), "still holds 200 spans") {
+				t.Errorf("finish with history: %v", err)
+			}
+			if plan := e.must("undo"); !strings.Contains(plan.Notes[len(plan.Notes)-1], "INSERT INTO") {
+				t.Errorf("notes of undo: %q", plan.Notes)
+			}
+			store()
+			e.stored("undone", want)
+			e.is("300", "SELECT count() FROM spans")
+			if plan, err := e.adopts("undo"); err != nil || len(plan.Steps) != 0 || !strings.Contains(plan.Notes[0], "holds 100 spans") {
+				t.Errorf("undo with spans in the new table: %+v, %v", plan, err)
+			}
+			e.exec("ALTER TABLE spans ADD COLUMN Later String DEFAULT 'x, y' AFTER SpanName")
+			if _, err := e.adopts("swap"); err == nil || !strings.Contains(err.Error(), "spans has the column Later and spans_other has not: run prepare again") {
+				t.Errorf("swap with another column: %v", err)
+			}
+			e.must("prepare")
+			e.must("swap")
+			store()
+			e.stored("swapped again", want)
+			e.status("spans new=true rows=200 ordered=true policy=tiered expires=true views=3", "spans_other new=false rows=300 ordered=true policy=tiered expires=true views=1")
+
+			e.exec("CREATE VIEW users AS SELECT SpanId FROM spans_all")
+			if _, err := e.adopts("drop-history"); err == nil || !strings.Contains(err.Error(), "spans_all is read by "+e.Database()+".users") {
+				t.Errorf("finish under a view: %v", err)
+			}
+			e.exec("DROP VIEW users")
+			kept := e.column("SELECT SpanId FROM spans")
+			e.exec("TRUNCATE TABLE spans_other") // as its TTL does
+			plan := e.must("finish")
+			want = kept
+			e.exec("TRUNCATE TABLE rollup")
+			e.exec("INSERT INTO rollup SELECT SpanId FROM spans")
+			store()
+			e.stored("finished", want)
+			if after := e.column(columnsOf); !slices.Equal(slices.DeleteFunc(after, func(s string) bool { return strings.HasPrefix(s, "Later ") }), columns) {
+				t.Errorf("columns %q, want %q", after, columns)
+			}
+			create := e.one("SELECT create_table_query FROM system.tables WHERE database = currentDatabase() AND name = 'spans'")
+			for _, part := range []string{"CONSTRAINT named CHECK SpanName != 'a, (b'", "PROJECTION counts (", "ttl_only_drop_parts = 0", "merge_with_ttl_timeout = 7", "storage_policy = 'tiered'",
+				"TO VOLUME 'cold', toDateTime(Timestamp) + toIntervalDay(3650) SETTINGS", "COMMENT 'ours, (not TTL x'"} {
+				if strings.Count(create, part) != 1 {
+					t.Errorf("the new table has not %s: %s", part, create)
+				}
+			}
+			for _, index := range regexp.MustCompile(`INDEX (\w+)`).FindAllStringSubmatch(shapes[shape].indexes, -1) {
+				if !strings.Contains(create, "INDEX "+index[1]+" ") {
+					t.Errorf("the index %s is lost", index[1])
+				}
+			}
+			e.creates(clickhouse.Schema{Table: "spans", KeepLookup: true})
+			e.exec(plan.Steps[2].Undo[0])
+			e.is("0", "SELECT count() FROM spans_other")
+		})
+	}
 }

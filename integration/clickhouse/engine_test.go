@@ -25,14 +25,22 @@ const configVar = "TRACEFLAKE_CLICKHOUSE_CONFIG"
 
 // TestMain keeps the engine running between tests: it would start again for each.
 func TestMain(m *testing.M) {
+	cleanup := func() {}
 	if os.Getenv(configVar) == "" {
+		cold, err := os.MkdirTemp("", "traceflake-cold-")
+		if err != nil {
+			panic(err)
+		}
+		cleanup = func() { _ = os.RemoveAll(cold) }
 		_ = os.Setenv(configVar, "testdata/engine.xml") // fails for bad names only
+		_ = os.Setenv("TRACEFLAKE_CLICKHOUSE_COLD", cold+"/")
 	}
 	e, err := servers.ClickHouse(context.Background())
 	code := m.Run() // which says what is wrong with the engine
 	if err == nil {
 		err = e.Close()
 	}
+	cleanup()
 	if code == 0 && err != nil && !errors.Is(err, servers.ErrNotInstalled) {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1

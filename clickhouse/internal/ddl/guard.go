@@ -15,9 +15,11 @@ func (t Table) Guards() []string {
 	return append(guards, t.LookupGuard())
 }
 
-// ColumnsGuard fails if a table exists without the exporter's columns.
-func (t Table) ColumnsGuard() string {
-	return t.guard("", "1", "has not the columns of the Collector's exporter: name the table that it writes into")
+// IndexGuard fails if there is no table that RangeIndex could be added to.
+func (t Table) IndexGuard() string {
+	return fmt.Sprintf("SELECT throwIf(countIf(endsWith(engine, 'MergeTree')) = 0 OR (SELECT count() FROM system.columns WHERE database = %[1]s AND table = %[2]s AND name = 'TraceId' AND type = 'String') = 0, %[3]s)\n"+
+		"FROM system.tables WHERE database = %[1]s AND name = %[2]s", t.InDatabase(), QuoteText(t.Named("")),
+		QuoteText("traceflake: there is no table "+t.Named("")+" with the exporter's column TraceId, of an engine like MergeTree: name the table that the Collector's exporter created"))
 }
 
 // RowsGuard is for the table that holds the rows.
@@ -57,11 +59,11 @@ func (t Table) LookupGuard() string {
 		return fmt.Sprintf("SELECT throwIf(countIf(engine = 'View') > 0 OR countIf(name = %[1]s) > 0 AND countIf(name != %[1]s) < 2, %[2]s)\n"+
 			"FROM system.tables WHERE database = %[3]s AND name IN (%[1]s, %[4]s, %[5]s)",
 			QuoteText(t.Named("")), QuoteText("traceflake: table "+t.Named("")+" has no lookup table "+t.Named(Lookup)+
-				" that a materialized view fills: leave KeepLookup out"),
+				" that a materialized view fills, so it cannot be kept"),
 			t.InDatabase(), QuoteText(t.Named(Lookup)), QuoteText(t.Named(LookupFeed)))
 	}
 	return fmt.Sprintf("SELECT throwIf(count() > 0, %s)\nFROM system.tables WHERE database = %s AND name IN (%s, %s) AND (engine != 'View' OR NOT match(as_select, 'TraceId.*Start.*End'))",
 		QuoteText("traceflake: table "+t.Named(Lookup)+" or "+t.Named(LookupFeed)+
-			" is in the way of a view of that name: drop it (Schema.DropLookup) or choose another name"),
+			" is in the way of a view of that name: keep the lookup table, or drop it"),
 		t.InDatabase(), QuoteText(t.Named(Lookup)), QuoteText(t.Named(LookupFeed)))
 }

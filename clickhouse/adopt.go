@@ -1,0 +1,251 @@
+package clickhouse
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/traceflake/traceflake/clickhouse/internal/ddl"
+)
+
+// Adoption puts a table of the schema in the place of an existing one with the exporter's
+// columns: under its name, and without copying spans. Its tables and views, by their suffix:
+//
+//	(none)            the table that the Collector writes into and tools read
+//	_other            beside it: the new table before Swap, the old one after it
+//	_all              a view of both, for tools that show what is older than the swap
+//	_all_trace_id_ts  the same for the exporter's lookup table
+//
+// Swap exchanges the names of the two tables, and so does Undo. The Collector, materialized
+// views, grants and row policies follow the name. The old table ends with its TTL, and
+// Finish drops it. The lookup table and the views that read it stay as they are.
+//
+// Table is the one that holds the rows, not a Distributed one. Layout is for Prepare. TTL
+// and KeepLookup are not for adoptions: what the old table has is carried over.
+//
+// Each method looks at the server and returns the steps that are left, none if everything is
+// done. They may be interrupted, repeated, and run by several operators at once.
+type Adoption Schema
+
+// Suffixes; see Adoption.
+const (
+	other = "_other"
+	both  = "_all"
+)
+
+// Prepare creates the new table and the views. If there are already some, it adds columns
+// that only the other of the two tables has, and what is missing.
+func (a Adoption) Prepare(ctx context.Context, db *sql.DB) (p Plan, err error) {
+	o, err := a.look(ctx, db)
+	if err != nil || !o.begun && !o.newTable && o.tables[""].key == o.SortingKey() {
+		return Plan{}, err // it has the layout
+	}
+	if o.newTable && !o.begun {
+		return Plan{}, errors.New("clickhouse: the old table has already been dropped: run finish")
+	}
+	c, err := o.carried()
+	if err != nil {
+		return Plan{}, err
+	}
+	p.Steps = append(p.Steps, Step{Does: "the functions on trace IDs exist", SQL: o.Functions()})
+	if !o.begun {
+		p.Steps = append(p.Steps, Step{
+			Does: "the new table " + o.Named(other) + " exists, empty",
+			SQL:  []string{o.CreateRows(other, c.Carried)},
+			Undo: []string{o.drop(other, 1)},
+		})
+	}
+	for _, e := range c.columns {
+		if name := columnName(e); o.begun && !o.has(other, name) {
+			p.Steps = append(p.Steps, Step{
+				Does: "the table " + o.Named(other) + " has the column " + name,
+				SQL:  []string{"ALTER TABLE " + o.Quoted(other) + o.OnCluster() + " ADD COLUMN IF NOT EXISTS " + e},
+			})
+		}
+	}
+	access, notes, err := o.access(ctx)
+	if err != nil {
+		return Plan{}, err
+	}
+	p.Steps, p.Notes = append(p.Steps, access...), append(c.notes, notes...)
+	p.Steps = append(p.Steps, o.history(c.names)...)
+	return p, nil
+}
+
+// history returns the steps that create the views of both tables.
+func (o *adoption) history(columns []string) []Step {
+	view := func(suffix, does, sql string) Step {
+		return Step{Does: "the view " + o.Named(suffix) + " " + does, SQL: []string{sql},
+			Undo: []string{"DROP VIEW IF EXISTS " + o.Quoted(suffix) + o.OnCluster()}}
+	}
+	var steps []Step
+	if _, there := o.tables[both]; !there || slices.ContainsFunc(columns, func(name string) bool { return !o.has(both, name) }) {
+		list := make([]string, len(columns))
+		for i, name := range columns {
+			list[i] = ddl.QuoteName(name)
+		}
+		part := "\nSELECT " + strings.Join(list, ", ") + ", _part, _part_offset FROM "
+		steps = append(steps, view(both, "shows the spans of both tables", "CREATE OR REPLACE VIEW "+o.Quoted(both)+o.OnCluster()+" AS"+
+			part+o.Quoted("")+"\nUNION ALL"+part+o.Quoted(other)))
+	}
+	if _, there := o.tables[both+ddl.Lookup]; there {
+		return steps
+	}
+	sql := "CREATE VIEW IF NOT EXISTS " + o.Quoted(both+ddl.Lookup) + o.OnCluster() + " AS\nSELECT TraceId, Start, End FROM " + o.Quoted(ddl.Lookup)
+	if !o.hasLookup() {
+		of := o.Table
+		of.Name, of.KeepLookup = o.Named(both), false
+		sql = of.TraceTimes()[0]
+	}
+	return append(steps, view(both+ddl.Lookup, "shows when the traces of both tables began and ended", sql))
+}
+
+// Swap gives the new table the name into which the Collector writes.
+func (a Adoption) Swap(ctx context.Context, db *sql.DB) (Plan, error) {
+	o, err := a.look(ctx, db)
+	switch {
+	case err != nil:
+		return Plan{}, err
+	case !o.begun && !o.newTable:
+		return Plan{}, fmt.Errorf("clickhouse: there is no new table beside %s: run prepare first", o.Named(""))
+	case !o.begun:
+		return Plan{}, nil
+	}
+	return o.exchange(ctx, true)
+}
+
+// Undo gives the old table its name back. Where nothing was swapped, it drops the views and
+// the new table, unless that holds spans.
+func (a Adoption) Undo(ctx context.Context, db *sql.DB) (Plan, error) {
+	o, err := a.look(ctx, db)
+	switch {
+	case err != nil || !o.begun && !o.newTable:
+		return Plan{}, err
+	case !o.begun:
+		return Plan{}, fmt.Errorf("clickhouse: the old table was dropped: within eight minutes, UNDROP TABLE %s brings it back", o.Quoted(other))
+	case o.newTable:
+		return o.exchange(ctx, false)
+	}
+	if rows := o.tables[other].rows; rows != "0" {
+		return Plan{Notes: []string{o.Named("") + " is the old table. " + o.Named(other) + " stays, since it holds " + rows + " spans, which " + o.Named(both) +
+			" shows. Drop it with its views when they have expired, or store them in the old table: " + o.copyBack()}}, nil
+	}
+	return o.end(ctx, 1)
+}
+
+// Finish drops the old table, if its spans have expired or dropHistory is set, and the views.
+func (a Adoption) Finish(ctx context.Context, db *sql.DB, dropHistory bool) (Plan, error) {
+	o, err := a.look(ctx, db)
+	switch {
+	case err != nil || !o.begun && !o.newTable:
+		return Plan{}, err
+	case !o.newTable:
+		return Plan{}, fmt.Errorf("clickhouse: %s is still the old table: run swap first", o.Named(""))
+	case !o.begun:
+		return Plan{Steps: o.unmark()}, nil
+	case dropHistory:
+		return o.end(ctx, 0)
+	}
+	if rows := o.tables[other].rows; rows != "0" {
+		return Plan{}, fmt.Errorf("clickhouse: the old table %s still holds %s spans: wait until they have expired (status says when), or drop them with --drop-history", o.Named(other), rows)
+	}
+	return o.end(ctx, 1)
+}
+
+// exchange returns the steps that give the new table the name, or the old one.
+func (o *adoption) exchange(ctx context.Context, toNew bool) (p Plan, err error) {
+	if _, there := o.tables[both]; !there {
+		return p, fmt.Errorf("clickhouse: the view %s is missing: run prepare again", o.Named(both))
+	}
+	for name := range o.columns[""] {
+		if kind := o.columns[""][name]; kind != "ALIAS" && kind != "MATERIALIZED" && !o.has(other, name) {
+			return p, fmt.Errorf("clickhouse: the table %s has the column %s and %s has not: run prepare again", o.Named(""), name, o.Named(other))
+		}
+	}
+	if here, there := clause(o.tables[""].full, "TTL"), clause(o.tables[other].full, "TTL"); here != there {
+		return p, fmt.Errorf("clickhouse: the TTL of %s is %q and that of %s is %q: set the same on both", o.Named(""), here, o.Named(other), there)
+	}
+	exchange := "EXCHANGE TABLES " + o.Quoted("") + " AND " + o.Quoted(other) + o.OnCluster()
+	role, until := "old", "0"
+	if toNew {
+		role, until = "new", "1"
+	}
+	if o.newTable != toNew {
+		p.Steps = append(p.Steps, Step{
+			Does: "the " + role + " table has the name " + o.Named("") + ", and the other one is " + o.Named(other),
+			SQL:  []string{exchange}, Undo: []string{exchange},
+			until: fmt.Sprintf("SELECT toString(countIf(startsWith(comment, %s) != %s) = 0) FROM %s WHERE database = %s AND name = %s",
+				ddl.QuoteText(o.mark()), until, o.systemTables(), o.InDatabase(), ddl.QuoteText(o.Named(""))),
+		})
+		fed, err := o.readers(ctx, "", "engine = 'MaterializedView'")
+		if err != nil {
+			return p, err
+		}
+		if len(fed) > 0 {
+			p.Notes = append(p.Notes, "spans of inserts that were running during the exchange may be missing from what these materialized views fill: "+strings.Join(fed, ", "))
+		}
+	}
+	if o.hasLookup() {
+		p.Steps = append(p.Steps, Step{
+			Does: "the lookup table " + o.Named(ddl.Lookup) + " has the traces of the last ten minutes (again)",
+			SQL: []string{"INSERT INTO " + o.Quoted(ddl.Lookup) + " (TraceId, Start, End)\nSELECT TraceId, min(Timestamp), max(Timestamp) FROM " + o.Quoted(both) +
+				"\nWHERE TraceId != '' AND Timestamp > now() - INTERVAL 10 MINUTE GROUP BY TraceId"},
+		})
+		if o.Cluster != "" {
+			p.Notes = append(p.Notes, "the INSERT reached the shard of this server: run it on one server of each other shard")
+		}
+	}
+	if !toNew {
+		p.Notes = append(p.Notes, o.Named(other)+" keeps the spans that were stored between swap and undo, and "+o.Named(both)+" shows them. To store them in the old table, too, and drop the new one: "+o.copyBack())
+	}
+	return p, nil
+}
+
+// copyBack is the text of statements for the operator, who decides.
+func (o *adoption) copyBack() string {
+	return "INSERT INTO " + o.Quoted("") + " (" + ddl.ColumnNames() + ") SELECT " + ddl.ColumnNames() + " FROM " + o.Quoted(other) + "; TRUNCATE TABLE " + o.Quoted(other) + "; then undo again"
+}
+
+// end returns the steps that drop the views and the table beside, if that is not larger than max bytes.
+func (o *adoption) end(ctx context.Context, maxBytes int) (p Plan, err error) {
+	for suffix, condition := range map[string]string{other: "name != " + ddl.QuoteText(o.Named(both)), both: "name != " + ddl.QuoteText(o.Named(both+ddl.Lookup))} {
+		readers, err := o.readers(ctx, suffix, condition)
+		if err != nil {
+			return p, err
+		}
+		if len(readers) > 0 {
+			return p, fmt.Errorf("clickhouse: %s is read by %s: change or drop that first", o.Named(suffix), strings.Join(readers, ", "))
+		}
+	}
+	for _, suffix := range []string{both + ddl.Lookup, both} {
+		if t, there := o.tables[suffix]; there {
+			p.Steps = append(p.Steps, Step{Does: "the view " + o.Named(suffix) + " is gone", SQL: []string{"DROP VIEW IF EXISTS " + o.Quoted(suffix) + o.OnCluster() + " SYNC"}, Undo: []string{t.create}})
+		}
+	}
+	p.Steps = append(p.Steps, Step{
+		Does: "the table " + o.Named(other) + " is gone, with " + o.tables[other].rows + " spans; ClickHouse removes its files after eight minutes",
+		SQL:  []string{o.drop(other, maxBytes)},
+		Undo: []string{"UNDROP TABLE " + o.Quoted(other) + o.OnCluster()},
+	})
+	if o.newTable {
+		p.Steps = append(p.Steps, o.unmark()...)
+	}
+	return p, nil
+}
+
+// unmark ends the adoption: the table gets the comment of the old one.
+func (o *adoption) unmark() []Step {
+	change := func(to string) []string {
+		return []string{"ALTER TABLE " + o.Quoted("") + o.OnCluster() + " MODIFY COMMENT " + ddl.QuoteText(to)}
+	}
+	comment := o.tables[""].comment
+	return []Step{{Does: "the adoption of " + o.Named("") + " has ended", SQL: change(strings.TrimSpace(strings.TrimPrefix(comment, o.mark()))), Undo: change(comment)}}
+}
+
+// drop returns the statement that drops a table of at most so many bytes, 0 for any.
+func (o *adoption) drop(suffix string, maxBytes int) string {
+	return fmt.Sprintf("DROP TABLE IF EXISTS %s%s SETTINGS max_table_size_to_drop = %d", o.Quoted(suffix), o.OnCluster(), maxBytes)
+}

@@ -1,0 +1,115 @@
+package clickhouse
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/traceflake/traceflake/clickhouse/internal/ddl"
+)
+
+// Plan is what is to be changed on a server. Making one changes nothing: everything
+// that can be checked beforehand has been checked.
+type Plan struct {
+	Steps []Step
+	Notes []string // for the operator: what is not carried over, what remains to be done
+}
+
+// Step is one change. Repeating it does no harm.
+type Step struct {
+	Does string   // what is true afterwards, as in "the table otel_traces exists"
+	SQL  []string // to be run in order
+	Undo []string // undoes it; empty if nothing has to be undone
+
+	until string // a query that returns 1 if the step has been done
+}
+
+// Script returns the plan as a file for clickhouse-client, with its notes as comments.
+func (p Plan) Script() string {
+	var all strings.Builder
+	for _, step := range p.Steps {
+		fmt.Fprintf(&all, "-- %s\n%s\n", step.Does, Script(step.SQL))
+		if len(step.Undo) > 0 {
+			all.WriteString("-- undo: " + strings.ReplaceAll(strings.Join(step.Undo, "; "), "\n", " ") + "\n\n")
+		}
+	}
+	for _, note := range p.Notes {
+		all.WriteString("-- " + note + "\n")
+	}
+	return all.String()
+}
+
+// SQL returns the statements of all steps.
+func (p Plan) SQL() (all []string) {
+	for _, step := range p.Steps {
+		all = append(all, step.SQL...)
+	}
+	return all
+}
+
+// Run runs the plan. done, which may be nil, gets each step after it was done. After
+// an error or an interruption make a new plan: it has the steps that are left.
+func (p Plan) Run(ctx context.Context, db *sql.DB, done func(Step)) error {
+	for _, step := range p.Steps {
+		if err := step.run(ctx, db); err != nil {
+			return err
+		}
+		if done != nil {
+			done(step)
+		}
+	}
+	return nil
+}
+
+// run repeats a step that undoes itself if somebody else ran it at the same time: the
+// last to run it sees that it has to be run once more.
+func (step Step) run(ctx context.Context, db *sql.DB) error {
+	for range 20 {
+		if is, err := step.isDone(ctx, db); err != nil || is {
+			return err
+		}
+		if err := ddl.Exec(ctx, db, step.SQL...); err != nil || step.until == "" {
+			return err
+		}
+		time.Sleep(rand.N(50 * time.Millisecond))
+	}
+	return fmt.Errorf("clickhouse: %s: somebody else undoes this at the same time; nothing is lost: agree with them, then look at the status", step.Does)
+}
+
+func (step Step) isDone(ctx context.Context, db *sql.DB) (bool, error) {
+	if step.until == "" {
+		return false, nil
+	}
+	rows, err := query(ctx, db, step.until)
+	return len(rows) == 1 && rows[0][0] == "1", err
+}
+
+// query returns the rows of a query whose columns are strings.
+func query(ctx context.Context, db *sql.DB, query string) (all [][]string, err error) {
+	rows, err := db.QueryContext(ctx, query)
+	if err != nil {
+		return nil, ddl.Failed("look at the server", err)
+	}
+	defer func() { _ = rows.Close() }()
+	columns, err := rows.Columns()
+	for rows.Next() {
+		row, into := make([]string, len(columns)), make([]any, len(columns))
+		for i := range row {
+			into[i] = &row[i]
+		}
+		if err := rows.Scan(into...); err != nil {
+			return nil, ddl.Failed("look at the server", err)
+		}
+		all = append(all, row)
+	}
+	if err == nil {
+		err = rows.Err()
+	}
+	if err != nil {
+		err = ddl.Failed("look at the server", err)
+	}
+	return all, err
+}
