@@ -21,16 +21,6 @@ const (
 	Jaeger
 )
 
-// ParseBackend returns the backend of that name: "tempo" or "jaeger".
-func ParseBackend(name string) (Backend, error) {
-	for _, b := range []Backend{Tempo, Jaeger} {
-		if b.String() == name {
-			return b, nil
-		}
-	}
-	return 0, fmt.Errorf("lookup: unknown backend %q: use tempo or jaeger", name)
-}
-
 // String returns the backend's name.
 func (b Backend) String() string {
 	switch b {
@@ -109,13 +99,4 @@ func (a api) bound(t time.Time) url.Values {
 		return url.Values{"startTime": {text}, "start_time": {text}}
 	}
 	return nil
-}
-
-// Bound returns the query parameters with which the newest API of the backend finds the spans from
-// t on: start and end for Tempo, startTime for Jaeger.
-func (b Backend) Bound(t time.Time) url.Values {
-	if b == Jaeger {
-		return jaegerV3.bound(t)
-	}
-	return tempo.bound(t)
 }

@@ -16,11 +16,12 @@ const emptyLen = 512
 // tell, it returns true, which costs a request. It leaves the body of a response that it does not
 // count as missed complete.
 func missed(resp *http.Response) bool {
-	switch resp.StatusCode {
-	case http.StatusNotFound, http.StatusBadRequest: // a server may refuse the parameters
+	switch {
+	case notFound(resp):
 		return true
-	case http.StatusOK:
-	default:
+	case resp.StatusCode >= http.StatusMultipleChoices && resp.StatusCode < http.StatusBadRequest:
+		return true // the location may contain the added time
+	case resp.StatusCode != http.StatusOK:
 		return false // an error is not an answer
 	}
 	if resp.ContentLength > emptyLen {
@@ -31,15 +32,16 @@ func missed(resp *http.Response) bool {
 	if err == nil && len(start) <= emptyLen && hasNoSpans(start, resp.Header) {
 		return true
 	}
-	rest := io.Reader(body)
-	if err != nil {
-		rest = failing{err}
-	}
 	resp.Body = struct {
 		io.Reader
 		io.Closer
-	}{io.MultiReader(bytes.NewReader(start), rest), body}
+	}{io.MultiReader(bytes.NewReader(start), body), body}
 	return false
+}
+
+// notFound reports whether the server has no such trace, or refuses the parameters.
+func notFound(resp *http.Response) bool {
+	return resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusBadRequest
 }
 
 // hasNoSpans reports whether a whole body contains no spans or cannot be read.
@@ -71,8 +73,3 @@ func hasNoSpans(body []byte, h http.Header) bool {
 	}
 	return true
 }
-
-// failing returns the error with which a body ended.
-type failing struct{ err error }
-
-func (f failing) Read([]byte) (int, error) { return 0, f.err }

@@ -3,6 +3,7 @@ package lookup
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"time"
@@ -28,7 +29,7 @@ type Transport struct {
 	verify   func(trace.TraceID) bool
 	next     http.RoundTripper
 	meters   metric.MeterProvider
-	requests metric.Int64Counter
+	duration metric.Float64Histogram
 
 	// Tests replace the fields below by wrong ones.
 	notBefore func(trace.TraceID, time.Duration) time.Time
@@ -51,7 +52,7 @@ func WithSlack(d time.Duration) Option {
 
 // WithVerifier uses the time only of IDs for which verify returns true, such as
 // [traceid.Verifier.Verify] with a maximum age as long as traces are kept. By default all IDs with
-// a plausible time are used.
+// a plausible time are used. A nil verify is an error.
 func WithVerifier(verify func(trace.TraceID) bool) Option {
 	return optionFunc(func(t *Transport) { t.verify = verify })
 }
@@ -71,6 +72,7 @@ func WithMeterProvider(mp metric.MeterProvider) Option {
 func New(b Backend, opts ...Option) (*Transport, error) {
 	t := &Transport{
 		backend: b, slack: DefaultSlack, next: http.DefaultTransport, meters: otel.GetMeterProvider(),
+		verify:    func(trace.TraceID) bool { return true },
 		notBefore: traceid.NotBefore, missed: missed,
 	}
 	for _, o := range opts {
@@ -81,75 +83,100 @@ func New(b Backend, opts ...Option) (*Transport, error) {
 		return nil, fmt.Errorf("lookup: %s: use Tempo or Jaeger", b)
 	case t.slack < 0:
 		return nil, fmt.Errorf("lookup: the slack is %s, it must not be negative", t.slack)
-	case t.next == nil, t.meters == nil:
+	case t.next == nil, t.meters == nil, t.verify == nil:
 		return nil, errors.New("lookup: an option is nil")
 	}
 	var err error
-	t.requests, err = t.meters.Meter("github.com/traceflake/traceflake/lookup",
+	t.duration, err = t.meters.Meter("github.com/traceflake/traceflake/lookup",
 		metric.WithInstrumentationVersion(version.Library())).
-		Int64Counter("traceflake.lookup.requests", metric.WithUnit("{request}"),
-			metric.WithDescription("Requests for a trace by its ID, by whether a time was added and the server found something."))
+		Float64Histogram("traceflake.lookup.duration", metric.WithUnit("s"),
+			metric.WithExplicitBucketBoundaries(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30),
+			metric.WithDescription("Time until the response to a request for a trace by its ID, by outcome and status."))
 	if err != nil {
 		return nil, fmt.Errorf("lookup: metrics: %w", err)
 	}
 	return t, nil
 }
 
+// What was done with a lookup, or why it has no answer.
+const (
+	outcomeBounded  = "bounded"   // answered with the added time
+	outcomeRepeated = "repeated"  // repeated without it
+	outcomeForeign  = "foreign"   // no plausible time in the ID
+	outcomeOwnTimes = "own_times" // the client sent times
+	outcomeFailed   = "failed"    // no response, or one that is neither the trace nor "not found"
+	outcomeCanceled = "canceled"  // by the client
+)
+
 // RoundTrip sends the request. If it adds a time and the server finds nothing, the response is
 // that of the request as it came.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	bounded := t.bounded(req)
-	if bounded == nil {
+	api, id := t.backend.lookup(req.URL.Path)
+	if api == none || req.Method != http.MethodGet || req.Body != nil && req.Body != http.NoBody {
 		return t.next.RoundTrip(req)
 	}
-	resp, err := t.next.RoundTrip(bounded)
-	if err != nil {
-		t.count(req, "error")
-		return nil, err
+	began := time.Now()
+	resp, outcome, err := t.find(req, api, id)
+	attrs := []attribute.KeyValue{attribute.String("traceflake.backend", t.backend.String())}
+	switch {
+	case err != nil && req.Context().Err() != nil:
+		outcome = outcomeCanceled
+	case err != nil:
+		outcome = outcomeFailed
+	default:
+		if resp.StatusCode >= http.StatusBadRequest && !notFound(resp) {
+			outcome = outcomeFailed
+		}
+		attrs = append(attrs, attribute.Int("http.response.status_code", resp.StatusCode))
 	}
-	if !t.missed(resp) {
-		t.count(req, "bounded")
-		resp.Request = req
-		return resp, nil
-	}
-	_ = resp.Body.Close()
-	t.count(req, "repeated")
-	return t.next.RoundTrip(req)
+	t.duration.Record(req.Context(), time.Since(began).Seconds(),
+		metric.WithAttributes(append(attrs, attribute.String("outcome", outcome))...))
+	return resp, err
 }
 
-// bounded returns a copy of req with a lower bound of time, or nil if req must stay as it is.
-func (t *Transport) bounded(req *http.Request) *http.Request {
-	if req.Method != http.MethodGet || req.Body != nil && req.Body != http.NoBody {
-		return nil
+// find sends a lookup, with a time if it has none, and again without.
+func (t *Transport) find(req *http.Request, api api, id trace.TraceID) (resp *http.Response, outcome string, err error) {
+	bounded, outcome := t.bounded(req, api, id)
+	if bounded == nil {
+		resp, err = t.next.RoundTrip(req)
+		return resp, outcome, err
 	}
-	api, id := t.backend.lookup(req.URL.Path)
-	if api == none {
-		return nil
-	}
-	query, err := url.ParseQuery(req.URL.RawQuery)
+	resp, err = t.next.RoundTrip(bounded)
 	if err != nil {
-		return nil // the server's to judge
+		return nil, outcome, err
+	}
+	if !t.missed(resp) {
+		resp.Request = req
+		return resp, outcome, nil
+	}
+	// A connection is used again only if its response was read to the end.
+	const most = 64 << 10
+	_, _ = io.CopyN(io.Discard, resp.Body, most)
+	_ = resp.Body.Close()
+	resp, err = t.next.RoundTrip(req)
+	return resp, outcomeRepeated, err
+}
+
+// bounded returns a copy of req with a lower bound of time, or nil and the reason why req must stay
+// as it is.
+func (t *Transport) bounded(req *http.Request, api api, id trace.TraceID) (bounded *http.Request, outcome string) {
+	query, err := url.ParseQuery(req.URL.RawQuery)
+	if err != nil { // it may contain times
+		return nil, outcomeOwnTimes
 	}
 	for _, name := range times[api] {
 		if query.Has(name) {
-			t.count(req, "own_times")
-			return nil
+			return nil, outcomeOwnTimes
 		}
 	}
 	start := t.notBefore(id, t.slack)
-	if start.IsZero() || t.verify != nil && !t.verify(id) {
-		t.count(req, "foreign")
-		return nil
+	if start.IsZero() || !t.verify(id) {
+		return nil, outcomeForeign
 	}
-	bounded := req.Clone(req.Context())
+	bounded = req.Clone(req.Context())
 	if bounded.URL.RawQuery != "" {
 		bounded.URL.RawQuery += "&"
 	}
 	bounded.URL.RawQuery += api.bound(start).Encode()
-	return bounded
-}
-
-func (t *Transport) count(req *http.Request, outcome string) {
-	t.requests.Add(req.Context(), 1, metric.WithAttributes(
-		attribute.String("traceflake.backend", t.backend.String()), attribute.String("outcome", outcome)))
+	return bounded, outcomeBounded
 }

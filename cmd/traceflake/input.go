@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"compress/gzip"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -24,7 +25,7 @@ func eachLine(cmd *cobra.Command, args []string, f func(number int, line string)
 		return nil
 	}
 	in := cmd.InOrStdin()
-	if file, ok := in.(*os.File); ok && len(args) == 0 {
+	if file, ok := in.(interface{ Stat() (os.FileInfo, error) }); ok && len(args) == 0 {
 		if info, err := file.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
 			return errors.New("no IDs: give some as arguments, or on standard input, one per line")
 		}
@@ -35,7 +36,7 @@ func eachLine(cmd *cobra.Command, args []string, f func(number int, line string)
 	}
 	r := bufio.NewReaderSize(text, maxLine)
 	for number := 1; ; number++ {
-		if err := cmd.Context().Err(); err != nil {
+		if err := context.Cause(cmd.Context()); err != nil {
 			return err
 		}
 		line, err := r.ReadSlice('\n')

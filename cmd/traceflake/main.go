@@ -16,6 +16,7 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"sync"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"go.opentelemetry.io/otel"
@@ -31,11 +32,37 @@ import (
 func main() {
 	const ample = 400 // a run is short, so it can use more memory than a server
 	debug.SetGCPercent(ample)
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	context.AfterFunc(ctx, stop) // so that a second interrupt ends the process
-	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // so that a second signal ends the process
+	code := run(ctx, os.Args[1:], &interruptible{File: os.Stdin, ctx: ctx}, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
+}
+
+// interruptible is a file whose Read returns when ctx ends, even if no input arrives.
+type interruptible struct {
+	*os.File
+	ctx    context.Context
+	buffer []byte // the caller's is its own again when ctx ends
+}
+
+func (f *interruptible) Read(p []byte) (int, error) {
+	if len(f.buffer) < len(p) {
+		f.buffer = make([]byte, len(p))
+	}
+	var n int
+	var err error
+	done := make(chan struct{})
+	go func() {
+		n, err = f.File.Read(f.buffer[:len(p)])
+		close(done)
+	}()
+	select {
+	case <-done:
+		return copy(p, f.buffer[:n]), err
+	case <-f.ctx.Done():
+		return 0, context.Cause(f.ctx)
+	}
 }
 
 // run runs the command and returns its exit code.

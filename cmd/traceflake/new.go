@@ -53,6 +53,9 @@ uniqueness is only probabilistic. With neither, the secret is random and not kep
 			defer func() { err = errors.Join(err, stop()) }()
 			out := cmd.OutOrStdout()
 			for range n {
+				if err := context.Cause(cmd.Context()); err != nil {
+					return err
+				}
 				id, err := g.one(cmd.Context(), t, span)
 				if err != nil {
 					return err

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -22,15 +23,16 @@ import (
 )
 
 const (
-	proxyGrace      = 5 * time.Second // for requests that are being served at the end
+	proxyGrace      = 5 * time.Second // for requests and streams that are being served at the end
 	readHeaderLimit = 10 * time.Second
 	tracesKept      = 30 * 24 * time.Hour
+	idleConnections = 100 // to the server
 )
 
 func proxyCommand(f *flags) *cobra.Command {
 	var listen, metrics string
 	var backend *string
-	var slack, maxAge time.Duration
+	var slack, maxAge, timeout time.Duration
 	var verify bool
 	cmd := &cobra.Command{
 		Use:   "proxy URL",
@@ -38,32 +40,39 @@ func proxyCommand(f *flags) *cobra.Command {
 		Long: `proxy forwards requests to the server at URL. When a trace is looked up by its ID,
 it adds the earliest time at which the trace can have spans, which the ID contains.
 If the server finds nothing, the original request is repeated. Other requests,
-and lookups with a time range, are forwarded unchanged. Point Grafana's data
-source at the proxy.
+and lookups with a time range, are forwarded unchanged, gRPC without TLS included.
+Point Grafana's data source at the proxy.
 
 With --verify a time is added only for IDs that verify under --secret-file.
---metrics serves traceflake_lookup_requests_total for Prometheus at /metrics.`,
+--metrics serves traceflake_lookup_duration_seconds for Prometheus at /metrics, and
+/healthz.
+
+SSL_CERT_FILE names certificates to trust for https, and HTTP_PROXY, HTTPS_PROXY and
+NO_PROXY a proxy on the way to URL. SIGTERM ends the proxy when all requests are
+served, after 5 seconds at the latest.`,
 		Example: `  traceflake proxy --backend tempo http://tempo:3200
   traceflake proxy --backend jaeger --listen :16687 --metrics :9464 http://jaeger:16686`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			kind, err := lookup.ParseBackend(*backend)
+			switch {
+			case cmd.Flags().Changed("max-age") && !verify:
+				return errors.New("--max-age needs --verify")
+			case maxAge <= 0:
+				return errors.New("--max-age must be positive")
+			case timeout < 0:
+				return errors.New("--timeout must not be negative")
+			}
+			target, err := proxyTarget(args[0])
 			if err != nil {
 				return err
 			}
-			target, err := url.Parse(args[0])
-			if err != nil || target.Host == "" || target.Scheme != "http" && target.Scheme != "https" {
-				return fmt.Errorf("URL: want the address of the %s server, http://HOST:PORT or https://HOST:PORT", kind)
-			}
-			raw := http.DefaultTransport.(*http.Transport).Clone()
-			raw.DisableCompression = true // the client's encoding is passed on
 			registry := prometheus.NewRegistry()
 			exporter, err := otelprom.New(otelprom.WithRegisterer(registry), otelprom.WithoutScopeInfo())
 			if err != nil {
 				return err
 			}
 			opts := []lookup.Option{
-				lookup.WithSlack(slack), lookup.WithTransport(raw),
+				lookup.WithSlack(slack), lookup.WithTransport(newUpstream(timeout)),
 				lookup.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(exporter))),
 			}
 			if verify {
@@ -76,38 +85,95 @@ With --verify a time is added only for IDs that verify under --secret-file.
 				}
 				opts = append(opts, lookup.WithVerifier(traceid.NewVerifier(keyring, traceid.WithMaxAge(maxAge)).Verify))
 			}
-			transport, err := lookup.New(kind, opts...)
+			transport, err := lookup.New(map[string]lookup.Backend{"tempo": lookup.Tempo, "jaeger": lookup.Jaeger}[*backend], opts...)
 			if err != nil {
 				return err
 			}
-			servers := []*http.Server{{Addr: listen, Handler: newProxy(target, transport, log.New(cmd.ErrOrStderr(), "traceflake: ", 0))}}
+			logger := log.New(cmd.ErrOrStderr(), "traceflake: ", 0)
+			servers := []*http.Server{{Addr: listen, Handler: newProxy(target, transport, logger), ErrorLog: logger}}
 			if metrics != "" {
 				mux := http.NewServeMux()
 				mux.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-				servers = append(servers, &http.Server{Addr: metrics, Handler: mux})
+				mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+				servers = append(servers, &http.Server{Addr: metrics, Handler: mux, ErrorLog: logger})
 			}
 			return serve(cmd, servers...)
 		},
 	}
 	backend = choiceFlag(cmd, "backend", "b", "kind of server", lookup.Tempo.String(), lookup.Jaeger.String())
 	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:3201", "address to serve on")
-	cmd.Flags().StringVar(&metrics, "metrics", "", "address to serve metrics on")
+	cmd.Flags().StringVar(&metrics, "metrics", "", "address to serve /metrics and /healthz on")
 	durationFlag(cmd, &slack, "slack", lookup.DefaultSlack, "how long before the time of its ID a trace may have spans")
+	durationFlag(cmd, &timeout, "timeout", time.Minute, "how long the server may take to begin a response; 0 is for ever")
 	cmd.Flags().BoolVar(&verify, "verify", false, "use only the times of IDs that verify")
 	durationFlag(cmd, &maxAge, "max-age", tracesKept, "with --verify, how old a trace may be")
 	return cmd
+}
+
+// proxyTarget returns the address of the server.
+func proxyTarget(address string) (*url.URL, error) {
+	target, err := url.Parse(address)
+	switch {
+	case err != nil || target.Host == "" || target.Scheme != "http" && target.Scheme != "https":
+		return nil, errors.New("URL: want the address of the server, http://HOST:PORT or https://HOST:PORT")
+	case target.User != nil:
+		return nil, errors.New("URL: it must not contain a user: set it in the client, whose Authorization header is forwarded")
+	case target.RawQuery != "" || target.Fragment != "":
+		return nil, errors.New("URL: it must end with the path")
+	}
+	return target, nil
+}
+
+// upstream sends requests to the server. Those of gRPC need HTTP/2, with TLS or without.
+type upstream struct{ http, grpc http.Transport }
+
+func newUpstream(timeout time.Duration) *upstream {
+	u := new(upstream)
+	var http2 http.Protocols
+	http2.SetHTTP2(true)
+	http2.SetUnencryptedHTTP2(true)
+	u.grpc.Protocols = &http2
+	base := http.DefaultTransport.(*http.Transport)
+	u.http.ForceAttemptHTTP2 = true
+	for _, t := range []*http.Transport{&u.http, &u.grpc} {
+		t.Proxy, t.DialContext, t.TLSHandshakeTimeout = base.Proxy, base.DialContext, base.TLSHandshakeTimeout
+		t.IdleConnTimeout, t.MaxIdleConnsPerHost = base.IdleConnTimeout, idleConnections
+		t.ResponseHeaderTimeout = timeout
+		t.DisableCompression = true // the client's encoding is passed on
+	}
+	return u
+}
+
+func (u *upstream) RoundTrip(r *http.Request) (*http.Response, error) {
+	if strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {
+		return u.grpc.RoundTrip(r)
+	}
+	return u.http.RoundTrip(r)
 }
 
 func newProxy(target *url.URL, transport http.RoundTripper, logger *log.Logger) http.Handler {
 	return &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(target)
+			r.Out.URL.RawQuery = r.In.URL.RawQuery // with the parameters that Go cannot parse
 			r.Out.Header["X-Forwarded-For"] = r.In.Header["X-Forwarded-For"]
 			r.SetXForwarded()
 		},
 		Transport:     transport,
 		FlushInterval: -1, // streams of search results
 		ErrorLog:      logger,
+		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
+			status := http.StatusBadGateway
+			var network net.Error
+			if errors.As(err, &network) && network.Timeout() {
+				status = http.StatusGatewayTimeout
+			}
+			text := fmt.Sprintf("%s %s: %v", r.Method, r.URL.EscapedPath(), err)
+			if r.Context().Err() == nil { // otherwise the client canceled it
+				logger.Print(text)
+			}
+			http.Error(w, "traceflake proxy: "+text, status)
+		},
 	}
 }
 
@@ -117,6 +183,9 @@ func serve(cmd *cobra.Command, servers ...*http.Server) error {
 	defer cancel(nil)
 	for _, s := range servers {
 		s.ReadHeaderTimeout = readHeaderLimit
+		s.Protocols = new(http.Protocols)
+		s.Protocols.SetHTTP1(true)
+		s.Protocols.SetUnencryptedHTTP2(true)
 		listener, err := net.Listen("tcp", s.Addr)
 		if err != nil {
 			return fmt.Errorf("listen: %w", err)
@@ -129,7 +198,11 @@ func serve(cmd *cobra.Command, servers ...*http.Server) error {
 	defer stop()
 	var errs []error
 	for _, s := range servers {
-		errs = append(errs, s.Shutdown(grace))
+		err := s.Shutdown(grace)
+		if errors.Is(err, context.DeadlineExceeded) {
+			err = s.Close()
+		}
+		errs = append(errs, err)
 	}
 	if cmd.Context().Err() == nil {
 		errs = append(errs, context.Cause(ctx))

@@ -3,16 +3,22 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 )
 
-// proxy runs the command until the test ends and returns the addresses on which it listens.
-func proxy(t *testing.T, count int, args ...string) (addresses []string) {
+// proxy runs the command until the test ends and returns the addresses on which it listens, and
+// the lines that it logs.
+func proxy(t *testing.T, count int, args ...string) (addresses []string, logged <-chan string) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	errOut, w := io.Pipe()
@@ -33,8 +39,13 @@ func proxy(t *testing.T, count int, args ...string) (addresses []string) {
 		}
 		addresses = append(addresses, strings.TrimPrefix(scanner.Text(), "listening on "))
 	}
-	go func() { _, _ = io.Copy(io.Discard, errOut) }()
-	return addresses
+	lines := make(chan string, 100)
+	go func() {
+		for scanner.Scan() {
+			lines <- scanner.Text()
+		}
+	}()
+	return addresses, lines
 }
 
 func fetch(t *testing.T, address string, headers ...string) (body string) {
@@ -72,7 +83,7 @@ func TestProxy(t *testing.T) {
 		fmt.Fprintf(w, `%s?%s for %s {"spanId":""}`, r.URL.Path, r.URL.RawQuery, r.Header.Get("X-Scope-OrgID"))
 	}))
 	t.Cleanup(server.Close)
-	at := proxy(t, 2, "--metrics", "127.0.0.1:0", "--verify", "--secret-file", secret, server.URL+"/prefix")
+	at, _ := proxy(t, 2, "--metrics", "127.0.0.1:0", "--verify", "--secret-file", secret, server.URL+"/prefix")
 	path := "/api/v2/traces/"
 	if got := fetch(t, at[0]+path+recent, "X-Scope-OrgID", "team-a"); !strings.Contains(got, "start=") || !strings.Contains(got, "for team-a") ||
 		!strings.HasPrefix(got, "/prefix/api/v2/traces/") {
@@ -87,10 +98,103 @@ func TestProxy(t *testing.T) {
 	if got := fetch(t, at[0]+"/api/search?q=x"); !strings.HasPrefix(got, "/prefix/api/search?q=x ") {
 		t.Errorf("search: %s", got)
 	}
+	// Go cannot parse this query.
+	if got := fetch(t, at[0]+"/api/search?a=%zz&b=1;c=2"); !strings.HasPrefix(got, "/prefix/api/search?a=%zz&b=1;c=2 ") {
+		t.Errorf("query: %s", got)
+	}
 	metrics := fetch(t, at[1]+"/metrics")
-	for _, outcome := range []string{"bounded", "repeated"} {
-		if !strings.Contains(metrics, `outcome="`+outcome+`"`) {
-			t.Errorf("no outcome %s:\n%s", outcome, metrics)
+	for _, want := range []string{
+		`traceflake_lookup_duration_seconds_count{http_response_status_code="200",outcome="bounded",traceflake_backend="tempo"} 1`,
+		`outcome="repeated"`, `outcome="foreign"`, `le="0.25"`,
+	} {
+		if !strings.Contains(metrics, want) {
+			t.Errorf("no %s:\n%s", want, metrics)
 		}
+	}
+	if got := fetch(t, at[1]+"/healthz"); got != "ok\n" {
+		t.Errorf("health: %q", got)
+	}
+}
+
+// What fails on the way to the server is in the response and in the log; a client that goes away
+// is in neither.
+func TestProxyErrors(t *testing.T) {
+	arrived := make(chan struct{}, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		arrived <- struct{}{}
+		<-r.Context().Done()
+	}))
+	slow, slowLog := proxy(t, 1, "--timeout", "500ms", server.URL)
+	gone := httptest.NewServer(nil)
+	gone.Close()
+	nobody, nobodyLog := proxy(t, 1, gone.URL)
+	for _, c := range []struct {
+		address string
+		log     <-chan string
+		status  int
+		cause   string
+	}{
+		{slow[0], slowLog, http.StatusGatewayTimeout, "timeout"},
+		{nobody[0], nobodyLog, http.StatusBadGateway, "connection refused"},
+	} {
+		resp, err := http.Get(c.address + "/api/sea%0Arch?q=secret")
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		for _, text := range []string{string(body), <-c.log} {
+			if err != nil || resp.StatusCode != c.status || !strings.Contains(text, "GET /api/sea%0Arch: ") || !strings.Contains(text, c.cause) {
+				t.Errorf("%s, %q, %v; want %d, %s", resp.Status, text, err, c.status, c.cause)
+			}
+		}
+	}
+
+	<-arrived
+	ctx, cancel := context.WithCancel(t.Context())
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, slow[0], nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { <-arrived; cancel() }()
+	if _, err := http.DefaultClient.Do(req); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	select {
+	case line := <-slowLog:
+		t.Errorf("logged %s", line)
+	case <-time.After(time.Second): // longer than the timeout
+	}
+	server.Close()
+}
+
+// Lookups at once use their connections to the server again.
+func TestProxyConnections(t *testing.T) {
+	var opened atomic.Int32
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		time.Sleep(20 * time.Millisecond)
+		http.NotFound(w, r)
+	}))
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			opened.Add(1)
+		}
+	}
+	server.Start()
+	t.Cleanup(server.Close)
+	at, _ := proxy(t, 1, server.URL)
+	path := "/api/traces/" + lines(command(t, "", "new").out)[0]
+	const clients, each = 20, 10
+	var wait sync.WaitGroup
+	for range clients {
+		wait.Go(func() {
+			for range each {
+				fetch(t, at[0]+path)
+			}
+		})
+	}
+	wait.Wait()
+	if n := opened.Load(); n > 2*clients {
+		t.Errorf("%d clients with %d lookups each opened %d connections", clients, each, n)
 	}
 }

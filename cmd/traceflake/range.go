@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -27,9 +28,9 @@ to the millisecond. Times before 2020 or after 2089 are clamped to the range of
 trace IDs. The last hour is "now-1h now".
 
 With --trace it prints the earliest time at which that trace can have spans, as
-text, JSON, an SQL condition for ClickHouse, query parameters for Tempo or
-Jaeger, or a LogsQL filter. There is no upper bound, because it would exclude
-spans of long traces. If a search finds nothing, repeat it without the bound.
+text, JSON, an SQL condition for ClickHouse, or query parameters for Tempo or
+Jaeger. There is no upper bound, because it would exclude spans of long traces.
+If a search finds nothing, repeat it without the bound.
 
 ` + timeHelp,
 		Example: `  traceflake range now-1h now
@@ -47,7 +48,12 @@ spans of long traces. If a search finds nothing, repeat it without the bound.
 			if traceID != "" {
 				return printBound(cmd, traceID, slack, *output, column, timeColumn)
 			}
-			if slices.Contains([]string{"tempo", "jaeger", "logsql"}, *output) {
+			for _, name := range []string{"slack", "time-column"} {
+				if cmd.Flags().Changed(name) {
+					return fmt.Errorf("--%s needs --trace ID", name)
+				}
+			}
+			if slices.Contains([]string{"tempo", "jaeger"}, *output) {
 				return fmt.Errorf("--output %s needs --trace ID", *output)
 			}
 			now := time.Now()
@@ -75,7 +81,7 @@ spans of long traces. If a search finds nothing, repeat it without the bound.
 			return err
 		},
 	}
-	output = choiceFlag(cmd, "output", "o", "form of the bounds", "text", "sql", "json", "tempo", "jaeger", "logsql")
+	output = choiceFlag(cmd, "output", "o", "form of the bounds", "text", "sql", "json", "tempo", "jaeger")
 	cmd.Flags().StringVar(&traceID, "trace", "", "trace ID to search for, instead of FROM and TO")
 	durationFlag(cmd, &slack, "slack", lookup.DefaultSlack, "with --trace, how long before the time of its ID a trace may have spans")
 	cmd.Flags().StringVar(&timeColumn, "time-column", "Timestamp", "with --trace, the time column in the SQL condition")
@@ -105,13 +111,10 @@ func printBound(cmd *cobra.Command, digits string, slack time.Duration, output, 
 		_, err = fmt.Fprintf(out, "%s = '%s' AND %s >= toDateTime64('%s', 3, 'UTC')\n", column, id, timeColumn, t.UTC().Format("2006-01-02 15:04:05.000"))
 	case "json":
 		err = json.NewEncoder(out).Encode(map[string]string{"not_before": text})
-	case "logsql":
-		_, err = fmt.Fprintf(out, "_time:>=%s trace_id:=%s\n", text, id)
-	default:
-		var backend lookup.Backend
-		if backend, err = lookup.ParseBackend(output); err == nil {
-			_, err = fmt.Fprintln(out, backend.Bound(t).Encode())
-		}
+	case "tempo": // it ignores a start without an end
+		_, err = fmt.Fprintf(out, "end=%d&start=%d\n", time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC).Unix(), t.Unix())
+	case "jaeger":
+		_, err = fmt.Fprintf(out, "startTime=%s\n", url.QueryEscape(t.UTC().Format(time.RFC3339Nano)))
 	}
 	return err
 }

@@ -186,11 +186,7 @@ func collect(answer any, spans *[]string) {
 // is not found, with the bound nor without it. These storages ignore the bound, so no request for a
 // trace that exists is repeated.
 func TestJaeger(t *testing.T) {
-	command := filepath.Join(t.TempDir(), "traceflake")
-	build := exec.Command("go", "build", "-o", command, "github.com/traceflake/traceflake/cmd/traceflake")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	command := binary(t)
 	for name, storage := range map[string]string{
 		"memory": "{memory: {max_traces: 1000}}",
 		"badger": fmt.Sprintf("{badger: {ephemeral: false, directories: {keys: %[1]q, values: %[1]q}, ttl: {spans: 720h}}}", t.TempDir()),
@@ -216,7 +212,7 @@ func TestJaeger(t *testing.T) {
 			traces["64 bits"] = send(t, otlp, trace.TraceID{15: 7, 8: 9}, day)
 			absent := newID(day)
 
-			proxy := startProxy(t, command, server)
+			proxy := "http://" + start(t, command, nil, "--backend", "jaeger", server).address
 			for _, path := range []string{"/api/v3/traces/", "/api/traces/"} {
 				for name, tr := range traces {
 					address := path + tr.id.String()
@@ -273,17 +269,4 @@ func checkForms(t *testing.T, server string, id trace.TraceID) {
 			t.Errorf("%s: %d, want %d", query, got, status)
 		}
 	}
-}
-
-// startProxy runs the command's proxy in front of the server and returns its address.
-func startProxy(t *testing.T, command, server string) string {
-	t.Helper()
-	at, err := child.Addresses(1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	proxy := "http://" + at[0]
-	run(t, "proxy", exec.Command(command, "proxy", "--backend", "jaeger", "--listen", at[0], server),
-		func(ctx context.Context) error { return answers(ctx, proxy) })
-	return proxy
 }

@@ -144,7 +144,7 @@ func (r *run) done(ctx context.Context) error {
 	r.Records++
 	if r.Records%progressEvery == 0 {
 		r.progress()
-		return ctx.Err()
+		return context.Cause(ctx)
 	}
 	return nil
 }

@@ -1,0 +1,88 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
+)
+
+// SIGTERM, which deployments send, and an interrupt end a command whose input is still open, and
+// its lease is given back.
+func TestSignals(t *testing.T) {
+	const record = `{"ts":"2026-03-14T12:00:00Z"}` + "\n"
+	for name, args := range map[string][]string{
+		"new":      {"new", "-n", "1000000000"},
+		"backfill": {"backfill", "--time", "ts", "--format", "ndjson"},
+		"inspect":  {"inspect"},
+	} {
+		for _, sent := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
+			t.Run(name+", "+sent.String(), func(t *testing.T) {
+				t.Parallel()
+				store := "bolt:" + filepath.Join(t.TempDir(), "leases.db")
+				leased := name != "inspect"
+				if leased {
+					args = append(args[:len(args):len(args)], "--store", store)
+				}
+				cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
+				cmd.Env = append(os.Environ(), asCommand+"=yes")
+				var errOut bytes.Buffer
+				cmd.Stderr = &errOut
+				stdin, err := cmd.StdinPipe()
+				if err != nil {
+					t.Fatal(err)
+				}
+				stdout, err := cmd.StdoutPipe()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := cmd.Start(); err != nil {
+					t.Fatal(err)
+				}
+				if leased {
+					go func() { _, _ = io.WriteString(stdin, strings.Repeat(record, 10_000)) }()
+					if _, err := bufio.NewReader(stdout).ReadString('\n'); err != nil {
+						t.Fatalf("%v\n%s", err, &errOut)
+					}
+				} else {
+					time.Sleep(time.Second) // nothing shows that it waits for input
+				}
+				began := time.Now()
+				if err := cmd.Process.Signal(sent); err != nil {
+					t.Fatal(err)
+				}
+				_, _ = io.Copy(io.Discard, stdout)
+				_ = cmd.Wait()
+				if code := cmd.ProcessState.ExitCode(); code != 2 || !strings.Contains(errOut.String(), "signal") {
+					t.Errorf("%s, output %s", cmd.ProcessState, &errOut)
+				}
+				if took := time.Since(began); took > 5*time.Second {
+					t.Errorf("the end took %s", took)
+				}
+				if !leased {
+					return
+				}
+				s, err := driver.Open(t.Context(), store, driver.NodeRange{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer s.Close()
+				blocks, err := s.List(t.Context())
+				if err != nil || len(blocks) != 1 || time.Until(blocks[0].GrantedUntil) > lease.DefaultTTL/2 {
+					t.Errorf("the lease was not given back: %+v, %v", blocks, err)
+				}
+			})
+		}
+	}
+}

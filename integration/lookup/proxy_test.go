@@ -1,0 +1,234 @@
+package lookup_test
+
+import (
+	"context"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/traceflake/traceflake/integration/servers/child"
+)
+
+// binary builds the command.
+func binary(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "traceflake")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", path, "github.com/traceflake/traceflake/cmd/traceflake")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return path
+}
+
+// proxy is a running proxy.
+type proxy struct {
+	cmd     *exec.Cmd
+	address string
+	stderr  strings.Builder
+}
+
+// start runs the proxy until the test ends.
+func start(t *testing.T, command string, env []string, args ...string) *proxy {
+	t.Helper()
+	at, err := child.Addresses(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &proxy{cmd: exec.Command(command, append([]string{"proxy", "--listen", at[0]}, args...)...), address: at[0]}
+	p.cmd.Env = append(os.Environ(), env...)
+	p.cmd.Stderr = &p.stderr
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.cmd.Process.Kill() })
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		conn, err := net.Dial("tcp", p.address)
+		if err == nil {
+			_ = conn.Close()
+			return p
+		}
+		if time.Now().After(end) {
+			t.Fatalf("the proxy does not listen: %v\n%s", err, &p.stderr)
+		}
+	}
+}
+
+// stop sends SIGTERM, as a deployment does, and returns how long the proxy took to end.
+func (p *proxy) stop(t *testing.T) time.Duration {
+	t.Helper()
+	began := time.Now()
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Wait(); err != nil {
+		t.Errorf("the proxy ended with %v\n%s", err, &p.stderr)
+	}
+	return time.Since(began)
+}
+
+// grpcServer has a health service, whose Check wants a tenant and whose Watch streams.
+func grpcServer(t *testing.T) *grpc.Server {
+	t.Helper()
+	tenant := func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+		if md, _ := metadata.FromIncomingContext(ctx); strings.Join(md.Get("x-scope-orgid"), "") != "team-a" {
+			return nil, status.Error(codes.Unauthenticated, "no tenant")
+		}
+		return next(ctx, req)
+	}
+	server := grpc.NewServer(grpc.UnaryInterceptor(tenant))
+	services := health.NewServer()
+	services.SetServingStatus("search", grpc_health_v1.HealthCheckResponse_SERVING)
+	grpc_health_v1.RegisterHealthServer(server, services)
+	t.Cleanup(server.Stop)
+	return server
+}
+
+// listen serves gRPC on a free port, without TLS.
+func listen(t *testing.T, server *grpc.Server) (address string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = server.Serve(l) }()
+	return "http://" + l.Addr().String()
+}
+
+// healthClient is a client of a proxy, as Grafana is one for a streamed search.
+func healthClient(t *testing.T, p *proxy) grpc_health_v1.HealthClient {
+	t.Helper()
+	conn, err := grpc.NewClient(p.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return grpc_health_v1.NewHealthClient(conn)
+}
+
+// checkGRPC checks calls and a stream through the proxy, and leaves the stream open.
+func checkGRPC(t *testing.T, p *proxy) grpc_health_v1.Health_WatchClient {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	t.Cleanup(cancel)
+	client := healthClient(t, p)
+	tenant := metadata.AppendToOutgoingContext(ctx, "x-scope-orgid", "team-a")
+	if got, err := client.Check(tenant, &grpc_health_v1.HealthCheckRequest{Service: "search"}); err != nil || got.Status != grpc_health_v1.HealthCheckResponse_SERVING {
+		t.Errorf("a call: %v, %v", got, err)
+	}
+	// The status of a call is in its trailers.
+	if _, err := client.Check(tenant, &grpc_health_v1.HealthCheckRequest{Service: "nothing"}); status.Code(err) != codes.NotFound {
+		t.Errorf("a service that is not there: %v", err)
+	}
+	if _, err := client.Check(ctx, &grpc_health_v1.HealthCheckRequest{}); status.Code(err) != codes.Unauthenticated {
+		t.Errorf("without metadata: %v", err)
+	}
+	stream, err := client.Watch(ctx, &grpc_health_v1.HealthCheckRequest{Service: "search"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := stream.Recv(); err != nil || got.Status != grpc_health_v1.HealthCheckResponse_SERVING {
+		t.Errorf("a stream: %v, %v", got, err)
+	}
+	return stream
+}
+
+func TestProxy(t *testing.T) {
+	command := binary(t)
+
+	// Grafana's streamed search is gRPC without TLS at the data source's URL.
+	t.Run("gRPC", func(t *testing.T) {
+		t.Parallel()
+		p := start(t, command, nil, listen(t, grpcServer(t)))
+		stream := checkGRPC(t, p)
+		// An open stream delays the end, but not for ever.
+		if took := p.stop(t); took > 10*time.Second {
+			t.Errorf("the end took %s", took)
+		}
+		if _, err := stream.Recv(); err == nil || errors.Is(err, io.EOF) {
+			t.Errorf("the stream's end: %v", err)
+		}
+	})
+
+	t.Run("gRPC with TLS to the server", func(t *testing.T) {
+		t.Parallel()
+		server := httptest.NewUnstartedServer(grpcServer(t))
+		server.EnableHTTP2 = true
+		server.Config.ErrorLog = log.New(io.Discard, "", 0) // refused handshakes
+		server.StartTLS()
+		t.Cleanup(server.Close)
+		pool := filepath.Join(t.TempDir(), "roots.pem")
+		certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+		if err := os.WriteFile(pool, certificate, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		checkGRPC(t, start(t, command, []string{"SSL_CERT_FILE=" + pool}, server.URL))
+		unknown := healthClient(t, start(t, command, nil, server.URL))
+		if _, err := unknown.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{}); status.Code(err) != codes.Unavailable {
+			t.Errorf("an unknown certificate: %v", err)
+		}
+	})
+
+	t.Run("a proxy on the way", func(t *testing.T) {
+		t.Parallel()
+		way := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "to ", r.URL) }))
+		t.Cleanup(way.Close)
+		p := start(t, command, []string{"HTTP_PROXY=" + way.URL}, "http://tempo.example:3200")
+		if got, err := fetch("http://" + p.address + "/api/echo"); err != nil || got != "to http://tempo.example:3200/api/echo" {
+			t.Errorf("got %q, %v", got, err)
+		}
+	})
+
+	// A request that is being served when SIGTERM comes is served to its end.
+	t.Run("SIGTERM", func(t *testing.T) {
+		t.Parallel()
+		arrived, answer := make(chan struct{}), make(chan struct{})
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			close(arrived)
+			<-answer
+			fmt.Fprint(w, "at last")
+		}))
+		t.Cleanup(server.Close)
+		p := start(t, command, nil, server.URL)
+		body := make(chan string)
+		go func() {
+			text, err := fetch("http://" + p.address + "/api/search")
+			body <- fmt.Sprint(text, err)
+		}()
+		<-arrived
+		time.AfterFunc(200*time.Millisecond, func() { close(answer) })
+		p.stop(t)
+		if got := <-body; got != "at last<nil>" {
+			t.Errorf("the response is %q", got)
+		}
+	})
+}
+
+func fetch(address string) (body string, err error) {
+	resp, err := http.Get(address)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	return string(text), err
+}
