@@ -36,7 +36,7 @@ type answer struct {
 }
 
 var (
-	missing   = answer{status: http.StatusNotFound, body: "trace not found"}
+	missing    = answer{status: http.StatusNotFound, body: "trace not found"}
 	emptyJSON  = answer{status: 200, media: "application/json", body: `{"trace":{},"metrics":{}}`}
 	emptyProto = answer{status: 200, media: "application/protobuf", body: "\x0a\x00\x12\x00"}
 	small      = answer{status: 200, media: "application/json", body: `{"batches":[{"spans":[{"spanId":"AQ=="}]}]}`}

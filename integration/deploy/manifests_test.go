@@ -126,8 +126,8 @@ type container struct {
 		Name          string
 		ContainerPort int
 	}
-	StartupProbe, ReadinessProbe *probe
-	Lifecycle                    struct {
+	StartupProbe, ReadinessProbe, LivenessProbe *probe
+	Lifecycle                                   struct {
 		PreStop struct{ Sleep struct{ Seconds int } }
 	}
 	VolumeMounts []struct{ Name, MountPath string }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"path"
 	"strings"
 	"testing"
 	"time"
@@ -39,9 +40,9 @@ func TestServerTakes(t *testing.T) {
 	s := kubernetes.Shared(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	for _, store := range stores {
+	for _, store := range append([]string{proxyManifests}, stores...) {
 		t.Run(store, func(t *testing.T) {
-			namespace := "takes-" + store
+			namespace := "takes-" + path.Base(store)
 			namespaceOf(ctx, t, s, namespace)
 			objects := render(t, store, namespace)
 			for _, r := range objects.Resources() {

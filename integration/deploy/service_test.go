@@ -33,11 +33,11 @@ import (
 	"github.com/traceflake/traceflake/traceid"
 )
 
-// program builds the image's program as the Dockerfile does, and returns its path here and in
-// the image.
-func program(t *testing.T) (here, inImage string) {
+// program builds an image's program as its Dockerfile does, and returns its path here and in the
+// image.
+func program(t *testing.T, name string) (here, inImage string) {
 	t.Helper()
-	dockerfile, err := os.ReadFile(filepath.Join(root, "examples/otelhttp/Dockerfile"))
+	dockerfile, err := os.ReadFile(filepath.Join(root, name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ type surroundings struct {
 // docs/kubernetes.md adds, it listens on their port, answers the probe, holds a lease in a real
 // store, makes its IDs from it, and gives it back when it is told to end.
 func TestServiceRuns(t *testing.T) {
-	here, inImage := program(t)
+	here, inImage := program(t, "examples/otelhttp/Dockerfile")
 	type surround func(t *testing.T, objects resmap.ResMap, program string) surroundings
 	for store, surround := range map[string]surround{
 		"kubernetes": onKubernetes, "postgres": onPostgres, "s3": onS3,
@@ -87,7 +87,7 @@ func TestServiceRuns(t *testing.T) {
 			secret := secretFile(t)
 			cmd := command(t, here, c)
 			cmd.Env = slices.Concat(environment(t, c, around.secrets, secret), around.env) // of two values the last one counts
-			url := start(t, cmd)
+			url := start(t, cmd, 1)[0]
 			get(t, url+c.StartupProbe.HTTPGet.Path)
 			id, err := trace.TraceIDFromHex(get(t, url+"/").Header.Get("x-trace-id"))
 			if err != nil {
@@ -310,8 +310,8 @@ func end(t *testing.T, cmd *exec.Cmd) {
 	}
 }
 
-// start starts the service and returns its URL, which it prints.
-func start(t *testing.T, cmd *exec.Cmd) (url string) {
+// start starts a program and returns the URLs that it prints on its first lines.
+func start(t *testing.T, cmd *exec.Cmd, lines int) (urls []string) {
 	t.Helper()
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
@@ -322,19 +322,16 @@ func start(t *testing.T, cmd *exec.Cmd) (url string) {
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
 	var log strings.Builder
-	found := make(chan string, 1)
-	go func() {
-		for lines := bufio.NewScanner(stderr); lines.Scan(); {
-			if _, url, ok := strings.Cut(lines.Text(), " serves "); ok {
-				found <- url
-			}
-			log.WriteString(lines.Text() + "\n")
+	for text := bufio.NewReader(stderr); len(urls) < lines; {
+		line, err := text.ReadString('\n')
+		log.WriteString(line)
+		if url := regexp.MustCompile(`http://\S+`).FindString(line); url != "" {
+			urls = append(urls, url)
 		}
-		close(found)
-	}()
-	url, ok := <-found
-	if !ok {
-		t.Fatalf("it does not serve:\n%s", &log)
+		if err != nil {
+			t.Fatalf("it does not serve: %v\n%s", err, &log)
+		}
 	}
-	return url
+	go func() { _, _ = io.Copy(io.Discard, stderr) }()
+	return urls
 }
