@@ -63,6 +63,27 @@ func TestUntrustedFleet(t *testing.T) {
 	}
 }
 
+// A caller whose request has no ID, or malformed ones, cannot set B3's debug flag in the fleet.
+func TestUntrustedDebug(t *testing.T) {
+	for name, headers := range map[string][]string{
+		"no ID":         {"X-B3-Flags", "1"},
+		"single header": {"b3", "d"},
+		"malformed":     {"X-B3-TraceId", "xyz", "X-B3-SpanId", spanS, "X-B3-Flags", "1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := xtraceid.New()
+			var got http.Header
+			orders := startService(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = r.Header.Clone() }), serviceConfig{propagator: p})
+			edge := startEdge(t, orders.URL, p, serviceConfig{propagator: p,
+				options: []otelhttp.Option{otelhttp.WithPublicEndpointFn(xtraceid.Untrusted(nil))}})
+			get(t, edge.Client(), edge.URL, headers...)
+			if got.Get("X-B3-TraceId") == "" || got.Get("X-B3-Flags") != "" {
+				t.Errorf("orders receives %v", got)
+			}
+		})
+	}
+}
+
 // fleet returns a codec and a generator with a lease of some minutes.
 func fleet(t *testing.T, secret string) (*randflake.Codec, *idgen.Generator) {
 	t.Helper()

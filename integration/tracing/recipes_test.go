@@ -48,18 +48,38 @@ func TestRecipes(t *testing.T) {
 	}
 }
 
-type traced struct{ slog.Handler }
-
-func (h traced) Handle(ctx context.Context, r slog.Record) error {
-	if sc := trace.SpanContextFromContext(ctx); sc.HasTraceID() {
-		r.AddAttrs(slog.Any("trace_id", sc.TraceID()), slog.Any("span_id", sc.SpanID()))
-	}
-	return h.Handler.Handle(ctx, r)
+// traced adds the IDs of the context's span to records, outside of all groups.
+type traced struct {
+	slog.Handler
+	groups func(slog.Handler) slog.Handler // adds the groups and what is in them; nil without one
 }
 
-func (h traced) WithAttrs(attrs []slog.Attr) slog.Handler { return traced{h.Handler.WithAttrs(attrs)} }
+func (h traced) Handle(ctx context.Context, r slog.Record) error {
+	handler := h.Handler
+	if sc := trace.SpanContextFromContext(ctx); sc.HasTraceID() {
+		handler = handler.WithAttrs([]slog.Attr{slog.Any("trace_id", sc.TraceID()), slog.Any("span_id", sc.SpanID())})
+	}
+	if h.groups != nil {
+		handler = h.groups(handler)
+	}
+	return handler.Handle(ctx, r)
+}
 
-func (h traced) WithGroup(name string) slog.Handler { return traced{h.Handler.WithGroup(name)} }
+func (h traced) WithAttrs(attrs []slog.Attr) slog.Handler {
+	if h.groups == nil {
+		return traced{Handler: h.Handler.WithAttrs(attrs)}
+	}
+	return traced{h.Handler, func(to slog.Handler) slog.Handler { return h.groups(to).WithAttrs(attrs) }}
+}
+
+func (h traced) WithGroup(name string) slog.Handler {
+	return traced{h.Handler, func(to slog.Handler) slog.Handler {
+		if h.groups != nil {
+			to = h.groups(to)
+		}
+		return to.WithGroup(name)
+	}}
+}
 
 func withTrace(ctx context.Context, log *zap.Logger) *zap.Logger {
 	sc := trace.SpanContextFromContext(ctx)
@@ -72,25 +92,33 @@ func withTrace(ctx context.Context, log *zap.Logger) *zap.Logger {
 // Log records of a request have the trace ID of its response.
 func TestLogs(t *testing.T) {
 	defer slog.SetDefault(slog.Default())
-	slog.SetDefault(slog.New(traced{slog.NewJSONHandler(os.Stderr, nil)}))
+	slog.SetDefault(slog.New(traced{Handler: slog.NewJSONHandler(os.Stderr, nil)}))
 	var out bytes.Buffer
-	std := slog.New(traced{slog.NewJSONHandler(&out, nil)}).With("service", "shop")
+	std := slog.New(traced{Handler: slog.NewJSONHandler(&out, nil)}).With("service", "shop")
 	log := zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(zapcore.EncoderConfig{}), zapcore.AddSync(&out), zap.InfoLevel))
 	s := startService(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		std.InfoContext(r.Context(), "order placed")
+		std.WithGroup("order").With("id", 7).WithGroup("sum").InfoContext(r.Context(), "order placed", "euros", 9)
 		withTrace(r.Context(), log).Info("order placed")
 	}), serviceConfig{})
 	resp := get(t, s.Client(), s.URL)
 	sc := s.ended(t, 1)[0].SpanContext()
 	s.Close()
 	records := json.NewDecoder(&out)
-	for _, library := range []string{"slog", "zap"} {
+	for _, library := range []string{"slog", "slog, in groups", "zap"} {
 		var record struct {
 			TraceID string `json:"trace_id"`
 			SpanID  string `json:"span_id"`
+			Order   struct {
+				ID  int
+				Sum struct{ Euros int }
+			}
 		}
 		if err := records.Decode(&record); err != nil {
 			t.Fatalf("%s: %v", library, err)
+		}
+		if grouped := record.Order.ID == 7 && record.Order.Sum.Euros == 9; grouped != (library == "slog, in groups") {
+			t.Errorf("%s: logged %+v", library, record)
 		}
 		if record.TraceID != resp.Header.Get("x-trace-id") || record.TraceID != sc.TraceID().String() || record.SpanID != sc.SpanID().String() {
 			t.Errorf("%s: logged %+v, the response has %q, the span is %s", library, record, resp.Header.Get("x-trace-id"), sc.SpanID())

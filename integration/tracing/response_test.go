@@ -5,8 +5,6 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -76,29 +74,6 @@ func TestResponses(t *testing.T) {
 					t.Errorf("%s %q, want x-trace-id", expose, got)
 				}
 			})
-		}
-	}
-}
-
-// A reverse proxy in front of a service that also sets the header: without the recipe in the
-// package documentation there are two headers.
-func TestResponseProxied(t *testing.T) {
-	drop := func(r *http.Response) error {
-		r.Header.Del("X-Trace-Id")
-		r.Header.Del(expose)
-		return nil
-	}
-	backend := startService(t, http.HandlerFunc(ok), serviceConfig{})
-	to, err := url.Parse(backend.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for count, modify := range map[int]func(*http.Response) error{2: nil, 1: drop} {
-		s := startService(t, &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }, ModifyResponse: modify}, serviceConfig{})
-		resp := get(t, s.Client(), s.URL)
-		id := s.ended(t, 1)[0].SpanContext().TraceID().String()
-		if got := resp.Header.Values("x-trace-id"); len(got) != count || got[0] != id {
-			t.Errorf("x-trace-id %q, want %d, the first %s", got, count, id)
 		}
 	}
 }

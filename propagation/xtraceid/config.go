@@ -2,7 +2,7 @@ package xtraceid
 
 import (
 	"fmt"
-	"net/http"
+	"slices"
 	"strings"
 
 	"go.opentelemetry.io/contrib/propagators/b3"
@@ -40,10 +40,25 @@ func newConfig(opts []Option) config {
 
 // WithHeader sets the name of the header that carries the trace ID, by default [DefaultHeader].
 // The name is used as given; carriers other than HTTP headers may be case-sensitive. A name that
-// is not an HTTP field name, or that is one of B3's, is reported to [otel.Handle], and the default
-// is used.
+// is not an HTTP field name (RFC 9110, section 5.6.2), or that is one of B3's, is reported to
+// [otel.Handle], and the default is used.
 func WithHeader(name string) Option {
-	return optionFunc(func(c *config) { c.header = checkHeader(name) })
+	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	ofB3 := []string{b3Header, b3TraceIDHeader, b3SpanIDHeader, b3ParentHeader, b3SampledHeader, b3FlagsHeader}
+	return optionFunc(func(c *config) {
+		c.header = name
+		reason := ""
+		switch {
+		case name == "" || strings.Trim(name, letters+"0123456789!#$%&'*+-.^_`|~") != "":
+			reason = "it is not an HTTP field name"
+		case slices.Contains(ofB3, strings.ToLower(name)):
+			reason = "B3 uses it"
+		default:
+			return
+		}
+		otel.Handle(fmt.Errorf("xtraceid: cannot use the header name %q: %s; using %q", name, reason, DefaultHeader))
+		c.header = DefaultHeader
+	})
 }
 
 // WithB3Encoding sets how B3 is written: [b3.B3MultipleHeader] (the default, also for
@@ -72,10 +87,13 @@ func WithB3TraceID64() Option {
 // WithVerifier makes Extract call ok with the resulting trace ID, whichever header carried it. If
 // ok returns false, a new trace starts: the headers are not used, and a remote span context that a
 // propagator listed before this one has put into the context is removed. List this propagator
-// last; one listed after it, such as W3C's, would put its own span context back. B3's debug flag
-// without a trace ID is not used either. A nil ok accepts everything, as without this option. ok
-// is called for each request with a trace ID and must be safe for concurrent use.
+// last; one listed after it, such as W3C's, would put its own span context back. A nil ok
+// refuses every ID. ok is called for each request with a trace ID and must be safe for concurrent
+// use.
 func WithVerifier(ok func(trace.TraceID) bool) Option {
+	if ok == nil {
+		ok = func(trace.TraceID) bool { return false }
+	}
 	return optionFunc(func(c *config) { c.verify = ok })
 }
 
@@ -101,41 +119,4 @@ func WithDashes() Option {
 // random, as traceflake's do.
 func WithRandomFlag() Option {
 	return optionFunc(func(c *config) { c.randomFlag = true })
-}
-
-// checkHeader returns name if it is valid; otherwise it reports it and returns the default.
-func checkHeader(name string) string {
-	var reason string
-	switch {
-	case !isFieldName(name):
-		reason = "it is not an HTTP field name"
-	case isB3Header(name):
-		reason = "B3 uses it"
-	default:
-		return name
-	}
-	otel.Handle(fmt.Errorf("xtraceid: cannot use the header name %q: %s; using %q", name, reason, DefaultHeader))
-	return DefaultHeader
-}
-
-// isFieldName reports whether s is a token of RFC 9110, section 5.6.2.
-func isFieldName(s string) bool {
-	for i := range len(s) {
-		c := s[i]
-		switch {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
-		case strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0:
-		default:
-			return false
-		}
-	}
-	return s != ""
-}
-
-func isB3Header(name string) bool {
-	switch http.CanonicalHeaderKey(name) {
-	case "B3", "X-B3-Traceid", "X-B3-Spanid", "X-B3-Parentspanid", "X-B3-Sampled", "X-B3-Flags":
-		return true
-	}
-	return false
 }

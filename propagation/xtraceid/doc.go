@@ -34,7 +34,8 @@
 // The flag is set if B3 has no IDs but a positive sampling decision (b3: 1, b3: d,
 // X-B3-Sampled: 1, X-B3-Flags: 1), for samplers that read it themselves. If the context is
 // already in the trace that x-trace-id names, because another propagator or an outer handler
-// put it there, its span stays the parent.
+// put it there, its span stays the parent. B3's debug flag is sent on only in the trace that it
+// came with: not without a trace ID, and not if B3 is malformed.
 //
 // # How outgoing headers are written
 //
@@ -53,24 +54,18 @@
 // IDs look like ours. There are two places to use it:
 //
 //   - [Untrusted], at the edge, with otelhttp's WithPublicEndpointFn: a request with a foreign ID
-//     starts a new trace with a link to the caller's span, so the caller can still be identified
-//     later. Use it where requests enter the fleet.
-//   - [WithVerifier]: Extract ignores the headers of a refused request, even the B3 debug flag, and
-//     removes what the propagators listed before it have found, so list it last. Use it if refused
-//     callers must not influence the trace at all, or if there is no otelhttp handler, as with
-//     message queues. Baggage is left to its own propagator.
+//     starts a new trace with a link to the caller's span, which identifies the caller later.
+//     x-trace-id alone names no span to link to: to keep it, record the header as the attribute
+//     http.request.header.x-trace-id.
+//   - [WithVerifier]: Extract ignores the headers of a refused request and removes what the
+//     propagators listed before it have found, so list it last. Use it if refused callers must not
+//     influence the trace at all, or if there is no otelhttp handler, as with message queues.
+//     Baggage is left to its own propagator.
 //
 // traceid's verifier always rejects a 64-bit B3 trace ID without x-trace-id.
 //
 // Both are hints of origin, not authentication: anyone who has seen one of our IDs can send it
 // again. Protect what matters with credentials.
-//
-// # The random flag
-//
-// W3C Trace Context level 2 has a flag for trace IDs whose low 56 bits are random. Those of
-// traceflake are, but OpenTelemetry's SDK does not set the flag itself. [WithRandomFlag] makes it
-// set the flag on traces that begin with a request here, and [ContextWithRandomFlag] on others. An
-// incoming ID keeps its flag.
 //
 // # Registration
 //

@@ -165,7 +165,7 @@ func TestExtract(t *testing.T) {
 	for _, c := range rows {
 		t.Run(c.name, func(t *testing.T) {
 			accept := func(id trace.TraceID) bool { return id == traceID(t, c.trace) }
-			for _, opts := range [][]xtraceid.Option{nil, {xtraceid.WithVerifier(nil)}, {xtraceid.WithVerifier(accept)}} {
+			for _, opts := range [][]xtraceid.Option{nil, {xtraceid.WithVerifier(accept)}} {
 				got, want := trace.SpanContextFromContext(extract(headers(c.headers...), opts...)), spanContext(t, c.trace, c.span, c.sampled)
 				if !got.Equal(want) {
 					t.Errorf("%d options: got %s, want %s", len(opts), show(got), show(want))
@@ -227,6 +227,14 @@ func TestExtractVerifier(t *testing.T) {
 	}
 }
 
+// A verifier that somebody forgot to set refuses.
+func TestNilVerifier(t *testing.T) {
+	ctx := extract(headers("x-trace-id", traceT, "b3", traceT+"-"+spanS+"-d"), xtraceid.WithVerifier(nil))
+	if got := trace.SpanContextFromContext(ctx); !got.Equal(trace.SpanContext{}) {
+		t.Errorf("got %s, want nothing", show(got))
+	}
+}
+
 // The b3 package keeps more in the context than the span context. It shows in what the package
 // injects for a remote span. A span of this process makes no difference.
 func TestExtractB3State(t *testing.T) {
@@ -246,7 +254,12 @@ func TestExtractB3State(t *testing.T) {
 		{"decided", with(multi(lowT, spanS, "1"), "x-trace-id", traceT), nil, decided},
 		{"debug", with(multi(lowT, spanS, ""), "x-trace-id", traceT, "X-B3-Flags", "1"), nil, debug},
 		{"debug without IDs", []string{"x-trace-id", traceT, "b3", "d"}, nil, debug},
-		{"debug without IDs and x-trace-id", []string{"X-B3-Flags", "1"}, nil, debug},
+		// The flag is of a trace; without one a caller at the edge would set it on ours.
+		{"debug without IDs and x-trace-id", []string{"X-B3-Flags", "1"}, nil, decided},
+		{"debug in a single header, without IDs and x-trace-id", []string{"b3", "d"}, nil, decided},
+		{"debug with malformed IDs", with(multi("xyz", spanS, ""), "X-B3-Flags", "1"), nil, decided},
+		{"debug with malformed IDs and x-trace-id", with(multi("xyz", spanS, ""), "X-B3-Flags", "1", "x-trace-id", traceT), nil, decided},
+		{"debug with a parent alone and x-trace-id", []string{"X-B3-ParentSpanId", spanS, "X-B3-Flags", "1", "x-trace-id", traceT}, nil, decided},
 		{"debug without any ID to verify", []string{"X-B3-Flags", "1"}, accept, decided},
 		{"debug, refused", []string{"x-trace-id", traceT, "b3", "d"}, refuse, decided},
 		{"another trace, open", with(multi(traceU, spanS, ""), "x-trace-id", traceT), nil, decided},

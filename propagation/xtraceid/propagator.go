@@ -16,6 +16,7 @@ const (
 	b3Header        = "b3"
 	b3TraceIDHeader = "x-b3-traceid"
 	b3SpanIDHeader  = "x-b3-spanid"
+	b3ParentHeader  = "x-b3-parentspanid"
 	b3SampledHeader = "x-b3-sampled"
 	b3FlagsHeader   = "x-b3-flags"
 )
@@ -83,12 +84,15 @@ func (p *propagator) extract(ctx context.Context, carrier propagation.TextMapCar
 	switch {
 	case !id.IsValid() && !sc.IsValid():
 		if p.verify != nil && (!current.IsRemote() || !current.HasTraceID() || !p.verify(current.TraceID())) {
-			return withoutRemote(ctx) // also without the debug flag of an unknown caller
+			return withoutRemote(ctx)
 		}
-		return trace.ContextWithSpan(b3ctx, trace.SpanFromContext(ctx))
+		return ctx // without the debug flag, which belongs to a trace
 	case !id.IsValid():
 	case !sc.IsValid():
 		sc = trace.SpanContext{}.WithTraceID(id).WithTraceFlags(flagsWithoutIDs(carrier))
+		if !sc.IsSampled() {
+			b3ctx = ctx // B3 may be malformed and have the debug flag
+		}
 	case sc.TraceID() == id, is64(sc.TraceID()):
 		sc = sc.WithTraceID(id)
 	default:
@@ -132,42 +136,23 @@ func (p *propagator) extractB3(ctx context.Context, current trace.SpanContext, c
 
 // traceID returns the ID in the trace ID header, or the zero ID if there is none or it is
 // malformed.
-func (p *propagator) traceID(carrier propagation.TextMapCarrier) trace.TraceID {
-	var id trace.TraceID
-	key := p.key(carrier)
-	values, ok := carrier.(propagation.ValuesGetter)
-	if !ok {
-		id, _ = p.parse(id, carrier.Get(key))
-		return id
+func (p *propagator) traceID(carrier propagation.TextMapCarrier) (id trace.TraceID) {
+	text := carrier.Get(p.key(carrier))
+	if values, ok := carrier.(propagation.ValuesGetter); ok {
+		text = strings.Join(values.Values(p.key(carrier)), ",")
 	}
-	for _, v := range values.Values(key) {
-		if id, ok = p.parse(id, v); !ok {
-			return id
-		}
-	}
-	return id
-}
-
-// parse returns the trace ID in value, or the zero ID and false if there is none, if there are
-// several, or if seen is not zero and differs.
-func (c config) parse(seen trace.TraceID, value string) (trace.TraceID, bool) {
-	for more := true; more; {
-		var part string
-		part, value, more = strings.Cut(value, ",")
+	for part := range strings.SplitSeq(text, ",") {
 		part = strings.Trim(part, " \t")
-		if c.dashes {
+		if p.dashes {
 			part = withoutDashes(part)
 		}
-		if len(part) != 2*len(seen) {
-			return trace.TraceID{}, false
+		next, err := trace.TraceIDFromHex(strings.ToLower(part))
+		if err != nil || id.IsValid() && next != id {
+			return trace.TraceID{}
 		}
-		id, err := trace.TraceIDFromHex(strings.ToLower(part))
-		if err != nil || seen.IsValid() && id != seen {
-			return trace.TraceID{}, false
-		}
-		seen = id
+		id = next
 	}
-	return seen, true
+	return id
 }
 
 // withoutDashes returns the digits of s if it has the form of a UUID, and s otherwise.
@@ -201,12 +186,17 @@ func flagsWithoutIDs(carrier propagation.TextMapCarrier) trace.TraceFlags {
 	case "0":
 		return 0
 	}
-	if carrier.Get(b3TraceIDHeader) != "" || carrier.Get(b3SpanIDHeader) != "" {
-		return 0 // the IDs do not form a span context: B3 is malformed
+	for _, name := range []string{b3TraceIDHeader, b3SpanIDHeader, b3ParentHeader} {
+		if carrier.Get(name) != "" {
+			return 0 // the IDs do not form a span context: B3 is malformed
+		}
 	}
 	switch strings.ToLower(carrier.Get(b3SampledHeader)) {
 	case "1", "true":
 		return trace.FlagsSampled
+	case "", "0", "false":
+	default:
+		return 0
 	}
 	if carrier.Get(b3FlagsHeader) == "1" {
 		return trace.FlagsSampled

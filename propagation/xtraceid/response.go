@@ -1,36 +1,21 @@
 package xtraceid
 
 import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
 	"net/http"
+	"slices"
+	"strings"
 
 	"go.opentelemetry.io/otel/trace"
 )
 
 // ResponseOption configures a [ResponseHandler].
-type ResponseOption interface{ applyResponse(*responseConfig) }
+type ResponseOption interface{ applyResponse(*responseWriter) }
 
-type responseOptionFunc func(*responseConfig)
-
-func (f responseOptionFunc) applyResponse(c *responseConfig) { f(c) }
-
-type responseConfig struct {
-	header       string
-	expose       bool
-	serverTiming bool
-}
-
-// WithResponseHeader sets the name of the response header, by default [DefaultHeader].
-// Names are checked as by [WithHeader].
-func WithResponseHeader(name string) ResponseOption {
-	return responseOptionFunc(func(c *responseConfig) { c.header = checkHeader(name) })
-}
-
-// WithExpose sets whether the response lists the headers that ResponseHandler adds in
-// Access-Control-Expose-Headers, without which scripts of other origins cannot read them. The
-// default is true. This alone does not grant access to any origin.
-func WithExpose(expose bool) ResponseOption {
-	return responseOptionFunc(func(c *responseConfig) { c.expose = expose })
-}
+type serverTiming struct{}
 
 // WithServerTiming also sends the span context in Server-Timing, which browsers show in their
 // developer tools and pass to scripts as PerformanceServerTiming, for the page itself too:
@@ -40,60 +25,114 @@ func WithExpose(expose bool) ResponseOption {
 // Browser agents expect this name; W3C's draft of level 3 has "trace" instead. For scripts of
 // other origins, also send Timing-Allow-Origin.
 func WithServerTiming() ResponseOption {
-	return responseOptionFunc(func(c *responseConfig) { c.serverTiming = true })
+	return serverTiming{}
 }
 
-// ResponseHandler returns a handler that puts the trace ID on each response of next. It reads the
-// ID from the span context in the request's context, so it belongs inside the handler that sets
-// it:
+func (serverTiming) applyResponse(w *responseWriter) {
+	if w.span.IsValid() {
+		flags := w.span.TraceFlags() & (trace.FlagsSampled | trace.FlagsRandom)
+		w.timing = fmt.Sprintf(`traceparent;desc="00-%s-%s-%s"`, w.span.TraceID(), w.span.SpanID(), flags)
+	}
+}
+
+// ResponseHandler returns a handler that puts the trace ID on each response of next, in
+// [DefaultHeader], and lists what it adds in Access-Control-Expose-Headers, without which scripts
+// of other origins cannot read it. It reads the ID from the span context in the request's context,
+// so it belongs inside the handler that sets it:
 //
 //	otelhttp.NewHandler(xtraceid.ResponseHandler(mux), "server")
 //
 // Without a trace ID in the context it adds nothing.
 //
-// The headers are set before next is called, and next gets the original ResponseWriter, with all
-// its features (Flush, Hijack, Push, ReadFrom, [http.ResponseController]). So they are on every
-// response that is sent with the writer's header map: streamed, empty, informational (1xx), a 101
-// before Hijack, and the error that an outer recovery handler sends after a panic. next can
-// override them:
+// The headers are set before next is called and again when the response begins, so that they win
+// over those of next, such as the upstream headers that a reverse proxy adds. They are on every
+// response: streamed, empty, informational (1xx), a 101, and the error that an outer recovery
+// handler sends after a panic. A handler that writes its response to a hijacked connection itself
+// must copy them from the writer's Header, as [net/http/httputil.ReverseProxy] does.
 //
-//   - A handler that writes its response to a hijacked connection itself must copy the headers
-//     from the writer's Header, as [net/http/httputil.ReverseProxy] does, or pass that to the
-//     websocket library that writes it.
-//   - A CORS handler that sets Access-Control-Expose-Headers belongs outside, where the two values
-//     are combined. Inside it replaces the value and must list the header itself.
-//   - A reverse proxy adds the headers of the upstream response. If that has its own trace ID,
-//     delete it in ModifyResponse.
+// The writer that next gets has the features of the server's (Flush, Hijack, ReadFrom,
+// [http.ResponseController]) except Push.
 func ResponseHandler(next http.Handler, opts ...ResponseOption) http.Handler {
-	c := responseConfig{header: DefaultHeader, expose: true}
-	for _, o := range opts {
-		o.applyResponse(&c)
-	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		sc := trace.SpanContextFromContext(r.Context())
-		if sc.HasTraceID() {
-			w.Header().Set(c.header, sc.TraceID().String())
-			if c.expose {
-				w.Header().Add(exposeHeaders, c.header)
+		if sc := trace.SpanContextFromContext(r.Context()); sc.HasTraceID() {
+			response := &responseWriter{ResponseWriter: w, span: sc}
+			for _, o := range opts {
+				o.applyResponse(response)
 			}
-		}
-		if c.serverTiming && sc.IsValid() {
-			w.Header().Add(serverTiming, timing(sc))
-			if c.expose {
-				w.Header().Add(exposeHeaders, serverTiming)
-			}
+			response.setHeaders()
+			w = response
 		}
 		next.ServeHTTP(w, r)
 	})
 }
 
-const (
-	exposeHeaders = "Access-Control-Expose-Headers"
-	serverTiming  = "Server-Timing"
-)
-
-// timing returns the Server-Timing metric for a span.
-func timing(sc trace.SpanContext) string {
-	flags := sc.TraceFlags() & (trace.FlagsSampled | trace.FlagsRandom)
-	return `traceparent;desc="00-` + sc.TraceID().String() + "-" + sc.SpanID().String() + "-" + flags.String() + `"`
+// responseWriter sets its headers when the response begins.
+type responseWriter struct {
+	http.ResponseWriter
+	span            trace.SpanContext
+	timing          string // Server-Timing, if that is wanted
+	begun, hijacked bool
 }
+
+func (w *responseWriter) setHeaders() {
+	const expose, timing = "Access-Control-Expose-Headers", "Server-Timing"
+	h := w.ResponseWriter.Header()
+	h.Set(DefaultHeader, w.span.TraceID().String())
+	h[expose] = replace(h[expose], DefaultHeader, DefaultHeader)
+	if w.timing != "" {
+		h[timing] = replace(h[timing], "traceparent;", w.timing)
+		h[expose] = replace(h[expose], timing, timing)
+	}
+}
+
+// replace returns the values of a header with ours instead of those that begin like it. A list of
+// several is kept.
+func replace(values []string, begin, ours string) []string {
+	return append(slices.DeleteFunc(values, func(v string) bool {
+		return len(v) >= len(begin) && strings.EqualFold(v[:len(begin)], begin) && !strings.Contains(v, ",")
+	}), ours)
+}
+
+// Header also sets the headers for a handler that writes a response to a hijacked connection.
+func (w *responseWriter) Header() http.Header {
+	if w.hijacked {
+		w.setHeaders()
+	}
+	return w.ResponseWriter.Header()
+}
+
+func (w *responseWriter) WriteHeader(status int) {
+	w.begun = true
+	w.setHeaders()
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *responseWriter) begin() {
+	if !w.begun {
+		w.begun = true
+		w.setHeaders()
+	}
+}
+
+func (w *responseWriter) Write(p []byte) (int, error) {
+	w.begin()
+	return w.ResponseWriter.Write(p)
+}
+
+func (w *responseWriter) ReadFrom(r io.Reader) (int64, error) {
+	w.begin()
+	return io.Copy(w.ResponseWriter, r) // the server's writer may use sendfile
+}
+
+func (w *responseWriter) Flush() {
+	w.begin()
+	_ = http.NewResponseController(w.ResponseWriter).Flush()
+}
+
+func (w *responseWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	w.hijacked = true
+	return http.NewResponseController(w.ResponseWriter).Hijack()
+}
+
+// Unwrap is for an [http.ResponseController].
+func (w *responseWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

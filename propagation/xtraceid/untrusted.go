@@ -14,16 +14,11 @@ import (
 //	otelhttp.NewHandler(mux, "edge",
 //		otelhttp.WithPublicEndpointFn(xtraceid.Untrusted(verifier.Verify)))
 //
-// A request without a trace ID is not untrusted: it starts a new trace anyway, or continues the
-// span of an outer handler.
-//
-// This is a hint of origin, not authentication. Only the span context is dropped: the B3 debug
-// flag of such a request, and baggage if it is propagated, still reach downstream services.
-// [WithVerifier] drops the debug flag too.
+// This is a hint of origin, not authentication. Only the span context is dropped: B3's debug flag
+// of a refused request, and baggage, still reach downstream services. [WithVerifier] drops the flag.
 func Untrusted(verify func(trace.TraceID) bool) func(*http.Request) bool {
 	return func(r *http.Request) bool {
-		// otelhttp has put the extracted span context into the request's context. A local span
-		// there belongs to this process.
+		// What otelhttp has extracted. A local span belongs to this process.
 		sc := trace.SpanContextFromContext(r.Context())
 		if !sc.IsRemote() || !sc.HasTraceID() {
 			return false
