@@ -30,14 +30,15 @@ type proposal struct {
 type answer int
 
 const (
-	written   answer = iota // the renewal was written
-	late                    // an earlier renewal of ours was written, without our knowledge
-	unwritten               // nothing was written yet; a proposal may still arrive
-	raised                  // an operator raised the block: the seconds granted so far stay ours
-	forgotten               // the store is behind what it acknowledged
-	regranted               // a late Acquire of ours granted the block again
-	copied                  // another process wrote in our place, which can only be a copy of us
-	lost                    // another holder has the block, and may hide a copy of us
+	written     answer = iota // the renewal was written
+	late                      // an earlier renewal of ours was written, without our knowledge
+	unwritten                 // nothing was written yet; a proposal may still arrive
+	raised                    // an operator raised the block: the grant is used to its end
+	raisedLater               // an operator raised the block, and before that somebody may have written it
+	forgotten                 // the store is behind what it acknowledged
+	regranted                 // a late Acquire of ours granted the block again
+	copied                    // another process wrote in our place, which can only be a copy of us
+	lost                      // another holder has the block, and may hide a copy of us
 )
 
 // meaning returns what the stored block means. Our grant continues only if the
@@ -59,7 +60,7 @@ func (c confirmed) meaning(stored Grant) answer {
 	case stored.Nonce == "" && next:
 		return raised
 	case stored.Nonce == "":
-		return lost // a copy may have written before the operator
+		return raisedLater
 	case proposed != nil && !proposed.denied && sameStart && next:
 		return late
 	case sameStart:
@@ -78,7 +79,7 @@ func (c confirmed) find(nonce string) *proposal {
 }
 
 // explain says why a grant was dropped.
-func (a answer) explain(g Grant) (reason, error) {
+func (a answer) explain(g, stored Grant) (reason, error) {
 	switch a {
 	case forgotten:
 		return contradicted, fmt.Errorf("lease: node %d: the store does not have a grant until %s that it acknowledged; "+
@@ -86,6 +87,9 @@ func (a answer) explain(g Grant) (reason, error) {
 			g.Node, text(g.End))
 	case copied:
 		return cloned, fmt.Errorf("%w: node %d: a copy of this process renewed or released the grant", ErrCloned, g.Node)
+	case raisedLater:
+		return raisedAway, fmt.Errorf("lease: node %d: the store was raised by an operator, more than once or after another write; "+
+			"a new lease is granted from %s on", g.Node, text(stored.End))
 	}
 	return taken, fmt.Errorf("lease: node %d: %w: the block was granted again", g.Node, ErrLost)
 }

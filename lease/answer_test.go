@@ -254,7 +254,7 @@ func TestReleaseDenied(t *testing.T) {
 			}
 			continue
 		}
-		if block := b.block(0); err != nil || block.Owner != "" || block.Version != stored.Version+1 || !block.GrantedUntil.Before(mine.End) {
+		if block := b.block(0); err != nil || block.Owner != "" || block.Version != stored.Version+1 || !block.End.Before(mine.End) {
 			t.Errorf("%v, the block is %+v", err, block)
 		}
 	}

@@ -349,20 +349,20 @@ func (b *bench) wantReports(want ...error) {
 }
 
 // block returns the store's state of a block.
-func (b *bench) block(i int) lease.Block {
+func (b *bench) block(i int) lease.Grant {
 	b.t.Helper()
 	blocks, err := b.memory.List(b.t.Context())
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	if at := slices.IndexFunc(blocks, func(b lease.Block) bool { return int(b.Node) == i }); at >= 0 {
+	if at := slices.IndexFunc(blocks, func(b lease.Grant) bool { return int(b.Node) == i }); at >= 0 {
 		return blocks[at]
 	}
-	return lease.Block(few.Block(i))
+	return lease.Grant(few.Block(i))
 }
 
 // wantBlock checks that the store's state of a block is still what it was.
-func (b *bench) wantBlock(was lease.Block) {
+func (b *bench) wantBlock(was lease.Grant) {
 	b.t.Helper()
 	if now := b.block(int(was.Node)); now != was {
 		b.t.Errorf("the block was changed to %+v, it was %+v", now, was)

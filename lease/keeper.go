@@ -57,6 +57,7 @@ type Keeper struct {
 	terms    []*term
 	used     map[uint32]time.Time // by node, the end of what earlier terms used
 	noLease  error                // why none is left
+	known    bool                 // the store was described, and has the secret registered
 	bid      bid
 	life     uint64        // the machine's, as far as the Keeper knows
 	askAt    time.Duration // not before this on the monotonic clock
@@ -85,12 +86,13 @@ const (
 	contradicted               // the store lacks what it acknowledged
 	cloned                     // a copy of this process holds the same grant
 	restored                   // the machine was restored from a snapshot
+	raisedAway                 // an operator raised the store
 	taken                      // the block was granted again
 	reasons
 )
 
 func (r reason) String() string {
-	return [...]string{"clock_gap", "clock_behind", "store_contradiction", "cloned", "restored", "taken"}[r]
+	return [...]string{"clock_gap", "clock_behind", "store_contradiction", "cloned", "restored", "raised", "taken"}[r]
 }
 
 // Start starts a Keeper and returns at once, whether the store answers or not.

@@ -55,7 +55,7 @@ func TestDefaults(t *testing.T) {
 	if err != nil || len(blocks) != 1 {
 		t.Fatal(blocks, err)
 	}
-	if b := blocks[0]; !b.GrantedUntil.Equal(testStart.Add(lease.DefaultTTL)) || strings.Count(b.Owner, "/") != 2 {
+	if b := blocks[0]; !b.End.Equal(testStart.Add(lease.DefaultTTL)) || strings.Count(b.Owner, "/") != 2 {
 		t.Errorf("the first grant is %+v", b)
 	}
 	ids := make([]randflake.ID, 1<<17)
@@ -102,7 +102,7 @@ func TestStoreAway(t *testing.T) {
 	b.wantReports(errAway) // once
 
 	b.store.set(errAway, nil)
-	for end := b.block(0).GrantedUntil; b.clock.Now().Before(end); {
+	for end := b.block(0).End; b.clock.Now().Before(end); {
 		b.mustOne() // until the lease's end
 		b.pass(100 * time.Millisecond)
 	}
@@ -363,7 +363,7 @@ func TestClose(t *testing.T) {
 		if err != nil || len(blocks) != 1 {
 			t.Fatal(blocks, err)
 		}
-		if b := blocks[0]; b.Owner != "" || !b.GrantedUntil.Equal(testStart.Add(2*time.Second)) {
+		if b := blocks[0]; b.Owner != "" || !b.End.Equal(testStart.Add(2*time.Second)) {
 			t.Errorf("the block is %+v, want it returned from the second after the last ID", b)
 		}
 		if _, err := k.Next(); !errors.Is(err, lease.ErrClosed) {
@@ -425,7 +425,7 @@ func TestAcquireDuringClose(t *testing.T) {
 		t.Errorf("the generator made %v, %v", id, err)
 	}
 	b.close()
-	if block := b.block(0); !block.GrantedUntil.Equal(block.Start) {
+	if block := b.block(0); !block.End.Equal(block.Start) {
 		t.Errorf("the block is %+v", block)
 	}
 }

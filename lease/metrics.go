@@ -18,7 +18,8 @@ const scope = "github.com/traceflake/traceflake/lease"
 type operation int
 
 const (
-	acquire operation = iota
+	describe operation = iota
+	acquire
 	renew
 	get
 	release
@@ -26,7 +27,7 @@ const (
 )
 
 func (o operation) String() string {
-	return [...]string{"acquire", "renew", "get", "release"}[o]
+	return [...]string{"describe", "acquire", "renew", "get", "release"}[o]
 }
 
 // outcomes are the values of error.type: success, the known errors, and others.
@@ -38,7 +39,9 @@ var outcomes = [...]struct {
 	{ErrNoFreeNode, "no_free_node"},
 	{ErrClockAhead, "clock_ahead"},
 	{ErrLost, "lost"},
-	{ErrBlockSize, "block_size"},
+	{ErrNoStore, "no_store"},
+	{ErrReplaced, "replaced"},
+	{ErrWrongSecret, "wrong_secret"},
 	{ErrSchemaVersion, "schema_version"},
 	{ErrInvalidRequest, "invalid_request"},
 	{ErrMisconfigured, "misconfigured"},

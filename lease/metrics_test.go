@@ -93,7 +93,7 @@ func TestMetrics(t *testing.T) {
 	b.pass(5 * time.Second)
 	want(map[string]float64{
 		requests("acquire", ""): 1, requests("renew", ""): 2, // the first proves the grant, whose nonce was repeated
-		blocks: 1, remaining: b.block(0).GrantedUntil.Sub(b.clock.Now()).Seconds(),
+		blocks: 1, remaining: b.block(0).End.Sub(b.clock.Now()).Seconds(),
 	})
 	b.store.set(errAway, nil)
 	b.pass(5 * time.Second)

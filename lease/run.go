@@ -162,6 +162,14 @@ func (k *Keeper) acquire(ctx context.Context) {
 		k.askAt = k.cfg.clock.Elapsed() + k.reseeding
 		return
 	}
+	if !k.known {
+		if err := k.know(ctx); err != nil {
+			k.askAt = k.cfg.clock.Elapsed() + k.backoff(&k.failures, maxBackoff)
+			k.failed(ctx, "open the store", err)
+			return
+		}
+		k.known = true
+	}
 	if k.bid.tries == 0 {
 		k.bid.nonce = k.nonce()
 	}
@@ -199,6 +207,19 @@ func (k *Keeper) acquire(ctx context.Context) {
 		return
 	}
 	k.prove(t)
+}
+
+// know checks that the store has the secret registered. A secret that belongs to another store is
+// used with that store's leases, which may be for the same nodes.
+func (k *Keeper) know(ctx context.Context) error {
+	call, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	d, err := k.store.Describe(call)
+	if err == nil && len(d.Secrets) > 0 && !slices.Contains(d.Secrets, Fingerprint(k.codec, d.ID)) {
+		err = ErrWrongSecret
+	}
+	k.counts.request(describe, err)
+	return err
 }
 
 // collides reports whether a new grant has seconds that an earlier term used or
@@ -281,7 +302,7 @@ func (k *Keeper) renew(ctx context.Context, t *term, now time.Time) {
 		t.raised = true
 		k.failed(ctx, "renew", err)
 	default:
-		why, err := said.explain(t.grant)
+		why, err := said.explain(t.grant, g)
 		k.drop(t, why, err)
 	}
 }
@@ -302,11 +323,34 @@ func (k *Keeper) giveBack(ctx context.Context, t *term) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	err := k.store.Release(ctx, t.grant, k.nonce(), unused)
+	k.counts.request(release, err)
 	if errors.Is(err, ErrLost) {
-		if stored, getErr := k.store.Get(ctx, t.node); getErr == nil && t.meaning(stored) == late {
+		stored, getErr := k.store.Get(ctx, t.node)
+		k.counts.request(get, getErr)
+		if getErr == nil && t.meaning(stored) == late {
 			err = k.store.Release(ctx, stored, k.nonce(), unused)
+			k.counts.request(release, err)
 		}
 	}
+	return err
+}
+
+// giveBackBid gives back what an Acquire without a response may have been granted: otherwise the
+// block would stay unused for a TTL.
+func (k *Keeper) giveBackBid(ctx context.Context) error {
+	if k.bid.tries == 0 || k.cfg.machine() != k.life {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	now := k.cfg.clock.Now()
+	g, err := k.store.Acquire(ctx, Request{Nonce: k.bid.nonce, Now: now, TTL: k.cfg.ttl, Owner: k.cfg.owner})
+	k.counts.request(acquire, err)
+	if err != nil {
+		return err
+	}
+	k.bid = bid{}
+	err = k.store.Release(ctx, g, k.nonce(), g.Start)
 	k.counts.request(release, err)
 	return err
 }
@@ -321,7 +365,7 @@ func (k *Keeper) giveBackAll(ctx context.Context) error {
 		}
 	}
 	k.terms = nil
-	return errors.Join(errs...)
+	return errors.Join(append(errs, k.giveBackBid(ctx))...)
 }
 
 // schedule sets the next renewal to half of the time left of the grant, plus or

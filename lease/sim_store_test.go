@@ -34,7 +34,7 @@ func (w *world) newServer() *server {
 }
 
 // restore replaces the store's blocks, as an operator does with a backup.
-func (s *server) restore(blocks []lease.Block) {
+func (s *server) restore(blocks []lease.Grant) {
 	s.store = driver.NewMemory(driver.WithNodeRange(s.nodes), driver.WithClock(trueTime{s.w}), driver.WithBlocks(blocks))
 	if wrong := s.w.variant.store; wrong != nil {
 		s.store = wrong(s, blocks)
@@ -42,7 +42,7 @@ func (s *server) restore(blocks []lease.Block) {
 }
 
 // newFile returns the content of a new bolt file.
-func (s *server) newFile() []lease.Block {
+func (s *server) newFile() []lease.Grant {
 	dir, err := os.MkdirTemp("", "traceflake")
 	if err != nil {
 		panic(err)
@@ -66,7 +66,7 @@ func (s *server) newFile() []lease.Block {
 	return blocks
 }
 
-func (s *server) list() []lease.Block {
+func (s *server) list() []lease.Grant {
 	blocks, err := s.store.List(context.Background())
 	if err != nil {
 		panic(err)

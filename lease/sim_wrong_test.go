@@ -14,7 +14,7 @@ import (
 // variant is a wrong variant of the code. The zero variant is the production code.
 type variant struct {
 	name        string
-	store       func(*server, []lease.Block) *wrongStore
+	store       func(*server, []lease.Grant) *wrongStore
 	reads       func(p *process, mine, stored lease.Grant) lease.Grant // how a client interprets Get
 	generator   func(*process, lease.Grant) filler
 	bursts      bool // many bursts
@@ -43,7 +43,7 @@ var wrongVariants = []variant{
 		s.free = func(b driver.Block, now time.Time) bool { return b.Start.Unix() <= now.Unix() }
 	})},
 	{name: "grants include the last end", store: wrongly(func(s *wrongStore) {
-		s.free = func(b driver.Block, now time.Time) bool { return b.GrantedUntil.Unix()-1 <= now.Unix() }
+		s.free = func(b driver.Block, now time.Time) bool { return b.End.Unix()-1 <= now.Unix() }
 	})},
 	{name: "inclusive end", inclusive: true},
 	{name: "resuming a grant after a crash", resumes: true},
@@ -106,8 +106,8 @@ type wrongStore struct {
 	timeless   bool // a renewal is not compared with the store's clock
 }
 
-func wrongly(how func(*wrongStore)) func(*server, []lease.Block) *wrongStore {
-	return func(srv *server, blocks []lease.Block) *wrongStore {
+func wrongly(how func(*wrongStore)) func(*server, []lease.Grant) *wrongStore {
+	return func(srv *server, blocks []lease.Grant) *wrongStore {
 		s := &wrongStore{srv: srv}
 		s.fill(trueTime{srv.w}, blocks)
 		how(s)
@@ -116,11 +116,11 @@ func wrongly(how func(*wrongStore)) func(*server, []lease.Block) *wrongStore {
 }
 
 // fill replaces the blocks.
-func (s *wrongStore) fill(clock randflake.Clock, blocks []lease.Block) {
+func (s *wrongStore) fill(clock randflake.Clock, blocks []lease.Grant) {
 	s.Memory = driver.NewMemory(driver.WithNodeRange(s.srv.nodes), driver.WithClock(clock), driver.WithBlocks(blocks))
 }
 
-func (s *wrongStore) list() []lease.Block {
+func (s *wrongStore) list() []lease.Grant {
 	blocks, err := s.List(context.Background())
 	if err != nil {
 		panic(err)
@@ -129,7 +129,7 @@ func (s *wrongStore) list() []lease.Block {
 }
 
 // change changes the first written block for which change returns true.
-func (s *wrongStore) change(change func(b *lease.Block) bool) {
+func (s *wrongStore) change(change func(b *lease.Grant) bool) {
 	blocks := s.list()
 	for i := range blocks {
 		if change(&blocks[i]) {
@@ -140,12 +140,12 @@ func (s *wrongStore) change(change func(b *lease.Block) bool) {
 }
 
 func (s *wrongStore) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
-	repeated := slices.ContainsFunc(s.list(), func(b lease.Block) bool { return b.Nonce == r.Nonce })
+	repeated := slices.ContainsFunc(s.list(), func(b lease.Grant) bool { return b.Nonce == r.Nonce })
 	if s.free != nil && !repeated {
-		s.change(func(b *lease.Block) bool {
+		s.change(func(b *lease.Grant) bool {
 			free := s.free(driver.Block(*b), r.Now)
 			if free {
-				b.GrantedUntil = time.Time{}
+				b.End = time.Time{}
 			}
 			return free
 		})
@@ -182,7 +182,7 @@ func (s *wrongStore) Renew(ctx context.Context, g lease.Grant, r lease.Request) 
 func (s *wrongStore) Release(ctx context.Context, g lease.Grant, next string, unused time.Time) error {
 	err := s.Memory.Release(ctx, g, next, unused)
 	if err == nil && s.emptied {
-		s.change(func(b *lease.Block) bool {
+		s.change(func(b *lease.Grant) bool {
 			mine := b.Node == g.Node
 			if mine {
 				b.Nonce = ""

@@ -23,10 +23,10 @@ const (
 
 // Errors with which a [Store] refuses. They are definite: nothing was written.
 // After any other error of a call that writes, including a context's, it is
-// unknown whether it was written.
+// unknown whether it was written. [Permanent] reports whether retrying can help.
 var (
 	// ErrNoFreeNode is returned by Acquire if every block is granted beyond the
-	// request's Now. Try again when a lease has ended, or give the store more
+	// request's Now. Try again when a lease has ended, or create a store with more
 	// nodes or smaller blocks.
 	ErrNoFreeNode = errors.New("lease: no free block of nodes")
 	// ErrClockAhead is returned by Acquire and Renew of a store that has a
@@ -40,11 +40,22 @@ var (
 	// not 32 hex digits, a TTL out of range, a node that is not the first of a
 	// block.
 	ErrInvalidRequest = errors.New("lease: invalid request")
-	// ErrBlockSize is returned if a store is opened with a block size other
-	// than its own.
-	ErrBlockSize = errors.New("lease: the store has another block size")
+	// ErrNoStore is returned by every call except Create if there is no store, or
+	// one whose creation was interrupted. Only an operator creates one, and the same
+	// command again finishes it.
+	ErrNoStore = errors.New("lease: there is no lease store here; if none ever was, create it once with `traceflake lease create`")
+	// ErrExists is returned by Create if there is another store.
+	ErrExists = errors.New("lease: there is another lease store here")
+	// ErrReplaced is returned if the store is not the one that this client used
+	// before: a table, a bucket or a server was swapped. Current leases are used to
+	// their ends. Restart the process to use the new store.
+	ErrReplaced = errors.New("lease: another lease store has taken the place of the one in use")
+	// ErrWrongSecret is what a [Keeper] reports if the secret was not registered with the store.
+	// Two stores that grant the same nodes under one secret make duplicates.
+	ErrWrongSecret = errors.New("lease: the store belongs to another secret; use the secret file with which it was created, " +
+		"or register a new secret with `traceflake lease secret add`")
 	// ErrSchemaVersion is returned if a store was written by a newer version of
-	// this library, or is not a store of leases at all.
+	// this library, or is not a lease store at all.
 	ErrSchemaVersion = errors.New("lease: the store has an unknown schema version")
 	// ErrMisconfigured is returned if the store refuses this client and waiting
 	// does not help: a database, a role or a right is missing. An operator has
@@ -52,16 +63,29 @@ var (
 	ErrMisconfigured = errors.New("lease: the store refuses this client")
 )
 
+// Permanent reports whether retrying cannot help: an operator has to change something.
+func Permanent(err error) bool {
+	for _, e := range []error{ErrInvalidRequest, ErrNoStore, ErrReplaced, ErrWrongSecret, ErrSchemaVersion, ErrMisconfigured} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
 // Store grants blocks of nodes. It must be linearizable and durable: an
 // acknowledged write is never forgotten, and every call sees all writes that
 // were acknowledged before it began. It is safe for concurrent use, by many
 // processes on many machines.
 //
-// The nodes of a store are divided into blocks of equal size. For each it keeps
-// one [Block]: each call below changes one block in one atomic step, and every
-// change raises the block's version by one. Times are whole seconds, ends are
-// exclusive. Seconds granted in one block never overlap (I1), even if the
+// An operator creates a store once ([Admin]). Its nodes are divided into blocks of
+// equal size. For each it keeps the last [Grant]: each call below changes one block in
+// one atomic step, and every change raises the block's version by one. Times are whole
+// seconds, ends are exclusive. Seconds granted in one block never overlap (I1), even if the
 // clocks of clients or the store are wrong.
+//
+// A client remembers the store's [Description.ID] from its first call on. If
+// another store is at the same address later, every call returns [ErrReplaced].
 //
 // Every write can be identified: an Acquire, a Renew and a Release each have a
 // fresh nonce of [NewNonce], drawn immediately before the call, which the block
@@ -76,11 +100,16 @@ var (
 // it was doing. It honours ctx: if ctx is cancelled, the error wraps ctx.Err().
 // Package driver has the rules as code, for authors of stores.
 type Store interface {
+	// Describe returns what was recorded when the store was created. It writes
+	// nothing. If the creation was interrupted, it returns the description together
+	// with [ErrNoStore]; if there is nothing, the ID is "".
+	Describe(ctx context.Context) (Description, error)
+
 	// Acquire grants one free block for r.TTL from r.Now, truncated to a whole
-	// second. A block is free if its GrantedUntil is not after r.Now: a grant
+	// second. A block is free if its End is not after r.Now: a grant
 	// never starts later than r.Now, and never before the end of the block's
-	// last one. The store chooses the block. A store may grant less than r.TTL,
-	// never more.
+	// last one. The store chooses the block. It grants at most r.TTL, and at most
+	// [Description.LongestTTL].
 	//
 	// If some block has this nonce, its grant may be returned as stored, even if
 	// it was extended or is over, and nothing is written. So a request without a
@@ -111,53 +140,66 @@ type Store interface {
 	// Errors: [ErrLost] (even if it was released already), [ErrInvalidRequest].
 	Release(ctx context.Context, g Grant, nonce string, unused time.Time) error
 
-	// Get returns the block that starts at node, as stored: its last grant's
-	// start and end, its nonce ("" if it was raised or never granted), version
-	// and owner. It writes nothing.
+	// Get returns the block that starts at node, as stored. It writes nothing.
 	//
 	// Errors: [ErrInvalidRequest] if no block starts at node.
 	Get(ctx context.Context, node uint32) (Grant, error)
 }
 
-// Admin has the calls for operators; every store here implements it.
+// Admin has the calls for operators; every store here implements it. Each can be
+// repeated without harm.
 type Admin interface {
+	// Create creates the store that d describes: all that it needs, so that no later
+	// call creates anything. If a store with d's ID exists, it completes it. Before it
+	// writes, it checks whether the server does what a store needs.
+	//
+	// Errors: [ErrExists] for a store with another ID, [ErrInvalidRequest].
+	Create(ctx context.Context, d Description) error
+	// AddSecret registers another secret, by its [Fingerprint], so that leases are
+	// used with it.
+	AddSecret(ctx context.Context, fingerprint string) error
 	// List returns all blocks that have been written, in node order.
-	List(ctx context.Context) ([]Block, error)
-	// Raise makes GrantedUntil of every block in the store's node range at
-	// least until, even of those never granted, and clears every nonce:
-	// nothing before until is granted any more, and no earlier grant can be
-	// extended. It is for a store that was restored from a backup and may have
-	// forgotten grants: raise it to a time after the end of all of them. On a
-	// store with a clock that is Time plus the longest TTL in use and
-	// MaxClockAhead, plus what the clock may be behind that of the store before.
-	// If it fails halfway, call it again.
+	List(ctx context.Context) ([]Grant, error)
+	// Raise makes the end of every block at least until, even of those never
+	// granted, and clears every nonce: nothing before until is granted any more, and
+	// no earlier grant can be extended. It is for a store that was restored from a
+	// backup and may have forgotten grants.
+	//
+	// The store records until, and a call before that time raises to the recorded
+	// time again: a raise that is repeated, or made by two operators at once, is one
+	// raise. It returns the time to which the store was raised. If it fails halfway,
+	// call it again.
 	//
 	// Errors: [randflake.ErrBeforeEpoch], [randflake.ErrEndOfLife].
-	Raise(ctx context.Context, until time.Time) error
+	Raise(ctx context.Context, until time.Time) (time.Time, error)
 
 	// Time returns the time on the store's clock, with which it compares the
-	// clocks of its clients, or the zero Time if it has no clock or that of the
-	// caller's machine. It writes nothing.
+	// clocks of its clients, or the zero Time if it has none. It writes nothing.
 	Time(ctx context.Context) (time.Time, error)
 }
 
-// Block is what a store keeps for a block of nodes. Times are whole seconds.
-type Block struct {
-	Node, Nodes uint32
-	// Start is the start of the last grant, the zero Time before the first.
-	Start time.Time
-	// GrantedUntil is the first second never granted, the zero Time before the
-	// first grant. It only grows, except that a Release moves it back.
-	GrantedUntil time.Time
-	// Nonce is that of the last write: the holder knows it if the block was
-	// acquired or renewed, and no client holds it if it was released. It is ""
-	// if the block was raised or never granted.
-	Nonce string
-	// Version is raised by every write; a block never written has version 0.
-	Version uint64
-	// Owner tells operators who holds the block; see [Request.Owner]. It is ""
-	// if the block was released or raised.
-	Owner string
+// Description is what a store records of itself when it is created.
+type Description struct {
+	// ID identifies the store: 128 random bits as 32 lower-case hex digits.
+	ID string
+	// Created is when, by the clock of the operator's machine.
+	Created time.Time
+	// The store grants nodes [First, First+Nodes), in blocks of BlockSize.
+	First, Nodes, BlockSize uint32
+	// LongestTTL is the longest TTL that is granted.
+	LongestTTL time.Duration
+	// Raised is the latest time to which the store was raised, or before which it
+	// grants nothing because its secret is older than it, or the zero Time.
+	Raised time.Time
+	// Secrets are the fingerprints of the secrets with which leases are used.
+	Secrets []string
+}
+
+// Fingerprint returns by which a store knows a secret: 16 hex digits that reveal
+// nothing about the secret and that are others in another store.
+func Fingerprint(c *randflake.Codec, storeID string) string {
+	key := c.Derive("lease store " + storeID)
+	return hex.EncodeToString(key[:8])
 }
 
 // Request asks for the time from Now to Now plus TTL: for a block, or for more
@@ -177,12 +219,21 @@ type Request struct {
 	Owner string
 }
 
-// Grant is a lease that a store gave to a holder.
+// Grant is what a store keeps for a block of nodes: the last lease that it granted.
+// Times are whole seconds.
 type Grant struct {
+	// Start is the zero Time before the first grant. End is the first second that
+	// was never granted: it only grows, except that a Release moves it back.
 	randflake.Lease
-	Nonce   string
+	// Nonce is that of the last write: the client knows it that acquired or renewed
+	// the block, and no client has it if the block was released. It is "" if the
+	// block was raised or never granted.
+	Nonce string
+	// Version is raised by every write; a block never written has version 0.
 	Version uint64
-	Owner   string
+	// Owner tells operators who has the block; see [Request.Owner]. It is ""
+	// if the block was released or raised.
+	Owner string
 }
 
 // NewNonce returns a fresh nonce, which identifies a write.

@@ -161,7 +161,7 @@ func TestFleet(t *testing.T) {
 	if err != nil || len(blocks) != 1 {
 		t.Fatalf("%v, %v", blocks, err)
 	}
-	if ttl := blocks[0].GrantedUntil.Sub(blocks[0].Start); ttl != time.Minute {
+	if ttl := blocks[0].End.Sub(blocks[0].Start); ttl != time.Minute {
 		t.Errorf("granted for %s", ttl)
 	}
 	for range 2 { // the second call changes nothing

@@ -66,7 +66,7 @@ look like that kind.`,
 
 // owners are the leases of a store. A nil owners has none.
 type owners struct {
-	blocks []lease.Block
+	blocks []lease.Grant
 	now    time.Time
 }
 

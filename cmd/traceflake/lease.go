@@ -79,13 +79,13 @@ func leaseShowCommand(f *flags) *cobra.Command {
 			fmt.Fprintf(cmd.ErrOrStderr(), "traceflake: node %d was never granted\n", node)
 			return errReported
 		}
-		return writeBlocks(cmd, *output, []lease.Block{b})
+		return writeBlocks(cmd, *output, []lease.Grant{b})
 	}
 	return cmd
 }
 
 // blocks returns the blocks of the store, which is opened for reading.
-func (f *flags) blocks(cmd *cobra.Command) ([]lease.Block, error) {
+func (f *flags) blocks(cmd *cobra.Command) ([]lease.Grant, error) {
 	s, err := f.openStore(cmd.Context(), reading)
 	if err != nil {
 		return nil, err
@@ -101,19 +101,19 @@ func (f *flags) blocks(cmd *cobra.Command) ([]lease.Block, error) {
 }
 
 // blockOf returns the block that a node belongs to, if that was ever granted.
-func blockOf(blocks []lease.Block, node uint32) (lease.Block, bool) {
-	i := slices.IndexFunc(blocks, func(b lease.Block) bool { return node >= b.Node && node-b.Node < b.Nodes })
+func blockOf(blocks []lease.Grant, node uint32) (lease.Grant, bool) {
+	i := slices.IndexFunc(blocks, func(b lease.Grant) bool { return node >= b.Node && node-b.Node < b.Nodes })
 	if i < 0 {
-		return lease.Block{}, false
+		return lease.Grant{}, false
 	}
 	return blocks[i], true
 }
 
 // state describes the holder of a block at now.
-func state(b lease.Block, now time.Time) string {
-	until := b.GrantedUntil.UTC().Format(time.RFC3339)
+func state(b lease.Grant, now time.Time) string {
+	until := b.End.UTC().Format(time.RFC3339)
 	switch {
-	case b.GrantedUntil.IsZero():
+	case b.End.IsZero():
 		return "never granted"
 	case driver.Block(b).Closed():
 		return "closed: moved to another store"
@@ -132,7 +132,7 @@ func blocksOutput(cmd *cobra.Command) *string {
 	return choiceFlag(cmd, "output", "o", "table, or one JSON object per line", "table", "json")
 }
 
-func writeBlocks(cmd *cobra.Command, output string, blocks []lease.Block) error {
+func writeBlocks(cmd *cobra.Command, output string, blocks []lease.Grant) error {
 	if output == "json" {
 		return writeJSON(cmd, blocks)
 	}
@@ -158,12 +158,12 @@ func writeBlocks(cmd *cobra.Command, output string, blocks []lease.Block) error 
 
 // alike reports whether two blocks differ only in their nodes. After a raise
 // there are thousands of such blocks.
-func alike(a, b lease.Block) bool {
-	return a.Nonce == "" && b.Nonce == "" && a.Start.Equal(b.Start) && a.GrantedUntil.Equal(b.GrantedUntil) &&
+func alike(a, b lease.Grant) bool {
+	return a.Nonce == "" && b.Nonce == "" && a.Start.Equal(b.Start) && a.End.Equal(b.End) &&
 		a.Nodes == b.Nodes && a.Version == b.Version
 }
 
-func writeJSON(cmd *cobra.Command, blocks []lease.Block) error {
+func writeJSON(cmd *cobra.Command, blocks []lease.Grant) error {
 	now := time.Now()
 	enc := json.NewEncoder(cmd.OutOrStdout())
 	for _, b := range blocks {
@@ -171,12 +171,12 @@ func writeJSON(cmd *cobra.Command, blocks []lease.Block) error {
 			Node         uint32    `json:"node"`
 			Nodes        uint32    `json:"nodes"`
 			Start        time.Time `json:"start,omitzero"`
-			GrantedUntil time.Time `json:"granted_until,omitzero"`
+			End time.Time `json:"granted_until,omitzero"`
 			Nonce        string    `json:"holder"`
 			Owner        string    `json:"owner,omitempty"`
 			Version      uint64    `json:"version"`
 			Free         bool      `json:"free"`
-		}{b.Node, b.Nodes, b.Start.UTC(), b.GrantedUntil.UTC(), b.Nonce, b.Owner, b.Version, driver.Block(b).Free(now)})
+		}{b.Node, b.Nodes, b.Start.UTC(), b.End.UTC(), b.Nonce, b.Owner, b.Version, driver.Block(b).Free(now)})
 		if err != nil {
 			return err
 		}

@@ -106,19 +106,19 @@ func TestRaiseTakesTheStoresTime(t *testing.T) {
 		least := time.Now().Add(12 * time.Minute).Truncate(time.Second)
 		command(t, "", "lease", "raise", "now+12m", "--store", "test:clock").want(t, 0, "by the store's clock", "")
 		for _, b := range list(t, "clock") {
-			if b.GrantedUntil.Before(least) || b.GrantedUntil.After(least.Add(time.Minute)) {
-				t.Fatalf("a clock that is wrong by %s: raised to %s, want %s", wrong, b.GrantedUntil, least)
+			if b.End.Before(least) || b.End.After(least.Add(time.Minute)) {
+				t.Fatalf("a clock that is wrong by %s: raised to %s, want %s", wrong, b.End, least)
 			}
 		}
 		command(t, "", "lease", "raise", "now+12m", "--store", "test:none").want(t, 0, "by this machine's clock, because the store has none; check it", "")
-		if b := list(t, "none")[0]; b.GrantedUntil.Before(least.Add(wrong)) {
-			t.Errorf("raised to %s", b.GrantedUntil)
+		if b := list(t, "none")[0]; b.End.Before(least.Add(wrong)) {
+			t.Errorf("raised to %s", b.End)
 		}
 		command(t, "", "lease", "raise", time.Now().Add(-time.Minute).Format(time.RFC3339), "--store", "test:clock").want(t, 2, "", "ago; give a time in the future")
 	}
 }
 
-func list(t *testing.T, name string) []lease.Block {
+func list(t *testing.T, name string) []lease.Grant {
 	t.Helper()
 	blocks, err := named[name].List(t.Context())
 	if err != nil || len(blocks) == 0 {
@@ -153,8 +153,8 @@ func TestMove(t *testing.T) {
 		t.Errorf("granted in the old store: %v", err)
 	}
 	for _, b := range list(t, "new") {
-		if b.GrantedUntil.Before(g.End) {
-			t.Fatalf("the new store can grant seconds before %s, from %s on", g.End, b.GrantedUntil)
+		if b.End.Before(g.End) {
+			t.Fatalf("the new store can grant seconds before %s, from %s on", g.End, b.End)
 		}
 	}
 	command(t, "", "lease", "move", "--store", "test:new", "--to", "test:old").want(t, 2, "", "to a new table, prefix, name or file")

@@ -121,7 +121,7 @@ func (f *flags) wouldRaise(ctx context.Context, cmd *cobra.Command, s driver.Sto
 	if err != nil {
 		return fmt.Errorf("store: %w", err)
 	}
-	var held []lease.Block
+	var held []lease.Grant
 	granted, later := 0, 0
 	for _, b := range blocks {
 		if c.Nodes.Nodes > 0 && b.Node-c.Nodes.First >= c.Nodes.Nodes {
@@ -130,7 +130,7 @@ func (f *flags) wouldRaise(ctx context.Context, cmd *cobra.Command, s driver.Sto
 		if !b.Start.IsZero() {
 			granted++
 		}
-		if b.GrantedUntil.After(until) {
+		if b.End.After(until) {
 			later++
 		}
 		if b.Nonce != "" && !driver.Block(b).Free(at) {
@@ -156,13 +156,13 @@ func raised(ctx context.Context, cmd *cobra.Command, s driver.Store, until time.
 	if len(blocks) == 0 {
 		return errors.New("the store has no blocks after the raise; was it replaced in the meantime?")
 	}
-	first := slices.MinFunc(blocks, func(a, b lease.Block) int { return a.GrantedUntil.Compare(b.GrantedUntil) }).GrantedUntil
+	first := slices.MinFunc(blocks, func(a, b lease.Grant) int { return a.End.Compare(b.End) }).End
 	if first.Before(until) {
 		return fmt.Errorf("after the raise to %[2]s a block can be granted from %[1]s on; was the store replaced?",
 			first.UTC().Format(time.RFC3339), until.UTC().Format(time.RFC3339))
 	}
 	unused := "; none of them was ever granted: is this the store that was restored?"
-	if slices.ContainsFunc(blocks, func(b lease.Block) bool { return !b.Start.IsZero() }) {
+	if slices.ContainsFunc(blocks, func(b lease.Grant) bool { return !b.Start.IsZero() }) {
 		unused = ""
 	}
 	_, err = fmt.Fprintf(cmd.OutOrStdout(), "nothing before %s is granted any more; blocks raised: %d%s\n",

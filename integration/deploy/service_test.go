@@ -106,11 +106,11 @@ func TestServiceRuns(t *testing.T) {
 			if node := info.Parts.Node; !info.Agree || node < held.Node || node >= held.Node+held.Nodes {
 				t.Errorf("the ID is %+v; the process holds %+v", info, held)
 			}
-			if !strings.HasPrefix(held.Owner, host+"/") || time.Until(held.GrantedUntil) < lease.DefaultTTL/2 {
+			if !strings.HasPrefix(held.Owner, host+"/") || time.Until(held.End) < lease.DefaultTTL/2 {
 				t.Errorf("got %+v, want a lease of %s", held, host)
 			}
 			end(t, cmd)
-			if left := theBlock(t, around.store); time.Until(left.GrantedUntil) > lease.DefaultTTL/2 {
+			if left := theBlock(t, around.store); time.Until(left.End) > lease.DefaultTTL/2 {
 				t.Errorf("the lease was not given back: %+v", left)
 			}
 		})
@@ -235,7 +235,7 @@ func onPage(t *testing.T, text string) {
 }
 
 // theBlock returns the only block of a store that was ever granted.
-func theBlock(t *testing.T, address string) lease.Block {
+func theBlock(t *testing.T, address string) lease.Grant {
 	t.Helper()
 	store, err := driver.Open(t.Context(), address, driver.NodeRange{})
 	if err != nil {
@@ -246,7 +246,7 @@ func theBlock(t *testing.T, address string) lease.Block {
 	if err != nil {
 		t.Fatal(err)
 	}
-	blocks = slices.DeleteFunc(blocks, func(b lease.Block) bool { return b.Version == 0 })
+	blocks = slices.DeleteFunc(blocks, func(b lease.Grant) bool { return b.Version == 0 })
 	if len(blocks) != 1 {
 		t.Fatalf("got %+v, want one block", blocks)
 	}

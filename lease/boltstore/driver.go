@@ -1,11 +1,8 @@
 package boltstore
 
 import (
-	"context"
-	"fmt"
 	"strings"
 
-	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 )
 
@@ -14,10 +11,10 @@ const scheme = "bolt"
 func init() { driver.Register(scheme, openURL) }
 
 // openURL is the [driver.Opener] of bolt:PATH.
-func openURL(_ context.Context, url string, use driver.Options) (driver.Store, error) {
-	path := strings.TrimPrefix(url, scheme+":")
-	if path == "" {
-		return nil, fmt.Errorf("boltstore: %w: no path in bolt:PATH", lease.ErrInvalidRequest)
+func openURL(url string) (driver.Store, error) {
+	s, err := New(strings.TrimPrefix(url, scheme+":"))
+	if err != nil {
+		return nil, err
 	}
-	return Open(path, use)
+	return s, nil
 }

@@ -70,7 +70,7 @@ func TestUse(t *testing.T) {
 		}
 		blocks, listErr := s.List(t.Context())
 		if !errors.Is(err, lease.ErrNoFreeNode) || listErr != nil || len(blocks) != 8 ||
-			blocks[0].GrantedUntil.Sub(now).Round(10*time.Second) != c.waits {
+			blocks[0].End.Sub(now).Round(10*time.Second) != c.waits {
 			t.Errorf("%+v: %v; %d blocks, %v", c, err, len(blocks), listErr)
 		}
 	}

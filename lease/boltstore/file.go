@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"runtime/debug"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -18,9 +19,10 @@ import (
 	"github.com/traceflake/traceflake/internal/entropy"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver/pages"
+	"github.com/traceflake/traceflake/randflake"
 )
 
-// Errors of the file, besides lease.ErrBlockSize and lease.ErrSchemaVersion.
+// Errors of the file, besides those of package lease.
 var (
 	// ErrCorrupt is returned if the file is not a bbolt file or is damaged.
 	// Restore a copy and raise it, or move it away: a new one has a new secret.
@@ -28,35 +30,28 @@ var (
 	// ErrLocked is returned if another process held the file for the whole
 	// timeout.
 	ErrLocked = errors.New("boltstore: the file is locked by another process")
-	// ErrReplaced is returned if the file is gone or is not the one that was
-	// opened. Restart the process.
-	ErrReplaced = errors.New("boltstore: the file was removed or replaced")
-	// ErrNewFile is returned by Acquire, with lease.ErrNoFreeNode, while a file
-	// waits because a lost one may have granted its nodes: see [Open].
-	ErrNewFile = errors.New("the file is new to its nodes")
 	// ErrCopied is returned if this machine was restored from a snapshot since
-	// Open, or [Store.Restored] was called: another machine may have a copy of the
-	// file, and both would grant the same nodes. If one has, move the file away, and
-	// with a fleet's secret give this host other nodes. Then start the process again.
+	// New, or [Store.Restored] was called: another machine may have a copy of the
+	// file, and both would grant the same nodes. If one has, move the file away, then
+	// start the process again: the next file has another secret.
 	ErrCopied = errors.New("boltstore: the machine was restored from a snapshot, and may not be the only one with this file")
 )
 
 const (
-	format    = 1
+	format    = 2
 	secretLen = 16
 	fileMode  = 0o600
 )
 
-// The file has one bucket: the pages, and its identity.
+// The file has one bucket: the pages, and the secret.
 var (
-	bucket      = []byte("traceflake")
-	identityKey = []byte("identity")
+	bucket    = []byte("traceflake")
+	secretKey = []byte("secret")
 )
 
-// identity tells one file from another.
-type identity struct {
+// kept is what the file has besides the pages.
+type kept struct {
 	Format int    `json:"format"`
-	ID     []byte `json:"id"`
 	Secret []byte `json:"secret"`
 }
 
@@ -66,53 +61,72 @@ type file struct {
 	path    string
 	timeout time.Duration
 	machine func() uint64
-	life    uint64        // the machine's, when the file was opened
-	copied  atomic.Bool   // Restored was called
+	life    uint64      // the machine's, when the file was opened
+	copied  atomic.Bool // Restored was called
+	now     func() time.Time
 	turn    chan struct{} // one transaction at a time in this process
-	id      []byte        // nil until the file was identified
 }
 
 func newFile(path string, cfg config) *file {
 	return &file{
-		path: path, timeout: cfg.timeout, machine: cfg.machine, life: cfg.machine(),
+		path: path, timeout: cfg.timeout, machine: cfg.machine, life: cfg.machine(), now: cfg.now,
 		turn: make(chan struct{}, 1),
 	}
 }
 
 // Read implements [pages.Server].
 func (f *file) Read(ctx context.Context, name string) (o pages.Object, err error) {
-	err = f.use(ctx, read, func(tx *bbolt.Tx) error {
-		o = object(tx.Bucket(bucket).Get([]byte(name)))
-		return nil
+	err = f.use(ctx, read, func(all *bbolt.Bucket) error {
+		o, err = inside{all}.Read(ctx, name)
+		return err
 	})
+	o.Time = f.now().Truncate(time.Second)
 	return o, err
 }
 
 // Write implements [pages.Server].
 func (f *file) Write(ctx context.Context, name string, data []byte, version string) (o pages.Object, err error) {
-	err = f.use(ctx, write, func(tx *bbolt.Tx) error {
-		all := tx.Bucket(bucket)
-		if o = object(all.Get([]byte(name))); o.Version != version {
-			return pages.ErrChanged
-		}
-		return all.Put([]byte(name), data)
+	found := false
+	err = f.use(ctx, write, func(all *bbolt.Bucket) error {
+		found = true
+		o, err = inside{all}.Write(ctx, name, data, version)
+		return err
 	})
-	if err != nil {
-		return o, err
+	if err == nil && !found {
+		return o, pages.ErrChanged
 	}
-	return pages.Object{Version: string(data)}, nil
+	return o, err
 }
 
 // List implements [pages.Server].
-func (f *file) List(ctx context.Context) (map[string]pages.Object, error) {
-	all := map[string]pages.Object{}
-	err := f.use(ctx, read, func(tx *bbolt.Tx) error {
-		return tx.Bucket(bucket).ForEach(func(name, data []byte) error {
-			all[string(name)] = object(data)
-			return nil
-		})
+func (f *file) List(ctx context.Context) (all map[string]pages.Object, err error) {
+	err = f.use(ctx, read, func(b *bbolt.Bucket) error {
+		all, err = inside{b}.List(ctx)
+		return err
 	})
 	return all, err
+}
+
+// inside is a [pages.Server] in one transaction. It is for one call at a time.
+type inside struct{ *bbolt.Bucket }
+
+func (b inside) Read(_ context.Context, name string) (pages.Object, error) {
+	return object(b.Get([]byte(name))), nil
+}
+
+func (b inside) Write(_ context.Context, name string, data []byte, version string) (pages.Object, error) {
+	if o := object(b.Get([]byte(name))); o.Version != version {
+		return o, pages.ErrChanged
+	}
+	return pages.Object{Version: string(data)}, b.Put([]byte(name), data)
+}
+
+func (b inside) List(context.Context) (map[string]pages.Object, error) {
+	all := map[string]pages.Object{}
+	return all, b.ForEach(func(name, data []byte) error {
+		all[string(name)] = object(data)
+		return nil
+	})
 }
 
 // object copies data, which is valid during a transaction only.
@@ -120,79 +134,95 @@ func object(data []byte) pages.Object {
 	return pages.Object{Data: []byte(string(data)), Version: string(data)}
 }
 
-// identify learns which file it is, and returns its secret. It makes the file if
-// it may. A file that is there is only read, so that listing leases writes
-// nothing.
-func (f *file) identify(ctx context.Context, mayCreate bool) (secret []byte, err error) {
-	var i identity
-	err = f.transact(ctx, read, func(tx *bbolt.Tx) error { i, err = identityOf(tx); return err })
-	if mayCreate && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, errEmpty)) {
-		err = f.transact(ctx, create, func(tx *bbolt.Tx) error { i, err = fill(tx); return err })
-	}
-	if err != nil {
-		return nil, err
-	}
-	f.id = i.ID
-	return i.Secret, nil
-}
-
 // errEmpty is returned if nothing was written to the file yet.
 var errEmpty = errors.New("the file is empty")
 
-func identityOf(tx *bbolt.Tx) (i identity, err error) {
+// secretOf returns the secret in the file, which every file has that was created.
+func secretOf(tx *bbolt.Tx) ([]byte, error) {
 	all := tx.Bucket(bucket)
 	if all == nil {
 		if name, _ := tx.Cursor().First(); name != nil {
-			return i, fmt.Errorf("%w: it is a bbolt file with a bucket %q, not one of leases", lease.ErrSchemaVersion, name)
+			return nil, fmt.Errorf("%w: it is a bbolt file with a bucket %q, not a lease file", lease.ErrSchemaVersion, name)
 		}
-		return i, errEmpty
+		return nil, errEmpty
 	}
-	if err := json.Unmarshal(all.Get(identityKey), &i); err != nil {
-		return i, fmt.Errorf("%w: its identity: %w", ErrCorrupt, err)
+	var k kept
+	if err := json.Unmarshal(all.Get(secretKey), &k); err != nil {
+		return nil, fmt.Errorf("%w: its secret: %w", ErrCorrupt, err)
 	}
-	if i.Format != format {
-		return i, fmt.Errorf("%w: %d, this library supports %d; use a newer one", lease.ErrSchemaVersion, i.Format, format)
+	if k.Format != format {
+		return nil, fmt.Errorf("%w: %d, this library supports %d", lease.ErrSchemaVersion, k.Format, format)
 	}
-	if len(i.ID) != secretLen || len(i.Secret) != secretLen {
-		return i, fmt.Errorf("%w: its id or its secret is missing", ErrCorrupt)
+	if len(k.Secret) != secretLen {
+		return nil, fmt.Errorf("%w: its secret is missing", ErrCorrupt)
 	}
-	return i, nil
+	return slices.Clone(k.Secret), nil
 }
 
-// fill writes an identity unless another process has done so meanwhile.
-func fill(tx *bbolt.Tx) (i identity, err error) {
-	if i, err = identityOf(tx); !errors.Is(err, errEmpty) {
-		return i, err
+// secret returns the secret in the file. Errors: [lease.ErrNoStore].
+func (f *file) secret(ctx context.Context) (secret []byte, err error) {
+	err = f.transact(ctx, read, func(tx *bbolt.Tx) error { secret, err = secretOf(tx); return err })
+	if missing(err) {
+		return nil, lease.ErrNoStore
 	}
-	i = identity{Format: format, ID: make([]byte, secretLen), Secret: make([]byte, secretLen)}
-	entropy.Read(i.ID)
-	entropy.Read(i.Secret)
-	data, err := json.Marshal(i)
-	if err != nil {
-		return i, err
-	}
-	all, err := tx.CreateBucket(bucket)
-	if err != nil {
-		return i, err
-	}
-	return i, all.Put(identityKey, data)
+	return secret, err
 }
 
-// use is transact on the file that was identified, and on no other.
-func (f *file) use(ctx context.Context, how access, do func(*bbolt.Tx) error) error {
-	if f.copied.Load() || f.machine() != f.life {
-		return ErrCopied
-	}
-	return f.transact(ctx, how, func(tx *bbolt.Tx) error {
-		i, err := identityOf(tx)
-		if errors.Is(err, errEmpty) || err == nil && string(i.ID) != string(f.id) {
-			return ErrReplaced
+// fill writes a new secret and every page, in one transaction.
+func (f *file) fill(ctx context.Context, d lease.Description) error {
+	return f.transact(ctx, create, func(tx *bbolt.Tx) error {
+		secret, err := secretOf(tx)
+		if errors.Is(err, errEmpty) {
+			secret = make([]byte, secretLen)
+			entropy.Read(secret)
+			err = keep(tx, secret)
 		}
 		if err != nil {
 			return err
 		}
-		return do(tx)
+		codec, err := randflake.NewCodec(secret)
+		if err != nil {
+			return err
+		}
+		d.Secrets = []string{lease.Fingerprint(codec, d.ID)}
+		s, err := pages.New(inside{tx.Bucket(bucket)}, pages.Layout{Name: "file", BlocksPerPage: blocksPerPage, OneAtATime: true})
+		if err != nil {
+			return err
+		}
+		return s.Create(ctx, d)
 	})
+}
+
+func keep(tx *bbolt.Tx, secret []byte) error {
+	data, err := json.Marshal(kept{Format: format, Secret: secret})
+	if err != nil {
+		return err
+	}
+	all, err := tx.CreateBucket(bucket)
+	if err != nil {
+		return err
+	}
+	return all.Put(secretKey, data)
+}
+
+// missing reports whether there is no store at the path.
+func missing(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, errEmpty) }
+
+// use runs do in a transaction on the file, if there is one.
+func (f *file) use(ctx context.Context, how access, do func(*bbolt.Bucket) error) error {
+	if f.copied.Load() || f.machine() != f.life {
+		return ErrCopied
+	}
+	err := f.transact(ctx, how, func(tx *bbolt.Tx) error {
+		if _, err := secretOf(tx); err != nil {
+			return err
+		}
+		return do(tx.Bucket(bucket))
+	})
+	if missing(err) {
+		return nil
+	}
+	return err
 }
 
 // access is how a transaction opens the file.
@@ -294,8 +324,6 @@ func (f *file) explain(err error) error {
 	case errors.Is(err, bolterrors.ErrInvalid), errors.Is(err, bolterrors.ErrChecksum),
 		errors.Is(err, bolterrors.ErrVersionMismatch), errors.Is(err, bolterrors.ErrInvalidMapping):
 		return fmt.Errorf("%w: %w", ErrCorrupt, err)
-	case errors.Is(err, fs.ErrNotExist) && f.id != nil:
-		return fmt.Errorf("%w: %w", ErrReplaced, err)
 	}
 	return err
 }

@@ -1,14 +1,11 @@
 package boltstore
 
 import (
-	"cmp"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/traceflake/traceflake/internal/vmclock"
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/randflake"
 )
 
@@ -16,7 +13,6 @@ import (
 type Option func(*config)
 
 type config struct {
-	driver.Options
 	timeout time.Duration
 	now     func() time.Time
 	machine func() uint64 // changes when this machine is restored from a snapshot
@@ -50,22 +46,13 @@ func restores() uint64 {
 	return generation
 }
 
-func newConfig(use driver.Options, opts []Option) (config, error) {
-	c := config{Options: use, timeout: DefaultTimeout, now: randflake.SystemClock{}.Now, machine: restores}
+func newConfig(opts []Option) (config, error) {
+	c := config{timeout: DefaultTimeout, now: randflake.SystemClock{}.Now, machine: restores}
 	for _, opt := range opts {
 		opt(&c)
 	}
-	c.LongestTTL = cmp.Or(c.LongestTTL, lease.DefaultTTL)
-	var errs []error
-	if c.LongestTTL < lease.MinTTL || c.LongestTTL > lease.MaxTTL {
-		errs = append(errs, fmt.Errorf("longest TTL %s, want %s to %s", c.LongestTTL, lease.MinTTL, lease.MaxTTL))
-	}
 	if c.timeout <= 0 {
-		errs = append(errs, fmt.Errorf("timeout %s, want more than 0", c.timeout))
+		return c, fmt.Errorf("%w: timeout %s, want more than 0", lease.ErrInvalidRequest, c.timeout)
 	}
-	if c.Secret == driver.SharedSecret && c.Nodes.Nodes == 0 {
-		errs = append(errs, fmt.Errorf("%w: a file serves one host, so with a fleet's secret this host needs nodes of its own; "+
-			"reserve some for it, or use the file's own secret", lease.ErrInvalidRequest))
-	}
-	return c, errors.Join(errs...)
+	return c, nil
 }

@@ -8,25 +8,15 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// Block is a [lease.Block] with the rules for granting, in one place: its
+// Block is a [lease.Grant] with the rules for granting, in one place: its
 // methods return the block's next state, with the version raised by one, or an
 // error.
-type Block lease.Block
-
-// Grant returns the block's last grant.
-func (b Block) Grant() lease.Grant {
-	return lease.Grant{
-		Lease:   randflake.Lease{Node: b.Node, Nodes: b.Nodes, Start: b.Start, End: b.GrantedUntil},
-		Nonce:   b.Nonce,
-		Version: b.Version,
-		Owner:   b.Owner,
-	}
-}
+type Block lease.Grant
 
 // Free reports whether the block may be granted at now, truncated to a whole
-// second: it is free if GrantedUntil is not after it.
+// second: it is free if End is not after it.
 func (b Block) Free(now time.Time) bool {
-	return b.GrantedUntil.Unix() <= now.Unix()
+	return b.End.Unix() <= now.Unix()
 }
 
 // Acquire grants the block for [now, now+TTL). The request must have passed
@@ -35,10 +25,10 @@ func (b Block) Free(now time.Time) bool {
 // The store must check whether some block already has the nonce.
 func (b Block) Acquire(r lease.Request) (Block, error) {
 	if !b.Free(r.Now) {
-		return b, fmt.Errorf("%w: node %d is granted until %s", lease.ErrNoFreeNode, b.Node, text(b.GrantedUntil))
+		return b, fmt.Errorf("%w: node %d is granted until %s", lease.ErrNoFreeNode, b.Node, text(b.End))
 	}
 	b.Start = second(r.Now)
-	b.GrantedUntil = capEnd(b.Start.Add(r.TTL))
+	b.End = capEnd(b.Start.Add(r.TTL))
 	b.Nonce, b.Owner = r.Nonce, r.Owner
 	b.Version++
 	return b, nil
@@ -52,8 +42,8 @@ func (b Block) Renew(g lease.Grant, r lease.Request) (Block, error) {
 	if err := b.allows(g, r.Nonce); err != nil {
 		return b, err
 	}
-	if end := capEnd(r.Now.Add(r.TTL)); end.After(b.GrantedUntil) {
-		b.GrantedUntil = end
+	if end := capEnd(r.Now.Add(r.TTL)); end.After(b.End) {
+		b.End = end
 	}
 	b.Nonce = r.Nonce
 	b.Version++
@@ -61,7 +51,7 @@ func (b Block) Renew(g lease.Grant, r lease.Request) (Block, error) {
 }
 
 // Release takes back the seconds from unused on, rounded up to a whole second.
-// The end stays within [Start, GrantedUntil]. The block keeps the nonce of the
+// The end stays within [Start, End]. The block keeps the nonce of the
 // release, so that another client with the same grant can see which write ended
 // it. Errors: [lease.ErrLost], [lease.ErrInvalidRequest].
 func (b Block) Release(g lease.Grant, nonce string, unused time.Time) (Block, error) {
@@ -72,19 +62,24 @@ func (b Block) Release(g lease.Grant, nonce string, unused time.Time) (Block, er
 	if unused.Before(b.Start) {
 		unused = b.Start
 	}
-	if unused.Before(b.GrantedUntil) {
-		b.GrantedUntil = unused
+	if unused.Before(b.End) {
+		b.End = unused
 	}
 	b.Nonce, b.Owner = nonce, ""
 	b.Version++
 	return b, nil
 }
 
-// Raise moves GrantedUntil to until, rounded up to a whole second, unless it is
-// later, and clears the nonce, which nothing else does.
+// Raise moves the end to until, rounded up to a whole second, unless it is
+// later, and clears the nonce, which nothing else does. A block that was raised
+// already stays as it is.
 func (b Block) Raise(until time.Time) Block {
-	if until = roundUp(until); until.After(b.GrantedUntil) {
-		b.GrantedUntil = until
+	until = roundUp(until)
+	if b.Version > 0 && b.Nonce == "" && !b.End.Before(until) {
+		return b
+	}
+	if until.After(b.End) {
+		b.End = until
 	}
 	b.Nonce, b.Owner = "", ""
 	b.Version++

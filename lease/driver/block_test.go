@@ -18,7 +18,7 @@ func at(d time.Duration) time.Time { return testStart.Add(d) }
 
 // held is a block granted for [testStart, testStart+10s), at version 3.
 func heldBlock() (Block, lease.Grant) {
-	b := Block{Node: 8, Nodes: 8, Start: testStart, GrantedUntil: at(10 * time.Second), Nonce: strings.Repeat("a", nonceLen), Version: 3, Owner: "web-1"}
+	b := Block{Node: 8, Nodes: 8, Start: testStart, End: at(10 * time.Second), Nonce: strings.Repeat("a", nonceLen), Version: 3, Owner: "web-1"}
 	return b, b.Grant()
 }
 
@@ -40,13 +40,13 @@ func TestBlockAcquire(t *testing.T) {
 			continue
 		}
 		start := at(tt.now.Truncate(time.Second))
-		want := Block{Node: 8, Nodes: 8, Start: start, GrantedUntil: start.Add(3 * time.Second), Nonce: other, Version: 4, Owner: "web-2"}
+		want := Block{Node: 8, Nodes: 8, Start: start, End: start.Add(3 * time.Second), Nonce: other, Version: 4, Owner: "web-2"}
 		if err != nil || got != want {
 			t.Errorf("at %s: %+v, %v; want %+v", tt.now, got, err, want)
 		}
 	}
 	last := time.Unix(randflake.EndOfLife-2, 0)
-	if got, err := (Block{Nodes: 8}).Acquire(lease.Request{Nonce: other, Now: last, TTL: time.Hour}); err != nil || got.GrantedUntil.Unix() != randflake.EndOfLife {
+	if got, err := (Block{Nodes: 8}).Acquire(lease.Request{Nonce: other, Now: last, TTL: time.Hour}); err != nil || got.End.Unix() != randflake.EndOfLife {
 		t.Errorf("at the end of life: %+v, %v", got, err)
 	}
 }
@@ -61,7 +61,7 @@ func TestBlockRenew(t *testing.T) {
 	} {
 		got, err := b.Renew(g, renewal(fresh, at(tt.end)))
 		want := b
-		want.GrantedUntil, want.Nonce, want.Version = at(tt.want), fresh, 4
+		want.End, want.Nonce, want.Version = at(tt.want), fresh, 4
 		if err != nil || got != want {
 			t.Errorf("to %s: %+v, %v; want %+v", tt.end, got, err, want)
 		}
@@ -79,7 +79,7 @@ func TestBlockRelease(t *testing.T) {
 	} {
 		got, err := b.Release(g, fresh, at(tt.unused))
 		want := b
-		want.GrantedUntil, want.Nonce, want.Version, want.Owner = at(tt.want), fresh, 4, ""
+		want.End, want.Nonce, want.Version, want.Owner = at(tt.want), fresh, 4, ""
 		if err != nil || got != want {
 			t.Errorf("from %s: %+v, %v; want %+v", tt.unused, got, err, want)
 		}
@@ -92,7 +92,7 @@ func TestBlockRaise(t *testing.T) {
 		{0, 10 * time.Second}, {10 * time.Second, 10 * time.Second}, {10001 * time.Millisecond, 11 * time.Second}, {time.Hour, time.Hour},
 	} {
 		want := b
-		want.GrantedUntil, want.Nonce, want.Version, want.Owner = at(tt.want), "", 4, ""
+		want.End, want.Nonce, want.Version, want.Owner = at(tt.want), "", 4, ""
 		if got := b.Raise(at(tt.until)); got != want {
 			t.Errorf("to %s: %+v; want %+v", tt.until, got, want)
 		}

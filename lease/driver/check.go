@@ -51,11 +51,7 @@ func CheckRaise(until time.Time) error {
 const nonceLen = 32
 
 func checkNonce(nonce string) error {
-	good := len(nonce) == nonceLen
-	for _, c := range nonce {
-		good = good && (c >= '0' && c <= '9' || c >= 'a' && c <= 'f')
-	}
-	if !good {
+	if !isHex(nonce, nonceLen) {
 		return fmt.Errorf("%w: nonce %q, want %d lower-case hex digits",
 			lease.ErrInvalidRequest, nonce, nonceLen)
 	}

@@ -41,6 +41,6 @@ func ExampleOpen() {
 		panic(err)
 	}
 	for _, b := range blocks {
-		fmt.Println(b.Node, b.Owner, b.GrantedUntil)
+		fmt.Println(b.Node, b.Owner, b.End)
 	}
 }

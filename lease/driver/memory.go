@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -11,28 +12,33 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// Memory is a [lease.Store] within one process, for tests: it forgets everything
-// when the process ends. It is safe for concurrent use.
+// Memory is a [Store] within one process, for tests: it forgets everything when the process
+// ends. It is created with every node and any secret, unless [WithDescription] says otherwise.
+// It is safe for concurrent use.
 type Memory struct {
-	nodes NodeRange
 	clock randflake.Clock // nil: the store has no clock
+	wrong error           // of the description
 
-	copied []lease.Block
+	copied []lease.Grant
 	mu     sync.Mutex
+	about  lease.Description
 	blocks []Block
 }
 
-var _ interface {
-	lease.Store
-	lease.Admin
-} = (*Memory)(nil)
+var _ Store = (*Memory)(nil)
 
 // MemoryOption configures a [Memory].
 type MemoryOption func(*Memory)
 
+// WithDescription sets with which description the store is created; zero fields are those of
+// [NewDescription], except that the longest TTL is [lease.MaxTTL].
+func WithDescription(d lease.Description) MemoryOption {
+	return func(m *Memory) { m.about = d }
+}
+
 // WithNodeRange sets which nodes the store grants; the default is [AllNodes].
 func WithNodeRange(r NodeRange) MemoryOption {
-	return func(m *Memory) { m.nodes = r }
+	return func(m *Memory) { m.about.First, m.about.Nodes, m.about.BlockSize = r.First, r.Nodes, r.BlockSize }
 }
 
 // WithClock gives the store its own clock, of which only Now is called, so that it refuses
@@ -43,30 +49,72 @@ func WithClock(clock randflake.Clock) MemoryOption {
 
 // WithBlocks starts the store with the blocks of another store's List, as a copy of it would.
 // Blocks outside the range are left out.
-func WithBlocks(blocks []lease.Block) MemoryOption {
+func WithBlocks(blocks []lease.Grant) MemoryOption {
 	return func(m *Memory) { m.copied = blocks }
 }
 
-// NewMemory returns a store that is empty unless [WithBlocks] fills it. If [NodeRange.Check]
-// refuses the range, every call returns its error.
+// NewMemory returns a store that is empty unless [WithBlocks] fills it. If [CheckDescription]
+// refuses the description, every call returns its error.
 func NewMemory(opts ...MemoryOption) *Memory {
-	m := &Memory{nodes: AllNodes}
+	m := new(Memory)
 	for _, opt := range opts {
 		opt(m)
 	}
-	if m.nodes.Check() == nil {
-		m.blocks = make([]Block, m.nodes.Blocks())
-		for i := range m.blocks {
-			m.blocks[i] = m.nodes.Block(i)
-		}
-		for _, b := range m.copied {
-			if i, err := m.nodes.Index(b.Node); err == nil && b.Nodes == m.nodes.BlockSize {
-				m.blocks[i] = Block(b)
-			}
+	m.about.LongestTTL = cmp.Or(m.about.LongestTTL, lease.MaxTTL)
+	if m.about, m.wrong = NewDescription(m.about); m.wrong != nil {
+		return m
+	}
+	nodes := RangeOf(m.about)
+	m.blocks = make([]Block, nodes.Blocks())
+	for i := range m.blocks {
+		m.blocks[i] = nodes.Block(i)
+	}
+	for _, b := range m.copied {
+		if i, err := nodes.Index(b.Node); err == nil && b.Nodes == nodes.BlockSize {
+			m.blocks[i] = Block(b)
 		}
 	}
 	return m
 }
+
+// Describe implements [lease.Store].
+func (m *Memory) Describe(ctx context.Context) (lease.Description, error) {
+	unlock, err := m.begin(ctx, "describe")
+	if err != nil {
+		return lease.Description{}, err
+	}
+	defer unlock()
+	d := m.about
+	d.Secrets = slices.Clone(d.Secrets)
+	return d, nil
+}
+
+// Create implements [lease.Admin]. The store exists from the beginning.
+func (m *Memory) Create(_ context.Context, d lease.Description) error {
+	if d.ID != m.about.ID {
+		return lease.ErrExists
+	}
+	return m.wrong
+}
+
+// AddSecret implements [lease.Admin].
+func (m *Memory) AddSecret(ctx context.Context, fingerprint string) error {
+	if err := CheckFingerprint(fingerprint); err != nil {
+		return err
+	}
+	unlock, err := m.begin(ctx, "add a secret")
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if !slices.Contains(m.about.Secrets, fingerprint) {
+		m.about.Secrets = append(m.about.Secrets, fingerprint)
+	}
+	return nil
+}
+
+// Close implements [Store].
+func (m *Memory) Close(context.Context) error { return nil }
 
 // Acquire implements [lease.Store]. It takes the free block with the lowest nodes.
 func (m *Memory) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
@@ -79,13 +127,13 @@ func (m *Memory) Acquire(ctx context.Context, r lease.Request) (lease.Grant, err
 	}
 	defer unlock()
 	if i := slices.IndexFunc(m.blocks, func(b Block) bool { return b.Nonce == r.Nonce }); i >= 0 {
-		return m.blocks[i].Grant(), nil
+		return lease.Grant(m.blocks[i]), nil
 	}
 	i := slices.IndexFunc(m.blocks, func(b Block) bool { return b.Free(r.Now) })
 	if i < 0 {
 		return lease.Grant{}, fmt.Errorf("%w: all %d are granted", lease.ErrNoFreeNode, len(m.blocks))
 	}
-	return m.put(i, func(b Block) (Block, error) { return b.Acquire(r) })
+	return m.put(i, func(b Block) (Block, error) { return b.Acquire(Shorten(r, m.about)) })
 }
 
 // Renew implements [lease.Store].
@@ -93,7 +141,7 @@ func (m *Memory) Renew(ctx context.Context, g lease.Grant, r lease.Request) (lea
 	if err := CheckRequest(r, m.now()); err != nil {
 		return lease.Grant{}, err
 	}
-	return m.change(ctx, "renew", g.Node, func(b Block) (Block, error) { return b.Renew(g, r) })
+	return m.change(ctx, "renew", g.Node, func(b Block) (Block, error) { return b.Renew(g, Shorten(r, m.about)) })
 }
 
 // Release implements [lease.Store].
@@ -108,35 +156,40 @@ func (m *Memory) Get(ctx context.Context, node uint32) (lease.Grant, error) {
 }
 
 // List implements [lease.Admin].
-func (m *Memory) List(ctx context.Context) ([]lease.Block, error) {
+func (m *Memory) List(ctx context.Context) ([]lease.Grant, error) {
 	unlock, err := m.begin(ctx, "list")
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
-	var written []lease.Block
+	var written []lease.Grant
 	for _, b := range m.blocks {
 		if b.Version > 0 {
-			written = append(written, lease.Block(b))
+			written = append(written, lease.Grant(b))
 		}
 	}
 	return written, nil
 }
 
 // Raise implements [lease.Admin].
-func (m *Memory) Raise(ctx context.Context, until time.Time) error {
+func (m *Memory) Raise(ctx context.Context, until time.Time) (time.Time, error) {
 	if err := CheckRaise(until); err != nil {
-		return err
+		return time.Time{}, err
 	}
 	unlock, err := m.begin(ctx, "raise")
 	if err != nil {
-		return err
+		return time.Time{}, err
 	}
 	defer unlock()
-	for i, b := range m.blocks {
-		m.blocks[i] = b.Raise(until)
+	now := m.now()
+	if now.IsZero() {
+		now = time.Now()
 	}
-	return nil
+	m.about.Raised = RaiseTo(m.about, until, now)
+	for i, b := range m.blocks {
+		m.blocks[i] = b.Raise(m.about.Raised)
+	}
+	return m.about.Raised, nil
 }
 
 // Time implements [lease.Admin].
@@ -151,8 +204,8 @@ func (m *Memory) now() time.Time {
 }
 
 func (m *Memory) begin(ctx context.Context, what string) (unlock func(), err error) {
-	if err := m.nodes.Check(); err != nil {
-		return nil, err
+	if m.wrong != nil {
+		return nil, m.wrong
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("lease: memory store: %s: %w", what, err)
@@ -168,7 +221,7 @@ func (m *Memory) change(ctx context.Context, what string, node uint32, rule func
 		return lease.Grant{}, err
 	}
 	defer unlock()
-	i, err := m.nodes.Index(node)
+	i, err := RangeOf(m.about).Index(node)
 	if err != nil {
 		return lease.Grant{}, err
 	}
@@ -181,5 +234,5 @@ func (m *Memory) put(i int, rule func(Block) (Block, error)) (lease.Grant, error
 		return lease.Grant{}, err
 	}
 	m.blocks[i] = b
-	return b.Grant(), nil
+	return lease.Grant(b), nil
 }

@@ -1,27 +1,29 @@
 package driver
 
 import (
-	"cmp"
 	"fmt"
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// NodeRange is the nodes that a store grants, and how many a block has. Fields
-// that are zero stand for the store's own: every node, and the block size with
-// which the store was created.
+// NodeRange is the nodes that a store grants, and how many a block has.
 type NodeRange struct {
 	First, Nodes uint32 // nodes [First, First+Nodes)
 	BlockSize    uint32 // nodes a block
 }
 
-// DefaultBlockSize is how many nodes a block has unless a store is configured
-// otherwise.
+// DefaultBlockSize is how many nodes a block has unless a store is created with
+// another size.
 const DefaultBlockSize = 8
 
 // AllNodes is every node in blocks of the default size.
 var AllNodes = NodeRange{First: 0, Nodes: randflake.MaxNode + 1, BlockSize: DefaultBlockSize}
+
+// RangeOf returns the nodes of a store.
+func RangeOf(d lease.Description) NodeRange {
+	return NodeRange{First: d.First, Nodes: d.Nodes, BlockSize: d.BlockSize}
+}
 
 // Check returns an error if the range is invalid: the block size must be a
 // power of two up to 131072, and First and Nodes multiples of it. The error
@@ -39,30 +41,13 @@ func (r NodeRange) Check() error {
 	return nil
 }
 
-// Resolve fills in the fields of r that are zero, for a store with blocks of the
-// given size, or, if that is 0, for a store that does not exist yet: it gets
-// DefaultBlockSize unless r has a block size. Errors: [lease.ErrBlockSize] if r
-// has another block size than the store, and those of [NodeRange.Check].
-func (r NodeRange) Resolve(blockSize uint32) (NodeRange, error) {
-	if blockSize == 0 {
-		blockSize = cmp.Or(r.BlockSize, DefaultBlockSize)
-	}
-	if r.BlockSize != 0 && r.BlockSize != blockSize {
-		return r, fmt.Errorf("%w: %d nodes, not %d", lease.ErrBlockSize, blockSize, r.BlockSize)
-	}
-	if r.BlockSize = blockSize; r == (NodeRange{BlockSize: blockSize}) {
-		r.Nodes = AllNodes.Nodes
-	}
-	return r, r.Check()
-}
-
 // Blocks is the number of blocks in the range.
 func (r NodeRange) Blocks() int { return int(r.Nodes / r.BlockSize) }
 
 // Block returns block i of the range, from 0 to Blocks()-1, as one that was
 // never granted.
 func (r NodeRange) Block(i int) Block {
-	return Block{Node: r.First + uint32(i)*r.BlockSize, Nodes: r.BlockSize}
+	return Block{Lease: randflake.Lease{Node: r.First + uint32(i)*r.BlockSize, Nodes: r.BlockSize}}
 }
 
 // Index returns which block of the range starts at node. The error wraps

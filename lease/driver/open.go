@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -30,65 +29,44 @@ var packages = map[string]string{
 	"s3":         "s3store",
 }
 
-// Store is a store that [Open] opened. Close releases its resources; close the
-// Keeper first.
+// Store is a store that [Open] opened.
 type Store interface {
 	lease.Store
 	lease.Admin
-	io.Closer
+	// Close releases the store's resources, at once when ctx ends. Close the Keeper
+	// first.
+	Close(ctx context.Context) error
 }
 
-// CodecStore is a store that keeps its own secret, as the store of a single
-// host can. IDs of its leases may be made with it instead of a fleet's secret.
-type CodecStore interface {
-	lease.Store
-	// Codec returns the codec of the store's own secret.
-	Codec() *randflake.Codec
+// Embedded is a store that keeps its own secret, such as the store of a single host.
+// A process creates it if it is missing: no other store can have its secret.
+type Embedded interface {
+	Store
+	// Codec returns the codec of the store's own secret. Errors: [lease.ErrNoStore].
+	Codec(ctx context.Context) (*randflake.Codec, error)
 }
 
-// Options is what a program that opens a store by URL says of its use.
-type Options struct {
-	// Nodes limits the store to some nodes; the zero NodeRange is the store's own.
-	Nodes NodeRange
-	// LongestTTL is the longest TTL that will be requested, or 0 if that is
-	// [lease.DefaultTTL] at most.
-	LongestTTL time.Duration
-	// Secret is with which secret IDs of the store's leases are made.
-	Secret Secret
-	// Existing is set if a store that does not exist must not be created.
-	Existing bool
+// Ensure returns the codec of an embedded store's own secret. It creates the store if it is missing,
+// for every node and leases of up to longestTTL. Several processes may do so at once.
+func Ensure(ctx context.Context, s Embedded, longestTTL time.Duration) (*randflake.Codec, error) {
+	codec, err := s.Codec(ctx)
+	if !errors.Is(err, lease.ErrNoStore) {
+		return codec, err
+	}
+	d, err := NewDescription(lease.Description{Created: time.Now(), LongestTTL: longestTTL})
+	if err == nil {
+		err = s.Create(ctx, d)
+	}
+	if err != nil && !errors.Is(err, lease.ErrExists) {
+		return nil, err
+	}
+	return s.Codec(ctx)
 }
 
-// Secret says with which secret IDs of a store's leases are made. It matters to a
-// [CodecStore].
-type Secret int
-
-const (
-	// AnySecret is the store's own, or another one.
-	AnySecret Secret = iota
-	// OwnSecret is that of [CodecStore].
-	OwnSecret
-	// SharedSecret is one that does not end with the store: IDs of other stores,
-	// and of the store before this one, are made with it too.
-	SharedSecret
-)
-
-// Option sets one of the [Options], for [Open].
-type Option func(*Options)
-
-// WithLongestTTL sets [Options.LongestTTL].
-func WithLongestTTL(ttl time.Duration) Option { return func(o *Options) { o.LongestTTL = ttl } }
-
-// WithSecret sets [Options.Secret].
-func WithSecret(s Secret) Option { return func(o *Options) { o.Secret = s } }
-
-// Existing sets [Options.Existing].
-func Existing() Option { return func(o *Options) { o.Existing = true } }
-
-// Opener opens the store at a URL with the scheme for which it is registered. It
-// must not wait for a server: one that is unreachable now may come back. Errors
-// never contain the URL, which may contain a password.
-type Opener func(ctx context.Context, url string, o Options) (Store, error)
+// Opener opens the store at a URL with the scheme for which it is registered. It makes no
+// request: a server that is unreachable now may come back. Errors never contain the URL, which may
+// contain a password; they wrap [lease.ErrInvalidRequest].
+type Opener func(url string) (Store, error)
 
 var openers struct {
 	sync.RWMutex
@@ -124,26 +102,23 @@ func Schemes() []string {
 	return schemes
 }
 
-// Open opens the store at url, such as "bolt:PATH" or "postgres://…",
-// depending on the imported packages. The zero NodeRange stands for that of the
-// store. Errors: [ErrUnknownScheme] and those of the store's package.
-func Open(ctx context.Context, url string, nodes NodeRange, opts ...Option) (Store, error) {
+// Open opens the store at url, such as "bolt:PATH" or "postgres://…", depending on the
+// imported packages. It makes no request. Errors: [ErrUnknownScheme] and those of the store's
+// package.
+func Open(url string) (Store, error) {
 	scheme, _, ok := strings.Cut(url, ":")
 	openers.RLock()
 	open := openers.byScheme[scheme]
 	openers.RUnlock()
-	if !ok || open == nil {
-		imported := strings.Join(Schemes(), ", ")
-		if name := packages[scheme]; ok && name != "" {
-			return nil, fmt.Errorf("%w: %s: import _ %q in the program, which has %s",
-				ErrUnknownScheme, scheme, "github.com/traceflake/traceflake/lease/"+name, imported)
-		}
-		// The text may be a path or a password, so it is not repeated.
-		return nil, fmt.Errorf("%w; its URL must begin with one of: %s", ErrUnknownScheme, imported)
+	if ok && open != nil {
+		return open(url)
 	}
-	o := Options{Nodes: nodes}
-	for _, opt := range opts {
-		opt(&o)
+	imported := strings.Join(Schemes(), ", ")
+	if name := packages[scheme]; ok && name != "" {
+		return nil, fmt.Errorf("%w: %s: import _ %q in the program, which has %s",
+			ErrUnknownScheme, scheme, "github.com/traceflake/traceflake/lease/"+name, imported)
 	}
-	return open(ctx, url, o)
+	// The text may be a path or a password, so it is not repeated.
+	return nil, fmt.Errorf("%w: its URL must begin with one of: %s; a store of another kind needs the import of its package",
+		ErrUnknownScheme, imported)
 }

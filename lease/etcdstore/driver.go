@@ -75,7 +75,7 @@ const urlForm = "etcd://user:password@host:port,host:port/prefix, or etcds://…
 
 // openURL is the [driver.Opener] of etcd and etcds. Query parameters of etcds
 // name files in PEM form: ca, cert, key.
-func openURL(_ context.Context, text string, use driver.Options) (driver.Store, error) {
+func openURL(text string) (driver.Store, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Opaque != "" {
 		return nil, errors.New("etcdstore: not an address of etcd, want " + urlForm) // err may hold the password
@@ -115,7 +115,7 @@ func openURL(_ context.Context, text string, use driver.Options) (driver.Store, 
 		opts = append(opts, WithPrefix(u.Path))
 	}
 	s := &server{connection: d, endpoints: d.config.Endpoints}
-	return s.store(use.Nodes, opts)
+	return s.store(opts)
 }
 
 func tlsConfig(ca, cert, key string) (*tls.Config, error) {

@@ -20,7 +20,7 @@ const DefaultPrefix = "/traceflake/leases/"
 
 // blocksPerPage fixes how many blocks of a new store share a key: few processes
 // write the same one, and a value is small.
-const blocksPerPage = 16
+const blocksPerPage = 64
 
 // Option configures a store.
 type Option func(*server)
@@ -30,10 +30,8 @@ type Option func(*server)
 func WithPrefix(prefix string) Option { return func(s *server) { s.prefix = prefix } }
 
 // New returns a store in the etcd of client, which the caller must close. It
-// does not connect. Zero fields of nodes are the store's own: every node, in
-// blocks of [driver.DefaultBlockSize] in a new store. Clients of one prefix may
-// have different nodes; fleets that share a secret but no store must not overlap.
-func New(client clientv3.KV, nodes driver.NodeRange, opts ...Option) (*pages.Store, error) {
+// does not connect.
+func New(client clientv3.KV, opts ...Option) (driver.Store, error) {
 	c, ok := client.(*clientv3.Client)
 	if client == nil || ok && c == nil {
 		return nil, fmt.Errorf("etcdstore: %w: no client", lease.ErrInvalidRequest)
@@ -43,7 +41,7 @@ func New(client clientv3.KV, nodes driver.NodeRange, opts ...Option) (*pages.Sto
 		endpoints = c.Endpoints()
 	}
 	s := &server{connection: fixed{client}, endpoints: endpoints}
-	return s.store(nodes, opts)
+	return s.store(opts)
 }
 
 // connection is a client, which may have to be made.
@@ -66,7 +64,7 @@ type server struct {
 	endpoints []string // for errors
 }
 
-func (s *server) store(nodes driver.NodeRange, opts []Option) (*pages.Store, error) {
+func (s *server) store(opts []Option) (driver.Store, error) {
 	s.prefix = DefaultPrefix
 	for _, opt := range opts {
 		opt(s)
@@ -77,7 +75,7 @@ func (s *server) store(nodes driver.NodeRange, opts []Option) (*pages.Store, err
 	if !strings.HasSuffix(s.prefix, "/") {
 		s.prefix += "/" // or it might be a prefix of another
 	}
-	return pages.New(s, pages.Layout{Name: "etcdstore", BlocksPerPage: blocksPerPage}, nodes)
+	return pages.New(s, pages.Layout{Name: "etcdstore", BlocksPerPage: blocksPerPage})
 }
 
 // Read implements [pages.Server].

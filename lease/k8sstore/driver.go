@@ -2,7 +2,6 @@ package k8sstore
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"net/url"
@@ -16,7 +15,7 @@ func init() { driver.Register("k8s", openURL) }
 const urlForm = "k8s://namespace/name, or k8s:///name for the pod's namespace; outside of pods with ?server=URL"
 
 // openURL is the [driver.Opener] of k8s.
-func openURL(_ context.Context, text string, use driver.Options) (driver.Store, error) {
+func openURL(text string) (driver.Store, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Opaque != "" || u.User != nil || u.Port() != "" || u.Fragment != "" || !strings.HasPrefix(text, "k8s://") {
 		return nil, errors.New("k8sstore: not the address of a store, want " + urlForm)
@@ -32,11 +31,11 @@ func openURL(_ context.Context, text string, use driver.Options) (driver.Store, 
 		opts = append(opts, WithName(name))
 	}
 	if server != "" {
-		return New(newClient(nil), server, cmp.Or(u.Host, "default"), use.Nodes, opts...)
+		return New(newClient(nil), server, cmp.Or(u.Host, "default"), opts...)
 	}
 	p, err := newPod(accountDir)
 	if err != nil {
 		return nil, fmt.Errorf("k8sstore: %w", err)
 	}
-	return newStore(p, cmp.Or(u.Host, p.namespace), use.Nodes, opts)
+	return newStore(p, cmp.Or(u.Host, p.namespace), opts)
 }

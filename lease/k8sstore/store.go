@@ -17,7 +17,7 @@ const DefaultName = "traceflake"
 
 // blocksPerPage fixes how many blocks of a new store share an object: few
 // processes write the same one, and there are few to read when blocks run out.
-const blocksPerPage = 16
+const blocksPerPage = 128
 
 // Option configures a store.
 type Option func(*objects)
@@ -29,12 +29,9 @@ func WithName(name string) Option { return func(o *objects) { o.name = name } }
 
 // New returns a store in a namespace of the API server at a URL, with a client
 // that authenticates by itself; with client-go it is that of rest.HTTPClientFor,
-// and the URL is the Host of the same rest.Config. It makes no request. Zero
-// fields of nodes are the store's own: every node, in blocks of
-// [driver.DefaultBlockSize] in a new store. Clients of one store may have
-// different nodes; fleets that share a secret but no store must not overlap.
+// and the URL is the Host of the same rest.Config. It makes no request.
 // Errors of invalid arguments wrap [lease.ErrInvalidRequest].
-func New(client *http.Client, server, namespace string, nodes driver.NodeRange, opts ...Option) (*pages.Store, error) {
+func New(client *http.Client, server, namespace string, opts ...Option) (driver.Store, error) {
 	u, err := url.Parse(server)
 	switch {
 	case client == nil:
@@ -44,7 +41,7 @@ func New(client *http.Client, server, namespace string, nodes driver.NodeRange, 
 	}
 	own := *client
 	own.CheckRedirect = noRedirect
-	return newStore(fixed{client: &own, server: strings.TrimRight(server, "/")}, namespace, nodes, opts)
+	return newStore(fixed{client: &own, server: strings.TrimRight(server, "/")}, namespace, opts)
 }
 
 // fixed is a connection that stays the same.
@@ -60,7 +57,7 @@ func (f fixed) Close() error {
 // label is the form of the names of namespaces and stores.
 var label = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
-func newStore(c connector, namespace string, nodes driver.NodeRange, opts []Option) (*pages.Store, error) {
+func newStore(c connector, namespace string, opts []Option) (driver.Store, error) {
 	o := &objects{connector: c, namespace: namespace, name: DefaultName}
 	for _, opt := range opts {
 		opt(o)
@@ -72,6 +69,6 @@ func newStore(c connector, namespace string, nodes driver.NodeRange, opts []Opti
 		}
 	}
 	// API servers have several kinds of storage below them.
-	layout := pages.Layout{Name: "k8sstore", BlocksPerPage: blocksPerPage, Probe: pages.ProbeNewStore}
-	return pages.New(o, layout, nodes)
+	layout := pages.Layout{Name: "k8sstore", BlocksPerPage: blocksPerPage, Probe: true}
+	return pages.New(o, layout)
 }

@@ -120,7 +120,7 @@ func (c *caller) admin() lease.Admin {
 	return a
 }
 
-func (c *caller) list() []lease.Block {
+func (c *caller) list() []lease.Grant {
 	c.tb.Helper()
 	blocks, err := c.admin().List(context.Background())
 	if err != nil {

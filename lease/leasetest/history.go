@@ -302,7 +302,7 @@ func stepAcquire(s state, n int, r lease.Request, out output) []any {
 		}
 		free++
 		if out.verdict == granted && out.grant.Node == b.Node && shorter(out.grant, next.Grant()) {
-			next.GrantedUntil = out.grant.End
+			next.End = out.grant.End
 		} else if out.verdict != unanswered && out.grant != next.Grant() {
 			continue
 		}

@@ -113,22 +113,22 @@ func (w *wrong) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 			switch w.flaw {
 			case "frees blocks at their start":
 				if err != nil && b.Start.Unix() < r.Now.Unix() {
-					b.GrantedUntil = time.Time{}
+					b.End = time.Time{}
 					next, err = b.Acquire(r)
 				}
 			case "inclusive end":
-				if err == nil && b.GrantedUntil.Unix() == r.Now.Unix() {
+				if err == nil && b.End.Unix() == r.Now.Unix() {
 					err = lease.ErrNoFreeNode
 				}
 			case "free one second early":
-				if err != nil && b.GrantedUntil.Unix() == r.Now.Unix()+1 {
-					b.GrantedUntil = time.Time{}
+				if err != nil && b.End.Unix() == r.Now.Unix()+1 {
+					b.End = time.Time{}
 					next, err = b.Acquire(r)
 				}
 			case "loses the owner":
 				next.Owner = ""
 			case "grants more than requested":
-				next.GrantedUntil = next.GrantedUntil.Add(time.Second)
+				next.End = next.End.Add(time.Second)
 			case "rounds the clock up":
 				if r.Now.Nanosecond() > 0 {
 					next.Start = next.Start.Add(time.Second)
@@ -158,7 +158,7 @@ func (w *wrong) Renew(ctx context.Context, g lease.Grant, r lease.Request) (leas
 			g.Version = b.Version
 		case w.flaw == "renews for any nonce" && b.Nonce != "" && g.Nonce != "":
 			g.Nonce = b.Nonce
-		case w.flaw == "renewal needs a live grant" && r.Now.Add(r.TTL).Sub(b.GrantedUntil) > 5*time.Second:
+		case w.flaw == "renewal needs a live grant" && r.Now.Add(r.TTL).Sub(b.End) > 5*time.Second:
 			return b, lease.ErrLost
 		}
 		next, err := b.Renew(g, r)
@@ -170,8 +170,8 @@ func (w *wrong) Renew(ctx context.Context, g lease.Grant, r lease.Request) (leas
 		}
 		switch w.flaw {
 		case "renewal shortens":
-			if end := r.Now.Add(r.TTL); end.Unix() < b.GrantedUntil.Unix() && end.After(b.Start) {
-				next.GrantedUntil = time.Unix(end.Unix(), 0).UTC()
+			if end := r.Now.Add(r.TTL); end.Unix() < b.End.Unix() && end.After(b.Start) {
+				next.End = time.Unix(end.Unix(), 0).UTC()
 			}
 		case "renewal keeps the version":
 			next.Version = b.Version
@@ -180,11 +180,11 @@ func (w *wrong) Renew(ctx context.Context, g lease.Grant, r lease.Request) (leas
 		case "renewal loses the owner":
 			next.Owner = ""
 		case "renewal writes only if the end grows":
-			if next.GrantedUntil.Equal(b.GrantedUntil) {
+			if next.End.Equal(b.End) {
 				return b, nil
 			}
 		case "renewal writes the nonce but no unchanged end":
-			if next.GrantedUntil.Equal(b.GrantedUntil) {
+			if next.End.Equal(b.End) {
 				next.Version = b.Version
 			}
 		}
@@ -213,7 +213,7 @@ func (w *wrong) Release(ctx context.Context, g lease.Grant, nonce string, unused
 		}
 		switch w.flaw {
 		case "release returns used seconds":
-			next.GrantedUntil = blocks[i].Start
+			next.End = blocks[i].Start
 		case "release keeps the nonce":
 			next.Nonce = g.Nonce
 		case "release empties the nonce":
@@ -242,7 +242,7 @@ func (w *wrong) Get(ctx context.Context, node uint32) (lease.Grant, error) {
 	return w.blocks[i].Grant(), nil
 }
 
-func (w *wrong) List(ctx context.Context) ([]lease.Block, error) {
+func (w *wrong) List(ctx context.Context) ([]lease.Grant, error) {
 	if err := w.context(ctx); err != nil {
 		return nil, err
 	}
@@ -252,10 +252,10 @@ func (w *wrong) List(ctx context.Context) ([]lease.Block, error) {
 	if w.flaw == "returns stale reads" {
 		blocks = w.old
 	}
-	var written []lease.Block
+	var written []lease.Grant
 	for _, b := range blocks {
 		if b.Version > 0 || w.flaw == "lists every block" {
-			written = append(written, lease.Block(b))
+			written = append(written, lease.Grant(b))
 		}
 	}
 	return written, nil
@@ -282,7 +282,7 @@ func (w *wrong) Raise(ctx context.Context, until time.Time) error {
 		case w.flaw == "raise leaves a nonce":
 			next.Nonce = lease.NewNonce()
 		case w.flaw == "raise lowers":
-			next.GrantedUntil = time.Unix(until.Unix(), 0).UTC()
+			next.End = time.Unix(until.Unix(), 0).UTC()
 		}
 		w.blocks[i] = next
 	}

@@ -15,18 +15,18 @@ import (
 
 // List implements [lease.Admin]. It writes nothing: without a table there are
 // no blocks.
-func (s *Store) List(ctx context.Context) ([]lease.Block, error) {
+func (s *Store) List(ctx context.Context) ([]lease.Grant, error) {
 	nodes, err := s.look(ctx)
 	if errors.Is(err, errNoTable) {
 		return nil, nil
 	}
-	var blocks []lease.Block
+	var blocks []lease.Grant
 	if err == nil {
 		var rows []row
 		rows, err = s.rows(ctx, nodes)
 		for _, r := range rows {
 			if r.block.Version > 0 {
-				blocks = append(blocks, lease.Block(r.block))
+				blocks = append(blocks, lease.Grant(r.block))
 			}
 		}
 	}

@@ -30,7 +30,7 @@ func scan(r pgx.CollectableRow) (row, error) {
 	if err := r.Scan(columns[:len(r.FieldDescriptions())]...); err != nil {
 		return row{}, err
 	}
-	b.Version, b.Start, b.GrantedUntil = uint64(version), second(from), second(until)
+	b.Version, b.Start, b.End = uint64(version), second(from), second(until)
 	return row{time.UnixMicro(now), b}, nil
 }
 
@@ -74,7 +74,7 @@ func (s *Store) write(ctx context.Context, reached time.Time, writes ...write) (
 		for _, w := range writes {
 			b := side(w)
 			nonce, owner = append(nonce, b.Nonce), append(owner, b.Owner)
-			from, until = append(from, max(b.Start.Unix(), 0)), append(until, max(b.GrantedUntil.Unix(), 0))
+			from, until = append(from, max(b.Start.Unix(), 0)), append(until, max(b.End.Unix(), 0))
 		}
 		args = append(args, nonce, owner, from, until)
 	}

@@ -198,7 +198,7 @@ func (s *Store) find(ctx context.Context, node uint32) (driver.NodeRange, error)
 func (s *Store) change(ctx context.Context, what string, g lease.Grant, reached time.Time,
 	rule func(b driver.Block, now time.Time) (driver.Block, error)) (lease.Grant, error) {
 	nodes, err := s.find(ctx, g.Node)
-	b := driver.Block{Node: g.Node, Nodes: nodes.BlockSize, Start: g.Start, GrantedUntil: g.End,
+	b := driver.Block{Node: g.Node, Nodes: nodes.BlockSize, Start: g.Start, End: g.End,
 		Nonce: g.Nonce, Version: g.Version, Owner: g.Owner}
 	var r row
 	for try := 0; err == nil; try++ {

@@ -21,7 +21,7 @@ func init() {
 const urlForm = "s3://bucket/prefix?region=REGION&endpoint=URL&style=path"
 
 // openURL is the [driver.Opener] of s3.
-func openURL(ctx context.Context, text string, use driver.Options) (driver.Store, error) {
+func openURL(text string) (driver.Store, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Opaque != "" || u.User != nil || u.Fragment != "" {
 		return nil, errors.New("s3store: not an address of S3, want " + urlForm) // which may hold a key
@@ -55,7 +55,7 @@ func openURL(ctx context.Context, text string, use driver.Options) (driver.Store
 	}
 	// It reads the environment and files; credentials are retrieved by the first
 	// call.
-	loaded, err := config.LoadDefaultConfig(ctx)
+	loaded, err := config.LoadDefaultConfig(context.Background())
 	if err != nil {
 		return nil, fmt.Errorf("s3store: the configuration of AWS's SDK: %w", err)
 	}
@@ -65,5 +65,5 @@ func openURL(ctx context.Context, text string, use driver.Options) (driver.Store
 	if endpoint != "" {
 		loaded.BaseEndpoint = aws.String(endpoint)
 	}
-	return New(loaded, u.Host, use.Nodes, opts...)
+	return New(loaded, u.Host, opts...)
 }

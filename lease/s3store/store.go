@@ -51,13 +51,10 @@ func WithPathStyle(path bool) Option {
 // New returns a store in a bucket. It uses the region, the credentials, the
 // BaseEndpoint and the HTTPClient of config, which package
 // github.com/aws/aws-sdk-go-v2/config loads. The client must not repeat a
-// request, as those of config and of net/http do not. New makes no request. Zero
-// fields of nodes are the store's own: every node, in blocks of
-// [driver.DefaultBlockSize] in a new store. Clients of one prefix may have
-// different nodes; fleets that share a secret but no store must not overlap.
+// request, as those of config and of net/http do not. New makes no request.
 // Errors of invalid arguments wrap [lease.ErrInvalidRequest]. Close closes idle
 // connections of the store's own client.
-func New(config aws.Config, bucket string, nodes driver.NodeRange, opts ...Option) (*pages.Store, error) {
+func New(config aws.Config, bucket string, opts ...Option) (driver.Store, error) {
 	o := options{prefix: DefaultPrefix}
 	for _, opt := range opts {
 		opt(&o)
@@ -66,8 +63,8 @@ func New(config aws.Config, bucket string, nodes driver.NodeRange, opts ...Optio
 	if err != nil {
 		return nil, fmt.Errorf("s3store: %w", err)
 	}
-	layout := pages.Layout{Name: "s3store", BlocksPerPage: blocksPerPage, Probe: pages.ProbeEachStart}
-	return pages.New(s, layout, nodes)
+	layout := pages.Layout{Name: "s3store", BlocksPerPage: blocksPerPage, Probe: true}
+	return pages.New(s, layout)
 }
 
 var (

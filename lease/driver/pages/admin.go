@@ -2,7 +2,6 @@ package pages
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -14,7 +13,7 @@ import (
 // List implements [lease.Admin]. It lists the objects, reads every page whose
 // data is not in the list, and writes nothing. The pages are not read at one
 // moment unless the server lists their data.
-func (s *Store) List(ctx context.Context) ([]lease.Block, error) {
+func (s *Store) List(ctx context.Context) ([]lease.Grant, error) {
 	blocks, err := s.list(ctx)
 	if err != nil {
 		return nil, s.failed(ctx, "list", err)
@@ -22,12 +21,8 @@ func (s *Store) List(ctx context.Context) ([]lease.Block, error) {
 	return blocks, nil
 }
 
-func (s *Store) list(ctx context.Context) ([]lease.Block, error) {
-	sh, err := s.readConfig(ctx)
-	if errors.Is(err, errNoConfig) && s.known.Load() == nil {
-		_, err := s.asked.Resolve(0)
-		return nil, err // a page is created after it
-	}
+func (s *Store) list(ctx context.Context) ([]lease.Grant, error) {
+	sh, err := s.setup(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -35,89 +30,75 @@ func (s *Store) list(ctx context.Context) ([]lease.Block, error) {
 	if err != nil {
 		return nil, err
 	}
-	var numbers []int
-	for _, number := range sh.numbers() {
-		if listed[pageName(number)].Version != "" {
-			numbers = append(numbers, number)
-		}
-	}
-	all, err := s.readAll(ctx, sh, numbers, listed)
+	all, err := s.readAll(ctx, sh, sh.numbers(), listed)
 	if err != nil {
 		return nil, err
 	}
-	var blocks []lease.Block
+	var blocks []lease.Grant
 	for _, p := range all {
 		for _, b := range p.Blocks {
-			if _, err := sh.nodes.Index(b.Node); err == nil {
-				blocks = append(blocks, lease.Block(p.get(b.Node)))
-			}
+			blocks = append(blocks, lease.Grant(p.get(b.Node)))
 		}
 	}
 	return blocks, nil
 }
 
-// Raise implements [lease.Admin]. It reads and writes every page, and creates
-// those that are missing.
-func (s *Store) Raise(ctx context.Context, until time.Time) error {
+// Raise implements [lease.Admin]. It reads and writes every page.
+func (s *Store) Raise(ctx context.Context, until time.Time) (time.Time, error) {
 	if err := driver.CheckRaise(until); err != nil {
-		return fmt.Errorf("%s: %w", s.layout.Name, err)
+		return time.Time{}, fmt.Errorf("%s: %w", s.layout.Name, err)
 	}
-	if err := s.raise(ctx, until); err != nil {
-		return s.failed(ctx, "raise", err)
+	until, err := s.raise(ctx, until)
+	if err != nil {
+		return time.Time{}, s.failed(ctx, "raise", err)
 	}
-	return nil
+	return until, nil
 }
 
-func (s *Store) raise(ctx context.Context, until time.Time) error {
-	sh, err := s.setup(ctx)
+func (s *Store) raise(ctx context.Context, until time.Time) (time.Time, error) {
+	c, err := s.amend(ctx, func(c *config, now time.Time) bool {
+		if now.IsZero() {
+			now = time.Now()
+		}
+		was := c.Raised
+		c.Raised = driver.RaiseTo(c.description(), until, now)
+		return !c.Raised.Equal(was)
+	})
 	if err != nil {
-		return err
+		return until, err
 	}
-	if sh, err = s.configure(ctx, sh); err != nil {
-		return err
-	}
+	sh := s.shape.Load()
 	numbers := sh.numbers()
-	return eachAtOnce(ctx, len(numbers), func(ctx context.Context, i int) error {
-		return s.raisePage(ctx, sh, numbers[i], until)
+	return c.Raised, s.each(ctx, len(numbers), func(ctx context.Context, i int) error {
+		return s.update(ctx, sh, numbers[i], "", func(p *page, _ bool) (bool, error) { return p.raise(c.Raised), nil })
 	})
 }
 
-func (s *Store) raisePage(ctx context.Context, sh shape, number int, until time.Time) error {
-	p, err := s.read(ctx, sh, number)
-	for try := 0; err == nil; try++ {
-		for i := range p.nodes.Blocks() {
-			b := p.get(p.nodes.Block(i).Node)
-			if _, err := sh.nodes.Index(b.Node); err == nil {
-				p.put(b.Raise(until))
-			}
-		}
-		if p, err = s.write(ctx, sh, p, "", try); p == nil {
-			return err
+// raise raises every block of the page. It reports whether there was one to raise.
+func (p *page) raise(until time.Time) (raised bool) {
+	for i := range p.nodes.Blocks() {
+		before := p.get(p.nodes.Block(i).Node)
+		if after := before.Raise(until); after != before {
+			p.put(after)
+			raised = true
 		}
 	}
-	return err
-}
-
-// numbers returns the numbers of the client's pages, in order.
-func (sh shape) numbers() []int {
-	first, n := sh.pages()
-	numbers := make([]int, n)
-	for i := range numbers {
-		numbers[i] = first + i
-	}
-	return numbers
+	return raised
 }
 
 // atOnce is how many requests a call makes at once.
 const atOnce = 32
 
-// eachAtOnce calls f for 0 to n-1 and returns the first error, after which it
+// each calls f for 0 to n-1, several at once, and returns the first error, after which it
 // makes no further calls.
-func eachAtOnce(ctx context.Context, n int, f func(ctx context.Context, i int) error) error {
+func (s *Store) each(ctx context.Context, n int, f func(ctx context.Context, i int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var all sync.WaitGroup
 	slots := make(chan struct{}, atOnce)
+	if s.layout.OneAtATime {
+		slots = make(chan struct{}, 1)
+	}
 	for i := 0; i < n && ctx.Err() == nil; i++ {
 		slots <- struct{}{}
 		all.Go(func() {

@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -27,7 +28,8 @@ const (
 	maxBusy = 8 * time.Second
 )
 
-// waiter makes requests of a server again while it is busy.
+// waiter makes requests of a server again while it is busy, and compares what a server says it
+// stored with what was sent.
 type waiter struct{ Server }
 
 func (w waiter) Read(ctx context.Context, name string) (Object, error) {
@@ -35,7 +37,12 @@ func (w waiter) Read(ctx context.Context, name string) (Object, error) {
 }
 
 func (w waiter) Write(ctx context.Context, name string, data []byte, version string) (Object, error) {
-	return again(ctx, func() (Object, error) { return w.Server.Write(ctx, name, data, version) })
+	o, err := again(ctx, func() (Object, error) { return w.Server.Write(ctx, name, data, version) })
+	if err == nil && o.Data != nil && !bytes.Equal(o.Data, data) {
+		return o, fmt.Errorf("the server acknowledged %s, and stored something else than what was sent: does something between here and it, "+
+			"such as a webhook, change objects?", name)
+	}
+	return o, err
 }
 
 func (w waiter) List(ctx context.Context) (map[string]Object, error) {

@@ -4,121 +4,242 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// configName is the object that fixes how nodes are divided. It is created
-// before the first page, and read again before any page is created. A page that
-// exists says the same of itself: so no process writes with another division.
+// configName is the object that describes the store. Only Create, AddSecret and
+// Raise write it.
 const configName = "config"
 
-// shape divides nodes into blocks and blocks into pages. The pages of clients
-// with different ranges of nodes are the same.
+// config is that object.
+type config struct {
+	header
+	Created       time.Time `json:"created"`
+	First         uint32    `json:"first"`
+	Nodes         uint32    `json:"nodes"`
+	BlockSize     uint32    `json:"block_size"`
+	BlocksPerPage uint32    `json:"blocks_per_page"`
+	LongestTTL    int64     `json:"longest_ttl"` // seconds
+	Raised        time.Time `json:"raised,omitzero"`
+	Secrets       []string  `json:"secrets"`
+	// Complete is set when every page exists.
+	Complete bool `json:"complete"`
+	// Writes makes every state of the object another one.
+	Writes uint64 `json:"writes"`
+}
+
+func (c config) description() lease.Description {
+	return lease.Description{
+		ID: c.Store, Created: c.Created, First: c.First, Nodes: c.Nodes, BlockSize: c.BlockSize,
+		LongestTTL: time.Duration(c.LongestTTL) * time.Second, Raised: c.Raised, Secrets: slices.Clone(c.Secrets),
+	}
+}
+
+// shape divides nodes into blocks and blocks into pages.
 type shape struct {
-	nodes   driver.NodeRange // this client's
-	perPage uint32           // blocks
-}
-
-func (sh shape) header() header {
-	return header{Format: format, BlockSize: sh.nodes.BlockSize, BlocksPerPage: sh.perPage}
-}
-
-func (sh shape) String() string {
-	return fmt.Sprintf("blocks of %d nodes, %d on a page", sh.nodes.BlockSize, sh.perPage)
+	lease.Description
+	nodes   driver.NodeRange
+	perPage uint32 // blocks
 }
 
 // page returns the number of the page that has a block.
-func (sh shape) page(node uint32) int { return int(node / sh.nodes.BlockSize / sh.perPage) }
+func (sh *shape) page(node uint32) int { return int(node / sh.nodes.BlockSize / sh.perPage) }
 
-// pages returns the number of the client's first page, and how many it has.
-func (sh shape) pages() (first, n int) {
-	first = sh.page(sh.nodes.First)
-	return first, sh.page(sh.nodes.First+sh.nodes.Nodes-1) - first + 1
+// numbers returns the numbers of the store's pages, in order.
+func (sh *shape) numbers() []int {
+	first := sh.page(sh.nodes.First)
+	numbers := make([]int, sh.page(sh.nodes.First+sh.nodes.Nodes-1)-first+1)
+	for i := range numbers {
+		numbers[i] = first + i
+	}
+	return numbers
 }
 
-// blocks returns the nodes of a page, those of other clients included.
-func (sh shape) blocks(number int) driver.NodeRange {
-	before := uint32(number) * sh.perPage
+// blocks returns the nodes of a page.
+func (sh *shape) blocks(number int) driver.NodeRange {
 	size := sh.nodes.BlockSize
-	n := min(sh.perPage, (randflake.MaxNode+1)/size-before)
-	return driver.NodeRange{First: before * size, Nodes: n * size, BlockSize: size}
+	first := max(uint32(number)*sh.perPage*size, sh.nodes.First)
+	end := min((uint32(number)+1)*sh.perPage*size, sh.nodes.First+sh.nodes.Nodes)
+	return driver.NodeRange{First: first, Nodes: end - first, BlockSize: size}
 }
 
-var errNoConfig = fmt.Errorf("the object %q is missing; was it deleted? Put it back", configName)
-
-// setup returns the shape of the store. Until there is a configuration it is
-// read by every call, which assumes the shape that it would be given.
-func (s *Store) setup(ctx context.Context) (shape, error) {
-	if known := s.known.Load(); known != nil {
-		return *known, nil
+// setup returns the shape of the store, which never changes.
+func (s *Store) setup(ctx context.Context) (*shape, error) {
+	if sh := s.shape.Load(); sh != nil {
+		return sh, nil
 	}
-	sh, err := s.readConfig(ctx)
-	if errors.Is(err, errNoConfig) {
-		nodes, err := s.asked.Resolve(0)
-		return shape{nodes, s.layout.BlocksPerPage}, err
+	if _, _, err := s.readConfig(ctx); err != nil {
+		return nil, err
 	}
-	return sh, err
+	return s.shape.Load(), nil
 }
 
-// readConfig reads the configuration.
-func (s *Store) readConfig(ctx context.Context) (shape, error) {
-	o, err := s.server.Read(ctx, configName)
-	if err != nil {
-		return shape{}, err
+// readConfig reads the object that describes the store, together with its version. An interrupted
+// creation is an error, with which it is returned too.
+func (s *Store) readConfig(ctx context.Context) (c config, o Object, err error) {
+	if o, err = s.server.Read(ctx, configName); err != nil {
+		return c, o, err
 	}
+	used := s.shape.Load()
 	if o.Version == "" {
-		return shape{}, errNoConfig
+		if used != nil {
+			return c, o, fmt.Errorf("%w: the object %q is gone", lease.ErrReplaced, configName)
+		}
+		return c, o, lease.ErrNoStore
 	}
-	var c header
 	if _, err := open(configName, o.Data, &c); err != nil {
-		return shape{}, err
+		return c, o, err
 	}
-	if c.BlockSize < 1 || c.BlocksPerPage < 1 || c.BlocksPerPage > randflake.MaxNode+1 {
-		return shape{}, fmt.Errorf("%w: %s has blocks of %d nodes, %d on a page", ErrEdited, configName, c.BlockSize, c.BlocksPerPage)
+	d := c.description()
+	if err := driver.CheckDescription(d); err != nil || c.BlocksPerPage < 1 || c.BlocksPerPage > randflake.MaxNode+1 {
+		return c, o, fmt.Errorf("%w: %s: %d blocks on a page, %w", ErrEdited, configName, c.BlocksPerPage, err)
 	}
-	nodes, err := s.asked.Resolve(c.BlockSize)
-	if err != nil {
-		return shape{}, err
+	if !c.Complete {
+		return c, o, fmt.Errorf("%w; the creation of the store %s was interrupted: run the same command again", lease.ErrNoStore, d.ID)
 	}
-	sh := shape{nodes, c.BlocksPerPage}
-	if !s.known.CompareAndSwap(nil, &sh) && *s.known.Load() != sh {
-		return shape{}, fmt.Errorf("%w: %s has %s, and had %s: was the store replaced? Restart this process",
-			lease.ErrBlockSize, configName, sh, *s.known.Load())
+	s.shape.CompareAndSwap(nil, &shape{Description: d, nodes: driver.RangeOf(d), perPage: c.BlocksPerPage})
+	if used = s.shape.Load(); used.ID != d.ID {
+		return c, o, fmt.Errorf("%w: it has the ID %s, and had %s", lease.ErrReplaced, d.ID, used.ID)
 	}
-	return sh, nil
+	return c, o, nil
 }
 
-// configure makes sure, before a page is created, that the store is configured.
-// It returns the shape of the store, which another client may have given it
-// meanwhile. A store whose configuration was deleted gets no other one.
-func (s *Store) configure(ctx context.Context, sh shape) (shape, error) {
-	isNew := s.known.Load() == nil
-	got, err := s.readConfig(ctx)
-	if !isNew || !errors.Is(err, errNoConfig) {
-		return got, err
-	}
-	listed, err := s.server.List(ctx)
+// Describe implements [lease.Store]. It is one request.
+func (s *Store) Describe(ctx context.Context) (lease.Description, error) {
+	c, _, err := s.readConfig(ctx)
 	if err != nil {
-		return shape{}, err
+		return c.description(), s.failed(ctx, "describe", err)
 	}
+	return c.description(), nil
+}
+
+// Create implements [lease.Admin]. It writes the object that describes the store, then every page,
+// and then says so in the first one: until then nobody uses the store.
+func (s *Store) Create(ctx context.Context, d lease.Description) error {
+	if err := driver.CheckDescription(d); err != nil {
+		return fmt.Errorf("%s: create: %w", s.layout.Name, err)
+	}
+	if err := s.create(ctx, d); err != nil {
+		return s.failed(ctx, "create", err)
+	}
+	return nil
+}
+
+func (s *Store) create(ctx context.Context, d lease.Description) error {
+	c, o, err := s.readConfig(ctx)
+	switch {
+	case o.Version == "" && errors.Is(err, lease.ErrNoStore):
+		if err := s.vacant(ctx); err != nil {
+			return err
+		}
+		if s.layout.Probe {
+			if err := probe(ctx, s.server); err != nil {
+				return err
+			}
+		}
+		c = config{
+			header: header{Format: format, Store: d.ID}, Created: d.Created.UTC().Truncate(time.Second),
+			First: d.First, Nodes: d.Nodes, BlockSize: d.BlockSize, BlocksPerPage: s.layout.BlocksPerPage,
+			LongestTTL: int64(d.LongestTTL / time.Second), Raised: d.Raised, Secrets: d.Secrets,
+		}
+		if err := s.writeConfig(ctx, c, o); err != nil && !errors.Is(err, ErrChanged) {
+			return err
+		}
+		return s.create(ctx, d)
+	case c.Store != "" && c.Store != d.ID:
+		return fmt.Errorf("%w, with the ID %s, created at %s", lease.ErrExists, c.Store, c.Created.Format(time.RFC3339))
+	case c.Complete || c.Store == "": // or damaged
+		return err
+	}
+	d = c.description() // of whoever began
+	sh := &shape{Description: d, nodes: driver.RangeOf(d), perPage: c.BlocksPerPage}
+	numbers := sh.numbers()
+	err = s.each(ctx, len(numbers), func(ctx context.Context, i int) error { return s.createPage(ctx, sh, numbers[i]) })
+	if err != nil {
+		return err
+	}
+	c.Complete = true
+	if err := s.writeConfig(ctx, c, o); err != nil && !errors.Is(err, ErrChanged) {
+		return err
+	}
+	_, _, err = s.readConfig(ctx) // or another operator has completed it
+	return err
+}
+
+// vacant refuses to create a store among the pages of another one.
+func (s *Store) vacant(ctx context.Context) error {
+	listed, err := s.server.List(ctx)
 	for name := range listed {
 		if strings.HasPrefix(name, pagePrefix) {
-			return s.readConfig(ctx) // it was created just now, or deleted
+			return fmt.Errorf("%w: its pages are here, such as %s, but the object %q is gone: put it back, or create the new store elsewhere",
+				lease.ErrExists, name, configName)
 		}
 	}
-	data, err := seal(sh.header())
-	if err == nil {
-		err = s.trustNew(ctx)
+	return err
+}
+
+func (s *Store) createPage(ctx context.Context, sh *shape, number int) error {
+	p := &page{pageHeader: pageHeader{header: header{Format: format, Store: sh.ID}, Number: number}, nodes: sh.blocks(number)}
+	if !sh.Raised.IsZero() {
+		p.raise(sh.Raised)
 	}
+	data, err := p.bytes("")
 	if err != nil {
-		return shape{}, err
+		return err
 	}
-	if _, err := s.server.Write(ctx, configName, data, ""); err != nil && !errors.Is(err, ErrChanged) {
-		return shape{}, err
+	_, err = s.server.Write(ctx, pageName(number), data, "")
+	if errors.Is(err, ErrChanged) { // another operator, or an earlier try
+		_, err = s.read(ctx, sh, number)
 	}
-	return s.readConfig(ctx)
+	return err
+}
+
+func (s *Store) writeConfig(ctx context.Context, c config, o Object) error {
+	c.Writes++
+	data, err := seal(c)
+	if err != nil {
+		return err
+	}
+	_, err = s.server.Write(ctx, configName, data, o.Version)
+	return err
+}
+
+// amend changes the description of the store, unless change finds nothing to change.
+func (s *Store) amend(ctx context.Context, change func(c *config, now time.Time) bool) (config, error) {
+	for try := 0; ; try++ {
+		c, o, err := s.readConfig(ctx)
+		if err != nil || !change(&c, o.Time) {
+			return c, err
+		}
+		if err := s.writeConfig(ctx, c, o); !errors.Is(err, ErrChanged) {
+			return c, err
+		}
+		if err := pause(ctx, try); err != nil {
+			return c, err
+		}
+	}
+}
+
+// AddSecret implements [lease.Admin].
+func (s *Store) AddSecret(ctx context.Context, fingerprint string) error {
+	if err := driver.CheckFingerprint(fingerprint); err != nil {
+		return fmt.Errorf("%s: %w", s.layout.Name, err)
+	}
+	_, err := s.amend(ctx, func(c *config, _ time.Time) bool {
+		if slices.Contains(c.Secrets, fingerprint) {
+			return false
+		}
+		c.Secrets = append(c.Secrets, fingerprint)
+		return true
+	})
+	if err != nil {
+		return s.failed(ctx, "add a secret", err)
+	}
+	return nil
 }

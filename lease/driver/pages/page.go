@@ -17,7 +17,7 @@ import (
 
 // format is raised when an older version of this package could damage the
 // objects.
-const format = 1
+const format = 2
 
 // ErrEdited is returned if an object is not as this package wrote it. Nothing
 // was written.
@@ -25,9 +25,8 @@ var ErrEdited = errors.New("the object was edited or damaged")
 
 // header begins every object, of this format and of later ones.
 type header struct {
-	Format        int    `json:"format"`
-	BlockSize     uint32 `json:"block_size"`
-	BlocksPerPage uint32 `json:"blocks_per_page"`
+	Format int    `json:"format"`
+	Store  string `json:"store"` // the ID of the store to which the object belongs
 }
 
 func (h header) format() int { return h.Format }
@@ -76,14 +75,13 @@ const pagePrefix = "page-"
 
 func pageName(number int) string { return fmt.Sprintf("%s%04d", pagePrefix, number) }
 
-// parse reads a page. One that was never written has no blocks.
-func parse(sh shape, number int, o Object) (*page, error) {
+// parse reads a page. Every page exists from the store's creation on.
+func parse(sh *shape, number int, o Object) (*page, error) {
 	p := &page{version: o.Version, now: o.Time, nodes: sh.blocks(number)}
-	if o.Version == "" {
-		p.header, p.Number = sh.header(), number
-		return p, nil
-	}
 	name := pageName(number)
+	if o.Version == "" {
+		return nil, fmt.Errorf("%w: the object %q is gone; put it back, then run `traceflake lease raise`", lease.ErrReplaced, name)
+	}
 	lines, err := open(name, o.Data, &p.pageHeader)
 	if err != nil {
 		return nil, err
@@ -98,12 +96,11 @@ func parse(sh shape, number int, o Object) (*page, error) {
 	return p, p.check(sh, number)
 }
 
-// check refuses a page that this package would not have written.
-func (p *page) check(sh shape, number int) error {
-	if p.header != sh.header() {
-		return fmt.Errorf("%w: %s has blocks of %d nodes, %d on a page, and the store had %s: "+
-			"was it replaced? Restart this process",
-			lease.ErrBlockSize, pageName(number), p.BlockSize, p.BlocksPerPage, sh)
+// check refuses a page that this package would not have written, or that belongs
+// to another store.
+func (p *page) check(sh *shape, number int) error {
+	if p.Store != sh.ID {
+		return fmt.Errorf("%w: %s belongs to the store %s, not to %s", lease.ErrReplaced, pageName(number), p.Store, sh.ID)
 	}
 	if p.Number != number {
 		return fmt.Errorf("%w: %s is a copy of %s", ErrEdited, pageName(number), pageName(p.Number))
@@ -134,20 +131,25 @@ func whole(t time.Time) bool { return t.Nanosecond() == 0 }
 // get returns a block of the page.
 func (p *page) get(node uint32) driver.Block {
 	i, found := p.find(node)
+	b := driver.Block{Lease: randflake.Lease{Node: node, Nodes: p.nodes.BlockSize}}
 	if !found {
-		return driver.Block{Node: node, Nodes: p.BlockSize}
+		return b
 	}
-	b := p.Blocks[i]
-	return driver.Block{
-		Node: node, Nodes: p.BlockSize, Start: b.From, GrantedUntil: b.Until,
-		Nonce: b.Nonce, Version: b.Version, Owner: b.Owner,
-	}
+	stored := p.Blocks[i]
+	b.Start, b.End = stored.From, stored.Until
+	b.Nonce, b.Version, b.Owner = stored.Nonce, stored.Version, stored.Owner
+	return b
+}
+
+// has reports whether a block of the page has this nonce.
+func (p *page) has(nonce string) bool {
+	return slices.ContainsFunc(p.Blocks, func(b block) bool { return b.Nonce == nonce })
 }
 
 // put replaces a block of the page.
 func (p *page) put(b driver.Block) {
 	stored := block{
-		Node: b.Node, Version: b.Version, From: b.Start, Until: b.GrantedUntil,
+		Node: b.Node, Version: b.Version, From: b.Start, Until: b.End,
 		Nonce: b.Nonce, Owner: b.Owner,
 	}
 	if i, found := p.find(b.Node); found {

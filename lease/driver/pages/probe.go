@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strconv"
 	"strings"
 	"sync"
@@ -14,26 +13,9 @@ import (
 	"github.com/traceflake/traceflake/lease"
 )
 
-// Probe is when a [Store] tries out the conditional writes of its server. A
-// server that ignores conditions, or that checks them before it writes without
-// excluding others in between, would grant leases twice.
-type Probe int
-
 const (
-	// ProbeNever trusts the server.
-	ProbeNever Probe = iota
-	// ProbeNewStore tries it before a store is created.
-	ProbeNewStore
-	// ProbeEachStart tries it before a process writes for the first time.
-	ProbeEachStart
-)
-
-const (
-	probePrefix = "probe-"
-	// probeObjects is how many objects the probes of processes write: servers
-	// may limit how often one object is written. The objects stay, because a
-	// store needs no right to delete.
-	probeObjects = 256
+	// probeName is the object that a probe writes. It stays: a store needs no right to delete.
+	probeName = "probe"
 	// In each of probeRounds rounds probeWriters write at once.
 	probeRounds  = 5
 	probeWriters = 8
@@ -77,99 +59,54 @@ func meeting(ctx context.Context, writers int64) context.Context {
 	})
 }
 
-// probed is the state of a store's probe.
-type probed struct {
-	done atomic.Bool
-	turn chan struct{} // has an element while a call probes
-
-	// Only the call that probes uses these. A call that fails, because a response
-	// was lost, leaves the next one less to do.
-	name   string
-	rounds int
-	last   Object // after the last round
-	old    string // the version before it
-}
-
-// trust probes the server before the first write, if each process does.
-func (s *Store) trust(ctx context.Context) error {
-	if s.layout.Probe != ProbeEachStart {
-		return nil
+// probe returns an error unless, of several writes at once that require the same
+// version, the server takes exactly one, several times; refuses writes that
+// require an old version or none; and lists the version that it reads. A server that ignores
+// conditions, or that checks them before it writes without excluding others in between, would grant
+// leases twice. Another operator's probe of the same object can only make this one try more often.
+func probe(ctx context.Context, server Server) error {
+	if err := try(ctx, server); err != nil {
+		return fmt.Errorf("trying out the server with the object %q: %w", probeName, err)
 	}
-	return s.probe(ctx)
-}
-
-// trustNew probes the server before a store is created.
-func (s *Store) trustNew(ctx context.Context) error {
-	if s.layout.Probe == ProbeNever {
-		return nil
-	}
-	return s.probe(ctx)
-}
-
-func (s *Store) probe(ctx context.Context) error {
-	p := &s.probed
-	if p.done.Load() {
-		return nil
-	}
-	select {
-	case p.turn <- struct{}{}:
-		defer func() { <-p.turn }()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	if p.done.Load() {
-		return nil
-	}
-	if p.name == "" {
-		p.name = probePrefix + "00"
-		if s.layout.Probe == ProbeEachStart {
-			p.name = fmt.Sprintf("%s%02x", probePrefix, rand.N(probeObjects))
-		}
-	}
-	if err := p.probe(ctx, s.server); err != nil {
-		return fmt.Errorf("trying out the server with the object %s: %w", p.name, err)
-	}
-	p.done.Store(true)
 	return nil
 }
 
-// probe returns an error unless, of several writes at once that require the same
-// version, the server takes exactly one, several times; refuses writes that
-// require an old version or none; and lists the version that it reads. Probes of
-// other processes on the same object can only make it try more often.
-func (p *probed) probe(ctx context.Context, server Server) (err error) {
-	for refused := 0; p.rounds < probeRounds; {
-		before, err := patiently(ctx, func() (Object, error) { return server.Read(ctx, p.name) })
+func try(ctx context.Context, server Server) error {
+	var last Object // after the last round
+	var old string  // the version before it
+	rounds := 0
+	for refused := 0; rounds < probeRounds; {
+		before, err := patiently(ctx, func() (Object, error) { return server.Read(ctx, probeName) })
 		if err != nil {
 			return err
 		}
-		acknowledged, err := p.writeAtOnce(ctx, server, before.Version)
+		acknowledged, err := writeAtOnce(ctx, server, before.Version)
 		if err != nil {
 			return err
 		}
-		if p.last, err = patiently(ctx, func() (Object, error) { return server.Read(ctx, p.name) }); err != nil {
+		if last, err = patiently(ctx, func() (Object, error) { return server.Read(ctx, probeName) }); err != nil {
 			return err
 		}
-		p.old = before.Version
-		tried := fmt.Sprintf("%d writes at once, each on condition that the object has the version %s", probeWriters, short(p.old))
-		if p.old == "" {
+		old = before.Version
+		tried := fmt.Sprintf("%d writes at once, each on condition that the object has the version %s", probeWriters, short(old))
+		if old == "" {
 			tried = fmt.Sprintf("%d writes at once, each on condition that there is no such object", probeWriters)
 		}
-		switch changed := p.last.Version != p.old; {
+		switch changed := last.Version != old; {
 		case acknowledged > 1:
 			return unfit("of %s, it acknowledged %d; exactly one may be", tried, acknowledged)
 		case acknowledged == 1 && !changed:
 			return unfit("of %s, it acknowledged one, and then the object still has this version", tried)
 		case acknowledged == 1:
-			p.rounds++
+			rounds++
 		case !changed:
 			if refused++; refused == 2*probeRounds {
 				return unfit("it refused all of %s, which it has", tried)
 			}
 		}
 	}
-	for _, condition := range []string{"", p.old} {
-		_, err := patiently(ctx, func() (Object, error) { return server.Write(ctx, p.name, probeData(), condition) })
+	for _, condition := range []string{"", old} {
+		_, err := patiently(ctx, func() (Object, error) { return server.Write(ctx, probeName, probeData(), condition) })
 		switch {
 		case err == nil && condition == "":
 			return unfit("it replaced an object on condition that there is no such object")
@@ -184,12 +121,12 @@ func (p *probed) probe(ctx context.Context, server Server) (err error) {
 		if err != nil {
 			return err
 		}
-		was := p.last
-		if p.last, err = server.Read(ctx, p.name); err != nil || listed[p.name].Version == p.last.Version {
+		was := last
+		if last, err = server.Read(ctx, probeName); err != nil || listed[probeName].Version == last.Version {
 			return err
 		}
-		if was.Version == p.last.Version {
-			return unfit("it lists the version %s of an object whose version is %s", short(listed[p.name].Version), short(was.Version))
+		if was.Version == last.Version {
+			return unfit("it lists the version %s of an object whose version is %s", short(listed[probeName].Version), short(was.Version))
 		}
 	}
 	return nil // others write it all the time
@@ -210,12 +147,12 @@ func patiently[T any](ctx context.Context, request func() (T, error)) (answer T,
 // writeAtOnce makes several writes that require the same version, and returns
 // how many the server acknowledged. It fails if more than half have no answer:
 // fewer show little.
-func (p *probed) writeAtOnce(ctx context.Context, server Server, version string) (acknowledged int, err error) {
+func writeAtOnce(ctx context.Context, server Server, version string) (acknowledged int, err error) {
 	var errs [probeWriters]error
 	var all sync.WaitGroup
 	ctx = meeting(ctx, probeWriters)
 	for i := range errs {
-		all.Go(func() { _, errs[i] = server.Write(ctx, p.name, probeData(), version) })
+		all.Go(func() { _, errs[i] = server.Write(ctx, probeName, probeData(), version) })
 	}
 	all.Wait()
 	unanswered := 0

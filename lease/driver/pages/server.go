@@ -6,27 +6,29 @@
 // Blocks are kept on pages, a fixed number of blocks on each, and every page is
 // one object:
 //
-//	config     {"format":1,"block_size":8,"blocks_per_page":64}
+//	config     {"format":2,"store":"…","created":"…","first":0,"nodes":131072,"block_size":8,…,"complete":true,"writes":2}
 //	           {"crc32c":"…"}
-//	page-0000  {"format":1,"block_size":8,"blocks_per_page":64,"page":0,"writes":3,"recent":[…],"releases":0}
+//	page-0000  {"format":2,"store":"…","page":0,"writes":3,"recent":[…],"releases":0}
 //	           {"node":0,"version":1,"from":"…","until":"…","nonce":"…","owner":"…"}
 //	           …
 //	           {"crc32c":"…"}
 //
-// The object config is created before the first page and fixes how nodes are
-// divided. Every change is one conditional write of one page. If the page has
-// changed meanwhile, it is read again. A write whose outcome is unknown is never
-// repeated: its error is returned, and the caller has the nonce by which to find
-// out.
+// [Store.Create] writes all of them: first config, then every page, and then config again, with
+// "complete". Nobody uses the store before, and afterwards no object is created any more: a page
+// that is missing, or that has the ID of another store, is [lease.ErrReplaced]. Every change is one
+// conditional write of one page. If the page has changed meanwhile, it is read again. A write whose
+// outcome is unknown is never repeated: its error is returned, and the caller has the nonce by which
+// to find out.
 //
 // # Writing a store
 //
 //  1. Implement [Server]. Package pagestest has one in memory, in 60 lines.
 //  2. Return [New] of it from a function New of your package, and from the
 //     [driver.Opener] that you register with [driver.Register].
-//  3. Choose [Layout.BlocksPerPage]: few processes should write the same page,
-//     and few pages should have to be read when blocks run out. If the server has
-//     several implementations, or may sit behind a proxy, set [Layout.Probe].
+//  3. Choose [Layout.BlocksPerPage]: few processes should write the same page, a page must stay
+//     below the largest object (a block takes up to 350 bytes), and all pages are read when blocks
+//     run out. If the server has several implementations, or may sit behind a proxy, set
+//     [Layout.Probe].
 //  4. Run leasetest.Run against it and, with a real server, leasetest.Processes.
 //  5. Document what makes the server forget acknowledged writes: a failover, a
 //     restored backup, a cache, a disk that is not synced.
@@ -58,13 +60,14 @@ type Server interface {
 
 	// Write replaces the data of an object if it still has this version, or
 	// creates it if the version is "" and there is no such object. It returns
-	// the object's new version. With ErrChanged it may return the object as it
+	// the object's new version, and, if the server answers with what it stored, the data:
+	// the Store compares it with what was sent. With ErrChanged it may return the object as it
 	// is now, if it knows. After any error other than ErrChanged and
 	// lease.ErrMisconfigured it is unknown whether it was written.
 	Write(ctx context.Context, name string, data []byte, version string) (Object, error)
 
-	// List returns every object, by name. Data may be nil if the server lists
-	// versions only.
+	// List returns every object, however many there are, by name: all that were written before
+	// it was called. Data may be nil if the server lists versions only.
 	List(ctx context.Context) (map[string]Object, error)
 }
 

@@ -1,30 +1,31 @@
 package pages
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/randflake"
 )
 
 // Layout is how a package keeps its pages.
 type Layout struct {
 	// Name is the package's, for errors.
 	Name string
-	// BlocksPerPage is how many blocks a page of a new store has. It is fixed at
-	// the first use of a store, as the block size is.
+	// BlocksPerPage is how many blocks a page of a new store has, from 1 to 131072.
 	BlocksPerPage uint32
-	// Probe is when the server's conditional writes are tried out.
-	Probe Probe
+	// Probe is set if Create tries out the server's conditional writes: there are several
+	// implementations of the server, or proxies in front of it.
+	Probe bool
+	// OneAtATime is set for a server that is not safe for concurrent use.
+	OneAtATime bool
 }
 
 // Store keeps leases on the pages of a [Server]. It is a [driver.Store], and
@@ -32,59 +33,58 @@ type Layout struct {
 type Store struct {
 	server waiter
 	layout Layout
-	asked  driver.NodeRange      // zero fields are taken from the configuration
-	known  atomic.Pointer[shape] // nil until the configuration has been read
-	probed probed
-
-	mu   sync.Mutex
-	last map[int]*page // pages as this process wrote them, if the server has no clock
+	shape  atomic.Pointer[shape] // of the store in use; nil until it has been described
 }
 
 var _ driver.Store = (*Store)(nil)
 
-// New returns a store on the pages of a server. It makes no request. Zero fields
-// of nodes are taken from the store. Errors: those of [driver.NodeRange.Check], as
-// far as they do not depend on the store.
-func New(server Server, layout Layout, nodes driver.NodeRange) (*Store, error) {
-	if _, err := nodes.Resolve(cmp.Or(nodes.BlockSize, 1)); err != nil {
-		return nil, fmt.Errorf("%s: %w", layout.Name, err)
+// New returns a store on the pages of a server. It makes no request. The error wraps
+// [lease.ErrInvalidRequest]: BlocksPerPage is out of range.
+func New(server Server, layout Layout) (*Store, error) {
+	if layout.BlocksPerPage < 1 || layout.BlocksPerPage > randflake.MaxNode+1 {
+		return nil, fmt.Errorf("%s: %w: %d blocks on a page, want 1 to %d",
+			layout.Name, lease.ErrInvalidRequest, layout.BlocksPerPage, randflake.MaxNode+1)
 	}
-	return &Store{
-		server: waiter{server}, layout: layout, asked: nodes,
-		probed: probed{turn: make(chan struct{}, 1)}, last: map[int]*page{},
-	}, nil
+	return &Store{server: waiter{server}, layout: layout}, nil
 }
 
 // Close implements [driver.Store].
-func (s *Store) Close() error {
-	if c, ok := s.server.Server.(io.Closer); ok {
-		return c.Close()
+func (s *Store) Close(ctx context.Context) error {
+	c, ok := s.server.Server.(io.Closer)
+	if !ok {
+		return nil
 	}
-	return nil
+	closed := make(chan error, 1)
+	go func() { closed <- c.Close() }()
+	select {
+	case err := <-closed:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("%s: close: %w", s.layout.Name, ctx.Err())
+	}
 }
 
 // Renew implements [lease.Store]. It is two requests, or more if others write
-// the page at this moment. If the server has no clock and nobody else has written
-// the page since this process did, it is one.
+// the page at this moment.
 func (s *Store) Renew(ctx context.Context, g lease.Grant, r lease.Request) (lease.Grant, error) {
 	if err := driver.CheckRequest(r, time.Time{}); err != nil {
 		return lease.Grant{}, fmt.Errorf("%s: renew node %d: %w", s.layout.Name, g.Node, err)
 	}
-	b, err := s.change(ctx, g, r.Nonce, func(p *page, b driver.Block) (driver.Block, error) {
+	b, err := s.change(ctx, g.Node, r.Nonce, func(sh *shape, p *page, b driver.Block) (driver.Block, error) {
 		if err := driver.CheckRequest(r, p.latest()); err != nil {
 			return b, err
 		}
-		return b.Renew(g, r)
+		return b.Renew(g, driver.Shorten(r, sh.Description))
 	})
 	if err != nil {
 		return lease.Grant{}, s.failed(ctx, fmt.Sprintf("renew node %d", g.Node), err)
 	}
-	return b.Grant(), nil
+	return lease.Grant(b), nil
 }
 
 // Release implements [lease.Store].
 func (s *Store) Release(ctx context.Context, g lease.Grant, nonce string, unused time.Time) error {
-	_, err := s.change(ctx, g, nonce, func(p *page, b driver.Block) (driver.Block, error) {
+	_, err := s.change(ctx, g.Node, nonce, func(_ *shape, p *page, b driver.Block) (driver.Block, error) {
 		p.Releases++
 		return b.Release(g, nonce, unused)
 	})
@@ -104,48 +104,30 @@ func (s *Store) Get(ctx context.Context, node uint32) (lease.Grant, error) {
 	if err != nil {
 		return lease.Grant{}, s.failed(ctx, fmt.Sprintf("get node %d", node), err)
 	}
-	return p.get(node).Grant(), nil
+	return lease.Grant(p.get(node)), nil
 }
 
-// change applies a rule to the block of g.
-//
-// If a write was refused, and then the page has its nonce, something between
-// here and the server repeated the write: the first one was made. Or a copy of
-// this process made it, with the same nonce. Of two copies at most one may be
-// told yes, and this one cannot know which it is. So the error is not definite.
-func (s *Store) change(ctx context.Context, g lease.Grant, nonce string, rule func(*page, driver.Block) (driver.Block, error)) (driver.Block, error) {
-	sh, err := s.setupFor(ctx, g.Node)
+// change applies a rule to the block that starts at node.
+func (s *Store) change(ctx context.Context, node uint32, nonce string, rule func(*shape, *page, driver.Block) (driver.Block, error)) (after driver.Block, err error) {
+	sh, err := s.setupFor(ctx, node)
 	if err != nil {
-		return driver.Block{}, err
+		return after, err
 	}
-	p := s.recall(sh, g)
-	if p == nil {
-		p, err = s.read(ctx, sh, sh.page(g.Node))
-	}
-	var writes uint64 // of the page, when it was read before
-	for try := 0; err == nil; try++ {
-		before := p.get(g.Node)
-		if try > 0 && (before.Nonce == nonce || slices.Contains(p.since(writes), nonce)) {
-			return driver.Block{}, errRepeated
+	err = s.update(ctx, sh, sh.page(node), nonce, func(p *page, repeated bool) (bool, error) {
+		if repeated {
+			return false, errRepeated
 		}
-		writes = p.Writes
-		after, err := rule(p, before)
-		if err != nil {
-			return driver.Block{}, err
+		if after, err = rule(sh, p, p.get(node)); err != nil {
+			return false, err
 		}
 		p.put(after)
-		if p, err = s.write(ctx, sh, p, nonce, try); p == nil {
-			return after, err
-		}
-	}
-	return driver.Block{}, err
+		return true, nil
+	})
+	return after, err
 }
 
-var errRepeated = errors.New("a write was refused, and may have been made: " +
-	"the network repeated it, or a copy of this process has the same nonce")
-
 // setupFor returns the shape of the store, if a block of it starts at node.
-func (s *Store) setupFor(ctx context.Context, node uint32) (shape, error) {
+func (s *Store) setupFor(ctx context.Context, node uint32) (*shape, error) {
 	sh, err := s.setup(ctx)
 	if err == nil {
 		_, err = sh.nodes.Index(node)
@@ -153,7 +135,35 @@ func (s *Store) setupFor(ctx context.Context, node uint32) (shape, error) {
 	return sh, err
 }
 
-func (s *Store) read(ctx context.Context, sh shape, number int) (*page, error) {
+// update is every write of a page: it reads the page, applies a rule and writes the result under a
+// nonce, unless the rule finds nothing to write. If somebody else has written the page since it was
+// read, it begins again.
+//
+// If a write was refused, and then the page has its nonce, repeated is true: something between
+// here and the server repeated the write, and the first one was made. Or a copy of this process
+// made it, with the same nonce. Of two copies at most one may be told yes, and this one cannot know
+// which it is. So the rule returns errRepeated, which is not definite.
+func (s *Store) update(ctx context.Context, sh *shape, number int, nonce string, rule func(p *page, repeated bool) (write bool, err error)) error {
+	p, err := s.read(ctx, sh, number)
+	var writes uint64 // of the page, when it was read before
+	for try := 0; err == nil; try++ {
+		repeated := try > 0 && nonce != "" && (p.has(nonce) || slices.Contains(p.since(writes), nonce))
+		writes = p.Writes
+		write, err := rule(p, repeated)
+		if err != nil || !write {
+			return err
+		}
+		if p, err = s.write(ctx, sh, p, nonce, try); p == nil {
+			return err
+		}
+	}
+	return err
+}
+
+var errRepeated = errors.New("a write was refused, and may have been made: " +
+	"the network repeated it, or a copy of this process has the same nonce")
+
+func (s *Store) read(ctx context.Context, sh *shape, number int) (*page, error) {
 	o, err := s.server.Read(ctx, pageName(number))
 	if err != nil {
 		return nil, err
@@ -164,20 +174,12 @@ func (s *Store) read(ctx context.Context, sh shape, number int) (*page, error) {
 // write writes the next state of a page, under a nonce. If somebody else has
 // written the page since it was read, it returns the page as it is now;
 // otherwise it returns nil. It is the caller's try with this number.
-func (s *Store) write(ctx context.Context, sh shape, p *page, nonce string, try int) (now *page, err error) {
+func (s *Store) write(ctx context.Context, sh *shape, p *page, nonce string, try int) (now *page, err error) {
 	data, err := p.bytes(nonce)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.trust(ctx); err != nil {
-		return nil, err
-	}
 	o, err := s.server.Write(ctx, pageName(p.Number), data, p.version)
-	if err == nil {
-		p.version = o.Version
-		s.remember(p)
-		return nil, nil
-	}
 	if !errors.Is(err, ErrChanged) {
 		return nil, err
 	}
@@ -188,42 +190,6 @@ func (s *Store) write(ctx context.Context, sh shape, p *page, nonce string, try 
 		return nil, err
 	}
 	return s.read(ctx, sh, p.Number)
-}
-
-// maxRemembered is more pages than a Keeper has blocks on.
-const maxRemembered = 64
-
-// remember keeps a page as it was just written. On a server with a clock every
-// change has to read the time anyway.
-func (s *Store) remember(p *page) {
-	if !p.now.IsZero() {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.last) >= maxRemembered {
-		clear(s.last)
-	}
-	s.last[p.Number] = p
-}
-
-// recall returns the page of g as this process wrote it last, if g is its
-// block's state there: if nobody has written the page since, the rule need not
-// read it again, and otherwise the write is refused. Whoever gets the page owns
-// it.
-func (s *Store) recall(sh shape, g lease.Grant) *page {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	number := sh.page(g.Node)
-	p := s.last[number]
-	delete(s.last, number)
-	if p == nil {
-		return nil
-	}
-	if b := p.get(g.Node); b.Nonce != g.Nonce || b.Version != g.Version {
-		return nil
-	}
-	return p
 }
 
 // latest is the latest time that the server's clock had when it sent the page:

@@ -1,0 +1,96 @@
+package driver
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/randflake"
+)
+
+// Margin is what is added to the longest TTL when leases may be lost, or belong to
+// another store: how far a client may be ahead of its store, and a store restored
+// elsewhere may be behind the one before.
+const Margin = lease.MaxClockAhead + 2*time.Minute
+
+// NewDescription fills in what d lacks: a new ID, every node, blocks of
+// [DefaultBlockSize] and [lease.DefaultTTL]. The error wraps [lease.ErrInvalidRequest].
+func NewDescription(d lease.Description) (lease.Description, error) {
+	d.ID = cmp.Or(d.ID, lease.NewNonce())
+	d.BlockSize = cmp.Or(d.BlockSize, DefaultBlockSize)
+	if d.First == 0 {
+		d.Nodes = cmp.Or(d.Nodes, AllNodes.Nodes)
+	}
+	d.LongestTTL = cmp.Or(d.LongestTTL, lease.DefaultTTL)
+	return d, CheckDescription(d)
+}
+
+// CheckDescription refuses to create what no store can be. The error wraps
+// [lease.ErrInvalidRequest].
+func CheckDescription(d lease.Description) error {
+	if !isHex(d.ID, nonceLen) {
+		return fmt.Errorf("%w: ID %q, want %d lower-case hex digits", lease.ErrInvalidRequest, d.ID, nonceLen)
+	}
+	for _, s := range d.Secrets {
+		if err := CheckFingerprint(s); err != nil {
+			return err
+		}
+	}
+	if d.LongestTTL < lease.MinTTL || d.LongestTTL > lease.MaxTTL || d.LongestTTL%time.Second != 0 {
+		return fmt.Errorf("%w: longest TTL %s, want whole seconds from %s to %s",
+			lease.ErrInvalidRequest, d.LongestTTL, lease.MinTTL, lease.MaxTTL)
+	}
+	if !d.Raised.IsZero() {
+		if err := CheckRaise(d.Raised); err != nil {
+			return err
+		}
+	}
+	return RangeOf(d).Check()
+}
+
+// fingerprintLen is the length of what lease.Fingerprint returns.
+const fingerprintLen = 16
+
+// CheckFingerprint refuses what [lease.Fingerprint] does not return. The error wraps
+// [lease.ErrInvalidRequest].
+func CheckFingerprint(s string) error {
+	if !isHex(s, fingerprintLen) {
+		return fmt.Errorf("%w: fingerprint %q, want %d lower-case hex digits", lease.ErrInvalidRequest, s, fingerprintLen)
+	}
+	return nil
+}
+
+func isHex(text string, n int) bool {
+	good := len(text) == n
+	for _, c := range text {
+		good = good && (c >= '0' && c <= '9' || c >= 'a' && c <= 'f')
+	}
+	return good
+}
+
+// Shorten returns r with a TTL that the store grants.
+func Shorten(r lease.Request, d lease.Description) lease.Request {
+	r.TTL = min(r.TTL, d.LongestTTL)
+	return r
+}
+
+// RaiseTo returns the time to which a store is raised: until, rounded up to a whole second,
+// unless an earlier raise is not over at now, the time by the store's clock or the
+// caller's.
+func RaiseTo(d lease.Description, until, now time.Time) time.Time {
+	if d.Raised.After(now) {
+		return d.Raised
+	}
+	return roundUp(until)
+}
+
+// AfterLeases returns the time at which every lease with at most this TTL is over that was
+// granted before now.
+func AfterLeases(now time.Time, ttl time.Duration) time.Time {
+	end := now.Add(ttl + Margin)
+	if last := time.Unix(randflake.EndOfLife, 0); end.After(last) {
+		return last
+	}
+	return end
+}
