@@ -145,8 +145,19 @@ func (k *Keeper) untilNext() time.Duration {
 // bid is an Acquire that has not been answered yet. It keeps its nonce, so that
 // a grant is found again if the response was lost.
 type bid struct {
-	nonce string
-	tries int
+	nonce      string
+	tries      int
+	unanswered bool // one of them may have been granted
+}
+
+// definite reports whether the store has refused a request, so that nothing was written.
+func definite(err error) bool {
+	for _, e := range []error{ErrNoFreeNode, ErrClockAhead, randflake.ErrBeforeEpoch, randflake.ErrEndOfLife} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return Permanent(err)
 }
 
 // acquire requests one more block. A grant acquired with a repeated nonce may
@@ -184,6 +195,7 @@ func (k *Keeper) acquire(ctx context.Context) {
 		longest = maxFull
 	}
 	k.askAt = k.cfg.clock.Elapsed() + k.backoff(&k.failures, longest)
+	k.bid.unanswered = err != nil && (k.bid.unanswered || !definite(err))
 	if err != nil {
 		k.failed(ctx, "acquire", err)
 		return
@@ -338,7 +350,7 @@ func (k *Keeper) giveBack(ctx context.Context, t *term) error {
 // giveBackBid gives back what an Acquire without a response may have been granted: otherwise the
 // block would stay unused for a TTL.
 func (k *Keeper) giveBackBid(ctx context.Context) error {
-	if k.bid.tries == 0 || k.cfg.machine() != k.life {
+	if !k.bid.unanswered || k.cfg.machine() != k.life {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
@@ -347,9 +359,8 @@ func (k *Keeper) giveBackBid(ctx context.Context) error {
 	g, err := k.store.Acquire(ctx, Request{Nonce: k.bid.nonce, Now: now, TTL: k.cfg.ttl, Owner: k.cfg.owner})
 	k.counts.request(acquire, err)
 	if err != nil {
-		return err
+		return nil // the store is unavailable: perhaps it never was granted
 	}
-	k.bid = bid{}
 	err = k.store.Release(ctx, g, k.nonce(), g.Start)
 	k.counts.request(release, err)
 	return err

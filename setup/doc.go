@@ -11,9 +11,7 @@
 //
 //	TRACEFLAKE_STORE        where nodes are leased: bolt:PATH, postgres://…, etcd://…,
 //	                        k8s://…, s3://…
-//	TRACEFLAKE_SECRET_FILE  the fleet's secrets, one per line; new IDs use the first
-//	TRACEFLAKE_NODES        the share of nodes that this store grants, FIRST+COUNT; default all
-//	TRACEFLAKE_BLOCK_SIZE   nodes per block, a power of two; default the store's, 8 in a new one
+//	TRACEFLAKE_SECRET_FILE  the store's secrets, one per line; new IDs use the first
 //	TRACEFLAKE_TTL          how long a lease lasts, such as 10m; default 10m
 //	TRACEFLAKE_MAX_BLOCKS   how many blocks this process may hold; default 4
 //	TRACEFLAKE_STRICT       1: problems that waiting does not solve are errors at the start
@@ -21,8 +19,10 @@
 // A variable that begins with TRACEFLAKE_ and does not exist is reported to otel.Handle, and so is
 // a secret file that every user can read.
 //
-// Without any of them it is zero configuration: a random secret of this process, and no lease. A
-// store of one host (bolt) has its own secret; the others need the fleet's.
+// Without any of them it is zero configuration: a random secret of this process, and no lease.
+//
+// An operator creates a store once, with `traceflake lease create`, which writes the secret file. A
+// process never creates one, except for a bolt file, which has a secret of its own.
 //
 // bolt comes with this package. Other stores register themselves when they are
 // imported, as drivers of database/sql do:
@@ -35,11 +35,10 @@
 // IDs that are random after the clear half, and uses a lease as soon as the store grants one.
 // Invalid settings are always an error.
 //
-// With TRACEFLAKE_STRICT=1 the start also waits for the store's first answer. It fails if the
-// store refuses for a reason that waiting does not solve: a missing database, role or right, a
-// foreign table or key, another block size. It also fails while a new bolt file waits for one TTL,
-// which it does if TRACEFLAKE_NODES and a fleet's secret are set: a lost file may have granted
-// those nodes. An unreachable store, or one without a free block, is still not an error.
+// With TRACEFLAKE_STRICT=1 the start also waits for the store's first answer. It fails if retrying
+// cannot help ([lease.Permanent]): there is no store, it belongs to another secret, or a database,
+// a role or a right is missing. An unreachable store, or one without a free block, is still not an
+// error.
 //
 // # Probes
 //

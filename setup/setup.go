@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,7 +13,7 @@ import (
 
 	"github.com/traceflake/traceflake/idgen"
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/boltstore" // also registers bolt:PATH
+	_ "github.com/traceflake/traceflake/lease/boltstore" // registers bolt:PATH
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/traceid"
@@ -77,7 +78,7 @@ func (ids *IDs) NewTraceIDAt(t time.Time) (trace.TraceID, error) { return ids.ge
 
 // Restored must be called after this process was restored from a snapshot. When it returns,
 // everything that was generated, leased or drawn before is discarded; see
-// [idgen.Generator.Restored]. A bolt file is refused from then on, with [boltstore.ErrCopied]: it
+// [idgen.Generator.Restored]. A bolt file is refused from then on, because it
 // may have been copied as well.
 func (ids *IDs) Restored() {
 	if store, ok := ids.store.(interface{ Restored() }); ok {
@@ -91,25 +92,12 @@ func (ids *IDs) Fallbacks() int64 { return ids.gen.Fallbacks() }
 
 // open opens what a lease needs. If it fails, ids holds what must be closed.
 func (c Config) open(ctx context.Context, ids *IDs) (err error) {
-	if c.SecretFile != "" {
-		if ids.keyring, err = LoadKeyring(c.SecretFile); err != nil {
-			return fmt.Errorf("setup: %s: %w", SecretFileVar, err)
-		}
-	}
-	secret := driver.OwnSecret
-	if ids.keyring != nil {
-		secret = driver.SharedSecret
-	}
-	if ids.store, err = driver.Open(ctx, c.Store, c.Nodes, driver.WithLongestTTL(c.TTL), driver.WithSecret(secret)); err != nil {
+	if ids.store, err = driver.Open(c.Store); err != nil {
 		ids.store = nil
 		return c.explain(err)
 	}
-	if own, ok := ids.store.(driver.CodecStore); ok && ids.keyring == nil {
-		ids.keyring = randflake.NewKeyring(own.Codec())
-	}
-	if ids.keyring == nil {
-		return fmt.Errorf("%w: %s=%s: this store has no secret of its own; "+
-			"set %s to a file that `traceflake keygen` has written", ErrConfig, StoreVar, c.store(), SecretFileVar)
+	if ids.keyring, err = c.secrets(ctx, ids.store); err != nil {
+		return err
 	}
 	opts := []lease.Option{lease.WithMeterProvider(c.MeterProvider)}
 	if c.TTL != 0 {
@@ -124,6 +112,30 @@ func (c Config) open(ctx context.Context, ids *IDs) (err error) {
 	return c.wait(ctx, ids.keeper)
 }
 
+// secrets returns the secrets with which the store's leases are used: its own or the file's.
+func (c Config) secrets(ctx context.Context, s driver.Store) (*randflake.Keyring, error) {
+	own, embedded := s.(driver.Embedded)
+	switch {
+	case embedded && c.SecretFile != "":
+		return nil, bad(SecretFileVar, c.SecretFile, fmt.Errorf("%s=%s has a secret of its own; "+
+			"unset this variable, or use a store that several hosts can share", StoreVar, c.Address()))
+	case embedded:
+		codec, err := driver.Ensure(ctx, own, cmp.Or(c.TTL, lease.DefaultTTL).Truncate(time.Second))
+		if err != nil {
+			return nil, c.explain(err)
+		}
+		return randflake.NewKeyring(codec), nil
+	case c.SecretFile == "":
+		return nil, fmt.Errorf("%w: %s=%s: set %s to the secret file that `traceflake lease create` wrote for this store",
+			ErrConfig, StoreVar, c.Address(), SecretFileVar)
+	}
+	k, err := LoadKeyring(c.SecretFile)
+	if err != nil {
+		return nil, fmt.Errorf("setup: %s: %w", SecretFileVar, err)
+	}
+	return k, nil
+}
+
 const (
 	// firstLease is how long a start waits for a lease.
 	firstLease = time.Second
@@ -133,8 +145,7 @@ const (
 )
 
 // wait waits for the first lease. The Keeper reports why there is none, and keeps trying. Only a
-// strict start returns an error, and only if further attempts are pointless, or for as long as a
-// new bolt file waits: its TTL is much longer than any other wait for a free block.
+// strict start returns an error, and only if retrying cannot help.
 func (c Config) wait(ctx context.Context, k *lease.Keeper) error {
 	first, cancel := context.WithTimeout(ctx, firstLease)
 	defer cancel()
@@ -152,7 +163,7 @@ func (c Config) wait(ctx context.Context, k *lease.Keeper) error {
 		switch failure := k.Failure(); {
 		case err == nil:
 			return nil
-		case permanent(failure), errors.Is(failure, boltstore.ErrNewFile):
+		case lease.Permanent(failure):
 			return c.explain(failure)
 		case answer.Err() != nil, failure != nil && first.Err() != nil:
 			return nil
@@ -160,35 +171,15 @@ func (c Config) wait(ctx context.Context, k *lease.Keeper) error {
 	}
 }
 
-// permanent reports whether waiting does not help.
-func permanent(err error) bool {
-	for _, e := range []error{
-		lease.ErrMisconfigured, lease.ErrBlockSize, lease.ErrSchemaVersion, lease.ErrInvalidRequest,
-	} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
-}
-
 // explain names the setting that an error of the store is about.
 func (c Config) explain(err error) error {
 	switch {
-	case errors.Is(err, lease.ErrBlockSize):
-		return bad(BlockSizeVar, fmt.Sprint(c.Nodes.BlockSize),
-			fmt.Errorf("%w; unset it to use the store's (%s=%s)", err, StoreVar, c.store()))
-	case errors.Is(err, lease.ErrInvalidRequest) && c.Nodes.Nodes != 0:
-		return fmt.Errorf("%w: %s=%s, %s=%s: %w",
-			ErrConfig, StoreVar, c.store(), NodesVar, c.nodes(), err)
 	case errors.Is(err, lease.ErrInvalidRequest):
-		return bad(StoreVar, c.store(), fmt.Errorf("%w; see %s and %s", err, SecretFileVar, NodesVar))
+		return bad(StoreVar, c.Address(), err)
+	case errors.Is(err, lease.ErrWrongSecret):
+		return bad(SecretFileVar, c.SecretFile, fmt.Errorf("%w (%s=%s)", err, StoreVar, c.Address()))
 	}
-	if errors.Is(err, boltstore.ErrNewFile) {
-		err = fmt.Errorf("%w; start again then, or unset %s to use the file's own secret, or unset %s to begin with random IDs",
-			err, SecretFileVar, StrictVar)
-	}
-	return fmt.Errorf("setup: %s=%s: %w", StoreVar, c.store(), err)
+	return fmt.Errorf("setup: %s=%s: %w", StoreVar, c.Address(), err)
 }
 
 // Ready returns nil if a lease is held now; without leases it returns nil at once.
@@ -266,7 +257,7 @@ func (ids *IDs) Shutdown(ctx context.Context) error {
 			errs = append(errs, ids.keeper.Close(giveBack))
 		}
 		if ids.store != nil {
-			errs = append(errs, ids.store.Close())
+			errs = append(errs, ids.store.Close(giveBack))
 		}
 		if ids.gen != nil {
 			errs = append(errs, ids.gen.Close())

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -58,12 +59,17 @@ func (f *flags) keyring() (*randflake.Keyring, error) {
 
 // decoding returns the secrets that decode IDs: those of the file, otherwise the store's own,
 // otherwise nil.
-func (f *flags) decoding(s any) (*randflake.Keyring, error) {
+func (f *flags) decoding(ctx context.Context, s driver.Store) (*randflake.Keyring, error) {
 	k, err := f.keyring()
-	if own, ok := s.(driver.CodecStore); ok && k == nil && err == nil {
-		k = randflake.NewKeyring(own.Codec())
+	own, ok := s.(driver.Embedded)
+	if !ok || k != nil || err != nil {
+		return k, err
 	}
-	return k, err
+	codec, err := own.Codec(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	return randflake.NewKeyring(codec), nil
 }
 
 var (
@@ -71,10 +77,8 @@ var (
 	errNoStore  = errors.New("no store: give --store or set TRACEFLAKE_STORE")
 )
 
-// openStore opens the store of the flags or the environment. A store that is
-// opened for reading is never written, whatever the environment says: its nodes
-// and its block size are its own.
-func (f *flags) openStore(ctx context.Context, use access) (driver.Store, error) {
+// openStore opens the store of the flags or the environment. It creates none.
+func (f *flags) openStore() (driver.Store, error) {
 	c, err := f.config()
 	switch {
 	case err != nil:
@@ -82,29 +86,16 @@ func (f *flags) openStore(ctx context.Context, use access) (driver.Store, error)
 	case c.Store == "":
 		return nil, errNoStore
 	}
-	return openURL(ctx, c.Store, c.Nodes, use)
-}
-
-// access is what a store is opened for.
-type access int
-
-const (
-	reading  access = iota
-	writing         // to an existing store
-	creating        // to any store; a bolt file is created
-)
-
-func openURL(ctx context.Context, url string, nodes driver.NodeRange, use access) (driver.Store, error) {
-	var opts []driver.Option
-	if use != creating {
-		opts = append(opts, driver.Existing())
-	}
-	if use == reading {
-		nodes = driver.NodeRange{}
-	}
-	s, err := driver.Open(ctx, url, nodes, opts...)
+	s, err := driver.Open(c.Store)
 	if err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
 	return s, nil
+}
+
+// closeStore closes a store whose calls have ended.
+func closeStore(s driver.Store) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = s.Close(ctx)
 }

@@ -81,12 +81,12 @@ func (f *flags) looking(cmd *cobra.Command) (*randflake.Keyring, *owners, error)
 		k, err := f.keyring()
 		return k, nil, err
 	}
-	s, err := f.openStore(cmd.Context(), reading)
+	s, err := f.openStore()
 	if err != nil {
 		return nil, nil, err
 	}
-	defer s.Close()
-	k, err := f.decoding(s)
+	defer closeStore(s)
+	k, err := f.decoding(cmd.Context(), s)
 	if err != nil {
 		return nil, nil, err
 	}

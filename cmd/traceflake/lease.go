@@ -19,14 +19,13 @@ import (
 func leaseCommand(f *flags) *cobra.Command {
 	cmd := group(&cobra.Command{
 		Use:   "lease",
-		Short: "List leases, raise them, move them to another store",
-		Long: `lease lists the leases in a store, raises them after a restore, and moves them to
-another store. list and show read the whole store and write nothing. raise and
-move apply to the nodes in TRACEFLAKE_NODES, as setup.FromEnv does.`,
-		Example: `  traceflake lease list --store bolt:/var/lib/traceflake/leases.db
-  traceflake lease raise now+13m --dry-run --store postgres://db/traceflake
-  traceflake lease move --store etcd://host:2379 --to postgres://db/traceflake`,
-	}, leaseListCommand(f), leaseShowCommand(f), leaseRaiseCommand(f), leaseMoveCommand(f))
+		Short: "Create a lease store, list its leases, register a secret, raise it",
+		Long: `lease manages the store from which processes lease nodes. An operator creates it
+once; no other command creates anything. list and show write nothing.`,
+		Example: `  traceflake lease create --store postgres://db/traceflake --secret-file secret
+  traceflake lease list --store bolt:/var/lib/traceflake/leases.db
+  traceflake lease raise --dry-run --store postgres://db/traceflake`,
+	}, leaseCreateCommand(f), leaseListCommand(f), leaseShowCommand(f), leaseSecretCommand(f), leaseRaiseCommand(f))
 	f.addStore(cmd, cmd.PersistentFlags(), "store of the leases")
 	return cmd
 }
@@ -84,13 +83,13 @@ func leaseShowCommand(f *flags) *cobra.Command {
 	return cmd
 }
 
-// blocks returns the blocks of the store, which is opened for reading.
+// blocks returns the blocks of the store.
 func (f *flags) blocks(cmd *cobra.Command) ([]lease.Grant, error) {
-	s, err := f.openStore(cmd.Context(), reading)
+	s, err := f.openStore()
 	if err != nil {
 		return nil, err
 	}
-	defer s.Close()
+	defer closeStore(s)
 	ctx, cancel := context.WithTimeout(cmd.Context(), storeTimeout)
 	defer cancel()
 	blocks, err := s.List(ctx)
@@ -115,8 +114,6 @@ func state(b lease.Grant, now time.Time) string {
 	switch {
 	case b.End.IsZero():
 		return "never granted"
-	case driver.Block(b).Closed():
-		return "closed: moved to another store"
 	case driver.Block(b).Free(now):
 		return "free since " + until
 	case b.Nonce == "":
@@ -168,14 +165,14 @@ func writeJSON(cmd *cobra.Command, blocks []lease.Grant) error {
 	enc := json.NewEncoder(cmd.OutOrStdout())
 	for _, b := range blocks {
 		err := enc.Encode(struct {
-			Node         uint32    `json:"node"`
-			Nodes        uint32    `json:"nodes"`
-			Start        time.Time `json:"start,omitzero"`
-			End time.Time `json:"granted_until,omitzero"`
-			Nonce        string    `json:"holder"`
-			Owner        string    `json:"owner,omitempty"`
-			Version      uint64    `json:"version"`
-			Free         bool      `json:"free"`
+			Node    uint32    `json:"node"`
+			Nodes   uint32    `json:"nodes"`
+			Start   time.Time `json:"start,omitzero"`
+			End     time.Time `json:"granted_until,omitzero"`
+			Nonce   string    `json:"holder"`
+			Owner   string    `json:"owner,omitempty"`
+			Version uint64    `json:"version"`
+			Free    bool      `json:"free"`
 		}{b.Node, b.Nodes, b.Start.UTC(), b.End.UTC(), b.Nonce, b.Owner, b.Version, driver.Block(b).Free(now)})
 		if err != nil {
 			return err

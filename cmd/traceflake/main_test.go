@@ -67,7 +67,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asCommand) != "" {
 		main()
 	}
-	for _, name := range []string{setup.StoreVar, setup.SecretFileVar, setup.NodesVar, setup.BlockSizeVar, setup.TTLVar, setup.MaxBlocksVar} {
+	for _, name := range []string{setup.StoreVar, setup.SecretFileVar, setup.TTLVar, setup.MaxBlocksVar} {
 		if err := os.Unsetenv(name); err != nil {
 			panic(err)
 		}
@@ -240,7 +240,7 @@ func TestUnknownVariable(t *testing.T) {
 	command(t, "", "new", "--store", store).want(t, 0, something, "")
 	t.Setenv("TRACEFLAKE_STROE", store)
 	for _, args := range [][]string{{"new"}, {"inspect", "4bf92f3577b34da6a3ce929d0e0e4736", "--store", store}, {"lease", "list", "--store", store}} {
-		if r := command(t, "", args...); r.code != 0 || strings.Count(r.errOut, "did you mean TRACEFLAKE_STORE?") != 1 {
+		if r := command(t, "", args...); r.code != 0 || strings.Count(r.errOut, "TRACEFLAKE_STROE is not known") != 1 {
 			t.Errorf("%q: %+v", args, r)
 		}
 	}

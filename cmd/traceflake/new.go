@@ -2,16 +2,20 @@ package main
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/spf13/cobra"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/traceflake/traceflake/idgen"
+	"github.com/traceflake/traceflake/internal/entropy"
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/randflake"
+	"github.com/traceflake/traceflake/setup"
 )
 
 func newCommand(f *flags) *cobra.Command {
@@ -24,8 +28,8 @@ func newCommand(f *flags) *cobra.Command {
 		Long: `new generates trace IDs, or span IDs with --span, one per line.
 
 With a store the nodes are leased, and the IDs are unique in the fleet. With only
-a secret file the IDs decode and verify, but their nodes are random, so that
-uniqueness is only probabilistic. With neither, the secret is random and not kept.
+a secret file the IDs decode and verify, but uniqueness is only probabilistic. With
+neither, the secret is random and not kept.
 
 --at generates trace IDs for records of that time; they decode but do not verify.
 ` + timeHelp,
@@ -132,8 +136,11 @@ func (f *flags) generator(cmd *cobra.Command) (generator, func() error, error) {
 		if err != nil {
 			return generator{}, nil, err
 		}
-		fmt.Fprintln(cmd.ErrOrStderr(), "traceflake: warning: without a store the nodes are random, and uniqueness is only probabilistic")
+		fmt.Fprintln(cmd.ErrOrStderr(), "traceflake: warning: without a store the IDs begin at a random place, and uniqueness is only probabilistic")
 		return generator{idgen.New(idgen.WithSource(source))}, func() error { return nil }, nil
+	}
+	if err := exists(cmd.Context(), c); err != nil {
+		return generator{}, nil, err
 	}
 	ids, err := c.Open(cmd.Context())
 	if err != nil {
@@ -148,13 +155,35 @@ func (f *flags) generator(cmd *cobra.Command) (generator, func() error, error) {
 
 const storeTimeout = 10 * time.Second
 
-// unleased returns a source on random nodes without a lease, enough of them for any number of IDs.
+// unleased returns a source without a lease. Under the secret of a store the first places of a second
+// are those that its processes use, so each second begins at a random place of all nodes.
 func unleased(c *randflake.Codec) (*randflake.Generator, error) {
-	const nodes = 64
 	now := time.Now()
-	l := randflake.Lease{
-		Node:  rand.Uint32N((randflake.MaxNode+1)/nodes) * nodes,
-		Nodes: nodes, Start: now.Add(-2 * time.Second), End: now.Add(30 * 24 * time.Hour),
+	everything := randflake.Lease{Nodes: randflake.MaxNode + 1, Start: now.Add(-2 * time.Second), End: now.Add(30 * 24 * time.Hour)}
+	return randflake.NewGenerator(c, everything, randflake.WithStart(func() uint64 {
+		var place [8]byte
+		entropy.Read(place[:])
+		return binary.LittleEndian.Uint64(place[:])
+	}))
+}
+
+// exists returns an error if the store of c does not exist and does not create itself.
+func exists(ctx context.Context, c setup.Config) error {
+	if c.Store == "" {
+		return nil
 	}
-	return randflake.NewGenerator(c, l)
+	s, err := driver.Open(c.Store)
+	if err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	defer closeStore(s)
+	if _, embedded := s.(driver.Embedded); embedded {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	if _, err := s.Describe(ctx); lease.Permanent(err) {
+		return fmt.Errorf("store: %w", err)
+	}
+	return nil
 }

@@ -88,7 +88,7 @@ func TestHelp(t *testing.T) {
 			t.Errorf("%q prints %q, --help %q", args, r.out, help.out)
 		}
 	}
-	command(t, "", "help", "lease", "raise").want(t, 0, "traceflake lease raise UNTIL", "")
+	command(t, "", "help", "lease", "raise").want(t, 0, "traceflake lease raise [flags]", "")
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
 		command(t, "", "completion", shell).want(t, 0, "traceflake", "")
 	}

@@ -125,15 +125,15 @@ func (f *flags) verifying(cmd *cobra.Command) (*randflake.Keyring, error) {
 	if err != nil || k != nil {
 		return k, err
 	}
-	s, err := f.openStore(cmd.Context(), reading)
+	s, err := f.openStore()
 	if errors.Is(err, errNoStore) {
 		return nil, errNoSecret
 	}
 	if err != nil {
 		return nil, err
 	}
-	defer s.Close()
-	if k, err = f.decoding(s); err == nil && k == nil {
+	defer closeStore(s)
+	if k, err = f.decoding(cmd.Context(), s); err == nil && k == nil {
 		err = fmt.Errorf("this store has no secret of its own: %w", errNoSecret)
 	}
 	return k, err

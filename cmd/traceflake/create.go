@@ -1,0 +1,292 @@
+package main
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/traceflake/traceflake/internal/entropy"
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/randflake"
+	"github.com/traceflake/traceflake/setup"
+)
+
+func leaseCreateCommand(f *flags) *cobra.Command {
+	var nodes string
+	var existing bool
+	var d lease.Description
+	cmd := &cobra.Command{
+		Use:   "create --store URL --secret-file FILE",
+		Short: "Create a lease store and its secret, once",
+		Long: `create creates a lease store: it tries out the server, creates the table, objects or
+keys, and records the store's ID, its nodes and the secret to which it belongs. The
+secret is new: create writes it to FILE, which must not exist, with mode 0600. Give
+the file and the URL to every process.
+
+If create is interrupted, run the same command again. If the store exists and FILE has
+its secret, create changes nothing.
+
+Stores that grant the same nodes under one secret make duplicates, so each store has a
+secret of its own. --existing-secret uses the secret in FILE nevertheless: the store
+grants nothing until every lease of another store under that secret is over, which
+takes 24 hours. With --nodes it grants at once: choose nodes that no other store under
+that secret has ever had.
+
+A bolt file has a secret of its own, and the first process that uses it creates it:
+create is only needed for another block size or a longer TTL.`,
+		Example: `  traceflake lease create --store postgres://db/traceflake --secret-file secret
+  traceflake lease create --store etcd://host:2379 --secret-file secret --existing-secret --nodes 65536+65536`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if nodes != "" {
+				if d.First, d.Nodes, err = parseNodes(nodes); err != nil {
+					return err
+				}
+			}
+			return f.create(cmd, d, existing)
+		},
+	}
+	cmd.Flags().StringVar(&nodes, "nodes", "", "nodes of the store, FIRST+COUNT (default all, 0+131072)")
+	cmd.Flags().Uint32Var(&d.BlockSize, "block-size", driver.DefaultBlockSize, "nodes in a block, a power of two; a process leases one block at a time")
+	cmd.Flags().DurationVar(&d.LongestTTL, "longest-ttl", lease.DefaultTTL, "longest lease; after a restore from a backup nothing is granted for as long")
+	cmd.Flags().BoolVar(&existing, "existing-secret", false, "use the secret in the file, which another store may have")
+	return cmd
+}
+
+// parseNodes reads FIRST+COUNT.
+func parseNodes(text string) (first, count uint32, err error) {
+	a, b, ok := strings.Cut(text, "+")
+	f, errF := strconv.ParseUint(a, 10, 32)
+	n, errN := strconv.ParseUint(b, 10, 32)
+	if !ok || errF != nil || errN != nil || n == 0 {
+		return 0, 0, fmt.Errorf("--nodes: %q is not FIRST+COUNT, such as 0+1024", text)
+	}
+	return uint32(f), uint32(n), nil
+}
+
+// create creates the store, or completes it, or finds that it exists.
+func (f *flags) create(cmd *cobra.Command, wanted lease.Description, existing bool) error {
+	s, err := f.openStore()
+	if err != nil {
+		return err
+	}
+	defer closeStore(s)
+	ctx, cancel := context.WithTimeout(cmd.Context(), raiseTimeout)
+	defer cancel()
+	c, err := f.config()
+	if _, embedded := s.(driver.Embedded); embedded && err == nil {
+		return createEmbedded(ctx, cmd, s, c, wanted)
+	}
+	if err == nil && c.SecretFile == "" {
+		err = errors.New("no secret file: name the file to which the new secret is written, with --secret-file or TRACEFLAKE_SECRET_FILE")
+	}
+	if err != nil {
+		return err
+	}
+	found, err := s.Describe(ctx)
+	there := err == nil || found.ID != ""
+	if !there && !errors.Is(err, lease.ErrNoStore) {
+		return fmt.Errorf("store: %w", err)
+	}
+	secret, err := openSecret(c.SecretFile, !there)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w, with the ID %s, and %s does not exist: give the secret file of that store, or create another one elsewhere",
+			lease.ErrExists, found.ID, c.SecretFile)
+	}
+	if err != nil {
+		return fmt.Errorf("secret: %w", err)
+	}
+	if there && !slices.Contains(found.Secrets, lease.Fingerprint(secret.codec, found.ID)) {
+		return fmt.Errorf("%w, with the ID %s, created at %s under another secret than that in %s: "+
+			"give the secret file of that store, or create another one elsewhere", lease.ErrExists, found.ID, rfc3339(found.Created), c.SecretFile)
+	}
+	d := found
+	if !there {
+		if d, err = describe(ctx, s, wanted, secret, existing); err != nil {
+			return err
+		}
+	}
+	if err := s.Create(ctx, d); err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	if err := secret.keep(); err != nil {
+		return fmt.Errorf("secret: the store was created, but: %w; run the same command again", err)
+	}
+	out := cmd.OutOrStdout()
+	say(out, c, d, there)
+	if d.Raised.After(now()) {
+		fmt.Fprintf(out, "it grants nothing before %s, when the leases of other stores under this secret are over\n", rfc3339(d.Raised))
+	}
+	_, err = fmt.Fprintf(out, "for every process: TRACEFLAKE_STORE is this URL, TRACEFLAKE_SECRET_FILE a copy of %s\n", c.SecretFile)
+	return err
+}
+
+// say reports a store that was created, or that was there.
+func say(out io.Writer, c setup.Config, d lease.Description, there bool) {
+	verb := "created"
+	if there {
+		verb = "the store exists:"
+	}
+	fmt.Fprintf(out, "%s %s: ID %s, nodes %d to %d in blocks of %d, leases of up to %s\n",
+		verb, c.Address(), d.ID, d.First, d.First+d.Nodes-1, d.BlockSize, d.LongestTTL)
+}
+
+// createEmbedded creates a store with a secret of its own, or finds that it exists.
+func createEmbedded(ctx context.Context, cmd *cobra.Command, s driver.Store, c setup.Config, wanted lease.Description) error {
+	if c.SecretFile != "" {
+		return fmt.Errorf("%s has a secret of its own: leave out --secret-file and TRACEFLAKE_SECRET_FILE", c.Address())
+	}
+	d, err := s.Describe(ctx)
+	there := err == nil
+	if errors.Is(err, lease.ErrNoStore) {
+		wanted.Created = now()
+		if d, err = driver.NewDescription(wanted); err == nil {
+			err = s.Create(ctx, d)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	say(cmd.OutOrStdout(), c, d, there)
+	return nil
+}
+
+// describe returns the description of a new store.
+func describe(ctx context.Context, s driver.Store, wanted lease.Description, secret *secretFile, existing bool) (d lease.Description, err error) {
+	if !secret.fresh && !existing {
+		return d, fmt.Errorf("%s exists, and a new store needs a new secret: name a file that does not exist, or see --existing-secret in "+
+			"`traceflake lease create --help`", secret.path)
+	}
+	wanted.Created = now()
+	d, err = driver.NewDescription(wanted)
+	if err != nil {
+		return d, err
+	}
+	d.Secrets = []string{lease.Fingerprint(secret.codec, d.ID)}
+	if apart := d.Nodes < driver.AllNodes.Nodes; secret.fresh || apart {
+		return d, nil
+	}
+	at, _, err := storeTime(ctx, s)
+	d.Raised = driver.AfterLeases(at, lease.MaxTTL)
+	return d, err
+}
+
+// secretFile is a file with a secret. A new secret is written to a file with another name first, and
+// gets its own name when the store has it: a command that was interrupted finds it there.
+type secretFile struct {
+	path  string
+	codec *randflake.Codec
+	fresh bool // under the other name
+}
+
+const unfinished = ".unfinished"
+
+// openSecret reads a secret, or writes a new one if there is none and it may.
+func openSecret(path string, mayCreate bool) (*secretFile, error) {
+	k, err := setup.LoadKeyring(path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		if err != nil {
+			return nil, err
+		}
+		return &secretFile{path: path, codec: k.Codec()}, nil
+	}
+	if mayCreate {
+		if err := writeSecret(path + unfinished); err != nil && !errors.Is(err, fs.ErrExist) {
+			return nil, err
+		}
+	}
+	if k, err = setup.LoadKeyring(path + unfinished); err != nil {
+		return nil, err
+	}
+	return &secretFile{path: path, codec: k.Codec(), fresh: true}, nil
+}
+
+// keep gives a new secret its name.
+func (s *secretFile) keep() error {
+	if !s.fresh {
+		return nil
+	}
+	if err := os.Link(s.path+unfinished, s.path); err != nil { // unlike Rename it replaces no file
+		return err
+	}
+	return os.Remove(s.path + unfinished)
+}
+
+// writeSecret writes a new secret to a file that does not exist.
+func writeSecret(path string) error {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteString(newSecret())
+	return errors.Join(err, file.Sync(), file.Close())
+}
+
+// newSecret returns a line with a new secret.
+func newSecret() string {
+	var secret [16]byte
+	entropy.Read(secret[:])
+	return hex.EncodeToString(secret[:]) + "\n"
+}
+
+func leaseSecretCommand(f *flags) *cobra.Command {
+	add := &cobra.Command{
+		Use:   "add FILE",
+		Short: "Register a new secret, to replace the one in use",
+		Long: `add writes a new secret to FILE, which must not exist, and registers it with the
+store. Nothing else changes: add its line to the secret file of every process, below
+the one in use, and move it to the top when all of them have it.
+
+If add is interrupted, run the same command again.`,
+		Example: `  traceflake lease secret add next --store postgres://db/traceflake`,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := f.openStore()
+			if err != nil {
+				return err
+			}
+			defer closeStore(s)
+			if _, embedded := s.(driver.Embedded); embedded {
+				return errors.New("a bolt file has one secret, which never changes: move the file away, and a service creates another one")
+			}
+			ctx, cancel := context.WithTimeout(cmd.Context(), storeTimeout)
+			defer cancel()
+			d, err := s.Describe(ctx)
+			if err != nil {
+				return fmt.Errorf("store: %w", err)
+			}
+			secret, err := openSecret(args[0], true)
+			if err != nil {
+				return fmt.Errorf("secret: %w", err)
+			}
+			fingerprint := lease.Fingerprint(secret.codec, d.ID)
+			if !secret.fresh && !slices.Contains(d.Secrets, fingerprint) {
+				return fmt.Errorf("%s exists, and its secret may belong to another store: name a file that does not exist", args[0])
+			}
+			if err := s.AddSecret(ctx, fingerprint); err != nil {
+				return fmt.Errorf("store: %w", err)
+			}
+			if err := secret.keep(); err != nil {
+				return fmt.Errorf("secret: %w; run the same command again", err)
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "registered the secret in %s with the store %s\n", args[0], d.ID)
+			return err
+		},
+	}
+	return group(&cobra.Command{
+		Use:     "secret",
+		Short:   "Register a secret with a lease store",
+		Long:    "secret manages the secrets to which a lease store belongs.",
+		Example: add.Example,
+	}, add)
+}
