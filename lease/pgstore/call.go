@@ -2,9 +2,12 @@ package pgstore
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,18 +23,20 @@ import (
 type row struct {
 	now   time.Time // the server's clock
 	block driver.Block
+	free  bool // some block is, if this one was not granted
 }
 
-func scan(r pgx.CollectableRow) (row, error) {
+// scan reads a row, which must belong to the store in use.
+func (p *place) scan(r pgx.CollectableRow) (row, error) {
 	var now, version, from, until int64
-	var durable string // only some statements return it
-	var b driver.Block
-	columns := []any{&now, &b.Node, &b.Nodes, &version, &b.Nonce, &b.Owner, &from, &until, &durable}
+	var store, durable string
+	b, free := driver.Block{}, false
+	columns := []any{&now, &store, &b.Node, &version, &b.Nonce, &b.Owner, &from, &until, &durable, &free}
 	if err := r.Scan(columns[:len(r.FieldDescriptions())]...); err != nil {
 		return row{}, err
 	}
-	b.Version, b.Start, b.End = uint64(version), second(from), second(until)
-	return row{time.UnixMicro(now), b}, nil
+	b.Nodes, b.Version, b.Start, b.End = p.BlockSize, uint64(version), second(from), second(until)
+	return row{time.UnixMicro(now), b, free}, p.same(store)
 }
 
 // second is the time of a second since 1970, and the zero Time that of 0.
@@ -42,51 +47,38 @@ func second(unix int64) time.Time {
 	return time.Unix(unix, 0).UTC()
 }
 
-// read reads a block.
-func (s *Store) read(ctx context.Context, sql string, node uint32) (row, error) {
-	rows, err := query(ctx, s, scan, sql, int64(node))
-	if err != nil {
-		return row{}, err
-	}
-	if len(rows) == 0 {
-		return row{}, errors.New("the block's row is missing; was it deleted?")
-	}
-	return rows[0], nil
+// querier is a connection or a transaction.
+type querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// write is a block as it was read and as it shall be.
-type write struct{ before, after driver.Block }
+func collect[T any](ctx context.Context, db querier, scan pgx.RowToFunc[T], sql string, args ...any) ([]T, error) {
+	rows, err := db.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, scan)
+}
 
-// write makes those writes whose block no one else has written since it was
-// read, in one statement, once the server's clock has reached a time. It returns
-// the nodes written.
-func (s *Store) write(ctx context.Context, reached time.Time, writes ...write) (map[uint32]bool, error) {
-	var node, version []int64
-	for _, w := range writes {
-		node, version = append(node, int64(w.before.Node)), append(version, int64(w.before.Version))
-	}
-	args := []any{node, version}
-	for _, side := range []func(write) driver.Block{
-		func(w write) driver.Block { return w.before }, func(w write) driver.Block { return w.after },
-	} {
-		var nonce, owner []string
-		var from, until []int64 // 0 before the first grant
-		for _, w := range writes {
-			b := side(w)
-			nonce, owner = append(nonce, b.Nonce), append(owner, b.Owner)
-			from, until = append(from, max(b.Start.Unix(), 0)), append(until, max(b.End.Unix(), 0))
-		}
-		args = append(args, nonce, owner, from, until)
-	}
-	rows, err := query(ctx, s, func(r pgx.CollectableRow) (node uint32, err error) {
-		var durable string
-		return node, r.Scan(&node, &durable)
-	}, s.sql.write, append(args, max(reached.UnixMicro(), 0))...)
-	written := make(map[uint32]bool)
-	for _, n := range rows {
-		written[n] = true
-	}
-	return written, err
+// query runs one statement in its own transaction, and returns its rows.
+func query[T any](ctx context.Context, s *Store, scan pgx.RowToFunc[T], sql string, args ...any) (all []T, err error) {
+	err = s.session(ctx, func(c *pgx.Conn) (err error) {
+		all, err = collect(ctx, c, scan, sql, args...)
+		return err
+	})
+	return all, err
+}
+
+// transaction runs statements in one transaction, whose commit waits for disk and standby.
+func (s *Store) transaction(ctx context.Context, statements func(pgx.Tx) error) error {
+	return s.session(ctx, func(c *pgx.Conn) error {
+		return pgx.BeginTxFunc(ctx, c, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, "SELECT "+durableSQL); err != nil {
+				return err
+			}
+			return statements(tx)
+		})
+	})
 }
 
 // tries bounds how often a statement is retried after a serialization failure.
@@ -94,34 +86,30 @@ func (s *Store) write(ctx context.Context, reached time.Time, writes ...write) (
 // there concurrent clients acquire blocks one after another.
 const tries = 200
 
-// query runs one statement in its own transaction, and returns its rows. It
-// retries it if the server rolled it back in favour of another.
-func query[T any](ctx context.Context, s *Store, scan pgx.RowToFunc[T], sql string, args ...any) ([]T, error) {
-	once := func() ([]T, error) {
+// session calls f with a connection. It calls f again if the server rolled it back in
+// favour of another client.
+func (s *Store) session(ctx context.Context, f func(*pgx.Conn) error) error {
+	once := func() error {
 		conn, err := s.pool.Acquire(ctx)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		defer conn.Release()
 		heard := conn.Conn().PgConn().CustomData()
 		delete(heard, warning)
-		rows, err := conn.Query(ctx, sql, args...)
-		if err != nil {
-			return nil, err
-		}
-		all, err := pgx.CollectRows(rows, scan)
+		err = f(conn.Conn())
 		if text, warned := heard[warning]; err == nil && warned {
 			err = fmt.Errorf("%w: %s", errWarned, text)
 		}
-		return all, err
+		return err
 	}
 	for try := 0; ; try++ {
-		all, err := once()
-		if err == nil || try == tries || !rolledBack(err) {
-			return all, err
+		err := once()
+		if c := code(err); try == tries || c != serializationFailure && c != deadlockDetected {
+			return err
 		}
 		if err := pause(ctx, try); err != nil {
-			return nil, err
+			return err
 		}
 	}
 }
@@ -144,7 +132,7 @@ func own(config *pgxpool.Config) *pgxpool.Config {
 	config.MaxConnIdleTime, config.HealthCheckPeriod = 30*time.Second, 30*time.Second
 	pass := config.ConnConfig.OnNotice
 	config.ConnConfig.OnNotice = func(c *pgconn.PgConn, n *pgconn.Notice) {
-		if n.SeverityUnlocalized == "WARNING" {
+		if n.SeverityUnlocalized == "WARNING" { // in every language of the server's
 			c.CustomData()[warning] = n.Message
 		}
 		if pass != nil {
@@ -161,24 +149,16 @@ const (
 	uniqueViolation       = "23505"
 	readOnlyTransaction   = "25006"
 	insufficientPrivilege = "42501"
+	undefinedColumn       = "42703"
 	undefinedTable        = "42P01"
+	duplicateTable        = "42P07"
+	undefinedObject       = "42704" // an unknown parameter of the URL
+	invalidParameter      = "22023" // a parameter of the URL with an invalid value
+	protocolViolation     = "08P01" // pgbouncer's code for a parameter that it does not know, among others
 	noSuchDatabase        = "3D000"
 	noSuchSchema          = "3F000"
 	wrongRoleOrPassword   = "28" // a class
 )
-
-// misconfigured reports whether the server will refuse until an operator
-// changes something. A dropped table is created again.
-func misconfigured(code string) bool {
-	return code == insufficientPrivilege || code == noSuchDatabase || code == noSuchSchema ||
-		strings.HasPrefix(code, wrongRoleOrPassword)
-}
-
-// rolledBack reports whether the server undid a statement because of another
-// one.
-func rolledBack(err error) bool {
-	return code(err) == serializationFailure || code(err) == deadlockDetected
-}
 
 func code(err error) string {
 	var e *pgconn.PgError
@@ -188,27 +168,93 @@ func code(err error) string {
 	return ""
 }
 
+// misconfigured reports whether a server will refuse until an operator changes something.
+func misconfigured(err error) bool {
+	var untrusted *tls.CertificateVerificationError
+	switch c := code(err); c {
+	case insufficientPrivilege, undefinedObject, invalidParameter, noSuchDatabase, noSuchSchema:
+		return true
+	case protocolViolation:
+		return strings.Contains(err.Error(), "unsupported startup parameter")
+	default:
+		return strings.HasPrefix(c, wrongRoleOrPassword) || errors.As(err, &untrusted) ||
+			strings.Contains(err.Error(), "server refused TLS connection")
+	}
+}
+
+// rights is what a role needs.
+var rights = fmt.Sprintf("grant SELECT and UPDATE on %s, SELECT on %[1]s%s, and USAGE on their schema", DefaultTable, suffix)
+
 // failed adds to err what was being done, to which table, and, if an operator
 // can fix the cause, how.
 func (s *Store) failed(ctx context.Context, what string, err error) error {
+	hint, reason, missing := "", code(err), lease.ErrNoStore
+	if s.used.Load() != nil {
+		missing = lease.ErrReplaced
+	}
+	err, wrong := told(err)
+	if wrong {
+		err = fmt.Errorf("%w: %w", lease.ErrMisconfigured, err)
+	}
 	if cause := ctx.Err(); cause != nil && !errors.Is(err, cause) {
 		err = fmt.Errorf("%w: %w", cause, err)
-	}
-	hint, reason := "", code(err)
-	if misconfigured(reason) {
-		err = fmt.Errorf("%w: %w", lease.ErrMisconfigured, err)
 	}
 	switch reason {
 	case readOnlyTransaction:
 		hint = " (the server is read-only, a standby perhaps; connect to the primary)"
 	case insufficientPrivilege:
-		hint = " (the role needs SELECT and UPDATE on the table; if there is no table yet, it needs CREATE on the " +
-			"schema, or an operator runs Store.Schema)"
+		hint = " (" + rights + "; to create the store, the role needs CREATE on the schema: name its own with ?search_path=SCHEMA)"
 	case undefinedTable:
-		s.nodes.Store(nil)
-		hint = " (was it dropped? all grants are forgotten then; see the package documentation)"
+		err = fmt.Errorf("%w: %w", missing, err)
+	case duplicateTable:
+		err = fmt.Errorf("%w: %w", lease.ErrExists, err)
+	case undefinedColumn:
+		err = fmt.Errorf("%w: %w", lease.ErrSchemaVersion, err)
 	}
-	return fmt.Errorf("pgstore: %s in table %s: %w%s", what, s.name, err, hint)
+	return fmt.Errorf("pgstore: %s, table %s: %w%s", what, s.name, err, hint)
+}
+
+// brief is an error with a shorter text.
+type brief struct {
+	error
+	text string
+}
+
+func (b brief) Error() string { return b.text }
+func (b brief) Unwrap() error { return b.error }
+
+// told returns err with each of its causes said once, and reports whether each of them needs an
+// operator. pgx tries every address of every host with and without TLS, and repeats in each
+// error which and for whom.
+func told(err error) (error, bool) {
+	var failed *pgconn.ConnectError
+	causes := []error{err}
+	if errors.As(err, &failed) {
+		causes[0] = failed.Unwrap()
+		if all, ok := causes[0].(interface{ Unwrap() []error }); ok {
+			causes = all.Unwrap()
+		}
+	}
+	var texts []string
+	wrong := true
+	for _, cause := range causes {
+		wrong = wrong && misconfigured(cause)
+		text := cause.Error()
+		server, network := new(pgconn.PgError), new(net.OpError)
+		switch {
+		case errors.As(cause, &server):
+			text = server.Message + " (SQLSTATE " + server.Code + ")"
+		case errors.As(cause, &network):
+			text = network.Error()
+		}
+		if !slices.Contains(texts, text) {
+			texts = append(texts, text)
+		}
+	}
+	if failed == nil && code(err) == "" {
+		return err, wrong
+	}
+	return brief{err, strings.Join(texts, "; ")}, wrong
 }
 
 // pause waits some milliseconds, more with each try.

@@ -6,15 +6,18 @@
 // # What it needs
 //
 // PostgreSQL 12 or newer, and its primary: a standby is read-only and returns
-// an error that says so. Acquire, Renew and Release are two statements and two
-// round trips, Get is one, and each statement is a transaction, without session
-// state or named prepared statements: they work through pgbouncer in transaction
-// mode. The default isolation level, read committed, is best; with a stricter
-// one statements are retried after serialization failures.
+// an error that says so. Each call is one statement, which is a transaction of its own, without session
+// state or named prepared statements: it works through pgbouncer in transaction
+// mode. A start needs two more, to find and read the description of the store. The default isolation level,
+// read committed, is best; with a stricter one statements are retried after serialization failures.
 //
-// The role needs SELECT and UPDATE on the table. The role that uses the store
-// first also needs CREATE on the schema; or an operator runs [Store.Schema]
-// first.
+// An operator creates the store once, with `traceflake lease create`: the role
+// needs CREATE on the schema, and owns the tables. Processes never create
+// anything. Their role needs
+//
+//	GRANT USAGE ON SCHEMA public TO service;
+//	GRANT SELECT, UPDATE ON traceflake_leases TO service;
+//	GRANT SELECT ON traceflake_leases_store TO service;
 //
 // # By URL
 //
@@ -26,34 +29,41 @@
 //
 //	sslmode, sslrootcert, sslcert, sslkey  TLS
 //	target_session_attrs=read-write        of several hosts, the primary
-//	search_path=fleet_a                    the schema of the table, a fleet's own
+//	search_path=fleet_a                    the schema of the tables, a fleet's own
 //	connect_timeout=5                      seconds
 //
 // The store has at most two connections, whatever the parameters say, and
 // closes them after 30 s without a call.
 //
-// # The table
+// # The tables
 //
-// One table, traceflake_leases unless [WithTable] names another, in the first
-// schema of the search path, with one row for each block of nodes:
+// A store is two tables in one schema: traceflake_leases has one row for each
+// block of nodes, traceflake_leases_store one row that describes the store.
+// [WithTable] sets another name.
+//
+// They are created in the schema of the URL's search_path (the first, if it has several),
+// and without one in public. A client looks for the second table in the schemas of
+// the URL's search_path, and without one in all schemas. The server's search path
+// does not matter: behind pgbouncer it may be what another client left. If
+// there are stores in several of these schemas that the role can read, that is an error that
+// lists them: name one in the URL. From then on, the client uses the tables by their full
+// names, and every write has the store's ID as a condition. If the tables are
+// dropped, renamed or exchanged for others, every call returns
+// [github.com/traceflake/traceflake/lease.ErrReplaced].
 //
 //	node           integer      first node of the block; the key
-//	nodes          integer      nodes in the block, the same in every row
+//	store          text         the ID of the store
 //	granted_from   timestamptz  start of the last grant, NULL before the first
 //	granted_until  timestamptz  end of the last grant, exclusive; -infinity before the first
-//	nonce          text         names the last write; its client may renew unless it was a
+//	nonce          text         identifies the last write; its client may renew unless it was a
 //	                            release; NULL before the first grant and after Raise
 //	owner          text         who holds the block, for operators; NULL if nobody does
 //	version        bigint       raised by every write
 //
-// The comment on the table holds the version of the schema and the block size,
-// which is fixed when the table is made: "traceflake leases, schema 1, blocks
-// of 8 nodes". All rows are inserted then: 16384 for blocks of 8 nodes, about 2
-// MB.
+// All rows are inserted at creation: 16384 for blocks of 8 nodes, about 3 MB.
 //
 // A block is free if granted_until is not after the client's time. Never set it
-// back, delete rows, or recreate the table while processes hold leases from it:
-// grants would be forgotten and IDs made twice. Reading is harmless:
+// back or delete rows: grants would be forgotten and IDs generated twice. Reading is harmless:
 //
 //	SELECT node, owner, granted_until FROM traceflake_leases WHERE granted_until > now();
 //
@@ -67,17 +77,26 @@
 // If the wait for a synchronous standby is cancelled, by statement_timeout or
 // pg_cancel_backend, the server commits with a warning. Any warning is therefore
 // an error of the call, whose outcome is unknown: the Keeper then reads the
-// block, and that read waits for the standby, too.
+// block, and that read waits for the standby, too. The same transaction sets
+// client_min_messages to warning, so that no setting hides it.
 //
-// After a crash of the primary, and after a failover to a synchronous standby
-// (synchronous_standby_names), every acknowledged grant is still there, and
-// processes continue as soon as they reach the new primary. The store cannot
-// protect against
+// After a crash of the primary, and after a failover to a standby that has every
+// acknowledged commit, every grant is still there, and processes continue as soon as they reach
+// the new primary. Which standbys have every commit depends on synchronous_standby_names:
 //
+//	FIRST 1 (a)         a has
+//	FIRST 2 (a, b)      both have
+//	FIRST 1 (a, b)      a has, or b while a is disconnected; the other one may lag behind
+//	ANY 1 (a, b)        one of them has, and for each commit it may be another one
+//
+// The store cannot tell a standby that lags behind from one that does not. It cannot protect against
+//
+//   - a failover to a standby that lags behind: an asynchronous one, or one of several of which
+//     a commit waits only for some. It forgets the last commits. Promote the one that has received most
+//     (pg_last_wal_receive_lsn) among as many as a commit may have missed, plus one; otherwise keep
+//     processes from the new primary until [Store.Raise] has been called;
 //   - fsync or full_page_writes switched off, or a disk that acknowledges
 //     writes too early;
-//   - a failover to an asynchronous standby, which forgets the last commits:
-//     keep processes from the new primary until [Store.Raise] has been called;
 //   - two primaries at once: fence the old one before the new one starts;
 //   - a restored backup, which forgets everything since: call Raise before any
 //     process reaches it.

@@ -1,123 +1,129 @@
 package pgstore
 
 import (
-	"fmt"
 	"strings"
 
-	"github.com/traceflake/traceflake/randflake"
+	"github.com/jackc/pgx/v5"
 )
-
-// statements are the store's statements for one table. They only read rows and
-// replace whole rows; driver.Block decides what is written. Times are passed as
-// numbers, whose format no setting of the server changes.
-type statements struct {
-	inspect, create              string
-	list, get, getDurable, write string
-	free                         string
-}
 
 // schemaVersion is raised when an older version of this package could damage
-// the table.
+// the tables.
 const schemaVersion = 1
 
-// The comment on the table. A newer version may change what follows the first
-// number.
-const (
-	commentVersion = "traceflake leases, schema %d"
-	commentFormat  = commentVersion + ", blocks of %d nodes"
-)
-
-func statementsFor(table string, blockSize uint32) statements {
-	full := strings.NewReplacer(
-		"{table}", table,
-		"{table'}", "'"+table+"'",
-		"{comment'}", "'"+fmt.Sprintf(commentFormat, schemaVersion, blockSize)+"'",
-		"{size}", fmt.Sprint(blockSize),
-		"{last}", fmt.Sprint(randflake.MaxNode),
-	).Replace
-	return statements{
-		inspect: full(inspectSQL), create: full(createSQL),
-		list: full(listSQL), get: full(getSQL), getDurable: full(getDurableSQL), write: full(writeSQL),
-		free: full(freeSQL),
-	}
+// statement fills in the full names of the tables in a schema. No statement relies on the server's
+// search path: behind pgbouncer it may be another client's.
+func (s *Store) statement(schema, sql string) string {
+	return strings.NewReplacer(
+		"{blocks}", pgx.Identifier{schema, s.name}.Sanitize(),
+		"{store}", pgx.Identifier{schema, s.name + suffix}.Sanitize(),
+		"{now}", nowSQL, "{durable}", durableSQL, "{columns}", columnsSQL,
+	).Replace(sql)
 }
 
+// suffix is what follows the name of the table of blocks in that of the table which describes the store.
+const suffix = "_store"
+
+// Times are passed as numbers, whose format no setting of the server changes. A time of 0 is
+// that before the first grant.
 const (
-	clockSQL = `SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint`
+	// The server's clock when it received the statement, in microseconds. It may wait for a lock
+	// after that: then it is early, which refuses a client rather than trusting it.
+	nowSQL = `(extract(epoch FROM statement_timestamp()) * 1000000)::bigint`
 
-	// What is read of a block, with the server's clock.
-	// A time of 0 is that before the first grant.
-	rowSQL = clockSQL + `, b.node, b.nodes, b.version, coalesce(b.nonce, ''), coalesce(b.owner, ''),
-	coalesce(ceil(extract(epoch FROM b.granted_from)), 0)::bigint,
-	coalesce(ceil(extract(epoch FROM nullif(b.granted_until, '-infinity'))), 0)::bigint`
-
-	// A commit that is not flushed can be lost, and with it a grant. The
-	// setting lasts until the end of this transaction, including its commit. A
-	// stronger one is kept.
+	// A commit that is not flushed can be lost, and with it a grant; a stronger setting is kept. If
+	// the wait for a standby is cancelled, only a warning says so. Both settings last until the end
+	// of this transaction, including its commit.
 	durableSQL = `set_config('synchronous_commit', CASE current_setting('synchronous_commit')
-		WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true)`
+		WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true) || set_config('client_min_messages', 'warning', true)`
+
+	// What [scan] reads of a block.
+	columnsSQL = `coalesce(b.node, 0), coalesce(b.version, 0), coalesce(b.nonce, ''), coalesce(b.owner, ''),
+		coalesce(ceil(extract(epoch FROM b.granted_from)), 0)::bigint,
+		coalesce(ceil(extract(epoch FROM nullif(b.granted_until, '-infinity'))), 0)::bigint`
 )
 
-// The table and its comment are looked up in one snapshot. to_regclass alone
-// may see a newer table whose comment is not visible yet.
-const inspectSQL = `SELECT obj_description(oid, 'pg_class') FROM pg_class WHERE oid = to_regclass({table'})`
+// findSQL lists the schemas $2, or all if there are none, that have a table of the name $1, and
+// whether this role can read it.
+const findSQL = `SELECT n.nspname::text, has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT')
+	FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+	WHERE c.relname = $1 AND c.relkind = 'r' AND c.relpersistence <> 't' AND (cardinality($2::text[]) = 0 OR n.nspname = ANY ($2::text[]))
+	ORDER BY 1`
 
-// If many clients use a new database at once, one creates the table. The others
-// may still not see it when they get the lock: to_regclass reads from a cache.
-const createSQL = `DO $traceflake$ BEGIN
-	PERFORM pg_advisory_xact_lock(8390876135275523179);
-	IF to_regclass({table'}) IS NULL THEN
-		CREATE TABLE {table} (
-			node          integer PRIMARY KEY,
-			nodes         integer NOT NULL CHECK (nodes = {size} AND node % {size} = 0),
-			granted_from  timestamptz,
-			granted_until timestamptz NOT NULL DEFAULT '-infinity',
-			nonce         text UNIQUE,
-			owner         text,
-			version       bigint NOT NULL DEFAULT 0
-		);
-		CREATE INDEX ON {table} (granted_until);
-		INSERT INTO {table} (node, nodes) SELECT n, {size} FROM generate_series(0, {last}, {size}) AS n;
-		COMMENT ON TABLE {table} IS {comment'};
-	END IF;
-EXCEPTION WHEN duplicate_table THEN
-	NULL;
-END $traceflake$`
+const aboutSQL = `SELECT {now}, to_jsonb(s)::text FROM {store} AS s`
 
-const listSQL = rowSQL + ` FROM {table} AS b WHERE node BETWEEN $1 AND $2 ORDER BY node`
+// Of several operators who create the store at once, one does.
+const lockSQL = `SELECT pg_advisory_xact_lock(8390876135275523179)`
 
-const getSQL = rowSQL + ` FROM {table} AS b WHERE node = $1`
+var createSQL = []string{
+	`CREATE TABLE {blocks} (
+		node          integer PRIMARY KEY,
+		store         text NOT NULL,
+		granted_from  timestamptz,
+		granted_until timestamptz NOT NULL DEFAULT '-infinity',
+		nonce         text UNIQUE,
+		owner         text,
+		version       bigint NOT NULL
+	)`,
+	`CREATE INDEX ON {blocks} (granted_until)`,
+	`CREATE TABLE {store} (
+		id          text PRIMARY KEY,
+		schema      integer NOT NULL,
+		created     timestamptz NOT NULL,
+		first_node  bigint NOT NULL,
+		nodes       bigint NOT NULL,
+		block_size  bigint NOT NULL,
+		longest_ttl bigint NOT NULL,
+		raised      timestamptz,
+		secrets     text[] NOT NULL
+	)`,
+}
+
+const describeSQL = `INSERT INTO {store} VALUES ($1, $2, to_timestamp($3::bigint), $4, $5, $6, $7, NULL, $8)`
+
+const blocksSQL = `INSERT INTO {blocks} (node, store, version) SELECT n, $1, 0 FROM generate_series($2::bigint, $3::bigint, $4::bigint) AS n`
+
+const addSecretSQL = `UPDATE {store} SET secrets = CASE WHEN $2 = ANY (secrets) THEN secrets ELSE secrets || $2::text END
+	WHERE id = $1 RETURNING {durable}`
+
+const recordSQL = `UPDATE {store} SET raised = to_timestamp($2::bigint) WHERE id = $1`
+
+// raiseSQL is [driver.Block.Raise] for every block.
+const raiseSQL = `UPDATE {blocks} SET version = version + 1, nonce = NULL, owner = NULL,
+		granted_until = greatest(granted_until, to_timestamp($2::bigint))
+	WHERE store = $1 AND NOT (version > 0 AND nonce IS NULL AND granted_until >= to_timestamp($2::bigint))`
+
+const raisedSQL = `SELECT count(*) FROM {blocks}
+	WHERE store = $1 AND version > 0 AND nonce IS NULL AND granted_until >= to_timestamp($2::bigint)`
+
+const listSQL = `SELECT {now}, b.store, {columns} FROM {blocks} AS b WHERE version > 0 ORDER BY node`
 
 // Locking the row makes this a writing transaction, so that its commit waits
 // for disk and standby: the commit read here may still be waiting for them if
 // its client was disconnected.
-const getDurableSQL = rowSQL + `, ` + durableSQL + ` FROM {table} AS b WHERE node = $1 FOR UPDATE`
+const getSQL = `SELECT {now}, b.store, {columns}, {durable} FROM {blocks} AS b WHERE node = $1 FOR UPDATE`
 
-// freeSQL returns the block that has the nonce $1, or up to $6 blocks of nodes
-// $3 to $4 that are free at $2: the first ones from node $5 on, or from $3. The
-// check for any free block avoids a search if there is none.
-const freeSQL = `WITH stock AS MATERIALIZED (
-	SELECT EXISTS (SELECT FROM {table} WHERE granted_until <= to_timestamp($2::bigint) AND node BETWEEN $3 AND $4) AS free
+// acquireSQL returns the block that has the nonce $1, or grants the one that has been free for
+// longest from $3 to $4, once the server's clock has reached microsecond $6. If it does neither, the
+// node is NULL, and the last column tells whether a block was free.
+const acquireSQL = `WITH again AS (
+	SELECT * FROM {blocks} WHERE nonce = $1 AND store = $2 FOR UPDATE
+), free AS (
+	SELECT node FROM {blocks} WHERE granted_until <= to_timestamp($3::bigint) AND store = $2
+		AND {now} >= $6::bigint AND NOT EXISTS (SELECT FROM again)
+	ORDER BY granted_until LIMIT 1 FOR UPDATE {skip}
+), granted AS (
+	UPDATE {blocks} AS b SET version = b.version + 1, nonce = $1, owner = nullif($5, ''),
+		granted_from = to_timestamp($3::bigint), granted_until = to_timestamp($4::bigint)
+	FROM free WHERE b.node = free.node AND b.store = $2 AND b.granted_until <= to_timestamp($3::bigint)
+	RETURNING b.*
 )
-` + rowSQL + ` FROM (
-	(SELECT * FROM {table} WHERE nonce = $1)
-	UNION ALL
-	(SELECT * FROM {table} WHERE (SELECT free FROM stock)
-		AND granted_until <= to_timestamp($2::bigint) AND node BETWEEN $5 AND $4 ORDER BY node LIMIT $6)
-	UNION ALL
-	(SELECT * FROM {table} WHERE (SELECT free FROM stock)
-		AND granted_until <= to_timestamp($2::bigint) AND node BETWEEN $3 AND $5 - 1 ORDER BY node LIMIT $6)
-) AS b LIMIT $6`
+SELECT {now}, coalesce(b.store, (SELECT store FROM {blocks} LIMIT 1), ''), {columns},
+	{durable}, b.node IS NULL AND EXISTS (SELECT FROM {blocks} WHERE granted_until <= to_timestamp($3::bigint))
+FROM (VALUES (0)) AS one LEFT JOIN (SELECT * FROM again UNION ALL SELECT * FROM granted) AS b ON true`
 
-// writeSQL replaces the rows that are still as they were read, if the server's
-// clock has reached microsecond $11. It returns their nodes.
-const writeSQL = `UPDATE {table} AS t SET version = t.version + 1, nonce = nullif(new_nonce, ''), owner = nullif(new_owner, ''),
-	granted_from = to_timestamp(nullif(new_from, 0)), granted_until = to_timestamp(new_until)
-FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::bigint[], $6::bigint[],
-	$7::text[], $8::text[], $9::bigint[], $10::bigint[])
-	AS b (node, version, nonce, owner, "from", until, new_nonce, new_owner, new_from, new_until)
-WHERE t.node = b.node AND t.version = b.version AND clock_timestamp() >= to_timestamp($11::bigint / 1000000.0)
-	AND coalesce(t.nonce, '') = b.nonce AND coalesce(t.owner, '') = b.owner
-	AND t.granted_from IS NOT DISTINCT FROM to_timestamp(nullif("from", 0))
-	AND t.granted_until = coalesce(to_timestamp(nullif(until, 0)), '-infinity')
-RETURNING t.node, ` + durableSQL
+// replaceSQL writes a block over the one that was read, which $1 to $7 are, once the server's clock
+// has reached microsecond $11.
+const replaceSQL = `UPDATE {blocks} AS b SET version = version + 1, nonce = $8, owner = nullif($9, ''), granted_until = to_timestamp($10::bigint)
+	WHERE node = $1 AND store = $2 AND version = $3 AND nonce = $4 AND coalesce(owner, '') = $5
+		AND granted_from = to_timestamp($6::bigint) AND granted_until = to_timestamp($7::bigint) AND {now} >= $11::bigint
+	RETURNING {now}, b.store, {columns}, {durable}`
