@@ -266,7 +266,7 @@ func TestRaised(t *testing.T) {
 	b := newBench(t)
 	b.SetJitter(func() float64 { return 0 }) // renewals well before the end
 	b.pass(0)
-	if err := b.memory.Raise(t.Context(), testStart); err != nil {
+	if _, err := b.memory.Raise(t.Context(), testStart); err != nil {
 		t.Fatal(err)
 	}
 	raised := b.block(0)

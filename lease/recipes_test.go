@@ -121,11 +121,11 @@ func TestRestoreRecipe(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		sum := recipeTTL + 3*time.Minute
+		until := driver.AfterLeases(now, recipeTTL)
 		if !byTheBook {
-			sum = time.Minute
+			until = now.Add(time.Minute)
 		}
-		if err := restored.Raise(t.Context(), now.Add(sum)); err != nil {
+		if _, err := restored.Raise(t.Context(), until); err != nil {
 			t.Fatal(err)
 		}
 		f.start(restored, wrongClocks...)
@@ -133,54 +133,5 @@ func TestRestoreRecipe(t *testing.T) {
 		if len(f.made) < 100_000 {
 			t.Errorf("only %d IDs were made", len(f.made))
 		}
-	})
-}
-
-// The nodes of a store, with a clock or without, are moved to another one with another block size.
-// It is not enough to end the processes and to wait, as the recipe once was.
-func TestMoveRecipe(t *testing.T) {
-	for _, clocked := range []bool{true, false} {
-		playRecipe(t, func(t *testing.T, f *fleet, byTheBook bool) {
-			opts := []driver.MemoryOption{driver.WithNodeRange(recipeNodes)}
-			if clocked {
-				opts = append(opts, driver.WithClock(wrongClock{began: time.Now()}))
-			}
-			store := driver.NewMemory(opts...)
-			f.start(store, wrongClocks...)
-			f.run(time.Hour)
-			opts[0] = driver.WithNodeRange(driver.NodeRange{Nodes: 16, BlockSize: 2})
-			next := driver.NewMemory(opts...)
-			if byTheBook {
-				if _, err := driver.Move(t.Context(), store, next); err != nil {
-					t.Fatal(err)
-				}
-			} else {
-				f.running = nil
-				time.Sleep(recipeTTL + time.Minute)
-			}
-			f.start(next, 0, -20*time.Minute, -3*time.Hour)
-			f.run(4 * time.Hour)
-		})
-	}
-}
-
-// A host's file under the fleet's secret is lost with the host. The new host's clock is an hour
-// behind: a new file waits for one TTL, by that clock, which is not enough for the same nodes.
-func TestReplacedHostRecipe(t *testing.T) {
-	playRecipe(t, func(t *testing.T, f *fleet, byTheBook bool) {
-		f.start(driver.NewMemory(driver.WithNodeRange(recipeNodes)), 0, 0)
-		f.run(2 * time.Hour)
-		f.running = nil
-		nodes := recipeNodes // of the lost host
-		if byTheBook {
-			nodes.First = 16
-		}
-		behind := wrongClock{began: time.Now(), ahead: -time.Hour}
-		file := driver.NewMemory(driver.WithNodeRange(nodes))
-		if err := file.Raise(t.Context(), behind.Now().Add(recipeTTL)); err != nil {
-			t.Fatal(err)
-		}
-		f.start(file, behind.ahead, behind.ahead)
-		f.run(2 * time.Hour)
 	})
 }

@@ -4,12 +4,9 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/boltstore"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/randflake"
 )
@@ -39,31 +36,6 @@ func (s *server) restore(blocks []lease.Grant) {
 	if wrong := s.w.variant.store; wrong != nil {
 		s.store = wrong(s, blocks)
 	}
-}
-
-// newFile returns the content of a new bolt file.
-func (s *server) newFile() []lease.Grant {
-	dir, err := os.MkdirTemp("", "traceflake")
-	if err != nil {
-		panic(err)
-	}
-	defer os.RemoveAll(dir)
-	// Memory allows clients to be ahead, a bolt file does not: add that to its TTL.
-	file, err := boltstore.Open(filepath.Join(dir, "leases"),
-		driver.Options{Nodes: s.nodes, LongestTTL: s.w.ttl + lease.MaxClockAhead}, boltstore.WithClock(trueTime{s.w}))
-	if err != nil {
-		panic(err)
-	}
-	// Its first Acquire reserves the nodes.
-	r := lease.Request{Nonce: lease.NewNonce(), Now: trueTime{s.w}.Now(), TTL: lease.MinTTL}
-	if _, err := file.Acquire(context.Background(), r); !errors.Is(err, lease.ErrNoFreeNode) {
-		panic(err)
-	}
-	blocks, err := file.List(context.Background())
-	if err != nil {
-		panic(err)
-	}
-	return blocks
 }
 
 func (s *server) list() []lease.Grant {
@@ -97,7 +69,7 @@ func (s *server) has(node uint32) bool { return node-s.nodes.First < s.nodes.Nod
 // move replaces the store by another one, which knows none of its grants: nothing is granted by
 // the old one any more, and nothing by the new one until all grants are over.
 func (s *server) move() {
-	if err := s.store.Raise(context.Background(), time.Unix(randflake.EndOfLife, 0)); err != nil {
+	if _, err := s.store.Raise(context.Background(), time.Unix(randflake.EndOfLife, 0)); err != nil {
 		panic(err)
 	}
 	next := &server{w: s.w, nodes: s.nodes}
@@ -136,7 +108,7 @@ func (s *server) raise() {
 	if s.w.variant.behind {
 		now = now.Add(-2 * lease.MaxClockAhead)
 	}
-	if err := s.store.Raise(context.Background(), now.Add(s.w.ttl+lease.MaxClockAhead)); err != nil {
+	if _, err := s.store.Raise(context.Background(), now.Add(s.w.ttl+lease.MaxClockAhead)); err != nil {
 		panic(err)
 	}
 	s.w.logf("a store is raised")
@@ -224,6 +196,16 @@ func (p *process) tell(f func()) {
 	if !p.copying {
 		f()
 	}
+}
+
+func (c client) Describe(context.Context) (lease.Description, error) {
+	return ask(c.p, func() lease.Description {
+		d, err := c.p.server.store.Describe(context.Background())
+		if err != nil {
+			panic(err)
+		}
+		return d
+	}), nil
 }
 
 func (c client) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {

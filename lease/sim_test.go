@@ -271,10 +271,9 @@ func (w *world) failOver(s *server) {
 // long the new one waits.
 func (w *world) loseStore(s *server) {
 	w.logf("a store is lost")
-	if w.variant.impatient {
-		s.restore(nil)
-	} else {
-		s.restore(s.newFile())
+	s.restore(nil) // the next one has the same secret
+	if !w.variant.impatient {
+		s.raise()
 	}
 }
 
