@@ -339,6 +339,6 @@ func TestDeadStore(t *testing.T) {
 	command(t, "", "new", "--store", store, "--secret-file", secret).want(t, 2, "", "no leased node")
 	command(t, "", "new", "--store", store).want(t, 2, "", "set TRACEFLAKE_SECRET_FILE")
 	command(t, "", "lease", "list", "--store", "redis://user:hunter2@h").want(t, 2, "", "unknown kind of store: its URL must begin with one of: bolt:, etcd://, etcds://, k8s://, postgres://")
-	command(t, "", "lease", "list", "--store", "postgres://user:hunter2@h:port:/").want(t, 2, "", "not an address")
+	command(t, "", "lease", "list", "--store", "postgres://user:hunter2@h:port:/").want(t, 2, "", "want postgres://user:password@host:port/database")
 	command(t, "", "lease", "list").want(t, 2, "", "no store")
 }

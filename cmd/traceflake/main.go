@@ -26,7 +26,7 @@ import (
 	_ "github.com/traceflake/traceflake/lease/etcdstore" // etcd://, etcds://
 	_ "github.com/traceflake/traceflake/lease/k8sstore"  // k8s://
 	_ "github.com/traceflake/traceflake/lease/pgstore"   // postgres://
-	_ "github.com/traceflake/traceflake/lease/s3store" // s3://
+	_ "github.com/traceflake/traceflake/lease/s3store"   // s3://
 )
 
 func main() {

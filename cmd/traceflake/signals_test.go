@@ -73,13 +73,13 @@ func TestSignals(t *testing.T) {
 				if !leased {
 					return
 				}
-				s, err := driver.Open(t.Context(), store, driver.NodeRange{})
+				s, err := driver.Open(store)
 				if err != nil {
 					t.Fatal(err)
 				}
-				defer s.Close()
+				defer closeStore(s)
 				blocks, err := s.List(t.Context())
-				if err != nil || len(blocks) != 1 || time.Until(blocks[0].GrantedUntil) > lease.DefaultTTL/2 {
+				if err != nil || len(blocks) != 1 || time.Until(blocks[0].End) > lease.DefaultTTL/2 {
 					t.Errorf("the lease was not given back: %+v, %v", blocks, err)
 				}
 			})

@@ -23,7 +23,6 @@ import (
 	"github.com/traceflake/traceflake/idgen"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/boltstore"
-	"github.com/traceflake/traceflake/lease/driver"
 )
 
 func TestMain(m *testing.M) {
@@ -210,7 +209,7 @@ func TestServices(t *testing.T) {
 // checkGivenBack checks that this many processes held leases and none does any more.
 func checkGivenBack(t *testing.T, file string, processes int) {
 	t.Helper()
-	store, err := boltstore.Open(file, driver.Options{})
+	store, err := boltstore.New(file)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,6 @@ import (
 	"github.com/traceflake/traceflake/integration/servers/kubernetes"
 	"github.com/traceflake/traceflake/integration/servers/s3"
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/driver"
 	_ "github.com/traceflake/traceflake/lease/etcdstore"
 	_ "github.com/traceflake/traceflake/lease/pgstore"
 	"github.com/traceflake/traceflake/setup"
@@ -73,10 +72,6 @@ func (p program) run(t *testing.T, code int, args ...string) string {
 // IDs, looks up who made an ID, and raises the store.
 func TestStores(t *testing.T) {
 	path := build(t)
-	secretFile := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(secretFile, []byte(secret+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	for name, url := range map[string]func(*testing.T) string{
 		"PostgreSQL": func(t *testing.T) string { return servers.PostgresForTest(t).DSN() },
 		"etcd": func(t *testing.T) string {
@@ -85,14 +80,18 @@ func TestStores(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			store := url(t)
+			secretFile := filepath.Join(t.TempDir(), "secret")
 			p := program{path, []string{setup.StoreVar + "=" + store, setup.SecretFileVar + "=" + secretFile}}
 
-			// Listing an unused store creates nothing in it.
-			if out := p.run(t, 0, "lease", "list"); out != "" {
-				t.Errorf("a new store has leases:\n%s", out)
-			}
+			p.run(t, 2, "lease", "list")
+			p.run(t, 2, "lease", "raise")
 			if name == "PostgreSQL" {
 				checkEmpty(t, store)
+			}
+			p.run(t, 0, "lease", "create")
+			p.run(t, 0, "lease", "create")
+			if out := p.run(t, 0, "lease", "list"); out != "" {
+				t.Errorf("a new store has leases:\n%s", out)
 			}
 			ids, err := setup.Config{Store: store, SecretFile: secretFile, TTL: time.Minute}.Open(t.Context())
 			if err != nil {
@@ -125,17 +124,15 @@ func TestStores(t *testing.T) {
 				t.Errorf("leases\n%s", out)
 			}
 
-			until := time.Now().Add(2 * time.Hour).UTC().Truncate(time.Second)
-			p.run(t, 0, "lease", "raise", until.Format(time.RFC3339))
-			if out := p.run(t, 0, "lease", "show", fmt.Sprint(node)); !strings.Contains(out, "without a holder, free from "+until.Format(time.RFC3339)) {
+			raised := strings.Fields(strings.SplitAfter(p.run(t, 0, "lease", "raise"), "nothing before ")[1])[0]
+			if until, err := time.Parse(time.RFC3339, raised); err != nil || time.Until(until) < lease.DefaultTTL {
+				t.Errorf("raised to %s, %v", raised, err)
+			}
+			if out := p.run(t, 0, "lease", "show", fmt.Sprint(node)); !strings.Contains(out, "without a holder, free from "+raised) {
 				t.Errorf("lease after the raise:\n%s", out)
 			}
 			p.run(t, 2, "new")
-			s, err := driver.Open(t.Context(), store, driver.NodeRange{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer s.Close()
+			s := servers.OpenStore(t, store)
 			if _, err := s.Acquire(t.Context(), lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: time.Minute}); !errors.Is(err, lease.ErrNoFreeNode) {
 				t.Errorf("a raised store grants a lease: %v", err)
 			}

@@ -170,8 +170,7 @@ func TestManifests(t *testing.T) {
 			spec, c := service(t, objects)
 			checkSelectors(t, objects, spec, c)
 			read := []string{
-				setup.StoreVar, setup.SecretFileVar, setup.NodesVar, setup.BlockSizeVar,
-				setup.TTLVar, setup.MaxBlocksVar, setup.StrictVar,
+				setup.StoreVar, setup.SecretFileVar, setup.TTLVar, setup.MaxBlocksVar, setup.StrictVar,
 			}
 			for _, v := range c.Env {
 				if !slices.Contains(read, v.Name) {

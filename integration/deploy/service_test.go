@@ -25,7 +25,6 @@ import (
 	"github.com/traceflake/traceflake/integration/servers/kubernetes"
 	"github.com/traceflake/traceflake/integration/servers/s3"
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/driver"
 	_ "github.com/traceflake/traceflake/lease/k8sstore"
 	_ "github.com/traceflake/traceflake/lease/pgstore"
 	_ "github.com/traceflake/traceflake/lease/s3store"
@@ -85,6 +84,7 @@ func TestServiceRuns(t *testing.T) {
 			}
 			around := surround(t, objects, here)
 			secret := secretFile(t)
+			servers.CreateStore(t, around.store, secret)
 			cmd := command(t, here, c)
 			cmd.Env = slices.Concat(environment(t, c, around.secrets, secret), around.env) // of two values the last one counts
 			url := start(t, cmd, 1)[0]
@@ -117,7 +117,7 @@ func TestServiceRuns(t *testing.T) {
 	}
 }
 
-// secretFile returns a file such as `traceflake keygen` creates.
+// secretFile returns a file such as `traceflake lease create` writes.
 func secretFile(t *testing.T) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "secret")
@@ -237,12 +237,7 @@ func onPage(t *testing.T, text string) {
 // theBlock returns the only block of a store that was ever granted.
 func theBlock(t *testing.T, address string) lease.Grant {
 	t.Helper()
-	store, err := driver.Open(t.Context(), address, driver.NodeRange{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = store.Close() }()
-	blocks, err := store.List(t.Context())
+	blocks, err := servers.OpenStore(t, address).List(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,11 +33,16 @@ func fleet(t testing.TB, store string) setup.Config {
 	handler := otel.GetErrorHandler()
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(error) {}))
 	t.Cleanup(func() { otel.SetErrorHandler(handler) })
+	return setup.Config{Store: store, SecretFile: secretFile(t, "dffd6021bb2bd5b0af676290809ec3a5"), Strict: true}
+}
+
+func secretFile(t testing.TB, secret string) string {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(path, []byte("dffd6021bb2bd5b0af676290809ec3a5\n"), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(secret+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return setup.Config{Store: store, SecretFile: path, Strict: true}
+	return path
 }
 
 // opens opens the settings and fails the test if that is an error.
@@ -107,19 +112,21 @@ func TestStrictPostgreSQL(t *testing.T) {
 		host+"/nosuch: ", `database "nosuch" does not exist`)
 	refused(t, fleet(t, with(func(u *url.URL) { u.User = url.UserPassword("nobody", "hunter2") })), lease.ErrMisconfigured,
 		host+u.Path+": ", "nobody")
+	refused(t, fleet(t, dsn), lease.ErrNoStore, host, "traceflake lease create")
+	refused(t, fleet(t, with(func(u *url.URL) { u.RawQuery += "&foo=bar" })), lease.ErrMisconfigured, host, "foo")
+	refused(t, fleet(t, with(func(u *url.URL) { u.RawQuery = "sslmode=require" })), lease.ErrMisconfigured, host, "TLS")
+	c := fleet(t, dsn)
+	servers.CreateStore(t, dsn, c.SecretFile)
+	c.SecretFile = secretFile(t, "00112233445566778899aabbccddeeff")
+	refused(t, c, lease.ErrWrongSecret, "TRACEFLAKE_SECRET_FILE="+c.SecretFile, "belongs to another secret")
 	exec("CREATE ROLE traceflake_strict LOGIN PASSWORD 'hunter2'")
 	t.Cleanup(func() { _, _ = conn.Exec(context.Background(), "DROP ROLE traceflake_strict") })
 	role := with(func(u *url.URL) { u.User = url.UserPassword("traceflake_strict", "hunter2") })
-	refused(t, fleet(t, role), lease.ErrMisconfigured, host, "permission denied", "CREATE on the schema")
-
 	ids := opens(t, fleet(t, dsn))
 	if err := ids.Ready(canceled()); err != nil {
 		t.Error(err)
 	}
-	refused(t, fleet(t, role), lease.ErrMisconfigured, host, "permission denied", "SELECT and UPDATE")
-	size := fleet(t, dsn)
-	size.Nodes.BlockSize = 16
-	refused(t, size, lease.ErrBlockSize, "TRACEFLAKE_BLOCK_SIZE=16", "unset it", host)
+	refused(t, fleet(t, role), lease.ErrMisconfigured, host, "grant SELECT and UPDATE")
 }
 
 // An unreachable store is not an error, and the probe reports the reason.
@@ -149,7 +156,10 @@ func TestStrictEtcd(t *testing.T) {
 	client := cluster.ClientForTest(t)
 	ctx := t.Context()
 	host := strings.TrimPrefix(cluster.Endpoints()[0], "http://")
-	opens(t, fleet(t, "etcd://"+host))
+	c := fleet(t, "etcd://"+host)
+	refused(t, c, lease.ErrNoStore, "traceflake lease create")
+	servers.CreateStore(t, c.Store, c.SecretFile)
+	opens(t, c)
 	for _, change := range []func() error{
 		func() error { _, err := client.UserAdd(ctx, "reader", "hunter2"); return err },
 		func() error { _, err := client.RoleAdd(ctx, "root"); return err },
