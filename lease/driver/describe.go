@@ -15,7 +15,8 @@ import (
 const Margin = lease.MaxClockAhead + 2*time.Minute
 
 // NewDescription fills in what d lacks: a new ID, every node, blocks of
-// [DefaultBlockSize] and [lease.DefaultTTL]. The error wraps [lease.ErrInvalidRequest].
+// [DefaultBlockSize] and [lease.DefaultTTL]. It truncates Created to a whole second, and rounds Raised
+// up. The error wraps [lease.ErrInvalidRequest].
 func NewDescription(d lease.Description) (lease.Description, error) {
 	d.ID = cmp.Or(d.ID, lease.NewNonce())
 	d.BlockSize = cmp.Or(d.BlockSize, DefaultBlockSize)
@@ -23,6 +24,10 @@ func NewDescription(d lease.Description) (lease.Description, error) {
 		d.Nodes = cmp.Or(d.Nodes, AllNodes.Nodes)
 	}
 	d.LongestTTL = cmp.Or(d.LongestTTL, lease.DefaultTTL)
+	d.Created = d.Created.UTC().Truncate(time.Second)
+	if !d.Raised.IsZero() {
+		d.Raised = roundUp(d.Raised)
+	}
 	return d, CheckDescription(d)
 }
 
@@ -43,7 +48,10 @@ func CheckDescription(d lease.Description) error {
 	}
 	if !d.Raised.IsZero() {
 		if err := CheckRaise(d.Raised); err != nil {
-			return err
+			return fmt.Errorf("%w: %w", lease.ErrInvalidRequest, err)
+		}
+		if d.Raised.Nanosecond() > 0 {
+			return fmt.Errorf("%w: raised to %s, want a whole second", lease.ErrInvalidRequest, d.Raised)
 		}
 	}
 	return RangeOf(d).Check()
@@ -88,8 +96,8 @@ func RaiseTo(d lease.Description, until, now time.Time) time.Time {
 // AfterLeases returns the time at which every lease with at most this TTL is over that was
 // granted before now.
 func AfterLeases(now time.Time, ttl time.Duration) time.Time {
-	end := now.Add(ttl + Margin)
-	if last := time.Unix(randflake.EndOfLife, 0); end.After(last) {
+	end := roundUp(now.Add(ttl + Margin))
+	if last := time.Unix(randflake.EndOfLife, 0).UTC(); end.After(last) {
 		return last
 	}
 	return end

@@ -13,15 +13,14 @@ import (
 )
 
 // Memory is a [Store] within one process, for tests: it forgets everything when the process
-// ends. It is created with every node and any secret, unless [WithDescription] says otherwise.
-// It is safe for concurrent use.
+// ends. It is safe for concurrent use.
 type Memory struct {
 	clock randflake.Clock // nil: the store has no clock
 	wrong error           // of the description
 
 	copied []lease.Grant
 	mu     sync.Mutex
-	about  lease.Description
+	about  lease.Description // the ID is "" until it is created
 	blocks []Block
 }
 
@@ -31,7 +30,8 @@ var _ Store = (*Memory)(nil)
 type MemoryOption func(*Memory)
 
 // WithDescription sets with which description the store is created; zero fields are those of
-// [NewDescription], except that the longest TTL is [lease.MaxTTL].
+// [NewDescription], except that the longest TTL is [lease.MaxTTL]. The default has no secrets, so
+// that a Keeper may use it with any.
 func WithDescription(d lease.Description) MemoryOption {
 	return func(m *Memory) { m.about = d }
 }
@@ -53,26 +53,32 @@ func WithBlocks(blocks []lease.Grant) MemoryOption {
 	return func(m *Memory) { m.copied = blocks }
 }
 
-// NewMemory returns a store that is empty unless [WithBlocks] fills it. If [CheckDescription]
-// refuses the description, every call returns its error.
+// NewMemory returns a store that is created already. If [CheckDescription] refuses its
+// description, every call returns the error.
 func NewMemory(opts ...MemoryOption) *Memory {
+	m := EmptyMemory(opts...)
+	m.about.LongestTTL = cmp.Or(m.about.LongestTTL, lease.MaxTTL)
+	d, err := NewDescription(m.about)
+	if m.about = (lease.Description{}); err == nil {
+		err = m.Create(context.Background(), d)
+	}
+	if m.wrong = err; err != nil {
+		return m
+	}
+	for _, b := range m.copied {
+		if i, err := RangeOf(d).Index(b.Node); err == nil && b.Nodes == d.BlockSize {
+			m.blocks[i] = Block(b)
+		}
+	}
+	return m
+}
+
+// EmptyMemory returns a storage in which Create has yet to create the store. Of the options only
+// [WithClock] has an effect.
+func EmptyMemory(opts ...MemoryOption) *Memory {
 	m := new(Memory)
 	for _, opt := range opts {
 		opt(m)
-	}
-	m.about.LongestTTL = cmp.Or(m.about.LongestTTL, lease.MaxTTL)
-	if m.about, m.wrong = NewDescription(m.about); m.wrong != nil {
-		return m
-	}
-	nodes := RangeOf(m.about)
-	m.blocks = make([]Block, nodes.Blocks())
-	for i := range m.blocks {
-		m.blocks[i] = nodes.Block(i)
-	}
-	for _, b := range m.copied {
-		if i, err := nodes.Index(b.Node); err == nil && b.Nodes == nodes.BlockSize {
-			m.blocks[i] = Block(b)
-		}
 	}
 	return m
 }
@@ -89,12 +95,31 @@ func (m *Memory) Describe(ctx context.Context) (lease.Description, error) {
 	return d, nil
 }
 
-// Create implements [lease.Admin]. The store exists from the beginning.
-func (m *Memory) Create(_ context.Context, d lease.Description) error {
-	if d.ID != m.about.ID {
-		return lease.ErrExists
+// Create implements [lease.Admin].
+func (m *Memory) Create(ctx context.Context, d lease.Description) error {
+	err := cmp.Or(m.wrong, CheckDescription(d), ctx.Err())
+	if err != nil {
+		return fmt.Errorf("lease: memory store: create: %w", err)
 	}
-	return m.wrong
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch m.about.ID {
+	case d.ID:
+		return nil
+	case "":
+	default:
+		return fmt.Errorf("%w, with the ID %s", lease.ErrExists, m.about.ID)
+	}
+	m.about = d
+	m.about.Secrets = slices.Clone(d.Secrets)
+	nodes := RangeOf(d)
+	m.blocks = make([]Block, nodes.Blocks())
+	for i := range m.blocks {
+		if m.blocks[i] = nodes.Block(i); !d.Raised.IsZero() {
+			m.blocks[i] = m.blocks[i].Raise(d.Raised)
+		}
+	}
+	return nil
 }
 
 // AddSecret implements [lease.Admin].
@@ -211,6 +236,10 @@ func (m *Memory) begin(ctx context.Context, what string) (unlock func(), err err
 		return nil, fmt.Errorf("lease: memory store: %s: %w", what, err)
 	}
 	m.mu.Lock()
+	if m.about.ID == "" {
+		m.mu.Unlock()
+		return nil, fmt.Errorf("lease: memory store: %s: %w", what, lease.ErrNoStore)
+	}
 	return m.mu.Unlock, nil
 }
 

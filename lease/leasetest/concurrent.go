@@ -98,23 +98,12 @@ func (l *loader) saw(g lease.Grant, err error) {
 	}
 }
 
-// clientsOf opens n clients of one storage. If the storage can have only one client, it returns
-// that client n times.
-func clientsOf(tb testing.TB, open Open, nodes driver.NodeRange, n int) []lease.Store {
-	tb.Helper()
-	clients := make([]lease.Store, n)
-	for i := range clients {
-		clients[i] = mustOpen(tb, open, nodes)
-	}
-	return clients
-}
-
 func linearizable(tb testing.TB, h Harness) {
 	for seed := range uint64(4) {
 		history := NewHistory(few)
-		clients := clientsOf(tb, h.New(tb), few, 6)
-		for i, s := range clients {
-			clients[i] = history.Client(s)
+		var clients []lease.Store
+		for _, s := range h.clients(tb, few, 6) {
+			clients = append(clients, history.Client(s))
 		}
 		const calls = 25
 		Load{Calls: calls, Seed: seed, Timeout: time.Minute}.Run(clients, few)
@@ -142,7 +131,7 @@ func atOnce(n int, f func(i int)) {
 
 func everyBlockAtOnce(tb testing.TB, h Harness) {
 	nodes := driver.NodeRange{First: 0, Nodes: randflake.MaxNode + 1, BlockSize: (randflake.MaxNode + 1) / 64}
-	clients := clientsOf(tb, h.New(tb), nodes, 16)
+	clients := h.clients(tb, nodes, 16)
 	t0 := start()
 	var mu sync.Mutex
 	seconds := secondsOf{}
@@ -165,29 +154,6 @@ func everyBlockAtOnce(tb testing.TB, h Harness) {
 		_, err := clients[0].Acquire(context.Background(), request(now, time.Minute))
 		if !errors.Is(err, lease.ErrNoFreeNode) {
 			tb.Errorf("acquire when every block is taken: got error %v, want %v", err, lease.ErrNoFreeNode)
-		}
-	}
-}
-
-func firstUseAtOnce(tb testing.TB, h Harness) {
-	open, t0 := h.New(tb), start()
-	const n = 8
-	errs := make([]error, n)
-	blocks := make([]lease.Grant, n)
-	nodes := driver.NodeRange{First: 0, Nodes: randflake.MaxNode + 1, BlockSize: (randflake.MaxNode + 1) / n}
-	atOnce(n, func(i int) {
-		var s lease.Store
-		if s, errs[i] = open(nodes); errs[i] == nil {
-			blocks[i], errs[i] = s.Acquire(context.Background(), request(t0, time.Minute))
-		}
-	})
-	seconds := secondsOf{}
-	for i, g := range blocks {
-		if errs[i] != nil {
-			tb.Fatalf("first use: %v", errs[i])
-		}
-		if other, overlaps := seconds.add(g.Lease); overlaps {
-			tb.Errorf("granted twice: %+v and %+v", g.Lease, other)
 		}
 	}
 }

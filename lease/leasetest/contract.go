@@ -40,7 +40,7 @@ func acquire(tb testing.TB, h Harness) {
 		}
 		s.get(g.Node)
 	}
-	s := mustOpen(tb, h.New(tb), driver.AllNodes)
+	s := h.clients(tb, driver.AllNodes, 1)[0]
 	g, err := s.Acquire(context.Background(), request(t0, time.Minute))
 	if err != nil || g.Nodes != driver.DefaultBlockSize {
 		tb.Errorf("all nodes: granted %+v, %v", g, err)
@@ -258,70 +258,16 @@ func cancelled(tb testing.TB, h Harness) {
 		_, _ = s.renew(g, renewal(lease.NewNonce(), t0.Add(time.Hour)))
 		s.release(g, lease.NewNonce(), t0)
 		s.raise(t0.Add(time.Hour))
-		if _, err := s.admin().List(ctx); !errors.Is(err, ctx.Err()) {
+		if _, err := s.store.List(ctx); !errors.Is(err, ctx.Err()) {
 			tb.Errorf("list: got error %v, want %v", err, ctx.Err())
 		}
-	}
-}
-
-// firstUse opens a store and makes it access its storage.
-func firstUse(open Open, nodes driver.NodeRange) error {
-	s, err := open(nodes)
-	if err != nil {
-		return err
-	}
-	_, err = s.Acquire(context.Background(), request(start(), time.Minute))
-	return err
-}
-
-func blockSize(tb testing.TB, h Harness) {
-	open := h.New(tb)
-	s := h.caller(tb, mustOpen(tb, open, few), few)
-	g := s.granted(request(start(), time.Minute))
-	for _, size := range []uint32{few.BlockSize / 2, few.BlockSize * 2, driver.DefaultBlockSize} {
-		other := few
-		other.BlockSize = size
-		if err := firstUse(open, other); !errors.Is(err, lease.ErrBlockSize) {
-			tb.Errorf("blocks of %d nodes: got error %v, want %v", size, err, lease.ErrBlockSize)
-		}
-	}
-	s.store = mustOpen(tb, open, few)
-	s.get(g.Node) // nothing else was written
-	for _, bad := range []driver.NodeRange{
-		{First: 0, Nodes: 8, BlockSize: 3},
-		{First: 4, Nodes: 8, BlockSize: 8},
-		{First: 0, Nodes: 2 * few.Nodes, BlockSize: 8},
-		{First: 1 << 31, Nodes: 1 << 31, BlockSize: 8},
-	} {
-		if err := firstUse(h.New(tb), bad); !errors.Is(err, lease.ErrInvalidRequest) {
-			tb.Errorf("nodes %+v: got error %v, want %v", bad, err, lease.ErrInvalidRequest)
-		}
-	}
-}
-
-func ranges(tb testing.TB, h Harness) {
-	open, t0 := h.New(tb), start()
-	clients := make([]*caller, few.Blocks()) // of one block each
-	for i := range clients {
-		b := few.Block(i)
-		one := driver.NodeRange{First: b.Node, Nodes: b.Nodes, BlockSize: b.Nodes}
-		clients[i] = h.caller(tb, mustOpen(tb, open, one), one)
-		clients[i].granted(request(t0, time.Minute))
-		_, _ = clients[i].acquire(request(t0, time.Minute))
-		clients[i].get(few.Block((i + 1) % few.Blocks()).Node)
-	}
-	clients[0].raise(t0.Add(time.Hour))
-	for _, c := range clients {
-		c.store = mustOpen(tb, open, c.nodes)
-		c.get(c.nodes.First) // as it was, apart from the first
 	}
 }
 
 // severalClients checks that a write by one client is visible to all others at once, even to those
 // opened before.
 func severalClients(tb testing.TB, h Harness) {
-	open, t0 := h.New(tb), start()
-	clients := clientsOf(tb, open, few, 3)
+	clients, t0 := h.clients(tb, few, 3), start()
 	s := h.caller(tb, clients[0], few)
 	by := func(i int) *caller { s.store = clients[i%3]; return s }
 	g := by(0).granted(request(t0, time.Minute))

@@ -3,7 +3,6 @@ package leasetest_test
 import (
 	"testing"
 
-	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/leasetest"
 )
@@ -12,15 +11,9 @@ import (
 func ExampleRun() {
 	var t *testing.T
 	leasetest.Run(t, leasetest.Harness{
-		Volatile: true, // the storage is gone with its client
-		New: func(testing.TB) leasetest.Open {
-			var s *driver.Memory // here: an empty database, table, folder …
-			return func(nodes driver.NodeRange) (lease.Store, error) {
-				if s == nil {
-					s = driver.NewMemory(driver.WithNodeRange(nodes))
-				}
-				return s, nil
-			}
+		New: func(testing.TB) leasetest.Storage {
+			s := driver.EmptyMemory() // here: an empty database, a prefix, a folder …
+			return leasetest.Storage{Open: func() (driver.Store, error) { return s, nil }}
 		},
 	})
 }

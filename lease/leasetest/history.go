@@ -276,7 +276,7 @@ func step(s state, nodes driver.NodeRange, in input, out output) []any {
 	if err != nil {
 		return []any{s}
 	}
-	if in.op != opRelease && out.grant != next.Grant() {
+	if in.op != opRelease && out.grant != lease.Grant(next) {
 		return nil
 	}
 	s[i] = next
@@ -290,7 +290,7 @@ func stepAcquire(s state, n int, r lease.Request, out output) []any {
 		states = append(states, s)
 	}
 	for _, b := range s[:n] {
-		if b.Nonce == r.Nonce && out.verdict == granted && out.grant == b.Grant() {
+		if b.Nonce == r.Nonce && out.verdict == granted && out.grant == lease.Grant(b) {
 			states = append(states, s)
 		}
 	}
@@ -301,9 +301,9 @@ func stepAcquire(s state, n int, r lease.Request, out output) []any {
 			continue
 		}
 		free++
-		if out.verdict == granted && out.grant.Node == b.Node && shorter(out.grant, next.Grant()) {
+		if out.verdict == granted && out.grant.Node == b.Node && shorter(out.grant, lease.Grant(next)) {
 			next.End = out.grant.End
-		} else if out.verdict != unanswered && out.grant != next.Grant() {
+		} else if out.verdict != unanswered && out.grant != lease.Grant(next) {
 			continue
 		}
 		written := s

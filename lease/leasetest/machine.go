@@ -15,7 +15,7 @@ import (
 // shows it.
 func stateMachine(tb testing.TB, h Harness) {
 	rapid.Check(tb, func(t *rapid.T) {
-		m := machine{caller: h.caller(t, mustOpen(tb, h.New(tb), few), few), now: start()}
+		m := machine{caller: h.caller(t, h.clients(tb, few, 1)[0], few), now: start()}
 		t.Repeat(map[string]func(*rapid.T){
 			"acquire": m.acquire,
 			"renew":   m.renew,
@@ -75,7 +75,7 @@ func (m *machine) some(t *rapid.T) lease.Grant {
 	case 2:
 		g.Nonce = lease.NewNonce()
 	case 3, 4:
-		g = m.block(g.Node).Grant() // the newest one, possibly another holder's
+		g = lease.Grant(m.block(g.Node)) // the newest one, possibly another holder's
 	}
 	return g
 }

@@ -3,25 +3,16 @@ package leasetest_test
 import (
 	"testing"
 
-	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/leasetest"
 	"github.com/traceflake/traceflake/randflake"
 )
 
 func memory(opts ...driver.MemoryOption) leasetest.Harness {
-	return leasetest.Harness{
-		Volatile: true,
-		New: func(testing.TB) leasetest.Open {
-			var s *driver.Memory
-			return func(nodes driver.NodeRange) (lease.Store, error) {
-				if s == nil {
-					s = driver.NewMemory(append(opts, driver.WithNodeRange(nodes))...)
-				}
-				return s, nil
-			}
-		},
-	}
+	return leasetest.Harness{New: func(testing.TB) leasetest.Storage {
+		s := driver.EmptyMemory(opts...)
+		return leasetest.Storage{Open: func() (driver.Store, error) { return s, nil }}
+	}}
 }
 
 func TestMemory(t *testing.T) { leasetest.Run(t, memory()) }

@@ -24,10 +24,13 @@ import (
 func onPages(perPage uint32, now func() time.Time) leasetest.Harness {
 	return leasetest.Harness{
 		KnowsTime: now != nil,
-		New: func(testing.TB) leasetest.Open {
+		New: func(testing.TB) leasetest.Storage {
 			server := &pagestest.Server{Now: now}
-			return func(nodes driver.NodeRange) (lease.Store, error) {
-				return pages.New(server, pages.Layout{Name: "pages", BlocksPerPage: perPage}, nodes)
+			return leasetest.Storage{
+				Open: func() (driver.Store, error) {
+					return pages.New(server, pages.Layout{Name: "pages", BlocksPerPage: perPage})
+				},
+				Delete: func() error { server.Delete(""); return nil },
 			}
 		},
 	}
@@ -133,21 +136,21 @@ func overABadNetwork(t *testing.T, seed uint64, ignoresVersions bool) (h *leaset
 	if ignoresVersions {
 		server.Ignores = func(string) bool { return true }
 	}
-	if seed%4 > 0 { // without a clock pages are remembered
+	if seed%4 > 0 {
 		server.Now = time.Now
 	}
 	network := &badNetwork{Server: server, rng: rand.New(rand.NewPCG(seed, 0)), bare: seed%2 > 0}
 	synctest.Test(t, func(t *testing.T) { // so that every goroutine has its time
 		time.Sleep(time.Until(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)))
 		h = leasetest.NewHistory(nodes)
+		open := func(s pages.Server) leasetest.Storage {
+			layout := pages.Layout{Name: "pages", BlocksPerPage: uint32(1 + seed%3)}
+			return leasetest.Storage{Open: func() (driver.Store, error) { return pages.New(s, layout) }}
+		}
+		open(server).Create(t, leasetest.Nodes(nodes))
 		var clients []lease.Store
 		for range 4 {
-			layout := pages.Layout{Name: "pages", BlocksPerPage: uint32(1 + seed%3)}
-			s, err := pages.New(network, layout, nodes)
-			if err != nil {
-				t.Fatal(err)
-			}
-			clients = append(clients, h.Client(s))
+			clients = append(clients, h.Client(open(network).Client(t)))
 		}
 		leasetest.Load{Calls: 20, Seed: seed, Timeout: time.Minute}.Run(clients, nodes)
 		network.late.Wait()

@@ -9,7 +9,6 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -41,6 +40,8 @@ type Processes struct {
 	// IDs is the number of IDs to make, in as many rounds as necessary. If it is 0, there is one
 	// round.
 	IDs int64
+	// Blocks is how many blocks the store has; the default is 48, so that processes meet.
+	Blocks uint32
 }
 
 const (
@@ -75,7 +76,7 @@ func work(life, url string) error {
 		_, _ = io.Copy(io.Discard, os.Stdin) // until the test ends
 		stop()
 	}()
-	store, err := driver.Open(end, url, driver.NodeRange{})
+	store, err := driver.Open(url)
 	if err != nil {
 		return err
 	}
@@ -83,11 +84,12 @@ func work(life, url string) error {
 	if err != nil {
 		return err
 	}
-	codec, err := codecOf(store)
+	codec, err := codecOf(end, store)
 	if err != nil {
 		return err
 	}
-	k, err := lease.Start(end, witness{store, log, new(sync.Map)}, codec, lease.WithTTL(workerTTL), lease.WithErrorHandler(func(error) {}))
+	report := func(err error) { fmt.Fprintln(os.Stderr, err) }
+	k, err := lease.Start(end, witness{store, log, new(sync.Map)}, codec, lease.WithTTL(workerTTL), lease.WithErrorHandler(report))
 	if err != nil {
 		return err
 	}
@@ -107,14 +109,17 @@ func work(life, url string) error {
 			return err
 		}
 	}
-	_ = k.Close(context.Background()) // if the store is unreachable, only the remaining seconds are lost
-	return store.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), workerTTL)
+	defer cancel()
+	_ = k.Close(ctx) // if the store is unreachable, only the remaining seconds are lost
+	_ = store.Close(ctx)
+	return nil
 }
 
 // codecOf returns the codec of the store's own secret if it has one, otherwise that of a fleet.
-func codecOf(s lease.Store) (*randflake.Codec, error) {
-	if own, ok := s.(driver.CodecStore); ok {
-		return own.Codec(), nil
+func codecOf(ctx context.Context, s driver.Store) (*randflake.Codec, error) {
+	if own, ok := s.(driver.Embedded); ok {
+		return own.Codec(ctx)
 	}
 	return randflake.NewCodec([]byte("one fleet's code"))
 }
@@ -182,13 +187,9 @@ func (w witness) Release(ctx context.Context, g lease.Grant, next string, unused
 // granted to its life. After each round all processes make IDs again. It stores 16 KB for each
 // second of a node, not each ID.
 func (p Processes) Run(tb testing.TB) {
-	store, err := driver.Open(context.Background(), p.URL, driver.NodeRange{})
+	codec, err := p.create(tb)
 	if err != nil {
-		tb.Fatal(err)
-	}
-	codec, err := codecOf(store)
-	if err := errors.Join(err, store.Close()); err != nil {
-		tb.Fatal(err)
+		tb.Fatalf("create the store: %v", err)
 	}
 	f := &fleet{tb: tb, url: p.URL, dir: tb.TempDir(), codec: codec, pages: map[second]*page{}}
 	defer f.kill()
@@ -212,6 +213,23 @@ func (p Processes) Run(tb testing.TB) {
 	}
 	f.readers.Wait()
 	f.judge()
+}
+
+// create creates the store, and returns its codec.
+func (p Processes) create(tb testing.TB) (*randflake.Codec, error) {
+	storage := Storage{Open: func() (driver.Store, error) { return driver.Open(p.URL) }}
+	d := lease.Description{Nodes: cmp.Or(p.Blocks, 48) * driver.DefaultBlockSize}
+	store := storage.Client(tb)
+	if _, own := store.(driver.Embedded); !own {
+		d.ID = lease.NewNonce()
+		codec, err := codecOf(tb.Context(), store)
+		if err != nil {
+			return nil, err
+		}
+		d.Secrets = []string{lease.Fingerprint(codec, d.ID)}
+	}
+	storage.Create(tb, d)
+	return codecOf(tb.Context(), store)
 }
 
 // round disturbs the processes once in every way.

@@ -11,6 +11,8 @@
 package leasetest
 
 import (
+	"cmp"
+	"context"
 	"testing"
 	"time"
 
@@ -19,21 +21,64 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// Open returns a new client of one storage. A store may also return an error from its first call
-// instead of from Open.
-type Open func(nodes driver.NodeRange) (lease.Store, error)
+// Storage is a place for one store: a table, a prefix of keys, a file.
+type Storage struct {
+	// Open returns a new client of the storage. It makes no request.
+	Open func() (driver.Store, error)
+	// Delete, if it is not nil, deletes all that the store keeps, as an operator may do by mistake.
+	Delete func() error
+}
+
+// Client returns a new client of the storage until tb ends.
+func (s Storage) Client(tb testing.TB) driver.Store {
+	tb.Helper()
+	client, err := s.Open()
+	if err != nil {
+		tb.Fatalf("open: %v", err)
+	}
+	tb.Cleanup(func() {
+		if err := client.Close(context.Background()); err != nil {
+			tb.Errorf("close: %v", err)
+		}
+	})
+	return client
+}
+
+// Create creates the store that d describes, and returns its description. What d lacks is that of
+// [driver.NewDescription], except that the longest TTL is [lease.MaxTTL].
+func (s Storage) Create(tb testing.TB, d lease.Description) lease.Description {
+	tb.Helper()
+	d, err := filled(d)
+	if err == nil {
+		err = s.Client(tb).Create(context.Background(), d)
+	}
+	if err != nil {
+		tb.Fatalf("create: %v", err)
+	}
+	return d
+}
+
+func filled(d lease.Description) (lease.Description, error) {
+	d.LongestTTL = cmp.Or(d.LongestTTL, lease.MaxTTL)
+	if d.Created.IsZero() {
+		d.Created = time.Now()
+	}
+	return driver.NewDescription(d)
+}
+
+// Nodes describes a store that grants r.
+func Nodes(r driver.NodeRange) lease.Description {
+	return lease.Description{First: r.First, Nodes: r.Nodes, BlockSize: r.BlockSize}
+}
 
 // Harness opens the stores under test.
 type Harness struct {
-	// New makes an empty storage that lasts until tb ends, and returns a function that opens it.
-	// It is called more than a hundred times.
-	New func(tb testing.TB) Open
+	// New returns an empty storage that lasts until tb ends: the suite creates the store in it. It is
+	// called more than a hundred times.
+	New func(tb testing.TB) Storage
 	// KnowsTime is set for stores that have a clock and refuse clients that are ahead of it. The
 	// clock must be within seconds of time.Now.
 	KnowsTime bool
-	// Volatile is set for stores that live in memory: all calls of one Open
-	// return the same client, with the same nodes.
-	Volatile bool
 }
 
 // Run runs the suite.
@@ -49,30 +94,30 @@ type check struct {
 }
 
 func (h Harness) checks() []check {
-	list := []check{
+	return []check{
+		{"create", create},
+		{"create at once", createAtOnce},
+		{"no store", noStore},
+		{"replaced store", replaced},
+		{"secrets", secrets},
+		{"longest TTL", longestTTL},
 		{"acquire", acquire},
 		{"acquire until none is free", acquireAll},
 		{"renew", renew},
 		{"release", release},
 		{"get", get},
 		{"raise", raise},
+		{"raise again", raiseAgain},
 		{"bad requests", badRequests},
 		{"end of life", endOfLife},
 		{"clock ahead", clockAhead},
 		{"cancelled context", cancelled},
+		{"close", closed},
 		{"every block at once", everyBlockAtOnce},
+		{"several clients", severalClients},
 		{"state machine", stateMachine},
 		{"linearizable", linearizable},
 	}
-	if !h.Volatile {
-		list = append(list,
-			check{"block size", blockSize},
-			check{"ranges of nodes", ranges},
-			check{"several clients", severalClients},
-			check{"first use at once", firstUseAtOnce},
-		)
-	}
-	return list
 }
 
 // few is a range of four blocks, which are soon used up.
@@ -82,19 +127,22 @@ var few = driver.NodeRange{First: 0, Nodes: randflake.MaxNode + 1, BlockSize: (r
 // ahead of a store's clock.
 func start() time.Time { return time.Now().Add(-6 * time.Hour).UTC().Truncate(time.Second) }
 
-// open returns a caller of a new storage.
+// open returns a caller of a new store.
 func (h Harness) open(tb testing.TB, nodes driver.NodeRange) *caller {
 	tb.Helper()
-	return h.caller(tb, mustOpen(tb, h.New(tb), nodes), nodes)
+	return h.caller(tb, h.clients(tb, nodes, 1)[0], nodes)
 }
 
-func mustOpen(tb testing.TB, open Open, nodes driver.NodeRange) lease.Store {
+// clients returns n clients of a new store.
+func (h Harness) clients(tb testing.TB, nodes driver.NodeRange, n int) []driver.Store {
 	tb.Helper()
-	s, err := open(nodes)
-	if err != nil {
-		tb.Fatalf("open: %v", err)
+	storage := h.New(tb)
+	storage.Create(tb, Nodes(nodes))
+	clients := make([]driver.Store, n)
+	for i := range clients {
+		clients[i] = storage.Client(tb)
 	}
-	return s
+	return clients
 }
 
 func request(now time.Time, ttl time.Duration) lease.Request {

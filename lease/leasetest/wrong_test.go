@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -32,22 +33,82 @@ func TestMain(m *testing.M) {
 
 // wrong is a store with one flaw.
 type wrong struct {
-	flaw   string
-	first  map[string]uint32 // the node of the block that a nonce acquired
-	nodes  driver.NodeRange
-	mu     sync.Mutex
-	blocks []driver.Block
-	old    []driver.Block // the state before the last write
-	writes int
+	*driver.Memory // its description; the blocks are below
+	flaw           string
+	first          map[string]uint32 // the node of the block that a nonce acquired
+	mu             sync.Mutex
+	about          lease.Description
+	blocks         []driver.Block
+	old            []driver.Block // the state before the last write
+	writes         int
 }
 
-func newWrong(flaw string, nodes driver.NodeRange) *wrong {
-	w := &wrong{flaw: flaw, nodes: nodes, first: map[string]uint32{}}
-	for i := range nodes.Blocks() {
-		w.blocks = append(w.blocks, nodes.Block(i))
+func newWrong(flaw string) *wrong {
+	return &wrong{Memory: driver.EmptyMemory(), flaw: flaw, first: map[string]uint32{}}
+}
+
+func (w *wrong) Create(ctx context.Context, d lease.Description) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.about.ID != "" && w.flaw == "creates again" {
+		w.Memory, w.blocks = driver.EmptyMemory(), nil
 	}
-	w.old = append(w.old, w.blocks...)
-	return w
+	err := w.Memory.Create(ctx, d)
+	if w.flaw == "creates beside another" && errors.Is(err, lease.ErrExists) {
+		return nil
+	}
+	if err != nil || w.blocks != nil {
+		return err
+	}
+	if d.First > 0 && w.flaw == "forgets the node range" {
+		d.First = 0
+	}
+	w.about = d
+	for i := range w.nodes().Blocks() {
+		b := w.nodes().Block(i)
+		if !d.Raised.IsZero() && w.flaw != "grants what another store may have granted" {
+			b = b.Raise(d.Raised)
+		}
+		w.blocks = append(w.blocks, b)
+	}
+	w.old = slices.Clone(w.blocks)
+	return nil
+}
+
+func (w *wrong) AddSecret(ctx context.Context, fingerprint string) error {
+	if w.flaw == "forgets secrets" && strings.HasSuffix(fingerprint, "3") {
+		return nil
+	}
+	return w.Memory.AddSecret(ctx, fingerprint)
+}
+
+func (w *wrong) Close(context.Context) error {
+	if w.flaw == "waits when it is closed" {
+		time.Sleep(2500 * time.Millisecond)
+	}
+	return nil
+}
+
+func (w *wrong) shorten(r lease.Request) lease.Request {
+	if w.flaw == "ignores the longest TTL" {
+		return r
+	}
+	return driver.Shorten(r, w.about)
+}
+
+func (w *wrong) nodes() driver.NodeRange { return driver.RangeOf(w.about) }
+
+// begin fails if there is no store yet.
+func (w *wrong) begin(ctx context.Context) error {
+	if w.flaw == "ignores the context" {
+		ctx = context.Background()
+	}
+	_, err := w.Describe(ctx)
+	if errors.Is(err, lease.ErrNoStore) && w.flaw == "is created by any call" {
+		d, _ := filled(lease.Description{})
+		return w.Create(ctx, d)
+	}
+	return err
 }
 
 // The flaws, and the checks that must detect each of them.
@@ -80,6 +141,7 @@ var flaws = map[string][]string{
 	"release keeps the owner":      {"release", "state machine"},
 	"releases any version":         {"renew", "state machine"},
 	"releases for any nonce":       {"renew", "state machine"},
+	"release deletes the block":    {"release", "state machine"},
 	"raise spares unused blocks":   {"raise"},
 	"raise keeps the nonces":       {"raise"},
 	"raise leaves a nonce":         {"raise"},
@@ -90,6 +152,16 @@ var flaws = map[string][]string{
 	"writes what it refuses":       {"bad requests"},
 	"lists every block":            {"acquire", "get"},
 	"accepts any node":             {"get"},
+	"creates again":                {"create", "create at once"},
+	"creates beside another":       {"create", "create at once"},
+	"forgets the node range":       {"acquire"},
+	"is created by any call":       {"no store"},
+	"forgets secrets":              {"secrets"},
+	"raises again":                 {"raise again"},
+	"waits when it is closed":      {"close"},
+	"ignores the longest TTL":      {"longest TTL"},
+
+	"grants what another store may have granted": {"create"},
 }
 
 func (w *wrong) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
@@ -106,10 +178,10 @@ func (w *wrong) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 			}
 		}
 		if node, ok := w.first[r.Nonce]; ok && w.flaw == "keeps a replaced nonce" {
-			return blocks[node/w.nodes.BlockSize], nil
+			return blocks[node/w.about.BlockSize], nil
 		}
 		for _, b := range blocks {
-			next, err := b.Acquire(r)
+			next, err := b.Acquire(w.shorten(r))
 			switch w.flaw {
 			case "frees blocks at their start":
 				if err != nil && b.Start.Unix() < r.Now.Unix() {
@@ -148,7 +220,7 @@ func (w *wrong) Renew(ctx context.Context, g lease.Grant, r lease.Request) (leas
 		return lease.Grant{}, err
 	}
 	return w.change(ctx, func(blocks []driver.Block) (driver.Block, error) {
-		i, err := w.nodes.Index(g.Node)
+		i, err := w.nodes().Index(g.Node)
 		if err != nil {
 			return driver.Block{}, err
 		}
@@ -161,7 +233,7 @@ func (w *wrong) Renew(ctx context.Context, g lease.Grant, r lease.Request) (leas
 		case w.flaw == "renewal needs a live grant" && r.Now.Add(r.TTL).Sub(b.End) > 5*time.Second:
 			return b, lease.ErrLost
 		}
-		next, err := b.Renew(g, r)
+		next, err := b.Renew(g, w.shorten(r))
 		if w.flaw == "renewal idempotent by its nonce" && errors.Is(err, lease.ErrLost) && b.Nonce == r.Nonce {
 			return b, nil
 		}
@@ -194,7 +266,7 @@ func (w *wrong) Renew(ctx context.Context, g lease.Grant, r lease.Request) (leas
 
 func (w *wrong) Release(ctx context.Context, g lease.Grant, nonce string, unused time.Time) error {
 	_, err := w.change(ctx, func(blocks []driver.Block) (driver.Block, error) {
-		i, err := w.nodes.Index(g.Node)
+		i, err := w.nodes().Index(g.Node)
 		if err != nil {
 			return driver.Block{}, err
 		}
@@ -220,6 +292,8 @@ func (w *wrong) Release(ctx context.Context, g lease.Grant, nonce string, unused
 			next.Nonce = ""
 		case "release keeps the owner":
 			next.Owner = blocks[i].Owner
+		case "release deletes the block": // as a lock does that is deleted, and then begins at generation 1
+			next = w.nodes().Block(i)
 		}
 		return next, nil
 	})
@@ -227,23 +301,23 @@ func (w *wrong) Release(ctx context.Context, g lease.Grant, nonce string, unused
 }
 
 func (w *wrong) Get(ctx context.Context, node uint32) (lease.Grant, error) {
-	if err := w.context(ctx); err != nil {
+	if err := w.begin(ctx); err != nil {
 		return lease.Grant{}, err
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	i, err := w.nodes.Index(node)
+	i, err := w.nodes().Index(node)
 	if err != nil && w.flaw != "accepts any node" {
 		return lease.Grant{}, err
 	}
 	if w.flaw == "returns stale reads" {
-		return w.old[i].Grant(), nil
+		return lease.Grant(w.old[i]), nil
 	}
-	return w.blocks[i].Grant(), nil
+	return lease.Grant(w.blocks[i]), nil
 }
 
 func (w *wrong) List(ctx context.Context) ([]lease.Grant, error) {
-	if err := w.context(ctx); err != nil {
+	if err := w.begin(ctx); err != nil {
 		return nil, err
 	}
 	w.mu.Lock()
@@ -261,19 +335,21 @@ func (w *wrong) List(ctx context.Context) ([]lease.Grant, error) {
 	return written, nil
 }
 
-func (w *wrong) Time(context.Context) (time.Time, error) { return time.Time{}, nil }
-
-func (w *wrong) Raise(ctx context.Context, until time.Time) error {
-	if err := driver.CheckRaise(until); err != nil {
-		return err
+func (w *wrong) Raise(ctx context.Context, until time.Time) (time.Time, error) {
+	if err := w.begin(ctx); err != nil {
+		return until, err
 	}
-	if err := w.context(ctx); err != nil {
-		return err
+	to, err := w.Memory.Raise(ctx, until)
+	if err != nil {
+		return until, err
+	}
+	if w.flaw == "raises again" {
+		to = until.Truncate(time.Second)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for i, b := range w.blocks {
-		next := b.Raise(until)
+		next := b.Raise(to)
 		switch {
 		case w.flaw == "raise spares unused blocks" && b.Version == 0:
 			continue
@@ -287,18 +363,11 @@ func (w *wrong) Raise(ctx context.Context, until time.Time) error {
 		w.blocks[i] = next
 	}
 	copy(w.old, w.blocks)
-	return nil
-}
-
-func (w *wrong) context(ctx context.Context) error {
-	if w.flaw == "ignores the context" {
-		return nil
-	}
-	return ctx.Err()
+	return to, nil
 }
 
 func (w *wrong) change(ctx context.Context, f func([]driver.Block) (driver.Block, error)) (lease.Grant, error) {
-	if err := w.context(ctx); err != nil {
+	if err := w.begin(ctx); err != nil {
 		return lease.Grant{}, err
 	}
 	w.mu.Lock()
@@ -313,19 +382,19 @@ func (w *wrong) change(ctx context.Context, f func([]driver.Block) (driver.Block
 	if err != nil {
 		return lease.Grant{}, err
 	}
-	i, err := w.nodes.Index(b.Node)
+	i, err := w.nodes().Index(b.Node)
 	if err != nil {
 		return lease.Grant{}, err
 	}
 	if b == w.blocks[i] {
-		return b.Grant(), nil
+		return lease.Grant(b), nil
 	}
 	if w.writes++; w.flaw == "loses every seventh write" && w.writes%7 == 0 {
-		return b.Grant(), nil
+		return lease.Grant(b), nil
 	}
 	copy(w.old, w.blocks)
 	w.blocks[i] = b
-	return b.Grant(), nil
+	return lease.Grant(b), nil
 }
 
 // verdicts records the failures of a check, so that a failure can be the expected result.
@@ -379,19 +448,19 @@ func judged(tb testing.TB, c check, h Harness) *verdicts {
 	return v
 }
 
+// harness is stores of which every client is the same one.
+func harness(empty func() driver.Store) Harness {
+	return Harness{New: func(testing.TB) Storage {
+		s := empty()
+		return Storage{Open: func() (driver.Store, error) { return s, nil }}
+	}}
+}
+
 func TestTheSuiteCatchesWrongStores(t *testing.T) {
 	for flaw, must := range flaws {
 		t.Run(flaw, func(t *testing.T) {
 			t.Parallel()
-			h := Harness{New: func(testing.TB) Open {
-				var s *wrong
-				return func(nodes driver.NodeRange) (lease.Store, error) {
-					if s == nil {
-						s = newWrong(flaw, nodes)
-					}
-					return s, nil
-				}
-			}, Volatile: true}
+			h := harness(func() driver.Store { return newWrong(flaw) })
 			saw := map[string]string{}
 			for _, c := range h.checks() {
 				if v := judged(t, c, h); v.Failed() {
@@ -422,32 +491,21 @@ func (s lateChecker) Renew(ctx context.Context, g lease.Grant, r lease.Request) 
 
 // Clocks that are not used, and clients that do not share a storage.
 func TestTheSuiteCatchesWrongStorages(t *testing.T) {
-	idle := func(nodes driver.NodeRange) lease.Store { return newWrong("none", nodes) }
-	late := func(nodes driver.NodeRange) lease.Store {
-		return lateChecker{driver.NewMemory(driver.WithNodeRange(nodes), driver.WithClock(randflake.SystemClock{}))}
-	}
+	own := Harness{New: func(testing.TB) Storage { return Storage{Open: func() (driver.Store, error) { return driver.EmptyMemory(), nil }} }}
+	idle := harness(func() driver.Store { return driver.EmptyMemory() })
+	late := harness(func() driver.Store { return lateChecker{driver.EmptyMemory(driver.WithClock(randflake.SystemClock{}))} })
+	idle.KnowsTime, late.KnowsTime = true, true
 	for _, c := range []struct {
-		name      string
-		open      func(driver.NodeRange) lease.Store
-		knowsTime bool
-		must      []string
+		name string
+		h    Harness
+		must []string
 	}{
-		{"a clock that is not used", idle, true, []string{"clock ahead"}},
-		{"a clock that renewals do not use", late, true, []string{"clock ahead"}},
-		{"each client has its own storage", idle, false, []string{
-			"block size", "ranges of nodes", "several clients", "first use at once", "every block at once", "linearizable",
-		}},
+		{"a clock that is not used", idle, []string{"clock ahead"}},
+		{"a clock that renewals do not use", late, []string{"clock ahead"}},
+		{"each client has its own storage", own, []string{"create", "create at once", "several clients", "every block at once", "linearizable"}},
 	} {
-		h := Harness{KnowsTime: c.knowsTime, New: func(testing.TB) Open {
-			return func(nodes driver.NodeRange) (lease.Store, error) {
-				if err := nodes.Check(); err != nil {
-					return nil, err
-				}
-				return c.open(nodes), nil
-			}
-		}}
-		for _, check := range h.checks() {
-			if slices.Contains(c.must, check.name) && !judged(t, check, h).Failed() {
+		for _, check := range c.h.checks() {
+			if slices.Contains(c.must, check.name) && !judged(t, check, c.h).Failed() {
 				t.Errorf("%q does not detect: %s", check.name, c.name)
 			}
 		}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/leasetest"
 )
 
@@ -24,12 +23,10 @@ func Measure(b *testing.B, h leasetest.Harness, requests func() int) {
 		b.Run(fmt.Sprintf("%d clients, %d taken", load.clients, load.taken), func(b *testing.B) {
 			var clients [most]lease.Store
 			var grants [most]lease.Grant
-			open := h.New(b)
+			storage := h.New(b)
+			storage.Create(b, lease.Description{})
 			for i := range clients {
-				var err error
-				if clients[i], err = open(driver.AllNodes); err != nil {
-					b.Fatal(err)
-				}
+				clients[i] = storage.Client(b)
 			}
 			inParallel(b, most, load.taken, func(i, _ int) (err error) {
 				grants[i], err = clients[i].Acquire(ctx, request(now, 5*time.Hour))
