@@ -18,8 +18,8 @@ func at(d time.Duration) time.Time { return testStart.Add(d) }
 
 // held is a block granted for [testStart, testStart+10s), at version 3.
 func heldBlock() (Block, lease.Grant) {
-	b := Block{Node: 8, Nodes: 8, Start: testStart, End: at(10 * time.Second), Nonce: strings.Repeat("a", nonceLen), Version: 3, Owner: "web-1"}
-	return b, b.Grant()
+	b := Block{Lease: randflake.Lease{Node: 8, Nodes: 8, Start: testStart, End: at(10 * time.Second)}, Nonce: strings.Repeat("a", nonceLen), Version: 3, Owner: "web-1"}
+	return b, lease.Grant(b)
 }
 
 func TestBlockAcquire(t *testing.T) {
@@ -40,13 +40,13 @@ func TestBlockAcquire(t *testing.T) {
 			continue
 		}
 		start := at(tt.now.Truncate(time.Second))
-		want := Block{Node: 8, Nodes: 8, Start: start, End: start.Add(3 * time.Second), Nonce: other, Version: 4, Owner: "web-2"}
+		want := Block{Lease: randflake.Lease{Node: 8, Nodes: 8, Start: start, End: start.Add(3 * time.Second)}, Nonce: other, Version: 4, Owner: "web-2"}
 		if err != nil || got != want {
 			t.Errorf("at %s: %+v, %v; want %+v", tt.now, got, err, want)
 		}
 	}
 	last := time.Unix(randflake.EndOfLife-2, 0)
-	if got, err := (Block{Nodes: 8}).Acquire(lease.Request{Nonce: other, Now: last, TTL: time.Hour}); err != nil || got.End.Unix() != randflake.EndOfLife {
+	if got, err := (Block{Lease: randflake.Lease{Nodes: 8}}).Acquire(lease.Request{Nonce: other, Now: last, TTL: time.Hour}); err != nil || got.End.Unix() != randflake.EndOfLife {
 		t.Errorf("at the end of life: %+v, %v", got, err)
 	}
 }

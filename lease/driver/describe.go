@@ -83,11 +83,11 @@ func Shorten(r lease.Request, d lease.Description) lease.Request {
 	return r
 }
 
-// RaiseTo returns the time to which a store is raised: until, rounded up to a whole second,
-// unless an earlier raise is not over at now, the time by the store's clock or the
-// caller's.
+// RaiseTo returns the time to which a store is raised: until, rounded up to a whole second, or the
+// time of an earlier raise if that lasts: if nothing can have been granted since, not even to a client
+// that is ahead of now, the time by the store's clock or the caller's.
 func RaiseTo(d lease.Description, until, now time.Time) time.Time {
-	if d.Raised.After(now) {
+	if d.Raised.After(now.Add(lease.MaxClockAhead)) {
 		return d.Raised
 	}
 	return roundUp(until)

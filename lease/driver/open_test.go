@@ -4,32 +4,30 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
-	"time"
 
+	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/randflake"
 )
 
-type memory struct{ *driver.Memory }
-
-func (memory) Close() error { return nil }
-
 func TestOpen(t *testing.T) {
-	var gotURL string
-	var got driver.Options
-	driver.Register("driver-test", func(_ context.Context, url string, o driver.Options) (driver.Store, error) {
-		gotURL, got = url, o
-		return memory{driver.NewMemory()}, nil
-	})
-	nodes := driver.NodeRange{First: 8, Nodes: 8, BlockSize: 8}
-	want := driver.Options{Nodes: nodes, LongestTTL: time.Hour, Secret: driver.SharedSecret, Existing: true}
-	s, err := driver.Open(t.Context(), "driver-test:a:b", nodes, driver.WithLongestTTL(time.Hour), driver.WithSecret(driver.SharedSecret), driver.Existing())
-	if err != nil || s == nil || gotURL != "driver-test:a:b" || got != want {
-		t.Errorf("store %v, error %v, URL %q, nodes %v", s, err, gotURL, got)
+	var got string
+	opener := func(url string) (driver.Store, error) {
+		got = url
+		return driver.NewMemory(), nil
 	}
-	for _, url := range []string{"", "driver-test", "other://user:hunter2@host", "Driver-Test:x"} {
-		_, err := driver.Open(t.Context(), url, nodes)
-		if !errors.Is(err, driver.ErrUnknownScheme) || !strings.Contains(err.Error(), "driver-test") || strings.Contains(err.Error(), "hunter2") {
+	driver.Register("driver-test", opener)
+	if s, err := driver.Open("driver-test:a:b"); err != nil || s == nil || got != "driver-test:a:b" {
+		t.Errorf("store %v, error %v, URL %q", s, err, got)
+	}
+	for url, text := range map[string]string{
+		"": "one of: driver-test://", "driver-test": "one of", "other://user:hunter2@host": "the import of its package", "Driver-Test:x": "one of",
+		"postgres://user:hunter2@host/": `import _ "github.com/traceflake/traceflake/lease/pgstore"`,
+	} {
+		_, err := driver.Open(url)
+		if !errors.Is(err, driver.ErrUnknownScheme) || !strings.Contains(err.Error(), text) || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%q: %v", url, err)
 		}
 	}
@@ -38,5 +36,42 @@ func TestOpen(t *testing.T) {
 			t.Error("a second driver for the scheme does not panic")
 		}
 	}()
-	driver.Register("driver-test", func(context.Context, string, driver.Options) (driver.Store, error) { return nil, nil })
+	driver.Register("driver-test", opener)
+}
+
+// embedded is a store that keeps its own secret.
+type embedded struct{ *driver.Memory }
+
+func (e embedded) Codec(ctx context.Context) (*randflake.Codec, error) {
+	d, err := e.Describe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return randflake.NewCodec([]byte(d.ID[:16]))
+}
+
+// Processes that start at once, without a store, use one secret.
+func TestEnsure(t *testing.T) {
+	s := embedded{driver.EmptyMemory()}
+	var secrets [8]string
+	var all sync.WaitGroup
+	for i := range secrets {
+		all.Go(func() {
+			codec, err := driver.Ensure(t.Context(), s, lease.DefaultTTL)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			secrets[i] = lease.Fingerprint(codec, "")
+		})
+	}
+	all.Wait()
+	for _, secret := range secrets {
+		if secret != secrets[0] {
+			t.Error("two processes have different secrets")
+		}
+	}
+	if d, err := s.Describe(t.Context()); err != nil || d.LongestTTL != lease.DefaultTTL || driver.RangeOf(d) != driver.AllNodes {
+		t.Errorf("%+v, %v", d, err)
+	}
 }

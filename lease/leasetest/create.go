@@ -57,7 +57,9 @@ func create(tb testing.TB, h Harness) {
 		described(tb, storage.Client(tb), d)
 		if !d.Raised.IsZero() {
 			c := h.caller(tb, s, driver.RangeOf(d))
-			_, _ = c.acquire(request(d.Raised.Add(-1), time.Minute))
+			if g, err := c.acquire(request(d.Raised.Add(-1), time.Minute)); !errors.Is(err, lease.ErrNoFreeNode) {
+				tb.Errorf("acquire before %s, up to which another store may have granted leases: got %+v, %v; want %v", d.Raised, g, err, lease.ErrNoFreeNode)
+			}
 			c.granted(request(d.Raised, time.Minute))
 		}
 	}

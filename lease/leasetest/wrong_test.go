@@ -82,8 +82,8 @@ func (w *wrong) AddSecret(ctx context.Context, fingerprint string) error {
 	return w.Memory.AddSecret(ctx, fingerprint)
 }
 
-func (w *wrong) Close(context.Context) error {
-	if w.flaw == "waits when it is closed" {
+func (w *wrong) Close(ctx context.Context) error {
+	if w.flaw == "waits when it is closed" && ctx.Err() != nil {
 		time.Sleep(2500 * time.Millisecond)
 	}
 	return nil
@@ -491,7 +491,9 @@ func (s lateChecker) Renew(ctx context.Context, g lease.Grant, r lease.Request) 
 
 // Clocks that are not used, and clients that do not share a storage.
 func TestTheSuiteCatchesWrongStorages(t *testing.T) {
-	own := Harness{New: func(testing.TB) Storage { return Storage{Open: func() (driver.Store, error) { return driver.EmptyMemory(), nil }} }}
+	own := Harness{New: func(testing.TB) Storage {
+		return Storage{Open: func() (driver.Store, error) { return driver.EmptyMemory(), nil }}
+	}}
 	idle := harness(func() driver.Store { return driver.EmptyMemory() })
 	late := harness(func() driver.Store { return lateChecker{driver.EmptyMemory(driver.WithClock(randflake.SystemClock{}))} })
 	idle.KnowsTime, late.KnowsTime = true, true

@@ -48,6 +48,11 @@ type shape struct {
 	perPage uint32 // blocks
 }
 
+func newShape(c config) *shape {
+	d := c.description()
+	return &shape{Description: d, nodes: driver.RangeOf(d), perPage: c.BlocksPerPage}
+}
+
 // page returns the number of the page that has a block.
 func (sh *shape) page(node uint32) int { return int(node / sh.nodes.BlockSize / sh.perPage) }
 
@@ -91,7 +96,7 @@ func (s *Store) readConfig(ctx context.Context) (c config, o Object, err error) 
 		if used != nil {
 			return c, o, fmt.Errorf("%w: the object %q is gone", lease.ErrReplaced, configName)
 		}
-		return c, o, lease.ErrNoStore
+		return c, o, errNoConfig
 	}
 	if _, err := open(configName, o.Data, &c); err != nil {
 		return c, o, err
@@ -103,7 +108,7 @@ func (s *Store) readConfig(ctx context.Context) (c config, o Object, err error) 
 	if !c.Complete {
 		return c, o, fmt.Errorf("%w; the creation of the store %s was interrupted: run the same command again", lease.ErrNoStore, d.ID)
 	}
-	s.shape.CompareAndSwap(nil, &shape{Description: d, nodes: driver.RangeOf(d), perPage: c.BlocksPerPage})
+	s.shape.CompareAndSwap(nil, newShape(c))
 	if used = s.shape.Load(); used.ID != d.ID {
 		return c, o, fmt.Errorf("%w: it has the ID %s, and had %s", lease.ErrReplaced, d.ID, used.ID)
 	}
@@ -120,7 +125,7 @@ func (s *Store) Describe(ctx context.Context) (lease.Description, error) {
 }
 
 // Create implements [lease.Admin]. It writes the object that describes the store, then every page,
-// and then says so in the first one: until then nobody uses the store.
+// and then the first one again, as complete: before that nobody uses the store.
 func (s *Store) Create(ctx context.Context, d lease.Description) error {
 	if err := driver.CheckDescription(d); err != nil {
 		return fmt.Errorf("%s: create: %w", s.layout.Name, err)
@@ -132,11 +137,23 @@ func (s *Store) Create(ctx context.Context, d lease.Description) error {
 }
 
 func (s *Store) create(ctx context.Context, d lease.Description) error {
-	c, o, err := s.readConfig(ctx)
-	switch {
-	case o.Version == "" && errors.Is(err, lease.ErrNoStore):
-		if err := s.vacant(ctx); err != nil {
+	for begun := false; ; begun = true {
+		stray, err := s.stray(ctx) // first: no page is written before the configuration
+		if err != nil {
 			return err
+		}
+		c, o, err := s.readConfig(ctx)
+		switch {
+		case c.Store != "" && c.Store != d.ID:
+			return fmt.Errorf("%w, with the ID %s, created at %s", lease.ErrExists, c.Store, c.Created.Format(time.RFC3339))
+		case !errors.Is(err, lease.ErrNoStore): // it exists, or is damaged
+			return err
+		case o.Version != "":
+			return s.complete(ctx, c, o)
+		case stray != "":
+			return fmt.Errorf("%w: %s", lease.ErrExists, gone(stray))
+		case begun:
+			return fmt.Errorf("%w: the server acknowledged the object %q, which is not there", lease.ErrMisconfigured, configName)
 		}
 		if s.layout.Probe {
 			if err := probe(ctx, s.server); err != nil {
@@ -151,16 +168,14 @@ func (s *Store) create(ctx context.Context, d lease.Description) error {
 		if err := s.writeConfig(ctx, c, o); err != nil && !errors.Is(err, ErrChanged) {
 			return err
 		}
-		return s.create(ctx, d)
-	case c.Store != "" && c.Store != d.ID:
-		return fmt.Errorf("%w, with the ID %s, created at %s", lease.ErrExists, c.Store, c.Created.Format(time.RFC3339))
-	case c.Complete || c.Store == "": // or damaged
-		return err
 	}
-	d = c.description() // of whoever began
-	sh := &shape{Description: d, nodes: driver.RangeOf(d), perPage: c.BlocksPerPage}
+}
+
+// complete writes the pages of a store whose creation has begun, and then that they are complete.
+func (s *Store) complete(ctx context.Context, c config, o Object) error {
+	sh := newShape(c)
 	numbers := sh.numbers()
-	err = s.each(ctx, len(numbers), func(ctx context.Context, i int) error { return s.createPage(ctx, sh, numbers[i]) })
+	err := s.each(ctx, len(numbers), func(ctx context.Context, i int) error { return s.createPage(ctx, sh, numbers[i]) })
 	if err != nil {
 		return err
 	}
@@ -172,16 +187,22 @@ func (s *Store) create(ctx context.Context, d lease.Description) error {
 	return err
 }
 
-// vacant refuses to create a store among the pages of another one.
-func (s *Store) vacant(ctx context.Context) error {
+// errNoConfig is the error if there is no store, or only its pages.
+var errNoConfig = fmt.Errorf("%w", lease.ErrNoStore)
+
+// stray returns the name of a page, if there is one.
+func (s *Store) stray(ctx context.Context) (string, error) {
 	listed, err := s.server.List(ctx)
 	for name := range listed {
 		if strings.HasPrefix(name, pagePrefix) {
-			return fmt.Errorf("%w: its pages are here, such as %s, but the object %q is gone: put it back, or create the new store elsewhere",
-				lease.ErrExists, name, configName)
+			return name, err
 		}
 	}
-	return err
+	return "", err
+}
+
+func gone(page string) string {
+	return fmt.Sprintf("its pages are here, such as %s, but the object %q is gone: put it back, or create a new store elsewhere", page, configName)
 }
 
 func (s *Store) createPage(ctx context.Context, sh *shape, number int) error {

@@ -9,7 +9,7 @@ import (
 var PageName = pageName
 
 // Order returns the order in which an Acquire with a nonce tries the pages.
-func (s *Store) Order(nonce string) []int { return s.known.Load().order(nonce) }
+func (s *Store) Order(nonce string) []int { return s.shape.Load().order(nonce) }
 
 // Edit changes an object and gives it the right checksum. Its blocks are the
 // member "blocks".

@@ -3,6 +3,7 @@ package pages_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -74,6 +75,16 @@ func writes(server *pagestest.Server, on func(m *message, do func() answer) answ
 	}}
 }
 
+// oneAtATime returns a wire that carries one request at a time.
+func oneAtATime(w wire) wire {
+	var mu sync.Mutex
+	return wire{w.server, func(m *message, do func() answer) answer {
+		mu.Lock()
+		defer mu.Unlock()
+		return w.on(m, do)
+	}}
+}
+
 // bare is what a server lists that lists versions only.
 func bare(all map[string]pages.Object) map[string]pages.Object {
 	for name, o := range all {
@@ -87,12 +98,34 @@ func few(blocks uint32) driver.NodeRange {
 	return driver.NodeRange{First: 0, Nodes: blocks << 3, BlockSize: 8}
 }
 
-func open(s pages.Server, perPage uint32, nodes driver.NodeRange) *pages.Store {
-	return openLayout(s, pages.Layout{Name: "teststore", BlocksPerPage: perPage}, nodes)
+const storeID = "0123456789abcdef0123456789abcdef"
+
+func describe(nodes driver.NodeRange) lease.Description {
+	return lease.Description{
+		ID: storeID, Created: t0, First: nodes.First, Nodes: nodes.Nodes, BlockSize: nodes.BlockSize, LongestTTL: lease.MaxTTL,
+	}
 }
 
-func openLayout(s pages.Server, layout pages.Layout, nodes driver.NodeRange) *pages.Store {
-	store, err := pages.New(s, layout, nodes)
+// open returns a client of the store on a server. If there is none yet, it creates it, and not over
+// the wire.
+func open(s pages.Server, perPage uint32, nodes driver.NodeRange) *pages.Store {
+	bare := s
+	if w, ok := s.(wire); ok {
+		bare = w.server
+	}
+	if err := client(bare, perPage).Create(context.Background(), describe(nodes)); err != nil {
+		panic(err)
+	}
+	c := client(s, perPage)
+	if _, err := c.Describe(context.Background()); err != nil && bare == s {
+		panic(err)
+	}
+	return c
+}
+
+// client returns a client of a server that may have no store.
+func client(s pages.Server, perPage uint32) *pages.Store {
+	store, err := pages.New(s, pages.Layout{Name: "teststore", BlocksPerPage: perPage})
 	if err != nil {
 		panic(err)
 	}
@@ -142,9 +175,10 @@ func everyCall(t *testing.T, s *pages.Store, g lease.Grant) map[string]error {
 	_, renew := s.Renew(t.Context(), g, renewal(lease.NewNonce(), t0.Add(time.Hour)))
 	_, get := s.Get(t.Context(), g.Node)
 	_, list := s.List(t.Context())
+	_, raise := s.Raise(t.Context(), t0.Add(time.Hour))
 	return map[string]error{
 		"acquire": acquire, "renew": renew, "get": get, "list": list,
-		"release": s.Release(t.Context(), g, lease.NewNonce(), t0), "raise": s.Raise(t.Context(), t0.Add(time.Hour)),
+		"release": s.Release(t.Context(), g, lease.NewNonce(), t0), "raise": raise,
 	}
 }
 

@@ -8,13 +8,17 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/driver/pages"
 	"github.com/traceflake/traceflake/lease/driver/pages/pagestest"
 )
 
-func probing(s pages.Server, probe pages.Probe) *pages.Store {
-	return openLayout(s, pages.Layout{Name: "teststore", BlocksPerPage: 64, Probe: probe}, driver.NodeRange{})
+// probed creates a store on a server, which it probes.
+func probed(ctx context.Context, s pages.Server) error {
+	store, err := pages.New(s, pages.Layout{Name: "teststore", BlocksPerPage: 64, Probe: true})
+	if err == nil {
+		err = store.Create(ctx, describe(few(64)))
+	}
+	return err
 }
 
 // A server whose conditional writes are not what they should be gets nothing but
@@ -45,24 +49,20 @@ func TestProbeRefuses(t *testing.T) {
 		}}, `it lists the version "old"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, probe := range []pages.Probe{pages.ProbeEachStart, pages.ProbeNewStore} {
-				s := probing(c.server, probe)
-				for range 2 {
-					_, err := s.Acquire(t.Context(), request(t0))
-					wantErr(t, "acquire", err, lease.ErrMisconfigured)
-					if err == nil || !strings.Contains(err.Error(), c.want) {
-						t.Fatalf("got error %v, want it to say %q", err, c.want)
-					}
-					wantErr(t, "raise", s.Raise(t.Context(), t0), lease.ErrMisconfigured)
+			for range 2 {
+				err := probed(t.Context(), c.server)
+				wantErr(t, "create", err, lease.ErrMisconfigured)
+				if err == nil || !strings.Contains(err.Error(), c.want) {
+					t.Fatalf("got error %v, want it to say %q", err, c.want)
 				}
-				all, err := c.server.server.List(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
-				for object := range all {
-					if !strings.HasPrefix(object, "probe-") {
-						t.Errorf("it wrote %s", object)
-					}
+			}
+			all, err := c.server.server.List(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for object := range all {
+				if object != "probe" {
+					t.Errorf("it wrote %s", object)
 				}
 			}
 		})
@@ -129,56 +129,26 @@ func once() wire {
 	})
 }
 
-// Probes of many processes at once do not mislead each other, and each process
-// probes once.
+// Probes by many operators at once do not mislead each other.
 func TestProbeAtOnce(t *testing.T) {
 	server := &pagestest.Server{Now: time.Now}
 	var all sync.WaitGroup
-	for _, probe := range []pages.Probe{pages.ProbeEachStart, pages.ProbeNewStore} {
-		for range 64 {
-			all.Go(func() {
-				s := probing(server, probe)
-				for range 2 {
-					if _, err := s.Acquire(t.Context(), request(time.Now())); err != nil {
-						t.Error(err)
-					}
-				}
-			})
-		}
+	for range 64 {
+		all.Go(func() {
+			if err := probed(t.Context(), server); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 	all.Wait()
-	s := probing(server, pages.ProbeEachStart)
-	for i, most := range []int{64, 3} { // the probe's, the page's; another one on a page is refused seldom
-		before := server.Writes
-		if _, err := s.Acquire(t.Context(), request(time.Now())); err != nil || server.Writes-before > most {
-			t.Errorf("acquire %d: %d writes, %v", i, server.Writes-before, err)
-		}
-	}
-	before := server.Writes
-	mustAcquire(t, probing(server, pages.ProbeNewStore), request(time.Now()))
-	if n := server.Writes - before; n != 1 {
-		t.Errorf("%d writes at a start with a store that is there, want 1", n)
-	}
 }
 
-// A call whose context ends while another one probes does not wait for it.
-func TestProbeIsWaitedFor(t *testing.T) {
-	stuck, began := make(chan struct{}), make(chan struct{})
-	var first sync.Once
-	s := probing(&pagestest.Server{Checked: func(string) {
-		first.Do(func() { close(began) })
-		<-stuck
-	}}, pages.ProbeEachStart)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_, _ = s.Acquire(t.Context(), request(t0))
-	}()
-	<-began
+// A probe ends with its context.
+func TestProbeIsCancelled(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	_, err := s.Acquire(ctx, request(t0))
-	wantErr(t, "acquire", err, context.DeadlineExceeded)
-	close(stuck)
-	<-done
+	wantErr(t, "create", probed(ctx, writes(&pagestest.Server{}, func(m *message, _ func() answer) answer {
+		<-m.ctx.Done()
+		return answer{err: m.ctx.Err()}
+	})), context.DeadlineExceeded)
 }

@@ -220,6 +220,11 @@ func pause(ctx context.Context, try int) error {
 
 // failed adds to err what was being done.
 func (s *Store) failed(ctx context.Context, what string, err error) error {
+	if errors.Is(err, errNoConfig) {
+		if page, _ := s.stray(ctx); page != "" {
+			err = fmt.Errorf("%w; %s", err, gone(page))
+		}
+	}
 	if cause := ctx.Err(); cause != nil && !errors.Is(err, cause) {
 		err = fmt.Errorf("%w: %w", cause, err)
 	}
