@@ -106,7 +106,7 @@ func TestAnswers(t *testing.T) {
 		{"an earlier nonce, another start", refused, func(m g, first, _ string) g { return moved(block(m, first, 1)) }, "taken"},
 		{"raised", refused, func(m g, _, _ string) g { return longer(block(m, "", 1), time.Hour) }, goesOn},
 		{"raised, but not past my end", refused, func(m g, _, _ string) g { return block(m, "", 1) }, goesOn},
-		{"raised after another write", refused, func(m g, _, _ string) g { return longer(block(m, "", 2), time.Hour) }, "taken"},
+		{"raised after another write", refused, func(m g, _, _ string) g { return longer(block(m, "", 2), time.Hour) }, "raised"},
 		{"emptied, an earlier end", refused, func(m g, _, _ string) g { return longer(block(m, "", 1), -time.Second) }, "store_contradiction"},
 		{"another's nonce", refused, func(m g, _, _ string) g { return longer(block(m, stranger, 1), 5*time.Second) }, "cloned"},
 		{"a foreign nonce, my version", refused, func(m g, _, _ string) g { return block(m, stranger, 0) }, "cloned"},

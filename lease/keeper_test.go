@@ -360,8 +360,13 @@ func TestClose(t *testing.T) {
 			}
 		}
 		blocks, err := store.List(t.Context())
-		if err != nil || len(blocks) != 1 {
+		if err != nil || len(blocks) == 0 {
 			t.Fatal(blocks, err)
+		}
+		for _, b := range blocks[1:] { // of an Acquire that Close interrupted
+			if b.Owner != "" || b.End.After(b.Start) {
+				t.Errorf("the block %+v was not returned", b)
+			}
 		}
 		if b := blocks[0]; b.Owner != "" || !b.End.Equal(testStart.Add(2*time.Second)) {
 			t.Errorf("the block is %+v, want it returned from the second after the last ID", b)

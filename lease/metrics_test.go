@@ -116,11 +116,11 @@ func TestSeriesBeginAtZero(t *testing.T) {
 	option, collect := metered(t)
 	b := newBench(t, option)
 	want := []string{blocks, remaining}
-	for _, reason := range []string{"clock_gap", "clock_behind", "store_contradiction", "cloned", "restored", "taken"} {
+	for _, reason := range []string{"clock_gap", "clock_behind", "store_contradiction", "cloned", "restored", "raised", "taken"} {
 		want = append(want, drops+reason)
 	}
-	for _, operation := range []string{"acquire", "renew", "get", "release"} {
-		for _, outcome := range []string{"", "no_free_node", "clock_ahead", "lost", "block_size", "schema_version",
+	for _, operation := range []string{"describe", "acquire", "renew", "get", "release"} {
+		for _, outcome := range []string{"", "no_free_node", "clock_ahead", "lost", "no_store", "replaced", "wrong_secret", "schema_version",
 			"invalid_request", "misconfigured", "timeout", "_OTHER"} {
 			want = append(want, requests(operation, outcome))
 		}
@@ -145,7 +145,7 @@ func TestSeriesBeginAtZero(t *testing.T) {
 // A program may set its meter provider after starting the Keeper.
 func TestRequestsBeforeTheProvider(t *testing.T) {
 	failed := make(chan error, 1)
-	k, err := lease.Start(t.Context(), &fakeStore{away: lease.ErrSchemaVersion}, testCodec(t),
+	k, err := lease.Start(t.Context(), &fakeStore{Store: driver.NewMemory(), away: lease.ErrSchemaVersion}, testCodec(t),
 		lease.WithErrorHandler(func(err error) { failed <- err }))
 	if err != nil {
 		t.Fatal(err)

@@ -69,9 +69,11 @@ func (s *server) has(node uint32) bool { return node-s.nodes.First < s.nodes.Nod
 // move replaces the store by another one, which knows none of its grants: nothing is granted by
 // the old one any more, and nothing by the new one until all grants are over.
 func (s *server) move() {
-	if _, err := s.store.Raise(context.Background(), time.Unix(randflake.EndOfLife, 0)); err != nil {
-		panic(err)
+	var closed []lease.Grant
+	for i := range s.nodes.Blocks() {
+		closed = append(closed, lease.Grant(s.nodes.Block(i).Raise(time.Unix(randflake.EndOfLife, 0))))
 	}
+	s.store = driver.NewMemory(driver.WithNodeRange(s.nodes), driver.WithBlocks(closed))
 	next := &server{w: s.w, nodes: s.nodes}
 	next.restore(nil)
 	if !s.w.variant.moves {
