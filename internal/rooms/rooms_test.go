@@ -91,6 +91,10 @@ var rules = map[string]string{
 	// Puts the parts together.
 	"setup": store + metric + "~/idgen ~/traceid ~/lease/boltstore @/otel/trace",
 
+	// The same, for builds with otelc; in_main.go imports the package itself.
+	"otelc": "STD ~/otelc ~/setup ~/propagation/xtraceid ~/lease/k8sstore" +
+		" @/otel @/otel/sdk/resource @/otel/sdk/trace @/contrib/propagators/autoprop",
+
 	// What says whether this machine was cloned.
 	"internal/vmclock": "STD",
 
@@ -133,6 +137,7 @@ var planted = map[string]string{
 	"clickhouse":           "~/idgen @/otel github.com/ClickHouse/clickhouse-go/v2",
 	"postgres":             "~/idgen @/otel github.com/jackc/pgx/v5",
 	"setup":                "~/sparx64 ~/propagation/xtraceid ~/lease/pgstore go.etcd.io/bbolt @/otel/sdk/trace",
+	"otelc":                "~/idgen ~/lease ~/lease/pgstore ~/integration/servers @/contrib/exporters/autoexport",
 	"integration/servers":  "~/cmd/traceflake ~/integration/clickhouse ~/idgen math/rand",
 	"integration/postgres": "~/cmd/traceflake ~/bench ~/examples/otelhttp github.com/stretchr/testify/assert",
 	"integration/demo":     "~/integration/tracing ~/bench",

@@ -1,0 +1,141 @@
+// Package otelc gives traceflake's IDs to a service that is instrumented by otelc, OpenTelemetry's
+// compile-time instrumentation, and contains no line of traceflake. The service's
+// otel.instrumentation.go imports it:
+//
+//	_ "github.com/traceflake/traceflake/otelc"
+//
+// Every TracerProvider without WithIDGenerator then uses a generator that the environment
+// configures, as [setup.FromEnv] describes. All providers share it; the Shutdown of the last one
+// returns the lease. bolt and Kubernetes stores are included; the service imports any other. The
+// propagator [xtraceid] is registered with autoprop, so OTEL_PROPAGATORS can name it.
+//
+// An invalid setting is reported to [otel.Handle], and IDs are those of zero configuration; with
+// TRACEFLAKE_STRICT=1 the process exits. If a rule of otelc.yaml did not match, the error reported
+// at the start says which function is unchanged.
+package otelc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"os"
+	"strconv"
+	"sync"
+	_ "unsafe" // for linkname
+
+	"go.opentelemetry.io/contrib/propagators/autoprop"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/sdk/resource"
+	"go.opentelemetry.io/otel/sdk/trace"
+
+	_ "github.com/traceflake/traceflake/lease/k8sstore" // registers k8s://
+	"github.com/traceflake/traceflake/propagation/xtraceid"
+	"github.com/traceflake/traceflake/setup"
+)
+
+// The variables that in_sdk.go adds to the SDK, which cannot import this package. Functions without
+// a body would not link if the rules did not match.
+var (
+	//go:linkname generatorHook go.opentelemetry.io/otel/sdk/trace.traceflakeGenerator
+	generatorHook func() trace.IDGenerator
+	//go:linkname shutdownHook go.opentelemetry.io/otel/sdk/trace.traceflakeShutdown
+	shutdownHook func(context.Context, trace.IDGenerator)
+)
+
+func init() {
+	err := errors.Join(checkSDK(), registerPropagator())
+	if err != nil {
+		otel.Handle(err)
+	}
+	generatorHook, shutdownHook = acquire, release
+}
+
+// checkSDK returns an error unless a new provider calls both hooks.
+func checkSDK() error {
+	var asked, closed bool
+	generatorHook = func() trace.IDGenerator { asked = true; return new(generator) }
+	shutdownHook = func(context.Context, trace.IDGenerator) { closed = true }
+	_ = trace.NewTracerProvider(trace.WithResource(resource.Empty())).Shutdown(context.Background())
+	switch {
+	case !asked:
+		return unchanged("defaultIDGenerator in the SDK", "trace IDs are random")
+	case !closed:
+		return unchanged("TracerProvider.Shutdown in the SDK", "leases are not returned")
+	}
+	return nil
+}
+
+func unchanged(what, effect string) error {
+	return fmt.Errorf("traceflake/otelc: %s is unchanged, so %s: build with `otelc setup && otelc go build`; "+
+		"if you did, this release does not support the version in go.mod", what, effect)
+}
+
+// registerPropagator returns an error unless the service may register the name again.
+func registerPropagator() (err error) {
+	const name = "xtraceid"
+	if _, err := autoprop.TextMapPropagator(name); err == nil {
+		return nil // an init of the service was first
+	}
+	autoprop.RegisterTextMapPropagator(name, xtraceid.New())
+	defer func() {
+		if recover() != nil {
+			err = unchanged("RegisterTextMapPropagator in autoprop", "registering xtraceid again panics")
+		}
+	}()
+	autoprop.RegisterTextMapPropagator(name, xtraceid.New())
+	return nil
+}
+
+// generator is that of one provider.
+type generator struct {
+	*setup.IDs
+	released sync.Once
+}
+
+// shared is what the process's generators have in common: one lease.
+var shared struct {
+	sync.Mutex
+	ids       *setup.IDs
+	providers int // until their Shutdown
+}
+
+func acquire() trace.IDGenerator {
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.providers == 0 {
+		shared.ids = open()
+	}
+	shared.providers++
+	return &generator{IDs: shared.ids}
+}
+
+func open() *setup.IDs {
+	ids, err := setup.FromEnv(context.Background())
+	if err == nil {
+		return ids
+	}
+	if strict, _ := strconv.ParseBool(os.Getenv(setup.StrictVar)); strict {
+		log.Fatal("traceflake/otelc: ", err) // there is nobody to return it to
+	}
+	otel.Handle(fmt.Errorf("traceflake/otelc: IDs are generated without a lease: %w", err))
+	ids, _ = setup.Config{}.Open(context.Background()) // without settings there is no error
+	return ids
+}
+
+func release(ctx context.Context, of trace.IDGenerator) {
+	g, ok := of.(*generator)
+	if !ok {
+		return // from WithIDGenerator
+	}
+	g.released.Do(func() {
+		shared.Lock()
+		defer shared.Unlock()
+		if shared.providers--; shared.providers > 0 {
+			return
+		}
+		if err := shared.ids.Shutdown(ctx); err != nil {
+			otel.Handle(fmt.Errorf("traceflake/otelc: %w", err))
+		}
+	})
+}
