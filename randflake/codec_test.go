@@ -6,40 +6,12 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-	"os"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/traceflake/traceflake/sparx64"
 )
-
-type knownAnswer struct {
-	Secret      string `json:"secret"`
-	NodeID      uint32 `json:"node_id"`
-	Timestamp   int64  `json:"timestamp"`
-	Sequence    uint32 `json:"sequence"`
-	RawID       string `json:"raw_id"`
-	EncryptedID string `json:"encrypted_id"`
-	EncodedID   string `json:"encoded_id"`
-}
-
-func knownAnswers(t *testing.T) []knownAnswer {
-	t.Helper()
-	data, err := os.ReadFile("testdata/randflake.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out []knownAnswer
-	if err := json.Unmarshal(data, &out); err != nil {
-		t.Fatal(err)
-	}
-	if len(out) < 10 {
-		t.Fatalf("%d known answers", len(out))
-	}
-	return out
-}
 
 func newCodec(t testing.TB, secret string) *Codec {
 	t.Helper()
@@ -48,36 +20,6 @@ func newCodec(t testing.TB, secret string) *Codec {
 		t.Fatal(err)
 	}
 	return c
-}
-
-func TestKnownAnswers(t *testing.T) {
-	for _, want := range knownAnswers(t) {
-		var secret []byte
-		if _, err := fmt.Sscanf(want.Secret, "%x", &secret); err != nil {
-			t.Fatal(err)
-		}
-		c := newCodec(t, string(secret))
-		p := Parts{Time: time.Unix(want.Timestamp, 0).UTC(), Node: want.NodeID, Sequence: want.Sequence}
-		id, err := c.Encode(p)
-		if err != nil {
-			t.Fatalf("%+v: %v", want, err)
-		}
-		if got := strconv.FormatInt(int64(id), 10); got != want.EncryptedID {
-			t.Errorf("%+v: encrypted %s", want, got)
-		}
-		if id.String() != want.EncodedID {
-			t.Errorf("%+v: text %s", want, id)
-		}
-		if got := strconv.FormatUint(c.decrypt(id), 10); got != want.RawID {
-			t.Errorf("%+v: raw %s", want, got)
-		}
-		if got := c.Decode(id); got != p {
-			t.Errorf("%+v: decoded %+v", want, got)
-		}
-		if back, err := Parse(want.EncodedID); err != nil || back != id {
-			t.Errorf("Parse(%q) = %d, %v", want.EncodedID, back, err)
-		}
-	}
 }
 
 // Encode truncates fractions of a second and refuses what does not fit. Each ID decodes, also

