@@ -12,55 +12,87 @@ const HOUR = 3600000;
 
 const DIGITS = Uint8Array.from('0123456789abcdef', (c) => c.charCodeAt(0));
 
-// hex returns two words of 32 bits as 16 digits. One call for all of them costs a third of joining
-// strings.
-function hex(a, b) {
+const digit = (word, shift) => DIGITS[word >>> shift & 15];
+
+// span returns two words of 32 bits as 16 digits. A single call for all digits costs a third of
+// joining strings, so trace repeats the lines.
+function span(a, b) {
   return String.fromCharCode(
-    DIGITS[a >>> 28], DIGITS[a >>> 24 & 15], DIGITS[a >>> 20 & 15], DIGITS[a >>> 16 & 15],
-    DIGITS[a >>> 12 & 15], DIGITS[a >>> 8 & 15], DIGITS[a >>> 4 & 15], DIGITS[a & 15],
-    DIGITS[b >>> 28], DIGITS[b >>> 24 & 15], DIGITS[b >>> 20 & 15], DIGITS[b >>> 16 & 15],
-    DIGITS[b >>> 12 & 15], DIGITS[b >>> 8 & 15], DIGITS[b >>> 4 & 15], DIGITS[b & 15],
+    digit(a, 28), digit(a, 24), digit(a, 20), digit(a, 16),
+    digit(a, 12), digit(a, 8), digit(a, 4), digit(a, 0),
+    digit(b, 28), digit(b, 24), digit(b, 20), digit(b, 16),
+    digit(b, 12), digit(b, 8), digit(b, 4), digit(b, 0),
   );
 }
 
-// clear returns the first half of a trace ID. Bit operations have 32 bits, the division all 53.
-const clear = (millis, sequence) => hex(millis / 512, millis % 512 * SEQUENCES + sequence);
+// trace returns a trace ID. The two words of its clear half: bit operations have 32 bits, the
+// division all 53.
+function trace(millis, sequence, c, d) {
+  const a = millis / 512;
+  const b = millis % 512 * SEQUENCES + sequence;
+  return String.fromCharCode(
+    digit(a, 28), digit(a, 24), digit(a, 20), digit(a, 16),
+    digit(a, 12), digit(a, 8), digit(a, 4), digit(a, 0),
+    digit(b, 28), digit(b, 24), digit(b, 20), digit(b, 16),
+    digit(b, 12), digit(b, 8), digit(b, 4), digit(b, 0),
+    digit(c, 28), digit(c, 24), digit(c, 20), digit(c, 16),
+    digit(c, 12), digit(c, 8), digit(c, 4), digit(c, 0),
+    digit(d, 28), digit(d, 24), digit(d, 20), digit(d, 16),
+    digit(d, 12), digit(d, 8), digit(d, 4), digit(d, 0),
+  );
+}
 
 const isHex = (text, digits) => typeof text === 'string' && text.length === digits
   && /^[0-9a-f]*[1-9a-f][0-9a-f]*$/.test(text);
 
 export class TraceflakeIdGenerator {
-  #millis = 0; // of the last trace ID
-  #sequence = 0;
-  #random = new Uint32Array(512);
-  #used = 512;
+  constructor() {
+    if (typeof crypto === 'undefined' || !crypto.getRandomValues) {
+      throw new Error('traceflake: no crypto.getRandomValues; in React Native, first import react-native-get-random-values');
+    }
+    // The state is in a closure: bundlers turn private fields into WeakMaps, which are many times
+    // slower. SDKs may call the methods detached.
+    const random = new Uint32Array(1024);
+    let next = random.length; // word
+    let millis = 0; // of the last trace ID
+    let sequence = 0;
 
-  // Arrow functions, because an SDK may call them detached.
-  generateSpanId = () => {
-    for (;;) {
-      if (this.#used === this.#random.length) {
-        crypto.getRandomValues(this.#random);
-        this.#used = 0;
+    // draw makes 64 random bits ready, not all 0, which would be an invalid ID: the two words
+    // before next.
+    function draw() {
+      do {
+        if (next === random.length) {
+          crypto.getRandomValues(random);
+          next = 0;
+        }
+        next += 2;
+      } while (!(random[next - 2] || random[next - 1]));
+    }
+
+    this.generateSpanId = () => {
+      draw();
+      return span(random[next - 2], random[next - 1]);
+    };
+
+    this.generateTraceId = () => {
+      const now = Date.now() - EPOCH;
+      // With a clock that is wrong by years, all IDs would sort into one place.
+      if (!(now >= 0 && now <= MAX_MILLIS)) return this.generateSpanId() + this.generateSpanId();
+      const first = now ? 0 : 1; // a clear half of zero is what 64-bit IDs have
+      if (++sequence === SEQUENCES) {
+        millis++;
+        sequence = 0;
       }
-      const a = this.#random[this.#used++];
-      const b = this.#random[this.#used++];
-      if (a || b) return hex(a, b); // an ID of zeros is invalid
-    }
-  };
-
-  generateTraceId = () => {
-    const now = Date.now() - EPOCH;
-    // With a clock that is wrong by years, all IDs would sort into one place.
-    if (!(now > 0 && now <= MAX_MILLIS)) return this.generateSpanId() + this.generateSpanId();
-    if (now > this.#millis || now < this.#millis - HOLD) {
-      this.#millis = now;
-      this.#sequence = 0;
-    } else if (++this.#sequence === SEQUENCES) {
-      this.#millis++;
-      this.#sequence = 0;
-    }
-    return clear(this.#millis, this.#sequence) + this.generateSpanId();
-  };
+      // Follow the clock forward, and back if this ID would be 2 s ahead of it or more.
+      const ahead = (millis - now) * SEQUENCES + sequence - first;
+      if (ahead < 0 || ahead >= HOLD * SEQUENCES || millis > MAX_MILLIS) {
+        millis = now;
+        sequence = first;
+      }
+      draw();
+      return trace(millis, sequence, random[next - 2], random[next - 1]);
+    };
+  }
 }
 
 export function traceIdAt(unixMillis, sequence, low) {
@@ -74,7 +106,7 @@ export function traceIdAt(unixMillis, sequence, low) {
   if (!isHex(low, 16)) {
     throw new RangeError('traceflake: the low half is not 16 lower-case hex digits, or is 0');
   }
-  return clear(millis, sequence) + low;
+  return trace(millis, sequence, parseInt(low.slice(0, 8), 16), parseInt(low.slice(8), 16));
 }
 
 export function timeOf(id) {
@@ -89,5 +121,6 @@ export function timeOf(id) {
 export function notBefore(id, slackMillis = HOUR) {
   const time = timeOf(id);
   if (time === null || time > Date.now() + HOUR) return null;
-  return new Date(time - Math.max(slackMillis, 0));
+  const bound = new Date(time - Math.max(slackMillis, 0));
+  return isNaN(bound) ? null : bound;
 }

@@ -56,8 +56,8 @@ func checkClient(t *testing.T, b *browser, engine *servers.Engine, database stri
 	if err != nil {
 		t.Fatal(err)
 	}
-	if failed := value[[]json.RawMessage](b, fmt.Sprintf("client.vectors(%s)", vectors)); len(failed) > 0 {
-		t.Errorf("vectors that do not hold: %s", failed)
+	if failed := value[string](b, fmt.Sprintf("client.vectors(%s)", vectors)); failed != "" {
+		t.Errorf("a vector that does not hold: %s", failed)
 	}
 
 	before := time.Now().Truncate(time.Millisecond)

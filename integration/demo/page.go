@@ -11,12 +11,13 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"path/filepath"
 	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/traceflake/traceflake/clients/js"
+	"github.com/traceflake/traceflake/integration/servers"
 )
 
 // page shows the stored traces in a browser, and lets the browser start new ones.
@@ -42,7 +43,12 @@ func startPage(listener net.Listener, spans *pipeline, find *finder, edge *servi
 	}
 	mux.Handle("GET /static/", http.FileServerFS(static))
 	mux.HandleFunc("GET /static/traceflake.js", func(w http.ResponseWriter, r *http.Request) {
-		http.ServeContent(w, r, "traceflake.js", time.Time{}, strings.NewReader(js.Source))
+		root, err := servers.Repository()
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		http.ServeFile(w, r, filepath.Join(root, "clients/js/traceflake.js"))
 	})
 	server := &http.Server{Handler: secured(mux), ReadHeaderTimeout: time.Minute}
 	go func() { _ = server.Serve(listener) }() // ends with Shutdown

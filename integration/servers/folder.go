@@ -26,22 +26,30 @@ func engineFile(engine, pattern, variable string) (string, error) {
 	return filepath.Abs(found[0])
 }
 
-// engineFolder is $TRACEFLAKE_ENGINES, or .cache/engines beside the go.work
-// above the working directory.
+// engineFolder is $TRACEFLAKE_ENGINES, or .cache/engines in the repository.
 func engineFolder() (string, error) {
 	if folder := os.Getenv("TRACEFLAKE_ENGINES"); folder != "" {
 		return folder, nil
 	}
+	root, err := Repository()
+	if err != nil {
+		return "", fmt.Errorf("%w, or set TRACEFLAKE_ENGINES", err)
+	}
+	return filepath.Join(root, ".cache", "engines"), nil
+}
+
+// Repository returns the folder of the go.work above the working directory.
+func Repository() (string, error) {
 	wd, err := os.Getwd()
 	if err != nil {
 		return "", err
 	}
 	for dir := wd; ; dir = filepath.Dir(dir) {
 		if _, err := os.Stat(filepath.Join(dir, "go.work")); err == nil {
-			return filepath.Join(dir, ".cache", "engines"), nil
+			return dir, nil
 		}
 		if dir == filepath.Dir(dir) {
-			return "", fmt.Errorf("no go.work above %s: run inside the repository, or set TRACEFLAKE_ENGINES", wd)
+			return "", fmt.Errorf("no go.work above %s: run inside the repository", wd)
 		}
 	}
 }

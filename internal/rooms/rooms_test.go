@@ -22,7 +22,7 @@ const (
 	// What services import. None of it may import what is not listed here.
 	root = " ~/sparx64 ~/randflake ~/lease ~/lease/driver ~/lease/driver/pages" +
 		" ~/lease/boltstore ~/lease/k8sstore ~/idgen ~/traceid" +
-		" ~/lookup ~/propagation/xtraceid ~/clients/js ~/clickhouse ~/postgres ~/setup "
+		" ~/lookup ~/propagation/xtraceid ~/clickhouse ~/postgres ~/setup "
 	stores = " ~/lease/pgstore ~/lease/etcdstore ~/lease/s3store "
 	metric = " @/otel @/otel/attribute @/otel/metric @/otel/metric/... "
 
@@ -80,9 +80,6 @@ var rules = map[string]string{
 	"propagation/xtraceid":              "STD @/otel/trace @/otel/propagation @/contrib/propagators/b3" + metric,
 	"propagation/xtraceid/xtraceidgrpc": "STD ~/propagation/xtraceid @/otel/trace google.golang.org/grpc/...",
 
-	// The JavaScript client as a text.
-	"clients/js": "STD",
-
 	// SQL and text.
 	"clickhouse":              "STD ~/clickhouse/internal/ddl",
 	"clickhouse/internal/ddl": "STD",
@@ -133,7 +130,6 @@ var planted = map[string]string{
 	"idgen":                "net/http os ~/sparx64 ~/lease ~/propagation/xtraceid @/otel/sdk/metric @/otel/baggage",
 	"traceid":              "context net/http os ~/idgen ~/sparx64 @/otel/sdk/trace @/otel",
 	"propagation/xtraceid": "~/idgen ~/randflake @/otel/sdk/trace @/contrib/propagators/autoprop",
-	"clients/js":           "~/traceid @/otel",
 	"clickhouse":           "~/idgen @/otel github.com/ClickHouse/clickhouse-go/v2",
 	"postgres":             "~/idgen @/otel github.com/jackc/pgx/v5",
 	"setup":                "~/sparx64 ~/propagation/xtraceid ~/lease/pgstore go.etcd.io/bbolt @/otel/sdk/trace",

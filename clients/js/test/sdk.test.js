@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { it } from 'node:test';
 import { ROOT_CONTEXT, trace } from '@opentelemetry/api';
 import { InMemorySpanExporter, NodeTracerProvider, SimpleSpanProcessor, TraceIdRatioBasedSampler } from '@opentelemetry/sdk-trace-node';
-import { TraceflakeIdGenerator, timeOf } from '../traceflake.js';
+import { TraceflakeIdGenerator, timeOf } from '@traceflake/otel';
 import { costs } from './cost.js';
 
 function provider(config = {}) {
@@ -39,11 +41,26 @@ it('the SDK samples a ratio of the traces', () => {
   }
 });
 
-it('costs at most 1.5 times the SDK\'s generator', (t) => {
-  const { sdk, ours } = costs();
-  for (const method of Object.keys(sdk)) {
-    const ratio = ours[method] / sdk[method];
-    t.diagnostic(`${method}: ${ours[method].toFixed(0)} ns, the SDK's ${sdk[method].toFixed(0)} ns, ratio ${ratio.toFixed(2)}`);
-    assert.ok(ratio <= 1.5, `${method}: ${ratio}`);
-  }
+// Node is started with the README's file, and the service has no code for it.
+it('a service needs no code', () => {
+  const path = (name) => new URL(name, import.meta.url);
+  assert.ok(readFileSync(path('../README.md'), 'utf8').includes('```js\n' + readFileSync(path('otel.mjs'), 'utf8') + '```'));
+  const before = Date.now();
+  const id = execFileSync('node', ['--import', path('otel.mjs'), path('service.js').pathname], {
+    env: { ...process.env, OTEL_TRACES_EXPORTER: 'console', OTEL_METRICS_EXPORTER: 'none', OTEL_LOGS_EXPORTER: 'none' },
+  }).toString().slice(0, 32);
+  assert.ok(timeOf(id) >= before && timeOf(id) <= Date.now(), id);
+});
+
+it('costs no more than the SDK\'s generator, for bundles of 2017 too', (t) => {
+  let ratios, least;
+  let attempts = 3; // on a busy machine
+  do {
+    least = costs(least);
+    const { sdk, ...builds } = least;
+    ratios = Object.fromEntries(Object.entries(builds).flatMap(([build, ns]) => (
+      Object.keys(ns).map((method) => [`${build}.${method}`, ns[method] / sdk[method]]))));
+  } while (--attempts && Math.max(...Object.values(ratios)) > 1);
+  t.diagnostic(JSON.stringify({ ratios, least }));
+  for (const [name, ratio] of Object.entries(ratios)) assert.ok(ratio <= 1, `${name}: ${ratio}`);
 });
