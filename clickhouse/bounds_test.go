@@ -1,7 +1,6 @@
 package clickhouse_test
 
 import (
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -79,37 +78,5 @@ func TestNewestRoundsUp(t *testing.T) {
 		if err != nil || !strings.HasSuffix(q.Params[0].Value, want) {
 			t.Errorf("from %s: %v, %v; want %s", from, q.Params, err, want)
 		}
-	}
-}
-
-// The last range is the one that was asked for, and each is four times as long as
-// the one before.
-func TestWidening(t *testing.T) {
-	for _, c := range []struct {
-		from time.Duration
-		want []time.Duration
-	}{
-		{0, nil},
-		{-time.Second, nil},
-		{time.Second, []time.Duration{time.Second}},
-		{time.Minute, []time.Duration{time.Minute}},
-		{5 * time.Minute, []time.Duration{time.Minute, 4 * time.Minute, 5 * time.Minute}},
-	} {
-		var got []time.Duration
-		for start := range clickhouse.Widening(day.Add(-c.from), day) {
-			got = append(got, day.Sub(start))
-		}
-		if !slices.Equal(got, c.want) {
-			t.Errorf("of %v: %v, want %v", c.from, got, c.want)
-		}
-	}
-	n := 0 // ranges of two centuries: no overflow
-	for range clickhouse.Widening(time.Date(1900, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2261, 1, 1, 0, 0, 0, 0, time.UTC)) {
-		if n++; n == 3 {
-			break
-		}
-	}
-	if n != 3 {
-		t.Errorf("%d ranges", n)
 	}
 }

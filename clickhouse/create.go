@@ -55,7 +55,7 @@ func (s Schema) changeTTL(ctx context.Context, db *sql.DB) (steps []Step, err er
 	if s.Layout != Overlay {
 		rowsOf = t.Rows()
 	}
-	for suffix, column := range map[string]string{rowsOf: "Timestamp", ddl.Lookup: "Start"} {
+	for suffix, column := range map[string]string{rowsOf: "Timestamp", ddl.Lookup + rowsOf: "Start"} {
 		rows, err := query(ctx, db, fmt.Sprintf("SELECT engine_full FROM system.tables WHERE database = %s AND name = %s AND endsWith(engine, 'MergeTree')", t.InDatabase(), ddl.QuoteText(t.Named(suffix))))
 		if err != nil {
 			return nil, err

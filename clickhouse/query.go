@@ -5,8 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"iter"
-	"math"
 	"net/url"
 	"strings"
 	"time"
@@ -45,15 +43,7 @@ func (q Query) Values() url.Values {
 	return values
 }
 
-const (
-	instant = "DateTime64(9, 'UTC')"
-
-	// A query on an Overlay ends so long after the newest ID's time. The other
-	// layouts need no end: their sort key excludes the granules after it.
-	windowEnd = time.Hour
-	windowTo  = " + INTERVAL 1 HOUR"
-	until     = " AND Timestamp < {to:" + instant + "}" + windowTo
-)
+const instant = "DateTime64(9, 'UTC')"
 
 // Trace finds the spans of a trace, ordered by time: see [Traces].
 func (s Schema) Trace(id [16]byte) (Query, error) { return Traces(s, [][16]byte{id}) }
@@ -65,12 +55,10 @@ const maxTraces = 3000
 // Traces finds the spans of up to 3000 traces, by trace and time, with the columns
 // of the exporter's table. IDs are [16]byte or a type of it, such as trace.TraceID.
 //
-// Spans that begin more than the schema's Slack before the earliest of the IDs'
-// times are not found, unless that time is in the future, as of most foreign IDs.
-// On an Overlay neither are spans that begin over an hour after the latest, so
-// request IDs of about the same time. With KeepLookup the times are those of the lookup
-// table, and no span is missing. Pass the result to [Incomplete], and query
-// the traces that it returns with [TracesEverywhere].
+// Spans that begin more than the schema's Slack before the earliest of the IDs' times
+// are not found, unless that time is in the future, as of most foreign IDs. With
+// KeepLookup the times are those of the lookup table, and no span is missing. If a
+// trace has no spans or no root in the result, query it with [TracesEverywhere].
 func Traces[ID ~[16]byte](s Schema, ids []ID) (Query, error) { return traces(s, ids, true) }
 
 // TracesEverywhere is Traces without bounds on time.
@@ -91,9 +79,6 @@ func traces[ID ~[16]byte](s Schema, ids []ID, bounded bool) (Query, error) {
 		where += fmt.Sprintf(" AND Timestamp >= (SELECT min(Start) FROM %[1]s WHERE %[2]s) AND Timestamp <= (SELECT max(End) + 1 FROM %[1]s WHERE %[2]s)", lookup, l.where)
 	case bounded:
 		where += fmt.Sprintf(" AND Timestamp >= traceIDNotBefore(%s, %s)", l.first, s.slack())
-		if s.Layout == Overlay {
-			where += " AND Timestamp < traceIDTime(" + l.last + ")" + windowTo
-		}
 	}
 	return Query{
 		SQL:    fmt.Sprintf("SELECT %s\nFROM %s\nWHERE %s\nORDER BY %sTimestamp, SpanId%s", ddl.ColumnNames(), s.name(), where, l.order, s.settings()),
@@ -103,10 +88,10 @@ func traces[ID ~[16]byte](s Schema, ids []ID, bounded bool) (Query, error) {
 
 // list is a list of IDs in a query.
 type list struct {
-	where       string // the condition on TraceId
-	first, last string // the lowest and the highest ID
-	order       string // what distinguishes the traces in an ORDER BY
-	params      []Param
+	where  string // the condition on TraceId
+	first  string // the lowest ID
+	order  string // what distinguishes the traces in an ORDER BY
+	params []Param
 }
 
 func listed[ID ~[16]byte](ids []ID) (list, error) {
@@ -116,10 +101,10 @@ func listed[ID ~[16]byte](ids []ID) (list, error) {
 	case len(ids) > maxTraces:
 		return list{}, fmt.Errorf("clickhouse: %d trace IDs: give at most %d", len(ids), maxTraces)
 	case len(ids) == 1:
-		return list{"TraceId = {id:String}", "{id:String}", "{id:String}", "", []Param{{"id", hexadecimal(ids[0])}}}, nil
+		return list{"TraceId = {id:String}", "{id:String}", "", []Param{{"id", hexadecimal(ids[0])}}}, nil
 	}
 	return list{
-		"TraceId IN {ids:Array(String)}", "arrayMin({ids:Array(String)})", "arrayMax({ids:Array(String)})", "TraceId, ",
+		"TraceId IN {ids:Array(String)}", "arrayMin({ids:Array(String)})", "TraceId, ",
 		[]Param{{"ids", "[" + quotedIDs(ids) + "]"}},
 	}, nil
 }
@@ -143,12 +128,13 @@ func hexadecimal[ID ~[16]byte](id ID) string {
 // traces. The last TraceId is the cursor: pass it as before for the next page; the
 // zero ID starts, an empty page ends.
 //
-// It reads all of the range. [Widening] returns short ranges to try first.
+// It reads all of the range, so begin with a short one: the last minute, and if that
+// has fewer than limit traces, the last four, and so on.
 //
 // Traces with foreign IDs have no place in this order and are left out;
 // [Schema.Spans] and [Schema.Search] find them. Spans that begin more than Slack
-// before from do not count, nor on an Overlay those over an hour after to; a trace
-// all of whose spans begin there is not listed.
+// before from do not count. A trace all of whose spans begin more than Slack outside
+// the range is not listed.
 func (s Schema) Newest(from, to time.Time, before [16]byte, limit int) (Query, error) {
 	params, err := s.betweenIDs(from, to)
 	if err != nil {
@@ -157,69 +143,27 @@ func (s Schema) Newest(from, to time.Time, before [16]byte, limit int) (Query, e
 	if limit < 1 || limit > 10_000 {
 		return Query{}, fmt.Errorf("clickhouse: limit %d: it is 1 to 10000", limit)
 	}
-	ids, window := s.idsBetween()
-	listed := window // a trace is found by any span, so by an early one
-	if s.Layout != Overlay {
-		listed += until
-	}
+	ids := fmt.Sprintf("TraceId >= traceIDMin({from:%[1]s}) AND TraceId < traceIDMin({to:%[1]s})", instant)
 	if before != ([16]byte{}) {
 		params = append(params, Param{"before", hexadecimal(before)})
 		ids += " AND TraceId < {before:String}"
 	}
+	// GLOBAL, so that on a cluster the limit is that of all shards together.
 	return Query{
 		SQL: fmt.Sprintf(`SELECT TraceId, min(Timestamp) AS Start, max(Timestamp + toIntervalNanosecond(Duration)) AS End,
     count() AS Spans, countIf(StatusCode IN ('STATUS_CODE_ERROR', 'Error')) AS Errors,
     argMin(ServiceName, (ParentSpanId != '', Timestamp)) AS Service, argMin(SpanName, (ParentSpanId != '', Timestamp)) AS Name
 FROM %[1]s
-WHERE TraceId IN (SELECT DISTINCT TraceId FROM %[1]s WHERE %[2]s%[3]s ORDER BY TraceId DESC LIMIT %[4]d)%[5]s
+WHERE TraceId GLOBAL IN (
+        SELECT DISTINCT TraceId FROM %[1]s
+        WHERE %[2]s
+            AND Timestamp >= {from:%[3]s} - %[4]s AND Timestamp < {to:%[3]s} + %[4]s
+        ORDER BY TraceId DESC LIMIT %[5]d)
+    AND Timestamp >= {from:%[3]s} - %[4]s
 GROUP BY TraceId
-ORDER BY TraceId DESC%[6]s`, s.name(), ids, listed, limit, window, s.settings("distributed_product_mode = 'local'")),
+ORDER BY TraceId DESC%[6]s`, s.name(), ids, instant, s.slack(), limit, s.settings()),
 		Params: params,
 	}, nil
-}
-
-// Widening returns the starts of ranges that end at to: a minute before it, four
-// minutes, sixteen, and so on, the last one being from. Query [Schema.Newest] from
-// each of them until a page is full: a page of a busy hour then reads minutes and
-// not the hour.
-func Widening(from, to time.Time) iter.Seq[time.Time] {
-	return func(yield func(time.Time) bool) {
-		for length := time.Minute; length > 0 && length < to.Sub(from); length *= 4 {
-			if !yield(to.Add(-length)) {
-				return
-			}
-		}
-		if from.Before(to) {
-			yield(from)
-		}
-	}
-}
-
-// SpansOfTraces finds all spans of the traces whose ID's time lies in [from, to),
-// by trace and time, late spans too. Foreign IDs have no time: see [Schema.Spans].
-// Spans that begin more than Slack before from are missing, and on an Overlay
-// those over an hour after to.
-func (s Schema) SpansOfTraces(from, to time.Time) (Query, error) {
-	params, err := s.betweenIDs(from, to)
-	if err != nil {
-		return Query{}, err
-	}
-	ids, window := s.idsBetween()
-	return Query{
-		SQL:    fmt.Sprintf("SELECT %s\nFROM %s\nWHERE %s%s\nORDER BY TraceId, Timestamp, SpanId", ddl.ColumnNames(), s.name(), ids, window),
-		Params: params,
-	}, nil
-}
-
-// idsBetween are the conditions for the traces whose ID's time lies in [from, to):
-// that on the ID, and that on the times of their spans.
-func (s Schema) idsBetween() (ids, window string) {
-	ids = "TraceId >= traceIDMin({from:" + instant + "}) AND TraceId < traceIDMin({to:" + instant + "})"
-	window = " AND Timestamp >= {from:" + instant + "} - " + s.slack()
-	if s.Layout == Overlay {
-		window += until
-	}
-	return ids, window
 }
 
 // Spans finds all spans that began in [from, to), ordered by time, whatever
@@ -263,32 +207,15 @@ func (s Schema) betweenIDs(from, to time.Time) ([]Param, error) {
 func text(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000000000") }
 
 // settings returns the clause for a query by ID: the range of IDs of a granule then
-// excludes it before its bloom filter is read. onCluster, if given, is for a Distributed
-// table: each shard queries itself, since a trace is on one shard.
-func (s Schema) settings(onCluster ...string) string {
-	var all []string
-	if !s.ReadOnly {
-		all = append(all, "use_skip_indexes_on_data_read = 0")
-	}
-	if s.Cluster != "" {
-		all = append(all, onCluster...)
-	}
-	if len(all) == 0 {
-		return ""
-	}
-	return "\nSETTINGS " + strings.Join(all, ", ")
-}
-
-// SampleCondition returns a condition that holds for exactly the traces that
-// OpenTelemetry's TraceIDRatioBased sampler keeps at that ratio, 0 to 1.
-func SampleCondition(ratio float64) string {
+// excludes it before its bloom filter is read. On a cluster a known ID also tells the shard.
+func (s Schema) settings() string {
 	switch {
-	case ratio <= 0 || math.IsNaN(ratio):
-		return "0"
-	case ratio >= 1:
-		return "1"
+	case s.ReadOnly:
+		return ""
+	case s.Cluster != "":
+		return "\nSETTINGS use_skip_indexes_on_data_read = 0, optimize_skip_unused_shards = 1"
 	}
-	return fmt.Sprintf("bitShiftRight(traceIDLow(TraceId), 1) < %d", uint64(ratio*(1<<63)))
+	return "\nSETTINGS use_skip_indexes_on_data_read = 0"
 }
 
 // name is the quoted name of the table.

@@ -43,14 +43,13 @@ type Schema struct {
 
 	// ReadOnly is for users of ClickHouse who may not change settings (readonly = 1):
 	// queries by ID then send none, and read up to three times the bytes from disk.
-	// On a cluster Newest cannot do without.
 	ReadOnly bool
 
 	// KeepLookup keeps the exporter's lookup table of trace times, or creates it with the
 	// table, in place of a view that computes the times. It is for fleets in which many IDs
 	// are random: their time is not in the ID, so tools that look one up read all of the
 	// bloom filters through the view. It takes two bytes a span. An Overlay keeps the lookup
-	// table anyway, until DropLookup. It is not for clusters.
+	// table anyway, until DropLookup.
 	KeepLookup bool
 }
 
@@ -67,9 +66,6 @@ func (s Schema) validate() error {
 	}
 	if s.Layout < ServiceFirst || s.Layout > Overlay {
 		return fmt.Errorf("clickhouse: layout %d: it is ServiceFirst, TraceFirst or Overlay", s.Layout)
-	}
-	if s.KeepLookup && s.Cluster != "" {
-		return errors.New("clickhouse: KeepLookup is for one server: with Cluster, views replace the lookup table")
 	}
 	if s.Slack < 0 || s.Slack > maxSlack {
 		return fmt.Errorf("clickhouse: slack %v: it is 0, for an hour, to %v", s.Slack, maxSlack)
@@ -114,10 +110,14 @@ func (s Schema) steps() []Step {
 	if s.Layout != Overlay {
 		exists(t.Rows(), t.CreateRows(t.Rows(), ddl.Carried{}))
 		if s.Cluster != "" {
-			exists("", t.Front())
+			exists("", t.Front(""))
 		}
-		for i, suffix := range []string{ddl.Lookup, ddl.LookupFeed} {
-			exists(suffix, t.TraceTimes()[i])
+		times, suffixes := t.TraceTimes(), []string{ddl.Lookup, ddl.LookupFeed}
+		if len(times) > len(suffixes) {
+			suffixes = append([]string{ddl.Lookup + t.Rows()}, suffixes...)
+		}
+		for i, suffix := range suffixes {
+			exists(suffix, times[i])
 		}
 	}
 	for i, sql := range s.indexes(ddl.Table.AddRangeIndex) {

@@ -35,7 +35,7 @@ const (
 // dataset is the table source: three days of spans in the order in which they arrive.
 type dataset struct {
 	*servers.Engine
-	spans, day int
+	spans, day, block int
 }
 
 func newDataset(ctx context.Context, spans int) (*dataset, error) {
@@ -43,7 +43,7 @@ func newDataset(ctx context.Context, spans int) (*dataset, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &dataset{Engine: e}
+	d := &dataset{Engine: e, block: block}
 	statements, err := clickhouse.Schema{Table: "unused"}.Statements() // for the functions
 	if err != nil {
 		return nil, err
@@ -96,6 +96,9 @@ func (d *dataset) create(ctx context.Context, l layout) error {
 	if l.Name == textIndex {
 		exporters = strings.Replace(exporters, "INDEX idx_trace_id TraceId TYPE bloom_filter(0.001) GRANULARITY 1", "INDEX idx_trace_id TraceId TYPE text(tokenizer = 'array')", 1)
 	}
+	if l.Name == "null" {
+		return d.exec(ctx, append(statements, "CREATE TABLE spans AS source ENGINE = Null", "ALTER TABLE spans ADD COLUMN TraceId String")...)
+	}
 	if l.isExporters() || l.Name == "overlay" {
 		statements = append(statements, named(exporters)...)
 	}
@@ -106,9 +109,8 @@ func (d *dataset) create(ctx context.Context, l layout) error {
 	if err != nil {
 		return err
 	}
-	statements = append(statements, all...)
-	if l.Name == bucketed { // of small maps, too
-		statements = append(statements, "ALTER TABLE spans MODIFY SETTING map_serialization_version = 'with_buckets', map_buckets_min_avg_size = 0")
+	for _, s := range all {
+		statements = append(statements, strings.NewReplacer(trials[l.Name]...).Replace(s))
 	}
 	if l.Name == "overlay" {
 		drop, err := schemas[l.Name].DropLookup()
@@ -122,27 +124,33 @@ func (d *dataset) create(ctx context.Context, l layout) error {
 
 // load stores all spans block by block, merges them, and returns the CPU seconds
 // that this process, in which the engine runs, has used.
-func (d *dataset) load(ctx context.Context, l layout) (seconds float64, err error) {
-	const columns = "SpanId, ParentSpanId, SpanName, SpanKind, ServiceName, ResourceAttributes, SpanAttributes, Duration, StatusCode, StatusMessage"
+func (d *dataset) load(ctx context.Context, l layout) (seconds float64, parts int, err error) {
+	const columns = "SpanId, ParentSpanId, SpanName, SpanKind, ServiceName, ResourceAttributes, SpanAttributes, Duration, StatusCode, StatusMessage, Events.Timestamp, Events.Name, Events.Attributes"
 	id := fmt.Sprintf("if(h1 %% 100 < %d, lower(hex(reverse(reinterpretAsFixedString(h1)))) || lower(hex(reverse(reinterpretAsFixedString(h2)))), "+
 		"assumeNotNull(traceIDAt(fromUnixTimestamp64Milli(ms), 0, h2)))", l.Random)
 	if err := d.create(ctx, l); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	start := used()
-	for from := 0; from < d.spans; from += block {
+	for from := 0; from < d.spans; from += d.block {
 		if err := d.exec(ctx, fmt.Sprintf(`INSERT INTO spans (Timestamp, TraceId, %[1]s) SELECT Timestamp, %[2]s, %[1]s FROM source
 			WHERE _part_starting_offset + _part_offset >= %[3]d AND _part_starting_offset + _part_offset < %[4]d SETTINGS max_threads = 1, max_insert_threads = 1`,
-			columns, id, from, from+block)); err != nil {
-			return 0, err
+			columns, id, from, from+d.block)); err != nil {
+			return 0, 0, err
 		}
 	}
+	if err := d.scan(ctx, "SELECT count() FROM system.parts WHERE active AND database = currentDatabase() AND table = 'spans'", &parts); err != nil {
+		return 0, 0, err
+	}
+	if l.Name == "null" {
+		return used() - start, 0, nil
+	}
 	merge := []string{"OPTIMIZE TABLE spans FINAL"}
-	if l.isExporters() || l.Name == keepLookup {
+	if l.isExporters() || schemas[l.Name].KeepLookup {
 		merge = append(merge, "OPTIMIZE TABLE spans_trace_id_ts FINAL")
 	}
 	err = d.exec(ctx, merge...)
-	return used() - start, err
+	return used() - start, parts, err
 }
 
 func used() float64 {

@@ -57,23 +57,37 @@ func (l layout) isOneOf(list string) bool {
 var layouts = []layout{
 	{exporter, 100},
 	{"service", 0}, {"service", 50}, {"trace", 0}, {"trace", 50}, {"overlay", 0}, {"overlay", 50},
-	{"service", 10}, {"service", 100}, {keepLookup, 0}, {keepLookup, 50}, {keepLookup, 100}, {textIndex, 100}, {bucketed, 0},
+	{"service", 10}, {"service", 100}, {keepLookup, 0}, {keepLookup, 50}, {keepLookup, 100}, {textIndex, 100},
+}
+
+func init() {
+	for name := range trials {
+		schemas[name] = clickhouse.Schema{Table: table}
+		layouts = append(layouts, layout{name, 0}, layout{name, 50})
+	}
+}
+
+// trials are other tables than ServiceFirst: replacements in its statements.
+var trials = map[string][]string{
+	"five-column key":  {"PRIMARY KEY (toStartOfInterval(Timestamp, toIntervalHour(4), 'UTC'), ServiceName, SpanName)\n", ""},
+	"granules of 512":  {"index_granularity = 1024", "index_granularity = 512", "GRANULARITY 8", "GRANULARITY 16", "GRANULARITY 2", "GRANULARITY 4"},
+	"granules of 2048": {"index_granularity = 1024", "index_granularity = 2048", "GRANULARITY 8", "GRANULARITY 4", "GRANULARITY 2", "GRANULARITY 1"},
+	"blocks of 16 kB":  {"min_compress_block_size = 8192", "min_compress_block_size = 16384"},
+	"eight hours":      {"toIntervalHour(4)", "toIntervalHour(8)"},
+	"filters of 1024":  {"GRANULARITY 2", "GRANULARITY 1"},
+	"map buckets":      {"index_granularity = 1024", "map_serialization_version = 'with_buckets', map_buckets_min_avg_size = 1, index_granularity = 1024"},
 }
 
 // keepLookup is ServiceFirst with the exporter's lookup table.
 const keepLookup = "lookup"
 
-// textIndex is what others propose for the exporter's TraceId, and bucketed for maps.
-const (
-	textIndex = "text"
-	bucketed  = "buckets"
-)
+// textIndex is the exporter's table with what others propose for its TraceId.
+const textIndex = "text"
 
 var schemas = map[string]clickhouse.Schema{
 	"service":  {Table: table},
 	"trace":    {Table: table, Layout: clickhouse.TraceFirst},
 	"overlay":  {Table: table, Layout: clickhouse.Overlay},
-	bucketed:   {Table: table},
 	keepLookup: {Table: table, KeepLookup: true},
 }
 
@@ -142,7 +156,13 @@ func run(ctx context.Context, args []string) error {
 		}
 	}
 	if *rounds > 0 {
-		if r.CPU, err = d.cpu(ctx, *rounds, *only); err != nil {
+		var all []layout
+		for _, l := range layouts {
+			if l.isOneOf(*only) && l.Name != exporter {
+				all = append(all, l)
+			}
+		}
+		if r.CPU, err = d.cpu(ctx, *rounds, all); err != nil {
 			return err
 		}
 		return save(*out, r)

@@ -16,7 +16,7 @@ import (
 //go:embed sql/tools.sql
 var toolsSQL string
 
-// cost is what a query read, with ClickHouse's caches empty.
+// cost is what a query read, with ClickHouse's caches empty; of several alike, the mean.
 type cost struct {
 	Name  string
 	Rows  uint64
@@ -29,10 +29,24 @@ type measured struct {
 	Name   string
 	Random int
 	Bytes  float64 // on disk, a span, with the lookup table
-	Costs  []cost
+	Parts  int     // before the final merge
+	Merged int     // parts after it
+	// Bytes of memory for a million spans, lookup table included.
+	Key         float64 // primary key, if all of it was used
+	Granularity float64 // of index granularity, never evicted
+	Marks       float64 // in the mark cache after all columns were read
+	Costs       []cost
 }
 
 func (m measured) layout() layout { return layout{m.Name, m.Random} }
+
+func (m measured) cost(name string) (cost, bool) {
+	i := slices.IndexFunc(m.Costs, func(c cost) bool { return c.Name == name })
+	if i < 0 {
+		return cost{}, false
+	}
+	return m.Costs[i], true
+}
 
 // cpuRatio is the CPU time to load and merge a layout, for one of the exporter's:
 // the median of interleaved rounds, and all of them.
@@ -44,96 +58,118 @@ type cpuRatio struct {
 	Rounds []float64
 }
 
-// question is one query; several statements if the next depends on what is found.
+// question is one query, or several alike.
 type question struct {
-	name, sql string
-	until     int      // rows that end it
-	next      []string // asked in turn until there are so many
-	mean      bool     // of all of them
+	name string
+	sql  []string
 }
 
 func (d *dataset) measure(ctx context.Context, l layout) (m measured, err error) {
 	m = measured{Name: l.Name, Random: l.Random}
-	if _, err := d.load(ctx, l); err != nil {
+	if _, m.Parts, err = d.load(ctx, l); err != nil {
 		return m, err
 	}
-	if err := d.scan(ctx, "SELECT sum(bytes_on_disk) FROM system.parts WHERE active AND database = currentDatabase() AND startsWith(table, 'spans')", &m.Bytes); err != nil {
+	if err := d.memory(ctx, &m); err != nil {
 		return m, err
 	}
-	m.Bytes /= float64(d.spans)
 	questions, err := d.questions(ctx, l)
 	if err != nil {
 		return m, err
 	}
 	for _, q := range questions {
 		c := cost{Name: q.name}
-		for _, sql := range append([]string{q.sql}, q.next...) {
+		for _, sql := range q.sql {
 			found, read, err := d.Reads(ctx, sql)
 			if err != nil {
 				return m, fmt.Errorf("%s: %w", q.name, err)
 			}
 			c.Rows, c.Disk, c.Found = c.Rows+read.Rows, c.Disk+read.Disk, len(found.Rows)
-			if c.Found >= q.until && !q.mean {
-				break
-			}
 		}
-		if n := uint64(1 + len(q.next)); q.mean {
-			c.Rows, c.Disk = c.Rows/n, c.Disk/n
-		}
+		c.Rows, c.Disk = c.Rows/uint64(len(q.sql)), c.Disk/uint64(len(q.sql))
 		m.Costs = append(m.Costs, c)
 	}
 	return m, nil
+}
+
+// memory measures disk and memory.
+func (d *dataset) memory(ctx context.Context, m *measured) error {
+	const tables = " FROM system.parts WHERE active AND database = currentDatabase() AND startsWith(table, 'spans')"
+	if err := d.exec(ctx, "SYSTEM DROP MARK CACHE", "SYSTEM DROP PRIMARY INDEX CACHE", "SELECT * FROM spans WHERE ServiceName != '' AND NOT ignore(*) FORMAT Null"); err != nil {
+		return err
+	}
+	var cached float64
+	for query, into := range map[string]any{
+		"SELECT sum(bytes_on_disk)" + tables:                                       &m.Bytes,
+		"SELECT count()" + tables:                                                  &m.Merged,
+		"SELECT sum(primary_key_bytes_in_memory)" + tables:                         &m.Key,
+		"SELECT sum(index_granularity_bytes_in_memory)" + tables:                   &m.Granularity,
+		"SELECT value FROM system.metrics WHERE metric = 'MarkCacheBytes'":         &m.Marks,
+		"SELECT value FROM system.metrics WHERE metric = 'PrimaryIndexCacheBytes'": &cached,
+	} {
+		if err := d.scan(ctx, query, into); err != nil {
+			return err
+		}
+	}
+	m.Key += cached // a table has its keys in the one or in the other
+	m.Bytes /= float64(d.spans)
+	for _, bytes := range []*float64{&m.Key, &m.Granularity, &m.Marks} {
+		*bytes /= float64(d.spans) / 1e6
+	}
+	return nil
 }
 
 // questions are our own queries, and those of tools.sql. On the exporter's table
 // ours find the time in its lookup table first, as its documentation has it.
 func (d *dataset) questions(ctx context.Context, l layout) ([]question, error) {
 	noon := day.Add(12*time.Hour + 30*time.Minute)
-	// The one trace has a random ID wherever some have: it costs more.
-	rows, err := d.Query(ctx, "SELECT TraceId, min(SpanId) AS span FROM spans WHERE Timestamp >= '2026-10-14 12:30:00' AND Timestamp < '2026-10-14 12:35:00'\n"+
-		"GROUP BY TraceId HAVING count() = 8 AND countIf(ParentSpanId = '') = 1\n"+
-		"ORDER BY ifNull(toDate(traceIDTime(TraceId)) = '2026-10-14', 0), cityHash64(span) LIMIT 1")
+	// The same traces in every layout, whose IDs are ordered unless all are random, or random unless none is.
+	ordered, err := d.traces(ctx, "h1 % 100 >= 50")
 	if err != nil {
 		return nil, err
 	}
-	one := rows.Rows[0]
-	many, err := d.Query(ctx, "SELECT TraceId FROM spans WHERE Timestamp >= '2026-10-14 12:30:00' AND Timestamp < '2026-10-14 12:35:00' AND ParentSpanId = '' ORDER BY SpanId LIMIT 100")
+	random, err := d.traces(ctx, "h1 % 100 < 10")
 	if err != nil {
 		return nil, err
 	}
-	var ids [][16]byte
-	for _, row := range append([][]string{one}, many.Rows...) {
-		id, err := hex.DecodeString(row[0])
-		if err != nil || len(id) != 16 {
-			return nil, fmt.Errorf("%s is not a trace ID", row[0])
-		}
-		ids = append(ids, [16]byte(id))
+	many, err := d.ids(ctx, "SELECT TraceId FROM spans WHERE Timestamp >= '2026-10-14 12:30:00' AND Timestamp < '2026-10-14 12:35:00' AND ParentSpanId = '' ORDER BY SpanId LIMIT 100")
+	if err != nil {
+		return nil, err
 	}
 
 	s := schemas[l.Name]
 	s.Table = table
-	byID := func(ids [][16]byte) string { return bind(clickhouse.Traces(s, ids)) }
-	newest := question{name: "ours: newest 100 traces", until: 100}
-	for from := range clickhouse.Widening(day, noon) {
-		newest.next = append(newest.next, bind(s.Newest(from, noon, [16]byte{}, 100)))
-	}
-	newest.sql, newest.next = newest.next[0], newest.next[1:]
+	byID := func(ids ...[16]byte) string { return bind(clickhouse.Traces(s, ids)) }
+	newest := bind(s.Newest(noon.Add(-4*time.Minute), noon, [16]byte{}, 100))
 	if l.isExporters() {
 		s.ReadOnly = true // its documentation sends no settings
-		byID = func(ids [][16]byte) string {
+		byID = func(ids ...[16]byte) string {
 			sql := bind(clickhouse.TracesEverywhere(s, ids))
 			_, where, _ := strings.Cut(sql, "\nWHERE ")
 			where, _, _ = strings.Cut(where, "\n")
 			return strings.Replace(sql, "\nWHERE ", fmt.Sprintf("\nWHERE Timestamp >= (SELECT min(Start) FROM spans_trace_id_ts WHERE %[1]s) AND Timestamp <= (SELECT max(End) + 1 FROM spans_trace_id_ts WHERE %[1]s) AND ", where), 1)
 		}
-		newest = question{name: newest.name, sql: "SELECT TraceId, ServiceName, SpanName, Timestamp, Duration FROM spans\n" + // its newest roots, as Grafana lists them
-			"WHERE Timestamp >= '2026-10-14 00:00:00' AND Timestamp < '2026-10-14 12:30:00' AND ParentSpanId = ''\nORDER BY Timestamp DESC LIMIT 100"}
+		newest = "SELECT TraceId, ServiceName, SpanName, Timestamp, Duration FROM spans\n" + // its newest roots, as Grafana lists them
+			"WHERE Timestamp >= '2026-10-14 12:26:00' AND Timestamp < '2026-10-14 12:30:00' AND ParentSpanId = ''\nORDER BY Timestamp DESC LIMIT 100"
+	}
+	each := func(ids [][16]byte, sql func(id [16]byte) string) (all []string) {
+		for _, id := range ids {
+			all = append(all, sql(id))
+		}
+		return all
+	}
+	one := func(id [16]byte) string { return byID(id) }
+	bare := func(id [16]byte) string {
+		return "SELECT * FROM spans WHERE TraceId = '" + hex.EncodeToString(id[:]) + "'"
 	}
 	all := []question{
-		{name: "ours: one trace", sql: byID(ids[:1])},
-		{name: "ours: 100 traces of 5 min", sql: byID(ids[1:])},
-		newest,
-		{name: "ours: spans of 5 min", sql: bind(s.Spans(noon, noon.Add(5*time.Minute)))},
+		{"ours: one trace", each(ordered, one)},
+		{"ours: 100 traces of 5 min", []string{byID(many...)}},
+		{"ours: newest 100 traces of 4 min", []string{newest}},
+		{"ours: spans of 5 min", []string{bind(s.Spans(noon, noon.Add(5*time.Minute)))}},
+		{"TraceId = …", each(ordered, bare)},
+	}
+	if l.Random > 0 {
+		all = append(all, question{"ours: one trace of a random ID", each(random, one)}, question{"TraceId = … of a random ID", each(random, bare)})
 	}
 	// A search without a time ends where the span is found: the mean of many tells
 	// the layouts apart, one would be chance.
@@ -141,18 +177,46 @@ func (d *dataset) questions(ctx context.Context, l layout) ([]question, error) {
 	if err != nil {
 		return nil, err
 	}
+	id := hex.EncodeToString(ordered[0][:])
+	span, err := d.Query(ctx, "SELECT min(SpanId) FROM spans WHERE TraceId = '"+id+"'")
+	if err != nil {
+		return nil, err
+	}
 	for _, m := range regexp.MustCompile(`(?m)^-- (\w.*: .*)\n(.*);$`).FindAllStringSubmatch(toolsSQL, -1) {
-		q := question{name: m[1], sql: strings.NewReplacer("{table}", table, "{trace}", one[0], "{span}", one[1]).Replace(m[2])}
+		on := func(span string) string {
+			return strings.NewReplacer("{table}", table, "{trace}", id, "{span}", span).Replace(m[2])
+		}
+		q := question{m[1], []string{on(span.Rows[0][0])}}
 		if strings.Contains(m[2], "WHERE SpanId = '{span}'") {
-			q.name, q.mean = fmt.Sprintf("%s (mean of %d)", q.name, len(some.Rows)), true
-			for _, row := range some.Rows[1:] {
-				q.next = append(q.next, strings.NewReplacer("{table}", table, "{span}", row[0]).Replace(m[2]))
+			q.sql = nil
+			for _, row := range some.Rows {
+				q.sql = append(q.sql, on(row[0]))
 			}
-			q.sql = strings.NewReplacer("{table}", table, "{span}", some.Rows[0][0]).Replace(m[2])
 		}
 		all = append(all, q)
 	}
 	return all, nil
+}
+
+// traces are four of the day.
+func (d *dataset) traces(ctx context.Context, where string) ([][16]byte, error) {
+	return d.ids(ctx, "SELECT TraceId FROM spans WHERE ParentSpanId = '' AND SpanId IN (SELECT SpanId FROM source WHERE ParentSpanId = '' AND "+where+
+		" AND toDate(Timestamp, 'UTC') = '2026-10-14' ORDER BY h2 LIMIT 4) ORDER BY SpanId")
+}
+
+func (d *dataset) ids(ctx context.Context, query string) (ids [][16]byte, err error) {
+	r, err := d.Query(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range r.Rows {
+		id, err := hex.DecodeString(row[0])
+		if err != nil || len(id) != 16 {
+			return nil, fmt.Errorf("%s is not a trace ID", row[0])
+		}
+		ids = append(ids, [16]byte(id))
+	}
+	return ids, nil
 }
 
 // bind puts the values into the text. The queries here are valid by construction.
@@ -168,31 +232,31 @@ func bind(q clickhouse.Query, err error) string {
 	return q.SQL
 }
 
-// cpu loads the exporter's table and ours in turn, so that a busy machine slows
+// cpu loads the exporter's table and the others in turn, so that a busy machine slows
 // all of them down alike.
-func (d *dataset) cpu(ctx context.Context, rounds int, only string) ([]cpuRatio, error) {
-	var all []cpuRatio
-	for _, l := range []layout{{"service", 0}, {keepLookup, 0}, {"trace", 0}, {textIndex, 100}, {bucketed, 0}} {
-		if l.isOneOf(only) {
-			all = append(all, cpuRatio{Layout: l.Name, Random: l.Random, Spans: d.spans})
-		}
-	}
+func (d *dataset) cpu(ctx context.Context, rounds int, all []layout) ([]cpuRatio, error) {
+	ratios := make([]cpuRatio, len(all))
+	d.block = 20_000
 	for range rounds {
-		base, err := d.load(ctx, layout{exporter, 100})
+		read, _, err := d.load(ctx, layout{"null", 100})
 		if err != nil {
 			return nil, err
 		}
-		for i := range all {
-			ours, err := d.load(ctx, layout{all[i].Layout, all[i].Random})
+		base, _, err := d.load(ctx, layout{exporter, 100})
+		if err != nil {
+			return nil, err
+		}
+		for i, l := range all {
+			ours, _, err := d.load(ctx, l)
 			if err != nil {
 				return nil, err
 			}
-			all[i].Rounds = append(all[i].Rounds, ours/base)
+			r := &ratios[i]
+			r.Layout, r.Random, r.Spans, r.Rounds = l.Name, l.Random, d.spans, append(r.Rounds, (ours-read)/(base-read))
+			sorted := slices.Sorted(slices.Values(r.Rounds))
+			r.Ratio = (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
+			fmt.Printf("%v %.1f %.1f %.1f %.2f %.2f\n", l, read, base, ours, (ours-read)/(base-read), r.Ratio)
 		}
 	}
-	for i := range all {
-		sorted := slices.Sorted(slices.Values(all[i].Rounds))
-		all[i].Ratio = (sorted[(rounds-1)/2] + sorted[rounds/2]) / 2
-	}
-	return all, nil
+	return ratios, nil
 }

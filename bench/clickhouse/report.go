@@ -60,9 +60,9 @@ func (r *results) markdown() string {
 	}
 	b.WriteString("\n### Thousands of rows read, and kilobytes from disk\n\nIn brackets: for one row that the exporter's table reads.\n\n")
 	head("query")
-	for i, base := range r.Measured[0].Costs {
+	for _, base := range r.Measured[0].Costs {
 		row(base.Name, func(m measured) string {
-			c := m.Costs[i]
+			c, _ := m.cost(base.Name)
 			text := fmt.Sprintf("%s / %s", kilo(c.Rows), kilo(c.Disk))
 			if m.Name != exporter && base.Rows > 0 {
 				text += fmt.Sprintf(" (%.2f)", float64(c.Rows)/float64(base.Rows))
@@ -73,8 +73,8 @@ func (r *results) markdown() string {
 	b.WriteString("\n### Above 1.2 times the exporter's rows\n\nExcept for queries that read less than 1 % of the day's spans.\n\n")
 	for _, m := range r.Measured[1:] {
 		var all []string
-		for i, c := range m.Costs {
-			if base := r.Measured[0].Costs[i]; float64(c.Rows) > 1.2*float64(base.Rows) && c.Rows > uint64(r.Day)/100 {
+		for _, c := range m.Costs {
+			if base, _ := r.Measured[0].cost(c.Name); float64(c.Rows) > 1.2*float64(base.Rows) && c.Rows > uint64(r.Day)/100 {
 				all = append(all, fmt.Sprintf("%s (%.1f)", c.Name, float64(c.Rows)/float64(max(base.Rows, 1))))
 			}
 		}

@@ -4,13 +4,11 @@ import (
 	"database/sql"
 	"fmt"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/traceflake/traceflake/clickhouse"
@@ -250,24 +248,5 @@ func TestSharding(t *testing.T) {
 	}
 	for _, odd := range []string{"", "abc", strings.Repeat("z", 32), strings.Repeat("F", 32)} {
 		e.exec("SELECT " + strings.ReplaceAll(expression, "TraceId", "'"+odd+"'") + " % 16")
-	}
-}
-
-// TestSampleCondition: ClickHouse's share is what the sampler keeps.
-func TestSampleCondition(t *testing.T) {
-	e := withFunctions(t)
-	ids := append(edges(), random(50_000)...)
-	e.store(ids)
-	for _, ratio := range []float64{-1, 0, 1e-18, 0.001, 0.1, 0.25, 1. / 3, 0.5, 0.999999, 1, 2} {
-		sampler := sdktrace.TraceIDRatioBased(ratio)
-		var kept []string
-		for _, id := range ids {
-			if sampler.ShouldSample(sdktrace.SamplingParameters{ParentContext: t.Context(), TraceID: id}).Decision == sdktrace.RecordAndSample {
-				kept = append(kept, id.String())
-			}
-		}
-		if got := e.column("SELECT TraceId FROM ids WHERE " + clickhouse.SampleCondition(ratio) + " ORDER BY n"); !slices.Equal(got, kept) {
-			t.Errorf("ratio %v: %d traces, the sampler keeps %d, or others", ratio, len(got), len(kept))
-		}
 	}
 }

@@ -3,7 +3,6 @@ package clickhouse_test
 import (
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -113,35 +112,4 @@ func parse(hex string) trace.TraceID {
 		panic(err)
 	}
 	return id
-}
-
-// whole finds the spans of traces as a client does: it looks again for those
-// that may not be whole.
-func (e *engine) whole(s clickhouse.Schema, ids ...[16]byte) []string {
-	e.t.Helper()
-	const columns = "TraceId || ' ' || SpanId || ' \"' || ParentSpanId || '\" ' || toString(toUnixTimestamp64Nano(Timestamp)) || ' ' || toString(Duration)"
-	read := func(q clickhouse.Query, err error) (spans []clickhouse.Span) {
-		e.t.Helper()
-		for _, row := range e.find(columns)(q, err) {
-			var s clickhouse.Span
-			var id string
-			var start int64
-			if _, err := fmt.Sscanf(row, "%s %s %q %d %d", &id, &s.SpanID, &s.ParentSpanID, &start, &s.Duration); err != nil {
-				e.t.Fatalf("%s: %v", row, err)
-			}
-			s.TraceID, s.Start = parse(id), time.Unix(0, start)
-			spans = append(spans, s)
-		}
-		return spans
-	}
-	spans := read(clickhouse.Traces(s, ids))
-	if again := clickhouse.Incomplete(s, ids, spans); len(again) > 0 {
-		spans = slices.DeleteFunc(spans, func(s clickhouse.Span) bool { return slices.Contains(again, s.TraceID) })
-		spans = append(spans, read(clickhouse.TracesEverywhere(s, again))...)
-	}
-	var found []string
-	for _, span := range spans {
-		found = append(found, span.SpanID)
-	}
-	return found
 }

@@ -14,7 +14,10 @@ SELECT Timestamp, ms, h1, h2,
         'network.peer.address', concat('10.0.', toString(bitShiftRight(h, 30) % 16), '.', toString(bitShiftRight(h, 34) % 256)),
         'user.id', toString(h1 % 100000), 'url.path', concat('/api/', toString(route), '/', toString(bitShiftRight(h, 20) % 1000000))),
     toUInt64(exp(10 + 8 * ((h % 1000003) / 1000003))),
-    if(failed, 'Error', 'Unset'), if(failed, 'upstream timed out', '')
+    if(failed, 'Error', 'Unset'), if(failed, 'upstream timed out', ''),
+    if(failed, [Timestamp], []), if(failed, ['exception'], []),
+    if(failed, [map('exception.type', ['context.DeadlineExceeded', 'net.OpError', 'io.EOF'][1 + bitShiftRight(h, 12) % 3], 'exception.message', concat('upstream 10.0.', toString(pod), '.7 timed out'),
+        'exception.stacktrace', arrayStringConcat(arrayMap(k -> concat('goroutine ', toString(bitShiftRight(h, k) % 5000), ' [running]: main.handle', toString(k), '(0x', lower(hex(bitShiftRight(h, k) % 65536)), ')'), range(12)), '\n'))], [])
 FROM (
     SELECT number AS n,
         {start} + toInt64(intDiv(n * 86400000, {traces})) + toInt64(cityHash64(n, 3, {seed}) % (1 + intDiv(86400000, {traces}))) AS ms,

@@ -1,0 +1,80 @@
+package clickhouse_test
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/traceflake/traceflake/clickhouse"
+)
+
+// The cluster "two" of testdata/engine.xml has two shards in one engine: each table that holds rows is created twice, NAME_1 and NAME_2, and
+// NAME_local is a view that shows a shard its own. Neither connections between servers nor replicas are tested by it.
+var (
+	local     = regexp.MustCompile("`([a-z_]+)_local`")
+	onCluster = regexp.MustCompile(" ON CLUSTER `[a-z]+`")
+)
+
+// creates2 runs the statements of a schema with a cluster on two shards.
+func (e *engine) creates2(s clickhouse.Schema) {
+	e.t.Helper()
+	if os.Getenv("TRACEFLAKE_CLICKHOUSE_DSN") != "" {
+		e.t.Skip("for the embedded engine only")
+	}
+	statements, err := s.Statements()
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	for _, statement := range statements {
+		if strings.HasPrefix(statement, "SELECT throwIf") {
+			continue
+		}
+		statement = strings.ReplaceAll(onCluster.ReplaceAllString(statement, ""), "ReplicatedMergeTree", "MergeTree")
+		switch {
+		case strings.Contains(statement, "ENGINE = Distributed"):
+			e.exec(statement)
+		case local.MatchString(statement):
+			for _, shard := range []string{"_1", "_2"} {
+				view := strings.Replace(statement, "_mv`", "_mv"+shard+"`", 1)
+				e.exec(local.ReplaceAllString(view, "`${1}"+shard+"`"))
+			}
+			if name := local.FindStringSubmatch(statement)[1]; strings.HasPrefix(statement, "CREATE TABLE") {
+				e.exec(fmt.Sprintf("CREATE VIEW %[1]s_local AS SELECT * FROM merge(currentDatabase(), '^%[1]s_[12]$') WHERE _table = '%[1]s_' || toString(shardNum())", name))
+			}
+		default:
+			e.exec(statement)
+		}
+	}
+}
+
+// shard is the table in which the Distributed table looks for a trace.
+func shard(table, id string) string {
+	return fmt.Sprintf("%s_%d", table, 1+parse(id)[15]%2)
+}
+
+// TestUnusedShardsAreNotAsked: with a known ID the Distributed table asks the shard that has the trace, and no other.
+func TestUnusedShardsAreNotAsked(t *testing.T) {
+	e := newEngine(t)
+	schema := clickhouse.Schema{Table: "spans", Cluster: "two"}
+	e.creates2(schema)
+	var ids []trace.TraceID
+	for _, s := range world()[:100] {
+		e.insert(shard("spans", s.trace), []span{s})
+		if id := parse(s.trace); id[15]%2 == 1 && !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	e.exec("DROP VIEW spans_local")
+	e.exec("CREATE VIEW spans_local AS SELECT * FROM spans_2 WHERE throwIf(shardNum() = 1, 'this shard was asked') = 0")
+	e.fails("SELECT count() FROM spans", "this shard was asked")
+	for _, some := range [][]trace.TraceID{ids[:1], ids} {
+		if found := e.find("SpanId")(clickhouse.Traces(schema, some)); len(found) < len(some) {
+			t.Errorf("%d spans of %d traces", len(found), len(some))
+		}
+	}
+}
