@@ -150,7 +150,11 @@ func (f *finder) newest(ctx context.Context, before trace.TraceID, n int) (list 
 	if before.IsValid() {
 		to = traceid.Time(before).Add(time.Millisecond)
 	}
-	for from := range traces.Widening(epoch, to) {
+	for length := time.Minute; ; length *= 4 {
+		from := to.Add(-length)
+		if from.Before(epoch) {
+			from = epoch
+		}
 		query, err := table.Newest(from, to, before, n+1)
 		if err != nil {
 			return nil, false, err
@@ -162,8 +166,10 @@ func (f *finder) newest(ctx context.Context, before trace.TraceID, n int) (list 
 		if len(list) > n {
 			return list[:n], true, nil
 		}
+		if from.Equal(epoch) {
+			return list, false, nil
+		}
 	}
-	return list, false, nil
 }
 
 // arguments returns the parameters of a query for clickhouse-go.
