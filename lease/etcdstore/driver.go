@@ -15,6 +15,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
+	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 )
 
@@ -78,7 +79,7 @@ const urlForm = "etcd://user:password@host:port,host:port/prefix, or etcds://…
 func openURL(text string) (driver.Store, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Opaque != "" {
-		return nil, errors.New("etcdstore: not an address of etcd, want " + urlForm) // err may hold the password
+		return nil, bad("want " + urlForm) // err may hold the password
 	}
 	d := &dialed{config: clientv3.Config{
 		DialTimeout:          5 * time.Second,
@@ -91,18 +92,18 @@ func openURL(text string) (driver.Store, error) {
 	if u.Scheme == "etcds" {
 		scheme = "https://"
 		if d.config.TLS, err = tlsConfig(query.Get("ca"), query.Get("cert"), query.Get("key")); err != nil {
-			return nil, fmt.Errorf("etcdstore: TLS: %w", err)
+			return nil, fmt.Errorf("etcdstore: %w: TLS: %w", lease.ErrInvalidRequest, err)
 		}
 		query.Del("ca")
 		query.Del("cert")
 		query.Del("key")
 	}
 	for name := range query {
-		return nil, fmt.Errorf("etcdstore: unknown parameter %q of the address", name)
+		return nil, bad(fmt.Sprintf("unknown parameter %q", name))
 	}
 	for host := range strings.SplitSeq(u.Host, ",") {
 		if host == "" {
-			return nil, errors.New("etcdstore: not an address of etcd, want " + urlForm)
+			return nil, bad("want " + urlForm)
 		}
 		d.config.Endpoints = append(d.config.Endpoints, scheme+host)
 	}
@@ -116,6 +117,11 @@ func openURL(text string) (driver.Store, error) {
 	}
 	s := &server{connection: d, endpoints: d.config.Endpoints}
 	return s.store(opts)
+}
+
+// bad is the error of an invalid URL, which may contain a password.
+func bad(text string) error {
+	return fmt.Errorf("etcdstore: %w: the URL: %s", lease.ErrInvalidRequest, text)
 }
 
 func tlsConfig(ca, cert, key string) (*tls.Config, error) {

@@ -1,9 +1,10 @@
 package etcdstore_test
 
 import (
+	"context"
+
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/etcdstore"
 )
 
@@ -14,9 +15,9 @@ func ExampleNew() {
 		panic(err)
 	}
 	defer client.Close()
-	store, err := etcdstore.New(client, driver.NodeRange{}, etcdstore.WithPrefix("/fleet-a/leases/"))
+	store, err := etcdstore.New(client, etcdstore.WithPrefix("/fleet-a/leases/"))
 	if err != nil {
 		panic(err)
 	}
-	defer store.Close()
+	defer store.Close(context.Background())
 }

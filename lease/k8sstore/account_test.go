@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/driver"
 )
 
 func write(t *testing.T, file, text string) string {
@@ -85,7 +84,7 @@ func TestAddress(t *testing.T) {
 		{"k8s://other/orders/", "other", "orders"},
 		{"k8s://other", "other", DefaultName},
 	} {
-		s, err := openURL(t.Context(), c.url+"?server="+server.URL, driver.Options{})
+		s, err := openURL(c.url + "?server=" + server.URL)
 		if err != nil {
 			t.Errorf("%s: %v", c.url, err)
 			continue
@@ -95,7 +94,7 @@ func TestAddress(t *testing.T) {
 		if want := "/apis/coordination.k8s.io/v1/namespaces/" + c.namespace + "/leases/" + c.name + ".config"; asked != want {
 			t.Errorf("%s: asks for %s, want %s", c.url, asked, want)
 		}
-		if err := s.Close(); err != nil {
+		if err := s.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
 	}
@@ -115,13 +114,13 @@ func TestAddress(t *testing.T) {
 		"k8s://shop/a/b?server=http://a":      `"a/b"`,
 		"k8s://a/b?server=http://u:hunter2@h": "https://host:port",
 	} {
-		_, err := openURL(t.Context(), url, driver.Options{})
+		_, err := openURL(url)
 		wantText(t, url, err, "k8sstore: ", want)
 		if strings.Contains(url, "?server=") && !errors.Is(err, lease.ErrInvalidRequest) { // as of New
 			t.Errorf("%s: %v", url, err)
 		}
 	}
-	if _, err := New(nil, "https://host:6443", "shop", driver.NodeRange{}); !errors.Is(err, lease.ErrInvalidRequest) {
+	if _, err := New(nil, "https://host:6443", "shop"); !errors.Is(err, lease.ErrInvalidRequest) {
 		t.Errorf("no client: %v", err)
 	}
 }

@@ -108,7 +108,7 @@ func (o *objects) Write(ctx context.Context, name string, data []byte, version s
 	if err != nil {
 		return pages.Object{}, o.failed(r, err)
 	}
-	return pages.Object{Version: written.Metadata.version()}, nil
+	return pages.Object{Data: []byte(written.Metadata.Annotations[pageAnnotation]), Version: written.Metadata.version()}, nil
 }
 
 // check refuses a Lease that is not a page of this store, and a response that is

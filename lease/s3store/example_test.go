@@ -5,7 +5,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/config"
 
-	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/s3store"
 )
 
@@ -15,9 +14,9 @@ func ExampleNew() {
 	if err != nil {
 		panic(err)
 	}
-	store, err := s3store.New(aws, "my-bucket", driver.NodeRange{}, s3store.WithPrefix("fleet-a/leases/"))
+	store, err := s3store.New(aws, "my-bucket", s3store.WithPrefix("fleet-a/leases/"))
 	if err != nil {
 		panic(err)
 	}
-	defer store.Close()
+	defer store.Close(context.Background())
 }

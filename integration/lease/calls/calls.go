@@ -46,17 +46,14 @@ func WantError(name string, secrets ...string) func(tb testing.TB, what string, 
 }
 
 // Loaded returns what n clients of a new store with four blocks see while fault happens.
-func Loaded(tb testing.TB, n int, open func(driver.NodeRange) (lease.Store, error), fault func() error) *leasetest.History {
+func Loaded(tb testing.TB, n int, storage leasetest.Storage, fault func() error) *leasetest.History {
 	tb.Helper()
 	few := driver.NodeRange{First: 0, Nodes: 1 << 17, BlockSize: 1 << 15}
+	storage.Create(tb, leasetest.Nodes(few))
 	history := leasetest.NewHistory(few)
 	var clients []lease.Store
 	for range n {
-		s, err := open(few)
-		if err != nil {
-			tb.Fatal(err)
-		}
-		clients = append(clients, history.Client(s))
+		clients = append(clients, history.Client(storage.Client(tb)))
 	}
 	done := make(chan struct{})
 	go func() {

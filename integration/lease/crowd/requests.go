@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
 )
 
 // Requests counts the requests of a client: by method, with those that list objects apart, and by
@@ -66,7 +67,7 @@ func (c *Requests) Sent() (sent int) {
 // Fleet has processes acquire a lease each and renew it once, in random order and some at once, and
 // fails tb if 10000 that renew every 5 minutes would send more than 70 requests a second. Several may
 // share a store.
-func Fleet(tb testing.TB, c *Requests, processes, atOnce int, open func() (lease.Store, error)) {
+func Fleet(tb testing.TB, c *Requests, processes, atOnce int, open func() (driver.Store, error)) {
 	tb.Helper()
 	ctx, now := context.Background(), time.Now()
 	stores, grants := make([]lease.Store, processes), make([]lease.Grant, processes)
@@ -79,6 +80,9 @@ func Fleet(tb testing.TB, c *Requests, processes, atOnce int, open func() (lease
 	}
 	start := each(func(i int) (err error) {
 		if stores[i], err = open(); err == nil {
+			_, err = stores[i].Describe(ctx)
+		}
+		if err == nil {
 			grants[i], err = stores[i].Acquire(ctx, request(now, time.Minute))
 		}
 		return err

@@ -1,6 +1,7 @@
 package etcdstore_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"sync/atomic"
@@ -10,9 +11,7 @@ import (
 
 	"github.com/traceflake/traceflake/integration/lease/crowd"
 	"github.com/traceflake/traceflake/integration/servers/etcd"
-	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
-	"github.com/traceflake/traceflake/lease/driver/pages"
 	"github.com/traceflake/traceflake/lease/etcdstore"
 	"github.com/traceflake/traceflake/lease/leasetest"
 )
@@ -27,14 +26,19 @@ var prefixes atomic.Int64
 
 // harness makes each storage a prefix of its own.
 func harness(client *clientv3.Client) leasetest.Harness {
-	return leasetest.Harness{New: func(testing.TB) leasetest.Open {
-		prefix := fmt.Sprintf("/storage/%d/", prefixes.Add(1))
-		return func(nodes driver.NodeRange) (lease.Store, error) { return open(client, prefix, nodes) }
+	return leasetest.Harness{New: func(testing.TB) leasetest.Storage {
+		return storage(client, fmt.Sprintf("/storage/%d/", prefixes.Add(1)))
 	}}
 }
 
-func open(client clientv3.KV, prefix string, nodes driver.NodeRange) (*pages.Store, error) {
-	return etcdstore.New(client, nodes, etcdstore.WithPrefix(prefix))
+func storage(client *clientv3.Client, prefix string) leasetest.Storage {
+	return leasetest.Storage{
+		Open: func() (driver.Store, error) { return etcdstore.New(client, etcdstore.WithPrefix(prefix)) },
+		Delete: func() error {
+			_, err := client.Delete(context.Background(), prefix, clientv3.WithPrefix())
+			return err
+		},
+	}
 }
 
 func TestConformance(t *testing.T) {

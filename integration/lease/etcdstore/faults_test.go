@@ -13,8 +13,6 @@ import (
 	"github.com/traceflake/traceflake/integration/lease/calls"
 	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/integration/servers/etcd"
-	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/leasetest"
 )
 
@@ -58,9 +56,8 @@ func TestFaults(t *testing.T) {
 				if err := cluster.Wait(ctx); err != nil {
 					t.Fatal(err)
 				}
-				return calls.Loaded(t, 5, func(nodes driver.NodeRange) (lease.Store, error) {
-					return open(cluster.ClientForTest(t), fmt.Sprintf("/fault/%s-%d", c.name, n), nodes)
-				}, c.fault)
+				s := storage(cluster.ClientForTest(t), fmt.Sprintf("/fault/%s-%d", c.name, n))
+				return calls.Loaded(t, 5, s, c.fault)
 			})
 		})
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/traceflake/traceflake/integration/servers/etcd"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
-	"github.com/traceflake/traceflake/lease/driver/pages"
 	"github.com/traceflake/traceflake/lease/etcdstore"
+	"github.com/traceflake/traceflake/lease/leasetest"
 )
 
 var wantError = calls.WantError("etcdstore", "secret")
@@ -42,24 +42,22 @@ func (c *counted) Get(ctx context.Context, key string, opts ...clientv3.OpOption
 	return c.KV.Get(ctx, key, opts...)
 }
 
-func TestRoundTrips(t *testing.T) {
+func TestRequests(t *testing.T) {
 	client := etcd.ForTest(t, 1).ClientForTest(t)
 	ctx, now := context.Background(), time.Now()
 	kv := &counted{KV: client}
 	// The next process, which knows nothing.
-	fresh := func() *pages.Store {
+	fresh := func() driver.Store {
 		t.Helper()
-		s, err := etcdstore.New(kv, driver.NodeRange{})
+		s, err := etcdstore.New(kv)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return s
 	}
+	leasetest.Storage{Open: func() (driver.Store, error) { return fresh(), nil }}.Create(t, lease.Description{})
 	s := fresh()
 	var g lease.Grant
-	acquire := func(s *pages.Store) func() error {
-		return func() (err error) { g, err = s.Acquire(ctx, calls.Request(now)); return err }
-	}
 	count := func(what string, want int64, call func() error) {
 		t.Helper()
 		before := kv.n.Load()
@@ -67,22 +65,18 @@ func TestRoundTrips(t *testing.T) {
 			t.Fatalf("%s: %v", what, err)
 		}
 		if got := kv.n.Load() - before; got != want {
-			t.Errorf("%s: %d round trips, want %d", what, got, want)
+			t.Errorf("%s: %d requests, want %d", what, got, want)
 		}
 	}
-	count("the first acquire of all", 7, acquire(s)) // config, page; config, list, write config, read config; write page
-	count("renew", 1, func() (err error) {
+	count("a start", 1, func() error { _, err := s.Describe(ctx); return err })
+	count("acquire", 2, func() (err error) { g, err = s.Acquire(ctx, calls.Request(now)); return err })
+	count("renew", 2, func() (err error) {
 		g, err = s.Renew(ctx, g, calls.Renewal(lease.NewNonce(), g.End.Add(time.Minute)))
 		return err
 	})
 	count("get", 1, func() error { _, err := s.Get(ctx, g.Node); return err })
-	other := fresh()
-	count("the first renewal by a process", 3, func() (err error) {
-		g, err = other.Renew(ctx, g, calls.Renewal(lease.NewNonce(), g.End.Add(time.Minute)))
-		return err
-	})
-	count("release", 1, func() error { return other.Release(ctx, g, lease.NewNonce(), now) })
-	count("list", 2, func() error { _, err := other.List(ctx); return err })
+	count("release", 2, func() error { return s.Release(ctx, g, lease.NewNonce(), now) })
+	count("list", 1, func() error { _, err := s.List(ctx); return err })
 }
 
 func TestBadOptions(t *testing.T) {
@@ -91,10 +85,10 @@ func TestBadOptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = client.Close() }()
-	_, err = etcdstore.New(client, driver.NodeRange{}, etcdstore.WithPrefix(""))
+	_, err = etcdstore.New(client, etcdstore.WithPrefix(""))
 	wantError(t, "prefix", err, lease.ErrInvalidRequest)
 	for _, none := range []clientv3.KV{nil, (*clientv3.Client)(nil)} {
-		_, err := etcdstore.New(none, driver.NodeRange{})
+		_, err := etcdstore.New(none)
 		wantError(t, "no client", err, lease.ErrInvalidRequest)
 	}
 }
@@ -103,26 +97,21 @@ func TestDriver(t *testing.T) {
 	cluster := etcd.ForTest(t, 1)
 	ctx, now := context.Background(), time.Now()
 	address := "etcd://" + strings.Join(cluster.Endpoints(), ",")
-	small := driver.NodeRange{First: 0, Nodes: 1 << 17, BlockSize: 1}
-	for _, c := range []struct {
-		url   string
-		nodes driver.NodeRange
-		size  uint32
-	}{
-		{address, driver.NodeRange{}, driver.DefaultBlockSize},
-		{address + "/a/fleet/", small, 1},
-		{address + "/a/fleet", driver.NodeRange{}, 1},
-	} {
-		s, err := driver.Open(ctx, c.url, c.nodes)
+	for i, url := range []string{address, address + "/a/fleet/", address + "/a/fleet"} {
+		open := func() (driver.Store, error) { return driver.Open(url) }
+		if i < 2 {
+			leasetest.Storage{Open: open}.Create(t, lease.Description{})
+		}
+		s, err := open()
 		if err != nil {
 			t.Fatal(err)
 		}
 		g, err := s.Acquire(ctx, calls.Request(now))
-		if err != nil || g.Nodes != c.size {
-			t.Errorf("%s: got %+v, %v", c.url, g, err)
+		if err != nil || g.Nodes != driver.DefaultBlockSize {
+			t.Errorf("%s: got %+v, %v", url, g, err)
 		}
-		if err := errors.Join(s.Close(), s.Close()); err != nil {
-			t.Errorf("%s: close: %v", c.url, err)
+		if err := errors.Join(s.Close(ctx), s.Close(ctx)); err != nil {
+			t.Errorf("%s: close: %v", url, err)
 		}
 		_, err = s.Get(ctx, g.Node)
 		wantError(t, "after close", err, nil, "closed")
@@ -136,11 +125,9 @@ func TestDriver(t *testing.T) {
 		"etcd:", "etcd:host:2379", "etcd:///prefix", "etcd://user:secret@a:port", "etcd://a:1,,b:2",
 		"etcd://a:2379/?timeout=3", "etcd://a:2379/?ca=file", "etcds://a:2379/?ca=/no/such/file", "etcds://a:2379/?cert=/no/such/file",
 	} {
-		_, err := driver.Open(ctx, url, driver.NodeRange{})
-		wantError(t, url, err, nil)
+		_, err := driver.Open(url)
+		wantError(t, url, err, lease.ErrInvalidRequest)
 	}
-	_, err = driver.Open(ctx, address, driver.NodeRange{First: 1, Nodes: 8, BlockSize: 8})
-	wantError(t, "bad nodes", err, lease.ErrInvalidRequest)
 
 	// An unreachable or silent server does not delay Open.
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -151,7 +138,7 @@ func TestDriver(t *testing.T) {
 	for _, host := range []string{"127.0.0.1:1", l.Addr().String()} {
 		for _, user := range []string{"", "user:secret@"} {
 			began := time.Now()
-			s, err := driver.Open(ctx, "etcd://"+user+host, driver.NodeRange{})
+			s, err := driver.Open("etcd://" + user + host)
 			if err != nil {
 				t.Fatalf("a dead server: %v", err)
 			}
@@ -162,7 +149,7 @@ func TestDriver(t *testing.T) {
 			if took := time.Since(began); took > 5*time.Second {
 				t.Errorf("a dead server: an answer after %s, with a deadline of 0.3 s", took)
 			}
-			if err := s.Close(); err != nil {
+			if err := s.Close(ctx); err != nil {
 				t.Error(err)
 			}
 		}
@@ -193,15 +180,22 @@ func TestRights(t *testing.T) {
 		}
 	}
 	try := func(url string) error {
-		s, err := driver.Open(ctx, url, driver.NodeRange{})
+		s, err := driver.Open(url)
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer func() { _ = s.Close() }()
-		if _, err := s.Acquire(ctx, calls.Request(now)); err != nil {
-			return err
+		defer func() { _ = s.Close(ctx) }()
+		d, err := driver.NewDescription(lease.Description{})
+		if err == nil {
+			err = s.Create(ctx, d)
 		}
-		return s.Raise(ctx, now)
+		if err == nil {
+			_, err = s.Acquire(ctx, calls.Request(now))
+		}
+		if err == nil {
+			_, err = s.Raise(ctx, now)
+		}
+		return err
 	}
 	host := cluster.Endpoints()[0]
 	if err := try("etcd://user:secret@" + host + "/fleet/"); err != nil {

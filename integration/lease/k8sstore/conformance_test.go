@@ -12,7 +12,6 @@ import (
 
 	"github.com/traceflake/traceflake/integration/lease/crowd"
 	"github.com/traceflake/traceflake/integration/servers/kubernetes"
-	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/k8sstore"
 	"github.com/traceflake/traceflake/lease/leasetest"
@@ -59,11 +58,14 @@ func apply(tb testing.TB, s *kubernetes.Server, objects string) {
 
 // harness makes each storage a name of its own.
 func harness(client *http.Client, server string) leasetest.Harness {
-	return leasetest.Harness{KnowsTime: true, New: func(testing.TB) leasetest.Open {
-		name := newName()
-		return func(nodes driver.NodeRange) (lease.Store, error) {
-			return k8sstore.New(client, server, namespace, nodes, k8sstore.WithName(name))
-		}
+	return leasetest.Harness{KnowsTime: true, New: func(testing.TB) leasetest.Storage {
+		return storage(client, server, namespace, newName())
+	}}
+}
+
+func storage(client *http.Client, server, namespace, name string) leasetest.Storage {
+	return leasetest.Storage{Open: func() (driver.Store, error) {
+		return k8sstore.New(client, server, namespace, k8sstore.WithName(name))
 	}}
 }
 

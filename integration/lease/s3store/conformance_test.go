@@ -14,7 +14,6 @@ import (
 	"github.com/traceflake/traceflake/integration/servers/s3"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
-	"github.com/traceflake/traceflake/lease/driver/pages"
 	"github.com/traceflake/traceflake/lease/leasetest"
 	"github.com/traceflake/traceflake/lease/s3store"
 )
@@ -51,21 +50,30 @@ var prefixes atomic.Int64
 
 // harness makes each storage a prefix of its own.
 func harness(c aws.Config) leasetest.Harness {
-	return leasetest.Harness{KnowsTime: true, New: func(testing.TB) leasetest.Open {
-		prefix := fmt.Sprintf("storage/%d/", prefixes.Add(1))
-		return func(nodes driver.NodeRange) (lease.Store, error) { return open(c, prefix, nodes) }
+	return leasetest.Harness{KnowsTime: true, New: func(testing.TB) leasetest.Storage {
+		return storage(c, fmt.Sprintf("storage/%d/", prefixes.Add(1)))
 	}}
 }
 
-func open(c aws.Config, prefix string, nodes driver.NodeRange) (*pages.Store, error) {
-	return s3store.New(c, bucket, nodes, s3store.WithPrefix(prefix))
+func storage(c aws.Config, prefix string) leasetest.Storage {
+	return leasetest.Storage{Open: func() (driver.Store, error) { return s3store.New(c, bucket, s3store.WithPrefix(prefix)) }}
+}
+
+// create creates a store, as an operator does.
+func create(tb testing.TB, s driver.Store) error {
+	tb.Helper()
+	d, err := driver.NewDescription(lease.Description{})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return s.Create(tb.Context(), d)
 }
 
 // mustOpen opens a store under a prefix of its own.
-func mustOpen(tb testing.TB, c aws.Config, opts ...s3store.Option) *pages.Store {
+func mustOpen(tb testing.TB, c aws.Config, opts ...s3store.Option) driver.Store {
 	tb.Helper()
 	opts = append([]s3store.Option{s3store.WithPrefix(fmt.Sprintf("own/%d/", prefixes.Add(1)))}, opts...)
-	s, err := s3store.New(c, bucket, driver.NodeRange{}, opts...)
+	s, err := s3store.New(c, bucket, opts...)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -12,8 +12,6 @@ import (
 	"github.com/traceflake/traceflake/integration/faults"
 	"github.com/traceflake/traceflake/integration/lease/calls"
 	"github.com/traceflake/traceflake/integration/servers/s3"
-	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/leasetest"
 )
 
@@ -42,9 +40,8 @@ func TestFaults(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			leasetest.Decided(t, func(n int) *leasetest.History {
-				return calls.Loaded(t, c.clients, func(nodes driver.NodeRange) (lease.Store, error) {
-					return open(config(c.endpoint, s3.Root), fmt.Sprintf("fault/%d-%d", c.clients, n), nodes)
-				}, c.fault)
+				s := storage(config(c.endpoint, s3.Root), fmt.Sprintf("fault/%d-%d", c.clients, n))
+				return calls.Loaded(t, c.clients, s, c.fault)
 			})
 		})
 	}

@@ -22,7 +22,6 @@ import (
 	"github.com/traceflake/traceflake/integration/servers/s3"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
-	"github.com/traceflake/traceflake/lease/driver/pages"
 	"github.com/traceflake/traceflake/lease/s3store"
 )
 
@@ -73,7 +72,7 @@ func TestConditionsIgnored(t *testing.T) {
 			}
 			forward(t, w, r, server.Endpoint(), c.sign, c.without...)
 		}))
-		_, err := mustOpen(t, config(proxy.URL, s3.Root)).Acquire(t.Context(), calls.Request(time.Now()))
+		err := create(t, mustOpen(t, config(proxy.URL, s3.Root)))
 		wantError(t, fmt.Sprintf("without %s, signed %t", c.without, c.sign), err, lease.ErrMisconfigured, c.texts...)
 		proxy.Close()
 	}
@@ -113,8 +112,8 @@ func TestConditionsCheckedEarly(t *testing.T) {
 		forward(t, w, r, server.Endpoint(), true, "If-Match", "If-None-Match")
 	}))
 	defer gateway.Close()
-	_, err := mustOpen(t, config(gateway.URL, s3.Root)).Acquire(t.Context(), calls.Request(time.Now()))
-	wantError(t, "acquire", err, lease.ErrMisconfigured, "of 8 writes at once, each on condition that there is no such object")
+	err := create(t, mustOpen(t, config(gateway.URL, s3.Root)))
+	wantError(t, "create", err, lease.ErrMisconfigured, "of 8 writes at once, each on condition that there is no such object")
 }
 
 // With the rights that the documentation lists, and with each of them missing.
@@ -164,11 +163,18 @@ func TestRights(t *testing.T) {
 	ctx, now := t.Context(), time.Now()
 	try := func() error {
 		const blocks = 4
-		s, err := s3store.New(config(server.Endpoint(), s3.User), bucket, driver.NodeRange{Nodes: 8 * blocks}, s3store.WithPrefix("fleet"))
+		s, err := s3store.New(config(server.Endpoint(), s3.User), bucket, s3store.WithPrefix("fleet"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Raise(ctx, now.Add(-time.Hour)); err != nil {
+		d, err := driver.NewDescription(lease.Description{Nodes: 8 * blocks})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Create(ctx, d); err != nil {
+			return err
+		}
+		if _, err := s.Raise(ctx, now.Add(-time.Hour)); err != nil {
 			return err
 		}
 		var g lease.Grant
@@ -205,7 +211,7 @@ func TestRights(t *testing.T) {
 func TestWrongBucketOrKeys(t *testing.T) {
 	server := s3.ForTest(t)
 	try := func(keys s3.Keys) error {
-		_, err := mustOpen(t, config(server.Endpoint(), keys)).Acquire(t.Context(), calls.Request(time.Now()))
+		_, err := mustOpen(t, config(server.Endpoint(), keys)).Describe(t.Context())
 		return err
 	}
 	wantError(t, "no bucket", try(s3.Root), lease.ErrMisconfigured, "no bucket "+bucket)
@@ -231,15 +237,14 @@ func TestLongList(t *testing.T) {
 		return http.DefaultTransport.RoundTrip(r)
 	})}
 	// 16 blocks of 8 nodes on each of 5 pages, all raised: none is free.
-	s, err := s3store.New(cfg, bucket, driver.NodeRange{Nodes: 5 * 64 * 8})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Raise(t.Context(), time.Now().Add(time.Hour)); err != nil {
+	stored := storage(cfg, "long/")
+	stored.Create(t, lease.Description{Nodes: 5 * 64 * 8})
+	s := stored.Client(t)
+	if _, err := s.Raise(t.Context(), time.Now().Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	before := lists.Load()
-	_, err = s.Acquire(t.Context(), calls.Request(time.Now()))
+	_, err := s.Acquire(t.Context(), calls.Request(time.Now()))
 	wantError(t, "all raised", err, lease.ErrNoFreeNode)
 	if n := lists.Load() - before; n < 4 { // config, 5 pages and an object of the probe
 		t.Errorf("%d requests for the list, want 4", n)
@@ -248,7 +253,7 @@ func TestLongList(t *testing.T) {
 
 // through returns a store whose requests pass f, which answers them itself or
 // returns nil.
-func through(t *testing.T, server *s3.Server, f func(r *http.Request) *stub) *pages.Store {
+func through(t *testing.T, server *s3.Server, f func(r *http.Request) *stub) driver.Store {
 	t.Helper()
 	cfg := config(server.Endpoint(), s3.Root)
 	cfg.HTTPClient = &http.Client{Transport: tripper(func(r *http.Request) (*http.Response, error) {
@@ -261,7 +266,11 @@ func through(t *testing.T, server *s3.Server, f func(r *http.Request) *stub) *pa
 		s.ServeHTTP(w, r)
 		return w.Result(), nil
 	})}
-	return mustOpen(t, cfg)
+	s := mustOpen(t, cfg)
+	if err := create(t, s); err != nil {
+		t.Fatal(err)
+	}
+	return s
 }
 
 // After a write that was refused because the object has changed, or because
@@ -275,18 +284,20 @@ func TestReadAgain(t *testing.T) {
 		{status: http.StatusConflict, code: "OperationAborted"},
 	} {
 		var mu sync.Mutex
-		refused := map[string]bool{}
+		refused, created := map[string]bool{}, false
 		s := through(t, server, func(r *http.Request) *stub {
 			mu.Lock()
 			defer mu.Unlock()
 			page := r.Method == http.MethodPut && strings.Contains(r.URL.Path, "/page-")
-			created := answer.status == http.StatusNotFound && r.Header.Get("If-Match") == ""
-			if !page || created || refused[r.URL.Path] {
+			if !page || !created || refused[r.URL.Path] {
 				return nil
 			}
 			refused[r.URL.Path] = true
 			return &stub{status: answer.status, code: answer.code}
 		})
+		mu.Lock()
+		created = true
+		mu.Unlock()
 		g, err := s.Acquire(t.Context(), calls.Request(time.Now()))
 		if err == nil {
 			_, err = s.Renew(t.Context(), g, calls.Renewal(lease.NewNonce(), g.End))

@@ -18,7 +18,6 @@ import (
 	"github.com/traceflake/traceflake/integration/servers/s3"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
-	"github.com/traceflake/traceflake/lease/driver/pages"
 	"github.com/traceflake/traceflake/lease/s3store"
 )
 
@@ -46,22 +45,22 @@ func TestURL(t *testing.T) {
 		{"s3://bucket/../b?region=eu-west-1", []string{`"../b/"`}},
 		{"s3://bucket/a%20b?region=eu-west-1", []string{`"a b/"`}},
 	} {
-		s, err := driver.Open(t.Context(), c.url, driver.NodeRange{})
+		s, err := driver.Open(c.url)
 		wantError(t, c.url, err, nil, c.texts...)
 		if err != nil && strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: the error %q has a password", c.url, err)
 		}
 		if err == nil {
-			_ = s.Close()
+			_ = s.Close(t.Context())
 		}
 	}
 	for _, url := range []string{"s3://bucket?region=eu-west-1", "s3://my.bucket/a/b/?region=cn-north-1&style=path", "s3://bucket?endpoint=http://127.0.0.1:1"} {
-		s, err := driver.Open(t.Context(), url, driver.AllNodes)
+		s, err := driver.Open(url)
 		if err != nil {
 			t.Errorf("%s: %v", url, err)
 			continue
 		}
-		if err := s.Close(); err != nil {
+		if err := s.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
 	}
@@ -92,7 +91,7 @@ func TestRequestURL(t *testing.T) {
 			got = r.URL.String()
 			return nil, errors.New("nothing is sent")
 		})
-		s, err := s3store.New(cfg, c.bucket, driver.NodeRange{}, append(c.style, s3store.WithPrefix("p"))...)
+		s, err := s3store.New(cfg, c.bucket, append(c.style, s3store.WithPrefix("p"))...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -142,7 +141,7 @@ func (s *stub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (s *stub) store(t *testing.T) *pages.Store {
+func (s *stub) store(t *testing.T) driver.Store {
 	t.Helper()
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
@@ -155,9 +154,9 @@ func TestRefusals(t *testing.T) {
 	date := func(d time.Duration) http.Header {
 		return http.Header{"Date": {now.Add(d).UTC().Format(http.TimeFormat)}}
 	}
-	// A new store reads the configuration and a page. Before it writes the configuration it reads
-	// it again, lists the pages, and reads the object of the probe, which it creates first.
-	const reads, writes = 0, 5
+	// Whoever creates a store reads the configuration, lists the pages, and reads the object of the
+	// probe, before it writes that.
+	const reads, writes = 0, 3
 	for _, c := range []struct {
 		*stub
 		want  error
@@ -184,8 +183,13 @@ func TestRefusals(t *testing.T) {
 		{&stub{status: 200, header: http.Header{"Date": nil, "Etag": {`"abc"`}}}, nil, []string{"Date"}},
 	} {
 		what := fmt.Sprintf("%d %s after %d", c.status, c.code, c.after)
-		_, err := c.store(t).Acquire(t.Context(), calls.Request(now))
-		wantError(t, what, err, c.want, append(c.texts, "s3store: acquire")...)
+		err, doing := create(t, c.store(t)), "s3store: create"
+		if c.after == reads {
+			c.asked.Store(0)
+			_, err = c.store(t).Describe(t.Context())
+			doing = "s3store: describe"
+		}
+		wantError(t, what, err, c.want, append(c.texts, doing)...)
 		if c.want == nil && errors.Is(err, lease.ErrMisconfigured) {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -243,6 +247,9 @@ func TestNoWriteIsRepeated(t *testing.T) {
 			return transport.RoundTrip(r)
 		})}
 		s := mustOpen(t, cfg)
+		if err := create(t, s); err != nil {
+			t.Fatal(err)
+		}
 		g, err := s.Acquire(t.Context(), calls.Request(time.Now()))
 		if err != nil {
 			t.Fatal(err)
@@ -281,14 +288,14 @@ func TestExpiredCredentials(t *testing.T) {
 	_, err := mustOpen(t, cfg).Acquire(t.Context(), calls.Request(time.Now()))
 	wantError(t, "no credentials", err, nil, "no credentials", "the source is away")
 	cfg.Credentials = nil
-	_, err = s3store.New(cfg, bucket, driver.NodeRange{})
+	_, err = s3store.New(cfg, bucket)
 	wantError(t, "nil credentials", err, lease.ErrInvalidRequest, "no credentials")
 }
 
 // An Opener does not wait for a server, and calls honour their context.
 func TestServerAway(t *testing.T) {
 	s3.Root.Setenv(t)
-	s, err := driver.Open(t.Context(), "s3://bucket?endpoint=http://127.0.0.1:1", driver.NodeRange{})
+	s, err := driver.Open("s3://bucket?endpoint=http://127.0.0.1:1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -296,14 +303,14 @@ func TestServerAway(t *testing.T) {
 	wantError(t, "nothing listens", err, nil, "127.0.0.1:1")
 	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	t.Cleanup(silent.Close)
-	if s, err = driver.Open(t.Context(), "s3://bucket?endpoint="+silent.URL, driver.NodeRange{}); err != nil {
+	if s, err = driver.Open("s3://bucket?endpoint=" + silent.URL); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	_, err = s.Acquire(ctx, calls.Request(time.Now()))
 	wantError(t, "a silent server", err, context.DeadlineExceeded, silent.URL)
-	if err := s.Close(); err != nil {
+	if err := s.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
