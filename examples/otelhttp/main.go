@@ -51,20 +51,31 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	mux := http.NewServeMux()
-	mux.Handle("/", otelhttp.NewHandler(xtraceid.ResponseHandler(services[name]), name))
-	mux.Handle("GET /ready", ids.ReadyHandler()) // no span; not for the outside
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
-	ended := make(chan error, 1)
+	handler := otelhttp.NewHandler(xtraceid.ResponseHandler(services[name]), name)
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
+	ended := make(chan error, 2)
 	go func() { ended <- server.Serve(listener) }()
 	fmt.Fprintf(os.Stderr, "%s serves http://%s\n", name, listener.Addr())
+	if address := os.Getenv("PROBE_ADDRESS"); address != "" { // not for the outside
+		probes := &http.Server{Handler: ids.ReadyHandler(), ReadHeaderTimeout: 10 * time.Second}
+		defer probes.Close()
+		listener, err := net.Listen("tcp", address)
+		if err == nil {
+			fmt.Fprintf(os.Stderr, "%s serves http://%s/ready\n", name, listener.Addr())
+			go func() { ended <- probes.Serve(listener) }()
+		} else {
+			ended <- err
+		}
+	}
 	select {
 	case <-ctx.Done():
 	case err = <-ended:
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
-	return errors.Join(err, server.Shutdown(ctx), stopTelemetry(ctx)) // requests end before spans
+	requests, cancel := context.WithTimeout(ctx, 5*time.Second) // the rest is for their spans
+	defer cancel()
+	return errors.Join(err, server.Shutdown(requests), stopTelemetry(ctx))
 }
 
 // client starts a span for each request and sends its IDs along.

@@ -38,6 +38,7 @@ type process struct {
 	t      *testing.T
 	cmd    *exec.Cmd
 	url    string
+	probes string
 	stdout bytes.Buffer
 }
 
@@ -50,7 +51,7 @@ func start(t *testing.T, service string, env ...string) *process {
 			p.cmd.Env = append(p.cmd.Env, v)
 		}
 	}
-	p.cmd.Env = append(p.cmd.Env, "OTELHTTP_TEST_SERVICE=yes")
+	p.cmd.Env = append(p.cmd.Env, "OTELHTTP_TEST_SERVICE=yes", "PROBE_ADDRESS=127.0.0.1:0")
 	p.cmd.Env = append(p.cmd.Env, env...)
 	stderr, err := p.cmd.StderrPipe()
 	if err != nil {
@@ -64,8 +65,8 @@ func start(t *testing.T, service string, env ...string) *process {
 	for buffer := make([]byte, 1024); p.url == ""; {
 		n, err := stderr.Read(buffer)
 		log = append(log, buffer[:n]...)
-		if m := regexp.MustCompile(`serves (http://\S+)\n`).FindSubmatch(log); m != nil {
-			p.url = string(m[1])
+		if m := regexp.MustCompile(`serves (http://\S+)\n.*serves (http://\S+)/ready\n`).FindSubmatch(log); m != nil {
+			p.url, p.probes = string(m[1]), string(m[2])
 		} else if err != nil {
 			t.Fatalf("%s: %v\n%s", service, err, log)
 		}
@@ -187,13 +188,17 @@ func TestServices(t *testing.T) {
 		}
 		cases[i].want = got
 	}
-	response, err := http.Get(orders.url + "/ready")
-	if err != nil {
-		t.Fatal(err)
-	}
-	response.Body.Close()
-	if id := response.Header.Get("x-trace-id"); response.StatusCode != http.StatusOK || id != "" {
-		t.Errorf("/ready: %s, in trace %q", response.Status, id)
+	// The reason for not being ready is not for the outside.
+	for url, text := range map[string]string{orders.url: "ordered\n", orders.probes: "ready\n"} {
+		response, err := http.Get(url + "/ready")
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(response.Body)
+		response.Body.Close()
+		if err != nil || response.StatusCode != http.StatusOK || string(body) != text {
+			t.Errorf("%s/ready: %s %q, %v", url, response.Status, body, err)
+		}
 	}
 	spans := append(shop.stop(), orders.stop()...)
 	for _, c := range cases {

@@ -1,29 +1,46 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/propagation"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/traceflake/traceflake/idgen"
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/boltstore"
+	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/traceid"
 )
 
 // A service that knows W3C's headers and makes random IDs gets its traces from the gateway.
 func TestGateway(t *testing.T) {
+	const random = "4bf92f3577b34da6a3ce929d0e0e4736"
 	var received http.Header
 	unchanged := tracetest.NewSpanRecorder()
 	service := httptest.NewServer(otelhttp.NewHandler(
-		http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { received = r.Header.Clone() }), "service",
+		http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			received = r.Header.Clone()
+			w.Header().Set("x-trace-id", random) // its own idea of the trace
+		}), "service",
 		otelhttp.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(unchanged))),
 		otelhttp.WithPropagators(propagation.TraceContext{})))
 	defer service.Close()
@@ -33,24 +50,27 @@ func TestGateway(t *testing.T) {
 	}
 	recorder := tracetest.NewSpanRecorder()
 	ids := idgen.New()
-	edge := httptest.NewServer(gateway(backend, sdktrace.NewTracerProvider(sdktrace.WithIDGenerator(ids), sdktrace.WithSpanProcessor(recorder))))
+	ordered := traceid.NewVerifier(nil, traceid.WithPlausible(5*time.Minute))
+	edge := httptest.NewServer(gateway(backend, sdktrace.NewTracerProvider(sdktrace.WithIDGenerator(ids), sdktrace.WithSpanProcessor(recorder)), ordered.Verify))
 	defer edge.Close()
 
-	const random = "4bf92f3577b34da6a3ce929d0e0e4736"
 	browser, _ := ids.NewIDs(t.Context())
+	old := traceid.Max(time.Now().Add(-time.Hour)).String()
 	last := ""
 	for i, c := range []struct {
 		name    string
 		headers map[string]string
 		same    string // the trace goes on
 		linked  string // a new trace has a link to this one
+		kept    string // an attribute has this ID, which names no span
 	}{
-		{"without a trace", nil, "", ""},
-		{"an outsider's trace", map[string]string{"traceparent": "00-" + random + "-00f067aa0ba902b7-01", "tracestate": "theirs=1"}, "", random},
-		{"in one b3 header", map[string]string{"b3": random + "-00f067aa0ba902b7-1"}, "", random},
-		{"in several", map[string]string{"X-B3-TraceId": random, "X-B3-SpanId": "00f067aa0ba902b7", "X-B3-Sampled": "1"}, "", random},
-		{"an ordered ID", map[string]string{"traceparent": "00-" + browser.String() + "-00f067aa0ba902b7-01", "tracestate": "ours=1"}, browser.String(), ""},
-		{"an old ordered ID", map[string]string{"x-trace-id": traceid.Max(time.Now().Add(-time.Hour)).String()}, "", ""},
+		{"without a trace", nil, "", "", ""},
+		{"an outsider's trace", map[string]string{"traceparent": "00-" + random + "-00f067aa0ba902b7-01", "tracestate": "theirs=1"}, "", random, ""},
+		{"in one b3 header", map[string]string{"b3": random + "-00f067aa0ba902b7-1"}, "", random, ""},
+		{"in several", map[string]string{"X-B3-TraceId": random, "X-B3-SpanId": "00f067aa0ba902b7", "X-B3-Sampled": "1"}, "", random, ""},
+		{"in x-trace-id alone", map[string]string{"x-trace-id": random}, "", "", random},
+		{"an ordered ID", map[string]string{"traceparent": "00-" + browser.String() + "-00f067aa0ba902b7-01", "tracestate": "ours=1"}, browser.String(), "", ""},
+		{"an old ordered ID", map[string]string{"x-trace-id": old}, "", "", old},
 	} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, edge.URL, nil)
 		if err != nil {
@@ -67,8 +87,8 @@ func TestGateway(t *testing.T) {
 
 		span := unchanged.Ended()[i]
 		id := span.SpanContext().TraceID()
-		if !traceid.Plausible(id, time.Now(), time.Minute, time.Second) || response.Header.Get("x-trace-id") != id.String() {
-			t.Errorf("%s: the service's trace is %s, of %s; the response has %q", c.name, id, traceid.Time(id), response.Header.Get("x-trace-id"))
+		if !traceid.Plausible(id, time.Now(), time.Minute, time.Second) || !slices.Equal(response.Header.Values("x-trace-id"), []string{id.String()}) {
+			t.Errorf("%s: the service's trace is %s, of %s; the response has %q", c.name, id, traceid.Time(id), response.Header.Values("x-trace-id"))
 		}
 		spans := recorder.Ended()
 		proxied, root := spans[len(spans)-2], spans[len(spans)-1]
@@ -92,12 +112,112 @@ func TestGateway(t *testing.T) {
 		if c.linked != "" && linked.String() != c.linked {
 			t.Errorf("%s: links %v", c.name, root.Links())
 		}
+		attributes := attribute.NewSet(root.Attributes()...)
+		if kept, _ := attributes.Value("http.request.header.x-trace-id"); strings.Join(kept.AsStringSlice(), "") != c.kept {
+			t.Errorf("%s: attribute %v, want %q", c.name, kept.AsStringSlice(), c.kept)
+		}
 		for name, values := range received {
 			if text := strings.Join(values, ""); strings.Contains(text, random) || strings.Contains(text, "theirs") {
 				t.Errorf("%s: the service receives %s: %s", c.name, name, text)
 			}
 		}
 	}
+}
+
+func TestMain(m *testing.M) {
+	if os.Getenv("GATEWAY_TEST") != "" {
+		drain = time.Second
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// On SIGTERM the gateway serves the last request, closes a stream that stays open, and sends its
+// spans, with the name of its service; then it gives its lease back.
+func TestStop(t *testing.T) {
+	arrived, answer := make(chan string, 2), make(chan struct{})
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_ = http.NewResponseController(w).Flush()
+		arrived <- r.URL.Path
+		if r.URL.Path == "/stream" {
+			<-r.Context().Done()
+			return
+		}
+		<-answer
+		fmt.Fprint(w, "at last")
+	}))
+	defer service.Close()
+	file := filepath.Join(t.TempDir(), "leases.db")
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "127.0.0.1:0", service.URL)
+	cmd.Env = append(os.Environ(), "GATEWAY_TEST=yes", "TRACEFLAKE_STORE=bolt:"+file, "OTEL_SERVICE_NAME=edge", "PROBE_ADDRESS=127.0.0.1:0")
+	var spans bytes.Buffer
+	cmd.Stdout = &spans
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var urls []string
+	for lines := bufio.NewScanner(stderr); len(urls) < 2 && lines.Scan(); {
+		_, url, _ := strings.Cut(lines.Text(), " at ")
+		urls = append(urls, url)
+	}
+	if len(urls) < 2 {
+		t.Fatal("the gateway does not serve")
+	}
+	go func() { _, _ = io.Copy(io.Discard, stderr) }()
+	if text, err := fetch(urls[1] + "/ready"); text != "ready\n" || err != nil {
+		t.Errorf("/ready: %q, %v", text, err)
+	}
+
+	texts := map[string]chan string{"/stream": make(chan string, 1), "/slow": make(chan string, 1)}
+	for path, text := range texts {
+		go func() {
+			body, err := fetch(urls[0] + path)
+			text <- fmt.Sprint(body, err)
+		}()
+		<-arrived
+	}
+	began := time.Now()
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(200*time.Millisecond, func() { close(answer) })
+	if got := <-texts["/slow"]; got != "at last<nil>" {
+		t.Errorf("the last request got %s", got)
+	}
+	if err := cmd.Wait(); err != nil || time.Since(began) > drain {
+		t.Errorf("the end took %s: %v", time.Since(began), err)
+	}
+	if got := <-texts["/stream"]; !strings.Contains(got, "EOF") {
+		t.Errorf("the stream ended with %s", got)
+	}
+	// Each request has a server's and a client's span.
+	if n := strings.Count(spans.String(), `"Value":"edge"`); n != 4 {
+		t.Errorf("%d spans of the service edge, want 4:\n%s", n, &spans)
+	}
+	store, err := boltstore.Open(file, driver.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	blocks, err := store.List(t.Context())
+	if err != nil || len(blocks) != 1 || time.Until(blocks[0].GrantedUntil) > lease.DefaultTTL/2 {
+		t.Errorf("the lease was not given back: %+v, %v", blocks, err)
+	}
+}
+
+func fetch(address string) (body string, err error) {
+	response, err := http.Get(address)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	return string(text), err
 }
 
 func TestUsage(t *testing.T) {
