@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"fmt"
 	iofs "io/fs"
 	"maps"
 	"os"
@@ -170,7 +171,7 @@ func TestManifests(t *testing.T) {
 			spec, c := service(t, objects)
 			checkSelectors(t, objects, spec, c)
 			read := []string{
-				setup.StoreVar, setup.SecretFileVar, setup.TTLVar, setup.MaxBlocksVar, setup.StrictVar,
+				setup.StoreVar, setup.SecretFileVar, setup.TTLVar, setup.MaxBlocksVar, setup.StrictVar, probeVar,
 			}
 			for _, v := range c.Env {
 				if !slices.Contains(read, v.Name) {
@@ -221,7 +222,15 @@ func checkSelectors(t *testing.T, objects resmap.ResMap, spec template, c contai
 		t.Errorf("the pods have %v, the Service selects %v, the PodDisruptionBudget %v", labels, svc.Spec.Selector, budget.Spec.Selector.MatchLabels)
 	}
 	port := c.Ports[0].Name
-	if svc.Spec.Ports[0].TargetPort != port || c.StartupProbe.HTTPGet.Port != port || c.ReadinessProbe.TCPSocket.Port != port {
-		t.Errorf("not all use the port %q: %+v, %+v, %+v", port, svc, c.StartupProbe, c.ReadinessProbe)
+	if len(svc.Spec.Ports) != 1 || svc.Spec.Ports[0].TargetPort != port || c.ReadinessProbe.TCPSocket.Port != port {
+		t.Errorf("not all use the port %q: %+v, %+v", port, svc, c.ReadinessProbe)
+	}
+	// Its answer is not for the Service's clients.
+	probes := variable{Name: probeVar, Value: fmt.Sprintf(":%d", c.Ports[1].ContainerPort)}
+	if c.Ports[1].ContainerPort == c.Ports[0].ContainerPort || c.StartupProbe.HTTPGet.Port != c.Ports[1].Name || !slices.Contains(c.Env, probes) {
+		t.Errorf("the startup probe does not use a port of its own: %+v, %+v, %+v", c.StartupProbe, c.Ports, c.Env)
 	}
 }
+
+// probeVar is where the example service serves /ready.
+const probeVar = "PROBE_ADDRESS"

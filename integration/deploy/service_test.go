@@ -87,9 +87,10 @@ func TestServiceRuns(t *testing.T) {
 			servers.CreateStore(t, around.store, secret)
 			cmd := command(t, here, c)
 			cmd.Env = slices.Concat(environment(t, c, around.secrets, secret), around.env) // of two values the last one counts
-			url := start(t, cmd, 1)[0]
-			get(t, url+c.StartupProbe.HTTPGet.Path)
-			id, err := trace.TraceIDFromHex(get(t, url+"/").Header.Get("x-trace-id"))
+			cmd.Env = append(cmd.Env, probeVar+"=127.0.0.1:0")
+			urls := start(t, cmd, 2)
+			get(t, strings.TrimSuffix(urls[1], "/ready")+c.StartupProbe.HTTPGet.Path)
+			id, err := trace.TraceIDFromHex(get(t, urls[0]+"/").Header.Get("x-trace-id"))
 			if err != nil {
 				t.Fatal(err)
 			}
