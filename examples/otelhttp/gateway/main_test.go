@@ -27,7 +27,6 @@ import (
 	"github.com/traceflake/traceflake/idgen"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/boltstore"
-	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/traceid"
 )
 
@@ -199,13 +198,13 @@ func TestStop(t *testing.T) {
 	if n := strings.Count(spans.String(), `"Value":"edge"`); n != 4 {
 		t.Errorf("%d spans of the service edge, want 4:\n%s", n, &spans)
 	}
-	store, err := boltstore.Open(file, driver.Options{})
+	store, err := boltstore.New(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer store.Close()
+	defer store.Close(t.Context())
 	blocks, err := store.List(t.Context())
-	if err != nil || len(blocks) != 1 || time.Until(blocks[0].GrantedUntil) > lease.DefaultTTL/2 {
+	if err != nil || len(blocks) != 1 || time.Until(blocks[0].End) > lease.DefaultTTL/2 {
 		t.Errorf("the lease was not given back: %+v, %v", blocks, err)
 	}
 }
