@@ -4,10 +4,14 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -30,20 +34,26 @@ func (c *clock) Now() time.Time { return c.now }
 
 func open(t *testing.T, path string, opts ...Option) *Store {
 	t.Helper()
-	return openFor(t, path, driver.Options{}, opts...)
-}
-
-func openFor(t *testing.T, path string, use driver.Options, opts ...Option) *Store {
-	t.Helper()
-	s, err := Open(path, use, opts...)
+	s, err := Open(path, opts...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
-// share is nodes of a fleet.
-func share(first, n uint32) driver.NodeRange { return driver.NodeRange{First: first, Nodes: n} }
+// create creates a file for some nodes.
+func create(t *testing.T, path string, first, n uint32, opts ...Option) *Store {
+	t.Helper()
+	s, err := New(path, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := driver.NewDescription(lease.Description{First: first, Nodes: n, Created: start, LongestTTL: lease.MaxTTL})
+	if err = errors.Join(err, s.Create(t.Context(), d)); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
 
 func request(now time.Time) lease.Request {
 	return lease.Request{Nonce: lease.NewNonce(), Now: now, TTL: time.Minute}
@@ -70,8 +80,7 @@ func newPath(t *testing.T) string { return filepath.Join(t.TempDir(), "leases.db
 
 func TestGrantsOutliveTheProcess(t *testing.T) {
 	path, c := newPath(t), newClock()
-	one := driver.Options{Nodes: share(8, 8), Secret: driver.OwnSecret}
-	s := openFor(t, path, one, WithClock(c))
+	s := create(t, path, 8, 8, WithClock(c))
 	g := acquire(t, s, request(start))
 	if want := start.Add(time.Minute); g.Node != 8 || g.Nodes != 8 || !g.End.Equal(want) {
 		t.Fatalf("granted %+v, want nodes 8+8 until %s", g, want)
@@ -80,7 +89,7 @@ func TestGrantsOutliveTheProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	s = openFor(t, path, one, WithClock(c)) // another process
+	s = open(t, path, WithClock(c)) // another process
 	wantRefused(t, "within the seconds used", s, start.Add(time.Second), lease.ErrNoFreeNode)
 	g = acquire(t, s, request(start.Add(2*time.Second)))
 	renewed, err := s.Renew(t.Context(), g, renewal(lease.NewNonce(), start.Add(90*time.Second)))
@@ -99,12 +108,6 @@ func TestGrantsOutliveTheProcess(t *testing.T) {
 func TestClockAhead(t *testing.T) {
 	s := open(t, newPath(t), WithClock(newClock()))
 	wantRefused(t, "two minutes ahead", s, start.Add(2*time.Minute), lease.ErrClockAhead)
-	// Nothing reaches further than the longest TTL from the store's time.
-	if g := acquire(t, s, lease.Request{Nonce: lease.NewNonce(), Now: start.Add(30 * time.Second), TTL: lease.DefaultTTL}); g.End.After(start.Add(lease.DefaultTTL)) {
-		t.Errorf("granted until %s to a clock that is ahead", g.End)
-	}
-	short := openFor(t, newPath(t), driver.Options{LongestTTL: 10 * time.Second}, WithClock(newClock()))
-	wantRefused(t, "further ahead than the longest TTL", short, start.Add(20*time.Second), lease.ErrClockAhead)
 	g := acquire(t, s, request(start))
 	if _, err := s.Renew(t.Context(), g, renewal(lease.NewNonce(), start.Add(48*time.Hour))); !errors.Is(err, lease.ErrClockAhead) {
 		t.Errorf("Renew for two days: %v", err)
@@ -113,18 +116,11 @@ func TestClockAhead(t *testing.T) {
 
 func TestSecrets(t *testing.T) {
 	path := newPath(t)
-	id := func(s *Store) randflake.ID {
-		id, err := s.Codec().Encode(randflake.Parts{Time: start})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return id
-	}
-	first := id(open(t, path))
-	if again := id(open(t, path)); again != first {
+	first := fingerprint(t, open(t, path))
+	if again := fingerprint(t, open(t, path)); again != first {
 		t.Error("the secret changed when the file was opened again")
 	}
-	if other := id(open(t, newPath(t))); other == first {
+	if other := fingerprint(t, open(t, newPath(t))); other == first {
 		t.Error("two files have one secret")
 	}
 	info, err := os.Stat(path)
@@ -133,85 +129,152 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
-// A fleet's secret outlives a host's file, so a new file must wait until
-// nothing that the lost one granted can go on.
-func TestShareOfAFleetWaits(t *testing.T) {
-	path, c := newPath(t), newClock()
-	with := func(first, n uint32) *Store {
-		return openFor(t, path, driver.Options{Nodes: share(first, n), LongestTTL: time.Minute}, WithClock(c))
-	}
-	waits := func(s *Store, until string) {
-		t.Helper()
-		_, err := s.Acquire(t.Context(), request(c.now))
-		if !errors.Is(err, lease.ErrNoFreeNode) || !errors.Is(err, ErrNewFile) {
-			t.Fatalf("granted within the longest TTL: %v", err)
-		}
-		for _, text := range []string{"until " + until, "is new to its nodes", "own secret does not wait"} {
-			if !strings.Contains(err.Error(), text) {
-				t.Errorf("%v does not say %q", err, text)
-			}
-		}
-	}
-	waits(with(64, 16), "2026-01-02T03:05:05Z")
-	c.now = c.now.Add(30 * time.Second)
-	s := with(64, 16) // opening it again does not restart the wait
-	waits(s, "2026-01-02T03:05:05Z")
-	c.now = c.now.Add(30 * time.Second)
-	for range 2 {
-		if g := acquire(t, s, request(c.now)); g.Node != 64 && g.Node != 72 {
-			t.Errorf("granted node %d, want 64 or 72", g.Node)
-		}
-	}
-	if _, err := s.Acquire(t.Context(), request(c.now)); !errors.Is(err, lease.ErrNoFreeNode) || strings.Contains(err.Error(), "is new") {
-		t.Errorf("the third of two: %v", err)
-	}
-
-	// Other nodes are new to the file, too, and so are more nodes.
-	waits(with(0, 16), "2026-01-02T03:06:05Z")
-	waits(with(64, 32), "2026-01-02T03:06:05Z")
-	// With the file's own secret no lost file matters.
-	acquire(t, openFor(t, path, driver.Options{Nodes: share(128, 8), Secret: driver.OwnSecret}, WithClock(c)), request(c.now))
-}
-
-// An empty file is one that another process has just created: only Open may write into it.
-func TestEmptyFile(t *testing.T) {
-	path := newPath(t)
-	if err := os.WriteFile(path, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	_, err := Open(path, driver.Options{Existing: true})
-	if info, statErr := os.Stat(path); !errors.Is(err, errEmpty) || statErr != nil || info.Size() != 0 {
-		t.Errorf("reading an empty file: %v; %v, %v", err, info, statErr)
-	}
-	open(t, path)
-}
-
-// Listing leases with nodes that are new to the file writes nothing: whoever has
-// a grant keeps it.
-func TestListWritesNothing(t *testing.T) {
-	path, c := newPath(t), newClock()
-	s := open(t, path, WithClock(c))
-	g := acquire(t, s, request(start))
-	before, err := os.ReadFile(path)
+// fingerprint returns that of a file's secret, with which the file describes itself.
+func fingerprint(t *testing.T, s *Store) string {
+	t.Helper()
+	codec, err := s.Codec(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	other := openFor(t, path, driver.Options{Nodes: share(0, 1<<17), Existing: true}, WithClock(c))
-	if blocks, err := other.List(t.Context()); err != nil || len(blocks) != 1 {
-		t.Errorf("%d blocks, %v", len(blocks), err)
+	d, err := s.Describe(t.Context())
+	if want := []string{lease.Fingerprint(codec, d.ID)}; err != nil || !slices.Equal(d.Secrets, want) {
+		t.Errorf("the file has the secrets %q, %v; want %q", d.Secrets, err, want)
 	}
-	if after, err := os.ReadFile(path); err != nil || !bytes.Equal(before, after) {
-		t.Errorf("the file changed, %v", err)
+	return lease.Fingerprint(codec, "")
+}
+
+// Processes that start at once on a host without a file use one, with one secret.
+func TestFirstUseByProcesses(t *testing.T) {
+	const file = "BOLTSTORE_TEST_FILE"
+	if path := os.Getenv(file); path != "" {
+		s, err := driver.Open("bolt:" + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		codec, err := driver.Ensure(t.Context(), s.(driver.Embedded), lease.DefaultTTL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Println("secret", lease.Fingerprint(codec, ""), fingerprint(t, s.(*Store)))
+		return
 	}
-	if _, err := s.Renew(t.Context(), g, renewal(lease.NewNonce(), start.Add(time.Hour))); err != nil {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := newPath(t)
+	var said [6]string
+	var all sync.WaitGroup
+	for i := range said {
+		all.Go(func() {
+			cmd := exec.Command(self, "-test.run=^TestFirstUseByProcesses$")
+			cmd.Env = append(os.Environ(), file+"="+path)
+			out, err := cmd.CombinedOutput()
+			if said[i], _, _ = strings.Cut(string(out), "\n"); err != nil {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
+	all.Wait()
+	secret := fingerprint(t, open(t, path))
+	for _, text := range said {
+		if text != "secret "+secret+" "+secret {
+			t.Errorf("a process has %q, the file has %s", text, secret)
+		}
+	}
+}
+
+// Nothing but Create and Ensure creates a file, or writes into one that another process has just
+// created.
+func TestMissingFile(t *testing.T) {
+	path := newPath(t)
+	g := lease.Grant{Lease: randflake.Lease{Nodes: 8}, Nonce: lease.NewNonce(), Version: 1}
+	for what, size := range map[string]int64{"missing": -1, "empty": 0} {
+		if size == 0 {
+			if err := os.WriteFile(path, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s, err := driver.Open("bolt:" + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx := t.Context()
+		_, describe := s.Describe(ctx)
+		_, acquire := s.Acquire(ctx, request(time.Now()))
+		_, renew := s.Renew(ctx, g, renewal(lease.NewNonce(), time.Now()))
+		_, get := s.Get(ctx, 0)
+		_, list := s.List(ctx)
+		_, raise := s.Raise(ctx, time.Now())
+		_, codec := s.(driver.Embedded).Codec(ctx)
+		for call, err := range map[string]error{
+			"describe": describe, "acquire": acquire, "renew": renew, "release": s.Release(ctx, g, lease.NewNonce(), start), "get": get,
+			"list": list, "raise": raise, "add secret": s.AddSecret(ctx, "0123456789abcdef"), "codec": codec,
+		} {
+			if !errors.Is(err, lease.ErrNoStore) {
+				t.Errorf("%s, %s: got %v, want %v", what, call, err, lease.ErrNoStore)
+			}
+		}
+		info, err := os.Stat(path)
+		if size < 0 && !errors.Is(err, fs.ErrNotExist) || size == 0 && (err != nil || info.Size() != 0) {
+			t.Errorf("%s: the file is there, or was changed: %v, %v", what, info, err)
+		}
+		_ = os.Remove(path)
+	}
+}
+
+// A creation that fails leaves nothing that is used; an interrupted one, killed at any moment, is one
+// transaction of bbolt.
+func TestInterruptedCreate(t *testing.T) {
+	path := newPath(t)
+	s, err := New(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	d, err := driver.NewDescription(lease.Description{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = s.file.transact(ctx, createFile, func(tx *bbolt.Tx) error {
+		cancel() // in the middle
+		return ctx.Err()
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	if _, err := s.Describe(t.Context()); !errors.Is(err, lease.ErrNoStore) {
+		t.Errorf("after half a creation: %v", err)
+	}
+	if err := s.Create(t.Context(), d); err != nil {
 		t.Error(err)
 	}
-	path = newPath(t)
-	if _, err := Open(path, driver.Options{Existing: true}); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a missing file that must exist: %v", err)
+	other := d
+	other.ID = lease.NewNonce()
+	before := fingerprint(t, s)
+	if err := s.Create(t.Context(), other); !errors.Is(err, lease.ErrExists) {
+		t.Errorf("another store: %v", err)
 	}
-	if _, err := os.Stat(path); err == nil {
-		t.Error("it was created")
+	if after := fingerprint(t, s); after != before {
+		t.Error("the secret has changed")
+	}
+}
+
+func TestMissingFolder(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "a folder")
+	s, err := driver.Open("bolt:" + filepath.Join(folder, "leases.db")) // it may be mounted later
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = driver.Ensure(t.Context(), s.(driver.Embedded), lease.DefaultTTL)
+	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), folder+" does not exist; create it") {
+		t.Errorf("without the folder: %v", err)
+	}
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatalf("it was created: %v", err)
+	}
+	if _, err := driver.Ensure(t.Context(), s.(driver.Embedded), lease.DefaultTTL); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -274,8 +337,8 @@ func TestBadFiles(t *testing.T) {
 			return path
 		}
 	}
-	identity := func(text string) func(*testing.T) string {
-		return edit(func(_ *bbolt.Tx, b *bbolt.Bucket) error { return b.Put(identityKey, []byte(text)) })
+	secret := func(text string) func(*testing.T) string {
+		return edit(func(_ *bbolt.Tx, b *bbolt.Bucket) error { return b.Put(secretKey, []byte(text)) })
 	}
 	rewrite := func(change func([]byte) []byte) func(*testing.T) string {
 		return func(t *testing.T) string {
@@ -295,16 +358,17 @@ func TestBadFiles(t *testing.T) {
 		path func(*testing.T) string
 		want error
 	}{
-		{"newer format", identity(`{"format":9}`), lease.ErrSchemaVersion},
-		{"no secret", identity(`{"format":1}`), ErrCorrupt},
-		{"no identity", identity(""), ErrCorrupt},
+		{"half a secret", secret("12345678"), ErrCorrupt},
+		{"no secret", secret(""), ErrCorrupt},
+		{"newer format", edit(func(_ *bbolt.Tx, b *bbolt.Bucket) error { return b.Put([]byte("config"), []byte(`{"format":9}`)) }), lease.ErrSchemaVersion},
 		{"someone else's", edit(func(tx *bbolt.Tx, _ *bbolt.Bucket) error {
 			_, err := tx.CreateBucket([]byte("a"))
 			return errors.Join(err, tx.DeleteBucket(bucket))
 		}), lease.ErrSchemaVersion},
 		{"changed page", edit(func(_ *bbolt.Tx, b *bbolt.Bucket) error {
-			name, data := b.Cursor().Seek([]byte("page-"))
-			return b.Put(name, bytes.Replace(data, []byte(`"version":1`), []byte(`"version":2`), 1))
+			return b.ForEach(func(name, data []byte) error {
+				return b.Put(name, bytes.Replace(data, []byte(`"version":1`), []byte(`"version":2`), 1))
+			})
 		}), pages.ErrEdited},
 		{"text", rewrite(func([]byte) []byte { return bytes.Repeat([]byte("no database\n"), 4000) }), ErrCorrupt},
 		{"zeros", rewrite(func(b []byte) []byte { return make([]byte, len(b)) }), ErrCorrupt},
@@ -319,9 +383,9 @@ func TestBadFiles(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			path := tt.path(t)
-			s, err := Open(path, driver.Options{})
+			s, err := Open(path)
 			if err == nil {
-				_, err = s.Acquire(t.Context(), request(time.Now()))
+				_, err = s.List(t.Context())
 			}
 			if err == nil || tt.want != nil && !errors.Is(err, tt.want) {
 				t.Fatalf("got %v, want %v", err, tt.want)
@@ -330,7 +394,7 @@ func TestBadFiles(t *testing.T) {
 				t.Errorf("%v does not name the file", err)
 			}
 			// Nothing is left locked.
-			if _, err := Open(path, driver.Options{}); errors.Is(err, ErrLocked) {
+			if _, err := Open(path); errors.Is(err, ErrLocked) {
 				t.Error(err)
 			}
 		})
@@ -338,28 +402,16 @@ func TestBadFiles(t *testing.T) {
 }
 
 func TestBadOptions(t *testing.T) {
-	for name, c := range map[string]struct {
-		use  driver.Options
-		opts []Option
-	}{
-		"block size 3":            {driver.Options{Nodes: driver.NodeRange{BlockSize: 3}}, nil},
-		"unaligned nodes":         {driver.Options{Nodes: share(4, 8)}, nil},
-		"no nodes":                {driver.Options{Nodes: driver.NodeRange{First: 8}}, nil},
-		"too many nodes":          {driver.Options{Nodes: share(8, 1<<17)}, nil},
-		"a fleet's secret":        {driver.Options{Secret: driver.SharedSecret}, nil},
-		"longest TTL below 1 s":   {driver.Options{LongestTTL: time.Millisecond}, nil},
-		"longest TTL above a day": {driver.Options{LongestTTL: 48 * time.Hour}, nil},
-		"no timeout":              {driver.Options{}, []Option{WithTimeout(0)}},
+	for name, err := range map[string]error{
+		"no timeout": errorOf(Open(newPath(t), WithTimeout(0))), "no path": errorOf(Open("")), "no path in a URL": errorOf(driver.Open("bolt:")),
 	} {
-		path := newPath(t)
-		if _, err := Open(path, c.use, c.opts...); err == nil {
-			t.Errorf("%s is taken", name)
-		}
-		if _, err := os.Stat(path); err == nil {
-			t.Errorf("%s leaves a file behind", name)
+		if !errors.Is(err, lease.ErrInvalidRequest) {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
+
+func errorOf[S driver.Store](_ S, err error) error { return err }
 
 func TestLocked(t *testing.T) {
 	path := newPath(t)
@@ -387,12 +439,12 @@ func TestReplaced(t *testing.T) {
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	wantRefused(t, "without a file", s, start, ErrReplaced)
+	wantRefused(t, "without a file", s, start, lease.ErrReplaced)
 	if _, err := os.Stat(path); err == nil {
 		t.Error("the file was made again")
 	}
 	open(t, path)
-	wantRefused(t, "with another file", s, start, ErrReplaced)
+	wantRefused(t, "with another file", s, start, lease.ErrReplaced)
 }
 
 // A file put in place while a write waits for the lock of the old one.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/boltstore"
-	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/randflake"
 )
 
@@ -20,12 +19,16 @@ func ExampleOpen() {
 		panic(err)
 	}
 	defer os.RemoveAll(dir)
-	store, err := boltstore.Open(filepath.Join(dir, "leases.db"), driver.Options{})
+	store, err := boltstore.Open(filepath.Join(dir, "leases.db"))
 	if err != nil {
 		panic(err)
 	}
 	ctx := context.Background()
-	keeper, err := lease.Start(ctx, store, store.Codec())
+	codec, err := store.Codec(ctx)
+	if err != nil {
+		panic(err)
+	}
+	keeper, err := lease.Start(ctx, store, codec)
 	if err != nil {
 		panic(err)
 	}
@@ -34,6 +37,6 @@ func ExampleOpen() {
 		panic(err)
 	}
 	id, err := keeper.Next()
-	fmt.Println("made with a lease:", err == nil && store.Codec().Decode(id).Node < randflake.MaxNode)
+	fmt.Println("made with a lease:", err == nil && codec.Decode(id).Node < randflake.MaxNode)
 	// Output: made with a lease: true
 }

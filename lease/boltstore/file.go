@@ -3,7 +3,6 @@ package boltstore
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -38,7 +37,6 @@ var (
 )
 
 const (
-	format    = 2
 	secretLen = 16
 	fileMode  = 0o600
 )
@@ -48,12 +46,6 @@ var (
 	bucket    = []byte("traceflake")
 	secretKey = []byte("secret")
 )
-
-// kept is what the file has besides the pages.
-type kept struct {
-	Format int    `json:"format"`
-	Secret []byte `json:"secret"`
-}
 
 // file is a [pages.Server] on a bbolt file, which is open and locked only during
 // a call. The version of a page is its data, which never recurs.
@@ -107,7 +99,7 @@ func (f *file) List(ctx context.Context) (all map[string]pages.Object, err error
 	return all, err
 }
 
-// inside is a [pages.Server] in one transaction. It is for one call at a time.
+// inside is a [pages.Server] in one transaction. It serves one request at a time.
 type inside struct{ *bbolt.Bucket }
 
 func (b inside) Read(_ context.Context, name string) (pages.Object, error) {
@@ -146,17 +138,11 @@ func secretOf(tx *bbolt.Tx) ([]byte, error) {
 		}
 		return nil, errEmpty
 	}
-	var k kept
-	if err := json.Unmarshal(all.Get(secretKey), &k); err != nil {
-		return nil, fmt.Errorf("%w: its secret: %w", ErrCorrupt, err)
-	}
-	if k.Format != format {
-		return nil, fmt.Errorf("%w: %d, this library supports %d", lease.ErrSchemaVersion, k.Format, format)
-	}
-	if len(k.Secret) != secretLen {
+	secret := all.Get(secretKey)
+	if len(secret) != secretLen {
 		return nil, fmt.Errorf("%w: its secret is missing", ErrCorrupt)
 	}
-	return slices.Clone(k.Secret), nil
+	return slices.Clone(secret), nil
 }
 
 // secret returns the secret in the file. Errors: [lease.ErrNoStore].
@@ -170,12 +156,15 @@ func (f *file) secret(ctx context.Context) (secret []byte, err error) {
 
 // fill writes a new secret and every page, in one transaction.
 func (f *file) fill(ctx context.Context, d lease.Description) error {
-	return f.transact(ctx, create, func(tx *bbolt.Tx) error {
+	return f.transact(ctx, createFile, func(tx *bbolt.Tx) error {
 		secret, err := secretOf(tx)
 		if errors.Is(err, errEmpty) {
 			secret = make([]byte, secretLen)
 			entropy.Read(secret)
-			err = keep(tx, secret)
+			var all *bbolt.Bucket
+			if all, err = tx.CreateBucket(bucket); err == nil {
+				err = all.Put(secretKey, secret)
+			}
 		}
 		if err != nil {
 			return err
@@ -191,18 +180,6 @@ func (f *file) fill(ctx context.Context, d lease.Description) error {
 		}
 		return s.Create(ctx, d)
 	})
-}
-
-func keep(tx *bbolt.Tx, secret []byte) error {
-	data, err := json.Marshal(kept{Format: format, Secret: secret})
-	if err != nil {
-		return err
-	}
-	all, err := tx.CreateBucket(bucket)
-	if err != nil {
-		return err
-	}
-	return all.Put(secretKey, data)
 }
 
 // missing reports whether there is no store at the path.
@@ -229,7 +206,7 @@ func (f *file) use(ctx context.Context, how access, do func(*bbolt.Bucket) error
 type access int
 
 const (
-	create access = iota // create it if it is missing
+	createFile access = iota // create it if it is missing
 	write
 	read
 )
@@ -279,7 +256,7 @@ func (f *file) open(ctx context.Context, how access, opened **os.File) (*bbolt.D
 			ReadOnly:     how == read,
 			FreelistType: bbolt.FreelistMapType,
 			OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
-				if how != create {
+				if how != createFile {
 					flag &^= os.O_CREATE
 				}
 				file, err := os.OpenFile(name, flag, mode)

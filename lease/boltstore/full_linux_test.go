@@ -13,7 +13,6 @@ import (
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/boltstore"
-	"github.com/traceflake/traceflake/lease/driver"
 )
 
 // TestFullDisk runs in a process that may write no file beyond a size. What
@@ -33,7 +32,7 @@ func TestFullDisk(t *testing.T) {
 		return
 	}
 	path := filepath.Join(t.TempDir(), "leases.db")
-	store, err := boltstore.Open(path, driver.Options{})
+	store, err := boltstore.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,8 +64,8 @@ func TestFullDisk(t *testing.T) {
 		t.Fatalf("got %v, want the system's error", err)
 	}
 	for name, err := range map[string]error{
-		"raise": store.Raise(t.Context(), time.Now().Add(time.Hour)),
-		"open":  errorOf(boltstore.Open(filepath.Join(t.TempDir(), "other.db"), driver.Options{})),
+		"raise": raised(store.Raise(t.Context(), time.Now().Add(time.Hour))),
+		"open":  errorOf(boltstore.Open(filepath.Join(t.TempDir(), "other.db"))),
 	} {
 		if err == nil || !strings.Contains(err.Error(), "file too large") {
 			t.Errorf("%s gives %v, want the system's error", name, err)
@@ -86,5 +85,7 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("no grant after there is room again: %v", err)
 	}
 }
+
+func raised(_ time.Time, err error) error { return err }
 
 func errorOf(_ *boltstore.Store, err error) error { return err }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
@@ -24,6 +26,18 @@ type Store struct {
 }
 
 var _ driver.Embedded = (*Store)(nil)
+
+const scheme = "bolt"
+
+func init() {
+	driver.Register(scheme, func(url string) (driver.Store, error) {
+		s, err := New(strings.TrimPrefix(url, scheme+":"))
+		if err != nil {
+			return nil, err // and no nil pointer
+		}
+		return s, nil
+	})
+}
 
 // New returns the store of the file at path. It does not access the file. The error wraps
 // [lease.ErrInvalidRequest].
@@ -73,13 +87,21 @@ func (s *Store) Create(ctx context.Context, d lease.Description) error {
 	return nil
 }
 
-// Codec returns the codec of the file's own secret. Errors: [lease.ErrNoStore].
+// Codec returns the codec of the file's own secret. Errors: [lease.ErrNoStore], [lease.ErrReplaced].
 func (s *Store) Codec(ctx context.Context) (*randflake.Codec, error) {
+	d, err := s.Describe(ctx) // from now on another file is refused
+	if err != nil {
+		return nil, err
+	}
 	secret, err := s.file.secret(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("boltstore: %s: %w", s.file.path, err)
 	}
-	return randflake.NewCodec(secret)
+	codec, err := randflake.NewCodec(secret)
+	if err == nil && !slices.Contains(d.Secrets, lease.Fingerprint(codec, d.ID)) {
+		err = fmt.Errorf("boltstore: %s: %w", s.file.path, lease.ErrReplaced)
+	}
+	return codec, err
 }
 
 // Restored must be called after this process was restored from a snapshot, before

@@ -54,7 +54,7 @@ func TestAnswersAreSynced(t *testing.T) {
 			return err
 		}},
 		{"release", func() error { return s.Release(t.Context(), g, lease.NewNonce(), start) }},
-		{"raise", func() error { return s.Raise(t.Context(), start.Add(time.Hour)) }},
+		{"raise", func() error { _, err := s.Raise(t.Context(), start.Add(time.Hour)); return err }},
 	} {
 		if err := step.write(); err != nil {
 			t.Fatalf("%s: %v", step.name, err)
