@@ -9,6 +9,7 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -18,6 +19,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -132,15 +134,19 @@ type witness struct {
 	nonces *sync.Map // of all writes by this life
 }
 
-// entry is a rectangle in Unix seconds.
+// entry is a rectangle in Unix seconds, and the write that was acknowledged with it, if one was:
+// the version of the block, and when the call began and was answered, in Unix nanoseconds.
 type entry struct {
-	Node, Nodes uint32
-	Start, End  int64
-	Released    bool
+	Node, Nodes     uint32
+	Start, End      int64
+	Released        bool
+	Nonce           string
+	Version         uint64
+	Began, Answered int64
 }
 
-func (w witness) note(g lease.Grant, end time.Time, released bool) error {
-	line, err := json.Marshal(entry{g.Node, g.Nodes, g.Start.Unix(), end.Unix(), released})
+func (w witness) note(e entry) error {
+	line, err := json.Marshal(e)
 	if err != nil {
 		return err
 	}
@@ -150,17 +156,24 @@ func (w witness) note(g lease.Grant, end time.Time, released bool) error {
 
 func (w witness) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
 	w.nonces.Store(r.Nonce, nil)
-	return w.granted(w.Store.Acquire(ctx, r))
+	began := time.Now()
+	g, err := w.Store.Acquire(ctx, r)
+	return w.granted(began, g, err)
 }
 
 func (w witness) Renew(ctx context.Context, g lease.Grant, r lease.Request) (lease.Grant, error) {
 	w.nonces.Store(r.Nonce, nil)
-	return w.granted(w.Store.Renew(ctx, g, r))
+	began := time.Now()
+	g, err := w.Store.Renew(ctx, g, r)
+	return w.granted(began, g, err)
 }
 
-func (w witness) granted(g lease.Grant, err error) (lease.Grant, error) {
+func (w witness) granted(began time.Time, g lease.Grant, err error) (lease.Grant, error) {
 	if err == nil {
-		err = w.note(g, g.End, false)
+		err = w.note(entry{
+			Node: g.Node, Nodes: g.Nodes, Start: g.Start.Unix(), End: g.End.Unix(),
+			Nonce: g.Nonce, Version: g.Version, Began: began.UnixNano(), Answered: time.Now().UnixNano(),
+		})
 	}
 	return g, err
 }
@@ -168,30 +181,32 @@ func (w witness) granted(g lease.Grant, err error) (lease.Grant, error) {
 // Get records what an unanswered write changed, if this life made the write.
 func (w witness) Get(ctx context.Context, node uint32) (lease.Grant, error) {
 	stored, err := w.Store.Get(ctx, node)
-	if _, own := w.nonces.Load(stored.Nonce); own {
-		return w.granted(stored, err)
+	if _, own := w.nonces.Load(stored.Nonce); own && err == nil {
+		err = w.note(entry{Node: stored.Node, Nodes: stored.Nodes, Start: stored.Start.Unix(), End: stored.End.Unix()})
 	}
 	return stored, err
 }
 
 func (w witness) Release(ctx context.Context, g lease.Grant, next string, unused time.Time) error {
-	if err := w.note(g, unused, true); err != nil {
+	if err := w.note(entry{Node: g.Node, Nodes: g.Nodes, Start: g.Start.Unix(), End: unused.Unix(), Released: true}); err != nil {
 		return err
 	}
 	return w.Store.Release(ctx, g, next, unused)
 }
 
-// Run runs eight processes on one store, each making IDs as fast as it can. It kills, stops and
-// restarts them, and makes the store unreachable, for some seconds per round. It collects every ID
-// of every life and checks that no two are the same and that each lies in a rectangle that was
-// granted to its life. After each round all processes make IDs again. It stores 16 KB for each
+// Run creates the store, and runs eight processes on it, each making IDs as fast as it can. It kills,
+// stops and restarts them, and makes the store unreachable, for some seconds per round. It collects
+// every ID of every life and checks that no two are the same and that each lies in a rectangle that
+// was granted to its life; and that every write that the store acknowledged is still there when the
+// block is written next. After each round all processes make IDs again. It stores 16 KB for each
 // second of a node, not each ID.
 func (p Processes) Run(tb testing.TB) {
-	codec, err := p.create(tb)
-	if err != nil {
-		tb.Fatalf("create the store: %v", err)
+	if os.Getenv(workerLife) != "" { // or workers would start workers
+		fmt.Fprintln(os.Stderr, "TestMain must begin with leasetest.Worker()")
+		os.Exit(1)
 	}
-	f := &fleet{tb: tb, url: p.URL, dir: tb.TempDir(), codec: codec, pages: map[second]*page{}}
+	store, codec := p.create(tb)
+	f := &fleet{tb: tb, url: p.URL, store: store, dir: tb.TempDir(), codec: codec, pages: map[second]*page{}}
 	defer f.kill()
 	began := time.Now()
 	for i := range workers {
@@ -208,28 +223,35 @@ func (p Processes) Run(tb testing.TB) {
 	for i := range f.procs {
 		f.signal(i, syscall.SIGTERM)
 		if err := f.procs[i].Wait(); err != nil {
-			tb.Errorf("worker %d: %v", i, err)
+			tb.Errorf("worker %d: %v: %s", i, err, f.made[i].error())
 		}
 	}
 	f.readers.Wait()
 	f.judge()
 }
 
-// create creates the store, and returns its codec.
-func (p Processes) create(tb testing.TB) (*randflake.Codec, error) {
+// create creates the store, and returns a client and the codec.
+func (p Processes) create(tb testing.TB) (driver.Store, *randflake.Codec) {
+	tb.Helper()
 	storage := Storage{Open: func() (driver.Store, error) { return driver.Open(p.URL) }}
-	d := lease.Description{Nodes: cmp.Or(p.Blocks, 48) * driver.DefaultBlockSize}
+	d := lease.Description{ID: lease.NewNonce(), Nodes: cmp.Or(p.Blocks, 48) * driver.DefaultBlockSize}
 	store := storage.Client(tb)
 	if _, own := store.(driver.Embedded); !own {
-		d.ID = lease.NewNonce()
 		codec, err := codecOf(tb.Context(), store)
 		if err != nil {
-			return nil, err
+			tb.Fatal(err)
 		}
 		d.Secrets = []string{lease.Fingerprint(codec, d.ID)}
 	}
 	storage.Create(tb, d)
-	return codecOf(tb.Context(), store)
+	codec, err := codecOf(tb.Context(), store)
+	if err == nil {
+		_, err = store.Describe(tb.Context()) // so that this client knows the store
+	}
+	if err != nil {
+		tb.Fatalf("the store that was created: %v", err)
+	}
+	return store, codec
 }
 
 // round disturbs the processes once in every way.
@@ -243,7 +265,7 @@ func (p Processes) round(f *fleet, n int) {
 	outage := make(chan error)
 	go func() {
 		time.Sleep(workerTTL / 4)
-		outage <- p.Outage(func() { time.Sleep(workerTTL / 4) })
+		outage <- p.outage(f, workerTTL/4)
 	}()
 	for begin := time.Now(); time.Since(begin) < workerTTL+time.Second; {
 		time.Sleep(time.Duration(rand.IntN(150)) * time.Millisecond)
@@ -264,10 +286,20 @@ func (p Processes) round(f *fleet, n int) {
 	f.wait("made no IDs after a short outage of the store")
 
 	// The store is unreachable for longer than a lease lasts.
-	if err := p.Outage(func() { time.Sleep(workerTTL + workerTTL/4) }); err != nil {
+	if err := p.outage(f, workerTTL+workerTTL/4); err != nil {
 		f.tb.Fatal(err)
 	}
 	f.wait("made no IDs after an outage longer than a lease")
+}
+
+func (p Processes) outage(f *fleet, d time.Duration) error {
+	return p.Outage(func() {
+		began := time.Now().UnixNano()
+		time.Sleep(d)
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.outages = append(f.outages, [2]int64{began, time.Now().UnixNano()})
+	})
 }
 
 // count returns the number of IDs made so far.
@@ -282,6 +314,7 @@ func (f *fleet) count() (made int64) {
 type fleet struct {
 	tb    testing.TB
 	url   string
+	store driver.Store // a client of the test's own
 	dir   string
 	codec *randflake.Codec
 	procs [workers]*exec.Cmd
@@ -291,6 +324,8 @@ type fleet struct {
 	readers sync.WaitGroup
 	mu      sync.Mutex
 	pages   map[second]*page
+	repeats int
+	outages [][2]int64 // when the store was unreachable, in Unix nanoseconds
 }
 
 // life holds what one life of a worker made.
@@ -298,6 +333,7 @@ type life struct {
 	name  string
 	count atomic.Int64
 	seen  map[second]bool // the nodes and seconds of its IDs
+	ended chan struct{}   // closed with its output
 }
 
 type second struct {
@@ -310,7 +346,7 @@ type page [(randflake.MaxSequence + 1) / 64]uint64
 
 func (f *fleet) start(i int) {
 	f.tb.Helper()
-	l := &life{name: filepath.Join(f.dir, fmt.Sprintf("life%03d", len(f.all)+1)), seen: map[second]bool{}}
+	l := &life{name: filepath.Join(f.dir, fmt.Sprintf("life%03d", len(f.all)+1)), seen: map[second]bool{}, ended: make(chan struct{})}
 	f.all = append(f.all, l)
 	self, err := os.Executable()
 	if err != nil {
@@ -322,8 +358,13 @@ func (f *fleet) start(i int) {
 	}
 	cmd := exec.Command(self)
 	cmd.Env = append(os.Environ(), workerLife+"="+l.name, workerURL+"="+f.url)
-	cmd.Stdout, cmd.Stderr = w, os.Stderr
-	_, err = cmd.StdinPipe() // closed by Wait, or when this process ends
+	cmd.Stdout = w
+	said, err := os.Create(l.name + ".errors")
+	if err == nil {
+		defer func() { _ = said.Close() }()
+		cmd.Stderr = said
+		_, err = cmd.StdinPipe() // closed by Wait, or when this process ends
+	}
 	if err == nil {
 		err = cmd.Start()
 	}
@@ -333,6 +374,7 @@ func (f *fleet) start(i int) {
 	}
 	f.procs[i], f.made[i] = cmd, l
 	f.readers.Go(func() {
+		defer close(l.ended)
 		defer func() { _ = r.Close() }()
 		f.collect(l, r)
 	})
@@ -362,20 +404,52 @@ func (f *fleet) wait(what string) {
 	for i, l := range f.made {
 		before[i] = l.count.Load()
 	}
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		stuck := 0
+	deadline := time.Now().Add(30 * time.Second)
+	for try := 0; ; try++ {
+		var stuck []*life
 		for i, l := range f.made {
 			if l.count.Load() <= before[i] {
-				stuck++
+				stuck = append(stuck, l)
 			}
 		}
-		if stuck == 0 {
+		if len(stuck) == 0 {
 			return
 		}
+		for _, l := range stuck {
+			select {
+			case <-l.ended:
+				f.tb.Fatalf("a process ended: %s", l.error())
+			default:
+			}
+		}
+		if try%50 == 49 {
+			f.forgotten(what)
+		}
+		time.Sleep(20 * time.Millisecond)
 		if time.Now().After(deadline) {
-			f.tb.Fatalf("%d processes %s", stuck, what)
+			f.tb.Fatalf("%d processes %s; the first one says: %s", len(stuck), what, stuck[0].error())
 		}
 	}
+}
+
+// forgotten fails the test if the store is gone.
+func (f *fleet) forgotten(when string) {
+	f.tb.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if _, err := f.store.Describe(ctx); errors.Is(err, lease.ErrNoStore) || errors.Is(err, lease.ErrReplaced) {
+		f.tb.Fatalf("the store that was created is gone, and processes %s: does the server keep it in memory only, and forget it when it restarts? It says: %v", when, err)
+	}
+}
+
+// error returns what a life said last.
+func (l *life) error() string {
+	text, err := os.ReadFile(l.name + ".errors")
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	if last := lines[len(lines)-1]; err == nil && last != "" {
+		return last
+	}
+	return "(nothing)"
 }
 
 // collect reads the IDs of a life until its last one.
@@ -410,7 +484,9 @@ func (f *fleet) mark(l *life, ids []randflake.Parts) {
 		l.seen[at] = true
 		word, bit := id.Sequence/64, uint64(1)<<(id.Sequence%64)
 		if p[word]&bit != 0 {
-			f.tb.Errorf("%s made an ID that was made before: %+v", l.name, id)
+			if f.repeats++; f.repeats <= 3 { // batches
+				f.tb.Errorf("%s made an ID that was made before: %+v", l.name, id)
+			}
 			return
 		}
 		p[word] |= bit
@@ -421,26 +497,28 @@ func (f *fleet) mark(l *life, ids []randflake.Parts) {
 func (f *fleet) judge() {
 	tb := f.tb
 	tb.Helper()
-	var all []entry
+	var all, writes []entry
 	for _, l := range f.all {
-		grants, err := readGrants(l.name + ".grants")
+		grants, acknowledged, err := readGrants(l.name + ".grants")
 		if err != nil {
 			tb.Fatal(err)
 		}
 		all = append(all, slices.Collect(maps.Values(grants))...)
+		writes = append(writes, acknowledged...)
 		for at := range l.seen {
 			if !covered(grants, at) {
 				tb.Errorf("%s made IDs of %+v, which was not granted to it", l.name, at)
 			}
 		}
 	}
+	f.judgeWrites(writes)
 	// Grants must never overlap, whether they were used or not.
 	slices.SortFunc(all, func(a, b entry) int {
 		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Start, b.Start), cmp.Compare(a.End, b.End))
 	})
 	for i := 1; i < len(all); i++ {
 		if a, b := all[i-1], all[i]; a.Node == b.Node && b.Start < a.End {
-			tb.Errorf("grants overlap: %+v and %+v", a, b)
+			tb.Errorf("grants overlap: %s and %s", a, b)
 		}
 	}
 	made := f.count()
@@ -450,23 +528,64 @@ func (f *fleet) judge() {
 	}
 }
 
+func (e entry) String() string {
+	return fmt.Sprintf("nodes %d+%d for seconds %d to %d", e.Node, e.Nodes, e.Start, e.End)
+}
+
+// judgeWrites checks that no write was acknowledged during an outage, and that each block's version
+// tells of every write that was acknowledged before.
+func (f *fleet) judgeWrites(writes []entry) {
+	tb := f.tb
+	tb.Helper()
+	slices.SortFunc(writes, func(a, b entry) int {
+		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Answered, b.Answered))
+	})
+	for _, e := range writes {
+		if slices.ContainsFunc(f.outages, func(o [2]int64) bool { return o[0] < e.Began && e.Answered < o[1] }) {
+			tb.Errorf("the store acknowledged version %d of node %d while it was unreachable: an error of a write is swallowed", e.Version, e.Node)
+			return
+		}
+	}
+	last := map[uint32]entry{} // of each node, the write with the highest version
+	for _, e := range writes {
+		before, ok := last[e.Node]
+		switch {
+		case !ok || e.Version > before.Version:
+			last[e.Node] = e
+		case e.Nonce == before.Nonce || e.Version < before.Version && e.Began < before.Answered: // answered in another order
+		default:
+			mistake := "writes are not conditional, or one was acknowledged although it had failed"
+			if slices.ContainsFunc(f.outages, func(o [2]int64) bool { return before.Answered < o[1] && o[0] < e.Answered }) {
+				mistake = "in an outage it forgot a write, which was not on a disk yet, or was acknowledged although it had failed"
+			}
+			tb.Errorf("the store acknowledged version %d of node %d to one process, and version %d to another one later: %s",
+				before.Version, e.Node, e.Version, mistake)
+			return
+		}
+	}
+}
+
 // place identifies a grant: a renewal changes only its end.
 type place struct {
 	node  uint32
 	start int64
 }
 
-// readGrants returns the rectangles of a life. A line truncated by a kill was not used.
-func readGrants(name string) (map[place]entry, error) {
+// readGrants returns the rectangles of a life, and the writes that were acknowledged to it. A line
+// truncated by a kill was not used.
+func readGrants(name string) (grants map[place]entry, writes []entry, err error) {
 	b, err := os.ReadFile(name)
 	if err != nil && !os.IsNotExist(err) { // killed before it wrote any
-		return nil, err
+		return nil, nil, err
 	}
-	grants := map[place]entry{}
+	grants = map[place]entry{}
 	for lines := bufio.NewScanner(bytes.NewReader(b)); lines.Scan(); {
 		var e entry
 		if json.Unmarshal(lines.Bytes(), &e) != nil {
 			continue
+		}
+		if e.Version > 0 {
+			writes = append(writes, e)
 		}
 		at := place{e.Node, e.Start}
 		known, ok := grants[at]
@@ -480,7 +599,7 @@ func readGrants(name string) (map[place]entry, error) {
 		}
 		grants[at] = known
 	}
-	return grants, nil
+	return grants, writes, nil
 }
 
 func covered(grants map[place]entry, at second) bool {

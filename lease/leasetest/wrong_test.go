@@ -22,6 +22,7 @@ import (
 
 // Failures that rapid finds here are expected: they need not be shortened or saved.
 func TestMain(m *testing.M) {
+	Worker()
 	flag.Parse()
 	for name, value := range map[string]string{"rapid.nofailfile": "true", "rapid.shrinktime": "0s"} {
 		if err := flag.Set(name, value); err != nil {
@@ -408,8 +409,8 @@ type verdicts struct {
 func (v *verdicts) say(format string, args ...any) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.said == "" {
-		v.said = fmt.Sprintf(format, args...)
+	if len(v.said) < 10_000 {
+		v.said += fmt.Sprintf(format, args...) + "\n"
 	}
 }
 

@@ -1,22 +1,23 @@
 package boltstore
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/traceflake/traceflake/integration/lease/crowd"
-	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/boltstore"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/leasetest"
 )
 
 func harness(opts ...boltstore.Option) leasetest.Harness {
-	return leasetest.Harness{KnowsTime: true, New: func(tb testing.TB) leasetest.Open {
+	return leasetest.Harness{KnowsTime: true, New: func(tb testing.TB) leasetest.Storage {
 		path := filepath.Join(tb.TempDir(), "leases.db")
-		return func(nodes driver.NodeRange) (lease.Store, error) {
-			return boltstore.Open(path, driver.Options{Nodes: nodes, LongestTTL: lease.MaxTTL, Secret: driver.OwnSecret}, opts...)
+		return leasetest.Storage{
+			Open:   func() (driver.Store, error) { return boltstore.New(path, opts...) },
+			Delete: func() error { return os.Remove(path) },
 		}
 	}}
 }
