@@ -126,7 +126,7 @@ func (p *PostgresProxy) serve(client net.Conn) {
 		batch = append(batch, m...)
 		switch m[0] {
 		case 'S': // the end of a call
-		case 'p', 'X': // a password, the end
+		case 'p', 'Q', 'X': // a password, a part of an operator's transaction, the end
 			if forward(server, batch) != nil {
 				return
 			}

@@ -1,15 +1,14 @@
 package pgstore
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
@@ -22,128 +21,6 @@ type place struct {
 	nodes  driver.NodeRange
 	schema string
 	now    time.Time // when it was read, by the server's clock
-}
-
-// schemas returns the schemas of a connection's search path, and takes it out of the settings that
-// are sent: pgbouncer refuses it, and no statement relies on it.
-func schemas(config *pgxpool.Config) []string {
-	var names []string
-	for name := range strings.SplitSeq(config.ConnConfig.RuntimeParams["search_path"], ",") {
-		name = strings.TrimSpace(name)
-		if quoted := strings.Trim(name, `"`); quoted != name {
-			name = quoted
-		} else {
-			name = strings.ToLower(name)
-		}
-		if name == "$user" {
-			name = config.ConnConfig.User
-		}
-		if name != "" {
-			names = append(names, name)
-		}
-	}
-	delete(config.ConnConfig.RuntimeParams, "search_path")
-	return names
-}
-
-// find returns the schema of the store.
-func (s *Store) find(ctx context.Context, db querier) (string, error) {
-	type table struct {
-		Schema   string
-		Readable bool
-	}
-	tables, err := collect(ctx, db, pgx.RowToStructByPos[table], findSQL, s.name+suffix, append([]string{}, s.schemas...))
-	if err != nil {
-		return "", err
-	}
-	var readable, other []string
-	for _, t := range tables {
-		if t.Readable {
-			readable = append(readable, t.Schema)
-		} else {
-			other = append(other, t.Schema)
-		}
-	}
-	switch {
-	case len(readable) == 1:
-		return readable[0], nil
-	case len(readable) > 1:
-		return "", fmt.Errorf("%w: there are stores in the schemas %s: choose one with ?search_path=SCHEMA in the URL",
-			lease.ErrMisconfigured, strings.Join(readable, ", "))
-	case len(other) > 0:
-		return "", fmt.Errorf("%w: the role has no right to read the store in the schema %s: %s",
-			lease.ErrMisconfigured, strings.Join(other, ", "), rights)
-	case len(s.schemas) > 0:
-		return "", fmt.Errorf("%w, in the schema %s", lease.ErrNoStore, strings.Join(s.schemas, ", "))
-	}
-	return "", lease.ErrNoStore
-}
-
-// about is the row that describes a store, as JSON.
-type about struct {
-	ID         string    `json:"id"`
-	Schema     int       `json:"schema"`
-	Created    time.Time `json:"created"`
-	First      uint32    `json:"first_node"`
-	Nodes      uint32    `json:"nodes"`
-	BlockSize  uint32    `json:"block_size"`
-	LongestTTL int64     `json:"longest_ttl"` // seconds
-	Raised     time.Time `json:"raised"`
-	Secrets    []string  `json:"secrets"`
-}
-
-// read reads the description of the store in a schema. sql is aboutSQL, and what follows it.
-func (s *Store) read(ctx context.Context, db querier, schema, sql string) (*place, error) {
-	type described struct {
-		Now  int64
-		Text string
-	}
-	rows, err := collect(ctx, db, pgx.RowToStructByPos[described], s.statement(schema, sql))
-	if err != nil {
-		return nil, err
-	}
-	if len(rows) != 1 {
-		return nil, fmt.Errorf("%w: the table %s%s has %d rows, want one: restore it, or drop it and create a new store",
-			lease.ErrSchemaVersion, s.name, suffix, len(rows))
-	}
-	var a about
-	if err := json.Unmarshal([]byte(rows[0].Text), &a); err != nil || a.Schema != schemaVersion {
-		return nil, fmt.Errorf("%w: the table %s%s has schema %d, this version of the library supports %d",
-			lease.ErrSchemaVersion, s.name, suffix, a.Schema, schemaVersion)
-	}
-	d := lease.Description{
-		ID: a.ID, Created: a.Created.UTC(), First: a.First, Nodes: a.Nodes, BlockSize: a.BlockSize,
-		LongestTTL: time.Duration(a.LongestTTL) * time.Second, Raised: a.Raised.UTC(), Secrets: a.Secrets,
-	}
-	if err := driver.CheckDescription(d); err != nil {
-		return nil, fmt.Errorf("%w: the table %s%s was edited: %w", lease.ErrSchemaVersion, s.name, suffix, err)
-	}
-	return &place{Description: d, nodes: driver.RangeOf(d), schema: schema, now: time.UnixMicro(rows[0].Now)}, nil
-}
-
-// locate finds and reads the description of the store.
-func (s *Store) locate(ctx context.Context, db querier) (*place, error) {
-	if p := s.used.Load(); p != nil {
-		return s.read(ctx, db, p.schema, aboutSQL)
-	}
-	schema, err := s.find(ctx, db)
-	if err != nil {
-		return nil, err
-	}
-	return s.read(ctx, db, schema, aboutSQL)
-}
-
-// describe reads the description of the store, which must be the one in use if there is one.
-func (s *Store) describe(ctx context.Context) (p *place, err error) {
-	err = s.session(ctx, func(c *pgx.Conn) (err error) {
-		p, err = s.locate(ctx, c)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	s.used.CompareAndSwap(nil, p)
-	return p, s.used.Load().same(p.ID)
 }
 
 // same returns an error if another store is here.
@@ -162,142 +39,199 @@ func (s *Store) setup(ctx context.Context) (*place, error) {
 	return s.describe(ctx)
 }
 
+// describe reads the description of the store in use, or of the one that it finds.
+func (s *Store) describe(ctx context.Context) (p *place, err error) {
+	err = s.session(ctx, func(c *pgx.Conn) (err error) {
+		p, err = s.locate(ctx, c)
+		return err
+	})
+	return p, err
+}
+
+func (s *Store) locate(ctx context.Context, db querier) (p *place, err error) {
+	used := s.used.Load()
+	if used == nil {
+		used = new(place)
+		if used.schema, err = s.find(ctx, db); err != nil {
+			return nil, err
+		}
+	}
+	if p, err = s.read(ctx, db, used.schema); err != nil {
+		return nil, err
+	}
+	s.used.CompareAndSwap(nil, p)
+	return p, s.used.Load().same(p.ID)
+}
+
+// find returns the schema of the only store that there is, whatever the server's search path.
+func (s *Store) find(ctx context.Context, db querier) (string, error) {
+	var readable, other []string
+	_, err := collect(ctx, db, func(r pgx.CollectableRow) (schema string, err error) {
+		var can bool
+		if err = r.Scan(&schema, &can); can {
+			readable = append(readable, schema)
+		} else {
+			other = append(other, schema)
+		}
+		return schema, err
+	}, findSQL, s.name+suffix, s.schema)
+	switch {
+	case err != nil:
+		return "", err
+	case len(readable) == 1:
+		return readable[0], nil
+	case len(readable) > 1:
+		return "", fmt.Errorf("%w: there are stores in the schemas %s: choose one with ?search_path=SCHEMA in the URL",
+			lease.ErrMisconfigured, strings.Join(readable, ", "))
+	case len(other) > 0:
+		return "", fmt.Errorf("%w: it may not read the store in the schema %s: %s", lease.ErrMisconfigured, strings.Join(other, ", "), rights)
+	case s.schema != "":
+		return "", fmt.Errorf("schema %s: %w", s.schema, lease.ErrNoStore)
+	}
+	return "", lease.ErrNoStore
+}
+
+// read reads the description of the store in a schema.
+func (s *Store) read(ctx context.Context, db querier, schema string) (*place, error) {
+	found, err := collect(ctx, db, func(r pgx.CollectableRow) (*place, error) {
+		var now, created, raised, ttl int64
+		var version int
+		p := &place{schema: schema}
+		err := r.Scan(&now, &version, &p.ID, &created, &p.First, &p.Nodes, &p.BlockSize, &ttl, &raised, &p.Secrets)
+		p.now, p.Created, p.Raised, p.LongestTTL = time.UnixMicro(now), second(created), second(raised), time.Duration(ttl)*time.Second
+		p.nodes = driver.RangeOf(p.Description)
+		if err == nil && version != schemaVersion {
+			err = fmt.Errorf("%w: %d, this version of the library supports %d", lease.ErrSchemaVersion, version, schemaVersion)
+		}
+		return p, err
+	}, s.statement(schema, aboutSQL))
+	if err != nil {
+		return nil, err
+	}
+	if len(found) != 1 {
+		return nil, fmt.Errorf("%w: %s%s has %d rows, want one", lease.ErrSchemaVersion, s.name, suffix, len(found))
+	}
+	if err := driver.CheckDescription(found[0].Description); err != nil {
+		return nil, fmt.Errorf("%w: %s%s was edited: %w", lease.ErrSchemaVersion, s.name, suffix, err)
+	}
+	return found[0], nil
+}
+
 // Describe implements [lease.Store]. It is one statement, and one more to find the store.
-func (s *Store) Describe(ctx context.Context) (lease.Description, error) {
+func (s *Store) Describe(ctx context.Context) (_ lease.Description, err error) {
+	defer s.explain(ctx, "describe", &err)
 	p, err := s.describe(ctx)
 	if err != nil {
-		return lease.Description{}, s.failed(ctx, "describe", err)
+		return lease.Description{}, err
 	}
 	return p.Description, nil
 }
 
 // Create implements [lease.Admin]. It creates both tables, with all rows, in one transaction: in the
-// schema of [WithTable] or of the search path in the URL, or in public. The role
+// schema of [WithTable] or of the URL's search_path, or in public. The role
 // needs CREATE on the schema, and owns the tables.
-func (s *Store) Create(ctx context.Context, d lease.Description) error {
-	err := driver.CheckDescription(d)
-	if err == nil {
-		err = s.transaction(ctx, func(tx pgx.Tx) error { return s.create(ctx, tx, d) })
-	}
-	if err != nil {
-		return s.failed(ctx, "create", err)
-	}
-	return nil
-}
-
-func (s *Store) create(ctx context.Context, tx pgx.Tx, d lease.Description) error {
-	if _, err := tx.Exec(ctx, lockSQL); err != nil {
+func (s *Store) Create(ctx context.Context, d lease.Description) (err error) {
+	defer s.explain(ctx, "create", &err)
+	if err := driver.CheckDescription(d); err != nil {
 		return err
 	}
-	p, err := s.locate(ctx, tx)
-	if err == nil && p.ID != d.ID {
-		err = fmt.Errorf("%w, in the schema %s, with the ID %s, created at %s", lease.ErrExists, p.schema, p.ID, p.Created.Format(time.RFC3339))
-	}
-	if !errors.Is(err, lease.ErrNoStore) {
-		return err
-	}
-	schema := "public"
-	if len(s.schemas) > 0 {
-		schema = s.schemas[0]
-	}
-	for _, sql := range createSQL {
-		if _, err := tx.Exec(ctx, s.statement(schema, sql)); err != nil {
+	schema := cmp.Or(s.schema, "public")
+	return s.transaction(ctx, func(tx pgx.Tx) error {
+		p, err := s.locate(ctx, tx)
+		if err == nil && p.ID != d.ID {
+			err = fmt.Errorf("%w, in the schema %s, with the ID %s, created at %s",
+				lease.ErrExists, p.schema, p.ID, p.Created.Format(time.RFC3339))
+		}
+		if !errors.Is(err, lease.ErrNoStore) {
 			return err
 		}
-	}
-	first, last := d.First, d.First+d.Nodes-1
-	if _, err := tx.Exec(ctx, s.statement(schema, blocksSQL), d.ID, first, last, d.BlockSize); err != nil {
-		return err
-	}
-	_, err = tx.Exec(ctx, s.statement(schema, describeSQL), d.ID, schemaVersion, d.Created.Unix(), d.First, d.Nodes, d.BlockSize,
-		int64(d.LongestTTL/time.Second), append([]string{}, d.Secrets...))
-	if err != nil || d.Raised.IsZero() {
-		return err
-	}
-	return s.raise(ctx, tx, schema, d, driver.RaiseTo(lease.Description{}, d.Raised, d.Created)) // rounded up
+		for _, step := range []struct {
+			sql  string
+			args []any
+		}{
+			{createSQL, nil},
+			{blocksSQL, []any{d.ID, d.First, d.First + d.Nodes - 1, d.BlockSize}},
+			{describeSQL, []any{schemaVersion, d.ID, d.Created.Unix(), d.First, d.Nodes, d.BlockSize,
+				int64(d.LongestTTL / time.Second), append([]string{}, d.Secrets...)}},
+		} {
+			if _, err := tx.Exec(ctx, s.statement(schema, step.sql), step.args...); err != nil {
+				return err
+			}
+		}
+		if d.Raised.IsZero() {
+			return nil
+		}
+		return s.raise(ctx, tx, &place{Description: d, nodes: driver.RangeOf(d), schema: schema}, d.Raised)
+	})
 }
 
 // AddSecret implements [lease.Admin].
-func (s *Store) AddSecret(ctx context.Context, fingerprint string) error {
-	err := driver.CheckFingerprint(fingerprint)
-	var p *place
-	if err == nil {
-		p, err = s.setup(ctx)
+func (s *Store) AddSecret(ctx context.Context, fingerprint string) (err error) {
+	defer s.explain(ctx, "add a secret", &err)
+	if err := driver.CheckFingerprint(fingerprint); err != nil {
+		return err
 	}
-	var written []string
-	if err == nil {
-		written, err = query(ctx, s, pgx.RowTo[string], s.statement(p.schema, addSecretSQL), p.ID, fingerprint)
+	p, err := s.describe(ctx)
+	if err != nil {
+		return err
 	}
-	if err == nil && len(written) == 0 {
+	added, err := query(ctx, s, pgx.RowTo[string], s.statement(p.schema, addSecretSQL), p.ID, fingerprint)
+	if err == nil && len(added) == 0 {
 		err = lease.ErrReplaced
 	}
-	if err != nil {
-		return s.failed(ctx, "add a secret", err)
-	}
-	return nil
+	return err
 }
 
 // List implements [lease.Admin]. It is two statements.
-func (s *Store) List(ctx context.Context) ([]lease.Grant, error) {
+func (s *Store) List(ctx context.Context) (blocks []lease.Grant, err error) {
+	defer s.explain(ctx, "list", &err)
 	p, err := s.describe(ctx)
-	var rows []row
-	if err == nil {
-		rows, err = query(ctx, s, p.scan, s.statement(p.schema, listSQL))
-	}
 	if err != nil {
-		return nil, s.failed(ctx, "list", err)
+		return nil, err
 	}
-	blocks := make([]lease.Grant, len(rows))
-	for i, r := range rows {
-		blocks[i] = lease.Grant(r.block)
-	}
-	return blocks, nil
+	return query(ctx, s, func(r pgx.CollectableRow) (lease.Grant, error) {
+		row, err := p.scan(r)
+		return lease.Grant(row.block), err
+	}, s.statement(p.schema, listSQL))
 }
 
 // Raise implements [lease.Admin]. It is one transaction.
-func (s *Store) Raise(ctx context.Context, until time.Time) (time.Time, error) {
-	err := driver.CheckRaise(until)
-	var used *place
-	if err == nil {
-		used, err = s.setup(ctx)
+func (s *Store) Raise(ctx context.Context, until time.Time) (_ time.Time, err error) {
+	defer s.explain(ctx, "raise", &err)
+	if err := driver.CheckRaise(until); err != nil {
+		return until, err
 	}
-	if err == nil {
-		err = s.transaction(ctx, func(tx pgx.Tx) error {
-			p, err := s.read(ctx, tx, used.schema, aboutSQL+" FOR UPDATE")
-			if err == nil {
-				err = used.same(p.ID)
-			}
-			if err != nil {
-				return err
-			}
-			until = driver.RaiseTo(p.Description, until, p.now)
-			return s.raise(ctx, tx, p.schema, p.Description, until)
-		})
+	if _, err := s.setup(ctx); err != nil {
+		return until, err
 	}
-	if err != nil {
-		return time.Time{}, s.failed(ctx, "raise", err)
-	}
-	return until, nil
-}
-
-func (s *Store) raise(ctx context.Context, tx pgx.Tx, schema string, d lease.Description, until time.Time) error {
-	for _, sql := range []string{recordSQL, raiseSQL} {
-		if _, err := tx.Exec(ctx, s.statement(schema, sql), d.ID, until.Unix()); err != nil {
+	err = s.transaction(ctx, func(tx pgx.Tx) error {
+		p, err := s.locate(ctx, tx)
+		if err != nil {
 			return err
 		}
+		until = driver.RaiseTo(p.Description, until, p.now)
+		return s.raise(ctx, tx, p, until)
+	})
+	return until, err
+}
+
+func (s *Store) raise(ctx context.Context, tx pgx.Tx, p *place, until time.Time) error {
+	if _, err := tx.Exec(ctx, s.statement(p.schema, recordSQL), p.ID, until.Unix()); err != nil {
+		return err
 	}
-	raised, err := collect(ctx, tx, pgx.RowTo[int], s.statement(schema, raisedSQL), d.ID, until.Unix())
-	if err == nil && raised[0] != driver.RangeOf(d).Blocks() {
-		err = fmt.Errorf("%d of %d blocks have a row; %w", raised[0], driver.RangeOf(d).Blocks(), errNotWritten)
+	raised, err := tx.Exec(ctx, s.statement(p.schema, raiseSQL), p.ID, until.Unix())
+	if blocks := p.nodes.Blocks(); err == nil && raised.RowsAffected() != int64(blocks) {
+		err = fmt.Errorf("only %d of %d blocks were raised: are rows missing? %w", raised.RowsAffected(), blocks, errNotWritten)
 	}
 	return err
 }
 
 // Time implements [lease.Admin].
-func (s *Store) Time(ctx context.Context) (time.Time, error) {
+func (s *Store) Time(ctx context.Context) (_ time.Time, err error) {
+	defer s.explain(ctx, "time", &err)
 	now, err := query(ctx, s, pgx.RowTo[int64], "SELECT "+nowSQL)
 	if err != nil {
-		return time.Time{}, s.failed(ctx, "time", err)
+		return time.Time{}, err
 	}
 	return time.UnixMicro(now[0]), nil
 }

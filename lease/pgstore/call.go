@@ -2,20 +2,15 @@ package pgstore
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 )
 
@@ -69,11 +64,12 @@ func query[T any](ctx context.Context, s *Store, scan pgx.RowToFunc[T], sql stri
 	return all, err
 }
 
-// transaction runs statements in one transaction, whose commit waits for disk and standby.
+// transaction runs an operator's statements in one transaction, whose commit waits for disk and
+// standby.
 func (s *Store) transaction(ctx context.Context, statements func(pgx.Tx) error) error {
 	return s.session(ctx, func(c *pgx.Conn) error {
 		return pgx.BeginTxFunc(ctx, c, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
-			if _, err := tx.Exec(ctx, "SELECT "+durableSQL); err != nil {
+			if _, err := tx.Exec(ctx, s.statement("", beginSQL)); err != nil {
 				return err
 			}
 			return statements(tx)
@@ -140,121 +136,6 @@ func own(config *pgxpool.Config) *pgxpool.Config {
 		}
 	}
 	return config
-}
-
-// The server's error codes, from appendix A of its manual.
-const (
-	serializationFailure  = "40001"
-	deadlockDetected      = "40P01"
-	uniqueViolation       = "23505"
-	readOnlyTransaction   = "25006"
-	insufficientPrivilege = "42501"
-	undefinedColumn       = "42703"
-	undefinedTable        = "42P01"
-	duplicateTable        = "42P07"
-	undefinedObject       = "42704" // an unknown parameter of the URL
-	invalidParameter      = "22023" // a parameter of the URL with an invalid value
-	protocolViolation     = "08P01" // pgbouncer's code for a parameter that it does not know, among others
-	noSuchDatabase        = "3D000"
-	noSuchSchema          = "3F000"
-	wrongRoleOrPassword   = "28" // a class
-)
-
-func code(err error) string {
-	var e *pgconn.PgError
-	if errors.As(err, &e) {
-		return e.Code
-	}
-	return ""
-}
-
-// misconfigured reports whether a server will refuse until an operator changes something.
-func misconfigured(err error) bool {
-	var untrusted *tls.CertificateVerificationError
-	switch c := code(err); c {
-	case insufficientPrivilege, undefinedObject, invalidParameter, noSuchDatabase, noSuchSchema:
-		return true
-	case protocolViolation:
-		return strings.Contains(err.Error(), "unsupported startup parameter")
-	default:
-		return strings.HasPrefix(c, wrongRoleOrPassword) || errors.As(err, &untrusted) ||
-			strings.Contains(err.Error(), "server refused TLS connection")
-	}
-}
-
-// rights is what a role needs.
-var rights = fmt.Sprintf("grant SELECT and UPDATE on %s, SELECT on %[1]s%s, and USAGE on their schema", DefaultTable, suffix)
-
-// failed adds to err what was being done, to which table, and, if an operator
-// can fix the cause, how.
-func (s *Store) failed(ctx context.Context, what string, err error) error {
-	hint, reason, missing := "", code(err), lease.ErrNoStore
-	if s.used.Load() != nil {
-		missing = lease.ErrReplaced
-	}
-	err, wrong := told(err)
-	if wrong {
-		err = fmt.Errorf("%w: %w", lease.ErrMisconfigured, err)
-	}
-	if cause := ctx.Err(); cause != nil && !errors.Is(err, cause) {
-		err = fmt.Errorf("%w: %w", cause, err)
-	}
-	switch reason {
-	case readOnlyTransaction:
-		hint = " (the server is read-only, a standby perhaps; connect to the primary)"
-	case insufficientPrivilege:
-		hint = " (" + rights + "; to create the store, the role needs CREATE on the schema: name its own with ?search_path=SCHEMA)"
-	case undefinedTable:
-		err = fmt.Errorf("%w: %w", missing, err)
-	case duplicateTable:
-		err = fmt.Errorf("%w: %w", lease.ErrExists, err)
-	case undefinedColumn:
-		err = fmt.Errorf("%w: %w", lease.ErrSchemaVersion, err)
-	}
-	return fmt.Errorf("pgstore: %s, table %s: %w%s", what, s.name, err, hint)
-}
-
-// brief is an error with a shorter text.
-type brief struct {
-	error
-	text string
-}
-
-func (b brief) Error() string { return b.text }
-func (b brief) Unwrap() error { return b.error }
-
-// told returns err with each of its causes said once, and reports whether each of them needs an
-// operator. pgx tries every address of every host with and without TLS, and repeats in each
-// error which and for whom.
-func told(err error) (error, bool) {
-	var failed *pgconn.ConnectError
-	causes := []error{err}
-	if errors.As(err, &failed) {
-		causes[0] = failed.Unwrap()
-		if all, ok := causes[0].(interface{ Unwrap() []error }); ok {
-			causes = all.Unwrap()
-		}
-	}
-	var texts []string
-	wrong := true
-	for _, cause := range causes {
-		wrong = wrong && misconfigured(cause)
-		text := cause.Error()
-		server, network := new(pgconn.PgError), new(net.OpError)
-		switch {
-		case errors.As(cause, &server):
-			text = server.Message + " (SQLSTATE " + server.Code + ")"
-		case errors.As(cause, &network):
-			text = network.Error()
-		}
-		if !slices.Contains(texts, text) {
-			texts = append(texts, text)
-		}
-	}
-	if failed == nil && code(err) == "" {
-		return err, wrong
-	}
-	return brief{err, strings.Join(texts, "; ")}, wrong
 }
 
 // pause waits some milliseconds, more with each try.

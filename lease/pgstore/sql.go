@@ -42,45 +42,44 @@ const (
 		coalesce(ceil(extract(epoch FROM nullif(b.granted_until, '-infinity'))), 0)::bigint`
 )
 
-// findSQL lists the schemas $2, or all if there are none, that have a table of the name $1, and
-// whether this role can read it.
+// findSQL lists the schemas that have a table of the name $1, and whether this role can read it. If
+// $2 is not empty, it is the only schema.
 const findSQL = `SELECT n.nspname::text, has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT')
 	FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
-	WHERE c.relname = $1 AND c.relkind = 'r' AND c.relpersistence <> 't' AND (cardinality($2::text[]) = 0 OR n.nspname = ANY ($2::text[]))
+	WHERE c.relname = $1 AND c.relkind = 'r' AND c.relpersistence <> 't' AND $2::text IN ('', n.nspname::text)
 	ORDER BY 1`
 
-const aboutSQL = `SELECT {now}, to_jsonb(s)::text FROM {store} AS s`
+const aboutSQL = `SELECT {now}, schema, id, extract(epoch FROM created)::bigint, first_node, nodes, block_size, longest_ttl,
+	coalesce(extract(epoch FROM raised), 0)::bigint, secrets FROM {store}`
 
-// Of several operators who create the store at once, one does.
-const lockSQL = `SELECT pg_advisory_xact_lock(8390876135275523179)`
+// beginSQL begins a transaction of an operator, one at a time.
+const beginSQL = `SELECT {durable}, pg_advisory_xact_lock(8390876135275523179)`
 
-var createSQL = []string{
-	`CREATE TABLE {blocks} (
+const createSQL = `CREATE TABLE {blocks} (
 		node          integer PRIMARY KEY,
 		store         text NOT NULL,
 		granted_from  timestamptz,
 		granted_until timestamptz NOT NULL DEFAULT '-infinity',
 		nonce         text UNIQUE,
 		owner         text,
-		version       bigint NOT NULL
-	)`,
-	`CREATE INDEX ON {blocks} (granted_until)`,
-	`CREATE TABLE {store} (
-		id          text PRIMARY KEY,
+		version       bigint NOT NULL DEFAULT 0
+	);
+	CREATE INDEX ON {blocks} (granted_until);
+	CREATE TABLE {store} (
 		schema      integer NOT NULL,
+		id          text PRIMARY KEY,
 		created     timestamptz NOT NULL,
 		first_node  bigint NOT NULL,
 		nodes       bigint NOT NULL,
 		block_size  bigint NOT NULL,
-		longest_ttl bigint NOT NULL,
+		longest_ttl bigint NOT NULL, -- seconds
 		raised      timestamptz,
 		secrets     text[] NOT NULL
-	)`,
-}
+	)`
 
 const describeSQL = `INSERT INTO {store} VALUES ($1, $2, to_timestamp($3::bigint), $4, $5, $6, $7, NULL, $8)`
 
-const blocksSQL = `INSERT INTO {blocks} (node, store, version) SELECT n, $1, 0 FROM generate_series($2::bigint, $3::bigint, $4::bigint) AS n`
+const blocksSQL = `INSERT INTO {blocks} (node, store) SELECT n, $1 FROM generate_series($2::bigint, $3::bigint, $4::bigint) AS n`
 
 const addSecretSQL = `UPDATE {store} SET secrets = CASE WHEN $2 = ANY (secrets) THEN secrets ELSE secrets || $2::text END
 	WHERE id = $1 RETURNING {durable}`
@@ -88,12 +87,9 @@ const addSecretSQL = `UPDATE {store} SET secrets = CASE WHEN $2 = ANY (secrets) 
 const recordSQL = `UPDATE {store} SET raised = to_timestamp($2::bigint) WHERE id = $1`
 
 // raiseSQL is [driver.Block.Raise] for every block.
-const raiseSQL = `UPDATE {blocks} SET version = version + 1, nonce = NULL, owner = NULL,
-		granted_until = greatest(granted_until, to_timestamp($2::bigint))
-	WHERE store = $1 AND NOT (version > 0 AND nonce IS NULL AND granted_until >= to_timestamp($2::bigint))`
-
-const raisedSQL = `SELECT count(*) FROM {blocks}
-	WHERE store = $1 AND version > 0 AND nonce IS NULL AND granted_until >= to_timestamp($2::bigint)`
+const raiseSQL = `UPDATE {blocks} SET nonce = NULL, owner = NULL, granted_until = greatest(granted_until, to_timestamp($2::bigint)),
+	version = version + CASE WHEN version > 0 AND nonce IS NULL AND granted_until >= to_timestamp($2::bigint) THEN 0 ELSE 1 END
+	WHERE store = $1`
 
 const listSQL = `SELECT {now}, b.store, {columns} FROM {blocks} AS b WHERE version > 0 ORDER BY node`
 
@@ -110,7 +106,7 @@ const acquireSQL = `WITH again AS (
 ), free AS (
 	SELECT node FROM {blocks} WHERE granted_until <= to_timestamp($3::bigint) AND store = $2
 		AND {now} >= $6::bigint AND NOT EXISTS (SELECT FROM again)
-	ORDER BY granted_until LIMIT 1 FOR UPDATE {skip}
+	ORDER BY granted_until LIMIT 1 FOR UPDATE
 ), granted AS (
 	UPDATE {blocks} AS b SET version = b.version + 1, nonce = $1, owner = nullif($5, ''),
 		granted_from = to_timestamp($3::bigint), granted_until = to_timestamp($4::bigint)
@@ -120,6 +116,8 @@ const acquireSQL = `WITH again AS (
 SELECT {now}, coalesce(b.store, (SELECT store FROM {blocks} LIMIT 1), ''), {columns},
 	{durable}, b.node IS NULL AND EXISTS (SELECT FROM {blocks} WHERE granted_until <= to_timestamp($3::bigint))
 FROM (VALUES (0)) AS one LEFT JOIN (SELECT * FROM again UNION ALL SELECT * FROM granted) AS b ON true`
+
+var skipLockedSQL = strings.Replace(acquireSQL, "LIMIT 1 FOR UPDATE", "LIMIT 1 FOR UPDATE SKIP LOCKED", 1)
 
 // replaceSQL writes a block over the one that was read, which $1 to $7 are, once the server's clock
 // has reached microsecond $11.

@@ -1,6 +1,7 @@
 package pgstore
 
 import (
+	"context"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -22,47 +23,62 @@ func connect(tb testing.TB, dsn string) *pgxpool.Pool {
 	return connectWith(tb, dsn, func(*pgxpool.Config) {})
 }
 
-// harness makes each storage a table of its own.
-func harness(pool *pgxpool.Pool) leasetest.Harness {
-	return leasetest.Harness{
-		KnowsTime: true,
-		New: func(tb testing.TB) leasetest.Open {
-			table := fmt.Sprintf("leases_%d", tables.Add(1))
-			return func(nodes driver.NodeRange) (lease.Store, error) {
-				if err := nodes.Check(); err != nil {
-					return nil, err // what is missing here is not to be taken from the table
-				}
-				return open(tb, pool, nodes, pgstore.WithTable(table))
-			}
+// storage is tables of their own, which admin can drop.
+func storage(pool, admin *pgxpool.Pool) leasetest.Storage {
+	table := fmt.Sprintf("leases_%d", tables.Add(1))
+	return leasetest.Storage{
+		Open: func() (driver.Store, error) { return pgstore.New(pool.Config(), pgstore.WithTable(table)) },
+		Delete: func() error {
+			_, err := admin.Exec(context.Background(), fmt.Sprintf("DROP TABLE %s, %[1]s_store", table))
+			return err
 		},
 	}
 }
 
-// open opens a store with the settings of a pool until the end of the test.
-func open(tb testing.TB, pool *pgxpool.Pool, nodes driver.NodeRange, opts ...pgstore.Option) (*pgstore.Store, error) {
-	tb.Helper()
-	s, err := pgstore.New(pool.Config(), nodes, opts...)
-	if err == nil {
-		tb.Cleanup(func() { _ = s.Close() })
+func harness(pool, admin *pgxpool.Pool) leasetest.Harness {
+	return leasetest.Harness{
+		KnowsTime: true,
+		New:       func(testing.TB) leasetest.Storage { return storage(pool, admin) },
 	}
-	return s, err
 }
 
-func mustOpen(tb testing.TB, pool *pgxpool.Pool, nodes driver.NodeRange, opts ...pgstore.Option) *pgstore.Store {
+// open opens a store with the settings of a pool until the end of the test.
+func open(tb testing.TB, pool *pgxpool.Pool, opts ...pgstore.Option) *pgstore.Store {
 	tb.Helper()
-	s, err := open(tb, pool, nodes, opts...)
+	s, err := pgstore.New(pool.Config(), opts...)
 	if err != nil {
 		tb.Fatal(err)
 	}
+	tb.Cleanup(func() { _ = s.Close(context.Background()) })
 	return s
 }
 
+// created is a store with the settings of a pool, with nodes in blocks of a size, until the end of the test.
+func created(tb testing.TB, pool *pgxpool.Pool, nodes driver.NodeRange, opts ...pgstore.Option) *pgstore.Store {
+	tb.Helper()
+	s := open(tb, pool, opts...)
+	create(tb, s, leasetest.Nodes(nodes))
+	return s
+}
+
+// create creates the store that d describes, and returns its description.
+func create(tb testing.TB, s driver.Store, d lease.Description) lease.Description {
+	tb.Helper()
+	return leasetest.Storage{Open: func() (driver.Store, error) { return leftOpen{s}, nil }}.Create(tb, d)
+}
+
+type leftOpen struct{ driver.Store }
+
+func (leftOpen) Close(context.Context) error { return nil }
+
 func TestConformance(t *testing.T) {
 	server := servers.PostgresForTest(t)
-	leasetest.Run(t, harness(connect(t, server.DSN())))
+	pool := connect(t, server.DSN())
+	leasetest.Run(t, harness(pool, pool))
 }
 
 func BenchmarkAcquire(b *testing.B) {
 	server := servers.PostgresForTest(b)
-	crowd.Measure(b, harness(connectWith(b, server.DSN(), func(c *pgxpool.Config) { c.MaxConns = 64 })), nil)
+	pool := connect(b, server.DSN())
+	crowd.Measure(b, harness(pool, pool), nil)
 }

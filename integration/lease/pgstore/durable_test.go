@@ -1,7 +1,9 @@
 package pgstore
 
 import (
+	"bytes"
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -11,6 +13,8 @@ import (
 	"github.com/traceflake/traceflake/integration/servers"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/leasetest"
+	"github.com/traceflake/traceflake/lease/pgstore"
 )
 
 var few = driver.NodeRange{First: 0, Nodes: 1 << 17, BlockSize: 1 << 15}
@@ -34,13 +38,13 @@ func TestSynchronousCommitIsForcedOn(t *testing.T) {
 	} {
 		t.Run(c.byDefault, func(t *testing.T) {
 			setup := connect(t, server.DSN())
-			execute(t, setup, "DROP TABLE IF EXISTS traceflake_leases, commits CASCADE")
+			execute(t, setup, "DROP TABLE IF EXISTS traceflake_leases, traceflake_leases_store, commits CASCADE")
 			execute(t, setup, "ALTER DATABASE "+value[string](t, setup, "SELECT quote_ident(current_database())")+" SET synchronous_commit = "+c.byDefault)
 			pool := connect(t, server.DSN()) // new sessions
 			if got := value[string](t, pool, "SHOW synchronous_commit"); got != c.byDefault {
 				t.Fatalf("synchronous_commit is %s", got)
 			}
-			s := mustOpen(t, pool, few)
+			s := created(t, pool, few)
 			ctx, now := context.Background(), time.Now()
 			g, err := s.Acquire(ctx, calls.Request(now))
 			if err != nil {
@@ -78,7 +82,10 @@ func TestSynchronousCommitIsForcedOn(t *testing.T) {
 				_, err := s.Acquire(ctx, calls.Request(now))
 				return err
 			})
-			logged("raise", c.want, func() error { return s.Raise(ctx, now) })
+			logged("raise", c.want, func() error {
+				_, err := s.Raise(ctx, now)
+				return err
+			})
 			if got := value[string](t, pool, "SHOW synchronous_commit"); got != c.byDefault {
 				t.Errorf("the session is left with synchronous_commit = %s", got)
 			}
@@ -91,7 +98,7 @@ func TestSynchronousCommitIsForcedOn(t *testing.T) {
 func TestAnswersAreFlushed(t *testing.T) {
 	server := servers.PostgresForTest(t)
 	ctx, pool := context.Background(), connect(t, server.DSN())
-	s := mustOpen(t, pool, few)
+	s := created(t, pool, few)
 	r := calls.Request(time.Now())
 	g, err := s.Acquire(ctx, r)
 	if err != nil {
@@ -148,7 +155,7 @@ func TestAnswersAreFlushed(t *testing.T) {
 func TestFailedWrites(t *testing.T) {
 	server := servers.PostgresForTest(t)
 	ctx, pool := context.Background(), connect(t, server.DSN())
-	s := mustOpen(t, pool, few)
+	s := created(t, pool, few)
 	now := time.Now()
 	g, err := s.Acquire(ctx, calls.Request(now))
 	if err != nil {
@@ -167,7 +174,7 @@ func TestFailedWrites(t *testing.T) {
 				return err
 			},
 			"release": func() error { return s.Release(ctx, g, lease.NewNonce(), now) },
-			"raise":   func() error { return s.Raise(ctx, now.Add(time.Hour)) },
+			"raise":   func() error { _, err := s.Raise(ctx, now.Add(time.Hour)); return err },
 		} {
 			if write() == nil {
 				t.Errorf("%s, %s: no error", name, call)
@@ -183,11 +190,32 @@ func TestFailedWrites(t *testing.T) {
 // While the synchronous standby is away a commit waits for it. If that wait is
 // cancelled, the server commits with a warning: nothing is granted that a
 // failover could forget, and the block tells what was written once the standby
-// is back.
+// is back. No setting of the server hides the warning.
 func TestCancelledWaitForTheStandby(t *testing.T) {
+	for _, c := range []struct {
+		name, setting string
+		severity      string
+	}{
+		{"default settings", "client_min_messages = notice", "WARNING"},
+		{"without warnings", "client_min_messages = error", "WARNING"},
+		// The engine of the tests speaks English only. A relay that translates the severity stands in
+		// for lc_messages.
+		{"severity in German", "client_min_messages = notice", "WARNUNG"},
+	} {
+		t.Run(c.name, func(t *testing.T) { cancelledWait(t, c.setting, c.severity) })
+	}
+}
+
+func cancelledWait(t *testing.T, setting, severity string) {
 	server := servers.PostgresForTest(t)
 	ctx, admin := context.Background(), connect(t, server.DSN())
-	s := mustOpen(t, connectWith(t, server.DSN(), func(c *pgxpool.Config) {
+	execute(t, admin, "ALTER DATABASE "+value[string](t, admin, "SELECT quote_ident(current_database())")+" SET "+setting)
+	var warnings atomic.Int64
+	relay := newRelay(t, server.DSN(), func(b []byte) []byte {
+		warnings.Add(int64(bytes.Count(b, []byte("SWARNING\x00"))))
+		return bytes.ReplaceAll(b, []byte("SWARNING\x00"), []byte("S"+severity+"\x00"))
+	})
+	s := created(t, connectWith(t, relay.dsn, func(c *pgxpool.Config) {
 		c.ConnConfig.RuntimeParams["application_name"] = "waits"
 	}), few)
 	acquire := func() (lease.Grant, error) {
@@ -225,12 +253,25 @@ func TestCancelledWaitForTheStandby(t *testing.T) {
 		}
 	}
 	next := lease.NewNonce()
+	later := driver.NodeRange{First: 0, Nodes: 8, BlockSize: 8}
 	for what, call := range map[string]func() error{
-		"acquire": func() error { _, err := acquire(); return err },
-		"renew":   func() error { _, err := s.Renew(ctx, g, calls.Renewal(next, g.End.Add(time.Minute))); return err },
-		"get":     func() error { _, err := s.Get(ctx, g.Node); return err },
+		"acquire":    func() error { _, err := acquire(); return err },
+		"renew":      func() error { _, err := s.Renew(ctx, g, calls.Renewal(next, g.End.Add(time.Minute))); return err },
+		"get":        func() error { _, err := s.Get(ctx, g.Node); return err },
+		"add secret": func() error { return s.AddSecret(ctx, "0123456789abcdef") },
+		"create": func() error {
+			pool := connectWith(t, relay.dsn, func(c *pgxpool.Config) { c.ConnConfig.RuntimeParams["application_name"] = "waits" })
+			d, err := driver.NewDescription(leasetest.Nodes(later))
+			if err != nil {
+				return err
+			}
+			return open(t, pool, pgstore.WithTable("another")).Create(ctx, d)
+		},
 	} {
 		wantError(t, what, cancelled(call), nil, "unknown")
+	}
+	if warnings.Load() == 0 {
+		t.Error("the server sent no warning through the relay")
 	}
 	short, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
 	defer cancel()

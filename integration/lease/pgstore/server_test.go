@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
 	"os"
 	"os/exec"
@@ -29,7 +28,7 @@ import (
 	"github.com/traceflake/traceflake/lease/pgstore"
 )
 
-var wantError = calls.WantError("pgstore", "secret")
+var wantError = calls.WantError("pgstore", "hunter2")
 
 // counter counts statements.
 type counter struct{ n atomic.Int64 }
@@ -59,8 +58,8 @@ func connectWith(tb testing.TB, dsn string, change func(*pgxpool.Config)) *pgxpo
 func TestStatementsOfACall(t *testing.T) {
 	server := servers.PostgresForTest(t)
 	var statements counter
-	pool := connectWith(t, server.DSN(), func(c *pgxpool.Config) { c.ConnConfig.Tracer = &statements })
-	s := mustOpen(t, pool, driver.NodeRange{})
+	created(t, connect(t, server.DSN()), driver.AllNodes)
+	s := open(t, connectWith(t, server.DSN(), func(c *pgxpool.Config) { c.ConnConfig.Tracer = &statements }))
 	ctx, now := context.Background(), time.Now()
 	var g lease.Grant
 	again := calls.Request(now)
@@ -69,22 +68,17 @@ func TestStatementsOfACall(t *testing.T) {
 		want int64
 		call func() error
 	}{
-		{"acquire, the first call", 5, func() (err error) { // is there a table, make it, and now?
-			g, err = s.Acquire(ctx, calls.Request(now))
-			return err
-		}},
-		{"acquire", 2, func() error {
-			_, err := s.Acquire(ctx, again)
-			return err
-		}},
+		{"the first describe", 2, func() error { _, err := s.Describe(ctx); return err }}, // where is it, and what?
+		{"acquire", 1, func() error { _, err := s.Acquire(ctx, again); return err }},
+		{"acquire again, without an answer to the first", 1, func() (err error) { g, err = s.Acquire(ctx, again); return err }},
 		{"renew", 1, func() (err error) {
 			g, err = s.Renew(ctx, g, calls.Renewal(lease.NewNonce(), g.End.Add(time.Minute)))
 			return err
 		}},
-		{"acquire again, without an answer to the first", 2, func() error { _, err := s.Acquire(ctx, again); return err }},
 		{"get", 1, func() error { _, err := s.Get(ctx, g.Node); return err }},
 		{"release", 1, func() error { return s.Release(ctx, g, lease.NewNonce(), now) }},
-		{"raise", 2, func() error { return s.Raise(ctx, now) }},
+		{"describe", 1, func() error { _, err := s.Describe(ctx); return err }},
+		{"raise", 6, func() error { _, err := s.Raise(ctx, now); return err }}, // begin, commit, and four between
 	} {
 		before := statements.n.Load()
 		if err := c.call(); err != nil {
@@ -100,25 +94,25 @@ func TestStatementsOfACall(t *testing.T) {
 func TestConformanceUnderOtherSettings(t *testing.T) {
 	server := servers.PostgresForTest(t)
 	pool := connectWith(t, server.DSN(), func(c *pgxpool.Config) {
-		c.MaxConns = 16
 		for name, v := range map[string]string{
 			"default_transaction_isolation": "serializable",
 			"datestyle":                     "German",
 			"timezone":                      "Asia/Kathmandu",
 			"bytea_output":                  "escape",
 			"synchronous_commit":            "off",
-			"search_path":                   "elsewhere, public",
+			"search_path":                   "public",
+			"client_min_messages":           "error",
 		} {
 			c.ConnConfig.RuntimeParams[name] = v
 		}
 	})
-	leasetest.Run(t, harness(pool))
+	leasetest.Run(t, harness(pool, connect(t, server.DSN())))
 }
 
 // Through pgbouncer in transaction mode, with fewer sessions than clients.
 func TestConformanceThroughPgbouncer(t *testing.T) {
 	server := servers.PostgresForTest(t)
-	leasetest.Run(t, harness(connectWith(t, pgbouncer(t, server.DSN()), func(c *pgxpool.Config) { c.MaxConns = 16 })))
+	leasetest.Run(t, harness(connect(t, pgbouncer(t, server.DSN())), connect(t, server.DSN())))
 }
 
 func pgbouncer(t *testing.T, dsn string) string {
@@ -184,76 +178,11 @@ server_reset_query_always = 0
 	return front
 }
 
-func use(s *pgstore.Store) error {
+func use(s driver.Store) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	_, err := s.Acquire(ctx, calls.Request(time.Now()))
 	return err
-}
-
-func TestServersThatDoNotServe(t *testing.T) {
-	server := servers.PostgresForTest(t)
-	admin := connect(t, server.DSN())
-	as := func(role string) *pgstore.Store {
-		t.Helper()
-		run := func(sql string) { execute(t, admin, sql) }
-		run("DROP ROLE IF EXISTS " + role)
-		run("CREATE ROLE " + role + " LOGIN PASSWORD 'secret'")
-		u, err := url.Parse(server.DSN())
-		if err != nil {
-			t.Fatal(err)
-		}
-		u.User = url.UserPassword(role, "secret")
-		return mustOpen(t, connect(t, u.String()), driver.NodeRange{})
-	}
-	t.Cleanup(func() {
-		execute(t, admin, "DROP TABLE IF EXISTS traceflake_leases")
-		execute(t, admin, "DROP OWNED BY traceflake_none, traceflake_reader, traceflake_user")
-		execute(t, admin, "DROP ROLE traceflake_none, traceflake_reader, traceflake_user")
-	})
-
-	wantError(t, "no right to make the table", use(as("traceflake_none")), nil, "permission denied", "CREATE")
-
-	// Made by an operator, as Schema says; the role has no more than it needs.
-	s := mustOpen(t, admin, driver.NodeRange{})
-	execute(t, admin, s.Schema())
-	execute(t, admin, s.Schema())
-	reader, user := as("traceflake_reader"), as("traceflake_user")
-	execute(t, admin, "GRANT SELECT ON traceflake_leases TO traceflake_reader")
-	execute(t, admin, "GRANT SELECT, UPDATE ON traceflake_leases TO traceflake_user")
-	wantError(t, "no right to write", use(reader), nil, "permission denied", "UPDATE")
-	if err := use(user); err != nil {
-		t.Errorf("with SELECT and UPDATE: %v", err)
-	}
-
-	readOnly := connectWith(t, server.DSN(), func(c *pgxpool.Config) {
-		c.ConnConfig.RuntimeParams["default_transaction_read_only"] = "on"
-	})
-	s = mustOpen(t, readOnly, driver.NodeRange{})
-	wantError(t, "a standby", use(s), nil, "connect to the primary")
-	_, err := s.Get(context.Background(), 0)
-	wantError(t, "get from a standby", err, nil, "connect to the primary")
-
-	wrong, err := url.Parse(server.DSN())
-	if err != nil {
-		t.Fatal(err)
-	}
-	wrong.User = url.UserPassword("traceflake_user", "not the secret")
-	s = mustOpen(t, connect(t, wrong.String()), driver.NodeRange{})
-	wantError(t, "a wrong password", use(s), nil, "traceflake_user")
-
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	wrong.Host = l.Addr().String()
-	s = mustOpen(t, connect(t, wrong.String()), driver.NodeRange{})
-	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
-	defer cancel()
-	_, err = s.Acquire(ctx, calls.Request(time.Now()))
-	wantError(t, "a server that says nothing", err, context.DeadlineExceeded)
-	_ = l.Close()
-	wantError(t, "a dead server", use(s), nil, "refused")
 }
 
 func execute(tb testing.TB, pool *pgxpool.Pool, sql string) {
@@ -263,61 +192,22 @@ func execute(tb testing.TB, pool *pgxpool.Pool, sql string) {
 	}
 }
 
-func TestTablesOfAnotherKind(t *testing.T) {
-	server := servers.PostgresForTest(t)
-	pool := connect(t, server.DSN())
-	good := mustOpen(t, pool, driver.NodeRange{}, pgstore.WithTable("good"))
-	execute(t, pool, good.Schema())
-	for _, c := range []struct {
-		name, sql string
-		want      error
-		texts     []string
-	}{
-		{"newer", "CREATE TABLE %s (what text); COMMENT ON TABLE %[1]s IS 'traceflake leases, schema 2, in a new way'", lease.ErrSchemaVersion, []string{"schema 2", "supports 1"}},
-		{"customers", "CREATE TABLE %s (id text); COMMENT ON TABLE %[1]s IS 'our customers'", lease.ErrSchemaVersion, []string{"our customers"}},
-		{"uncommented", "CREATE TABLE %s (LIKE good INCLUDING ALL)", lease.ErrSchemaVersion, []string{"comment"}},
-		{"larger", "CREATE TABLE %s (); COMMENT ON TABLE %[1]s IS 'traceflake leases, schema 1, blocks of 16 nodes'", lease.ErrBlockSize, []string{"16 nodes, not 8"}},
-		{"strange", "CREATE TABLE %s (); COMMENT ON TABLE %[1]s IS 'traceflake leases, schema 1, blocks of many nodes'", lease.ErrSchemaVersion, []string{"many"}},
-	} {
-		execute(t, pool, fmt.Sprintf(c.sql, c.name))
-		s := mustOpen(t, pool, driver.NodeRange{BlockSize: 8}, pgstore.WithTable(c.name))
-		wantError(t, c.name, use(s), c.want, append(c.texts, c.name)...)
-		_, err := s.List(context.Background())
-		wantError(t, c.name+": list", err, c.want)
-	}
-
-	if err := use(good); err != nil {
-		t.Fatal(err)
-	}
-	execute(t, pool, "DELETE FROM good WHERE node = 0")
-	_, err := good.Get(context.Background(), 0)
-	wantError(t, "a deleted row", err, nil, "missing")
-	wantError(t, "raise with a deleted row", good.Raise(context.Background(), time.Now()), nil, "missing")
-	execute(t, pool, "DROP TABLE good")
-	wantError(t, "a dropped table", use(good), nil, "dropped")
-
-	execute(t, pool, "CREATE SCHEMA other")
-	for _, name := range []string{"other.leases", "Mixed_Case", "a123456789a123456789a123456789a123456789a123456789"} {
-		s := mustOpen(t, pool, driver.NodeRange{}, pgstore.WithTable(name))
-		if err := use(s); err != nil {
-			t.Errorf("table %s: %v", name, err)
-		}
-	}
-	if n := value[int](t, pool, "SELECT count(*) FROM other.leases"); n != driver.AllNodes.Blocks() {
-		t.Errorf("%d rows, want %d", n, driver.AllNodes.Blocks())
-	}
-}
-
 func TestBadOptions(t *testing.T) {
 	pool := connect(t, "postgres://nobody@127.0.0.1:1/none") // does not connect
 	for _, name := range []string{"", "a b", "a.b.c", "1a", ".a", "a.", "x; DROP TABLE x", `"x"`, strings.Repeat("x", 51)} {
-		_, err := pgstore.New(pool.Config(), driver.NodeRange{}, pgstore.WithTable(name))
+		_, err := pgstore.New(pool.Config(), pgstore.WithTable(name))
 		wantError(t, "table "+name, err, lease.ErrInvalidRequest, "table")
 	}
-	_, err := pgstore.New(pool.Config(), driver.NodeRange{BlockSize: 3})
-	wantError(t, "block size", err, lease.ErrInvalidRequest, "power of two")
-	_, err = pgstore.New(pool.Config(), driver.NodeRange{First: 4, Nodes: 8, BlockSize: 8})
-	wantError(t, "nodes", err, lease.ErrInvalidRequest, "multiples")
-	_, err = pgstore.New(nil, driver.NodeRange{})
+	_, err := pgstore.New(nil)
 	wantError(t, "no configuration", err, lease.ErrInvalidRequest, "configuration")
+	for url, text := range map[string]string{
+		"postgres://user:hunter2@host:port/":                  "invalid port",
+		"postgres://user:%hunter2@host/db":                    "special characters of the password",
+		"postgres://user:hunter2@localhost/?sslmode=perhaps":  "sslmode is invalid",
+		"postgres://user:hunter2@host/db?search_path=a,b":     "search_path",
+		"postgres://user:hunter2@host/db?connect_timeout=now": "connect_timeout",
+	} {
+		_, err := driver.Open(url)
+		wantError(t, text, err, lease.ErrInvalidRequest, text)
+	}
 }

@@ -1,0 +1,152 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/traceflake/traceflake/integration/lease/calls"
+	"github.com/traceflake/traceflake/integration/servers"
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/leasetest"
+)
+
+// Each error says once what is wrong, and is permanent exactly if retrying cannot help.
+func TestErrors(t *testing.T) {
+	server := servers.PostgresForTest(t)
+	admin := connect(t, server.DSN())
+	created(t, admin, few)
+	for _, sql := range []string{
+		"CREATE ROLE traceflake_reader LOGIN PASSWORD 'hunter2'", "CREATE ROLE traceflake_user LOGIN PASSWORD 'hunter2'",
+		"CREATE ROLE traceflake_none LOGIN PASSWORD 'hunter2'",
+		"GRANT SELECT ON traceflake_leases, traceflake_leases_store TO traceflake_reader",
+		"GRANT SELECT ON traceflake_leases_store TO traceflake_user", "GRANT SELECT, UPDATE ON traceflake_leases TO traceflake_user",
+		"CREATE SCHEMA empty", "CREATE SCHEMA newer", "CREATE SCHEMA customers", "CREATE SCHEMA many",
+		"CREATE TABLE newer.traceflake_leases_store AS SELECT * FROM traceflake_leases_store",
+		"UPDATE newer.traceflake_leases_store SET schema = 2",
+		"CREATE TABLE customers.traceflake_leases_store (what text)",
+		"CREATE TABLE many.traceflake_leases_store AS SELECT * FROM traceflake_leases_store, generate_series(1, 2)",
+		"CREATE SCHEMA taken", "CREATE TABLE taken.traceflake_leases (what text)",
+	} {
+		execute(t, admin, sql)
+	}
+	t.Cleanup(func() {
+		execute(t, admin, "DROP OWNED BY traceflake_none, traceflake_reader, traceflake_user")
+		execute(t, admin, "DROP ROLE traceflake_none, traceflake_reader, traceflake_user")
+	})
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = closed.Close()
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = silent.Close() }()
+
+	acquire := func(ctx context.Context, s driver.Store) error {
+		_, err := s.Acquire(ctx, calls.Request(time.Now()))
+		return err
+	}
+	create := func(ctx context.Context, s driver.Store) error {
+		d, err := driver.NewDescription(leasetest.Nodes(few))
+		return errors.Join(err, s.Create(ctx, d))
+	}
+	role := func(name, password string) func(*url.URL) {
+		return func(u *url.URL) { u.User = url.UserPassword(name, password) }
+	}
+	with := func(parameter, v string) func(*url.URL) {
+		return func(u *url.URL) {
+			q := u.Query()
+			q.Set(parameter, v)
+			u.RawQuery = q.Encode()
+		}
+	}
+	host := func(address string) func(*url.URL) { return func(u *url.URL) { u.Host = address } }
+	for _, c := range []struct {
+		name      string
+		change    func(*url.URL)
+		call      func(context.Context, driver.Store) error
+		want      error
+		permanent bool
+		text      string
+	}{
+		{"unknown parameter", with("foo", "bar"), acquire, lease.ErrMisconfigured, true, `unrecognized configuration parameter "foo"`},
+		{"wrong parameter", with("timezone", "Mars"), acquire, lease.ErrMisconfigured, true, "TimeZone"},
+		{"no TLS", with("sslmode", "require"), acquire, lease.ErrMisconfigured, true, "refused TLS"},
+		{"no database", func(u *url.URL) { u.Path = "/missing" }, acquire, lease.ErrMisconfigured, true, `database "missing" does not exist`},
+		{"no role", role("traceflake_missing", "hunter2"), acquire, lease.ErrMisconfigured, true, "traceflake_missing"},
+		{"wrong password", role("traceflake_user", "wrong hunter2"), acquire, lease.ErrMisconfigured, true, "password"},
+		{"no store", with("search_path", "empty"), acquire, lease.ErrNoStore, true, "lease create"},
+		{"no schema", with("search_path", "missing"), acquire, lease.ErrNoStore, true, "schema missing"},
+		{"no schema to create in", with("search_path", "missing"), create, lease.ErrMisconfigured, true, "create it first"},
+		{"no right to create", func(u *url.URL) { with("search_path", "empty")(u); role("traceflake_user", "hunter2")(u) }, create,
+			lease.ErrMisconfigured, true, "CREATE"},
+		{"no right to read", role("traceflake_none", "hunter2"), acquire, lease.ErrMisconfigured, true, "SELECT"},
+		{"no right to write", role("traceflake_reader", "hunter2"), acquire, lease.ErrMisconfigured, true, "UPDATE"},
+		{"no right to administer", role("traceflake_user", "hunter2"), func(ctx context.Context, s driver.Store) error {
+			return s.AddSecret(ctx, "0123456789abcdef")
+		}, lease.ErrMisconfigured, true, "permission denied"},
+		{"rights of a process", role("traceflake_user", "hunter2"), acquire, nil, false, ""},
+		{"several stores", nil, acquire, lease.ErrMisconfigured, true, "customers, many, newer, public: choose one with ?search_path="},
+		{"another store", with("search_path", "public"), create, lease.ErrExists, false, "created at"},
+		{"another table", with("search_path", "taken"), create, lease.ErrExists, false, "already exists"},
+		{"a newer store", with("search_path", "newer"), acquire, lease.ErrSchemaVersion, true, "2, this version of the library supports 1"},
+		{"another kind of table", with("search_path", "customers"), acquire, lease.ErrSchemaVersion, true, "column"},
+		{"two descriptions", with("search_path", "many"), acquire, lease.ErrSchemaVersion, true, "2 rows"},
+		{"a standby", with("default_transaction_read_only", "on"), acquire, nil, false, "connect to the primary"},
+		{"a dead server", host(closed.Addr().String()), acquire, nil, false, "refused"},
+		{"a dead server, and one without the role", func(u *url.URL) {
+			role("traceflake_missing", "hunter2")(u)
+			u.Host = closed.Addr().String() + "," + u.Host
+		}, acquire, nil, false, "traceflake_missing"},
+		{"a server that does not respond", host(silent.Addr().String()), acquire, context.DeadlineExceeded, false, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			u, err := url.Parse(server.DSN())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.name != "several stores" {
+				with("search_path", "public")(u)
+			}
+			if c.change != nil {
+				c.change(u)
+			}
+			s, err := driver.Open(u.String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = s.Close(context.Background()) }()
+			ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
+			defer cancel()
+			err = c.call(ctx, s)
+			if c.want == nil && c.text == "" {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			wantError(t, c.name, err, c.want, c.text)
+			if lease.Permanent(err) != c.permanent {
+				t.Errorf("%q is permanent: %t, want %t", err, lease.Permanent(err), c.permanent)
+			}
+			for _, bad := range []string{"failed to connect", "server error", "SELECT coalesce", "UPDATE \"", "%!"} {
+				if strings.Contains(err.Error(), bad) {
+					t.Errorf("error %q has %q", err, bad)
+				}
+			}
+			for _, once := range []string{"does not exist", "refused", "permission denied", "password authentication", "lease:"} {
+				if strings.Count(err.Error(), once) > 1 {
+					t.Errorf("error %q says %q more than once", err, once)
+				}
+			}
+		})
+	}
+}
