@@ -113,8 +113,8 @@ func (c Config) bounds() error {
 	return nil
 }
 
-// check returns an error for settings that are invalid with any store.
-func (c Config) check() error {
+// Check returns an error for settings that are invalid with any store: [ErrConfig].
+func (c Config) Check() error {
 	if err := c.bounds(); err != nil || c.Store != "" {
 		return err
 	}

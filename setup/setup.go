@@ -51,7 +51,7 @@ func FromEnv(ctx context.Context) (*IDs, error) {
 
 // Open does what [FromEnv] does, with these settings.
 func (c Config) Open(ctx context.Context) (*IDs, error) {
-	if err := c.check(); err != nil {
+	if err := c.Check(); err != nil {
 		return nil, err
 	}
 	if c.Store == "" {

@@ -138,7 +138,7 @@ func say(out io.Writer, c setup.Config, d lease.Description, there bool) {
 		verb = "the store exists:"
 	}
 	fmt.Fprintf(out, "%s %s: ID %s, nodes %d to %d in blocks of %d, leases of up to %s\n",
-		verb, c.Address(), d.ID, d.First, d.First+d.Nodes-1, d.BlockSize, d.LongestTTL)
+		verb, c.Address(), d.ID, d.First, d.First+d.Nodes-1, d.BlockSize, shortly(d.LongestTTL))
 }
 
 // createEmbedded creates a store with a secret of its own, or finds that it exists.

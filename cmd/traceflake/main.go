@@ -110,7 +110,7 @@ understood; 2, wrong usage, an unreadable secret or an unreachable store.`,
 		SilenceUsage:  true,
 	},
 		inspectCommand(&f), newCommand(&f), rangeCommand(), keygenCommand(), verifyCommand(&f),
-		backfillCommand(&f), leaseCommand(&f), proxyCommand(&f), sqlCommand(), clickhouseCommand(), versionCommand(),
+		backfillCommand(&f), leaseCommand(&f), proxyCommand(&f), doctorCommand(&f), sqlCommand(), clickhouseCommand(), versionCommand(),
 	)
 	root.SetHelpCommand(helpCommand(root))
 	root.SetFlagErrorFunc(explainFlag)
