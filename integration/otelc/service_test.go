@@ -183,3 +183,15 @@ func TestUnmatchedRules(t *testing.T) {
 		t.Errorf("%d IDs, %q, %v", len(ids), logged, err)
 	}
 }
+
+// A propagator that the service registers before this package does stays.
+func TestPropagatorOfAnInit(t *testing.T) {
+	program := build(t, func(_, autoprop string) {
+		write(t, filepath.Join(autoprop, "early.go"), "package autoprop\n\nimport \"go.opentelemetry.io/otel/propagation\"\n\n"+
+			"func init() { RegisterTextMapPropagator(\"xtraceid\", propagation.Baggage{}) }\n")
+	})
+	words, logged, err := run(t, program, "propagator", "OTEL_PROPAGATORS=xtraceid")
+	if err != nil || logged != "" || !slices.Equal(words, []string{"[baggage]", "[baggage]"}) {
+		t.Errorf("%s, %q, %v", words, logged, err)
+	}
+}
