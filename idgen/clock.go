@@ -32,8 +32,8 @@ type counter struct {
 // nothing is measured in advance. A counter that has disagreed with the clock
 // once is never used again.
 type clock struct {
-	randflake.Clock
 	counter counter
+	randflake.Clock
 	rate    atomic.Uint64 // ticks a millisecond; 0 if not known
 	wrong   atomic.Bool   // the counter disagreed with the clock, or there is none
 }
@@ -49,10 +49,9 @@ func (k *clock) start(c randflake.Clock, n counter) {
 // reading is one processor's view of the time: it is ms, in Unix milliseconds, while the counter
 // is in [since, since+ticks).
 type reading struct {
-	ms           int64
 	since, ticks uint64
+	ms           int64
 	trust        uint64 // the counter is trusted before this value
-	compared     moment
 }
 
 // moment is a reading of the clock and of the counter at the same time.
@@ -74,20 +73,20 @@ func (r *reading) advance(count uint64) bool {
 
 // read reads the clock. count is the counter's value a moment ago. It reports false if the counter
 // has turned out to be wrong.
-func (k *clock) read(r *reading, count uint64) (right bool) {
+func (k *clock) read(l *local, count uint64) (right bool) {
 	now := moment{k.Now(), count}
-	r.ms, r.ticks = now.at.UnixMilli(), 0
+	l.ms, l.ticks = now.at.UnixMilli(), 0
 	if k.wrong.Load() {
 		return true
 	}
-	rate, found := k.judge(r.compared, now)
+	rate, found := k.judge(l.compared, now)
 	switch found {
 	case differs:
 		k.wrong.Store(true)
 	case agrees:
-		r.compared, r.ticks = now, rate
-		r.since = count - uint64(now.at.Nanosecond()%1e6)*rate/1e6
-		r.trust = r.since + uint64(trusted)*rate
+		l.compared, l.ticks = now, rate
+		l.since = count - uint64(now.at.Nanosecond()%1e6)*rate/1e6
+		l.trust = l.since + uint64(trusted)*rate
 	}
 	return found != differs
 }

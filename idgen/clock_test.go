@@ -125,7 +125,7 @@ func TestWrongCounters(t *testing.T) {
 					other()
 				}
 				if i == 1200 { // a second has ended: simulate the timer, which runs in real time
-					g.valid.end()
+					g.eras.end()
 				}
 				// An order that is ahead of the clock by less than the hold stays ahead: it never
 				// goes back. Only a counter that stands still is wrong for longer than it is
@@ -158,7 +158,7 @@ func TestLimitsOfTheCounter(t *testing.T) {
 		c := newClock(noon.Add(-16 * time.Millisecond).Add(750 * time.Microsecond))
 		var k clock
 		k.start(c, counter{read: func() uint64 { return count }, slowest: 1e6, fastest: 2e6})
-		var r reading
+		var r local
 		pass := func(d time.Duration, ticks uint64) bool {
 			c.pass(d)
 			count += ticks
@@ -234,7 +234,7 @@ func TestCounterIsForTheSystemClock(t *testing.T) {
 		"a clock function": {[]Option{WithClock(randflake.ClockFunc(time.Now))}, false},
 	} {
 		used := systemCounter().read != nil && tt.used
-		if g := New(tt.opts...); (g.clock.counter.read() != 0) != used || g.clock.wrong.Load() == used || g.valid.untimed.Load() == tt.used {
+		if g := New(tt.opts...); (g.clock.counter.read() != 0) != used || g.clock.wrong.Load() == used || g.eras.untimed.Load() == tt.used {
 			t.Errorf("%s: counter %d, wrong %v", name, g.clock.counter.read(), g.clock.wrong.Load())
 		}
 	}

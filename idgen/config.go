@@ -29,7 +29,9 @@ func newConfig(opts []Option) config {
 	}
 	WithClock(randflake.SystemClock{})(&cfg)
 	for _, opt := range opts {
-		opt(&cfg)
+		if opt != nil {
+			opt(&cfg)
+		}
 	}
 	return cfg
 }

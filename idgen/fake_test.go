@@ -1,6 +1,7 @@
 package idgen
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -137,10 +138,10 @@ func (c *fakeClock) learned(t *testing.T, opts ...Option) (g *Generator, other f
 func onOne(t *testing.T, g *Generator) (other func()) {
 	old := runtime.GOMAXPROCS(1)
 	t.Cleanup(func() { runtime.GOMAXPROCS(old) })
-	away := new(local)
+	away := g.locals.spare.get()
 	return func() {
-		here := g.locals.take(g.locals.pin())
-		g.locals.put(away)
+		here := g.locals.detach(g.locals.pin())
+		g.locals.attach(away, true)
 		away = here
 	}
 }
@@ -239,7 +240,7 @@ func collectErrors(t *testing.T) *handled {
 	h := &handled{}
 	old := otel.GetErrorHandler()
 	otel.SetErrorHandler(h)
-	t.Cleanup(func() { otel.SetErrorHandler(old) })
+	t.Cleanup(func() { delivered(); otel.SetErrorHandler(old) })
 	return h
 }
 
@@ -249,8 +250,18 @@ func (h *handled) Handle(err error) {
 	h.errs = append(h.errs, err)
 }
 
+// all returns what was reported, once all of it has arrived.
 func (h *handled) all() []error {
+	delivered()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.errs)
+}
+
+// delivered waits until no report is on its way.
+func delivered() {
+	stacks := make([]byte, 1<<20)
+	for bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("(*reports).")) {
+		runtime.Gosched()
+	}
 }

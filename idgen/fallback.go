@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 
 	"go.opentelemetry.io/otel"
@@ -14,11 +15,11 @@ import (
 
 // refusals counts the calls that are served with random bits, and reports when that begins and
 // ends. The source and the clock are reported separately: otherwise each call in which one of them
-// works would end the trouble of the other.
+// works would end the outage of the other.
 type refusals struct {
 	reasons    [len(reasons)]atomic.Int64
-	fromSource trouble
-	inRange    trouble
+	fromSource outage
+	inRange    outage
 }
 
 // Fallbacks returns how many calls have been served with random bits.
@@ -39,22 +40,75 @@ func (r *refusals) add(err error) {
 	}
 }
 
-// trouble is whether something fails. Its beginning and its end are reported once.
-type trouble struct{ on atomic.Bool }
+// outage is a period in which the source or the clock cannot be used. Its beginning and its end
+// are reported once, in this order.
+type outage struct {
+	on       atomic.Bool
+	changing sync.Mutex
+	reports  reports
+}
 
-func (t *trouble) begins(err error) {
-	if !t.on.Load() && t.on.CompareAndSwap(false, true) {
-		otel.Handle(fmt.Errorf("idgen: IDs are random from now on: %w", err))
+func (o *outage) begins(err error) {
+	if !o.on.Load() {
+		o.change(true, fmt.Errorf("idgen: falling back to random IDs: %w", err))
 	}
 }
 
-func (t *trouble) ends() {
-	if t.on.Load() && t.on.CompareAndSwap(true, false) {
-		otel.Handle(errRecovered)
+func (o *outage) ends() {
+	if o.on.Load() {
+		o.change(false, errRecovered)
 	}
 }
 
-var errRecovered = errors.New("idgen: IDs come from the source again")
+func (o *outage) change(on bool, err error) {
+	o.changing.Lock()
+	defer o.changing.Unlock()
+	if o.on.CompareAndSwap(!on, on) {
+		o.reports.add(err)
+	}
+}
+
+// reports passes errors to [otel.Handle] in their order and in a goroutine of its own, since a
+// handler may block.
+type reports struct {
+	mu      sync.Mutex
+	waiting []error
+	running bool
+}
+
+// mostReports is how many reports may wait.
+const mostReports = 16
+
+func (r *reports) add(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.waiting) == mostReports { // the last one and this one cancel each other
+		r.waiting = r.waiting[:mostReports-1]
+		return
+	}
+	r.waiting = append(r.waiting, err)
+	if !r.running {
+		r.running = true
+		go r.deliver()
+	}
+}
+
+func (r *reports) deliver() {
+	for {
+		r.mu.Lock()
+		if len(r.waiting) == 0 {
+			r.running = false
+			r.mu.Unlock()
+			return
+		}
+		err := r.waiting[0]
+		r.waiting = r.waiting[1:]
+		r.mu.Unlock()
+		otel.Handle(err)
+	}
+}
+
+var errRecovered = errors.New("idgen: recovered: IDs are no longer random")
 
 // random generates random IDs. Until the kernel learns of a restore, its bytes are the same in all
 // copies of a machine, and that is when leases are gone. So they are combined with a mask, which
@@ -69,8 +123,12 @@ func (r *random) renew(draw func([]byte)) { r.mask.Store(drawn(draw)) }
 
 // id returns random bits that are not all zero.
 func (r *random) id() randflake.ID {
+	kernel := r.kernel
+	if kernel == nil { // in a zero Generator
+		kernel = kernelBits
+	}
 	for {
-		if id := randflake.ID(r.kernel() ^ r.mask.Load()); id != 0 {
+		if id := randflake.ID(kernel() ^ r.mask.Load()); id != 0 {
 			return id
 		}
 	}

@@ -1,101 +1,212 @@
-//go:build !nolinkname
-
 package idgen
 
 import (
-	"runtime"
+	"errors"
+	"fmt"
+	"slices"
 	"sync"
-	"unsafe" // also for linkname
+	"time"
+
+	"github.com/traceflake/traceflake/randflake"
 )
 
-// locals keeps one local for each processor (a P of Go's scheduler).
-//
-// A sync.Pool does this too, and the build tag nolinkname selects it. It pins the goroutine to its
-// processor twice for each ID, once for Get and once for Put; bench/RESULTS.md has the gain from
-// pinning it once. runtime.procPin is not part of Go's public interface, but it is on the
-// runtime's list of names whose removal or change would break too many packages
-// (go.dev/issue/67401).
-type locals struct {
-	slots []slot    // by processor
-	spare sync.Pool // locals without a slot
+// The first batch of an era has minBatch IDs, and each further one twice as many, up to maxBatch:
+// so a processor discards at most minBatch IDs more than it has used.
+const (
+	minBatch = 256
+	maxBatch = 1024
+)
+
+// ready is what a processor has ready for the next IDs, so that most calls write nothing that
+// another processor reads. What a span ID needs is in its first cache line, which a trace ID that
+// begins a millisecond leaves for the second.
+type ready struct {
+	era       *era // in which it was checked
+	ids       *[maxBatch]randflake.ID
+	run       run    // clear halves of the millisecond
+	version   uint32 // of the machine's page, as in era
+	next, end uint32 // ids[next:end] are ready
+	reading          // the millisecond
+	from      int64  // Unix milliseconds: the IDs may be used in [from, from+usable)
 }
 
-type slot struct {
-	owned
-	// No two processors write to one cache line; they fetch lines in pairs.
-	_ [128 - unsafe.Sizeof(owned{})%128]byte
+// local is a processor's ready and what is rarely needed. It has one owner at a time.
+type local struct {
+	ready
+	compared moment // when the counter was last compared with the clock
+	size     int    // of the next batch
 }
 
-type owned struct {
-	local *local
-	away  *local // was taken from here, and no other has been used here since
-}
+// spare holds locals without a processor. In a zero Generator it is nil.
+type spare struct{ *sync.Pool }
 
-func (s *locals) start() {
-	s.spare.New = func() any { return new(local) }
-	s.slots = make([]slot, max(runtime.NumCPU(), runtime.GOMAXPROCS(0)))
-}
-
-//go:linkname procPin runtime.procPin
-func procPin() int
-
-//go:linkname procUnpin runtime.procUnpin
-func procUnpin()
-
-// pinned is what a goroutine that is pinned to its processor may use.
-type pinned struct {
-	local *local // may be nil
-	slot  *slot  // nil on processors that were added later
-}
-
-// pin keeps the goroutine on its processor until unpin or take is called. Code between the two
-// must not wait.
-func (s *locals) pin() pinned {
-	p := procPin()
-	if p >= len(s.slots) {
-		return pinned{}
-	}
-	here := &s.slots[p]
-	acquire(here)
-	return pinned{here.local, here}
-}
-
-func (s *locals) unpin(here pinned) {
-	if here.slot != nil {
-		release(here.slot)
-	}
-	procUnpin()
-}
-
-// take unpins the goroutine and removes the local from the processor. If there is none, it returns
-// another that is not in use.
-func (s *locals) take(here pinned) *local {
-	if here.slot != nil {
-		here.slot.local, here.slot.away = nil, here.local
-	}
-	s.unpin(here)
-	if here.local == nil {
-		return s.spare.Get().(*local)
-	}
-	return here.local
-}
-
-// put makes l this processor's local, unless the processor has one again. The rest of l's run is
-// given up if another local may have taken a later one here in the meantime.
-func (s *locals) put(l *local) {
-	here := s.pin()
-	slot := here.slot
-	if slot == nil || slot.away != l {
-		l.run.last = l.run.word
-	}
-	if slot != nil {
-		slot.away = nil
-		if slot.local == nil {
-			slot.local, l = l, nil
+func (s spare) get() *local {
+	if s.Pool != nil {
+		if l, ok := s.Get().(*local); ok {
+			return l
 		}
 	}
-	s.unpin(here)
-	if l != nil {
-		s.spare.Put(l)
+	return &local{ready: ready{ids: new([maxBatch]randflake.ID)}, size: minBatch}
+}
+
+func (s spare) put(l *local) {
+	if s.Pool != nil {
+		s.Put(l)
 	}
 }
+
+// usable is for how many milliseconds IDs may be used: their second may be borrowed, or held while
+// the clock is behind.
+const usable = int64((hold + time.Second) / time.Millisecond)
+
+func (r *ready) has(n uint32) bool { return r.next+n <= r.end }
+
+// covers reports whether the IDs may be used in this millisecond.
+func (r *ready) covers() bool { return uint64(r.ms-r.from) < uint64(usable) }
+
+// ahead returns by how many milliseconds the IDs' second is ahead.
+func (r *ready) ahead() int64 { return r.from + hold.Milliseconds() - r.ms }
+
+// id hands out an ID. There must be one.
+func (r *ready) id() randflake.ID {
+	r.next++
+	return r.ids[(r.next-1)%maxBatch]
+}
+
+// at moves r to the millisecond of the counter. It reports false if the clock must be read, or if
+// the ready IDs belong to another second.
+func (r *ready) at(count uint64) bool {
+	return count-r.since < r.ticks || r.later(count)
+}
+
+func (r *ready) later(count uint64) bool {
+	if !r.advance(count) {
+		return false
+	}
+	r.run = run{}
+	return r.covers()
+}
+
+// begin drops whatever is of an earlier era.
+func (l *local) begin(e *era) {
+	l.version = e.version
+	if l.era != e {
+		l.era, l.size = e, minBatch
+		l.next, l.end, l.run = 0, 0, run{}
+	}
+}
+
+// fill generates at least n new IDs, or none if it returns an error.
+func (l *local) fill(source Source, n uint32) error {
+	l.next, l.end = 0, 0
+	count, second, err := source.Fill(l.ids[:l.size])
+	if count < 0 || count > l.size {
+		return fmt.Errorf("idgen: the source reported %d IDs, but %d were requested", count, l.size)
+	}
+	ids := l.ids[:count]
+	if slices.Contains(ids, 0) { // randflake never returns zero, which is not a valid ID
+		ids = slices.DeleteFunc(ids, func(id randflake.ID) bool { return id == 0 })
+	}
+	if len(ids) < int(n) {
+		if err == nil {
+			err = errNoIDs
+		}
+		return err
+	}
+	l.end, l.from = uint32(len(ids)), second.Add(-hold).UnixMilli()
+	l.size = min(2*l.size, maxBatch)
+	return nil
+}
+
+var errNoIDs = errors.New("idgen: the source returned no IDs and no error")
+
+// hasIDs reports whether NewIDs may take what is ready. If not, generate makes it ready.
+func (g *Generator) hasIDs(r *ready) bool {
+	return r.has(2) && g.eras.holds(r) && r.at(g.clock.counter.read()) &&
+		(r.run.left > 0 || r.run.extend(&g.order, r.ms))
+}
+
+// attempts is how often a call generates IDs if they are outdated at once: the process was stopped
+// in the meantime, or the machine was restored.
+const attempts = 4
+
+// generate makes n IDs ready that may be used now. It returns the next clear half too if a trace
+// needs one; that is 0 if the clock is out of range.
+func (g *Generator) generate(l *local, n uint32, trace bool) (high uint64, err error) {
+	if g.source == nil {
+		return 0, errZero
+	}
+	for range attempts {
+		g.prepare(l)
+		if !l.has(n) || !l.covers() {
+			err = g.fill(l, n)
+		}
+		if trace {
+			high = g.high(l)
+		}
+		if err != nil || l.covers() && l.era == g.eras.current() {
+			return high, err
+		}
+	}
+	if l.era != g.eras.current() {
+		return high, errChanging
+	}
+	return high, nil // the source's clock disagrees with ours: its IDs are unique all the same
+}
+
+// prepare brings l into the current era and millisecond.
+func (g *Generator) prepare(l *local) {
+	count := g.clock.counter.read()
+	if !g.eras.holds(&l.ready) || !l.at(count) {
+		l.begin(g.eras.current()) // first: whatever changes from here on ends this era
+		g.read(l, count)
+	}
+}
+
+// read reads the clock. count is the counter's value a moment ago.
+func (g *Generator) read(l *local, count uint64) {
+	before := l.ms
+	if right := g.clock.read(l, count); !right {
+		g.eras.end() // the others must not use the counter either
+	}
+	if l.ms != before {
+		l.run = run{}
+	}
+	g.eras.endWith(l.ms)
+}
+
+// fill generates new IDs for l: at least n, or none if it returns an error.
+func (g *Generator) fill(l *local, n uint32) error {
+	if err := l.fill(g.source, n); err != nil {
+		return err
+	}
+	g.refusals.fromSource.ends()
+	if l.ahead() > 0 || !l.covers() { // borrowed, or the process was stopped meanwhile
+		g.read(l, g.clock.counter.read())
+	}
+	g.borrowed.Store(max(l.ahead(), 0))
+	return nil
+}
+
+// high returns the next clear half of l, or 0 if the clock is out of range.
+func (g *Generator) high(l *local) uint64 {
+	for l.run.left == 0 && !l.run.extend(&g.order, l.ms) {
+		next := g.order.next.Load()
+		g.read(l, g.clock.counter.read())
+		if floorOf(l.ms) == 0 {
+			return 0
+		}
+		if g.order.follow(next, l.ms) {
+			g.steps.Add(1)
+			g.eras.end() // the others may still have the old time
+		}
+	}
+	g.refusals.inRange.ends()
+	return l.run.next()
+}
+
+var (
+	errZero     = errors.New("idgen: a zero Generator has no source of IDs: use New")
+	errClock    = errors.New("idgen: the clock is outside the range 2020 to 2089: set it")
+	errChanging = fmt.Errorf("idgen: the source's generation changed during each of %d attempts to generate IDs", attempts)
+)

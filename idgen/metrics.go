@@ -64,8 +64,8 @@ func (g *Generator) register(mp metric.MeterProvider) (err error) {
 	}
 	g.metrics, err = m.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		o.ObserveInt64(steps, g.steps.Load())
-		source, _ := g.valid.machine.Status()
-		o.ObserveInt64(restores, g.valid.restores.Load(),
+		source, _ := g.eras.machine.Status()
+		o.ObserveInt64(restores, g.eras.restores.Load(),
 			metric.WithAttributes(attribute.String("traceflake.vmclock", source.String())))
 		o.ObserveFloat64(borrowed, (time.Duration(g.borrowed.Load()) * time.Millisecond).Seconds())
 		for i := range g.refusals.reasons {

@@ -4,12 +4,13 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/traceid"
 )
 
 // hold is how far the clock may step back while trace IDs continue from their position. It is also
 // the bound of randflake's generators, so that the halves of an ID agree.
-const hold = traceid.DefaultTolerance
+const hold = randflake.DefaultBorrow
 
 const holdWords = uint64(hold/time.Millisecond) << traceid.SequenceBits
 
@@ -61,18 +62,15 @@ func floorOf(ms int64) uint64 {
 // longest is the length of the longest run.
 const longest = 128
 
-// run is one processor's share of the clear halves of a millisecond: [word, last).
+// run is one processor's share of the clear halves of a millisecond.
 type run struct {
-	ms         int64 // of the clock when it was taken
-	word, last uint64
-	taken      uint64 // words taken in this millisecond
+	word        uint64 // the next
+	left, taken uint32 // words of this run, and of all runs of this millisecond
 }
-
-// has reports whether a word of ms is left.
-func (r *run) has(ms int64) bool { return r.ms == ms && r.word < r.last }
 
 func (r *run) next() uint64 {
 	r.word++
+	r.left--
 	return r.word - 1
 }
 
@@ -80,13 +78,10 @@ func (r *run) next() uint64 {
 // generates few trace IDs keeps them in order; one that generates many rarely writes the shared
 // word.
 func (r *run) extend(o *order, ms int64) bool {
-	if r.ms != ms {
-		*r = run{ms: ms}
-	}
 	n := min(max(r.taken, 1), longest)
-	first, ok := o.take(ms, n)
+	first, ok := o.take(ms, uint64(n))
 	if ok {
-		r.word, r.last, r.taken = first, first+n, r.taken+n
+		r.word, r.left, r.taken = first, n, r.taken+n
 	}
 	return ok
 }

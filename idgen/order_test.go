@@ -65,15 +65,17 @@ func TestRuns(t *testing.T) {
 	var o order
 	var r run
 	for _, ms := range []int64{traceid.EpochMillis + 10, traceid.EpochMillis + 11} {
-		var got []uint64
+		r = run{} // as at the beginning of a millisecond
+		var got []uint32
 		for range 11 {
 			before := o.next.Load()
-			if r.extend(&o, ms); o.next.Load() != r.last || r.word < before || !r.has(ms) || r.has(ms+1) {
+			n := r.taken
+			if ok := r.extend(&o, ms); !ok || o.next.Load() != r.word+uint64(r.left) || r.word < before || r.taken != n+r.left {
 				t.Errorf("run %+v, next %d", r, o.next.Load())
 			}
-			got = append(got, r.last-r.word)
+			got = append(got, r.left)
 		}
-		if want := []uint64{1, 1, 2, 4, 8, 16, 32, 64, 128, 128, 128}; !slices.Equal(got, want) {
+		if want := []uint32{1, 1, 2, 4, 8, 16, 32, 64, 128, 128, 128}; !slices.Equal(got, want) {
 			t.Errorf("the runs have lengths %d, want %d", got, want)
 		}
 	}

@@ -105,7 +105,7 @@ func TestRestoredMachine(t *testing.T) {
 			}
 			life := s.generation.Add(1)
 			n.begin()
-			for i := range 3 * batchSize {
+			for i := range 3 * maxBatch {
 				if i%100 == 99 {
 					other()
 				}

@@ -128,9 +128,9 @@ func (p *page) check() error {
 
 var errShort = errors.New("the page is too short")
 
-// Version returns the page's update counter, which costs one load: while it stays the same, so
-// does the generation.
-func (m *Machine) Version() uint32 { return m.page.seq.Load() }
+// Version returns the page's update counter, which is only for reading: while it stays the same,
+// so does the generation.
+func (m *Machine) Version() *atomic.Uint32 { return &m.page.seq }
 
 // Generation returns a number that changes whenever this machine is restored from a snapshot, and
 // that is constant while [Machine.Status] is Off. It does not wait. The number was current at some

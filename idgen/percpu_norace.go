@@ -2,5 +2,5 @@
 
 package idgen
 
-func acquire(*slot) {}
-func release(*slot) {}
+func acquire(pinned) {}
+func release(pinned) {}

@@ -28,10 +28,10 @@ func TestTimer(t *testing.T) {
 		g := New(noCounter)
 		runs := func(want uint64, during func()) {
 			t.Helper()
-			before := g.valid.epoch.Load()
+			before := g.eras.now.Load().n
 			during()
 			time.Sleep(3 * time.Hour)
-			if n := g.valid.epoch.Load() - before; n != want {
+			if n := g.eras.now.Load().n - before; n != want {
 				t.Errorf("the timer ran %d times, want %d", n, want)
 			}
 		}
@@ -73,7 +73,7 @@ func TestIDsHaveTheCurrentSecond(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		closed := g.valid.epoch.Load()
+		closed := g.eras.now.Load().n
 		for range 10 {
 			time.Sleep(700 * time.Millisecond)
 			span()
@@ -82,7 +82,7 @@ func TestIDsHaveTheCurrentSecond(t *testing.T) {
 				t.Errorf("late by %v", late)
 			}
 		}
-		if g.valid.epoch.Load() != closed {
+		if g.eras.now.Load().n != closed {
 			t.Error("the timer ran after Close")
 		}
 	})
@@ -127,7 +127,7 @@ func TestBatchIsValidForItsSecond(t *testing.T) {
 func TestGeneration(t *testing.T) {
 	for name, read := range map[string]func(c *fakeClock, g *Generator){
 		"by the counter": func(c *fakeClock, g *Generator) { c.pass((trusted + 1) * time.Millisecond); g.NewIDs(t.Context()) },
-		"by the timer":   func(c *fakeClock, g *Generator) { g.valid.end() },
+		"by the timer":   func(c *fakeClock, g *Generator) { g.eras.end() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			errs := collectErrors(t)
@@ -145,8 +145,8 @@ func TestGeneration(t *testing.T) {
 					}
 				}
 			}
-			if len(errs.all()) != 0 || g.valid.restores.Load() != 0 {
-				t.Errorf("%d restores, %v: want none", g.valid.restores.Load(), errs.all())
+			if len(errs.all()) != 0 || g.eras.restores.Load() != 0 {
+				t.Errorf("%d restores, %v: want none", g.eras.restores.Load(), errs.all())
 			}
 		})
 	}
@@ -224,15 +224,15 @@ func TestRestored(t *testing.T) {
 	g, other := c.learned(t, WithSource(s))
 	for generation := randflake.ID(1); generation < 4; generation++ {
 		g.Restored()
-		for range 2 * batchSize {
+		for range 2 * maxBatch {
 			other()
 			if _, low, span := idsOf(g); low>>32 != generation || span>>32 != generation {
 				t.Fatalf("generation %d: %s, %s", generation, low, span)
 			}
 		}
 	}
-	if got := errs.all(); len(got) != 3 || !errors.Is(got[0], errRestored) || g.valid.restores.Load() != 3 {
-		t.Errorf("%d restores are counted, want 3: %v", g.valid.restores.Load(), got)
+	if got := errs.all(); len(got) != 3 || !errors.Is(got[0], errRestored) || g.eras.restores.Load() != 3 {
+		t.Errorf("%d restores are counted, want 3: %v", g.eras.restores.Load(), got)
 	}
 }
 
@@ -252,20 +252,20 @@ func TestRestoredWithoutConfiguration(t *testing.T) {
 	g := New(WithClock(c), func(cfg *config) { cfg.entropy = draw })
 	onOne(t, g)
 	originals := map[randflake.ID]bool{}
-	for _, id := range fill(t, newPrivate(c, draw), 16*batchSize) {
+	for _, id := range fill(t, newPrivate(c, draw), 16*maxBatch) {
 		originals[id] = true
 	}
 	spanOf(g) // draws the place of this second
 	drawing = func() {
 		drawing, bytes = func() {}, 2
-		for range batchSize + 1 {
+		for range maxBatch + 1 {
 			if !originals[spanOf(g)] {
 				t.Error("the old secret is not in use: the test is meaningless")
 			}
 		}
 	}
 	g.Restored()
-	for i := range 2 * batchSize {
+	for i := range 2 * maxBatch {
 		if originals[spanOf(g)] {
 			t.Fatalf("ID %d after the restore is of the old secret", i)
 		}

@@ -9,5 +9,5 @@ import (
 
 // The race detector does not know that goroutines pinned to one processor run one after the other.
 
-func acquire(s *slot) { runtime.RaceAcquire(unsafe.Pointer(s)) }
-func release(s *slot) { runtime.RaceRelease(unsafe.Pointer(s)) }
+func acquire(s pinned) { runtime.RaceAcquire(unsafe.Pointer(s)) }
+func release(s pinned) { runtime.RaceRelease(unsafe.Pointer(s)) }

@@ -9,6 +9,36 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
+// Source generates Randflake IDs. A randflake.Generator is one, and so is a lease.Keeper.
+//
+// Fill writes up to len(dst) IDs of one second and returns how many, and the second; n < len(dst)
+// only with a non-nil error. It is called by many goroutines whenever spans start: it must be safe
+// for concurrent use and never wait.
+//
+// A source may also be [Generational] and a [Restorer].
+type Source interface {
+	Fill(dst []randflake.ID) (n int, second time.Time, err error)
+}
+
+// Generational is a [Source] that can invalidate the IDs it returned before. A lease.Keeper is
+// one: its generation changes when the machine seems to have been suspended or cloned.
+//
+// When the number changes, the IDs that a [Generator] has ready are discarded. Generation is
+// called after each Fill, at least every 16 ms while trace IDs are generated and every second
+// while span IDs are. It must be safe for concurrent use, never wait, and not use the Generator.
+type Generational interface {
+	Source
+	Generation() uint64
+}
+
+// Restorer is a [Source] that can be told that this process was restored from a snapshot. When
+// Restored returns, Fill returns no ID that depends on anything from before the call: no lease and
+// no secret. It must be safe for concurrent use and not use the Generator.
+type Restorer interface {
+	Source
+	Restored()
+}
+
 // private is the zero-configuration source. Its random secret is not known to any other process,
 // so this process owns every node and every second. Under one secret no ID repeats: the word of
 // its generator only grows.
@@ -53,7 +83,7 @@ func (p *private) fresh() *randflake.Generator {
 		panic(err) // the secret has the right length
 	}
 	g, err := randflake.NewGenerator(codec, everything,
-		randflake.WithClock(p.clock), randflake.WithBorrow(hold), randflake.WithStart(func() uint64 { return drawn(p.draw) }))
+		randflake.WithClock(p.clock), randflake.WithStart(func() uint64 { return drawn(p.draw) }))
 	if err != nil {
 		panic(err) // the lease is a constant
 	}
