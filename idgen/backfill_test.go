@@ -58,6 +58,14 @@ func TestNewTraceIDAt(t *testing.T) {
 		t.Errorf("at the epoch: %s, %v", id, err)
 	}
 
+	// The sequence starts again after 2^23 calls, in the same millisecond.
+	g.backfilled.Store(traceid.MaxSequence - 1)
+	for _, want := range []uint32{traceid.MaxSequence, 0, 1} {
+		if id, err := g.NewTraceIDAt(noon); err != nil || !traceid.Time(id).Equal(noon) || traceid.Sequence(id) != want {
+			t.Errorf("%s, %v: sequence %d of %v, want %d", id, err, traceid.Sequence(id), traceid.Time(id), want)
+		}
+	}
+
 	// Live IDs are not affected.
 	next, _ := g.NewIDs(t.Context())
 	if bytes.Compare(next[:], live[:]) <= 0 || !traceid.Time(next).Equal(noon) {

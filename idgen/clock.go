@@ -19,23 +19,21 @@ const (
 	maxPause = 1. / 32
 )
 
-// counter counts at a constant rate while the machine runs, and reading it is
-// much cheaper than reading the clock. The zero value means that there is no
-// counter.
+// counter counts at a constant rate while the machine runs, and reading it is much cheaper than
+// reading the clock. The zero value means that there is no counter.
 type counter struct {
 	read             func() uint64
 	slowest, fastest float64 // ticks a millisecond; other rates are not plausible
 }
 
-// clock provides milliseconds to processors. It reads the system clock together
-// with the counter, and derives the counter's rate from two such readings:
-// nothing is measured in advance. A counter that has disagreed with the clock
-// once is never used again.
+// clock provides milliseconds to processors. It reads the system clock together with the counter,
+// and derives the counter's rate from two such readings: nothing is measured in advance. A counter
+// that has disagreed with the clock once is never used again.
 type clock struct {
 	counter counter
 	randflake.Clock
-	rate    atomic.Uint64 // ticks a millisecond; 0 if not known
-	wrong   atomic.Bool   // the counter disagreed with the clock, or there is none
+	rate  atomic.Uint64 // ticks a millisecond; 0 if not known
+	wrong atomic.Bool   // the counter disagreed with the clock, or there is none
 }
 
 func (k *clock) start(c randflake.Clock, n counter) {

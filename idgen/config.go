@@ -39,15 +39,14 @@ func newConfig(opts []Option) config {
 // Option configures a [Generator].
 type Option func(*config)
 
-// WithSource sets the source of low halves and span IDs: one with leased nodes,
-// so that IDs are unique in the fleet. The default, and nil, is a random secret
-// drawn by this process.
+// WithSource sets the source of low halves and span IDs: one with leased nodes, so that IDs are
+// unique in the fleet. The default, and nil, is a random secret drawn by this process.
 func WithSource(s Source) Option {
 	return func(c *config) { c.source = s }
 }
 
-// WithMeterProvider sets the provider of the metrics listed in the package
-// documentation; the default, and nil, is the global one.
+// WithMeterProvider sets the provider of the metrics listed in the package documentation; the
+// default, and nil, is the global one.
 func WithMeterProvider(mp metric.MeterProvider) Option {
 	return func(c *config) {
 		if mp != nil {
@@ -56,10 +55,9 @@ func WithMeterProvider(mp metric.MeterProvider) Option {
 	}
 }
 
-// WithClock sets the clock, for tests. It is read for every ID, and the
-// zero-configuration source uses it too; a source given by WithSource has its
-// own clock. With it all trace IDs are strictly ordered. The default, and nil,
-// is [randflake.SystemClock].
+// WithClock sets the clock, for tests. It is read for every ID, and the zero-configuration source
+// uses it too; a source given by WithSource has its own clock. With it all trace IDs are strictly
+// ordered. The default, and nil, is [randflake.SystemClock].
 func WithClock(clock randflake.Clock) Option {
 	return func(c *config) {
 		switch clock {

@@ -1,5 +1,4 @@
-// Package idgen generates OpenTelemetry trace and span IDs that sort by time and
-// are unique.
+// Package idgen generates OpenTelemetry trace and span IDs that sort by time and are unique.
 //
 //	trace ID, 16 bytes, big-endian
 //	 127                         87 86              64 63                                            0
@@ -12,23 +11,20 @@
 //
 //	sdktrace.NewTracerProvider(sdktrace.WithIDGenerator(idgen.New()))
 //
-// The first 64 bits, the clear half, are for sorting. They show anyone who sees
-// the ID when the trace began, and roughly how many traces began before it in
-// that millisecond. The low half is for uniqueness and for sampling: its bits
-// are uniform and random to anyone without the secret, as W3C Trace Context
-// level 2 requires of the last seven bytes, which the samplers of Go and of the
-// collector read. The ratio samplers of .NET and C++ read the first eight bytes,
-// which contain the time: they keep all of these traces or none, so sample
-// elsewhere.
+// The first 64 bits, the clear half, are for sorting. They show anyone who sees the ID when the
+// trace began, and roughly how many traces began before it in that millisecond. The low half is
+// for uniqueness and for sampling: its bits are uniform and random to anyone without the secret,
+// as W3C Trace Context level 2 requires of the last seven bytes, which the samplers of Go and of
+// the collector read. The ratio samplers of .NET and C++ read the first eight bytes, which contain
+// the time: they keep all of these traces or none, so sample elsewhere.
 //
 // # Order
 //
-// Trace IDs of one generator sort by millisecond. Within a millisecond each
-// processor (a P of Go's scheduler) takes runs of the sequence, so that most
-// calls write no memory that another processor writes. In each millisecond a
-// processor's runs have 1, 1, 2, 4, 8 … 128 numbers. What is left of a run is
-// given up when its millisecond ends, or when the goroutine that fetched new
-// low halves comes back on another processor. The exact guarantees are:
+// Trace IDs of one generator sort by millisecond. Within a millisecond each processor (a P of Go's
+// scheduler) takes runs of the sequence, so that most calls write no memory that another processor
+// writes. In each millisecond a processor's runs have 1, 1, 2, 4, 8 … 128 numbers. What is left of
+// a run is given up when its millisecond ends, or when the goroutine that fetched new low halves
+// comes back on another processor. The exact guarantees are:
 //
 //   - A goroutine that stays on its processor gets strictly increasing IDs. The
 //     build tag nolinkname weakens this: a call may then be preempted.
@@ -47,63 +43,56 @@
 //
 // # Time
 //
-// An ID's millisecond is within one of the clock's. The clock is read together
-// with the processor's time-stamp counter, which is trusted for 16 ms: on amd64
-// if the processor says that it is invariant, and on arm64. So a step of the
-// clock, or an error of the counter while the machine is suspended, goes
-// unnoticed for at most 17 ms of the counter's time. A counter that disagrees
-// with the clock is never used again; one that has stopped is noticed when the
-// timer expires, once a second. The clock is read for each trace ID on other
-// architectures, and under the build tag purego.
+// An ID's millisecond is within one of the clock's. The clock is read together with the
+// processor's time-stamp counter, which is trusted for 16 ms: on amd64 if the processor says that
+// it is invariant, and on arm64. So a step of the clock, or an error of the counter while the
+// machine is suspended, goes unnoticed for at most 17 ms of the counter's time. A counter that
+// disagrees with the clock is never used again; one that has stopped is noticed when the timer
+// expires, once a second. The clock is read for each trace ID on other architectures, and under
+// the build tag purego.
 //
-// A generator has one timer, which runs once a second while it is used, and no
-// goroutine. [Generator.Close] stops it.
+// A generator has one timer, which runs once a second while it is used, and no goroutine.
+// [Generator.Close] stops it.
 //
 // # What makes the IDs unique
 //
-// Without configuration, a generator draws a random secret for this process alone and
-// encrypts numbers that only grow. So low halves and span IDs never repeat within
-// the process, and collide with those of other processes only as 64-bit random
-// numbers would; two trace IDs are equal only if their low halves collide in the
-// same millisecond at the same place in the sequence. When the clock steps back
-// by more than two seconds, or the machine was restored, the generator draws
+// Without configuration, a generator draws a random secret for this process alone and encrypts
+// numbers that only grow. So low halves and span IDs never repeat within the process, and collide
+// with those of other processes only as 64-bit random numbers would; two trace IDs are equal only
+// if their low halves collide in the same millisecond at the same place in the sequence. When the
+// clock steps back by more than two seconds, or the machine was restored, the generator draws
 // another secret, as another process would.
 //
-// With [WithSource] and a source whose nodes are leased under one secret for
-// the whole fleet, no ID of the fleet repeats, and holders of the secret can
-// decode and verify them.
+// With [WithSource] and a source whose nodes are leased under one secret for the whole fleet, no
+// ID of the fleet repeats, and holders of the secret can decode and verify them.
 //
 // # Copies of a process
 //
-// If Linux's vmclock reports that this machine was restored from a snapshot, the
-// ready IDs are discarded before another is handed out, a zero-configuration
-// generator draws a new secret, and the restore is reported once to
-// [otel.Handle] and counted. Elsewhere [Generator.Restored] does this. The
-// attribute of the metric traceflake.id.restores is the mechanism that detects
-// restores here.
+// If Linux's vmclock reports that this machine was restored from a snapshot, the ready IDs are
+// discarded before another is handed out, a zero-configuration generator draws a new secret, and
+// the restore is reported once to [otel.Handle] and counted. Elsewhere [Generator.Restored] does
+// this. The attribute of the metric traceflake.id.restores is the mechanism that detects restores
+// here.
 //
-// If nothing reports the restore, two copies without configuration generate the
-// same IDs until the second ends in which they were copied. From then on each
-// begins every second at a random place of 2^34. If both reserve n IDs in a
-// second, some of them are equal with a probability of n / 7.5e9, and none
-// otherwise. docs/clones.md has what remains; TestCopiesPart shows it. A source
+// If nothing reports the restore, two copies without configuration generate the same IDs until the
+// second ends in which they were copied. From then on each begins every second at a random place
+// of 2^34. If both reserve n IDs in a second, some of them are equal with a probability of n /
+// 7.5e9, and none otherwise. docs/clones.md has what remains; TestCopiesPart shows it. A source
 // given by WithSource handles copies itself, as a lease.Keeper does.
 //
 // # When the source fails
 //
-// An ID generator cannot return an error and must not wait. If the source
-// refuses, the ID consists of random bits (after the clear half, which continues
-// as usual) and is counted. The change is reported once to [otel.Handle], and so
-// is the return to the source. While the clock is outside the range of trace IDs,
-// 2020 to 2089, trace IDs are entirely random; this is reported and counted in
-// the same way.
+// An ID generator cannot return an error and must not wait. If the source refuses, the ID consists
+// of random bits (after the clear half, which continues as usual) and is counted. The change is
+// reported once to [otel.Handle], and so is the return to the source. While the clock is outside
+// the range of trace IDs, 2020 to 2089, trace IDs are entirely random; this is reported and
+// counted in the same way.
 //
 // # Time in tests
 //
-// Use [WithClock] to give a generator a clock that the test moves. With
-// testing/synctest, create the generator inside the bubble, where its timer
-// belongs, and give it the bubble's clock; the processor's counter does not
-// follow it:
+// Use [WithClock] to give a generator a clock that the test moves. With testing/synctest, create
+// the generator inside the bubble, where its timer belongs, and give it the bubble's clock; the
+// processor's counter does not follow it:
 //
 //	idgen.New(idgen.WithClock(randflake.ClockFunc(time.Now)))
 //
@@ -115,10 +104,8 @@
 //	traceflake.id.restores     counter  {restore}  traceflake.vmclock=off|...     restores of this machine from a snapshot
 //	traceflake.id.borrowed     gauge    s                                         how far the newest batch was ahead of the clock
 //
-// The values of traceflake.vmclock are off, generation_counter, which reports
-// restores, and disruption_marker, which also reports live migrations. The
-// values of error.type are no_lease, before_epoch, lease_not_started,
-// lease_expired, clock_behind, exhausted, sealed, end_of_life,
-// clock_out_of_range, and _OTHER for other errors. Every series exists from the
-// start, at 0.
+// The values of traceflake.vmclock are off, generation_counter, which reports restores, and
+// disruption_marker, which also reports live migrations. The values of error.type are no_lease,
+// before_epoch, lease_not_started, lease_expired, clock_behind, exhausted, sealed, end_of_life,
+// clock_out_of_range, and _OTHER for other errors. Every series exists from the start, at 0.
 package idgen

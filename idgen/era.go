@@ -84,7 +84,7 @@ func (s *eras) begin(told bool) *era {
 	if restored {
 		s.renew() // before the era begins: none of its IDs may be of the old secret
 		s.restores.Add(1)
-		s.reports.add(errRestored)
+		s.reports.report(errRestored)
 	}
 	next := &era{before.n + 1, now}
 	s.now.Store(next)

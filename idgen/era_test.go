@@ -3,12 +3,14 @@ package idgen
 import (
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/traceflake/traceflake/internal/entropy"
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/traceid"
 )
@@ -122,6 +124,29 @@ func TestBatchIsValidForItsSecond(t *testing.T) {
 	}
 }
 
+// A batch has 256 IDs, and while a second uses them up each further one has twice as many, up to
+// 1024.
+func TestBatchesGrow(t *testing.T) {
+	c := newClock(noon.Truncate(time.Second))
+	source := newPrivate(unread{c}, entropy.Read)
+	var sizes []int
+	g, _ := c.learned(t, WithSource(sourceFunc(func(dst []randflake.ID) (int, time.Time, error) {
+		sizes = append(sizes, len(dst))
+		return source.Fill(dst)
+	})))
+	for range 3 {
+		c.pass(time.Second)
+		g.eras.end() // the timer, which runs in real time
+		sizes = nil
+		for range 4000 {
+			spanOf(g)
+		}
+		if want := []int{256, 512, 1024, 1024, 1024, 1024}; !slices.Equal(sizes, want) {
+			t.Errorf("batches of %d, want %d", sizes, want)
+		}
+	}
+}
+
 // When the source's generation changes, the ready IDs of all processors are discarded the next
 // time that one of them reads the clock. The generation at the start is no change.
 func TestGeneration(t *testing.T) {
@@ -210,17 +235,46 @@ func TestStoppedAroundAFill(t *testing.T) {
 	}
 }
 
-// told is a source that is told of restores, as a lease.Keeper is.
-type told struct{ tagged }
+// told is a source that is told of restores, as a lease.Keeper is. A hook is called first.
+type told struct {
+	tagged
+	telling func()
+}
 
-func (s *told) Restored() { s.generation.Add(1) }
+func (s *told) Restored() {
+	if s.telling != nil {
+		s.telling()
+	}
+	s.generation.Add(1)
+}
+
+// The source is told before the next era begins: what it generates until then is discarded.
+func TestRestoredTellsTheSourceFirst(t *testing.T) {
+	collectErrors(t)
+	c := newClock(noon)
+	s := &told{tagged: tagged{clock: unread{c}}}
+	g, other := c.learned(t, WithSource(s))
+	s.telling = func() {
+		for range 2 * maxBatch { // with a batch of the old lease, on two processors
+			spanOf(g)
+			other()
+		}
+	}
+	g.Restored()
+	for range 2 {
+		other()
+		if id := spanOf(g); id>>32 != 1 {
+			t.Errorf("an ID of generation %d, want 1", id>>32)
+		}
+	}
+}
 
 // After Restored, no ID of the source from before is handed out, on any processor. Each restore is
 // counted and reported.
 func TestRestored(t *testing.T) {
 	errs := collectErrors(t)
 	c := newClock(noon)
-	s := &told{tagged{clock: unread{c}}}
+	s := &told{tagged: tagged{clock: unread{c}}}
 	g, other := c.learned(t, WithSource(s))
 	for generation := randflake.ID(1); generation < 4; generation++ {
 		g.Restored()
@@ -291,5 +345,24 @@ func TestRandomIDsOfCopies(t *testing.T) {
 			}
 			seen[low], seen[span] = true, true
 		}
+	}
+}
+
+// An era that ends while a processor reads the clock is over for that processor too: it reads the
+// clock again.
+func TestEraEndsWhileTheClockIsRead(t *testing.T) {
+	c := newClock(noon)
+	g, _ := c.learned(t)
+	c.pass(20 * time.Millisecond)
+	reads := c.reads
+	c.hook = func() {
+		c.hook = nil
+		g.eras.end() // another processor has noticed a step of the clock
+	}
+	for range 10 {
+		g.NewIDs(t.Context())
+	}
+	if n := c.reads - reads; n != 2 {
+		t.Errorf("the clock was read %d times, want twice", n)
 	}
 }

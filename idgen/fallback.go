@@ -41,11 +41,10 @@ func (r *refusals) add(err error) {
 }
 
 // outage is a period in which the source or the clock cannot be used. Its beginning and its end
-// are reported once, in this order.
+// are reported once.
 type outage struct {
-	on       atomic.Bool
-	changing sync.Mutex
-	reports  reports
+	on atomic.Bool
+	reports
 }
 
 func (o *outage) begins(err error) {
@@ -61,15 +60,15 @@ func (o *outage) ends() {
 }
 
 func (o *outage) change(on bool, err error) {
-	o.changing.Lock()
-	defer o.changing.Unlock()
+	o.mu.Lock() // reports are in the order of the changes
+	defer o.mu.Unlock()
 	if o.on.CompareAndSwap(!on, on) {
-		o.reports.add(err)
+		o.add(err)
 	}
 }
 
-// reports passes errors to [otel.Handle] in their order and in a goroutine of its own, since a
-// handler may block.
+// reports passes errors to [otel.Handle] in their order, in a goroutine of its own: a handler may
+// block.
 type reports struct {
 	mu      sync.Mutex
 	waiting []error
@@ -79,9 +78,14 @@ type reports struct {
 // mostReports is how many reports may wait.
 const mostReports = 16
 
-func (r *reports) add(err error) {
+func (r *reports) report(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.add(err)
+}
+
+// add needs mu.
+func (r *reports) add(err error) {
 	if len(r.waiting) == mostReports { // the last one and this one cancel each other
 		r.waiting = r.waiting[:mostReports-1]
 		return

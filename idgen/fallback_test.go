@@ -3,8 +3,12 @@ package idgen
 import (
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/traceflake/traceflake/internal/entropy"
 	"github.com/traceflake/traceflake/randflake"
@@ -145,5 +149,95 @@ func TestOddSources(t *testing.T) {
 				t.Errorf("%d fallbacks", g.Fallbacks())
 			}
 		})
+	}
+}
+
+// A random ID is never zero, whatever the kernel returns.
+func TestRandomIDIsNotZero(t *testing.T) {
+	r := random{}
+	r.mask.Store(0x1234)
+	words := []uint64{0x1234, 0x1234, 0x1235}
+	r.kernel = func() uint64 {
+		word := words[0]
+		words = words[1:]
+		return word
+	}
+	if id := r.id(); id != 1 {
+		t.Errorf("%d, want 1", uint64(id))
+	}
+}
+
+// A zero Generator generates valid random IDs, counts and reports that, and can be closed.
+func TestZeroGenerator(t *testing.T) {
+	errs := collectErrors(t)
+	var g Generator
+	c := newChecker(t, &g)
+	for range 10 {
+		c.last = trace.TraceID{} // random IDs have no order
+		c.trace()
+		c.span()
+		if id, err := g.NewTraceIDAt(noon); err != nil || !id.IsValid() || !traceid.Time(id).Equal(noon) {
+			t.Errorf("%s, %v", id, err)
+		}
+	}
+	g.Restored()
+	if err := g.Close(); err != nil || g.Fallbacks() != 30 || len(errs.all()) != 1 || !errors.Is(errs.all()[0], errZero) {
+		t.Errorf("%d fallbacks, %v, %v", g.Fallbacks(), errs.all(), err)
+	}
+}
+
+// An error handler that never returns blocks no call, and takes no more memory with each report.
+func TestHandlerBlocks(t *testing.T) {
+	release := make(chan bool)
+	old := otel.GetErrorHandler()
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(error) { <-release }))
+	defer otel.SetErrorHandler(old)
+	clock := newClock(noon)
+	source := &switched{Source: newSource(t, clock)}
+	g := New(WithClock(clock), WithSource(source))
+	for range 1000 {
+		for _, source.err = range []error{errRefused, nil} {
+			clock.add(time.Second)
+			g.NewIDs(t.Context())
+			spanOf(g)
+		}
+		g.Restored()
+	}
+	for _, r := range []*reports{&g.refusals.fromSource.reports, &g.eras.reports} {
+		r.mu.Lock()
+		if n := len(r.waiting); n == 0 || n > mostReports {
+			t.Errorf("%d reports are waiting, want 1 to %d", n, mostReports)
+		}
+		r.mu.Unlock()
+	}
+	if g.Fallbacks() != 2000 || g.eras.restores.Load() != 1000 {
+		t.Errorf("%d fallbacks and %d restores", g.Fallbacks(), g.eras.restores.Load())
+	}
+	close(release)
+	delivered()
+}
+
+// However often an outage begins and ends, and on how many goroutines, what is reported alternates:
+// it begins, and then it ends.
+func TestReportsAreInOrder(t *testing.T) {
+	errs := collectErrors(t)
+	var o outage
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 2000 {
+				o.begins(errRefused)
+				o.ends()
+			}
+		})
+	}
+	wg.Wait()
+	for i, err := range errs.all() {
+		if want := i%2 == 0; errors.Is(err, errRefused) != want {
+			t.Fatalf("report %d: %v", i, err)
+		}
+	}
+	if n := len(errs.all()); n < 2 || n%2 != 0 {
+		t.Errorf("%d reports, want pairs", n)
 	}
 }

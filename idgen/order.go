@@ -14,10 +14,9 @@ const hold = randflake.DefaultBorrow
 
 const holdWords = uint64(hold/time.Millisecond) << traceid.SequenceBits
 
-// order hands out clear halves, milliseconds << 23 | sequence, in runs. No word
-// is in two runs, except after the clock has stepped back by more than hold.
-// The state is a single word, so its parts cannot disagree. A sequence that is
-// used up runs into the next millisecond.
+// order hands out clear halves, milliseconds << 23 | sequence, in runs. No word is in two runs,
+// except after the clock has stepped back by more than hold. The state is a single word, so its
+// parts cannot disagree. A sequence that is used up runs into the next millisecond.
 type order struct {
 	_    [64]byte // every goroutine writes next; no other data shares its cache line
 	next atomic.Uint64

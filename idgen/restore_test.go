@@ -166,3 +166,23 @@ func TestRestoresAndManyGoroutines(t *testing.T) {
 	stop.Store(true)
 	wg.Wait()
 }
+
+// A restore while New draws its secret is noticed: the secret may be of the original.
+func TestRestoredDuringNew(t *testing.T) {
+	collectErrors(t)
+	m, onMachine := newMachine(t)
+	draws := 0
+	g := New(onMachine, func(cfg *config) {
+		cfg.entropy = func(b []byte) {
+			if draws++; draws == 2 { // the mask, and now the secret
+				m.restore()
+			}
+			b[0] = byte(draws)
+		}
+	})
+	before := draws
+	spanOf(g)
+	if g.eras.restores.Load() != 1 || draws < before+2 {
+		t.Errorf("%d restores, %d draws after New", g.eras.restores.Load(), draws-before)
+	}
+}

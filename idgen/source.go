@@ -58,10 +58,9 @@ func newPrivate(c randflake.Clock, draw func([]byte)) *private {
 	return p
 }
 
-// Fill fails only while the clock is outside Randflake's time range. If the
-// clock was stepped back by more than the generator tolerates, it draws a new
-// secret: the IDs follow the clock, and collide with earlier ones only as
-// random numbers would.
+// Fill fails only while the clock is outside Randflake's time range. If the clock was stepped back
+// by more than the generator tolerates, it draws a new secret: the IDs follow the clock, and
+// collide with earlier ones only as random numbers would.
 func (p *private) Fill(dst []randflake.ID) (n int, second time.Time, err error) {
 	g := p.generator.Load()
 	n, second, err = g.Fill(dst)

@@ -103,17 +103,17 @@ func TestSources(t *testing.T) {
 				t.Errorf("%v, %v", source, err)
 			}
 			for _, u := range []struct{ marker, generation uint64 }{{5, 7}, {6, 7}, {7, 8}} { // a migration, a restore
-				before := m.Version()
+				before := m.Version().Load()
 				d.update(u.marker, u.generation)
 				want := u.generation
 				if tt.want == DisruptionMarker {
 					want = u.marker
 				}
-				if got := m.Generation(); got != want || m.Version() != before+2 {
-					t.Errorf("%+v: generation %d, want %d; version %d, %d before", u, got, want, m.Version(), before)
+				if got := m.Generation(); got != want || m.Version().Load() != before+2 {
+					t.Errorf("%+v: generation %d, want %d; version %d, %d before", u, got, want, m.Version().Load(), before)
 				}
 				// Every field that changes with a restore is in the raw bytes, at its place.
-				if p := m.Page(); len(p) != sizeGeneration || p[12] != byte(m.Version()) || p[16] != byte(u.marker) || p[104] != byte(u.generation) {
+				if p := m.Page(); len(p) != sizeGeneration || p[12] != byte(m.Version().Load()) || p[16] != byte(u.marker) || p[104] != byte(u.generation) {
 					t.Errorf("%+v: the page is %x", u, p)
 				}
 			}
