@@ -15,6 +15,7 @@ import (
 
 	"github.com/traceflake/traceflake/cmd/traceflake/internal/identify"
 	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/randflake"
 )
 
@@ -44,13 +45,18 @@ look like that kind.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in := inspection{identifier: identify.Identifier{Now: time.Now()}, json: *output == "json"}
 			var err error
-			if in.identifier.Keyring, in.owners, err = f.looking(cmd); errors.Is(err, errUnreachable) {
-				in.failed = true // the IDs are shown without owners
-				fmt.Fprintln(cmd.ErrOrStderr(), "traceflake:", err)
-			} else if err != nil {
+			if in.identifier.Keyring, in.owners, err = f.looking(cmd); err != nil {
 				return err
 			}
-			if err := in.all(cmd, args); err != nil {
+			err = in.all(cmd, args)
+			if o := in.owners; o != nil {
+				closeStore(o.store)
+				if o.err != nil {
+					in.failed = true // the IDs were shown without leases
+					fmt.Fprintln(cmd.ErrOrStderr(), "traceflake: leases are not shown:", o.err)
+				}
+			}
+			if err != nil {
 				return err
 			}
 			if in.failed {
@@ -64,14 +70,15 @@ look like that kind.`,
 	return cmd
 }
 
-// owners are the leases of a store. A nil owners has none.
+// owners looks up the leases of a store. A nil owners has none.
 type owners struct {
-	blocks []lease.Grant
-	now    time.Time
+	store driver.Store
+	now   time.Time
+	known map[uint32]lease.Grant // by node
+	err   error                  // the store does not answer
 }
 
-// looking returns the secrets that decode IDs and the leases of the store, if there is one. If
-// the store does not answer, it returns the secrets with errUnreachable.
+// looking returns the secrets that decode IDs and the leases of the store, if there is one.
 func (f *flags) looking(cmd *cobra.Command) (*randflake.Keyring, *owners, error) {
 	c, err := f.config()
 	if err != nil {
@@ -85,34 +92,34 @@ func (f *flags) looking(cmd *cobra.Command) (*randflake.Keyring, *owners, error)
 	if err != nil {
 		return nil, nil, err
 	}
-	defer closeStore(s)
 	k, err := f.decoding(cmd.Context(), s)
 	if err != nil {
+		closeStore(s)
 		return nil, nil, err
 	}
-	ctx, cancel := context.WithTimeout(cmd.Context(), storeTimeout)
-	defer cancel()
-	blocks, err := s.List(ctx)
-	if err != nil {
-		return k, nil, fmt.Errorf("%w: %w", errUnreachable, err)
-	}
-	return k, &owners{blocks, time.Now()}, nil
+	return k, &owners{store: s, now: time.Now(), known: map[uint32]lease.Grant{}}, nil
 }
 
-var errUnreachable = errors.New("leases are not shown: the store does not answer")
-
-// addTo adds, to each candidate that has a node, the lease that the node is in now.
-func (o *owners) addTo(candidates []identify.Candidate) {
+// addTo adds, to each candidate that has a node, the lease that the node is in now. If the store does
+// not answer once, it is not asked again.
+func (o *owners) addTo(ctx context.Context, candidates []identify.Candidate) {
 	if o == nil {
 		return
 	}
 	for i := range candidates {
 		p := &candidates[i].Parts
-		if p.Node == nil {
+		if p.Node == nil || o.err != nil {
 			continue
 		}
+		b, known := o.known[*p.Node]
+		if !known {
+			if b, o.err = blockOf(ctx, o.store, *p.Node); o.err != nil {
+				continue
+			}
+			o.known[*p.Node] = b
+		}
 		p.Lease = "never granted"
-		if b, ok := blockOf(o.blocks, *p.Node); ok {
+		if b.Version > 0 {
 			p.Lease = fmt.Sprintf("block %d+%d, %s", b.Node, b.Nodes, state(b, o.now))
 		}
 	}
@@ -141,7 +148,7 @@ func (in *inspection) all(cmd *cobra.Command, args []string) error {
 			fmt.Fprintf(cmd.ErrOrStderr(), "traceflake: %s%v\n", place(number), err)
 		}
 		for _, f := range found {
-			in.owners.addTo(f.Candidates)
+			in.owners.addTo(cmd.Context(), f.Candidates)
 			if in.json {
 				err := enc.Encode(struct {
 					Line int `json:"line,omitempty"`

@@ -31,24 +31,42 @@ once; no other command creates anything. list and show write nothing.`,
 }
 
 func leaseListCommand(f *flags) *cobra.Command {
+	var held bool
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List the granted blocks and their holders",
-		Long: `list shows the blocks of nodes that have been granted: from when, until when and
-to which process. It writes nothing and creates neither a file nor a table.`,
-		Example: `  traceflake lease list --store bolt:/var/lib/traceflake/leases.db
+		Short: "List the granted blocks and their owners",
+		Long: `list shows the blocks of nodes that were ever granted: from when, until when and to
+which process, and how many are taken now. It writes nothing.
+
+With -o json each block is an object on a line of its own:
+{"node":64,"nodes":8,"start":"…","end":"…","nonce":"…","owner":"…","version":3,"free":false}`,
+		Example: `  traceflake lease list --held --store bolt:/var/lib/traceflake/leases.db
   traceflake lease list --store etcd://host:2379/leases -o json`,
 		Args: cobra.NoArgs,
 	}
 	output := blocksOutput(cmd)
+	cmd.Flags().BoolVar(&held, "held", false, "only blocks that are taken now")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		blocks, err := f.blocks(cmd)
+		s, err := f.openStore()
 		if err != nil {
 			return err
 		}
-		if len(blocks) == 0 {
-			fmt.Fprintln(cmd.ErrOrStderr(), "traceflake: no block has been granted yet")
-			return nil
+		defer closeStore(s)
+		ctx, cancel := context.WithTimeout(cmd.Context(), storeTimeout)
+		defer cancel()
+		blocks, err := s.List(ctx)
+		var about lease.Description
+		if err == nil {
+			about, err = s.Describe(ctx)
+		}
+		if err != nil {
+			return fmt.Errorf("store: %w", err)
+		}
+		taken := slices.DeleteFunc(slices.Clone(blocks), func(b lease.Grant) bool { return driver.Block(b).Free(time.Now()) })
+		fmt.Fprintf(cmd.ErrOrStderr(), "traceflake: %d of %d blocks are taken; %d were ever granted or raised\n",
+			len(taken), driver.RangeOf(about).Blocks(), len(blocks))
+		if held {
+			blocks = taken
 		}
 		return writeBlocks(cmd, *output, blocks)
 	}
@@ -59,6 +77,7 @@ func leaseShowCommand(f *flags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "show NODE",
 		Short:             "Show the block that a node belongs to",
+		Long:              "show reads the block that a node belongs to, and writes nothing. Its JSON is that of \"lease list\".",
 		Example:           `  traceflake lease show 4711 --store bolt:/var/lib/traceflake/leases.db`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -69,12 +88,16 @@ func leaseShowCommand(f *flags) *cobra.Command {
 		if err != nil || node > randflake.MaxNode {
 			return fmt.Errorf("%q is not a node from 0 to %d", args[0], randflake.MaxNode)
 		}
-		blocks, err := f.blocks(cmd)
+		s, err := f.openStore()
 		if err != nil {
 			return err
 		}
-		b, ok := blockOf(blocks, uint32(node))
-		if !ok {
+		defer closeStore(s)
+		b, err := blockOf(cmd.Context(), s, uint32(node))
+		switch {
+		case err != nil:
+			return fmt.Errorf("store: %w", err)
+		case b.Version == 0:
 			fmt.Fprintf(cmd.ErrOrStderr(), "traceflake: node %d was never granted\n", node)
 			return errReported
 		}
@@ -83,46 +106,32 @@ func leaseShowCommand(f *flags) *cobra.Command {
 	return cmd
 }
 
-// blocks returns the blocks of the store.
-func (f *flags) blocks(cmd *cobra.Command) ([]lease.Grant, error) {
-	s, err := f.openStore()
-	if err != nil {
-		return nil, err
-	}
-	defer closeStore(s)
-	ctx, cancel := context.WithTimeout(cmd.Context(), storeTimeout)
+// blockOf reads the block that a node belongs to. It has version 0 if it was never granted, or if
+// the node is not one of the store's.
+func blockOf(ctx context.Context, s driver.Store, node uint32) (b lease.Grant, err error) {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	blocks, err := s.List(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("store: %w", err)
+	d, err := s.Describe(ctx)
+	if err != nil || node < d.First || node-d.First >= d.Nodes {
+		return b, err
 	}
-	return blocks, nil
+	return s.Get(ctx, node-node%d.BlockSize)
 }
 
-// blockOf returns the block that a node belongs to, if that was ever granted.
-func blockOf(blocks []lease.Grant, node uint32) (lease.Grant, bool) {
-	i := slices.IndexFunc(blocks, func(b lease.Grant) bool { return node >= b.Node && node-b.Node < b.Nodes })
-	if i < 0 {
-		return lease.Grant{}, false
-	}
-	return blocks[i], true
-}
-
-// state describes the holder of a block at now.
+// state describes who has a block at now.
 func state(b lease.Grant, now time.Time) string {
-	until := b.End.UTC().Format(time.RFC3339)
+	until := rfc3339(b.End)
 	switch {
-	case b.End.IsZero():
+	case b.Version == 0:
 		return "never granted"
 	case driver.Block(b).Free(now):
 		return "free since " + until
 	case b.Nonce == "":
-		return "without a holder, free from " + until
+		return "raised, free from " + until
+	case b.Owner == "": // it was released a moment ago, or its owner is empty
+		return "without an owner, free from " + until
 	}
-	if b.Owner == "" { // it was released recently, or its owner is empty
-		return "without an owner (" + b.Nonce + "), free from " + until
-	}
-	return "held by " + b.Owner + " (" + b.Nonce + ") until " + until
+	return "held by " + b.Owner + " until " + until
 }
 
 func blocksOutput(cmd *cobra.Command) *string {
@@ -168,8 +177,8 @@ func writeJSON(cmd *cobra.Command, blocks []lease.Grant) error {
 			Node    uint32    `json:"node"`
 			Nodes   uint32    `json:"nodes"`
 			Start   time.Time `json:"start,omitzero"`
-			End     time.Time `json:"granted_until,omitzero"`
-			Nonce   string    `json:"holder"`
+			End     time.Time `json:"end,omitzero"`
+			Nonce   string    `json:"nonce,omitempty"`
 			Owner   string    `json:"owner,omitempty"`
 			Version uint64    `json:"version"`
 			Free    bool      `json:"free"`

@@ -60,7 +60,7 @@ func TestCommandsCreateNoStore(t *testing.T) {
 func TestReadingWritesNothing(t *testing.T) {
 	store, s := bolt(t)
 	t.Setenv(setup.StoreVar, store)
-	command(t, "", "lease", "list").want(t, 0, "", "no block has been granted yet")
+	command(t, "", "lease", "list").want(t, 0, "", "0 of 16384 blocks are taken; 0 were ever granted")
 	r := lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: 5 * time.Minute, Owner: "checkout-7"}
 	g, err := s.Acquire(t.Context(), r)
 	if err != nil {
@@ -82,13 +82,13 @@ func TestReadingWritesNothing(t *testing.T) {
 		}
 		return string(content)
 	}
-	before, held := content(), "held by checkout-7 ("+r.Nonce+") until "+g.End.UTC().Format(time.RFC3339)
-	command(t, "", "lease", "list").want(t, 0, held, "")
-	command(t, "", "lease", "list", "-o", "json").want(t, 0, `"holder":"`+r.Nonce+`","owner":"checkout-7"`, "")
+	before, held := content(), "held by checkout-7 until "+g.End.UTC().Format(time.RFC3339)
+	command(t, "", "lease", "list").want(t, 0, held, "1 of 16384 blocks are taken; 1 were ever granted")
+	command(t, "", "lease", "list", "-o", "json").want(t, 0, `"nonce":"`+r.Nonce+`","owner":"checkout-7"`, "blocks are taken")
 	command(t, "", "lease", "show", fmt.Sprint(g.Node+3)).want(t, 0, held, "")
 	command(t, "", "lease", "show", fmt.Sprint(g.Node^8)).want(t, 1, "", fmt.Sprintf("node %d was never granted", g.Node^8))
 	command(t, "", "lease", "raise", "--dry-run").want(t, 0, "nothing is written", "")
-	command(t, "", "inspect", "--secret-file", secret, spanOn(g.Node+5)).want(t, 0, fmt.Sprintf("lease now block %d+8, held by checkout-7 (", g.Node), "")
+	command(t, "", "inspect", "--secret-file", secret, spanOn(g.Node+5)).want(t, 0, fmt.Sprintf("lease now block %d+8, held by checkout-7 until ", g.Node), "")
 	command(t, "", "inspect", "--secret-file", secret, spanOn(g.Node^8)).want(t, 0, "lease now never granted", "")
 	command(t, "", "verify", "1950fb0f8880000086cdcca4ab608495").want(t, 1, something, "")
 	if content() != before {
@@ -102,7 +102,8 @@ func TestReadingWritesNothing(t *testing.T) {
 	if err := s.Release(t.Context(), g, r.Nonce, g.End.Add(-time.Second)); err != nil {
 		t.Fatal(err)
 	}
-	command(t, "", "lease", "show", fmt.Sprint(g.Node)).want(t, 0, "without an owner ("+r.Nonce+"), free from ", "")
+	command(t, "", "lease", "show", fmt.Sprint(g.Node)).want(t, 0, "without an owner, free from ", "")
+	command(t, "", "lease", "list", "--held").want(t, 0, "without an owner", "1 of 16384 blocks are taken")
 }
 
 // servers are servers of pages in memory, on which the tests open stores as test:NAME.
@@ -304,7 +305,7 @@ func TestRaise(t *testing.T) {
 			}
 			command(t, "", "new", "--store", url, "--secret-file", secret).want(t, 2, "", "no leased node")
 			list := command(t, "", "lease", "list", "--store", url)
-			list.want(t, 0, "without a holder, free from "+rfc3339(end), "")
+			list.want(t, 0, "raised, free from "+rfc3339(end), "16384 of 16384 blocks are taken")
 			if n := len(lines(list.out)); n > 4 {
 				t.Errorf("%d lines, want one for all blocks before that one, and one for all after it", n)
 			}
@@ -335,10 +336,12 @@ func TestStoreSecret(t *testing.T) {
 func TestDeadStore(t *testing.T) {
 	secret, store := write(t, "secret", secretA), "postgres://user:hunter2@127.0.0.1:1/db"
 	command(t, "", "lease", "list", "--store", store).want(t, 2, "", "store: pgstore")
-	command(t, "", "inspect", "4bf92f3577b34da6a3ce929d0e0e4736", "--store", store).want(t, 1, "random 128 bits", "the store does not answer: pgstore")
+	command(t, "", "inspect", "4bf92f3577b34da6a3ce929d0e0e4736", "--store", store).want(t, 0, "random 128 bits", "") // has no node
+	id := lines(command(t, "", "new", "--secret-file", secret).out)[0]
+	command(t, "", "inspect", id, "--store", store, "--secret-file", secret).want(t, 1, "halves agree", "leases are not shown: pgstore")
 	command(t, "", "new", "--store", store, "--secret-file", secret).want(t, 2, "", "no leased node")
 	command(t, "", "new", "--store", store).want(t, 2, "", "set TRACEFLAKE_SECRET_FILE")
 	command(t, "", "lease", "list", "--store", "redis://user:hunter2@h").want(t, 2, "", "unknown kind of store: its URL must begin with one of: bolt:, etcd://, etcds://, k8s://, postgres://")
-	command(t, "", "lease", "list", "--store", "postgres://user:hunter2@h:port:/").want(t, 2, "", "want postgres://user:password@host:port/database")
+	command(t, "", "lease", "list", "--store", "postgres://user:hunter2@h:port:/").want(t, 2, "", "the URL: ")
 	command(t, "", "lease", "list").want(t, 2, "", "no store")
 }

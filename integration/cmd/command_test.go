@@ -128,7 +128,7 @@ func TestStores(t *testing.T) {
 			if until, err := time.Parse(time.RFC3339, raised); err != nil || time.Until(until) < lease.DefaultTTL {
 				t.Errorf("raised to %s, %v", raised, err)
 			}
-			if out := p.run(t, 0, "lease", "show", fmt.Sprint(node)); !strings.Contains(out, "without a holder, free from "+raised) {
+			if out := p.run(t, 0, "lease", "show", fmt.Sprint(node)); !strings.Contains(out, "raised, free from "+raised) {
 				t.Errorf("lease after the raise:\n%s", out)
 			}
 			p.run(t, 2, "new")
