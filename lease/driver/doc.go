@@ -2,15 +2,24 @@
 // checks that precede them, and the registry of stores by URL. Services need
 // package lease and the package of their store.
 //
-// A store keeps one [Block] for each block of nodes of its [NodeRange] and
-// answers a call of [lease.Store] in one atomic step: it reads the block,
-// applies the method of the same name and writes the result.
+// An operator creates a store once: it records the [lease.Description], with the
+// identity of the store, and keeps it for ever. It then keeps one [Block] for each block
+// of its [NodeRange] and answers a call of [lease.Store] in one atomic step: it
+// compares the identity with the one that this client has used before, reads the
+// block, applies the method of the same name and writes the result.
 //
-//	lease.Store  checks before it  the rule
-//	Acquire      [CheckRequest]    [Block.Acquire]
-//	Renew        [CheckRequest]    [Block.Renew]
-//	Release      -                 [Block.Release]
-//	Raise        [CheckRaise]      [Block.Raise]
+//	lease.Store, Admin  checks before it     the rule
+//	Create              [CheckDescription]   -
+//	Acquire             [CheckRequest]       [Block.Acquire], after [Shorten]
+//	Renew               [CheckRequest]       [Block.Renew], after [Shorten]
+//	Release             -                    [Block.Release]
+//	Raise               [CheckRaise]         [RaiseTo], [Block.Raise]
+//	AddSecret           [CheckFingerprint]   -
+//
+// No call but Create creates anything: without a store it returns
+// [lease.ErrNoStore], and [lease.ErrReplaced] if the store or a part of it is gone that was
+// there before, or if another one has taken its place. A store that keeps a secret of its own
+// is [Embedded]: a process creates it with [Ensure].
 //
 // Most servers can keep small objects and replace one only if nobody else has
 // written it: for them package pages has everything but three methods. PostgreSQL

@@ -19,6 +19,7 @@ import (
 
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/driver/pages"
+	"github.com/traceflake/traceflake/lease/driver/pages/pagestest"
 )
 
 // remote is a server of pages over HTTP, in the test's process, and the client of the workers. A flaw
@@ -157,6 +158,29 @@ func (s *remote) run(tb testing.TB) {
 		},
 	}.Run(tb)
 	tb.Logf("%q: %s", s.flaw, time.Since(began).Round(time.Second))
+}
+
+// The server without a flaw, over a network that stalls, is one of pages.
+func TestRemote(t *testing.T) {
+	pagestest.Run(t, func(tb testing.TB) pagestest.Storage {
+		s := &remote{data: map[string]string{}}
+		server := httptest.NewServer(s)
+		tb.Cleanup(server.Close)
+		cut := NewCutter(tb, server.Listener.Addr().String())
+		return pagestest.Storage{
+			Open: func() (pages.Server, error) { return client{address: cut.Address()}, nil },
+			Delete: func(name string) error {
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				delete(s.data, name)
+				return nil
+			},
+			Stall: func() (resume func()) {
+				cut.Stall()
+				return cut.Mend
+			},
+		}
+	})
 }
 
 func TestProcesses(t *testing.T) {

@@ -54,7 +54,7 @@ func TestSize(t *testing.T) {
 		most    int
 	}{
 		{64, "checkout-5d9f8c7b4-x2x9z/1/2026-05-04T03:02:01Z", 20 << 10},
-		{16, strings.Repeat("<", 128), 64 << 10}, // six bytes each; an annotation has 256 KiB
+		{64, strings.Repeat(`"`, 128), 64 * 450}, // two bytes each
 	} {
 		server := &pagestest.Server{}
 		s := open(server, c.perPage, few(c.perPage))

@@ -22,11 +22,13 @@
 //
 // # Writing a store
 //
-//  1. Implement [Server]. Package pagestest has one in memory, in 60 lines.
+//  1. Implement [Server]. Package pagestest has one in memory, in 60 lines; pagestest.Run checks
+//     yours in some seconds.
 //  2. Return [New] of it from a function New of your package, and from the
-//     [driver.Opener] that you register with [driver.Register].
+//     [driver.Opener] that you register with [driver.Register]. A URL that is wrong is an error
+//     that wraps [lease.ErrInvalidRequest] and does not repeat the URL, which may hold a password.
 //  3. Choose [Layout.BlocksPerPage]: few processes should write the same page, a page must stay
-//     below the largest object (a block takes up to 350 bytes), and all pages are read when blocks
+//     below the largest object (a block takes up to 450 bytes), and all pages are read when blocks
 //     run out. If the server has several implementations, or may sit behind a proxy, set
 //     [Layout.Probe].
 //  4. Run leasetest.Run against it and, with a real server, leasetest.Processes.
@@ -44,30 +46,37 @@ import (
 // given version. Nothing was written.
 var ErrChanged = errors.New("the object has changed")
 
-// Server holds objects. It is linearizable and durable: an acknowledged write
-// is never forgotten, and every call sees all writes acknowledged before it
-// began. It is safe for concurrent use. If it is an io.Closer, [Store.Close]
-// closes it.
+// Server holds objects of some kilobytes under names of lower-case letters, digits and "-". It is
+// linearizable and durable: an acknowledged write is never forgotten, and every call sees all writes
+// acknowledged before it began, by any client. A read from a replica or a cache does not. It is safe
+// for concurrent use. If it is an io.Closer, [Store.Close] closes it.
+//
+// Each method obeys its context, also while a request is in flight: it returns soon after the
+// context is over, with an error that wraps the context's. Many clients obey it before a request
+// only, unless they are told otherwise. A context may have no deadline: set a time limit for
+// connecting.
 //
 // It tries each request once; if the server says that it did nothing (throttling),
 // the error wraps [*Busy], and the [Store] makes the request again. Nobody repeats
 // a write whose outcome is unknown. Errors say what was being done, and contain no
 // secret. They wrap lease.ErrMisconfigured if an operator must change something.
 type Server interface {
-	// Read returns an object. The object of a name that was never written has
-	// the version "" and is no error.
+	// Read returns an object. The object of a name that was never written, or that was deleted, has
+	// the version "" and is no error. An error is never taken for a missing object.
 	Read(ctx context.Context, name string) (Object, error)
 
 	// Write replaces the data of an object if it still has this version, or
-	// creates it if the version is "" and there is no such object. It returns
-	// the object's new version, and, if the server answers with what it stored, the data:
-	// the Store compares it with what was sent. With ErrChanged it may return the object as it
+	// creates it if the version is "" and there is no such object; the server compares and writes
+	// in one step. If the server answers with the data that it stored, Write returns them: the Store
+	// compares them with what was sent. With ErrChanged it may return the object as it
 	// is now, if it knows. After any error other than ErrChanged and
 	// lease.ErrMisconfigured it is unknown whether it was written.
 	Write(ctx context.Context, name string, data []byte, version string) (Object, error)
 
-	// List returns every object, however many there are, by name: all that were written before
-	// it was called. Data may be nil if the server lists versions only.
+	// List returns every object by name, however many there are: no page of a longer answer may be
+	// left out. It has each write that was acknowledged before it was called, and may have later
+	// ones; it need not be of one moment. Data may be nil if the server lists versions only, which
+	// are those that Read returns.
 	List(ctx context.Context) (map[string]Object, error)
 }
 
