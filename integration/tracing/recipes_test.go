@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -14,6 +16,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
+
+	"github.com/traceflake/traceflake/setup"
 )
 
 // TestRecipes checks that the Go code of these pages, except for some pieces, is code that is
@@ -28,7 +32,7 @@ func TestRecipes(t *testing.T) {
 		}
 		sources.WriteString(indent.ReplaceAllString(string(source), ""))
 	}
-	for page, untested := range map[string]int{"recipes": 0, "migrating": 2} {
+	for page, untested := range map[string]int{"recipes": 0, "clones": 0, "migrating": 2} {
 		text, err := os.ReadFile("../../docs/" + page + ".md")
 		if err != nil {
 			t.Fatal(err)
@@ -122,6 +126,35 @@ func TestLogs(t *testing.T) {
 		}
 		if record.TraceID != resp.Header.Get("x-trace-id") || record.TraceID != sc.TraceID().String() || record.SpanID != sc.SpanID().String() {
 			t.Errorf("%s: logged %+v, the response has %q, the span is %s", library, record, resp.Header.Get("x-trace-id"), sc.SpanID())
+		}
+	}
+}
+
+// The hook that a platform calls after a restore discards the lease: the file was copied, too, and
+// is refused from then on.
+func TestRestoredHook(t *testing.T) {
+	ids, err := setup.Config{Store: "bolt:" + filepath.Join(t.TempDir(), "leases.db")}.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ids.Shutdown(t.Context())
+	mux := http.NewServeMux()
+	restored := func(http.ResponseWriter, *http.Request) { ids.Restored() }
+	mux.HandleFunc("POST /aws/lambda-microvms/runtime/v1/run", restored) // Lambda MicroVMs
+	mux.HandleFunc("POST /restored", restored)                           // others
+	server := httptest.NewServer(mux)
+	defer server.Close()
+	for i, path := range []string{"", "/aws/lambda-microvms/runtime/v1/run", "/restored"} {
+		if path != "" {
+			resp, err := http.Post(server.URL+path, "", nil)
+			if err != nil || resp.StatusCode != http.StatusOK {
+				t.Fatalf("%v, %v", resp, err)
+			}
+			resp.Body.Close()
+		}
+		ids.NewIDs(t.Context())
+		if got := ids.Fallbacks(); got != int64(i) {
+			t.Errorf("after %q: %d random IDs, want %d", path, got, i)
 		}
 	}
 }
