@@ -136,19 +136,20 @@ func (g *Generator) generate(l *local, n uint32, trace bool) (high uint64, err e
 	if g.source == nil {
 		return 0, errZero
 	}
+	at := int64(0)
 	for range attempts {
 		g.prepare(l)
 		if !l.has(n) || !l.covers() {
 			err = g.fill(l, n)
 		}
-		if trace {
-			high = g.high(l)
+		if trace && (high == 0 || l.ms != at) { // not taken by an earlier attempt
+			high, at = g.high(l), l.ms
 		}
-		if err != nil || l.covers() && l.era == g.eras.current() {
+		if err != nil || l.has(n) && l.covers() && l.era == g.eras.current() {
 			return high, err
 		}
 	}
-	if l.era != g.eras.current() {
+	if !l.has(n) || l.era != g.eras.current() {
 		return high, errChanging
 	}
 	return high, nil // the source's clock disagrees with ours: its IDs are unique all the same
@@ -199,6 +200,7 @@ func (g *Generator) high(l *local) uint64 {
 		if g.order.follow(next, l.ms) {
 			g.steps.Add(1)
 			g.eras.end() // the others may still have the old time
+			l.begin(g.eras.current())
 		}
 	}
 	g.refusals.inRange.ends()
