@@ -2,16 +2,13 @@ package bench
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/binary"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -30,13 +27,11 @@ var spans = flag.Int("spans", 400_000, "spans in each table of BenchmarkBlocks")
 const asked = 25
 
 // BenchmarkBlocks counts what the order of IDs saves if only the minimum and maximum of a block
-// are known: PostgreSQL's BRIN index keeps them for each range of pages, and a Parquet file for
-// each row group. Both are small, and useful only if adjacent rows have similar values. The same
-// spans are stored in the order in which they arrive, and queries for one trace, and for the
+// are known: PostgreSQL's BRIN index keeps them for each range of pages. It is small, and useful
+// only if adjacent rows have similar values. The same spans are stored in the order in which they arrive, and queries for one trace, and for the
 // traces of five minutes, report what they read. With random IDs, five minutes are a range of the
 // time column. The time has no meaning: run it with -benchtime 1x.
 func BenchmarkBlocks(b *testing.B) {
-	fetchDuckDB(b)
 	conn := servers.PostgresForTest(b).Connect(b)
 	for _, k := range kinds() {
 		b.Run("id="+k.name, func(b *testing.B) {
@@ -50,15 +45,11 @@ func BenchmarkBlocks(b *testing.B) {
 }
 
 func TestOrderSavesBlocks(t *testing.T) {
-	fetchDuckDB(t)
 	conn := servers.PostgresForTest(t).Connect(t)
 	for _, k := range kinds() {
 		c := k.costs(t, conn, 160_000)
 		if all, one := c["pages"], c["trace-pages"]; k.ordered != (one < all/4) {
 			t.Errorf("%s: one trace reads %g of %g pages", k.name, one, all)
-		}
-		if all, one := c["groups"], c["trace-groups"]; all < 2 || k.ordered != (one < all) {
-			t.Errorf("%s: one trace reads %g of %g row groups", k.name, one, all)
 		}
 	}
 }
@@ -78,7 +69,6 @@ func (k kind) costs(tb testing.TB, conn *pgx.Conn, spans int) map[string]float64
 	one, windows := k.questions(ids, asked)
 	costs := make(map[string]float64)
 	brin(tb, conn, csv, one, windows, costs)
-	parquet(tb, csv, one, windows, costs)
 	return costs
 }
 
@@ -126,59 +116,6 @@ func pages(tb testing.TB, conn *pgx.Conn, queries []query) float64 {
 func median(values []float64) float64 {
 	slices.Sort(values)
 	return values[len(values)/2]
-}
-
-// parquet stores the spans in a Parquet file. Bytes are what DuckDB read from the file.
-func parquet(tb testing.TB, csv string, one, windows []query, costs map[string]float64) {
-	tb.Helper()
-	job, err := json.Marshal(map[string]any{"csv": csv, "parquet": csv + ".parquet", "queries": append(slices.Clone(one), windows...)})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	var answer struct {
-		Groups  float64
-		Queries []struct{ Groups, Bytes, Spans float64 }
-	}
-	out := run(tb, job, "node", "parquet.mjs")
-	if err := json.Unmarshal(out, &answer); err != nil || len(answer.Queries) != len(one)+len(windows) {
-		tb.Fatalf("%q: %v", out, err)
-	}
-	found := map[string][]float64{}
-	for i, q := range answer.Queries {
-		if q.Spans < perTrace {
-			tb.Fatalf("query %d found %g spans, want at least %d", i, q.Spans, perTrace)
-		}
-		what := "trace"
-		if i >= len(one) {
-			what = "window"
-		}
-		found[what+"-groups"] = append(found[what+"-groups"], q.Groups)
-		found[what+"-KiB"] = append(found[what+"-KiB"], q.Bytes/1024)
-	}
-	costs["groups"] = answer.Groups
-	for unit, values := range found {
-		costs[unit] = median(values)
-	}
-}
-
-func run(tb testing.TB, input []byte, name string, args ...string) []byte {
-	tb.Helper()
-	cmd := exec.CommandContext(tb.Context(), name, args...)
-	cmd.Stdin, cmd.Stderr = bytes.NewReader(input), os.Stderr
-	out, err := cmd.Output()
-	if err != nil {
-		tb.Fatalf("%s: %v", cmd, err)
-	}
-	return out
-}
-
-// fetchDuckDB installs DuckDB for Node unless it is installed. It needs Node 20 and npm.
-func fetchDuckDB(tb testing.TB) {
-	tb.Helper()
-	if _, err := os.Stat("node_modules/.package-lock.json"); err != nil {
-		// Not npm ci, which wants the packages of all systems in the lock file.
-		run(tb, nil, "npm", "install", "--no-save", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
-	}
 }
 
 // perTrace is how many spans a trace has.
@@ -276,9 +213,8 @@ const window = 5 * time.Minute
 
 // query selects one trace, or the traces of a window.
 type query struct {
-	Column string `json:"column"` // trace_id or ms
-	Low    string `json:"low"`
-	High   string `json:"high"`
+	Column    string // trace_id or ms
+	Low, High string
 }
 
 // questions returns n queries for one trace each, and n for windows. Windows use the time column

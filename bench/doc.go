@@ -13,5 +13,5 @@
 //
 // NewIDs and NewSpanID measure the cost of an ID at the rates of real services, Span that of a
 // root span, Rival that of other kinds of IDs. BTree and Blocks count what the order of IDs saves
-// in PostgreSQL and in Parquet files. The folder clickhouse has its own program.
+// in PostgreSQL. The folder clickhouse has its own program.
 package bench

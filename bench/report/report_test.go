@@ -28,7 +28,7 @@ func sample(t *testing.T, part float64) string {
 		line("Rival/id=rs.xid", 57, " 0 allocs/op")
 		line("BTree/key=uuidv7/column=uuid", 1e9, " 15.1 index-MiB 1923 splits")
 		for _, id := range []string{"uuidv4", "uuidv7", "traceflake"} {
-			line("Blocks/id="+id, 1, " 132 trace-pages 1 trace-groups")
+			line("Blocks/id="+id, 1, " 132 trace-pages")
 		}
 	}
 	b.WriteString("without: `-tags purego`\n")

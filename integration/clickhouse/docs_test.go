@@ -11,7 +11,7 @@ import (
 
 var sqlBlock = regexp.MustCompile("(?ms)^ *```sql\n(.*?)```")
 
-// TestDocumentedSQL runs what docs/clickhouse.md shows, on both tables.
+// TestDocumentedSQL runs what docs/clickhouse.md shows, on each table and on one over two shards.
 func TestDocumentedSQL(t *testing.T) {
 	text, err := os.ReadFile("../../docs/clickhouse.md")
 	if err != nil {
@@ -20,13 +20,16 @@ func TestDocumentedSQL(t *testing.T) {
 	params := []clickhouse.Param{{Name: "id", Value: random(1)[0].String()}, {Name: "ids", Value: "['" + random(1)[0].String() + "']"},
 		{Name: "before", Value: random(1)[0].String()}, {Name: "service", Value: "a"}, {Name: "name", Value: "b"},
 		{Name: "from", Value: "2026-10-15 10:00:00"}, {Name: "to", Value: "2026-10-15 11:00:00"}}
-	for _, layout := range []clickhouse.Layout{clickhouse.ServiceFirst, clickhouse.TraceFirst, clickhouse.Overlay} {
+	for _, s := range []clickhouse.Schema{{}, {Layout: clickhouse.TraceFirst}, {Layout: clickhouse.Overlay}, {Cluster: "two"}} {
 		e := newEngine(t)
-		if layout == clickhouse.Overlay {
+		if s.Layout == clickhouse.Overlay {
 			e.run(collectorTable("otel_traces")[:1], nil)
 		}
-		statements, err := clickhouse.Schema{Layout: layout}.Statements()
-		e.run(statements, err)
+		if s.Cluster == "" {
+			e.run(s.Statements())
+		} else {
+			e.creates2(s)
+		}
 		queries := 0
 		for _, block := range sqlBlock.FindAllStringSubmatch(string(text), -1) {
 			sql := strings.TrimSpace(block[1])
@@ -44,7 +47,7 @@ func TestDocumentedSQL(t *testing.T) {
 			}
 			queries++
 		}
-		if queries < 6 {
+		if queries < 5 {
 			t.Errorf("only %d queries in the page", queries)
 		}
 	}

@@ -198,7 +198,7 @@ func TestRefusedStatement(t *testing.T) {
 func TestClusterStatementsParse(t *testing.T) {
 	e := newEngine(t)
 	for _, cluster := range []string{"c", "{cluster}"} {
-		s := clickhouse.Schema{Database: "d", Table: "spans", Cluster: cluster, TTL: time.Hour}
+		s := clickhouse.Schema{Database: "d", Table: "spans", Cluster: cluster, TTL: time.Hour, KeepLookup: cluster == "c"}
 		explain := func(statements []string, err error) {
 			if err != nil {
 				t.Fatal(err)
@@ -210,6 +210,7 @@ func TestClusterStatementsParse(t *testing.T) {
 			}
 		}
 		explain(s.Statements())
+		s.KeepLookup = false
 		explain(s.DropLookup())
 	}
 }

@@ -78,3 +78,32 @@ func TestUnusedShardsAreNotAsked(t *testing.T) {
 		}
 	}
 }
+
+// TestDeleteOverShards: the partitions are those of all shards, and each deletes its own.
+func TestDeleteOverShards(t *testing.T) {
+	e := newEngine(t)
+	schema := clickhouse.Schema{Table: "spans", Cluster: "two"}
+	e.creates2(schema)
+	e.exec("CREATE OR REPLACE VIEW spans_local AS SELECT *, _partition_id FROM merge(currentDatabase(), '^spans_[12]$') WHERE _table = 'spans_' || toString(shardNum())")
+	spans := few()
+	for _, s := range spans {
+		e.insert(shard("spans", s.trace), []span{s})
+	}
+	var traces []trace.TraceID
+	left := len(spans)
+	for _, s := range spans {
+		if id := parse(s.trace); len(traces) < 20 && !slices.Contains(traces, id) {
+			traces = append(traces, id)
+		}
+		if slices.Contains(traces, parse(s.trace)) {
+			left--
+		}
+	}
+	d, err := clickhouse.DeleteTraces(schema, traces)
+	for _, statement := range d.Statements(e.partitions(d, err)) {
+		for _, table := range []string{"`spans_1`", "`spans_2`"} {
+			e.exec(strings.Replace(onCluster.ReplaceAllString(statement, ""), "`spans_local`", table, 1))
+		}
+	}
+	e.is(fmt.Sprint(left), "SELECT count() FROM spans")
+}

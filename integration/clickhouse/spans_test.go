@@ -55,8 +55,12 @@ func (s span) values() string {
 		return fmt.Sprintf("%016x", n)
 	}
 	service := strings.NewReplacer(`\`, `\\`, "'", `\'`).Replace(s.service)
-	return fmt.Sprintf("('%s','%s','%s','%s','%s','%s','Server',{'service.name':'%s','host.name':'%s'},{'user.id':'%s'},%d,'%s')",
-		s.start.UTC().Format("2006-01-02 15:04:05.000000000"), s.trace, hex(s.id), hex(s.parent), service, s.name, service, s.host, s.user, s.duration.Nanoseconds(), s.status())
+	start := "'" + s.start.UTC().Format("2006-01-02 15:04:05.000000000") + "'"
+	if s.start.Year() > 2261 { // as clickhouse-go sends it: its nanoseconds overflow
+		start = fmt.Sprintf("fromUnixTimestamp64Nano(toInt64('%d'))", s.start.UnixNano())
+	}
+	return fmt.Sprintf("(%s,'%s','%s','%s','%s','%s','Server',{'service.name':'%s','host.name':'%s'},{'user.id':'%s'},%d,'%s')",
+		start, s.trace, hex(s.id), hex(s.parent), service, s.name, service, s.host, s.user, s.duration.Nanoseconds(), s.status())
 }
 
 func (e *engine) insert(table string, spans []span) {
