@@ -35,7 +35,8 @@ const (
 // dataset is the table source: three days of spans in the order in which they arrive.
 type dataset struct {
 	*servers.Engine
-	spans, day, block int
+	run
+	block int
 }
 
 func newDataset(ctx context.Context, spans int) (*dataset, error) {
@@ -58,10 +59,10 @@ func newDataset(ctx context.Context, spans int) (*dataset, error) {
 	if err := d.exec(ctx, slices.Insert(statements, 0, createSource)...); err != nil {
 		return nil, err
 	}
-	if err := d.scan(ctx, "SELECT count() FROM source", &d.spans); err != nil {
+	if err := d.scan(ctx, "SELECT count() FROM source", &d.Spans); err != nil {
 		return nil, err
 	}
-	return d, d.scan(ctx, fmt.Sprintf("SELECT count() FROM source WHERE toDate(Timestamp, 'UTC') = '%s'", day.Format(time.DateOnly)), &d.day)
+	return d, d.scan(ctx, fmt.Sprintf("SELECT count() FROM source WHERE toDate(Timestamp, 'UTC') = '%s'", day.Format(time.DateOnly)), &d.Day)
 }
 
 func (d *dataset) exec(ctx context.Context, statements ...string) error {
@@ -83,41 +84,29 @@ func (d *dataset) scan(ctx context.Context, query string, into any) error {
 	return err
 }
 
-// isExporters reports whether the table has the exporter's order and lookup table.
-func (l layout) isExporters() bool { return l.Name == exporter || l.Name == textIndex }
-
-// create replaces the table by an empty one of a layout.
+// create replaces the table by an empty one of a layout; the one called null stores nothing.
 func (d *dataset) create(ctx context.Context, l layout) error {
 	statements := []string{"DROP VIEW IF EXISTS spans_trace_id_ts_mv SYNC", "DROP TABLE IF EXISTS spans_trace_id_ts SYNC", "DROP TABLE IF EXISTS spans SYNC"}
-	named := func(script string) []string {
-		return strings.Split(strings.ReplaceAll(script, "{table}", table), ";\n")
-	}
-	exporters := collectorTable
-	if l.Name == textIndex {
-		exporters = strings.Replace(exporters, "INDEX idx_trace_id TraceId TYPE bloom_filter(0.001) GRANULARITY 1", "INDEX idx_trace_id TraceId TYPE text(tokenizer = 'array')", 1)
-	}
-	if l.Name == "null" {
+	exporters := strings.Split(strings.ReplaceAll(collectorTable+";\n"+lookupTable, "{table}", table), ";\n")
+	s := l.schema()
+	switch l.Name {
+	case "null":
 		return d.exec(ctx, append(statements, "CREATE TABLE spans AS source ENGINE = Null", "ALTER TABLE spans ADD COLUMN TraceId String")...)
+	case exporter:
+		return d.exec(ctx, append(statements, exporters...)...)
+	case "overlay":
+		views, err := s.DropLookup()
+		if err != nil {
+			return err
+		}
+		statements = append(append(statements, exporters[0]), views...)
 	}
-	if l.isExporters() || l.Name == "overlay" {
-		statements = append(statements, named(exporters)...)
-	}
-	if l.isExporters() {
-		return d.exec(ctx, append(statements, named(lookupTable)...)...)
-	}
-	all, err := schemas[l.Name].Statements()
+	all, err := s.Statements()
 	if err != nil {
 		return err
 	}
 	for _, s := range all {
 		statements = append(statements, strings.NewReplacer(trials[l.Name]...).Replace(s))
-	}
-	if l.Name == "overlay" {
-		drop, err := schemas[l.Name].DropLookup()
-		if err != nil {
-			return err
-		}
-		statements = append(statements, drop...)
 	}
 	return d.exec(ctx, statements...)
 }
@@ -132,7 +121,7 @@ func (d *dataset) load(ctx context.Context, l layout) (seconds float64, parts in
 		return 0, 0, err
 	}
 	start := used()
-	for from := 0; from < d.spans; from += d.block {
+	for from := 0; from < d.Spans; from += d.block {
 		if err := d.exec(ctx, fmt.Sprintf(`INSERT INTO spans (Timestamp, TraceId, %[1]s) SELECT Timestamp, %[2]s, %[1]s FROM source
 			WHERE _part_starting_offset + _part_offset >= %[3]d AND _part_starting_offset + _part_offset < %[4]d SETTINGS max_threads = 1, max_insert_threads = 1`,
 			columns, id, from, from+d.block)); err != nil {
@@ -146,7 +135,7 @@ func (d *dataset) load(ctx context.Context, l layout) (seconds float64, parts in
 		return used() - start, 0, nil
 	}
 	merge := []string{"OPTIMIZE TABLE spans FINAL"}
-	if l.isExporters() || schemas[l.Name].KeepLookup {
+	if l.Name == exporter || l.schema().KeepLookup {
 		merge = append(merge, "OPTIMIZE TABLE spans_trace_id_ts FINAL")
 	}
 	err = d.exec(ctx, merge...)

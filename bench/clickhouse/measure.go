@@ -26,8 +26,8 @@ type cost struct {
 
 // measured is one layout, merged.
 type measured struct {
-	Name   string
-	Random int
+	layout
+	run
 	Bytes  float64 // on disk, a span, with the lookup table
 	Parts  int     // before the final merge
 	Merged int     // parts after it
@@ -38,8 +38,6 @@ type measured struct {
 	Costs       []cost
 }
 
-func (m measured) layout() layout { return layout{m.Name, m.Random} }
-
 func (m measured) cost(name string) (cost, bool) {
 	i := slices.IndexFunc(m.Costs, func(c cost) bool { return c.Name == name })
 	if i < 0 {
@@ -49,11 +47,11 @@ func (m measured) cost(name string) (cost, bool) {
 }
 
 // cpuRatio is the CPU time to load and merge a layout, for one of the exporter's:
-// the median of interleaved rounds, and all of them.
+// the median of interleaved rounds, and all of them. What it takes to read the spans
+// that are inserted is subtracted from both.
 type cpuRatio struct {
-	Layout string
-	Random int
-	Spans  int
+	layout
+	run
 	Ratio  float64
 	Rounds []float64
 }
@@ -65,7 +63,7 @@ type question struct {
 }
 
 func (d *dataset) measure(ctx context.Context, l layout) (m measured, err error) {
-	m = measured{Name: l.Name, Random: l.Random}
+	m = measured{layout: l, run: d.run}
 	if _, m.Parts, err = d.load(ctx, l); err != nil {
 		return m, err
 	}
@@ -115,11 +113,11 @@ func (d *dataset) memory(ctx context.Context, m *measured) error {
 			return err
 		}
 	}
-	m.Bytes /= float64(d.spans)
+	m.Bytes /= float64(d.Spans)
 	for _, bytes := range []*float64{&m.Key, &m.Granularity, &m.Marks} {
-		*bytes /= float64(d.spans) / 1e6
+		*bytes /= float64(d.Spans) / 1e6
 	}
-	if m.Name == exporter || m.Name == textIndex || m.Name == "overlay" {
+	if m.Name == exporter || m.Name == "overlay" {
 		return nil // which has no such cache
 	}
 	return cached("1")
@@ -143,11 +141,10 @@ func (d *dataset) questions(ctx context.Context, l layout) ([]question, error) {
 		return nil, err
 	}
 
-	s := schemas[l.Name]
-	s.Table = table
+	s := l.schema()
 	byID := func(ids ...[16]byte) string { return bind(clickhouse.Traces(s, ids)) }
 	newest := bind(s.Newest(noon.Add(-4*time.Minute), noon, [16]byte{}, 100))
-	if l.isExporters() {
+	if l.Name == exporter {
 		s.ReadOnly = true // its documentation sends no settings
 		byID = func(ids ...[16]byte) string {
 			sql := bind(clickhouse.TracesEverywhere(s, ids))
@@ -259,10 +256,9 @@ func (d *dataset) cpu(ctx context.Context, rounds int, all []layout) ([]cpuRatio
 				return nil, err
 			}
 			r := &ratios[i]
-			r.Layout, r.Random, r.Spans, r.Rounds = l.Name, l.Random, d.spans, append(r.Rounds, (ours-read)/(base-read))
+			r.layout, r.run, r.Rounds = l, d.run, append(r.Rounds, (ours-read)/(base-read))
 			sorted := slices.Sorted(slices.Values(r.Rounds))
 			r.Ratio = (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
-			fmt.Printf("%v %.1f %.1f %.1f %.2f %.2f\n", l, read, base, ours, (ours-read)/(base-read), r.Ratio)
 		}
 	}
 	return ratios, nil
