@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -34,7 +35,7 @@ var stores = []string{"kubernetes", "postgres", "s3"}
 
 // render returns what `kubectl apply -k` applies for a store, in a namespace, with the kustomization
 // that docs/kubernetes.md shows.
-func render(t *testing.T, store, namespace string) resmap.ResMap {
+func render(t *testing.T, store, namespace string, components ...string) resmap.ResMap {
 	t.Helper()
 	fs := filesys.MakeFsInMemory()
 	manifests := os.DirFS(filepath.Join(root, "deploy/kubernetes"))
@@ -54,6 +55,9 @@ func render(t *testing.T, store, namespace string) resmap.ResMap {
 	overlay := regexp.MustCompile(`(?m)^namespace: .*$`).ReplaceAllString(documented(t), "namespace: "+namespace)
 	overlay = regexp.MustCompile(`https://\S*//deploy/kubernetes/stores/kubernetes\?ref=\S+`).
 		ReplaceAllString(overlay, "../deploy/kubernetes/stores/"+store)
+	if len(components) > 0 {
+		overlay += "components: [" + strings.Join(components, ", ") + "]\n"
+	}
 	if err := fs.WriteFile("/overlay/kustomization.yaml", []byte(overlay)); err != nil {
 		t.Fatal(err)
 	}
@@ -202,6 +206,15 @@ func TestManifests(t *testing.T) {
 	}
 }
 
+// The strict variant is a component on top of any store.
+func TestStrictVariant(t *testing.T) {
+	_, c := service(t, render(t, "postgres", "orders", "../deploy/kubernetes/strict"))
+	if !slices.Contains(c.Env, variable{Name: setup.StrictVar, Value: "1"}) || c.StartupProbe == nil ||
+		c.StartupProbe.HTTPGet.Path != "/ready" || c.StartupProbe.HTTPGet.Port != c.Ports[1].Name {
+		t.Errorf("%+v, %+v", c.Env, c.StartupProbe)
+	}
+}
+
 // checkSelectors checks that the Service, the budget and the probes refer to the pods and their port.
 func checkSelectors(t *testing.T, objects resmap.ResMap, spec template, c container) {
 	t.Helper()
@@ -227,8 +240,12 @@ func checkSelectors(t *testing.T, objects resmap.ResMap, spec template, c contai
 	}
 	// Its answer is not for the Service's clients.
 	probes := variable{Name: probeVar, Value: fmt.Sprintf(":%d", c.Ports[1].ContainerPort)}
-	if c.Ports[1].ContainerPort == c.Ports[0].ContainerPort || c.StartupProbe.HTTPGet.Port != c.Ports[1].Name || !slices.Contains(c.Env, probes) {
-		t.Errorf("the startup probe does not use a port of its own: %+v, %+v, %+v", c.StartupProbe, c.Ports, c.Env)
+	if c.Ports[1].ContainerPort == c.Ports[0].ContainerPort || !slices.Contains(c.Env, probes) {
+		t.Errorf("/ready does not have a port of its own: %+v, %+v", c.Ports, c.Env)
+	}
+	// Tracing is no start dependency.
+	if strict := slices.ContainsFunc(c.Env, func(v variable) bool { return v.Name == setup.StrictVar }); strict || c.StartupProbe != nil {
+		t.Errorf("a start waits for the store: strict %t, %+v", strict, c.StartupProbe)
 	}
 }
 

@@ -89,7 +89,7 @@ func TestServiceRuns(t *testing.T) {
 			cmd.Env = slices.Concat(environment(t, c, around.secrets, secret), around.env) // of two values the last one counts
 			cmd.Env = append(cmd.Env, probeVar+"=127.0.0.1:0")
 			urls := start(t, cmd, 2)
-			get(t, strings.TrimSuffix(urls[1], "/ready")+c.StartupProbe.HTTPGet.Path)
+			get(t, urls[1])
 			id, err := trace.TraceIDFromHex(get(t, urls[0]+"/").Header.Get("x-trace-id"))
 			if err != nil {
 				t.Fatal(err)
@@ -174,7 +174,7 @@ func onKubernetes(t *testing.T, objects resmap.ResMap, program string) surroundi
 		return setup.StoreVar + "=k8s://" + namespace + "/" + name + "?server=" + s.Proxy(t, tokenOf(ctx, t, s, namespace, account))
 	}
 	cmd := command(t, program, c)
-	cmd.Env = slices.Concat(env, []string{as("other")})
+	cmd.Env = slices.Concat(env, []string{as("other"), setup.StrictVar + "=1"})
 	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "forbidden") {
 		t.Errorf("an account without the Role: %v\n%s", err, out)
 	}

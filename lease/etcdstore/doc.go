@@ -8,9 +8,8 @@
 // Every change is one transaction that compares what it changes; every read is
 // linearizable. Nothing relies on etcd's leases, their TTL or any clock.
 //
-// A renewal takes one round trip if nobody else has written the same page since
-// this process did, and otherwise two. So does an Acquire whose page has a free
-// block, which nearly all have until most blocks are taken.
+// A renewal takes two round trips, and so does an Acquire whose page has a free block, which nearly
+// all have until most blocks are taken. A start takes one more, for the description of the store.
 //
 // # By URL
 //
@@ -34,18 +33,20 @@
 //
 // Under the prefix, /traceflake/leases/ unless [WithPrefix] gives another:
 //
-//	config      {"format":1,"block_size":8,"blocks_per_page":16} and a checksum
-//	page-0000   the blocks of nodes 0 to 127
+//	config      the description of the store
+//	page-0000   the blocks of nodes 0 to 511
 //	page-0001   …
+//
+// All of them are created with the store.
 //
 // Each page is one value: lines of JSON with the node, version, from, until, nonce
 // and owner of each block, and a checksum. Package
 // [github.com/traceflake/traceflake/lease/driver/pages] describes them. There are
-// 1024 pages for all nodes; a full one has 3 kB. until is exclusive.
+// 256 pages for all nodes; a full one has 12 kB. until is exclusive.
 //
 // A block is free if until is not after the client's time. So never delete a
-// page or set an until back while processes run: grants would be forgotten and
-// IDs made twice. Reading is harmless:
+// page or set an until back while processes run. A page that is gone is never created again. Reading
+// is harmless:
 //
 //	etcdctl get --prefix /traceflake/leases/page-
 //

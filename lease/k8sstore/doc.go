@@ -23,58 +23,56 @@
 //
 //	client, err := rest.HTTPClientFor(config)
 //	…
-//	store, err := k8sstore.New(client, config.Host, "namespace", driver.NodeRange{})
+//	store, err := k8sstore.New(client, config.Host, "namespace")
 //
 // # Rights
 //
 //	rules:
 //	  - apiGroups: [coordination.k8s.io]
 //	    resources: [leases]
-//	    verbs: [get, list, create, update]
+//	    verbs: [get, list, update]
 //
-// The store deletes and watches nothing. A Role cannot restrict create and list
-// to names, so give the fleet a namespace of its own, or trust all that may write
-// Leases in it.
+// Whoever creates the store, with `traceflake lease create`, also needs create. The store deletes
+// and watches nothing. A Role cannot restrict list to names, so give the fleet a namespace of its
+// own, or trust all that may write Leases in it.
 //
 // # The objects
 //
-// Each Lease object of the store is a page of 16 blocks, as package driver/pages
+// Each Lease object of the store is a page of 128 blocks, as package driver/pages
 // describes it, in the annotation traceflake.github.io/page. It has the label
 // traceflake.github.io/leases=NAME; its spec is empty.
 //
-//	traceflake.config      the format, the block size and the blocks of a page
-//	traceflake.probe-00    what the probe below wrote
-//	traceflake.page-0000   the blocks of nodes 0 to 127
+//	traceflake.config      the description of the store
+//	traceflake.probe       what the probe below wrote
+//	traceflake.page-0000   the blocks of nodes 0 to 1023
 //	traceflake.page-0001   …
 //
-// Objects are created when they are needed. With blocks of 8 nodes there are
-// 1024 pages for all nodes. A full page has 4 kB, all of them 4 MB of etcd. This
-// shows who holds what; reading is harmless:
+// All of them are created with the store. With blocks of 8 nodes there are 128 pages. A full page
+// has 27 kB, all of them 3.5 MB of etcd. This shows who holds what; reading is harmless:
 //
 //	kubectl get leases -n NAMESPACE -l traceflake.github.io/leases=NAME -o yaml
 //
 // So never delete one of these objects, or the namespace, or set an until back
-// while processes run: grants would be forgotten and IDs made twice. If it
-// happened, call Raise before any process is started, as after a restore.
-// Let no tool prune objects by this label.
+// while processes run. An object that is gone is never created again: every call that needs it
+// returns [github.com/traceflake/traceflake/lease.ErrReplaced]. Put back what it had, and raise the
+// store. Let no tool prune objects by this label.
 //
 // # Load on the API server
 //
 // A renewal is one GET and one PUT, an Acquire too if the page on which it begins
 // has a free block. A process that starts sends one GET more. With the default
 // TTL a lease is renewed every 5 minutes: 1000 processes send 7 requests a
-// second, 10000 send 67. Lists are used only by the first process of all, and
-// when no block is free: such an Acquire reads every page and lists them once.
+// second, 10000 send 67. Lists are used only when no block is free: such an Acquire reads every page and lists them once.
 //
 // API Priority and Fairness puts requests of service accounts into the level
 // workload-low by default. A throttled request (429) is repeated after what
 // Retry-After says, or later, until its call ends. The keeper renews when half of
 // the lease is left, so minutes of throttling are harmless.
 //
-// Before a store is created, its first process tries out the server's conditional
-// writes, with some 50 requests: of eight at once exactly one must be taken. An
+// Create tries out the server's conditional writes, with some 50 requests: of eight at once exactly one must be taken. An
 // API server on etcd passes; one whose storage is something else, with a fault,
-// is refused.
+// is refused. What the server says it stored is compared with what was sent: a webhook that changes
+// objects is an error of the call.
 //
 // Requests use HTTP/1.1. A write is never sent twice, except after a response
 // which says that nothing was written.
@@ -86,8 +84,8 @@
 // there is none, processes use their grants to the end. Grants are forgotten when
 // etcd is restored from a backup, and when a namespace with these objects is
 // copied from a backup of objects: call Raise before any process reaches
-// it. A copy that lives beside the original is another store: two fleets with one
-// secret need different node ranges.
+// it. A copy that lives alongside the original would grant the same nodes: create another store
+// instead.
 //
 // # Clocks
 //

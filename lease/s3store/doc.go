@@ -19,15 +19,13 @@
 // The tests of this package run on Versity's gateway 1.8.0.
 //
 // A server that takes two writes which require the same version grants leases
-// twice. So before its first write a process tries the server out, with some 55
-// requests: of eight writes at once that require the same version exactly one must
+// twice. So Create tries the server out, with some 55 requests: of eight writes at once that require the same version exactly one must
 // be taken, five times, with half of each body held back until all have arrived;
 // writes that require an old version, or no object, must be refused; and lists
-// must show the ETag of the object. Otherwise every call that writes returns an
-// error, which says what was tried and what came back. The objects that begin with
-// probe- are for that. The headers are also signed: a
+// must show the ETag of the object. Otherwise Create returns an error, which says what was tried and
+// what came back. The object probe is for that. The headers are also signed: a
 // proxy that drops them breaks the signature. Versity's gateway 1.6.0 was refused
-// in 200 of 200 starts. A server whose fault shows more rarely passes, so use the
+// in 200 of 200 tries. A server whose fault shows more rarely passes, so use the
 // versions above.
 //
 // No probe can tell whether an acknowledged write survives a power failure. Ask
@@ -90,12 +88,12 @@
 //
 // Below the prefix, traceflake/leases/ unless [WithPrefix] gives another:
 //
-//	config     {"format":1,"block_size":8,"blocks_per_page":64} and a checksum
+//	config     the description of the store
 //	page-0000  64 blocks, as package driver/pages describes them
-//	probe-00   what the probe wrote last
+//	probe      what the probe wrote last
 //
-// With blocks of 8 nodes there are 256 pages, of about 12 kB when all their
-// blocks are taken. Each object has a checksum: what somebody edited is
+// All of them are created with the store. With blocks of 8 nodes there are 256 pages, of about
+// 12 kB when all their blocks are taken. An object that is gone is never created again. Each object has a checksum: what somebody edited is
 // refused. Reading is harmless:
 //
 //	aws s3 cp s3://BUCKET/PREFIX/page-0000 -
@@ -105,7 +103,7 @@
 // A renewal is a GET and a PUT, and so is an Acquire whose first page has a
 // free block, which nearly all have until most blocks are taken. If another
 // process writes the same page at this moment, both are repeated. A process
-// starts with some 55 requests of the probe and one for the configuration. So
+// starts with one GET more, for the description. So
 // 10000 processes that renew every 5 minutes make 67 requests a second, which
 // is 86.4 million GETs and as many PUTs in 30 days: at 0.4 and 5 dollars a
 // million (S3 Standard in us-east-1, an assumption of November 2026) 470
@@ -128,7 +126,7 @@
 //
 //   - a lifecycle rule or a person deletes or replaces objects below the prefix;
 //   - an older version of an object is restored;
-//   - the fleet moves to another bucket, or to a replica after a failover.
+//   - a failover to a replica of the bucket.
 //
 // In each case call Raise before any process uses the bucket.
 // Versioning of the bucket is no harm, but keeps every page that was ever
