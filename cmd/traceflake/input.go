@@ -13,12 +13,25 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// eachLine calls f for each argument. Without arguments, or with "-" alone, it calls f for each
-// line of standard input that is not blank. Number is the line number, or 0 for an argument.
-func eachLine(cmd *cobra.Command, args []string, f func(number int, line string) error) error {
+// reading says what a command does with its input.
+type reading struct {
+	// each is called for each argument, with number 0, or for each line of standard input that is
+	// not blank, with its number. A line that is too long has no text.
+	each func(number int, line string) error
+	// idle is called before the next line is awaited.
+	idle func() error
+}
+
+// read reads the arguments. Without any, or with "-" alone, it reads standard input.
+func (l reading) read(cmd *cobra.Command, args []string) error {
+	err := l.readAll(cmd, args)
+	return errors.Join(err, l.idle())
+}
+
+func (l reading) readAll(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 && (len(args) > 1 || args[0] != "-") {
 		for _, arg := range args {
-			if err := f(0, arg); err != nil {
+			if err := l.each(0, arg); err != nil {
 				return err
 			}
 		}
@@ -39,17 +52,25 @@ func eachLine(cmd *cobra.Command, args []string, f func(number int, line string)
 		if err := context.Cause(cmd.Context()); err != nil {
 			return err
 		}
+		if r.Buffered() == 0 {
+			if err := errors.Join(l.idle(), flush(cmd)); err != nil {
+				return err
+			}
+		}
 		line, err := r.ReadSlice('\n')
 		text := string(line)
+		if errors.Is(err, bufio.ErrBufferFull) {
+			text = tooLong
+		}
 		for errors.Is(err, bufio.ErrBufferFull) {
-			_, err = r.ReadSlice('\n') // no ID is that long
+			_, err = r.ReadSlice('\n')
 		}
 		last := errors.Is(err, io.EOF)
 		if err != nil && !last {
 			return fmt.Errorf("reading: %w", err)
 		}
 		if strings.TrimSpace(text) != "" {
-			if err := f(number, text); err != nil {
+			if err := l.each(number, text); err != nil {
 				return err
 			}
 		}
@@ -59,11 +80,25 @@ func eachLine(cmd *cobra.Command, args []string, f func(number int, line string)
 	}
 }
 
-const maxLine = 1 << 16
+// maxLine is the length of the longest line that is read.
+const maxLine = 1 << 20
+
+// tooLong stands for a longer line.
+const tooLong = "\x00too long"
+
+var errTooLong = fmt.Errorf("the line is longer than %d MiB, so it was not read", maxLine>>20)
+
+// flush writes what is buffered of a command's output.
+func flush(cmd *cobra.Command) error {
+	if out, ok := cmd.OutOrStdout().(*output); ok {
+		return out.flush()
+	}
+	return nil
+}
 
 // decompressed returns a reader of r that decompresses gzip.
 func decompressed(r io.Reader) (io.Reader, error) {
-	buffered := bufio.NewReaderSize(r, maxLine)
+	buffered := bufio.NewReaderSize(r, 1<<16)
 	if head, _ := buffered.Peek(len(gzipMagic)); string(head) != gzipMagic {
 		return buffered, nil // the next read returns this error
 	}

@@ -141,8 +141,14 @@ func (in *inspection) all(cmd *cobra.Command, args []string) error {
 	enc := json.NewEncoder(cmd.OutOrStdout())
 	table := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 	lines := 0
-	err := eachLine(cmd, args, func(number int, line string) error {
+	none := true
+	read := reading{idle: table.Flush}
+	read.each = func(number int, line string) error {
+		none = false
 		found, err := in.identifier.Line(line)
+		if line == tooLong {
+			found, err = nil, errTooLong
+		}
 		if err != nil {
 			in.failed = true
 			fmt.Fprintf(cmd.ErrOrStderr(), "traceflake: %s%v\n", place(number), err)
@@ -169,8 +175,12 @@ func (in *inspection) all(cmd *cobra.Command, args []string) error {
 			lines++
 		}
 		return nil
-	})
-	return errors.Join(table.Flush(), err)
+	}
+	err := read.read(cmd, args)
+	if err == nil && none {
+		err = errors.New("no IDs to inspect")
+	}
+	return err
 }
 
 // addRows adds a row for each kind that an ID may be.

@@ -180,7 +180,7 @@ func TestInspectMany(t *testing.T) {
 	const id = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 	in := strings.Repeat(id+"\n", 3*linesAtOnce) + strings.Repeat("x", 3*maxLine) + "\n\x00\xff\n" + id
 	r := command(t, in, "inspect")
-	r.want(t, 1, "ULID", "line 601: not an ID")
+	r.want(t, 1, "ULID", "line 601: the line is longer than 1 MiB")
 	r.want(t, 1, "ULID", `line 602: not an ID: "\x00\xff"`)
 	if n := strings.Count(r.out, "2016-07-30T23:54:10.259Z"); n != 3*linesAtOnce+1 {
 		t.Errorf("%d rows", n)

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"compress/gzip"
+	"io"
 	"os"
 	"runtime"
 	"strings"
@@ -250,5 +252,31 @@ func TestFullDisk(t *testing.T) {
 		if code := run(t.Context(), args, strings.NewReader(""), full, &errOut); code != 2 || !strings.Contains(errOut.String(), "no space left") {
 			t.Errorf("%q: code %d, %q", args, code, errOut.String())
 		}
+	}
+}
+
+// An ID is shown when it arrives, not when 64 KiB have.
+func TestInspectAtOnce(t *testing.T) {
+	in, feed := io.Pipe()
+	shown, out := io.Pipe()
+	ended := make(chan int, 1)
+	go func() { ended <- run(t.Context(), []string{"inspect"}, in, out, io.Discard); out.Close() }()
+	lines := bufio.NewScanner(shown)
+	for range 3 {
+		go func() { _, _ = io.WriteString(feed, "01ARZ3NDEKTSV4RRFFQ69G5FAV\n") }()
+		for ok := false; !ok; ok = strings.Contains(lines.Text(), "ULID") {
+			if !lines.Scan() {
+				t.Fatal("the output ended")
+			}
+		}
+	}
+	if err := feed.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if code := <-ended; code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	for _, empty := range []string{"", "\n\n", zipped("")} {
+		command(t, empty, "inspect").want(t, 2, "", "no IDs to inspect")
 	}
 }

@@ -51,14 +51,19 @@ clients, random fallback IDs and IDs of old records do not verify.`,
 				cmd.SetErr(io.Discard)
 			}
 			none, failed := true, false
-			err = eachLine(cmd, args, func(number int, line string) error {
+			read := reading{idle: func() error { return nil }}
+			read.each = func(number int, line string) error {
 				v := c.verify(line)
+				if line == tooLong {
+					v = verdict{Error: errTooLong.Error()}
+				}
 				if v.Line = number; v.Error != "" {
 					fmt.Fprintf(cmd.ErrOrStderr(), "traceflake: %s%s\n", place(number), v.Error)
 				}
 				none, failed = false, failed || !v.Verified
 				return write(v)
-			})
+			}
+			err = read.read(cmd, args)
 			switch {
 			case err != nil:
 				return err

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -99,7 +100,11 @@ func (x Identifier) uuid(s string) []Candidate {
 	if len(s) != 36 || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
 		return nil
 	}
-	return x.hex128(strings.ReplaceAll(s, "-", ""))
+	all := x.hex128(strings.ReplaceAll(s, "-", ""))
+	if i := slices.IndexFunc(all, func(c Candidate) bool { return c.Kind == kindRandom }); i >= 0 && s[14] == '4' && strings.ContainsRune("89abAB", rune(s[19])) {
+		all[i].Kind, all[i].Note = kindUUIDv4, "random, but for the version and variant"
+	}
+	return all
 }
 
 // ulid reads the text form of ULIDs.

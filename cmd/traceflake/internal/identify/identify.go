@@ -89,7 +89,7 @@ func complaint(s string) string {
 	case strings.Trim(s, "0-") == "":
 		return fmt.Sprintf("%q is all zeros, which is not a valid ID", short)
 	case isHex(s):
-		return fmt.Sprintf("%q has %d hex digits; a trace ID has 32, a span ID or a short trace ID 16; was it truncated?", short, len(s))
+		return fmt.Sprintf("%q has %d hex digits; a trace ID has 32, a span ID or a short trace ID 16", short, len(s))
 	}
 	return fmt.Sprintf("%q does not look like an ID", short)
 }

@@ -131,6 +131,7 @@ func TestForeign(t *testing.T) {
 		"80f198ee56343ba8":                              "64 bits",
 		"000000000000000080f198ee56343ba8":              "64 bits",
 		"4bf92f3577b34da6a3ce929d0e0e4736":              "random 128 bits",
+		"9b1deb4d-3b7d-4bad-9bdd-2b0d7b3dcb6d":          "UUID v4",
 		"12379814468735227512":                          "64 bits",
 	} {
 		for name, k := range map[string]*randflake.Keyring{"without a secret": nil, "with one": keyring(t, secretA)} {
@@ -199,7 +200,7 @@ func TestLine(t *testing.T) {
 		{strings.Repeat("x", 10_000), "…"},
 		{`{"msg":"x"}`, "the JSON object has no field such as trace_id"},
 		{`{"trace_id":null}`, "the JSON object has no field"},
-		{`{"trace_id":"` + traceT, "was it truncated?"},
+		{`{"trace_id":"` + traceT, "does not end as one"},
 		{`{"trace_id":["` + traceT + `"]}`, "trace: not an ID"},
 	} {
 		if _, err := (Identifier{Now: now}).Line(c.line); !errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), c.want) || len(err.Error()) > 250 {

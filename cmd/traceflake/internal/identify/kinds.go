@@ -18,6 +18,7 @@ const (
 	kindDatadog    = "Datadog 128-bit"
 	kindShort      = "64 bits" // B3, padded with zeros: it contains no time
 	kindRandom     = "random 128 bits"
+	kindUUIDv4     = "UUID v4"
 )
 
 var (

@@ -98,7 +98,7 @@ func record(line string) ([]Found, error) {
 	in := json.NewDecoder(strings.NewReader(line))
 	in.UseNumber()
 	if err := in.Decode(&object); err != nil {
-		return nil, fmt.Errorf("%w: the line is not a JSON object; was it truncated?", ErrUnknown)
+		return nil, fmt.Errorf("%w: the line begins as a JSON object and does not end as one", ErrUnknown)
 	}
 	found := idFields(nil, "", object)
 	if len(found) == 0 {
