@@ -137,7 +137,7 @@ func TestRestoredHook(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer ids.Shutdown(t.Context())
+	defer func() { _ = ids.Shutdown(t.Context()) }()
 	mux := http.NewServeMux()
 	restored := func(http.ResponseWriter, *http.Request) { ids.Restored() }
 	mux.HandleFunc("POST /aws/lambda-microvms/runtime/v1/run", restored) // Lambda MicroVMs

@@ -47,7 +47,7 @@ func WithHeader(name string) Option {
 	ofB3 := []string{b3Header, b3TraceIDHeader, b3SpanIDHeader, b3ParentHeader, b3SampledHeader, b3FlagsHeader}
 	return optionFunc(func(c *config) {
 		c.header = name
-		reason := ""
+		var reason string
 		switch {
 		case name == "" || strings.Trim(name, letters+"0123456789!#$%&'*+-.^_`|~") != "":
 			reason = "it is not an HTTP field name"
