@@ -202,9 +202,9 @@ func (m *tempoModel) wrong(t *testing.T, tr *Transport) map[string]int {
 
 // TestModel: a lookup with a bound returns what one without it does.
 func TestModel(t *testing.T) {
-	traces := 50_000
+	traces := 30_000
 	if testing.Short() {
-		traces = 10_000
+		traces = 5_000
 	}
 	m := newModel(traces, false)
 	if wrong := m.wrong(t, modelTransport(t, m)); len(wrong) > 0 {
@@ -214,7 +214,7 @@ func TestModel(t *testing.T) {
 
 // A verifier takes away what an attacker can do: IDs with a time in the middle of their traces.
 func TestModelAdversarial(t *testing.T) {
-	m := newModel(10_000, true)
+	m := newModel(5_000, true)
 	tr := modelTransport(t, m)
 	if wrong := m.wrong(t, tr); wrong["adversarial"] == 0 || len(wrong) != 1 {
 		t.Errorf("without a verifier: %v; some of the adversarial ones must differ, and no others", wrong)
@@ -227,7 +227,7 @@ func TestModelAdversarial(t *testing.T) {
 
 // TestModelCatches: the model notices each wrong variant that we know of.
 func TestModelCatches(t *testing.T) {
-	m := newModel(10_000, false)
+	m := newModel(5_000, false)
 	for name, spoil := range map[string]func(*Transport){
 		"no slack": func(tr *Transport) { tr.slack = 0 },
 		"an upper bound": func(tr *Transport) {
