@@ -66,15 +66,8 @@ func (s *Store) locate(ctx context.Context, db querier) (p *place, err error) {
 // find returns the schema of the only store that there is, whatever the server's search path.
 func (s *Store) find(ctx context.Context, db querier) (string, error) {
 	var readable, other []string
-	_, err := collect(ctx, db, func(r pgx.CollectableRow) (schema string, err error) {
-		var can bool
-		if err = r.Scan(&schema, &can); can {
-			readable = append(readable, schema)
-		} else {
-			other = append(other, schema)
-		}
-		return schema, err
-	}, findSQL, s.name+suffix, s.schema)
+	_, err := collect(ctx, db, func(r pgx.CollectableRow) (any, error) { return nil, r.Scan(&readable, &other) },
+		findSQL, s.name+suffix, s.schema)
 	switch {
 	case err != nil:
 		return "", err
@@ -145,23 +138,20 @@ func (s *Store) Create(ctx context.Context, d lease.Description) (err error) {
 		if !errors.Is(err, lease.ErrNoStore) {
 			return err
 		}
-		for _, step := range []struct {
-			sql  string
-			args []any
-		}{
-			{createSQL, nil},
-			{blocksSQL, []any{d.ID, d.First, d.First + d.Nodes - 1, d.BlockSize}},
-			{describeSQL, []any{schemaVersion, d.ID, d.Created.Unix(), d.First, d.Nodes, d.BlockSize,
-				int64(d.LongestTTL / time.Second), append([]string{}, d.Secrets...)}},
-		} {
-			if _, err := tx.Exec(ctx, s.statement(schema, step.sql), step.args...); err != nil {
-				return err
+		exec := func(sql string, args ...any) {
+			if err == nil {
+				_, err = tx.Exec(ctx, s.statement(schema, sql), args...)
 			}
 		}
-		if d.Raised.IsZero() {
-			return nil
+		err = nil
+		exec(createSQL)
+		exec(blocksSQL, d.ID, d.First, d.First+d.Nodes-1, d.BlockSize)
+		exec(describeSQL, schemaVersion, d.ID, d.Created.Unix(), d.First, d.Nodes, d.BlockSize,
+			int64(d.LongestTTL/time.Second), append([]string{}, d.Secrets...))
+		if err == nil && !d.Raised.IsZero() {
+			err = s.raise(ctx, tx, &place{Description: d, nodes: driver.RangeOf(d), schema: schema}, d.Raised)
 		}
-		return s.raise(ctx, tx, &place{Description: d, nodes: driver.RangeOf(d), schema: schema}, d.Raised)
+		return err
 	})
 }
 

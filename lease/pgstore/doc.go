@@ -1,21 +1,19 @@
 // Package pgstore keeps leases of nodes in PostgreSQL, for a fleet, through
 // github.com/jackc/pgx/v5. It reads rows, applies the rule of package
-// [github.com/traceflake/traceflake/lease/driver], and writes the rows that no
-// one else has written meanwhile.
+// [github.com/traceflake/traceflake/lease/driver], and writes the rows that no one else has
+// written meanwhile.
 //
 // # What it needs
 //
-// PostgreSQL 12 or newer, and its primary: a standby is read-only and returns
-// an error that says so. Each call is one statement, which is a transaction of its own, without session
-// state or named prepared statements: it works through pgbouncer in transaction
-// mode. A start needs two more, to find and read the description of the store. The default isolation level,
-// read committed, is best; with a stricter one statements are retried after serialization failures.
+// PostgreSQL 12 or newer, and its primary. A call is one statement, which is a transaction
+// of its own, without session state or named prepared statements: it works through pgbouncer
+// in transaction mode. The first call needs two more, to find and read the description of
+// the store. The default isolation level, read committed, is best; with a stricter one
+// statements are retried after serialization failures.
 //
-// An operator creates the store once, with `traceflake lease create`: the role
-// needs CREATE on the schema, and owns the tables. Processes never create
-// anything. Their role needs
+// An operator creates the store with `traceflake lease create`: the role needs CREATE on the
+// schema, and owns the tables. Processes need less:
 //
-//	GRANT USAGE ON SCHEMA public TO service;
 //	GRANT SELECT, UPDATE ON traceflake_leases TO service;
 //	GRANT SELECT ON traceflake_leases_store TO service;
 //
@@ -32,23 +30,20 @@
 //	search_path=fleet_a                    the schema of the tables, a fleet's own
 //	connect_timeout=5                      seconds
 //
-// The store has at most two connections, whatever the parameters say, and
-// closes them after 30 s without a call.
+// The store has at most two connections, whatever the parameters say, and closes them after
+// 30 s without a call.
 //
 // # The tables
 //
-// A store is two tables in one schema: traceflake_leases has one row for each
-// block of nodes, traceflake_leases_store one row that describes the store.
-// [WithTable] sets another name.
+// A store is two tables in one schema: traceflake_leases has a row for each block of nodes,
+// traceflake_leases_store one row that describes the store. They are created in the schema
+// of the URL's search_path, or in public.
 //
-// They are created in the schema of the URL's search_path (the first, if it has several),
-// and without one in public. A client looks for the second table in the schemas of
-// the URL's search_path, and without one in all schemas. The server's search path
-// does not matter: behind pgbouncer it may be what another client left. If
-// there are stores in several of these schemas that the role can read, that is an error that
-// lists them: name one in the URL. From then on, the client uses the tables by their full
-// names, and every write has the store's ID as a condition. If the tables are
-// dropped, renamed or exchanged for others, every call returns
+// A client looks for the second table in the schema of the URL's search_path; without one,
+// in all schemas where its role can read it, and two stores are an error that lists their
+// schemas. The server's search path does not matter: behind pgbouncer it may be another
+// client's. From then on, the client uses the full names, and every write has the store's ID
+// as a condition: if the tables are dropped, renamed or exchanged, calls return
 // [github.com/traceflake/traceflake/lease.ErrReplaced].
 //
 //	node           integer      first node of the block; the key
@@ -60,41 +55,38 @@
 //	owner          text         who holds the block, for operators; NULL if nobody does
 //	version        bigint       raised by every write
 //
-// All rows are inserted at creation: 16384 for blocks of 8 nodes, about 3 MB.
-//
-// A block is free if granted_until is not after the client's time. Never set it
-// back or delete rows: grants would be forgotten and IDs generated twice. Reading is harmless:
+// A new store has all its rows: 16384 for blocks of 8 nodes, about 3 MB. A block is free if
+// granted_until is not after the client's time. Never set it back or delete rows. Reading is
+// harmless:
 //
 //	SELECT node, owner, granted_until FROM traceflake_leases WHERE granted_until > now();
 //
 // # Durability and failover
 //
 // A grant that the server forgets can be granted twice. So each write sets
-// synchronous_commit to on for its own transaction, whatever the default of the
-// database or role is (remote_apply, which waits for more, stays), and a call
-// that returns a grant waits until what it read is durable.
+// synchronous_commit to on for its own transaction, whatever the default of the database or
+// role is (remote_apply, which waits for more, stays), and a call that returns a grant waits
+// until what it read is durable.
 //
 // If the wait for a synchronous standby is cancelled, by statement_timeout or
-// pg_cancel_backend, the server commits with a warning. Any warning is therefore
-// an error of the call, whose outcome is unknown: the Keeper then reads the
-// block, and that read waits for the standby, too. The same transaction sets
-// client_min_messages to warning, so that no setting hides it.
+// pg_cancel_backend, the server commits with a warning. Any warning is therefore an error of
+// the call, whose outcome is unknown: the Keeper then reads the block, and that read waits
+// for the standby, too. The same transaction sets client_min_messages to warning, so that no
+// setting hides it.
 //
-// After a crash of the primary, and after a failover to a standby that has every
-// acknowledged commit, every grant is still there, and processes continue as soon as they reach
-// the new primary. Which standbys have every commit depends on synchronous_standby_names:
+// After a crash of the primary every acknowledged grant is still there; after a failover it
+// is if the new primary has every acknowledged commit. With synchronous_standby_names
 //
-//	FIRST 1 (a)         a has
-//	FIRST 2 (a, b)      both have
-//	FIRST 1 (a, b)      a has, or b while a is disconnected; the other one may lag behind
-//	ANY 1 (a, b)        one of them has, and for each commit it may be another one
+//	'a', 'FIRST 2 (a, b)'   each of these standbys has
+//	'FIRST 1 (a, b)'        a has, but while a was disconnected, only b
+//	'ANY k (a, b, …)'       for each commit, any k of the n standbys have: one may lag behind
 //
-// The store cannot tell a standby that lags behind from one that does not. It cannot protect against
+// The server acknowledges the same way in each case, so the store cannot tell. With the last
+// two, compare pg_last_wal_receive_lsn() of all standbys, or of n-k+1 of them with ANY,
+// before the failover, and promote the one furthest ahead. The store cannot protect against
 //
-//   - a failover to a standby that lags behind: an asynchronous one, or one of several of which
-//     a commit waits only for some. It forgets the last commits. Promote the one that has received most
-//     (pg_last_wal_receive_lsn) among as many as a commit may have missed, plus one; otherwise keep
-//     processes from the new primary until [Store.Raise] has been called;
+//   - a failover to a standby that lags behind, or to an asynchronous one: it forgets the last
+//     commits. Keep processes from the new primary until [Store.Raise] has been called;
 //   - fsync or full_page_writes switched off, or a disk that acknowledges
 //     writes too early;
 //   - two primaries at once: fence the old one before the new one starts;
@@ -104,8 +96,8 @@
 // # Clocks
 //
 // A client whose clock is ahead of the server's by more than
-// [github.com/traceflake/traceflake/lease.MaxClockAhead] is refused. Uniqueness
-// needs no clock; to raise a restored table does: see docs/operating.md.
+// [github.com/traceflake/traceflake/lease.MaxClockAhead] is refused. Uniqueness needs no
+// clock; to raise a restored table does: see docs/operating.md.
 //
 // The repository tests this package against a real PostgreSQL in integration/lease/pgstore.
 package pgstore

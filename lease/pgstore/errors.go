@@ -51,23 +51,25 @@ func code(err error) string {
 	return ""
 }
 
-// cause is a short text for an error of the server or of a connection, what it means, and what to do.
-func cause(err error) (text string, sentinel error, hint string) {
+// cause returns a short text for an error of the server or of a connection, and what it means.
+func cause(err error) (text string, sentinel error) {
 	server, network, untrusted := new(pgconn.PgError), new(net.OpError), new(tls.CertificateVerificationError)
+	text = err.Error()
 	switch {
 	case errors.As(err, &server):
-		text = server.Message + " (SQLSTATE " + server.Code + ")"
-		sentinel, hint = meanings[server.Code].sentinel, meanings[server.Code].hint
+		meaning := meanings[server.Code]
+		text, sentinel = server.Message+" (SQLSTATE "+server.Code+")", meaning.sentinel
+		if meaning.hint != "" {
+			text += ": " + meaning.hint
+		}
 	case errors.As(err, &network):
 		text = network.Error()
-	default:
-		text = err.Error()
 	}
 	if errors.As(err, &untrusted) || strings.Contains(text, "server refused TLS connection") || // which have no code
 		strings.Contains(text, "unsupported startup parameter") { // pgbouncer's code has many meanings
 		sentinel = lease.ErrMisconfigured
 	}
-	return text, sentinel, hint
+	return text, sentinel
 }
 
 // explain adds to an error what was being done, what it means, and what to do. pgx tries each address, with and
@@ -86,20 +88,17 @@ func (s *Store) explain(ctx context.Context, what string, failed *error) {
 		}
 	}
 	var texts []string
-	_, meaning, _ := cause(all[0])
+	_, meaning := cause(all[0])
 	for _, err := range all {
-		text, sentinel, hint := cause(err)
-		if sentinel != meaning {
+		text, sentinel := cause(err)
+		if !errors.Is(sentinel, meaning) {
 			meaning = nil // another address may serve later
-		}
-		if hint != "" {
-			text += ": " + hint
 		}
 		if !slices.Contains(texts, text) {
 			texts = append(texts, text)
 		}
 	}
-	if meaning == lease.ErrNoStore && s.used.Load() != nil {
+	if errors.Is(meaning, lease.ErrNoStore) && s.used.Load() != nil {
 		meaning = lease.ErrReplaced
 	}
 	if connect != nil || code(err) != "" {

@@ -42,12 +42,15 @@ const (
 		coalesce(ceil(extract(epoch FROM nullif(b.granted_until, '-infinity'))), 0)::bigint`
 )
 
-// findSQL lists the schemas that have a table of the name $1, and whether this role can read it. If
-// $2 is not empty, it is the only schema.
-const findSQL = `SELECT n.nspname::text, has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT')
-	FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
-	WHERE c.relname = $1 AND c.relkind = 'r' AND c.relpersistence <> 't' AND $2::text IN ('', n.nspname::text)
-	ORDER BY 1`
+// findSQL returns the schemas that have a table of the name $1: those in which this role can read it,
+// and the others. If $2 is not empty, it is the only schema.
+const findSQL = `SELECT coalesce(array_agg(schema) FILTER (WHERE readable), '{}'), coalesce(array_agg(schema) FILTER (WHERE NOT readable), '{}')
+	FROM (
+		SELECT n.nspname::text AS schema, has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT') AS readable
+		FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+		WHERE c.relname = $1 AND c.relkind = 'r' AND c.relpersistence <> 't' AND $2::text IN ('', n.nspname::text)
+		ORDER BY 1
+	) AS found`
 
 const aboutSQL = `SELECT {now}, schema, id, extract(epoch FROM created)::bigint, first_node, nodes, block_size, longest_ttl,
 	coalesce(extract(epoch FROM raised), 0)::bigint, secrets FROM {store}`
@@ -106,7 +109,7 @@ const acquireSQL = `WITH again AS (
 ), free AS (
 	SELECT node FROM {blocks} WHERE granted_until <= to_timestamp($3::bigint) AND store = $2
 		AND {now} >= $6::bigint AND NOT EXISTS (SELECT FROM again)
-	ORDER BY granted_until LIMIT 1 FOR UPDATE
+	ORDER BY granted_until LIMIT 1 FOR UPDATE SKIP LOCKED
 ), granted AS (
 	UPDATE {blocks} AS b SET version = b.version + 1, nonce = $1, owner = nullif($5, ''),
 		granted_from = to_timestamp($3::bigint), granted_until = to_timestamp($4::bigint)
@@ -116,8 +119,6 @@ const acquireSQL = `WITH again AS (
 SELECT {now}, coalesce(b.store, (SELECT store FROM {blocks} LIMIT 1), ''), {columns},
 	{durable}, b.node IS NULL AND EXISTS (SELECT FROM {blocks} WHERE granted_until <= to_timestamp($3::bigint))
 FROM (VALUES (0)) AS one LEFT JOIN (SELECT * FROM again UNION ALL SELECT * FROM granted) AS b ON true`
-
-var skipLockedSQL = strings.Replace(acquireSQL, "LIMIT 1 FOR UPDATE", "LIMIT 1 FOR UPDATE SKIP LOCKED", 1)
 
 // replaceSQL writes a block over the one that was read, which $1 to $7 are, once the server's clock
 // has reached microsecond $11.

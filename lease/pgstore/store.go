@@ -128,11 +128,7 @@ func (s *Store) Acquire(ctx context.Context, r lease.Request) (g lease.Grant, er
 		return g, err
 	}
 	for try := 0; ; try++ {
-		sql := skipLockedSQL
-		if try > 0 {
-			sql = acquireSQL // whoever locks the last free block may leave it free
-		}
-		found, err := query(ctx, s, p.scan, s.statement(p.schema, sql),
+		found, err := query(ctx, s, p.scan, s.statement(p.schema, acquireSQL),
 			r.Nonce, p.ID, next.Start.Unix(), next.End.Unix(), r.Owner, earliest(r))
 		switch {
 		case code(err) == uniqueViolation: // the same request was sent twice
@@ -149,6 +145,7 @@ func (s *Store) Acquire(ctx context.Context, r lease.Request) (g lease.Grant, er
 		if try == tries {
 			return g, errNotWritten
 		}
+		// Whoever has locked the last free block may leave it free.
 		if err := pause(ctx, try); err != nil {
 			return g, err
 		}
