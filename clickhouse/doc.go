@@ -8,11 +8,11 @@
 //     and time.
 //   - [TraceFirst]: the same sorted by hour, trace and time.
 //   - [Overlay]: the table that the OpenTelemetry Collector's ClickHouse exporter
-//     created. A window around a trace ID's time replaces its lookup table.
+//     created, with an index on ranges of trace IDs.
 //
 // With a Cluster the table is replicated, with a Distributed table over it, sharded
-// by the low half of the trace ID. Views have the names of the exporter's lookup
-// table.
+// by the low half of the trace ID. The exporter's lookup table, which has the times of
+// each trace, is replaced by a view of its name, unless KeepLookup is set.
 //
 // Everything is SQL text: [Schema.Statements] can be run with any client in
 // order, and fails on a server that is too old or a table of another shape.

@@ -127,7 +127,7 @@ func start(ctx context.Context, args []string) error {
 		return err
 	}
 	defer func() { _ = d.Close() }()
-	d.run.Date, d.run.Commit = time.Now().UTC().Format(time.DateOnly), strings.TrimSpace(string(commit))
+	d.Date, d.Commit = time.Now().UTC().Format(time.DateOnly), strings.TrimSpace(string(commit))
 	r.Machine = fmt.Sprintf("%s, %d cores", cpuName(), runtime.NumCPU())
 	if err := d.scan(ctx, "SELECT version()", &r.ClickHouse); err != nil {
 		return err
@@ -151,7 +151,7 @@ func start(ctx context.Context, args []string) error {
 		if err != nil {
 			return fmt.Errorf("%v: %w", l, err)
 		}
-		r.Measured = append(slices.DeleteFunc(r.Measured, func(old measured) bool { return old.layout == l && old.Spans == d.run.Spans }), m)
+		r.Measured = append(slices.DeleteFunc(r.Measured, func(old measured) bool { return old.layout == l && old.Spans == d.Spans }), m)
 		if err := save(); err != nil { // what is measured is kept, should a later step fail
 			return err
 		}
