@@ -92,7 +92,8 @@ func TestReplicatedTables(t *testing.T) {
 func replicatedTables(t *testing.T) {
 	e := newEngine(t)
 	here := regexp.MustCompile(" ON CLUSTER `c`")
-	for name, s := range map[string]clickhouse.Schema{"spans": {Table: "spans", Cluster: "c", TTL: time.Hour}, "trace": {Table: "trace", Layout: clickhouse.TraceFirst, Cluster: "c"}} {
+	for name, s := range map[string]clickhouse.Schema{"spans": {Table: "spans", Cluster: "c", TTL: time.Hour}, "trace": {Table: "trace", Layout: clickhouse.TraceFirst, Cluster: "c"},
+		"lookup": {Table: "lookup", Cluster: "c", KeepLookup: true}} {
 		statements, err := s.Statements()
 		if err != nil {
 			t.Fatal(err)
@@ -103,7 +104,11 @@ func replicatedTables(t *testing.T) {
 			}
 		}
 		e.is("/clickhouse/tables/"+e.Database()+"/"+name+"_local/1 r1", "SELECT zookeeper_path || ' ' || replica_name FROM system.replicas WHERE table = '"+name+"_local'")
-		if got := fmt.Sprint(e.column("SELECT engine FROM system.tables WHERE database = currentDatabase() AND startsWith(name, '" + name + "') ORDER BY name")); got != "[Distributed ReplicatedMergeTree View View]" {
+		engines := "[Distributed ReplicatedMergeTree View View]"
+		if s.KeepLookup {
+			engines = "[Distributed ReplicatedMergeTree Distributed ReplicatedMergeTree MaterializedView]"
+		}
+		if got := fmt.Sprint(e.column("SELECT engine FROM system.tables WHERE database = currentDatabase() AND startsWith(name, '" + name + "') ORDER BY name")); got != engines {
 			t.Errorf("%s: engines %s", name, got)
 		}
 	}
