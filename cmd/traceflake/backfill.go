@@ -1,16 +1,11 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
-	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -29,8 +24,8 @@ func backfillCommand(f *flags) *cobra.Command {
 a trace ID for each record's time. It changes no other byte of a record.
 
 NDJSON has one object per line; the ID becomes its last field. Dots in field names
-select nested fields. CSV follows RFC 4180 and has a header; the ID becomes the
-last column. Records that already have an ID keep it; an empty ID field is filled.
+select nested fields. Records that already have an ID keep it; an empty ID field is
+filled. For other formats give "new --at -" a time on each line.
 
 --key gives all records with the same value in that field one trace ID, with the
 time of the first of them. Keys are kept in memory, about 60 bytes each. Records
@@ -45,13 +40,10 @@ Numbers are Unix seconds below 10^11, milliseconds below 10^14, microseconds bel
 10^17 and otherwise nanoseconds, unless --time-format is set. Text is RFC 3339; a
 space may replace the T, and a time without a zone is UTC.
 
-gzip input is decompressed; the format is derived from the name without .gz.
-
-Records that get no ID (before 2020, no time, truncated) are reported with their
-line number and copied unchanged; in CSV, complete ones get an empty cell. The exit
-code is then 1.`,
+gzip input is decompressed. Records that get no ID (before 2020, no time, truncated)
+are reported with their line number and copied unchanged. The exit code is then 1.`,
 		Example: `  traceflake backfill --time created_at --store bolt:leases.db <orders.ndjson >new.ndjson
-  traceflake backfill --time ts --key request_id --secret-file secret old.csv.gz >new.csv
+  traceflake backfill --time ts --key request_id --secret-file secret old.ndjson.gz >new.ndjson
   traceflake backfill --time ts --deterministic --secret-file secret old.ndjson`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return b.run(cmd, f, args) },
@@ -62,16 +54,13 @@ code is then 1.`,
 	cmd.Flags().StringVar(&b.options.KeyField, "key", "", "field with the correlation key")
 	cmd.Flags().StringVar(&b.options.IDField, "id-field", "trace_id", "field that gets the trace ID")
 	cmd.Flags().BoolVar(&b.deterministic, "deterministic", false, "derive IDs from time and key")
-	b.format = choiceFlag(cmd, "format", "", "input format, derived from the file's name or content by default", "auto", "ndjson", "csv")
-	cmd.Flags().StringVar(&b.comma, "comma", ",", `separator of CSV fields; \t is a tab`)
-	cmd.Flags().BoolVarP(&b.quiet, "quiet", "q", false, "report only problems, not progress")
+	cmd.Flags().BoolVarP(&b.quiet, "quiet", "q", false, "report only problems")
 	return cmd
 }
 
 // backfillFlags are the flags as given, and the options that they result in.
 type backfillFlags struct {
-	unit, format         *string
-	comma                string
+	unit                 *string
 	deterministic, quiet bool
 	options              backfill.Options
 }
@@ -85,12 +74,6 @@ func (b *backfillFlags) run(cmd *cobra.Command, f *flags, args []string) (err er
 		return err
 	}
 	defer func() { _ = in.close() }()
-	copyAll := backfill.NDJSON
-	if isCSV, err := b.isCSV(in); err != nil {
-		return err
-	} else if isCSV {
-		copyAll = backfill.CSV
-	}
 	stop, err := b.setNewID(cmd, f)
 	if err != nil {
 		return err
@@ -98,13 +81,12 @@ func (b *backfillFlags) run(cmd *cobra.Command, f *flags, args []string) (err er
 	b.options.Report = func(line int64, err error) {
 		fmt.Fprintf(cmd.ErrOrStderr(), "traceflake: line %d: %v\n", line, err)
 	}
-	p := &progress{w: cmd.ErrOrStderr(), size: in.size, start: time.Now(), last: time.Now()}
-	if b.quiet {
-		p.w = io.Discard
+	began := time.Now()
+	stats, err := backfill.NDJSON(cmd.Context(), cmd.OutOrStdout(), in.text, b.options)
+	if !b.quiet {
+		fmt.Fprintf(cmd.ErrOrStderr(), "traceflake: %d records: %d got an ID (%d keys, %d without one), %d had one, %d reported; %s\n",
+			stats.Records, stats.Added, stats.Keys, stats.Keyless, stats.Kept, stats.Failed, time.Since(began).Round(time.Millisecond))
 	}
-	b.options.Progress = p.show
-	stats, err := copyAll(cmd.Context(), cmd.OutOrStdout(), in.text, b.options)
-	p.done(stats)
 	if err = errors.Join(err, stop()); err == nil && stats.Failed > 0 {
 		err = errReported
 	}
@@ -118,15 +100,10 @@ func (b *backfillFlags) check() error {
 		return errors.New("--time is missing: give the field with each record's time")
 	case b.options.IDField == "":
 		return errors.New("--id-field must not be empty: give the field that gets the trace ID")
+	case b.options.IDField == b.options.TimeField:
+		return fmt.Errorf("--time and --id-field are both %q: the ID would take the place of the time", b.options.IDField)
 	}
 	b.options.TimeUnit = stamp.Unit(slices.Index(stamp.Names, *b.unit))
-	if b.comma == `\t` {
-		b.comma = "\t"
-	}
-	if len(b.comma) != 1 || strings.ContainsAny(b.comma, "\"\r\n") || b.comma[0] >= 0x80 {
-		return fmt.Errorf("--comma: %q is not a single ASCII character that can separate fields", b.comma)
-	}
-	b.options.Comma = b.comma[0]
 	return nil
 }
 
@@ -148,31 +125,10 @@ func (b *backfillFlags) setNewID(cmd *cobra.Command, f *flags) (stop func() erro
 	return func() error { return nil }, nil
 }
 
-// isCSV reports whether the input is CSV rather than NDJSON.
-func (b *backfillFlags) isCSV(in *input) (bool, error) {
-	if *b.format != "auto" {
-		return *b.format == "csv", nil
-	}
-	switch strings.ToLower(filepath.Ext(strings.TrimSuffix(in.name, ".gz"))) {
-	case ".csv", ".tsv":
-		return true, nil
-	case ".ndjson", ".jsonl", ".json":
-		return false, nil
-	}
-	head, _ := in.text.Peek(in.text.Size()) // an error is returned again by the next read
-	head = bytes.TrimSpace(bytes.TrimPrefix(head, []byte("\uFEFF")))
-	if len(head) > 0 && head[0] != '{' {
-		return false, errors.New("the input does not begin with a JSON object: give --format csv or --format ndjson")
-	}
-	return false, nil
-}
-
 // input is the decompressed input.
 type input struct {
-	text  *bufio.Reader
+	text  io.Reader
 	close func() error
-	name  string
-	size  int64 // 0 if it is not known
 }
 
 func openInput(cmd *cobra.Command, args []string) (*input, error) {
@@ -183,49 +139,12 @@ func openInput(cmd *cobra.Command, args []string) (*input, error) {
 		if err != nil {
 			return nil, err
 		}
-		raw, in.name, in.close = file, args[0], file.Close
-		if info, err := file.Stat(); err == nil && info.Mode().IsRegular() {
-			in.size = info.Size()
-		}
+		raw, in.close = file, file.Close
 	}
 	text, err := decompressed(raw)
 	if err != nil {
 		return nil, errors.Join(err, in.close())
 	}
-	if _, ok := text.(*gzip.Reader); ok {
-		in.size = 0
-	}
-	in.text = bufio.NewReader(text)
+	in.text = text
 	return in, nil
-}
-
-// progress reports the progress of a run every few seconds.
-type progress struct {
-	w           io.Writer
-	size        int64
-	start, last time.Time
-}
-
-const progressEvery = 5 * time.Second
-
-func (p *progress) show(s backfill.Stats) {
-	if time.Since(p.last) < progressEvery {
-		return
-	}
-	p.last = time.Now()
-	of := ""
-	if p.size > 0 {
-		of = fmt.Sprintf(" of %d (%d %%)", p.size/1e6, 100*s.Bytes/p.size)
-	}
-	fmt.Fprintf(p.w, "traceflake: %d records, %d MB%s, %.0f MB/s\n",
-		s.Records, s.Bytes/1e6, of, float64(s.Bytes)/1e6/time.Since(p.start).Seconds())
-}
-
-func (p *progress) done(s backfill.Stats) {
-	keys := ""
-	if s.Keys > 0 {
-		keys = fmt.Sprintf(" (%d keys, %d records without one)", s.Keys, s.Keyless)
-	}
-	fmt.Fprintf(p.w, "traceflake: %d records: %d got an ID%s, %d had one, %d reported; %s\n",
-		s.Records, s.Added, keys, s.Kept, s.Failed, time.Since(p.start).Round(time.Millisecond))
 }

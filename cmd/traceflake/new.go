@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -31,7 +32,8 @@ With a store the nodes are leased, and the IDs are unique in the fleet. With onl
 a secret file the IDs decode and verify, but uniqueness is only probabilistic. With
 neither, the secret is random and not kept.
 
---at generates trace IDs for records of that time; they decode but do not verify.
+--at generates trace IDs for records of that time; they decode but do not verify. With
+"-" it reads times from standard input, one per line, and prints an ID for each.
 ` + timeHelp,
 		Example: `  traceflake new -n 1000 --store bolt:/var/lib/traceflake/leases.db
   traceflake new --at 2021-05-06T07:08:09Z --secret-file secret
@@ -45,7 +47,7 @@ neither, the secret is random and not kept.
 				return errors.New("--at is for trace IDs; a span ID always has the current time")
 			}
 			var t time.Time
-			if at != "" {
+			if at != "" && at != "-" {
 				if t, err = parseTime(at, time.Now()); err != nil {
 					return fmt.Errorf("--at: %w", err)
 				}
@@ -56,6 +58,9 @@ neither, the secret is random and not kept.
 			}
 			defer func() { err = errors.Join(err, stop()) }()
 			out := cmd.OutOrStdout()
+			if at == "-" {
+				return g.each(cmd)
+			}
 			for range n {
 				if err := context.Cause(cmd.Context()); err != nil {
 					return err
@@ -76,6 +81,24 @@ neither, the secret is random and not kept.
 	cmd.Flags().StringVar(&at, "at", "", "generate IDs for records of this time")
 	cmd.Flags().BoolVar(&span, "span", false, "generate span IDs")
 	return cmd
+}
+
+// each prints an ID for each time on standard input.
+func (g generator) each(cmd *cobra.Command) error {
+	read := reading{idle: func() error { return nil }}
+	read.each = func(number int, line string) error {
+		t, err := parseTime(strings.TrimSpace(line), time.Now())
+		var id trace.TraceID
+		if err == nil {
+			id, err = g.at(t)
+		}
+		if err != nil {
+			return fmt.Errorf("%s%w", place(number), err)
+		}
+		_, err = fmt.Fprintln(cmd.OutOrStdout(), id)
+		return err
+	}
+	return read.read(cmd, nil)
 }
 
 // generator generates IDs. It fails where a service would use random IDs.

@@ -24,7 +24,7 @@ func TestSignals(t *testing.T) {
 	const record = `{"ts":"2026-03-14T12:00:00Z"}` + "\n"
 	for name, args := range map[string][]string{
 		"new":      {"new", "-n", "1000000000"},
-		"backfill": {"backfill", "--time", "ts", "--format", "ndjson"},
+		"backfill": {"backfill", "--time", "ts"},
 		"inspect":  {"inspect"},
 	} {
 		for _, sent := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {

@@ -49,7 +49,7 @@ func TestBadUsage(t *testing.T) {
 		{"backfill", "--time is missing"},
 		{"backfill --time ts --id-field=", "--id-field must not be empty"},
 		{"backfill --time ts --time-format minutes", `--time-format: "minutes" is not one of auto,`},
-		{"backfill --time ts --comma é", "--comma"},
+		{"backfill --time ts --id-field ts", "--time and --id-field are both"},
 		{"backfill --time ts --deterministic", "--deterministic: no secret"},
 		{"backfill --time ts /nonexistent", "no such file"},
 		{"proxy", "do not fit; usage: traceflake proxy URL"},
@@ -171,7 +171,6 @@ func TestCompletion(t *testing.T) {
 		{[]string{"lease", "list", "-o", ""}, []string{"table", "json"}},
 		{[]string{"lease", "list", "--store", ""}, []string{"bolt:", "postgres://", "etcd://", "k8s://", "s3://"}},
 		{[]string{"new", "--store", ""}, []string{"bolt:"}},
-		{[]string{"backfill", "--format", ""}, []string{"ndjson", "csv"}},
 		{[]string{"backfill", "--time-format", ""}, []string{"auto"}},
 		{[]string{"lease", "r"}, []string{"raise"}},
 	} {
@@ -233,9 +232,8 @@ func TestGzip(t *testing.T) {
 	backfill := func(args ...string) []string {
 		return append([]string{"backfill", "--time", "ts", "--secret-file", secret, "--deterministic"}, args...)
 	}
-	csv := zipped("ts,k\n1704164645,a\n")
-	command(t, "", backfill(write(t, "old.csv.gz", csv))...).want(t, 0, "ts,k,trace_id\n1704164645,a,0eb4dcf8", "1 got an ID")
-	command(t, "", backfill(write(t, "cut.csv.gz", csv[:len(csv)-9]))...).want(t, 2, something, "unexpected EOF")
+	old := zipped(`{"ts":1704164645}`)
+	command(t, "", backfill(write(t, "cut.gz", old[:len(old)-9]))...).want(t, 2, something, "unexpected EOF")
 	command(t, zipped(`{"ts":1704164645}`), backfill()...).want(t, 0, `"trace_id":"0eb4dcf8`, "1 got an ID")
 }
 

@@ -31,7 +31,6 @@ type Options struct {
 	TimeUnit  stamp.Unit // how numbers in it are read
 	IDField   string     // gets the trace ID
 	KeyField  string     // "": each record has its own trace
-	Comma     byte       // of CSV; 0 is a comma
 
 	// NewID returns the trace ID of a record, or of a key's first record. key
 	// is the correlation key, or the whole record if there is no key; it is
@@ -42,13 +41,10 @@ type Options struct {
 	// Report is called for each record that gets no ID, with the number of its
 	// first line, from 1. It may be nil.
 	Report func(line int64, err error)
-	// Progress is called from time to time, and at the end. It may be nil.
-	Progress func(Stats)
 }
 
-// Stats counts the work done so far.
+// Stats counts the work done.
 type Stats struct {
-	Bytes   int64 // read
 	Records int64 // all of the following
 	Added   int64 // got an ID
 	Kept    int64 // had one
@@ -61,7 +57,7 @@ type Stats struct {
 type run struct {
 	Options
 	Stats
-	in    *input
+	in    io.Reader
 	out   *bufio.Writer
 	times stamp.Reader
 	keys  map[hash]trace.TraceID
@@ -70,90 +66,29 @@ type run struct {
 // hash is the beginning of a key's SHA-256, so that long keys take no more memory than short ones.
 type hash [16]byte
 
-// input counts what is read, and can unread.
-type input struct {
-	src  io.Reader
-	read int64
-	back []byte // to be read again
-}
-
-func (in *input) Read(p []byte) (n int, err error) {
-	if len(in.back) > 0 {
-		n = copy(p, in.back)
-		in.back = in.back[n:]
-		return n, nil
-	}
-	n, err = in.src.Read(p)
-	in.read += int64(n)
-	return n, err
-}
-
 // NDJSON copies records of one JSON object per line from src to dst. Blank lines are copied. It
 // fails only on errors of reading, writing or ctx; records that get no ID are reported and copied
 // unchanged.
 func NDJSON(ctx context.Context, dst io.Writer, src io.Reader, o Options) (Stats, error) {
-	return start(ctx, dst, src, o, (*run).ndjson)
-}
-
-// CSV copies records of RFC 4180 from src to dst; the first is the header. If the header lacks the
-// ID field, it becomes the last column. Records that get no ID are reported and keep that column
-// empty; malformed ones are copied unchanged. Blank lines are copied.
-func CSV(ctx context.Context, dst io.Writer, src io.Reader, o Options) (Stats, error) {
-	return start(ctx, dst, src, o, (*run).csv)
-}
-
-func start(ctx context.Context, dst io.Writer, src io.Reader, o Options, copyAll func(*run, context.Context) error) (Stats, error) {
 	r := &run{
 		Options: o,
-		in:      &input{src: src},
+		in:      src,
 		out:     bufio.NewWriterSize(dst, 1<<16),
 		times:   stamp.Reader{Unit: o.TimeUnit},
 		keys:    make(map[hash]trace.TraceID),
 	}
-	err := r.byteOrderMark()
-	if err == nil {
-		err = copyAll(r, ctx)
-	}
+	err := r.ndjson(ctx)
 	if flushErr := r.out.Flush(); err == nil {
 		err = flushErr
 	}
-	r.progress()
+	r.Keys = int64(len(r.keys))
 	return r.Stats, err
 }
 
-// byteOrderMark copies the mark at the beginning of the input, if there is one.
-func (r *run) byteOrderMark() error {
-	const mark = "\uFEFF"
-	var head [len(mark)]byte
-	n, err := io.ReadFull(r.in, head[:])
-	if string(head[:n]) == mark {
-		_, err = r.out.WriteString(mark)
-		return err
-	}
-	r.in.back = head[:n]
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return nil
-	}
-	return err
-}
-
-const progressEvery = 1 << 12 // records
-
-// done ends a record. It checks ctx from time to time.
+// done ends a record.
 func (r *run) done(ctx context.Context) error {
 	r.Records++
-	if r.Records%progressEvery == 0 {
-		r.progress()
-		return context.Cause(ctx)
-	}
-	return nil
-}
-
-func (r *run) progress() {
-	r.Bytes, r.Keys = r.in.read, int64(len(r.keys))
-	if r.Progress != nil {
-		r.Progress(r.Stats)
-	}
+	return context.Cause(ctx)
 }
 
 func (r *run) failed(line int64, err error) {

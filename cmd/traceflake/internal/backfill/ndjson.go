@@ -69,7 +69,7 @@ func (r *run) object(number int64, line, name []byte) error {
 	return r.write(line[:at[0]], insert, line[at[1]:])
 }
 
-var errNoObject = badRecord{errors.New("not a JSON object; was the line truncated?")}
+var errNoObject = badRecord{errors.New("not a whole JSON object")}
 
 // splice returns which bytes of the object to replace, and with what.
 func (r *run) splice(text, name []byte) (at [2]int, insert []byte, err error) {
