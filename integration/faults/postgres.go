@@ -7,24 +7,21 @@ import (
 	"io"
 	"net"
 	"net/url"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/traceflake/traceflake/lease/leasetest"
 )
 
-// PostgresProxy is a proxy for a PostgreSQL server. While it is shut it refuses
-// all connections.
+// PostgresProxy is a proxy for a PostgreSQL server.
 type PostgresProxy struct {
+	*leasetest.Cutter
 	Counts
-	dsn, host string // of the server
-	front     string // the DSN through the proxy
-
-	mu     sync.Mutex
-	closed bool
-	conns  map[net.Conn]bool
+	dsn   string // of the server
+	front string // the DSN through the proxy
 }
 
 // Postgres returns a proxy for the server of a DSN, without TLS.
@@ -34,71 +31,17 @@ func Postgres(tb testing.TB, dsn string) *PostgresProxy {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	p := &PostgresProxy{dsn: dsn, host: u.Host, conns: map[net.Conn]bool{}}
-	u.Host = l.Addr().String()
+	p := &PostgresProxy{dsn: dsn, Cutter: leasetest.NewCutter(tb, u.Host)}
+	p.Serve(p.serve)
+	u.Host = p.Address()
 	p.front = u.String()
-	tb.Cleanup(func() {
-		_ = l.Close()
-		p.Shut()
-	})
-	go func() {
-		for {
-			client, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go p.serve(client)
-		}
-	}()
 	return p
 }
 
 // DSN is that of the server through the proxy.
 func (p *PostgresProxy) DSN() string { return p.front }
 
-// Shut ends all connections and accepts none until Open.
-func (p *PostgresProxy) Shut() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.closed = true
-	for c := range p.conns {
-		_ = c.Close()
-	}
-}
-
-// Open accepts connections again.
-func (p *PostgresProxy) Open() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.closed = false
-}
-
-func (p *PostgresProxy) keep(c net.Conn) (release func()) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed {
-		_ = c.Close()
-	}
-	p.conns[c] = true
-	return func() {
-		_ = c.Close()
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		delete(p.conns, c)
-	}
-}
-
-func (p *PostgresProxy) serve(client net.Conn) {
-	defer p.keep(client)()
-	server, err := net.Dial("tcp", p.host)
-	if err != nil {
-		return
-	}
-	defer p.keep(server)()
+func (p *PostgresProxy) serve(client, server net.Conn) {
 	var mute atomic.Bool
 	go func() {
 		defer func() { _ = client.Close() }()

@@ -101,7 +101,7 @@ var rules = map[string]string{
 	// Nothing else imports these.
 	"sparx64/_asm":            "STD github.com/mmcloughlin/avo/...",
 	"integration/servers/...": "STD OTHERS ~/integration/servers/...",
-	"integration/faults":      "STD OTHERS" + root,
+	"integration/faults":      "STD OTHERS ~/lease/leasetest" + root,
 	"integration/demo":        "STD OTHERS ~/integration/servers/..." + root + stores,
 	"integration/...": "STD OTHERS ~/propagation/xtraceid/xtraceidgrpc ~/lease/leasetest ~/integration/servers/..." +
 		" ~/integration/faults ~/integration/lease/crowd ~/integration/lease/calls" + root + stores,

@@ -15,11 +15,13 @@ type Cutter struct {
 	server   string
 	listener net.Listener
 
-	mu    sync.Mutex
-	cut   bool
-	flaky bool
-	flows chan struct{} // closed unless the network is stalled
-	conns map[net.Conn]bool
+	mu     sync.Mutex
+	cut    bool
+	flaky  bool
+	flows  chan struct{} // closed unless the network is stalled
+	change func([]byte) []byte
+	serve  func(client, server net.Conn)
+	conns  map[net.Conn]bool
 }
 
 // NewCutter returns a proxy, until tb ends, for the server at an address.
@@ -30,6 +32,7 @@ func NewCutter(tb testing.TB, server string) *Cutter {
 		tb.Fatal(err)
 	}
 	c := &Cutter{server: server, listener: l, flows: make(chan struct{}), conns: map[net.Conn]bool{}}
+	c.serve = c.passBoth
 	close(c.flows)
 	tb.Cleanup(func() {
 		_ = l.Close()
@@ -42,7 +45,7 @@ func NewCutter(tb testing.TB, server string) *Cutter {
 			if err != nil {
 				return
 			}
-			go c.serve(client)
+			go c.connect(client)
 		}
 	}()
 	return c
@@ -92,6 +95,21 @@ func (c *Cutter) Mend() {
 	}
 }
 
+// Change has f change what the server sends on later connections.
+func (c *Cutter) Change(f func([]byte) []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.change = f
+}
+
+// Serve has f pass on what is sent on later connections, which end when it returns: for a protocol
+// of which it knows the messages. Then only Cut and Mend have an effect.
+func (c *Cutter) Serve(f func(client, server net.Conn)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.serve = f
+}
+
 func (c *Cutter) keep(conn net.Conn) (release func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -107,18 +125,28 @@ func (c *Cutter) keep(conn net.Conn) (release func()) {
 	}
 }
 
-func (c *Cutter) serve(client net.Conn) {
+func (c *Cutter) connect(client net.Conn) {
 	defer c.keep(client)()
 	server, err := net.Dial("tcp", c.server)
 	if err != nil {
 		return
 	}
 	defer c.keep(server)()
+	c.mu.Lock()
+	serve := c.serve
+	c.mu.Unlock()
+	serve(client, server)
+}
+
+func (c *Cutter) passBoth(client, server net.Conn) {
+	c.mu.Lock()
+	change := c.change
+	c.mu.Unlock()
 	go func() {
 		defer func() { _ = client.Close() }()
-		c.pass(client, server, func() (cut, after bool) { return false, false })
+		c.pass(client, server, func() (cut, after bool) { return false, false }, change)
 	}()
-	c.pass(server, client, c.fate)
+	c.pass(server, client, c.fate, nil)
 }
 
 // fate decides what happens to a message: the connection is cut, before or after it.
@@ -141,7 +169,7 @@ func (c *Cutter) fate() (cut, after bool) {
 }
 
 // pass passes messages on.
-func (c *Cutter) pass(to io.Writer, from net.Conn, fate func() (cut, after bool)) {
+func (c *Cutter) pass(to io.Writer, from net.Conn, fate func() (cut, after bool), change func([]byte) []byte) {
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := from.Read(buf)
@@ -154,7 +182,11 @@ func (c *Cutter) pass(to io.Writer, from net.Conn, fate func() (cut, after bool)
 			if cut {
 				_ = from.Close()
 			}
-			if _, err := to.Write(buf[:n]); err != nil {
+			message := buf[:n]
+			if change != nil {
+				message = change(message)
+			}
+			if _, err := to.Write(message); err != nil {
 				return
 			}
 		}

@@ -71,7 +71,7 @@ func (h *History) Check(tb testing.TB) {
 }
 
 // CheckWithin fails tb if the history is not linearizable. It reports whether that could be decided
-// within the timeout: the time grows exponentially with the calls that had no answer. See [Decided].
+// within the timeout: the time grows exponentially with the calls that had no answer. See [Faults].
 func (h *History) CheckWithin(tb testing.TB, timeout time.Duration) (decided bool) {
 	tb.Helper()
 	h.mu.Lock()
@@ -88,19 +88,6 @@ func (h *History) CheckWithin(tb testing.TB, timeout time.Duration) (decided boo
 		tb.Logf("client %d %6d–%6d µs: %s", c.ClientId, c.Call/1000, min(c.Return, c.Call+math.MaxInt32)/1000, m.DescribeOperation(c.Input, c.Output))
 	}
 	return true
-}
-
-// Decided fails tb if a history is not linearizable, or if that can be decided of none of four. On a
-// busy machine so many calls may have no answer that it cannot be decided of one.
-func Decided(tb testing.TB, try func(n int) *History) {
-	tb.Helper()
-	const tries, timeout = 4, 20 * time.Second
-	for n := range tries {
-		if try(n).CheckWithin(tb, timeout) {
-			return
-		}
-	}
-	tb.Errorf("linearizability: not decided of any of %d histories", tries)
 }
 
 // pauseUnanswered is how long a client waits after a call without an answer. Each such call doubles

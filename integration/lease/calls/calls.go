@@ -1,5 +1,4 @@
-// Package calls has what the tests of all stores need for single calls, and for many while a
-// server fails.
+// Package calls has what the tests of all stores need for single calls, and for processes.
 package calls
 
 import (
@@ -9,8 +8,6 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/driver"
-	"github.com/traceflake/traceflake/lease/leasetest"
 )
 
 // Request returns a request for a minute.
@@ -43,32 +40,4 @@ func WantError(name string, secrets ...string) func(tb testing.TB, what string, 
 			}
 		}
 	}
-}
-
-// Loaded returns what n clients of a new store with four blocks see while fault happens.
-func Loaded(tb testing.TB, n int, storage leasetest.Storage, fault func() error) *leasetest.History {
-	tb.Helper()
-	few := driver.NodeRange{First: 0, Nodes: 1 << 17, BlockSize: 1 << 15}
-	storage.Create(tb, leasetest.Nodes(few))
-	history := leasetest.NewHistory(few)
-	var clients []lease.Store
-	for range n {
-		clients = append(clients, history.Client(storage.Client(tb)))
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		leasetest.Load{Calls: 50, Seed: 1, Timeout: time.Second, Pause: 60 * time.Millisecond}.Run(clients, few)
-	}()
-	time.Sleep(300 * time.Millisecond)
-	if err := fault(); err != nil {
-		tb.Error(err)
-	}
-	<-done
-	calls, unknown := history.Len()
-	tb.Logf("%d calls, %d without an answer", calls, unknown)
-	if unknown > calls/2 {
-		tb.Errorf("%d of %d calls have no answer; that shows little", unknown, calls)
-	}
-	return history
 }

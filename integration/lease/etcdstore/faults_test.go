@@ -5,7 +5,6 @@ package etcdstore_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"syscall"
 	"testing"
 	"time"
@@ -52,13 +51,12 @@ func TestFaults(t *testing.T) {
 		{"all down and back", func() error { return calls.Outage(cluster)(func() {}) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			leasetest.Decided(t, func(n int) *leasetest.History {
+			leasetest.Faults(t, 5, func(tb testing.TB) leasetest.Storage {
 				if err := cluster.Wait(ctx); err != nil {
-					t.Fatal(err)
+					tb.Fatal(err)
 				}
-				s := storage(cluster.ClientForTest(t), fmt.Sprintf("/fault/%s-%d", c.name, n))
-				return calls.Loaded(t, 5, s, c.fault)
-			})
+				return harness(cluster.ClientForTest(tb)).New(tb)
+			}, c.fault)
 		})
 	}
 }

@@ -43,8 +43,8 @@ func TestCloseWithoutAResponse(t *testing.T) {
 		})
 	})
 	t.Run("silent network", func(t *testing.T) {
-		relay := newRelay(t, servers.PostgresForTest(t).DSN(), unchanged)
-		closeInTime(t, relay.dsn, func(int) { relay.silent.Store(true) })
+		relay, dsn := relayed(t, servers.PostgresForTest(t).DSN())
+		closeInTime(t, dsn, func(int) { relay.Stall() })
 	})
 }
 

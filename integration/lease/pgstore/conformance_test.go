@@ -3,6 +3,7 @@ package pgstore
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"sync/atomic"
 	"testing"
 
@@ -81,4 +82,16 @@ func BenchmarkAcquire(b *testing.B) {
 	server := servers.PostgresForTest(b)
 	pool := connect(b, server.DSN())
 	crowd.Measure(b, harness(pool, pool), nil)
+}
+
+// relayed returns the DSN of a server through a proxy.
+func relayed(tb testing.TB, dsn string) (*leasetest.Cutter, string) {
+	tb.Helper()
+	u, err := url.Parse(dsn)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	c := leasetest.NewCutter(tb, u.Host)
+	u.Host = c.Address()
+	return c, u.String()
 }

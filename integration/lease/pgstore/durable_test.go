@@ -211,11 +211,12 @@ func cancelledWait(t *testing.T, setting, severity string) {
 	ctx, admin := context.Background(), connect(t, server.DSN())
 	execute(t, admin, "ALTER DATABASE "+value[string](t, admin, "SELECT quote_ident(current_database())")+" SET "+setting)
 	var warnings atomic.Int64
-	relay := newRelay(t, server.DSN(), func(b []byte) []byte {
+	relay, dsn := relayed(t, server.DSN())
+	relay.Change(func(b []byte) []byte {
 		warnings.Add(int64(bytes.Count(b, []byte("SWARNING\x00"))))
 		return bytes.ReplaceAll(b, []byte("SWARNING\x00"), []byte("S"+severity+"\x00"))
 	})
-	s := created(t, connectWith(t, relay.dsn, func(c *pgxpool.Config) {
+	s := created(t, connectWith(t, dsn, func(c *pgxpool.Config) {
 		c.ConnConfig.RuntimeParams["application_name"] = "waits"
 	}), few)
 	acquire := func() (lease.Grant, error) {
@@ -260,7 +261,7 @@ func cancelledWait(t *testing.T, setting, severity string) {
 		"get":        func() error { _, err := s.Get(ctx, g.Node); return err },
 		"add secret": func() error { return s.AddSecret(ctx, "0123456789abcdef") },
 		"create": func() error {
-			pool := connectWith(t, relay.dsn, func(c *pgxpool.Config) { c.ConnConfig.RuntimeParams["application_name"] = "waits" })
+			pool := connectWith(t, dsn, func(c *pgxpool.Config) { c.ConnConfig.RuntimeParams["application_name"] = "waits" })
 			d, err := driver.NewDescription(leasetest.Nodes(later))
 			if err != nil {
 				return err

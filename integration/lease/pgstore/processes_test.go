@@ -16,7 +16,7 @@ import (
 	"github.com/traceflake/traceflake/integration/servers/child"
 )
 
-// Processes reach the server through a bad network. While it is shut the server
+// Processes reach the server through a bad network. While it is cut the server
 // crashes, and forgets each commit that did not wait for the disk: as is the
 // default in this database.
 func TestProcesses(t *testing.T) {
@@ -25,8 +25,8 @@ func TestProcesses(t *testing.T) {
 	execute(t, pool, "ALTER DATABASE "+value[string](t, pool, "SELECT quote_ident(current_database())")+" SET synchronous_commit = off")
 	proxy := faults.Postgres(t, server.DSN())
 	calls.Processes(t, proxy.DSN(), func(during func()) error {
-		proxy.Shut()
-		defer proxy.Open()
+		proxy.Cut()
+		defer proxy.Mend()
 		if ownServer {
 			if err := crash(server.DSN()); err != nil {
 				return err

@@ -3,7 +3,6 @@
 package s3store_test
 
 import (
-	"fmt"
 	"net/http"
 	"syscall"
 	"testing"
@@ -39,10 +38,7 @@ func TestFaults(t *testing.T) {
 		{"a bad network", proxy.Endpoint(), 5, func() error { return nil }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			leasetest.Decided(t, func(n int) *leasetest.History {
-				s := storage(config(c.endpoint, s3.Root), fmt.Sprintf("fault/%d-%d", c.clients, n))
-				return calls.Loaded(t, c.clients, s, c.fault)
-			})
+			leasetest.Faults(t, c.clients, harness(config(c.endpoint, s3.Root)).New, c.fault)
 		})
 	}
 	proxy.Check(t)
