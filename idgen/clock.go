@@ -58,6 +58,9 @@ type moment struct {
 	count uint64
 }
 
+// includes reports whether the counter is in r's millisecond.
+func (r *reading) includes(count uint64) bool { return count-r.since < r.ticks }
+
 // advance moves r to the millisecond of the counter. It reports false if the clock must be read.
 func (r *reading) advance(count uint64) bool {
 	if r.ticks == 0 || count-r.since >= r.trust-r.since {
@@ -69,22 +72,22 @@ func (r *reading) advance(count uint64) bool {
 	return true
 }
 
-// read reads the clock. count is the counter's value a moment ago. It reports false if the counter
-// has turned out to be wrong.
-func (k *clock) read(l *local, count uint64) (right bool) {
+// read reads the clock. count is the counter's value a moment ago, and last when this processor
+// last compared the two. It reports false if the counter has turned out to be wrong.
+func (k *clock) read(r *reading, last *moment, count uint64) (right bool) {
 	now := moment{k.Now(), count}
-	l.ms, l.ticks = now.at.UnixMilli(), 0
+	r.ms, r.ticks = now.at.UnixMilli(), 0
 	if k.wrong.Load() {
 		return true
 	}
-	rate, found := k.judge(l.compared, now)
+	rate, found := k.judge(*last, now)
 	switch found {
 	case differs:
 		k.wrong.Store(true)
 	case agrees:
-		l.compared, l.ticks = now, rate
-		l.since = count - uint64(now.at.Nanosecond()%1e6)*rate/1e6
-		l.trust = l.since + uint64(trusted)*rate
+		*last, r.ticks = now, rate
+		r.since = count - uint64(now.at.Nanosecond()%1e6)*rate/1e6
+		r.trust = r.since + uint64(trusted)*rate
 	}
 	return found != differs
 }

@@ -171,7 +171,7 @@ func TestLimitsOfTheCounter(t *testing.T) {
 		pass := func(d time.Duration, ticks uint64) bool {
 			c.pass(d)
 			count += ticks
-			return k.read(&r, count)
+			return k.read(&r.reading, &r.compared, count)
 		}
 		if !pass(0, 0) || !pass(trusted*time.Millisecond-1, trusted*tt.rate) || r.advance(count) {
 			t.Fatalf("%+v: a rate was measured in less than 16 ms", tt)

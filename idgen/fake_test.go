@@ -140,7 +140,7 @@ func onOne(t *testing.T, g *Generator) (other func()) {
 	t.Cleanup(func() { runtime.GOMAXPROCS(old) })
 	away := g.locals.spare.get()
 	return func() {
-		here := g.locals.detach(g.locals.pin())
+		here := g.locals.detach(g.locals.here(procPin()))
 		g.locals.attach(away, true)
 		away = here
 	}

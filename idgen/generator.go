@@ -91,18 +91,21 @@ func (g *Generator) Restored() {
 
 // NewIDs returns the IDs of a new trace's root span. Both are valid. ctx is not used.
 func (g *Generator) NewIDs(context.Context) (trace.TraceID, trace.SpanID) {
-	here := g.locals.pin()
-	if g.hasIDs(&here.ready) {
-		high, low, span := here.run.next(), here.id(), here.id()
-		g.locals.unpin(here)
-		return join(high, low), spanID(span)
+	here := g.locals.here(procPin())
+	if here.has(2) && g.eras.holds(&here.ready) {
+		count := g.clock.counter.read()
+		if (here.includes(count) || g.advance(here, count)) && (here.run.left > 0 || here.run.extend(&g.order, here.ms)) {
+			high, low, span := here.run.next(), here.id(), here.id()
+			g.locals.unpin(here)
+			return join(high, low), spanID(span)
+		}
 	}
 	return g.newIDs(g.locals.detach(here))
 }
 
 // NewSpanID returns the ID of a further span. It is valid. ctx and traceID are not used.
 func (g *Generator) NewSpanID(context.Context, trace.TraceID) trace.SpanID {
-	here := g.locals.pin()
+	here := g.locals.here(procPin())
 	if here.has(1) && g.eras.holds(&here.ready) {
 		id := here.id()
 		g.locals.unpin(here)
@@ -123,7 +126,7 @@ func (g *Generator) NewTraceIDAt(t time.Time) (trace.TraceID, error) {
 	if err != nil {
 		return trace.TraceID{}, err
 	}
-	low := g.newID(g.locals.detach(g.locals.pin()))
+	low := g.newID(g.locals.detach(g.locals.here(procPin())))
 	sequence := g.backfilled.Add(1) & traceid.MaxSequence
 	return join(max(ms<<traceid.SequenceBits|sequence, 1), low), nil
 }

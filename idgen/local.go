@@ -73,14 +73,10 @@ func (r *ready) id() randflake.ID {
 	return r.ids[(r.next-1)%maxBatch]
 }
 
-// at moves r to the millisecond of the counter. It reports false if the clock must be read, or if
-// the ready IDs belong to another second.
-func (r *ready) at(count uint64) bool {
-	return count-r.since < r.ticks || r.later(count)
-}
-
+// later moves r to the counter's millisecond, which is a later one. It reports false if the clock
+// must be read, or if the ready IDs belong to another second.
 func (r *ready) later(count uint64) bool {
-	if !r.advance(count) {
+	if !r.reading.advance(count) {
 		return false
 	}
 	r.run = run{}
@@ -120,10 +116,19 @@ func (l *local) fill(source Source, n uint32) error {
 
 var errNoIDs = errors.New("idgen: the source returned no IDs and no error")
 
-// hasIDs reports whether NewIDs may take what is ready. If not, generate makes it ready.
-func (g *Generator) hasIDs(r *ready) bool {
-	return r.has(2) && g.eras.holds(r) && r.at(g.clock.counter.read()) &&
-		(r.run.left > 0 || r.run.extend(&g.order, r.ms))
+// advance moves what is ready to the counter's millisecond. If only that is due, it reads the
+// clock. It reports whether the IDs may be used. A source's Generation is somebody else's code,
+// which is not called on a pinned goroutine.
+func (g *Generator) advance(here pinned, count uint64) bool {
+	r := &here.ready
+	if r.later(count) {
+		return true
+	}
+	if !r.covers() || g.eras.source != nil {
+		return false
+	}
+	g.read(r, &here.owner().compared, count)
+	return r.covers() && g.eras.holds(r)
 }
 
 // attempts is how often a call generates IDs if they are outdated at once: the process was stopped
@@ -158,22 +163,22 @@ func (g *Generator) generate(l *local, n uint32, trace bool) (high uint64, err e
 // prepare brings l into the current era and millisecond.
 func (g *Generator) prepare(l *local) {
 	count := g.clock.counter.read()
-	if !g.eras.holds(&l.ready) || !l.at(count) {
+	if !g.eras.holds(&l.ready) || !l.includes(count) && !l.later(count) {
 		l.begin(g.eras.current()) // first: whatever changes from here on ends this era
-		g.read(l, count)
+		g.read(&l.ready, &l.compared, count)
 	}
 }
 
 // read reads the clock. count is the counter's value a moment ago.
-func (g *Generator) read(l *local, count uint64) {
-	before := l.ms
-	if right := g.clock.read(l, count); !right {
+func (g *Generator) read(r *ready, last *moment, count uint64) {
+	before := r.ms
+	if right := g.clock.read(&r.reading, last, count); !right {
 		g.eras.end() // the others must not use the counter either
 	}
-	if l.ms != before {
-		l.run = run{}
+	if r.ms != before {
+		r.run = run{}
 	}
-	g.eras.endWith(l.ms)
+	g.eras.endWith(r.ms)
 }
 
 // fill generates new IDs for l: at least n, or none if it returns an error.
@@ -183,7 +188,7 @@ func (g *Generator) fill(l *local, n uint32) error {
 	}
 	g.refusals.fromSource.ends()
 	if l.ahead() > 0 || !l.covers() { // borrowed, or the process was stopped meanwhile
-		g.read(l, g.clock.counter.read())
+		g.read(&l.ready, &l.compared, g.clock.counter.read())
 	}
 	g.borrowed.Store(max(l.ahead(), 0))
 	return nil
@@ -193,7 +198,7 @@ func (g *Generator) fill(l *local, n uint32) error {
 func (g *Generator) high(l *local) uint64 {
 	for l.run.left == 0 && !l.run.extend(&g.order, l.ms) {
 		next := g.order.next.Load()
-		g.read(l, g.clock.counter.read())
+		g.read(&l.ready, &l.compared, g.clock.counter.read())
 		if floorOf(l.ms) == 0 {
 			return 0
 		}

@@ -48,9 +48,9 @@ func TestRunEndsWhenItIsTakenAway(t *testing.T) {
 	for range 100 { // so that a long run is left
 		g.NewIDs(t.Context())
 	}
-	away := g.locals.detach(g.locals.pin())
+	away := g.locals.detach(g.locals.here(procPin()))
 	before, _ := g.NewIDs(t.Context()) // with another
-	here := g.locals.detach(g.locals.pin())
+	here := g.locals.detach(g.locals.here(procPin()))
 	g.locals.attach(away, true)
 	g.locals.attach(here, true)
 	if after, _ := g.NewIDs(t.Context()); half(after) <= half(before) {
@@ -67,7 +67,7 @@ func TestRunEndsWhileItsPlaceIsTaken(t *testing.T) {
 	for range 100 {
 		g.NewIDs(t.Context())
 	}
-	first := g.locals.detach(g.locals.pin())
+	first := g.locals.detach(g.locals.here(procPin()))
 	second := g.locals.spare.get()
 	if _, err := g.generate(second, 2, true); err != nil {
 		t.Fatal(err)
@@ -78,7 +78,7 @@ func TestRunEndsWhileItsPlaceIsTaken(t *testing.T) {
 	if first.run.left != 0 {
 		t.Errorf("%d words of an older run are left", first.run.left)
 	}
-	g.locals.detach(g.locals.pin())
+	g.locals.detach(g.locals.here(procPin()))
 	g.locals.attach(first, true)
 	if after, _ := g.NewIDs(t.Context()); half(after) <= half(before) {
 		t.Errorf("%s after %s", after, before)

@@ -35,6 +35,8 @@ type attached struct {
 
 type pinned = *slot
 
+func (s *slot) owner() *local { return s.local }
+
 // none is the slot of processors that were added later. It is never written.
 var none slot
 
@@ -49,11 +51,12 @@ func procPin() int
 //go:linkname procUnpin runtime.procUnpin
 func procUnpin()
 
-// pin keeps the goroutine on its processor until unpin or detach is called. Code between the two
-// must not wait.
-func (s *locals) pin() pinned {
+// here returns the slot of processor p. procPin has pinned the goroutine to it, until unpin or
+// detach is called. Code between the two must not wait. The two are separate so that the compiler
+// inlines them.
+func (s *locals) here(p int) pinned {
 	here := &none
-	if p := procPin(); p < len(s.slots) {
+	if uint(p) < uint(len(s.slots)) {
 		here = &s.slots[p]
 	}
 	acquire(here)
@@ -86,7 +89,7 @@ func (s *locals) detach(here pinned) *local {
 // attach makes l this processor's local if it may stay, unless the processor has one again. The
 // rest of l's run is given up if another local may have taken a later one here in the meantime.
 func (s *locals) attach(l *local, stay bool) {
-	here := s.pin()
+	here := s.here(procPin())
 	if !stay {
 		l.run = run{}
 	} else if here.away != l {

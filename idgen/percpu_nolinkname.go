@@ -9,9 +9,12 @@ type locals struct{ spare spare }
 
 type pinned = *local
 
+func (l *local) owner() *local { return l }
+
 func (s *locals) start() { s.spare = spare{new(sync.Pool)} }
 
-func (s *locals) pin() pinned            { return s.spare.get() }
+func procPin() int                       { return 0 }
+func (s *locals) here(int) pinned        { return s.spare.get() }
 func (s *locals) unpin(l pinned)         { s.spare.put(l) }
 func (s *locals) detach(l pinned) *local { return l }
 
