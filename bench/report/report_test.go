@@ -44,11 +44,17 @@ func sample(t *testing.T, part float64) string {
 }
 
 func TestTargets(t *testing.T) {
-	for part, missed := range map[float64]string{0.7: "", 0.805: "", 0.82: "1 targets", 3: "7 targets"} {
+	defer func(was bool) { wide = was }(wide)
+	for _, tt := range []struct {
+		wide   bool
+		part   float64
+		missed string
+	}{{true, 0.7, ""}, {true, 0.805, ""}, {true, 0.82, "1 targets"}, {true, 3, "7 targets"}, {false, 1.04, ""}, {false, 1.07, "1 targets"}} {
+		wide = tt.wide
 		var out strings.Builder
-		err := run([]string{"-check", sample(t, part)}, &out)
-		if missed == "" && err != nil || missed != "" && (err == nil || !strings.HasPrefix(err.Error(), missed)) {
-			t.Errorf("%g of the SDK's time: %v, want %q\n%s", part, err, missed, out.String())
+		err := run([]string{"-check", sample(t, tt.part)}, &out)
+		if tt.missed == "" && err != nil || tt.missed != "" && (err == nil || !strings.HasPrefix(err.Error(), tt.missed)) {
+			t.Errorf("%+v: %v\n%s", tt, err, out.String())
 		}
 	}
 }
