@@ -27,6 +27,16 @@ func TestDropLookup(t *testing.T) {
 	}
 }
 
+// Sorted by trace, resources take a twelfth of the table more in small blocks.
+func TestLargeBlocksOfTraceFirst(t *testing.T) {
+	for layout, want := range map[clickhouse.Layout]int{clickhouse.ServiceFirst: 0, clickhouse.TraceFirst: 1} {
+		statements, err := clickhouse.Schema{Layout: layout}.Statements()
+		if got := strings.Count(strings.Join(statements, "\n"), "SETTINGS (min_compress_block_size = 262144"); err != nil || got != want {
+			t.Errorf("layout %d: %d columns in large blocks, %v", layout, got, err)
+		}
+	}
+}
+
 func TestBadSchemas(t *testing.T) {
 	for message, s := range map[string]clickhouse.Schema{
 		`database "a.b"`:         {Database: "a.b"},

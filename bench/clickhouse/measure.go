@@ -99,7 +99,7 @@ func (d *dataset) memory(ctx context.Context, m *measured) error {
 	if err := cached("0"); err != nil {
 		return err
 	}
-	if err := d.exec(ctx, "SYSTEM DROP MARK CACHE", "SELECT * FROM spans WHERE ServiceName != '' AND NOT ignore(*) FORMAT Null"); err != nil {
+	if err := d.exec(ctx, "SYSTEM DROP MARK CACHE", "SELECT * FROM spans WHERE Timestamp > '2000-01-01' AND ServiceName != '' AND NOT ignore(*) FORMAT Null"); err != nil {
 		return err
 	}
 	for query, into := range map[string]any{

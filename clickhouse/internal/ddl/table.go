@@ -100,11 +100,13 @@ func (t Table) CreateRows(suffix string, c Carried) string {
 	if c.Comment != "" {
 		c.Comment = "\nCOMMENT " + QuoteText(c.Comment)
 	}
-	primary := ""
-	if !t.TraceFirst {
-		primary = "\nPRIMARY KEY (" + serviceKey + ")"
+	primary, elements := "\nPRIMARY KEY ("+serviceKey+")", strings.TrimSuffix(columns, "\n")
+	if t.TraceFirst {
+		primary = ""
+		// Neighbours have different resources, which repeat over a few thousand spans.
+		const resources = "    ResourceAttributes Map(LowCardinality(String), String) CODEC(ZSTD(1, 20))"
+		elements = strings.Replace(elements, resources, resources+" SETTINGS (min_compress_block_size = 262144, max_compress_block_size = 1048576)", 1)
 	}
-	elements := strings.TrimSuffix(columns, "\n")
 	for _, element := range c.Elements {
 		elements += ",\n    " + element
 	}
