@@ -102,6 +102,14 @@ func (c *caller) compare(in input, out output) {
 			continue
 		}
 		if len(blocks) == 0 || !equal(blocks[0], lease.Grant(want)) {
+			for _, got := range blocks {
+				if got.Node == want.Node && got.Version < want.Version {
+					c.tb.Errorf("node %d has version %d, and had %d: versions go back", want.Node, got.Version, want.Version-1)
+				}
+			}
+			if len(blocks) == 0 || blocks[0].Node > want.Node {
+				c.tb.Errorf("node %d is not listed, and had version %d: a block that was written is kept for ever, or its versions begin again", want.Node, want.Version-1)
+			}
 			c.tb.Fatalf("after %s: list: got %+v, want %+v first", describe(in, out), blocks, want)
 		}
 		blocks = blocks[1:]

@@ -50,7 +50,7 @@ func (s *Store) acquire(ctx context.Context, sh *shape, r lease.Request) (b driv
 			case full:
 				return false, nil
 			}
-			if err := driver.CheckRequest(r, p.latest()); err != nil {
+			if err := driver.CheckRequest(r, latest(p.now)); err != nil {
 				return false, err
 			}
 			if b, err = b.Acquire(r); err != nil {

@@ -57,7 +57,7 @@ func (s *Store) Raise(ctx context.Context, until time.Time) (time.Time, error) {
 
 func (s *Store) raise(ctx context.Context, until time.Time) (time.Time, error) {
 	c, err := s.amend(ctx, func(c *config, now time.Time) bool {
-		if now.IsZero() {
+		if now = latest(now); now.IsZero() {
 			now = time.Now()
 		}
 		was := c.Raised

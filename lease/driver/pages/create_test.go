@@ -171,29 +171,31 @@ func TestRaiseMeetsRaise(t *testing.T) {
 // A raise is repeated only while nothing can have been granted after it, not even to a client that is
 // ahead.
 func TestRaiseIsOver(t *testing.T) {
-	now := t0
-	server := &pagestest.Server{Now: func() time.Time { return now }}
-	s := open(server, 2, few(2))
-	until, err := s.Raise(t.Context(), t0.Add(time.Hour))
-	if err != nil {
-		t.Fatal(err)
-	}
-	backup, err := server.Read(t.Context(), "page-0000")
-	if err != nil {
-		t.Fatal(err)
-	}
-	now = until.Add(-30 * time.Second)
-	g := mustAcquire(t, s, request(until))
-	changed, err := server.Read(t.Context(), "page-0000")
-	if err == nil {
-		_, err = server.Write(t.Context(), "page-0000", backup.Data, changed.Version)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	again, err := s.Raise(t.Context(), now.Add(2*time.Hour))
-	if err != nil || again.Before(g.End) {
-		t.Errorf("a raise after a grant until %s was forgotten: raised to %s, %v", g.End, again, err)
+	for _, left := range []time.Duration{30 * time.Second, lease.MaxClockAhead, lease.MaxClockAhead + 100*time.Millisecond} {
+		now := t0
+		server := &pagestest.Server{Now: func() time.Time { return now }}
+		s := open(server, 2, few(2))
+		until, err := s.Raise(t.Context(), t0.Add(time.Hour))
+		if err != nil {
+			t.Fatal(err)
+		}
+		backup, err := server.Read(t.Context(), "page-0000")
+		if err != nil {
+			t.Fatal(err)
+		}
+		now = until.Add(-left)
+		g := mustAcquire(t, s, request(until))
+		changed, err := server.Read(t.Context(), "page-0000")
+		if err == nil {
+			_, err = server.Write(t.Context(), "page-0000", backup.Data, changed.Version)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := s.Raise(t.Context(), now.Add(2*time.Hour))
+		if err != nil || again.Before(g.End) {
+			t.Errorf("%s before the end of a raise, after a grant until %s was forgotten: raised to %s, %v", left, g.End, again, err)
+		}
 	}
 }
 

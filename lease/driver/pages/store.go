@@ -71,7 +71,7 @@ func (s *Store) Renew(ctx context.Context, g lease.Grant, r lease.Request) (leas
 		return lease.Grant{}, fmt.Errorf("%s: renew node %d: %w", s.layout.Name, g.Node, err)
 	}
 	b, err := s.change(ctx, g.Node, r.Nonce, func(sh *shape, p *page, b driver.Block) (driver.Block, error) {
-		if err := driver.CheckRequest(r, p.latest()); err != nil {
+		if err := driver.CheckRequest(r, latest(p.now)); err != nil {
 			return b, err
 		}
 		return b.Renew(g, driver.Shorten(r, sh.Description))
@@ -192,13 +192,13 @@ func (s *Store) write(ctx context.Context, sh *shape, p *page, nonce string, try
 	return s.read(ctx, sh, p.Number)
 }
 
-// latest is the latest time that the server's clock had when it sent the page:
-// it sends whole seconds. It is zero if it has no clock.
-func (p *page) latest() time.Time {
-	if p.now.IsZero() {
-		return p.now
+// latest is the latest time that a server's clock had when it sent a time, which is in whole
+// seconds, or the zero Time if it has no clock.
+func latest(sent time.Time) time.Time {
+	if sent.IsZero() {
+		return sent
 	}
-	return p.now.Add(time.Second)
+	return sent.Add(time.Second)
 }
 
 // pause waits before a page is read again, so that its writers come apart. The
