@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/traceflake/traceflake/internal/reports"
 	"github.com/traceflake/traceflake/internal/vmclock"
 )
 
@@ -38,7 +39,7 @@ type eras struct {
 	renew    func()       // replaces what the generator itself has drawn
 	changing sync.Mutex   // held while a life begins
 	restores atomic.Int64
-	reports  reports
+	reports  reports.Queue
 
 	timer   *time.Timer
 	armed   atomic.Bool
@@ -84,7 +85,7 @@ func (s *eras) begin(told bool) *era {
 	if restored {
 		s.renew() // before the era begins: none of its IDs may be of the old secret
 		s.restores.Add(1)
-		s.reports.report(errRestored)
+		s.reports.Add(errRestored)
 	}
 	next := &era{before.n + 1, now}
 	s.now.Store(next)

@@ -261,7 +261,7 @@ func (h *handled) all() []error {
 // delivered waits until no report is on its way.
 func delivered() {
 	stacks := make([]byte, 1<<20)
-	for bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("(*reports).")) {
+	for bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("reports.(*Queue).")) {
 		runtime.Gosched()
 	}
 }

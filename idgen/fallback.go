@@ -8,8 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"go.opentelemetry.io/otel"
-
+	"github.com/traceflake/traceflake/internal/reports"
 	"github.com/traceflake/traceflake/randflake"
 )
 
@@ -43,8 +42,9 @@ func (r *refusals) add(err error) {
 // outage is a period in which the source or the clock cannot be used. Its beginning and its end
 // are reported once.
 type outage struct {
-	on atomic.Bool
-	reports
+	on       atomic.Bool
+	changing sync.Mutex
+	reports  reports.Queue
 }
 
 func (o *outage) begins(err error) {
@@ -60,55 +60,10 @@ func (o *outage) ends() {
 }
 
 func (o *outage) change(on bool, err error) {
-	o.mu.Lock() // reports are in the order of the changes
-	defer o.mu.Unlock()
+	o.changing.Lock() // reports are in the order of the changes
+	defer o.changing.Unlock()
 	if o.on.CompareAndSwap(!on, on) {
-		o.add(err)
-	}
-}
-
-// reports passes errors to [otel.Handle] in their order, in a goroutine of its own: a handler may
-// block.
-type reports struct {
-	mu      sync.Mutex
-	waiting []error
-	running bool
-}
-
-// mostReports is how many reports may wait.
-const mostReports = 16
-
-func (r *reports) report(err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.add(err)
-}
-
-// add needs mu.
-func (r *reports) add(err error) {
-	if len(r.waiting) == mostReports { // the last one and this one cancel each other
-		r.waiting = r.waiting[:mostReports-1]
-		return
-	}
-	r.waiting = append(r.waiting, err)
-	if !r.running {
-		r.running = true
-		go r.deliver()
-	}
-}
-
-func (r *reports) deliver() {
-	for {
-		r.mu.Lock()
-		if len(r.waiting) == 0 {
-			r.running = false
-			r.mu.Unlock()
-			return
-		}
-		err := r.waiting[0]
-		r.waiting = r.waiting[1:]
-		r.mu.Unlock()
-		otel.Handle(err)
+		o.reports.Add(err)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/traceflake/traceflake/internal/entropy"
+	"github.com/traceflake/traceflake/internal/reports"
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/traceid"
 )
@@ -203,12 +204,10 @@ func TestHandlerBlocks(t *testing.T) {
 		}
 		g.Restored()
 	}
-	for _, r := range []*reports{&g.refusals.fromSource.reports, &g.eras.reports} {
-		r.mu.Lock()
-		if n := len(r.waiting); n == 0 || n > mostReports {
-			t.Errorf("%d reports are waiting, want 1 to %d", n, mostReports)
+	for _, q := range []*reports.Queue{&g.refusals.fromSource.reports, &g.eras.reports} {
+		if n := q.Waiting(); n == 0 || n > reports.Most {
+			t.Errorf("%d reports are waiting, want 1 to %d", n, reports.Most)
 		}
-		r.mu.Unlock()
 	}
 	if g.Fallbacks() != 2000 || g.eras.restores.Load() != 1000 {
 		t.Errorf("%d fallbacks and %d restores", g.Fallbacks(), g.eras.restores.Load())

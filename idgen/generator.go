@@ -55,7 +55,7 @@ func New(opts ...Option) *Generator {
 	}
 	g.locals.start()
 	if err := g.register(cfg.meters); err != nil { // it works without metrics
-		g.eras.reports.report(fmt.Errorf("idgen: metrics: %w", err))
+		g.eras.reports.Add(fmt.Errorf("idgen: metrics: %w", err))
 	}
 	return g
 }

@@ -13,9 +13,9 @@ import (
 // Tests of what a Keeper makes of a store's responses to its renewals and releases.
 
 // twiceRenewed returns a Keeper with a grant of version 3 whose next renewal is due.
-func twiceRenewed(t *testing.T) (b *bench, mine lease.Grant) {
+func twiceRenewed(t *testing.T, opts ...lease.Option) (b *bench, mine lease.Grant) {
 	t.Helper()
-	b = newBench(t)
+	b = newBench(t, opts...)
 	b.pass(11 * time.Second)
 	mine = b.Terms()[0].Grant()
 	if mine.Version != 3 {
@@ -231,10 +231,12 @@ func TestRepeatedAcquireIsProven(t *testing.T) {
 	}
 }
 
-// If its release is refused, a Keeper releases only a state that its own late renewal wrote.
+// If its release is refused, a Keeper releases only a state that its own late renewal wrote. Each
+// request is counted.
 func TestReleaseDenied(t *testing.T) {
 	for _, own := range []bool{true, false} {
-		b, mine := twiceRenewed(t)
+		option, collect := metered(t)
+		b, mine := twiceRenewed(t, option)
 		b.mustOne()
 		b.answer(nil, nil)
 		b.next()
@@ -248,6 +250,10 @@ func TestReleaseDenied(t *testing.T) {
 		stored := b.block(0)
 		b.Seal()
 		err := b.GiveBackAll(t.Context())
+		released := map[bool]float64{true: 1}[own]
+		if got := collect(); got[requests("release", "lost")] != 1 || got[requests("release", "")] != released {
+			t.Errorf("own %t: counted %v", own, got)
+		}
 		if !own {
 			if b.wantBlock(stored); !errors.Is(err, lease.ErrLost) {
 				t.Errorf("a copy renewed it: %v", err)
@@ -273,6 +279,9 @@ func TestRaised(t *testing.T) {
 	b.pass(5 * time.Second)
 	if n := len(b.store.asked("acquire")); n != 2 || b.Published() != 2 {
 		t.Fatalf("%d grants were requested and %d are used, want 2", n, b.Published())
+	}
+	if text := errors.Join(b.reports...).Error(); !strings.Contains(text, "node 0: an operator raised the store") {
+		t.Errorf("reported %s", text)
 	}
 	b.pass(4 * time.Second) // the other one is renewed
 	if got := b.Published(); got != 2 {

@@ -77,7 +77,9 @@
 //     it, that lasts until the next renewal of both.
 //   - If one copy gives the grant back, the next holder may be granted seconds
 //     in which the other copy has made IDs, or still makes them until its
-//     renewal.
+//     renewal. That includes a copy that never used the grant: Close repeats an
+//     Acquire that had no response, and gives back what it was granted from the
+//     next second on, unless a restore or a step of the clocks was noticed.
 //   - If the store is raised meanwhile, both use their grant to its end.
 //   - IDs that were reserved before the clone are handed out by both.
 //   - If both draw the same nonces, they are never detected. That takes equal

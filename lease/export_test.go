@@ -41,6 +41,12 @@ func (k *Keeper) SetStore(s Store)                       { k.store = s }
 func (k *Keeper) SetJitter(f func() float64)             { k.jitter = f }
 func (k *Keeper) SetNonces(f func() string)              { k.nonce = f }
 
+// ReportAtOnce makes the Keeper call its error handler itself.
+func (k *Keeper) ReportAtOnce() { k.report = k.cfg.report }
+
+// ErrRecovered is reported after a failure.
+var ErrRecovered = errRecovered
+
 // SetReseeding sets how long nothing is drawn after a restore.
 func (k *Keeper) SetReseeding(d time.Duration) { k.reseeding = d }
 

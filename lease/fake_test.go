@@ -71,6 +71,8 @@ type fakeStore struct {
 	lease.Store
 	// on, if it is not nil, is called in place of do, which makes the call.
 	on func(c *call, do func() (lease.Grant, error)) (lease.Grant, error)
+	// described, if it is not nil, is called at the beginning of each Describe.
+	described func() error
 
 	mu    sync.Mutex
 	away  error // returned without calling the store
@@ -117,6 +119,15 @@ func (s *fakeStore) call(c call, do func(c call) (lease.Grant, error)) (lease.Gr
 		return send()
 	}
 	return s.on(&c, send)
+}
+
+func (s *fakeStore) Describe(ctx context.Context) (lease.Description, error) {
+	if s.described != nil {
+		if err := s.described(); err != nil {
+			return lease.Description{}, err
+		}
+	}
+	return s.Store.Describe(ctx)
 }
 
 func (s *fakeStore) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
@@ -178,6 +189,7 @@ func newBench(t *testing.T, opts ...lease.Option) *bench {
 		t.Fatal(err)
 	}
 	k.SetJitter(func() float64 { return 0.5 })
+	k.ReportAtOnce()
 	b.Keeper = k
 	return b
 }
@@ -224,6 +236,7 @@ func (b *bench) copied(opts ...lease.Option) *bench {
 		b.t.Fatal(err)
 	}
 	c.SetStore(c.store)
+	c.ReportAtOnce()
 	return c
 }
 

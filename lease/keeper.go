@@ -11,6 +11,7 @@ import (
 
 	"go.opentelemetry.io/otel/metric"
 
+	"github.com/traceflake/traceflake/internal/reports"
 	"github.com/traceflake/traceflake/randflake"
 )
 
@@ -64,6 +65,7 @@ type Keeper struct {
 	failures int           // Acquires in a row
 
 	// What tests replace.
+	report    func(error)
 	jitter    func() float64
 	nonce     func() string
 	reseeding time.Duration
@@ -131,6 +133,7 @@ func newKeeper(s Store, c *randflake.Codec, opts ...Option) (*Keeper, error) {
 		stopped:   make(chan struct{}),
 		used:      make(map[uint32]time.Time),
 		noLease:   ErrNoLease,
+		report:    (&reports.Queue{Handle: cfg.report}).Add,
 		jitter:    rand.Float64,
 		nonce:     NewNonce,
 		reseeding: reseeding,

@@ -99,7 +99,7 @@ func TestStoreAway(t *testing.T) {
 	b.store.set(nil, nil)
 	b.pass(15 * time.Second)
 	b.mustOne()
-	b.wantReports(errAway) // once
+	b.wantReports(errAway, lease.ErrRecovered) // once each
 
 	b.store.set(errAway, nil)
 	for end := b.block(0).End; b.clock.Now().Before(end); {
@@ -109,7 +109,7 @@ func TestStoreAway(t *testing.T) {
 	b.wantError(randflake.ErrLeaseExpired)
 	b.pass(time.Minute)
 	b.wantError(randflake.ErrLeaseExpired)
-	b.wantReports(errAway, errAway)
+	b.wantReports(errAway, lease.ErrRecovered, errAway)
 
 	b.store.set(nil, nil)
 	b.pass(lease.MaxBackoff * 2)

@@ -77,10 +77,10 @@ func WithMeterProvider(mp metric.MeterProvider) Option {
 	})
 }
 
-// WithErrorHandler sets a function that is called when the store begins to fail
-// and when a grant is dropped; the default is [otel.Handle]. A lasting failure
-// is reported once. handle is called by the Keeper's goroutine and must not
-// block.
+// WithErrorHandler sets a function that is called when the store begins to fail, when it has
+// recovered, and when a grant is dropped; the default is [otel.Handle]. A lasting failure is
+// reported once. Reports arrive one at a time and in their order, in a goroutine of their own: a
+// handler that blocks delays nothing but further reports, of which at most 16 wait.
 func WithErrorHandler(handle func(error)) Option {
 	return optionFunc(func(c *config) {
 		if handle != nil {

@@ -83,7 +83,7 @@ func (k *Keeper) sweep() {
 		}
 		if over.dropped {
 			k.noLease = ErrNoLease
-			k.cfg.report(over.err)
+			k.report(over.err)
 		}
 		k.used[t.node] = t.gen.Seal()
 		return true
@@ -147,7 +147,8 @@ func (k *Keeper) untilNext() time.Duration {
 type bid struct {
 	nonce      string
 	tries      int
-	unanswered bool // one of them may have been granted
+	last       reading // of the clocks, before the last try
+	unanswered bool    // one of them may have been granted
 }
 
 // definite reports whether the store has refused a request, so that nothing was written.
@@ -186,6 +187,7 @@ func (k *Keeper) acquire(ctx context.Context) {
 	}
 	k.bid.tries++
 	before := read(k.cfg.clock)
+	k.bid.last = before
 	call, cancel := context.WithTimeout(ctx, callTimeout)
 	g, err := k.store.Acquire(call, Request{Nonce: k.bid.nonce, Now: before.wall, TTL: k.cfg.ttl, Owner: k.cfg.owner})
 	cancel()
@@ -255,7 +257,7 @@ func (k *Keeper) collides(g Grant) bool {
 // prove allows IDs to be made with a term that no other process holds.
 func (k *Keeper) prove(t *term) {
 	t.failures, t.hurried = 0, false
-	k.failure.Store(nil)
+	k.recovered()
 	k.schedule(t)
 	if t.proven {
 		return
@@ -312,7 +314,8 @@ func (k *Keeper) renew(ctx context.Context, t *term, now time.Time) {
 		k.retry(ctx, t, err)
 	case raised:
 		t.raised = true
-		k.failed(ctx, "renew", err)
+		k.failed(ctx, "renew", fmt.Errorf("node %d: an operator raised the store: the lease is used until %s, and another one acquired",
+			t.node, text(t.grant.End)))
 	default:
 		why, err := said.explain(t.grant, g)
 		k.drop(t, why, err)
@@ -348,20 +351,28 @@ func (k *Keeper) giveBack(ctx context.Context, t *term) error {
 }
 
 // giveBackBid gives back what an Acquire without a response may have been granted: otherwise the
-// block would stay unused for a TTL.
+// block would stay unused for a TTL. A copy of this process may have received that response, and
+// use the grant, whose nonce is the same. So a bid is left alone if the machine was restored, or if
+// the clocks diverged since it was sent, and no second is given back that is not in the future: if
+// the copy was not noticed, it loses the grant at its next renewal, as after any other release.
 func (k *Keeper) giveBackBid(ctx context.Context) error {
-	if !k.bid.unanswered || k.cfg.machine() != k.life {
+	now := read(k.cfg.clock)
+	gap := time.Duration(now.offset() - k.bid.last.offset())
+	if !k.bid.unanswered || k.cfg.machine() != k.life || gap.Abs() > maxClockGap {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	now := k.cfg.clock.Now()
-	g, err := k.store.Acquire(ctx, Request{Nonce: k.bid.nonce, Now: now, TTL: k.cfg.ttl, Owner: k.cfg.owner})
+	g, err := k.store.Acquire(ctx, Request{Nonce: k.bid.nonce, Now: now.wall, TTL: k.cfg.ttl, Owner: k.cfg.owner})
 	k.counts.request(acquire, err)
 	if err != nil {
-		return nil // the store is unavailable: perhaps it never was granted
+		return nil // nothing was granted, or the store is unavailable
 	}
-	err = k.store.Release(ctx, g, k.nonce(), g.Start)
+	unused := now.wall
+	if used := k.used[g.Node]; used.After(unused) {
+		unused = used // with an earlier grant, which a copy gave back
+	}
+	err = k.store.Release(ctx, g, k.nonce(), unused)
 	k.counts.request(release, err)
 	return err
 }
@@ -396,6 +407,9 @@ func (k *Keeper) backoff(failures *int, longest time.Duration) time.Duration {
 	return time.Duration(float64(d) * (0.5 + k.jitter()))
 }
 
+// errRecovered is reported after a failure.
+var errRecovered = errors.New("lease: recovered: the store grants and renews leases")
+
 // failed reports a failure when it begins.
 func (k *Keeper) failed(ctx context.Context, what string, err error) {
 	if ctx.Err() != nil {
@@ -403,6 +417,13 @@ func (k *Keeper) failed(ctx context.Context, what string, err error) {
 	}
 	err = fmt.Errorf("lease: %s: %w", what, err)
 	if k.failure.Swap(&err) == nil {
-		k.cfg.report(err)
+		k.report(err)
+	}
+}
+
+// recovered reports the end of a failure.
+func (k *Keeper) recovered() {
+	if k.failure.Swap(nil) != nil {
+		k.report(errRecovered)
 	}
 }

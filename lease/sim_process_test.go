@@ -136,6 +136,7 @@ func (p *process) build() {
 		}
 		k.SetJitter(func() float64 { return ask(p, w.rng.Float64) })
 		k.SetNonces(p.nonce)
+		k.ReportAtOnce()
 		if w.variant.hasty {
 			k.SetReseeding(0)
 		}

@@ -52,7 +52,7 @@ var rules = map[string]string{
 
 	// Only here are goroutines started, and only stores do I/O.
 	"lease": pure + metric + "context ~/randflake ~/lease/internal/owner" +
-		" ~/internal/version ~/internal/vmclock ~/internal/entropy",
+		" ~/internal/version ~/internal/vmclock ~/internal/entropy ~/internal/reports",
 	"lease/internal/owner": "STD",
 
 	"lease/driver":    "STD ~/randflake ~/lease ~/lease/internal/owner",
@@ -68,7 +68,7 @@ var rules = map[string]string{
 
 	// Makes IDs. It knows a source of them, not leases.
 	"idgen": pure + metric + "context ~/randflake ~/traceid ~/internal/version ~/internal/vmclock" +
-		" ~/internal/entropy @/otel/trace @/otel/sdk/trace",
+		" ~/internal/entropy ~/internal/reports @/otel/trace @/otel/sdk/trace",
 
 	// Reads IDs: no SDK, no generator.
 	"traceid": pure + "~/randflake @/otel/trace",
@@ -97,6 +97,9 @@ var rules = map[string]string{
 
 	// Random bytes that differ between copies of a machine.
 	"internal/entropy": "STD ~/internal/vmclock golang.org/x/sys/cpu",
+
+	// Errors on their way to a handler that may block.
+	"internal/reports": "STD @/otel",
 
 	// Nothing else imports these.
 	"sparx64/_asm":            "STD github.com/mmcloughlin/avo/...",

@@ -1,0 +1,64 @@
+// Package reports passes errors to a handler that may block.
+package reports
+
+import (
+	"sync"
+
+	"go.opentelemetry.io/otel"
+)
+
+// Most is how many reports of a Queue may wait.
+const Most = 16
+
+// Queue passes errors to a handler in their order, in a goroutine of its own, which ends when
+// nothing waits. It is safe for concurrent use.
+type Queue struct {
+	// Handle is the handler; nil is [otel.Handle].
+	Handle func(error)
+
+	mu      sync.Mutex
+	waiting []error
+	running bool
+}
+
+// Add queues a report and returns at once. If Most wait, the last one and this one are discarded:
+// the end of an outage and the beginning of the next one cancel each other.
+func (q *Queue) Add(err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.waiting) == Most {
+		q.waiting = q.waiting[:Most-1]
+		return
+	}
+	q.waiting = append(q.waiting, err)
+	if !q.running {
+		q.running = true
+		go q.deliver()
+	}
+}
+
+// Waiting returns how many reports the handler has not been given yet.
+func (q *Queue) Waiting() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.waiting)
+}
+
+func (q *Queue) deliver() {
+	handle := q.Handle
+	if handle == nil {
+		handle = otel.Handle
+	}
+	for {
+		q.mu.Lock()
+		if len(q.waiting) == 0 {
+			q.running = false
+			q.mu.Unlock()
+			return
+		}
+		err := q.waiting[0]
+		q.waiting = q.waiting[1:]
+		q.mu.Unlock()
+		handle(err)
+	}
+}

@@ -1,0 +1,226 @@
+package lease_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.opentelemetry.io/otel/metric/noop"
+
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
+)
+
+// Tests of a Keeper's first request, which compares secrets, of its last ones, which give back what
+// it holds, and of its reports.
+
+// A Keeper whose secret is not registered with the store acquires nothing until it is. Then the
+// store is not asked again, not even if another one takes its place for a while.
+func TestSecretIsCompared(t *testing.T) {
+	b := newBench(t)
+	d := lease.Description{ID: lease.NewNonce(), Nodes: few.Nodes, BlockSize: few.BlockSize}
+	d.Secrets = []string{lease.Fingerprint(otherCodec(t), d.ID)}
+	b.memory = driver.NewMemory(driver.WithDescription(d))
+	b.store.Store = b.memory
+	asked := 0
+	b.store.described = func() error { asked++; return nil }
+	b.pass(time.Minute)
+	b.wantError(lease.ErrNoLease)
+	b.wantReports(lease.ErrWrongSecret)
+	if n := len(b.store.asked("acquire")); n > 0 || asked < 5 || asked > 80 {
+		t.Errorf("%d Acquires and %d Describes in a minute", n, asked)
+	}
+	if err := b.memory.AddSecret(t.Context(), lease.Fingerprint(b.codec, d.ID)); err != nil {
+		t.Fatal(err)
+	}
+	b.pass(lease.MaxBackoff * 2)
+	b.mustOne()
+
+	before := asked
+	b.store.set(lease.ErrReplaced, nil)
+	for end := b.Terms()[0].Grant().End; b.clock.Now().Before(end); b.pass(time.Second) {
+		b.mustOne()
+	}
+	b.pass(time.Minute)
+	if err := b.Failure(); !errors.Is(err, lease.ErrReplaced) {
+		t.Errorf("the failure is %v", err)
+	}
+	b.store.set(nil, nil)
+	b.pass(lease.MaxBackoff * 2)
+	b.mustOne()
+	if asked != before {
+		t.Errorf("%d more Describes", asked-before)
+	}
+}
+
+// Without a description nothing is acquired; a store without secrets is used with any.
+func TestDescribedFirst(t *testing.T) {
+	b := newBench(t)
+	b.store.described = func() error { return errAway }
+	b.pass(time.Minute)
+	b.wantReports(errAway)
+	if n := len(b.store.asked("acquire")); n > 0 {
+		t.Errorf("%d Acquires", n)
+	}
+	b.store.described = nil
+	b.pass(lease.MaxBackoff * 2)
+	b.mustOne()
+}
+
+// unanswered returns a Keeper whose Acquire was granted, in the middle of a second, but not answered.
+func unanswered(t *testing.T, opts ...lease.Option) *bench {
+	t.Helper()
+	b := newBench(t, opts...)
+	b.clock.Add(500 * time.Millisecond)
+	b.store.set(nil, errAway)
+	b.next()
+	b.store.set(nil, nil)
+	if g := b.block(0); g.Nonce == "" {
+		t.Fatal("nothing was granted")
+	}
+	return b
+}
+
+// A closed Keeper gives back what its last Acquire may have been granted, except the current second.
+func TestCloseGivesBackTheBid(t *testing.T) {
+	option, collect := metered(t)
+	b := unanswered(t, option)
+	b.close()
+	if g := b.block(0); !g.End.Equal(testStart.Add(time.Second)) || g.Owner != "" {
+		t.Errorf("the block is %+v", g)
+	}
+	if got := collect(); got[requests("acquire", "")] != 1 || got[requests("release", "")] != 1 {
+		t.Errorf("counted %v", got)
+	}
+}
+
+// The request did not arrive: a block is granted and given back at once.
+func TestCloseGivesBackTheBidThatDidNotArrive(t *testing.T) {
+	b := newBench(t)
+	b.store.set(errAway, nil)
+	b.next()
+	b.store.set(nil, nil)
+	b.close()
+	if g := b.block(0); g.Owner != "" || g.End.Sub(g.Start) > time.Second {
+		t.Errorf("the block is %+v", g)
+	}
+}
+
+// What a copy may use is not given back: after a restore, and after a suspension. Nothing is
+// requested either if every Acquire was answered, or refused.
+func TestCloseLeavesTheBid(t *testing.T) {
+	for name, happen := range map[string]func(*bench){
+		"restored":  func(b *bench) { *b.life++ },
+		"told":      func(b *bench) { b.Restored() },
+		"suspended": func(b *bench) { b.clock.Step(2 * time.Second) },
+		"set back":  func(b *bench) { b.clock.Step(-2 * time.Second) },
+	} {
+		b := unanswered(t)
+		before := b.block(0)
+		b.store.calls = nil
+		happen(b)
+		b.close()
+		if b.wantBlock(before); len(b.store.calls) > 0 {
+			t.Errorf("%s: %d requests", name, len(b.store.calls))
+		}
+	}
+	b := newBench(t)
+	b.store.set(lease.ErrNoFreeNode, nil)
+	b.next()
+	b.close()
+	if n := len(b.store.calls); n != 1 {
+		t.Errorf("%d requests, want only the one that was refused", n)
+	}
+}
+
+// A copy of the process got the response and uses the grant. The seconds in which it made IDs are
+// not granted again, and it stops at its next renewal.
+func TestCloseGivesBackTheBidOfACopy(t *testing.T) {
+	b := unanswered(t)
+	c := b.copied()
+	nonce := b.block(0).Nonce
+	c.ForgetTries()
+	c.SetNonces(func() string {
+		defer c.SetNonces(lease.NewNonce)
+		return nonce
+	})
+	c.pass(0)
+	last := c.mustOne().Time
+	b.close()
+	if g := b.block(0); !g.End.After(last) {
+		t.Errorf("the copy made an ID of second %s, the block is %+v", last, g)
+	}
+	c.pass(6 * time.Second)
+	c.wantDrops(map[string]int64{"store_contradiction": 1})
+}
+
+// A copy gave back a grant, and the bid has the same block again: the seconds that were used with
+// the first grant, also the borrowed ones, are not given back with the second.
+func TestCloseGivesBackNoUsedSecond(t *testing.T) {
+	b := newHeld(t, lease.WithMaxBlocks(2))
+	b.copied(lease.WithMaxBlocks(2)).close()
+	for range 3 {
+		b.second()
+	}
+	b.store.set(nil, errAway)
+	b.Step(t.Context())
+	b.store.set(nil, nil)
+	if g := b.block(0); g.Owner == "" {
+		t.Fatalf("the block is %+v, want it granted again", g)
+	}
+	b.Seal()
+	if err := b.GiveBackAll(t.Context()); !errors.Is(err, lease.ErrLost) {
+		t.Errorf("the first grant: %v", err)
+	}
+	if g, want := b.block(0), testStart.Add(3*time.Second); g.Owner != "" || g.End.Before(want) {
+		t.Errorf("the block is %+v, want it released from %s", g, want)
+	}
+}
+
+// An error handler that never returns blocks neither renewals nor IDs nor Close. What it is given
+// when it returns after all is in order.
+func TestHandlerBlocks(t *testing.T) {
+	inTime(t, func(t *testing.T) {
+		release, got := make(chan bool), make([]error, 0, 100)
+		store := &fakeStore{Store: driver.NewMemory(driver.WithNodeRange(few)), away: errAway}
+		k, err := lease.Start(t.Context(), store, testCodec(t), lease.WithTTL(10*time.Second),
+			lease.WithMeterProvider(noop.NewMeterProvider()), lease.WithErrorHandler(func(err error) {
+				<-release
+				got = append(got, err)
+			}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			time.Sleep(time.Minute)
+			store.set(nil, nil)
+			time.Sleep(time.Minute)
+			if _, err := k.Next(); err != nil {
+				t.Error(err)
+			}
+			store.set(errAway, nil)
+		}
+		store.set(nil, nil)
+		if n := len(store.asked("renew")); n < 20 {
+			t.Errorf("%d renewals", n)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := k.Close(ctx); err != nil {
+			t.Error(err)
+		}
+		close(release)
+		synctest.Wait()
+		for i, err := range got {
+			if want := []error{errAway, lease.ErrRecovered}[i%2]; !errors.Is(err, want) {
+				t.Errorf("report %d: %v, want %v", i, err, want)
+			}
+		}
+		if len(got) < 5 || !strings.Contains(got[0].Error(), "lease: acquire") {
+			t.Errorf("reported %v", got)
+		}
+	})
+}
