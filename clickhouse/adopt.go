@@ -191,8 +191,9 @@ func (o *adoption) exchange(ctx context.Context, toNew bool) (p Plan, err error)
 	if o.hasLookup() {
 		p.Steps = append(p.Steps, Step{
 			Does: "the lookup table " + o.Named(ddl.Lookup) + " has the traces of the last ten minutes (again)",
-			SQL: []string{"INSERT INTO " + o.Quoted(ddl.Lookup) + " (TraceId, Start, End)\nSELECT TraceId, min(Timestamp), max(Timestamp) FROM " + o.Quoted(both) +
-				"\nWHERE TraceId != '' AND Timestamp > now() - INTERVAL 10 MINUTE GROUP BY TraceId"},
+			SQL: []string{"SELECT sleep(1)", // until inserts that were running during the exchange have ended
+				"INSERT INTO " + o.Quoted(ddl.Lookup) + " (TraceId, Start, End)\nSELECT TraceId, min(Timestamp), max(Timestamp) FROM " + o.Quoted(both) +
+					"\nWHERE TraceId != '' AND Timestamp > now() - INTERVAL 10 MINUTE GROUP BY TraceId"},
 		})
 		if o.Cluster != "" {
 			p.Notes = append(p.Notes, "the INSERT reached the shard of this server: run it on one server of each other shard")

@@ -1,13 +1,23 @@
 package clickhouse_test
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
 	"reflect"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -166,7 +176,7 @@ func (e *engine) stored(when string, want []string) {
 			e.t.Fatalf("%s: %s has %d rows, want %d, or others", when, what, len(got), len(want))
 		}
 	}
-	if n := e.one("SELECT count() FROM system.tables WHERE database = currentDatabase() AND name IN ('spans_other', 'spans_all')"); n == "2" {
+	if n := e.one("SELECT count() FROM system.tables WHERE database = currentDatabase() AND name IN ('spans_other', 'spans_all', 'spans_all_trace_id_ts')"); n == "3" {
 		of("spans_all", "SELECT SpanId FROM spans_all ORDER BY SpanId", want)
 		of("spans_all_trace_id_ts", "SELECT DISTINCT TraceId FROM spans_all_trace_id_ts ORDER BY TraceId", e.column("SELECT DISTINCT TraceId FROM spans_all ORDER BY TraceId"))
 	} else {
@@ -291,5 +301,255 @@ func TestAdopt(t *testing.T) {
 			e.exec(plan.Steps[2].Undo[0])
 			e.is("0", "SELECT count() FROM spans_other")
 		})
+	}
+}
+
+// TestAdoptKilled kills the command before and after each of its statements that changes something,
+// runs it again, and stores spans meanwhile.
+func TestAdoptKilled(t *testing.T) {
+	path := build(t)
+	e := newEngine(t)
+	e.adoptable("ClickStack")
+	spans, want := world(), []string{}
+	store := func() {
+		e.insert("spans", spans[:5])
+		want, spans = append(want, ids(spans[:5])...), spans[5:]
+	}
+	address, err := url.Parse(e.DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var (
+		running   = make(chan *os.Process, 1)
+		operation string
+		seen      = map[string]bool{}
+		kills     int
+	)
+	gateway := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: address.Host})
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		kill := func(when string) bool {
+			key := operation + when + string(body)
+			if seen[key] || bytes.HasPrefix(body, []byte("SELECT")) || bytes.HasPrefix(body, []byte("CREATE OR REPLACE FUNCTION")) {
+				return false
+			}
+			seen[key] = true
+			kills++
+			_ = (<-running).Kill()
+			return true
+		}
+		if kill("before") {
+			return
+		}
+		answer := httptest.NewRecorder()
+		gateway.ServeHTTP(answer, r)
+		if kill("after") {
+			return
+		}
+		maps.Copy(w.Header(), answer.Header())
+		w.WriteHeader(answer.Code)
+		_, _ = w.Write(answer.Body.Bytes())
+	}))
+	defer proxy.Close()
+	address.Host = strings.TrimPrefix(proxy.URL, "http://")
+	t.Setenv("TRACEFLAKE_CLICKHOUSE_DSN", address.String())
+	for _, operation = range []string{"prepare", "swap", "undo", "swap ", "finish --drop-history"} {
+		if strings.HasPrefix(operation, "finish") {
+			want = e.column("SELECT SpanId FROM spans")
+		}
+		for killed := true; killed; {
+			cmd := exec.Command(path, append([]string{"clickhouse", "adopt"}, append(strings.Fields(operation), "--table", "spans")...)...)
+			var out bytes.Buffer
+			cmd.Stdout, cmd.Stderr = &out, &out
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			running <- cmd.Process
+			err := cmd.Wait()
+			if killed = len(running) == 0; !killed {
+				<-running
+				if err != nil {
+					t.Fatalf("%s: %v\n%s", operation, err, out.String())
+				}
+			}
+			if store(); !strings.HasPrefix(operation, "finish") {
+				e.stored(operation, want)
+			}
+		}
+	}
+	e.holds("spans", sorted(want))
+	e.is("0", "SELECT count() FROM system.tables WHERE database = currentDatabase() AND (name LIKE 'spans\\_other%' OR name LIKE 'spans\\_all%' OR comment LIKE '%traceflake%')")
+	if kills < 14 {
+		t.Errorf("only %d kills", kills)
+	}
+}
+
+// TestAdoptTwoAtOnce: two operators plan the same and then run it at once. Two exchanges would undo each other.
+func TestAdoptTwoAtOnce(t *testing.T) {
+	e := newEngine(t)
+	e.adoptable("ClickStack")
+	e.insert("spans", few())
+	for _, operation := range []string{"prepare", "swap", "undo", "swap", "drop-history"} {
+		var planned, exchange, ran sync.WaitGroup
+		planned.Add(2)
+		exchange.Add(2)
+		for range 2 {
+			ran.Go(func() {
+				plan, err := operations[operation](clickhouse.Adoption{Table: "spans"}, t.Context(), e.db)
+				planned.Done()
+				planned.Wait()
+				met := false
+				if err == nil {
+					err = plan.Run(t.Context(), e.faulty(&faulty{rewrite: func(query string) string {
+						if strings.HasPrefix(query, "EXCHANGE") && !met {
+							met = true
+							exchange.Done()
+							exchange.Wait()
+						}
+						return query
+					}}), nil)
+				}
+				if err != nil {
+					t.Errorf("%s: %v", operation, err)
+				}
+			})
+		}
+		ran.Wait()
+		e.is(map[string]string{"prepare": "0", "undo": "0", "swap": "1", "drop-history": "1"}[operation],
+			"SELECT toString(position(sorting_key, 'toStartOfInterval') > 0) FROM system.tables WHERE database = currentDatabase() AND name = 'spans'")
+		if operation != "drop-history" {
+			e.stored(operation+" twice", ids(few()))
+		}
+	}
+}
+
+// TestAdoptRefuses what cannot be adopted, and changes nothing.
+func TestAdoptRefuses(t *testing.T) {
+	e := newEngine(t)
+	create, _, _ := strings.Cut(collectorTable("spans")[0], ",\n    INDEX")
+	with := func(engine string) []string { return []string{create + ") ENGINE = " + engine} }
+	exporter := collectorTable("spans")
+	notAtomic := e.Database() + "_memory"
+	e.exec("CREATE DATABASE " + notAtomic + " ENGINE = Memory")
+	defer e.exec("DROP DATABASE " + notAtomic)
+	for name, c := range map[string]struct {
+		adoption clickhouse.Adoption
+		make     []string
+		want     string
+	}{
+		"a typo":             {clickhouse.Adoption{}, nil, "there is no table spans in database " + e.Database()},
+		"no database":        {clickhouse.Adoption{Database: "nothere"}, nil, "there is no database nothere"},
+		"a bad name":         {clickhouse.Adoption{Database: "a.b"}, nil, "database \"a.b\": a name has"},
+		"an overlay":         {clickhouse.Adoption{Layout: clickhouse.Overlay}, exporter, "layout other than Overlay"},
+		"a TTL":              {clickhouse.Adoption{TTL: time.Hour}, exporter, "carries over the TTL"},
+		"other columns":      {clickhouse.Adoption{}, []string{"CREATE TABLE spans (Body String) ENGINE = MergeTree ORDER BY Body"}, "column Timestamp has the type \"\""},
+		"another type":       {clickhouse.Adoption{}, []string{strings.Replace(exporter[0], "Duration UInt64", "Duration Int64", 1)}, "column Duration has the type \"Int64\", not UInt64; it is not the Collector's"},
+		"other database":     {clickhouse.Adoption{Database: notAtomic}, []string{strings.Replace(create, "spans", notAtomic+".spans", 1) + ") ENGINE = MergeTree ORDER BY TraceId"}, "has the engine Memory, which cannot exchange tables"},
+		"Log":                {clickhouse.Adoption{}, with("Log"), "engine Log"},
+		"ReplacingMergeTree": {clickhouse.Adoption{}, with("ReplacingMergeTree ORDER BY TraceState"), "engine ReplacingMergeTree"},
+		"a view":             {clickhouse.Adoption{}, []string{"CREATE VIEW spans AS SELECT 1 AS x"}, "engine View"},
+		"an own table":       {clickhouse.Adoption{}, append(exporter, "CREATE TABLE spans_other AS spans"), "there is a table spans_other, which does not belong"},
+		"an own view":        {clickhouse.Adoption{}, append(exporter, "CREATE VIEW spans_all AS SELECT 1 AS x"), "there is a table or view spans_all, which does not belong"},
+		"different servers":  {clickhouse.Adoption{Cluster: "c"}, exporter, "spans is the old table on a and the new one on b: run EXCHANGE TABLES there by hand"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := &engine{e.Engine, t, e.db}
+			defer e.empty()
+			e.run(c.make, nil)
+			c.adoption.Table = "spans"
+			db := e.faulty(&faulty{rewrite: func(query string) string {
+				if name == "different servers" && strings.Contains(query, "GROUP BY 1") {
+					return "SELECT x.1, x.2 FROM (SELECT arrayJoin([('0', 'a'), ('1', 'b')]) AS x)"
+				}
+				return oneServer(query)
+			}})
+			for _, operation := range operations {
+				e.refuses(c.want, func() error {
+					_, err := operation(c.adoption, t.Context(), db)
+					if name == "other columns" || name == "another type" { // swap says what comes first
+						_, err = c.adoption.Prepare(t.Context(), db)
+					}
+					return err
+				})
+			}
+		})
+	}
+	// A full name of another table, and one that is prepared for another TTL.
+	e.run(exporter, nil)
+	for _, operation := range []string{"prepare", "swap"} {
+		if operation == "swap" {
+			e.exec("ALTER TABLE spans MODIFY TTL toDateTime(Timestamp) + toIntervalDay(9)")
+			e.refuses(`the TTL of spans is "toDateTime(Timestamp) + toIntervalDay(9)" and that of spans_other is "toDateTime(Timestamp) + toIntervalDay(3650)"`, func() error {
+				_, err := e.adopts(operation)
+				return err
+			})
+		} else if _, err := e.adopts(operation); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestAdoptOnCluster checks the text of what the engine of the tests cannot run: every change reaches
+// the cluster, and row policies and grants get the other names. ClickHouse parses all of it.
+func TestAdoptOnCluster(t *testing.T) {
+	e := newEngine(t)
+	e.run(collectorTable("spans"), nil)
+	policies := "SELECT 'tenants' AS a, 'TraceState = \\'x\\'' AS b, 'RESTRICTIVE' AS c, 'ALL EXCEPT `root`' AS d"
+	grants := "SELECT x.1, x.2, x.3, x.4 FROM (SELECT arrayJoin([('spans', '', 'grafana', '0'), ('spans', 'TraceId', 'o''hara', '0'), ('spans_trace_id_ts', '', 'grafana', '0'), ('spans', 'Body', 'x', '1')]) AS x)"
+	var text strings.Builder
+	for _, cluster := range []string{"", "c"} {
+		for _, operation := range []string{"prepare", "swap", "undo", "swap", "drop-history"} {
+			db := e.faulty(&faulty{rewrite: func(query string) string {
+				switch {
+				case strings.Contains(query, "system.row_policies"):
+					return policies
+				case strings.Contains(query, "system.grants"):
+					return grants
+				}
+				return oneServer(query)
+			}})
+			a := clickhouse.Adoption{Table: "spans", Cluster: cluster}
+			plan, err := operations[operation](a, t.Context(), db)
+			if err != nil {
+				t.Fatalf("%s: %v", operation, err)
+			}
+			for _, step := range plan.Steps {
+				for _, statement := range append(step.SQL, step.Undo...) {
+					e.exec("EXPLAIN AST " + statement)
+					if on := strings.Contains(statement, " ON CLUSTER `c`"); on != (cluster != "" && !strings.HasPrefix(statement, "INSERT") && !strings.HasPrefix(statement, "SELECT") && !strings.HasPrefix(statement, "CREATE VIEW "+e.Database())) {
+						t.Errorf("on the cluster %q: %s", cluster, statement)
+					}
+					fmt.Fprintln(&text, statement)
+				}
+			}
+			for _, note := range plan.Notes {
+				fmt.Fprintln(&text, note)
+			}
+			plan.Steps = slices.DeleteFunc(plan.Steps, func(s clickhouse.Step) bool {
+				return strings.Contains(s.SQL[0], "ROW POLICY") || strings.HasPrefix(s.SQL[0], "GRANT")
+			})
+			if err := plan.Run(t.Context(), db, nil); err != nil {
+				t.Fatalf("%s: %v", operation, err)
+			}
+		}
+		e.empty()
+		e.run(collectorTable("spans"), nil)
+	}
+	for _, want := range []string{
+		"CREATE ROW POLICY IF NOT EXISTS `tenants` ON CLUSTER `c` ON `DB`.`spans_other` FOR SELECT USING TraceState = 'x' AS RESTRICTIVE TO ALL EXCEPT `root`",
+		"DROP ROW POLICY IF EXISTS `tenants` ON CLUSTER `c` ON `DB`.`spans_other`",
+		"GRANT ON CLUSTER `c` SELECT ON `DB`.`spans_other` TO `grafana`",
+		"GRANT SELECT ON `DB`.`spans_all` TO `grafana`",
+		"GRANT SELECT ON `DB`.`spans_all_trace_id_ts` TO `grafana`",
+		"GRANT SELECT(`TraceId`) ON `DB`.`spans_all` TO `o'hara`",
+		"REVOKE SELECT(`TraceId`) ON `DB`.`spans_other` FROM `o'hara`",
+		"the REVOKE of SELECT on spans from x is not carried over",
+		"EXCHANGE TABLES `DB`.`spans` AND `DB`.`spans_other` ON CLUSTER `c`",
+		"run it on one server of each other shard",
+	} {
+		if want = strings.ReplaceAll(want, "`DB`", "`"+e.Database()+"`"); !strings.Contains(text.String(), want+"\n") && !strings.HasSuffix(want, "shard") {
+			t.Errorf("no %s in\n%s", want, text.String())
+		}
 	}
 }

@@ -11,12 +11,19 @@ import (
 	"github.com/traceflake/traceflake/clickhouse"
 )
 
-// TestCommand runs `traceflake clickhouse` as an operator does.
-func TestCommand(t *testing.T) {
+// build compiles the command line.
+func build(t *testing.T) string {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "traceflake")
 	if out, err := exec.Command("go", "build", "-o", path, "github.com/traceflake/traceflake/cmd/traceflake").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
+	return path
+}
+
+// TestCommand runs `traceflake clickhouse` as an operator does.
+func TestCommand(t *testing.T) {
+	path := build(t)
 	e := newEngine(t)
 	t.Setenv("TRACEFLAKE_CLICKHOUSE_DSN", e.DSN())
 	run := func(code int, args ...string) (out, errOut string) {
