@@ -32,7 +32,7 @@ func TestRecipes(t *testing.T) {
 		}
 		sources.WriteString(indent.ReplaceAllString(string(source), ""))
 	}
-	for page, untested := range map[string]int{"recipes": 0, "clones": 0, "migrating": 2} {
+	for page, untested := range map[string]int{"recipes": 0, "clones": 0, "migrating": 0} {
 		text, err := os.ReadFile("../../docs/" + page + ".md")
 		if err != nil {
 			t.Fatal(err)
