@@ -51,8 +51,15 @@
 // expires, once a second. The clock is read for each trace ID on other architectures, and under
 // the build tag purego.
 //
-// A generator has one timer, which runs once a second while it is used, and no goroutine.
-// [Generator.Close] stops it.
+// A generator has one timer, which runs once a second while it is used, and a goroutine only while
+// it reports an error. [Generator.Close] stops the timer.
+//
+// # Memory
+//
+// Each processor that generates IDs keeps up to 1024 of them ready, in 8.5 KiB. In each second the
+// first batch has 256 IDs, and each further one twice as many. So a processor discards at most 256
+// IDs more than it uses in a second. The first call after a batch is used up generates the next:
+// with the cipher's assembly that takes some microseconds, without it 25 µs for 1024 IDs.
 //
 // # What makes the IDs unique
 //
@@ -83,10 +90,11 @@
 // # When the source fails
 //
 // An ID generator cannot return an error and must not wait. If the source refuses, the ID consists
-// of random bits (after the clear half, which continues as usual) and is counted. The change is
-// reported once to [otel.Handle], and so is the return to the source. While the clock is outside
-// the range of trace IDs, 2020 to 2089, trace IDs are entirely random; this is reported and
-// counted in the same way.
+// of random bits (after the clear half, which continues as usual) and is counted. The beginning
+// and the end of such an outage are reported once each to [otel.Handle], in this order and in a
+// goroutine of their own, so that an error handler may block. While the clock is outside the range
+// of trace IDs, 2020 to 2089, trace IDs are entirely random; this is reported and counted in the
+// same way.
 //
 // # Time in tests
 //

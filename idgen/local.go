@@ -18,8 +18,8 @@ const (
 )
 
 // ready is what a processor has ready for the next IDs, so that most calls write nothing that
-// another processor reads. What a span ID needs is in its first cache line, which a trace ID that
-// begins a millisecond leaves for the second.
+// another processor reads. Most IDs need only the first cache line of it and that of the ID; the
+// first trace ID of a millisecond needs the second line too.
 type ready struct {
 	era       *era // in which it was checked
 	ids       *[maxBatch]randflake.ID

@@ -5,11 +5,14 @@ package idgen
 import (
 	"bytes"
 	"runtime"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 	"unsafe"
+
+	"github.com/traceflake/traceflake/randflake"
 )
 
 // Few calls that generate trace IDs change what other processors read or write: any byte of the
@@ -36,6 +39,32 @@ func TestSharedWritesAreFew(t *testing.T) {
 	}
 	if share := float64(writes) / calls; share > 0.02 || writes == 0 {
 		t.Errorf("%.2f %% of the calls write something shared, want at most 2 %%, but some", 100*share)
+	}
+}
+
+// What a span ID needs lies in one cache line of the generator and one of the processor, and what
+// a trace ID needs in addition lies there too.
+func TestCacheLines(t *testing.T) {
+	if strconv.IntSize != 64 {
+		t.Skip("the layout is for 64 bits")
+	}
+	var g Generator
+	var s slot
+	const line = 64
+	for what, end := range map[string]uintptr{
+		"the slots": unsafe.Offsetof(g.locals.slots) + unsafe.Sizeof(g.locals.slots),
+		"the era":   unsafe.Offsetof(g.eras) + unsafe.Offsetof(g.eras.now) + unsafe.Sizeof(g.eras.now),
+		"the page":  unsafe.Offsetof(g.eras) + unsafe.Offsetof(g.eras.page) + unsafe.Sizeof(g.eras.page),
+		"the batch": unsafe.Offsetof(s.end) + unsafe.Sizeof(s.end),
+		"the run":   unsafe.Offsetof(s.run) + unsafe.Sizeof(s.run),
+		"the ticks": unsafe.Offsetof(s.ticks) + unsafe.Sizeof(s.ticks),
+	} {
+		if end > line {
+			t.Errorf("%s: up to byte %d, want at most %d", what, end, line)
+		}
+	}
+	if size := unsafe.Sizeof(s); size%128 != 0 || unsafe.Sizeof(local{})+unsafe.Sizeof([maxBatch]randflake.ID{})+size > 8.5*1024 {
+		t.Errorf("a slot has %d bytes, a local %d", size, unsafe.Sizeof(local{}))
 	}
 }
 
