@@ -76,7 +76,7 @@ func (r *ready) id() randflake.ID {
 // later moves r to the counter's millisecond, which is a later one. It reports false if the clock
 // must be read, or if the ready IDs belong to another second.
 func (r *ready) later(count uint64) bool {
-	if !r.reading.advance(count) {
+	if !r.advance(count) {
 		return false
 	}
 	r.run = run{}
