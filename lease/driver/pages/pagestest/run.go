@@ -124,7 +124,8 @@ func written(tb testing.TB, newStorage func(testing.TB) Storage) {
 		// As large as a page of 64 blocks, with what text formats may change.
 		data := fmt.Sprintf("{\"writes\":%d}\n", i) + strings.Repeat("\tname: 'x' \"y\" <z> é \\n\r\n  \n", 800) + "\n"
 		one.write("page-0000", data, version)
-		for name, c := range map[string]client{"the client that wrote": one, "another client": two, "a new client": storage.client(tb)} {
+		for i, c := range []client{one, two, storage.client(tb)} {
+			name := []string{"the client that wrote", "another client", "a new client"}[i]
 			o := c.read("page-0000")
 			if string(o.Data) != data {
 				tb.Fatalf("%s reads %d bytes that differ from the %d that were written just before: "+

@@ -89,14 +89,14 @@ func (f flawed) Write(ctx context.Context, name string, data []byte, version str
 	}
 	switch f.flaw {
 	case "no condition":
-		version = f.object(name).Version
+		version = f.has(name).Version
 	case "no condition for a new object":
 		if version == "" {
-			version = f.object(name).Version
+			version = f.has(name).Version
 		}
 	case "hash of the length":
-		if version != "" && version == fmt.Sprint(len(f.object(name).Data)) {
-			version = f.object(name).Version
+		if version != "" && version == fmt.Sprint(len(f.has(name).Data)) {
+			version = f.has(name).Version
 		}
 	}
 	return f.Server.Write(ctx, name, data, version)
@@ -113,6 +113,13 @@ func (f flawed) List(ctx context.Context) (map[string]pages.Object, error) {
 		}
 	}
 	return all, err
+}
+
+// has returns what a server has under a name.
+func (s *Server) has(name string) pages.Object {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.object(name)
 }
 
 const tombstone = "(deleted)"
@@ -136,7 +143,7 @@ func storages(flaw string) func(testing.TB) Storage {
 			},
 			Delete: func(name string) error {
 				if flaw == "deleted object" {
-					o := server.object(name)
+					o := server.has(name)
 					_, err := server.Write(context.Background(), name, []byte(tombstone), o.Version)
 					return err
 				}
