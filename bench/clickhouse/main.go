@@ -94,7 +94,7 @@ type run struct {
 
 func start(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("bench/clickhouse", flag.ContinueOnError)
-	spans := flags.Int("spans", 5000, "`thousands` of spans, 60 % of them on the day that is queried and the rest on the two days before; 0 only writes RESULTS.md again")
+	spans := flags.Int("spans", 5000, "`thousands` of spans, 60 % of them on the day that is queried and the rest on the two days before; 0 only writes RESULTS.md and reads.svg again")
 	out := flags.String("out", ".", "`folder` for the results; others that it has are kept")
 	only := flags.String("layouts", "", "measure only these `names`, separated by commas, each or with :share")
 	rounds := flags.Int("cpu", 0, "instead of queries, measure the CPU time to load and merge, in `n` interleaved rounds")
@@ -113,7 +113,11 @@ func start(ctx context.Context, args []string) error {
 			return cmp.Or(b.Spans-a.Spans, slices.Index(layouts, a.layout)-slices.Index(layouts, b.layout))
 		})
 		text, err := json.MarshalIndent(r, "", "\t")
-		return errors.Join(err, os.WriteFile(file, append(text, '\n'), 0o644), os.WriteFile(filepath.Join(*out, "RESULTS.md"), []byte(r.markdown()), 0o644))
+		picture, drawn := r.svg()
+		if drawn == nil {
+			drawn = os.WriteFile(filepath.Join(*out, "reads.svg"), picture, 0o644)
+		}
+		return errors.Join(err, drawn, os.WriteFile(file, append(text, '\n'), 0o644), os.WriteFile(filepath.Join(*out, "RESULTS.md"), []byte(r.markdown()), 0o644))
 	}
 	if *spans == 0 {
 		return save()
