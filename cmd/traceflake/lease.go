@@ -142,6 +142,9 @@ func writeBlocks(cmd *cobra.Command, output string, blocks []lease.Grant) error 
 	if output == "json" {
 		return writeJSON(cmd, blocks)
 	}
+	if len(blocks) == 0 {
+		return nil
+	}
 	now := time.Now()
 	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "NODES\tBLOCKS\tSTART\tVERSION\tSTATE")

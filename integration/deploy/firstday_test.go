@@ -1,0 +1,310 @@
+package deploy
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/traceflake/traceflake/integration/servers/kubernetes"
+	"github.com/traceflake/traceflake/setup"
+)
+
+// A fleet's first day, played on a real API server with the environment of the manifests: the store
+// is created, two services and a gateway start, and then everything goes wrong that an operator may
+// get wrong. docs/first-day.txt is what a person reads; TRACEFLAKE_UPDATE=1 writes it again.
+func TestFirstDay(t *testing.T) {
+	api := kubernetes.Shared(t)
+	d := &day{t: t, dir: t.TempDir(), api: newAPI(t, api.Proxy(t, api.Token(kubernetes.Admin)))}
+	if err := api.Apply(t.Context(), "apiVersion: v1\nkind: Namespace\nmetadata: {name: first-day}\n"); err != nil {
+		t.Fatal(err)
+	}
+	d.build("traceflake", "./cmd/traceflake")
+	d.build("service", "./examples/otelhttp")
+	d.build("gateway", "./examples/otelhttp/gateway")
+	_, c := service(t, render(t, "kubernetes", "first-day"))
+	secret := filepath.Join(d.dir, "secret")
+	for _, v := range environment(t, c, nil, secret) {
+		if !strings.HasPrefix(v, setup.StoreVar+"=") && !strings.HasPrefix(v, probeVar+"=") {
+			d.env = append(d.env, v)
+		}
+	}
+	d.env = append(d.env, setup.StoreVar+"=k8s://first-day/traceflake?server="+d.api.URL, setup.TTLVar+"=4s")
+
+	d.title("Before anything exists")
+	d.run(1, "doctor")
+	d.title("The store is created, once")
+	d.run(0, "lease", "create")
+	d.run(0, "lease", "create")
+	d.run(0, "doctor")
+
+	d.title("Two services and a gateway start")
+	orders := d.start("service", "orders", "127.0.0.1:0")
+	d.env = append(d.env, "ORDERS_URL="+orders.url(t))
+	shop := d.start("service", "shop", "127.0.0.1:0")
+	front := d.start("gateway", "127.0.0.1:0", shop.url(t))
+	id := get(t, front.url(t)+"/checkout").Header.Get("x-trace-id")
+	d.run(0, "inspect", id)
+	d.run(0, "lease", "list", "--held")
+
+	d.title("The secret is missing")
+	d.fails("orders", setup.SecretFileVar+"="+filepath.Join(d.dir, "missing"))
+	d.title("The URL names another store")
+	d.fails("orders", setup.StoreVar+"=k8s://first-day/orders?server="+d.api.URL)
+	d.title("The secret is another store's")
+	other := filepath.Join(d.dir, "other")
+	if err := os.WriteFile(other, []byte("dffd6021bb2bd5b0af676290809ec3a5\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d.fails("orders", setup.SecretFileVar+"="+other)
+
+	d.title("The store is unavailable at the start")
+	d.api.set(true, 0)
+	down := d.start("service", "orders", "127.0.0.1:0")
+	get(t, down.url(t)) // it serves, with random IDs
+	down.stop(t)
+	d.say(down.problems())
+	d.title("The store becomes unavailable later")
+	orders.await(t, "503")
+	d.say(orders.problems())
+	d.api.set(false, 0)
+	time.Sleep(2 * time.Second) // it asks again by itself
+	d.run(0, "doctor")
+
+	d.title("A pod is killed: its block is free when its lease is over")
+	if err := shop.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = shop.cmd.Wait()
+	time.Sleep(5 * time.Second)
+	d.run(0, "lease", "list", "--held")
+
+	d.title("The clock of a machine is two hours ahead of the store's")
+	d.api.set(false, -2*time.Hour)
+	d.run(1, "doctor")
+	d.fails("orders")
+	d.api.set(false, 0)
+
+	d.title("At the end of the day every lease is given back")
+	orders.stop(t)
+	front.stop(t)
+	d.run(0, "lease", "list", "--held")
+	d.check()
+}
+
+// api is the API server for the fleet: it can be unavailable, and have a wrong clock.
+type api struct {
+	*httptest.Server
+	mu    sync.Mutex
+	down  bool
+	ahead time.Duration
+}
+
+func newAPI(t *testing.T, target string) *api {
+	t.Helper()
+	u, err := url.Parse(target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := new(api)
+	proxy := httputil.NewSingleHostReverseProxy(u)
+	proxy.ModifyResponse = func(r *http.Response) error {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		r.Header.Set("Date", time.Now().Add(a.ahead).UTC().Format(http.TimeFormat))
+		return nil
+	}
+	a.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		a.mu.Lock()
+		down := a.down
+		a.mu.Unlock()
+		if down {
+			http.Error(w, "unavailable", http.StatusServiceUnavailable)
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(a.Close)
+	return a
+}
+
+func (a *api) set(down bool, ahead time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.down, a.ahead = down, ahead
+}
+
+// day is a first day, and what a person reads of it.
+type day struct {
+	t    *testing.T
+	dir  string
+	api  *api
+	env  []string
+	text strings.Builder
+}
+
+func (d *day) build(name, what string) {
+	d.t.Helper()
+	build := exec.CommandContext(d.t.Context(), "go", "build", "-o", filepath.Join(d.dir, name), what)
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		d.t.Fatalf("%v\n%s", err, out)
+	}
+}
+
+func (d *day) title(text string) { fmt.Fprintf(&d.text, "\n== %s\n", text) }
+
+func (d *day) say(text string) { d.text.WriteString(text) }
+
+func (d *day) command(program string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(d.t.Context(), filepath.Join(d.dir, program), args...)
+	cmd.Env = append(slices.Clone(d.env), "HOME="+d.dir)
+	return cmd
+}
+
+// run runs the command, and expects an exit code.
+func (d *day) run(code int, args ...string) {
+	d.t.Helper()
+	cmd := d.command("traceflake", args...)
+	out, err := cmd.CombinedOutput()
+	if got := cmd.ProcessState.ExitCode(); got != code {
+		d.t.Errorf("%q: exit code %d, want %d: %v\n%s", args, got, code, err, out)
+	}
+	fmt.Fprintf(&d.text, "$ traceflake %s\n%s", strings.Join(args, " "), out)
+}
+
+// fails starts a service with another setting, and says what it reports.
+func (d *day) fails(name string, env ...string) {
+	d.t.Helper()
+	p := d.start("service", append([]string{name, "127.0.0.1:0"}, env...)...)
+	p.await(d.t, "setup: |lease: ")
+	p.stop(d.t)
+	d.say(p.problems())
+}
+
+// process is a service and what it wrote to standard error.
+type process struct {
+	cmd  *exec.Cmd
+	mu   sync.Mutex
+	log  bytes.Buffer
+	done chan struct{}
+}
+
+func (d *day) start(program string, args ...string) *process {
+	d.t.Helper()
+	var env []string
+	for len(args) > 0 && strings.Contains(args[len(args)-1], "=") && !strings.HasPrefix(args[len(args)-1], "http") {
+		env, args = append(env, args[len(args)-1]), args[:len(args)-1]
+	}
+	p := &process{cmd: d.command(program, args...), done: make(chan struct{})}
+	p.cmd.Env = append(p.cmd.Env, env...) // of two values the last one counts
+	stderr, err := p.cmd.StderrPipe()
+	if err == nil {
+		err = p.cmd.Start()
+	}
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	d.t.Cleanup(func() { _ = p.cmd.Process.Kill() })
+	go func() {
+		defer close(p.done)
+		_, _ = io.Copy(p, stderr)
+	}()
+	return p
+}
+
+func (p *process) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.log.Write(b)
+}
+
+func (p *process) output() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.log.String()
+}
+
+// await waits until the process has written something that matches.
+func (p *process) await(t *testing.T, pattern string) string {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		if found := regexp.MustCompile(pattern).FindString(p.output()); found != "" {
+			return found
+		}
+		if time.Now().After(end) {
+			t.Fatalf("nothing like %q in\n%s", pattern, p.output())
+		}
+	}
+}
+
+func (p *process) url(t *testing.T) string {
+	t.Helper()
+	return p.await(t, `http://127\.0\.0\.1:\d+`)
+}
+
+func (p *process) stop(t *testing.T) {
+	t.Helper()
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	<-p.done
+	_ = p.cmd.Wait()
+}
+
+// problems are the lines in which a process reports something.
+func (p *process) problems() string {
+	var all strings.Builder
+	for line := range strings.Lines(p.output()) {
+		if strings.Contains(line, "lease") || strings.Contains(line, "setup") || strings.Contains(line, "idgen") {
+			all.WriteString(line)
+		}
+	}
+	return all.String()
+}
+
+// check compares the day with the file.
+func (d *day) check() {
+	d.t.Helper()
+	got := "A fleet's first day: what a person reads. TestFirstDay in integration/deploy plays it.\n" + d.text.String()
+	host, _ := os.Hostname()
+	for _, r := range [][2]string{
+		{regexp.QuoteMeta(d.api.URL), "http://127.0.0.1:8001"},
+		{regexp.QuoteMeta(d.dir), "/etc/traceflake"},
+		{`[ \t]+\n`, "\n"},
+		{` {2,}`, "  "},
+		{`held by \S+`, "held by HOST/PID/TIME"},
+		{regexp.QuoteMeta(host), "HOST"},
+		{`\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?Z?`, "TIME"},
+		{`\d{4}-\d\d-\d\d`, "DATE"},
+		{`[0-9a-f]{32}`, "ID"},
+		{`\d+-\d+  +1  `, "NODES  1  "},
+		{`TIME  \d+  held`, "TIME  VERSION  held"},
+		{`(node|block) \d+(\+8)?`, "$1 N"},
+		{`(sequence) \d+`, "$1 N"},
+		{`2h0m\ds`, "2h"},
+	} {
+		got = regexp.MustCompile(r[0]).ReplaceAllString(got, r[1])
+	}
+	file := filepath.Join(root, "docs/first-day.txt")
+	if os.Getenv("TRACEFLAKE_UPDATE") != "" {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			d.t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil || string(want) != got {
+		d.t.Errorf("%s differs (%v); TRACEFLAKE_UPDATE=1 writes it again. Got\n%s", file, err, got)
+	}
+}
