@@ -66,12 +66,9 @@ func (a Adoption) Prepare(ctx context.Context, db *sql.DB) (p Plan, err error) {
 			})
 		}
 	}
-	access, notes, err := o.access(ctx)
-	if err != nil {
-		return Plan{}, err
-	}
-	p.Steps, p.Notes = append(p.Steps, access...), append(c.notes, notes...)
-	p.Steps = append(p.Steps, o.history(c.names)...)
+	access, notes := o.access(ctx)
+	p.Steps = slices.Concat(p.Steps, access, o.history(c.names))
+	p.Notes = slices.Concat(c.notes, notes)
 	return p, nil
 }
 

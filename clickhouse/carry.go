@@ -299,7 +299,7 @@ func columnName(element string) string {
 
 // access returns the steps that give the table beside and the views the row policies and the
 // grants to read of the table and of the lookup table, where the user may see them.
-func (o *adoption) access(ctx context.Context) (steps []Step, notes []string, err error) {
+func (o *adoption) access(ctx context.Context) (steps []Step, notes []string) {
 	policies, err := query(ctx, o.db, fmt.Sprintf("SELECT short_name, ifNull(select_filter, '1'), if(is_restrictive, 'RESTRICTIVE', 'PERMISSIVE'),\n"+
 		"multiIf(NOT apply_to_all, arrayStringConcat(arrayMap(x -> '`' || x || '`', apply_to_list), ', '), empty(apply_to_except), 'ALL', 'ALL EXCEPT ' || arrayStringConcat(arrayMap(x -> '`' || x || '`', apply_to_except), ', '))\n"+
 		"FROM system.row_policies WHERE database = %s AND table = %s ORDER BY ALL", o.InDatabase(), ddl.QuoteText(o.Named(""))))
@@ -317,7 +317,7 @@ func (o *adoption) access(ctx context.Context) (steps []Step, notes []string, er
 	grants, err := query(ctx, o.db, fmt.Sprintf("SELECT table, ifNull(column, ''), ifNull(user_name, ifNull(role_name, '')), toString(is_partial_revoke) FROM system.grants\n"+
 		"WHERE database = %s AND table IN (%s, %s) AND toString(access_type) = 'SELECT' ORDER BY ALL", o.InDatabase(), ddl.QuoteText(o.Named("")), ddl.QuoteText(o.Named(ddl.Lookup))))
 	if err != nil {
-		return steps, append(notes, "this user may not see grants: who may read only "+o.Named("")+" needs SELECT on "+o.Named(other)+" and "+o.Named(both)+", too, to see history"), nil
+		return steps, append(notes, "this user may not see grants: who may read only "+o.Named("")+" needs SELECT on "+o.Named(other)+" and "+o.Named(both)+", too, to see history")
 	}
 	for _, g := range grants {
 		to := []string{other, both}
@@ -341,7 +341,7 @@ func (o *adoption) access(ctx context.Context) (steps []Step, notes []string, er
 			})
 		}
 	}
-	return steps, notes, nil
+	return steps, notes
 }
 
 // readers returns the views that read a table and for which the condition holds.
