@@ -24,7 +24,7 @@ func TestTimeByTheCounter(t *testing.T) {
 		c.reads = 0
 		began := c.mono
 		seen := map[uint64]bool{}
-		for i := range 200_000 {
+		for i := range 50_000 {
 			c.pass(time.Duration(r.IntN(20_000)) * time.Nanosecond)
 			if i%1000 == 0 {
 				other()
@@ -253,7 +253,9 @@ func TestCounterIsForTheSystemClock(t *testing.T) {
 // system's counter is used, if there is one.
 func TestTimeUnderLoad(t *testing.T) {
 	n, workers := 500_000, 4*runtime.GOMAXPROCS(0)
-	if os.Getenv("TRACEFLAKE_NIGHTLY") != "" {
+	if testing.Short() {
+		n /= 10
+	} else if os.Getenv("TRACEFLAKE_NIGHTLY") != "" {
 		n *= 20
 	}
 	g := New()
