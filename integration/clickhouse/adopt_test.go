@@ -45,21 +45,6 @@ func (e *engine) column(query string) []string {
 	return all
 }
 
-// template is a table of the exporter with spans to copy.
-func (e *engine) template(spans []span) {
-	e.t.Helper()
-	e.run(collectorTable("template")[:1], nil)
-	e.insert("template", spans)
-}
-
-// exporterTable makes the exporter's table with the template's spans.
-func (e *engine) exporterTable(table string) clickhouse.Schema {
-	e.t.Helper()
-	e.run(collectorTable(table), nil)
-	e.exec("INSERT INTO " + table + " SELECT * FROM template")
-	return clickhouse.Schema{Database: e.Database(), Table: table}
-}
-
 // holds compares the spans of a table with what must be there, each once.
 func (e *engine) holds(table string, want []string) {
 	e.t.Helper()

@@ -1,7 +1,5 @@
 package clickhouse_test
 
-import "strings"
-
 // What tables of the world have besides the exporter's columns, and their indexes.
 var shapes = map[string]struct{ columns, indexes, keys string }{
 	// The exporter's main branch of August 2026, with full text search.
@@ -35,17 +33,4 @@ var shapes = map[string]struct{ columns, indexes, keys string }{
 	},
 	// One partition of more days than an insert may have: see faulty.
 	"no partitions, no order": {"", "INDEX idx_duration Duration TYPE minmax", "ORDER BY tuple()"},
-}
-
-func (e *engine) shaped(table, shape string) {
-	e.t.Helper()
-	create, _, _ := strings.Cut(collectorTable(table)[0], ",\n    INDEX")
-	s := shapes[shape]
-	e.exec(create + s.columns + ", " + s.indexes + ") ENGINE = MergeTree " + s.keys)
-}
-
-// quoted returns the names of a table's columns.
-func (e *engine) quoted(table string) []string {
-	e.t.Helper()
-	return e.column("SELECT '`' || name || '`' FROM system.columns WHERE database = currentDatabase() AND table = '" + table + "' ORDER BY position")
 }
