@@ -84,17 +84,17 @@ func TestServiceRuns(t *testing.T) {
 			}
 			around := surround(t, objects, here)
 			secret := secretFile(t)
-			servers.CreateStore(t, around.store, secret)
+			keyring, err := setup.LoadKeyring(secret)
+			if err != nil {
+				t.Fatal(err)
+			}
+			servers.CreateStore(t, around.store, keyring.Codec())
 			cmd := command(t, here, c)
 			cmd.Env = slices.Concat(environment(t, c, around.secrets, secret), around.env) // of two values the last one counts
 			cmd.Env = append(cmd.Env, probeVar+"=127.0.0.1:0")
 			urls := start(t, cmd, 2)
 			get(t, urls[1])
 			id, err := trace.TraceIDFromHex(get(t, urls[0]+"/").Header.Get("x-trace-id"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			keyring, err := setup.LoadKeyring(secret)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
-	"github.com/traceflake/traceflake/setup"
+	"github.com/traceflake/traceflake/randflake"
 )
 
 // OpenStore opens the lease store at a URL until the test ends.
@@ -25,18 +25,14 @@ func OpenStore(tb testing.TB, url string) driver.Store {
 	return s
 }
 
-// CreateStore creates the lease store at a URL for the first secret in a file, as `traceflake lease
-// create` does, and opens it.
-func CreateStore(tb testing.TB, url, secretFile string) driver.Store {
+// CreateStore creates the lease store at a URL for a secret, as `traceflake lease create` does, and
+// opens it.
+func CreateStore(tb testing.TB, url string, secret *randflake.Codec) driver.Store {
 	tb.Helper()
 	s := OpenStore(tb, url)
-	keyring, err := setup.LoadKeyring(secretFile)
-	if err != nil {
-		tb.Fatal(err)
-	}
 	d, err := driver.NewDescription(lease.Description{Created: time.Now()})
 	if err == nil {
-		d.Secrets = []string{lease.Fingerprint(keyring.Codec(), d.ID)}
+		d.Secrets = []string{lease.Fingerprint(secret, d.ID)}
 		err = s.Create(tb.Context(), d)
 	}
 	if err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/traceflake/traceflake/lease"
 	_ "github.com/traceflake/traceflake/lease/etcdstore"
 	_ "github.com/traceflake/traceflake/lease/pgstore"
+	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/setup"
 )
 
@@ -43,6 +44,16 @@ func secretFile(t testing.TB, secret string) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// codec returns the first secret of the settings.
+func codec(t *testing.T, c setup.Config) *randflake.Codec {
+	t.Helper()
+	k, err := setup.LoadKeyring(c.SecretFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k.Codec()
 }
 
 // opens opens the settings and fails the test if that is an error.
@@ -116,7 +127,7 @@ func TestStrictPostgreSQL(t *testing.T) {
 	refused(t, fleet(t, with(func(u *url.URL) { u.RawQuery += "&foo=bar" })), lease.ErrMisconfigured, host, "foo")
 	refused(t, fleet(t, with(func(u *url.URL) { u.RawQuery = "sslmode=require" })), lease.ErrMisconfigured, host, "TLS")
 	c := fleet(t, dsn)
-	servers.CreateStore(t, dsn, c.SecretFile)
+	servers.CreateStore(t, dsn, codec(t, c))
 	c.SecretFile = secretFile(t, "00112233445566778899aabbccddeeff")
 	refused(t, c, lease.ErrWrongSecret, "TRACEFLAKE_SECRET_FILE="+c.SecretFile, "belongs to another secret")
 	exec("CREATE ROLE traceflake_strict LOGIN PASSWORD 'hunter2'")
@@ -158,7 +169,7 @@ func TestStrictEtcd(t *testing.T) {
 	host := strings.TrimPrefix(cluster.Endpoints()[0], "http://")
 	c := fleet(t, "etcd://"+host)
 	refused(t, c, lease.ErrNoStore, "traceflake lease create")
-	servers.CreateStore(t, c.Store, c.SecretFile)
+	servers.CreateStore(t, c.Store, codec(t, c))
 	opens(t, c)
 	for _, change := range []func() error{
 		func() error { _, err := client.UserAdd(ctx, "reader", "hunter2"); return err },

@@ -103,7 +103,7 @@ var rules = map[string]string{
 
 	// Nothing else imports these.
 	"sparx64/_asm":            "STD github.com/mmcloughlin/avo/...",
-	"integration/servers/...": "STD OTHERS ~/integration/servers/...",
+	"integration/servers/...": "STD OTHERS ~/randflake ~/lease ~/lease/driver ~/integration/servers/...",
 	"integration/faults":      "STD OTHERS ~/lease/leasetest" + root,
 	"integration/demo":        "STD OTHERS ~/integration/servers/..." + root + stores,
 	"integration/...": "STD OTHERS ~/propagation/xtraceid/xtraceidgrpc ~/lease/leasetest ~/integration/servers/..." +
@@ -117,6 +117,7 @@ var rules = map[string]string{
 	// Tests of stores that start engines are in integration/lease.
 	"lease/leasetest test":    "~/lease/leasetest ~/lease/driver/pages/... STD" + root,
 	"lease/driver/pages test": "~/lease/driver/pages/... STD" + root,
+	"cmd/... test":            "~/lease/driver/pages/pagestest " + tests,
 }
 
 // planted are imports that the table must refuse, or the test of it is worth nothing.
@@ -137,7 +138,7 @@ var planted = map[string]string{
 	"postgres":             "~/idgen @/otel github.com/jackc/pgx/v5",
 	"setup":                "~/sparx64 ~/propagation/xtraceid ~/lease/pgstore go.etcd.io/bbolt @/otel/sdk/trace",
 	"otelc":                "~/idgen ~/lease ~/lease/pgstore ~/integration/servers @/contrib/exporters/autoexport",
-	"integration/servers":  "~/cmd/traceflake ~/integration/clickhouse ~/idgen math/rand",
+	"integration/servers":  "~/cmd/traceflake ~/integration/clickhouse ~/idgen ~/setup ~/lease/pgstore math/rand",
 	"integration/postgres": "~/cmd/traceflake ~/bench ~/examples/otelhttp github.com/stretchr/testify/assert",
 	"integration/demo":     "~/integration/tracing ~/bench",
 	"cmd/traceflake":       "~/bench ~/integration/tracing ~/integration/demo ~/integration/servers",
