@@ -25,6 +25,9 @@
 // written it: for them package pages has everything but three methods. PostgreSQL
 // keeps a row for each block, which it replaces under the same condition.
 //
+// A store that registers its scheme with [Register] is open to operators as well: package
+// cmd/traceflake/cli is the command line, for a main function that imports the store.
+//
 // Package leasetest checks that a store follows these rules. [Memory] is the
 // smallest store that does.
 package driver

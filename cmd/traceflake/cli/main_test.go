@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bytes"
@@ -65,7 +65,7 @@ const asCommand = "TEST_AS_COMMAND"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asCommand) != "" {
-		main()
+		Main()
 	}
 	for _, name := range []string{setup.StoreVar, setup.SecretFileVar, setup.TTLVar, setup.MaxBlocksVar} {
 		if err := os.Unsetenv(name); err != nil {
