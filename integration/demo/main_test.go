@@ -71,10 +71,10 @@ func TestRun(t *testing.T) {
 		`(?m)^edge +POST /checkout +\d+\.\d\d ms  ━{40,50}$`, `(?m)^orders {10}compute tax +\d+\.\d\d ms +━+$`,
 		`12 spans in `, `Decoded: node \d+, second 20.*Z, sequence \d+`, `Spans +613 stored, 0 lost`)
 	rows := regexp.MustCompile(`(?m)^  (?:rows read|megabytes).*? +([\d.]+) +([\d.]+)$`).FindAllStringSubmatch(out, -1)
-	if len(rows) != 4 {
+	if len(rows) != 6 {
 		t.Fatalf("%d rows of costs:\n%s", len(rows), out)
 	}
-	for i, atLeast := range []float64{10, 5, 5, 4} { // one trace: rows, megabytes; 64 traces
+	for i, atLeast := range []float64{5, 5, 0.5, 0.5, 5, 4} { // one trace: rows, megabytes; before the merge; 64 traces
 		ours, err := strconv.ParseFloat(rows[i][1], 64)
 		if err != nil {
 			t.Fatal(err)
@@ -158,10 +158,14 @@ func TestStores(t *testing.T) {
 		store func(t *testing.T) string
 		want  []string
 	}{
-		{"PostgreSQL", func(t *testing.T) string { return servers.PostgresForTest(t).DSN() },
+		{"PostgreSQL", func(t *testing.T) string {
+			dsn := servers.PostgresForTest(t).DSN()
+			servers.CreateStore(t, dsn, secret)
+			return dsn
+		},
 			[]string{`Decoded: node \d+, second 20.*Z, sequence \d+`}},
 		{"a server that is down", func(*testing.T) string { return "postgres://me:hunter2@127.0.0.1:1/db" },
-			[]string{`Note +lease: acquire: pgstore: .*connection refused`, `Decoded: nothing`, `IDs +57 traces or spans got random IDs`}},
+			[]string{`Note +lease: open the store: pgstore: .*connection refused`, `Decoded: nothing`, `IDs +57 traces or spans got random IDs`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Setenv(setup.StoreVar, c.store(t))

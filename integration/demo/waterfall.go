@@ -24,7 +24,7 @@ func waterfall(w io.Writer, t found) {
 	fmt.Fprintf(table, "\n%d spans in %s.\nThe ID was generated at %s. Decoded: %s.\n",
 		len(t.Lines), milliseconds(t.Total), t.Began().Format("2006-01-02 15:04:05.000 MST"), t.Decoded)
 	for _, c := range t.Costs {
-		fmt.Fprintf(table, "\n%s\tsorted by trace ID\tthe Collector's own schema\n", c.What)
+		fmt.Fprintf(table, "\n%s\n  \tthe default table\tthe Collector's own schema\n", c.What)
 		for _, r := range c.Rows {
 			fmt.Fprintf(table, "  %s\t%s\t%s\n", r.Kind, r.Ours, r.Exporter)
 		}
