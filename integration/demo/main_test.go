@@ -160,7 +160,11 @@ func TestStores(t *testing.T) {
 	}{
 		{"PostgreSQL", func(t *testing.T) string {
 			dsn := servers.PostgresForTest(t).DSN()
-			servers.CreateStore(t, dsn, secret)
+			keyring, err := setup.LoadKeyring(secret)
+			if err != nil {
+				t.Fatal(err)
+			}
+			servers.CreateStore(t, dsn, keyring.Codec())
 			return dsn
 		},
 			[]string{`Decoded: node \d+, second 20.*Z, sequence \d+`}},
