@@ -202,7 +202,13 @@ func TestProcessesCatchWrongStores(t *testing.T) {
 	} {
 		t.Run(flaw, func(t *testing.T) {
 			began := time.Now()
-			v := judged(t, check{run: func(tb testing.TB, _ Harness) { (&remote{flaw: flaw}).run(tb) }}, Harness{})
+			judge := func() *verdicts {
+				return judged(t, check{run: func(tb testing.TB, _ Harness) { (&remote{flaw: flaw}).run(tb) }}, Harness{})
+			}
+			v := judge()
+			for !v.Failed() && time.Since(began) < 40*time.Second { // on a busy machine a run may meet too few faults
+				v = judge()
+			}
 			if took := time.Since(began); !v.Failed() || !strings.Contains(v.said, text) || took > time.Minute {
 				t.Errorf("after %s: %q, want it to say %q", took, v.said, text)
 			}
