@@ -19,6 +19,7 @@ import (
 	"github.com/traceflake/traceflake/lease/driver/pages/pagestest"
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/setup"
+	"github.com/traceflake/traceflake/traceid"
 )
 
 // bolt creates a lease file as a service does.
@@ -344,4 +345,27 @@ func TestDeadStore(t *testing.T) {
 	command(t, "", "lease", "list", "--store", "redis://user:hunter2@h").want(t, 2, "", "unknown kind of store: its URL must begin with one of: bolt:, etcd://, etcds://, k8s://, postgres://")
 	command(t, "", "lease", "list", "--store", "postgres://user:hunter2@h:port:/").want(t, 2, "", "the URL: ")
 	command(t, "", "lease", "list").want(t, 2, "", "no store")
+}
+
+// A secret alone may be a store's, whose processes use the first places of each node: IDs without a
+// lease begin elsewhere.
+func TestNewWithoutAStore(t *testing.T) {
+	secret := write(t, "secret", secretA)
+	k, places := keyring(t, secret), map[uint32]bool{}
+	seen := map[string]bool{}
+	for range 3 {
+		made := lines(command(t, "", "new", "-n", "300", "--secret-file", secret).out)
+		for i, text := range made {
+			if seen[text[16:]] {
+				t.Fatalf("the low half of %s was generated twice", text)
+			}
+			seen[text[16:]] = true
+			if info := traceid.Inspect(k, traceID(t, text)); i == 0 {
+				places[info.Parts.Node<<17|info.Parts.Sequence] = true
+			}
+		}
+	}
+	if len(places) < 3 || places[0] {
+		t.Errorf("they begin at %v, want random places", places)
+	}
 }

@@ -292,7 +292,7 @@ func stalled(tb testing.TB, newStorage func(testing.TB) Storage) {
 				}
 			case <-time.After(wait + patience):
 				resume()
-				_ = <-done
+				<-done
 				tb.Fatalf("%s that the server does not answer had not returned %s after its context was over: it must obey its context in flight, too",
 					name, patience)
 			}
