@@ -111,9 +111,10 @@
 // below a quarter of the TTL. The reason is clock_gap, clock_behind,
 // store_contradiction (the store lacks what it acknowledged, or a copy of this
 // process gave it back), cloned (a copy of this process holds the same grant),
-// restored (the machine was restored from a snapshot) or taken (the block was
-// granted again). The operation is acquire, renew, get or release; error.type is
-// absent on success, and otherwise
-// no_free_node, clock_ahead, lost, block_size, schema_version, invalid_request,
-// misconfigured, timeout or _OTHER. Counters are there from the start, at 0.
+// restored (the machine was restored from a snapshot), raised (an operator raised
+// the store) or taken (the block was granted again). The operation is describe,
+// acquire, renew, get or release; error.type is absent on success, and otherwise
+// no_free_node, clock_ahead, lost, no_store, replaced, wrong_secret,
+// schema_version, invalid_request, misconfigured, timeout or _OTHER. The series of
+// drops, and of Acquires without a free block, exist from the start, at 0.
 package lease

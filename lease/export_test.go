@@ -70,6 +70,17 @@ func (k *Keeper) Drops() map[string]int64 {
 	return counts
 }
 
+// RequestValues returns the names of the operations and of the errors with which requests are counted.
+func RequestValues() (names []string) {
+	for o := range operations {
+		names = append(names, o.String())
+	}
+	for _, o := range outcomes[1:] {
+		names = append(names, o.name)
+	}
+	return names
+}
+
 // Remember returns a Keeper with k's state, as on a copy of its machine: the grants, the proposed
 // nonces and the pending Acquire. Its options include WithMachine. Its generators make IDs from the present second on.
 func (k *Keeper) Remember(opts ...Option) (*Keeper, error) {

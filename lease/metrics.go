@@ -49,6 +49,8 @@ var outcomes = [...]struct {
 	{nil, "_OTHER"},
 }
 
+const noFreeNode = 1 // of outcomes
+
 func outcome(err error) int {
 	const success = 0
 	if err == nil {
@@ -73,7 +75,7 @@ type counts struct {
 // request counts one request to the store.
 func (c *counts) request(o operation, err error) { c.requests[o][outcome(err)].Add(1) }
 
-// register makes the Keeper's metrics, and returns what ends them.
+// register registers the Keeper's metrics; unregistering the result ends them.
 func (k *Keeper) register(mp metric.MeterProvider) (metric.Registration, error) {
 	m := mp.Meter(scope, metric.WithInstrumentationVersion(version.Library()))
 	var errs [4]error
@@ -102,8 +104,10 @@ func (k *Keeper) register(mp metric.MeterProvider) (metric.Registration, error) 
 	}, requests, drops, remaining, blocks)
 }
 
-// observer returns what reports every counter, those at 0 too: an alert on a rate
-// misses the first count of a series that begins with it.
+// observer returns a function that reports the counters. An alert on a rate misses the first count
+// of a series that begins with it, so the series of which a single count matters exist from the
+// start, at 0: the drops, and Acquires without a free block. Other requests have no series before
+// their first count: alerts on them are about failures that last.
 func (c *counts) observer(requests, drops metric.Int64Observable) func(metric.Observer) {
 	of := func(attrs ...attribute.KeyValue) metric.MeasurementOption {
 		return metric.WithAttributeSet(attribute.NewSet(attrs...))
@@ -125,7 +129,10 @@ func (c *counts) observer(requests, drops metric.Int64Observable) func(metric.Ob
 	return func(observer metric.Observer) {
 		for o := range c.requests {
 			for i := range c.requests[o] {
-				observer.ObserveInt64(requests, c.requests[o][i].Load(), byOutcome[o][i])
+				n := c.requests[o][i].Load()
+				if fromStart := operation(o) == acquire && i == noFreeNode; n > 0 || fromStart {
+					observer.ObserveInt64(requests, n, byOutcome[o][i])
+				}
 			}
 		}
 		for r := range c.drops {

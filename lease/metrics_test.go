@@ -3,6 +3,9 @@ package lease_test
 import (
 	"context"
 	"errors"
+	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -110,20 +113,14 @@ func TestMetrics(t *testing.T) {
 	want(map[string]float64{drops + "clock_gap": 1, drops + "clock_behind": 0, blocks: 0})
 }
 
-// A rate misses the first count of a series unless the series existed before, at 0. Close ends the
-// metrics.
+// A rate misses the first count of a series unless the series existed before, at 0: those of which a
+// single count matters do, and no others. Close ends the metrics.
 func TestSeriesBeginAtZero(t *testing.T) {
 	option, collect := metered(t)
 	b := newBench(t, option)
-	want := []string{blocks, remaining}
+	want := []string{blocks, remaining, requests("acquire", "no_free_node")}
 	for _, reason := range []string{"clock_gap", "clock_behind", "store_contradiction", "cloned", "restored", "raised", "taken"} {
 		want = append(want, drops+reason)
-	}
-	for _, operation := range []string{"describe", "acquire", "renew", "get", "release"} {
-		for _, outcome := range []string{"", "no_free_node", "clock_ahead", "lost", "no_store", "replaced", "wrong_secret", "schema_version",
-			"invalid_request", "misconfigured", "timeout", "_OTHER"} {
-			want = append(want, requests(operation, outcome))
-		}
 	}
 	got := collect()
 	for _, name := range want {
@@ -134,11 +131,34 @@ func TestSeriesBeginAtZero(t *testing.T) {
 	if len(got) != len(want) {
 		t.Errorf("%d series, want %d: %v", len(got), len(want), got)
 	}
+	b.store.set(errAway, nil)
+	b.pass(0)
+	if got := collect(); got[requests("acquire", "_OTHER")] != 1 || got[requests("describe", "")] != 1 || len(got) != len(want)+2 {
+		t.Errorf("after two requests the metrics are %v", got)
+	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel() // a bench has no goroutine to wait for
 	_ = b.Close(ended)
 	if got := collect(); len(got) != 0 {
 		t.Errorf("after Close the metrics are %v", got)
+	}
+}
+
+// docs/metrics.md lists each operation and each outcome of a request, and no others.
+func TestPageListsRequests(t *testing.T) {
+	text, err := os.ReadFile("../docs/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(text), "## `traceflake.lease.requests`")
+	var listed []string
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-zA-Z_]+)` \\|").FindAllStringSubmatch(section, -1) {
+		listed = append(listed, row[1])
+	}
+	want := lease.RequestValues()
+	slices.Sort(want)
+	if slices.Sort(listed); !slices.Equal(listed, want) {
+		t.Errorf("the page lists\n%q, want\n%q", listed, want)
 	}
 }
 

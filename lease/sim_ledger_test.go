@@ -10,7 +10,7 @@ import (
 )
 
 // ledger checks every ID that is made: it can be decoded, it lies in a rectangle
-// that was granted to its maker, and it was not made before. There are two
+// that was granted to its maker, and it was not made before under the same secret. There are two
 // exceptions:
 //
 //   - Copies of a process share a grant until one of them has a write that the
@@ -24,14 +24,19 @@ import (
 // If the machine reports its restore, copies share nothing.
 type ledger struct {
 	w       *world
-	codec   *randflake.Codec
 	made    int
 	fills   int
 	shared  int                 // IDs made twice by copies that did not know of each other
-	current map[uint32]*granted // the last grant of a block, by first node
+	current map[block]*granted  // the last grant of a block
 	byNonce map[string]*granted // the grant for which a nonce was written
 	drawn   map[string][]*life  // the lives that drew a nonce
 	pages   map[page][]*maker
+}
+
+// block is a block of a store, by the store's ID and the first node.
+type block struct {
+	store string
+	node  uint32
 }
 
 // granted is a grant as a store wrote it.
@@ -82,6 +87,7 @@ func (l *life) family() *life {
 }
 
 type page struct {
+	secret *secret
 	node   uint32
 	second int64
 }
@@ -93,27 +99,26 @@ type maker struct {
 	bits [(randflake.MaxSequence + 1) / 64]uint64
 }
 
-func newLedger(w *world, c *randflake.Codec) *ledger {
+func newLedger(w *world) *ledger {
 	return &ledger{
-		w: w, codec: c,
-		current: map[uint32]*granted{}, byNonce: map[string]*granted{}, drawn: map[string][]*life{}, pages: map[page][]*maker{},
+		w: w, current: map[block]*granted{}, byNonce: map[string]*granted{}, drawn: map[string][]*life{}, pages: map[page][]*maker{},
 	}
 }
 
 // wrote records what a store wrote now or had written before.
-func (l *ledger) wrote(g lease.Grant, acquired bool) *granted {
-	now := l.current[g.Node]
+func (l *ledger) wrote(s *server, g lease.Grant, acquired bool) *granted {
+	now := l.current[s.block(g.Node)]
 	if now == nil || acquired && now.nonce != g.Nonce {
 		now = &granted{node: g.Node, nodes: g.Nodes, start: g.Start.Unix()}
-		l.current[g.Node] = now
+		l.current[s.block(g.Node)] = now
 	}
 	now.end, now.nonce = max(now.end, g.End.Unix()), g.Nonce
 	l.byNonce[g.Nonce] = now
 	return now
 }
 
-func (l *ledger) released(g lease.Grant, p *process, unused time.Time) {
-	if now := l.current[g.Node]; now != nil {
+func (l *ledger) released(s *server, g lease.Grant, p *process, unused time.Time) {
+	if now := l.current[s.block(g.Node)]; now != nil {
 		now.nonce = ""
 		now.freed, now.freedBy = max(unused.Unix(), now.start), p.life
 		if unused.Nanosecond() > 0 {
@@ -148,8 +153,8 @@ func (l *ledger) add(p *process, ids []randflake.ID, second time.Time) {
 	l.made += len(ids)
 	l.fills++
 	for _, id := range ids {
-		parts := l.codec.Decode(id)
-		at := page{parts.Node, parts.Time.Unix()}
+		parts := p.secret.codec.Decode(id)
+		at := page{p.secret, parts.Node, parts.Time.Unix()}
 		if mine == nil || at != last {
 			if at.second != second.Unix() {
 				l.w.fail("undecodable", "process %d: ID %s decodes to second %d, Fill returned %d", p.id, id, at.second, second.Unix())

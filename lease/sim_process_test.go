@@ -31,6 +31,8 @@ type process struct {
 	id     int
 	host   *host
 	server *server
+	secret *secret
+	pinned string // the ID of the store that it uses, "" before its first answer
 	plan   plan
 	src    source
 	kick   chan struct{}
@@ -94,6 +96,10 @@ func (p *process) do(f func(*process)) {
 }
 
 func (w *world) start(h *host, former *process) *process {
+	return w.startWith(h, h.server.secret, former)
+}
+
+func (w *world) startWith(h *host, with *secret, former *process) *process {
 	h.pids++
 	// A Keeper made before the kernel learns of a restore cannot know of it.
 	restored := h.kernel.reseeds > w.now && !w.variant.kernelAlone
@@ -101,7 +107,7 @@ func (w *world) start(h *host, former *process) *process {
 	if former != nil {
 		made.saved = former.asked
 	}
-	p := w.newProcess(h, h.server, made, false)
+	p := w.newProcess(h, h.server, with, made, false)
 	p.life = newLife(p, nil)
 	p.build()
 	for _, t := range p.tasks {
@@ -111,8 +117,8 @@ func (w *world) start(h *host, former *process) *process {
 	return p
 }
 
-func (w *world) newProcess(h *host, s *server, made plan, copying bool) *process {
-	p := &process{w: w, id: len(w.processes), host: h, server: s, plan: made, saved: made.saved, ahead: made.ahead, copying: copying}
+func (w *world) newProcess(h *host, s *server, with *secret, made plan, copying bool) *process {
+	p := &process{w: w, id: len(w.processes), host: h, server: s, secret: with, plan: made, saved: made.saved, ahead: made.ahead, copying: copying}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	w.processes = append(w.processes, p)
 	return p
@@ -123,7 +129,7 @@ func (p *process) build() {
 	if w.variant.generator != nil {
 		p.src, p.kick = &twinKeeper{p: p, store: client{w, p}}, make(chan struct{})
 	} else {
-		k, err := lease.NewKeeper(client{w, p}, w.ledger.codec, lease.WithTTL(w.ttl), lease.WithMaxBlocks(p.plan.maxBlocks),
+		k, err := lease.NewKeeper(client{w, p}, p.secret.codec, lease.WithTTL(w.ttl), lease.WithMaxBlocks(p.plan.maxBlocks),
 			lease.WithClock(clock{w, p}), lease.WithMeterProvider(noop.NewMeterProvider()), lease.WithErrorHandler(func(error) {}),
 			lease.WithMachine(func() uint64 {
 				if w.variant.deaf {
@@ -284,7 +290,7 @@ func (p *process) resume(nonce string) string {
 // copy copies the process to another host, with its state and pending calls.
 func (p *process) copy(h *host) *process {
 	w := p.w
-	q := w.newProcess(h, p.server, p.plan, true)
+	q := w.newProcess(h, p.server, p.secret, p.plan, true)
 	q.answers = slices.Clone(p.answers)
 	q.build()
 	running := w.current

@@ -2,7 +2,9 @@ package lease_test
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
+	"fmt"
 	"maps"
 	"time"
 
@@ -11,31 +13,70 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// server is a store that simulated processes share.
+// secret is a secret of the fleet.
+type secret struct{ codec *randflake.Codec }
+
+func (w *world) newSecret() *secret {
+	w.secrets++
+	var key [16]byte
+	binary.BigEndian.PutUint64(key[:], w.secrets)
+	codec, err := randflake.NewCodec(key[:])
+	if err != nil {
+		panic(err)
+	}
+	return &secret{codec}
+}
+
+// server is an address at which there is a store, most of the time.
 type server struct {
-	w     *world
-	nodes driver.NodeRange
-	store interface {
+	w      *world
+	secret *secret           // that processes get with its address
+	about  lease.Description // of the store; without an ID there is none
+	store  interface {
 		lease.Store
 		lease.Admin
 	}
-	down time.Duration // down until this time
-
-	retired bool // another store replaced it
+	down    time.Duration // down until this time
+	offline int           // how many operators keep processes away
+	opens   time.Time     // before this a new store grants nothing
 }
 
-func (w *world) newServer() *server {
-	s := &server{w: w, nodes: w.nodes}
-	s.restore(nil)
+func (w *world) newServer(with *secret, nodes driver.NodeRange) *server {
+	s := &server{w: w, secret: with}
+	w.addresses = append(w.addresses, s)
+	s.create(nodes, time.Time{})
 	return s
 }
 
-// restore replaces the store's blocks, as an operator does with a backup.
-func (s *server) restore(blocks []lease.Grant) {
-	s.store = driver.NewMemory(driver.WithNodeRange(s.nodes), driver.WithClock(trueTime{s.w}), driver.WithBlocks(blocks))
-	if wrong := s.w.variant.store; wrong != nil {
-		s.store = wrong(s, blocks)
+// create creates a store with the server's secret, which grants nothing before raised.
+func (s *server) create(nodes driver.NodeRange, raised time.Time) {
+	s.w.stores++
+	s.about = lease.Description{
+		ID:    fmt.Sprintf("%032x", s.w.stores),
+		First: nodes.First, Nodes: nodes.Nodes, BlockSize: nodes.BlockSize,
+		LongestTTL: (s.w.ttl + time.Second - 1).Truncate(time.Second),
 	}
+	s.about.Secrets = []string{lease.Fingerprint(s.secret.codec, s.about.ID)}
+	s.restore(nil, raised)
+}
+
+// restore replaces the store's blocks, as an operator does with a backup.
+func (s *server) restore(blocks []lease.Grant, raised time.Time) {
+	if wrong := s.w.variant.store; wrong != nil {
+		s.store = wrong(s, blocks, raised)
+		return
+	}
+	s.store = s.memory(blocks, raised)
+}
+
+func (s *server) memory(blocks []lease.Grant, raised time.Time) *driver.Memory {
+	d := s.about
+	d.Raised = raised
+	d, err := driver.NewDescription(d)
+	if err != nil {
+		panic(err)
+	}
+	return driver.NewMemory(driver.WithDescription(d), driver.WithClock(trueTime{s.w}), driver.WithBlocks(blocks))
 }
 
 func (s *server) list() []lease.Grant {
@@ -46,74 +87,157 @@ func (s *server) list() []lease.Grant {
 	return blocks
 }
 
+func (s *server) block(node uint32) block { return block{s.about.ID, node} }
+
 // backup returns a function that restores the present state of the store and the ledger.
 func (s *server) backup() (restore func()) {
-	blocks, current := s.list(), map[uint32]granted{}
+	id, blocks, current := s.about.ID, s.list(), map[block]granted{}
 	ledger := s.w.ledger
-	for node, g := range ledger.current {
-		if s.has(node) {
-			current[node] = *g
+	for at, g := range ledger.current {
+		if at.store == id {
+			current[at] = *g
 		}
 	}
 	return func() {
-		s.restore(blocks)
-		maps.DeleteFunc(ledger.current, func(node uint32, _ *granted) bool { return s.has(node) })
-		for node, g := range current {
-			ledger.current[node] = &g
+		s.restore(blocks, time.Time{})
+		maps.DeleteFunc(ledger.current, func(at block, _ *granted) bool { return at.store == id })
+		for at, g := range current {
+			ledger.current[at] = &g
 		}
 	}
 }
 
-func (s *server) has(node uint32) bool { return node-s.nodes.First < s.nodes.Nodes }
-
-// move replaces the store by another one, which knows none of its grants: nothing is granted by
-// the old one any more, and nothing by the new one until all grants are over.
-func (s *server) move() {
-	var closed []lease.Grant
-	for i := range s.nodes.Blocks() {
-		closed = append(closed, lease.Grant(s.nodes.Block(i).Raise(time.Unix(randflake.EndOfLife, 0))))
+// rollOut creates a store with a new secret at another address and rolls it out, process by
+// process. The old one stays. Sometimes the rollout ends halfway, or is undone.
+func (s *server) rollOut() {
+	w := s.w
+	with := w.newSecret()
+	if w.variant.rollsOut {
+		with = s.secret
 	}
-	s.store = driver.NewMemory(driver.WithNodeRange(s.nodes), driver.WithBlocks(closed))
-	next := &server{w: s.w, nodes: s.nodes}
-	next.restore(nil)
-	if !s.w.variant.moves {
-		next.raise()
-	}
-	for i := range s.w.servers {
-		if s.w.servers[i] == s {
-			s.w.servers[i] = next
+	next := w.newServer(with, driver.RangeOf(s.about))
+	w.logf("a store with a new secret is rolled out")
+	for i := range w.servers {
+		if w.servers[i] == s && w.rng.IntN(4) > 0 {
+			w.servers[i] = next
 		}
 	}
-	for _, h := range s.w.hosts {
-		if h.server == s {
+	for _, h := range w.hosts {
+		if h.server == s && w.rng.IntN(4) > 0 {
 			h.server = next
+			w.restart(h, s)
 		}
 	}
-	maps.DeleteFunc(s.w.ledger.current, func(node uint32, _ *granted) bool { return s.has(node) })
-	s.retired = true
-	s.w.logf("a store is moved")
-	for _, p := range s.w.processes {
-		if p.server == s && !p.dead && !p.closing {
-			s.w.after(s.w.between(0, 3*s.w.ttl), func() { // its settings are changed
+}
+
+// restart restarts most of a host's processes that use a server, each some time later.
+func (w *world) restart(h *host, s *server) {
+	for _, p := range w.processes {
+		if p.host == h && p.server == s && !p.dead && !p.closing && w.rng.IntN(4) > 0 {
+			w.after(w.between(0, 3*w.ttl), func() { // its settings are changed
 				if !p.dead && !p.closing {
 					p.close()
-					s.w.start(p.host, nil)
+					w.start(h, nil)
 				}
 			})
 		}
 	}
 }
 
-// raise follows the recipe of a restored backup, by the store's clock.
-func (s *server) raise() {
+// lose loses the store, as when its table is dropped. There is none until an operator creates
+// another one: with a new secret, which processes get when they are restarted, or with the same
+// one, and then it waits until every lease is over.
+func (s *server) lose() {
+	w, nodes := s.w, driver.RangeOf(s.about)
+	w.logf("a store is lost")
+	if w.variant.creates {
+		s.restore(nil, time.Time{})
+		return
+	}
+	s.about = lease.Description{}
+	w.after(pick(w, 0, w.between(0, w.ttl)), func() {
+		raised := s.afterLeases()
+		switch {
+		case w.rng.IntN(2) == 0 && !w.variant.impatient && !w.variant.fast:
+			s.secret, raised = w.newSecret(), time.Time{}
+			w.logf("a store is created with a new secret")
+		case w.variant.impatient:
+			raised = time.Time{}
+		}
+		s.create(nodes, raised)
+		s.opens = raised
+		for _, h := range w.hosts {
+			w.restart(h, s)
+		}
+	})
+}
+
+// afterLeases returns when every lease is over, by the store's clock.
+func (s *server) afterLeases() time.Time {
 	now := s.w.time()
 	if s.w.variant.behind {
 		now = now.Add(-2 * lease.MaxClockAhead)
 	}
-	if _, err := s.store.Raise(context.Background(), now.Add(s.w.ttl+lease.MaxClockAhead)); err != nil {
+	return now.Add(s.w.ttl + lease.MaxClockAhead)
+}
+
+// raise follows the recipe of a restored backup. Sometimes the command is interrupted, and another
+// operator, or the same, repeats it later. Until then processes are kept away.
+func (s *server) raise() {
+	w := s.w
+	until := s.afterLeases()
+	w.logf("a store is raised to %s", text(until))
+	if w.rng.IntN(2) == 0 && !w.variant.half {
+		s.raiseTo(until)
+		if w.rng.IntN(2) == 0 {
+			w.after(w.between(0, w.ttl), func() { s.again(until) }) // it was finished already
+		}
+		return
+	}
+	var blocks []lease.Grant
+	for i := range driver.RangeOf(s.about).Blocks() {
+		b, err := s.store.Get(context.Background(), driver.RangeOf(s.about).Block(i).Node)
+		if err != nil {
+			panic(err)
+		}
+		if i%2 == 0 {
+			b = lease.Grant(driver.Block(b).Raise(until))
+		}
+		blocks = append(blocks, b)
+	}
+	s.restore(blocks, until)
+	w.logf("the raise is interrupted")
+	if w.variant.half {
+		return
+	}
+	s.offline++
+	w.after(w.between(0, w.ttl), func() {
+		s.again(until)
+		s.offline--
+	})
+}
+
+// again repeats a raise that was to a time: as long as that time lasts, it is one raise.
+func (s *server) again(first time.Time) {
+	if s.about.ID == "" {
+		return
+	}
+	d, err := s.store.Describe(context.Background())
+	if err != nil {
 		panic(err)
 	}
-	s.w.logf("a store is raised")
+	got := s.raiseTo(pick(s.w, first, s.afterLeases()))
+	if lasts := d.Raised.After(s.w.time().Add(lease.MaxClockAhead)); lasts && got.After(d.Raised) {
+		s.w.fail("postponed", "a repeated raise is to %s, the first one was to %s", text(got), text(d.Raised))
+	}
+}
+
+func (s *server) raiseTo(until time.Time) time.Time {
+	got, err := s.store.Raise(context.Background(), until)
+	if err != nil {
+		panic(err)
+	}
+	return got
 }
 
 // trueTime is the store's clock.
@@ -134,6 +258,7 @@ const simTimeout = 2 * time.Second
 
 // reply is the result of a request for its client.
 type reply struct {
+	about lease.Description
 	grant lease.Grant
 	of    *granted // the grant whose state this is
 	wrote bool
@@ -154,10 +279,22 @@ func (c client) call(ctx context.Context, apply func(*server) reply) reply {
 		}
 		return w.between(0, 10*time.Millisecond)
 	}))
+	pinned := p.pinned
+	serve := func(s *server) reply {
+		switch {
+		case s.offline > 0:
+			return reply{err: errNoAnswer}
+		case s.about.ID == "":
+			return reply{err: lease.ErrNoStore}
+		case pinned != "" && s.about.ID != pinned && !w.variant.unpinned:
+			return reply{err: lease.ErrReplaced}
+		}
+		return apply(s)
+	}
 	r := ask(p, func() reply {
 		s := p.server
 		lost := reply{err: errNoAnswer, sent: w.now, wait: w.between(10*time.Millisecond, simTimeout)}
-		again := func() { _ = apply(s) }
+		again := func() { _ = serve(s) }
 		if p.host.cut > w.now || s.down > w.now || w.chance(0.08) {
 			if w.rng.IntN(2) == 0 { // not lost: it arrives after the client has given up
 				w.after(simTimeout+w.late(), again)
@@ -167,7 +304,7 @@ func (c client) call(ctx context.Context, apply func(*server) reply) reply {
 		if w.chance(0.05) { // arrives twice
 			w.after(w.late(), again)
 		}
-		r := apply(s)
+		r := serve(s)
 		if p.host.cut > w.now || w.chance(0.06) { // the answer is lost
 			return lost
 		}
@@ -200,14 +337,19 @@ func (p *process) tell(f func()) {
 	}
 }
 
-func (c client) Describe(context.Context) (lease.Description, error) {
-	return ask(c.p, func() lease.Description {
-		d, err := c.p.server.store.Describe(context.Background())
-		if err != nil {
-			panic(err)
-		}
-		return d
-	}), nil
+// Describe pins the store.
+func (c client) Describe(ctx context.Context) (lease.Description, error) {
+	got := c.call(ctx, func(s *server) reply {
+		d, err := s.store.Describe(context.Background())
+		return reply{about: d, err: err}
+	})
+	if got.err == nil && c.p.pinned == "" {
+		c.p.pinned = got.about.ID
+	}
+	if c.w.variant.anySecret {
+		got.about.Secrets = nil
+	}
+	return got.about, got.err
 }
 
 func (c client) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
@@ -222,14 +364,18 @@ func (c client) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 			return reply{err: err}
 		}
 		w.logf("process %d: granted node %d %s to %s, version %d", p.id, g.Node, text(g.Start), text(g.End), g.Version)
-		return reply{grant: g, of: w.ledger.wrote(g, true)}
+		return reply{grant: g, of: w.ledger.wrote(s, g, true)}
 	}
 	if p.ahead > 0 {
 		// The clock is set right before the next Acquire.
 		early := r
 		early.Now = r.Now.Add(p.ahead)
 		p.tell(func() {
-			w.after(w.between(0, w.ttl), func() { _ = acquire(p.server, early) })
+			w.after(w.between(0, w.ttl), func() {
+				if s := p.server; s.offline == 0 && s.about.ID == p.pinned {
+					_ = acquire(s, early)
+				}
+			})
 		})
 		p.ahead = 0
 		return lease.Grant{}, errNoAnswer
@@ -263,7 +409,7 @@ func (c client) Renew(ctx context.Context, g lease.Grant, r lease.Request) (leas
 			return reply{err: err}
 		}
 		w.logf("process %d: renewed node %d to %s, version %d", p.id, renewed.Node, text(renewed.End), renewed.Version)
-		return reply{grant: renewed, of: w.ledger.wrote(renewed, false), wrote: renewed.Version > before.Version}
+		return reply{grant: renewed, of: w.ledger.wrote(s, renewed, false), wrote: renewed.Version > before.Version}
 	})
 	switch {
 	case got.err == nil:
@@ -291,7 +437,7 @@ func (c client) Release(ctx context.Context, g lease.Grant, next string, unused 
 	got := c.call(ctx, func(s *server) reply {
 		err := s.store.Release(context.Background(), g, next, unused)
 		if err == nil {
-			w.ledger.released(g, p, unused)
+			w.ledger.released(s, g, p, unused)
 			w.logf("process %d: released node %d from %s", p.id, g.Node, text(unused))
 		}
 		return reply{err: err}
@@ -303,7 +449,7 @@ func (c client) Get(ctx context.Context, node uint32) (lease.Grant, error) {
 	w, p := c.w, c.p
 	got := c.call(ctx, func(s *server) reply {
 		stored, err := s.store.Get(context.Background(), node)
-		of := w.ledger.current[node]
+		of := w.ledger.current[s.block(node)]
 		return reply{grant: stored, of: of, freed: of != nil && of.returned(p), err: err}
 	})
 	if got.err != nil {

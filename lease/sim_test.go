@@ -13,7 +13,6 @@ import (
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
-	"github.com/traceflake/traceflake/randflake"
 )
 
 var (
@@ -27,18 +26,14 @@ const simLength = 60 * time.Second
 // newWorld decides everything that depends on the seed.
 func newWorld(seed uint64, v variant) *world {
 	w := &world{rng: rand.New(rand.NewPCG(seed, 0x7ace)), variant: v}
-	codec, err := randflake.NewCodec([]byte("sixteen byte key"))
-	if err != nil {
-		panic(err)
-	}
-	w.ledger = newLedger(w, codec)
+	w.ledger = newLedger(w)
 	w.vmclock = w.rng.IntN(3) == 0 || v.deaf
 	w.mixed = !w.vmclock || w.rng.IntN(2) == 0
 	if v.kernelAlone || v.hasty {
 		w.vmclock, w.mixed = v.hasty || w.vmclock, false
 	}
 	w.readers = w.rng.IntN(2) == 0
-	w.operators = w.rng.IntN(3) == 0 || v.operated
+	w.operators = (w.rng.IntN(3) == 0 || v.operated) && !v.fast
 	w.fast = w.rng.IntN(8) == 0 || v.fast
 	w.pauses = pick(w, 0.002, 0.01, 0.03)
 	w.ttl = w.between(lease.MinKeeperTTL, 15*time.Second)
@@ -47,14 +42,20 @@ func newWorld(seed uint64, v variant) *world {
 	size := pick[uint32](w, 1, 1, 2, 8)
 	w.nodes = driver.NodeRange{First: size * w.rng.Uint32N(100), Nodes: size * uint32(processes+1+maxCopies+w.rng.IntN(4)), BlockSize: size}
 
-	// In half of the worlds there are two servers, each with its own nodes, like the bolt files of
-	// two hosts with one secret.
-	w.servers = append(w.servers, w.newServer())
-	if two := w.rng.IntN(2) == 0; two || v.oneSecret {
-		if !v.oneSecret {
-			w.nodes.First += w.nodes.Nodes
+	// In half of the worlds there are two stores: under one secret, each with its own nodes, or under
+	// two secrets with the same nodes.
+	first := w.newSecret()
+	w.servers = append(w.servers, w.newServer(first, w.nodes))
+	if two := w.rng.IntN(2) == 0; two || v.oneSecret || v.anySecret {
+		with, nodes := first, w.nodes
+		switch {
+		case v.oneSecret:
+		case w.rng.IntN(2) == 0 || v.anySecret:
+			with = w.newSecret()
+		default:
+			nodes.First += nodes.Nodes
 		}
-		w.servers = append(w.servers, w.newServer())
+		w.servers = append(w.servers, w.newServer(with, nodes))
 	}
 	for i := range hosts {
 		skew := w.between(-3*time.Second, 3*time.Second)
@@ -65,7 +66,7 @@ func newWorld(seed uint64, v variant) *world {
 		h := &host{id: i, life: firstLife, asleep: -w.between(0, time.Hour), server: w.servers[i%len(w.servers)], kernel: w.newKernel()}
 		h.set(0, skew, w.slew())
 		if w.fast && i > 0 {
-			h.set(0, w.between(50*time.Second, lease.MaxClockAhead), 0.2)
+			h.set(0, w.between(50*time.Second, lease.MaxClockAhead), pick(w, 0.2, 0.5))
 		}
 		w.hosts = append(w.hosts, h)
 	}
@@ -74,6 +75,13 @@ func newWorld(seed uint64, v variant) *world {
 		w.start(w.hosts[i%hosts], nil)
 	}
 	w.wakeAt(w.spawn(nil, w.chaos), w.now)
+	if v.fast {
+		w.after(w.between(simLength/2, simLength), func() {
+			if s := w.servers[0]; s.about.ID != "" {
+				s.lose()
+			}
+		}) // when clocks have run ahead
+	}
 	return w
 }
 
@@ -90,7 +98,11 @@ func (w *world) chaos() {
 			continue // a new process is about to start
 		}
 		p := pick(w, live...)
-		switch w.rng.IntN(31) {
+		fault := w.rng.IntN(32)
+		if w.fast && (fault < 9 || fault >= 20) && fault != 27 && w.rng.IntN(8) > 0 {
+			continue // leases must live until clocks have run ahead
+		}
+		switch fault {
 		case 0, 1, 2, 3:
 			p.kill()
 			w.after(pick(w, 0, 0, w.between(0, time.Second), w.between(0, w.ttl)), func() {
@@ -144,8 +156,8 @@ func (w *world) chaos() {
 		case 18:
 			w.failOver(s)
 		case 19:
-			if w.rng.IntN(8) == 0 || w.variant.impatient {
-				w.loseStore(s)
+			if s.about.ID != "" && !s.opens.After(w.time()) && !w.variant.fast && (w.rng.IntN(4) == 0 || w.variant.recreates) {
+				s.lose()
 			}
 		case 20, 21:
 			w.copySome(p)
@@ -157,9 +169,9 @@ func (w *world) chaos() {
 			w.start(h, nil).armed = true
 		case 27:
 			switch {
-			case !w.operators:
-			case w.rng.IntN(2) == 0 || w.variant.operated:
-				s.move()
+			case !w.operators || s.about.ID == "":
+			case w.rng.IntN(2) == 0:
+				s.rollOut()
 			default:
 				s.raise()
 			}
@@ -173,6 +185,13 @@ func (w *world) chaos() {
 						p.close()
 					}
 				})
+			}
+		case 31:
+			// A process gets the secret of another store, until that is noticed.
+			if other := pick(w, w.servers...); other.secret != h.server.secret && w.room() {
+				p := w.startWith(h, other.secret, nil)
+				w.logf("process %d has another store's secret", p.id)
+				w.after(w.between(0, 4*w.ttl), p.kill)
 			}
 		case 28, 29:
 			// The first Acquire is sent while the clock is ahead and arrives late; then the clock
@@ -251,12 +270,16 @@ func (w *world) copySome(p *process) {
 // failOver copies a store and later replaces the store by the copy. Operators must then raise the
 // store.
 func (w *world) failOver(s *server) {
+	id := s.about.ID
+	if id == "" {
+		return
+	}
 	restore := s.backup()
-	if !w.variant.forgets && (!w.operators || w.rng.IntN(4) > 0) {
+	if !w.variant.forgets && (!w.operators || w.rng.IntN(4) > 0 && !w.variant.operated) {
 		return
 	}
 	w.after(w.between(0, w.ttl), func() {
-		if w.calm || s.retired {
+		if w.calm || s.about.ID != id {
 			return
 		}
 		restore()
@@ -265,16 +288,6 @@ func (w *world) failOver(s *server) {
 			s.raise()
 		}
 	})
-}
-
-// loseStore replaces a store by a new one, as on a host that lost its file. boltstore decides how
-// long the new one waits.
-func (w *world) loseStore(s *server) {
-	w.logf("a store is lost")
-	s.restore(nil) // the next one has the same secret
-	if !w.variant.impatient {
-		s.raise()
-	}
 }
 
 // heal ends all faults and waits until every earlier grant is over.
@@ -287,7 +300,7 @@ func (w *world) heal() {
 		}
 		h.cut, h.frozen = 0, 0
 	}
-	for _, s := range w.servers {
+	for _, s := range w.addresses {
 		s.down = 0
 	}
 	for _, p := range w.processes {
@@ -299,7 +312,8 @@ func (w *world) heal() {
 		return
 	}
 	for _, p := range w.processes {
-		if !p.dead && !p.closing && !p.server.retired && p.lastID < w.now-5*time.Second {
+		served := p.secret == p.server.secret && p.pinned == p.server.about.ID
+		if served && !p.dead && !p.closing && p.lastID < w.now-5*time.Second {
 			w.fail("stuck", "process %d has made no ID since %.3fs", p.id, p.lastID.Seconds())
 		}
 	}
@@ -315,7 +329,7 @@ func simulate(seed uint64, v variant) *world {
 		}
 	}()
 	w.run(simLength)
-	if w.operators && w.failed == nil {
+	if (w.operators || v.fast) && w.failed == nil {
 		w.run(simLength + w.ttl + lease.MaxClockAhead + simLength/4)
 	}
 	if w.failed == nil && v.name == "" {

@@ -41,11 +41,13 @@ type world struct {
 	nodes            driver.NodeRange
 	vmclock          bool // machines report restores
 	mixed            bool // nonces depend on more than the kernel
-	operators        bool // stores are restored, raised and moved
+	operators        bool // stores are restored, raised and changed
 	fast             bool // clocks are ahead, and run ahead further
 	readers          bool // stores read a block before they write it
 	kernels, lives   uint64
-	servers          []*server
+	secrets, stores  uint64    // how many there were
+	servers          []*server // whose stores are lost, copied and changed
+	addresses        []*server // all of them
 	hosts            []*host
 	processes        []*process
 	processesAtFirst int

@@ -14,7 +14,7 @@ import (
 // variant is a wrong variant of the code. The zero variant is the production code.
 type variant struct {
 	name        string
-	store       func(*server, []lease.Grant) *wrongStore
+	store       func(s *server, blocks []lease.Grant, raised time.Time) *wrongStore
 	reads       func(p *process, mine, stored lease.Grant) lease.Grant // how a client interprets Get
 	generator   func(*process, lease.Grant) filler
 	bursts      bool // many bursts
@@ -29,10 +29,15 @@ type variant struct {
 	operated    bool // operators are busy
 	fast        bool // clocks are ahead, and run ahead further
 	behind      bool // an operator goes by a clock that is behind
-	moves       bool // a new store replaces another one at once
+	half        bool // a raise that was interrupted is not repeated
 	forgets     bool // a store fails over to a copy without the last writes
-	oneSecret   bool // two hosts with separate files, one secret, the same nodes
-	impatient   bool // a new file in place of a lost one grants at once
+	oneSecret   bool // two stores grant the same nodes under one secret
+	rollsOut    bool // a new store is rolled out under the old one's secret
+	recreates   bool // stores are lost often, and created again
+	impatient   bool // create does not wait with an existing secret
+	creates     bool // a store that is lost creates itself
+	unpinned    bool // a process continues with the store that replaced its own
+	anySecret   bool // secrets are not compared
 }
 
 // wrongVariants must all be caught. They do not include a store that compares only nonces and not
@@ -79,11 +84,16 @@ var wrongVariants = []variant{
 	{name: "a restored machine continues", deaf: true},
 	{name: "nonces of the kernel alone", kernelAlone: true},
 	{name: "nonces drawn at once after a restore", hasty: true},
-	{name: "a new store in place of another one", operated: true, moves: true},
-	{name: "the operator's own clock", operated: true, behind: true},
-	{name: "renewals from a clock ahead", operated: true, fast: true, store: wrongly(func(s *wrongStore) { s.timeless = true })},
-	{name: "two new files with one secret", oneSecret: true},
-	{name: "a new file that does not wait", impatient: true},
+	{name: "a new store with the old secret at once", operated: true, rollsOut: true},
+	{name: "a raise by a clock that is behind", operated: true, behind: true},
+	{name: "an interrupted raise that is not repeated", operated: true, half: true},
+	{name: "each repeated raise has a new time", operated: true, store: wrongly(func(s *wrongStore) { s.postpones = true })},
+	{name: "renewals from a clock ahead", fast: true, store: wrongly(func(s *wrongStore) { s.timeless = true })},
+	{name: "two stores with one secret", oneSecret: true},
+	{name: "an existing secret without the wait", recreates: true, impatient: true},
+	{name: "a store that creates itself", recreates: true, creates: true},
+	{name: "continuing with a replaced store", recreates: true, unpinned: true},
+	{name: "secrets are not compared", anySecret: true},
 }
 
 // adopted makes a newer version look like a renewal that p proposed.
@@ -104,12 +114,13 @@ type wrongStore struct {
 	idempotent bool
 	emptied    bool
 	timeless   bool // a renewal is not compared with the store's clock
+	postpones  bool // a raise is not recorded
 }
 
-func wrongly(how func(*wrongStore)) func(*server, []lease.Grant) *wrongStore {
-	return func(srv *server, blocks []lease.Grant) *wrongStore {
+func wrongly(how func(*wrongStore)) func(*server, []lease.Grant, time.Time) *wrongStore {
+	return func(srv *server, blocks []lease.Grant, raised time.Time) *wrongStore {
 		s := &wrongStore{srv: srv}
-		s.fill(trueTime{srv.w}, blocks)
+		s.Memory = srv.memory(blocks, raised)
 		how(s)
 		return s
 	}
@@ -117,7 +128,7 @@ func wrongly(how func(*wrongStore)) func(*server, []lease.Grant) *wrongStore {
 
 // fill replaces the blocks.
 func (s *wrongStore) fill(clock randflake.Clock, blocks []lease.Grant) {
-	s.Memory = driver.NewMemory(driver.WithNodeRange(s.srv.nodes), driver.WithClock(clock), driver.WithBlocks(blocks))
+	s.Memory = driver.NewMemory(driver.WithDescription(s.srv.about), driver.WithClock(clock), driver.WithBlocks(blocks))
 }
 
 func (s *wrongStore) list() []lease.Grant {
@@ -193,6 +204,13 @@ func (s *wrongStore) Release(ctx context.Context, g lease.Grant, next string, un
 	return err
 }
 
+func (s *wrongStore) Raise(ctx context.Context, until time.Time) (time.Time, error) {
+	if s.postpones {
+		s.fill(trueTime{s.srv.w}, s.list()) // which forgets the earlier raise
+	}
+	return s.Memory.Raise(ctx, until)
+}
+
 // filler is a generator.
 type filler interface {
 	Fill(dst []randflake.ID) (n int, second time.Time, err error)
@@ -207,6 +225,7 @@ type twinKeeper struct {
 	gen    filler
 	grant  lease.Grant
 	nonce  string
+	known  bool // the store has the secret registered
 	closed bool
 }
 
@@ -226,6 +245,11 @@ func (k *twinKeeper) Step(ctx context.Context) time.Duration {
 	if k.gen != nil && clock.Now().Before(k.grant.End) || k.closed {
 		return 300 * time.Millisecond
 	}
+	if !k.known {
+		d, err := k.store.Describe(ctx)
+		k.known = err == nil && slices.Contains(d.Secrets, lease.Fingerprint(k.p.secret.codec, d.ID))
+		return 300 * time.Millisecond
+	}
 	if k.nonce == "" {
 		k.nonce = k.p.nonce()
 	}
@@ -242,7 +266,7 @@ func (k *twinKeeper) GiveBackAll(context.Context) error { return nil }
 // rightGenerator is the production generator in the twin. It shows that the simulator finds no
 // mistake in the twin itself.
 func rightGenerator(p *process, g lease.Grant) filler {
-	gen, err := randflake.NewGenerator(p.w.ledger.codec, g.Lease, randflake.WithClock(clock{p.w, p}))
+	gen, err := randflake.NewGenerator(p.secret.codec, g.Lease, randflake.WithClock(clock{p.w, p}))
 	if err != nil {
 		panic(err)
 	}
@@ -284,7 +308,7 @@ func (g *wrongFiller) Fill(dst []randflake.ID) (int, time.Time, error) {
 	}
 	at := time.Unix(int64(second), 0)
 	for i := range n {
-		id, err := g.p.w.ledger.codec.Encode(randflake.Parts{Time: at, Node: g.grant.Node, Sequence: uint32(seq + i)})
+		id, err := g.p.secret.codec.Encode(randflake.Parts{Time: at, Node: g.grant.Node, Sequence: uint32(seq + i)})
 		if err != nil {
 			return 0, time.Time{}, err
 		}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel"
@@ -58,6 +59,17 @@ func (away) Acquire(context.Context, lease.Request) (lease.Grant, error) {
 // collects them, and by series name as the Prometheus exporter serves them.
 func process(t *testing.T) (metrics, series map[string]*measured) {
 	t.Helper()
+	reader, registry := start(t, away{driver.NewMemory()})
+	for { // until a request has failed
+		if requests := collected(t, reader)["traceflake.lease.requests"]; slices.Contains(requests.attributes["error.type"], "_OTHER") {
+			return collected(t, reader), scraped(t, registry)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func start(t *testing.T, store lease.Store) (*metric.ManualReader, *prometheus.Registry) {
+	t.Helper()
 	handler := otel.GetErrorHandler()
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(error) {}))
 	t.Cleanup(func() { otel.SetErrorHandler(handler) })
@@ -71,7 +83,7 @@ func process(t *testing.T) (metrics, series map[string]*measured) {
 		t.Fatal(err)
 	}
 	provider := metric.NewMeterProvider(metric.WithReader(reader), metric.WithReader(exporter))
-	keeper, err := lease.Start(t.Context(), away{driver.NewMemory()}, codec, lease.WithMeterProvider(provider))
+	keeper, err := lease.Start(t.Context(), store, codec, lease.WithMeterProvider(provider))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +93,34 @@ func process(t *testing.T) (metrics, series map[string]*measured) {
 			t.Error(err)
 		}
 	})
-	return collected(t, reader), scraped(t, registry)
+	return reader, registry
+}
+
+// silent is a store that never answers.
+type silent struct{ *driver.Memory }
+
+func (silent) Describe(ctx context.Context) (lease.Description, error) {
+	<-ctx.Done()
+	return lease.Description{}, ctx.Err()
+}
+
+// Before anything has happened, all packages together have at most 25 series.
+func TestSeriesAtTheStart(t *testing.T) {
+	_, registry := start(t, silent{driver.NewMemory()})
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, f := range families {
+		if strings.HasPrefix(f.GetName(), "traceflake_") {
+			n += len(f.GetMetric())
+			t.Logf("%s: %d", f.GetName(), len(f.GetMetric()))
+		}
+	}
+	if n == 0 || n > 25 {
+		t.Errorf("%d series, want at most 25", n)
+	}
 }
 
 func collected(t *testing.T, reader metric.Reader) map[string]*measured {
@@ -212,6 +251,12 @@ func TestPage(t *testing.T) {
 			if attribute == "traceflake.vmclock" { // a process exports one of the values
 				if len(listed) != 3 || !slices.Contains(listed, values[0]) {
 					t.Errorf("%s: %s is %s, want one of %s", name, attribute, values, listed)
+				}
+			} else if name == "traceflake.lease.requests" { // they begin with their first count
+				for _, value := range values {
+					if !slices.Contains(listed, value) {
+						t.Errorf("%s: the page lacks %s %s", name, attribute, value)
+					}
 				}
 			} else if sorted(values) != sorted(listed) {
 				t.Errorf("%s: the values of %s are\n%s\nwant\n%s", name, attribute, sorted(values), sorted(listed))
