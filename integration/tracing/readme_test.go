@@ -25,7 +25,7 @@ func readme(t *testing.T) (program, leases string) {
 	}
 	_, program, _ = strings.Cut(string(text), "```go\npackage main\n")
 	program, _, ok := strings.Cut("package main\n"+program, "```")
-	_, leases, found := strings.Cut(string(text), "\n## Leases for a fleet\n")
+	_, leases, found := strings.Cut(string(text), "\n### 4. Leases\n")
 	leases, _, _ = strings.Cut(leases, "\n## ")
 	if !ok || !found {
 		t.Fatal("the README has no quick start or no section on leases")
