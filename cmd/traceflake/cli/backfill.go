@@ -49,6 +49,7 @@ are reported with their line number and copied unchanged. The exit code is then 
 		RunE: func(cmd *cobra.Command, args []string) error { return b.run(cmd, f, args) },
 	}
 	f.addStore(cmd, cmd.Flags(), "store to lease nodes from")
+	f.addSecret(cmd)
 	cmd.Flags().StringVar(&b.options.TimeField, "time", "", "field with the record's time (required)")
 	b.unit = choiceFlag(cmd, "time-format", "", "format of the time", stamp.Names...)
 	cmd.Flags().StringVar(&b.options.KeyField, "key", "", "field with the correlation key")

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"strconv"
 	"strings"
@@ -72,7 +73,7 @@ builds the index for the rows that are already stored.
 --dry-run without an address prints the SQL for a new table; with one it first
 looks at the server.`,
 		Example: `  traceflake clickhouse create --dry-run
-  traceflake clickhouse create --dsn clickhouse://localhost:9000/otel --ttl 720h
+  traceflake clickhouse create --dsn clickhouse://localhost:9000/otel --ttl 30d
   traceflake clickhouse create --overlay --logs otel_logs --materialize`,
 		Args: cobra.NoArgs,
 	}
@@ -81,12 +82,14 @@ looks at the server.`,
 	durationFlag(cmd, &schema.TTL, "ttl", 0, "how long spans are kept, as in 30d (default forever, or as in the table that exists)")
 	traceFirstFlag(cmd, &schema)
 	overlay := cmd.Flags().Bool("overlay", false, "keep the exporter's table")
-	cmd.MarkFlagsMutuallyExclusive("overlay", "trace-first")
 	var materialize bool
 	cmd.Flags().StringVar(&schema.LogsTable, "logs", "", "also add the index to this logs table")
 	cmd.Flags().BoolVar(&materialize, "materialize", false, "with --overlay or --logs, build the index for stored rows and wait for it")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if *overlay {
+			if schema.Layout == clickhouse.TraceFirst {
+				return errors.New("--overlay keeps the exporter's table with its order: leave out --trace-first")
+			}
 			schema.Layout = clickhouse.Overlay
 		}
 		if materialize && !*overlay && schema.LogsTable == "" {
@@ -278,6 +281,9 @@ func (s *server) with(call func(*sql.DB) error) error {
 	if err != nil { // its text may contain the password
 		return errors.New("clickhouse: the address is invalid: want clickhouse://user:password@host:9000/database or http://user:password@host:8123/database")
 	}
+	for i, host := range options.Addr {
+		options.Addr[i] = withPort(host, options)
+	}
 	db := chgo.OpenDB(options)
 	defer func() { _ = db.Close() }()
 	err = call(db)
@@ -287,4 +293,19 @@ func (s *server) with(call func(*sql.DB) error) error {
 		return fmt.Errorf("%w\ngrant this to the user and run the same command again; it continues where it stopped", err)
 	}
 	return err
+}
+
+// withPort adds the default port to a host that has none.
+func withPort(host string, o *chgo.Options) string {
+	if _, _, err := net.SplitHostPort(host); err == nil {
+		return host
+	}
+	plain, tls := "9000", "9440"
+	if o.Protocol == chgo.HTTP {
+		plain, tls = "8123", "8443"
+	}
+	if o.TLS != nil {
+		plain = tls
+	}
+	return net.JoinHostPort(strings.Trim(host, "[]"), plain)
 }

@@ -29,6 +29,11 @@ func (f *flags) addStore(cmd *cobra.Command, to *pflag.FlagSet, what string) {
 	complete(cmd, "store", cobra.ShellCompDirectiveNoSpace, driver.Schemes()...)
 }
 
+// addSecret adds the flag --secret-file to a command.
+func (f *flags) addSecret(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.secretFile, "secret-file", "", "secret file: one secret per line, the first for new IDs (default $TRACEFLAKE_SECRET_FILE)")
+}
+
 // config is the environment, overridden by the flags.
 func (f *flags) config() (setup.Config, error) {
 	c, err := f.env()

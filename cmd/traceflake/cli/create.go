@@ -56,9 +56,10 @@ create is only needed for another block size or a longer TTL.`,
 			return f.create(cmd, d, existing)
 		},
 	}
+	f.addSecret(cmd)
 	cmd.Flags().StringVar(&nodes, "nodes", "", "nodes of the store, FIRST+COUNT (default all, 0+131072)")
 	cmd.Flags().Uint32Var(&d.BlockSize, "block-size", driver.DefaultBlockSize, "nodes in a block, a power of two; a process leases one block at a time")
-	cmd.Flags().DurationVar(&d.LongestTTL, "longest-ttl", lease.DefaultTTL, "longest lease; after a restore from a backup nothing is granted for as long")
+	durationFlag(cmd, &d.LongestTTL, "longest-ttl", lease.DefaultTTL, "longest lease; after a restore from a backup nothing is granted for as long")
 	cmd.Flags().BoolVar(&existing, "existing-secret", false, "use the secret in the file, which another store may have")
 	return cmd
 }

@@ -39,14 +39,18 @@ func doctorCommand(f *flags) *cobra.Command {
 store, and ClickHouse if it has an address. It prints a line for each check, and what
 mends a problem. It writes nothing. The exit code is 1 if something is wrong.
 
-Run it where the services run, with their environment.`,
+Run it where the services run, with their environment.
+
+With -o json each check is an object on a line of its own; fix is there if ok is false:
+{"check":"secret","ok":false,"found":"no secret file","fix":"set TRACEFLAKE_SECRET_FILE …"}`,
 		Example: `  traceflake doctor
   traceflake doctor --store postgres://db/traceflake --secret-file secret -o json`,
 		Args: cobra.NoArgs,
 	}
 	f.addStore(cmd, cmd.Flags(), "store to check")
+	f.addSecret(cmd)
 	cmd.Flags().StringVar(&server.dsn, "dsn", "", "ClickHouse to check (default $"+clickhouseVar+")")
-	output := choiceFlag(cmd, "output", "o", "text, or one JSON object per line", "text", "json")
+	output := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		d := doctor{cmd: cmd, json: *output == "json"}
 		d.environment(f)
@@ -251,16 +255,4 @@ func (d *doctor) clickhouse(s *server) {
 	if err != nil {
 		d.wrong("ClickHouse", err, "traceflake clickhouse create, or adopt; correct "+clickhouseVar)
 	}
-}
-
-// shortly is a duration without zero units, such as 10m.
-func shortly(d time.Duration) string {
-	text := d.Round(time.Second).String()
-	if d >= time.Minute && d%time.Minute == 0 {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if d >= time.Hour && d%time.Hour == 0 {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
 }

@@ -111,6 +111,14 @@ func decompressed(r io.Reader) (io.Reader, error) {
 
 const gzipMagic = "\x1f\x8b\x08" // the third byte is deflate, the only method
 
+// hint returns what to do about an argument that is not an ID but a file.
+func hint(number int, arg string) string {
+	if info, err := os.Stat(arg); number > 0 || err != nil || info.IsDir() {
+		return ""
+	}
+	return "; it is a file, and IDs are read from standard input: <" + arg
+}
+
 // place returns the line number for an error, or "" for an argument.
 func place(number int) string {
 	if number == 0 {

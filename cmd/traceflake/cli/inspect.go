@@ -37,7 +37,17 @@ lease an ID's node belongs to now.
 IDs of other systems (UUID v7, ULID, X-Ray, Datadog, 64-bit B3) are identified as
 far as their form allows. If an ID may be of several kinds, all are listed, the
 likeliest first; "by chance" is the fraction of random IDs of the same form that
-look like that kind.`,
+look like that kind.
+
+With -o json each ID is an object on a line of its own, with its line number in standard
+input, and its role if it comes from a header or a record. Parts are those of the kind:
+{"line":1,"role":"trace","id":"19544cb1b3000000209f67de4ce8066c","candidates":[
+{"kind":"traceflake trace ID","time":"2026-11-23T06:03:09.542Z","parts":{"sequence":0,
+"second":"2026-11-23T06:03:09Z","node":31447,"node_sequence":9732,"secret":1,
+"halves":"agree","lease_now":"…"},"chance":4.6e-10}]}
+{"line":1,"role":"span","id":"34b38f8cb108e663","candidates":[{"kind":"Randflake ID",
+"time":"2026-11-23T06:03:09Z","parts":{"node":9812,"node_sequence":7613,"secret":1,
+"text":"39csfhioghpj3"},"note":"by its time only; …","chance":0.061}]}`,
 		Example: `  traceflake inspect 1950fb0f8880000086cdcca4ab608495
   traceflake inspect --store bolt:/var/lib/traceflake/leases.db 1950fb0f8880000086cdcca4ab608495
   traceflake inspect --secret-file secret -o json <ids.gz
@@ -66,7 +76,8 @@ look like that kind.`,
 		},
 	}
 	f.addStore(cmd, cmd.Flags(), "store that shows the leases of nodes")
-	output = choiceFlag(cmd, "output", "o", "table, or one JSON object per line", "table", "json")
+	f.addSecret(cmd)
+	output = outputFlag(cmd)
 	return cmd
 }
 
@@ -151,7 +162,7 @@ func (in *inspection) all(cmd *cobra.Command, args []string) error {
 		}
 		if err != nil {
 			in.failed = true
-			fmt.Fprintf(cmd.ErrOrStderr(), "traceflake: %s%v\n", place(number), err)
+			fmt.Fprintf(cmd.ErrOrStderr(), "traceflake: %s%v%s\n", place(number), err, hint(number, line))
 		}
 		for _, f := range found {
 			in.owners.addTo(cmd.Context(), f.Candidates)

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -19,9 +18,6 @@ It is for "backfill --deterministic". The secret of a lease store is written by
 		Example: `  traceflake keygen secret`,
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if cmd.Flags().Changed("secret-file") {
-				return errors.New("--secret-file is for reading; give the new file as an argument: traceflake keygen FILE")
-			}
 			if len(args) == 0 || args[0] == "-" {
 				_, err := fmt.Fprint(cmd.OutOrStdout(), newSecret())
 				return err

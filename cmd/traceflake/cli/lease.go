@@ -44,7 +44,7 @@ With -o json each block is an object on a line of its own:
   traceflake lease list --store etcd://host:2379/leases -o json`,
 		Args: cobra.NoArgs,
 	}
-	output := blocksOutput(cmd)
+	output := outputFlag(cmd)
 	cmd.Flags().BoolVar(&held, "held", false, "only blocks that are taken now")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		s, err := f.openStore()
@@ -82,7 +82,7 @@ func leaseShowCommand(f *flags) *cobra.Command {
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	output := blocksOutput(cmd)
+	output := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		node, err := strconv.ParseUint(args[0], 10, 32)
 		if err != nil || node > randflake.MaxNode {
@@ -132,10 +132,6 @@ func state(b lease.Grant, now time.Time) string {
 		return "without an owner, free from " + until
 	}
 	return "held by " + b.Owner + " until " + until
-}
-
-func blocksOutput(cmd *cobra.Command) *string {
-	return choiceFlag(cmd, "output", "o", "table, or one JSON object per line", "table", "json")
 }
 
 func writeBlocks(cmd *cobra.Command, output string, blocks []lease.Grant) error {

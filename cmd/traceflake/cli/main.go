@@ -117,7 +117,6 @@ understood; 2, wrong usage, an unreadable secret or an unreachable store.`,
 	root.SetHelpCommand(helpCommand(root))
 	root.SetFlagErrorFunc(explainFlag)
 	explainArgs(root)
-	root.PersistentFlags().StringVar(&f.secretFile, "secret-file", "", "secret file: one secret per line, the first for new IDs (default $TRACEFLAKE_SECRET_FILE)")
 	return root
 }
 

@@ -77,6 +77,7 @@ neither, the secret is random and not kept.
 		},
 	}
 	f.addStore(cmd, cmd.Flags(), "store to lease nodes from")
+	f.addSecret(cmd)
 	cmd.Flags().IntVarP(&n, "number", "n", 1, "how many IDs")
 	cmd.Flags().StringVar(&at, "at", "", "generate IDs for records of this time")
 	cmd.Flags().BoolVar(&span, "span", false, "generate span IDs")

@@ -100,6 +100,7 @@ served, after 5 seconds at the latest.`,
 			return serve(cmd, servers...)
 		},
 	}
+	f.addSecret(cmd)
 	backend = choiceFlag(cmd, "backend", "b", "kind of server", lookup.Tempo.String(), lookup.Jaeger.String())
 	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:3201", "address to serve on")
 	cmd.Flags().StringVar(&metrics, "metrics", "", "address to serve /metrics and /healthz on")

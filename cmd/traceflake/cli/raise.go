@@ -94,7 +94,7 @@ current leases that could not be renewed any more: %d
 	if len(held) == 0 || err != nil {
 		return err
 	}
-	return writeBlocks(cmd, "table", held)
+	return writeBlocks(cmd, "text", held)
 }
 
 func rfc3339(t time.Time) string { return t.UTC().Format(time.RFC3339) }

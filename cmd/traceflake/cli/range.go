@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -31,6 +32,9 @@ With --trace it prints the earliest time at which that trace can have spans, as
 text, JSON, an SQL condition for ClickHouse, or query parameters for Tempo or
 Jaeger. There is no upper bound, because it would exclude spans of long traces.
 If a search finds nothing, repeat it without the bound.
+
+With -o json it prints {"min":"1950…","max":"1950…"}, or with --trace
+{"not_before":"2026-03-14T11:00:00.000Z"}.
 
 ` + timeHelp,
 		Example: `  traceflake range now-1h now
@@ -74,7 +78,7 @@ If a search finds nothing, repeat it without the bound.
 			case "text":
 				_, err = fmt.Fprintf(out, "%s\n%s\n", low, high)
 			case "sql":
-				_, err = fmt.Fprintf(out, "%s BETWEEN '%s' AND '%s'\n", column, low, high)
+				_, err = fmt.Fprintf(out, "%s BETWEEN '%s' AND '%s'\n", quoted(column), low, high)
 			case "json":
 				err = json.NewEncoder(out).Encode(map[string]string{"min": low, "max": high})
 			}
@@ -108,7 +112,7 @@ func printBound(cmd *cobra.Command, digits string, slack time.Duration, output, 
 	case "text":
 		_, err = fmt.Fprintln(out, text)
 	case "sql":
-		_, err = fmt.Fprintf(out, "%s = '%s' AND %s >= toDateTime64('%s', 3, 'UTC')\n", column, id, timeColumn, t.UTC().Format("2006-01-02 15:04:05.000"))
+		_, err = fmt.Fprintf(out, "%s = '%s' AND %s >= toDateTime64('%s', 3, 'UTC')\n", quoted(column), id, quoted(timeColumn), t.UTC().Format("2006-01-02 15:04:05.000"))
 	case "json":
 		err = json.NewEncoder(out).Encode(map[string]string{"not_before": text})
 	case "tempo": // it ignores a start without an end
@@ -117,4 +121,14 @@ func printBound(cmd *cobra.Command, digits string, slack time.Duration, output, 
 		_, err = fmt.Fprintf(out, "startTime=%s\n", url.QueryEscape(t.UTC().Format(time.RFC3339Nano)))
 	}
 	return err
+}
+
+var plainName = regexp.MustCompile(`^[A-Za-z_][\w.]*$`)
+
+// quoted returns a column's name as SQL has it. A name that contains quotes is quoted already.
+func quoted(name string) string {
+	if plainName.MatchString(name) || strings.ContainsAny(name, "\"`\\") {
+		return name
+	}
+	return `"` + name + `"`
 }

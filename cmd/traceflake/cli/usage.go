@@ -82,7 +82,7 @@ func explainArgs(cmd *cobra.Command) {
 		if check(cmd, args) == nil {
 			return nil
 		}
-		return fmt.Errorf("the arguments %q do not fit; usage: %s %s", args, cmd.Parent().CommandPath(), cmd.Use)
+		return fmt.Errorf("%q: wrong number of arguments; usage: %s %s", args, cmd.Parent().CommandPath(), cmd.Use)
 	}
 }
 
@@ -113,6 +113,14 @@ func (d duration) Set(s string) (err error) {
 }
 
 func (d duration) Type() string { return "duration" }
+
+// String leaves the default out of the help if it is zero.
+func (d duration) String() string {
+	if *d.Duration == 0 {
+		return "0"
+	}
+	return shortly(*d.Duration)
+}
 
 // durationFlag adds a flag for a duration.
 func durationFlag(cmd *cobra.Command, p *time.Duration, name string, value time.Duration, what string) {
@@ -145,6 +153,11 @@ func choiceFlag(cmd *cobra.Command, name, short, what string, values ...string) 
 	cmd.Flags().VarP(c, name, short, what+": "+strings.Join(values, ", "))
 	complete(cmd, name, cobra.ShellCompDirectiveNoFileComp, values...)
 	return &c.value
+}
+
+// outputFlag adds the flag -o to a command that prints text or JSON.
+func outputFlag(cmd *cobra.Command) *string {
+	return choiceFlag(cmd, "output", "o", "form of the output, json with one object per line", "text", "json")
 }
 
 // complete sets the values of a flag that the shell completes.

@@ -6,10 +6,13 @@ import (
 	"compress/gzip"
 	"io"
 	"os"
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
+	chgo "github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/spf13/cobra"
 
 	"github.com/traceflake/traceflake/internal/vmclock"
@@ -25,14 +28,14 @@ func TestBadUsage(t *testing.T) {
 		{"help lease nope", `unknown command "nope" for "traceflake lease"`},
 		{"completion tcsh", `unknown command "tcsh" for "traceflake completion"`},
 		{"new --nope", "unknown flag: --nope; see traceflake new --help"},
-		{"new x", `the arguments ["x"] do not fit; usage: traceflake new`},
+		{"new x", `["x"]: wrong number of arguments; usage: traceflake new`},
 		{"new -n 0", "-n: 0 is less than 1"},
 		{"new -n x", `--number: "x" is not a whole number`},
 		{"new --span --at now", "--at is for trace IDs"},
 		{"verify --max-age 1day x", `--max-age: "1day": want a duration such as 90s, 10m, 1h30m or 30d`},
 		{"verify --max-age 0 x", "--max-age must be positive"},
 		{"verify -o table x", `--output: "table" is not one of text, json`},
-		{"range now", `the arguments ["now"] do not fit; usage: traceflake range FROM TO`},
+		{"range now", `["now"]: wrong number of arguments; usage: traceflake range FROM TO`},
 		{"range now now-1h", "is before FROM"},
 		{"range soon now", `FROM: "soon" is not a time: want "now", an offset such as now-90m or now-7d, a date, RFC 3339`},
 		{"range now nowish", "not an offset from now"},
@@ -41,10 +44,11 @@ func TestBadUsage(t *testing.T) {
 		{"range now-1h now -o tempo", "--output tempo needs --trace ID"},
 		{"range now-1h now --slack 1h", "--slack needs --trace ID"},
 		{"range now-1h now --time-column t", "--time-column needs --trace ID"},
-		{"range --trace 1950fb0f8880000086cdcca4ab608495 now-1h now", "do not fit; usage: traceflake range"},
+		{"range --trace 1950fb0f8880000086cdcca4ab608495 now-1h now", "wrong number of arguments; usage: traceflake range"},
 		{"range --trace 1950fb0f8880000086cdcca4ab608495 --slack -1s", "must not be negative"},
 		{"range --trace xyz", "not a trace ID of 32 hex digits"},
 		{"range --trace 000000000000000086cdcca4ab608495", "contains no time"},
+		{"range now-1h now --secret-file x", "unknown flag: --secret-file; see traceflake range --help"},
 		{"lease show 131072", "is not a node"},
 		{"backfill", "--time is missing"},
 		{"backfill --time ts --id-field=", "--id-field must not be empty"},
@@ -52,7 +56,7 @@ func TestBadUsage(t *testing.T) {
 		{"backfill --time ts --id-field ts", "--time and --id-field are both"},
 		{"backfill --time ts --deterministic", "--deterministic: no secret"},
 		{"backfill --time ts /nonexistent", "no such file"},
-		{"proxy", "do not fit; usage: traceflake proxy URL"},
+		{"proxy", "wrong number of arguments; usage: traceflake proxy URL"},
 		{"proxy tempo:3200", "URL: want the address of the server"},
 		{"proxy http://user:hunter2@tempo:3200", "URL: it must not contain a user: set it in the client"},
 		{"proxy http://tempo:3200?x=y", "URL: it must end with the path"},
@@ -67,7 +71,7 @@ func TestBadUsage(t *testing.T) {
 		{"clickhouse create --dsn clickhouse://u:hunter2@host:9x00/otel", "the address is invalid"},
 		{"clickhouse create --dsn clickhouse://u:hunter2@127.0.0.1:1/otel", "connection refused"},
 		{"clickhouse create --dry-run --table a`b", "table \"a`b\""},
-		{"clickhouse create --dry-run --trace-first --overlay", "[overlay trace-first] were all set"},
+		{"clickhouse create --dry-run --trace-first --overlay", "leave out --trace-first"},
 		{"clickhouse create --dry-run --materialize", "--materialize needs --overlay or --logs"},
 	} {
 		r := command(t, "", strings.Fields(c.line)...)
@@ -157,18 +161,103 @@ func TestVersion(t *testing.T) {
 	}
 }
 
+// The help of each command with -o has its JSON, with every field.
+func TestJSONIsDocumented(t *testing.T) {
+	bolt, store := bolt(t)
+	defer closeStore(store)
+	ids := command(t, "", "new", "-n", "2", "--store", bolt).out
+	traceparent := "traceparent: 00-" + lines(ids)[0] + "-00f067aa0ba902b7-01"
+	none, _ := newServer(t, time.Now)
+	documented := map[string]bool{}
+	field := regexp.MustCompile(`"(\w+)":`)
+	for _, c := range [][]string{
+		{traceparent, "inspect", "--store", bolt}, {random, "verify", "--store", bolt}, {"x", "verify", "--store", bolt},
+		{"", "range", "now-1h", "now"}, {"", "range", "--trace", lines(ids)[0]},
+		{"", "lease", "list", "--store", bolt}, {"", "doctor", "--store", none, "--secret-file", "/nonexistent"},
+	} {
+		args := append(c[1:len(c):len(c)], "-o", "json")
+		cmd, _, err := newRoot().Find(args)
+		if err != nil {
+			t.Fatal(err)
+		}
+		documented[cmd.CommandPath()] = true
+		r := command(t, c[0], args...)
+		fields := field.FindAllString(r.out, -1)
+		if len(fields) == 0 {
+			t.Errorf("%q printed no JSON: %+v", args, r)
+		}
+		for _, f := range fields {
+			if !strings.Contains(cmd.Long, f) {
+				t.Errorf("%s: the help lacks %s", cmd.CommandPath(), f)
+			}
+		}
+	}
+	documented["traceflake lease show"] = true // as lease list
+	var visit func(cmd *cobra.Command)
+	visit = func(cmd *cobra.Command) {
+		if cmd.Flags().Lookup("output") != nil && !documented[cmd.CommandPath()] {
+			t.Errorf("%s: its JSON is not tested", cmd.CommandPath())
+		}
+		for _, sub := range cmd.Commands() {
+			visit(sub)
+		}
+	}
+	visit(newRoot())
+}
+
+// Messages and help have durations as flags do, not as Go prints them.
+func TestDurations(t *testing.T) {
+	for text, want := range map[string]string{"0s": "0s", "90s": "1m30s", "10m": "10m", "60m": "1h", "1h30m": "1h30m", "24h": "24h", "720h": "30d", "20s": "20s"} {
+		d, err := parseDuration(text)
+		if got := shortly(d); err != nil || got != want {
+			t.Errorf("%s is shown as %s, want %s, %v", text, got, want, err)
+		}
+	}
+	r := command(t, "", "verify", "--help")
+	if r.want(t, 0, "(default 24h)", ""); strings.Contains(r.out, "0m0s") {
+		t.Error(r.out)
+	}
+	if r := command(t, "", "clickhouse", "create", "--help"); strings.Contains(r.out, "(default 0") {
+		t.Error(r.out)
+	}
+	command(t, "", "verify", "--secret-file", write(t, "secret", secretA), "--max-age", "30d", "0eb4dcf8440000000000000000000001").
+		want(t, 1, "more than 30d ago (--max-age)", "")
+}
+
+// A file in place of an ID, a column that needs quotes and an address without a port.
+func TestLikelySlips(t *testing.T) {
+	ids := write(t, "ids.txt", random)
+	secret := write(t, "secret", secretA)
+	command(t, "", "verify", "--secret-file", secret, ids).want(t, 1, something, "it is a file, and IDs are read from standard input: <"+ids)
+	command(t, "", "inspect", ids).want(t, 1, something, "it is a file, and IDs are read from standard input: <"+ids)
+	command(t, "", "range", "now", "now", "-o", "sql", "--column", "Trace Id").want(t, 0, `"Trace Id" BETWEEN '`, "")
+	command(t, "", "range", "now", "now", "-o", "sql", "--column", "s.TraceId").want(t, 0, `s.TraceId BETWEEN '`, "")
+	for dsn, want := range map[string]string{
+		"clickhouse://host/otel": "host:9000", "clickhouse://[::1]/otel": "[::1]:9000", "clickhouse://host/otel?secure=true": "host:9440",
+		"http://host/otel": "host:8123", "https://host/otel?secure=true": "host:8443", "clickhouse://host:1/otel": "host:1",
+	} {
+		o, err := chgo.ParseDSN(dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := withPort(o.Addr[0], o); got != want {
+			t.Errorf("%s is %s, want %s", dsn, got, want)
+		}
+	}
+}
+
 // The shell completes values of flags, and completes files only where files are expected.
 func TestCompletion(t *testing.T) {
 	for _, c := range []struct {
 		args []string
 		want []string
 	}{
-		{[]string{"inspect", "-o", ""}, []string{"table", "json"}},
+		{[]string{"inspect", "-o", ""}, []string{"text", "json"}},
 		{[]string{"verify", "--output", ""}, []string{"text", "json"}},
 		{[]string{"verify", "--max-age", ""}, []string{"24h"}},
 		{[]string{"range", "-o", ""}, []string{"text", "sql", "json"}},
 		{[]string{"range", ""}, []string{"now-1h"}},
-		{[]string{"lease", "list", "-o", ""}, []string{"table", "json"}},
+		{[]string{"lease", "list", "-o", ""}, []string{"text", "json"}},
 		{[]string{"lease", "list", "--store", ""}, []string{"bolt:", "postgres://", "etcd://", "k8s://", "s3://"}},
 		{[]string{"new", "--store", ""}, []string{"bolt:"}},
 		{[]string{"backfill", "--time-format", ""}, []string{"auto"}},

@@ -31,7 +31,12 @@ the same input as inspect, and verifies the trace ID of a header. The exit code 
 which is used if there is no secret file.
 
 The result is a hint of origin, not authentication: an ID can be replayed. IDs of
-clients, random fallback IDs and IDs of old records do not verify.`,
+clients, random fallback IDs and IDs of old records do not verify.
+
+With -o json each ID is an object on a line of its own, with its line number in standard
+input; the second has no trace ID:
+{"line":1,"id":"1950fb0f8880000086cdcca4ab608495","verified":false,"reason":"age: …"}
+{"line":2,"id":"x","verified":false,"error":"…"}`,
 		Example: `  traceflake verify --secret-file secret 1950fb0f8880000086cdcca4ab608495
   traceflake verify --store bolt:/var/lib/traceflake/leases.db <ids
   traceflake verify --secret-file secret -o json --max-age 30d <ids.gz`,
@@ -58,6 +63,7 @@ clients, random fallback IDs and IDs of old records do not verify.`,
 					v = verdict{Error: errTooLong.Error()}
 				}
 				if v.Line = number; v.Error != "" {
+					v.Error += hint(number, line)
 					fmt.Fprintf(cmd.ErrOrStderr(), "traceflake: %s%s\n", place(number), v.Error)
 				}
 				none, failed = false, failed || !v.Verified
@@ -76,7 +82,8 @@ clients, random fallback IDs and IDs of old records do not verify.`,
 		},
 	}
 	f.addStore(cmd, cmd.Flags(), "store that has its own secret")
-	output = choiceFlag(cmd, "output", "o", "text, or one JSON object per line", "text", "json")
+	f.addSecret(cmd)
+	output = outputFlag(cmd)
 	durationFlag(cmd, &c.maxAge, "max-age", 24*time.Hour, "how old an ID may be")
 	durationFlag(cmd, &c.skew, "skew", time.Minute, "how far in the future an ID may be")
 	durationFlag(cmd, &tolerance, "tolerance", traceid.DefaultTolerance, "how far apart the times of the halves may be")
@@ -114,9 +121,9 @@ func (c checker) verify(line string) verdict {
 	at := t.UTC().Format(time.RFC3339)
 	switch age := time.Since(t); {
 	case age > c.maxAge:
-		v.Reason = fmt.Sprintf("age: its time is %s, more than %s ago (--max-age)", at, c.maxAge)
+		v.Reason = fmt.Sprintf("age: its time is %s, more than %s ago (--max-age)", at, shortly(c.maxAge))
 	case -age > c.skew:
-		v.Reason = fmt.Sprintf("future: its time is %s, more than %s ahead (--skew)", at, c.skew)
+		v.Reason = fmt.Sprintf("future: its time is %s, more than %s ahead (--skew)", at, shortly(c.skew))
 	default:
 		v.Reason = fmt.Sprintf("halves: no secret decodes the low half to the time of the high half, %s", at)
 	}

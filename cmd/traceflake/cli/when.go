@@ -58,3 +58,18 @@ func parseDuration(s string) (time.Duration, error) {
 }
 
 var errDuration = errors.New("want a duration such as 90s, 10m, 1h30m or 30d; the units are ms, s, m, h and d")
+
+// shortly is a duration as parseDuration reads it, without zero units: 30d, 1h30m.
+func shortly(d time.Duration) string {
+	const day = 24 * time.Hour
+	if d > day && d%day == 0 {
+		return fmt.Sprintf("%dd", d/day)
+	}
+	text := d.String()
+	for _, zero := range []string{"0s", "0m"} {
+		if left, ok := strings.CutSuffix(text, zero); ok && strings.ContainsAny(left[max(0, len(left)-1):], "hm") {
+			text = left
+		}
+	}
+	return text
+}
