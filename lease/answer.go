@@ -12,9 +12,9 @@ import (
 // machine is involved, the network to the store repeats messages.
 var ErrCloned = errors.New("lease: this machine was cloned")
 
-// confirmed is the state of a block that the store acknowledged to us, and what
-// we proposed since then. All proposals compare that state, so at most one of
-// them is ever written, however late.
+// confirmed is the state of a block that the store acknowledged to the Keeper, and
+// what the Keeper proposed since then. All proposals compare that state, so at most
+// one of them is ever written, however late.
 type confirmed struct {
 	grant   Grant
 	pending []proposal
@@ -31,20 +31,20 @@ type answer int
 
 const (
 	written     answer = iota // the renewal was written
-	late                      // an earlier renewal of ours was written, without our knowledge
+	late                      // an earlier renewal by the Keeper was written, without its knowledge
 	unwritten                 // nothing was written yet; a proposal may still arrive
 	raised                    // an operator raised the block: the grant is used to its end
 	raisedLater               // an operator raised the block, and before that somebody may have written it
 	forgotten                 // the store is behind what it acknowledged
-	regranted                 // a late Acquire of ours granted the block again
-	copied                    // another process wrote in our place, which can only be a copy of us
-	lost                      // another holder has the block, and may hide a copy of us
+	regranted                 // a late Acquire by the Keeper granted the block again
+	copied                    // another process wrote instead, which can only be a copy of this one
+	lost                      // another holder has the block, and may hide a copy of this process
 )
 
-// meaning returns what the stored block means. Our grant continues only if the
-// block has a nonce that we proposed for this very grant. The start is compared
+// meaning returns what the stored block means. The grant continues only if the
+// block has a nonce that the Keeper proposed for this very grant. The start is compared
 // as well as the nonce and version: a late Acquire may have granted the block
-// again under a nonce that we once proposed.
+// again under a nonce that it once proposed.
 func (c confirmed) meaning(stored Grant) answer {
 	mine := c.grant
 	sameStart := stored.Start.Equal(mine.Start)

@@ -80,7 +80,7 @@ func (k *Keeper) register(mp metric.MeterProvider) (metric.Registration, error) 
 	m := mp.Meter(scope, metric.WithInstrumentationVersion(version.Library()))
 	var errs [4]error
 	requests, err := m.Int64ObservableCounter("traceflake.lease.requests", metric.WithUnit("{request}"),
-		metric.WithDescription("Requests to the store of leases, by operation and outcome."))
+		metric.WithDescription("Requests to the lease store, by operation and outcome."))
 	errs[0] = err
 	drops, err := m.Int64ObservableCounter("traceflake.lease.drops", metric.WithUnit("{grant}"),
 		metric.WithDescription("Grants dropped before their end, by reason."))

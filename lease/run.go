@@ -328,11 +328,11 @@ func (k *Keeper) retry(ctx context.Context, t *term, err error) {
 }
 
 // giveBack seals a term and returns its unused seconds. If a renewal was
-// written without our knowledge, that state is released.
+// written without the Keeper's knowledge, that state is released.
 func (k *Keeper) giveBack(ctx context.Context, t *term) error {
 	unused, first := t.end(ending{})
 	if !first || !t.alive() {
-		return nil // dropped meanwhile, or restored: a copy of us may still use it
+		return nil // dropped meanwhile, or restored: a copy of this process may still use it
 	}
 	k.sweep()
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)

@@ -352,7 +352,10 @@ func TestSimulation(t *testing.T) {
 		return
 	}
 	seeds := *simSeeds
-	if raceEnabled {
+	switch {
+	case raceEnabled:
+		seeds = min(seeds, 10)
+	case testing.Short():
 		seeds = min(seeds, 10)
 	}
 	var made, fills, lives, shared atomic.Int64
@@ -377,6 +380,9 @@ func TestSimulation(t *testing.T) {
 // TestSimulationCatches proves that the simulator finds each wrong variant.
 func TestSimulationCatches(t *testing.T) {
 	skipUnderRace(t)
+	if testing.Short() {
+		t.Skip("it tests the simulator, for half a minute")
+	}
 	for _, v := range wrongVariants {
 		t.Run(v.name, func(t *testing.T) {
 			t.Parallel()
@@ -400,7 +406,11 @@ func TestSimulationTwin(t *testing.T) {
 		{name: "the twin", generator: wrongGenerator(wrongGen{}), bursts: true},
 		{store: wrongly(func(*wrongStore) {})},
 	} {
-		for seed := range uint64(20) {
+		seeds := uint64(20)
+		if testing.Short() {
+			seeds = 3
+		}
+		for seed := range seeds {
 			if w := simulate(seed+1, v); w.failed != nil {
 				t.Fatalf("%s: seed %d: %s", v.name, seed+1, w.failed.text)
 			}
@@ -410,7 +420,7 @@ func TestSimulationTwin(t *testing.T) {
 
 // TestSimulationReplays shows that a seed always results in the same history.
 func TestSimulationReplays(t *testing.T) {
-	for seed := range uint64(5) {
+	for seed := range uint64(3) {
 		a, b := simulate(seed+1, variant{}), simulate(seed+1, variant{})
 		if len(a.log) != len(b.log) || a.ledger.made != b.ledger.made {
 			t.Fatalf("seed %d: %d events and %d IDs, then %d and %d", seed+1, len(a.log), a.ledger.made, len(b.log), b.ledger.made)
