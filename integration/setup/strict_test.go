@@ -10,22 +10,23 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"go.opentelemetry.io/otel"
 
 	"github.com/traceflake/traceflake/integration/servers"
 	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/integration/servers/etcd"
+	"github.com/traceflake/traceflake/integration/servers/kubernetes"
+	"github.com/traceflake/traceflake/integration/servers/s3"
 	"github.com/traceflake/traceflake/lease"
-	_ "github.com/traceflake/traceflake/lease/etcdstore"
-	_ "github.com/traceflake/traceflake/lease/pgstore"
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/setup"
 )
 
 func TestMain(m *testing.M) {
-	etcd.Main()
-	os.Exit(m.Run())
+	s3.Main()
+	kubernetes.Main(m)
 }
 
 // fleet returns strict settings for a store.
@@ -140,26 +141,79 @@ func TestStrictPostgreSQL(t *testing.T) {
 	refused(t, fleet(t, role), lease.ErrMisconfigured, host, "grant SELECT and UPDATE")
 }
 
-// An unreachable store is not an error, and the probe reports the reason.
-func TestStrictUnreachable(t *testing.T) {
-	for _, scheme := range []string{"postgres", "etcd"} {
-		t.Run(scheme, func(t *testing.T) {
+// What a strict start refuses on every store, and what it does not: a store that is unreachable or
+// has no free block. In both cases the probe reports the reason.
+func TestStrictOnEveryStore(t *testing.T) {
+	for name, start := range backends {
+		t.Run(name, func(t *testing.T) {
+			b := start(t, "strict")
+			c := fleet(t, b.url(b.address))
+			refused(t, c, lease.ErrNoStore, "traceflake lease create")
+			store := servers.CreateStore(t, c.Store, codec(t, c))
+			foreign := c
+			foreign.SecretFile = secretFile(t, "00112233445566778899aabbccddeeff")
+			refused(t, foreign, lease.ErrWrongSecret, "TRACEFLAKE_SECRET_FILE="+foreign.SecretFile, "belongs to another secret")
+			if err := opens(t, c).Ready(canceled()); err != nil {
+				t.Error(err)
+			}
+
+			if _, err := store.Raise(t.Context(), time.Now().Add(time.Hour)); err != nil {
+				t.Fatal(err)
+			}
+			waits(t, c, "no free block")
 			nobody, err := child.Addresses(1)
 			if err != nil {
 				t.Fatal(err)
 			}
-			ids := opens(t, fleet(t, scheme+"://user:hunter2@"+nobody[0]+"/leases"))
-			w := httptest.NewRecorder()
-			ids.ReadyHandler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/ready", http.NoBody))
-			text := w.Body.String()
-			if w.Code != http.StatusServiceUnavailable || !strings.Contains(text, nobody[0]) || strings.Contains(text, "hunter2") {
-				t.Errorf("%d %s", w.Code, text)
-			}
-			if ids.NewIDs(t.Context()); ids.Fallbacks() != 1 {
-				t.Error("the process has a lease")
-			}
+			c.Store = b.url(nobody[0])
+			waits(t, c, nobody[0])
 		})
 	}
+}
+
+// waits checks that a strict start succeeds without a lease, and that the probe reports a text.
+func waits(t *testing.T, c setup.Config, text string) {
+	t.Helper()
+	ids := opens(t, c)
+	w := httptest.NewRecorder()
+	ids.ReadyHandler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/ready", http.NoBody))
+	got := w.Body.String()
+	if w.Code != http.StatusServiceUnavailable || !strings.Contains(got, text) || strings.Contains(got, "hunter2") {
+		t.Errorf("%d %s, want %q", w.Code, got, text)
+	}
+	if ids.NewIDs(t.Context()); ids.Fallbacks() != 1 {
+		t.Error("the process has a lease")
+	}
+}
+
+func TestStrictKubernetes(t *testing.T) {
+	server := kubernetes.Shared(t)
+	at := func(token, namespace string) setup.Config {
+		return fleet(t, "k8s://"+namespace+"/refused?server="+server.Proxy(t, token))
+	}
+	admin := server.Token(kubernetes.Admin)
+	refused(t, at(server.Token(kubernetes.Limited), "default"), lease.ErrMisconfigured, "get, list, create and update")
+	refused(t, at("hunter2", "default"), lease.ErrMisconfigured, "credentials")
+	c := at(admin, "nowhere") // a read of a Lease does not reveal that its namespace is missing
+	refused(t, c, lease.ErrNoStore, "traceflake lease create")
+	other := httptest.NewServer(http.NotFoundHandler())
+	defer other.Close()
+	refused(t, fleet(t, "k8s://default?server="+other.URL), lease.ErrMisconfigured, "check the server's URL")
+}
+
+func TestStrictS3(t *testing.T) {
+	s3.Root.Setenv(t)
+	server := s3.ForTest(t)
+	c := fleet(t, "s3://nowhere?endpoint="+server.Endpoint())
+	refused(t, c, lease.ErrMisconfigured, "there is no bucket nowhere")
+	server.Bucket(t, "leases")
+	c.Store = "s3://leases?endpoint=" + server.Endpoint()
+	for _, keys := range []s3.Keys{{AccessKey: s3.Root.AccessKey, SecretKey: "hunter2"}, {AccessKey: "nobody", SecretKey: "hunter2"}} {
+		keys.Setenv(t)
+		refused(t, c, lease.ErrMisconfigured, "credentials")
+	}
+	s3.User.Setenv(t)
+	refused(t, c, lease.ErrMisconfigured, "s3:GetObject and s3:PutObject on s3://leases/")
 }
 
 func TestStrictEtcd(t *testing.T) {

@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -178,6 +179,9 @@ func (s *Server) Run() error { return s.child.Run() }
 
 // Kill ends the server as a crash does. Its etcd goes on.
 func (s *Server) Kill() error { return s.child.Kill() }
+
+// Signal sends a signal to the server, not to its etcd.
+func (s *Server) Signal(signal syscall.Signal) error { return s.child.Signal(signal) }
 
 // Wait returns when the server is ready.
 func (s *Server) Wait(ctx context.Context) error {
