@@ -248,17 +248,18 @@ func TestPage(t *testing.T) {
 		}
 		for attribute, values := range m.attributes {
 			listed := page.attributes[attribute]
-			if attribute == "traceflake.vmclock" { // a process exports one of the values
+			switch {
+			case attribute == "traceflake.vmclock": // a process exports one of the values
 				if len(listed) != 3 || !slices.Contains(listed, values[0]) {
 					t.Errorf("%s: %s is %s, want one of %s", name, attribute, values, listed)
 				}
-			} else if name == "traceflake.lease.requests" { // they begin with their first count
+			case name == "traceflake.lease.requests": // its series begin with their first count
 				for _, value := range values {
 					if !slices.Contains(listed, value) {
 						t.Errorf("%s: the page lacks %s %s", name, attribute, value)
 					}
 				}
-			} else if sorted(values) != sorted(listed) {
+			case sorted(values) != sorted(listed):
 				t.Errorf("%s: the values of %s are\n%s\nwant\n%s", name, attribute, sorted(values), sorted(listed))
 			}
 		}
