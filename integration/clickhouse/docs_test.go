@@ -47,7 +47,7 @@ func TestDocumentedSQL(t *testing.T) {
 			}
 			queries++
 		}
-		if queries < 5 {
+		if queries < 4 {
 			t.Errorf("only %d queries in the page", queries)
 		}
 	}
