@@ -51,9 +51,16 @@ func (d *dialed) kv(ctx context.Context) (clientv3.KV, error) {
 	if deadline, ok := ctx.Deadline(); ok {
 		config.DialTimeout = min(config.DialTimeout, time.Until(deadline))
 	}
+	life, end := context.WithCancel(context.Background()) // of the client
+	config.Context = life
+	connected := context.AfterFunc(ctx, end)
 	client, err := clientv3.New(config)
 	if err != nil {
-		return nil, err
+		end()
+		return nil, errors.Join(err, ctx.Err())
+	}
+	if !connected() { // the call was canceled
+		return nil, errors.Join(ctx.Err(), client.Close())
 	}
 	d.client = client
 	return client, nil

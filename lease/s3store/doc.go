@@ -117,6 +117,11 @@
 // random times that grow to 8 seconds, within the context of the call. Other
 // errors are returned at once; no write whose outcome is unknown is repeated.
 //
+// The SHA-256 of each body is signed, so a server that verifies signatures refuses a body that was
+// changed on the way. The response to a write cannot be compared with what was sent: it has no
+// checksum that every server sends, and its ETag is the MD5 of the object only with some kinds of
+// encryption. Each page has a checksum, which every read verifies.
+//
 // # Durability
 //
 // S3 is linearizable for each object, and acknowledges what is durable. So do

@@ -93,6 +93,30 @@ func TestBadOptions(t *testing.T) {
 	}
 }
 
+// A call that is canceled while it connects with a password, to a server that is silent, returns.
+func TestCancelWhileConnecting(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = silent.Close() }()
+	s, err := driver.Open("etcd://user:secret@" + silent.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer time.AfterFunc(200*time.Millisecond, cancel).Stop()
+	began := time.Now()
+	_, err = s.Describe(ctx)
+	wantError(t, "canceled", err, context.Canceled)
+	if err := s.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("it took %s", took)
+	}
+}
+
 func TestDriver(t *testing.T) {
 	cluster := etcd.ForTest(t, 1)
 	ctx, now := context.Background(), time.Now()
