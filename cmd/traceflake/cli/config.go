@@ -98,6 +98,19 @@ func (f *flags) openStore() (driver.Store, error) {
 	return s, nil
 }
 
+// withStore opens the store of the flags or the environment for one call, which may take as long as
+// timeout.
+func (f *flags) withStore(cmd *cobra.Command, timeout time.Duration, call func(context.Context, driver.Store) error) error {
+	s, err := f.openStore()
+	if err != nil {
+		return err
+	}
+	defer closeStore(s)
+	ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
+	defer cancel()
+	return call(ctx, s)
+}
+
 // closeStore closes a store whose calls have ended.
 func closeStore(s driver.Store) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)

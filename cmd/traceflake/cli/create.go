@@ -252,36 +252,31 @@ If add is interrupted, run the same command again.`,
 		Example: `  traceflake lease secret add next --store postgres://db/traceflake`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := f.openStore()
-			if err != nil {
+			return f.withStore(cmd, storeTimeout, func(ctx context.Context, s driver.Store) error {
+				if _, embedded := s.(driver.Embedded); embedded {
+					return errors.New("a bolt file has one secret, which never changes: move the file away, and a service creates another one")
+				}
+				d, err := s.Describe(ctx)
+				if err != nil {
+					return fmt.Errorf("store: %w", err)
+				}
+				secret, err := openSecret(args[0], true)
+				if err != nil {
+					return fmt.Errorf("secret: %w", err)
+				}
+				fingerprint := lease.Fingerprint(secret.codec, d.ID)
+				if !secret.fresh && !slices.Contains(d.Secrets, fingerprint) {
+					return fmt.Errorf("%s exists, and its secret may belong to another store: name a file that does not exist", args[0])
+				}
+				if err := s.AddSecret(ctx, fingerprint); err != nil {
+					return fmt.Errorf("store: %w", err)
+				}
+				if err := secret.keep(); err != nil {
+					return fmt.Errorf("secret: %w; run the same command again", err)
+				}
+				_, err = fmt.Fprintf(cmd.OutOrStdout(), "registered the secret in %s with the store %s\n", args[0], d.ID)
 				return err
-			}
-			defer closeStore(s)
-			if _, embedded := s.(driver.Embedded); embedded {
-				return errors.New("a bolt file has one secret, which never changes: move the file away, and a service creates another one")
-			}
-			ctx, cancel := context.WithTimeout(cmd.Context(), storeTimeout)
-			defer cancel()
-			d, err := s.Describe(ctx)
-			if err != nil {
-				return fmt.Errorf("store: %w", err)
-			}
-			secret, err := openSecret(args[0], true)
-			if err != nil {
-				return fmt.Errorf("secret: %w", err)
-			}
-			fingerprint := lease.Fingerprint(secret.codec, d.ID)
-			if !secret.fresh && !slices.Contains(d.Secrets, fingerprint) {
-				return fmt.Errorf("%s exists, and its secret may belong to another store: name a file that does not exist", args[0])
-			}
-			if err := s.AddSecret(ctx, fingerprint); err != nil {
-				return fmt.Errorf("store: %w", err)
-			}
-			if err := secret.keep(); err != nil {
-				return fmt.Errorf("secret: %w; run the same command again", err)
-			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "registered the secret in %s with the store %s\n", args[0], d.ID)
-			return err
+			})
 		},
 	}
 	return group(&cobra.Command{

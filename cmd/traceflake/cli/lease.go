@@ -47,28 +47,23 @@ With -o json each block is an object on a line of its own:
 	output := outputFlag(cmd)
 	cmd.Flags().BoolVar(&held, "held", false, "only blocks that are taken now")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		s, err := f.openStore()
-		if err != nil {
-			return err
-		}
-		defer closeStore(s)
-		ctx, cancel := context.WithTimeout(cmd.Context(), storeTimeout)
-		defer cancel()
-		blocks, err := s.List(ctx)
-		var about lease.Description
-		if err == nil {
-			about, err = s.Describe(ctx)
-		}
-		if err != nil {
-			return fmt.Errorf("store: %w", err)
-		}
-		taken := slices.DeleteFunc(slices.Clone(blocks), func(b lease.Grant) bool { return driver.Block(b).Free(time.Now()) })
-		fmt.Fprintf(cmd.ErrOrStderr(), "traceflake: %d of %d blocks are taken; %d were ever granted or raised\n",
-			len(taken), driver.RangeOf(about).Blocks(), len(blocks))
-		if held {
-			blocks = taken
-		}
-		return writeBlocks(cmd, *output, blocks)
+		return f.withStore(cmd, storeTimeout, func(ctx context.Context, s driver.Store) error {
+			blocks, err := s.List(ctx)
+			var about lease.Description
+			if err == nil {
+				about, err = s.Describe(ctx)
+			}
+			if err != nil {
+				return fmt.Errorf("store: %w", err)
+			}
+			taken := slices.DeleteFunc(slices.Clone(blocks), func(b lease.Grant) bool { return driver.Block(b).Free(time.Now()) })
+			fmt.Fprintf(cmd.ErrOrStderr(), "traceflake: %d of %d blocks are taken; %d were ever granted or raised\n",
+				len(taken), driver.RangeOf(about).Blocks(), len(blocks))
+			if held {
+				blocks = taken
+			}
+			return writeBlocks(cmd, *output, blocks)
+		})
 	}
 	return cmd
 }
@@ -88,20 +83,17 @@ func leaseShowCommand(f *flags) *cobra.Command {
 		if err != nil || node > randflake.MaxNode {
 			return fmt.Errorf("%q is not a node from 0 to %d", args[0], randflake.MaxNode)
 		}
-		s, err := f.openStore()
-		if err != nil {
-			return err
-		}
-		defer closeStore(s)
-		b, err := blockOf(cmd.Context(), s, uint32(node))
-		switch {
-		case err != nil:
-			return fmt.Errorf("store: %w", err)
-		case b.Version == 0:
-			fmt.Fprintf(cmd.ErrOrStderr(), "traceflake: node %d was never granted\n", node)
-			return errReported
-		}
-		return writeBlocks(cmd, *output, []lease.Grant{b})
+		return f.withStore(cmd, storeTimeout, func(ctx context.Context, s driver.Store) error {
+			b, err := blockOf(ctx, s, uint32(node))
+			switch {
+			case err != nil:
+				return fmt.Errorf("store: %w", err)
+			case b.Version == 0:
+				fmt.Fprintf(cmd.ErrOrStderr(), "traceflake: node %d was never granted\n", node)
+				return errReported
+			}
+			return writeBlocks(cmd, *output, []lease.Grant{b})
+		})
 	}
 	return cmd
 }

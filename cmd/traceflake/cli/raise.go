@@ -28,31 +28,26 @@ Run it again if it fails. Repeated, or run by two operators at once, it is one r
   traceflake lease raise --store postgres://db/traceflake`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := f.openStore()
-			if err != nil {
+			return f.withStore(cmd, raiseTimeout, func(ctx context.Context, s driver.Store) error {
+				d, err := s.Describe(ctx)
+				if err != nil {
+					return fmt.Errorf("store: %w", err)
+				}
+				at, whose, err := storeTime(ctx, s)
+				if err != nil {
+					return err
+				}
+				until := driver.AfterLeases(at, d.LongestTTL)
+				fmt.Fprintf(cmd.OutOrStdout(), "now is %s, by %s\n", rfc3339(at), whose)
+				if dryRun {
+					return wouldRaise(ctx, cmd, s, driver.RaiseTo(d, until, at), at)
+				}
+				if until, err = s.Raise(ctx, until); err != nil {
+					return fmt.Errorf("store: %w; run the same command again", err)
+				}
+				_, err = fmt.Fprintf(cmd.OutOrStdout(), "raised: nothing before %s is granted any more\n", rfc3339(until))
 				return err
-			}
-			defer closeStore(s)
-			ctx, cancel := context.WithTimeout(cmd.Context(), raiseTimeout)
-			defer cancel()
-			d, err := s.Describe(ctx)
-			if err != nil {
-				return fmt.Errorf("store: %w", err)
-			}
-			at, whose, err := storeTime(ctx, s)
-			if err != nil {
-				return err
-			}
-			until := driver.AfterLeases(at, d.LongestTTL)
-			fmt.Fprintf(cmd.OutOrStdout(), "now is %s, by %s\n", rfc3339(at), whose)
-			if dryRun {
-				return wouldRaise(ctx, cmd, s, driver.RaiseTo(d, until, at), at)
-			}
-			if until, err = s.Raise(ctx, until); err != nil {
-				return fmt.Errorf("store: %w; run the same command again", err)
-			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "raised: nothing before %s is granted any more\n", rfc3339(until))
-			return err
+			})
 		},
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "write nothing; show what would be raised")

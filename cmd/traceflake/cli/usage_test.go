@@ -8,6 +8,7 @@ import (
 	"os"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -175,7 +176,7 @@ func TestJSONIsDocumented(t *testing.T) {
 		{"", "range", "now-1h", "now"}, {"", "range", "--trace", lines(ids)[0]},
 		{"", "lease", "list", "--store", bolt}, {"", "doctor", "--store", none, "--secret-file", "/nonexistent"},
 	} {
-		args := append(c[1:len(c):len(c)], "-o", "json")
+		args := slices.Concat(c[1:], []string{"-o", "json"})
 		cmd, _, err := newRoot().Find(args)
 		if err != nil {
 			t.Fatal(err)
