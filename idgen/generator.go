@@ -11,6 +11,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/traceflake/traceflake/internal/reports"
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/traceid"
 )
@@ -65,6 +66,9 @@ func New(opts ...Option) *Generator {
 func (g *Generator) Close() error {
 	if g.source != nil {
 		g.eras.close()
+	}
+	for _, q := range []*reports.Queue{&g.eras.reports, &g.refusals.fromSource.reports, &g.refusals.inRange.reports} {
+		q.Flush()
 	}
 	if g.metrics == nil {
 		return nil

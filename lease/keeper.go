@@ -65,7 +65,8 @@ type Keeper struct {
 	failures int           // Acquires in a row
 
 	// What tests replace.
-	report    func(error)
+	reports   reports.Queue
+	report    func(error) // queues a report
 	jitter    func() float64
 	nonce     func() string
 	reseeding time.Duration
@@ -133,13 +134,14 @@ func newKeeper(s Store, c *randflake.Codec, opts ...Option) (*Keeper, error) {
 		stopped:   make(chan struct{}),
 		used:      make(map[uint32]time.Time),
 		noLease:   ErrNoLease,
-		report:    (&reports.Queue{Handle: cfg.report}).Add,
+		reports:   reports.Queue{Handle: cfg.report},
 		jitter:    rand.Float64,
 		nonce:     NewNonce,
 		reseeding: reseeding,
 		askAt:     cfg.clock.Elapsed(), // Elapsed may count from any moment
 		counts:    new(counts),
 	}
+	k.report = k.reports.Add
 	k.cfg.machine = func() uint64 {
 		return cfg.machine() + k.restores.Load()*0x9e3779b97f4a7c15 // a step of either changes the sum
 	}
@@ -292,6 +294,7 @@ func (k *Keeper) Close(ctx context.Context) error {
 			k.closeErr = fmt.Errorf("lease: close: the store did not answer: %w", ctx.Err())
 		}
 		_ = k.metrics.Unregister()
+		k.reports.Flush()
 	})
 	return k.closeErr
 }

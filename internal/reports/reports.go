@@ -3,6 +3,7 @@ package reports
 
 import (
 	"sync"
+	"time"
 
 	"go.opentelemetry.io/otel"
 )
@@ -42,6 +43,22 @@ func (q *Queue) Waiting() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return len(q.waiting)
+}
+
+// Last is how long Flush waits: a handler may block for ever.
+const Last = 100 * time.Millisecond
+
+// Flush waits until the handler has returned from all reports, for [Last] at most: a program that
+// ends would lose them.
+func (q *Queue) Flush() {
+	for end := time.Now().Add(Last); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		q.mu.Lock()
+		idle := !q.running
+		q.mu.Unlock()
+		if idle {
+			return
+		}
+	}
 }
 
 func (q *Queue) deliver() {
