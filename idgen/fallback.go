@@ -67,7 +67,7 @@ func (o *outage) change(on bool, err error) {
 	}
 }
 
-var errRecovered = errors.New("idgen: recovered: IDs are no longer random")
+var errRecovered error = reports.Recovered("idgen: recovered: IDs are no longer random")
 
 // random generates random IDs. Until the kernel learns of a restore, its bytes are the same in all
 // copies of a machine, and that is when leases are gone. So they are combined with a mask, which

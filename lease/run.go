@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/traceflake/traceflake/internal/reports"
 	"github.com/traceflake/traceflake/randflake"
 )
 
@@ -408,7 +409,7 @@ func (k *Keeper) backoff(failures *int, longest time.Duration) time.Duration {
 }
 
 // errRecovered is reported after a failure.
-var errRecovered = errors.New("lease: recovered: the store grants and renews leases")
+var errRecovered error = reports.Recovered("lease: recovered: the store grants and renews leases")
 
 // failed reports a failure when it begins.
 func (k *Keeper) failed(ctx context.Context, what string, err error) {

@@ -8,6 +8,11 @@ import (
 	"go.opentelemetry.io/otel"
 )
 
+// Recovered is a report that something works again.
+type Recovered string
+
+func (r Recovered) Error() string { return string(r) }
+
 // Most is how many reports of a Queue may wait.
 const Most = 16
 

@@ -86,7 +86,7 @@ var rules = map[string]string{
 	"postgres":                "STD",
 
 	// Puts the parts together.
-	"setup": store + metric + "~/idgen ~/traceid ~/lease/boltstore @/otel/trace",
+	"setup": store + metric + "~/idgen ~/traceid ~/lease/boltstore ~/internal/reports @/otel/trace",
 
 	// The same, for builds with otelc; in_main.go imports the package itself.
 	"otelc": "STD ~/otelc ~/setup ~/propagation/xtraceid ~/lease/k8sstore" +

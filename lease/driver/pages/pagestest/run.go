@@ -292,9 +292,8 @@ func stalled(tb testing.TB, newStorage func(testing.TB) Storage) {
 				}
 			case <-time.After(wait + patience):
 				resume()
-				<-done
-				tb.Fatalf("%s that the server does not answer had not returned %s after its context was over: it must obey its context in flight, too",
-					name, patience)
+				tb.Fatalf("%s that the server does not answer had not returned %s after its context was over: it must obey its context in flight, too; "+
+					"then it returned %v", name, patience, <-done)
 			}
 			cancel()
 		}
