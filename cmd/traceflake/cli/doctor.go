@@ -134,6 +134,8 @@ func (d *doctor) secret(c setup.Config, s driver.Store) *randflake.Codec {
 	if own, embedded := s.(driver.Embedded); embedded {
 		codec, err := own.Codec(ctx)
 		switch {
+		case c.SecretFile != "":
+			d.wrong("secret", errors.New("the file of the store has a secret of its own"), "unset "+setup.SecretFileVar)
 		case err == nil:
 			d.ok("secret", "the file's own")
 		case !errors.Is(err, lease.ErrNoStore):

@@ -30,24 +30,24 @@ traceparent, b3, X-B3-…, x-trace-id and X-Amzn-Trace-Id, and JSON log records
 with fields such as trace_id. Without arguments it reads standard input, one per
 line; gzip is decompressed.
 
-Without a secret only the clear half is decoded. A store that has its own secret
+Without a secret only the first half is decoded. A store that has its own secret
 supplies one if there is no secret file. With a store, inspect also shows which
 lease an ID's node belongs to now.
 
 IDs of other systems (UUID v7, ULID, X-Ray, Datadog, 64-bit B3) are identified as
 far as their form allows. If an ID may be of several kinds, all are listed, the
-likeliest first; "by chance" is the fraction of random IDs of the same form that
-look like that kind.
+likeliest first; "false positives" is the fraction of random IDs of the same form
+that look like that kind.
 
 With -o json each ID is an object on a line of its own, with its line number in standard
 input, and its role if it comes from a header or a record. Parts are those of the kind:
 {"line":1,"role":"trace","id":"19544cb1b3000000209f67de4ce8066c","candidates":[
 {"kind":"traceflake trace ID","time":"2026-11-23T06:03:09.542Z","parts":{"sequence":0,
 "second":"2026-11-23T06:03:09Z","node":31447,"node_sequence":9732,"secret":1,
-"halves":"agree","lease_now":"…"},"chance":4.6e-10}]}
+"halves":"agree","lease_now":"…"},"false_positives":4.6e-10}]}
 {"line":1,"role":"span","id":"34b38f8cb108e663","candidates":[{"kind":"Randflake ID",
 "time":"2026-11-23T06:03:09Z","parts":{"node":9812,"node_sequence":7613,"secret":1,
-"text":"39csfhioghpj3"},"note":"by its time only; …","chance":0.061}]}`,
+"text":"39csfhioghpj3"},"note":"by its time only; …","false_positives":0.061}]}`,
 		Example: `  traceflake inspect 1950fb0f8880000086cdcca4ab608495
   traceflake inspect --store bolt:/var/lib/traceflake/leases.db 1950fb0f8880000086cdcca4ab608495
   traceflake inspect --secret-file secret -o json <ids.gz
@@ -180,7 +180,7 @@ func (in *inspection) all(cmd *cobra.Command, args []string) error {
 				if err := table.Flush(); err != nil {
 					return err
 				}
-				fmt.Fprintln(table, "ID\tKIND\tTIME\tBY CHANCE\tPARTS")
+				fmt.Fprintln(table, "ID\tKIND\tTIME\tFALSE POSITIVES\tPARTS")
 			}
 			addRows(table, f)
 			lines++
@@ -204,8 +204,8 @@ func addRows(table io.Writer, f identify.Found) {
 		if !c.Time.IsZero() {
 			at = c.Time.Format(time.RFC3339Nano)
 		}
-		chance := strconv.FormatFloat(c.Chance, 'g', 2, 64)
-		_, _ = io.WriteString(table, strings.Join([]string{id, c.Kind, at, chance, details(c) + "\n"}, "\t"))
+		falsePositives := strconv.FormatFloat(c.FalsePositives, 'g', 2, 64)
+		_, _ = io.WriteString(table, strings.Join([]string{id, c.Kind, at, falsePositives, details(c) + "\n"}, "\t"))
 	}
 }
 

@@ -147,7 +147,7 @@ func TestNewVerifyInspect(t *testing.T) {
 			t.Errorf("not JSON: %s", row)
 		}
 	}
-	if len(rows) != 3 || !strings.Contains(rows[0], `"parts":{"sequence":0,`) || !strings.HasPrefix(rows[1], `{"line":1,"role":"span",`) || !strings.Contains(rows[2], `{"kind":"64 bits","note":"in decimal, `) || !strings.HasSuffix(rows[2], `,"chance":1}]}`) {
+	if len(rows) != 3 || !strings.Contains(rows[0], `"parts":{"sequence":0,`) || !strings.HasPrefix(rows[1], `{"line":1,"role":"span",`) || !strings.Contains(rows[2], `{"kind":"64 bits","note":"in decimal, `) || !strings.HasSuffix(rows[2], `,"false_positives":1}]}`) {
 		t.Errorf("rows %q", rows)
 	}
 }

@@ -59,7 +59,7 @@ func (x Identifier) hex64(s string) []Candidate {
 	if err != nil {
 		return nil
 	}
-	c := Candidate{Kind: kindShort, Note: "a B3 trace ID or a span ID from any tracer", Chance: 1}
+	c := Candidate{Kind: kindShort, Note: "a B3 trace ID or a span ID from any tracer", FalsePositives: 1}
 	if x.Keyring == nil {
 		c.Note += "; a secret would identify ours"
 	}
@@ -79,7 +79,7 @@ func (x Identifier) decimal(s string) []Candidate {
 		return nil
 	}
 	return append(x.randflake(randflake.ID(n)),
-		Candidate{Kind: kindShort, Note: "in decimal, as Datadog and others write B3's trace and span IDs", Chance: 1})
+		Candidate{Kind: kindShort, Note: "in decimal, as Datadog and others write B3's trace and span IDs", FalsePositives: 1})
 }
 
 // written returns the kind of an ID in a text form that only that kind has.
@@ -91,7 +91,7 @@ func (x Identifier) written(kind string, id trace.TraceID) []Candidate {
 			return []Candidate{c}
 		}
 	}
-	return []Candidate{{Kind: kind, Chance: 1, Note: "by its form only; its time is not plausible"}}
+	return []Candidate{{Kind: kind, FalsePositives: 1, Note: "by its form only; its time is not plausible"}}
 }
 
 // uuid reads the dashed form, in which PostgreSQL prints any 128 bits.

@@ -24,9 +24,9 @@ type Candidate struct {
 	Parts Parts     `json:"parts,omitzero"`
 	// Note is further information.
 	Note string `json:"note,omitempty"`
-	// Chance is the fraction of random IDs of the same form that look like this
+	// FalsePositives is the fraction of random IDs of the same form that look like this
 	// kind; 1 if the form is the only criterion.
-	Chance float64 `json:"chance"`
+	FalsePositives float64 `json:"false_positives"`
 }
 
 // Parts are the other fields that an ID encodes, and other ways to write it.
@@ -68,9 +68,9 @@ func (x Identifier) ID(s string) ([]Candidate, error) {
 	if len(all) == 0 {
 		return nil, fmt.Errorf("%w: %s", ErrUnknown, complaint(s))
 	}
-	slices.SortStableFunc(all, func(a, b Candidate) int { return cmp.Compare(a.Chance, b.Chance) })
+	slices.SortStableFunc(all, func(a, b Candidate) int { return cmp.Compare(a.FalsePositives, b.FalsePositives) })
 	const certain = 1e-6
-	if all[0].Chance < certain { // the others are coincidences
+	if all[0].FalsePositives < certain { // the others are coincidences
 		all = all[:1]
 	}
 	return all, nil

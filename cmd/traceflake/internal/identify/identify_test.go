@@ -106,7 +106,7 @@ func TestOurs(t *testing.T) {
 			if !strings.Contains(all[0].Note, c.note) || len(all) > 1 != c.rest {
 				t.Errorf("candidates %+v, want the note %q", all, c.note)
 			}
-			chances[c.name] = all[0].Chance
+			chances[c.name] = all[0].FalsePositives
 		})
 	}
 	if chances["older secret"] != 2*chances["trace ID"] || chances["backfilled, older secret"] != 2*chances["backfilled"] {
@@ -233,7 +233,7 @@ func FuzzLine(f *testing.F) {
 				t.Errorf("%q: %v", line, err)
 			}
 			for _, c := range id.Candidates {
-				if c.Kind == "" || c.Chance <= 0 || c.Chance > 1 {
+				if c.Kind == "" || c.FalsePositives <= 0 || c.FalsePositives > 1 {
 					t.Errorf("%+v", c)
 				}
 			}

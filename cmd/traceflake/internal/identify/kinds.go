@@ -35,12 +35,12 @@ var (
 // plausible: from the year of the kind's first use to an hour after now. So several may be listed:
 // a ULID of 2026, for example, may also be a traceflake ID of 2020.
 func kinds(id trace.TraceID, now time.Time) []Candidate {
-	all := []Candidate{{Kind: kindRandom, Chance: 1}}
+	all := []Candidate{{Kind: kindRandom, FalsePositives: 1}}
 	// field adds a kind whose time is in a field of so many milliseconds if t is plausible. Of all
 	// IDs, marked have the other properties of the kind.
 	field := func(kind string, t, from time.Time, millis, marked float64) {
 		if limit := now.Add(ahead); !t.Before(from) && !t.After(limit) {
-			all = append(all, Candidate{Kind: kind, Time: t, Chance: marked * float64(limit.Sub(from).Milliseconds()) / millis})
+			all = append(all, Candidate{Kind: kind, Time: t, FalsePositives: marked * float64(limit.Sub(from).Milliseconds()) / millis})
 		}
 	}
 	high := binary.BigEndian.Uint64(id[:8])

@@ -38,7 +38,7 @@ func TestKinds(t *testing.T) {
 		var names []string
 		for i, c := range all {
 			names = append(names, c.Kind)
-			if c.Time.IsZero() != (c.Kind == kindShort || c.Kind == kindRandom) || i > 0 && c.Chance <= all[i-1].Chance {
+			if c.Time.IsZero() != (c.Kind == kindShort || c.Kind == kindRandom) || i > 0 && c.FalsePositives <= all[i-1].FalsePositives {
 				t.Errorf("%s: %+v", v.Name, all)
 			}
 		}
@@ -52,7 +52,7 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// Of random IDs, as many look like a kind as its Chance says.
+// Of random IDs, as many look like a kind as its FalsePositives says.
 func TestKindsByChance(t *testing.T) {
 	const n = 300_000
 	now := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
@@ -63,7 +63,7 @@ func TestKindsByChance(t *testing.T) {
 		binary.BigEndian.PutUint64(id[:8], r.Uint64())
 		for _, c := range kinds(id, now) {
 			seen[c.Kind]++
-			chance[c.Kind] = c.Chance
+			chance[c.Kind] = c.FalsePositives
 		}
 	}
 	for _, kind := range []string{kindTraceflake, kindULID, kindXRay, kindRandom} {

@@ -27,7 +27,7 @@ func (x Identifier) ours(c Candidate, id trace.TraceID) Candidate {
 	secrets := float64(len(x.Keyring.Codecs()))
 	info := traceid.Inspect(x.Keyring, id)
 	if info.Agree {
-		c.Chance *= agreement * secrets
+		c.FalsePositives *= agreement * secrets
 		c.decoded(info.Parts, info.Secret)
 		c.Parts.Halves = "agree"
 		return c
@@ -38,7 +38,7 @@ func (x Identifier) ours(c Candidate, id trace.TraceID) Candidate {
 		// NewTraceIDAt generates the low half later than the time of the clear half.
 		parts := codec.Decode(info.Low)
 		if share := x.share(parts, info.Time); share > 0 {
-			c.Chance *= min(1, share*secrets)
+			c.FalsePositives *= min(1, share*secrets)
 			c.decoded(parts, secret)
 			c.Note = "if it is ours, it was given to an old record at " + parts.Time.Format(time.RFC3339)
 			break
@@ -75,7 +75,7 @@ func (x Identifier) randflake(id randflake.ID) (all []Candidate) {
 	for secret, codec := range x.Keyring.Codecs() {
 		parts := codec.Decode(id)
 		if share := x.share(parts, time.Time{}); share > 0 {
-			c := Candidate{Kind: RandflakeID, Time: parts.Time.UTC(), Chance: share, Note: "by its time only; 64 bits have no check"}
+			c := Candidate{Kind: RandflakeID, Time: parts.Time.UTC(), FalsePositives: share, Note: "by its time only; 64 bits have no check"}
 			c.decoded(parts, secret)
 			c.Parts.Second = "" // it is the time
 			c.Parts.Text = id.String()
@@ -98,7 +98,7 @@ func (x Identifier) base32(s string) []Candidate {
 	if all := x.randflake(id); len(all) > 0 {
 		return all
 	}
-	c := Candidate{Kind: RandflakeID, Chance: 1, Note: "by its form only; a secret would decide"}
+	c := Candidate{Kind: RandflakeID, FalsePositives: 1, Note: "by its form only; a secret would decide"}
 	if x.Keyring != nil {
 		c.Note = "by its form only; under no secret is its time in the past"
 	}
