@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -190,10 +191,10 @@ func TestCreateInterrupted(t *testing.T) {
 	for stop := 1; ; stop++ {
 		url, s := newServer(t, time.Now)
 		secret := filepath.Join(t.TempDir(), "secret")
-		writes := 0
+		var writes atomic.Int64 // pages are written concurrently
 		ctx, cancel := context.WithCancel(t.Context())
 		s.Checked = func(string) {
-			if writes++; writes == stop {
+			if writes.Add(1) == int64(stop) {
 				cancel()
 			}
 		}
