@@ -542,7 +542,7 @@ func (f *fleet) judgeWrites(writes []entry) {
 	})
 	for _, e := range writes {
 		if slices.ContainsFunc(f.outages, func(o [2]int64) bool { return o[0] < e.Began && e.Answered < o[1] }) {
-			tb.Errorf("the store acknowledged version %d of node %d while it was unreachable: an error of a write is swallowed", e.Version, e.Node)
+			tb.Errorf("the store was unreachable, and version %d of node %d was acknowledged although it had failed: an error of a write is swallowed", e.Version, e.Node)
 			return
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -30,6 +31,8 @@ type remote struct {
 	data   map[string]string
 	synced map[string]string // what is on the disk, to which it writes ten times a second
 	at     time.Time
+
+	readOnly atomic.Bool
 }
 
 type message struct {
@@ -52,6 +55,10 @@ func (s *remote) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer s.mu.Unlock()
 	switch m.Op {
 	case "write":
+		if s.readOnly.Load() {
+			http.Error(w, "read-only", http.StatusServiceUnavailable)
+			return
+		}
 		if time.Since(s.at) > 100*time.Millisecond {
 			s.synced, s.at = maps.Clone(s.data), time.Now()
 		}
@@ -148,6 +155,12 @@ func (s *remote) run(tb testing.TB) {
 	Processes{
 		URL: "leasetest://" + cut.Address() + "?flaw=" + url.QueryEscape(s.flaw),
 		Outage: func(during func()) error {
+			if s.flaw == "swallowed errors" { // a client that cannot read has nothing to write
+				s.readOnly.Store(true)
+				during()
+				s.readOnly.Store(false)
+				return nil
+			}
 			cut.Lose()
 			time.Sleep(time.Second)
 			cut.Cut()
