@@ -68,7 +68,9 @@ func (f *interruptible) Read(p []byte) (int, error) {
 }
 
 // run runs the command and returns its exit code.
-func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, to io.Writer) int {
+	stderr := &lockedWriter{to: to}
+	defer stderr.close()
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { fmt.Fprintln(stderr, "traceflake:", err) }))
 	root := newRoot()
 	root.SetArgs(args)
@@ -89,6 +91,24 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	}
 	fmt.Fprintln(stderr, "traceflake:", err)
 	return 2
+}
+
+// lockedWriter is standard error until close. Problems are reported on goroutines of their own.
+type lockedWriter struct {
+	mu sync.Mutex
+	to io.Writer
+}
+
+func (w *lockedWriter) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.to.Write(p)
+}
+
+func (w *lockedWriter) close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.to = io.Discard
 }
 
 // errReported sets the exit code to 1: some input was wrong, and that has been reported.
