@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/clickhouse"
+	"github.com/traceflake/traceflake/integration/servers/child"
 )
 
 // few are spans of two days.
@@ -292,7 +293,7 @@ func TestAdopt(t *testing.T) {
 // TestAdoptKilled kills the command before and after each of its statements that changes something,
 // runs it again, and stores spans meanwhile.
 func TestAdoptKilled(t *testing.T) {
-	path := build(t)
+	path := child.Build(t, child.Traceflake)
 	e := newEngine(t)
 	e.adoptable("ClickStack")
 	spans, want := world(), []string{}

@@ -3,27 +3,17 @@ package clickhouse_test
 import (
 	"bytes"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/traceflake/traceflake/clickhouse"
+	"github.com/traceflake/traceflake/integration/servers/child"
 )
-
-// build compiles the command line.
-func build(t *testing.T) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "traceflake")
-	if out, err := exec.Command("go", "build", "-o", path, "github.com/traceflake/traceflake/cmd/traceflake").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return path
-}
 
 // TestCommand runs `traceflake clickhouse` as an operator does.
 func TestCommand(t *testing.T) {
-	path := build(t)
+	path := child.Build(t, child.Traceflake)
 	e := newEngine(t)
 	t.Setenv("TRACEFLAKE_CLICKHOUSE_DSN", e.DSN())
 	run := func(code int, args ...string) (out, errOut string) {

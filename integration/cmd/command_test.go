@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/traceflake/traceflake/integration/servers"
+	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/integration/servers/etcd"
 	"github.com/traceflake/traceflake/integration/servers/kubernetes"
 	"github.com/traceflake/traceflake/integration/servers/s3"
@@ -36,16 +37,6 @@ const secret = "dffd6021bb2bd5b0af676290809ec3a5"
 type program struct {
 	path string
 	env  []string
-}
-
-func build(t *testing.T) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "traceflake")
-	cmd := exec.Command("go", "build", "-o", path, "github.com/traceflake/traceflake/cmd/traceflake")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return path
 }
 
 // run checks the command's exit code and returns its output.
@@ -71,7 +62,7 @@ func (p program) run(t *testing.T, code int, args ...string) string {
 // An operator's work with each of the stores: while a service holds a lease, the operator makes
 // IDs, looks up who made an ID, and raises the store.
 func TestStores(t *testing.T) {
-	path := build(t)
+	path := child.Build(t, child.Traceflake)
 	for name, url := range map[string]func(*testing.T) string{
 		"PostgreSQL": func(t *testing.T) string { return servers.PostgresForTest(t).DSN() },
 		"etcd": func(t *testing.T) string {
@@ -159,7 +150,7 @@ func checkEmpty(t *testing.T, dsn string) {
 func TestClosedPipe(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, build(t), "new", "-n", "2000000000")
+	cmd := exec.CommandContext(ctx, child.Build(t, child.Traceflake), "new", "-n", "2000000000")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -182,7 +173,7 @@ func TestSQLPostgres(t *testing.T) {
 	if err != nil {
 		t.Skip("psql is not installed")
 	}
-	p := program{path: build(t)}
+	p := program{path: child.Build(t, child.Traceflake)}
 	script := p.run(t, 0, "sql", "postgres")
 	cmd := exec.Command(psql, "-v", "ON_ERROR_STOP=1", "-X", servers.PostgresForTest(t).DSN())
 	cmd.Stdin = strings.NewReader(script + fmt.Sprintf("SELECT trace_id_time('%s');\n", "0eb4dcf8440000000000000000000001"))

@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/integration/servers/kubernetes"
 	"github.com/traceflake/traceflake/setup"
 )
@@ -32,9 +33,11 @@ func TestFirstDay(t *testing.T) {
 	if err := api.Apply(t.Context(), "apiVersion: v1\nkind: Namespace\nmetadata: {name: first-day}\n"); err != nil {
 		t.Fatal(err)
 	}
-	d.build("traceflake", "./cmd/traceflake")
-	d.build("service", "./examples/otelhttp")
-	d.build("gateway", "./examples/otelhttp/gateway")
+	d.programs = map[string]string{
+		"traceflake": child.Build(t, child.Traceflake),
+		"service":    child.Build(t, "github.com/traceflake/traceflake/examples/otelhttp"),
+		"gateway":    child.Build(t, "github.com/traceflake/traceflake/examples/otelhttp/gateway"),
+	}
 	_, c := service(t, render(t, "kubernetes", "first-day"))
 	secret := filepath.Join(d.dir, "secret")
 	for _, v := range environment(t, c, nil, secret) {
@@ -154,15 +157,8 @@ type day struct {
 	api  *api
 	env  []string
 	text strings.Builder
-}
 
-func (d *day) build(name, what string) {
-	d.t.Helper()
-	build := exec.CommandContext(d.t.Context(), "go", "build", "-o", filepath.Join(d.dir, name), what)
-	build.Dir = root
-	if out, err := build.CombinedOutput(); err != nil {
-		d.t.Fatalf("%v\n%s", err, out)
-	}
+	programs map[string]string // the paths, by the names in the transcript
 }
 
 func (d *day) title(text string) { fmt.Fprintf(&d.text, "\n== %s\n", text) }
@@ -170,7 +166,7 @@ func (d *day) title(text string) { fmt.Fprintf(&d.text, "\n== %s\n", text) }
 func (d *day) say(text string) { d.text.WriteString(text) }
 
 func (d *day) command(program string, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(d.t.Context(), filepath.Join(d.dir, program), args...)
+	cmd := exec.CommandContext(d.t.Context(), d.programs[program], args...)
 	cmd.Env = append(slices.Clone(d.env), "HOME="+d.dir)
 	return cmd
 }

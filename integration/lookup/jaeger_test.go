@@ -186,7 +186,7 @@ func collect(answer any, spans *[]string) {
 // is not found, with the bound nor without it. These storages ignore the bound, so no request for a
 // trace that exists is repeated.
 func TestJaeger(t *testing.T) {
-	command := binary(t)
+	command := child.Build(t, child.Traceflake)
 	for name, storage := range map[string]string{
 		"memory": "{memory: {max_traces: 1000}}",
 		"badger": fmt.Sprintf("{badger: {ephemeral: false, directories: {keys: %[1]q, values: %[1]q}, ttl: {spans: 720h}}}", t.TempDir()),

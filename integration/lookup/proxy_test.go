@@ -29,17 +29,6 @@ import (
 	"github.com/traceflake/traceflake/integration/servers/child"
 )
 
-// binary builds the command.
-func binary(t *testing.T) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "traceflake")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", path, "github.com/traceflake/traceflake/cmd/traceflake")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return path
-}
-
 // proxy is a running proxy.
 type proxy struct {
 	cmd     *exec.Cmd
@@ -153,7 +142,7 @@ func checkGRPC(t *testing.T, p *proxy) grpc_health_v1.Health_WatchClient {
 }
 
 func TestProxy(t *testing.T) {
-	command := binary(t)
+	command := child.Build(t, child.Traceflake)
 
 	// Grafana's streamed search is gRPC without TLS at the data source's URL.
 	t.Run("gRPC", func(t *testing.T) {

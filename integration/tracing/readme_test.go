@@ -33,16 +33,6 @@ func readme(t *testing.T) (program, leases string) {
 	return program, leases
 }
 
-// build compiles a file, or a package of the workspace.
-func build(t *testing.T, what string) (binary string) {
-	t.Helper()
-	binary = filepath.Join(t.TempDir(), "program")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, what).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return binary
-}
-
 // buildProgram compiles the README's program, which then serves url.
 func buildProgram(t *testing.T, program string) (binary, url string) {
 	t.Helper()
@@ -55,7 +45,7 @@ func buildProgram(t *testing.T, program string) (binary, url string) {
 	if err := os.WriteFile(source, []byte(program), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return build(t, source), "http://" + at[0]
+	return child.Build(t, source), "http://" + at[0]
 }
 
 // terminate stops a service as a deployment does.
@@ -124,7 +114,7 @@ func TestQuickStartWithLeases(t *testing.T) {
 	commands = strings.Replace(commands, shown, "'"+store+"'", 1)
 
 	binary, url := buildProgram(t, program)
-	traceflake := build(t, "github.com/traceflake/traceflake/cmd/traceflake")
+	traceflake := child.Build(t, child.Traceflake)
 	service := exec.CommandContext(t.Context(), "bash", "-ec",
 		"traceflake() { "+traceflake+" \"$@\"; }\n"+commands+"\nexec "+binary)
 	service.Dir = t.TempDir()

@@ -533,7 +533,7 @@ func (e entry) String() string {
 }
 
 // judgeWrites checks that no write was acknowledged during an outage, and that each block's version
-// tells of every write that was acknowledged before.
+// includes every write that was acknowledged before.
 func (f *fleet) judgeWrites(writes []entry) {
 	tb := f.tb
 	tb.Helper()

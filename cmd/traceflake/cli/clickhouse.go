@@ -136,7 +136,7 @@ func clickhouseAdoptCommand(s *server) *cobra.Command {
 		Short: "Put a new table in the place of the exporter's, without copying",
 		Long: `adopt puts a table like that of create in the place of an existing one, under its
 name and without copying spans: neither the Collector nor the tools change. prepare
-creates the new table beside the old one, with its TTL, storage policy, engine and
+creates the new table alongside the old one, with its TTL, storage policy, engine and
 your own columns; swap exchanges their names; undo exchanges them back; finish drops
 the old table when its spans have expired. A view, otel_traces_all, shows both.
 

@@ -1,4 +1,4 @@
-// Package child starts, watches and stops the servers that tests run as child processes.
+// Package child builds, starts, watches and stops the programs that tests run as child processes.
 //
 // A child's standard input is a pipe from this process. It closes even if this process is killed,
 // and a child ends when it does: see [Main].
@@ -13,6 +13,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"sync"
 	"syscall"
 	"testing"
@@ -189,6 +190,19 @@ func ForTest[S io.Closer](tb testing.TB, start func(context.Context) (S, error))
 		}
 	})
 	return s
+}
+
+// Traceflake is the package of the command.
+const Traceflake = "github.com/traceflake/traceflake/cmd/traceflake"
+
+// Build compiles a package of the workspace, or a file, for a test, and returns the program's path.
+func Build(tb testing.TB, what string) (path string) {
+	tb.Helper()
+	path = filepath.Join(tb.TempDir(), "program")
+	if out, err := exec.CommandContext(tb.Context(), "go", "build", "-o", path, what).CombinedOutput(); err != nil {
+		tb.Fatalf("%v\n%s", err, out)
+	}
+	return path
 }
 
 // Addresses returns n addresses on loopback, host:port, whose ports are free now.
