@@ -53,7 +53,9 @@ create is only needed for another block size or a longer TTL.`,
 					return err
 				}
 			}
-			return f.create(cmd, d, existing)
+			return f.withStore(cmd, raiseTimeout, func(ctx context.Context, s driver.Store) error {
+				return f.create(ctx, cmd, s, d, existing)
+			})
 		},
 	}
 	f.addSecret(cmd)
@@ -76,14 +78,7 @@ func parseNodes(text string) (first, count uint32, err error) {
 }
 
 // create creates the store, or completes it, or finds that it exists.
-func (f *flags) create(cmd *cobra.Command, wanted lease.Description, existing bool) error {
-	s, err := f.openStore()
-	if err != nil {
-		return err
-	}
-	defer closeStore(s)
-	ctx, cancel := context.WithTimeout(cmd.Context(), raiseTimeout)
-	defer cancel()
+func (f *flags) create(ctx context.Context, cmd *cobra.Command, s driver.Store, wanted lease.Description, existing bool) error {
 	c, err := f.config()
 	if _, embedded := s.(driver.Embedded); embedded && err == nil {
 		return createEmbedded(ctx, cmd, s, c, wanted)
