@@ -227,7 +227,7 @@ func (p Processes) Run(tb testing.TB) {
 		}
 	}
 	f.readers.Wait()
-	f.judge()
+	f.judge(f.stored())
 }
 
 // create creates the store, and returns a client and the codec.
@@ -493,11 +493,27 @@ func (f *fleet) mark(l *life, ids []randflake.Parts) {
 	}
 }
 
-// judge compares the IDs with the grants.
-func (f *fleet) judge() {
+// stored returns the blocks as the last write left them.
+func (f *fleet) stored() (blocks []entry) {
+	f.tb.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	all, err := f.store.List(ctx)
+	if err != nil {
+		f.tb.Fatalf("after all processes ended: %v", err)
+	}
+	now := time.Now().UnixNano()
+	for _, g := range all {
+		blocks = append(blocks, entry{Node: g.Node, Nonce: g.Nonce, Version: g.Version, Began: now, Answered: now})
+	}
+	return blocks
+}
+
+// judge compares the IDs with the grants, and the writes with what is stored.
+func (f *fleet) judge(writes []entry) {
 	tb := f.tb
 	tb.Helper()
-	var all, writes []entry
+	var all []entry
 	for _, l := range f.all {
 		grants, acknowledged, err := readGrants(l.name + ".grants")
 		if err != nil {
@@ -558,7 +574,7 @@ func (f *fleet) judgeWrites(writes []entry) {
 			if slices.ContainsFunc(f.outages, func(o [2]int64) bool { return before.Answered < o[1] && o[0] < e.Answered }) {
 				mistake = "in an outage it forgot a write, which was not on a disk yet, or was acknowledged although it had failed"
 			}
-			tb.Errorf("the store acknowledged version %d of node %d to one process, and version %d to another one later: %s",
+			tb.Errorf("the store acknowledged version %d of node %d, and a later write is version %d: %s",
 				before.Version, e.Node, e.Version, mistake)
 			return
 		}

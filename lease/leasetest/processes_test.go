@@ -44,7 +44,7 @@ func TestJudgeOfProcesses(t *testing.T) {
 				f.all = append(f.all, l)
 			}
 			f.all[0].seen[second{9, c.second}] = true
-			f.judge()
+			f.judge(nil)
 		}}, Harness{})
 		if v.Failed() != (c.say != "") || !strings.Contains(v.said, c.say) {
 			t.Errorf("%s: the judge reports %q, want %q", c.name, v.said, c.say)

@@ -29,8 +29,7 @@ type remote struct {
 	flaw   string
 	mu     sync.Mutex
 	data   map[string]string
-	synced map[string]string // what is on the disk, to which it writes ten times a second
-	at     time.Time
+	synced map[string]string // what is on the disk, which is written a second before each kill
 
 	readOnly atomic.Bool
 }
@@ -59,9 +58,6 @@ func (s *remote) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			http.Error(w, "read-only", http.StatusServiceUnavailable)
 			return
 		}
-		if time.Since(s.at) > 100*time.Millisecond {
-			s.synced, s.at = maps.Clone(s.data), time.Now()
-		}
 		if m.Changed = s.data[m.Name] != m.Version && s.flaw != "no condition"; !m.Changed {
 			s.data[m.Name] = string(m.Data)
 		}
@@ -73,6 +69,12 @@ func (s *remote) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	m.Data = []byte(s.data[m.Name])
 	_ = json.NewEncoder(w).Encode(m)
+}
+
+func (s *remote) sync() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.synced = maps.Clone(s.data)
 }
 
 // restart does what a server does that is killed and started again.
@@ -161,6 +163,7 @@ func (s *remote) run(tb testing.TB) {
 				s.readOnly.Store(false)
 				return nil
 			}
+			s.sync()
 			cut.Lose()
 			time.Sleep(time.Second)
 			cut.Cut()
