@@ -493,12 +493,16 @@ func (f *fleet) mark(l *life, ids []randflake.Parts) {
 	}
 }
 
-// stored returns the blocks as the last write left them.
+// stored returns the blocks as the last write left them. The client may have connections that an
+// outage has cut.
 func (f *fleet) stored() (blocks []entry) {
 	f.tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	all, err := f.store.List(ctx)
+	for ; err != nil && ctx.Err() == nil; all, err = f.store.List(ctx) {
+		time.Sleep(100 * time.Millisecond)
+	}
 	if err != nil {
 		f.tb.Fatalf("after all processes ended: %v", err)
 	}
