@@ -17,17 +17,18 @@ type faulty struct {
 	driver.Connector
 	fail    func(string) bool // of statements, not of queries
 	rewrite func(string) string
+
+	settings string // as in a URL
 }
 
 var errFaulty = errors.New("the connection broke")
 
 func (e *engine) faulty(f *faulty) *sql.DB {
 	e.t.Helper()
-	options, err := chgo.ParseDSN(e.DSN())
+	options, err := chgo.ParseDSN(e.DSN() + "?max_partitions_per_insert_block=1&" + f.settings)
 	if err != nil {
 		e.t.Fatal(err)
 	}
-	options.Settings = chgo.Settings{"max_partitions_per_insert_block": 1}
 	f.Connector = chgo.Connector(options)
 	db := sql.OpenDB(f)
 	e.t.Cleanup(func() { _ = db.Close() })

@@ -34,6 +34,10 @@ func TestMain(m *testing.M) {
 		cleanup = func() { _ = os.RemoveAll(cold) }
 		_ = os.Setenv(configVar, "testdata/engine.xml") // fails for bad names only
 		_ = os.Setenv("TRACEFLAKE_CLICKHOUSE_COLD", cold+"/")
+		_ = os.Setenv("TRACEFLAKE_CLICKHOUSE_USERS", cold+"/users.xml")
+		if err := os.WriteFile(cold+"/users.xml", users(), 0o600); err != nil {
+			panic(err)
+		}
 	}
 	e, err := servers.ClickHouse(context.Background())
 	code := m.Run() // which says what is wrong with the engine

@@ -71,6 +71,7 @@ type request struct {
 	format   string // of the result
 	spooled  string // the file that sql reads rows from, if any
 	database string
+	role     string
 	settings []string // name, value, name, value …
 	params   []param
 	revision uint64 // of the Native format that the client reads
@@ -101,6 +102,8 @@ func (g *gateway) parse(r *http.Request) (*request, error) {
 			q.params = append(q.params, param{after, value})
 		case strings.HasPrefix(name, "session_"):
 			return nil, notImplemented("sessions")
+		case name == "role":
+			q.role = value
 		case !slices.Contains(notSettings, name):
 			q.settings = append(q.settings, name, value)
 		}
@@ -162,6 +165,12 @@ func (g *gateway) run(ctx context.Context, q *request) (answer, error) {
 	// Always, as the last statement may have been USE.
 	if _, err := conn.query("USE "+quoteName(q.database), "Null", nil); err != nil {
 		return answer{}, err
+	}
+	if q.role != "" {
+		defer func() { _, _ = conn.query("SET ROLE DEFAULT", "Null", nil) }()
+		if _, err := conn.query("SET ROLE "+quoteName(q.role), "Null", nil); err != nil {
+			return answer{}, err
+		}
 	}
 	for i := 0; i < len(q.settings); i += 2 {
 		if _, err := conn.query("SET "+quoteName(q.settings[i])+" = "+quoteText(q.settings[i+1]), "Null", nil); err != nil {

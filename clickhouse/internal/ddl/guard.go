@@ -53,12 +53,13 @@ func (t Table) guard(suffix, condition, message string) string {
 
 // LookupGuard fails if something other than our views has their names: the exporter's own
 // lookup table would remain without a view that fills it. If that table is to be kept, it
-// fails if a table of spans has none: tools would not find its spans by trace ID.
+// fails if a table that holds spans has none: tools would not find those by trace ID. An empty
+// one, as an interrupted Create leaves it, gets its lookup table.
 func (t Table) LookupGuard() string {
 	if t.KeepLookup {
-		return fmt.Sprintf("SELECT throwIf(countIf(engine = 'View') > 0 OR countIf(name = %[1]s) > 0 AND countIf(name != %[1]s) < 2, %[2]s)\n"+
+		return fmt.Sprintf("SELECT throwIf(countIf(engine = 'View') > 0 OR countIf(name = %[1]s AND total_rows > 0) > 0 AND countIf(name != %[1]s) < 2, %[2]s)\n"+
 			"FROM system.tables WHERE database = %[3]s AND name IN (%[1]s, %[4]s, %[5]s)",
-			QuoteText(t.Named("")), QuoteText("traceflake: table "+t.Named("")+" has no lookup table "+t.Named(Lookup)+
+			QuoteText(t.Named(t.Rows())), QuoteText("traceflake: table "+t.Named("")+" has no lookup table "+t.Named(Lookup)+
 				" that a materialized view fills, so it cannot be kept"),
 			t.InDatabase(), QuoteText(t.Named(Lookup)), QuoteText(t.Named(LookupFeed)))
 	}
