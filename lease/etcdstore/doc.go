@@ -7,8 +7,8 @@
 // etcd 3.4 or newer, with the right to read and write the keys of one prefix.
 // Every change is one transaction that compares what it changes; every read is
 // linearizable. Nothing relies on etcd's leases, their TTL or any clock.
-// The response to a write contains no value that could be compared with what was sent; each page has
-// a checksum, which every read verifies.
+// The same transaction reads the value back, and an answer other than what was sent is an error of the
+// call. Each page has a checksum, which every read verifies.
 //
 // A renewal takes two round trips, and so does an Acquire whose page has a free block, which nearly
 // all have until most blocks are taken. A start takes one more, for the description of the store.

@@ -103,16 +103,17 @@ func (s *server) Write(ctx context.Context, name string, data []byte, version st
 		unchanged = clientv3.Compare(clientv3.CreateRevision(key), "=", 0)
 	}
 	answer, err := kv.Txn(ctx).If(unchanged).
-		Then(clientv3.OpPut(key, string(data))).
+		Then(clientv3.OpPut(key, string(data)), clientv3.OpGet(key)).
 		Else(clientv3.OpGet(key)).
 		Commit()
 	if err != nil {
 		return pages.Object{}, s.failed(err)
 	}
+	now := object(answer.Responses[len(answer.Responses)-1].GetResponseRange().GetKvs())
 	if !answer.Succeeded {
-		return object(answer.Responses[0].GetResponseRange().Kvs), pages.ErrChanged
+		return now, pages.ErrChanged
 	}
-	return pages.Object{Version: string(data)}, nil
+	return now, nil // the Store compares it with what was sent
 }
 
 // List implements [pages.Server]. It lists the data too, all of one moment.

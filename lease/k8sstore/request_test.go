@@ -120,7 +120,7 @@ func TestTimeIsTheServers(t *testing.T) {
 		t.Errorf("read: got %+v, %v", read, err)
 	}
 	written, err := o.Write(t.Context(), "page-0001", []byte("data"), "u/6")
-	if err != nil || written.Version != "u/7" {
+	if err != nil || written.Version != "u/7" || string(written.Data) != "data" { // which is compared with what was sent
 		t.Errorf("write: got %+v, %v", written, err)
 	}
 }

@@ -118,9 +118,11 @@
 // errors are returned at once; no write whose outcome is unknown is repeated.
 //
 // The SHA-256 of each body is signed, so a server that verifies signatures refuses a body that was
-// changed on the way. The response to a write cannot be compared with what was sent: it has no
-// checksum that every server sends, and its ETag is the MD5 of the object only with some kinds of
-// encryption. Each page has a checksum, which every read verifies.
+// changed on the way. A gateway that signs requests itself could change one: if the response to a
+// write has a CRC-64/NVME, as that of Amazon S3 has, which computes one for each object, it is compared
+// with what was sent, and the ETag must be a new one. A mismatch is an error of the call. The ETag's
+// value is not compared: it is the MD5 of the object only with some kinds of encryption. No checksum
+// is requested: some servers refuse such requests. Each page has one, which every read verifies.
 //
 // # Durability
 //

@@ -56,7 +56,7 @@ func (s *server) hint(right string, a answer) (text string, known bool) {
 			c.Invalidate() // the next call may find fresh ones
 		}
 		return "the credentials are expired, renew them", true
-	case "InvalidAccessKeyId", "SignatureDoesNotMatch", "InvalidToken":
+	case "InvalidAccessKeyId", "SignatureDoesNotMatch", "InvalidToken", "XAmzContentSHA256Mismatch":
 		return "the credentials are not those of the server, or a proxy between here and the server changes requests", true
 	case "NoSuchBucket":
 		return fmt.Sprintf("there is no bucket %s in %s at %s, create it", s.bucket, s.region, s.base.Host), true

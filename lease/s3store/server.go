@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/xml"
 	"errors"
 	"fmt"
+	"hash/crc64"
 	"io"
 	"net/http"
 	"net/url"
@@ -82,6 +85,9 @@ func (s *server) Write(ctx context.Context, name string, data []byte, version st
 		if err != nil {
 			return pages.Object{}, s.failed(putObject, name, err)
 		}
+		if sum := a.header.Get("X-Amz-Checksum-Crc64nvme"); sum != "" && sum != checksum(data) {
+			return pages.Object{}, s.failed(putObject, name, pages.ErrAltered)
+		}
 		return pages.Object{Version: written}, nil
 	case a.status == http.StatusPreconditionFailed,
 		a.status == http.StatusNotFound && a.code == noSuchKey && version != "":
@@ -90,6 +96,14 @@ func (s *server) Write(ctx context.Context, name string, data []byte, version st
 		return pages.Object{}, pages.ErrChanged
 	}
 	return pages.Object{}, s.refused(putObject, name, a)
+}
+
+var nvme = crc64.MakeTable(0x9a6c9329ac4bc9b5)
+
+// checksum returns the CRC-64/NVME of an object, as a server sends it that computes one for each object
+// without being asked. Some servers refuse requests for a checksum.
+func checksum(data []byte) string {
+	return base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint64(nil, crc64.Checksum(data, nvme)))
 }
 
 // listing is the part of ListObjectsV2's response that is used.

@@ -15,6 +15,7 @@ import (
 	"github.com/traceflake/traceflake/integration/servers/etcd"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/driver/pages"
 	"github.com/traceflake/traceflake/lease/etcdstore"
 	"github.com/traceflake/traceflake/lease/leasetest"
 )
@@ -77,6 +78,43 @@ func TestRequests(t *testing.T) {
 	count("get", 1, func() error { _, err := s.Get(ctx, g.Node); return err })
 	count("release", 2, func() error { return s.Release(ctx, g, lease.NewNonce(), now) })
 	count("list", 1, func() error { _, err := s.List(ctx); return err })
+}
+
+// altering is a proxy that changes values on their way to etcd.
+type altering struct{ clientv3.KV }
+
+func (a altering) Txn(ctx context.Context) clientv3.Txn { return alteringTxn{a.KV.Txn(ctx)} }
+
+type alteringTxn struct{ clientv3.Txn }
+
+func (a alteringTxn) If(conditions ...clientv3.Cmp) clientv3.Txn {
+	return alteringTxn{a.Txn.If(conditions...)}
+}
+
+func (a alteringTxn) Then(ops ...clientv3.Op) clientv3.Txn {
+	for i, op := range ops {
+		if op.IsPut() {
+			ops[i] = clientv3.OpPut(string(op.KeyBytes()), strings.ToUpper(string(op.ValueBytes())))
+		}
+	}
+	return alteringTxn{a.Txn.Then(ops...)}
+}
+
+// What etcd has after a write is compared with what was sent.
+func TestAlteredValues(t *testing.T) {
+	client := etcd.ForTest(t, 1).ClientForTest(t)
+	stored := storage(client, etcdstore.DefaultPrefix)
+	stored.Create(t, lease.Description{})
+	s, err := etcdstore.New(altering{client})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := stored.Client(t).Acquire(t.Context(), calls.Request(time.Now()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.Renew(t.Context(), g, calls.Renewal(lease.NewNonce(), g.End.Add(time.Minute)))
+	wantError(t, "renew", err, pages.ErrAltered)
 }
 
 func TestBadOptions(t *testing.T) {

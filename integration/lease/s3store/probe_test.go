@@ -22,6 +22,7 @@ import (
 	"github.com/traceflake/traceflake/integration/servers/s3"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/driver/pages"
 	"github.com/traceflake/traceflake/lease/s3store"
 )
 
@@ -114,6 +115,46 @@ func TestConditionsCheckedEarly(t *testing.T) {
 	defer gateway.Close()
 	err := create(t, mustOpen(t, config(gateway.URL, s3.Root)))
 	wantError(t, "create", err, lease.ErrMisconfigured, "of 8 writes at once, each on condition that there is no such object")
+}
+
+// A gateway that changes what it stores. Without the server's keys it is refused by the server; with
+// keys of its own, the server's answer shows it.
+func TestAlteredBodies(t *testing.T) {
+	server := started(t)
+	for _, c := range []struct {
+		name string
+		sign bool
+		do   func(w http.ResponseWriter, r *http.Request)
+		want error
+		text string
+	}{
+		{"refused", false, nil, lease.ErrMisconfigured, "XAmzContentSHA256Mismatch"},
+		{"signed", true, nil, pages.ErrAltered, "did not store what was sent"},
+		{"not stored", true, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("ETag", r.Header.Get("If-Match"))
+		}, pages.ErrAltered, "did not store what was sent"},
+	} {
+		var alters atomic.Bool
+		gateway := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			switch {
+			case !alters.Load() || r.Method != http.MethodPut:
+				forward(t, w, r, server.Endpoint(), false)
+			case c.do != nil:
+				c.do(w, r)
+			default:
+				body, _ := io.ReadAll(r.Body)
+				r.Body = io.NopCloser(bytes.NewReader(bytes.ToUpper(body)))
+				forward(t, w, r, server.Endpoint(), c.sign)
+			}
+		}))
+		stored := harness(config(gateway.URL, s3.Root)).New(t)
+		stored.Create(t, lease.Description{Nodes: 8})
+		s := stored.Client(t)
+		alters.Store(true)
+		_, err := s.Acquire(t.Context(), calls.Request(time.Now()))
+		wantError(t, c.name, err, c.want, c.text)
+		gateway.Close()
+	}
 }
 
 // With the rights that the documentation lists, and with each of them missing.

@@ -38,9 +38,8 @@ func (w waiter) Read(ctx context.Context, name string) (Object, error) {
 
 func (w waiter) Write(ctx context.Context, name string, data []byte, version string) (Object, error) {
 	o, err := again(ctx, func() (Object, error) { return w.Server.Write(ctx, name, data, version) })
-	if err == nil && o.Data != nil && !bytes.Equal(o.Data, data) {
-		return o, fmt.Errorf("the server acknowledged %s, and stored something else than what was sent: does something between here and it, "+
-			"such as a webhook, change objects?", name)
+	if err == nil && (o.Version == "" || o.Version == version || o.Data != nil && !bytes.Equal(o.Data, data)) {
+		err = fmt.Errorf("%s: %w", name, ErrAltered)
 	}
 	return o, err
 }

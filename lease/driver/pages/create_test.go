@@ -1,6 +1,8 @@
 package pages_test
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -269,15 +271,29 @@ func TestLostObjects(t *testing.T) {
 
 // What a server says that it stored is compared with what was sent.
 func TestOtherAnswers(t *testing.T) {
-	server := &pagestest.Server{}
-	open(server, 2, few(2))
-	s := client(writes(server, func(m *message, _ func() answer) answer {
-		return answer{object: pages.Object{Version: "next", Data: []byte(m.version)}} // the old data, as a webhook may keep it
-	}), 2)
-	_, err := s.Acquire(t.Context(), request(t0))
-	wantUnknown(t, "acquire", err)
-	if err == nil || !strings.Contains(err.Error(), "stored something else") {
-		t.Errorf("acquire: %v", err)
+	for name, o := range map[string]func(m *message) pages.Object{
+		"the old data":    func(m *message) pages.Object { return pages.Object{Version: "next", Data: []byte(m.version)} }, // as a webhook may keep it
+		"the old version": func(m *message) pages.Object { return pages.Object{Version: m.version} },
+		"no object":       func(*message) pages.Object { return pages.Object{} },
+	} {
+		server := &pagestest.Server{}
+		open(server, 2, few(2))
+		s := client(writes(server, func(m *message, _ func() answer) answer { return answer{object: o(m)} }), 2)
+		_, err := s.Acquire(t.Context(), request(t0))
+		wantErr(t, name, err, pages.ErrAltered)
+		wantUnknown(t, name, err)
+	}
+	// Create does not try such a server for ever.
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	wantErr(t, "create with a probe", probed(ctx, writes(&pagestest.Server{}, func(m *message, do func() answer) answer {
+		m.data = bytes.ToUpper(m.data)
+		a := do()
+		a.object.Data = m.data
+		return a
+	})), pages.ErrAltered)
+	if ctx.Err() != nil {
+		t.Error("it tries until its context ends")
 	}
 	// One that says nothing, and stores nothing, is found out by Create.
 	swallows := client(writes(&pagestest.Server{}, func(*message, func() answer) answer {

@@ -160,6 +160,8 @@ func writeAtOnce(ctx context.Context, server Server, version string) (acknowledg
 		switch {
 		case e == nil:
 			acknowledged++
+		case errors.Is(e, ErrAltered):
+			return acknowledged, e
 		case !errors.Is(e, ErrChanged):
 			unanswered, err = unanswered+1, e
 		}

@@ -46,6 +46,11 @@ import (
 // given version. Nothing was written.
 var ErrChanged = errors.New("the object has changed")
 
+// ErrAltered is returned if a server acknowledged a write, and its response shows that it did not store
+// what was sent.
+var ErrAltered = errors.New("the server acknowledged a write, but did not store what was sent: " +
+	"does something between here and it, such as a webhook or a gateway, change objects?")
+
 // Server holds objects of some kilobytes under names of lower-case letters, digits and "-". It is
 // linearizable and durable: an acknowledged write is never forgotten, and every call sees all writes
 // acknowledged before it began, by any client. A read from a replica or a cache does not. It is safe
@@ -67,9 +72,10 @@ type Server interface {
 
 	// Write replaces the data of an object if it still has this version, or
 	// creates it if the version is "" and there is no such object; the server compares and writes
-	// in one step. If the server answers with the data that it stored, Write returns them: the Store
-	// compares them with what was sent. With ErrChanged it may return the object as it
-	// is now, if it knows. After any error other than ErrChanged and
+	// in one step. It returns the new version and, if the server answers with it, the data that was
+	// stored. The Store returns [ErrAltered] if that is not what was sent, or if the version is the
+	// old one; Write does if it can tell from a checksum. With ErrChanged it may return the object as
+	// it is now, if it knows. After any error other than ErrChanged and
 	// lease.ErrMisconfigured it is unknown whether it was written.
 	Write(ctx context.Context, name string, data []byte, version string) (Object, error)
 

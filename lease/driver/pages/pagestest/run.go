@@ -80,6 +80,9 @@ func (c client) write(name, data, version string) {
 	if err != nil {
 		c.tb.Fatalf("Write of %s with the version that it has, %q: %v", name, short(version), err)
 	}
+	if o.Version == "" || o.Version == version {
+		c.tb.Errorf("Write of %s returned the version %q; want the new one", name, short(o.Version))
+	}
 	if o.Data != nil && string(o.Data) != data {
 		c.tb.Errorf("Write of %s returned data other than was sent, although it stored that", name)
 	}
