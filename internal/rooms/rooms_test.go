@@ -64,7 +64,7 @@ var rules = map[string]string{
 	"lease/s3store":                store + "github.com/aws/aws-sdk-go-v2/aws/... github.com/aws/aws-sdk-go-v2/config",
 	"lease/driver/pages":           "STD ~/randflake ~/lease ~/lease/driver",
 	"lease/driver/pages/pagestest": "STD ~/lease/driver/pages",
-	"lease/leasetest":              store + "github.com/anishathalye/porcupine pgregory.net/rapid",
+	"lease/leasetest":              store + "github.com/anishathalye/porcupine",
 
 	// Makes IDs. It knows a source of them, not leases.
 	"idgen": pure + metric + "context ~/randflake ~/traceid ~/internal/version ~/internal/vmclock" +

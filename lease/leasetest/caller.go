@@ -3,30 +3,30 @@ package leasetest
 import (
 	"context"
 	"errors"
+	"testing"
 	"time"
-
-	"pgregory.net/rapid"
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// caller makes calls, one at a time, and compares every answer, and what the store has then, with
-// the rule of driver.Block, as a [History] does.
+// caller makes calls, one at a time and by each of its clients in turn, and compares every answer,
+// and what the store has then, with the rule of driver.Block, as a [History] does.
 type caller struct {
-	tb        rapid.TB
-	store     driver.Store
+	tb        testing.TB
+	clients   []driver.Store
+	turn      int
 	nodes     driver.NodeRange
 	knowsTime bool
 	ctx       context.Context // of the calls
 	blocks    state           // what the store has
 }
 
-// caller returns a caller of a new storage.
-func (h Harness) caller(tb rapid.TB, s driver.Store, nodes driver.NodeRange) *caller {
+// caller returns a caller of a new store, by its clients.
+func (h Harness) caller(tb testing.TB, nodes driver.NodeRange, clients ...driver.Store) *caller {
 	tb.Helper()
-	c := &caller{tb: tb, store: s, nodes: nodes, knowsTime: h.KnowsTime, ctx: context.Background(), blocks: unwritten(nodes)}
+	c := &caller{tb: tb, clients: clients, nodes: nodes, knowsTime: h.KnowsTime, ctx: context.Background(), blocks: unwritten(nodes)}
 	for _, b := range c.list() { // one that was raised when it was created has them
 		if i, err := nodes.Index(b.Node); err == nil {
 			c.blocks[i] = driver.Block(b)
@@ -34,6 +34,15 @@ func (h Harness) caller(tb rapid.TB, s driver.Store, nodes driver.NodeRange) *ca
 	}
 	return c
 }
+
+// next returns the client whose turn it is.
+func (c *caller) next() driver.Store {
+	c.turn++
+	return c.clients[c.turn%len(c.clients)]
+}
+
+// watched returns the next client, whose calls are compared with the rule.
+func (c *caller) watched() watched { return watched{c.next(), c.call} }
 
 // refusal returns the error of a call that no state of the store allows, if it is one.
 func (c *caller) refusal(in input) error {
@@ -77,31 +86,34 @@ func (c *caller) call(in input, call func() (lease.Grant, error)) (lease.Grant, 
 	c.tb.Helper()
 	want := c.refusal(in)
 	g, err := call()
-	out := output{grant: pin(g), verdict: judge(err)}
+	out := output{pin(g), judge(err)}
 	if want != nil {
 		if !same(err, want) {
 			c.tb.Errorf("%s: got error %v, want %v", describe(in, out), err, want)
 		}
 	} else {
 		next := step(c.blocks, c.nodes, in, out)
-		if out.verdict == unanswered || out.verdict == ahead || len(next) == 0 {
+		if out.err == unanswered || out.err == lease.ErrClockAhead || len(next) == 0 {
 			c.tb.Fatalf("%s: %v; the blocks were %+v", describe(in, out), err, c.blocks[:c.nodes.Blocks()])
 		}
 		c.blocks = next[0].(state)
 	}
-	c.compare(in, out)
+	c.compare(describe(in, out))
+	if in.op == opRenew || in.op == opRelease {
+		c.get(in.grant.Node)
+	}
 	return g, err
 }
 
-// compare compares what the store lists with what it must have.
-func (c *caller) compare(in input, out output) {
+// compare compares what the store lists after a call with what it must have.
+func (c *caller) compare(after string) {
 	c.tb.Helper()
 	blocks := c.list()
 	for _, want := range c.blocks[:c.nodes.Blocks()] {
 		if want.Version == 0 {
 			continue
 		}
-		if len(blocks) == 0 || !equal(blocks[0], lease.Grant(want)) {
+		if len(blocks) == 0 || pin(blocks[0]) != lease.Grant(want) {
 			for _, got := range blocks {
 				if got.Node == want.Node && got.Version < want.Version {
 					c.tb.Errorf("node %d has version %d, and had %d: versions go back", want.Node, got.Version, want.Version-1)
@@ -110,18 +122,18 @@ func (c *caller) compare(in input, out output) {
 			if len(blocks) == 0 || blocks[0].Node > want.Node {
 				c.tb.Errorf("node %d is not listed, and had version %d: a block that was written is kept for ever, or its versions begin again", want.Node, want.Version-1)
 			}
-			c.tb.Fatalf("after %s: list: got %+v, want %+v first", describe(in, out), blocks, want)
+			c.tb.Fatalf("after %s: list: got %+v, want %+v first", after, blocks, want)
 		}
 		blocks = blocks[1:]
 	}
 	if len(blocks) > 0 {
-		c.tb.Fatalf("after %s: list: %+v were never written", describe(in, out), blocks)
+		c.tb.Fatalf("after %s: list: %+v were never written", after, blocks)
 	}
 }
 
 func (c *caller) list() []lease.Grant {
 	c.tb.Helper()
-	blocks, err := c.store.List(context.Background())
+	blocks, err := c.next().List(context.Background())
 	if err != nil {
 		c.tb.Fatalf("list: %v", err)
 	}
@@ -130,7 +142,7 @@ func (c *caller) list() []lease.Grant {
 
 func (c *caller) acquire(r lease.Request) (lease.Grant, error) {
 	c.tb.Helper()
-	return c.call(input{op: opAcquire, request: r}, func() (lease.Grant, error) { return c.store.Acquire(c.ctx, r) })
+	return c.watched().Acquire(c.ctx, r)
 }
 
 // granted is an Acquire that is granted.
@@ -145,22 +157,17 @@ func (c *caller) granted(r lease.Request) lease.Grant {
 
 func (c *caller) renew(g lease.Grant, r lease.Request) (lease.Grant, error) {
 	c.tb.Helper()
-	got, err := c.call(input{op: opRenew, grant: g, request: r}, func() (lease.Grant, error) { return c.store.Renew(c.ctx, g, r) })
-	c.get(g.Node)
-	return got, err
+	return c.watched().Renew(c.ctx, g, r)
 }
 
 func (c *caller) release(g lease.Grant, nonce string, unused time.Time) {
 	c.tb.Helper()
-	in := input{op: opRelease, grant: g, request: lease.Request{Nonce: nonce}, unused: unused}
-	_, _ = c.call(in, func() (lease.Grant, error) { return lease.Grant{}, c.store.Release(c.ctx, g, nonce, unused) })
-	c.get(g.Node)
+	_ = c.watched().Release(c.ctx, g, nonce, unused)
 }
 
 func (c *caller) get(node uint32) lease.Grant {
 	c.tb.Helper()
-	in := input{op: opGet, grant: lease.Grant{Lease: randflake.Lease{Node: node}}}
-	g, _ := c.call(in, func() (lease.Grant, error) { return c.store.Get(c.ctx, node) })
+	g, _ := c.watched().Get(c.ctx, node)
 	return g
 }
 
@@ -170,7 +177,7 @@ func (c *caller) raise(until time.Time) {
 	if want == nil {
 		want = driver.CheckRaise(until)
 	}
-	got, err := c.store.Raise(c.ctx, until)
+	got, err := c.next().Raise(c.ctx, until)
 	if !same(err, want) {
 		c.tb.Fatalf("raise to %s: got error %v, want %v", until, err, want)
 	}
@@ -182,5 +189,5 @@ func (c *caller) raise(until time.Time) {
 			c.blocks[i] = b.Raise(until)
 		}
 	}
-	c.compare(input{op: "raise", unused: until}, output{verdict: judge(err)})
+	c.compare("a raise to " + until.String())
 }

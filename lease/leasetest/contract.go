@@ -39,6 +39,7 @@ func acquire(tb testing.TB, h Harness) {
 			tb.Errorf("%s: granted %s to %s, want %s to %s", c.name, g.Start, g.End, t0, c.end)
 		}
 		s.get(g.Node)
+		_, _ = s.acquire(r) // as a repeated message
 	}
 	s := h.clients(tb, driver.AllNodes, 1)[0]
 	g, err := s.Acquire(context.Background(), request(t0, time.Minute))
@@ -79,6 +80,7 @@ func renew(tb testing.TB, h Harness) {
 		_, _ = s.renew(old, renewal(next, end))
 	}
 	extend(t0.Add(2 * time.Minute))
+	s.granted(r) // with the nonce that the renewal replaced: it is that of no block
 	extend(t0.Add(3*time.Minute + 999*time.Millisecond))
 	for _, end := range []time.Time{g.End, g.End.Add(999 * time.Millisecond), g.End.Add(-time.Second), t0, t0.Add(-time.Hour)} {
 		extend(end) // which is not later
@@ -228,11 +230,11 @@ func clockAhead(tb testing.TB, h Harness) {
 	s, now := h.open(tb, few), time.Now()
 	const slack = 10 * time.Second // between the store's clock and ours
 	g := s.granted(request(now.Add(lease.MaxClockAhead-slack), time.Minute))
-	g, err := s.store.Renew(s.ctx, g, request(now.Add(lease.MaxClockAhead-slack), lease.MaxTTL))
+	g, err := s.next().Renew(s.ctx, g, request(now.Add(lease.MaxClockAhead-slack), lease.MaxTTL))
 	if err != nil {
 		tb.Fatalf("renew for the longest TTL: %v", err)
 	}
-	s = h.caller(tb, s.store, few) // it may have granted less
+	s = h.caller(tb, few, s.clients...) // it may have granted less
 	// A clock that is behind is harmless. This needs a block that was not granted yet, so it is
 	// tried before the clocks that a store need not refuse.
 	s.granted(request(time.Unix(randflake.Epoch, 0), time.Minute))
@@ -258,29 +260,8 @@ func cancelled(tb testing.TB, h Harness) {
 		_, _ = s.renew(g, renewal(lease.NewNonce(), t0.Add(time.Hour)))
 		s.release(g, lease.NewNonce(), t0)
 		s.raise(t0.Add(time.Hour))
-		if _, err := s.store.List(ctx); !errors.Is(err, ctx.Err()) {
+		if _, err := s.next().List(ctx); !errors.Is(err, ctx.Err()) {
 			tb.Errorf("list: got error %v, want %v", err, ctx.Err())
 		}
 	}
-}
-
-// severalClients checks that a write by one client is visible to all others at once, even to those
-// opened before.
-func severalClients(tb testing.TB, h Harness) {
-	clients, t0 := h.clients(tb, few, 3), start()
-	s := h.caller(tb, clients[0], few)
-	by := func(i int) *caller { s.store = clients[i%3]; return s }
-	g := by(0).granted(request(t0, time.Minute))
-	for i := range 12 {
-		by(i).get(g.Node)
-		next, err := by(i).renew(g, renewal(lease.NewNonce(), g.End.Add(time.Second)))
-		if err != nil {
-			tb.Fatalf("renew: %v", err)
-		}
-		by(i + 1).get(g.Node)
-		_, _ = by(i+2).renew(g, renewal(lease.NewNonce(), g.End.Add(time.Hour)))
-		g = next
-	}
-	by(1).release(g, lease.NewNonce(), t0.Add(time.Second))
-	by(2).release(g, lease.NewNonce(), t0)
 }

@@ -56,7 +56,7 @@ func create(tb testing.TB, h Harness) {
 		}
 		described(tb, storage.Client(tb), d)
 		if !d.Raised.IsZero() {
-			c := h.caller(tb, s, driver.RangeOf(d))
+			c := h.caller(tb, driver.RangeOf(d), s)
 			if g, err := c.acquire(request(d.Raised.Add(-1), time.Minute)); !errors.Is(err, lease.ErrNoFreeNode) {
 				tb.Errorf("acquire before %s, up to which another store may have granted leases: got %+v, %v; want %v", d.Raised, g, err, lease.ErrNoFreeNode)
 			}
@@ -131,7 +131,7 @@ func replaced(tb testing.TB, h Harness) {
 	}
 	storage.Create(tb, Nodes(few))
 	old := storage.Client(tb)
-	g := h.caller(tb, old, few).granted(request(start(), time.Minute))
+	g := h.caller(tb, few, old).granted(request(start(), time.Minute))
 	if err := storage.Delete(); err != nil {
 		tb.Fatalf("delete: %v", err)
 	}

@@ -37,7 +37,7 @@ func Faults(tb testing.TB, clients int, newStorage func(testing.TB) Storage, fau
 		if unknown > calls/2 {
 			tb.Errorf("%d of %d calls have no answer; that shows little", unknown, calls)
 		}
-		if history.CheckWithin(tb, timeout) {
+		if history.Check(tb, timeout) {
 			return
 		}
 	}

@@ -5,7 +5,6 @@ go 1.26.0
 require (
 	github.com/anishathalye/porcupine v1.3.1
 	github.com/traceflake/traceflake v0.1.0
-	pgregory.net/rapid v1.3.0
 )
 
 require (

@@ -1,4 +1,4 @@
-package leasetest_test
+package leasetest
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
-	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -16,17 +15,16 @@ import (
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/driver/pages"
 	"github.com/traceflake/traceflake/lease/driver/pages/pagestest"
-	"github.com/traceflake/traceflake/lease/leasetest"
 	"github.com/traceflake/traceflake/randflake"
 )
 
 // onPages is stores on a server in memory, with so many blocks on a page.
-func onPages(perPage uint32, now func() time.Time) leasetest.Harness {
-	return leasetest.Harness{
+func onPages(perPage uint32, now func() time.Time) Harness {
+	return Harness{
 		KnowsTime: now != nil,
-		New: func(testing.TB) leasetest.Storage {
+		New: func(testing.TB) Storage {
 			server := &pagestest.Server{Now: now}
-			return leasetest.Storage{
+			return Storage{
 				Open: func() (driver.Store, error) {
 					return pages.New(server, pages.Layout{Name: "pages", BlocksPerPage: perPage})
 				},
@@ -36,11 +34,19 @@ func onPages(perPage uint32, now func() time.Time) leasetest.Harness {
 	}
 }
 
+func TestMemory(t *testing.T) { Run(t, harness(func() driver.Store { return driver.EmptyMemory() })) }
+
+func TestMemoryWithClock(t *testing.T) {
+	h := harness(func() driver.Store { return driver.EmptyMemory(driver.WithClock(randflake.SystemClock{})) })
+	h.KnowsTime = true
+	Run(t, h)
+}
+
 func TestPages(t *testing.T) {
 	for _, perPage := range []uint32{1, 3, 64} {
-		t.Run(fmt.Sprint(perPage, " a page"), func(t *testing.T) { leasetest.Run(t, onPages(perPage, time.Now)) })
+		t.Run(fmt.Sprint(perPage, " a page"), func(t *testing.T) { Run(t, onPages(perPage, time.Now)) })
 	}
-	t.Run("without a clock", func(t *testing.T) { leasetest.Run(t, onPages(64, nil)) })
+	t.Run("without a clock", func(t *testing.T) { Run(t, onPages(64, nil)) })
 }
 
 // badNetwork loses, repeats and delays requests and answers. A write may arrive long after its client
@@ -117,8 +123,8 @@ func TestPagesOverABadNetwork(t *testing.T) {
 	for seed := range uint64(*seeds) {
 		h, unknown := overABadNetwork(t, seed, false)
 		unanswered += unknown
-		if h.Check(t); t.Failed() {
-			t.Fatalf("seed %d", seed)
+		if !h.Check(t, time.Minute) || t.Failed() {
+			t.Fatalf("seed %d: linearizable is not shown", seed)
 		}
 	}
 	if unanswered == 0 {
@@ -129,9 +135,8 @@ func TestPagesOverABadNetwork(t *testing.T) {
 
 var seeds = flag.Int("seeds", 400, "how many histories of pages over a bad network to check")
 
-func overABadNetwork(t *testing.T, seed uint64, ignoresVersions bool) (h *leasetest.History, unknown int) {
+func overABadNetwork(t *testing.T, seed uint64, ignoresVersions bool) (h *History, unknown int) {
 	t.Helper()
-	nodes := driver.NodeRange{First: 0, Nodes: randflake.MaxNode + 1, BlockSize: (randflake.MaxNode + 1) / 4}
 	server := &pagestest.Server{}
 	if ignoresVersions {
 		server.Ignores = func(string) bool { return true }
@@ -142,39 +147,28 @@ func overABadNetwork(t *testing.T, seed uint64, ignoresVersions bool) (h *leaset
 	network := &badNetwork{Server: server, rng: rand.New(rand.NewPCG(seed, 0)), bare: seed%2 > 0}
 	synctest.Test(t, func(t *testing.T) { // so that every goroutine has its time
 		time.Sleep(time.Until(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)))
-		h = leasetest.NewHistory(nodes)
-		open := func(s pages.Server) leasetest.Storage {
+		h = NewHistory(few)
+		open := func(s pages.Server) Storage {
 			layout := pages.Layout{Name: "pages", BlocksPerPage: uint32(1 + seed%3)}
-			return leasetest.Storage{Open: func() (driver.Store, error) { return pages.New(s, layout) }}
+			return Storage{Open: func() (driver.Store, error) { return pages.New(s, layout) }}
 		}
-		open(server).Create(t, leasetest.Nodes(nodes))
+		open(server).Create(t, Nodes(few))
 		var clients []lease.Store
 		for range 4 {
 			clients = append(clients, h.Client(open(network).Client(t)))
 		}
-		leasetest.Load{Calls: 20, Seed: seed, Timeout: time.Minute}.Run(clients, nodes)
+		Load{Calls: 20, Seed: seed, Timeout: time.Minute}.Run(clients, few)
 		network.late.Wait()
 	})
 	_, unknown = h.Len()
 	return h, unknown
 }
 
-// failing is a test that is expected to fail.
-type failing struct {
-	testing.TB
-	failed bool
-}
-
-func (f *failing) Helper()               {}
-func (f *failing) Logf(string, ...any)   {}
-func (f *failing) Errorf(string, ...any) { f.failed = true }
-func (f *failing) FailNow()              { f.failed = true; runtime.Goexit() }
-
 func TestPagesOfAServerThatIgnoresVersions(t *testing.T) {
 	for seed := range uint64(50) {
 		h, _ := overABadNetwork(t, seed, true)
-		f := &failing{TB: t}
-		if h.Check(f); f.failed {
+		v := &verdicts{TB: t}
+		if h.Check(v, time.Minute); v.Failed() {
 			return
 		}
 	}

@@ -2,7 +2,6 @@ package k8sstore_test
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"net/http"
 	"sync"
@@ -19,11 +18,6 @@ import (
 
 func TestMain(m *testing.M) {
 	leasetest.Worker()
-	// Each random sequence of calls has a store of its own, which probes the server first. Package
-	// leasetest runs more of them on pages in memory.
-	if err := flag.Set("rapid.checks", "25"); err != nil {
-		panic(err)
-	}
 	kubernetes.Main(m)
 }
 

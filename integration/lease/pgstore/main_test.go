@@ -3,7 +3,6 @@ package pgstore
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"testing"
@@ -21,11 +20,6 @@ func TestMain(m *testing.M) {
 var ownServer bool
 
 func run(m *testing.M) int {
-	// A call here waits for a disk: fewer random sequences than in memory, unless
-	// the command line says otherwise.
-	if err := flag.Set("rapid.checks", "25"); err != nil {
-		panic(err)
-	}
 	// One server for all tests, each with its own database.
 	server, err := servers.Postgres(context.Background())
 	switch {

@@ -2,7 +2,6 @@ package s3store_test
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"os"
 	"sync/atomic"
@@ -21,11 +20,6 @@ import (
 func TestMain(m *testing.M) {
 	s3.Main()
 	leasetest.Worker()
-	// Each random sequence of calls has a store of its own, which probes the server first. Package
-	// leasetest runs more of them on pages in memory.
-	if err := flag.Set("rapid.checks", "25"); err != nil {
-		panic(err)
-	}
 	os.Exit(m.Run())
 }
 
