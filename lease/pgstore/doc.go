@@ -74,7 +74,7 @@
 // for the standby, too. The same transaction sets client_min_messages to warning, so that no
 // setting hides it.
 //
-// After a crash of the primary every acknowledged grant is still there; after a failover it
+// After a crash of the primary every acknowledged grant is still there. After a failover every one
 // is if the new primary has every acknowledged commit. With synchronous_standby_names
 //
 //	'a', 'FIRST 2 (a, b)'   each of these standbys has

@@ -17,36 +17,33 @@ import (
 	"github.com/traceflake/traceflake/lease/pgstore"
 )
 
-var tables atomic.Int64
+var schemas atomic.Int64
 
 func connect(tb testing.TB, dsn string) *pgxpool.Pool {
 	tb.Helper()
 	return connectWith(tb, dsn, func(*pgxpool.Config) {})
 }
 
-// storage is tables of their own, which admin can drop.
-func storage(pool, admin *pgxpool.Pool) leasetest.Storage {
-	table := fmt.Sprintf("leases_%d", tables.Add(1))
-	return leasetest.Storage{
-		Open: func() (driver.Store, error) { return pgstore.New(pool.Config(), pgstore.WithTable(table)) },
-		Delete: func() error {
-			_, err := admin.Exec(context.Background(), fmt.Sprintf("DROP TABLE %s, %[1]s_store", table))
-			return err
-		},
-	}
-}
-
+// harness has each store in a schema of its own, which admin creates.
 func harness(pool, admin *pgxpool.Pool) leasetest.Harness {
-	return leasetest.Harness{
-		KnowsTime: true,
-		New:       func(testing.TB) leasetest.Storage { return storage(pool, admin) },
-	}
+	return leasetest.Harness{KnowsTime: true, New: func(tb testing.TB) leasetest.Storage {
+		config, schema := pool.Config(), fmt.Sprintf("leases_%d", schemas.Add(1))
+		config.ConnConfig.RuntimeParams["search_path"] = schema
+		execute(tb, admin, "CREATE SCHEMA "+schema)
+		return leasetest.Storage{
+			Open: func() (driver.Store, error) { return pgstore.New(config) },
+			Delete: func() error {
+				_, err := admin.Exec(context.Background(), fmt.Sprintf("DROP TABLE %s.traceflake_leases, %[1]s.traceflake_leases_store", schema))
+				return err
+			},
+		}
+	}}
 }
 
 // open opens a store with the settings of a pool until the end of the test.
-func open(tb testing.TB, pool *pgxpool.Pool, opts ...pgstore.Option) *pgstore.Store {
+func open(tb testing.TB, pool *pgxpool.Pool) *pgstore.Store {
 	tb.Helper()
-	s, err := pgstore.New(pool.Config(), opts...)
+	s, err := pgstore.New(pool.Config())
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -55,9 +52,9 @@ func open(tb testing.TB, pool *pgxpool.Pool, opts ...pgstore.Option) *pgstore.St
 }
 
 // created is a store with the settings of a pool, with nodes in blocks of a size, until the end of the test.
-func created(tb testing.TB, pool *pgxpool.Pool, nodes driver.NodeRange, opts ...pgstore.Option) *pgstore.Store {
+func created(tb testing.TB, pool *pgxpool.Pool, nodes driver.NodeRange) *pgstore.Store {
 	tb.Helper()
-	s := open(tb, pool, opts...)
+	s := open(tb, pool)
 	create(tb, s, leasetest.Nodes(nodes))
 	return s
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/leasetest"
-	"github.com/traceflake/traceflake/lease/pgstore"
 )
 
 var few = driver.NodeRange{First: 0, Nodes: 1 << 17, BlockSize: 1 << 15}
@@ -210,6 +209,7 @@ func cancelledWait(t *testing.T, setting, severity string) {
 	server := servers.PostgresForTest(t)
 	ctx, admin := context.Background(), connect(t, server.DSN())
 	execute(t, admin, "ALTER DATABASE "+value[string](t, admin, "SELECT quote_ident(current_database())")+" SET "+setting)
+	execute(t, admin, "CREATE SCHEMA another")
 	var warnings atomic.Int64
 	relay, dsn := relayed(t, server.DSN())
 	relay.Change(func(b []byte) []byte {
@@ -261,12 +261,14 @@ func cancelledWait(t *testing.T, setting, severity string) {
 		"get":        func() error { _, err := s.Get(ctx, g.Node); return err },
 		"add secret": func() error { return s.AddSecret(ctx, "0123456789abcdef") },
 		"create": func() error {
-			pool := connectWith(t, dsn, func(c *pgxpool.Config) { c.ConnConfig.RuntimeParams["application_name"] = "waits" })
+			pool := connectWith(t, dsn, func(c *pgxpool.Config) {
+				c.ConnConfig.RuntimeParams["application_name"], c.ConnConfig.RuntimeParams["search_path"] = "waits", "another"
+			})
 			d, err := driver.NewDescription(leasetest.Nodes(later))
 			if err != nil {
 				return err
 			}
-			return open(t, pool, pgstore.WithTable("another")).Create(ctx, d)
+			return open(t, pool).Create(ctx, d)
 		},
 	} {
 		wantError(t, what, cancelled(call), nil, "unknown")

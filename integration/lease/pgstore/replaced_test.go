@@ -127,7 +127,7 @@ func TestSchemas(t *testing.T) {
 	}
 	wantError(t, "create a second store", path("").Create(ctx, d), lease.ErrExists, "schema public")
 	own := create(t, path("fleet_a"), d)
-	for _, s := range []driver.Store{path("fleet_a"), path(`"fleet_a"`), open(t, admin, pgstore.WithTable("fleet_a.traceflake_leases"))} {
+	for _, s := range []driver.Store{path("fleet_a"), path(`"fleet_a"`)} {
 		if d, err := s.Describe(ctx); err != nil || d.ID != own.ID {
 			t.Errorf("in the schema fleet_a: the store %q, %v; want %s", d.ID, err, own.ID)
 		}
@@ -182,7 +182,7 @@ func TestReplacedWhileInUse(t *testing.T) {
 				execute(t, admin, sql)
 			}
 			if c.another {
-				created(t, admin, few, pgstore.WithTable("public.traceflake_leases"))
+				created(t, connectWith(t, server.DSN(), func(c *pgxpool.Config) { c.ConnConfig.RuntimeParams["search_path"] = "public" }), few)
 			}
 			f.generate(5 * time.Second) // longer than a lease
 			for i, k := range f.keepers {

@@ -55,7 +55,8 @@ func connectWith(tb testing.TB, dsn string, change func(*pgxpool.Config)) *pgxpo
 	return pool
 }
 
-func TestStatementsOfACall(t *testing.T) {
+// Those of a process, and how many requests a fleet makes with them, are in docs/operating.md.
+func TestRequests(t *testing.T) {
 	server := servers.PostgresForTest(t)
 	var statements counter
 	created(t, connect(t, server.DSN()), driver.AllNodes)
@@ -78,7 +79,9 @@ func TestStatementsOfACall(t *testing.T) {
 		{"get", 1, func() error { _, err := s.Get(ctx, g.Node); return err }},
 		{"release", 1, func() error { return s.Release(ctx, g, lease.NewNonce(), now) }},
 		{"describe", 1, func() error { _, err := s.Describe(ctx); return err }},
-		{"raise", 6, func() error { _, err := s.Raise(ctx, now); return err }}, // begin, commit, and four between
+		{"list", 2, func() error { _, err := s.List(ctx); return err }},
+		{"add secret", 1, func() error { return s.AddSecret(ctx, "0123456789abcdef") }},
+		{"raise", 4, func() error { _, err := s.Raise(ctx, now); return err }}, // begin, commit, and two between
 	} {
 		before := statements.n.Load()
 		if err := c.call(); err != nil {
@@ -87,6 +90,29 @@ func TestStatementsOfACall(t *testing.T) {
 		if got := statements.n.Load() - before; got != c.want {
 			t.Errorf("%s: %d statements, want %d", c.what, got, c.want)
 		}
+	}
+}
+
+// A grant says which write of which block it is. The block's end and owner are those of the row.
+func TestGrantUnlikeTheRow(t *testing.T) {
+	s, ctx := created(t, connect(t, servers.PostgresForTest(t).DSN()), few), context.Background()
+	r := calls.Request(time.Now())
+	r.Owner = "a"
+	g, err := s.Acquire(ctx, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, change := range map[string]func(*lease.Grant){
+		"end":   func(g *lease.Grant) { g.End = g.Start },
+		"owner": func(g *lease.Grant) { g.Owner = "b" },
+	} {
+		other := g
+		change(&other)
+		renewed, err := s.Renew(ctx, other, lease.Request{Nonce: lease.NewNonce(), Now: r.Now, TTL: time.Second})
+		if err != nil || !renewed.End.Equal(g.End) || renewed.Owner != g.Owner {
+			t.Fatalf("renew with another %s: got %+v, %v; want the end and owner of %+v", what, renewed, err, g)
+		}
+		g = renewed
 	}
 }
 
@@ -193,11 +219,6 @@ func execute(tb testing.TB, pool *pgxpool.Pool, sql string) {
 }
 
 func TestBadOptions(t *testing.T) {
-	pool := connect(t, "postgres://nobody@127.0.0.1:1/none") // does not connect
-	for _, name := range []string{"", "a b", "a.b.c", "1a", ".a", "a.", "x; DROP TABLE x", `"x"`, strings.Repeat("x", 51)} {
-		_, err := pgstore.New(pool.Config(), pgstore.WithTable(name))
-		wantError(t, "table "+name, err, lease.ErrInvalidRequest, "table")
-	}
 	_, err := pgstore.New(nil)
 	wantError(t, "no configuration", err, lease.ErrInvalidRequest, "configuration")
 	for url, text := range map[string]string{

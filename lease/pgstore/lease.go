@@ -1,0 +1,137 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
+)
+
+// row is a block as a statement read or wrote it.
+type row struct {
+	driver.Block
+	now time.Time // by the server's clock
+}
+
+// scan reads the columns of [columnsSQL] and what may follow them. The row must belong to the store
+// in use.
+func (t *tables) scan(r pgx.CollectableRow) (row, error) {
+	var now, version, from, until int64
+	var store, durable string
+	var b driver.Block
+	var locked bool
+	columns := []any{&now, &store, &b.Node, &version, &b.Nonce, &b.Owner, &from, &until, &durable, &locked}
+	if err := r.Scan(columns[:len(r.FieldDescriptions())]...); err != nil {
+		return row{}, err
+	}
+	if locked {
+		return row{}, errNotWritten
+	}
+	b.Nodes, b.Version, b.Start, b.End = t.BlockSize, uint64(version), second(from), second(until)
+	return row{b, time.UnixMicro(now)}, t.same(store)
+}
+
+// Acquire implements [lease.Store]. It grants the block that has been free for longest. It is one
+// statement, or more if others want the last free blocks at this moment.
+func (s *Store) Acquire(ctx context.Context, r lease.Request) (_ lease.Grant, err error) {
+	defer explain(ctx, "acquire", &err)
+	if err := driver.CheckRequest(r, time.Time{}); err != nil {
+		return lease.Grant{}, err
+	}
+	t, err := s.open(ctx)
+	if err != nil {
+		return lease.Grant{}, err
+	}
+	// What the rule makes of any free block, apart from its node and version.
+	next, err := driver.Block{}.Acquire(driver.Shorten(r, t.Description))
+	if err != nil {
+		return lease.Grant{}, err
+	}
+	found, err := query(ctx, s, t.scan, t.sql(acquireSQL),
+		r.Nonce, t.ID, next.Start.Unix(), next.End.Unix(), r.Owner, earliest(r))
+	if err == nil {
+		err = driver.CheckRequest(r, found.now)
+	}
+	if err == nil && found.Version == 0 {
+		err = fmt.Errorf("%w: all %d are granted", lease.ErrNoFreeNode, driver.RangeOf(t.Description).Blocks())
+	}
+	return lease.Grant(found.Block), err
+}
+
+// earliest is when, in microseconds of the server's clock, a client's request can be granted.
+func earliest(r lease.Request) int64 { return r.Now.Add(-lease.MaxClockAhead).UnixMicro() }
+
+// Renew implements [lease.Store]. It is one statement if the row is still what
+// the grant says, and the client's clock is not ahead.
+func (s *Store) Renew(ctx context.Context, g lease.Grant, r lease.Request) (_ lease.Grant, err error) {
+	defer explain(ctx, fmt.Sprintf("renew node %d", g.Node), &err)
+	return s.change(ctx, g, earliest(r), func(t *tables, found row) (driver.Block, error) {
+		if err := driver.CheckRequest(r, found.now); err != nil {
+			return found.Block, err
+		}
+		return found.Renew(g, driver.Shorten(r, t.Description))
+	})
+}
+
+// Release implements [lease.Store]. It is one statement, as Renew is.
+func (s *Store) Release(ctx context.Context, g lease.Grant, nonce string, unused time.Time) (err error) {
+	defer explain(ctx, fmt.Sprintf("release node %d", g.Node), &err)
+	_, err = s.change(ctx, g, 0, func(_ *tables, found row) (driver.Block, error) { return found.Release(g, nonce, unused) })
+	return err
+}
+
+// change replaces the block of g by what rule returns for it. It begins with the
+// block that g says there is, once the server's clock has reached a microsecond. If the
+// row differs or the time has not come, nothing is written, and rule decides on
+// the row and the time that are read then.
+func (s *Store) change(ctx context.Context, g lease.Grant, reached int64, rule func(*tables, row) (driver.Block, error)) (lease.Grant, error) {
+	t, err := s.openFor(ctx, g.Node)
+	if err != nil {
+		return lease.Grant{}, err
+	}
+	found := row{Block: driver.Block(g)}
+	found.Nodes = t.BlockSize
+	for range 5 {
+		b := found.Block
+		next, err := rule(t, found)
+		if err != nil {
+			return lease.Grant{}, err
+		}
+		written, err := query(ctx, s, t.scan, t.sql(replaceSQL),
+			b.Node, t.ID, b.Version, b.Nonce, b.Owner, b.Start.Unix(), b.End.Unix(), next.Nonce, next.Owner, next.End.Unix(), reached)
+		if !errors.Is(err, pgx.ErrNoRows) {
+			return lease.Grant(written.Block), err
+		}
+		if found, err = query(ctx, s, t.scan, t.sql(getSQL), b.Node); err != nil {
+			return lease.Grant{}, err
+		}
+		reached = 0
+	}
+	return lease.Grant{}, errNotWritten
+}
+
+// Get implements [lease.Store]. It needs the primary, too: it waits for what
+// it reads to be durable.
+func (s *Store) Get(ctx context.Context, node uint32) (_ lease.Grant, err error) {
+	defer explain(ctx, fmt.Sprintf("get node %d", node), &err)
+	t, err := s.openFor(ctx, node)
+	if err != nil {
+		return lease.Grant{}, err
+	}
+	found, err := query(ctx, s, t.scan, t.sql(getSQL), node)
+	return lease.Grant(found.Block), err
+}
+
+// openFor returns the store in use, if one of its blocks starts at node.
+func (s *Store) openFor(ctx context.Context, node uint32) (*tables, error) {
+	t, err := s.open(ctx)
+	if err == nil {
+		_, err = driver.RangeOf(t.Description).Index(node)
+	}
+	return t, err
+}
