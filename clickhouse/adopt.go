@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/traceflake/traceflake/clickhouse/internal/ddl"
 )
 
 // Adoption puts a table of the schema in the place of an existing one with the exporter's
@@ -40,7 +38,7 @@ const (
 // that only the other of the two tables has, and what is missing.
 func (a Adoption) Prepare(ctx context.Context, db *sql.DB) (p Plan, err error) {
 	o, err := a.look(ctx, db)
-	if err != nil || !o.begun && !o.newTable && o.tables[""].key == o.SortingKey() {
+	if err != nil || !o.begun && !o.newTable && o.tables[""].key == o.sortingKey() {
 		return Plan{}, err // it has the layout
 	}
 	if o.newTable && !o.begun {
@@ -50,24 +48,24 @@ func (a Adoption) Prepare(ctx context.Context, db *sql.DB) (p Plan, err error) {
 	if err != nil {
 		return Plan{}, err
 	}
-	p.Steps = append(p.Steps, Step{Does: "the functions on trace IDs exist", SQL: o.Functions()})
+	p.Steps = append(p.Steps, o.functions())
 	if !o.begun {
 		p.Steps = append(p.Steps, Step{
-			Does: "the new table " + o.Named(other) + " exists, empty",
-			SQL:  []string{o.CreateRows(other, c.Carried)},
+			Does: "the new table " + o.named(other) + " exists, empty",
+			SQL:  []string{o.createRows(other, c)},
 			Undo: []string{o.drop(other, 1)},
 		})
 	}
 	for _, e := range c.columns {
 		if name := columnName(e); o.begun && !o.has(other, name) {
 			p.Steps = append(p.Steps, Step{
-				Does: "the table " + o.Named(other) + " has the column " + name,
-				SQL:  []string{"ALTER TABLE " + o.Quoted(other) + o.OnCluster() + " ADD COLUMN IF NOT EXISTS " + e},
+				Does: "the table " + o.named(other) + " has the column " + name,
+				SQL:  []string{"ALTER TABLE " + o.quoted(other) + o.onCluster() + " ADD COLUMN IF NOT EXISTS " + e},
 			})
 		}
 	}
 	access, notes := o.access(ctx)
-	p.Steps = slices.Concat(p.Steps, access, o.history(c.names))
+	p.Steps = slices.Concat(p.Steps, access, o.history(c.readable))
 	p.Notes = slices.Concat(c.notes, notes)
 	return p, nil
 }
@@ -75,29 +73,29 @@ func (a Adoption) Prepare(ctx context.Context, db *sql.DB) (p Plan, err error) {
 // history returns the steps that create the views of both tables.
 func (o *adoption) history(columns []string) []Step {
 	view := func(suffix, does, sql string) Step {
-		return Step{Does: "the view " + o.Named(suffix) + " " + does, SQL: []string{sql},
-			Undo: []string{"DROP VIEW IF EXISTS " + o.Quoted(suffix) + o.OnCluster()}}
+		return Step{Does: "the view " + o.named(suffix) + " " + does, SQL: []string{sql},
+			Undo: []string{"DROP VIEW IF EXISTS " + o.quoted(suffix) + o.onCluster()}}
 	}
 	var steps []Step
 	if _, there := o.tables[both]; !there || slices.ContainsFunc(columns, func(name string) bool { return !o.has(both, name) }) {
 		list := make([]string, len(columns))
 		for i, name := range columns {
-			list[i] = ddl.QuoteName(name)
+			list[i] = quoteName(name)
 		}
 		part := "\nSELECT " + strings.Join(list, ", ") + ", _part, _part_offset FROM "
-		steps = append(steps, view(both, "shows the spans of both tables", "CREATE OR REPLACE VIEW "+o.Quoted(both)+o.OnCluster()+" AS"+
-			part+o.Quoted("")+"\nUNION ALL"+part+o.Quoted(other)))
+		steps = append(steps, view(both, "shows the spans of both tables", "CREATE OR REPLACE VIEW "+o.quoted(both)+o.onCluster()+" AS"+
+			part+o.quoted("")+"\nUNION ALL"+part+o.quoted(other)))
 	}
-	if _, there := o.tables[both+ddl.Lookup]; there {
+	if _, there := o.tables[both+lookup]; there {
 		return steps
 	}
-	sql := "CREATE VIEW IF NOT EXISTS " + o.Quoted(both+ddl.Lookup) + o.OnCluster() + " AS\nSELECT TraceId, Start, End FROM " + o.Quoted(ddl.Lookup)
+	sql := "CREATE VIEW IF NOT EXISTS " + o.quoted(both+lookup) + o.onCluster() + " AS\nSELECT TraceId, Start, End FROM " + o.quoted(lookup)
 	if !o.hasLookup() {
-		of := o.Table
-		of.Name, of.KeepLookup = o.Named(both), false
-		sql = of.TraceTimes()[0]
+		of := o.Schema
+		of.Table = o.named(both)
+		sql = of.traceTimes()[0].SQL[0]
 	}
-	return append(steps, view(both+ddl.Lookup, "shows when the traces of both tables began and ended", sql))
+	return append(steps, view(both+lookup, "shows when the traces of both tables began and ended", sql))
 }
 
 // Swap gives the new table the name into which the Collector writes.
@@ -107,7 +105,7 @@ func (a Adoption) Swap(ctx context.Context, db *sql.DB) (Plan, error) {
 	case err != nil:
 		return Plan{}, err
 	case !o.begun && !o.newTable:
-		return Plan{}, fmt.Errorf("clickhouse: there is no new table beside %s: run prepare first", o.Named(""))
+		return Plan{}, fmt.Errorf("clickhouse: there is no new table beside %s: run prepare first", o.named(""))
 	case !o.begun:
 		return Plan{}, nil
 	}
@@ -122,12 +120,12 @@ func (a Adoption) Undo(ctx context.Context, db *sql.DB) (Plan, error) {
 	case err != nil || !o.begun && !o.newTable:
 		return Plan{}, err
 	case !o.begun:
-		return Plan{}, fmt.Errorf("clickhouse: the old table was dropped: within eight minutes, UNDROP TABLE %s brings it back", o.Quoted(other))
+		return Plan{}, fmt.Errorf("clickhouse: the old table was dropped: within eight minutes, UNDROP TABLE %s brings it back", o.quoted(other))
 	case o.newTable:
 		return o.exchange(ctx, false)
 	}
 	if rows := o.tables[other].rows; rows != "0" {
-		return Plan{Notes: []string{o.Named("") + " is the old table. " + o.Named(other) + " stays, since it holds " + rows + " spans, which " + o.Named(both) +
+		return Plan{Notes: []string{o.named("") + " is the old table. " + o.named(other) + " stays, since it holds " + rows + " spans, which " + o.named(both) +
 			" shows. Drop it with its views when they have expired, or store them in the old table: " + o.copyBack()}}, nil
 	}
 	return o.end(ctx, 1)
@@ -140,14 +138,14 @@ func (a Adoption) Finish(ctx context.Context, db *sql.DB, dropHistory bool) (Pla
 	case err != nil || !o.begun && !o.newTable:
 		return Plan{}, err
 	case !o.newTable:
-		return Plan{}, fmt.Errorf("clickhouse: %s is still the old table: run swap first", o.Named(""))
+		return Plan{}, fmt.Errorf("clickhouse: %s is still the old table: run swap first", o.named(""))
 	case !o.begun:
 		return Plan{Steps: o.unmark()}, nil
 	case dropHistory:
 		return o.end(ctx, 0)
 	}
 	if rows := o.tables[other].rows; rows != "0" {
-		return Plan{}, fmt.Errorf("clickhouse: the old table %s still holds %s spans: wait until they have expired (status says when), or drop them with --drop-history", o.Named(other), rows)
+		return Plan{}, fmt.Errorf("clickhouse: the old table %s still holds %s spans: wait until they have expired (status says when), or drop them with --drop-history", o.named(other), rows)
 	}
 	return o.end(ctx, 1)
 }
@@ -155,27 +153,26 @@ func (a Adoption) Finish(ctx context.Context, db *sql.DB, dropHistory bool) (Pla
 // exchange returns the steps that give the new table the name, or the old one.
 func (o *adoption) exchange(ctx context.Context, toNew bool) (p Plan, err error) {
 	if _, there := o.tables[both]; !there {
-		return p, fmt.Errorf("clickhouse: the view %s is missing: run prepare again", o.Named(both))
+		return p, fmt.Errorf("clickhouse: the view %s is missing: run prepare again", o.named(both))
 	}
-	for name := range o.columns[""] {
-		if kind := o.columns[""][name]; kind != "ALIAS" && kind != "MATERIALIZED" && !o.has(other, name) {
-			return p, fmt.Errorf("clickhouse: the table %s has the column %s and %s has not: run prepare again", o.Named(""), name, o.Named(other))
+	for name, kind := range o.tables[""].columns {
+		if kind != "ALIAS" && kind != "MATERIALIZED" && !o.has(other, name) {
+			return p, fmt.Errorf("clickhouse: the table %s has the column %s and %s has not: run prepare again", o.named(""), name, o.named(other))
 		}
 	}
 	if here, there := clause(o.tables[""].full, "TTL"), clause(o.tables[other].full, "TTL"); here != there {
-		return p, fmt.Errorf("clickhouse: the TTL of %s is %q and that of %s is %q: set the same on both", o.Named(""), here, o.Named(other), there)
+		return p, fmt.Errorf("clickhouse: the TTL of %s is %q and that of %s is %q: set the same on both", o.named(""), here, o.named(other), there)
 	}
-	exchange := "EXCHANGE TABLES " + o.Quoted("") + " AND " + o.Quoted(other) + o.OnCluster()
+	exchange := "EXCHANGE TABLES " + o.quoted("") + " AND " + o.quoted(other) + o.onCluster()
 	role, until := "old", "0"
 	if toNew {
 		role, until = "new", "1"
 	}
 	if o.newTable != toNew {
 		p.Steps = append(p.Steps, Step{
-			Does: "the " + role + " table has the name " + o.Named("") + ", and the other one is " + o.Named(other),
+			Does: "the " + role + " table has the name " + o.named("") + ", and the other one is " + o.named(other),
 			SQL:  []string{exchange}, Undo: []string{exchange},
-			until: fmt.Sprintf("SELECT toString(countIf(startsWith(comment, %s) != %s) = 0) FROM %s WHERE database = %s AND name = %s",
-				ddl.QuoteText(o.mark()), until, o.systemTables(), o.InDatabase(), ddl.QuoteText(o.Named(""))),
+			until: fmt.Sprintf("SELECT toString(countIf(startsWith(comment, %s) != %s) = 0) FROM %s WHERE %s", quoteText(o.mark()), until, o.systemTables(), o.at("name", "")),
 		})
 		fed, err := o.readers(ctx, "", "engine = 'MaterializedView'")
 		if err != nil {
@@ -187,9 +184,9 @@ func (o *adoption) exchange(ctx context.Context, toNew bool) (p Plan, err error)
 	}
 	if o.hasLookup() {
 		p.Steps = append(p.Steps, Step{
-			Does: "the lookup table " + o.Named(ddl.Lookup) + " has the traces of the last ten minutes (again)",
+			Does: "the lookup table " + o.named(lookup) + " has the traces of the last ten minutes (again)",
 			SQL: []string{"SELECT sleep(1)", // until inserts that were running during the exchange have ended
-				"INSERT INTO " + o.Quoted(ddl.Lookup) + " (TraceId, Start, End)\nSELECT TraceId, min(Timestamp), max(Timestamp) FROM " + o.Quoted(both) +
+				"INSERT INTO " + o.quoted(lookup) + " (TraceId, Start, End)\nSELECT TraceId, min(Timestamp), max(Timestamp) FROM " + o.quoted(both) +
 					"\nWHERE TraceId != '' AND Timestamp > now() - INTERVAL 10 MINUTE GROUP BY TraceId"},
 		})
 		if o.Cluster != "" {
@@ -197,36 +194,36 @@ func (o *adoption) exchange(ctx context.Context, toNew bool) (p Plan, err error)
 		}
 	}
 	if !toNew {
-		p.Notes = append(p.Notes, o.Named(other)+" keeps the spans that were stored between swap and undo, and "+o.Named(both)+" shows them. To store them in the old table, too, and drop the new one: "+o.copyBack())
+		p.Notes = append(p.Notes, o.named(other)+" keeps the spans that were stored between swap and undo, and "+o.named(both)+" shows them. To store them in the old table, too, and drop the new one: "+o.copyBack())
 	}
 	return p, nil
 }
 
 // copyBack is the text of statements for the operator, who decides.
 func (o *adoption) copyBack() string {
-	return "INSERT INTO " + o.Quoted("") + " (" + ddl.ColumnNames() + ") SELECT " + ddl.ColumnNames() + " FROM " + o.Quoted(other) + "; TRUNCATE TABLE " + o.Quoted(other) + "; then undo again"
+	return "INSERT INTO " + o.quoted("") + " (" + columnNames() + ") SELECT " + columnNames() + " FROM " + o.quoted(other) + "; TRUNCATE TABLE " + o.quoted(other) + "; then undo again"
 }
 
 // end returns the steps that drop the views and the table beside, if that is not larger than max bytes.
 func (o *adoption) end(ctx context.Context, maxBytes int) (p Plan, err error) {
-	for suffix, condition := range map[string]string{other: "name != " + ddl.QuoteText(o.Named(both)), both: "name != " + ddl.QuoteText(o.Named(both+ddl.Lookup))} {
+	for suffix, condition := range map[string]string{other: "name != " + quoteText(o.named(both)), both: "name != " + quoteText(o.named(both+lookup))} {
 		readers, err := o.readers(ctx, suffix, condition)
 		if err != nil {
 			return p, err
 		}
 		if len(readers) > 0 {
-			return p, fmt.Errorf("clickhouse: %s is read by %s: change or drop that first", o.Named(suffix), strings.Join(readers, ", "))
+			return p, fmt.Errorf("clickhouse: %s is read by %s: change or drop that first", o.named(suffix), strings.Join(readers, ", "))
 		}
 	}
-	for _, suffix := range []string{both + ddl.Lookup, both} {
+	for _, suffix := range []string{both + lookup, both} {
 		if t, there := o.tables[suffix]; there {
-			p.Steps = append(p.Steps, Step{Does: "the view " + o.Named(suffix) + " is gone", SQL: []string{"DROP VIEW IF EXISTS " + o.Quoted(suffix) + o.OnCluster() + " SYNC"}, Undo: []string{t.create}})
+			p.Steps = append(p.Steps, Step{Does: "the view " + o.named(suffix) + " is gone", SQL: []string{"DROP VIEW IF EXISTS " + o.quoted(suffix) + o.onCluster() + " SYNC"}, Undo: []string{t.create}})
 		}
 	}
 	p.Steps = append(p.Steps, Step{
-		Does: "the table " + o.Named(other) + " is gone, with " + o.tables[other].rows + " spans; ClickHouse removes its files after eight minutes",
+		Does: "the table " + o.named(other) + " is gone, with " + o.tables[other].rows + " spans; ClickHouse removes its files after eight minutes",
 		SQL:  []string{o.drop(other, maxBytes)},
-		Undo: []string{"UNDROP TABLE " + o.Quoted(other) + o.OnCluster()},
+		Undo: []string{"UNDROP TABLE " + o.quoted(other) + o.onCluster()},
 	})
 	if o.newTable {
 		p.Steps = append(p.Steps, o.unmark()...)
@@ -237,13 +234,13 @@ func (o *adoption) end(ctx context.Context, maxBytes int) (p Plan, err error) {
 // unmark ends the adoption: the table gets the comment of the old one.
 func (o *adoption) unmark() []Step {
 	change := func(to string) []string {
-		return []string{"ALTER TABLE " + o.Quoted("") + o.OnCluster() + " MODIFY COMMENT " + ddl.QuoteText(to)}
+		return []string{"ALTER TABLE " + o.quoted("") + o.onCluster() + " MODIFY COMMENT " + quoteText(to)}
 	}
 	comment := o.tables[""].comment
-	return []Step{{Does: "the adoption of " + o.Named("") + " has ended", SQL: change(strings.TrimSpace(strings.TrimPrefix(comment, o.mark()))), Undo: change(comment)}}
+	return []Step{{Does: "the adoption of " + o.named("") + " has ended", SQL: change(strings.TrimSpace(strings.TrimPrefix(comment, o.mark()))), Undo: change(comment)}}
 }
 
 // drop returns the statement that drops a table of at most so many bytes, 0 for any.
 func (o *adoption) drop(suffix string, maxBytes int) string {
-	return fmt.Sprintf("DROP TABLE IF EXISTS %s%s SETTINGS max_table_size_to_drop = %d", o.Quoted(suffix), o.OnCluster(), maxBytes)
+	return fmt.Sprintf("DROP TABLE IF EXISTS %s%s SETTINGS max_table_size_to_drop = %d", o.quoted(suffix), o.onCluster(), maxBytes)
 }

@@ -6,10 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
-	"strings"
 	"time"
-
-	"github.com/traceflake/traceflake/clickhouse/internal/ddl"
 )
 
 // Create runs [Schema.Statements] on the ClickHouse of db, for example from
@@ -31,7 +28,7 @@ func (s Schema) Plan(ctx context.Context, db *sql.DB) (Plan, error) {
 	if err := s.validate(); err != nil {
 		return Plan{}, err
 	}
-	if err := ddl.Exec(ctx, db, s.guards()...); err != nil {
+	if err := execute(ctx, db, s.guards()...); err != nil {
 		return Plan{}, err
 	}
 	steps := s.steps()
@@ -50,26 +47,20 @@ var onlyDrops = regexp.MustCompile(`^(?:toDateTime\()?(?:Timestamp|Start)\)? \+ 
 
 // changeTTL returns the steps that give existing tables another TTL.
 func (s Schema) changeTTL(ctx context.Context, db *sql.DB) (steps []Step, err error) {
-	t := s.ddl()
-	rowsOf := "" // of an Overlay, the exporter's table
-	if s.Layout != Overlay {
-		rowsOf = t.Rows()
-	}
-	for suffix, column := range map[string]string{rowsOf: "Timestamp", ddl.Lookup + rowsOf: "Start"} {
-		rows, err := query(ctx, db, fmt.Sprintf("SELECT engine_full FROM system.tables WHERE database = %s AND name = %s AND endsWith(engine, 'MergeTree')", t.InDatabase(), ddl.QuoteText(t.Named(suffix))))
+	for suffix, column := range map[string]string{s.rows(): "Timestamp", lookup + s.rows(): "Start"} {
+		rows, err := query(ctx, db, "SELECT engine_full FROM system.tables WHERE "+s.at("name", suffix)+" AND endsWith(engine, 'MergeTree')")
 		if err != nil {
 			return nil, err
 		}
 		if len(rows) == 0 {
 			continue // it is created with its TTL, or is a view
 		}
-		alter := "ALTER TABLE " + t.Quoted(suffix) + t.OnCluster() + " "
-		step := Step{Does: fmt.Sprintf("spans of %s are kept for %v", t.Named(suffix), s.TTL),
-			SQL: []string{alter + "MODIFY TTL " + ddl.TTL(column, s.TTL)}, Undo: []string{alter + "REMOVE TTL"}}
+		alter := "ALTER TABLE " + s.quoted(suffix) + s.onCluster() + " "
+		step := Step{Does: fmt.Sprintf("spans of %s are kept for %v", s.named(suffix), s.TTL), SQL: []string{alter + "MODIFY TTL " + s.ttlOf(column)}, Undo: []string{alter + "REMOVE TTL"}}
 		if now := clause(rows[0][0], "TTL"); now != "" {
 			m := onlyDrops.FindStringSubmatch(now)
 			if m == nil {
-				return nil, fmt.Errorf("clickhouse: the TTL of %s is %q, which does more than drop old spans: change it by hand, and leave the TTL out here", t.Named(suffix), now)
+				return nil, fmt.Errorf("clickhouse: the TTL of %s is %q, which does more than drop old spans: change it by hand, and leave the TTL out here", s.named(suffix), now)
 			}
 			n, _ := strconv.Atoi(m[2])
 			unit := map[string]time.Duration{"Second": time.Second, "Minute": time.Minute, "Hour": time.Hour, "Day": 24 * time.Hour, "Week": 7 * 24 * time.Hour}[m[1]]
@@ -86,8 +77,8 @@ func (s Schema) changeTTL(ctx context.Context, db *sql.DB) (steps []Step, err er
 // Materialize returns the plan that starts to build the index on ranges of trace IDs for
 // what was stored before: see [Schema.MaterializeIndexes].
 func (s Schema) Materialize() (p Plan, err error) {
-	for _, sql := range s.indexes(ddl.Table.MaterializeRangeIndex) {
-		p.Steps = append(p.Steps, Step{Does: "old parts get the index on ranges of trace IDs", SQL: []string{sql}})
+	for _, t := range s.indexed() {
+		p.Steps = append(p.Steps, Step{Does: "old parts of " + t.named("") + " get the index on ranges of trace IDs", SQL: []string{t.materializeRangeIndex()}})
 	}
 	return p, s.validate()
 }
@@ -105,32 +96,29 @@ func (s Schema) MaterializeIndexes(ctx context.Context, db *sql.DB, progress fun
 	if err := p.Run(ctx, db, nil); err != nil {
 		return err
 	}
-	tables := s.indexes(func(t ddl.Table) string { return ddl.QuoteText(t.Named("")) })
-	if len(tables) == 0 {
-		return nil
-	}
-	query := fmt.Sprintf("SELECT sum(parts_to_do), anyIf(latest_fail_reason, latest_fail_reason != '') FROM system.mutations\n"+
-		"WHERE database = %s AND table IN (%s) AND NOT is_done AND command LIKE '%%MATERIALIZE INDEX %s%%'",
-		s.ddl().InDatabase(), strings.Join(tables, ", "), ddl.RangeIndex)
-	for {
-		var left uint64
-		var failure string
-		if err := db.QueryRowContext(ctx, query).Scan(&left, &failure); err != nil {
-			return ddl.Failed("query the progress of the index", err)
-		}
-		switch {
-		case failure != "":
-			return fmt.Errorf("clickhouse: the index was added but cannot be built for old parts: %s", failure)
-		case left == 0:
-			return nil
-		}
-		if progress != nil {
-			progress(left)
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(time.Second):
+	for _, t := range s.indexed() {
+		for {
+			rows, err := query(ctx, db, "SELECT toString(sum(parts_to_do)), anyIf(latest_fail_reason, latest_fail_reason != '') FROM system.mutations\n"+
+				"WHERE "+t.at("table", "")+" AND NOT is_done AND command LIKE '%MATERIALIZE INDEX "+rangeIndex+"%'")
+			if err != nil {
+				return err
+			}
+			left, failure := number(rows[0][0]), rows[0][1]
+			if failure != "" {
+				return fmt.Errorf("clickhouse: the index was added but cannot be built for old parts of %s: %s", t.named(""), failure)
+			}
+			if left == 0 {
+				break
+			}
+			if progress != nil {
+				progress(left)
+			}
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(time.Second):
+			}
 		}
 	}
+	return nil
 }

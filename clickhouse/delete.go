@@ -3,8 +3,6 @@ package clickhouse
 import (
 	"fmt"
 	"time"
-
-	"github.com/traceflake/traceflake/clickhouse/internal/ddl"
 )
 
 // Deletion deletes spans for good, in the partitions that have any of them.
@@ -32,19 +30,14 @@ func (s Schema) DeleteSpans(from, to time.Time) (Deletion, error) {
 	if _, err := s.between(from, to); err != nil {
 		return Deletion{}, err
 	}
-	at := func(t time.Time) string { return "toDateTime64(" + ddl.QuoteText(text(t)) + ", 9, 'UTC')" }
+	at := func(t time.Time) string { return "toDateTime64(" + quoteText(text(t)) + ", 9, 'UTC')" }
 	return s.deletion("Timestamp >= " + at(from) + " AND Timestamp < " + at(to)), nil
 }
 
 func (s Schema) deletion(where string) Deletion {
-	t := s.ddl()
-	rows := "" // of an Overlay, the exporter's table
-	if s.Layout != Overlay {
-		rows = t.Rows()
-	}
 	return Deletion{
-		Partitions: Query{SQL: fmt.Sprintf("SELECT DISTINCT _partition_id AS PartitionID\nFROM %s\nWHERE %s\nORDER BY PartitionID", s.name(), where)},
-		table:      t.Quoted(rows) + t.OnCluster(),
+		Partitions: Query{SQL: fmt.Sprintf("SELECT DISTINCT _partition_id AS PartitionID\nFROM %s\nWHERE %s\nORDER BY PartitionID", s.quoted(""), where)},
+		table:      s.quoted(s.rows()) + s.onCluster(),
 		where:      where,
 	}
 }
@@ -56,7 +49,7 @@ func (s Schema) deletion(where string) Deletion {
 func (d Deletion) Statements(partitions []string) []string {
 	all := make([]string, len(partitions))
 	for i, p := range partitions {
-		all[i] = fmt.Sprintf("ALTER TABLE %s DELETE IN PARTITION ID %s WHERE %s SETTINGS mutations_sync = 2", d.table, ddl.QuoteText(p), d.where)
+		all[i] = fmt.Sprintf("ALTER TABLE %s DELETE IN PARTITION ID %s WHERE %s SETTINGS mutations_sync = 2", d.table, quoteText(p), d.where)
 	}
 	return all
 }

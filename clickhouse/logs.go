@@ -21,7 +21,7 @@ func Logs[ID ~[16]byte](s Schema, ids []ID) (Query, error) {
 	}
 	return Query{
 		SQL: fmt.Sprintf("SELECT %s\nFROM %s\nWHERE %s AND Timestamp >= traceIDNotBefore(%s, %s)\nORDER BY %sTimestamp%s",
-			logColumns, s.logs().Quoted(""), l.where, l.first, s.slack(), l.order, s.settings()),
+			logColumns, s.logs().quoted(""), l.where, l.first, s.slack(), l.order, s.settings()),
 		Params: l.params,
 	}, nil
 }

@@ -7,8 +7,6 @@ import (
 	"math/rand/v2"
 	"strings"
 	"time"
-
-	"github.com/traceflake/traceflake/clickhouse/internal/ddl"
 )
 
 // Plan is what is to be changed on a server. Making one changes nothing: everything
@@ -71,7 +69,7 @@ func (step Step) run(ctx context.Context, db *sql.DB) error {
 		if is, err := step.isDone(ctx, db); err != nil || is {
 			return err
 		}
-		if err := ddl.Exec(ctx, db, step.SQL...); err != nil || step.until == "" {
+		if err := execute(ctx, db, step.SQL...); err != nil || step.until == "" {
 			return err
 		}
 		time.Sleep(rand.N(50 * time.Millisecond))
@@ -91,7 +89,7 @@ func (step Step) isDone(ctx context.Context, db *sql.DB) (bool, error) {
 func query(ctx context.Context, db *sql.DB, query string) (all [][]string, err error) {
 	rows, err := db.QueryContext(ctx, query)
 	if err != nil {
-		return nil, ddl.Failed("look at the server", err)
+		return nil, failed("look at the server", err)
 	}
 	defer func() { _ = rows.Close() }()
 	columns, err := rows.Columns()
@@ -101,7 +99,7 @@ func query(ctx context.Context, db *sql.DB, query string) (all [][]string, err e
 			into[i] = &row[i]
 		}
 		if err := rows.Scan(into...); err != nil {
-			return nil, ddl.Failed("look at the server", err)
+			return nil, failed("look at the server", err)
 		}
 		all = append(all, row)
 	}
@@ -109,7 +107,7 @@ func query(ctx context.Context, db *sql.DB, query string) (all [][]string, err e
 		err = rows.Err()
 	}
 	if err != nil {
-		err = ddl.Failed("look at the server", err)
+		err = failed("look at the server", err)
 	}
 	return all, err
 }

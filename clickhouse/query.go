@@ -8,8 +8,6 @@ import (
 	"net/url"
 	"strings"
 	"time"
-
-	"github.com/traceflake/traceflake/clickhouse/internal/ddl"
 )
 
 // Query is a SELECT with ClickHouse's query parameters, {name:Type}. The server
@@ -75,13 +73,12 @@ func traces[ID ~[16]byte](s Schema, ids []ID, bounded bool) (Query, error) {
 	where := l.where
 	switch {
 	case bounded && s.KeepLookup:
-		lookup := s.ddl().Quoted(ddl.Lookup)
-		where += fmt.Sprintf(" AND Timestamp >= (SELECT min(Start) FROM %[1]s WHERE %[2]s) AND Timestamp <= (SELECT max(End) + 1 FROM %[1]s WHERE %[2]s)", lookup, l.where)
+		where += fmt.Sprintf(" AND Timestamp >= (SELECT min(Start) FROM %[1]s WHERE %[2]s) AND Timestamp <= (SELECT max(End) + 1 FROM %[1]s WHERE %[2]s)", s.quoted(lookup), l.where)
 	case bounded:
 		where += fmt.Sprintf(" AND Timestamp >= traceIDNotBefore(%s, %s)", l.first, s.slack())
 	}
 	return Query{
-		SQL:    fmt.Sprintf("SELECT %s\nFROM %s\nWHERE %s\nORDER BY %sTimestamp, SpanId%s", ddl.ColumnNames(), s.name(), where, l.order, s.settings()),
+		SQL:    fmt.Sprintf("SELECT %s\nFROM %s\nWHERE %s\nORDER BY %sTimestamp, SpanId%s", columnNames(), s.quoted(""), where, l.order, s.settings()),
 		Params: l.params,
 	}, nil
 }
@@ -112,7 +109,7 @@ func listed[ID ~[16]byte](ids []ID) (list, error) {
 func quotedIDs[ID ~[16]byte](ids []ID) string {
 	texts := make([]string, len(ids))
 	for i, id := range ids {
-		texts[i] = ddl.QuoteText(hexadecimal(id))
+		texts[i] = quoteText(hexadecimal(id))
 	}
 	return strings.Join(texts, ",")
 }
@@ -161,7 +158,7 @@ WHERE TraceId GLOBAL IN (
         ORDER BY TraceId DESC LIMIT %[5]d)
     AND Timestamp >= {from:%[3]s} - %[4]s
 GROUP BY TraceId
-ORDER BY TraceId DESC%[6]s`, s.name(), ids, instant, s.slack(), limit, s.settings()),
+ORDER BY TraceId DESC%[6]s`, s.quoted(""), ids, instant, s.slack(), limit, s.settings()),
 		Params: params,
 	}, nil
 }
@@ -175,7 +172,7 @@ func (s Schema) Spans(from, to time.Time) (Query, error) {
 	}
 	return Query{
 		SQL: fmt.Sprintf("SELECT %s\nFROM %s\nWHERE Timestamp >= {from:%s} AND Timestamp < {to:%s}\nORDER BY Timestamp",
-			ddl.ColumnNames(), s.name(), instant, instant),
+			columnNames(), s.quoted(""), instant, instant),
 		Params: params,
 	}, nil
 }
@@ -217,9 +214,6 @@ func (s Schema) settings() string {
 	}
 	return "\nSETTINGS use_skip_indexes_on_data_read = 0"
 }
-
-// name is the quoted name of the table.
-func (s Schema) name() string { return s.ddl().Quoted("") }
 
 // slack is the schema's Slack as an interval.
 func (s Schema) slack() string {

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-
-	"github.com/traceflake/traceflake/clickhouse/internal/ddl"
 )
 
 // Layout is the layout of the table.
@@ -25,7 +23,7 @@ const (
 )
 
 // Schema is the name and layout of a table of spans. It is a value; all methods
-// are pure except Create.
+// are pure except those that take a *sql.DB.
 type Schema struct {
 	Database string // "" is the connection's; it must exist
 	Table    string // "" is otel_traces, as for the exporter
@@ -53,28 +51,32 @@ type Schema struct {
 	KeepLookup bool
 }
 
-func (s Schema) ddl() ddl.Table {
-	return ddl.Table{Database: s.Database, Name: s.Table, Cluster: s.Cluster, TTL: s.TTL, TraceFirst: s.Layout == TraceFirst, KeepLookup: s.KeepLookup}
-}
-
 func (s Schema) validate() error {
-	if err := s.ddl().Validate(); err != nil {
-		return err
+	for what, name := range map[string]string{"database": s.Database, "table": s.Table, "table of logs": s.LogsTable} {
+		if name != "" && !plainName.MatchString(name) {
+			return fmt.Errorf("clickhouse: %s %q: a name has 1 to 128 letters, digits, _ or -, and no database in front of it", what, name)
+		}
 	}
-	if err := s.logs().Validate(); err != nil {
-		return err
-	}
-	if s.Layout < ServiceFirst || s.Layout > Overlay {
+	switch {
+	case s.Cluster != "" && !clusterName.MatchString(s.Cluster):
+		return fmt.Errorf("clickhouse: cluster %q: a name has 1 to 128 letters, digits, _ or -, or is a macro as in {cluster}", s.Cluster)
+	case s.TTL < 0 || s.TTL%time.Second != 0:
+		return fmt.Errorf("clickhouse: TTL %v: it is a whole number of seconds, or 0 to keep spans for ever", s.TTL)
+	case s.TTL > maxTTL:
+		return fmt.Errorf("clickhouse: TTL %v: ClickHouse would count past the year 2106 and drop spans at once; 50 years is the most", s.TTL)
+	case s.Layout < ServiceFirst || s.Layout > Overlay:
 		return fmt.Errorf("clickhouse: layout %d: it is ServiceFirst, TraceFirst or Overlay", s.Layout)
-	}
-	if s.Slack < 0 || s.Slack > maxSlack {
+	case s.Slack < 0 || s.Slack > maxSlack:
 		return fmt.Errorf("clickhouse: slack %v: it is 0, for an hour, to %v", s.Slack, maxSlack)
 	}
 	return nil
 }
 
-// maxSlack is longer than any clock is wrong and keeps the bound after 1900.
-const maxSlack = 365 * 24 * time.Hour
+const (
+	year     = 365 * 24 * time.Hour
+	maxTTL   = 50 * year // keeps a span's time plus TTL within a DateTime, which wraps around
+	maxSlack = year      // longer than any clock is wrong, and keeps the bound after 1900
+)
 
 // Statements returns the statements that create the functions and, for the layouts
 // other than Overlay, the tables and the views named like the exporter's lookup
@@ -91,59 +93,45 @@ func (s Schema) Statements() ([]string, error) {
 	return append(s.guards(), Plan{Steps: s.steps()}.SQL()...), nil
 }
 
-// guards fail before anything is changed.
-func (s Schema) guards() []string {
-	guards := append([]string{ddl.VersionGuard()}, s.indexes(ddl.Table.IndexGuard)...)
-	if s.Layout != Overlay {
-		guards = append(guards, s.ddl().Guards()...)
-	}
-	return guards
-}
-
 // steps are what Create does.
 func (s Schema) steps() []Step {
-	t := s.ddl()
-	steps := []Step{{Does: "the functions on trace IDs exist", SQL: t.Functions()}}
-	exists := func(suffix, sql string) {
-		steps = append(steps, Step{Does: t.Named(suffix) + " exists", SQL: []string{sql}})
-	}
+	steps := []Step{s.functions()}
 	if s.Layout != Overlay {
-		exists(t.Rows(), t.CreateRows(t.Rows(), ddl.Carried{}))
+		steps = append(steps, s.exists(s.rows(), s.createRows(s.rows(), carried{})))
 		if s.Cluster != "" {
-			exists("", t.Front(""))
+			steps = append(steps, s.front(""))
 		}
-		times, suffixes := t.TraceTimes(), []string{ddl.Lookup, ddl.LookupFeed}
-		if len(times) > len(suffixes) {
-			suffixes = append([]string{ddl.Lookup + t.Rows()}, suffixes...)
-		}
-		for i, suffix := range suffixes {
-			exists(suffix, times[i])
-		}
+		steps = append(steps, s.traceTimes()...)
 	}
-	for i, sql := range s.indexes(ddl.Table.AddRangeIndex) {
-		steps = append(steps, Step{Does: "new parts of " + s.indexes(func(t ddl.Table) string { return t.Named("") })[i] + " have the index on ranges of trace IDs", SQL: []string{sql}})
+	for _, t := range s.indexed() {
+		steps = append(steps, Step{Does: "new parts of " + t.named("") + " have the index on ranges of trace IDs", SQL: []string{t.addRangeIndex()}})
 	}
 	return steps
 }
 
-// indexes returns the statement for each table of others that has the index on ranges of trace IDs.
-func (s Schema) indexes(statement func(ddl.Table) string) (all []string) {
+// exists is the step that creates the table or view with a suffix.
+func (s Schema) exists(suffix, sql string) Step {
+	return Step{Does: s.named(suffix) + " exists", SQL: []string{sql}}
+}
+
+// indexed are the tables of others that get the index on ranges of trace IDs.
+func (s Schema) indexed() (all []Schema) {
 	if s.Layout == Overlay {
-		all = append(all, statement(s.ddl()))
+		all = append(all, s)
 	}
 	if s.LogsTable != "" {
-		all = append(all, statement(s.logs()))
+		all = append(all, s.logs())
 	}
 	return all
 }
 
 // logs is the table of logs.
-func (s Schema) logs() ddl.Table {
+func (s Schema) logs() Schema {
 	name := s.LogsTable
 	if name == "" {
 		name = "otel_logs"
 	}
-	return ddl.Table{Database: s.Database, Name: name, Cluster: s.Cluster}
+	return Schema{Database: s.Database, Table: name, Cluster: s.Cluster, Layout: Overlay}
 }
 
 // DropLookup returns the statements that replace the exporter's lookup table of
@@ -158,8 +146,10 @@ func (s Schema) DropLookup() ([]string, error) {
 	if s.KeepLookup {
 		return nil, errors.New("clickhouse: DropLookup of a schema with KeepLookup: leave KeepLookup out")
 	}
-	t := s.ddl()
-	return append(t.DropLookup(), t.TraceTimes()...), nil
+	return append([]string{
+		"DROP VIEW IF EXISTS " + s.quoted(lookupFeed) + s.onCluster() + " SYNC",
+		"DROP TABLE IF EXISTS " + s.quoted(lookup) + s.onCluster() + " SYNC SETTINGS max_table_size_to_drop = 0",
+	}, Plan{Steps: s.traceTimes()}.SQL()...), nil
 }
 
 // Script returns statements as a file for clickhouse-client.

@@ -3,12 +3,9 @@ package clickhouse
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"math"
 	"strconv"
 	"time"
-
-	"github.com/traceflake/traceflake/clickhouse/internal/ddl"
 )
 
 // Status is the state of one of the tables of an [Adoption], or of any table of spans.
@@ -37,22 +34,20 @@ func (a Adoption) Status(ctx context.Context, db *sql.DB) (all []Status, err err
 		if !there {
 			continue
 		}
-		s := Status{Table: o.Database + "." + o.Named(suffix), SortingKey: t.key, Engine: t.engine, TTL: clause(t.full, "TTL"), Ordered: math.NaN()}
+		s := Status{Table: o.Database + "." + o.named(suffix), SortingKey: t.key, Engine: t.engine, TTL: clause(t.full, "TTL"), StoragePolicy: t.policy, Ordered: math.NaN()}
 		s.New = (suffix == "") == o.newTable && o.begun
-		of := fmt.Sprintf("database = %s AND table = %s", o.InDatabase(), ddl.QuoteText(o.Named(suffix)))
-		rows, err := query(ctx, db, "SELECT toString(sum(rows)), toString(sum(bytes_on_disk)), toString(toUnixTimestamp(max(delete_ttl_info_max))), max(partition_id),\n"+
-			"(SELECT any(storage_policy) FROM system.tables WHERE database = "+o.InDatabase()+" AND name = "+ddl.QuoteText(o.Named(suffix))+")\n"+
-			"FROM system.parts WHERE active AND "+of)
+		rows, err := query(ctx, db, "SELECT toString(sum(rows)), toString(sum(bytes_on_disk)), toString(toUnixTimestamp(max(delete_ttl_info_max))), max(partition_id)\n"+
+			"FROM system.parts WHERE active AND "+o.at("table", suffix))
 		if err != nil {
 			return nil, err
 		}
-		s.Rows, s.Bytes, s.StoragePolicy = number(rows[0][0]), number(rows[0][1]), rows[0][4]
+		s.Rows, s.Bytes = number(rows[0][0]), number(rows[0][1])
 		if last := number(rows[0][2]); last > 0 {
 			s.Expires = time.Unix(int64(last), 0)
 		}
 		rows, err = query(ctx, db, "SELECT toString(count()), toString(countIf(abs(toUnixTimestamp64Milli(Timestamp) - 1577836800000 -\n"+
 			"toInt64(bitShiftRight(reinterpretAsUInt64(reverse(unhex(substring(TraceId, 1, 16)))), 23))) < 86400000))\n"+
-			"FROM (SELECT Timestamp, TraceId FROM "+o.Quoted(suffix)+" WHERE _partition_id = "+ddl.QuoteText(rows[0][3])+" LIMIT 100000)")
+			"FROM (SELECT Timestamp, TraceId FROM "+o.quoted(suffix)+" WHERE _partition_id = "+quoteText(rows[0][3])+" LIMIT 100000)")
 		if err != nil {
 			return nil, err
 		}

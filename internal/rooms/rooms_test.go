@@ -81,9 +81,8 @@ var rules = map[string]string{
 	"propagation/xtraceid/xtraceidgrpc": "STD ~/propagation/xtraceid @/otel/trace google.golang.org/grpc/...",
 
 	// SQL and text.
-	"clickhouse":              "STD ~/clickhouse/internal/ddl",
-	"clickhouse/internal/ddl": "STD",
-	"postgres":                "STD",
+	"clickhouse": "STD",
+	"postgres":   "STD",
 
 	// Puts the parts together.
 	"setup": store + metric + "~/idgen ~/traceid ~/lease/boltstore ~/internal/reports @/otel/trace",

@@ -1,4 +1,4 @@
-package ddl
+package clickhouse
 
 import (
 	"context"
@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// Exec runs statements in order. Its error says which one failed, without its text.
-func Exec(ctx context.Context, db *sql.DB, statements ...string) error {
+// execute runs statements in order. Its error says which one failed, without its text.
+func execute(ctx context.Context, db *sql.DB, statements ...string) error {
 	for _, statement := range statements {
 		if _, err := db.ExecContext(ctx, statement); err != nil {
-			return Failed(name(statement), err)
+			return failed(name(statement), err)
 		}
 	}
 	return nil
@@ -31,9 +31,9 @@ func name(statement string) string {
 	return strings.ToLower(ifs.Replace(m[1])) + strings.ReplaceAll(m[2], "`", "")
 }
 
-// Failed returns an error of ClickHouse with what failed in front of it, and without the
+// failed returns an error of ClickHouse with what failed in front of it, and without the
 // SQL that ClickHouse repeats. A guard's explanation stands alone.
-func Failed(doing string, err error) error {
+func failed(doing string, err error) error {
 	text := err.Error()
 	if m := guarded.FindStringSubmatch(text); m != nil {
 		return &failure{"clickhouse: " + m[1], err}
