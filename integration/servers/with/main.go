@@ -1,0 +1,78 @@
+// Command with runs a command with servers for the tests that stand beside a store:
+//
+//	go run ./integration/servers/with go test ./lease/pgstore
+//
+// It starts each server, and sets the environment variable in which those tests find it. A variable
+// that is set already stays. If a server is not installed, the command runs without its variable.
+//
+// To add a server, add it to all. If it runs this program again ([child.Self]), main must call its
+// Main first.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+
+	"github.com/traceflake/traceflake/integration/servers"
+)
+
+// all are the servers: each with the variable that tests read, and what starts it and returns the
+// variable's value.
+var all = []struct {
+	variable string
+	start    func(context.Context) (value string, server io.Closer, err error)
+}{
+	{"TRACEFLAKE_TEST_POSTGRES", func(ctx context.Context) (string, io.Closer, error) {
+		s, err := servers.Postgres(ctx)
+		if err != nil {
+			return "", nil, err
+		}
+		return s.DSN(), s, nil
+	}},
+}
+
+func main() {
+	if len(os.Args) < 2 {
+		fmt.Fprintln(os.Stderr, "usage: with COMMAND [ARGUMENT ...]")
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	err := run(ctx, exec.CommandContext(ctx, os.Args[1], os.Args[2:]...))
+	if ended, ok := errors.AsType[*exec.ExitError](err); ok {
+		os.Exit(max(ended.ExitCode(), 1)) // -1 if a signal ended it
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "with:", err)
+		os.Exit(1)
+	}
+}
+
+// run runs the command while the servers run.
+func run(ctx context.Context, command *exec.Cmd) (err error) {
+	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
+	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
+	command.Env = os.Environ()
+	for _, s := range all {
+		if os.Getenv(s.variable) != "" {
+			continue
+		}
+		value, server, failed := s.start(ctx)
+		if errors.Is(failed, servers.ErrNotInstalled) {
+			fmt.Fprintf(os.Stderr, "with: no %s: %v\n", s.variable, failed)
+			continue
+		}
+		if failed != nil {
+			return failed
+		}
+		defer func() { err = errors.Join(err, server.Close()) }()
+		command.Env = append(command.Env, s.variable+"="+value)
+	}
+	return command.Run()
+}
