@@ -51,7 +51,7 @@ var ErrRecovered = errRecovered
 func (k *Keeper) SetReseeding(d time.Duration) { k.reseeding = d }
 
 // WithMachine sets the function that reports restores.
-func WithMachine(f func() uint64) Option { return optionFunc(func(c *config) { c.machine = f }) }
+func WithMachine(f func() uint64) Option { return func(c *config) { c.machine = f } }
 
 // ForgetTries makes the next Acquire count as the first with its nonce.
 func (k *Keeper) ForgetTries() { k.bid.tries = 0 }

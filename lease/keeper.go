@@ -32,7 +32,8 @@ var (
 // While the store is unreachable IDs are made until the end of the lease; then
 // Next and Fill return [randflake.ErrLeaseExpired] until it is back.
 //
-// Keeper is safe for concurrent use. Next and Fill do no I/O.
+// Keeper is safe for concurrent use. Next and Fill do no I/O. A zero Keeper refuses with
+// [ErrNoLease].
 type Keeper struct {
 	store   Store
 	codec   *randflake.Codec
@@ -116,8 +117,8 @@ func newKeeper(s Store, c *randflake.Codec, opts ...Option) (*Keeper, error) {
 	if s == nil {
 		return nil, errors.New("lease: no store")
 	}
-	if c == nil {
-		return nil, errors.New("lease: no codec")
+	if _, err := c.Encode(randflake.Parts{Time: time.Unix(randflake.Epoch, 0)}); err != nil {
+		return nil, fmt.Errorf("lease: %w", err) // it has no secret
 	}
 	cfg, err := newConfig(opts)
 	if err != nil {
@@ -152,31 +153,53 @@ func newKeeper(s Store, c *randflake.Codec, opts ...Option) (*Keeper, error) {
 	return k, nil
 }
 
-// Ready waits for the first grant. The error wraps that of ctx, and the store's
-// last error, if any; after Close it is [ErrClosed].
+// Ready returns nil if a lease is held now, even if its IDs of this second are
+// used up. Before the first grant it waits for one; the error then wraps that
+// of ctx. After the first grant it does not wait: the error is the one that
+// Next would return, and wraps the store's last error too, if any. It takes no
+// ID.
 func (k *Keeper) Ready(ctx context.Context) error {
-	closed := func() error {
-		if err := k.held.Load().err; errors.Is(err, ErrClosed) {
-			return err
-		}
-		return nil
+	if k.store == nil {
+		return ErrNoLease
 	}
 	select {
 	case <-k.ready:
-		return closed()
 	default:
-	}
-	select {
-	case <-k.ready:
-		return closed()
-	case <-k.stopped:
-		return ErrClosed
-	case <-ctx.Done():
-		if failure := k.Failure(); failure != nil {
-			return fmt.Errorf("lease: no grant yet: %w; the store says: %w", ctx.Err(), failure)
+		select {
+		case <-k.ready:
+		case <-k.stopped:
+		case <-ctx.Done():
+			return k.because(fmt.Errorf("lease: no grant yet: %w", ctx.Err()))
 		}
-		return fmt.Errorf("lease: no grant yet: %w", ctx.Err())
 	}
+	h := k.current()
+	err := h.err
+	for _, t := range h.terms {
+		switch err = t.gen.Check(); {
+		case err == nil, errors.Is(err, randflake.ErrExhausted):
+			return nil
+		case errors.Is(err, randflake.ErrSealed):
+			err = ErrNoLease // not for users
+		}
+		k.note(t, err)
+	}
+	return k.because(err)
+}
+
+// because adds the store's last error to err.
+func (k *Keeper) because(err error) error {
+	if failure := k.Failure(); failure != nil && !errors.Is(err, ErrClosed) {
+		return fmt.Errorf("%w; the store says: %w", err, failure)
+	}
+	return err
+}
+
+// current returns what is held now.
+func (k *Keeper) current() *held {
+	if h := k.held.Load(); h != nil {
+		return h
+	}
+	return &held{err: ErrNoLease} // of a zero Keeper
 }
 
 // Failure returns the store's last error, or nil if the store granted or renewed
@@ -191,7 +214,7 @@ func (k *Keeper) Failure() error {
 // Next makes one ID. Errors: [ErrNoLease], [ErrClosed] and those of
 // [randflake.Generator.Next].
 func (k *Keeper) Next() (randflake.ID, error) {
-	h := k.held.Load()
+	h := k.current()
 	if len(h.terms) > 0 {
 		id, err := h.terms[h.first()].gen.Next()
 		if err == nil {
@@ -207,7 +230,7 @@ func (k *Keeper) Next() (randflake.ID, error) {
 // returns how many it wrote and their second; n < len(dst) only with a non-nil
 // error: [ErrNoLease], [ErrClosed] and those of the generator.
 func (k *Keeper) Fill(dst []randflake.ID) (n int, second time.Time, err error) {
-	h := k.held.Load()
+	h := k.current()
 	if len(h.terms) == 0 {
 		return 0, time.Time{}, h.err
 	}
@@ -274,7 +297,7 @@ func (k *Keeper) Generation() uint64 { return k.generation.Load() }
 // to earlier requests are not used. The next grant follows as after a start.
 func (k *Keeper) Restored() {
 	k.restores.Add(1)
-	for _, t := range k.held.Load().terms {
+	for _, t := range k.current().terms {
 		t.alive()
 	}
 }
@@ -284,6 +307,9 @@ func (k *Keeper) Restored() {
 // ctx ends first, an error is returned and the block stays unused until the
 // lease's end. Further calls return the same result.
 func (k *Keeper) Close(ctx context.Context) error {
+	if k.store == nil {
+		return nil
+	}
 	k.closing.Do(func() {
 		k.seal()
 		k.stop()

@@ -276,9 +276,38 @@ func TestReady(t *testing.T) {
 	}
 	b.store.set(nil, nil)
 	b.pass(time.Second)
+	for range 1000 {
+		if err := b.Ready(cancelled); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if p := b.mustOne(); p.Sequence != 0 {
+		t.Errorf("Ready took %d IDs", p.Sequence)
+	}
+	for range 3 { // this second and what may be borrowed
+		b.second()
+	}
+	if _, err := b.one(); !errors.Is(err, randflake.ErrExhausted) {
+		t.Fatal(err)
+	}
+	if err := b.Ready(cancelled); err != nil {
+		t.Errorf("in a burst: %v", err)
+	}
+	b.clock.Step(-900 * time.Millisecond)
+	if err := b.Ready(cancelled); !errors.Is(err, randflake.ErrClockBehind) {
+		t.Errorf("the clock is stepped back by more than may be borrowed: %v", err)
+	}
+	b.pass(0) // another block, since Ready has dropped the first
 	if err := b.Ready(cancelled); err != nil {
 		t.Error(err)
 	}
+	b.store.set(errAway, nil)
+	b.pass(time.Minute)
+	if err := b.Ready(cancelled); !errors.Is(err, randflake.ErrNoLease) && !errors.Is(err, randflake.ErrLeaseExpired) || !errors.Is(err, errAway) {
+		t.Errorf("after the lease: %v, want what IDs are refused with and the store's error", err)
+	}
+	b.store.set(nil, nil)
+	b.pass(time.Minute)
 	b.Seal()
 	if err := b.Ready(cancelled); !errors.Is(err, lease.ErrClosed) {
 		t.Errorf("after Close: %v, want %v", err, lease.ErrClosed)

@@ -14,11 +14,7 @@ import (
 )
 
 // Option configures a [Keeper].
-type Option interface{ apply(*config) }
-
-type optionFunc func(*config)
-
-func (f optionFunc) apply(c *config) { f(c) }
+type Option func(*config)
 
 type config struct {
 	ttl       time.Duration
@@ -41,40 +37,40 @@ const minKeeperTTL = 2 * time.Second
 // trips, so a TTL of a minute burdens neither. The range is 2 s to [MaxTTL], the
 // default [DefaultTTL].
 func WithTTL(d time.Duration) Option {
-	return optionFunc(func(c *config) { c.ttl = d })
+	return func(c *config) { c.ttl = d }
 }
 
 // WithMaxBlocks sets how many blocks a busy process may hold at once, from 1
 // on; the default is 4. A block of 8 nodes has a million IDs a second.
 func WithMaxBlocks(n int) Option {
-	return optionFunc(func(c *config) { c.maxBlocks = n })
+	return func(c *config) { c.maxBlocks = n }
 }
 
 // WithOwner sets the text that shows operators who holds a block, at most 128
 // bytes of printable UTF-8; the default is the name of the host or pod, the
 // process ID and the start time. It has no other effect.
 func WithOwner(text string) Option {
-	return optionFunc(func(c *config) { c.owner = text })
+	return func(c *config) { c.owner = text }
 }
 
 // WithClock sets the clock; the default, and nil, is the machine's.
 // It must be safe for concurrent use.
 func WithClock(clock Clock) Option {
-	return optionFunc(func(c *config) {
+	return func(c *config) {
 		if clock != nil {
 			c.clock = clock
 		}
-	})
+	}
 }
 
-// WithMeterProvider sets the provider of the metrics; the default is the global
-// one.
+// WithMeterProvider sets the provider of the metrics; the default, and nil, is
+// the global one.
 func WithMeterProvider(mp metric.MeterProvider) Option {
-	return optionFunc(func(c *config) {
+	return func(c *config) {
 		if mp != nil {
 			c.meters = mp
 		}
-	})
+	}
 }
 
 // WithErrorHandler sets a function that is called when the store begins to fail, when it has
@@ -82,18 +78,20 @@ func WithMeterProvider(mp metric.MeterProvider) Option {
 // reported once. Reports arrive one at a time and in their order, in a goroutine of their own: a
 // handler that blocks delays nothing but further reports, of which at most 16 wait.
 func WithErrorHandler(handle func(error)) Option {
-	return optionFunc(func(c *config) {
+	return func(c *config) {
 		if handle != nil {
 			c.report = handle
 		}
-	})
+	}
 }
 
 func newConfig(opts []Option) (config, error) {
 	c := config{ttl: DefaultTTL, maxBlocks: 4, owner: owner.Default(), clock: systemClock{randflake.SystemClock{}}, report: otel.Handle,
 		machine: vmclock.System().Generation}
 	for _, opt := range opts {
-		opt.apply(&c)
+		if opt != nil {
+			opt(&c)
+		}
 	}
 	if c.meters == nil {
 		c.meters = otel.GetMeterProvider()

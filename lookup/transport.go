@@ -22,7 +22,8 @@ const DefaultSlack = time.Hour
 
 // Transport is an [http.RoundTripper] that adds a lower bound of time to requests for a trace by
 // its ID. Other requests, requests with times or with a body, and those for an ID without a
-// plausible time are passed on as they are. It is safe for concurrent use.
+// plausible time are passed on as they are. It is safe for concurrent use. A zero Transport passes
+// every request on.
 type Transport struct {
 	backend  Backend
 	slack    time.Duration
@@ -37,54 +38,55 @@ type Transport struct {
 }
 
 // Option configures a [Transport].
-type Option interface{ apply(*Transport) }
-
-type optionFunc func(*Transport)
-
-func (f optionFunc) apply(t *Transport) { f(t) }
+type Option func(*Transport)
 
 // WithSlack sets how much earlier than the time in its ID a trace may have spans; the default is
 // [DefaultSlack]. It must exceed twice the error of the worst clock in the fleet and must not be
 // negative.
 func WithSlack(d time.Duration) Option {
-	return optionFunc(func(t *Transport) { t.slack = d })
+	return func(t *Transport) { t.slack = d }
 }
 
 // WithVerifier uses the time only of IDs for which verify returns true, such as
 // [traceid.Verifier.Verify] with a maximum age as long as traces are kept. By default all IDs with
 // a plausible time are used. A nil verify is an error.
 func WithVerifier(verify func(trace.TraceID) bool) Option {
-	return optionFunc(func(t *Transport) { t.verify = verify })
+	return func(t *Transport) { t.verify = verify }
 }
 
-// WithTransport sets what sends the requests; the default is [http.DefaultTransport].
+// WithTransport sets what sends the requests; the default, and nil, is [http.DefaultTransport].
 func WithTransport(next http.RoundTripper) Option {
-	return optionFunc(func(t *Transport) { t.next = next })
+	return func(t *Transport) { t.next = next }
 }
 
-// WithMeterProvider sets where the metrics go; the default is OpenTelemetry's global provider.
+// WithMeterProvider sets the provider of the metrics; the default, and nil, is the global one.
 func WithMeterProvider(mp metric.MeterProvider) Option {
-	return optionFunc(func(t *Transport) { t.meters = mp })
+	return func(t *Transport) { t.meters = mp }
 }
 
 // New returns a transport for servers of one kind. It returns an error if the backend is unknown
 // or an option is out of its range.
 func New(b Backend, opts ...Option) (*Transport, error) {
 	t := &Transport{
-		backend: b, slack: DefaultSlack, next: http.DefaultTransport, meters: otel.GetMeterProvider(),
+		backend: b, slack: DefaultSlack,
 		verify:    func(trace.TraceID) bool { return true },
 		notBefore: traceid.NotBefore, missed: missed,
 	}
 	for _, o := range opts {
-		o.apply(t)
+		if o != nil {
+			o(t)
+		}
+	}
+	if t.meters == nil {
+		t.meters = otel.GetMeterProvider()
 	}
 	switch {
 	case b != Tempo && b != Jaeger:
 		return nil, fmt.Errorf("lookup: %s: use Tempo or Jaeger", b)
 	case t.slack < 0:
 		return nil, fmt.Errorf("lookup: the slack is %s, it must not be negative", t.slack)
-	case t.next == nil, t.meters == nil, t.verify == nil:
-		return nil, errors.New("lookup: an option is nil")
+	case t.verify == nil:
+		return nil, errors.New("lookup: WithVerifier got no function")
 	}
 	var err error
 	t.duration, err = t.meters.Meter("github.com/traceflake/traceflake/lookup",
@@ -113,7 +115,7 @@ const (
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	api, id := t.backend.lookup(req.URL.Path)
 	if api == none || req.Method != http.MethodGet || req.Body != nil && req.Body != http.NoBody {
-		return t.next.RoundTrip(req)
+		return t.send(req)
 	}
 	began := time.Now()
 	resp, outcome, err := t.find(req, api, id)
@@ -134,14 +136,22 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
+// send sends a request as it is.
+func (t *Transport) send(req *http.Request) (*http.Response, error) {
+	if t.next == nil {
+		return http.DefaultTransport.RoundTrip(req)
+	}
+	return t.next.RoundTrip(req)
+}
+
 // find sends a lookup, with a time if it has none, and again without.
 func (t *Transport) find(req *http.Request, api api, id trace.TraceID) (resp *http.Response, outcome string, err error) {
 	bounded, outcome := t.bounded(req, api, id)
 	if bounded == nil {
-		resp, err = t.next.RoundTrip(req)
+		resp, err = t.send(req)
 		return resp, outcome, err
 	}
-	resp, err = t.next.RoundTrip(bounded)
+	resp, err = t.send(bounded)
 	if err != nil {
 		return nil, outcome, err
 	}
@@ -153,7 +163,7 @@ func (t *Transport) find(req *http.Request, api api, id trace.TraceID) (resp *ht
 	const most = 64 << 10
 	_, _ = io.CopyN(io.Discard, resp.Body, most)
 	_ = resp.Body.Close()
-	resp, err = t.next.RoundTrip(req)
+	resp, err = t.send(req)
 	return resp, outcomeRepeated, err
 }
 

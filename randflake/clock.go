@@ -5,11 +5,17 @@ import "time"
 // Clock provides the wall clock's time, which people and NTP step.
 type Clock interface{ Now() time.Time }
 
-// ClockFunc is a [Clock] that calls a function, such as time.Now or a test's.
+// ClockFunc is a [Clock] that calls a function, such as time.Now or a test's. A nil one is the
+// machine's clock.
 type ClockFunc func() time.Time
 
 // Now calls f.
-func (f ClockFunc) Now() time.Time { return f() }
+func (f ClockFunc) Now() time.Time {
+	if f == nil {
+		return time.Now()
+	}
+	return f()
+}
 
 // SystemClock is the machine's clock.
 type SystemClock struct{}

@@ -2,6 +2,7 @@ package randflake
 
 import (
 	"crypto/hkdf"
+	"crypto/rand"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -79,7 +80,7 @@ func NewCodec(secret []byte) (*Codec, error) {
 // Encode returns the ID of p; its time is truncated to the second. Errors: [ErrBeforeEpoch],
 // [ErrEndOfLife], [ErrInvalidParts]. Under each secret exactly one tuple of parts encodes to zero.
 func (c *Codec) Encode(p Parts) (ID, error) {
-	if c.cipher == nil {
+	if c == nil || c.cipher == nil {
 		return 0, errNoSecret
 	}
 	second, err := secondOf(p.Time)
@@ -107,14 +108,18 @@ func (c *Codec) Decode(id ID) Parts {
 }
 
 // Derive returns 32 bytes that depend on the secret and on purpose, and reveal nothing about the
-// secret: HKDF-SHA256. Use it for keys that do not encrypt IDs. It panics for a zero Codec, whose
-// key everyone would know.
-func (c *Codec) Derive(purpose string) [32]byte {
-	key, err := hkdf.Expand(sha256.New, c.extracted(), "traceflake "+purpose, 32)
+// secret: HKDF-SHA256. Use it for keys that do not encrypt IDs. A zero Codec returns random bytes,
+// since everyone would know its key.
+func (c *Codec) Derive(purpose string) (key [32]byte) {
+	if c.extracted == nil {
+		_, _ = rand.Read(key[:]) // never fails
+		return key
+	}
+	derived, err := hkdf.Expand(sha256.New, c.extracted(), "traceflake "+purpose, len(key))
 	if err != nil {
 		panic(err) // HKDF can return 32 bytes
 	}
-	return [32]byte(key)
+	return [32]byte(derived)
 }
 
 // Format keeps the secret out of logs.

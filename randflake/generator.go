@@ -171,26 +171,18 @@ func (g *Generator) Seal() (unused time.Time) {
 	return g.unused
 }
 
+// Check returns the error that [Generator.Next] would return now, and takes no ID.
+func (g *Generator) Check() error {
+	_, _, _, err := g.look(1)
+	return err
+}
+
 // reserve takes n consecutive words of one second, or fewer and an error. No other reservation of
 // this generator gets any of them.
 func (g *Generator) reserve(n uint64) (word, count uint64, err error) {
-	if g.codec == nil {
-		return 0, 0, ErrNoLease
-	}
 	for {
-		// The word is read before the clock: so the clock is never older than the word, and a
-		// goroutine that was descheduled here is not refused because of reservations in the
-		// meantime.
-		old := g.next.Load()
-		if old == sealed {
-			return 0, 0, ErrSealed
-		}
-		now := g.clock.Now()
-		if g.guard != nil && !g.guard(now) {
-			g.Seal()
-			return 0, 0, ErrSealed
-		}
-		if word, count, err = g.choose(old, n, now); count == 0 {
+		old, word, count, err := g.look(n)
+		if count == 0 {
 			return 0, 0, err
 		}
 		if g.zero-word < count {
@@ -202,6 +194,26 @@ func (g *Generator) reserve(n uint64) (word, count uint64, err error) {
 			return word, count, err
 		}
 	}
+}
+
+// look returns the words that a reservation of n would take if the next word is still old.
+func (g *Generator) look(n uint64) (old, word, count uint64, err error) {
+	if g.codec == nil {
+		return 0, 0, 0, ErrNoLease
+	}
+	// The word is read before the clock: so the clock is never older than the word, and a goroutine
+	// that was descheduled here is not refused because of reservations in the meantime.
+	old = g.next.Load()
+	if old == sealed {
+		return 0, 0, 0, ErrSealed
+	}
+	now := g.clock.Now()
+	if g.guard != nil && !g.guard(now) {
+		g.Seal()
+		return 0, 0, 0, ErrSealed
+	}
+	word, count, err = g.choose(old, n, now)
+	return old, word, count, err
 }
 
 // choose returns the words that follow old at a reading of the clock: n of one second, or fewer

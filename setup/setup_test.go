@@ -298,6 +298,15 @@ func TestReady(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 			defer cancel()
 			code, text := probe(g.ReadyHandler())
+			if want == "" && store != "" {
+				for range 1000 { // takes no ID
+					_ = g.Ready(ctx)
+				}
+				id, _ := g.NewIDs(ctx)
+				if p := traceid.Inspect(g.Keyring(), id).Parts; p.Sequence > 1 {
+					t.Errorf("Ready took %d IDs", p.Sequence)
+				}
+			}
 			if want == "" {
 				if err := g.Ready(ctx); err != nil || code != http.StatusOK || text != "ready\n" {
 					t.Errorf("%v, %d %s", err, code, text)

@@ -32,17 +32,17 @@ func newClock() *clock { return &clock{now: start} }
 
 func (c *clock) Now() time.Time { return c.now }
 
-func open(t *testing.T, path string, opts ...Option) *Store {
+func open(t *testing.T, path string, opts ...Option) *store {
 	t.Helper()
 	s, err := Open(path, opts...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s
+	return s.(*store)
 }
 
 // create creates a file for some nodes.
-func create(t *testing.T, path string, first, n uint32, opts ...Option) *Store {
+func create(t *testing.T, path string, first, n uint32, opts ...Option) *store {
 	t.Helper()
 	s, err := New(path, opts...)
 	if err != nil {
@@ -52,14 +52,14 @@ func create(t *testing.T, path string, first, n uint32, opts ...Option) *Store {
 	if err = errors.Join(err, s.Create(t.Context(), d)); err != nil {
 		t.Fatal(err)
 	}
-	return s
+	return s.(*store)
 }
 
 func request(now time.Time) lease.Request {
 	return lease.Request{Nonce: lease.NewNonce(), Now: now, TTL: time.Minute}
 }
 
-func acquire(t *testing.T, s *Store, r lease.Request) lease.Grant {
+func acquire(t *testing.T, s *store, r lease.Request) lease.Grant {
 	t.Helper()
 	g, err := s.Acquire(t.Context(), r)
 	if err != nil {
@@ -69,7 +69,7 @@ func acquire(t *testing.T, s *Store, r lease.Request) lease.Grant {
 }
 
 // wantRefused checks the error of an Acquire.
-func wantRefused(t *testing.T, what string, s *Store, now time.Time, want error) {
+func wantRefused(t *testing.T, what string, s *store, now time.Time, want error) {
 	t.Helper()
 	if g, err := s.Acquire(t.Context(), request(now)); !errors.Is(err, want) {
 		t.Errorf("%s: granted %+v, %v; want %v", what, g, err, want)
@@ -130,7 +130,7 @@ func TestSecrets(t *testing.T) {
 }
 
 // fingerprint returns that of a file's secret, with which the file describes itself.
-func fingerprint(t *testing.T, s *Store) string {
+func fingerprint(t *testing.T, s driver.Embedded) string {
 	t.Helper()
 	codec, err := s.Codec(t.Context())
 	if err != nil {
@@ -155,7 +155,7 @@ func TestFirstUseByProcesses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		fmt.Println("secret", lease.Fingerprint(codec, ""), fingerprint(t, s.(*Store)))
+		fmt.Println("secret", lease.Fingerprint(codec, ""), fingerprint(t, s.(driver.Embedded)))
 		return
 	}
 	self, err := os.Executable()
@@ -236,7 +236,7 @@ func TestInterruptedCreate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = s.file.transact(ctx, createFile, func(tx *bbolt.Tx) error {
+	err = s.(*store).file.transact(ctx, createFile, func(tx *bbolt.Tx) error {
 		cancel() // in the middle
 		return ctx.Err()
 	})
@@ -300,9 +300,9 @@ func (brokenClock) Now() time.Time { panic("no clock") }
 // A machine that was restored from a snapshot may not be the only one with this
 // file.
 func TestRestoredMachine(t *testing.T) {
-	for what, restore := range map[string]func(*Store){
-		"vmclock":  func(s *Store) { s.file.machine = func() uint64 { return s.file.life + 1 } },
-		"Restored": (*Store).Restored,
+	for what, restore := range map[string]func(*store){
+		"vmclock":  func(s *store) { s.file.machine = func() uint64 { return s.file.life + 1 } },
+		"Restored": (*store).Restored,
 	} {
 		s := open(t, newPath(t), WithClock(newClock()))
 		g := acquire(t, s, request(start))

@@ -12,7 +12,7 @@
 //
 // # Secret
 //
-// Each file is created with its own random secret ([Store.Codec]), so it may be
+// Each file is created with its own random secret ([driver.Embedded]), so it may be
 // created by the first process that uses it ([driver.Ensure]), at once with others: no
 // other store has its secret. A host that lost its file gets a new one: its old and its
 // new IDs are under different secrets. Several hosts that share a secret need
@@ -22,7 +22,7 @@
 // that the snapshot was taken of, has a copy of the file. So has one that is
 // started from an image with a file in it. The copies have one secret and grant
 // the same nodes. Where Linux's vmclock has a generation counter, and where
-// [Store.Restored] is called, a process that was running refuses the file after the
+// Restored is called on the store, a process that was running refuses the file after the
 // restore, with [ErrCopied]; one that is started later cannot tell. Before such a
 // machine makes IDs, move the file away; or use a store that the machines share.
 //

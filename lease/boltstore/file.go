@@ -30,7 +30,7 @@ var (
 	// timeout.
 	ErrLocked = errors.New("boltstore: the file is locked by another process")
 	// ErrCopied is returned if this machine was restored from a snapshot since
-	// New, or [Store.Restored] was called: another machine may have a copy of the
+	// New, or Restored was called: another machine may have a copy of the
 	// file, and both would grant the same nodes. If one has, move the file away, then
 	// start the process again: the next file has another secret.
 	ErrCopied = errors.New("boltstore: the machine was restored from a snapshot, and may not be the only one with this file")

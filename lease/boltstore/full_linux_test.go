@@ -13,6 +13,7 @@ import (
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/boltstore"
+	"github.com/traceflake/traceflake/lease/driver"
 )
 
 // TestFullDisk runs in a process that may write no file beyond a size. What
@@ -88,4 +89,4 @@ func TestFullDisk(t *testing.T) {
 
 func raised(_ time.Time, err error) error { return err }
 
-func errorOf(_ *boltstore.Store, err error) error { return err }
+func errorOf(_ driver.Embedded, err error) error { return err }

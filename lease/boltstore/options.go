@@ -9,7 +9,7 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// Option configures a [Store].
+// Option configures a store.
 type Option func(*config)
 
 type config struct {
@@ -49,7 +49,9 @@ func restores() uint64 {
 func newConfig(opts []Option) (config, error) {
 	c := config{timeout: DefaultTimeout, now: randflake.SystemClock{}.Now, machine: restores}
 	for _, opt := range opts {
-		opt(&c)
+		if opt != nil {
+			opt(&c)
+		}
 	}
 	if c.timeout <= 0 {
 		return c, fmt.Errorf("%w: timeout %s, want more than 0", lease.ErrInvalidRequest, c.timeout)

@@ -18,30 +18,25 @@ import (
 // blocksPerPage fixes how many blocks of a new file are written together.
 const blocksPerPage = 64
 
-// Store is a lease file. It is safe for concurrent use, by many goroutines and
-// processes; it keeps no file open between calls.
-type Store struct {
+// store is a lease file. It keeps no file open between calls.
+type store struct {
 	*pages.Store
 	file *file
 }
 
-var _ driver.Embedded = (*Store)(nil)
+var _ driver.Embedded = (*store)(nil)
 
 const scheme = "bolt"
 
 func init() {
 	driver.Register(scheme, func(url string) (driver.Store, error) {
-		s, err := New(strings.TrimPrefix(url, scheme+":"))
-		if err != nil {
-			return nil, err // and no nil pointer
-		}
-		return s, nil
+		return New(strings.TrimPrefix(url, scheme+":"))
 	})
 }
 
 // New returns the store of the file at path. It does not access the file. The error wraps
-// [lease.ErrInvalidRequest].
-func New(path string, opts ...Option) (*Store, error) {
+// [lease.ErrInvalidRequest]. The store may be used by many goroutines and processes at once.
+func New(path string, opts ...Option) (driver.Embedded, error) {
 	cfg, err := newConfig(opts)
 	if err == nil && path == "" {
 		err = fmt.Errorf("%w: the path is empty", lease.ErrInvalidRequest)
@@ -49,9 +44,12 @@ func New(path string, opts ...Option) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("boltstore: %w", err)
 	}
-	s := &Store{file: newFile(path, cfg)}
+	s := &store{file: newFile(path, cfg)}
 	s.Store, err = pages.New(s.file, pages.Layout{Name: "boltstore: " + path, BlocksPerPage: blocksPerPage})
-	return s, err
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // Open returns the store of the file at path. If there is no file, it creates one, for every node
@@ -59,7 +57,7 @@ func New(path string, opts ...Option) (*Store, error) {
 //
 // Errors: [ErrCorrupt], [ErrLocked], [lease.ErrSchemaVersion], [lease.ErrInvalidRequest] for
 // invalid options, and those of the file system.
-func Open(path string, opts ...Option) (*Store, error) {
+func Open(path string, opts ...Option) (driver.Embedded, error) {
 	s, err := New(path, opts...)
 	if err != nil {
 		return nil, err
@@ -72,7 +70,7 @@ func Open(path string, opts ...Option) (*Store, error) {
 
 // Create implements [lease.Admin]. It creates the file, with a new secret of its own, but not the
 // directory.
-func (s *Store) Create(ctx context.Context, d lease.Description) error {
+func (s *store) Create(ctx context.Context, d lease.Description) error {
 	if err := driver.CheckDescription(d); err != nil {
 		return fmt.Errorf("boltstore: %w", err)
 	}
@@ -87,8 +85,8 @@ func (s *Store) Create(ctx context.Context, d lease.Description) error {
 	return nil
 }
 
-// Codec returns the codec of the file's own secret. Errors: [lease.ErrNoStore], [lease.ErrReplaced].
-func (s *Store) Codec(ctx context.Context) (*randflake.Codec, error) {
+// Codec implements [driver.Embedded]. Errors: [lease.ErrNoStore], [lease.ErrReplaced].
+func (s *store) Codec(ctx context.Context) (*randflake.Codec, error) {
 	d, err := s.Describe(ctx) // from now on another file is refused
 	if err != nil {
 		return nil, err
@@ -104,7 +102,5 @@ func (s *Store) Codec(ctx context.Context) (*randflake.Codec, error) {
 	return codec, err
 }
 
-// Restored must be called after this process was restored from a snapshot, before
-// [lease.Keeper.Restored]: every later call returns [ErrCopied], because another
-// machine may have a copy of the file.
-func (s *Store) Restored() { s.file.copied.Store(true) }
+// Restored implements [driver.Embedded]: every later call returns [ErrCopied].
+func (s *store) Restored() { s.file.copied.Store(true) }

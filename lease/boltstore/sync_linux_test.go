@@ -41,7 +41,7 @@ func TestAnswersAreSynced(t *testing.T) {
 	counts := ok && pages > 0 // or a file that was not synced looks like one that was
 
 	path, c := newPath(t), newClock()
-	var s *Store
+	var s *store
 	var g lease.Grant
 	for _, step := range []struct {
 		name  string

@@ -78,7 +78,9 @@ func NewMemory(opts ...MemoryOption) *Memory {
 func EmptyMemory(opts ...MemoryOption) *Memory {
 	m := new(Memory)
 	for _, opt := range opts {
-		opt(m)
+		if opt != nil {
+			opt(m)
+		}
 	}
 	return m
 }

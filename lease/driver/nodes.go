@@ -42,7 +42,7 @@ func (r NodeRange) Check() error {
 }
 
 // Blocks is the number of blocks in the range.
-func (r NodeRange) Blocks() int { return int(r.Nodes / r.BlockSize) }
+func (r NodeRange) Blocks() int { return int(r.Nodes / max(r.BlockSize, 1)) }
 
 // Block returns block i of the range, from 0 to Blocks()-1, as one that was
 // never granted.

@@ -67,7 +67,9 @@ type server struct {
 func (s *server) store(opts []Option) (driver.Store, error) {
 	s.prefix = DefaultPrefix
 	for _, opt := range opts {
-		opt(s)
+		if opt != nil {
+			opt(s)
+		}
 	}
 	if s.prefix == "" {
 		return nil, fmt.Errorf("etcdstore: %w: the prefix is empty", lease.ErrInvalidRequest)

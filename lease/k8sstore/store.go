@@ -60,7 +60,9 @@ var label = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 func newStore(c connector, namespace string, opts []Option) (driver.Store, error) {
 	o := &objects{connector: c, namespace: namespace, name: DefaultName}
 	for _, opt := range opts {
-		opt(o)
+		if opt != nil {
+			opt(o)
+		}
 	}
 	for what, name := range map[string]string{"namespace": o.namespace, "name": o.name} {
 		if !label.MatchString(name) {

@@ -57,7 +57,9 @@ func WithPathStyle(path bool) Option {
 func New(config aws.Config, bucket string, opts ...Option) (driver.Store, error) {
 	o := options{prefix: DefaultPrefix}
 	for _, opt := range opts {
-		opt(&o)
+		if opt != nil {
+			opt(&o)
+		}
 	}
 	s, err := newServer(config, bucket, o)
 	if err != nil {

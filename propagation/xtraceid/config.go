@@ -14,11 +14,7 @@ import (
 const DefaultHeader = "x-trace-id"
 
 // Option configures the propagator.
-type Option interface{ apply(*config) }
-
-type optionFunc func(*config)
-
-func (f optionFunc) apply(c *config) { f(c) }
+type Option func(*config)
 
 type config struct {
 	header          string
@@ -33,7 +29,9 @@ type config struct {
 func newConfig(opts []Option) config {
 	c := config{header: DefaultHeader, encoding: b3.B3MultipleHeader}
 	for _, o := range opts {
-		o.apply(&c)
+		if o != nil {
+			o(&c)
+		}
 	}
 	return c
 }
@@ -45,7 +43,7 @@ func newConfig(opts []Option) config {
 func WithHeader(name string) Option {
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 	ofB3 := []string{b3Header, b3TraceIDHeader, b3SpanIDHeader, b3ParentHeader, b3SampledHeader, b3FlagsHeader}
-	return optionFunc(func(c *config) {
+	return func(c *config) {
 		c.header = name
 		var reason string
 		switch {
@@ -58,14 +56,14 @@ func WithHeader(name string) Option {
 		}
 		otel.Handle(fmt.Errorf("xtraceid: cannot use the header name %q: %s; using %q", name, reason, DefaultHeader))
 		c.header = DefaultHeader
-	})
+	}
 }
 
 // WithB3Encoding sets how B3 is written: [b3.B3MultipleHeader] (the default, also for
 // [b3.B3Unspecified]), [b3.B3SingleHeader], or both. Both are always read. Any other encoding is
 // reported to [otel.Handle] and the default is used.
 func WithB3Encoding(e b3.Encoding) Option {
-	return optionFunc(func(c *config) {
+	return func(c *config) {
 		c.encoding = e & (b3.B3MultipleHeader | b3.B3SingleHeader)
 		if c.encoding != e {
 			otel.Handle(fmt.Errorf("xtraceid: unknown B3 encoding %#x: use b3.B3MultipleHeader, b3.B3SingleHeader or both", uint8(e)))
@@ -74,14 +72,14 @@ func WithB3Encoding(e b3.Encoding) Option {
 		if c.encoding == b3.B3Unspecified {
 			c.encoding = b3.B3MultipleHeader
 		}
-	})
+	}
 }
 
 // WithB3TraceID64 writes only the low 64 bits of the trace ID into B3, for peers that do not
 // support 128 bits; x-trace-id has all 128. A trace ID whose low half is zero cannot be shortened
 // and is written in full.
 func WithB3TraceID64() Option {
-	return optionFunc(func(c *config) { c.b3TraceID64 = true })
+	return func(c *config) { c.b3TraceID64 = true }
 }
 
 // WithVerifier makes Extract call ok with the resulting trace ID, whichever header carried it. If
@@ -94,12 +92,12 @@ func WithVerifier(ok func(trace.TraceID) bool) Option {
 	if ok == nil {
 		ok = func(trace.TraceID) bool { return false }
 	}
-	return optionFunc(func(c *config) { c.verify = ok })
+	return func(c *config) { c.verify = ok }
 }
 
 // WithDeferredSampled makes Extract treat B3 with IDs but without a sampling field as sampled.
 func WithDeferredSampled() Option {
-	return optionFunc(func(c *config) { c.deferredSampled = true })
+	return func(c *config) { c.deferredSampled = true }
 }
 
 // WithDashes makes Extract also read a trace ID in the dashed form of a UUID, as Envoy and
@@ -111,12 +109,12 @@ func WithDeferredSampled() Option {
 // its own decision about tracing into the 13th digit of a dashed request ID, unless
 // pack_trace_reason is false.
 func WithDashes() Option {
-	return optionFunc(func(c *config) { c.dashes = true })
+	return func(c *config) { c.dashes = true }
 }
 
 // WithRandomFlag makes Extract apply [ContextWithRandomFlag] to the context of a request without a
 // trace. Use it only if this process's ID generator returns trace IDs whose low 56 bits are
 // random, as traceflake's do.
 func WithRandomFlag() Option {
-	return optionFunc(func(c *config) { c.randomFlag = true })
+	return func(c *config) { c.randomFlag = true }
 }

@@ -13,9 +13,7 @@ import (
 )
 
 // ResponseOption configures a [ResponseHandler].
-type ResponseOption interface{ applyResponse(*responseWriter) }
-
-type serverTiming struct{}
+type ResponseOption func(*responseWriter)
 
 // WithServerTiming also sends the span context in Server-Timing, which browsers show in their
 // developer tools and pass to scripts as PerformanceServerTiming, for the page itself too:
@@ -25,13 +23,11 @@ type serverTiming struct{}
 // Browser agents expect this name; W3C's draft of level 3 has "trace" instead. For scripts of
 // other origins, also send Timing-Allow-Origin.
 func WithServerTiming() ResponseOption {
-	return serverTiming{}
-}
-
-func (serverTiming) applyResponse(w *responseWriter) {
-	if w.span.IsValid() {
-		flags := w.span.TraceFlags() & (trace.FlagsSampled | trace.FlagsRandom)
-		w.timing = fmt.Sprintf(`traceparent;desc="00-%s-%s-%s"`, w.span.TraceID(), w.span.SpanID(), flags)
+	return func(w *responseWriter) {
+		if w.span.IsValid() {
+			flags := w.span.TraceFlags() & (trace.FlagsSampled | trace.FlagsRandom)
+			w.timing = fmt.Sprintf(`traceparent;desc="00-%s-%s-%s"`, w.span.TraceID(), w.span.SpanID(), flags)
+		}
 	}
 }
 
@@ -57,7 +53,9 @@ func ResponseHandler(next http.Handler, opts ...ResponseOption) http.Handler {
 		if sc := trace.SpanContextFromContext(r.Context()); sc.HasTraceID() {
 			response := &responseWriter{ResponseWriter: w, span: sc}
 			for _, o := range opts {
-				o.applyResponse(response)
+				if o != nil {
+					o(response)
+				}
 			}
 			response.setHeaders()
 			w = response
