@@ -27,16 +27,9 @@ type ledger struct {
 	made    int
 	fills   int
 	shared  int                 // IDs made twice by copies that did not know of each other
-	current map[block]*granted  // the last grant of a block
 	byNonce map[string]*granted // the grant for which a nonce was written
 	drawn   map[string][]*life  // the lives that drew a nonce
 	pages   map[page][]*maker
-}
-
-// block is a block of a store, by the store's ID and the first node.
-type block struct {
-	store string
-	node  uint32
 }
 
 // granted is a grant as a store wrote it.
@@ -86,31 +79,47 @@ func (l *life) family() *life {
 	return l
 }
 
+// page is the IDs of a second under a secret. An ID's place in it is its node and sequence.
 type page struct {
-	secret *secret
-	node   uint32
+	secret *randflake.Codec
 	second int64
 }
 
-// maker is a life that made IDs of a page, and those IDs.
+func place(p randflake.Parts) uint64 {
+	return uint64(p.Node)*(randflake.MaxSequence+1) + uint64(p.Sequence)
+}
+
+// span is the places from first to before end.
+type span struct{ first, end uint64 }
+
+func (s span) overlap(o span) uint64 {
+	return max(min(s.end, o.end), max(s.first, o.first)) - max(s.first, o.first)
+}
+
+// maker is a life that made IDs of a page with a grant, and those IDs.
 type maker struct {
-	life *life
-	g    *granted
-	bits [(randflake.MaxSequence + 1) / 64]uint64
+	life  *life
+	g     *granted
+	spans []span
+}
+
+func (m *maker) overlap(s span) (n uint64) {
+	for _, other := range m.spans {
+		n += s.overlap(other)
+	}
+	return n
 }
 
 func newLedger(w *world) *ledger {
-	return &ledger{
-		w: w, current: map[block]*granted{}, byNonce: map[string]*granted{}, drawn: map[string][]*life{}, pages: map[page][]*maker{},
-	}
+	return &ledger{w: w, byNonce: map[string]*granted{}, drawn: map[string][]*life{}, pages: map[page][]*maker{}}
 }
 
 // wrote records what a store wrote now or had written before.
 func (l *ledger) wrote(s *server, g lease.Grant, acquired bool) *granted {
-	now := l.current[s.block(g.Node)]
+	now := s.granted[g.Node]
 	if now == nil || acquired && now.nonce != g.Nonce {
 		now = &granted{node: g.Node, nodes: g.Nodes, start: g.Start.Unix()}
-		l.current[s.block(g.Node)] = now
+		s.granted[g.Node] = now
 	}
 	now.end, now.nonce = max(now.end, g.End.Unix()), g.Nonce
 	l.byNonce[g.Nonce] = now
@@ -118,7 +127,7 @@ func (l *ledger) wrote(s *server, g lease.Grant, acquired bool) *granted {
 }
 
 func (l *ledger) released(s *server, g lease.Grant, p *process, unused time.Time) {
-	if now := l.current[s.block(g.Node)]; now != nil {
+	if now := s.granted[g.Node]; now != nil {
 		now.nonce = ""
 		now.freed, now.freedBy = max(unused.Unix(), now.start), p.life
 		if unused.Nanosecond() > 0 {
@@ -146,50 +155,51 @@ func (l *ledger) foreign(p *process, nonce string) bool {
 	return len(l.drawn[nonce]) > 0 && !slices.ContainsFunc(l.drawn[nonce], p.life.descends)
 }
 
+// add checks the IDs of one Fill, which have successive places in one second. Of many it decodes
+// some, which takes most of the time: package randflake tests each.
 func (l *ledger) add(p *process, ids []randflake.ID, second time.Time) {
-	var last page
-	var mine *maker
-	var others []*maker
 	l.made += len(ids)
 	l.fills++
-	for _, id := range ids {
-		parts := p.secret.codec.Decode(id)
-		at := page{p.secret, parts.Node, parts.Time.Unix()}
-		if mine == nil || at != last {
-			if at.second != second.Unix() {
-				l.w.fail("undecodable", "process %d: ID %s decodes to second %d, Fill returned %d", p.id, id, at.second, second.Unix())
-				return
-			}
-			g := l.covering(p, at)
-			if g == nil {
-				l.w.fail("outside", "process %d made an ID of node %d, second %d, which it was not granted", p.id, at.node, at.second)
-				return
-			}
-			if heard, ok := p.life.stopped[g]; ok {
-				l.w.fail("deaf", "process %d made an ID of node %d, second %d, although it knew at %s that it had lost the grant",
-					p.id, at.node, at.second, heard)
-				return
-			}
-			mine, others = l.open(at, p.life, g)
-			last = at
-		}
-		word, bit := parts.Sequence/64, uint64(1)<<(parts.Sequence%64)
-		if mine.bits[word]&bit != 0 {
-			l.w.fail("duplicate", "process %d: node %d, second %d, sequence %d: it made that ID before", p.id, at.node, at.second, parts.Sequence)
+	first := place(p.secret.Decode(ids[0]))
+	for i := len(ids) - 1; i >= 0; i -= 1 + len(ids)/256 {
+		if parts := p.secret.Decode(ids[i]); place(parts) != first+uint64(i) || !parts.Time.Equal(second) {
+			l.w.fail("undecodable", "process %d: ID %d of second %d and place %d decodes to %+v", p.id, i, second.Unix(), first+uint64(i), parts)
 			return
 		}
-		for _, other := range others {
-			if other.bits[word]&bit == 0 {
-				continue
-			}
-			l.shared++
-			if why := l.wrong(mine, other, at.second); why != "" {
-				l.w.fail("duplicate", "process %d: node %d, second %d, sequence %d: process %d made that ID before: %s",
-					p.id, at.node, at.second, parts.Sequence, other.life.process.id, why)
-				return
-			}
+	}
+	at, s := page{p.secret, second.Unix()}, span{first, first + uint64(len(ids))}
+	node := first / (randflake.MaxSequence + 1)
+	g := p.covering(s, at.second)
+	if g == nil {
+		l.w.fail("outside", "process %d made an ID of node %d, second %d, which it was not granted", p.id, node, at.second)
+		return
+	}
+	if heard, ok := p.life.stopped[g]; ok {
+		l.w.fail("deaf", "process %d made an ID of node %d, second %d, although it knew at %s that it had lost the grant",
+			p.id, node, at.second, heard)
+		return
+	}
+	mine, others := l.open(at, p.life, g)
+	if mine.overlap(s) > 0 {
+		l.w.fail("duplicate", "process %d made an ID of node %d, second %d again", p.id, node, at.second)
+		return
+	}
+	for _, other := range others {
+		n := other.overlap(s)
+		if n == 0 {
+			continue
 		}
-		mine.bits[word] |= bit
+		l.shared += int(n)
+		if why := l.wrong(mine, other, at.second); why != "" {
+			l.w.fail("duplicate", "process %d: node %d, second %d: process %d made that ID before: %s",
+				p.id, node, at.second, other.life.process.id, why)
+			return
+		}
+	}
+	if last := len(mine.spans) - 1; last >= 0 && mine.spans[last].end == s.first {
+		mine.spans[last].end = s.end
+	} else {
+		mine.spans = append(mine.spans, s)
 	}
 }
 
@@ -220,32 +230,28 @@ func (l *ledger) wrong(a, b *maker, second int64) string {
 	switch {
 	case a.life.descends(b.life) || b.life.descends(a.life):
 		return "they are the same process"
-	case a.g != b.g && !l.w.vmclock && (freed(a) || freed(b)):
-		return "" // the stranger may be one of the copies, with another grant
 	case l.w.vmclock:
 		return "the machine reports restores"
-	case a.life.family() == b.life.family():
-		if !unproven(a) && !unproven(b) {
-			return "they are copies, but both are proven"
-		}
-		if a.g != b.g {
-			return "they are copies with different grants"
-		}
-		return ""
+	case a.g != b.g && (freed(a) || freed(b)):
+		return "" // the stranger may be one of the copies, with another grant
+	case a.life.family() != b.life.family():
+		return "they are strangers"
+	case !unproven(a) && !unproven(b):
+		return "they are copies, but both are proven"
+	case a.g != b.g:
+		return "they are copies with different grants"
 	}
-	return "they are strangers"
+	return ""
 }
 
-// covering returns the grant of p that contains an ID.
-func (l *ledger) covering(p *process, at page) *granted {
+// covering returns the grant of p that contains IDs of a second.
+func (p *process) covering(ids span, second int64) *granted {
+	const size = randflake.MaxSequence + 1
 	for _, g := range slices.Backward(p.grants) {
-		if at.node-g.node >= g.nodes || at.second < g.start || at.second >= g.end {
-			continue
+		inside := ids.first >= uint64(g.node)*size && ids.end <= uint64(g.node+g.nodes)*size && second >= g.start && second < g.end
+		if returned := g.freedBy == p.life && second >= g.freed; inside && !returned {
+			return g
 		}
-		if g.freedBy == p.life && at.second >= g.freed {
-			continue // it returned that second itself
-		}
-		return g
 	}
 	return nil
 }

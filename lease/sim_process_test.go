@@ -12,16 +12,6 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// source makes the IDs of a simulated process: a Keeper, or a twin of a Keeper with a wrong
-// generator.
-type source interface {
-	Fill(dst []randflake.ID) (n int, second time.Time, err error)
-	Step(ctx context.Context) time.Duration
-	// Seal and GiveBackAll are the two halves of Close.
-	Seal()
-	GiveBackAll(ctx context.Context) error
-}
-
 // process is one life of a program, or several once it is copied. A copy is built like the
 // original: it starts with the same plan, gets the same answers from the world, and takes the same
 // steps in the same order. So a process asks the world for all its input, and the answers are
@@ -31,11 +21,11 @@ type process struct {
 	id     int
 	host   *host
 	server *server
-	secret *secret
+	secret *randflake.Codec
 	pinned string // the ID of the store that it uses, "" before its first answer
 	plan   plan
-	src    source
-	kick   chan struct{}
+	keeper *lease.Keeper
+	make   filler // the Keeper, unless the generator is wrong
 	ctx    context.Context
 	cancel context.CancelFunc
 	tasks  []*task // the first is the Keeper's goroutine
@@ -61,6 +51,9 @@ type process struct {
 	burst    int           // IDs to make at once
 	lastID   time.Duration // when the last one was made
 }
+
+// runs reports whether the process is neither dead nor about to end.
+func (p *process) runs() bool { return !p.dead && !p.closing }
 
 // plan is the part of a process's behaviour that is decided at its start.
 type plan struct {
@@ -95,20 +88,16 @@ func (p *process) do(f func(*process)) {
 	f(p)
 }
 
-func (w *world) start(h *host, former *process) *process {
-	return w.startWith(h, h.server.secret, former)
-}
+func (w *world) start(h *host) *process { return w.startWith(h, h.server.secret, nil) }
 
-func (w *world) startWith(h *host, with *secret, former *process) *process {
+// startWith starts a process with a secret, and the nonces that a former life of it asked with.
+func (w *world) startWith(h *host, with *randflake.Codec, saved []string) *process {
 	h.pids++
 	// A Keeper made before the kernel learns of a restore cannot know of it.
 	restored := h.kernel.reseeds > w.now && !w.variant.kernelAlone
-	made := plan{maxBlocks: 1 + w.rng.IntN(3), workers: 1 + w.rng.IntN(3), pid: h.pids, mixed: w.mixed || restored}
-	if former != nil {
-		made.saved = former.asked
-	}
-	p := w.newProcess(h, h.server, with, made, false)
-	p.life = newLife(p, nil)
+	p := w.newProcess(h, h.server, with, plan{
+		maxBlocks: 1 + w.rng.IntN(3), workers: 1 + w.rng.IntN(3), pid: h.pids, mixed: w.mixed || restored, saved: saved,
+	})
 	p.build()
 	for _, t := range p.tasks {
 		w.wakeAt(t, w.now)
@@ -117,36 +106,32 @@ func (w *world) startWith(h *host, with *secret, former *process) *process {
 	return p
 }
 
-func (w *world) newProcess(h *host, s *server, with *secret, made plan, copying bool) *process {
-	p := &process{w: w, id: len(w.processes), host: h, server: s, secret: with, plan: made, saved: made.saved, ahead: made.ahead, copying: copying}
+func (w *world) newProcess(h *host, s *server, with *randflake.Codec, made plan) *process {
+	p := &process{w: w, id: len(w.processes), host: h, server: s, secret: with, plan: made, saved: made.saved, ahead: made.ahead}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
+	p.life = newLife(p, nil)
 	w.processes = append(w.processes, p)
 	return p
 }
 
 func (p *process) build() {
 	w := p.w
-	if w.variant.generator != nil {
-		p.src, p.kick = &twinKeeper{p: p, store: client{w, p}}, make(chan struct{})
-	} else {
-		k, err := lease.NewKeeper(client{w, p}, p.secret.codec, lease.WithTTL(w.ttl), lease.WithMaxBlocks(p.plan.maxBlocks),
-			lease.WithClock(clock{w, p}), lease.WithMeterProvider(noop.NewMeterProvider()), lease.WithErrorHandler(func(error) {}),
-			lease.WithMachine(func() uint64 {
-				if w.variant.deaf {
-					return 0
-				}
-				return ask(p, func() uint64 { return p.host.life })
-			}))
-		if err != nil {
-			panic(err)
-		}
-		k.SetJitter(func() float64 { return ask(p, w.rng.Float64) })
-		k.SetNonces(p.nonce)
-		k.ReportAtOnce()
-		if w.variant.hasty {
-			k.SetReseeding(0)
-		}
-		p.src, p.kick = k, k.Kick()
+	p.keeper = must(lease.NewKeeper(client{w, p}, p.secret, lease.WithTTL(w.ttl), lease.WithMaxBlocks(p.plan.maxBlocks),
+		lease.WithClock(clock{w, p}), lease.WithMeterProvider(noop.NewMeterProvider()), lease.WithErrorHandler(func(error) {}),
+		lease.WithMachine(func() uint64 {
+			if w.variant.deaf {
+				return 0
+			}
+			return ask(p, func() uint64 { return p.host.life })
+		})))
+	p.keeper.SetJitter(func() float64 { return ask(p, w.rng.Float64) })
+	p.keeper.SetNonces(p.nonce)
+	p.keeper.ReportAtOnce()
+	if w.variant.hasty {
+		p.keeper.SetReseeding(0)
+	}
+	if p.make = p.keeper; w.variant.generator != nil {
+		p.make = &wrongSource{wrongGen: *w.variant.generator, p: p, made: map[*lease.Term]*wrongFiller{}}
 	}
 	p.tasks = append(p.tasks, w.spawn(p, p.keep))
 	for range p.plan.workers {
@@ -170,12 +155,12 @@ func (p *process) nonce() string {
 func (p *process) keep() {
 	for !p.closing {
 		select {
-		case <-p.kick:
+		case <-p.keeper.Kick():
 		default:
 		}
-		p.sleep(min(p.src.Step(p.ctx), 10*time.Second))
+		p.sleep(min(p.keeper.Step(p.ctx), 10*time.Second))
 	}
-	_ = p.src.GiveBackAll(context.Background())
+	_ = p.keeper.GiveBackAll(context.Background())
 	p.dead = true
 	p.w.logf("process %d ends", p.id)
 }
@@ -207,7 +192,7 @@ func (p *process) work() {
 }
 
 func (p *process) fill(dst []randflake.ID) (int, error) {
-	n, second, err := p.src.Fill(dst)
+	n, second, err := p.make.Fill(dst)
 	if p.copying {
 		return n, err
 	}
@@ -215,7 +200,7 @@ func (p *process) fill(dst []randflake.ID) (int, error) {
 		p.lastID = p.w.now
 		p.w.ledger.add(p, dst[:n], second)
 	}
-	if len(p.kick) > 0 {
+	if len(p.keeper.Kick()) > 0 {
 		p.w.wakeAt(p.tasks[0], p.w.now)
 	}
 	return n, err
@@ -273,7 +258,7 @@ func (p *process) close() {
 	p.w.logf("process %d closes", p.id)
 	p.do(func(p *process) {
 		p.closing = true
-		p.src.Seal()
+		p.keeper.Seal()
 		p.cancel()
 	})
 	p.w.wakeAt(p.tasks[0], p.w.now)
@@ -290,8 +275,8 @@ func (p *process) resume(nonce string) string {
 // copy copies the process to another host, with its state and pending calls.
 func (p *process) copy(h *host) *process {
 	w := p.w
-	q := w.newProcess(h, p.server, p.secret, p.plan, true)
-	q.answers = slices.Clone(p.answers)
+	q := w.newProcess(h, p.server, p.secret, p.plan)
+	q.copying, q.answers = true, slices.Clone(p.answers)
 	q.build()
 	running := w.current
 	for _, s := range p.steps {

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"maps"
 	"time"
 
 	"github.com/traceflake/traceflake/lease"
@@ -13,37 +12,33 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// secret is a secret of the fleet.
-type secret struct{ codec *randflake.Codec }
-
-func (w *world) newSecret() *secret {
+func (w *world) newSecret() *randflake.Codec {
 	w.secrets++
 	var key [16]byte
 	binary.BigEndian.PutUint64(key[:], w.secrets)
-	codec, err := randflake.NewCodec(key[:])
+	return must(randflake.NewCodec(key[:]))
+}
+
+func must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)
 	}
-	return &secret{codec}
+	return v
 }
 
 // server is an address at which there is a store, most of the time.
 type server struct {
-	w      *world
-	secret *secret           // that processes get with its address
-	about  lease.Description // of the store; without an ID there is none
-	store  interface {
-		lease.Store
-		lease.Admin
-	}
-	down    time.Duration // down until this time
-	offline int           // how many operators keep processes away
-	opens   time.Time     // before this a new store grants nothing
+	w       *world
+	secret  *randflake.Codec  // that processes get with its address
+	about   lease.Description // of the store; without an ID there is none
+	store   *driver.Memory
+	granted map[uint32]*granted // the last grant of each block, by its first node
+	down    time.Duration       // down until this time
+	offline int                 // how many operators keep processes away
 }
 
-func (w *world) newServer(with *secret, nodes driver.NodeRange) *server {
+func (w *world) newServer(with *randflake.Codec, nodes driver.NodeRange) *server {
 	s := &server{w: w, secret: with}
-	w.addresses = append(w.addresses, s)
 	s.create(nodes, time.Time{})
 	return s
 }
@@ -51,59 +46,35 @@ func (w *world) newServer(with *secret, nodes driver.NodeRange) *server {
 // create creates a store with the server's secret, which grants nothing before raised.
 func (s *server) create(nodes driver.NodeRange, raised time.Time) {
 	s.w.stores++
+	s.granted = map[uint32]*granted{}
 	s.about = lease.Description{
 		ID:    fmt.Sprintf("%032x", s.w.stores),
 		First: nodes.First, Nodes: nodes.Nodes, BlockSize: nodes.BlockSize,
 		LongestTTL: (s.w.ttl + time.Second - 1).Truncate(time.Second),
 	}
-	s.about.Secrets = []string{lease.Fingerprint(s.secret.codec, s.about.ID)}
+	s.about.Secrets = []string{lease.Fingerprint(s.secret, s.about.ID)}
 	s.restore(nil, raised)
 }
 
 // restore replaces the store's blocks, as an operator does with a backup.
 func (s *server) restore(blocks []lease.Grant, raised time.Time) {
-	if wrong := s.w.variant.store; wrong != nil {
-		s.store = wrong(s, blocks, raised)
-		return
-	}
-	s.store = s.memory(blocks, raised)
+	s.about.Raised = raised
+	d := must(driver.NewDescription(s.about))
+	s.store = driver.NewMemory(driver.WithDescription(d), driver.WithClock(trueTime{s.w}), driver.WithBlocks(blocks))
 }
 
-func (s *server) memory(blocks []lease.Grant, raised time.Time) *driver.Memory {
-	d := s.about
-	d.Raised = raised
-	d, err := driver.NewDescription(d)
-	if err != nil {
-		panic(err)
-	}
-	return driver.NewMemory(driver.WithDescription(d), driver.WithClock(trueTime{s.w}), driver.WithBlocks(blocks))
-}
+func (s *server) list() []lease.Grant { return must(s.store.List(context.Background())) }
 
-func (s *server) list() []lease.Grant {
-	blocks, err := s.store.List(context.Background())
-	if err != nil {
-		panic(err)
-	}
-	return blocks
-}
-
-func (s *server) block(node uint32) block { return block{s.about.ID, node} }
-
-// backup returns a function that restores the present state of the store and the ledger.
+// backup returns a function that restores the present state of the store and of its grants.
 func (s *server) backup() (restore func()) {
-	id, blocks, current := s.about.ID, s.list(), map[block]granted{}
-	ledger := s.w.ledger
-	for at, g := range ledger.current {
-		if at.store == id {
-			current[at] = *g
-		}
+	blocks, current := s.list(), map[uint32]*granted{}
+	for node, g := range s.granted {
+		was := *g
+		current[node] = &was
 	}
 	return func() {
 		s.restore(blocks, time.Time{})
-		maps.DeleteFunc(ledger.current, func(at block, _ *granted) bool { return at.store == id })
-		for at, g := range current {
-			ledger.current[at] = &g
-		}
+		s.granted = current
 	}
 }
 
@@ -133,11 +104,11 @@ func (s *server) rollOut() {
 // restart restarts most of a host's processes that use a server, each some time later.
 func (w *world) restart(h *host, s *server) {
 	for _, p := range w.processes {
-		if p.host == h && p.server == s && !p.dead && !p.closing && w.rng.IntN(4) > 0 {
+		if p.host == h && p.server == s && p.runs() && w.rng.IntN(4) > 0 {
 			w.after(w.between(0, 3*w.ttl), func() { // its settings are changed
-				if !p.dead && !p.closing {
+				if p.runs() {
 					p.close()
-					w.start(h, nil)
+					w.start(h)
 				}
 			})
 		}
@@ -158,14 +129,13 @@ func (s *server) lose() {
 	w.after(pick(w, 0, w.between(0, w.ttl)), func() {
 		raised := s.afterLeases()
 		switch {
-		case w.rng.IntN(2) == 0 && !w.variant.impatient && !w.variant.fast:
-			s.secret, raised = w.newSecret(), time.Time{}
-			w.logf("a store is created with a new secret")
 		case w.variant.impatient:
 			raised = time.Time{}
+		case w.rng.IntN(2) == 0 && !w.fast:
+			s.secret, raised = w.newSecret(), time.Time{}
+			w.logf("a store is created with a new secret")
 		}
 		s.create(nodes, raised)
-		s.opens = raised
 		for _, h := range w.hosts {
 			w.restart(h, s)
 		}
@@ -196,10 +166,7 @@ func (s *server) raise() {
 	}
 	var blocks []lease.Grant
 	for i := range driver.RangeOf(s.about).Blocks() {
-		b, err := s.store.Get(context.Background(), driver.RangeOf(s.about).Block(i).Node)
-		if err != nil {
-			panic(err)
-		}
+		b := must(s.store.Get(context.Background(), driver.RangeOf(s.about).Block(i).Node))
 		if i%2 == 0 {
 			b = lease.Grant(driver.Block(b).Raise(until))
 		}
@@ -222,10 +189,7 @@ func (s *server) again(first time.Time) {
 	if s.about.ID == "" {
 		return
 	}
-	d, err := s.store.Describe(context.Background())
-	if err != nil {
-		panic(err)
-	}
+	d := must(s.store.Describe(context.Background()))
 	got := s.raiseTo(pick(s.w, first, s.afterLeases()))
 	if lasts := d.Raised.After(s.w.time().Add(lease.MaxClockAhead)); lasts && got.After(d.Raised) {
 		s.w.fail("postponed", "a repeated raise is to %s, the first one was to %s", text(got), text(d.Raised))
@@ -233,11 +197,10 @@ func (s *server) again(first time.Time) {
 }
 
 func (s *server) raiseTo(until time.Time) time.Time {
-	got, err := s.store.Raise(context.Background(), until)
-	if err != nil {
-		panic(err)
+	if s.w.variant.postpones {
+		s.restore(s.list(), time.Time{}) // which forgets the earlier raise
 	}
-	return got
+	return must(s.store.Raise(context.Background(), until))
 }
 
 // trueTime is the store's clock.
@@ -330,13 +293,6 @@ func (w *world) late() time.Duration {
 	return pick(w, w.between(0, w.ttl), w.between(0, 2*w.ttl), w.between(0, 5*w.ttl))
 }
 
-// tell runs f unless the process is just being copied.
-func (p *process) tell(f func()) {
-	if !p.copying {
-		f()
-	}
-}
-
 // Describe pins the store.
 func (c client) Describe(ctx context.Context) (lease.Description, error) {
 	got := c.call(ctx, func(s *server) reply {
@@ -359,7 +315,7 @@ func (c client) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 	}
 	p.asked = append(p.asked, r.Nonce)
 	acquire := func(s *server, r lease.Request) reply {
-		g, err := s.store.Acquire(context.Background(), r)
+		g, err := s.acquire(r)
 		if err != nil {
 			return reply{err: err}
 		}
@@ -370,25 +326,22 @@ func (c client) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 		// The clock is set right before the next Acquire.
 		early := r
 		early.Now = r.Now.Add(p.ahead)
-		p.tell(func() {
+		if p.ahead = 0; !p.copying {
 			w.after(w.between(0, w.ttl), func() {
 				if s := p.server; s.offline == 0 && s.about.ID == p.pinned {
 					_ = acquire(s, early)
 				}
 			})
-		})
-		p.ahead = 0
+		}
 		return lease.Grant{}, errNoAnswer
 	}
 	got := c.call(ctx, func(s *server) reply { return acquire(s, r) })
 	if got.err == nil {
-		p.tell(func() {
-			p.grants = append(p.grants, got.of)
-			w.ledger.acknowledged(p, got.of, r.Nonce)
-		})
+		p.grants = append(p.grants, got.of)
+		w.ledger.acknowledged(p, got.of, r.Nonce)
 	} else if w.variant.trusts {
 		p.again = r.Nonce
-		p.src.(*lease.Keeper).ForgetTries()
+		p.keeper.ForgetTries()
 	}
 	if w.variant.inclusive {
 		got.grant.End = got.grant.End.Add(time.Second)
@@ -401,7 +354,7 @@ func (c client) Renew(ctx context.Context, g lease.Grant, r lease.Request) (leas
 	p.about, p.proposed = g, append(p.proposed, r.Nonce)
 	got := c.call(ctx, func(s *server) reply {
 		before, _ := s.store.Get(context.Background(), g.Node)
-		renewed, err := s.store.Renew(context.Background(), g, r)
+		renewed, err := s.renew(g, before, r)
 		if w.readers && errors.Is(err, lease.ErrLost) && before.Nonce == r.Nonce {
 			err = errNoAnswer // its write was refused, and may have been made
 		}
@@ -413,12 +366,10 @@ func (c client) Renew(ctx context.Context, g lease.Grant, r lease.Request) (leas
 	})
 	switch {
 	case got.err == nil:
-		p.tell(func() {
-			if !got.wrote {
-				w.ledger.hears(p, got.of)
-			}
-			w.ledger.acknowledged(p, got.of, r.Nonce)
-		})
+		if !got.wrote {
+			w.ledger.hears(p, got.of)
+		}
+		w.ledger.acknowledged(p, got.of, r.Nonce)
 	case w.variant.reads != nil && errors.Is(got.err, lease.ErrLost):
 		got.err = errNoAnswer // a refusal tells nothing about this renewal
 	case w.variant.assumes && errors.Is(got.err, errNoAnswer):
@@ -431,36 +382,36 @@ func (c client) Renew(ctx context.Context, g lease.Grant, r lease.Request) (leas
 func (c client) Release(ctx context.Context, g lease.Grant, next string, unused time.Time) error {
 	w, p := c.w, c.p
 	p.about = g
+	if w.variant.generator != nil {
+		return errNoAnswer // the Keeper does not know what the twin used
+	}
 	if w.variant.givesBack {
 		unused = unused.Add(-time.Second)
 	}
-	got := c.call(ctx, func(s *server) reply {
-		err := s.store.Release(context.Background(), g, next, unused)
+	return c.call(ctx, func(s *server) reply {
+		err := s.release(g, next, unused)
 		if err == nil {
 			w.ledger.released(s, g, p, unused)
 			w.logf("process %d: released node %d from %s", p.id, g.Node, text(unused))
 		}
 		return reply{err: err}
-	})
-	return got.err
+	}).err
 }
 
 func (c client) Get(ctx context.Context, node uint32) (lease.Grant, error) {
 	w, p := c.w, c.p
 	got := c.call(ctx, func(s *server) reply {
 		stored, err := s.store.Get(context.Background(), node)
-		of := w.ledger.current[s.block(node)]
+		of := s.granted[node]
 		return reply{grant: stored, of: of, freed: of != nil && of.returned(p), err: err}
 	})
 	if got.err != nil {
 		return got.grant, got.err
 	}
-	p.tell(func() {
-		mine := w.ledger.byNonce[p.about.Nonce]
-		if w.ledger.foreign(p, got.grant.Nonce) || got.freed && got.of == mine {
-			w.ledger.hears(p, mine)
-		}
-	})
+	mine := w.ledger.byNonce[p.about.Nonce]
+	if w.ledger.foreign(p, got.grant.Nonce) || got.freed && got.of == mine {
+		w.ledger.hears(p, mine)
+	}
 	if lie := w.variant.reads; lie != nil && len(p.proposed) > 0 {
 		return lie(p, p.about, got.grant), nil
 	}
@@ -468,5 +419,3 @@ func (c client) Get(ctx context.Context, node uint32) (lease.Grant, error) {
 }
 
 func text(t time.Time) string { return t.UTC().Format("15:04:05") }
-
-var _ randflake.Clock = trueTime{}

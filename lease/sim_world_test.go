@@ -47,7 +47,6 @@ type world struct {
 	kernels, lives   uint64
 	secrets, stores  uint64    // how many there were
 	servers          []*server // whose stores are lost, copied and changed
-	addresses        []*server // all of them
 	hosts            []*host
 	processes        []*process
 	processesAtFirst int
@@ -160,8 +159,6 @@ func (w *world) run(until time.Duration) {
 				w.wakeAt(t, thaw)
 				continue
 			}
-		}
-		if p := t.process; p != nil {
 			p.steps = append(p.steps, step{task: t.index})
 		}
 		w.current = t
