@@ -100,7 +100,7 @@ fuzz: ## every fuzz target of every module for FUZZTIME each
 	done <<<"$$targets"
 
 .PHONY: bench
-bench: engines ## measure IDs and what their order saves, in about 20 minutes: bench/RESULTS.md and bench/plots; on a quiet machine
+bench: engines ## measure IDs and what their order saves, in about 20 minutes: bench/RESULTS.md; on a quiet machine
 	bench/run all $(ARGS) | tee bench/runs.txt
 	go run ./bench/report bench/runs.txt
 

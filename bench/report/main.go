@@ -1,6 +1,6 @@
-// Command report turns the output of bench/run into the tables and plots that the documents cite.
+// Command report turns the output of bench/run into the tables that the documents cite.
 //
-//	report runs.txt          # writes RESULTS.md and plots/ next to it
+//	report runs.txt          # writes RESULTS.md next to it
 //	report -check runs.txt   # prints the targets; fails if one is missed
 //
 // A ratio is the median of the ratios of all rounds. The noise is the same ratio of the SDK's
@@ -54,12 +54,7 @@ func run(args []string, out io.Writer) error {
 		}
 		return nil
 	}
-	dir := filepath.Dir(flags.Arg(0))
-	if err := os.MkdirAll(filepath.Join(dir, "plots"), 0o755); err != nil {
-		return err
-	}
-	return errors.Join(r.plotRates(filepath.Join(dir, "plots/cost.svg")),
-		os.WriteFile(filepath.Join(dir, "RESULTS.md"), []byte(r.markdown()), 0o644))
+	return os.WriteFile(filepath.Join(filepath.Dir(flags.Arg(0)), "RESULTS.md"), []byte(r.markdown()), 0o644)
 }
 
 // runs holds the values of each benchmark, in the order of its rounds.
@@ -215,7 +210,6 @@ func (r *runs) markdown() string {
 	section("IDs", "Time of one call in its goroutine, medians. On several CPUs each of as many goroutines generates IDs at\n"+
 		"the rate. Between bursts a goroutine watches the clock, which keeps caches warm; \"asleep\" shows a program\n"+
 		"that sleeps.\n", r.generators("New", []string{"traceflake", "leased", "sdk", "xray"}))
-	b.WriteString("\n![Cost of NewIDs against rate](plots/cost.svg)\n")
 	section("Whole spans", "Start and End of a root span, one goroutine.\n", r.generators("Span/", []string{"traceflake", "leased", "sdk"}))
 	section("What can be left out", "One goroutine, flat out; each row is a separate build or setting.\n", r.ablation())
 	section("Rivals", "One call, one goroutine, flat out. bwmarrin/snowflake spins and sony/sonyflake sleeps if more IDs are asked\n"+
