@@ -1,10 +1,12 @@
+// Package faults puts a [leasetest.BadNetwork] between the processes of a test and servers of HTTP: those
+// of S3, Kubernetes and etcd, whose messages share connections or are encrypted on their way to the
+// server. Others have a [leasetest.Cutter].
 package faults
 
 import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -12,11 +14,13 @@ import (
 	"net/url"
 	"testing"
 	"time"
+
+	"github.com/traceflake/traceflake/lease/leasetest"
 )
 
 // HTTPProxy is a proxy for servers of HTTP, among them those of gRPC without TLS and streams.
 type HTTPProxy struct {
-	Counts
+	leasetest.BadNetwork
 	transport http.RoundTripper
 	servers   []*httptest.Server
 }
@@ -67,11 +71,8 @@ func (p *HTTPProxy) Addresses() (addresses []string) {
 	return addresses
 }
 
-// errGone is what happens to a client whose request or response is lost.
-var errGone = errors.New("the connection is gone")
-
-// RoundTrip implements [http.RoundTripper]: it delivers a request according to its fate.
-func (p *HTTPProxy) RoundTrip(r *http.Request) (*http.Response, error) {
+// RoundTrip implements [http.RoundTripper]: it sends a request through the network.
+func (p *HTTPProxy) RoundTrip(r *http.Request) (res *http.Response, err error) {
 	body, err := io.ReadAll(cmp.Or(r.Body, io.ReadCloser(http.NoBody)))
 	if err != nil {
 		return nil, err
@@ -81,34 +82,22 @@ func (p *HTTPProxy) RoundTrip(r *http.Request) (*http.Response, error) {
 		out.Body = io.NopCloser(bytes.NewReader(body))
 		return p.transport.RoundTrip(out)
 	}
-	f := p.draw()
-	switch f {
-	case slow:
-		time.Sleep(moment())
-	case requestLost:
-		return nil, errGone
-	case late, doubled:
-		go replay(forward)
-		if f == late {
-			return nil, errGone
+	err = p.Send(func(answered bool) (err error) {
+		if res, err = forward(r.Context()); err == nil && !answered {
+			drain(res)
 		}
+		return err
+	}, func() { // if the server is down, it is lost
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		if res, err := forward(ctx); err == nil {
+			drain(res)
+		}
+	})
+	if err != nil {
+		return nil, err
 	}
-	res, err := forward(r.Context())
-	if err == nil && f == answerLost {
-		drain(res)
-		err = errGone
-	}
-	return res, err
-}
-
-// replay delivers a request after a while. If the server is down by then, it is lost.
-func replay(forward func(context.Context) (*http.Response, error)) {
-	time.Sleep(while())
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	if res, err := forward(ctx); err == nil {
-		drain(res)
-	}
+	return res, nil
 }
 
 func drain(res *http.Response) {
@@ -118,11 +107,11 @@ func drain(res *http.Response) {
 
 // hangUp lets a client see what it sees when its connection breaks. In HTTP/2 a connection carries
 // other requests too, so only the response says so, as gRPC clients report it: UNAVAILABLE.
-func hangUp(w http.ResponseWriter, r *http.Request, _ error) {
+func hangUp(w http.ResponseWriter, r *http.Request, err error) {
 	if r.ProtoMajor < 2 {
 		panic(http.ErrAbortHandler) // which closes the connection
 	}
 	w.Header().Set("Content-Type", "application/grpc")
 	w.Header().Set("Grpc-Status", "14")
-	w.Header().Set("Grpc-Message", errGone.Error())
+	w.Header().Set("Grpc-Message", err.Error())
 }

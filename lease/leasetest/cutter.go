@@ -1,8 +1,7 @@
 package leasetest
 
 import (
-	"io"
-	"math/rand/v2"
+	"bytes"
 	"net"
 	"sync"
 	"testing"
@@ -10,17 +9,17 @@ import (
 )
 
 // Cutter is a bad network between the clients of a store and its server: a proxy for any protocol
-// over TCP.
+// over TCP. A message is what is sent at once.
 type Cutter struct {
-	server   string
-	listener net.Listener
+	BadNetwork // while it loses messages
+	server     string
+	listener   net.Listener
 
 	mu     sync.Mutex
 	cut    bool
-	flaky  bool
+	loses  bool
 	flows  chan struct{} // closed unless the network is stalled
 	change func([]byte) []byte
-	serve  func(client, server net.Conn)
 	conns  map[net.Conn]bool
 }
 
@@ -32,7 +31,6 @@ func NewCutter(tb testing.TB, server string) *Cutter {
 		tb.Fatal(err)
 	}
 	c := &Cutter{server: server, listener: l, flows: make(chan struct{}), conns: map[net.Conn]bool{}}
-	c.serve = c.passBoth
 	close(c.flows)
 	tb.Cleanup(func() {
 		_ = l.Close()
@@ -75,19 +73,19 @@ func (c *Cutter) Stall() {
 	}
 }
 
-// Lose loses and delays messages until Mend. Of every twelve messages to the server, the connection
-// is cut before one, after another one, whose answer is then lost, and one is late.
+// Lose has the [BadNetwork] delay, lose and repeat messages to the server until Mend. The connection of
+// a client ends when a message or its answer is lost, and before a message is repeated.
 func (c *Cutter) Lose() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.flaky = true
+	c.loses = true
 }
 
 // Mend ends what Cut, Stall and Lose began.
 func (c *Cutter) Mend() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.cut, c.flaky = false, false
+	c.cut, c.loses = false, false
 	select {
 	case <-c.flows:
 	default:
@@ -102,14 +100,7 @@ func (c *Cutter) Change(f func([]byte) []byte) {
 	c.change = f
 }
 
-// Serve has f pass on what is sent on later connections, which end when it returns: for a protocol
-// of which it knows the messages. Then only Cut and Mend have an effect.
-func (c *Cutter) Serve(f func(client, server net.Conn)) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.serve = f
-}
-
+// keep has Cut end a connection, too, until it is released.
 func (c *Cutter) keep(conn net.Conn) (release func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -118,7 +109,6 @@ func (c *Cutter) keep(conn net.Conn) (release func()) {
 	}
 	c.conns[conn] = true
 	return func() {
-		_ = conn.Close()
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		delete(c.conns, conn)
@@ -127,49 +117,54 @@ func (c *Cutter) keep(conn net.Conn) (release func()) {
 
 func (c *Cutter) connect(client net.Conn) {
 	defer c.keep(client)()
+	defer func() { _ = client.Close() }()
 	server, err := net.Dial("tcp", c.server)
 	if err != nil {
 		return
 	}
 	defer c.keep(server)()
 	c.mu.Lock()
-	serve := c.serve
-	c.mu.Unlock()
-	serve(client, server)
-}
-
-func (c *Cutter) passBoth(client, server net.Conn) {
-	c.mu.Lock()
 	change := c.change
 	c.mu.Unlock()
 	go func() {
 		defer func() { _ = client.Close() }()
-		c.pass(client, server, func() (cut, after bool) { return false, false }, change)
+		c.pass(server, func(message []byte) error {
+			if change != nil {
+				message = change(message)
+			}
+			_, err := client.Write(message)
+			return err
+		})
 	}()
-	c.pass(server, client, c.fate, nil)
+	lossy := false
+	c.pass(client, func(message []byte) error {
+		c.mu.Lock()
+		loses := c.loses
+		c.mu.Unlock()
+		if !loses {
+			_, err := server.Write(message)
+			return err
+		}
+		lossy = true
+		message = bytes.Clone(message)
+		deliver := func(answered bool) error {
+			if !answered {
+				_ = client.Close()
+			}
+			_, err := server.Write(message)
+			return err
+		}
+		return c.Send(deliver, func() { _ = deliver(false) })
+	})
+	if lossy { // messages may be on their way
+		time.AfterFunc(longest+time.Second, func() { _ = server.Close() })
+	} else {
+		_ = server.Close()
+	}
 }
 
-// fate decides what happens to a message: the connection is cut, before or after it.
-func (c *Cutter) fate() (cut, after bool) {
-	c.mu.Lock()
-	flaky := c.flaky
-	c.mu.Unlock()
-	if !flaky {
-		return false, false
-	}
-	switch rand.IntN(12) {
-	case 0:
-		return true, false
-	case 1:
-		return true, true
-	case 2:
-		time.Sleep(rand.N(300 * time.Millisecond))
-	}
-	return false, false
-}
-
-// pass passes messages on.
-func (c *Cutter) pass(to io.Writer, from net.Conn, fate func() (cut, after bool), change func([]byte) []byte) {
+// pass has deliver deliver messages, until one is not delivered or the connection ends.
+func (c *Cutter) pass(from net.Conn, deliver func([]byte) error) {
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := from.Read(buf)
@@ -177,23 +172,7 @@ func (c *Cutter) pass(to io.Writer, from net.Conn, fate func() (cut, after bool)
 		flows := c.flows
 		c.mu.Unlock()
 		<-flows
-		cut, after := fate()
-		if n > 0 && (!cut || after) {
-			if cut {
-				_ = from.Close()
-			}
-			message := buf[:n]
-			if change != nil {
-				message = change(message)
-			}
-			if _, err := to.Write(message); err != nil {
-				return
-			}
-		}
-		if cut && after {
-			time.Sleep(10 * time.Millisecond) // in which the server reads it
-		}
-		if cut || err != nil {
+		if n > 0 && deliver(buf[:n]) != nil || err != nil {
 			return
 		}
 	}

@@ -1,12 +1,11 @@
 package leasetest
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -49,71 +48,44 @@ func TestPages(t *testing.T) {
 	t.Run("without a clock", func(t *testing.T) { Run(t, onPages(64, nil)) })
 }
 
-// badNetwork loses, repeats and delays requests and answers. A write may arrive long after its client
-// gave up.
-type badNetwork struct {
+// distant is a server of pages on the other side of a bad network. A write may arrive long after its
+// client gave up.
+type distant struct {
 	pages.Server
-	mu   sync.Mutex
-	rng  *rand.Rand
-	late sync.WaitGroup
-	bare bool // lists have versions only
+	network BadNetwork
+	bare    bool // lists have versions only
 }
 
-var errNoAnswer = errors.New("no answer")
-
-// fate takes the time of a request.
-func (n *badNetwork) fate() int {
-	n.mu.Lock()
-	fate, wait := n.rng.IntN(60), time.Duration(1+n.rng.IntN(3_000_000))
-	n.mu.Unlock()
-	time.Sleep(wait)
-	return fate
+// send takes the time of a request.
+func (d *distant) send(request, again func()) error {
+	time.Sleep(rand.N(3 * time.Millisecond))
+	return d.network.Send(func(bool) error { request(); return nil }, again)
 }
 
-func (n *badNetwork) Read(ctx context.Context, name string) (pages.Object, error) {
-	if n.fate() == 0 {
-		return pages.Object{}, errNoAnswer
-	}
-	return n.Server.Read(ctx, name)
+func (d *distant) Read(ctx context.Context, name string) (o pages.Object, err error) {
+	lost := d.send(func() { o, err = d.Server.Read(ctx, name) }, func() {})
+	return o, cmp.Or(lost, err)
 }
 
-func (n *badNetwork) Write(_ context.Context, name string, data []byte, version string) (pages.Object, error) {
-	do := func() (pages.Object, error) { return n.Server.Write(context.Background(), name, data, version) }
-	late := func() {
-		n.late.Go(func() {
-			time.Sleep(rand.N(time.Second))
-			_, _ = do()
-		})
+func (d *distant) Write(_ context.Context, name string, data []byte, version string) (o pages.Object, err error) {
+	write := func() (pages.Object, error) { return d.Server.Write(context.Background(), name, data, version) }
+	again := func() { _, _ = write() }
+	if rand.IntN(20) == 0 { // repeated before it is answered, and others write in between
+		again()
+		time.Sleep(rand.N(3 * time.Millisecond))
 	}
-	switch n.fate() {
-	case 0:
-		return pages.Object{}, errNoAnswer
-	case 1:
-		_, _ = do()
-		return pages.Object{}, errNoAnswer
-	case 2:
-		late()
-		return pages.Object{}, errNoAnswer
-	case 3:
-		late()
-	case 4, 5, 6:
-		_, _ = do()
-		time.Sleep(rand.N(3 * time.Millisecond)) // others write meanwhile
-	}
-	return do()
+	lost := d.send(func() { o, err = write() }, again)
+	return o, cmp.Or(lost, err)
 }
 
-func (n *badNetwork) List(ctx context.Context) (map[string]pages.Object, error) {
-	if n.fate() == 0 {
-		return nil, errNoAnswer
-	}
-	listed, err := n.Server.List(ctx)
+func (d *distant) List(ctx context.Context) (listed map[string]pages.Object, err error) {
+	lost := d.send(func() { listed, err = d.Server.List(ctx) }, func() {})
 	for name, o := range listed {
-		if n.bare {
+		if d.bare {
 			listed[name] = pages.Object{Version: o.Version}
 		}
 	}
-	return listed, err
+	return listed, cmp.Or(lost, err)
 }
 
 // What clients see over a bad network is linearizable, with those calls that had no answer carried
@@ -144,7 +116,7 @@ func overABadNetwork(t *testing.T, seed uint64, ignoresVersions bool) (h *Histor
 	if seed%4 > 0 {
 		server.Now = time.Now
 	}
-	network := &badNetwork{Server: server, rng: rand.New(rand.NewPCG(seed, 0)), bare: seed%2 > 0}
+	network := &distant{Server: server, network: BadNetwork{Every: 20}, bare: seed%2 > 0}
 	synctest.Test(t, func(t *testing.T) { // so that every goroutine has its time
 		time.Sleep(time.Until(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)))
 		h = NewHistory(few)
@@ -157,8 +129,7 @@ func overABadNetwork(t *testing.T, seed uint64, ignoresVersions bool) (h *Histor
 		for range 4 {
 			clients = append(clients, h.Client(open(network).Client(t)))
 		}
-		Load{Calls: 20, Seed: seed, Timeout: time.Minute}.Run(clients, few)
-		network.late.Wait()
+		Load{Calls: 20, Seed: seed, Timeout: time.Minute, Pause: time.Second / 2}.Run(clients, few)
 	})
 	_, unknown = h.Len()
 	return h, unknown

@@ -3,7 +3,6 @@
 package leasetest
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -11,12 +10,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -42,172 +38,33 @@ type Processes struct {
 	// IDs is the number of IDs to make, in as many rounds as necessary. If it is 0, there is one
 	// round.
 	IDs int64
-	// Blocks is how many blocks the store has; the default is 48, so that processes meet.
-	Blocks uint32
 }
 
 const (
-	workerLife = "TRACEFLAKE_LEASETEST_LIFE" // set in a worker: the file for its grants
-	workerURL  = "TRACEFLAKE_LEASETEST_URL"
-	workerTTL  = 2 * time.Second
-	workers    = 8
+	workers = 8
+	blocks  = 48 // so few that processes meet
 	// minMade is the least number of IDs for a meaningful test.
 	minMade = 100_000
 )
 
-// Worker returns at once unless this process is a worker of [Processes.Run]. TestMain must begin
-// with it.
-func Worker() {
-	life := os.Getenv(workerLife)
-	if life == "" {
-		return
-	}
-	if err := work(life, os.Getenv(workerURL)); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	os.Exit(0)
-}
-
-// work is one life of a worker: it makes IDs as fast as its output is read, until it is told to
-// end or is killed.
-func work(life, url string) error {
-	end, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	defer stop()
-	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin) // until the test ends
-		stop()
-	}()
-	store, err := driver.Open(url)
-	if err != nil {
-		return err
-	}
-	log, err := os.Create(life + ".grants")
-	if err != nil {
-		return err
-	}
-	codec, err := codecOf(end, store)
-	if err != nil {
-		return err
-	}
-	report := func(err error) { fmt.Fprintln(os.Stderr, err) }
-	k, err := lease.Start(end, witness{store, log, new(sync.Map)}, codec, lease.WithTTL(workerTTL), lease.WithErrorHandler(report))
-	if err != nil {
-		return err
-	}
-	ids := make([]randflake.ID, 1024)
-	buf := make([]byte, 0, 8*len(ids))
-	for end.Err() == nil {
-		n, _, err := k.Fill(ids)
-		if n == 0 && err != nil {
-			time.Sleep(5 * time.Millisecond)
-			continue
-		}
-		buf = buf[:0]
-		for _, id := range ids[:n] {
-			buf = binary.BigEndian.AppendUint64(buf, uint64(id))
-		}
-		if _, err := os.Stdout.Write(buf); err != nil {
-			return err
-		}
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), workerTTL)
-	defer cancel()
-	_ = k.Close(ctx) // if the store is unreachable, only the remaining seconds are lost
-	_ = store.Close(ctx)
-	return nil
-}
-
-// codecOf returns the codec of the store's own secret if it has one, otherwise that of a fleet.
-func codecOf(ctx context.Context, s driver.Store) (*randflake.Codec, error) {
-	if own, ok := s.(driver.Embedded); ok {
-		return own.Codec(ctx)
-	}
-	return randflake.NewCodec([]byte("one fleet's code"))
-}
-
-// witness records what the store grants, before the Keeper may use it, and what the Keeper
-// returns.
-type witness struct {
-	lease.Store
-	log    *os.File
-	nonces *sync.Map // of all writes by this life
-}
-
-// entry is a rectangle in Unix seconds, and the write that was acknowledged with it, if one was:
-// the version of the block, and when the call began and was answered, in Unix nanoseconds.
-type entry struct {
-	Node, Nodes     uint32
-	Start, End      int64
-	Released        bool
-	Nonce           string
-	Version         uint64
-	Began, Answered int64
-}
-
-func (w witness) note(e entry) error {
-	line, err := json.Marshal(e)
-	if err != nil {
-		return err
-	}
-	_, err = w.log.Write(append(line, '\n'))
-	return err
-}
-
-func (w witness) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
-	w.nonces.Store(r.Nonce, nil)
-	began := time.Now()
-	g, err := w.Store.Acquire(ctx, r)
-	return w.granted(began, g, err)
-}
-
-func (w witness) Renew(ctx context.Context, g lease.Grant, r lease.Request) (lease.Grant, error) {
-	w.nonces.Store(r.Nonce, nil)
-	began := time.Now()
-	g, err := w.Store.Renew(ctx, g, r)
-	return w.granted(began, g, err)
-}
-
-func (w witness) granted(began time.Time, g lease.Grant, err error) (lease.Grant, error) {
-	if err == nil {
-		err = w.note(entry{
-			Node: g.Node, Nodes: g.Nodes, Start: g.Start.Unix(), End: g.End.Unix(),
-			Nonce: g.Nonce, Version: g.Version, Began: began.UnixNano(), Answered: time.Now().UnixNano(),
-		})
-	}
-	return g, err
-}
-
-// Get records what an unanswered write changed, if this life made the write.
-func (w witness) Get(ctx context.Context, node uint32) (lease.Grant, error) {
-	stored, err := w.Store.Get(ctx, node)
-	if _, own := w.nonces.Load(stored.Nonce); own && err == nil {
-		err = w.note(entry{Node: stored.Node, Nodes: stored.Nodes, Start: stored.Start.Unix(), End: stored.End.Unix()})
-	}
-	return stored, err
-}
-
-func (w witness) Release(ctx context.Context, g lease.Grant, next string, unused time.Time) error {
-	if err := w.note(entry{Node: g.Node, Nodes: g.Nodes, Start: g.Start.Unix(), End: unused.Unix(), Released: true}); err != nil {
-		return err
-	}
-	return w.Store.Release(ctx, g, next, unused)
-}
-
-// Run creates the store, and runs eight processes on it, each making IDs as fast as it can. It kills,
-// stops and restarts them, and makes the store unreachable, for some seconds per round. It collects
-// every ID of every life and checks that no two are the same and that each lies in a rectangle that
-// was granted to its life; and that every write that the store acknowledged is still there when the
+// Run creates the store, and runs eight processes on its 48 blocks, each making IDs as fast as it can.
+// It kills, stops and restarts them, and makes the store unreachable, for some seconds per round. It
+// collects every ID of every life and checks that no two are the same and that each lies in a rectangle
+// that was granted to its life; and that every write that the store acknowledged is still there when the
 // block is written next. After each round all processes make IDs again. It stores 16 KB for each
 // second of a node, not each ID.
 func (p Processes) Run(tb testing.TB) {
-	if os.Getenv(workerLife) != "" { // or workers would start workers
+	if os.Getenv(workerLog) != "" { // or workers would start workers
 		fmt.Fprintln(os.Stderr, "TestMain must begin with leasetest.Worker()")
 		os.Exit(1)
 	}
 	store, codec := p.create(tb)
 	f := &fleet{tb: tb, url: p.URL, store: store, dir: tb.TempDir(), codec: codec, pages: map[second]*page{}}
-	defer f.kill()
+	defer func() {
+		for _, l := range f.all {
+			l.end(syscall.SIGKILL)
+		}
+	}()
 	began := time.Now()
 	for i := range workers {
 		f.start(i)
@@ -220,13 +77,11 @@ func (p Processes) Run(tb testing.TB) {
 			break
 		}
 	}
-	for i := range f.procs {
-		f.signal(i, syscall.SIGTERM)
-		if err := f.procs[i].Wait(); err != nil {
-			tb.Errorf("worker %d: %v: %s", i, err, f.made[i].error())
+	for _, l := range f.lives {
+		if l.end(syscall.SIGTERM); l.err != nil {
+			tb.Errorf("%s: %v: %s", l.name, l.err, l.said.Load())
 		}
 	}
-	f.readers.Wait()
 	f.judge(f.stored())
 }
 
@@ -234,7 +89,7 @@ func (p Processes) Run(tb testing.TB) {
 func (p Processes) create(tb testing.TB) (driver.Store, *randflake.Codec) {
 	tb.Helper()
 	storage := Storage{Open: func() (driver.Store, error) { return driver.Open(p.URL) }}
-	d := lease.Description{ID: lease.NewNonce(), Nodes: cmp.Or(p.Blocks, 48) * driver.DefaultBlockSize}
+	d := lease.Description{ID: lease.NewNonce(), Nodes: blocks * driver.DefaultBlockSize}
 	store := storage.Client(tb)
 	if _, own := store.(driver.Embedded); !own {
 		codec, err := codecOf(tb.Context(), store)
@@ -260,7 +115,7 @@ func (p Processes) round(f *fleet, n int) {
 	// an orderly way, and restarted at once. In the meantime the store is briefly unreachable.
 	stopped := []int{n % workers, (n + 1) % workers}
 	for _, i := range stopped {
-		f.signal(i, syscall.SIGSTOP)
+		f.lives[i].signal(syscall.SIGSTOP)
 	}
 	outage := make(chan error)
 	go func() {
@@ -269,16 +124,13 @@ func (p Processes) round(f *fleet, n int) {
 	}()
 	for begin := time.Now(); time.Since(begin) < workerTTL+time.Second; {
 		time.Sleep(time.Duration(rand.IntN(150)) * time.Millisecond)
-		i := rand.IntN(workers)
-		if slices.Contains(stopped, i) {
-			continue
+		if i := rand.IntN(workers); !slices.Contains(stopped, i) {
+			f.lives[i].end([]syscall.Signal{syscall.SIGKILL, syscall.SIGKILL, syscall.SIGTERM}[rand.IntN(3)])
+			f.start(i)
 		}
-		f.signal(i, []syscall.Signal{syscall.SIGKILL, syscall.SIGKILL, syscall.SIGTERM}[rand.IntN(3)])
-		_ = f.procs[i].Wait()
-		f.start(i)
 	}
 	for _, i := range stopped {
-		f.signal(i, syscall.SIGCONT)
+		f.lives[i].signal(syscall.SIGCONT)
 	}
 	if err := <-outage; err != nil {
 		f.tb.Fatal(err)
@@ -302,14 +154,6 @@ func (p Processes) outage(f *fleet, d time.Duration) error {
 	})
 }
 
-// count returns the number of IDs made so far.
-func (f *fleet) count() (made int64) {
-	for _, l := range f.all {
-		made += l.count.Load()
-	}
-	return made
-}
-
 // fleet is the workers of one store.
 type fleet struct {
 	tb    testing.TB
@@ -317,23 +161,36 @@ type fleet struct {
 	store driver.Store // a client of the test's own
 	dir   string
 	codec *randflake.Codec
-	procs [workers]*exec.Cmd
-	made  [workers]*life // by the present life of each worker
+	lives [workers]*life // the present ones
 	all   []*life
 
-	readers sync.WaitGroup
 	mu      sync.Mutex
 	pages   map[second]*page
 	repeats int
 	outages [][2]int64 // when the store was unreachable, in Unix nanoseconds
 }
 
-// life holds what one life of a worker made.
+// life is one life of a worker, and what it made.
 type life struct {
-	name  string
+	name  string // of its log
+	fleet *fleet
+	cmd   *exec.Cmd
+	said  words
+	ended chan struct{} // closed when it has ended and all its output was read
+	err   error         // with which it ended
+
+	rest  []byte // a part of an ID
+	parts []randflake.Parts
 	count atomic.Int64
 	seen  map[second]bool // the nodes and seconds of its IDs
-	ended chan struct{}   // closed with its output
+}
+
+// words is what a process said last.
+type words struct{ atomic.Value }
+
+func (w *words) Write(b []byte) (int, error) {
+	w.Store(strings.TrimSpace(string(b)))
+	return len(b), nil
 }
 
 type second struct {
@@ -346,88 +203,65 @@ type page [(randflake.MaxSequence + 1) / 64]uint64
 
 func (f *fleet) start(i int) {
 	f.tb.Helper()
-	l := &life{name: filepath.Join(f.dir, fmt.Sprintf("life%03d", len(f.all)+1)), seen: map[second]bool{}, ended: make(chan struct{})}
-	f.all = append(f.all, l)
 	self, err := os.Executable()
 	if err != nil {
 		f.tb.Fatal(err)
 	}
-	r, w, err := os.Pipe()
+	l := &life{
+		name:  filepath.Join(f.dir, fmt.Sprintf("life%03d", len(f.all)+1)),
+		fleet: f, cmd: exec.Command(self), ended: make(chan struct{}), seen: map[second]bool{},
+	}
+	l.cmd.Env = append(os.Environ(), workerLog+"="+l.name, workerURL+"="+f.url)
+	l.cmd.Stdout, l.cmd.Stderr = l, &l.said
+	_, err = l.cmd.StdinPipe() // closed by Wait, or when this process ends
+	if err == nil {
+		err = l.cmd.Start()
+	}
 	if err != nil {
 		f.tb.Fatal(err)
 	}
-	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), workerLife+"="+l.name, workerURL+"="+f.url)
-	cmd.Stdout = w
-	said, err := os.Create(l.name + ".errors")
-	if err == nil {
-		defer func() { _ = said.Close() }()
-		cmd.Stderr = said
-		_, err = cmd.StdinPipe() // closed by Wait, or when this process ends
-	}
-	if err == nil {
-		err = cmd.Start()
-	}
-	_ = w.Close()
-	if err != nil {
-		f.tb.Fatal(err)
-	}
-	f.procs[i], f.made[i] = cmd, l
-	f.readers.Go(func() {
+	f.lives[i], f.all = l, append(f.all, l)
+	go func() {
 		defer close(l.ended)
-		defer func() { _ = r.Close() }()
-		f.collect(l, r)
-	})
+		l.err = l.cmd.Wait()
+	}()
 }
 
-func (f *fleet) kill() {
-	for _, p := range f.procs {
-		if p != nil {
-			_ = p.Process.Kill()
-			_ = p.Wait()
-		}
-	}
-	f.readers.Wait()
+// signal sends a signal to a process, which may have ended by itself.
+func (l *life) signal(s os.Signal) { _ = l.cmd.Process.Signal(s) }
+
+func (l *life) end(s os.Signal) {
+	l.signal(s)
+	<-l.ended
 }
 
-func (f *fleet) signal(i int, s os.Signal) {
-	f.tb.Helper()
-	if err := f.procs[i].Process.Signal(s); err != nil {
-		f.tb.Fatalf("worker %d: %v", i, err)
+// count returns the number of IDs made so far.
+func (f *fleet) count() (made int64) {
+	for _, l := range f.all {
+		made += l.count.Load()
 	}
+	return made
 }
 
 // wait waits until every process has made another ID.
 func (f *fleet) wait(what string) {
 	f.tb.Helper()
 	var before [workers]int64
-	for i, l := range f.made {
+	for i, l := range f.lives {
 		before[i] = l.count.Load()
 	}
 	deadline := time.Now().Add(30 * time.Second)
-	for try := 0; ; try++ {
-		var stuck []*life
-		for i, l := range f.made {
-			if l.count.Load() <= before[i] {
-				stuck = append(stuck, l)
-			}
-		}
-		if len(stuck) == 0 {
-			return
-		}
-		for _, l := range stuck {
+	for i, l := range f.lives {
+		for l.count.Load() <= before[i] {
 			select {
 			case <-l.ended:
-				f.tb.Fatalf("a process ended: %s", l.error())
-			default:
+				f.tb.Fatalf("a process ended: %v", l.said.Load())
+			case <-time.After(50 * time.Millisecond):
 			}
-		}
-		if try%50 == 49 {
 			f.forgotten(what)
-		}
-		time.Sleep(20 * time.Millisecond)
-		if time.Now().After(deadline) {
-			f.tb.Fatalf("%d processes %s; the first one says: %s", len(stuck), what, stuck[0].error())
+			if time.Now().After(deadline) {
+				f.tb.Fatalf("processes %s; one of them says: %v", what, l.said.Load())
+			}
 		}
 	}
 }
@@ -442,32 +276,18 @@ func (f *fleet) forgotten(when string) {
 	}
 }
 
-// error returns what a life said last.
-func (l *life) error() string {
-	text, err := os.ReadFile(l.name + ".errors")
-	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-	if last := lines[len(lines)-1]; err == nil && last != "" {
-		return last
+// Write takes the IDs that a life made.
+func (l *life) Write(b []byte) (int, error) {
+	l.rest = append(l.rest, b...)
+	l.parts = l.parts[:0]
+	whole := len(l.rest) &^ 7
+	for i := 0; i < whole; i += 8 {
+		l.parts = append(l.parts, l.fleet.codec.Decode(randflake.ID(binary.BigEndian.Uint64(l.rest[i:]))))
 	}
-	return "(nothing)"
-}
-
-// collect reads the IDs of a life until its last one.
-func (f *fleet) collect(l *life, r io.Reader) {
-	buf := make([]byte, 64<<10)
-	parts := make([]randflake.Parts, 0, len(buf)/8)
-	for {
-		n, err := io.ReadFull(r, buf)
-		parts = parts[:0]
-		for b := buf[:n]; len(b) >= 8; b = b[8:] {
-			parts = append(parts, f.codec.Decode(randflake.ID(binary.BigEndian.Uint64(b))))
-		}
-		f.mark(l, parts)
-		l.count.Add(int64(len(parts)))
-		if err != nil {
-			return
-		}
-	}
+	l.rest = append(l.rest[:0], l.rest[whole:]...)
+	l.fleet.mark(l, l.parts)
+	l.count.Add(int64(len(l.parts)))
+	return len(b), nil
 }
 
 // mark records new IDs and reports those made before.
@@ -495,7 +315,7 @@ func (f *fleet) mark(l *life, ids []randflake.Parts) {
 
 // stored returns the blocks as the last write left them. The client may have connections that an
 // outage has cut.
-func (f *fleet) stored() (blocks []entry) {
+func (f *fleet) stored() (writes []entry) {
 	f.tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -508,37 +328,39 @@ func (f *fleet) stored() (blocks []entry) {
 	}
 	now := time.Now().UnixNano()
 	for _, g := range all {
-		blocks = append(blocks, entry{Node: g.Node, Nonce: g.Nonce, Version: g.Version, Began: now, Answered: now})
+		writes = append(writes, entry{Grant: g, Began: now, Answered: now})
 	}
-	return blocks
+	return writes
 }
 
 // judge compares the IDs with the grants, and the writes with what is stored.
 func (f *fleet) judge(writes []entry) {
 	tb := f.tb
 	tb.Helper()
-	var all []entry
+	var all []lease.Grant
 	for _, l := range f.all {
-		grants, acknowledged, err := readGrants(l.name + ".grants")
-		if err != nil {
+		log, err := os.ReadFile(l.name)
+		if err != nil && !os.IsNotExist(err) { // killed before it wrote any
 			tb.Fatal(err)
 		}
-		all = append(all, slices.Collect(maps.Values(grants))...)
-		writes = append(writes, acknowledged...)
+		grants, acknowledged := read(log)
+		all, writes = append(all, grants...), append(writes, acknowledged...)
 		for at := range l.seen {
-			if !covered(grants, at) {
+			if !slices.ContainsFunc(grants, func(g lease.Grant) bool {
+				return at.node-g.Node < g.Nodes && g.Start.Unix() <= at.unix && at.unix < g.End.Unix()
+			}) {
 				tb.Errorf("%s made IDs of %+v, which was not granted to it", l.name, at)
 			}
 		}
 	}
 	f.judgeWrites(writes)
 	// Grants must never overlap, whether they were used or not.
-	slices.SortFunc(all, func(a, b entry) int {
-		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Start, b.Start), cmp.Compare(a.End, b.End))
+	slices.SortFunc(all, func(a, b lease.Grant) int {
+		return cmp.Or(cmp.Compare(a.Node, b.Node), a.Start.Compare(b.Start), a.End.Compare(b.End))
 	})
 	for i := 1; i < len(all); i++ {
-		if a, b := all[i-1], all[i]; a.Node == b.Node && b.Start < a.End {
-			tb.Errorf("grants overlap: %s and %s", a, b)
+		if a, b := all[i-1], all[i]; a.Node == b.Node && b.Start.Before(a.End) {
+			tb.Errorf("grants overlap: %s and %s", show(a), show(b))
 		}
 	}
 	made := f.count()
@@ -546,10 +368,6 @@ func (f *fleet) judge(writes []entry) {
 	if made < minMade {
 		tb.Errorf("only %d IDs were made", made)
 	}
-}
-
-func (e entry) String() string {
-	return fmt.Sprintf("nodes %d+%d for seconds %d to %d", e.Node, e.Nodes, e.Start, e.End)
 }
 
 // judgeWrites checks that no write was acknowledged during an outage, and that each block's version
@@ -585,48 +403,26 @@ func (f *fleet) judgeWrites(writes []entry) {
 	}
 }
 
-// place identifies a grant: a renewal changes only its end.
-type place struct {
-	node  uint32
-	start int64
-}
-
-// readGrants returns the rectangles of a life, and the writes that were acknowledged to it. A line
-// truncated by a kill was not used.
-func readGrants(name string) (grants map[place]entry, writes []entry, err error) {
-	b, err := os.ReadFile(name)
-	if err != nil && !os.IsNotExist(err) { // killed before it wrote any
-		return nil, nil, err
-	}
-	grants = map[place]entry{}
-	for lines := bufio.NewScanner(bytes.NewReader(b)); lines.Scan(); {
+// read returns what a log says: the seconds that were granted, and the writes that were acknowledged.
+// A line truncated by a kill was not used.
+func read(log []byte) (grants []lease.Grant, writes []entry) {
+	for line := range bytes.Lines(log) {
 		var e entry
-		if json.Unmarshal(lines.Bytes(), &e) != nil {
+		if json.Unmarshal(line, &e) != nil {
 			continue
 		}
-		if e.Version > 0 {
+		if e.Answered > 0 {
 			writes = append(writes, e)
 		}
-		at := place{e.Node, e.Start}
-		known, ok := grants[at]
-		switch {
-		case !ok:
-			known = e
-		case e.Released:
-			known.End = min(known.End, max(known.Start, e.End))
-		default:
-			known.End = max(known.End, e.End)
-		}
-		grants[at] = known
-	}
-	return grants, writes, nil
-}
-
-func covered(grants map[place]entry, at second) bool {
-	for _, g := range grants {
-		if at.node-g.Node < g.Nodes && g.Start <= at.unix && at.unix < g.End {
-			return true
+		i := slices.IndexFunc(grants, func(g lease.Grant) bool { return g.Node == e.Node && g.Start.Equal(e.Start) })
+		switch { // a renewal changes only the end
+		case i < 0:
+			grants = append(grants, e.Grant)
+		case e.Released && e.End.Before(grants[i].End):
+			grants[i].End = e.End
+		case !e.Released && e.End.After(grants[i].End):
+			grants[i].End = e.End
 		}
 	}
-	return false
+	return grants, writes
 }

@@ -13,24 +13,25 @@ import (
 
 // The judge of processes detects violations.
 func TestJudgeOfProcesses(t *testing.T) {
-	const grant = `{"Node":8,"Nodes":8,"Start":1800000000,"End":1800000060}`
-	const longer = `{"Node":8,"Nodes":8,"Start":1800000000,"End":1800000090}`
-	const released = `{"Node":8,"Nodes":8,"Start":1800000000,"End":1800000030,"Released":true}`
+	const start = 1_800_000_000 // 2027-01-15T08:00:00Z
+	const grant = `{"Node":8,"Nodes":8,"Start":"2027-01-15T08:00:00Z","End":"2027-01-15T08:01:00Z"}`
+	const longer = `{"Node":8,"Nodes":8,"Start":"2027-01-15T08:00:00Z","End":"2027-01-15T08:01:30Z"}`
+	const released = `{"Node":8,"Nodes":8,"Start":"2027-01-15T08:00:00Z","End":"2027-01-15T08:00:30Z","Released":true}`
 	for _, c := range []struct {
 		name   string
 		grants [2]string // grants of two lives
 		second int64     // second of an ID of the first life, node 9
 		say    string
 	}{
-		{"all is well", [2]string{grant, strings.ReplaceAll(grant, `"Node":8`, `"Node":16`)}, 1800000059, ""},
-		{"in a renewal", [2]string{grant + "\n" + longer, ""}, 1800000089, ""},
-		{"cut off", [2]string{grant + "\n" + longer[:20], ""}, 1800000060, "not granted"},
-		{"past the end", [2]string{grant, ""}, 1800000060, "not granted"},
-		{"returned", [2]string{grant + "\n" + released, ""}, 1800000030, "not granted"},
-		{"another's", [2]string{"", grant}, 1800000000, "not granted"},
-		{"overlap", [2]string{grant, grant}, 1800000000, "overlap"},
-		{"overlap by a second", [2]string{grant, `{"Node":8,"Nodes":8,"Start":1800000059,"End":1800000090}`}, 1800000000, "overlap"},
-		{"one after the other", [2]string{grant, `{"Node":8,"Nodes":8,"Start":1800000060,"End":1800000090}`}, 1800000000, ""},
+		{"all is well", [2]string{grant, strings.ReplaceAll(grant, `"Node":8`, `"Node":16`)}, start + 59, ""},
+		{"in a renewal", [2]string{grant + "\n" + longer, ""}, start + 89, ""},
+		{"cut off", [2]string{grant + "\n" + longer[:20], ""}, start + 60, "not granted"},
+		{"past the end", [2]string{grant, ""}, start + 60, "not granted"},
+		{"returned", [2]string{grant + "\n" + released, ""}, start + 30, "not granted"},
+		{"another's", [2]string{"", grant}, start, "not granted"},
+		{"overlap", [2]string{grant, grant}, start, "overlap"},
+		{"overlap by a second", [2]string{grant, strings.ReplaceAll(longer, "08:00:00", "08:00:59")}, start, "overlap"},
+		{"one after the other", [2]string{grant, strings.ReplaceAll(longer, "08:00:00", "08:01:00")}, start, ""},
 	} {
 		dir := t.TempDir()
 		v := judged(t, check{run: func(tb testing.TB, _ Harness) {
@@ -38,7 +39,7 @@ func TestJudgeOfProcesses(t *testing.T) {
 			for i, text := range c.grants {
 				l := &life{name: filepath.Join(dir, string(rune('a'+i))), seen: map[second]bool{}}
 				l.count.Store(minMade)
-				if err := os.WriteFile(l.name+".grants", []byte(text+"\n"), 0o600); err != nil {
+				if err := os.WriteFile(l.name, []byte(text+"\n"), 0o600); err != nil {
 					t.Error(err)
 				}
 				f.all = append(f.all, l)

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"math/rand/v2"
 	"net/http"
@@ -139,9 +138,6 @@ func init() {
 		u, err := url.Parse(text)
 		if err != nil {
 			return nil, err
-		}
-		if u.Query().Get("flaw") == "refuses its URL" {
-			return nil, fmt.Errorf("leasetest: the address has no port")
 		}
 		return pages.New(client{u.Host, u.Query().Get("flaw")}, pages.Layout{Name: "leasetest", BlocksPerPage: 16})
 	})

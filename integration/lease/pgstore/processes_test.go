@@ -10,7 +10,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/traceflake/traceflake/integration/faults"
 	"github.com/traceflake/traceflake/integration/lease/calls"
 	"github.com/traceflake/traceflake/integration/servers"
 	"github.com/traceflake/traceflake/integration/servers/child"
@@ -23,10 +22,13 @@ func TestProcesses(t *testing.T) {
 	server := servers.PostgresForTest(t)
 	pool := connect(t, server.DSN())
 	execute(t, pool, "ALTER DATABASE "+value[string](t, pool, "SELECT quote_ident(current_database())")+" SET synchronous_commit = off")
-	proxy := faults.Postgres(t, server.DSN())
-	calls.Processes(t, proxy.DSN(), func(during func()) error {
+	proxy, dsn := relayed(t, server.DSN())
+	calls.Processes(t, dsn, func(during func()) error {
 		proxy.Cut()
-		defer proxy.Mend()
+		defer func() {
+			proxy.Mend()
+			proxy.Lose()
+		}()
 		if ownServer {
 			if err := crash(server.DSN()); err != nil {
 				return err

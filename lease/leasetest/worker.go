@@ -1,0 +1,133 @@
+//go:build unix
+
+package leasetest
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/randflake"
+)
+
+const (
+	workerLog = "TRACEFLAKE_LEASETEST_LOG" // set in a worker: the file for its entries
+	workerURL = "TRACEFLAKE_LEASETEST_URL"
+	workerTTL = 2 * time.Second
+)
+
+// Worker returns at once unless this process is a worker of [Processes.Run]. TestMain must begin
+// with it.
+func Worker() {
+	log := os.Getenv(workerLog)
+	if log == "" {
+		return
+	}
+	if err := work(log, os.Getenv(workerURL)); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// work makes IDs as fast as its output is read, until it is told to end or is killed.
+func work(name, url string) error {
+	end, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin) // until the test ends
+		stop()
+	}()
+	store, err := driver.Open(url)
+	if err != nil {
+		return err
+	}
+	log, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	codec, err := codecOf(end, store)
+	if err != nil {
+		return err
+	}
+	report := func(err error) { fmt.Fprintln(os.Stderr, err) }
+	w := &witness{log: json.NewEncoder(log)}
+	k, err := lease.Start(end, watched{store, w.call}, codec, lease.WithTTL(workerTTL), lease.WithErrorHandler(report))
+	if err != nil {
+		return err
+	}
+	ids := make([]randflake.ID, 1024)
+	buf := make([]byte, 0, 8*len(ids))
+	for end.Err() == nil {
+		n, _, err := k.Fill(ids)
+		if n == 0 && err != nil {
+			time.Sleep(5 * time.Millisecond)
+			continue
+		}
+		buf = buf[:0]
+		for _, id := range ids[:n] {
+			buf = binary.BigEndian.AppendUint64(buf, uint64(id))
+		}
+		if _, err := os.Stdout.Write(buf); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), workerTTL)
+	defer cancel()
+	_ = k.Close(ctx) // if the store is unreachable, only the remaining seconds are lost
+	_ = store.Close(ctx)
+	return nil
+}
+
+// codecOf returns the codec of the store's own secret if it has one, otherwise that of a fleet.
+func codecOf(ctx context.Context, s driver.Store) (*randflake.Codec, error) {
+	if own, ok := s.(driver.Embedded); ok {
+		return own.Codec(ctx)
+	}
+	return randflake.NewCodec([]byte("one fleet's code"))
+}
+
+// entry is what a worker learned of a block before its Keeper could use it.
+type entry struct {
+	lease.Grant
+	Released        bool  // the Keeper uses no second from the end on
+	Began, Answered int64 // in Unix nanoseconds; Answered is 0 unless it is an acknowledged write
+}
+
+// witness logs what the store grants and what the Keeper returns.
+type witness struct {
+	log    *json.Encoder
+	nonces sync.Map // of all writes
+}
+
+func (w *witness) call(in input, call func() (lease.Grant, error)) (lease.Grant, error) {
+	e := entry{Began: time.Now().UnixNano()}
+	switch in.op {
+	case opAcquire, opRenew:
+		w.nonces.Store(in.request.Nonce, nil)
+	case opRelease:
+		e.Grant, e.Released = in.grant, true
+		e.End = in.unused
+		if err := w.log.Encode(e); err != nil {
+			return lease.Grant{}, err
+		}
+	}
+	g, err := call()
+	if _, own := w.nonces.Load(g.Nonce); err != nil || in.op == opRelease || in.op == opGet && !own {
+		return g, err
+	}
+	e.Grant = g
+	if in.op != opGet { // which shows what an unanswered write has changed
+		e.Answered = time.Now().UnixNano()
+	}
+	return g, w.log.Encode(e)
+}
