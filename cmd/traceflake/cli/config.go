@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/setup"
@@ -24,9 +26,8 @@ type flags struct {
 }
 
 // addStore adds the flag --store to a command, or to all commands below a group.
-func (f *flags) addStore(cmd *cobra.Command, to *pflag.FlagSet, what string) {
+func (f *flags) addStore(to *pflag.FlagSet, what string) {
 	to.StringVar(&f.store, "store", "", what+": "+strings.Join(driver.Schemes(), "…, ")+"… (default $TRACEFLAKE_STORE)")
-	complete(cmd, "store", cobra.ShellCompDirectiveNoSpace, driver.Schemes()...)
 }
 
 // addSecret adds the flag --secret-file to a command.
@@ -37,21 +38,14 @@ func (f *flags) addSecret(cmd *cobra.Command) {
 // config is the environment, overridden by the flags.
 func (f *flags) config() (setup.Config, error) {
 	c, err := f.env()
-	if f.secretFile != "" {
-		c.SecretFile = f.secretFile
-	}
-	if f.store != "" {
-		c.Store = f.store
-	}
+	c.SecretFile = cmp.Or(f.secretFile, c.SecretFile)
+	c.Store = cmp.Or(f.store, c.Store)
 	return c, err
 }
 
 // keyring returns the secrets, or nil if there is no secret file.
 func (f *flags) keyring() (*randflake.Keyring, error) {
-	path := f.secretFile
-	if path == "" {
-		path = os.Getenv(setup.SecretFileVar)
-	}
+	path := cmp.Or(f.secretFile, os.Getenv(setup.SecretFileVar))
 	if path == "" {
 		return nil, nil
 	}
@@ -63,7 +57,7 @@ func (f *flags) keyring() (*randflake.Keyring, error) {
 }
 
 // decoding returns the secrets that decode IDs: those of the file, otherwise the store's own,
-// otherwise nil.
+// otherwise nil. There may be no store.
 func (f *flags) decoding(ctx context.Context, s driver.Store) (*randflake.Keyring, error) {
 	k, err := f.keyring()
 	own, ok := s.(driver.Embedded)
@@ -72,7 +66,7 @@ func (f *flags) decoding(ctx context.Context, s driver.Store) (*randflake.Keyrin
 	}
 	codec, err := own.Codec(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("store: %w", err)
+		return nil, noStore(s, err)
 	}
 	return randflake.NewKeyring(codec), nil
 }
@@ -80,22 +74,29 @@ func (f *flags) decoding(ctx context.Context, s driver.Store) (*randflake.Keyrin
 var (
 	errNoSecret = errors.New("no secret: give --secret-file or set TRACEFLAKE_SECRET_FILE")
 	errNoStore  = errors.New("no store: give --store or set TRACEFLAKE_STORE")
+	errNoFile   = errors.New("there is no lease file yet; the first process that uses it creates it, with a secret of its own")
 )
+
+// noStore replaces the advice of lease.ErrNoStore for a store that nobody needs to create.
+func noStore(s driver.Store, err error) error {
+	if _, embedded := s.(driver.Embedded); embedded && errors.Is(err, lease.ErrNoStore) {
+		return errNoFile
+	}
+	return err
+}
+
+const storeTimeout = 10 * time.Second
 
 // openStore opens the store of the flags or the environment. It creates none.
 func (f *flags) openStore() (driver.Store, error) {
 	c, err := f.config()
-	switch {
-	case err != nil:
-		return nil, err
-	case c.Store == "":
-		return nil, errNoStore
+	if err == nil && c.Store == "" {
+		err = errNoStore
 	}
-	s, err := driver.Open(c.Store)
 	if err != nil {
-		return nil, fmt.Errorf("store: %w", err)
+		return nil, err
 	}
-	return s, nil
+	return driver.Open(c.Store)
 }
 
 // withStore opens the store of the flags or the environment for one call, which may take as long as
@@ -108,7 +109,7 @@ func (f *flags) withStore(cmd *cobra.Command, timeout time.Duration, call func(c
 	defer closeStore(s)
 	ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 	defer cancel()
-	return call(ctx, s)
+	return noStore(s, call(ctx, s))
 }
 
 // closeStore closes a store whose calls have ended.

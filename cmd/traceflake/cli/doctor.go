@@ -47,7 +47,7 @@ With -o json each check is an object on a line of its own; fix is there if ok is
   traceflake doctor --store postgres://db/traceflake --secret-file secret -o json`,
 		Args: cobra.NoArgs,
 	}
-	f.addStore(cmd, cmd.Flags(), "store to check")
+	f.addStore(cmd.Flags(), "store to check")
 	f.addSecret(cmd)
 	cmd.Flags().StringVar(&server.dsn, "dsn", "", "ClickHouse to check (default $"+clickhouseVar+")")
 	output := outputFlag(cmd)
@@ -80,9 +80,9 @@ func (d *doctor) say(f finding) {
 		d.err = errors.Join(d.err, json.NewEncoder(out).Encode(f))
 		return
 	}
-	mark := paint(d.cmd, green, "ok    ")
+	mark := "ok    "
 	if !f.OK {
-		mark = paint(d.cmd, red, "WRONG ")
+		mark = "WRONG "
 	}
 	_, err := fmt.Fprintf(out, "%s %-12s %s\n", mark, f.Check, f.Found)
 	if f.Fix != "" && err == nil {

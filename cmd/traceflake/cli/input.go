@@ -13,34 +13,58 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// reading says what a command does with its input.
-type reading struct {
-	// each is called for each argument, with number 0, or for each line of standard input that is
-	// not blank, with its number. A line that is too long has no text.
-	each func(number int, line string) error
-	// idle is called before the next line is awaited.
-	idle func() error
+// maxLine is the length of the longest line that is read.
+const maxLine = 1 << 20
+
+var (
+	errTooLong = fmt.Errorf("the line is longer than %d MiB, so it was not read", maxLine>>20)
+	errNoIDs   = errors.New("no IDs: give some as arguments, or on standard input, one per line")
+)
+
+// eachID calls each for the arguments or for standard input, as eachLine does. Problems of a line
+// are reported, and set the exit code to 1; an error ends the command.
+func eachID(cmd *cobra.Command, args []string, idle func() error, each func(number int, text string) (problem, err error)) error {
+	none, failed := true, false
+	err := errors.Join(eachLine(cmd, args, idle, func(number int, text string, problem error) (err error) {
+		none = false
+		if problem == nil {
+			problem, err = each(number, text)
+		}
+		if problem != nil {
+			failed = true
+		}
+		if problem != nil && !errors.Is(problem, errReported) {
+			fmt.Fprintf(cmd.ErrOrStderr(), "traceflake: %s%v%s\n", place(number), problem, hint(number, text))
+		}
+		return err
+	}), idle())
+	switch {
+	case err != nil:
+		return err
+	case none:
+		return errNoIDs
+	case failed:
+		return errReported
+	}
+	return nil
 }
 
-// read reads the arguments. Without any, or with "-" alone, it reads standard input.
-func (l reading) read(cmd *cobra.Command, args []string) error {
-	err := l.readAll(cmd, args)
-	return errors.Join(err, l.idle())
-}
-
-func (l reading) readAll(cmd *cobra.Command, args []string) error {
+// eachLine calls each for every argument, with number 0, or, without any or with "-" alone, for
+// every line of standard input that is not blank, with its number. A line that is too long has an
+// error instead of text. Before eachLine waits for input it calls idle and flushes the output.
+func eachLine(cmd *cobra.Command, args []string, idle func() error, each func(number int, text string, problem error) error) error {
+	in := cmd.InOrStdin()
 	if len(args) > 0 && (len(args) > 1 || args[0] != "-") {
 		for _, arg := range args {
-			if err := l.each(0, arg); err != nil {
+			if err := each(0, arg, nil); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	in := cmd.InOrStdin()
 	if file, ok := in.(interface{ Stat() (os.FileInfo, error) }); ok && len(args) == 0 {
 		if info, err := file.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
-			return errors.New("no IDs: give some as arguments, or on standard input, one per line")
+			return errNoIDs
 		}
 	}
 	text, err := decompressed(in)
@@ -53,53 +77,35 @@ func (l reading) readAll(cmd *cobra.Command, args []string) error {
 			return err
 		}
 		if r.Buffered() == 0 {
-			if err := errors.Join(l.idle(), flush(cmd)); err != nil {
+			if err := errors.Join(idle(), flush(cmd)); err != nil {
 				return err
 			}
 		}
 		line, err := r.ReadSlice('\n')
-		text := string(line)
-		if errors.Is(err, bufio.ErrBufferFull) {
-			text = tooLong
-		}
+		text, problem := strings.TrimSpace(string(line)), error(nil)
 		for errors.Is(err, bufio.ErrBufferFull) {
+			text, problem = "", errTooLong
 			_, err = r.ReadSlice('\n')
 		}
-		last := errors.Is(err, io.EOF)
-		if err != nil && !last {
+		if err != nil && !errors.Is(err, io.EOF) {
 			return fmt.Errorf("reading: %w", err)
 		}
-		if strings.TrimSpace(text) != "" {
-			if err := l.each(number, text); err != nil {
+		if text != "" || problem != nil {
+			if err := each(number, text, problem); err != nil {
 				return err
 			}
 		}
-		if last {
+		if err != nil {
 			return nil
 		}
 	}
 }
 
-// maxLine is the length of the longest line that is read.
-const maxLine = 1 << 20
-
-// tooLong stands for a longer line.
-const tooLong = "\x00too long"
-
-var errTooLong = fmt.Errorf("the line is longer than %d MiB, so it was not read", maxLine>>20)
-
-// flush writes what is buffered of a command's output.
-func flush(cmd *cobra.Command) error {
-	if out, ok := cmd.OutOrStdout().(*output); ok {
-		return out.flush()
-	}
-	return nil
-}
-
 // decompressed returns a reader of r that decompresses gzip.
 func decompressed(r io.Reader) (io.Reader, error) {
+	const magic = "\x1f\x8b\x08" // the third byte is deflate, the only method
 	buffered := bufio.NewReaderSize(r, 1<<16)
-	if head, _ := buffered.Peek(len(gzipMagic)); string(head) != gzipMagic {
+	if head, _ := buffered.Peek(len(magic)); string(head) != magic {
 		return buffered, nil // the next read returns this error
 	}
 	z, err := gzip.NewReader(buffered)
@@ -108,8 +114,6 @@ func decompressed(r io.Reader) (io.Reader, error) {
 	}
 	return z, nil
 }
-
-const gzipMagic = "\x1f\x8b\x08" // the third byte is deflate, the only method
 
 // hint returns what to do about an argument that is not an ID but a file.
 func hint(number int, arg string) string {

@@ -1,12 +1,11 @@
 package cli
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -16,7 +15,6 @@ import (
 	"github.com/traceflake/traceflake/cmd/traceflake/internal/identify"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
-	"github.com/traceflake/traceflake/randflake"
 )
 
 func inspectCommand(f *flags) *cobra.Command {
@@ -53,95 +51,44 @@ input, and its role if it comes from a header or a record. Parts are those of th
   traceflake inspect --secret-file secret -o json <ids.gz
   traceflake inspect "traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			in := inspection{identifier: identify.Identifier{Now: time.Now()}, json: *output == "json"}
-			var err error
-			if in.identifier.Keyring, in.owners, err = f.looking(cmd); err != nil {
-				return err
-			}
-			err = in.all(cmd, args)
-			if o := in.owners; o != nil {
-				closeStore(o.store)
-				if o.err != nil {
-					in.failed = true // the IDs were shown without leases
-					fmt.Fprintln(cmd.ErrOrStderr(), "traceflake: leases are not shown:", o.err)
-				}
-			}
+			c, err := f.config()
 			if err != nil {
 				return err
 			}
-			if in.failed {
-				return errReported
+			in := inspection{output: *output, now: time.Now(), blocks: map[uint32]lease.Grant{}}
+			if c.Store != "" {
+				if in.store, err = f.openStore(); err != nil {
+					return err
+				}
+				defer closeStore(in.store)
 			}
-			return nil
+			keyring, err := f.decoding(cmd.Context(), in.store)
+			if err != nil {
+				return err
+			}
+			in.identifier = identify.Identifier{Keyring: keyring, Now: in.now}
+			err = in.all(cmd, args)
+			if in.storeErr != nil {
+				fmt.Fprintln(cmd.ErrOrStderr(), "traceflake: leases are not shown:", in.storeErr)
+				err = cmp.Or(err, errReported)
+			}
+			return err
 		},
 	}
-	f.addStore(cmd, cmd.Flags(), "store that shows the leases of nodes")
+	f.addStore(cmd.Flags(), "store that shows the leases of nodes")
 	f.addSecret(cmd)
 	output = outputFlag(cmd)
 	return cmd
 }
 
-// owners looks up the leases of a store. A nil owners has none.
-type owners struct {
-	store driver.Store
-	now   time.Time
-	known map[uint32]lease.Grant // by node
-	err   error                  // the store does not answer
-}
-
-// looking returns the secrets that decode IDs and the leases of the store, if there is one.
-func (f *flags) looking(cmd *cobra.Command) (*randflake.Keyring, *owners, error) {
-	c, err := f.config()
-	if err != nil {
-		return nil, nil, err
-	}
-	if c.Store == "" {
-		k, err := f.keyring()
-		return k, nil, err
-	}
-	s, err := f.openStore()
-	if err != nil {
-		return nil, nil, err
-	}
-	k, err := f.decoding(cmd.Context(), s)
-	if err != nil {
-		closeStore(s)
-		return nil, nil, err
-	}
-	return k, &owners{store: s, now: time.Now(), known: map[uint32]lease.Grant{}}, nil
-}
-
-// addTo adds, to each candidate that has a node, the lease that the node is in now. If the store does
-// not answer once, it is not asked again.
-func (o *owners) addTo(ctx context.Context, candidates []identify.Candidate) {
-	if o == nil {
-		return
-	}
-	for i := range candidates {
-		p := &candidates[i].Parts
-		if p.Node == nil || o.err != nil {
-			continue
-		}
-		b, known := o.known[*p.Node]
-		if !known {
-			if b, o.err = blockOf(ctx, o.store, *p.Node); o.err != nil {
-				continue
-			}
-			o.known[*p.Node] = b
-		}
-		p.Lease = "never granted"
-		if b.Version > 0 {
-			p.Lease = fmt.Sprintf("block %d+%d, %s", b.Node, b.Nodes, state(b, o.now))
-		}
-	}
-}
-
 // inspection is a run of inspect.
 type inspection struct {
 	identifier identify.Identifier
-	owners     *owners
-	json       bool
-	failed     bool // something was not understood
+	output     string
+	now        time.Time
+	store      driver.Store           // nil: leases are not shown
+	storeErr   error                  // the store does not answer
+	blocks     map[uint32]lease.Grant // that were read, by node
 }
 
 // linesAtOnce is how many lines form one table, with columns of the same width.
@@ -149,49 +96,51 @@ const linesAtOnce = 200
 
 // all inspects arguments or standard input.
 func (in *inspection) all(cmd *cobra.Command, args []string) error {
-	enc := json.NewEncoder(cmd.OutOrStdout())
 	table := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-	lines := 0
-	none := true
-	read := reading{idle: table.Flush}
-	read.each = func(number int, line string) error {
-		none = false
-		found, err := in.identifier.Line(line)
-		if line == tooLong {
-			found, err = nil, errTooLong
-		}
-		if err != nil {
-			in.failed = true
-			fmt.Fprintf(cmd.ErrOrStderr(), "traceflake: %s%v%s\n", place(number), err, hint(number, line))
-		}
-		for _, f := range found {
-			in.owners.addTo(cmd.Context(), f.Candidates)
-			if in.json {
-				err := enc.Encode(struct {
+	rows := 0
+	return eachID(cmd, args, table.Flush, func(number int, text string) (problem, err error) {
+		found, problem := in.identifier.Line(text)
+		for _, id := range found {
+			in.addLeases(cmd.Context(), id.Candidates)
+			if in.output == "json" {
+				err = errors.Join(err, show(cmd, in.output, "", struct {
 					Line int `json:"line,omitempty"`
 					identify.Found
-				}{number, f})
-				if err != nil {
-					return err
-				}
+				}{number, id}))
 				continue
 			}
-			if lines%linesAtOnce == 0 {
-				if err := table.Flush(); err != nil {
-					return err
-				}
+			if rows%linesAtOnce == 0 {
+				err = errors.Join(err, table.Flush())
 				fmt.Fprintln(table, "ID\tKIND\tTIME\tFALSE POSITIVES\tPARTS")
 			}
-			addRows(table, f)
-			lines++
+			addRows(table, id)
+			rows++
 		}
-		return nil
+		return problem, err
+	})
+}
+
+// addLeases adds, to each candidate that has a node, the lease that the node is in now. If the store
+// does not answer once, it is not asked again.
+func (in *inspection) addLeases(ctx context.Context, candidates []identify.Candidate) {
+	for i := range candidates {
+		c := &candidates[i]
+		if in.store == nil || in.storeErr != nil || c.Node == nil {
+			continue
+		}
+		b, known := in.blocks[*c.Node]
+		if !known {
+			if b, in.storeErr = blockOf(ctx, in.store, *c.Node); in.storeErr != nil {
+				continue
+			}
+			in.blocks[*c.Node] = b
+		}
+		now := state(b, in.now)
+		if b.Version > 0 {
+			now = fmt.Sprintf("block %d+%d, %s", b.Node, b.Nodes, now)
+		}
+		c.Parts = append(c.Parts, identify.Part{Name: "lease now", Value: now})
 	}
-	err := read.read(cmd, args)
-	if err == nil && none {
-		err = errors.New("no IDs to inspect")
-	}
-	return err
 }
 
 // addRows adds a row for each kind that an ID may be.
@@ -204,36 +153,13 @@ func addRows(table io.Writer, f identify.Found) {
 		if !c.Time.IsZero() {
 			at = c.Time.Format(time.RFC3339Nano)
 		}
-		falsePositives := strconv.FormatFloat(c.FalsePositives, 'g', 2, 64)
-		_, _ = io.WriteString(table, strings.Join([]string{id, c.Kind, at, falsePositives, details(c) + "\n"}, "\t"))
-	}
-}
-
-// details lists the parts that an ID has, and the note.
-func details(c identify.Candidate) string {
-	number := func(n *uint32) string {
-		if n == nil {
-			return ""
+		var details []string
+		for _, part := range c.Parts {
+			details = append(details, fmt.Sprint(part.Name, " ", part.Value))
 		}
-		return strconv.FormatUint(uint64(*n), 10)
-	}
-	p, secret := c.Parts, ""
-	if p.Secret > 0 {
-		secret = strconv.Itoa(p.Secret)
-	}
-	all := make([]string, 0, 8)
-	for _, part := range [...]struct{ name, value string }{
-		{"sequence ", number(p.Sequence)}, {"second ", p.Second},
-		{"node ", number(p.Node)}, {"node sequence ", number(p.NodeSequence)}, {"secret ", secret},
-		{"halves ", p.Halves}, {"text ", p.Text}, {"hex ", p.Hex}, {"X-Ray form ", p.XRayForm},
-		{"_dd.p.tid ", p.DatadogHigh}, {"low 64 bits ", p.Low}, {"lease now ", p.Lease},
-	} {
-		if part.value != "" {
-			all = append(all, part.name+part.value)
+		if c.Note != "" {
+			details = append(details, "("+c.Note+")")
 		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%.2g\t%s\n", id, c.Kind, at, c.FalsePositives, strings.Join(details, ", "))
 	}
-	if c.Note != "" {
-		all = append(all, "("+c.Note+")")
-	}
-	return strings.Join(all, ", ")
 }

@@ -26,7 +26,7 @@ once; no other command creates anything. list and show write nothing.`,
   traceflake lease list --store bolt:/var/lib/traceflake/leases.db
   traceflake lease raise --dry-run --store postgres://db/traceflake`,
 	}, leaseCreateCommand(f), leaseListCommand(f), leaseShowCommand(f), leaseSecretCommand(f), leaseRaiseCommand(f))
-	f.addStore(cmd, cmd.PersistentFlags(), "store of the leases")
+	f.addStore(cmd.PersistentFlags(), "store of the leases")
 	return cmd
 }
 
@@ -70,12 +70,11 @@ With -o json each block is an object on a line of its own:
 
 func leaseShowCommand(f *flags) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:               "show NODE",
-		Short:             "Show the block that a node belongs to",
-		Long:              "show reads the block that a node belongs to, and writes nothing. Its JSON is that of \"lease list\".",
-		Example:           `  traceflake lease show 4711 --store bolt:/var/lib/traceflake/leases.db`,
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Use:     "show NODE",
+		Short:   "Show the block that a node belongs to",
+		Long:    "show reads the block that a node belongs to, and writes nothing. Its JSON is that of \"lease list\".",
+		Example: `  traceflake lease show 4711 --store bolt:/var/lib/traceflake/leases.db`,
+		Args:    cobra.ExactArgs(1),
 	}
 	output := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

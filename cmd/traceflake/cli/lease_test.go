@@ -43,7 +43,7 @@ func TestCommandsCreateNoStore(t *testing.T) {
 		{"verify", "1950fb0f8880000086cdcca4ab608495"}, {"inspect", "1950fb0f8880000086cdcca4ab608495"},
 	} {
 		r := command(t, "", append(args, "--store", "bolt:"+path)...)
-		if r.code == 0 || !strings.Contains(r.errOut, "bolt file") && !strings.Contains(r.errOut, "no lease store here") {
+		if r.code == 0 || !strings.Contains(r.errOut, "bolt file") && !strings.Contains(r.errOut, "the first process that uses it creates it") {
 			t.Errorf("%q: exit code %d, %s", args, r.code, r.errOut)
 		}
 		if _, err := os.Stat(path); err == nil {
@@ -333,13 +333,13 @@ func TestStoreSecret(t *testing.T) {
 	command(t, "", "verify", "--store", store, "--secret-file", secret, id).want(t, 1, "not verified", "")
 	dead := "postgres://user:hunter2@127.0.0.1:1/db"
 	command(t, "", "verify", "--store", dead, "--secret-file", secret, id).want(t, 1, "not verified", "")
-	command(t, "", "verify", "--store", dead, id).want(t, 2, "", "this store has no secret of its own: no secret: give --secret-file")
-	command(t, "", "verify", "--store", "bolt:/nonexistent/leases.db", id).want(t, 2, "", "no lease store here")
+	command(t, "", "verify", "--store", dead, id).want(t, 2, "", "no secret: give --secret-file")
+	command(t, "", "verify", "--store", "bolt:/nonexistent/leases.db", id).want(t, 2, "", "the first process that uses it creates it")
 }
 
 func TestDeadStore(t *testing.T) {
 	secret, store := write(t, "secret", secretA), "postgres://user:hunter2@127.0.0.1:1/db"
-	command(t, "", "lease", "list", "--store", store).want(t, 2, "", "store: pgstore")
+	command(t, "", "lease", "list", "--store", store).want(t, 2, "", "pgstore: ")
 	command(t, "", "inspect", "4bf92f3577b34da6a3ce929d0e0e4736", "--store", store).want(t, 0, "random 128 bits", "") // has no node
 	id := lines(command(t, "", "new", "--secret-file", secret).out)[0]
 	command(t, "", "inspect", id, "--store", store, "--secret-file", secret).want(t, 1, "halves agree", "leases are not shown: pgstore")

@@ -14,6 +14,7 @@
 package cli
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -32,11 +33,9 @@ import (
 
 // Main runs the command with the arguments of the process, and exits.
 func Main() {
-	const ample = 400 // a run is short, so it can use more memory than a server
-	debug.SetGCPercent(ample)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // so that a second signal ends the process
-	code := run(ctx, os.Args[1:], &interruptible{File: os.Stdin, ctx: ctx}, os.Stdout, os.Stderr)
+	code := run(ctx, os.Args[1:], interruptible{os.Stdin, ctx}, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
 }
@@ -44,43 +43,37 @@ func Main() {
 // interruptible is a file whose Read returns when ctx ends, even if no input arrives.
 type interruptible struct {
 	*os.File
-	ctx    context.Context
-	buffer []byte // the caller's is its own again when ctx ends
+	ctx context.Context
 }
 
-func (f *interruptible) Read(p []byte) (int, error) {
-	if len(f.buffer) < len(p) {
-		f.buffer = make([]byte, len(p))
-	}
+func (f interruptible) Read(p []byte) (int, error) {
+	buffer := make([]byte, min(len(p), 1<<16)) // p is the caller's own again when ctx ends
 	var n int
 	var err error
 	done := make(chan struct{})
 	go func() {
-		n, err = f.File.Read(f.buffer[:len(p)])
+		n, err = f.File.Read(buffer)
 		close(done)
 	}()
 	select {
 	case <-done:
-		return copy(p, f.buffer[:n]), err
+		return copy(p, buffer[:n]), err
 	case <-f.ctx.Done():
 		return 0, context.Cause(f.ctx)
 	}
 }
 
-// run runs the command and returns its exit code.
-func run(ctx context.Context, args []string, stdin io.Reader, stdout, to io.Writer) int {
-	stderr := &lockedWriter{to: to}
-	defer stderr.close()
+// run runs the command and returns its exit code. Problems are written to stderr on goroutines of
+// their own.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { fmt.Fprintln(stderr, "traceflake:", err) }))
 	root := newRoot()
 	root.SetArgs(args)
 	root.SetIn(stdin)
-	out := newOutput(stdout)
-	root.SetOut(out)
+	root.SetOut(bufio.NewWriterSize(stdout, 1<<16))
 	root.SetErr(stderr)
-	addCompletion(root)
 	err := root.ExecuteContext(ctx)
-	if flushErr := out.flush(); flushErr != nil && (err == nil || errors.Is(err, errReported)) {
+	if flushErr := flush(root); flushErr != nil && (err == nil || errors.Is(err, errReported)) {
 		err = flushErr
 	}
 	switch {
@@ -93,22 +86,12 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, to io.Writ
 	return 2
 }
 
-// lockedWriter is standard error until close. Problems are reported on goroutines of their own.
-type lockedWriter struct {
-	mu sync.Mutex
-	to io.Writer
-}
-
-func (w *lockedWriter) Write(p []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.to.Write(p)
-}
-
-func (w *lockedWriter) close() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.to = io.Discard
+// flush writes what is buffered of a command's output.
+func flush(cmd *cobra.Command) error {
+	if err := cmd.OutOrStdout().(*bufio.Writer).Flush(); err != nil {
+		return fmt.Errorf("writing: %w", err)
+	}
+	return nil
 }
 
 // errReported sets the exit code to 1: some input was wrong, and that has been reported.
@@ -134,29 +117,15 @@ understood; 2, wrong usage, an unreadable secret or an unreachable store.`,
 		inspectCommand(&f), newCommand(&f), rangeCommand(), keygenCommand(), verifyCommand(&f),
 		backfillCommand(&f), leaseCommand(&f), proxyCommand(&f), doctorCommand(&f), sqlCommand(), clickhouseCommand(), versionCommand(),
 	)
-	root.SetHelpCommand(helpCommand(root))
 	root.SetFlagErrorFunc(explainFlag)
 	explainArgs(root)
 	return root
 }
-
-const module = "github.com/traceflake/traceflake/cmd/traceflake"
 
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "unknown"
 	}
-	for _, m := range info.Deps { // in another program
-		if m.Path == module {
-			return m.Version
-		}
-	}
-	v := info.Main.Version
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" && v == "(devel)" {
-			v += " " + s.Value
-		}
-	}
-	return v
+	return info.Main.Version
 }

@@ -47,7 +47,6 @@ With -o json it prints {"min":"1950…","max":"1950…"}, or with --trace
 			}
 			return cobra.ExactArgs(2)(cmd, args)
 		},
-		ValidArgsFunction: cobra.FixedCompletions([]string{"now", "now-5m", "now-1h", "now-24h"}, cobra.ShellCompDirectiveNoFileComp),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if traceID != "" {
 				return printBound(cmd, traceID, slack, *output, column, timeColumn)

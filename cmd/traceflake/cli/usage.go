@@ -1,13 +1,13 @@
 package cli
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -24,49 +24,15 @@ func group(cmd *cobra.Command, subcommands ...*cobra.Command) *cobra.Command {
 		if len(args) == 0 {
 			return nil
 		}
-		return unknown(cmd, args[0])
+		names := strings.Join(cmd.SuggestionsFor(args[0]), " or ")
+		if names == "" {
+			return fmt.Errorf("unknown command %q for %q; %[2]s --help lists all commands", args[0], cmd.CommandPath())
+		}
+		return fmt.Errorf("unknown command %q for %q; did you mean %s?", args[0], cmd.CommandPath(), names)
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	cmd.AddCommand(subcommands...)
 	return cmd
-}
-
-func unknown(cmd *cobra.Command, name string) error {
-	text := fmt.Sprintf("unknown command %q for %q", name, cmd.CommandPath())
-	if names := cmd.SuggestionsFor(name); len(names) > 0 {
-		return fmt.Errorf("%s; did you mean %s?", text, strings.Join(names, " or "))
-	}
-	return fmt.Errorf("%s; %s --help lists all commands", text, cmd.CommandPath())
-}
-
-// helpCommand replaces cobra's, which succeeds for a command that does not exist.
-func helpCommand(root *cobra.Command) *cobra.Command {
-	return &cobra.Command{
-		Use:     "help [COMMAND]",
-		Short:   "Show the help of a command",
-		Example: "  traceflake help inspect",
-		RunE: func(_ *cobra.Command, args []string) error {
-			cmd, rest, err := root.Find(args)
-			if err == nil && len(rest) > 0 {
-				err = unknown(cmd, rest[0])
-			}
-			if err != nil {
-				return err
-			}
-			return cmd.Help()
-		},
-	}
-}
-
-// addCompletion adds cobra's command, which takes its output from root. Unlike cobra it refuses
-// unknown shells.
-func addCompletion(root *cobra.Command) {
-	root.InitDefaultCompletionCmd("completion") // it is added only if it is called
-	for _, cmd := range root.Commands() {
-		if cmd.Name() == "completion" {
-			group(cmd)
-		}
-	}
 }
 
 // explainArgs adds the usage to errors about the number of arguments.
@@ -88,45 +54,18 @@ func explainArgs(cmd *cobra.Command) {
 
 // explainFlag turns an error about a flag into one that says what to write.
 func explainFlag(cmd *cobra.Command, err error) error {
-	var number *strconv.NumError
 	var invalid *pflag.InvalidValueError
-	var unknown *pflag.NotExistError
-	switch {
-	case errors.As(err, &invalid) && errors.As(err, &number):
-		return fmt.Errorf("--%s: %q is not a whole number", invalid.GetFlag().Name, invalid.GetValue())
-	case errors.As(err, &invalid):
-		return fmt.Errorf("--%s: %w", invalid.GetFlag().Name, invalid.Unwrap())
-	case errors.As(err, &unknown):
-		if short := unknown.GetSpecifiedShortnames(); short != "" && '0' <= short[0] && short[0] <= '9' {
-			return fmt.Errorf("-%s is not a flag; for a time in the past write now-%s", short, short)
-		}
+	if !errors.As(err, &invalid) {
+		return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
 	}
-	return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
-}
-
-// duration is a flag like pflag's, which also reads days.
-type duration struct{ *time.Duration }
-
-func (d duration) Set(s string) (err error) {
-	*d.Duration, err = parseDuration(s)
-	return err
-}
-
-func (d duration) Type() string { return "duration" }
-
-// String leaves the default out of the help if it is zero.
-func (d duration) String() string {
-	if *d.Duration == 0 {
-		return "0"
+	cause := invalid.Unwrap()
+	switch invalid.GetFlag().Value.Type() {
+	case "duration":
+		cause = fmt.Errorf("%q is not a duration such as 90s, 10m, 1h30m or 30d", invalid.GetValue())
+	case "int", "uint32":
+		cause = fmt.Errorf("%q is not a whole number", invalid.GetValue())
 	}
-	return shortly(*d.Duration)
-}
-
-// durationFlag adds a flag for a duration.
-func durationFlag(cmd *cobra.Command, p *time.Duration, name string, value time.Duration, what string) {
-	*p = value
-	cmd.Flags().Var(duration{p}, name, what)
-	complete(cmd, name, cobra.ShellCompDirectiveNoFileComp, "2s", "1m", "1h", "24h", "30d")
+	return fmt.Errorf("--%s: %w", invalid.GetFlag().Name, cause)
 }
 
 // choice is a flag that takes one of several values.
@@ -151,7 +90,9 @@ func (c *choice) Set(s string) error {
 func choiceFlag(cmd *cobra.Command, name, short, what string, values ...string) *string {
 	c := &choice{values[0], values}
 	cmd.Flags().VarP(c, name, short, what+": "+strings.Join(values, ", "))
-	complete(cmd, name, cobra.ShellCompDirectiveNoFileComp, values...)
+	if err := cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err) // the flag has completions already
+	}
 	return &c.value
 }
 
@@ -160,11 +101,13 @@ func outputFlag(cmd *cobra.Command) *string {
 	return choiceFlag(cmd, "output", "o", "form of the output, json with one object per line", "text", "json")
 }
 
-// complete sets the values of a flag that the shell completes.
-func complete(cmd *cobra.Command, flag string, directive cobra.ShellCompDirective, values ...string) {
-	if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, directive)); err != nil {
-		panic(err) // the flag is missing, or has completions already
+// show writes a record as text, or as a line of JSON.
+func show(cmd *cobra.Command, output, text string, record any) error {
+	if output == "json" {
+		return json.NewEncoder(cmd.OutOrStdout()).Encode(record)
 	}
+	_, err := io.WriteString(cmd.OutOrStdout(), text)
+	return err
 }
 
 func versionCommand() *cobra.Command {
@@ -174,18 +117,14 @@ func versionCommand() *cobra.Command {
 		Example: "  traceflake version",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			source, why := vmclock.System().Status()
+			detection := source.String()
+			if why != nil {
+				detection = fmt.Sprintf("%s (%s)", source, strings.TrimPrefix(why.Error(), "vmclock: "))
+			}
 			_, err := fmt.Fprintf(cmd.OutOrStdout(), "traceflake %s\n%s %s/%s\nvmclock: %s\n",
-				version(), runtime.Version(), runtime.GOOS, runtime.GOARCH, machine(vmclock.System()))
+				version(), runtime.Version(), runtime.GOOS, runtime.GOARCH, detection)
 			return err
 		},
 	}
-}
-
-// machine describes how a restore of the machine from a snapshot is detected.
-func machine(c *vmclock.Machine) string {
-	source, err := c.Status()
-	if err != nil {
-		return fmt.Sprintf("%s (%s)", source, strings.TrimPrefix(err.Error(), "vmclock: "))
-	}
-	return source.String()
 }

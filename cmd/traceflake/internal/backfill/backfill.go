@@ -9,10 +9,12 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -25,12 +27,11 @@ import (
 // copied.
 const MaxRecord = 16 << 20
 
-// Options configures a run. TimeField, IDField and NewID are required.
+// Options configures a run. All except KeyField are required.
 type Options struct {
-	TimeField string     // holds the record's time
-	TimeUnit  stamp.Unit // how numbers in it are read
-	IDField   string     // gets the trace ID
-	KeyField  string     // "": each record has its own trace
+	TimeField string // holds the record's time
+	IDField   string // gets the trace ID
+	KeyField  string // "": each record has its own trace
 
 	// NewID returns the trace ID of a record, or of a key's first record. key
 	// is the correlation key, or the whole record if there is no key; it is
@@ -39,105 +40,151 @@ type Options struct {
 	// the run.
 	NewID func(t time.Time, key []byte) (trace.TraceID, error)
 	// Report is called for each record that gets no ID, with the number of its
-	// first line, from 1. It may be nil.
-	Report func(line int64, err error)
+	// line, from 1.
+	Report func(line int64, problem error)
 }
 
-// Stats counts the work done.
+// Stats counts records.
 type Stats struct {
-	Records int64 // all of the following
-	Added   int64 // got an ID
-	Kept    int64 // had one
-	Failed  int64 // reported
-	Keyless int64 // added records without a key, each with its own trace
-	Keys    int64 // different keys
+	Added  int64 // got an ID
+	Kept   int64 // had one
+	Failed int64 // reported
 }
-
-// run is one pass over a file.
-type run struct {
-	Options
-	Stats
-	in    io.Reader
-	out   *bufio.Writer
-	times stamp.Reader
-	keys  map[hash]trace.TraceID
-}
-
-// hash is the beginning of a key's SHA-256, so that long keys take no more memory than short ones.
-type hash [16]byte
 
 // NDJSON copies records of one JSON object per line from src to dst. Blank lines are copied. It
-// fails only on errors of reading, writing or ctx; records that get no ID are reported and copied
-// unchanged.
-func NDJSON(ctx context.Context, dst io.Writer, src io.Reader, o Options) (Stats, error) {
-	r := &run{
-		Options: o,
-		in:      src,
-		out:     bufio.NewWriterSize(dst, 1<<16),
-		times:   stamp.Reader{Unit: o.TimeUnit},
-		keys:    make(map[hash]trace.TraceID),
-	}
-	err := r.ndjson(ctx)
-	if flushErr := r.out.Flush(); err == nil {
-		err = flushErr
-	}
-	r.Keys = int64(len(r.keys))
-	return r.Stats, err
-}
-
-// done ends a record.
-func (r *run) done(ctx context.Context) error {
-	r.Records++
-	return context.Cause(ctx)
-}
-
-func (r *run) failed(line int64, err error) {
-	r.Failed++
-	if r.Report != nil {
-		r.Report(line, err)
-	}
-}
-
-// badRecord is an error of one record, which does not end the run.
-type badRecord struct{ error }
-
-func (e badRecord) Unwrap() error { return e.error }
-
-// id returns the trace ID of a record with this time and key, or a badRecord.
-func (r *run) id(text string, key, record []byte) (id trace.TraceID, err error) {
-	t, err := r.times.Read(text)
-	if err != nil {
-		return id, badRecord{fmt.Errorf("field %q: %w", r.TimeField, err)}
-	}
-	if len(key) == 0 {
-		if id, err = r.newID(t, record); err == nil && r.KeyField != "" {
-			r.Keyless++
+// fails only on errors of reading, writing, NewID or ctx; records that get no ID are reported and
+// copied unchanged.
+func NDJSON(ctx context.Context, dst io.Writer, src io.Reader, o Options) (s Stats, err error) {
+	in, out := bufio.NewReaderSize(src, MaxRecord), bufio.NewWriterSize(dst, 1<<16)
+	defer func() { err = errors.Join(err, out.Flush()) }()
+	ids := map[string]trace.TraceID{} // by key
+	for number := int64(1); ; number++ {
+		line, readErr := in.ReadSlice('\n')
+		problem := errLong
+		if !errors.Is(readErr, bufio.ErrBufferFull) {
+			if line, problem, err = o.add(&s, line, ids); err != nil {
+				return s, err
+			}
 		}
-		return id, err
-	}
-	sum := sha256.Sum256(key)
-	short := hash(sum[:len(hash{})])
-	id, ok := r.keys[short]
-	if !ok {
-		if id, err = r.newID(t, key); err == nil {
-			r.keys[short] = id
+		if problem != nil {
+			s.Failed++
+			o.Report(number, problem)
+		}
+		_, err = out.Write(line)
+		for errors.Is(readErr, bufio.ErrBufferFull) { // the rest of a long line
+			line, readErr = in.ReadSlice('\n')
+			_, err = out.Write(line)
+		}
+		if errors.Is(readErr, io.EOF) {
+			return s, err
+		}
+		if err = errors.Join(err, readErr, context.Cause(ctx)); err != nil {
+			return s, err
 		}
 	}
-	return id, err
-}
-
-func (r *run) newID(t time.Time, key []byte) (trace.TraceID, error) {
-	id, err := r.NewID(t, key)
-	if errors.Is(err, traceid.ErrBeforeEpoch) || errors.Is(err, traceid.ErrAfterEnd) {
-		err = badRecord{fmt.Errorf("%s: %w", t.UTC().Format(time.RFC3339Nano), err)}
-	}
-	return id, err
-}
-
-// content returns a record without its line end.
-func content(record []byte) []byte {
-	record = bytes.TrimSuffix(record, []byte("\n"))
-	return bytes.TrimSuffix(record, []byte("\r"))
 }
 
 var errLong = errors.New("the record is longer than 16 MiB and was copied unchanged")
+
+// add returns a line with its ID, or the line itself if that has an ID already or there is a problem
+// of the record. err ends the run.
+func (o Options) add(s *Stats, line []byte, ids map[string]trace.TraceID) (with []byte, problem, err error) {
+	if len(bytes.TrimSpace(line)) == 0 {
+		return line, nil, nil
+	}
+	var object map[string]json.RawMessage // the last of several with the same name, as in most JSON readers
+	if json.Unmarshal(line, &object) != nil || object == nil {
+		return line, errors.New("not a whole JSON object"), nil
+	}
+	present := string(object[o.IDField])
+	if present != "" && present != "null" && present != `""` {
+		s.Kept++
+		return line, nil, nil
+	}
+	when, problem := o.time(object)
+	if problem != nil {
+		return line, problem, nil
+	}
+	key := text(lookup(object, o.KeyField))
+	id, ok := ids[key]
+	if !ok {
+		of := []byte(key)
+		if key == "" {
+			of = bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
+		}
+		id, err = o.NewID(when, of)
+		if errors.Is(err, traceid.ErrBeforeEpoch) || errors.Is(err, traceid.ErrAfterEnd) {
+			return line, fmt.Errorf("%s: %w", when.UTC().Format(time.RFC3339Nano), err), nil
+		}
+		if err != nil {
+			return line, nil, err
+		}
+	}
+	if key != "" {
+		ids[key] = id
+	}
+	s.Added++
+	if present != "" {
+		from, to := locate(line, o.IDField)
+		return slices.Concat(line[:from], fmt.Appendf(nil, "%q", id), line[to:]), nil, nil
+	}
+	name, err := json.Marshal(o.IDField)
+	end := len(bytes.TrimRight(line[:bytes.LastIndexByte(line, '}')], " \t\r\n")) // of the last field
+	return slices.Concat(line[:end], fmt.Appendf(nil, ",%s:%q", name, id), line[end:]), nil, err
+}
+
+// locate returns where the value of a field is in a valid object.
+func locate(line []byte, field string) (from, to int) {
+	in := json.NewDecoder(bytes.NewReader(line))
+	_, _ = in.Token() // the brace
+	for in.More() {
+		name, _ := in.Token()
+		var value json.RawMessage
+		_ = in.Decode(&value)
+		if end := int(in.InputOffset()); name == field {
+			from, to = end-len(value), end
+		}
+	}
+	return from, to
+}
+
+// time returns the object's time.
+func (o Options) time(object map[string]json.RawMessage) (t time.Time, err error) {
+	value := lookup(object, o.TimeField)
+	switch {
+	case value == nil:
+		return t, fmt.Errorf("there is no field %q", o.TimeField)
+	case !strings.ContainsRune(`"-0123456789`, rune(value[0])):
+		return t, fmt.Errorf("field %q is neither text nor a number", o.TimeField)
+	}
+	if t, err = stamp.Read(text(value)); err != nil {
+		err = fmt.Errorf("field %q: %w", o.TimeField, err)
+	}
+	return t, err
+}
+
+// lookup returns the field with this name, or nil. If there is none, dots in the name lead into
+// nested objects.
+func lookup(object map[string]json.RawMessage, name string) json.RawMessage {
+	if value, ok := object[name]; ok {
+		return value
+	}
+	for i, c := range name {
+		var inner map[string]json.RawMessage
+		if c != '.' || json.Unmarshal(object[name[:i]], &inner) != nil {
+			continue
+		}
+		if found := lookup(inner, name[i+1:]); found != nil {
+			return found
+		}
+	}
+	return nil
+}
+
+// text returns the content of a text, the digits of a number, and nothing for null.
+func text(value json.RawMessage) (s string) {
+	if json.Unmarshal(value, &s) != nil {
+		return string(value)
+	}
+	return s
+}

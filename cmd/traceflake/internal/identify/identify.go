@@ -6,7 +6,9 @@
 package identify
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -21,7 +23,9 @@ type Candidate struct {
 	Kind string `json:"kind"`
 	// Time is when the ID was generated, if it encodes that.
 	Time  time.Time `json:"time,omitzero"`
-	Parts Parts     `json:"parts,omitzero"`
+	Parts Parts     `json:"parts,omitempty"`
+	// Node is that of a Randflake ID, which is also among the parts.
+	Node *uint32 `json:"-"`
 	// Note is further information.
 	Note string `json:"note,omitempty"`
 	// FalsePositives is the fraction of random IDs of the same form that look like this
@@ -29,20 +33,26 @@ type Candidate struct {
 	FalsePositives float64 `json:"false_positives"`
 }
 
-// Parts are the other fields that an ID encodes, and other ways to write it.
-type Parts struct {
-	Sequence     *uint32 `json:"sequence,omitempty"` // of a trace ID
-	Second       string  `json:"second,omitempty"`   // this and the next three: of a Randflake ID
-	Node         *uint32 `json:"node,omitempty"`
-	NodeSequence *uint32 `json:"node_sequence,omitempty"`
-	Secret       int     `json:"secret,omitempty"` // the secret that decodes it, from 1
-	Halves       string  `json:"halves,omitempty"`
-	Text         string  `json:"text,omitempty"`
-	Hex          string  `json:"hex,omitempty"`
-	XRayForm     string  `json:"X-Ray_form,omitempty"`
-	DatadogHigh  string  `json:"_dd.p.tid,omitempty"`
-	Low          string  `json:"low_64_bits,omitempty"` // as text: JSON readers may round such a number
-	Lease        string  `json:"lease_now,omitempty"`   // for the caller: the lease that the node is in
+// Part is another field that an ID encodes, or another way to write it.
+type Part struct {
+	Name  string
+	Value any
+}
+
+// Parts are an object in JSON, with underscores for the spaces in names.
+type Parts []Part
+
+// MarshalJSON returns the parts in their order.
+func (p Parts) MarshalJSON() ([]byte, error) {
+	var fields [][]byte
+	for _, part := range p {
+		value, err := json.Marshal(part.Value)
+		if err != nil {
+			return nil, err
+		}
+		fields = append(fields, fmt.Appendf(nil, "%q:%s", strings.ReplaceAll(part.Name, " ", "_"), value))
+	}
+	return fmt.Appendf(nil, "{%s}", bytes.Join(fields, []byte(","))), nil
 }
 
 // Identifier identifies IDs.
@@ -78,20 +88,15 @@ func (x Identifier) ID(s string) ([]Candidate, error) {
 
 // complaint returns why s is not an ID.
 func complaint(s string) string {
-	const shown = 60
-	short := s
-	if len(short) > shown {
-		short = short[:shown] + "…"
-	}
 	switch {
 	case s == "":
 		return "it is empty"
 	case strings.Trim(s, "0-") == "":
-		return fmt.Sprintf("%q is all zeros, which is not a valid ID", short)
+		return fmt.Sprintf("%.60q is all zeros, which is not a valid ID", s)
 	case isHex(s):
-		return fmt.Sprintf("%q has %d hex digits; a trace ID has 32, a span ID or a short trace ID 16", short, len(s))
+		return fmt.Sprintf("%.60q has %d hex digits; a trace ID has 32, a span ID or a short trace ID 16", s, len(s))
 	}
-	return fmt.Sprintf("%q does not look like an ID", short)
+	return fmt.Sprintf("%.60q does not look like an ID", s)
 }
 
 func isHex(s string) bool {

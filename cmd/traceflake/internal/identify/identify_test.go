@@ -187,17 +187,17 @@ func TestLine(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ line, want string }{
-		{"b3: 0", "only a sampling decision"},
-		{"b3: " + traceT, "not of the form"},
-		{"traceparent: 00-" + traceT[:31] + "-" + spanS + "-01", "not of the form"},
+		{"b3: 0", "trace: not an ID: \"0\" is all zeros"},
+		{"traceparent: 00", "the header contains none"},
+		{"traceparent: 00-" + traceT[:31] + "-" + spanS + "-01", "has 31 hex digits"},
 		{"traceparent: 00-" + strings.Repeat("0", 32) + "-" + spanS + "-01", "trace: not an ID"},
-		{"X-Amzn-Trace-Id: Sampled=1", "neither Root nor Parent"},
+		{"X-Amzn-Trace-Id: Sampled=1", "the header contains none"},
 		{"time=12:00 level=INFO", "not an ID"},
 		{"", "empty"},
 		{"x-trace-id: " + traceT[:31], "has 31 hex digits"},
 		{strings.Repeat("0", 16), "all zeros"},
 		{"hello world", "does not look like an ID"},
-		{strings.Repeat("x", 10_000), "…"},
+		{strings.Repeat("x", 10_000), "xx\" does not look like"},
 		{`{"msg":"x"}`, "the JSON object has no field such as trace_id"},
 		{`{"trace_id":null}`, "the JSON object has no field"},
 		{`{"trace_id":"` + traceT, "does not end as one"},

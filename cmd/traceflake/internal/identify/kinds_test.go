@@ -61,7 +61,7 @@ func TestKindsByChance(t *testing.T) {
 	for range n {
 		var id trace.TraceID
 		binary.BigEndian.PutUint64(id[:8], r.Uint64())
-		for _, c := range kinds(id, now) {
+		for _, c := range (Identifier{Now: now}).kinds(id) {
 			seen[c.Kind]++
 			chance[c.Kind] = c.FalsePositives
 		}

@@ -52,45 +52,70 @@ func TraceIDOf(line string) string {
 }
 
 // headers are the functions that read the value of a header.
-var headers = map[string]func(string) ([]Found, error){
-	"traceparent":       traceparent,
-	"b3":                b3,
+var headers = map[string]func(string) []Found{
+	"traceparent":       dashed("", "trace", "span", ""), // version, flags; later versions may have more
+	"b3":                dashed("trace", "span", "", "parent"),
 	"x-amzn-trace-id":   amazon,
-	"x-trace-id":        single("trace"),
-	"x-b3-traceid":      single("trace"),
-	"x-b3-spanid":       single("span"),
-	"x-b3-parentspanid": single("parent"),
+	"x-trace-id":        dashed("trace"),
+	"x-b3-traceid":      dashed("trace"),
+	"x-b3-spanid":       dashed("span"),
+	"x-b3-parentspanid": dashed("parent"),
 }
 
-func single(role string) func(string) ([]Found, error) {
-	return func(value string) ([]Found, error) { return []Found{{Role: role, ID: value}}, nil }
+// dashed returns a function that reads fields with these roles, separated by dashes. The last one
+// may contain dashes.
+func dashed(roles ...string) func(string) []Found {
+	return func(value string) (found []Found) {
+		for i, id := range strings.SplitN(value, "-", len(roles)) {
+			if roles[i] != "" {
+				found = append(found, Found{Role: roles[i], ID: id})
+			}
+		}
+		return found
+	}
 }
 
-func split(line string) ([]Found, error) {
+// amazon reads Root=…;Parent=…;Sampled=….
+func amazon(value string) (found []Found) {
+	for field := range strings.SplitSeq(value, ";") {
+		name, id, _ := strings.Cut(strings.TrimSpace(field), "=")
+		if role := map[string]string{"Root": "trace", "Parent": "span"}[name]; role != "" {
+			found = append(found, Found{Role: role, ID: id})
+		}
+	}
+	return found
+}
+
+// split returns the IDs in a line, as they are written.
+func split(line string) (found []Found, err error) {
 	line = strings.TrimSpace(line)
 	name, value, colon := strings.Cut(line, ":")
-	if colon && line[0] == '{' {
+	read := headers[strings.ToLower(strings.TrimSpace(name))]
+	if !colon || read == nil {
+		read, value = nil, line
+	}
+	value = strings.Trim(value, "\"', \t")
+	if digits, ok := strings.CutPrefix(strings.ToLower(value), "0x"); ok && isHex(digits) {
+		value = digits
+	}
+	switch fields := strings.Split(value, "-"); {
+	case colon && line[0] == '{':
 		return record(line)
-	}
-	if read := headers[strings.ToLower(strings.TrimSpace(name))]; colon && read != nil {
-		return read(unquote(value))
-	}
-	line = unquote(line)
-	if digits, ok := strings.CutPrefix(strings.ToLower(line), "0x"); ok && isHex(digits) {
-		line = digits
-	}
-	switch fields := strings.Split(line, "-"); {
+	case read != nil:
 	case len(fields) == 4 && len(fields[0]) == 2 && len(fields[1]) == 32:
-		return traceparent(line)
+		read = headers["traceparent"]
 	case len(fields) >= 2 && len(fields) <= 4 && isHex(fields[0]) && (len(fields[0]) == 32 || len(fields[0]) == 16):
-		return b3(line)
-	case strings.HasPrefix(line, "Root="):
-		return amazon(line)
+		read = headers["b3"]
+	case strings.HasPrefix(value, "Root="):
+		read = amazon
+	default:
+		return []Found{{ID: value}}, nil
 	}
-	return []Found{{ID: line}}, nil
+	if found = read(value); len(found) == 0 {
+		err = fmt.Errorf("%w: the header contains none", ErrUnknown)
+	}
+	return found, err
 }
-
-func unquote(s string) string { return strings.Trim(s, "\"', \t") }
 
 // record reads the IDs in the fields of a JSON object and of the objects in it.
 func record(line string) ([]Found, error) {
@@ -130,46 +155,4 @@ func idFields(found []Found, path string, object map[string]any) []Found {
 		}
 	}
 	return found
-}
-
-// traceparent reads version-trace-parent-flags. Later versions may have more.
-func traceparent(s string) ([]Found, error) {
-	fields := strings.Split(s, "-")
-	if len(fields) < 4 || len(fields[0]) != 2 || len(fields[1]) != 32 || len(fields[2]) != 16 || !isHex(fields[0]) {
-		return nil, fmt.Errorf("%w: the traceparent is not of the form 00-TRACE-SPAN-FLAGS with 32 and 16 hex digits", ErrUnknown)
-	}
-	return []Found{{Role: "trace", ID: fields[1]}, {Role: "span", ID: fields[2]}}, nil
-}
-
-// b3 reads trace-span, trace-span-sampled and trace-span-sampled-parent.
-func b3(s string) ([]Found, error) {
-	fields := strings.Split(s, "-")
-	if len(fields) == 1 && len(fields[0]) <= 1 {
-		return nil, fmt.Errorf("%w: this b3 header contains only a sampling decision", ErrUnknown)
-	}
-	if len(fields) < 2 || len(fields) > 4 {
-		return nil, fmt.Errorf("%w: the b3 header is not of the form TRACE-SPAN-SAMPLED-PARENT", ErrUnknown)
-	}
-	found := []Found{{Role: "trace", ID: fields[0]}, {Role: "span", ID: fields[1]}}
-	if len(fields) == 4 {
-		found = append(found, Found{Role: "parent", ID: fields[3]})
-	}
-	return found, nil
-}
-
-// amazon reads Root=…;Parent=…;Sampled=….
-func amazon(s string) ([]Found, error) {
-	var found []Found
-	for field := range strings.SplitSeq(s, ";") {
-		switch name, value, _ := strings.Cut(strings.TrimSpace(field), "="); name {
-		case "Root":
-			found = append(found, Found{Role: "trace", ID: value})
-		case "Parent":
-			found = append(found, Found{Role: "span", ID: value})
-		}
-	}
-	if len(found) == 0 {
-		return nil, fmt.Errorf("%w: the X-Amzn-Trace-Id header has neither Root nor Parent", ErrUnknown)
-	}
-	return found, nil
 }

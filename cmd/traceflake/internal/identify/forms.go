@@ -14,41 +14,18 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// completed returns a candidate of kinds with its other fields.
-func (x Identifier) completed(c Candidate, id trace.TraceID) Candidate {
-	switch c.Kind {
-	case kindTraceflake:
-		return x.ours(c, id)
-	case kindULID:
-		c.Parts.Text = ulid.ULID(id).String()
-		c.Note = "by its time only"
-	case kindXRay:
-		c.Parts.XRayForm = fmt.Sprintf("1-%x-%x", id[:4], id[4:])
-		c.Note = "by its time only; Brave's IDs begin with Unix seconds, too"
-	case kindDatadog:
-		c.Parts.DatadogHigh = hex.EncodeToString(id[:8])
-		c.Parts.Low = strconv.FormatUint(binary.BigEndian.Uint64(id[8:]), 10)
-	case kindRandom:
-		c.Note = "W3C trace context or B3, from any tracer"
-	}
-	return c
-}
-
 // hex128 reads 32 hex digits.
-func (x Identifier) hex128(s string) (all []Candidate) {
+func (x Identifier) hex128(s string) []Candidate {
 	id, err := trace.TraceIDFromHex(strings.ToLower(s))
 	if err != nil {
 		return nil
 	}
-	if [8]byte(id[:8]) == [8]byte{} {
-		all = x.hex64(s[16:])
-		for i := range all {
-			all[i].Note += "; padded to 128 bits with zeros"
-		}
-		return all
+	if [8]byte(id[:8]) != [8]byte{} {
+		return x.kinds(id)
 	}
-	for _, c := range kinds(id, x.Now) {
-		all = append(all, x.completed(c, id))
+	all := x.hex64(s[16:])
+	for i := range all {
+		all[i].Note += "; padded to 128 bits with zeros"
 	}
 	return all
 }
@@ -68,14 +45,11 @@ func (x Identifier) hex64(s string) []Candidate {
 
 // decimal reads a number of 64 bits, signed or not.
 func (x Identifier) decimal(s string) []Candidate {
-	if len(s) > len("18446744073709551615") {
-		return nil
-	}
 	n, err := strconv.ParseUint(s, 10, 64)
 	if signed, signedErr := strconv.ParseInt(s, 10, 64); signedErr == nil && signed < 0 {
 		n, err = uint64(signed), nil
 	}
-	if err != nil || n == 0 {
+	if err != nil || n == 0 || len(s) > len("18446744073709551615") { // zeros before it: hex digits
 		return nil
 	}
 	return append(x.randflake(randflake.ID(n)),
@@ -84,9 +58,8 @@ func (x Identifier) decimal(s string) []Candidate {
 
 // written returns the kind of an ID in a text form that only that kind has.
 func (x Identifier) written(kind string, id trace.TraceID) []Candidate {
-	for _, c := range kinds(id, x.Now) {
+	for _, c := range x.kinds(id) {
 		if c.Kind == kind {
-			c = x.completed(c, id)
 			c.Note = ""
 			return []Candidate{c}
 		}
@@ -126,4 +99,22 @@ func (x Identifier) xray(s string) []Candidate {
 		return nil
 	}
 	return x.written(kindXRay, trace.TraceID(id))
+}
+
+// base32 reads the text form of Randflake IDs. One ID in 500 000 has fewer than 10 digits, and so
+// have most words; 64 bits have at most 13.
+func (x Identifier) base32(s string) []Candidate {
+	id, err := randflake.Parse(s)
+	if err != nil || len(s) < 10 || len(s) > 13 {
+		return nil
+	}
+	if all := x.randflake(id); len(all) > 0 {
+		return all
+	}
+	c := Candidate{Kind: kindRandflake, FalsePositives: 1, Parts: Parts{{"hex", fmt.Sprintf("%016x", uint64(id))}}}
+	c.Note = "by its form only; a secret would decide"
+	if x.Keyring != nil {
+		c.Note = "by its form only; under no secret is its time in the past"
+	}
+	return []Candidate{c}
 }
