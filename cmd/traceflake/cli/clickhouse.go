@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -78,36 +79,35 @@ looks at the server.`,
 		Args: cobra.NoArgs,
 	}
 	tableFlags(cmd, &schema)
+	traceFirstFlag(cmd, &schema)
+	var overlay, materialize bool
 	cmd.Flags().BoolVar(&schema.KeepLookup, "keep-lookup", false, "keep the exporter's lookup table, for fleets with many random IDs, instead of a view")
 	durationFlag(cmd, &schema.TTL, "ttl", 0, "how long spans are kept, as in 30d (default forever, or as in the table that exists)")
-	traceFirstFlag(cmd, &schema)
-	overlay := cmd.Flags().Bool("overlay", false, "keep the exporter's table")
-	var materialize bool
+	cmd.Flags().BoolVar(&overlay, "overlay", false, "keep the exporter's table")
 	cmd.Flags().StringVar(&schema.LogsTable, "logs", "", "also add the index to this logs table")
 	cmd.Flags().BoolVar(&materialize, "materialize", false, "with --overlay or --logs, build the index for stored rows and wait for it")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if *overlay {
-			if schema.Layout == clickhouse.TraceFirst {
-				return errors.New("--overlay keeps the exporter's table with its order: leave out --trace-first")
-			}
+		switch {
+		case overlay && schema.Layout == clickhouse.TraceFirst:
+			return errors.New("--overlay keeps the exporter's table with its order: leave out --trace-first")
+		case materialize && !overlay && schema.LogsTable == "":
+			return errors.New("--materialize needs --overlay or --logs: other tables are created with the index")
+		case overlay:
 			schema.Layout = clickhouse.Overlay
 		}
-		if materialize && !*overlay && schema.LogsTable == "" {
-			return errors.New("--materialize needs --overlay or --logs: other tables are created with the index")
-		}
-		build, err := schema.Materialize()
-		if err != nil {
-			return err
+		var build clickhouse.Plan
+		if materialize {
+			var err error
+			if build, err = schema.Materialize(); err != nil {
+				return err
+			}
 		}
 		if s.dryRun && s.address() == "" {
 			statements, err := schema.Statements()
 			if err != nil {
 				return err
 			}
-			if materialize {
-				statements = append(statements, build.SQL()...)
-			}
-			_, err = fmt.Fprint(cmd.OutOrStdout(), clickhouse.Script(statements))
+			_, err = fmt.Fprint(cmd.OutOrStdout(), clickhouse.Script(append(statements, build.SQL()...)))
 			return err
 		}
 		return s.with(func(db *sql.DB) error {
@@ -115,7 +115,7 @@ looks at the server.`,
 			if err != nil {
 				return err
 			}
-			if materialize && s.dryRun {
+			if s.dryRun {
 				plan.Steps = append(plan.Steps, build.Steps...)
 			}
 			if err := s.run(cmd, db, plan); err != nil || !materialize || s.dryRun {
@@ -131,7 +131,15 @@ looks at the server.`,
 
 func clickhouseAdoptCommand(s *server) *cobra.Command {
 	var schema clickhouse.Schema
-	cmd := group(&cobra.Command{
+	var dropHistory bool
+	prepare := adoptStep(s, &schema, "prepare", "Create the new table and the view of both", clickhouse.Adoption.Prepare)
+	traceFirstFlag(prepare, &schema)
+	finish := adoptStep(s, &schema, "finish", "Drop the old table, when it is empty, and the view of both",
+		func(a clickhouse.Adoption, ctx context.Context, db *sql.DB) (clickhouse.Plan, error) {
+			return a.Finish(ctx, db, dropHistory)
+		})
+	finish.Flags().BoolVar(&dropHistory, "drop-history", false, "drop the spans that the old table still holds")
+	return group(&cobra.Command{
 		Use:   "adopt",
 		Short: "Put a new table in the place of the exporter's, without copying",
 		Long: `adopt puts a table like that of create in the place of an existing one, under its
@@ -145,16 +153,15 @@ prints its SQL and changes nothing.`,
 		Example: `  traceflake clickhouse adopt prepare
   traceflake clickhouse adopt swap`,
 	},
-		adoptStep(s, &schema, "prepare", "Create the new table and the view of both", clickhouse.Adoption.Prepare, traceFirstFlag),
+		prepare,
 		adoptStep(s, &schema, "swap", "Give the new table the name that the Collector writes to", clickhouse.Adoption.Swap),
 		adoptStep(s, &schema, "undo", "Give the old table its name back, or drop what prepare created", clickhouse.Adoption.Undo),
-		clickhouseFinishCommand(s, &schema))
-	return cmd
+		finish)
 }
 
 type makePlan func(clickhouse.Adoption, context.Context, *sql.DB) (clickhouse.Plan, error)
 
-func adoptStep(s *server, schema *clickhouse.Schema, name, short string, plan makePlan, flags ...func(*cobra.Command, *clickhouse.Schema)) *cobra.Command {
+func adoptStep(s *server, schema *clickhouse.Schema, name, short string, plan makePlan) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     name,
 		Short:   short,
@@ -171,21 +178,7 @@ func adoptStep(s *server, schema *clickhouse.Schema, name, short string, plan ma
 		},
 	}
 	tableFlags(cmd, schema)
-	for _, add := range flags {
-		add(cmd, schema)
-	}
 	return cmd
-}
-
-func clickhouseFinishCommand(s *server, schema *clickhouse.Schema) *cobra.Command {
-	var dropHistory bool
-	return adoptStep(s, schema, "finish", "Drop the old table, when it is empty, and the view of both",
-		func(a clickhouse.Adoption, ctx context.Context, db *sql.DB) (clickhouse.Plan, error) {
-			return a.Finish(ctx, db, dropHistory)
-		},
-		func(cmd *cobra.Command, _ *clickhouse.Schema) {
-			cmd.Flags().BoolVar(&dropHistory, "drop-history", false, "drop the spans that the old table still holds")
-		})
 }
 
 func clickhouseStatusCommand(s *server) *cobra.Command {
@@ -210,12 +203,6 @@ func clickhouseStatusCommand(s *server) *cobra.Command {
 }
 
 func printStatus(out io.Writer, t clickhouse.Status) {
-	or := func(text, otherwise string) string {
-		if text == "" {
-			return otherwise
-		}
-		return text
-	}
 	name, ordered, expires := t.Table, "no spans", "never"
 	if t.New {
 		name += ", the new table of an adoption"
@@ -224,7 +211,7 @@ func printStatus(out io.Writer, t clickhouse.Status) {
 		ordered = fmt.Sprintf("%.1f %% of %d spans of the newest partition", 100*t.Ordered, t.Sampled)
 	}
 	if !t.Expires.IsZero() {
-		expires = fmt.Sprintf("in %.1f days (%s)", time.Until(t.Expires).Hours()/24, t.Expires.UTC().Format(time.RFC3339))
+		expires = fmt.Sprintf("in %.1f days (%s)", time.Until(t.Expires).Hours()/24, rfc3339(t.Expires))
 	}
 	fmt.Fprintf(out, `%s
   sorted by       %s
@@ -235,8 +222,8 @@ func printStatus(out io.Writer, t clickhouse.Status) {
   ordered IDs     %s
   last expires    %s
   read by         %s
-`, name, or(t.SortingKey, "nothing"), t.Engine, or(t.TTL, "none"), or(t.StoragePolicy, "none"), t.Rows, float64(t.Bytes)/(1<<20),
-		ordered, expires, or(strings.Join(t.Views, ", "), "no views"))
+`, name, cmp.Or(t.SortingKey, "nothing"), t.Engine, cmp.Or(t.TTL, "none"), cmp.Or(t.StoragePolicy, "none"), t.Rows,
+		float64(t.Bytes)/(1<<20), ordered, expires, cmp.Or(strings.Join(t.Views, ", "), "no views"))
 }
 
 // run runs a plan and prints each step, or prints the plan.
@@ -254,35 +241,29 @@ func (s *server) run(cmd *cobra.Command, db *sql.DB, p clickhouse.Plan) error {
 		for _, undo := range step.Undo {
 			fmt.Fprintln(out, "  to undo this:", strings.ReplaceAll(undo, "\n", " "))
 		}
+		_ = flush(cmd) // its error is returned again at the end
 	})
-	if err != nil {
-		return err
-	}
 	for _, note := range p.Notes {
-		fmt.Fprintln(out, "note:", note)
+		if err == nil {
+			fmt.Fprintln(out, "note:", note)
+		}
 	}
-	return nil
+	return err
 }
 
-func (s *server) address() string {
-	if s.dsn != "" {
-		return s.dsn
-	}
-	return os.Getenv(clickhouseVar)
-}
+func (s *server) address() string { return cmp.Or(s.dsn, os.Getenv(clickhouseVar)) }
 
 // with opens a connection for one call.
 func (s *server) with(call func(*sql.DB) error) error {
-	dsn := s.address()
-	if dsn == "" {
+	if s.address() == "" {
 		return errors.New("clickhouse: no address: set --dsn or $" + clickhouseVar)
 	}
-	options, err := chgo.ParseDSN(dsn)
+	options, err := chgo.ParseDSN(s.address())
+	for i := 0; err == nil && i < len(options.Addr); i++ {
+		_, _, err = net.SplitHostPort(options.Addr[i])
+	}
 	if err != nil { // its text may contain the password
 		return errors.New("clickhouse: the address is invalid: want clickhouse://user:password@host:9000/database or http://user:password@host:8123/database")
-	}
-	for i, host := range options.Addr {
-		options.Addr[i] = withPort(host, options)
 	}
 	db := chgo.OpenDB(options)
 	defer func() { _ = db.Close() }()
@@ -293,19 +274,4 @@ func (s *server) with(call func(*sql.DB) error) error {
 		return fmt.Errorf("%w\ngrant this to the user and run the same command again; it continues where it stopped", err)
 	}
 	return err
-}
-
-// withPort adds the default port to a host that has none.
-func withPort(host string, o *chgo.Options) string {
-	if _, _, err := net.SplitHostPort(host); err == nil {
-		return host
-	}
-	plain, tls := "9000", "9440"
-	if o.Protocol == chgo.HTTP {
-		plain, tls = "8123", "8443"
-	}
-	if o.TLS != nil {
-		plain = tls
-	}
-	return net.JoinHostPort(strings.Trim(host, "[]"), plain)
 }

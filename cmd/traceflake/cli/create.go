@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"slices"
@@ -78,94 +77,75 @@ func parseNodes(text string) (first, count uint32, err error) {
 }
 
 // create creates the store, or completes it, or finds that it exists.
-func (f *flags) create(ctx context.Context, cmd *cobra.Command, s driver.Store, wanted lease.Description, existing bool) error {
+func (f *flags) create(ctx context.Context, cmd *cobra.Command, s driver.Store, d lease.Description, existing bool) error {
 	c, err := f.config()
-	if _, embedded := s.(driver.Embedded); embedded && err == nil {
-		return createEmbedded(ctx, cmd, s, c, wanted)
-	}
-	if err == nil && c.SecretFile == "" {
-		err = errors.New("no secret file: name the file to which the new secret is written, with --secret-file or TRACEFLAKE_SECRET_FILE")
-	}
-	if err != nil {
+	_, embedded := s.(driver.Embedded)
+	switch {
+	case err != nil:
 		return err
+	case embedded && c.SecretFile != "":
+		return fmt.Errorf("%s has a secret of its own: leave out --secret-file and TRACEFLAKE_SECRET_FILE", c.Address())
+	case !embedded && c.SecretFile == "":
+		return errors.New("no secret file: name the file to which the new secret is written, with --secret-file or TRACEFLAKE_SECRET_FILE")
 	}
 	found, err := s.Describe(ctx)
-	there := err == nil || found.ID != ""
+	there := err == nil || found.ID != "" // perhaps unfinished
 	if !there && !errors.Is(err, lease.ErrNoStore) {
-		return fmt.Errorf("store: %w", err)
+		return err
 	}
-	secret, err := openSecret(c.SecretFile, !there)
-	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%w, with the ID %s, and %s does not exist: give the secret file of that store, or create another one elsewhere",
-			lease.ErrExists, found.ID, c.SecretFile)
+	var secret *secretFile
+	if !embedded {
+		secret, err = openSecret(c.SecretFile, !there)
+		switch missing := errors.Is(err, fs.ErrNotExist); {
+		case err != nil && (!there || !missing):
+			return fmt.Errorf("secret: %w", err)
+		case there && (missing || !slices.Contains(found.Secrets, lease.Fingerprint(secret.codec, found.ID))):
+			return fmt.Errorf("%w, with the ID %s, created at %s; its secret is not in %s: "+
+				"give the secret file of that store, or create another one elsewhere", lease.ErrExists, found.ID, rfc3339(found.Created), c.SecretFile)
+		}
 	}
-	if err != nil {
-		return fmt.Errorf("secret: %w", err)
-	}
-	if there && !slices.Contains(found.Secrets, lease.Fingerprint(secret.codec, found.ID)) {
-		return fmt.Errorf("%w, with the ID %s, created at %s under another secret than that in %s: "+
-			"give the secret file of that store, or create another one elsewhere", lease.ErrExists, found.ID, rfc3339(found.Created), c.SecretFile)
-	}
-	d := found
-	if !there {
-		if d, err = describe(ctx, s, wanted, secret, existing); err != nil {
+	verb := "the store exists:"
+	if there {
+		d = found
+	} else {
+		verb = "created"
+		if d, err = describe(ctx, s, d, secret, existing); err != nil {
 			return err
 		}
 	}
-	if err := s.Create(ctx, d); err != nil {
-		return fmt.Errorf("store: %w", err)
+	if !there || !embedded { // a bolt file is never unfinished
+		if err := s.Create(ctx, d); err != nil {
+			return err
+		}
 	}
 	if err := secret.keep(); err != nil {
 		return fmt.Errorf("secret: the store was created, but: %w; run the same command again", err)
 	}
 	out := cmd.OutOrStdout()
-	say(out, c, d, there)
+	fmt.Fprintf(out, "%s %s: ID %s, %s\n", verb, c.Address(), d.ID, summary(d))
 	if d.Raised.After(now()) {
 		fmt.Fprintf(out, "it grants nothing before %s, when the leases of other stores under this secret are over\n", rfc3339(d.Raised))
 	}
-	_, err = fmt.Fprintf(out, "for every process: TRACEFLAKE_STORE is this URL, TRACEFLAKE_SECRET_FILE a copy of %s\n", c.SecretFile)
-	return err
-}
-
-// say reports a store that was created, or that was there.
-func say(out io.Writer, c setup.Config, d lease.Description, there bool) {
-	verb := "created"
-	if there {
-		verb = "the store exists:"
+	if !embedded {
+		fmt.Fprintf(out, "for every process: TRACEFLAKE_STORE is this URL, TRACEFLAKE_SECRET_FILE a copy of %s\n", c.SecretFile)
 	}
-	fmt.Fprintf(out, "%s %s: ID %s, nodes %d to %d in blocks of %d, leases of up to %s\n",
-		verb, c.Address(), d.ID, d.First, d.First+d.Nodes-1, d.BlockSize, shortly(d.LongestTTL))
-}
-
-// createEmbedded creates a store with a secret of its own, or finds that it exists.
-func createEmbedded(ctx context.Context, cmd *cobra.Command, s driver.Store, c setup.Config, wanted lease.Description) error {
-	if c.SecretFile != "" {
-		return fmt.Errorf("%s has a secret of its own: leave out --secret-file and TRACEFLAKE_SECRET_FILE", c.Address())
-	}
-	d, err := s.Describe(ctx)
-	there := err == nil
-	if errors.Is(err, lease.ErrNoStore) {
-		wanted.Created = now()
-		if d, err = driver.NewDescription(wanted); err == nil {
-			err = s.Create(ctx, d)
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("store: %w", err)
-	}
-	say(cmd.OutOrStdout(), c, d, there)
 	return nil
 }
 
+// summary describes what a store grants.
+func summary(d lease.Description) string {
+	return fmt.Sprintf("nodes %d to %d in blocks of %d, leases of up to %s", d.First, d.First+d.Nodes-1, d.BlockSize, shortly(d.LongestTTL))
+}
+
 // describe returns the description of a new store.
-func describe(ctx context.Context, s driver.Store, wanted lease.Description, secret *secretFile, existing bool) (d lease.Description, err error) {
-	if !secret.fresh && !existing {
+func describe(ctx context.Context, s driver.Store, d lease.Description, secret *secretFile, existing bool) (lease.Description, error) {
+	if secret != nil && !secret.fresh && !existing {
 		return d, fmt.Errorf("%s exists, and a new store needs a new secret: name a file that does not exist, or see --existing-secret in "+
 			"`traceflake lease create --help`", secret.path)
 	}
-	wanted.Created = now()
-	d, err = driver.NewDescription(wanted)
-	if err != nil {
+	d.Created = now()
+	d, err := driver.NewDescription(d)
+	if secret == nil || err != nil {
 		return d, err
 	}
 	d.Secrets = []string{lease.Fingerprint(secret.codec, d.ID)}
@@ -177,7 +157,7 @@ func describe(ctx context.Context, s driver.Store, wanted lease.Description, sec
 	return d, err
 }
 
-// secretFile is a file with a secret. A new secret is written to a file with another name first, and
+// secretFile is a file with a secret, nil for a store that has its own. A new secret is written to a file with another name first, and
 // gets its own name when the store has it: a command that was interrupted finds it there.
 type secretFile struct {
 	path  string
@@ -209,7 +189,7 @@ func openSecret(path string, mayCreate bool) (*secretFile, error) {
 
 // keep gives a new secret its name.
 func (s *secretFile) keep() error {
-	if !s.fresh {
+	if s == nil || !s.fresh {
 		return nil
 	}
 	if err := os.Link(s.path+unfinished, s.path); err != nil { // unlike Rename it replaces no file
@@ -253,7 +233,7 @@ If add is interrupted, run the same command again.`,
 				}
 				d, err := s.Describe(ctx)
 				if err != nil {
-					return fmt.Errorf("store: %w", err)
+					return err
 				}
 				secret, err := openSecret(args[0], true)
 				if err != nil {
@@ -264,7 +244,7 @@ If add is interrupted, run the same command again.`,
 					return fmt.Errorf("%s exists, and its secret may belong to another store: name a file that does not exist", args[0])
 				}
 				if err := s.AddSecret(ctx, fingerprint); err != nil {
-					return fmt.Errorf("store: %w", err)
+					return err
 				}
 				if err := secret.keep(); err != nil {
 					return fmt.Errorf("secret: %w; run the same command again", err)

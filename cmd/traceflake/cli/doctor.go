@@ -1,12 +1,11 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"slices"
 	"strings"
@@ -52,13 +51,10 @@ With -o json each check is an object on a line of its own; fix is there if ok is
 	cmd.Flags().StringVar(&server.dsn, "dsn", "", "ClickHouse to check (default $"+clickhouseVar+")")
 	output := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		d := doctor{cmd: cmd, json: *output == "json"}
+		d := doctor{cmd: cmd, output: *output}
 		d.environment(f)
 		if server.address() != "" {
 			d.clickhouse(&server)
-		}
-		if d.failed {
-			return errReported
 		}
 		return d.err
 	}
@@ -68,41 +64,37 @@ With -o json each check is an object on a line of its own; fix is there if ok is
 // doctor prints findings.
 type doctor struct {
 	cmd    *cobra.Command
-	json   bool
-	failed bool
+	output string
 	err    error
 }
 
 func (d *doctor) say(f finding) {
-	d.failed = d.failed || !f.OK
-	out := d.cmd.OutOrStdout()
-	if d.json {
-		d.err = errors.Join(d.err, json.NewEncoder(out).Encode(f))
-		return
-	}
-	mark := "ok    "
+	mark, fix := "ok    ", ""
 	if !f.OK {
 		mark = "WRONG "
+		d.err = cmp.Or(d.err, errReported)
 	}
-	_, err := fmt.Fprintf(out, "%s %-12s %s\n", mark, f.Check, f.Found)
-	if f.Fix != "" && err == nil {
-		_, err = fmt.Fprintf(out, "%-19s → %s\n", "", f.Fix)
+	if f.Fix != "" {
+		fix = fmt.Sprintf("%-19s → %s\n", "", f.Fix)
 	}
-	d.err = errors.Join(d.err, err)
+	err := show(d.cmd, d.output, fmt.Sprintf("%s %-12s %s\n%s", mark, f.Check, f.Found, fix), f)
+	if err = errors.Join(err, flush(d.cmd)); err != nil {
+		d.err = err
+	}
 }
 
 func (d *doctor) ok(check, format string, args ...any) {
 	d.say(finding{Check: check, OK: true, Found: fmt.Sprintf(format, args...)})
 }
 
-func (d *doctor) wrong(check string, err error, fix string) {
-	d.say(finding{Check: check, Found: err.Error(), Fix: fix})
+func (d *doctor) wrong(check, fix, format string, args ...any) {
+	d.say(finding{Check: check, Found: fmt.Sprintf(format, args...), Fix: fix})
 }
 
 // environment checks the settings, and with them the secret and the store.
 func (d *doctor) environment(f *flags) {
 	if unknown := setup.Unknown(os.Environ()); len(unknown) > 0 {
-		d.wrong("environment", fmt.Errorf("nothing reads %s", strings.Join(unknown, ", ")), "correct the name; docs/configuration.md lists those that exist")
+		d.wrong("environment", "correct the name; docs/configuration.md lists those that exist", "nothing reads %s", strings.Join(unknown, ", "))
 	}
 	c, err := f.config()
 	if err == nil {
@@ -110,7 +102,7 @@ func (d *doctor) environment(f *flags) {
 	}
 	switch {
 	case err != nil:
-		d.wrong("environment", err, "correct the value")
+		d.wrong("environment", "correct the value", "%v", err)
 		return
 	case c.Store == "":
 		d.ok("environment", "zero configuration: no store, and so no leases; IDs are ordered and not guessable")
@@ -119,37 +111,36 @@ func (d *doctor) environment(f *flags) {
 	d.ok("environment", "store %s", c.Address())
 	s, err := driver.Open(c.Store)
 	if err != nil {
-		d.wrong("store", err, "correct "+setup.StoreVar)
+		d.wrong("store", "correct "+setup.StoreVar, "%v", err)
 		return
 	}
 	defer closeStore(s)
-	codec := d.secret(c, s)
-	d.store(c, s, codec)
+	ctx, cancel := context.WithTimeout(d.cmd.Context(), 2*storeTimeout)
+	defer cancel()
+	d.store(ctx, c, s, d.secret(ctx, c, s))
 }
 
 // secret checks the secret that a service would use. It returns nil if there is none.
-func (d *doctor) secret(c setup.Config, s driver.Store) *randflake.Codec {
-	ctx, cancel := context.WithTimeout(d.cmd.Context(), storeTimeout)
-	defer cancel()
+func (d *doctor) secret(ctx context.Context, c setup.Config, s driver.Store) *randflake.Codec {
 	if own, embedded := s.(driver.Embedded); embedded {
 		codec, err := own.Codec(ctx)
 		switch {
 		case c.SecretFile != "":
-			d.wrong("secret", errors.New("the file of the store has a secret of its own"), "unset "+setup.SecretFileVar)
+			d.wrong("secret", "unset "+setup.SecretFileVar, "the file of the store has a secret of its own")
 		case err == nil:
 			d.ok("secret", "the file's own")
 		case !errors.Is(err, lease.ErrNoStore):
-			d.wrong("secret", err, "move the file away: the first service creates another one, with another secret")
+			d.wrong("secret", "move the file away: the first service creates another one, with another secret", "%v", err)
 		}
 		return codec
 	}
-	if c.SecretFile == "" {
-		d.wrong("secret", errors.New("no secret file"), "set "+setup.SecretFileVar+" to the file that `traceflake lease create` wrote")
-		return nil
+	err := errors.New("no secret file")
+	var k *randflake.Keyring
+	if c.SecretFile != "" {
+		k, err = setup.LoadKeyring(c.SecretFile) // which reports a file that every user can read
 	}
-	k, err := setup.LoadKeyring(c.SecretFile) // which reports a file that every user can read
 	if err != nil {
-		d.wrong("secret", err, "set "+setup.SecretFileVar+" to the file that `traceflake lease create` wrote")
+		d.wrong("secret", "set "+setup.SecretFileVar+" to the file that `traceflake lease create` wrote", "%v", err)
 		return nil
 	}
 	d.ok("secret", "%s, secrets: %d; the first one is in use", c.SecretFile, len(k.Codecs()))
@@ -157,31 +148,27 @@ func (d *doctor) secret(c setup.Config, s driver.Store) *randflake.Codec {
 }
 
 // store checks whether a service would get a lease.
-func (d *doctor) store(c setup.Config, s driver.Store, codec *randflake.Codec) {
-	ctx, cancel := context.WithTimeout(d.cmd.Context(), storeTimeout)
-	defer cancel()
+func (d *doctor) store(ctx context.Context, c setup.Config, s driver.Store, codec *randflake.Codec) {
 	about, err := s.Describe(ctx)
-	_, embedded := s.(driver.Embedded)
-	switch {
-	case errors.Is(err, lease.ErrNoStore) && embedded:
-		d.ok("store", "there is no file yet: the first service creates it")
+	switch missing := errors.Is(err, lease.ErrNoStore); {
+	case missing && errors.Is(noStore(s, err), errNoFile):
+		d.ok("store", "%v", errNoFile)
 		return
-	case errors.Is(err, lease.ErrNoStore):
-		d.wrong("store", err, "traceflake lease create")
+	case missing:
+		d.wrong("store", "traceflake lease create", "%v", err)
 		return
 	case err != nil:
-		d.wrong("store", err, "start the store, or correct "+setup.StoreVar+" and the rights of its user")
+		d.wrong("store", "start the store, or correct "+setup.StoreVar+" and the rights of its user", "%v", err)
 		return
 	}
-	d.ok("store", "ID %s, created %s, nodes %d to %d in blocks of %d, leases of up to %s", about.ID, about.Created.Format(time.DateOnly),
-		about.First, about.First+about.Nodes-1, about.BlockSize, shortly(about.LongestTTL))
-	if codec != nil {
-		if slices.Contains(about.Secrets, lease.Fingerprint(codec, about.ID)) {
-			d.ok("its secret", "the one in use is registered")
-		} else {
-			d.wrong("its secret", fmt.Errorf("the store does not know the secret in %s", c.SecretFile),
-				"use the secret file of this store, or register a new secret: traceflake lease secret add")
-		}
+	d.ok("store", "ID %s, created %s, %s", about.ID, about.Created.Format(time.DateOnly), summary(about))
+	switch {
+	case codec == nil:
+	case slices.Contains(about.Secrets, lease.Fingerprint(codec, about.ID)):
+		d.ok("its secret", "the one in use is registered")
+	default:
+		d.wrong("its secret", "use the secret file of this store, or register a new secret: traceflake lease secret add",
+			"the store does not know the secret in %s", c.SecretFile)
 	}
 	d.clock(ctx, s)
 	d.leases(ctx, s, about)
@@ -189,44 +176,33 @@ func (d *doctor) store(c setup.Config, s driver.Store, codec *randflake.Codec) {
 
 // clock compares this machine's clock with the store's.
 func (d *doctor) clock(ctx context.Context, s driver.Store) {
+	const tolerated = 5 * time.Second // whole seconds, and the way to the store
 	asked := now()
 	at, err := s.Time(ctx)
-	if err != nil {
-		d.wrong("clock", err, "")
-		return
-	}
-	if at.IsZero() {
+	switch ahead := asked.Sub(at).Round(time.Second); {
+	case err != nil:
+		d.wrong("clock", "", "%v", err)
+	case at.IsZero():
 		d.ok("clock", "the store does not tell the time; check this machine's against NTP")
-		return
+	case ahead.Abs() > tolerated:
+		d.wrong("clock", "synchronize the clocks; a client more than a minute ahead gets no lease",
+			"this machine is %s %s the store", shortly(ahead.Abs()), map[bool]string{true: "ahead of", false: "behind"}[ahead > 0])
+	default:
+		d.ok("clock", "agrees with the store's")
 	}
-	const tolerated = 5 * time.Second // whole seconds, and the way to the store
-	if ahead := asked.Sub(at).Round(time.Second); ahead.Abs() > tolerated {
-		d.wrong("clock", fmt.Errorf("this machine is %s %s the store", shortly(ahead.Abs()), map[bool]string{true: "ahead of", false: "behind"}[ahead > 0]),
-			"synchronize the clocks; a client more than a minute ahead gets no lease")
-		return
-	}
-	d.ok("clock", "agrees with the store's")
 }
 
 func (d *doctor) leases(ctx context.Context, s driver.Store, about lease.Description) {
 	blocks, err := s.List(ctx)
-	if err != nil {
-		d.wrong("leases", err, "")
-		return
-	}
-	held := 0
-	for _, b := range blocks {
-		if !driver.Block(b).Free(now()) {
-			held++
-		}
-	}
-	all := driver.RangeOf(about).Blocks()
-	switch free := all - held; {
+	held, all := len(taken(blocks)), driver.RangeOf(about).Blocks()
+	switch {
+	case err != nil:
+		d.wrong("leases", "", "%v", err)
 	case about.Raised.After(now()):
-		d.wrong("leases", fmt.Errorf("nothing is granted before %s, to which the store was raised", rfc3339(about.Raised)), "wait until then")
-	case free*10 < all:
-		d.wrong("leases", fmt.Errorf("%d of %d blocks are taken", held, all),
-			"look for crash loops in `traceflake lease list`; or shorten the TTL, or create a store with smaller blocks")
+		d.wrong("leases", "wait until then", "nothing is granted before %s, to which the store was raised", rfc3339(about.Raised))
+	case (all-held)*10 < all:
+		d.wrong("leases", "look for crash loops in `traceflake lease list`; or shorten the TTL, or create a store with smaller blocks",
+			"%d of %d blocks are taken", held, all)
 	default:
 		d.ok("leases", "%d of %d blocks are taken", held, all)
 	}
@@ -242,12 +218,11 @@ func (d *doctor) clickhouse(s *server) {
 		d.ok("ClickHouse", "version %s", version)
 		tables, err := clickhouse.Adoption{}.Status(d.cmd.Context(), db)
 		for _, t := range tables {
-			kept := "kept for ever"
+			kept, ordered := "kept for ever", "no spans"
 			if t.TTL != "" {
 				kept = "TTL " + t.TTL
 			}
-			ordered := "no spans"
-			if !math.IsNaN(t.Ordered) {
+			if t.Sampled > 0 {
 				ordered = fmt.Sprintf("%.0f %% of the newest IDs are ordered", 100*t.Ordered)
 			}
 			d.ok("table", "%s, %s, %s, %s", t.Table, t.Engine, kept, ordered)
@@ -255,6 +230,6 @@ func (d *doctor) clickhouse(s *server) {
 		return err
 	})
 	if err != nil {
-		d.wrong("ClickHouse", err, "traceflake clickhouse create, or adopt; correct "+clickhouseVar)
+		d.wrong("ClickHouse", "traceflake clickhouse create, or adopt; correct "+clickhouseVar, "%v", err)
 	}
 }

@@ -61,7 +61,7 @@ func TestDoctor(t *testing.T) {
 	command(t, "", "doctor", "--store", store).want(t, 0, "2 of 16384 blocks are taken", "")
 	missing := "bolt:" + filepath.Join(t.TempDir(), "leases.db")
 	command(t, "", "doctor", "--store", missing, "--secret-file", secret).want(t, 1, "unset TRACEFLAKE_SECRET_FILE", "")
-	command(t, "", "doctor", "--store", missing).want(t, 0, "the first service creates it", "")
+	command(t, "", "doctor", "--store", missing).want(t, 0, "the first process that uses it creates it", "")
 	if _, err := os.Stat(strings.TrimPrefix(missing, "bolt:")); err == nil {
 		t.Error("the doctor created a file")
 	}

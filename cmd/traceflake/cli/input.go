@@ -87,7 +87,8 @@ func eachLine(cmd *cobra.Command, args []string, idle func() error, each func(nu
 			text, problem = "", errTooLong
 			_, err = r.ReadSlice('\n')
 		}
-		if err != nil && !errors.Is(err, io.EOF) {
+		last := errors.Is(err, io.EOF)
+		if err != nil && !last {
 			return fmt.Errorf("reading: %w", err)
 		}
 		if text != "" || problem != nil {
@@ -95,7 +96,7 @@ func eachLine(cmd *cobra.Command, args []string, idle func() error, each func(nu
 				return err
 			}
 		}
-		if err != nil {
+		if last {
 			return nil
 		}
 	}

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -48,15 +47,15 @@ With -o json each block is an object on a line of its own:
 	cmd.Flags().BoolVar(&held, "held", false, "only blocks that are taken now")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		return f.withStore(cmd, storeTimeout, func(ctx context.Context, s driver.Store) error {
-			blocks, err := s.List(ctx)
-			var about lease.Description
-			if err == nil {
-				about, err = s.Describe(ctx)
-			}
+			about, err := s.Describe(ctx)
 			if err != nil {
-				return fmt.Errorf("store: %w", err)
+				return err
 			}
-			taken := slices.DeleteFunc(slices.Clone(blocks), func(b lease.Grant) bool { return driver.Block(b).Free(time.Now()) })
+			blocks, err := s.List(ctx)
+			if err != nil {
+				return err
+			}
+			taken := taken(blocks)
 			fmt.Fprintf(cmd.ErrOrStderr(), "traceflake: %d of %d blocks are taken; %d were ever granted or raised\n",
 				len(taken), driver.RangeOf(about).Blocks(), len(blocks))
 			if held {
@@ -66,6 +65,11 @@ With -o json each block is an object on a line of its own:
 		})
 	}
 	return cmd
+}
+
+// taken returns the blocks that no process can get now.
+func taken(blocks []lease.Grant) []lease.Grant {
+	return slices.DeleteFunc(slices.Clone(blocks), func(b lease.Grant) bool { return driver.Block(b).Free(time.Now()) })
 }
 
 func leaseShowCommand(f *flags) *cobra.Command {
@@ -86,7 +90,7 @@ func leaseShowCommand(f *flags) *cobra.Command {
 			b, err := blockOf(ctx, s, uint32(node))
 			switch {
 			case err != nil:
-				return fmt.Errorf("store: %w", err)
+				return err
 			case b.Version == 0:
 				fmt.Fprintf(cmd.ErrOrStderr(), "traceflake: node %d was never granted\n", node)
 				return errReported
@@ -127,26 +131,36 @@ func state(b lease.Grant, now time.Time) string {
 
 func writeBlocks(cmd *cobra.Command, output string, blocks []lease.Grant) error {
 	if output == "json" {
-		return writeJSON(cmd, blocks)
-	}
-	if len(blocks) == 0 {
+		for _, b := range blocks {
+			err := show(cmd, output, "", struct {
+				Node    uint32    `json:"node"`
+				Nodes   uint32    `json:"nodes"`
+				Start   time.Time `json:"start,omitzero"`
+				End     time.Time `json:"end,omitzero"`
+				Nonce   string    `json:"nonce,omitempty"`
+				Owner   string    `json:"owner,omitempty"`
+				Version uint64    `json:"version"`
+				Free    bool      `json:"free"`
+			}{b.Node, b.Nodes, b.Start.UTC(), b.End.UTC(), b.Nonce, b.Owner, b.Version, driver.Block(b).Free(time.Now())})
+			if err != nil {
+				return err
+			}
+		}
 		return nil
 	}
-	now := time.Now()
 	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "NODES\tBLOCKS\tSTART\tVERSION\tSTATE")
+	if len(blocks) > 0 {
+		fmt.Fprintln(w, "NODES\tBLOCKS\tSTART\tVERSION\tSTATE")
+	}
 	for len(blocks) > 0 {
-		first := blocks[0]
-		n := 1
+		first, start, n := blocks[0], "-", 1
 		for n < len(blocks) && alike(first, blocks[n]) && blocks[n].Node == blocks[n-1].Node+first.Nodes {
 			n++
 		}
-		start := "-"
 		if !first.Start.IsZero() {
-			start = first.Start.UTC().Format(time.RFC3339)
+			start = rfc3339(first.Start)
 		}
-		last := blocks[n-1].Node + first.Nodes - 1
-		fmt.Fprintf(w, "%d-%d\t%d\t%s\t%d\t%s\n", first.Node, last, n, start, first.Version, state(first, now))
+		fmt.Fprintf(w, "%d-%d\t%d\t%s\t%d\t%s\n", first.Node, blocks[n-1].Node+first.Nodes-1, n, start, first.Version, state(first, time.Now()))
 		blocks = blocks[n:]
 	}
 	return w.Flush()
@@ -157,25 +171,4 @@ func writeBlocks(cmd *cobra.Command, output string, blocks []lease.Grant) error 
 func alike(a, b lease.Grant) bool {
 	return a.Nonce == "" && b.Nonce == "" && a.Start.Equal(b.Start) && a.End.Equal(b.End) &&
 		a.Nodes == b.Nodes && a.Version == b.Version
-}
-
-func writeJSON(cmd *cobra.Command, blocks []lease.Grant) error {
-	now := time.Now()
-	enc := json.NewEncoder(cmd.OutOrStdout())
-	for _, b := range blocks {
-		err := enc.Encode(struct {
-			Node    uint32    `json:"node"`
-			Nodes   uint32    `json:"nodes"`
-			Start   time.Time `json:"start,omitzero"`
-			End     time.Time `json:"end,omitzero"`
-			Nonce   string    `json:"nonce,omitempty"`
-			Owner   string    `json:"owner,omitempty"`
-			Version uint64    `json:"version"`
-			Free    bool      `json:"free"`
-		}{b.Node, b.Nodes, b.Start.UTC(), b.End.UTC(), b.Nonce, b.Owner, b.Version, driver.Block(b).Free(now)})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -165,7 +165,7 @@ func TestCreate(t *testing.T) {
 	if again := described(t, url); again.ID != d.ID || len(again.Secrets) != 1 {
 		t.Errorf("created again: %+v", again)
 	}
-	command(t, "", "lease", "create", "--store", url, "--secret-file", write(t, "other", secretA)).want(t, 2, "", "under another secret than that in ")
+	command(t, "", "lease", "create", "--store", url, "--secret-file", write(t, "other", secretA)).want(t, 2, "", "its secret is not in ")
 	missing := filepath.Join(t.TempDir(), "missing")
 	command(t, "", "lease", "create", "--store", url, "--secret-file", missing).want(t, 2, "", "give the secret file of that store")
 	if _, err := os.Stat(missing); err == nil {

@@ -208,7 +208,7 @@ func TestRange(t *testing.T) {
 		"2024-01-02T03:04:05Z 2024-01-02T03:04:06Z":           "0eb4dcf8440000000000000000000000\n" + high + "\n",
 		"1704164645 1704164646000":                            low + "\n" + high + "\n",
 		"1704164645 1704164646 -o sql --column trace_id":      "trace_id BETWEEN '" + low + "' AND '" + high + "'\n",
-		"1704164645 1704164646 -o json":                       `{"max":"` + high + `","min":"` + low + `"}`,
+		"1704164645 1704164646 -o json":                       `{"min":"` + low + `","max":"` + high + `"}` + "\n",
 		"now-7d now":                                          week[:7],
 		"--trace 1950fb0f8880000086cdcca4ab608495":            "2026-11-21T22:07:06.385Z\n",
 		"--trace 1950fb0f8880000086cdcca4ab608495 -o json":    `{"not_before":"2026-11-21T22:07:06.385Z"}`,

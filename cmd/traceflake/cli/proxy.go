@@ -25,14 +25,14 @@ import (
 const (
 	proxyGrace      = 5 * time.Second // for requests and streams that are being served at the end
 	readHeaderLimit = 10 * time.Second
-	tracesKept      = 30 * 24 * time.Hour
-	idleConnections = 100 // to the server
+	tracesKept      = 366 * 24 * time.Hour // older IDs do not verify
+	idleConnections = 100                  // to the server
 )
 
 func proxyCommand(f *flags) *cobra.Command {
 	var listen, metrics string
 	var backend *string
-	var slack, maxAge, timeout time.Duration
+	var slack, timeout time.Duration
 	var verify bool
 	cmd := &cobra.Command{
 		Use:   "proxy URL",
@@ -54,17 +54,10 @@ served, after 5 seconds at the latest.`,
   traceflake proxy --backend jaeger --listen :16687 --metrics :9464 http://jaeger:16686`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			switch {
-			case cmd.Flags().Changed("max-age") && !verify:
-				return errors.New("--max-age needs --verify")
-			case maxAge <= 0:
-				return errors.New("--max-age must be positive")
-			case timeout < 0:
-				return errors.New("--timeout must not be negative")
-			}
-			target, err := proxyTarget(args[0])
-			if err != nil {
-				return err
+			target, err := url.Parse(args[0])
+			if err != nil || target.Host == "" || target.Scheme != "http" && target.Scheme != "https" ||
+				target.User != nil || target.RawQuery != "" || target.Fragment != "" { // the user's Authorization header is forwarded
+				return errors.New("URL: want the address of the server, http://HOST:PORT or https://HOST:PORT, perhaps with a path, without a user or a query")
 			}
 			registry := prometheus.NewRegistry()
 			exporter, err := otelprom.New(otelprom.WithRegisterer(registry), otelprom.WithoutScopeInfo())
@@ -77,13 +70,13 @@ served, after 5 seconds at the latest.`,
 			}
 			if verify {
 				keyring, err := f.keyring()
+				if err == nil && keyring == nil {
+					err = fmt.Errorf("--verify: %w", errNoSecret)
+				}
 				if err != nil {
 					return err
 				}
-				if keyring == nil {
-					return fmt.Errorf("--verify: %w", errNoSecret)
-				}
-				opts = append(opts, lookup.WithVerifier(traceid.NewVerifier(keyring, traceid.WithMaxAge(maxAge)).Verify))
+				opts = append(opts, lookup.WithVerifier(traceid.NewVerifier(keyring, traceid.WithMaxAge(tracesKept)).Verify))
 			}
 			transport, err := lookup.New(map[string]lookup.Backend{"tempo": lookup.Tempo, "jaeger": lookup.Jaeger}[*backend], opts...)
 			if err != nil {
@@ -107,45 +100,25 @@ served, after 5 seconds at the latest.`,
 	durationFlag(cmd, &slack, "slack", lookup.DefaultSlack, "how long before the time of its ID a trace may have spans")
 	durationFlag(cmd, &timeout, "timeout", time.Minute, "how long the server may take to begin a response; 0 is for ever")
 	cmd.Flags().BoolVar(&verify, "verify", false, "use only the times of IDs that verify")
-	durationFlag(cmd, &maxAge, "max-age", tracesKept, "with --verify, how old a trace may be")
 	return cmd
 }
 
-// proxyTarget returns the address of the server.
-func proxyTarget(address string) (*url.URL, error) {
-	target, err := url.Parse(address)
-	switch {
-	case err != nil || target.Host == "" || target.Scheme != "http" && target.Scheme != "https":
-		return nil, errors.New("URL: want the address of the server, http://HOST:PORT or https://HOST:PORT")
-	case target.User != nil:
-		return nil, errors.New("URL: it must not contain a user: set it in the client, whose Authorization header is forwarded")
-	case target.RawQuery != "" || target.Fragment != "":
-		return nil, errors.New("URL: it must end with the path")
-	}
-	return target, nil
-}
-
 // upstream sends requests to the server. Those of gRPC need HTTP/2, with TLS or without.
-type upstream struct{ http, grpc http.Transport }
+type upstream struct{ http, grpc *http.Transport }
 
-func newUpstream(timeout time.Duration) *upstream {
-	u := new(upstream)
-	var http2 http.Protocols
-	http2.SetHTTP2(true)
-	http2.SetUnencryptedHTTP2(true)
-	u.grpc.Protocols = &http2
-	base := http.DefaultTransport.(*http.Transport)
-	u.http.ForceAttemptHTTP2 = true
-	for _, t := range []*http.Transport{&u.http, &u.grpc} {
-		t.Proxy, t.DialContext, t.TLSHandshakeTimeout = base.Proxy, base.DialContext, base.TLSHandshakeTimeout
-		t.IdleConnTimeout, t.MaxIdleConnsPerHost = base.IdleConnTimeout, idleConnections
-		t.ResponseHeaderTimeout = timeout
-		t.DisableCompression = true // the client's encoding is passed on
-	}
-	return u
+func newUpstream(timeout time.Duration) upstream {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.MaxIdleConnsPerHost = idleConnections
+	t.ResponseHeaderTimeout = timeout
+	t.DisableCompression = true // the client's encoding is passed on
+	g := t.Clone()
+	g.Protocols = new(http.Protocols)
+	g.Protocols.SetHTTP2(true)
+	g.Protocols.SetUnencryptedHTTP2(true)
+	return upstream{t, g}
 }
 
-func (u *upstream) RoundTrip(r *http.Request) (*http.Response, error) {
+func (u upstream) RoundTrip(r *http.Request) (*http.Response, error) {
 	if strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {
 		return u.grpc.RoundTrip(r)
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -31,7 +32,7 @@ Run it again if it fails. Repeated, or run by two operators at once, it is one r
 			return f.withStore(cmd, raiseTimeout, func(ctx context.Context, s driver.Store) error {
 				d, err := s.Describe(ctx)
 				if err != nil {
-					return fmt.Errorf("store: %w", err)
+					return err
 				}
 				at, whose, err := storeTime(ctx, s)
 				if err != nil {
@@ -39,14 +40,21 @@ Run it again if it fails. Repeated, or run by two operators at once, it is one r
 				}
 				until := driver.AfterLeases(at, d.LongestTTL)
 				fmt.Fprintf(cmd.OutOrStdout(), "now is %s, by %s\n", rfc3339(at), whose)
-				if dryRun {
-					return wouldRaise(ctx, cmd, s, driver.RaiseTo(d, until, at), at)
+				if !dryRun {
+					if until, err = s.Raise(ctx, until); err != nil {
+						return fmt.Errorf("%w; run the same command again", err)
+					}
+					_, err = fmt.Fprintf(cmd.OutOrStdout(), "raised: nothing before %s is granted any more\n", rfc3339(until))
+					return err
 				}
-				if until, err = s.Raise(ctx, until); err != nil {
-					return fmt.Errorf("store: %w; run the same command again", err)
+				blocks, err := s.List(ctx)
+				if err != nil {
+					return err
 				}
-				_, err = fmt.Fprintf(cmd.OutOrStdout(), "raised: nothing before %s is granted any more\n", rfc3339(until))
-				return err
+				blocks = slices.DeleteFunc(blocks, func(b lease.Grant) bool { return b.Nonce == "" || driver.Block(b).Free(at) })
+				fmt.Fprintf(cmd.OutOrStdout(), "dry run, nothing is written: nothing before %s would be granted any more\n"+
+					"current leases that could not be renewed any more: %d\n", rfc3339(driver.RaiseTo(d, until, at)), len(blocks))
+				return writeBlocks(cmd, "text", blocks)
 			})
 		},
 	}
@@ -62,34 +70,10 @@ var now = time.Now
 
 // storeTime returns the store's time, or this machine's if the store has no clock.
 func storeTime(ctx context.Context, s driver.Store) (at time.Time, whose string, err error) {
-	if at, err = s.Time(ctx); err != nil {
-		return at, "", fmt.Errorf("store: %w", err)
-	}
-	if at.IsZero() {
+	if at, err = s.Time(ctx); err == nil && at.IsZero() {
 		return now(), "this machine's clock, because the store has none; check it", nil
 	}
-	return at, "the store's clock", nil
-}
-
-// wouldRaise shows what a raise would do.
-func wouldRaise(ctx context.Context, cmd *cobra.Command, s driver.Store, until, at time.Time) error {
-	blocks, err := s.List(ctx)
-	if err != nil {
-		return fmt.Errorf("store: %w", err)
-	}
-	var held []lease.Grant
-	for _, b := range blocks {
-		if b.Nonce != "" && !driver.Block(b).Free(at) {
-			held = append(held, b)
-		}
-	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), `dry run, nothing is written: nothing before %s would be granted any more
-current leases that could not be renewed any more: %d
-`, rfc3339(until), len(held))
-	if len(held) == 0 || err != nil {
-		return err
-	}
-	return writeBlocks(cmd, "text", held)
+	return at, "the store's clock", err
 }
 
 func rfc3339(t time.Time) string { return t.UTC().Format(time.RFC3339) }

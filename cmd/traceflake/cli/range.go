@@ -1,12 +1,10 @@
 package cli
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 
@@ -19,7 +17,7 @@ import (
 
 func rangeCommand() *cobra.Command {
 	var output *string
-	var column, timeColumn, traceID string
+	var column, traceID string
 	var slack time.Duration
 	cmd := &cobra.Command{
 		Use:   "range FROM TO | range --trace ID",
@@ -47,79 +45,75 @@ With -o json it prints {"min":"1950…","max":"1950…"}, or with --trace
 			}
 			return cobra.ExactArgs(2)(cmd, args)
 		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if traceID != "" {
-				return printBound(cmd, traceID, slack, *output, column, timeColumn)
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			var forms map[string]string
+			switch {
+			case traceID != "":
+				forms, err = ofTrace(traceID, slack, quoted(column))
+			case cmd.Flags().Changed("slack"):
+				err = errors.New("--slack needs --trace ID")
+			default:
+				forms, err = ofPeriod(args[0], args[1], quoted(column))
 			}
-			for _, name := range []string{"slack", "time-column"} {
-				if cmd.Flags().Changed(name) {
-					return fmt.Errorf("--%s needs --trace ID", name)
-				}
+			if err != nil {
+				return err
 			}
-			if slices.Contains([]string{"tempo", "jaeger"}, *output) {
+			text, ok := forms[*output]
+			if !ok {
 				return fmt.Errorf("--output %s needs --trace ID", *output)
 			}
-			now := time.Now()
-			from, err := parseTime(args[0], now)
-			if err != nil {
-				return fmt.Errorf("FROM: %w", err)
-			}
-			to, err := parseTime(args[1], now)
-			if err != nil {
-				return fmt.Errorf("TO: %w", err)
-			}
-			if to.Before(from) {
-				return fmt.Errorf("TO, %s, is before FROM, %s", to.UTC().Format(time.RFC3339Nano), from.UTC().Format(time.RFC3339Nano))
-			}
-			low, high := traceid.Min(from).String(), traceid.Max(to).String()
-			out := cmd.OutOrStdout()
-			switch *output {
-			case "text":
-				_, err = fmt.Fprintf(out, "%s\n%s\n", low, high)
-			case "sql":
-				_, err = fmt.Fprintf(out, "%s BETWEEN '%s' AND '%s'\n", quoted(column), low, high)
-			case "json":
-				err = json.NewEncoder(out).Encode(map[string]string{"min": low, "max": high})
-			}
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), text)
 			return err
 		},
 	}
 	output = choiceFlag(cmd, "output", "o", "form of the bounds", "text", "sql", "json", "tempo", "jaeger")
 	cmd.Flags().StringVar(&traceID, "trace", "", "trace ID to search for, instead of FROM and TO")
 	durationFlag(cmd, &slack, "slack", lookup.DefaultSlack, "with --trace, how long before the time of its ID a trace may have spans")
-	cmd.Flags().StringVar(&timeColumn, "time-column", "Timestamp", "with --trace, the time column in the SQL condition")
 	cmd.Flags().StringVar(&column, "column", "TraceId", "trace ID column in the SQL condition")
 	return cmd
 }
 
-// printBound prints the earliest time at which a trace can have spans.
-func printBound(cmd *cobra.Command, digits string, slack time.Duration, output, column, timeColumn string) error {
+// ofPeriod returns the lowest and the highest trace ID of a period, in each form of the output.
+func ofPeriod(from, to, column string) (map[string]string, error) {
+	now := time.Now()
+	begin, err := parseTime(from, now)
+	if err != nil {
+		return nil, fmt.Errorf("FROM: %w", err)
+	}
+	end, err := parseTime(to, now)
+	if err != nil {
+		return nil, fmt.Errorf("TO: %w", err)
+	}
+	if end.Before(begin) {
+		return nil, fmt.Errorf("TO, %s, is before FROM, %s", end.UTC().Format(time.RFC3339Nano), begin.UTC().Format(time.RFC3339Nano))
+	}
+	low, high := traceid.Min(begin), traceid.Max(end)
+	return map[string]string{
+		"text": fmt.Sprintf("%s\n%s", low, high),
+		"sql":  fmt.Sprintf("%s BETWEEN '%s' AND '%s'", column, low, high),
+		"json": fmt.Sprintf(`{"min":"%s","max":"%s"}`, low, high),
+	}, nil
+}
+
+// ofTrace returns the earliest time at which a trace can have spans, in each form of the output.
+func ofTrace(digits string, slack time.Duration, column string) (map[string]string, error) {
 	id, err := trace.TraceIDFromHex(strings.ToLower(strings.ReplaceAll(digits, "-", "")))
 	if err != nil {
-		return fmt.Errorf("--trace: %q is not a trace ID of 32 hex digits", digits)
+		return nil, fmt.Errorf("--trace: %q is not a trace ID of 32 hex digits", digits)
 	}
-	if slack < 0 {
-		return errors.New("--slack must not be negative")
-	}
-	t := traceid.NotBefore(id, slack)
+	t := traceid.NotBefore(id, slack).UTC()
 	if t.IsZero() {
-		return fmt.Errorf("--trace: %s contains no time; search without a bound", id)
+		return nil, fmt.Errorf("--trace: %s contains no time; search without a bound", id)
 	}
-	text := t.UTC().Format("2006-01-02T15:04:05.000Z")
-	out := cmd.OutOrStdout()
-	switch output {
-	case "text":
-		_, err = fmt.Fprintln(out, text)
-	case "sql":
-		_, err = fmt.Fprintf(out, "%s = '%s' AND %s >= toDateTime64('%s', 3, 'UTC')\n", quoted(column), id, quoted(timeColumn), t.UTC().Format("2006-01-02 15:04:05.000"))
-	case "json":
-		err = json.NewEncoder(out).Encode(map[string]string{"not_before": text})
-	case "tempo": // it ignores a start without an end
-		_, err = fmt.Fprintf(out, "end=%d&start=%d\n", time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC).Unix(), t.Unix())
-	case "jaeger":
-		_, err = fmt.Fprintf(out, "startTime=%s\n", url.QueryEscape(t.UTC().Format(time.RFC3339Nano)))
-	}
-	return err
+	const forever = 4102444800 // 2100: Tempo ignores a start without an end
+	text := t.Format("2006-01-02T15:04:05.000Z")
+	return map[string]string{
+		"text":   text,
+		"sql":    fmt.Sprintf("%s = '%s' AND Timestamp >= toDateTime64('%s', 3, 'UTC')", column, id, t.Format("2006-01-02 15:04:05.000")),
+		"json":   fmt.Sprintf(`{"not_before":"%s"}`, text),
+		"tempo":  fmt.Sprintf("end=%d&start=%d", forever, t.Unix()),
+		"jaeger": "startTime=" + url.QueryEscape(t.Format(time.RFC3339Nano)),
+	}, nil
 }
 
 var plainName = regexp.MustCompile(`^[A-Za-z_][\w.]*$`)
