@@ -9,6 +9,7 @@ import (
 	"os"
 	"runtime/debug"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -69,7 +70,7 @@ func newFile(path string, cfg config) *file {
 // Read implements [pages.Server].
 func (f *file) Read(ctx context.Context, name string) (o pages.Object, err error) {
 	err = f.use(ctx, read, func(all *bbolt.Bucket) error {
-		o, err = inside{all}.Read(ctx, name)
+		o, err = inside(all).Read(ctx, name)
 		return err
 	})
 	o.Time = f.now().Truncate(time.Second)
@@ -81,7 +82,7 @@ func (f *file) Write(ctx context.Context, name string, data []byte, version stri
 	found := false
 	err = f.use(ctx, write, func(all *bbolt.Bucket) error {
 		found = true
-		o, err = inside{all}.Write(ctx, name, data, version)
+		o, err = inside(all).Write(ctx, name, data, version)
 		return err
 	})
 	if err == nil && !found {
@@ -93,27 +94,36 @@ func (f *file) Write(ctx context.Context, name string, data []byte, version stri
 // List implements [pages.Server].
 func (f *file) List(ctx context.Context) (all map[string]pages.Object, err error) {
 	err = f.use(ctx, read, func(b *bbolt.Bucket) error {
-		all, err = inside{b}.List(ctx)
+		all, err = inside(b).List(ctx)
 		return err
 	})
 	return all, err
 }
 
-// inside is a [pages.Server] in one transaction. It serves one request at a time.
-type inside struct{ *bbolt.Bucket }
+// objects is a [pages.Server] in one transaction, which serves one request at a time.
+type objects struct {
+	*bbolt.Bucket
+	mu sync.Mutex
+}
 
-func (b inside) Read(_ context.Context, name string) (pages.Object, error) {
+func inside(b *bbolt.Bucket) *objects { return &objects{Bucket: b} }
+
+func (b *objects) Read(_ context.Context, name string) (pages.Object, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	return object(b.Get([]byte(name))), nil
 }
 
-func (b inside) Write(_ context.Context, name string, data []byte, version string) (pages.Object, error) {
+func (b *objects) Write(_ context.Context, name string, data []byte, version string) (pages.Object, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	if o := object(b.Get([]byte(name))); o.Version != version {
 		return o, pages.ErrChanged
 	}
 	return pages.Object{Version: string(data)}, b.Put([]byte(name), data)
 }
 
-func (b inside) List(context.Context) (map[string]pages.Object, error) {
+func (b *objects) List(context.Context) (map[string]pages.Object, error) {
 	all := map[string]pages.Object{}
 	return all, b.ForEach(func(name, data []byte) error {
 		all[string(name)] = object(data)
@@ -174,7 +184,7 @@ func (f *file) fill(ctx context.Context, d lease.Description) error {
 			return err
 		}
 		d.Secrets = []string{lease.Fingerprint(codec, d.ID)}
-		s, err := pages.New(inside{tx.Bucket(bucket)}, pages.Layout{Name: "file", BlocksPerPage: blocksPerPage, OneAtATime: true})
+		s, err := pages.New(inside(tx.Bucket(bucket)), pages.Layout{Name: "file", BlocksPerPage: blocksPerPage})
 		if err != nil {
 			return err
 		}

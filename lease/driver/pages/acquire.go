@@ -20,26 +20,21 @@ import (
 // that offers one. So a request that is repeated finds its block again, unless a
 // block on an earlier page became free in between: then it is granted that one
 // too, and the other is unused until its grant's end.
-func (s *Store) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
+func (s *Store) Acquire(ctx context.Context, r lease.Request) (_ lease.Grant, err error) {
+	defer s.failed(ctx, &err, "acquire")
 	if err := driver.CheckRequest(r, time.Time{}); err != nil {
-		return lease.Grant{}, fmt.Errorf("%s: %w", s.layout.Name, err)
+		return lease.Grant{}, err
 	}
 	sh, err := s.setup(ctx)
-	var b driver.Block
-	if err == nil {
-		b, err = s.acquire(ctx, sh, driver.Shorten(r, sh.Description))
-	}
 	if err != nil {
-		return lease.Grant{}, s.failed(ctx, "acquire", err)
+		return lease.Grant{}, err
 	}
-	return lease.Grant(b), nil
-}
-
-func (s *Store) acquire(ctx context.Context, sh *shape, r lease.Request) (b driver.Block, err error) {
+	r = driver.Shorten(r, sh.Description)
 	order := sh.order(r.Nonce)
 	for number := order[0]; ; {
+		var b driver.Block
 		full := false
-		err := s.update(ctx, sh, number, r.Nonce, func(p *page, repeated bool) (bool, error) {
+		err := s.updatePage(ctx, sh, number, r.Nonce, func(p *page, repeated bool) (bool, error) {
 			var ok bool
 			b, ok = p.offer(r)
 			switch full = !ok; {
@@ -59,11 +54,14 @@ func (s *Store) acquire(ctx context.Context, sh *shape, r lease.Request) (b driv
 			p.put(b)
 			return true, nil
 		})
-		if err != nil || !full {
-			return b, err
+		if err != nil {
+			return lease.Grant{}, err
+		}
+		if !full {
+			return lease.Grant(b), nil
 		}
 		if number, err = s.search(ctx, sh, r, order); err != nil {
-			return b, err
+			return lease.Grant{}, err
 		}
 	}
 }
@@ -164,11 +162,11 @@ func full(sh *shape, pages map[int]*page) error {
 // was listed.
 func (s *Store) readAll(ctx context.Context, sh *shape, numbers []int, listed map[string]Object) ([]*page, error) {
 	all := make([]*page, len(numbers))
-	err := s.each(ctx, len(numbers), func(ctx context.Context, i int) (err error) {
-		if o := listed[pageName(numbers[i])]; o.Data != nil {
-			all[i], err = parse(sh, numbers[i], o)
+	err := s.each(ctx, numbers, func(ctx context.Context, i, number int) (err error) {
+		if o := listed[pageName(number)]; o.Data != nil {
+			all[i], err = parse(sh, number, o)
 		} else {
-			all[i], err = s.read(ctx, sh, numbers[i])
+			all[i], err = s.read(ctx, sh, number)
 		}
 		return err
 	})

@@ -2,7 +2,6 @@ package pages
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
@@ -13,15 +12,8 @@ import (
 // List implements [lease.Admin]. It lists the objects, reads every page whose
 // data is not in the list, and writes nothing. The pages are not read at one
 // moment unless the server lists their data.
-func (s *Store) List(ctx context.Context) ([]lease.Grant, error) {
-	blocks, err := s.list(ctx)
-	if err != nil {
-		return nil, s.failed(ctx, "list", err)
-	}
-	return blocks, nil
-}
-
-func (s *Store) list(ctx context.Context) ([]lease.Grant, error) {
+func (s *Store) List(ctx context.Context) (blocks []lease.Grant, err error) {
+	defer s.failed(ctx, &err, "list")
 	sh, err := s.setup(ctx)
 	if err != nil {
 		return nil, err
@@ -34,7 +26,6 @@ func (s *Store) list(ctx context.Context) ([]lease.Grant, error) {
 	if err != nil {
 		return nil, err
 	}
-	var blocks []lease.Grant
 	for _, p := range all {
 		for _, b := range p.Blocks {
 			blocks = append(blocks, lease.Grant(p.get(b.Node)))
@@ -44,18 +35,11 @@ func (s *Store) list(ctx context.Context) ([]lease.Grant, error) {
 }
 
 // Raise implements [lease.Admin]. It reads and writes every page.
-func (s *Store) Raise(ctx context.Context, until time.Time) (time.Time, error) {
+func (s *Store) Raise(ctx context.Context, until time.Time) (_ time.Time, err error) {
+	defer s.failed(ctx, &err, "raise")
 	if err := driver.CheckRaise(until); err != nil {
-		return time.Time{}, fmt.Errorf("%s: %w", s.layout.Name, err)
+		return time.Time{}, err
 	}
-	until, err := s.raise(ctx, until)
-	if err != nil {
-		return time.Time{}, s.failed(ctx, "raise", err)
-	}
-	return until, nil
-}
-
-func (s *Store) raise(ctx context.Context, until time.Time) (time.Time, error) {
 	c, err := s.amend(ctx, func(c *config, now time.Time) bool {
 		if now = latest(now); now.IsZero() {
 			now = time.Now()
@@ -65,12 +49,11 @@ func (s *Store) raise(ctx context.Context, until time.Time) (time.Time, error) {
 		return !c.Raised.Equal(was)
 	})
 	if err != nil {
-		return until, err
+		return time.Time{}, err
 	}
-	sh := s.shape.Load()
-	numbers := sh.numbers()
-	return c.Raised, s.each(ctx, len(numbers), func(ctx context.Context, i int) error {
-		return s.update(ctx, sh, numbers[i], "", func(p *page, _ bool) (bool, error) { return p.raise(c.Raised), nil })
+	sh := newShape(c)
+	return c.Raised, s.each(ctx, sh.numbers(), func(ctx context.Context, _, number int) error {
+		return s.updatePage(ctx, sh, number, "", func(p *page, _ bool) (bool, error) { return p.raise(c.Raised), nil })
 	})
 }
 
@@ -89,21 +72,21 @@ func (p *page) raise(until time.Time) (raised bool) {
 // atOnce is how many requests a call makes at once.
 const atOnce = 32
 
-// each calls f for 0 to n-1, several at once, and returns the first error, after which it
-// makes no further calls.
-func (s *Store) each(ctx context.Context, n int, f func(ctx context.Context, i int) error) error {
+// each calls f with the index and the number of each page, several at once, and returns the first
+// error, after which it makes no further calls.
+func (s *Store) each(ctx context.Context, numbers []int, f func(ctx context.Context, i, number int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var all sync.WaitGroup
 	slots := make(chan struct{}, atOnce)
-	if s.layout.OneAtATime {
-		slots = make(chan struct{}, 1)
-	}
-	for i := 0; i < n && ctx.Err() == nil; i++ {
+	for i, number := range numbers {
 		slots <- struct{}{}
+		if ctx.Err() != nil {
+			break
+		}
 		all.Go(func() {
 			defer func() { <-slots }()
-			if err := f(ctx, i); err != nil {
+			if err := f(ctx, i, number); err != nil {
 				cancel(err)
 			}
 		})
@@ -113,10 +96,8 @@ func (s *Store) each(ctx context.Context, n int, f func(ctx context.Context, i i
 }
 
 // Time implements [lease.Admin]. It is one request.
-func (s *Store) Time(ctx context.Context) (time.Time, error) {
+func (s *Store) Time(ctx context.Context) (_ time.Time, err error) {
+	defer s.failed(ctx, &err, "time")
 	o, err := s.server.Read(ctx, configName)
-	if err != nil {
-		return time.Time{}, s.failed(ctx, "time", err)
-	}
-	return o.Time, nil
+	return o.Time, err
 }

@@ -79,112 +79,103 @@ func (s *Store) setup(ctx context.Context) (*shape, error) {
 	if sh := s.shape.Load(); sh != nil {
 		return sh, nil
 	}
-	if _, _, err := s.readConfig(ctx); err != nil {
+	if _, err := s.readConfig(ctx); err != nil {
 		return nil, err
 	}
 	return s.shape.Load(), nil
 }
 
-// readConfig reads the object that describes the store, together with its version. An interrupted
-// creation is an error, with which it is returned too.
-func (s *Store) readConfig(ctx context.Context) (c config, o Object, err error) {
-	if o, err = s.server.Read(ctx, configName); err != nil {
-		return c, o, err
+func (s *Store) readConfig(ctx context.Context) (config, error) {
+	o, err := s.server.Read(ctx, configName)
+	if err != nil {
+		return config{}, err
 	}
+	return s.parseConfig(o)
+}
+
+// parseConfig reads the object that describes the store. If the creation was interrupted it returns
+// both the description and an error.
+func (s *Store) parseConfig(o Object) (c config, err error) {
 	used := s.shape.Load()
 	if o.Version == "" {
 		if used != nil {
-			return c, o, fmt.Errorf("%w: the object %q is gone", lease.ErrReplaced, configName)
+			return c, fmt.Errorf("%w: the object %q is gone", lease.ErrReplaced, configName)
 		}
-		return c, o, errNoConfig
+		return c, errNoConfig
 	}
-	if _, err := open(configName, o.Data, &c); err != nil {
-		return c, o, err
+	if _, err = open(configName, o.Data, &c); err != nil {
+		return c, err
 	}
 	d := c.description()
-	if err := driver.CheckDescription(d); err != nil || c.BlocksPerPage < 1 || c.BlocksPerPage > randflake.MaxNode+1 {
-		return c, o, fmt.Errorf("%w: %s: %d blocks on a page, %w", ErrEdited, configName, c.BlocksPerPage, err)
+	if err = driver.CheckDescription(d); err != nil || c.BlocksPerPage < 1 || c.BlocksPerPage > randflake.MaxNode+1 {
+		return c, fmt.Errorf("%w: %s: %d blocks on a page, %w", ErrEdited, configName, c.BlocksPerPage, err)
 	}
 	if !c.Complete {
-		return c, o, fmt.Errorf("%w; the creation of the store %s was interrupted: run the same command again", lease.ErrNoStore, d.ID)
+		return c, fmt.Errorf("%w; the creation of the store %s was interrupted: run the same command again", lease.ErrNoStore, d.ID)
 	}
 	s.shape.CompareAndSwap(nil, newShape(c))
 	if used = s.shape.Load(); used.ID != d.ID {
-		return c, o, fmt.Errorf("%w: it has the ID %s, and had %s", lease.ErrReplaced, d.ID, used.ID)
+		return c, fmt.Errorf("%w: it has the ID %s, and had %s", lease.ErrReplaced, d.ID, used.ID)
 	}
-	return c, o, nil
+	return c, nil
 }
 
 // Describe implements [lease.Store]. It is one request.
-func (s *Store) Describe(ctx context.Context) (lease.Description, error) {
-	c, _, err := s.readConfig(ctx)
-	if err != nil {
-		return c.description(), s.failed(ctx, "describe", err)
-	}
-	return c.description(), nil
+func (s *Store) Describe(ctx context.Context) (_ lease.Description, err error) {
+	defer s.failed(ctx, &err, "describe")
+	c, err := s.readConfig(ctx)
+	return c.description(), err
 }
 
 // Create implements [lease.Admin]. It writes the object that describes the store, then every page,
 // and then the first one again, as complete: before that nobody uses the store.
-func (s *Store) Create(ctx context.Context, d lease.Description) error {
+func (s *Store) Create(ctx context.Context, d lease.Description) (err error) {
+	defer s.failed(ctx, &err, "create")
 	if err := driver.CheckDescription(d); err != nil {
-		return fmt.Errorf("%s: create: %w", s.layout.Name, err)
+		return err
 	}
-	if err := s.create(ctx, d); err != nil {
-		return s.failed(ctx, "create", err)
-	}
-	return nil
-}
-
-func (s *Store) create(ctx context.Context, d lease.Description) error {
-	for begun := false; ; begun = true {
-		stray, err := s.stray(ctx) // first: no page is written before the configuration
-		if err != nil {
-			return err
-		}
-		c, o, err := s.readConfig(ctx)
-		switch {
-		case c.Store != "" && c.Store != d.ID:
-			return fmt.Errorf("%w, with the ID %s, created at %s", lease.ErrExists, c.Store, c.Created.Format(time.RFC3339))
-		case !errors.Is(err, lease.ErrNoStore): // it exists, or is damaged
-			return err
-		case o.Version != "":
-			return s.complete(ctx, c, o)
-		case stray != "":
-			return fmt.Errorf("%w: %s", lease.ErrExists, gone(stray))
-		case begun:
-			return fmt.Errorf("%w: the server acknowledged the object %q, which is not there", lease.ErrMisconfigured, configName)
-		}
-		if s.layout.Probe {
-			if err := probe(ctx, s.server); err != nil {
-				return err
-			}
-		}
-		c = config{
-			header: header{Format: format, Store: d.ID}, Created: d.Created.UTC().Truncate(time.Second),
-			First: d.First, Nodes: d.Nodes, BlockSize: d.BlockSize, BlocksPerPage: s.layout.BlocksPerPage,
-			LongestTTL: int64(d.LongestTTL / time.Second), Raised: d.Raised, Secrets: d.Secrets,
-		}
-		if err := s.writeConfig(ctx, c, o); err != nil && !errors.Is(err, ErrChanged) {
-			return err
-		}
-	}
-}
-
-// complete writes the pages of a store whose creation has begun, and then that they are complete.
-func (s *Store) complete(ctx context.Context, c config, o Object) error {
-	sh := newShape(c)
-	numbers := sh.numbers()
-	err := s.each(ctx, len(numbers), func(ctx context.Context, i int) error { return s.createPage(ctx, sh, numbers[i]) })
+	stray, err := s.stray(ctx) // first: no page is written before the configuration
 	if err != nil {
 		return err
 	}
-	c.Complete = true
-	if err := s.writeConfig(ctx, c, o); err != nil && !errors.Is(err, ErrChanged) {
-		return err
+	begun := false
+	step := func(o Object, _ bool) ([]byte, error) {
+		c, err := s.parseConfig(o)
+		switch {
+		case c.Store != "" && c.Store != d.ID:
+			return nil, fmt.Errorf("%w, with the ID %s, created at %s", lease.ErrExists, c.Store, c.Created.Format(time.RFC3339))
+		case !errors.Is(err, lease.ErrNoStore): // it exists, or is damaged
+			return nil, err
+		case o.Version != "":
+			if err := s.createPages(ctx, newShape(c)); err != nil {
+				return nil, err
+			}
+			c.Complete = true
+		case stray != "":
+			return nil, fmt.Errorf("%w: %s", lease.ErrExists, gone(stray))
+		case begun:
+			return nil, fmt.Errorf("%w: the server acknowledged the object %q, which is not there", lease.ErrMisconfigured, configName)
+		default:
+			if s.layout.Probe {
+				if err := probe(ctx, s.server); err != nil {
+					return nil, err
+				}
+			}
+			begun = true
+			c = config{
+				header: header{Format: format, Store: d.ID}, Created: d.Created.UTC().Truncate(time.Second),
+				First: d.First, Nodes: d.Nodes, BlockSize: d.BlockSize, BlocksPerPage: s.layout.BlocksPerPage,
+				LongestTTL: int64(d.LongestTTL / time.Second), Raised: d.Raised, Secrets: d.Secrets,
+			}
+		}
+		return c.bytes()
 	}
-	_, _, err = s.readConfig(ctx) // or another operator has completed it
-	return err
+	for range 2 { // it is begun, if nobody has, and then completed
+		if err := s.update(ctx, configName, step); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // errNoConfig is the error if there is no store, or only its pages.
@@ -205,62 +196,53 @@ func gone(page string) string {
 	return fmt.Sprintf("its pages are here, such as %s, but the object %q is gone: put it back, or create a new store elsewhere", page, configName)
 }
 
-func (s *Store) createPage(ctx context.Context, sh *shape, number int) error {
-	p := &page{pageHeader: pageHeader{header: header{Format: format, Store: sh.ID}, Number: number}, nodes: sh.blocks(number)}
-	if !sh.Raised.IsZero() {
-		p.raise(sh.Raised)
-	}
-	data, err := p.bytes("")
-	if err != nil {
+func (s *Store) createPages(ctx context.Context, sh *shape) error {
+	return s.each(ctx, sh.numbers(), func(ctx context.Context, _, number int) error {
+		p := &page{pageHeader: pageHeader{header: header{Format: format, Store: sh.ID}, Number: number}, nodes: sh.blocks(number)}
+		if !sh.Raised.IsZero() {
+			p.raise(sh.Raised)
+		}
+		data, err := p.bytes("")
+		if err != nil {
+			return err
+		}
+		_, err = s.server.Write(ctx, pageName(number), data, "")
+		if errors.Is(err, ErrChanged) { // another operator, or an earlier try
+			_, err = s.read(ctx, sh, number)
+		}
 		return err
-	}
-	_, err = s.server.Write(ctx, pageName(number), data, "")
-	if errors.Is(err, ErrChanged) { // another operator, or an earlier try
-		_, err = s.read(ctx, sh, number)
-	}
-	return err
+	})
 }
 
-func (s *Store) writeConfig(ctx context.Context, c config, o Object) error {
+// bytes returns the object's next state as it is stored.
+func (c config) bytes() ([]byte, error) {
 	c.Writes++
-	data, err := seal(c)
-	if err != nil {
-		return err
-	}
-	_, err = s.server.Write(ctx, configName, data, o.Version)
-	return err
+	return seal(c)
 }
 
 // amend changes the description of the store, unless change finds nothing to change.
-func (s *Store) amend(ctx context.Context, change func(c *config, now time.Time) bool) (config, error) {
-	for try := 0; ; try++ {
-		c, o, err := s.readConfig(ctx)
-		if err != nil || !change(&c, o.Time) {
-			return c, err
+func (s *Store) amend(ctx context.Context, change func(c *config, now time.Time) bool) (c config, err error) {
+	err = s.update(ctx, configName, func(o Object, _ bool) ([]byte, error) {
+		if c, err = s.parseConfig(o); err != nil || !change(&c, o.Time) {
+			return nil, err
 		}
-		if err := s.writeConfig(ctx, c, o); !errors.Is(err, ErrChanged) {
-			return c, err
-		}
-		if err := pause(ctx, try); err != nil {
-			return c, err
-		}
-	}
+		return c.bytes()
+	})
+	return c, err
 }
 
 // AddSecret implements [lease.Admin].
-func (s *Store) AddSecret(ctx context.Context, fingerprint string) error {
+func (s *Store) AddSecret(ctx context.Context, fingerprint string) (err error) {
+	defer s.failed(ctx, &err, "add a secret")
 	if err := driver.CheckFingerprint(fingerprint); err != nil {
-		return fmt.Errorf("%s: %w", s.layout.Name, err)
+		return err
 	}
-	_, err := s.amend(ctx, func(c *config, _ time.Time) bool {
+	_, err = s.amend(ctx, func(c *config, _ time.Time) bool {
 		if slices.Contains(c.Secrets, fingerprint) {
 			return false
 		}
 		c.Secrets = append(c.Secrets, fingerprint)
 		return true
 	})
-	if err != nil {
-		return s.failed(ctx, "add a secret", err)
-	}
-	return nil
+	return err
 }

@@ -24,8 +24,6 @@ type Layout struct {
 	// Probe is set if Create tries out the server's conditional writes: there are several
 	// implementations of the server, or proxies in front of it.
 	Probe bool
-	// OneAtATime is set for a server that is not safe for concurrent use.
-	OneAtATime bool
 }
 
 // Store keeps leases on the pages of a [Server]. It is a [driver.Store], and
@@ -66,54 +64,51 @@ func (s *Store) Close(ctx context.Context) error {
 
 // Renew implements [lease.Store]. It is two requests, or more if others write
 // the page at this moment.
-func (s *Store) Renew(ctx context.Context, g lease.Grant, r lease.Request) (lease.Grant, error) {
+func (s *Store) Renew(ctx context.Context, g lease.Grant, r lease.Request) (_ lease.Grant, err error) {
+	defer s.failed(ctx, &err, "renew node %d", g.Node)
 	if err := driver.CheckRequest(r, time.Time{}); err != nil {
-		return lease.Grant{}, fmt.Errorf("%s: renew node %d: %w", s.layout.Name, g.Node, err)
+		return lease.Grant{}, err
 	}
-	b, err := s.change(ctx, g.Node, r.Nonce, func(sh *shape, p *page, b driver.Block) (driver.Block, error) {
+	return s.change(ctx, g.Node, r.Nonce, func(sh *shape, p *page, b driver.Block) (driver.Block, error) {
 		if err := driver.CheckRequest(r, latest(p.now)); err != nil {
 			return b, err
 		}
 		return b.Renew(g, driver.Shorten(r, sh.Description))
 	})
-	if err != nil {
-		return lease.Grant{}, s.failed(ctx, fmt.Sprintf("renew node %d", g.Node), err)
-	}
-	return lease.Grant(b), nil
 }
 
 // Release implements [lease.Store].
-func (s *Store) Release(ctx context.Context, g lease.Grant, nonce string, unused time.Time) error {
-	_, err := s.change(ctx, g.Node, nonce, func(_ *shape, p *page, b driver.Block) (driver.Block, error) {
+func (s *Store) Release(ctx context.Context, g lease.Grant, nonce string, unused time.Time) (err error) {
+	defer s.failed(ctx, &err, "release node %d", g.Node)
+	_, err = s.change(ctx, g.Node, nonce, func(_ *shape, p *page, b driver.Block) (driver.Block, error) {
 		p.Releases++
 		return b.Release(g, nonce, unused)
 	})
-	if err != nil {
-		return s.failed(ctx, fmt.Sprintf("release node %d", g.Node), err)
-	}
-	return nil
+	return err
 }
 
 // Get implements [lease.Store].
-func (s *Store) Get(ctx context.Context, node uint32) (lease.Grant, error) {
+func (s *Store) Get(ctx context.Context, node uint32) (_ lease.Grant, err error) {
+	defer s.failed(ctx, &err, "get node %d", node)
 	sh, err := s.setupFor(ctx, node)
-	var p *page
-	if err == nil {
-		p, err = s.read(ctx, sh, sh.page(node))
-	}
 	if err != nil {
-		return lease.Grant{}, s.failed(ctx, fmt.Sprintf("get node %d", node), err)
+		return lease.Grant{}, err
+	}
+	p, err := s.read(ctx, sh, sh.page(node))
+	if err != nil {
+		return lease.Grant{}, err
 	}
 	return lease.Grant(p.get(node)), nil
 }
 
 // change applies a rule to the block that starts at node.
-func (s *Store) change(ctx context.Context, node uint32, nonce string, rule func(*shape, *page, driver.Block) (driver.Block, error)) (after driver.Block, err error) {
+func (s *Store) change(ctx context.Context, node uint32, nonce string, rule func(*shape, *page, driver.Block) (driver.Block, error)) (lease.Grant, error) {
 	sh, err := s.setupFor(ctx, node)
 	if err != nil {
-		return after, err
+		return lease.Grant{}, err
 	}
-	err = s.update(ctx, sh, sh.page(node), nonce, func(p *page, repeated bool) (bool, error) {
+	var after driver.Block
+	err = s.updatePage(ctx, sh, sh.page(node), nonce, func(p *page, repeated bool) (bool, error) {
 		if repeated {
 			return false, errRepeated
 		}
@@ -123,7 +118,10 @@ func (s *Store) change(ctx context.Context, node uint32, nonce string, rule func
 		p.put(after)
 		return true, nil
 	})
-	return after, err
+	if err != nil {
+		return lease.Grant{}, err
+	}
+	return lease.Grant(after), nil
 }
 
 // setupFor returns the shape of the store, if a block of it starts at node.
@@ -135,29 +133,47 @@ func (s *Store) setupFor(ctx context.Context, node uint32) (*shape, error) {
 	return sh, err
 }
 
-// update is every write of a page: it reads the page, applies a rule and writes the result under a
-// nonce, unless the rule finds nothing to write. If somebody else has written the page since it was
-// read, it begins again.
+// update is every change of an object: it reads the object and writes what next returns, if that is
+// not nil, on condition that the object is still as it was read. Otherwise it begins again.
+func (s *Store) update(ctx context.Context, name string, next func(o Object, again bool) ([]byte, error)) error {
+	o, err := s.server.Read(ctx, name)
+	for try := 0; err == nil; try++ {
+		data, failed := next(o, try > 0)
+		if failed != nil || data == nil {
+			return failed
+		}
+		if o, err = s.server.Write(ctx, name, data, o.Version); !errors.Is(err, ErrChanged) {
+			return err
+		}
+		if err = nil; try > 0 || o.Version == "" {
+			if err = pause(ctx, try); err == nil {
+				o, err = s.server.Read(ctx, name)
+			}
+		}
+	}
+	return err
+}
+
+// updatePage changes a page by a rule, under a nonce, unless the rule finds nothing to write.
 //
 // If a write was refused, and then the page has its nonce, repeated is true: something between
 // here and the server repeated the write, and the first one was made. Or a copy of this process
 // made it, with the same nonce. Of two copies at most one may be told yes, and this one cannot know
 // which it is. So the rule returns errRepeated, which is not definite.
-func (s *Store) update(ctx context.Context, sh *shape, number int, nonce string, rule func(p *page, repeated bool) (write bool, err error)) error {
-	p, err := s.read(ctx, sh, number)
+func (s *Store) updatePage(ctx context.Context, sh *shape, number int, nonce string, rule func(p *page, repeated bool) (write bool, err error)) error {
 	var writes uint64 // of the page, when it was read before
-	for try := 0; err == nil; try++ {
-		repeated := try > 0 && nonce != "" && (p.has(nonce) || slices.Contains(p.since(writes), nonce))
+	return s.update(ctx, pageName(number), func(o Object, again bool) ([]byte, error) {
+		p, err := parse(sh, number, o)
+		if err != nil {
+			return nil, err
+		}
+		repeated := again && nonce != "" && (p.has(nonce) || slices.Contains(p.since(writes), nonce))
 		writes = p.Writes
-		write, err := rule(p, repeated)
-		if err != nil || !write {
-			return err
+		if write, err := rule(p, repeated); err != nil || !write {
+			return nil, err
 		}
-		if p, err = s.write(ctx, sh, p, nonce, try); p == nil {
-			return err
-		}
-	}
-	return err
+		return p.bytes(nonce)
+	})
 }
 
 var errRepeated = errors.New("a write was refused, and may have been made: " +
@@ -169,27 +185,6 @@ func (s *Store) read(ctx context.Context, sh *shape, number int) (*page, error) 
 		return nil, err
 	}
 	return parse(sh, number, o)
-}
-
-// write writes the next state of a page, under a nonce. If somebody else has
-// written the page since it was read, it returns the page as it is now;
-// otherwise it returns nil. It is the caller's try with this number.
-func (s *Store) write(ctx context.Context, sh *shape, p *page, nonce string, try int) (now *page, err error) {
-	data, err := p.bytes(nonce)
-	if err != nil {
-		return nil, err
-	}
-	o, err := s.server.Write(ctx, pageName(p.Number), data, p.version)
-	if !errors.Is(err, ErrChanged) {
-		return nil, err
-	}
-	if try == 0 && o.Version != "" {
-		return parse(sh, p.Number, o)
-	}
-	if err := pause(ctx, try); err != nil {
-		return nil, err
-	}
-	return s.read(ctx, sh, p.Number)
 }
 
 // latest is the latest time that a server's clock had when it sent a time, which is in whole
@@ -218,8 +213,12 @@ func pause(ctx context.Context, try int) error {
 	}
 }
 
-// failed adds to err what was being done.
-func (s *Store) failed(ctx context.Context, what string, err error) error {
+// failed adds to an error what was being done.
+func (s *Store) failed(ctx context.Context, failure *error, what string, args ...any) {
+	err := *failure
+	if err == nil {
+		return
+	}
 	if errors.Is(err, errNoConfig) {
 		if page, _ := s.stray(ctx); page != "" {
 			err = fmt.Errorf("%w; %s", err, gone(page))
@@ -228,5 +227,5 @@ func (s *Store) failed(ctx context.Context, what string, err error) error {
 	if cause := ctx.Err(); cause != nil && !errors.Is(err, cause) {
 		err = fmt.Errorf("%w: %w", cause, err)
 	}
-	return fmt.Errorf("%s: %s: %w", s.layout.Name, what, err)
+	*failure = fmt.Errorf("%s: %s: %w", s.layout.Name, fmt.Sprintf(what, args...), err)
 }
