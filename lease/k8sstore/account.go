@@ -42,13 +42,12 @@ func readAccount(dir string) (a account, err error) {
 	return a, errors.Join(errs...)
 }
 
-// pod is the connection of a pod. The kubelet replaces the token long before it expires, so the
-// files are read for each request.
+// pod reads the files of its service account for each request: the kubelet replaces the token long
+// before it expires.
 type pod struct {
 	dir string
 
-	mu     sync.Mutex
-	closed bool
+	mu sync.Mutex
 	account
 	client *http.Client
 }
@@ -59,7 +58,6 @@ func newPod(dir string) (*pod, error) {
 	return p, p.read()
 }
 
-// read reads the files.
 func (p *pod) read() error {
 	a, err := readAccount(p.dir)
 	if err != nil {
@@ -79,25 +77,11 @@ func (p *pod) read() error {
 	return nil
 }
 
-var errClosed = errors.New("the store is closed")
-
-// connect implements [connector].
-func (p *pod) connect() (connection, error) {
+func (p *pod) connect() connection {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed {
-		return connection{}, errClosed
-	}
 	stale := p.read() // what was read before is used then: the kubelet may be replacing the files
-	return connection{client: p.client, server: p.server, token: p.token, stale: stale}, nil
-}
-
-func (p *pod) Close() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.closed = true
-	p.client.CloseIdleConnections()
-	return nil
+	return connection{client: p.client, server: p.server, token: p.token, stale: stale}
 }
 
 // newClient returns a client of HTTP/1.1. A process that only renews its lease

@@ -37,5 +37,5 @@ func openURL(text string) (driver.Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("k8sstore: %w", err)
 	}
-	return newStore(p, cmp.Or(u.Host, p.namespace), opts)
+	return newStore(p.connect, cmp.Or(u.Host, p.namespace), opts)
 }

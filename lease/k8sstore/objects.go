@@ -24,9 +24,15 @@ const (
 
 // objects is the Leases of one store, a [pages.Server].
 type objects struct {
-	connector
+	connect   func() connection
 	namespace string
 	name      string // that of the store
+}
+
+// Close closes idle connections.
+func (o *objects) Close() error {
+	o.connect().client.CloseIdleConnections()
+	return nil
 }
 
 // object is a Lease as it is sent, and what is read of one.

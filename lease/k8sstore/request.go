@@ -2,6 +2,7 @@ package k8sstore
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,13 +17,7 @@ import (
 	"github.com/traceflake/traceflake/lease/driver/pages"
 )
 
-// connector returns how to reach an API server.
-type connector interface {
-	connect() (connection, error)
-	Close() error
-}
-
-// connection is how to reach the server at this moment.
+// connection is how to reach the API server at this moment.
 type connection struct {
 	client *http.Client
 	server string // its URL, without a slash at the end
@@ -40,12 +35,8 @@ type request struct {
 type status struct {
 	Kind    string
 	Message string
-	Reason  string
 	Code    int
-	Details struct {
-		Kind   string
-		Causes []struct{ Reason string }
-	}
+	Details struct{ Kind string }
 }
 
 func (s *status) Error() string { return fmt.Sprintf("status %d: %s", s.Code, shorten(s.Message)) }
@@ -53,91 +44,55 @@ func (s *status) Error() string { return fmt.Sprintf("status %d: %s", s.Code, sh
 // errOther is the cause if a response is not one of Kubernetes.
 var errOther = errors.New("this is no API server of Kubernetes with " + apiVersion)
 
-const (
-	maxResponse = 64 << 20
-	maxError    = 64 << 10
-)
+const maxResponse = 64 << 20
 
-// do sends a request and decodes the response into v. It returns the server's time.
-func (o *objects) do(ctx context.Context, r request, v any) (time.Time, error) {
-	c, err := o.connect()
-	if err != nil {
-		return time.Time{}, err
-	}
-	response, err := c.send(ctx, r) //nolint:bodyclose // decode closes it
-	if cause := ctx.Err(); err != nil && cause != nil && !errors.Is(err, cause) {
-		err = fmt.Errorf("%w: %w", cause, err)
-	}
-	if err != nil {
-		return time.Time{}, err
-	}
-	if err = decode(response, v); response.StatusCode == http.StatusUnauthorized && c.stale != nil {
-		err = fmt.Errorf("%w; %w", err, c.stale)
-	}
-	at, _ := http.ParseTime(response.Header.Get("Date")) // zero if the server does not say it
-	return at, err
-}
-
-// send sends a request once. Without GetBody no transport sends a body again,
-// and the server may have done what was sent.
-func (c connection) send(ctx context.Context, r request) (*http.Response, error) {
+// do sends a request once and decodes the response into v. It returns the server's time, or zero if the
+// server does not say it.
+func (o *objects) do(ctx context.Context, r request, v any) (at time.Time, err error) {
+	c := o.connect()
 	q, err := http.NewRequestWithContext(ctx, r.method, c.server+r.path, nil)
 	if err != nil {
-		return nil, err
+		return at, err
 	}
 	q.URL.RawQuery = r.query
 	if r.body != nil {
-		q.Body = io.NopCloser(bytes.NewReader(r.body))
+		q.Body = io.NopCloser(bytes.NewReader(r.body)) // without GetBody no transport sends it again: the server may have carried it out
 		q.ContentLength = int64(len(r.body))
 		q.Header.Set("Content-Type", "application/json")
 	}
-	q.Header.Set("Accept", "application/json")
-	if r.accept != "" {
-		q.Header.Set("Accept", r.accept)
-	}
+	q.Header.Set("Accept", cmp.Or(r.accept, "application/json"))
 	q.Header.Set("User-Agent", "traceflake")
 	if c.token != "" {
 		q.Header.Set("Authorization", "Bearer "+c.token)
 	}
-	return c.client.Do(q)
-}
-
-// discard reads a response to its end, so that its connection can be used again.
-func discard(response *http.Response) {
-	_, _ = io.CopyN(io.Discard, response.Body, maxError)
-	_ = response.Body.Close()
-}
-
-// decode decodes a response into v, or returns it as an error.
-func decode(response *http.Response, v any) error {
-	defer discard(response)
-	if response.StatusCode == http.StatusTooManyRequests {
-		seconds, _ := strconv.Atoi(response.Header.Get("Retry-After"))
-		return &pages.Busy{Err: errors.New("the server throttles"), After: time.Duration(min(max(seconds, 1), 3600)) * time.Second}
-	}
-	if response.StatusCode/100 == 2 {
-		data, err := io.ReadAll(io.LimitReader(response.Body, maxResponse))
-		if err != nil {
-			return err
-		}
-		if json.Unmarshal(data, v) != nil {
-			return fmt.Errorf("%w: %s answers %s", errOther, response.Request.URL.Host, excerpt(data))
-		}
-		return nil
-	}
-	data, err := io.ReadAll(io.LimitReader(response.Body, maxError))
+	response, err := c.client.Do(q)
 	if err != nil {
-		return err
+		return at, err
 	}
+	defer func() { _ = response.Body.Close() }()
+	data, err := io.ReadAll(io.LimitReader(response.Body, maxResponse))
+	if err != nil {
+		return at, err
+	}
+	at, _ = http.ParseTime(response.Header.Get("Date"))
 	s := &status{}
-	if json.Unmarshal(data, s) == nil && s.Kind == "Status" {
-		s.Code = response.StatusCode
-		return s
+	switch code := response.StatusCode; {
+	case code == http.StatusTooManyRequests:
+		seconds, _ := strconv.Atoi(response.Header.Get("Retry-After"))
+		err = &pages.Busy{Err: errors.New("the server throttles"), After: time.Duration(min(max(seconds, 1), 3600)) * time.Second}
+	case code/100 == 2 && json.Unmarshal(data, v) == nil:
+	case code/100 != 2 && json.Unmarshal(data, s) == nil && s.Kind == "Status":
+		s.Code = code
+		err = s
+	case code >= 500 || code == http.StatusUnauthorized || code == http.StatusForbidden: // of a proxy, or of a server that starts
+		err = &status{Code: code, Message: excerpt(data)}
+	default:
+		err = fmt.Errorf("%w: %s answers with status %d %s", errOther, q.URL.Host, code, excerpt(data))
 	}
-	if response.StatusCode >= 500 || response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusForbidden {
-		return &status{Code: response.StatusCode, Message: excerpt(data)} // of a proxy, or of a server that starts
+	if response.StatusCode == http.StatusUnauthorized && c.stale != nil {
+		err = fmt.Errorf("%w; %w", err, c.stale)
 	}
-	return fmt.Errorf("%w: %s answers with status %d %s", errOther, response.Request.URL.Host, response.StatusCode, excerpt(data))
+	return at, err
 }
 
 // excerpt returns the beginning of a response.

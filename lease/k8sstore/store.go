@@ -41,24 +41,15 @@ func New(client *http.Client, server, namespace string, opts ...Option) (driver.
 	}
 	own := *client
 	own.CheckRedirect = noRedirect
-	return newStore(fixed{client: &own, server: strings.TrimRight(server, "/")}, namespace, opts)
-}
-
-// fixed is a connection that stays the same.
-type fixed connection
-
-func (f fixed) connect() (connection, error) { return connection(f), nil }
-
-func (f fixed) Close() error {
-	f.client.CloseIdleConnections()
-	return nil
+	fixed := connection{client: &own, server: strings.TrimRight(server, "/")}
+	return newStore(func() connection { return fixed }, namespace, opts)
 }
 
 // label is the form of the names of namespaces and stores.
 var label = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
-func newStore(c connector, namespace string, opts []Option) (driver.Store, error) {
-	o := &objects{connector: c, namespace: namespace, name: DefaultName}
+func newStore(connect func() connection, namespace string, opts []Option) (driver.Store, error) {
+	o := &objects{connect: connect, namespace: namespace, name: DefaultName}
 	for _, opt := range opts {
 		if opt != nil {
 			opt(o)
