@@ -24,19 +24,20 @@ func init() {
 	driver.Register("etcds", openURL)
 }
 
-// dialed is the client of a URL, which the first call makes: with a password,
-// making one contacts the server, which may be down.
-type dialed struct {
+// connection is a client: that of [New], or the one of a URL, which the first call makes: with a
+// password, making one contacts the server, which may be down.
+type connection struct {
 	config clientv3.Config
 
 	mu     sync.Mutex
-	client *clientv3.Client
+	client clientv3.KV
+	close  func() error // nil if the caller of New closes it, or there is none yet
 	closed bool
 }
 
 var errClosed = errors.New("the store is closed")
 
-func (d *dialed) kv(ctx context.Context) (clientv3.KV, error) {
+func (d *connection) kv(ctx context.Context) (clientv3.KV, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch {
@@ -62,20 +63,20 @@ func (d *dialed) kv(ctx context.Context) (clientv3.KV, error) {
 	if !connected() { // the call was canceled
 		return nil, errors.Join(ctx.Err(), client.Close())
 	}
-	d.client = client
+	d.client, d.close = client, client.Close
 	return client, nil
 }
 
 // Close implements [driver.Store].
-func (d *dialed) Close() error {
+func (d *connection) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.closed = true
-	if d.client == nil {
+	if d.close == nil {
 		return nil
 	}
-	err := d.client.Close()
-	d.client = nil
+	err := d.close()
+	d.client, d.close = nil, nil
 	return err
 }
 
@@ -88,7 +89,7 @@ func openURL(text string) (driver.Store, error) {
 	if err != nil || u.Host == "" || u.Opaque != "" {
 		return nil, bad("want " + urlForm) // err may hold the password
 	}
-	d := &dialed{config: clientv3.Config{
+	d := &connection{config: clientv3.Config{
 		DialTimeout:          5 * time.Second,
 		DialKeepAliveTime:    10 * time.Second, // detects a member that vanished without closing the connection
 		DialKeepAliveTimeout: 5 * time.Second,
@@ -122,8 +123,7 @@ func openURL(text string) (driver.Store, error) {
 	if strings.Trim(u.Path, "/") != "" {
 		opts = append(opts, WithPrefix(u.Path))
 	}
-	s := &server{connection: d, endpoints: d.config.Endpoints}
-	return s.store(opts)
+	return newStore(&server{connection: d, endpoints: d.config.Endpoints}, opts)
 }
 
 // bad is the error of an invalid URL, which may contain a password.

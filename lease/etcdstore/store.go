@@ -40,31 +40,18 @@ func New(client clientv3.KV, opts ...Option) (driver.Store, error) {
 	if ok {
 		endpoints = c.Endpoints()
 	}
-	s := &server{connection: fixed{client}, endpoints: endpoints}
-	return s.store(opts)
+	return newStore(&server{connection: &connection{client: client}, endpoints: endpoints}, opts)
 }
-
-// connection is a client, which may have to be made.
-type connection interface {
-	kv(context.Context) (clientv3.KV, error)
-	Close() error
-}
-
-// fixed is the client of [New], which the caller closes.
-type fixed struct{ client clientv3.KV }
-
-func (f fixed) kv(context.Context) (clientv3.KV, error) { return f.client, nil }
-func (fixed) Close() error                              { return nil }
 
 // server is a [pages.Server] on the keys below a prefix. The version of a page is
 // its value, which never recurs; etcd's revisions may, after a restore.
 type server struct {
-	connection
+	*connection
 	prefix    string
 	endpoints []string // for errors
 }
 
-func (s *server) store(opts []Option) (driver.Store, error) {
+func newStore(s *server, opts []Option) (driver.Store, error) {
 	s.prefix = DefaultPrefix
 	for _, opt := range opts {
 		if opt != nil {

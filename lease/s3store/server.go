@@ -80,22 +80,20 @@ func (s *server) Write(ctx context.Context, name string, data []byte, version st
 		return pages.Object{}, err
 	}
 	switch {
-	case a.status == http.StatusOK:
-		written, err := etag(a.header.Get("ETag"))
-		if err != nil {
-			return pages.Object{}, s.failed(putObject, name, err)
-		}
-		if sum := a.header.Get("X-Amz-Checksum-Crc64nvme"); sum != "" && sum != checksum(data) {
-			return pages.Object{}, s.failed(putObject, name, pages.ErrAltered)
-		}
-		return pages.Object{Version: written}, nil
-	case a.status == http.StatusPreconditionFailed,
+	case a.status == http.StatusPreconditionFailed, a.conflict(),
 		a.status == http.StatusNotFound && a.code == noSuchKey && version != "":
 		return pages.Object{}, pages.ErrChanged
-	case a.conflict(): // another write is in progress
-		return pages.Object{}, pages.ErrChanged
+	case a.status != http.StatusOK:
+		return pages.Object{}, s.refused(putObject, name, a)
 	}
-	return pages.Object{}, s.refused(putObject, name, a)
+	written, err := etag(a.header.Get("ETag"))
+	if sum := a.header.Get("X-Amz-Checksum-Crc64nvme"); err == nil && sum != "" && sum != checksum(data) {
+		err = pages.ErrAltered
+	}
+	if err != nil {
+		return pages.Object{}, s.failed(putObject, name, err)
+	}
+	return pages.Object{Version: written}, nil
 }
 
 var nvme = crc64.MakeTable(0x9a6c9329ac4bc9b5)
@@ -190,40 +188,16 @@ type answer struct {
 // An object is far smaller, and so is a list of 1000.
 const maxBody = 4 << 20
 
-// ask sends a request. It reports [*pages.Busy] if the server says that it did
-// nothing, because there are too many requests, or because another process is
-// about to create the same object, which a read may not show yet.
-func (s *server) ask(ctx context.Context, r request) (answer, error) {
-	a, err := s.once(ctx, r)
-	switch {
-	case err != nil:
-		if cause := ctx.Err(); cause != nil && !errors.Is(err, cause) {
-			err = fmt.Errorf("%w: %w", cause, err)
-		}
-		return answer{}, err
-	case a.conflict() && r.header.Get("If-None-Match") != "":
-		err = fmt.Errorf("s3://%s is creating %s for another process: it answered %s", s.bucket, r.key, a)
-	case a.busy():
-		err = fmt.Errorf("s3://%s throttles requests: it answered %s", s.bucket, a)
-	default:
-		return a, nil
-	}
-	return answer{}, &pages.Busy{Err: err}
-}
-
-// busy reports whether the server refused before it did anything. Other
-// responses of 503 do not say so.
-func (a answer) busy() bool {
-	return a.status == http.StatusTooManyRequests || a.code == "SlowDown"
-}
-
 // conflict reports whether the server refused a write because another one of
 // the same object is in progress.
 func (a answer) conflict() bool {
 	return a.status == http.StatusConflict && (a.code == "ConditionalRequestConflict" || a.code == "OperationAborted")
 }
 
-func (s *server) once(ctx context.Context, r request) (answer, error) {
+// ask sends a request once. It returns [*pages.Busy] if the server says that it did nothing, because
+// there are too many requests, or because another process is about to create the same object, which a
+// read may not show yet. Other responses of 503 do not say so.
+func (s *server) ask(ctx context.Context, r request) (answer, error) {
 	u := *s.base
 	u.Path += "/" + r.key
 	u.RawQuery = strings.ReplaceAll(r.query.Encode(), "+", "%20") // as it is signed
@@ -265,7 +239,15 @@ func (s *server) once(ctx context.Context, r request) (answer, error) {
 	if a.status >= http.StatusMultipleChoices {
 		a.explain()
 	}
-	return a, nil
+	switch {
+	case a.conflict() && r.header.Get("If-None-Match") != "":
+		err = fmt.Errorf("s3://%s is creating %s for another process: it answered %s", s.bucket, r.key, a)
+	case a.status == http.StatusTooManyRequests || a.code == "SlowDown":
+		err = fmt.Errorf("s3://%s throttles requests: it answered %s", s.bucket, a)
+	default:
+		return a, nil
+	}
+	return answer{}, &pages.Busy{Err: err}
 }
 
 // inParts returns a body that calls [pages.Halfway] in its middle.
