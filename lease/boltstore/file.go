@@ -53,18 +53,11 @@ var (
 type file struct {
 	path    string
 	timeout time.Duration
-	machine func() uint64
-	life    uint64      // the machine's, when the file was opened
-	copied  atomic.Bool // Restored was called
+	machine func() uint64 // changes when this machine is restored from a snapshot
+	life    uint64        // the machine's, when the file was opened
+	copied  atomic.Bool   // Restored was called
 	now     func() time.Time
 	turn    chan struct{} // one transaction at a time in this process
-}
-
-func newFile(path string, cfg config) *file {
-	return &file{
-		path: path, timeout: cfg.timeout, machine: cfg.machine, life: cfg.machine(), now: cfg.now,
-		turn: make(chan struct{}, 1),
-	}
 }
 
 // Read implements [pages.Server].

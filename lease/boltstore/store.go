@@ -37,19 +37,24 @@ func init() {
 // New returns the store of the file at path. It does not access the file. The error wraps
 // [lease.ErrInvalidRequest]. The store may be used by many goroutines and processes at once.
 func New(path string, opts ...Option) (driver.Embedded, error) {
-	cfg, err := newConfig(opts)
-	if err == nil && path == "" {
-		err = fmt.Errorf("%w: the path is empty", lease.ErrInvalidRequest)
+	f := &file{path: path, timeout: DefaultTimeout, machine: restores, now: randflake.SystemClock{}.Now, turn: make(chan struct{}, 1)}
+	for _, opt := range opts {
+		if opt != nil {
+			opt(f)
+		}
 	}
-	if err != nil {
-		return nil, fmt.Errorf("boltstore: %w", err)
+	switch {
+	case path == "":
+		return nil, fmt.Errorf("boltstore: %w: the path is empty", lease.ErrInvalidRequest)
+	case f.timeout <= 0:
+		return nil, fmt.Errorf("boltstore: %w: timeout %s, want more than 0", lease.ErrInvalidRequest, f.timeout)
 	}
-	s := &store{file: newFile(path, cfg)}
-	s.Store, err = pages.New(s.file, pages.Layout{Name: "boltstore: " + path, BlocksPerPage: blocksPerPage})
+	f.life = f.machine()
+	blocks, err := pages.New(f, pages.Layout{Name: "boltstore: " + path, BlocksPerPage: blocksPerPage})
 	if err != nil {
 		return nil, err
 	}
-	return s, nil
+	return &store{Store: blocks, file: f}, nil
 }
 
 // Open returns the store of the file at path. If there is no file, it creates one, for every node
