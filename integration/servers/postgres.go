@@ -12,13 +12,15 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/traceflake/traceflake/integration/servers/child"
 )
 
 // PostgresServer is a fresh database on a PostgreSQL. It is safe for concurrent use.
 type PostgresServer struct {
 	admin  string
 	dsn    *url.URL
-	local  *postgres // nil for a server given by its DSN
+	local  *child.Server // nil for a server given by its DSN
 	closed sync.Once
 	err    error // of Close
 }
@@ -34,10 +36,9 @@ func Postgres(ctx context.Context) (*PostgresServer, error) {
 	s.admin = os.Getenv("TRACEFLAKE_POSTGRES_DSN")
 	if s.admin == "" {
 		var err error
-		if s.local, err = startPostgres(ctx); err != nil {
+		if s.local, s.admin, err = startPostgres(ctx); err != nil {
 			return nil, err
 		}
-		s.admin = s.local.dsn
 	}
 	u, err := url.Parse(s.admin)
 	if err != nil || u.Host == "" || u.Scheme != "postgres" && u.Scheme != "postgresql" {
@@ -45,7 +46,10 @@ func Postgres(ctx context.Context) (*PostgresServer, error) {
 	}
 	name := "traceflake_" + strings.ToLower(rand.Text())
 	if err := s.exec(ctx, "CREATE DATABASE "+name); err != nil {
-		return nil, errors.Join(err, s.local.stop())
+		if s.local != nil {
+			err = errors.Join(err, s.local.Close())
+		}
+		return nil, err
 	}
 	u.Path = "/" + name
 	s.dsn = u
@@ -60,7 +64,7 @@ func (s *PostgresServer) DSN() string { return s.dsn.String() }
 func (s *PostgresServer) Close() error {
 	s.closed.Do(func() {
 		if s.local != nil {
-			s.err = s.local.stop()
+			s.err = s.local.Close()
 			return
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

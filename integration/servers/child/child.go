@@ -14,18 +14,22 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 )
 
-// Server is a server that can be killed and started again with the data it had. It is safe for
+// Server is a server that can be killed and started again with the data it had. Its methods are safe for
 // concurrent use.
 type Server struct {
-	name    string
-	command func() *exec.Cmd
+	Dir     string                      // its folder, if Close shall remove one
+	Address string                      // host:port on loopback, which Start chooses
+	Command func() *exec.Cmd            // of each start
+	Answers func(context.Context) error // nil once it is ready, for Wait
 
+	name  string
 	mu    sync.Mutex
 	cmd   *exec.Cmd // nil if it does not run
 	stdin io.Closer
@@ -33,9 +37,45 @@ type Server struct {
 	ended chan struct{}
 }
 
-// New returns a server that is not running yet. Each start runs a new command.
+// New returns a server that is not running yet.
 func New(name string, command func() *exec.Cmd) *Server {
-	return &Server{name: name, command: command}
+	return &Server{name: name, Command: command}
+}
+
+// Start starts the server on a free port, and returns when it answers. Another process may take the port
+// before the server does: then it is started on another one.
+func (s *Server) Start(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	for try := 0; ; try++ {
+		addresses, err := Addresses(1)
+		if err == nil {
+			s.Address = addresses[0]
+			err = s.Run()
+		}
+		if err == nil {
+			err = s.Wait(ctx)
+		}
+		if err == nil || try == 2 || ctx.Err() != nil {
+			return err
+		}
+		_ = s.Stop()
+	}
+}
+
+// Port is that of the address.
+func (s *Server) Port() string { return s.Address[strings.LastIndex(s.Address, ":")+1:] }
+
+// Wait waits until the server answers.
+func (s *Server) Wait(ctx context.Context) error { return Ready(ctx, s.Answers, s) }
+
+// Close ends the server and removes its folder.
+func (s *Server) Close() error {
+	err := s.Stop()
+	if s.Dir != "" {
+		err = errors.Join(err, os.RemoveAll(s.Dir))
+	}
+	return err
 }
 
 // Run starts the server. It does nothing if the server runs.
@@ -45,7 +85,7 @@ func (s *Server) Run() (err error) {
 	if s.cmd != nil {
 		return nil
 	}
-	cmd, log, ended := s.command(), new(bytes.Buffer), make(chan struct{})
+	cmd, log, ended := s.Command(), new(bytes.Buffer), make(chan struct{})
 	cmd.Stdout, cmd.Stderr = log, log
 	if s.stdin, err = cmd.StdinPipe(); err != nil {
 		return err
@@ -102,8 +142,14 @@ func (s *Server) failure() error {
 // Kill ends the server as a crash does. The error reports a server that had ended by itself.
 func (s *Server) Kill() error { return s.end(func() error { return s.cmd.Process.Kill() }) }
 
-// Stop closes the server's standard input and waits for its end.
-func (s *Server) Stop() error { return s.end(func() error { return s.stdin.Close() }) }
+// Stop closes the server's standard input and waits for its end. One that does not end is killed.
+func (s *Server) Stop() error {
+	return s.end(func() error {
+		process := s.cmd.Process
+		time.AfterFunc(30*time.Second, func() { _ = process.Kill() }) // no other process: it was waited for
+		return s.stdin.Close()
+	})
+}
 
 func (s *Server) end(how func() error) error {
 	s.mu.Lock()

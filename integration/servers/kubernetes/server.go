@@ -18,7 +18,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -36,14 +35,13 @@ const (
 )
 
 // Server is a running API server with its own etcd.
+//
+// Run starts it with the data it had, Kill ends it as a crash does, and Signal sends it a signal, not its
+// etcd.
 type Server struct {
-	dir, binary string
-	flags       []string // of the caller
-	etcd        *etcd.Cluster
-	address     string          // host:port
-	transport   *http.Transport // trusts the server's certificate
-
-	child *child.Server
+	*child.Server
+	etcd      *etcd.Cluster
+	transport *http.Transport // trusts the server's certificate
 }
 
 // ForTest starts a server for a test, with flags of kube-apiserver, which ends
@@ -107,14 +105,13 @@ func find(tb testing.TB) string {
 }
 
 func start(ctx context.Context, binary string, flags ...string) (_ *Server, err error) {
-	s := &Server{binary: binary, flags: flags}
-	s.child = child.New("kube-apiserver", s.command)
+	s := &Server{Server: child.New("kube-apiserver", nil)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Close())
 		}
 	}()
-	if s.dir, err = os.MkdirTemp("", "traceflake-kubernetes-"); err != nil {
+	if s.Dir, err = os.MkdirTemp("", "traceflake-kubernetes-"); err != nil {
 		return nil, err
 	}
 	if err := s.files(); err != nil {
@@ -123,15 +120,15 @@ func start(ctx context.Context, binary string, flags ...string) (_ *Server, err 
 	if s.etcd, err = etcd.Start(ctx, 1, false); err != nil {
 		return nil, err
 	}
-	addresses, err := child.Addresses(1)
-	if err != nil {
-		return nil, err
+	s.Command = func() *exec.Cmd { return s.command(binary, flags) }
+	s.Answers = func(ctx context.Context) error {
+		_, err := s.Do(ctx, http.MethodGet, "/readyz", "", nil)
+		if err == nil {
+			_, err = s.Do(ctx, http.MethodGet, "/api/v1/namespaces/default", "", nil)
+		}
+		return err
 	}
-	s.address = addresses[0]
-	if err := s.Run(); err != nil {
-		return nil, err
-	}
-	return s, s.Wait(ctx)
+	return s, s.Start(ctx)
 }
 
 // files writes what the server reads when it starts: the certificate is that of httptest, for
@@ -153,14 +150,12 @@ func (s *Server) files() error {
 		os.WriteFile(s.path("tokens.csv"), []byte("secret-of-admin,admin,1,system:masters\nsecret-of-limited,limited,2\n"), 0o600))
 }
 
-func (s *Server) path(name string) string { return filepath.Join(s.dir, name) }
+func (s *Server) path(name string) string { return filepath.Join(s.Dir, name) }
 
-// command starts the server with the data it had.
-func (s *Server) command() *exec.Cmd {
-	_, port, _ := strings.Cut(s.address, ":")
-	return exec.Command(s.binary, append([]string{
+func (s *Server) command(binary string, flags []string) *exec.Cmd {
+	return exec.Command(binary, append([]string{
 		"--etcd-servers=http://" + s.etcd.Endpoints()[0],
-		"--bind-address=127.0.0.1", "--secure-port=" + port,
+		"--bind-address=127.0.0.1", "--secure-port=" + s.Port(),
 		"--tls-cert-file=" + s.path("serving.crt"), "--tls-private-key-file=" + s.path("serving.key"),
 		"--token-auth-file=" + s.path("tokens.csv"),
 		"--authorization-mode=RBAC",
@@ -170,47 +165,23 @@ func (s *Server) command() *exec.Cmd {
 		"--disable-admission-plugins=ServiceAccount", // nothing makes accounts here
 		"--endpoint-reconciler-type=none",
 		"--service-cluster-ip-range=10.0.0.0/24",
-	}, s.flags...)...)
-}
-
-// Run starts the server, with the data it had. It does nothing if the server
-// runs.
-func (s *Server) Run() error { return s.child.Run() }
-
-// Kill ends the server as a crash does. Its etcd goes on.
-func (s *Server) Kill() error { return s.child.Kill() }
-
-// Signal sends a signal to the server, not to its etcd.
-func (s *Server) Signal(signal syscall.Signal) error { return s.child.Signal(signal) }
-
-// Wait returns when the server is ready.
-func (s *Server) Wait(ctx context.Context) error {
-	return child.Ready(ctx, func(ctx context.Context) error {
-		_, err := s.Do(ctx, http.MethodGet, "/readyz", "", nil)
-		if err == nil {
-			_, err = s.Do(ctx, http.MethodGet, "/api/v1/namespaces/default", "", nil)
-		}
-		return err
-	}, s.child)
+	}, flags...)...)
 }
 
 // Close ends the server and removes its data.
 func (s *Server) Close() error {
-	err := s.Kill()
+	err := s.Server.Close()
 	if s.transport != nil {
 		s.transport.CloseIdleConnections()
 	}
 	if s.etcd != nil {
 		err = errors.Join(err, s.etcd.Close())
 	}
-	if s.dir != "" {
-		err = errors.Join(err, os.RemoveAll(s.dir))
-	}
 	return err
 }
 
 // URL is that of the server.
-func (s *Server) URL() string { return "https://" + s.address }
+func (s *Server) URL() string { return "https://" + s.Address }
 
 // Token is the token of a user, Admin or Limited.
 func (s *Server) Token(user string) string { return "secret-of-" + user }

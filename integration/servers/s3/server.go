@@ -48,34 +48,29 @@ func (k Keys) Setenv(tb testing.TB) {
 
 // Server is a server of S3 on this machine: Run starts it with the data that it had, Kill ends it
 // as a crash does.
-type Server struct {
-	*child.Server
-	dir, endpoint string
-}
+type Server struct{ *child.Server }
 
 // Start starts a server, and returns when it answers. Its data is in a folder
 // that Close removes.
-func Start(ctx context.Context) (_ *Server, err error) {
+func Start(ctx context.Context) (*Server, error) {
 	dir, err := os.MkdirTemp("", "traceflake-s3-")
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{dir: dir}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, s.Close())
+	s := &Server{child.New("s3", nil)}
+	s.Dir = dir
+	s.Command = func() *exec.Cmd { return child.Self(kind, dir, s.Address) }
+	s.Answers = func(ctx context.Context) error {
+		status, _, err := s.Do(ctx, http.MethodGet, "/", nil)
+		if err == nil && status != http.StatusOK {
+			err = fmt.Errorf("status %d", status)
 		}
-	}()
-	addresses, err := child.Addresses(1)
-	if err != nil {
-		return nil, err
+		return err
 	}
-	s.endpoint = "http://" + addresses[0]
-	s.Server = child.New("s3", func() *exec.Cmd { return child.Self(kind, dir, addresses[0]) })
-	if err := s.Run(); err != nil {
-		return nil, err
+	if err := s.Server.Start(ctx); err != nil {
+		return nil, errors.Join(err, s.Close())
 	}
-	return s, s.Wait(ctx)
+	return s, nil
 }
 
 // ForTest is Start for a test, and Close when it ends.
@@ -85,18 +80,7 @@ func ForTest(tb testing.TB) *Server {
 }
 
 // Endpoint is the server's address, as a URL.
-func (s *Server) Endpoint() string { return s.endpoint }
-
-// Wait returns when the server answers.
-func (s *Server) Wait(ctx context.Context) error {
-	return child.Ready(ctx, func(ctx context.Context) error {
-		status, _, err := s.Do(ctx, http.MethodGet, "/", nil)
-		if err == nil && status != http.StatusOK {
-			err = fmt.Errorf("status %d", status)
-		}
-		return err
-	}, s.Server)
-}
+func (s *Server) Endpoint() string { return "http://" + s.Address }
 
 // Bucket makes a bucket for a test.
 func (s *Server) Bucket(tb testing.TB, name string) {
@@ -116,7 +100,7 @@ func (s *Server) MustDo(tb testing.TB, method, path string, body []byte) []byte 
 
 // Do sends a request as Root. The path may have a query.
 func (s *Server) Do(ctx context.Context, method, path string, body []byte) (status int, answer []byte, err error) {
-	r, err := http.NewRequestWithContext(ctx, method, s.endpoint+path, bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, method, s.Endpoint()+path, bytes.NewReader(body))
 	if err != nil {
 		return 0, nil, err
 	}
@@ -140,13 +124,4 @@ func Sign(r *http.Request, body []byte) error {
 	signer := v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true })
 	keys := aws.Credentials{AccessKeyID: Root.AccessKey, SecretAccessKey: Root.SecretKey}
 	return signer.SignHTTP(r.Context(), keys, r, payload, "s3", Region, time.Now())
-}
-
-// Close kills the server and removes its data.
-func (s *Server) Close() error {
-	var err error
-	if s.Server != nil {
-		err = s.Kill()
-	}
-	return errors.Join(err, os.RemoveAll(s.dir))
 }
