@@ -105,38 +105,27 @@ const (
 // or 0 if it is not known yet.
 func (k *clock) judge(before, now moment) (rate uint64, _ verdict) {
 	rate = k.rate.Load()
-	s := now.since(before)
+	passed := float64(now.at.Sub(before.at)) / float64(time.Millisecond)
+	ticks := float64(int64(now.count - before.count)) // negative if it jumped back
+	drift := math.Abs(ticks/float64(rate) - passed)   // in milliseconds
 	switch {
-	case rate != 0 && s.drift(rate) <= maxPause:
+	case rate != 0 && drift <= maxPause:
 		return rate, agrees
 	case float64(k.counter.read()-now.count) > maxPause*k.counter.slowest:
 		return 0, nothing // the goroutine was stopped between the readings of counter and clock
 	case before.at.IsZero():
 		return rate, agrees // this is the first reading
-	case rate != 0 && s.drift(rate) <= maxNoise+s.passed*maxDrift:
+	case rate != 0 && drift <= maxNoise+passed*maxDrift:
 		return rate, agrees
 	case rate != 0:
 		return 0, differs
-	case s.passed < trusted:
+	case passed < trusted:
 		return 0, nothing // too short to measure the rate
 	}
-	rate = uint64(max(s.ticks/s.passed, 0))
+	rate = uint64(max(ticks/passed, 0))
 	k.rate.Store(rate)
 	if float64(rate) < k.counter.slowest || float64(rate) > k.counter.fastest {
 		return 0, differs
 	}
 	return rate, agrees
 }
-
-// span is the time between two moments by the clock, in milliseconds, and by the counter.
-type span struct{ passed, ticks float64 }
-
-func (m moment) since(before moment) span {
-	return span{
-		passed: float64(m.at.Sub(before.at)) / float64(time.Millisecond),
-		ticks:  float64(int64(m.count - before.count)), // negative if it jumped back
-	}
-}
-
-// drift returns by how many milliseconds the counter differs from the clock.
-func (s span) drift(rate uint64) float64 { return math.Abs(s.ticks/float64(rate) - s.passed) }

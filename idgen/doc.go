@@ -11,29 +11,27 @@
 //
 //	sdktrace.NewTracerProvider(sdktrace.WithIDGenerator(idgen.New()))
 //
-// The first 64 bits, the clear half, are for sorting. They show anyone who sees the ID when the
-// trace began, and roughly how many traces began before it in that millisecond. The low half is
-// for uniqueness and for sampling: its bits are uniform and random to anyone without the secret,
-// as W3C Trace Context level 2 requires of the last seven bytes, which the samplers of Go and of
-// the collector read. The ratio samplers of .NET and C++ read the first eight bytes, which contain
-// the time: they keep all of these traces or none, so sample elsewhere.
+// The first 64 bits, the clear half, are for sorting. They show everyone when the trace began, and
+// roughly how many traces began before it in that millisecond. The low half is for uniqueness and
+// sampling: without the secret its bits are uniform and random, as W3C Trace Context level 2
+// requires of the last seven bytes, which the samplers of Go and of the Collector read. The ratio
+// samplers of .NET and C++ read the first eight bytes: they keep all of these traces or none, so
+// sample elsewhere.
 //
 // # Order
 //
 // Trace IDs of one generator sort by millisecond. Within a millisecond each processor (a P of Go's
-// scheduler) takes runs of the sequence, so that most calls write no memory that another processor
-// writes. In each millisecond a processor's runs have 1, 1, 2, 4, 8 … 128 numbers. What is left of
-// a run is given up when its millisecond ends, or when the goroutine that fetched new low halves
-// comes back on another processor. The exact guarantees are:
+// scheduler) takes runs of the sequence, of 1, 1, 2, 4, 8 … 128 numbers, so that most calls write
+// no memory that another processor writes. What is left of a run is given up when its millisecond
+// ends, or when the goroutine that fetched new low halves returns on another processor.
 //
 //   - A goroutine that stays on its processor gets strictly increasing IDs. The
 //     build tag nolinkname weakens this: a call may then be preempted.
-//   - Across processors, IDs of the same millisecond are in the order of their
-//     runs: each run follows all those taken before it. So an ID can sort before
-//     one that another processor generated up to a millisecond earlier. A
-//     processor's first two IDs of a millisecond are runs of their own and sort
-//     after all runs taken until then. The same holds for a goroutine that moves
-//     to another processor.
+//   - Across processors, IDs of one millisecond are in the order of their runs. So
+//     an ID can sort before one that another processor generated up to a
+//     millisecond earlier. A processor's first two IDs of a millisecond are runs
+//     of their own and sort after all runs taken until then. The same holds for a
+//     goroutine that moves to another processor.
 //   - Processors may disagree by some microseconds on when a millisecond begins.
 //   - When the 2^23 numbers of a millisecond are used up, the sequence runs into
 //     the next millisecond.
@@ -43,32 +41,32 @@
 //
 // # Time
 //
-// An ID's millisecond is within one of the clock's. The clock is read together with the
-// processor's time-stamp counter, which is trusted for 16 ms: on amd64 if the processor says that
-// it is invariant, and on arm64. So a step of the clock, or an error of the counter while the
-// machine is suspended, goes unnoticed for at most 17 ms of the counter's time. A counter that
-// disagrees with the clock is never used again; one that has stopped is noticed when the timer
-// expires, once a second. The clock is read for each trace ID on other architectures, and under
-// the build tag purego.
+// An ID's millisecond differs from the clock's by at most one. On arm64, and on amd64 if the
+// processor reports that its time-stamp counter is invariant, the clock is read together with the
+// counter, which is then trusted for 16 ms. So a step of the clock, or an error of the counter
+// while the machine is suspended, goes unnoticed for at most 17 ms of the counter's time. A counter
+// that disagrees with the clock is never used again; one that has stopped is noticed within a
+// second. On other architectures, and under the build tag purego, the clock is read for each trace
+// ID.
 //
 // A generator has one timer, which runs once a second while it is used, and a goroutine only while
 // it reports an error. [Generator.Close] stops the timer.
 //
 // # Memory
 //
-// Each processor that generates IDs keeps up to 1024 of them ready, in 8.5 KiB. In each second the
-// first batch has 256 IDs, and each further one twice as many. So a processor discards at most 256
-// IDs more than it uses in a second. The first call after a batch is used up generates the next:
-// with the cipher's assembly that takes some microseconds, without it 25 µs for 1024 IDs.
+// Each processor that generates IDs keeps up to 1024 of them ready, in 8.5 KiB. In each second its
+// first batch has 256 IDs, and each further one twice as many, so it discards at most 256 IDs more
+// than it uses. The call after a batch is used up generates the next: with the cipher's assembly
+// that takes some microseconds, without it 25 µs for 1024 IDs.
 //
 // # What makes the IDs unique
 //
 // Without configuration, a generator draws a random secret for this process alone and encrypts
 // numbers that only grow. So low halves and span IDs never repeat within the process, and collide
-// with those of other processes only as 64-bit random numbers would; two trace IDs are equal only
-// if their low halves collide in the same millisecond at the same place in the sequence. When the
+// with those of other processes only as 64-bit random numbers would. For two trace IDs to be equal,
+// the low halves must collide in the same millisecond at the same place in the sequence. When the
 // clock steps back by more than two seconds, or the machine was restored, the generator draws
-// another secret, as another process would.
+// another secret.
 //
 // With [WithSource] and a source whose nodes are leased under one secret for the whole fleet, no
 // ID of the fleet repeats, and holders of the secret can decode and verify them.
@@ -77,24 +75,21 @@
 //
 // If Linux's vmclock reports that this machine was restored from a snapshot, the ready IDs are
 // discarded before another is handed out, a zero-configuration generator draws a new secret, and
-// the restore is reported once to [otel.Handle] and counted. Elsewhere [Generator.Restored] does
-// this. The attribute of the metric traceflake.id.restores is the mechanism that detects restores
-// here.
+// the restore is counted and reported once to [otel.Handle]. Elsewhere [Generator.Restored] does
+// this. A source given by WithSource handles copies itself, as a lease.Keeper does.
 //
 // If nothing reports the restore, two copies without configuration generate the same IDs until the
-// second ends in which they were copied. From then on each begins every second at a random place
-// of 2^34. If both reserve n IDs in a second, some of them are equal with a probability of n /
-// 7.5e9, and none otherwise. docs/clones.md has what remains; TestCopiesPart shows it. A source
-// given by WithSource handles copies itself, as a lease.Keeper does.
+// end of the second in which they were copied. From then on each begins every second at a random
+// place of 2^34: if both reserve n IDs in a second, some of them are equal with a probability of n
+// / 7.5e9, and none otherwise. TestCopiesPart shows it; docs/clones.md lists what remains.
 //
 // # When the source fails
 //
 // An ID generator cannot return an error and must not wait. If the source refuses, the ID consists
 // of random bits (after the clear half, which continues as usual) and is counted. The beginning
-// and the end of such an outage are reported once each to [otel.Handle], in this order and in a
-// goroutine of their own, so that an error handler may block. While the clock is outside the range
-// of trace IDs, 2020 to 2089, trace IDs are entirely random; this is reported and counted in the
-// same way.
+// and the end of such an outage are each reported once to [otel.Handle], in a goroutine of their
+// own, so that an error handler may block. While the clock is outside the range of trace IDs, 2020
+// to 2089, trace IDs are entirely random, which is counted and reported in the same way.
 //
 // # Time in tests
 //
@@ -112,8 +107,9 @@
 //	traceflake.id.restores     counter  {restore}  traceflake.vmclock=off|...     restores of this machine from a snapshot
 //	traceflake.id.borrowed     gauge    s                                         how far the newest batch was ahead of the clock
 //
-// The values of traceflake.vmclock are off, generation_counter, which reports restores, and
-// disruption_marker, which also reports live migrations. The values of error.type are no_lease,
-// before_epoch, lease_not_started, lease_expired, clock_behind, exhausted, sealed, end_of_life,
-// clock_out_of_range, and _OTHER for other errors. Every series exists from the start, at 0.
+// The values of traceflake.vmclock, the mechanism that detects restores here, are off,
+// generation_counter, and disruption_marker, which also reports live migrations. The values of
+// error.type are no_lease, before_epoch, lease_not_started, lease_expired, clock_behind, exhausted,
+// sealed, end_of_life, clock_out_of_range, and _OTHER for other errors. Every series exists from
+// the start, at 0.
 package idgen

@@ -138,7 +138,7 @@ func (c *fakeClock) learned(t *testing.T, opts ...Option) (g *Generator, other f
 func onOne(t *testing.T, g *Generator) (other func()) {
 	old := runtime.GOMAXPROCS(1)
 	t.Cleanup(func() { runtime.GOMAXPROCS(old) })
-	away := g.locals.spare.get()
+	away := g.locals.unused()
 	return func() {
 		here := g.locals.detach(g.locals.here(procPin()))
 		g.locals.attach(away, true)

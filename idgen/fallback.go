@@ -33,9 +33,9 @@ func (g *Generator) Fallbacks() (n int64) {
 func (r *refusals) add(err error) {
 	r.reasons[reason(err)].Add(1)
 	if errors.Is(err, errClock) {
-		r.inRange.begins(err)
+		r.inRange.set(true, err)
 	} else {
-		r.fromSource.begins(err)
+		r.fromSource.set(true, err)
 	}
 }
 
@@ -47,23 +47,18 @@ type outage struct {
 	reports  reports.Queue
 }
 
-func (o *outage) begins(err error) {
-	if !o.on.Load() {
-		o.change(true, fmt.Errorf("idgen: falling back to random IDs: %w", err))
+// set begins an outage, because of err, or ends it.
+func (o *outage) set(on bool, err error) {
+	if o.on.Load() == on {
+		return
 	}
-}
-
-func (o *outage) ends() {
-	if o.on.Load() {
-		o.change(false, errRecovered)
-	}
-}
-
-func (o *outage) change(on bool, err error) {
 	o.changing.Lock() // reports are in the order of the changes
 	defer o.changing.Unlock()
-	if o.on.CompareAndSwap(!on, on) {
-		o.reports.Add(err)
+	switch changed := o.on.Swap(on) != on; {
+	case changed && on:
+		o.reports.Add(fmt.Errorf("idgen: falling back to random IDs: %w", err))
+	case changed:
+		o.reports.Add(errRecovered)
 	}
 }
 

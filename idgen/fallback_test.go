@@ -107,12 +107,10 @@ func TestClockOutOfRange(t *testing.T) {
 
 func TestOddSources(t *testing.T) {
 	var n randflake.ID
-	// number fills dst with numbers, the first and every further one of so many zero.
-	number := func(dst []randflake.ID, every int) {
+	number := func(dst []randflake.ID) {
 		for i := range dst {
-			if n++; i%every != 0 {
-				dst[i] = n
-			}
+			n++
+			dst[i] = n
 		}
 	}
 	for _, tt := range []struct {
@@ -122,18 +120,18 @@ func TestOddSources(t *testing.T) {
 	}{
 		{"no IDs and no error", func([]randflake.ID) (int, time.Time, error) { return 0, noon, nil }, true},
 		{"one, but a trace needs two", func(dst []randflake.ID) (int, time.Time, error) {
-			number(dst[:2], 2)
-			return 2, noon, nil
+			number(dst[:1])
+			return 1, noon, randflake.ErrExhausted
 		}, true},
 		{"few, with an error", func(dst []randflake.ID) (int, time.Time, error) {
-			number(dst[:3], 4)
+			number(dst[:3])
 			return 3, noon, randflake.ErrExhausted
 		}, false},
+		{"few without an error", func(dst []randflake.ID) (int, time.Time, error) { number(dst[:3]); return 3, noon, nil }, true},
 		{"more than requested", func(dst []randflake.ID) (int, time.Time, error) { return len(dst) + 1, noon, nil }, true},
 		{"fewer than none", func([]randflake.ID) (int, time.Time, error) { return -1, noon, nil }, true},
-		{"zeros", func(dst []randflake.ID) (int, time.Time, error) { number(dst, 2); return len(dst), noon, nil }, false},
-		{"only zeros", func(dst []randflake.ID) (int, time.Time, error) { return len(dst), noon, nil }, true},
-		{"no second", func(dst []randflake.ID) (int, time.Time, error) { number(dst, 300); return len(dst), time.Time{}, nil }, false},
+		{"a zero", func(dst []randflake.ID) (int, time.Time, error) { number(dst[1:]); return len(dst), noon, nil }, true},
+		{"no second", func(dst []randflake.ID) (int, time.Time, error) { number(dst); return len(dst), time.Time{}, nil }, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			collectErrors(t)
@@ -225,8 +223,8 @@ func TestReportsAreInOrder(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			for range 2000 {
-				o.begins(errRefused)
-				o.ends()
+				o.set(true, errRefused)
+				o.set(false, nil)
 			}
 		})
 	}

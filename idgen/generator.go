@@ -104,7 +104,8 @@ func (g *Generator) NewIDs(context.Context) (trace.TraceID, trace.SpanID) {
 			return join(high, low), spanID(span)
 		}
 	}
-	return g.newIDs(g.locals.detach(here))
+	high, ids := g.slow(here, 2)
+	return join(high, ids[0]), spanID(ids[1])
 }
 
 // NewSpanID returns the ID of a further span. It is valid. ctx and traceID are not used.
@@ -115,7 +116,8 @@ func (g *Generator) NewSpanID(context.Context, trace.TraceID) trace.SpanID {
 		g.locals.unpin(here)
 		return spanID(id)
 	}
-	return spanID(g.newID(g.locals.detach(here)))
+	_, ids := g.slow(here, 1)
+	return spanID(ids[0])
 }
 
 // NewTraceIDAt returns a trace ID for a record that predates tracing: its clear half encodes t, to
@@ -130,20 +132,23 @@ func (g *Generator) NewTraceIDAt(t time.Time) (trace.TraceID, error) {
 	if err != nil {
 		return trace.TraceID{}, err
 	}
-	low := g.newID(g.locals.detach(g.locals.here(procPin())))
+	_, ids := g.slow(g.locals.here(procPin()), 1)
 	sequence := g.backfilled.Add(1) & traceid.MaxSequence
-	return join(max(ms<<traceid.SequenceBits|sequence, 1), low), nil
+	return join(max(ms<<traceid.SequenceBits|sequence, 1), ids[0]), nil
 }
 
-// newIDs is NewIDs if nothing is ready. The caller owns l, which returns to its processor.
-func (g *Generator) newIDs(l *local) (trace.TraceID, trace.SpanID) {
-	high, err := g.generate(l, 2, true)
-	var low, span randflake.ID
-	if err == nil {
-		low, span = l.id(), l.id()
+// slow returns IDs if nothing is ready here, and unpins the goroutine: two IDs with a clear half
+// for a trace, or one without.
+func (g *Generator) slow(here pinned, n uint32) (high uint64, ids [2]randflake.ID) {
+	l := g.locals.detach(here)
+	high, err := g.generate(l, n)
+	for i := range ids[:n] {
+		if err == nil {
+			ids[i] = l.id()
+		}
 	}
 	g.locals.attach(l, !g.eras.untimed.Load())
-	if high == 0 {
+	if n == 2 && high == 0 {
 		// A wrong time would sort all such IDs into one place; random ones sort anywhere.
 		high = uint64(g.random.id())
 		if err == nil {
@@ -152,23 +157,11 @@ func (g *Generator) newIDs(l *local) (trace.TraceID, trace.SpanID) {
 	}
 	if err != nil {
 		g.refusals.add(err)
-		low, span = g.random.id(), g.random.id()
+		for i := range ids[:n] {
+			ids[i] = g.random.id()
+		}
 	}
-	return join(high, low), spanID(span)
-}
-
-// newID returns an ID of the source. The caller owns l, which returns to its processor.
-func (g *Generator) newID(l *local) (id randflake.ID) {
-	_, err := g.generate(l, 1, false)
-	if err == nil {
-		id = l.id()
-	}
-	g.locals.attach(l, !g.eras.untimed.Load())
-	if err != nil {
-		g.refusals.add(err)
-		id = g.random.id()
-	}
-	return id
+	return high, ids
 }
 
 // join returns the trace ID of two halves, in the layout that package traceid defines.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/traceflake/traceflake/randflake"
@@ -37,22 +36,14 @@ type local struct {
 	size     int    // of the next batch
 }
 
-// spare holds locals without a processor. In a zero Generator it is nil.
-type spare struct{ *sync.Pool }
-
-func (s spare) get() *local {
-	if s.Pool != nil {
-		if l, ok := s.Get().(*local); ok {
+// unused returns a local without a processor.
+func (s *locals) unused() *local {
+	if s.spare != nil { // not in a zero Generator
+		if l, ok := s.spare.Get().(*local); ok {
 			return l
 		}
 	}
 	return &local{ready: ready{ids: new([maxBatch]randflake.ID)}, size: minBatch}
-}
-
-func (s spare) put(l *local) {
-	if s.Pool != nil {
-		s.Put(l)
-	}
 }
 
 // usable is for how many milliseconds IDs may be used: their second may be borrowed, or held while
@@ -96,25 +87,18 @@ func (l *local) begin(e *era) {
 func (l *local) fill(source Source, n uint32) error {
 	l.next, l.end = 0, 0
 	count, second, err := source.Fill(l.ids[:l.size])
-	if count < 0 || count > l.size {
-		return fmt.Errorf("idgen: the source reported %d IDs, but %d were requested", count, l.size)
-	}
-	ids := l.ids[:count]
-	if slices.Contains(ids, 0) { // randflake never returns zero, which is not a valid ID
-		ids = slices.DeleteFunc(ids, func(id randflake.ID) bool { return id == 0 })
-	}
-	if len(ids) < int(n) {
-		if err == nil {
-			err = errNoIDs
-		}
+	switch {
+	case count < 0 || count > l.size || err == nil && count < l.size || slices.Contains(l.ids[:count], 0):
+		return errSource
+	case count < int(n):
 		return err
 	}
-	l.end, l.from = uint32(len(ids)), second.Add(-hold).UnixMilli()
+	l.end, l.from = uint32(count), second.Add(-hold).UnixMilli()
 	l.size = min(2*l.size, maxBatch)
 	return nil
 }
 
-var errNoIDs = errors.New("idgen: the source returned no IDs and no error")
+var errSource = errors.New("idgen: the source breaks its contract: it returned a zero ID, a wrong number of IDs, or too few without an error")
 
 // advance moves what is ready to the counter's millisecond. If only that is due, it reads the
 // clock. It reports whether the IDs may be used. A source's Generation is somebody else's code,
@@ -135,9 +119,9 @@ func (g *Generator) advance(here pinned, count uint64) bool {
 // in the meantime, or the machine was restored.
 const attempts = 4
 
-// generate makes n IDs ready that may be used now. It returns the next clear half too if a trace
-// needs one; that is 0 if the clock is out of range.
-func (g *Generator) generate(l *local, n uint32, trace bool) (high uint64, err error) {
+// generate makes n IDs ready that may be used now. For two it returns the next clear half of a
+// trace ID too, which is 0 if the clock is out of range.
+func (g *Generator) generate(l *local, n uint32) (high uint64, err error) {
 	if g.source == nil {
 		return 0, errZero
 	}
@@ -147,7 +131,7 @@ func (g *Generator) generate(l *local, n uint32, trace bool) (high uint64, err e
 		if !l.has(n) || !l.covers() {
 			err = g.fill(l, n)
 		}
-		if trace && (high == 0 || l.ms != at) { // not taken by an earlier attempt
+		if n == 2 && (high == 0 || l.ms != at) { // not taken by an earlier attempt
 			high, at = g.high(l), l.ms
 		}
 		if err != nil || l.has(n) && l.covers() && l.era == g.eras.current() {
@@ -186,7 +170,7 @@ func (g *Generator) fill(l *local, n uint32) error {
 	if err := l.fill(g.source, n); err != nil {
 		return err
 	}
-	g.refusals.fromSource.ends()
+	g.refusals.fromSource.set(false, nil)
 	if l.ahead() > 0 || !l.covers() { // borrowed, or the process was stopped meanwhile
 		g.read(&l.ready, &l.compared, g.clock.counter.read())
 	}
@@ -208,7 +192,7 @@ func (g *Generator) high(l *local) uint64 {
 			l.begin(g.eras.current())
 		}
 	}
-	g.refusals.inRange.ends()
+	g.refusals.inRange.set(false, nil)
 	return l.run.next()
 }
 

@@ -97,8 +97,8 @@ func TestRunEndsWhileItsPlaceIsTaken(t *testing.T) {
 		g.NewIDs(t.Context())
 	}
 	first := g.locals.detach(g.locals.here(procPin()))
-	second := g.locals.spare.get()
-	if _, err := g.generate(second, 2, true); err != nil {
+	second := g.locals.unused()
+	if _, err := g.generate(second, 2); err != nil {
 		t.Fatal(err)
 	}
 	g.locals.attach(second, true)

@@ -16,8 +16,8 @@ import (
 // runtime's list of names whose removal or change would break too many packages
 // (go.dev/issue/67401).
 type locals struct {
-	slots []slot // by processor
-	spare spare
+	slots []slot     // by processor
+	spare *sync.Pool // of locals without a processor
 }
 
 // slot is what a goroutine that is pinned to its processor may use.
@@ -41,7 +41,7 @@ func (s *slot) owner() *local { return s.local }
 var none slot
 
 func (s *locals) start() {
-	s.spare = spare{new(sync.Pool)}
+	s.spare = new(sync.Pool)
 	s.slots = make([]slot, max(runtime.NumCPU(), runtime.GOMAXPROCS(0)))
 }
 
@@ -83,7 +83,7 @@ func (s *locals) detach(here pinned) *local {
 	if l != nil {
 		return l
 	}
-	return s.spare.get()
+	return s.unused()
 }
 
 // attach makes l this processor's local if it may stay, unless the processor has one again. The
@@ -103,7 +103,7 @@ func (s *locals) attach(l *local, stay bool) {
 		l = nil
 	}
 	s.unpin(here)
-	if l != nil {
-		s.spare.put(l)
+	if l != nil && s.spare != nil {
+		s.spare.Put(l)
 	}
 }
