@@ -251,9 +251,10 @@ func (s *told) Restored() {
 	s.generation.Add(1)
 }
 
-// The source is told before the next era begins: what it generates until then is discarded.
-func TestRestoredTellsTheSourceFirst(t *testing.T) {
-	collectErrors(t)
+// The source is told before the next era begins: what it generates until then is discarded, on
+// each processor. Each restore is counted and reported.
+func TestRestored(t *testing.T) {
+	errs := collectErrors(t)
 	c := newClock(noon)
 	s := &told{tagged: tagged{clock: unread{c}}}
 	g, other := c.learned(t, WithSource(s))
@@ -263,22 +264,6 @@ func TestRestoredTellsTheSourceFirst(t *testing.T) {
 			other()
 		}
 	}
-	g.Restored()
-	for range 2 {
-		other()
-		if id := spanOf(g); id>>32 != 1 {
-			t.Errorf("an ID of generation %d, want 1", id>>32)
-		}
-	}
-}
-
-// After Restored, no ID of the source from before is handed out, on any processor. Each restore is
-// counted and reported.
-func TestRestored(t *testing.T) {
-	errs := collectErrors(t)
-	c := newClock(noon)
-	s := &told{tagged: tagged{clock: unread{c}}}
-	g, other := c.learned(t, WithSource(s))
 	for generation := randflake.ID(1); generation < 4; generation++ {
 		g.Restored()
 		for range 2 * maxBatch {

@@ -151,21 +151,6 @@ func TestOddSources(t *testing.T) {
 	}
 }
 
-// A random ID is never zero, whatever the kernel returns.
-func TestRandomIDIsNotZero(t *testing.T) {
-	r := random{}
-	r.mask.Store(0x1234)
-	words := []uint64{0x1234, 0x1234, 0x1235}
-	r.kernel = func() uint64 {
-		word := words[0]
-		words = words[1:]
-		return word
-	}
-	if id := r.id(); id != 1 {
-		t.Errorf("%d, want 1", uint64(id))
-	}
-}
-
 // A zero Generator generates valid random IDs, counts and reports that, and can be closed.
 func TestZeroGenerator(t *testing.T) {
 	errs := collectErrors(t)

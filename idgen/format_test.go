@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/traceflake/traceflake/randflake"
 )
 
 // number is written in hexadecimal digits.
@@ -63,7 +65,8 @@ func vectors(t *testing.T) (f struct {
 }
 
 // Numbers may be skipped. On one processor none is before the clock changes, as long as the IDs made
-// at each time are a power of two; after a step back, which ends the era, the first one is.
+// at each time are a power of two; after a step back, which ends the era, the first one is. Low
+// halves and span IDs never repeat, and come from the source while its clock is in range.
 func TestFormat(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	collectErrors(t)
@@ -73,12 +76,17 @@ func TestFormat(t *testing.T) {
 		if v.Last != 0 {
 			g.order.next.Store(uint64(v.Last) + 1)
 		}
+		c := newChecker(t, g)
+		inRange := true
 		var last, lastWant uint64
 		for i, step := range v.Steps {
 			clock.set(time.UnixMilli(step.UnixMS))
+			inRange = inRange && step.UnixMS >= randflake.Epoch*1000 && step.UnixMS < randflake.EndOfLife*1000-1000
 			var ids []trace.TraceID
 			for range step.N {
-				id, _ := g.NewIDs(t.Context())
+				id, low, span := idsOf(g)
+				c.unique(low)
+				c.unique(span)
 				ids = append(ids, id)
 			}
 			if step.Clear == nil {
@@ -94,6 +102,9 @@ func TestFormat(t *testing.T) {
 				}
 				last, lastWant = got, want
 			}
+		}
+		if inRange && g.Fallbacks() != 0 {
+			t.Errorf("%s: %d fallbacks", v.Name, g.Fallbacks())
 		}
 	}
 }

@@ -65,65 +65,6 @@ func (c *checker) unique(id randflake.ID) {
 	c.lows[id] = true
 }
 
-// Many IDs in one millisecond, and then in the next: time and sequence reflect that.
-func TestSequenceWithinAMillisecond(t *testing.T) {
-	clock := newClock(noon)
-	for name, g := range generators(t, clock) {
-		t.Run(name, func(t *testing.T) {
-			c := newChecker(t, g)
-			for range 3 {
-				clock.add(time.Millisecond)
-				for i := range uint32(10_000) {
-					if id := c.trace(); !traceid.Time(id).Equal(clock.time()) || traceid.Sequence(id) != i {
-						t.Fatalf("ID %d at %v: %v, sequence %d", i, clock.time(), traceid.Time(id), traceid.Sequence(id))
-					}
-				}
-			}
-		})
-	}
-}
-
-// A step back by less than 2 s is held; after a larger one the clear half
-// follows the clock, and IDs stay unique.
-func TestClockStepsBack(t *testing.T) {
-	for _, tt := range []struct {
-		step time.Duration
-		held bool
-	}{
-		{time.Millisecond, true},
-		{1999 * time.Millisecond, true},
-		{2000 * time.Millisecond, false},
-		{time.Hour, false},
-		{600 * 24 * time.Hour, false}, // a clock that was wrong at boot, before Randflake's epoch
-	} {
-		errs := collectErrors(t)
-		clock := newClock(noon)
-		c := newChecker(t, New(WithClock(clock)))
-		all := func(want time.Time) {
-			t.Helper()
-			for range 1000 {
-				if id := c.trace(); !traceid.Time(id).Equal(want) {
-					t.Fatalf("back by %v: the ID's time is %v, want %v", tt.step, traceid.Time(id), want)
-				}
-				c.span()
-			}
-		}
-		all(noon)
-		clock.add(-tt.step)
-		if tt.held {
-			all(noon)
-		} else {
-			c.last = trace.TraceID{}
-			all(noon.Add(-tt.step))
-		}
-		if n := c.g.Fallbacks(); clock.time().Unix() >= randflake.Epoch && (n != 0 || len(errs.all()) != 0) {
-			t.Errorf("back by %v: %d fallbacks, %v", tt.step, n, errs.all())
-		}
-		clock.set(noon.Add(time.Minute))
-		all(noon.Add(time.Minute))
-	}
-}
-
 // For any walk of the clock within the hold, IDs increase, none repeats, and both halves of each
 // ID agree.
 func TestRandomClockWalks(t *testing.T) {

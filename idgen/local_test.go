@@ -114,10 +114,16 @@ func TestRunEndsWhileItsPlaceIsTaken(t *testing.T) {
 	}
 }
 
-// No clear half repeats when the order starts again.
+// No clear half repeats when the order starts again. The other processor keeps what it has.
 func TestRunEndsWithTheOrder(t *testing.T) {
 	c := newClock(noon)
-	g, other := c.learned(t)
+	g, _ := c.learned(t)
+	var away attached
+	other := func() {
+		here := g.locals.here(procPin())
+		here.attached, away = away, here.attached
+		g.locals.unpin(here)
+	}
 	seen := map[uint64]bool{}
 	take := func(n int) {
 		t.Helper()

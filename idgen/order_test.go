@@ -1,10 +1,8 @@
 package idgen
 
 import (
-	"math"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/traceflake/traceflake/traceid"
 )
@@ -44,22 +42,6 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// The last millisecond of the layout starts again when its sequence is used up.
-func TestOrderAtItsEnd(t *testing.T) {
-	c := newClock(time.UnixMilli(traceid.EpochMillis + traceid.MaxMillis))
-	g := New(WithClock(c), WithSource(&tagged{clock: c}))
-	g.order.next.Store(math.MaxUint64 - 10)
-	for i := range 3 * longest {
-		if id, _ := g.NewIDs(t.Context()); half(id)>>traceid.SequenceBits != traceid.MaxMillis || g.Fallbacks() != 0 {
-			t.Fatalf("call %d: %s", i, id)
-		}
-	}
-	c.pass(time.Millisecond)
-	if g.NewIDs(t.Context()); g.Fallbacks() != 1 {
-		t.Errorf("%d fallbacks a millisecond later, want 1", g.Fallbacks())
-	}
-}
-
 // Runs grow while a millisecond is busy, and start again in the next.
 func TestRuns(t *testing.T) {
 	var o order
@@ -93,28 +75,5 @@ func TestRunSurvivesARefill(t *testing.T) {
 	}
 	if last, _ := g.NewIDs(t.Context()); half(last)-half(first) != n {
 		t.Errorf("%d trace IDs took %d clear halves", n, half(last)-half(first))
-	}
-}
-
-// If a goroutine is stopped while it reads the clock, the progress of others is not mistaken for a
-// step of the clock. A real step is followed.
-func TestOrderWhileTheClockIsRead(t *testing.T) {
-	c := newClock(noon)
-	g := New(WithClock(c), WithSource(&tagged{clock: c}))
-	first, _ := g.NewIDs(t.Context())
-	var during uint64
-	c.hook = func() {
-		c.hook = nil
-		c.pass(time.Minute) // the reading of noon is a minute old when it returns
-		id, _ := g.NewIDs(t.Context())
-		during = half(id)
-	}
-	after, _ := g.NewIDs(t.Context())
-	if during <= half(first) || half(after) <= during || g.steps.Load() != 0 {
-		t.Errorf("%d, %d, %d do not increase, or %d steps", half(first), during, half(after), g.steps.Load())
-	}
-	c.add(-time.Minute)
-	if id, _ := g.NewIDs(t.Context()); !traceid.Time(id).Equal(noon) || g.steps.Load() != 1 {
-		t.Errorf("after a step back: %v, %d steps", traceid.Time(id), g.steps.Load())
 	}
 }

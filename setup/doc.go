@@ -4,8 +4,8 @@
 //	…
 //	provider := sdktrace.NewTracerProvider(sdktrace.WithIDGenerator(ids))
 //	…
-//	provider.Shutdown(context.WithoutCancel(ctx)) // ctx may be over at the end
-//	ids.Shutdown(ctx)                             // returns the lease in any case
+//	provider.Shutdown(context.WithoutCancel(ctx)) // ctx may have ended
+//	ids.Shutdown(ctx)                             // returns the lease even so
 //
 // The variables are
 //
@@ -14,18 +14,19 @@
 //	TRACEFLAKE_SECRET_FILE  the store's secrets, one per line; new IDs use the first
 //	TRACEFLAKE_TTL          how long a lease lasts, such as 10m; default 10m
 //	TRACEFLAKE_MAX_BLOCKS   how many blocks this process may hold; default 4
-//	TRACEFLAKE_STRICT       1: problems that waiting does not solve are errors at the start
+//	TRACEFLAKE_STRICT       1: the start fails if retrying cannot help
 //
 // A variable that begins with TRACEFLAKE_ and does not exist is reported to otel.Handle, and so is
 // a secret file that every user can read.
 //
-// Without any of them it is zero configuration: a random secret of this process, and no lease.
+// If none of them is set, the process draws a random secret for itself and needs no lease: zero
+// configuration.
 //
 // An operator creates a store once, with `traceflake lease create`, which writes the secret file. A
 // process never creates one, except for a bolt file, which has a secret of its own.
 //
-// bolt comes with this package. Other stores register themselves when they are
-// imported, as drivers of database/sql do:
+// bolt is part of this package. Other stores register themselves when they are imported, as drivers
+// of database/sql do:
 //
 //	import _ "github.com/traceflake/traceflake/lease/pgstore"
 //
@@ -42,8 +43,8 @@
 //
 // # Probes
 //
-// [IDs.Ready] reports whether a lease is held now, and [IDs.ReadyHandler] reports it to
-// a probe:
+// [IDs.ReadyHandler] answers probes: a process is ready while it holds a lease. [IDs.Ready] is the
+// same as a function.
 //
 //	mux.Handle("/ready", ids.ReadyHandler())
 //

@@ -14,7 +14,7 @@ import (
 
 // LoadKeyring reads the secrets in a file; see [randflake.ParseKeyring] for the format. Errors
 // contain the path and the line number, never the content. A file that every user of the machine
-// may read is reported to [otel.Handle].
+// can read is reported to [otel.Handle].
 func LoadKeyring(path string) (*randflake.Keyring, error) {
 	f, err := os.Open(path)
 	if err != nil {

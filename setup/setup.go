@@ -92,8 +92,8 @@ func (ids *IDs) NewTraceIDAt(t time.Time) (trace.TraceID, error) {
 
 // Restored must be called after this process was restored from a snapshot. When it returns,
 // everything that was generated, leased or drawn before is discarded; see
-// [idgen.Generator.Restored]. A bolt file is refused from then on, because it
-// may have been copied as well.
+// [idgen.Generator.Restored]. A bolt file is refused from then on, because it may have been copied
+// as well.
 func (ids *IDs) Restored() {
 	if store, ok := ids.store.(driver.Embedded); ok {
 		store.Restored()
@@ -199,9 +199,9 @@ func (c Config) explain(err error) error {
 	return fmt.Errorf("setup: %s=%s: %w", StoreVar, c.Address(), err)
 }
 
-// Ready returns nil if a lease is held now; without leases it returns nil at once.
-// Before the first lease it waits for one; the error wraps that of ctx and the store's last error.
-// After the first lease it does not wait: the error says why there is no lease.
+// Ready returns nil if a lease is held now, and in zero configuration. Before the first lease it
+// waits for one; the error then wraps that of ctx and the store's last error. After the first lease
+// it does not wait: the error says why there is no lease. It takes no ID.
 func (ids *IDs) Ready(ctx context.Context) error {
 	if ids.keeper == nil {
 		return nil
@@ -245,8 +245,8 @@ func (ids *IDs) Verifier(opts ...traceid.VerifierOption) *traceid.Verifier {
 // last counts. IDs generated after it are random if they were leased before. Further calls return
 // the same error.
 //
-// The store gets at least two seconds to take the leases back, even if ctx is already over, as
-// that of [signal.NotifyContext] is at the end of a program, or if an exporter has used up its
+// The store has at least two seconds to take the leases back, even if ctx has already ended, as
+// that of [signal.NotifyContext] has at the end of a program, or if an exporter has used up its
 // time.
 //
 // [signal.NotifyContext]: https://pkg.go.dev/os/signal#NotifyContext
@@ -273,5 +273,5 @@ func (ids *IDs) Shutdown(ctx context.Context) error {
 	return ids.shutdownErr
 }
 
-// leastToGiveBack is how long [IDs.Shutdown] waits for the store if its context is over.
+// leastToGiveBack is how long [IDs.Shutdown] waits for the store if its context has ended.
 const leastToGiveBack = 2 * time.Second

@@ -9,12 +9,12 @@
 // at least as hard to guess as the kernel's bytes.
 //
 // Two copies draw the same bytes only if all of these are equal: the kernel's
-// bytes, the processor's random words (there are none on processors other than
-// amd64 and on amd64 without RDRAND), the content of the vmclock page, the wall
-// clock and the monotonic clock to the nanosecond, the time-stamp counter (amd64),
-// the process ID, and how often the process has drawn before. So what remains is
-// copies without hardware random numbers that draw at the same nanosecond of
-// clocks that the restore set to the same time, at the same count of a counter.
+// bytes, the processor's random words (only amd64 with RDRAND has them), the
+// content of the vmclock page, the wall clock and the monotonic clock to the
+// nanosecond, the time-stamp counter (amd64), the process ID, and how often the
+// process has drawn before. So with RDRAND they do not, and without it they do only
+// if the restore set their clocks to the same time and they then draw at the same
+// nanosecond and the same count of the counter.
 package entropy
 
 import (
@@ -31,7 +31,7 @@ import (
 )
 
 // Source is what a draw depends on. Fields may be replaced in tests, before the
-// first draw. It is safe for concurrent use.
+// first draw. A Source is safe for concurrent use.
 type Source struct {
 	Kernel    func(b []byte)           // fills b
 	Processor func() (words [4]uint64) // random words, 0 if there are none
@@ -44,7 +44,7 @@ type Source struct {
 	draws atomic.Uint64
 }
 
-// NewSource returns a source of this machine's.
+// NewSource returns the source of this machine.
 func NewSource() *Source {
 	started := time.Now()
 	return &Source{
@@ -63,8 +63,8 @@ var system = sync.OnceValue(NewSource)
 // Read fills b, of at most 8160 bytes, with this machine's random bytes.
 func Read(b []byte) { system().Read(b) }
 
-// Read fills b, of at most 8160 bytes. Every call reads every input anew: nothing
-// from before a restore suffices to predict a draw after it, or to repeat it.
+// Read fills b, of at most 8160 bytes. Every call reads every input again, so a
+// draw after a restore cannot be predicted or repeated from what was known before.
 func (s *Source) Read(b []byte) {
 	var kernel [32]byte
 	s.Kernel(kernel[:])

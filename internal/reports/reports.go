@@ -16,8 +16,8 @@ func (r Recovered) Error() string { return string(r) }
 // Most is how many reports of a Queue may wait.
 const Most = 16
 
-// Queue passes errors to a handler in their order, in a goroutine of its own, which ends when
-// nothing waits. It is safe for concurrent use.
+// Queue passes errors to a handler in their order, in a goroutine of its own, which ends when no
+// report waits. It is safe for concurrent use. The zero Queue is ready to use.
 type Queue struct {
 	// Handle is the handler; nil is [otel.Handle].
 	Handle func(error)
@@ -53,8 +53,8 @@ func (q *Queue) Waiting() int {
 // Last is how long Flush waits: a handler may block for ever.
 const Last = 100 * time.Millisecond
 
-// Flush waits until the handler has returned from all reports, for [Last] at most: a program that
-// ends would lose them.
+// Flush waits until the handler has handled all reports, or for [Last]: a program that ends would
+// lose them.
 func (q *Queue) Flush() {
 	for end := time.Now().Add(Last); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		q.mu.Lock()

@@ -1,7 +1,7 @@
-// Package vmclock detects that this machine was restored from a snapshot, which its
+// Package vmclock detects that this machine was restored from a snapshot, which the
 // hypervisor reports in Linux's vmclock page (include/uapi/linux/vmclock-abi.h,
-// version 1). Without such a page, on systems other than Linux and on processors
-// other than amd64 and arm64 it detects nothing: its status is [Off].
+// version 1). It works on Linux on amd64 and arm64, if there is such a page;
+// elsewhere it detects nothing, and its status is [Off].
 package vmclock
 
 import (
@@ -27,7 +27,7 @@ type Source int
 
 // The sources of a generation.
 const (
-	// Off reads nothing: the generation never changes.
+	// Off means that nothing is read: the generation never changes.
 	Off Source = iota
 	// GenerationCounter changes when the machine is restored from a snapshot.
 	GenerationCounter
