@@ -5,12 +5,9 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"os"
 	"os/exec"
 	"reflect"
@@ -301,23 +298,16 @@ func TestAdoptKilled(t *testing.T) {
 		e.insert("spans", spans[:5])
 		want, spans = append(want, ids(spans[:5])...), spans[5:]
 	}
-	address, err := url.Parse(e.DSN())
-	if err != nil {
-		t.Fatal(err)
-	}
 	var (
 		running   = make(chan *os.Process, 1)
 		operation string
 		seen      = map[string]bool{}
 		kills     int
 	)
-	gateway := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: address.Host})
-	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		r.Body = io.NopCloser(bytes.NewReader(body))
+	t.Setenv("TRACEFLAKE_CLICKHOUSE_DSN", e.through(func(w http.ResponseWriter, r *http.Request, statement string, next http.Handler) {
 		kill := func(when string) bool {
-			key := operation + when + string(body)
-			if seen[key] || bytes.HasPrefix(body, []byte("SELECT")) || bytes.HasPrefix(body, []byte("CREATE OR REPLACE FUNCTION")) {
+			key := operation + when + statement
+			if seen[key] || strings.HasPrefix(statement, "SELECT") || strings.HasPrefix(statement, "CREATE OR REPLACE FUNCTION") {
 				return false
 			}
 			seen[key] = true
@@ -329,7 +319,7 @@ func TestAdoptKilled(t *testing.T) {
 			return
 		}
 		answer := httptest.NewRecorder()
-		gateway.ServeHTTP(answer, r)
+		next.ServeHTTP(answer, r)
 		if kill("after") {
 			return
 		}
@@ -337,9 +327,6 @@ func TestAdoptKilled(t *testing.T) {
 		w.WriteHeader(answer.Code)
 		_, _ = w.Write(answer.Body.Bytes())
 	}))
-	defer proxy.Close()
-	address.Host = strings.TrimPrefix(proxy.URL, "http://")
-	t.Setenv("TRACEFLAKE_CLICKHOUSE_DSN", address.String())
 	for _, operation = range []string{"prepare", "swap", "undo", "swap ", "finish --drop-history"} {
 		if strings.HasPrefix(operation, "finish") {
 			want = e.column("SELECT SpanId FROM spans")
@@ -387,14 +374,14 @@ func TestAdoptTwoAtOnce(t *testing.T) {
 				planned.Wait()
 				met := false
 				if err == nil {
-					err = plan.Run(t.Context(), e.faulty(&faulty{rewrite: func(query string) string {
+					err = plan.Run(t.Context(), e.rewriting("", func(query string) string {
 						if strings.HasPrefix(query, "EXCHANGE") && !met {
 							met = true
 							exchange.Done()
 							exchange.Wait()
 						}
 						return query
-					}}), nil)
+					}), nil)
 				}
 				if err != nil {
 					t.Errorf("%s: %v", operation, err)
@@ -444,12 +431,12 @@ func TestAdoptRefuses(t *testing.T) {
 			defer e.empty()
 			e.run(c.make, nil)
 			c.adoption.Table = "spans"
-			db := e.faulty(&faulty{rewrite: func(query string) string {
+			db := e.rewriting("", func(query string) string {
 				if name == "different servers" && strings.Contains(query, "GROUP BY 1") {
 					return "SELECT x.1, x.2 FROM (SELECT arrayJoin([('0', 'a'), ('1', 'b')]) AS x)"
 				}
 				return oneServer(query)
-			}})
+			})
 			for _, operation := range operations {
 				e.refuses(c.want, func() error {
 					_, err := operation(c.adoption, t.Context(), db)
@@ -486,7 +473,7 @@ func TestAdoptOnCluster(t *testing.T) {
 	var text strings.Builder
 	for _, cluster := range []string{"", "c"} {
 		for _, operation := range []string{"prepare", "swap", "undo", "swap", "drop-history"} {
-			db := e.faulty(&faulty{rewrite: func(query string) string {
+			db := e.rewriting("", func(query string) string {
 				switch {
 				case strings.Contains(query, "system.row_policies"):
 					return policies
@@ -494,7 +481,7 @@ func TestAdoptOnCluster(t *testing.T) {
 					return grants
 				}
 				return oneServer(query)
-			}})
+			})
 			a := clickhouse.Adoption{Table: "spans", Cluster: cluster}
 			plan, err := operations[operation](a, t.Context(), db)
 			if err != nil {

@@ -62,14 +62,14 @@ type engine struct {
 func newEngine(t *testing.T) *engine {
 	t.Helper()
 	e := &engine{servers.ClickHouseForTest(t), t, nil}
-	e.db = e.open("")
+	e.db = e.openAt(e.DSN())
 	return e
 }
 
-// open returns database/sql with settings as in a URL.
-func (e *engine) open(settings string) *sql.DB {
+// openAt returns database/sql.
+func (e *engine) openAt(dsn string) *sql.DB {
 	e.t.Helper()
-	options, err := chgo.ParseDSN(e.DSN() + "?" + settings)
+	options, err := chgo.ParseDSN(dsn)
 	if err != nil {
 		e.t.Fatal(err)
 	}

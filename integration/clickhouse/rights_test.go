@@ -63,9 +63,9 @@ func TestRights(t *testing.T) {
 		e.run(collectorTable("spans"), nil)
 		e.run(collectorTable("overlay")[:1], nil)
 		user := func(role int) *sql.DB {
-			return e.faulty(&faulty{settings: fmt.Sprintf("role=without%d", role), rewrite: func(query string) string {
+			return e.rewriting(fmt.Sprintf("role=without%d", role), func(query string) string {
 				return strings.Replace(query, "SELECT sleep(1)", "SELECT 1", 1)
-			}})
+			})
 		}
 		for command, run := range map[string]func(context.Context, *sql.DB) error{"create": e.createsAll, "adopt": e.adoptsAll()} {
 			want := "necessary to have the grant "

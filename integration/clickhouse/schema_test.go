@@ -129,7 +129,7 @@ func TestOtherShape(t *testing.T) {
 			e.exec(strings.Replace(local, "spans_local", "spans_locally", 1))
 			e.run(c.make, nil)
 			c.schema.Table = "spans"
-			create := func() error { return c.schema.Create(t.Context(), e.faulty(&faulty{rewrite: oneServer})) }
+			create := func() error { return c.schema.Create(t.Context(), e.rewriting("", oneServer)) }
 			if c.want != "" {
 				e.refuses(c.want, create)
 			} else if err := create(); err != nil {

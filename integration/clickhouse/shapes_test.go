@@ -31,6 +31,5 @@ var shapes = map[string]struct{ columns, indexes, keys string }{
 		`INDEX tenants Tenant TYPE set(100) GRANULARITY 4`,
 		"PARTITION BY toYear(Timestamp) ORDER BY (ServiceName, Timestamp)",
 	},
-	// One partition of more days than an insert may have: see faulty.
 	"no partitions, no order": {"", "INDEX idx_duration Duration TYPE minmax", "ORDER BY tuple()"},
 }
