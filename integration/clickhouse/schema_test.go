@@ -35,6 +35,7 @@ func TestTTL(t *testing.T) {
 	}
 	s := clickhouse.Schema{Table: "spans", KeepLookup: true}
 	e.creates(s)
+	e.is("2", "SELECT countIf(engine_full LIKE '%ttl_only_drop_parts = 1%') FROM system.tables WHERE database = currentDatabase() AND name IN ('spans', 'spans_trace_id_ts')")
 	for _, s.TTL = range []time.Duration{2 * day, 3 * day, 0, 3 * day} { // 0 leaves it as it is
 		plan, err := s.Plan(t.Context(), e.db)
 		if err != nil {
