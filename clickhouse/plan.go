@@ -23,6 +23,7 @@ type Step struct {
 	Undo []string // undoes it; empty if nothing has to be undone
 
 	until string // a query that returns 1 if the step has been done
+	wait  string // a query for what ClickHouse has left to do in the background, and why that fails
 }
 
 // Script returns the plan as a file for clickhouse-client, with its notes as comments.
@@ -69,12 +70,29 @@ func (step Step) run(ctx context.Context, db *sql.DB) error {
 		if is, err := step.isDone(ctx, db); err != nil || is {
 			return err
 		}
-		if err := execute(ctx, db, step.SQL...); err != nil || step.until == "" {
+		if err := execute(ctx, db, step.SQL...); err != nil {
 			return err
+		}
+		if step.until == "" {
+			return step.ended(ctx, db)
 		}
 		time.Sleep(rand.N(50 * time.Millisecond))
 	}
 	return fmt.Errorf("clickhouse: %s: somebody else undoes this at the same time; nothing is lost: agree with them, then look at the status", step.Does)
+}
+
+// ended waits for what the step has started.
+func (step Step) ended(ctx context.Context, db *sql.DB) error {
+	for step.wait != "" {
+		switch rows, err := query(ctx, db, step.wait); {
+		case err != nil || rows[0][0] == "0":
+			return err
+		case rows[0][1] != "":
+			return fmt.Errorf("clickhouse: %s: this was started, but fails: %s", step.Does, rows[0][1])
+		}
+		time.Sleep(time.Second) // the next query fails if ctx has ended
+	}
+	return nil
 }
 
 func (step Step) isDone(ctx context.Context, db *sql.DB) (bool, error) {

@@ -180,8 +180,3 @@ const rangeIndex = "idx_trace_id_range"
 func (s Schema) addRangeIndex() string {
 	return "ALTER TABLE " + s.quoted("") + s.onCluster() + " ADD INDEX IF NOT EXISTS " + rangeIndex + " TraceId TYPE minmax GRANULARITY 1 FIRST"
 }
-
-// materializeRangeIndex returns the statement that starts to build the index for old parts.
-func (s Schema) materializeRangeIndex() string {
-	return "ALTER TABLE " + s.quoted("") + s.onCluster() + " MATERIALIZE INDEX " + rangeIndex + " SETTINGS mutations_sync = 0"
-}

@@ -90,7 +90,8 @@ func TestRights(t *testing.T) {
 // createsAll creates what create can.
 func (e *engine) createsAll(ctx context.Context, db *sql.DB) error {
 	overlay := clickhouse.Schema{Table: "overlay", Layout: clickhouse.Overlay, TTL: time.Hour}
-	return errors.Join(clickhouse.Schema{Table: "fresh", KeepLookup: true}.Create(ctx, db), overlay.Create(ctx, db), overlay.MaterializeIndexes(ctx, db, nil))
+	build, err := overlay.MaterializeIndexes()
+	return errors.Join(err, clickhouse.Schema{Table: "fresh", KeepLookup: true}.Create(ctx, db), overlay.Create(ctx, db), build.Run(ctx, db, nil))
 }
 
 // adoptsAll returns a function that does all that adopt can, and goes on where it failed.

@@ -98,7 +98,7 @@ looks at the server.`,
 		var build clickhouse.Plan
 		if materialize {
 			var err error
-			if build, err = schema.Materialize(); err != nil {
+			if build, err = schema.MaterializeIndexes(); err != nil {
 				return err
 			}
 		}
@@ -115,15 +115,8 @@ looks at the server.`,
 			if err != nil {
 				return err
 			}
-			if s.dryRun {
-				plan.Steps = append(plan.Steps, build.Steps...)
-			}
-			if err := s.run(cmd, db, plan); err != nil || !materialize || s.dryRun {
-				return err
-			}
-			return schema.MaterializeIndexes(cmd.Context(), db, func(left uint64) {
-				fmt.Fprintf(cmd.ErrOrStderr(), "building the index: %d parts left\n", left)
-			})
+			plan.Steps = append(plan.Steps, build.Steps...)
+			return s.run(cmd, db, plan)
 		})
 	}
 	return cmd
