@@ -106,7 +106,7 @@ var rules = map[string]string{
 	"integration/faults":      "STD OTHERS ~/lease/leasetest" + root,
 	"integration/demo":        "STD OTHERS ~/integration/servers/..." + root + stores,
 	"integration/...": "STD OTHERS ~/propagation/xtraceid/xtraceidgrpc ~/lease/leasetest ~/integration/servers/..." +
-		" ~/integration/faults ~/integration/lease/crowd ~/integration/lease/calls" + root + stores,
+		" ~/integration/faults ~/integration/lease/calls" + root + stores,
 	"internal/rooms":        "STD",
 	"internal/version":      "STD",
 	"cmd/...":               "STD OTHERS ~/cmd/... ~/internal/entropy ~/internal/vmclock" + root + stores,

@@ -1,4 +1,4 @@
-// Package calls has what the tests of all stores need for single calls, and for processes.
+// Package calls has what the tests of all stores need: single calls, processes, and counts of requests.
 package calls
 
 import (

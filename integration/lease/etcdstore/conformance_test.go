@@ -9,7 +9,6 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/traceflake/traceflake/integration/lease/crowd"
 	"github.com/traceflake/traceflake/integration/servers/etcd"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/etcdstore"
@@ -43,12 +42,4 @@ func storage(client *clientv3.Client, prefix string) leasetest.Storage {
 
 func TestConformance(t *testing.T) {
 	leasetest.Run(t, harness(etcd.ForTest(t, 1).ClientForTest(t)))
-}
-
-func BenchmarkAcquire(b *testing.B) {
-	for _, members := range []int{1, 3} {
-		b.Run(fmt.Sprintf("%d members", members), func(b *testing.B) {
-			crowd.Measure(b, harness(etcd.ForTest(b, members).ClientForTest(b)), nil)
-		})
-	}
 }

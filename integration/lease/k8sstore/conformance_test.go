@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/traceflake/traceflake/integration/lease/crowd"
 	"github.com/traceflake/traceflake/integration/servers/kubernetes"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/k8sstore"
@@ -66,10 +65,4 @@ func storage(client *http.Client, server, namespace, name string) leasetest.Stor
 func TestConformance(t *testing.T) {
 	s := server(t)
 	leasetest.Run(t, harness(s.Client(kubernetes.Admin), s.URL()))
-}
-
-func BenchmarkAcquire(b *testing.B) {
-	s := server(b)
-	c := crowd.Count(s.Client(kubernetes.Admin).Transport)
-	crowd.Measure(b, harness(&http.Client{Transport: c}, s.URL()), c.Sent)
 }

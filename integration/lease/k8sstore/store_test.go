@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/integration/lease/calls"
-	"github.com/traceflake/traceflake/integration/lease/crowd"
 	"github.com/traceflake/traceflake/integration/servers/kubernetes"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
@@ -253,16 +252,16 @@ func TestObjects(t *testing.T) {
 // A fleet of 10000 processes sends at most 70 requests a second.
 func TestRequestsOfAFleet(t *testing.T) {
 	s := server(t)
-	c, name := crowd.Count(s.Client(kubernetes.Admin).Transport), newName()
+	c, name := calls.Count(s.Client(kubernetes.Admin).Transport), newName()
 	stored := storage(&http.Client{Transport: c}, s.URL(), namespace, name)
 	stored.Create(t, lease.Description{})
-	crowd.Fleet(t, c, 300, 4, stored.Open) // fewer would be at once in a fleet
+	calls.Fleet(t, c, 300, 4, stored.Open) // fewer would be at once in a fleet
 }
 
 // The requests of an operator: a list has all 130 objects in a response.
 func TestRequestsOfAnOperator(t *testing.T) {
 	s := server(t)
-	ctx, c := t.Context(), crowd.Count(s.Client(kubernetes.Admin).Transport)
+	ctx, c := t.Context(), calls.Count(s.Client(kubernetes.Admin).Transport)
 	stored := storage(&http.Client{Transport: c}, s.URL(), namespace, newName())
 	stored.Create(t, lease.Description{})
 	t.Logf("create: %v", c.Take())

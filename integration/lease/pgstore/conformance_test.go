@@ -9,7 +9,6 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/traceflake/traceflake/integration/lease/crowd"
 	"github.com/traceflake/traceflake/integration/servers"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
@@ -73,12 +72,6 @@ func TestConformance(t *testing.T) {
 	server := servers.PostgresForTest(t)
 	pool := connect(t, server.DSN())
 	leasetest.Run(t, harness(pool, pool))
-}
-
-func BenchmarkAcquire(b *testing.B) {
-	server := servers.PostgresForTest(b)
-	pool := connect(b, server.DSN())
-	crowd.Measure(b, harness(pool, pool), nil)
 }
 
 // relayed returns the DSN of a server through a proxy.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
-	"github.com/traceflake/traceflake/integration/lease/crowd"
 	"github.com/traceflake/traceflake/integration/servers/s3"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
@@ -76,9 +75,4 @@ func mustOpen(tb testing.TB, c aws.Config, opts ...s3store.Option) driver.Store 
 
 func TestConformance(t *testing.T) {
 	leasetest.Run(t, harness(config(started(t).Endpoint(), s3.Root)))
-}
-
-func BenchmarkAcquire(b *testing.B) {
-	cfg, c := count(config(started(b).Endpoint(), s3.Root))
-	crowd.Measure(b, harness(cfg), c.Sent)
 }

@@ -9,17 +9,16 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/traceflake/traceflake/integration/lease/calls"
-	"github.com/traceflake/traceflake/integration/lease/crowd"
 	"github.com/traceflake/traceflake/integration/servers/s3"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/randflake"
 )
 
 // count counts the requests of the stores of a configuration.
-func count(cfg aws.Config) (aws.Config, *crowd.Requests) {
+func count(cfg aws.Config) (aws.Config, *calls.Requests) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost = 128
-	c := crowd.Count(transport)
+	c := calls.Count(transport)
 	cfg.HTTPClient = &http.Client{Transport: c}
 	return cfg, c
 }
@@ -95,5 +94,5 @@ func TestRequestsOfAFleet(t *testing.T) {
 	cfg, c := count(config(started(t).Endpoint(), s3.Root))
 	stored := storage(cfg, "fleet/")
 	stored.Create(t, lease.Description{})
-	crowd.Fleet(t, c, 1500, 4, stored.Open)
+	calls.Fleet(t, c, 1500, 4, stored.Open)
 }

@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -26,9 +25,9 @@ type Cluster struct {
 }
 
 // Start starts an etcd of n members, and returns when it answers. Its data is
-// in a folder that Close removes. Unless it is synced, only a crash of the
-// machine loses data, not that of a member.
-func Start(ctx context.Context, n int, synced bool) (_ *Cluster, err error) {
+// in a folder that Close removes. It is not synced to the disk: a crash of the machine loses data, not that of
+// a member.
+func Start(ctx context.Context, n int) (_ *Cluster, err error) {
 	c := &Cluster{}
 	defer func() {
 		if err != nil {
@@ -50,7 +49,7 @@ func Start(ctx context.Context, n int, synced bool) (_ *Cluster, err error) {
 	for i, peer := range ports[n:] {
 		name := fmt.Sprintf("member%d", i)
 		c.members = append(c.members, child.New("etcd "+name, func() *exec.Cmd {
-			return child.Self(kind, name, filepath.Join(c.dir, name), "http://"+c.endpoints[i], "http://"+peer, strings.Join(initial, ","), strconv.FormatBool(synced))
+			return child.Self(kind, name, filepath.Join(c.dir, name), "http://"+c.endpoints[i], "http://"+peer, strings.Join(initial, ","))
 		}))
 	}
 	if err := c.Run(); err != nil {
@@ -59,11 +58,10 @@ func Start(ctx context.Context, n int, synced bool) (_ *Cluster, err error) {
 	return c, c.Wait(ctx)
 }
 
-// ForTest is Start for a test, and Close when it ends. Only benchmarks wait for the disk.
+// ForTest is Start for a test, and Close when it ends.
 func ForTest(tb testing.TB, n int) *Cluster {
 	tb.Helper()
-	_, measures := tb.(*testing.B)
-	return child.ForTest(tb, func(ctx context.Context) (*Cluster, error) { return Start(ctx, n, measures) })
+	return child.ForTest(tb, func(ctx context.Context) (*Cluster, error) { return Start(ctx, n) })
 }
 
 // Endpoints are the addresses of the members, host:port, running or not.

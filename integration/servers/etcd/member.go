@@ -16,8 +16,7 @@ const kind = "etcd"
 // Main returns at once, unless this process was started to be a member.
 func Main() { child.Main(kind, member) }
 
-// member serves with a name, a folder, its URLs for clients and peers, the cluster's members, and
-// whether it syncs what it writes.
+// member serves with a name, a folder, its URLs for clients and peers, and the cluster's members.
 func member(args []string) error {
 	client, err := url.Parse(args[2])
 	if err != nil {
@@ -34,7 +33,7 @@ func member(args []string) error {
 	cfg.InitialCluster = args[4]
 	cfg.InitialClusterToken = "traceflake-test"
 	cfg.LogLevel = "error"
-	cfg.UnsafeNoFsync = args[5] == "false"
+	cfg.UnsafeNoFsync = true
 	cfg.TickMs, cfg.ElectionMs = 50, 500
 	cfg.BcryptCost = 4 // a login in milliseconds, even under the race detector
 	server, err := embed.StartEtcd(cfg)

@@ -117,7 +117,7 @@ func start(ctx context.Context, binary string, flags ...string) (_ *Server, err 
 	if err := s.files(); err != nil {
 		return nil, err
 	}
-	if s.etcd, err = etcd.Start(ctx, 1, false); err != nil {
+	if s.etcd, err = etcd.Start(ctx, 1); err != nil {
 		return nil, err
 	}
 	s.Command = func() *exec.Cmd { return s.command(binary, flags) }

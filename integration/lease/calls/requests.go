@@ -1,4 +1,4 @@
-package crowd
+package calls
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
@@ -58,12 +60,6 @@ func (c *Requests) Take() map[string]int {
 	return n
 }
 
-// Sent returns how many requests were sent since the last Take, of all kinds.
-func (c *Requests) Sent() (sent int) {
-	n := c.Take()
-	return n[http.MethodGet] + n[http.MethodPut] + n[http.MethodPost] + n[List]
-}
-
 // Fleet has processes acquire a lease each and renew it once, in random order and some at once, and
 // fails tb if 10000 that renew every 5 minutes would send more than 70 requests a second. Several may
 // share a store.
@@ -75,20 +71,28 @@ func Fleet(tb testing.TB, c *Requests, processes, atOnce int, open func() (drive
 	each := func(f func(i int) error) float64 {
 		tb.Helper()
 		c.Take()
-		inParallel(tb, atOnce, processes, func(_, i int) error { return f(order[i]) })
-		return float64(c.Sent()) / float64(processes)
+		var all errgroup.Group
+		all.SetLimit(atOnce)
+		for _, i := range order {
+			all.Go(func() error { return f(i) })
+		}
+		if err := all.Wait(); err != nil {
+			tb.Fatal(err)
+		}
+		n := c.Take()
+		return float64(n[http.MethodGet]+n[http.MethodPut]+n[http.MethodPost]+n[List]) / float64(processes)
 	}
 	start := each(func(i int) (err error) {
 		if stores[i], err = open(); err == nil {
 			_, err = stores[i].Describe(ctx)
 		}
 		if err == nil {
-			grants[i], err = stores[i].Acquire(ctx, request(now, time.Minute))
+			grants[i], err = stores[i].Acquire(ctx, Request(now))
 		}
 		return err
 	})
 	renew := each(func(i int) (err error) {
-		grants[i], err = stores[i].Renew(ctx, grants[i], request(now, time.Hour))
+		grants[i], err = stores[i].Renew(ctx, grants[i], Renewal(lease.NewNonce(), now.Add(time.Hour)))
 		return err
 	})
 	perSecond := 10_000 * renew / (lease.DefaultTTL / 2).Seconds()
