@@ -18,21 +18,17 @@ func backfillCommand(f *flags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "backfill --time FIELD [FILE]",
 		Short: "Add trace IDs to records that predate tracing",
-		Long: `backfill copies records from FILE or standard input to standard output and adds
-a trace ID for each record's time. It changes no other byte of a record.
-
-NDJSON has one object per line; the ID becomes its last field. Dots in field names
-select nested fields. Records that already have an ID keep it; an empty ID field is
-filled. For other formats give "new --at -" a time on each line.
+		Long: `backfill copies JSON objects, one per line, from FILE or standard input to standard
+output, and adds a trace ID for each record's time as the last field. It changes no
+other byte. Dots in field names select nested fields. An ID that is there is kept; an
+empty one is filled. For other formats give "new --at -" a time on each line.
 
 --key gives all records with the same value in that field one trace ID, with the
-time of the first of them. Keys are kept in memory. Records without a key get an ID
-each.
+time of the first of them. Records without a key get an ID each.
 
-IDs are generated as by "new": with a store and a secret they are unique in the
-fleet and decode as IDs of old records. --deterministic instead derives them from
-the time and the key (without --key, the whole record) with the first secret: the
-same input gives the same output, and the IDs do not decode. Neither kind verifies.
+IDs are generated as by "new". --deterministic instead derives them from the time and
+the key (without --key, the whole record) with the first secret: the same input gives
+the same output, and the IDs do not decode. Neither kind verifies.
 
 Numbers are Unix seconds below 10^11, milliseconds below 10^14, microseconds below
 10^17 and otherwise nanoseconds. Text is RFC 3339; a space may replace the T, and a
@@ -80,10 +76,7 @@ are reported with their line number and copied unchanged. The exit code is then 
 					return run()
 				})
 			}
-			keyring, err := f.keyring()
-			if err == nil && keyring == nil {
-				err = fmt.Errorf("--deterministic: %w", errNoSecret)
-			}
+			keyring, err := f.neededKeyring("--deterministic")
 			if err != nil {
 				return err
 			}

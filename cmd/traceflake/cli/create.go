@@ -8,8 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -27,30 +25,24 @@ func leaseCreateCommand(f *flags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create --store URL --secret-file FILE",
 		Short: "Create a lease store and its secret, once",
-		Long: `create creates a lease store: it tries out the server, creates the table, objects or
-keys, and records the store's ID, its nodes and the secret to which it belongs. The
-secret is new: create writes it to FILE, which must not exist, with mode 0600. Give
-the file and the URL to every process.
-
-If create is interrupted, run the same command again. If the store exists and FILE has
+		Long: `create tries out the server, creates a lease store, and writes its new secret to FILE,
+which must not exist, with mode 0600. Give the file and the URL to every process. If
+create is interrupted, run the same command again. If the store exists and FILE has
 its secret, create changes nothing.
 
-Stores that grant the same nodes under one secret make duplicates, so each store has a
-secret of its own. --existing-secret uses the secret in FILE nevertheless: the store
-grants nothing until every lease of another store under that secret is over, which
-takes 24 hours. With --nodes it grants at once: choose nodes that no other store under
-that secret has ever had.
+--existing-secret uses the secret in FILE, and grants nothing until every lease of
+another store under that secret is over, which takes 24 hours. With --nodes it grants
+at once: choose nodes that no other store under that secret has ever had.
 
 A bolt file has a secret of its own, and the first process that uses it creates it:
 create is only needed for another block size or a longer TTL.`,
 		Example: `  traceflake lease create --store postgres://db/traceflake --secret-file secret
   traceflake lease create --store etcd://host:2379 --secret-file secret --existing-secret --nodes 65536+65536`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if nodes != "" {
-				if d.First, d.Nodes, err = parseNodes(nodes); err != nil {
-					return err
-				}
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var rest string
+			if n, _ := fmt.Sscanf(nodes, "%d+%d%s", &d.First, &d.Nodes, &rest); nodes != "" && (n != 2 || d.Nodes == 0) {
+				return fmt.Errorf("--nodes: %q is not FIRST+COUNT, such as 0+1024", nodes)
 			}
 			return f.withStore(cmd, raiseTimeout, func(ctx context.Context, s driver.Store) error {
 				return f.create(ctx, cmd, s, d, existing)
@@ -63,17 +55,6 @@ create is only needed for another block size or a longer TTL.`,
 	durationFlag(cmd, &d.LongestTTL, "longest-ttl", lease.DefaultTTL, "longest lease; after a restore from a backup nothing is granted for as long")
 	cmd.Flags().BoolVar(&existing, "existing-secret", false, "use the secret in the file, which another store may have")
 	return cmd
-}
-
-// parseNodes reads FIRST+COUNT.
-func parseNodes(text string) (first, count uint32, err error) {
-	a, b, ok := strings.Cut(text, "+")
-	f, errF := strconv.ParseUint(a, 10, 32)
-	n, errN := strconv.ParseUint(b, 10, 32)
-	if !ok || errF != nil || errN != nil || n == 0 {
-		return 0, 0, fmt.Errorf("--nodes: %q is not FIRST+COUNT, such as 0+1024", text)
-	}
-	return uint32(f), uint32(n), nil
 }
 
 // create creates the store, or completes it, or finds that it exists.

@@ -53,7 +53,6 @@ func eachID(cmd *cobra.Command, args []string, idle func() error, each func(numb
 // every line of standard input that is not blank, with its number. A line that is too long has an
 // error instead of text. Before eachLine waits for input it calls idle and flushes the output.
 func eachLine(cmd *cobra.Command, args []string, idle func() error, each func(number int, text string, problem error) error) error {
-	in := cmd.InOrStdin()
 	if len(args) > 0 && (len(args) > 1 || args[0] != "-") {
 		for _, arg := range args {
 			if err := each(0, arg, nil); err != nil {
@@ -62,12 +61,7 @@ func eachLine(cmd *cobra.Command, args []string, idle func() error, each func(nu
 		}
 		return nil
 	}
-	if file, ok := in.(interface{ Stat() (os.FileInfo, error) }); ok && len(args) == 0 {
-		if info, err := file.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
-			return errNoIDs
-		}
-	}
-	text, err := decompressed(in)
+	text, err := decompressed(cmd.InOrStdin())
 	if err != nil {
 		return err
 	}
@@ -101,6 +95,8 @@ func eachLine(cmd *cobra.Command, args []string, idle func() error, each func(nu
 		}
 	}
 }
+
+func nothing() error { return nil }
 
 // decompressed returns a reader of r that decompresses gzip.
 func decompressed(r io.Reader) (io.Reader, error) {

@@ -22,23 +22,18 @@ func inspectCommand(f *flags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "inspect [ID…]",
 		Short: "Decode IDs, and identify those of other systems",
-		Long: `inspect decodes IDs: time, sequence, node, and whether the halves agree. It reads
-trace and span IDs in hex, Randflake IDs in base 32 or as numbers, the headers
-traceparent, b3, X-B3-…, x-trace-id and X-Amzn-Trace-Id, and JSON log records
-with fields such as trace_id. Without arguments it reads standard input, one per
-line; gzip is decompressed.
+		Long: `inspect decodes trace and span IDs in hex, Randflake IDs in base 32 or as numbers,
+the headers traceparent, b3, X-B3-…, x-trace-id and X-Amzn-Trace-Id, and JSON log
+records with fields such as trace_id. Without arguments it reads standard input, one
+per line; gzip is decompressed. Only a secret, of the file or the store, decodes the
+second half. With a store, the lease that an ID's node is in now is shown.
 
-Without a secret only the first half is decoded. A store that has its own secret
-supplies one if there is no secret file. With a store, inspect also shows which
-lease an ID's node belongs to now.
+IDs of other systems (UUID v7, ULID, X-Ray, Datadog, 64-bit B3) are identified as far
+as their form allows, the likeliest kind first; "false positives" is the fraction of
+random IDs of the same form that look like that kind.
 
-IDs of other systems (UUID v7, ULID, X-Ray, Datadog, 64-bit B3) are identified as
-far as their form allows. If an ID may be of several kinds, all are listed, the
-likeliest first; "false positives" is the fraction of random IDs of the same form
-that look like that kind.
-
-With -o json each ID is an object on a line of its own, with its line number in standard
-input, and its role if it comes from a header or a record. Parts are those of the kind:
+With -o json each ID is an object on a line of its own, with its role in a header or a
+record:
 {"line":1,"role":"trace","id":"19544cb1b3000000209f67de4ce8066c","candidates":[
 {"kind":"traceflake trace ID","time":"2026-11-23T06:03:09.542Z","parts":{"sequence":0,
 "second":"2026-11-23T06:03:09Z","node":31447,"node_sequence":9732,"secret":1,
@@ -51,18 +46,15 @@ input, and its role if it comes from a header or a record. Parts are those of th
   traceflake inspect --secret-file secret -o json <ids.gz
   traceflake inspect "traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := f.config()
-			if err != nil {
+			s, err := f.openStore()
+			if err != nil && !errors.Is(err, errNoStore) {
 				return err
 			}
-			in := inspection{output: *output, now: time.Now(), blocks: map[uint32]lease.Grant{}}
-			if c.Store != "" {
-				if in.store, err = f.openStore(); err != nil {
-					return err
-				}
-				defer closeStore(in.store)
+			if s != nil {
+				defer closeStore(s)
 			}
-			keyring, err := f.decoding(cmd.Context(), in.store)
+			in := inspection{output: *output, now: time.Now(), store: s, blocks: map[uint32]lease.Grant{}}
+			keyring, err := f.decoding(cmd.Context(), s)
 			if err != nil {
 				return err
 			}

@@ -23,11 +23,9 @@ func newCommand(f *flags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "new",
 		Short: "Generate trace IDs",
-		Long: `new generates trace IDs, or span IDs with --span, one per line.
-
-With a store the nodes are leased, and the IDs are unique in the fleet. With only
-a secret file the IDs decode and verify, but uniqueness is only probabilistic. With
-neither, the secret is random and not kept.
+		Long: `new generates trace IDs, one per line. With a store the nodes are leased, and the IDs
+are unique in the fleet. With only a secret file the IDs decode and verify, but
+uniqueness is only probabilistic. With neither, the secret is random and not kept.
 
 --at generates trace IDs for records of that time; they decode but do not verify. With
 "-" it reads times from standard input, one per line, and prints an ID for each.
@@ -49,18 +47,27 @@ neither, the secret is random and not kept.
 				}
 			}
 			return f.withGenerator(cmd, func(g generator) error {
+				write := func(at time.Time) error {
+					id, err := g.one(cmd.Context(), at, span)
+					if err == nil {
+						_, err = fmt.Fprintln(cmd.OutOrStdout(), id)
+					}
+					return cmp.Or(err, context.Cause(cmd.Context()))
+				}
 				if at == "-" {
-					return g.each(cmd)
+					return eachLine(cmd, nil, nothing, func(number int, text string, problem error) error {
+						at, err := parseTime(text, time.Now())
+						if err = cmp.Or(problem, err); err == nil {
+							err = write(at)
+						}
+						if err != nil {
+							err = fmt.Errorf("line %d: %w", number, err)
+						}
+						return err
+					})
 				}
 				for range n {
-					if err := context.Cause(cmd.Context()); err != nil {
-						return err
-					}
-					id, err := g.one(cmd.Context(), t, span)
-					if err != nil {
-						return err
-					}
-					if _, err := fmt.Fprintln(cmd.OutOrStdout(), id); err != nil {
+					if err := write(t); err != nil {
 						return err
 					}
 				}
@@ -112,25 +119,6 @@ func (g generator) fallback() error {
 		return errors.New("no leased node to generate IDs on; the store's answer is above")
 	}
 	return nil
-}
-
-// each prints an ID for each time on standard input.
-func (g generator) each(cmd *cobra.Command) error {
-	return eachLine(cmd, nil, func() error { return nil }, func(number int, text string, err error) error {
-		var t time.Time
-		var id trace.TraceID
-		if err == nil {
-			t, err = parseTime(text, time.Now())
-		}
-		if err == nil {
-			id, err = g.at(t)
-		}
-		if err != nil {
-			return fmt.Errorf("line %d: %w", number, err)
-		}
-		_, err = fmt.Fprintln(cmd.OutOrStdout(), id)
-		return err
-	})
 }
 
 // withGenerator calls call with a generator configured by the flags and the environment.

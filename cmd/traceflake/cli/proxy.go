@@ -41,11 +41,6 @@ func proxyCommand(f *flags) *cobra.Command {
 it adds the earliest time at which the trace can have spans, which the ID contains.
 If the server finds nothing, the original request is repeated. Other requests,
 and lookups with a time range, are forwarded unchanged, gRPC without TLS included.
-Point Grafana's data source at the proxy.
-
-With --verify a time is added only for IDs that verify under --secret-file.
---metrics serves traceflake_lookup_duration_seconds for Prometheus at /metrics, and
-/healthz.
 
 SSL_CERT_FILE names certificates to trust for https, and HTTP_PROXY, HTTPS_PROXY and
 NO_PROXY a proxy on the way to URL. SIGTERM ends the proxy when all requests are
@@ -69,10 +64,7 @@ served, after 5 seconds at the latest.`,
 				lookup.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(exporter))),
 			}
 			if verify {
-				keyring, err := f.keyring()
-				if err == nil && keyring == nil {
-					err = fmt.Errorf("--verify: %w", errNoSecret)
-				}
+				keyring, err := f.neededKeyring("--verify")
 				if err != nil {
 					return err
 				}
