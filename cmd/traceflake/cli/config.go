@@ -121,6 +121,17 @@ func (f *flags) withStore(cmd *cobra.Command, timeout time.Duration, call func(c
 	return noStore(s, call(ctx, s))
 }
 
+// withDescription is withStore for calls that need the store's description.
+func (f *flags) withDescription(cmd *cobra.Command, timeout time.Duration, call func(context.Context, driver.Store, lease.Description) error) error {
+	return f.withStore(cmd, timeout, func(ctx context.Context, s driver.Store) error {
+		d, err := s.Describe(ctx)
+		if err != nil {
+			return err
+		}
+		return call(ctx, s, d)
+	})
+}
+
 // closeStore closes a store whose calls have ended.
 func closeStore(s driver.Store) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)

@@ -208,13 +208,9 @@ If add is interrupted, run the same command again.`,
 		Example: `  traceflake lease secret add next --store postgres://db/traceflake`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.withStore(cmd, storeTimeout, func(ctx context.Context, s driver.Store) error {
+			return f.withDescription(cmd, storeTimeout, func(ctx context.Context, s driver.Store, d lease.Description) error {
 				if _, embedded := s.(driver.Embedded); embedded {
 					return errors.New("a bolt file has one secret, which never changes: move the file away, and a service creates another one")
-				}
-				d, err := s.Describe(ctx)
-				if err != nil {
-					return err
 				}
 				secret, err := openSecret(args[0], true)
 				if err != nil {

@@ -46,18 +46,14 @@ With -o json each block is an object on a line of its own:
 	output := outputFlag(cmd)
 	cmd.Flags().BoolVar(&held, "held", false, "only blocks that are taken now")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return f.withStore(cmd, storeTimeout, func(ctx context.Context, s driver.Store) error {
-			about, err := s.Describe(ctx)
-			if err != nil {
-				return err
-			}
+		return f.withDescription(cmd, storeTimeout, func(ctx context.Context, s driver.Store, d lease.Description) error {
 			blocks, err := s.List(ctx)
 			if err != nil {
 				return err
 			}
 			taken := taken(blocks)
 			fmt.Fprintf(cmd.ErrOrStderr(), "traceflake: %d of %d blocks are taken; %d were ever granted or raised\n",
-				len(taken), driver.RangeOf(about).Blocks(), len(blocks))
+				len(taken), driver.RangeOf(d).Blocks(), len(blocks))
 			if held {
 				blocks = taken
 			}

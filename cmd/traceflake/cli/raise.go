@@ -29,11 +29,7 @@ Run it again if it fails. Repeated, or run by two operators at once, it is one r
   traceflake lease raise --store postgres://db/traceflake`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return f.withStore(cmd, raiseTimeout, func(ctx context.Context, s driver.Store) error {
-				d, err := s.Describe(ctx)
-				if err != nil {
-					return err
-				}
+			return f.withDescription(cmd, raiseTimeout, func(ctx context.Context, s driver.Store, d lease.Description) error {
 				at, whose, err := storeTime(ctx, s)
 				if err != nil {
 					return err
