@@ -273,46 +273,44 @@ func TestSecretAdd(t *testing.T) {
 // same raise.
 func TestRaise(t *testing.T) {
 	defer func() { now = time.Now }()
-	for _, ttl := range []time.Duration{10 * time.Minute, 24 * time.Hour} {
-		for _, wrong := range []time.Duration{-3 * time.Hour, 0, 3 * time.Hour} {
-			now = func() time.Time { return time.Now().Add(wrong) }
-			url, _ := newServer(t, time.Now)
-			secret := filepath.Join(t.TempDir(), "secret")
-			command(t, "", "lease", "raise", "--store", url).want(t, 2, "", "no lease store here")
-			command(t, "", "lease", "create", "--store", url, "--secret-file", secret, "--longest-ttl", ttl.String()).want(t, 0, something, "")
-			s := opened(t, url)
-			g, err := s.Acquire(t.Context(), lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: time.Minute})
-			if err != nil {
-				t.Fatal(err)
+	for ttl, wrong := range map[time.Duration]time.Duration{10 * time.Minute: -3 * time.Hour, 24 * time.Hour: 3 * time.Hour} {
+		now = func() time.Time { return time.Now().Add(wrong) }
+		url, _ := newServer(t, time.Now)
+		secret := filepath.Join(t.TempDir(), "secret")
+		command(t, "", "lease", "raise", "--store", url).want(t, 2, "", "no lease store here")
+		command(t, "", "lease", "create", "--store", url, "--secret-file", secret, "--longest-ttl", ttl.String()).want(t, 0, something, "")
+		s := opened(t, url)
+		g, err := s.Acquire(t.Context(), lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		command(t, "", "lease", "raise", "--store", url, "--dry-run").want(t, 0, "current leases that could not be renewed any more: 1", "")
+		least := time.Now().Add(ttl + lease.MaxClockAhead).Truncate(time.Second)
+		r := command(t, "", "lease", "raise", "--store", url)
+		r.want(t, 0, "by the store's clock", "")
+		if _, err := s.Renew(t.Context(), g, lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: time.Minute}); !errors.Is(err, lease.ErrLost) {
+			t.Errorf("renewed after the raise: %v", err)
+		}
+		blocks, err := s.List(t.Context())
+		if err != nil || len(blocks) != 16384 {
+			t.Fatalf("%d blocks, %v", len(blocks), err)
+		}
+		end := blocks[0].End
+		for _, b := range blocks {
+			if b.End.Before(least) || b.End.After(least.Add(3*time.Minute)) {
+				t.Fatalf("TTL %s, clock wrong by %s: raised to %s, want %s", ttl, wrong, b.End, least)
 			}
-			command(t, "", "lease", "raise", "--store", url, "--dry-run").want(t, 0, "current leases that could not be renewed any more: 1", "")
-			least := time.Now().Add(ttl + lease.MaxClockAhead).Truncate(time.Second)
-			r := command(t, "", "lease", "raise", "--store", url)
-			r.want(t, 0, "by the store's clock", "")
-			if _, err := s.Renew(t.Context(), g, lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: time.Minute}); !errors.Is(err, lease.ErrLost) {
-				t.Errorf("renewed after the raise: %v", err)
-			}
-			blocks, err := s.List(t.Context())
-			if err != nil || len(blocks) != 16384 {
-				t.Fatalf("%d blocks, %v", len(blocks), err)
-			}
-			end := blocks[0].End
-			for _, b := range blocks {
-				if b.End.Before(least) || b.End.After(least.Add(3*time.Minute)) {
-					t.Fatalf("TTL %s, clock wrong by %s: raised to %s, want %s", ttl, wrong, b.End, least)
-				}
-			}
-			time.Sleep(1100 * time.Millisecond)
-			command(t, "", "lease", "raise", "--store", url).want(t, 0, rfc3339(end), "")
-			if again, err := s.List(t.Context()); err != nil || !slices.Equal(again, blocks) {
-				t.Errorf("a repeated raise changed the blocks: %v", err)
-			}
-			command(t, "", "new", "--store", url, "--secret-file", secret).want(t, 2, "", "no leased node")
-			list := command(t, "", "lease", "list", "--store", url)
-			list.want(t, 0, "raised, free from "+rfc3339(end), "16384 of 16384 blocks are taken")
-			if n := len(lines(list.out)); n > 4 {
-				t.Errorf("%d lines, want one for all blocks before that one, and one for all after it", n)
-			}
+		}
+		time.Sleep(1100 * time.Millisecond)
+		command(t, "", "lease", "raise", "--store", url).want(t, 0, rfc3339(end), "")
+		if again, err := s.List(t.Context()); err != nil || !slices.Equal(again, blocks) {
+			t.Errorf("a repeated raise changed the blocks: %v", err)
+		}
+		command(t, "", "new", "--store", url, "--secret-file", secret).want(t, 2, "", "no leased node")
+		list := command(t, "", "lease", "list", "--store", url)
+		list.want(t, 0, "raised, free from "+rfc3339(end), "16384 of 16384 blocks are taken")
+		if n := len(lines(list.out)); n > 4 {
+			t.Errorf("%d lines, want one for all blocks before that one, and one for all after it", n)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -188,9 +189,28 @@ func TestNew(t *testing.T) {
 	command(t, "", "new", "--at", "2019-12-31").want(t, 2, "", "before 2020")
 }
 
-// A long list is printed as tables of a few hundred rows; no row is lost.
+// writes counts the calls of Write.
+type writes struct {
+	bytes.Buffer
+	n int
+}
+
+func (w *writes) Write(p []byte) (int, error) {
+	w.n++
+	return w.Buffer.Write(p)
+}
+
+// A long list is printed as tables of a few hundred rows; no row is lost. It takes at most one write
+// per 32 KiB.
 func TestInspectMany(t *testing.T) {
 	const id = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
+	for _, output := range []string{"text", "json"} {
+		var out writes
+		code := run(t.Context(), []string{"inspect", "-o", output}, strings.NewReader(strings.Repeat(id+"\n", 20_000)), &out, io.Discard)
+		if most := out.Len()/(32<<10) + 1; code != 0 || out.n > most || strings.Count(out.String(), "\n") < 20_000 {
+			t.Errorf("%s: code %d, %d writes for %d bytes, want at most %d", output, code, out.n, out.Len(), most)
+		}
+	}
 	in := strings.Repeat(id+"\n", 3*linesAtOnce) + strings.Repeat("x", 3*maxLine) + "\n\x00\xff\n" + id
 	r := command(t, in, "inspect")
 	r.want(t, 1, "ULID", "line 601: the line is longer than 1 MiB")

@@ -88,9 +88,10 @@ func TestHelp(t *testing.T) {
 		}
 	}
 	command(t, "", "help", "lease", "raise").want(t, 0, "traceflake lease raise [flags]", "")
-	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
-		command(t, "", "completion", shell).want(t, 0, "traceflake", "")
-	}
+	// The shell completes commands and the values of flags.
+	command(t, "", "completion", "bash").want(t, 0, "traceflake", "")
+	command(t, "", cobra.ShellCompNoDescRequestCmd, "range", "-o", "").want(t, 0, "text\nsql\njson\n", "Completion ended")
+	command(t, "", cobra.ShellCompNoDescRequestCmd, "lease", "r").want(t, 0, "raise\n", "Completion ended")
 }
 
 // Each command has examples in its help. The commands, flags and numbers of arguments in the
@@ -216,44 +217,6 @@ func TestLikelySlips(t *testing.T) {
 	command(t, "", "inspect", ids).want(t, 1, something, "it is a file, and IDs are read from standard input: <"+ids)
 	command(t, "", "range", "now", "now", "-o", "sql", "--column", "Trace Id").want(t, 0, `"Trace Id" BETWEEN '`, "")
 	command(t, "", "range", "now", "now", "-o", "sql", "--column", "s.TraceId").want(t, 0, `s.TraceId BETWEEN '`, "")
-}
-
-// The shell completes commands and the values of flags.
-func TestCompletion(t *testing.T) {
-	for _, c := range []struct{ args, want string }{
-		{"range -o ", "\ntext\nsql\njson\n"}, {"lease r", "\nraise\n"},
-	} {
-		r := command(t, "", append([]string{cobra.ShellCompNoDescRequestCmd}, strings.Split(c.args, " ")...)...)
-		if !strings.Contains("\n"+r.out, c.want) {
-			t.Errorf("%q completes to %q, want %q", c.args, r.out, c.want)
-		}
-	}
-}
-
-// writes counts the calls of Write.
-type writes struct {
-	bytes.Buffer
-	n int
-}
-
-func (w *writes) Write(p []byte) (int, error) {
-	w.n++
-	return w.Buffer.Write(p)
-}
-
-// Output to a pipe or a file takes at most one write per 32 KiB.
-func TestOutputIsBuffered(t *testing.T) {
-	secret := write(t, "secret", secretA)
-	ids := command(t, "", "new", "-n", "20000", "--secret-file", secret).out
-	for _, args := range [][]string{
-		{"inspect"}, {"inspect", "-o", "json"}, {"verify"}, {"verify", "-o", "json"}, {"new", "-n", "20000"},
-	} {
-		var out, errOut writes
-		code := run(t.Context(), append(args, "--secret-file", secret), strings.NewReader(ids), &out, &errOut)
-		if most := out.Len()/(32<<10) + 1; code != 0 || out.n > most || bytes.Count(out.Bytes(), []byte("\n")) < 20000 {
-			t.Errorf("%q: code %d, %d writes for %d bytes, want at most %d", args, code, out.n, out.Len(), most)
-		}
-	}
 }
 
 func zipped(text string) string {

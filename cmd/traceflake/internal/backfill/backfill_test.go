@@ -36,39 +36,6 @@ func counter() func(time.Time, []byte) (trace.TraceID, error) {
 	}
 }
 
-// fill runs a backfill and returns its output, with each ID written as
-// <TIME n>, and its reports.
-func fill(t *testing.T, in string, o Options) (out string, reports []string, s Stats) {
-	t.Helper()
-	o.IDField = "trace_id"
-	if o.TimeField == "" {
-		o.TimeField = "ts"
-	}
-	if o.NewID == nil {
-		o.NewID = counter()
-	}
-	o.Report = func(line int64, err error) { reports = append(reports, fmt.Sprintf("%d: %v", line, err)) }
-	var b bytes.Buffer
-	var r io.Reader = strings.NewReader(in)
-	if len(in) < MaxRecord { // one byte at a time, because no record may depend on where reads end
-		r = iotest.OneByteReader(r)
-	}
-	s, err := NDJSON(t.Context(), &b, r, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	records := int64(0)
-	for line := range strings.Lines(in) {
-		if strings.TrimSpace(line) != "" {
-			records++
-		}
-	}
-	if s.Added+s.Kept+s.Failed != records || s.Failed != int64(len(reports)) {
-		t.Errorf("%+v for %d records with %d reports does not add up", s, records, len(reports))
-	}
-	return showIDs(b.String()), reports, s
-}
-
 var hex32 = regexp.MustCompile(`\b[0-9a-f]{32}\b`)
 
 func showIDs(s string) string {
@@ -81,34 +48,16 @@ func showIDs(s string) string {
 	})
 }
 
-type fillCase struct {
-	name, in string
-	o        Options
-	want     string
-	reports  []string
-}
-
-// check runs backfills.
-func check(t *testing.T, cases []fillCase) {
-	t.Helper()
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			out, reports, _ := fill(t, c.in, c.o)
-			if out != c.want {
-				t.Errorf("got\n%.2000s\nwant\n%.2000s", out, c.want)
-			}
-			if !slices.EqualFunc(reports, c.reports, strings.HasPrefix) {
-				t.Errorf("reports %q, want %q", reports, c.reports)
-			}
-		})
-	}
-}
-
 // long is too long for memory: it is copied, and what follows is processed.
 var long = strings.Repeat("x", MaxRecord+MaxRecord/2)
 
 func TestNDJSON(t *testing.T) {
-	check(t, []fillCase{
+	for _, c := range []struct {
+		name, in string
+		o        Options
+		want     string // with each ID as <TIME n>
+		reports  []string
+	}{
 		{"one record", `{"ts":"2024-01-02T03:04:05Z","a":1}` + "\n", Options{},
 			`{"ts":"2024-01-02T03:04:05Z","a":1,"trace_id":"<2024-01-02T03:04:05 1>"}` + "\n", nil},
 		{"no line end", `{"ts":"2024-01-02T03:04:05Z"}`, Options{}, `{"ts":"2024-01-02T03:04:05Z","trace_id":"<2024-01-02T03:04:05 1>"}`, nil},
@@ -141,7 +90,40 @@ func TestNDJSON(t *testing.T) {
 		{"too long", `{"ts":1,"a":"` + long + `"}` + "\n" + `{"ts":1704164645}`, Options{},
 			`{"ts":1,"a":"` + long + `"}` + "\n" + `{"ts":1704164645,"trace_id":"<2024-01-02T03:04:05 1>"}`, []string{"1: the record is longer than 16 MiB"}},
 		{"nothing", "", Options{}, "", nil},
-	})
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var reports []string
+			o := Options{TimeField: "ts", IDField: "trace_id", NewID: counter(), KeyField: c.o.KeyField,
+				Report: func(line int64, err error) { reports = append(reports, fmt.Sprintf("%d: %v", line, err)) }}
+			if c.o.TimeField != "" {
+				o.TimeField = c.o.TimeField
+			}
+			var out bytes.Buffer
+			var in io.Reader = strings.NewReader(c.in)
+			if len(c.in) < MaxRecord { // one byte at a time, because no record may depend on where reads end
+				in = iotest.OneByteReader(in)
+			}
+			s, err := NDJSON(t.Context(), &out, in, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := showIDs(out.String()); got != c.want {
+				t.Errorf("got\n%.2000s\nwant\n%.2000s", got, c.want)
+			}
+			if !slices.EqualFunc(reports, c.reports, strings.HasPrefix) {
+				t.Errorf("reports %q, want %q", reports, c.reports)
+			}
+			records := int64(0)
+			for line := range strings.Lines(c.in) {
+				if strings.TrimSpace(line) != "" {
+					records++
+				}
+			}
+			if s.Added+s.Kept+s.Failed != records || s.Failed != int64(len(reports)) || s.Added != int64(strings.Count(c.want, "<20")) {
+				t.Errorf("%+v for %d records with %d reports does not add up", s, records, len(reports))
+			}
+		})
+	}
 }
 
 func TestDeterministic(t *testing.T) {
