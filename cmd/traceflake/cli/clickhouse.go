@@ -30,22 +30,20 @@ func clickhouseCommand() *cobra.Command {
 		Example: `  traceflake clickhouse create --dsn clickhouse://localhost:9000/otel
   traceflake clickhouse adopt prepare --dry-run`,
 	}, clickhouseCreateCommand(&s), clickhouseAdoptCommand(&s), clickhouseStatusCommand(&s))
-	cmd.PersistentFlags().StringVar(&s.dsn, "dsn", "", "clickhouse://user:password@host:9000/database or http://…:8123/database (default $"+clickhouseVar+")")
-	cmd.PersistentFlags().BoolVar(&s.dryRun, "dry-run", false, "print the SQL and change nothing")
+	flags := cmd.PersistentFlags()
+	flags.StringVar(&s.dsn, "dsn", "", "clickhouse://user:password@host:9000/database or http://…:8123/database (default $"+clickhouseVar+")")
+	flags.BoolVar(&s.dryRun, "dry-run", false, "print the SQL and change nothing")
+	flags.StringVar(&s.schema.Database, "database", "", "database (default the connection's)")
+	flags.StringVar(&s.schema.Table, "table", "", "table (default otel_traces)")
+	flags.StringVar(&s.schema.Cluster, "cluster", "", "cluster (default one server)")
 	return cmd
 }
 
-// server are the flags for a connection to ClickHouse.
+// server are the flags for a connection to ClickHouse and for the table of spans.
 type server struct {
 	dsn    string
 	dryRun bool
-}
-
-// tableFlags adds the flags for a table.
-func tableFlags(cmd *cobra.Command, s *clickhouse.Schema) {
-	cmd.Flags().StringVar(&s.Database, "database", "", "database (default the connection's)")
-	cmd.Flags().StringVar(&s.Table, "table", "", "table (default otel_traces)")
-	cmd.Flags().StringVar(&s.Cluster, "cluster", "", "cluster (default one server)")
+	schema clickhouse.Schema
 }
 
 func traceFirstFlag(cmd *cobra.Command, s *clickhouse.Schema) {
@@ -59,7 +57,7 @@ func traceFirstFlag(cmd *cobra.Command, s *clickhouse.Schema) {
 }
 
 func clickhouseCreateCommand(s *server) *cobra.Command {
-	var schema clickhouse.Schema
+	schema := &s.schema
 	cmd := &cobra.Command{
 		Use:   "create",
 		Short: "Create functions, table and views",
@@ -78,8 +76,7 @@ looks at the server.`,
   traceflake clickhouse create --overlay --logs otel_logs --materialize`,
 		Args: cobra.NoArgs,
 	}
-	tableFlags(cmd, &schema)
-	traceFirstFlag(cmd, &schema)
+	traceFirstFlag(cmd, schema)
 	var overlay, materialize bool
 	cmd.Flags().BoolVar(&schema.KeepLookup, "keep-lookup", false, "keep the exporter's lookup table, for fleets with many random IDs, instead of a view")
 	durationFlag(cmd, &schema.TTL, "ttl", 0, "how long spans are kept, as in 30d (default forever, or as in the table that exists)")
@@ -123,11 +120,10 @@ looks at the server.`,
 }
 
 func clickhouseAdoptCommand(s *server) *cobra.Command {
-	var schema clickhouse.Schema
 	var dropHistory bool
-	prepare := adoptStep(s, &schema, "prepare", "Create the new table and the view of both", clickhouse.Adoption.Prepare)
-	traceFirstFlag(prepare, &schema)
-	finish := adoptStep(s, &schema, "finish", "Drop the old table, when it is empty, and the view of both",
+	prepare := adoptStep(s, "prepare", "Create the new table and the view of both", clickhouse.Adoption.Prepare)
+	traceFirstFlag(prepare, &s.schema)
+	finish := adoptStep(s, "finish", "Drop the old table, when it is empty, and the view of both",
 		func(a clickhouse.Adoption, ctx context.Context, db *sql.DB) (clickhouse.Plan, error) {
 			return a.Finish(ctx, db, dropHistory)
 		})
@@ -147,22 +143,22 @@ prints its SQL and changes nothing.`,
   traceflake clickhouse adopt swap`,
 	},
 		prepare,
-		adoptStep(s, &schema, "swap", "Give the new table the name that the Collector writes to", clickhouse.Adoption.Swap),
-		adoptStep(s, &schema, "undo", "Give the old table its name back, or drop what prepare created", clickhouse.Adoption.Undo),
+		adoptStep(s, "swap", "Give the new table the name that the Collector writes to", clickhouse.Adoption.Swap),
+		adoptStep(s, "undo", "Give the old table its name back, or drop what prepare created", clickhouse.Adoption.Undo),
 		finish)
 }
 
 type makePlan func(clickhouse.Adoption, context.Context, *sql.DB) (clickhouse.Plan, error)
 
-func adoptStep(s *server, schema *clickhouse.Schema, name, short string, plan makePlan) *cobra.Command {
-	cmd := &cobra.Command{
+func adoptStep(s *server, name, short string, plan makePlan) *cobra.Command {
+	return &cobra.Command{
 		Use:     name,
 		Short:   short,
 		Example: "  traceflake clickhouse adopt " + name + " --dsn clickhouse://localhost:9000/otel",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return s.with(func(db *sql.DB) error {
-				p, err := plan(clickhouse.Adoption(*schema), cmd.Context(), db)
+				p, err := plan(clickhouse.Adoption(s.schema), cmd.Context(), db)
 				if err != nil {
 					return err
 				}
@@ -170,20 +166,17 @@ func adoptStep(s *server, schema *clickhouse.Schema, name, short string, plan ma
 			})
 		},
 	}
-	tableFlags(cmd, schema)
-	return cmd
 }
 
 func clickhouseStatusCommand(s *server) *cobra.Command {
-	var schema clickhouse.Schema
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use:     "status",
 		Short:   "Show the spans table, and the old one while it is adopted",
 		Example: "  traceflake clickhouse status --dsn clickhouse://localhost:9000/otel",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return s.with(func(db *sql.DB) error {
-				tables, err := clickhouse.Adoption(schema).Status(cmd.Context(), db)
+				tables, err := clickhouse.Adoption(s.schema).Status(cmd.Context(), db)
 				for _, t := range tables {
 					printStatus(cmd.OutOrStdout(), t)
 				}
@@ -191,8 +184,6 @@ func clickhouseStatusCommand(s *server) *cobra.Command {
 			})
 		},
 	}
-	tableFlags(cmd, &schema)
-	return cmd
 }
 
 func printStatus(out io.Writer, t clickhouse.Status) {

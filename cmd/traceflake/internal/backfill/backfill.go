@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -101,9 +100,13 @@ func (o Options) add(s *Stats, line []byte, ids map[string]trace.TraceID) (with 
 		s.Kept++
 		return line, nil, nil
 	}
-	when, problem := o.time(object)
+	value := lookup(object, o.TimeField)
+	if value == nil {
+		return line, fmt.Errorf("there is no field %q", o.TimeField), nil
+	}
+	when, problem := stamp.Read(text(value))
 	if problem != nil {
-		return line, problem, nil
+		return line, fmt.Errorf("field %q: %w", o.TimeField, problem), nil
 	}
 	key := text(lookup(object, o.KeyField))
 	id, ok := ids[key]
@@ -146,21 +149,6 @@ func locate(line []byte, field string) (from, to int) {
 		}
 	}
 	return from, to
-}
-
-// time returns the object's time.
-func (o Options) time(object map[string]json.RawMessage) (t time.Time, err error) {
-	value := lookup(object, o.TimeField)
-	switch {
-	case value == nil:
-		return t, fmt.Errorf("there is no field %q", o.TimeField)
-	case !strings.ContainsRune(`"-0123456789`, rune(value[0])):
-		return t, fmt.Errorf("field %q is neither text nor a number", o.TimeField)
-	}
-	if t, err = stamp.Read(text(value)); err != nil {
-		err = fmt.Errorf("field %q: %w", o.TimeField, err)
-	}
-	return t, err
 }
 
 // lookup returns the field with this name, or nil. If there is none, dots in the name lead into

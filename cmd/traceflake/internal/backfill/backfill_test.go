@@ -72,7 +72,7 @@ func TestNDJSON(t *testing.T) {
 			[]string{"1: 2019-12-31T23:59:59.999Z: traceid: the time is before 2020-01-01T00:00:00Z"}},
 		{"truncated and invalid lines", `{"ts":"2024-01-02T03:04:05Z","a":"hal` + "\n" + `{"ts":1704164645}` + "\nnot JSON\n[1]\n{}\n" + `{"ts":null}` + "\n" + `{"ts":{}}` + "\n" + `{"ts":"soon"}` + "\n" + `{"ts":170416`, Options{},
 			`{"ts":"2024-01-02T03:04:05Z","a":"hal` + "\n" + `{"ts":1704164645,"trace_id":"<2024-01-02T03:04:05 1>"}` + "\nnot JSON\n[1]\n{}\n" + `{"ts":null}` + "\n" + `{"ts":{}}` + "\n" + `{"ts":"soon"}` + "\n" + `{"ts":170416`,
-			[]string{"1: not a whole JSON object", "3: not a whole JSON object", "4: not a whole JSON object", `5: there is no field "ts"`, `6: field "ts" is neither text nor a number`, `7: field "ts" is neither`, `8: field "ts": "soon" is not a time`, "9: not a whole JSON object"}},
+			[]string{"1: not a whole JSON object", "3: not a whole JSON object", "4: not a whole JSON object", `5: there is no field "ts"`, `6: field "ts": "" is not a time`, `7: field "ts": "{}" is not a time`, `8: field "ts": "soon" is not a time`, "9: not a whole JSON object"}},
 		{"has an ID", `{"trace_id":"x","ts":"never"}` + "\n" + `{"trace_id":"","ts":1704164645}` + "\n" + `{"a":{"trace_id":"x"},"trace_id" : null ,"ts":1704164645}`, Options{},
 			`{"trace_id":"x","ts":"never"}` + "\n" + `{"trace_id":"<2024-01-02T03:04:05 1>","ts":1704164645}` + "\n" + `{"a":{"trace_id":"x"},"trace_id" : "<2024-01-02T03:04:05 2>" ,"ts":1704164645}`, nil},
 		{"escaped and repeated names", `{"\u0074s":"never","ts":0,"ts":1704164645}`, Options{}, `{"\u0074s":"never","ts":0,"ts":1704164645,"trace_id":"<2024-01-02T03:04:05 1>"}`, nil},
