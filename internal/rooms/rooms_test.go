@@ -117,6 +117,9 @@ var rules = map[string]string{
 	"lease/leasetest test":    "~/lease/leasetest ~/lease/driver/pages/... STD" + root,
 	"lease/driver/pages test": "~/lease/driver/pages/... STD" + root,
 	"cmd/... test":            "~/lease/driver/pages/pagestest " + tests,
+	"lease/etcdstore test":    "~/lease/driver/pages/pagestest " + tests,
+	"lease/k8sstore test":     "~/lease/driver/pages/pagestest " + tests,
+	"lease/s3store test":      "~/lease/driver/pages/pagestest " + tests,
 }
 
 // planted are imports that the table must refuse, or the test of it is worth nothing.

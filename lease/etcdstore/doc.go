@@ -71,5 +71,5 @@
 // client takes one block until the lease's end by its own clock. That costs a
 // block, not uniqueness.
 //
-// The repository tests this package against a real etcd in integration/lease/etcdstore.
+// Tests that stop and kill members of a real etcd are in integration/lease/etcdstore.
 package etcdstore

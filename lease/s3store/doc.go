@@ -147,5 +147,5 @@
 // [github.com/traceflake/traceflake/lease.ErrClockAhead]. S3 itself
 // refuses signatures that are 15 minutes off.
 //
-// The repository tests this package against a real S3 server in integration/lease/s3store.
+// Tests that stop and kill a real server, and change its rights, are in integration/lease/s3store.
 package s3store

@@ -10,7 +10,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/traceflake/traceflake/integration/servers/s3"
-	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/leasetest"
 	"github.com/traceflake/traceflake/lease/s3store"
@@ -50,27 +49,6 @@ func harness(c aws.Config) leasetest.Harness {
 
 func storage(c aws.Config, prefix string) leasetest.Storage {
 	return leasetest.Storage{Open: func() (driver.Store, error) { return s3store.New(c, bucket, s3store.WithPrefix(prefix)) }}
-}
-
-// create creates a store, as an operator does.
-func create(tb testing.TB, s driver.Store) error {
-	tb.Helper()
-	d, err := driver.NewDescription(lease.Description{})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return s.Create(tb.Context(), d)
-}
-
-// mustOpen opens a store under a prefix of its own.
-func mustOpen(tb testing.TB, c aws.Config, opts ...s3store.Option) driver.Store {
-	tb.Helper()
-	opts = append([]s3store.Option{s3store.WithPrefix(fmt.Sprintf("own/%d/", prefixes.Add(1)))}, opts...)
-	s, err := s3store.New(c, bucket, opts...)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return s
 }
 
 func TestConformance(t *testing.T) {

@@ -58,6 +58,10 @@ func TestRequests(t *testing.T) {
 	}
 }
 
+type tripper func(*http.Request) (*http.Response, error)
+
+func (f tripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
 // A process has its first lease within a second, if a read takes 30 ms and a write 60.
 func TestFirstLeaseOverASlowNetwork(t *testing.T) {
 	server := started(t)

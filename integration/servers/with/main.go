@@ -14,12 +14,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"os/signal"
 	"syscall"
 
 	"github.com/traceflake/traceflake/integration/servers"
+	"github.com/traceflake/traceflake/integration/servers/etcd"
+	"github.com/traceflake/traceflake/integration/servers/s3"
 )
 
 // all are the servers: each with the variable that tests read, and what starts it and returns the
@@ -35,9 +39,34 @@ var all = []struct {
 		}
 		return s.DSN(), s, nil
 	}},
+	{"TRACEFLAKE_TEST_ETCD", func(ctx context.Context) (string, io.Closer, error) {
+		c, err := etcd.Start(ctx, 1)
+		if err != nil {
+			return "", nil, err
+		}
+		return c.Endpoints()[0], c, nil
+	}},
+	{"TRACEFLAKE_TEST_S3", func(ctx context.Context) (string, io.Closer, error) {
+		s, err := s3.Start(ctx)
+		if err != nil {
+			return "", nil, err
+		}
+		const bucket = "/leases"
+		if _, _, err := s.Do(ctx, http.MethodPut, bucket, nil); err != nil {
+			return "", nil, errors.Join(err, s.Close())
+		}
+		u, err := url.Parse(s.Endpoint() + bucket)
+		if err != nil {
+			return "", nil, errors.Join(err, s.Close())
+		}
+		u.User = url.UserPassword(s3.Root.AccessKey, s3.Root.SecretKey)
+		return u.String(), s, nil
+	}},
 }
 
 func main() {
+	etcd.Main()
+	s3.Main()
 	if len(os.Args) < 2 {
 		fmt.Fprintln(os.Stderr, "usage: with COMMAND [ARGUMENT ...]")
 		os.Exit(2)

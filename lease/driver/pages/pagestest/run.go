@@ -19,8 +19,7 @@ type Storage struct {
 	Open func() (pages.Server, error)
 	// Delete, if it is not nil, deletes an object, as an operator may do by mistake.
 	Delete func(name string) error
-	// Stall, if it is not nil, keeps the server from answering until resume is called. A proxy such as
-	// leasetest.Cutter does.
+	// Stall, if it is not nil, keeps the server from answering until resume is called, as [Proxy.Stall].
 	Stall func() (resume func())
 }
 

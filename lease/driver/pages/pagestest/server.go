@@ -1,5 +1,5 @@
-// Package pagestest has a server of pages in memory: an example for authors of
-// stores, which the tests of package pages also use.
+// Package pagestest checks a [pages.Server], and has one in memory: an example for authors of stores,
+// which the tests of package pages also use.
 package pagestest
 
 import (

@@ -1,4 +1,4 @@
-package s3store_test
+package s3store
 
 import (
 	"context"
@@ -14,17 +14,12 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
-	"github.com/traceflake/traceflake/integration/lease/calls"
-	"github.com/traceflake/traceflake/integration/servers/s3"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
-	"github.com/traceflake/traceflake/lease/s3store"
 )
 
-var wantError = calls.WantError("s3store", s3.Root.SecretKey, s3.User.SecretKey, "sessiontoken")
-
 func TestURL(t *testing.T) {
-	s3.Root.Setenv(t)
+	setenv(t)
 	for _, c := range []struct {
 		url   string
 		texts []string
@@ -68,30 +63,27 @@ func TestURL(t *testing.T) {
 
 // The URLs that requests have, by the settings.
 func TestRequestURL(t *testing.T) {
-	s3.Root.Setenv(t)
+	setenv(t)
 	for _, c := range []struct {
 		bucket, region, endpoint string
-		style                    []s3store.Option
+		style                    []Option
 		want                     string
 	}{
 		{"bucket", "eu-west-1", "", nil, "https://bucket.s3.eu-west-1.amazonaws.com/p/config"},
 		{"my.bucket", "eu-west-1", "", nil, "https://s3.eu-west-1.amazonaws.com/my.bucket/p/config"},
 		{"bucket", "cn-north-1", "", nil, "https://bucket.s3.cn-north-1.amazonaws.com.cn/p/config"},
-		{"bucket", "eu-west-1", "", []s3store.Option{s3store.WithPathStyle(true)}, "https://s3.eu-west-1.amazonaws.com/bucket/p/config"},
+		{"bucket", "eu-west-1", "", []Option{WithPathStyle(true)}, "https://s3.eu-west-1.amazonaws.com/bucket/p/config"},
 		{"bucket", "", "http://host:9000/s3/", nil, "http://host:9000/s3/bucket/p/config"},
-		{"bucket", "", "http://host:9000", []s3store.Option{s3store.WithPathStyle(false)}, "http://bucket.host:9000/p/config"},
+		{"bucket", "", "http://host:9000", []Option{WithPathStyle(false)}, "http://bucket.host:9000/p/config"},
 	} {
 		var got string
-		cfg := config(c.endpoint, s3.Root)
+		cfg := played(c.endpoint).config()
 		cfg.Region = c.region
-		if c.endpoint == "" {
-			cfg.BaseEndpoint = nil
-		}
 		cfg.HTTPClient = doer(func(r *http.Request) (*http.Response, error) {
 			got = r.URL.String()
 			return nil, errors.New("nothing is sent")
 		})
-		s, err := s3store.New(cfg, c.bucket, append(c.style, s3store.WithPrefix("p"))...)
+		s, err := New(cfg, c.bucket, append(c.style, WithPrefix("p"))...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -137,7 +129,7 @@ func (s *stub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(status)
 	if code != "" {
 		_, _ = fmt.Fprintf(w, `<?xml version="1.0"?><Error><Code>%s</Code><Message>a message</Message>`+
-			`<AWSAccessKeyId>%s</AWSAccessKeyId><StringToSign>%s</StringToSign></Error>`, code, s3.Root.AccessKey, s3.Root.SecretKey)
+			`<AWSAccessKeyId>%s</AWSAccessKeyId><StringToSign>%s</StringToSign></Error>`, code, root.AccessKeyID, root.SecretAccessKey)
 	}
 }
 
@@ -145,7 +137,8 @@ func (s *stub) store(t *testing.T) driver.Store {
 	t.Helper()
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
-	return mustOpen(t, config(server.URL, s3.Root), s3store.WithPrefix(s3store.DefaultPrefix))
+	p := played(server.URL)
+	return p.open(t, p.config(), WithPrefix(DefaultPrefix))
 }
 
 // What a server answers, and what the error says.
@@ -183,7 +176,7 @@ func TestRefusals(t *testing.T) {
 		{&stub{status: 200, header: http.Header{"Date": nil, "Etag": {`"abc"`}}}, nil, []string{"Date"}},
 	} {
 		what := fmt.Sprintf("%d %s after %d", c.status, c.code, c.after)
-		err, doing := create(t, c.store(t)), "s3store: create"
+		err, doing := create(t, c.store(t), 0), "s3store: create"
 		if c.after == reads {
 			c.asked.Store(0)
 			_, err = c.store(t).Describe(t.Context())
@@ -208,7 +201,7 @@ func TestThrottled(t *testing.T) {
 	for _, c := range []*stub{{status: 503, code: "SlowDown"}, {status: 429}} {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
-		_, err := c.store(t).Acquire(ctx, calls.Request(time.Now()))
+		_, err := c.store(t).Acquire(ctx, newRequest(time.Now()))
 		wantError(t, c.code, err, context.DeadlineExceeded, "throttles requests", fmt.Sprint(c.status))
 		if n := c.asked.Load(); n < 3 || n > 10 {
 			t.Errorf("%s: %d requests in 2 s", c.code, n)
@@ -225,7 +218,7 @@ func (f tripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r
 // would after some errors.
 func TestNoWriteIsRepeated(t *testing.T) {
 	for _, fresh := range []bool{true, false} {
-		server := started(t)
+		server := real(t)
 		var broken atomic.Bool
 		var puts atomic.Int64
 		proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -235,10 +228,10 @@ func TestNoWriteIsRepeated(t *testing.T) {
 				_, _ = io.Copy(io.Discard, r.Body)
 				panic(http.ErrAbortHandler)
 			}
-			forward(t, w, r, server.Endpoint(), false)
+			server.forward(t, w, r, false)
 		}))
 		t.Cleanup(proxy.Close)
-		cfg := config(proxy.URL, s3.Root)
+		cfg := server.behind(proxy.URL).config()
 		transport := &http.Transport{DisableKeepAlives: fresh}
 		cfg.HTTPClient = &http.Client{Transport: tripper(func(r *http.Request) (*http.Response, error) {
 			if r.Method == http.MethodPut && r.GetBody != nil {
@@ -246,16 +239,16 @@ func TestNoWriteIsRepeated(t *testing.T) {
 			}
 			return transport.RoundTrip(r)
 		})}
-		s := mustOpen(t, cfg)
-		if err := create(t, s); err != nil {
+		s := server.open(t, cfg)
+		if err := create(t, s, 8); err != nil {
 			t.Fatal(err)
 		}
-		g, err := s.Acquire(t.Context(), calls.Request(time.Now()))
+		g, err := s.Acquire(t.Context(), newRequest(time.Now()))
 		if err != nil {
 			t.Fatal(err)
 		}
 		broken.Store(true)
-		_, err = s.Renew(t.Context(), g, calls.Renewal(lease.NewNonce(), g.End))
+		_, err = s.Renew(t.Context(), g, renewal(g))
 		wantError(t, "a broken connection", err, nil, "EOF")
 		if n := puts.Load(); n != 1 {
 			t.Errorf("%d writes were sent, want 1", n)
@@ -266,17 +259,17 @@ func TestNoWriteIsRepeated(t *testing.T) {
 // Credentials that were expired are retrieved again.
 func TestExpiredCredentials(t *testing.T) {
 	var retrieved atomic.Int64
-	cfg := config("", s3.Root)
+	cfg := played("").config()
 	cfg.Credentials = aws.NewCredentialsCache(aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 		retrieved.Add(1)
-		return aws.Credentials{AccessKeyID: s3.Root.AccessKey, SecretAccessKey: s3.Root.SecretKey, SessionToken: "sessiontoken"}, nil
+		return aws.Credentials{AccessKeyID: root.AccessKeyID, SecretAccessKey: root.SecretAccessKey, SessionToken: "sessiontoken"}, nil
 	}))
 	server := httptest.NewServer(&stub{status: 400, code: "ExpiredToken"})
 	t.Cleanup(server.Close)
 	cfg.BaseEndpoint = aws.String(server.URL)
-	s := mustOpen(t, cfg)
+	s := played("").open(t, cfg)
 	for want := range int64(3) {
-		_, err := s.Acquire(t.Context(), calls.Request(time.Now()))
+		_, err := s.Acquire(t.Context(), newRequest(time.Now()))
 		wantError(t, "expired", err, lease.ErrMisconfigured, "expired")
 		if n := retrieved.Load(); n != want+1 {
 			t.Errorf("retrieved %d times, want %d", n, want+1)
@@ -285,21 +278,21 @@ func TestExpiredCredentials(t *testing.T) {
 	cfg.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 		return aws.Credentials{}, errors.New("the source is away")
 	})
-	_, err := mustOpen(t, cfg).Acquire(t.Context(), calls.Request(time.Now()))
+	_, err := played("").open(t, cfg).Acquire(t.Context(), newRequest(time.Now()))
 	wantError(t, "no credentials", err, nil, "no credentials", "the source is away")
 	cfg.Credentials = nil
-	_, err = s3store.New(cfg, bucket)
+	_, err = New(cfg, bucket)
 	wantError(t, "nil credentials", err, lease.ErrInvalidRequest, "no credentials")
 }
 
 // An Opener does not wait for a server, and calls honour their context.
 func TestServerAway(t *testing.T) {
-	s3.Root.Setenv(t)
+	setenv(t)
 	s, err := driver.Open("s3://bucket?endpoint=http://127.0.0.1:1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = s.Acquire(t.Context(), calls.Request(time.Now()))
+	_, err = s.Acquire(t.Context(), newRequest(time.Now()))
 	wantError(t, "nothing listens", err, nil, "127.0.0.1:1")
 	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	t.Cleanup(silent.Close)
@@ -308,7 +301,7 @@ func TestServerAway(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	_, err = s.Acquire(ctx, calls.Request(time.Now()))
+	_, err = s.Acquire(ctx, newRequest(time.Now()))
 	wantError(t, "a silent server", err, context.DeadlineExceeded, silent.URL)
 	if err := s.Close(t.Context()); err != nil {
 		t.Error(err)

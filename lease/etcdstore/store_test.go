@@ -1,4 +1,4 @@
-package etcdstore_test
+package etcdstore
 
 import (
 	"context"
@@ -11,16 +11,10 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/traceflake/traceflake/integration/lease/calls"
-	"github.com/traceflake/traceflake/integration/servers/etcd"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/driver/pages"
-	"github.com/traceflake/traceflake/lease/etcdstore"
-	"github.com/traceflake/traceflake/lease/leasetest"
 )
-
-var wantError = calls.WantError("etcdstore", "secret")
 
 // counted counts round trips.
 type counted struct {
@@ -44,19 +38,18 @@ func (c *counted) Get(ctx context.Context, key string, opts ...clientv3.OpOption
 }
 
 func TestRequests(t *testing.T) {
-	client := etcd.ForTest(t, 1).ClientForTest(t)
+	kv, prefix := &counted{KV: newClient(t, address(t))}, newPrefix(t)
 	ctx, now := context.Background(), time.Now()
-	kv := &counted{KV: client}
 	// The next process, which knows nothing.
 	fresh := func() driver.Store {
 		t.Helper()
-		s, err := etcdstore.New(kv)
+		s, err := New(kv, WithPrefix(prefix))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return s
 	}
-	leasetest.Storage{Open: func() (driver.Store, error) { return fresh(), nil }}.Create(t, lease.Description{})
+	create(t, fresh(), nil)
 	s := fresh()
 	var g lease.Grant
 	count := func(what string, want int64, call func() error) {
@@ -70,9 +63,9 @@ func TestRequests(t *testing.T) {
 		}
 	}
 	count("a start", 1, func() error { _, err := s.Describe(ctx); return err })
-	count("acquire", 2, func() (err error) { g, err = s.Acquire(ctx, calls.Request(now)); return err })
+	count("acquire", 2, func() (err error) { g, err = s.Acquire(ctx, request(now)); return err })
 	count("renew", 2, func() (err error) {
-		g, err = s.Renew(ctx, g, calls.Renewal(lease.NewNonce(), g.End.Add(time.Minute)))
+		g, err = s.Renew(ctx, g, renewal(g))
 		return err
 	})
 	count("get", 1, func() error { _, err := s.Get(ctx, g.Node); return err })
@@ -102,19 +95,45 @@ func (a alteringTxn) Then(ops ...clientv3.Op) clientv3.Txn {
 
 // What etcd has after a write is compared with what was sent.
 func TestAlteredValues(t *testing.T) {
-	client := etcd.ForTest(t, 1).ClientForTest(t)
-	stored := storage(client, etcdstore.DefaultPrefix)
-	stored.Create(t, lease.Description{})
-	s, err := etcdstore.New(altering{client})
+	client, prefix := newClient(t, address(t)), newPrefix(t)
+	s, err := New(client, WithPrefix(prefix))
+	create(t, s, err)
+	g, err := s.Acquire(t.Context(), request(time.Now()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := stored.Client(t).Acquire(t.Context(), calls.Request(time.Now()))
-	if err != nil {
+	if s, err = New(altering{client}, WithPrefix(prefix)); err != nil {
 		t.Fatal(err)
 	}
-	_, err = s.Renew(t.Context(), g, calls.Renewal(lease.NewNonce(), g.End.Add(time.Minute)))
+	_, err = s.Renew(t.Context(), g, renewal(g))
 	wantError(t, "renew", err, pages.ErrAltered)
+}
+
+// asked is an etcd that is asked for one key.
+type asked struct {
+	clientv3.KV
+	key string
+}
+
+func (a *asked) Get(_ context.Context, key string, _ ...clientv3.OpOption) (*clientv3.GetResponse, error) {
+	a.key = key
+	return nil, errors.New("nothing is sent")
+}
+
+func TestPrefix(t *testing.T) {
+	for want, opts := range map[string][]Option{
+		"/traceflake/leases/config": nil, "/fleet/config": {WithPrefix("/fleet/")}, "/a/b/config": {WithPrefix("/a/b")},
+	} {
+		kv := &asked{}
+		s, err := New(kv, opts...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = s.Describe(t.Context())
+		if wantError(t, want, err, nil, "nothing is sent"); kv.key != want {
+			t.Errorf("the key is %s, want %s", kv.key, want)
+		}
+	}
 }
 
 func TestBadOptions(t *testing.T) {
@@ -123,10 +142,10 @@ func TestBadOptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = client.Close() }()
-	_, err = etcdstore.New(client, etcdstore.WithPrefix(""))
+	_, err = New(client, WithPrefix(""))
 	wantError(t, "prefix", err, lease.ErrInvalidRequest)
 	for _, none := range []clientv3.KV{nil, (*clientv3.Client)(nil)} {
-		_, err := etcdstore.New(none)
+		_, err := New(none)
 		wantError(t, "no client", err, lease.ErrInvalidRequest)
 	}
 }
@@ -138,7 +157,7 @@ func TestCancelWhileConnecting(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = silent.Close() }()
-	s, err := driver.Open("etcd://user:secret@" + silent.Addr().String())
+	s, err := driver.Open("etcd://user:hunter2@" + silent.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,19 +175,18 @@ func TestCancelWhileConnecting(t *testing.T) {
 }
 
 func TestDriver(t *testing.T) {
-	cluster := etcd.ForTest(t, 1)
 	ctx, now := context.Background(), time.Now()
-	address := "etcd://" + strings.Join(cluster.Endpoints(), ",")
-	for i, url := range []string{address, address + "/a/fleet/", address + "/a/fleet"} {
-		open := func() (driver.Store, error) { return driver.Open(url) }
+	prefix := newPrefix(t)
+	for i, url := range []string{prefix + "a/", prefix + "a/fleet/", prefix + "a/fleet"} {
+		url = "etcd://" + address(t) + url
+		s, err := driver.Open(url)
 		if i < 2 {
-			leasetest.Storage{Open: open}.Create(t, lease.Description{})
+			create(t, s, err)
 		}
-		s, err := open()
 		if err != nil {
 			t.Fatal(err)
 		}
-		g, err := s.Acquire(ctx, calls.Request(now))
+		g, err := s.Acquire(ctx, request(now))
 		if err != nil || g.Nodes != driver.DefaultBlockSize {
 			t.Errorf("%s: got %+v, %v", url, g, err)
 		}
@@ -178,34 +196,39 @@ func TestDriver(t *testing.T) {
 		_, err = s.Get(ctx, g.Node)
 		wantError(t, "after close", err, nil, "closed")
 	}
-	got, err := cluster.ClientForTest(t).Get(ctx, "/a/fleet/config")
+	got, err := newClient(t, address(t)).Get(ctx, prefix+"a/fleet/config")
 	if err != nil || len(got.Kvs) != 1 {
 		t.Errorf("the prefix of the URL is not used: %v, %v", got, err)
 	}
+}
 
+func TestBadURLs(t *testing.T) {
 	for _, url := range []string{
-		"etcd:", "etcd:host:2379", "etcd:///prefix", "etcd://user:secret@a:port", "etcd://a:1,,b:2",
+		"etcd:", "etcd:host:2379", "etcd:///prefix", "etcd://user:hunter2@a:port", "etcd://a:1,,b:2",
 		"etcd://a:2379/?timeout=3", "etcd://a:2379/?ca=file", "etcds://a:2379/?ca=/no/such/file", "etcds://a:2379/?cert=/no/such/file",
 	} {
 		_, err := driver.Open(url)
 		wantError(t, url, err, lease.ErrInvalidRequest)
 	}
+}
 
-	// An unreachable or silent server does not delay Open.
+// An unreachable or silent server does not delay Open, and calls obey their context.
+func TestServerAway(t *testing.T) {
+	ctx, now := context.Background(), time.Now()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = l.Close() }()
 	for _, host := range []string{"127.0.0.1:1", l.Addr().String()} {
-		for _, user := range []string{"", "user:secret@"} {
+		for _, user := range []string{"", "user:hunter2@"} {
 			began := time.Now()
 			s, err := driver.Open("etcd://" + user + host)
 			if err != nil {
 				t.Fatalf("a dead server: %v", err)
 			}
 			call, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
-			_, err = s.Acquire(call, calls.Request(now))
+			_, err = s.Acquire(call, request(now))
 			cancel()
 			wantError(t, "a dead server", err, context.DeadlineExceeded)
 			if took := time.Since(began); took > 5*time.Second {
@@ -216,54 +239,4 @@ func TestDriver(t *testing.T) {
 			}
 		}
 	}
-}
-
-// With the least rights that the documentation requires, and with none.
-func TestRights(t *testing.T) {
-	cluster := etcd.ForTest(t, 1)
-	client := cluster.ClientForTest(t)
-	ctx, now := context.Background(), time.Now()
-	end := clientv3.GetPrefixRangeEnd("/fleet/")
-	steps := []func() error{
-		func() error { _, err := client.RoleAdd(ctx, "fleet"); return err },
-		func() error {
-			_, err := client.RoleGrantPermission(ctx, "fleet", "/fleet/", end, clientv3.PermissionType(clientv3.PermReadWrite))
-			return err
-		},
-		func() error { _, err := client.UserAdd(ctx, "user", "secret"); return err },
-		func() error { _, err := client.UserGrantRole(ctx, "user", "fleet"); return err },
-		func() error { _, err := client.UserAdd(ctx, "root", "secret"); return err },
-		func() error { _, err := client.UserGrantRole(ctx, "root", "root"); return err },
-		func() error { _, err := client.AuthEnable(ctx); return err },
-	}
-	for _, step := range steps {
-		if err := step(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	try := func(url string) error {
-		s, err := driver.Open(url)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = s.Close(ctx) }()
-		d, err := driver.NewDescription(lease.Description{})
-		if err == nil {
-			err = s.Create(ctx, d)
-		}
-		if err == nil {
-			_, err = s.Acquire(ctx, calls.Request(now))
-		}
-		if err == nil {
-			_, err = s.Raise(ctx, now)
-		}
-		return err
-	}
-	host := cluster.Endpoints()[0]
-	if err := try("etcd://user:secret@" + host + "/fleet/"); err != nil {
-		t.Errorf("with the rights it needs: %v", err)
-	}
-	wantError(t, "another prefix", try("etcd://user:secret@"+host+"/other/"), nil, "permission denied", "read and write")
-	wantError(t, "nobody", try("etcd://"+host+"/fleet/"), nil)
-	wantError(t, "a wrong password", try("etcd://user:wrong@"+host+"/fleet/"), nil)
 }
