@@ -22,6 +22,7 @@ import (
 	"github.com/traceflake/traceflake/idgen"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/driver/pages"
 	"github.com/traceflake/traceflake/lookup"
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/setup"
@@ -37,7 +38,7 @@ func TestZeroValues(t *testing.T) {
 		new(sparx64.Cipher), new(sparx64.KeySizeError),
 		new(randflake.Codec), new(randflake.Generator), new(randflake.ID), new(randflake.Keyring), new(randflake.SystemClock), new(randflake.ClockFunc),
 		new(idgen.Generator), new(traceid.Verifier), new(setup.IDs), new(setup.Config),
-		new(lease.Keeper), new(driver.Memory), new(driver.Block), new(driver.NodeRange),
+		new(lease.Keeper), new(driver.Memory), new(driver.Block), new(driver.NodeRange), new(pages.Busy),
 		new(lookup.Transport), new(lookup.Backend),
 		new(clickhouse.Schema), new(clickhouse.Query), new(clickhouse.Plan), new(clickhouse.Adoption), new(clickhouse.Deletion),
 	}
@@ -107,7 +108,7 @@ func typesWithMethods(t *testing.T) map[string]bool {
 	types := map[string]bool{}
 	for _, folder := range []string{
 		"sparx64", "randflake", "idgen", "traceid", "setup", "lookup", "clickhouse", "postgres", "propagation/xtraceid",
-		"lease", "lease/driver", "lease/boltstore", "lease/k8sstore",
+		"lease", "lease/driver", "lease/driver/pages", "lease/boltstore", "lease/k8sstore",
 	} {
 		files, err := filepath.Glob(filepath.Join("..", folder, "*.go"))
 		if err != nil || len(files) == 0 {

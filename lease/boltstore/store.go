@@ -20,8 +20,8 @@ const blocksPerPage = 64
 
 // store is a lease file. It keeps no file open between calls.
 type store struct {
-	*pages.Store
-	file *file
+	driver.Store // on the pages of file
+	file         *file
 }
 
 var _ driver.Embedded = (*store)(nil)

@@ -20,7 +20,7 @@ import (
 // that offers one. So a request that is repeated finds its block again, unless a
 // block on an earlier page became free in between: then it is granted that one
 // too, and the other is unused until its grant's end.
-func (s *Store) Acquire(ctx context.Context, r lease.Request) (_ lease.Grant, err error) {
+func (s *store) Acquire(ctx context.Context, r lease.Request) (_ lease.Grant, err error) {
 	defer s.failed(ctx, &err, "acquire")
 	if err := driver.CheckRequest(r, time.Time{}); err != nil {
 		return lease.Grant{}, err
@@ -102,7 +102,7 @@ func (p *page) offer(r lease.Request) (best driver.Block, ok bool) {
 // after the last page was read and before objects are listed. A page that still
 // has the version that was read was full in between. So was one that has another
 // version, is full, and had no release since it was read.
-func (s *Store) search(ctx context.Context, sh *shape, r lease.Request, order []int) (int, error) {
+func (s *store) search(ctx context.Context, sh *shape, r lease.Request, order []int) (int, error) {
 	seen := make(map[int]*page, len(order))
 	for left, size := order, 1; len(left) > 0; size = min(2*size, atOnce) {
 		size = min(size, len(left))
@@ -160,7 +160,7 @@ func full(sh *shape, pages map[int]*page) error {
 
 // readAll returns pages, in the same order. It does not read those whose data
 // was listed.
-func (s *Store) readAll(ctx context.Context, sh *shape, numbers []int, listed map[string]Object) ([]*page, error) {
+func (s *store) readAll(ctx context.Context, sh *shape, numbers []int, listed map[string]Object) ([]*page, error) {
 	all := make([]*page, len(numbers))
 	err := s.each(ctx, numbers, func(ctx context.Context, i, number int) (err error) {
 		if o := listed[pageName(number)]; o.Data != nil {

@@ -12,7 +12,7 @@ import (
 // List implements [lease.Admin]. It lists the objects, reads every page whose
 // data is not in the list, and writes nothing. The pages are not read at one
 // moment unless the server lists their data.
-func (s *Store) List(ctx context.Context) (blocks []lease.Grant, err error) {
+func (s *store) List(ctx context.Context) (blocks []lease.Grant, err error) {
 	defer s.failed(ctx, &err, "list")
 	sh, err := s.setup(ctx)
 	if err != nil {
@@ -35,7 +35,7 @@ func (s *Store) List(ctx context.Context) (blocks []lease.Grant, err error) {
 }
 
 // Raise implements [lease.Admin]. It reads and writes every page.
-func (s *Store) Raise(ctx context.Context, until time.Time) (_ time.Time, err error) {
+func (s *store) Raise(ctx context.Context, until time.Time) (_ time.Time, err error) {
 	defer s.failed(ctx, &err, "raise")
 	if err := driver.CheckRaise(until); err != nil {
 		return time.Time{}, err
@@ -74,7 +74,7 @@ const atOnce = 32
 
 // each calls f with the index and the number of each page, several at once, and returns the first
 // error, after which it makes no further calls.
-func (s *Store) each(ctx context.Context, numbers []int, f func(ctx context.Context, i, number int) error) error {
+func (s *store) each(ctx context.Context, numbers []int, f func(ctx context.Context, i, number int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var all sync.WaitGroup
@@ -96,7 +96,7 @@ func (s *Store) each(ctx context.Context, numbers []int, f func(ctx context.Cont
 }
 
 // Time implements [lease.Admin]. It is one request.
-func (s *Store) Time(ctx context.Context) (_ time.Time, err error) {
+func (s *store) Time(ctx context.Context) (_ time.Time, err error) {
 	defer s.failed(ctx, &err, "time")
 	o, err := s.server.Read(ctx, configName)
 	return o.Time, err

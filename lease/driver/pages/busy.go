@@ -10,14 +10,14 @@ import (
 )
 
 // Busy is the error of a request with which a [Server] did nothing, because it has too much to do.
-// The [Store] makes the request again.
+// The store makes the request again.
 type Busy struct {
 	Err error
 	// After is when the server wants to be asked again, at the earliest.
 	After time.Duration
 }
 
-func (b *Busy) Error() string { return b.Err.Error() }
+func (b *Busy) Error() string { return fmt.Sprint(b.Err) }
 func (b *Busy) Unwrap() error { return b.Err }
 
 const (

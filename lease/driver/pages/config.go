@@ -75,7 +75,7 @@ func (sh *shape) blocks(number int) driver.NodeRange {
 }
 
 // setup returns the shape of the store, which never changes.
-func (s *Store) setup(ctx context.Context) (*shape, error) {
+func (s *store) setup(ctx context.Context) (*shape, error) {
 	if sh := s.shape.Load(); sh != nil {
 		return sh, nil
 	}
@@ -85,7 +85,7 @@ func (s *Store) setup(ctx context.Context) (*shape, error) {
 	return s.shape.Load(), nil
 }
 
-func (s *Store) readConfig(ctx context.Context) (config, error) {
+func (s *store) readConfig(ctx context.Context) (config, error) {
 	o, err := s.server.Read(ctx, configName)
 	if err != nil {
 		return config{}, err
@@ -95,7 +95,7 @@ func (s *Store) readConfig(ctx context.Context) (config, error) {
 
 // parseConfig reads the object that describes the store. If the creation was interrupted it returns
 // both the description and an error.
-func (s *Store) parseConfig(o Object) (c config, err error) {
+func (s *store) parseConfig(o Object) (c config, err error) {
 	used := s.shape.Load()
 	if o.Version == "" {
 		if used != nil {
@@ -121,7 +121,7 @@ func (s *Store) parseConfig(o Object) (c config, err error) {
 }
 
 // Describe implements [lease.Store]. It is one request.
-func (s *Store) Describe(ctx context.Context) (_ lease.Description, err error) {
+func (s *store) Describe(ctx context.Context) (_ lease.Description, err error) {
 	defer s.failed(ctx, &err, "describe")
 	c, err := s.readConfig(ctx)
 	return c.description(), err
@@ -129,7 +129,7 @@ func (s *Store) Describe(ctx context.Context) (_ lease.Description, err error) {
 
 // Create implements [lease.Admin]. It writes the object that describes the store, then every page,
 // and then the first one again, as complete: before that nobody uses the store.
-func (s *Store) Create(ctx context.Context, d lease.Description) (err error) {
+func (s *store) Create(ctx context.Context, d lease.Description) (err error) {
 	defer s.failed(ctx, &err, "create")
 	if err := driver.CheckDescription(d); err != nil {
 		return err
@@ -182,7 +182,7 @@ func (s *Store) Create(ctx context.Context, d lease.Description) (err error) {
 var errNoConfig = fmt.Errorf("%w", lease.ErrNoStore)
 
 // stray returns the name of a page, if there is one.
-func (s *Store) stray(ctx context.Context) (string, error) {
+func (s *store) stray(ctx context.Context) (string, error) {
 	listed, err := s.server.List(ctx)
 	for name := range listed {
 		if strings.HasPrefix(name, pagePrefix) {
@@ -196,7 +196,7 @@ func gone(page string) string {
 	return fmt.Sprintf("its pages are here, such as %s, but the object %q is gone: put it back, or create a new store elsewhere", page, configName)
 }
 
-func (s *Store) createPages(ctx context.Context, sh *shape) error {
+func (s *store) createPages(ctx context.Context, sh *shape) error {
 	return s.each(ctx, sh.numbers(), func(ctx context.Context, _, number int) error {
 		p := &page{pageHeader: pageHeader{header: header{Format: format, Store: sh.ID}, Number: number}, nodes: sh.blocks(number)}
 		if !sh.Raised.IsZero() {
@@ -221,7 +221,7 @@ func (c config) bytes() ([]byte, error) {
 }
 
 // amend changes the description of the store, unless change finds nothing to change.
-func (s *Store) amend(ctx context.Context, change func(c *config, now time.Time) bool) (c config, err error) {
+func (s *store) amend(ctx context.Context, change func(c *config, now time.Time) bool) (c config, err error) {
 	err = s.update(ctx, configName, func(o Object, _ bool) ([]byte, error) {
 		if c, err = s.parseConfig(o); err != nil || !change(&c, o.Time) {
 			return nil, err
@@ -232,7 +232,7 @@ func (s *Store) amend(ctx context.Context, change func(c *config, now time.Time)
 }
 
 // AddSecret implements [lease.Admin].
-func (s *Store) AddSecret(ctx context.Context, fingerprint string) (err error) {
+func (s *store) AddSecret(ctx context.Context, fingerprint string) (err error) {
 	defer s.failed(ctx, &err, "add a secret")
 	if err := driver.CheckFingerprint(fingerprint); err != nil {
 		return err

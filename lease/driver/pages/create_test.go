@@ -204,7 +204,7 @@ func TestRaiseIsOver(t *testing.T) {
 // Where objects are lost, nothing is created again, and the error says what to do.
 func TestLostObjects(t *testing.T) {
 	server := &pagestest.Server{}
-	lose := func(prefix string) (old *pages.Store, g lease.Grant) {
+	lose := func(prefix string) (old driver.Store, g lease.Grant) {
 		server.Delete("")
 		old = open(server, 2, few(8))
 		g = mustAcquire(t, old, request(t0))

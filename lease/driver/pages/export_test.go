@@ -3,13 +3,15 @@ package pages
 import (
 	"bytes"
 	"encoding/json"
+
+	"github.com/traceflake/traceflake/lease/driver"
 )
 
 // For tests of package pages_test.
 var PageName = pageName
 
 // Order returns the order in which an Acquire with a nonce tries the pages.
-func (s *Store) Order(nonce string) []int { return s.shape.Load().order(nonce) }
+func Order(s driver.Store, nonce string) []int { return s.(*store).shape.Load().order(nonce) }
 
 // Edit changes an object and gives it the right checksum. Its blocks are the
 // member "blocks".

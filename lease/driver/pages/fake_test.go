@@ -108,7 +108,7 @@ func describe(nodes driver.NodeRange) lease.Description {
 
 // open returns a client of the store on a server. If there is none yet, it creates it, and not over
 // the wire.
-func open(s pages.Server, perPage uint32, nodes driver.NodeRange) *pages.Store {
+func open(s pages.Server, perPage uint32, nodes driver.NodeRange) driver.Store {
 	bare := s
 	if w, ok := s.(wire); ok {
 		bare = w.server
@@ -124,7 +124,7 @@ func open(s pages.Server, perPage uint32, nodes driver.NodeRange) *pages.Store {
 }
 
 // client returns a client of a server that may have no store.
-func client(s pages.Server, perPage uint32) *pages.Store {
+func client(s pages.Server, perPage uint32) driver.Store {
 	store, err := pages.New(s, pages.Layout{Name: "teststore", BlocksPerPage: perPage})
 	if err != nil {
 		panic(err)
@@ -161,16 +161,16 @@ func mustRenew(t *testing.T, s lease.Store, g lease.Grant) lease.Grant {
 }
 
 // sameHome returns a fresh nonce that tries the same page first.
-func sameHome(s *pages.Store, nonce string) string {
+func sameHome(s driver.Store, nonce string) string {
 	for {
-		if other := lease.NewNonce(); s.Order(other)[0] == s.Order(nonce)[0] {
+		if other := lease.NewNonce(); pages.Order(s, other)[0] == pages.Order(s, nonce)[0] {
 			return other
 		}
 	}
 }
 
 // everyCall makes a call of each kind and returns their errors.
-func everyCall(t *testing.T, s *pages.Store, g lease.Grant) map[string]error {
+func everyCall(t *testing.T, s driver.Store, g lease.Grant) map[string]error {
 	_, acquire := s.Acquire(t.Context(), request(t0))
 	_, renew := s.Renew(t.Context(), g, renewal(lease.NewNonce(), t0.Add(time.Hour)))
 	_, get := s.Get(t.Context(), g.Node)

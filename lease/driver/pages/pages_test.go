@@ -163,7 +163,7 @@ func TestRequests(t *testing.T) {
 	acquire := func() (err error) { g, err = s.Acquire(t.Context(), r); return err }
 	renew := func() error { g = mustRenew(t, s, g); return nil }
 	release := func() error { return s.Release(t.Context(), g, lease.NewNonce(), t0) }
-	list := func(s *pages.Store) func() error {
+	list := func(s driver.Store) func() error {
 		return func() error { _, err := s.List(t.Context()); return err }
 	}
 	another := func(what string) {

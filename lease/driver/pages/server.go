@@ -1,7 +1,7 @@
 // Package pages is for authors of stores: it grants blocks of nodes on any
 // server that keeps small objects and replaces one only if nobody else has
 // written it since it was read. A store is then a [Server] of three methods and a
-// URL; [Store] does the rest, with the rules of package driver.
+// URL; [New] does the rest, with the rules of package driver.
 //
 // Blocks are kept on pages, a fixed number of blocks on each, and every page is
 // one object:
@@ -62,7 +62,7 @@ var ErrAltered = errors.New("the server acknowledged a write, but did not store 
 // connecting.
 //
 // It tries each request once; if the server says that it did nothing (throttling),
-// the error wraps [*Busy], and the [Store] makes the request again. Nobody repeats
+// the error wraps [*Busy], and the store makes the request again. Nobody repeats
 // a write whose outcome is unknown. Errors say what was being done, and contain no
 // secret. They wrap lease.ErrMisconfigured if an operator must change something.
 type Server interface {

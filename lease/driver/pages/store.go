@@ -26,28 +26,27 @@ type Layout struct {
 	Probe bool
 }
 
-// Store keeps leases on the pages of a [Server]. It is a [driver.Store], and
-// safe for concurrent use.
-type Store struct {
+// store keeps leases on the pages of a [Server].
+type store struct {
 	server waiter
 	layout Layout
 	shape  atomic.Pointer[shape] // of the store in use; nil until it has been described
 }
 
-var _ driver.Store = (*Store)(nil)
+var _ driver.Store = (*store)(nil)
 
-// New returns a store on the pages of a server. It makes no request. The error wraps
-// [lease.ErrInvalidRequest]: BlocksPerPage is out of range.
-func New(server Server, layout Layout) (*Store, error) {
+// New returns a store that keeps leases on the pages of a server. It makes no request. The error
+// wraps [lease.ErrInvalidRequest]: BlocksPerPage is out of range.
+func New(server Server, layout Layout) (driver.Store, error) {
 	if layout.BlocksPerPage < 1 || layout.BlocksPerPage > randflake.MaxNode+1 {
 		return nil, fmt.Errorf("%s: %w: %d blocks on a page, want 1 to %d",
 			layout.Name, lease.ErrInvalidRequest, layout.BlocksPerPage, randflake.MaxNode+1)
 	}
-	return &Store{server: waiter{server}, layout: layout}, nil
+	return &store{server: waiter{server}, layout: layout}, nil
 }
 
 // Close implements [driver.Store].
-func (s *Store) Close(ctx context.Context) error {
+func (s *store) Close(ctx context.Context) error {
 	c, ok := s.server.Server.(io.Closer)
 	if !ok {
 		return nil
@@ -64,7 +63,7 @@ func (s *Store) Close(ctx context.Context) error {
 
 // Renew implements [lease.Store]. It is two requests, or more if others write
 // the page at this moment.
-func (s *Store) Renew(ctx context.Context, g lease.Grant, r lease.Request) (_ lease.Grant, err error) {
+func (s *store) Renew(ctx context.Context, g lease.Grant, r lease.Request) (_ lease.Grant, err error) {
 	defer s.failed(ctx, &err, "renew node %d", g.Node)
 	if err := driver.CheckRequest(r, time.Time{}); err != nil {
 		return lease.Grant{}, err
@@ -78,7 +77,7 @@ func (s *Store) Renew(ctx context.Context, g lease.Grant, r lease.Request) (_ le
 }
 
 // Release implements [lease.Store].
-func (s *Store) Release(ctx context.Context, g lease.Grant, nonce string, unused time.Time) (err error) {
+func (s *store) Release(ctx context.Context, g lease.Grant, nonce string, unused time.Time) (err error) {
 	defer s.failed(ctx, &err, "release node %d", g.Node)
 	_, err = s.change(ctx, g.Node, nonce, func(_ *shape, p *page, b driver.Block) (driver.Block, error) {
 		p.Releases++
@@ -88,7 +87,7 @@ func (s *Store) Release(ctx context.Context, g lease.Grant, nonce string, unused
 }
 
 // Get implements [lease.Store].
-func (s *Store) Get(ctx context.Context, node uint32) (_ lease.Grant, err error) {
+func (s *store) Get(ctx context.Context, node uint32) (_ lease.Grant, err error) {
 	defer s.failed(ctx, &err, "get node %d", node)
 	sh, err := s.setupFor(ctx, node)
 	if err != nil {
@@ -102,7 +101,7 @@ func (s *Store) Get(ctx context.Context, node uint32) (_ lease.Grant, err error)
 }
 
 // change applies a rule to the block that starts at node.
-func (s *Store) change(ctx context.Context, node uint32, nonce string, rule func(*shape, *page, driver.Block) (driver.Block, error)) (lease.Grant, error) {
+func (s *store) change(ctx context.Context, node uint32, nonce string, rule func(*shape, *page, driver.Block) (driver.Block, error)) (lease.Grant, error) {
 	sh, err := s.setupFor(ctx, node)
 	if err != nil {
 		return lease.Grant{}, err
@@ -125,7 +124,7 @@ func (s *Store) change(ctx context.Context, node uint32, nonce string, rule func
 }
 
 // setupFor returns the shape of the store, if a block of it starts at node.
-func (s *Store) setupFor(ctx context.Context, node uint32) (*shape, error) {
+func (s *store) setupFor(ctx context.Context, node uint32) (*shape, error) {
 	sh, err := s.setup(ctx)
 	if err == nil {
 		_, err = sh.nodes.Index(node)
@@ -135,7 +134,7 @@ func (s *Store) setupFor(ctx context.Context, node uint32) (*shape, error) {
 
 // update is every change of an object: it reads the object and writes what next returns, if that is
 // not nil, on condition that the object is still as it was read. Otherwise it begins again.
-func (s *Store) update(ctx context.Context, name string, next func(o Object, again bool) ([]byte, error)) error {
+func (s *store) update(ctx context.Context, name string, next func(o Object, again bool) ([]byte, error)) error {
 	o, err := s.server.Read(ctx, name)
 	for try := 0; err == nil; try++ {
 		data, failed := next(o, try > 0)
@@ -160,7 +159,7 @@ func (s *Store) update(ctx context.Context, name string, next func(o Object, aga
 // here and the server repeated the write, and the first one was made. Or a copy of this process
 // made it, with the same nonce. Of two copies at most one may be told yes, and this one cannot know
 // which it is. So the rule returns errRepeated, which is not definite.
-func (s *Store) updatePage(ctx context.Context, sh *shape, number int, nonce string, rule func(p *page, repeated bool) (write bool, err error)) error {
+func (s *store) updatePage(ctx context.Context, sh *shape, number int, nonce string, rule func(p *page, repeated bool) (write bool, err error)) error {
 	var writes uint64 // of the page, when it was read before
 	return s.update(ctx, pageName(number), func(o Object, again bool) ([]byte, error) {
 		p, err := parse(sh, number, o)
@@ -179,7 +178,7 @@ func (s *Store) updatePage(ctx context.Context, sh *shape, number int, nonce str
 var errRepeated = errors.New("a write was refused, and may have been made: " +
 	"the network repeated it, or a copy of this process has the same nonce")
 
-func (s *Store) read(ctx context.Context, sh *shape, number int) (*page, error) {
+func (s *store) read(ctx context.Context, sh *shape, number int) (*page, error) {
 	o, err := s.server.Read(ctx, pageName(number))
 	if err != nil {
 		return nil, err
@@ -214,7 +213,7 @@ func pause(ctx context.Context, try int) error {
 }
 
 // failed adds to an error what was being done.
-func (s *Store) failed(ctx context.Context, failure *error, what string, args ...any) {
+func (s *store) failed(ctx context.Context, failure *error, what string, args ...any) {
 	err := *failure
 	if err == nil {
 		return
