@@ -1,15 +1,11 @@
 package bench
 
 import (
-	"bufio"
 	"encoding/binary"
 	"encoding/hex"
-	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -28,8 +24,8 @@ const asked = 25
 
 // BenchmarkBlocks counts what the order of IDs saves if only the minimum and maximum of a block
 // are known: PostgreSQL's BRIN index keeps them for each range of pages. It is small, and useful
-// only if adjacent rows have similar values. The same spans are stored in the order in which they arrive, and queries for one trace, and for the
-// traces of five minutes, report what they read. With random IDs, five minutes are a range of the
+// only if adjacent rows have similar values. The same spans are stored in the order in which they
+// arrive, and queries for one trace, and for the traces of five minutes, report what they read. With random IDs, five minutes are a range of the
 // time column. The time has no meaning: run it with -benchtime 1x.
 func BenchmarkBlocks(b *testing.B) {
 	conn := servers.PostgresForTest(b).Connect(b)
@@ -54,45 +50,34 @@ func TestOrderSavesBlocks(t *testing.T) {
 	}
 }
 
-// costs stores spans with one kind of ID and returns what the queries read.
+// costs stores spans with one kind of ID in a table with BRIN indexes, and returns what the queries read.
 func (k kind) costs(tb testing.TB, conn *pgx.Conn, spans int) map[string]float64 {
 	tb.Helper()
-	csv := filepath.Join(tb.TempDir(), "spans.csv")
 	order := arrival(spans / perTrace)
 	ids, err := k.ids(spans / perTrace)
-	if err == nil {
-		err = writeCSV(csv, order, ids)
-	}
 	if err != nil {
 		tb.Fatal(err)
 	}
-	one, windows := k.questions(ids, asked)
-	costs := make(map[string]float64)
-	brin(tb, conn, csv, one, windows, costs)
-	return costs
-}
-
-// brin stores the spans in a table with BRIN indexes.
-func brin(tb testing.TB, conn *pgx.Conn, csv string, one, windows []query, costs map[string]float64) {
-	tb.Helper()
 	execute(tb, conn, "DROP TABLE IF EXISTS spans", `CREATE UNLOGGED TABLE spans
 		(trace_id uuid, span_id bigint, ms bigint, service text, name text, duration bigint)`)
-	file, err := os.Open(csv)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	defer func() { _ = file.Close() }()
-	if _, err := conn.PgConn().CopyFrom(tb.Context(), file, "COPY spans FROM STDIN (FORMAT csv)"); err != nil {
+	random := rand.New(rand.NewPCG(5, 6))
+	if _, err := conn.CopyFrom(tb.Context(), pgx.Identifier{"spans"}, []string{"trace_id", "span_id", "ms", "service", "name", "duration"},
+		pgx.CopyFromSlice(len(order), func(i int) ([]any, error) {
+			name := random.IntN(200)
+			return []any{ids[order[i].trace], random.Int64(), order[i].ms, fmt.Sprint("service-", name%20), fmt.Sprint("operation-", name), random.Int64N(1_000_000)}, nil
+		})); err != nil {
 		tb.Fatal(err)
 	}
 	execute(tb, conn, "CREATE INDEX by_id ON spans USING brin (trace_id)", "CREATE INDEX by_time ON spans USING brin (ms)",
 		"SET max_parallel_workers_per_gather = 0", "VACUUM ANALYZE spans")
-	costs["trace-pages"], costs["window-pages"] = pages(tb, conn, one), pages(tb, conn, windows)
+	one, windows := k.questions(ids, asked)
+	costs := map[string]float64{"trace-pages": pages(tb, conn, one), "window-pages": pages(tb, conn, windows)}
 	execute(tb, conn, "CREATE INDEX tree ON spans (trace_id)")
 	var all, index, tree float64
 	scan(tb, conn, `SELECT pg_relation_size('spans') / current_setting('block_size')::int, pg_relation_size('by_id'),
 		pg_relation_size('tree')`, nil, &all, &index, &tree)
 	costs["pages"], costs["brin-KiB"], costs["btree-KiB"] = all, index/1024, tree/1024
+	return costs
 }
 
 // pages returns the median number of pages that the queries read.
@@ -187,25 +172,6 @@ func (k kind) ids(traces int) ([][16]byte, error) {
 		}
 	}
 	return ids, nil
-}
-
-// writeCSV writes the spans with these IDs: trace_id, span_id, ms, service, name, duration.
-func writeCSV(path string, spans []span, ids [][16]byte) error {
-	file, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	random := rand.New(rand.NewPCG(5, 6))
-	w := bufio.NewWriterSize(file, 1<<20)
-	for _, s := range spans {
-		name := random.IntN(200)
-		_, err = fmt.Fprintf(w, "%s,%d,%d,service-%d,operation-%d,%d\n",
-			hex.EncodeToString(ids[s.trace][:]), random.Int64(), s.ms, name%20, name, random.Int64N(1_000_000))
-		if err != nil {
-			break
-		}
-	}
-	return errors.Join(err, w.Flush(), file.Close())
 }
 
 // window is five minutes; its traces are those that begin in it.
