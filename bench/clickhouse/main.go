@@ -92,6 +92,9 @@ type run struct {
 	Spans, Day   int // in all, and of the day that is queried
 }
 
+// String is the argument that stores so many spans.
+func (r run) String() string { return fmt.Sprintf("-spans %d", (r.Spans+50_000)/100_000*100) }
+
 func start(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("bench/clickhouse", flag.ContinueOnError)
 	spans := flags.Int("spans", 5000, "`thousands` of spans, 60 % of them on the day that is queried and the rest on the two days before; 0 only writes RESULTS.md and reads.svg again")

@@ -32,14 +32,18 @@ in system.events while a query ran with its caches empty. All ratios are to the 
 		}
 		var of size
 		of, rest = size(rest[:n]), rest[n:]
-		fmt.Fprintf(&b, "\n## %.2f million spans\n\n%s, `make bench-clickhouse ARGS=\"-spans %d\"`, ClickHouse %s, %s; commit %s.\n",
-			float64(of[0].Spans)/1e6, of[0].Date, (of[0].Spans+50_000)/100_000*100, r.ClickHouse, r.Machine, of[0].Commit)
+		fmt.Fprintf(&b, "\n## %.2f million spans\n\n%s, `make bench-clickhouse ARGS=\"%v\"`, ClickHouse %s, %s; commit %s.\n",
+			float64(of[0].Spans)/1e6, of[0].Date, of[0].run, r.ClickHouse, r.Machine, of[0].Commit)
 		of.resources(&b)
 		of.queries(&b)
 	}
 	if len(r.CPU) > 0 {
-		fmt.Fprintf(&b, "\n## CPU time to load and merge\n\nMedian of %d interleaved rounds, and each round; %.1f million spans in blocks of 20,000. Commit %s, %s.\n\n| layout | ratio | rounds |\n|---|---|---|\n",
-			len(r.CPU[0].Rounds), float64(r.CPU[0].Spans)/1e6, r.CPU[0].Commit, r.CPU[0].Date)
+		of, rounds, names := r.CPU[0], len(r.CPU[0].Rounds), []string{}
+		for _, c := range r.CPU {
+			names = append(names, c.Name)
+		}
+		fmt.Fprintf(&b, "\n## CPU time to load and merge\n\nMedian of %d interleaved rounds, and each round; %.1f million spans in blocks of 20,000.\n%s, `make bench-clickhouse ARGS=\"%v -cpu %d -layouts %s\"`, %s; commit %s.\n\n| layout | ratio | rounds |\n|---|---|---|\n",
+			rounds, float64(of.Spans)/1e6, of.Date, of.run, rounds, strings.Join(slices.Compact(slices.Sorted(slices.Values(names))), ","), r.Machine, of.Commit)
 		for _, c := range r.CPU {
 			fmt.Fprintf(&b, "| %v | %.2f | %.2f |\n", c.layout, c.Ratio, c.Rounds)
 		}

@@ -119,10 +119,14 @@ var operations = map[string]operation{
 
 // adopts runs an operation on the table spans.
 func (e *engine) adopts(operation string) (clickhouse.Plan, error) {
-	e.t.Helper()
-	plan, err := operations[operation](clickhouse.Adoption{Table: "spans"}, e.t.Context(), e.db)
+	return adopt(e.t.Context(), clickhouse.Adoption{Table: "spans"}, operation, e.db)
+}
+
+// adopt plans an operation and runs it.
+func adopt(ctx context.Context, a clickhouse.Adoption, operation string, db *sql.DB) (clickhouse.Plan, error) {
+	plan, err := operations[operation](a, ctx, db)
 	if err == nil {
-		err = plan.Run(e.t.Context(), e.db, nil)
+		err = plan.Run(ctx, db, nil)
 	}
 	return plan, err
 }

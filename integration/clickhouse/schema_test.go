@@ -190,12 +190,8 @@ func TestSharding(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var expression string
-	for _, statement := range statements {
-		if _, after, ok := strings.Cut(statement, "`otel_traces_local`, "); ok {
-			expression = strings.TrimSuffix(after, ")")
-		}
-	}
+	_, expression, _ := strings.Cut(strings.Join(statements, ""), "`otel_traces_local`, ")
+	expression, _, _ = strings.Cut(expression, ")CREATE")
 	generator := idgen.New()
 	const n = 32_000
 	ids := make([]trace.TraceID, n)

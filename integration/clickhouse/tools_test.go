@@ -284,9 +284,10 @@ func (e *engine) halfAdopted(insert string) {
 	e.t.Helper()
 	e.run(collectorTable("adopted"), nil)
 	e.exec(strings.Replace(insert, "{half}", "<", 1))
-	for _, next := range []operation{clickhouse.Adoption.Prepare, clickhouse.Adoption.Swap} {
-		plan, err := next(clickhouse.Adoption{Table: "adopted"}, e.t.Context(), e.db)
-		e.run(plan.SQL(), err)
+	for _, operation := range []string{"prepare", "swap"} {
+		if _, err := adopt(e.t.Context(), clickhouse.Adoption{Table: "adopted"}, operation, e.db); err != nil {
+			e.t.Fatal(err)
+		}
 	}
 	e.exec(strings.Replace(insert, "{half}", ">=", 1))
 	for _, table := range []string{"adopted", "adopted_other", "adopted_trace_id_ts"} {
