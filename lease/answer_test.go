@@ -185,6 +185,11 @@ func TestUnwrittenStaysPending(t *testing.T) {
 	if got, nonces := b.Terms()[0].Grant(), b.proposed(); len(nonces) != 5 || got.Nonce != nonces[4] || got.Version != late.Version+1 {
 		t.Errorf("after %d attempts the grant is %+v", len(nonces), got)
 	}
+	// If it is never acknowledged, only the first attempt is repeated at once.
+	b.store.set(nil, errAway)
+	if b.pass(10 * time.Second); len(b.proposed()) > 30 {
+		t.Errorf("%d renewals in 10 s", len(b.proposed())-5)
+	}
 }
 
 // A confirmed state ends all earlier proposals.
@@ -296,13 +301,21 @@ func TestRaised(t *testing.T) {
 	if renewals != 1 {
 		t.Errorf("%d renewals of the raised grant were tried, want 1", renewals)
 	}
+	if n := len(b.store.asked("release")); n != 0 {
+		t.Errorf("%d releases: a raised grant does not replace the other one", n)
+	}
 	if wait := b.Step(t.Context()); wait != time.Second {
 		t.Errorf("the next step is in %s, want 1s, at the end of the raised grant", wait)
 	}
 	b.wantNode(0)
 	c := b.copied()
+	c.close()
+	for _, call := range c.store.asked("release") {
+		if call.grant.Node == 0 {
+			t.Errorf("the raised grant is released: %+v", call)
+		}
+	}
+	b.wantBlock(raised)
 	b.pass(time.Second)
 	b.wantNode(1)
-	c.close()
-	b.wantBlock(raised)
 }

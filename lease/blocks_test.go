@@ -43,6 +43,10 @@ func TestTurns(t *testing.T) {
 	for _, want := range []uint32{1, 2, 2, 2} {
 		b.wantNode(want)
 	}
+	b.Drop(b.Terms()[2])
+	if id, err := b.Next(); err != nil || b.codec.Decode(id).Node != 1 {
+		t.Errorf("after the third block was dropped, Next returns %+v, %v", b.codec.Decode(id), err)
+	}
 }
 
 // A block is busy if it borrowed in this second or the one before.
@@ -154,6 +158,14 @@ func TestDropCountsOnce(t *testing.T) {
 		}
 	}
 	b.wantDrops(map[string]int64{"restored": 2})
+}
+
+// A grant that is dropped during its renewal is not a failure of the store.
+func TestDroppedDuringRenewal(t *testing.T) {
+	b := newHeld(t)
+	b.once("renew", func() { b.Drop(b.Terms()[0]) })
+	b.pass(6 * time.Second)
+	b.wantReports(lease.ErrCloned)
 }
 
 // A grant that is dropped while another one is acquired is not used again.

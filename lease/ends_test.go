@@ -23,14 +23,15 @@ func TestSecretIsCompared(t *testing.T) {
 	b := newBench(t)
 	d := lease.Description{ID: lease.NewNonce(), Nodes: few.Nodes, BlockSize: few.BlockSize}
 	d.Secrets = []string{lease.Fingerprint(otherCodec(t), d.ID)}
+	if id := lease.NewNonce(); lease.Fingerprint(b.codec, id) == lease.Fingerprint(b.codec, d.ID) || id[:16] == d.ID[:16] || id[16:] == d.ID[16:] {
+		t.Errorf("the stores %s and %s know a secret by one fingerprint, or their IDs are not random", id, d.ID)
+	}
 	b.memory = driver.NewMemory(driver.WithDescription(d))
 	b.store.Store = b.memory
-	asked := 0
-	b.store.described = func() error { asked++; return nil }
 	b.pass(time.Minute)
 	b.wantError(lease.ErrNoLease)
 	b.wantReports(lease.ErrWrongSecret)
-	if n := len(b.store.asked("acquire")); n > 0 || asked < 5 || asked > 80 {
+	if n, asked := len(b.store.asked("acquire")), len(b.store.asked("describe")); n > 0 || asked < 5 || asked > 80 {
 		t.Errorf("%d Acquires and %d Describes in a minute", n, asked)
 	}
 	if err := b.memory.AddSecret(t.Context(), lease.Fingerprint(b.codec, d.ID)); err != nil {
@@ -39,7 +40,7 @@ func TestSecretIsCompared(t *testing.T) {
 	b.pass(lease.MaxBackoff * 2)
 	b.mustOne()
 
-	before := asked
+	before := len(b.store.asked("describe"))
 	b.store.set(lease.ErrReplaced, nil)
 	for end := b.Terms()[0].Grant().End; b.clock.Now().Before(end); b.pass(time.Second) {
 		b.mustOne()
@@ -51,21 +52,21 @@ func TestSecretIsCompared(t *testing.T) {
 	b.store.set(nil, nil)
 	b.pass(lease.MaxBackoff * 2)
 	b.mustOne()
-	if asked != before {
-		t.Errorf("%d more Describes", asked-before)
+	if n := len(b.store.asked("describe")) - before; n > 0 {
+		t.Errorf("%d more Describes", n)
 	}
 }
 
 // Without a description nothing is acquired; a store without secrets is used with any.
 func TestDescribedFirst(t *testing.T) {
 	b := newBench(t)
-	b.store.described = func() error { return errAway }
+	b.store.on = func(*call, func() (lease.Grant, error)) (lease.Grant, error) { return lease.Grant{}, errAway }
 	b.pass(time.Minute)
 	b.wantReports(errAway)
 	if n := len(b.store.asked("acquire")); n > 0 {
 		t.Errorf("%d Acquires", n)
 	}
-	b.store.described = nil
+	b.store.on = nil
 	b.pass(lease.MaxBackoff * 2)
 	b.mustOne()
 }
@@ -84,16 +85,24 @@ func unanswered(t *testing.T, opts ...lease.Option) *bench {
 	return b
 }
 
-// A closed Keeper gives back what its last Acquire may have been granted, except the current second.
+// A closed Keeper gives back what its last Acquire may have been granted, except the current second,
+// even if the same request was refused later.
 func TestCloseGivesBackTheBid(t *testing.T) {
-	option, collect := metered(t)
-	b := unanswered(t, option)
-	b.close()
-	if g := b.block(0); !g.End.Equal(testStart.Add(time.Second)) || g.Owner != "" {
-		t.Errorf("the block is %+v", g)
-	}
-	if got := collect(); got[requests("acquire", "")] != 1 || got[requests("release", "")] != 1 {
-		t.Errorf("counted %v", got)
+	for _, refused := range []bool{false, true} {
+		option, collect := metered(t)
+		b := unanswered(t, option)
+		if refused {
+			b.store.set(lease.ErrNoFreeNode, nil)
+			b.next()
+			b.store.set(nil, nil)
+		}
+		b.close()
+		if g := b.block(0); !g.End.Equal(testStart.Add(time.Second)) || g.Owner != "" {
+			t.Errorf("refused %t: the block is %+v", refused, g)
+		}
+		if got := collect(); got[requests("acquire", "")] != 1 || got[requests("release", "")] != 1 {
+			t.Errorf("refused %t: counted %v", refused, got)
+		}
 	}
 }
 
@@ -127,12 +136,14 @@ func TestCloseLeavesTheBid(t *testing.T) {
 			t.Errorf("%s: %d requests", name, len(b.store.calls))
 		}
 	}
-	b := newBench(t)
-	b.store.set(lease.ErrNoFreeNode, nil)
-	b.next()
-	b.close()
-	if n := len(b.store.calls); n != 1 {
-		t.Errorf("%d requests, want only the one that was refused", n)
+	for _, refusal := range []error{lease.ErrNoFreeNode, lease.ErrMisconfigured} {
+		b := newBench(t)
+		b.store.set(refusal, nil)
+		b.next()
+		b.close()
+		if n := len(b.store.asked("acquire")); n != 1 {
+			t.Errorf("%d requests, want only the one that was refused: %v", n, refusal)
+		}
 	}
 }
 

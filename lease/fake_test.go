@@ -60,7 +60,7 @@ func (c *fakeClock) Step(d time.Duration) {
 // call is a call of a store.
 type call struct {
 	ctx     context.Context
-	op      string        // acquire, renew, get or release
+	op      string        // describe, acquire, renew, get or release
 	grant   lease.Grant   // of a get only its node
 	request lease.Request // of a release only its nonce
 	unused  time.Time
@@ -71,11 +71,9 @@ type fakeStore struct {
 	lease.Store
 	// on, if it is not nil, is called in place of do, which makes the call.
 	on func(c *call, do func() (lease.Grant, error)) (lease.Grant, error)
-	// described, if it is not nil, is called at the beginning of each Describe.
-	described func() error
 
 	mu    sync.Mutex
-	away  error // returned without calling the store
+	away  error // returned without calling the store, but by Describe
 	lose  error // returned after a call that may have written
 	calls []call
 }
@@ -106,11 +104,11 @@ func (s *fakeStore) call(c call, do func(c call) (lease.Grant, error)) (lease.Gr
 		s.mu.Lock()
 		away, lose := s.away, s.lose
 		s.mu.Unlock()
-		if away != nil {
+		if away != nil && c.op != "describe" {
 			return lease.Grant{}, away
 		}
 		g, err := do(c)
-		if lose != nil && c.op != "get" {
+		if lose != nil && c.op != "get" && c.op != "describe" {
 			return lease.Grant{}, lose
 		}
 		return g, err
@@ -121,13 +119,12 @@ func (s *fakeStore) call(c call, do func(c call) (lease.Grant, error)) (lease.Gr
 	return s.on(&c, send)
 }
 
-func (s *fakeStore) Describe(ctx context.Context) (lease.Description, error) {
-	if s.described != nil {
-		if err := s.described(); err != nil {
-			return lease.Description{}, err
-		}
-	}
-	return s.Store.Describe(ctx)
+func (s *fakeStore) Describe(ctx context.Context) (d lease.Description, err error) {
+	_, err = s.call(call{ctx: ctx, op: "describe"}, func(call) (lease.Grant, error) {
+		d, err = s.Store.Describe(ctx)
+		return lease.Grant{}, err
+	})
+	return d, err
 }
 
 func (s *fakeStore) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -162,6 +163,13 @@ func TestPageListsRequests(t *testing.T) {
 	}
 }
 
+// globalReader sets OpenTelemetry's meter provider, which a process can do only once.
+var globalReader = sync.OnceValue(func() sdk.Reader {
+	reader := sdk.NewManualReader()
+	otel.SetMeterProvider(sdk.NewMeterProvider(sdk.WithReader(reader)))
+	return reader
+})
+
 // A program may set its meter provider after starting the Keeper.
 func TestRequestsBeforeTheProvider(t *testing.T) {
 	failed := make(chan error, 1)
@@ -173,10 +181,7 @@ func TestRequestsBeforeTheProvider(t *testing.T) {
 	if err := <-failed; !errors.Is(err, lease.ErrSchemaVersion) || !errors.Is(k.Failure(), err) {
 		t.Errorf("%v, and the last failure is %v", err, k.Failure())
 	}
-	reader, before := sdk.NewManualReader(), otel.GetMeterProvider()
-	otel.SetMeterProvider(sdk.NewMeterProvider(sdk.WithReader(reader)))
-	defer otel.SetMeterProvider(before)
-	if n := collect(t, reader)[requests("acquire", "schema_version")]; n < 1 {
+	if n := collect(t, globalReader())[requests("acquire", "schema_version")]; n < 1 {
 		t.Errorf("%v requests are counted, want at least one", n)
 	}
 	if err := k.Close(t.Context()); err != nil {
