@@ -62,9 +62,9 @@ func (k *Keeper) Drop(t *Term) { k.drop(t, restored, ErrCloned) }
 // Drops returns how many grants were dropped, by reason.
 func (k *Keeper) Drops() map[string]int64 {
 	counts := map[string]int64{}
-	for r := range reasons {
-		if n := k.counts.drops[r].Load(); n > 0 {
-			counts[r.String()] = n
+	for r, n := range k.counts.drops {
+		if n > 0 {
+			counts[string(r)] = n
 		}
 	}
 	return counts
@@ -72,13 +72,13 @@ func (k *Keeper) Drops() map[string]int64 {
 
 // RequestValues returns the names of the operations and of the errors with which requests are counted.
 func RequestValues() (names []string) {
-	for o := range operations {
-		names = append(names, o.String())
+	for _, o := range []operation{describe, acquire, renew, get, release} {
+		names = append(names, string(o))
 	}
 	for _, o := range outcomes[1:] {
 		names = append(names, o.name)
 	}
-	return names
+	return append(names, otherOutcome)
 }
 
 // Remember returns a Keeper with k's state, as on a copy of its machine: the grants, the proposed

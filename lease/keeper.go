@@ -81,24 +81,6 @@ type held struct {
 	err   error         // why there is none
 }
 
-// reason is why a grant was dropped before its end.
-type reason int
-
-const (
-	clockGap     reason = iota // the clocks diverged
-	clockBehind                // the clock fell too far behind the last ID
-	contradicted               // the store lacks what it acknowledged
-	cloned                     // a copy of this process holds the same grant
-	restored                   // the machine was restored from a snapshot
-	raisedAway                 // an operator raised the store
-	taken                      // the block was granted again
-	reasons
-)
-
-func (r reason) String() string {
-	return [...]string{"clock_gap", "clock_behind", "store_contradiction", "cloned", "restored", "raised", "taken"}[r]
-}
-
 // Start starts a Keeper and returns at once, whether the store answers or not.
 // It fails only if the configuration is invalid. Calls of the store get ctx's
 // values; cancelling ctx does not end the Keeper, [Keeper.Close] does.
@@ -140,7 +122,7 @@ func newKeeper(s Store, c *randflake.Codec, opts ...Option) (*Keeper, error) {
 		nonce:     NewNonce,
 		reseeding: reseeding,
 		askAt:     cfg.clock.Elapsed(), // Elapsed may count from any moment
-		counts:    new(counts),
+		counts:    newCounts(),
 	}
 	k.report = k.reports.Add
 	k.cfg.machine = func() uint64 {
@@ -358,7 +340,7 @@ func (k *Keeper) publish() {
 // clone two processes hold it. Any goroutine may call it.
 func (k *Keeper) drop(t *term, why reason, err error) {
 	if _, first := t.end(ending{dropped: true, err: err}); first {
-		k.counts.drops[why].Add(1)
+		k.counts.drop(why)
 		k.generation.Add(1)
 		k.wake()
 	}

@@ -3,7 +3,7 @@ package lease
 import (
 	"context"
 	"errors"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -15,23 +15,31 @@ import (
 const scope = "github.com/traceflake/traceflake/lease"
 
 // operation is a request to the store.
-type operation int
+type operation string
 
 const (
-	describe operation = iota
-	acquire
-	renew
-	get
-	release
-	operations
+	describe operation = "describe"
+	acquire  operation = "acquire"
+	renew    operation = "renew"
+	get      operation = "get"
+	release  operation = "release"
 )
 
-func (o operation) String() string {
-	return [...]string{"describe", "acquire", "renew", "get", "release"}[o]
-}
+// reason is why a grant was dropped before its end.
+type reason string
 
-// outcomes are the values of error.type: success, the known errors, and others.
-var outcomes = [...]struct {
+const (
+	clockGap     reason = "clock_gap"           // the clocks diverged
+	clockBehind  reason = "clock_behind"        // the clock fell too far behind the last ID
+	contradicted reason = "store_contradiction" // the store lacks what it acknowledged
+	cloned       reason = "cloned"              // a copy of this process holds the same grant
+	restored     reason = "restored"            // the machine was restored from a snapshot
+	raisedAway   reason = "raised"              // an operator raised the store
+	taken        reason = "taken"               // the block was granted again
+)
+
+// outcomes are the values of error.type: of success, and of the known errors.
+var outcomes = []struct {
 	err  error
 	name string
 }{
@@ -46,34 +54,71 @@ var outcomes = [...]struct {
 	{ErrInvalidRequest, "invalid_request"},
 	{ErrMisconfigured, "misconfigured"},
 	{context.DeadlineExceeded, "timeout"},
-	{nil, "_OTHER"},
 }
 
-const noFreeNode = 1 // of outcomes
+const otherOutcome = "_OTHER"
 
-func outcome(err error) int {
-	const success = 0
-	if err == nil {
-		return success
-	}
-	other := len(outcomes) - 1
-	for i, known := range outcomes[:other] {
-		if i != success && errors.Is(err, known.err) {
-			return i
+func outcome(err error) string {
+	for _, known := range outcomes {
+		if errors.Is(err, known.err) {
+			return known.name
 		}
 	}
-	return other
+	return otherOutcome
 }
 
-// counts are a Keeper's counters. They are counted here and read on collection,
-// so that what happens before there is a meter provider is not lost.
+// requested is what requests are counted by.
+type requested struct {
+	operation operation
+	outcome   string // "" for success
+}
+
+// counts are a Keeper's counters. They are counted here and read on collection, so that what happens
+// before there is a meter provider is not lost.
 type counts struct {
-	requests [operations][len(outcomes)]atomic.Int64
-	drops    [reasons]atomic.Int64
+	mu       sync.Mutex
+	requests map[requested]int64
+	drops    map[reason]int64
+}
+
+// newCounts returns counters with the series that exist from the start, at 0. An alert on a rate
+// misses the first count of a series that begins with it, so these are all of which a single count
+// matters: the drops, and Acquires without a free block. Alerts on other requests are about failures
+// that last.
+func newCounts() *counts {
+	return &counts{
+		requests: map[requested]int64{{acquire, "no_free_node"}: 0},
+		drops:    map[reason]int64{clockGap: 0, clockBehind: 0, contradicted: 0, cloned: 0, restored: 0, raisedAway: 0, taken: 0},
+	}
 }
 
 // request counts one request to the store.
-func (c *counts) request(o operation, err error) { c.requests[o][outcome(err)].Add(1) }
+func (c *counts) request(o operation, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.requests[requested{o, outcome(err)}]++
+}
+
+func (c *counts) drop(why reason) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.drops[why]++
+}
+
+func (c *counts) observe(o metric.Observer, requests, drops metric.Int64Observable) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for series, n := range c.requests {
+		attrs := []attribute.KeyValue{attribute.String("traceflake.lease.operation", string(series.operation))}
+		if series.outcome != "" {
+			attrs = append(attrs, attribute.String("error.type", series.outcome))
+		}
+		o.ObserveInt64(requests, n, metric.WithAttributes(attrs...))
+	}
+	for why, n := range c.drops {
+		o.ObserveInt64(drops, n, metric.WithAttributes(attribute.String("traceflake.lease.drop.reason", string(why))))
+	}
+}
 
 // register registers the Keeper's metrics; unregistering the result ends them.
 func (k *Keeper) register(mp metric.MeterProvider) (metric.Registration, error) {
@@ -94,51 +139,13 @@ func (k *Keeper) register(mp metric.MeterProvider) (metric.Registration, error) 
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
 	}
-	observe := k.counts.observer(requests, drops)
 	return m.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		held := k.held.Load().terms
 		o.ObserveInt64(blocks, int64(len(held)))
 		o.ObserveFloat64(remaining, k.remaining(held).Seconds())
-		observe(o)
+		k.counts.observe(o, requests, drops)
 		return nil
 	}, requests, drops, remaining, blocks)
-}
-
-// observer returns a function that reports the counters. An alert on a rate misses the first count
-// of a series that begins with it, so the series of which a single count matters exist from the
-// start, at 0: the drops, and Acquires without a free block. Other requests have no series before
-// their first count: alerts on them are about failures that last.
-func (c *counts) observer(requests, drops metric.Int64Observable) func(metric.Observer) {
-	of := func(attrs ...attribute.KeyValue) metric.MeasurementOption {
-		return metric.WithAttributeSet(attribute.NewSet(attrs...))
-	}
-	var byOutcome [operations][len(outcomes)]metric.MeasurementOption
-	for o := range operations {
-		attrs := []attribute.KeyValue{attribute.String("traceflake.lease.operation", o.String())}
-		for i, outcome := range outcomes {
-			byOutcome[o][i] = of(attrs...)
-			if outcome.name != "" {
-				byOutcome[o][i] = of(append(attrs, attribute.String("error.type", outcome.name))...)
-			}
-		}
-	}
-	var byReason [reasons]metric.MeasurementOption
-	for r := range reasons {
-		byReason[r] = of(attribute.String("traceflake.lease.drop.reason", r.String()))
-	}
-	return func(observer metric.Observer) {
-		for o := range c.requests {
-			for i := range c.requests[o] {
-				n := c.requests[o][i].Load()
-				if fromStart := operation(o) == acquire && i == noFreeNode; n > 0 || fromStart {
-					observer.ObserveInt64(requests, n, byOutcome[o][i])
-				}
-			}
-		}
-		for r := range c.drops {
-			observer.ObserveInt64(drops, c.drops[r].Load(), byReason[r])
-		}
-	}
 }
 
 // remaining is how long IDs can be made with the grants held.

@@ -295,15 +295,13 @@ func (k *Keeper) renew(ctx context.Context, t *term, now time.Time) {
 		said = forgotten
 	}
 	switch said {
-	case written:
+	case written, late:
 		if err := t.adopt(g); err != nil {
 			k.retry(ctx, t, err)
 			return
 		}
-		k.prove(t)
-	case late:
-		if err := t.adopt(g); err != nil {
-			k.retry(ctx, t, err)
+		if said == written {
+			k.prove(t)
 			return
 		}
 		// Renew again at once: a copy may have written this nonce as well.

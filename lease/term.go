@@ -65,7 +65,6 @@ func (k *Keeper) newTerm(g Grant, before reading, life uint64) (*term, error) {
 	t := &term{
 		clock: k.cfg.clock, machine: k.cfg.machine, drop: k.drop, node: g.Node, life: life, confirmed: confirmed{grant: g},
 	}
-	t.second.Store(before.wall.Unix())
 	t.offset.Store(before.offset())
 	t.until.Store(g.End.Unix())
 	var err error
