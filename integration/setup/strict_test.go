@@ -102,12 +102,6 @@ func canceled() context.Context {
 func TestStrictPostgreSQL(t *testing.T) {
 	server := servers.PostgresForTest(t)
 	dsn, conn := server.DSN(), server.Connect(t)
-	exec := func(sql string) {
-		t.Helper()
-		if _, err := conn.Exec(t.Context(), sql); err != nil {
-			t.Fatal(err)
-		}
-	}
 	u, err := url.Parse(dsn)
 	if err != nil {
 		t.Fatal(err)
@@ -124,20 +118,15 @@ func TestStrictPostgreSQL(t *testing.T) {
 		host+"/nosuch: ", `database "nosuch" does not exist`)
 	refused(t, fleet(t, with(func(u *url.URL) { u.User = url.UserPassword("nobody", "hunter2") })), lease.ErrMisconfigured,
 		host+u.Path+": ", "nobody")
-	refused(t, fleet(t, dsn), lease.ErrNoStore, host, "traceflake lease create")
 	refused(t, fleet(t, with(func(u *url.URL) { u.RawQuery += "&foo=bar" })), lease.ErrMisconfigured, host, "foo")
 	refused(t, fleet(t, with(func(u *url.URL) { u.RawQuery = "sslmode=require" })), lease.ErrMisconfigured, host, "TLS")
 	c := fleet(t, dsn)
 	servers.CreateStore(t, dsn, codec(t, c))
-	c.SecretFile = secretFile(t, "00112233445566778899aabbccddeeff")
-	refused(t, c, lease.ErrWrongSecret, "TRACEFLAKE_SECRET_FILE="+c.SecretFile, "belongs to another secret")
-	exec("CREATE ROLE traceflake_strict LOGIN PASSWORD 'hunter2'")
+	if _, err := conn.Exec(t.Context(), "CREATE ROLE traceflake_strict LOGIN PASSWORD 'hunter2'"); err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() { _, _ = conn.Exec(context.Background(), "DROP ROLE traceflake_strict") })
 	role := with(func(u *url.URL) { u.User = url.UserPassword("traceflake_strict", "hunter2") })
-	ids := opens(t, fleet(t, dsn))
-	if err := ids.Ready(canceled()); err != nil {
-		t.Error(err)
-	}
 	refused(t, fleet(t, role), lease.ErrMisconfigured, host, "grant SELECT and UPDATE")
 }
 
@@ -148,7 +137,7 @@ func TestStrictOnEveryStore(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := start(t, "strict")
 			c := fleet(t, b.url(b.address))
-			refused(t, c, lease.ErrNoStore, "traceflake lease create")
+			refused(t, c, lease.ErrNoStore, "TRACEFLAKE_STORE=", "traceflake lease create")
 			store := servers.CreateStore(t, c.Store, codec(t, c))
 			foreign := c
 			foreign.SecretFile = secretFile(t, "00112233445566778899aabbccddeeff")
@@ -222,9 +211,7 @@ func TestStrictEtcd(t *testing.T) {
 	ctx := t.Context()
 	host := strings.TrimPrefix(cluster.Endpoints()[0], "http://")
 	c := fleet(t, "etcd://"+host)
-	refused(t, c, lease.ErrNoStore, "traceflake lease create")
 	servers.CreateStore(t, c.Store, codec(t, c))
-	opens(t, c)
 	for _, change := range []func() error{
 		func() error { _, err := client.UserAdd(ctx, "reader", "hunter2"); return err },
 		func() error { _, err := client.RoleAdd(ctx, "root"); return err },

@@ -3,6 +3,7 @@ package rooms
 import (
 	"io/fs"
 	"os"
+	"path"
 	"regexp"
 	"strings"
 	"testing"
@@ -11,10 +12,13 @@ import (
 var (
 	testFunc = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)[A-Z]\w*)\(`)
 	testName = regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z]\w*\b`)
+	link     = regexp.MustCompile(`\]\(([^)#:]+)[)#]`)
+	command  = regexp.MustCompile(`[ "']((?:deploy|examples)/[\w./-]+)`) // whose argument is a file
 )
 
-// Pages name the tests that show what they claim. RESULTS.md name those of their commit.
-func TestNamedTestsExist(t *testing.T) {
+// Pages name the tests that show what they claim, files to use and other pages. RESULTS.md name the
+// tests of their commit.
+func TestPagesNameWhatExists(t *testing.T) {
 	root := wholeRepository(t)
 	exists := make(map[string]bool)
 	pages := make(map[string]string)
@@ -36,6 +40,16 @@ func TestNamedTestsExist(t *testing.T) {
 		for _, name := range testName.FindAllString(text, -1) {
 			if !exists[name] {
 				t.Errorf("%s names %s, which does not exist", page, name)
+			}
+		}
+		for _, m := range link.FindAllStringSubmatch(text, -1) {
+			if _, err := fs.Stat(root, path.Join(path.Dir(page), m[1])); err != nil {
+				t.Errorf("%s has a link to nothing: %v", page, err)
+			}
+		}
+		for _, m := range command.FindAllStringSubmatch(text, -1) {
+			if _, err := fs.Stat(root, path.Clean(m[1])); err != nil {
+				t.Errorf("%s names no file: %v", page, err)
 			}
 		}
 	}
