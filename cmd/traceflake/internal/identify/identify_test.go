@@ -173,6 +173,7 @@ func TestLine(t *testing.T) {
 		{`{"dd.trace_id":"1541815603606036480","trace":{"id":"` + traceT + `","n":1}}`, "trace 1541815603606036480, trace " + traceT},
 		{`{"ctx":{"traceId":"` + traceT + `","parentSpanId":"` + spanS + `"}}`, "parent " + spanS + ", trace " + traceT},
 		{`{"spanId":1541815603606036480}`, "span 1541815603606036480"},
+		{"trace_id: " + traceT, "trace " + traceT},
 	} {
 		found, err := Identifier{Now: now}.Line(c.line)
 		var got []string

@@ -51,70 +51,66 @@ func TraceIDOf(line string) string {
 	return strings.TrimSpace(line)
 }
 
-// headers are the functions that read the value of a header.
-var headers = map[string]func(string) []Found{
-	"traceparent":       dashed("", "trace", "span", ""), // version, flags; later versions may have more
-	"b3":                dashed("trace", "span", "", "parent"),
-	"x-amzn-trace-id":   amazon,
-	"x-trace-id":        dashed("trace"),
-	"x-b3-traceid":      dashed("trace"),
-	"x-b3-spanid":       dashed("span"),
-	"x-b3-parentspanid": dashed("parent"),
-}
-
-// dashed returns a function that reads fields with these roles, separated by dashes. The last one
-// may contain dashes.
-func dashed(roles ...string) func(string) []Found {
-	return func(value string) (found []Found) {
-		for i, id := range strings.SplitN(value, "-", len(roles)) {
-			if roles[i] != "" {
-				found = append(found, Found{Role: roles[i], ID: id})
-			}
-		}
-		return found
-	}
-}
-
-// amazon reads Root=…;Parent=…;Sampled=….
-func amazon(value string) (found []Found) {
-	for field := range strings.SplitSeq(value, ";") {
-		name, id, _ := strings.Cut(strings.TrimSpace(field), "=")
-		if role := map[string]string{"Root": "trace", "Parent": "span"}[name]; role != "" {
-			found = append(found, Found{Role: role, ID: id})
-		}
-	}
-	return found
-}
-
 // split returns the IDs in a line, as they are written.
 func split(line string) (found []Found, err error) {
 	line = strings.TrimSpace(line)
 	name, value, colon := strings.Cut(line, ":")
-	read := headers[strings.ToLower(strings.TrimSpace(name))]
-	if !colon || read == nil {
-		read, value = nil, line
+	if colon && line[0] == '{' {
+		return record(line)
+	}
+	name = strings.ToLower(strings.TrimSpace(name))
+	role := roleOf(name)
+	if !colon || role == "" && name != "traceparent" && name != "b3" {
+		name, role, value = "", "", line
 	}
 	value = strings.Trim(value, "\"', \t")
 	if digits, ok := strings.CutPrefix(strings.ToLower(value), "0x"); ok && isHex(digits) {
 		value = digits
 	}
 	switch fields := strings.Split(value, "-"); {
-	case colon && line[0] == '{':
-		return record(line)
-	case read != nil:
-	case len(fields) == 4 && len(fields[0]) == 2 && len(fields[1]) == 32:
-		read = headers["traceparent"]
-	case len(fields) >= 2 && len(fields) <= 4 && isHex(fields[0]) && (len(fields[0]) == 32 || len(fields[0]) == 16):
-		read = headers["b3"]
-	case strings.HasPrefix(value, "Root="):
-		read = amazon
+	case strings.HasPrefix(value, "Root="), role != "" && strings.Contains(value, "="): // X-Amzn-Trace-Id: Root=…;Parent=…;Sampled=…
+		for field := range strings.SplitSeq(value, ";") {
+			name, id, _ := strings.Cut(strings.TrimSpace(field), "=")
+			if role := map[string]string{"Root": "trace", "Parent": "span"}[name]; role != "" {
+				found = append(found, Found{Role: role, ID: id})
+			}
+		}
+	case name == "traceparent", name == "" && len(fields) == 4 && len(fields[0]) == 2 && len(fields[1]) == 32:
+		found = withRoles(fields, "", "trace", "span") // and a version, flags, perhaps more
+	case name == "b3", name == "" && 2 <= len(fields) && len(fields) <= 4 && isHex(fields[0]) && (len(fields[0]) == 32 || len(fields[0]) == 16):
+		found = withRoles(fields, "trace", "span", "", "parent")
 	default:
-		return []Found{{ID: value}}, nil
+		found = []Found{{Role: role, ID: value}}
 	}
-	if found = read(value); len(found) == 0 {
+	if len(found) == 0 {
 		err = fmt.Errorf("%w: the header contains none", ErrUnknown)
 	}
 	return found, err
+}
+
+// withRoles returns the fields that have a role.
+func withRoles(fields []string, roles ...string) (found []Found) {
+	for i, role := range roles {
+		if i < len(fields) && role != "" {
+			found = append(found, Found{Role: role, ID: fields[i]})
+		}
+	}
+	return found
+}
+
+// roleOf returns the role of the ID in a field with this name, whatever its case and punctuation:
+// trace_id, dd.traceId, X-B3-ParentSpanId.
+func roleOf(name string) string {
+	name = strings.NewReplacer("_", "", ".", "", "-", "").Replace(strings.ToLower(name))
+	switch {
+	case strings.HasSuffix(name, "traceid"):
+		return "trace"
+	case strings.HasSuffix(name, "parentid"), strings.HasSuffix(name, "parentspanid"):
+		return "parent"
+	case strings.HasSuffix(name, "spanid"):
+		return "span"
+	}
+	return ""
 }
 
 // record reads the IDs in the fields of a JSON object and of the objects in it.
@@ -132,26 +128,14 @@ func record(line string) ([]Found, error) {
 	return found, nil
 }
 
-// idFields adds the IDs in fields whose names end as those of IDs do, whatever their case and
-// punctuation: trace_id, dd.traceId, trace: {id: …}.
+// idFields adds the IDs in the fields of an object, whose names may be spread over nested objects:
+// trace: {id: …}.
 func idFields(found []Found, path string, object map[string]any) []Found {
 	for _, field := range slices.Sorted(maps.Keys(object)) {
-		name := path + strings.NewReplacer("_", "", ".", "", "-", "").Replace(strings.ToLower(field))
 		if inner, ok := object[field].(map[string]any); ok {
-			found = idFields(found, name, inner)
-			continue
-		}
-		role := ""
-		switch {
-		case strings.HasSuffix(name, "traceid"):
-			role = "trace"
-		case strings.HasSuffix(name, "parentid"), strings.HasSuffix(name, "parentspanid"):
-			role = "parent"
-		case strings.HasSuffix(name, "spanid"):
-			role = "span"
-		}
-		if value := fmt.Sprint(object[field]); role != "" && object[field] != nil && value != "" {
-			found = append(found, Found{Role: role, ID: value})
+			found = idFields(found, path+field, inner)
+		} else if id, role := fmt.Sprint(object[field]), roleOf(path+field); role != "" && object[field] != nil && id != "" {
+			found = append(found, Found{Role: role, ID: id})
 		}
 	}
 	return found
