@@ -186,6 +186,21 @@ func TestErrorsEndTheRun(t *testing.T) {
 	if _, err := NDJSON(t.Context(), write, strings.NewReader(in), o); !errors.Is(err, broken) {
 		t.Errorf("writing: %v", err)
 	}
+	var keys []string
+	fails := o
+	fails.KeyField = "k"
+	fails.NewID = func(_ time.Time, key []byte) (trace.TraceID, error) {
+		keys = append(keys, string(key))
+		return trace.TraceID{1}, map[bool]error{len(keys) == 3: broken}[true]
+	}
+	var out strings.Builder
+	in = `{"ts":1704164645,"k":"a"}` + "\n" + `{"ts":1704164645}` + "\r\n" + `{"ts":1,"k":"b"}`
+	if _, err := NDJSON(t.Context(), &out, strings.NewReader(in), fails); !errors.Is(err, broken) || strings.Contains(out.String(), `"b"`) {
+		t.Errorf("generating: %v after %s", err, &out)
+	}
+	if want := []string{"a", `{"ts":1704164645}`, "b"}; !slices.Equal(keys, want) {
+		t.Errorf("IDs for %q, want %q", keys, want)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := NDJSON(ctx, io.Discard, strings.NewReader(in), o); !errors.Is(err, context.Canceled) {
