@@ -74,7 +74,6 @@ looks at the server.`,
 		Example: `  traceflake clickhouse create --dry-run
   traceflake clickhouse create --dsn clickhouse://localhost:9000/otel --ttl 30d
   traceflake clickhouse create --overlay --logs otel_logs --materialize`,
-		Args: cobra.NoArgs,
 	}
 	traceFirstFlag(cmd, schema)
 	var overlay, materialize bool
@@ -155,7 +154,6 @@ func adoptStep(s *server, name, short string, plan makePlan) *cobra.Command {
 		Use:     name,
 		Short:   short,
 		Example: "  traceflake clickhouse adopt " + name + " --dsn clickhouse://localhost:9000/otel",
-		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return s.with(func(db *sql.DB) error {
 				p, err := plan(clickhouse.Adoption(s.schema), cmd.Context(), db)
@@ -173,7 +171,6 @@ func clickhouseStatusCommand(s *server) *cobra.Command {
 		Use:     "status",
 		Short:   "Show the spans table, and the old one while it is adopted",
 		Example: "  traceflake clickhouse status --dsn clickhouse://localhost:9000/otel",
-		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return s.with(func(db *sql.DB) error {
 				tables, err := clickhouse.Adoption(s.schema).Status(cmd.Context(), db)

@@ -38,7 +38,6 @@ A bolt file has a secret of its own, and the first process that uses it creates 
 create is only needed for another block size or a longer TTL.`,
 		Example: `  traceflake lease create --store postgres://db/traceflake --secret-file secret
   traceflake lease create --store etcd://host:2379 --secret-file secret --existing-secret --nodes 65536+65536`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var rest string
 			if n, _ := fmt.Sscanf(nodes, "%d+%d%s", &d.First, &d.Nodes, &rest); nodes != "" && (n != 2 || d.Nodes == 0) {

@@ -44,7 +44,6 @@ With -o json each check is an object on a line of its own; fix is there if ok is
 {"check":"secret","ok":false,"found":"no secret file","fix":"set TRACEFLAKE_SECRET_FILE …"}`,
 		Example: `  traceflake doctor
   traceflake doctor --store postgres://db/traceflake --secret-file secret -o json`,
-		Args: cobra.NoArgs,
 	}
 	f.addStore(cmd.Flags(), "store to check")
 	f.addSecret(cmd)

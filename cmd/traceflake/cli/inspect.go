@@ -45,6 +45,7 @@ record:
   traceflake inspect --store bolt:/var/lib/traceflake/leases.db 1950fb0f8880000086cdcca4ab608495
   traceflake inspect --secret-file secret -o json <ids.gz
   traceflake inspect "traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"`,
+		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := f.openStore()
 			if err != nil && !errors.Is(err, errNoStore) {

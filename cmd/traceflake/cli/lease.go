@@ -41,7 +41,6 @@ With -o json each block is an object on a line of its own:
 {"node":64,"nodes":8,"start":"…","end":"…","nonce":"…","owner":"…","version":3,"free":false}`,
 		Example: `  traceflake lease list --held --store bolt:/var/lib/traceflake/leases.db
   traceflake lease list --store etcd://host:2379/leases -o json`,
-		Args: cobra.NoArgs,
 	}
 	output := outputFlag(cmd)
 	cmd.Flags().BoolVar(&held, "held", false, "only blocks that are taken now")

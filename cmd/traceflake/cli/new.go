@@ -33,7 +33,6 @@ uniqueness is only probabilistic. With neither, the secret is random and not kep
 		Example: `  traceflake new -n 1000 --store bolt:/var/lib/traceflake/leases.db
   traceflake new --at 2021-05-06T07:08:09Z --secret-file secret
   traceflake new --span`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			var t time.Time
 			switch {

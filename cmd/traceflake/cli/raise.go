@@ -27,7 +27,6 @@ those of all clients.
 Run it again if it fails. Repeated, or run by two operators at once, it is one raise.`,
 		Example: `  traceflake lease raise --dry-run --store postgres://db/traceflake
   traceflake lease raise --store postgres://db/traceflake`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return f.withDescription(cmd, raiseTimeout, func(ctx context.Context, s driver.Store, d lease.Description) error {
 				at, whose, err := storeTime(ctx, s)

@@ -17,7 +17,6 @@ func sqlCommand() *cobra.Command {
 		Short:   "Print functions for PostgreSQL",
 		Long:    "postgres prints statements for psql that create the functions, and can be run again.",
 		Example: "  traceflake sql postgres --schema tools | psql",
-		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			statements, err := postgres.Statements(schema)
 			if err == nil {
@@ -37,7 +36,6 @@ func sqlCommand() *cobra.Command {
 		Long: `clickhouse prints statements for clickhouse-client that create the functions, and
 can be run again. "clickhouse create --dry-run" prints those of tables.`,
 		Example: "  traceflake sql clickhouse | clickhouse-client --multiquery",
-		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := fmt.Fprint(cmd.OutOrStdout(), clickhouse.Functions())
 			return err

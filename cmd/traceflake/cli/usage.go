@@ -35,14 +35,18 @@ func group(cmd *cobra.Command, subcommands ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// explainArgs adds the usage to errors about the number of arguments.
+// explainArgs adds the usage to errors about the number of arguments. Without a check a command has
+// none.
 func explainArgs(cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		explainArgs(sub)
 	}
 	check := cmd.Args
-	if check == nil || cmd.HasSubCommands() {
+	if cmd.HasSubCommands() {
 		return
+	}
+	if check == nil {
+		check = cobra.NoArgs
 	}
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if check(cmd, args) == nil {
@@ -115,7 +119,6 @@ func versionCommand() *cobra.Command {
 		Use:     "version",
 		Short:   "Print the version, and how a restored machine is detected",
 		Example: "  traceflake version",
-		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			source, why := vmclock.System().Status()
 			detection := source.String()

@@ -34,6 +34,7 @@ With -o json each ID is an object on a line of its own; the second has no trace 
 		Example: `  traceflake verify --secret-file secret 1950fb0f8880000086cdcca4ab608495
   traceflake verify --store bolt:/var/lib/traceflake/leases.db <ids
   traceflake verify --secret-file secret -o json --max-age 30d <ids.gz`,
+		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if c.maxAge == 0 {
 				return errors.New("--max-age must be positive")
