@@ -1,3 +1,4 @@
+// Package cmd runs the command line against real stores.
 package cmd_test
 
 import (

@@ -1,3 +1,5 @@
+// Package setup has recipes for programs that are configured by the environment or by
+// OpenTelemetry's configuration file.
 package setup_test
 
 import (

@@ -1,2 +1,0 @@
-// Package cmd runs the command line against real stores.
-package cmd
