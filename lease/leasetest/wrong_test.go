@@ -102,58 +102,141 @@ func (w *wrong) begin(ctx context.Context) error {
 	return err
 }
 
-// The flaws, and the checks that must detect each of them.
-var flaws = map[string][]string{
-	"none":                        nil,
-	"frees blocks at their start": {"acquire until none is free", "linearizable"},
-	"inclusive end":               {"acquire until none is free"},
-	"free one second early":       {"acquire until none is free"},
-	"grants more than requested":  {"acquire"},
-	"rounds the clock up":         {"acquire"},
-	"loses every seventh write":   {"linearizable"},
-	"renews any version":          {"renew"},
-	"renews for any nonce":        {"renew"},
-	"renewal shortens":            {"renew"},
-	"renewal keeps the version":   {"renew"},
-	"renewal needs a live grant":  {"renew"},
-	"renewal keeps the nonce":     {"renew"},
-	"renewal loses the owner":     {"renew"},
+// flaw is a mistake, and the checks that must detect it.
+type flaw struct {
+	checks []string
+	op     op
+	before func(b *driver.Block, in *input)               // what the store takes for a block and a call
+	after  func(was, next *driver.Block, until time.Time) // what it makes of the block's next state
+}
 
-	"renewal writes only if the end grows":          {"renew"},
-	"renewal writes the nonce but no unchanged end": {"renew"},
-	"renewal idempotent by its nonce":               {"renew"},
+const opRaise op = "raise"
 
-	"keeps a replaced nonce":       {"renew"},
-	"loses the owner":              {"acquire"},
-	"release returns used seconds": {"release"},
-	"release keeps the nonce":      {"release"},
-	"release rounds down":          {"release"},
-	"release empties the nonce":    {"release"},
-	"release keeps the owner":      {"release"},
-	"releases any version":         {"renew"},
-	"releases for any nonce":       {"renew"},
-	"release deletes the block":    {"release"},
-	"raise spares unused blocks":   {"raise"},
-	"raise keeps the nonces":       {"raise"},
-	"raise leaves a nonce":         {"raise"},
-	"raise lowers":                 {"raise"},
-	"returns stale reads":          {"linearizable"},
-	"acquires are not atomic":      {"every block at once", "linearizable"},
-	"renewals are not atomic":      {"linearizable"},
-	"ignores the context":          {"cancelled context"},
-	"writes what it refuses":       {"bad requests"},
-	"lists every block":            {"acquire", "get"},
-	"accepts any node":             {"get"},
-	"creates again":                {"create", "create at once"},
-	"creates beside another":       {"create", "create at once"},
-	"forgets the node range":       {"acquire"},
-	"is created by any call":       {"no store"},
-	"forgets secrets":              {"secrets"},
-	"raises again":                 {"raise again"},
-	"waits when it is closed":      {"close"},
-	"ignores the longest TTL":      {"longest TTL"},
+// The flaws without functions are where the store looks for their names.
+var flaws = map[string]flaw{
+	"none": {},
 
-	"grants what another store may have granted": {"create"},
+	"frees blocks at their start": {[]string{"acquire until none is free", "linearizable"}, opAcquire, func(b *driver.Block, in *input) {
+		if b.Start.Unix() < in.request.Now.Unix() {
+			b.End = time.Time{}
+		}
+	}, nil},
+	"inclusive end": {[]string{"acquire until none is free"}, opAcquire, func(b *driver.Block, _ *input) {
+		if !b.End.IsZero() {
+			b.End = b.End.Add(time.Second)
+		}
+	}, nil},
+	"free one second early": {[]string{"acquire until none is free"}, opAcquire, func(b *driver.Block, _ *input) {
+		b.End = b.End.Add(-time.Second)
+	}, nil},
+	"rounds the clock up": {[]string{"acquire"}, opAcquire, func(_ *driver.Block, in *input) {
+		in.request.Now = in.request.Now.Add(time.Second - 1)
+	}, nil},
+	"grants more than requested": {[]string{"acquire"}, opAcquire, nil, func(_, next *driver.Block, _ time.Time) { next.End = next.End.Add(time.Second) }},
+	"loses the owner":            {[]string{"acquire"}, opAcquire, nil, func(_, next *driver.Block, _ time.Time) { next.Owner = "" }},
+
+	"renews any version":   {[]string{"renew"}, opRenew, anyVersion, nil},
+	"renews for any nonce": {[]string{"renew"}, opRenew, anyNonce, nil},
+	"renewal needs a live grant": {[]string{"renew"}, opRenew, func(b *driver.Block, in *input) {
+		if in.request.Now.Add(in.request.TTL).Sub(b.End) > 5*time.Second {
+			b.Nonce = ""
+		}
+	}, nil},
+	"renewal shortens": {[]string{"renew"}, opRenew, func(b *driver.Block, in *input) {
+		if end := in.request.Now.Add(in.request.TTL); end.After(b.Start) {
+			b.End = b.Start
+		}
+	}, nil},
+	"renewal keeps the version": {[]string{"renew"}, opRenew, nil, func(was, next *driver.Block, _ time.Time) { next.Version = was.Version }},
+	"renewal keeps the nonce":   {[]string{"renew"}, opRenew, nil, func(was, next *driver.Block, _ time.Time) { next.Nonce = was.Nonce }},
+	"renewal loses the owner":   {[]string{"renew"}, opRenew, nil, func(_, next *driver.Block, _ time.Time) { next.Owner = "" }},
+	"renewal writes only if the end grows": {[]string{"renew"}, opRenew, nil, func(was, next *driver.Block, _ time.Time) {
+		if next.End.Equal(was.End) {
+			*next = *was
+		}
+	}},
+	"renewal writes the nonce but no unchanged end": {[]string{"renew"}, opRenew, nil, func(was, next *driver.Block, _ time.Time) {
+		if next.End.Equal(was.End) {
+			next.Version = was.Version
+		}
+	}},
+
+	"releases any version":   {[]string{"renew"}, opRelease, anyVersion, nil},
+	"releases for any nonce": {[]string{"renew"}, opRelease, anyNonce, nil},
+	"release rounds down": {[]string{"release"}, opRelease, func(_ *driver.Block, in *input) {
+		in.unused = in.unused.Truncate(time.Second)
+	}, nil},
+	"release returns used seconds": {[]string{"release"}, opRelease, nil, func(was, next *driver.Block, _ time.Time) { next.End = was.Start }},
+	"release keeps the nonce":      {[]string{"release"}, opRelease, nil, func(was, next *driver.Block, _ time.Time) { next.Nonce = was.Nonce }},
+	"release empties the nonce":    {[]string{"release"}, opRelease, nil, func(_, next *driver.Block, _ time.Time) { next.Nonce = "" }},
+	"release keeps the owner":      {[]string{"release"}, opRelease, nil, func(was, next *driver.Block, _ time.Time) { next.Owner = was.Owner }},
+	"release deletes the block": {[]string{"release"}, opRelease, nil, func(was, next *driver.Block, _ time.Time) {
+		*next = few.Block(int(was.Node / few.BlockSize)) // as a lock does that is deleted, and then begins at generation 1
+	}},
+
+	"raise spares unused blocks": {[]string{"raise"}, opRaise, nil, func(was, next *driver.Block, _ time.Time) {
+		if was.Version == 0 {
+			*next = *was
+		}
+	}},
+	"raise keeps the nonces": {[]string{"raise"}, opRaise, nil, func(was, next *driver.Block, _ time.Time) { next.Nonce = was.Nonce }},
+	"raise leaves a nonce":   {[]string{"raise"}, opRaise, nil, func(_, next *driver.Block, _ time.Time) { next.Nonce = lease.NewNonce() }},
+	"raise lowers":           {[]string{"raise"}, opRaise, nil, func(_, next *driver.Block, until time.Time) { next.End = until.UTC().Truncate(time.Second) }},
+
+	"renewal idempotent by its nonce": {checks: []string{"renew"}},
+	"keeps a replaced nonce":          {checks: []string{"renew"}},
+	"loses every seventh write":       {checks: []string{"linearizable"}},
+	"returns stale reads":             {checks: []string{"linearizable"}},
+	"acquires are not atomic":         {checks: []string{"every block at once", "linearizable"}},
+	"renewals are not atomic":         {checks: []string{"linearizable"}},
+	"ignores the context":             {checks: []string{"cancelled context"}},
+	"writes what it refuses":          {checks: []string{"bad requests"}},
+	"lists every block":               {checks: []string{"acquire", "get"}},
+	"accepts any node":                {checks: []string{"get"}},
+	"creates again":                   {checks: []string{"create", "create at once"}},
+	"creates beside another":          {checks: []string{"create", "create at once"}},
+	"forgets the node range":          {checks: []string{"acquire"}},
+	"is created by any call":          {checks: []string{"no store"}},
+	"forgets secrets":                 {checks: []string{"secrets"}},
+	"raises again":                    {checks: []string{"raise again"}},
+	"waits when it is closed":         {checks: []string{"close"}},
+	"ignores the longest TTL":         {checks: []string{"longest TTL"}},
+
+	"grants what another store may have granted": {checks: []string{"create"}},
+}
+
+func anyVersion(b *driver.Block, in *input) {
+	if b.Nonce == in.grant.Nonce {
+		in.grant.Version = b.Version
+	}
+}
+
+func anyNonce(b *driver.Block, in *input) {
+	if b.Nonce != "" && in.grant.Nonce != "" {
+		in.grant.Nonce = b.Nonce
+	}
+}
+
+// rule returns what the store makes of a block.
+func (w *wrong) rule(was driver.Block, in input) (next driver.Block, err error) {
+	b, f := was, flaws[w.flaw]
+	if f.op == in.op && f.before != nil {
+		f.before(&b, &in)
+	}
+	switch in.op {
+	case opAcquire:
+		next, err = b.Acquire(w.shorten(in.request))
+	case opRenew:
+		next, err = b.Renew(in.grant, w.shorten(in.request))
+	case opRelease:
+		next, err = b.Release(in.grant, in.request.Nonce, in.unused)
+	case opRaise:
+		next = b.Raise(in.unused)
+	}
+	if err == nil && f.op == in.op && f.after != nil {
+		f.after(&was, &next, in.unused)
+	}
+	return next, err
 }
 
 func (w *wrong) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
@@ -173,32 +256,7 @@ func (w *wrong) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 			return blocks[node/w.about.BlockSize], nil
 		}
 		for _, b := range blocks {
-			next, err := b.Acquire(w.shorten(r))
-			switch w.flaw {
-			case "frees blocks at their start":
-				if err != nil && b.Start.Unix() < r.Now.Unix() {
-					b.End = time.Time{}
-					next, err = b.Acquire(r)
-				}
-			case "inclusive end":
-				if err == nil && b.End.Unix() == r.Now.Unix() {
-					err = lease.ErrNoFreeNode
-				}
-			case "free one second early":
-				if err != nil && b.End.Unix() == r.Now.Unix()+1 {
-					b.End = time.Time{}
-					next, err = b.Acquire(r)
-				}
-			case "loses the owner":
-				next.Owner = ""
-			case "grants more than requested":
-				next.End = next.End.Add(time.Second)
-			case "rounds the clock up":
-				if r.Now.Nanosecond() > 0 {
-					next.Start = next.Start.Add(time.Second)
-				}
-			}
-			if err == nil {
+			if next, err := w.rule(b, input{op: opAcquire, request: r}); err == nil {
 				w.first[r.Nonce] = b.Node
 				return next, nil
 			}
@@ -211,85 +269,26 @@ func (w *wrong) Renew(ctx context.Context, g lease.Grant, r lease.Request) (leas
 	if err := driver.CheckRequest(r, time.Time{}); err != nil {
 		return lease.Grant{}, err
 	}
-	return w.change(ctx, "renewals are not atomic", func(blocks []driver.Block) (driver.Block, error) {
-		i, err := w.nodes().Index(g.Node)
-		if err != nil {
-			return driver.Block{}, err
-		}
-		b := blocks[i]
-		if w.flaw == "renewal needs a live grant" && r.Now.Add(r.TTL).Sub(b.End) > 5*time.Second {
-			return b, lease.ErrLost
-		}
-		next, err := b.Renew(w.forgive(b, g, "renews"), w.shorten(r))
-		if w.flaw == "renewal idempotent by its nonce" && errors.Is(err, lease.ErrLost) && b.Nonce == r.Nonce {
-			return b, nil
-		}
-		if err != nil {
-			return b, err
-		}
-		switch w.flaw {
-		case "renewal shortens":
-			if end := r.Now.Add(r.TTL); end.Unix() < b.End.Unix() && end.After(b.Start) {
-				next.End = time.Unix(end.Unix(), 0).UTC()
-			}
-		case "renewal keeps the version":
-			next.Version = b.Version
-		case "renewal keeps the nonce":
-			next.Nonce = b.Nonce
-		case "renewal loses the owner":
-			next.Owner = ""
-		case "renewal writes only if the end grows":
-			if next.End.Equal(b.End) {
-				return b, nil
-			}
-		case "renewal writes the nonce but no unchanged end":
-			if next.End.Equal(b.End) {
-				next.Version = b.Version
-			}
-		}
-		return next, nil
-	})
-}
-
-// forgive makes a grant that of a block, if the store writes for others too.
-func (w *wrong) forgive(b driver.Block, g lease.Grant, writes string) lease.Grant {
-	switch {
-	case w.flaw == writes+" any version" && b.Nonce == g.Nonce:
-		g.Version = b.Version
-	case w.flaw == writes+" for any nonce" && b.Nonce != "" && g.Nonce != "":
-		g.Nonce = b.Nonce
-	}
-	return g
+	return w.write(ctx, input{op: opRenew, grant: g, request: r})
 }
 
 func (w *wrong) Release(ctx context.Context, g lease.Grant, nonce string, unused time.Time) error {
-	_, err := w.change(ctx, "renewals are not atomic", func(blocks []driver.Block) (driver.Block, error) {
-		i, err := w.nodes().Index(g.Node)
+	_, err := w.write(ctx, input{op: opRelease, grant: g, request: lease.Request{Nonce: nonce}, unused: unused})
+	return err
+}
+
+func (w *wrong) write(ctx context.Context, in input) (lease.Grant, error) {
+	return w.change(ctx, "renewals are not atomic", func(blocks []driver.Block) (driver.Block, error) {
+		i, err := w.nodes().Index(in.grant.Node)
 		if err != nil {
 			return driver.Block{}, err
 		}
-		if w.flaw == "release rounds down" {
-			unused = unused.Truncate(time.Second)
+		next, err := w.rule(blocks[i], in)
+		if errors.Is(err, lease.ErrLost) && blocks[i].Nonce == in.request.Nonce && w.flaw == "renewal idempotent by its nonce" {
+			return blocks[i], nil
 		}
-		next, err := blocks[i].Release(w.forgive(blocks[i], g, "releases"), nonce, unused)
-		if err != nil {
-			return next, err
-		}
-		switch w.flaw {
-		case "release returns used seconds":
-			next.End = blocks[i].Start
-		case "release keeps the nonce":
-			next.Nonce = g.Nonce
-		case "release empties the nonce":
-			next.Nonce = ""
-		case "release keeps the owner":
-			next.Owner = blocks[i].Owner
-		case "release deletes the block": // as a lock does that is deleted, and then begins at generation 1
-			next = w.nodes().Block(i)
-		}
-		return next, nil
+		return next, err
 	})
-	return err
 }
 
 func (w *wrong) Get(ctx context.Context, node uint32) (lease.Grant, error) {
@@ -341,18 +340,7 @@ func (w *wrong) Raise(ctx context.Context, until time.Time) (time.Time, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for i, b := range w.blocks {
-		next := b.Raise(to)
-		switch {
-		case w.flaw == "raise spares unused blocks" && b.Version == 0:
-			continue
-		case w.flaw == "raise keeps the nonces":
-			next.Nonce = b.Nonce
-		case w.flaw == "raise leaves a nonce":
-			next.Nonce = lease.NewNonce()
-		case w.flaw == "raise lowers":
-			next.End = time.Unix(until.Unix(), 0).UTC()
-		}
-		w.blocks[i] = next
+		w.blocks[i], _ = w.rule(b, input{op: opRaise, unused: to})
 	}
 	copy(w.old, w.blocks)
 	return to, nil
@@ -440,7 +428,7 @@ func harness(empty func() driver.Store) Harness {
 }
 
 func TestTheSuiteCatchesWrongStores(t *testing.T) {
-	for flaw, must := range flaws {
+	for flaw, f := range flaws {
 		t.Run(flaw, func(t *testing.T) {
 			t.Parallel()
 			h := harness(func() driver.Store { return newWrong(flaw) })
@@ -456,7 +444,7 @@ func TestTheSuiteCatchesWrongStores(t *testing.T) {
 			if flaw == "none" && len(saw) > 0 {
 				t.Errorf("a store without a flaw fails: %v", saw)
 			}
-			for _, name := range must {
+			for _, name := range f.checks {
 				if _, ok := saw[name]; !ok {
 					t.Errorf("%q does not detect it; detected by %v", name, saw)
 				}
