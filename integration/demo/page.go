@@ -17,7 +17,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/traceflake/traceflake/integration/servers"
+	"github.com/traceflake/traceflake/integration/servers/child"
 )
 
 // page shows the stored traces in a browser, and lets the browser start new ones.
@@ -43,7 +43,7 @@ func startPage(listener net.Listener, spans *pipeline, find *finder, edge *servi
 	}
 	mux.Handle("GET /static/", http.FileServerFS(static))
 	mux.HandleFunc("GET /static/traceflake.js", func(w http.ResponseWriter, r *http.Request) {
-		root, err := servers.Repository()
+		root, err := child.Repository()
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return

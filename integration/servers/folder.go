@@ -7,16 +7,23 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/traceflake/traceflake/integration/servers/child"
 )
 
 // ErrNotInstalled is returned if an engine is neither installed nor given by a DSN.
 var ErrNotInstalled = errors.New("engine is not installed")
 
-// engineFile finds one fetched file by its pattern below node_modules.
+// engineFile finds one fetched file by its pattern below node_modules of $TRACEFLAKE_ENGINES, or of
+// .cache/engines in the repository.
 func engineFile(engine, pattern, variable string) (string, error) {
-	folder, err := engineFolder()
-	if err != nil {
-		return "", fmt.Errorf("servers: %s: %w: %w", engine, ErrNotInstalled, err)
+	folder := os.Getenv("TRACEFLAKE_ENGINES")
+	if folder == "" {
+		root, err := child.Repository()
+		if err != nil {
+			return "", fmt.Errorf("servers: %s: %w: %w, or set TRACEFLAKE_ENGINES", engine, ErrNotInstalled, err)
+		}
+		folder = filepath.Join(root, ".cache", "engines")
 	}
 	found, err := filepath.Glob(filepath.Join(folder, "node_modules", pattern))
 	if err != nil || len(found) == 0 {
@@ -24,34 +31,6 @@ func engineFile(engine, pattern, variable string) (string, error) {
 			engine, ErrNotInstalled, variable)
 	}
 	return filepath.Abs(found[0])
-}
-
-// engineFolder is $TRACEFLAKE_ENGINES, or .cache/engines in the repository.
-func engineFolder() (string, error) {
-	if folder := os.Getenv("TRACEFLAKE_ENGINES"); folder != "" {
-		return folder, nil
-	}
-	root, err := Repository()
-	if err != nil {
-		return "", fmt.Errorf("%w, or set TRACEFLAKE_ENGINES", err)
-	}
-	return filepath.Join(root, ".cache", "engines"), nil
-}
-
-// Repository returns the folder of the go.work above the working directory.
-func Repository() (string, error) {
-	wd, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for dir := wd; ; dir = filepath.Dir(dir) {
-		if _, err := os.Stat(filepath.Join(dir, "go.work")); err == nil {
-			return dir, nil
-		}
-		if dir == filepath.Dir(dir) {
-			return "", fmt.Errorf("no go.work above %s: run inside the repository", wd)
-		}
-	}
 }
 
 // dataFolder creates an empty folder below os.TempDir, which is locked until this process ends. It

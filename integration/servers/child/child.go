@@ -251,6 +251,22 @@ func Build(tb testing.TB, what string) (path string) {
 	return path
 }
 
+// Repository returns the folder of the go.work above the working directory.
+func Repository() (string, error) {
+	wd, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for dir := wd; ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "go.work")); err == nil {
+			return dir, nil
+		}
+		if dir == filepath.Dir(dir) {
+			return "", fmt.Errorf("no go.work above %s: run inside the repository", wd)
+		}
+	}
+}
+
 // Addresses returns n addresses on loopback, host:port, whose ports are free now.
 func Addresses(n int) (addresses []string, err error) {
 	for range n {

@@ -93,11 +93,11 @@ func Main(m *testing.M) {
 // find returns the path of the server, which is in .cache of the repository, or skips the test.
 func find(tb testing.TB) string {
 	tb.Helper()
-	gowork, err := exec.Command("go", "env", "GOWORK").Output()
+	root, err := child.Repository()
 	if err != nil {
 		tb.Fatal(err)
 	}
-	binary := filepath.Join(filepath.Dir(strings.TrimSpace(string(gowork))), ".cache", "kubernetes", "kube-apiserver-"+Version)
+	binary := filepath.Join(root, ".cache", "kubernetes", "kube-apiserver-"+Version)
 	if _, err := os.Stat(binary); err != nil {
 		tb.Skipf("kube-apiserver %s was not built, run make kubernetes: %v", Version, err)
 	}
