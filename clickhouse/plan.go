@@ -67,8 +67,10 @@ func (p Plan) Run(ctx context.Context, db *sql.DB, done func(Step)) error {
 // last to run it sees that it has to be run once more.
 func (step Step) run(ctx context.Context, db *sql.DB) error {
 	for range 20 {
-		if is, err := step.isDone(ctx, db); err != nil || is {
-			return err
+		if step.until != "" {
+			if rows, err := query(ctx, db, step.until); err != nil || rows[0][0] == "1" {
+				return err
+			}
 		}
 		if err := execute(ctx, db, step.SQL...); err != nil {
 			return err
@@ -93,14 +95,6 @@ func (step Step) ended(ctx context.Context, db *sql.DB) error {
 		time.Sleep(time.Second) // the next query fails if ctx has ended
 	}
 	return nil
-}
-
-func (step Step) isDone(ctx context.Context, db *sql.DB) (bool, error) {
-	if step.until == "" {
-		return false, nil
-	}
-	rows, err := query(ctx, db, step.until)
-	return len(rows) == 1 && rows[0][0] == "1", err
 }
 
 // query returns the rows of a query whose columns are strings.

@@ -113,12 +113,8 @@ func (s Schema) createRows(suffix string, c carried) string {
 
 // front is the step that creates the Distributed table in front of the rows, or of the lookup table's.
 func (s Schema) front(suffix string) Step {
-	database := s.inDatabase()
-	if s.Database != "" {
-		database = quoteName(s.Database)
-	}
 	return s.exists(suffix, fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s%s AS %s\nENGINE = Distributed(%s, %s, %s, %s)",
-		s.quoted(suffix), s.onCluster(), s.quoted(suffix+s.rows()), s.quotedCluster(), database, quoteName(s.named(suffix+s.rows())), shard))
+		s.quoted(suffix), s.onCluster(), s.quoted(suffix+s.rows()), s.quotedCluster(), s.inDatabase(), quoteName(s.named(suffix+s.rows())), shard))
 }
 
 // ttlOf is the expression for a column of times.

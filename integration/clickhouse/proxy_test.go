@@ -39,7 +39,7 @@ func (e *engine) rewriting(settings string, rewrite func(string) string) *sql.DB
 	}) + "?" + settings)
 }
 
-var distributed = regexp.MustCompile("AS `?\\w*`?\\.?`\\w+`\nENGINE = Distributed\\(`c`, (`\\w+`|currentDatabase\\(\\)), (`\\w+`), .*\\)")
+var distributed = regexp.MustCompile("AS `?\\w*`?\\.?`\\w+`\nENGINE = Distributed\\(`c`, ('\\w+'|currentDatabase\\(\\)), (`\\w+`), .*\\)")
 
 // oneServer turns statements for a cluster into ones that a single server
 // without Keeper runs: a Distributed table over one shard, itself, which such a

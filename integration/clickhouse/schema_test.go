@@ -13,18 +13,6 @@ import (
 	"github.com/traceflake/traceflake/idgen"
 )
 
-func TestCreateAgainAndElsewhere(t *testing.T) {
-	e := newEngine(t)
-	for _, s := range []clickhouse.Schema{
-		{},
-		{Database: e.Database(), Table: "odd-name", TTL: 24 * time.Hour},
-		{Layout: clickhouse.Overlay},
-	} {
-		e.creates(s)
-		e.creates(s)
-	}
-}
-
 // TestTTL: creating a table again changes its TTL and that of its lookup table, or says why it does not.
 func TestTTL(t *testing.T) {
 	e := newEngine(t)
@@ -33,9 +21,9 @@ func TestTTL(t *testing.T) {
 		t.Helper()
 		e.is(want, "SELECT extract(engine_full, 'TTL (.*) SETTINGS') FROM system.tables WHERE database = currentDatabase() AND name = '"+table+"'")
 	}
-	s := clickhouse.Schema{Table: "spans", KeepLookup: true}
+	s := clickhouse.Schema{Database: e.Database(), Table: "odd-name", KeepLookup: true}
 	e.creates(s)
-	e.is("2", "SELECT countIf(engine_full LIKE '%ttl_only_drop_parts = 1%') FROM system.tables WHERE database = currentDatabase() AND name IN ('spans', 'spans_trace_id_ts')")
+	e.is("2", "SELECT countIf(engine_full LIKE '%ttl_only_drop_parts = 1%') FROM system.tables WHERE database = currentDatabase() AND name IN ('odd-name', 'odd-name_trace_id_ts')")
 	for _, s.TTL = range []time.Duration{2 * day, 3 * day, 0, 3 * day} { // 0 leaves it as it is
 		plan, err := s.Plan(t.Context(), e.db)
 		if err != nil {
@@ -43,12 +31,12 @@ func TestTTL(t *testing.T) {
 		}
 		e.creates(s)
 		if s.TTL != 0 {
-			ttl("spans", fmt.Sprintf("toDateTime(Timestamp) + toIntervalSecond(%.0f)", s.TTL.Seconds()))
-			ttl("spans_trace_id_ts", fmt.Sprintf("toDateTime(Start) + toIntervalSecond(%.0f)", s.TTL.Seconds()))
+			ttl("odd-name", fmt.Sprintf("toDateTime(Timestamp) + toIntervalSecond(%.0f)", s.TTL.Seconds()))
+			ttl("odd-name_trace_id_ts", fmt.Sprintf("toDateTime(Start) + toIntervalSecond(%.0f)", s.TTL.Seconds()))
 		}
 		if s.TTL == 3*day && len(plan.Steps) > 4 { // as it was: what undoes the steps
 			e.run(append(plan.Steps[4].Undo, plan.Steps[5].Undo...), nil)
-			ttl("spans", "toDateTime(Timestamp) + toIntervalSecond(172800)")
+			ttl("odd-name", "toDateTime(Timestamp) + toIntervalSecond(172800)")
 			e.creates(s)
 		}
 	}
