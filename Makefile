@@ -31,6 +31,9 @@ PORTABLE_PACKAGES := ./sparx64 ./internal/entropy ./idgen
 
 MODULES := go list -m -f '{{.Dir}}'
 
+# Runs a command with the servers of the tests that stand beside a store.
+WITH_SERVERS := go run ./integration/servers/with
+
 .PHONY: help
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' Makefile
@@ -45,7 +48,7 @@ screenshots: engines ## take the demo's screenshots in docs again; needs Chromiu
 
 .PHONY: test
 test: engines js ## every test of every module; those of Kubernetes only if its API server was built
-	go test -timeout 20m work
+	$(WITH_SERVERS) go test -timeout 20m work
 	[[ -x $(API_SERVER) ]] || echo "not run, since there is no API server: the tests of Kubernetes; make kubernetes"
 
 JS := clients/js/node_modules/.package-lock.json
@@ -74,8 +77,8 @@ bench-clickhouse: engines ## granules and bytes read in ClickHouse, by layout an
 .PHONY: race
 race: engines ## the tests under the race detector: of the packages for users, and of the stores with their servers
 	@packages=$$(go list work)
-	go test -race -skip '^Test(SimulationReplays|RequestsOfAFleet|\w*Recipe)$$' $$(grep -vE '^[^/]+/[^/]+/[^/]+/(examples|bench|integration|sparx64/_asm)(/|$$)' <<<"$$packages")
-	go test -race -run '^TestConformance$$/^(every_block_at_once|linearizable|create_at_once)$$|Faults' ./integration/lease/...
+	$(WITH_SERVERS) go test -race -skip '^Test(SimulationReplays|RequestsOfAFleet|\w*Recipe)$$' $$(grep -vE '^[^/]+/[^/]+/[^/]+/(examples|bench|integration|lease/pgstore|sparx64/_asm)(/|$$)' <<<"$$packages")
+	$(WITH_SERVERS) go test -race -run '^TestConformance$$/^(every_block_at_once|linearizable|create_at_once)$$|Faults' ./integration/lease/... ./lease/pgstore
 
 .PHONY: sim
 sim: ## the simulator of leases with SEEDS seeds; -seed N of its test replays one
@@ -139,7 +142,7 @@ portable: ## vet and test, without assembly and linkname, the packages that then
 # The long tests read TRACEFLAKE_NIGHTLY: any non-empty value makes them try more.
 .PHONY: nightly
 nightly: engines ## the tests again, with many more tries and other random numbers each time
-	TRACEFLAKE_NIGHTLY=1 go test -count=1 -timeout 1h work
+	TRACEFLAKE_NIGHTLY=1 $(WITH_SERVERS) go test -count=1 -timeout 1h work
 
 .PHONY: arm64
 arm64: ## the tests of the packages with files of their own for arm64, in an emulator

@@ -113,7 +113,8 @@ var rules = map[string]string{
 	"bench/...":             "STD OTHERS ~/integration/servers/... ~/bench/..." + root,
 	"examples/otelhttp/...": "STD OTHERS" + root + stores,
 
-	// Tests of stores that start engines are in integration/lease.
+	// Tests of stores that start servers are in integration/lease.
+	"lease/pgstore test":      "~/lease/leasetest " + tests,
 	"lease/leasetest test":    "~/lease/leasetest ~/lease/driver/pages/... STD" + root,
 	"lease/driver/pages test": "~/lease/driver/pages/... STD" + root,
 	"cmd/... test":            "~/lease/driver/pages/pagestest " + tests,
@@ -151,7 +152,7 @@ var planted = map[string]string{
 
 	"sparx64 test":       "~/integration/servers math/rand github.com/stretchr/testify/require github.com/jackc/pgx/v5",
 	"idgen test":         "~/integration/tracing ~/lease/pgstore @/contrib/instrumentation/net/http/otelhttp",
-	"lease/pgstore test": "~/integration/servers ~/lease/leasetest math/rand",
+	"lease/pgstore test": "~/integration/servers ~/integration/lease/calls go.etcd.io/etcd/client/v3 math/rand",
 	"bench test":         "~/integration/tracing github.com/stretchr/testify/require",
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/traceflake/traceflake/integration/lease/calls"
 	"github.com/traceflake/traceflake/integration/servers"
+	"github.com/traceflake/traceflake/lease/leasetest"
 )
 
 // Close obeys its context although the server does not respond, with a call that was cancelled and
@@ -24,7 +25,7 @@ func TestCloseWithoutAResponse(t *testing.T) {
 			t.Skip("the server is not of this test")
 		}
 		server := servers.PostgresForTest(t)
-		backend := value[int](t, connect(t, server.DSN()), "SELECT pg_backend_pid()")
+		backend := value[int](t, server.Connect(t), "SELECT pg_backend_pid()")
 		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", backend))
 		if err != nil {
 			t.Fatal(err)
@@ -33,7 +34,7 @@ func TestCloseWithoutAResponse(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		closeInTime(t, server.DSN(), func(session int) {
+		closeInTime(t, server, server.DSN(), func(session int) {
 			for _, pid := range []int{session, postmaster} {
 				if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 					t.Fatal(err)
@@ -43,21 +44,22 @@ func TestCloseWithoutAResponse(t *testing.T) {
 		})
 	})
 	t.Run("silent network", func(t *testing.T) {
-		relay, dsn := relayed(t, servers.PostgresForTest(t).DSN())
-		closeInTime(t, dsn, func(int) { relay.Stall() })
+		server := servers.PostgresForTest(t)
+		relay, dsn := relayed(t, server.DSN())
+		closeInTime(t, server, dsn, func(int) { relay.Stall() })
 	})
 }
 
-func closeInTime(t *testing.T, dsn string, silence func(session int)) {
+func closeInTime(t *testing.T, server *servers.PostgresServer, dsn string, silence func(session int)) {
 	t.Helper()
-	pool := connect(t, dsn)
-	s := created(t, pool, few)
+	storage(dsn).Create(t, leasetest.Nodes(few))
+	s := servers.OpenStore(t, dsn)
 	ctx := context.Background()
 	g, err := s.Acquire(ctx, calls.Request(time.Now()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	session := value[int](t, pool, "SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND query LIKE '%granted_until%' LIMIT 1")
+	session := value[int](t, server.Connect(t), "SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND query LIKE '%granted_until%' LIMIT 1")
 	silence(session)
 	short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
 	defer cancel()

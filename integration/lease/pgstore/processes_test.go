@@ -20,8 +20,8 @@ import (
 // default in this database.
 func TestProcesses(t *testing.T) {
 	server := servers.PostgresForTest(t)
-	pool := connect(t, server.DSN())
-	execute(t, pool, "ALTER DATABASE "+value[string](t, pool, "SELECT quote_ident(current_database())")+" SET synchronous_commit = off")
+	admin := server.Connect(t)
+	execute(t, admin, "ALTER DATABASE "+value[string](t, admin, "SELECT quote_ident(current_database())")+" SET synchronous_commit = off")
 	proxy, dsn := relayed(t, server.DSN())
 	calls.Processes(t, dsn, func(during func()) error {
 		proxy.Cut()

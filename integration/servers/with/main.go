@@ -72,8 +72,8 @@ func main() {
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	err := run(ctx, exec.CommandContext(ctx, os.Args[1], os.Args[2:]...))
+	stop()
 	if ended, ok := errors.AsType[*exec.ExitError](err); ok {
 		os.Exit(max(ended.ExitCode(), 1)) // -1 if a signal ended it
 	}

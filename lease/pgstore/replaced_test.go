@@ -1,4 +1,4 @@
-package pgstore
+package pgstore_test
 
 import (
 	"context"
@@ -8,98 +8,30 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/traceflake/traceflake/integration/lease/calls"
-	"github.com/traceflake/traceflake/integration/servers"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
-	"github.com/traceflake/traceflake/lease/leasetest"
 	"github.com/traceflake/traceflake/lease/pgstore"
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// Behind pgbouncer in transaction mode, a session has what other clients left in it. All
-// clients of one URL have one store.
-func TestSettingsOfOtherClients(t *testing.T) {
-	server := servers.PostgresForTest(t)
-	admin := connect(t, server.DSN())
-	execute(t, admin, "CREATE SCHEMA other")
-	front := pgbouncer(t, server.DSN())
-	ctx := context.Background()
-	leave := func(sql string) {
-		t.Helper()
-		other, err := pgx.Connect(ctx, front+"&default_query_exec_mode=exec")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = other.Close(ctx) }()
-		if _, err := other.Exec(ctx, sql); err != nil {
-			t.Fatal(err)
-		}
-	}
-	leftovers := []string{
-		"SET search_path = other",
-		"CREATE TEMP TABLE traceflake_leases (what text); CREATE TEMP TABLE traceflake_leases_store (what text)",
-		"SET search_path = public; SET client_min_messages = error",
-		"SET search_path = missing",
-	}
-	leave(leftovers[0]) // before the store is created, too
-	creator, err := driver.Open(front)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = creator.Close(ctx) }()
-	d := create(t, creator, leasetest.Nodes(few))
-	if n := value[int](t, admin, "SELECT count(*) FROM public.traceflake_leases"); n != few.Blocks() {
-		t.Errorf("%d rows, want %d", n, few.Blocks())
-	}
-	granted := map[uint32]bool{}
-	for i, sql := range leftovers {
-		leave(sql)
-		schema := ""
-		if i == 0 {
-			schema = "&search_path=public" // which pgbouncer would refuse
-		}
-		s, err := driver.Open(front + schema)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, err := s.Describe(ctx); err != nil || got.ID != d.ID {
-			t.Errorf("after %q: the store %q, %v; want %s", sql, got.ID, err, d.ID)
-		}
-		g, err := s.Acquire(ctx, calls.Request(time.Now()))
-		if err != nil || granted[g.Node] {
-			t.Errorf("after %q: granted %+v (%v); granted before: %v", sql, g, err, granted)
-		}
-		granted[g.Node] = true
-		if err := s.Close(ctx); err != nil {
-			t.Error(err)
-		}
-	}
-}
-
 // Roles with a search path of their own use one store, until there is one in a second schema: then
 // those that may read both name theirs.
 func TestSchemas(t *testing.T) {
-	server := servers.PostgresForTest(t)
-	admin, ctx := connect(t, server.DSN()), context.Background()
+	dsn := database(t)
+	admin, ctx := connect(t, dsn, nil), context.Background()
 	path := func(schema string) *pgstore.Store {
-		return open(t, connectWith(t, server.DSN(), func(c *pgxpool.Config) {
-			if schema != "" {
-				c.ConnConfig.RuntimeParams["search_path"] = schema
-			}
-		}))
+		return open(t, connect(t, dsn, map[string]string{"search_path": schema}))
 	}
 	as := func(role string) driver.Store {
 		t.Helper()
-		u, err := url.Parse(server.DSN())
+		u, err := url.Parse(dsn)
 		if err != nil {
 			t.Fatal(err)
 		}
 		u.User = url.UserPassword(role, "hunter2")
-		return open(t, connect(t, u.String()))
+		return open(t, connect(t, u.String(), nil))
 	}
 	for _, role := range []string{"fleet_a", "fleet_b"} {
 		execute(t, admin, "CREATE ROLE "+role+" LOGIN PASSWORD 'hunter2'")
@@ -110,7 +42,7 @@ func TestSchemas(t *testing.T) {
 		execute(t, admin, "DROP OWNED BY fleet_a, fleet_b")
 		execute(t, admin, "DROP ROLE fleet_a, fleet_b")
 	})
-	shared := create(t, path(""), leasetest.Nodes(few))
+	shared := create(t, path(""), description(t))
 	execute(t, admin, "GRANT SELECT ON traceflake_leases, traceflake_leases_store TO fleet_a, fleet_b")
 	for _, role := range []string{"fleet_a", "fleet_b"} {
 		if d, err := as(role).Describe(ctx); err != nil || d.ID != shared.ID {
@@ -121,10 +53,7 @@ func TestSchemas(t *testing.T) {
 	if err := use(used); err != nil {
 		t.Fatal(err)
 	}
-	d, err := driver.NewDescription(leasetest.Nodes(few))
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := description(t)
 	wantError(t, "create a second store", path("").Create(ctx, d), lease.ErrExists, "schema public")
 	own := create(t, path("fleet_a"), d)
 	for _, s := range []driver.Store{path("fleet_a"), path(`"fleet_a"`)} {
@@ -174,15 +103,15 @@ func TestReplacedWhileInUse(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			server := servers.PostgresForTest(t)
-			admin := connect(t, server.DSN())
+			dsn := database(t)
+			admin := connect(t, dsn, nil)
 			f := newFleet(t, admin)
 			f.generate(2 * time.Second)
 			for _, sql := range c.replace {
 				execute(t, admin, sql)
 			}
 			if c.another {
-				created(t, connectWith(t, server.DSN(), func(c *pgxpool.Config) { c.ConnConfig.RuntimeParams["search_path"] = "public" }), few)
+				created(t, connect(t, dsn, map[string]string{"search_path": "public"}))
 			}
 			f.generate(5 * time.Second) // longer than a lease
 			for i, k := range f.keepers {
@@ -251,8 +180,7 @@ func newFleet(t *testing.T, pool *pgxpool.Pool) *fleet {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := leasetest.Nodes(few)
-	d.ID = lease.NewNonce()
+	d := description(t)
 	d.Secrets = []string{lease.Fingerprint(codec, d.ID)}
 	create(t, open(t, pool), d)
 	f := &fleet{t: t, ids: map[randflake.ID]bool{}}

@@ -1,4 +1,4 @@
-package pgstore
+package pgstore_test
 
 import (
 	"context"
@@ -9,18 +9,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/traceflake/traceflake/integration/lease/calls"
-	"github.com/traceflake/traceflake/integration/servers"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
-	"github.com/traceflake/traceflake/lease/leasetest"
+	"github.com/traceflake/traceflake/lease/pgstore"
 )
 
 // Each error says once what is wrong, and is permanent exactly if retrying cannot help.
 func TestErrors(t *testing.T) {
-	server := servers.PostgresForTest(t)
-	admin := connect(t, server.DSN())
-	created(t, admin, few)
+	dsn := database(t)
+	admin := connect(t, dsn, nil)
+	created(t, admin)
 	for _, sql := range []string{
 		"CREATE ROLE traceflake_reader LOGIN PASSWORD 'hunter2'", "CREATE ROLE traceflake_user LOGIN PASSWORD 'hunter2'",
 		"CREATE ROLE traceflake_none LOGIN PASSWORD 'hunter2'",
@@ -51,12 +49,11 @@ func TestErrors(t *testing.T) {
 	defer func() { _ = silent.Close() }()
 
 	acquire := func(ctx context.Context, s driver.Store) error {
-		_, err := s.Acquire(ctx, calls.Request(time.Now()))
+		_, err := s.Acquire(ctx, request(time.Now()))
 		return err
 	}
 	create := func(ctx context.Context, s driver.Store) error {
-		d, err := driver.NewDescription(leasetest.Nodes(few))
-		return errors.Join(err, s.Create(ctx, d))
+		return s.Create(ctx, description(t))
 	}
 	role := func(name, password string) func(*url.URL) {
 		return func(u *url.URL) { u.User = url.UserPassword(name, password) }
@@ -101,7 +98,9 @@ func TestErrors(t *testing.T) {
 		{"another kind of table", with("search_path", "customers"), acquire, lease.ErrSchemaVersion, true, "column"},
 		{"two descriptions", with("search_path", "many"), acquire, lease.ErrSchemaVersion, true, "2 rows"},
 		{"a standby", with("default_transaction_read_only", "on"), acquire, nil, false, "connect to the primary"},
-		{"a dead server", host(closed.Addr().String()), acquire, nil, false, "refused"},
+		{"a dead server", func(u *url.URL) { with("sslmode", "prefer")(u); u.Host = closed.Addr().String() }, acquire, nil, false, "refused"},
+		{"a server without TLS, and a dead one", func(u *url.URL) { with("sslmode", "require")(u); u.Host += "," + closed.Addr().String() },
+			acquire, nil, false, "refused TLS"},
 		{"a dead server, and one without the role", func(u *url.URL) {
 			role("traceflake_missing", "hunter2")(u)
 			u.Host = closed.Addr().String() + "," + u.Host
@@ -109,7 +108,7 @@ func TestErrors(t *testing.T) {
 		{"a server that does not respond", host(silent.Addr().String()), acquire, context.DeadlineExceeded, false, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			u, err := url.Parse(server.DSN())
+			u, err := url.Parse(dsn)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -124,7 +123,11 @@ func TestErrors(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer func() { _ = s.Close(context.Background()) }()
-			ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
+			timeout := 20 * time.Second
+			if errors.Is(c.want, context.DeadlineExceeded) {
+				timeout = 500 * time.Millisecond
+			}
+			ctx, cancel := context.WithTimeout(context.Background(), timeout)
 			defer cancel()
 			err = c.call(ctx, s)
 			if c.want == nil && c.text == "" {
@@ -142,11 +145,26 @@ func TestErrors(t *testing.T) {
 					t.Errorf("error %q has %q", err, bad)
 				}
 			}
-			for _, once := range []string{"does not exist", "refused", "permission denied", "password authentication", "lease:"} {
+			for _, once := range []string{"does not exist", "connection refused", "permission denied", "password authentication", "lease:"} {
 				if strings.Count(err.Error(), once) > 1 {
 					t.Errorf("error %q says %q more than once", err, once)
 				}
 			}
 		})
+	}
+}
+
+func TestBadOptions(t *testing.T) {
+	_, err := pgstore.New(nil)
+	wantError(t, "no configuration", err, lease.ErrInvalidRequest, "configuration")
+	for url, text := range map[string]string{
+		"postgres://user:hunter2@host:port/":                  "invalid port",
+		"postgres://user:%hunter2@host/db":                    "special characters of the password",
+		"postgres://user:hunter2@localhost/?sslmode=perhaps":  "sslmode is invalid",
+		"postgres://user:hunter2@host/db?search_path=a,b":     "search_path",
+		"postgres://user:hunter2@host/db?connect_timeout=now": "connect_timeout",
+	} {
+		_, err := driver.Open(url)
+		wantError(t, text, err, lease.ErrInvalidRequest, text)
 	}
 }

@@ -1,0 +1,142 @@
+//go:build unix
+
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/traceflake/traceflake/integration/lease/calls"
+	"github.com/traceflake/traceflake/integration/servers"
+	"github.com/traceflake/traceflake/integration/servers/child"
+	"github.com/traceflake/traceflake/lease/leasetest"
+)
+
+// Behind pgbouncer in transaction mode, a session has what other clients left in it. All
+// clients of one URL have one store.
+func TestSettingsOfOtherClients(t *testing.T) {
+	server := servers.PostgresForTest(t)
+	admin := server.Connect(t)
+	execute(t, admin, "CREATE SCHEMA other")
+	front := pgbouncer(t, server.DSN())
+	ctx := context.Background()
+	leave := func(sql string) {
+		t.Helper()
+		other, err := pgx.Connect(ctx, front+"&default_query_exec_mode=exec")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = other.Close(ctx) }()
+		if _, err := other.Exec(ctx, sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	leftovers := []string{
+		"SET search_path = other",
+		"CREATE TEMP TABLE traceflake_leases (what text); CREATE TEMP TABLE traceflake_leases_store (what text)",
+		"SET search_path = public; SET client_min_messages = error",
+		"SET search_path = missing",
+	}
+	leave(leftovers[0]) // before the store is created, too
+	d := storage(front).Create(t, leasetest.Nodes(few))
+	if n := value[int](t, admin, "SELECT count(*) FROM public.traceflake_leases"); n != few.Blocks() {
+		t.Errorf("%d rows, want %d", n, few.Blocks())
+	}
+	granted := map[uint32]bool{}
+	for i, sql := range leftovers {
+		leave(sql)
+		schema := ""
+		if i == 0 {
+			schema = "&search_path=public" // which pgbouncer would refuse
+		}
+		s := storage(front + schema).Client(t)
+		if got, err := s.Describe(ctx); err != nil || got.ID != d.ID {
+			t.Errorf("after %q: the store %q, %v; want %s", sql, got.ID, err, d.ID)
+		}
+		g, err := s.Acquire(ctx, calls.Request(time.Now()))
+		if err != nil || granted[g.Node] {
+			t.Errorf("after %q: granted %+v (%v); granted before: %v", sql, g, err, granted)
+		}
+		granted[g.Node] = true
+	}
+}
+
+// Through pgbouncer in transaction mode, with fewer sessions than clients.
+func TestConformanceThroughPgbouncer(t *testing.T) {
+	server := servers.PostgresForTest(t)
+	leasetest.Run(t, harness(pgbouncer(t, server.DSN()), server.Connect(t)))
+}
+
+func pgbouncer(t *testing.T, dsn string) string {
+	t.Helper()
+	path, err := exec.LookPath("pgbouncer")
+	if err != nil {
+		path, err = exec.LookPath("/usr/sbin/pgbouncer")
+	}
+	if err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatal("pgbouncer is not installed; install the Debian package pgbouncer")
+		}
+		t.Skip("pgbouncer is not installed; install the Debian package pgbouncer")
+	}
+	backend, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	password, _ := backend.User.Password()
+	addresses, err := child.Addresses(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, _ := strings.Cut(addresses[0], ":")
+	dir, err := os.MkdirTemp("", "pgbouncer-") //nolint:usetesting // t.TempDir is for this user only
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	ini := filepath.Join(dir, "pgbouncer.ini")
+	text := fmt.Sprintf(`[databases]
+* = host=%s port=%s user=%s password=%s
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = %s
+unix_socket_dir =
+auth_type = any
+pool_mode = transaction
+default_pool_size = 3
+max_client_conn = 100
+server_reset_query_always = 0
+`, backend.Hostname(), backend.Port(), backend.User.Username(), password, port)
+	if err := os.WriteFile(ini, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	command := child.Foreign(path, ini)
+	if os.Geteuid() == 0 { // which pgbouncer refuses
+		const nobody = 65534
+		command.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+		if err := errors.Join(os.Chown(dir, nobody, nobody), os.Chown(ini, nobody, nobody)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	bouncer := child.New("pgbouncer", func() *exec.Cmd { return command })
+	if err := bouncer.Run(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = bouncer.Stop() })
+	front := fmt.Sprintf("postgres://any:none@%s%s?sslmode=disable", addresses[0], backend.Path)
+	if err := answers(front, bouncer); err != nil {
+		t.Fatal(err)
+	}
+	return front
+}

@@ -1,0 +1,110 @@
+package pgstore
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/traceflake/traceflake/integration/lease/calls"
+	"github.com/traceflake/traceflake/integration/servers"
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/leasetest"
+)
+
+// While the synchronous standby is away a commit waits for it. If that wait is
+// cancelled, the server commits with a warning: nothing is granted that a
+// failover could forget, and the block tells what was written once the standby
+// is back. No setting of the server hides the warning.
+func TestCancelledWaitForTheStandby(t *testing.T) {
+	for _, c := range []struct {
+		name, setting string
+		severity      string
+	}{
+		{"default settings", "client_min_messages = notice", "WARNING"},
+		{"without warnings", "client_min_messages = error", "WARNING"},
+		// The engine of the tests speaks English only. A relay that translates the severity stands in
+		// for lc_messages.
+		{"severity in German", "client_min_messages = notice", "WARNUNG"},
+	} {
+		t.Run(c.name, func(t *testing.T) { cancelledWait(t, c.setting, c.severity) })
+	}
+}
+
+func cancelledWait(t *testing.T, setting, severity string) {
+	server := servers.PostgresForTest(t)
+	ctx, admin := context.Background(), server.Connect(t)
+	execute(t, admin, "ALTER DATABASE "+value[string](t, admin, "SELECT quote_ident(current_database())")+" SET "+setting)
+	execute(t, admin, "CREATE SCHEMA another")
+	var warnings atomic.Int64
+	relay, dsn := relayed(t, server.DSN())
+	relay.Change(func(b []byte) []byte {
+		warnings.Add(int64(bytes.Count(b, []byte("SWARNING\x00"))))
+		return bytes.ReplaceAll(b, []byte("SWARNING\x00"), []byte("S"+severity+"\x00"))
+	})
+	dsn += "&application_name=waits"
+	storage(dsn).Create(t, leasetest.Nodes(few))
+	s := storage(dsn).Client(t)
+	acquire := func() (lease.Grant, error) {
+		return s.Acquire(ctx, calls.Request(time.Now()))
+	}
+	g, err := acquire()
+	if err != nil {
+		t.Fatal(err)
+	}
+	standby := func(name string) {
+		execute(t, admin, "ALTER SYSTEM SET synchronous_standby_names = '"+name+"'")
+		execute(t, admin, "SELECT pg_reload_conf()")
+		for deadline := time.Now().Add(10 * time.Second); value[string](t, admin, "SHOW synchronous_standby_names") != name; {
+			if time.Now().After(deadline) {
+				t.Fatalf("synchronous_standby_names is not %q", name)
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+	standby("absent")
+	defer standby("")
+	cancelled := func(call func() error) error {
+		done := make(chan error, 1)
+		go func() { done <- call() }()
+		for deadline := time.After(20 * time.Second); ; {
+			select {
+			case err := <-done:
+				return err
+			case <-deadline:
+				t.Fatal("no call waits for the standby")
+			case <-time.After(10 * time.Millisecond):
+				execute(t, admin, `SELECT pg_cancel_backend(pid) FROM pg_stat_activity
+					WHERE application_name = 'waits' AND wait_event = 'SyncRep'`)
+			}
+		}
+	}
+	next := lease.NewNonce()
+	for what, call := range map[string]func() error{
+		"acquire":    func() error { _, err := acquire(); return err },
+		"renew":      func() error { _, err := s.Renew(ctx, g, calls.Renewal(next, g.End.Add(time.Minute))); return err },
+		"get":        func() error { _, err := s.Get(ctx, g.Node); return err },
+		"add secret": func() error { return s.AddSecret(ctx, "0123456789abcdef") },
+		"create": func() error {
+			d, err := driver.NewDescription(leasetest.Nodes(few))
+			return errors.Join(err, storage(dsn+"&search_path=another").Client(t).Create(ctx, d))
+		},
+	} {
+		wantError(t, what, cancelled(call), nil, "unknown")
+	}
+	if warnings.Load() == 0 {
+		t.Error("the server sent no warning through the relay")
+	}
+	short, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
+	defer cancel()
+	_, err = s.Get(short, g.Node)
+	wantError(t, "get while the standby is away", err, context.DeadlineExceeded)
+
+	standby("")
+	if got, err := s.Get(ctx, g.Node); err != nil || got.Nonce != next || got.Version != g.Version+1 {
+		t.Errorf("with the standby: %+v, %v; want the renewal as %s", got, err, next)
+	}
+}

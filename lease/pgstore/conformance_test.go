@@ -1,0 +1,155 @@
+package pgstore_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/leasetest"
+	"github.com/traceflake/traceflake/lease/pgstore"
+)
+
+var schemas atomic.Int64
+
+// harness has each store in a schema of its own, which admin creates.
+func harness(pool, admin *pgxpool.Pool) leasetest.Harness {
+	return leasetest.Harness{KnowsTime: true, New: func(tb testing.TB) leasetest.Storage {
+		config, schema := pool.Config(), fmt.Sprintf("leases_%d", schemas.Add(1))
+		config.ConnConfig.RuntimeParams["search_path"] = schema
+		execute(tb, admin, "CREATE SCHEMA "+schema)
+		return leasetest.Storage{
+			Open: func() (driver.Store, error) { return pgstore.New(config) },
+			Delete: func() error {
+				_, err := admin.Exec(context.Background(), fmt.Sprintf("DROP TABLE %s.traceflake_leases, %[1]s.traceflake_leases_store", schema))
+				return err
+			},
+		}
+	}}
+}
+
+func TestConformance(t *testing.T) {
+	pool := connect(t, database(t), nil)
+	leasetest.Run(t, harness(pool, pool))
+}
+
+// Settings of a database or role that change how things look or work.
+func TestConformanceUnderOtherSettings(t *testing.T) {
+	dsn := database(t)
+	pool := connect(t, dsn, map[string]string{
+		"default_transaction_isolation": "serializable",
+		"datestyle":                     "German",
+		"timezone":                      "Asia/Kathmandu",
+		"bytea_output":                  "escape",
+		"synchronous_commit":            "off",
+		"search_path":                   "public",
+		"client_min_messages":           "error",
+	})
+	leasetest.Run(t, harness(pool, connect(t, dsn, nil)))
+}
+
+// A grant says which write of which block it is. The block's end and owner are those of the row.
+func TestGrantUnlikeTheRow(t *testing.T) {
+	s, ctx := created(t, connect(t, database(t), nil)), context.Background()
+	r := request(time.Now())
+	r.Owner = "a"
+	g, err := s.Acquire(ctx, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, change := range map[string]func(*lease.Grant){
+		"end":   func(g *lease.Grant) { g.End = g.Start },
+		"owner": func(g *lease.Grant) { g.Owner = "b" },
+	} {
+		other := g
+		change(&other)
+		renewed, err := s.Renew(ctx, other, lease.Request{Nonce: lease.NewNonce(), Now: r.Now, TTL: time.Second})
+		if err != nil || !renewed.End.Equal(g.End) || renewed.Owner != g.Owner {
+			t.Fatalf("renew with another %s: got %+v, %v; want the end and owner of %+v", what, renewed, err, g)
+		}
+		g = renewed
+	}
+}
+
+// A request that is repeated while the server still commits the first one finds its grant.
+func TestRepeatedAcquire(t *testing.T) {
+	pool, ctx := connect(t, database(t), nil), context.Background()
+	s, r := created(t, pool), request(time.Now())
+	first, err := pool.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = first.Rollback(ctx) }()
+	if _, err := first.Exec(ctx, "UPDATE traceflake_leases SET version = 1, nonce = $1 WHERE node = $2", r.Nonce, few.BlockSize); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		for waiting := 0; waiting == 0; time.Sleep(time.Millisecond) {
+			waiting = value[int](t, pool, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")
+		}
+		_ = first.Commit(ctx)
+	}()
+	if g, err := s.Acquire(ctx, r); err != nil || g.Node != few.BlockSize {
+		t.Errorf("acquire: got %+v, %v; want the block %d", g, err, few.BlockSize)
+	}
+}
+
+// counter counts statements.
+type counter struct{ n atomic.Int64 }
+
+func (c *counter) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
+	c.n.Add(1)
+	return ctx
+}
+
+func (c *counter) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+// Those of a process, and how many requests a fleet makes with them, are in docs/operating.md.
+func TestRequests(t *testing.T) {
+	var statements counter
+	pool := connect(t, database(t), nil)
+	created(t, pool)
+	config := pool.Config()
+	config.ConnConfig.Tracer = &statements
+	s, err := pgstore.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close(context.Background()) }()
+	ctx, now := context.Background(), time.Now()
+	var g lease.Grant
+	again := request(now)
+	for _, c := range []struct {
+		what string
+		want int64
+		call func() error
+	}{
+		{"the first describe", 2, func() error { _, err := s.Describe(ctx); return err }}, // where is it, and what?
+		{"acquire", 1, func() error { _, err := s.Acquire(ctx, again); return err }},
+		{"acquire again, without an answer to the first", 1, func() (err error) { g, err = s.Acquire(ctx, again); return err }},
+		{"renew", 1, func() (err error) {
+			g, err = s.Renew(ctx, g, renewal(g))
+			return err
+		}},
+		{"get", 1, func() error { _, err := s.Get(ctx, g.Node); return err }},
+		{"release", 1, func() error { return s.Release(ctx, g, lease.NewNonce(), now) }},
+		{"describe", 1, func() error { _, err := s.Describe(ctx); return err }},
+		{"list", 2, func() error { _, err := s.List(ctx); return err }},
+		{"add secret", 1, func() error { return s.AddSecret(ctx, "0123456789abcdef") }},
+		{"raise", 4, func() error { _, err := s.Raise(ctx, now); return err }}, // begin, commit, and two between
+	} {
+		before := statements.n.Load()
+		if err := c.call(); err != nil {
+			t.Fatalf("%s: %v", c.what, err)
+		}
+		if got := statements.n.Load() - before; got != c.want {
+			t.Errorf("%s: %d statements, want %d", c.what, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,164 @@
+package pgstore_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/pgstore"
+)
+
+// variable has the URL of a PostgreSQL in which the tests may create databases and roles.
+const variable = "TRACEFLAKE_TEST_POSTGRES"
+
+// database returns the URL of a new database, which is dropped when the test ends.
+func database(tb testing.TB) string {
+	tb.Helper()
+	u, err := url.Parse(os.Getenv(variable))
+	if err != nil {
+		tb.Fatalf("%s is no URL", variable)
+	}
+	if u.Host == "" {
+		const why = "no PostgreSQL: run this in the repository, `go run ./integration/servers/with go test ./lease/pgstore`, or set " +
+			variable + " to postgres://user:password@host/database, where the tests may create databases and roles"
+		if os.Getenv("CI") != "" {
+			tb.Fatal(why)
+		}
+		tb.Skip(why)
+	}
+	admin, name := u.String(), "traceflake_"+strings.ToLower(rand.Text())
+	run := func(sql string) {
+		conn, err := pgx.Connect(context.Background(), admin)
+		if err == nil {
+			_, err = conn.Exec(context.Background(), sql)
+			_ = conn.Close(context.Background())
+		}
+		if err != nil {
+			tb.Fatalf("%s: %v", sql, err)
+		}
+	}
+	run("CREATE DATABASE " + name)
+	tb.Cleanup(func() { run("DROP DATABASE " + name + " WITH (FORCE)") })
+	u.Path = "/" + name
+	return u.String()
+}
+
+// connect returns a pool for a database, with the settings of parameters.
+func connect(tb testing.TB, dsn string, parameters map[string]string) *pgxpool.Pool {
+	tb.Helper()
+	config, err := pgxpool.ParseConfig(dsn)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for name, v := range parameters {
+		config.ConnConfig.RuntimeParams[name] = v
+	}
+	pool, err := pgxpool.NewWithConfig(context.Background(), config)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(pool.Close)
+	return pool
+}
+
+func value[T any](tb testing.TB, pool *pgxpool.Pool, sql string, args ...any) T {
+	tb.Helper()
+	var v T
+	if err := pool.QueryRow(context.Background(), sql, args...).Scan(&v); err != nil {
+		tb.Fatalf("%s: %v", sql, err)
+	}
+	return v
+}
+
+func execute(tb testing.TB, pool *pgxpool.Pool, sql string) {
+	tb.Helper()
+	if _, err := pool.Exec(context.Background(), sql); err != nil {
+		tb.Errorf("%s: %v", sql, err)
+	}
+}
+
+// few has four blocks.
+var few = driver.NodeRange{First: 0, Nodes: 1 << 17, BlockSize: 1 << 15}
+
+// open opens a store with the settings of a pool until the end of the test.
+func open(tb testing.TB, pool *pgxpool.Pool) *pgstore.Store {
+	tb.Helper()
+	s, err := pgstore.New(pool.Config())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = s.Close(context.Background()) })
+	return s
+}
+
+// description describes a new store of few nodes.
+func description(tb testing.TB) lease.Description {
+	tb.Helper()
+	d, err := driver.NewDescription(lease.Description{Created: time.Now(), Nodes: few.Nodes, BlockSize: few.BlockSize, LongestTTL: lease.MaxTTL})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return d
+}
+
+// create creates the store that d describes, and returns d.
+func create(tb testing.TB, s driver.Store, d lease.Description) lease.Description {
+	tb.Helper()
+	if err := s.Create(context.Background(), d); err != nil {
+		tb.Fatal(err)
+	}
+	return d
+}
+
+// created is a store of few nodes with the settings of a pool, until the end of the test.
+func created(tb testing.TB, pool *pgxpool.Pool) *pgstore.Store {
+	tb.Helper()
+	s := open(tb, pool)
+	create(tb, s, description(tb))
+	return s
+}
+
+// request is for a minute.
+func request(now time.Time) lease.Request {
+	return lease.Request{Nonce: lease.NewNonce(), Now: now, TTL: time.Minute}
+}
+
+// renewal moves a grant's end by a minute.
+func renewal(g lease.Grant) lease.Request {
+	return lease.Request{Nonce: lease.NewNonce(), Now: g.End.Add(time.Minute - lease.MaxTTL), TTL: lease.MaxTTL}
+}
+
+func use(s driver.Store) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	_, err := s.Acquire(ctx, request(time.Now()))
+	return err
+}
+
+// wantError checks that an error is the sentinel, if there is one, and says every text, but no
+// password.
+func wantError(tb testing.TB, what string, err, sentinel error, texts ...string) {
+	tb.Helper()
+	if err == nil || sentinel != nil && !errors.Is(err, sentinel) {
+		tb.Errorf("%s: got error %v, want %v", what, err, sentinel)
+		return
+	}
+	for _, text := range append(texts, "pgstore: ") {
+		if !strings.Contains(err.Error(), text) {
+			tb.Errorf("%s: error %q does not say %q", what, err, text)
+		}
+	}
+	if strings.Contains(err.Error(), "hunter2") {
+		tb.Errorf("%s: error %q has the password", what, err)
+	}
+}
