@@ -68,18 +68,21 @@ type doctor struct {
 }
 
 func (d *doctor) say(f finding) {
-	mark, fix := "ok    ", ""
 	if !f.OK {
-		mark = "WRONG "
 		d.err = cmp.Or(d.err, errReported)
 	}
-	if f.Fix != "" {
-		fix = fmt.Sprintf("%-19s → %s\n", "", f.Fix)
-	}
-	err := show(d.cmd, d.output, fmt.Sprintf("%s %-12s %s\n%s", mark, f.Check, f.Found, fix), f)
-	if err = errors.Join(err, flush(d.cmd)); err != nil {
+	if err := errors.Join(show(d.cmd, d.output, f.text, f), flush(d.cmd)); err != nil {
 		d.err = err
 	}
+}
+
+// text is a finding as lines of text.
+func (f finding) text() string {
+	line := fmt.Sprintf("%-6s %-12s %s\n", map[bool]string{true: "ok", false: "WRONG"}[f.OK], f.Check, f.Found)
+	if f.Fix != "" {
+		line += fmt.Sprintf("%-19s → %s\n", "", f.Fix)
+	}
+	return line
 }
 
 func (d *doctor) ok(check, format string, args ...any) {

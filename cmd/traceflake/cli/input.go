@@ -23,21 +23,27 @@ var (
 
 // eachID calls each for the arguments or for standard input, as eachLine does. Problems of a line
 // are reported, and set the exit code to 1; an error ends the command.
-func eachID(cmd *cobra.Command, args []string, idle func() error, each func(number int, text string) (problem, err error)) error {
+func eachID(cmd *cobra.Command, args []string, each func(number int, text string) (problem, err error)) error {
 	none, failed := true, false
-	err := errors.Join(eachLine(cmd, args, idle, func(number int, text string, problem error) (err error) {
+	err := eachLine(cmd, args, func(number int, text string, problem error) (err error) {
 		none = false
 		if problem == nil {
 			problem, err = each(number, text)
 		}
-		if problem != nil {
-			failed = true
+		if problem == nil {
+			return err
 		}
-		if problem != nil && !errors.Is(problem, errReported) {
-			fmt.Fprintf(cmd.ErrOrStderr(), "traceflake: %s%v%s\n", place(number), problem, hint(number, text))
+		failed = true
+		if number > 0 {
+			problem = fmt.Errorf("line %d: %w", number, problem)
+		} else if info, statErr := os.Stat(text); statErr == nil && !info.IsDir() {
+			problem = fmt.Errorf("%w; it is a file, and IDs are read from standard input: <%s", problem, text)
+		}
+		if !errors.Is(problem, errReported) {
+			fmt.Fprintln(cmd.ErrOrStderr(), "traceflake:", problem)
 		}
 		return err
-	}), idle())
+	})
 	switch {
 	case err != nil:
 		return err
@@ -51,8 +57,8 @@ func eachID(cmd *cobra.Command, args []string, idle func() error, each func(numb
 
 // eachLine calls each for every argument, with number 0, or, without any or with "-" alone, for
 // every line of standard input that is not blank, with its number. A line that is too long has an
-// error instead of text. Before eachLine waits for input it calls idle and flushes the output.
-func eachLine(cmd *cobra.Command, args []string, idle func() error, each func(number int, text string, problem error) error) error {
+// error instead of text. Before eachLine waits for input it flushes the output.
+func eachLine(cmd *cobra.Command, args []string, each func(number int, text string, problem error) error) error {
 	if len(args) > 0 && (len(args) > 1 || args[0] != "-") {
 		for _, arg := range args {
 			if err := each(0, arg, nil); err != nil {
@@ -71,7 +77,7 @@ func eachLine(cmd *cobra.Command, args []string, idle func() error, each func(nu
 			return err
 		}
 		if r.Buffered() == 0 {
-			if err := errors.Join(idle(), flush(cmd)); err != nil {
+			if err := flush(cmd); err != nil {
 				return err
 			}
 		}
@@ -96,8 +102,6 @@ func eachLine(cmd *cobra.Command, args []string, idle func() error, each func(nu
 	}
 }
 
-func nothing() error { return nil }
-
 // decompressed returns a reader of r that decompresses gzip.
 func decompressed(r io.Reader) (io.Reader, error) {
 	const magic = "\x1f\x8b\x08" // the third byte is deflate, the only method
@@ -110,20 +114,4 @@ func decompressed(r io.Reader) (io.Reader, error) {
 		return nil, fmt.Errorf("reading: %w", err)
 	}
 	return z, nil
-}
-
-// hint returns what to do about an argument that is not an ID but a file.
-func hint(number int, arg string) string {
-	if info, err := os.Stat(arg); number > 0 || err != nil || info.IsDir() {
-		return ""
-	}
-	return "; it is a file, and IDs are read from standard input: <" + arg
-}
-
-// place returns the line number for an error, or "" for an argument.
-func place(number int) string {
-	if number == 0 {
-		return ""
-	}
-	return fmt.Sprintf("line %d: ", number)
 }

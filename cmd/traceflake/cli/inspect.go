@@ -5,9 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -82,32 +80,19 @@ type inspection struct {
 	store      driver.Store           // nil: leases are not shown
 	storeErr   error                  // the store does not answer
 	blocks     map[uint32]lease.Grant // that were read, by node
+	named      bool                   // the names of the columns were printed
 }
-
-// linesAtOnce is how many lines form one table, with columns of the same width.
-const linesAtOnce = 200
 
 // all inspects arguments or standard input.
 func (in *inspection) all(cmd *cobra.Command, args []string) error {
-	table := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-	rows := 0
-	return eachID(cmd, args, table.Flush, func(number int, text string) (problem, err error) {
+	return eachID(cmd, args, func(number int, text string) (problem, err error) {
 		found, problem := in.identifier.Line(text)
 		for _, id := range found {
 			in.addLeases(cmd.Context(), id.Candidates)
-			if in.output == "json" {
-				err = errors.Join(err, show(cmd, in.output, "", struct {
-					Line int `json:"line,omitempty"`
-					identify.Found
-				}{number, id}))
-				continue
-			}
-			if rows%linesAtOnce == 0 {
-				err = errors.Join(err, table.Flush())
-				fmt.Fprintln(table, "ID\tKIND\tTIME\tFALSE POSITIVES\tPARTS")
-			}
-			addRows(table, id)
-			rows++
+			err = errors.Join(err, show(cmd, in.output, func() string { return in.rows(id) }, struct {
+				Line int `json:"line,omitempty"`
+				identify.Found
+			}{number, id}))
 		}
 		return problem, err
 	})
@@ -136,8 +121,14 @@ func (in *inspection) addLeases(ctx context.Context, candidates []identify.Candi
 	}
 }
 
-// addRows adds a row for each kind that an ID may be.
-func addRows(table io.Writer, f identify.Found) {
+// rows returns a row for each kind that an ID may be, the first time below the names of the columns.
+func (in *inspection) rows(f identify.Found) string {
+	const columns = "%-32s  %-19s  %-24s  %-15s  %s\n"
+	var all strings.Builder
+	if !in.named {
+		fmt.Fprintf(&all, columns, "ID", "KIND", "TIME", "FALSE POSITIVES", "PARTS")
+		in.named = true
+	}
 	for i, c := range f.Candidates {
 		id, at := "or", "-"
 		if i == 0 {
@@ -153,6 +144,7 @@ func addRows(table io.Writer, f identify.Found) {
 		if c.Note != "" {
 			details = append(details, "("+c.Note+")")
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%.2g\t%s\n", id, c.Kind, at, c.FalsePositives, strings.Join(details, ", "))
+		fmt.Fprintf(&all, columns, id, c.Kind, at, fmt.Sprintf("%.2g", c.FalsePositives), strings.Join(details, ", "))
 	}
+	return all.String()
 }

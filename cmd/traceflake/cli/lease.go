@@ -127,7 +127,7 @@ func state(b lease.Grant, now time.Time) string {
 func writeBlocks(cmd *cobra.Command, output string, blocks []lease.Grant) error {
 	if output == "json" {
 		for _, b := range blocks {
-			err := show(cmd, output, "", struct {
+			err := show(cmd, output, nil, struct {
 				Node    uint32    `json:"node"`
 				Nodes   uint32    `json:"nodes"`
 				Start   time.Time `json:"start,omitzero"`

@@ -54,7 +54,7 @@ uniqueness is only probabilistic. With neither, the secret is random and not kep
 					return cmp.Or(err, context.Cause(cmd.Context()))
 				}
 				if at == "-" {
-					return eachLine(cmd, nil, nothing, func(number int, text string, problem error) error {
+					return eachLine(cmd, nil, func(number int, text string, problem error) error {
 						at, err := parseTime(text, time.Now())
 						if err = cmp.Or(problem, err); err == nil {
 							err = write(at)

@@ -106,11 +106,11 @@ func outputFlag(cmd *cobra.Command) *string {
 }
 
 // show writes a record as text, or as a line of JSON.
-func show(cmd *cobra.Command, output, text string, record any) error {
+func show(cmd *cobra.Command, output string, text func() string, record any) error {
 	if output == "json" {
 		return json.NewEncoder(cmd.OutOrStdout()).Encode(record)
 	}
-	_, err := io.WriteString(cmd.OutOrStdout(), text)
+	_, err := io.WriteString(cmd.OutOrStdout(), text())
 	return err
 }
 

@@ -44,10 +44,10 @@ With -o json each ID is an object on a line of its own; the second has no trace 
 				return err
 			}
 			c.verifier = traceid.NewVerifier(keyring, traceid.WithMaxAge(c.maxAge), traceid.WithSkew(c.skew))
-			return eachID(cmd, args, nothing, func(number int, text string) (problem, err error) {
+			return eachID(cmd, args, func(number int, text string) (problem, err error) {
 				v, problem := c.verify(text)
 				v.Line = number
-				return problem, show(cmd, *output, v.text(), v)
+				return problem, show(cmd, *output, v.text, v)
 			})
 		},
 	}
