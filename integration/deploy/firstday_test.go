@@ -289,7 +289,7 @@ func (d *day) check() {
 		{`TIME  \d+  held`, "TIME  VERSION  held"},
 		{`(node|block) \d+(\+8)?`, "$1 N"},
 		{`(sequence) \d+`, "$1 N"},
-		{`2h0m\ds`, "2h"},
+		{`1h59m\d+s|2h(0m)?\d+s`, "2h"},
 	} {
 		got = regexp.MustCompile(r[0]).ReplaceAllString(got, r[1])
 	}
