@@ -94,5 +94,5 @@
 // [github.com/traceflake/traceflake/lease.ErrClockAhead]. No ID depends
 // on it.
 //
-// The repository tests this package against a real Kubernetes API server in integration/lease/k8sstore.
+// Tests that kill a real API server, and change its rights, are in integration/lease/k8sstore.
 package k8sstore

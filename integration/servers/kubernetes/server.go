@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -90,18 +91,40 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// find returns the path of the server, which is in .cache of the repository, or skips the test.
+// find returns the path of the server, or skips the test.
 func find(tb testing.TB) string {
 	tb.Helper()
-	root, err := child.Repository()
+	path, err := binary()
+	if errors.Is(err, fs.ErrNotExist) {
+		tb.Skip(err)
+	}
 	if err != nil {
 		tb.Fatal(err)
 	}
-	binary := filepath.Join(root, ".cache", "kubernetes", "kube-apiserver-"+Version)
-	if _, err := os.Stat(binary); err != nil {
-		tb.Skipf("kube-apiserver %s was not built, run make kubernetes: %v", Version, err)
+	return path
+}
+
+// binary returns the path of the server, which is in .cache of the repository.
+func binary() (string, error) {
+	root, err := child.Repository()
+	if err != nil {
+		return "", err
 	}
-	return binary
+	path := filepath.Join(root, ".cache", "kubernetes", "kube-apiserver-"+Version)
+	if _, err := os.Stat(path); err != nil {
+		return "", fmt.Errorf("kube-apiserver %s was not built, run make kubernetes: %w", Version, err)
+	}
+	return path, nil
+}
+
+// Start starts a server, and returns when it answers. If it was not built the error wraps
+// [fs.ErrNotExist].
+func Start(ctx context.Context) (*Server, error) {
+	path, err := binary()
+	if err != nil {
+		return nil, err
+	}
+	return start(ctx, path)
 }
 
 func start(ctx context.Context, binary string, flags ...string) (_ *Server, err error) {
@@ -186,20 +209,21 @@ func (s *Server) URL() string { return "https://" + s.Address }
 // Token is the token of a user, Admin or Limited.
 func (s *Server) Token(user string) string { return "secret-of-" + user }
 
-// Proxy returns the URL of a proxy in front of the server, until the test ends,
-// that authenticates with a token, as kubectl proxy does with a kubeconfig.
+// Proxy returns the URL of [Server.NewProxy], until the test ends.
 func (s *Server) Proxy(tb testing.TB, token string) string {
 	tb.Helper()
-	target, err := url.Parse(s.URL())
-	if err != nil {
-		tb.Fatal(err)
-	}
-	proxy := httptest.NewServer(&httputil.ReverseProxy{
-		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(target) },
-		Transport: authorized{s.transport, "Bearer " + token},
-	})
+	proxy := s.NewProxy(token)
 	tb.Cleanup(proxy.Close)
 	return proxy.URL
+}
+
+// NewProxy starts a proxy in front of the server that authenticates with a token, as kubectl proxy does
+// with a kubeconfig.
+func (s *Server) NewProxy(token string) *httptest.Server {
+	return httptest.NewServer(&httputil.ReverseProxy{
+		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: "https", Host: s.Address}) },
+		Transport: authorized{s.transport, "Bearer " + token},
+	})
 }
 
 // Failure is an answer that is not 2xx.

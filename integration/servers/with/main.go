@@ -14,7 +14,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"os/exec"
@@ -23,6 +25,7 @@ import (
 
 	"github.com/traceflake/traceflake/integration/servers"
 	"github.com/traceflake/traceflake/integration/servers/etcd"
+	"github.com/traceflake/traceflake/integration/servers/kubernetes"
 	"github.com/traceflake/traceflake/integration/servers/s3"
 )
 
@@ -62,6 +65,25 @@ var all = []struct {
 		u.User = url.UserPassword(s3.Root.AccessKey, s3.Root.SecretKey)
 		return u.String(), s, nil
 	}},
+	{"TRACEFLAKE_TEST_KUBERNETES", func(ctx context.Context) (string, io.Closer, error) {
+		s, err := kubernetes.Start(ctx)
+		if err != nil {
+			return "", nil, err
+		}
+		proxy := s.NewProxy(s.Token(kubernetes.Admin))
+		return proxy.URL, both{proxy, s}, nil
+	}},
+}
+
+// both is a server of Kubernetes with its proxy.
+type both struct {
+	proxy *httptest.Server
+	*kubernetes.Server
+}
+
+func (b both) Close() error {
+	b.proxy.Close()
+	return b.Server.Close()
 }
 
 func main() {
@@ -93,7 +115,7 @@ func run(ctx context.Context, command *exec.Cmd) (err error) {
 			continue
 		}
 		value, server, failed := s.start(ctx)
-		if errors.Is(failed, servers.ErrNotInstalled) {
+		if errors.Is(failed, servers.ErrNotInstalled) || errors.Is(failed, fs.ErrNotExist) {
 			fmt.Fprintf(os.Stderr, "with: no %s: %v\n", s.variable, failed)
 			continue
 		}
