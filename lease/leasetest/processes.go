@@ -350,6 +350,7 @@ func (f *fleet) judge(writes []entry) {
 				return at.node-g.Node < g.Nodes && g.Start.Unix() <= at.unix && at.unix < g.End.Unix()
 			}) {
 				tb.Errorf("%s made IDs of %+v, which was not granted to it", l.name, at)
+				break
 			}
 		}
 	}
@@ -385,6 +386,7 @@ func (f *fleet) judgeWrites(writes []entry) {
 		}
 	}
 	last := map[uint32]entry{} // of each node, the write with the highest version
+	forgot := ""               // what was forgotten in an outage, unless writes are not conditional at any time
 	for _, e := range writes {
 		before, ok := last[e.Node]
 		switch {
@@ -392,14 +394,16 @@ func (f *fleet) judgeWrites(writes []entry) {
 			last[e.Node] = e
 		case e.Nonce == before.Nonce || e.Version < before.Version && e.Began < before.Answered: // answered in another order
 		default:
-			mistake := "writes are not conditional, or one was acknowledged although it had failed"
-			if slices.ContainsFunc(f.outages, func(o [2]int64) bool { return before.Answered < o[1] && o[0] < e.Answered }) {
-				mistake = "in an outage it forgot a write, which was not on a disk yet, or was acknowledged although it had failed"
+			mistake := fmt.Sprintf("the store acknowledged version %d of node %d, and a later write is version %d: ", before.Version, e.Node, e.Version)
+			if !slices.ContainsFunc(f.outages, func(o [2]int64) bool { return before.Answered < o[1] && o[0] < e.Answered }) {
+				tb.Errorf("%swrites are not conditional, or one was acknowledged although it had failed", mistake)
+				return
 			}
-			tb.Errorf("the store acknowledged version %d of node %d, and a later write is version %d: %s",
-				before.Version, e.Node, e.Version, mistake)
-			return
+			forgot, last[e.Node] = mistake, e
 		}
+	}
+	if forgot != "" {
+		tb.Errorf("%sin an outage it forgot a write, which was not on a disk yet, or was acknowledged although it had failed", forgot)
 	}
 }
 

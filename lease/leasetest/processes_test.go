@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/randflake"
 )
 
@@ -65,5 +66,29 @@ func TestProcessesThatRepeatIDs(t *testing.T) {
 	f.mark(two, parts[2:])
 	if !v.Failed() {
 		t.Error("an ID made twice is not reported")
+	}
+}
+
+// The judge names the mistake that explains every write: only one that is always conditional can have
+// forgotten a write in an outage.
+func TestJudgeOfWrites(t *testing.T) {
+	write := func(version uint64, nonce string, began, answered int64) entry {
+		return entry{Grant: lease.Grant{Nonce: nonce, Version: version}, Began: began, Answered: answered}
+	}
+	for name, c := range map[string]struct {
+		writes []entry
+		say    string
+	}{
+		"all is well":               {[]entry{write(1, "a", 0, 1), write(2, "b", 2, 3), write(3, "c", 30, 31)}, ""},
+		"answered in another order": {[]entry{write(2, "b", 0, 2), write(1, "a", 1, 3)}, ""},
+		"forgotten":                 {[]entry{write(2, "b", 0, 1), write(2, "c", 30, 31), write(3, "d", 32, 33)}, "in an outage it forgot a write"},
+		"never conditional":         {[]entry{write(2, "b", 0, 1), write(2, "c", 30, 31), write(2, "d", 32, 33)}, "writes are not conditional"},
+		"swallowed":                 {[]entry{write(1, "a", 12, 13)}, "an error of a write is swallowed"},
+	} {
+		v := &verdicts{TB: t}
+		(&fleet{tb: v, outages: [][2]int64{{10, 20}}}).judgeWrites(c.writes)
+		if v.Failed() != (c.say != "") || !strings.Contains(v.said, c.say) {
+			t.Errorf("%s: the judge reports %q, want %q", name, v.said, c.say)
+		}
 	}
 }
