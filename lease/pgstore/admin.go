@@ -14,7 +14,7 @@ import (
 )
 
 // Describe implements [lease.Store]. It is one statement, and one more to find the store.
-func (s *Store) Describe(ctx context.Context) (_ lease.Description, err error) {
+func (s *store) Describe(ctx context.Context) (_ lease.Description, err error) {
 	defer explain(ctx, "describe", &err)
 	t, err := s.describe(ctx)
 	if err != nil {
@@ -26,7 +26,7 @@ func (s *Store) Describe(ctx context.Context) (_ lease.Description, err error) {
 // Create implements [lease.Admin]. It creates both tables, with all rows, in one transaction: in the
 // schema of the URL's search_path, or in public. The role needs CREATE on the schema, and owns the
 // tables.
-func (s *Store) Create(ctx context.Context, d lease.Description) (err error) {
+func (s *store) Create(ctx context.Context, d lease.Description) (err error) {
 	defer explain(ctx, "create", &err)
 	if err := driver.CheckDescription(d); err != nil {
 		return err
@@ -57,7 +57,7 @@ func (s *Store) Create(ctx context.Context, d lease.Description) (err error) {
 }
 
 // AddSecret implements [lease.Admin].
-func (s *Store) AddSecret(ctx context.Context, fingerprint string) (err error) {
+func (s *store) AddSecret(ctx context.Context, fingerprint string) (err error) {
 	defer explain(ctx, "add a secret", &err)
 	if err := driver.CheckFingerprint(fingerprint); err != nil {
 		return err
@@ -71,7 +71,7 @@ func (s *Store) AddSecret(ctx context.Context, fingerprint string) (err error) {
 }
 
 // List implements [lease.Admin]. It is two statements.
-func (s *Store) List(ctx context.Context) (blocks []lease.Grant, err error) {
+func (s *store) List(ctx context.Context) (blocks []lease.Grant, err error) {
 	defer explain(ctx, "list", &err)
 	t, err := s.describe(ctx) // a table without grants has no row that names its store
 	if err != nil {
@@ -92,7 +92,7 @@ func (s *Store) List(ctx context.Context) (blocks []lease.Grant, err error) {
 }
 
 // Raise implements [lease.Admin]. It is one transaction.
-func (s *Store) Raise(ctx context.Context, until time.Time) (_ time.Time, err error) {
+func (s *store) Raise(ctx context.Context, until time.Time) (_ time.Time, err error) {
 	defer explain(ctx, "raise", &err)
 	if err := driver.CheckRaise(until); err != nil {
 		return until, err
@@ -119,7 +119,7 @@ func (t *tables) raise(ctx context.Context, tx pgx.Tx, until time.Time) error {
 }
 
 // Time implements [lease.Admin].
-func (s *Store) Time(ctx context.Context) (_ time.Time, err error) {
+func (s *store) Time(ctx context.Context) (_ time.Time, err error) {
 	defer explain(ctx, "time", &err)
 	now, err := query(ctx, s, pgx.RowTo[int64], "SELECT "+nowSQL)
 	if err != nil {

@@ -86,7 +86,7 @@
 // before the failover, and promote the one furthest ahead. The store cannot protect against
 //
 //   - a failover to a standby that lags behind, or to an asynchronous one: it forgets the last
-//     commits. Keep processes from the new primary until [Store.Raise] has been called;
+//     commits. Keep processes from the new primary until [lease.Admin.Raise] has been called;
 //   - fsync or full_page_writes switched off, or a disk that acknowledges
 //     writes too early;
 //   - two primaries at once: fence the old one before the new one starts;

@@ -40,7 +40,7 @@ func (t *tables) same(id string) error {
 }
 
 // open returns the store in use. Its nodes and longest TTL never change.
-func (s *Store) open(ctx context.Context) (*tables, error) {
+func (s *store) open(ctx context.Context) (*tables, error) {
 	if t := s.used.Load(); t != nil {
 		return t, nil
 	}
@@ -48,7 +48,7 @@ func (s *Store) open(ctx context.Context) (*tables, error) {
 }
 
 // describe reads the description of the store in use, or of the one that it finds.
-func (s *Store) describe(ctx context.Context) (t *tables, err error) {
+func (s *store) describe(ctx context.Context) (t *tables, err error) {
 	err = s.session(ctx, func(c *pgx.Conn) (err error) {
 		t, err = s.find(ctx, c)
 		return err
@@ -56,7 +56,7 @@ func (s *Store) describe(ctx context.Context) (t *tables, err error) {
 	return t, err
 }
 
-func (s *Store) find(ctx context.Context, c *pgx.Conn) (*tables, error) {
+func (s *store) find(ctx context.Context, c *pgx.Conn) (*tables, error) {
 	var t tables
 	var err error
 	if used := s.used.Load(); used != nil {
@@ -85,7 +85,7 @@ func (s *Store) find(ctx context.Context, c *pgx.Conn) (*tables, error) {
 }
 
 // search finds the schema of the only store that there is.
-func (s *Store) search(ctx context.Context, c *pgx.Conn) (schema string, err error) {
+func (s *store) search(ctx context.Context, c *pgx.Conn) (schema string, err error) {
 	var readable, other []string
 	err = c.QueryRow(ctx, searchSQL, s.schema).Scan(&readable, &other)
 	switch {

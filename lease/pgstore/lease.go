@@ -38,7 +38,7 @@ func (t *tables) scan(r pgx.CollectableRow) (row, error) {
 
 // Acquire implements [lease.Store]. It grants the block that has been free for longest. It is one
 // statement, or more if others want the last free blocks at this moment.
-func (s *Store) Acquire(ctx context.Context, r lease.Request) (_ lease.Grant, err error) {
+func (s *store) Acquire(ctx context.Context, r lease.Request) (_ lease.Grant, err error) {
 	defer explain(ctx, "acquire", &err)
 	if err := driver.CheckRequest(r, time.Time{}); err != nil {
 		return lease.Grant{}, err
@@ -68,7 +68,7 @@ func earliest(r lease.Request) int64 { return r.Now.Add(-lease.MaxClockAhead).Un
 
 // Renew implements [lease.Store]. It is one statement if the row is still what
 // the grant says, and the client's clock is not ahead.
-func (s *Store) Renew(ctx context.Context, g lease.Grant, r lease.Request) (_ lease.Grant, err error) {
+func (s *store) Renew(ctx context.Context, g lease.Grant, r lease.Request) (_ lease.Grant, err error) {
 	defer explain(ctx, fmt.Sprintf("renew node %d", g.Node), &err)
 	return s.change(ctx, g, earliest(r), func(t *tables, found row) (driver.Block, error) {
 		if err := driver.CheckRequest(r, found.now); err != nil {
@@ -79,7 +79,7 @@ func (s *Store) Renew(ctx context.Context, g lease.Grant, r lease.Request) (_ le
 }
 
 // Release implements [lease.Store]. It is one statement, as Renew is.
-func (s *Store) Release(ctx context.Context, g lease.Grant, nonce string, unused time.Time) (err error) {
+func (s *store) Release(ctx context.Context, g lease.Grant, nonce string, unused time.Time) (err error) {
 	defer explain(ctx, fmt.Sprintf("release node %d", g.Node), &err)
 	_, err = s.change(ctx, g, 0, func(_ *tables, found row) (driver.Block, error) { return found.Release(g, nonce, unused) })
 	return err
@@ -89,7 +89,7 @@ func (s *Store) Release(ctx context.Context, g lease.Grant, nonce string, unused
 // block that g says there is, once the server's clock has reached a microsecond. If the
 // row differs or the time has not come, nothing is written, and rule decides on
 // the row and the time that are read then.
-func (s *Store) change(ctx context.Context, g lease.Grant, reached int64, rule func(*tables, row) (driver.Block, error)) (lease.Grant, error) {
+func (s *store) change(ctx context.Context, g lease.Grant, reached int64, rule func(*tables, row) (driver.Block, error)) (lease.Grant, error) {
 	t, err := s.openFor(ctx, g.Node)
 	if err != nil {
 		return lease.Grant{}, err
@@ -117,7 +117,7 @@ func (s *Store) change(ctx context.Context, g lease.Grant, reached int64, rule f
 
 // Get implements [lease.Store]. It needs the primary, too: it waits for what
 // it reads to be durable.
-func (s *Store) Get(ctx context.Context, node uint32) (_ lease.Grant, err error) {
+func (s *store) Get(ctx context.Context, node uint32) (_ lease.Grant, err error) {
 	defer explain(ctx, fmt.Sprintf("get node %d", node), &err)
 	t, err := s.openFor(ctx, node)
 	if err != nil {
@@ -128,7 +128,7 @@ func (s *Store) Get(ctx context.Context, node uint32) (_ lease.Grant, err error)
 }
 
 // openFor returns the store in use, if one of its blocks starts at node.
-func (s *Store) openFor(ctx context.Context, node uint32) (*tables, error) {
+func (s *store) openFor(ctx context.Context, node uint32) (*tables, error) {
 	t, err := s.open(ctx)
 	if err == nil {
 		_, err = driver.RangeOf(t.Description).Index(node)

@@ -12,7 +12,6 @@ import (
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
-	"github.com/traceflake/traceflake/lease/pgstore"
 	"github.com/traceflake/traceflake/randflake"
 )
 
@@ -21,7 +20,7 @@ import (
 func TestSchemas(t *testing.T) {
 	dsn := database(t)
 	admin, ctx := connect(t, dsn, nil), context.Background()
-	path := func(schema string) *pgstore.Store {
+	path := func(schema string) driver.Store {
 		return open(t, connect(t, dsn, map[string]string{"search_path": schema}))
 	}
 	as := func(role string) driver.Store {

@@ -91,7 +91,7 @@ func execute(tb testing.TB, pool *pgxpool.Pool, sql string) {
 var few = driver.NodeRange{First: 0, Nodes: 1 << 17, BlockSize: 1 << 15}
 
 // open opens a store with the settings of a pool until the end of the test.
-func open(tb testing.TB, pool *pgxpool.Pool) *pgstore.Store {
+func open(tb testing.TB, pool *pgxpool.Pool) driver.Store {
 	tb.Helper()
 	s, err := pgstore.New(pool.Config())
 	if err != nil {
@@ -121,7 +121,7 @@ func create(tb testing.TB, s driver.Store, d lease.Description) lease.Descriptio
 }
 
 // created is a store of few nodes with the settings of a pool, until the end of the test.
-func created(tb testing.TB, pool *pgxpool.Pool) *pgstore.Store {
+func created(tb testing.TB, pool *pgxpool.Pool) driver.Store {
 	tb.Helper()
 	s := open(tb, pool)
 	create(tb, s, description(tb))

@@ -47,7 +47,7 @@ func prevented(err error) bool {
 //
 // A warning is an error: if the wait for a synchronous standby is cancelled, the server commits with
 // a warning, and a failover may lose that commit.
-func (s *Store) session(ctx context.Context, f func(*pgx.Conn) error) (err error) {
+func (s *store) session(ctx context.Context, f func(*pgx.Conn) error) (err error) {
 	for try := range 200 {
 		err = s.pool.AcquireFunc(ctx, func(pooled *pgxpool.Conn) error {
 			c := pooled.Conn()
@@ -71,7 +71,7 @@ func (s *Store) session(ctx context.Context, f func(*pgx.Conn) error) (err error
 
 // query runs one statement, which is a transaction of its own, and returns its only row. Without
 // one the error is [pgx.ErrNoRows].
-func query[T any](ctx context.Context, s *Store, scan pgx.RowToFunc[T], sql string, args ...any) (row T, err error) {
+func query[T any](ctx context.Context, s *store, scan pgx.RowToFunc[T], sql string, args ...any) (row T, err error) {
 	err = s.session(ctx, func(c *pgx.Conn) error {
 		rows, err := c.Query(ctx, sql, args...)
 		if err == nil {
@@ -86,7 +86,7 @@ func query[T any](ctx context.Context, s *Store, scan pgx.RowToFunc[T], sql stri
 }
 
 // transaction runs an operator's statements, after those of other operators.
-func (s *Store) transaction(ctx context.Context, statements func(pgx.Tx) error) error {
+func (s *store) transaction(ctx context.Context, statements func(pgx.Tx) error) error {
 	return s.session(ctx, func(c *pgx.Conn) error {
 		return pgx.BeginTxFunc(ctx, c, pgx.TxOptions{BeginQuery: beginSQL}, statements)
 	})

@@ -13,15 +13,14 @@ import (
 	"github.com/traceflake/traceflake/lease/driver"
 )
 
-// Store keeps leases in two tables of a PostgreSQL database. It is safe for
-// concurrent use.
-type Store struct {
+// store keeps leases in two tables of a PostgreSQL database.
+type store struct {
 	pool   *pgxpool.Pool
 	schema string                 // where its tables must be; "" if anywhere
 	used   atomic.Pointer[tables] // the tables in use; nil until they were found
 }
 
-var _ driver.Store = (*Store)(nil)
+var _ driver.Store = (*store)(nil)
 
 func init() {
 	driver.Register("postgres", openURL)
@@ -47,11 +46,11 @@ func openURL(dsn string) (driver.Store, error) {
 // New returns a store with at most two connections of its own, which it closes
 // after 30 s without a call. config is that of [pgxpool.ParseConfig], or of the
 // program's own pool: pool.Config(). Its search_path is the schema of the tables. New does not
-// connect. Errors of invalid arguments wrap [lease.ErrInvalidRequest].
+// connect. The store is safe for concurrent use. Errors of invalid arguments wrap [lease.ErrInvalidRequest].
 //
 // The store needs connections of its own to see the server's warnings: the server reports a commit
 // that was not replicated only as a warning.
-func New(config *pgxpool.Config) (*Store, error) {
+func New(config *pgxpool.Config) (driver.Store, error) {
 	if config == nil {
 		return nil, fmt.Errorf("pgstore: %w: no configuration", lease.ErrInvalidRequest)
 	}
@@ -69,12 +68,12 @@ func New(config *pgxpool.Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pgstore: %w", err)
 	}
-	return &Store{pool: pool, schema: schema}, nil
+	return &store{pool: pool, schema: schema}, nil
 }
 
 // Close implements [driver.Store]. It waits for calls and closes the connections. When ctx ends,
 // those to a server that does not respond are closed in the background, within 15 s.
-func (s *Store) Close(ctx context.Context) error {
+func (s *store) Close(ctx context.Context) error {
 	closed := make(chan struct{})
 	go func() {
 		s.pool.Close()
