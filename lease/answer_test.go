@@ -52,6 +52,8 @@ func (b *bench) proposed() (nonces []string) {
 
 func refused(lease.Grant, string) (lease.Grant, error) { return lease.Grant{}, lease.ErrLost }
 
+func ahead(lease.Grant, string) (lease.Grant, error) { return lease.Grant{}, lease.ErrClockAhead }
+
 func away() (lease.Grant, error) { return lease.Grant{}, errAway }
 
 // TestAnswers has each row of the table of answers. Two renewals are proposed: the first gets no
@@ -91,6 +93,7 @@ func TestAnswers(t *testing.T) {
 		{"yes, with an earlier end", yes(1, -time.Second), nil, "store_contradiction"},
 		{"no answer to either", nil, nil, goesOn},
 		{"lost, then no answer", refused, nil, goesOn},
+		{"the clock is ahead", ahead, func(m g, _, _ string) g { return m }, goesOn},
 		{"not written", nil, func(m g, _, _ string) g { return m }, goesOn},
 		{"lost, but not written", refused, func(m g, _, _ string) g { return m }, goesOn},
 		{"an older version", nil, func(m g, _, _ string) g { return block(m, m.Nonce, ^uint64(0)) }, "store_contradiction"},

@@ -8,8 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.opentelemetry.io/otel/metric/noop"
-
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 )
@@ -17,8 +15,8 @@ import (
 // Tests of a Keeper's first request, which compares secrets, of its last ones, which give back what
 // it holds, and of its reports.
 
-// A Keeper whose secret is not registered with the store acquires nothing until it is. Then the
-// store is not asked again, not even if another one takes its place for a while.
+// A Keeper acquires nothing without a description of the store, nor before its secret is registered
+// there. Then the store is not asked again, not even if another one takes its place for a while.
 func TestSecretIsCompared(t *testing.T) {
 	b := newBench(t)
 	d := lease.Description{ID: lease.NewNonce(), Nodes: few.Nodes, BlockSize: few.BlockSize}
@@ -28,9 +26,15 @@ func TestSecretIsCompared(t *testing.T) {
 	}
 	b.memory = driver.NewMemory(driver.WithDescription(d))
 	b.store.Store = b.memory
+	b.store.on = func(*call, func() (lease.Grant, error)) (lease.Grant, error) { return lease.Grant{}, errAway }
+	b.pass(time.Second)
+	b.wantReports(errAway) // once, until a lease is granted
+	b.store.on = nil
 	b.pass(time.Minute)
 	b.wantError(lease.ErrNoLease)
-	b.wantReports(lease.ErrWrongSecret)
+	if err := b.Failure(); !errors.Is(err, lease.ErrWrongSecret) {
+		t.Errorf("the failure is %v", err)
+	}
 	if n, asked := len(b.store.asked("acquire")), len(b.store.asked("describe")); n > 0 || asked < 5 || asked > 80 {
 		t.Errorf("%d Acquires and %d Describes in a minute", n, asked)
 	}
@@ -57,24 +61,10 @@ func TestSecretIsCompared(t *testing.T) {
 	}
 }
 
-// Without a description nothing is acquired; a store without secrets is used with any.
-func TestDescribedFirst(t *testing.T) {
-	b := newBench(t)
-	b.store.on = func(*call, func() (lease.Grant, error)) (lease.Grant, error) { return lease.Grant{}, errAway }
-	b.pass(time.Minute)
-	b.wantReports(errAway)
-	if n := len(b.store.asked("acquire")); n > 0 {
-		t.Errorf("%d Acquires", n)
-	}
-	b.store.on = nil
-	b.pass(lease.MaxBackoff * 2)
-	b.mustOne()
-}
-
 // unanswered returns a Keeper whose Acquire was granted, in the middle of a second, but not answered.
-func unanswered(t *testing.T, opts ...lease.Option) *bench {
+func unanswered(t *testing.T) *bench {
 	t.Helper()
-	b := newBench(t, opts...)
+	b := newBench(t)
 	b.clock.Add(500 * time.Millisecond)
 	b.store.set(nil, errAway)
 	b.next()
@@ -85,36 +75,27 @@ func unanswered(t *testing.T, opts ...lease.Option) *bench {
 	return b
 }
 
-// A closed Keeper gives back what its last Acquire may have been granted, except the current second,
-// even if the same request was refused later.
+// A closed Keeper gives back what its last Acquire may have been granted, except the current second:
+// even if the same request was refused later, and if it did not arrive, so that a block is granted
+// and given back at once.
 func TestCloseGivesBackTheBid(t *testing.T) {
-	for _, refused := range []bool{false, true} {
+	for _, c := range []struct{ first, later error }{{nil, nil}, {nil, lease.ErrNoFreeNode}, {errAway, nil}} {
 		option, collect := metered(t)
-		b := unanswered(t, option)
-		if refused {
-			b.store.set(lease.ErrNoFreeNode, nil)
+		b := newBench(t, option)
+		b.clock.Add(500 * time.Millisecond)
+		b.store.set(c.first, errAway)
+		b.next()
+		if b.store.set(c.later, nil); c.later != nil {
 			b.next()
-			b.store.set(nil, nil)
 		}
+		b.store.set(nil, nil)
 		b.close()
 		if g := b.block(0); !g.End.Equal(testStart.Add(time.Second)) || g.Owner != "" {
-			t.Errorf("refused %t: the block is %+v", refused, g)
+			t.Errorf("%v, then %v: the block is %+v", c.first, c.later, g)
 		}
 		if got := collect(); got[requests("acquire", "")] != 1 || got[requests("release", "")] != 1 {
-			t.Errorf("refused %t: counted %v", refused, got)
+			t.Errorf("%v, then %v: counted %v", c.first, c.later, got)
 		}
-	}
-}
-
-// The request did not arrive: a block is granted and given back at once.
-func TestCloseGivesBackTheBidThatDidNotArrive(t *testing.T) {
-	b := newBench(t)
-	b.store.set(errAway, nil)
-	b.next()
-	b.store.set(nil, nil)
-	b.close()
-	if g := b.block(0); g.Owner != "" || g.End.Sub(g.Start) > time.Second {
-		t.Errorf("the block is %+v", g)
 	}
 }
 
@@ -191,32 +172,20 @@ func TestCloseGivesBackNoUsedSecond(t *testing.T) {
 	}
 }
 
-// An error handler that never returns blocks neither renewals nor IDs nor Close. What it is given
-// when it returns after all is in order.
+// An error handler that never returns blocks neither renewals nor IDs nor Close.
 func TestHandlerBlocks(t *testing.T) {
 	inTime(t, func(t *testing.T) {
-		release, got := make(chan bool), make([]error, 0, 100)
-		store := &fakeStore{Store: driver.NewMemory(driver.WithNodeRange(few)), away: errAway}
-		k, err := lease.Start(t.Context(), store, testCodec(t), lease.WithTTL(10*time.Second),
-			lease.WithMeterProvider(noop.NewMeterProvider()), lease.WithErrorHandler(func(err error) {
-				<-release
-				got = append(got, err)
-			}))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for range 3 {
-			time.Sleep(time.Minute)
-			store.set(nil, nil)
-			time.Sleep(time.Minute)
-			if _, err := k.Next(); err != nil {
-				t.Error(err)
-			}
-			store.set(errAway, nil)
-		}
+		release, got := make(chan bool), make([]error, 0, 2)
+		store := &fakeStore{Store: driver.NewMemory(), away: errAway}
+		k := openTest(t, store, lease.WithTTL(10*time.Second), lease.WithErrorHandler(func(err error) {
+			<-release
+			got = append(got, err)
+		}))
+		time.Sleep(time.Minute)
 		store.set(nil, nil)
-		if n := len(store.asked("renew")); n < 20 {
-			t.Errorf("%d renewals", n)
+		time.Sleep(time.Minute)
+		if _, err := k.Next(); err != nil || len(store.asked("renew")) < 8 {
+			t.Errorf("%v after %d renewals", err, len(store.asked("renew")))
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -225,12 +194,7 @@ func TestHandlerBlocks(t *testing.T) {
 		}
 		close(release)
 		synctest.Wait()
-		for i, err := range got {
-			if want := []error{errAway, lease.ErrRecovered}[i%2]; !errors.Is(err, want) {
-				t.Errorf("report %d: %v, want %v", i, err, want)
-			}
-		}
-		if len(got) < 5 || !strings.Contains(got[0].Error(), "lease: acquire") {
+		if len(got) != 2 || !errors.Is(got[0], errAway) || !strings.Contains(got[0].Error(), "lease: acquire") || !errors.Is(got[1], lease.ErrRecovered) {
 			t.Errorf("reported %v", got)
 		}
 	})

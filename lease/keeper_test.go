@@ -68,28 +68,6 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-func TestRenewsAtHalfTheTTL(t *testing.T) {
-	b := newBench(t, lease.WithOwner("web-7/größe"))
-	b.pass(4900 * time.Millisecond)
-	if len(b.store.asked("renew")) != 0 {
-		t.Fatal("renewed before half the TTL")
-	}
-	b.pass(200 * time.Millisecond)
-	if n := len(b.store.asked("renew")); n != 1 {
-		t.Fatalf("%d renewals after half the TTL, want 1", n)
-	}
-	for range 1000 {
-		b.pass(100 * time.Millisecond)
-		b.mustOne()
-	}
-	if n := len(b.store.asked("acquire")); n != 1 {
-		t.Errorf("%d grants were requested, want 1", n)
-	}
-	if got := b.block(0); got.Owner != "web-7/größe" {
-		t.Errorf("the block is %+v", got)
-	}
-}
-
 func TestStoreAway(t *testing.T) {
 	b := newBench(t)
 	b.store.set(errAway, nil)
@@ -355,14 +333,15 @@ func TestReadyEndsWithClose(t *testing.T) {
 	})
 }
 
-// The Keeper of a process that is idle for days keeps its lease, whatever becomes of the context
-// passed to Start.
+// The Keeper of a process that is idle for days keeps its lease with a renewal at half its TTL,
+// whatever becomes of the context passed to Start.
 func TestKeepsForDays(t *testing.T) {
 	inTime(t, func(t *testing.T) {
-		store := &fakeStore{Store: driver.NewMemory()}
+		memory := driver.NewMemory()
+		store := &fakeStore{Store: memory}
 		ctx, cancel := context.WithCancel(t.Context())
 		k, err := lease.Start(ctx, store, testCodec(t), lease.WithMeterProvider(noop.NewMeterProvider()),
-			lease.WithErrorHandler(func(err error) { t.Error(err) }))
+			lease.WithErrorHandler(func(err error) { t.Error(err) }), lease.WithOwner("web-7/größe"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -374,6 +353,9 @@ func TestKeepsForDays(t *testing.T) {
 		}
 		if a, r := len(store.asked("acquire")), len(store.asked("renew")); a != 1 || r < 500 || r > 700 {
 			t.Errorf("%d grants and %d renewals in 48 h, want 1 and about 576", a, r)
+		}
+		if blocks, err := memory.List(t.Context()); err != nil || len(blocks) != 1 || blocks[0].Owner != "web-7/größe" {
+			t.Errorf("the blocks are %+v, %v", blocks, err)
 		}
 		_ = k.Close(t.Context())
 	})

@@ -1,12 +1,10 @@
 package lease_test
 
 import (
-	"errors"
 	"testing"
 	"time"
 
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/randflake"
 )
 
@@ -185,18 +183,19 @@ func TestOwnBlockWonAfterTheDrop(t *testing.T) {
 }
 
 // The lease ends between two readings of the clock, and its block is free again although no process
-// returned it.
+// returned it: no grant was lost.
 func TestOwnBlockWonAtItsEnd(t *testing.T) {
 	b := newHeld(t)
-	b.clock.Add(9900 * time.Millisecond)
+	b.clock.Add(8900 * time.Millisecond)
 	b.borrow()
+	b.clock.Add(time.Second)
 	b.SetNonces(func() string {
 		b.clock.Add(200 * time.Millisecond)
 		return lease.NewNonce()
 	})
 	b.Step(t.Context())
 	b.wantDrops(map[string]int64{})
-	if p := b.mustOne(); p.Node != 0 || p.Time.Before(testStart.Add(10*time.Second)) {
+	if p := b.mustOne(); p.Node != 0 || !p.Time.Equal(testStart.Add(10*time.Second)) || len(b.store.asked("acquire")) != 2 {
 		t.Errorf("made an ID of node %d and second %s", p.Node, p.Time)
 	}
 }
@@ -267,38 +266,6 @@ func TestClockBehindDropsTheGrant(t *testing.T) {
 	b.pass(0)
 	b.wantNode(1)
 	b.wantDrops(map[string]int64{"clock_behind": 1})
-}
-
-// trueClock is a clock that does not drift.
-type trueClock struct{ *fakeClock }
-
-func (c trueClock) Now() time.Time { return testStart.Add(c.Elapsed() - clockOrigin) }
-
-// A clock that runs ahead while a grant is held is refused at the next renewal, as it would be by
-// an Acquire. The grant is used to its end, and the refusal reported once.
-func TestClockRunsAhead(t *testing.T) {
-	b := newBench(t)
-	right := trueClock{b.clock}
-	b.store.Store = driver.NewMemory(driver.WithNodeRange(few), driver.WithClock(right))
-	b.clock.drift = 0.2
-	for b.clock.Now().Sub(right.Now()) <= lease.MaxClockAhead {
-		b.pass(time.Second)
-		b.mustOne()
-	}
-	end := b.Terms()[0].Grant().End
-	if len(b.reports) > 0 || end.After(right.Now().Add(lease.MaxClockAhead+10*time.Second)) {
-		t.Fatalf("reported %v, granted until %s", b.reports, end)
-	}
-	for b.clock.Now().Add(2 * time.Second).Before(end) {
-		b.pass(time.Second)
-		b.mustOne()
-	}
-	b.pass(5 * time.Second)
-	b.wantError(randflake.ErrLeaseExpired)
-	b.wantReports(lease.ErrClockAhead)
-	if !errors.Is(b.Failure(), lease.ErrClockAhead) {
-		t.Errorf("the last failure is %v", b.Failure())
-	}
 }
 
 // The wall clock and the monotonic clock of an idle process drift apart by seconds within days;

@@ -48,6 +48,7 @@ func (k *Keeper) step(ctx context.Context) time.Duration {
 	k.sweep()
 	if k.short() && k.cfg.clock.Elapsed() >= k.askAt {
 		k.acquire(ctx)
+		k.sweep() // time has passed
 	}
 	for _, t := range slices.Clone(k.terms) {
 		if ctx.Err() != nil || t.over.Load() != nil || t.raised || k.cfg.clock.Elapsed() < t.renewAt {
