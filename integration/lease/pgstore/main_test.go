@@ -2,8 +2,6 @@ package pgstore
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"os"
 	"testing"
 
@@ -11,28 +9,21 @@ import (
 	"github.com/traceflake/traceflake/lease/leasetest"
 )
 
-func TestMain(m *testing.M) {
-	leasetest.Worker()
-	os.Exit(run(m))
-}
-
 // ownServer is set if the tests may crash the server.
 var ownServer bool
 
-func run(m *testing.M) int {
-	// One server for all tests, each with its own database.
+// TestMain starts one server for all tests; each test has its own database.
+func TestMain(m *testing.M) {
+	leasetest.Worker()
+	ownServer = os.Getenv("TRACEFLAKE_POSTGRES_DSN") == ""
 	server, err := servers.Postgres(context.Background())
-	switch {
-	case errors.Is(err, servers.ErrNotInstalled): // for each test to skip or to fail
-	case err != nil:
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	default:
-		defer func() { _ = server.Close() }()
-		ownServer = os.Getenv("TRACEFLAKE_POSTGRES_DSN") == ""
-		if err := os.Setenv("TRACEFLAKE_POSTGRES_DSN", server.DSN()); err != nil {
-			panic(err)
-		}
+	if err != nil { // each test skips or fails
+		os.Exit(m.Run())
 	}
-	return m.Run()
+	if err := os.Setenv("TRACEFLAKE_POSTGRES_DSN", server.DSN()); err != nil {
+		panic(err)
+	}
+	code := m.Run()
+	_ = server.Close()
+	os.Exit(code)
 }
