@@ -43,10 +43,10 @@ func openURL(dsn string) (driver.Store, error) {
 	return New(config)
 }
 
-// New returns a store with at most two connections of its own, which it closes
-// after 30 s without a call. config is that of [pgxpool.ParseConfig], or of the
-// program's own pool: pool.Config(). Its search_path is the schema of the tables. New does not
-// connect. The store is safe for concurrent use. Errors of invalid arguments wrap [lease.ErrInvalidRequest].
+// New returns a store with at most two connections of its own, which it closes after 30 s without a
+// call. config is that of [pgxpool.ParseConfig], or of the program's own pool: pool.Config(). Its
+// search_path is the schema of the tables. New does not connect. The store is safe for concurrent
+// use. Errors of invalid arguments wrap [lease.ErrInvalidRequest].
 //
 // The store needs connections of its own to see the server's warnings: the server reports a commit
 // that was not replicated only as a warning.
