@@ -117,6 +117,20 @@ func init() {
 	})
 }
 
+// down is a store that does not answer, opened as test-down:.
+type down struct{ driver.Store }
+
+var asked int
+
+func init() { driver.Register("test-down", func(string) (driver.Store, error) { return down{}, nil }) }
+
+func (down) Describe(context.Context) (lease.Description, error) {
+	asked++
+	return lease.Description{}, errors.New("it does not answer")
+}
+
+func (down) Close(context.Context) error { return nil }
+
 // newServer begins a server without a store.
 func newServer(t *testing.T, clock func() time.Time) (url string, s *pagestest.Server) {
 	t.Helper()
@@ -336,6 +350,12 @@ func TestStoreSecret(t *testing.T) {
 }
 
 func TestDeadStore(t *testing.T) {
+	asked = 0
+	ids := command(t, "", "new", "-n", "3", "--secret-file", write(t, "secret", secretA)).out
+	command(t, ids, "inspect", "--store", "test-down:", "--secret-file", write(t, "secret", secretA)).want(t, 1, "halves agree", "leases are not shown: it does not answer")
+	if asked != 1 {
+		t.Errorf("inspect asked a store that does not answer %d times", asked)
+	}
 	secret, store := write(t, "secret", secretA), "postgres://user:hunter2@127.0.0.1:1/db"
 	command(t, "", "lease", "list", "--store", store).want(t, 2, "", "pgstore: ")
 	command(t, "", "inspect", "4bf92f3577b34da6a3ce929d0e0e4736", "--store", store).want(t, 0, "random 128 bits", "") // has no node
