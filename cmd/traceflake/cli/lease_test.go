@@ -165,7 +165,10 @@ func TestCreate(t *testing.T) {
 	command(t, "", "lease", "create").want(t, 2, "", "no store")
 	command(t, "", "lease", "create", "--store", url).want(t, 2, "", "no secret file")
 	command(t, "", "lease", "list", "--store", url).want(t, 2, "", "create it once with `traceflake lease create`")
-	command(t, "", "new", "--store", url, "--secret-file", write(t, "any", secretA)).want(t, 2, "", "no lease store here")
+	r := command(t, "", "new", "--store", url, "--secret-file", write(t, "any", secretA))
+	if r.want(t, 2, "", "no lease store here"); strings.Contains(r.errOut, "no leased node") { // it starts only with a store
+		t.Errorf("new without a store: %s", r.errOut)
+	}
 	create := []string{"lease", "create", "--store", url, "--secret-file", secret, "--block-size", "16", "--longest-ttl", "1h"}
 	command(t, "", create...).want(t, 0, "nodes 0 to 131071 in blocks of 16, leases of up to 1h", "")
 	d := described(t, url)
@@ -182,8 +185,10 @@ func TestCreate(t *testing.T) {
 	command(t, "", "lease", "create", "--store", url, "--secret-file", write(t, "other", secretA)).want(t, 2, "", "its secret is not in ")
 	missing := filepath.Join(t.TempDir(), "missing")
 	command(t, "", "lease", "create", "--store", url, "--secret-file", missing).want(t, 2, "", "give the secret file of that store")
-	if _, err := os.Stat(missing); err == nil {
-		t.Error("a secret was written for a store that has another one")
+	for _, name := range []string{missing, missing + unfinished} {
+		if _, err := os.Stat(name); err == nil {
+			t.Errorf("%s was written for a store that has another secret", name)
+		}
 	}
 	// IDs under another secret are refused by name.
 	command(t, "", "new", "--store", url, "--secret-file", write(t, "other", secretA)).want(t, 2, "", "belongs to another secret")
@@ -340,6 +345,9 @@ func TestStoreSecret(t *testing.T) {
 	command(t, "", "inspect", "--store", other, id).want(t, 0, "halves disagree", "")
 	command(t, "", "verify", "--store", store, id).want(t, 0, id+"\tverified\n", "")
 	command(t, "", "verify", "--store", other, id).want(t, 1, id+"\tnot verified\thalves: ", "")
+	// A flag takes precedence over the environment.
+	t.Setenv(setup.StoreVar, other)
+	command(t, "", "verify", "--store", store, id).want(t, 0, id+"\tverified\n", "")
 	// A secret file takes precedence, and then no store is needed.
 	secret := write(t, "secret", secretA)
 	command(t, "", "verify", "--store", store, "--secret-file", secret, id).want(t, 1, "not verified", "")
