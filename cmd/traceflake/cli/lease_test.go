@@ -195,7 +195,7 @@ func TestCreate(t *testing.T) {
 	if r := command(t, "", "new", "--store", url, "--secret-file", secret); r.code != 0 { // a late report of the run above may be in its errors
 		t.Errorf("%+v", r)
 	}
-	for _, bad := range [][]string{{"--nodes", "8"}, {"--nodes", "4+8"}, {"--block-size", "3"}, {"--longest-ttl", "48h"}} {
+	for _, bad := range [][]string{{"--nodes", "8"}, {"--nodes", "0+0"}, {"--nodes", "0+8x"}, {"--nodes", "4+8"}, {"--block-size", "3"}, {"--longest-ttl", "48h"}} {
 		other, _ := newServer(t, time.Now)
 		r := command(t, "", append([]string{"lease", "create", "--store", other, "--secret-file", filepath.Join(t.TempDir(), "s")}, bad...)...)
 		if r.code != 2 || strings.Contains(r.out, "created") {
