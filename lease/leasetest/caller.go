@@ -93,7 +93,7 @@ func (c *caller) call(in input, call func() (lease.Grant, error)) (lease.Grant, 
 		}
 	} else {
 		next := step(c.blocks, c.nodes, in, out)
-		if out.err == unanswered || out.err == lease.ErrClockAhead || len(next) == 0 {
+		if out.verdict == unanswered || out.verdict == judge(lease.ErrClockAhead) || len(next) == 0 {
 			c.tb.Fatalf("%s: %v; the blocks were %+v", describe(in, out), err, c.blocks[:c.nodes.Blocks()])
 		}
 		c.blocks = next[0].(state)

@@ -56,7 +56,7 @@ func (h *History) Len() (calls, unknown int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, c := range h.calls {
-		if c.Output.(output).err == unanswered {
+		if c.Output.(output).verdict == unanswered {
 			unknown++
 		}
 	}
@@ -92,7 +92,7 @@ func (h *History) record(client int, in input, call func() (lease.Grant, error))
 	g, err := call()
 	ended := time.Since(h.zero)
 	out := output{pin(g), judge(err)}
-	if out.err == unanswered {
+	if out.verdict == unanswered {
 		if in.op == opGet {
 			return g, err // it has no information
 		}
@@ -148,35 +148,35 @@ type input struct {
 
 // refusals are the errors of calls that have written nothing. Any other call with an error may have
 // been carried out: it is unanswered.
-var (
-	refusals = []error{
-		lease.ErrNoFreeNode, lease.ErrLost, lease.ErrInvalidRequest, lease.ErrClockAhead, lease.ErrNoStore, lease.ErrReplaced,
-	}
-	unanswered = errors.New("no answer")
-)
+var refusals = []error{
+	lease.ErrNoFreeNode, lease.ErrLost, lease.ErrInvalidRequest, lease.ErrClockAhead, lease.ErrNoStore, lease.ErrReplaced,
+}
 
-// judge returns the refusal that an error is, or unanswered.
-func judge(err error) error {
+// verdict is the text of a refusal, unanswered, or "" for a call that was carried out.
+type verdict string
+
+const unanswered verdict = "no answer"
+
+func judge(err error) verdict {
 	for _, r := range refusals {
 		if errors.Is(err, r) {
-			return r
+			return verdict(r.Error())
 		}
 	}
 	if err != nil {
 		return unanswered
 	}
-	return nil
+	return ""
 }
 
-// output is what a call returned. The error is from judge.
 type output struct {
-	grant lease.Grant
-	err   error
+	grant   lease.Grant
+	verdict verdict
 }
 
 func (o output) String() string {
-	if o.err != nil {
-		return o.err.Error()
+	if o.verdict != "" {
+		return string(o.verdict)
 	}
 	return "ok " + show(o.grant)
 }
@@ -226,7 +226,7 @@ func show(g lease.Grant) string {
 
 // step returns the states that a call with this output may leave, or none if the output is wrong.
 func step(s state, nodes driver.NodeRange, in input, out output) []any {
-	if out.err == lease.ErrClockAhead { // whatever the state
+	if out.verdict == judge(lease.ErrClockAhead) { // whatever the state
 		return []any{s}
 	}
 	if in.op == opAcquire {
@@ -243,7 +243,7 @@ func step(s state, nodes driver.NodeRange, in input, out output) []any {
 	case opRelease:
 		next, err = s[i].Release(in.grant, in.request.Nonce, in.unused)
 	}
-	if out.err == unanswered {
+	if out.verdict == unanswered {
 		if err != nil || next == s[i] {
 			return []any{s}
 		}
@@ -251,7 +251,7 @@ func step(s state, nodes driver.NodeRange, in input, out output) []any {
 		written[i] = next
 		return []any{s, written}
 	}
-	if out.err != judge(err) {
+	if out.verdict != judge(err) {
 		return nil
 	}
 	if err != nil {
@@ -267,12 +267,12 @@ func step(s state, nodes driver.NodeRange, in input, out output) []any {
 func stepAcquire(s state, n int, r lease.Request, out output) []any {
 	// A client whose nonce a block has may be given its grant again, or another block.
 	var states []any
-	if out.err == unanswered {
+	if out.verdict == unanswered {
 		states = append(states, s)
 	}
 	free := 0
 	for i, b := range s[:n] {
-		if b.Nonce == r.Nonce && out.err == nil && out.grant == lease.Grant(b) {
+		if b.Nonce == r.Nonce && out.verdict == "" && out.grant == lease.Grant(b) {
 			states = append(states, s)
 		}
 		next, err := b.Acquire(r)
@@ -280,16 +280,16 @@ func stepAcquire(s state, n int, r lease.Request, out output) []any {
 			continue
 		}
 		free++
-		if out.err == nil && shorter(out.grant, lease.Grant(next)) {
+		if out.verdict == "" && shorter(out.grant, lease.Grant(next)) {
 			next.End = out.grant.End
 		}
-		if out.err == unanswered || out.err == nil && out.grant == lease.Grant(next) {
+		if out.verdict == unanswered || out.verdict == "" && out.grant == lease.Grant(next) {
 			written := s
 			written[i] = next
 			states = append(states, written)
 		}
 	}
-	if out.err == lease.ErrNoFreeNode && free == 0 {
+	if out.verdict == judge(lease.ErrNoFreeNode) && free == 0 {
 		return []any{s}
 	}
 	return states
