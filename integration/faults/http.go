@@ -82,10 +82,12 @@ func (p *HTTPProxy) RoundTrip(r *http.Request) (res *http.Response, err error) {
 		out.Body = io.NopCloser(bytes.NewReader(body))
 		return p.transport.RoundTrip(out)
 	}
-	err = p.Send(func(answered bool) (err error) {
-		if res, err = forward(r.Context()); err == nil && !answered {
-			drain(res)
+	err = p.Send(func(answered bool) error {
+		got, err := forward(r.Context())
+		if err == nil && !answered {
+			drain(got)
 		}
+		res = got
 		return err
 	}, func() { // if the server is down, it is lost
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)

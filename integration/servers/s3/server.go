@@ -67,7 +67,7 @@ func Start(ctx context.Context) (*Server, error) {
 		}
 		return err
 	}
-	if err := s.Server.Start(ctx); err != nil {
+	if err := s.Start(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
