@@ -12,10 +12,10 @@ import (
 var ErrNoLease = errors.New("randflake: no lease is held")
 
 // WithGuard sets a function that decides whether the lease may still be used; by default, and with
-// nil, it may. guard is called for every reservation, after the clock is read and before a word is
-// taken, with that reading: no ID is generated from a reading that guard has not accepted. So it
-// can check what may have happened to the machine since the last call, each time or once in each
-// new second.
+// nil, it may. guard is called for every reservation, and by [Generator.Check], after the clock is
+// read and before a word is taken, with that reading: no ID is generated from a reading that guard
+// has not accepted. So it can check what may have happened to the machine since the last call, each
+// time or once in each new second.
 //
 // If guard returns false the generator is sealed, as by [Generator.Seal], and the call returns
 // [ErrSealed]. It is called by many goroutines at once, for every ID, and may use the generator
