@@ -16,14 +16,6 @@ import (
 	"github.com/traceflake/traceflake/traceid"
 )
 
-// generators returns the two kinds of generators, for tests of what holds for both.
-func generators(t testing.TB, clock *fakeClock) map[string]*Generator {
-	return map[string]*Generator{
-		"zero configuration": New(WithClock(clock)),
-		"leased":             New(WithClock(clock), WithSource(newSource(t, clock))),
-	}
-}
-
 // checker checks each ID of a generator against the generator's guarantees.
 type checker struct {
 	t     testing.TB
@@ -105,9 +97,11 @@ func TestRandomClockWalks(t *testing.T) {
 // clear half.
 func TestConcurrentUse(t *testing.T) {
 	clock := newClock(noon)
-	both := generators(t, clock)
-	both["system clock"] = New()
-	for name, g := range both {
+	for name, g := range map[string]*Generator{
+		"zero configuration": New(WithClock(clock)),
+		"leased":             New(WithClock(clock), WithSource(newSource(t, clock))),
+		"system clock":       New(),
+	} {
 		t.Run(name, func(t *testing.T) {
 			const each = 3000
 			checkers := make([]*checker, 4*runtime.GOMAXPROCS(0))
