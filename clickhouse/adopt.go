@@ -13,7 +13,7 @@ import (
 // columns: under its name, and without copying spans. Its tables and views, by their suffix:
 //
 //	(none)            the table that the Collector writes into and tools read
-//	_other            beside it: the new table before Swap, the old one after it
+//	_other            alongside it: the new table before Swap, the old one after it
 //	_all              a view of both, for tools that show what is older than the swap
 //	_all_trace_id_ts  the same for the exporter's lookup table
 //
@@ -105,7 +105,7 @@ func (a Adoption) Swap(ctx context.Context, db *sql.DB) (Plan, error) {
 	case err != nil:
 		return Plan{}, err
 	case !o.begun && !o.newTable:
-		return Plan{}, fmt.Errorf("clickhouse: there is no new table beside %s: run prepare first", o.named(""))
+		return Plan{}, fmt.Errorf("clickhouse: there is no new table alongside %s: run prepare first", o.named(""))
 	case !o.begun:
 		return Plan{}, nil
 	}
@@ -204,7 +204,7 @@ func (o *adoption) copyBack() string {
 	return "INSERT INTO " + o.quoted("") + " (" + columnNames() + ") SELECT " + columnNames() + " FROM " + o.quoted(other) + "; TRUNCATE TABLE " + o.quoted(other) + "; then undo again"
 }
 
-// end returns the steps that drop the views and the table beside, if that is not larger than max bytes.
+// end returns the steps that drop the views and the other table, if that is not larger than maxBytes.
 func (o *adoption) end(ctx context.Context, maxBytes int) (p Plan, err error) {
 	for suffix, condition := range map[string]string{other: "name != " + quoteText(o.named(both)), both: "name != " + quoteText(o.named(both+lookup))} {
 		readers, err := o.readers(ctx, suffix, condition)

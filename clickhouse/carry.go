@@ -74,8 +74,8 @@ func (o *adoption) sameEngine() string {
 	return name + "(" + strings.Join(all, ", ") + ")"
 }
 
-// access returns the steps that give the table beside and the views the row policies and the
-// grants to read of the table and of the lookup table, where the user may see them.
+// access returns the steps that give the other table and the views the same row policies and
+// grants of SELECT as the table and the lookup table, where the user may see them.
 func (o *adoption) access(ctx context.Context) (steps []Step, notes []string) {
 	const names = "arrayStringConcat(arrayMap(x -> '`' || x || '`', %s), ', ')"
 	policies, err := query(ctx, o.db, fmt.Sprintf("SELECT short_name, ifNull(select_filter, '1'), if(is_restrictive, 'RESTRICTIVE', 'PERMISSIVE'),\n"+

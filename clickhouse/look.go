@@ -16,7 +16,7 @@ type adoption struct {
 	db             *sql.DB
 	databaseEngine string
 	tables         map[string]facts // by suffix
-	begun          bool             // there is a table beside
+	begun          bool             // there is another table
 	newTable       bool             // the new table has the name
 }
 

@@ -133,10 +133,12 @@ func hexadecimal[ID ~[16]byte](id ID) string {
 // before from do not count. A trace all of whose spans begin more than Slack outside
 // the range is not listed.
 func (s Schema) Newest(from, to time.Time, before [16]byte, limit int) (Query, error) {
-	params, err := s.betweenIDs(from, to)
-	if err != nil {
+	if _, err := s.between(from, to); err != nil {
 		return Query{}, err
 	}
+	// The times of IDs are whole milliseconds: those in [from, to) are those between both rounded up.
+	up := func(t time.Time) string { return text(t.Add(time.Millisecond - 1).Truncate(time.Millisecond)) }
+	params := []Param{{"from", up(from)}, {"to", up(to)}}
 	if limit < 1 || limit > 10_000 {
 		return Query{}, fmt.Errorf("clickhouse: limit %d: it is 1 to 10000", limit)
 	}
@@ -191,20 +193,10 @@ func (s Schema) between(from, to time.Time) ([]Param, error) {
 	return []Param{{"from", text(from)}, {"to", text(to)}}, nil
 }
 
-// betweenIDs is between for the times of IDs, which are whole milliseconds: those
-// in [from, to) are those between both rounded up.
-func (s Schema) betweenIDs(from, to time.Time) ([]Param, error) {
-	if _, err := s.between(from, to); err != nil {
-		return nil, err
-	}
-	up := func(t time.Time) string { return text(t.Add(time.Millisecond - 1).Truncate(time.Millisecond)) }
-	return []Param{{"from", up(from)}, {"to", up(to)}}, nil
-}
-
 func text(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000000000") }
 
 // settings returns the clause for a query by ID: the range of IDs of a granule then
-// excludes it before its bloom filter is read. On a cluster a known ID also tells the shard.
+// excludes it before its bloom filter is read. On a cluster a known ID also selects the shard.
 func (s Schema) settings() string {
 	switch {
 	case s.ReadOnly:

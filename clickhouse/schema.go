@@ -29,7 +29,7 @@ type Schema struct {
 	Table    string // "" is otel_traces, as for the exporter
 	Cluster  string // "" is one server; a macro as in {cluster} is allowed
 	Layout   Layout
-	TTL      time.Duration // whole seconds after a span's start; 0 keeps spans for ever
+	TTL      time.Duration // whole seconds after a span's start; 0 keeps spans forever
 
 	// LogsTable is the exporter's table of logs, for [Logs]; "" is otel_logs. If it is
 	// set, Create adds the index on ranges of trace IDs to it, too.
@@ -61,7 +61,7 @@ func (s Schema) validate() error {
 	case s.Cluster != "" && !clusterName.MatchString(s.Cluster):
 		return fmt.Errorf("clickhouse: cluster %q: a name has 1 to 128 letters, digits, _ or -, or is a macro as in {cluster}", s.Cluster)
 	case s.TTL < 0 || s.TTL%time.Second != 0:
-		return fmt.Errorf("clickhouse: TTL %v: it is a whole number of seconds, or 0 to keep spans for ever", s.TTL)
+		return fmt.Errorf("clickhouse: TTL %v: it is a whole number of seconds, or 0 to keep spans forever", s.TTL)
 	case s.TTL > maxTTL:
 		return fmt.Errorf("clickhouse: TTL %v: ClickHouse would count past the year 2106 and drop spans at once; 50 years is the most", s.TTL)
 	case s.Layout < ServiceFirst || s.Layout > Overlay:

@@ -14,16 +14,16 @@ type Status struct {
 	SortingKey    string
 	New           bool // is the new one of an adoption that has not ended
 	Engine        string
-	TTL           string // "" keeps spans for ever
+	TTL           string // "" keeps spans forever
 	StoragePolicy string
 	Rows, Bytes   uint64
 	Ordered       float64   // share of the sampled IDs that have the time of their span; NaN if there are no spans
 	Sampled       uint64    // spans of the newest partition, 100,000 at most
-	Expires       time.Time // of the last span that is stored now; zero if it is kept for ever
+	Expires       time.Time // of the last span that is stored now; zero if it is kept forever
 	Views         []string  // that read the table
 }
 
-// Status returns the state of the table and of the one beside it.
+// Status returns the state of the table and, during an adoption, of the other one.
 func (a Adoption) Status(ctx context.Context, db *sql.DB) (all []Status, err error) {
 	o, err := a.read(ctx, db)
 	if err != nil {

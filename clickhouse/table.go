@@ -64,7 +64,7 @@ func (s Schema) sortingKey() string {
 }
 
 // serviceKey is the primary key of the table sorted by service, and the beginning of its sorting key.
-// The rest would take 40 of 46 bytes of memory for each granule, for ever; the indexes on
+// The rest would take 40 of 46 bytes of memory for each granule, permanently; the indexes on
 // ranges of TraceId and Timestamp do the same work from disk.
 const serviceKey = "toStartOfInterval(Timestamp, toIntervalHour(4), 'UTC'), ServiceName, SpanName"
 
@@ -72,7 +72,7 @@ const serviceKey = "toStartOfInterval(Timestamp, toIntervalHour(4), 'UTC'), Serv
 type carried struct {
 	engine   string   // with its arguments; "" is MergeTree, on a cluster ReplicatedMergeTree
 	columns  []string // definitions of the columns that are not the exporter's
-	elements []string // indexes, constraints and projections besides the layout's own
+	elements []string // indexes, constraints and projections other than the layout's own
 	ttl      string   // expressions; "" is by Schema.TTL
 	settings []string // each as in storage_policy = 'cold'
 	comment  string

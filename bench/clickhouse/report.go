@@ -73,10 +73,11 @@ func (r size) resources(b *strings.Builder) {
 		var day [][2]float64
 		for _, c := range m.Costs {
 			over := r.ratio(c)
-			if over[0] > 1.2 && c.Rows > uint64(m.Day)/100 {
+			moreRows, moreBytes := m.above(c, over)
+			if moreRows {
 				rows++
 			}
-			if over[1] > 1.25 && c.Disk > 500_000 {
+			if moreBytes {
 				bytes++
 			}
 			if strings.HasSuffix(c.Name, ", 24 h") && (strings.HasPrefix(c.Name, "Grafana") || strings.Contains(c.Name, "of a service")) {
@@ -99,6 +100,12 @@ func (r size) resources(b *strings.Builder) {
 func (r size) ratio(c cost) [2]float64 {
 	base, _ := r[0].cost(c.Name)
 	return [2]float64{float64(c.Rows) / float64(max(base.Rows, 1)), float64(c.Disk) / float64(max(base.Disk, 1))}
+}
+
+// above reports whether a query reads more than 1.2 times the exporter's rows, or 1.25 times its bytes. Those that read
+// less than a hundredth of the day, or half a megabyte, do not count.
+func (m measured) above(c cost, over [2]float64) (rows, bytes bool) {
+	return over[0] > 1.2 && c.Rows > uint64(m.Day)/100, over[1] > 1.25 && c.Disk > 500_000
 }
 
 func median(all [][2]float64, i int) float64 {
@@ -136,7 +143,7 @@ func (r size) queries(b *strings.Builder) {
 		var all []string
 		for _, c := range m.Costs {
 			over := r.ratio(c)
-			if over[0] > 1.2 && c.Rows > uint64(m.Day)/100 || over[1] > 1.25 && c.Disk > 500_000 {
+			if rows, bytes := m.above(c, over); rows || bytes {
 				all = append(all, fmt.Sprintf("%s (%.2f, %.2f: %.1f MB)", c.Name, over[0], over[1], float64(c.Disk)/1e6))
 			}
 		}

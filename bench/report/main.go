@@ -68,6 +68,9 @@ type runs struct {
 // out of its build.
 type cell struct{ name, unit, without string }
 
+// conditions are the keys of a run's head.
+var conditions = []string{"cpu", "system", "go-version", "commit", "command", "date"}
+
 func read(file string) (*runs, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -93,7 +96,7 @@ func read(file string) (*runs, error) {
 			c := cell{name, unit, left}
 			r.values[c] = append(r.values[c], value)
 		}
-		for _, key := range []string{"cpu", "system", "go-version", "commit", "command", "date"} {
+		for _, key := range conditions {
 			if text := result.GetConfig(key); text != "" {
 				r.head[key] = text
 			}
@@ -200,7 +203,7 @@ func (r *runs) markdown() string {
 	}
 	b.WriteString("# Measurements\n\nWritten by `make bench` from runs.txt, which benchstat reads too; not edited by hand.\n\n")
 	head := [][]string{{"", ""}}
-	for _, key := range []string{"cpu", "system", "go-version", "commit", "command", "date"} {
+	for _, key := range conditions {
 		head = append(head, []string{key, r.head[key]})
 	}
 	b.WriteString(table(head))

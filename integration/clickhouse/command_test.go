@@ -21,7 +21,7 @@ func TestCommand(t *testing.T) {
 		cmd := exec.Command(path, append([]string{"clickhouse"}, args...)...)
 		var stdout, stderr bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &stdout, &stderr
-		_ = cmd.Run() // its code tells
+		_ = cmd.Run() // its exit code is checked
 		if got := cmd.ProcessState.ExitCode(); got != code {
 			t.Fatalf("%q: code %d, want %d\n%s%s", args, got, code, stdout.String(), stderr.String())
 		}

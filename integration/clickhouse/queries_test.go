@@ -22,7 +22,7 @@ import (
 
 var noon = time.Date(2026, 10, 14, 23, 0, 0, 0, time.UTC) // an hour before a partition ends
 
-// world makes two hours of traces, some of them foreign, late, long or broken.
+// world returns two hours of traces, some of them foreign, late, long or broken.
 func world() []span {
 	r := rand.New(rand.NewPCG(3, 4))
 	generator := idgen.New()

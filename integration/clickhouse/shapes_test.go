@@ -1,6 +1,6 @@
 package clickhouse_test
 
-// What tables of the world have besides the exporter's columns, and their indexes.
+// shapes are the columns that real tables have in addition to the exporter's, and their indexes and keys.
 var shapes = map[string]struct{ columns, indexes, keys string }{
 	// The exporter's main branch of August 2026, with full text search.
 	"exporter, text indexes": {
