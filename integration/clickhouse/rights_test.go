@@ -96,7 +96,7 @@ func (e *engine) createsAll(ctx context.Context, db *sql.DB) error {
 
 // adoptsAll returns a function that does all that adopt can, and goes on where it failed.
 func (e *engine) adoptsAll() func(context.Context, *sql.DB) error {
-	left := []string{"prepare", "undo", "prepare", "add column", "prepare", "swap", "undo", "swap", "drop-history"}
+	left := []string{"prepare", "undo", "prepare", "add column", "prepare", "swap", "drop-history"}
 	return func(ctx context.Context, db *sql.DB) error {
 		for ; len(left) > 0; left = left[1:] {
 			if left[0] == "add column" {
