@@ -326,6 +326,7 @@ func TestRaise(t *testing.T) {
 			t.Errorf("a repeated raise changed the blocks: %v", err)
 		}
 		command(t, "", "new", "--store", url, "--secret-file", secret).want(t, 2, "", "no leased node")
+		command(t, "", "lease", "raise", "--store", url, "--dry-run").want(t, 0, "current leases that could not be renewed any more: 0", "")
 		list := command(t, "", "lease", "list", "--store", url)
 		list.want(t, 0, "raised, free from "+rfc3339(end), "16384 of 16384 blocks are taken")
 		if n := len(lines(list.out)); n > 4 {
