@@ -1,17 +1,21 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/boltstore"
@@ -106,6 +110,20 @@ func TestReadingWritesNothing(t *testing.T) {
 	}
 	command(t, "", "lease", "show", fmt.Sprint(g.Node)).want(t, 0, "without an owner, free from ", "")
 	command(t, "", "lease", "list", "--held").want(t, 0, "without an owner", "1 of 16384 blocks are taken")
+}
+
+// Neighbours that differ only in their nodes are one row.
+func TestRowsOfBlocks(t *testing.T) {
+	var blocks []lease.Grant
+	for _, node := range []uint32{0, 8, 24} {
+		blocks = append(blocks, lease.Grant{Lease: randflake.Lease{Node: node, Nodes: 8, End: time.Now().Add(time.Hour).Truncate(time.Second)}, Version: 1})
+	}
+	var out bytes.Buffer
+	cmd := new(cobra.Command)
+	cmd.SetOut(&out)
+	if err := writeBlocks(cmd, "text", blocks); err != nil || !regexp.MustCompile(`\n0-15 +2 .*\n24-31 +1 .*\n$`).MatchString(out.String()) {
+		t.Errorf("%v\n%s", err, &out)
+	}
 }
 
 // servers are servers of pages in memory, on which the tests open stores as test:NAME.
