@@ -115,13 +115,17 @@ func TestReadingWritesNothing(t *testing.T) {
 // Neighbours that differ only in their nodes are one row.
 func TestRowsOfBlocks(t *testing.T) {
 	var blocks []lease.Grant
-	for _, node := range []uint32{0, 8, 24} {
-		blocks = append(blocks, lease.Grant{Lease: randflake.Lease{Node: node, Nodes: 8, End: time.Now().Add(time.Hour).Truncate(time.Second)}, Version: 1})
+	end := time.Now().Add(time.Hour)
+	for i, node := range []uint32{0, 8, 24, 32, 40} {
+		blocks = append(blocks, lease.Grant{Lease: randflake.Lease{Node: node, Nodes: 8, End: end}, Version: 1})
+		if i > 2 {
+			blocks[i].Nonce, blocks[i].Owner = lease.NewNonce(), fmt.Sprint("pod-", i)
+		}
 	}
 	var out bytes.Buffer
 	cmd := new(cobra.Command)
 	cmd.SetOut(&out)
-	if err := writeBlocks(cmd, "text", blocks); err != nil || !regexp.MustCompile(`\n0-15 +2 .*\n24-31 +1 .*\n$`).MatchString(out.String()) {
+	if err := writeBlocks(cmd, "text", blocks); err != nil || !regexp.MustCompile(`\n0-15 +2 .*\n24-31 +1 .*\n32-39 +1 .* pod-3 .*\n40-47 +1 .* pod-4 .*\n$`).MatchString(out.String()) {
 		t.Errorf("%v\n%s", err, &out)
 	}
 }
