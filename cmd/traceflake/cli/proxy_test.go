@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/traceflake/traceflake/traceid"
 )
 
 // proxy runs the command until the test ends and returns the addresses on which it listens, and
@@ -83,9 +85,10 @@ func TestProxy(t *testing.T) {
 		fmt.Fprintf(w, `%s?%s for %s {"spanId":""}`, r.URL.Path, r.URL.RawQuery, r.Header.Get("X-Scope-OrgID"))
 	}))
 	t.Cleanup(server.Close)
-	at, _ := proxy(t, 2, "--metrics", "127.0.0.1:0", "--verify", "--secret-file", secret, server.URL+"/prefix")
+	at, _ := proxy(t, 2, "--metrics", "127.0.0.1:0", "--slack", "2h", "--verify", "--secret-file", secret, server.URL+"/prefix")
 	path := "/api/v2/traces/"
-	if got := fetch(t, at[0]+path+recent, "X-Scope-OrgID", "team-a"); !strings.Contains(got, "start=") || !strings.Contains(got, "for team-a") ||
+	start := fmt.Sprintf("start=%d ", traceid.Time(traceID(t, recent)).Add(-2*time.Hour).Unix())
+	if got := fetch(t, at[0]+path+recent, "X-Scope-OrgID", "team-a"); !strings.Contains(got, start) || !strings.Contains(got, "for team-a") ||
 		!strings.HasPrefix(got, "/prefix/api/v2/traces/") {
 		t.Errorf("recent: %s", got)
 	}
