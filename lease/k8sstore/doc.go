@@ -62,17 +62,18 @@
 // A renewal is one GET and one PUT, an Acquire too if the page on which it begins
 // has a free block. A process that starts sends one GET more. With the default
 // TTL a lease is renewed every 5 minutes: 1000 processes send 7 requests a
-// second, 10000 send 67. Lists are used only when no block is free: such an Acquire reads every page and lists them once.
+// second, 10000 send 67. Lists are used only when no block is free: such an Acquire reads every
+// page and lists them once.
 //
 // API Priority and Fairness puts requests of service accounts into the level
 // workload-low by default. A throttled request (429) is repeated after what
 // Retry-After says, or later, until its call ends. The keeper renews when half of
 // the lease is left, so minutes of throttling are harmless.
 //
-// Create tries out the server's conditional writes, with some 50 requests: of eight at once exactly one must be taken. An
-// API server on etcd passes; one whose storage is something else, with a fault,
-// is refused. What the server says it stored is compared with what was sent: a webhook that changes
-// objects is an error of the call.
+// Create tries out the server's conditional writes, with some 50 requests: of eight at once
+// exactly one must be taken. An API server on etcd passes; one whose storage is something else,
+// with a fault, is refused. What the server says it stored is compared with what was sent: a
+// webhook that changes objects is an error of the call.
 //
 // Requests use HTTP/1.1. A write is never sent twice, except after a response
 // which says that nothing was written.

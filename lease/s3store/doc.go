@@ -19,14 +19,13 @@
 // The tests of this package run on Versity's gateway 1.8.0.
 //
 // A server that takes two writes which require the same version grants leases
-// twice. So Create tries the server out, with some 55 requests: of eight writes at once that require the same version exactly one must
-// be taken, five times, with half of each body held back until all have arrived;
-// writes that require an old version, or no object, must be refused; and lists
-// must show the ETag of the object. Otherwise Create returns an error, which says what was tried and
-// what came back. The object probe is for that. The headers are also signed: a
-// proxy that drops them breaks the signature. Versity's gateway 1.6.0 was refused
-// in 200 of 200 tries. A server whose fault shows more rarely passes, so use the
-// versions above.
+// twice. So Create tries the server out, with some 55 requests to the object probe: of eight
+// writes at once that require the same version exactly one must be taken, five times, with half of
+// each body held back until all have arrived; writes that require an old version, or no object,
+// must be refused; and lists must show the ETag of the object. Otherwise Create returns an error,
+// which says what was tried and what came back. The headers are also signed: a proxy that drops
+// them breaks the signature. Versity's gateway 1.6.0 was refused in 200 of 200 tries. A server
+// whose fault shows more rarely passes, so use the versions above.
 //
 // No probe can tell whether an acknowledged write survives a power failure. Ask
 // for it: the posix backend of Versity's gateway, for one, does not sync files, so
@@ -93,8 +92,8 @@
 //	probe      what the probe wrote last
 //
 // All of them are created with the store. With blocks of 8 nodes there are 256 pages, of about
-// 12 kB when all their blocks are taken. An object that is gone is never created again. Each object has a checksum: what somebody edited is
-// refused. Reading is harmless:
+// 12 kB when all their blocks are taken. An object that is gone is never created again, and one
+// that somebody edited is refused, by its checksum. Reading is harmless:
 //
 //	aws s3 cp s3://BUCKET/PREFIX/page-0000 -
 //
@@ -122,7 +121,7 @@
 // write has a CRC-64/NVME, as that of Amazon S3 has, which computes one for each object, it is compared
 // with what was sent, and the ETag must be a new one. A mismatch is an error of the call. The ETag's
 // value is not compared: it is the MD5 of the object only with some kinds of encryption. No checksum
-// is requested: some servers refuse such requests. Each page has one, which every read verifies.
+// is requested: some servers refuse such requests.
 //
 // # Durability
 //

@@ -274,7 +274,7 @@ func stalled(tb testing.TB, newStorage func(testing.TB) Storage) {
 	}
 	c := storage.client(tb)
 	c.write("page-0000", "first\n", "")
-	const wait, patience = 200 * time.Millisecond, time.Second
+	const wait, patience = 200 * time.Millisecond, 5 * time.Second
 	for name, call := range c.calls() {
 		for _, cancelled := range []bool{false, true} {
 			want := context.DeadlineExceeded
