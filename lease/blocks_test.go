@@ -65,7 +65,10 @@ func TestBusyForASecond(t *testing.T) {
 // Borrowing wakes the Keeper once a second; other errors do not wake it.
 func TestWokenOnceASecond(t *testing.T) {
 	b := newHeld(t, lease.WithMaxBlocks(1))
-	b.borrow()
+	b.second()
+	if _, err := b.Next(); err != nil {
+		t.Fatal(err)
+	}
 	if len(b.Kick()) != 1 {
 		t.Fatal("the first borrowing does not wake the Keeper")
 	}

@@ -196,13 +196,6 @@ func (k *Keeper) Failure() error {
 // Next makes one ID. Errors: [ErrNoLease], [ErrClosed] and those of
 // [randflake.Generator.Next].
 func (k *Keeper) Next() (randflake.ID, error) {
-	h := k.current()
-	if len(h.terms) > 0 {
-		id, err := h.terms[h.first()].gen.Next()
-		if err == nil {
-			return id, nil
-		}
-	}
 	var one [1]randflake.ID
 	_, _, err := k.Fill(one[:])
 	return one[0], err
@@ -353,9 +346,4 @@ func (k *Keeper) wake() {
 	}
 }
 
-func (h *held) first() int {
-	if len(h.terms) == 1 {
-		return 0
-	}
-	return int(h.turn.Load()) % len(h.terms)
-}
+func (h *held) first() int { return int(h.turn.Load()) % len(h.terms) }

@@ -30,10 +30,8 @@ const maxClockGap = time.Second
 //
 // A proposal that the store denied was not written and never will be.
 type term struct {
-	gen     *randflake.Generator
-	clock   Clock
-	machine func() uint64
-	drop    func(*term, reason, error) // called by the guard
+	k   *Keeper
+	gen *randflake.Generator
 
 	node   uint32
 	life   uint64       // the machine's, when the grant was requested
@@ -62,13 +60,11 @@ type ending struct {
 // and life the machine's generation, from before the grant was requested: later
 // changes invalidate it.
 func (k *Keeper) newTerm(g Grant, before reading, life uint64) (*term, error) {
-	t := &term{
-		clock: k.cfg.clock, machine: k.cfg.machine, drop: k.drop, node: g.Node, life: life, confirmed: confirmed{grant: g},
-	}
+	t := &term{k: k, node: g.Node, life: life, confirmed: confirmed{grant: g}}
 	t.offset.Store(before.offset())
 	t.until.Store(g.End.Unix())
 	var err error
-	t.gen, err = randflake.NewGenerator(k.codec, g.Lease, randflake.WithClock(t.clock), randflake.WithGuard(t.guard))
+	t.gen, err = randflake.NewGenerator(k.codec, g.Lease, randflake.WithClock(k.cfg.clock), randflake.WithGuard(t.guard))
 	return t, err
 }
 
@@ -89,23 +85,23 @@ func (t *term) guard(now time.Time) bool {
 
 // alive drops the term if the machine was restored from a snapshot.
 func (t *term) alive() bool {
-	if t.machine() == t.life {
+	if t.k.cfg.machine() == t.life {
 		return true
 	}
-	t.drop(t, restored, fmt.Errorf("%w: it was restored from a snapshot", ErrCloned))
+	t.k.drop(t, restored, fmt.Errorf("%w: it was restored from a snapshot", ErrCloned))
 	return false
 }
 
 // look drops the term if the machine was restored from a snapshot or the clocks
 // diverged. It tolerates slow drift.
 func (t *term) look() (at reading, ok bool) {
-	at = read(t.clock)
+	at = read(t.k.cfg.clock)
 	gap := time.Duration(at.offset() - t.offset.Load())
 	switch {
 	case !t.alive():
 		return at, false
 	case gap.Abs() > maxClockGap:
-		t.drop(t, clockGap, fmt.Errorf("lease: node %d: the wall clock moved by %s against the monotonic clock: "+
+		t.k.drop(t, clockGap, fmt.Errorf("lease: node %d: the wall clock moved by %s against the monotonic clock: "+
 			"the clock was stepped, or the machine suspended or cloned", t.node, gap.Round(time.Millisecond)))
 		return at, false
 	}
