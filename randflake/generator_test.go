@@ -431,7 +431,7 @@ func TestConcurrentExtend(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
-			for range 20_000 {
+			for range 100_000 {
 				end := base.Add(time.Duration(next.Add(1)) * time.Second)
 				if err := g.Extend(end); err != nil {
 					continue // another goroutine was further
@@ -702,7 +702,7 @@ func TestSealWhileReserving(t *testing.T) {
 	l := lease(1, 20*365*24*time.Hour)
 	var seconds atomic.Int64
 	clock := ClockFunc(func() time.Time { return base.Add(time.Duration(seconds.Add(1)) * time.Second) })
-	tries := 5000
+	tries := 10_000
 	if testing.Short() {
 		tries = 500
 	} else if os.Getenv("TRACEFLAKE_NIGHTLY") != "" {
@@ -711,7 +711,8 @@ func TestSealWhileReserving(t *testing.T) {
 	for range tries {
 		seconds.Store(0)
 		g := newChecker(t, l, WithClock(clock))
-		last, started := make(chan ID), make(chan bool)
+		last := make(chan ID)
+		var started atomic.Bool
 		go func() {
 			var id ID
 			for n := 0; ; n++ {
@@ -721,11 +722,13 @@ func TestSealWhileReserving(t *testing.T) {
 					return
 				}
 				if id = next; n == 0 {
-					close(started)
+					started.Store(true)
 				}
 			}
 		}()
-		<-started
+		for !started.Load() { // without a wait, so that both run when Seal is called
+			runtime.Gosched()
+		}
 		unused := g.Seal()
 		if p := g.codec.Decode(<-last); !p.Time.Before(unused) {
 			t.Fatalf("%+v was reserved, and Seal returned %v as unused", p, unused)
