@@ -79,7 +79,9 @@ func TestGrantUnlikeTheRow(t *testing.T) {
 
 // A request that is repeated while the server still commits the first one finds its grant.
 func TestRepeatedAcquire(t *testing.T) {
-	pool, ctx := connect(t, database(t), nil), context.Background()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	pool := connect(t, database(t), nil)
 	s, r := created(t, pool), request(time.Now())
 	first, err := pool.Begin(ctx)
 	if err != nil {
@@ -89,13 +91,20 @@ func TestRepeatedAcquire(t *testing.T) {
 	if _, err := first.Exec(ctx, "UPDATE traceflake_leases SET version = 1, nonce = $1 WHERE node = $2", r.Nonce, few.BlockSize); err != nil {
 		t.Fatal(err)
 	}
+	var g lease.Grant
+	answered := make(chan error, 1)
 	go func() {
-		for waiting := 0; waiting == 0; time.Sleep(time.Millisecond) {
-			waiting = value[int](t, pool, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")
-		}
-		_ = first.Commit(ctx)
+		var err error
+		g, err = s.Acquire(ctx, r)
+		answered <- err
 	}()
-	if g, err := s.Acquire(ctx, r); err != nil || g.Node != few.BlockSize {
+	for waiting := 0; waiting == 0 && ctx.Err() == nil; time.Sleep(time.Millisecond) {
+		waiting = value[int](t, pool, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")
+	}
+	if err := first.Commit(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-answered; err != nil || g.Node != few.BlockSize {
 		t.Errorf("acquire: got %+v, %v; want the block %d", g, err, few.BlockSize)
 	}
 }
