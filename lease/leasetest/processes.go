@@ -98,7 +98,18 @@ func (p Processes) create(tb testing.TB) (driver.Store, *randflake.Codec) {
 		}
 		d.Secrets = []string{lease.Fingerprint(codec, d.ID)}
 	}
-	storage.Create(tb, d)
+	d, err := filled(d)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for range 10 { // the network may be bad: then an operator runs the command again
+		if err = store.Create(tb.Context(), d); err == nil {
+			break
+		}
+	}
+	if err != nil {
+		tb.Fatalf("create: %v", err)
+	}
 	codec, err := codecOf(tb.Context(), store)
 	if err == nil {
 		_, err = store.Describe(tb.Context()) // so that this client knows the store
