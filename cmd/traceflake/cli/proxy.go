@@ -118,16 +118,15 @@ func (u upstream) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 func newProxy(target *url.URL, transport http.RoundTripper, logger *log.Logger) http.Handler {
-	return &httputil.ReverseProxy{
+	return &httputil.ReverseProxy{ // it flushes streams at once; FlushInterval would part the status of a gRPC error from its stream's end
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(target)
 			r.Out.URL.RawQuery = r.In.URL.RawQuery // with the parameters that Go cannot parse
 			r.Out.Header["X-Forwarded-For"] = r.In.Header["X-Forwarded-For"]
 			r.SetXForwarded()
 		},
-		Transport:     transport,
-		FlushInterval: -1, // streams of search results
-		ErrorLog:      logger,
+		Transport: transport,
+		ErrorLog:  logger,
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			status := http.StatusBadGateway
 			var network net.Error

@@ -32,10 +32,10 @@ func TestSignals(t *testing.T) {
 				t.Parallel()
 				store := "bolt:" + filepath.Join(t.TempDir(), "leases.db")
 				leased := name != "inspect"
-				if leased {
-					args = append(args[:len(args):len(args)], "--store", store)
-				}
 				cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
+				if leased {
+					cmd.Args = append(cmd.Args, "--store", store)
+				}
 				cmd.Env = append(os.Environ(), asCommand+"=yes")
 				var errOut bytes.Buffer
 				cmd.Stderr = &errOut

@@ -54,7 +54,7 @@ func TestKinds(t *testing.T) {
 
 // Of random IDs, as many look like a kind as its FalsePositives says.
 func TestKindsByChance(t *testing.T) {
-	const n = 300_000
+	const n = 100_000
 	now := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
 	r := rand.New(rand.NewPCG(1, 2))
 	seen, chance := map[string]float64{}, map[string]float64{}
