@@ -77,8 +77,8 @@ bench-clickhouse: engines ## granules and bytes read in ClickHouse, by layout an
 .PHONY: race
 race: engines ## the tests under the race detector: of the packages for users, and of the stores with their servers
 	@packages=$$(go list work)
-	$(WITH_SERVERS) go test -race -skip '^Test(SimulationReplays|RequestsOfAFleet|\w*Recipe)$$' $$(grep -vE '^[^/]+/[^/]+/[^/]+/(examples|bench|integration|lease/pgstore|sparx64/_asm)(/|$$)' <<<"$$packages")
-	$(WITH_SERVERS) go test -race -run '^TestConformance$$/^(every_block_at_once|linearizable|create_at_once)$$|Faults' ./integration/lease/... ./lease/pgstore
+	$(WITH_SERVERS) go test -race -skip '^Test(SimulationReplays|RequestsOfAFleet|\w*Recipe)$$' $$(grep -vE '^[^/]+/[^/]+/[^/]+/(examples|bench|integration|sparx64/_asm)(/|$$)' <<<"$$packages")
+	$(WITH_SERVERS) go test -race -run '^TestConformance$$/^(every_block_at_once|linearizable|create_at_once)$$|Faults' ./integration/lease/...
 
 .PHONY: sim
 sim: ## the simulator of leases with SEEDS seeds; -seed N of its test replays one

@@ -114,7 +114,6 @@ var rules = map[string]string{
 	"examples/otelhttp/...": "STD OTHERS" + root + stores,
 
 	// Tests of stores that start servers are in integration/lease.
-	"lease/pgstore test":      "~/lease/leasetest " + tests,
 	"lease/leasetest test":    "~/lease/leasetest ~/lease/driver/pages/... STD" + root,
 	"lease/driver/pages test": "~/lease/driver/pages/... STD" + root,
 	"cmd/... test":            "~/lease/driver/pages/pagestest " + tests,

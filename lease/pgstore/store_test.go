@@ -2,57 +2,15 @@ package pgstore_test
 
 import (
 	"context"
-	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/driver"
-	"github.com/traceflake/traceflake/lease/leasetest"
 	"github.com/traceflake/traceflake/lease/pgstore"
 )
-
-var schemas atomic.Int64
-
-// harness has each store in a schema of its own, which admin creates.
-func harness(pool, admin *pgxpool.Pool) leasetest.Harness {
-	return leasetest.Harness{KnowsTime: true, New: func(tb testing.TB) leasetest.Storage {
-		config, schema := pool.Config(), fmt.Sprintf("leases_%d", schemas.Add(1))
-		config.ConnConfig.RuntimeParams["search_path"] = schema
-		execute(tb, admin, "CREATE SCHEMA "+schema)
-		return leasetest.Storage{
-			Open: func() (driver.Store, error) { return pgstore.New(config) },
-			Delete: func() error {
-				_, err := admin.Exec(context.Background(), fmt.Sprintf("DROP TABLE %s.traceflake_leases, %[1]s.traceflake_leases_store", schema))
-				return err
-			},
-		}
-	}}
-}
-
-func TestConformance(t *testing.T) {
-	pool := connect(t, database(t), nil)
-	leasetest.Run(t, harness(pool, pool))
-}
-
-// Settings of a database or role that change how things look or work.
-func TestConformanceUnderOtherSettings(t *testing.T) {
-	dsn := database(t)
-	pool := connect(t, dsn, map[string]string{
-		"default_transaction_isolation": "serializable",
-		"datestyle":                     "German",
-		"timezone":                      "Asia/Kathmandu",
-		"bytea_output":                  "escape",
-		"synchronous_commit":            "off",
-		"search_path":                   "public",
-		"client_min_messages":           "error",
-	})
-	leasetest.Run(t, harness(pool, connect(t, dsn, nil)))
-}
 
 // A grant says which write of which block it is. The block's end and owner are those of the row.
 func TestGrantUnlikeTheRow(t *testing.T) {
