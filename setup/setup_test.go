@@ -499,7 +499,7 @@ func TestBadValues(t *testing.T) {
 		{"folder for a secret", fleet(setup.SecretFileVar, dir), "TRACEFLAKE_SECRET_FILE: randflake: keyring: read"},
 		{"bad secret", fleet(setup.SecretFileVar, short), "TRACEFLAKE_SECRET_FILE: " + short + ": randflake: invalid keyring: line 1 has 30 characters"},
 		{"unknown store", fleet(setup.StoreVar, "redis://user:hunter2@host"),
-			"TRACEFLAKE_STORE=redis://host: lease: unknown kind of store: its URL must begin with one of: bolt:, setup-test://"},
+			"TRACEFLAKE_STORE=redis://host: lease: unknown kind of store: its URL must begin with one of: bolt:, "},
 		{"store not imported", fleet(setup.StoreVar, "postgres://user:hunter2@host/db?sslmode=disable"),
 			`TRACEFLAKE_STORE=postgres://host/db: lease: unknown kind of store: postgres: ` +
 				`import _ "github.com/traceflake/traceflake/lease/pgstore"`},

@@ -19,7 +19,7 @@ import (
 )
 
 // variable has the address of an etcd, as host:port, in which the tests may write.
-const variable = "TRACEFLAKE_TEST_ETCD"
+const variable = "TEST_ETCD"
 
 // address returns it.
 func address(tb testing.TB) string {

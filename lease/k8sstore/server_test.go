@@ -14,7 +14,7 @@ import (
 
 // variable has the URL of an API server that needs no credentials, such as that of `kubectl proxy`, in
 // whose namespace "default" the tests may write and delete Leases.
-const variable = "TRACEFLAKE_TEST_KUBERNETES"
+const variable = "TEST_KUBERNETES"
 
 // What a Server must do, on a real API server.
 func TestServer(t *testing.T) {

@@ -99,6 +99,6 @@
 // [github.com/traceflake/traceflake/lease.MaxClockAhead] is refused. Uniqueness needs no
 // clock; to raise a restored table does: see docs/operating.md.
 //
-// The tests need a PostgreSQL, the one of TRACEFLAKE_TEST_POSTGRES. Those that stop, cut or
+// The tests need a PostgreSQL, the one of TEST_POSTGRES. Those that stop, cut or
 // reconfigure it are in the repository's integration/lease/pgstore.
 package pgstore

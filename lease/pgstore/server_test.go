@@ -19,7 +19,7 @@ import (
 )
 
 // variable has the URL of a PostgreSQL in which the tests may create databases and roles.
-const variable = "TRACEFLAKE_TEST_POSTGRES"
+const variable = "TEST_POSTGRES"
 
 // database returns the URL of a new database, which is dropped when the test ends.
 func database(tb testing.TB) string {

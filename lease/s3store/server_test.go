@@ -24,7 +24,7 @@ import (
 
 // variable has the URL of a bucket in which the tests may write, with keys:
 // http://KEY:SECRET@host:port/bucket.
-const variable = "TRACEFLAKE_TEST_S3"
+const variable = "TEST_S3"
 
 // bucket, region and root are those of servers that a test plays itself.
 const (

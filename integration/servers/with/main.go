@@ -35,21 +35,21 @@ var all = []struct {
 	variable string
 	start    func(context.Context) (value string, server io.Closer, err error)
 }{
-	{"TRACEFLAKE_TEST_POSTGRES", func(ctx context.Context) (string, io.Closer, error) {
+	{"TEST_POSTGRES", func(ctx context.Context) (string, io.Closer, error) {
 		s, err := servers.Postgres(ctx)
 		if err != nil {
 			return "", nil, err
 		}
 		return s.DSN(), s, nil
 	}},
-	{"TRACEFLAKE_TEST_ETCD", func(ctx context.Context) (string, io.Closer, error) {
+	{"TEST_ETCD", func(ctx context.Context) (string, io.Closer, error) {
 		c, err := etcd.Start(ctx, 1)
 		if err != nil {
 			return "", nil, err
 		}
 		return c.Endpoints()[0], c, nil
 	}},
-	{"TRACEFLAKE_TEST_S3", func(ctx context.Context) (string, io.Closer, error) {
+	{"TEST_S3", func(ctx context.Context) (string, io.Closer, error) {
 		s, err := s3.Start(ctx)
 		if err != nil {
 			return "", nil, err
@@ -65,7 +65,7 @@ var all = []struct {
 		u.User = url.UserPassword(s3.Root.AccessKey, s3.Root.SecretKey)
 		return u.String(), s, nil
 	}},
-	{"TRACEFLAKE_TEST_KUBERNETES", func(ctx context.Context) (string, io.Closer, error) {
+	{"TEST_KUBERNETES", func(ctx context.Context) (string, io.Closer, error) {
 		s, err := kubernetes.Start(ctx)
 		if err != nil {
 			return "", nil, err
