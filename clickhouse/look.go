@@ -72,21 +72,26 @@ func (a Adoption) read(ctx context.Context, db *sql.DB) (*adoption, error) {
 		return nil, fmt.Errorf("clickhouse: there is no database %s", o.Database)
 	}
 	o.Database, o.databaseEngine = database[0][0], database[0][1]
+	// In one query: between two of them another operator may exchange the tables.
+	suffixes, names := map[string]string{}, []string{}
 	for _, suffix := range []string{"", other, both, both + lookup, lookup} {
-		rows, err := query(ctx, db, "SELECT engine, engine_full, create_table_query, sorting_key, comment, toString(ifNull(total_rows, 0)), storage_policy FROM system.tables WHERE "+o.at("name", suffix))
-		if err != nil {
-			return nil, err
-		}
-		for _, r := range rows {
-			t := facts{r[0], r[1], r[2], r[3], r[4], r[5], r[6], map[string]string{}}
-			columns, err := query(ctx, db, "SELECT name, default_kind FROM system.columns WHERE "+o.at("table", suffix))
-			if err != nil {
-				return nil, err
-			}
-			for _, c := range columns {
-				t.columns[c[0]] = c[1]
-			}
-			o.tables[suffix] = t
+		suffixes[o.named(suffix)] = suffix
+		names = append(names, quoteText(o.named(suffix)))
+	}
+	among := " IN (" + strings.Join(names, ", ") + ") AND database = " + o.inDatabase()
+	rows, err := query(ctx, db, "SELECT name, engine, engine_full, create_table_query, sorting_key, comment, toString(ifNull(total_rows, 0)), storage_policy FROM system.tables WHERE name"+among)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range rows {
+		o.tables[suffixes[r[0]]] = facts{r[1], r[2], r[3], r[4], r[5], r[6], r[7], map[string]string{}}
+	}
+	if rows, err = query(ctx, db, "SELECT table, name, default_kind FROM system.columns WHERE table"+among); err != nil {
+		return nil, err
+	}
+	for _, r := range rows {
+		if t, there := o.tables[suffixes[r[0]]]; there {
+			t.columns[r[1]] = r[2]
 		}
 	}
 	_, o.begun = o.tables[other]

@@ -2,6 +2,7 @@ package idgen
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"os"
 	"runtime"
@@ -98,6 +99,35 @@ func TestStepsOfTheClock(t *testing.T) {
 		}
 		if g.steps.Load() != steps {
 			t.Errorf("step %v: %d steps are counted in the end", step, g.steps.Load())
+		}
+	}
+}
+
+// The clock steps back by more than the source accepts, and the lease goes on with another block's nodes:
+// both halves of the next IDs have the new time at once, although the counter is still trusted.
+func TestStepBackToAnotherLease(t *testing.T) {
+	collectErrors(t)
+	c, codec := newClock(noon), newCodec(t, fleetSecret)
+	one := newSource(t, unread{c})
+	two, err := randflake.NewGenerator(codec, randflake.Lease{Node: 72, Nodes: 8, Start: noon.Add(-time.Hour), End: noon.Add(time.Hour)},
+		randflake.WithClock(unread{c}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, _ := c.learned(t, WithSource(sourceFunc(func(dst []randflake.ID) (int, time.Time, error) {
+		n, second, err := one.Fill(dst)
+		if errors.Is(err, randflake.ErrClockBehind) {
+			return two.Fill(dst)
+		}
+		return n, second, err
+	})))
+	c.pass(time.Millisecond)
+	g.NewIDs(t.Context())
+	c.add(-time.Minute)
+	v := traceid.NewVerifier(randflake.NewKeyring(codec), traceid.WithClock(c), traceid.WithSkew(2*time.Minute))
+	for range 3000 {
+		if id, _ := g.NewIDs(t.Context()); !v.Verify(id) {
+			t.Fatalf("the halves of %s disagree", id)
 		}
 	}
 }

@@ -171,7 +171,7 @@ func (g *Generator) fill(l *local, n uint32) error {
 		return err
 	}
 	g.refusals.fromSource.set(false, nil)
-	if l.ahead() > 0 { // borrowed, or the process was stopped meanwhile
+	if l.ahead() > 0 || !l.covers() { // borrowed, or the clock was stepped or this process stopped meanwhile
 		g.read(&l.ready, &l.compared, g.clock.counter.read())
 	}
 	g.borrowed.Store(max(l.ahead(), 0))

@@ -200,6 +200,23 @@ func TestOwnBlockWonAtItsEnd(t *testing.T) {
 	}
 }
 
+// A lease ends while the request for another one hangs, and another process acquires its block: no
+// grant was lost.
+func TestEndsDuringAnotherRequest(t *testing.T) {
+	b := newBusy(t, 2)
+	b.store.set(errAway, nil)
+	b.clock.Add(6 * time.Second) // no block has been used for as long, and both leases are to be renewed
+	b.once("release", func() {
+		b.clock.Add(5 * time.Second)
+		b.store.set(nil, nil)
+		for range few.Blocks() {
+			_, _ = b.memory.Acquire(t.Context(), lease.Request{Nonce: lease.NewNonce(), Now: b.clock.Now(), TTL: time.Minute})
+		}
+	})
+	b.Step(t.Context())
+	b.wantDrops(map[string]int64{})
+}
+
 // A step of the clock drops the grant before an ID is made with the new time; the block is not
 // returned, because a clone may use it.
 func TestClockStep(t *testing.T) {

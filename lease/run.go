@@ -57,7 +57,7 @@ func (k *Keeper) step(ctx context.Context) time.Duration {
 		// With a stepped clock nothing is renewed or given back.
 		now, ok := t.look()
 		switch {
-		case !ok:
+		case !ok, !now.wall.Before(t.grant.End): // which it may have reached during another term's request
 		case k.spare(t):
 			if err := k.giveBack(ctx, t); err != nil {
 				k.failed(ctx, "release", err)

@@ -394,6 +394,30 @@ func TestAdoptTwoAtOnce(t *testing.T) {
 	}
 }
 
+// TestPlanMeetsExchange: another operator exchanges the tables before any query of a plan. The plan takes
+// neither of them for a foreign one.
+func TestPlanMeetsExchange(t *testing.T) {
+	e := newEngine(t)
+	e.adoptable("ClickStack")
+	e.insert("spans", few())
+	if _, err := e.adopts("prepare"); err != nil {
+		t.Fatal(err)
+	}
+	for at, met := 0, true; met; at++ {
+		queries := 0
+		db := e.rewriting("", func(query string) string {
+			if queries++; queries-1 == at {
+				e.exec("EXCHANGE TABLES spans AND spans_other")
+			}
+			return query
+		})
+		if _, err := operations["swap"](clickhouse.Adoption{Table: "spans"}, t.Context(), db); err != nil {
+			t.Errorf("query %d: %v", at, err)
+		}
+		met = queries > at
+	}
+}
+
 // TestAdoptRefuses what cannot be adopted, and changes nothing.
 func TestAdoptRefuses(t *testing.T) {
 	e := newEngine(t)

@@ -120,3 +120,23 @@ func wantError(tb testing.TB, what string, err, sentinel error, texts ...string)
 		tb.Errorf("%s: error %q has the password", what, err)
 	}
 }
+
+// empty answers each transaction as no etcd does: without a response to any operation.
+type empty struct{ clientv3.KV }
+
+type emptyTxn struct{ clientv3.Txn }
+
+func (empty) Txn(context.Context) clientv3.Txn      { return emptyTxn{} }
+func (t emptyTxn) If(...clientv3.Cmp) clientv3.Txn  { return t }
+func (t emptyTxn) Then(...clientv3.Op) clientv3.Txn { return t }
+func (t emptyTxn) Else(...clientv3.Op) clientv3.Txn { return t }
+func (emptyTxn) Commit() (*clientv3.TxnResponse, error) {
+	return &clientv3.TxnResponse{Succeeded: true}, nil
+}
+
+func TestEmptyAnswer(t *testing.T) {
+	s := &server{connection: &connection{client: empty{}}}
+	if _, err := s.Write(t.Context(), "config", []byte("data"), ""); err == nil || errors.Is(err, pages.ErrChanged) {
+		t.Errorf("got error %v, want that the answer is empty", err)
+	}
+}

@@ -98,6 +98,9 @@ func (s *server) Write(ctx context.Context, name string, data []byte, version st
 	if err != nil {
 		return pages.Object{}, s.failed(err)
 	}
+	if len(answer.Responses) == 0 {
+		return pages.Object{}, s.failed(errors.New("the answer to a transaction is empty"))
+	}
 	now := object(answer.Responses[len(answer.Responses)-1].GetResponseRange().GetKvs())
 	if !answer.Succeeded {
 		return now, pages.ErrChanged

@@ -13,7 +13,7 @@
 //	           …
 //	           {"crc32c":"…"}
 //
-// [Store.Create] writes all of them: first config, then every page, and then config again, with
+// [lease.Admin.Create] writes all of them: first config, then every page, and then config again, with
 // "complete". Nobody uses the store before, and afterwards no object is created any more: a page
 // that is missing, or that has the ID of another store, is [lease.ErrReplaced]. Every change is one
 // conditional write of one page. If the page has changed meanwhile, it is read again. A write whose
@@ -54,7 +54,7 @@ var ErrAltered = errors.New("the server acknowledged a write, but did not store 
 // Server holds objects of some kilobytes under names of lower-case letters, digits and "-". It is
 // linearizable and durable: an acknowledged write is never forgotten, and every call sees all writes
 // acknowledged before it began, by any client. A read from a replica or a cache does not. It is safe
-// for concurrent use. If it is an io.Closer, [Store.Close] closes it.
+// for concurrent use. If it is an io.Closer, the store's Close closes it.
 //
 // Each method obeys its context, also while a request is in flight: it returns soon after the
 // context is over, with an error that wraps the context's. Many clients obey it before a request

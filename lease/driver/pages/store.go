@@ -141,9 +141,11 @@ func (s *store) update(ctx context.Context, name string, next func(o Object, aga
 		if failed != nil || data == nil {
 			return failed
 		}
+		at := o.Time
 		if o, err = s.server.Write(ctx, name, data, o.Version); !errors.Is(err, ErrChanged) {
 			return err
 		}
+		o.Time = at // which only Read sets
 		if err = nil; try > 0 || o.Version == "" {
 			if err = pause(ctx, try); err == nil {
 				o, err = s.server.Read(ctx, name)
