@@ -240,11 +240,11 @@ func (s *server) with(call func(*sql.DB) error) error {
 		return errors.New("clickhouse: no address: set --dsn or $" + clickhouseVar)
 	}
 	options, err := chgo.ParseDSN(s.address())
-	for i := 0; err == nil && i < len(options.Addr); i++ {
-		_, _, err = net.SplitHostPort(options.Addr[i])
-	}
 	if err != nil { // its text may contain the password
 		return errors.New("clickhouse: the address is invalid: want clickhouse://user:password@host:9000/database or http://user:password@host:8123/database")
+	}
+	for i, host := range options.Addr {
+		options.Addr[i] = withPort(host, options)
 	}
 	db := chgo.OpenDB(options)
 	defer func() { _ = db.Close() }()
@@ -255,4 +255,19 @@ func (s *server) with(call func(*sql.DB) error) error {
 		return fmt.Errorf("%w\ngrant this to the user and run the same command again; it continues where it stopped", err)
 	}
 	return err
+}
+
+// withPort adds the default port to a host that has none.
+func withPort(host string, o *chgo.Options) string {
+	if _, _, err := net.SplitHostPort(host); err == nil {
+		return host
+	}
+	plain, tls := "9000", "9440"
+	if o.Protocol == chgo.HTTP {
+		plain, tls = "8123", "8443"
+	}
+	if o.TLS != nil {
+		plain = tls
+	}
+	return net.JoinHostPort(strings.Trim(host, "[]"), plain)
 }

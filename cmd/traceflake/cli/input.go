@@ -21,16 +21,13 @@ var (
 	errNoIDs   = errors.New("no IDs: give some as arguments, or on standard input, one per line")
 )
 
-// eachID calls each for the arguments or for standard input, as eachLine does. Problems of a line
-// are reported, and set the exit code to 1; an error ends the command.
-func eachID(cmd *cobra.Command, args []string, each func(number int, text string) (problem, err error)) error {
+// eachID calls each for the arguments or for standard input, as eachLine does. The problems that it
+// returns are reported, and set the exit code to 1; an error ends the command.
+func eachID(cmd *cobra.Command, args []string, each func(number int, text string, problem error) (reported, err error)) error {
 	none, failed := true, false
 	err := eachLine(cmd, args, func(number int, text string, problem error) (err error) {
 		none = false
-		if problem == nil {
-			problem, err = each(number, text)
-		}
-		if problem == nil {
+		if problem, err = each(number, text, problem); problem == nil {
 			return err
 		}
 		failed = true

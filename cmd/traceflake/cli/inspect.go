@@ -85,7 +85,10 @@ type inspection struct {
 
 // all inspects arguments or standard input.
 func (in *inspection) all(cmd *cobra.Command, args []string) error {
-	return eachID(cmd, args, func(number int, text string) (problem, err error) {
+	return eachID(cmd, args, func(number int, text string, problem error) (_, err error) {
+		if problem != nil {
+			return problem, nil
+		}
 		found, problem := in.identifier.Line(text)
 		for _, id := range found {
 			in.addLeases(cmd.Context(), id.Candidates)
@@ -123,7 +126,7 @@ func (in *inspection) addLeases(ctx context.Context, candidates []identify.Candi
 
 // rows returns a row for each kind that an ID may be, the first time below the names of the columns.
 func (in *inspection) rows(f identify.Found) string {
-	const columns = "%-32s  %-19s  %-24s  %-15s  %s\n"
+	const columns = "%-36s  %-19s  %-24s  %-15s  %s\n"
 	var all strings.Builder
 	if !in.named {
 		fmt.Fprintf(&all, columns, "ID", "KIND", "TIME", "FALSE POSITIVES", "PARTS")

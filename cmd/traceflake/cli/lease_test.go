@@ -153,6 +153,20 @@ func (down) Describe(context.Context) (lease.Description, error) {
 
 func (down) Close(context.Context) error { return nil }
 
+// kept is a store that takes no leases back, opened as test-kept:URL.
+type kept struct{ driver.Store }
+
+func init() {
+	driver.Register("test-kept", func(url string) (driver.Store, error) {
+		s, err := driver.Open(strings.TrimPrefix(url, "test-kept:"))
+		return kept{s}, err
+	})
+}
+
+func (kept) Release(context.Context, lease.Grant, string, time.Time) error {
+	return errors.New("the release failed")
+}
+
 // newServer begins a server without a store.
 func newServer(t *testing.T, clock func() time.Time) (url string, s *pagestest.Server) {
 	t.Helper()

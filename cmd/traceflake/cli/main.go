@@ -15,6 +15,7 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -72,6 +73,10 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root.SetIn(stdin)
 	root.SetOut(bufio.NewWriterSize(stdout, 1<<16))
 	root.SetErr(stderr)
+	root.InitDefaultCompletionCmd("completion") // its output is that of root now
+	if completion, _, err := root.Find([]string{"completion"}); err == nil {
+		group(completion)
+	}
 	err := root.ExecuteContext(ctx)
 	if flushErr := flush(root); flushErr != nil && (err == nil || errors.Is(err, errReported)) {
 		err = flushErr
@@ -119,6 +124,13 @@ understood; 2, wrong usage, an unreadable secret or an unreachable store.`,
 	)
 	root.SetFlagErrorFunc(explainFlag)
 	explainArgs(root)
+	root.InitDefaultHelpCmd()
+	if help, _, err := root.Find([]string{"help"}); err == nil {
+		help.Args = func(_ *cobra.Command, args []string) error {
+			cmd, rest, err := root.Find(args)
+			return cmp.Or(err, unknown(cmd, rest))
+		}
+	}
 	return root
 }
 

@@ -148,6 +148,14 @@ func TestNewVerifyInspect(t *testing.T) {
 	command(t, "", "inspect", ids[0]).want(t, 0, "traceflake trace ID  "+at, "")
 	command(t, "", "inspect", ids[0]).want(t, 0, ", secret 1, halves agree\n", "")
 
+	// The longest IDs of other systems fit in the column.
+	for _, id := range []string{"01970a1b-2c3d-7e4f-8a5b-6c7d8e9f0a1b", "1-58406520-a006649127e371903a2de979"} {
+		rows := lines(command(t, "", "inspect", id).out)
+		if kind := strings.Index(rows[0], "KIND"); rows[1][kind-1] != ' ' || rows[1][kind] == ' ' {
+			t.Errorf("rows %q", rows)
+		}
+	}
+
 	// JSON
 	command(t, "", "verify", "-o", "json", ids[0]).want(t, 0, `{"id":"`+ids[0]+`","verified":true}`+"\n", "")
 	r = command(t, "\nb3: 0\ntraceparent: 00-"+random+"-00f067aa0ba902b7-01\n", "verify", "-o", "json")
@@ -214,6 +222,8 @@ func TestInspectMany(t *testing.T) {
 	r := command(t, in, "inspect")
 	r.want(t, 1, "ULID", "line 601: the line is longer than 1 MiB")
 	r.want(t, 1, "ULID", `line 602: not an ID: "\x00\xff"`)
+	verdict := command(t, in, "verify", "-o", "json", "--secret-file", write(t, "secret", secretA))
+	verdict.want(t, 1, `{"line":601,"id":"","verified":false,"error":"the line is longer than 1 MiB`, "line 601: the line is longer than 1 MiB")
 	if n, names := strings.Count(r.out, "2016-07-30T23:54:10.259Z"), strings.Count(r.out, "FALSE POSITIVES"); n != 601 || names != 1 {
 		t.Errorf("%d rows, %d times the names of the columns", n, names)
 	}
@@ -228,6 +238,7 @@ func TestRange(t *testing.T) {
 		"1704164645 1704164646000":                            low + "\n" + high + "\n",
 		"1704164645 1704164646 -o sql --column trace_id":      "trace_id BETWEEN '" + low + "' AND '" + high + "'\n",
 		"1704164645 1704164646 -o json":                       `{"min":"` + low + `","max":"` + high + `"}` + "\n",
+		"9999999999 99999999999":                              strings.Repeat("f", 32), // clamped
 		"now-7d now":                                          week[:7],
 		"--trace 1950fb0f8880000086cdcca4ab608495":            "2026-11-21T22:07:06.385Z\n",
 		"--trace 1950fb0f8880000086cdcca4ab608495 -o json":    `{"not_before":"2026-11-21T22:07:06.385Z"}`,
@@ -334,5 +345,10 @@ func TestBackfill(t *testing.T) {
 	// Nodes are leased from the store, and an unreachable store ends the run.
 	store := "bolt:" + filepath.Join(t.TempDir(), "leases.db")
 	command(t, in[:38], "backfill", "--time", "ts", "--store", store).want(t, 0, "trace_id", "1 records got an ID")
+	// A failed return of the lease takes precedence over records without an ID.
+	server, _ := newServer(t, time.Now)
+	own := filepath.Join(t.TempDir(), "own")
+	command(t, "", "lease", "create", "--store", server, "--secret-file", own).want(t, 0, something, "")
+	command(t, in, "backfill", "--time", "ts", "--store", "test-kept:"+server, "--secret-file", own).want(t, 2, "trace_id", "the release failed")
 	command(t, in[:38], "backfill", "--time", "ts", "--store", "postgres://127.0.0.1:1/db", "--secret-file", secret).want(t, 2, "", "no leased node")
 }

@@ -146,7 +146,12 @@ func (f *flags) withGenerator(cmd *cobra.Command, call func(generator) error) (e
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(cmd.Context()), storeTimeout)
 		defer cancel()
-		err = errors.Join(err, ids.Shutdown(ctx))
+		if e := ids.Shutdown(ctx); e != nil {
+			if errors.Is(err, errReported) {
+				err = nil // exit code 2 takes precedence
+			}
+			err = errors.Join(err, e)
+		}
 	}()
 	return call(generator{ids})
 }

@@ -20,19 +20,22 @@ import (
 func group(cmd *cobra.Command, subcommands ...*cobra.Command) *cobra.Command {
 	const distance = 2
 	cmd.SuggestionsMinimumDistance = distance
-	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return nil
-		}
-		names := strings.Join(cmd.SuggestionsFor(args[0]), " or ")
-		if names == "" {
-			return fmt.Errorf("unknown command %q for %q; %[2]s --help lists all commands", args[0], cmd.CommandPath())
-		}
-		return fmt.Errorf("unknown command %q for %q; did you mean %s?", args[0], cmd.CommandPath(), names)
-	}
+	cmd.Args = unknown
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	cmd.AddCommand(subcommands...)
 	return cmd
+}
+
+// unknown returns an error if there are arguments, which are not subcommands of cmd.
+func unknown(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	names := strings.Join(cmd.SuggestionsFor(args[0]), " or ")
+	if names == "" {
+		return fmt.Errorf("unknown command %q for %q; see %[2]s --help", args[0], cmd.CommandPath())
+	}
+	return fmt.Errorf("unknown command %q for %q; did you mean %s?", args[0], cmd.CommandPath(), names)
 }
 
 // explainArgs adds the usage to errors about the number of arguments. Without a check a command has

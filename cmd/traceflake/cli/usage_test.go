@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	chgo "github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/spf13/cobra"
 
 	"github.com/traceflake/traceflake/internal/vmclock"
@@ -21,10 +22,14 @@ import (
 
 func TestBadUsage(t *testing.T) {
 	for _, c := range []struct{ line, want string }{
-		{"nope", `unknown command "nope" for "traceflake"; traceflake --help lists all commands`},
+		{"nope", `unknown command "nope" for "traceflake"; see traceflake --help`},
 		{"inspct", `unknown command "inspct" for "traceflake"; did you mean inspect?`},
 		{"ver", "did you mean new or verify or version?"},
 		{"lease rais", `unknown command "rais" for "traceflake lease"; did you mean raise?`},
+		{"help nope", `unknown command "nope" for "traceflake"; see traceflake --help`},
+		{"help lease rais", "did you mean raise?"},
+		{"help inspect x", `unknown command "x" for "traceflake inspect"`},
+		{"completion zhs", `unknown command "zhs" for "traceflake completion"; did you mean zsh?`},
 		{"new --nope", "unknown flag: --nope; see traceflake new --help"},
 		{"new x", `["x"]: wrong number of arguments; usage: traceflake new`},
 		{"new -n 0", "-n: 0 is less than 1"},
@@ -60,8 +65,7 @@ func TestBadUsage(t *testing.T) {
 		{"proxy --verify http://x", "--verify: no secret"},
 		{"proxy --listen 256.0.0.1:1 http://x", "listen: "},
 		{"clickhouse create", "no address: set --dsn"},
-		{"clickhouse create --dsn clickhouse://u:hunter2@host:9x00/otel", "the address is invalid"},
-		{"clickhouse create --dsn clickhouse://u:hunter2@host/otel", "the address is invalid: want clickhouse://user:password@host:9000/database"},
+		{"clickhouse create --dsn clickhouse://u:hunter2@host:9x00/otel", "the address is invalid: want clickhouse://user:password@host:9000/database"},
 		{"clickhouse create --dsn clickhouse://u:hunter2@127.0.0.1:1/otel", "connection refused"},
 		{"clickhouse create --dry-run --table a`b", "table \"a`b\""},
 		{"clickhouse create --dry-run --trace-first --overlay", "leave out --trace-first"},
@@ -209,7 +213,7 @@ func TestDurations(t *testing.T) {
 		want(t, 1, "more than 30d ago (--max-age)", "")
 }
 
-// A file in place of an ID, and a column that needs quotes.
+// A file in place of an ID, a column that needs quotes, and an address without a port.
 func TestLikelySlips(t *testing.T) {
 	ids := write(t, "ids.txt", random)
 	secret := write(t, "secret", secretA)
@@ -217,6 +221,18 @@ func TestLikelySlips(t *testing.T) {
 	command(t, "", "inspect", ids).want(t, 1, something, "it is a file, and IDs are read from standard input: <"+ids)
 	command(t, "", "range", "now", "now", "-o", "sql", "--column", "Trace Id").want(t, 0, `"Trace Id" BETWEEN '`, "")
 	command(t, "", "range", "now", "now", "-o", "sql", "--column", "s.TraceId").want(t, 0, `s.TraceId BETWEEN '`, "")
+	for dsn, want := range map[string]string{
+		"clickhouse://host/otel": "host:9000", "clickhouse://[::1]/otel": "[::1]:9000", "clickhouse://host/otel?secure=true": "host:9440",
+		"http://host/otel": "host:8123", "https://host/otel?secure=true": "host:8443", "clickhouse://host:1/otel": "host:1",
+	} {
+		o, err := chgo.ParseDSN(dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := withPort(o.Addr[0], o); got != want {
+			t.Errorf("%s is %s, want %s", dsn, got, want)
+		}
+	}
 }
 
 func zipped(text string) string {

@@ -44,8 +44,13 @@ With -o json each ID is an object on a line of its own; the second has no trace 
 				return err
 			}
 			c.verifier = traceid.NewVerifier(keyring, traceid.WithMaxAge(c.maxAge), traceid.WithSkew(c.skew))
-			return eachID(cmd, args, func(number int, text string) (problem, err error) {
-				v, problem := c.verify(text)
+			return eachID(cmd, args, func(number int, text string, problem error) (_, err error) {
+				var v verdict
+				if problem == nil {
+					v, problem = c.verify(text)
+				} else {
+					v.Error = problem.Error()
+				}
 				v.Line = number
 				return problem, show(cmd, *output, v.text, v)
 			})

@@ -21,7 +21,7 @@ var layouts = []string{
 	time.DateOnly,
 }
 
-// Read returns the time in s: RFC 3339, one of its usual variants, or Unix time up to the year 2262.
+// Read returns the time in s: RFC 3339, one of its usual variants, or Unix time.
 // A number below 10^11 is read as seconds, below 10^14 as milliseconds, below 10^17 as microseconds
 // and otherwise as nanoseconds, so every time from 1973 on is unambiguous.
 func Read(s string) (time.Time, error) {
@@ -46,15 +46,21 @@ func unix(s string) (time.Time, bool) {
 	if strings.Trim(s, "+-.0123456789") != "" {
 		return time.Time{}, false
 	}
-	unit := "ns"
-	switch whole, _, _ := strings.Cut(strings.TrimLeft(s, "+-"), "."); {
-	case len(whole) <= 11:
-		unit = "s"
-	case len(whole) <= 14:
-		unit = "ms"
-	case len(whole) <= 17:
-		unit = "us"
+	whole, fraction, _ := strings.Cut(s, ".")
+	n, err := strconv.ParseInt(whole, 10, 64)
+	if err != nil {
+		return time.Time{}, false
 	}
-	d, err := time.ParseDuration(s + unit)
-	return time.Unix(0, 0).Add(d).UTC(), err == nil
+	digits := strings.TrimLeft(whole, "+-")
+	t, unit := time.Unix(0, n), "ns"
+	switch {
+	case len(digits) <= 11:
+		t, unit = time.Unix(n, 0), "s"
+	case len(digits) <= 14:
+		t, unit = time.UnixMilli(n), "ms"
+	case len(digits) <= 17:
+		t, unit = time.UnixMicro(n), "us"
+	}
+	d, err := time.ParseDuration(strings.TrimSuffix(whole, digits) + "0." + fraction + unit)
+	return t.Add(d).UTC(), err == nil
 }

@@ -35,13 +35,18 @@ func TestRead(t *testing.T) {
 		"100000000000000":                         time.UnixMicro(1e14),
 		"9223372036854775":                        time.UnixMicro(9223372036854775),
 		"100000000000000000":                      time.Unix(1e8, 0),
+		"-1.5":                                    time.UnixMilli(-1500),
+		"9999999999.25":                           time.UnixMilli(9999999999250), // after 2262
+		"99999999999":                             time.Unix(99999999999, 0),
+		"99999999999999":                          time.UnixMilli(99999999999999),
+		"99999999999999999":                       time.UnixMicro(99999999999999999),
 	} {
 		if got, err := Read(text); err != nil || !got.Equal(want) {
 			t.Errorf("%q: %v, %v, want %v", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"", "yesterday", "2024-13-05T06:07:08Z", "12:30", "1e999999999", "1e300", "1.2.3", "1/3", "0x10",
-		"1m2", "NaN", "99999999999", "99999999999999999999", strings.Repeat("x", 1000)} {
+	for _, text := range []string{"", "yesterday", "2024-13-05T06:07:08Z", "12:30", "1e999999999", "1e300", "1.2.3", "1.-2", "+-1", "1/3", "0x10",
+		"1m2", "NaN", "99999999999999999999", strings.Repeat("x", 1000)} {
 		if got, err := Read(text); err == nil || len(err.Error()) > 200 {
 			t.Errorf("%q: %v, %v, want a short error", text, got, err)
 		}
