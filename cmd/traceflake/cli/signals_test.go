@@ -79,8 +79,13 @@ func TestSignals(t *testing.T) {
 				}
 				defer closeStore(s)
 				blocks, err := s.List(t.Context())
-				if err != nil || len(blocks) != 1 || time.Until(blocks[0].End) > lease.DefaultTTL/2 {
-					t.Errorf("the lease was not given back: %+v, %v", blocks, err)
+				if err != nil || len(blocks) == 0 { // a busy process has two
+					t.Errorf("no lease was granted: %v", err)
+				}
+				for _, b := range blocks {
+					if time.Until(b.End) > lease.DefaultTTL/2 {
+						t.Errorf("the lease was not given back: %+v", b)
+					}
 				}
 			})
 		}
