@@ -31,7 +31,7 @@ PORTABLE_PACKAGES := ./sparx64 ./internal/entropy ./idgen
 
 MODULES := go list -m -f '{{.Dir}}'
 
-# Runs a command with the servers of the tests that stand beside a store.
+# Runs a command with the servers of the tests in the packages of stores.
 WITH_SERVERS := go run ./integration/servers/with
 
 .PHONY: help

@@ -1,5 +1,5 @@
 // Package pgstore has the tests of lease/pgstore that need leasetest, kill, stop and reconfigure a
-// server, cut its network, or start pgbouncer in front of it. The others stand beside the store.
+// server, cut its network, or start pgbouncer in front of it. The others are in the store's package.
 package pgstore
 
 import (

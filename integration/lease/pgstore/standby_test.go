@@ -15,7 +15,7 @@ import (
 	"github.com/traceflake/traceflake/lease/leasetest"
 )
 
-// While the synchronous standby is away a commit waits for it. If that wait is
+// While the synchronous standby is down, a commit waits for it. If that wait is
 // cancelled, the server commits with a warning: nothing is granted that a
 // failover could forget, and the block tells what was written once the standby
 // is back. No setting of the server hides the warning.
@@ -101,7 +101,7 @@ func cancelledWait(t *testing.T, setting, severity string) {
 	short, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
 	defer cancel()
 	_, err = s.Get(short, g.Node)
-	wantError(t, "get while the standby is away", err, context.DeadlineExceeded)
+	wantError(t, "get while the standby is down", err, context.DeadlineExceeded)
 
 	standby("")
 	if got, err := s.Get(ctx, g.Node); err != nil || got.Nonce != next || got.Version != g.Version+1 {

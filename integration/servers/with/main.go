@@ -1,4 +1,4 @@
-// Command with runs a command with servers for the tests that stand beside a store:
+// Command with runs a command with servers for the tests in the package of a store:
 //
 //	go run ./integration/servers/with go test ./lease/pgstore
 //
