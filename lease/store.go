@@ -25,9 +25,9 @@ const (
 // After any other error of a call that writes, including a context's, it is
 // unknown whether it was written. [Permanent] reports whether retrying can help.
 var (
-	// ErrNoFreeNode is returned by Acquire if every block is granted beyond the
-	// request's Now. Try again when a lease has ended, or create a store with more
-	// nodes or smaller blocks.
+	// ErrNoFreeNode is returned by Acquire if every block that it read was granted
+	// beyond the request's Now; it may miss one that is released meanwhile. Try again
+	// when a lease has ended, or create a store with more nodes or smaller blocks.
 	ErrNoFreeNode = errors.New("lease: no free block of nodes")
 	// ErrClockAhead is returned by Acquire and Renew of a store that has a
 	// clock if the client's clock is ahead of it by more than MaxClockAhead.

@@ -367,7 +367,7 @@ func TestBadFiles(t *testing.T) {
 		}), lease.ErrSchemaVersion},
 		{"changed page", edit(func(_ *bbolt.Tx, b *bbolt.Bucket) error {
 			return b.ForEach(func(name, data []byte) error {
-				return b.Put(name, bytes.Replace(data, []byte(`"version":1`), []byte(`"version":2`), 1))
+				return b.Put(name, bytes.Replace(data, []byte(`"Version":1`), []byte(`"Version":2`), 1))
 			})
 		}), pages.ErrEdited},
 		{"text", rewrite(func([]byte) []byte { return bytes.Repeat([]byte("no database\n"), 4000) }), ErrCorrupt},

@@ -52,7 +52,7 @@
 //
 //	kubectl get leases -n NAMESPACE -l traceflake.github.io/leases=NAME -o yaml
 //
-// So never delete one of these objects, or the namespace, or set an until back
+// So never delete one of these objects, or the namespace, or set an End back
 // while processes run. An object that is gone is never created again: every call that needs it
 // returns [github.com/traceflake/traceflake/lease.ErrReplaced]. Put back what it had, and raise the
 // store. Let no tool prune objects by this label.
@@ -62,8 +62,7 @@
 // A renewal is one GET and one PUT, an Acquire too if the page on which it begins
 // has a free block. A process that starts sends one GET more. With the default
 // TTL a lease is renewed every 5 minutes: 1000 processes send 7 requests a
-// second, 10000 send 67. Lists are used only when no block is free: such an Acquire reads every
-// page and lists them once.
+// second, 10000 send 67. An Acquire that finds no free block reads every page.
 //
 // API Priority and Fairness puts requests of service accounts into the level
 // workload-low by default. A throttled request (429) is repeated after what

@@ -96,6 +96,13 @@ func (c *caller) call(in input, call func() (lease.Grant, error)) (lease.Grant, 
 		if out.verdict == unanswered || out.verdict == judge(lease.ErrClockAhead) || len(next) == 0 {
 			c.tb.Fatalf("%s: %v; the blocks were %+v", describe(in, out), err, c.blocks[:c.nodes.Blocks()])
 		}
+		if out.verdict == judge(lease.ErrNoFreeNode) {
+			for _, b := range c.blocks[:c.nodes.Blocks()] {
+				if b.Free(in.request.Now) {
+					c.tb.Fatalf("%s: node %d is free", describe(in, out), b.Node)
+				}
+			}
+		}
 		c.blocks = next[0].(state)
 	}
 	c.compare(describe(in, out))

@@ -265,12 +265,12 @@ func step(s state, nodes driver.NodeRange, in input, out output) []any {
 }
 
 func stepAcquire(s state, n int, r lease.Request, out output) []any {
-	// A client whose nonce a block has may be given its grant again, or another block.
+	// A client whose nonce a block has may be given its grant again, or another block. One that finds
+	// none may have missed a block that was released meanwhile.
 	var states []any
-	if out.verdict == unanswered {
+	if out.verdict == unanswered || out.verdict == judge(lease.ErrNoFreeNode) {
 		states = append(states, s)
 	}
-	free := 0
 	for i, b := range s[:n] {
 		if b.Nonce == r.Nonce && out.verdict == "" && out.grant == lease.Grant(b) {
 			states = append(states, s)
@@ -279,7 +279,6 @@ func stepAcquire(s state, n int, r lease.Request, out output) []any {
 		if err != nil {
 			continue
 		}
-		free++
 		if out.verdict == "" && shorter(out.grant, lease.Grant(next)) {
 			next.End = out.grant.End
 		}
@@ -288,9 +287,6 @@ func stepAcquire(s state, n int, r lease.Request, out output) []any {
 			written[i] = next
 			states = append(states, written)
 		}
-	}
-	if out.verdict == judge(lease.ErrNoFreeNode) && free == 0 {
-		return []any{s}
 	}
 	return states
 }

@@ -21,11 +21,11 @@
 // A server that takes two writes which require the same version grants leases
 // twice. So Create tries the server out, with some 55 requests to the object probe: of eight
 // writes at once that require the same version exactly one must be taken, five times, with half of
-// each body held back until all have arrived; writes that require an old version, or no object,
-// must be refused; and lists must show the ETag of the object. Otherwise Create returns an error,
-// which says what was tried and what came back. The headers are also signed: a proxy that drops
-// them breaks the signature. Versity's gateway 1.6.0 was refused in 200 of 200 tries. A server
-// whose fault shows more rarely passes, so use the versions above.
+// each body held back until all have arrived; and writes that require an old version, or no object,
+// must be refused. Otherwise Create returns an error, which says what was tried and what came back.
+// The headers are also signed: a proxy that drops them breaks the signature. Versity's gateway 1.6.0
+// was refused in 200 of 200 tries. A server whose fault shows more rarely passes, so use the versions
+// above.
 //
 // No probe can tell whether an acknowledged write survives a power failure. Ask
 // for it: the posix backend of Versity's gateway, for one, does not sync files, so

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strconv"
 	"time"
 
@@ -14,7 +13,7 @@ import (
 
 // Acquire implements [lease.Store]. It is two requests if the first page in the
 // nonce's order has a free block and no one else writes it at this moment.
-// Without a free block it reads every page, and lists them once.
+// Without a free block it reads every page.
 //
 // Each nonce has its own order of the pages and takes a block on the first one
 // that offers one. So a request that is repeated finds its block again, unless a
@@ -25,16 +24,16 @@ func (s *store) Acquire(ctx context.Context, r lease.Request) (_ lease.Grant, er
 	if err := driver.CheckRequest(r, time.Time{}); err != nil {
 		return lease.Grant{}, err
 	}
-	sh, err := s.setup(ctx)
+	c, err := s.setup(ctx)
 	if err != nil {
 		return lease.Grant{}, err
 	}
-	r = driver.Shorten(r, sh.Description)
-	order := sh.order(r.Nonce)
+	r = driver.Shorten(r, c.Description)
+	order := c.order(r.Nonce)
 	for number := order[0]; ; {
 		var b driver.Block
 		full := false
-		err := s.updatePage(ctx, sh, number, r.Nonce, func(p *page, repeated bool) (bool, error) {
+		err := s.updatePage(ctx, c, number, r.Nonce, func(p *page, repeated bool) (bool, error) {
 			var ok bool
 			b, ok = p.offer(r)
 			switch full = !ok; {
@@ -60,7 +59,7 @@ func (s *store) Acquire(ctx context.Context, r lease.Request) (_ lease.Grant, er
 		if !full {
 			return lease.Grant(b), nil
 		}
-		if number, err = s.search(ctx, sh, r, order); err != nil {
+		if number, err = s.search(ctx, c, r, order); err != nil {
 			return lease.Grant{}, err
 		}
 	}
@@ -68,12 +67,12 @@ func (s *store) Acquire(ctx context.Context, r lease.Request) (_ lease.Grant, er
 
 // order returns the numbers of the pages in an order that depends on
 // the nonce alone, so that clients spread over the pages.
-func (sh *shape) order(nonce string) []int {
+func (c *config) order(nonce string) []int {
 	half := func(text string) uint64 {
 		n, _ := strconv.ParseUint(text, 16, 64) // CheckRequest saw to it
 		return n
 	}
-	order := sh.numbers()
+	order := c.numbers()
 	rand.New(rand.NewPCG(half(nonce[:16]), half(nonce[16:]))).Shuffle(len(order), func(i, j int) {
 		order[i], order[j] = order[j], order[i]
 	})
@@ -95,18 +94,13 @@ func (p *page) offer(r lease.Request) (best driver.Block, ok bool) {
 	return best, ok
 }
 
-// search returns the number of the first page in the order that offers a block. It
-// writes nothing.
-//
-// If it finds none, there was a moment at which no block was free: the one
-// after the last page was read and before objects are listed. A page that still
-// has the version that was read was full in between. So was one that has another
-// version, is full, and had no release since it was read.
-func (s *store) search(ctx context.Context, sh *shape, r lease.Request, order []int) (int, error) {
-	seen := make(map[int]*page, len(order))
-	for left, size := order, 1; len(left) > 0; size = min(2*size, atOnce) {
-		size = min(size, len(left))
-		found, err := s.readAll(ctx, sh, left[:size], nil)
+// search returns the number of the first page in the order that offers a block. It writes nothing.
+// It may miss a block that is released after its page was read.
+func (s *store) search(ctx context.Context, c *config, r lease.Request, order []int) (int, error) {
+	var next time.Time // at which a block is free
+	for size := 1; len(order) > 0; size = min(2*size, atOnce) {
+		size = min(size, len(order))
+		found, err := s.readAll(ctx, c, order[:size], nil)
 		if err != nil {
 			return 0, err
 		}
@@ -114,59 +108,27 @@ func (s *store) search(ctx context.Context, sh *shape, r lease.Request, order []
 			if _, ok := p.offer(r); ok {
 				return p.Number, nil
 			}
-			seen[p.Number] = p
-		}
-		left = left[size:]
-	}
-	for {
-		listed, err := s.server.List(ctx)
-		if err != nil {
-			return 0, err
-		}
-		changed := slices.DeleteFunc(slices.Clone(order), func(number int) bool {
-			return listed[pageName(number)].Version == seen[number].version
-		})
-		found, err := s.readAll(ctx, sh, changed, listed)
-		if err != nil {
-			return 0, err
-		}
-		released := false
-		for _, p := range found {
-			if _, ok := p.offer(r); ok {
-				return p.Number, nil
-			}
-			released = released || seen[p.Number].Releases != p.Releases
-			seen[p.Number] = p
-		}
-		if !released {
-			return 0, full(sh, seen)
-		}
-	}
-}
-
-// full is the error if all pages are full.
-func full(sh *shape, pages map[int]*page) error {
-	var next time.Time
-	for _, p := range pages {
-		for _, b := range p.Blocks {
-			if next.IsZero() || b.Until.Before(next) {
-				next = b.Until
+			for _, b := range p.Blocks {
+				if next.IsZero() || b.End.Before(next) {
+					next = b.End
+				}
 			}
 		}
+		order = order[size:]
 	}
-	return fmt.Errorf("%w: all %d are granted, the next one is free at %s",
-		lease.ErrNoFreeNode, sh.nodes.Blocks(), next.Format(time.RFC3339))
+	return 0, fmt.Errorf("%w: all %d are granted, the next one is free at %s",
+		lease.ErrNoFreeNode, c.nodes().Blocks(), next.Format(time.RFC3339))
 }
 
 // readAll returns pages, in the same order. It does not read those whose data
 // was listed.
-func (s *store) readAll(ctx context.Context, sh *shape, numbers []int, listed map[string]Object) ([]*page, error) {
+func (s *store) readAll(ctx context.Context, c *config, numbers []int, listed map[string]Object) ([]*page, error) {
 	all := make([]*page, len(numbers))
 	err := s.each(ctx, numbers, func(ctx context.Context, i, number int) (err error) {
 		if o := listed[pageName(number)]; o.Data != nil {
-			all[i], err = parse(sh, number, o)
+			all[i], err = parse(c, number, o)
 		} else {
-			all[i], err = s.read(ctx, sh, number)
+			all[i], err = s.read(ctx, c, number)
 		}
 		return err
 	})

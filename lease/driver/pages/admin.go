@@ -14,7 +14,7 @@ import (
 // moment unless the server lists their data.
 func (s *store) List(ctx context.Context) (blocks []lease.Grant, err error) {
 	defer s.failed(ctx, &err, "list")
-	sh, err := s.setup(ctx)
+	c, err := s.setup(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -22,13 +22,13 @@ func (s *store) List(ctx context.Context) (blocks []lease.Grant, err error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := s.readAll(ctx, sh, sh.numbers(), listed)
+	all, err := s.readAll(ctx, c, c.numbers(), listed)
 	if err != nil {
 		return nil, err
 	}
 	for _, p := range all {
 		for _, b := range p.Blocks {
-			blocks = append(blocks, lease.Grant(p.get(b.Node)))
+			blocks = append(blocks, lease.Grant(b))
 		}
 	}
 	return blocks, nil
@@ -45,15 +45,14 @@ func (s *store) Raise(ctx context.Context, until time.Time) (_ time.Time, err er
 			now = time.Now()
 		}
 		was := c.Raised
-		c.Raised = driver.RaiseTo(c.description(), until, now)
+		c.Raised = driver.RaiseTo(c.Description, until, now)
 		return !c.Raised.Equal(was)
 	})
 	if err != nil {
 		return time.Time{}, err
 	}
-	sh := newShape(c)
-	return c.Raised, s.each(ctx, sh.numbers(), func(ctx context.Context, _, number int) error {
-		return s.updatePage(ctx, sh, number, "", func(p *page, _ bool) (bool, error) { return p.raise(c.Raised), nil })
+	return c.Raised, s.each(ctx, c.numbers(), func(ctx context.Context, _, number int) error {
+		return s.updatePage(ctx, c, number, "", func(p *page, _ bool) (bool, error) { return p.raise(c.Raised), nil })
 	})
 }
 

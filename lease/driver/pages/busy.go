@@ -49,24 +49,28 @@ func (w waiter) List(ctx context.Context) (map[string]Object, error) {
 }
 
 func again[T any](ctx context.Context, request func() (T, error)) (answer T, err error) {
-	for try := 1; ; try++ {
+	for try := 0; ; try++ {
 		answer, err = request()
 		busy := (*Busy)(nil)
-		if !errors.As(err, &busy) {
+		if !errors.As(err, &busy) || try == busyTries-1 {
 			return answer, err
 		}
-		if try == busyTries {
-			return answer, fmt.Errorf("%w, %d times in a row", err, try)
+		wait := max(rand.N(min(minBusy<<try, maxBusy)), busy.After+rand.N(busy.After/2+1))
+		if over := sleep(ctx, wait); over != nil {
+			return answer, fmt.Errorf("%w, and wants to be asked again in %s: %w", err, wait.Round(time.Millisecond), over)
 		}
-		wait := max(rand.N(min(minBusy<<(try-1), maxBusy)), busy.After+rand.N(busy.After/2+1))
-		if end, ok := ctx.Deadline(); ok && time.Until(end) < wait {
-			return answer, fmt.Errorf("%w: its next try would be in %s, after the end of this call: %w",
-				err, wait.Round(time.Millisecond), context.DeadlineExceeded)
-		}
-		select {
-		case <-ctx.Done():
-			return answer, fmt.Errorf("%w: %w", err, ctx.Err())
-		case <-time.After(wait):
-		}
+	}
+}
+
+// sleep returns an error if the context ends first, at once if its deadline is earlier.
+func sleep(ctx context.Context, d time.Duration) error {
+	if end, ok := ctx.Deadline(); ok && time.Until(end) < d {
+		return context.DeadlineExceeded
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
 	}
 }

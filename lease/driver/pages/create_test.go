@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/traceflake/traceflake/lease"
@@ -249,9 +250,9 @@ func TestLostObjects(t *testing.T) {
 		_ = mustRenew(t, old, g) // whoever knows it goes on
 		wantWrites(t, "new clients", server, 0, func() {
 			for call, err := range everyCall(t, client(server, 2), g) {
-				says(call, err, lease.ErrNoStore, `the object "config" is gone`, "put it back")
+				says(call, err, lease.ErrNoStore)
 			}
-			says("create", client(server, 2).Create(t.Context(), other(8)), lease.ErrExists, "put it back")
+			says("create", client(server, 2).Create(t.Context(), other(8)), lease.ErrExists, `the object "config" is gone: put it back`)
 			says("create again", client(server, 2).Create(t.Context(), describe(few(8))), lease.ErrExists, "put it back")
 			_, err := old.Raise(t.Context(), t0)
 			says("raise", err, lease.ErrReplaced, `"config" is gone`)
@@ -290,6 +291,40 @@ func TestLostObjects(t *testing.T) {
 				says(call, err, lease.ErrNoStore, "traceflake lease create")
 			}
 		})
+	})
+}
+
+// A change that others always precede ends with an error, even if its context has no deadline.
+func TestOthersAlwaysWriteFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &pagestest.Server{}
+		n := 0
+		s := client(oneAtATime(writes(server, func(m *message, do func() answer) answer {
+			if n++; m.version != "" {
+				o, _ := server.Read(m.ctx, m.name)
+				o.Data = pages.Edit(o.Data, func(o map[string]any) { o["Writes"] = 100 + n })
+				_, _ = server.Write(m.ctx, m.name, o.Data, o.Version)
+			}
+			return do()
+		})), 2)
+		for _, c := range []struct {
+			object string
+			writes int
+			call   func() error
+		}{
+			{"config", 1 + 50 + 50, func() error { return s.Create(t.Context(), describe(few(2))) }}, // 50 pages, which are there
+			{"page-0000", 50, func() error { _, err := s.Acquire(t.Context(), request(t0)); return err }},
+		} {
+			n = 0
+			if err := c.call(); err == nil || !strings.Contains(err.Error(), c.object+": others wrote it before each of 50 tries") || n != c.writes {
+				t.Errorf("%v after %d writes, want an error after %d", err, n, c.writes)
+			}
+			if c.object == "config" { // another operator finishes it
+				if err := client(server, 2).Create(t.Context(), describe(few(2))); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
 	})
 }
 

@@ -11,7 +11,7 @@ import (
 var PageName = pageName
 
 // Order returns the order in which an Acquire with a nonce tries the pages.
-func Order(s driver.Store, nonce string) []int { return s.(*store).shape.Load().order(nonce) }
+func Order(s driver.Store, nonce string) []int { return s.(*store).used.Load().order(nonce) }
 
 // Edit changes an object and gives it the right checksum. Its blocks are the
 // member "blocks".

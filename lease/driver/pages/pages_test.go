@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,13 +30,13 @@ func TestFormat(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{
-		"config": `{"format":2,"store":"0123456789abcdef0123456789abcdef","created":"2026-05-04T03:02:01Z","first":0,"nodes":32,"block_size":8,"blocks_per_page":2,"longest_ttl":86400,"secrets":["00112233445566ff"],"complete":true,"writes":3}
-{"crc32c":"73dd373d"}
+		"config": `{"Format":3,"ID":"0123456789abcdef0123456789abcdef","Created":"2026-05-04T03:02:01Z","First":0,"Nodes":32,"BlockSize":8,"LongestTTL":86400000000000,"Raised":"0001-01-01T00:00:00Z","Secrets":["00112233445566ff"],"BlocksPerPage":2,"Complete":true,"Writes":3}
+{"CRC32C":"89cb805a"}
 `,
-		"page-0000": `{"format":2,"store":"0123456789abcdef0123456789abcdef","page":0,"writes":3,"recent":["","01010101010101010101010101010101","04040404040404040404040404040404"],"releases":0}
-{"node":0,"version":1,"from":"2026-05-04T03:02:01Z","until":"2026-05-04T03:03:01Z","nonce":"01010101010101010101010101010101","owner":"pod<1>"}
-{"node":8,"version":1,"from":"2026-05-04T03:02:01Z","until":"2026-05-04T03:03:01Z","nonce":"04040404040404040404040404040404","owner":"pod<3>"}
-{"crc32c":"afc46082"}
+		"page-0000": `{"Format":3,"Store":"0123456789abcdef0123456789abcdef","Number":0,"Writes":3,"Recent":["","01010101010101010101010101010101","04040404040404040404040404040404"]}
+{"Node":0,"Nodes":8,"Start":"2026-05-04T03:02:01Z","End":"2026-05-04T03:03:01Z","Nonce":"01010101010101010101010101010101","Version":1,"Owner":"pod<1>"}
+{"Node":8,"Nodes":8,"Start":"2026-05-04T03:02:01Z","End":"2026-05-04T03:03:01Z","Nonce":"04040404040404040404040404040404","Version":1,"Owner":"pod<3>"}
+{"CRC32C":"6031574e"}
 `,
 	} {
 		o, err := server.Read(t.Context(), name)
@@ -81,24 +80,24 @@ func TestEdited(t *testing.T) {
 		{"an owner", "page-0000", replace("pod-1", "pod-2"), pages.ErrEdited},
 		{"cut off", "page-0000", func(b []byte) []byte { return b[:len(b)/2] }, pages.ErrEdited},
 		{"empty", "page-0000", text("\n"), pages.ErrEdited},
-		{"no checksum", "page-0000", text(`{"format":2,"page":0}`), pages.ErrEdited},
+		{"no checksum", "page-0000", text(`{"Format":3,"Number":0}`), pages.ErrEdited},
 		{"not ours", "page-0000", text(`{"kind":"Lease"}`), lease.ErrSchemaVersion},
 		{"not JSON", "page-0000", text("<html>"), pages.ErrEdited},
-		{"newer", "page-0000", text(`{"format":3}`), lease.ErrSchemaVersion},
-		{"older", "page-0000", text(`{"format":1}`), lease.ErrSchemaVersion},
-		{"newer, with other members", "page-0000", text(`{"format":3,"page":"a"}`), lease.ErrSchemaVersion},
-		{"newer config", "config", text(`{"format":3}`), lease.ErrSchemaVersion},
-		{"config", "config", replace(`"block_size":8`, `"block_size":16`), pages.ErrEdited},
-		{"config without pages", "config", with(func(o map[string]any) { o["blocks_per_page"] = 0 }), pages.ErrEdited},
-		{"another page", "page-0000", with(func(o map[string]any) { o["page"] = 3 }), pages.ErrEdited},
-		{"config with blocks of 3 nodes", "config", with(func(o map[string]any) { o["block_size"] = 3 }), pages.ErrEdited},
-		{"config without an ID", "config", with(func(o map[string]any) { o["store"] = "" }), pages.ErrEdited},
-		{"another store's", "page-0000", with(func(o map[string]any) { o["store"] = strings.Repeat("a", 32) }), lease.ErrReplaced},
-		{"a block of another page", "page-0000", withBlock("node", 512), pages.ErrEdited},
-		{"no version", "page-0000", withBlock("version", 0), pages.ErrEdited},
-		{"no end", "page-0000", withBlock("until", nil), pages.ErrEdited},
-		{"an end before the start", "page-0000", withBlock("until", "2026-01-01T00:00:00Z"), pages.ErrEdited},
-		{"half a second", "page-0000", withBlock("until", "2027-01-01T00:00:00.5Z"), pages.ErrEdited},
+		{"newer", "page-0000", text(`{"Format":4}`), lease.ErrSchemaVersion},
+		{"older", "page-0000", text(`{"Format":2}`), lease.ErrSchemaVersion},
+		{"newer, with other members", "page-0000", text(`{"Format":4,"Number":"a"}`), lease.ErrSchemaVersion},
+		{"newer config", "config", text(`{"Format":4}`), lease.ErrSchemaVersion},
+		{"config", "config", replace(`"BlockSize":8`, `"BlockSize":16`), pages.ErrEdited},
+		{"config without pages", "config", with(func(o map[string]any) { o["BlocksPerPage"] = 0 }), pages.ErrEdited},
+		{"another page", "page-0000", with(func(o map[string]any) { o["Number"] = 3 }), pages.ErrEdited},
+		{"config with blocks of 3 nodes", "config", with(func(o map[string]any) { o["BlockSize"] = 3 }), pages.ErrEdited},
+		{"config without an ID", "config", with(func(o map[string]any) { o["ID"] = "" }), pages.ErrEdited},
+		{"another store's", "page-0000", with(func(o map[string]any) { o["Store"] = strings.Repeat("a", 32) }), lease.ErrReplaced},
+		{"a block of another page", "page-0000", withBlock("Node", 512), pages.ErrEdited},
+		{"no version", "page-0000", withBlock("Version", 0), pages.ErrEdited},
+		{"no end", "page-0000", withBlock("End", nil), pages.ErrEdited},
+		{"an end before the start", "page-0000", withBlock("End", "2026-01-01T00:00:00Z"), pages.ErrEdited},
+		{"half a second", "page-0000", withBlock("End", "2027-01-01T00:00:00.5Z"), pages.ErrEdited},
 		{"a block twice", "page-0000", with(func(o map[string]any) {
 			blocks := o["blocks"].([]map[string]any)
 			o["blocks"] = append(blocks, blocks[0])
@@ -183,7 +182,7 @@ func TestRequests(t *testing.T) {
 	count("raise", 257, 257, 0, raise)
 	count("the same raise again", 257, 0, 0, raise)
 	another("another process")
-	count("no free block", 257, 0, 1, func() error {
+	count("no free block", 257, 0, 0, func() error {
 		_, err := s.Acquire(t.Context(), request(t0))
 		wantErr(t, "acquire", err, lease.ErrNoFreeNode)
 		return nil
@@ -226,85 +225,6 @@ func TestRequestsOfAFleet(t *testing.T) {
 			}
 			t.Logf("%d a page, up to %d: %.2f reads and %.2f writes each", perPage, n, r, w)
 		}
-	}
-}
-
-// While there always is a free block, on another page than the one that is read
-// next, an Acquire does not say that there is none.
-func TestFreeBlockThatMoves(t *testing.T) {
-	for _, wrong := range []string{"", "without listing", "releases are not counted"} {
-		server := &pagestest.Server{}
-		others := open(writes(server, func(m *message, do func() answer) answer {
-			if wrong == "releases are not counted" && m.name != "config" {
-				m.data = pages.Edit(m.data, func(p map[string]any) { p["releases"] = 0 })
-			}
-			return do()
-		}), 1, few(2))
-		var held [2]lease.Grant // by page
-		take := func() {
-			g := mustAcquire(t, others, request(t0))
-			held[g.Node/8] = g
-		}
-		take()
-		take()
-		moves, read := 0, map[string]pages.Object{}
-		s := wire{server, func(m *message, do func() answer) answer {
-			if m.op == "list" {
-				a := do()
-				if wrong == "without listing" {
-					a.listed = read // nothing has changed since it was read
-				}
-				a.listed = bare(a.listed)
-				return a
-			}
-			if moves++; moves <= 20 && m.name != "config" {
-				at := 0
-				if m.name == pages.PageName(1) {
-					at = 1
-				}
-				if held[at].Nonce == "" {
-					take()
-				}
-				if g := held[1-at]; g.Nonce != "" {
-					if err := others.Release(t.Context(), g, lease.NewNonce(), t0); err != nil {
-						t.Fatal(err)
-					}
-					held[1-at] = lease.Grant{}
-				}
-			}
-			a := do()
-			read[m.name] = a.object
-			return a
-		}}
-		_, err := open(s, 1, few(2)).Acquire(t.Context(), request(t0))
-		if none := errors.Is(err, lease.ErrNoFreeNode); none != (wrong != "") || err != nil && !none {
-			t.Errorf("%q: %v after %d moves", wrong, err, moves)
-		}
-	}
-}
-
-// Renewals change the pages of a full store all the time. It is full all the
-// same.
-func TestFullStoreThatIsRenewed(t *testing.T) {
-	server := &pagestest.Server{}
-	s := open(server, 1, few(8))
-	var held []lease.Grant
-	for range 8 {
-		held = append(held, mustAcquire(t, s, request(t0)))
-	}
-	var mu sync.Mutex // pages are read at once
-	busy := wire{server, func(_ *message, do func() answer) answer {
-		mu.Lock()
-		defer mu.Unlock()
-		for i, g := range held {
-			held[i] = mustRenew(t, s, g)
-		}
-		return do()
-	}}
-	lists := server.Lists
-	_, err := client(busy, 1).Acquire(t.Context(), request(t0))
-	if wantErr(t, "acquire", err, lease.ErrNoFreeNode); server.Lists != lists+1 {
-		t.Errorf("%d lists, want 1", server.Lists-lists)
 	}
 }
 

@@ -59,11 +59,11 @@ func meeting(ctx context.Context, writers int64) context.Context {
 	})
 }
 
-// probe returns an error unless, of several writes at once that require the same
-// version, the server takes exactly one, several times; refuses writes that
-// require an old version or none; and lists the version that it reads. A server that ignores
-// conditions, or that checks them before it writes without excluding others in between, would grant
-// leases twice. Another operator's probe of the same object can only make this one try more often.
+// probe returns an error unless, of several writes at once that require the same version, the server
+// takes exactly one, several times, and refuses writes that require an old version or none. A server
+// that ignores conditions, or that checks them before it writes without excluding others in between,
+// would grant leases twice. Another operator's probe of the same object can only make this one try
+// more often.
 func probe(ctx context.Context, server Server) error {
 	if err := try(ctx, server); err != nil {
 		return fmt.Errorf("trying out the server with the object %q: %w", probeName, err)
@@ -72,76 +72,57 @@ func probe(ctx context.Context, server Server) error {
 }
 
 func try(ctx context.Context, server Server) error {
-	var last Object // after the last round
-	var old string  // the version before it
-	rounds := 0
-	for refused := 0; rounds < probeRounds; {
-		before, err := patiently(ctx, func() (Object, error) { return server.Read(ctx, probeName) })
-		if err != nil {
-			return err
-		}
-		acknowledged, err := writeAtOnce(ctx, server, before.Version)
-		if err != nil {
-			return err
-		}
-		if last, err = patiently(ctx, func() (Object, error) { return server.Read(ctx, probeName) }); err != nil {
-			return err
-		}
+	before, err := definite(ctx, func() (Object, error) { return server.Read(ctx, probeName) })
+	old := ""
+	for rounds, tries := 0, 1; err == nil && rounds < probeRounds; tries++ {
 		old = before.Version
 		tried := fmt.Sprintf("%d writes at once, each on condition that the object has the version %s", probeWriters, short(old))
 		if old == "" {
 			tried = fmt.Sprintf("%d writes at once, each on condition that there is no such object", probeWriters)
 		}
-		switch changed := last.Version != old; {
+		acknowledged, failed := writeAtOnce(ctx, server, old)
+		if failed != nil {
+			return failed
+		}
+		before, err = definite(ctx, func() (Object, error) { return server.Read(ctx, probeName) })
+		switch unchanged := err == nil && before.Version == old; {
 		case acknowledged > 1:
 			return unfit("of %s, it acknowledged %d; exactly one may be", tried, acknowledged)
-		case acknowledged == 1 && !changed:
+		case acknowledged == 1 && unchanged:
 			return unfit("of %s, it acknowledged one, and then the object still has this version", tried)
 		case acknowledged == 1:
 			rounds++
-		case !changed:
-			if refused++; refused == 2*probeRounds {
-				return unfit("it refused all of %s, which it has", tried)
-			}
+		case unchanged && tries >= 2*probeRounds:
+			return unfit("it refused all of %s, which it has", tried)
 		}
 	}
 	for _, condition := range []string{"", old} {
-		_, err := patiently(ctx, func() (Object, error) { return server.Write(ctx, probeName, probeData(), condition) })
+		if err != nil {
+			return err
+		}
+		_, err = definite(ctx, func() (Object, error) { return server.Write(ctx, probeName, probeData(), condition) })
 		switch {
 		case err == nil && condition == "":
 			return unfit("it replaced an object on condition that there is no such object")
 		case err == nil:
 			return unfit("it replaced an object on condition that it has the old version %s", short(condition))
-		case !errors.Is(err, ErrChanged):
-			return err
+		case errors.Is(err, ErrChanged):
+			err = nil
 		}
 	}
-	for range probeRounds {
-		listed, err := patiently(ctx, func() (map[string]Object, error) { return server.List(ctx) })
-		if err != nil {
-			return err
-		}
-		was := last
-		if last, err = server.Read(ctx, probeName); err != nil || listed[probeName].Version == last.Version {
-			return err
-		}
-		if was.Version == last.Version {
-			return unfit("it lists the version %s of an object whose version is %s", short(listed[probeName].Version), short(was.Version))
-		}
-	}
-	return nil // others write it all the time
+	return err
 }
 
-// patiently makes a request of the probe, which may be made again, up to three
-// times until it has a definite answer.
-func patiently[T any](ctx context.Context, request func() (T, error)) (answer T, err error) {
+// definite makes a request of the probe, which may be made again, up to three times until it has a
+// definite answer.
+func definite(ctx context.Context, request func() (Object, error)) (o Object, err error) {
 	for range 3 {
-		answer, err = request()
+		o, err = request()
 		if err == nil || errors.Is(err, ErrChanged) || errors.Is(err, lease.ErrMisconfigured) || ctx.Err() != nil {
 			break
 		}
 	}
-	return answer, err
+	return o, err
 }
 
 // writeAtOnce makes several writes that require the same version, and returns
@@ -160,13 +141,13 @@ func writeAtOnce(ctx context.Context, server Server, version string) (acknowledg
 		switch {
 		case e == nil:
 			acknowledged++
-		case errors.Is(e, ErrAltered):
-			return acknowledged, e
+		case errors.Is(e, ErrAltered), errors.Is(e, lease.ErrMisconfigured):
+			return 0, e
 		case !errors.Is(e, ErrChanged):
 			unanswered, err = unanswered+1, e
 		}
 	}
-	if acknowledged > 1 || unanswered <= probeWriters/2 && !errors.Is(err, lease.ErrMisconfigured) {
+	if acknowledged > 1 || unanswered <= probeWriters/2 {
 		err = nil
 	}
 	return acknowledged, err

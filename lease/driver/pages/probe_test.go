@@ -40,13 +40,6 @@ func TestProbeRefuses(t *testing.T) {
 			return answer{err: pages.ErrChanged}
 		}), "it refused all of 8 writes at once"},
 		"acknowledges what it forgets": {once(), "acknowledged one, and then the object still has"},
-		"lists old versions": {wire{&pagestest.Server{}, func(_ *message, do func() answer) answer {
-			a := do()
-			for name := range a.listed {
-				a.listed[name] = pages.Object{Version: "old"}
-			}
-			return a
-		}}, `it lists the version "old"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for range 2 {

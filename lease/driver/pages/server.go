@@ -6,12 +6,12 @@
 // Blocks are kept on pages, a fixed number of blocks on each, and every page is
 // one object:
 //
-//	config     {"format":2,"store":"…","created":"…","first":0,"nodes":131072,"block_size":8,…,"complete":true,"writes":2}
-//	           {"crc32c":"…"}
-//	page-0000  {"format":2,"store":"…","page":0,"writes":3,"recent":[…],"releases":0}
-//	           {"node":0,"version":1,"from":"…","until":"…","nonce":"…","owner":"…"}
+//	config     {"Format":3,"ID":"…","Created":"…","First":0,"Nodes":131072,"BlockSize":8,…,"Complete":true,"Writes":2}
+//	           {"CRC32C":"…"}
+//	page-0000  {"Format":3,"Store":"…","Number":0,"Writes":3,"Recent":[…]}
+//	           {"Node":0,"Nodes":8,"Start":"…","End":"…","Nonce":"…","Version":1,"Owner":"…"}
 //	           …
-//	           {"crc32c":"…"}
+//	           {"CRC32C":"…"}
 //
 // [lease.Admin.Create] writes all of them: first config, then every page, and then config again, with
 // "complete". Nobody uses the store before, and afterwards no object is created any more: a page
@@ -74,15 +74,13 @@ type Server interface {
 	// creates it if the version is "" and there is no such object; the server compares and writes
 	// in one step. It returns the new version and, if the server answers with it, the data that was
 	// stored. The Store returns [ErrAltered] if that is not what was sent, or if the version is the
-	// old one; Write does if it can tell from a checksum. With ErrChanged it may return the object as
-	// it is now, if it knows. After any error other than ErrChanged and
-	// lease.ErrMisconfigured it is unknown whether it was written.
+	// old one; Write does if it can tell from a checksum. After any error other than ErrChanged
+	// and lease.ErrMisconfigured it is unknown whether it was written.
 	Write(ctx context.Context, name string, data []byte, version string) (Object, error)
 
 	// List returns every object by name, however many there are: no page of a longer answer may be
 	// left out. It has each write that was acknowledged before it was called, and may have later
-	// ones; it need not be of one moment. Data may be nil if the server lists versions only, which
-	// are those that Read returns.
+	// ones; it need not be of one moment. Data may be nil if the server lists names only.
 	List(ctx context.Context) (map[string]Object, error)
 }
 

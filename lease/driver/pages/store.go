@@ -30,7 +30,7 @@ type Layout struct {
 type store struct {
 	server waiter
 	layout Layout
-	shape  atomic.Pointer[shape] // of the store in use; nil until it has been described
+	used   atomic.Pointer[config] // of the store in use; nil until it has been described
 }
 
 var _ driver.Store = (*store)(nil)
@@ -68,19 +68,18 @@ func (s *store) Renew(ctx context.Context, g lease.Grant, r lease.Request) (_ le
 	if err := driver.CheckRequest(r, time.Time{}); err != nil {
 		return lease.Grant{}, err
 	}
-	return s.change(ctx, g.Node, r.Nonce, func(sh *shape, p *page, b driver.Block) (driver.Block, error) {
+	return s.change(ctx, g.Node, r.Nonce, func(c *config, p *page, b driver.Block) (driver.Block, error) {
 		if err := driver.CheckRequest(r, latest(p.now)); err != nil {
 			return b, err
 		}
-		return b.Renew(g, driver.Shorten(r, sh.Description))
+		return b.Renew(g, driver.Shorten(r, c.Description))
 	})
 }
 
 // Release implements [lease.Store].
 func (s *store) Release(ctx context.Context, g lease.Grant, nonce string, unused time.Time) (err error) {
 	defer s.failed(ctx, &err, "release node %d", g.Node)
-	_, err = s.change(ctx, g.Node, nonce, func(_ *shape, p *page, b driver.Block) (driver.Block, error) {
-		p.Releases++
+	_, err = s.change(ctx, g.Node, nonce, func(_ *config, _ *page, b driver.Block) (driver.Block, error) {
 		return b.Release(g, nonce, unused)
 	})
 	return err
@@ -89,11 +88,11 @@ func (s *store) Release(ctx context.Context, g lease.Grant, nonce string, unused
 // Get implements [lease.Store].
 func (s *store) Get(ctx context.Context, node uint32) (_ lease.Grant, err error) {
 	defer s.failed(ctx, &err, "get node %d", node)
-	sh, err := s.setupFor(ctx, node)
+	c, err := s.setupFor(ctx, node)
 	if err != nil {
 		return lease.Grant{}, err
 	}
-	p, err := s.read(ctx, sh, sh.page(node))
+	p, err := s.read(ctx, c, c.page(node))
 	if err != nil {
 		return lease.Grant{}, err
 	}
@@ -101,17 +100,17 @@ func (s *store) Get(ctx context.Context, node uint32) (_ lease.Grant, err error)
 }
 
 // change applies a rule to the block that starts at node.
-func (s *store) change(ctx context.Context, node uint32, nonce string, rule func(*shape, *page, driver.Block) (driver.Block, error)) (lease.Grant, error) {
-	sh, err := s.setupFor(ctx, node)
+func (s *store) change(ctx context.Context, node uint32, nonce string, rule func(*config, *page, driver.Block) (driver.Block, error)) (lease.Grant, error) {
+	c, err := s.setupFor(ctx, node)
 	if err != nil {
 		return lease.Grant{}, err
 	}
 	var after driver.Block
-	err = s.updatePage(ctx, sh, sh.page(node), nonce, func(p *page, repeated bool) (bool, error) {
+	err = s.updatePage(ctx, c, c.page(node), nonce, func(p *page, repeated bool) (bool, error) {
 		if repeated {
 			return false, errRepeated
 		}
-		if after, err = rule(sh, p, p.get(node)); err != nil {
+		if after, err = rule(c, p, p.get(node)); err != nil {
 			return false, err
 		}
 		p.put(after)
@@ -124,35 +123,38 @@ func (s *store) change(ctx context.Context, node uint32, nonce string, rule func
 }
 
 // setupFor returns the shape of the store, if a block of it starts at node.
-func (s *store) setupFor(ctx context.Context, node uint32) (*shape, error) {
-	sh, err := s.setup(ctx)
+func (s *store) setupFor(ctx context.Context, node uint32) (*config, error) {
+	c, err := s.setup(ctx)
 	if err == nil {
-		_, err = sh.nodes.Index(node)
+		_, err = c.nodes().Index(node)
 	}
-	return sh, err
+	return c, err
 }
+
+// updateTries is how often a change is tried while others write the same object: a context may have
+// no deadline. All tries together take about 10 s.
+const updateTries = 50
 
 // update is every change of an object: it reads the object and writes what next returns, if that is
 // not nil, on condition that the object is still as it was read. Otherwise it begins again.
 func (s *store) update(ctx context.Context, name string, next func(o Object, again bool) ([]byte, error)) error {
-	o, err := s.server.Read(ctx, name)
-	for try := 0; err == nil; try++ {
-		data, failed := next(o, try > 0)
-		if failed != nil || data == nil {
-			return failed
-		}
-		at := o.Time
-		if o, err = s.server.Write(ctx, name, data, o.Version); !errors.Is(err, ErrChanged) {
+	for try := range updateTries {
+		o, err := s.server.Read(ctx, name)
+		if err != nil {
 			return err
 		}
-		o.Time = at // which only Read sets
-		if err = nil; try > 0 || o.Version == "" {
-			if err = pause(ctx, try); err == nil {
-				o, err = s.server.Read(ctx, name)
-			}
+		data, err := next(o, try > 0)
+		if err != nil || data == nil {
+			return err
+		}
+		if _, err = s.server.Write(ctx, name, data, o.Version); !errors.Is(err, ErrChanged) {
+			return err
+		}
+		if err := sleep(ctx, rand.N(min(time.Millisecond<<min(try, 10), 500*time.Millisecond))); err != nil {
+			return err
 		}
 	}
-	return err
+	return fmt.Errorf("%s: others wrote it before each of %d tries to do so", name, updateTries)
 }
 
 // updatePage changes a page by a rule, under a nonce, unless the rule finds nothing to write.
@@ -161,15 +163,13 @@ func (s *store) update(ctx context.Context, name string, next func(o Object, aga
 // here and the server repeated the write, and the first one was made. Or a copy of this process
 // made it, with the same nonce. Of two copies at most one may be told yes, and this one cannot know
 // which it is. So the rule returns errRepeated, which is not definite.
-func (s *store) updatePage(ctx context.Context, sh *shape, number int, nonce string, rule func(p *page, repeated bool) (write bool, err error)) error {
-	var writes uint64 // of the page, when it was read before
+func (s *store) updatePage(ctx context.Context, c *config, number int, nonce string, rule func(p *page, repeated bool) (write bool, err error)) error {
 	return s.update(ctx, pageName(number), func(o Object, again bool) ([]byte, error) {
-		p, err := parse(sh, number, o)
+		p, err := parse(c, number, o)
 		if err != nil {
 			return nil, err
 		}
-		repeated := again && nonce != "" && (p.has(nonce) || slices.Contains(p.since(writes), nonce))
-		writes = p.Writes
+		repeated := again && nonce != "" && (p.has(nonce) || slices.Contains(p.Recent, nonce))
 		if write, err := rule(p, repeated); err != nil || !write {
 			return nil, err
 		}
@@ -180,12 +180,12 @@ func (s *store) updatePage(ctx context.Context, sh *shape, number int, nonce str
 var errRepeated = errors.New("a write was refused, and may have been made: " +
 	"the network repeated it, or a copy of this process has the same nonce")
 
-func (s *store) read(ctx context.Context, sh *shape, number int) (*page, error) {
+func (s *store) read(ctx context.Context, c *config, number int) (*page, error) {
 	o, err := s.server.Read(ctx, pageName(number))
 	if err != nil {
 		return nil, err
 	}
-	return parse(sh, number, o)
+	return parse(c, number, o)
 }
 
 // latest is the latest time that a server's clock had when it sent a time, which is in whole
@@ -197,33 +197,11 @@ func latest(sent time.Time) time.Time {
 	return sent.Add(time.Second)
 }
 
-// pause waits before a page is read again, so that its writers come apart. The
-// first time it does not wait.
-func pause(ctx context.Context, try int) error {
-	if try == 0 {
-		return ctx.Err()
-	}
-	const most = 500 * time.Millisecond
-	wait := time.NewTimer(rand.N(min(5*time.Millisecond<<min(try, 10), most)))
-	defer wait.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-wait.C:
-		return nil
-	}
-}
-
 // failed adds to an error what was being done.
 func (s *store) failed(ctx context.Context, failure *error, what string, args ...any) {
 	err := *failure
 	if err == nil {
 		return
-	}
-	if errors.Is(err, errNoConfig) {
-		if page, _ := s.stray(ctx); page != "" {
-			err = fmt.Errorf("%w; %s", err, gone(page))
-		}
 	}
 	if cause := ctx.Err(); cause != nil && !errors.Is(err, cause) {
 		err = fmt.Errorf("%w: %w", cause, err)
