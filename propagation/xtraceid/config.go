@@ -2,10 +2,8 @@ package xtraceid
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
-	"go.opentelemetry.io/contrib/propagators/b3"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/trace"
 )
@@ -18,7 +16,6 @@ type Option func(*config)
 
 type config struct {
 	header          string
-	encoding        b3.Encoding
 	b3TraceID64     bool
 	verify          func(trace.TraceID) bool
 	deferredSampled bool
@@ -27,7 +24,7 @@ type config struct {
 }
 
 func newConfig(opts []Option) config {
-	c := config{header: DefaultHeader, encoding: b3.B3MultipleHeader}
+	c := config{header: DefaultHeader}
 	for _, o := range opts {
 		if o != nil {
 			o(&c)
@@ -38,39 +35,17 @@ func newConfig(opts []Option) config {
 
 // WithHeader sets the name of the header that carries the trace ID, by default [DefaultHeader].
 // The name is used as given; carriers other than HTTP headers may be case-sensitive. A name that
-// is not an HTTP field name (RFC 9110, section 5.6.2), or that is one of B3's, is reported to
-// [otel.Handle], and the default is used.
+// is not an HTTP field name (RFC 9110, section 5.6.2), which would make HTTP clients refuse the
+// request, or that is one of B3's, is reported to [otel.Handle], and the default is used.
 func WithHeader(name string) Option {
-	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-	ofB3 := []string{b3Header, b3TraceIDHeader, b3SpanIDHeader, b3ParentHeader, b3SampledHeader, b3FlagsHeader}
+	const token = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'*+-.^_`|~"
+	lower := strings.ToLower(name)
 	return func(c *config) {
 		c.header = name
-		var reason string
-		switch {
-		case name == "" || strings.Trim(name, letters+"0123456789!#$%&'*+-.^_`|~") != "":
-			reason = "it is not an HTTP field name"
-		case slices.Contains(ofB3, strings.ToLower(name)):
-			reason = "B3 uses it"
-		default:
-			return
-		}
-		otel.Handle(fmt.Errorf("xtraceid: cannot use the header name %q: %s; using %q", name, reason, DefaultHeader))
-		c.header = DefaultHeader
-	}
-}
-
-// WithB3Encoding sets how B3 is written: [b3.B3MultipleHeader] (the default, also for
-// [b3.B3Unspecified]), [b3.B3SingleHeader], or both. Both are always read. Any other encoding is
-// reported to [otel.Handle] and the default is used.
-func WithB3Encoding(e b3.Encoding) Option {
-	return func(c *config) {
-		c.encoding = e & (b3.B3MultipleHeader | b3.B3SingleHeader)
-		if c.encoding != e {
-			otel.Handle(fmt.Errorf("xtraceid: unknown B3 encoding %#x: use b3.B3MultipleHeader, b3.B3SingleHeader or both", uint8(e)))
-			c.encoding = b3.B3Unspecified
-		}
-		if c.encoding == b3.B3Unspecified {
-			c.encoding = b3.B3MultipleHeader
+		if name == "" || strings.Trim(name, token) != "" || lower == b3Header || strings.HasPrefix(lower, "x-b3-") {
+			otel.Handle(fmt.Errorf("xtraceid: cannot use the header name %q: it is not an HTTP field name, or is one of B3's; using %q",
+				name, DefaultHeader))
+			c.header = DefaultHeader
 		}
 	}
 }

@@ -1,8 +1,8 @@
 // Package xtraceid propagates the trace ID in an x-trace-id header alongside B3
 // (https://github.com/openzipkin/b3-propagation): x-trace-id names the trace,
-// B3 names the parent span and carries the sampling decision. B3 is read and
-// written by go.opentelemetry.io/contrib/propagators/b3, so both of its
-// encodings are understood; do not list a b3 propagator as well.
+// B3 names the parent span and carries the sampling decision. B3 is read in both
+// of its encodings and written in several headers, by
+// go.opentelemetry.io/contrib/propagators/b3; do not list a b3 propagator as well.
 //
 // # How incoming headers are read
 //
@@ -30,12 +30,10 @@
 //
 // If the trace continues without a parent, the context holds a remote span context with a trace
 // ID and a zero span ID. Its IsValid is false. The SDK keeps the trace ID, starts a span without
-// a parent, and its ParentBased sampler calls the root sampler, whatever the sampled flag is.
-// The flag is set if B3 has no IDs but a positive sampling decision (b3: 1, b3: d,
-// X-B3-Sampled: 1, X-B3-Flags: 1), for samplers that read it themselves. If the context is
-// already in the trace that x-trace-id names, because another propagator or an outer handler
-// put it there, its span stays the parent. B3's debug flag is sent on only in the trace that it
-// came with: not without a trace ID, and not if B3 is malformed.
+// a parent, and its ParentBased sampler calls the root sampler. If the context is already in the
+// trace that x-trace-id names, because another propagator or an outer handler put it there, its
+// span stays the parent. B3's sampling decision and debug flag belong to the span that B3 names:
+// without one they are not used.
 //
 // # How outgoing headers are written
 //

@@ -29,23 +29,6 @@ func ExampleNew() {
 	// Output: 32d1f0a9c8000005a1b2c3d4e5f60718 53995c3f42cd8ad8 true
 }
 
-// With W3C's propagators: incoming traceparent, or x-trace-id and B3, is understood, and both are
-// sent. If a request has both, the propagator listed last decides.
-func Example_composite() {
-	propagator := propagation.NewCompositeTextMapPropagator(
-		propagation.TraceContext{}, propagation.Baggage{}, xtraceid.New(xtraceid.WithRandomFlag()))
-
-	in := http.Header{"Traceparent": {"00-16c6e867fa0000050123456789abcdef-53995c3f42cd8ad8-01"}}
-	ctx := propagator.Extract(context.Background(), propagation.HeaderCarrier(in))
-	out := http.Header{}
-	propagator.Inject(ctx, propagation.HeaderCarrier(out))
-	fmt.Println(out.Get("traceparent"))
-	fmt.Println(out.Get("x-trace-id"), out.Get("x-b3-spanid"))
-	// Output:
-	// 00-16c6e867fa0000050123456789abcdef-53995c3f42cd8ad8-01
-	// 16c6e867fa0000050123456789abcdef 53995c3f42cd8ad8
-}
-
 // A proxy's request ID in the form of a UUID names the trace.
 func ExampleWithDashes() {
 	propagator := xtraceid.New(xtraceid.WithHeader("x-request-id"), xtraceid.WithDashes())

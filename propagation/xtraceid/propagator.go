@@ -3,7 +3,6 @@ package xtraceid
 import (
 	"context"
 	"encoding/binary"
-	"net/http"
 	"strings"
 
 	"go.opentelemetry.io/contrib/propagators/b3"
@@ -11,30 +10,21 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// The names under which the b3 package reads and writes.
+// Names under which the b3 package reads and writes.
 const (
 	b3Header        = "b3"
 	b3TraceIDHeader = "x-b3-traceid"
-	b3SpanIDHeader  = "x-b3-spanid"
-	b3ParentHeader  = "x-b3-parentspanid"
 	b3SampledHeader = "x-b3-sampled"
-	b3FlagsHeader   = "x-b3-flags"
 )
 
 type propagator struct {
 	config
-	b3        propagation.TextMapPropagator
-	canonical string // header as spelled in an http.Header
+	b3 propagation.TextMapPropagator
 }
 
 // New returns a propagator for the trace ID header and B3. It is safe for concurrent use.
 func New(opts ...Option) propagation.TextMapPropagator {
-	c := newConfig(opts)
-	return &propagator{
-		config:    c,
-		b3:        b3.New(b3.WithInjectEncoding(c.encoding)),
-		canonical: http.CanonicalHeaderKey(c.header),
-	}
+	return &propagator{newConfig(opts), b3.New(b3.WithInjectEncoding(b3.B3MultipleHeader))}
 }
 
 // Fields returns the keys that Inject may write, the trace ID header first.
@@ -50,7 +40,7 @@ func (p *propagator) Inject(ctx context.Context, carrier propagation.TextMapCarr
 	} else if !sc.IsRemote() || !sc.HasTraceID() {
 		return // a remote trace ID without a span is forwarded, see the package doc
 	}
-	carrier.Set(p.key(carrier), sc.TraceID().String())
+	carrier.Set(p.header, sc.TraceID().String())
 }
 
 func (p *propagator) injectB3(ctx context.Context, sc trace.SpanContext, carrier propagation.TextMapCarrier) {
@@ -88,15 +78,10 @@ func (p *propagator) extract(ctx context.Context, carrier propagation.TextMapCar
 		}
 		return ctx // without the debug flag, which belongs to a trace
 	case !id.IsValid():
-	case !sc.IsValid():
-		sc = trace.SpanContext{}.WithTraceID(id).WithTraceFlags(flagsWithoutIDs(carrier))
-		if !sc.IsSampled() {
-			b3ctx = ctx // B3 may be malformed and have the debug flag
-		}
-	case sc.TraceID() == id, is64(sc.TraceID()):
+	case sc.IsValid() && (sc.TraceID() == id || is64(sc.TraceID())):
 		sc = sc.WithTraceID(id)
 	default:
-		// The debug flag and the deferred decision belong to the other trace too.
+		// The debug flag and the deferred decision belong to the other trace too, or to none.
 		b3ctx, sc = ctx, trace.SpanContext{}.WithTraceID(id)
 	}
 
@@ -137,9 +122,9 @@ func (p *propagator) extractB3(ctx context.Context, current trace.SpanContext, c
 // traceID returns the ID in the trace ID header, or the zero ID if there is none or it is
 // malformed.
 func (p *propagator) traceID(carrier propagation.TextMapCarrier) (id trace.TraceID) {
-	text := carrier.Get(p.key(carrier))
+	text := carrier.Get(p.header)
 	if values, ok := carrier.(propagation.ValuesGetter); ok {
-		text = strings.Join(values.Values(p.key(carrier)), ",")
+		text = strings.Join(values.Values(p.header), ",")
 	}
 	for part := range strings.SplitSeq(text, ",") {
 		part = strings.Trim(part, " \t")
@@ -163,45 +148,9 @@ func withoutDashes(s string) string {
 	return s[:8] + s[9:13] + s[14:18] + s[19:23] + s[24:]
 }
 
-// key returns the name of the trace ID header in carrier. http.Header looks up the canonical
-// spelling without allocating.
-func (p *propagator) key(carrier propagation.TextMapCarrier) string {
-	if _, ok := carrier.(propagation.HeaderCarrier); ok {
-		return p.canonical
-	}
-	return p.header
-}
-
 // is64 reports whether id is a 64-bit trace ID, which the b3 package pads with zeros.
 func is64(id trace.TraceID) bool {
 	return binary.BigEndian.Uint64(id[:8]) == 0
-}
-
-// flagsWithoutIDs returns the sampling decision of B3 without IDs, which the b3 package accepts
-// but does not return.
-func flagsWithoutIDs(carrier propagation.TextMapCarrier) trace.TraceFlags {
-	switch carrier.Get(b3Header) {
-	case "1", "d":
-		return trace.FlagsSampled
-	case "0":
-		return 0
-	}
-	for _, name := range []string{b3TraceIDHeader, b3SpanIDHeader, b3ParentHeader} {
-		if carrier.Get(name) != "" {
-			return 0 // the IDs do not form a span context: B3 is malformed
-		}
-	}
-	switch strings.ToLower(carrier.Get(b3SampledHeader)) {
-	case "1", "true":
-		return trace.FlagsSampled
-	case "", "0", "false":
-	default:
-		return 0
-	}
-	if carrier.Get(b3FlagsHeader) == "1" {
-		return trace.FlagsSampled
-	}
-	return 0
 }
 
 // sampledUnlessSaid makes B3 without a sampling decision read as "sampled".
@@ -222,12 +171,11 @@ func (c sampledUnlessSaid) Get(key string) string {
 	return v
 }
 
-// shortTraceID shortens the trace ID that the b3 package writes to its low 64 bits. The package
-// starts both headers with 32 digits.
+// shortTraceID shortens the trace ID that the b3 package writes to its low 64 bits.
 type shortTraceID struct{ propagation.TextMapCarrier }
 
 func (c shortTraceID) Set(key, value string) {
-	if key == b3Header || key == b3TraceIDHeader {
+	if key == b3TraceIDHeader {
 		value = value[16:]
 	}
 	c.TextMapCarrier.Set(key, value)

@@ -40,11 +40,10 @@ func WithServerTiming() ResponseOption {
 //
 // Without a trace ID in the context it adds nothing.
 //
-// The headers are set before next is called and again when the response begins, so that they win
-// over those of next, such as the upstream headers that a reverse proxy adds. They are on every
-// response: streamed, empty, informational (1xx), a 101, and the error that an outer recovery
-// handler sends after a panic. A handler that writes its response to a hijacked connection itself
-// must copy them from the writer's Header, as [net/http/httputil.ReverseProxy] does.
+// The headers win over those of next, such as the upstream headers that a reverse proxy adds. They
+// are on every response: streamed, empty, informational (1xx), a 101, and the error that an outer
+// recovery handler sends after a panic. A handler that writes its response to a hijacked connection
+// itself must copy them from the writer's Header, as [net/http/httputil.ReverseProxy] does.
 //
 // The writer that next gets has the features of the server's (Flush, Hijack, ReadFrom,
 // [http.ResponseController]) except Push.
@@ -57,7 +56,7 @@ func ResponseHandler(next http.Handler, opts ...ResponseOption) http.Handler {
 					o(response)
 				}
 			}
-			response.setHeaders()
+			defer response.begin() // a response without a body, or an outer handler's answer to a panic
 			w = response
 		}
 		next.ServeHTTP(w, r)
@@ -100,7 +99,6 @@ func (w *responseWriter) Header() http.Header {
 }
 
 func (w *responseWriter) WriteHeader(status int) {
-	w.begun = true
 	w.setHeaders()
 	w.ResponseWriter.WriteHeader(status)
 }

@@ -1,7 +1,6 @@
 package xtraceid_test
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"maps"
@@ -21,100 +20,123 @@ import (
 	"github.com/traceflake/traceflake/propagation/xtraceid"
 )
 
-const expose = "Access-Control-Expose-Headers"
+const (
+	expose = "Access-Control-Expose-Headers"
+	timing = "Server-Timing"
+)
 
-// respond serves one request with the span context in its context and returns the response's
-// headers.
-func respond(sc trace.SpanContext, h http.Handler) http.Header {
-	r := httptest.NewRequest(http.MethodGet, "/", nil)
-	r = r.WithContext(trace.ContextWithSpanContext(context.Background(), sc))
-	w := httptest.NewRecorder()
-	h.ServeHTTP(w, r)
-	return w.Header()
+// inSpan calls a handler in the span sc.
+func inSpan(sc trace.SpanContext, h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h.ServeHTTP(w, r.WithContext(trace.ContextWithSpanContext(r.Context(), sc)))
+	})
 }
 
+// The headers, together with those that outer and inner handlers set.
 func TestResponseHandler(t *testing.T) {
-	nothing := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 	span := spanContext(t, traceT, spanS, true).WithRemote(false)
-	span = span.WithTraceFlags(span.TraceFlags() | trace.FlagsRandom)
+	random := span.WithTraceFlags(span.TraceFlags() | trace.FlagsRandom)
 	idOnly := spanContext(t, traceT, "", false)
-	timed := []xtraceid.ResponseOption{xtraceid.WithServerTiming()}
-	const timing = `traceparent;desc="00-` + traceT + "-" + spanS + `-03"`
+	of := func(sc trace.SpanContext) string {
+		return fmt.Sprintf(`traceparent;desc="00-%s-%s-%s"`, sc.TraceID(), sc.SpanID(), sc.TraceFlags())
+	}
+	set := func(next http.Handler, name, value string) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Add(name, value)
+			next.ServeHTTP(w, r)
+		})
+	}
+	end := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+	plain := func(h http.Handler) http.Handler { return xtraceid.ResponseHandler(h) }
+	timed := func(h http.Handler) http.Handler { return xtraceid.ResponseHandler(h, xtraceid.WithServerTiming()) }
+	ids, exposed := []string{traceT}, []string{"x-trace-id"}
 	for _, c := range []struct {
-		name string
-		sc   trace.SpanContext
-		opts []xtraceid.ResponseOption
-		want http.Header
+		name    string
+		sc      trace.SpanContext
+		handler http.Handler
+		want    http.Header
 	}{
-		{"span", span, nil, http.Header{"X-Trace-Id": {traceT}, expose: {"x-trace-id"}}},
-		{"trace ID only", idOnly, nil, http.Header{"X-Trace-Id": {traceT}, expose: {"x-trace-id"}}},
-		{"no span", trace.SpanContext{}, timed, http.Header{}},
-		{"timing", span, timed, http.Header{"X-Trace-Id": {traceT}, "Server-Timing": {timing}, expose: {"x-trace-id", "Server-Timing"}}},
-		{"timing, trace ID only", idOnly, timed, http.Header{"X-Trace-Id": {traceT}, expose: {"x-trace-id"}}},
+		{"span", span, plain(end), http.Header{"X-Trace-Id": ids, expose: exposed}},
+		{"trace ID only", idOnly, plain(end), http.Header{"X-Trace-Id": ids, expose: exposed}},
+		{"no span", trace.SpanContext{}, timed(end), http.Header{}},
+		{"timing", random, timed(end), http.Header{"X-Trace-Id": ids, timing: {of(random)}, expose: {"x-trace-id", timing}}},
+		{"timing, trace ID only", idOnly, timed(end), http.Header{"X-Trace-Id": ids, expose: exposed}},
+		{"CORS outside", span, set(plain(end), expose, "X-Other-Header"), http.Header{"X-Trace-Id": ids, expose: {"X-Other-Header", "x-trace-id"}}},
+		{"CORS inside", span, plain(set(end, expose, "X-Other-Header")), http.Header{"X-Trace-Id": ids, expose: {"X-Other-Header", "x-trace-id"}}},
+		{"CORS inside, with the header", span, plain(set(end, expose, "X-Trace-ID")), http.Header{"X-Trace-Id": ids, expose: exposed}},
+		{"CORS inside, a list", span, plain(set(end, expose, "X-Trace-ID, X-Other-Header")), http.Header{"X-Trace-Id": ids, expose: {"X-Trace-ID, X-Other-Header", "x-trace-id"}}},
+		{"an ID set inside", span, plain(set(end, "x-trace-id", traceU)), http.Header{"X-Trace-Id": ids, expose: exposed}},
+		{"an ID set outside", span, set(plain(end), "x-trace-id", traceU), http.Header{"X-Trace-Id": ids, expose: exposed}},
+		{"timing set outside", span, set(timed(end), timing, "db;dur=5"),
+			http.Header{"X-Trace-Id": ids, timing: {"db;dur=5", of(span)}, expose: {"x-trace-id", timing}}},
+		{"two handlers", span, timed(timed(end)), http.Header{"X-Trace-Id": ids, timing: {of(span)}, expose: {"x-trace-id", timing}}},
 	} {
-		if got := respond(c.sc, xtraceid.ResponseHandler(nothing, c.opts...)); !maps.EqualFunc(got, c.want, slices.Equal) {
+		w := httptest.NewRecorder()
+		inSpan(c.sc, c.handler).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", http.NoBody))
+		if got := w.Header(); !maps.EqualFunc(got, c.want, slices.Equal) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}
 }
 
-// Headers that outer handlers have set and headers that the inner handler sets.
-func TestResponseHandlerOtherHeaders(t *testing.T) {
-	sc := spanContext(t, traceT, spanS, true)
-	set := func(next http.Handler, name, value string) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set(name, value)
-			next.ServeHTTP(w, r)
-		})
-	}
-	end := http.NotFoundHandler()
-	for _, c := range []struct {
-		name    string
-		handler http.Handler
-		header  string
-		want    []string
-	}{
-		{"CORS outside", set(xtraceid.ResponseHandler(end), expose, "ETag"), expose, []string{"ETag", "x-trace-id"}},
-		{"CORS inside", xtraceid.ResponseHandler(set(end, expose, "ETag")), expose, []string{"ETag", "x-trace-id"}},
-		{"CORS inside, with the header", xtraceid.ResponseHandler(set(end, expose, "X-Trace-ID")), expose, []string{"x-trace-id"}},
-		{"an ID set inside", xtraceid.ResponseHandler(set(end, "x-trace-id", traceU)), "X-Trace-Id", []string{traceT}},
-		{"an ID set outside", set(xtraceid.ResponseHandler(end), "x-trace-id", traceU), "X-Trace-Id", []string{traceT}},
-		{"timing set outside", set(xtraceid.ResponseHandler(end, xtraceid.WithServerTiming()), "Server-Timing", "db;dur=5"), "Server-Timing",
-			[]string{"db;dur=5", `traceparent;desc="00-` + traceT + "-" + spanS + `-01"`}},
-		{"two handlers", xtraceid.ResponseHandler(xtraceid.ResponseHandler(end)), "X-Trace-Id", []string{traceT}},
+// However a response begins, it has the span's ID, not that which the handler has set. The handler's
+// writer has the features of the server's.
+func TestResponseBegins(t *testing.T) {
+	for name, begin := range map[string]func(w http.ResponseWriter){
+		"status": func(w http.ResponseWriter) { w.WriteHeader(http.StatusAccepted) },
+		"hints":  func(w http.ResponseWriter) { w.WriteHeader(http.StatusEarlyHints) },
+		"flush":  func(w http.ResponseWriter) { w.(http.Flusher).Flush() },
+		"file":   func(w http.ResponseWriter) { _, _ = w.(io.ReaderFrom).ReadFrom(strings.NewReader("hel")) },
+		"write":  func(http.ResponseWriter) {},
 	} {
-		if got := respond(sc, c.handler).Values(c.header); !slices.Equal(got, c.want) {
-			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		s := httptest.NewServer(inSpan(spanContext(t, traceT, spanS, true), xtraceid.ResponseHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			if err := http.NewResponseController(w).SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+				t.Errorf("ResponseController: %v", err)
+			}
+			for _, f := range []func(w http.ResponseWriter){begin, func(w http.ResponseWriter) { _, _ = io.WriteString(w, "lo") }} {
+				w.Header().Set("x-trace-id", traceU)
+				f(w)
+			}
+		}))))
+		check := func(header map[string][]string) {
+			if got := header["X-Trace-Id"]; !slices.Equal(got, []string{traceT}) {
+				t.Errorf("%s: x-trace-id %q", name, got)
+			}
 		}
+		r, err := http.NewRequestWithContext(httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{
+			Got1xxResponse: func(_ int, header textproto.MIMEHeader) error { check(header); return nil },
+		}), http.MethodGet, s.URL, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		check(resp.Header)
+		body, err := io.ReadAll(resp.Body)
+		if err != nil || !strings.HasSuffix(string(body), "lo") || (resp.StatusCode == http.StatusAccepted) != (name == "status") {
+			t.Errorf("%s: %s %q, %v", name, resp.Status, body, err)
+		}
+		resp.Body.Close()
+		s.Close()
 	}
 }
 
 // A reverse proxy adds the headers of the upstream response, which has its own ID: those of the
-// span here win, whatever kind of response it is.
+// span here win, even if the upstream service changes the protocol.
 func TestResponseHandlerProxy(t *testing.T) {
-	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("x-trace-id", traceU)
-		w.Header().Set(expose, "x-trace-id")
-		w.Header().Add("Server-Timing", `traceparent;desc="00-`+traceU+"-"+spanP+`-01"`)
-		w.Header().Add("Server-Timing", "db;dur=5")
-		switch r.URL.Path {
-		case "/hints":
-			w.WriteHeader(http.StatusEarlyHints)
-		case "/stream":
-			w.(http.Flusher).Flush()
-		case "/upgrade":
-			conn, rw, err := http.NewResponseController(w).Hijack()
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			defer conn.Close()
-			fmt.Fprintf(rw, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\nX-Trace-Id: %s\r\n\r\n", traceU)
-			_ = rw.Flush()
-			_, _ = io.CopyN(conn, rw, 5)
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		conn, rw, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
 			return
 		}
-		_, _ = io.WriteString(w, "hello")
+		defer conn.Close()
+		fmt.Fprintf(rw, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n"+
+			"X-Trace-Id: %s\r\n%s: x-trace-id\r\n%s: db;dur=5\r\n\r\n", traceU, expose, timing)
+		_ = rw.Flush()
+		_, _ = io.CopyN(conn, rw, 5)
 	}))
 	defer upstream.Close()
 	to, err := url.Parse(upstream.URL)
@@ -122,76 +144,27 @@ func TestResponseHandlerProxy(t *testing.T) {
 		t.Fatal(err)
 	}
 	proxy := xtraceid.ResponseHandler(httputil.NewSingleHostReverseProxy(to), xtraceid.WithServerTiming())
-	here := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		proxy.ServeHTTP(w, r.WithContext(trace.ContextWithSpanContext(r.Context(), spanContext(t, traceT, spanS, true))))
-	}))
+	here := httptest.NewServer(inSpan(spanContext(t, traceT, spanS, true), proxy))
 	defer here.Close()
-	want := http.Header{"X-Trace-Id": {traceT}, expose: {"x-trace-id", "Server-Timing"},
-		"Server-Timing": {"db;dur=5", `traceparent;desc="00-` + traceT + "-" + spanS + `-01"`}}
-	check := func(path string, status int, got http.Header) {
-		for name, values := range want {
-			if !slices.Equal(got.Values(name), values) && status != http.StatusSwitchingProtocols || len(got.Values("X-Trace-Id")) != 1 {
-				t.Errorf("%s, %d: %s is %q, want %q", path, status, name, got.Values(name), values)
-			}
-		}
-		if got.Get("X-Trace-Id") != traceT {
-			t.Errorf("%s, %d: x-trace-id %q", path, status, got.Values("X-Trace-Id"))
-		}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, here.URL, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, path := range []string{"/", "/hints", "/stream", "/upgrade"} {
-		ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{
-			Got1xxResponse: func(code int, header textproto.MIMEHeader) error {
-				check(path, code, http.Header(header))
-				return nil
-			},
-		})
-		r, err := http.NewRequestWithContext(ctx, http.MethodGet, here.URL+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if path == "/upgrade" {
-			r.Header.Set("Connection", "Upgrade")
-			r.Header.Set("Upgrade", "echo")
-		}
-		resp, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		check(path, resp.StatusCode, resp.Header)
-		if up, ok := resp.Body.(io.Writer); ok {
-			_, _ = io.WriteString(up, "hello")
-		}
-		if body, err := io.ReadAll(resp.Body); err != nil || string(body) != "hello" {
-			t.Errorf("%s: %q, %v", path, body, err)
-		}
-		resp.Body.Close()
-	}
-}
-
-// The handler's writer has the features of the server's, with the headers already set.
-func TestResponseHandlerWriter(t *testing.T) {
-	var id string
-	h := xtraceid.ResponseHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		id = w.Header().Get("x-trace-id")
-		if err := http.NewResponseController(w).SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
-			t.Errorf("ResponseController: %v", err)
-		}
-		if n, err := w.(io.ReaderFrom).ReadFrom(strings.NewReader("hel")); n != 3 || err != nil {
-			t.Errorf("ReadFrom: %d, %v", n, err)
-		}
-		w.(http.Flusher).Flush()
-		_, _ = io.WriteString(w, "lo")
-	}))
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h.ServeHTTP(w, r.WithContext(trace.ContextWithSpanContext(r.Context(), spanContext(t, traceT, spanS, true))))
-	}))
-	defer s.Close()
-	resp, err := http.Get(s.URL)
+	r.Header = headers("Connection", "Upgrade", "Upgrade", "echo")
+	resp, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	if body, err := io.ReadAll(resp.Body); err != nil || string(body) != "hello" || resp.Header.Get("x-trace-id") != traceT || id != traceT {
-		t.Errorf("%q, %v, x-trace-id %q, inside %q", body, err, resp.Header.Get("x-trace-id"), id)
+	wants := http.Header{"X-Trace-Id": {traceT}, expose: {"x-trace-id", timing},
+		timing: {"db;dur=5", `traceparent;desc="00-` + traceT + "-" + spanS + `-01"`}}
+	for name, want := range wants {
+		if got := resp.Header[name]; !slices.Equal(got, want) {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+	_, _ = io.WriteString(resp.Body.(io.Writer), "hello")
+	if body, err := io.ReadAll(resp.Body); err != nil || string(body) != "hello" {
+		t.Errorf("%s: %q, %v", resp.Status, body, err)
 	}
 }
