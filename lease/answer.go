@@ -36,9 +36,8 @@ const (
 	raised                    // an operator raised the block: the grant is used to its end
 	raisedLater               // an operator raised the block, and before that somebody may have written it
 	forgotten                 // the store is behind what it acknowledged
-	regranted                 // a late Acquire by the Keeper granted the block again
 	copied                    // another process wrote instead, which can only be a copy of this one
-	lost                      // another holder has the block, and may hide a copy of this process
+	lost                      // the block was granted again: to another process, or to a late Acquire by this one
 )
 
 // meaning returns what the stored block means. The grant continues only if the
@@ -56,7 +55,7 @@ func (c confirmed) meaning(stored Grant) answer {
 	case stored.Nonce == mine.Nonce && stored.Version == mine.Version && sameStart:
 		return unwritten
 	case stored.Nonce == mine.Nonce:
-		return regranted
+		return lost
 	case stored.Nonce == "" && next:
 		return raised
 	case stored.Nonce == "":

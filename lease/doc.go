@@ -4,12 +4,11 @@
 //
 // A [Store] divides the nodes into blocks and grants each to one holder at a
 // time. A [Keeper] holds one or more grants, renews them in the background and
-// makes IDs with them; making an ID involves no I/O. Stores have their own
-// packages: boltstore for the processes of one host; pgstore, etcdstore,
-// k8sstore and s3store for a fleet.
-//
-// [Start] starts a Keeper. Package driver is for authors of stores; its Open
-// opens a store by URL.
+// generates IDs with them, without I/O. Stores have their own packages: boltstore
+// for the processes of one host; pgstore, etcdstore, k8sstore and s3store for a
+// fleet. [Start] starts a Keeper. Package driver is for authors of stores; its
+// Open opens a store by URL. The metrics of a Keeper are listed in
+// docs/metrics.md.
 //
 // # Why IDs are unique
 //
@@ -23,16 +22,16 @@
 //	I2 One grant feeds one generator in one process. It is never saved, copied
 //	   or taken up again after a restart.
 //	I3 Inside a generator the word of second, node and sequence only grows.
-//	I4 A generator makes no ID outside its rectangle.
+//	I4 A generator generates no ID outside its rectangle.
 //	I5 Encryption under one secret is one-to-one.
 //
-// None of these rules involves a clock. Clocks decide when an ID is made, not
-// whether it is unique: the worst that a suspended process or a stepped clock
+// None of these rules involves a clock. Clocks decide when an ID is generated,
+// not whether it is unique: the worst that a suspended process or a stepped clock
 // causes is a refusal.
 //
 // The rules assume a store that is linearizable and durable, and memory that is
-// not cloned. They cover one secret: IDs under two secrets, and random ones
-// that are made while there is no lease, collide only as 64-bit random numbers
+// not cloned. They cover one secret: IDs under two secrets, and random ones that
+// are generated while there is no lease, collide only as 64-bit random numbers
 // would.
 //
 // # Late messages
@@ -48,40 +47,37 @@
 //     block stays unused until the grant's end. If it grants the Keeper's own
 //     block again, the start has changed, and the Keeper drops its grant.
 //   - A grant that a repeated Acquire found may also have been found by a copy
-//     of the process. No IDs are made with it before the store has acknowledged
-//     a renewal.
+//     of the process. No IDs are generated with it before the store has
+//     acknowledged a renewal.
 //
 // So after a call without a response the Keeper reads the block and acts on its
 // content; if it cannot read it, it uses its grant to the end.
 //
 // # Clones
 //
-// A copy of a running process holds the same grants (I2 is broken from
-// outside). If Linux reports a restore, through vmclock, no ID is made with a
-// grant that was requested before it, and the grant is not given back. A
-// kernel learns of the restore some tens of milliseconds later, and until then
-// returns the same random bytes in every copy. So after it noticed a restore a
-// Keeper draws no nonce for half a second, and nonces are drawn from more than the
-// kernel: package internal/entropy lists what, and which copies may still draw the
-// same. A Keeper started in that moment relies on the latter alone. IDs that were being handed out at that moment are handed out by
-// both copies. Otherwise each renewal changes the nonce, so only one of two
-// copies can renew. The other drops the grant at the store's first response
-// after that, reports [ErrCloned], and acquires another. These gaps remain, the
+// A copy of a running process holds the same grants (I2 is broken from outside).
+// If Linux reports a restore, through vmclock, no ID is generated with a grant
+// that was requested before it, and the grant is not given back. For half a second
+// the Keeper draws no nonce: until a kernel learns of the restore, some tens of
+// milliseconds later, it returns the same random bytes in every copy. A Keeper
+// that starts in that moment relies on what nonces are drawn from besides the
+// kernel; see package internal/entropy. IDs that were being handed out when the
+// machine was copied are handed out by both copies.
+//
+// Without such a report, only one of two copies can renew, because each renewal
+// changes the nonce. The other drops the grant at the store's first response after
+// that, reports [ErrCloned], and acquires another. These gaps remain, the
 // likeliest first:
 //
-//   - Both copies make the same IDs from the clone to the loser's first
-//     answered call after the winner's renewal: for about half a TTL, and to the
-//     grant's end if the store does not answer the loser or the winner does not
-//     renew.
+//   - Both generate the same IDs from the clone to the loser's first answered
+//     call after the winner's renewal: for about half a TTL, and to the grant's
+//     end if the store does not answer the loser or the winner does not renew.
 //   - If the nonce of a renewal was drawn before the clone and written after
 //     it, that lasts until the next renewal of both.
 //   - If one copy gives the grant back, the next holder may be granted seconds
-//     in which the other copy has made IDs, or still makes them until its
-//     renewal. That includes a copy that never used the grant: Close repeats an
-//     Acquire that had no response, and gives back what it was granted from the
-//     next second on, unless a restore or a step of the clocks was noticed.
+//     in which the other copy has generated IDs, or still does until its renewal.
+//     That includes a grant that arrived without a response: Close gives it back.
 //   - If the store is raised meanwhile, both use their grant to its end.
-//   - IDs that were reserved before the clone are handed out by both.
 //   - If both draw the same nonces, they are never detected. That takes equal
 //     random bytes of a kernel that has not learned of the restore, no random
 //     numbers of the processor, and clocks equal to the nanosecond.
@@ -93,28 +89,5 @@
 // Detection by clocks is best effort: if the wall clock and the monotonic clock
 // diverge by more than a second between two seconds of use, or between two
 // checks a minute apart, the machine was suspended or cloned or its clock was
-// stepped, and the grant is dropped. [Keeper.Generation] tells users of the IDs
-// when to discard unused ones; it changes at the next ID or at the Keeper's next
-// look at the machine, which is at most a minute later.
-//
-// # Metrics
-//
-// Of the meter github.com/traceflake/traceflake/lease:
-//
-//	name                        instrument      unit       attributes
-//	traceflake.lease.remaining  gauge           s          -
-//	traceflake.lease.blocks     up-down counter {block}    -
-//	traceflake.lease.drops      counter         {grant}    traceflake.lease.drop.reason
-//	traceflake.lease.requests   counter         {request}  traceflake.lease.operation, error.type
-//
-// remaining is how long IDs can be made without the store: alert if it falls
-// below a quarter of the TTL. The reason is clock_gap, clock_behind,
-// store_contradiction (the store lacks what it acknowledged, or a copy of this
-// process gave it back), cloned (a copy of this process holds the same grant),
-// restored (the machine was restored from a snapshot), raised (an operator raised
-// the store) or taken (the block was granted again). The operation is describe,
-// acquire, renew, get or release; error.type is absent on success, and otherwise
-// no_free_node, clock_ahead, lost, no_store, replaced, wrong_secret,
-// schema_version, invalid_request, misconfigured, timeout or _OTHER. The series of
-// drops, and of Acquires without a free block, exist from the start, at 0.
+// stepped, and the grant is dropped.
 package lease

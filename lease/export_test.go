@@ -37,7 +37,7 @@ func (k *Keeper) GiveBackAll(ctx context.Context) error  { return k.giveBackAll(
 func (k *Keeper) Kick() chan struct{}                    { return k.kick }
 func (k *Keeper) Terms() []*Term                         { return k.terms }
 func (k *Keeper) Published() int                         { return len(k.held.Load().terms) }
-func (k *Keeper) SetStore(s Store)                       { k.store = s }
+func (k *Keeper) SetStore(s Store)                       { k.store.Store = s }
 func (k *Keeper) SetJitter(f func() float64)             { k.jitter = f }
 func (k *Keeper) SetNonces(f func() string)              { k.nonce = f }
 
@@ -54,7 +54,13 @@ func (k *Keeper) SetReseeding(d time.Duration) { k.reseeding = d }
 func WithMachine(f func() uint64) Option { return func(c *config) { c.machine = f } }
 
 // ForgetTries makes the next Acquire count as the first with its nonce.
-func (k *Keeper) ForgetTries() { k.bid.tries = 0 }
+func (k *Keeper) ForgetTries() { k.bid.nonce = "" }
+
+// Clock is what a Keeper reads.
+type Clock = clock
+
+// WithClock sets the clock.
+func WithClock(c Clock) Option { return func(cfg *config) { cfg.clock = c } }
 
 // Drop drops a term as another goroutine would.
 func (k *Keeper) Drop(t *Term) { k.drop(t, restored, ErrCloned) }
@@ -62,9 +68,9 @@ func (k *Keeper) Drop(t *Term) { k.drop(t, restored, ErrCloned) }
 // Drops returns how many grants were dropped, by reason.
 func (k *Keeper) Drops() map[string]int64 {
 	counts := map[string]int64{}
-	for r, n := range k.counts.drops {
-		if n > 0 {
-			counts[string(r)] = n
+	for s, n := range k.store.counts.of {
+		if s.reason != "" && n > 0 {
+			counts[string(s.reason)] = n
 		}
 	}
 	return counts
@@ -72,9 +78,7 @@ func (k *Keeper) Drops() map[string]int64 {
 
 // RequestValues returns the names of the operations and of the errors with which requests are counted.
 func RequestValues() (names []string) {
-	for _, o := range []operation{describe, acquire, renew, get, release} {
-		names = append(names, string(o))
-	}
+	names = []string{"describe", "acquire", "renew", "get", "release"}
 	for _, o := range outcomes[1:] {
 		names = append(names, o.name)
 	}
@@ -84,7 +88,7 @@ func RequestValues() (names []string) {
 // Remember returns a Keeper with k's state, as on a copy of its machine: the grants, the proposed
 // nonces and the pending Acquire. Its options include WithMachine. Its generators make IDs from the present second on.
 func (k *Keeper) Remember(opts ...Option) (*Keeper, error) {
-	c, err := newKeeper(k.store, k.codec, append([]Option{WithMeterProvider(noop.NewMeterProvider())}, opts...)...)
+	c, err := newKeeper(k.store.Store, k.store.codec, append([]Option{WithMeterProvider(noop.NewMeterProvider())}, opts...)...)
 	if err != nil {
 		return nil, err
 	}

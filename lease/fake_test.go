@@ -220,7 +220,7 @@ func (b *bench) options(opts []lease.Option) []lease.Option {
 		lease.WithErrorHandler(func(err error) { b.reports = append(b.reports, err) }),
 		lease.WithMachine(func() uint64 { return *b.life }),
 	}, opts...)
-	return append(opts, lease.WithMeterProvider(nil), lease.WithClock(nil), lease.WithErrorHandler(nil)) // which change nothing
+	return append(opts, lease.WithMeterProvider(nil), lease.WithErrorHandler(nil)) // which change nothing
 }
 
 // copied returns a copy of b, as on a copy of its machine, which has the same clock and a

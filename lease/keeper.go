@@ -25,20 +25,18 @@ var (
 	ErrClosed = fmt.Errorf("lease: the keeper is closed: %w", randflake.ErrSealed)
 )
 
-// Keeper holds leases and makes IDs with them. Its one goroutine acquires
+// Keeper holds leases and generates IDs with them. Its one goroutine acquires
 // grants from the store, renews them at half their time, acquires more if it is
 // busy and gives them back if it is not.
 //
-// While the store is unreachable IDs are made until the end of the lease; then
-// Next and Fill return [randflake.ErrLeaseExpired] until it is back.
+// While the store is unreachable, IDs are generated until the end of the lease;
+// then Next and Fill return [randflake.ErrLeaseExpired] until it is back.
 //
-// Keeper is safe for concurrent use. Next and Fill do no I/O. A zero Keeper refuses with
-// [ErrNoLease].
+// Keeper is safe for concurrent use. Next and Fill do no I/O. A zero Keeper
+// refuses with [ErrNoLease].
 type Keeper struct {
-	store   Store
-	codec   *randflake.Codec
+	store   calls
 	cfg     config
-	counts  *counts
 	metrics metric.Registration // of the leases held
 
 	restores   atomic.Uint64 // of which the Keeper was told
@@ -46,14 +44,13 @@ type Keeper struct {
 	kick       chan struct{} // wakes the goroutine
 	generation atomic.Uint64
 
-	ready     chan struct{} // closed with the first grant
-	readying  sync.Once
-	failure   atomic.Pointer[error]
-	stop      context.CancelFunc
-	stopped   chan struct{} // closed when the goroutine has ended
-	closing   sync.Once
-	closeErr  error
-	publishMu sync.Mutex // the goroutine and Close replace held
+	ready    chan struct{} // closed with the first grant
+	readying sync.Once
+	failure  atomic.Pointer[error]
+	stop     context.CancelFunc
+	stopped  chan struct{} // closed when the goroutine has ended
+	closing  sync.Once
+	closeErr error
 
 	// Only the goroutine uses the fields below, and Close after it has ended.
 	terms    []*term
@@ -73,11 +70,12 @@ type Keeper struct {
 	reseeding time.Duration
 }
 
-// held is the state with which IDs are made. Apart from turn it is replaced,
-// never changed.
+// held is the state with which IDs are generated. Apart from turn it is
+// replaced, never changed.
 type held struct {
 	terms []*term
 	turn  atomic.Uint32 // which term comes first
+	end   time.Time     // of the last lease
 	err   error         // why there is none
 }
 
@@ -107,8 +105,7 @@ func newKeeper(s Store, c *randflake.Codec, opts ...Option) (*Keeper, error) {
 		return nil, err
 	}
 	k := &Keeper{
-		store:     s,
-		codec:     c,
+		store:     calls{s, c, newCounts()},
 		cfg:       cfg,
 		life:      cfg.machine(),
 		kick:      make(chan struct{}, 1),
@@ -122,7 +119,6 @@ func newKeeper(s Store, c *randflake.Codec, opts ...Option) (*Keeper, error) {
 		nonce:     NewNonce,
 		reseeding: reseeding,
 		askAt:     cfg.clock.Elapsed(), // Elapsed may count from any moment
-		counts:    newCounts(),
 	}
 	k.report = k.reports.Add
 	k.cfg.machine = func() uint64 {
@@ -141,7 +137,7 @@ func newKeeper(s Store, c *randflake.Codec, opts ...Option) (*Keeper, error) {
 // Next would return, and wraps the store's last error too, if any. It takes no
 // ID.
 func (k *Keeper) Ready(ctx context.Context) error {
-	if k.store == nil {
+	if k.store.Store == nil {
 		return ErrNoLease
 	}
 	select {
@@ -157,13 +153,14 @@ func (k *Keeper) Ready(ctx context.Context) error {
 	h := k.current()
 	err := h.err
 	for _, t := range h.terms {
-		switch err = t.gen.Check(); {
-		case err == nil, errors.Is(err, randflake.ErrExhausted):
+		refusal := t.gen.Check()
+		if refusal == nil || errors.Is(refusal, randflake.ErrExhausted) {
 			return nil
-		case errors.Is(err, randflake.ErrSealed):
-			err = ErrNoLease // not for users
 		}
-		k.note(t, err)
+		k.note(t, refusal)
+		if !errors.Is(refusal, randflake.ErrSealed) { // which is not for users
+			err = refusal
+		}
 	}
 	return k.because(err)
 }
@@ -176,12 +173,15 @@ func (k *Keeper) because(err error) error {
 	return err
 }
 
+// nothing is what a zero Keeper holds.
+var nothing = &held{err: ErrNoLease}
+
 // current returns what is held now.
 func (k *Keeper) current() *held {
 	if h := k.held.Load(); h != nil {
 		return h
 	}
-	return &held{err: ErrNoLease} // of a zero Keeper
+	return nothing
 }
 
 // Failure returns the store's last error, or nil if the store granted or renewed
@@ -193,7 +193,7 @@ func (k *Keeper) Failure() error {
 	return nil
 }
 
-// Next makes one ID. Errors: [ErrNoLease], [ErrClosed] and those of
+// Next generates one ID. Errors: [ErrNoLease], [ErrClosed] and those of
 // [randflake.Generator.Next].
 func (k *Keeper) Next() (randflake.ID, error) {
 	var one [1]randflake.ID
@@ -201,51 +201,34 @@ func (k *Keeper) Next() (randflake.ID, error) {
 	return one[0], err
 }
 
-// Fill makes len(dst) IDs of one second; see [randflake.Generator.Fill]. It
+// Fill generates len(dst) IDs of one second; see [randflake.Generator.Fill]. It
 // returns how many it wrote and their second; n < len(dst) only with a non-nil
 // error: [ErrNoLease], [ErrClosed] and those of the generator.
 func (k *Keeper) Fill(dst []randflake.ID) (n int, second time.Time, err error) {
-	h := k.current()
-	if len(h.terms) == 0 {
-		return 0, time.Time{}, h.err
-	}
-	first := h.first()
-	t := h.terms[first]
-	n, second, err = t.gen.Fill(dst)
-	if err == nil && second.Unix() <= t.second.Load() {
-		return n, second, nil
-	}
-	return k.overflow(h, first, dst, n, second, err)
-}
-
-// overflow continues after a term ran out of IDs: it borrowed from the next
-// second, or refused.
-func (k *Keeper) overflow(h *held, first int, dst []randflake.ID, n int, second time.Time, err error) (int, time.Time, error) {
-	refusal := ErrNoLease // ErrSealed is not for users
-	for i := first; ; {
-		t := h.terms[i]
-		k.note(t, err)
-		if err == nil || n > 0 {
-			// The other terms are preferred until they have borrowed, too.
-			h.turn.CompareAndSwap(uint32(first), uint32((i+1)%len(h.terms)))
-			return n, second, err
-		}
-		if !errors.Is(err, randflake.ErrSealed) {
-			refusal = err
-		}
-		if i = (i + 1) % len(h.terms); i == first {
-			next := k.held.Load()
-			if len(next.terms) == 0 {
-				return 0, time.Time{}, next.err
+	for h := k.current(); ; {
+		err = h.err
+		first := h.turn.Load()
+		for i := range uint32(len(h.terms)) {
+			t := h.terms[(first+i)%uint32(len(h.terms))]
+			n, second, refusal := t.gen.Fill(dst)
+			if refusal == nil && second.Unix() <= t.second.Load() {
+				return n, second, nil
 			}
-			if next == h {
-				return 0, time.Time{}, refusal
+			k.note(t, refusal)
+			if refusal == nil || n > 0 {
+				// It borrowed: others come first until they have borrowed, too.
+				h.turn.CompareAndSwap(first, first+i+1)
+				return n, second, refusal
 			}
-			// The terms were replaced meanwhile.
-			h, first = next, next.first()
-			i = first
+			if !errors.Is(refusal, randflake.ErrSealed) { // which is not for users
+				err = refusal
+			}
 		}
-		n, second, err = h.terms[i].gen.Fill(dst)
+		now := k.current()
+		if now == h {
+			return 0, time.Time{}, err
+		}
+		h = now // the terms were replaced in the meantime
 	}
 }
 
@@ -262,14 +245,15 @@ func (k *Keeper) note(t *term, err error) {
 	}
 }
 
-// Generation changes when a grant is dropped: this machine was suspended,
-// cloned or its clock stepped, or the store granted the block to another
+// Generation changes when a grant is dropped: this machine was suspended or
+// cloned, its clock was stepped, or the store granted the block to another
 // process. Discard IDs that Fill returned before and that are not used yet.
 func (k *Keeper) Generation() uint64 { return k.generation.Load() }
 
 // Restored must be called after this process was restored from a snapshot. When
-// it returns, no ID is made with a grant that was requested before, and answers
-// to earlier requests are not used. The next grant follows as after a start.
+// it returns, no ID is generated with a grant that was requested before, and
+// answers to earlier requests are not used. The next grant follows as after a
+// start.
 func (k *Keeper) Restored() {
 	k.restores.Add(1)
 	for _, t := range k.current().terms {
@@ -277,12 +261,12 @@ func (k *Keeper) Restored() {
 	}
 }
 
-// Close seals the generators, so that no ID is made after it, ends the
+// Close seals the generators, so that no ID is generated after it, ends the
 // goroutine and the metrics, and gives the unused seconds back to the store. If
 // ctx ends first, an error is returned and the block stays unused until the
 // lease's end. Further calls return the same result.
 func (k *Keeper) Close(ctx context.Context) error {
-	if k.store == nil {
+	if k.store.Store == nil {
 		return nil
 	}
 	k.closing.Do(func() {
@@ -300,11 +284,11 @@ func (k *Keeper) Close(ctx context.Context) error {
 	return k.closeErr
 }
 
-// seal ends the making of IDs.
-func (k *Keeper) seal() {
-	k.publishMu.Lock()
-	defer k.publishMu.Unlock()
-	for _, t := range k.held.Swap(&held{err: ErrClosed}).terms {
+// seal ends the generation of IDs.
+func (k *Keeper) seal() { k.held.Swap(&held{err: ErrClosed}).seal() }
+
+func (h *held) seal() {
+	for _, t := range h.terms {
 		t.gen.Seal()
 	}
 }
@@ -315,25 +299,22 @@ func (k *Keeper) publish() {
 	h := &held{err: k.noLease}
 	for _, t := range k.terms {
 		if t.proven && t.over.Load() == nil {
-			h.terms = append(h.terms, t)
+			h.terms, h.err = append(h.terms, t), ErrNoLease
+			if end := t.grant.End; end.After(h.end) {
+				h.end = end
+			}
 		}
 	}
-	k.publishMu.Lock()
-	defer k.publishMu.Unlock()
-	if errors.Is(k.held.Load().err, ErrClosed) {
-		for _, t := range h.terms {
-			t.gen.Seal()
-		}
-		return
+	if now := k.held.Load(); errors.Is(now.err, ErrClosed) || !k.held.CompareAndSwap(now, h) {
+		h.seal() // only Close replaces what is held as well
 	}
-	k.held.Store(h)
 }
 
 // drop ends a term whose grant must be neither used nor given back: after a
 // clone two processes hold it. Any goroutine may call it.
 func (k *Keeper) drop(t *term, why reason, err error) {
-	if _, first := t.end(ending{dropped: true, err: err}); first {
-		k.counts.drop(why)
+	if _, first := t.finish(err); first {
+		k.store.counts.add(series{reason: why})
 		k.generation.Add(1)
 		k.wake()
 	}
@@ -345,5 +326,3 @@ func (k *Keeper) wake() {
 	default:
 	}
 }
-
-func (h *held) first() int { return int(h.turn.Load()) % len(h.terms) }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -13,17 +12,6 @@ import (
 )
 
 const scope = "github.com/traceflake/traceflake/lease"
-
-// operation is a request to the store.
-type operation string
-
-const (
-	describe operation = "describe"
-	acquire  operation = "acquire"
-	renew    operation = "renew"
-	get      operation = "get"
-	release  operation = "release"
-)
 
 // reason is why a grant was dropped before its end.
 type reason string
@@ -67,93 +55,76 @@ func outcome(err error) string {
 	return otherOutcome
 }
 
-// requested is what requests are counted by.
-type requested struct {
-	operation operation
+// series identifies what is counted: requests by operation and outcome, drops by reason.
+type series struct {
+	operation string // describe, acquire, renew, get or release
 	outcome   string // "" for success
+	reason    reason
 }
 
-// counts are a Keeper's counters. They are counted here and read on collection, so that what happens
-// before there is a meter provider is not lost.
+func (s series) attributes() metric.MeasurementOption {
+	if s.reason != "" {
+		return metric.WithAttributes(attribute.String("traceflake.lease.drop.reason", string(s.reason)))
+	}
+	attrs := []attribute.KeyValue{attribute.String("traceflake.lease.operation", s.operation)}
+	if s.outcome != "" {
+		attrs = append(attrs, attribute.String("error.type", s.outcome))
+	}
+	return metric.WithAttributes(attrs...)
+}
+
+// counts are a Keeper's counters. They are counted here and read on collection, so that what
+// happens before there is a meter provider is not lost.
 type counts struct {
-	mu       sync.Mutex
-	requests map[requested]int64
-	drops    map[reason]int64
+	mu sync.Mutex
+	of map[series]int64
 }
 
-// newCounts returns counters with the series that exist from the start, at 0. An alert on a rate
-// misses the first count of a series that begins with it, so these are all of which a single count
-// matters: the drops, and Acquires without a free block. Alerts on other requests are about failures
-// that last.
+// newCounts returns counters with the series that exist from the start, at 0: an alert on a rate
+// misses the first count of a series that begins with it. These are the ones of which a single
+// count matters. Alerts on other requests are about failures that last.
 func newCounts() *counts {
-	return &counts{
-		requests: map[requested]int64{{acquire, "no_free_node"}: 0},
-		drops:    map[reason]int64{clockGap: 0, clockBehind: 0, contradicted: 0, cloned: 0, restored: 0, raisedAway: 0, taken: 0},
+	c := &counts{of: map[series]int64{{operation: "acquire", outcome: "no_free_node"}: 0}}
+	for _, why := range []reason{clockGap, clockBehind, contradicted, cloned, restored, raisedAway, taken} {
+		c.of[series{reason: why}] = 0
 	}
+	return c
 }
 
-// request counts one request to the store.
-func (c *counts) request(o operation, err error) {
+func (c *counts) add(s series) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.requests[requested{o, outcome(err)}]++
-}
-
-func (c *counts) drop(why reason) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.drops[why]++
-}
-
-func (c *counts) observe(o metric.Observer, requests, drops metric.Int64Observable) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for series, n := range c.requests {
-		attrs := []attribute.KeyValue{attribute.String("traceflake.lease.operation", string(series.operation))}
-		if series.outcome != "" {
-			attrs = append(attrs, attribute.String("error.type", series.outcome))
-		}
-		o.ObserveInt64(requests, n, metric.WithAttributes(attrs...))
-	}
-	for why, n := range c.drops {
-		o.ObserveInt64(drops, n, metric.WithAttributes(attribute.String("traceflake.lease.drop.reason", string(why))))
-	}
+	c.of[s]++
 }
 
 // register registers the Keeper's metrics; unregistering the result ends them.
 func (k *Keeper) register(mp metric.MeterProvider) (metric.Registration, error) {
 	m := mp.Meter(scope, metric.WithInstrumentationVersion(version.Library()))
-	var errs [4]error
-	requests, err := m.Int64ObservableCounter("traceflake.lease.requests", metric.WithUnit("{request}"),
+	requests, err1 := m.Int64ObservableCounter("traceflake.lease.requests", metric.WithUnit("{request}"),
 		metric.WithDescription("Requests to the lease store, by operation and outcome."))
-	errs[0] = err
-	drops, err := m.Int64ObservableCounter("traceflake.lease.drops", metric.WithUnit("{grant}"),
+	drops, err2 := m.Int64ObservableCounter("traceflake.lease.drops", metric.WithUnit("{grant}"),
 		metric.WithDescription("Grants dropped before their end, by reason."))
-	errs[1] = err
-	remaining, err := m.Float64ObservableGauge("traceflake.lease.remaining", metric.WithUnit("s"),
-		metric.WithDescription("Time until the last lease held ends; IDs can be made for so long without the store."))
-	errs[2] = err
-	blocks, err := m.Int64ObservableUpDownCounter("traceflake.lease.blocks", metric.WithUnit("{block}"),
+	remaining, err3 := m.Float64ObservableGauge("traceflake.lease.remaining", metric.WithUnit("s"),
+		metric.WithDescription("Time until the last lease held ends; IDs can be generated for so long without the store."))
+	blocks, err4 := m.Int64ObservableUpDownCounter("traceflake.lease.blocks", metric.WithUnit("{block}"),
 		metric.WithDescription("Blocks of nodes held."))
-	errs[3] = err
-	if err := errors.Join(errs[:]...); err != nil {
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		return nil, err
 	}
 	return m.RegisterCallback(func(_ context.Context, o metric.Observer) error {
-		held := k.held.Load().terms
-		o.ObserveInt64(blocks, int64(len(held)))
-		o.ObserveFloat64(remaining, k.remaining(held).Seconds())
-		k.counts.observe(o, requests, drops)
+		h := k.held.Load()
+		o.ObserveInt64(blocks, int64(len(h.terms)))
+		o.ObserveFloat64(remaining, max(h.end.Sub(k.cfg.clock.Now()), 0).Seconds())
+		counts := k.store.counts
+		counts.mu.Lock()
+		defer counts.mu.Unlock()
+		for s, n := range counts.of {
+			if s.reason != "" {
+				o.ObserveInt64(drops, n, s.attributes())
+			} else {
+				o.ObserveInt64(requests, n, s.attributes())
+			}
+		}
 		return nil
 	}, requests, drops, remaining, blocks)
-}
-
-// remaining is how long IDs can be made with the grants held.
-func (k *Keeper) remaining(held []*term) time.Duration {
-	now := k.cfg.clock.Now()
-	var left time.Duration
-	for _, t := range held {
-		left = max(left, time.Unix(t.until.Load(), 0).Sub(now))
-	}
-	return left
 }

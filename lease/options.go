@@ -19,8 +19,8 @@ type Option func(*config)
 type config struct {
 	ttl       time.Duration
 	maxBlocks int
-	owner     string
-	clock     Clock
+	owner     string // shows operators who holds a block
+	clock     clock
 	meters    metric.MeterProvider
 	report    func(error)
 	machine   func() uint64 // changes when this machine is restored from a snapshot
@@ -46,23 +46,6 @@ func WithMaxBlocks(n int) Option {
 	return func(c *config) { c.maxBlocks = n }
 }
 
-// WithOwner sets the text that shows operators who holds a block, at most 128
-// bytes of printable UTF-8; the default is the name of the host or pod, the
-// process ID and the start time. It has no other effect.
-func WithOwner(text string) Option {
-	return func(c *config) { c.owner = text }
-}
-
-// WithClock sets the clock; the default, and nil, is the machine's.
-// It must be safe for concurrent use.
-func WithClock(clock Clock) Option {
-	return func(c *config) {
-		if clock != nil {
-			c.clock = clock
-		}
-	}
-}
-
 // WithMeterProvider sets the provider of the metrics; the default, and nil, is
 // the global one.
 func WithMeterProvider(mp metric.MeterProvider) Option {
@@ -86,7 +69,7 @@ func WithErrorHandler(handle func(error)) Option {
 }
 
 func newConfig(opts []Option) (config, error) {
-	c := config{ttl: DefaultTTL, maxBlocks: 4, owner: owner.Default(), clock: systemClock{randflake.SystemClock{}}, report: otel.Handle,
+	c := config{ttl: DefaultTTL, maxBlocks: 4, owner: owner.Default(), clock: systemClock{}, report: otel.Handle,
 		machine: vmclock.System().Generation}
 	for _, opt := range opts {
 		if opt != nil {
@@ -103,8 +86,18 @@ func newConfig(opts []Option) (config, error) {
 	if c.maxBlocks < 1 {
 		errs = append(errs, fmt.Errorf("lease: at most %d blocks, want at least 1", c.maxBlocks))
 	}
-	if err := owner.Check(c.owner); err != nil {
-		errs = append(errs, fmt.Errorf("lease: %w", err))
-	}
 	return c, errors.Join(errs...)
 }
+
+// clock is what a Keeper reads: Now is the wall clock, Elapsed the time since
+// some moment on a clock that is never stepped.
+type clock interface {
+	randflake.Clock
+	Elapsed() time.Duration
+}
+
+type systemClock struct{ randflake.SystemClock }
+
+var processStart = time.Now()
+
+func (systemClock) Elapsed() time.Duration { return time.Since(processStart) }

@@ -17,8 +17,6 @@ const (
 	// maxFull is that of a store without a free block: it may have to read
 	// everything to say so.
 	maxFull = time.Minute
-	// callTimeout bounds one call to the store.
-	callTimeout = 5 * time.Second
 	// reseeding is how long no nonce is drawn after a restore was noticed. A
 	// kernel learns of it within some tens of milliseconds.
 	reseeding = 500 * time.Millisecond
@@ -57,7 +55,7 @@ func (k *Keeper) step(ctx context.Context) time.Duration {
 		// With a stepped clock nothing is renewed or given back.
 		now, ok := t.look()
 		switch {
-		case !ok, !now.wall.Before(t.grant.End): // which it may have reached during another term's request
+		case !ok, !now.wall.Before(t.grant.End): // which may have come during another term's request
 		case k.spare(t):
 			if err := k.giveBack(ctx, t); err != nil {
 				k.failed(ctx, "release", err)
@@ -75,7 +73,7 @@ func (k *Keeper) sweep() {
 	kept := slices.DeleteFunc(slices.Clone(k.terms), func(t *term) bool {
 		if t.over.Load() == nil {
 			if at, ok := t.look(); ok && !at.wall.Before(t.grant.End) {
-				t.end(ending{})
+				t.finish(nil)
 				k.noLease = randflake.ErrLeaseExpired
 			}
 		}
@@ -83,9 +81,9 @@ func (k *Keeper) sweep() {
 		if over == nil {
 			return false
 		}
-		if over.dropped {
+		if over.dropped != nil {
 			k.noLease = ErrNoLease
-			k.report(over.err)
+			k.report(over.dropped)
 		}
 		k.used[t.node] = t.gen.Seal()
 		return true
@@ -144,23 +142,15 @@ func (k *Keeper) untilNext() time.Duration {
 	return max(next-now.elapsed, 0)
 }
 
-// bid is an Acquire that has not been answered yet. It keeps its nonce, so that
-// a grant is found again if the response was lost.
-type bid struct {
-	nonce      string
-	tries      int
-	last       reading // of the clocks, before the last try
-	unanswered bool    // one of them may have been granted
+func (k *Keeper) request(nonce string, now time.Time) Request {
+	return Request{Nonce: nonce, Now: now, TTL: k.cfg.ttl, Owner: k.cfg.owner}
 }
 
-// definite reports whether the store has refused a request, so that nothing was written.
-func definite(err error) bool {
-	for _, e := range []error{ErrNoFreeNode, ErrClockAhead, randflake.ErrBeforeEpoch, randflake.ErrEndOfLife} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return Permanent(err)
+// bid is an Acquire that was not granted yet. It keeps its nonce, so that a grant
+// is found again if the response was lost.
+type bid struct {
+	nonce string  // "" before the first try
+	last  reading // of the clocks, before the last try
 }
 
 // acquire requests one more block. A grant acquired with a repeated nonce may
@@ -177,34 +167,29 @@ func (k *Keeper) acquire(ctx context.Context) {
 		return
 	}
 	if !k.known {
-		if err := k.know(ctx); err != nil {
+		if _, err := k.store.Describe(ctx); err != nil {
 			k.askAt = k.cfg.clock.Elapsed() + k.backoff(&k.failures, maxBackoff)
 			k.failed(ctx, "open the store", err)
 			return
 		}
 		k.known = true
 	}
-	if k.bid.tries == 0 {
+	repeated := k.bid.nonce != ""
+	if !repeated {
 		k.bid.nonce = k.nonce()
 	}
-	k.bid.tries++
 	before := read(k.cfg.clock)
 	k.bid.last = before
-	call, cancel := context.WithTimeout(ctx, callTimeout)
-	g, err := k.store.Acquire(call, Request{Nonce: k.bid.nonce, Now: before.wall, TTL: k.cfg.ttl, Owner: k.cfg.owner})
-	cancel()
-	k.counts.request(acquire, err)
+	g, err := k.store.Acquire(ctx, k.request(k.bid.nonce, before.wall))
 	longest := maxBackoff
 	if errors.Is(err, ErrNoFreeNode) {
 		longest = maxFull
 	}
 	k.askAt = k.cfg.clock.Elapsed() + k.backoff(&k.failures, longest)
-	k.bid.unanswered = err != nil && (k.bid.unanswered || !definite(err))
 	if err != nil {
 		k.failed(ctx, "acquire", err)
 		return
 	}
-	tries := k.bid.tries
 	k.bid = bid{}
 	if !before.wall.Before(g.End) {
 		return // over already: the nonce may have been granted long ago
@@ -218,24 +203,11 @@ func (k *Keeper) acquire(ctx context.Context) {
 		return
 	}
 	k.terms = append(k.terms, t)
-	if tries > 1 {
+	if repeated {
 		t.renewAt = k.cfg.clock.Elapsed()
 		return
 	}
 	k.prove(t)
-}
-
-// know checks that the store has the secret registered. A secret that belongs to another store is
-// used with that store's leases, which may be for the same nodes.
-func (k *Keeper) know(ctx context.Context) error {
-	call, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	d, err := k.store.Describe(call)
-	if err == nil && len(d.Secrets) > 0 && !slices.Contains(d.Secrets, Fingerprint(k.codec, d.ID)) {
-		err = ErrWrongSecret
-	}
-	k.counts.request(describe, err)
-	return err
 }
 
 // collides reports whether a new grant has seconds that an earlier term used or
@@ -256,16 +228,20 @@ func (k *Keeper) collides(g Grant) bool {
 	return false
 }
 
-// prove allows IDs to be made with a term that no other process holds.
+// prove allows IDs to be generated with a term that no other process holds: the
+// store has just acknowledged it. The next renewal is at half of the time left,
+// plus or minus a tenth.
 func (k *Keeper) prove(t *term) {
-	t.failures, t.hurried = 0, false
-	k.recovered()
-	k.schedule(t)
-	if t.proven {
-		return
+	if k.failure.Swap(nil) != nil {
+		k.report(errRecovered)
 	}
-	t.proven = true
-	k.failures, k.askAt = 0, k.cfg.clock.Elapsed()
+	now := read(k.cfg.clock)
+	half := float64(t.grant.End.Sub(now.wall)) / 2
+	// Do not call a store all the time if it grants very short leases.
+	t.failures, t.renewAt = 0, now.elapsed+max(time.Duration(half*(0.9+0.2*k.jitter())), k.cfg.ttl/20)
+	if !t.proven {
+		t.proven, k.failures, k.askAt = true, 0, now.elapsed
+	}
 	k.publish()
 	k.readying.Do(func() { close(k.ready) })
 }
@@ -276,17 +252,11 @@ func (k *Keeper) prove(t *term) {
 func (k *Keeper) renew(ctx context.Context, t *term, now time.Time) {
 	nonce := k.nonce()
 	t.pending = append(t.pending, proposal{nonce: nonce})
-	call, cancel := context.WithTimeout(ctx, callTimeout)
-	g, err := k.store.Renew(call, t.grant, Request{Nonce: nonce, Now: now, TTL: k.cfg.ttl, Owner: k.cfg.owner})
-	cancel()
-	k.counts.request(renew, err)
+	g, err := k.store.Renew(ctx, t.grant, k.request(nonce, now))
 	said := written
 	if err != nil {
 		t.find(nonce).denied = errors.Is(err, ErrLost)
-		call, cancel = context.WithTimeout(ctx, callTimeout)
-		stored, getErr := k.store.Get(call, t.node)
-		cancel()
-		k.counts.request(get, getErr)
+		stored, getErr := k.store.Get(ctx, t.node)
 		if getErr != nil {
 			k.retry(ctx, t, err)
 			return
@@ -297,19 +267,15 @@ func (k *Keeper) renew(ctx context.Context, t *term, now time.Time) {
 	}
 	switch said {
 	case written, late:
-		if err := t.adopt(g); err != nil {
-			k.retry(ctx, t, err)
-			return
-		}
+		_ = t.gen.Extend(g.End) // which a generator that was sealed meanwhile refuses
+		t.confirmed = confirmed{grant: g}
 		if said == written {
 			k.prove(t)
 			return
 		}
-		// Renew again at once: a copy may have written this nonce as well.
-		if t.renewAt = k.cfg.clock.Elapsed(); t.hurried {
-			t.renewAt += k.backoff(&t.failures, maxBackoff)
-		}
-		t.hurried = true
+		// Renew again soon: a copy may have written this nonce as well.
+		k.publish()
+		t.renewAt = k.cfg.clock.Elapsed() + k.backoff(&t.failures, maxBackoff)
 	case unwritten:
 		k.retry(ctx, t, err)
 	case raised:
@@ -330,41 +296,33 @@ func (k *Keeper) retry(ctx context.Context, t *term, err error) {
 // giveBack seals a term and returns its unused seconds. If a renewal was
 // written without the Keeper's knowledge, that state is released.
 func (k *Keeper) giveBack(ctx context.Context, t *term) error {
-	unused, first := t.end(ending{})
+	unused, first := t.finish(nil)
 	if !first || !t.alive() {
 		return nil // dropped meanwhile, or restored: a copy of this process may still use it
 	}
 	k.sweep()
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
 	err := k.store.Release(ctx, t.grant, k.nonce(), unused)
-	k.counts.request(release, err)
 	if errors.Is(err, ErrLost) {
-		stored, getErr := k.store.Get(ctx, t.node)
-		k.counts.request(get, getErr)
-		if getErr == nil && t.meaning(stored) == late {
+		if stored, getErr := k.store.Get(ctx, t.node); getErr == nil && t.meaning(stored) == late {
 			err = k.store.Release(ctx, stored, k.nonce(), unused)
-			k.counts.request(release, err)
 		}
 	}
 	return err
 }
 
-// giveBackBid gives back what an Acquire without a response may have been granted: otherwise the
-// block would stay unused for a TTL. A copy of this process may have received that response, and
-// use the grant, whose nonce is the same. So a bid is left alone if the machine was restored, or if
-// the clocks diverged since it was sent, and no second is given back that is not in the future: if
-// the copy was not noticed, it loses the grant at its next renewal, as after any other release.
+// giveBackBid gives back what an Acquire that failed may have been granted:
+// otherwise the block would stay unused for a TTL. A copy of this process may
+// have received a response, and use the grant, whose nonce is the same. So a bid
+// is left alone if the machine was restored or the clocks diverged since it was
+// sent, and only seconds in the future are given back: a copy that was not
+// noticed loses the grant at its next renewal, as after any other release.
 func (k *Keeper) giveBackBid(ctx context.Context) error {
 	now := read(k.cfg.clock)
 	gap := time.Duration(now.offset() - k.bid.last.offset())
-	if !k.bid.unanswered || k.cfg.machine() != k.life || gap.Abs() > maxClockGap {
+	if k.bid.nonce == "" || k.cfg.machine() != k.life || gap.Abs() > maxClockGap {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	g, err := k.store.Acquire(ctx, Request{Nonce: k.bid.nonce, Now: now.wall, TTL: k.cfg.ttl, Owner: k.cfg.owner})
-	k.counts.request(acquire, err)
+	g, err := k.store.Acquire(ctx, k.request(k.bid.nonce, now.wall))
 	if err != nil {
 		return nil // nothing was granted, or the store is unavailable
 	}
@@ -372,9 +330,7 @@ func (k *Keeper) giveBackBid(ctx context.Context) error {
 	if used := k.used[g.Node]; used.After(unused) {
 		unused = used // with an earlier grant, which a copy gave back
 	}
-	err = k.store.Release(ctx, g, k.nonce(), unused)
-	k.counts.request(release, err)
-	return err
+	return k.store.Release(ctx, g, k.nonce(), unused)
 }
 
 // giveBackAll ends every term; the goroutine has ended.
@@ -388,15 +344,6 @@ func (k *Keeper) giveBackAll(ctx context.Context) error {
 	}
 	k.terms = nil
 	return errors.Join(append(errs, k.giveBackBid(ctx))...)
-}
-
-// schedule sets the next renewal to half of the time left of the grant, plus or
-// minus a tenth.
-func (k *Keeper) schedule(t *term) {
-	now := read(k.cfg.clock)
-	half := float64(t.grant.End.Sub(now.wall)) / 2
-	// Do not call a store all the time if it grants very short leases.
-	t.renewAt = now.elapsed + max(time.Duration(half*(0.9+0.2*k.jitter())), k.cfg.ttl/20)
 }
 
 // backoff doubles with every failure in a row, up to a bound; jitter spreads
@@ -418,12 +365,5 @@ func (k *Keeper) failed(ctx context.Context, what string, err error) {
 	err = fmt.Errorf("lease: %s: %w", what, err)
 	if k.failure.Swap(&err) == nil {
 		k.report(err)
-	}
-}
-
-// recovered reports the end of a failure.
-func (k *Keeper) recovered() {
-	if k.failure.Swap(nil) != nil {
-		k.report(errRecovered)
 	}
 }

@@ -1,7 +1,6 @@
 package lease
 
 import (
-	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -22,8 +21,7 @@ const maxClockGap = time.Second
 //	proven ◀── a renewal is acknowledged ── unproven: makes no IDs
 //	 │ ▲
 //	 │ └ renewal: written → the next at half the time left
-//	 │            late    → the next at once (hurried), once without a pause
-//	 │            no answer, not written → again after a pause
+//	 │            late, not written, no answer → again after a pause
 //	 ├─▶ raised: makes IDs to its end, is not renewed
 //	 ▼
 //	over: at its end or given back, or dropped (see reason)
@@ -38,7 +36,6 @@ type term struct {
 	second atomic.Int64 // the last second of the clock that was entered
 	offset atomic.Int64 // wall clock minus monotonic clock at the last check, in ns
 	busy   atomic.Int64 // the last second of the clock in which IDs were borrowed
-	until  atomic.Int64 // the lease's end in Unix seconds
 	over   atomic.Pointer[ending]
 
 	// Only the Keeper's goroutine uses the fields below.
@@ -47,14 +44,10 @@ type term struct {
 	raised    bool          // cannot be renewed any more
 	renewAt   time.Duration // on the monotonic clock
 	failures  int           // renewals in a row
-	hurried   bool          // the last renewal was made at once
 }
 
-// ending is why a term makes no IDs any more.
-type ending struct {
-	dropped bool
-	err     error // what to report, if anything
-}
+// ending is how a term ended.
+type ending struct{ dropped error } // what to report, nil at the lease's end
 
 // newTerm starts the generator of a grant. before is a reading of the clocks,
 // and life the machine's generation, from before the grant was requested: later
@@ -62,9 +55,8 @@ type ending struct {
 func (k *Keeper) newTerm(g Grant, before reading, life uint64) (*term, error) {
 	t := &term{k: k, node: g.Node, life: life, confirmed: confirmed{grant: g}}
 	t.offset.Store(before.offset())
-	t.until.Store(g.End.Unix())
 	var err error
-	t.gen, err = randflake.NewGenerator(k.codec, g.Lease, randflake.WithClock(k.cfg.clock), randflake.WithGuard(t.guard))
+	t.gen, err = randflake.NewGenerator(k.store.codec, g.Lease, randflake.WithClock(k.cfg.clock), randflake.WithGuard(t.guard))
 	return t, err
 }
 
@@ -109,20 +101,11 @@ func (t *term) look() (at reading, ok bool) {
 	return at, true
 }
 
-// adopt takes over the grant as stored.
-func (t *term) adopt(g Grant) error {
-	if err := t.gen.Extend(g.End); err != nil && !errors.Is(err, randflake.ErrSealed) {
-		return err
-	}
-	t.confirmed = confirmed{grant: g}
-	t.until.Store(g.End.Unix())
-	return nil
-}
-
-// end seals the generator and returns its first unused second. It reports
-// whether the term had not ended before.
-func (t *term) end(e ending) (unused time.Time, first bool) {
-	first = t.over.CompareAndSwap(nil, &e)
+// finish seals the generator and returns its first unused second. It reports
+// whether the term had not ended before. dropped is nil unless the grant must be
+// neither used nor given back.
+func (t *term) finish(dropped error) (unused time.Time, first bool) {
+	first = t.over.CompareAndSwap(nil, &ending{dropped})
 	return t.gen.Seal(), first
 }
 
@@ -134,7 +117,7 @@ type reading struct {
 
 // read reads both clocks. A pause between the two looks like a gap, so it tries
 // again after one.
-func read(c Clock) reading {
+func read(c clock) reading {
 	for tries := 0; ; tries++ {
 		before := c.Elapsed()
 		wall := c.Now()

@@ -1,0 +1,58 @@
+package lease
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/traceflake/traceflake/randflake"
+)
+
+// callTimeout bounds one call to the store.
+const callTimeout = 5 * time.Second
+
+// calls is the store as a Keeper calls it: each call is bounded and counted.
+type calls struct {
+	Store
+	codec  *randflake.Codec
+	counts *counts
+}
+
+func call[T any](ctx context.Context, s calls, operation string, do func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	result, err := do(ctx)
+	s.counts.add(series{operation: operation, outcome: outcome(err)})
+	return result, err
+}
+
+// Describe refuses a store that does not have the secret registered: a secret that belongs to
+// another store is used with that store's leases, which may be for the same nodes.
+func (s calls) Describe(ctx context.Context) (Description, error) {
+	return call(ctx, s, "describe", func(ctx context.Context) (Description, error) {
+		d, err := s.Store.Describe(ctx)
+		if err == nil && len(d.Secrets) > 0 && !slices.Contains(d.Secrets, Fingerprint(s.codec, d.ID)) {
+			err = ErrWrongSecret
+		}
+		return d, err
+	})
+}
+
+func (s calls) Acquire(ctx context.Context, r Request) (Grant, error) {
+	return call(ctx, s, "acquire", func(ctx context.Context) (Grant, error) { return s.Store.Acquire(ctx, r) })
+}
+
+func (s calls) Renew(ctx context.Context, g Grant, r Request) (Grant, error) {
+	return call(ctx, s, "renew", func(ctx context.Context) (Grant, error) { return s.Store.Renew(ctx, g, r) })
+}
+
+func (s calls) Get(ctx context.Context, node uint32) (Grant, error) {
+	return call(ctx, s, "get", func(ctx context.Context) (Grant, error) { return s.Store.Get(ctx, node) })
+}
+
+func (s calls) Release(ctx context.Context, g Grant, nonce string, unused time.Time) error {
+	_, err := call(ctx, s, "release", func(ctx context.Context) (none struct{}, err error) {
+		return none, s.Store.Release(ctx, g, nonce, unused)
+	})
+	return err
+}
