@@ -29,14 +29,14 @@ var day = time.Date(2026, 10, 14, 0, 0, 0, 0, time.UTC)
 
 const (
 	table = "spans"
-	block = 100_000 // spans of an INSERT, as of a busy Collector
+	// Spans of an INSERT, as of a busy Collector and of a small one.
+	block, smallBlock = 100_000, 20_000
 )
 
 // dataset is the table source: three days of spans in the order in which they arrive.
 type dataset struct {
 	*servers.Engine
-	run
-	block int
+	spans, day int // in all, and of the day that is queried
 }
 
 func newDataset(ctx context.Context, spans int) (*dataset, error) {
@@ -44,7 +44,7 @@ func newDataset(ctx context.Context, spans int) (*dataset, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &dataset{Engine: e, block: block}
+	d := &dataset{Engine: e}
 	statements, err := clickhouse.Schema{Table: "unused"}.Statements() // for the functions
 	if err != nil {
 		return nil, err
@@ -59,10 +59,10 @@ func newDataset(ctx context.Context, spans int) (*dataset, error) {
 	if err := d.exec(ctx, slices.Insert(statements, 0, createSource)...); err != nil {
 		return nil, err
 	}
-	if err := d.scan(ctx, "SELECT count() FROM source", &d.Spans); err != nil {
+	if err := d.scan(ctx, "SELECT count() FROM source", &d.spans); err != nil {
 		return nil, err
 	}
-	return d, d.scan(ctx, fmt.Sprintf("SELECT count() FROM source WHERE toDate(Timestamp, 'UTC') = '%s'", day.Format(time.DateOnly)), &d.Day)
+	return d, d.scan(ctx, fmt.Sprintf("SELECT count() FROM source WHERE toDate(Timestamp, 'UTC') = '%s'", day.Format(time.DateOnly)), &d.day)
 }
 
 func (d *dataset) exec(ctx context.Context, statements ...string) error {
@@ -88,32 +88,28 @@ func (d *dataset) scan(ctx context.Context, query string, into any) error {
 func (d *dataset) create(ctx context.Context, l layout) error {
 	statements := []string{"DROP VIEW IF EXISTS spans_trace_id_ts_mv SYNC", "DROP TABLE IF EXISTS spans_trace_id_ts SYNC", "DROP TABLE IF EXISTS spans SYNC"}
 	exporters := strings.Split(strings.ReplaceAll(collectorTable+";\n"+lookupTable, "{table}", table), ";\n")
-	s := l.schema()
 	switch l.Name {
 	case "null":
 		return d.exec(ctx, append(statements, "CREATE TABLE spans AS source ENGINE = Null", "ALTER TABLE spans ADD COLUMN TraceId String")...)
-	case exporter:
+	case exporter.Name:
 		return d.exec(ctx, append(statements, exporters...)...)
 	case "overlay":
-		views, err := s.DropLookup()
+		views, err := schemas[l.Name].DropLookup()
 		if err != nil {
 			return err
 		}
 		statements = append(append(statements, exporters[0]), views...)
 	}
-	all, err := s.Statements()
+	all, err := schemas[l.Name].Statements()
 	if err != nil {
 		return err
 	}
-	for _, s := range all {
-		statements = append(statements, strings.NewReplacer(trials[l.Name]...).Replace(s))
-	}
-	return d.exec(ctx, statements...)
+	return d.exec(ctx, append(statements, all...)...)
 }
 
 // load stores all spans block by block, merges them, and returns the CPU seconds
 // that this process, in which the engine runs, has used.
-func (d *dataset) load(ctx context.Context, l layout) (seconds float64, parts int, err error) {
+func (d *dataset) load(ctx context.Context, l layout, block int) (seconds float64, parts int, err error) {
 	const columns = "SpanId, ParentSpanId, SpanName, SpanKind, ServiceName, ResourceAttributes, SpanAttributes, Duration, StatusCode, StatusMessage, Events.Timestamp, Events.Name, Events.Attributes"
 	id := fmt.Sprintf("if(h1 %% 100 < %d, lower(hex(reverse(reinterpretAsFixedString(h1)))) || lower(hex(reverse(reinterpretAsFixedString(h2)))), "+
 		"assumeNotNull(traceIDAt(fromUnixTimestamp64Milli(ms), 0, h2)))", l.Random)
@@ -121,10 +117,10 @@ func (d *dataset) load(ctx context.Context, l layout) (seconds float64, parts in
 		return 0, 0, err
 	}
 	start := used()
-	for from := 0; from < d.Spans; from += d.block {
+	for from := 0; from < d.spans; from += block {
 		if err := d.exec(ctx, fmt.Sprintf(`INSERT INTO spans (Timestamp, TraceId, %[1]s) SELECT Timestamp, %[2]s, %[1]s FROM source
 			WHERE _part_starting_offset + _part_offset >= %[3]d AND _part_starting_offset + _part_offset < %[4]d SETTINGS max_threads = 1, max_insert_threads = 1`,
-			columns, id, from, from+d.block)); err != nil {
+			columns, id, from, from+block)); err != nil {
 			return 0, 0, err
 		}
 	}
@@ -135,7 +131,7 @@ func (d *dataset) load(ctx context.Context, l layout) (seconds float64, parts in
 		return used() - start, 0, nil
 	}
 	merge := []string{"OPTIMIZE TABLE spans FINAL"}
-	if l.Name == exporter || l.schema().KeepLookup {
+	if schemas[l.Name].KeepLookup {
 		merge = append(merge, "OPTIMIZE TABLE spans_trace_id_ts FINAL")
 	}
 	err = d.exec(ctx, merge...)

@@ -4,14 +4,13 @@
 //
 //	make bench-clickhouse
 //
-// writes results.json and RESULTS.md. Rows and bytes carry over to other machines;
-// of CPU time only the ratios do.
+// writes RESULTS.md and reads.svg. Rows and bytes carry over to other machines; of CPU
+// time only the ratios do.
 package main
 
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -20,7 +19,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"time"
 
@@ -37,10 +35,6 @@ func main() {
 	}
 }
 
-// exporter is the name of the layout to which the others are compared: the table
-// of the Collector's exporter, with its lookup table and random IDs.
-const exporter = "exporter"
-
 // layout is a table and the share of random trace IDs in it, in percent.
 type layout struct {
 	Name   string
@@ -49,118 +43,104 @@ type layout struct {
 
 func (l layout) String() string { return fmt.Sprintf("%s, %d %% random", l.Name, l.Random) }
 
-var layouts = []layout{
-	{exporter, 100}, {"service", 0}, {"service", 50}, {"lookup", 50}, {"trace", 0}, {"overlay", 0},
-	{"service", 10}, {"service", 100}, {"lookup", 0}, {"lookup", 100}, {"trace", 50}, {"overlay", 50},
-	{"granules of 512", 0}, {"granules of 2048", 0}, {"eight hours", 0}, {"blocks of 16 kB", 0}, {"filters of 1024", 0}, {"five-column key", 0}, {"map buckets", 0},
-}
+// exporter is the table to which the others are compared: that of the Collector's exporter, with
+// its lookup table and random IDs.
+var exporter = layout{"exporter", 100}
 
+var layouts = []layout{exporter, {"service", 0}, {"service", 50}, {"lookup", 50}, {"trace", 0}, {"overlay", 0}}
+
+// schemas have the queries of a layout. Those on the exporter's table find the time in its lookup
+// table first, and send no settings, as its documentation has it.
 var schemas = map[string]clickhouse.Schema{
-	"trace":   {Layout: clickhouse.TraceFirst},
-	"overlay": {Layout: clickhouse.Overlay},
-	"lookup":  {KeepLookup: true},
+	"exporter": {Table: table, Layout: clickhouse.Overlay, KeepLookup: true, ReadOnly: true},
+	"service":  {Table: table},
+	"lookup":   {Table: table, KeepLookup: true},
+	"trace":    {Table: table, Layout: clickhouse.TraceFirst},
+	"overlay":  {Table: table, Layout: clickhouse.Overlay},
 }
 
-// schema is that of a layout; of the exporter's table, the default, which is not created.
-func (l layout) schema() clickhouse.Schema {
-	s := schemas[l.Name]
-	s.Table = table
-	return s
-}
-
-// trials are other tables than ServiceFirst: replacements in its statements.
-var trials = map[string][]string{
-	"five-column key":  {"PRIMARY KEY (toStartOfInterval(Timestamp, toIntervalHour(4), 'UTC'), ServiceName, SpanName)\n", ""},
-	"granules of 512":  {"index_granularity = 1024", "index_granularity = 512", "GRANULARITY 8", "GRANULARITY 16", "GRANULARITY 2", "GRANULARITY 4"},
-	"granules of 2048": {"index_granularity = 1024", "index_granularity = 2048", "GRANULARITY 8", "GRANULARITY 4", "GRANULARITY 2", "GRANULARITY 1"},
-	"blocks of 16 kB":  {"min_compress_block_size = 8192", "min_compress_block_size = 16384"},
-	"eight hours":      {"toIntervalHour(4)", "toIntervalHour(8)"},
-	"filters of 1024":  {"GRANULARITY 2", "GRANULARITY 1"},
-	"map buckets":      {"index_granularity = 1024", "map_serialization_version = 'with_buckets', map_buckets_min_avg_size = 1, index_granularity = 1024"},
-}
-
-// results are everything measured, in results.json.
+// results are everything measured.
 type results struct {
-	Machine, ClickHouse string
-	Measured            []measured
-	CPU                 []cpuRatio
+	Date, Commit, Machine, ClickHouse string
+	Spans, Day                        int // in all, and of the day that is queried
+	Measured                          []measured
+	LoadSpans                         int // spans of each round that measured the CPU time
 }
 
-// run is what made a result.
-type run struct {
-	Date, Commit string
-	Spans, Day   int // in all, and of the day that is queried
-}
-
-// String is the argument that stores so many spans.
-func (r run) String() string { return fmt.Sprintf("-spans %d", (r.Spans+50_000)/100_000*100) }
+const (
+	rounds    = 8 // of CPU time
+	loadSpans = 300_000
+)
 
 func start(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("bench/clickhouse", flag.ContinueOnError)
-	spans := flags.Int("spans", 5000, "`thousands` of spans, 60 % of them on the day that is queried and the rest on the two days before; 0 only writes RESULTS.md and reads.svg again")
-	out := flags.String("out", ".", "`folder` for the results; others that it has are kept")
-	only := flags.String("layouts", "", "measure only these `names`, separated by commas, each or with :share")
-	rounds := flags.Int("cpu", 0, "instead of queries, measure the CPU time to load and merge, in `n` interleaved rounds")
+	spans := flags.Int("spans", 5000, "`thousands` of spans, 60 % of them on the day that is queried and the rest on the two days before")
+	out := flags.String("out", ".", "`folder` for the results")
 	if err := flags.Parse(args); err != nil {
 		return err
-	}
-	r := &results{}
-	file := filepath.Join(*out, "results.json")
-	if text, err := os.ReadFile(file); err == nil {
-		if err := json.Unmarshal(text, r); err != nil {
-			return fmt.Errorf("%s: %w", file, err)
-		}
-	}
-	save := func() error {
-		slices.SortStableFunc(r.Measured, func(a, b measured) int {
-			return cmp.Or(b.Spans-a.Spans, slices.Index(layouts, a.layout)-slices.Index(layouts, b.layout))
-		})
-		text, err := json.MarshalIndent(r, "", "\t")
-		picture, drawn := r.svg()
-		if drawn == nil {
-			drawn = os.WriteFile(filepath.Join(*out, "reads.svg"), picture, 0o644)
-		}
-		return errors.Join(err, drawn, os.WriteFile(file, append(text, '\n'), 0o644), os.WriteFile(filepath.Join(*out, "RESULTS.md"), []byte(r.markdown()), 0o644))
-	}
-	if *spans == 0 {
-		return save()
 	}
 	commit, err := exec.CommandContext(ctx, "git", "rev-parse", "--short", "HEAD").Output()
 	if err != nil {
 		return fmt.Errorf("the results name the commit: %w", err)
 	}
-	d, err := newDataset(ctx, *spans*1000)
+	r := results{Date: time.Now().UTC().Format(time.DateOnly), Commit: strings.TrimSpace(string(commit)),
+		Machine: fmt.Sprintf("%s, %d cores", cpuName(), runtime.NumCPU())}
+	if err := r.measure(ctx, *spans*1000); err != nil {
+		return err
+	}
+	if err := r.load(ctx, min(*spans*1000, loadSpans)); err != nil {
+		return err
+	}
+	picture, err := r.svg()
+	return errors.Join(err, os.WriteFile(filepath.Join(*out, "reads.svg"), picture, 0o644),
+		os.WriteFile(filepath.Join(*out, "RESULTS.md"), []byte(r.markdown()), 0o644))
+}
+
+// measure stores the spans in each layout and asks the queries.
+func (r *results) measure(ctx context.Context, spans int) error {
+	d, err := newDataset(ctx, spans)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = d.Close() }()
-	d.Date, d.Commit = time.Now().UTC().Format(time.DateOnly), strings.TrimSpace(string(commit))
-	r.Machine = fmt.Sprintf("%s, %d cores", cpuName(), runtime.NumCPU())
-	if err := d.scan(ctx, "SELECT version()", &r.ClickHouse); err != nil {
+	if r.Spans, r.Day, err = d.spans, d.day, d.scan(ctx, "SELECT version()", &r.ClickHouse); err != nil {
 		return err
 	}
-	var chosen []layout
 	for _, l := range layouts {
-		names := strings.Split(*only, ",")
-		if *only == "" || slices.Contains(names, l.Name) || slices.Contains(names, fmt.Sprintf("%s:%d", l.Name, l.Random)) {
-			chosen = append(chosen, l)
-		}
-	}
-	if *rounds > 0 {
-		if r.CPU, err = d.cpu(ctx, *rounds, slices.DeleteFunc(chosen, func(l layout) bool { return l.Name == exporter })); err != nil {
-			return err
-		}
-		return save()
-	}
-	for _, l := range chosen {
 		fmt.Fprintln(os.Stderr, time.Now().Format(time.TimeOnly), l)
 		m, err := d.measure(ctx, l)
 		if err != nil {
 			return fmt.Errorf("%v: %w", l, err)
 		}
-		r.Measured = append(slices.DeleteFunc(r.Measured, func(old measured) bool { return old.layout == l && old.Spans == d.Spans }), m)
-		if err := save(); err != nil { // what is measured is kept, should a later step fail
+		r.Measured = append(r.Measured, m)
+	}
+	return nil
+}
+
+// load measures the CPU time to load and merge. All layouts are loaded in turn, so that a busy
+// machine slows all of them down alike.
+func (r *results) load(ctx context.Context, spans int) error {
+	d, err := newDataset(ctx, spans)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = d.Close() }()
+	r.LoadSpans = d.spans
+	for range rounds {
+		read, _, err := d.load(ctx, layout{"null", 100}, smallBlock)
+		if err != nil {
 			return err
+		}
+		var base float64
+		for i, l := range layouts {
+			seconds, _, err := d.load(ctx, l, smallBlock)
+			if err != nil {
+				return err
+			}
+			if l == exporter {
+				base = seconds
+			}
+			r.Measured[i].CPU = append(r.Measured[i].CPU, (seconds-read)/(base-read))
 		}
 	}
 	return nil

@@ -27,7 +27,6 @@ type cost struct {
 // measured is one layout, merged.
 type measured struct {
 	layout
-	run
 	Bytes  float64 // on disk, a span, with the lookup table
 	Parts  int     // before the final merge
 	Merged int     // parts after it
@@ -36,6 +35,7 @@ type measured struct {
 	Granularity float64 // of index granularity, never evicted
 	Marks       float64 // in the mark cache after all columns were read
 	Costs       []cost
+	CPU         []float64 // of each round to load and merge, for one of the exporter's; reading the spans is subtracted from both
 }
 
 func (m measured) cost(name string) (cost, bool) {
@@ -46,16 +46,6 @@ func (m measured) cost(name string) (cost, bool) {
 	return m.Costs[i], true
 }
 
-// cpuRatio is the CPU time to load and merge a layout, for one of the exporter's:
-// the median of interleaved rounds, and all of them. What it takes to read the spans
-// that are inserted is subtracted from both.
-type cpuRatio struct {
-	layout
-	run
-	Ratio  float64
-	Rounds []float64
-}
-
 // question is one query, or several alike.
 type question struct {
 	name string
@@ -63,8 +53,8 @@ type question struct {
 }
 
 func (d *dataset) measure(ctx context.Context, l layout) (m measured, err error) {
-	m = measured{layout: l, run: d.run}
-	if _, m.Parts, err = d.load(ctx, l); err != nil {
+	m = measured{layout: l}
+	if _, m.Parts, err = d.load(ctx, l, block); err != nil {
 		return m, err
 	}
 	if err := d.memory(ctx, &m); err != nil {
@@ -113,18 +103,17 @@ func (d *dataset) memory(ctx context.Context, m *measured) error {
 			return err
 		}
 	}
-	m.Bytes /= float64(d.Spans)
+	m.Bytes /= float64(d.spans)
 	for _, bytes := range []*float64{&m.Key, &m.Granularity, &m.Marks} {
-		*bytes /= float64(d.Spans) / 1e6
+		*bytes /= float64(d.spans) / 1e6
 	}
-	if m.Name == exporter || m.Name == "overlay" {
+	if schemas[m.Name].Layout == clickhouse.Overlay {
 		return nil // which has no such cache
 	}
 	return cached("1")
 }
 
-// questions are our own queries, and those of tools.sql. On the exporter's table
-// ours find the time in its lookup table first, as its documentation has it.
+// questions are our own queries, and those of tools.sql.
 func (d *dataset) questions(ctx context.Context, l layout) ([]question, error) {
 	noon := day.Add(12*time.Hour + 30*time.Minute)
 	// The same traces in every layout, whose IDs are ordered unless all are random, or random unless none is.
@@ -141,17 +130,9 @@ func (d *dataset) questions(ctx context.Context, l layout) ([]question, error) {
 		return nil, err
 	}
 
-	s := l.schema()
-	byID := func(ids ...[16]byte) string { return bind(clickhouse.Traces(s, ids)) }
+	s := schemas[l.Name]
 	newest := bind(s.Newest(noon.Add(-4*time.Minute), noon, [16]byte{}, 100))
-	if l.Name == exporter {
-		s.ReadOnly = true // its documentation sends no settings
-		byID = func(ids ...[16]byte) string {
-			sql := bind(clickhouse.TracesEverywhere(s, ids))
-			_, where, _ := strings.Cut(sql, "\nWHERE ")
-			where, _, _ = strings.Cut(where, "\n")
-			return strings.Replace(sql, "\nWHERE ", fmt.Sprintf("\nWHERE Timestamp >= (SELECT min(Start) FROM spans_trace_id_ts WHERE %[1]s) AND Timestamp <= (SELECT max(End) + 1 FROM spans_trace_id_ts WHERE %[1]s) AND ", where), 1)
-		}
+	if l == exporter {
 		newest = "SELECT TraceId, ServiceName, SpanName, Timestamp, Duration FROM spans\n" + // its newest roots, as Grafana lists them
 			"WHERE Timestamp >= '2026-10-14 12:26:00' AND Timestamp < '2026-10-14 12:30:00' AND ParentSpanId = ''\nORDER BY Timestamp DESC LIMIT 100"
 	}
@@ -161,13 +142,13 @@ func (d *dataset) questions(ctx context.Context, l layout) ([]question, error) {
 		}
 		return all
 	}
-	one := func(id [16]byte) string { return byID(id) }
+	one := func(id [16]byte) string { return bind(s.Trace(id)) }
 	bare := func(id [16]byte) string {
 		return "SELECT * FROM spans WHERE TraceId = '" + hex.EncodeToString(id[:]) + "'"
 	}
 	all := []question{
 		{"ours: one trace", each(ordered, one)},
-		{"ours: 100 traces of 5 min", []string{byID(many...)}},
+		{"ours: 100 traces of 5 min", []string{bind(clickhouse.Traces(s, many))}},
 		{"ours: newest 100 traces of 4 min", []string{newest}},
 		{"ours: spans of 5 min", []string{bind(s.Spans(noon, noon.Add(5*time.Minute)))}},
 		{"TraceId = …", each(ordered, bare)},
@@ -234,32 +215,4 @@ func bind(q clickhouse.Query, err error) string {
 			"{"+p.Name+":DateTime64(9, 'UTC')}", "toDateTime64("+quoted+", 9, 'UTC')").Replace(q.SQL)
 	}
 	return q.SQL
-}
-
-// cpu loads the exporter's table and the others in turn, so that a busy machine slows
-// all of them down alike.
-func (d *dataset) cpu(ctx context.Context, rounds int, all []layout) ([]cpuRatio, error) {
-	ratios := make([]cpuRatio, len(all))
-	d.block = 20_000
-	for range rounds {
-		read, _, err := d.load(ctx, layout{"null", 100})
-		if err != nil {
-			return nil, err
-		}
-		base, _, err := d.load(ctx, layout{exporter, 100})
-		if err != nil {
-			return nil, err
-		}
-		for i, l := range all {
-			ours, _, err := d.load(ctx, l)
-			if err != nil {
-				return nil, err
-			}
-			r := &ratios[i]
-			r.layout, r.run, r.Rounds = l, d.run, append(r.Rounds, (ours-read)/(base-read))
-			sorted := slices.Sorted(slices.Values(r.Rounds))
-			r.Ratio = (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
-		}
-	}
-	return ratios, nil
 }

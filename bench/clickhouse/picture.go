@@ -26,8 +26,7 @@ text { fill: #1f2328 } .all { fill: #d0d7de } .ordered { fill: #0969da } .half {
 <rect class="all" x="230" y="30" width="200" height="10"/><text class="small" x="438" y="39">exporter's table, random IDs</text>
 `
 
-// svg is a picture of the first tables measured: what the default layout reads of what the exporter's
-// table does. The length of a grey bar stands for that table.
+// svg is a picture of what the default layout reads of what the exporter's table does. The length of a grey bar stands for that table.
 func (r *results) svg() ([]byte, error) {
 	var b strings.Builder
 	bar := func(class string, x, y int, width float64) {
@@ -36,19 +35,19 @@ func (r *results) svg() ([]byte, error) {
 	label := func(x, y int, text string) {
 		fmt.Fprintf(&b, "<text class=\"small\" x=\"%d\" y=\"%d\" dy=\"9\">%s</text>\n", x, y, text)
 	}
-	of, y := size(r.Measured), 60
+	y := 60
 	for _, p := range pictured {
 		fmt.Fprintf(&b, "<text x=\"220\" y=\"%d\" text-anchor=\"end\">%s</text>\n", y+15, p[1])
-		for _, m := range of {
+		for _, m := range r.Measured {
 			class := map[int]string{0: "ordered", 50: "half"}[m.Random]
-			if m.Name != "service" || class == "" || m.Spans != of[0].Spans {
+			if m.Name != "service" || class == "" {
 				continue
 			}
 			c, ok := m.cost(p[0])
 			if !ok {
 				return nil, fmt.Errorf("%v has no query %q", m.layout, p[0])
 			}
-			for i, ratio := range of.ratio(c) {
+			for i, ratio := range r.ratio(c) {
 				x := 230 + 300*i
 				bar("all", x, y, 200)
 				bar(class, x, y, 200*min(ratio, 1.25))
