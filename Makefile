@@ -39,12 +39,8 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: demo
-demo: engines ## two services, their traces in ClickHouse, one found by its ID; ARGS="-serve 127.0.0.1:8080" adds a page to look at
-	go run ./integration/demo $(ARGS)
-
-.PHONY: screenshots
-screenshots: engines ## take the demo's screenshots in docs again; needs Chromium
-	TRACEFLAKE_SCREENSHOTS=$(CURDIR)/docs go test ./integration/demo -count=1 -run TestScreenshots -timeout 10m
+demo: engines ## two services, their traces in ClickHouse, one found by its ID
+	go run ./integration/demo
 
 .PHONY: test
 test: engines js ## every test of every module; those of Kubernetes only if its API server was built
@@ -53,7 +49,7 @@ test: engines js ## every test of every module; those of Kubernetes only if its 
 
 JS := clients/js/node_modules/.package-lock.json
 .PHONY: js
-js: $(JS) ## the tests of the JavaScript client in Node; those of integration/demo run it in Chromium
+js: $(JS) ## the tests of the JavaScript client in Node; TestBrowser of integration/collector runs it in Chromium
 	cd clients/js && npm test
 
 .PHONY: api-server

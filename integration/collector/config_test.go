@@ -1,5 +1,6 @@
 // Package collector tests the configurations in examples/collector: it parses both with the
-// Collector's own code, and sends spans of the SDK through its ClickHouse exporter into the tables.
+// Collector's own code, and sends spans of the SDKs for Go and JavaScript through its ClickHouse
+// exporter into the tables.
 package collector
 
 import (

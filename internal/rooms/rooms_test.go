@@ -104,7 +104,6 @@ var rules = map[string]string{
 	"sparx64/_asm":            "STD github.com/mmcloughlin/avo/...",
 	"integration/servers/...": "STD OTHERS ~/randflake ~/lease ~/lease/driver ~/integration/servers/...",
 	"integration/faults":      "STD OTHERS ~/lease/leasetest" + root,
-	"integration/demo":        "STD OTHERS ~/integration/servers/..." + root + stores,
 	"integration/...": "STD OTHERS ~/propagation/xtraceid/xtraceidgrpc ~/lease/leasetest ~/integration/servers/..." +
 		" ~/integration/faults ~/integration/lease/calls" + root + stores,
 	"internal/rooms":        "STD",

@@ -1,4 +1,4 @@
-// What integration/demo runs in Chromium (browser.js) and in Node (node.js), with the SDK for each.
+// What TestBrowser of integration/collector runs in Chromium (browser.js) and in Node (node.js), with the SDK for each.
 import { ROOT_CONTEXT, trace } from '@opentelemetry/api';
 import { InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-web';
 import { check } from '../../../testdata/ports/check.js';

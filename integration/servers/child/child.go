@@ -5,7 +5,6 @@
 package child
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -33,7 +32,7 @@ type Server struct {
 	mu    sync.Mutex
 	cmd   *exec.Cmd // nil if it does not run
 	stdin io.Closer
-	log   *bytes.Buffer // what it wrote; complete once it has ended
+	log   *output
 	ended chan struct{}
 }
 
@@ -85,7 +84,7 @@ func (s *Server) Run() (err error) {
 	if s.cmd != nil {
 		return nil
 	}
-	cmd, log, ended := s.Command(), new(bytes.Buffer), make(chan struct{})
+	cmd, log, ended := s.Command(), new(output), make(chan struct{})
 	cmd.Stdout, cmd.Stderr = log, log
 	if s.stdin, err = cmd.StdinPipe(); err != nil {
 		return err
@@ -133,10 +132,38 @@ func (s *Server) failure() error {
 	}
 	select {
 	case <-s.ended:
-		return fmt.Errorf("%s ended by itself: %s", s.name, bytes.TrimSpace(s.log.Bytes()))
+		return fmt.Errorf("%s ended by itself: %s", s.name, s.log)
 	default:
 		return nil
 	}
+}
+
+// Output returns what the server has written since its last start.
+func (s *Server) Output() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.log == nil {
+		return ""
+	}
+	return s.log.String()
+}
+
+// output is what a server writes, for concurrent readers.
+type output struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
 }
 
 // Kill ends the server as a crash does. The error reports a server that had ended by itself.
@@ -159,8 +186,8 @@ func (s *Server) end(how func() error) error {
 	}
 	err := how()
 	<-s.ended
-	if errors.Is(err, os.ErrProcessDone) {
-		err = fmt.Errorf("%s ended by itself: %s", s.name, bytes.TrimSpace(s.log.Bytes()))
+	if errors.Is(err, os.ErrProcessDone) || errors.Is(err, os.ErrClosed) {
+		err = fmt.Errorf("%s ended by itself: %s", s.name, s.log)
 	}
 	s.cmd = nil
 	return err
@@ -212,7 +239,7 @@ func Main(kind string, serve func(args []string) error) {
 // closed.
 const supervise = `exec 3<&0
 "$@" </dev/null 3<&- & server=$!
-{ cat <&3 >/dev/null; kill -INT $server; } 2>/dev/null &
+{ cat <&3; kill -INT $server; } >/dev/null 2>&1 &
 exec 3<&-
 wait $server`
 

@@ -1,0 +1,182 @@
+package collector
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/rs/cors"
+	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/traceflake/traceflake/clickhouse"
+	"github.com/traceflake/traceflake/idgen"
+	"github.com/traceflake/traceflake/integration/servers"
+	"github.com/traceflake/traceflake/propagation/xtraceid"
+	"github.com/traceflake/traceflake/traceid"
+)
+
+// openBrowser starts a headless Chromium and returns its tab.
+func openBrowser(t *testing.T) context.Context {
+	t.Helper()
+	path := ""
+	for _, name := range []string{"chromium", "google-chrome", "google-chrome-stable", "chromium-browser"} {
+		if found, err := exec.LookPath(name); err == nil && path == "" {
+			path = found
+		}
+	}
+	if path == "" {
+		const missing = "Chromium is not on the PATH (Debian: apt-get install chromium)"
+		if os.Getenv("CI") != "" {
+			t.Fatal(missing)
+		}
+		t.Skip(missing)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewExecAllocator(ctx, append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
+		chromedp.ExecPath(path), chromedp.UserDataDir(t.TempDir()), chromedp.NoSandbox, chromedp.DisableGPU,
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true))...)
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewContext(ctx)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// value evaluates a script in the browser.
+func value[T any](t *testing.T, tab context.Context, script string) T {
+	t.Helper()
+	v, err := chromedp.Run(tab, chromedp.Evaluate[T](script, chromedp.EvalAwaitPromise))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// inNode runs a program in the folder of the JavaScript client and returns its output.
+func inNode(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Dir = "../../clients/js"
+	var problems strings.Builder
+	cmd.Stderr = &problems
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s: %v (`make js` installs what it needs)\n%s", cmd, err, problems.String())
+	}
+	return string(out)
+}
+
+// startEdge starts a service that scripts of any origin may call, whose spans are stored when it
+// has answered.
+func startEdge(t *testing.T) (url string) {
+	t.Helper()
+	otlp, err := otlptrace.New(t.Context(), wire{collector(t, examples+"owned.yaml")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	provider := sdktrace.NewTracerProvider(sdktrace.WithIDGenerator(idgen.New()), sdktrace.WithSyncer(otlp),
+		sdktrace.WithResource(resource.NewSchemaless(attribute.String("service.name", "edge"))))
+	headers := xtraceid.New()
+	handler := otelhttp.NewHandler(xtraceid.ResponseHandler(http.NotFoundHandler()), "edge",
+		otelhttp.WithTracerProvider(provider), otelhttp.WithPropagators(headers))
+	edge := httptest.NewServer(cors.New(cors.Options{AllowedHeaders: headers.Fields()}).Handler(handler))
+	t.Cleanup(edge.Close)
+	return edge.URL
+}
+
+// request is what a JavaScript client tells about a request that it sent within a root span.
+type request struct {
+	Trace, Span, Child, Response string
+	NotBefore                    int64
+}
+
+// The JavaScript client works with OpenTelemetry's SDKs in Chromium and in Node: its vectors hold, its
+// IDs are in order, and traces that begin there are found in ClickHouse.
+func TestBrowser(t *testing.T) {
+	e, tab := servers.ClickHouseForTest(t), openBrowser(t)
+	t.Setenv("CLICKHOUSE_ENDPOINT", e.DSN())
+	t.Setenv("CLICKHOUSE_DATABASE", e.Database())
+	statements, err := clickhouse.Schema{}.Statements()
+	e.Run(t, statements, err)
+	edge := startEdge(t)
+	page := httptest.NewServer(http.NotFoundHandler()) // of another origin
+	defer page.Close()
+	if err := chromedp.Do(tab, chromedp.Navigate(page.URL)); err != nil {
+		t.Fatal(err)
+	}
+	value[bool](t, tab, inNode(t, "node_modules/.bin/esbuild", "test/browser.js", "--bundle", "--format=iife")+"; true")
+
+	vectors, err := os.ReadFile("../../testdata/format.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if failed := value[string](t, tab, fmt.Sprintf("client.vectors(%s)", vectors)); failed != "" {
+		t.Errorf("a vector that does not hold: %s", failed)
+	}
+
+	before := time.Now().Truncate(time.Millisecond)
+	roots := value[[]string](t, tab, "client.roots(1000)")
+	if !slices.IsSorted(roots) || len(slices.Compact(roots)) != 1000 {
+		t.Error("1000 root spans are not in the order of their trace IDs")
+	}
+	for _, text := range []string{roots[0], roots[999]} {
+		id, err := trace.TraceIDFromHex(text)
+		if at := traceid.Time(id); err != nil || at.Before(before) || at.After(time.Now()) {
+			t.Errorf("%s is of %s, not of this moment: %v", text, at, err)
+		}
+	}
+
+	fromBrowser := value[request](t, tab, fmt.Sprintf("client.request(%q)", edge))
+	var fromNode request
+	if err := json.Unmarshal([]byte(inNode(t, "node", "test/node.js", edge)), &fromNode); err != nil {
+		t.Fatal(err)
+	}
+	r, err := http.Get(edge) // its root is in Go
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = r.Body.Close()
+	fromGo := r.Header.Get(xtraceid.DefaultHeader)
+
+	for _, sent := range []request{fromBrowser, fromNode} {
+		if sent.Child != sent.Trace || sent.Response != sent.Trace || sent.Trace <= roots[999] {
+			t.Errorf("the spans and the response disagree about the trace: %+v", sent)
+		}
+		stored := e.Rows(t, fmt.Sprintf(`SELECT ParentSpanId, Timestamp >= fromUnixTimestamp64Milli(%d) FROM otel_traces WHERE TraceId = '%s'`,
+			sent.NotBefore, sent.Trace))
+		if got, want := fmt.Sprint(stored), fmt.Sprintf("[[%s 1]]", sent.Span); got != want {
+			t.Errorf("of %+v, parents stored, and whether they are not before the bound: %s, want %s", sent, got, want)
+		}
+	}
+	// By their time, the three are found together and in their order.
+	found := e.Rows(t, fmt.Sprintf(`SELECT TraceId FROM otel_traces
+		WHERE TraceId BETWEEN traceIDMin(traceIDTime('%s')) AND traceIDMax(now64(3)) ORDER BY TraceId`, fromBrowser.Trace))
+	if got, want := fmt.Sprint(found), fmt.Sprintf("[[%s] [%s] [%s]]", fromBrowser.Trace, fromNode.Trace, fromGo); got != want {
+		t.Errorf("found by time: %s, want those of the browser, Node and Go: %s", got, want)
+	}
+
+	// The query of docs/roots.md finds the one root of edge, whose ID is ordered.
+	text, err := os.ReadFile("../../docs/roots.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, sql, _ := strings.Cut(string(text), "```sql\n")
+	sql, _, _ = strings.Cut(sql, "```")
+	if got := fmt.Sprint(e.Rows(t, sql)); got != "[[edge 1 1]]" {
+		t.Errorf("the roots of each service, and the ordered ones: %s", got)
+	}
+}

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/traceflake/traceflake/idgen"
+	"github.com/traceflake/traceflake/integration/servers"
+	"github.com/traceflake/traceflake/propagation/xtraceid"
+	"github.com/traceflake/traceflake/traceid"
+)
+
+// client is a kind of client: it knows B3 with trace IDs of so many bits, or no headers.
+type client struct {
+	name string
+	bits int
+}
+
+var clients = []client{
+	{"a client without headers", 0},
+	{"an old app (64-bit B3 and x-trace-id)", 64},
+	{"a new app (128-bit B3 and x-trace-id)", 128},
+}
+
+// request is one request to shop.
+type request struct {
+	client client
+	id     trace.TraceID
+	parent trace.SpanID // the expected parent of shop's first span; zero for none
+}
+
+// spansOfRequest are a server span and a client span of shop, and a server span of orders.
+const spansOfRequest = 3
+
+// send sends requests from every kind of client, 16 at a time.
+func send(ctx context.Context, url string, n int) ([]request, error) {
+	app := idgen.New() // the apps' own
+	sent := make([]request, n)
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(16)
+	for i := range sent {
+		sent[i].client = clients[i%len(clients)]
+		group.Go(func() error {
+			if err := sent[i].send(ctx, url, app); err != nil {
+				return fmt.Errorf("request from %s: %w", sent[i].client.name, err)
+			}
+			return nil
+		})
+	}
+	return sent, group.Wait()
+}
+
+// send takes the trace ID from the response. It must be the ID that was sent or, for a client
+// without headers, one generated during the request.
+func (r *request) send(ctx context.Context, url string, app *idgen.Generator) error {
+	q, err := http.NewRequestWithContext(ctx, http.MethodPost, url, nil)
+	if err != nil {
+		return err
+	}
+	var want trace.TraceID
+	if r.client.bits > 0 {
+		want, r.parent = app.NewIDs(ctx)
+		q.Header.Set(xtraceid.DefaultHeader, want.String())
+		q.Header.Set("X-B3-TraceId", want.String()[32-r.client.bits/4:])
+		q.Header.Set("X-B3-SpanId", r.parent.String())
+		q.Header.Set("X-B3-Sampled", "1")
+	}
+	response, err := http.DefaultClient.Do(q)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, response.Body)
+	if err = errors.Join(err, response.Body.Close()); err != nil {
+		return err
+	}
+	if response.StatusCode != http.StatusOK {
+		return errors.New(response.Status)
+	}
+	r.id, err = trace.TraceIDFromHex(response.Header.Get(xtraceid.DefaultHeader))
+	if err != nil || want.IsValid() && r.id != want || !traceid.Plausible(r.id, time.Now(), time.Minute, 5*time.Second) {
+		return fmt.Errorf("the response's %s is %s, want %s, or a new one if that is zero: %w", xtraceid.DefaultHeader, r.id, want, err)
+	}
+	return nil
+}
+
+// summary is what ClickHouse stores of one trace.
+type summary struct {
+	spans, ids int
+	parent     string // of shop's first span
+}
+
+// summaries returns what is stored of each trace of the services.
+func summaries(ctx context.Context, engine *servers.Engine) (map[string]summary, error) {
+	r, err := engine.Query(ctx, `SELECT TraceId, count(), uniqExact(SpanId), argMin(ParentSpanId, (ServiceName != 'shop', Timestamp))
+		FROM otel_traces WHERE ServiceName IN ('shop', 'orders') GROUP BY TraceId`)
+	all := make(map[string]summary, len(r.Rows))
+	for _, row := range r.Rows {
+		spans, failed := strconv.Atoi(row[1])
+		ids, failedToo := strconv.Atoi(row[2])
+		err = errors.Join(err, failed, failedToo)
+		all[row[0]] = summary{spans, ids, row[3]}
+	}
+	return all, err
+}
+
+// check compares what was sent with what is stored.
+func check(sent []request, stored map[string]summary) error {
+	for _, r := range sent {
+		want := summary{spans: spansOfRequest, ids: spansOfRequest}
+		if r.parent.IsValid() {
+			want.parent = r.parent.String()
+		}
+		if got := stored[r.id.String()]; got != want {
+			return fmt.Errorf("of trace %s is stored %+v, want %+v", r.id, got, want)
+		}
+	}
+	if len(stored) != len(sent) {
+		return fmt.Errorf("%d traces are stored, but %d were sent", len(stored), len(sent))
+	}
+	return nil
+}
