@@ -120,7 +120,7 @@ func TestStores(t *testing.T) {
 			if until, err := time.Parse(time.RFC3339, raised); err != nil || time.Until(until) < lease.DefaultTTL {
 				t.Errorf("raised to %s, %v", raised, err)
 			}
-			if out := p.run(t, 0, "lease", "show", fmt.Sprint(node)); !strings.Contains(out, "raised, free from "+raised) {
+			if out := p.run(t, 0, "inspect", id.String()); !strings.Contains(out, "raised, free from "+raised) {
 				t.Errorf("lease after the raise:\n%s", out)
 			}
 			p.run(t, 2, "new")
@@ -168,14 +168,14 @@ func TestClosedPipe(t *testing.T) {
 	}
 }
 
-// psql accepts the output of `sql postgres`.
+// psql accepts the output of `traceflake postgres`.
 func TestSQLPostgres(t *testing.T) {
 	psql, err := exec.LookPath("psql")
 	if err != nil {
 		t.Skip("psql is not installed")
 	}
 	p := program{path: child.Build(t, child.Traceflake)}
-	script := p.run(t, 0, "sql", "postgres")
+	script := p.run(t, 0, "postgres")
 	cmd := exec.Command(psql, "-v", "ON_ERROR_STOP=1", "-X", servers.PostgresForTest(t).DSN())
 	cmd.Stdin = strings.NewReader(script + fmt.Sprintf("SELECT trace_id_time('%s');\n", "0eb4dcf8440000000000000000000001"))
 	out, err := cmd.CombinedOutput()

@@ -143,7 +143,7 @@ var planted = map[string]string{
 	"integration/postgres": "~/cmd/traceflake ~/bench ~/examples/otelhttp github.com/stretchr/testify/assert",
 	"integration/demo":     "~/integration/tracing ~/bench",
 	"cmd/traceflake":       "~/bench ~/integration/tracing ~/integration/demo ~/integration/servers",
-	"bench":                "~/cmd/traceflake/internal/backfill ~/integration/demo",
+	"bench":                "~/cmd/traceflake/cli ~/integration/demo",
 	"examples/otelhttp":    "~/integration/servers ~/integration/demo ~/lease/leasetest",
 	"newcomer":             "fmt",
 	"lease/newcomer":       "fmt",

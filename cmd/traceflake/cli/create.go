@@ -184,15 +184,10 @@ func writeSecret(path string) error {
 	if err != nil {
 		return err
 	}
-	_, err = file.WriteString(newSecret())
-	return errors.Join(err, file.Sync(), file.Close())
-}
-
-// newSecret returns a line with a new secret.
-func newSecret() string {
 	var secret [16]byte
 	entropy.Read(secret[:])
-	return hex.EncodeToString(secret[:]) + "\n"
+	_, err = file.WriteString(hex.EncodeToString(secret[:]) + "\n")
+	return errors.Join(err, file.Sync(), file.Close())
 }
 
 func leaseSecretCommand(f *flags) *cobra.Command {

@@ -19,29 +19,25 @@ func inspectCommand(f *flags) *cobra.Command {
 	var output *string
 	cmd := &cobra.Command{
 		Use:   "inspect [ID…]",
-		Short: "Decode IDs, and identify those of other systems",
-		Long: `inspect decodes trace and span IDs in hex, Randflake IDs in base 32 or as numbers,
-the headers traceparent, b3, X-B3-…, x-trace-id and X-Amzn-Trace-Id, and JSON log
-records with fields such as trace_id. Without arguments it reads standard input, one
-per line; gzip is decompressed. Only a secret, of the file or the store, decodes the
-second half. With a store, the lease that an ID's node is in now is shown.
-
-IDs of other systems (UUID v7, ULID, X-Ray, Datadog, 64-bit B3) are identified as far
-as their form allows, the likeliest kind first; "false positives" is the fraction of
-random IDs of the same form that look like that kind.
+		Short: "Decode trace and span IDs",
+		Long: `inspect decodes trace and span IDs in hex, Randflake IDs in base 32, the headers
+traceparent, b3, X-B3-… and x-trace-id, and JSON log records with fields such as
+trace_id. Without arguments it reads standard input, one per line. Only a secret, of
+the file or the store, decodes the second half. With a store, the lease that an ID's
+node is in now is shown.
 
 With -o json each ID is an object on a line of its own, with its role in a header or a
 record:
-{"line":1,"role":"trace","id":"19544cb1b3000000209f67de4ce8066c","candidates":[
-{"kind":"traceflake trace ID","time":"2026-11-23T06:03:09.542Z","parts":{"sequence":0,
-"second":"2026-11-23T06:03:09Z","node":31447,"node_sequence":9732,"secret":1,
-"halves":"agree","lease_now":"…"},"false_positives":4.6e-10}]}
-{"line":1,"role":"span","id":"34b38f8cb108e663","candidates":[{"kind":"Randflake ID",
-"time":"2026-11-23T06:03:09Z","parts":{"node":9812,"node_sequence":7613,"secret":1,
-"text":"39csfhioghpj3"},"note":"by its time only; …","false_positives":0.061}]}`,
+{"line":1,"role":"trace","id":"19544cb1b3000000209f67de4ce8066c",
+"kind":"traceflake trace ID","time":"2026-11-23T06:03:09.542Z","sequence":0,
+"halves":"agree","second":"2026-11-23T06:03:09Z","node":31447,"node_sequence":9732,
+"secret":1,"lease_now":"…"}
+{"line":1,"role":"span","id":"34b38f8cb108e663","kind":"Randflake ID",
+"time":"2026-11-23T06:03:09Z","second":"2026-11-23T06:03:09Z","node":9812,
+"node_sequence":7613,"secret":1,"text":"39csfhioghpj3","note":"by its time only; …"}`,
 		Example: `  traceflake inspect 1950fb0f8880000086cdcca4ab608495
   traceflake inspect --store bolt:/var/lib/traceflake/leases.db 1950fb0f8880000086cdcca4ab608495
-  traceflake inspect --secret-file secret -o json <ids.gz
+  traceflake inspect --secret-file secret -o json <ids
   traceflake inspect "traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -91,8 +87,8 @@ func (in *inspection) all(cmd *cobra.Command, args []string) error {
 		}
 		found, problem := in.identifier.Line(text)
 		for _, id := range found {
-			in.addLeases(cmd.Context(), id.Candidates)
-			err = errors.Join(err, show(cmd, in.output, func() string { return in.rows(id) }, struct {
+			in.addLease(cmd.Context(), id.Decoded)
+			err = errors.Join(err, show(cmd, in.output, func() string { return in.row(id) }, struct {
 				Line int `json:"line,omitempty"`
 				identify.Found
 			}{number, id}))
@@ -101,53 +97,71 @@ func (in *inspection) all(cmd *cobra.Command, args []string) error {
 	})
 }
 
-// addLeases adds, to each candidate that has a node, the lease that the node is in now. If the store
-// does not answer once, it is not asked again.
-func (in *inspection) addLeases(ctx context.Context, candidates []identify.Candidate) {
-	for i := range candidates {
-		c := &candidates[i]
-		if in.store == nil || in.storeErr != nil || c.Node == nil {
-			continue
+// addLease adds the lease that the ID's node is in now. If the store does not answer once, it is not
+// asked again.
+func (in *inspection) addLease(ctx context.Context, d *identify.Decoded) {
+	if in.store == nil || in.storeErr != nil || d == nil {
+		return
+	}
+	b, known := in.blocks[d.Node]
+	if !known {
+		if b, in.storeErr = blockOf(ctx, in.store, d.Node); in.storeErr != nil {
+			return
 		}
-		b, known := in.blocks[*c.Node]
-		if !known {
-			if b, in.storeErr = blockOf(ctx, in.store, *c.Node); in.storeErr != nil {
-				continue
-			}
-			in.blocks[*c.Node] = b
-		}
-		now := state(b, in.now)
-		if b.Version > 0 {
-			now = fmt.Sprintf("block %d+%d, %s", b.Node, b.Nodes, now)
-		}
-		c.Parts = append(c.Parts, identify.Part{Name: "lease now", Value: now})
+		in.blocks[d.Node] = b
+	}
+	d.LeaseNow = state(b, in.now)
+	if b.Version > 0 {
+		d.LeaseNow = fmt.Sprintf("block %d+%d, %s", b.Node, b.Nodes, d.LeaseNow)
 	}
 }
 
-// rows returns a row for each kind that an ID may be, the first time below the names of the columns.
-func (in *inspection) rows(f identify.Found) string {
-	const columns = "%-36s  %-19s  %-24s  %-15s  %s\n"
-	var all strings.Builder
+// blockOf reads the block that a node belongs to. It has version 0 if it was never granted, or if
+// the node is not one of the store's.
+func blockOf(ctx context.Context, s driver.Store, node uint32) (b lease.Grant, err error) {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	d, err := s.Describe(ctx)
+	if err != nil || node < d.First || node-d.First >= d.Nodes {
+		return b, err
+	}
+	return s.Get(ctx, node-node%d.BlockSize)
+}
+
+// row returns a row for an ID, the first one below the names of the columns.
+func (in *inspection) row(id identify.Found) string {
+	const columns = "%-38s  %-19s  %-24s  %s\n"
+	names := ""
 	if !in.named {
-		fmt.Fprintf(&all, columns, "ID", "KIND", "TIME", "FALSE POSITIVES", "PARTS")
+		names = fmt.Sprintf(columns, "ID", "KIND", "TIME", "PARTS")
 		in.named = true
 	}
-	for i, c := range f.Candidates {
-		id, at := "or", "-"
-		if i == 0 {
-			id = strings.TrimSpace(f.Role + " " + f.ID)
-		}
-		if !c.Time.IsZero() {
-			at = c.Time.Format(time.RFC3339Nano)
-		}
-		var details []string
-		for _, part := range c.Parts {
-			details = append(details, fmt.Sprint(part.Name, " ", part.Value))
-		}
-		if c.Note != "" {
-			details = append(details, "("+c.Note+")")
-		}
-		fmt.Fprintf(&all, columns, id, c.Kind, at, fmt.Sprintf("%.2g", c.FalsePositives), strings.Join(details, ", "))
+	at := "-"
+	if !id.Time.IsZero() {
+		at = id.Time.Format(time.RFC3339Nano)
 	}
-	return all.String()
+	var parts []string
+	part := func(name string, value any) { parts = append(parts, fmt.Sprint(name, " ", value)) }
+	if id.Sequence != nil {
+		part("sequence", *id.Sequence)
+	}
+	if d := id.Decoded; d != nil {
+		part("second", d.Second.Format(time.RFC3339))
+		part("node", d.Node)
+		part("node sequence", d.NodeSequence)
+		part("secret", d.Secret)
+	}
+	if id.Halves != "" {
+		part("halves", id.Halves)
+	}
+	if id.Text != "" {
+		part("text", id.Text)
+	}
+	if id.Decoded != nil && id.LeaseNow != "" {
+		part("lease now", id.LeaseNow)
+	}
+	if id.Note != "" {
+		parts = append(parts, "("+id.Note+")")
+	}
+	return names + fmt.Sprintf(columns, strings.TrimSpace(id.Role+" "+id.ID), id.Kind, at, strings.Join(parts, ", "))
 }

@@ -15,7 +15,6 @@ package cli
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -73,10 +72,6 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root.SetIn(stdin)
 	root.SetOut(bufio.NewWriterSize(stdout, 1<<16))
 	root.SetErr(stderr)
-	root.InitDefaultCompletionCmd("completion") // its output is that of root now
-	if completion, _, err := root.Find([]string{"completion"}); err == nil {
-		group(completion)
-	}
 	err := root.ExecuteContext(ctx)
 	if flushErr := flush(root); flushErr != nil && (err == nil || errors.Is(err, errReported)) {
 		err = flushErr
@@ -107,8 +102,8 @@ func newRoot() *cobra.Command {
 	root := group(&cobra.Command{
 		Use:   "traceflake",
 		Short: "Decode, generate and verify trace IDs that sort by time",
-		Long: `traceflake decodes, generates and verifies trace and span IDs, adds trace IDs to
-old records, and manages secrets and leases.
+		Long: `traceflake decodes, generates and verifies trace and span IDs, and manages lease
+stores and their secrets.
 
 Exit codes: 0, success; 1, an ID was not verified or some input was not
 understood; 2, wrong usage, an unreadable secret or an unreachable store.`,
@@ -119,18 +114,11 @@ understood; 2, wrong usage, an unreadable secret or an unreachable store.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	},
-		inspectCommand(&f), newCommand(&f), rangeCommand(), keygenCommand(), verifyCommand(&f),
-		backfillCommand(&f), leaseCommand(&f), proxyCommand(&f), doctorCommand(&f), sqlCommand(), clickhouseCommand(), versionCommand(),
+		inspectCommand(&f), newCommand(&f), rangeCommand(), verifyCommand(&f),
+		leaseCommand(&f), proxyCommand(&f), doctorCommand(&f), postgresCommand(), clickhouseCommand(), versionCommand(),
 	)
 	root.SetFlagErrorFunc(explainFlag)
 	explainArgs(root)
-	root.InitDefaultHelpCmd()
-	if help, _, err := root.Find([]string{"help"}); err == nil {
-		help.Args = func(_ *cobra.Command, args []string) error {
-			cmd, rest, err := root.Find(args)
-			return cmp.Or(err, unknown(cmd, rest))
-		}
-	}
 	return root
 }
 

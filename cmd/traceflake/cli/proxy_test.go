@@ -75,7 +75,7 @@ func fetch(t *testing.T, address string, headers ...string) (body string) {
 // headers, and counts.
 func TestProxy(t *testing.T) {
 	secret := write(t, "secret", secretA)
-	ids := lines(command(t, "", "new", "-n", "2", "--secret-file", secret).out)
+	ids := made(t, secret, 2)
 	recent, missing := ids[0], ids[1]
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if bounded := r.URL.Query().Has("start"); bounded && strings.HasSuffix(r.URL.Path, missing) {

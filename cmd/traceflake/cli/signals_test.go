@@ -21,11 +21,10 @@ import (
 // SIGTERM, which deployments send, and an interrupt end a command whose input is still open, and
 // its lease is given back.
 func TestSignals(t *testing.T) {
-	const record = `{"ts":"2026-03-14T12:00:00Z"}` + "\n"
 	for name, args := range map[string][]string{
-		"new":      {"new", "-n", "1000000000"},
-		"backfill": {"backfill", "--time", "ts"},
-		"inspect":  {"inspect"},
+		"new":     {"new", "-n", "1000000000"},
+		"records": {"new", "--at", "-"},
+		"inspect": {"inspect"},
 	} {
 		for _, sent := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
 			t.Run(name+", "+sent.String(), func(t *testing.T) {
@@ -51,7 +50,7 @@ func TestSignals(t *testing.T) {
 					t.Fatal(err)
 				}
 				if leased {
-					go func() { _, _ = io.WriteString(stdin, strings.Repeat(record, 10_000)) }()
+					go func() { _, _ = io.WriteString(stdin, strings.Repeat("2026-03-14T12:00:00Z\n", 10_000)) }()
 					if _, err := bufio.NewReader(stdout).ReadString('\n'); err != nil {
 						t.Fatalf("%v\n%s", err, &errOut)
 					}

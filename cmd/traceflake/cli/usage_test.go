@@ -3,7 +3,6 @@ package cli
 import (
 	"bufio"
 	"bytes"
-	"compress/gzip"
 	"io"
 	"os"
 	"regexp"
@@ -26,10 +25,6 @@ func TestBadUsage(t *testing.T) {
 		{"inspct", `unknown command "inspct" for "traceflake"; did you mean inspect?`},
 		{"ver", "did you mean new or verify or version?"},
 		{"lease rais", `unknown command "rais" for "traceflake lease"; did you mean raise?`},
-		{"help nope", `unknown command "nope" for "traceflake"; see traceflake --help`},
-		{"help lease rais", "did you mean raise?"},
-		{"help inspect x", `unknown command "x" for "traceflake inspect"`},
-		{"completion zhs", `unknown command "zhs" for "traceflake completion"; did you mean zsh?`},
 		{"new --nope", "unknown flag: --nope; see traceflake new --help"},
 		{"new x", `["x"]: wrong number of arguments; usage: traceflake new`},
 		{"new -n 0", "-n: 0 is less than 1"},
@@ -40,9 +35,8 @@ func TestBadUsage(t *testing.T) {
 		{"verify -o table x", `--output: "table" is not one of text, json`},
 		{"range now", `["now"]: wrong number of arguments; usage: traceflake range FROM TO`},
 		{"range now now-1h", "is before FROM"},
-		{"range soon now", `FROM: "soon" is not a time: want RFC 3339 or a Unix time, "now" or an offset such as now-90m or now-7d`},
-		{"range now nowish", `TO: "nowish" is not a time`},
-		{"range now-7x now", `FROM: "now-7x" is not a time`},
+		{"range soon now", `FROM: "soon" is not a time: want RFC 3339, a Unix time, "now" or an offset such as now-90m or now-7d`},
+		{"range now soon", `TO: "soon" is not a time`},
 		{"range now-1h now -o tempo", "--output tempo needs --trace ID"},
 		{"range now-1h now --slack 1h", "--slack needs --trace ID"},
 		{"range --trace 1950fb0f8880000086cdcca4ab608495 now-1h now", "wrong number of arguments; usage: traceflake range"},
@@ -50,12 +44,6 @@ func TestBadUsage(t *testing.T) {
 		{"range --trace xyz", "not a trace ID of 32 hex digits"},
 		{"range --trace 000000000000000086cdcca4ab608495", "contains no time"},
 		{"range now-1h now --secret-file x", "unknown flag: --secret-file; see traceflake range --help"},
-		{"lease show 131072", "is not a node"},
-		{"backfill", "--time is missing"},
-		{"backfill --time ts --id-field=", `--id-field "": give the field that gets the trace ID`},
-		{"backfill --time ts --id-field ts", "another than that of --time"},
-		{"backfill --time ts --deterministic", "--deterministic: no secret"},
-		{"backfill --time ts /nonexistent", "no such file"},
 		{"proxy", "wrong number of arguments; usage: traceflake proxy URL"},
 		{"proxy tempo:3200", "URL: want the address of the server"},
 		{"proxy http://user:hunter2@tempo:3200", "without a user or a query"},
@@ -84,7 +72,7 @@ func TestBadUsage(t *testing.T) {
 
 func TestHelp(t *testing.T) {
 	// Without arguments, a command that only has subcommands prints its help.
-	for _, args := range [][]string{nil, {"lease"}, {"sql"}} {
+	for _, args := range [][]string{nil, {"lease"}} {
 		r := command(t, "", args...)
 		r.want(t, 0, "Available Commands:", "")
 		if help := command(t, "", append(args, "--help")...); help.out != r.out {
@@ -94,7 +82,7 @@ func TestHelp(t *testing.T) {
 	command(t, "", "help", "lease", "raise").want(t, 0, "traceflake lease raise [flags]", "")
 	// The shell completes commands and the values of flags.
 	command(t, "", "completion", "bash").want(t, 0, "traceflake", "")
-	command(t, "", cobra.ShellCompNoDescRequestCmd, "range", "-o", "").want(t, 0, "text\nsql\njson\n", "Completion ended")
+	command(t, "", cobra.ShellCompNoDescRequestCmd, "range", "-o", "").want(t, 0, "text\nsql\ntempo\n", "Completion ended")
 	command(t, "", cobra.ShellCompNoDescRequestCmd, "lease", "r").want(t, 0, "raise\n", "Completion ended")
 }
 
@@ -170,7 +158,6 @@ func TestJSONIsDocumented(t *testing.T) {
 	field := regexp.MustCompile(`"(\w+)":`)
 	for _, c := range [][]string{
 		{traceparent, "inspect", "--store", bolt}, {random, "verify", "--store", bolt}, {"x", "verify", "--store", bolt},
-		{"", "range", "now-1h", "now"}, {"", "range", "--trace", lines(ids)[0]},
 		{"", "lease", "list", "--store", bolt}, {"", "doctor", "--store", none, "--secret-file", "/nonexistent"},
 	} {
 		args := slices.Concat(c[1:], []string{"-o", "json"})
@@ -190,7 +177,7 @@ func TestJSONIsDocumented(t *testing.T) {
 			}
 		}
 	}
-	documented["traceflake lease show"] = true // as lease list
+	documented["traceflake range"] = true // which has no JSON
 	var visit func(cmd *cobra.Command)
 	visit = func(cmd *cobra.Command) {
 		if cmd.Flags().Lookup("output") != nil && !documented[cmd.CommandPath()] {
@@ -213,14 +200,8 @@ func TestDurations(t *testing.T) {
 		want(t, 1, "more than 30d ago (--max-age)", "")
 }
 
-// A file in place of an ID, a column that needs quotes, and an address without a port.
-func TestLikelySlips(t *testing.T) {
-	ids := write(t, "ids.txt", random)
-	secret := write(t, "secret", secretA)
-	command(t, "", "verify", "--secret-file", secret, ids).want(t, 1, something, "it is a file, and IDs are read from standard input: <"+ids)
-	command(t, "", "inspect", ids).want(t, 1, something, "it is a file, and IDs are read from standard input: <"+ids)
-	command(t, "", "range", "now", "now", "-o", "sql", "--column", "Trace Id").want(t, 0, `"Trace Id" BETWEEN '`, "")
-	command(t, "", "range", "now", "now", "-o", "sql", "--column", "s.TraceId").want(t, 0, `s.TraceId BETWEEN '`, "")
+// An address without a port gets the default port.
+func TestDefaultPort(t *testing.T) {
 	for dsn, want := range map[string]string{
 		"clickhouse://host/otel": "host:9000", "clickhouse://[::1]/otel": "[::1]:9000", "clickhouse://host/otel?secure=true": "host:9440",
 		"http://host/otel": "host:8123", "https://host/otel?secure=true": "host:8443", "clickhouse://host:1/otel": "host:1",
@@ -235,34 +216,6 @@ func TestLikelySlips(t *testing.T) {
 	}
 }
 
-func zipped(text string) string {
-	var b bytes.Buffer
-	z := gzip.NewWriter(&b)
-	_, _ = z.Write([]byte(text)) // a Buffer never fails
-	_ = z.Close()
-	return b.String()
-}
-
-func TestGzip(t *testing.T) {
-	secret := write(t, "secret", secretA)
-	ids := command(t, "", "new", "-n", "1000", "--secret-file", secret).out
-	plain := command(t, ids+ids, "verify", "--secret-file", secret)
-	// Two members, as from `cat a.gz b.gz`.
-	if got := command(t, zipped(ids)+zipped(ids), "verify", "--secret-file", secret); got != plain {
-		t.Errorf("code %d, %d bytes, want %d, %d", got.code, len(got.out), plain.code, len(plain.out))
-	}
-	command(t, zipped(ids)[:2000], "verify", "--secret-file", secret).want(t, 2, "\tverified\n", "reading: unexpected EOF")
-	command(t, zipped(ids)[:5], "verify", "--secret-file", secret).want(t, 2, "", "reading: unexpected EOF")
-	command(t, "\x1f\x8b", "inspect").want(t, 1, "", "not an ID")
-
-	backfill := func(args ...string) []string {
-		return append([]string{"backfill", "--time", "ts", "--secret-file", secret, "--deterministic"}, args...)
-	}
-	old := zipped(`{"ts":1704164645}`)
-	command(t, "", backfill(write(t, "cut.gz", old[:len(old)-9]))...).want(t, 2, something, "unexpected EOF")
-	command(t, zipped(`{"ts":1704164645}`), backfill()...).want(t, 0, `"trace_id":"0eb4dcf8`, "1 records got an ID")
-}
-
 // On a full disk nothing is lost silently.
 func TestFullDisk(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
@@ -271,7 +224,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	defer full.Close()
 	for _, args := range [][]string{{"new"}, {"new", "-n", "100000"}, {"range", "now", "now"}, {"version"},
-		{"inspect", "4bf92f3577b34da6a3ce929d0e0e4736"}, {"sql", "postgres"}, {"keygen"}} {
+		{"inspect", "4bf92f3577b34da6a3ce929d0e0e4736"}, {"postgres"}} {
 		var errOut bytes.Buffer
 		if code := run(t.Context(), args, strings.NewReader(""), full, &errOut); code != 2 || !strings.Contains(errOut.String(), "no space left") {
 			t.Errorf("%q: code %d, %q", args, code, errOut.String())
@@ -287,8 +240,8 @@ func TestInspectAtOnce(t *testing.T) {
 	go func() { ended <- run(t.Context(), []string{"inspect"}, in, out, io.Discard); out.Close() }()
 	lines := bufio.NewScanner(shown)
 	for range 3 {
-		go func() { _, _ = io.WriteString(feed, "01ARZ3NDEKTSV4RRFFQ69G5FAV\n") }()
-		for ok := false; !ok; ok = strings.Contains(lines.Text(), "ULID") {
+		go func() { _, _ = io.WriteString(feed, random+"\n") }()
+		for ok := false; !ok; ok = strings.Contains(lines.Text(), "128 bits") {
 			if !lines.Scan() {
 				t.Fatal("the output ended")
 			}
@@ -300,7 +253,7 @@ func TestInspectAtOnce(t *testing.T) {
 	if code := <-ended; code != 0 {
 		t.Errorf("exit code %d", code)
 	}
-	for _, empty := range []string{"", "\n\n", zipped("")} {
+	for _, empty := range []string{"", "\n\n"} {
 		command(t, empty, "inspect").want(t, 2, "", "no IDs: give some")
 	}
 }

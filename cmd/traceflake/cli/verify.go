@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"go.opentelemetry.io/otel/trace"
 
 	"github.com/traceflake/traceflake/cmd/traceflake/internal/identify"
 	"github.com/traceflake/traceflake/lease/driver"
@@ -33,7 +32,7 @@ With -o json each ID is an object on a line of its own; the second has no trace 
 {"line":2,"id":"x","verified":false,"error":"…"}`,
 		Example: `  traceflake verify --secret-file secret 1950fb0f8880000086cdcca4ab608495
   traceflake verify --store bolt:/var/lib/traceflake/leases.db <ids
-  traceflake verify --secret-file secret -o json --max-age 30d <ids.gz`,
+  traceflake verify --secret-file secret -o json --max-age 30d <ids`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if c.maxAge == 0 {
@@ -91,7 +90,7 @@ func (v verdict) text() string {
 // report, or errReported.
 func (c checker) verify(line string) (verdict, error) {
 	v := verdict{ID: identify.TraceIDOf(line)}
-	id, err := trace.TraceIDFromHex(strings.ToLower(strings.ReplaceAll(v.ID, "-", "")))
+	id, err := identify.TraceID(v.ID)
 	if err != nil {
 		err = fmt.Errorf("%.60q has no trace ID of 32 hex digits that are not all zero", line)
 		v.Error = err.Error()

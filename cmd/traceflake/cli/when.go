@@ -2,17 +2,17 @@ package cli
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/prometheus/common/model"
 	"github.com/spf13/cobra"
-
-	"github.com/traceflake/traceflake/cmd/traceflake/internal/stamp"
 )
 
 const timeHelp = `A time is RFC 3339 (2026-01-02T03:04:05Z), a date, Unix time in seconds, milli-,
-micro- or nanoseconds, "now", or an offset such as now-90m, now-7d or +24h.`
+micro- or nanoseconds, "now", or an offset such as now-90m, now-7d or +24h. A space
+may replace the T, and a time without a zone is UTC.`
 
 // parseTime parses a time in the forms of timeHelp.
 func parseTime(s string, now time.Time) (time.Time, error) {
@@ -25,11 +25,35 @@ func parseTime(s string, now time.Time) (time.Time, error) {
 			return now.Add(time.Duration(d)), nil
 		}
 	}
-	t, err := stamp.Read(s)
-	if err != nil {
-		err = fmt.Errorf(`%w, "now" or an offset such as now-90m or now-7d`, err)
+	if t, ok := unix(s); ok {
+		return t, nil
 	}
-	return t, err
+	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05Z07", "2006-01-02T15:04:05", time.DateOnly} { // each with a fraction, too
+		if t, err := time.Parse(layout, strings.Replace(s, " ", "T", 1)); err == nil {
+			return t, nil
+		}
+	}
+	return time.Time{}, fmt.Errorf(`%.60q is not a time: want RFC 3339, a Unix time, "now" or an offset such as now-90m or now-7d`, s)
+}
+
+// unix returns the time in a number: seconds below 10^11, milliseconds below 10^14, microseconds
+// below 10^17 and otherwise nanoseconds. So every time from 1973 on is unambiguous. A number with a
+// fraction counts seconds.
+func unix(s string) (time.Time, bool) {
+	if strings.Contains(s, ".") && strings.Trim(s, ".0123456789") == "" {
+		d, err := time.ParseDuration(s + "s")
+		return time.Unix(0, 0).Add(d), err == nil
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	switch {
+	case n < 1e11:
+		return time.Unix(n, 0), err == nil
+	case n < 1e14:
+		return time.UnixMilli(n), err == nil
+	case n < 1e17:
+		return time.UnixMicro(n), err == nil
+	}
+	return time.Unix(0, n), err == nil
 }
 
 // durationFlag adds a flag for a duration, such as 30d or 1h30m.
@@ -41,5 +65,5 @@ func durationFlag(cmd *cobra.Command, p *time.Duration, name string, value time.
 	}
 }
 
-// shortly is a duration as flags have it: 30d, 1h30m.
+// shortly formats a duration as flags have it: 30d, 1h30m.
 func shortly(d time.Duration) string { return model.Duration(d).String() }

@@ -1,59 +1,51 @@
-// Package identify finds the IDs in a line of text and lists the kinds that each may be, with the
-// time and the other fields that it encodes. With a secret, those of traceflake are certain.
+// Package identify finds the IDs in a line of text, and decodes what each of them contains.
 //
-// The form of an ID rarely determines its kind: 32 hex digits may be anything. So there may be
-// several candidates. The fewer random IDs look like a kind, the earlier it is listed.
+// No bit shows what an ID is: 16 bytes may be anything. They are read as one of ours if that time is
+// plausible, and only a secret makes sure.
 package identify
 
 import (
-	"bytes"
-	"cmp"
-	"encoding/json"
+	"encoding/binary"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/traceflake/traceflake/randflake"
+	"github.com/traceflake/traceflake/traceid"
 )
 
-// Candidate is one kind that an ID may be.
-type Candidate struct {
-	Kind string `json:"kind"`
-	// Time is when the ID was generated, if it encodes that.
-	Time  time.Time `json:"time,omitzero"`
-	Parts Parts     `json:"parts,omitempty"`
-	// Node is that of a Randflake ID, which is also among the parts.
-	Node *uint32 `json:"-"`
-	// Note is further information.
+// Identity is what an ID may be. The fields are what it then contains.
+type Identity struct {
+	Kind     string    `json:"kind"`
+	Time     time.Time `json:"time,omitzero"`
+	Sequence *uint32   `json:"sequence,omitempty"`
+	Halves   string    `json:"halves,omitempty"` // of a trace ID: agree or disagree
+	*Decoded
+	Text string `json:"text,omitempty"` // a Randflake ID in base 32
 	Note string `json:"note,omitempty"`
-	// FalsePositives is the fraction of random IDs of the same form that look like this
-	// kind; 1 if the form is the only criterion.
-	FalsePositives float64 `json:"false_positives"`
 }
 
-// Part is another field that an ID encodes, or another way to write it.
-type Part struct {
-	Name  string
-	Value any
+// Decoded is what a secret reveals of a Randflake ID; its caller adds the lease.
+type Decoded struct {
+	Second       time.Time `json:"second"`
+	Node         uint32    `json:"node"`
+	NodeSequence uint32    `json:"node_sequence"`
+	Secret       int       `json:"secret"` // its number, from 1
+	LeaseNow     string    `json:"lease_now,omitempty"`
 }
 
-// Parts are an object in JSON, with underscores for the spaces in names.
-type Parts []Part
+const (
+	kindTraceID   = "traceflake trace ID"
+	kindRandflake = "Randflake ID" // our span IDs and low halves
+	kind128       = "128 bits"
+	kind64        = "64 bits"
+)
 
-// MarshalJSON returns the parts in their order.
-func (p Parts) MarshalJSON() ([]byte, error) {
-	var fields [][]byte
-	for _, part := range p {
-		value, err := json.Marshal(part.Value)
-		if err != nil {
-			return nil, err
-		}
-		fields = append(fields, fmt.Appendf(nil, "%q:%s", strings.ReplaceAll(part.Name, " ", "_"), value))
-	}
-	return fmt.Appendf(nil, "{%s}", bytes.Join(fields, []byte(","))), nil
-}
+// ahead is how far the clock that dated an ID may be ahead of ours.
+const ahead = time.Hour
 
 // Identifier identifies IDs.
 type Identifier struct {
@@ -66,24 +58,94 @@ type Identifier struct {
 // ErrUnknown is returned for text that does not have the form of an ID.
 var ErrUnknown = errors.New("not an ID")
 
-// ID returns the kinds that s may be, the most plausible first. The error wraps
-// [ErrUnknown].
-func (x Identifier) ID(s string) ([]Candidate, error) {
-	var all []Candidate
-	for _, form := range []func(Identifier, string) []Candidate{
-		Identifier.hex128, Identifier.hex64, Identifier.uuid, Identifier.ulid, Identifier.xray, Identifier.decimal, Identifier.base32,
-	} {
-		all = append(all, form(x, s)...)
+// ID returns what s may be: 32 hex digits, also with dashes as in a UUID; 16 hex digits; or a
+// Randflake ID in base 32. Several secrets may decode 64 bits. The error wraps [ErrUnknown].
+func (x Identifier) ID(s string) ([]Identity, error) {
+	if id, err := TraceID(s); err == nil {
+		if [8]byte(id[:8]) != [8]byte{} {
+			return []Identity{x.traceID(id)}, nil
+		}
+		all := x.bits(id[8:])
+		for i := range all {
+			all[i].Note += "; padded to 128 bits with zeros"
+		}
+		return all, nil
 	}
-	if len(all) == 0 {
-		return nil, fmt.Errorf("%w: %s", ErrUnknown, complaint(s))
+	if id, err := trace.SpanIDFromHex(strings.ToLower(s)); err == nil {
+		return x.bits(id[:]), nil
 	}
-	slices.SortStableFunc(all, func(a, b Candidate) int { return cmp.Compare(a.FalsePositives, b.FalsePositives) })
-	const certain = 1e-6
-	if all[0].FalsePositives < certain { // the others are coincidences
-		all = all[:1]
+	// One ID in 500 000 has fewer than 10 digits, and so have most words; 64 bits have at most 13.
+	if id, err := randflake.Parse(s); err == nil && len(s) >= 10 && len(s) <= 13 {
+		if all := x.randflake(id); len(all) > 0 {
+			return all, nil
+		}
+		return []Identity{{Kind: kindRandflake, Note: fmt.Sprintf("by its form only, in hex %016x; no secret decodes it to a time in the past", uint64(id))}}, nil
 	}
-	return all, nil
+	return nil, fmt.Errorf("%w: %s", ErrUnknown, complaint(s))
+}
+
+// TraceID reads 32 hex digits, also with dashes as in a UUID, in which PostgreSQL prints 128 bits.
+func TraceID(s string) (trace.TraceID, error) {
+	return trace.TraceIDFromHex(strings.ToLower(strings.ReplaceAll(s, "-", "")))
+}
+
+// traceID identifies an ID whose high half is not zero.
+func (x Identifier) traceID(id trace.TraceID) Identity {
+	info := traceid.Inspect(x.Keyring, id)
+	if at := info.Time; at.After(x.Now.Add(ahead)) {
+		return Identity{Kind: kind128, Note: "not ours: its time would be " + at.Format(time.RFC3339)}
+	}
+	found := Identity{Kind: kindTraceID, Time: info.Time, Sequence: &info.Sequence}
+	switch {
+	case x.Keyring == nil:
+		found.Note = "by its time only; a secret would decide"
+	case info.Agree:
+		found.Halves, found.Decoded = "agree", decoded(info.Parts, info.Secret)
+	default:
+		found.Halves = "disagree"
+		found.Note = "the low half does not match these secrets and that time: it is random or from another secret"
+		for secret, codec := range x.Keyring.Codecs() {
+			// NewTraceIDAt generates the low half later than the time of the clear half.
+			if parts := codec.Decode(info.Low); !parts.Time.Before(info.Time) && x.past(parts) {
+				found.Decoded = decoded(parts, secret)
+				found.Note = "if it is ours, it was given to an old record at " + parts.Time.Format(time.RFC3339)
+				break
+			}
+		}
+	}
+	return found
+}
+
+// bits identifies 64 bits.
+func (x Identifier) bits(id []byte) []Identity {
+	if all := x.randflake(randflake.ID(binary.BigEndian.Uint64(id))); len(all) > 0 {
+		return all
+	}
+	note := "a B3 trace ID or a span ID from any tracer"
+	if x.Keyring == nil {
+		note += "; a secret would identify ours"
+	}
+	return []Identity{{Kind: kind64, Note: note}}
+}
+
+// randflake returns the content of id under each secret that decodes it to a time in the past.
+func (x Identifier) randflake(id randflake.ID) (all []Identity) {
+	if x.Keyring == nil {
+		return nil
+	}
+	for secret, codec := range x.Keyring.Codecs() {
+		if parts := codec.Decode(id); x.past(parts) {
+			all = append(all, Identity{Kind: kindRandflake, Time: parts.Time, Decoded: decoded(parts, secret),
+				Text: id.String(), Note: "by its time only; 64 bits have no check"})
+		}
+	}
+	return all
+}
+
+func (x Identifier) past(p randflake.Parts) bool { return !p.Time.After(x.Now.Add(ahead)) }
+
+func decoded(p randflake.Parts, secret int) *Decoded {
+	return &Decoded{Second: p.Time, Node: p.Node, NodeSequence: p.Sequence, Secret: secret + 1}
 }
 
 // complaint returns why s is not an ID.

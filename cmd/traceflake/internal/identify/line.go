@@ -8,39 +8,36 @@ import (
 	"strings"
 )
 
-// Found is an ID in a line.
+// Found is what an ID in a line may be.
 type Found struct {
-	Role       string      `json:"role,omitempty"` // trace, span or parent, if the line says so
-	ID         string      `json:"id"`
-	Candidates []Candidate `json:"candidates"`
+	Role string `json:"role,omitempty"` // trace, span or parent, if the line says so
+	ID   string `json:"id"`
+	Identity
 }
 
 // Line reads a line with one ID, which may begin with 0x; or a header (traceparent, b3 or one of
-// its parts, x-trace-id or X-Amzn-Trace-Id, with or without its name); or a log record in JSON with
-// fields such as trace_id and spanId. The error wraps [ErrUnknown]; the IDs that were understood
-// are returned with it.
-func (x Identifier) Line(line string) (found []Found, err error) {
+// its parts, or x-trace-id, with or without its name); or a log record in JSON with fields such as
+// trace_id and spanId. The error wraps [ErrUnknown]; the IDs that were understood are returned with
+// it.
+func (x Identifier) Line(line string) (all []Found, err error) {
 	ids, err := split(line)
-	if err != nil {
-		return nil, err
-	}
 	for _, f := range ids {
-		candidates, idErr := x.ID(f.ID)
-		switch {
-		case idErr == nil:
-			f.Candidates = candidates
-			found = append(found, f)
-		case f.Role != "":
-			err = fmt.Errorf("%s: %w", f.Role, idErr)
-		default:
+		found, idErr := x.ID(f.ID)
+		if idErr != nil {
 			err = idErr
+			if f.Role != "" {
+				err = fmt.Errorf("%s: %w", f.Role, idErr)
+			}
+		}
+		for _, identity := range found {
+			all = append(all, Found{f.Role, f.ID, identity})
 		}
 	}
-	return found, err
+	return all, err
 }
 
-// TraceIDOf returns the text of the trace ID in a line that [Identifier.Line]
-// reads, or the line itself if its form is unknown.
+// TraceIDOf returns the text of the trace ID in a line that [Identifier.Line] reads, or the line
+// itself if its form is unknown.
 func TraceIDOf(line string) string {
 	ids, _ := split(line)
 	for _, f := range ids {
@@ -68,13 +65,6 @@ func split(line string) (found []Found, err error) {
 		value = digits
 	}
 	switch fields := strings.Split(value, "-"); {
-	case strings.HasPrefix(value, "Root="), role != "" && strings.Contains(value, "="): // X-Amzn-Trace-Id: Root=…;Parent=…;Sampled=…
-		for field := range strings.SplitSeq(value, ";") {
-			name, id, _ := strings.Cut(strings.TrimSpace(field), "=")
-			if role := map[string]string{"Root": "trace", "Parent": "span"}[name]; role != "" {
-				found = append(found, Found{Role: role, ID: id})
-			}
-		}
 	case name == "traceparent", name == "" && len(fields) == 4 && len(fields[0]) == 2 && len(fields[1]) == 32:
 		found = withRoles(fields, "", "trace", "span") // and a version, flags, perhaps more
 	case name == "b3", name == "" && 2 <= len(fields) && len(fields) <= 4 && isHex(fields[0]) && (len(fields[0]) == 32 || len(fields[0]) == 16):
@@ -116,9 +106,7 @@ func roleOf(name string) string {
 // record reads the IDs in the fields of a JSON object and of the objects in it.
 func record(line string) ([]Found, error) {
 	var object map[string]any
-	in := json.NewDecoder(strings.NewReader(line))
-	in.UseNumber()
-	if err := in.Decode(&object); err != nil {
+	if err := json.NewDecoder(strings.NewReader(line)).Decode(&object); err != nil {
 		return nil, fmt.Errorf("%w: the line begins as a JSON object and does not end as one", ErrUnknown)
 	}
 	found := idFields(nil, "", object)
@@ -132,10 +120,13 @@ func record(line string) ([]Found, error) {
 // trace: {id: …}.
 func idFields(found []Found, path string, object map[string]any) []Found {
 	for _, field := range slices.Sorted(maps.Keys(object)) {
-		if inner, ok := object[field].(map[string]any); ok {
-			found = idFields(found, path+field, inner)
-		} else if id, role := fmt.Sprint(object[field]), roleOf(path+field); role != "" && object[field] != nil && id != "" {
-			found = append(found, Found{Role: role, ID: id})
+		switch value := object[field].(type) {
+		case map[string]any:
+			found = idFields(found, path+field, value)
+		case string:
+			if role := roleOf(path + field); role != "" && value != "" {
+				found = append(found, Found{Role: role, ID: value})
+			}
 		}
 	}
 	return found

@@ -1,0 +1,29 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/traceflake/traceflake/postgres"
+)
+
+func postgresCommand() *cobra.Command {
+	var schema string
+	cmd := &cobra.Command{
+		Use:     "postgres",
+		Short:   "Print functions on trace IDs for PostgreSQL",
+		Long:    "postgres prints statements for psql that create the functions, and can be run again.",
+		Example: "  traceflake postgres --schema tools | psql",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			statements, err := postgres.Statements(schema)
+			if err == nil {
+				_, err = fmt.Fprintln(cmd.OutOrStdout(), strings.Join(statements, ";\n\n")+";")
+			}
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&schema, "schema", "", "schema (default the first in the search path)")
+	return cmd
+}
