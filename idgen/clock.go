@@ -9,13 +9,14 @@ import (
 )
 
 const (
-	// trusted is for how many milliseconds a processor relies on its counter after it has read the
-	// clock. Drift or a step of the clock is detected after that at the latest.
-	trusted = 16
+	// A processor relies on its counter for up to trusted milliseconds after it has read the clock,
+	// but for no longer than the counter's rate has been measured, which takes at least measured
+	// milliseconds. A step of the clock is detected after that at the latest.
+	trusted, measured = 250, 16
 	// The counter may differ from the clock by maxDrift milliseconds in each, and by maxNoise
 	// milliseconds in addition.
 	maxDrift, maxNoise = 1. / 64, 1. / 2
-	// maxPause is how many milliseconds may pass between reading the counter and the clock.
+	// maxPause is how many milliseconds may pass while the counter and the clock are read.
 	maxPause = 1. / 32
 )
 
@@ -27,12 +28,13 @@ type counter struct {
 }
 
 // clock provides milliseconds to processors. It reads the system clock together with the counter,
-// and derives the counter's rate from two such readings: nothing is measured in advance. A counter
-// that has disagreed with the clock once is never used again.
+// whose rate it measures from the generator's creation on. A counter that has disagreed with the
+// clock once is never used again.
 type clock struct {
 	counter counter
 	randflake.Clock
-	rate  atomic.Uint64 // ticks a millisecond; 0 if not known
+	born  moment        // when the generator was created
+	rate  atomic.Uint64 // ticks a millisecond; 0 until it was measured for as long as it is trusted
 	wrong atomic.Bool   // the counter disagreed with the clock, or there is none
 }
 
@@ -41,7 +43,36 @@ func (k *clock) start(c randflake.Clock, n counter) {
 	if n.read == nil {
 		k.counter.read = func() uint64 { return 0 }
 		k.wrong.Store(true)
+		return
 	}
+	for range 100 {
+		var ok bool
+		if k.born, ok = k.moment(); ok {
+			return
+		}
+	}
+	k.wrong.Store(true) // reading the counter takes too long
+}
+
+// moment is a reading of the clock and of the counter at the same time.
+type moment struct {
+	at    time.Time // zero: never
+	count uint64
+}
+
+// moment returns the present moment. It reports false if the goroutine was stopped between its two
+// readings.
+func (k *clock) moment() (now moment, ok bool) {
+	now.count = k.counter.read()
+	now.at = k.Now()
+	return now, float64(k.counter.read()-now.count) <= maxPause*k.counter.slowest
+}
+
+// since returns the milliseconds and the ticks since an earlier moment. The ticks are negative if
+// the counter jumped back.
+func (m moment) since(earlier moment) (passed, ticks float64) {
+	passed = float64(m.at.Sub(earlier.at)) / float64(time.Millisecond)
+	return passed, float64(int64(m.count - earlier.count))
 }
 
 // reading is one processor's view of the time: it is ms, in Unix milliseconds, while the counter
@@ -50,12 +81,6 @@ type reading struct {
 	since, ticks uint64
 	ms           int64
 	trust        uint64 // the counter is trusted before this value
-}
-
-// moment is a reading of the clock and of the counter at the same time.
-type moment struct {
-	at    time.Time // zero: never
-	count uint64
 }
 
 // includes reports whether the counter is in r's millisecond.
@@ -72,60 +97,34 @@ func (r *reading) advance(count uint64) bool {
 	return true
 }
 
-// read reads the clock. count is the counter's value a moment ago, and last when this processor
-// last compared the two. It reports false if the counter has turned out to be wrong.
-func (k *clock) read(r *reading, last *moment, count uint64) (right bool) {
-	now := moment{k.Now(), count}
+// read reads the clock. last is when this processor last compared it with the counter. It reports
+// false if the counter has turned out to be wrong.
+func (k *clock) read(r *reading, last *moment) (right bool) {
+	now, ok := k.moment()
 	r.ms, r.ticks = now.at.UnixMilli(), 0
-	if k.wrong.Load() {
+	if !ok || k.wrong.Load() {
 		return true
 	}
-	rate, found := k.judge(*last, now)
-	switch found {
-	case differs:
+	age, ticks := now.since(k.born)
+	rate := k.rate.Load()
+	if rate == 0 {
+		if age < measured {
+			return true
+		}
+		rate = uint64(max(ticks/age, 0))
+		if age >= trusted {
+			k.rate.Store(rate)
+		}
+	}
+	passed, ticks := now.since(*last)
+	drift := math.Abs(ticks/float64(rate) - passed)
+	if float64(rate) < k.counter.slowest || float64(rate) > k.counter.fastest ||
+		!last.at.IsZero() && drift > maxNoise+passed*maxDrift {
 		k.wrong.Store(true)
-	case agrees:
-		*last, r.ticks = now, rate
-		r.since = count - uint64(now.at.Nanosecond()%1e6)*rate/1e6
-		r.trust = r.since + uint64(trusted)*rate
+		return false
 	}
-	return found != differs
-}
-
-// verdict is what a comparison of the counter with the clock shows.
-type verdict int
-
-const (
-	nothing verdict = iota
-	agrees
-	differs
-)
-
-// judge compares the counter with the clock between two moments, and returns the counter's rate,
-// or 0 if it is not known yet.
-func (k *clock) judge(before, now moment) (rate uint64, _ verdict) {
-	rate = k.rate.Load()
-	passed := float64(now.at.Sub(before.at)) / float64(time.Millisecond)
-	ticks := float64(int64(now.count - before.count)) // negative if it jumped back
-	drift := math.Abs(ticks/float64(rate) - passed)   // in milliseconds
-	switch {
-	case rate != 0 && drift <= maxPause:
-		return rate, agrees
-	case float64(k.counter.read()-now.count) > maxPause*k.counter.slowest:
-		return 0, nothing // the goroutine was stopped between the readings of counter and clock
-	case before.at.IsZero():
-		return rate, agrees // this is the first reading
-	case rate != 0 && drift <= maxNoise+passed*maxDrift:
-		return rate, agrees
-	case rate != 0:
-		return 0, differs
-	case passed < trusted:
-		return 0, nothing // too short to measure the rate
-	}
-	rate = uint64(max(ticks/passed, 0))
-	k.rate.Store(rate)
-	if float64(rate) < k.counter.slowest || float64(rate) > k.counter.fastest {
-		return 0, differs
-	}
-	return rate, agrees
+	*last, r.ticks = now, rate
+	r.since = now.count - uint64(now.at.Nanosecond()%1e6)*rate/1e6
+	r.trust = r.since + uint64(min(age, trusted)*float64(rate))
+	return true
 }

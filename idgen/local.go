@@ -100,21 +100,6 @@ func (l *local) fill(source Source, n uint32) error {
 
 var errSource = errors.New("idgen: the source breaks its contract: it returned a zero ID, a wrong number of IDs, or too few without an error")
 
-// advance moves what is ready to the counter's millisecond. If only that is due, it reads the
-// clock. It reports whether the IDs may be used. A source's Generation is somebody else's code,
-// which is not called on a pinned goroutine.
-func (g *Generator) advance(here pinned, count uint64) bool {
-	r := &here.ready
-	if r.later(count) {
-		return true
-	}
-	if !r.covers() || g.eras.source != nil {
-		return false
-	}
-	g.read(r, &here.owner().compared, count)
-	return r.covers() && g.eras.holds(r)
-}
-
 // attempts is how often a call generates IDs if they are outdated at once: the process was stopped
 // in the meantime, or the machine was restored.
 const attempts = 4
@@ -149,20 +134,20 @@ func (g *Generator) prepare(l *local) {
 	count := g.clock.counter.read()
 	if !g.eras.holds(&l.ready) || !l.includes(count) && !l.later(count) {
 		l.begin(g.eras.current()) // first: whatever changes from here on ends this era
-		g.read(&l.ready, &l.compared, count)
+		g.read(l)
 	}
 }
 
-// read reads the clock. count is the counter's value a moment ago.
-func (g *Generator) read(r *ready, last *moment, count uint64) {
-	before := r.ms
-	if right := g.clock.read(&r.reading, last, count); !right {
+// read reads the clock.
+func (g *Generator) read(l *local) {
+	before := l.ms
+	if right := g.clock.read(&l.reading, &l.compared); !right {
 		g.eras.end() // the others must not use the counter either
 	}
-	if r.ms != before {
-		r.run = run{}
+	if l.ms != before {
+		l.run = run{}
 	}
-	g.eras.endWith(r.ms)
+	g.eras.endWith(l.ms)
 }
 
 // fill generates new IDs for l: at least n, or none if it returns an error.
@@ -172,7 +157,7 @@ func (g *Generator) fill(l *local, n uint32) error {
 	}
 	g.refusals.fromSource.set(false, nil)
 	if l.ahead() > 0 || !l.covers() { // borrowed, or the clock was stepped or this process stopped meanwhile
-		g.read(&l.ready, &l.compared, g.clock.counter.read())
+		g.read(l)
 	}
 	g.borrowed.Store(max(l.ahead(), 0))
 	return nil
@@ -182,7 +167,7 @@ func (g *Generator) fill(l *local, n uint32) error {
 func (g *Generator) high(l *local) uint64 {
 	for l.run.left == 0 && !l.run.extend(&g.order, l.ms) {
 		next := g.order.next.Load()
-		g.read(&l.ready, &l.compared, g.clock.counter.read())
+		g.read(l)
 		if floorOf(l.ms) == 0 {
 			return 0
 		}

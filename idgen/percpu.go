@@ -35,8 +35,6 @@ type attached struct {
 
 type pinned = *slot
 
-func (s *slot) owner() *local { return s.local }
-
 // none is the slot of processors that were added later. It is never written.
 var none slot
 

@@ -9,8 +9,6 @@ type locals struct{ spare *sync.Pool }
 
 type pinned = *local
 
-func (l *local) owner() *local { return l }
-
 func (s *locals) start() { s.spare = new(sync.Pool) }
 
 func procPin() int                       { return 0 }

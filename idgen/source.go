@@ -24,8 +24,8 @@ type Source interface {
 // one: its generation changes when the machine seems to have been suspended or cloned.
 //
 // When the number changes, the IDs that a [Generator] has ready are discarded. Generation is
-// called after each Fill, at least every 16 ms while trace IDs are generated and every second
-// while span IDs are. It must be safe for concurrent use, never wait, and not use the Generator.
+// called after each Fill, and at least every 250 ms while trace IDs are generated, every second
+// while only span IDs are. It must be safe for concurrent use, never wait, and not use the Generator.
 type Generational interface {
 	Source
 	Generation() uint64
