@@ -3,7 +3,6 @@ package clickhouse
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -37,12 +36,14 @@ const (
 // Prepare creates the new table and the views. If there are already some, it adds columns
 // that only the other of the two tables has, and what is missing.
 func (a Adoption) Prepare(ctx context.Context, db *sql.DB) (p Plan, err error) {
-	o, err := a.look(ctx, db)
-	if err != nil || !o.begun && !o.newTable && o.tables[""].key == o.sortingKey() {
-		return Plan{}, err // it has the layout
-	}
-	if o.newTable && !o.begun {
-		return Plan{}, errors.New("clickhouse: the old table has already been dropped: run finish")
+	o, err := a.state(ctx, db)
+	switch {
+	case err != nil:
+		return Plan{}, err
+	case o.newTable && !o.begun && o.tables[""].key != o.sortingKey():
+		return Plan{}, fmt.Errorf("clickhouse: the table %s has one of the layouts already: another needs a table of its own, with create --table", o.named(""))
+	case o.newTable && !o.begun:
+		return Plan{}, nil
 	}
 	c, err := o.carried()
 	if err != nil {
@@ -77,7 +78,7 @@ func (o *adoption) history(columns []string) []Step {
 			Undo: []string{"DROP VIEW IF EXISTS " + o.quoted(suffix) + o.onCluster()}}
 	}
 	var steps []Step
-	if _, there := o.tables[both]; !there || slices.ContainsFunc(columns, func(name string) bool { return !o.has(both, name) }) {
+	if !o.tables[both].exists() || slices.ContainsFunc(columns, func(name string) bool { return !o.has(both, name) }) {
 		list := make([]string, len(columns))
 		for i, name := range columns {
 			list[i] = quoteName(name)
@@ -86,7 +87,7 @@ func (o *adoption) history(columns []string) []Step {
 		steps = append(steps, view(both, "shows the spans of both tables", "CREATE OR REPLACE VIEW "+o.quoted(both)+o.onCluster()+" AS"+
 			part+o.quoted("")+"\nUNION ALL"+part+o.quoted(other)))
 	}
-	if _, there := o.tables[both+lookup]; there {
+	if o.tables[both+lookup].exists() {
 		return steps
 	}
 	sql := "CREATE VIEW IF NOT EXISTS " + o.quoted(both+lookup) + o.onCluster() + " AS\nSELECT TraceId, Start, End FROM " + o.quoted(lookup)
@@ -100,7 +101,7 @@ func (o *adoption) history(columns []string) []Step {
 
 // Swap gives the new table the name into which the Collector writes.
 func (a Adoption) Swap(ctx context.Context, db *sql.DB) (Plan, error) {
-	o, err := a.look(ctx, db)
+	o, err := a.state(ctx, db)
 	switch {
 	case err != nil:
 		return Plan{}, err
@@ -115,12 +116,12 @@ func (a Adoption) Swap(ctx context.Context, db *sql.DB) (Plan, error) {
 // Undo gives the old table its name back. Where nothing was swapped, it drops the views and
 // the new table, unless that holds spans.
 func (a Adoption) Undo(ctx context.Context, db *sql.DB) (Plan, error) {
-	o, err := a.look(ctx, db)
+	o, err := a.state(ctx, db)
 	switch {
 	case err != nil || !o.begun && !o.newTable:
 		return Plan{}, err
 	case !o.begun:
-		return Plan{}, fmt.Errorf("clickhouse: the old table was dropped: within eight minutes, UNDROP TABLE %s brings it back", o.quoted(other))
+		return Plan{}, fmt.Errorf("clickhouse: there is no table %s: if finish has dropped it, UNDROP TABLE brings it back within eight minutes", o.quoted(other))
 	case o.newTable:
 		return o.exchange(ctx, false)
 	}
@@ -133,14 +134,12 @@ func (a Adoption) Undo(ctx context.Context, db *sql.DB) (Plan, error) {
 
 // Finish drops the old table, if its spans have expired or dropHistory is set, and the views.
 func (a Adoption) Finish(ctx context.Context, db *sql.DB, dropHistory bool) (Plan, error) {
-	o, err := a.look(ctx, db)
+	o, err := a.state(ctx, db)
 	switch {
-	case err != nil || !o.begun && !o.newTable:
+	case err != nil || !o.begun:
 		return Plan{}, err
 	case !o.newTable:
 		return Plan{}, fmt.Errorf("clickhouse: %s is still the old table: run swap first", o.named(""))
-	case !o.begun:
-		return Plan{Steps: o.unmark()}, nil
 	case dropHistory:
 		return o.end(ctx, 0)
 	}
@@ -152,12 +151,12 @@ func (a Adoption) Finish(ctx context.Context, db *sql.DB, dropHistory bool) (Pla
 
 // exchange returns the steps that give the new table the name, or the old one.
 func (o *adoption) exchange(ctx context.Context, toNew bool) (p Plan, err error) {
-	if _, there := o.tables[both]; !there {
+	if !o.tables[both].exists() {
 		return p, fmt.Errorf("clickhouse: the view %s is missing: run prepare again", o.named(both))
 	}
-	for name, kind := range o.tables[""].columns {
-		if kind != "ALIAS" && kind != "MATERIALIZED" && !o.has(other, name) {
-			return p, fmt.Errorf("clickhouse: the table %s has the column %s and %s has not: run prepare again", o.named(""), name, o.named(other))
+	for _, c := range o.tables[""].columns {
+		if c.kind != "ALIAS" && c.kind != "MATERIALIZED" && !o.has(other, c.name) {
+			return p, fmt.Errorf("clickhouse: the table %s has the column %s and %s has not: run prepare again", o.named(""), c.name, o.named(other))
 		}
 	}
 	if here, there := clause(o.tables[""].full, "TTL"), clause(o.tables[other].full, "TTL"); here != there {
@@ -172,7 +171,7 @@ func (o *adoption) exchange(ctx context.Context, toNew bool) (p Plan, err error)
 		p.Steps = append(p.Steps, Step{
 			Does: "the " + role + " table has the name " + o.named("") + ", and the other one is " + o.named(other),
 			SQL:  []string{exchange}, Undo: []string{exchange},
-			until: fmt.Sprintf("SELECT toString(countIf(startsWith(comment, %s) != %s) = 0) FROM %s WHERE %s", quoteText(o.mark()), until, o.systemTables(), o.at("name", "")),
+			until: fmt.Sprintf("SELECT toString(countIf((%s) != %s) = 0) FROM %s WHERE %s", isNew, until, o.systemTables(), o.at("name", "")),
 		})
 		fed, err := o.readers(ctx, "", "engine = 'MaterializedView'")
 		if err != nil {
@@ -216,7 +215,7 @@ func (o *adoption) end(ctx context.Context, maxBytes int) (p Plan, err error) {
 		}
 	}
 	for _, suffix := range []string{both + lookup, both} {
-		if t, there := o.tables[suffix]; there {
+		if t := o.tables[suffix]; t.exists() {
 			p.Steps = append(p.Steps, Step{Does: "the view " + o.named(suffix) + " is gone", SQL: []string{"DROP VIEW IF EXISTS " + o.quoted(suffix) + o.onCluster() + " SYNC"}, Undo: []string{t.create}})
 		}
 	}
@@ -225,19 +224,7 @@ func (o *adoption) end(ctx context.Context, maxBytes int) (p Plan, err error) {
 		SQL:  []string{o.drop(other, maxBytes)},
 		Undo: []string{"UNDROP TABLE " + o.quoted(other) + o.onCluster()},
 	})
-	if o.newTable {
-		p.Steps = append(p.Steps, o.unmark()...)
-	}
 	return p, nil
-}
-
-// unmark ends the adoption: the table gets the comment of the old one.
-func (o *adoption) unmark() []Step {
-	change := func(to string) []string {
-		return []string{"ALTER TABLE " + o.quoted("") + o.onCluster() + " MODIFY COMMENT " + quoteText(to)}
-	}
-	comment := o.tables[""].comment
-	return []Step{{Does: "the adoption of " + o.named("") + " has ended", SQL: change(strings.TrimSpace(strings.TrimPrefix(comment, o.mark()))), Undo: change(comment)}}
 }
 
 // drop returns the statement that drops a table of at most so many bytes, 0 for any.

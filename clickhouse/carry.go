@@ -10,35 +10,34 @@ import (
 // carried reads the definition of the table that has the name.
 func (o *adoption) carried() (c carried, err error) {
 	t := o.tables[""]
-	_, inner, _ := cutOuter(t.create)
-	found := map[string]string{}
-	layout := o.createRows("", carried{})
-	for _, e := range splitOuter(inner) {
-		name := columnName(e)
-		switch word, rest, _ := strings.Cut(e, " "); {
-		case name == "" && word == "INDEX" && strings.Contains(layout, "INDEX "+strings.SplitN(rest, " ", 2)[0]+" "):
-		case name == "":
-			c.elements = append(c.elements, e)
-		case slices.ContainsFunc(columns, func(column [2]string) bool { return column[0] == name }):
-			found[name] = strings.TrimPrefix(e, quoteName(name)+" ")
-			if kind := t.columns[name]; kind != "" {
-				c.notes = append(c.notes, "the column "+name+" of the exporter has no "+kind+" in the new table")
-			}
-		default:
-			c.columns = append(c.columns, e)
+	if name, why := t.wrong(); name != "" {
+		hint := "it is not the Collector's exporter's"
+		if strings.Contains(t.column(name).is, "JSON") {
+			hint = "tables with json: true can be used with create --overlay only"
 		}
-		if name != "" && t.columns[name] != "EPHEMERAL" {
-			c.readable = append(c.readable, name)
+		return c, fmt.Errorf("clickhouse: the table %s cannot be adopted: column %s %s; %s", o.named(""), name, why, hint)
+	}
+	exporters := func(name string) bool {
+		return slices.ContainsFunc(columns, func(column []string) bool { return column[1] == name })
+	}
+	for _, column := range t.columns {
+		if column.kind != "EPHEMERAL" {
+			c.readable = append(c.readable, column.name)
+		}
+		if column.kind != "" && exporters(column.name) {
+			c.notes = append(c.notes, "the column "+column.name+" of the exporter has no "+column.kind+" in the new table")
 		}
 	}
-	for _, column := range columns {
-		if have := found[column[0]]; have != column[1] && !strings.HasPrefix(have, column[1]+" ") {
-			have, _, _ = strings.Cut(have, " ")
-			hint := "it is not the Collector's exporter's"
-			if strings.Contains(have, "JSON") {
-				hint = "tables with json: true can be used with create --overlay only"
-			}
-			return c, fmt.Errorf("clickhouse: the table %s cannot be adopted: column %s has the type %q, not %s; %s", o.named(""), column[0], have, column[1], hint)
+	_, inner, _ := cutOuter(t.create)
+	layout := o.createRows("", carried{})
+	for _, e := range splitOuter(inner) {
+		word, rest, _ := strings.Cut(e, " ")
+		index, _, _ := strings.Cut(rest, " ")
+		switch name := columnName(e); {
+		case name != "" && !exporters(name):
+			c.columns = append(c.columns, e)
+		case name == "" && !(word == "INDEX" && strings.Contains(layout, "INDEX "+index+" ")):
+			c.elements = append(c.elements, e)
 		}
 	}
 	c.ttl = clause(t.full, "TTL")
@@ -48,30 +47,8 @@ func (o *adoption) carried() (c carried, err error) {
 			c.settings = append(c.settings, setting)
 		}
 	}
-	c.comment = strings.TrimSpace(o.mark() + " " + t.comment)
-	c.engine = o.sameEngine()
+	c.comment, c.engine = t.comment, t.engine
 	return c, nil
-}
-
-// sameEngine is that of the old table. A replicated one needs a path of its own in Keeper.
-func (o *adoption) sameEngine() string {
-	t := o.tables[""]
-	name, arguments, _ := cutOuter(t.full)
-	if name != t.engine { // no arguments
-		return t.engine
-	}
-	all := splitOuter(arguments)
-	switch path, table := all[0], o.named(""); {
-	case strings.Contains(path, "{uuid}") && o.Cluster == "":
-		return name // without ON CLUSTER the macro is accepted in the server's default only
-	case strings.Contains(path, "{uuid}"):
-	case strings.Contains(path, table):
-		at := strings.LastIndex(path, table) + len(table)
-		all[0] = path[:at] + other + path[at:]
-	default:
-		all[0] = strings.TrimSuffix(path, "'") + other + "'"
-	}
-	return name + "(" + strings.Join(all, ", ") + ")"
 }
 
 // access returns the steps that give the other table and the views the same row policies and

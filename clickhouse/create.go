@@ -25,39 +25,27 @@ func (s Schema) Create(ctx context.Context, db *sql.DB) error {
 
 // Plan returns what [Schema.Create] does to the server of db.
 func (s Schema) Plan(ctx context.Context, db *sql.DB) (Plan, error) {
-	if err := s.validate(); err != nil {
+	o, err := s.fits(ctx, db)
+	if err != nil {
 		return Plan{}, err
 	}
-	if err := execute(ctx, db, s.guards()...); err != nil {
-		return Plan{}, err
-	}
-	steps := s.steps()
-	if s.TTL > 0 {
-		ttl, err := s.changeTTL(ctx, db)
-		if err != nil {
-			return Plan{}, err
-		}
-		steps = append(steps, ttl...)
-	}
-	return Plan{Steps: steps}, nil
+	ttl, err := s.changeTTL(o)
+	return Plan{Steps: append(s.steps(), ttl...)}, err
 }
 
 // onlyDrops is a TTL that drops spans after a time and does nothing else.
 var onlyDrops = regexp.MustCompile(`^(?:toDateTime\()?(?:Timestamp|Start)\)? \+ toInterval(Second|Minute|Hour|Day|Week)\((\d+)\)$`)
 
 // changeTTL returns the steps that give existing tables another TTL.
-func (s Schema) changeTTL(ctx context.Context, db *sql.DB) (steps []Step, err error) {
+func (s Schema) changeTTL(o server) (steps []Step, err error) {
 	for suffix, column := range map[string]string{s.rows(): "Timestamp", lookup + s.rows(): "Start"} {
-		rows, err := query(ctx, db, "SELECT engine_full FROM system.tables WHERE "+s.at("name", suffix)+" AND endsWith(engine, 'MergeTree')")
-		if err != nil {
-			return nil, err
-		}
-		if len(rows) == 0 {
-			continue // it is created with its TTL, or is a view
+		t := o.tables[suffix]
+		if s.TTL == 0 || !t.mergeTree() {
+			continue // or it is created with its TTL, or is a view
 		}
 		alter := "ALTER TABLE " + s.quoted(suffix) + s.onCluster() + " "
 		step := Step{Does: fmt.Sprintf("spans of %s are kept for %v", s.named(suffix), s.TTL), SQL: []string{alter + "MODIFY TTL " + s.ttlOf(column)}, Undo: []string{alter + "REMOVE TTL"}}
-		if now := clause(rows[0][0], "TTL"); now != "" {
+		if now := clause(t.full, "TTL"); now != "" {
 			m := onlyDrops.FindStringSubmatch(now)
 			if m == nil {
 				return nil, fmt.Errorf("clickhouse: the TTL of %s is %q, which does more than drop old spans: change it by hand, and leave the TTL out here", s.named(suffix), now)

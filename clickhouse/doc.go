@@ -14,9 +14,9 @@
 // by the low half of the trace ID. The exporter's lookup table, which has the times of
 // each trace, is replaced by a view of its name, unless KeepLookup is set.
 //
-// Everything is SQL text: [Schema.Statements] can be run with any client in
-// order, and fails on a server that is too old or a table of another shape.
-// [Schema.Create] runs it through database/sql. A [Query] is text with named parameters.
+// Everything is SQL text: [Schema.Statements] can be run with any client, in order.
+// [Schema.Create] runs it through database/sql, unless the server is too old or has a table
+// of another shape. A [Query] is text with named parameters.
 //
 // All layouts return the right spans for any IDs. Random IDs are stored among those
 // of their time, since time comes first in the sort key; partitions follow the

@@ -54,7 +54,6 @@ func ExampleSchema_Search() {
 	if err != nil {
 		panic(err)
 	}
-	// Over HTTP the parameters go into the URL.
-	fmt.Println(q.Values().Get("param_service"))
-	// Output: checkout
+	fmt.Println(q.Params[len(q.Params)-2])
+	// Output: {service checkout}
 }

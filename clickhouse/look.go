@@ -3,152 +3,147 @@ package clickhouse
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 )
 
-// adoption is what a server shows of an Adoption.
-type adoption struct {
-	Schema
-	db             *sql.DB
-	databaseEngine string
-	tables         map[string]facts // by suffix
-	begun          bool             // there is another table
-	newTable       bool             // the new table has the name
+// MinVersion is the oldest ClickHouse for tables, functions and queries, by its
+// changelog: the first with the setting use_skip_indexes_on_data_read. Tests run with 26.7.
+const MinVersion = "25.9"
+
+// server is what a server shows of a schema's database and tables.
+type server struct {
+	database, databaseEngine string
+	tables                   map[string]facts // by suffix
 }
 
-// facts are about a table, as in system.tables.
+// facts are about a table, as in system.tables. The zero value is a table that does not exist.
 type facts struct {
 	engine, full, create, key, comment, rows, policy string
-	columns                                          map[string]string // by name: kind of default
+	columns                                          []column
 }
 
-// mark begins the comment on the new table, before and after the swap.
-func (o *adoption) mark() string { return "(traceflake: the new table of " + o.named("") + ")" }
+// column is a column as in system.columns; its kind is DEFAULT, MATERIALIZED, ALIAS, EPHEMERAL or "".
+type column struct{ name, is, kind string }
 
-// systemTables is the table of tables, of all servers of a cluster.
-func (o *adoption) systemTables() string {
-	if o.Cluster == "" {
-		return "system.tables"
+func (t facts) exists() bool { return t.engine != "" }
+
+func (t facts) mergeTree() bool { return strings.HasSuffix(t.engine, "MergeTree") }
+
+// column returns the column with a name, or the zero value.
+func (t facts) column(name string) column {
+	i := slices.IndexFunc(t.columns, func(c column) bool { return c.name == name })
+	if i < 0 {
+		return column{}
 	}
-	return "clusterAllReplicas(" + quoteText(o.Cluster) + ", system.tables)"
+	return t.columns[i]
 }
 
-func (o *adoption) has(suffix, column string) bool {
-	_, ok := o.tables[suffix].columns[column]
-	return ok
-}
-
-func (o *adoption) hasLookup() bool { return strings.HasSuffix(o.tables[lookup].engine, "MergeTree") }
-
-// look reads what there is, and refuses what cannot be adopted.
-func (a Adoption) look(ctx context.Context, db *sql.DB) (*adoption, error) {
-	if a.Layout == Overlay || a.TTL != 0 || a.KeepLookup {
-		return nil, errors.New("clickhouse: an adoption has a layout other than Overlay, keeps the lookup table, and carries over the TTL of the old table: leave these out")
-	}
-	o, err := a.read(ctx, db)
-	if err != nil {
-		return nil, err
-	}
-	return o, o.check(ctx)
-}
-
-func (a Adoption) read(ctx context.Context, db *sql.DB) (*adoption, error) {
-	o := &adoption{Schema: Schema(a), db: db, tables: map[string]facts{}}
-	if err := o.validate(); err != nil {
-		return nil, err
-	}
-	if err := execute(ctx, db, versionGuard()); err != nil {
-		return nil, err
-	}
-	database, err := query(ctx, db, "SELECT name, engine FROM system.databases WHERE name = "+o.inDatabase())
-	if err != nil {
-		return nil, err
-	}
-	if len(database) == 0 {
-		return nil, fmt.Errorf("clickhouse: there is no database %s", o.Database)
-	}
-	o.Database, o.databaseEngine = database[0][0], database[0][1]
-	// In one query: between two of them another operator may exchange the tables.
-	suffixes, names := map[string]string{}, []string{}
-	for _, suffix := range []string{"", other, both, both + lookup, lookup} {
-		suffixes[o.named(suffix)] = suffix
-		names = append(names, quoteText(o.named(suffix)))
-	}
-	among := " IN (" + strings.Join(names, ", ") + ") AND database = " + o.inDatabase()
-	rows, err := query(ctx, db, "SELECT name, engine, engine_full, create_table_query, sorting_key, comment, toString(ifNull(total_rows, 0)), storage_policy FROM system.tables WHERE name"+among)
-	if err != nil {
-		return nil, err
-	}
-	for _, r := range rows {
-		o.tables[suffixes[r[0]]] = facts{r[1], r[2], r[3], r[4], r[5], r[6], r[7], map[string]string{}}
-	}
-	if rows, err = query(ctx, db, "SELECT table, name, default_kind FROM system.columns WHERE table"+among); err != nil {
-		return nil, err
-	}
-	for _, r := range rows {
-		if t, there := o.tables[suffixes[r[0]]]; there {
-			t.columns[r[1]] = r[2]
+// wrong returns the first of the exporter's columns that the table has not, or has with another
+// type, "" if there is none, and why.
+func (t facts) wrong() (name, why string) {
+	for _, c := range columns {
+		if have := t.column(c[1]).is; have != c[2] {
+			return c[1], fmt.Sprintf("has the type %q, not %s", have, c[2])
 		}
 	}
-	_, o.begun = o.tables[other]
-	o.newTable = strings.HasPrefix(o.tables[""].comment, o.mark())
+	return "", ""
+}
+
+// look reads what the server shows of the tables with these suffixes.
+func (s Schema) look(ctx context.Context, db *sql.DB, suffixes ...string) (o server, err error) {
+	if err := s.validate(); err != nil {
+		return o, err
+	}
+	rows, err := query(ctx, db, "SELECT name, engine, version() FROM system.databases WHERE name = "+s.inDatabase())
+	switch {
+	case err != nil:
+		return o, err
+	case len(rows) == 0:
+		return o, fmt.Errorf("clickhouse: there is no database %s", s.Database)
+	case release(rows[0][2]) < release(MinVersion):
+		return o, fmt.Errorf("clickhouse: the server is ClickHouse %s, which is too old: upgrade it to %s or newer", rows[0][2], MinVersion)
+	}
+	o = server{rows[0][0], rows[0][1], map[string]facts{}}
+	// In one query: between two of them another operator may exchange the tables.
+	suffix, names := map[string]string{}, []string{}
+	for _, x := range suffixes {
+		suffix[s.named(x)] = x
+		names = append(names, quoteText(s.named(x)))
+	}
+	among := " IN (" + strings.Join(names, ", ") + ") AND database = " + s.inDatabase()
+	if rows, err = query(ctx, db, "SELECT name, engine, engine_full, create_table_query, sorting_key, comment, toString(ifNull(total_rows, 0)), storage_policy\n"+
+		"FROM system.tables WHERE name"+among); err != nil {
+		return o, err
+	}
+	for _, r := range rows {
+		o.tables[suffix[r[0]]] = facts{r[1], r[2], r[3], r[4], r[5], r[6], r[7], nil}
+	}
+	if rows, err = query(ctx, db, "SELECT table, name, type, default_kind FROM system.columns WHERE table"+among+" ORDER BY table, position"); err != nil {
+		return o, err
+	}
+	for _, r := range rows {
+		if t := o.tables[suffix[r[0]]]; t.exists() {
+			t.columns = append(t.columns, column{r[1], r[2], r[3]})
+			o.tables[suffix[r[0]]] = t
+		}
+	}
 	return o, nil
 }
 
-func (o *adoption) noTable() error {
-	return fmt.Errorf("clickhouse: there is no table %s in database %s: name the table of the Collector's exporter, or create one with create", o.named(""), o.Database)
+// release is a version as a number to compare.
+func release(version string) int {
+	var year, month int
+	_, _ = fmt.Sscanf(version, "%d.%d", &year, &month)
+	return year*100 + month
 }
 
 // distributed is the beginning of a Distributed table's engine.
 var distributed = regexp.MustCompile(`^Distributed\('[^']*', '([^']*)', '([^']*)'`)
 
-// check refuses tables that cannot be exchanged, and tables in the way.
-func (o *adoption) check(ctx context.Context) error {
-	name, live, database := o.named(""), o.tables[""], o.databaseEngine
-	otherNew := strings.HasPrefix(o.tables[other].comment, o.mark())
-	m := distributed.FindStringSubmatch(live.full)
-	switch {
-	case live.engine == "":
-		return o.noTable()
-	case m != nil:
-		return fmt.Errorf("clickhouse: %s only distributes to other tables: adopt the one that holds the rows, --database %s --table %s", name, m[1], m[2])
-	case !slices.Contains([]string{"MergeTree", "ReplicatedMergeTree", "SharedMergeTree"}, live.engine):
-		return fmt.Errorf("clickhouse: %s has the engine %s: only a MergeTree, replicated, shared or neither, can be adopted: others may merge spans into one", name, live.engine)
-	case !slices.Contains([]string{"Atomic", "Replicated", "Shared"}, database):
-		return fmt.Errorf("clickhouse: the database of %s has the engine %s, which cannot exchange tables: an Atomic one can", name, database)
-	case o.begun && o.newTable == otherNew:
-		return fmt.Errorf("clickhouse: there is a table %s, which does not belong to an adoption of %s: rename or drop it", o.named(other), name)
-	}
-	for _, suffix := range []string{both, both + lookup} {
-		if t, there := o.tables[suffix]; there && (t.engine != "View" || !o.begun) {
-			return fmt.Errorf("clickhouse: there is a table or view %s, which does not belong to an adoption of %s: rename or drop it", o.named(suffix), name)
-		}
-	}
-	if o.Cluster == "" {
-		rows, err := query(ctx, o.db, "SELECT toString(total_replicas) FROM system.replicas WHERE "+o.at("table", "")+" AND total_replicas > 1")
-		if err == nil && len(rows) > 0 && database == "Atomic" {
-			err = fmt.Errorf("clickhouse: %s has %s replicas: name their cluster with --cluster, so that all of them exchange it", name, rows[0][0])
-		}
-		return err
-	}
-	rows, err := query(ctx, o.db, fmt.Sprintf("SELECT toString(startsWith(comment, %s)), arrayStringConcat(groupArray(hostName()), ', ') FROM %s WHERE %s GROUP BY 1 ORDER BY 1",
-		quoteText(o.mark()), o.systemTables(), o.at("name", "")))
-	if err == nil && len(rows) > 1 {
-		err = fmt.Errorf("clickhouse: %s is the old table on %s and the new one on %s: run EXCHANGE TABLES there by hand, without ON CLUSTER, until all agree", name, rows[0][1], rows[1][1])
-	}
-	return err
-}
+// timesView is in the definition of a view in the place of the lookup table.
+var timesView = regexp.MustCompile(`(?s)TraceId.*Start.*End`)
 
-// readers returns the views that read a table and for which the condition holds.
-func (o *adoption) readers(ctx context.Context, suffix, condition string) (names []string, err error) {
-	pattern := "[^A-Za-z0-9_.-]`?" + o.Database + "`?\\.`?" + o.named(suffix) + "($|[^A-Za-z0-9_-])"
-	rows, err := query(ctx, o.db, "SELECT database || '.' || name FROM system.tables WHERE match(as_select, "+quoteText(pattern)+") AND "+condition+" ORDER BY 1")
-	for _, r := range rows {
-		names = append(names, r[0])
+// fits returns what the server shows of the schema's tables, and an error if there is something
+// that Create would have to change, or that is in its way. A table with other indexes or granules
+// is accepted: it returns the same rows.
+func (s Schema) fits(ctx context.Context, db *sql.DB) (o server, err error) {
+	for _, t := range s.indexed() {
+		o, err := t.look(ctx, db, "")
+		if err != nil {
+			return o, err
+		}
+		if live := o.tables[""]; !live.mergeTree() || live.column("TraceId").is != "String" {
+			return o, fmt.Errorf("clickhouse: there is no table %s with the exporter's column TraceId, of an engine like MergeTree: name the table that the Collector's exporter created", t.named(""))
+		}
 	}
-	return names, err
+	rows := s.rows()
+	if o, err = s.look(ctx, db, "", rows, lookup, lookup+rows, lookupFeed); err != nil || s.Layout == Overlay {
+		return o, err
+	}
+	left := func(suffix, is string) error {
+		return fmt.Errorf("clickhouse: table %s %s and was left as it is: adopt it or choose another name", s.named(suffix), is)
+	}
+	stored, front := o.tables[rows], o.tables[""]
+	if missing, _ := stored.wrong(); stored.exists() && (stored.key != s.sortingKey() || missing != "") {
+		return o, left(rows, "has another shape")
+	}
+	if m := distributed.FindStringSubmatch(front.full); s.Cluster != "" && front.exists() && (m == nil || m[2] != s.named(rows)) {
+		return o, left("", "is not Distributed over "+s.named(rows))
+	}
+	for _, suffix := range []string{lookup, lookupFeed} {
+		t := o.tables[suffix]
+		switch view := t.engine == "View"; {
+		case !s.KeepLookup && t.exists() && !(view && timesView.MatchString(t.create)):
+			// The exporter's own lookup table would remain without a view that fills it.
+			return o, fmt.Errorf("clickhouse: table %s is in the way of a view of that name: keep the lookup table, or drop it", s.named(suffix))
+		case s.KeepLookup && (view || !t.exists() && stored.rows != "0" && stored.exists()):
+			// Tools would not find the stored spans by trace ID. An empty table, as an interrupted
+			// Create leaves it, gets its lookup table.
+			return o, fmt.Errorf("clickhouse: table %s has no lookup table %s that a materialized view fills, so it cannot be kept", s.named(""), s.named(lookup))
+		}
+	}
+	return o, nil
 }

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"strings"
 	"time"
 )
@@ -123,3 +124,30 @@ func query(ctx context.Context, db *sql.DB, query string) (all [][]string, err e
 	}
 	return all, err
 }
+
+// execute runs statements in order. Its error begins with that of the statement that failed.
+func execute(ctx context.Context, db *sql.DB, statements ...string) error {
+	for _, statement := range statements {
+		if _, err := db.ExecContext(ctx, statement); err != nil {
+			line, _, _ := strings.Cut(statement, "\n")
+			return failed(fmt.Sprintf("%.80s", strings.TrimSuffix(line, " (")), err)
+		}
+	}
+	return nil
+}
+
+// said is what ClickHouse says in an error, without its codes and the SQL that it repeats.
+var said = regexp.MustCompile(`(?s)^.*?(?:, message: |DB::Exception: )+(.*?)(?:: In scope .*|: (?i:while ).*|\.? \([A-Z_]{4,}\).*|\n.*)?$`)
+
+// failed returns an error of ClickHouse with what failed in front of it.
+func failed(doing string, err error) error {
+	return &failure{"clickhouse: " + doing + ": " + strings.TrimSpace(said.ReplaceAllString(err.Error(), "$1")), err}
+}
+
+type failure struct {
+	text string
+	err  error
+}
+
+func (f *failure) Error() string { return f.text }
+func (f *failure) Unwrap() error { return f.err }

@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"net/url"
 	"strings"
 	"time"
 )
@@ -17,7 +16,8 @@ type Query struct {
 	Params []Param
 }
 
-// Param is the value of {name:Type}, as a string.
+// Param is the value of {name:Type}, as a string. In a URL of the HTTP interface it is
+// param_name, with tabs, newlines and backslashes escaped by a backslash.
 type Param struct{ Name, Value string }
 
 // Args are the parameters for database/sql. For clickhouse-go's own interface
@@ -28,17 +28,6 @@ func (q Query) Args() []any {
 		args[i] = sql.Named(p.Name, p.Value)
 	}
 	return args
-}
-
-var escapeParam = strings.NewReplacer(`\`, `\\`, "\t", `\t`, "\n", `\n`, "\r", `\r`, "\x00", `\0`)
-
-// Values are the parameters for the URL of the HTTP interface.
-func (q Query) Values() url.Values {
-	values := url.Values{}
-	for _, p := range q.Params {
-		values.Set("param_"+p.Name, escapeParam.Replace(p.Value))
-	}
-	return values
 }
 
 const instant = "DateTime64(9, 'UTC')"
@@ -79,6 +68,30 @@ func traces[ID ~[16]byte](s Schema, ids []ID, bounded bool) (Query, error) {
 	}
 	return Query{
 		SQL:    fmt.Sprintf("SELECT %s\nFROM %s\nWHERE %s\nORDER BY %sTimestamp, SpanId%s", columnNames(), s.quoted(""), where, l.order, s.settings()),
+		Params: l.params,
+	}, nil
+}
+
+// logColumns are those that every version of the exporter's table of logs has.
+const logColumns = "`Timestamp`, `TraceId`, `SpanId`, `TraceFlags`, `SeverityText`, `SeverityNumber`, `ServiceName`, `Body`, " +
+	"`ResourceSchemaUrl`, `ResourceAttributes`, `ScopeSchemaUrl`, `ScopeName`, `ScopeVersion`, `ScopeAttributes`, `LogAttributes`"
+
+// Logs finds the log records of up to 3000 traces in the schema's LogsTable, by
+// trace and time. Records from more than the schema's Slack before the earliest of
+// the IDs' times are not found, unless that time is in the future.
+//
+// It reads little if the table has the index on ranges of trace IDs: see LogsTable.
+func Logs[ID ~[16]byte](s Schema, ids []ID) (Query, error) {
+	if err := s.validate(); err != nil {
+		return Query{}, err
+	}
+	l, err := listed(ids)
+	if err != nil {
+		return Query{}, err
+	}
+	return Query{
+		SQL: fmt.Sprintf("SELECT %s\nFROM %s\nWHERE %s AND Timestamp >= traceIDNotBefore(%s, %s)\nORDER BY %sTimestamp%s",
+			logColumns, s.logs().quoted(""), l.where, l.first, s.slack(), l.order, s.settings()),
 		Params: l.params,
 	}, nil
 }

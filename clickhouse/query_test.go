@@ -10,15 +10,12 @@ import (
 )
 
 func TestParameters(t *testing.T) {
-	q, err := clickhouse.Schema{}.Search(clickhouse.Search{From: day, To: day.Add(1), Service: "a\tb\\c\n'\x00"})
+	q, err := clickhouse.Schema{}.Search(clickhouse.Search{From: day, To: day.Add(1), Service: "it's"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if strings.Contains(q.SQL, "a\tb") {
+	if strings.Contains(q.SQL, "it's") {
 		t.Error("the value is in the text")
-	}
-	if got := q.Values().Get("param_service"); got != `a\tb\\c\n'\0` {
-		t.Errorf("over HTTP %q", got)
 	}
 	if last := len(q.Params) - 1; len(q.Args()) != len(q.Params) || q.Args()[last] != sql.Named(q.Params[last].Name, q.Params[last].Value) {
 		t.Errorf("%d arguments of %d parameters, the last %v", len(q.Args()), len(q.Params), q.Args()[last])

@@ -82,15 +82,15 @@ const (
 // other than Overlay, the tables and the views named like the exporter's lookup
 // table, in order and to be run one by one. To an Overlay, whose table must exist,
 // they add the index on ranges of trace IDs. They can be run again at any time.
-// Before anything is changed, the first fails on a server that is too old, and the
-// next ones on a table of another shape, each with an explanation.
 //
-// Statements does not change the TTL of an existing table: [Schema.Create] does.
+// They leave a table that already has the name as it is, whatever its shape and TTL:
+// [Schema.Create] refuses a table of another shape and a server that is too old before
+// anything is changed, and changes the TTL.
 func (s Schema) Statements() ([]string, error) {
 	if err := s.validate(); err != nil {
 		return nil, err
 	}
-	return append(s.guards(), Plan{Steps: s.steps()}.SQL()...), nil
+	return Plan{Steps: s.steps()}.SQL(), nil
 }
 
 // steps are what Create does.

@@ -74,14 +74,3 @@ var (
 	long = strings.Repeat("x", 129)
 	day  = time.Date(2026, 10, 15, 0, 0, 0, 0, time.UTC)
 )
-
-// An Overlay on a cluster is a table that holds rows itself: there is none with the suffix _local.
-func TestOverlayOnACluster(t *testing.T) {
-	d, err := clickhouse.Schema{Cluster: "c", Layout: clickhouse.Overlay}.DeleteSpans(day, day.Add(1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, want := d.Statements([]string{"p"})[0], "ALTER TABLE `otel_traces` ON CLUSTER `c` DELETE IN PARTITION ID 'p' "; !strings.HasPrefix(got, want) {
-		t.Errorf("%s, want %s", got, want)
-	}
-}

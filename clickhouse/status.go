@@ -30,8 +30,8 @@ func (a Adoption) Status(ctx context.Context, db *sql.DB) (all []Status, err err
 		return nil, err
 	}
 	for _, suffix := range []string{"", other} {
-		t, there := o.tables[suffix]
-		if !there {
+		t := o.tables[suffix]
+		if !t.exists() {
 			continue
 		}
 		s := Status{Table: o.Database + "." + o.named(suffix), SortingKey: t.key, Engine: t.engine, TTL: clause(t.full, "TTL"), StoragePolicy: t.policy, Ordered: math.NaN()}

@@ -3,6 +3,7 @@ package clickhouse
 import (
 	_ "embed" // the SQL
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -15,37 +16,15 @@ var (
 	lookupDefinitions string
 )
 
-// columns are those that the Collector's exporter writes, with their types as in system.columns.
-var columns = [][2]string{
-	{"Timestamp", "DateTime64(9)"},
-	{"TraceId", "String"},
-	{"SpanId", "String"},
-	{"ParentSpanId", "String"},
-	{"TraceState", "String"},
-	{"SpanName", "LowCardinality(String)"},
-	{"SpanKind", "LowCardinality(String)"},
-	{"ServiceName", "LowCardinality(String)"},
-	{"ResourceAttributes", "Map(LowCardinality(String), String)"},
-	{"ScopeName", "String"},
-	{"ScopeVersion", "String"},
-	{"SpanAttributes", "Map(LowCardinality(String), String)"},
-	{"Duration", "UInt64"},
-	{"StatusCode", "LowCardinality(String)"},
-	{"StatusMessage", "String"},
-	{"Events.Timestamp", "Array(DateTime64(9))"},
-	{"Events.Name", "Array(LowCardinality(String))"},
-	{"Events.Attributes", "Array(Map(LowCardinality(String), String))"},
-	{"Links.TraceId", "Array(String)"},
-	{"Links.SpanId", "Array(String)"},
-	{"Links.TraceState", "Array(String)"},
-	{"Links.Attributes", "Array(Map(LowCardinality(String), String))"},
-}
+// columns are those that the Collector's exporter writes: what defines each, its name, and its
+// type as in system.columns.
+var columns = regexp.MustCompile("(?m)^    `?([\\w.]+)`? (.+?) CODEC").FindAllStringSubmatch(definitions, -1)
 
 // columnNames is the list of the exporter's columns.
 func columnNames() string {
 	names := make([]string, len(columns))
 	for i, c := range columns {
-		names[i] = quoteName(c[0])
+		names[i] = quoteName(c[1])
 	}
 	return strings.Join(names, ", ")
 }
@@ -70,7 +49,7 @@ const serviceKey = "toStartOfInterval(Timestamp, toIntervalHour(4), 'UTC'), Serv
 
 // carried is what a new table takes over from the one whose place it takes.
 type carried struct {
-	engine   string   // with its arguments; "" is MergeTree, on a cluster ReplicatedMergeTree
+	engine   string   // "" is MergeTree, on a cluster ReplicatedMergeTree
 	columns  []string // definitions of the columns that are not the exporter's
 	elements []string // indexes, constraints and projections other than the layout's own
 	ttl      string   // expressions; "" is by Schema.TTL

@@ -46,7 +46,7 @@ func TestZeroValues(t *testing.T) {
 		new(idgen.Generator), new(traceid.Verifier), new(setup.IDs), new(setup.Config),
 		new(lease.Keeper), new(driver.Memory), new(driver.Block), new(driver.NodeRange), new(pages.Busy),
 		new(lookup.Transport), new(lookup.Backend),
-		new(clickhouse.Schema), new(clickhouse.Query), new(clickhouse.Plan), new(clickhouse.Adoption), new(clickhouse.Deletion),
+		new(clickhouse.Schema), new(clickhouse.Query), new(clickhouse.Plan), new(clickhouse.Adoption),
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()

@@ -55,6 +55,17 @@ func TestChangesShowAtOnce(t *testing.T) {
 			e.insert(s.Table, spans[:150])
 			e.insert(s.Table, spans[150:])
 			e.agree("as stored", s, spans)
+			gone := spans[0].trace
+			untouched := func() string {
+				return e.one("SELECT sum(value) FROM system.events WHERE event = 'MutationUntouchedParts'")
+			}
+			before := untouched()
+			e.exec("ALTER TABLE " + s.Table + " DELETE WHERE TraceId IN ['" + gone + "'] SETTINGS mutations_sync = 2") // as in docs/clickhouse.md
+			if untouched() == before {
+				t.Error("parts without such spans were rewritten")
+			}
+			spans = slices.DeleteFunc(spans, func(s span) bool { return s.trace == gone })
+			e.agree("after ALTER DELETE", s, spans)
 			e.exec("DELETE FROM " + s.Table + " WHERE ServiceName = 'service-1'")
 			spans = slices.DeleteFunc(spans, func(s span) bool { return s.service == "service-1" })
 			e.agree("after a lightweight DELETE", s, spans)

@@ -1,5 +1,5 @@
 // Package clickhouse tests the SQL of traceflake's package clickhouse on a real
-// ClickHouse: functions, schemas, queries and migrations.
+// ClickHouse: functions, schemas, queries and adoption.
 package clickhouse_test
 
 import (
@@ -7,10 +7,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"io"
-	"maps"
-	"net/http"
-	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -144,27 +140,4 @@ func (e *engine) empty(but ...string) {
 			e.exec("DROP TABLE IF EXISTS `" + table + "` SYNC")
 		}
 	}
-}
-
-// http runs a statement as any HTTP client does.
-func (e *engine) http(q clickhouse.Query, settings url.Values) (string, error) {
-	e.t.Helper()
-	at, err := url.Parse(e.DSN())
-	if err != nil {
-		e.t.Fatal(err)
-	}
-	values := q.Values()
-	values.Set("database", e.Database())
-	maps.Copy(values, settings)
-	at.Path, at.RawQuery = "/", values.Encode()
-	answer, err := http.Post(at.String(), "text/plain", strings.NewReader(q.SQL))
-	if err != nil {
-		e.t.Fatal(err)
-	}
-	defer func() { _ = answer.Body.Close() }()
-	body, err := io.ReadAll(answer.Body)
-	if err == nil && answer.StatusCode != http.StatusOK {
-		err = errors.New(string(body))
-	}
-	return string(body), err
 }

@@ -7,7 +7,6 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"regexp"
 	"strings"
 )
 
@@ -39,15 +38,9 @@ func (e *engine) rewriting(settings string, rewrite func(string) string) *sql.DB
 	}) + "?" + settings)
 }
 
-var distributed = regexp.MustCompile("AS `?\\w*`?\\.?`\\w+`\nENGINE = Distributed\\(`c`, ('\\w+'|currentDatabase\\(\\)), (`\\w+`), .*\\)")
-
-// oneServer turns statements for a cluster into ones that a single server
-// without Keeper runs: a Distributed table over one shard, itself, which such a
-// server calls a Proxy.
+// oneServer turns statements for a cluster into ones that a single server without Keeper runs.
 func oneServer(query string) string {
-	query = strings.ReplaceAll(query, "engine = 'Distributed'", "engine = 'Proxy'")
 	query = strings.ReplaceAll(query, "clusterAllReplicas('c', system.tables)", "system.tables")
 	query = strings.Replace(query, "ENGINE = ReplicatedMergeTree", "ENGINE = MergeTree", 1)
-	query = distributed.ReplaceAllString(query, "AS remote('127.0.0.1', $1, $2)")
-	return strings.ReplaceAll(query, " ON CLUSTER `c`", "")
+	return onCluster.ReplaceAllString(query, "")
 }

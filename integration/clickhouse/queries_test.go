@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"net/url"
 	"reflect"
 	"slices"
 	"strconv"
@@ -111,14 +110,7 @@ func TestQueriesFindWhatWasStored(t *testing.T) {
 			switch {
 			case s.Cluster != "":
 				e.creates2(s)
-				shards := map[string][]span{}
-				for _, span := range spans {
-					table := shard("spans", span.trace)
-					shards[table] = append(shards[table], span)
-				}
-				for table, spans := range shards {
-					e.insert(table, spans)
-				}
+				e.insert2("spans", spans)
 			case s.Layout == clickhouse.Overlay:
 				e.run(collectorTable("spans")[:1], nil)
 				fallthrough
@@ -296,38 +288,38 @@ func testPages(t *testing.T, e *engine, s clickhouse.Schema, spans []span) {
 	}
 }
 
-// TestReadOnlyUser: the same parameters as the HTTP interface takes them, of a user who may
-// change no settings. The view with the lookup table's name has one of its own.
+// TestReadOnlyUser: a user who may change no settings. The view with the lookup table's name has
+// one of its own.
 func TestReadOnlyUser(t *testing.T) {
 	e := newEngine(t)
 	s := clickhouse.Schema{Table: "spans", ReadOnly: true}
 	e.run(s.Statements())
 	odd := span{trace: traceid.Min(noon).String(), id: 5, service: "a", name: "b", start: noon, user: "tab\tback\\\\slash"}
 	e.insert("spans", []span{odd})
-	search, err := s.Search(clickhouse.Search{From: noon, To: noon.Add(time.Second), Attributes: map[string]string{"user.id": "tab\tback\\slash"}})
-	if err != nil {
-		t.Fatal(err)
+	user := *e
+	user.db = e.openAt(e.DSN() + "?readonly=1")
+	view := clickhouse.Query{SQL: "SELECT * FROM spans_trace_id_ts WHERE TraceId = '" + odd.trace + "'"}
+	for _, q := range []func() (clickhouse.Query, error){
+		func() (clickhouse.Query, error) {
+			return s.Search(clickhouse.Search{From: noon, To: noon.Add(time.Second), Attributes: map[string]string{"user.id": "tab\tback\\slash"}})
+		},
+		func() (clickhouse.Query, error) { return s.Trace(parse(odd.trace)) },
+		func() (clickhouse.Query, error) { return view, nil },
+	} {
+		if got := user.find("TraceId")(q()); !slices.Equal(got, []string{odd.trace}) {
+			t.Errorf("a user who may only read finds %q", got)
+		}
 	}
+	s.ReadOnly = false
 	byID, err := s.Trace(parse(odd.trace))
 	if err != nil {
 		t.Fatal(err)
 	}
-	view := clickhouse.Query{SQL: "SELECT * FROM spans_trace_id_ts WHERE TraceId = '" + odd.trace + "'"}
-	readOnly := url.Values{"readonly": {"1"}}
-	for _, q := range []clickhouse.Query{search, byID, view} {
-		if got, err := e.http(q, readOnly); err != nil || !strings.Contains(got, odd.trace) {
-			t.Errorf("%s: %q, %v", q.SQL, got, err)
-		}
+	if _, err := user.db.QueryContext(t.Context(), byID.SQL, byID.Args()...); err == nil || !strings.Contains(err.Error(), "READONLY") {
+		t.Errorf("with a setting of its own: %v", err)
 	}
-	s.ReadOnly = false
-	if byID, err = s.Trace(parse(odd.trace)); err != nil {
-		t.Fatal(err)
-	}
-	if got, err := e.http(byID, readOnly); err == nil || !strings.Contains(err.Error(), "READONLY") {
-		t.Errorf("with a setting of its own: %q, %v", got, err)
-	}
-	readOnly.Set("enable_analyzer", "0") // checks a view's settings, too
-	if got, err := e.http(view, readOnly); err == nil || !strings.Contains(err.Error(), "READONLY") {
-		t.Errorf("the view without the analyzer: %q, %v", got, err)
+	old := e.openAt(e.DSN() + "?readonly=1&enable_analyzer=0") // checks a view's settings, too
+	if _, err := old.QueryContext(t.Context(), view.SQL); err == nil || !strings.Contains(err.Error(), "READONLY") {
+		t.Errorf("the view without the analyzer: %v", err)
 	}
 }
