@@ -16,17 +16,12 @@
 //	TRACEFLAKE_MAX_BLOCKS   how many blocks this process may hold; default 4
 //	TRACEFLAKE_STRICT       1: the start fails if retrying cannot help
 //
-// A variable that begins with TRACEFLAKE_ and does not exist is reported to otel.Handle, and so is
-// a secret file that every user can read.
-//
 // If none of them is set, the process draws a random secret for itself and needs no lease: zero
 // configuration.
 //
 // An operator creates a store once, with `traceflake lease create`, which writes the secret file. A
-// process never creates one, except for a bolt file, which has a secret of its own.
-//
-// bolt is part of this package. Other stores register themselves when they are imported, as drivers
-// of database/sql do:
+// process never creates one, except for a bolt file, which has a secret of its own. bolt is part of
+// this package; other stores register themselves when they are imported:
 //
 //	import _ "github.com/traceflake/traceflake/lease/pgstore"
 //
@@ -41,13 +36,7 @@
 // a role or a right is missing. An unreachable store, or one without a free block, is still not an
 // error.
 //
-// # Probes
-//
-// [IDs.ReadyHandler] answers probes: a process is ready while it holds a lease. [IDs.Ready] is the
-// same as a function.
-//
-//	mux.Handle("/ready", ids.ReadyHandler())
-//
-// Use it as a startup probe, so that no request is served with random IDs. A readiness probe would
-// take a working process out of service if its lease ends while the store is unreachable.
+// Use [IDs.ReadyHandler] for a startup probe, so that no request is served with random IDs. A
+// readiness probe would take a working process out of service if its lease ends while the store is
+// unreachable.
 package setup

@@ -47,31 +47,28 @@ type Config struct {
 // says what to do.
 var ErrConfig = errors.New("setup: bad configuration")
 
-// Env reads the variables. An empty one counts as not set. A variable that begins with TRACEFLAKE_
-// and does not exist is reported to [otel.Handle]. Errors: [ErrConfig].
+// Env reads the variables; [Config.Check] checks them. An empty one counts as not set. One that begins
+// with TRACEFLAKE_ and does not exist is reported to [otel.Handle]. Errors: [ErrConfig].
 func Env() (Config, error) {
 	for _, name := range Unknown(os.Environ()) {
 		otel.Handle(fmt.Errorf("setup: the variable %s is not known and has no effect; docs/configuration.md lists those that exist", name))
 	}
 	c := Config{Store: os.Getenv(StoreVar), SecretFile: os.Getenv(SecretFileVar)}
-	var ttl, blocks, strict error
+	var err error
 	if text := os.Getenv(TTLVar); text != "" {
-		if c.TTL, ttl = time.ParseDuration(text); ttl != nil || c.TTL == 0 {
+		if c.TTL, err = time.ParseDuration(text); err != nil || c.TTL == 0 {
 			return Config{}, bad(TTLVar, strconv.Quote(text), errTTL)
 		}
 	}
 	if text := os.Getenv(MaxBlocksVar); text != "" {
-		if c.MaxBlocks, blocks = strconv.Atoi(text); blocks != nil || c.MaxBlocks == 0 {
+		if c.MaxBlocks, err = strconv.Atoi(text); err != nil || c.MaxBlocks == 0 {
 			return Config{}, bad(MaxBlocksVar, strconv.Quote(text), errMaxBlocks)
 		}
 	}
 	if text := os.Getenv(StrictVar); text != "" {
-		if c.Strict, strict = strconv.ParseBool(text); strict != nil {
+		if c.Strict, err = strconv.ParseBool(text); err != nil {
 			return Config{}, bad(StrictVar, strconv.Quote(text), errors.New("want 1 or 0"))
 		}
-	}
-	if err := c.bounds(); err != nil {
-		return Config{}, err
 	}
 	return c, nil
 }
@@ -94,29 +91,21 @@ func isServiceLink(name string) bool {
 	return strings.Contains(name, "_SERVICE_") || strings.Contains(name, "_PORT")
 }
 
-// minTTL is the shortest that [lease.WithTTL] takes.
-const minTTL = 2 * time.Second
-
 var (
 	errTTL       = errors.New("want a duration from 2s to 24h, such as 10m")
 	errMaxBlocks = errors.New("want a number of at least 1")
 )
 
-// bounds returns an error for a number that is out of range.
-func (c Config) bounds() error {
+// Check returns an error for settings that are invalid with any store: [ErrConfig].
+func (c Config) Check() error {
+	const minTTL = 2 * time.Second // the shortest that lease.WithTTL takes
 	switch {
 	case c.TTL != 0 && (c.TTL < minTTL || c.TTL > lease.MaxTTL):
 		return bad(TTLVar, c.TTL.String(), errTTL)
 	case c.MaxBlocks < 0:
 		return bad(MaxBlocksVar, strconv.Itoa(c.MaxBlocks), errMaxBlocks)
-	}
-	return nil
-}
-
-// Check returns an error for settings that are invalid with any store: [ErrConfig].
-func (c Config) Check() error {
-	if err := c.bounds(); err != nil || c.Store != "" {
-		return err
+	case c.Store != "":
+		return nil
 	}
 	for name, set := range map[string]bool{
 		SecretFileVar: c.SecretFile != "", TTLVar: c.TTL != 0, MaxBlocksVar: c.MaxBlocks != 0, StrictVar: c.Strict,
@@ -133,27 +122,16 @@ func bad(name, value string, err error) error {
 	return fmt.Errorf("%w: %s=%s: %w", ErrConfig, name, value, err)
 }
 
-var isScheme = regexp.MustCompile(`^[a-z][a-z0-9+.-]*$`).MatchString
+var address = regexp.MustCompile(`^([a-z][a-z0-9+.-]*://)(?:[^?]*@)?([^?@]*)(?:\?[^@]*)?$`)
 
 // Address returns the store's URL without its possible secrets: user, password and parameters. It
-// shows no part of a text that is not a URL.
+// shows no part of a text that is not clearly a URL.
 func (c Config) Address() string {
-	scheme, rest, _ := strings.Cut(c.Store, ":")
-	rest, slashes := strings.CutPrefix(rest, "//")
-	switch {
-	case c.Store == "", scheme == "bolt":
+	if parts := address.FindStringSubmatch(c.Store); parts != nil {
+		return parts[1] + parts[2]
+	}
+	if c.Store == "" || strings.HasPrefix(c.Store, "bolt:") {
 		return c.Store
-	case !slashes, !isScheme(scheme):
-		return "…"
 	}
-	at, query := strings.LastIndex(rest, "@"), strings.Index(rest, "?")
-	switch {
-	case query >= 0 && query < at: // either of the two may be in the password
-		rest = "…"
-	case query >= 0:
-		rest = rest[at+1 : query]
-	default:
-		rest = rest[at+1:]
-	}
-	return scheme + "://" + rest
+	return "…"
 }

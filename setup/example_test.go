@@ -3,13 +3,10 @@ package setup_test
 import (
 	"context"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"time"
 
-	"go.opentelemetry.io/otel/metric/noop"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
@@ -47,23 +44,6 @@ func ExampleFromEnv() {
 	// Output: true 0
 }
 
-// A probe for Kubernetes' startupProbe.
-func ExampleIDs_ReadyHandler() {
-	ctx := context.Background()
-	ids, err := setup.FromEnv(ctx)
-	if err != nil {
-		panic(err)
-	}
-	defer func() { _ = ids.Shutdown(ctx) }()
-	mux := http.NewServeMux()
-	mux.Handle("/ready", ids.ReadyHandler())
-
-	answer := httptest.NewRecorder()
-	mux.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/ready", http.NoBody))
-	fmt.Print(answer.Code, " ", answer.Body)
-	// Output: 200 ready
-}
-
 // With a secret, the fleet's or that of a bolt file, the fleet's own IDs are distinguished from
 // others.
 func ExampleIDs_Verifier() {
@@ -83,28 +63,4 @@ func ExampleIDs_Verifier() {
 	verifier := ids.Verifier() // for otelhttp.WithPublicEndpointFn(xtraceid.Untrusted(verifier.Verify))
 	fmt.Println(verifier.Verify(own), verifier.Verify(foreign))
 	// Output: true false
-}
-
-// Settings that do not come from the environment alone, and metrics that do not go to the global
-// provider.
-func ExampleConfig_Open() {
-	ctx := context.Background()
-	config, err := setup.Env()
-	if err != nil {
-		panic(err)
-	}
-	config.MaxBlocks = 8
-	dir, err := os.MkdirTemp("", "")
-	if err != nil {
-		panic(err)
-	}
-	defer os.RemoveAll(dir)
-	config.Store = "bolt:" + filepath.Join(dir, "leases.db")
-	config.MeterProvider = noop.NewMeterProvider() // or your own
-	ids, err := config.Open(ctx)
-	if err != nil {
-		panic(err)
-	}
-	fmt.Println(ids.Ready(ctx), ids.Shutdown(ctx))
-	// Output: <nil> <nil>
 }

@@ -1,9 +1,8 @@
 package setup
 
 import (
-	"errors"
+	"bytes"
 	"fmt"
-	"io/fs"
 	"os"
 	"runtime"
 
@@ -16,26 +15,18 @@ import (
 // contain the path and the line number, never the content. A file that every user of the machine
 // can read is reported to [otel.Handle].
 func LoadKeyring(path string) (*randflake.Keyring, error) {
-	f, err := os.Open(path)
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	reportReadable(f)
-	k, err := randflake.ParseKeyring(f)
-	var pathErr *fs.PathError
-	if err != nil && !errors.As(err, &pathErr) {
+	const others = 0o004
+	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode().Perm()&others != 0 && runtime.GOOS != "windows" {
+		otel.Handle(fmt.Errorf("setup: every user of this machine can read the secret in %s (mode %04o): "+
+			"run chmod o= on it; in Kubernetes, set the volume's defaultMode to 0440", path, info.Mode().Perm()))
+	}
+	k, err := randflake.ParseKeyring(bytes.NewReader(text))
+	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return k, err
-}
-
-func reportReadable(f *os.File) {
-	const others = 0o004
-	info, err := f.Stat()
-	if err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&others == 0 || runtime.GOOS == "windows" {
-		return
-	}
-	otel.Handle(fmt.Errorf("setup: every user of this machine can read the secret in %s (mode %04o): "+
-		"run chmod o= on it; in Kubernetes, set the volume's defaultMode to 0440", f.Name(), info.Mode().Perm()))
+	return k, nil
 }

@@ -169,24 +169,23 @@ func (c Config) wait(ctx context.Context, k *lease.Keeper) error {
 	}
 	answer, cancel := context.WithTimeout(ctx, firstAnswer)
 	defer cancel()
-	for {
-		const look = 50 * time.Millisecond
-		soon, cancel := context.WithTimeout(answer, look)
-		err := k.Ready(soon)
-		if err != nil {
-			<-soon.Done() // after the first lease Ready does not wait
-		}
-		cancel()
+	for ; answer.Err() == nil; time.Sleep(10 * time.Millisecond) {
 		switch failure := k.Failure(); {
-		case err == nil:
+		case k.Ready(over) == nil, failure != nil && first.Err() != nil && !lease.Permanent(failure):
 			return nil
 		case lease.Permanent(failure):
 			return c.explain(failure)
-		case answer.Err() != nil, failure != nil && first.Err() != nil:
-			return nil
 		}
 	}
+	return nil
 }
+
+// over is a context that has ended: with it, Ready does not wait.
+var over = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
 
 // explain names the setting that an error of the store is about.
 func (c Config) explain(err error) error {
@@ -216,11 +215,9 @@ func (ids *IDs) Ready(ctx context.Context) error {
 // otherwise 503 and the reason. The reason may name the store's host and the user, never a secret
 // or a password; serve it only where operators can reach it.
 func (ids *IDs) ReadyHandler() http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithCancel(r.Context())
-		cancel() // does not wait
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
-		if err := ids.Ready(ctx); err != nil {
+		if err := ids.Ready(over); err != nil {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 			return
 		}

@@ -25,9 +25,9 @@ const secret = "dffd6021bb2bd5b0af676290809ec3a5"
 // fakeStore is a store that is registered as another module would do it.
 type fakeStore struct {
 	*driver.Memory
-	url         string
-	away, hangs atomic.Bool
-	closed      int
+	url    string
+	hangs  atomic.Bool
+	closed int
 }
 
 // opened is the store that was opened last.
@@ -39,9 +39,6 @@ func init() {
 			return nil, errors.New("the driver refuses")
 		}
 		nodes := driver.NodeRange{First: 256, Nodes: 64, BlockSize: 16}
-		if strings.HasSuffix(url, "single") {
-			nodes = driver.NodeRange{Nodes: 1, BlockSize: 1}
-		}
 		opened = &fakeStore{Memory: driver.NewMemory(driver.WithNodeRange(nodes)), url: url}
 		return opened, nil
 	})
@@ -75,17 +72,7 @@ func (s *fakeStore) Acquire(ctx context.Context, r lease.Request) (lease.Grant, 
 			}
 		}
 	}
-	if s.away.Load() {
-		return lease.Grant{}, errAway
-	}
 	return s.Memory.Acquire(ctx, r)
-}
-
-func (s *fakeStore) Renew(ctx context.Context, g lease.Grant, r lease.Request) (lease.Grant, error) {
-	if s.away.Load() {
-		return lease.Grant{}, errAway
-	}
-	return s.Memory.Renew(ctx, g, r)
 }
 
 func (s *fakeStore) Release(ctx context.Context, g lease.Grant, next string, unused time.Time) error {
@@ -199,36 +186,6 @@ func TestBolt(t *testing.T) {
 	}
 }
 
-// After Restored no ID is of the lease from before: the next ones are random, then of another
-// block.
-func TestRestored(t *testing.T) {
-	quiet(t)
-	g := fromEnv(t, fleet(t, "setup-test://host"))
-	const random = 1 << 31
-	block := func() uint32 {
-		id, _ := g.NewIDs(t.Context())
-		if info := traceid.Inspect(g.Keyring(), id); info.Agree {
-			return info.Parts.Node / 8
-		}
-		return random
-	}
-	first := block()
-	if first == random {
-		t.Fatal("the first ID is random: the test is meaningless")
-	}
-	g.Restored()
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
-		switch b := block(); {
-		case b == first:
-			t.Fatal("an ID of the block from before")
-		case b != random:
-			return
-		case time.Now().After(end):
-			t.Fatal("no other block was taken")
-		}
-	}
-}
-
 // A lease file is copied with its machine. Once they are told of the restore, copies
 // make no IDs with leases of their files, which grant the same nodes under one secret.
 func TestRestoredWithACopyOfTheFile(t *testing.T) {
@@ -273,12 +230,6 @@ func TestRestoredWithACopyOfTheFile(t *testing.T) {
 	}
 }
 
-func probe(h http.Handler) (code int, text string) {
-	w := httptest.NewRecorder()
-	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/ready", http.NoBody))
-	return w.Code, w.Body.String()
-}
-
 func TestReady(t *testing.T) {
 	quiet(t)
 	for store, want := range map[string]string{
@@ -295,70 +246,26 @@ func TestReady(t *testing.T) {
 			if (g.Keyring() == nil) != (store == "") { // the secret of zero configuration is not available
 				t.Errorf("keyring %v", g.Keyring())
 			}
+			probe := func() (int, string) {
+				w := httptest.NewRecorder()
+				g.ReadyHandler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/ready", http.NoBody))
+				return w.Code, w.Body.String()
+			}
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 			defer cancel()
-			code, text := probe(g.ReadyHandler())
-			if want == "" && store != "" {
-				for range 1000 { // takes no ID
-					_ = g.Ready(ctx)
-				}
-				id, _ := g.NewIDs(ctx)
-				if p := traceid.Inspect(g.Keyring(), id).Parts; p.Sequence > 1 {
-					t.Errorf("Ready took %d IDs", p.Sequence)
-				}
-			}
-			if want == "" {
-				if err := g.Ready(ctx); err != nil || code != http.StatusOK || text != "ready\n" {
-					t.Errorf("%v, %d %s", err, code, text)
-				}
-			} else if err := g.Ready(ctx); !errors.Is(err, errAway) || !errors.Is(err, context.DeadlineExceeded) ||
-				code != http.StatusServiceUnavailable || text != want {
+			code, text := probe()
+			if err := g.Ready(ctx); want == "" && (err != nil || code != http.StatusOK || text != "ready\n") ||
+				want != "" && (!errors.Is(err, errAway) || !errors.Is(err, context.DeadlineExceeded) || code != http.StatusServiceUnavailable || text != want) {
 				t.Errorf("%v, %d %s", err, code, text)
 			}
 			if err := g.Shutdown(t.Context()); err != nil {
 				t.Error(err)
 			}
-			if code, _ := probe(g.ReadyHandler()); store != "" && code != http.StatusServiceUnavailable {
+			if code, _ := probe(); store != "" && code != http.StatusServiceUnavailable {
 				t.Errorf("after Shutdown: %d", code)
 			}
 		})
 	}
-}
-
-// A process whose IDs of this second are used up still has its lease.
-func TestReadyInABurst(t *testing.T) {
-	quiet(t)
-	g := fromEnv(t, fleet(t, "setup-test://single", setup.MaxBlocksVar, "1"))
-	for g.Fallbacks() == 0 {
-		g.NewIDs(t.Context())
-	}
-	if err := g.Ready(t.Context()); err != nil {
-		t.Error(err)
-	}
-}
-
-// Readiness ends with the lease, and returns with the next one.
-func TestReadyFollowsTheLease(t *testing.T) {
-	quiet(t)
-	g := fromEnv(t, fleet(t, "setup-test://host", setup.TTLVar, "2s"))
-	if err := g.Ready(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	until := func(ready bool) {
-		t.Helper()
-		for end := time.Now().Add(20 * time.Second); (g.Ready(t.Context()) == nil) != ready; time.Sleep(10 * time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatalf("ready is not %t: %v", ready, g.Ready(t.Context()))
-			}
-		}
-	}
-	opened.away.Store(true)
-	until(false)
-	if err := g.Ready(t.Context()); !errors.Is(err, errAway) {
-		t.Errorf("got %v, want the store's error", err)
-	}
-	opened.away.Store(false)
-	until(true)
 }
 
 func TestStrict(t *testing.T) {
@@ -396,38 +303,6 @@ func TestStrict(t *testing.T) {
 				t.Errorf("the store was closed %d times", opened.closed)
 			}
 		})
-	}
-}
-
-// A store belongs to its secrets: a process with another one gets no lease, and a strict one does not
-// start. When the secret is registered, it gets one without a restart.
-func TestWrongSecret(t *testing.T) {
-	quiet(t)
-	vars := fleet(t, "setup-test://owned")
-	env(t, vars)
-	g := fromEnv(t, vars)
-	if err := opened.AddSecret(t.Context(), "0123456789abcdef"); err != nil { // of somebody else
-		t.Fatal(err)
-	}
-	stranger, err := lease.Start(t.Context(), opened, g.Keyring().Codec())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = stranger.Close(t.Context()) }()
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-	defer cancel()
-	if err := stranger.Ready(ctx); !errors.Is(err, lease.ErrWrongSecret) {
-		t.Fatalf("ready: %v, want %v", err, lease.ErrWrongSecret)
-	}
-	d, err := opened.Describe(t.Context())
-	if err == nil {
-		err = opened.AddSecret(t.Context(), lease.Fingerprint(g.Keyring().Codec(), d.ID))
-	}
-	if err == nil {
-		err = stranger.Ready(t.Context())
-	}
-	if err != nil {
-		t.Error(err)
 	}
 }
 
@@ -496,7 +371,7 @@ func TestBadValues(t *testing.T) {
 		{"store without secret", map[string]string{setup.StoreVar: store},
 			"TRACEFLAKE_STORE=setup-test://host: set TRACEFLAKE_SECRET_FILE to the secret file that `traceflake lease create` wrote"},
 		{"missing secret", fleet(setup.SecretFileVar, filepath.Join(dir, "none")), "TRACEFLAKE_SECRET_FILE: open " + dir},
-		{"folder for a secret", fleet(setup.SecretFileVar, dir), "TRACEFLAKE_SECRET_FILE: randflake: keyring: read"},
+		{"folder for a secret", fleet(setup.SecretFileVar, dir), "TRACEFLAKE_SECRET_FILE: read " + dir},
 		{"bad secret", fleet(setup.SecretFileVar, short), "TRACEFLAKE_SECRET_FILE: " + short + ": randflake: invalid keyring: line 1 has 30 characters"},
 		{"unknown store", fleet(setup.StoreVar, "redis://user:hunter2@host"),
 			"TRACEFLAKE_STORE=redis://host: lease: unknown kind of store: its URL must begin with one of: bolt:, "},
@@ -506,12 +381,19 @@ func TestBadValues(t *testing.T) {
 		{"slash in the password", fleet(setup.StoreVar, "etcds://user:hunter2/hunter2@a:1,b:2/prefix"),
 			`TRACEFLAKE_STORE=etcds://a:1,b:2/prefix: lease: unknown kind of store: etcds: ` +
 				`import _ "github.com/traceflake/traceflake/lease/etcdstore"`},
-		{"password as a parameter", fleet(setup.StoreVar, "redis://host/db?password=x@hunter2"), "TRACEFLAKE_STORE=redis://…: "},
-		{"question mark in the password", fleet(setup.StoreVar, "redis://user:hunter2?@host"), "TRACEFLAKE_STORE=redis://…: "},
+		{"password as a parameter", fleet(setup.StoreVar, "redis://host/db?password=x@hunter2"), "TRACEFLAKE_STORE=…: "},
+		{"question mark in the password", fleet(setup.StoreVar, "redis://user:hunter2?@host"), "TRACEFLAKE_STORE=…: "},
 		{"not a URL", fleet(setup.StoreVar, "host=db password=hunter2"), "TRACEFLAKE_STORE=…: lease: unknown kind of store"},
 		{"not a URL, although it looks like one", fleet(setup.StoreVar, "host=h password=hu://hunter2"), "TRACEFLAKE_STORE=…: lease: unknown kind of store"},
 		{"driver refuses", fleet(setup.StoreVar, "setup-test://refuse"), "TRACEFLAKE_STORE=setup-test://refuse: the driver refuses"},
-		{"refused by Env", fleet(setup.TTLVar, "1s"), `TRACEFLAKE_TTL=1s: want a duration from 2s to 24h`},
+		{"TTL too short", fleet(setup.TTLVar, "1999ms"), "TRACEFLAKE_TTL=1.999s: want a duration from 2s to 24h"},
+		{"TTL too long", fleet(setup.TTLVar, "24h0m1s"), "TRACEFLAKE_TTL=24h0m1s: want a duration from 2s to 24h"},
+		{"TTL without a unit", fleet(setup.TTLVar, "10"), `TRACEFLAKE_TTL="10": want a duration from 2s to 24h`},
+		{"TTL of zero", fleet(setup.TTLVar, "0s"), `TRACEFLAKE_TTL="0s": want a duration from 2s to 24h`},
+		{"no blocks", fleet(setup.MaxBlocksVar, "0"), `TRACEFLAKE_MAX_BLOCKS="0": want a number of at least 1`},
+		{"fewer blocks", fleet(setup.MaxBlocksVar, "-1"), "TRACEFLAKE_MAX_BLOCKS=-1: want a number of at least 1"},
+		{"too many blocks", fleet(setup.MaxBlocksVar, "99999999999999999999"), "want a number of at least 1"},
+		{"undecided", fleet(setup.StrictVar, "perhaps"), `TRACEFLAKE_STRICT="perhaps": want 1 or 0`},
 		{"bolt with a fleet's secret", map[string]string{setup.StoreVar: bolt, setup.SecretFileVar: good},
 			"has a secret of its own; unset this variable"},
 		{"bolt without a path", map[string]string{setup.StoreVar: "bolt:"}, "the path is empty"},
@@ -546,34 +428,16 @@ func TestBadValues(t *testing.T) {
 	}
 }
 
-// Env accepts each value within its bounds only, and says what it wants.
-func TestEnvBounds(t *testing.T) {
-	wants := map[string]string{
-		setup.TTLVar: "a duration from 2s to 24h", setup.MaxBlocksVar: "a number of at least 1", setup.StrictVar: "1 or 0",
-	}
-	for _, c := range []struct {
-		name, value string
-		want        setup.Config // zero: refused
-	}{
-		{setup.TTLVar, "2s", setup.Config{TTL: 2 * time.Second}},
-		{setup.TTLVar, "24h", setup.Config{TTL: lease.MaxTTL}},
-		{setup.TTLVar, "1999ms", setup.Config{}},
-		{setup.TTLVar, "24h0m1s", setup.Config{}},
-		{setup.TTLVar, "10", setup.Config{}},
-		{setup.MaxBlocksVar, "1", setup.Config{MaxBlocks: 1}},
-		{setup.MaxBlocksVar, "0", setup.Config{}},
-		{setup.MaxBlocksVar, "99999999999999999999", setup.Config{}},
-		{setup.StrictVar, "true", setup.Config{Strict: true}},
-		{setup.StrictVar, "perhaps", setup.Config{}},
+// The bounds of each value are valid.
+func TestBounds(t *testing.T) {
+	for want, vars := range map[setup.Config]map[string]string{
+		{Store: "bolt:x", TTL: 2 * time.Second, Strict: true}: {setup.TTLVar: "2s", setup.StrictVar: "true"},
+		{Store: "bolt:x", TTL: lease.MaxTTL, MaxBlocks: 1}:    {setup.TTLVar: "24h", setup.MaxBlocksVar: "1", setup.StrictVar: "0"},
 	} {
-		env(t, map[string]string{c.name: c.value})
-		got, err := setup.Env()
-		bad := c.want == (setup.Config{})
-		if got != c.want || bad != errors.Is(err, setup.ErrConfig) || !bad && err != nil {
-			t.Errorf("%s=%s: got %+v, %v; want %+v", c.name, c.value, got, err, c.want)
-		}
-		if want := ": want " + wants[c.name]; bad && (!strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), c.name+"=")) {
-			t.Errorf("got %v, want %q", err, want)
+		vars[setup.StoreVar] = "bolt:x"
+		env(t, vars)
+		if got, err := setup.Env(); got != want || errors.Join(err, got.Check()) != nil {
+			t.Errorf("%v: got %+v, %v, %v", vars, got, err, got.Check())
 		}
 	}
 }

@@ -29,7 +29,7 @@ func TestDocumentedIndexes(t *testing.T) {
 
 	from, to := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC), time.Date(2026, 11, 20, 10, 5, 0, 0, time.UTC)
 	want := func(inclusive int) (paths []string) {
-		all := column[string](db, "SELECT trace_id || path FROM requests")
+		all := db.texts("SELECT trace_id || path FROM requests")
 		for _, row := range all {
 			id, err := trace.TraceIDFromHex(row[:32])
 			if err != nil {
@@ -47,7 +47,7 @@ func TestDocumentedIndexes(t *testing.T) {
 		if plan := db.plan(query); !regexp.MustCompile(`(?s)Index.* ` + index + `.*Index Cond: `).MatchString(plan) {
 			t.Errorf("%s\ndoes not use %s:\n%s", query, index, plan)
 		}
-		got := column[string](db, strings.Replace(query, "SELECT *", "SELECT path", 1))
+		got := db.texts(strings.TrimSuffix(strings.Replace(query, "SELECT *", "SELECT path", 1), ";"))
 		slices.Sort(got)
 		if len(want) < 30 || !slices.Equal(got, want) {
 			t.Errorf("%s\nreturns %d rows, want %d", query, len(got), len(want))
@@ -59,16 +59,15 @@ func TestDocumentedIndexes(t *testing.T) {
 	check(byTime, "requests_time", want(0))
 
 	// The other types sort in the same order.
-	for _, column := range []struct{ name, value, suffix string }{
-		{"bytea", "decode(trace_id, 'hex')", "_bytea"}, {"uuid", "trace_id::uuid", "_uuid"},
-	} {
-		db.exec("CREATE TABLE as_" + column.name + " AS SELECT " + column.value + " AS trace_id, path FROM requests")
-		db.exec("CREATE INDEX by_" + column.name + " ON as_" + column.name + " (trace_id)")
-		db.exec("CREATE INDEX time_of_" + column.name + " ON as_" + column.name + " (trace_id_time(trace_id))")
-		db.exec("ANALYZE as_" + column.name)
-		s := strings.NewReplacer("requests", "as_"+column.name, "_min(", "_min"+column.suffix+"(", "_max(", "_max"+column.suffix+"(")
-		check(s.Replace(byID), "by_"+column.name, want(1))
-		check(s.Replace(byTime), "time_of_"+column.name, want(0))
+	bounds := regexp.MustCompile(`trace_id_(?:min|max)\([^)]*\)`)
+	for name, convert := range map[string][2]string{"bytea": {"decode(trace_id, 'hex')", "decode($0, 'hex')"}, "uuid": {"trace_id::uuid", "$0::uuid"}} {
+		as := func(query string) string { return strings.ReplaceAll(query, "requests", "as_"+name) }
+		db.exec(as("CREATE TABLE requests AS SELECT "+convert[0]+" AS trace_id, path FROM public.") + "requests")
+		db.exec(as("CREATE INDEX by_requests ON requests (trace_id)"))
+		db.exec(as("CREATE INDEX time_requests ON requests (trace_id_time(trace_id))"))
+		db.exec(as("ANALYZE requests"))
+		check(bounds.ReplaceAllString(as(byID), convert[1]), as("by_requests"), want(1))
+		check(as(byTime), as("time_requests"), want(0))
 	}
 
 	// A bound that moves with the clock is also computed only once.
@@ -82,12 +81,8 @@ func TestDocumentedIndexes(t *testing.T) {
 	db.exec("INSERT INTO requests SELECT NULL, '2026-11-20 10:00:00.123456Z' FROM generate_series(1, 1000)")
 	db.exec("INSERT INTO requests VALUES (NULL, '2019-01-01'), ('kept', now())")
 	db.exec(update)
-	if n := one[int](db, "SELECT count(DISTINCT trace_id) FROM requests WHERE trace_id_time(trace_id) = '2026-11-20 10:00:00.123Z'"); n != 1000 {
-		t.Errorf("%d IDs for 1000 old rows", n)
-	}
-	if n := one[int](db, "SELECT count(*) FROM requests WHERE trace_id = 'kept' OR trace_id IS NULL"); n != 2 {
-		t.Errorf("%d rows were not changed, want 2", n)
-	}
+	db.want("1000", "SELECT count(DISTINCT trace_id) FROM requests WHERE trace_id_time(trace_id) = '2026-11-20 10:00:00.123Z'")
+	db.want("2", "SELECT count(*) FROM requests WHERE trace_id = 'kept' OR trace_id IS NULL")
 }
 
 // documented returns the statements in the package's documentation.
@@ -111,60 +106,27 @@ func documented(t *testing.T) (statements []string) {
 	return statements
 }
 
-// Scans of whole tables use trace_id_time: it is inlined.
-func TestTraceIDTimeIsInlined(t *testing.T) {
-	db := functions(t)
-	for _, form := range []string{"text", "bytea", "uuid"} {
-		db.exec("CREATE TABLE t_" + form + " (id " + form + ")")
-		plan := strings.Join(column[string](db, "EXPLAIN (VERBOSE, COSTS OFF) SELECT trace_id_time(id) FROM t_"+form), "\n")
-		if strings.Contains(plan, "trace_id_time") || !strings.Contains(plan, "to_timestamp") {
-			t.Errorf("trace_id_time(%s) is called, not inlined:\n%s", form, plan)
-		}
-	}
-}
-
-// The functions' properties in the catalog.
+// The functions' properties in the catalog. trace_id_time is inlined, since scans of whole tables use
+// it.
 func TestProperties(t *testing.T) {
 	db := functions(t)
 	db.create("") // again
-	got := column[string](db, `SELECT concat(proname, ' ', provolatile, proparallel, proisstrict) FROM pg_proc
+	got := db.texts(`SELECT concat(proname, ' ', provolatile, proparallel, proisstrict) FROM pg_proc
 		WHERE pronamespace = 'public'::regnamespace ORDER BY 1`)
 	want := []string{
-		"trace_id_at vst", "trace_id_at_bytea vst", "trace_id_at_uuid vst",
-		"trace_id_max ist", "trace_id_max_bytea ist", "trace_id_max_uuid ist",
-		"trace_id_min ist", "trace_id_min_bytea ist", "trace_id_min_uuid ist",
-		"trace_id_time isf", "trace_id_time isf", "trace_id_time ist",
-		"uuid_v1_at ist", "uuid_v1_time ist",
+		"trace_id_at vst", "trace_id_max ist", "trace_id_min ist", "trace_id_time isf", "trace_id_time isf", "trace_id_time ist",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q\nwant %q", got, want)
 	}
-	for _, call := range []string{
-		"trace_id_time(NULL::text)", "trace_id_time(NULL::bytea)", "trace_id_time(NULL::uuid)",
-		"trace_id_min(NULL)", "trace_id_max_uuid(NULL)", "trace_id_at(NULL)", "uuid_v1_time(NULL)", "uuid_v1_at(now(), NULL, NULL)",
-	} {
-		if !one[bool](db, "SELECT "+call+" IS NULL") {
-			t.Errorf("%s is not NULL", call)
+	for _, f := range []string{"min", "max", "at"} {
+		db.want("NULL", "SELECT trace_id_"+f+"(NULL)")
+	}
+	for _, form := range []string{"text", "bytea", "uuid"} {
+		db.want("NULL", "SELECT trace_id_time(NULL::"+form+")")
+		db.exec("CREATE TABLE t_" + form + " (id " + form + ")")
+		if plan := db.plan("SELECT trace_id_time(id) FROM t_" + form); strings.Contains(plan, "trace_id_time") || !strings.Contains(plan, "to_timestamp") {
+			t.Errorf("trace_id_time(%s) is called, not inlined:\n%s", form, plan)
 		}
-	}
-}
-
-// The functions can be used in parallel workers.
-func TestParallel(t *testing.T) {
-	db := functions(t)
-	db.exec("CREATE TABLE ids AS SELECT trace_id_at('2026-11-20 00:00Z'::timestamptz + n * interval '1 s') AS id FROM generate_series(0, 9999) AS n")
-	db.exec("ALTER TABLE ids SET (parallel_workers = 2)")
-	db.exec("ANALYZE ids")
-	for _, setting := range []string{"parallel_setup_cost", "parallel_tuple_cost", "min_parallel_table_scan_size"} {
-		db.exec("SET " + setting + " = 0")
-	}
-	const scan = `SELECT count(*) FROM ids WHERE trace_id_time(id) = trace_id_time(id::uuid) AND trace_id_min(trace_id_time(id)) <= id
-		AND trace_id_max(trace_id_time(id)) >= id AND trace_id_at(trace_id_time(id)) <> id
-		AND uuid_v1_time(uuid_v1_at(trace_id_time(id), 1, '08:00:2b:01:02:03')) = trace_id_time(id)`
-	if plan := db.plan(scan); !strings.Contains(plan, "Parallel Seq Scan") {
-		t.Errorf("no parallel scan:\n%s", plan)
-	}
-	if n := one[int](db, scan); n != 10_000 {
-		t.Errorf("%d rows agree, want 10000", n)
 	}
 }

@@ -4,8 +4,8 @@ package postgres_test
 
 import (
 	"context"
-	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -52,11 +52,7 @@ func functions(t *testing.T) database {
 
 func (d database) create(schema string) {
 	d.t.Helper()
-	statements, err := postgres.Statements(schema)
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	for _, s := range statements {
+	for _, s := range postgres.Statements(schema) {
 		d.exec(s)
 	}
 }
@@ -68,59 +64,51 @@ func (d database) exec(sql string, args ...any) {
 	}
 }
 
-// column returns the only column of a query.
-func column[T any](d database, sql string, args ...any) []T {
+// texts returns the only column of a query as text.
+func (d database) texts(sql string, args ...any) []string {
 	d.t.Helper()
-	rows, err := d.conn.Query(d.t.Context(), sql, args...)
+	rows, err := d.conn.Query(d.t.Context(), "SELECT coalesce(c::pg_catalog.text, 'NULL') FROM ("+sql+") AS q (c)", args...)
 	if err == nil {
-		var values []T
-		if values, err = pgx.CollectRows(rows, pgx.RowTo[T]); err == nil {
-			return values
+		var texts []string
+		if texts, err = pgx.CollectRows(rows, pgx.RowTo[string]); err == nil {
+			return texts
 		}
 	}
 	d.t.Fatalf("%v in\n%s", err, sql)
 	return nil
 }
 
-// each returns the value of an expression for each of the inputs, which are its column v.
-func each[T any](d database, expression string, inputs []string) []T {
+// want checks the only value of a query.
+func (d database) want(want, sql string) {
 	d.t.Helper()
-	return column[T](d, "SELECT "+expression+" FROM unnest($1::text[]) WITH ORDINALITY AS i (v, n) ORDER BY n", inputs)
-}
-
-// one returns the only value of a query.
-func one[T any](d database, sql string, args ...any) T {
-	d.t.Helper()
-	values := column[T](d, sql, args...)
-	if len(values) != 1 {
-		d.t.Fatalf("%d rows, want 1, from\n%s", len(values), sql)
+	if got := d.texts(sql); !slices.Equal(got, []string{want}) {
+		d.t.Errorf("got %q, want %q from\n%s", got, want, sql)
 	}
-	return values[0]
 }
 
-func (d database) plan(sql string) string {
+// same checks an expression for each of the inputs, which are its column v.
+func (d database) same(expression string, inputs []string, want func(i int) string) {
 	d.t.Helper()
-	return strings.Join(column[string](d, "EXPLAIN (COSTS OFF) "+sql), "\n")
-}
-
-// same compares the results of SQL with those of Go, in order; nil is NULL.
-func same[T any](t *testing.T, what string, inputs []string, got []*T, want func(i int) *T) {
-	t.Helper()
+	got := d.texts("SELECT "+expression+" FROM unnest($1::text[]) WITH ORDINALITY AS i (v, n) ORDER BY n", inputs)
 	if len(got) != len(inputs) {
-		t.Fatalf("%s: %d values for %d inputs", what, len(got), len(inputs))
+		d.t.Fatalf("%s: %d values for %d inputs", expression, len(got), len(inputs))
 	}
 	for i, g := range got {
-		if w := want(i); show(g) != show(w) {
-			t.Fatalf("%s(%q) is %s, want %s", what, inputs[i], show(g), show(w))
+		if w := want(i); g != w {
+			d.t.Fatalf("%s of %q is %s, want %s", expression, inputs[i], g, w)
 		}
 	}
 }
 
-func show[T any](v *T) string {
-	if v == nil {
-		return "NULL"
+func (d database) plan(sql string) string {
+	d.t.Helper()
+	rows, err := d.conn.Query(d.t.Context(), "EXPLAIN (VERBOSE, COSTS OFF) "+sql)
+	if err != nil {
+		d.t.Fatal(err)
 	}
-	return fmt.Sprint(*v)
+	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return strings.Join(lines, "\n")
 }
-
-func null[T any](int) *T { return nil }

@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"encoding/binary"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -48,22 +49,23 @@ func traceIDs(t *testing.T) []string {
 	return ids
 }
 
+// millis is the expression for a time in milliseconds, which [time.Time.UnixMilli] returns.
+const millis = "(1000 * extract(epoch FROM trace_id_time(%)))::bigint"
+
 func TestTraceIDTime(t *testing.T) {
 	db := functions(t)
 	ids := traceIDs(t)
 	for _, form := range []string{"v", "decode(v, 'hex')", "v::uuid"} {
-		got := each[*time.Time](db, "trace_id_time("+form+")", ids)
-		same(t, "trace_id_time "+form, ids, utc(got), func(i int) *time.Time {
+		db.same(strings.ReplaceAll(millis, "%", form), ids, func(i int) string {
 			id, err := trace.TraceIDFromHex(ids[i])
 			if err != nil && ids[i] != strings.Repeat("0", 32) {
 				t.Fatal(err)
 			}
-			return new(traceid.Time(id))
+			return strconv.FormatInt(traceid.Time(id).UnixMilli(), 10)
 		})
 	}
-	if got := one[time.Time](db, "SELECT trace_id_time('32d1f0a9c8000005a1b2c3d4e5f60718')"); got.IsZero() {
-		t.Error("a literal without a type is not treated as text")
-	}
+	// A literal without a type counts as text.
+	db.want("2014377950096", "SELECT "+strings.ReplaceAll(millis, "%", "'32d1f0a9c8000005a1b2c3d4e5f60718'"))
 }
 
 // The result for values that are not trace IDs is NULL, not an error.
@@ -75,21 +77,15 @@ func TestTraceIDTimeOfOtherText(t *testing.T) {
 		id[:31] + "g", "g" + id[1:], "x" + id[1:], "0x" + id[2:], "-" + id[1:], "+" + id[1:], id[:16], "32d1f0a9-c800-0005-a1b2-c3d4e5f60718", id + id,
 		strings.Repeat("ü", 16), strings.Repeat("３", 32), strings.Repeat("é", 32), id[:30] + "é", strings.Repeat("x", 1<<20),
 	}
-	same(t, "trace_id_time", texts, each[*time.Time](db, "trace_id_time(v)", texts), null)
-	for _, text := range texts { // as a constant, which the planner evaluates
-		literal := "E'" + strings.ReplaceAll(text, "\n", "\\n") + "'"
-		if got := one[*time.Time](db, "SELECT trace_id_time("+literal+")"); got != nil {
-			t.Errorf("trace_id_time(%s) is %v", literal, got)
-		}
-	}
-
+	null := func(int) string { return "NULL" }
+	db.same("trace_id_time(v)", texts, null)
 	var bytes []string
 	for length := range 40 {
 		if length != 16 {
 			bytes = append(bytes, strings.Repeat("32", length))
 		}
 	}
-	same(t, "trace_id_time", bytes, each[*time.Time](db, "trace_id_time(decode(v, 'hex'))", bytes), null)
+	db.same("trace_id_time(decode(v, 'hex'))", bytes, null)
 }
 
 // times returns the limits of PostgreSQL and of the clear half with their neighbours, and random
@@ -122,80 +118,45 @@ func times() (texts []string, values []time.Time) {
 	return texts, values
 }
 
-// forms are the types of an ID: the suffix of a function that returns it, and how to convert it to hex.
-var forms = map[string]string{"": "%", "_bytea": "encode(%, 'hex')", "_uuid": "replace(%::text, '-', '')"}
-
 func TestTraceIDBounds(t *testing.T) {
 	db := functions(t)
 	texts, values := times()
 	db.exec("SET TimeZone = 'Europe/Berlin'")
-	for suffix, hex := range forms {
-		for name, bound := range map[string]func(time.Time) trace.TraceID{"min": traceid.Min, "max": traceid.Max} {
-			call := "trace_id_" + name + suffix + "(v::timestamptz)"
-			same(t, call, texts, each[*string](db, strings.ReplaceAll(hex, "%", call), texts), func(i int) *string {
-				return new(bound(values[i]).String())
-			})
-		}
+	for name, bound := range map[string]func(time.Time) trace.TraceID{"min": traceid.Min, "max": traceid.Max} {
+		db.same("trace_id_"+name+"(v::timestamptz)", texts, func(i int) string { return bound(values[i]).String() })
 	}
 }
 
 func TestTraceIDAt(t *testing.T) {
 	db := functions(t)
 	texts, values := times()
-	for suffix, hex := range forms {
-		call := "trace_id_at" + suffix + "(v::timestamptz)"
-		got := each[*string](db, strings.ReplaceAll(hex, "%", call), texts)
-		seen := make(map[string]bool)
-		var ones [128]int
-		for i, text := range got {
-			min, max := traceid.Min(values[i]).String(), traceid.Max(values[i]).String()
-			inside := !values[i].Before(time.UnixMilli(traceid.EpochMillis)) && values[i].Before(time.UnixMilli(traceid.EpochMillis+1<<41))
-			switch {
-			case !inside:
-				if text != nil {
-					t.Errorf("%s of %s is %s, want NULL", call, texts[i], *text)
-				}
-				continue
-			case text == nil || *text < min || *text > max || len(*text) != 32:
-				t.Fatalf("%s of %s is %s, want one of %s to %s", call, texts[i], show(text), min, max)
-			case seen[*text]:
-				t.Fatalf("%s returned %s twice", call, *text)
-			}
-			seen[*text] = true
-			id, err := trace.TraceIDFromHex(*text)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if traceid.Sequence(id) == 0 {
-				t.Errorf("%s of %s has the sequence 0", call, texts[i])
-			}
-			for bit := range ones {
-				ones[bit] += int(id[bit/8] >> (7 - bit%8) & 1)
-			}
+	seen := make(map[string]bool)
+	var ones [128]int
+	for i, text := range db.texts("SELECT trace_id_at(v::timestamptz) FROM unnest($1::text[]) WITH ORDINALITY AS i (v, n) ORDER BY n", texts) {
+		inside := !values[i].Before(time.UnixMilli(traceid.EpochMillis)) && values[i].Before(time.UnixMilli(traceid.EpochMillis+1<<41))
+		if inside != (text != "NULL") {
+			t.Errorf("the ID of %s is %s", texts[i], text)
 		}
-		// Each of the 87 random bits is set in half of the IDs. A deviation of six standard
-		// deviations occurs once in five million runs.
-		n := float64(len(seen))
-		if n < random/2 {
-			t.Fatalf("%s: only %.0f IDs", call, n)
+		if !inside {
+			continue
 		}
-		for bit := 41; bit < 128; bit++ {
-			if d := float64(ones[bit]) - n/2; d*d > 36*n/4 {
-				t.Errorf("%s: bit %d is set in %d of %.0f IDs", call, bit, ones[bit], n)
-			}
+		id, err := trace.TraceIDFromHex(text)
+		if err != nil || id.String() != text || !traceid.Time(id).Equal(values[i].Truncate(time.Millisecond)) || traceid.Sequence(id) == 0 || seen[text] {
+			t.Fatalf("the ID of %s is %s, of %s, with the sequence %d, %v", texts[i], text, traceid.Time(id), traceid.Sequence(id), err)
 		}
-		// Volatile: a new ID for each row, even for a constant.
-		if n := one[int](db, "SELECT count(DISTINCT trace_id_at"+suffix+"('2026-11-21')) FROM generate_series(1, 1000)"); n != 1000 {
-			t.Errorf("%s: %d IDs for 1000 rows", call, n)
+		seen[text] = true
+		for bit := range ones {
+			ones[bit] += int(id[bit/8] >> (7 - bit%8) & 1)
 		}
 	}
-}
-
-func utc(times []*time.Time) []*time.Time {
-	for _, t := range times {
-		if t != nil {
-			*t = t.UTC()
+	// Each of the 87 random bits is set in half of the IDs. A deviation of six standard deviations
+	// occurs once in five million runs.
+	n := float64(len(seen))
+	for bit := 41; bit < 128; bit++ {
+		if d := float64(ones[bit]) - n/2; n < random/2 || d*d > 36*n/4 {
+			t.Errorf("bit %d is set in %d of %.0f IDs", bit, ones[bit], n)
 		}
 	}
-	return times
+	// Volatile: a new ID for each row, even for a constant.
+	db.want("1000", "SELECT count(DISTINCT trace_id_at('2026-11-21')) FROM generate_series(1, 1000)")
 }

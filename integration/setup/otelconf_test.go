@@ -1,21 +1,49 @@
 package setup_test
 
 import (
+	"errors"
 	"net/http"
 	"slices"
 	"testing"
+	"time"
 
 	"go.opentelemetry.io/contrib/otelconf"
 	"go.opentelemetry.io/contrib/propagators/autoprop"
 	"go.opentelemetry.io/otel/propagation"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/traceflake/traceflake/propagation/xtraceid"
+	"github.com/traceflake/traceflake/setup"
+	"github.com/traceflake/traceflake/traceid"
 )
 
-// This tests what docs/faq.md says about propagators in OpenTelemetry's configuration file. If it
-// fails after an update of otelconf, the page can be simplified.
-func TestOtelconfPropagators(t *testing.T) {
+// This tests what docs/faq.md says about OpenTelemetry's configuration file. If it fails after an
+// update of otelconf, the page can be simplified.
+func TestOtelconf(t *testing.T) {
+	ids, err := setup.FromEnv(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := otelconf.ParseYAML([]byte("file_format: \"1.0\"\ntracer_provider:\n  processors: []\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sdk, err := otelconf.NewSDK(
+		otelconf.WithOpenTelemetryConfiguration(*config),
+		otelconf.WithTracerProviderOptions(sdktrace.WithIDGenerator(ids)),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, span := sdk.TracerProvider().Tracer("test").Start(t.Context(), "work")
+	if at := traceid.Time(span.SpanContext().TraceID()); time.Since(at).Abs() > time.Minute {
+		t.Errorf("a trace ID of %s", at)
+	}
+	if err := errors.Join(sdk.Shutdown(t.Context()), ids.Shutdown(t.Context())); err != nil {
+		t.Error(err)
+	}
+
 	autoprop.RegisterTextMapPropagator("x-trace-id", xtraceid.New())
 	const ours, theirs = "18edbe84480000000000000000000003", "4bf92f3577b34da6a3ce929d0e0e4736"
 	header := http.Header{

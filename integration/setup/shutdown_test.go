@@ -1,18 +1,11 @@
 package setup_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"os"
-	"strconv"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/traceflake/traceflake/integration/servers"
 	"github.com/traceflake/traceflake/lease/leasetest"
@@ -27,23 +20,9 @@ func TestShutdownWithoutAResponse(t *testing.T) {
 			b := start(t, "shutdown")
 			c := fleet(t, b.url(b.address))
 			servers.CreateStore(t, c.Store, codec(t, c))
-			t.Run("silent network", func(t *testing.T) {
-				relay := leasetest.NewCutter(t, b.address)
-				c := c
-				c.Store = b.url(relay.Address())
-				shutdownInTime(t, c, relay.Stall)
-			})
-			t.Run("stopped server", func(t *testing.T) {
-				if b.signal == nil {
-					t.Skip("no signal reaches this server")
-				}
-				shutdownInTime(t, c, func() {
-					if err := b.signal(syscall.SIGSTOP); err != nil {
-						t.Fatal(err)
-					}
-					t.Cleanup(func() { _ = b.signal(syscall.SIGCONT) })
-				})
-			})
+			relay := leasetest.NewCutter(t, b.address)
+			c.Store = b.url(relay.Address())
+			shutdownInTime(t, c, relay.Stall)
 		})
 	}
 }
@@ -78,37 +57,4 @@ func shutdownInTime(t *testing.T, c setup.Config, silence func()) {
 		})
 	}
 	all.Wait()
-}
-
-// postgresSignal returns a function that sends a signal to every process of
-// the server, or nil if the test cannot.
-func postgresSignal(t *testing.T, server *servers.PostgresServer) func(syscall.Signal) error {
-	t.Helper()
-	conn := server.Connect(t)
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", conn.PgConn().PID())) // of Linux
-	if err != nil || os.Getenv("TRACEFLAKE_POSTGRES_DSN") != "" {
-		return nil
-	}
-	postmaster, err := strconv.Atoi(string(bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])[1]))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var stopped []int
-	return func(signal syscall.Signal) error {
-		if signal == syscall.SIGSTOP {
-			rows, err := conn.Query(t.Context(), "SELECT pid FROM pg_stat_activity")
-			if err != nil {
-				return err
-			}
-			if stopped, err = pgx.CollectRows(rows, pgx.RowTo[int]); err != nil {
-				return err
-			}
-			stopped = append(stopped, postmaster)
-		}
-		var errs []error
-		for _, pid := range stopped {
-			errs = append(errs, syscall.Kill(pid, signal))
-		}
-		return errors.Join(errs...)
-	}
 }

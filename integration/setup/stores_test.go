@@ -5,7 +5,6 @@ package setup_test
 import (
 	"net/url"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/traceflake/traceflake/integration/servers"
@@ -20,9 +19,9 @@ import (
 
 // backend is a running server of a kind of store.
 type backend struct {
-	address string                      // host:port
-	url     func(address string) string // of a store on the server, if it is at this address
-	signal  func(syscall.Signal) error  // sends a signal to the server; nil if the test cannot
+	address    string                      // host:port
+	url        func(address string) string // of a store on the server, if it is at this address
+	wrong, why string                      // a URL that the server refuses for good, and a text of the error
 }
 
 // backends start a server, on which the store with a name was not created.
@@ -38,24 +37,28 @@ var backends = map[string]func(t *testing.T, store string) backend{
 			moved.Host = address
 			return moved.String()
 		}
-		return backend{u.Host, at, postgresSignal(t, server)}
+		wrong := *u
+		wrong.Path = "/nosuch"
+		return backend{u.Host, at, wrong.String(), `database "nosuch" does not exist`}
 	},
 	"etcd": func(t *testing.T, store string) backend {
 		cluster := etcd.ForTest(t, 1)
 		at := func(address string) string { return "etcd://user:hunter2@" + address + "/" + store }
-		return backend{strings.TrimPrefix(cluster.Endpoints()[0], "http://"), at, cluster.Member(0).Signal}
+		return backend{address: strings.TrimPrefix(cluster.Endpoints()[0], "http://"), url: at} // without users
 	},
 	"Kubernetes": func(t *testing.T, store string) backend {
 		server := kubernetes.Shared(t)
 		proxy := server.Proxy(t, server.Token(kubernetes.Admin))
 		at := func(address string) string { return "k8s://default/" + store + "?server=http://" + address }
-		return backend{strings.TrimPrefix(proxy, "http://"), at, server.Signal}
+		limited := "k8s://default/" + store + "?server=" + server.Proxy(t, server.Token(kubernetes.Limited))
+		return backend{strings.TrimPrefix(proxy, "http://"), at, limited, "get, list, create and update"}
 	},
 	"S3": func(t *testing.T, store string) backend {
 		s3.Root.Setenv(t)
 		server := s3.ForTest(t)
 		server.Bucket(t, "leases")
 		at := func(address string) string { return "s3://leases/" + store + "?endpoint=http://" + address }
-		return backend{strings.TrimPrefix(server.Endpoint(), "http://"), at, server.Signal}
+		nowhere := "s3://nowhere?endpoint=" + server.Endpoint()
+		return backend{strings.TrimPrefix(server.Endpoint(), "http://"), at, nowhere, "there is no bucket nowhere"}
 	},
 }
