@@ -328,5 +328,4 @@ func TestSQL(t *testing.T) {
 	}
 	command(t, "", "postgres").want(t, 0, "trace_id_time", "")
 	command(t, "", "postgres", "--schema", "tools").want(t, 0, `"tools"`, "")
-	command(t, "", "postgres", "--schema", "pg_x").want(t, 2, "", "schema")
 }

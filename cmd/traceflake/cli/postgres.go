@@ -17,10 +17,7 @@ func postgresCommand() *cobra.Command {
 		Long:    "postgres prints statements for psql that create the functions, and can be run again.",
 		Example: "  traceflake postgres --schema tools | psql",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			statements, err := postgres.Statements(schema)
-			if err == nil {
-				_, err = fmt.Fprintln(cmd.OutOrStdout(), strings.Join(statements, ";\n\n")+";")
-			}
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), strings.Join(postgres.Statements(schema), ";\n\n")+";")
 			return err
 		},
 	}
