@@ -25,8 +25,8 @@ API_SERVER         := $(CURDIR)/.cache/kubernetes/kube-apiserver-$(KUBERNETES_VE
 JAEGER_VERSION := v1.76.0
 JAEGER         := $(CURDIR)/.cache/jaeger/jaeger-$(JAEGER_VERSION)
 
-# The build tags without assembly and without linkname, and the packages that then have other files.
-PORTABLE          := purego,nolinkname
+# The build tag without assembly, and the packages that then have other files.
+PORTABLE          := purego
 PORTABLE_PACKAGES := ./sparx64 ./internal/entropy ./idgen
 
 MODULES := go list -m -f '{{.Dir}}'

@@ -25,8 +25,7 @@
 // no memory that another processor writes. What is left of a run is given up when its millisecond
 // ends, or when the goroutine that fetched new low halves returns on another processor.
 //
-//   - A goroutine that stays on its processor gets strictly increasing IDs. The
-//     build tag nolinkname weakens this: a call may then be preempted.
+//   - A goroutine that stays on its processor gets strictly increasing IDs.
 //   - Across processors, IDs of one millisecond are in the order of their runs. So
 //     an ID can sort before one that another processor generated up to a
 //     millisecond earlier. A processor's first two IDs of a millisecond are runs

@@ -341,7 +341,7 @@ func TestRandomIDsOfCopies(t *testing.T) {
 func TestEraEndsWhileTheClockIsRead(t *testing.T) {
 	c := newClock(noon)
 	g, _ := c.learned(t)
-	c.pass(20 * time.Millisecond)
+	c.pass((trusted + 4) * time.Millisecond)
 	reads := c.reads
 	c.hook = func() {
 		c.hook = nil

@@ -139,7 +139,7 @@ func (g *Generator) NewTraceIDAt(t time.Time) (trace.TraceID, error) {
 
 // slow returns IDs if nothing is ready here, and unpins the goroutine: two IDs with a clear half
 // for a trace, or one without.
-func (g *Generator) slow(here pinned, n uint32) (high uint64, ids [2]randflake.ID) {
+func (g *Generator) slow(here *slot, n uint32) (high uint64, ids [2]randflake.ID) {
 	l := g.locals.detach(here)
 	high, err := g.generate(l, n)
 	for i := range ids[:n] {

@@ -1,5 +1,3 @@
-//go:build !nolinkname
-
 package idgen
 
 import (
@@ -68,49 +66,54 @@ func TestCacheLines(t *testing.T) {
 	}
 }
 
-// A goroutine that stays on its processor gets increasing IDs, even if what it used before returns
-// with the rest of its run.
-func TestRunEndsWhenItIsTakenAway(t *testing.T) {
-	c := newClock(noon)
-	g, _ := c.learned(t)
-	c.pass(time.Millisecond)
-	for range 100 { // so that a long run is left
-		g.NewIDs(t.Context())
-	}
-	away := g.locals.detach(g.locals.here(procPin()))
-	before, _ := g.NewIDs(t.Context()) // with another
-	here := g.locals.detach(g.locals.here(procPin()))
-	g.locals.attach(away, true)
-	g.locals.attach(here, true)
-	if after, _ := g.NewIDs(t.Context()); half(after) <= half(before) {
-		t.Errorf("%s after %s", after, before)
-	}
-}
-
-// A local that was away while its processor had another gives up its run, even if it finds the
-// processor's place taken and is used there only later.
-func TestRunEndsWhileItsPlaceIsTaken(t *testing.T) {
-	c := newClock(noon)
-	g, _ := c.learned(t)
-	c.pass(time.Millisecond)
-	for range 100 {
-		g.NewIDs(t.Context())
-	}
-	first := g.locals.detach(g.locals.here(procPin()))
-	second := g.locals.unused()
-	if _, err := g.generate(second, 2); err != nil {
-		t.Fatal(err)
-	}
-	g.locals.attach(second, true)
-	before, _ := g.NewIDs(t.Context()) // with the second
-	g.locals.attach(first, true)
-	if first.run.left != 0 {
-		t.Errorf("%d words of an older run are left", first.run.left)
-	}
-	g.locals.detach(g.locals.here(procPin()))
-	g.locals.attach(first, true)
-	if after, _ := g.NewIDs(t.Context()); half(after) <= half(before) {
-		t.Errorf("%s after %s", after, before)
+// A goroutine that stays on its processor gets increasing IDs, although it is preempted while it
+// fetches new low halves, and others use the processor in the meantime.
+func TestOrderOfAPreemptedGoroutine(t *testing.T) {
+	for name, tt := range map[string]struct {
+		late  bool // it takes its clear half after the others have used the processor
+		taken bool // the processor has another local when it returns
+		moved bool // that one came from another processor
+	}{
+		"another local was here":                {},
+		"another local is here":                 {taken: true},
+		"a local of another processor":          {taken: true, moved: true},
+		"its clear half is the latest":          {late: true},
+		"the same, while another local is here": {late: true, taken: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newClock(noon)
+			g, _ := c.learned(t)
+			last, here := uint64(0), func() *local { return g.locals.detach(g.locals.here(procPin())) }
+			take := func() {
+				t.Helper()
+				for range 100 { // so that a long run is left
+					id, _ := g.NewIDs(t.Context())
+					if half(id) <= last {
+						t.Fatalf("%016x after %016x", half(id), last)
+					}
+					last = half(id)
+				}
+			}
+			c.pass(time.Millisecond)
+			take()
+			away := here()
+			if tt.moved {
+				g.locals.attach(g.locals.unused(), true)
+			}
+			take() // by others, with another local
+			if tt.late {
+				away.run = run{} // as if it was used up
+				last, _ = g.generate(away, 2)
+			}
+			if !tt.taken {
+				defer g.locals.attach(here(), true)
+			}
+			g.locals.attach(away, true)
+			take()
+			if away.run.left != 0 && tt.taken {
+				t.Errorf("%d words of an older run are left", away.run.left)
+			}
+		})
 	}
 }
 
@@ -139,13 +142,13 @@ func TestRunEndsWithTheOrder(t *testing.T) {
 	take(100)
 	other()
 	c.add(-time.Hour)
-	c.pass(20 * time.Millisecond)
+	c.pass((trusted + 4) * time.Millisecond)
 	if c.late(t, g); g.steps.Load() != 1 {
 		t.Fatal("the order did not start again")
 	}
 	clear(seen)
-	c.add(time.Hour - 20*time.Millisecond) // the clock is where it was, to the millisecond
-	g.eras.end()                           // the timer has run
+	c.add(time.Hour - (trusted+4)*time.Millisecond) // the clock is where it was, to the millisecond
+	g.eras.end()                                    // the timer has run
 	take(500)
 	other()
 	take(100)

@@ -67,8 +67,7 @@ func TestRuns(t *testing.T) {
 // A run survives a refill: as many clear halves are used as trace IDs are made.
 func TestRunSurvivesARefill(t *testing.T) {
 	c := newClock(noon)
-	g := c.counting()
-	onOne(t, g)
+	g, _ := c.learned(t)
 	first, _ := g.NewIDs(t.Context())
 	const n = 2000
 	for range n - 1 {

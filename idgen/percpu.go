@@ -1,5 +1,3 @@
-//go:build !nolinkname
-
 package idgen
 
 import (
@@ -10,9 +8,8 @@ import (
 
 // locals keeps one local for each processor (a P of Go's scheduler).
 //
-// A sync.Pool does this too, and the build tag nolinkname selects it. It pins the goroutine to its
-// processor twice for each ID, once for Get and once for Put; bench/RESULTS.md has the gain from
-// pinning it once. runtime.procPin is not part of Go's public interface, but it is on the
+// A sync.Pool does this too, but pins the goroutine to its processor twice for each ID, once for
+// Get and once for Put. runtime.procPin is not part of Go's public interface, but it is on the
 // runtime's list of names whose removal or change would break too many packages
 // (go.dev/issue/67401).
 type locals struct {
@@ -30,10 +27,8 @@ type slot struct {
 type attached struct {
 	ready        // of local, or zero
 	local *local // nil while it is detached
-	away  *local // was detached from here, and no other has been used here since
+	away  *local // if local is nil: was here before, and no other has been used here since
 }
-
-type pinned = *slot
 
 // none is the slot of processors that were added later. It is never written.
 var none slot
@@ -52,7 +47,7 @@ func procUnpin()
 // here returns the slot of processor p. procPin has pinned the goroutine to it, until unpin or
 // detach is called. Code between the two must not wait. The two are separate so that the compiler
 // inlines them.
-func (s *locals) here(p int) pinned {
+func (s *locals) here(p int) *slot {
 	here := &none
 	if uint(p) < uint(len(s.slots)) {
 		here = &s.slots[p]
@@ -61,14 +56,14 @@ func (s *locals) here(p int) pinned {
 	return here
 }
 
-func (s *locals) unpin(here pinned) {
+func (s *locals) unpin(here *slot) {
 	release(here)
 	procUnpin()
 }
 
 // detach unpins the goroutine and removes the local from the processor. If there is none, it
 // returns another that is not in use.
-func (s *locals) detach(here pinned) *local {
+func (s *locals) detach(here *slot) *local {
 	l := here.local
 	if l != nil {
 		l.ready = here.ready
@@ -85,18 +80,17 @@ func (s *locals) detach(here pinned) *local {
 }
 
 // attach makes l this processor's local if it may stay, unless the processor has one again. The
-// rest of l's run is given up if another local may have taken a later one here in the meantime.
+// rest of a run is given up if a later run may have been used here in the meantime: by another
+// local, or by l's goroutine while another local is here.
 func (s *locals) attach(l *local, stay bool) {
 	here := s.here(procPin())
-	if !stay {
+	if here.away != l || here.local != nil || !stay {
 		l.run = run{}
-	} else if here.away != l {
-		l.run.left = 0
 	}
-	if here.away != nil {
-		here.away = nil
-	}
-	if stay && here.local == nil && here != &none {
+	switch {
+	case here.local != nil:
+		here.run = run{}
+	case stay && here != &none:
 		here.ready, here.local = l.ready, l
 		l = nil
 	}

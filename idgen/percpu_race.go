@@ -1,4 +1,4 @@
-//go:build race && !nolinkname
+//go:build race
 
 package idgen
 
@@ -7,7 +7,7 @@ import (
 	"unsafe"
 )
 
-// The race detector does not know that goroutines pinned to one processor run one after the other.
+// The race detector does not know that goroutines *slot to one processor run one after the other.
 
-func acquire(s pinned) { runtime.RaceAcquire(unsafe.Pointer(s)) }
-func release(s pinned) { runtime.RaceRelease(unsafe.Pointer(s)) }
+func acquire(s *slot) { runtime.RaceAcquire(unsafe.Pointer(s)) }
+func release(s *slot) { runtime.RaceRelease(unsafe.Pointer(s)) }
