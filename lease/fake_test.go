@@ -172,6 +172,15 @@ func testCodec(t testing.TB) *randflake.Codec {
 	return c
 }
 
+func otherCodec(t *testing.T) *randflake.Codec {
+	t.Helper()
+	c, err := randflake.NewCodec([]byte("fedcba9876543210"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
 // few is a range of four blocks of one node.
 var few = driver.NodeRange{Nodes: 4, BlockSize: 1}
 

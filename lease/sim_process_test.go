@@ -25,7 +25,6 @@ type process struct {
 	pinned string // the ID of the store that it uses, "" before its first answer
 	plan   plan
 	keeper *lease.Keeper
-	make   filler // the Keeper, unless the generator is wrong
 	ctx    context.Context
 	cancel context.CancelFunc
 	tasks  []*task // the first is the Keeper's goroutine
@@ -42,7 +41,6 @@ type process struct {
 	again    string      // the next nonce, in a wrong variant
 	proposed []string    // the nonces of its renewals
 	about    lease.Grant // of its last Renew or Release
-	saved    []string    // the nonces of its former life
 	dead     bool        // killed, or ended
 	closing  bool
 	armed    bool          // will be copied during its next call to the store
@@ -59,9 +57,8 @@ func (p *process) runs() bool { return !p.dead && !p.closing }
 type plan struct {
 	maxBlocks, workers int
 	ahead              time.Duration
-	pid                int
-	mixed              bool // its nonces depend on more than the kernel
-	saved              []string
+	mixed              bool   // its nonces depend on more than the kernel
+	again              string // its first nonce, in a wrong variant
 }
 
 // step is a task that runs until its next sleep, or an action on the process.
@@ -88,15 +85,14 @@ func (p *process) do(f func(*process)) {
 	f(p)
 }
 
-func (w *world) start(h *host) *process { return w.startWith(h, h.server.secret, nil) }
+func (w *world) start(h *host) *process { return w.startWith(h, h.server.secret, "") }
 
-// startWith starts a process with a secret, and the nonces that a former life of it asked with.
-func (w *world) startWith(h *host, with *randflake.Codec, saved []string) *process {
-	h.pids++
+// startWith starts a process with a secret, and a first nonce if it is not empty.
+func (w *world) startWith(h *host, with *randflake.Codec, again string) *process {
 	// A Keeper made before the kernel learns of a restore cannot know of it.
-	restored := h.kernel.reseeds > w.now && !w.variant.kernelAlone
+	restored := h.kernel.reseeds > w.now && !w.wrong("nonces of the kernel alone")
 	p := w.newProcess(h, h.server, with, plan{
-		maxBlocks: 1 + w.rng.IntN(3), workers: 1 + w.rng.IntN(3), pid: h.pids, mixed: w.mixed || restored, saved: saved,
+		maxBlocks: 1 + w.rng.IntN(3), workers: 1 + w.rng.IntN(3), mixed: w.mixed || restored, again: again,
 	})
 	p.build()
 	for _, t := range p.tasks {
@@ -107,7 +103,7 @@ func (w *world) startWith(h *host, with *randflake.Codec, saved []string) *proce
 }
 
 func (w *world) newProcess(h *host, s *server, with *randflake.Codec, made plan) *process {
-	p := &process{w: w, id: len(w.processes), host: h, server: s, secret: with, plan: made, saved: made.saved, ahead: made.ahead}
+	p := &process{w: w, id: len(w.processes), host: h, server: s, secret: with, plan: made, again: made.again, ahead: made.ahead}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.life = newLife(p, nil)
 	w.processes = append(w.processes, p)
@@ -119,7 +115,7 @@ func (p *process) build() {
 	p.keeper = must(lease.NewKeeper(client{w, p}, p.secret, lease.WithTTL(w.ttl), lease.WithMaxBlocks(p.plan.maxBlocks),
 		lease.WithClock(clock{w, p}), lease.WithMeterProvider(noop.NewMeterProvider()), lease.WithErrorHandler(func(error) {}),
 		lease.WithMachine(func() uint64 {
-			if w.variant.deaf {
+			if w.wrong("a restored machine continues") {
 				return 0
 			}
 			return ask(p, func() uint64 { return p.host.life })
@@ -127,11 +123,8 @@ func (p *process) build() {
 	p.keeper.SetJitter(func() float64 { return ask(p, w.rng.Float64) })
 	p.keeper.SetNonces(p.nonce)
 	p.keeper.ReportAtOnce()
-	if w.variant.hasty {
+	if w.wrong("nonces drawn at once after a restore") {
 		p.keeper.SetReseeding(0)
-	}
-	if p.make = p.keeper; w.variant.generator != nil {
-		p.make = &wrongSource{wrongGen: *w.variant.generator, p: p, made: map[*lease.Term]*wrongFiller{}}
 	}
 	p.tasks = append(p.tasks, w.spawn(p, p.keep))
 	for range p.plan.workers {
@@ -192,7 +185,7 @@ func (p *process) work() {
 }
 
 func (p *process) fill(dst []randflake.ID) (int, error) {
-	n, second, err := p.make.Fill(dst)
+	n, second, err := p.generate(dst)
 	if p.copying {
 		return n, err
 	}
@@ -262,14 +255,6 @@ func (p *process) close() {
 		p.cancel()
 	})
 	p.w.wakeAt(p.tasks[0], p.w.now)
-}
-
-// resume does what a wrong restart does: it continues a grant of its former life.
-func (p *process) resume(nonce string) string {
-	if len(p.saved) > 0 {
-		nonce, p.saved = p.saved[len(p.saved)-1], p.saved[:len(p.saved)-1]
-	}
-	return nonce
 }
 
 // copy copies the process to another host, with its state and pending calls.

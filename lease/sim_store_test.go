@@ -33,6 +33,7 @@ type server struct {
 	about   lease.Description // of the store; without an ID there is none
 	store   *driver.Memory
 	granted map[uint32]*granted // the last grant of each block, by its first node
+	clock   time.Duration       // how far its clock is ahead
 	down    time.Duration       // down until this time
 	offline int                 // how many operators keep processes away
 }
@@ -60,8 +61,19 @@ func (s *server) create(nodes driver.NodeRange, raised time.Time) {
 func (s *server) restore(blocks []lease.Grant, raised time.Time) {
 	s.about.Raised = raised
 	d := must(driver.NewDescription(s.about))
-	s.store = driver.NewMemory(driver.WithDescription(d), driver.WithClock(trueTime{s.w}), driver.WithBlocks(blocks))
+	s.store = driver.NewMemory(driver.WithDescription(d), driver.WithClock(s), driver.WithBlocks(blocks))
+	s.grantsFrom(raised)
 }
+
+// grantsFrom records that the store grants nothing before a time.
+func (s *server) grantsFrom(t time.Time) {
+	if t.After(s.w.raised) {
+		s.w.raised = t
+	}
+}
+
+// Now is the store's clock.
+func (s *server) Now() time.Time { return s.w.time().Add(s.clock) }
 
 func (s *server) list() []lease.Grant { return must(s.store.List(context.Background())) }
 
@@ -73,6 +85,7 @@ func (s *server) backup() (restore func()) {
 		current[node] = &was
 	}
 	return func() {
+		s.clock = -s.w.between(0, lease.MaxClockAhead) // another machine
 		s.restore(blocks, time.Time{})
 		s.granted = current
 	}
@@ -83,7 +96,7 @@ func (s *server) backup() (restore func()) {
 func (s *server) rollOut() {
 	w := s.w
 	with := w.newSecret()
-	if w.variant.rollsOut {
+	if w.wrong("a new store with the old secret at once") {
 		with = s.secret
 	}
 	next := w.newServer(with, driver.RangeOf(s.about))
@@ -121,7 +134,7 @@ func (w *world) restart(h *host, s *server) {
 func (s *server) lose() {
 	w, nodes := s.w, driver.RangeOf(s.about)
 	w.logf("a store is lost")
-	if w.variant.creates {
+	if w.wrong("a store that creates itself") {
 		s.restore(nil, time.Time{})
 		return
 	}
@@ -129,9 +142,9 @@ func (s *server) lose() {
 	w.after(pick(w, 0, w.between(0, w.ttl)), func() {
 		raised := s.afterLeases()
 		switch {
-		case w.variant.impatient:
+		case w.wrong("an existing secret without the wait"):
 			raised = time.Time{}
-		case w.rng.IntN(2) == 0 && !w.fast:
+		case w.rng.IntN(2) == 0:
 			s.secret, raised = w.newSecret(), time.Time{}
 			w.logf("a store is created with a new secret")
 		}
@@ -142,13 +155,13 @@ func (s *server) lose() {
 	})
 }
 
-// afterLeases returns when every lease is over, by the store's clock.
+// afterLeases returns when every lease is over, as the command line computes it.
 func (s *server) afterLeases() time.Time {
-	now := s.w.time()
-	if s.w.variant.behind {
-		now = now.Add(-2 * lease.MaxClockAhead)
+	now := s.Now()
+	if s.w.wrong("a raise by a clock that is behind") {
+		now = now.Add(-driver.Margin - lease.MaxClockAhead)
 	}
-	return now.Add(s.w.ttl + lease.MaxClockAhead)
+	return driver.AfterLeases(now, s.about.LongestTTL)
 }
 
 // raise follows the recipe of a restored backup. Sometimes the command is interrupted, and another
@@ -157,7 +170,8 @@ func (s *server) raise() {
 	w := s.w
 	until := s.afterLeases()
 	w.logf("a store is raised to %s", text(until))
-	if w.rng.IntN(2) == 0 && !w.variant.half {
+	const half = "an interrupted raise that is not repeated"
+	if w.rng.IntN(2) == 0 && !w.wrong(half) {
 		s.raiseTo(until)
 		if w.rng.IntN(2) == 0 {
 			w.after(w.between(0, w.ttl), func() { s.again(until) }) // it was finished already
@@ -174,7 +188,7 @@ func (s *server) raise() {
 	}
 	s.restore(blocks, until)
 	w.logf("the raise is interrupted")
-	if w.variant.half {
+	if w.wrong(half) {
 		return
 	}
 	s.offline++
@@ -191,22 +205,18 @@ func (s *server) again(first time.Time) {
 	}
 	d := must(s.store.Describe(context.Background()))
 	got := s.raiseTo(pick(s.w, first, s.afterLeases()))
-	if lasts := d.Raised.After(s.w.time().Add(lease.MaxClockAhead)); lasts && got.After(d.Raised) {
+	if lasts := d.Raised.After(s.Now().Add(lease.MaxClockAhead)); lasts && got.After(d.Raised) {
 		s.w.fail("postponed", "a repeated raise is to %s, the first one was to %s", text(got), text(d.Raised))
 	}
 }
 
 func (s *server) raiseTo(until time.Time) time.Time {
-	if s.w.variant.postpones {
+	if s.w.wrong("each repeated raise has a new time") {
 		s.restore(s.list(), time.Time{}) // which forgets the earlier raise
 	}
+	s.grantsFrom(until)
 	return must(s.store.Raise(context.Background(), until))
 }
-
-// trueTime is the store's clock.
-type trueTime struct{ w *world }
-
-func (c trueTime) Now() time.Time { return c.w.time() }
 
 // client connects a process to its server. Requests and answers are delayed, lost, delivered after
 // the client gave up, or delivered twice.
@@ -249,7 +259,7 @@ func (c client) call(ctx context.Context, apply func(*server) reply) reply {
 			return reply{err: errNoAnswer}
 		case s.about.ID == "":
 			return reply{err: lease.ErrNoStore}
-		case pinned != "" && s.about.ID != pinned && !w.variant.unpinned:
+		case pinned != "" && s.about.ID != pinned && !w.wrong("continuing with a replaced store"):
 			return reply{err: lease.ErrReplaced}
 		}
 		return apply(s)
@@ -302,7 +312,7 @@ func (c client) Describe(ctx context.Context) (lease.Description, error) {
 	if got.err == nil && c.p.pinned == "" {
 		c.p.pinned = got.about.ID
 	}
-	if c.w.variant.anySecret {
+	if c.w.wrong("secrets are not compared") {
 		got.about.Secrets = nil
 	}
 	return got.about, got.err
@@ -310,9 +320,6 @@ func (c client) Describe(ctx context.Context) (lease.Description, error) {
 
 func (c client) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
 	w, p := c.w, c.p
-	if w.variant.resumes {
-		r.Nonce = p.resume(r.Nonce)
-	}
 	p.asked = append(p.asked, r.Nonce)
 	acquire := func(s *server, r lease.Request) reply {
 		g, err := s.acquire(r)
@@ -339,11 +346,11 @@ func (c client) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 	if got.err == nil {
 		p.grants = append(p.grants, got.of)
 		w.ledger.acknowledged(p, got.of, r.Nonce)
-	} else if w.variant.trusts {
+	} else if w.wrong("a repeated Acquire is used at once") {
 		p.again = r.Nonce
 		p.keeper.ForgetTries()
 	}
-	if w.variant.inclusive {
+	if w.wrong("inclusive end") {
 		got.grant.End = got.grant.End.Add(time.Second)
 	}
 	return got.grant, got.err
@@ -370,9 +377,9 @@ func (c client) Renew(ctx context.Context, g lease.Grant, r lease.Request) (leas
 			w.ledger.hears(p, got.of)
 		}
 		w.ledger.acknowledged(p, got.of, r.Nonce)
-	case w.variant.reads != nil && errors.Is(got.err, lease.ErrLost):
+	case w.misreads() && errors.Is(got.err, lease.ErrLost):
 		got.err = errNoAnswer // a refusal tells nothing about this renewal
-	case w.variant.assumes && errors.Is(got.err, errNoAnswer):
+	case w.wrong("assuming the requested end") && errors.Is(got.err, errNoAnswer):
 		got.err, got.grant = nil, g
 		got.grant.End, got.grant.Version, got.grant.Nonce = r.Now.Add(r.TTL).Truncate(time.Second), g.Version+1, r.Nonce
 	}
@@ -382,10 +389,7 @@ func (c client) Renew(ctx context.Context, g lease.Grant, r lease.Request) (leas
 func (c client) Release(ctx context.Context, g lease.Grant, next string, unused time.Time) error {
 	w, p := c.w, c.p
 	p.about = g
-	if w.variant.generator != nil {
-		return errNoAnswer // the Keeper does not know what the twin used
-	}
-	if w.variant.givesBack {
+	if w.wrong("used seconds are returned") {
 		unused = unused.Add(-time.Second)
 	}
 	return c.call(ctx, func(s *server) reply {
@@ -412,10 +416,7 @@ func (c client) Get(ctx context.Context, node uint32) (lease.Grant, error) {
 	if w.ledger.foreign(p, got.grant.Nonce) || got.freed && got.of == mine {
 		w.ledger.hears(p, mine)
 	}
-	if lie := w.variant.reads; lie != nil && len(p.proposed) > 0 {
-		return lie(p, p.about, got.grant), nil
-	}
-	return got.grant, nil
+	return p.reads(got.grant), nil
 }
 
 func text(t time.Time) string { return t.UTC().Format("15:04:05") }

@@ -1,8 +1,6 @@
 package lease_test
 
 import (
-	"encoding/binary"
-	"encoding/hex"
 	"fmt"
 	"iter"
 	"math/rand/v2"
@@ -10,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/traceflake/traceflake/internal/entropy"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 )
@@ -41,9 +38,13 @@ type world struct {
 	nodes            driver.NodeRange
 	vmclock          bool // machines report restores
 	mixed            bool // nonces depend on more than the kernel
-	operators        bool // stores are restored, raised and changed
-	fast             bool // clocks are ahead, and run ahead further
+	operators        int  // how often stores are restored, raised and changed, up to 2
 	readers          bool // stores read a block before they write it
+	twoStores        bool
+	bursts           bool      // many bursts
+	losses           bool      // stores are lost often, and created again
+	lateAcquires     bool      // many of them
+	raised           time.Time // the latest time before which a store grants nothing
 	kernels, lives   uint64
 	secrets, stores  uint64    // how many there were
 	servers          []*server // whose stores are lost, copied and changed
@@ -195,7 +196,6 @@ type host struct {
 	frozen time.Duration // suspended until this time
 	cut    time.Duration // cut off from the store until this time
 	life   uint64        // changes when the machine is restored from a snapshot
-	pids   int
 	kernel kernel
 }
 
@@ -221,42 +221,20 @@ const slowestReseed = lease.Reseeding * 4 / 5
 
 func (w *world) newKernel() kernel { w.kernels++; return kernel{seed: w.kernels} }
 
-// read fills b with the host's next random bytes.
-func (h *host) read(w *world, b []byte) {
-	if h.kernel.reseeds != 0 && w.now >= h.kernel.reseeds {
-		h.kernel = w.newKernel()
-	}
-	h.kernel.drawn++
-	clear(b)
-	binary.LittleEndian.PutUint64(b, h.kernel.seed)
-	binary.LittleEndian.PutUint64(b[8:], h.kernel.drawn)
-}
-
-// source returns what package entropy reads on a host. Nothing but the ticks need differ between
-// copies that draw at the same time: what remains is copies for which those are equal, too.
-func (p *process) source() *entropy.Source {
-	w, h := p.w, p.host
-	return &entropy.Source{
-		Kernel:    func(b []byte) { h.read(w, b) },
-		Processor: func() (none [4]uint64) { return none },
-		Page:      func() []byte { return binary.LittleEndian.AppendUint64(nil, h.life) },
-		Now:       func() time.Time { return w.time().Add(h.ahead(w.now)) },
-		Elapsed:   func() time.Duration { return w.now - h.asleep },
-		Ticks:     w.rng.Uint64,
-		PID:       p.plan.pid,
-	}
-}
-
-// draw draws a nonce. Without the mixture, the kernel's numbers alone must suffice for Keepers
-// that know of their machine's restore.
+// draw draws a nonce: one that differs between copies, as package entropy sees to, or only the
+// kernel's numbers, which must suffice for Keepers that know of their machine's restore.
 func (p *process) draw() string {
-	var b [16]byte
-	if p.plan.mixed {
-		p.source().Read(b[:])
-	} else {
-		p.host.read(p.w, b[:])
+	w, k := p.w, &p.host.kernel
+	if p.plan.mixed || k.reseeds != 0 && w.now >= k.reseeds {
+		fresh := w.newKernel()
+		if p.plan.mixed {
+			k = &fresh
+		} else {
+			*k = fresh
+		}
 	}
-	return hex.EncodeToString(b[:])
+	k.drawn++
+	return fmt.Sprintf("%016x%016x", k.seed, k.drawn)
 }
 
 // clock is a process's view of its host's clocks. A process may be stopped right after reading a
