@@ -215,31 +215,6 @@ func TestConfirmedClearsPending(t *testing.T) {
 	}
 }
 
-// A grant from a repeated nonce makes no IDs until the store has acknowledged a renewal: a copy of
-// this process may have got the grant too.
-func TestRepeatedAcquireIsProven(t *testing.T) {
-	b := newBench(t)
-	b.store.set(nil, errAway)
-	b.next()
-	b.store.set(nil, nil)
-	b.answer(nil, nil)
-	b.next()
-	b.wantError(lease.ErrNoLease)
-	if len(b.Terms()) != 1 || len(b.proposed()) != 1 {
-		t.Fatalf("%d terms, %d renewals", len(b.Terms()), len(b.proposed()))
-	}
-	b.store.on = nil
-	b.store.set(nil, errAway) // a renewal that was written but not answered is not acknowledged
-	b.next()
-	b.wantError(lease.ErrNoLease)
-	b.store.set(nil, nil)
-	b.next()
-	b.mustOne()
-	if err := b.Ready(t.Context()); err != nil {
-		t.Error(err)
-	}
-}
-
 // If its release is refused, a Keeper releases only a state that its own late renewal wrote. Each
 // request is counted.
 func TestReleaseDenied(t *testing.T) {

@@ -14,28 +14,6 @@ import (
 
 // Tests of Keepers that hold several blocks.
 
-// Borrowing acquires the next block: IDs are refused only when all blocks have borrowed all that
-// they may.
-func TestMoreBlocksWhenBusy(t *testing.T) {
-	b := newHeld(t, lease.WithMaxBlocks(3))
-	made, nodes := 0, map[uint32]bool{}
-	for {
-		ids, _ := b.second()
-		if len(ids) == 0 {
-			break
-		}
-		nodes[b.codec.Decode(ids[0]).Node] = true
-		made += len(ids)
-		if len(b.Kick()) > 0 {
-			<-b.Kick()
-			b.Step(t.Context())
-		}
-	}
-	if len(nodes) != 3 || made != 3*3<<17 || b.Published() != 3 {
-		t.Errorf("%d IDs of %d nodes, %d blocks are held; want %d of 3", made, len(nodes), b.Published(), 3*3<<17)
-	}
-}
-
 // The first block has borrowed all that it may, the second only some. The third block is used as
 // soon as the second has borrowed again.
 func TestTurns(t *testing.T) {

@@ -20,7 +20,6 @@ var errAway = errors.New("the store is unreachable")
 
 // fakeClock is moved by hand: both clocks by Add, only the wall clock by Step.
 type fakeClock struct {
-	mu      sync.Mutex
 	wall    time.Time
 	elapsed time.Duration
 	drift   float64 // of the wall clock against the monotonic one, per second
@@ -33,28 +32,13 @@ const clockOrigin = -time.Hour
 
 func newFakeClock() *fakeClock { return &fakeClock{wall: testStart, elapsed: clockOrigin} }
 
-func (c *fakeClock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.wall
-}
-
-func (c *fakeClock) Elapsed() time.Duration {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.elapsed
-}
+func (c *fakeClock) Now() time.Time         { return c.wall }
+func (c *fakeClock) Elapsed() time.Duration { return c.elapsed }
+func (c *fakeClock) Step(d time.Duration)   { c.wall = c.wall.Add(d) }
 
 func (c *fakeClock) Add(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.wall, c.elapsed = c.wall.Add(d+time.Duration(c.drift*float64(d))), c.elapsed+d
-}
-
-func (c *fakeClock) Step(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.wall = c.wall.Add(d)
+	c.Step(d + time.Duration(c.drift*float64(d)))
+	c.elapsed += d
 }
 
 // call is a call of a store.
@@ -259,14 +243,6 @@ func (b *bench) during(op string, f func()) {
 // once calls f at the beginning of the first call of one kind.
 func (b *bench) once(op string, f func()) { b.during(op, sync.OnceFunc(f)) }
 
-// asking changes the Keeper's requests.
-func (b *bench) asking(change func(*lease.Request)) {
-	b.store.on = func(c *call, do func() (lease.Grant, error)) (lease.Grant, error) {
-		change(&c.request)
-		return do()
-	}
-}
-
 // pass lets d pass and takes the steps that are due.
 func (b *bench) pass(d time.Duration) {
 	b.t.Helper()
@@ -388,27 +364,18 @@ func (b *bench) wantBlock(was lease.Grant) {
 	}
 }
 
-// made records the process that made each ID.
-type made map[randflake.ID]string
+// made is a set of IDs.
+type made map[randflake.ID]bool
 
 // add fails if an ID was made before.
-func (m made) add(b *bench, name string, ids []randflake.ID) {
+func (m made) add(b *bench, ids []randflake.ID) {
 	b.t.Helper()
 	for _, id := range ids {
-		if other, twice := m[id]; twice {
-			b.t.Fatalf("%s made the ID %+v, which %s had made", name, b.codec.Decode(id), other)
+		if m[id] {
+			b.t.Fatalf("the ID %+v is made twice", b.codec.Decode(id))
 		}
-		m[id] = name
+		m[id] = true
 	}
-}
-
-// fill makes up to three IDs, and returns how many.
-func (m made) fill(b *bench, name string) int {
-	b.t.Helper()
-	var ids [3]randflake.ID
-	n, _, _ := b.Fill(ids[:])
-	m.add(b, name, ids[:n])
-	return n
 }
 
 // renewal returns the request that moves a grant's end to end.

@@ -147,29 +147,6 @@ func TestUselessGrants(t *testing.T) {
 	}
 }
 
-// A store may grant less than requested.
-func TestAdoptsTheStoredEnd(t *testing.T) {
-	b := newBench(t)
-	b.asking(func(r *lease.Request) { r.TTL = 3 * time.Second })
-	b.pass(0)
-	b.clock.Add(2 * time.Second)
-	b.mustOne()
-	b.clock.Add(time.Second)
-	b.wantError(randflake.ErrLeaseExpired)
-
-	b.pass(20 * time.Second) // another grant, renewed often enough
-	b.mustOne()
-	if n := len(b.store.asked("acquire")); n != 2 {
-		t.Errorf("%d grants were requested, want 2", n)
-	}
-	b.asking(func(r *lease.Request) { r.TTL = time.Second })
-	before := len(b.store.asked("renew"))
-	b.pass(20 * time.Second) // at most twice a second
-	if n := len(b.store.asked("renew")) - before; n > 42 {
-		t.Errorf("%d renewals in 20 s", n)
-	}
-}
-
 // Each call to the store has five seconds, and its context ends with the call.
 func TestCallsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -333,12 +310,14 @@ func TestReadyEndsWithClose(t *testing.T) {
 }
 
 // The Keeper of a process that is idle for days keeps its lease with a renewal at half its TTL,
-// whatever becomes of the context passed to Start.
-func TestKeepsForDays(t *testing.T) {
+// whatever becomes of the context passed to Start. Close returns the seconds after the last ID,
+// even if it was borrowed.
+func TestClose(t *testing.T) {
 	inTime(t, func(t *testing.T) {
-		store := &fakeStore{Store: driver.NewMemory()}
+		memory := driver.NewMemory(driver.WithNodeRange(few))
+		store := &fakeStore{Store: memory}
 		ctx, cancel := context.WithCancel(t.Context())
-		k, err := lease.Start(ctx, store, testCodec(t), lease.WithMeterProvider(noop.NewMeterProvider()),
+		k, err := lease.Start(ctx, store, testCodec(t), lease.WithMaxBlocks(1), lease.WithMeterProvider(noop.NewMeterProvider()),
 			lease.WithErrorHandler(func(err error) { t.Error(err) }))
 		if err != nil {
 			t.Fatal(err)
@@ -346,48 +325,23 @@ func TestKeepsForDays(t *testing.T) {
 		synctest.Wait()
 		cancel()
 		time.Sleep(48 * time.Hour)
-		if _, err := k.Next(); err != nil {
-			t.Error(err)
-		}
 		if a, r := len(store.asked("acquire")), len(store.asked("renew")); a != 1 || r < 500 || r > 700 {
 			t.Errorf("%d grants and %d renewals in 48 h, want 1 and about 576", a, r)
-		}
-		_ = k.Close(t.Context())
-	})
-}
-
-// Close returns the seconds after the last ID, even if it was borrowed.
-func TestClose(t *testing.T) {
-	inTime(t, func(t *testing.T) {
-		store := driver.NewMemory(driver.WithNodeRange(few))
-		k := openTest(t, store)
-		if err := k.Ready(t.Context()); err != nil {
-			t.Fatal(err)
 		}
 		for range 2 {
 			if _, _, err := k.Fill(make([]randflake.ID, 1<<17)); err != nil {
 				t.Fatal(err)
 			}
 		}
+		used := time.Now().Add(2 * time.Second).Truncate(time.Second)
 		for range 2 {
 			if err := k.Close(t.Context()); err != nil {
 				t.Error(err)
 			}
 		}
-		blocks, err := store.List(t.Context())
-		if err != nil || len(blocks) == 0 {
-			t.Fatal(blocks, err)
-		}
-		for _, b := range blocks[1:] { // of an Acquire that Close interrupted
-			if b.Owner != "" || b.End.After(b.Start) {
-				t.Errorf("the block %+v was not returned", b)
-			}
-		}
-		if b := blocks[0]; b.Owner != "" || !b.End.Equal(testStart.Add(2*time.Second)) {
-			t.Errorf("the block is %+v, want it returned from the second after the last ID", b)
-		}
-		if _, err := k.Next(); !errors.Is(err, lease.ErrClosed) {
-			t.Errorf("got %v, want ErrClosed", err)
+		blocks, err := memory.List(t.Context())
+		if err != nil || len(blocks) != 1 || blocks[0].Owner != "" || !blocks[0].End.Equal(used) {
+			t.Errorf("the blocks are %+v, %v, want one that is returned from %s", blocks, err, used)
 		}
 		if n, _, err := k.Fill(make([]randflake.ID, 3)); n != 0 || !errors.Is(err, lease.ErrClosed) {
 			t.Errorf("got %d, %v, want ErrClosed", n, err)

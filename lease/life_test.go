@@ -80,52 +80,6 @@ func TestChangesDuringAcquire(t *testing.T) {
 	}
 }
 
-// together takes steps of a Keeper and its copy, with clocks that agree, and has both make IDs.
-func together(b, c *bench, steps int, ids made) {
-	for range steps {
-		for name, k := range map[string]*bench{"the original": b, "the copy": c} {
-			if ids != nil {
-				ids.fill(k, name)
-			}
-		}
-		b.Step(b.t.Context())
-		c.Step(b.t.Context())
-		b.clock.Add(100 * time.Millisecond)
-	}
-}
-
-// Two copies of a process renew in turn. The second one stops at the store's first answer and
-// acquires another grant.
-func TestCopiesSeparate(t *testing.T) {
-	b := newBench(t)
-	b.pass(time.Second)
-	b.mustOne()
-	c := b.copied()
-	together(b, c, 60, nil)
-	ids := made{}
-	together(b, c, 300, ids)
-	if want := 2 * 300 * 3; len(ids) != want {
-		t.Errorf("%d IDs, want %d", len(ids), want)
-	}
-	c.wantDrops(map[string]int64{"cloned": 1})
-	c.wantReports(lease.ErrCloned)
-	b.wantDrops(map[string]int64{})
-	b.wantReports()
-}
-
-// Two copies of a golden image repeat the Acquire that was pending when the image was made: only
-// one of them uses the grant.
-func TestCopiesOfAPendingAcquire(t *testing.T) {
-	b := newBench(t)
-	b.store.set(nil, errAway)
-	b.next()
-	b.store.set(nil, nil)
-	together(b, b.copied(), 300, made{})
-	if b.block(0).Owner == "" || b.block(1).Owner == "" {
-		t.Error("they do not have different blocks")
-	}
-}
-
 // returned returns a copy of a Keeper which has since returned the grant that both had.
 func returned(t *testing.T) *bench {
 	t.Helper()
@@ -144,7 +98,7 @@ func TestOwnBlockWonAgain(t *testing.T) {
 	c, seen := returned(t), made{}
 	for range 4 { // busy, so that it acquires a second block
 		ids, _ := c.second()
-		seen.add(c, "the copy", ids)
+		seen.add(c, ids)
 		c.Step(t.Context())
 	}
 	c.wantDrops(map[string]int64{"cloned": 1})
@@ -157,7 +111,7 @@ func TestOwnBlockWonWhileDropped(t *testing.T) {
 	c, seen := returned(t), made{}
 	fill := func() {
 		ids, _ := c.second()
-		seen.add(c, "the copy", ids)
+		seen.add(c, ids)
 	}
 	fill()
 	fill() // it borrows, and acquires a second block
@@ -172,9 +126,11 @@ func TestOwnBlockWonWhileDropped(t *testing.T) {
 // It notices, drops the grant and wins the same block again: it must not make the same IDs as
 // before.
 func TestOwnBlockWonAfterTheDrop(t *testing.T) {
-	c, ids := returned(t), made{}
+	c, seen := returned(t), made{}
 	for range 100 {
-		ids.fill(c, "the copy")
+		ids := make([]randflake.ID, 3)
+		n, _, _ := c.Fill(ids)
+		seen.add(c, ids[:n])
 		c.Step(t.Context())
 		c.clock.Add(100 * time.Millisecond)
 	}

@@ -25,24 +25,21 @@ const (
 // After any other error of a call that writes, including a context's, it is
 // unknown whether it was written. [Permanent] reports whether retrying can help.
 var (
-	// ErrNoFreeNode is returned by Acquire if every block that it read was granted
-	// beyond the request's Now; it may miss one that is released meanwhile. Try again
-	// when a lease has ended, or create a store with more nodes or smaller blocks.
+	// ErrNoFreeNode is returned by Acquire if every block is granted beyond the
+	// request's Now. Try again when a lease has ended, or create a store with more
+	// nodes or smaller blocks.
 	ErrNoFreeNode = errors.New("lease: no free block of nodes")
-	// ErrClockAhead is returned by Acquire and Renew of a store that has a
-	// clock if the client's clock is ahead of it by more than MaxClockAhead.
-	// Set the client's clock.
+	// ErrClockAhead is returned by Acquire and Renew if the client's clock is ahead
+	// of the store's, if it has one, by more than MaxClockAhead. Set the client's clock.
 	ErrClockAhead = errors.New("lease: the clock is ahead of the store's")
 	// ErrLost is returned by Renew and Release if the block's nonce or version
 	// is no longer the grant's. Get returns the current state.
 	ErrLost = errors.New("lease: the grant is lost")
-	// ErrInvalidRequest is returned if an argument is invalid: a nonce that is
-	// not 32 hex digits, a TTL out of range, a node that is not the first of a
-	// block.
+	// ErrInvalidRequest is returned if an argument is invalid: a nonce that is not 32
+	// hex digits, a TTL out of range, a node that is not the first of a block.
 	ErrInvalidRequest = errors.New("lease: invalid request")
 	// ErrNoStore is returned by every call except Create if there is no store, or
-	// one whose creation was interrupted. Only an operator creates one, and the same
-	// command again finishes it.
+	// one whose creation was interrupted: the same command again finishes it.
 	ErrNoStore = errors.New("lease: there is no lease store here; if none ever was, create it once with `traceflake lease create`")
 	// ErrExists is returned by Create if there is another store.
 	ErrExists = errors.New("lease: there is another lease store here")
@@ -50,16 +47,15 @@ var (
 	// before: a table, a bucket or a server was swapped. Current leases are used to
 	// their ends. Restart the process to use the new store.
 	ErrReplaced = errors.New("lease: another lease store has taken the place of the one in use")
-	// ErrWrongSecret is what a [Keeper] reports if the secret was not registered with the store.
-	// Two stores that grant the same nodes under one secret make duplicates.
+	// ErrWrongSecret is what a [Keeper] reports if the secret is not registered with
+	// the store: two stores that grant the same nodes under one secret cause duplicates.
 	ErrWrongSecret = errors.New("lease: the store belongs to another secret; use the secret file with which it was created, " +
 		"or register a new secret with `traceflake lease secret add`")
 	// ErrSchemaVersion is returned if a store was written by a newer version of
 	// this library, or is not a lease store at all.
 	ErrSchemaVersion = errors.New("lease: the store has an unknown schema version")
-	// ErrMisconfigured is returned if the store refuses this client and waiting
-	// does not help: a database, a role or a right is missing. An operator has
-	// to change the store or the client's settings.
+	// ErrMisconfigured is returned if the store refuses this client until an operator
+	// changes the store or the client's settings: a database, a role or a right is missing.
 	ErrMisconfigured = errors.New("lease: the store refuses this client")
 )
 
@@ -76,7 +72,7 @@ func Permanent(err error) bool {
 // Store grants blocks of nodes. It must be linearizable and durable: an
 // acknowledged write is never forgotten, and every call sees all writes that
 // were acknowledged before it began. It is safe for concurrent use, by many
-// processes on many machines.
+// processes on many machines. Package driver has its rules as code.
 //
 // An operator creates a store once ([Admin]). Its nodes are divided into blocks of
 // equal size. For each it keeps the last [Grant]: each call below changes one block in
@@ -84,21 +80,19 @@ func Permanent(err error) bool {
 // seconds, ends are exclusive. Seconds granted in one block never overlap (I1), even if the
 // clocks of clients or the store are wrong.
 //
-// A client remembers the store's [Description.ID] from its first call on. If
-// another store is at the same address later, every call returns [ErrReplaced].
-//
-// Every write can be identified: an Acquire, a Renew and a Release each have a
-// fresh nonce of [NewNonce], drawn immediately before the call, which the block
-// then has. So a client that got no response can read the block and see who
-// wrote it last.
+// Every Acquire, Renew and Release has a fresh nonce of [NewNonce], drawn
+// immediately before the call, which the block then has. So a client that got no
+// response can read the block and see who wrote it last.
 //
 // A store that has a clock refuses, with [ErrClockAhead], an Acquire and a Renew
 // whose r.Now is later than its own time plus MaxClockAhead. So no grant ends
 // later than the longest TTL in use plus MaxClockAhead from the store's time.
 //
+// A client remembers the store's [Description.ID] from its first call on. If
+// another store is at the same address later, every call returns [ErrReplaced].
+//
 // A store returns a sentinel of this package if one applies, wrapped with what
-// it was doing. It honours ctx: if ctx is cancelled, the error wraps ctx.Err().
-// Package driver has the rules as code, for authors of stores.
+// it was doing. If ctx is cancelled, the error wraps ctx.Err().
 type Store interface {
 	// Describe returns what was recorded when the store was created. It writes
 	// nothing. If the creation was interrupted, it returns the description together
