@@ -3,27 +3,22 @@ package lease
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
-// ErrCloned is passed to the error handler if a copy of this process was found
-// to hold the same grant, or if this machine was restored from a snapshot. The
-// grant is dropped and another one acquired. If neither a snapshot nor a copied
-// machine is involved, the network to the store repeats messages.
+// ErrCloned is passed to the error handler if a copy of this process was found to hold the same
+// grant, or if this machine was restored from a snapshot. The grant is dropped and another one
+// acquired. If neither a snapshot nor a copied machine is involved, the network to the store
+// repeats messages.
 var ErrCloned = errors.New("lease: this machine was cloned")
 
-// confirmed is the state of a block that the store acknowledged to the Keeper, and
-// what the Keeper proposed since then. All proposals compare that state, so at most
-// one of them is ever written, however late.
+// confirmed is the state of a block that the store acknowledged to the Keeper, and what the
+// Keeper proposed since then. All proposals compare that state, so at most one of them is ever
+// written, however late.
 type confirmed struct {
 	grant   Grant
-	pending []proposal
-}
-
-// proposal is a renewal whose nonce may be written.
-type proposal struct {
-	nonce  string
-	denied bool // the store answered that it was not written
+	pending []string // the nonces of renewals that may be written
 }
 
 // answer is what the stored block means to a client that renews it.
@@ -40,15 +35,13 @@ const (
 	lost                      // the block was granted again: to another process, or to a late Acquire by this one
 )
 
-// meaning returns what the stored block means. The grant continues only if the
-// block has a nonce that the Keeper proposed for this very grant. The start is compared
-// as well as the nonce and version: a late Acquire may have granted the block
-// again under a nonce that it once proposed.
+// meaning returns what the stored block means. The grant continues only if the block has a nonce
+// that the Keeper proposed for this very grant. The start is compared as well as the nonce and
+// version: a late Acquire may have granted the block again under a nonce that it once proposed.
 func (c confirmed) meaning(stored Grant) answer {
 	mine := c.grant
 	sameStart := stored.Start.Equal(mine.Start)
 	next := stored.Version == mine.Version+1
-	proposed := c.find(stored.Nonce)
 	switch {
 	case stored.Version < mine.Version || stored.End.Before(mine.End):
 		return forgotten
@@ -60,21 +53,12 @@ func (c confirmed) meaning(stored Grant) answer {
 		return raised
 	case stored.Nonce == "":
 		return raisedLater
-	case proposed != nil && !proposed.denied && sameStart && next:
+	case slices.Contains(c.pending, stored.Nonce) && sameStart && next:
 		return late
 	case sameStart:
 		return copied
 	}
 	return lost
-}
-
-func (c confirmed) find(nonce string) *proposal {
-	for i := range c.pending {
-		if c.pending[i].nonce == nonce {
-			return &c.pending[i]
-		}
-	}
-	return nil
 }
 
 // explain says why a grant was dropped.

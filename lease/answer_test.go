@@ -215,41 +215,6 @@ func TestConfirmedClearsPending(t *testing.T) {
 	}
 }
 
-// If its release is refused, a Keeper releases only a state that its own late renewal wrote. Each
-// request is counted.
-func TestReleaseDenied(t *testing.T) {
-	for _, own := range []bool{true, false} {
-		option, collect := metered(t)
-		b, mine := twiceRenewed(t, option)
-		b.mustOne()
-		b.answer(nil, nil)
-		b.next()
-		nonce := lease.NewNonce() // of a copy
-		if own {
-			nonce = b.proposed()[0]
-		}
-		if _, err := b.memory.Renew(t.Context(), mine, renewal(nonce, mine.End.Add(9*time.Second))); err != nil {
-			t.Fatal(err)
-		}
-		stored := b.block(0)
-		b.Seal()
-		err := b.GiveBackAll(t.Context())
-		released := map[bool]float64{true: 1}[own]
-		if got := collect(); got[requests("release", "lost")] != 1 || got[requests("release", "")] != released {
-			t.Errorf("own %t: counted %v", own, got)
-		}
-		if !own {
-			if b.wantBlock(stored); !errors.Is(err, lease.ErrLost) {
-				t.Errorf("a copy renewed it: %v", err)
-			}
-			continue
-		}
-		if block := b.block(0); err != nil || block.Owner != "" || block.Version != stored.Version+1 || !block.End.Before(mine.End) {
-			t.Errorf("%v, the block is %+v", err, block)
-		}
-	}
-}
-
 // After a raise a grant is used until its end, but neither renewed nor released. Another one is
 // acquired long before the end, and renewed.
 func TestRaised(t *testing.T) {

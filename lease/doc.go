@@ -1,93 +1,84 @@
-// Package lease grants nodes to processes for a limited time, so that Randflake
-// IDs are unique in a fleet despite wrong clocks, paused processes and
-// unreachable stores.
+// Package lease grants nodes to processes for a limited time, so that Randflake IDs are unique in
+// a fleet despite wrong clocks, paused processes and unreachable stores.
 //
-// A [Store] divides the nodes into blocks and grants each to one holder at a
-// time. A [Keeper] holds one or more grants, renews them in the background and
-// generates IDs with them, without I/O. Stores have their own packages: boltstore
-// for the processes of one host; pgstore, etcdstore, k8sstore and s3store for a
-// fleet. [Start] starts a Keeper. Package driver is for authors of stores; its
-// Open opens a store by URL. The metrics of a Keeper are listed in
+// A [Store] divides the nodes into blocks and grants each to one holder at a time. A [Keeper]
+// holds one or more grants, renews them in the background and generates IDs with them, without
+// I/O. Stores have their own packages: boltstore for the processes of one host; pgstore,
+// etcdstore, k8sstore and s3store for a fleet. [Start] starts a Keeper. Package driver is for
+// authors of stores; its Open opens a store by URL. The metrics of a Keeper are listed in
 // docs/metrics.md.
 //
 // # Why IDs are unique
 //
 // A lease gives exclusive use of a rectangle of nodes × seconds.
 //
-//	I1 For one block the granted seconds never overlap: a grant starts at or
-//	   after the end of the last one. The store keeps {granted_until, nonce,
-//	   version} a block. Every write raises the version and, except for Raise,
-//	   leaves a fresh nonce. granted_until only grows, except that a holder that
-//	   has sealed its generator gives unused seconds back.
-//	I2 One grant feeds one generator in one process. It is never saved, copied
-//	   or taken up again after a restart.
+//	I1 For one block the granted seconds never overlap: a grant starts at or after the end of
+//	   the last one. The store keeps {granted_until, nonce, version} a block. Every write raises
+//	   the version and, except for Raise, leaves a fresh nonce. granted_until only grows, except
+//	   that a holder that has sealed its generator gives unused seconds back.
+//	I2 One grant feeds one generator in one process. It is never saved, copied or taken up again
+//	   after a restart.
 //	I3 Inside a generator the word of second, node and sequence only grows.
 //	I4 A generator generates no ID outside its rectangle.
 //	I5 Encryption under one secret is one-to-one.
 //
-// None of these rules involves a clock. Clocks decide when an ID is generated,
-// not whether it is unique: the worst that a suspended process or a stepped clock
-// causes is a refusal.
+// None of these rules involves a clock. Clocks decide when an ID is generated, not whether it is
+// unique: the worst that a suspended process or a stepped clock causes is a refusal.
 //
-// The rules assume a store that is linearizable and durable, and memory that is
-// not cloned. They cover one secret: IDs under two secrets, and random ones that
-// are generated while there is no lease, collide only as 64-bit random numbers
-// would.
+// The rules assume a store that is linearizable and durable, and memory that is not cloned. They
+// cover one secret: IDs under two secrets, and random ones that are generated while there is no
+// lease, collide only as 64-bit random numbers would.
 //
 // # Late messages
 //
-// Any request may be lost, late or repeated, and any response lost. That is
-// harmless because every write has a nonce that is never drawn twice:
+// Any request may be lost, late or repeated, and any response lost. That is harmless because
+// every write has a nonce that is never drawn twice:
 //
-//   - A late Renew or Release compares the nonce and the version for which it
-//     was sent. It succeeds only if nothing was written since then, and then
-//     the Keeper still knows its nonce: it continues only with a nonce that it
-//     proposed for this very grant, and with the stored end.
-//   - A late Acquire may take a block for a nonce that is no longer in use. The
-//     block stays unused until the grant's end. If it grants the Keeper's own
-//     block again, the start has changed, and the Keeper drops its grant.
-//   - A grant that a repeated Acquire found may also have been found by a copy
-//     of the process. No IDs are generated with it before the store has
-//     acknowledged a renewal.
+//   - A late Renew or Release compares the nonce and the version for which it was sent. It
+//     succeeds only if nothing was written since then, and then the Keeper still knows its nonce:
+//     it continues only with a nonce that it proposed for this very grant, and with the stored
+//     end.
+//   - A late Acquire may take a block for a nonce that is no longer in use. The block stays
+//     unused until the grant's end. If it grants the Keeper's own block again, the start has
+//     changed, and the Keeper drops its grant.
+//   - A grant that a repeated Acquire found may also have been found by a copy of the process. No
+//     IDs are generated with it before the store has acknowledged a renewal.
 //
-// So after a call without a response the Keeper reads the block and acts on its
-// content; if it cannot read it, it uses its grant to the end.
+// So after a call without a response the Keeper reads the block and acts on its content; if it
+// cannot read it, it uses its grant to the end.
 //
 // # Clones
 //
-// A copy of a running process holds the same grants (I2 is broken from outside).
-// If Linux reports a restore, through vmclock, no ID is generated with a grant
-// that was requested before it, and the grant is not given back. For half a second
-// the Keeper draws no nonce: until a kernel learns of the restore, some tens of
-// milliseconds later, it returns the same random bytes in every copy. A Keeper
-// that starts in that moment relies on what nonces are drawn from besides the
-// kernel; see package internal/entropy. IDs that were being handed out when the
-// machine was copied are handed out by both copies.
+// A copy of a running process holds the same grants (I2 is broken from outside). If Linux reports
+// a restore, through vmclock, no ID is generated with a grant that was requested before it, and
+// the grant is not given back. For half a second the Keeper draws no nonce: until a kernel learns
+// of the restore, some tens of milliseconds later, it returns the same random bytes in every
+// copy. A Keeper that starts in that moment relies on what nonces are drawn from besides the
+// kernel; see package internal/entropy. IDs that were being handed out when the machine was
+// copied are handed out by both copies.
 //
-// Without such a report, only one of two copies can renew, because each renewal
-// changes the nonce. The other drops the grant at the store's first response after
-// that, reports [ErrCloned], and acquires another. These gaps remain, the
-// likeliest first:
+// Without such a report, only one of two copies can renew, because each renewal changes the
+// nonce. The other drops the grant at the store's first response after that, reports [ErrCloned],
+// and acquires another. These gaps remain, the likeliest first:
 //
-//   - Both generate the same IDs from the clone to the loser's first answered
-//     call after the winner's renewal: for about half a TTL, and to the grant's
-//     end if the store does not answer the loser or the winner does not renew.
-//   - If the nonce of a renewal was drawn before the clone and written after
-//     it, that lasts until the next renewal of both.
-//   - If one copy gives the grant back, the next holder may be granted seconds
-//     in which the other copy has generated IDs, or still does until its renewal.
-//     That includes a grant that arrived without a response: Close gives it back.
+//   - Both generate the same IDs from the clone to the loser's first answered call after the
+//     winner's renewal: for about half a TTL, and to the grant's end if the store does not answer
+//     the loser or the winner does not renew.
+//   - If the nonce of a renewal was drawn before the clone and written after it, that lasts until
+//     the next renewal of both.
+//   - If one copy gives the grant back, the next holder may be granted seconds in which the other
+//     copy has generated IDs, or still does until its renewal. That includes a grant that arrived
+//     without a response: Close gives it back.
 //   - If the store is raised meanwhile, both use their grant to its end.
-//   - If both draw the same nonces, they are never detected. That takes equal
-//     random bytes of a kernel that has not learned of the restore, no random
-//     numbers of the processor, and clocks equal to the nanosecond.
+//   - If both draw the same nonces, they are never detected. That takes equal random bytes of a
+//     kernel that has not learned of the restore, no random numbers of the processor, and clocks
+//     equal to the nanosecond.
 //
-// A shorter TTL ([WithTTL]) shortens the first three. All of this holds if the
-// copies use one store. A store that is copied with the machine, as a bolt file
-// on its disk is, grants the same nodes to both; see package boltstore.
+// A shorter TTL ([WithTTL]) shortens the first three. All of this holds if the copies use one
+// store. A store that is copied with the machine, as a bolt file on its disk is, grants the same
+// nodes to both; see package boltstore.
 //
-// Detection by clocks is best effort: if the wall clock and the monotonic clock
-// diverge by more than a second between two seconds of use, or between two
-// checks a minute apart, the machine was suspended or cloned or its clock was
-// stepped, and the grant is dropped.
+// Detection by clocks is best effort: if the wall clock and the monotonic clock diverge by more
+// than a second between two seconds of use, or between two checks a minute apart, the machine was
+// suspended or cloned or its clock was stepped, and the grant is dropped.
 package lease

@@ -3,6 +3,7 @@ package lease
 import (
 	"context"
 	"maps"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/otel/metric/noop"
@@ -102,7 +103,7 @@ func (k *Keeper) Remember(opts ...Option) (*Keeper, error) {
 		}
 		twin.second.Store(t.second.Load())
 		twin.offset.Store(t.offset.Load())
-		twin.pending = append([]proposal(nil), t.pending...)
+		twin.pending = slices.Clone(t.pending)
 		twin.proven, twin.raised, twin.renewAt, twin.failures = t.proven, t.raised, t.renewAt, t.failures
 		c.terms = append(c.terms, twin)
 	}

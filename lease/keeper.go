@@ -17,23 +17,22 @@ import (
 
 // Errors with which a [Keeper] refuses, in addition to those of its generators.
 var (
-	// ErrNoLease is returned if no grant is held: the store has not answered
-	// yet, or the grant was dropped. Wait; the Keeper retries by itself. It
-	// wraps [randflake.ErrNoLease].
+	// ErrNoLease is returned if no grant is held: the store has not answered yet, or the grant was
+	// dropped. Wait; the Keeper retries by itself. It wraps [randflake.ErrNoLease].
 	ErrNoLease = fmt.Errorf("lease: %w", randflake.ErrNoLease)
 	// ErrClosed is returned after Close. It wraps [randflake.ErrSealed].
 	ErrClosed = fmt.Errorf("lease: the keeper is closed: %w", randflake.ErrSealed)
 )
 
-// Keeper holds leases and generates IDs with them. Its one goroutine acquires
-// grants from the store, renews them at half their time, acquires more if it is
-// busy and gives them back if it is not.
+// Keeper holds leases and generates IDs with them. Its one goroutine acquires grants from the
+// store, renews them at half their time, acquires more if it is busy and gives them back if it is
+// not.
 //
-// While the store is unreachable, IDs are generated until the end of the lease;
-// then Next and Fill return [randflake.ErrLeaseExpired] until it is back.
+// While the store is unreachable, IDs are generated until the end of the lease; then Next and
+// Fill return [randflake.ErrLeaseExpired] until it is back.
 //
-// Keeper is safe for concurrent use. Next and Fill do no I/O. A zero Keeper
-// refuses with [ErrNoLease].
+// Keeper is safe for concurrent use. Next and Fill do no I/O. A zero Keeper refuses with
+// [ErrNoLease].
 type Keeper struct {
 	store   calls
 	cfg     config
@@ -70,8 +69,7 @@ type Keeper struct {
 	reseeding time.Duration
 }
 
-// held is the state with which IDs are generated. Apart from turn it is
-// replaced, never changed.
+// held is the state with which IDs are generated. Apart from turn it is replaced, never changed.
 type held struct {
 	terms []*term
 	turn  atomic.Uint32 // which term comes first
@@ -79,9 +77,9 @@ type held struct {
 	err   error         // why there is none
 }
 
-// Start starts a Keeper and returns at once, whether the store answers or not.
-// It fails only if the configuration is invalid. Calls of the store get ctx's
-// values; cancelling ctx does not end the Keeper, [Keeper.Close] does.
+// Start starts a Keeper and returns at once, whether the store answers or not. It fails only if
+// the configuration is invalid. Calls of the store get ctx's values; cancelling ctx does not end
+// the Keeper, [Keeper.Close] does.
 func Start(ctx context.Context, s Store, c *randflake.Codec, opts ...Option) (*Keeper, error) {
 	k, err := newKeeper(s, c, opts...)
 	if err != nil {
@@ -131,11 +129,10 @@ func newKeeper(s Store, c *randflake.Codec, opts ...Option) (*Keeper, error) {
 	return k, nil
 }
 
-// Ready returns nil if a lease is held now, even if its IDs of this second are
-// used up. Before the first grant it waits for one; the error then wraps that
-// of ctx. After the first grant it does not wait: the error is the one that
-// Next would return, and wraps the store's last error too, if any. It takes no
-// ID.
+// Ready returns nil if a lease is held now, even if its IDs of this second are used up. Before
+// the first grant it waits for one; the error then wraps that of ctx. After the first grant it
+// does not wait: the error is the one that Next would return, and wraps the store's last error
+// too, if any. It takes no ID.
 func (k *Keeper) Ready(ctx context.Context) error {
 	if k.store.Store == nil {
 		return ErrNoLease
@@ -184,8 +181,7 @@ func (k *Keeper) current() *held {
 	return nothing
 }
 
-// Failure returns the store's last error, or nil if the store granted or renewed
-// a lease since.
+// Failure returns the store's last error, or nil if the store granted or renewed a lease since.
 func (k *Keeper) Failure() error {
 	if failure := k.failure.Load(); failure != nil {
 		return *failure
@@ -201,9 +197,9 @@ func (k *Keeper) Next() (randflake.ID, error) {
 	return one[0], err
 }
 
-// Fill generates len(dst) IDs of one second; see [randflake.Generator.Fill]. It
-// returns how many it wrote and their second; n < len(dst) only with a non-nil
-// error: [ErrNoLease], [ErrClosed] and those of the generator.
+// Fill generates len(dst) IDs of one second; see [randflake.Generator.Fill]. It returns how many
+// it wrote and their second; n < len(dst) only with a non-nil error: [ErrNoLease], [ErrClosed]
+// and those of the generator.
 func (k *Keeper) Fill(dst []randflake.ID) (n int, second time.Time, err error) {
 	for h := k.current(); ; {
 		err = h.err
@@ -245,15 +241,14 @@ func (k *Keeper) note(t *term, err error) {
 	}
 }
 
-// Generation changes when a grant is dropped: this machine was suspended or
-// cloned, its clock was stepped, or the store granted the block to another
-// process. Discard IDs that Fill returned before and that are not used yet.
+// Generation changes when a grant is dropped: this machine was suspended or cloned, its clock was
+// stepped, or the store granted the block to another process. Discard IDs that Fill returned
+// before and that are not used yet.
 func (k *Keeper) Generation() uint64 { return k.generation.Load() }
 
-// Restored must be called after this process was restored from a snapshot. When
-// it returns, no ID is generated with a grant that was requested before, and
-// answers to earlier requests are not used. The next grant follows as after a
-// start.
+// Restored must be called after this process was restored from a snapshot. When it returns, no ID
+// is generated with a grant that was requested before, and answers to earlier requests are not
+// used. The next grant follows as after a start.
 func (k *Keeper) Restored() {
 	k.restores.Add(1)
 	for _, t := range k.current().terms {
@@ -261,10 +256,10 @@ func (k *Keeper) Restored() {
 	}
 }
 
-// Close seals the generators, so that no ID is generated after it, ends the
-// goroutine and the metrics, and gives the unused seconds back to the store. If
-// ctx ends first, an error is returned and the block stays unused until the
-// lease's end. Further calls return the same result.
+// Close seals the generators, so that no ID is generated after it, ends the goroutine and the
+// metrics, and gives the unused seconds back to the store. If ctx ends first, an error is
+// returned and the block stays unused until the lease's end. Further calls return the same
+// result.
 func (k *Keeper) Close(ctx context.Context) error {
 	if k.store.Store == nil {
 		return nil
@@ -293,8 +288,7 @@ func (h *held) seal() {
 	}
 }
 
-// publish makes the usable terms visible to Next and Fill, unless the Keeper is
-// closed.
+// publish makes the usable terms visible to Next and Fill, unless the Keeper is closed.
 func (k *Keeper) publish() {
 	h := &held{err: k.noLease}
 	for _, t := range k.terms {
@@ -310,8 +304,8 @@ func (k *Keeper) publish() {
 	}
 }
 
-// drop ends a term whose grant must be neither used nor given back: after a
-// clone two processes hold it. Any goroutine may call it.
+// drop ends a term whose grant must be neither used nor given back: after a clone two processes
+// hold it. Any goroutine may call it.
 func (k *Keeper) drop(t *term, why reason, err error) {
 	if _, first := t.finish(err); first {
 		k.store.counts.add(series{reason: why})

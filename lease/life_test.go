@@ -195,34 +195,6 @@ func TestClockStep(t *testing.T) {
 	}
 }
 
-// pausedClock is a clock whose readers are stopped for two seconds, some times, before they read how
-// much time has elapsed.
-type pausedClock struct {
-	*fakeClock
-	reads, pauses int
-}
-
-func (c *pausedClock) Elapsed() time.Duration {
-	if c.reads++; c.reads%2 == 0 && c.pauses > 0 {
-		c.pauses--
-		c.Add(2 * time.Second)
-	}
-	return c.fakeClock.Elapsed()
-}
-
-// A pause between two readings is not a step of a clock. Readings end even if each has a pause.
-func TestPauseBetweenReadings(t *testing.T) {
-	for pauses, dropped := range map[int]bool{1: false, 3: false, 1 << 30: true} {
-		clock := &pausedClock{fakeClock: newFakeClock()}
-		b := newHeld(t, lease.WithClock(clock))
-		clock.Add(time.Second)
-		clock.reads, clock.pauses = 0, pauses
-		if _, err := b.one(); (err != nil) != dropped {
-			t.Errorf("%d pauses: %v", pauses, err)
-		}
-	}
-}
-
 func TestClockBehindDropsTheGrant(t *testing.T) {
 	b := newHeld(t)
 	// Ahead by borrowing, then twice back by less than a gap.

@@ -29,25 +29,23 @@ type config struct {
 // minKeeperTTL leaves a whole second for a renewal at half the TTL.
 const minKeeperTTL = 2 * time.Second
 
-// WithTTL sets how long a grant lasts, and thus how long IDs are made while the
-// store is unreachable. The block of a crashed process stays unused for as
-// long. Copies of a machine that does not report restores share IDs for about
-// half of it, or all of it if the store is unavailable. A grant is renewed at half its
-// TTL, which takes a bolt file some milliseconds and a server one or two round
-// trips, so a TTL of a minute burdens neither. The range is 2 s to [MaxTTL], the
-// default [DefaultTTL].
+// WithTTL sets how long a grant lasts, and thus how long IDs are made while the store is
+// unreachable. The block of a crashed process stays unused for as long. Copies of a machine that
+// does not report restores share IDs for about half of it, or all of it if the store is
+// unavailable. A grant is renewed at half its TTL, which takes a bolt file some milliseconds and
+// a server one or two round trips, so a TTL of a minute burdens neither. The range is 2 s to
+// [MaxTTL], the default [DefaultTTL].
 func WithTTL(d time.Duration) Option {
 	return func(c *config) { c.ttl = d }
 }
 
-// WithMaxBlocks sets how many blocks a busy process may hold at once, from 1
-// on; the default is 4. A block of 8 nodes has a million IDs a second.
+// WithMaxBlocks sets how many blocks a busy process may hold at once, from 1 on; the default is
+// 4. A block of 8 nodes has a million IDs a second.
 func WithMaxBlocks(n int) Option {
 	return func(c *config) { c.maxBlocks = n }
 }
 
-// WithMeterProvider sets the provider of the metrics; the default, and nil, is
-// the global one.
+// WithMeterProvider sets the provider of the metrics; the default, and nil, is the global one.
 func WithMeterProvider(mp metric.MeterProvider) Option {
 	return func(c *config) {
 		if mp != nil {
@@ -89,8 +87,8 @@ func newConfig(opts []Option) (config, error) {
 	return c, errors.Join(errs...)
 }
 
-// clock is what a Keeper reads: Now is the wall clock, Elapsed the time since
-// some moment on a clock that is never stepped.
+// clock is what a Keeper reads: Now is the wall clock, Elapsed the time since some moment on a
+// clock that is never stepped.
 type clock interface {
 	randflake.Clock
 	Elapsed() time.Duration

@@ -14,14 +14,13 @@ import (
 const (
 	minBackoff = 50 * time.Millisecond
 	maxBackoff = 10 * time.Second
-	// maxFull is that of a store without a free block: it may have to read
-	// everything to say so.
+	// maxFull is that of a store without a free block: it may have to read everything to say so.
 	maxFull = time.Minute
-	// reseeding is how long no nonce is drawn after a restore was noticed. A
-	// kernel learns of it within some tens of milliseconds.
+	// reseeding is how long no nonce is drawn after a restore was noticed. A kernel learns of it
+	// within some tens of milliseconds.
 	reseeding = 500 * time.Millisecond
-	// lookEvery is the longest time between two comparisons of the clocks:
-	// clocks that drift apart over days are not a step.
+	// lookEvery is the longest time between two comparisons of the clocks: clocks that drift apart
+	// over days are not a step.
 	lookEvery = time.Minute
 )
 
@@ -94,8 +93,8 @@ func (k *Keeper) sweep() {
 	}
 }
 
-// short reports whether another block is needed: none can be renewed, or all of
-// them are borrowing.
+// short reports whether another block is needed: none can be renewed, or all of them are
+// borrowing.
 func (k *Keeper) short() bool {
 	renewable, idle := 0, 0
 	now := k.cfg.clock.Now().Unix()
@@ -110,8 +109,8 @@ func (k *Keeper) short() bool {
 	return renewable == 0 || idle == 0 && len(k.terms) < k.cfg.maxBlocks
 }
 
-// spare reports whether a term due for renewal is not needed: another is left,
-// and none has borrowed for half a TTL.
+// spare reports whether a term due for renewal is not needed: another is left, and none has
+// borrowed for half a TTL.
 func (k *Keeper) spare(t *term) bool {
 	since := k.cfg.clock.Now().Add(-k.cfg.ttl / 2).Unix()
 	others := 0
@@ -146,20 +145,20 @@ func (k *Keeper) request(nonce string, now time.Time) Request {
 	return Request{Nonce: nonce, Now: now, TTL: k.cfg.ttl, Owner: k.cfg.owner}
 }
 
-// bid is an Acquire that was not granted yet. It keeps its nonce, so that a grant
-// is found again if the response was lost.
+// bid is an Acquire that was not granted yet. It keeps its nonce, so that a grant is found again
+// if the response was lost.
 type bid struct {
 	nonce string  // "" before the first try
 	last  reading // of the clocks, before the last try
 }
 
-// acquire requests one more block. A grant acquired with a repeated nonce may
-// have been found by a copy of this process as well, so its term is proven only
-// by a renewal that the store acknowledges.
+// acquire requests one more block. A grant acquired with a repeated nonce may have been found by
+// a copy of this process as well, so its term is proven only by a renewal that the store
+// acknowledges.
 //
-// After a restore it waits, and then draws a new nonce: copies may draw the same
-// ones until their kernels learn of it. The life is read before the nonce is
-// drawn, so that a grant requested in an unnoticed restore makes no IDs.
+// After a restore it waits, and then draws a new nonce: copies may draw the same ones until their
+// kernels learn of it. The life is read before the nonce is drawn, so that a grant requested in
+// an unnoticed restore makes no IDs.
 func (k *Keeper) acquire(ctx context.Context) {
 	if life := k.cfg.machine(); life != k.life {
 		k.life, k.bid = life, bid{}
@@ -210,10 +209,9 @@ func (k *Keeper) acquire(ctx context.Context) {
 	k.prove(t)
 }
 
-// collides reports whether a new grant has seconds that an earlier term used or
-// that belong to one still held: a copy of this process gave them back. Neither
-// grant is used any more. A term that another goroutine has dropped is held
-// until the next sweep.
+// collides reports whether a new grant has seconds that an earlier term used or that belong to
+// one still held: a copy of this process gave them back. Neither grant is used any more. A term
+// that another goroutine has dropped is held until the next sweep.
 func (k *Keeper) collides(g Grant) bool {
 	if g.Start.Before(k.used[g.Node]) {
 		return true
@@ -228,9 +226,8 @@ func (k *Keeper) collides(g Grant) bool {
 	return false
 }
 
-// prove allows IDs to be generated with a term that no other process holds: the
-// store has just acknowledged it. The next renewal is at half of the time left,
-// plus or minus a tenth.
+// prove allows IDs to be generated with a term that no other process holds: the store has just
+// acknowledged it. The next renewal is at half of the time left, plus or minus a tenth.
 func (k *Keeper) prove(t *term) {
 	if k.failure.Swap(nil) != nil {
 		k.report(errRecovered)
@@ -246,16 +243,16 @@ func (k *Keeper) prove(t *term) {
 	k.readying.Do(func() { close(k.ready) })
 }
 
-// renew moves a term's end, under a fresh nonce. Without an acknowledgement the
-// stored block decides: the response may have been lost, or an earlier renewal
-// may have been late.
+// renew moves a term's end, under a fresh nonce. Without an acknowledgement the stored block
+// decides: the response may have been lost, or an earlier renewal may have been late.
 func (k *Keeper) renew(ctx context.Context, t *term, now time.Time) {
 	nonce := k.nonce()
-	t.pending = append(t.pending, proposal{nonce: nonce})
 	g, err := k.store.Renew(ctx, t.grant, k.request(nonce, now))
 	said := written
 	if err != nil {
-		t.find(nonce).denied = errors.Is(err, ErrLost)
+		if !errors.Is(err, ErrLost) {
+			t.pending = append(t.pending, nonce)
+		}
 		stored, getErr := k.store.Get(ctx, t.node)
 		if getErr != nil {
 			k.retry(ctx, t, err)
@@ -274,7 +271,6 @@ func (k *Keeper) renew(ctx context.Context, t *term, now time.Time) {
 			return
 		}
 		// Renew again soon: a copy may have written this nonce as well.
-		k.publish()
 		t.renewAt = k.cfg.clock.Elapsed() + k.backoff(&t.failures, maxBackoff)
 	case unwritten:
 		k.retry(ctx, t, err)
@@ -293,29 +289,21 @@ func (k *Keeper) retry(ctx context.Context, t *term, err error) {
 	k.failed(ctx, "renew", err)
 }
 
-// giveBack seals a term and returns its unused seconds. If a renewal was
-// written without the Keeper's knowledge, that state is released.
+// giveBack seals a term and returns its unused seconds.
 func (k *Keeper) giveBack(ctx context.Context, t *term) error {
 	unused, first := t.finish(nil)
 	if !first || !t.alive() {
 		return nil // dropped meanwhile, or restored: a copy of this process may still use it
 	}
 	k.sweep()
-	err := k.store.Release(ctx, t.grant, k.nonce(), unused)
-	if errors.Is(err, ErrLost) {
-		if stored, getErr := k.store.Get(ctx, t.node); getErr == nil && t.meaning(stored) == late {
-			err = k.store.Release(ctx, stored, k.nonce(), unused)
-		}
-	}
-	return err
+	return k.store.Release(ctx, t.grant, k.nonce(), unused)
 }
 
-// giveBackBid gives back what an Acquire that failed may have been granted:
-// otherwise the block would stay unused for a TTL. A copy of this process may
-// have received a response, and use the grant, whose nonce is the same. So a bid
-// is left alone if the machine was restored or the clocks diverged since it was
-// sent, and only seconds in the future are given back: a copy that was not
-// noticed loses the grant at its next renewal, as after any other release.
+// giveBackBid gives back what an Acquire that failed may have been granted: otherwise the block
+// would stay unused for a TTL. A copy of this process may have received a response, and use the
+// grant, whose nonce is the same. So a bid is left alone if the machine was restored or the
+// clocks diverged since it was sent, and only seconds in the future are given back: a copy that
+// was not noticed loses the grant at its next renewal, as after any other release.
 func (k *Keeper) giveBackBid(ctx context.Context) error {
 	now := read(k.cfg.clock)
 	gap := time.Duration(now.offset() - k.bid.last.offset())
@@ -346,8 +334,8 @@ func (k *Keeper) giveBackAll(ctx context.Context) error {
 	return errors.Join(append(errs, k.giveBackBid(ctx))...)
 }
 
-// backoff doubles with every failure in a row, up to a bound; jitter spreads
-// the clients of a store that comes back.
+// backoff doubles with every failure in a row, up to a bound; jitter spreads the clients of a
+// store that comes back.
 func (k *Keeper) backoff(failures *int, longest time.Duration) time.Duration {
 	d := min(minBackoff<<min(*failures, 11), longest, k.cfg.ttl/8)
 	*failures++

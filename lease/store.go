@@ -21,41 +21,40 @@ const (
 	MaxClockAhead = time.Minute
 )
 
-// Errors with which a [Store] refuses. They are definite: nothing was written.
-// After any other error of a call that writes, including a context's, it is
-// unknown whether it was written. [Permanent] reports whether retrying can help.
+// Errors with which a [Store] refuses. They are definite: nothing was written. After any other
+// error of a call that writes, including a context's, it is unknown whether it was written.
+// [Permanent] reports whether retrying can help.
 var (
-	// ErrNoFreeNode is returned by Acquire if every block is granted beyond the
-	// request's Now. Try again when a lease has ended, or create a store with more
-	// nodes or smaller blocks.
+	// ErrNoFreeNode is returned by Acquire if every block is granted beyond the request's Now. Try
+	// again when a lease has ended, or create a store with more nodes or smaller blocks.
 	ErrNoFreeNode = errors.New("lease: no free block of nodes")
-	// ErrClockAhead is returned by Acquire and Renew if the client's clock is ahead
-	// of the store's, if it has one, by more than MaxClockAhead. Set the client's clock.
+	// ErrClockAhead is returned by Acquire and Renew if the client's clock is ahead of the
+	// store's, if it has one, by more than MaxClockAhead. Set the client's clock.
 	ErrClockAhead = errors.New("lease: the clock is ahead of the store's")
-	// ErrLost is returned by Renew and Release if the block's nonce or version
-	// is no longer the grant's. Get returns the current state.
+	// ErrLost is returned by Renew and Release if the block's nonce or version is no longer the
+	// grant's. Get returns the current state.
 	ErrLost = errors.New("lease: the grant is lost")
-	// ErrInvalidRequest is returned if an argument is invalid: a nonce that is not 32
-	// hex digits, a TTL out of range, a node that is not the first of a block.
+	// ErrInvalidRequest is returned if an argument is invalid: a nonce that is not 32 hex digits,
+	// a TTL out of range, a node that is not the first of a block.
 	ErrInvalidRequest = errors.New("lease: invalid request")
-	// ErrNoStore is returned by every call except Create if there is no store, or
-	// one whose creation was interrupted: the same command again finishes it.
+	// ErrNoStore is returned by every call except Create if there is no store, or one whose
+	// creation was interrupted: the same command again finishes it.
 	ErrNoStore = errors.New("lease: there is no lease store here; if none ever was, create it once with `traceflake lease create`")
 	// ErrExists is returned by Create if there is another store.
 	ErrExists = errors.New("lease: there is another lease store here")
-	// ErrReplaced is returned if the store is not the one that this client used
-	// before: a table, a bucket or a server was swapped. Current leases are used to
-	// their ends. Restart the process to use the new store.
+	// ErrReplaced is returned if the store is not the one that this client used before: a table, a
+	// bucket or a server was swapped. Current leases are used to their ends. Restart the process
+	// to use the new store.
 	ErrReplaced = errors.New("lease: another lease store has taken the place of the one in use")
-	// ErrWrongSecret is what a [Keeper] reports if the secret is not registered with
-	// the store: two stores that grant the same nodes under one secret cause duplicates.
+	// ErrWrongSecret is what a [Keeper] reports if the secret is not registered with the store:
+	// two stores that grant the same nodes under one secret cause duplicates.
 	ErrWrongSecret = errors.New("lease: the store belongs to another secret; use the secret file with which it was created, " +
 		"or register a new secret with `traceflake lease secret add`")
-	// ErrSchemaVersion is returned if a store was written by a newer version of
-	// this library, or is not a lease store at all.
+	// ErrSchemaVersion is returned if a store was written by a newer version of this library, or
+	// is not a lease store at all.
 	ErrSchemaVersion = errors.New("lease: the store has an unknown schema version")
-	// ErrMisconfigured is returned if the store refuses this client until an operator
-	// changes the store or the client's settings: a database, a role or a right is missing.
+	// ErrMisconfigured is returned if the store refuses this client until an operator changes the
+	// store or the client's settings: a database, a role or a right is missing.
 	ErrMisconfigured = errors.New("lease: the store refuses this client")
 )
 
@@ -69,67 +68,64 @@ func Permanent(err error) bool {
 	return false
 }
 
-// Store grants blocks of nodes. It must be linearizable and durable: an
-// acknowledged write is never forgotten, and every call sees all writes that
-// were acknowledged before it began. It is safe for concurrent use, by many
-// processes on many machines. Package driver has its rules as code.
+// Store grants blocks of nodes. It must be linearizable and durable: an acknowledged write is
+// never forgotten, and every call sees all writes that were acknowledged before it began. It is
+// safe for concurrent use, by many processes on many machines. Package driver has its rules as
+// code.
 //
-// An operator creates a store once ([Admin]). Its nodes are divided into blocks of
-// equal size. For each it keeps the last [Grant]: each call below changes one block in
-// one atomic step, and every change raises the block's version by one. Times are whole
-// seconds, ends are exclusive. Seconds granted in one block never overlap (I1), even if the
-// clocks of clients or the store are wrong.
+// An operator creates a store once ([Admin]). Its nodes are divided into blocks of equal size.
+// For each it keeps the last [Grant]: each call below changes one block in one atomic step, and
+// every change raises the block's version by one. Times are whole seconds, ends are exclusive.
+// Seconds granted in one block never overlap (I1), even if the clocks of clients or the store are
+// wrong.
 //
-// Every Acquire, Renew and Release has a fresh nonce of [NewNonce], drawn
-// immediately before the call, which the block then has. So a client that got no
-// response can read the block and see who wrote it last.
+// Every Acquire, Renew and Release has a fresh nonce of [NewNonce], drawn immediately before the
+// call, which the block then has. So a client that got no response can read the block and see who
+// wrote it last.
 //
-// A store that has a clock refuses, with [ErrClockAhead], an Acquire and a Renew
-// whose r.Now is later than its own time plus MaxClockAhead. So no grant ends
-// later than the longest TTL in use plus MaxClockAhead from the store's time.
+// A store that has a clock refuses, with [ErrClockAhead], an Acquire and a Renew whose r.Now is
+// later than its own time plus MaxClockAhead. So no grant ends later than the longest TTL in use
+// plus MaxClockAhead from the store's time.
 //
-// A client remembers the store's [Description.ID] from its first call on. If
-// another store is at the same address later, every call returns [ErrReplaced].
+// A client remembers the store's [Description.ID] from its first call on. If another store is at
+// the same address later, every call returns [ErrReplaced].
 //
-// A store returns a sentinel of this package if one applies, wrapped with what
-// it was doing. If ctx is cancelled, the error wraps ctx.Err().
+// A store returns a sentinel of this package if one applies, wrapped with what it was doing. If
+// ctx is cancelled, the error wraps ctx.Err().
 type Store interface {
-	// Describe returns what was recorded when the store was created. It writes
-	// nothing. If the creation was interrupted, it returns the description together
-	// with [ErrNoStore]; if there is nothing, the ID is "".
+	// Describe returns what was recorded when the store was created. It writes nothing. If the
+	// creation was interrupted, it returns the description together with [ErrNoStore]; if there is
+	// nothing, the ID is "".
 	Describe(ctx context.Context) (Description, error)
 
-	// Acquire grants one free block for r.TTL from r.Now, truncated to a whole
-	// second. A block is free if its End is not after r.Now: a grant
-	// never starts later than r.Now, and never before the end of the block's
-	// last one. The store chooses the block. It grants at most r.TTL, and at most
-	// [Description.LongestTTL].
+	// Acquire grants one free block for r.TTL from r.Now, truncated to a whole second. A block is
+	// free if its End is not after r.Now: a grant never starts later than r.Now, and never before
+	// the end of the block's last one. The store chooses the block. It grants at most r.TTL, and
+	// at most [Description.LongestTTL].
 	//
-	// If some block has this nonce, its grant may be returned as stored, even if
-	// it was extended or is over, and nothing is written. So a request without a
-	// response is simply repeated: usually it finds the grant, and otherwise it is
-	// granted another block, and the first one is unused until its grant's end.
+	// If some block has this nonce, its grant may be returned as stored, even if it was extended
+	// or is over, and nothing is written. So a request without a response is simply repeated:
+	// usually it finds the grant, and otherwise it is granted another block, and the first one is
+	// unused until its grant's end.
 	//
-	// Errors: [ErrNoFreeNode], [ErrClockAhead], [ErrInvalidRequest],
-	// [randflake.ErrBeforeEpoch], [randflake.ErrEndOfLife].
+	// Errors: [ErrNoFreeNode], [ErrClockAhead], [ErrInvalidRequest], [randflake.ErrBeforeEpoch],
+	// [randflake.ErrEndOfLife].
 	Acquire(ctx context.Context, r Request) (Grant, error)
 
-	// Renew moves the end of g to r.Now plus r.TTL, truncated to a whole second.
-	// It compares nonce and version. It never shortens a grant, but it always
-	// writes, even if the end stays the same: the block gets r.Nonce and the
-	// next version; the owner stays. It is not idempotent: a repeated call with
-	// the same r.Nonce is refused like any call with an old nonce. A grant that
-	// is over may be renewed if no one else has the block. A store may set an
-	// earlier end than requested; it returns the grant as stored.
+	// Renew moves the end of g to r.Now plus r.TTL, truncated to a whole second. It compares nonce
+	// and version. It never shortens a grant, but it always writes, even if the end stays the
+	// same: the block gets r.Nonce and the next version; the owner stays. It is not idempotent: a
+	// repeated call with the same r.Nonce is refused like any call with an old nonce. A grant that
+	// is over may be renewed if no one else has the block. A store may set an earlier end than
+	// requested; it returns the grant as stored.
 	//
 	// Errors: [ErrLost] and those of Acquire, except [ErrNoFreeNode].
 	Renew(ctx context.Context, g Grant, r Request) (Grant, error)
 
-	// Release gives back the seconds from unused on. It compares nonce and
-	// version, and leaves the block with the given nonce, which no client holds:
-	// a copy of this client can see that the grant was released, not raised. The
-	// generator must have been sealed: the seconds before unused are never
-	// granted again.
+	// Release gives back the seconds from unused on. It compares nonce and version, and leaves the
+	// block with the given nonce, which no client holds: a copy of this client can see that the
+	// grant was released, not raised. The generator must have been sealed: the seconds before
+	// unused are never granted again.
 	//
 	// Errors: [ErrLost] (even if it was released already), [ErrInvalidRequest].
 	Release(ctx context.Context, g Grant, nonce string, unused time.Time) error
@@ -140,35 +136,32 @@ type Store interface {
 	Get(ctx context.Context, node uint32) (Grant, error)
 }
 
-// Admin has the calls for operators; every store here implements it. Each can be
-// repeated without harm.
+// Admin has the calls for operators; every store here implements it. Each can be repeated without
+// harm.
 type Admin interface {
-	// Create creates the store that d describes: all that it needs, so that no later
-	// call creates anything. If a store with d's ID exists, it completes it. Before it
-	// writes, it checks whether the server does what a store needs.
+	// Create creates the store that d describes: all that it needs, so that no later call creates
+	// anything. If a store with d's ID exists, it completes it. Before it writes, it checks
+	// whether the server does what a store needs.
 	//
 	// Errors: [ErrExists] for a store with another ID, [ErrInvalidRequest].
 	Create(ctx context.Context, d Description) error
-	// AddSecret registers another secret, by its [Fingerprint], so that leases are
-	// used with it.
+	// AddSecret registers another secret, by its [Fingerprint], so that leases are used with it.
 	AddSecret(ctx context.Context, fingerprint string) error
 	// List returns all blocks that have been written, in node order.
 	List(ctx context.Context) ([]Grant, error)
-	// Raise makes the end of every block at least until, even of those never
-	// granted, and clears every nonce: nothing before until is granted any more, and
-	// no earlier grant can be extended. It is for a store that was restored from a
-	// backup and may have forgotten grants.
+	// Raise makes the end of every block at least until, even of those never granted, and clears
+	// every nonce: nothing before until is granted any more, and no earlier grant can be extended.
+	// It is for a store that was restored from a backup and may have forgotten grants.
 	//
-	// The store records until, and a call before that time raises to the recorded
-	// time again: a raise that is repeated, or made by two operators at once, is one
-	// raise. It returns the time to which the store was raised. If it fails halfway,
-	// call it again.
+	// The store records until, and a call before that time raises to the recorded time again: a
+	// raise that is repeated, or made by two operators at once, is one raise. It returns the time
+	// to which the store was raised. If it fails halfway, call it again.
 	//
 	// Errors: [randflake.ErrBeforeEpoch], [randflake.ErrEndOfLife].
 	Raise(ctx context.Context, until time.Time) (time.Time, error)
 
-	// Time returns the time on the store's clock, with which it compares the
-	// clocks of its clients, or the zero Time if it has none. It writes nothing.
+	// Time returns the time on the store's clock, with which it compares the clocks of its
+	// clients, or the zero Time if it has none. It writes nothing.
 	Time(ctx context.Context) (time.Time, error)
 }
 
@@ -182,57 +175,55 @@ type Description struct {
 	First, Nodes, BlockSize uint32
 	// LongestTTL is the longest TTL that is granted.
 	LongestTTL time.Duration
-	// Raised is the latest time to which the store was raised, or before which it
-	// grants nothing because its secret is older than it, or the zero Time.
+	// Raised is the latest time to which the store was raised, or before which it grants nothing
+	// because its secret is older than it, or the zero Time.
 	Raised time.Time
 	// Secrets are the fingerprints of the secrets with which leases are used.
 	Secrets []string
 }
 
-// Fingerprint returns by which a store knows a secret: 16 hex digits that reveal
-// nothing about the secret and that are others in another store.
+// Fingerprint returns by which a store knows a secret: 16 hex digits that reveal nothing about
+// the secret and that are others in another store.
 func Fingerprint(c *randflake.Codec, storeID string) string {
 	key := c.Derive("lease store " + storeID)
 	return hex.EncodeToString(key[:8])
 }
 
-// Request asks for the time from Now to Now plus TTL: for a block, or for more
-// time of a block that is held.
+// Request asks for the time from Now to Now plus TTL: for a block, or for more time of a block
+// that is held.
 type Request struct {
-	// Nonce identifies the write: 128 random bits as 32 lower-case hex digits,
-	// fresh for each; see [NewNonce]. Only an Acquire whose response was lost is
-	// repeated with the same one.
+	// Nonce identifies the write: 128 random bits as 32 lower-case hex digits, fresh for each; see
+	// [NewNonce]. Only an Acquire whose response was lost is repeated with the same one.
 	Nonce string
 	// Now is the client's wall clock.
 	Now time.Time
-	// TTL is how long the grant lasts from Now, from MinTTL to MaxTTL. An Acquire
-	// truncates it to whole seconds.
+	// TTL is how long the grant lasts from Now, from MinTTL to MaxTTL. An Acquire truncates it to
+	// whole seconds.
 	TTL time.Duration
-	// Owner tells operators who holds the block: at most 128 bytes of printable
-	// UTF-8, or empty. No rule depends on it. A Renew ignores it.
+	// Owner tells operators who holds the block: at most 128 bytes of printable UTF-8, or empty.
+	// No rule depends on it. A Renew ignores it.
 	Owner string
 }
 
-// Grant is what a store keeps for a block of nodes: the last lease that it granted.
-// Times are whole seconds.
+// Grant is what a store keeps for a block of nodes: the last lease that it granted. Times are
+// whole seconds.
 type Grant struct {
-	// Start is the zero Time before the first grant. End is the first second that
-	// was never granted: it only grows, except that a Release moves it back.
+	// Start is the zero Time before the first grant. End is the first second that was never
+	// granted: it only grows, except that a Release moves it back.
 	randflake.Lease
-	// Nonce is that of the last write: the client knows it that acquired or renewed
-	// the block, and no client has it if the block was released. It is "" if the
-	// block was raised or never granted.
+	// Nonce is that of the last write: the client knows it that acquired or renewed the block, and
+	// no client has it if the block was released. It is "" if the block was raised or never
+	// granted.
 	Nonce string
 	// Version is raised by every write; a block never written has version 0.
 	Version uint64
-	// Owner tells operators who has the block; see [Request.Owner]. It is ""
-	// if the block was released or raised.
+	// Owner tells operators who has the block; see [Request.Owner]. It is "" if the block was
+	// released or raised.
 	Owner string
 }
 
-// NewNonce returns a fresh nonce, which identifies a write.
-// Copies of a machine draw different ones even if their kernels have not noticed
-// that they were restored.
+// NewNonce returns a fresh nonce, which identifies a write. Copies of a machine draw different
+// ones even if their kernels have not noticed that they were restored.
 func NewNonce() string {
 	var nonce [16]byte
 	entropy.Read(nonce[:])

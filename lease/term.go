@@ -8,12 +8,12 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// maxClockGap is how far the wall clock and the monotonic clock may diverge
-// between two checks before it counts as a step, a suspension or a clone.
+// maxClockGap is how far the wall clock and the monotonic clock may diverge between two checks
+// before it counts as a step, a suspension or a clone.
 const maxClockGap = time.Second
 
-// term is one grant in use, from its acquisition to its end: one grant, one
-// generator, once. Its states:
+// term is one grant in use, from its acquisition to its end: one grant, one generator, once. Its
+// states:
 //
 //	bid (no term yet): an Acquire without a response is repeated with its nonce
 //	 │ granted at the first try              │ granted to a repeated nonce
@@ -26,7 +26,7 @@ const maxClockGap = time.Second
 //	 ▼
 //	over: at its end or given back, or dropped (see reason)
 //
-// A proposal that the store denied was not written and never will be.
+// A renewal that the store denied was not written and never will be.
 type term struct {
 	k   *Keeper
 	gen *randflake.Generator
@@ -49,9 +49,8 @@ type term struct {
 // ending is how a term ended.
 type ending struct{ dropped error } // what to report, nil at the lease's end
 
-// newTerm starts the generator of a grant. before is a reading of the clocks,
-// and life the machine's generation, from before the grant was requested: later
-// changes invalidate it.
+// newTerm starts the generator of a grant. before is a reading of the clocks, and life the
+// machine's generation, from before the grant was requested: later changes invalidate it.
 func (k *Keeper) newTerm(g Grant, before reading, life uint64) (*term, error) {
 	t := &term{k: k, node: g.Node, life: life, confirmed: confirmed{grant: g}}
 	t.offset.Store(before.offset())
@@ -60,9 +59,9 @@ func (k *Keeper) newTerm(g Grant, before reading, life uint64) (*term, error) {
 	return t, err
 }
 
-// guard is the generator's guard. In each new second it checks that the two
-// clocks have not diverged. Last, and each time, it checks the machine: every
-// ID is made in the life in which its grant was requested.
+// guard is the generator's guard. In each new second it checks that the two clocks have not
+// diverged. Last, and each time, it checks the machine: every ID is made in the life in which its
+// grant was requested.
 func (t *term) guard(now time.Time) bool {
 	second := now.Unix()
 	if second == t.second.Load() {
@@ -84,8 +83,8 @@ func (t *term) alive() bool {
 	return false
 }
 
-// look drops the term if the machine was restored from a snapshot or the clocks
-// diverged. It tolerates slow drift.
+// look drops the term if the machine was restored from a snapshot or the clocks diverged. It
+// tolerates slow drift.
 func (t *term) look() (at reading, ok bool) {
 	at = read(t.k.cfg.clock)
 	gap := time.Duration(at.offset() - t.offset.Load())
@@ -101,9 +100,8 @@ func (t *term) look() (at reading, ok bool) {
 	return at, true
 }
 
-// finish seals the generator and returns its first unused second. It reports
-// whether the term had not ended before. dropped is nil unless the grant must be
-// neither used nor given back.
+// finish seals the generator and returns its first unused second. It reports whether the term had
+// not ended before. dropped is nil unless the grant must be neither used nor given back.
 func (t *term) finish(dropped error) (unused time.Time, first bool) {
 	first = t.over.CompareAndSwap(nil, &ending{dropped})
 	return t.gen.Seal(), first
@@ -115,16 +113,8 @@ type reading struct {
 	elapsed time.Duration
 }
 
-// read reads both clocks. A pause between the two looks like a gap, so it tries
-// again after one.
-func read(c clock) reading {
-	for tries := 0; ; tries++ {
-		before := c.Elapsed()
-		wall := c.Now()
-		if after := c.Elapsed(); after-before < maxClockGap/8 || tries == 3 {
-			return reading{wall: wall, elapsed: after}
-		}
-	}
-}
+// read reads both clocks. A pause of more than maxClockGap between the two looks like a step,
+// which costs a grant.
+func read(c clock) reading { return reading{wall: c.Now(), elapsed: c.Elapsed()} }
 
 func (r reading) offset() int64 { return r.wall.UnixNano() - int64(r.elapsed) }
