@@ -1,7 +1,6 @@
 package lookup
 
 import (
-	"fmt"
 	"net/url"
 	"strconv"
 	"strings"
@@ -11,26 +10,15 @@ import (
 )
 
 // Backend is a kind of server that returns a trace by its ID.
-type Backend int
+type Backend string
 
 // The backends.
 const (
 	// Tempo: GET /api/traces/ID and /api/v2/traces/ID.
-	Tempo Backend = iota + 1
+	Tempo Backend = "tempo"
 	// Jaeger: GET /api/traces/ID and /api/v3/traces/ID.
-	Jaeger
+	Jaeger Backend = "jaeger"
 )
-
-// String returns the backend's name.
-func (b Backend) String() string {
-	switch b {
-	case Tempo:
-		return "tempo"
-	case Jaeger:
-		return "jaeger"
-	}
-	return fmt.Sprintf("Backend(%d)", int(b))
-}
 
 // api is one form of lookup.
 type api int
@@ -42,8 +30,8 @@ const (
 	jaegerV3
 )
 
-// times are the query parameters of each API that hold a time. A client that sets one of them
-// has its own opinion.
+// times are the query parameters of each API that contain a time. If a client sets one of them, no
+// time is added.
 var times = [...][]string{
 	tempo:    {"start", "end"},
 	jaegerV1: {"start", "end"},
@@ -53,18 +41,15 @@ var times = [...][]string{
 // lookup returns the API and the trace ID of a request for one trace, or none. What precedes
 // /api/ is any prefix that the server is configured with.
 func (b Backend) lookup(path string) (api, trace.TraceID) {
-	parts := strings.Split(strings.TrimSuffix(path, "/"), "/")
-	if len(parts) < 3 {
-		return none, trace.TraceID{}
-	}
-	rest, digits := parts[:len(parts)-1], parts[len(parts)-1]
-	id, err := parseID(digits)
-	if err != nil {
-		return none, trace.TraceID{}
-	}
-	under := "/" + strings.Join(rest, "/")
+	path = strings.TrimSuffix(path, "/")
+	slash := strings.LastIndexByte(path, '/')
+	under, digits := path[:max(slash, 0)], path[slash+1:]
+	// The servers read an ID whose leading zeros are missing.
+	const length = 32
+	id, err := trace.TraceIDFromHex(strings.ToLower(strings.Repeat("0", max(0, length-len(digits))) + digits))
 	old := strings.HasSuffix(under, "/api/traces")
 	switch {
+	case err != nil:
 	case b == Tempo && (old || strings.HasSuffix(under, "/api/v2/traces")):
 		return tempo, id
 	case b == Jaeger && old:
@@ -73,12 +58,6 @@ func (b Backend) lookup(path string) (api, trace.TraceID) {
 		return jaegerV3, id
 	}
 	return none, trace.TraceID{}
-}
-
-// parseID reads a trace ID as the servers do: leading zeros may be missing.
-func parseID(digits string) (trace.TraceID, error) {
-	const length = 32
-	return trace.TraceIDFromHex(strings.ToLower(strings.Repeat("0", max(0, length-len(digits))) + digits))
 }
 
 // never is an end for the API that demands one: it excludes nothing, whatever any clock says.

@@ -1,16 +1,17 @@
 package lookup
 
 import (
-	"bytes"
 	"encoding/binary"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -20,76 +21,62 @@ import (
 
 // The model: a fleet whose machines have clocks that are wrong by up to maxSkew sends the spans of
 // its traces to a server in Tempo's manner. The server cuts what arrives into blocks; a block's
-// times are those of its spans, clamped to two minutes around their arrival; blocks are compacted
-// in pairs; a lookup with times reads the blocks that overlap them.
+// times are those of its spans, clamped to two minutes around their arrival; a lookup with times
+// reads the blocks that overlap them. Times are Unix milliseconds.
 const (
-	modelDays = 7
-	maxSkew   = 20 * time.Minute
-	clamp     = 2 * time.Minute
-	blockLen  = 10 * time.Minute
+	second   = 1000
+	hour     = 3600 * second
+	days     = 7 * 24 * hour
+	maxSkew  = 20 * 60 * second
+	clamp    = 2 * 60 * second
+	blockLen = hour / 6
 )
 
-type block struct{ start, end time.Time }
+type block struct{ start, end int64 }
+
+type stored struct{ block, number int }
 
 type tempoModel struct {
-	begin  time.Time
+	begin  int64
 	blocks []block
-	merged []int                           // by number of a fresh block, its block after compaction
-	spans  map[trace.TraceID]map[int][]int // by block, the numbers of a trace's spans
+	spans  map[trace.TraceID][]stored
 	kinds  map[trace.TraceID]string
 }
 
 // arrive stores a span.
-func (m *tempoModel) arrive(id trace.TraceID, span int, recorded, arrival time.Time) {
-	n := m.merged[int(arrival.Sub(m.begin)/blockLen)]
-	at := recorded
-	if at.Before(arrival.Add(-clamp)) {
-		at = arrival.Add(-clamp)
-	}
-	if at.After(arrival.Add(clamp)) {
-		at = arrival.Add(clamp)
-	}
-	b := &m.blocks[n]
-	if b.start.IsZero() || at.Before(b.start) {
-		b.start = at
-	}
-	if at.After(b.end) {
-		b.end = at
-	}
-	if m.spans[id] == nil {
-		m.spans[id] = make(map[int][]int)
-	}
-	m.spans[id][n] = append(m.spans[id][n], span)
+func (m *tempoModel) arrive(id trace.TraceID, number int, recorded, arrival int64) {
+	n := int((arrival - m.begin) / blockLen)
+	at := min(max(recorded, arrival-clamp), arrival+clamp)
+	m.blocks[n] = block{min(m.blocks[n].start, at), max(m.blocks[n].end, at)}
+	m.spans[id] = append(m.spans[id], stored{n, number})
 }
 
 // RoundTrip answers like Tempo: v1 with 404 if it finds nothing, v2 with an empty trace.
 func (m *tempoModel) RoundTrip(r *http.Request) (*http.Response, error) {
 	_, id := Tempo.lookup(r.URL.Path)
-	q := r.URL.Query()
-	start, end := seconds(q.Get("start")), seconds(q.Get("end"))
+	start, end := seconds(r, "start"), seconds(r, "end")
 	var found []int
-	for n, spans := range m.spans[id] {
-		if b := m.blocks[n]; q.Has("start") && q.Has("end") && (!b.start.Before(end) || !b.end.After(start)) {
-			continue
+	for _, span := range m.spans[id] {
+		if b := m.blocks[span.block]; start == 0 || end == 0 || b.start < end && b.end > start {
+			found = append(found, span.number)
 		}
-		found = append(found, spans...)
 	}
-	slices.Sort(found)
 	status, body := http.StatusOK, `{"trace":{},"metrics":{}}`
 	if len(found) > 0 {
-		body = fmt.Sprintf(`{"trace":{"spans":%v,"spanId":""}}`, found)
+		body = fmt.Sprintf(`{"trace":{"spans":%v}}%*s`, found, emptyLen, "")
 	} else if !strings.Contains(r.URL.Path, "/v2/") {
 		status, body = http.StatusNotFound, "not found"
 	}
 	return &http.Response{
-		StatusCode: status, ContentLength: int64(len(body)), Header: http.Header{"Content-Type": {"application/json"}},
-		Body: io.NopCloser(bytes.NewReader([]byte(body))), Request: r,
+		StatusCode: status, ContentLength: int64(len(body)), Header: http.Header{},
+		Body: io.NopCloser(strings.NewReader(body)), Request: r,
 	}, nil
 }
 
-func seconds(text string) time.Time {
-	n, _ := strconv.ParseInt(text, 10, 64)
-	return time.Unix(n, 0)
+// seconds returns the time in a parameter, or 0 if there is none.
+func seconds(r *http.Request, name string) int64 {
+	n, _ := strconv.ParseInt(r.URL.Query().Get(name), 10, 64)
+	return n * second
 }
 
 // newModel fills a model with traces: short ones and some of up to two days, with spans that
@@ -99,43 +86,33 @@ func seconds(text string) time.Time {
 func newModel(traces int, adversarial bool) *tempoModel {
 	rng := rand.New(rand.NewPCG(1, 2))
 	m := &tempoModel{
-		begin: time.Now().Add(-modelDays * 24 * time.Hour).Truncate(time.Second),
-		spans: make(map[trace.TraceID]map[int][]int), kinds: make(map[trace.TraceID]string),
+		begin:  time.Now().UnixMilli() - days,
+		blocks: slices.Repeat([]block{{math.MaxInt64, math.MinInt64}}, days/blockLen+1),
+		spans:  make(map[trace.TraceID][]stored), kinds: make(map[trace.TraceID]string),
 	}
-	fresh := modelDays*24*int(time.Hour/blockLen) + 1
-	m.merged, m.blocks = make([]int, fresh), make([]block, fresh)
-	for n := range fresh {
-		m.merged[n] = n
-		if rng.IntN(2) == 0 { // compaction joins it with one of the hours before
-			m.merged[n] = m.merged[max(0, n-rng.IntN(12))]
-		}
-	}
-	last := m.begin.Add(modelDays*24*time.Hour - time.Minute)
-	skew := func() time.Duration { return time.Duration(rng.Int64N(int64(2*maxSkew))) - maxSkew }
+	skew := func() int64 { return rng.Int64N(2*maxSkew) - maxSkew }
 	for range traces {
-		began := m.begin.Add(time.Duration(rng.Int64N(int64(last.Sub(m.begin)))))
-		long := time.Duration(rng.ExpFloat64() * float64(time.Second))
+		began := m.begin + rng.Int64N(days)
+		long := int64(rng.ExpFloat64() * second)
 		if rng.IntN(20) == 0 {
-			long = time.Duration(rng.Int64N(int64(48 * time.Hour)))
+			long = rng.Int64N(48 * hour)
 		}
-		id, kind := modelID(rng, began.Add(skew()), began, long, adversarial)
-		ahead := long < time.Hour && rng.IntN(50) == 0
-		if ahead { // beyond the slack: nothing is found with the bound
-			id, kind = modelID(rng, began.Add(6*time.Hour), began, long, false)
-		}
-		m.kinds[id] = kind
+		id, kind := modelID(rng, began+skew(), began, long, adversarial)
 		spans := 1 + rng.IntN(8)
-		if ahead {
+		ahead := long < hour && rng.IntN(50) == 0
+		if ahead { // beyond the slack: nothing is found with the bound
+			id, kind = modelID(rng, began+6*hour, began, long, false)
 			spans = 1 // with more, the block of one may reach past the bound
 		}
-		for span := range spans {
-			at := began.Add(time.Duration(rng.Int64N(int64(long) + 1)))
-			arrival := at.Add(time.Duration(rng.Int64N(int64(10 * time.Second))))
+		m.kinds[id] = kind
+		for number := range spans {
+			at := began + rng.Int64N(long+1)
+			arrival := at + rng.Int64N(10*second)
 			if rng.IntN(50) == 0 && !ahead { // a queue that was stuck
-				arrival = arrival.Add(time.Duration(rng.Int64N(int64(6 * time.Hour))))
+				arrival += rng.Int64N(6 * hour)
 			}
-			if arrival.Before(last) {
-				m.arrive(id, span, at.Add(skew()), arrival)
+			if arrival < m.begin+days {
+				m.arrive(id, number, at+skew(), arrival)
 			}
 		}
 	}
@@ -143,33 +120,28 @@ func newModel(traces int, adversarial bool) *tempoModel {
 }
 
 // modelID returns an ID for a trace whose root's clock shows at.
-func modelID(rng *rand.Rand, at, began time.Time, long time.Duration, adversarial bool) (id trace.TraceID, kind string) {
-	binary.BigEndian.PutUint64(id[:8], rng.Uint64())
+func modelID(rng *rand.Rand, at, began, long int64, adversarial bool) (id trace.TraceID, kind string) {
+	high := rng.Uint64()
 	binary.BigEndian.PutUint64(id[8:], rng.Uint64()|1)
-	switch rng.IntN(20) {
-	case 0:
-		return id, "random"
-	case 1:
-		copy(id[:8], make([]byte, 8))
-		return id, "64 bits"
-	case 2:
-		binary.BigEndian.PutUint64(id[:8], uint64(at.UnixMilli())<<16|0x7000|rng.Uint64N(0x1000))
+	switch n := rng.IntN(20); {
+	case n == 0:
+		kind = "random"
+	case n == 1:
+		kind, high = "64 bits", 0
+	case n == 2:
+		kind, high = "UUIDv7", uint64(at)<<16|0x7000|high&0xfff
 		id[8] = id[8]&0x3f | 0x80
-		return id, "UUIDv7"
-	case 3:
-		binary.BigEndian.PutUint32(id[:4], uint32(at.Unix()))
-		return id, "X-Ray"
-	case 4:
-		if adversarial {
-			at = began.Add(time.Duration(rng.Int64N(int64(long) + int64(24*time.Hour)))) // often after its own spans
-			ms, _ := traceid.Millis(at)
-			binary.BigEndian.PutUint64(id[:8], ms<<traceid.SequenceBits|rng.Uint64N(traceid.MaxSequence))
-			return id, "adversarial"
+	case n == 3:
+		kind, high = "X-Ray", uint64(at/second)<<32|high>>32
+	default:
+		kind = "ours"
+		if n == 4 && adversarial {
+			kind, at = "adversarial", began+rng.Int64N(long+24*hour) // often after its own spans
 		}
+		high = uint64(at-traceid.EpochMillis)<<traceid.SequenceBits | high&traceid.MaxSequence
 	}
-	ms, _ := traceid.Millis(at)
-	binary.BigEndian.PutUint64(id[:8], ms<<traceid.SequenceBits|rng.Uint64N(traceid.MaxSequence))
-	return id, "ours"
+	binary.BigEndian.PutUint64(id[:8], high)
+	return id, kind
 }
 
 // wrong counts the traces for which tr returns anything else than the server does.
@@ -183,17 +155,19 @@ func (m *tempoModel) wrong(t *testing.T, tr *Transport) map[string]int {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var bodies [2][]byte
+		var bodies [2]string
 		for i, rt := range []http.RoundTripper{m, tr} {
 			resp, err := rt.RoundTrip(req)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if bodies[i], err = io.ReadAll(resp.Body); err != nil {
+			body, err := io.ReadAll(resp.Body)
+			if err != nil {
 				t.Fatal(err)
 			}
+			bodies[i] = string(body)
 		}
-		if !bytes.Equal(bodies[0], bodies[1]) {
+		if bodies[0] != bodies[1] {
 			wrong[kind]++
 		}
 	}
@@ -206,62 +180,71 @@ func TestModel(t *testing.T) {
 	if testing.Short() {
 		traces = 5_000
 	}
-	m := newModel(traces, false)
-	if wrong := m.wrong(t, modelTransport(t, m)); len(wrong) > 0 {
-		t.Errorf("of %d traces differ: %v", traces, wrong)
-	}
+	model(t, traces, false, func(m *tempoModel, tr *Transport) {
+		if wrong := m.wrong(t, tr); len(wrong) > 0 {
+			t.Errorf("of %d traces differ: %v", traces, wrong)
+		}
+	})
 }
 
 // A verifier takes away what an attacker can do: IDs with a time in the middle of their traces.
 func TestModelAdversarial(t *testing.T) {
-	m := newModel(5_000, true)
-	tr := modelTransport(t, m)
-	if wrong := m.wrong(t, tr); wrong["adversarial"] == 0 || len(wrong) != 1 {
-		t.Errorf("without a verifier: %v; some of the adversarial ones must differ, and no others", wrong)
-	}
-	tr.verify = func(id trace.TraceID) bool { return m.kinds[id] == "ours" }
-	if wrong := m.wrong(t, tr); len(wrong) > 0 {
-		t.Errorf("with a verifier: %v", wrong)
-	}
+	model(t, 5_000, true, func(m *tempoModel, tr *Transport) {
+		if wrong := m.wrong(t, tr); wrong["adversarial"] == 0 || len(wrong) != 1 {
+			t.Errorf("without a verifier: %v; some of the adversarial ones must differ, and no others", wrong)
+		}
+		tr.verify = func(id trace.TraceID) bool { return m.kinds[id] == "ours" }
+		if wrong := m.wrong(t, tr); len(wrong) > 0 {
+			t.Errorf("with a verifier: %v", wrong)
+		}
+	})
 }
 
 // TestModelCatches: the model notices each wrong variant that we know of.
 func TestModelCatches(t *testing.T) {
-	m := newModel(5_000, false)
-	for name, spoil := range map[string]func(*Transport){
-		"no slack": func(tr *Transport) { tr.slack = 0 },
-		"an upper bound": func(tr *Transport) {
+	for name, spoil := range map[string]func(*tempoModel, *Transport){
+		"no slack": func(_ *tempoModel, tr *Transport) { tr.slack = 0 },
+		"an upper bound": func(m *tempoModel, tr *Transport) {
 			tr.next = roundTrip(func(r *http.Request) (*http.Response, error) {
-				q := r.URL.Query()
-				if q.Has("start") {
-					q.Set("end", strconv.FormatInt(seconds(q.Get("start")).Add(2*time.Hour).Unix(), 10))
+				if start := seconds(r, "start"); start != 0 {
 					r = r.Clone(r.Context())
-					r.URL.RawQuery = q.Encode()
+					r.URL.RawQuery = fmt.Sprintf("start=%d&end=%d", start/second, (start+2*hour)/second)
 				}
 				return m.RoundTrip(r)
 			})
 		},
-		"no second request":     func(tr *Transport) { tr.missed = func(*http.Response) bool { return false } },
-		"only 404 is not found": func(tr *Transport) { tr.missed = func(r *http.Response) bool { return r.StatusCode == 404 } },
-		"the bound of now": func(tr *Transport) {
+		"no second request": func(_ *tempoModel, tr *Transport) {
+			tr.missed = func(*http.Response) bool { return false }
+		},
+		"only 404 is not found": func(_ *tempoModel, tr *Transport) {
+			tr.missed = func(r *http.Response) bool { return r.StatusCode == 404 }
+		},
+		"the bound of now": func(_ *tempoModel, tr *Transport) {
 			tr.notBefore = func(trace.TraceID, time.Duration) time.Time { return time.Now().Add(-96 * time.Hour) }
 		},
 	} {
-		tr := modelTransport(t, m)
-		spoil(tr)
-		if wrong := m.wrong(t, tr); len(wrong) == 0 {
-			t.Errorf("%s: not noticed", name)
-		}
+		model(t, 5_000, false, func(m *tempoModel, tr *Transport) {
+			spoil(m, tr)
+			if wrong := m.wrong(t, tr); len(wrong) == 0 {
+				t.Errorf("%s: not noticed", name)
+			}
+		})
 	}
 }
 
-func modelTransport(t *testing.T, m *tempoModel) *Transport {
+// model calls f with a model and a transport to it. The clock shows the same in every run: another one
+// might meet a random ID with a time in the middle of its own trace.
+func model(t *testing.T, traces int, adversarial bool, f func(*tempoModel, *Transport)) {
 	t.Helper()
-	tr, err := New(Tempo, WithTransport(m))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tr
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC)))
+		m := newModel(traces, adversarial)
+		tr, err := New(Tempo, WithTransport(m))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f(m, tr)
+	})
 }
 
 type roundTrip func(*http.Request) (*http.Response, error)

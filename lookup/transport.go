@@ -82,7 +82,7 @@ func New(b Backend, opts ...Option) (*Transport, error) {
 	}
 	switch {
 	case b != Tempo && b != Jaeger:
-		return nil, fmt.Errorf("lookup: %s: use Tempo or Jaeger", b)
+		return nil, fmt.Errorf("lookup: unknown backend %q: use Tempo or Jaeger", b)
 	case t.slack < 0:
 		return nil, fmt.Errorf("lookup: the slack is %s, it must not be negative", t.slack)
 	case t.verify == nil:
@@ -113,13 +113,13 @@ const (
 // RoundTrip sends the request. If it adds a time and the server finds nothing, the response is
 // that of the request as it came.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	api, id := t.backend.lookup(req.URL.Path)
-	if api == none || req.Method != http.MethodGet || req.Body != nil && req.Body != http.NoBody {
+	form, id := t.backend.lookup(req.URL.Path)
+	if form == none || req.Method != http.MethodGet || req.Body != nil && req.Body != http.NoBody {
 		return t.send(req)
 	}
 	began := time.Now()
-	resp, outcome, err := t.find(req, api, id)
-	attrs := []attribute.KeyValue{attribute.String("traceflake.backend", t.backend.String())}
+	resp, outcome, err := t.find(req, form, id)
+	attrs := []attribute.KeyValue{attribute.String("traceflake.backend", string(t.backend))}
 	switch {
 	case err != nil && req.Context().Err() != nil:
 		outcome = outcomeCanceled
@@ -145,8 +145,8 @@ func (t *Transport) send(req *http.Request) (*http.Response, error) {
 }
 
 // find sends a lookup, with a time if it has none, and again without.
-func (t *Transport) find(req *http.Request, api api, id trace.TraceID) (resp *http.Response, outcome string, err error) {
-	bounded, outcome := t.bounded(req, api, id)
+func (t *Transport) find(req *http.Request, form api, id trace.TraceID) (resp *http.Response, outcome string, err error) {
+	bounded, outcome := t.bounded(req, form, id)
 	if bounded == nil {
 		resp, err = t.send(req)
 		return resp, outcome, err
@@ -169,12 +169,12 @@ func (t *Transport) find(req *http.Request, api api, id trace.TraceID) (resp *ht
 
 // bounded returns a copy of req with a lower bound of time, or nil and the reason why req must stay
 // as it is.
-func (t *Transport) bounded(req *http.Request, api api, id trace.TraceID) (bounded *http.Request, outcome string) {
+func (t *Transport) bounded(req *http.Request, form api, id trace.TraceID) (bounded *http.Request, outcome string) {
 	query, err := url.ParseQuery(req.URL.RawQuery)
 	if err != nil { // it may contain times
 		return nil, outcomeOwnTimes
 	}
-	for _, name := range times[api] {
+	for _, name := range times[form] {
 		if query.Has(name) {
 			return nil, outcomeOwnTimes
 		}
@@ -187,6 +187,6 @@ func (t *Transport) bounded(req *http.Request, api api, id trace.TraceID) (bound
 	if bounded.URL.RawQuery != "" {
 		bounded.URL.RawQuery += "&"
 	}
-	bounded.URL.RawQuery += api.bound(start).Encode()
+	bounded.URL.RawQuery += form.bound(start).Encode()
 	return bounded, outcomeBounded
 }

@@ -70,7 +70,7 @@ served, after 5 seconds at the latest.`,
 				}
 				opts = append(opts, lookup.WithVerifier(traceid.NewVerifier(keyring, traceid.WithMaxAge(tracesKept)).Verify))
 			}
-			transport, err := lookup.New(map[string]lookup.Backend{"tempo": lookup.Tempo, "jaeger": lookup.Jaeger}[*backend], opts...)
+			transport, err := lookup.New(lookup.Backend(*backend), opts...)
 			if err != nil {
 				return err
 			}
@@ -86,7 +86,7 @@ served, after 5 seconds at the latest.`,
 		},
 	}
 	f.addSecret(cmd)
-	backend = choiceFlag(cmd, "backend", "b", "kind of server", lookup.Tempo.String(), lookup.Jaeger.String())
+	backend = choiceFlag(cmd, "backend", "b", "kind of server", string(lookup.Tempo), string(lookup.Jaeger))
 	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:3201", "address to serve on")
 	cmd.Flags().StringVar(&metrics, "metrics", "", "address to serve /metrics and /healthz on")
 	durationFlag(cmd, &slack, "slack", lookup.DefaultSlack, "how long before the time of its ID a trace may have spans")

@@ -82,7 +82,7 @@ func TestProxy(t *testing.T) {
 			http.Error(w, "trace not found", http.StatusNotFound)
 			return
 		}
-		fmt.Fprintf(w, `%s?%s for %s {"spanId":""}`, r.URL.Path, r.URL.RawQuery, r.Header.Get("X-Scope-OrgID"))
+		fmt.Fprintf(w, "%s?%s for %s %300s", r.URL.Path, r.URL.RawQuery, r.Header.Get("X-Scope-OrgID"), "and the trace")
 	}))
 	t.Cleanup(server.Close)
 	at, _ := proxy(t, 2, "--metrics", "127.0.0.1:0", "--slack", "2h", "--verify", "--secret-file", secret, server.URL+"/prefix")
