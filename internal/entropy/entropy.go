@@ -1,20 +1,17 @@
-// Package entropy draws random bytes that differ between copies of a machine even
-// if their kernels repeat themselves.
+// Package entropy draws random bytes that differ between copies of a machine even if their kernels
+// repeat themselves.
 //
-// When a virtual machine is restored from a snapshot, the kernel's generator of
-// random numbers continues from the snapshot's state until the kernel learns of
-// the restore, some milliseconds later, and some kernels never do. Until then
-// every copy reads the same bytes from it. So each draw hashes the kernel's bytes
-// together with all that may differ between copies; see [Source]. The result is
-// at least as hard to guess as the kernel's bytes.
+// When a virtual machine is restored from a snapshot, the kernel's random number generator continues
+// from the snapshot's state until the kernel learns of the restore, some milliseconds later, and some
+// kernels never do. Until then every copy reads the same bytes from it. So each draw hashes the
+// kernel's bytes together with all that may differ between copies; see [Source]. The result is at
+// least as hard to guess as the kernel's bytes.
 //
-// Two copies draw the same bytes only if all of these are equal: the kernel's
-// bytes, the processor's random words (only amd64 with RDRAND has them), the
-// content of the vmclock page, the wall clock and the monotonic clock to the
-// nanosecond, the time-stamp counter (amd64), the process ID, and how often the
-// process has drawn before. So with RDRAND they do not, and without it they do only
-// if the restore set their clocks to the same time and they then draw at the same
-// nanosecond and the same count of the counter.
+// Two copies draw the same bytes only if all of these are equal: the kernel's bytes, the processor's
+// random words (only amd64 with RDRAND has them), the content of the vmclock page, the wall clock and
+// the monotonic clock to the nanosecond, the time-stamp counter (amd64), the process ID, and how often
+// the process has drawn before. So with RDRAND they do not, and without it they do only if the restore
+// set their clocks to the same time and they then draw at the same nanosecond and tick.
 package entropy
 
 import (

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/cpu"
 )
 
 // copied returns the source of a copy of a machine: everything repeats itself.
@@ -90,6 +92,9 @@ func TestThisMachine(t *testing.T) {
 	b.Kernel = a.Kernel
 	if draw(a) == draw(b) {
 		t.Error("two draws of this machine are equal")
+	}
+	if cpu.X86.HasRDRAND && random() == [4]uint64{} {
+		t.Error("the processor's random words are 0")
 	}
 	var some, more [16]byte
 	Read(some[:])

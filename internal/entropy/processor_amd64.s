@@ -10,9 +10,9 @@ TEXT ·ticks(SB), NOSPLIT, $0-8
 	MOVQ AX, ret+0(FP)
 	RET
 
-// func rdrand() (word uint64, ok bool)
-TEXT ·rdrand(SB), NOSPLIT, $0-9
+// func rdrand() (word uint64)
+// The instruction sets AX to 0 if it has no random number.
+TEXT ·rdrand(SB), NOSPLIT, $0-8
 	RDRANDQ AX
-	SETCS ok+8(FP)
 	MOVQ AX, word+0(FP)
 	RET

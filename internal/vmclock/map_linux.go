@@ -9,8 +9,7 @@ import (
 	"unsafe"
 )
 
-// mapPage maps the page at path for reading. The device allows one whole page,
-// shared and read-only.
+// mapPage maps the page at path for reading. The device allows one whole page, shared and read-only.
 func mapPage(path string) (*page, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -23,7 +22,7 @@ func mapPage(path string) (*page, error) {
 	}
 	// Memory past the end of a regular file cannot be read.
 	if least := int64(unsafe.Sizeof(page{})); info.Mode().IsRegular() && info.Size() < least {
-		return nil, fmt.Errorf("%s: %w: %d bytes, need at least %d", path, errShort, info.Size(), least)
+		return nil, fmt.Errorf("%s is too short: %d bytes, need at least %d", path, info.Size(), least)
 	}
 	b, err := syscall.Mmap(int(f.Fd()), 0, os.Getpagesize(), syscall.PROT_READ, syscall.MAP_SHARED)
 	if err != nil {

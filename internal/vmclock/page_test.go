@@ -98,7 +98,8 @@ func TestSources(t *testing.T) {
 			d.size = tt.size
 			d.flags.Store(tt.flags)
 			d.update(5, 7)
-			m := d.open()
+			t.Setenv(PathVariable, d.path)
+			m := open()
 			if source, err := m.Status(); source != tt.want || err != nil {
 				t.Errorf("%v, %v", source, err)
 			}
@@ -127,13 +128,10 @@ func TestUnusablePages(t *testing.T) {
 		change func(d *device)
 		want   string
 	}{
-		{"empty", func(d *device) { d.cut(0) }, "too short: 0 bytes, need at least 112"},
 		{"cut", func(d *device) { d.cut(111) }, "too short: 111 bytes, need at least 112"},
 		{"its size is too small", func(d *device) { d.size = 31 }, "its size field is 31 bytes, need at least 32"},
-		{"zeros", func(d *device) { d.magic = 0 }, "begins with 0x0"},
 		{"magic", func(d *device) { d.magic++ }, "begins with 0x4b4c4357"},
 		{"version 0", func(d *device) { d.version = 0 }, "version 0"},
-		{"version 2", func(d *device) { d.version = 2 }, "version 2"},
 		{"version 257", func(d *device) { d.version = 257 }, "version 257"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -181,24 +179,6 @@ func TestStuckUpdate(t *testing.T) {
 	}
 }
 
-// A complete update between two loads of one reading.
-func TestUpdateDuringAReading(t *testing.T) {
-	d := newDevice(t)
-	d.update(1, 1)
-	c := d.open()
-	d.update(2, 2)
-	testHookReading = func() {
-		testHookReading = func() {}
-		d.update(3, 3)
-	}
-	if got := c.Generation(); got != 3 {
-		t.Errorf("generation %d, want 3", got)
-	}
-	if got := c.Generation(); got != 3 {
-		t.Errorf("then %d, want 3", got)
-	}
-}
-
 // Torn readings are discarded: marker and counter always change together, and the flag decides
 // which of them is read, also if it changes because the machine migrated to another host.
 func TestUpdatesAndManyReaders(t *testing.T) {
@@ -243,13 +223,4 @@ func TestUpdatesAndManyReaders(t *testing.T) {
 	}
 	stop.Store(true)
 	wg.Wait()
-}
-
-func TestTheEnvironmentNamesAFile(t *testing.T) {
-	d := newDevice(t)
-	d.update(3, 4)
-	t.Setenv(PathVariable, d.path)
-	if c := open(); c.Generation() != 4 {
-		t.Errorf("generation %d, want 4", c.Generation())
-	}
 }

@@ -1,12 +1,11 @@
-// Package vmclock detects that this machine was restored from a snapshot, which the
-// hypervisor reports in Linux's vmclock page (include/uapi/linux/vmclock-abi.h,
-// version 1). It works on Linux on amd64 and arm64, if there is such a page;
-// elsewhere it detects nothing, and its status is [Off].
+// Package vmclock detects that this machine was restored from a snapshot, which the hypervisor
+// reports in Linux's vmclock page (include/uapi/linux/vmclock-abi.h, version 1). It works on Linux
+// on amd64 and arm64, if there is such a page; elsewhere it detects nothing, and its status is [Off].
 package vmclock
 
 import (
+	"cmp"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -14,9 +13,8 @@ import (
 	"unsafe"
 )
 
-// Device is the page's path, unless the environment variable [PathVariable]
-// names another, which may be a plain file. A plain file must keep its length
-// while a process uses it.
+// Device is the page's path, unless the environment variable [PathVariable] has another, which may
+// be a plain file. A plain file must keep its length while a process uses it.
 const (
 	Device       = "/dev/vmclock0"
 	PathVariable = "TRACEFLAKE_VMCLOCK"
@@ -41,8 +39,7 @@ func (s Source) String() string {
 	return [...]string{"off", "generation_counter", "disruption_marker"}[s]
 }
 
-// page is the part of the page that is read here. All fields are
-// little-endian, as both processors are.
+// page is the part of the page that is read here. All fields are little-endian, as both processors are.
 type page struct {
 	magic      uint32
 	size       uint32
@@ -60,11 +57,8 @@ const (
 	pageVersion = 1
 	// sizes of a page that ends with its flags, or with its generation counter
 	sizeFlags, sizeGeneration = 32, 112
-	// flagGeneration: the page has a generation counter.
-	flagGeneration = 1 << 8
-	// tries is how often to read the page while it is being written. A hypervisor's update takes
-	// less than a microsecond; the tries take longer.
-	tries = 1000
+	flagGeneration            = 1 << 8 // the page has a generation counter
+	tries                     = 1000   // to read the page while it is being written, which takes less than a microsecond
 )
 
 // Machine is a machine that may be restored from snapshots. It is safe for concurrent use.
@@ -87,11 +81,7 @@ func System() *Machine { return system() }
 var system = sync.OnceValue(open)
 
 func open() *Machine {
-	path := os.Getenv(PathVariable)
-	if path == "" {
-		path = Device
-	}
-	c, err := Open(path)
+	c, err := Open(cmp.Or(os.Getenv(PathVariable), Device))
 	if err != nil {
 		c = &Machine{page: new(page), off: err}
 		c.seen.Store(new(state))
@@ -103,30 +93,20 @@ func open() *Machine {
 // cannot be used: it is missing, not readable, or of an unknown format.
 func Open(path string) (*Machine, error) {
 	p, err := mapPage(path)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, fmt.Errorf("vmclock: %w", err)
-	}
-	if err := p.check(); err != nil {
-		return nil, fmt.Errorf("vmclock: %s: %w", path, err)
+	case p.magic != pageMagic:
+		return nil, fmt.Errorf("vmclock: %s is not a vmclock page: it begins with %#x, not %#x", path, p.magic, pageMagic)
+	case p.version != pageVersion:
+		return nil, fmt.Errorf("vmclock: %s: page version %d is not supported, only version %d", path, p.version, pageVersion)
+	case p.size < sizeFlags:
+		return nil, fmt.Errorf("vmclock: %s is too short: its size field is %d bytes, need at least %d", path, p.size, sizeFlags)
 	}
 	c := &Machine{page: p}
 	c.look()
 	return c, nil
 }
-
-func (p *page) check() error {
-	switch {
-	case p.magic != pageMagic:
-		return fmt.Errorf("not a vmclock page: it begins with %#x, not %#x", p.magic, pageMagic)
-	case p.version != pageVersion:
-		return fmt.Errorf("page version %d is not supported, only version %d", p.version, pageVersion)
-	case p.size < sizeFlags:
-		return fmt.Errorf("%w: its size field is %d bytes, need at least %d", errShort, p.size, sizeFlags)
-	}
-	return nil
-}
-
-var errShort = errors.New("the page is too short")
 
 // Version returns the page's update counter, which is only for reading: while it stays the same,
 // so does the generation.
@@ -136,9 +116,8 @@ func (m *Machine) Version() *atomic.Uint32 { return &m.page.seq }
 // that is constant while [Machine.Status] is Off. It does not wait. The number was current at some
 // moment during the call: to compare it with the last known one, load the known one first.
 //
-// If the hypervisor is writing the page and does not finish within a thousand tries, the
-// generation counts as changed. That is safe: the old number may belong to the machine that was
-// copied. A page that stays in this state counts as one change.
+// If the hypervisor does not finish writing the page within a thousand tries, the generation counts
+// as changed, once: the old number may belong to the machine that was copied.
 func (m *Machine) Generation() uint64 {
 	if s := m.seen.Load(); m.page.seq.Load() == s.seq {
 		return s.generation
@@ -184,15 +163,9 @@ func (m *Machine) look() uint64 {
 // read returns the page's state. The state is torn if seq is odd or has changed since.
 func (p *page) read() state {
 	s := state{seq: p.seq.Load(), source: DisruptionMarker}
-	marker, generation := p.marker.Load(), p.generation.Load()
-	testHookReading()
+	s.generation = p.marker.Load()
 	if p.flags.Load()&flagGeneration != 0 && p.size >= sizeGeneration {
-		s.source, s.generation = GenerationCounter, generation
-	} else {
-		s.generation = marker
+		s.source, s.generation = GenerationCounter, p.generation.Load()
 	}
 	return s
 }
-
-// testHookReading is called while the page is being read, which is rare.
-var testHookReading = func() {}

@@ -34,21 +34,3 @@ func TestTheDeviceIsTheDefault(t *testing.T) {
 		t.Errorf("%v does not name %s", err, Device)
 	}
 }
-
-func TestSystemIsOpenedOnce(t *testing.T) {
-	c := System()
-	t.Setenv(PathVariable, filepath.Join(t.TempDir(), "another"))
-	if c == nil || c != System() {
-		t.Error("the clock is nil, or is opened again")
-	}
-}
-
-func TestNamesOfSources(t *testing.T) {
-	for source, want := range map[Source]string{
-		Off: "off", GenerationCounter: "generation_counter", DisruptionMarker: "disruption_marker",
-	} {
-		if got := source.String(); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
-	}
-}
