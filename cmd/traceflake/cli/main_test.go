@@ -207,6 +207,20 @@ func TestNew(t *testing.T) {
 	}
 	command(t, "2024-01-02T03:04:05Z\nsoon\n", "new", "--at", "-").want(t, 2, "0eb4dcf844", `line 2: "soon" is not a time`)
 	command(t, "0001-01-01\n", "new", "--at", "-").want(t, 2, "", "line 1: traceid: the time is before 2020")
+	// The same times and keys give the same IDs under a secret.
+	keys := "2024-01-02T03:04:05Z\ta\n1704164645\tb\n1704164645000\ta\n"
+	deterministic := []string{"new", "--at", "-", "--deterministic", "--secret-file"}
+	r = command(t, keys, append(deterministic, write(t, "first", secretA))...)
+	r.want(t, 0, "0eb4dcf844", "")
+	ids = lines(r.out)
+	if len(ids) != 3 || ids[0] != ids[2] || ids[0] == ids[1] || ids[0] != "0eb4dcf8446b5b2f0539e16ace656e82" {
+		t.Errorf("deterministic: %q", ids)
+	}
+	if other := command(t, keys, append(deterministic, write(t, "other", secretB))...); lines(other.out)[0] == ids[0] {
+		t.Error("another secret gives the same IDs")
+	}
+	command(t, "2024-01-02\n", append(deterministic, write(t, "first", secretA))...).want(t, 2, "", "line 1: --deterministic needs a tab and the record's key")
+	command(t, "", "new", "--deterministic").want(t, 2, "", "add --at -")
 	// Where a service would use random IDs, it fails; so it does if the lease is not taken back.
 	secret := write(t, "secret", secretA)
 	command(t, "", "new", "--store", "postgres://127.0.0.1:1/db", "--secret-file", secret).want(t, 2, "", "no leased node")

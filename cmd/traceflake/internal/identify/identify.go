@@ -1,7 +1,7 @@
 // Package identify finds the IDs in a line of text, and decodes what each of them contains.
 //
-// No bit shows what an ID is: 16 bytes may be anything. They are read as one of ours if that time is
-// plausible, and only a secret makes sure.
+// No bit shows what an ID is: 16 bytes may be anything. They are read as each kind whose time is
+// then plausible, and only a secret makes sure that an ID is ours.
 package identify
 
 import (
@@ -40,9 +40,16 @@ type Decoded struct {
 const (
 	kindTraceID   = "traceflake trace ID"
 	kindRandflake = "Randflake ID" // our span IDs and low halves
+	kindUUIDv7    = "UUID v7"
+	kindULID      = "ULID"
+	kindXRay      = "X-Ray" // and others that begin with Unix seconds, such as Brave's
+	kindDatadog   = "Datadog"
 	kind128       = "128 bits"
 	kind64        = "64 bits"
 )
+
+// foreignFrom is when ULID and X-Ray appeared. UUIDv7 and Datadog's 128 bits are younger.
+var foreignFrom = time.Date(2016, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // ahead is how far the clock that dated an ID may be ahead of ours.
 const ahead = time.Hour
@@ -59,11 +66,12 @@ type Identifier struct {
 var ErrUnknown = errors.New("not an ID")
 
 // ID returns what s may be: 32 hex digits, also with dashes as in a UUID; 16 hex digits; or a
-// Randflake ID in base 32. Several secrets may decode 64 bits. The error wraps [ErrUnknown].
+// Randflake ID in base 32. A trace ID may be of several kinds, and several secrets may decode 64
+// bits. The error wraps [ErrUnknown].
 func (x Identifier) ID(s string) ([]Identity, error) {
 	if id, err := TraceID(s); err == nil {
 		if [8]byte(id[:8]) != [8]byte{} {
-			return []Identity{x.traceID(id)}, nil
+			return x.traceID(id), nil
 		}
 		all := x.bits(id[8:])
 		for i := range all {
@@ -89,12 +97,44 @@ func TraceID(s string) (trace.TraceID, error) {
 	return trace.TraceIDFromHex(strings.ToLower(strings.ReplaceAll(s, "-", "")))
 }
 
-// traceID identifies an ID whose high half is not zero.
-func (x Identifier) traceID(id trace.TraceID) Identity {
-	info := traceid.Inspect(x.Keyring, id)
-	if at := info.Time; at.After(x.Now.Add(ahead)) {
-		return Identity{Kind: kind128, Note: "not ours: its time would be " + at.Format(time.RFC3339)}
+// traceID returns the kinds that an ID whose high half is not zero may be.
+func (x Identifier) traceID(id trace.TraceID) (all []Identity) {
+	if ours := x.ours(id); x.plausible(ours.Time) {
+		all = append(all, ours)
 	}
+	if all == nil || all[0].Halves != "agree" {
+		all = append(all, x.foreign(id)...)
+	}
+	if all == nil {
+		all = []Identity{{Kind: kind128, Note: "not ours: its time would be " + traceid.Time(id).Format(time.RFC3339)}}
+	}
+	return all
+}
+
+// foreign returns the kinds of other systems whose time is plausible.
+func (x Identifier) foreign(id trace.TraceID) (all []Identity) {
+	high := binary.BigEndian.Uint64(id[:8])
+	add := func(kind string, t time.Time) {
+		if !t.Before(foreignFrom) && x.plausible(t) {
+			all = append(all, Identity{Kind: kind, Time: t.UTC(), Note: "by its time only"})
+		}
+	}
+	if millis := time.UnixMilli(int64(high >> 16)); id[6]>>4 == 7 && id[8]>>6 == 0b10 {
+		add(kindUUIDv7, millis)
+	} else {
+		add(kindULID, millis)
+	}
+	if seconds := time.Unix(int64(high>>32), 0); uint32(high) == 0 {
+		add(kindDatadog, seconds)
+	} else {
+		add(kindXRay, seconds)
+	}
+	return all
+}
+
+// ours returns what an ID contains if it is ours.
+func (x Identifier) ours(id trace.TraceID) Identity {
+	info := traceid.Inspect(x.Keyring, id)
 	found := Identity{Kind: kindTraceID, Time: info.Time, Sequence: &info.Sequence}
 	switch {
 	case x.Keyring == nil:
@@ -106,7 +146,7 @@ func (x Identifier) traceID(id trace.TraceID) Identity {
 		found.Note = "the low half does not match these secrets and that time: it is random or from another secret"
 		for secret, codec := range x.Keyring.Codecs() {
 			// NewTraceIDAt generates the low half later than the time of the clear half.
-			if parts := codec.Decode(info.Low); !parts.Time.Before(info.Time) && x.past(parts) {
+			if parts := codec.Decode(info.Low); !parts.Time.Before(info.Time) && x.plausible(parts.Time) {
 				found.Decoded = decoded(parts, secret)
 				found.Note = "if it is ours, it was given to an old record at " + parts.Time.Format(time.RFC3339)
 				break
@@ -134,7 +174,7 @@ func (x Identifier) randflake(id randflake.ID) (all []Identity) {
 		return nil
 	}
 	for secret, codec := range x.Keyring.Codecs() {
-		if parts := codec.Decode(id); x.past(parts) {
+		if parts := codec.Decode(id); x.plausible(parts.Time) {
 			all = append(all, Identity{Kind: kindRandflake, Time: parts.Time, Decoded: decoded(parts, secret),
 				Text: id.String(), Note: "by its time only; 64 bits have no check"})
 		}
@@ -142,7 +182,7 @@ func (x Identifier) randflake(id randflake.ID) (all []Identity) {
 	return all
 }
 
-func (x Identifier) past(p randflake.Parts) bool { return !p.Time.After(x.Now.Add(ahead)) }
+func (x Identifier) plausible(t time.Time) bool { return !t.After(x.Now.Add(ahead)) }
 
 func decoded(p randflake.Parts, secret int) *Decoded {
 	return &Decoded{Second: p.Time, Node: p.Node, NodeSequence: p.Sequence, Secret: secret + 1}

@@ -123,6 +123,31 @@ func TestID(t *testing.T) {
 	}
 }
 
+func TestForeign(t *testing.T) {
+	ulidOf := func(t time.Time) string { return fmt.Sprintf("%012x%020x", t.UnixMilli(), 5) }
+	for _, c := range []struct{ id, want string }{
+		{"017f22e2-79b0-7cc3-98c4-dc0c0c07398f", "traceflake trace ID 2020, UUID v7 2022"},
+		{"017f22e2-79b0-7cc3-18c4-dc0c0c07398f", "traceflake trace ID 2020, ULID 2022"}, // not a UUID's variant
+		{"017f22e2-79b0-4cc3-98c4-dc0c0c07398f", "traceflake trace ID 2020, ULID 2022"},
+		{ulidOf(now.Add(time.Hour)), "traceflake trace ID 2020, ULID 2026"},
+		{ulidOf(now.Add(time.Hour + time.Millisecond)), "traceflake trace ID 2020"},
+		{ulidOf(foreignFrom), "traceflake trace ID 2020, ULID 2016"},
+		{ulidOf(foreignFrom.Add(-time.Millisecond)), "traceflake trace ID 2020"},
+		{"5759e988bd862e3fe1be46a994272793", "X-Ray 2016"},
+		{"6553f1000000000015d3b1c9d8f6b0e2", "Datadog 2023"},
+		{"4bf92f3577b34da6a3ce929d0e0e4736", "128 bits 0001"},
+	} {
+		all, err := Identifier{Now: now}.ID(c.id)
+		var got []string
+		for _, identity := range all {
+			got = append(got, fmt.Sprint(identity.Kind, " ", identity.Time.Format("2006")))
+		}
+		if err != nil || strings.Join(got, ", ") != c.want {
+			t.Errorf("%s: %q, %v, want %s", c.id, got, err, c.want)
+		}
+	}
+}
+
 func TestLine(t *testing.T) {
 	const traceT, spanS, spanP = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7", "05e3ac9a4f6e3b90"
 	for _, c := range []struct{ line, want string }{
@@ -138,7 +163,7 @@ func TestLine(t *testing.T) {
 		{"x-b3-spanid: " + spanS, "span " + spanS},
 		{"X-B3-ParentSpanId: '" + spanP + "'", "parent " + spanP},
 		{"X-Trace-Id:\t\"" + traceT + `",`, "trace " + traceT},
-		{"017f22e2-79b0-7cc3-98c4-dc0c0c07398f", " 017f22e2-79b0-7cc3-98c4-dc0c0c07398f"},
+		{"4bf92f35-77b3-4da6-a3ce-929d0e0e4736", " 4bf92f35-77b3-4da6-a3ce-929d0e0e4736"},
 		{"0X" + spanS, " " + spanS},
 		{`{"parent.id":"` + spanS + `"}`, "parent " + spanS},
 		{`{"time":"2026-01-02T03:04:05Z","msg":"a: b","trace_id":"` + traceT + `","span_id":"` + spanS + `"}`, "span " + spanS + ", trace " + traceT},
