@@ -1,6 +1,6 @@
-// Package faults puts a [leasetest.BadNetwork] between the processes of a test and servers of HTTP: those
+// Package faults puts a [pagestest.BadNetwork] between the processes of a test and servers of HTTP: those
 // of S3, Kubernetes and etcd, whose messages share connections or are encrypted on their way to the
-// server. Others have a [leasetest.Cutter].
+// server. Others have a [pagestest.Proxy].
 package faults
 
 import (
@@ -15,12 +15,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/traceflake/traceflake/lease/leasetest"
+	"github.com/traceflake/traceflake/lease/driver/pages/pagestest"
 )
 
 // HTTPProxy is a proxy for servers of HTTP, among them those of gRPC without TLS and streams.
 type HTTPProxy struct {
-	leasetest.BadNetwork
+	pagestest.BadNetwork
 	transport http.RoundTripper
 	servers   []*httptest.Server
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/integration/servers"
-	"github.com/traceflake/traceflake/lease/leasetest"
+	"github.com/traceflake/traceflake/lease/driver/pages/pagestest"
 	"github.com/traceflake/traceflake/setup"
 )
 
@@ -20,9 +20,9 @@ func TestShutdownWithoutAResponse(t *testing.T) {
 			b := start(t, "shutdown")
 			c := fleet(t, b.url(b.address))
 			servers.CreateStore(t, c.Store, codec(t, c))
-			relay := leasetest.NewCutter(t, b.address)
+			relay := pagestest.NewProxy(t, b.address)
 			c.Store = b.url(relay.Address())
-			shutdownInTime(t, c, relay.Stall)
+			shutdownInTime(t, c, func() { relay.Stall() })
 		})
 	}
 }

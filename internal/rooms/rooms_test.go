@@ -103,8 +103,8 @@ var rules = map[string]string{
 	// Nothing else imports these.
 	"sparx64/_asm":            "STD github.com/mmcloughlin/avo/...",
 	"integration/servers/...": "STD OTHERS ~/randflake ~/lease ~/lease/driver ~/integration/servers/...",
-	"integration/faults":      "STD OTHERS ~/lease/leasetest" + root,
-	"integration/...": "STD OTHERS ~/propagation/xtraceid/xtraceidgrpc ~/lease/leasetest ~/integration/servers/..." +
+	"integration/faults":      "STD OTHERS ~/lease/driver/pages/pagestest" + root,
+	"integration/...": "STD OTHERS ~/propagation/xtraceid/xtraceidgrpc ~/lease/leasetest ~/lease/driver/pages/pagestest ~/integration/servers/..." +
 		" ~/integration/faults ~/integration/lease/calls" + root + stores,
 	"internal/rooms":        "STD",
 	"internal/version":      "STD",

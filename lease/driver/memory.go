@@ -86,15 +86,13 @@ func EmptyMemory(opts ...MemoryOption) *Memory {
 }
 
 // Describe implements [lease.Store].
-func (m *Memory) Describe(ctx context.Context) (lease.Description, error) {
-	unlock, err := m.begin(ctx, "describe")
-	if err != nil {
-		return lease.Description{}, err
-	}
-	defer unlock()
-	d := m.about
-	d.Secrets = slices.Clone(d.Secrets)
-	return d, nil
+func (m *Memory) Describe(ctx context.Context) (d lease.Description, err error) {
+	err = m.do(ctx, "describe", func() error {
+		d = m.about
+		d.Secrets = slices.Clone(d.Secrets)
+		return nil
+	})
+	return d, err
 }
 
 // Create implements [lease.Admin].
@@ -129,38 +127,35 @@ func (m *Memory) AddSecret(ctx context.Context, fingerprint string) error {
 	if err := CheckFingerprint(fingerprint); err != nil {
 		return err
 	}
-	unlock, err := m.begin(ctx, "add a secret")
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	if !slices.Contains(m.about.Secrets, fingerprint) {
-		m.about.Secrets = append(m.about.Secrets, fingerprint)
-	}
-	return nil
+	return m.do(ctx, "add a secret", func() error {
+		if !slices.Contains(m.about.Secrets, fingerprint) {
+			m.about.Secrets = append(m.about.Secrets, fingerprint)
+		}
+		return nil
+	})
 }
 
 // Close implements [Store].
 func (m *Memory) Close(context.Context) error { return nil }
 
 // Acquire implements [lease.Store]. It takes the free block with the lowest nodes.
-func (m *Memory) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
+func (m *Memory) Acquire(ctx context.Context, r lease.Request) (g lease.Grant, err error) {
 	if err := CheckRequest(r, m.now()); err != nil {
-		return lease.Grant{}, err
+		return g, err
 	}
-	unlock, err := m.begin(ctx, "acquire")
-	if err != nil {
-		return lease.Grant{}, err
-	}
-	defer unlock()
-	if i := slices.IndexFunc(m.blocks, func(b Block) bool { return b.Nonce == r.Nonce }); i >= 0 {
-		return lease.Grant(m.blocks[i]), nil
-	}
-	i := slices.IndexFunc(m.blocks, func(b Block) bool { return b.Free(r.Now) })
-	if i < 0 {
-		return lease.Grant{}, fmt.Errorf("%w: all %d are granted", lease.ErrNoFreeNode, len(m.blocks))
-	}
-	return m.put(i, func(b Block) (Block, error) { return b.Acquire(Shorten(r, m.about)) })
+	err = m.do(ctx, "acquire", func() error {
+		i := slices.IndexFunc(m.blocks, func(b Block) bool { return b.Nonce == r.Nonce })
+		if i >= 0 {
+			g = lease.Grant(m.blocks[i])
+			return nil
+		}
+		if i = slices.IndexFunc(m.blocks, func(b Block) bool { return b.Free(r.Now) }); i < 0 {
+			return fmt.Errorf("%w: all %d are granted", lease.ErrNoFreeNode, len(m.blocks))
+		}
+		g, err = m.put(i, func(b Block) (Block, error) { return b.Acquire(Shorten(r, m.about)) })
+		return err
+	})
+	return g, err
 }
 
 // Renew implements [lease.Store].
@@ -183,19 +178,16 @@ func (m *Memory) Get(ctx context.Context, node uint32) (lease.Grant, error) {
 }
 
 // List implements [lease.Admin].
-func (m *Memory) List(ctx context.Context) ([]lease.Grant, error) {
-	unlock, err := m.begin(ctx, "list")
-	if err != nil {
-		return nil, err
-	}
-	defer unlock()
-	var written []lease.Grant
-	for _, b := range m.blocks {
-		if b.Version > 0 {
-			written = append(written, lease.Grant(b))
+func (m *Memory) List(ctx context.Context) (written []lease.Grant, err error) {
+	err = m.do(ctx, "list", func() error {
+		for _, b := range m.blocks {
+			if b.Version > 0 {
+				written = append(written, lease.Grant(b))
+			}
 		}
-	}
-	return written, nil
+		return nil
+	})
+	return written, err
 }
 
 // Raise implements [lease.Admin].
@@ -203,20 +195,19 @@ func (m *Memory) Raise(ctx context.Context, until time.Time) (time.Time, error) 
 	if err := CheckRaise(until); err != nil {
 		return time.Time{}, err
 	}
-	unlock, err := m.begin(ctx, "raise")
-	if err != nil {
-		return time.Time{}, err
-	}
-	defer unlock()
 	now := m.now()
 	if now.IsZero() {
 		now = time.Now()
 	}
-	m.about.Raised = RaiseTo(m.about, until, now)
-	for i, b := range m.blocks {
-		m.blocks[i] = b.Raise(m.about.Raised)
-	}
-	return m.about.Raised, nil
+	err := m.do(ctx, "raise", func() error {
+		until = RaiseTo(m.about, until, now)
+		m.about.Raised = until
+		for i, b := range m.blocks {
+			m.blocks[i] = b.Raise(until)
+		}
+		return nil
+	})
+	return until, err
 }
 
 // Time implements [lease.Admin].
@@ -230,33 +221,30 @@ func (m *Memory) now() time.Time {
 	return m.clock.Now()
 }
 
-func (m *Memory) begin(ctx context.Context, what string) (unlock func(), err error) {
-	if m.wrong != nil {
-		return nil, m.wrong
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("lease: memory store: %s: %w", what, err)
-	}
+// do is every call of a store that exists.
+func (m *Memory) do(ctx context.Context, what string, call func() error) error {
 	m.mu.Lock()
-	if m.about.ID == "" {
-		m.mu.Unlock()
-		return nil, fmt.Errorf("lease: memory store: %s: %w", what, lease.ErrNoStore)
+	defer m.mu.Unlock()
+	err := cmp.Or(m.wrong, ctx.Err())
+	if err == nil && m.about.ID == "" {
+		err = lease.ErrNoStore
 	}
-	return m.mu.Unlock, nil
+	if err != nil {
+		return fmt.Errorf("lease: memory store: %s: %w", what, err)
+	}
+	return call()
 }
 
 // change applies a rule to the block that starts at a node.
-func (m *Memory) change(ctx context.Context, what string, node uint32, rule func(Block) (Block, error)) (lease.Grant, error) {
-	unlock, err := m.begin(ctx, what)
-	if err != nil {
-		return lease.Grant{}, err
-	}
-	defer unlock()
-	i, err := RangeOf(m.about).Index(node)
-	if err != nil {
-		return lease.Grant{}, err
-	}
-	return m.put(i, rule)
+func (m *Memory) change(ctx context.Context, what string, node uint32, rule func(Block) (Block, error)) (g lease.Grant, err error) {
+	err = m.do(ctx, what, func() error {
+		i, err := RangeOf(m.about).Index(node)
+		if err == nil {
+			g, err = m.put(i, rule)
+		}
+		return err
+	})
+	return g, err
 }
 
 func (m *Memory) put(i int, rule func(Block) (Block, error)) (lease.Grant, error) {

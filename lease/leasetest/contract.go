@@ -3,6 +3,7 @@ package leasetest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -16,50 +17,34 @@ import (
 
 func acquire(tb testing.TB, h Harness) {
 	t0 := start()
-	for _, c := range []struct {
-		name  string
-		now   time.Time
-		ttl   time.Duration
-		nodes driver.NodeRange
-		end   time.Time
-	}{
-		{"whole seconds", t0, time.Minute, few, t0.Add(time.Minute)},
-		{"fractions are truncated", t0.Add(900 * time.Millisecond), 1900 * time.Millisecond, few, t0.Add(time.Second)},
-		{"another time zone", t0.In(time.FixedZone("", 5*3600)), lease.MinTTL, few, t0.Add(lease.MinTTL)},
-		{"longest", t0, lease.MaxTTL, few, t0.Add(lease.MaxTTL)},
-		{"default block size", t0, time.Minute, driver.NodeRange{First: 64, Nodes: 64, BlockSize: driver.DefaultBlockSize}, t0.Add(time.Minute)},
-		{"one node per block", t0, time.Minute, driver.NodeRange{First: 5, Nodes: 3, BlockSize: 1}, t0.Add(time.Minute)},
-		{"the last nodes", t0, time.Minute, driver.NodeRange{First: randflake.MaxNode - 7, Nodes: 8, BlockSize: 8}, t0.Add(time.Minute)},
+	for _, nodes := range []driver.NodeRange{
+		few, {First: 64, Nodes: 64, BlockSize: 8}, {First: 5, Nodes: 3, BlockSize: 1}, {First: randflake.MaxNode - 7, Nodes: 8, BlockSize: 8},
 	} {
-		s := h.open(tb, c.nodes)
-		r := request(c.now, c.ttl)
-		r.Owner = strings.Repeat("é", 57) + ", " + c.name[:1] + "'; --\"\\" // the longest and most unusual valid owner
-		g := s.granted(r)
-		if !g.Start.Equal(t0) || !g.End.Equal(c.end) {
-			tb.Errorf("%s: granted %s to %s, want %s to %s", c.name, g.Start, g.End, t0, c.end)
+		s, first := h.open(tb, nodes), t0.Add(lease.MaxTTL)
+		for i := range nodes.Blocks() {
+			r := []lease.Request{
+				request(t0, time.Minute),
+				request(t0.Add(900*time.Millisecond), 1900*time.Millisecond), // fractions are truncated
+				request(t0.In(time.FixedZone("", 5*3600)), lease.MinTTL),
+				request(t0, lease.MaxTTL),
+			}[i%4]
+			r.Owner = strings.Repeat("é", 57) + fmt.Sprint(i) + ", '; --\"\\" // a long and unusual one, which is valid
+			g := s.granted(r)
+			if g.End.Before(first) {
+				first = g.End
+			}
+			s.get(g.Node)
+			_, _ = s.acquire(r) // as a repeated message
 		}
-		s.get(g.Node)
-		_, _ = s.acquire(r) // as a repeated message
+		for _, now := range []time.Time{t0, t0.Add(-time.Hour), first.Add(-time.Second), first.Add(-1)} {
+			_, _ = s.acquire(request(now, time.Minute)) // none is free
+		}
+		s.granted(request(first, time.Minute)) // at the end of a grant
 	}
 	s := h.clients(tb, driver.AllNodes, 1)[0]
 	g, err := s.Acquire(context.Background(), request(t0, time.Minute))
 	if err != nil || g.Nodes != driver.DefaultBlockSize {
 		tb.Errorf("all nodes: granted %+v, %v", g, err)
-	}
-}
-
-func acquireAll(tb testing.TB, h Harness) {
-	s, t0 := h.open(tb, few), start()
-	var grants []lease.Grant
-	for i := range few.Blocks() {
-		grants = append(grants, s.granted(request(t0, time.Minute+time.Duration(i)*time.Second)))
-	}
-	first := grants[0].End
-	for _, now := range []time.Time{t0, t0.Add(-time.Hour), first.Add(-time.Second), first.Add(-1)} {
-		_, _ = s.acquire(request(now, time.Minute)) // none is free
-	}
-	for _, g := range grants {
-		s.granted(request(g.End, time.Minute)) // at the end of a grant
 	}
 }
 
@@ -82,17 +67,15 @@ func renew(tb testing.TB, h Harness) {
 	extend(t0.Add(2 * time.Minute))
 	s.granted(r) // with the nonce that the renewal replaced: it is that of no block
 	extend(t0.Add(3*time.Minute + 999*time.Millisecond))
-	for _, end := range []time.Time{g.End, g.End.Add(999 * time.Millisecond), g.End.Add(-time.Second), t0, t0.Add(-time.Hour)} {
+	for _, end := range []time.Time{g.End, g.End.Add(999 * time.Millisecond), g.End.Add(-time.Second), t0.Add(-time.Hour)} {
 		extend(end) // which is not later
 	}
 	// Only node, nodes, nonce and version count.
 	g = lease.Grant{Lease: randflake.Lease{Node: g.Node, Nodes: g.Nodes}, Nonce: g.Nonce, Version: g.Version}
-	extend(t0.Add(4 * time.Minute))
 	// A grant that is over can be renewed unless another holder has the block.
 	extend(t0.Add(time.Hour))
 	for _, change := range []func(*lease.Grant){
 		func(g *lease.Grant) { g.Nonce = lease.NewNonce() },
-		func(g *lease.Grant) { g.Version = 0 },
 		func(g *lease.Grant) { g.Version-- },
 		func(g *lease.Grant) { g.Version++ },
 		func(g *lease.Grant) { g.Node = (g.Node + few.BlockSize) % few.Nodes },
@@ -111,38 +94,21 @@ func renew(tb testing.TB, h Harness) {
 func release(tb testing.TB, h Harness) {
 	t0 := start()
 	for _, unused := range []time.Time{
-		t0.Add(20 * time.Second), t0.Add(20*time.Second + 1), t0, t0.Add(time.Minute),
-		t0.Add(-time.Hour), {}, t0.Add(time.Hour), // before the start, and past the end
+		t0.Add(20 * time.Second), t0.Add(20*time.Second + 1), t0, {}, t0.Add(time.Hour), // before the start, and past the end
 	} {
 		s := h.open(tb, few)
 		r := request(t0, time.Minute)
 		r.Owner = "a pod"
 		g, next := s.granted(r), lease.NewNonce()
+		for range few.Blocks() - 1 {
+			s.granted(request(t0, 2*time.Hour))
+		}
 		s.release(g, next, unused)
 		s.release(g, next, unused)
 		_, _ = s.renew(g, renewal(lease.NewNonce(), t0.Add(time.Hour)))
-	}
-
-	// The returned seconds are granted again, but none before them.
-	s := h.open(tb, few)
-	g := s.granted(request(t0, time.Minute))
-	for range few.Blocks() - 1 {
-		s.granted(request(t0, time.Hour))
-	}
-	s.release(g, lease.NewNonce(), t0.Add(20*time.Second))
-	_, _ = s.acquire(request(t0.Add(20*time.Second-1), time.Minute))
-	s.granted(request(t0.Add(20*time.Second), time.Minute))
-}
-
-func get(tb testing.TB, h Harness) {
-	s := h.open(tb, few)
-	for i := range few.Blocks() {
-		if got := s.get(few.Block(i).Node); !got.Start.IsZero() || !got.End.IsZero() {
-			tb.Errorf("get of a block never granted: got %s to %s, want zero times", got.Start, got.End)
-		}
-	}
-	for _, node := range []uint32{1, few.BlockSize - 1, few.BlockSize + 1, few.Nodes, 1 << 31} {
-		s.get(node) // which starts no block
+		// The returned seconds are granted again, but none before them.
+		_, _ = s.acquire(request(s.get(g.Node).End.Add(-1), time.Minute))
+		s.granted(request(s.get(g.Node).End, time.Minute))
 	}
 }
 
@@ -165,9 +131,7 @@ func raise(tb testing.TB, h Harness) {
 	r := request(until, time.Minute)
 	r.Nonce = short.Nonce
 	for range few.Blocks() - 1 {
-		if g := s.granted(r); !g.Start.Equal(until) {
-			tb.Errorf("acquire at the raised time: got %+v", g)
-		}
+		s.granted(r)
 		r = request(until, time.Minute)
 	}
 	_, _ = s.acquire(request(until, time.Minute))
@@ -187,20 +151,21 @@ func badRequests(tb testing.TB, h Harness) {
 		func(r *lease.Request) { r.Owner = strings.Repeat("x", 129) },
 		func(r *lease.Request) { r.Owner = "\xff" },
 		func(r *lease.Request) { r.Owner = "a\nb" },
-		func(r *lease.Request) { r.TTL = 0 },
 		func(r *lease.Request) { r.TTL = -time.Minute },
 		func(r *lease.Request) { r.TTL = lease.MinTTL - 1 },
 		func(r *lease.Request) { r.TTL = lease.MaxTTL + 1 },
 		func(r *lease.Request) { r.Now = time.Time{} },
-		func(r *lease.Request) { r.Now = time.Unix(0, 0) },
 		func(r *lease.Request) { r.Now = time.Unix(randflake.Epoch, -1) },
+		func(r *lease.Request) { r.Now = time.Unix(randflake.EndOfLife-1, 0) }, // a grant would end with it
 		func(r *lease.Request) { r.Now = time.Unix(randflake.EndOfLife, 0) },
 		func(r *lease.Request) { r.Now = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC) },
 	} {
 		r := request(t0, time.Minute)
 		change(&r)
 		_, _ = s.acquire(r)
-		_, _ = s.renew(g, r)
+		if got, err := s.renew(g, r); err == nil {
+			g = got
+		}
 	}
 	for _, change := range []func(g *lease.Grant){
 		func(g *lease.Grant) { g.Nonce = "" },
@@ -213,6 +178,7 @@ func badRequests(tb testing.TB, h Harness) {
 		change(&bad)
 		_, _ = s.renew(bad, renewal(lease.NewNonce(), t0.Add(time.Hour)))
 		s.release(bad, lease.NewNonce(), t0)
+		s.get(bad.Node)
 	}
 	for _, next := range []string{"", "short", strings.ToUpper(lease.NewNonce()), g.Nonce} {
 		_, _ = s.renew(g, renewal(next, t0.Add(time.Hour)))
@@ -220,25 +186,18 @@ func badRequests(tb testing.TB, h Harness) {
 	}
 }
 
-func endOfLife(tb testing.TB, h Harness) {
-	s, last := h.open(tb, few), time.Unix(randflake.EndOfLife-1, 0)
-	_, _ = s.acquire(request(last, time.Hour))
-	_, _ = s.renew(s.granted(request(start(), time.Minute)), request(last, time.Hour))
-}
-
 func clockAhead(tb testing.TB, h Harness) {
 	s, now := h.open(tb, few), time.Now()
 	const slack = 10 * time.Second // between the store's clock and ours
 	g := s.granted(request(now.Add(lease.MaxClockAhead-slack), time.Minute))
-	g, err := s.next().Renew(s.ctx, g, request(now.Add(lease.MaxClockAhead-slack), lease.MaxTTL))
+	g, err := s.renew(g, request(now.Add(lease.MaxClockAhead-slack), lease.MaxTTL))
 	if err != nil {
 		tb.Fatalf("renew for the longest TTL: %v", err)
 	}
-	s = h.caller(tb, few, s.clients...) // it may have granted less
 	// A clock that is behind is harmless. This needs a block that was not granted yet, so it is
 	// tried before the clocks that a store need not refuse.
 	s.granted(request(time.Unix(randflake.Epoch, 0), time.Minute))
-	for _, ahead := range []time.Duration{lease.MaxClockAhead + slack, time.Hour, 23 * time.Hour, 10 * 365 * 24 * time.Hour} {
+	for _, ahead := range []time.Duration{lease.MaxClockAhead + slack, 23 * time.Hour, 10 * 365 * 24 * time.Hour} {
 		if got, err := s.renew(g, request(now.Add(ahead), time.Minute)); err == nil {
 			g = got
 		}
@@ -247,21 +206,18 @@ func clockAhead(tb testing.TB, h Harness) {
 }
 
 func cancelled(tb testing.TB, h Harness) {
-	s, t0 := h.open(tb, few), start()
-	g := s.granted(request(t0, time.Minute))
+	s := h.open(tb, few)
+	g := s.granted(request(start(), time.Minute))
 	done, cancel := context.WithCancel(context.Background())
 	cancel()
 	late, cancel := context.WithDeadline(context.Background(), time.Now().Add(-time.Second))
 	defer cancel()
 	for _, ctx := range []context.Context{done, late} {
-		s := *s
-		s.ctx = ctx
-		_, _ = s.acquire(request(t0, time.Minute))
-		_, _ = s.renew(g, renewal(lease.NewNonce(), t0.Add(time.Hour)))
-		s.release(g, lease.NewNonce(), t0)
-		s.raise(t0.Add(time.Hour))
-		if _, err := s.next().List(ctx); !errors.Is(err, ctx.Err()) {
-			tb.Errorf("list: got error %v, want %v", err, ctx.Err())
+		for call, err := range everyCall(ctx, s.next(), g) {
+			if !errors.Is(err, ctx.Err()) {
+				tb.Errorf("%s: got error %v, want %v", call, err, ctx.Err())
+			}
 		}
 	}
+	s.compare("calls whose contexts are over")
 }

@@ -16,45 +16,33 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// History records the calls of clients to one storage and checks that they are linearizable: some
+// history records the calls of clients to one storage and checks that they are linearizable: some
 // order of the calls follows the rules of [driver.Block] from an empty store, and in it no call
 // precedes one that was answered before it began.
 //
 // A call with an error other than the contract's refusals, for instance a lost connection, may
-// have been executed at any time after it began, or not.
-type History struct {
+// have been executed at any time after it began, or not. With more blocks, clients and such calls the
+// check takes longer.
+type history struct {
 	nodes driver.NodeRange
 	zero  time.Time
 
-	mu      sync.Mutex
-	clients int
-	calls   []porcupine.Operation
+	mu    sync.Mutex
+	calls []porcupine.Operation
 }
 
-// NewHistory returns an empty history for a storage with few nodes: at most maxBlocks blocks. With
-// more blocks, clients and unanswered calls, Check takes longer.
-func NewHistory(nodes driver.NodeRange) *History {
-	if nodes.Blocks() > maxBlocks {
-		panic(fmt.Sprintf("leasetest: a history of %d blocks, want at most %d", nodes.Blocks(), maxBlocks))
-	}
-	return &History{nodes: nodes, zero: time.Now()}
-}
+// newHistory returns an empty history for a storage of at most maxBlocks blocks.
+func newHistory(nodes driver.NodeRange) *history { return &history{nodes: nodes, zero: time.Now()} }
 
 const maxBlocks = 8
 
-// Client returns a client that records the calls to s. Each client is for one goroutine.
-func (h *History) Client(s lease.Store) lease.Store {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.clients++
-	id := h.clients - 1
+// client returns a client that records the calls to s. It is for one goroutine.
+func (h *history) client(id int, s lease.Store) lease.Store {
 	return watched{s, func(in input, call func() (lease.Grant, error)) (lease.Grant, error) { return h.record(id, in, call) }}
 }
 
-// Len returns the number of calls so far, and the number of unanswered ones.
-func (h *History) Len() (calls, unknown int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+// count returns the number of calls, and the number of unanswered ones.
+func (h *history) count() (calls, unknown int) {
 	for _, c := range h.calls {
 		if c.Output.(output).verdict == unanswered {
 			unknown++
@@ -63,12 +51,10 @@ func (h *History) Len() (calls, unknown int) {
 	return len(h.calls), unknown
 }
 
-// Check fails tb if the history is not linearizable. It reports whether that could be decided within
-// the timeout: the time grows exponentially with the calls that had no answer. See [Faults].
-func (h *History) Check(tb testing.TB, timeout time.Duration) (decided bool) {
+// check fails tb if the history is not linearizable. It reports whether that could be decided within
+// the timeout: the time grows exponentially with the calls that had no answer.
+func (h *history) check(tb testing.TB, timeout time.Duration) (decided bool) {
 	tb.Helper()
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	m := model(h.nodes)
 	switch porcupine.CheckOperationsTimeout(m, h.calls, timeout) {
 	case porcupine.Ok:
@@ -87,7 +73,7 @@ func (h *History) Check(tb testing.TB, timeout time.Duration) (decided bool) {
 // what a check may have to try, and while a server is down every call is one.
 const pauseUnanswered = 300 * time.Millisecond
 
-func (h *History) record(client int, in input, call func() (lease.Grant, error)) (lease.Grant, error) {
+func (h *history) record(client int, in input, call func() (lease.Grant, error)) (lease.Grant, error) {
 	began := time.Since(h.zero)
 	g, err := call()
 	ended := time.Since(h.zero)
@@ -150,6 +136,7 @@ type input struct {
 // been carried out: it is unanswered.
 var refusals = []error{
 	lease.ErrNoFreeNode, lease.ErrLost, lease.ErrInvalidRequest, lease.ErrClockAhead, lease.ErrNoStore, lease.ErrReplaced,
+	randflake.ErrBeforeEpoch, randflake.ErrEndOfLife,
 }
 
 // verdict is the text of a refusal, unanswered, or "" for a call that was carried out.
@@ -279,9 +266,6 @@ func stepAcquire(s state, n int, r lease.Request, out output) []any {
 		if err != nil {
 			continue
 		}
-		if out.verdict == "" && shorter(out.grant, lease.Grant(next)) {
-			next.End = out.grant.End
-		}
 		if out.verdict == unanswered || out.verdict == "" && out.grant == lease.Grant(next) {
 			written := s
 			written[i] = next
@@ -289,14 +273,4 @@ func stepAcquire(s state, n int, r lease.Request, out output) []any {
 		}
 	}
 	return states
-}
-
-// shorter reports whether got is want with fewer seconds, but at least one: a store may grant less
-// than requested.
-func shorter(got, want lease.Grant) bool {
-	if !got.End.After(got.Start) || !got.End.Before(want.End) {
-		return false
-	}
-	want.End = got.End
-	return got == want
 }

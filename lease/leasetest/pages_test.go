@@ -10,7 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/driver/pages"
 	"github.com/traceflake/traceflake/lease/driver/pages/pagestest"
@@ -52,8 +51,7 @@ func TestPages(t *testing.T) {
 // client gave up.
 type distant struct {
 	pages.Server
-	network BadNetwork
-	bare    bool // lists have versions only
+	network pagestest.BadNetwork
 }
 
 // send takes the time of a request.
@@ -78,24 +76,15 @@ func (d *distant) Write(_ context.Context, name string, data []byte, version str
 	return o, cmp.Or(lost, err)
 }
 
-func (d *distant) List(ctx context.Context) (listed map[string]pages.Object, err error) {
-	lost := d.send(func() { listed, err = d.Server.List(ctx) }, func() {})
-	for name, o := range listed {
-		if d.bare {
-			listed[name] = pages.Object{Version: o.Version}
-		}
-	}
-	return listed, cmp.Or(lost, err)
-}
-
 // What clients see over a bad network is linearizable, with those calls that had no answer carried
-// out or not. Servers have clocks or none, and list data or versions only.
+// out or not. Servers have clocks or none.
 func TestPagesOverABadNetwork(t *testing.T) {
 	unanswered := 0
 	for seed := range uint64(*seeds) {
-		h, unknown := overABadNetwork(t, seed, false)
+		h := overABadNetwork(t, seed, false)
+		_, unknown := h.count()
 		unanswered += unknown
-		if !h.Check(t, time.Minute) || t.Failed() {
+		if !h.check(t, time.Minute) || t.Failed() {
 			t.Fatalf("seed %d: linearizable is not shown", seed)
 		}
 	}
@@ -107,7 +96,7 @@ func TestPagesOverABadNetwork(t *testing.T) {
 
 var seeds = flag.Int("seeds", 400, "how many histories of pages over a bad network to check")
 
-func overABadNetwork(t *testing.T, seed uint64, ignoresVersions bool) (h *History, unknown int) {
+func overABadNetwork(t *testing.T, seed uint64, ignoresVersions bool) (h *history) {
 	t.Helper()
 	server := &pagestest.Server{}
 	if ignoresVersions {
@@ -116,30 +105,27 @@ func overABadNetwork(t *testing.T, seed uint64, ignoresVersions bool) (h *Histor
 	if seed%4 > 0 {
 		server.Now = time.Now
 	}
-	network := &distant{Server: server, network: BadNetwork{Every: 20}, bare: seed%2 > 0}
+	network := &distant{Server: server, network: pagestest.BadNetwork{Every: 20}}
 	synctest.Test(t, func(t *testing.T) { // so that every goroutine has its time
 		time.Sleep(time.Until(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)))
-		h = NewHistory(few)
 		open := func(s pages.Server) Storage {
 			layout := pages.Layout{Name: "pages", BlocksPerPage: uint32(1 + seed%3)}
 			return Storage{Open: func() (driver.Store, error) { return pages.New(s, layout) }}
 		}
 		open(server).Create(t, Nodes(few))
-		var clients []lease.Store
+		var clients []driver.Store
 		for range 4 {
-			clients = append(clients, h.Client(open(network).Client(t)))
+			clients = append(clients, open(network).Client(t))
 		}
-		Load{Calls: 20, Seed: seed, Timeout: time.Minute, Pause: time.Second / 2}.Run(clients, few)
+		h = load{calls: 20, seed: seed, timeout: time.Minute, pause: time.Second / 2}.run(clients...)
 	})
-	_, unknown = h.Len()
-	return h, unknown
+	return h
 }
 
 func TestPagesOfAServerThatIgnoresVersions(t *testing.T) {
 	for seed := range uint64(50) {
-		h, _ := overABadNetwork(t, seed, true)
 		v := &verdicts{TB: t}
-		if h.Check(v, time.Minute); v.Failed() {
+		if overABadNetwork(t, seed, true).check(v, time.Minute); v.Failed() {
 			return
 		}
 	}

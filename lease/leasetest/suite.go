@@ -3,8 +3,7 @@
 //
 // The suite checks a store against the rule of [driver.Block]: in single calls, made by several
 // clients in turn, and in random calls of many clients at once, whose history must be linearizable
-// (github.com/anishathalye/porcupine). A [History] records the calls of any other test, for instance
-// one that breaks connections, and checks them with the same model.
+// (github.com/anishathalye/porcupine). [Faults] checks such a history of calls while a server fails.
 //
 // Its own tests prove that it detects wrong stores.
 package leasetest
@@ -47,22 +46,24 @@ func (s Storage) Client(tb testing.TB) driver.Store {
 // [driver.NewDescription], except that the longest TTL is [lease.MaxTTL].
 func (s Storage) Create(tb testing.TB, d lease.Description) lease.Description {
 	tb.Helper()
-	d, err := filled(d)
-	if err == nil {
-		err = s.Client(tb).Create(context.Background(), d)
-	}
-	if err != nil {
+	d = filled(tb, d)
+	if err := s.Client(tb).Create(context.Background(), d); err != nil {
 		tb.Fatalf("create: %v", err)
 	}
 	return d
 }
 
-func filled(d lease.Description) (lease.Description, error) {
+func filled(tb testing.TB, d lease.Description) lease.Description {
+	tb.Helper()
 	d.LongestTTL = cmp.Or(d.LongestTTL, lease.MaxTTL)
 	if d.Created.IsZero() {
 		d.Created = time.Now()
 	}
-	return driver.NewDescription(d)
+	d, err := driver.NewDescription(d)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return d
 }
 
 // Nodes describes a store that grants r.
@@ -95,20 +96,17 @@ type check struct {
 func (h Harness) checks() []check {
 	return []check{
 		{"create", create},
-		{"create at once", createAtOnce},
+		{"bad descriptions", badDescriptions},
 		{"no store", noStore},
 		{"replaced store", replaced},
 		{"secrets", secrets},
 		{"longest TTL", longestTTL},
 		{"acquire", acquire},
-		{"acquire until none is free", acquireAll},
 		{"renew", renew},
 		{"release", release},
-		{"get", get},
 		{"raise", raise},
 		{"raise again", raiseAgain},
 		{"bad requests", badRequests},
-		{"end of life", endOfLife},
 		{"clock ahead", clockAhead},
 		{"cancelled context", cancelled},
 		{"close", closed},

@@ -1,5 +1,3 @@
-//go:build unix
-
 package leasetest
 
 import (
@@ -99,8 +97,7 @@ func codecOf(ctx context.Context, s driver.Store) (*randflake.Codec, error) {
 // entry is what a worker learned of a block before its Keeper could use it.
 type entry struct {
 	lease.Grant
-	Released        bool  // the Keeper uses no second from the end on
-	Began, Answered int64 // in Unix nanoseconds; Answered is 0 unless it is an acknowledged write
+	Released bool // the Keeper uses no second from the end on
 }
 
 // witness logs what the store grants and what the Keeper returns.
@@ -110,24 +107,19 @@ type witness struct {
 }
 
 func (w *witness) call(in input, call func() (lease.Grant, error)) (lease.Grant, error) {
-	e := entry{Began: time.Now().UnixNano()}
 	switch in.op {
 	case opAcquire, opRenew:
 		w.nonces.Store(in.request.Nonce, nil)
 	case opRelease:
-		e.Grant, e.Released = in.grant, true
+		e := entry{in.grant, true}
 		e.End = in.unused
 		if err := w.log.Encode(e); err != nil {
 			return lease.Grant{}, err
 		}
 	}
 	g, err := call()
-	if _, own := w.nonces.Load(g.Nonce); err != nil || in.op == opRelease || in.op == opGet && !own {
+	if _, own := w.nonces.Load(g.Nonce); err != nil || !own {
 		return g, err
 	}
-	e.Grant = g
-	if in.op != opGet { // which shows what an unanswered write has changed
-		e.Answered = time.Now().UnixNano()
-	}
-	return g, w.log.Encode(e)
+	return g, w.log.Encode(entry{Grant: g})
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/traceflake/traceflake/integration/lease/calls"
 	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/driver/pages/pagestest"
 	"github.com/traceflake/traceflake/lease/leasetest"
 	_ "github.com/traceflake/traceflake/lease/pgstore"
 )
@@ -59,13 +60,13 @@ func execute(tb testing.TB, conn *pgx.Conn, sql string) {
 }
 
 // relayed returns the DSN of a server through a proxy.
-func relayed(tb testing.TB, dsn string) (*leasetest.Cutter, string) {
+func relayed(tb testing.TB, dsn string) (*pagestest.Proxy, string) {
 	tb.Helper()
 	u, err := url.Parse(dsn)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	c := leasetest.NewCutter(tb, u.Host)
+	c := pagestest.NewProxy(tb, u.Host)
 	u.Host = c.Address()
 	return c, u.String()
 }

@@ -41,10 +41,10 @@ func cancelledWait(t *testing.T, setting, severity string) {
 	execute(t, admin, "CREATE SCHEMA another")
 	var warnings atomic.Int64
 	relay, dsn := relayed(t, server.DSN())
-	relay.Change(func(b []byte) []byte {
+	relay.Change = func(b []byte) []byte {
 		warnings.Add(int64(bytes.Count(b, []byte("SWARNING\x00"))))
 		return bytes.ReplaceAll(b, []byte("SWARNING\x00"), []byte("S"+severity+"\x00"))
-	})
+	}
 	dsn += "&application_name=waits"
 	storage(dsn).Create(t, leasetest.Nodes(few))
 	s := storage(dsn).Client(t)

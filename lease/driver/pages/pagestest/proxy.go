@@ -1,31 +1,44 @@
 package pagestest
 
 import (
+	"bytes"
 	"net"
 	"sync"
 	"testing"
+	"time"
 )
 
-// Proxy is between clients and a server that speaks any protocol over TCP. Its Stall is one for
-// [Storage].
+// Proxy is a bad network between the clients of a store and its server, for any protocol over TCP. A
+// message is what is sent at once.
 type Proxy struct {
-	listener net.Listener
-	server   string
+	BadNetwork // while it loses messages
+	// Change, if it is not nil, returns what arrives of what the server sends. Set it before clients
+	// connect.
+	Change func([]byte) []byte
 
-	mu   sync.Mutex
-	open chan struct{} // closed unless it is stalled
+	server   string
+	listener net.Listener
+	mu       sync.Mutex
+	cut      bool
+	loses    bool
+	flows    chan struct{} // closed unless the network is stalled
+	conns    []net.Conn
 }
 
-// NewProxy returns a proxy for the server at an address, until tb ends.
+// NewProxy returns a proxy, until tb ends, for the server at an address.
 func NewProxy(tb testing.TB, server string) *Proxy {
 	tb.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		tb.Fatal(err)
 	}
-	p := &Proxy{listener: l, server: server, open: make(chan struct{})}
-	close(p.open)
-	tb.Cleanup(func() { _ = l.Close() })
+	p := &Proxy{server: server, listener: l, flows: make(chan struct{})}
+	close(p.flows)
+	tb.Cleanup(func() {
+		_ = l.Close()
+		p.Mend()
+		p.Cut()
+	})
 	go func() {
 		for client, err := l.Accept(); err == nil; client, err = l.Accept() {
 			go p.connect(client)
@@ -37,13 +50,48 @@ func NewProxy(tb testing.TB, server string) *Proxy {
 // Address returns host:port of the proxy.
 func (p *Proxy) Address() string { return p.listener.Addr().String() }
 
-// Stall holds back what either side sends until resume is called.
-func (p *Proxy) Stall() (resume func()) {
+// Cut ends all connections, and new ones at once, until Mend.
+func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	open := make(chan struct{})
-	p.open = open
-	return func() { close(open) }
+	p.cut = true
+	for _, conn := range p.conns {
+		_ = conn.Close()
+	}
+	p.conns = nil
+}
+
+// Stall delivers nothing until Mend, which it returns: as a server that hangs, or a network that drops
+// packets.
+func (p *Proxy) Stall() (mend func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	select {
+	case <-p.flows:
+		p.flows = make(chan struct{})
+	default:
+	}
+	return p.Mend
+}
+
+// Lose has the [BadNetwork] delay, lose and repeat messages to the server until Mend. The connection of
+// a client ends when a message or its answer is lost, and before a message is repeated.
+func (p *Proxy) Lose() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.loses = true
+}
+
+// Mend ends what Cut, Stall and Lose began.
+func (p *Proxy) Mend() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cut, p.loses = false, false
+	select {
+	case <-p.flows:
+	default:
+		close(p.flows)
+	}
 }
 
 func (p *Proxy) connect(client net.Conn) {
@@ -52,22 +100,53 @@ func (p *Proxy) connect(client net.Conn) {
 	if err != nil {
 		return
 	}
-	defer func() { _ = server.Close() }()
-	go p.pass(client, server)
-	p.pass(server, client)
+	p.mu.Lock()
+	p.conns = append(p.conns, client, server)
+	if p.cut {
+		_ = client.Close()
+	}
+	p.mu.Unlock()
+	go func() {
+		defer func() { _ = client.Close() }()
+		p.pass(server, func(message []byte, _ bool) error {
+			if p.Change != nil {
+				message = p.Change(message)
+			}
+			_, err := client.Write(message)
+			return err
+		})
+	}()
+	lost := false
+	p.pass(client, func(message []byte, loses bool) error {
+		deliver := func(answered bool) error {
+			if !answered {
+				_ = client.Close()
+			}
+			_, err := server.Write(message)
+			return err
+		}
+		if !loses {
+			return deliver(true)
+		}
+		lost, message = true, bytes.Clone(message)
+		return p.Send(deliver, func() { _ = deliver(false) })
+	})
+	if lost { // messages may be on their way
+		time.Sleep(longest + time.Second)
+	}
+	_ = server.Close()
 }
 
-// pass carries bytes until a connection ends, and ends the other one.
-func (p *Proxy) pass(from, to net.Conn) {
-	defer func() { _ = to.Close() }()
+// pass has deliver deliver messages, until one is not delivered or the connection ends.
+func (p *Proxy) pass(from net.Conn, deliver func(message []byte, loses bool) error) {
 	buffer := make([]byte, 64<<10)
 	for {
 		n, err := from.Read(buffer)
 		p.mu.Lock()
-		open := p.open
+		flows, loses := p.flows, p.loses
 		p.mu.Unlock()
-		<-open
-		if _, failed := to.Write(buffer[:n]); err != nil || failed != nil {
+		<-flows
+		if n > 0 && deliver(buffer[:n], loses) != nil || err != nil {
 			return
 		}
 	}

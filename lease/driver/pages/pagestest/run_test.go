@@ -164,14 +164,14 @@ func TestRunCatchesWrongServers(t *testing.T) {
 		"no condition for a new object":         "on condition that there is no such object, twice",
 		"memory of its own":                     "another client reads 0 bytes",
 		"stale reads":                           "does it see every write at once",
-		"swallowed errors":                      "an error is swallowed",
+		"swallowed errors":                      "Write with a context that is over: got error <nil>",
 		"first thousand":                        "List has 1000 of 1200 objects",
-		"deleted object":                        "a deletion that the server remembers is no object",
+		"deleted object":                        "an object that was deleted has the version",
 		"obeys a context before a request only": "it must obey its context in flight, too",
 		"shared names":                          "two storages share names",
 		"hash of the length":                    "must change with every write",
 		"trimmed text":                          "kept byte by byte",
-		"no error for what is missing":          "never written",
+		"no error for what is missing":          "an object that was never written has the version",
 	} {
 		t.Run(flaw, func(t *testing.T) {
 			t.Parallel()

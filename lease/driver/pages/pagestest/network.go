@@ -1,0 +1,73 @@
+package pagestest
+
+import (
+	"cmp"
+	"errors"
+	"math/rand/v2"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// BadNetwork decides what happens to the messages of clients, for a proxy: most are delivered and
+// answered at once. It is safe for concurrent use.
+type BadNetwork struct {
+	// Every is set to n if one in n messages is to be late, lost or repeated; the default is 6.
+	Every int64
+
+	sent atomic.Int64
+}
+
+// What happens to a message and its answer. Each kind has its turn.
+const (
+	slow        = iota // delivered after a while, answered
+	requestLost        // never delivered
+	answerLost         // delivered, the client gets no answer
+	late               // the client gives up; delivered long after that
+	repeated           // delivered and answered, and delivered again
+	kinds
+)
+
+// errGone is the error of a message whose client gets no answer.
+var errGone = errors.New("the connection is gone")
+
+// longest is how long a late message takes at most.
+const longest = 5 * time.Second
+
+// Send sends a message once, twice or not at all. If it returns an error, its client must see that the
+// connection has ended.
+//
+// It calls deliver with whether the client gets the answer, and again for a message that arrives up to
+// five seconds later: after its client gave up, after the end of the lease that it requests, or after the
+// client has ended.
+func (n *BadNetwork) Send(deliver func(answered bool) error, again func()) error {
+	sent, every := n.sent.Add(1), cmp.Or(n.Every, 6)
+	if sent%every > 0 {
+		return deliver(true)
+	}
+	kind := sent / every % kinds
+	switch kind {
+	case slow:
+		time.Sleep(rand.N(300 * time.Millisecond))
+	case requestLost:
+		return errGone
+	case late, repeated:
+		time.AfterFunc(rand.N(longest), again)
+		if kind == late {
+			return errGone
+		}
+	}
+	err := deliver(kind != answerLost)
+	if kind == answerLost {
+		return errGone
+	}
+	return err
+}
+
+// Check fails tb unless so many messages were sent that each kind of fault occurred.
+func (n *BadNetwork) Check(tb testing.TB) {
+	tb.Helper()
+	if sent := n.sent.Load(); sent < kinds*cmp.Or(n.Every, 6) {
+		tb.Errorf("only %d messages were sent: not every kind of fault occurred", sent)
+	}
+}

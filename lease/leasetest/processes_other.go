@@ -1,6 +1,0 @@
-//go:build !unix
-
-package leasetest
-
-// Worker returns: stopping processes needs signals that this system lacks.
-func Worker() {}
