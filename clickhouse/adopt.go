@@ -33,8 +33,7 @@ const (
 	both  = "_all"
 )
 
-// Prepare creates the new table and the views. If there are already some, it adds columns
-// that only the other of the two tables has, and what is missing.
+// Prepare creates the new table and the views, or what is missing of them.
 func (a Adoption) Prepare(ctx context.Context, db *sql.DB) (p Plan, err error) {
 	o, err := a.state(ctx, db)
 	switch {
@@ -56,14 +55,6 @@ func (a Adoption) Prepare(ctx context.Context, db *sql.DB) (p Plan, err error) {
 			SQL:  []string{o.createRows(other, c)},
 			Undo: []string{o.drop(other, 1)},
 		})
-	}
-	for _, e := range c.columns {
-		if name := columnName(e); o.begun && !o.has(other, name) {
-			p.Steps = append(p.Steps, Step{
-				Does: "the table " + o.named(other) + " has the column " + name,
-				SQL:  []string{"ALTER TABLE " + o.quoted(other) + o.onCluster() + " ADD COLUMN IF NOT EXISTS " + e},
-			})
-		}
 	}
 	access, notes := o.access(ctx)
 	p.Steps = slices.Concat(p.Steps, access, o.history(c.readable))
@@ -156,7 +147,7 @@ func (o *adoption) exchange(ctx context.Context, toNew bool) (p Plan, err error)
 	}
 	for _, c := range o.tables[""].columns {
 		if c.kind != "ALIAS" && c.kind != "MATERIALIZED" && !o.has(other, c.name) {
-			return p, fmt.Errorf("clickhouse: the table %s has the column %s and %s has not: run prepare again", o.named(""), c.name, o.named(other))
+			return p, fmt.Errorf("clickhouse: the table %s has the column %s and %s has not: add it there, then run prepare again", o.named(""), c.name, o.named(other))
 		}
 	}
 	if here, there := clause(o.tables[""].full, "TTL"), clause(o.tables[other].full, "TTL"); here != there {

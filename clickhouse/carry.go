@@ -28,9 +28,8 @@ func (o *adoption) carried() (c carried, err error) {
 			c.notes = append(c.notes, "the column "+column.name+" of the exporter has no "+column.kind+" in the new table")
 		}
 	}
-	_, inner, _ := cutOuter(t.create)
 	layout := o.createRows("", carried{})
-	for _, e := range splitOuter(inner) {
+	for _, e := range elements(t.create) {
 		word, rest, _ := strings.Cut(e, " ")
 		index, _, _ := strings.Cut(rest, " ")
 		switch name := columnName(e); {
@@ -41,7 +40,7 @@ func (o *adoption) carried() (c carried, err error) {
 		}
 	}
 	c.ttl = clause(t.full, "TTL")
-	for _, setting := range splitOuter(clause(t.full, "SETTINGS")) {
+	for _, setting := range split(clause(t.full, "SETTINGS")) {
 		name, _, _ := strings.Cut(setting, " = ")
 		if name == "ttl_only_drop_parts" || name != "index_granularity_bytes" && !strings.Contains(layout, " "+name+" = ") {
 			c.settings = append(c.settings, setting)

@@ -5,54 +5,35 @@ import (
 	"strings"
 )
 
+var (
+	quoted    = regexp.MustCompile("(?s)'(?:[^'\\\\]|\\\\.)*'|`(?:[^`\\\\]|\\\\.)*`")
+	innermost = regexp.MustCompile(`\([^()]*\)`)
+)
+
 // masked returns s with everything that is quoted or in parentheses replaced by x.
 func masked(s string) string {
-	out, depth, quote := []byte(s), 0, byte(0)
-	for i := 0; i < len(s); i++ {
-		inside := quote != 0 || depth > 0
-		switch c := s[i]; {
-		case quote != 0 && c == '\\':
-			out[i] = 'x'
-			i++
-		case quote != 0:
-			if c == quote {
-				quote = 0
-			}
-		case c == '\'' || c == '`' || c == '"':
-			quote = c
-		case c == '(':
-			depth++
-		case c == ')':
-			depth--
-			inside = depth > 0
-		}
-		if inside && i < len(out) {
-			out[i] = 'x'
-		}
+	mask := func(s string) string { return strings.Repeat("x", len(s)) }
+	s = quoted.ReplaceAllStringFunc(s, mask)
+	for innermost.MatchString(s) {
+		s = innermost.ReplaceAllStringFunc(s, mask)
 	}
-	return string(out)
+	return s
 }
 
-// cutOuter cuts s around what its first parentheses contain.
-func cutOuter(s string) (before, inner, after string) {
-	m := masked(s)
-	open, end := strings.IndexByte(m, '('), strings.IndexByte(m, ')')
-	if open < 0 || end < open {
-		return s, "", ""
-	}
-	return s[:open], s[open+1 : end], s[end+1:]
+// elements returns the columns, indexes and others of a table, from its CREATE TABLE.
+func elements(create string) []string {
+	m := masked(create)
+	end := strings.Index(m, " ENGINE = ")
+	return split(create[strings.LastIndex(m[:end], " ")+2 : end-1])
 }
 
-// splitOuter splits s at its commas.
-func splitOuter(s string) (all []string) {
-	m, from := masked(s), 0
-	for i := range len(m) {
-		if m[i] == ',' {
-			all, from = append(all, strings.TrimSpace(s[from:i])), i+1
+// split splits s at its commas.
+func split(s string) (all []string) {
+	for part := range strings.SplitSeq(masked(s), ",") {
+		if element := strings.TrimSpace(s[:len(part)]); element != "" {
+			all = append(all, element)
 		}
-	}
-	if last := strings.TrimSpace(s[from:]); last != "" {
-		all = append(all, last)
+		s = s[min(len(part)+1, len(s)):]
 	}
 	return all
 }

@@ -55,21 +55,43 @@ func traces[ID ~[16]byte](s Schema, ids []ID, bounded bool) (Query, error) {
 	if err := s.validate(); err != nil {
 		return Query{}, err
 	}
-	l, err := listed(ids)
+	params, err := listed(ids)
 	if err != nil {
 		return Query{}, err
 	}
-	where := l.where
+	where := among
 	switch {
 	case bounded && s.KeepLookup:
-		where += fmt.Sprintf(" AND Timestamp >= (SELECT min(Start) FROM %[1]s WHERE %[2]s) AND Timestamp <= (SELECT max(End) + 1 FROM %[1]s WHERE %[2]s)", s.quoted(lookup), l.where)
+		where += fmt.Sprintf(" AND Timestamp >= (SELECT min(Start) FROM %[1]s WHERE %[2]s) AND Timestamp <= (SELECT max(End) + 1 FROM %[1]s WHERE %[2]s)", s.quoted(lookup), among)
 	case bounded:
-		where += fmt.Sprintf(" AND Timestamp >= traceIDNotBefore(%s, %s)", l.first, s.slack())
+		where += s.notBefore()
 	}
 	return Query{
-		SQL:    fmt.Sprintf("SELECT %s\nFROM %s\nWHERE %s\nORDER BY %sTimestamp, SpanId%s", columnNames(), s.quoted(""), where, l.order, s.settings()),
-		Params: l.params,
+		SQL:    fmt.Sprintf("SELECT %s\nFROM %s\nWHERE %s\nORDER BY TraceId, Timestamp, SpanId%s", columnNames(), s.quoted(""), where, s.settings()),
+		Params: params,
 	}, nil
+}
+
+// among is the condition for the listed IDs.
+const among = "TraceId IN {ids:Array(String)}"
+
+// notBefore is the condition for spans whose time the earliest of the listed IDs allows.
+func (s Schema) notBefore() string {
+	return fmt.Sprintf(" AND Timestamp >= traceIDNotBefore(arrayMin({ids:Array(String)}), %s)", s.slack())
+}
+
+func listed[ID ~[16]byte](ids []ID) ([]Param, error) {
+	switch {
+	case len(ids) == 0:
+		return nil, errors.New("clickhouse: no trace ID: give at least one")
+	case len(ids) > maxTraces:
+		return nil, fmt.Errorf("clickhouse: %d trace IDs: give at most %d", len(ids), maxTraces)
+	}
+	texts := make([]string, len(ids))
+	for i, id := range ids {
+		texts[i] = fmt.Sprintf("'%x'", [16]byte(id))
+	}
+	return []Param{{"ids", "[" + strings.Join(texts, ",") + "]"}}, nil
 }
 
 // logColumns are those that every version of the exporter's table of logs has.
@@ -85,51 +107,14 @@ func Logs[ID ~[16]byte](s Schema, ids []ID) (Query, error) {
 	if err := s.validate(); err != nil {
 		return Query{}, err
 	}
-	l, err := listed(ids)
+	params, err := listed(ids)
 	if err != nil {
 		return Query{}, err
 	}
 	return Query{
-		SQL: fmt.Sprintf("SELECT %s\nFROM %s\nWHERE %s AND Timestamp >= traceIDNotBefore(%s, %s)\nORDER BY %sTimestamp%s",
-			logColumns, s.logs().quoted(""), l.where, l.first, s.slack(), l.order, s.settings()),
-		Params: l.params,
+		SQL:    fmt.Sprintf("SELECT %s\nFROM %s\nWHERE %s\nORDER BY TraceId, Timestamp%s", logColumns, s.logs().quoted(""), among+s.notBefore(), s.settings()),
+		Params: params,
 	}, nil
-}
-
-// list is a list of IDs in a query.
-type list struct {
-	where  string // the condition on TraceId
-	first  string // the lowest ID
-	order  string // what distinguishes the traces in an ORDER BY
-	params []Param
-}
-
-func listed[ID ~[16]byte](ids []ID) (list, error) {
-	switch {
-	case len(ids) == 0:
-		return list{}, errors.New("clickhouse: no trace ID: give at least one")
-	case len(ids) > maxTraces:
-		return list{}, fmt.Errorf("clickhouse: %d trace IDs: give at most %d", len(ids), maxTraces)
-	case len(ids) == 1:
-		return list{"TraceId = {id:String}", "{id:String}", "", []Param{{"id", hexadecimal(ids[0])}}}, nil
-	}
-	return list{
-		"TraceId IN {ids:Array(String)}", "arrayMin({ids:Array(String)})", "TraceId, ",
-		[]Param{{"ids", "[" + quotedIDs(ids) + "]"}},
-	}, nil
-}
-
-func quotedIDs[ID ~[16]byte](ids []ID) string {
-	texts := make([]string, len(ids))
-	for i, id := range ids {
-		texts[i] = quoteText(hexadecimal(id))
-	}
-	return strings.Join(texts, ",")
-}
-
-func hexadecimal[ID ~[16]byte](id ID) string {
-	bytes := [16]byte(id)
-	return hex.EncodeToString(bytes[:])
 }
 
 // Newest lists traces whose ID's time lies in [from, to), newest first, in the
@@ -157,7 +142,7 @@ func (s Schema) Newest(from, to time.Time, before [16]byte, limit int) (Query, e
 	}
 	ids := fmt.Sprintf("TraceId >= traceIDMin({from:%[1]s}) AND TraceId < traceIDMin({to:%[1]s})", instant)
 	if before != ([16]byte{}) {
-		params = append(params, Param{"before", hexadecimal(before)})
+		params = append(params, Param{"before", hex.EncodeToString(before[:])})
 		ids += " AND TraceId < {before:String}"
 	}
 	// GLOBAL, so that on a cluster the limit is that of all shards together.

@@ -31,5 +31,5 @@ func ExampleSchema_Trace() {
 	}
 	// With database/sql: rows, err := db.QueryContext(ctx, q.SQL, q.Args()...)
 	fmt.Println(q.Params)
-	// Output: [{id 19500000000000000000000000000001}]
+	// Output: [{ids ['19500000000000000000000000000001']}]
 }
