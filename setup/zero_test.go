@@ -106,7 +106,7 @@ func TestNilOptions(t *testing.T) {
 	keeper, started := lease.Start(t.Context(), driver.NewMemory(nil), codec, nil)
 	_, transport := lookup.New(lookup.Tempo, nil, lookup.WithTransport(nil), lookup.WithMeterProvider(nil))
 	_, bolt := boltstore.New("leases.db", nil)
-	_, k8s := k8sstore.New(http.DefaultClient, "https://127.0.0.1", "default", nil)
+	_, k8s := k8sstore.New(http.DefaultClient, "https://127.0.0.1", "default", "")
 	if err := errors.Join(generator, started, transport, bolt, k8s); err != nil {
 		t.Fatal(err)
 	}

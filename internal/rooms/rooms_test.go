@@ -33,7 +33,7 @@ const (
 	never = "math/rand github.com/stretchr/testify/..."
 
 	// Tests of the root module import no module that its users do not need.
-	tests = "STD" + root + "@/otel/... @/contrib/propagators/b3 go.etcd.io/bbolt golang.org/x/sys/cpu golang.org/x/sys/unix"
+	tests = "STD" + root + "~/internal/calls @/otel/... @/contrib/propagators/b3 go.etcd.io/bbolt golang.org/x/sys/cpu golang.org/x/sys/unix"
 )
 
 // rules is the table: all that each package may import. A package without a line may not exist.
@@ -59,7 +59,7 @@ var rules = map[string]string{
 	"lease/boltstore": store + "~/internal/entropy ~/internal/vmclock go.etcd.io/bbolt/...",
 	"lease/pgstore":   store + "github.com/jackc/pgx/v5/...",
 	"lease/etcdstore": store + "go.uber.org/zap google.golang.org/grpc/..." +
-		" go.etcd.io/etcd/api/v3/... go.etcd.io/etcd/client/v3/...",
+		" go.etcd.io/etcd/api/v3/... go.etcd.io/etcd/client/v3/... go.etcd.io/etcd/client/pkg/v3/transport",
 	"lease/k8sstore":               store,
 	"lease/s3store":                store + "github.com/aws/aws-sdk-go-v2/aws/... github.com/aws/aws-sdk-go-v2/config",
 	"lease/driver/pages":           "STD ~/randflake ~/lease ~/lease/driver",
@@ -105,8 +105,9 @@ var rules = map[string]string{
 	"integration/servers/...": "STD OTHERS ~/randflake ~/lease ~/lease/driver ~/integration/servers/...",
 	"integration/faults":      "STD OTHERS ~/lease/driver/pages/pagestest" + root,
 	"integration/...": "STD OTHERS ~/propagation/xtraceid/xtraceidgrpc ~/lease/leasetest ~/lease/driver/pages/pagestest ~/integration/servers/..." +
-		" ~/integration/faults ~/integration/lease/calls" + root + stores,
+		" ~/integration/faults ~/integration/lease/processes ~/internal/calls" + root + stores,
 	"internal/rooms":        "STD",
+	"internal/calls":        "STD ~/lease ~/lease/driver",
 	"internal/version":      "STD",
 	"cmd/...":               "STD OTHERS ~/cmd/... ~/internal/entropy ~/internal/vmclock" + root + stores,
 	"bench/...":             "STD OTHERS ~/integration/servers/... ~/bench/..." + root,
@@ -138,7 +139,7 @@ var planted = map[string]string{
 	"newcomer":             "fmt",
 
 	"sparx64 test":       "~/integration/servers math/rand github.com/stretchr/testify/require github.com/jackc/pgx/v5",
-	"lease/pgstore test": "~/integration/servers ~/integration/lease/calls go.etcd.io/etcd/client/v3 math/rand",
+	"lease/pgstore test": "~/integration/servers ~/integration/lease/processes go.etcd.io/etcd/client/v3 math/rand",
 }
 
 func TestImports(t *testing.T) {

@@ -5,13 +5,12 @@
 // # What it needs
 //
 // etcd 3.4 or newer, with the right to read and write the keys of one prefix.
-// Every change is one transaction that compares what it changes; every read is
-// linearizable. Nothing relies on etcd's leases, their TTL or any clock.
-// The same transaction reads the value back, and an answer other than what was sent is an error of the
-// call. Each page has a checksum, which every read verifies.
+// Every change is one transaction that compares what it changes and reads it back; every read is
+// linearizable. A value other than what was sent is an error of the call. Nothing relies on etcd's
+// leases, their TTL or any clock.
 //
-// A renewal takes two round trips, and so does an Acquire whose page has a free block, which nearly
-// all have until most blocks are taken. A start takes one more, for the description of the store.
+// A start takes one request, a renewal two, and so does an Acquire whose page has a free block, which
+// nearly all have until most blocks are taken.
 //
 // # By URL
 //
@@ -33,22 +32,13 @@
 //
 // # The keys
 //
-// Under the prefix, /traceflake/leases/ unless [WithPrefix] gives another:
-//
 //	config      the description of the store
-//	page-0000   the blocks of nodes 0 to 511
+//	page-0000   the blocks of nodes 0 to 511, as package driver/pages describes them
 //	page-0001   …
 //
-// All of them are created with the store.
-//
-// Each page is one value: lines of JSON with the node, version, from, until, nonce
-// and owner of each block, and a checksum. Package
-// [github.com/traceflake/traceflake/lease/driver/pages] describes them. There are
-// 256 pages for all nodes; a full one has 12 kB. until is exclusive.
-//
-// A block is free if until is not after the client's time. So never delete a
-// page or set an until back while processes run. A page that is gone is never created again. Reading
-// is harmless:
+// All of them are created with the store. There are 256 pages for all nodes, of up to 12 kB. Never
+// delete a page or set an End back while processes run. A page that is gone is never created again.
+// Reading is harmless:
 //
 //	etcdctl get --prefix /traceflake/leases/page-
 //
@@ -56,8 +46,7 @@
 //
 // etcd acknowledges a write when most members have it on disk. So every
 // acknowledged grant survives the loss of any minority of members, an election,
-// and a crash of all members; while there is no majority no call is answered,
-// and processes use their grants to the end. Grants are forgotten after
+// and a crash of all members. Grants are forgotten after
 //
 //   - a restore from a snapshot: call Raise before any process reaches it;
 //   - members started with --force-new-cluster: the same;
@@ -65,11 +54,8 @@
 //
 // # Clocks
 //
-// etcd does not expose its time. So, unlike other stores, this one cannot
-// refuse a client whose clock is far ahead with
-// [github.com/traceflake/traceflake/lease.ErrClockAhead]: such a
-// client takes one block until the lease's end by its own clock. That costs a
-// block, not uniqueness.
+// etcd does not expose its time, so this store cannot refuse a client whose clock is far ahead: it
+// takes a block until the lease's end by its own clock. That costs a block, not uniqueness.
 //
 // Tests that stop and kill members of a real etcd are in integration/lease/etcdstore.
 package etcdstore

@@ -2,16 +2,14 @@ package etcdstore
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/url"
-	"os"
 	"strings"
 	"sync"
 	"time"
 
+	"go.etcd.io/etcd/client/pkg/v3/transport"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
@@ -24,8 +22,8 @@ func init() {
 	driver.Register("etcds", openURL)
 }
 
-// connection is a client: that of [New], or the one of a URL, which the first call makes: with a
-// password, making one contacts the server, which may be down.
+// connection is a client: that of [New], or the one of a URL, which the first call creates: with a
+// password, that contacts the server, which may be down.
 type connection struct {
 	config clientv3.Config
 
@@ -87,7 +85,7 @@ const urlForm = "etcd://user:password@host:port,host:port/prefix, or etcds://…
 func openURL(text string) (driver.Store, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Opaque != "" {
-		return nil, bad("want " + urlForm) // err may hold the password
+		return nil, bad("want " + urlForm) // err may contain the password
 	}
 	d := &connection{config: clientv3.Config{
 		DialTimeout:          5 * time.Second,
@@ -99,15 +97,15 @@ func openURL(text string) (driver.Store, error) {
 	query := u.Query()
 	if u.Scheme == "etcds" {
 		scheme = "https://"
-		if d.config.TLS, err = tlsConfig(query.Get("ca"), query.Get("cert"), query.Get("key")); err != nil {
+		files := transport.TLSInfo{TrustedCAFile: query.Get("ca"), CertFile: query.Get("cert"), KeyFile: query.Get("key")}
+		if d.config.TLS, err = files.ClientConfig(); err != nil {
 			return nil, fmt.Errorf("etcdstore: %w: TLS: %w", lease.ErrInvalidRequest, err)
 		}
-		query.Del("ca")
-		query.Del("cert")
-		query.Del("key")
 	}
 	for name := range query {
-		return nil, bad(fmt.Sprintf("unknown parameter %q", name))
+		if u.Scheme != "etcds" || name != "ca" && name != "cert" && name != "key" {
+			return nil, bad(fmt.Sprintf("unknown parameter %q", name))
+		}
 	}
 	for host := range strings.SplitSeq(u.Host, ",") {
 		if host == "" {
@@ -119,36 +117,10 @@ func openURL(text string) (driver.Store, error) {
 		d.config.Username = u.User.Username()
 		d.config.Password, _ = u.User.Password()
 	}
-	var opts []Option
-	if strings.Trim(u.Path, "/") != "" {
-		opts = append(opts, WithPrefix(u.Path))
-	}
-	return newStore(&server{connection: d, endpoints: d.config.Endpoints}, opts)
+	return newStore(d, strings.TrimSuffix(u.Path, "/"), d.config.Endpoints)
 }
 
 // bad is the error of an invalid URL, which may contain a password.
 func bad(text string) error {
 	return fmt.Errorf("etcdstore: %w: the URL: %s", lease.ErrInvalidRequest, text)
-}
-
-func tlsConfig(ca, cert, key string) (*tls.Config, error) {
-	c := &tls.Config{MinVersion: tls.VersionTLS12}
-	if ca != "" {
-		pem, err := os.ReadFile(ca)
-		if err != nil {
-			return nil, err
-		}
-		c.RootCAs = x509.NewCertPool()
-		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("no certificate in %s", ca)
-		}
-	}
-	if cert != "" || key != "" {
-		pair, err := tls.LoadX509KeyPair(cert, key)
-		if err != nil {
-			return nil, err
-		}
-		c.Certificates = []tls.Certificate{pair}
-	}
-	return c, nil
 }

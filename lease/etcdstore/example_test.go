@@ -15,7 +15,7 @@ func ExampleNew() {
 		panic(err)
 	}
 	defer client.Close()
-	store, err := etcdstore.New(client, etcdstore.WithPrefix("/fleet-a/leases/"))
+	store, err := etcdstore.New(client, "/fleet-a/leases/")
 	if err != nil {
 		panic(err)
 	}

@@ -1,6 +1,7 @@
 package etcdstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,23 +16,17 @@ import (
 	"github.com/traceflake/traceflake/lease/driver/pages"
 )
 
-// DefaultPrefix begins every key unless [WithPrefix] gives another.
+// DefaultPrefix begins every key unless [New] or the URL gives another.
 const DefaultPrefix = "/traceflake/leases/"
 
-// blocksPerPage fixes how many blocks of a new store share a key: few processes
+// blocksPerPage is how many blocks of a new store share a key: few processes
 // write the same one, and a value is small.
 const blocksPerPage = 64
 
-// Option configures a store.
-type Option func(*server)
-
-// WithPrefix sets the prefix of every key. Fleets with different secrets need
-// different prefixes, none of which is a prefix of another.
-func WithPrefix(prefix string) Option { return func(s *server) { s.prefix = prefix } }
-
-// New returns a store in the etcd of client, which the caller must close. It
-// does not connect.
-func New(client clientv3.KV, opts ...Option) (driver.Store, error) {
+// New returns a store in the etcd of client, which the caller must close. Every key begins with prefix;
+// "" is [DefaultPrefix]. Fleets with different secrets need different prefixes, none of which is a
+// prefix of another. New does not connect.
+func New(client clientv3.KV, prefix string) (driver.Store, error) {
 	c, ok := client.(*clientv3.Client)
 	if client == nil || ok && c == nil {
 		return nil, fmt.Errorf("etcdstore: %w: no client", lease.ErrInvalidRequest)
@@ -40,7 +35,12 @@ func New(client clientv3.KV, opts ...Option) (driver.Store, error) {
 	if ok {
 		endpoints = c.Endpoints()
 	}
-	return newStore(&server{connection: &connection{client: client}, endpoints: endpoints}, opts)
+	return newStore(&connection{client: client}, prefix, endpoints)
+}
+
+func newStore(c *connection, prefix string, endpoints []string) (driver.Store, error) {
+	prefix = strings.TrimSuffix(cmp.Or(prefix, DefaultPrefix), "/") + "/" // or it might be a prefix of another
+	return pages.New(&server{c, prefix, endpoints}, pages.Layout{Name: "etcdstore", BlocksPerPage: blocksPerPage})
 }
 
 // server is a [pages.Server] on the keys below a prefix. The version of a page is
@@ -49,22 +49,6 @@ type server struct {
 	*connection
 	prefix    string
 	endpoints []string // for errors
-}
-
-func newStore(s *server, opts []Option) (driver.Store, error) {
-	s.prefix = DefaultPrefix
-	for _, opt := range opts {
-		if opt != nil {
-			opt(s)
-		}
-	}
-	if s.prefix == "" {
-		return nil, fmt.Errorf("etcdstore: %w: the prefix is empty", lease.ErrInvalidRequest)
-	}
-	if !strings.HasSuffix(s.prefix, "/") {
-		s.prefix += "/" // or it might be a prefix of another
-	}
-	return pages.New(s, pages.Layout{Name: "etcdstore", BlocksPerPage: blocksPerPage})
 }
 
 // Read implements [pages.Server].
@@ -98,14 +82,14 @@ func (s *server) Write(ctx context.Context, name string, data []byte, version st
 	if err != nil {
 		return pages.Object{}, s.failed(err)
 	}
-	if len(answer.Responses) == 0 {
-		return pages.Object{}, s.failed(errors.New("the answer to a transaction is empty"))
+	var now pages.Object // the Store compares it with what was sent
+	for _, r := range answer.Responses {
+		now = object(r.GetResponseRange().GetKvs()) // the last one is of the OpGet
 	}
-	now := object(answer.Responses[len(answer.Responses)-1].GetResponseRange().GetKvs())
 	if !answer.Succeeded {
 		return now, pages.ErrChanged
 	}
-	return now, nil // the Store compares it with what was sent
+	return now, nil
 }
 
 // List implements [pages.Server]. It lists the data too, all of one moment.
@@ -135,18 +119,18 @@ func object(kvs []*mvccpb.KeyValue) pages.Object {
 
 // failed adds to err how an operator can fix the cause.
 func (s *server) failed(err error) error {
-	hint := ""
+	var hint string
 	switch {
 	case errors.Is(err, rpctypes.ErrPermissionDenied):
-		err = fmt.Errorf("%w: %w", lease.ErrMisconfigured, err)
-		hint = " (the user needs to read and write every key of " + s.prefix + ")"
+		hint = "the user needs to read and write every key of " + s.prefix
 	case errors.Is(err, rpctypes.ErrAuthFailed), errors.Is(err, rpctypes.ErrUserEmpty):
-		err = fmt.Errorf("%w: %w", lease.ErrMisconfigured, err)
-		hint = " (set the user and the password: " + urlForm + ")"
+		hint = "set the user and the password: " + urlForm
 	case errors.Is(err, context.DeadlineExceeded):
-		hint = " (no answer from " + strings.Join(s.endpoints, ", ") + ")"
+		return fmt.Errorf("%w (no response from %s)", err, strings.Join(s.endpoints, ", "))
 	case errors.Is(err, rpctypes.ErrNoSpace):
-		hint = " (etcd's quota is used up: compact and defragment it, then disarm the alarm)"
+		return fmt.Errorf("%w (etcd's quota is used up: compact and defragment it, then disarm the alarm)", err)
+	default:
+		return err
 	}
-	return fmt.Errorf("%w%s", err, hint)
+	return fmt.Errorf("%w: %w (%s)", lease.ErrMisconfigured, err, hint)
 }

@@ -11,6 +11,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/driver/pages"
@@ -37,40 +38,12 @@ func (c *counted) Get(ctx context.Context, key string, opts ...clientv3.OpOption
 	return c.KV.Get(ctx, key, opts...)
 }
 
+// Those of a process and of a fleet are in docs/operating.md.
 func TestRequests(t *testing.T) {
 	kv, prefix := &counted{KV: newClient(t, address(t))}, newPrefix(t)
-	ctx, now := context.Background(), time.Now()
-	// The next process, which knows nothing.
-	fresh := func() driver.Store {
-		t.Helper()
-		s, err := New(kv, WithPrefix(prefix))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return s
-	}
-	create(t, fresh(), nil)
-	s := fresh()
-	var g lease.Grant
-	count := func(what string, want int64, call func() error) {
-		t.Helper()
-		before := kv.n.Load()
-		if err := call(); err != nil {
-			t.Fatalf("%s: %v", what, err)
-		}
-		if got := kv.n.Load() - before; got != want {
-			t.Errorf("%s: %d requests, want %d", what, got, want)
-		}
-	}
-	count("a start", 1, func() error { _, err := s.Describe(ctx); return err })
-	count("acquire", 2, func() (err error) { g, err = s.Acquire(ctx, request(now)); return err })
-	count("renew", 2, func() (err error) {
-		g, err = s.Renew(ctx, g, renewal(g))
-		return err
+	calls.Costs(t, func() (driver.Store, error) { return New(kv, prefix) }, &kv.n, map[string]int64{
+		"start": 1, "acquire": 2, "acquire again": 1, "renew": 2, "get": 1, "release": 2, "list": 1,
 	})
-	count("get", 1, func() error { _, err := s.Get(ctx, g.Node); return err })
-	count("release", 2, func() error { return s.Release(ctx, g, lease.NewNonce(), now) })
-	count("list", 1, func() error { _, err := s.List(ctx); return err })
 }
 
 // altering is a proxy that changes values on their way to etcd.
@@ -96,17 +69,14 @@ func (a alteringTxn) Then(ops ...clientv3.Op) clientv3.Txn {
 // What etcd has after a write is compared with what was sent.
 func TestAlteredValues(t *testing.T) {
 	client, prefix := newClient(t, address(t)), newPrefix(t)
-	s, err := New(client, WithPrefix(prefix))
-	create(t, s, err)
-	g, err := s.Acquire(t.Context(), request(time.Now()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if s, err = New(altering{client}, WithPrefix(prefix)); err != nil {
-		t.Fatal(err)
-	}
-	_, err = s.Renew(t.Context(), g, renewal(g))
-	wantError(t, "renew", err, pages.ErrAltered)
+	opened := 0
+	err := calls.Everything(t.Context(), func() (driver.Store, error) {
+		if opened++; opened > 1 { // the client of the process
+			return New(altering{client}, prefix)
+		}
+		return New(client, prefix)
+	}, nil)
+	wantError(t, "acquire", err, pages.ErrAltered, "acquire")
 }
 
 // asked is an etcd that is asked for one key.
@@ -121,11 +91,9 @@ func (a *asked) Get(_ context.Context, key string, _ ...clientv3.OpOption) (*cli
 }
 
 func TestPrefix(t *testing.T) {
-	for want, opts := range map[string][]Option{
-		"/traceflake/leases/config": nil, "/fleet/config": {WithPrefix("/fleet/")}, "/a/b/config": {WithPrefix("/a/b")},
-	} {
+	for prefix, want := range map[string]string{"": "/traceflake/leases/config", "/fleet/": "/fleet/config", "/a/b": "/a/b/config"} {
 		kv := &asked{}
-		s, err := New(kv, opts...)
+		s, err := New(kv, prefix)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -134,75 +102,32 @@ func TestPrefix(t *testing.T) {
 			t.Errorf("the key is %s, want %s", kv.key, want)
 		}
 	}
-}
-
-func TestBadOptions(t *testing.T) {
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{"127.0.0.1:1"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = client.Close() }()
-	_, err = New(client, WithPrefix(""))
-	wantError(t, "prefix", err, lease.ErrInvalidRequest)
 	for _, none := range []clientv3.KV{nil, (*clientv3.Client)(nil)} {
-		_, err := New(none)
+		_, err := New(none, "")
 		wantError(t, "no client", err, lease.ErrInvalidRequest)
 	}
 }
 
-// A call that is canceled while it connects with a password, to a server that is silent, returns.
-func TestCancelWhileConnecting(t *testing.T) {
-	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = silent.Close() }()
-	s, err := driver.Open("etcd://user:hunter2@" + silent.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	defer time.AfterFunc(200*time.Millisecond, cancel).Stop()
-	began := time.Now()
-	_, err = s.Describe(ctx)
-	wantError(t, "canceled", err, context.Canceled)
-	if err := s.Close(t.Context()); err != nil {
-		t.Error(err)
-	}
-	if took := time.Since(began); took > 2*time.Second {
-		t.Errorf("it took %s", took)
-	}
-}
-
-func TestDriver(t *testing.T) {
-	ctx, now := context.Background(), time.Now()
+func TestURL(t *testing.T) {
 	prefix := newPrefix(t)
-	for i, url := range []string{prefix + "a/", prefix + "a/fleet/", prefix + "a/fleet"} {
-		url = "etcd://" + address(t) + url
-		s, err := driver.Open(url)
-		if i < 2 {
-			create(t, s, err)
+	for _, path := range []string{prefix, prefix + "fleet"} {
+		if err := calls.Everything(t.Context(), func() (driver.Store, error) { return driver.Open("etcd://" + address(t) + path) }, nil); err != nil {
+			t.Errorf("%s: %v", path, err)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		g, err := s.Acquire(ctx, request(now))
-		if err != nil || g.Nodes != driver.DefaultBlockSize {
-			t.Errorf("%s: got %+v, %v", url, g, err)
-		}
-		if err := errors.Join(s.Close(ctx), s.Close(ctx)); err != nil {
-			t.Errorf("%s: close: %v", url, err)
-		}
-		_, err = s.Get(ctx, g.Node)
-		wantError(t, "after close", err, nil, "closed")
 	}
-	got, err := newClient(t, address(t)).Get(ctx, prefix+"a/fleet/config")
+	got, err := newClient(t, address(t)).Get(t.Context(), prefix+"fleet/config")
 	if err != nil || len(got.Kvs) != 1 {
 		t.Errorf("the prefix of the URL is not used: %v, %v", got, err)
 	}
-}
-
-func TestBadURLs(t *testing.T) {
+	s, err := driver.Open("etcd://" + address(t) + prefix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(s.Close(t.Context()), s.Close(t.Context())); err != nil {
+		t.Errorf("close: %v", err)
+	}
+	_, err = s.Get(t.Context(), 0)
+	wantError(t, "after close", err, nil, "closed")
 	for _, url := range []string{
 		"etcd:", "etcd:host:2379", "etcd:///prefix", "etcd://user:hunter2@a:port", "etcd://a:1,,b:2",
 		"etcd://a:2379/?timeout=3", "etcd://a:2379/?ca=file", "etcds://a:2379/?ca=/no/such/file", "etcds://a:2379/?cert=/no/such/file",
@@ -212,30 +137,36 @@ func TestBadURLs(t *testing.T) {
 	}
 }
 
-// An unreachable or silent server does not delay Open, and calls obey their context.
-func TestServerAway(t *testing.T) {
-	ctx, now := context.Background(), time.Now()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+// An unreachable or silent server does not delay Open, and calls obey their context, also while they
+// connect with a password.
+func TestUnreachableServer(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = l.Close() }()
-	for _, host := range []string{"127.0.0.1:1", l.Addr().String()} {
+	defer func() { _ = silent.Close() }()
+	for _, host := range []string{"127.0.0.1:1", silent.Addr().String()} {
 		for _, user := range []string{"", "user:hunter2@"} {
-			began := time.Now()
-			s, err := driver.Open("etcd://" + user + host)
-			if err != nil {
-				t.Fatalf("a dead server: %v", err)
-			}
-			call, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
-			_, err = s.Acquire(call, request(now))
-			cancel()
-			wantError(t, "a dead server", err, context.DeadlineExceeded)
-			if took := time.Since(began); took > 5*time.Second {
-				t.Errorf("a dead server: an answer after %s, with a deadline of 0.3 s", took)
-			}
-			if err := s.Close(ctx); err != nil {
-				t.Error(err)
+			for _, want := range []error{context.DeadlineExceeded, context.Canceled} {
+				s, err := driver.Open("etcd://" + user + host)
+				if err != nil {
+					t.Fatal(err)
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+				if errors.Is(want, context.Canceled) {
+					ctx, cancel = context.WithCancel(t.Context())
+					time.AfterFunc(200*time.Millisecond, cancel)
+				}
+				began := time.Now()
+				_, err = s.Describe(ctx)
+				wantError(t, user+host, err, want)
+				if err := s.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+				if took := time.Since(began); took > 5*time.Second {
+					t.Errorf("%s: a response after %s, want it after 0.2 s", user+host, took)
+				}
+				cancel()
 			}
 		}
 	}

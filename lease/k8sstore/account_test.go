@@ -3,6 +3,7 @@ package k8sstore
 import (
 	"encoding/pem"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -10,71 +11,73 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/lease"
 )
 
-func write(t *testing.T, file, text string) string {
+var wantError = calls.WantError("", "hunter2")
+
+func write(t *testing.T, file, text string) {
 	t.Helper()
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return file
 }
 
-func wantText(t *testing.T, what string, err error, texts ...string) {
-	t.Helper()
-	if err == nil {
-		t.Errorf("%s: no error", what)
-		return
-	}
-	for _, text := range texts {
-		if !strings.Contains(err.Error(), text) {
-			t.Errorf("%s: error %q does not say %q", what, err, text)
-		}
-	}
-	if strings.Contains(err.Error(), "hunter2") {
-		t.Errorf("%s: error %q has a secret", what, err)
-	}
-}
-
+// The token is read for each request.
 func TestAccount(t *testing.T) {
-	dir := t.TempDir()
-	t.Setenv("KUBERNETES_SERVICE_HOST", "")
-	_, err := readAccount(dir)
-	wantText(t, "outside of a cluster", err, "KUBERNETES_SERVICE_HOST", "kubectl proxy")
-	t.Setenv("KUBERNETES_SERVICE_HOST", "fd00::1")
-	t.Setenv("KUBERNETES_SERVICE_PORT", "443")
-	_, err = readAccount(dir)
-	wantText(t, "no account", err, "token", "ca.crt", "namespace", "automountServiceAccountToken")
-	write(t, filepath.Join(dir, "token"), "hunter2\n")
-	write(t, filepath.Join(dir, "ca.crt"), "a certificate\n")
-	write(t, filepath.Join(dir, "namespace"), "\n")
-	_, err = readAccount(dir)
-	wantText(t, "an empty namespace", err, "namespace is empty")
-	write(t, filepath.Join(dir, "namespace"), "shop")
-	a, err := readAccount(dir)
-	want := account{server: "https://[fd00::1]:443", namespace: "shop", token: "hunter2", ca: "a certificate"}
-	if err != nil || a != want {
-		t.Errorf("got %+v, %v, want %+v", a, err, want)
-	}
-	_, err = newPod(dir)
-	wantText(t, "half a certificate", err, "ca.crt has no certificate")
-}
-
-// inPod makes this process a pod of the cluster of an API server.
-func inPod(t *testing.T, server *httptest.Server) (dir string) {
-	t.Helper()
-	dir = t.TempDir()
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer hunter2" {
+			w.WriteHeader(http.StatusUnauthorized)
+			_, _ = io.WriteString(w, `{"kind": "Status", "message": "Unauthorized", "code": 401}`)
+			return
+		}
+		_, _ = io.WriteString(w, aLease)
+	}))
+	defer server.Close()
 	host, port, _ := strings.Cut(strings.TrimPrefix(server.URL, "https://"), ":")
-	t.Setenv("KUBERNETES_SERVICE_HOST", host)
+	dir := t.TempDir()
+	token, ca, namespace := filepath.Join(dir, "token"), filepath.Join(dir, "ca.crt"), filepath.Join(dir, "namespace")
+	wrong := func(what string, texts ...string) {
+		t.Helper()
+		_, _, err := inPod(dir)
+		wantError(t, what, err, nil, texts...)
+	}
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	t.Setenv("KUBERNETES_SERVICE_PORT", port)
-	write(t, filepath.Join(dir, "ca.crt"), string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})))
-	write(t, filepath.Join(dir, "namespace"), "shop")
-	write(t, filepath.Join(dir, "token"), "one")
-	return dir
+	wrong("outside of a cluster", "KUBERNETES_SERVICE_HOST", "kubectl proxy")
+	t.Setenv("KUBERNETES_SERVICE_HOST", host)
+	wrong("no account", "token", "ca.crt", "namespace", "automountServiceAccountToken")
+	write(t, token, "hunter\n")
+	write(t, ca, "a certificate\n")
+	write(t, namespace, "\n")
+	wrong("an empty namespace", "namespace is empty")
+	write(t, namespace, "shop\n")
+	wrong("half a certificate", "ca.crt has no certificate")
+	write(t, ca, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})))
+
+	c, name, err := inPod(dir)
+	if err != nil || name != "shop" {
+		t.Fatalf("the namespace is %q, %v", name, err)
+	}
+	o := &objects{connection: c, namespace: "shop", name: "orders"}
+	_, err = o.Read(t.Context(), "page-0001")
+	wantError(t, "another token", err, lease.ErrMisconfigured, "credentials", "401")
+	write(t, token, "hunter2\n")
+	if _, err := o.Read(t.Context(), "page-0001"); err != nil {
+		t.Error(err)
+	}
+	if err := os.Remove(token); err != nil {
+		t.Fatal(err)
+	}
+	_, err = o.Read(t.Context(), "page-0001")
+	wantError(t, "no token", err, nil, token)
+	if err := o.Close(); err != nil {
+		t.Error(err)
+	}
 }
 
-func TestAddress(t *testing.T) {
+func TestURL(t *testing.T) {
 	asked := ""
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked = r.URL.Path }))
 	defer server.Close()
@@ -90,7 +93,7 @@ func TestAddress(t *testing.T) {
 			continue
 		}
 		_, err = s.List(t.Context())
-		wantText(t, c.url, err, "no API server of Kubernetes")
+		wantError(t, c.url, err, nil, "not a response of a Kubernetes API server")
 		if want := "/apis/coordination.k8s.io/v1/namespaces/" + c.namespace + "/leases/" + c.name + ".config"; asked != want {
 			t.Errorf("%s: asks for %s, want %s", c.url, asked, want)
 		}
@@ -106,7 +109,7 @@ func TestAddress(t *testing.T) {
 		"k8s://shop:6443/":                    "k8s://namespace/name",
 		"k8s://shop/#orders":                  "k8s://namespace/name",
 		"k8s://shop/a?kubeconfig=x":           `"kubeconfig"`,
-		"k8s://shop/a":                        "this is no pod",
+		"k8s://shop/a":                        "this is not a pod",
 		"k8s://shop/a?server=host:8001":       "https://host:port",
 		"k8s://shop/a?server=etcd://host":     "https://host:port",
 		"k8s://Shop/a?server=http://a":        `"Shop"`,
@@ -115,12 +118,11 @@ func TestAddress(t *testing.T) {
 		"k8s://a/b?server=http://u:hunter2@h": "https://host:port",
 	} {
 		_, err := openURL(url)
-		wantText(t, url, err, "k8sstore: ", want)
+		wantError(t, url, err, nil, "k8sstore: ", want)
 		if strings.Contains(url, "?server=") && !errors.Is(err, lease.ErrInvalidRequest) { // as of New
 			t.Errorf("%s: %v", url, err)
 		}
 	}
-	if _, err := New(nil, "https://host:6443", "shop"); !errors.Is(err, lease.ErrInvalidRequest) {
-		t.Errorf("no client: %v", err)
-	}
+	_, err := New(nil, "https://host:6443", "shop", "")
+	wantError(t, "no client", err, lease.ErrInvalidRequest)
 }

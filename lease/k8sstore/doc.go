@@ -23,7 +23,7 @@
 //
 //	client, err := rest.HTTPClientFor(config)
 //	…
-//	store, err := k8sstore.New(client, config.Host, "namespace")
+//	store, err := k8sstore.New(client, config.Host, "namespace", "")
 //
 // # Rights
 //
@@ -34,65 +34,54 @@
 //
 // Whoever creates the store, with `traceflake lease create`, also needs create. The store deletes
 // and watches nothing. A Role cannot restrict list to names, so give the fleet a namespace of its
-// own, or trust all that may write Leases in it.
+// own, or trust everything that may write Leases in it.
 //
 // # The objects
 //
-// Each Lease object of the store is a page of 128 blocks, as package driver/pages
-// describes it, in the annotation traceflake.github.io/page. It has the label
-// traceflake.github.io/leases=NAME; its spec is empty.
+// Each Lease is a page of 128 blocks, as package driver/pages describes it, in the annotation
+// traceflake.github.io/page. It has the label traceflake.github.io/leases=NAME; its spec is empty.
 //
 //	traceflake.config      the description of the store
-//	traceflake.probe       what the probe below wrote
+//	traceflake.probe       what the probe wrote
 //	traceflake.page-0000   the blocks of nodes 0 to 1023
 //	traceflake.page-0001   …
 //
-// All of them are created with the store. With blocks of 8 nodes there are 128 pages. A full page
-// has 27 kB, all of them 3.5 MB of etcd. This shows who holds what; reading is harmless:
+// All of them are created with the store. With blocks of 8 nodes there are 128 pages of up to 27 kB,
+// 3.5 MB of etcd. This shows who holds what:
 //
 //	kubectl get leases -n NAMESPACE -l traceflake.github.io/leases=NAME -o yaml
 //
-// So never delete one of these objects, or the namespace, or set an End back
-// while processes run. An object that is gone is never created again: every call that needs it
-// returns [github.com/traceflake/traceflake/lease.ErrReplaced]. Put back what it had, and raise the
-// store. Let no tool prune objects by this label.
+// Never delete these objects or the namespace, and never set an End back while processes run. Let
+// no tool prune objects by the label. An object that is gone is not created again: every call that
+// needs it returns [github.com/traceflake/traceflake/lease.ErrReplaced]. Put back what it contained,
+// and raise the store.
 //
-// # Load on the API server
+// # Requests
 //
-// A renewal is one GET and one PUT, an Acquire too if the page on which it begins
-// has a free block. A process that starts sends one GET more. With the default
-// TTL a lease is renewed every 5 minutes: 1000 processes send 7 requests a
-// second, 10000 send 67. An Acquire that finds no free block reads every page.
+// A start is a GET, a renewal a GET and a PUT, and so is an Acquire if the page on which it begins
+// has a free block. With the default TTL, 10000 processes send 67 requests a second. An Acquire
+// that finds no free block reads every page.
 //
-// API Priority and Fairness puts requests of service accounts into the level
-// workload-low by default. A throttled request (429) is repeated after what
-// Retry-After says, or later, until its call ends. The keeper renews when half of
-// the lease is left, so minutes of throttling are harmless.
+// A throttled request (429) is repeated after Retry-After, or later, until its call ends. A lease is
+// renewed when half of it is left, so minutes of throttling are harmless. Other requests are sent
+// once, over HTTP/1.1.
 //
 // Create tries out the server's conditional writes, with some 50 requests: of eight at once
-// exactly one must be taken. An API server on etcd passes; one whose storage is something else,
-// with a fault, is refused. What the server says it stored is compared with what was sent: a
-// webhook that changes objects is an error of the call.
-//
-// Requests use HTTP/1.1. A write is never sent twice, except after a response
-// which says that nothing was written.
+// exactly one must be taken. What the server stored is compared with what was sent: if a
+// webhook changes objects, the call returns an error.
 //
 // # Durability and restore
 //
 // The API server acknowledges a write when most members of its etcd have it on
-// disk. So a crash or an upgrade of the control plane forgets nothing; while
-// there is none, processes use their grants to the end. Grants are forgotten when
+// disk. So a crash or an upgrade of the control plane forgets nothing. Grants are forgotten when
 // etcd is restored from a backup, and when a namespace with these objects is
 // copied from a backup of objects: call Raise before any process reaches
-// it. A copy that lives alongside the original would grant the same nodes: create another store
-// instead.
+// it. A copy alongside the original would grant the same nodes: create another store instead.
 //
 // # Clocks
 //
-// The server's time is the Date header of its responses, in whole seconds. A
-// client whose clock is more than a minute ahead of it is refused with
-// [github.com/traceflake/traceflake/lease.ErrClockAhead]. No ID depends
-// on it.
+// The server's time is the Date header of its responses. A client whose clock is more than a minute
+// ahead of it is refused with [github.com/traceflake/traceflake/lease.ErrClockAhead].
 //
 // Tests that kill a real API server, and change its rights, are in integration/lease/k8sstore.
 package k8sstore

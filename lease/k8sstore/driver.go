@@ -18,24 +18,21 @@ const urlForm = "k8s://namespace/name, or k8s:///name for the pod's namespace; o
 func openURL(text string) (driver.Store, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Opaque != "" || u.User != nil || u.Port() != "" || u.Fragment != "" || !strings.HasPrefix(text, "k8s://") {
-		return nil, errors.New("k8sstore: not the address of a store, want " + urlForm)
+		return nil, errors.New("k8sstore: not the URL of a store, want " + urlForm)
 	}
 	query := u.Query()
 	server := query.Get("server")
 	query.Del("server")
 	for name := range query {
-		return nil, fmt.Errorf("k8sstore: unknown parameter %q of the address, want server", name)
+		return nil, fmt.Errorf("k8sstore: unknown parameter %q of the URL, want server", name)
 	}
-	var opts []Option
-	if name := strings.Trim(u.Path, "/"); name != "" {
-		opts = append(opts, WithName(name))
-	}
+	name := strings.Trim(u.Path, "/")
 	if server != "" {
-		return New(newClient(nil), server, cmp.Or(u.Host, "default"), opts...)
+		return New(newClient(nil), server, cmp.Or(u.Host, "default"), name)
 	}
-	p, err := newPod(accountDir)
+	c, namespace, err := inPod(accountDir)
 	if err != nil {
 		return nil, fmt.Errorf("k8sstore: %w", err)
 	}
-	return newStore(p.connect, cmp.Or(u.Host, p.namespace), opts)
+	return newStore(c, cmp.Or(u.Host, namespace), name)
 }

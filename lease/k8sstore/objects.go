@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strings"
 
 	"github.com/traceflake/traceflake/lease"
@@ -15,23 +14,21 @@ import (
 
 const (
 	apiVersion = "coordination.k8s.io/v1"
-	// fleetLabel has the store's name, and pageAnnotation the page.
+	// The value of fleetLabel is the store's name, that of pageAnnotation the page.
 	fleetLabel     = "traceflake.github.io/leases"
 	pageAnnotation = "traceflake.github.io/page"
-	// listLimit is how many objects one response of a list has.
-	listLimit = 500
 )
 
 // objects is the Leases of one store, a [pages.Server].
 type objects struct {
-	connect   func() connection
+	connection
 	namespace string
-	name      string // that of the store
+	name      string // of the store
 }
 
 // Close closes idle connections.
 func (o *objects) Close() error {
-	o.connect().client.CloseIdleConnections()
+	o.client.CloseIdleConnections()
 	return nil
 }
 
@@ -71,7 +68,7 @@ func (o *objects) Read(ctx context.Context, name string) (pages.Object, error) {
 	r := request{verb: "get", method: http.MethodGet, path: o.path() + "/" + o.nameOf(name)}
 	var found object
 	at, err := o.do(ctx, r, &found)
-	if s := (*status)(nil); errors.As(err, &s) && s.Code == http.StatusNotFound && s.Details.Kind == "leases" {
+	if s, ok := errors.AsType[*status](err); ok && s.missing() {
 		return pages.Object{Time: at}, nil
 	}
 	if err == nil {
@@ -102,11 +99,8 @@ func (o *objects) Write(ctx context.Context, name string, data []byte, version s
 	}
 	var written object
 	_, err = o.do(ctx, r, &written)
-	if s := (*status)(nil); errors.As(err, &s) {
-		switch {
-		case s.Code == http.StatusConflict, s.Code == http.StatusNotFound && s.Details.Kind == "leases":
-			return pages.Object{}, pages.ErrChanged
-		}
+	if s, ok := errors.AsType[*status](err); ok && (s.Code == http.StatusConflict || s.missing()) {
+		return pages.Object{}, pages.ErrChanged
 	}
 	if err == nil {
 		err = o.check(written, name)
@@ -135,47 +129,30 @@ func (o *objects) check(l object, page string) error {
 	return nil
 }
 
-// List implements [pages.Server]. It lists the data too, which is metadata. All
-// responses of one list are of one moment.
+// List implements [pages.Server]. It lists the data too, all of one moment, in one response: a store
+// has at most 1024 pages.
 func (o *objects) List(ctx context.Context) (map[string]pages.Object, error) {
+	r := request{verb: "list", method: http.MethodGet, path: o.path(), query: "labelSelector=" + fleetLabel + "%3D" + o.name}
+	var list struct {
+		Kind  string
+		Items []object
+	}
+	_, err := o.do(ctx, r, &list)
+	if err == nil && list.Kind != "LeaseList" {
+		err = errOther
+	}
+	if err != nil {
+		return nil, o.failed(r, err)
+	}
 	all := map[string]pages.Object{}
-	for next := ""; ; {
-		query := url.Values{"labelSelector": {fleetLabel + "=" + o.name}, "limit": {fmt.Sprint(listLimit)}}
-		if next != "" {
-			query.Set("continue", next)
-		}
-		r := request{
-			verb: "list", method: http.MethodGet, path: o.path(), query: query.Encode(),
-			accept: "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
-		}
-		var list struct {
-			Kind     string
-			Metadata struct{ Continue string }
-			Items    []object
-		}
-		_, err := o.do(ctx, r, &list)
-		if s := (*status)(nil); errors.As(err, &s) && s.Code == http.StatusGone && next != "" {
-			clear(all) // it took so long that the server has forgotten that moment
-			next = ""
-			continue
-		}
-		if err == nil && list.Kind != "PartialObjectMetadataList" {
-			err = errOther
-		}
-		if err != nil {
-			return nil, o.failed(r, err)
-		}
-		for _, l := range list.Items {
-			if page, ok := strings.CutPrefix(l.Metadata.Name, o.nameOf("")); ok {
-				o := pages.Object{Version: l.Metadata.version()}
-				if text, ok := l.Metadata.Annotations[pageAnnotation]; ok && l.Metadata.DeletionTimestamp == "" {
-					o.Data = []byte(text) // otherwise Read says what is wrong
-				}
-				all[page] = o
+	for _, l := range list.Items {
+		if page, ok := strings.CutPrefix(l.Metadata.Name, o.nameOf("")); ok {
+			found := pages.Object{Version: l.Metadata.version()}
+			if text, ok := l.Metadata.Annotations[pageAnnotation]; ok && l.Metadata.DeletionTimestamp == "" {
+				found.Data = []byte(text) // otherwise Read returns what is wrong
 			}
-		}
-		if next = list.Metadata.Continue; next == "" {
-			return all, nil
+			all[page] = found
 		}
 	}
+	return all, nil
 }

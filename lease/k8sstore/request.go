@@ -2,7 +2,6 @@ package k8sstore
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,18 +16,17 @@ import (
 	"github.com/traceflake/traceflake/lease/driver/pages"
 )
 
-// connection is how to reach the API server at this moment.
+// connection is how to reach the API server.
 type connection struct {
 	client *http.Client
-	server string // its URL, without a slash at the end
-	token  string // "" if the client authenticates
-	stale  error  // why the token could not be read again
+	server string                 // its URL, without a slash at the end
+	token  func() (string, error) // nil if the client authenticates
 }
 
+// request has a body if it is a write.
 type request struct {
-	verb, method        string
-	path, query, accept string
-	body                []byte
+	verb, method, path, query string
+	body                      []byte
 }
 
 // status is an error response of Kubernetes, a Status of its API.
@@ -39,18 +37,21 @@ type status struct {
 	Details struct{ Kind string }
 }
 
-func (s *status) Error() string { return fmt.Sprintf("status %d: %s", s.Code, shorten(s.Message)) }
+func (s *status) Error() string { return fmt.Sprintf("status %d: %.300s", s.Code, s.Message) }
 
-// errOther is the cause if a response is not one of Kubernetes.
-var errOther = errors.New("this is no API server of Kubernetes with " + apiVersion)
+// missing reports whether the object is, rather than its namespace.
+func (s *status) missing() bool { return s.Code == http.StatusNotFound && s.Details.Kind == "leases" }
 
+// errOther is returned if a response is not one of Kubernetes.
+var errOther = errors.New("not a response of a Kubernetes API server with " + apiVersion)
+
+// maxResponse is twice the size of a list of every page, with blocks of one node.
 const maxResponse = 64 << 20
 
 // do sends a request once and decodes the response into v. It returns the server's time, or zero if the
-// server does not say it.
+// response does not have it.
 func (o *objects) do(ctx context.Context, r request, v any) (at time.Time, err error) {
-	c := o.connect()
-	q, err := http.NewRequestWithContext(ctx, r.method, c.server+r.path, nil)
+	q, err := http.NewRequestWithContext(ctx, r.method, o.server+r.path, nil)
 	if err != nil {
 		return at, err
 	}
@@ -60,12 +61,16 @@ func (o *objects) do(ctx context.Context, r request, v any) (at time.Time, err e
 		q.ContentLength = int64(len(r.body))
 		q.Header.Set("Content-Type", "application/json")
 	}
-	q.Header.Set("Accept", cmp.Or(r.accept, "application/json"))
+	q.Header.Set("Accept", "application/json")
 	q.Header.Set("User-Agent", "traceflake")
-	if c.token != "" {
-		q.Header.Set("Authorization", "Bearer "+c.token)
+	if o.token != nil {
+		token, err := o.token()
+		if err != nil {
+			return at, err
+		}
+		q.Header.Set("Authorization", "Bearer "+token)
 	}
-	response, err := c.client.Do(q)
+	response, err := o.client.Do(q)
 	if err != nil {
 		return at, err
 	}
@@ -79,55 +84,40 @@ func (o *objects) do(ctx context.Context, r request, v any) (at time.Time, err e
 	switch code := response.StatusCode; {
 	case code == http.StatusTooManyRequests:
 		seconds, _ := strconv.Atoi(response.Header.Get("Retry-After"))
-		err = &pages.Busy{Err: errors.New("the server throttles"), After: time.Duration(min(max(seconds, 1), 3600)) * time.Second}
+		return at, &pages.Busy{Err: errors.New("the server throttles"), After: time.Duration(min(max(seconds, 1), 3600)) * time.Second}
 	case code/100 == 2 && json.Unmarshal(data, v) == nil:
+		return at, nil
 	case code/100 != 2 && json.Unmarshal(data, s) == nil && s.Kind == "Status":
 		s.Code = code
-		err = s
+		return at, s
 	case code >= 500 || code == http.StatusUnauthorized || code == http.StatusForbidden: // of a proxy, or of a server that starts
-		err = &status{Code: code, Message: excerpt(data)}
+		return at, &status{Code: code, Message: fmt.Sprintf("%.300q", data)}
 	default:
-		err = fmt.Errorf("%w: %s answers with status %d %s", errOther, q.URL.Host, code, excerpt(data))
+		return at, fmt.Errorf("%w: %s responds with status %d %.300q", errOther, q.URL.Host, code, data)
 	}
-	if response.StatusCode == http.StatusUnauthorized && c.stale != nil {
-		err = fmt.Errorf("%w; %w", err, c.stale)
-	}
-	return at, err
-}
-
-// excerpt returns the beginning of a response.
-func excerpt(data []byte) string { return strconv.Quote(shorten(string(data))) }
-
-func shorten(text string) string {
-	const most = 300
-	if text = strings.TrimSpace(text); len(text) > most {
-		text = text[:most] + "…"
-	}
-	return text
 }
 
 // failed adds to err what was asked of the server and, if an operator can fix the
 // cause, how.
 func (o *objects) failed(r request, err error) error {
-	refuse := func(hint string) error { return fmt.Errorf("%w: %s: %w", lease.ErrMisconfigured, hint, err) }
 	what := fmt.Sprintf("%s leases.coordination.k8s.io in namespace %q", r.verb, o.namespace)
-	s := (*status)(nil)
-	if !errors.As(err, &s) {
-		if errors.Is(err, errOther) && r.body == nil { // otherwise it may have written something
-			err = refuse("check the server's URL")
+	hint := ""
+	if s, ok := errors.AsType[*status](err); ok {
+		switch {
+		case s.Code == http.StatusUnauthorized:
+			hint = "it does not accept the credentials"
+		case s.Code == http.StatusForbidden && strings.Contains(s.Message, "cannot "+r.verb+" resource"):
+			hint = "the client may not; its Role needs get, list, create and update"
+		case s.Code == http.StatusForbidden:
+			hint = "it refuses the request"
+		case s.Code == http.StatusNotFound && s.Details.Kind == "namespaces":
+			hint = fmt.Sprintf("there is no namespace %q: create it", o.namespace)
 		}
-		return fmt.Errorf("%s: %w", what, err)
+	} else if errors.Is(err, errOther) && r.body == nil { // otherwise it may have written something
+		hint = "check the server's URL"
 	}
-	switch {
-	case s.Code == http.StatusUnauthorized:
-		err = refuse("it does not accept the credentials")
-	case s.Code == http.StatusForbidden && strings.Contains(s.Message, "cannot "+r.verb+" resource"):
-		err = refuse(fmt.Sprintf("the client may not %s; its Role needs get, list, create and update", what))
-		return err
-	case s.Code == http.StatusForbidden:
-		err = refuse("it refuses the request")
-	case s.Code == http.StatusNotFound && s.Details.Kind == "namespaces":
-		err = refuse(fmt.Sprintf("there is no namespace %q: create it", o.namespace))
+	if hint != "" {
+		err = fmt.Errorf("%w: %s: %w", lease.ErrMisconfigured, hint, err)
 	}
 	return fmt.Errorf("%s: %w", what, err)
 }

@@ -6,8 +6,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"sync/atomic"
@@ -24,7 +22,7 @@ func at(t *testing.T, h http.HandlerFunc) *objects {
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
 	c := connection{client: &http.Client{CheckRedirect: noRedirect, Transport: unrepeatable{t}}, server: server.URL}
-	return &objects{connect: func() connection { return c }, namespace: "shop", name: "orders"}
+	return &objects{connection: c, namespace: "shop", name: "orders"}
 }
 
 // unrepeatable fails the test if a transport could send a body twice.
@@ -57,17 +55,17 @@ func TestResponses(t *testing.T) {
 		{"no page", 404, failure(404, `{"kind": "leases"}`, "not found"), nil, pages.ErrChanged, ""},
 		{"written meanwhile", 409, failure(409, `{"kind": "leases"}`, "conflict"), none, pages.ErrChanged, "conflict"},
 		{"no namespace", 404, failure(404, `{"kind": "namespaces"}`, "not found"), lease.ErrMisconfigured, lease.ErrMisconfigured, `no namespace "shop"`},
-		{"no rights", 403, failure(403, `{}`, `User "x" cannot VERB resource "leases"`), lease.ErrMisconfigured, lease.ErrMisconfigured, `may not VERB leases.coordination.k8s.io in namespace "shop"`},
+		{"no rights", 403, failure(403, `{}`, `User "x" cannot VERB resource "leases"`), lease.ErrMisconfigured, lease.ErrMisconfigured, "its Role needs get, list, create and update"},
 		{"a quota", 403, failure(403, `{}`, "exceeded quota"), lease.ErrMisconfigured, lease.ErrMisconfigured, "exceeded quota"},
 		{"unauthorized", 401, failure(401, `{}`, "Unauthorized"), lease.ErrMisconfigured, lease.ErrMisconfigured, "credentials"},
 		{"unauthorized by a proxy", 401, "log in", lease.ErrMisconfigured, lease.ErrMisconfigured, "credentials"},
 		{"away", 503, "<html>", none, none, `503: "<html>"`},
 		{"failed", 500, failure(500, `{}`, "etcdserver: timeout"), none, none, "etcdserver: timeout"},
-		{"another server", 404, "404 page not found", lease.ErrMisconfigured, none, "no API server of Kubernetes"},
-		{"a web site", 200, "<html>", lease.ErrMisconfigured, none, `no API server of Kubernetes`},
-		{"a redirect", 302, "", lease.ErrMisconfigured, none, "no API server of Kubernetes"},
-		{"another kind", 200, `{"kind": "Pod"}`, lease.ErrMisconfigured, none, "no API server of Kubernetes"},
-		{"another object", 200, strings.Replace(aLease, "page-0001", "page-0002", 1), lease.ErrMisconfigured, none, "no API server of Kubernetes"},
+		{"another server", 404, "404 page not found", lease.ErrMisconfigured, none, "not a response of a Kubernetes"},
+		{"a web site", 200, "<html>", lease.ErrMisconfigured, none, "not a response of a Kubernetes"},
+		{"a redirect", 302, "", lease.ErrMisconfigured, none, "not a response of a Kubernetes"},
+		{"another kind", 200, `{"kind": "Pod"}`, lease.ErrMisconfigured, none, "not a response of a Kubernetes"},
+		{"another object", 200, strings.Replace(aLease, "page-0001", "page-0002", 1), lease.ErrMisconfigured, none, "not a response of a Kubernetes"},
 		{"being deleted", 200, strings.Replace(aLease, `"metadata": {`, `"metadata": {"deletionTimestamp": "2026-11-22T01:02:03Z", `, 1), none, none, "being deleted"},
 		{"no label", 200, strings.Replace(aLease, `/leases": "orders"`, `/leases": "carts"`, 1), lease.ErrSchemaVersion, lease.ErrSchemaVersion, "not a page of this store"},
 		{"no annotation", 200, strings.Replace(aLease, "io/page", "io/other", 1), lease.ErrSchemaVersion, lease.ErrSchemaVersion, "not a page of this store"},
@@ -79,49 +77,38 @@ func TestResponses(t *testing.T) {
 			} else if r.URL.Path == "/elsewhere" {
 				t.Errorf("%s: the redirect was followed", c.name)
 			}
+			w.Header().Set("Date", "Sun, 22 Nov 2026 02:03:04 GMT")
 			w.WriteHeader(c.code)
 			_, _ = io.WriteString(w, strings.ReplaceAll(c.body, "VERB", asked))
 		})
+		ctx, page := t.Context(), pages.Object{Data: []byte("data"), Version: "u/7"} // its data is compared with what was sent
+		read := page
+		read.Time = time.Date(2026, 11, 22, 2, 3, 4, 0, time.UTC)
 		for _, try := range []struct {
-			verb string
-			want error
-			call func() error
+			verb   string
+			want   error
+			object pages.Object
+			call   func() (pages.Object, error)
 		}{
-			{"get", c.read, func() error { _, err := o.Read(t.Context(), "page-0001"); return err }},
-			{"create", c.write, func() error { _, err := o.Write(t.Context(), "page-0001", []byte("data"), ""); return err }},
-			{"update", c.write, func() error { _, err := o.Write(t.Context(), "page-0001", []byte("data"), "u/7"); return err }},
+			{"get", c.read, read, func() (pages.Object, error) { return o.Read(ctx, "page-0001") }},
+			{"create", c.write, page, func() (pages.Object, error) { return o.Write(ctx, "page-0001", []byte("data"), "") }},
+			{"update", c.write, page, func() (pages.Object, error) { return o.Write(ctx, "page-0001", []byte("data"), "u/7") }},
 		} {
 			asked = try.verb
-			err := try.call()
+			got, err := try.call()
 			if try.want == nil || errors.Is(try.want, pages.ErrChanged) {
-				if !errors.Is(err, try.want) {
-					t.Errorf("%s: %s: got error %v, want %v", c.name, try.verb, err, try.want)
+				if !errors.Is(err, try.want) || c.name == "a page" && !reflect.DeepEqual(got, try.object) {
+					t.Errorf("%s: %s: got %+v, error %v, want %v", c.name, try.verb, got, err, try.want)
 				}
 				continue
 			}
-			wantText(t, c.name+": "+try.verb, err, try.verb+" leases.coordination.k8s.io", strings.ReplaceAll(c.text, "VERB", try.verb))
+			wantError(t, c.name+": "+try.verb, err, nil, try.verb+" leases.coordination.k8s.io", strings.ReplaceAll(c.text, "VERB", try.verb))
 			for _, sentinel := range []error{lease.ErrMisconfigured, lease.ErrSchemaVersion, pages.ErrChanged} {
 				if is := errors.Is(err, sentinel); is != errors.Is(try.want, sentinel) {
 					t.Errorf("%s: %s: %v: that it is %v is %t", c.name, try.verb, err, sentinel, is)
 				}
 			}
 		}
-	}
-}
-
-func TestTimeIsTheServers(t *testing.T) {
-	o := at(t, func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Date", "Sun, 22 Nov 2026 02:03:04 GMT")
-		_, _ = io.WriteString(w, aLease)
-	})
-	read, err := o.Read(t.Context(), "page-0001")
-	want := time.Date(2026, 11, 22, 2, 3, 4, 0, time.UTC)
-	if err != nil || !read.Time.Equal(want) || read.Version != "u/7" || string(read.Data) != "data" {
-		t.Errorf("read: got %+v, %v", read, err)
-	}
-	written, err := o.Write(t.Context(), "page-0001", []byte("data"), "u/6")
-	if err != nil || written.Version != "u/7" || string(written.Data) != "data" { // which is compared with what was sent
-		t.Errorf("write: got %+v, %v", written, err)
 	}
 }
 
@@ -133,7 +120,7 @@ func TestThrottling(t *testing.T) {
 			w.WriteHeader(http.StatusTooManyRequests)
 		})
 		_, err := o.Write(t.Context(), "page-0001", nil, "")
-		wantText(t, "throttled", err, "throttles", "create leases")
+		wantError(t, "throttled", err, nil, "throttles", "create leases")
 		if busy := (*pages.Busy)(nil); !errors.As(err, &busy) || busy.After != want {
 			t.Errorf("Retry-After %q: %#v, want %s", header, err, want)
 		}
@@ -172,101 +159,24 @@ func TestNoWriteIsSentTwice(t *testing.T) {
 	}
 }
 
-// Lists of many objects have several responses, of one moment. If the server has
-// forgotten it, the list begins anew.
-func TestLongList(t *testing.T) {
-	forgot := false
+// A list has the data of each page, unless Read must tell what is wrong with it.
+func TestList(t *testing.T) {
 	o := at(t, func(w http.ResponseWriter, r *http.Request) {
-		q := r.URL.Query()
-		if q.Get("labelSelector") != "traceflake.github.io/leases=orders" || q.Get("limit") == "" ||
-			!strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadataList") {
-			t.Errorf("the request is %s with %v", r.URL, r.Header)
+		if r.URL.RawQuery != "labelSelector=traceflake.github.io/leases%3Dorders" {
+			t.Errorf("the request is %s", r.URL)
 		}
-		list := func(next, items string) {
-			_, _ = fmt.Fprintf(w, `{"kind": "PartialObjectMetadataList", "metadata": {"continue": %q}, "items": [%s]}`, next, items)
+		item := func(name, more string) string {
+			return fmt.Sprintf(`{"metadata": {"name": %q, "uid": "u", "resourceVersion": "1"%s}}`, name, more)
 		}
-		item := func(name, version string) string {
-			return fmt.Sprintf(`{"metadata": {"name": %q, "uid": "u", "resourceVersion": %q}}`, name, version)
-		}
-		switch q.Get("continue") {
-		case "":
-			if !forgot {
-				list("old", item("orders.page-0001", "0")+","+item("orders.page-0004", "0"))
-				return
-			}
-			whole := strings.Replace(item("orders.page-0002", "1"), `"metadata": {`, `"metadata": {"annotations": {"traceflake.github.io/page": "data"}, `, 1)
-			gone := strings.Replace(strings.Replace(whole, "page-0002", "page-0001", 1), `{"annotations"`, `{"deletionTimestamp": "2026-11-22T01:02:03Z", "annotations"`, 1)
-			list("old", gone+","+whole)
-		case "old":
-			if !forgot {
-				forgot = true
-				w.WriteHeader(http.StatusGone)
-				_, _ = io.WriteString(w, `{"kind": "Status", "code": 410}`)
-				return
-			}
-			list("", item("orders.page-0003", "3")+","+item("by-hand", "1"))
-		}
+		const data = `, "annotations": {"traceflake.github.io/page": "data"}`
+		_, _ = fmt.Fprintf(w, `{"kind": "LeaseList", "items": [%s, %s, %s, %s]}`, item("orders.page-0001", data+`, "deletionTimestamp": "2026-11-22T01:02:03Z"`),
+			item("orders.page-0002", data), item("orders.page-0003", ""), item("by-hand", ""))
 	})
 	got, err := o.List(t.Context())
 	want := map[string]pages.Object{
-		"page-0001": {Version: "u/1"}, "page-0002": {Version: "u/1", Data: []byte("data")}, "page-0003": {Version: "u/3"},
+		"page-0001": {Version: "u/1"}, "page-0002": {Version: "u/1", Data: []byte("data")}, "page-0003": {Version: "u/1"},
 	}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, %v, want %v", got, err, want)
-	}
-}
-
-// The token is read for each request, and the last one is used while the files are being replaced.
-func TestTokenIsReadAgain(t *testing.T) {
-	valid := "one"
-	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Authorization") != "Bearer "+valid {
-			w.WriteHeader(http.StatusUnauthorized)
-			_, _ = io.WriteString(w, `{"kind": "Status", "message": "Unauthorized", "code": 401}`)
-			return
-		}
-		_, _ = io.WriteString(w, aLease)
-	}))
-	defer server.Close()
-	dir := inPod(t, server)
-	token, ca := filepath.Join(dir, "token"), filepath.Join(dir, "ca.crt")
-	p, err := newPod(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	o := &objects{connect: p.connect, namespace: "shop", name: "orders"}
-	read := func() error {
-		_, err := o.Read(t.Context(), "page-0001")
-		return err
-	}
-	if err := read(); err != nil {
-		t.Error(err)
-	}
-	valid = "two"
-	err = read()
-	wantText(t, "a token that is over", err, "credentials", "401")
-	if !errors.Is(err, lease.ErrMisconfigured) {
-		t.Errorf("a token that is over: %v", err)
-	}
-	write(t, token, "two")
-	if err := read(); err != nil {
-		t.Errorf("a new token: %v", err)
-	}
-	if err := os.Remove(token); err != nil {
-		t.Fatal(err)
-	}
-	if err := read(); err != nil {
-		t.Errorf("the file is missing: %v", err)
-	}
-	valid = "three"
-	wantText(t, "the file is missing, the token over", read(), "401", filepath.Join(dir, "token"), "automountServiceAccountToken")
-	valid = "two"
-	write(t, token, "three")
-	write(t, ca, "half")
-	if err := read(); err != nil {
-		t.Errorf("half a certificate: %v", err)
-	}
-	if err := o.Close(); err != nil {
-		t.Error(err)
 	}
 }

@@ -14,7 +14,7 @@ func ExampleNew() {
 	if err != nil {
 		panic(err)
 	}
-	store, err := s3store.New(aws, "my-bucket", s3store.WithPrefix("fleet-a/leases/"))
+	store, err := s3store.New(aws, "my-bucket", "fleet-a/leases")
 	if err != nil {
 		panic(err)
 	}

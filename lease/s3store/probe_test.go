@@ -9,7 +9,6 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -17,8 +16,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
+	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/driver/pages"
 )
 
@@ -148,7 +147,7 @@ func TestAlteredBodies(t *testing.T) {
 			t.Fatal(err)
 		}
 		alters.Store(true)
-		_, err := s.Acquire(t.Context(), newRequest(time.Now()))
+		_, err := s.Acquire(t.Context(), calls.Request(time.Now()))
 		wantError(t, c.name, err, c.want, c.text)
 		gateway.Close()
 	}
@@ -166,94 +165,4 @@ func TestWrongBucketOrKeys(t *testing.T) {
 	wantError(t, "no bucket", try("nowhere", key, secret), lease.ErrMisconfigured, "no bucket nowhere")
 	wantError(t, "a wrong key", try(server.bucket, "nobody00000000000000", "x"), lease.ErrMisconfigured, "InvalidAccessKeyId")
 	wantError(t, "a wrong secret", try(server.bucket, key, "x"), lease.ErrMisconfigured, "SignatureDoesNotMatch")
-}
-
-// A list has at most 1000 objects: the store reads on.
-func TestLongList(t *testing.T) {
-	server := real(t)
-	cfg := server.config()
-	var lists atomic.Int64
-	cfg.HTTPClient = &http.Client{Transport: tripper(func(r *http.Request) (*http.Response, error) {
-		if q := r.URL.Query(); q.Has("list-type") {
-			lists.Add(1)
-			q.Set("max-keys", "2")
-			r = r.Clone(r.Context())
-			r.URL.RawQuery = q.Encode()
-			if err := server.sign(r, nil); err != nil {
-				t.Error(err)
-			}
-		}
-		return http.DefaultTransport.RoundTrip(r)
-	})}
-	s := server.open(t, cfg) // 5 pages of 64 blocks of 8 nodes
-	if err := create(t, s, 5*64*8); err != nil {
-		t.Fatal(err)
-	}
-	before := lists.Load()
-	if _, err := s.List(t.Context()); err != nil {
-		t.Error(err)
-	}
-	if n := lists.Load() - before; n < 4 { // config, 5 pages and an object of the probe
-		t.Errorf("%d requests for the list, want 4", n)
-	}
-}
-
-// through returns a store whose requests pass f, which answers them itself or
-// returns nil.
-func through(t *testing.T, server place, f func(r *http.Request) *stub) driver.Store {
-	t.Helper()
-	cfg := server.config()
-	cfg.HTTPClient = &http.Client{Transport: tripper(func(r *http.Request) (*http.Response, error) {
-		s := f(r)
-		if s == nil {
-			return http.DefaultTransport.RoundTrip(r)
-		}
-		w := httptest.NewRecorder()
-		w.Header().Set("Date", time.Now().UTC().Format(http.TimeFormat))
-		s.ServeHTTP(w, r)
-		return w.Result(), nil
-	})}
-	s := server.open(t, cfg)
-	if err := create(t, s, 8); err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
-// After a write that was refused because the object has changed, or because
-// another write is in progress, the object is read again.
-func TestReadAgain(t *testing.T) {
-	server := real(t)
-	for _, answer := range []*stub{
-		{status: http.StatusPreconditionFailed, code: "PreconditionFailed"},
-		{status: http.StatusNotFound, code: "NoSuchKey"},
-		{status: http.StatusConflict, code: "ConditionalRequestConflict"},
-		{status: http.StatusConflict, code: "OperationAborted"},
-	} {
-		var mu sync.Mutex
-		refused, created := map[string]bool{}, false
-		s := through(t, server, func(r *http.Request) *stub {
-			mu.Lock()
-			defer mu.Unlock()
-			page := r.Method == http.MethodPut && strings.Contains(r.URL.Path, "/page-")
-			if !page || !created || refused[r.URL.Path] {
-				return nil
-			}
-			refused[r.URL.Path] = true
-			return &stub{status: answer.status, code: answer.code}
-		})
-		mu.Lock()
-		created = true
-		mu.Unlock()
-		g, err := s.Acquire(t.Context(), newRequest(time.Now()))
-		if err == nil {
-			_, err = s.Renew(t.Context(), g, renewal(g))
-		}
-		if err != nil {
-			t.Errorf("%s: %v", answer.code, err)
-		}
-		if len(refused) != 1 { // its page, the first time
-			t.Errorf("%s: %d pages were refused, want 1", answer.code, len(refused))
-		}
-	}
 }

@@ -2,16 +2,17 @@ package s3store
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
-	"encoding/hex"
 	"encoding/xml"
 	"errors"
 	"fmt"
 	"hash/crc64"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -39,7 +40,7 @@ var _ pages.Server = (*server)(nil)
 
 // Read implements [pages.Server].
 func (s *server) Read(ctx context.Context, name string) (pages.Object, error) {
-	a, err := s.ask(ctx, request{method: http.MethodGet, key: s.prefix + name})
+	a, err := s.ask(ctx, http.MethodGet, s.prefix+name, nil, nil)
 	if err != nil {
 		return pages.Object{}, err
 	}
@@ -66,16 +67,11 @@ func (s *server) Close() error {
 
 // Write implements [pages.Server].
 func (s *server) Write(ctx context.Context, name string, data []byte, version string) (pages.Object, error) {
-	r := request{method: http.MethodPut, key: s.prefix + name, body: data, header: http.Header{
-		"Content-Type":  {"application/json"},
-		"Cache-Control": {"no-store"},
-	}}
-	if version == "" {
-		r.header.Set("If-None-Match", "*")
-	} else {
-		r.header.Set("If-Match", `"`+version+`"`)
+	header := http.Header{"Content-Type": {"application/json"}, "If-None-Match": {"*"}}
+	if version != "" {
+		header = http.Header{"Content-Type": {"application/json"}, "If-Match": {`"` + version + `"`}}
 	}
-	a, err := s.ask(ctx, r)
+	a, err := s.ask(ctx, http.MethodPut, s.prefix+name, header, data)
 	if err != nil {
 		return pages.Object{}, err
 	}
@@ -98,8 +94,8 @@ func (s *server) Write(ctx context.Context, name string, data []byte, version st
 
 var nvme = crc64.MakeTable(0x9a6c9329ac4bc9b5)
 
-// checksum returns the CRC-64/NVME of an object, as a server sends it that computes one for each object
-// without being asked. Some servers refuse requests for a checksum.
+// checksum returns the CRC-64/NVME of an object, as a server that computes one for each object sends it.
+// The store does not ask for it: some servers refuse such requests.
 func checksum(data []byte) string {
 	return base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint64(nil, crc64.Checksum(data, nvme)))
 }
@@ -111,7 +107,6 @@ type listing struct {
 		Key  string
 		ETag string
 	}
-	IsTruncated           bool
 	NextContinuationToken string
 }
 
@@ -120,7 +115,7 @@ func (s *server) List(ctx context.Context) (map[string]pages.Object, error) {
 	all := make(map[string]pages.Object)
 	query := url.Values{"list-type": {"2"}, "prefix": {s.prefix}}
 	for {
-		a, err := s.ask(ctx, request{method: http.MethodGet, query: query})
+		a, err := s.ask(ctx, http.MethodGet, "?"+strings.ReplaceAll(query.Encode(), "+", "%20"), nil, nil) // as it is signed
 		if err != nil {
 			return nil, err
 		}
@@ -133,20 +128,13 @@ func (s *server) List(ctx context.Context) (map[string]pages.Object, error) {
 		}
 		for _, c := range l.Contents {
 			version, err := etag(c.ETag)
-			name, ok := strings.CutPrefix(c.Key, s.prefix)
-			if !ok {
-				err = fmt.Errorf("it lists %q, which does not begin with %q", c.Key, s.prefix)
-			}
 			if err != nil {
 				return nil, s.failed(listBucket, "", err)
 			}
-			all[name] = pages.Object{Version: version}
+			all[strings.TrimPrefix(c.Key, s.prefix)] = pages.Object{Version: version}
 		}
-		if !l.IsTruncated {
+		if l.NextContinuationToken == "" {
 			return all, nil
-		}
-		if l.NextContinuationToken == "" || l.NextContinuationToken == query.Get("continuation-token") {
-			return nil, s.failed(listBucket, "", errors.New("the list does not end"))
 		}
 		query.Set("continuation-token", l.NextContinuationToken)
 	}
@@ -163,15 +151,6 @@ func etag(text string) (string, error) {
 	default:
 		return tag, nil
 	}
-}
-
-// request is a request for an object or, without a key, for the bucket.
-type request struct {
-	method string
-	key    string
-	query  url.Values
-	header http.Header
-	body   []byte
 }
 
 // answer is a response.
@@ -194,25 +173,20 @@ func (a answer) conflict() bool {
 	return a.status == http.StatusConflict && (a.code == "ConditionalRequestConflict" || a.code == "OperationAborted")
 }
 
-// ask sends a request once. It returns [*pages.Busy] if the server says that it did nothing, because
-// there are too many requests, or because another process is about to create the same object, which a
-// read may not show yet. Other responses of 503 do not say so.
-func (s *server) ask(ctx context.Context, r request) (answer, error) {
-	u := *s.base
-	u.Path += "/" + r.key
-	u.RawQuery = strings.ReplaceAll(r.query.Encode(), "+", "%20") // as it is signed
+// ask sends a request once, for the object with a key, or for the bucket with a query. It returns
+// [*pages.Busy] if the server says that it did nothing, because there are too many requests, or because
+// another process is about to create the same object, which a read may not show yet. Other responses of
+// 503 do not say so.
+func (s *server) ask(ctx context.Context, method, path string, header http.Header, body []byte) (answer, error) {
 	// Without GetBody the transport cannot send a body again that the server has taken.
-	req, err := http.NewRequestWithContext(ctx, r.method, u.String(), inParts(ctx, r.body))
+	req, err := http.NewRequestWithContext(ctx, method, s.base.String()+"/"+path, inParts(ctx, body))
 	if err != nil {
 		return answer{}, err
 	}
-	req.ContentLength = int64(len(r.body))
+	req.ContentLength = int64(len(body))
+	maps.Copy(req.Header, header)
 	req.Header.Set("Cache-Control", "no-cache")
-	for name, values := range r.header {
-		req.Header[name] = values
-	}
-	sum := sha256.Sum256(r.body)
-	payload := hex.EncodeToString(sum[:])
+	payload := fmt.Sprintf("%x", sha256.Sum256(body))
 	req.Header.Set("X-Amz-Content-Sha256", payload)
 	credentials, err := s.credentials.Retrieve(ctx)
 	if err != nil {
@@ -230,20 +204,20 @@ func (s *server) ask(ctx context.Context, r request) (answer, error) {
 	defer func() { _ = res.Body.Close() }()
 	a := answer{status: res.StatusCode, header: res.Header}
 	if a.body, err = io.ReadAll(io.LimitReader(res.Body, maxBody)); err != nil {
-		return answer{}, fmt.Errorf("%s %s: %w", r.method, u.Redacted(), err)
+		return answer{}, fmt.Errorf("%s %s: %w", method, req.URL.Redacted(), err)
 	}
 	if a.time, err = http.ParseTime(res.Header.Get("Date")); err != nil {
 		return answer{}, fmt.Errorf("%s %s: the response has no valid Date: something between here and the server drops it",
-			r.method, u.Redacted())
+			method, req.URL.Redacted())
 	}
 	if a.status >= http.StatusMultipleChoices {
 		a.explain()
 	}
 	switch {
-	case a.conflict() && r.header.Get("If-None-Match") != "":
-		err = fmt.Errorf("s3://%s is creating %s for another process: it answered %s", s.bucket, r.key, a)
+	case a.conflict() && header.Get("If-None-Match") != "":
+		err = fmt.Errorf("s3://%s is creating %s for another process: it responded with %s", s.bucket, path, a)
 	case a.status == http.StatusTooManyRequests || a.code == "SlowDown":
-		err = fmt.Errorf("s3://%s throttles requests: it answered %s", s.bucket, a)
+		err = fmt.Errorf("s3://%s throttles requests: it responded with %s", s.bucket, a)
 	default:
 		return a, nil
 	}
@@ -266,33 +240,19 @@ func (h halfway) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// explain reads what an error says.
+// explain reads what an error response contains.
 func (a *answer) explain() {
 	var e struct {
 		XMLName               xml.Name `xml:"Error"`
 		Code, Message, Region string
 	}
 	if xml.Unmarshal(a.body, &e) == nil {
-		a.code, a.message, a.region = e.Code, e.Message, e.Region
+		a.code, a.message = e.Code, e.Message
 	}
-	if region := a.header.Get("X-Amz-Bucket-Region"); region != "" {
-		a.region = region
-	}
+	a.region = cmp.Or(a.header.Get("X-Amz-Bucket-Region"), e.Region)
 }
 
 // String is for errors: the status, and what the server says.
 func (a answer) String() string {
-	text := fmt.Sprintf("%d %s", a.status, http.StatusText(a.status))
-	if a.code != "" {
-		text += " " + a.code
-	}
-	if a.message != "" {
-		const most = 300
-		message := a.message
-		if len(message) > most {
-			message = message[:most] + "…"
-		}
-		text += fmt.Sprintf(" (%q)", message)
-	}
-	return text
+	return fmt.Sprintf("%d %s %s (%.300q)", a.status, http.StatusText(a.status), a.code, a.message)
 }

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"net/http"
 	"net/url"
 	"os"
@@ -16,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 
+	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/driver/pages"
@@ -31,6 +31,8 @@ const (
 	bucket = "leases"
 	region = "us-east-1"
 )
+
+var wantError = calls.WantError("s3store: ", root.SecretAccessKey, "sessiontoken", "hunter2")
 
 var root = aws.Credentials{AccessKeyID: "rootaccesskey0000000", SecretAccessKey: "root+secret/of+the+tests"}
 
@@ -94,10 +96,10 @@ func setenv(tb testing.TB) {
 // newPrefix returns a prefix of a storage's own.
 func newPrefix() string { return "traceflake-test/" + rand.Text() + "/" }
 
-// open opens a store, under a prefix of its own unless there is an option.
-func (p place) open(tb testing.TB, c aws.Config, opts ...Option) driver.Store {
+// open opens a store, under a prefix of its own.
+func (p place) open(tb testing.TB, c aws.Config) driver.Store {
 	tb.Helper()
-	s, err := New(c, p.bucket, append([]Option{WithPrefix(newPrefix())}, opts...)...)
+	s, err := New(c, p.bucket, newPrefix())
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -147,7 +149,7 @@ func TestServer(t *testing.T) {
 		proxy := pagestest.NewProxy(tb, strings.TrimPrefix(p.endpoint, "http://"))
 		return pagestest.Storage{
 			Open: func() (pages.Server, error) {
-				return newServer(p.behind("http://"+proxy.Address()).config(), p.bucket, options{prefix: prefix})
+				return newServer(p.behind("http://"+proxy.Address()).config(), p.bucket, prefix)
 			},
 			Delete: func(name string) error {
 				_, err := p.do(context.Background(), http.MethodDelete, "/"+p.bucket+"/"+prefix+name)
@@ -156,34 +158,4 @@ func TestServer(t *testing.T) {
 			Stall: proxy.Stall,
 		}
 	})
-}
-
-// newRequest is for a minute.
-func newRequest(now time.Time) lease.Request {
-	return lease.Request{Nonce: lease.NewNonce(), Now: now, TTL: time.Minute}
-}
-
-// renewal moves a grant's end by a minute.
-func renewal(g lease.Grant) lease.Request {
-	return lease.Request{Nonce: lease.NewNonce(), Now: g.End.Add(time.Minute - lease.MaxTTL), TTL: lease.MaxTTL}
-}
-
-// wantError checks that an error is the sentinel, if there is one, and says every text, but no
-// secret.
-func wantError(tb testing.TB, what string, err, sentinel error, texts ...string) {
-	tb.Helper()
-	if err == nil || sentinel != nil && !errors.Is(err, sentinel) {
-		tb.Errorf("%s: got error %v, want %v", what, err, sentinel)
-		return
-	}
-	for _, text := range append(texts, "s3store: ") {
-		if !strings.Contains(err.Error(), text) {
-			tb.Errorf("%s: error %q does not say %q", what, err, text)
-		}
-	}
-	for _, secret := range []string{root.SecretAccessKey, "sessiontoken", "hunter2"} {
-		if strings.Contains(err.Error(), secret) {
-			tb.Errorf("%s: error %q has a secret", what, err)
-		}
-	}
 }

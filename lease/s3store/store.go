@@ -2,7 +2,6 @@ package s3store
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -19,54 +18,27 @@ import (
 )
 
 const (
-	// DefaultPrefix begins every key unless [WithPrefix] gives another.
+	// DefaultPrefix begins every key unless [New] or the URL gives another.
 	DefaultPrefix = "traceflake/leases/"
 
 	// blocksPerPage makes 256 pages of 16384 blocks.
 	blocksPerPage = 64
 )
 
-// Option configures a store.
-type Option func(*options)
-
-type options struct {
-	prefix    string
-	pathStyle *bool
-}
-
-// WithPrefix sets the prefix of every key. It may have letters, digits and the
-// characters -_./ in it. Fleets with different secrets need different prefixes,
-// none of which is a prefix of another.
-func WithPrefix(prefix string) Option {
-	return func(o *options) { o.prefix = prefix }
-}
-
-// WithPathStyle sets whether the bucket's name is in the path of URLs, or in
-// the host's name. The default is the path for a server with an endpoint of its
-// own and for a bucket with a dot in its name, and the host otherwise.
-func WithPathStyle(path bool) Option {
-	return func(o *options) { o.pathStyle = &path }
-}
-
-// New returns a store in a bucket. It uses the region, the credentials, the
-// BaseEndpoint and the HTTPClient of config, which package
-// github.com/aws/aws-sdk-go-v2/config loads. The client must not repeat a
-// request, as those of config and of net/http do not. New makes no request.
-// Errors of invalid arguments wrap [lease.ErrInvalidRequest]. Close closes idle
-// connections of the store's own client.
-func New(config aws.Config, bucket string, opts ...Option) (driver.Store, error) {
-	o := options{prefix: DefaultPrefix}
-	for _, opt := range opts {
-		if opt != nil {
-			opt(&o)
-		}
-	}
-	s, err := newServer(config, bucket, o)
+// New returns a store in a bucket, whose keys begin with prefix: letters, digits and the
+// characters -_. between slashes; "" is [DefaultPrefix]. Fleets with different secrets need different
+// prefixes, none of which is a prefix of another.
+//
+// It uses the region, the credentials, the BaseEndpoint and the HTTPClient of config, which package
+// github.com/aws/aws-sdk-go-v2/config loads. The client must not repeat a request, as those of config
+// and of net/http do not. New makes no request. Errors of invalid arguments wrap
+// [lease.ErrInvalidRequest].
+func New(config aws.Config, bucket, prefix string) (driver.Store, error) {
+	s, err := newServer(config, bucket, prefix)
 	if err != nil {
-		return nil, fmt.Errorf("s3store: %w", err)
+		return nil, fmt.Errorf("s3store: %w: %w", lease.ErrInvalidRequest, err)
 	}
-	layout := pages.Layout{Name: "s3store", BlocksPerPage: blocksPerPage, Probe: true}
-	return pages.New(s, layout)
+	return pages.New(s, pages.Layout{Name: "s3store", BlocksPerPage: blocksPerPage, Probe: true})
 }
 
 var (
@@ -75,45 +47,30 @@ var (
 	goodPrefix = regexp.MustCompile(`^([A-Za-z0-9_-][A-Za-z0-9._-]*/)+$`)
 )
 
-func newServer(config aws.Config, bucket string, o options) (*server, error) {
-	invalid := func(format string, args ...any) error {
-		return fmt.Errorf("%w: "+format, append([]any{lease.ErrInvalidRequest}, args...)...)
-	}
-	if !goodBucket.MatchString(bucket) {
-		return nil, invalid("%q is not the name of a bucket", bucket)
-	}
-	if !strings.HasSuffix(o.prefix, "/") {
-		o.prefix += "/" // or it might be a prefix of another
-	}
-	if !goodPrefix.MatchString(o.prefix) {
-		return nil, invalid("the prefix %q: want letters, digits and -_. between single slashes", o.prefix)
-	}
-	if config.Credentials == nil {
-		return nil, invalid("no credentials")
-	}
-	own := config.BaseEndpoint != nil // an endpoint of its own
+func newServer(config aws.Config, bucket, prefix string) (*server, error) {
+	prefix = strings.TrimSuffix(cmp.Or(prefix, DefaultPrefix), "/") + "/" // or it might be a prefix of another
+	own := config.BaseEndpoint != nil                                     // an endpoint of its own
 	if config.Region == "" && own {
 		config.Region = "us-east-1" // which servers other than Amazon's expect, or ignore
-	}
-	switch {
-	case config.Region == "":
-		return nil, invalid("no region: set the parameter region, or AWS_REGION")
-	case !goodRegion.MatchString(config.Region):
-		return nil, invalid("%q is not a region", config.Region)
 	}
 	endpoint := fmt.Sprintf("https://s3.%s.amazonaws.com", config.Region)
 	if strings.HasPrefix(config.Region, "cn-") {
 		endpoint += ".cn"
 	}
-	base, err := parseEndpoint(cmp.Or(aws.ToString(config.BaseEndpoint), endpoint))
-	if err != nil {
-		return nil, err
+	base, err := url.Parse(strings.TrimRight(cmp.Or(aws.ToString(config.BaseEndpoint), endpoint), "/"))
+	switch {
+	case !goodBucket.MatchString(bucket):
+		return nil, fmt.Errorf("%q is not the name of a bucket", bucket)
+	case !goodPrefix.MatchString(prefix):
+		return nil, fmt.Errorf("the prefix %q: want letters, digits and -_. between single slashes", prefix)
+	case config.Credentials == nil:
+		return nil, fmt.Errorf("no credentials")
+	case !goodRegion.MatchString(config.Region):
+		return nil, fmt.Errorf("%q is not a region: set the parameter region, or AWS_REGION", config.Region)
+	case err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" || base.User != nil || base.RawQuery != "" || base.Fragment != "":
+		return nil, fmt.Errorf("the endpoint: want https://host:port") // it may contain a password
 	}
-	path := own || strings.Contains(bucket, ".") // a certificate is for one label
-	if o.pathStyle != nil {
-		path = *o.pathStyle
-	}
-	if path {
+	if own || strings.Contains(bucket, ".") { // a certificate is for one label
 		base.Path += "/" + bucket
 	} else {
 		base.Host = bucket + "." + base.Host
@@ -129,47 +86,27 @@ func newServer(config aws.Config, bucket string, o options) (*server, error) {
 		region:      config.Region,
 		base:        base,
 		bucket:      bucket,
-		prefix:      o.prefix,
+		prefix:      prefix,
 	}, nil
 }
 
-func parseEndpoint(text string) (*url.URL, error) {
-	u, err := url.Parse(text)
-	if err == nil && (u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "") {
-		err = errors.New("it is not of that form")
-	}
-	if err != nil { // which may have a password in it
-		return nil, fmt.Errorf("%w: the endpoint: want https://host:port", lease.ErrInvalidRequest)
-	}
-	u.Path, u.RawPath = strings.TrimRight(u.Path, "/"), ""
-	return u, nil
-}
-
-// httpClient returns c if it is not one that this package can improve: no
-// redirection is followed, because a request is signed for one host.
+// httpClient returns a client with the settings of the SDK's, or c itself if it is the caller's own.
 func httpClient(c aws.HTTPClient) aws.HTTPClient {
-	own := &http.Client{}
-	switch c := c.(type) {
-	case *awshttp.BuildableClient:
-		own.Transport, own.Timeout = pooled(c.GetTransport()), c.GetTimeout()
-	case *http.Client:
-		*own = *c
-	case nil:
-		own.Transport = pooled(http.DefaultTransport.(*http.Transport).Clone())
-	default:
+	if c == nil {
+		c = awshttp.NewBuildableClient()
+	}
+	sdk, ok := c.(*awshttp.BuildableClient)
+	if !ok {
 		return c
 	}
-	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return own
-}
-
-// pooled lets t keep as many connections as the store uses at once, of HTTP/1.1: one of HTTP/2
-// whose packets are dropped would be used again by every later try.
-func pooled(t *http.Transport) *http.Transport {
-	const atOnce = 64
+	t := sdk.GetTransport()
+	// HTTP/1.1: one connection of HTTP/2 whose packets are dropped would be used again by every later try.
 	t.ForceAttemptHTTP2 = false
 	t.Protocols = new(http.Protocols)
 	t.Protocols.SetHTTP1(true)
-	t.MaxIdleConnsPerHost = max(t.MaxIdleConnsPerHost, atOnce)
-	return t
+	t.MaxIdleConnsPerHost = max(t.MaxIdleConnsPerHost, 64) // the store uses 32 at once
+	return &http.Client{
+		Transport: t, Timeout: sdk.GetTimeout(),
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // a signature is for one host
+	}
 }

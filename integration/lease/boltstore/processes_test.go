@@ -10,7 +10,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
-	"github.com/traceflake/traceflake/integration/lease/calls"
+	"github.com/traceflake/traceflake/integration/lease/processes"
 	"github.com/traceflake/traceflake/lease/leasetest"
 )
 
@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 // the file.
 func TestProcesses(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "leases.db")
-	calls.Processes(t, "bolt:"+path, func(during func()) error {
+	processes.Run(t, "bolt:"+path, func(during func()) error {
 		db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: 10 * time.Second})
 		if err != nil {
 			return err

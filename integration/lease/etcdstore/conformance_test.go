@@ -32,7 +32,7 @@ func harness(client *clientv3.Client) leasetest.Harness {
 
 func storage(client *clientv3.Client, prefix string) leasetest.Storage {
 	return leasetest.Storage{
-		Open: func() (driver.Store, error) { return etcdstore.New(client, etcdstore.WithPrefix(prefix)) },
+		Open: func() (driver.Store, error) { return etcdstore.New(client, prefix) },
 		Delete: func() error {
 			_, err := client.Delete(context.Background(), prefix, clientv3.WithPrefix())
 			return err

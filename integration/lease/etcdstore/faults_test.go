@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/traceflake/traceflake/integration/lease/calls"
+	"github.com/traceflake/traceflake/integration/lease/processes"
 	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/integration/servers/etcd"
 	"github.com/traceflake/traceflake/lease/leasetest"
@@ -48,7 +48,7 @@ func TestFaults(t *testing.T) {
 			leader := member(0)
 			return errors.Join(leader.Signal(syscall.SIGSTOP), sleep(), sleep(), leader.Signal(syscall.SIGCONT))
 		}},
-		{"all down and back", func() error { return calls.Outage(cluster)(func() {}) }},
+		{"all down and back", func() error { return processes.Outage(cluster)(func() {}) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			leasetest.Faults(t, 5, func(tb testing.TB) leasetest.Storage {

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/traceflake/traceflake/integration/faults"
-	"github.com/traceflake/traceflake/integration/lease/calls"
+	"github.com/traceflake/traceflake/integration/lease/processes"
 	"github.com/traceflake/traceflake/integration/servers/etcd"
 )
 
@@ -20,6 +20,6 @@ func TestProcesses(t *testing.T) {
 		endpoints = append(endpoints, "http://"+address)
 	}
 	proxy := faults.HTTP(t, faults.GRPC(), endpoints...)
-	calls.Processes(t, "etcd://"+strings.Join(proxy.Addresses(), ","), calls.Outage(cluster))
+	processes.Run(t, "etcd://"+strings.Join(proxy.Addresses(), ","), processes.Outage(cluster))
 	proxy.Check(t)
 }

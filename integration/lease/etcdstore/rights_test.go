@@ -3,23 +3,21 @@ package etcdstore_test
 import (
 	"context"
 	"testing"
-	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/traceflake/traceflake/integration/lease/calls"
 	"github.com/traceflake/traceflake/integration/servers/etcd"
-	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/lease/driver"
 )
 
-var wantError = calls.WantError("etcdstore", "secret")
+var wantError = calls.WantError("etcdstore: ", "secret")
 
 // With the least rights that the documentation requires, and with none.
 func TestRights(t *testing.T) {
 	cluster := etcd.ForTest(t, 1)
 	client := cluster.ClientForTest(t)
-	ctx, now := context.Background(), time.Now()
+	ctx := context.Background()
 	end := clientv3.GetPrefixRangeEnd("/fleet/")
 	steps := []func() error{
 		func() error { _, err := client.RoleAdd(ctx, "fleet"); return err },
@@ -39,22 +37,7 @@ func TestRights(t *testing.T) {
 		}
 	}
 	try := func(url string) error {
-		s, err := driver.Open(url)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = s.Close(ctx) }()
-		d, err := driver.NewDescription(lease.Description{})
-		if err == nil {
-			err = s.Create(ctx, d)
-		}
-		if err == nil {
-			_, err = s.Acquire(ctx, calls.Request(now))
-		}
-		if err == nil {
-			_, err = s.Raise(ctx, now)
-		}
-		return err
+		return calls.Everything(ctx, func() (driver.Store, error) { return driver.Open(url) }, nil)
 	}
 	host := cluster.Endpoints()[0]
 	if err := try("etcd://user:secret@" + host + "/fleet/"); err != nil {

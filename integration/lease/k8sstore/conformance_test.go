@@ -58,7 +58,7 @@ func harness(client *http.Client, server string) leasetest.Harness {
 
 func storage(client *http.Client, server, namespace, name string) leasetest.Storage {
 	return leasetest.Storage{Open: func() (driver.Store, error) {
-		return k8sstore.New(client, server, namespace, k8sstore.WithName(name))
+		return k8sstore.New(client, server, namespace, name)
 	}}
 }
 

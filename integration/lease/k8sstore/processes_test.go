@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/traceflake/traceflake/integration/faults"
-	"github.com/traceflake/traceflake/integration/lease/calls"
+	"github.com/traceflake/traceflake/integration/lease/processes"
 	"github.com/traceflake/traceflake/integration/servers/kubernetes"
 )
 
@@ -15,6 +15,6 @@ func TestProcesses(t *testing.T) {
 	s := kubernetes.ForTest(t)
 	apply(t, s, namespaceObject)
 	proxy := faults.HTTP(t, s.Client(kubernetes.Admin).Transport, s.URL())
-	calls.Processes(t, "k8s://"+namespace+"/processes?server="+proxy.Endpoint(), calls.Outage(s))
+	processes.Run(t, "k8s://"+namespace+"/processes?server="+proxy.Endpoint(), processes.Outage(s))
 	proxy.Check(t)
 }

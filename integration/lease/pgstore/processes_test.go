@@ -10,7 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/traceflake/traceflake/integration/lease/calls"
+	"github.com/traceflake/traceflake/integration/lease/processes"
 	"github.com/traceflake/traceflake/integration/servers"
 	"github.com/traceflake/traceflake/integration/servers/child"
 )
@@ -23,7 +23,7 @@ func TestProcesses(t *testing.T) {
 	admin := server.Connect(t)
 	execute(t, admin, "ALTER DATABASE "+value[string](t, admin, "SELECT quote_ident(current_database())")+" SET synchronous_commit = off")
 	proxy, dsn := relayed(t, server.DSN())
-	calls.Processes(t, dsn, func(during func()) error {
+	processes.Run(t, dsn, func(during func()) error {
 		proxy.Cut()
 		defer func() {
 			proxy.Mend()

@@ -11,7 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/traceflake/traceflake/integration/lease/calls"
+	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/driver/pages/pagestest"
 	"github.com/traceflake/traceflake/lease/leasetest"
@@ -21,7 +21,7 @@ import (
 // few has four blocks.
 var few = driver.NodeRange{First: 0, Nodes: 1 << 17, BlockSize: 1 << 15}
 
-var wantError = calls.WantError("pgstore")
+var wantError = calls.WantError("pgstore: ")
 
 func storage(dsn string) leasetest.Storage {
 	return leasetest.Storage{Open: func() (driver.Store, error) { return driver.Open(dsn) }}

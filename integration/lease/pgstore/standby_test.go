@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/traceflake/traceflake/integration/lease/calls"
 	"github.com/traceflake/traceflake/integration/servers"
+	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/leasetest"
@@ -82,10 +82,10 @@ func cancelledWait(t *testing.T, setting, severity string) {
 			}
 		}
 	}
-	next := lease.NewNonce()
+	next := calls.Renewal(g)
 	for what, call := range map[string]func() error{
 		"acquire":    func() error { _, err := acquire(); return err },
-		"renew":      func() error { _, err := s.Renew(ctx, g, calls.Renewal(next, g.End.Add(time.Minute))); return err },
+		"renew":      func() error { _, err := s.Renew(ctx, g, next); return err },
 		"get":        func() error { _, err := s.Get(ctx, g.Node); return err },
 		"add secret": func() error { return s.AddSecret(ctx, "0123456789abcdef") },
 		"create": func() error {
@@ -104,7 +104,7 @@ func cancelledWait(t *testing.T, setting, severity string) {
 	wantError(t, "get while the standby is down", err, context.DeadlineExceeded)
 
 	standby("")
-	if got, err := s.Get(ctx, g.Node); err != nil || got.Nonce != next || got.Version != g.Version+1 {
-		t.Errorf("with the standby: %+v, %v; want the renewal as %s", got, err, next)
+	if got, err := s.Get(ctx, g.Node); err != nil || got.Nonce != next.Nonce || got.Version != g.Version+1 {
+		t.Errorf("with the standby: %+v, %v; want the renewal as %s", got, err, next.Nonce)
 	}
 }

@@ -48,7 +48,7 @@ func harness(c aws.Config) leasetest.Harness {
 }
 
 func storage(c aws.Config, prefix string) leasetest.Storage {
-	return leasetest.Storage{Open: func() (driver.Store, error) { return s3store.New(c, bucket, s3store.WithPrefix(prefix)) }}
+	return leasetest.Storage{Open: func() (driver.Store, error) { return s3store.New(c, bucket, prefix) }}
 }
 
 func TestConformance(t *testing.T) {

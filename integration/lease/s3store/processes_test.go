@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/traceflake/traceflake/integration/faults"
-	"github.com/traceflake/traceflake/integration/lease/calls"
+	"github.com/traceflake/traceflake/integration/lease/processes"
 	"github.com/traceflake/traceflake/integration/servers/s3"
 )
 
@@ -16,6 +16,6 @@ func TestProcesses(t *testing.T) {
 	s := started(t)
 	s3.Root.Setenv(t)
 	proxy := faults.HTTP(t, http.DefaultTransport, s.Endpoint())
-	calls.Processes(t, "s3://"+bucket+"/processes?endpoint="+proxy.Endpoint(), calls.Outage(s))
+	processes.Run(t, "s3://"+bucket+"/processes?endpoint="+proxy.Endpoint(), processes.Outage(s))
 	proxy.Check(t)
 }

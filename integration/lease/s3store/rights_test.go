@@ -2,22 +2,18 @@ package s3store_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"os"
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/traceflake/traceflake/integration/lease/calls"
 	"github.com/traceflake/traceflake/integration/servers/s3"
+	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/driver"
-	"github.com/traceflake/traceflake/lease/s3store"
 )
 
-var wantError = calls.WantError("s3store", s3.Root.SecretKey, s3.User.SecretKey)
+var wantError = calls.WantError("s3store: ", s3.Root.SecretKey, s3.User.SecretKey)
 
 // With the rights that the documentation lists, and with each of them missing.
 func TestRights(t *testing.T) {
@@ -38,7 +34,7 @@ func TestRights(t *testing.T) {
 	if err := json.Unmarshal([]byte(strings.NewReplacer("BUCKET", bucket, "PREFIX", "fleet").Replace(policies[0])), &policy); err != nil {
 		t.Fatal(err)
 	}
-	// It is the user's own there, and one of the bucket here.
+	// There it is a policy of the user, here one of the bucket.
 	allow := func(without string) {
 		t.Helper()
 		p := policy
@@ -63,42 +59,8 @@ func TestRights(t *testing.T) {
 		}
 		server.MustDo(t, http.MethodPut, "/"+bucket+"?policy", data)
 	}
-	ctx, now := t.Context(), time.Now()
 	try := func() error {
-		const blocks = 4
-		s, err := s3store.New(config(server.Endpoint(), s3.User), bucket, s3store.WithPrefix("fleet"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		d, err := driver.NewDescription(lease.Description{Nodes: 8 * blocks})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Create(ctx, d); err != nil {
-			return err
-		}
-		if _, err := s.Raise(ctx, now.Add(-time.Hour)); err != nil {
-			return err
-		}
-		var g lease.Grant
-		for range blocks {
-			if g, err = s.Acquire(ctx, calls.Request(now)); err != nil {
-				return err
-			}
-		}
-		_, err = s.Acquire(ctx, calls.Request(now))
-		wantError(t, "no free block", err, lease.ErrNoFreeNode)
-		if g, err = s.Renew(ctx, g, calls.Renewal(lease.NewNonce(), g.End)); err != nil {
-			return err
-		}
-		if err := s.Release(ctx, g, lease.NewNonce(), now); err != nil {
-			return err
-		}
-		if list, err := s.List(ctx); err != nil || len(list) != blocks {
-			return fmt.Errorf("%d blocks, %w", len(list), err)
-		}
-		now = now.Add(2 * time.Minute) // all are free again
-		return nil
+		return calls.Everything(t.Context(), storage(config(server.Endpoint(), s3.User), "fleet").Open, nil)
 	}
 	for _, right := range []string{"s3:GetObject", "s3:PutObject", "s3:ListBucket"} {
 		allow(right)

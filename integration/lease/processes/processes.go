@@ -1,0 +1,48 @@
+//go:build unix
+
+// Package processes runs leasetest.Processes on a store, while its server fails.
+package processes
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/traceflake/traceflake/lease/leasetest"
+)
+
+// Run runs processes on the store at a URL for one round, or until they have generated
+// TRACEFLAKE_SOAK_IDS IDs.
+func Run(t *testing.T, url string, outage func(during func()) error) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	p := leasetest.Processes{URL: url, Outage: outage}
+	if text := os.Getenv("TRACEFLAKE_SOAK_IDS"); text != "" {
+		var err error
+		if p.IDs, err = strconv.ParseInt(text, 10, 64); err != nil || p.IDs < 1 {
+			t.Fatalf("TRACEFLAKE_SOAK_IDS is %q, want a number of IDs", text)
+		}
+	}
+	p.Run(t)
+}
+
+// Outage returns a function that kills a server, calls during, and starts the server again with the
+// data it had.
+func Outage(s interface {
+	Kill() error
+	Run() error
+	Wait(context.Context) error
+}) func(during func()) error {
+	return func(during func()) error {
+		killed := s.Kill()
+		during()
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		return errors.Join(killed, s.Run(), s.Wait(ctx))
+	}
+}

@@ -1,0 +1,130 @@
+// Package calls has what the tests of several stores need: requests, each call once with what it
+// costs, and a check of errors.
+package calls
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
+)
+
+// Request returns a request for a minute.
+func Request(now time.Time) lease.Request {
+	return lease.Request{Nonce: lease.NewNonce(), Now: now, TTL: time.Minute}
+}
+
+// Renewal returns the request that moves the end of a grant by a minute.
+func Renewal(g lease.Grant) lease.Request {
+	return lease.Request{Nonce: lease.NewNonce(), Now: g.End.Add(time.Minute - lease.MaxTTL), TTL: lease.MaxTTL}
+}
+
+// Everything creates a store of one block and makes each call once, as an operator and then, with a
+// client of its own, as a process. If done is not nil, it is called with the name of each call that
+// returned.
+func Everything(ctx context.Context, open func() (driver.Store, error), done func(call string)) error {
+	s, err := open()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = s.Close(ctx) }()
+	now := time.Now()
+	r := Request(now)
+	var g lease.Grant
+	for _, c := range []struct {
+		name string
+		call func() error
+	}{
+		{"create", func() error {
+			d, err := driver.NewDescription(lease.Description{Nodes: driver.DefaultBlockSize, LongestTTL: lease.MaxTTL})
+			if err != nil {
+				return err
+			}
+			return s.Create(ctx, d)
+		}},
+		{"start", func() (err error) {
+			if s, err = open(); err == nil {
+				_, err = s.Describe(ctx)
+			}
+			return err
+		}},
+		{"acquire", func() error { _, err := s.Acquire(ctx, r); return err }},
+		{"acquire again", func() (err error) { g, err = s.Acquire(ctx, r); return err }}, // the first answer was lost
+		{"acquire in vain", func() error {
+			if _, err := s.Acquire(ctx, Request(now)); !errors.Is(err, lease.ErrNoFreeNode) {
+				return errors.Join(errors.New("another process was granted the only block, or an error"), err)
+			}
+			return nil
+		}},
+		{"renew", func() (err error) { g, err = s.Renew(ctx, g, Renewal(g)); return err }},
+		{"get", func() error { _, err := s.Get(ctx, g.Node); return err }},
+		{"release", func() error { return s.Release(ctx, g, lease.NewNonce(), now) }},
+		{"list", func() error { _, err := s.List(ctx); return err }},
+		{"add secret", func() error { return s.AddSecret(ctx, "0123456789abcdef") }},
+		{"raise", func() error { _, err := s.Raise(ctx, now); return err }},
+		{"close", func() error { return s.Close(ctx) }},
+	} {
+		if err := c.call(); err != nil {
+			return err
+		}
+		if done != nil {
+			done(c.name)
+		}
+	}
+	return nil
+}
+
+// Transport counts the requests of a client.
+type Transport struct {
+	http.RoundTripper
+	N atomic.Int64
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	t.N.Add(1)
+	return t.RoundTripper.RoundTrip(r)
+}
+
+// Costs makes each call once, as [Everything] does, and checks how many requests those in want take,
+// which n counts.
+func Costs(tb testing.TB, open func() (driver.Store, error), n *atomic.Int64, want map[string]int64) {
+	tb.Helper()
+	err := Everything(tb.Context(), open, func(call string) {
+		got := n.Swap(0)
+		if want, ok := want[call]; ok && got != want {
+			tb.Errorf("%s: %d requests, want %d", call, got, want)
+		}
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// WantError returns a check that an error is the sentinel, if there is one, and contains every text,
+// such as the package's name in all of them, but no secret.
+func WantError(always string, secrets ...string) func(tb testing.TB, what string, err, sentinel error, texts ...string) {
+	return func(tb testing.TB, what string, err, sentinel error, texts ...string) {
+		tb.Helper()
+		if err == nil || sentinel != nil && !errors.Is(err, sentinel) {
+			tb.Errorf("%s: got error %v, want %v", what, err, sentinel)
+			return
+		}
+		for _, text := range append(texts, always) {
+			if !strings.Contains(err.Error(), text) {
+				tb.Errorf("%s: error %q does not contain %q", what, err, text)
+			}
+		}
+		for _, secret := range secrets {
+			if strings.Contains(err.Error(), secret) {
+				tb.Errorf("%s: error %q contains a secret", what, err)
+			}
+		}
+	}
+}
