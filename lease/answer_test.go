@@ -218,48 +218,44 @@ func TestConfirmedClearsPending(t *testing.T) {
 // After a raise a grant is used until its end, but neither renewed nor released. Another one is
 // acquired long before the end, and renewed.
 func TestRaised(t *testing.T) {
-	b := newBench(t)
-	b.SetJitter(func() float64 { return 0 }) // renewals well before the end
-	b.pass(0)
-	if _, err := b.memory.Raise(t.Context(), testStart); err != nil {
-		t.Fatal(err)
-	}
-	raised := b.block(0)
-	b.pass(5 * time.Second)
-	if n := len(b.store.asked("acquire")); n != 2 || b.Published() != 2 {
-		t.Fatalf("%d grants were requested and %d are used, want 2", n, b.Published())
-	}
-	if text := errors.Join(b.reports...).Error(); !strings.Contains(text, "node 0: an operator raised the store") {
-		t.Errorf("reported %s", text)
-	}
-	b.pass(4 * time.Second) // the other one is renewed
-	if got := b.Published(); got != 2 {
-		t.Errorf("%d grants are used, want 2", got)
-	}
-	renewals := 0
-	for _, c := range b.store.asked("renew") {
-		if c.grant.Node == 0 {
-			renewals++
+	for _, closes := range []bool{false, true} {
+		b := newBench(t)
+		b.SetJitter(func() float64 { return 0 }) // renewals well before the end
+		b.pass(0)
+		if _, err := b.memory.Raise(t.Context(), testStart); err != nil {
+			t.Fatal(err)
+		}
+		raised := b.block(0)
+		b.pass(5 * time.Second)
+		if n := len(b.store.asked("acquire")); n != 2 {
+			t.Fatalf("%d grants were requested, want 2", n)
+		}
+		if text := errors.Join(b.reports...).Error(); !strings.Contains(text, "node 0: an operator raised the store") {
+			t.Errorf("reported %s", text)
+		}
+		b.pass(4 * time.Second) // the other one is renewed
+		if got := b.Published(); got != 2 {
+			t.Errorf("%d grants are used, want 2", got)
+		}
+		if wait := b.Step(t.Context()); wait != time.Second {
+			t.Errorf("the next step is in %s, want 1s, at the end of the raised grant", wait)
+		}
+		b.wantNode(0)
+		if closes {
+			b.close()
+		} else {
+			b.pass(time.Second)
+			b.wantNode(1)
+		}
+		b.wantBlock(raised)
+		calls := map[string]int{} // about node 0
+		for _, c := range b.store.calls {
+			if c.grant.Nodes > 0 && c.grant.Node == 0 {
+				calls[c.op]++
+			}
+		}
+		if len(calls) != 1 || calls["renew"] != 1 {
+			t.Errorf("closes %t: %v about the raised grant, want one renewal", closes, calls)
 		}
 	}
-	if renewals != 1 {
-		t.Errorf("%d renewals of the raised grant were tried, want 1", renewals)
-	}
-	if n := len(b.store.asked("release")); n != 0 {
-		t.Errorf("%d releases: a raised grant does not replace the other one", n)
-	}
-	if wait := b.Step(t.Context()); wait != time.Second {
-		t.Errorf("the next step is in %s, want 1s, at the end of the raised grant", wait)
-	}
-	b.wantNode(0)
-	c := b.copied()
-	c.close()
-	for _, call := range c.store.asked("release") {
-		if call.grant.Node == 0 {
-			t.Errorf("the raised grant is released: %+v", call)
-		}
-	}
-	b.wantBlock(raised)
-	b.pass(time.Second)
-	b.wantNode(1)
 }

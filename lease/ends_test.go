@@ -128,9 +128,8 @@ func TestCloseLeavesTheBid(t *testing.T) {
 // not granted again, and it stops at its next renewal.
 func TestCloseGivesBackTheBidOfACopy(t *testing.T) {
 	b := unanswered(t)
-	c := b.copied()
+	c := benchOf(t, b.clock, b.memory)
 	nonce := b.block(0).Nonce
-	c.ForgetTries()
 	c.SetNonces(func() string {
 		defer c.SetNonces(lease.NewNonce)
 		return nonce
@@ -149,7 +148,7 @@ func TestCloseGivesBackTheBidOfACopy(t *testing.T) {
 // the first grant, also the borrowed ones, are not given back with the second.
 func TestCloseGivesBackNoUsedSecond(t *testing.T) {
 	b := newHeld(t, lease.WithMaxBlocks(2))
-	b.copied(lease.WithMaxBlocks(2)).close()
+	b.releasedByACopy()
 	for range 3 {
 		b.second()
 	}

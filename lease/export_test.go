@@ -2,11 +2,7 @@ package lease
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"time"
-
-	"go.opentelemetry.io/otel/metric/noop"
 
 	"github.com/traceflake/traceflake/randflake"
 )
@@ -84,29 +80,4 @@ func RequestValues() (names []string) {
 		names = append(names, o.name)
 	}
 	return append(names, otherOutcome)
-}
-
-// Remember returns a Keeper with k's state, as on a copy of its machine: the grants, the proposed
-// nonces and the pending Acquire. Its options include WithMachine. Its generators make IDs from the present second on.
-func (k *Keeper) Remember(opts ...Option) (*Keeper, error) {
-	c, err := newKeeper(k.store.Store, k.store.codec, append([]Option{WithMeterProvider(noop.NewMeterProvider())}, opts...)...)
-	if err != nil {
-		return nil, err
-	}
-	c.bid, c.askAt, c.failures, c.noLease = k.bid, k.askAt, k.failures, k.noLease
-	maps.Copy(c.used, k.used)
-	c.jitter, c.nonce, c.life = k.jitter, k.nonce, k.life
-	for _, t := range k.terms {
-		twin, err := c.newTerm(t.grant, read(k.cfg.clock), t.life)
-		if err != nil {
-			return nil, err
-		}
-		twin.second.Store(t.second.Load())
-		twin.offset.Store(t.offset.Load())
-		twin.pending = slices.Clone(t.pending)
-		twin.proven, twin.raised, twin.renewAt, twin.failures = t.proven, t.raised, t.renewAt, t.failures
-		c.terms = append(c.terms, twin)
-	}
-	c.publish()
-	return c, nil
 }

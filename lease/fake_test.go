@@ -141,9 +141,9 @@ type bench struct {
 	t       *testing.T
 	codec   *randflake.Codec
 	clock   *fakeClock
-	memory  *driver.Memory // shared by copies
-	store   *fakeStore     // the bench's connection to it
-	life    *uint64        // changes when the machine is restored from a snapshot
+	memory  *driver.Memory
+	store   *fakeStore // the connection to it
+	life    *uint64    // changes when the machine is restored from a snapshot
 	reports []error
 }
 
@@ -171,10 +171,19 @@ var few = driver.NodeRange{Nodes: 4, BlockSize: 1}
 // newBench returns a Keeper with leases of 10 s, which holds none yet.
 func newBench(t *testing.T, opts ...lease.Option) *bench {
 	t.Helper()
-	memory := driver.NewMemory(driver.WithNodeRange(few))
-	b := &bench{t: t, codec: testCodec(t), clock: newFakeClock(), memory: memory, store: &fakeStore{Store: memory}, life: new(uint64)}
+	return benchOf(t, newFakeClock(), driver.NewMemory(driver.WithNodeRange(few)), opts...)
+}
+
+func benchOf(t *testing.T, clock *fakeClock, memory *driver.Memory, opts ...lease.Option) *bench {
+	t.Helper()
+	b := &bench{t: t, codec: testCodec(t), clock: clock, memory: memory, store: &fakeStore{Store: memory}, life: new(uint64)}
 	*b.life = 7
-	k, err := lease.NewKeeper(b.store, b.codec, b.options(opts)...)
+	opts = append([]lease.Option{
+		lease.WithClock(clock), lease.WithTTL(10 * time.Second), lease.WithMeterProvider(noop.NewMeterProvider()),
+		lease.WithErrorHandler(func(err error) { b.reports = append(b.reports, err) }),
+		lease.WithMachine(func() uint64 { return *b.life }),
+	}, opts...)
+	k, err := lease.NewKeeper(b.store, b.codec, append(opts, lease.WithMeterProvider(nil), lease.WithErrorHandler(nil))...) // nil changes nothing
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,27 +216,12 @@ func newBusy(t *testing.T, blocks int) *bench {
 	return nil
 }
 
-func (b *bench) options(opts []lease.Option) []lease.Option {
-	opts = append([]lease.Option{
-		lease.WithClock(b.clock), lease.WithTTL(10 * time.Second), lease.WithMeterProvider(noop.NewMeterProvider()),
-		lease.WithErrorHandler(func(err error) { b.reports = append(b.reports, err) }),
-		lease.WithMachine(func() uint64 { return *b.life }),
-	}, opts...)
-	return append(opts, lease.WithMeterProvider(nil), lease.WithErrorHandler(nil)) // which change nothing
-}
-
-// copied returns a copy of b, as on a copy of its machine, which has the same clock and a
-// connection of its own to the same store.
-func (b *bench) copied(opts ...lease.Option) *bench {
+// releasedByACopy does what Close does in a copy of the process that used nothing of this second.
+func (b *bench) releasedByACopy() {
 	b.t.Helper()
-	c := &bench{t: b.t, codec: b.codec, clock: b.clock, memory: b.memory, store: &fakeStore{Store: b.memory}, life: b.life}
-	var err error
-	if c.Keeper, err = b.Remember(c.options(opts)...); err != nil {
+	if err := b.memory.Release(b.t.Context(), b.Terms()[0].Grant(), lease.NewNonce(), b.clock.Now()); err != nil {
 		b.t.Fatal(err)
 	}
-	c.SetStore(c.store)
-	c.ReportAtOnce()
-	return c
 }
 
 // during calls f at the beginning of each call of one kind.

@@ -80,16 +80,15 @@ func TestChangesDuringAcquire(t *testing.T) {
 	}
 }
 
-// returned returns a copy of a Keeper which has since returned the grant that both had.
+// returned returns a Keeper whose grant was returned by a copy of the process.
 func returned(t *testing.T) *bench {
 	t.Helper()
-	b := newBench(t, lease.WithMaxBlocks(2))
-	b.pass(time.Second)
-	b.mustOne()
-	c := b.copied(lease.WithMaxBlocks(2))
-	b.close()
+	b := newHeld(t, lease.WithMaxBlocks(2))
 	b.clock.Add(time.Second)
-	return c
+	b.mustOne()
+	b.clock.Add(time.Second)
+	b.releasedByACopy()
+	return b
 }
 
 // A copy returned the grant, and the other copy wins the same block as a second grant: it must not
