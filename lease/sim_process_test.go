@@ -45,7 +45,6 @@ type process struct {
 	closing  bool
 	armed    bool          // will be copied during its next call to the store
 	ahead    time.Duration // how far the clock is ahead when the first Acquire is sent
-	frozen   time.Duration
 	burst    int           // IDs to make at once
 	lastID   time.Duration // when the last one was made
 }
@@ -276,7 +275,7 @@ func (p *process) copy(h *host) *process {
 	if q.told != len(q.answers) {
 		panic("the copy does not repeat what the original did")
 	}
-	q.copying, q.steps, q.frozen, q.lastID = false, slices.Clone(p.steps), p.frozen, p.lastID
+	q.copying, q.steps, q.lastID = false, slices.Clone(p.steps), p.lastID
 	q.grants = slices.Clone(p.grants)
 	common := p.life
 	p.life, q.life = newLife(p, common), newLife(q, common)

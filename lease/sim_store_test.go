@@ -34,7 +34,6 @@ type server struct {
 	store   *driver.Memory
 	granted map[uint32]*granted // the last grant of each block, by its first node
 	clock   time.Duration       // how far its clock is ahead
-	down    time.Duration       // down until this time
 	offline int                 // how many operators keep processes away
 }
 
@@ -268,7 +267,7 @@ func (c client) call(ctx context.Context, apply func(*server) reply) reply {
 		s := p.server
 		lost := reply{err: errNoAnswer, sent: w.now, wait: w.between(10*time.Millisecond, simTimeout)}
 		again := func() { _ = serve(s) }
-		if p.host.cut > w.now || s.down > w.now || w.chance(0.08) {
+		if p.host.cut > w.now || w.chance(0.08) {
 			if w.rng.IntN(2) == 0 { // not lost: it arrives after the client has given up
 				w.after(simTimeout+w.late(), again)
 			}

@@ -156,7 +156,7 @@ func (w *world) run(until time.Duration) {
 			continue
 		}
 		if p := t.process; p != nil {
-			if thaw := max(p.frozen, p.host.frozen); thaw > w.now {
+			if thaw := p.host.frozen; thaw > w.now {
 				w.wakeAt(t, thaw)
 				continue
 			}
