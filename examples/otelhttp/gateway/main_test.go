@@ -218,9 +218,3 @@ func fetch(address string) (body string, err error) {
 	text, err := io.ReadAll(response.Body)
 	return string(text), err
 }
-
-func TestUsage(t *testing.T) {
-	if err := run(t.Context(), "127.0.0.1:0", "localhost"); err == nil || !strings.Contains(err.Error(), "not a URL such as") {
-		t.Error(err)
-	}
-}
