@@ -1,6 +1,8 @@
 package setup_test
 
 import (
+	"fmt"
+	"log/slog"
 	"os"
 	"regexp"
 	"slices"
@@ -12,6 +14,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
+	"github.com/traceflake/traceflake/internal/reports"
+	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/setup"
 )
 
@@ -106,6 +110,20 @@ func TestMeterProvider(t *testing.T) {
 		}
 		if err := ids.Shutdown(t.Context()); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+func TestLevel(t *testing.T) {
+	for err, want := range map[error]slog.Level{
+		reports.Recovered("lease: recovered"):    slog.LevelInfo,
+		errAway:                                  slog.LevelWarn,
+		fmt.Errorf("x: %w", lease.ErrNoStore):    slog.LevelError,
+		fmt.Errorf("x: %w", setup.ErrConfig):     slog.LevelError,
+		fmt.Errorf("x: %w", lease.ErrNoFreeNode): slog.LevelWarn,
+	} {
+		if got := setup.Level(err); got != want {
+			t.Errorf("%v has the level %s, want %s", err, got, want)
 		}
 	}
 }

@@ -1,140 +1,236 @@
 package tracing
 
 import (
+	"encoding/binary"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/google/uuid"
+	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
 	"go.opentelemetry.io/otel/propagation"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/traceflake/traceflake/idgen"
 	"github.com/traceflake/traceflake/propagation/xtraceid"
+	"github.com/traceflake/traceflake/randflake"
+	"github.com/traceflake/traceflake/traceid"
 )
 
-// startEdge starts a service that answers each request by calling url with its context. Its client
-// injects with out.
-func startEdge(t *testing.T, url string, out propagation.TextMapPropagator, c serviceConfig) (edge *service) {
+// hop is a request to edge, which calls orders.
+type hop struct {
+	name    string
+	headers []string
+
+	// of edge
+	propagator propagation.TextMapPropagator // default: xtraceid.New()
+	sampler    sdktrace.Sampler              // default: ParentBased(AlwaysSample())
+	verify     func(trace.TraceID) bool      // of [xtraceid.Untrusted], if there is one
+
+	trace   string            // "" is a new one
+	parent  string            // of edge's span; "" is none
+	link    bool              // edge's span has a link to that of the headers
+	dropped bool              // not sampled
+	root    bool              // the root sampler was asked
+	sends   map[string]string // ends of what orders receives, or all after =
+}
+
+// fleet returns a verifier and a generator with a lease of some minutes.
+func fleet(t *testing.T, secret string) (*traceid.Verifier, *idgen.Generator) {
 	t.Helper()
-	edge = startService(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		req, err := http.NewRequestWithContext(r.Context(), http.MethodGet, url, http.NoBody)
+	codec, err := randflake.NewCodec([]byte(secret))
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now().Truncate(time.Second)
+	source, err := randflake.NewGenerator(codec, randflake.Lease{Node: 8, Nodes: 8, Start: now.Add(-time.Second), End: now.Add(10 * time.Minute)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return traceid.NewVerifier(randflake.NewKeyring(codec)), idgen.New(idgen.WithSource(source))
+}
+
+// whileMigrating is the edge's rule in docs/migrating.md, word for word: see TestRecipes.
+func whileMigrating(keyring *randflake.Keyring) func(trace.TraceID) bool {
+	verifier := traceid.NewVerifier(keyring, traceid.WithPlausible(5*time.Minute)) // clients' new IDs
+	accept := func(id trace.TraceID) bool {
+		old := [8]byte(id[:8]) == [8]byte{} // 64-bit
+		return old || verifier.Verify(id)
+	}
+	return accept
+}
+
+// What the SDK and its samplers make of the rows of the propagator's table, which are tested one by
+// one in its package, and what the next service receives.
+func TestHops(t *testing.T) {
+	b3 := func(id, sampled string, more ...string) []string {
+		h := []string{"X-B3-TraceId", id, "X-B3-SpanId", spanS}
+		if sampled != "" {
+			h = append(h, "X-B3-Sampled", sampled)
+		}
+		return append(h, more...)
+	}
+	with := func(opts ...xtraceid.Option) propagation.TextMapPropagator { return xtraceid.New(opts...) }
+	refuse := xtraceid.WithVerifier(func(trace.TraceID) bool { return false })
+	alone, low := []string{"x-trace-id", traceT}, "0000000000000000"+low64
+	cases := []hop{
+		{name: "nothing", root: true},
+		{name: "64-bit B3, sampled", headers: b3(lowT, "1", alone...), trace: traceT, parent: spanS},
+		{name: "64-bit B3, not sampled", headers: b3(lowT, "0", alone...), trace: traceT, parent: spanS, dropped: true},
+		{name: "other B3, not sampled", headers: b3(traceU, "0", alone...), trace: traceT, root: true},
+		{name: "x-trace-id alone", headers: alone, trace: traceT, root: true},
+		{name: "B3 alone, 64-bit", headers: b3(low64, "1"), trace: low, parent: spanS},
+		{name: "refused", headers: b3(lowT, "0", alone...), propagator: with(refuse), root: true},
+		{name: "B3 shortened", headers: b3(traceT, "1"), propagator: with(xtraceid.WithB3TraceID64()), trace: traceT, parent: spanS,
+			sends: map[string]string{"X-B3-TraceId": "=" + lowT, "X-Trace-Id": "=" + traceT}},
+	}
+
+	// If the caller leaves the sampling decision open, ParentBased drops the trace, unless
+	// WithDeferredSampled is set: then the services behind follow.
+	propagator := xtraceid.New(xtraceid.WithDeferredSampled())
+	open := hop{headers: b3(lowT, "", alone...), trace: traceT, parent: spanS}
+	for name, c := range map[string]hop{
+		"treated as sampled":      {propagator: propagator, sampler: sdktrace.ParentBased(sdktrace.NeverSample())},
+		"ParentBased drops":       {sampler: sdktrace.ParentBased(sdktrace.AlwaysSample()), dropped: true},
+		"another sampler samples": {sampler: sdktrace.AlwaysSample()},
+	} {
+		row := open
+		row.name, row.propagator, row.sampler, row.dropped = "open, "+name, c.propagator, c.sampler, c.dropped
+		cases = append(cases, row)
+	}
+
+	// W3C's random flag: a trace that begins in edge has it; an incoming trace has it only if it
+	// arrived with it.
+	random := propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{},
+		xtraceid.New(xtraceid.WithRandomFlag()))
+	parent := "00-" + traceT + "-" + spanS
+	flags := func(f string) map[string]string { return map[string]string{"Traceparent": "-" + f} }
+	cases = append(cases,
+		hop{name: "random flag, a trace begins", propagator: random, root: true, sends: flags("03")},
+		hop{name: "random flag, not sampled", propagator: random, sampler: sdktrace.NeverSample(), dropped: true, sends: flags("02")},
+		hop{name: "random flag, x-trace-id", headers: alone, propagator: random, trace: traceT, root: true, sends: flags("01")},
+		hop{name: "no random flag", headers: []string{"traceparent", parent + "-01"}, propagator: random, trace: traceT, parent: spanS, sends: flags("01")},
+		hop{name: "random flag came", headers: []string{"traceparent", parent + "-03"}, propagator: random, trace: traceT, parent: spanS, sends: flags("03")},
+	)
+
+	// With the fleet's own generator and verifier, a trace of the fleet's client continues; those of
+	// another fleet and of random IDs do not, and the new one has a link to them. A caller whose
+	// request has no ID, or malformed ones, cannot set B3's debug flag in the fleet.
+	verifier, ids := fleet(t, "the fleet's secr")
+	_, foreign := fleet(t, "another's secret")
+	of := func(g *idgen.Generator) string { id, _ := g.NewIDs(t.Context()); return id.String() }
+	ours, debug := of(ids), map[string]string{"X-B3-Flags": ""}
+	cases = append(cases,
+		hop{name: "ours", headers: b3(ours, "1"), verify: verifier.Verify, trace: ours, parent: spanS},
+		hop{name: "another fleet's", headers: b3(of(foreign), "1"), verify: verifier.Verify, link: true, root: true},
+		hop{name: "of one process alone", headers: b3(of(idgen.New()), "0"), verify: verifier.Verify, link: true, root: true},
+		hop{name: "debug without an ID", headers: []string{"X-B3-Flags", "1"}, verify: verifier.Verify, root: true, sends: debug},
+		hop{name: "debug in one header", headers: []string{"b3", "d"}, verify: verifier.Verify, root: true, sends: debug},
+		hop{name: "debug with malformed IDs", headers: b3("xyz", "", "X-B3-Flags", "1"), verify: verifier.Verify, root: true, sends: debug},
+	)
+
+	// How the edge treats each kind of client during a migration.
+	keyring, err := randflake.ParseKeyring(strings.NewReader("dffd6021bb2bd5b0af676290809ec3a5"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := func(at time.Duration) string { // an ID with the usual clear half and random bits
+		id, low := traceid.Min(time.Now().Add(at)), uuid.New()
+		copy(id[8:], low[:])
+		return id.String()
+	}
+	v7 := binary.BigEndian.AppendUint64(nil, uint64(time.Now().UnixMilli())<<16)
+	now, slow := client(0), client(-4*time.Minute)
+	for _, c := range []hop{
+		{name: "old app, 64-bit B3", headers: b3(low64, "1"), trace: low, parent: spanS},
+		{name: "old app, 64-bit B3 and x-trace-id", headers: b3(low64, "1", "x-trace-id", now), trace: now, parent: spanS},
+		{name: "new app", headers: []string{"x-trace-id", now}, trace: now, root: true},
+		{name: "new app, a slow request", headers: []string{"x-trace-id", slow}, trace: slow, root: true},
+		{name: "new app, an ID made an hour ago", headers: []string{"x-trace-id", client(-time.Hour)}, root: true},
+		{name: "UUID of version 7", headers: []string{"x-trace-id", trace.TraceID(append(v7, v7...)).String()}, root: true},
+		{name: "random", headers: []string{"x-trace-id", "f" + now[1:]}, root: true},
+	} {
+		c.name, c.verify = "migrating, "+c.name, whileMigrating(keyring)
+		cases = append(cases, c)
+	}
+
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) { c.run(t) })
+	}
+}
+
+func (c hop) run(t *testing.T) {
+	var received http.Header
+	orders := startService(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { received = r.Header.Clone() }),
+		serviceConfig{propagator: propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, xtraceid.New())})
+	config := serviceConfig{propagator: c.propagator, sampler: c.sampler}
+	if c.propagator == nil {
+		config.propagator = xtraceid.New()
+	}
+	if c.verify != nil {
+		config.options = []otelhttp.Option{otelhttp.WithPublicEndpointFn(xtraceid.Untrusted(c.verify))}
+	}
+	var edge *service
+	edge = startService(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		req, err := http.NewRequestWithContext(r.Context(), http.MethodGet, orders.URL, http.NoBody)
 		if err != nil {
 			t.Error(err)
 			return
 		}
-		resp, err := edge.client(out).Do(req)
+		resp, err := edge.client(config.propagator).Do(req)
 		if err != nil {
 			t.Error(err)
 			return
 		}
 		resp.Body.Close()
-		w.WriteHeader(resp.StatusCode)
-	}), c)
-	return edge
-}
+	}), config)
+	header := get(t, edge.Client(), edge.URL, c.headers...).Header
+	edge.Close()
+	orders.Close()
 
-// A client with an SDK calls edge, and edge calls orders: one trace, in which each span is the
-// child of the one before.
-func TestTwoHops(t *testing.T) {
-	for name, p := range map[string]propagation.TextMapPropagator{
-		"128-bit": xtraceid.New(), "64-bit": xtraceid.New(xtraceid.WithB3TraceID64()),
-	} {
-		t.Run(name, func(t *testing.T) {
-			orders := startService(t, http.HandlerFunc(ok), serviceConfig{propagator: p})
-			edge := startEdge(t, orders.URL, p, serviceConfig{propagator: p})
-
-			resp := get(t, edge.client(p), edge.URL)
-			spans := edge.ended(t, 3) // in order of their ends: client in edge, server edge, client in the test
-			spans = append(orders.ended(t, 1), spans...)
-			for i, span := range spans {
-				if got, want := span.SpanContext().TraceID(), spans[0].SpanContext().TraceID(); got != want {
-					t.Errorf("span %d has trace %s, another span has %s", i, got, want)
-				}
-				want := trace.SpanID{}
-				if i+1 < len(spans) {
-					want = spans[i+1].SpanContext().SpanID()
-				}
-				if got := span.Parent().SpanID(); got != want {
-					t.Errorf("span %d (%s) has parent %s, want %s", i, span.SpanKind(), got, want)
-				}
-			}
-			if got, want := resp.Header.Get("x-trace-id"), spans[0].SpanContext().TraceID().String(); got != want {
-				t.Errorf("the response has x-trace-id %q, want %s", got, want)
-			}
-			if n := orders.root.asked.Load(); n != 0 {
-				t.Errorf("orders made %d sampling decisions although edge had decided", n)
-			}
-		})
+	id, err := trace.TraceIDFromHex(header.Get("x-trace-id"))
+	if err != nil || len(header.Values("x-trace-id")) != 1 {
+		t.Fatalf("the response has x-trace-id %q", header.Values("x-trace-id"))
 	}
-}
-
-// If the caller leaves the sampling decision open, ParentBased drops the trace, unless
-// WithDeferredSampled is set: then the services behind follow.
-func TestOpenDecision(t *testing.T) {
-	propagator := xtraceid.New(xtraceid.WithDeferredSampled())
-	for _, c := range []struct {
-		name       string
-		propagator propagation.TextMapPropagator
-		sampler    sdktrace.Sampler
-		spans      int // in orders, which has no options: it needs the decision
-	}{
-		{"treated as sampled", propagator, sdktrace.ParentBased(sdktrace.NeverSample()), 1},
-		{"ParentBased drops", xtraceid.New(), sdktrace.ParentBased(sdktrace.AlwaysSample()), 0},
-		{"another sampler samples", xtraceid.New(), sdktrace.AlwaysSample(), 1},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			orders := startService(t, http.HandlerFunc(ok), serviceConfig{})
-			edge := startEdge(t, orders.URL, c.propagator, serviceConfig{propagator: c.propagator, sampler: c.sampler})
-			get(t, edge.Client(), edge.URL, "x-trace-id", traceT, "X-B3-TraceId", lowT, "X-B3-SpanId", spanS)
-			edge.Close()
-			orders.Close()
-			edge.ended(t, 2*c.spans)
-			for _, span := range orders.ended(t, c.spans) {
-				if got := span.SpanContext().TraceID().String(); got != traceT {
-					t.Errorf("orders has trace %s, want %s", got, traceT)
-				}
-			}
-		})
+	isNew := !slices.Contains(c.headers, id.String()) && traceid.Plausible(id, time.Now(), time.Minute, time.Minute)
+	if isNew != (c.trace == "") || !isNew && id.String() != c.trace {
+		t.Errorf("trace %s, want %q", id, c.trace)
 	}
-}
-
-// W3C's random flag over real HTTP: a trace that begins in edge has it, in edge, in edge's
-// requests and in orders; an incoming trace has it only if it arrived with it.
-func TestRandomFlag(t *testing.T) {
-	propagator := propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{},
-		xtraceid.New(xtraceid.WithRandomFlag()))
-	for _, c := range []struct {
-		name    string
-		headers []string
-		sampler sdktrace.Sampler
-		flags   string // in the traceparent that orders receives
-		spans   int
-		random  bool
-	}{
-		{"a trace begins", nil, nil, "03", 3, true},
-		{"it is not sampled", nil, sdktrace.NeverSample(), "02", 0, true},
-		{"x-trace-id from outside", []string{"x-trace-id", traceT}, nil, "01", 3, false},
-		{"traceparent without the flag", []string{"traceparent", "00-" + traceT + "-" + spanS + "-01"}, nil, "01", 3, false},
-		{"traceparent with the flag", []string{"traceparent", "00-" + traceT + "-" + spanS + "-03"}, nil, "03", 3, true},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			var got string
-			orders := startService(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-				got = r.Header.Get("traceparent")
-			}), serviceConfig{propagator: propagation.TraceContext{}})
-			edge := startEdge(t, orders.URL, propagation.TraceContext{}, serviceConfig{propagator: propagator, sampler: c.sampler})
-			get(t, edge.Client(), edge.URL, c.headers...)
-			edge.Close()
-			orders.Close()
-			spans := append(edge.spans.Ended(), orders.spans.Ended()...)
-			if !strings.HasSuffix(got, "-"+c.flags) || len(spans) != c.spans {
-				t.Errorf("orders got traceparent %q, want flags %s; %d spans, want %d", got, c.flags, len(spans), c.spans)
-			}
-			for _, span := range spans {
-				if got := span.SpanContext().TraceFlags().IsRandom(); got != c.random {
-					t.Errorf("%s %s: random flag %v, want %v", span.SpanKind(), span.Name(), got, c.random)
-				}
-			}
-		})
+	if asked := edge.root.asked.Load() == 1; asked != c.root || orders.root.asked.Load() > 0 {
+		t.Errorf("edge's root sampler was asked: %v, want %v; that of orders %d times", asked, c.root, orders.root.asked.Load())
+	}
+	for name, end := range c.sends {
+		if got := received.Get(name); !strings.HasSuffix("="+got, end) || end == "" && got != "" {
+			t.Errorf("orders receives %s: %q, want …%s", name, got, end)
+		}
+	}
+	spans := append(orders.spans.Ended(), edge.spans.Ended()...) // orders' server, edge's client and server
+	if c.dropped {
+		if len(spans) > 0 {
+			t.Errorf("%d spans, want none", len(spans))
+		}
+		return
+	}
+	if len(spans) != 3 {
+		t.Fatalf("%d spans, want 3", len(spans))
+	}
+	for i, parent := range []string{spans[1].SpanContext().SpanID().String(), spans[2].SpanContext().SpanID().String(), c.parent} {
+		span := spans[i]
+		if got := strings.Trim(span.Parent().SpanID().String(), "0"); got != strings.Trim(parent, "0") || span.SpanContext().TraceID() != id {
+			t.Errorf("%s %s is in trace %s under %q, want %s under %q", span.SpanKind(), span.Name(), span.SpanContext().TraceID(), got, id, parent)
+		}
+		if f, ok := c.sends["Traceparent"]; ok && span.SpanContext().TraceFlags().IsRandom() != (f == "-03") {
+			t.Errorf("%s %s has the flags %s", span.SpanKind(), span.Name(), span.SpanContext().TraceFlags())
+		}
+	}
+	var links []string
+	for _, l := range spans[2].Links() {
+		links = append(links, l.SpanContext.TraceID().String(), l.SpanContext.SpanID().String())
+	}
+	if c.link && (len(links) != 2 || !slices.Equal(links, []string{c.headers[1], spanS})) || !c.link && links != nil {
+		t.Errorf("links %q", links)
 	}
 }

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -13,9 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/trace"
@@ -23,8 +19,6 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/driver"
-	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/setup"
 )
 
@@ -33,7 +27,7 @@ import (
 func TestRecipes(t *testing.T) {
 	indent := regexp.MustCompile(`(?m)^\s+`)
 	var sources strings.Builder
-	for _, path := range []string{"recipes_test.go", "grpc_test.go", "hops_test.go", "edge_test.go", "../../propagation/xtraceid/example_test.go"} {
+	for _, path := range []string{"recipes_test.go", "grpc_test.go", "hops_test.go", "../../propagation/xtraceid/example_test.go"} {
 		source, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
@@ -167,81 +161,17 @@ func TestRestoredHook(t *testing.T) {
 	}
 }
 
-// A problem is logged when it begins, at a level that says whether somebody has to act, and when it
-// is over.
+// A problem is logged at a level that says whether somebody has to act; setup tests the others.
 func TestErrorLevels(t *testing.T) {
 	otelHandler, logger := otel.GetErrorHandler(), slog.Default()
 	t.Cleanup(func() { otel.SetErrorHandler(otelHandler); slog.SetDefault(logger) })
-	var mu sync.Mutex
 	var log bytes.Buffer
-	slog.SetDefault(slog.New(slog.NewTextHandler(locked{&mu, &log}, nil)))
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
 		slog.Log(context.Background(), setup.Level(err), "opentelemetry", "error", err)
 	}))
-	store := &refusing{Store: driver.NewMemory(), err: lease.ErrNoStore}
-	codec, err := randflake.NewCodec(make([]byte, 16))
-	if err != nil {
-		t.Fatal(err)
+	otel.Handle(lease.ErrNoStore)
+	if text := log.String(); !strings.Contains(text, "level=ERROR") || !strings.Contains(text, lease.ErrNoStore.Error()) {
+		t.Errorf("logged %s", text)
 	}
-	keeper, err := lease.Start(t.Context(), store, codec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	await := func(pattern string) {
-		t.Helper()
-		for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-			mu.Lock()
-			text := log.String()
-			mu.Unlock()
-			if regexp.MustCompile(pattern).MatchString(text) {
-				return
-			}
-			if time.Now().After(end) {
-				t.Fatalf("nothing like %q in\n%s", pattern, text)
-			}
-		}
-	}
-	await("level=ERROR .*there is no lease store here")
-	store.set(nil)
-	await("level=INFO .*recovered")
-	if err := keeper.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if got := setup.Level(errors.New("connection refused")); got != slog.LevelWarn {
-		t.Errorf("another problem has level %s", got)
-	}
-}
-
-type locked struct {
-	mu *sync.Mutex
-	io.Writer
-}
-
-func (l locked) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.Writer.Write(b)
-}
-
-// refusing is a store that refuses to be described while it has an error.
-type refusing struct {
-	lease.Store
-	mu  sync.Mutex
-	err error
-}
-
-func (s *refusing) set(err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.err = err
-}
-
-func (s *refusing) Describe(ctx context.Context) (lease.Description, error) {
-	s.mu.Lock()
-	err := s.err
-	s.mu.Unlock()
-	if err != nil {
-		return lease.Description{}, err
-	}
-	return s.Store.Describe(ctx)
 }
