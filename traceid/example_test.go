@@ -33,19 +33,6 @@ func ExampleMin() {
 	// 	AND '16c6eab0f07fffffffffffffffffffff'
 }
 
-// An old record gets an ID with its own time. The low half must be unique; Generator.NewTraceIDAt
-// of package idgen takes care of that.
-func ExampleNew() {
-	at := time.Date(2021, 5, 6, 7, 8, 9, 0, time.UTC)
-	id, err := traceid.New(at, 0, 0x0123456789abcdef)
-	fmt.Println(id, err)
-	_, err = traceid.New(time.Date(2019, 12, 31, 0, 0, 0, 0, time.UTC), 0, 1)
-	fmt.Println(err)
-	// Output:
-	// 04f10d37d40000000123456789abcdef <nil>
-	// traceid: the time is before 2020-01-01T00:00:00Z
-}
-
 // With the fleet's secrets, an ID shows which node made it.
 func ExampleInspect() {
 	keyring, err := randflake.ParseKeyring(strings.NewReader("dffd6021bb2bd5b0af676290809ec3a5"))

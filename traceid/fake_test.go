@@ -12,8 +12,11 @@ import (
 	"github.com/traceflake/traceflake/traceid"
 )
 
-// noon is a time at which everything works.
-var noon = time.Date(2026, 3, 14, 12, 0, 0, 500_000_000, time.UTC)
+// noon is a time at which everything works; epoch is the first that an ID encodes.
+var (
+	noon  = time.Date(2026, 3, 14, 12, 0, 0, 500_000_000, time.UTC)
+	epoch = time.UnixMilli(traceid.EpochMillis).UTC()
+)
 
 // fixed is a clock that does not move.
 type fixed time.Time
@@ -45,6 +48,15 @@ func assemble(t testing.TB, k *randflake.Keyring, clear, second time.Time) trace
 	id, err := traceid.New(clear, 5, low)
 	if err != nil {
 		t.Fatal(err)
+	}
+	return id
+}
+
+func parse(t testing.TB, s string) trace.TraceID {
+	t.Helper()
+	id, err := trace.TraceIDFromHex(s)
+	if err != nil {
+		t.Fatalf("%q: %v", s, err)
 	}
 	return id
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"strconv"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -21,33 +22,19 @@ import (
 // vector is a known answer of testdata/format.json. Programs in other languages and stored data
 // rely on them.
 type vector struct {
-	Name, ID, Low, Wrong, Min, Max string
-	UnixMS                         int64 `json:"unix_ms"`
-	Sequence                       int64
-	NotBeforeMS                    *int64 `json:"not_before_ms"`
-}
-
-// dated is the time of an ID; nil if it has none.
-type dated struct {
-	Name, ID string
-	UnixMS   *int64 `json:"unix_ms"`
-}
-
-// pair is whether the halves of an ID agree.
-type pair struct {
-	Name, Secret, ID string
-	Agree            bool
+	Name, ID, Low, Wrong, Min, Max, Secret string
+	UnixMS                                 *int64 `json:"unix_ms"`
+	NotBeforeMS                            *int64 `json:"not_before_ms"`
+	Sequence                               int64
+	Agree                                  bool
 }
 
 type format struct {
-	EpochMS          int64 `json:"epoch_ms"`
-	IDs, Bounds      []vector
-	NoID             []vector `json:"no_id"`
-	Order, Malformed []string
-	KindsNowMS       int64 `json:"kinds_now_ms"`
-	Kinds            []vector
-	Read             []dated
-	Halves           []pair
+	EpochMS                          int64 `json:"epoch_ms"`
+	IDs, Bounds, Kinds, Read, Halves []vector
+	NoID                             []vector `json:"no_id"`
+	Order, Malformed                 []string
+	KindsNowMS                       int64 `json:"kinds_now_ms"`
 }
 
 func vectors(t *testing.T) (f format) {
@@ -65,25 +52,24 @@ func vectors(t *testing.T) (f format) {
 	return f
 }
 
-func (v vector) make(t *testing.T, zone *time.Location, beyond time.Duration) (trace.TraceID, error) {
+// make returns the ID of the last nanosecond of a vector's millisecond, in some time zone.
+func (v vector) make(t *testing.T) (trace.TraceID, error) {
 	low, err := strconv.ParseUint(v.Low, 16, 64)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return traceid.New(time.UnixMilli(v.UnixMS).Add(beyond).In(zone), uint32(v.Sequence), randflake.ID(low))
+	at := time.UnixMilli(*v.UnixMS).Add(999_999).In(time.FixedZone("", 3600))
+	return traceid.New(at, uint32(v.Sequence), randflake.ID(low))
 }
 
 func TestFormat(t *testing.T) {
 	for _, v := range vectors(t).IDs {
-		for _, zone := range []*time.Location{time.UTC, time.FixedZone("", 3600)} {
-			id, err := v.make(t, zone, 999_999)
-			if err != nil || id.String() != v.ID {
-				t.Errorf("%s: %s, %v, want %s", v.Name, id, err, v.ID)
-			}
+		id, err := v.make(t)
+		if err != nil || id.String() != v.ID {
+			t.Errorf("%s: %s, %v, want %s", v.Name, id, err, v.ID)
 		}
-		id := parse(t, v.ID)
-		if at := traceid.Time(id); at.UnixMilli() != v.UnixMS || at.Location() != time.UTC {
-			t.Errorf("%s: time %s, want %d ms", v.Name, at, v.UnixMS)
+		if at := traceid.Time(id); at.UnixMilli() != *v.UnixMS || at.Location() != time.UTC {
+			t.Errorf("%s: time %s, want %d ms", v.Name, at, *v.UnixMS)
 		}
 		if got := fmt.Sprintf("%016x", uint64(traceid.Low(id))); traceid.Sequence(id) != uint32(v.Sequence) || got != v.Low {
 			t.Errorf("%s: sequence %d, low half %s", v.Name, traceid.Sequence(id), got)
@@ -97,12 +83,13 @@ func TestFormatNoID(t *testing.T) {
 		if v.Sequence < 0 || v.Sequence > math.MaxUint32 {
 			continue // not a uint32
 		}
-		id, err := v.make(t, time.UTC, 0)
+		id, err := v.make(t)
 		want := traceid.ErrInvalidParts
 		if v.Wrong == "time" {
-			if want = traceid.ErrBeforeEpoch; v.UnixMS > f.EpochMS {
-				want = traceid.ErrAfterEnd
-			}
+			want = traceid.ErrAfterEnd
+		}
+		if *v.UnixMS < f.EpochMS {
+			want = traceid.ErrBeforeEpoch
 		}
 		if !errors.Is(err, want) || id.IsValid() {
 			t.Errorf("%s: %s, %v, want %v", v.Name, id, err, want)
@@ -118,8 +105,7 @@ func TestFormatNoID(t *testing.T) {
 // An ID without a time is not plausible at the time that its zeros would be.
 func TestFormatRead(t *testing.T) {
 	for _, v := range vectors(t).Read {
-		id := parse(t, v.ID)
-		at := time.UnixMilli(traceid.EpochMillis)
+		id, at := parse(t, v.ID), epoch
 		if v.UnixMS != nil {
 			at = time.UnixMilli(*v.UnixMS)
 		}
@@ -151,7 +137,7 @@ func TestFormatHalves(t *testing.T) {
 func TestFormatBounds(t *testing.T) {
 	f := vectors(t)
 	for _, v := range f.Bounds {
-		at := time.UnixMilli(v.UnixMS)
+		at := time.UnixMilli(*v.UnixMS)
 		if low, high := traceid.Min(at), traceid.Max(at); low.String() != v.Min || high.String() != v.Max {
 			t.Errorf("%s: %s to %s, want %s to %s", v.Name, low, high, v.Min, v.Max)
 		}
@@ -162,4 +148,38 @@ func TestFormatBounds(t *testing.T) {
 			t.Errorf("%s is not before %s", a, b)
 		}
 	}
+}
+
+// Far years are clamped like near ones, also where their milliseconds overflow and look valid.
+func TestFarYears(t *testing.T) {
+	const wrap = 18_446_744_073_709_552 // seconds: the first one after 2^64 ms
+	last := time.UnixMilli(traceid.EpochMillis + traceid.MaxMillis)
+	for far, want := range map[time.Time]time.Time{
+		{}: epoch, time.Unix(math.MinInt64, 0): epoch, time.Unix(noon.Unix()-wrap, 0): epoch,
+		time.Unix(math.MaxInt64, 0): last, time.Unix(1<<40, 0): last, time.Unix(noon.Unix()+wrap, 0): last,
+	} {
+		ms, err := traceid.Millis(far)
+		if lo, hi := traceid.Min(far), traceid.Max(far); err == nil || lo != traceid.Min(want) || hi != traceid.Max(want) {
+			t.Errorf("the year %d: millisecond %d, %v, bounds %s, %s", far.Year(), ms, err, lo, hi)
+		}
+	}
+}
+
+func TestNotBefore(t *testing.T) {
+	f := vectors(t)
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(time.UnixMilli(f.KindsNowMS))) // the bubble's clock starts in 2000
+		for _, v := range f.Kinds {
+			got, want := traceid.NotBefore(parse(t, v.ID), time.Hour), time.Time{} // no bound
+			if v.NotBeforeMS != nil {
+				want = time.UnixMilli(*v.NotBeforeMS).UTC()
+			}
+			if got != want {
+				t.Errorf("%s: %s, want %s", v.Name, got, want)
+			}
+		}
+		if got := traceid.NotBefore(traceid.Min(noon), -time.Hour); !got.Equal(noon) {
+			t.Errorf("a negative slack gives %s, want the ID's time", got)
+		}
+	})
 }

@@ -10,10 +10,8 @@ import (
 
 // Info is the content of a trace ID. For a foreign ID the fields have no meaning.
 type Info struct {
-	TraceID  trace.TraceID
 	Time     time.Time       // of the clear half, a whole millisecond
 	Sequence uint32          // of the clear half, within that millisecond
-	Low      randflake.ID    // the low half, undecoded
 	Parts    randflake.Parts // the low half decoded; zero without a secret
 	// Agree is whether the times of the two halves differ by no more than they may in IDs of a
 	// generator. It is false for an ID generated under another secret, for a foreign or a random
@@ -29,23 +27,26 @@ type Info struct {
 // decoded with the first secret. If k is nil, only the clear half is
 // decoded.
 func Inspect(k *randflake.Keyring, id trace.TraceID) Info {
-	info := Info{TraceID: id, Time: Time(id), Sequence: Sequence(id), Low: Low(id), Secret: -1}
-	for i, c := range k.Codecs() {
-		parts := c.Decode(info.Low)
-		if high(id) != 0 && agree(info.Time, parts.Time, DefaultTolerance) {
-			info.Parts, info.Agree, info.Secret = parts, true, i
-			return info
-		}
-		if i == 0 {
-			info.Parts = parts
-		}
-	}
-	return info
+	parts, secret := decode(k.Codecs(), id)
+	return Info{Time(id), Sequence(id), parts, secret >= 0, secret}
 }
 
-// agree reports whether the halves of one ID may have these times. Both run ahead of one clock by
-// at most tolerance; the low one is truncated to its second.
-func agree(clear, second time.Time, tolerance time.Duration) bool {
-	d := clear.Sub(second)
-	return d >= -tolerance && d < tolerance+time.Second
+// tolerance is by how much the times of an ID's two halves may differ, beyond the second to which
+// the low one is truncated: a generator runs ahead of its clock by at most that, and bridges steps
+// back of the clock up to that.
+const tolerance = randflake.DefaultBorrow
+
+// decode decodes the low half with the first codec under which the halves agree, and returns its
+// number. If there is none, that is -1 and the first codec is used.
+func decode(codecs []*randflake.Codec, id trace.TraceID) (first randflake.Parts, secret int) {
+	for i, c := range codecs {
+		parts := c.Decode(Low(id))
+		if d := Time(id).Sub(parts.Time); d >= -tolerance && d < tolerance+time.Second {
+			return parts, i
+		}
+		if i == 0 {
+			first = parts
+		}
+	}
+	return first, -1
 }

@@ -8,11 +8,6 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// DefaultTolerance is by how much the times of an ID's two halves may differ, beyond the second to
-// which the low one is truncated: a generator runs ahead of its clock by at most that, and bridges
-// steps back of the clock up to that.
-const DefaultTolerance = randflake.DefaultBorrow
-
 const (
 	defaultMaxAge = 24 * time.Hour
 	defaultSkew   = time.Minute
@@ -22,40 +17,30 @@ const (
 // zero Verifier refuses everything.
 //
 // Its answer is a hint of origin, not authentication. It stops garbage and IDs made up at random:
-// 5 in 2^30 of those pass for each secret. It does not stop a replayed ID, nor one that combines
-// the low half of a real trace ID, or a real span ID, with a matching clear half. It also refuses
-// IDs of the random fallback, of NewTraceIDAt, and of clients, which have no secret;
-// [WithPlausible] lets those pass.
+// 5 in 2^30 of those pass for each secret, because the times of the halves may differ by
+// [randflake.DefaultBorrow] beyond the second to which the low one is truncated. It does not stop a
+// replayed ID, nor one that combines the low half of a real trace ID, or a real span ID, with a
+// matching clear half. It also refuses IDs of the random fallback, of NewTraceIDAt, and of clients,
+// which have no secret; [WithPlausible] lets those pass.
 type Verifier struct {
-	codecs []*randflake.Codec
-	verifierConfig
-}
-
-type verifierConfig struct {
-	tolerance, maxAge, skew time.Duration
-	plausible               time.Duration   // the second rule's age; negative without that rule
-	clock                   randflake.Clock // nil in the zero Verifier
+	codecs       []*randflake.Codec
+	maxAge, skew time.Duration
+	plausible    time.Duration   // the second rule's age; negative without that rule
+	clock        randflake.Clock // nil in the zero Verifier
 }
 
 // VerifierOption configures a [Verifier].
-type VerifierOption func(*verifierConfig)
-
-// WithTolerance sets by how much the two halves may disagree beyond the second to which the low
-// one is truncated; the default is [DefaultTolerance]. A source that borrows further ahead needs a
-// larger bound here. Each second lets two more of 2^30 forgeries pass.
-func WithTolerance(d time.Duration) VerifierOption {
-	return func(c *verifierConfig) { c.tolerance = max(d, 0) }
-}
+type VerifierOption func(*Verifier)
 
 // WithMaxAge sets how old an ID may be; the default is a day.
 func WithMaxAge(d time.Duration) VerifierOption {
-	return func(c *verifierConfig) { c.maxAge = max(d, 0) }
+	return func(v *Verifier) { v.maxAge = max(d, 0) }
 }
 
 // WithSkew sets how far in the future an ID may lie, because the clock of the machine that
 // generated it runs ahead of this one's; the default is a minute.
 func WithSkew(d time.Duration) VerifierOption {
-	return func(c *verifierConfig) { c.skew = max(d, 0) }
+	return func(v *Verifier) { v.skew = max(d, 0) }
 }
 
 // WithPlausible also accepts every ID whose time lies in [now-maxAge, now+skew], whatever its low
@@ -67,15 +52,15 @@ func WithSkew(d time.Duration) VerifierOption {
 // whose time reads as years ago, and all random bits except a fraction of (maxAge+skew) / 69.7
 // years. Choose minutes, and a skew as large as clients' clocks run ahead.
 func WithPlausible(maxAge time.Duration) VerifierOption {
-	return func(c *verifierConfig) { c.plausible = max(maxAge, 0) }
+	return func(v *Verifier) { v.plausible = max(maxAge, 0) }
 }
 
 // WithClock sets the clock; the default, and nil, is [randflake.SystemClock]. It must be safe for
 // concurrent use.
 func WithClock(clock randflake.Clock) VerifierOption {
-	return func(c *verifierConfig) {
+	return func(v *Verifier) {
 		if clock != nil {
-			c.clock = clock
+			v.clock = clock
 		}
 	}
 }
@@ -83,16 +68,16 @@ func WithClock(clock randflake.Clock) VerifierOption {
 // NewVerifier returns a verifier of IDs generated under any of k's secrets. If k is nil, it
 // refuses everything except what [WithPlausible] accepts.
 func NewVerifier(k *randflake.Keyring, opts ...VerifierOption) *Verifier {
-	c := verifierConfig{
-		tolerance: DefaultTolerance, maxAge: defaultMaxAge, skew: defaultSkew,
+	v := &Verifier{
+		codecs: k.Codecs(), maxAge: defaultMaxAge, skew: defaultSkew,
 		plausible: -1, clock: randflake.SystemClock{},
 	}
 	for _, opt := range opts {
 		if opt != nil {
-			opt(&c)
+			opt(v)
 		}
 	}
-	return &Verifier{codecs: k.Codecs(), verifierConfig: c}
+	return v
 }
 
 // Verify reports whether id looks genuine: its time is plausible and its halves agree under one of
@@ -105,15 +90,9 @@ func (v *Verifier) Verify(id trace.TraceID) bool {
 	if v.plausible >= 0 && Plausible(id, now, v.plausible, v.skew) {
 		return true
 	}
-	return Plausible(id, now, v.maxAge, v.skew) && v.agree(id)
-}
-
-func (v *Verifier) agree(id trace.TraceID) bool {
-	t := Time(id)
-	for _, c := range v.codecs {
-		if agree(t, c.Decode(Low(id)).Time, v.tolerance) {
-			return true
-		}
+	if !Plausible(id, now, v.maxAge, v.skew) {
+		return false
 	}
-	return false
+	_, secret := decode(v.codecs, id)
+	return secret >= 0
 }

@@ -146,7 +146,7 @@ func (x Identifier) ours(id trace.TraceID) Identity {
 		found.Note = "the low half does not match these secrets and that time: it is random or from another secret"
 		for secret, codec := range x.Keyring.Codecs() {
 			// NewTraceIDAt generates the low half later than the time of the clear half.
-			if parts := codec.Decode(info.Low); !parts.Time.Before(info.Time) && x.plausible(parts.Time) {
+			if parts := codec.Decode(traceid.Low(id)); !parts.Time.Before(info.Time) && x.plausible(parts.Time) {
 				found.Decoded = decoded(parts, secret)
 				found.Note = "if it is ours, it was given to an old record at " + parts.Time.Format(time.RFC3339)
 				break
