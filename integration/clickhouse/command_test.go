@@ -48,7 +48,7 @@ func TestCommand(t *testing.T) {
 		}
 	}
 
-	e.adoptable("somebody's own columns")
+	e.adoptable("clickstack.sql")
 	old := few()
 	e.insert("spans", old)
 	_, message = run(2, "create", "--table", "spans")

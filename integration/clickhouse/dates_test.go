@@ -15,7 +15,7 @@ import (
 // table and ours have them: no more parts, and the same answers.
 func TestOddDates(t *testing.T) {
 	e := newEngine(t)
-	e.exec(strings.ReplaceAll(read("collector.sql"), "{table}", "exporter")) // without a TTL, which would drop most of it
+	e.exec(strings.ReplaceAll(read(bench+"collector.sql"), "{table}", "exporter")) // without a TTL, which would drop most of it
 	schemas := []clickhouse.Schema{{Table: "exporter", Layout: clickhouse.Overlay}, {Table: "service"}, {Table: "trace", Layout: clickhouse.TraceFirst}}
 	e.creates(schemas[1])
 	e.creates(schemas[2])

@@ -1,7 +1,6 @@
 package clickhouse_test
 
 import (
-	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -13,10 +12,6 @@ var sqlBlock = regexp.MustCompile("(?ms)^ *```sql\n(.*?)```")
 
 // TestDocumentedSQL runs what docs/clickhouse.md shows, on each table and on one over two shards.
 func TestDocumentedSQL(t *testing.T) {
-	text, err := os.ReadFile("../../docs/clickhouse.md")
-	if err != nil {
-		t.Fatal(err)
-	}
 	id := random(1)[0].String()
 	params := clickhouse.Query{Params: []clickhouse.Param{{Name: "id", Value: id}, {Name: "ids", Value: "['" + id + "']"}, {Name: "service", Value: "a"},
 		{Name: "name", Value: "b"}, {Name: "from", Value: "2026-10-15 10:00:00"}, {Name: "to", Value: "2026-10-15 11:00:00"}}}
@@ -31,7 +26,7 @@ func TestDocumentedSQL(t *testing.T) {
 			e.creates2(s)
 		}
 		queries := 0
-		for _, block := range sqlBlock.FindAllStringSubmatch(string(text), -1) {
+		for _, block := range sqlBlock.FindAllStringSubmatch(read("../../docs/clickhouse.md"), -1) {
 			sql := strings.TrimSpace(block[1])
 			if strings.HasPrefix(sql, "GRANT") { // see TestRights
 				continue
@@ -39,6 +34,9 @@ func TestDocumentedSQL(t *testing.T) {
 			if strings.HasPrefix(sql, "reinterpretAsUInt64") {
 				if cluster, err := (clickhouse.Schema{Cluster: "c"}).Statements(); err != nil || !strings.Contains(strings.Join(cluster, "\n"), sql+")") {
 					t.Errorf("the Distributed table is not sharded by %s (%v)", sql, err)
+				}
+				for _, odd := range []string{"", "abc", strings.Repeat("z", 32), strings.Repeat("F", 32)} { // each text has a shard
+					e.exec("SELECT " + strings.ReplaceAll(sql, "TraceId", "'"+odd+"'") + " % 16")
 				}
 				continue
 			}

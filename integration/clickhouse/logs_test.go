@@ -11,36 +11,11 @@ import (
 	"github.com/traceflake/traceflake/clickhouse"
 )
 
-// exporterLogs is the table of logs of the Collector's exporter v0.161.0, without its
-// materialized columns.
-const exporterLogs = `CREATE TABLE %s (
-    Timestamp DateTime64(9) CODEC(Delta(8), ZSTD(1)),
-    TraceId String CODEC(ZSTD(1)),
-    SpanId String CODEC(ZSTD(1)),
-    TraceFlags UInt8,
-    SeverityText LowCardinality(String) CODEC(ZSTD(1)),
-    SeverityNumber UInt8,
-    ServiceName LowCardinality(String) CODEC(ZSTD(1)),
-    Body String CODEC(ZSTD(1)),
-    ResourceSchemaUrl LowCardinality(String) CODEC(ZSTD(1)),
-    ResourceAttributes Map(LowCardinality(String), String) CODEC(ZSTD(1)),
-    ScopeSchemaUrl LowCardinality(String) CODEC(ZSTD(1)),
-    ScopeName String CODEC(ZSTD(1)),
-    ScopeVersion LowCardinality(String) CODEC(ZSTD(1)),
-    ScopeAttributes Map(LowCardinality(String), String) CODEC(ZSTD(1)),
-    LogAttributes Map(LowCardinality(String), String) CODEC(ZSTD(1)),
-    EventName String CODEC(ZSTD(1)),
-    INDEX idx_trace_id TraceId TYPE bloom_filter(0.001) GRANULARITY 1,
-    INDEX idx_lower_body lower(Body) TYPE tokenbf_v1(32768, 3, 0) GRANULARITY 8
-) ENGINE = MergeTree PARTITION BY toDate(Timestamp)
-ORDER BY (toStartOfFiveMinutes(Timestamp), ServiceName, Timestamp)
-SETTINGS index_granularity = 8192, ttl_only_drop_parts = 1`
-
 // fillLogs stores records of three days until now: 20 to a trace, of 8 services,
 // each up to a minute after its trace began.
 func (e *engine) fillLogs(table string, records int) {
 	e.t.Helper()
-	e.exec(fmt.Sprintf(exporterLogs, table))
+	e.exec(strings.ReplaceAll(read("testdata/logs.sql"), "{table}", table))
 	e.exec(fmt.Sprintf(`INSERT INTO %s (Timestamp, TraceId, SpanId, SeverityText, SeverityNumber, ServiceName, Body)
 SELECT began + toIntervalMillisecond(cityHash64(number) %% 60000) AS Timestamp,
     traceIDAt(began, intDiv(number, 20), cityHash64(intDiv(number, 20), 1)) AS TraceId,

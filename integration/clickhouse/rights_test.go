@@ -21,11 +21,7 @@ var granted = regexp.MustCompile(`(?m)^GRANT (.*) ON (\S+) TO operator;(?: -- (.
 type right struct{ what, on, by string }
 
 func rights() (all []right) {
-	page, err := os.ReadFile("../../docs/clickhouse.md")
-	if err != nil {
-		panic(err)
-	}
-	for _, m := range granted.FindAllStringSubmatch(string(page), -1) {
+	for _, m := range granted.FindAllStringSubmatch(read("../../docs/clickhouse.md"), -1) {
 		for what := range strings.SplitSeq(m[1], ", ") {
 			all = append(all, right{what, m[2], m[3]})
 		}

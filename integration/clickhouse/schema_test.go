@@ -2,15 +2,11 @@ package clickhouse_test
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"go.opentelemetry.io/otel/trace"
-
 	"github.com/traceflake/traceflake/clickhouse"
-	"github.com/traceflake/traceflake/idgen"
 )
 
 // TestTTL: creating a table again changes its TTL and that of its lookup table, or says why it does not.
@@ -52,32 +48,10 @@ func TestTTL(t *testing.T) {
 	})
 }
 
-// TestOverlayOfJSON: the index needs the column TraceId alone. Where it or the table of logs is
-// missing, nothing is changed.
-func TestOverlayOfJSON(t *testing.T) {
-	e := newEngine(t)
-	json := strings.NewReplacer("Map(LowCardinality(String), String)", "JSON", "mapKeys(ResourceAttributes)", "ServiceName", "mapValues(ResourceAttributes)", "ServiceName",
-		"mapKeys(SpanAttributes)", "ServiceName", "mapValues(SpanAttributes)", "ServiceName")
-	e.exec(json.Replace(collectorTable("spans")[0]))
-	overlay := clickhouse.Schema{Table: "spans", Layout: clickhouse.Overlay}
-	e.creates(overlay)
-	e.is("idx_trace_id_range", "SELECT name FROM system.data_skipping_indices WHERE database = currentDatabase() AND table = 'spans' LIMIT 1")
-	e.exec("INSERT INTO spans (Timestamp, TraceId, SpanId, SpanAttributes) VALUES ('2026-10-14 12:00:00', '" + strings.Repeat("a", 32) + "', 'b', '{\"x\": 1}')")
-	if got := e.find("SpanId")(overlay.Trace(parse(strings.Repeat("a", 32)))); len(got) != 1 {
-		t.Errorf("a span of a table with JSON: %q", got)
-	}
-	e.exec("CREATE TABLE body (Body String) ENGINE = MergeTree ORDER BY Body")
-	for _, s := range []clickhouse.Schema{{Table: "not_there_yet", Layout: clickhouse.Overlay}, {Table: "body", Layout: clickhouse.Overlay}, {Table: "fresh", LogsTable: "nothere"}} {
-		name := s.LogsTable
-		if name == "" {
-			name = s.Table
-		}
-		e.refuses("there is no table "+name+" with the exporter's column TraceId", func() error { return s.Create(t.Context(), e.db) })
-	}
-	e.refuses("tables with json: true can be used with create --overlay only", func() error {
-		_, err := clickhouse.Adoption{Table: "spans"}.Prepare(t.Context(), e.db)
-		return err
-	})
+// jsonTable is the exporter's with json: true.
+func jsonTable() string {
+	return strings.NewReplacer("Map(LowCardinality(String), String)", "JSON", "mapKeys(ResourceAttributes)", "ServiceName", "mapValues(ResourceAttributes)", "ServiceName",
+		"mapKeys(SpanAttributes)", "ServiceName", "mapValues(SpanAttributes)", "ServiceName").Replace(collectorTable("spans")[0])
 }
 
 // TestOtherShape: a table that is not the schema's is refused before anything is changed.
@@ -96,6 +70,9 @@ func TestOtherShape(t *testing.T) {
 		"exporter's, overlay":             {clickhouse.Schema{Layout: clickhouse.Overlay}, []string{exporter}, ""},
 		"logs":                            {clickhouse.Schema{}, []string{"CREATE TABLE spans (Body String) ENGINE = MergeTree ORDER BY Body"}, "spans has another shape"},
 		"logs, overlay":                   {clickhouse.Schema{Layout: clickhouse.Overlay}, []string{"CREATE TABLE spans (Body String) ENGINE = MergeTree ORDER BY Body"}, "there is no table spans with the exporter's column TraceId"},
+		"JSON, overlay":                   {clickhouse.Schema{Layout: clickhouse.Overlay}, []string{jsonTable()}, ""}, // the index needs the column TraceId alone
+		"nothing, overlay":                {clickhouse.Schema{Layout: clickhouse.Overlay}, nil, "there is no table spans with the exporter's column TraceId"},
+		"no table of logs":                {clickhouse.Schema{LogsTable: "nothere"}, nil, "there is no table nothere with the exporter's column TraceId"},
 		"owned":                           {clickhouse.Schema{}, []string{owned}, ""},
 		"empty, lookup to be kept":        {clickhouse.Schema{KeepLookup: true}, []string{owned}, ""},
 		"owned, lookup to be kept":        {clickhouse.Schema{KeepLookup: true}, []string{owned, "INSERT INTO spans (SpanId) VALUES ('1')"}, "spans has no lookup table"},
@@ -162,38 +139,5 @@ func TestClusterStatementsParse(t *testing.T) {
 		explain(s.Statements())
 		s.KeepLookup = false
 		explain(s.DropLookup())
-	}
-}
-
-// TestSharding: the expression of the Distributed table spreads a minute's
-// traces evenly over 16 shards, and keeps each on one.
-func TestSharding(t *testing.T) {
-	e := newEngine(t)
-	statements, err := clickhouse.Schema{Cluster: "c"}.Statements()
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, expression, _ := strings.Cut(strings.Join(statements, ""), "`otel_traces_local`, ")
-	expression, _, _ = strings.Cut(expression, ")CREATE")
-	generator := idgen.New()
-	const n = 32_000
-	ids := make([]trace.TraceID, n)
-	for i := range ids {
-		if ids[i], err = generator.NewTraceIDAt(noon.Add(time.Duration(i) * time.Minute / n)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	e.store(ids)
-	chi := 0.0
-	rows := e.exec("SELECT count() FROM ids GROUP BY " + expression + " % 16")
-	for _, row := range rows {
-		count, _ := strconv.ParseFloat(row[0], 64)
-		chi += (count - n/16) * (count - n/16) / (n / 16)
-	}
-	if len(rows) != 16 || chi > 50 { // 15 degrees of freedom: above 50 once in 80 000 runs
-		t.Errorf("%d shards, chi-square %.1f", len(rows), chi)
-	}
-	for _, odd := range []string{"", "abc", strings.Repeat("z", 32), strings.Repeat("F", 32)} {
-		e.exec("SELECT " + strings.ReplaceAll(expression, "TraceId", "'"+odd+"'") + " % 16")
 	}
 }

@@ -14,13 +14,15 @@ import (
 // collectorTable is the table of the Collector's exporter v0.161.0, with its
 // lookup table and view.
 func collectorTable(table string) []string {
-	create := strings.Replace(read("collector.sql"), "\nSETTINGS", "\nTTL toDateTime(Timestamp) + toIntervalDay(3650)\nSETTINGS", 1)
-	return strings.Split(strings.ReplaceAll(create+";\n"+read("lookup.sql"), "{table}", table), ";\n")
+	create := strings.Replace(read(bench+"collector.sql"), "\nSETTINGS", "\nTTL toDateTime(Timestamp) + toIntervalDay(3650)\nSETTINGS", 1)
+	return strings.Split(strings.ReplaceAll(create+";\n"+read(bench+"lookup.sql"), "{table}", table), ";\n")
 }
 
-// read returns a file of the benchmark, which has the same tables, spans and queries.
+// bench is the folder of the benchmark, which has the same tables, spans and queries.
+const bench = "../../bench/clickhouse/sql/"
+
 func read(file string) string {
-	text, err := os.ReadFile("../../bench/clickhouse/sql/" + file)
+	text, err := os.ReadFile(file)
 	if err != nil {
 		panic(err)
 	}

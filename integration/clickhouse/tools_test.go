@@ -27,7 +27,7 @@ type tool struct {
 
 func tools(t *testing.T) (all []tool) {
 	t.Helper()
-	for _, m := range regexp.MustCompile(`(?m)^-- (\w.*: .*)\n(.*);$`).FindAllStringSubmatch(read("tools.sql"), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^-- (\w.*: .*)\n(.*);$`).FindAllStringSubmatch(read(bench+"tools.sql"), -1) {
 		all = append(all, tool{m[1], m[2], strings.Contains(m[1], "(by ID)"), strings.Contains(m[1], "(any rows)")})
 	}
 	if len(all) < 80 {
@@ -44,8 +44,8 @@ func (q tool) on(table string, trace []string) string {
 // fill stores a day of spans in the table source, as the benchmark has them.
 func (e *engine) fill(spans int) {
 	e.t.Helper()
-	e.exec(read("source.sql"))
-	generate := read("generate.sql")
+	e.exec(read(bench + "source.sql"))
+	generate := read(bench + "generate.sql")
 	const step = 12_500
 	for from, traces := 0, spans/8; from < traces; from += step {
 		e.exec(strings.NewReplacer("{seed}", "1", "{start}", fmt.Sprint(time.Date(2026, 10, 14, 0, 0, 0, 0, time.UTC).UnixMilli()),
