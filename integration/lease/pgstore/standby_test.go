@@ -64,6 +64,13 @@ func cancelledWait(t *testing.T, setting, severity string) {
 			}
 			time.Sleep(10 * time.Millisecond)
 		}
+		for name != "" { // until commits wait: the server begins to after it shows the setting
+			soon, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+			_, err := server.Connect(t).Exec(soon, "SELECT pg_logical_emit_message(true, '', '')")
+			if cancel(); err != nil {
+				break
+			}
+		}
 	}
 	standby("absent")
 	defer standby("")
