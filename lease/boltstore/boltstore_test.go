@@ -25,16 +25,9 @@ import (
 
 var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// clock is a store's clock that a test moves.
-type clock struct{ now time.Time }
-
-func newClock() *clock { return &clock{now: start} }
-
-func (c *clock) Now() time.Time { return c.now }
-
-func open(t *testing.T, path string, opts ...Option) *store {
+func open(t *testing.T, path string) *store {
 	t.Helper()
-	s, err := Open(path, opts...)
+	s, err := Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,9 +35,9 @@ func open(t *testing.T, path string, opts ...Option) *store {
 }
 
 // create creates a file for some nodes.
-func create(t *testing.T, path string, first, n uint32, opts ...Option) *store {
+func create(t *testing.T, path string, first, n uint32) *store {
 	t.Helper()
-	s, err := New(path, opts...)
+	s, err := New(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,8 +72,8 @@ func wantRefused(t *testing.T, what string, s *store, now time.Time, want error)
 func newPath(t *testing.T) string { return filepath.Join(t.TempDir(), "leases.db") }
 
 func TestGrantsOutliveTheProcess(t *testing.T) {
-	path, c := newPath(t), newClock()
-	s := create(t, path, 8, 8, WithClock(c))
+	path := newPath(t)
+	s := create(t, path, 8, 8)
 	g := acquire(t, s, request(start))
 	if want := start.Add(time.Minute); g.Node != 8 || g.Nodes != 8 || !g.End.Equal(want) {
 		t.Fatalf("granted %+v, want nodes 8+8 until %s", g, want)
@@ -89,7 +82,7 @@ func TestGrantsOutliveTheProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	s = open(t, path, WithClock(c)) // another process
+	s = open(t, path) // another process
 	wantRefused(t, "within the seconds used", s, start.Add(time.Second), lease.ErrNoFreeNode)
 	g = acquire(t, s, request(start.Add(2*time.Second)))
 	renewed, err := s.Renew(t.Context(), g, renewal(lease.NewNonce(), start.Add(90*time.Second)))
@@ -99,18 +92,9 @@ func TestGrantsOutliveTheProcess(t *testing.T) {
 	if got, err := s.Get(t.Context(), g.Node); err != nil || got != renewed {
 		t.Errorf("Get gives %v, %v; Renew gave %v", got, err, renewed)
 	}
-	blocks, err := open(t, path, WithClock(c)).List(t.Context())
+	blocks, err := open(t, path).List(t.Context())
 	if err != nil || len(blocks) != 1 || blocks[0].Nonce != renewed.Nonce {
 		t.Errorf("List gives %v, %v; want one block", blocks, err)
-	}
-}
-
-func TestClockAhead(t *testing.T) {
-	s := open(t, newPath(t), WithClock(newClock()))
-	wantRefused(t, "two minutes ahead", s, start.Add(2*time.Minute), lease.ErrClockAhead)
-	g := acquire(t, s, request(start))
-	if _, err := s.Renew(t.Context(), g, renewal(lease.NewNonce(), start.Add(48*time.Hour))); !errors.Is(err, lease.ErrClockAhead) {
-		t.Errorf("Renew for two days: %v", err)
 	}
 }
 
@@ -223,40 +207,36 @@ func TestMissingFile(t *testing.T) {
 	}
 }
 
-// A creation that fails leaves nothing that is used; an interrupted one, killed at any moment, is one
-// transaction of bbolt.
+// A creation that fails, or is killed at any moment, leaves nothing: it is one transaction of bbolt.
 func TestInterruptedCreate(t *testing.T) {
-	path := newPath(t)
-	s, err := New(path)
+	s, err := New(newPath(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	d, err := driver.NewDescription(lease.Description{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = s.(*store).file.transact(ctx, createFile, func(tx *bbolt.Tx) error {
-		cancel() // in the middle
-		return ctx.Err()
-	})
+	err = s.(*store).file.transact(t.Context(), createFile, func(*bbolt.Tx) error { return context.Canceled }) // in the middle
 	if !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
 	if _, err := s.Describe(t.Context()); !errors.Is(err, lease.ErrNoStore) {
 		t.Errorf("after half a creation: %v", err)
 	}
-	if err := s.Create(t.Context(), d); err != nil {
+	d, err := driver.NewDescription(lease.Description{})
+	if err = errors.Join(err, s.Create(t.Context(), d)); err != nil {
 		t.Error(err)
 	}
-	other := d
-	other.ID = lease.NewNonce()
 	before := fingerprint(t, s)
-	if err := s.Create(t.Context(), other); !errors.Is(err, lease.ErrExists) {
+	d.ID = lease.NewNonce()
+	if err := s.Create(t.Context(), d); !errors.Is(err, lease.ErrExists) {
 		t.Errorf("another store: %v", err)
 	}
 	if after := fingerprint(t, s); after != before {
 		t.Error("the secret has changed")
+	}
+}
+
+func TestNoPath(t *testing.T) {
+	if _, err := driver.Open("bolt:"); !errors.Is(err, lease.ErrInvalidRequest) {
+		t.Error(err)
 	}
 }
 
@@ -278,25 +258,6 @@ func TestMissingFolder(t *testing.T) {
 	}
 }
 
-// A panic that is not the file's fault is not taken for damage.
-func TestPanicOfAClock(t *testing.T) {
-	path := newPath(t)
-	g := acquire(t, open(t, path, WithClock(newClock())), request(start))
-	func() {
-		defer func() {
-			if r := recover(); r != "no clock" {
-				t.Errorf("renew: %v", r)
-			}
-		}()
-		_, _ = open(t, path, WithClock(brokenClock{})).Renew(t.Context(), g, renewal(lease.NewNonce(), start))
-	}()
-	acquire(t, open(t, path, WithClock(newClock())), request(start)) // nothing is left locked
-}
-
-type brokenClock struct{}
-
-func (brokenClock) Now() time.Time { panic("no clock") }
-
 // A machine that was restored from a snapshot may not be the only one with this
 // file.
 func TestRestoredMachine(t *testing.T) {
@@ -304,7 +265,7 @@ func TestRestoredMachine(t *testing.T) {
 		"vmclock":  func(s *store) { s.file.machine = func() uint64 { return s.file.life + 1 } },
 		"Restored": (*store).Restored,
 	} {
-		s := open(t, newPath(t), WithClock(newClock()))
+		s := open(t, newPath(t))
 		g := acquire(t, s, request(start))
 		restore(s)
 		_, err1 := s.Acquire(t.Context(), request(start))
@@ -401,21 +362,10 @@ func TestBadFiles(t *testing.T) {
 	}
 }
 
-func TestBadOptions(t *testing.T) {
-	for name, err := range map[string]error{
-		"no timeout": errorOf(Open(newPath(t), WithTimeout(0))), "no path": errorOf(Open("")), "no path in a URL": errorOf(driver.Open("bolt:")),
-	} {
-		if !errors.Is(err, lease.ErrInvalidRequest) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
-
-func errorOf[S driver.Store](_ S, err error) error { return err }
-
 func TestLocked(t *testing.T) {
 	path := newPath(t)
-	s := open(t, path, WithClock(newClock()), WithTimeout(100*time.Millisecond))
+	s := open(t, path)
+	s.file.timeout = 100 * time.Millisecond
 	db, err := bbolt.Open(path, 0o600, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -431,26 +381,10 @@ func TestLocked(t *testing.T) {
 	acquire(t, s, request(start))
 }
 
-// A running process must not continue with another file: its codec has the old
-// one's secret, and what others of the old file were granted is unknown to it.
-func TestReplaced(t *testing.T) {
-	path := newPath(t)
-	s := open(t, path, WithClock(newClock()))
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
-	wantRefused(t, "without a file", s, start, lease.ErrReplaced)
-	if _, err := os.Stat(path); err == nil {
-		t.Error("the file was made again")
-	}
-	open(t, path)
-	wantRefused(t, "with another file", s, start, lease.ErrReplaced)
-}
-
 // A file put in place while a write waits for the lock of the old one.
 func TestReplacedWhileWaiting(t *testing.T) {
 	path, copied := newPath(t), newPath(t)
-	s := open(t, path, WithClock(newClock()))
+	s := open(t, path)
 	b, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

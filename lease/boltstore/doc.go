@@ -2,7 +2,7 @@
 // host, without any server.
 //
 // The file is opened under bbolt's file lock for the duration of each call
-// only, and synced before a grant is returned. It must be on a local file
+// only, for which a call waits up to 2 s, and synced before a grant is returned. It must be on a local file
 // system with reliable locks and syncs, not on a network share, and only
 // processes of one host may share it.
 //

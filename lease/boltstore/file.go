@@ -17,6 +17,7 @@ import (
 	bolterrors "go.etcd.io/bbolt/errors"
 
 	"github.com/traceflake/traceflake/internal/entropy"
+	"github.com/traceflake/traceflake/internal/vmclock"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver/pages"
 	"github.com/traceflake/traceflake/randflake"
@@ -27,8 +28,7 @@ var (
 	// ErrCorrupt is returned if the file is not a bbolt file or is damaged.
 	// Restore a copy and raise it, or move it away: a new one has a new secret.
 	ErrCorrupt = errors.New("boltstore: the file is damaged")
-	// ErrLocked is returned if another process held the file for the whole
-	// timeout.
+	// ErrLocked is returned if another process held the file for 2 s.
 	ErrLocked = errors.New("boltstore: the file is locked by another process")
 	// ErrCopied is returned if this machine was restored from a snapshot since
 	// New, or Restored was called: another machine may have a copy of the
@@ -38,8 +38,9 @@ var (
 )
 
 const (
-	secretLen = 16
-	fileMode  = 0o600
+	secretLen   = 16
+	fileMode    = 0o600
+	lockTimeout = 2 * time.Second
 )
 
 // The file has one bucket: the pages, and the secret.
@@ -53,11 +54,21 @@ var (
 type file struct {
 	path    string
 	timeout time.Duration
-	machine func() uint64 // changes when this machine is restored from a snapshot
+	machine func() uint64 // restores
 	life    uint64        // the machine's, when the file was opened
 	copied  atomic.Bool   // Restored was called
-	now     func() time.Time
 	turn    chan struct{} // one transaction at a time in this process
+}
+
+// restores changes when this machine is restored from a snapshot. Where nothing but
+// the disruption marker tells, it is constant: a live migration copies no file.
+func restores() uint64 {
+	machine := vmclock.System()
+	generation := machine.Generation()
+	if source, _ := machine.Status(); source != vmclock.GenerationCounter {
+		return 0
+	}
+	return generation
 }
 
 // Read implements [pages.Server].
@@ -66,21 +77,16 @@ func (f *file) Read(ctx context.Context, name string) (o pages.Object, err error
 		o, err = inside(all).Read(ctx, name)
 		return err
 	})
-	o.Time = f.now().Truncate(time.Second)
+	o.Time = time.Now().Truncate(time.Second)
 	return o, err
 }
 
 // Write implements [pages.Server].
 func (f *file) Write(ctx context.Context, name string, data []byte, version string) (o pages.Object, err error) {
-	found := false
 	err = f.use(ctx, write, func(all *bbolt.Bucket) error {
-		found = true
 		o, err = inside(all).Write(ctx, name, data, version)
 		return err
 	})
-	if err == nil && !found {
-		return o, pages.ErrChanged
-	}
 	return o, err
 }
 
@@ -199,7 +205,10 @@ func (f *file) use(ctx context.Context, how access, do func(*bbolt.Bucket) error
 		}
 		return do(tx.Bucket(bucket))
 	})
-	if missing(err) {
+	switch {
+	case missing(err) && how == write:
+		return pages.ErrChanged
+	case missing(err):
 		return nil
 	}
 	return err

@@ -36,20 +36,11 @@ func init() {
 
 // New returns the store of the file at path. It does not access the file. The error wraps
 // [lease.ErrInvalidRequest]. The store may be used by many goroutines and processes at once.
-func New(path string, opts ...Option) (driver.Embedded, error) {
-	f := &file{path: path, timeout: DefaultTimeout, machine: restores, now: randflake.SystemClock{}.Now, turn: make(chan struct{}, 1)}
-	for _, opt := range opts {
-		if opt != nil {
-			opt(f)
-		}
-	}
-	switch {
-	case path == "":
+func New(path string) (driver.Embedded, error) {
+	if path == "" {
 		return nil, fmt.Errorf("boltstore: %w: the path is empty", lease.ErrInvalidRequest)
-	case f.timeout <= 0:
-		return nil, fmt.Errorf("boltstore: %w: timeout %s, want more than 0", lease.ErrInvalidRequest, f.timeout)
 	}
-	f.life = f.machine()
+	f := &file{path: path, timeout: lockTimeout, machine: restores, life: restores(), turn: make(chan struct{}, 1)}
 	blocks, err := pages.New(f, pages.Layout{Name: "boltstore: " + path, BlocksPerPage: blocksPerPage})
 	if err != nil {
 		return nil, err
@@ -60,10 +51,10 @@ func New(path string, opts ...Option) (driver.Embedded, error) {
 // Open returns the store of the file at path. If there is no file, it creates one, for every node
 // and leases of up to [lease.DefaultTTL], but not the directory.
 //
-// Errors: [ErrCorrupt], [ErrLocked], [lease.ErrSchemaVersion], [lease.ErrInvalidRequest] for
-// invalid options, and those of the file system.
-func Open(path string, opts ...Option) (driver.Embedded, error) {
-	s, err := New(path, opts...)
+// Errors: [ErrCorrupt], [ErrLocked], [lease.ErrSchemaVersion], [lease.ErrInvalidRequest], and those of
+// the file system.
+func Open(path string) (driver.Embedded, error) {
+	s, err := New(path)
 	if err != nil {
 		return nil, err
 	}
