@@ -2,9 +2,9 @@
 // host, without any server.
 //
 // The file is opened under bbolt's file lock for the duration of each call
-// only, for which a call waits up to 2 s, and synced before a grant is returned. It must be on a local file
-// system with reliable locks and syncs, not on a network share, and only
-// processes of one host may share it.
+// only, and synced before a grant is returned. A call waits up to 2 s for the
+// lock. The file must be on a local file system with reliable locks and syncs,
+// not on a network share, and only processes of one host may share it.
 //
 // Importing the package registers it for URLs of the form bolt:PATH, for
 // example in TRACEFLAKE_STORE. They have no parameters; everything after the
@@ -18,10 +18,9 @@
 // new IDs are under different secrets. Several hosts that share a secret need
 // a store that they share, too.
 //
-// A machine that is restored from a snapshot more than once, or beside the one
-// that the snapshot was taken of, has a copy of the file. So has one that is
-// started from an image with a file in it. The copies have one secret and grant
-// the same nodes. Where Linux's vmclock has a generation counter, and where
+// A machine that is restored from a snapshot more than once, or while the original still runs, has a
+// copy of the file. So does one that is started from an image that contains a file. The copies have
+// one secret and grant the same nodes. Where Linux's vmclock has a generation counter, and where
 // Restored is called on the store, a process that was running refuses the file after the
 // restore, with [ErrCopied]; one that is started later cannot tell. Before such a
 // machine makes IDs, move the file away; or use a store that the machines share.

@@ -9,9 +9,8 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// Margin is what is added to the longest TTL when leases may be lost, or belong to
-// another store: how far a client may be ahead of its store, and a store restored
-// elsewhere may be behind the one before.
+// Margin is added to the longest TTL where leases may have been lost or belong to another store: a
+// client may be ahead of its store, and a store restored elsewhere behind the previous one.
 const Margin = lease.MaxClockAhead + 2*time.Minute
 
 // NewDescription fills in what d lacks: a new ID, every node, blocks of
@@ -31,7 +30,7 @@ func NewDescription(d lease.Description) (lease.Description, error) {
 	return d, CheckDescription(d)
 }
 
-// CheckDescription refuses to create what no store can be. The error wraps
+// CheckDescription returns an error if no store can be created with d. It wraps
 // [lease.ErrInvalidRequest].
 func CheckDescription(d lease.Description) error {
 	if !isHex(d.ID, nonceLen) {
@@ -60,7 +59,7 @@ func CheckDescription(d lease.Description) error {
 // fingerprintLen is the length of what lease.Fingerprint returns.
 const fingerprintLen = 16
 
-// CheckFingerprint refuses what [lease.Fingerprint] does not return. The error wraps
+// CheckFingerprint returns an error unless s has the form of a [lease.Fingerprint]. It wraps
 // [lease.ErrInvalidRequest].
 func CheckFingerprint(s string) error {
 	if !isHex(s, fingerprintLen) {
@@ -77,15 +76,15 @@ func isHex(text string, n int) bool {
 	return good
 }
 
-// Shorten returns r with a TTL that the store grants.
+// Shorten returns r with a TTL of at most the store's longest.
 func Shorten(r lease.Request, d lease.Description) lease.Request {
 	r.TTL = min(r.TTL, d.LongestTTL)
 	return r
 }
 
-// RaiseTo returns the time to which a store is raised: until, rounded up to a whole second, or the
-// time of an earlier raise if that lasts: if nothing can have been granted since, not even to a client
-// that is ahead of now, the time by the store's clock or the caller's.
+// RaiseTo returns the time to which a store is raised: until, rounded up to a whole second, or the time
+// of an earlier raise if nothing can have been granted after that, not even to a client whose clock is
+// ahead. The present time, now, is the store's, or the caller's.
 func RaiseTo(d lease.Description, until, now time.Time) time.Time {
 	if d.Raised.After(now.Add(lease.MaxClockAhead)) {
 		return d.Raised
@@ -93,8 +92,8 @@ func RaiseTo(d lease.Description, until, now time.Time) time.Time {
 	return roundUp(until)
 }
 
-// AfterLeases returns the time at which every lease with at most this TTL is over that was
-// granted before now.
+// AfterLeases returns the time at which every lease of at most this TTL that was granted before now is
+// over.
 func AfterLeases(now time.Time, ttl time.Duration) time.Time {
 	end := roundUp(now.Add(ttl + Margin))
 	if last := time.Unix(randflake.EndOfLife, 0).UTC(); end.After(last) {

@@ -16,17 +16,16 @@
 //	Raise               [CheckRaise]         [RaiseTo], [Block.Raise]
 //	AddSecret           [CheckFingerprint]   -
 //
-// No call but Create creates anything: without a store it returns
-// [lease.ErrNoStore], and [lease.ErrReplaced] if the store or a part of it is gone that was
-// there before, or if another one has taken its place. A store that keeps a secret of its own
-// is [Embedded]: a process creates it with [Ensure].
+// Only Create creates anything. Every other call returns [lease.ErrNoStore] if there is no store, and
+// [lease.ErrReplaced] if the store that this client has used, or a part of it, is gone or was replaced.
+// A store that keeps a secret of its own is [Embedded]: a process creates it with [Ensure].
 //
 // Most servers can keep small objects and replace one only if nobody else has
 // written it: for them package pages has everything but three methods. PostgreSQL
 // keeps a row for each block, which it replaces under the same condition.
 //
-// A store that registers its scheme with [Register] is open to operators as well: package
-// cmd/traceflake/cli is the command line, for a main function that imports the store.
+// A store that registers its scheme with [Register] can also be used from the command line: package
+// cmd/traceflake/cli is the command, for a main function that imports the store.
 //
 // Package leasetest checks that a store follows these rules. [Memory] is the
 // smallest store that does.

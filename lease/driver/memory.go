@@ -29,9 +29,9 @@ var _ Store = (*Memory)(nil)
 // MemoryOption configures a [Memory].
 type MemoryOption func(*Memory)
 
-// WithDescription sets with which description the store is created; zero fields are those of
-// [NewDescription], except that the longest TTL is [lease.MaxTTL]. The default has no secrets, so
-// that a Keeper may use it with any.
+// WithDescription sets the store's description; zero fields are filled in as by [NewDescription],
+// except that the longest TTL is [lease.MaxTTL]. By default there are no secrets, so that a Keeper may
+// use any.
 func WithDescription(d lease.Description) MemoryOption {
 	return func(m *Memory) { m.about = d }
 }
@@ -53,8 +53,8 @@ func WithBlocks(blocks []lease.Grant) MemoryOption {
 	return func(m *Memory) { m.copied = blocks }
 }
 
-// NewMemory returns a store that is created already. If [CheckDescription] refuses its
-// description, every call returns the error.
+// NewMemory returns a store that already exists. If its description is invalid, every call returns the
+// error of [CheckDescription].
 func NewMemory(opts ...MemoryOption) *Memory {
 	m := EmptyMemory(opts...)
 	m.about.LongestTTL = cmp.Or(m.about.LongestTTL, lease.MaxTTL)
@@ -73,8 +73,8 @@ func NewMemory(opts ...MemoryOption) *Memory {
 	return m
 }
 
-// EmptyMemory returns a storage in which Create has yet to create the store. Of the options only
-// [WithClock] has an effect.
+// EmptyMemory returns a storage without a store, for Create. Of the options only [WithClock] has an
+// effect.
 func EmptyMemory(opts ...MemoryOption) *Memory {
 	m := new(Memory)
 	for _, opt := range opts {

@@ -7,7 +7,7 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// NodeRange is the nodes that a store grants, and how many a block has.
+// NodeRange is the range of nodes that a store grants, and the size of its blocks.
 type NodeRange struct {
 	First, Nodes uint32 // nodes [First, First+Nodes)
 	BlockSize    uint32 // nodes a block

@@ -123,6 +123,6 @@ func Open(url string) (Store, error) {
 			ErrUnknownScheme, scheme, "github.com/traceflake/traceflake/lease/"+name, imported)
 	}
 	// The text may be a path or a password, so it is not repeated.
-	return nil, fmt.Errorf("%w: its URL must begin with one of: %s; a store of another kind needs the import of its package",
+	return nil, fmt.Errorf("%w: its URL must begin with one of: %s; for another kind of store import its package",
 		ErrUnknownScheme, imported)
 }

@@ -23,7 +23,7 @@ func TestOpen(t *testing.T) {
 		t.Errorf("store %v, error %v, URL %q", s, err, got)
 	}
 	for url, text := range map[string]string{
-		"": "one of: driver-test://", "driver-test": "one of", "other://user:hunter2@host": "the import of its package", "Driver-Test:x": "one of",
+		"": "one of: driver-test://", "driver-test": "one of", "other://user:hunter2@host": "import its package", "Driver-Test:x": "one of",
 		"postgres://user:hunter2@host/": `import _ "github.com/traceflake/traceflake/lease/pgstore"`,
 	} {
 		_, err := driver.Open(url)

@@ -69,7 +69,7 @@ func (s *store) Acquire(ctx context.Context, r lease.Request) (_ lease.Grant, er
 // the nonce alone, so that clients spread over the pages.
 func (c *config) order(nonce string) []int {
 	half := func(text string) uint64 {
-		n, _ := strconv.ParseUint(text, 16, 64) // CheckRequest saw to it
+		n, _ := strconv.ParseUint(text, 16, 64) // checked by CheckRequest
 		return n
 	}
 	order := c.numbers()

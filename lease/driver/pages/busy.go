@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Busy is the error of a request with which a [Server] did nothing, because it has too much to do.
-// The store makes the request again.
+// Busy is the error of a request that an overloaded [Server] refused without doing anything. The store
+// makes the request again.
 type Busy struct {
 	Err error
 	// After is when the server wants to be asked again, at the earliest.

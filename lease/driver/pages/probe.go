@@ -22,18 +22,16 @@ const (
 	// probeSize is large enough for [Halfway]: servers read some kilobytes before
 	// they look at a request.
 	probeSize = 32 << 10
-	// halfwayWait is how long a write waits for the others, one of which may have
-	// been refused before it came so far, and halfwayPause how long it then gives
-	// the server to look at all of them.
+	// halfwayWait is how long a write waits for the others, one of which may have been refused before
+	// it reached [Halfway], and halfwayPause how long the server then has to look at all of them.
 	halfwayWait  = 250 * time.Millisecond
 	halfwayPause = 50 * time.Millisecond
 )
 
-// Halfway is for a [Server] that sends data over a network. Write calls it after
-// it has sent a part of the data. In a probe it returns when all writes at once
-// have come so far, otherwise at once. A server that checks conditions when a
-// write begins, and not when it ends, then takes them all: Versity's gateway
-// 1.6.0, whose window is a millisecond or two, passed half of the probes without.
+// Halfway is for a [Server] that sends data over a network. Write calls it after it has sent a part of
+// the data. During a probe it returns when all concurrent writes have reached it, otherwise at once. A
+// server that checks the condition when a write begins, not when it ends, then accepts all of them.
+// Without it Versity's gateway 1.6.0, whose window is a millisecond or two, passed half of the probes.
 func Halfway(ctx context.Context) {
 	if meet, ok := ctx.Value(halfwayKey{}).(func()); ok {
 		meet()

@@ -62,8 +62,8 @@ var ErrAltered = errors.New("the server acknowledged a write, but did not store 
 // connecting.
 //
 // It tries each request once; if the server says that it did nothing (throttling),
-// the error wraps [*Busy], and the store makes the request again. Nobody repeats
-// a write whose outcome is unknown. Errors say what was being done, and contain no
+// the error wraps [*Busy], and the store makes the request again. A write whose
+// outcome is unknown is never repeated. Errors say what was being done, and contain no
 // secret. They wrap lease.ErrMisconfigured if an operator must change something.
 type Server interface {
 	// Read returns an object. The object of a name that was never written, or that was deleted, has
