@@ -98,7 +98,9 @@ func TestOrderOfAPreemptedGoroutine(t *testing.T) {
 			take()
 			away := here()
 			if tt.moved {
-				g.locals.attach(g.locals.unused(), true)
+				moved := g.locals.unused()
+				last, _ = g.generate(moved, 2)
+				g.locals.attach(moved, true)
 			}
 			take() // by others, with another local
 			if tt.late {
