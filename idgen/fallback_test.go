@@ -119,17 +119,8 @@ func TestOddSources(t *testing.T) {
 		fallbacks bool
 	}{
 		{"no IDs and no error", func([]randflake.ID) (int, time.Time, error) { return 0, noon, nil }, true},
-		{"one, but a trace needs two", func(dst []randflake.ID) (int, time.Time, error) {
-			number(dst[:1])
-			return 1, noon, randflake.ErrExhausted
-		}, true},
-		{"few, with an error", func(dst []randflake.ID) (int, time.Time, error) {
-			number(dst[:3])
-			return 3, noon, randflake.ErrExhausted
-		}, false},
 		{"few without an error", func(dst []randflake.ID) (int, time.Time, error) { number(dst[:3]); return 3, noon, nil }, true},
 		{"more than requested", func(dst []randflake.ID) (int, time.Time, error) { return len(dst) + 1, noon, nil }, true},
-		{"fewer than none", func([]randflake.ID) (int, time.Time, error) { return -1, noon, randflake.ErrExhausted }, true},
 		{"a zero", func(dst []randflake.ID) (int, time.Time, error) { number(dst[1:]); return len(dst), noon, nil }, true},
 		{"no second", func(dst []randflake.ID) (int, time.Time, error) { number(dst); return len(dst), time.Time{}, nil }, false},
 	} {

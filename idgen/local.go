@@ -83,22 +83,7 @@ func (l *local) begin(e *era) {
 	}
 }
 
-// fill generates at least n new IDs, or none if it returns an error.
-func (l *local) fill(source Source, n uint32) error {
-	l.next, l.end = 0, 0
-	count, second, err := source.Fill(l.ids[:l.size])
-	switch {
-	case count < 0 || count > l.size || err == nil && count < l.size || slices.Contains(l.ids[:count], 0):
-		return errSource
-	case count < int(n):
-		return err
-	}
-	l.end, l.from = uint32(count), second.Add(-hold).UnixMilli()
-	l.size = min(2*l.size, maxBatch)
-	return nil
-}
-
-var errSource = errors.New("idgen: the source breaks its contract: it returned a zero ID, a wrong number of IDs, or too few without an error")
+var errSource = errors.New("idgen: the source breaks its contract: it returned a zero ID, or another number than requested without an error")
 
 // attempts is how often a call generates IDs if they are outdated at once: the process was stopped
 // in the meantime, or the machine was restored.
@@ -114,7 +99,7 @@ func (g *Generator) generate(l *local, n uint32) (high uint64, err error) {
 	for range attempts {
 		g.prepare(l)
 		if !l.has(n) || !l.covers() {
-			err = g.fill(l, n)
+			err = g.fill(l)
 		}
 		if n == 2 && (high == 0 || l.ms != at) { // not taken by an earlier attempt
 			high, at = g.high(l), l.ms
@@ -150,11 +135,18 @@ func (g *Generator) read(l *local) {
 	g.eras.endWith(l.ms)
 }
 
-// fill generates new IDs for l: at least n, or none if it returns an error.
-func (g *Generator) fill(l *local, n uint32) error {
-	if err := l.fill(g.source, n); err != nil {
+// fill generates new IDs for l, or none if it returns an error.
+func (g *Generator) fill(l *local) error {
+	l.next, l.end = 0, 0
+	n, second, err := g.source.Fill(l.ids[:l.size])
+	switch {
+	case err != nil:
 		return err
+	case n != l.size || slices.Contains(l.ids[:n], 0):
+		return errSource
 	}
+	l.end, l.from = uint32(n), second.Add(-hold).UnixMilli()
+	l.size = min(2*l.size, maxBatch)
 	g.refusals.fromSource.set(false, nil)
 	if l.ahead() > 0 || !l.covers() { // borrowed, or the clock was stepped or this process stopped meanwhile
 		g.read(l)

@@ -10,7 +10,7 @@ import (
 
 // hold is how far the clock may step back while trace IDs continue from their position. It is also
 // the bound of randflake's generators, so that the halves of an ID agree.
-const hold = randflake.DefaultBorrow
+const hold = randflake.Borrow
 
 const holdWords = uint64(hold/time.Millisecond) << traceid.SequenceBits
 

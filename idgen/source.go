@@ -11,9 +11,9 @@ import (
 
 // Source generates Randflake IDs. A randflake.Generator is one, and so is a lease.Keeper.
 //
-// Fill writes up to len(dst) IDs of one second, none of them zero, and returns how many, and the
-// second; n < len(dst) only with a non-nil error. It is called by many goroutines whenever spans start: it must be safe
-// for concurrent use and never wait.
+// Fill writes len(dst) IDs of one second, none of them zero, and returns len(dst) and the second,
+// or an error. It is called by many goroutines whenever spans start: it must be safe for concurrent
+// use and never wait.
 //
 // A source may also be [Generational] and a [Restorer].
 type Source interface {

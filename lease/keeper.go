@@ -197,9 +197,9 @@ func (k *Keeper) Next() (randflake.ID, error) {
 	return one[0], err
 }
 
-// Fill generates len(dst) IDs of one second; see [randflake.Generator.Fill]. It returns how many
-// it wrote and their second; n < len(dst) only with a non-nil error: [ErrNoLease], [ErrClosed]
-// and those of the generator.
+// Fill generates len(dst) IDs of one second; see [randflake.Generator.Fill]. It
+// returns len(dst) and their second, or 0 and an error: [ErrNoLease],
+// [ErrClosed] and those of the generator.
 func (k *Keeper) Fill(dst []randflake.ID) (n int, second time.Time, err error) {
 	for h := k.current(); ; {
 		err = h.err
@@ -211,10 +211,10 @@ func (k *Keeper) Fill(dst []randflake.ID) (n int, second time.Time, err error) {
 				return n, second, nil
 			}
 			k.note(t, refusal)
-			if refusal == nil || n > 0 {
+			if refusal == nil {
 				// It borrowed: others come first until they have borrowed, too.
 				h.turn.CompareAndSwap(first, first+i+1)
-				return n, second, refusal
+				return n, second, nil
 			}
 			if !errors.Is(refusal, randflake.ErrSealed) { // which is not for users
 				err = refusal

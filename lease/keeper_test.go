@@ -173,31 +173,6 @@ func TestCallsAreBounded(t *testing.T) {
 	})
 }
 
-// Fill returns the remaining IDs together with the error.
-func TestFillReturnsTheRest(t *testing.T) {
-	b := newHeld(t, lease.WithMaxBlocks(1))
-	const size = 1 << 17
-	if id, err := b.Next(); err != nil || b.codec.Decode(id).Sequence != 0 {
-		t.Errorf("%+v, %v, want sequence 0", b.codec.Decode(id), err)
-	}
-	for _, n := range []int{size - 1, size, size - 1} {
-		if got, _, err := b.Fill(make([]randflake.ID, n)); got != n || err != nil {
-			t.Fatalf("got %d, %v, want %d", got, err, n)
-		}
-	}
-	ids := make([]randflake.ID, 5)
-	n, at, err := b.Fill(ids)
-	if n != 1 || !errors.Is(err, randflake.ErrExhausted) {
-		t.Errorf("got %d, %v, want one ID and ErrExhausted", n, err)
-	}
-	if p := b.codec.Decode(ids[0]); !p.Time.Equal(at) {
-		t.Errorf("the ID %+v is not of second %s", p, at)
-	}
-	if n, _, err := b.Fill(nil); n != 0 || err != nil {
-		t.Errorf("of nothing %d, %v", n, err)
-	}
-}
-
 // hookedClock is a clock that calls a function once when it is read.
 type hookedClock struct {
 	*fakeClock

@@ -83,7 +83,7 @@ func (p *process) generate(dst []randflake.ID) (n int, second time.Time, err err
 		return n, second, err
 	case w.wrong("borrowing past the end"):
 		for _, t := range p.keeper.Terms() {
-			_ = t.Generator().Extend(t.Grant().End.Add(randflake.DefaultBorrow))
+			_ = t.Generator().Extend(t.Grant().End.Add(randflake.Borrow))
 		}
 	}
 	return p.keeper.Fill(dst)

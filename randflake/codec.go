@@ -1,6 +1,7 @@
 package randflake
 
 import (
+	"bytes"
 	"crypto/hkdf"
 	"crypto/rand"
 	"crypto/sha256"
@@ -21,8 +22,7 @@ const (
 	secondBits   = 30
 	nodeBits     = 17
 	sequenceBits = 17
-
-	secondShift = nodeBits + sequenceBits
+	secondShift  = nodeBits + sequenceBits
 )
 
 const (
@@ -58,9 +58,9 @@ type Parts struct {
 // it encodes and decodes nothing.
 type Codec struct {
 	cipher *sparx64.Cipher
-	// extracted returns what HKDF extracts from the secret. It is a function because fmt prints
-	// any other kind of field if it cannot call Format.
-	extracted func() []byte
+	// derive is HKDF with the secret. It is a function because fmt prints any other kind of field
+	// if it cannot call Format.
+	derive func(purpose string) ([]byte, error)
 }
 
 // NewCodec returns the codec of a secret, which must have 16 bytes; for any other length the error
@@ -70,11 +70,10 @@ func NewCodec(secret []byte) (*Codec, error) {
 	if err != nil {
 		return nil, fmt.Errorf("randflake: secret: %w", err)
 	}
-	extracted, err := hkdf.Extract(sha256.New, secret, nil)
-	if err != nil {
-		return nil, fmt.Errorf("randflake: secret: %w", err)
-	}
-	return &Codec{cipher: c, extracted: func() []byte { return extracted }}, nil
+	secret = bytes.Clone(secret)
+	return &Codec{c, func(purpose string) ([]byte, error) {
+		return hkdf.Key(sha256.New, secret, nil, "traceflake "+purpose, 32)
+	}}, nil
 }
 
 // Encode returns the ID of p; its time is truncated to the second. Errors: [ErrBeforeEpoch],
@@ -108,18 +107,18 @@ func (c *Codec) Decode(id ID) Parts {
 }
 
 // Derive returns 32 bytes that depend on the secret and on purpose, and reveal nothing about the
-// secret: HKDF-SHA256. Use it for keys that do not encrypt IDs. A zero Codec returns random bytes,
-// since everyone would know its key.
-func (c *Codec) Derive(purpose string) (key [32]byte) {
-	if c.extracted == nil {
-		_, _ = rand.Read(key[:]) // never fails
-		return key
+// secret: HKDF-SHA256. Use it for keys that do not encrypt IDs. A zero Codec returns random
+// bytes, since everyone would know its key.
+func (c *Codec) Derive(purpose string) (random [32]byte) {
+	if c.derive == nil {
+		_, _ = rand.Read(random[:]) // never fails
+		return random
 	}
-	derived, err := hkdf.Expand(sha256.New, c.extracted(), "traceflake "+purpose, len(key))
+	key, err := c.derive(purpose)
 	if err != nil {
 		panic(err) // HKDF can return 32 bytes
 	}
-	return [32]byte(derived)
+	return [32]byte(key)
 }
 
 // Format keeps the secret out of logs.

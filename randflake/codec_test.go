@@ -22,61 +22,34 @@ func newCodec(t testing.TB, secret string) *Codec {
 	return c
 }
 
-// Encode truncates fractions of a second. What it refuses is in TestFormatNoID, and that IDs decode
-// after 2041, when the known Go implementation cannot decode its own, in TestFormat.
-func TestEncode(t *testing.T) {
-	c := newCodec(t, "0123456789abcdef")
-	p := Parts{Time: time.Unix(Epoch+5, 999_999_999), Node: 3, Sequence: 4}
-	id, err := c.Encode(p)
-	p.Time = time.Unix(Epoch+5, 0).UTC()
-	if got := c.Decode(id); err != nil || got != p {
-		t.Errorf("%+v, %v; want %+v", got, err, p)
-	}
-}
-
-// What fmt, JSON and slog show of a codec, a keyring or a generator is the same under both
-// secrets.
+// What fmt, JSON and slog show of a codec or a keyring does not depend on the secret, and nothing
+// shows a part of it, not even inside another value.
 func TestSecretIsNeverShown(t *testing.T) {
-	noTime := &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-		if a.Key == slog.TimeKey {
-			return slog.Attr{}
-		}
-		return a
-	}}
-	shown := map[string]bool{}
 	for _, secret := range []string{"SeCrEt0123456789", "another secret!!"} {
 		c := newCodec(t, secret)
 		k := NewKeyring(c)
-		var out strings.Builder
-		for _, v := range []any{c, *c, k, *k} {
-			for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
-				fmt.Fprintf(&out, verb+"\n", v)
-			}
-			j, err := json.Marshal(v)
-			fmt.Fprintf(&out, "%s %v\n", j, err)
-			slog.New(slog.NewTextHandler(&out, noTime)).Info("x", "v", v)
-			slog.New(slog.NewJSONHandler(&out, noTime)).Info("x", "v", v)
-		}
-		shown[out.String()] = true
-		g, err := NewGenerator(c, Lease{Nodes: 8, Start: time.Unix(Epoch, 0), End: time.Unix(Epoch+1, 0)})
+		g, err := NewGenerator(c, lease(8, time.Second))
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, v := range []any{g, struct{ k Keyring }{*k}} { // shown with addresses, which are never the same
-			text := fmt.Sprintf("%v %+v %#v %s %x %d", v, v, v, v, v, v)
+		for i, v := range []any{c, *c, k, *k, g, struct{ k Keyring }{*k}} {
+			var out strings.Builder
+			for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
+				text := fmt.Sprintf(verb, v)
+				if text != "randflake.Codec(hidden)" && text != "randflake.Keyring(hidden)" && i < 4 {
+					t.Errorf("%T: %s shows %s", v, verb, text)
+				}
+				out.WriteString(text)
+			}
+			_ = json.NewEncoder(&out).Encode(v)
+			slog.New(slog.NewTextHandler(&out, nil)).Info("x", "v", v)
+			slog.New(slog.NewJSONHandler(&out, nil)).Info("x", "v", v)
 			for _, form := range []string{"%s", "%x", "%d", "%#v"} {
-				if part := strings.Trim(fmt.Sprintf(form, []byte(secret)[:4]), "[]byte{}"); strings.Contains(text, part) {
-					t.Errorf("%T shows %q: %s", v, part, text)
+				if part := strings.Trim(fmt.Sprintf(form, []byte(secret)[:4]), "[]byte{}"); strings.Contains(out.String(), part) {
+					t.Errorf("%T shows %q: %s", v, part, out.String())
 				}
 			}
 		}
-	}
-	if len(shown) != 1 {
-		t.Errorf("the output depends on the secret: %v", shown)
-	}
-	c := newCodec(t, "SeCrEt0123456789")
-	if got := fmt.Sprint(c, *c); got != "randflake.Codec(hidden) randflake.Codec(hidden)" {
-		t.Errorf("printed %q", got)
 	}
 }
 
@@ -98,42 +71,6 @@ func TestParseIsStrict(t *testing.T) {
 	}
 }
 
-// FuzzParse compares texts with those of their IDs.
-func TestText(t *testing.T) {
-	type record struct {
-		ID  ID
-		Map map[ID]int
-	}
-	in := record{ID: math.MaxUint64, Map: map[ID]int{1 << 63: 1}}
-	data, err := json.Marshal(in)
-	if want := `{"ID":"fvvvvvvvvvvvv","Map":{"8000000000000":1}}`; err != nil || string(data) != want {
-		t.Errorf("JSON %s, %v, want %s", data, err, want)
-	}
-	var out record
-	if err := json.Unmarshal(data, &out); err != nil || out.ID != in.ID || out.Map[1<<63] != 1 {
-		t.Errorf("decoded from JSON: %+v, %v", out, err)
-	}
-	id := ID(7)
-	if err := id.UnmarshalText([]byte("A")); !errors.Is(err, ErrInvalidID) || id != 7 {
-		t.Errorf("UnmarshalText of an invalid text: %v, ID %d", err, id)
-	}
-}
-
-func FuzzParse(f *testing.F) {
-	for _, s := range []string{"0", "3vgoe12ccb8gh", "fvvvvvvvvvvvv", "g000000000000", "00", "A"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		id, err := Parse(s)
-		if err == nil && id.String() != s {
-			t.Errorf("Parse(%q) is %d, whose text is %q", s, id, id)
-		}
-		if err != nil && !errors.Is(err, ErrInvalidID) {
-			t.Errorf("Parse(%q): %v", s, err)
-		}
-	})
-}
-
 func FuzzCodec(f *testing.F) {
 	f.Add([]byte("0123456789abcdef"), uint64(1), uint32(1), uint32(1))
 	f.Add([]byte("0123456789abcde"), uint64(1), uint32(1), uint32(1))
@@ -146,7 +83,9 @@ func FuzzCodec(f *testing.F) {
 			t.Fatal(err)
 		}
 		want := Parts{Time: timeOf(second % (1 << secondBits)), Node: node & MaxNode, Sequence: sequence & MaxSequence}
-		id, err := c.Encode(want)
+		p := want
+		p.Time = p.Time.Add(999_999_999) // which is truncated
+		id, err := c.Encode(p)
 		if err != nil {
 			t.Fatal(err)
 		}

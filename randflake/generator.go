@@ -26,12 +26,15 @@ var (
 	ErrClockBehind = errors.New("randflake: the clock was stepped back")
 	// ErrSealed is returned after Seal, and after a guard has returned false.
 	ErrSealed = errors.New("randflake: the generator is sealed")
+	// ErrNoLease is returned by sources of IDs that hold no lease at the moment, such as a
+	// lease.Keeper, and by a zero [Generator].
+	ErrNoLease = errors.New("randflake: no lease is held")
 )
 
-// DefaultBorrow is how far the IDs of a burst may run ahead of the clock, and how far the clock
-// may step back before IDs are refused. The whole module uses it: for the order of trace IDs, and
-// as the tolerance of their verification.
-const DefaultBorrow = 2 * time.Second
+// Borrow is how far the IDs of a burst may run ahead of the clock, and how far the clock may step
+// back before IDs are refused. The whole module uses it: for the order of trace IDs, and as the
+// tolerance of their verification.
+const Borrow = 2 * time.Second
 
 // Generator generates the IDs of one lease. It is safe for concurrent use, never blocks, and
 // generates no ID twice and none outside its lease, whatever the clock does. A zero Generator has
@@ -58,10 +61,9 @@ type Generator struct {
 }
 
 type config struct {
-	clock  Clock
-	borrow time.Duration
-	guard  func(now time.Time) bool // nil: none
-	draw   func() uint64            // of the place in a new second; nil: the first
+	clock Clock
+	guard func(now time.Time) bool // nil: none
+	draw  func() uint64            // of the place in a new second; nil: the first
 }
 
 // Option configures a [Generator].
@@ -77,11 +79,29 @@ func WithClock(clock Clock) Option {
 	}
 }
 
-// WithBorrow sets how far IDs may run ahead of the clock, in a burst or when the clock steps back;
-// the default is [DefaultBorrow]. The range is 0, which allows neither, to an hour; other values
-// are clamped.
-func WithBorrow(d time.Duration) Option {
-	return func(c *config) { c.borrow = min(max(d, 0), time.Hour) }
+// WithGuard sets a function that decides whether the lease may still be used; by default, and with
+// nil, it may. guard is called for every reservation, and by [Generator.Check], after the clock is
+// read and before a word is taken, with that reading: no ID is generated from a reading that guard
+// has not accepted. So it can check what may have happened to the machine since the last call, each
+// time or once in each new second.
+//
+// If guard returns false the generator is sealed, as by [Generator.Seal], and the call returns
+// [ErrSealed]. It is called by many goroutines at once, for every ID, and may use the generator
+// only to seal it.
+func WithGuard(guard func(now time.Time) bool) Option {
+	return func(c *config) { c.guard = guard }
+}
+
+// WithStart sets where in a second's space the generator begins when its clock reaches the second;
+// the default, and nil, is the first sequence number of the first node. The place is draw() modulo
+// seven eighths of the space, which is 131072 times the lease's nodes: so at least an eighth is
+// left before the next second is borrowed.
+//
+// If draw returns random numbers, copies of a generator, which would otherwise repeat each other's
+// IDs for ever, diverge when the next second begins. draw is called by many goroutines at once,
+// more than once for some seconds.
+func WithStart(draw func() uint64) Option {
+	return func(c *config) { c.draw = draw }
 }
 
 // NewGenerator returns the generator of a lease. It returns [ErrInvalidLease] if the lease is
@@ -95,7 +115,7 @@ func NewGenerator(c *Codec, l Lease, opts ...Option) (*Generator, error) {
 		return nil, err
 	}
 	g := &Generator{
-		config: config{clock: SystemClock{}, borrow: DefaultBorrow},
+		config: config{clock: SystemClock{}},
 		codec:  c,
 		space:  space{sequenceBits + uint(bits.TrailingZeros32(l.Nodes)), uint64(l.Node) << sequenceBits},
 	}
@@ -114,7 +134,7 @@ func NewGenerator(c *Codec, l Lease, opts ...Option) (*Generator, error) {
 // Next generates one ID. Errors: [ErrLeaseNotStarted], [ErrLeaseExpired], [ErrExhausted],
 // [ErrClockBehind], [ErrSealed], [ErrBeforeEpoch], [ErrEndOfLife], [ErrNoLease].
 func (g *Generator) Next() (ID, error) {
-	word, _, err := g.reserve(1)
+	word, err := g.reserve(1)
 	if err != nil {
 		return 0, err
 	}
@@ -124,19 +144,18 @@ func (g *Generator) Next() (ID, error) {
 // Fill generates len(dst) IDs of one second, in one reservation and one batch encryption, which is
 // far cheaper than as many calls of Next. If the second has too few left, the next second is used.
 //
-// It returns how many IDs it wrote and their second. n < len(dst) only with a non-nil error: those
-// of [Generator.Next], and ErrExhausted too when dst is longer than a second's space, which is
-// 131072 times the lease's nodes.
+// It returns len(dst) and their second, or 0 and an error: those of [Generator.Next], and
+// ErrExhausted if dst is longer than a second's space, which is 131072 times the lease's nodes.
 func (g *Generator) Fill(dst []ID) (n int, second time.Time, err error) {
 	if len(dst) == 0 {
 		return 0, time.Time{}, nil
 	}
-	word, count, err := g.reserve(uint64(len(dst)))
-	if count == 0 {
+	word, err := g.reserve(uint64(len(dst)))
+	if err != nil {
 		return 0, time.Time{}, err
 	}
-	g.codec.encryptRun(dst[:count], g.space.raw(word))
-	return int(count), g.space.second(word), err
+	g.codec.encryptRun(dst, g.space.raw(word))
+	return len(dst), g.space.second(word), nil
 }
 
 // Extend moves the lease's end to a later time. It fails if the generator is sealed, or if end is
@@ -173,52 +192,45 @@ func (g *Generator) Seal() (unused time.Time) {
 
 // Check returns the error that [Generator.Next] would return now, and takes no ID.
 func (g *Generator) Check() error {
-	_, _, _, err := g.look(1)
+	_, _, err := g.look(1)
 	return err
 }
 
-// reserve takes n consecutive words of one second, or fewer and an error. No other reservation of
-// this generator gets any of them.
-func (g *Generator) reserve(n uint64) (word, count uint64, err error) {
+// reserve takes n consecutive words of one second. No other reservation of this generator gets any
+// of them.
+func (g *Generator) reserve(n uint64) (word uint64, err error) {
 	for {
-		old, word, count, err := g.look(n)
-		if count == 0 {
-			return 0, 0, err
+		old, word, err := g.look(n)
+		if err != nil {
+			return 0, err
 		}
-		if g.zero-word < count {
+		if g.zero-word < n {
 			// One of them would be zero: skip it and those before it.
 			g.next.CompareAndSwap(old, g.zero+1)
 			continue
 		}
-		if g.next.CompareAndSwap(old, word+count) {
-			return word, count, err
+		if g.next.CompareAndSwap(old, word+n) {
+			return word, nil
 		}
 	}
 }
 
-// look returns the words that a reservation of n would take if the next word is still old.
-func (g *Generator) look(n uint64) (old, word, count uint64, err error) {
+// look returns the first word of a reservation of n if the next word is still old.
+func (g *Generator) look(n uint64) (old, word uint64, err error) {
 	if g.codec == nil {
-		return 0, 0, 0, ErrNoLease
+		return 0, 0, ErrNoLease
 	}
 	// The word is read before the clock: so the clock is never older than the word, and a goroutine
 	// that was descheduled here is not refused because of reservations in the meantime.
 	old = g.next.Load()
 	if old == sealed {
-		return 0, 0, 0, ErrSealed
+		return 0, 0, ErrSealed
 	}
 	now := g.clock.Now()
 	if g.guard != nil && !g.guard(now) {
 		g.Seal()
-		return 0, 0, 0, ErrSealed
+		return 0, 0, ErrSealed
 	}
-	word, count, err = g.choose(old, n, now)
-	return old, word, count, err
-}
-
-// choose returns the words that follow old at a reading of the clock: n of one second, or fewer
-// and an error.
-func (g *Generator) choose(old, n uint64, now time.Time) (word, count uint64, err error) {
 	second, err := secondOf(now)
 	if err != nil {
 		return 0, 0, err
@@ -233,31 +245,18 @@ func (g *Generator) choose(old, n uint64, now time.Time) (word, count uint64, er
 			word += g.draw() % (room - room/8)
 		}
 	}
-	latest := second + uint64((time.Duration(now.Nanosecond())+g.borrow)/time.Second)
-	// A burst uses up words to this end and no further, and it only moves back if the clock does.
-	borrowed, end := g.space.word(latest+1), g.end.Load()
-	refusal := func(word uint64) error {
-		switch {
-		case word >= end:
-			return ErrLeaseExpired
-		case word > borrowed:
-			return ErrClockBehind
-		case word == borrowed:
-			return ErrExhausted
-		}
-		return nil
-	}
-	if err := refusal(word); err != nil {
-		return 0, 0, err
-	}
-	if count = n; count > room {
-		count, err = room, ErrExhausted
-	}
-	if left := g.space.left(word); count > left {
-		if short := refusal(word + left); short != nil {
-			return word, left, short
-		}
+	if left := g.space.left(word); n > left {
 		word += left
 	}
-	return word, count, err
+	latest := second + uint64((time.Duration(now.Nanosecond())+Borrow)/time.Second)
+	// A burst uses up words to this end and no further, and it only moves back if the clock does.
+	switch borrowed := g.space.word(latest + 1); {
+	case word >= g.end.Load():
+		return 0, 0, ErrLeaseExpired
+	case word > borrowed:
+		return 0, 0, ErrClockBehind
+	case word == borrowed || n > room:
+		return 0, 0, ErrExhausted
+	}
+	return old, word, nil
 }

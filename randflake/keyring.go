@@ -1,7 +1,6 @@
 package randflake
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/hex"
 	"errors"
@@ -38,44 +37,45 @@ func NewKeyring(c *Codec) *Keyring {
 // empty lines and lines that start with #. It takes 1 to 16 secrets, all different: each further
 // one makes a forged ID more likely to pass. The error wraps [ErrInvalidKeyring] or is r's.
 func ParseKeyring(r io.Reader) (*Keyring, error) {
+	text, err := io.ReadAll(r)
+	if err != nil {
+		return nil, fmt.Errorf("randflake: keyring: %w", err)
+	}
 	k := new(Keyring)
-	seen := make(map[[secretLen]byte]int)
-	lines := bufio.NewScanner(r)
-	for n := 1; lines.Scan(); n++ {
-		line := bytes.TrimSpace(lines.Bytes())
-		if len(line) == 0 || line[0] == '#' {
+	seen := make(map[string]int)
+	n := 0
+	invalid := func(format string, args ...any) error {
+		return fmt.Errorf("%w: line %d "+format, append([]any{ErrInvalidKeyring, n}, args...)...)
+	}
+	for line := range bytes.Lines(text) {
+		n++
+		if line = bytes.TrimSpace(line); len(line) == 0 || line[0] == '#' {
 			continue
 		}
 		if len(line) != 2*secretLen {
-			return nil, fmt.Errorf("%w: line %d has %d characters, want %d hex digits", ErrInvalidKeyring, n, len(line), 2*secretLen)
+			return nil, invalid("has %d characters, want %d hex digits", len(line), 2*secretLen)
 		}
-		var secret [secretLen]byte
+		secret := make([]byte, secretLen)
 		// The error of Decode would show a character of the secret.
-		if _, err := hex.Decode(secret[:], line); err != nil {
-			return nil, fmt.Errorf("%w: line %d has a character that is not a hex digit", ErrInvalidKeyring, n)
+		if _, err := hex.Decode(secret, line); err != nil {
+			return nil, invalid("has a character that is not a hex digit")
 		}
-		if secret == [secretLen]byte{} {
-			return nil, fmt.Errorf("%w: line %d is all zeros", ErrInvalidKeyring, n)
+		switch before := seen[string(secret)]; {
+		case bytes.Count(secret, []byte{0}) == secretLen:
+			return nil, invalid("is all zeros")
+		case before != 0:
+			return nil, invalid("repeats line %d", before)
+		case len(k.codecs) == maxSecrets:
+			return nil, invalid("is one secret too many, %d are allowed", maxSecrets)
 		}
-		if before, ok := seen[secret]; ok {
-			return nil, fmt.Errorf("%w: line %d repeats line %d", ErrInvalidKeyring, n, before)
-		}
-		if len(k.codecs) == maxSecrets {
-			return nil, fmt.Errorf("%w: line %d is one secret too many, %d are allowed", ErrInvalidKeyring, n, maxSecrets)
-		}
-		codec, err := NewCodec(secret[:])
+		seen[string(secret)] = n
+		codec, err := NewCodec(secret)
 		if err != nil {
 			return nil, err
 		}
-		seen[secret] = n
 		k.codecs = append(k.codecs, codec)
 	}
-	switch err := lines.Err(); {
-	case errors.Is(err, bufio.ErrTooLong):
-		return nil, fmt.Errorf("%w: a line is too long to be a secret", ErrInvalidKeyring)
-	case err != nil:
-		return nil, fmt.Errorf("randflake: keyring: %w", err)
-	case len(k.codecs) == 0:
+	if len(k.codecs) == 0 {
 		return nil, fmt.Errorf("%w: it has no secret", ErrInvalidKeyring)
 	}
 	return k, nil

@@ -34,7 +34,7 @@ func Inspect(k *randflake.Keyring, id trace.TraceID) Info {
 // tolerance is by how much the times of an ID's two halves may differ, beyond the second to which
 // the low one is truncated: a generator runs ahead of its clock by at most that, and bridges steps
 // back of the clock up to that.
-const tolerance = randflake.DefaultBorrow
+const tolerance = randflake.Borrow
 
 // decode decodes the low half with the first codec under which the halves agree, and returns its
 // number. If there is none, that is -1 and the first codec is used.
