@@ -7,7 +7,7 @@
 //
 // PostgreSQL 12 or newer, and its primary. A call is one statement, which is a transaction
 // of its own, without session state or named prepared statements: it works through pgbouncer
-// in transaction mode. The first call needs two more, to find and read the description of
+// in transaction mode. The first call needs one more, to read the description of
 // the store. The default isolation level, read committed, is best; with a stricter one
 // statements are retried after serialization failures.
 //
@@ -27,7 +27,7 @@
 //
 //	sslmode, sslrootcert, sslcert, sslkey  TLS
 //	target_session_attrs=read-write        of several hosts, the primary
-//	search_path=fleet_a                    the schema of the tables, a fleet's own
+//	search_path=fleet_a                    the schema of the tables; default: public
 //	connect_timeout=5                      seconds
 //
 // The store has at most two connections, whatever the parameters say, and closes them after
@@ -36,15 +36,10 @@
 // # The tables
 //
 // A store is two tables in one schema: traceflake_leases has a row for each block of nodes,
-// traceflake_leases_store one row that describes the store. They are created in the schema
-// of the URL's search_path, or in public.
-//
-// A client looks for the second table in the schema of the URL's search_path; without one,
-// in all schemas where its role can read it, and two stores are an error that lists their
-// schemas. The server's search path does not matter: behind pgbouncer it may be another
-// client's. From then on, the client uses the full names, and every write has the store's ID
-// as a condition: if the tables are dropped, renamed or exchanged, calls return
-// [github.com/traceflake/traceflake/lease.ErrReplaced].
+// traceflake_leases_store one row that describes the store. Statements contain their full names: the
+// search path of a role or of the server does not matter, which behind pgbouncer may be another
+// client's. Every write has the store's ID as a condition: if the tables are dropped, renamed or
+// exchanged, calls return [github.com/traceflake/traceflake/lease.ErrReplaced].
 //
 //	node           integer      first node of the block; the key
 //	store          text         the ID of the store
@@ -55,9 +50,8 @@
 //	owner          text         who holds the block, for operators; NULL if nobody does
 //	version        bigint       raised by every write
 //
-// A new store has all its rows: 16384 for blocks of 8 nodes, about 3 MB. A block is free if
-// granted_until is not after the client's time. Never set it back or delete rows. Reading is
-// harmless:
+// A new store has all its rows: 16384 for blocks of 8 nodes, about 3 MB. Never set granted_until
+// back or delete rows. Reading is harmless:
 //
 //	SELECT node, owner, granted_until FROM traceflake_leases WHERE granted_until > now();
 //
@@ -69,8 +63,8 @@
 // until what it read is durable.
 //
 // If the wait for a synchronous standby is cancelled, by statement_timeout or
-// pg_cancel_backend, the server commits with a warning. Any warning is therefore an error of
-// the call, whose outcome is unknown: the Keeper then reads the block, and that read waits
+// pg_cancel_backend, the server commits with a warning. So any warning is an error of
+// the call, whose outcome is unknown; the Keeper then reads the block, which waits
 // for the standby, too. The same transaction sets client_min_messages to warning, so that no
 // setting hides it.
 //
@@ -96,8 +90,7 @@
 // # Clocks
 //
 // A client whose clock is ahead of the server's by more than
-// [github.com/traceflake/traceflake/lease.MaxClockAhead] is refused. Uniqueness needs no
-// clock; to raise a restored table does: see docs/operating.md.
+// [github.com/traceflake/traceflake/lease.MaxClockAhead] is refused.
 //
 // The tests need a PostgreSQL, the one of TEST_POSTGRES. Those that stop, cut or
 // reconfigure it are in the repository's integration/lease/pgstore.

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/lease"
 )
 
@@ -26,7 +27,7 @@ func TestSynchronousCommitIsForcedOn(t *testing.T) {
 			}
 			s := created(t, pool)
 			ctx, now := context.Background(), time.Now()
-			g, err := s.Acquire(ctx, request(now))
+			g, err := s.Acquire(ctx, calls.Request(now))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -54,12 +55,12 @@ func TestSynchronousCommitIsForcedOn(t *testing.T) {
 				return err
 			})
 			logged("renew", c.want, func() (err error) {
-				g, err = s.Renew(ctx, g, renewal(g))
+				g, err = s.Renew(ctx, g, calls.Renewal(g))
 				return err
 			})
 			logged("release", c.want, func() error { return s.Release(ctx, g, lease.NewNonce(), now) })
 			logged("acquire", c.want, func() error {
-				_, err := s.Acquire(ctx, request(now))
+				_, err := s.Acquire(ctx, calls.Request(now))
 				return err
 			})
 			logged("raise", c.want, func() error {
@@ -79,7 +80,7 @@ func TestAnswersAreFlushed(t *testing.T) {
 	dsn := database(t)
 	ctx, pool := context.Background(), connect(t, dsn, nil)
 	s := created(t, pool)
-	r := request(time.Now())
+	r := calls.Request(time.Now())
 	g, err := s.Acquire(ctx, r)
 	if err != nil {
 		t.Fatal(err)
@@ -137,7 +138,7 @@ func TestFailedWrites(t *testing.T) {
 	ctx, pool := context.Background(), connect(t, dsn, nil)
 	s := created(t, pool)
 	now := time.Now()
-	g, err := s.Acquire(ctx, request(now))
+	g, err := s.Acquire(ctx, calls.Request(now))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,9 +149,14 @@ func TestFailedWrites(t *testing.T) {
 		execute(t, pool, "CREATE FUNCTION "+name+"() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "+trigger[1]+"; END $$")
 		execute(t, pool, "CREATE "+trigger[0]+" FOR EACH ROW EXECUTE FUNCTION "+name+"()")
 		for call, write := range map[string]func() error{
-			"acquire": func() error { _, err := s.Acquire(ctx, request(now)); return err },
+			"acquire": func() error { // which tries again: the row may have been locked
+				short, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
+				defer cancel()
+				_, err := s.Acquire(short, calls.Request(now))
+				return err
+			},
 			"renew": func() error {
-				_, err := s.Renew(ctx, g, renewal(g))
+				_, err := s.Renew(ctx, g, calls.Renewal(g))
 				return err
 			},
 			"release": func() error { return s.Release(ctx, g, lease.NewNonce(), now) },

@@ -15,20 +15,23 @@ import (
 	"github.com/traceflake/traceflake/lease"
 )
 
-const rights = "grant SELECT and UPDATE on traceflake_leases, SELECT on traceflake_leases_store, USAGE on their schema; " +
-	"to create the store, the role needs CREATE on the schema"
+// Codes of the server's errors, from appendix A of its manual.
+const (
+	noTable     = "42P01"
+	tableExists = "42P07"
+)
 
-// meanings are what codes of the server's errors, from appendix A of its manual, mean to a store, and
-// what an operator can do.
+// meanings are what codes mean to a store, and what an operator can do.
 var meanings = map[string]struct {
 	sentinel error
 	hint     string
 }{
-	"42P01": {lease.ErrReplaced, ""}, // no such table; it was there when the store was found
-	"42703": {lease.ErrSchemaVersion, "a column is missing"},
-	"42P07": {lease.ErrExists, "a table has the name already"},
-	"25006": {nil, "the server is read-only, a standby perhaps; connect to the primary"},
-	"42501": {lease.ErrMisconfigured, rights},
+	noTable:     {lease.ErrReplaced, ""}, // it was there when the store was found
+	"42703":     {lease.ErrSchemaVersion, "a column is missing"},
+	tableExists: {lease.ErrExists, "a table has the name already"},
+	"25006":     {nil, "the server is read-only, a standby perhaps; connect to the primary"},
+	"42501": {lease.ErrMisconfigured, "grant SELECT and UPDATE on traceflake_leases, SELECT on traceflake_leases_store, USAGE on their schema; " +
+		"to create the store, the role needs CREATE on the schema"},
 	"42704": {lease.ErrMisconfigured, "the URL has a parameter that the server does not know"},
 	"22023": {lease.ErrMisconfigured, "the URL has a parameter with an invalid value"},
 	"3D000": {lease.ErrMisconfigured, ""}, // no such database
@@ -68,8 +71,8 @@ func cause(err error) (text string, sentinel error) {
 }
 
 // explain adds to an error what was being done, what it means, and what to do. pgx tries each
-// address, with and without TLS, and repeats the role, the database and the host each time: each
-// cause is told once.
+// address, with and without TLS, and repeats the role, the database and the host each time: here
+// each cause is reported once.
 func explain(ctx context.Context, what string, failed *error) {
 	if *failed == nil {
 		return
@@ -80,18 +83,18 @@ func explain(ctx context.Context, what string, failed *error) {
 			causes = attempts.Unwrap()
 		}
 	}
-	var texts []string
 	_, meaning := cause(causes[0])
+	b := brief{error: *failed}
 	for _, err := range causes {
 		text, sentinel := cause(err)
 		if !errors.Is(sentinel, meaning) {
 			meaning = nil // another address may serve later
 		}
-		if !slices.Contains(texts, text) {
-			texts = append(texts, text)
+		if !slices.Contains(b.texts, text) {
+			b.texts = append(b.texts, text)
 		}
 	}
-	err := error(brief{*failed, strings.Join(texts, "; ")})
+	err := error(b)
 	for _, sentinel := range []error{meaning, ctx.Err()} {
 		if sentinel != nil && !errors.Is(err, sentinel) {
 			err = fmt.Errorf("%w: %w", sentinel, err)
@@ -103,8 +106,8 @@ func explain(ctx context.Context, what string, failed *error) {
 // brief is an error with a shorter text.
 type brief struct {
 	error
-	text string
+	texts []string
 }
 
-func (b brief) Error() string { return b.text }
+func (b brief) Error() string { return strings.Join(b.texts, "; ") }
 func (b brief) Unwrap() error { return b.error }

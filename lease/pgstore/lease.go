@@ -20,7 +20,7 @@ type row struct {
 
 // scan reads the columns of [columnsSQL] and what may follow them. The row must belong to the store
 // in use.
-func (t *tables) scan(r pgx.CollectableRow) (row, error) {
+func (d *description) scan(r pgx.CollectableRow) (row, error) {
 	var now, version, from, until int64
 	var store, durable string
 	var b driver.Block
@@ -32,82 +32,81 @@ func (t *tables) scan(r pgx.CollectableRow) (row, error) {
 	if locked {
 		return row{}, errNotWritten
 	}
-	b.Nodes, b.Version, b.Start, b.End = t.BlockSize, uint64(version), second(from), second(until)
-	return row{b, time.UnixMicro(now)}, t.same(store)
+	b.Nodes, b.Version, b.Start, b.End = d.BlockSize, uint64(version), second(from), second(until)
+	return row{b, time.UnixMicro(now)}, d.same(store)
 }
 
-// Acquire implements [lease.Store]. It grants the block that has been free for longest. It is one
-// statement, or more if others want the last free blocks at this moment.
+// Acquire implements [lease.Store]. It grants the block that has been free for longest, in one
+// statement, or more if other clients want the last free blocks at this moment.
 func (s *store) Acquire(ctx context.Context, r lease.Request) (_ lease.Grant, err error) {
 	defer explain(ctx, "acquire", &err)
 	if err := driver.CheckRequest(r, time.Time{}); err != nil {
 		return lease.Grant{}, err
 	}
-	t, err := s.open(ctx)
+	d, err := s.open(ctx)
 	if err != nil {
 		return lease.Grant{}, err
 	}
-	// What the rule makes of any free block, apart from its node and version.
-	next, err := driver.Block{}.Acquire(driver.Shorten(r, t.Description))
+	// What the rule grants of any free block, apart from its node and version.
+	next, err := driver.Block{}.Acquire(driver.Shorten(r, d.Description))
 	if err != nil {
 		return lease.Grant{}, err
 	}
-	found, err := query(ctx, s, t.scan, t.sql(acquireSQL),
-		r.Nonce, t.ID, next.Start.Unix(), next.End.Unix(), r.Owner, earliest(r))
+	found, err := query(ctx, s, d.scan, s.sql(acquireSQL),
+		r.Nonce, d.ID, next.Start.Unix(), next.End.Unix(), r.Owner, earliest(r))
 	if err == nil {
 		err = driver.CheckRequest(r, found.now)
 	}
 	if err == nil && found.Version == 0 {
-		err = fmt.Errorf("%w: all %d are granted", lease.ErrNoFreeNode, driver.RangeOf(t.Description).Blocks())
+		err = fmt.Errorf("%w: all %d are granted", lease.ErrNoFreeNode, driver.RangeOf(d.Description).Blocks())
 	}
 	return lease.Grant(found.Block), err
 }
 
-// earliest is when, in microseconds of the server's clock, a client's request can be granted.
+// earliest is the microsecond of the server's clock at which a client's request can be granted.
 func earliest(r lease.Request) int64 { return r.Now.Add(-lease.MaxClockAhead).UnixMicro() }
 
 // Renew implements [lease.Store]. It is one statement if the row is still what
 // the grant says, and the client's clock is not ahead.
 func (s *store) Renew(ctx context.Context, g lease.Grant, r lease.Request) (_ lease.Grant, err error) {
 	defer explain(ctx, fmt.Sprintf("renew node %d", g.Node), &err)
-	return s.change(ctx, g, earliest(r), func(t *tables, found row) (driver.Block, error) {
+	return s.change(ctx, g, earliest(r), func(d *description, found row) (driver.Block, error) {
 		if err := driver.CheckRequest(r, found.now); err != nil {
 			return found.Block, err
 		}
-		return found.Renew(g, driver.Shorten(r, t.Description))
+		return found.Renew(g, driver.Shorten(r, d.Description))
 	})
 }
 
 // Release implements [lease.Store]. It is one statement, as Renew is.
 func (s *store) Release(ctx context.Context, g lease.Grant, nonce string, unused time.Time) (err error) {
 	defer explain(ctx, fmt.Sprintf("release node %d", g.Node), &err)
-	_, err = s.change(ctx, g, 0, func(_ *tables, found row) (driver.Block, error) { return found.Release(g, nonce, unused) })
+	_, err = s.change(ctx, g, 0, func(_ *description, found row) (driver.Block, error) { return found.Release(g, nonce, unused) })
 	return err
 }
 
-// change replaces the block of g by what rule returns for it. It begins with the
-// block that g says there is, once the server's clock has reached a microsecond. If the
-// row differs or the time has not come, nothing is written, and rule decides on
-// the row and the time that are read then.
-func (s *store) change(ctx context.Context, g lease.Grant, reached int64, rule func(*tables, row) (driver.Block, error)) (lease.Grant, error) {
-	t, err := s.openFor(ctx, g.Node)
+// change replaces the block of g by what rule returns for it. It assumes first that the row is as g has
+// it, and that the server's clock has reached a microsecond. Otherwise nothing is written, and rule
+// decides on the row and the time that are read then.
+func (s *store) change(ctx context.Context, g lease.Grant, reached int64, rule func(*description, row) (driver.Block, error)) (lease.Grant, error) {
+	d, err := s.openFor(ctx, g.Node)
 	if err != nil {
 		return lease.Grant{}, err
 	}
 	found := row{Block: driver.Block(g)}
-	found.Nodes = t.BlockSize
+	found.Nodes = d.BlockSize
 	for range 5 {
 		b := found.Block
-		next, err := rule(t, found)
+		next, err := rule(d, found)
 		if err != nil {
 			return lease.Grant{}, err
 		}
-		written, err := query(ctx, s, t.scan, t.sql(replaceSQL),
-			b.Node, t.ID, b.Version, b.Nonce, b.Owner, b.Start.Unix(), b.End.Unix(), next.Nonce, next.Owner, next.End.Unix(), reached)
+		written, err := query(ctx, s, d.scan, s.sql(replaceSQL),
+			b.Node, d.ID, b.Version, b.Nonce, b.Owner, b.Start.Unix(), b.End.Unix(), next.Nonce, next.Owner, next.End.Unix(), reached)
 		if !errors.Is(err, pgx.ErrNoRows) {
 			return lease.Grant(written.Block), err
 		}
-		if found, err = query(ctx, s, t.scan, t.sql(getSQL), b.Node); err != nil {
+		if found, err = query(ctx, s, d.scan, s.sql(getSQL), b.Node); err != nil {
 			return lease.Grant{}, err
 		}
 		reached = 0
@@ -119,19 +118,27 @@ func (s *store) change(ctx context.Context, g lease.Grant, reached int64, rule f
 // it reads to be durable.
 func (s *store) Get(ctx context.Context, node uint32) (_ lease.Grant, err error) {
 	defer explain(ctx, fmt.Sprintf("get node %d", node), &err)
-	t, err := s.openFor(ctx, node)
+	d, err := s.openFor(ctx, node)
 	if err != nil {
 		return lease.Grant{}, err
 	}
-	found, err := query(ctx, s, t.scan, t.sql(getSQL), node)
+	found, err := query(ctx, s, d.scan, s.sql(getSQL), node)
 	return lease.Grant(found.Block), err
 }
 
-// openFor returns the store in use, if one of its blocks starts at node.
-func (s *store) openFor(ctx context.Context, node uint32) (*tables, error) {
-	t, err := s.open(ctx)
+// openFor returns the store in use, if one of its blocks begins at node.
+func (s *store) openFor(ctx context.Context, node uint32) (*description, error) {
+	d, err := s.open(ctx)
 	if err == nil {
-		_, err = driver.RangeOf(t.Description).Index(node)
+		_, err = driver.RangeOf(d.Description).Index(node)
 	}
-	return t, err
+	return d, err
+}
+
+// second is the time of a second since 1970, and the zero Time that of 0.
+func second(unix int64) time.Time {
+	if unix == 0 {
+		return time.Time{}
+	}
+	return time.Unix(unix, 0).UTC()
 }

@@ -3,7 +3,6 @@ package pgstore_test
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"net/url"
 	"os"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/pgstore"
@@ -128,37 +128,12 @@ func created(tb testing.TB, pool *pgxpool.Pool) driver.Store {
 	return s
 }
 
-// request is for a minute.
-func request(now time.Time) lease.Request {
-	return lease.Request{Nonce: lease.NewNonce(), Now: now, TTL: time.Minute}
-}
-
-// renewal moves a grant's end by a minute.
-func renewal(g lease.Grant) lease.Request {
-	return lease.Request{Nonce: lease.NewNonce(), Now: g.End.Add(time.Minute - lease.MaxTTL), TTL: lease.MaxTTL}
-}
-
+// use acquires a lease.
 func use(s driver.Store) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	_, err := s.Acquire(ctx, request(time.Now()))
+	_, err := s.Acquire(ctx, calls.Request(time.Now()))
 	return err
 }
 
-// wantError checks that an error is the sentinel, if there is one, and says every text, but no
-// password.
-func wantError(tb testing.TB, what string, err, sentinel error, texts ...string) {
-	tb.Helper()
-	if err == nil || sentinel != nil && !errors.Is(err, sentinel) {
-		tb.Errorf("%s: got error %v, want %v", what, err, sentinel)
-		return
-	}
-	for _, text := range append(texts, "pgstore: ") {
-		if !strings.Contains(err.Error(), text) {
-			tb.Errorf("%s: error %q does not say %q", what, err, text)
-		}
-	}
-	if strings.Contains(err.Error(), "hunter2") {
-		tb.Errorf("%s: error %q has the password", what, err)
-	}
-}
+var wantError = calls.WantError("pgstore: ", "hunter2")

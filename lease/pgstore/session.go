@@ -21,13 +21,9 @@ const warning = "traceflake: warning"
 // pgbouncer gives to another client next.
 func prepare(config *pgx.ConnConfig) {
 	config.DefaultQueryExecMode = pgx.QueryExecModeExec
-	pass := config.OnNotice
 	config.OnNotice = func(c *pgconn.PgConn, n *pgconn.Notice) {
 		if n.SeverityUnlocalized == "WARNING" { // Severity is in the server's language
 			c.CustomData()[warning] = n.Message
-		}
-		if pass != nil {
-			pass(c, n)
 		}
 	}
 }
@@ -41,9 +37,8 @@ func prevented(err error) bool {
 	return slices.Contains([]string{"40001", "40P01", "23505"}, code(err)) || errors.Is(err, errNotWritten)
 }
 
-// session calls f with a connection, and again while another client prevents what f does. That is
-// rare, except under a stricter isolation level than read committed: there concurrent clients
-// acquire blocks one after another.
+// session calls f with a connection, and again while another client prevents what f does: often, under
+// a stricter isolation level than read committed.
 //
 // A warning is an error: if the wait for a synchronous standby is cancelled, the server commits with
 // a warning, and a failover may lose that commit.

@@ -15,18 +15,8 @@ const nowSQL = `(extract(epoch FROM statement_timestamp()) * 1000000)::bigint`
 const durableSQL = `set_config('synchronous_commit', CASE current_setting('synchronous_commit')
 	WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true) || set_config('client_min_messages', 'warning', true)`
 
-// searchSQL returns the schemas that have a store: those in which this role can read it, and the
-// others. If $1 is not empty, it is the only schema.
-const searchSQL = `SELECT coalesce(array_agg(schema) FILTER (WHERE readable), '{}'), coalesce(array_agg(schema) FILTER (WHERE NOT readable), '{}')
-	FROM (
-		SELECT n.nspname::text AS schema, has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT') AS readable
-		FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
-		WHERE c.relname = 'traceflake_leases_store' AND c.relkind = 'r' AND c.relpersistence <> 't' AND $1::text IN ('', n.nspname::text)
-		ORDER BY 1
-	) AS found`
-
-const describeSQL = `SELECT count(*) OVER (), ` + nowSQL + `, schema, id, extract(epoch FROM created)::bigint,
-	first_node, nodes, block_size, longest_ttl, coalesce(extract(epoch FROM raised), 0)::bigint, secrets FROM {schema}.traceflake_leases_store`
+// describeSQL returns the description of the store, and the number of rows.
+const describeSQL = `SELECT count(*) OVER (), ` + nowSQL + `, schema, description FROM {schema}.traceflake_leases_store`
 
 // beginSQL begins a transaction of an operator, one at a time.
 const beginSQL = `BEGIN ISOLATION LEVEL READ COMMITTED; SELECT ` + durableSQL + `, pg_advisory_xact_lock(8390876135275523179)`
@@ -46,31 +36,25 @@ const indexBlocksSQL = `CREATE INDEX ON {schema}.traceflake_leases (granted_unti
 const createStoreSQL = `CREATE TABLE {schema}.traceflake_leases_store (
 	schema      integer NOT NULL,
 	id          text PRIMARY KEY,
-	created     timestamptz NOT NULL,
-	first_node  bigint NOT NULL,
-	nodes       bigint NOT NULL,
-	block_size  bigint NOT NULL,
-	longest_ttl bigint NOT NULL, -- seconds
-	raised      timestamptz,
-	secrets     text[] NOT NULL
+	description jsonb NOT NULL
 )`
 
 const insertBlocksSQL = `INSERT INTO {schema}.traceflake_leases (node, store) SELECT n, $1 FROM generate_series($2::bigint, $3::bigint, $4::bigint) AS n`
 
-const insertStoreSQL = `INSERT INTO {schema}.traceflake_leases_store VALUES ($1, $2, to_timestamp($3::bigint), $4, $5, $6, $7, NULL, $8)`
+const insertStoreSQL = `INSERT INTO {schema}.traceflake_leases_store VALUES ($1, $2, $3::text::jsonb)`
 
-const addSecretSQL = `UPDATE {schema}.traceflake_leases_store SET secrets = CASE WHEN $2 = ANY (secrets) THEN secrets ELSE secrets || $2::text END
-	WHERE id = $1 RETURNING ` + durableSQL
+const addSecretSQL = `UPDATE {schema}.traceflake_leases_store
+	SET description = jsonb_set(description, '{Secrets}', (description->'Secrets') - $2::text || to_jsonb($2::text)) WHERE id = $1 RETURNING ` + durableSQL
 
 // raiseSQL is [driver.Block.Raise] for every block.
 const raiseSQL = `WITH recorded AS (
-	UPDATE {schema}.traceflake_leases_store SET raised = to_timestamp($2::bigint) WHERE id = $1
+	UPDATE {schema}.traceflake_leases_store SET description = jsonb_set(description, '{Raised}', to_jsonb($3::text)) WHERE id = $1
 )
 UPDATE {schema}.traceflake_leases SET nonce = NULL, owner = NULL, granted_until = greatest(granted_until, to_timestamp($2::bigint)),
 	version = version + CASE WHEN version > 0 AND nonce IS NULL AND granted_until >= to_timestamp($2::bigint) THEN 0 ELSE 1 END
 WHERE store = $1`
 
-// columnsSQL are what [tables.scan] reads of a block, after the time and its store.
+// columnsSQL are what [description.scan] reads of a block, after the time and its store.
 const columnsSQL = `coalesce(b.node, 0), coalesce(b.version, 0), coalesce(b.nonce, ''), coalesce(b.owner, ''),
 	coalesce(ceil(extract(epoch FROM b.granted_from)), 0)::bigint,
 	coalesce(ceil(extract(epoch FROM nullif(b.granted_until, '-infinity'))), 0)::bigint`

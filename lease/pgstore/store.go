@@ -1,6 +1,7 @@
 package pgstore
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -16,8 +17,8 @@ import (
 // store keeps leases in two tables of a PostgreSQL database.
 type store struct {
 	pool   *pgxpool.Pool
-	schema string                 // where its tables must be; "" if anywhere
-	used   atomic.Pointer[tables] // the tables in use; nil until they were found
+	schema string                      // of the tables
+	used   atomic.Pointer[description] // of the store in use; nil until it has been read
 }
 
 var _ driver.Store = (*store)(nil)
@@ -32,11 +33,9 @@ func openURL(dsn string) (driver.Store, error) {
 	config, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
 		// The error contains the URL; where its parts are unclear, also the password.
-		text := err.Error()
-		if why := strings.LastIndex(text, "`: "); why < 0 || strings.Contains(text, "failed to parse as URL") {
-			text = "want postgres://user:password@host:port/database, with special characters of the password as %XX"
-		} else {
-			text = text[why+len("`: "):]
+		text := "want postgres://user:password@host:port/database, with special characters of the password as %XX"
+		if _, why, ok := strings.Cut(err.Error(), "`: "); ok && !strings.Contains(why, "failed to parse as URL") {
+			text = why
 		}
 		return nil, fmt.Errorf("pgstore: %w: the URL: %s", lease.ErrInvalidRequest, text)
 	}
@@ -45,7 +44,7 @@ func openURL(dsn string) (driver.Store, error) {
 
 // New returns a store with at most two connections of its own, which it closes after 30 s without a
 // call. config is that of [pgxpool.ParseConfig], or of the program's own pool: pool.Config(). Its
-// search_path is the schema of the tables. New does not connect. The store is safe for concurrent
+// search_path is the schema of the tables, by default public. New does not connect. The store is safe for concurrent
 // use. Errors of invalid arguments wrap [lease.ErrInvalidRequest].
 //
 // The store needs connections of its own to see the server's warnings: the server reports a commit
@@ -59,7 +58,7 @@ func New(config *pgxpool.Config) (driver.Store, error) {
 	config.MaxConnIdleTime, config.HealthCheckPeriod = 30*time.Second, 30*time.Second
 	prepare(config.ConnConfig)
 	settings := config.ConnConfig.RuntimeParams
-	schema := strings.Trim(settings["search_path"], ` "`)
+	schema := cmp.Or(strings.Trim(settings["search_path"], ` "`), "public")
 	delete(settings, "search_path") // pgbouncer refuses it, and no statement relies on it
 	if strings.Contains(schema, ",") {
 		return nil, fmt.Errorf("pgstore: %w: search_path is %s, want the one schema of the tables", lease.ErrInvalidRequest, schema)

@@ -8,14 +8,16 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/pgstore"
 )
 
 // A grant says which write of which block it is. The block's end and owner are those of the row.
 func TestGrantUnlikeTheRow(t *testing.T) {
 	s, ctx := created(t, connect(t, database(t), nil)), context.Background()
-	r := request(time.Now())
+	r := calls.Request(time.Now())
 	r.Owner = "a"
 	g, err := s.Acquire(ctx, r)
 	if err != nil {
@@ -40,7 +42,7 @@ func TestRepeatedAcquire(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	pool := connect(t, database(t), nil)
-	s, r := created(t, pool), request(time.Now())
+	s, r := created(t, pool), calls.Request(time.Now())
 	first, err := pool.Begin(ctx)
 	if err != nil {
 		t.Fatal(err)
@@ -77,46 +79,13 @@ func (c *counter) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQ
 
 func (c *counter) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
-// Those of a process, and how many requests a fleet makes with them, are in docs/operating.md.
+// Those of a process and of a fleet are in docs/operating.md.
 func TestRequests(t *testing.T) {
 	var statements counter
-	pool := connect(t, database(t), nil)
-	created(t, pool)
-	config := pool.Config()
+	config := connect(t, database(t), nil).Config()
 	config.ConnConfig.Tracer = &statements
-	s, err := pgstore.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = s.Close(context.Background()) }()
-	ctx, now := context.Background(), time.Now()
-	var g lease.Grant
-	again := request(now)
-	for _, c := range []struct {
-		what string
-		want int64
-		call func() error
-	}{
-		{"the first describe", 2, func() error { _, err := s.Describe(ctx); return err }}, // where is it, and what?
-		{"acquire", 1, func() error { _, err := s.Acquire(ctx, again); return err }},
-		{"acquire again, without an answer to the first", 1, func() (err error) { g, err = s.Acquire(ctx, again); return err }},
-		{"renew", 1, func() (err error) {
-			g, err = s.Renew(ctx, g, renewal(g))
-			return err
-		}},
-		{"get", 1, func() error { _, err := s.Get(ctx, g.Node); return err }},
-		{"release", 1, func() error { return s.Release(ctx, g, lease.NewNonce(), now) }},
-		{"describe", 1, func() error { _, err := s.Describe(ctx); return err }},
-		{"list", 2, func() error { _, err := s.List(ctx); return err }},
-		{"add secret", 1, func() error { return s.AddSecret(ctx, "0123456789abcdef") }},
-		{"raise", 4, func() error { _, err := s.Raise(ctx, now); return err }}, // begin, commit, and two between
-	} {
-		before := statements.n.Load()
-		if err := c.call(); err != nil {
-			t.Fatalf("%s: %v", c.what, err)
-		}
-		if got := statements.n.Load() - before; got != c.want {
-			t.Errorf("%s: %d statements, want %d", c.what, got, c.want)
-		}
-	}
+	calls.Costs(t, func() (driver.Store, error) { return pgstore.New(config) }, &statements.n, map[string]int64{
+		"start": 1, "acquire": 1, "acquire again": 1, "acquire in vain": 1, "renew": 1, "get": 1, "release": 1, "list": 2,
+		"add secret": 1, "raise": 4, // begin, commit, and two between
+	})
 }

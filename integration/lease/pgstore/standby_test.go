@@ -89,11 +89,17 @@ func cancelledWait(t *testing.T, setting, severity string) {
 			}
 		}
 	}
+	get := func() error { _, err := s.Get(ctx, g.Node); return err }
+	for began := time.Now(); cancelled(get) == nil; { // the server obeys the setting after a moment
+		if time.Since(began) > 10*time.Second {
+			t.Fatal("no commit waits for the standby")
+		}
+	}
 	next := calls.Renewal(g)
 	for what, call := range map[string]func() error{
 		"acquire":    func() error { _, err := acquire(); return err },
 		"renew":      func() error { _, err := s.Renew(ctx, g, next); return err },
-		"get":        func() error { _, err := s.Get(ctx, g.Node); return err },
+		"get":        get,
 		"add secret": func() error { return s.AddSecret(ctx, "0123456789abcdef") },
 		"create": func() error {
 			d, err := driver.NewDescription(leasetest.Nodes(few))
