@@ -45,8 +45,8 @@ func WithSource(s Source) Option {
 	return func(c *config) { c.source = s }
 }
 
-// WithMeterProvider sets the provider of the metrics listed in the package documentation; the
-// default, and nil, is the global one.
+// WithMeterProvider sets the provider of the metrics, which docs/metrics.md describes; the default,
+// and nil, is the global one.
 func WithMeterProvider(mp metric.MeterProvider) Option {
 	return func(c *config) {
 		if mp != nil {

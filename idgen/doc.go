@@ -1,22 +1,15 @@
 // Package idgen generates OpenTelemetry trace and span IDs that sort by time and are unique.
 //
-//	trace ID, 16 bytes, big-endian
-//	 127                         87 86              64 63                                            0
-//	+------------------------------+------------------+-----------------------------------------------+
-//	| 41 bits: ms since 2020       | 23 bits sequence |  Randflake ID (64 bits, encrypted)            |
-//	+------------------------------+------------------+-----------------------------------------------+
-//	span ID, 8 bytes, big-endian: a Randflake ID
-//
 // Plug it into the SDK with one line:
 //
 //	sdktrace.NewTracerProvider(sdktrace.WithIDGenerator(idgen.New()))
 //
-// The first 64 bits, the clear half, are for sorting. They show everyone when the trace began, and
-// roughly how many traces began before it in that millisecond. The low half is for uniqueness and
-// sampling: without the secret its bits are uniform and random, as W3C Trace Context level 2
-// requires of the last seven bytes, which the samplers of Go and of the Collector read. The ratio
-// samplers of .NET and C++ read the first eight bytes: they keep all of these traces or none, so
-// sample elsewhere.
+// The layout is in package traceid. The first 64 bits, the clear half, are for sorting. They show
+// everyone when the trace began, and roughly how many traces began before it in that millisecond.
+// The low half is for uniqueness and sampling: without the secret its bits are uniform and random,
+// as W3C Trace Context level 2 requires of the last seven bytes, which the samplers of Go and of the
+// Collector read. The ratio samplers of .NET and C++ read the first eight bytes: they keep all of
+// these traces or none, so sample elsewhere. A span ID is a Randflake ID, as the low half is.
 //
 // # Order
 //
@@ -100,15 +93,6 @@
 //
 // # Metrics
 //
-//	name                       kind     unit       attributes                     what
-//	traceflake.id.fallbacks    counter  {call}     error.type=lease_expired|...   calls served without the source
-//	traceflake.id.clock_steps  counter  {step}                                    steps of the clock back by more than 2 s
-//	traceflake.id.restores     counter  {restore}  traceflake.vmclock=off|...     restores of this machine from a snapshot
-//	traceflake.id.borrowed     gauge    s                                         how far the newest batch was ahead of the clock
-//
-// The values of traceflake.vmclock, the mechanism that detects restores here, are off,
-// generation_counter, and disruption_marker, which also reports live migrations. The values of
-// error.type are no_lease, before_epoch, lease_not_started, lease_expired, clock_behind, exhausted,
-// sealed, end_of_life, clock_out_of_range, and _OTHER for other errors. Every series exists from
-// the start, at 0.
+// docs/metrics.md lists the metrics, with what to do about each. Every series exists from the
+// start, at 0.
 package idgen
