@@ -116,9 +116,8 @@ func (a Adoption) Undo(ctx context.Context, db *sql.DB) (Plan, error) {
 	case o.newTable:
 		return o.exchange(ctx, false)
 	}
-	if rows := o.tables[other].rows; rows != "0" {
-		return Plan{Notes: []string{o.named("") + " is the old table. " + o.named(other) + " stays, since it holds " + rows + " spans, which " + o.named(both) +
-			" shows. Drop it with its views when they have expired, or store them in the old table: " + o.copyBack()}}, nil
+	if o.tables[other].rows != "0" {
+		return Plan{Notes: []string{o.kept()}}, nil
 	}
 	return o.end(ctx, 1)
 }
@@ -162,7 +161,7 @@ func (o *adoption) exchange(ctx context.Context, toNew bool) (p Plan, err error)
 		p.Steps = append(p.Steps, Step{
 			Does: "the " + role + " table has the name " + o.named("") + ", and the other one is " + o.named(other),
 			SQL:  []string{exchange}, Undo: []string{exchange},
-			until: fmt.Sprintf("SELECT toString(countIf((%s) != %s) = 0) FROM %s WHERE %s", isNew, until, o.systemTables(), o.at("name", "")),
+			until: fmt.Sprintf("SELECT toString(countIf((%s) != %s) = 0) FROM %s WHERE %s", ours, until, o.systemTables(), o.at("name", "")),
 		})
 		fed, err := o.readers(ctx, "", "engine = 'MaterializedView'")
 		if err != nil {
@@ -184,14 +183,15 @@ func (o *adoption) exchange(ctx context.Context, toNew bool) (p Plan, err error)
 		}
 	}
 	if !toNew {
-		p.Notes = append(p.Notes, o.named(other)+" keeps the spans that were stored between swap and undo, and "+o.named(both)+" shows them. To store them in the old table, too, and drop the new one: "+o.copyBack())
+		p.Notes = append(p.Notes, o.kept())
 	}
 	return p, nil
 }
 
-// copyBack is the text of statements for the operator, who decides.
-func (o *adoption) copyBack() string {
-	return "INSERT INTO " + o.quoted("") + " (" + columnNames() + ") SELECT " + columnNames() + " FROM " + o.quoted(other) + "; TRUNCATE TABLE " + o.quoted(other) + "; then undo again"
+// kept is the note on the spans in the new table after Undo, with statements for the operator, who decides.
+func (o *adoption) kept() string {
+	return fmt.Sprintf("%s keeps the spans that were stored between swap and undo, and %s shows them. Drop it with its views when they have expired, or store them in the old table: "+
+		"INSERT INTO %s (%[4]s) SELECT %[4]s FROM %[5]s; TRUNCATE TABLE %[5]s; then undo again", o.named(other), o.named(both), o.quoted(""), columnNames(), o.quoted(other))
 }
 
 // end returns the steps that drop the views and the other table, if that is not larger than maxBytes.

@@ -14,15 +14,7 @@ type adoption struct {
 	server
 	db       *sql.DB
 	begun    bool // there is another table
-	newTable bool // the new table has the name
-}
-
-// isNew is the condition for a table of one of the layouts, as no exporter creates them: of the two tables of
-// an adoption it is the new one.
-var isNew = fmt.Sprintf("sorting_key IN (%s, %s)", quoteText(Schema{}.sortingKey()), quoteText(Schema{Layout: TraceFirst}.sortingKey()))
-
-func (t facts) isNew() bool {
-	return t.key == Schema{}.sortingKey() || t.key == Schema{Layout: TraceFirst}.sortingKey()
+	newTable bool // the new table, which has a layout of ours, has the name
 }
 
 // systemTables is the table of tables, of all servers of a cluster.
@@ -54,7 +46,7 @@ func (a Adoption) read(ctx context.Context, db *sql.DB) (*adoption, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &adoption{Schema: Schema(a), server: found, db: db, begun: found.tables[other].exists(), newTable: found.tables[""].isNew()}
+	o := &adoption{Schema: Schema(a), server: found, db: db, begun: found.tables[other].exists(), newTable: found.tables[""].ours}
 	o.Database = found.database
 	return o, nil
 }
@@ -76,7 +68,7 @@ func (o *adoption) check(ctx context.Context) error {
 		return fmt.Errorf("clickhouse: %s has the engine %s: only a MergeTree, replicated, shared or neither, can be adopted: others may merge spans into one", name, live.engine)
 	case !slices.Contains([]string{"Atomic", "Replicated", "Shared"}, database):
 		return fmt.Errorf("clickhouse: the database of %s has the engine %s, which cannot exchange tables: an Atomic one can", name, database)
-	case o.begun && o.newTable == o.tables[other].isNew():
+	case o.begun && o.newTable == o.tables[other].ours:
 		return fmt.Errorf("clickhouse: there is a table %s, which does not belong to an adoption of %s: rename or drop it", o.named(other), name)
 	}
 	for _, suffix := range []string{both, both + lookup} {
@@ -92,7 +84,7 @@ func (o *adoption) check(ctx context.Context) error {
 		return err
 	}
 	rows, err := query(ctx, o.db, fmt.Sprintf("SELECT toString(%s), arrayStringConcat(groupArray(hostName()), ', ') FROM %s WHERE %s GROUP BY 1 ORDER BY 1",
-		isNew, o.systemTables(), o.at("name", "")))
+		ours, o.systemTables(), o.at("name", "")))
 	if err == nil && len(rows) > 1 {
 		err = fmt.Errorf("clickhouse: %s is the old table on %s and the new one on %s: run EXCHANGE TABLES there by hand, without ON CLUSTER, until all agree", name, rows[0][1], rows[1][1])
 	}

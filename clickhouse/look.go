@@ -22,8 +22,12 @@ type server struct {
 // facts are about a table, as in system.tables. The zero value is a table that does not exist.
 type facts struct {
 	engine, full, create, key, comment, rows, policy string
+	ours                                             bool // it has the sorting key of a layout, as no exporter's has
 	columns                                          []column
 }
+
+// ours is the condition for tables of a layout.
+var ours = fmt.Sprintf("sorting_key IN (%s, %s)", quoteText(Schema{}.sortingKey()), quoteText(Schema{Layout: TraceFirst}.sortingKey()))
 
 // column is a column as in system.columns; its kind is DEFAULT, MATERIALIZED, ALIAS, EPHEMERAL or "".
 type column struct{ name, is, kind string }
@@ -74,12 +78,12 @@ func (s Schema) look(ctx context.Context, db *sql.DB, suffixes ...string) (o ser
 		names = append(names, quoteText(s.named(x)))
 	}
 	among := " IN (" + strings.Join(names, ", ") + ") AND database = " + s.inDatabase()
-	if rows, err = query(ctx, db, "SELECT name, engine, engine_full, create_table_query, sorting_key, comment, toString(ifNull(total_rows, 0)), storage_policy\n"+
+	if rows, err = query(ctx, db, "SELECT name, engine, engine_full, create_table_query, sorting_key, comment, toString(ifNull(total_rows, 0)), storage_policy, toString("+ours+")\n"+
 		"FROM system.tables WHERE name"+among); err != nil {
 		return o, err
 	}
 	for _, r := range rows {
-		o.tables[suffix[r[0]]] = facts{r[1], r[2], r[3], r[4], r[5], r[6], r[7], nil}
+		o.tables[suffix[r[0]]] = facts{r[1], r[2], r[3], r[4], r[5], r[6], r[7], r[8] == "1", nil}
 	}
 	if rows, err = query(ctx, db, "SELECT table, name, type, default_kind FROM system.columns WHERE table"+among+" ORDER BY table, position"); err != nil {
 		return o, err

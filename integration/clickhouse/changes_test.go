@@ -24,18 +24,18 @@ func (e *engine) agree(when string, s clickhouse.Schema, want []span) {
 			e.t.Errorf("%s, %s: %d rows, want %d", when, what, len(got), len(want))
 		}
 	}
-	same("time", e.find("SpanId")(s.Spans(from, to)), names(want, func(span) bool { return true }))
+	same("time", e.find("SpanId")(s.Spans(from, to)), ids(want))
 	same("place", e.column("WITH places AS (SELECT (_part, _part_offset) FROM "+s.Table+" WHERE ServiceName = 'service-2') SELECT "+listed+" FROM "+s.Table+
 		" WHERE ServiceName = 'service-2' AND (_part, _part_offset) IN places"), list(slices.DeleteFunc(slices.Clone(want), func(s span) bool { return s.service != "service-2" })))
 	traces := map[string]int{}
-	var ids [][16]byte
+	var each [][16]byte
 	for _, span := range want {
 		if traces[span.trace]++; traces[span.trace] == 1 {
-			ids = append(ids, parse(span.trace))
+			each = append(each, parse(span.trace))
 		}
 	}
 	same("lookup", e.column("SELECT TraceId FROM "+s.Table+"_trace_id_ts"), slices.Collect(maps.Keys(traces)))
-	same("traces", e.find("SpanId")(clickhouse.TracesEverywhere(s, ids)), names(want, func(span) bool { return true }))
+	same("traces", e.find("SpanId")(clickhouse.TracesEverywhere(s, each)), ids(want))
 	var ours []string
 	for id, n := range traces {
 		if at := traceid.Time(parse(id)); !at.Before(from) && at.Before(to) {

@@ -18,31 +18,24 @@ import (
 	"github.com/traceflake/traceflake/integration/servers"
 )
 
-// configVar names the configuration of the engine in this process.
-const configVar = "TRACEFLAKE_CLICKHOUSE_CONFIG"
-
 // TestMain keeps the engine running between tests: it would start again for each.
 func TestMain(m *testing.M) {
-	cleanup := func() {}
-	if os.Getenv(configVar) == "" {
-		cold, err := os.MkdirTemp("", "traceflake-cold-")
-		if err != nil {
-			panic(err)
-		}
-		cleanup = func() { _ = os.RemoveAll(cold) }
-		_ = os.Setenv(configVar, "testdata/engine.xml") // fails for bad names only
-		_ = os.Setenv("TRACEFLAKE_CLICKHOUSE_COLD", cold+"/")
-		_ = os.Setenv("TRACEFLAKE_CLICKHOUSE_USERS", cold+"/users.xml")
-		if err := os.WriteFile(cold+"/users.xml", users(), 0o600); err != nil {
-			panic(err)
-		}
+	dir, err := os.MkdirTemp("", "traceflake-")
+	if err == nil {
+		err = os.WriteFile(dir+"/users.xml", users(), 0o600)
+	}
+	if err != nil {
+		panic(err)
+	}
+	for name, value := range map[string]string{"CONFIG": "testdata/engine.xml", "COLD": dir + "/cold/", "USERS": dir + "/users.xml"} {
+		_ = os.Setenv("TRACEFLAKE_CLICKHOUSE_"+name, value) // fails for bad names only
 	}
 	e, err := servers.ClickHouse(context.Background())
 	code := m.Run() // which says what is wrong with the engine
 	if err == nil {
 		err = e.Close()
 	}
-	cleanup()
+	_ = os.RemoveAll(dir)
 	if code == 0 && err != nil && !errors.Is(err, servers.ErrNotInstalled) {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1

@@ -74,6 +74,7 @@ func TestOtherShape(t *testing.T) {
 		"nothing, overlay":                {clickhouse.Schema{Layout: clickhouse.Overlay}, nil, "there is no table spans with the exporter's column TraceId"},
 		"no table of logs":                {clickhouse.Schema{LogsTable: "nothere"}, nil, "there is no table nothere with the exporter's column TraceId"},
 		"owned":                           {clickhouse.Schema{}, []string{owned}, ""},
+		"owned, a column of another type": {clickhouse.Schema{}, []string{strings.Replace(owned, "Duration UInt64", "Duration Int64", 1)}, "spans has another shape"},
 		"empty, lookup to be kept":        {clickhouse.Schema{KeepLookup: true}, []string{owned}, ""},
 		"owned, lookup to be kept":        {clickhouse.Schema{KeepLookup: true}, []string{owned, "INSERT INTO spans (SpanId) VALUES ('1')"}, "spans has no lookup table"},
 		"owned, views, lookup to be kept": {clickhouse.Schema{KeepLookup: true}, []string{owned, "CREATE VIEW spans_trace_id_ts AS SELECT '' AS TraceId, 1 AS Start, 2 AS End"}, "spans has no lookup table"},
