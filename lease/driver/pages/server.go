@@ -22,7 +22,7 @@
 //
 // # Writing a store
 //
-//  1. Implement [Server]. Package pagestest has one in memory, in 60 lines; pagestest.Run checks
+//  1. Implement [Server]. Package pagestest has one in memory, in 90 lines; pagestest.Run checks
 //     yours in some seconds.
 //  2. Return [New] of it from a function New of your package, and from the
 //     [driver.Opener] that you register with [driver.Register]. A URL that is wrong is an error
