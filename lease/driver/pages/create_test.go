@@ -171,31 +171,7 @@ func TestRaiseMeetsRaise(t *testing.T) {
 	}
 }
 
-// A raise goes by the server's clock, also if it meets another change of the description.
-func TestRaiseMeetsAddSecret(t *testing.T) {
-	now := time.Now().Add(4 * time.Hour).Truncate(time.Second) // this machine's clock is behind
-	server := &pagestest.Server{Now: func() time.Time { return now }}
-	good := open(server, 2, few(2))
-	if _, err := good.Raise(t.Context(), now.Add(-3*time.Hour)); err != nil {
-		t.Fatal(err)
-	}
-	met := false
-	late := client(writes(server, func(_ *message, do func() answer) answer {
-		if !met {
-			met = true
-			if err := good.AddSecret(t.Context(), "0123456789abcdef"); err != nil {
-				t.Error(err)
-			}
-		}
-		return do()
-	}), 2)
-	until := now.Add(15 * time.Minute)
-	if raised, err := late.Raise(t.Context(), until); err != nil || !raised.Equal(until) {
-		t.Errorf("raised to %s, %v; want %s", raised, err, until)
-	}
-}
-
-// A raise is repeated only while nothing can have been granted after it, not even to a client that is
+// A raise goes by the server's clock. It is repeated only while nothing can have been granted after it, not even to a client that is
 // ahead.
 func TestRaiseIsOver(t *testing.T) {
 	for _, left := range []time.Duration{30 * time.Second, lease.MaxClockAhead, lease.MaxClockAhead + 100*time.Millisecond} {
