@@ -3,7 +3,6 @@
 package postgres_test
 
 import (
-	"context"
 	"os"
 	"slices"
 	"strings"
@@ -15,19 +14,7 @@ import (
 	"github.com/traceflake/traceflake/postgres"
 )
 
-// TestMain starts one server for all tests; each test has its own database.
-func TestMain(m *testing.M) {
-	server, err := servers.Postgres(context.Background())
-	if err != nil { // each test skips or fails
-		os.Exit(m.Run())
-	}
-	if err := os.Setenv("TRACEFLAKE_POSTGRES_DSN", server.DSN()); err != nil {
-		panic(err)
-	}
-	code := m.Run()
-	_ = server.Close()
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { os.Exit(servers.OnePostgres(m)) }
 
 // database is a connection to a new database.
 type database struct {

@@ -26,6 +26,20 @@ func PostgresForTest(tb testing.TB) *PostgresServer {
 	return forTest(tb, Postgres)
 }
 
+// OnePostgres runs tests with one PostgreSQL, in which each [PostgresForTest] is a database. It returns
+// the status for os.Exit.
+func OnePostgres(m *testing.M) int {
+	server, err := Postgres(context.Background())
+	if err != nil { // each test skips or fails
+		return m.Run()
+	}
+	defer func() { _ = server.Close() }()
+	if err := os.Setenv("TRACEFLAKE_POSTGRES_DSN", server.DSN()); err != nil {
+		panic(err)
+	}
+	return m.Run()
+}
+
 func forTest[S io.Closer](tb testing.TB, start func(context.Context) (S, error)) S {
 	tb.Helper()
 	return child.ForTest(tb, func(ctx context.Context) (S, error) {

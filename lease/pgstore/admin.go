@@ -71,7 +71,7 @@ func (s *store) AddSecret(ctx context.Context, fingerprint string) (err error) {
 	if err != nil {
 		return err
 	}
-	_, err = query(ctx, s, pgx.RowTo[string], s.sql(addSecretSQL), d.ID, fingerprint)
+	_, err = one(ctx, s, pgx.RowTo[string], s.sql(addSecretSQL), d.ID, fingerprint)
 	return err
 }
 
@@ -82,17 +82,10 @@ func (s *store) List(ctx context.Context) (blocks []lease.Grant, err error) {
 	if err != nil {
 		return nil, err
 	}
-	err = s.session(ctx, func(c *pgx.Conn) error {
-		rows, err := c.Query(ctx, s.sql(listSQL))
-		if err != nil {
-			return err
-		}
-		blocks, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (lease.Grant, error) {
-			found, err := d.scan(r)
-			return lease.Grant(found.Block), err
-		})
-		return err
-	})
+	found, err := query(ctx, s, d.scan, s.sql(listSQL))
+	for _, r := range found {
+		blocks = append(blocks, lease.Grant(r.Block))
+	}
 	return blocks, err
 }
 
@@ -126,7 +119,7 @@ func (s *store) raise(ctx context.Context, tx pgx.Tx, d lease.Description, until
 // Time implements [lease.Admin].
 func (s *store) Time(ctx context.Context) (_ time.Time, err error) {
 	defer explain(ctx, "time", &err)
-	now, err := query(ctx, s, pgx.RowTo[int64], "SELECT "+nowSQL)
+	now, err := one(ctx, s, pgx.RowTo[int64], "SELECT "+nowSQL)
 	if err != nil {
 		return time.Time{}, err
 	}

@@ -62,14 +62,11 @@
 // role is (remote_apply, which waits for more, stays), and a call that returns a grant waits
 // until what it read is durable.
 //
-// If the wait for a synchronous standby is cancelled, by statement_timeout or
-// pg_cancel_backend, the server commits with a warning. So any warning is an error of
-// the call, whose outcome is unknown; the Keeper then reads the block, which waits
-// for the standby, too. The same transaction sets client_min_messages to warning, so that no
-// setting hides it.
+// If the wait for a synchronous standby is cancelled, the server commits with a warning. So any
+// warning is an error of the call, and the transaction sets client_min_messages to warning.
 //
-// After a crash of the primary every acknowledged grant is still there. After a failover every one
-// is if the new primary has every acknowledged commit. With synchronous_standby_names
+// After a failover every acknowledged grant is still there if the new primary has every acknowledged
+// commit. With synchronous_standby_names
 //
 //	'a', 'FIRST 2 (a, b)'   each of these standbys has
 //	'FIRST 1 (a, b)'        a has, but while a was disconnected, only b
@@ -81,11 +78,9 @@
 //
 //   - a failover to a standby that lags behind, or to an asynchronous one: it forgets the last
 //     commits. Keep processes from the new primary until [lease.Admin.Raise] has been called;
-//   - fsync or full_page_writes switched off, or a disk that acknowledges
-//     writes too early;
+//   - fsync or full_page_writes switched off, or a disk that acknowledges writes too early;
 //   - two primaries at once: fence the old one before the new one starts;
-//   - a restored backup, which forgets everything since: call Raise before any
-//     process reaches it.
+//   - a restored backup: call Raise before any process reaches it.
 //
 // # Clocks
 //

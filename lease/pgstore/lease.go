@@ -52,7 +52,7 @@ func (s *store) Acquire(ctx context.Context, r lease.Request) (_ lease.Grant, er
 	if err != nil {
 		return lease.Grant{}, err
 	}
-	found, err := query(ctx, s, d.scan, s.sql(acquireSQL),
+	found, err := one(ctx, s, d.scan, s.sql(acquireSQL),
 		r.Nonce, d.ID, next.Start.Unix(), next.End.Unix(), r.Owner, earliest(r))
 	if err == nil {
 		err = driver.CheckRequest(r, found.now)
@@ -101,12 +101,12 @@ func (s *store) change(ctx context.Context, g lease.Grant, reached int64, rule f
 		if err != nil {
 			return lease.Grant{}, err
 		}
-		written, err := query(ctx, s, d.scan, s.sql(replaceSQL),
+		written, err := one(ctx, s, d.scan, s.sql(replaceSQL),
 			b.Node, d.ID, b.Version, b.Nonce, b.Owner, b.Start.Unix(), b.End.Unix(), next.Nonce, next.Owner, next.End.Unix(), reached)
 		if !errors.Is(err, pgx.ErrNoRows) {
 			return lease.Grant(written.Block), err
 		}
-		if found, err = query(ctx, s, d.scan, s.sql(getSQL), b.Node); err != nil {
+		if found, err = one(ctx, s, d.scan, s.sql(getSQL), b.Node); err != nil {
 			return lease.Grant{}, err
 		}
 		reached = 0
@@ -122,7 +122,7 @@ func (s *store) Get(ctx context.Context, node uint32) (_ lease.Grant, err error)
 	if err != nil {
 		return lease.Grant{}, err
 	}
-	found, err := query(ctx, s, d.scan, s.sql(getSQL), node)
+	found, err := one(ctx, s, d.scan, s.sql(getSQL), node)
 	return lease.Grant(found.Block), err
 }
 

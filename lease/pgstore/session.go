@@ -64,20 +64,31 @@ func (s *store) session(ctx context.Context, f func(*pgx.Conn) error) (err error
 	return err
 }
 
-// query runs one statement, which is a transaction of its own, and returns its only row. Without
-// one the error is [pgx.ErrNoRows].
-func query[T any](ctx context.Context, s *store, scan pgx.RowToFunc[T], sql string, args ...any) (row T, err error) {
+// query runs one statement, which is a transaction of its own, and returns its rows.
+func query[T any](ctx context.Context, s *store, scan pgx.RowToFunc[T], sql string, args ...any) (all []T, err error) {
 	err = s.session(ctx, func(c *pgx.Conn) error {
 		rows, err := c.Query(ctx, sql, args...)
 		if err == nil {
-			row, err = pgx.CollectExactlyOneRow(rows, scan)
+			all, err = pgx.CollectRows(rows, scan)
 		}
 		return err
 	})
 	if err != nil {
-		return *new(T), err // what was read may not have been committed
+		return nil, err // what was read may not have been committed
 	}
-	return row, nil
+	return all, nil
+}
+
+// one is query for a statement with one row. Without it the error is [pgx.ErrNoRows].
+func one[T any](ctx context.Context, s *store, scan pgx.RowToFunc[T], sql string, args ...any) (row T, err error) {
+	all, err := query(ctx, s, scan, sql, args...)
+	if err != nil {
+		return row, err
+	}
+	if len(all) == 0 {
+		return row, pgx.ErrNoRows
+	}
+	return all[0], nil
 }
 
 // transaction runs an operator's statements, after those of other operators.

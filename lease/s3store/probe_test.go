@@ -162,7 +162,7 @@ func TestWrongBucketOrKeys(t *testing.T) {
 		return err
 	}
 	key, secret := server.keys.AccessKeyID, server.keys.SecretAccessKey
-	wantError(t, "no bucket", try("nowhere", key, secret), lease.ErrMisconfigured, "no bucket nowhere")
+	wantError(t, "no bucket", try("nowhere", key, secret), lease.ErrMisconfigured, "s3://nowhere/", "create the bucket")
 	wantError(t, "a wrong key", try(server.bucket, "nobody00000000000000", "x"), lease.ErrMisconfigured, "InvalidAccessKeyId")
 	wantError(t, "a wrong secret", try(server.bucket, key, "x"), lease.ErrMisconfigured, "SignatureDoesNotMatch")
 }

@@ -134,9 +134,8 @@ func (s *stub) store(t *testing.T) driver.Store {
 
 // What a server answers, and what the error says.
 func TestRefusals(t *testing.T) {
-	now := time.Now()
 	date := func(d time.Duration) http.Header {
-		return http.Header{"Date": {now.Add(d).UTC().Format(http.TimeFormat)}}
+		return http.Header{"Date": {time.Now().Add(d).UTC().Format(http.TimeFormat)}}
 	}
 	// Whoever creates a store reads the configuration, lists the pages, and reads the object of the
 	// probe, before it writes that.
@@ -149,8 +148,8 @@ func TestRefusals(t *testing.T) {
 		{&stub{status: 403, code: "AccessDenied", after: reads}, lease.ErrMisconfigured, []string{"s3:GetObject on s3://leases/traceflake/leases/config", "s3:ListBucket on s3://leases", "a message"}},
 		{&stub{status: 403, code: "AccessDenied", after: writes}, lease.ErrMisconfigured, []string{"s3:PutObject on s3://leases/traceflake/leases/"}},
 		{&stub{status: 404}, nil, []string{"404"}},
-		{&stub{status: 403, code: "RequestTimeTooSkewed", header: date(-90 * time.Minute)}, lease.ErrClockAhead, []string{"clock is 1h", "set it"}},
-		{&stub{status: 403, code: "RequestTimeTooSkewed", header: date(90 * time.Minute)}, lease.ErrMisconfigured, []string{"clock is 1h", "set it"}},
+		{&stub{status: 403, code: "RequestTimeTooSkewed", header: date(-90 * time.Minute)}, lease.ErrClockAhead, []string{"set this machine's clock"}},
+		{&stub{status: 403, code: "RequestTimeTooSkewed", header: date(90 * time.Minute)}, lease.ErrMisconfigured, []string{"set this machine's clock"}},
 		{&stub{status: 400, code: "ExpiredToken"}, lease.ErrMisconfigured, []string{"credentials are expired"}},
 		{&stub{status: 301, code: "PermanentRedirect", header: http.Header{"X-Amz-Bucket-Region": {"eu-west-3"}}}, lease.ErrMisconfigured, []string{"eu-west-3", "us-east-1"}},
 		{&stub{status: 307, code: "TemporaryRedirect", header: http.Header{"Location": {"http://127.0.0.1:1/"}}}, nil, []string{"307"}},

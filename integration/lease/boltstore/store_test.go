@@ -11,8 +11,22 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/traceflake/traceflake/integration/lease/processes"
+	"github.com/traceflake/traceflake/lease/boltstore"
+	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/leasetest"
 )
+
+func harness() leasetest.Harness {
+	return leasetest.Harness{KnowsTime: true, New: func(tb testing.TB) leasetest.Storage {
+		path := filepath.Join(tb.TempDir(), "leases.db")
+		return leasetest.Storage{
+			Open:   func() (driver.Store, error) { return boltstore.New(path) },
+			Delete: func() error { return os.Remove(path) },
+		}
+	}}
+}
+
+func TestConformance(t *testing.T) { leasetest.Run(t, harness()) }
 
 func TestMain(m *testing.M) {
 	leasetest.Worker()

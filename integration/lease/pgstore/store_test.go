@@ -1,0 +1,196 @@
+//go:build unix
+
+// Package pgstore has the tests of lease/pgstore that need leasetest, kill, stop and reconfigure a
+// server, cut its network, or start pgbouncer in front of it. The others are in the store's package.
+package pgstore
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/traceflake/traceflake/integration/lease/processes"
+	"github.com/traceflake/traceflake/integration/servers"
+	"github.com/traceflake/traceflake/integration/servers/child"
+	"github.com/traceflake/traceflake/internal/calls"
+	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/driver/pages/pagestest"
+	"github.com/traceflake/traceflake/lease/leasetest"
+	_ "github.com/traceflake/traceflake/lease/pgstore"
+)
+
+// ownServer is set if the tests may crash the server.
+var ownServer bool
+
+func TestMain(m *testing.M) {
+	leasetest.Worker()
+	ownServer = os.Getenv("TRACEFLAKE_POSTGRES_DSN") == ""
+	os.Exit(servers.OnePostgres(m))
+}
+
+// few has four blocks.
+var few = driver.NodeRange{First: 0, Nodes: 1 << 17, BlockSize: 1 << 15}
+
+var wantError = calls.WantError("pgstore: ")
+
+func storage(dsn string) leasetest.Storage {
+	return leasetest.Storage{Open: func() (driver.Store, error) { return driver.Open(dsn) }}
+}
+
+var schemas atomic.Int64
+
+// harness has each store in a schema of its own, which admin creates.
+func harness(dsn string, admin *pgx.Conn) leasetest.Harness {
+	return leasetest.Harness{KnowsTime: true, New: func(tb testing.TB) leasetest.Storage {
+		schema := fmt.Sprintf("leases_%d", schemas.Add(1))
+		execute(tb, admin, "CREATE SCHEMA "+schema)
+		s := storage(dsn + "&search_path=" + schema)
+		s.Delete = func() error {
+			_, err := admin.Exec(context.Background(), fmt.Sprintf("DROP TABLE %s.traceflake_leases, %[1]s.traceflake_leases_store", schema))
+			return err
+		}
+		return s
+	}}
+}
+
+func value[T any](tb testing.TB, conn *pgx.Conn, sql string) T {
+	tb.Helper()
+	var v T
+	if err := conn.QueryRow(context.Background(), sql).Scan(&v); err != nil {
+		tb.Fatalf("%s: %v", sql, err)
+	}
+	return v
+}
+
+func execute(tb testing.TB, conn *pgx.Conn, sql string) {
+	tb.Helper()
+	if _, err := conn.Exec(context.Background(), sql); err != nil {
+		tb.Errorf("%s: %v", sql, err)
+	}
+}
+
+// relayed returns the DSN of a server through a proxy.
+func relayed(tb testing.TB, dsn string) (*pagestest.Proxy, string) {
+	tb.Helper()
+	u, err := url.Parse(dsn)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	c := pagestest.NewProxy(tb, u.Host)
+	u.Host = c.Address()
+	return c, u.String()
+}
+
+func TestConformance(t *testing.T) {
+	server := servers.PostgresForTest(t)
+	leasetest.Run(t, harness(server.DSN(), server.Connect(t)))
+}
+
+// Settings of a database or role that change how things look or work.
+func TestConformanceUnderOtherSettings(t *testing.T) {
+	server := servers.PostgresForTest(t)
+	settings := url.Values{
+		"default_transaction_isolation": {"serializable"},
+		"datestyle":                     {"German"},
+		"timezone":                      {"Asia/Kathmandu"},
+		"bytea_output":                  {"escape"},
+		"synchronous_commit":            {"off"},
+		"client_min_messages":           {"error"},
+	}
+	leasetest.Run(t, harness(server.DSN()+"&"+settings.Encode(), server.Connect(t)))
+}
+
+// Processes reach the server through a bad network. While it is cut the server
+// crashes, and forgets each commit that did not wait for the disk: as is the
+// default in this database.
+func TestProcesses(t *testing.T) {
+	server := servers.PostgresForTest(t)
+	admin := server.Connect(t)
+	execute(t, admin, "ALTER DATABASE "+value[string](t, admin, "SELECT quote_ident(current_database())")+" SET synchronous_commit = off")
+	proxy, dsn := relayed(t, server.DSN())
+	processes.Run(t, dsn, func(during func()) error {
+		proxy.Cut()
+		defer func() {
+			proxy.Mend()
+			proxy.Lose()
+		}()
+		if ownServer {
+			if err := crash(server.DSN()); err != nil {
+				return err
+			}
+		}
+		during()
+		return answers(server.DSN())
+	})
+	proxy.Check(t)
+}
+
+// crash kills one of the server's processes, upon which it ends all others and
+// recovers from its log.
+func crash(dsn string) error {
+	ctx := context.Background()
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	var pid int
+	if err := conn.QueryRow(ctx, "SELECT pg_backend_pid()").Scan(&pid); err != nil {
+		return err
+	}
+	return syscall.Kill(pid, syscall.SIGKILL)
+}
+
+// answers waits until a server answers.
+func answers(dsn string, server ...*child.Server) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	return child.Ready(ctx, func(ctx context.Context) error {
+		conn, err := pgx.Connect(ctx, dsn)
+		if err != nil {
+			return err
+		}
+		return conn.Close(ctx)
+	}, server...)
+}
+
+// Close obeys its context although the server does not respond, with a call that was cancelled and
+// one that is still waiting.
+func TestCloseWithoutAResponse(t *testing.T) {
+	relay, dsn := relayed(t, servers.PostgresForTest(t).DSN())
+	storage(dsn).Create(t, leasetest.Nodes(few))
+	s := servers.OpenStore(t, dsn)
+	ctx := context.Background()
+	g, err := s.Acquire(ctx, calls.Request(time.Now()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	relay.Stall()
+	short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+	defer cancel()
+	_, err = s.Get(short, g.Node)
+	wantError(t, "get", err, context.DeadlineExceeded)
+	waiting := make(chan struct{})
+	go func() {
+		long, cancel := context.WithTimeout(ctx, 5*time.Second)
+		defer cancel()
+		_, _ = s.Get(long, g.Node)
+		close(waiting)
+	}()
+	time.Sleep(200 * time.Millisecond)
+	end, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	began := time.Now()
+	wantError(t, "close", s.Close(end), context.DeadlineExceeded)
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("close took %s, want at most 2 s", took)
+	}
+	<-waiting
+}
