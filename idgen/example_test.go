@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
 	"github.com/traceflake/traceflake/idgen"
@@ -46,19 +45,6 @@ func ExampleWithSource() {
 	info := traceid.Inspect(randflake.NewKeyring(codec), id)
 	fmt.Println(info.Agree, info.Parts.Node/8)
 	// Output: true 8
-}
-
-// The metrics go to the global provider, or to the one given. Watch traceflake.id.fallbacks: it
-// counts IDs that were generated without the source.
-func ExampleWithMeterProvider() {
-	ctx := context.Background()
-	provider := sdkmetric.NewMeterProvider() // a service's has a periodic reader
-	defer func() { _ = provider.Shutdown(ctx) }()
-
-	ids := idgen.New(idgen.WithMeterProvider(provider))
-	ids.NewIDs(ctx)
-	fmt.Println(ids.Fallbacks())
-	// Output: 0
 }
 
 // A record that predates tracing gets an ID with its own time.

@@ -7,11 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/traceflake/traceflake/internal/entropy"
-	"github.com/traceflake/traceflake/internal/reports"
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/traceid"
 )
@@ -105,29 +103,23 @@ func TestClockOutOfRange(t *testing.T) {
 	}
 }
 
+// A source that breaks the contract is not used; one without a second is.
 func TestOddSources(t *testing.T) {
-	var n randflake.ID
-	number := func(dst []randflake.ID) {
-		for i := range dst {
-			n++
-			dst[i] = n
-		}
-	}
-	for _, tt := range []struct {
-		name      string
+	for name, tt := range map[string]struct {
 		source    sourceFunc
 		fallbacks bool
 	}{
-		{"no IDs and no error", func([]randflake.ID) (int, time.Time, error) { return 0, noon, nil }, true},
-		{"few without an error", func(dst []randflake.ID) (int, time.Time, error) { number(dst[:3]); return 3, noon, nil }, true},
-		{"more than requested", func(dst []randflake.ID) (int, time.Time, error) { return len(dst) + 1, noon, nil }, true},
-		{"a zero", func(dst []randflake.ID) (int, time.Time, error) { number(dst[1:]); return len(dst), noon, nil }, true},
-		{"no second", func(dst []randflake.ID) (int, time.Time, error) { number(dst); return len(dst), time.Time{}, nil }, false},
+		"no IDs and no error": {func([]randflake.ID) (int, time.Time, error) { return 0, noon, nil }, true},
+		"few":                 {func([]randflake.ID) (int, time.Time, error) { return 3, noon, nil }, true},
+		"more than requested": {func(dst []randflake.ID) (int, time.Time, error) { return len(dst) + 1, noon, nil }, true},
+		"a zero":              {func(dst []randflake.ID) (int, time.Time, error) { dst[0] = 0; return len(dst), noon, nil }, true},
+		"no second":           {func(dst []randflake.ID) (int, time.Time, error) { return len(dst), time.Time{}, nil }, false},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			collectErrors(t)
+			numbered := &tagged{clock: newClock(noon)}
 			g := New(WithClock(newClock(noon)), WithSource(sourceFunc(func(dst []randflake.ID) (int, time.Time, error) {
-				clear(dst)
+				_, _, _ = numbered.Fill(dst)
 				return tt.source(dst)
 			})))
 			c := newChecker(t, g)
@@ -159,35 +151,6 @@ func TestZeroGenerator(t *testing.T) {
 	if err := g.Close(); err != nil || g.Fallbacks() != 30 || len(errs.all()) != 1 || !errors.Is(errs.all()[0], errZero) {
 		t.Errorf("%d fallbacks, %v, %v", g.Fallbacks(), errs.all(), err)
 	}
-}
-
-// An error handler that never returns blocks no call, and takes no more memory with each report.
-func TestHandlerBlocks(t *testing.T) {
-	release := make(chan bool)
-	old := otel.GetErrorHandler()
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(error) { <-release }))
-	defer otel.SetErrorHandler(old)
-	clock := newClock(noon)
-	source := &switched{Source: newSource(t, clock)}
-	g := New(WithClock(clock), WithSource(source))
-	for range 1000 {
-		for _, source.err = range []error{errRefused, nil} {
-			clock.add(time.Second)
-			g.NewIDs(t.Context())
-			spanOf(g)
-		}
-		g.Restored()
-	}
-	for _, q := range []*reports.Queue{&g.refusals.fromSource.reports, &g.eras.reports} {
-		if n := q.Waiting(); n == 0 || n > reports.Most {
-			t.Errorf("%d reports are waiting, want 1 to %d", n, reports.Most)
-		}
-	}
-	if g.Fallbacks() != 2000 || g.eras.restores.Load() != 1000 {
-		t.Errorf("%d fallbacks and %d restores", g.Fallbacks(), g.eras.restores.Load())
-	}
-	close(release)
-	delivered()
 }
 
 // However often an outage begins and ends, and on how many goroutines, what is reported alternates:
