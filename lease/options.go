@@ -29,7 +29,7 @@ type config struct {
 // minKeeperTTL leaves a whole second for a renewal at half the TTL.
 const minKeeperTTL = 2 * time.Second
 
-// WithTTL sets how long a grant lasts, and thus how long IDs are made while the store is
+// WithTTL sets how long a grant lasts, and thus how long IDs are generated while the store is
 // unreachable. The block of a crashed process stays unused for as long. Copies of a machine that
 // does not report restores share IDs for about half of it, or all of it if the store is
 // unavailable. A grant is renewed at half its TTL, which takes a bolt file some milliseconds and

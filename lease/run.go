@@ -158,7 +158,7 @@ type bid struct {
 //
 // After a restore it waits, and then draws a new nonce: copies may draw the same ones until their
 // kernels learn of it. The life is read before the nonce is drawn, so that a grant requested in
-// an unnoticed restore makes no IDs.
+// an unnoticed restore generates no IDs.
 func (k *Keeper) acquire(ctx context.Context) {
 	if life := k.cfg.machine(); life != k.life {
 		k.life, k.bid = life, bid{}

@@ -149,9 +149,9 @@ type Admin interface {
 	AddSecret(ctx context.Context, fingerprint string) error
 	// List returns all blocks that have been written, in node order.
 	List(ctx context.Context) ([]Grant, error)
-	// Raise makes the end of every block at least until, even of those never granted, and clears
-	// every nonce: nothing before until is granted any more, and no earlier grant can be extended.
-	// It is for a store that was restored from a backup and may have forgotten grants.
+	// Raise moves the end of every block to at least until, even of those never granted, and
+	// clears every nonce: nothing before until is granted any more, and no earlier grant can be
+	// extended. It is for a store that was restored from a backup and may have forgotten grants.
 	//
 	// The store records until, and a call before that time raises to the recorded time again: a
 	// raise that is repeated, or made by two operators at once, is one raise. It returns the time

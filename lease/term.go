@@ -18,11 +18,11 @@ const maxClockGap = time.Second
 //	bid (no term yet): an Acquire without a response is repeated with its nonce
 //	 │ granted at the first try              │ granted to a repeated nonce
 //	 ▼                                       ▼
-//	proven ◀── a renewal is acknowledged ── unproven: makes no IDs
+//	proven ◀── a renewal is acknowledged ── unproven: generates no IDs
 //	 │ ▲
 //	 │ └ renewal: written → the next at half the time left
 //	 │            late, not written, no answer → again after a pause
-//	 ├─▶ raised: makes IDs to its end, is not renewed
+//	 ├─▶ raised: generates IDs to its end, is not renewed
 //	 ▼
 //	over: at its end or given back, or dropped (see reason)
 //
@@ -60,8 +60,8 @@ func (k *Keeper) newTerm(g Grant, before reading, life uint64) (*term, error) {
 }
 
 // guard is the generator's guard. In each new second it checks that the two clocks have not
-// diverged. Last, and each time, it checks the machine: every ID is made in the life in which its
-// grant was requested.
+// diverged. Last, and each time, it checks the machine: every ID is generated in the life in
+// which its grant was requested.
 func (t *term) guard(now time.Time) bool {
 	second := now.Unix()
 	if second == t.second.Load() {

@@ -1,5 +1,4 @@
-// Package owner makes and checks the text that tells operators who holds a
-// block.
+// Package owner composes and checks the text that shows operators who holds a block.
 package owner
 
 import (
