@@ -198,6 +198,12 @@ func (p *process) fill(dst []randflake.ID) (int, error) {
 	return n, err
 }
 
+// exhaust has the process make more IDs than it may borrow.
+func (p *process) exhaust() {
+	p.w.logf("process %d makes a burst of IDs", p.id)
+	p.do(func(p *process) { p.burst = 450_000 * int(p.w.nodes.BlockSize) })
+}
+
 // makeBurst makes IDs as fast as it can until there are no more.
 func (p *process) makeBurst() error {
 	buf := make([]randflake.ID, 30_000)

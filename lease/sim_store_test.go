@@ -160,7 +160,7 @@ func (s *server) afterLeases() time.Time {
 	if s.w.wrong("a raise by a clock that is behind") {
 		now = now.Add(-driver.Margin - lease.MaxClockAhead)
 	}
-	return driver.AfterLeases(now, s.about.LongestTTL)
+	return driver.AfterLeases(now, s.w.ttl)
 }
 
 // raise follows the recipe of a restored backup. Sometimes the command is interrupted, and another

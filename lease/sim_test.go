@@ -76,6 +76,15 @@ func newWorld(seed uint64, v variant) *world {
 	return w
 }
 
+// Faults that a variant needs often.
+const (
+	clockStep     = 9
+	goldenImage   = 25
+	lateAcquire   = 28
+	returnByACopy = 30
+	otherSecret   = 31
+)
+
 // chaos causes one fault after another.
 func (w *world) chaos() {
 	for {
@@ -90,8 +99,8 @@ func (w *world) chaos() {
 		}
 		p := pick(w, live...)
 		fault := w.rng.IntN(32)
-		if w.lateAcquires && w.rng.IntN(3) == 0 {
-			fault = 28
+		if w.often > 0 && w.rng.IntN(3) == 0 {
+			fault = w.often
 		}
 		switch fault {
 		case 0, 1, 2, 3:
@@ -115,7 +124,7 @@ func (w *world) chaos() {
 				h.asleep += d
 			}
 			w.logf("host %d is suspended for %s", h.id, d)
-		case 9, 10, 11:
+		case clockStep, 10, 11:
 			d := pick(w, w.between(0, time.Second), w.between(0, 5*time.Second), w.between(0, 5*time.Minute))
 			if w.rng.IntN(2) == 0 {
 				d = -d
@@ -133,8 +142,7 @@ func (w *world) chaos() {
 			w.logf("host %d is cut off until %.3fs", h.id, h.cut.Seconds())
 		case 16, 17:
 			if w.bursts || w.nodes.BlockSize <= 2 && w.rng.IntN(12) == 0 {
-				p.do(func(p *process) { p.burst = 450_000 * int(w.nodes.BlockSize) })
-				w.logf("process %d makes a burst of IDs", p.id)
+				p.exhaust()
 			}
 		case 18:
 			w.failOver(s)
@@ -146,7 +154,7 @@ func (w *world) chaos() {
 			w.copySome(p)
 		case 22, 23, 24:
 			p.armed = true // at its next call to the store
-		case 25, 26:
+		case goldenImage, 26:
 			// A golden image, made while its first Acquire is pending.
 			p.kill()
 			w.start(h).armed = true
@@ -158,25 +166,25 @@ func (w *world) chaos() {
 			default:
 				s.raise()
 			}
-		case 30:
+		case returnByACopy:
 			// A copy uses up its seconds and returns the rest.
 			w.copySome(p)
 			if !p.dead && (w.bursts || w.nodes.BlockSize == 1) {
-				p.do(func(p *process) { p.burst = 450_000 * int(w.nodes.BlockSize) })
+				p.exhaust()
 				w.after(w.between(0, time.Second), func() {
 					if p.runs() {
 						p.close()
 					}
 				})
 			}
-		case 31:
+		case otherSecret:
 			// A process gets the secret of another store, until that is noticed.
 			if other := pick(w, w.servers...); other.secret != h.server.secret && w.room() {
 				p := w.startWith(h, other.secret, "")
 				w.logf("process %d has another store's secret", p.id)
 				w.after(w.between(0, 4*w.ttl), p.kill)
 			}
-		case 28, 29:
+		case lateAcquire, 29:
 			// The first Acquire is sent while the clock is ahead and arrives late; then the clock
 			// is set back so far that the block is free for the late Acquire.
 			if w.room() {

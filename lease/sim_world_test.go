@@ -43,7 +43,7 @@ type world struct {
 	twoStores        bool
 	bursts           bool      // many bursts
 	losses           bool      // stores are lost often, and created again
-	lateAcquires     bool      // many of them
+	often            int       // a fault that occurs often
 	raised           time.Time // the latest time before which a store grants nothing
 	kernels, lives   uint64
 	secrets, stores  uint64    // how many there were

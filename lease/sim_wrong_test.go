@@ -27,18 +27,18 @@ var wrongVariants = []variant{
 	{name: "inclusive end"},
 	{name: "resuming a grant after a crash"},
 	{name: "state in three words"},
-	{name: "no hold when the clock steps back"},
+	{"no hold when the clock steps back", func(w *world) { w.often = clockStep }},
 	{"borrowing past the end", bursts},
 	{name: "a store that forgets acknowledged grants"},
 	{name: "renewal checks neither nonce nor version"},
 	{name: "renewal writes nothing if the end stays"},
 	{name: "renewal idempotent by its nonce"},
-	{"release leaves no nonce", bursts},
+	{"release leaves no nonce", func(w *world) { w.bursts, w.vmclock, w.often = true, false, returnByACopy }},
 	{name: "assuming the requested end"},
 	{name: "adopting anybody's renewal"},
-	{"the start is not compared", lateAcquires},
+	{"the start is not compared", func(w *world) { w.often = lateAcquire }},
 	{name: "sealing only if the start is unchanged"},
-	{name: "a repeated Acquire is used at once"},
+	{"a repeated Acquire is used at once", func(w *world) { w.vmclock, w.often = false, goldenImage }},
 	{"used seconds are returned", bursts},
 	{"a restored machine continues", restores},
 	{"nonces of the kernel alone", func(w *world) { w.mixed = false }},
@@ -51,15 +51,14 @@ var wrongVariants = []variant{
 	{"an existing secret without the wait", losses},
 	{"a store that creates itself", losses},
 	{"continuing with a replaced store", losses},
-	{"secrets are not compared", twoStores},
+	{"secrets are not compared", func(w *world) { w.twoStores, w.often = true, otherSecret }},
 }
 
-func bursts(w *world)       { w.bursts = true }
-func lateAcquires(w *world) { w.lateAcquires = true }
-func restores(w *world)     { w.vmclock = true }
-func operators(w *world)    { w.operators = 2 }
-func twoStores(w *world)    { w.twoStores = true }
-func losses(w *world)       { w.losses = true }
+func bursts(w *world)    { w.bursts = true }
+func restores(w *world)  { w.vmclock = true }
+func operators(w *world) { w.operators = 2 }
+func twoStores(w *world) { w.twoStores = true }
+func losses(w *world)    { w.losses = true }
 
 // A wrong generator changes what the right one made, and when it ends.
 func (p *process) generate(dst []randflake.ID) (n int, second time.Time, err error) {
