@@ -35,7 +35,7 @@ func (o *adoption) carried() (c carried, err error) {
 		switch name := columnName(e); {
 		case name != "" && !exporters(name):
 			c.columns = append(c.columns, e)
-		case name == "" && !(word == "INDEX" && strings.Contains(layout, "INDEX "+index+" ")):
+		case name == "" && (word != "INDEX" || !strings.Contains(layout, "INDEX "+index+" ")):
 			c.elements = append(c.elements, e)
 		}
 	}

@@ -140,7 +140,7 @@ func (s Schema) fits(ctx context.Context, db *sql.DB) (o server, err error) {
 	for _, suffix := range []string{lookup, lookupFeed} {
 		t := o.tables[suffix]
 		switch view := t.engine == "View"; {
-		case !s.KeepLookup && t.exists() && !(view && timesView.MatchString(t.create)):
+		case !s.KeepLookup && t.exists() && (!view || !timesView.MatchString(t.create)):
 			// The exporter's own lookup table would remain without a view that fills it.
 			return o, fmt.Errorf("clickhouse: table %s is in the way of a view of that name: keep the lookup table, or drop it", s.named(suffix))
 		case s.KeepLookup && (view || !t.exists() && stored.rows != "0" && stored.exists()):

@@ -305,11 +305,11 @@ func TestReadOnlyUser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := user.db.QueryContext(t.Context(), byID.SQL, byID.Args()...); err == nil || !strings.Contains(err.Error(), "READONLY") {
+	if _, err := user.db.ExecContext(t.Context(), byID.SQL, byID.Args()...); err == nil || !strings.Contains(err.Error(), "READONLY") {
 		t.Errorf("with a setting of its own: %v", err)
 	}
 	old := e.openAt(e.DSN() + "?readonly=1&enable_analyzer=0") // checks a view's settings, too
-	if _, err := old.QueryContext(t.Context(), view.SQL); err == nil || !strings.Contains(err.Error(), "READONLY") {
+	if _, err := old.ExecContext(t.Context(), view.SQL); err == nil || !strings.Contains(err.Error(), "READONLY") {
 		t.Errorf("the view without the analyzer: %v", err)
 	}
 }
