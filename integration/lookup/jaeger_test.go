@@ -39,39 +39,29 @@ extensions:
     grpc: {endpoint: %q}
   jaeger_storage:
     backends:
-      store: %s
+      store: {memory: {max_traces: 1000}}
 receivers:
   otlp: {protocols: {http: {endpoint: %q}}}
 exporters:
   jaeger_storage_exporter: {trace_storage: store}
 `
 
-// jaeger runs a server with a storage and returns the addresses of its queries and of its OTLP
-// receiver.
-func jaeger(t *testing.T, storage string) (queries, otlp string) {
+// jaeger runs a server and returns the addresses of its queries and of its OTLP receiver.
+func jaeger(t *testing.T) (queries, otlp string) {
 	t.Helper()
 	at, err := child.Addresses(3)
 	if err != nil {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "jaeger.yaml")
-	if err := os.WriteFile(file, fmt.Appendf(nil, config, at[0], at[1], storage, at[2]), 0o600); err != nil {
+	if err := os.WriteFile(file, fmt.Appendf(nil, config, at[0], at[1], at[2]), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	binary := os.Getenv("TRACEFLAKE_JAEGER")
 	if binary == "" {
 		t.Fatal("TRACEFLAKE_JAEGER is not set: run make jaeger")
 	}
-	run(t, "jaeger", exec.Command(binary, "--config", file), func(ctx context.Context) error {
-		return answers(ctx, "http://"+at[0]+"/api/services")
-	})
-	return "http://" + at[0], at[2]
-}
-
-// run runs a server until the test ends, and returns when it is ready.
-func run(t *testing.T, name string, cmd *exec.Cmd, ready func(context.Context) error) {
-	t.Helper()
-	server := child.New(name, func() *exec.Cmd { return cmd })
+	server := child.New("jaeger", func() *exec.Cmd { return exec.Command(binary, "--config", file) })
 	if err := server.Run(); err != nil {
 		t.Fatal(err)
 	}
@@ -82,9 +72,11 @@ func run(t *testing.T, name string, cmd *exec.Cmd, ready func(context.Context) e
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
+	ready := func(ctx context.Context) error { return answers(ctx, "http://"+at[0]+"/api/services") }
 	if err := child.Ready(ctx, ready, server); err != nil {
 		t.Fatal(err)
 	}
+	return "http://" + at[0], at[2]
 }
 
 func answers(ctx context.Context, address string) error {
@@ -99,16 +91,13 @@ func answers(ctx context.Context, address string) error {
 	return err
 }
 
-// stored is a trace that was sent to the server.
-type stored struct {
-	id    trace.TraceID
-	spans int
-}
+// spansSent is how many spans send sends.
+const spansSent = 4
 
 // send sends a trace whose root starts at the given time and whose spans go on for hours.
-func send(t *testing.T, otlp string, id trace.TraceID, at time.Time) stored {
+func send(t *testing.T, otlp string, id trace.TraceID, at time.Time) trace.TraceID {
 	t.Helper()
-	spans := make([]map[string]any, 4)
+	spans := make([]map[string]any, spansSent)
 	for i := range spans { // the root is the first
 		start := at.Add(time.Duration(max(i-1, 0)) * time.Hour)
 		spans[i] = map[string]any{"traceId": id.String(), "spanId": fmt.Sprintf("%016x", i+1), "name": "work",
@@ -127,7 +116,7 @@ func send(t *testing.T, otlp string, id trace.TraceID, at time.Time) stored {
 		t.Fatalf("%v, %v", resp, err)
 	}
 	_ = resp.Body.Close()
-	return stored{id, len(spans)}
+	return id
 }
 
 // recorder records the queries that reach the server.
@@ -183,64 +172,55 @@ func collect(answer any, spans *[]string) {
 
 // Looked up with the time in its ID, a trace of any age has the spans that it has without, in both
 // of Jaeger's APIs, through the transport and through the command's proxy. One that does not exist
-// is not found, with the bound nor without it. These storages ignore the bound, so no request for a
+// is not found, with the bound nor without it. This storage ignores the bound, so no request for a
 // trace that exists is repeated.
 func TestJaeger(t *testing.T) {
-	command := child.Build(t, child.Traceflake)
-	for name, storage := range map[string]string{
-		"memory": "{memory: {max_traces: 1000}}",
-		"badger": fmt.Sprintf("{badger: {ephemeral: false, directories: {keys: %[1]q, values: %[1]q}, ttl: {spans: 720h}}}", t.TempDir()),
-	} {
-		t.Run(name, func(t *testing.T) {
-			server, otlp := jaeger(t, storage)
-			newID := func(at time.Time) trace.TraceID {
-				id, err := traceid.New(at, 1, randflake.ID(rand.Uint64()|1))
-				if err != nil {
-					t.Fatal(err)
-				}
-				return id
-			}
-			now := time.Now()
-			traces := make(map[string]stored)
-			for _, age := range []time.Duration{4 * time.Hour, 26 * time.Hour, 5 * 24 * time.Hour, 20 * 24 * time.Hour} {
-				traces[age.String()] = send(t, otlp, newID(now.Add(-age)), now.Add(-age))
-			}
-			day := now.Add(-24 * time.Hour)
-			traces["clock ahead"] = send(t, otlp, newID(day.Add(8*time.Hour)), day)
-			random := trace.TraceID{0xf5, 1, 2, 3, 4, 5, 6, 7, 0xff, 1, 2, 3, 4, 5, 6, byte(rand.IntN(255))}
-			traces["foreign"] = send(t, otlp, random, day)
-			traces["64 bits"] = send(t, otlp, trace.TraceID{15: 7, 8: 9}, day)
-			absent := newID(day)
-
-			proxy := "http://" + start(t, command, nil, "--backend", "jaeger", server).address
-			for _, path := range []string{"/api/v3/traces/", "/api/traces/"} {
-				for name, tr := range traces {
-					address := path + tr.id.String()
-					status, want := get(t, http.DefaultTransport, server+address)
-					if status != http.StatusOK || len(want) != tr.spans {
-						t.Fatalf("%s, %s: without a bound %d, %d spans, want %d", path, name, status, len(want), tr.spans)
-					}
-					queries := check(t, server+address, http.StatusOK, want)
-					if _, got := get(t, http.DefaultTransport, proxy+address); !slices.Equal(got, want) {
-						t.Errorf("%s, %s, proxy: %d spans, want %d", path, name, len(got), len(want))
-					}
-					// Once: the server refuses times that it cannot read, and the request would be repeated.
-					bounded := !slices.Contains([]string{"foreign", "64 bits"}, name)
-					if len(queries) != 1 || strings.Contains(queries[0], "start") != bounded {
-						t.Errorf("%s, %s: queries %q, want one, with a bound: %v", path, name, queries, bounded)
-					}
-				}
-				queries := check(t, server+path+absent.String(), http.StatusNotFound, nil)
-				if len(queries) != 2 || queries[0] == "" || queries[1] != "" {
-					t.Errorf("%s, absent: queries %q, want one with a bound and one without", path, queries)
-				}
-				if status, _ := get(t, http.DefaultTransport, proxy+path+absent.String()); status != http.StatusNotFound {
-					t.Errorf("%s, absent, proxy: %d", path, status)
-				}
-			}
-			checkForms(t, server, traces["26h0m0s"].id)
-		})
+	server, otlp := jaeger(t)
+	newID := func(at time.Time) trace.TraceID {
+		id, err := traceid.New(at, 1, randflake.ID(rand.Uint64()|1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id
 	}
+	now := time.Now()
+	traces := make(map[string]trace.TraceID)
+	for _, age := range []time.Duration{4 * time.Hour, 26 * time.Hour, 5 * 24 * time.Hour, 20 * 24 * time.Hour} {
+		traces[age.String()] = send(t, otlp, newID(now.Add(-age)), now.Add(-age))
+	}
+	day := now.Add(-24 * time.Hour)
+	traces["clock ahead"] = send(t, otlp, newID(day.Add(8*time.Hour)), day)
+	traces["foreign"] = send(t, otlp, trace.TraceID{0xf5, 1, 2, 3, 4, 5, 6, 7, 0xff, 1, 2, 3, 4, 5, 6, 7}, day)
+	traces["64 bits"] = send(t, otlp, trace.TraceID{15: 7, 8: 9}, day)
+	absent := newID(day)
+
+	proxy := "http://" + start(t, child.Build(t, child.Traceflake), nil, "--backend", "jaeger", server).address
+	for _, path := range []string{"/api/v3/traces/", "/api/traces/"} {
+		for name, id := range traces {
+			address := path + id.String()
+			status, want := get(t, http.DefaultTransport, server+address)
+			if status != http.StatusOK || len(want) != spansSent {
+				t.Fatalf("%s, %s: without a bound %d, %d spans", path, name, status, len(want))
+			}
+			queries := check(t, server+address, http.StatusOK, want)
+			if _, got := get(t, http.DefaultTransport, proxy+address); !slices.Equal(got, want) {
+				t.Errorf("%s, %s, proxy: %d spans, want %d", path, name, len(got), len(want))
+			}
+			// Once: the server refuses times that it cannot read, and the request would be repeated.
+			bounded := !slices.Contains([]string{"foreign", "64 bits"}, name)
+			if len(queries) != 1 || strings.Contains(queries[0], "start") != bounded {
+				t.Errorf("%s, %s: queries %q, want one, with a bound: %v", path, name, queries, bounded)
+			}
+		}
+		queries := check(t, server+path+absent.String(), http.StatusNotFound, nil)
+		if len(queries) != 2 || queries[0] == "" || queries[1] != "" {
+			t.Errorf("%s, absent: queries %q, want one with a bound and one without", path, queries)
+		}
+		if status, _ := get(t, http.DefaultTransport, proxy+path+absent.String()); status != http.StatusNotFound {
+			t.Errorf("%s, absent, proxy: %d", path, status)
+		}
+	}
+	checkForms(t, server, traces["26h0m0s"])
 }
 
 // check looks a trace up through the transport and returns the queries that it sent.

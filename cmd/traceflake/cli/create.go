@@ -25,7 +25,7 @@ func leaseCreateCommand(f *flags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create --store URL --secret-file FILE",
 		Short: "Create a lease store and its secret, once",
-		Long: `create tries out the server, creates a lease store, and writes its new secret to FILE,
+		Long: `create tests the server, creates a lease store, and writes its new secret to FILE,
 which must not exist, with mode 0600. Give the file and the URL to every process. If
 create is interrupted, run the same command again. If the store exists and FILE has
 its secret, create changes nothing.

@@ -25,7 +25,7 @@ type finding struct {
 	Check string `json:"check"`
 	OK    bool   `json:"ok"`
 	Found string `json:"found"`
-	// Fix is what mends it.
+	// Fix is what to do if it is not OK.
 	Fix string `json:"fix,omitempty"`
 }
 
@@ -35,8 +35,8 @@ func doctorCommand(f *flags) *cobra.Command {
 		Use:   "doctor",
 		Short: "Check the environment, the lease store and ClickHouse",
 		Long: `doctor checks what a service would use: the environment, the secret, the lease
-store, and ClickHouse if it has an address. It prints a line for each check, and what
-mends a problem. It writes nothing. The exit code is 1 if something is wrong.
+store, and ClickHouse if it has an address. It prints a line for each check, and how
+to fix a problem. It writes nothing. The exit code is 1 if something is wrong.
 
 Run it where the services run, with their environment.
 
@@ -178,14 +178,14 @@ func (d *doctor) store(ctx context.Context, c setup.Config, s driver.Store, code
 
 // clock compares this machine's clock with the store's.
 func (d *doctor) clock(ctx context.Context, s driver.Store) {
-	const tolerated = 5 * time.Second // whole seconds, and the way to the store
+	const tolerated = 5 * time.Second // whole seconds, and the round trip to the store
 	asked := now()
 	at, err := s.Time(ctx)
 	switch ahead := asked.Sub(at).Round(time.Second); {
 	case err != nil:
 		d.wrong("clock", "", "%v", err)
 	case at.IsZero():
-		d.ok("clock", "the store does not tell the time; check this machine's against NTP")
+		d.ok("clock", "the store has no clock; check this machine's against NTP")
 	case ahead.Abs() > tolerated:
 		d.wrong("clock", "synchronize the clocks; a client more than a minute ahead gets no lease",
 			"this machine is %s %s the store", shortly(ahead.Abs()), map[bool]string{true: "ahead of", false: "behind"}[ahead > 0])
@@ -220,7 +220,7 @@ func (d *doctor) clickhouse(s *server) {
 		d.ok("ClickHouse", "version %s", version)
 		tables, err := clickhouse.Adoption{}.Status(d.cmd.Context(), db)
 		for _, t := range tables {
-			kept, ordered := "kept for ever", "no spans"
+			kept, ordered := "kept forever", "no spans"
 			if t.TTL != "" {
 				kept = "TTL " + t.TTL
 			}

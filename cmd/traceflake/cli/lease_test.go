@@ -325,7 +325,8 @@ func TestRaise(t *testing.T) {
 	defer func() { now = time.Now }()
 	for ttl, wrong := range map[time.Duration]time.Duration{10 * time.Minute: -3 * time.Hour, 24 * time.Hour: 3 * time.Hour} {
 		now = func() time.Time { return time.Now().Add(wrong) }
-		url, _ := newServer(t, time.Now)
+		var later time.Duration
+		url, _ := newServer(t, func() time.Time { return time.Now().Add(later) })
 		secret := filepath.Join(t.TempDir(), "secret")
 		command(t, "", "lease", "raise", "--store", url).want(t, 2, "", "no lease store here")
 		command(t, "", "lease", "create", "--store", url, "--secret-file", secret, "--longest-ttl", ttl.String()).want(t, 0, something, "")
@@ -335,8 +336,7 @@ func TestRaise(t *testing.T) {
 			t.Fatal(err)
 		}
 		least := time.Now().Add(ttl + lease.MaxClockAhead).Truncate(time.Second)
-		r := command(t, "", "lease", "raise", "--store", url)
-		r.want(t, 0, "by the store's clock", "")
+		command(t, "", "lease", "raise", "--store", url).want(t, 0, "by the store's clock", "")
 		if _, err := s.Renew(t.Context(), g, lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: time.Minute}); !errors.Is(err, lease.ErrLost) {
 			t.Errorf("renewed after the raise: %v", err)
 		}
@@ -350,7 +350,7 @@ func TestRaise(t *testing.T) {
 				t.Fatalf("TTL %s, clock wrong by %s: raised to %s, want %s", ttl, wrong, b.End, least)
 			}
 		}
-		time.Sleep(1100 * time.Millisecond)
+		later = 2 * time.Second
 		command(t, "", "lease", "raise", "--store", url).want(t, 0, rfc3339(end), "")
 		if again, err := s.List(t.Context()); err != nil || !slices.Equal(again, blocks) {
 			t.Errorf("a repeated raise changed the blocks: %v", err)

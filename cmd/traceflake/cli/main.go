@@ -47,7 +47,7 @@ type interruptible struct {
 }
 
 func (f interruptible) Read(p []byte) (int, error) {
-	buffer := make([]byte, min(len(p), 1<<16)) // p is the caller's own again when ctx ends
+	buffer := make([]byte, min(len(p), 1<<16)) // the caller may reuse p when ctx ends
 	var n int
 	var err error
 	done := make(chan struct{})
@@ -63,8 +63,8 @@ func (f interruptible) Read(p []byte) (int, error) {
 	}
 }
 
-// run runs the command and returns its exit code. Problems are written to stderr on goroutines of
-// their own.
+// run runs the command and returns its exit code. Problems are written to stderr on their own
+// goroutines.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { fmt.Fprintln(stderr, "traceflake:", err) }))
 	root := newRoot()

@@ -145,7 +145,7 @@ func writeNew(cmd *cobra.Command, ids *setup.IDs, generate func(*setup.IDs) (fmt
 	case err != nil:
 		return err
 	case ids.Fallbacks() > 0:
-		return errors.New("no leased node to generate IDs on; the store's answer is above")
+		return errors.New("no leased node to generate IDs on; the store's error is above")
 	}
 	_, err = fmt.Fprintln(cmd.OutOrStdout(), id)
 	return cmp.Or(err, context.Cause(cmd.Context()))

@@ -90,7 +90,7 @@ served, after 5 seconds at the latest.`,
 	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:3201", "address to serve on")
 	cmd.Flags().StringVar(&metrics, "metrics", "", "address to serve /metrics and /healthz on")
 	durationFlag(cmd, &slack, "slack", lookup.DefaultSlack, "how long before the time of its ID a trace may have spans")
-	durationFlag(cmd, &timeout, "timeout", time.Minute, "how long the server may take to begin a response; 0 is for ever")
+	durationFlag(cmd, &timeout, "timeout", time.Minute, "how long to wait for the server's response; 0 means no limit")
 	cmd.Flags().BoolVar(&verify, "verify", false, "use only the times of IDs that verify")
 	return cmd
 }
