@@ -73,29 +73,20 @@ func restores() uint64 {
 
 // Read implements [pages.Server].
 func (f *file) Read(ctx context.Context, name string) (o pages.Object, err error) {
-	err = f.use(ctx, read, func(all *bbolt.Bucket) error {
-		o, err = inside(all).Read(ctx, name)
-		return err
-	})
+	err = f.use(ctx, read, func(b *objects) (err error) { o, err = b.Read(ctx, name); return err })
 	o.Time = time.Now().Truncate(time.Second)
 	return o, err
 }
 
 // Write implements [pages.Server].
 func (f *file) Write(ctx context.Context, name string, data []byte, version string) (o pages.Object, err error) {
-	err = f.use(ctx, write, func(all *bbolt.Bucket) error {
-		o, err = inside(all).Write(ctx, name, data, version)
-		return err
-	})
+	err = f.use(ctx, write, func(b *objects) (err error) { o, err = b.Write(ctx, name, data, version); return err })
 	return o, err
 }
 
 // List implements [pages.Server].
 func (f *file) List(ctx context.Context) (all map[string]pages.Object, err error) {
-	err = f.use(ctx, read, func(b *bbolt.Bucket) error {
-		all, err = inside(b).List(ctx)
-		return err
-	})
+	err = f.use(ctx, read, func(b *objects) (err error) { all, err = b.List(ctx); return err })
 	return all, err
 }
 
@@ -104,8 +95,6 @@ type objects struct {
 	*bbolt.Bucket
 	mu sync.Mutex
 }
-
-func inside(b *bbolt.Bucket) *objects { return &objects{Bucket: b} }
 
 func (b *objects) Read(_ context.Context, name string) (pages.Object, error) {
 	b.mu.Lock()
@@ -183,7 +172,7 @@ func (f *file) fill(ctx context.Context, d lease.Description) error {
 			return err
 		}
 		d.Secrets = []string{lease.Fingerprint(codec, d.ID)}
-		s, err := pages.New(inside(tx.Bucket(bucket)), pages.Layout{Name: "file", BlocksPerPage: blocksPerPage})
+		s, err := pages.New(&objects{Bucket: tx.Bucket(bucket)}, pages.Layout{Name: "file", BlocksPerPage: blocksPerPage})
 		if err != nil {
 			return err
 		}
@@ -195,7 +184,7 @@ func (f *file) fill(ctx context.Context, d lease.Description) error {
 func missing(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, errEmpty) }
 
 // use runs do in a transaction on the file, if there is one.
-func (f *file) use(ctx context.Context, how access, do func(*bbolt.Bucket) error) error {
+func (f *file) use(ctx context.Context, how access, do func(*objects) error) error {
 	if f.copied.Load() || f.machine() != f.life {
 		return ErrCopied
 	}
@@ -203,7 +192,7 @@ func (f *file) use(ctx context.Context, how access, do func(*bbolt.Bucket) error
 		if _, err := secretOf(tx); err != nil {
 			return err
 		}
-		return do(tx.Bucket(bucket))
+		return do(&objects{Bucket: tx.Bucket(bucket)})
 	})
 	switch {
 	case missing(err) && how == write:

@@ -98,10 +98,7 @@ var seeds = flag.Int("seeds", 400, "how many histories of pages over a bad netwo
 
 func overABadNetwork(t *testing.T, seed uint64, ignoresVersions bool) (h *history) {
 	t.Helper()
-	server := &pagestest.Server{}
-	if ignoresVersions {
-		server.Ignores = func(string) bool { return true }
-	}
+	server := &pagestest.Server{Ignores: ignoresVersions}
 	if seed%4 > 0 {
 		server.Now = time.Now
 	}

@@ -136,7 +136,7 @@ func init() {
 func runOn(tb testing.TB, flaw string) {
 	s := &remote{old: map[string]pages.Object{}}
 	if flaw == "no condition" {
-		s.Ignores = func(string) bool { return true }
+		s.Ignores = true
 		s.Checked = func(name string) {
 			if strings.HasPrefix(name, "page-") {
 				time.Sleep(200 * time.Millisecond) // so that other writes meet it

@@ -7,9 +7,6 @@ import (
 	"github.com/traceflake/traceflake/lease/driver"
 )
 
-// For tests of package pages_test.
-var PageName = pageName
-
 // Order returns the order in which an Acquire with a nonce tries the pages.
 func Order(s driver.Store, nonce string) []int { return s.(*store).used.Load().order(nonce) }
 

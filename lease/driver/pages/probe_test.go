@@ -33,7 +33,7 @@ func TestProbeRefuses(t *testing.T) {
 		},
 		"checks before the data is there": {early(), "it acknowledged 8; exactly one may be"},
 		"ignores conditions": {
-			correct(&pagestest.Server{Ignores: func(string) bool { return true }}), "it acknowledged 8; exactly one may be",
+			correct(&pagestest.Server{Ignores: true}), "it acknowledged 8; exactly one may be",
 		},
 		"ignores conditions of writes that are alone": {alone(), "it replaced an object on condition that"},
 		"takes none": {writes(&pagestest.Server{}, func(*message, func() answer) answer {

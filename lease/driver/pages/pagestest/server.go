@@ -17,10 +17,9 @@ import (
 type Server struct {
 	// Now is the server's clock. Without one it has none.
 	Now func() time.Time
-	// Ignores, if not nil, reports whether the server writes although the version
-	// of the object is another than the given one, as some do with conditional
-	// requests.
-	Ignores func(name string) bool
+	// Ignores is set if the server ignores the version that a write requires, as some ignore the
+	// headers of conditional requests.
+	Ignores bool
 	// Checked, if not nil, is called by each Write after it has compared the
 	// versions and before it writes, without excluding other writes.
 	Checked func(name string)
@@ -59,7 +58,7 @@ func (s *Server) Write(ctx context.Context, name string, data []byte, version st
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.Writes++
-	if s.objects[name] != version && (s.Ignores == nil || !s.Ignores(name)) {
+	if s.objects[name] != version && !s.Ignores {
 		return s.object(name), pages.ErrChanged
 	}
 	if s.Checked != nil {
