@@ -310,15 +310,14 @@ func (k *Keeper) giveBackBid(ctx context.Context) error {
 	if k.bid.nonce == "" || k.cfg.machine() != k.life || gap.Abs() > maxClockGap {
 		return nil
 	}
-	g, err := k.store.Acquire(ctx, k.request(k.bid.nonce, now.wall))
-	if err != nil {
-		return nil // nothing was granted, or the store is unavailable
+	if g, err := k.store.Acquire(ctx, k.request(k.bid.nonce, now.wall)); err == nil {
+		unused := now.wall
+		if used := k.used[g.Node]; used.After(unused) {
+			unused = used // with an earlier grant, which a copy gave back
+		}
+		return k.store.Release(ctx, g, k.nonce(), unused)
 	}
-	unused := now.wall
-	if used := k.used[g.Node]; used.After(unused) {
-		unused = used // with an earlier grant, which a copy gave back
-	}
-	return k.store.Release(ctx, g, k.nonce(), unused)
+	return nil // nothing was granted, or the store is unavailable
 }
 
 // giveBackAll ends every term; the goroutine has ended.
